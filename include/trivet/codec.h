@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instruction words: decoding, encoding, disassembling, explaining; the instruction set as tables.
+ *
+ * A codec is read only once made; threads may share it. Strings it returns are static unless a buffer is given. */
+#ifndef TRIVET_CODEC_H
+#define TRIVET_CODEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "trivet/diag.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tv_codec tv_codec;
+
+/* TV_ERR_INPUT: no such target, or one whose programs are not words. The caller frees it with tv_codec_free. */
+TV_API tv_status tv_codec_new(const char *target, const tv_diag_sink *sink, tv_codec **out);
+TV_API void tv_codec_free(tv_codec *codec);
+
+TV_API const char *tv_codec_target(const tv_codec *codec);
+TV_API unsigned tv_codec_word_bits(const tv_codec *codec);
+
+/* The number of the instruction that `word` is (see tv_codec_insn_at), or -1 when it is none; then *why, if not NULL,
+ * gets the code and a message of at most TV_CODEC_TEXT bytes naming the bits at fault. */
+enum { TV_CODEC_TEXT = 256 };
+typedef struct tv_decode_fault {
+    const char *code, *name;
+    unsigned hi, lo; /* the bits at fault */
+    char message[TV_CODEC_TEXT];
+} tv_decode_fault;
+TV_API int tv_codec_decode(const tv_codec *codec, uint64_t word, tv_decode_fault *why);
+
+/* One line of assembly that assembles back to the same word; a word that is no instruction as raw data with the reason
+ * as a comment. Returns 1 when it is an instruction, else 0. */
+TV_API int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODEC_TEXT]);
+
+/* An instruction of the set. */
+typedef struct tv_insn_info {
+    const char *id, *mnemonic, *format, *unit, *meaning, *source;
+    char form[TV_CODEC_TEXT]; /* the assembly form */
+} tv_insn_info;
+TV_API int tv_codec_insn_at(const tv_codec *codec, unsigned i, tv_insn_info *out);
+
+/* Field `i` of instruction `insn`'s format, from the top of the word; `word` gives the value. For words that are no
+ * instruction, use the insn of the same opcode. */
+typedef struct tv_field_info {
+    const char *name, *doc;
+    unsigned hi, lo;
+    int reserved;
+    int fixed; /* its value is what makes the instruction: `fixed_value` */
+    uint64_t fixed_value;
+    uint64_t value; /* in the word given */
+} tv_field_info;
+TV_API int tv_codec_field_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t word, tv_field_info *out);
+
+/* The uops that `word` decomposes into, with the 8-bit route of those that move data (0: none). */
+typedef struct tv_uop_info {
+    const char *type, *route_name;
+    unsigned route;
+    int skipped; /* the direct FIFO replaces it */
+    char fields[TV_CODEC_TEXT]; /* "src_addr=0x200 async=0" */
+} tv_uop_info;
+TV_API int tv_codec_uop_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t word, tv_uop_info *out);
+
+/* Encodes instruction `id` ("CVO_EXP") from named fields; those not given are zero. TV_ERR_INPUT: no such instruction or
+ * field, or a value that does not fit, with a diagnostic. */
+typedef struct tv_field_value {
+    const char *name;
+    uint64_t value;
+} tv_field_value;
+TV_API tv_status tv_codec_encode(const tv_codec *codec, const char *id, const tv_field_value *fields, unsigned count,
+                                 const tv_diag_sink *sink, uint64_t *word);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Simulated machines: make one, load programs, run or step them, look inside.
+ *
+ * A machine runs several programs one after another and keeps its state and its clock between them. Two machines are
+ * independent of each other and may be used from two threads; one machine belongs to one thread at a time. */
+#ifndef TRIVET_MACHINE_H
+#define TRIVET_MACHINE_H
+
+#include <stddef.h>
+
+#include "trivet/config.h"
+#include "trivet/diag.h"
+#include "trivet/program.h"
+#include "trivet/trace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tv_machine tv_machine;
+
+typedef enum tv_mode {
+    TV_MODE_FULL,       /* data and cycles */
+    TV_MODE_FUNCTIONAL, /* data only: cycles stay 0 */
+    TV_MODE_TIMING,     /* cycles only: memories keep what was loaded; data-dependent faults are not seen */
+} tv_mode;
+
+/* A machine of the configuration's target, reset. `config` is copied. The caller frees it. */
+TV_API tv_status tv_machine_new(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, tv_machine **out);
+TV_API void tv_machine_free(tv_machine *machine);
+
+TV_API const char *tv_machine_target(const tv_machine *machine);
+TV_API const tv_config *tv_machine_config(const tv_machine *machine); /* lives as long as the machine */
+
+/* Puts `program` before the machine: copies its data segments into memory, appends its stream descriptors, and makes
+ * its first instruction the next. What an earlier program left to do is dropped; its effects and the clock stay.
+ * `program` is borrowed until the next load or tv_machine_free. TV_ERR_INPUT (wrong machine, data outside memory):
+ * nothing is changed. */
+TV_API tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const tv_diag_sink *sink);
+
+typedef struct tv_run_limits {
+    uint64_t until;      /* stop before this instruction of the loaded program; UINT64_MAX: none */
+    uint64_t max_cycles; /* stop before an instruction that would issue at this cycle or later; UINT64_MAX: none */
+} tv_run_limits;
+
+typedef enum tv_stop { TV_STOP_END, TV_STOP_UNTIL, TV_STOP_CYCLES, TV_STOP_FAULT } tv_stop;
+
+/* Runs to the program's end, a limit or a fault. `limits` and `why` may be NULL. TV_OK, or TV_FAULT (see
+ * tv_machine_fault); a machine that has faulted stays so until the next load. */
+TV_API tv_status tv_machine_run(tv_machine *machine, const tv_run_limits *limits, tv_stop *why);
+
+/* Runs one instruction. *why is TV_STOP_UNTIL when there are more. */
+TV_API tv_status tv_machine_step(tv_machine *machine, tv_stop *why);
+
+TV_API uint64_t tv_machine_next(const tv_machine *machine); /* index of the next instruction of the loaded program */
+
+/* Why the machine stopped; NULL when it has not faulted. Lives until the next load. */
+typedef struct tv_fault {
+    const char *code;        /* "TV-P016" */
+    const char *name;        /* "stream-underrun" */
+    uint64_t index;          /* of the instruction in its program */
+    uint64_t address;        /* of its word in .text, in bytes */
+    const char *disassembly;
+    const char *file;        /* its source, or NULL */
+    unsigned line;
+    const char *message;
+} tv_fault;
+TV_API const tv_fault *tv_machine_fault(const tv_machine *machine);
+
+/* Address spaces. An address counts units of `unit_bytes`; `size` is in units. */
+typedef struct tv_space {
+    const char *name;
+    uint64_t unit_bytes;
+    uint64_t size;
+    const char *doc;
+} tv_space;
+TV_API int tv_machine_space_at(const tv_machine *machine, unsigned i, tv_space *out);
+
+/* Copies `bytes` bytes from or to a space, from unit `addr` on. TV_ERR_INPUT: no such space, or outside it. */
+TV_API tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_t addr, void *data, size_t bytes,
+                                 const tv_diag_sink *sink);
+TV_API tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr, const void *data, size_t bytes,
+                                  const tv_diag_sink *sink);
+
+/* Statistics over everything the machine has run. Pointers are to static or machine-owned strings. */
+enum { TV_ENGINES_MAX = 32, TV_CAUSES_MAX = 12, TV_PATHS_MAX = 12 };
+
+typedef struct tv_engine_stats {
+    const char *name;
+    uint64_t busy, idle;
+    uint64_t held[TV_CAUSES_MAX]; /* by cause; busy + held + idle = cycles */
+} tv_engine_stats;
+
+typedef struct tv_path_stats {
+    const char *name;
+    uint64_t bytes;
+    double peak; /* bytes a cycle */
+} tv_path_stats;
+
+typedef struct tv_stats {
+    uint64_t cycles;
+    double clock_hz, seconds;
+    uint64_t instructions, macs;
+    double peak_macs; /* a cycle, of the engine that multiplied most */
+    unsigned engine_count, cause_count, path_count;
+    const char *causes[TV_CAUSES_MAX];
+    tv_engine_stats engines[TV_ENGINES_MAX];
+    tv_path_stats paths[TV_PATHS_MAX];
+    char bound_by[48];    /* the resource that bounds the run, or "latency" */
+    double bound_share;   /* of all cycles */
+    char verdict[160];    /* the same as a sentence */
+} tv_stats;
+TV_API void tv_machine_stats(const tv_machine *machine, tv_stats *out);
+
+/* Sends all later events to `sink`; NULL ends it. */
+TV_API void tv_machine_trace(tv_machine *machine, const tv_trace_sink *sink);
+
+/* Puts a MARKER event with `text` into the trace at the machine's clock. */
+TV_API void tv_machine_mark(tv_machine *machine, const char *text);
+
+/* Validates and lints a program without running it: encodings, ranges, hazards, unused work. Diagnostics go to `sink`
+ * in program order; the counts say how many. TV_OK even when errors were found; else the check itself failed. */
+typedef struct tv_check_counts {
+    uint64_t errors, warnings;
+} tv_check_counts;
+TV_API tv_status tv_program_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
+                                  tv_check_counts *counts);
+
+/* Machines that this library knows; returns 0 past the end. */
+typedef struct tv_target_info {
+    const char *name, *title;
+    unsigned word_bits; /* 0: not word encoded */
+} tv_target_info;
+TV_API int tv_target_at(unsigned i, tv_target_info *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

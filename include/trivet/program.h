@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs of the word-encoded machines: assembling, loading, saving and looking into them.
+ *
+ * A program is read only once made; threads may share it. Everything it returns a pointer to lives as long as it. */
+#ifndef TRIVET_PROGRAM_H
+#define TRIVET_PROGRAM_H
+
+#include "trivet/diag.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tv_program tv_program;
+
+typedef struct tv_program_options {
+    const char *target;              /* for a file that does not name its own; NULL: it must */
+    const char *const *include_dirs; /* searched by .include and .incbin after the file's own folder */
+    unsigned include_count;
+    const char *const *defines;      /* "NAME=expression" constants defined before the first line */
+    unsigned define_count;
+    FILE *listing;                   /* the assembler writes its listing here; NULL: none */
+    uint64_t line_limit;             /* statements after all expansion; 0: 100 million */
+} tv_program_options;
+
+/* Opens a program of any kind: an ELF file that Trivet wrote; assembly source (any text that is not .hex); raw words
+ * (.bin, little endian) or one hexadecimal word a line (.hex). ELF is recognised by content, the rest by the file's
+ * ending. "-" is assembly source from standard input. `options` may be NULL. The caller frees it.
+ * TV_ERR_INPUT after all errors of the file have been reported. */
+TV_API tv_status tv_program_open(const char *path, const tv_program_options *options, const tv_diag_sink *sink,
+                                 tv_program **out);
+
+/* Assembles text in memory; `name` is what messages call it. Nothing of `text` is kept. */
+TV_API tv_status tv_program_assemble(const char *name, const char *text, size_t size, const tv_program_options *options,
+                                     const tv_diag_sink *sink, tv_program **out);
+
+TV_API void tv_program_free(tv_program *program);
+
+typedef enum tv_program_format { TV_FORMAT_ELF, TV_FORMAT_BIN, TV_FORMAT_HEX } tv_program_format;
+
+/* Writes the program whole or not at all. BIN and HEX hold the instruction words alone. */
+TV_API tv_status tv_program_save(const tv_program *program, const char *path, tv_program_format format,
+                                 const tv_diag_sink *sink);
+
+TV_API const char *tv_program_target(const tv_program *program);
+TV_API uint64_t tv_program_word_count(const tv_program *program);
+TV_API uint64_t tv_program_word(const tv_program *program, uint64_t index); /* index below the count */
+
+/* Where instruction `index` was written. Returns 0 when the program has no line table. */
+typedef struct tv_source_line {
+    const char *file;
+    unsigned line, column;
+} tv_source_line;
+TV_API int tv_program_line(const tv_program *program, uint64_t index, tv_source_line *out);
+
+/* Symbols in order of definition; returns 0 past the end. */
+typedef enum tv_symbol_kind { TV_SYMBOL_TEXT, TV_SYMBOL_DATA, TV_SYMBOL_CONSTANT } tv_symbol_kind;
+typedef struct tv_symbol {
+    const char *name;
+    uint64_t value; /* TEXT: instruction index; DATA: host byte address; CONSTANT: two's complement */
+    tv_symbol_kind kind;
+} tv_symbol;
+TV_API int tv_program_symbol_at(const tv_program *program, uint64_t i, tv_symbol *out);
+TV_API int tv_program_symbol(const tv_program *program, const char *name, tv_symbol *out);
+
+/* Data segments, by ascending address; returns 0 past the end. `bytes` NULL: `size` bytes of zero. */
+typedef struct tv_segment {
+    uint64_t addr, size;
+    const uint8_t *bytes;
+} tv_segment;
+TV_API int tv_program_segment_at(const tv_program *program, uint64_t i, tv_segment *out);
+
+/* Weight-stream descriptors of stream `stream` (the instruction set's order), in order; returns 0 past the end. */
+typedef struct tv_descriptor {
+    uint64_t addr, bytes;
+} tv_descriptor;
+TV_API int tv_program_descriptor_at(const tv_program *program, unsigned stream, uint64_t i, tv_descriptor *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

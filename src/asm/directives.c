@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Directives that fit a line: one table of names and handlers. Those that open blocks are in blocks.c. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "asm/job.h"
+#include "trivet/dtype.h"
+
+typedef struct directive {
+    const char *name;
+    void (*run)(tv_asm_job *job, const struct directive *self, unsigned column);
+    int type;
+} directive;
+
+static bool section_is_data(tv_asm_job *job, const directive *self, unsigned column)
+{
+    if (job->in_data)
+        return true;
+    tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_SECTION), "put a .data line before it",
+                    "%s stands in .text, which holds instructions", self->name);
+    return false;
+}
+
+/* ---- Data ---- */
+
+/* One list of values; .word64 (or .word, by the target's word) may also put raw words into .text. */
+static void run_values(tv_asm_job *job, const directive *self, unsigned column)
+{
+    unsigned bytes = tv_dtype_bits((tv_dtype)self->type) / 8;
+    bool raw_word = self->type == TV_HEX64 || self->type == TV_HEX32;
+    if (!job->in_data && !job->isa) {
+        tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_TARGET), "write `.target NAME` first or give -t",
+                        "the target is not known yet");
+        return;
+    }
+    if (!job->in_data && !(raw_word && bytes == job->word_bytes)) {
+        char hint[96];
+        snprintf(hint, sizeof hint, "in .text only %s makes a whole word of %s", job->word_bytes == 8 ? ".word64" : ".word", job->isa->target);
+        tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_SECTION), hint, "%s stands in .text", self->name);
+        return;
+    }
+    do {
+        tv_expr value;
+        if (!tv_expr_parse(job, &value))
+            return;
+        tv_emit_data(job, self->type, &value);
+    } while (tv_lex_accept(job, ',') && !job->stop);
+}
+
+static void run_int4(tv_asm_job *job, const directive *self, unsigned column)
+{
+    enum { CHUNK = 64 };
+    tv_expr values[CHUNK];
+    unsigned count = 0;
+    if (!section_is_data(job, self, column))
+        return;
+    do {
+        if (count == CHUNK) {
+            tv_emit_int4(job, values, count);
+            count = 0;
+        }
+        if (!tv_expr_parse(job, &values[count++]))
+            return;
+    } while (tv_lex_accept(job, ',') && !job->stop);
+    tv_emit_int4(job, values, count);
+}
+
+static void run_zero(tv_asm_job *job, const directive *self, unsigned column)
+{
+    int64_t n;
+    if (!section_is_data(job, self, column) || !tv_expr_constant(job, &n))
+        return;
+    if (n < 0)
+        tv_asm_error_at(job, column, 1, TV_CODE(ASM_RANGE), NULL, "a size is not negative");
+    else
+        tv_emit_zeros(job, (uint64_t)n);
+}
+
+static void run_string(tv_asm_job *job, const directive *self, unsigned column)
+{
+    if (!section_is_data(job, self, column))
+        return;
+    do {
+        tv_buf text = {0};
+        bool ok = tv_expr_string(job, &text);
+        if (ok) {
+            tv_emit_bytes(job, text.data, text.len);
+            if (self->type)
+                tv_emit_bytes(job, "", 1);
+        }
+        tv_buf_fini(&text);
+        if (!ok)
+            return;
+    } while (tv_lex_accept(job, ',') && !job->stop);
+}
+
+static void run_incbin(tv_asm_job *job, const directive *self, unsigned column)
+{
+    tv_buf path = {0};
+    int64_t skip = 0, count = -1;
+    unsigned at = tv_lex_column(job);
+    if (!section_is_data(job, self, column) || !tv_expr_string(job, &path)) {
+        tv_buf_fini(&path);
+        return;
+    }
+    bool ok = !tv_lex_accept(job, ',') || tv_expr_constant(job, &skip);
+    ok = ok && (!tv_lex_accept(job, ',') || tv_expr_constant(job, &count));
+    tv_input input;
+    if (ok && tv_source_open(job, (tv_sv){tv_buf_cstr(&path), path.len}, at, &input, NULL)) {
+        uint64_t size = input.size;
+        if (skip < 0 || (uint64_t)skip > size || count < -1 || (count >= 0 && (uint64_t)count > size - (uint64_t)skip))
+            tv_asm_error_at(job, at, 1, TV_CODE(ASM_RANGE), NULL, "the file has %" PRIu64 " bytes, fewer than the part asked for", size);
+        else
+            tv_emit_bytes(job, input.data + skip, count < 0 ? size - (uint64_t)skip : (uint64_t)count);
+        tv_input_close(&input);
+    }
+    tv_buf_fini(&path);
+}
+
+/* ---- Places ---- */
+
+/* Words that do nothing, up to `to`; .text cannot hold anything else. */
+static void pad_text(tv_asm_job *job, uint64_t to, unsigned column)
+{
+    if (to == job->text.len)
+        return;
+    if (!job->isa || !job->isa->has_nop || to % job->word_bytes) {
+        tv_asm_error_at(job, column, 1, TV_CODE(ASM_SECTION), "only data can be moved or aligned",
+                        "%s has no instruction that does nothing to fill .text with", job->isa ? job->isa->target : "this target");
+        return;
+    }
+    while (job->text.len < to && !job->stop && !job->out_of_memory)
+        tv_emit_word(job, job->isa->nop, column);
+}
+
+static void run_balign(tv_asm_job *job, const directive *self, unsigned column)
+{
+    int64_t n;
+    (void)self;
+    if (!tv_expr_constant(job, &n))
+        return;
+    if (n < 1 || n > 1 << 30 || (n & (n - 1))) {
+        tv_asm_error_at(job, column, 1, TV_CODE(ASM_RANGE), NULL, ".balign takes a power of two up to 2^30, not %" PRId64, n);
+        return;
+    }
+    uint64_t here = tv_emit_here(job), to = (here + (uint64_t)n - 1) & ~((uint64_t)n - 1);
+    if (job->in_data)
+        tv_emit_zeros(job, to - here);
+    else
+        pad_text(job, to, column);
+}
+
+static void run_org(tv_asm_job *job, const directive *self, unsigned column)
+{
+    int64_t to;
+    (void)self;
+    if (!tv_expr_constant(job, &to))
+        return;
+    if (to < 0)
+        tv_asm_error_at(job, column, 1, TV_CODE(ASM_RANGE), NULL, "an address is not negative");
+    else if (job->in_data)
+        tv_emit_org(job, (uint64_t)to);
+    else if ((uint64_t)to < job->text.len)
+        tv_asm_error_at(job, column, 1, TV_CODE(ASM_RANGE), NULL, ".org cannot move back in .text");
+    else
+        pad_text(job, (uint64_t)to, column);
+}
+
+static void run_text(tv_asm_job *job, const directive *self, unsigned column)
+{
+    (void)self;
+    (void)column;
+    job->in_data = false;
+}
+
+static void run_data(tv_asm_job *job, const directive *self, unsigned column)
+{
+    job->in_data = true;
+    if (job->lexer.token.kind != TV_TOK_END)
+        run_org(job, self, column);
+}
+
+static void run_section(tv_asm_job *job, const directive *self, unsigned column)
+{
+    tv_sv name = job->lexer.token.text;
+    bool text = tv_sv_is(name, ".text");
+    if (!text && !tv_sv_is(name, ".data")) {
+        tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, "the sections are .text and .data");
+        return;
+    }
+    tv_lex_next(job);
+    if (text)
+        run_text(job, self, column);
+    else if (tv_lex_accept(job, ',') || job->lexer.token.kind == TV_TOK_END)
+        run_data(job, self, column);
+}
+
+/* ---- Symbols and the target ---- */
+
+static void run_assign(tv_asm_job *job, const directive *self, unsigned column)
+{
+    tv_token name = job->lexer.token;
+    unsigned at = tv_lex_column(job);
+    tv_expr value;
+    (void)column;
+    if (name.kind != TV_TOK_NAME) {
+        tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, "%s takes a name, a comma and a value", self->name);
+        return;
+    }
+    tv_lex_next(job);
+    if (!tv_lex_accept(job, ',') && !tv_lex_accept(job, '=')) {
+        tv_asm_error(job, TV_CODE(ASM_COMMA), NULL, "expected ',' after '%.*s'", TV_SV_ARG(name.text));
+        return;
+    }
+    if (!tv_expr_parse(job, &value))
+        return;
+    if (self->type == TV_SYM_SET && !value.known) {
+        tv_asm_error_at(job, value.column, value.length, TV_CODE(ASM_NOT_CONSTANT), "use .equ for a value that comes later",
+                        ".set needs a value that is known here");
+        return;
+    }
+    tv_symbol_define(job, name.text, at, self->type, TV_SYMBOL_CONSTANT, value);
+}
+
+static void run_target(tv_asm_job *job, const directive *self, unsigned column)
+{
+    tv_token name = job->lexer.token;
+    (void)self;
+    (void)column;
+    if (name.kind != TV_TOK_NAME)
+        tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, ".target takes the name of a machine");
+    else if (tv_asm_set_target(job, name.text, tv_lex_column(job)))
+        tv_lex_next(job);
+}
+
+/* .option proposed: the program knows that it uses proposed extensions. */
+static void run_option(tv_asm_job *job, const directive *self, unsigned column)
+{
+    (void)self;
+    (void)column;
+    if (tv_sv_is(job->lexer.token.text, "proposed")) {
+        job->proposed_ok = true;
+        tv_lex_next(job);
+    } else {
+        tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), "`proposed` is the only option", "unknown option");
+    }
+}
+
+static void run_include(tv_asm_job *job, const directive *self, unsigned column)
+{
+    tv_buf path = {0};
+    unsigned at = tv_lex_column(job);
+    (void)self;
+    (void)column;
+    if (tv_expr_string(job, &path)) {
+        if (job->lexer.token.kind != TV_TOK_END)
+            tv_asm_error(job, TV_CODE(ASM_SYNTAX), NULL, "unexpected text after the file's name");
+        tv_source_push_file(job, (tv_sv){tv_buf_cstr(&path), path.len}, at);
+        tv_lex_begin(job, (tv_sv){"", 0});
+    }
+    tv_buf_fini(&path);
+}
+
+static void run_message(tv_asm_job *job, const directive *self, unsigned column)
+{
+    tv_buf text = {0};
+    unsigned length = (unsigned)strlen(self->name);
+    if (tv_expr_string(job, &text)) {
+        if (self->type)
+            tv_asm_error_at(job, column, length, TV_CODE(ASM_USER), NULL, "%s", tv_buf_cstr(&text));
+        else
+            tv_asm_warning(job, column, length, TV_CODE(ASM_USER), NULL, "%s", tv_buf_cstr(&text));
+    }
+    tv_buf_fini(&text);
+}
+
+/* Names that other assemblers' sources carry and that mean nothing here. */
+static void run_ignored(tv_asm_job *job, const directive *self, unsigned column)
+{
+    (void)self;
+    (void)column;
+    tv_lex_begin(job, (tv_sv){"", 0});
+}
+
+/* wstream NAME, address, bytes: the next descriptor of a weight stream. */
+static void run_wstream(tv_asm_job *job, const directive *self, unsigned column)
+{
+    tv_token name = job->lexer.token;
+    tv_expr addr, bytes;
+    unsigned k = 0, count = job->isa ? tv_isa_stream_count(job->isa) : 0;
+    if (count == 0) {
+        tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_MNEMONIC), job->isa ? NULL : "write `.target NAME` first or give -t",
+                        "%s has no weight streams", job->isa ? job->isa->target : "an unknown target");
+        return;
+    }
+    while (k < count && !tv_sv_is(name.text, job->isa->streams[k]))
+        k++;
+    if (name.kind != TV_TOK_NAME || k == count) {
+        tv_buf hint = {0};
+        tv_buf_str(&hint, "the streams are");
+        for (unsigned i = 0; i < count; i++)
+            tv_buf_printf(&hint, "%s %s", i ? " and" : "", job->isa->streams[i]);
+        tv_asm_error(job, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "wstream takes a stream, an address and a size");
+        tv_buf_fini(&hint);
+        return;
+    }
+    tv_lex_next(job);
+    if (!tv_lex_accept(job, ',') || !tv_expr_parse(job, &addr))
+        tv_asm_error(job, TV_CODE(ASM_COMMA), NULL, "wstream takes a stream, an address and a size");
+    else if (!tv_lex_accept(job, ','))
+        tv_asm_error(job, TV_CODE(ASM_COMMA), "for example: wstream gemv, w, w_end - w", "wstream lacks its size in bytes");
+    else if (tv_expr_parse(job, &bytes))
+        tv_emit_stream(job, k, &addr, &bytes);
+}
+
+static void run_macro(tv_asm_job *job, const directive *self, unsigned column)
+{
+    (void)self;
+    tv_block_macro(job, column);
+}
+
+static void run_repeat(tv_asm_job *job, const directive *self, unsigned column)
+{
+    (void)self;
+    tv_block_repeat(job, column);
+}
+
+static void run_stray_end(tv_asm_job *job, const directive *self, unsigned column)
+{
+    tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_NESTING), NULL, "%s closes nothing", self->name);
+    tv_lex_begin(job, (tv_sv){"", 0});
+}
+
+static const directive directives[] = {
+    {".byte", run_values, TV_HEX8},      {".half", run_values, TV_HEX16},      {".word", run_values, TV_HEX32},
+    {".word64", run_values, TV_HEX64},   {".bf16", run_values, TV_BF16},       {".f16", run_values, TV_F16},
+    {".f32", run_values, TV_F32},        {".int4", run_int4, 0},               {".int8", run_values, TV_S8},
+    {".zero", run_zero, 0},              {".ascii", run_string, 0},            {".asciz", run_string, 1},
+    {".incbin", run_incbin, 0},          {".include", run_include, 0},         {".balign", run_balign, 0},
+    {".org", run_org, 0},                {".text", run_text, 0},               {".data", run_data, 0},
+    {".section", run_section, 0},        {".equ", run_assign, TV_SYM_EQU},     {".set", run_assign, TV_SYM_SET},
+    {".target", run_target, 0},          {".option", run_option, 0},           {".error", run_message, 1},
+    {".warning", run_message, 0},        {".global", run_ignored, 0},          {".globl", run_ignored, 0},
+    {"wstream", run_wstream, 0},         {".macro", run_macro, 0},             {".rept", run_repeat, 0},
+    {".endm", run_stray_end, 0},         {".endr", run_stray_end, 0},
+};
+
+void tv_directive_suggest(tv_nearest *nearest)
+{
+    static const char *const conditions[] = {".if", ".ifdef", ".ifndef", ".elseif", ".else", ".endif"};
+    for (size_t i = 0; i < TV_COUNTOF(directives); i++)
+        tv_nearest_offer(nearest, directives[i].name);
+    for (size_t i = 0; i < TV_COUNTOF(conditions); i++)
+        tv_nearest_offer(nearest, conditions[i]);
+}
+
+bool tv_directive(tv_asm_job *job, tv_sv name, unsigned column)
+{
+    if (name.ptr[0] != '.' && name.ptr[0] != 'w')
+        return false;
+    for (size_t i = 0; i < TV_COUNTOF(directives); i++)
+        if (tv_sv_is(name, directives[i].name)) {
+            directives[i].run(job, &directives[i], column);
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening a program of any kind: what the file is decides who reads it. */
+#include "asm/assemble.h"
+
+static bool ends_with(const char *path, const char *ending)
+{
+    size_t n = strlen(path), m = strlen(ending);
+    return n >= m && tv_sv_is_nocase((tv_sv){path + n - m, m}, ending);
+}
+
+static tv_status raw_isa(const char *path, const tv_program_options *options, const tv_diag_sink *sink, const tv_isa **isa)
+{
+    if (!options || !options->target)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_TARGET), "give -t NAME; `trivet targets` lists the machines",
+                       "'%s' holds raw words and does not say for which machine", path);
+    *isa = tv_isa_find(tv_sv_of(options->target));
+    if (!*isa)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "`trivet targets` lists the machines", "there is no target '%s'",
+                       options->target);
+    return TV_OK;
+}
+
+/* Source is text: a NUL in its first bytes means that it is something else. */
+static bool looks_binary(const tv_input *input)
+{
+    size_t n = input->size < 4096 ? input->size : 4096;
+    return n && memchr(input->data, '\0', n) != NULL;
+}
+
+tv_status tv_program_open(const char *path, const tv_program_options *options, const tv_diag_sink *sink, tv_program **out)
+{
+    tv_input input;
+    TV_TRY(tv_input_open(path, sink, &input));
+    const tv_isa *isa = NULL;
+    tv_status status;
+    if (tv_elf_recognise(input.data, input.size)) {
+        status = tv_elf_read(path, &input, sink, out);
+        if (status == TV_OK && options && options->target && strcmp(options->target, tv_program_target(*out)) != 0) {
+            status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), "leave -t away: the file names its machine",
+                             "'%s' is for %s, not for %s", path, tv_program_target(*out), options->target);
+            tv_program_free(*out);
+        }
+    } else if (ends_with(path, ".bin")) {
+        status = raw_isa(path, options, sink, &isa);
+        if (status == TV_OK)
+            status = tv_raw_read_bin(path, &input, isa, sink, out);
+    } else if (ends_with(path, ".hex")) {
+        status = raw_isa(path, options, sink, &isa);
+        if (status == TV_OK)
+            status = tv_raw_read_hex(path, &input, isa, sink, out);
+    } else if (looks_binary(&input)) {
+        status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_FORMAT), "raw words need a name that ends in .bin",
+                         "'%s' is neither a Trivet program nor assembly source", path);
+    } else {
+        return tv_asm_input(path, &input, options, sink, out);
+    }
+    if (input.data)
+        tv_input_close(&input);
+    return status;
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instruction statements: the operands are read by their shape alone, then laid against the operand lists of the rows
+ * that share the mnemonic. The row that fits is encoded; when none fits, the one that fits longest explains why. */
+#include <stdlib.h>
+
+#include "asm/job.h"
+
+/* ---- Mnemonics ---- */
+
+typedef struct entry {
+    const char *mnemonic;
+    uint64_t hash;
+    uint16_t first, count; /* rows; those of one mnemonic stand together in the table */
+} entry;
+
+struct tv_mnemonics {
+    entry *slots;
+    size_t mask;
+};
+
+bool tv_operands_index(tv_asm_job *job)
+{
+    const tv_isa *isa = job->isa;
+    size_t size = 64;
+    while (size < isa->insn_count * 2u)
+        size *= 2;
+    struct tv_mnemonics *m = calloc(1, sizeof *m);
+    if (m)
+        m->slots = calloc(size, sizeof *m->slots);
+    if (!m || !m->slots) {
+        free(m);
+        job->out_of_memory = true;
+        return false;
+    }
+    m->mask = size - 1;
+    for (unsigned r = 0; r < isa->insn_count; r++) {
+        tv_sv name = tv_sv_of(isa->insns[r].mnemonic);
+        size_t i = tv_sv_hash(name) & m->mask;
+        while (m->slots[i].mnemonic && !tv_sv_is(name, m->slots[i].mnemonic))
+            i = (i + 1) & m->mask;
+        if (!m->slots[i].mnemonic)
+            m->slots[i] = (entry){isa->insns[r].mnemonic, tv_sv_hash(name), (uint16_t)r, 0};
+        assert(m->slots[i].first + m->slots[i].count == (int)r);
+        m->slots[i].count++;
+    }
+    job->mnemonics = m;
+    return true;
+}
+
+void tv_operands_fini(tv_asm_job *job)
+{
+    if (job->mnemonics)
+        free(job->mnemonics->slots);
+    free(job->mnemonics);
+    job->mnemonics = NULL;
+}
+
+static const entry *find(const tv_asm_job *job, tv_sv name)
+{
+    const struct tv_mnemonics *m = job->mnemonics;
+    if (!m)
+        return NULL;
+    uint64_t hash = tv_sv_hash(name);
+    for (size_t i = hash & m->mask; m->slots[i].mnemonic; i = (i + 1) & m->mask)
+        if (m->slots[i].hash == hash && tv_sv_is(name, m->slots[i].mnemonic))
+            return &m->slots[i];
+    return NULL;
+}
+
+bool tv_operands_is_mnemonic(tv_asm_job *job, tv_sv name) { return find(job, name) != NULL; }
+
+void tv_operands_suggest(tv_asm_job *job, tv_nearest *nearest)
+{
+    for (unsigned r = 0; job->isa && r < job->isa->insn_count; r++)
+        tv_nearest_offer(nearest, job->isa->insns[r].mnemonic);
+}
+
+/* ---- Operands by shape ---- */
+
+typedef struct parsed {
+    enum { SHAPE_EXPR, SHAPE_BRACKET, SHAPE_KEY, SHAPE_WORD } shape;
+    tv_sv word; /* BRACKET: before it; KEY: before `=`; WORD: itself */
+    tv_expr value;
+    unsigned column, length;
+    bool used;
+} parsed;
+
+static bool read_operand(tv_asm_job *job, parsed *out)
+{
+    tv_token token = job->lexer.token;
+    *out = (parsed){.shape = SHAPE_EXPR, .column = tv_lex_column(job), .length = (unsigned)token.text.len};
+    if (token.kind == TV_TOK_NAME) {
+        tv_token next = tv_lex_peek(job);
+        bool punct = next.kind == TV_TOK_PUNCT;
+        if (punct && next.op == '[') {
+            out->shape = SHAPE_BRACKET;
+            out->word = token.text;
+            tv_lex_next(job);
+            tv_lex_next(job);
+            if (!tv_expr_parse(job, &out->value))
+                return false;
+            if (!tv_lex_accept(job, ']')) {
+                tv_asm_error(job, TV_CODE(ASM_SYNTAX), NULL, "expected ']'");
+                return false;
+            }
+            return true;
+        }
+        if (punct && next.op == '=') {
+            out->shape = SHAPE_KEY;
+            out->word = token.text;
+            tv_lex_next(job);
+            tv_lex_next(job);
+            return tv_expr_parse(job, &out->value);
+        }
+        /* A word alone may be a flag, a tag or a symbol; the rows tell. A name after it is a missing comma. */
+        if (next.kind == TV_TOK_END || next.kind == TV_TOK_NAME || (punct && next.op == ',')) {
+            out->shape = SHAPE_WORD;
+            out->word = token.text;
+            tv_lex_next(job);
+            return true;
+        }
+    }
+    return tv_expr_parse(job, &out->value);
+}
+
+/* Reads the operands up to the end of the statement. */
+static bool read_operands(tv_asm_job *job, parsed *list, unsigned *count)
+{
+    *count = 0;
+    if (job->lexer.token.kind == TV_TOK_END)
+        return true;
+    for (;;) {
+        if (*count == TV_ASM_ARGS_MAX) {
+            tv_asm_error(job, TV_CODE(ASM_OPERAND_COUNT), NULL, "no instruction has that many operands");
+            return false;
+        }
+        if (!read_operand(job, &list[(*count)++]))
+            return false;
+        if (tv_lex_accept(job, ','))
+            continue;
+        if (job->lexer.token.kind == TV_TOK_END)
+            return true;
+        if (job->lexer.token.kind == TV_TOK_BAD)
+            return false;
+        tv_asm_error(job, TV_CODE(ASM_COMMA), "operands are separated by commas", "a comma is missing before '%.*s'",
+                     TV_SV_ARG(job->lexer.token.text));
+        return false;
+    }
+}
+
+/* ---- Fitting operands to a row ---- */
+
+static bool shape_fits(const tv_operand_kind *kind, const parsed *o)
+{
+    if (kind->tag && o->shape == SHAPE_WORD && tv_sv_is(o->word, kind->tag))
+        return true;
+    switch (kind->syntax) {
+    case TV_SYNTAX_UINT: return o->shape == SHAPE_EXPR || o->shape == SHAPE_WORD;
+    case TV_SYNTAX_BRACKET: return o->shape == SHAPE_BRACKET && tv_sv_is(o->word, kind->name);
+    case TV_SYNTAX_ENTRY:
+        for (unsigned i = 0; o->shape == SHAPE_BRACKET && i < kind->name_count; i++)
+            if (tv_sv_is(o->word, kind->names[i]))
+                return true;
+        return false;
+    default: return false;
+    }
+}
+
+static unsigned positional_count(const tv_insn *insn)
+{
+    unsigned n = 0;
+    while (n < insn->operand_count && insn->operands[n].form == TV_POSITIONAL)
+        n++;
+    return n;
+}
+
+/* How many leading positional operands fit. */
+static unsigned fit(const tv_isa *isa, const tv_insn *insn, const parsed *list, unsigned count)
+{
+    unsigned positional = positional_count(insn), n = 0;
+    while (n < positional && n < count && shape_fits(isa->fields[insn->operands[n].field].kind, &list[n]))
+        n++;
+    return n;
+}
+
+static void print_forms(tv_asm_job *job, const tv_insn *insn, tv_buf *out)
+{
+    tv_buf_printf(out, "%s", insn->mnemonic);
+    for (unsigned i = 0; i < insn->operand_count; i++) {
+        tv_buf_str(out, i ? ", " : " ");
+        tv_isa_print_form(job->isa, &insn->operands[i], out);
+    }
+}
+
+static void complain_form(tv_asm_job *job, const tv_insn *insn, const parsed *o)
+{
+    tv_buf form = {0};
+    tv_buf_str(&form, "the form is: ");
+    print_forms(job, insn, &form);
+    tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), tv_buf_cstr(&form), "this operand does not fit '%s'", insn->mnemonic);
+    tv_buf_fini(&form);
+}
+
+static void complain_missing(tv_asm_job *job, const tv_insn *insn, const tv_operand *operand)
+{
+    tv_buf form = {0}, all = {0};
+    tv_isa_print_form(job->isa, operand, &form);
+    tv_buf_str(&all, "the form is: ");
+    print_forms(job, insn, &all);
+    tv_asm_error_at(job, (unsigned)job->lexer.line.len + 1, 1, TV_CODE(ASM_OPERAND_COUNT), tv_buf_cstr(&all), "'%s' lacks its operand %s",
+                    insn->mnemonic, tv_buf_cstr(&form));
+    tv_buf_fini(&form);
+    tv_buf_fini(&all);
+}
+
+/* Column arithmetic for a word that turns out to be an expression. */
+static bool word_value(tv_asm_job *job, const parsed *o, tv_expr *out)
+{
+    tv_lexer saved = job->lexer;
+    job->lexer.pos = o->column - 1;
+    tv_lex_next(job);
+    bool ok = tv_expr_parse(job, out);
+    out->column = o->column;
+    out->length = o->length;
+    job->lexer = saved;
+    return ok;
+}
+
+static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const parsed *o, uint64_t *word)
+{
+    const tv_field *field = &job->isa->fields[operand->field];
+    const tv_operand_kind *kind = field->kind;
+    tv_expr value = o->value;
+    value.column = o->value.column ? o->value.column : o->column;
+    if (kind->tag && o->shape == SHAPE_WORD && tv_sv_is(o->word, kind->tag)) {
+        *word = tv_field_set(job->isa, field, *word, kind->tag_value);
+        return true;
+    }
+    if (kind->syntax == TV_SYNTAX_ENTRY) {
+        uint64_t bank = 0;
+        while (!tv_sv_is(o->word, kind->names[bank]))
+            bank++;
+        if (!value.known || value.value.real || value.value.i < 0 || (uint64_t)value.value.i > tv_mask(kind->index_bits)) {
+            char hint[64];
+            snprintf(hint, sizeof hint, "it takes 0 to %llu, known here", (unsigned long long)tv_mask(kind->index_bits));
+            tv_asm_error_at(job, value.column, value.length, TV_CODE(ASM_RANGE), hint, "the index of %s is out of range", kind->names[bank]);
+            return false;
+        }
+        *word = tv_field_set(job->isa, field, *word, bank << kind->index_bits | (uint64_t)value.value.i);
+        return true;
+    }
+    if (o->shape == SHAPE_WORD && !word_value(job, o, &value))
+        return false;
+    tv_emit_field(job, word, operand->field, &value);
+    return true;
+}
+
+/* A keyword operand or a flag that `o` names, or NULL. */
+static const tv_operand *named(const tv_insn *insn, const parsed *o)
+{
+    for (unsigned i = 0; i < insn->operand_count; i++) {
+        const tv_operand *operand = &insn->operands[i];
+        if (!operand->key || !tv_sv_is(o->word, operand->key))
+            continue;
+        if ((operand->form == TV_FLAG_OPTIONAL) == (o->shape == SHAPE_WORD))
+            return operand;
+    }
+    return NULL;
+}
+
+static void complain_name(tv_asm_job *job, const tv_insn *insn, const parsed *o)
+{
+    if (o->shape != SHAPE_KEY && o->shape != SHAPE_WORD) {
+        complain_form(job, insn, o);
+        return;
+    }
+    tv_nearest nearest = tv_nearest_to(o->word);
+    tv_buf hint = {0};
+    for (unsigned i = 0; i < insn->operand_count; i++)
+        if (insn->operands[i].key)
+            tv_nearest_offer(&nearest, insn->operands[i].key);
+    if (nearest.best)
+        tv_buf_printf(&hint, "did you mean '%s'?", nearest.best);
+    else {
+        tv_buf_str(&hint, "the form is: ");
+        print_forms(job, insn, &hint);
+    }
+    tv_asm_error_at(job, o->column, (unsigned)o->word.len, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "'%s' has no operand '%.*s'",
+                    insn->mnemonic, TV_SV_ARG(o->word));
+    tv_buf_fini(&hint);
+}
+
+static bool encode_named(tv_asm_job *job, const tv_insn *insn, parsed *list, unsigned first, unsigned count, uint64_t *word,
+                         uint64_t *given)
+{
+    bool ok = true;
+    for (unsigned i = first; i < count; i++) {
+        const tv_operand *operand = named(insn, &list[i]);
+        if (!operand) {
+            complain_name(job, insn, &list[i]);
+            ok = false;
+            continue;
+        }
+        uint64_t bit = UINT64_C(1) << (operand - insn->operands);
+        if (*given & bit) {
+            tv_asm_error_at(job, list[i].column, list[i].length, TV_CODE(ASM_DUPLICATE), NULL, "'%s' is given twice", operand->key);
+            ok = false;
+            continue;
+        }
+        *given |= bit;
+        if (operand->form == TV_FLAG_OPTIONAL)
+            *word = tv_field_set(job->isa, &job->isa->fields[operand->field], *word, 1);
+        else
+            tv_emit_field(job, word, operand->field, &list[i].value);
+    }
+    return ok;
+}
+
+static void encode(tv_asm_job *job, const tv_insn *insn, parsed *list, unsigned count, unsigned column)
+{
+    const tv_isa *isa = job->isa;
+    unsigned positional = positional_count(insn);
+    uint64_t word = 0, given = 0;
+    for (unsigned i = 0; i < insn->fixed_count; i++)
+        word = tv_field_set(isa, &isa->fields[insn->fixed[i].field], word, insn->fixed[i].value);
+    for (unsigned i = 0; i < positional; i++) {
+        if (i >= count || list[i].shape == SHAPE_KEY || (list[i].shape == SHAPE_WORD && named(insn, &list[i]))) {
+            complain_missing(job, insn, &insn->operands[i]);
+            return;
+        }
+        if (!shape_fits(isa->fields[insn->operands[i].field].kind, &list[i])) {
+            complain_form(job, insn, &list[i]);
+            return;
+        }
+        if (!encode_positional(job, &insn->operands[i], &list[i], &word))
+            return;
+    }
+    if (!encode_named(job, insn, list, positional, count, &word, &given))
+        return;
+    for (unsigned i = positional; i < insn->operand_count; i++)
+        if (insn->operands[i].form == TV_KEYWORD && !(given >> i & 1)) {
+            complain_missing(job, insn, &insn->operands[i]);
+            return;
+        }
+    tv_emit_word(job, word, column);
+}
+
+void tv_operands_assemble(tv_asm_job *job, tv_sv mnemonic, unsigned column)
+{
+    const entry *e = find(job, mnemonic);
+    parsed list[TV_ASM_ARGS_MAX];
+    unsigned count, best = 0, best_fit = 0;
+    size_t fixups = job->fixups.len;
+    unsigned errors = job->errors;
+    if (!e || !read_operands(job, list, &count))
+        return;
+    for (unsigned i = 0; i < e->count; i++) {
+        unsigned n = fit(job->isa, &job->isa->insns[e->first + i], list, count) + 1;
+        if (n > best_fit) {
+            best_fit = n;
+            best = i;
+        }
+    }
+    encode(job, &job->isa->insns[e->first + best], list, count, column);
+    if (job->errors != errors)
+        job->fixups.len = fixups; /* they would fill in a word that was not emitted */
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the lines come from: a stack of files, macro bodies and repeated blocks. Files stay open until the job ends,
+ * because symbols, macro bodies and messages point into them. */
+#include <stdlib.h>
+
+#include "asm/job.h"
+
+static tv_frame *push(tv_asm_job *job)
+{
+    if (job->frame_depth >= TV_ASM_DEPTH_MAX) {
+        tv_asm_error(job, TV_CODE(ASM_NESTING), "does something include or call itself?",
+                     "includes, macros and repeats nest deeper than %d", TV_ASM_DEPTH_MAX);
+        return NULL;
+    }
+    tv_frame *frame = calloc(1, sizeof *frame);
+    if (!frame) {
+        job->out_of_memory = true;
+        return NULL;
+    }
+    frame->up = job->frame;
+    frame->if_depth = (unsigned)(job->conditions.len / sizeof(tv_condition));
+    job->frame = frame;
+    job->frame_depth++;
+    return frame;
+}
+
+static void pop(tv_asm_job *job)
+{
+    tv_frame *frame = job->frame;
+    tv_conditions_close(job, frame->if_depth);
+    job->frame = frame->up;
+    job->frame_depth--;
+    free(frame->owned);
+    free(frame);
+}
+
+static bool add_file(tv_asm_job *job, const char *path, uint32_t *index)
+{
+    for (uint32_t i = 0; i < job->file_count; i++)
+        if (strcmp(job->files[i].path, path) == 0) {
+            *index = i;
+            return true;
+        }
+    if (job->file_count == TV_LINE_FILES_MAX) {
+        tv_asm_error(job, TV_CODE(ASM_LIMIT), NULL, "more than %d files are included", TV_LINE_FILES_MAX);
+        return false;
+    }
+    if (job->file_count == job->file_cap) {
+        unsigned cap = job->file_cap ? job->file_cap * 2 : 8;
+        tv_asm_file *files = realloc(job->files, cap * sizeof *files);
+        if (!files) {
+            job->out_of_memory = true;
+            return false;
+        }
+        job->files = files;
+        job->file_cap = cap;
+    }
+    char *copy = tv_arena_str(&job->arena, tv_sv_of(path));
+    if (!copy) {
+        job->out_of_memory = true;
+        return false;
+    }
+    job->files[job->file_count] = (tv_asm_file){.path = copy};
+    *index = job->file_count++;
+    return true;
+}
+
+bool tv_source_push_text(tv_asm_job *job, const char *name, const char *text, size_t size)
+{
+    uint32_t file;
+    if (!add_file(job, name, &file))
+        return false;
+    tv_frame *frame = push(job);
+    if (!frame)
+        return false;
+    frame->kind = TV_FRAME_FILE;
+    frame->text = (tv_sv){text, size};
+    frame->file = file;
+    return true;
+}
+
+static void drop(void *user, const tv_diag *diag)
+{
+    (void)user;
+    (void)diag;
+}
+
+/* The file itself, then beside the including file, then in the include folders. */
+bool tv_source_open(tv_asm_job *job, tv_sv path, unsigned column, tv_input *input, const char **found)
+{
+    tv_diag_sink quiet = {.emit = drop};
+    unsigned count = job->options ? job->options->include_count : 0;
+    const char *own = job->frame ? job->files[job->frame->file].path : "";
+    const char *slash = strrchr(own, '/');
+    for (int i = -1; i < (int)count; i++) {
+        tv_buf full = {0};
+        if (path.len && path.ptr[0] != '/') {
+            if (i < 0 && slash)
+                tv_buf_append(&full, own, (size_t)(slash - own) + 1);
+            else if (i >= 0)
+                tv_buf_printf(&full, "%s/", job->options->include_dirs[i]);
+        }
+        tv_buf_append(&full, path.ptr, path.len);
+        const char *name = tv_buf_cstr(&full);
+        bool open = strcmp(name, "-") != 0 && strlen(name) == full.len && tv_input_open(name, &quiet, input) == TV_OK;
+        if (open && found)
+            *found = tv_arena_str(&job->arena, tv_sv_of(name));
+        tv_buf_fini(&full);
+        if (open)
+            return true;
+    }
+    tv_asm_error_at(job, column, (unsigned)path.len + 2, TV_CODE(ASM_INCLUDE), "it is looked for beside this file and in the -I folders",
+                    "cannot read '%.*s'", TV_SV_ARG(path));
+    return false;
+}
+
+bool tv_source_push_file(tv_asm_job *job, tv_sv path, unsigned column)
+{
+    tv_input input;
+    const char *name = NULL;
+    if (!tv_source_open(job, path, column, &input, &name))
+        return false;
+    uint32_t file;
+    if (!name || !add_file(job, name, &file)) {
+        tv_input_close(&input);
+        return false;
+    }
+    if (job->files[file].open)
+        tv_input_close(&input); /* included before: the same text serves again */
+    else
+        job->files[file] = (tv_asm_file){.path = job->files[file].path, .input = input, .open = true};
+    return tv_source_push_text(job, job->files[file].path, (const char *)job->files[file].input.data, job->files[file].input.size);
+}
+
+static bool name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* The macro's body with \name replaced by the argument and \@ by a number of this call. `\()` separates. */
+static bool substitute(tv_asm_job *job, const tv_macro *macro, const tv_sv *args, tv_buf *out)
+{
+    tv_sv body = macro->body;
+    for (size_t i = 0; i < body.len; i++) {
+        if (body.ptr[i] != '\\') {
+            size_t run = i;
+            while (run < body.len && body.ptr[run] != '\\')
+                run++;
+            tv_buf_append(out, body.ptr + i, run - i);
+            i = run - 1;
+            continue;
+        }
+        size_t end = i + 1;
+        while (end < body.len && name_char(body.ptr[end]))
+            end++;
+        tv_sv name = {body.ptr + i + 1, end - i - 1};
+        unsigned p = 0;
+        while (p < macro->param_count && !tv_sv_eq(macro->params[p], name))
+            p++;
+        if (name.len && p < macro->param_count) {
+            tv_buf_append(out, args[p].ptr, args[p].len);
+            i = end - 1;
+        } else if (name.len == 0 && end < body.len && body.ptr[end] == '@') {
+            tv_buf_printf(out, "%u", job->unique);
+            i = end;
+        } else if (name.len == 0 && end + 1 < body.len && body.ptr[end] == '(' && body.ptr[end + 1] == ')') {
+            i = end + 1;
+        } else {
+            tv_buf_append(out, "\\", 1);
+        }
+        if (out->len > TV_ASM_OUTPUT_MAX / 64)
+            break;
+    }
+    if (out->failed)
+        job->out_of_memory = true;
+    return !out->failed;
+}
+
+bool tv_source_push_macro(tv_asm_job *job, const tv_macro *macro, const tv_sv *args, unsigned arg_count)
+{
+    tv_sv values[TV_ASM_ARGS_MAX];
+    for (unsigned i = 0; i < macro->param_count; i++)
+        values[i] = i < arg_count ? args[i] : macro->defaults[i];
+    tv_buf text = {0};
+    if (!substitute(job, macro, values, &text)) {
+        tv_buf_fini(&text);
+        return false;
+    }
+    job->unique++;
+    tv_frame *frame = push(job);
+    if (!frame) {
+        tv_buf_fini(&text);
+        return false;
+    }
+    size_t size = text.len;
+    frame->kind = TV_FRAME_MACRO;
+    frame->owned = tv_buf_take(&text);
+    frame->text = (tv_sv){frame->owned ? frame->owned : "", frame->owned ? size : 0};
+    frame->file = macro->file;
+    frame->line = macro->line - 1;
+    frame->macro = macro;
+    return true;
+}
+
+bool tv_source_push_repeat(tv_asm_job *job, tv_sv body, unsigned first_line, uint64_t count)
+{
+    uint32_t file = job->frame->file;
+    if (count == 0 || body.len == 0)
+        return true;
+    tv_frame *frame = push(job);
+    if (!frame)
+        return false;
+    frame->kind = TV_FRAME_REPEAT;
+    frame->text = body;
+    frame->file = file;
+    frame->first_line = first_line - 1;
+    frame->line = first_line - 1;
+    frame->repeats_left = count - 1;
+    return true;
+}
+
+static tv_sv take_line(tv_frame *frame)
+{
+    const char *start = frame->text.ptr + frame->pos;
+    size_t left = frame->text.len - frame->pos;
+    const char *newline = memchr(start, '\n', left);
+    size_t n = newline ? (size_t)(newline - start) : left;
+    frame->pos += newline ? n + 1 : n;
+    frame->line++;
+    return (tv_sv){start, n};
+}
+
+bool tv_source_next(tv_asm_job *job, tv_sv *line)
+{
+    while (job->frame) {
+        tv_frame *frame = job->frame;
+        if (frame->pos < frame->text.len) {
+            *line = take_line(frame);
+            return true;
+        }
+        if (frame->kind == TV_FRAME_REPEAT && frame->repeats_left) {
+            frame->repeats_left--;
+            frame->pos = 0;
+            frame->line = frame->first_line;
+            if (job->lines_left)
+                job->lines_left--; /* an empty body repeats for ever otherwise */
+            else
+                job->stop = true;
+            if (job->stop)
+                return false;
+            continue;
+        }
+        pop(job);
+    }
+    return false;
+}
+
+/* The directive that a raw line begins with, after labels; empty if none. */
+static tv_sv leading_directive(tv_sv line)
+{
+    size_t i = 0;
+    for (;;) {
+        while (i < line.len && (line.ptr[i] == ' ' || line.ptr[i] == '\t'))
+            i++;
+        size_t start = i;
+        while (i < line.len && (name_char(line.ptr[i]) || line.ptr[i] == '.' || line.ptr[i] == '$'))
+            i++;
+        if (i < line.len && line.ptr[i] == ':' && i > start) {
+            i++;
+            continue;
+        }
+        return (tv_sv){line.ptr + start, i - start};
+    }
+}
+
+bool tv_source_block(tv_asm_job *job, const char *const *begin, const char *end, tv_sv *body, unsigned *first_line)
+{
+    tv_frame *frame = job->frame;
+    size_t start = frame->pos;
+    unsigned depth = 1;
+    *first_line = frame->line + 1;
+    while (frame->pos < frame->text.len) {
+        size_t line_start = frame->pos;
+        tv_sv word = leading_directive(take_line(frame));
+        if (tv_sv_is_nocase(word, end) && --depth == 0) {
+            *body = (tv_sv){frame->text.ptr + start, line_start - start};
+            return true;
+        }
+        for (const char *const *b = begin; *b; b++)
+            depth += tv_sv_is_nocase(word, *b);
+    }
+    return false;
+}
+
+void tv_source_fini(tv_asm_job *job)
+{
+    while (job->frame) {
+        tv_frame *frame = job->frame;
+        job->frame = frame->up;
+        free(frame->owned);
+        free(frame);
+    }
+    for (unsigned i = 0; i < job->file_count; i++)
+        if (job->files[i].open)
+            tv_input_close(&job->files[i].input);
+    free(job->files);
+}

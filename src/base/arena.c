@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks grow from 4 KiB to 1 MiB, so that small jobs stay small and large ones make few calls. */
+#include "base/arena.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+
+struct tv_arena_block {
+    struct tv_arena_block *next;
+    alignas(max_align_t) unsigned char bytes[];
+};
+
+enum { FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20 };
+
+void tv_arena_fini(tv_arena *arena)
+{
+    while (arena->blocks) {
+        struct tv_arena_block *next = arena->blocks->next;
+        free(arena->blocks);
+        arena->blocks = next;
+    }
+    *arena = (tv_arena){0};
+}
+
+void *tv_arena_alloc(tv_arena *arena, size_t size)
+{
+    const size_t align = alignof(max_align_t);
+    if (size > SIZE_MAX / 2)
+        return NULL;
+    size = (size + align - 1) / align * align;
+    if (!arena->blocks || arena->size - arena->used < size) {
+        size_t want = arena->size ? arena->size * 2 : FIRST_BLOCK;
+        if (want > LARGEST_BLOCK)
+            want = LARGEST_BLOCK;
+        if (want < size)
+            want = size;
+        struct tv_arena_block *block = malloc(sizeof *block + want);
+        if (!block)
+            return NULL;
+        block->next = arena->blocks;
+        arena->blocks = block;
+        arena->size = want;
+        arena->used = 0;
+    }
+    void *p = arena->blocks->bytes + arena->used;
+    arena->used += size;
+    return memset(p, 0, size);
+}
+
+char *tv_arena_str(tv_arena *arena, tv_sv text)
+{
+    char *copy = tv_arena_alloc(arena, text.len + 1);
+    if (copy && text.len)
+        memcpy(copy, text.ptr, text.len);
+    return copy;
+}

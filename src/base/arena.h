@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job's memory: allocated piece by piece, freed at once. */
+#ifndef TV_BASE_ARENA_H
+#define TV_BASE_ARENA_H
+
+#include "base/sv.h"
+
+typedef struct tv_arena {
+    struct tv_arena_block *blocks;
+    size_t used, size; /* of the newest block */
+} tv_arena;
+
+/* A zeroed tv_arena is empty and ready. */
+void tv_arena_fini(tv_arena *arena);
+
+/* `size` bytes, zeroed, aligned for any type; NULL: no memory. Lives until tv_arena_fini. */
+void *tv_arena_alloc(tv_arena *arena, size_t size);
+
+/* A NUL-terminated copy; NULL: no memory. */
+char *tv_arena_str(tv_arena *arena, tv_sv text);
+
+#endif

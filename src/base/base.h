@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The few macros that every file may use. */
+#ifndef TV_BASE_BASE_H
+#define TV_BASE_BASE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "trivet/status.h"
+
+#define TV_COUNTOF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Returns from the calling function when `expr` is not TV_OK. Only where nothing is left to clean up. */
+#define TV_TRY(expr)                       \
+    do {                                   \
+        tv_status tv_try_status = (expr);  \
+        if (tv_try_status != TV_OK)        \
+            return tv_try_status;          \
+    } while (0)
+
+/* a / b rounded up; b is not zero. */
+static inline uint64_t tv_ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+
+static inline uint64_t tv_min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static inline uint64_t tv_max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* The low `width` bits set; width 0 to 64. */
+static inline uint64_t tv_mask(unsigned width) { return width >= 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1; }
+
+/* Unaligned little-endian access, whatever the host's order. */
+static inline uint16_t tv_load_le16(const void *p)
+{
+    const uint8_t *b = p;
+    return (uint16_t)(b[0] | (unsigned)b[1] << 8);
+}
+
+static inline uint32_t tv_load_le32(const void *p)
+{
+    const uint8_t *b = p;
+    return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+static inline uint64_t tv_load_le64(const void *p)
+{
+    const uint8_t *b = p;
+    return tv_load_le32(b) | (uint64_t)tv_load_le32(b + 4) << 32;
+}
+
+static inline void tv_store_le(void *p, uint64_t value, unsigned bytes)
+{
+    uint8_t *b = p;
+    for (unsigned i = 0; i < bytes; i++)
+        b[i] = (uint8_t)(value >> (8 * i));
+}
+
+#endif

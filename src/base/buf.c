@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The growing byte buffer. */
+#include "base/buf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void tv_buf_fini(tv_buf *buf)
+{
+    free(buf->data);
+    *buf = (tv_buf){0};
+}
+
+static bool reserve(tv_buf *buf, size_t n)
+{
+    if (buf->failed)
+        return false;
+    if (buf->cap - buf->len >= n)
+        return true;
+    size_t cap = buf->cap < 64 ? 64 : buf->cap;
+    while (cap - buf->len < n) {
+        if (cap > SIZE_MAX / 2) {
+            buf->failed = true;
+            return false;
+        }
+        cap *= 2;
+    }
+    uint8_t *data = realloc(buf->data, cap);
+    if (!data) {
+        buf->failed = true;
+        return false;
+    }
+    buf->data = data;
+    buf->cap = cap;
+    return true;
+}
+
+void *tv_buf_extend(tv_buf *buf, size_t n)
+{
+    if (!reserve(buf, n))
+        return NULL;
+    void *p = buf->data + buf->len;
+    buf->len += n;
+    return p;
+}
+
+void tv_buf_append(tv_buf *buf, const void *bytes, size_t n)
+{
+    if (n == 0)
+        return;
+    void *p = tv_buf_extend(buf, n);
+    if (p)
+        memcpy(p, bytes, n);
+}
+
+void tv_buf_fill(tv_buf *buf, uint8_t byte, size_t n)
+{
+    if (n == 0)
+        return;
+    void *p = tv_buf_extend(buf, n);
+    if (p)
+        memset(p, byte, n);
+}
+
+void tv_buf_le(tv_buf *buf, uint64_t value, unsigned bytes)
+{
+    void *p = tv_buf_extend(buf, bytes);
+    if (p)
+        tv_store_le(p, value, bytes);
+}
+
+void tv_buf_str(tv_buf *buf, const char *text) { tv_buf_append(buf, text, strlen(text)); }
+
+void tv_buf_vprintf(tv_buf *buf, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    if (n > 0 && reserve(buf, (size_t)n + 1)) {
+        vsnprintf((char *)buf->data + buf->len, (size_t)n + 1, format, again);
+        buf->len += (size_t)n;
+    }
+    va_end(again);
+}
+
+void tv_buf_printf(tv_buf *buf, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    tv_buf_vprintf(buf, format, args);
+    va_end(args);
+}
+
+const char *tv_buf_cstr(tv_buf *buf)
+{
+    if (!reserve(buf, 1))
+        return "";
+    buf->data[buf->len] = '\0';
+    return (const char *)buf->data;
+}
+
+char *tv_buf_take(tv_buf *buf)
+{
+    if (!reserve(buf, 1)) {
+        tv_buf_fini(buf);
+        return NULL;
+    }
+    buf->data[buf->len] = '\0';
+    char *text = (char *)buf->data;
+    *buf = (tv_buf){0};
+    return text;
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configurations: values over a schema, INI profiles through inih, overrides.
+ *
+ * A load works on a copy that replaces the values only when the whole file was right. */
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/schema.h"
+#include "base/sv.h"
+#include "trivet/file.h"
+
+typedef struct value {
+    uint64_t integer;
+    tv_rate rate;
+    char *text;
+    char *origin;
+} value;
+
+struct tv_config {
+    const tv_schema *schema;
+    value *values;
+};
+
+enum { PROFILE_LIMIT = 1 << 20 };
+
+static void values_free(value *values, unsigned count)
+{
+    for (unsigned i = 0; values && i < count; i++) {
+        free(values[i].text);
+        free(values[i].origin);
+    }
+    free(values);
+}
+
+static value *values_copy(const value *from, unsigned count)
+{
+    value *copy = calloc(count ? count : 1, sizeof *copy);
+    if (!copy)
+        return NULL;
+    for (unsigned i = 0; i < count; i++) {
+        copy[i] = from[i];
+        copy[i].text = strdup(from[i].text);
+        copy[i].origin = strdup(from[i].origin);
+        if (!copy[i].text || !copy[i].origin) {
+            values_free(copy, i + 1);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+void tv_config_free(tv_config *config)
+{
+    if (!config)
+        return;
+    values_free(config->values, config->schema->count);
+    free(config);
+}
+
+/* Digits with `_` between them; false when malformed or above 64 bits. Advances *text. */
+static bool read_digits(const char **text, uint64_t *out)
+{
+    const char *p = *text;
+    unsigned base = 10;
+    if (p[0] == '0' && (p[1] == 'x' || p[1] == 'X')) {
+        base = 16;
+        p += 2;
+    }
+    uint64_t v = 0;
+    unsigned count = 0;
+    for (;; p++) {
+        unsigned digit;
+        if (*p >= '0' && *p <= '9')
+            digit = (unsigned)(*p - '0');
+        else if (base == 16 && ((*p >= 'a' && *p <= 'f') || (*p >= 'A' && *p <= 'F')))
+            digit = (unsigned)((*p | 0x20) - 'a') + 10;
+        else if (*p == '_' && count)
+            continue;
+        else
+            break;
+        if (v > (UINT64_MAX - digit) / base)
+            return false;
+        v = v * base + digit;
+        count++;
+    }
+    *text = p;
+    *out = v;
+    return count > 0;
+}
+
+static bool parse_integer(const char *text, uint64_t *out)
+{
+    static const struct {
+        const char *suffix;
+        unsigned shift;
+    } units[] = {{"", 0}, {"Ki", 10}, {"Mi", 20}, {"Gi", 30}};
+    uint64_t v;
+    if (!read_digits(&text, &v))
+        return false;
+    for (size_t i = 0; i < TV_COUNTOF(units); i++)
+        if (strcmp(text, units[i].suffix) == 0) {
+            if (v > UINT64_MAX >> units[i].shift)
+                return false;
+            *out = v << units[i].shift;
+            return true;
+        }
+    return false;
+}
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+/* "20", "1.6" or "8/5". */
+static bool parse_rate(const char *text, tv_rate *out)
+{
+    uint64_t num, den = 1;
+    if (!read_digits(&text, &num))
+        return false;
+    if (*text == '/') {
+        text++;
+        if (!read_digits(&text, &den) || den == 0)
+            return false;
+    } else if (*text == '.') {
+        text++;
+        for (; *text >= '0' && *text <= '9'; text++) {
+            if (den >= 1000000 || num > UINT32_MAX)
+                return false;
+            num = num * 10 + (uint64_t)(*text - '0');
+            den *= 10;
+        }
+    }
+    uint64_t g = gcd(num, den);
+    num /= g;
+    den /= g;
+    if (*text != '\0' || num > UINT32_MAX || den > UINT32_MAX)
+        return false;
+    *out = (tv_rate){(uint32_t)num, (uint32_t)den};
+    return true;
+}
+
+static int find_param(const tv_schema *schema, const char *key)
+{
+    for (unsigned i = 0; i < schema->count; i++)
+        if (strcmp(schema->params[i].key, key) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* Sets one value of `values`. Reports at `place`. */
+static tv_status assign(const tv_schema *schema, value *values, const char *key, const char *text, const char *origin,
+                        const tv_place *place, const tv_diag_sink *sink)
+{
+    int i = find_param(schema, key);
+    if (i < 0) {
+        tv_nearest nearest = tv_nearest_to(tv_sv_of(key));
+        for (unsigned k = 0; k < schema->count; k++)
+            tv_nearest_offer(&nearest, schema->params[k].key);
+        char hint[128];
+        snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?" : "`trivet config -t %s` lists them all",
+                 nearest.best ? nearest.best : schema->target);
+        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_KEY), place, hint, "%s has no parameter '%.100s'", schema->target, key);
+        return TV_ERR_INPUT;
+    }
+    const tv_param *param = &schema->params[i];
+    uint64_t integer = 0;
+    tv_rate rate = {0, 1};
+    bool is_rate = param->type == TV_PARAM_RATE;
+    if (is_rate ? !parse_rate(text, &rate) : !parse_integer(text, &integer)) {
+        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_VALUE), place,
+                  is_rate ? "write it like 20, 1.6 or 8/5" : "write it like 4096, 0x1000 or 4Ki",
+                  "'%.100s' is not a value for %s (%s)", text, key, is_rate ? "a rate" : "an integer");
+        return TV_ERR_INPUT;
+    }
+    bool low = is_rate ? rate.num < param->min * rate.den || rate.num == 0 : integer < param->min;
+    bool high = is_rate ? rate.num > param->max * rate.den : integer > param->max;
+    if (low || high) {
+        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_RANGE), place, NULL, "%s = %.100s is outside %llu to %llu %s", key, text,
+                  (unsigned long long)param->min, (unsigned long long)param->max, param->unit);
+        return TV_ERR_INPUT;
+    }
+    char *new_text = strdup(text), *new_origin = strdup(origin);
+    if (!new_text || !new_origin) {
+        free(new_text);
+        free(new_origin);
+        return tv_fail_memory(sink);
+    }
+    free(values[i].text);
+    free(values[i].origin);
+    values[i] = (value){integer, rate, new_text, new_origin};
+    return TV_OK;
+}
+
+tv_status tv_config_create(const tv_schema *schema, const tv_diag_sink *sink, tv_config **out)
+{
+    tv_config *config = calloc(1, sizeof *config);
+    if (!config)
+        return tv_fail_memory(sink);
+    config->schema = schema;
+    config->values = calloc(schema->count ? schema->count : 1, sizeof *config->values);
+    tv_status status = config->values ? TV_OK : tv_fail_memory(sink);
+    for (unsigned i = 0; i < schema->count && status == TV_OK; i++)
+        status = assign(schema, config->values, schema->params[i].key, schema->params[i].fallback, "default",
+                        &TV_NO_PLACE, sink);
+    if (status != TV_OK) {
+        tv_config_free(config);
+        return status;
+    }
+    *out = config;
+    return TV_OK;
+}
+
+tv_status tv_config_copy(const tv_config *config, const tv_diag_sink *sink, tv_config **out)
+{
+    tv_config *copy = calloc(1, sizeof *copy);
+    if (!copy)
+        return tv_fail_memory(sink);
+    copy->schema = config->schema;
+    copy->values = values_copy(config->values, config->schema->count);
+    if (!copy->values) {
+        free(copy);
+        return tv_fail_memory(sink);
+    }
+    *out = copy;
+    return TV_OK;
+}
+
+tv_status tv_config_set(tv_config *config, const char *key, const char *text, const tv_diag_sink *sink)
+{
+    return assign(config->schema, config->values, key, text, "override", &TV_NO_PLACE, sink);
+}
+
+/* What one parse carries: inih asks for lines and hands back pairs. */
+typedef struct parse {
+    const tv_schema *schema;
+    value *values;
+    const char *name, *origin; /* origin NULL: "name:line" */
+    tv_sv rest;
+    unsigned line;
+    tv_status status;
+    const tv_diag_sink *sink;
+} parse;
+
+static char *next_line(char *line, int size, void *user)
+{
+    parse *job = user;
+    if (job->rest.len == 0)
+        return NULL;
+    const char *end = memchr(job->rest.ptr, '\n', job->rest.len);
+    size_t n = end ? (size_t)(end - job->rest.ptr) : job->rest.len;
+    job->line++;
+    size_t kept = n < (size_t)size - 1 ? n : (size_t)size - 1;
+    if (kept < n || memchr(job->rest.ptr, '\0', n)) {
+        tv_place place = {.file = job->name, .line = job->line, .index = -1};
+        tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &place, NULL,
+                  kept < n ? "the line is longer than %d bytes" : "the line holds a NUL byte (limit %d)", size - 1);
+        job->status = TV_ERR_INPUT;
+    }
+    memcpy(line, job->rest.ptr, kept);
+    line[kept] = '\0';
+    size_t step = end ? n + 1 : n;
+    job->rest = (tv_sv){job->rest.ptr + step, job->rest.len - step};
+    return line;
+}
+
+static int take_pair(void *user, const char *section, const char *name, const char *text)
+{
+    parse *job = user;
+    tv_place place = {.file = job->name, .line = job->line, .index = -1};
+    if (strcmp(section, "profile") == 0) {
+        if (strcmp(name, "target") == 0 && strcmp(text, job->schema->target) != 0) {
+            tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_TARGET), &place, "choose a profile of this target, see `trivet config`",
+                      "this profile is for '%.100s', not for '%s'", text, job->schema->target);
+            job->status = TV_ERR_INPUT;
+        }
+        return 1;
+    }
+    char key[256], origin[512];
+    snprintf(key, sizeof key, section[0] ? "%s.%s" : "%s%s", section, name);
+    snprintf(origin, sizeof origin, "%s:%u", job->name, job->line);
+    tv_status status =
+        assign(job->schema, job->values, key, text, job->origin ? job->origin : origin, &place, job->sink);
+    if (status != TV_OK)
+        job->status = status;
+    return 1;
+}
+
+tv_status tv_config_parse(tv_config *config, const char *name, const char *origin, const uint8_t *data, size_t size,
+                          const tv_diag_sink *sink)
+{
+    if (size > PROFILE_LIMIT)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_SIZE), NULL, "profile '%s' has more than 1 MiB", name);
+    parse job = {.schema = config->schema,
+                 .values = values_copy(config->values, config->schema->count),
+                 .name = name,
+                 .origin = origin,
+                 .rest = {(const char *)data, size},
+                 .sink = sink};
+    if (!job.values)
+        return tv_fail_memory(sink);
+    int bad_line = ini_parse_stream(next_line, &job, take_pair, &job);
+    if (bad_line > 0) {
+        tv_place place = {.file = name, .line = (unsigned)bad_line, .index = -1};
+        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &place, "write `[section]`, `key = value` or `; comment`",
+                  "this line is none of section, pair and comment");
+        job.status = TV_ERR_INPUT;
+    } else if (bad_line < 0) {
+        job.status = tv_fail_memory(sink);
+    }
+    if (job.status != TV_OK) {
+        values_free(job.values, config->schema->count);
+        return job.status;
+    }
+    values_free(config->values, config->schema->count);
+    config->values = job.values;
+    return TV_OK;
+}
+
+/* True when `name` is the profile's whole name, or what follows "TARGET-" in it. */
+static bool profile_matches(const tv_embedded *profile, const char *target, const char *name)
+{
+    size_t n = strlen(target);
+    if (strcmp(profile->name, name) == 0)
+        return true;
+    return strncmp(profile->name, target, n) == 0 && profile->name[n] == '-' && strcmp(profile->name + n + 1, name) == 0;
+}
+
+tv_status tv_config_load(tv_config *config, const char *profile_or_path, const tv_diag_sink *sink)
+{
+    const char *target = config->schema->target;
+    for (const tv_embedded *p = tv_embedded_profiles; p->name; p++)
+        if (profile_matches(p, target, profile_or_path)) {
+            char origin[128];
+            snprintf(origin, sizeof origin, "profile %s", p->name);
+            return tv_config_parse(config, p->name, origin, p->data, p->size, sink);
+        }
+    if (!strchr(profile_or_path, '/') && !strchr(profile_or_path, '.')) {
+        tv_nearest nearest = tv_nearest_to(tv_sv_of(profile_or_path));
+        for (const tv_embedded *p = tv_embedded_profiles; p->name; p++) {
+            tv_nearest_offer(&nearest, p->name);
+            if (strncmp(p->name, target, strlen(target)) == 0 && p->name[strlen(target)] == '-')
+                tv_nearest_offer(&nearest, p->name + strlen(target) + 1);
+        }
+        char hint[160];
+        snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?%s" : "%sa file is given by its path, with a `.` or a `/` in it",
+                 nearest.best ? nearest.best : "", "");
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_PROFILE), hint, "%s has no profile '%.100s'", target, profile_or_path);
+    }
+    tv_input input;
+    TV_TRY(tv_input_open(profile_or_path, sink, &input));
+    tv_status status = tv_config_parse(config, profile_or_path, NULL, input.data, input.size, sink);
+    tv_input_close(&input);
+    return status;
+}
+
+int tv_config_at(const tv_config *config, unsigned i, tv_config_entry *out)
+{
+    if (i >= config->schema->count)
+        return 0;
+    const tv_param *param = &config->schema->params[i];
+    const value *v = &config->values[i];
+    *out = (tv_config_entry){.key = param->key,
+                             .type = param->type == TV_PARAM_RATE ? "rate" : "integer",
+                             .unit = param->unit,
+                             .fallback = param->fallback,
+                             .min = param->min,
+                             .max = param->max,
+                             .meaning = param->meaning,
+                             .value = v->text,
+                             .origin = v->origin};
+    return 1;
+}
+
+const char *tv_config_target(const tv_config *config) { return config->schema->target; }
+
+uint64_t tv_config_integer(const tv_config *config, unsigned index)
+{
+    assert(index < config->schema->count && config->schema->params[index].type == TV_PARAM_INTEGER);
+    return config->values[index].integer;
+}
+
+tv_rate tv_config_rate(const tv_config *config, unsigned index)
+{
+    assert(index < config->schema->count && config->schema->params[index].type == TV_PARAM_RATE);
+    return config->values[index].rate;
+}
+
+int tv_config_profile_at(const char *target, unsigned i, const char **name, const char **description)
+{
+    for (const tv_embedded *p = tv_embedded_profiles; p->name; p++) {
+        size_t n = target ? strlen(target) : 0;
+        if (target && (strncmp(p->name, target, n) != 0 || p->name[n] != '-'))
+            continue;
+        if (i-- > 0)
+            continue;
+        *name = p->name;
+        *description = p->description;
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Diagnostics: building them, printing them for a person, writing them as JSON. */
+#include "base/diag.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+
+const tv_code tv_codes[TV_CODE_COUNT] = {
+#define TV_CODE_ROW(id, code_, name_, text_) {.code = (code_), .name = (name_), .text = (text_)},
+#include "base/codes.def"
+#undef TV_CODE_ROW
+};
+
+static const char *const severity_text[] = {"note", "warning", "error"};
+
+static void report(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_place *place,
+                   const char *hint, const char *format, va_list args)
+{
+    if (!sink || !sink->emit)
+        return;
+    tv_buf message = {0};
+    tv_buf_vprintf(&message, format, args);
+    tv_diag diag = {.severity = severity,
+                    .code = code->code,
+                    .name = code->name,
+                    .file = place->file,
+                    .line = place->line,
+                    .column = place->column,
+                    .length = place->length,
+                    .index = place->index,
+                    .message = tv_buf_cstr(&message),
+                    .hint = hint,
+                    .source_line = place->source_line};
+    sink->emit(sink->user, &diag);
+    tv_buf_fini(&message);
+}
+
+void tv_report(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_place *place,
+               const char *hint, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    report(sink, severity, code, place, hint, format, args);
+    va_end(args);
+}
+
+tv_status tv_fail(const tv_diag_sink *sink, tv_status status, const tv_code *code, const char *hint,
+                  const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    report(sink, TV_ERROR, code, &TV_NO_PLACE, hint, format, args);
+    va_end(args);
+    return status;
+}
+
+tv_status tv_fail_memory(const tv_diag_sink *sink)
+{
+    return tv_fail(sink, TV_ERR_MEMORY, TV_CODE(NO_MEMORY), "close other programs or use a smaller machine",
+                   "out of memory");
+}
+
+/* The caret line repeats the source line's tabs, so that the caret stands below its column at any tab width. */
+static void print_caret(FILE *out, const tv_diag *diag, const char *on, const char *off)
+{
+    size_t line_length = strlen(diag->source_line);
+    fprintf(out, "  %5u | %s\n        | ", diag->line, diag->source_line);
+    if (diag->column == 0 || diag->column > line_length + 1) {
+        fputs("\n", out);
+        return;
+    }
+    for (unsigned i = 0; i + 1 < diag->column; i++) {
+        unsigned char c = (unsigned char)diag->source_line[i];
+        if ((c & 0xC0) != 0x80) /* one column for a UTF-8 sequence */
+            fputc(c == '\t' ? '\t' : ' ', out);
+    }
+    fprintf(out, "%s^", on);
+    for (unsigned i = 1; i < diag->length && diag->column + i <= line_length; i++)
+        if (((unsigned char)diag->source_line[diag->column + i - 1] & 0xC0) != 0x80)
+            fputc('~', out);
+    fprintf(out, "%s\n", off);
+}
+
+void tv_diag_print(FILE *out, const tv_diag *diag, int color)
+{
+    static const char *const severity_color[] = {"\033[1;36m", "\033[1;35m", "\033[1;31m"};
+    const char *bold = color ? "\033[1m" : "", *off = color ? "\033[0m" : "";
+    fputs(bold, out);
+    if (diag->file) {
+        fputs(diag->file, out);
+        if (diag->line)
+            fprintf(out, ":%u", diag->line);
+        if (diag->line && diag->column)
+            fprintf(out, ":%u", diag->column);
+        fputs(": ", out);
+    } else if (diag->index < 0) {
+        fputs("trivet: ", out);
+    }
+    if (diag->index >= 0)
+        fprintf(out, "instruction %lld: ", (long long)diag->index);
+    fprintf(out, "%s%s%s: %s%s%s [%s]%s\n", off, color ? severity_color[diag->severity] : "",
+            severity_text[diag->severity], off, bold, diag->message, diag->code, off);
+    if (diag->source_line && diag->line)
+        print_caret(out, diag, color ? "\033[1;32m" : "", off);
+    if (diag->hint)
+        fprintf(out, "        = %shint%s: %s\n", bold, off, diag->hint);
+}
+
+/* Source bytes may be anything; JSON strings must be UTF-8. Bytes that are not become '?'. */
+static json_t *json_text(const char *text)
+{
+    if (!text)
+        return json_null();
+    json_t *value = json_string(text);
+    if (value)
+        return value;
+    tv_buf copy = {0};
+    for (const char *p = text; *p; p++) {
+        char c = (unsigned char)*p < 0x80 ? *p : '?';
+        tv_buf_append(&copy, &c, 1);
+    }
+    value = json_string(tv_buf_cstr(&copy));
+    tv_buf_fini(&copy);
+    return value;
+}
+
+char *tv_diag_json(const tv_diag *diag)
+{
+    json_t *object =
+        json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "severity", severity_text[diag->severity],
+                  "code", diag->code, "name", diag->name, "file", json_text(diag->file), "line",
+                  (json_int_t)diag->line, "column", (json_int_t)diag->column, "length", (json_int_t)diag->length,
+                  "index", diag->index < 0 ? json_null() : json_integer(diag->index), "message",
+                  json_text(diag->message), "hint", json_text(diag->hint));
+    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    json_decref(object);
+    return text;
+}
+
+const char *tv_status_text(tv_status status)
+{
+    switch (status) {
+    case TV_OK: return "ok";
+    case TV_FAULT: return "fault";
+    case TV_ERR_INPUT: return "wrong input";
+    case TV_ERR_IO: return "host I/O failure";
+    case TV_ERR_MEMORY: return "out of memory";
+    }
+    return "unknown status";
+}
+
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+
+const char *tv_version(void)
+{
+    return TEXT(TV_VERSION_MAJOR) "." TEXT(TV_VERSION_MINOR) "." TEXT(TV_VERSION_PATCH);
+}

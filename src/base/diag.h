@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the library reports: a code, a place, a message, perhaps a hint. */
+#ifndef TV_BASE_DIAG_H
+#define TV_BASE_DIAG_H
+
+#include "base/base.h"
+#include "trivet/diag.h"
+
+/* A stable code. Tables of them are constant; a machine brings its own (see tv_isa). */
+typedef tv_code_info tv_code;
+
+typedef enum tv_code_id {
+#define TV_CODE_ROW(id, code, name, text) TV_CODE_##id,
+#include "base/codes.def"
+#undef TV_CODE_ROW
+    TV_CODE_COUNT
+} tv_code_id;
+
+extern const tv_code tv_codes[TV_CODE_COUNT];
+
+#define TV_CODE(id) (&tv_codes[TV_CODE_##id])
+
+/* Where a diagnostic belongs. Zeroed fields mean unknown, but `index` must be -1 for "no instruction". */
+typedef struct tv_place {
+    const char *file;
+    unsigned line, column, length;
+    int64_t index;
+    const char *source_line; /* NUL-terminated, or NULL */
+} tv_place;
+
+#define TV_NO_PLACE ((tv_place){.index = -1})
+
+/* Builds the message and hands the diagnostic to `sink` (which may be NULL). `hint` may be NULL. */
+void tv_report(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_place *place,
+               const char *hint, const char *format, ...) TV_PRINTF(6, 7);
+
+/* Reports an error without a place; returns `status`, so that a caller can return it. */
+tv_status tv_fail(const tv_diag_sink *sink, tv_status status, const tv_code *code, const char *hint,
+                  const char *format, ...) TV_PRINTF(5, 6);
+
+/* The report that the host ran out of memory; returns TV_ERR_MEMORY. */
+tv_status tv_fail_memory(const tv_diag_sink *sink);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* String views and the edit distance behind "did you mean". */
+#include "base/sv.h"
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+bool tv_sv_is_nocase(tv_sv a, const char *text)
+{
+    for (size_t i = 0; i < a.len; i++)
+        if (text[i] == '\0' || lower(a.ptr[i]) != lower(text[i]))
+            return false;
+    return text[a.len] == '\0';
+}
+
+unsigned tv_edit_distance(tv_sv a, tv_sv b, unsigned limit)
+{
+    enum { MAX = 63 };
+    if (a.len > MAX || b.len > MAX)
+        return limit + 1;
+    unsigned rows[3][MAX + 1];
+    unsigned *before = rows[0], *last = rows[1], *row = rows[2];
+    for (unsigned j = 0; j <= b.len; j++)
+        last[j] = j;
+    for (unsigned i = 1; i <= a.len; i++) {
+        row[0] = i;
+        unsigned least = i;
+        for (unsigned j = 1; j <= b.len; j++) {
+            char ca = lower(a.ptr[i - 1]), cb = lower(b.ptr[j - 1]);
+            unsigned d = last[j - 1] + (ca != cb);
+            if (last[j] + 1 < d)
+                d = last[j] + 1;
+            if (row[j - 1] + 1 < d)
+                d = row[j - 1] + 1;
+            if (i > 1 && j > 1 && ca == lower(b.ptr[j - 2]) && cb == lower(a.ptr[i - 2]) && before[j - 2] + 1 < d)
+                d = before[j - 2] + 1;
+            row[j] = d;
+            if (d < least)
+                least = d;
+        }
+        if (least > limit)
+            return limit + 1;
+        unsigned *spare = before;
+        before = last;
+        last = row;
+        row = spare;
+    }
+    return last[b.len] > limit ? limit + 1 : last[b.len];
+}
+
+tv_nearest tv_nearest_to(tv_sv wanted)
+{
+    /* A third of the letters may differ: "gmv" finds "gemv", but "x" finds nothing. */
+    return (tv_nearest){.wanted = wanted, .distance = (unsigned)(wanted.len + 2) / 3 + 1};
+}
+
+void tv_nearest_offer(tv_nearest *nearest, const char *candidate)
+{
+    if (nearest->distance <= 1)
+        return;
+    unsigned d = tv_edit_distance(nearest->wanted, tv_sv_of(candidate), nearest->distance - 1);
+    if (d < nearest->distance) {
+        nearest->distance = d;
+        nearest->best = candidate;
+    }
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trivet asm: assemble a source file. */
+#include "cli/cli.h"
+
+static const cli_option options[] = {
+    {"output", 'o', "OUT", "write the program here (default: the source's name with .elf, .bin or .hex)", "FILE"},
+    {"format", 0, "FORMAT", "elf (default), bin or hex; the output's ending decides otherwise", "elf bin hex"},
+    {"listing", 'l', "LISTING", "write a listing: address, bytes, source, symbols", "FILE"},
+};
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t n = strlen(text), m = strlen(ending);
+    return n >= m && strcmp(text + n - m, ending) == 0;
+}
+
+static int choose_format(cli *c, const char *output, tv_program_format *format)
+{
+    const char *name = cli_value(c, "format");
+    if (!name)
+        name = output && ends_with(output, ".bin") ? "bin" : output && ends_with(output, ".hex") ? "hex" : "elf";
+    if (strcmp(name, "elf") == 0)
+        *format = TV_FORMAT_ELF;
+    else if (strcmp(name, "bin") == 0)
+        *format = TV_FORMAT_BIN;
+    else if (strcmp(name, "hex") == 0)
+        *format = TV_FORMAT_HEX;
+    else
+        return cli_wrong(c, "use elf, bin or hex", "there is no format '%s'", name);
+    return CLI_DONE;
+}
+
+static void default_output(const char *source, tv_program_format format, char *out, size_t size)
+{
+    static const char *const endings[] = {[TV_FORMAT_ELF] = ".elf", [TV_FORMAT_BIN] = ".bin", [TV_FORMAT_HEX] = ".hex"};
+    const char *slash = strrchr(source, '/');
+    const char *dot = strrchr(slash ? slash : source, '.');
+    size_t stem = dot ? (size_t)(dot - source) : strlen(source);
+    if (strcmp(source, "-") == 0)
+        snprintf(out, size, "a%s", endings[format]);
+    else
+        snprintf(out, size, "%.*s%s", (int)stem, source, endings[format]);
+}
+
+static json_t *result_json(const cli *c, const char *output, const tv_program *program)
+{
+    return json_pack("{s:s, s:o, s:o, s:I, s:O}", "status", program ? "ok" : "error", "target", cli_string(program ? tv_program_target(program) : NULL),
+                     "output", cli_string(program ? output : NULL), "words", program ? (json_int_t)tv_program_word_count(program) : 0, "diagnostics",
+                     c->diagnostics);
+}
+
+static int run(cli *c)
+{
+    const char *dirs[64], *defines[64];
+    tv_program_options program_options = cli_program_options(c, dirs, defines);
+    const char *output = cli_value(c, "output"), *listing_path = cli_value(c, "listing");
+    char chosen[4096];
+    tv_program_format format = TV_FORMAT_ELF;
+    tv_program *program = NULL;
+    tv_output *listing = NULL;
+    int wrong = choose_format(c, output, &format);
+    if (wrong)
+        return wrong;
+    if (!output) {
+        default_output(c->files[0], format, chosen, sizeof chosen);
+        output = chosen;
+    }
+    if (strcmp(output, c->files[0]) == 0)
+        return cli_wrong(c, "choose another name with -o", "the output would overwrite the source '%s'", output);
+    tv_status status = TV_OK;
+    if (listing_path)
+        status = tv_output_open(listing_path, &c->sink, &listing);
+    if (status == TV_OK) {
+        program_options.listing = listing ? tv_output_stream(listing) : NULL;
+        status = tv_program_open(c->files[0], &program_options, &c->sink, &program);
+    }
+    if (status == TV_OK)
+        status = tv_program_save(program, output, format, &c->sink);
+    if (listing) {
+        if (status == TV_OK)
+            status = tv_output_commit(listing, &c->sink);
+        else
+            tv_output_abandon(listing);
+    }
+    if (c->json)
+        cli_print_json(result_json(c, output, status == TV_OK ? program : NULL));
+    else if (status == TV_OK && c->verbose)
+        printf("%s: %llu words for %s\n", output, (unsigned long long)tv_program_word_count(program), tv_program_target(program));
+    else if (status == TV_ERR_INPUT && !c->quiet)
+        fprintf(stderr, "trivet: %u error%s; nothing was written\n", c->errors, c->errors == 1 ? "" : "s");
+    tv_program_free(program);
+    return cli_exit_status(status);
+}
+
+const cli_command cli_asm = {
+    .name = "asm",
+    .usage = "asm FILE [-o OUT] [--format elf|bin|hex] [-l LISTING]",
+    .summary = "assemble a source file",
+    .about = "All errors of the file are reported; nothing is written when there are any.",
+    .example = "  trivet asm softmax.s                    # makes softmax.elf\n"
+               "  trivet asm softmax.s -o softmax.hex -l softmax.lst\n"
+               "  trivet asm gemm.s -d M=64 -I common     # with a constant and an include folder",
+    .options = options,
+    .option_count = CLI_COUNTOF(options),
+    .common = "tIdj",
+    .least = 1,
+    .most = 1,
+    .values = "FILE",
+    .run = run,
+};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trivet check: validate and lint programs without running them. */
+#include "cli/cli.h"
+
+static const cli_option options[] = {
+    {"strict", 0, NULL, "warnings count as errors", NULL},
+};
+
+static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
+{
+    tv_program *program;
+    tv_config *config = NULL;
+    tv_check_counts counts = {0};
+    tv_status status = cli_open_program(c, path, &program);
+    if (status != TV_OK)
+        return status;
+    status = cli_make_config(c, tv_program_target(program), &config);
+    if (status == TV_OK)
+        status = tv_program_check(program, config, &c->sink, &counts);
+    total->errors += counts.errors;
+    total->warnings += counts.warnings;
+    if (status == TV_OK && !c->json && !c->quiet)
+        printf("%s: %llu instructions, %llu errors, %llu warnings\n", path, (unsigned long long)tv_program_word_count(program),
+               (unsigned long long)counts.errors, (unsigned long long)counts.warnings);
+    tv_config_free(config);
+    tv_program_free(program);
+    return status;
+}
+
+static int run(cli *c)
+{
+    tv_check_counts total = {0};
+    tv_status status = TV_OK;
+    for (unsigned i = 0; i < c->file_count && status == TV_OK; i++)
+        status = check_file(c, c->files[i], &total);
+    bool found = total.errors || (cli_has(c, "strict") && total.warnings);
+    if (c->json)
+        cli_print_json(json_pack("{s:s, s:I, s:I, s:O}", "status", status != TV_OK ? "unreadable" : found ? "errors" : "ok", "errors",
+                                 (json_int_t)total.errors, "warnings", (json_int_t)total.warnings, "diagnostics", c->diagnostics));
+    return status != TV_OK ? cli_exit_status(status) : found ? CLI_FAULT : CLI_DONE;
+}
+
+const cli_command cli_check = {
+    .name = "check",
+    .usage = "check FILE … [--strict]",
+    .summary = "validate and lint a program without running it",
+    .about = "Finds decode faults, ranges outside memory, stream and FIFO underruns, reads of what was never written, results that are\n"
+             "overwritten unread, flags without meaning. Exit status 1 when there are errors.",
+    .example = "  trivet check softmax.s\n  trivet check -c kv260 model.elf --json",
+    .options = options,
+    .option_count = CLI_COUNTOF(options),
+    .common = "tcDIdj",
+    .least = 1,
+    .most = 4096,
+    .values = "FILE",
+    .run = run,
+};

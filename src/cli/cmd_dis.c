@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trivet dis: disassemble a program or single words. What it prints is assembly source again. */
+#include <inttypes.h>
+
+#include "cli/cli.h"
+
+static const cli_option options[] = {
+    {"word", 0, "WORD", "disassemble this word instead of a file; may be repeated", NULL},
+    {"explain", 0, NULL, "show every field with its bits and meaning", NULL},
+    {"uops", 0, NULL, "show the uops and routes that each instruction becomes", NULL},
+    {"data", 0, NULL, "print the data segments, too", NULL},
+};
+
+static void print_uops(const tv_codec *codec, int insn, uint64_t word)
+{
+    tv_uop_info uop;
+    for (unsigned i = 0; insn >= 0 && tv_codec_uop_at(codec, (unsigned)insn, i, word, &uop); i++) {
+        printf("        ;   %-22s", uop.type);
+        if (uop.skipped)
+            printf(" not issued: the direct FIFO carries the data");
+        else if (uop.route)
+            printf(" route 0x%02x %-20s %s", uop.route, uop.route_name, uop.fields);
+        else
+            printf(" %s", uop.fields);
+        putchar('\n');
+    }
+}
+
+/* A word that is no instruction is explained by the fields of the first instruction with its leading field. */
+static unsigned nearest_insn(const tv_codec *codec, uint64_t word)
+{
+    tv_field_info top;
+    for (unsigned i = 0; tv_codec_field_at(codec, i, 0, word, &top); i++)
+        if (top.fixed && top.value == top.fixed_value)
+            return i;
+    return UINT32_MAX;
+}
+
+static void print_fields(const tv_codec *codec, int insn, uint64_t word)
+{
+    tv_field_info field;
+    unsigned row = insn >= 0 ? (unsigned)insn : nearest_insn(codec, word);
+    for (unsigned i = 0; tv_codec_field_at(codec, row, i, word, &field); i++) {
+        char bits[16];
+        snprintf(bits, sizeof bits, field.hi == field.lo ? "[%u]" : "[%u:%u]", field.hi, field.lo);
+        printf("        ;   %-8s %-16s = 0x%-6" PRIx64 " %8" PRIu64 "  %s\n", bits, field.name, field.value, field.value, field.doc);
+    }
+    tv_insn_info info;
+    if (insn >= 0 && tv_codec_insn_at(codec, (unsigned)insn, &info))
+        printf("        ;   %s (%s)\n", info.meaning, info.source);
+}
+
+static json_t *word_json(const cli *c, const tv_codec *codec, uint64_t index, uint64_t word)
+{
+    char text[TV_CODEC_TEXT], number[24];
+    tv_decode_fault why;
+    int insn = tv_codec_decode(codec, word, &why);
+    tv_codec_disassemble(codec, word, text);
+    snprintf(number, sizeof number, "0x%0*" PRIx64, (int)tv_codec_word_bits(codec) / 4, word);
+    json_t *object = json_pack("{s:I, s:s, s:s, s:b}", "index", (json_int_t)index, "word", number, "text", text, "legal", insn >= 0);
+    if (insn < 0)
+        json_object_set_new(object, "fault", json_pack("{s:s, s:s, s:s}", "code", why.code, "name", why.name, "message", why.message));
+    tv_insn_info info;
+    if (insn >= 0 && tv_codec_insn_at(codec, (unsigned)insn, &info))
+        json_object_set_new(object, "id", json_string(info.id));
+    if (cli_has(c, "explain")) {
+        json_t *fields = json_array();
+        tv_field_info f;
+        for (unsigned i = 0; tv_codec_field_at(codec, insn >= 0 ? (unsigned)insn : nearest_insn(codec, word), i, word, &f); i++)
+            json_array_append_new(fields, json_pack("{s:s, s:i, s:i, s:I, s:s}", "name", f.name, "hi", (int)f.hi, "lo", (int)f.lo, "value",
+                                                    (json_int_t)f.value, "doc", f.doc));
+        json_object_set_new(object, "fields", fields);
+    }
+    if (cli_has(c, "uops")) {
+        json_t *uops = json_array();
+        tv_uop_info u;
+        for (unsigned i = 0; insn >= 0 && tv_codec_uop_at(codec, (unsigned)insn, i, word, &u); i++)
+            json_array_append_new(uops, json_pack("{s:s, s:i, s:o, s:s, s:b}", "type", u.type, "route", (int)u.route, "route_name",
+                                                  cli_string(u.route_name), "fields", u.fields, "skipped", u.skipped));
+        json_object_set_new(object, "uops", uops);
+    }
+    return object;
+}
+
+static void print_word(const cli *c, const tv_codec *codec, uint64_t index, uint64_t word)
+{
+    char text[TV_CODEC_TEXT];
+    tv_codec_disassemble(codec, word, text);
+    int insn = tv_codec_decode(codec, word, NULL);
+    printf("        %-64s ; %" PRIu64 ": %0*" PRIx64 "\n", text, index, (int)tv_codec_word_bits(codec) / 4, word);
+    if (cli_has(c, "explain"))
+        print_fields(codec, insn, word);
+    if (cli_has(c, "uops"))
+        print_uops(codec, insn, word);
+}
+
+static int dis_words(cli *c)
+{
+    const char *target = cli_value(c, "target"), *text;
+    tv_codec *codec;
+    tv_target_info first;
+    if (!target && tv_target_at(1, &first))
+        return cli_wrong(c, "give -t NAME; `trivet targets` lists the machines", "--word does not say which machine the word is for");
+    if (!target && tv_target_at(0, &first))
+        target = first.name;
+    tv_status status = tv_codec_new(target, &c->sink, &codec);
+    if (status != TV_OK)
+        return cli_exit_status(status);
+    int result = CLI_DONE;
+    json_t *list = json_array();
+    for (unsigned i = 0; (text = cli_value_at(c, "word", i)); i++) {
+        uint64_t word;
+        if (!cli_parse_number(text, &word) || (tv_codec_word_bits(codec) < 64 && word >> tv_codec_word_bits(codec))) {
+            result = cli_wrong(c, "write it like --word 0x4000000000000000", "'%s' is not a word of %u bits", text, tv_codec_word_bits(codec));
+            break;
+        }
+        if (c->json)
+            json_array_append_new(list, word_json(c, codec, i, word));
+        else
+            print_word(c, codec, i, word);
+    }
+    if (c->json && result == CLI_DONE)
+        cli_print_json(json_pack("{s:s, s:O}", "target", target, "instructions", list));
+    json_decref(list);
+    tv_codec_free(codec);
+    return result;
+}
+
+/* ---- Whole programs ---- */
+
+static void print_streams(const tv_program *program)
+{
+    /* The names come from the instruction set: the assembler's own table knows them by position. */
+    static const char *const names[] = {"gemm", "gemv"};
+    tv_descriptor d;
+    for (unsigned k = 0; k < CLI_COUNTOF(names); k++)
+        for (uint64_t i = 0; tv_program_descriptor_at(program, k, i, &d); i++)
+            printf("        wstream %s, 0x%" PRIx64 ", 0x%" PRIx64 "\n", names[k], d.addr, d.bytes);
+}
+
+static void print_data(const tv_program *program)
+{
+    tv_segment s;
+    for (uint64_t i = 0; tv_program_segment_at(program, i, &s); i++) {
+        printf("        .data 0x%" PRIx64 "\n", s.addr);
+        if (!s.bytes) {
+            printf("        .zero 0x%" PRIx64 "\n", s.size);
+            continue;
+        }
+        for (uint64_t at = 0; at < s.size; at++)
+            printf(at % 16 ? ",0x%02x" : at ? "\n        .byte 0x%02x" : "        .byte 0x%02x", s.bytes[at]);
+        putchar('\n');
+    }
+}
+
+static void print_labels(const tv_program *program, uint64_t index, uint64_t *cursor)
+{
+    tv_symbol s;
+    /* Labels of .text are few; they are looked for from where the last one stood. */
+    for (uint64_t i = *cursor; tv_program_symbol_at(program, i, &s); i++)
+        if (s.kind == TV_SYMBOL_TEXT && s.value == index) {
+            printf("%s:\n", s.name);
+            *cursor = i + 1;
+        }
+}
+
+static int dis_program(cli *c)
+{
+    tv_program *program;
+    tv_codec *codec = NULL;
+    tv_status status = cli_open_program(c, c->files[0], &program);
+    if (status != TV_OK)
+        return cli_exit_status(status);
+    status = tv_codec_new(tv_program_target(program), &c->sink, &codec);
+    uint64_t count = tv_program_word_count(program), cursor = 0;
+    if (status == TV_OK && c->json) {
+        json_t *list = json_array();
+        for (uint64_t i = 0; i < count; i++)
+            json_array_append_new(list, word_json(c, codec, i, tv_program_word(program, i)));
+        cli_print_json(json_pack("{s:s, s:o}", "target", tv_program_target(program), "instructions", list));
+    } else if (status == TV_OK) {
+        printf("        .target %s\n", tv_program_target(program));
+        print_streams(program);
+        for (uint64_t i = 0; i < count; i++) {
+            print_labels(program, i, &cursor);
+            print_word(c, codec, i, tv_program_word(program, i));
+        }
+        if (cli_has(c, "data"))
+            print_data(program);
+    }
+    tv_codec_free(codec);
+    tv_program_free(program);
+    return cli_exit_status(status);
+}
+
+static int run(cli *c)
+{
+    if (cli_has(c, "word"))
+        return c->file_count ? cli_wrong(c, NULL, "give a file or --word, not both") : dis_words(c);
+    if (c->file_count == 0)
+        return cli_wrong(c, "trivet dis FILE, or trivet dis --word 0x…", "nothing to disassemble");
+    return dis_program(c);
+}
+
+const cli_command cli_dis = {
+    .name = "dis",
+    .usage = "dis FILE | --word 0x… [--explain] [--uops]",
+    .summary = "disassemble a program or a word",
+    .about = "Prints assembly source that assembles back to the same words; what is not an instruction is printed as raw data with the reason.",
+    .example = "  trivet dis softmax.elf\n"
+               "  trivet dis -t pccx --word 0x3010001100010000 --explain",
+    .options = options,
+    .option_count = CLI_COUNTOF(options),
+    .common = "tIdj",
+    .most = 1,
+    .values = "FILE",
+    .run = run,
+};

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trivet run: execute and time programs on one machine, one after another. */
+#include <inttypes.h>
+
+#include "cli/cli.h"
+#include "cli/run_report.h"
+
+static const cli_option options[] = {
+    {"trace", 0, "OUT.json", "write the JSON trace", "FILE"},
+    {"perfetto", 0, "OUT.json", "write Chrome trace events, which ui.perfetto.dev opens", "FILE"},
+    {"dump", 0, "SPACE:ADDR:LEN[:TYPE]", "print LEN elements after the run; may be repeated", NULL},
+    {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", NULL},
+    {"until", 0, "N", "stop before instruction N (or a label) of the last program", NULL},
+    {"max-cycles", 0, "N", "stop before an instruction that would issue at cycle N or later", NULL},
+    {"functional", 0, NULL, "data without cycles", NULL},
+    {"timing-only", 0, NULL, "cycles without data", NULL},
+};
+
+/* Everything of one run, so that it is freed in one place. */
+typedef struct job {
+    cli *c;
+    tv_config *config;
+    tv_machine *machine;
+    tv_program **programs;
+    unsigned count;
+    tv_trace_writer *writers[2];
+    unsigned writer_count;
+    tv_stop stop;
+    tv_status outcome;
+} job;
+
+static void fan_out(void *user, const tv_event *event)
+{
+    job *j = user;
+    for (unsigned i = 0; i < j->writer_count; i++) {
+        tv_trace_sink sink = tv_trace_writer_sink(j->writers[i]);
+        sink.event(sink.user, event);
+    }
+}
+
+/* A number, or a symbol of one of the programs with an optional +offset. */
+static bool resolve_address(const job *j, const char *text, uint64_t *out)
+{
+    char name[128];
+    size_t n = strcspn(text, "+");
+    uint64_t offset = 0;
+    tv_symbol symbol;
+    if (cli_parse_number(text, out))
+        return true;
+    if (n >= sizeof name || (text[n] && !cli_parse_number(text + n + 1, &offset)))
+        return false;
+    snprintf(name, sizeof name, "%.*s", (int)n, text);
+    for (unsigned i = j->count; i-- > 0;)
+        if (tv_program_symbol(j->programs[i], name, &symbol)) {
+            *out = symbol.value + offset;
+            return true;
+        }
+    return false;
+}
+
+static tv_status load_file(job *j, const char *text)
+{
+    char head[256], *colon;
+    const char *equals = strchr(text, '=');
+    uint64_t addr;
+    snprintf(head, sizeof head, "%.*s", equals ? (int)(equals - text) : 0, text);
+    colon = strchr(head, ':');
+    if (!equals || !colon) {
+        cli_wrong(j->c, "for example --load host:0x1000=weights.bin", "--load takes SPACE:ADDR=FILE, not '%s'", text);
+        return TV_ERR_INPUT;
+    }
+    *colon = '\0';
+    if (!resolve_address(j, colon + 1, &addr)) {
+        cli_wrong(j->c, "use a number or a symbol of the program", "'%s' is not an address", colon + 1);
+        return TV_ERR_INPUT;
+    }
+    tv_input input;
+    tv_status status = tv_input_open(equals + 1, &j->c->sink, &input);
+    if (status != TV_OK)
+        return status;
+    status = tv_machine_write(j->machine, head, addr, input.data, input.size, &j->c->sink);
+    tv_input_close(&input);
+    return status;
+}
+
+/* ---- Dumps ---- */
+
+typedef struct dump {
+    char space[32], at[128];
+    uint64_t addr, count;
+    tv_dtype type;
+    uint8_t *bytes;
+} dump;
+
+static tv_status parse_dump(job *j, const char *text, dump *d)
+{
+    char count[64], type[32] = "hex16";
+    int got = sscanf(text, "%31[^:]:%127[^:]:%63[^:]:%31s", d->space, d->at, count, type);
+    if (got < 3 || !cli_parse_number(count, &d->count) || d->count > (uint64_t)1 << 32) {
+        cli_wrong(j->c, "for example --dump l2:0x400:64:bf16", "--dump takes SPACE:ADDR:LEN[:TYPE], not '%s'", text);
+        return TV_ERR_INPUT;
+    }
+    if (tv_dtype_find(type, &d->type) != TV_OK) {
+        cli_wrong(j->c, "i4 s8 u8 s16 u16 s32 u32 f32 f16 bf16 hex8 hex16 hex32 hex64", "there is no element type '%s'", type);
+        return TV_ERR_INPUT;
+    }
+    if (!resolve_address(j, d->at, &d->addr)) {
+        cli_wrong(j->c, "use a number or a symbol of the program", "'%s' is not an address", d->at);
+        return TV_ERR_INPUT;
+    }
+    return TV_OK;
+}
+
+static tv_status read_dump(job *j, const char *text, dump *d)
+{
+    tv_status status = parse_dump(j, text, d);
+    if (status != TV_OK)
+        return status;
+    size_t bytes = (size_t)tv_dtype_bytes(d->type, d->count);
+    d->bytes = calloc(bytes + 8, 1);
+    if (!d->bytes)
+        return TV_ERR_MEMORY;
+    return tv_machine_read(j->machine, d->space, d->addr, d->bytes, bytes, &j->c->sink);
+}
+
+static json_t *element_json(const dump *d, uint64_t i)
+{
+    char text[TV_DTYPE_TEXT];
+    tv_dtype_text(d->type, d->bytes, i, text);
+    if (strncmp(text, "0x", 2) == 0 || strpbrk(text, "nN"))
+        return json_string(text);
+    return strpbrk(text, ".e") || d->type == TV_F32 || d->type == TV_F16 || d->type == TV_BF16 ? json_real(strtod(text, NULL))
+                                                                                                : json_integer(strtoll(text, NULL, 10));
+}
+
+static json_t *dump_json(const dump *d)
+{
+    json_t *values = json_array();
+    for (uint64_t i = 0; i < d->count; i++)
+        json_array_append_new(values, element_json(d, i));
+    return json_pack("{s:s, s:I, s:s, s:o}", "space", d->space, "addr", (json_int_t)d->addr, "type", tv_dtype_name(d->type), "values", values);
+}
+
+static void print_dump(const dump *d)
+{
+    unsigned per_line = tv_dtype_bits(d->type) >= 32 ? 4 : 8;
+    printf("%s:0x%" PRIx64 " %s\n", d->space, d->addr, tv_dtype_name(d->type));
+    for (uint64_t i = 0; i < d->count; i++) {
+        char text[TV_DTYPE_TEXT];
+        tv_dtype_text(d->type, d->bytes, i, text);
+        if (i % per_line == 0)
+            printf("  %6" PRIu64 ":", i);
+        printf(" %12s%s", text, i % per_line == per_line - 1 || i + 1 == d->count ? "\n" : "");
+    }
+}
+
+static tv_status show_dumps(job *j, json_t *list)
+{
+    const char *text;
+    for (unsigned i = 0; (text = cli_value_at(j->c, "dump", i)); i++) {
+        dump d = {0};
+        tv_status status = read_dump(j, text, &d);
+        if (status == TV_OK && j->c->json)
+            json_array_append_new(list, dump_json(&d));
+        else if (status == TV_OK)
+            print_dump(&d);
+        free(d.bytes);
+        if (status != TV_OK)
+            return status;
+    }
+    return TV_OK;
+}
+
+/* ---- The run ---- */
+
+static tv_status open_all(job *j)
+{
+    cli *c = j->c;
+    j->programs = calloc(c->file_count, sizeof(tv_program *));
+    if (!j->programs)
+        return TV_ERR_MEMORY;
+    for (unsigned i = 0; i < c->file_count; i++) {
+        tv_status status = cli_open_program(c, c->files[i], &j->programs[i]);
+        if (status != TV_OK)
+            return status;
+        j->count++;
+    }
+    tv_mode mode = cli_has(c, "functional") ? TV_MODE_FUNCTIONAL : cli_has(c, "timing-only") ? TV_MODE_TIMING : TV_MODE_FULL;
+    if (cli_has(c, "functional") && cli_has(c, "timing-only")) {
+        cli_wrong(c, "leave both away for data and cycles", "--functional and --timing-only exclude each other");
+        return TV_ERR_INPUT;
+    }
+    tv_status status = cli_make_config(c, tv_program_target(j->programs[0]), &j->config);
+    return status == TV_OK ? tv_machine_new(j->config, mode, &c->sink, &j->machine) : status;
+}
+
+static tv_status open_traces(job *j)
+{
+    static const struct {
+        const char *option;
+        tv_trace_format format;
+    } kinds[] = {{"trace", TV_TRACE_JSON}, {"perfetto", TV_TRACE_PERFETTO}};
+    for (unsigned i = 0; i < CLI_COUNTOF(kinds); i++) {
+        const char *path = cli_value(j->c, kinds[i].option);
+        if (!path)
+            continue;
+        tv_status status = tv_trace_open(path, kinds[i].format, j->machine, &j->c->sink, &j->writers[j->writer_count]);
+        if (status != TV_OK)
+            return status;
+        j->writer_count++;
+    }
+    if (j->writer_count)
+        tv_machine_trace(j->machine, &(tv_trace_sink){fan_out, j});
+    return TV_OK;
+}
+
+static tv_status limits_of(job *j, tv_run_limits *limits)
+{
+    *limits = (tv_run_limits){UINT64_MAX, UINT64_MAX};
+    const char *until = cli_value(j->c, "until"), *cycles = cli_value(j->c, "max-cycles");
+    if (until && !resolve_address(j, until, &limits->until)) {
+        cli_wrong(j->c, "give an instruction's number or a label", "--until cannot be '%s'", until);
+        return TV_ERR_INPUT;
+    }
+    if (cycles && !cli_parse_number(cycles, &limits->max_cycles)) {
+        cli_wrong(j->c, NULL, "--max-cycles takes a number, not '%s'", cycles);
+        return TV_ERR_INPUT;
+    }
+    return TV_OK;
+}
+
+static tv_status run_all(job *j)
+{
+    const char *text;
+    tv_run_limits limits;
+    tv_status status = limits_of(j, &limits);
+    j->stop = TV_STOP_END;
+    for (unsigned i = 0; i < j->count && status == TV_OK && j->stop == TV_STOP_END; i++) {
+        status = tv_machine_load(j->machine, j->programs[i], &j->c->sink);
+        for (unsigned k = 0; i == 0 && status == TV_OK && (text = cli_value_at(j->c, "load", k)); k++)
+            status = load_file(j, text);
+        if (status != TV_OK)
+            return status;
+        tv_run_limits own = {i + 1 == j->count ? limits.until : UINT64_MAX, limits.max_cycles};
+        j->outcome = tv_machine_run(j->machine, &own, &j->stop);
+        if (j->outcome != TV_OK && j->outcome != TV_FAULT)
+            return j->outcome;
+    }
+    return status;
+}
+
+static void print_stop(const job *j)
+{
+    uint64_t next = tv_machine_next(j->machine);
+    if (j->stop == TV_STOP_UNTIL)
+        printf("stopped before instruction %" PRIu64 "\n", next);
+    else if (j->stop == TV_STOP_CYCLES)
+        printf("stopped before instruction %" PRIu64 ": it would issue at cycle %s or later\n", next, cli_value(j->c, "max-cycles"));
+}
+
+static tv_status show(job *j)
+{
+    json_t *dumps = json_array();
+    tv_status status = show_dumps(j, dumps);
+    bool timed = !cli_has(j->c, "functional");
+    if (status == TV_OK && j->c->json)
+        cli_print_json(run_report_json(j->machine, dumps));
+    else if (status == TV_OK) {
+        const tv_fault *fault = tv_machine_fault(j->machine);
+        if (fault)
+            run_report_fault(fault, j->c->color);
+        print_stop(j);
+        if (!j->c->quiet)
+            run_report_print(j->machine, timed, j->c->out_color, stdout);
+    }
+    json_decref(dumps);
+    return status;
+}
+
+static int run(cli *c)
+{
+    job j = {.c = c};
+    tv_status status = open_all(&j);
+    if (status == TV_OK)
+        status = open_traces(&j);
+    if (status == TV_OK)
+        status = run_all(&j);
+    for (unsigned i = 0; i < j.writer_count; i++) {
+        if (status != TV_OK) {
+            tv_trace_abandon(j.writers[i]);
+            continue;
+        }
+        tv_machine_trace(j.machine, NULL);
+        status = tv_trace_finish(j.writers[i], j.machine, &c->sink);
+    }
+    if (status == TV_OK)
+        status = show(&j);
+    if (status == TV_OK)
+        status = j.outcome;
+    tv_machine_free(j.machine);
+    tv_config_free(j.config);
+    for (unsigned i = 0; i < j.count; i++)
+        tv_program_free(j.programs[i]);
+    free(j.programs);
+    return cli_exit_status(status);
+}
+
+const cli_command cli_run = {
+    .name = "run",
+    .usage = "run FILE … [options]",
+    .summary = "execute and time programs",
+    .about = "Source, ELF, .bin and .hex files run one after another on one machine. ADDR is a number or a symbol of the program,\n"
+             "with +offset if need be; the space's documentation (docs/isa) says what it counts.",
+    .example = "  trivet run softmax.s --dump l2:0x20:64:bf16\n"
+               "  trivet run gemv.elf -c kv260 --load host:0x10000=weights.bin --trace trace.json\n"
+               "  trivet run decode.s --timing-only --perfetto ui.json",
+    .options = options,
+    .option_count = CLI_COUNTOF(options),
+    .common = "tcDIdj",
+    .least = 1,
+    .most = 4096,
+    .values = "FILE",
+    .run = run,
+};

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs and configurations from the common options. */
+#include "cli/cli.h"
+
+enum { LIST_MAX = 64 };
+
+tv_program_options cli_program_options(const cli *c, const char **dirs, const char **defines)
+{
+    tv_program_options options = {.target = cli_value(c, "target"), .include_dirs = dirs, .defines = defines};
+    const char *value;
+    while (options.include_count < LIST_MAX && (value = cli_value_at(c, "include", options.include_count)))
+        dirs[options.include_count++] = value;
+    while (options.define_count < LIST_MAX && (value = cli_value_at(c, "define", options.define_count)))
+        defines[options.define_count++] = value;
+    return options;
+}
+
+tv_status cli_open_program(cli *c, const char *path, tv_program **out)
+{
+    const char *dirs[LIST_MAX], *defines[LIST_MAX];
+    tv_program_options options = cli_program_options(c, dirs, defines);
+    return tv_program_open(path, &options, &c->sink, out);
+}
+
+tv_status cli_make_config(cli *c, const char *target, tv_config **out)
+{
+    tv_config *config;
+    const char *value;
+    tv_status status = tv_config_new(target, &c->sink, &config);
+    if (status != TV_OK)
+        return status;
+    for (unsigned i = 0; status == TV_OK && (value = cli_value_at(c, "config", i)); i++)
+        status = tv_config_load(config, value, &c->sink);
+    for (unsigned i = 0; status == TV_OK && (value = cli_value_at(c, "set", i)); i++) {
+        const char *equals = strchr(value, '=');
+        char key[128];
+        if (!equals || (size_t)(equals - value) >= sizeof key) {
+            cli_wrong(c, "write it like -D l2.words=114688", "-D takes KEY=VALUE, not '%s'", value);
+            status = TV_ERR_INPUT;
+            break;
+        }
+        snprintf(key, sizeof key, "%.*s", (int)(equals - value), value);
+        status = tv_config_set(config, key, equals + 1, &c->sink);
+    }
+    if (status != TV_OK) {
+        tv_config_free(config);
+        return status;
+    }
+    *out = config;
+    return TV_OK;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a run as a table and as JSON. */
+#include "cli/run_report.h"
+
+#include <inttypes.h>
+
+static json_t *engine_json(const tv_stats *s, const tv_engine_stats *e)
+{
+    json_t *held = json_object();
+    for (unsigned c = 0; c < s->cause_count; c++)
+        if (e->held[c])
+            json_object_set_new(held, s->causes[c], json_integer((json_int_t)e->held[c]));
+    return json_pack("{s:I, s:I, s:o}", "busy", (json_int_t)e->busy, "idle", (json_int_t)e->idle, "held", held);
+}
+
+static json_t *fault_json(const tv_fault *f)
+{
+    if (!f)
+        return json_null();
+    char source[512];
+    snprintf(source, sizeof source, "%s:%u", f->file ? f->file : "", f->line);
+    return json_pack("{s:s, s:s, s:I, s:I, s:s, s:o, s:s}", "code", f->code, "name", f->name, "index", (json_int_t)f->index, "address",
+                     (json_int_t)f->address, "disassembly", f->disassembly, "source", f->file ? cli_string(source) : json_null(), "message", f->message);
+}
+
+json_t *run_report_json(const tv_machine *machine, json_t *dumps)
+{
+    tv_stats s;
+    tv_machine_stats(machine, &s);
+    const tv_fault *fault = tv_machine_fault(machine);
+    json_t *engines = json_object(), *bytes = json_object();
+    for (unsigned e = 0; e < s.engine_count; e++)
+        json_object_set_new(engines, s.engines[e].name, engine_json(&s, &s.engines[e]));
+    for (unsigned p = 0; p < s.path_count; p++)
+        json_object_set_new(bytes, s.paths[p].name, json_integer((json_int_t)s.paths[p].bytes));
+    return json_pack("{s:s, s:s, s:o, s:I, s:f, s:I, s:I, s:o, s:o, s:s, s:O}", "target", tv_machine_target(machine), "status", fault ? "fault" : "ok",
+                     "fault", fault_json(fault), "cycles", (json_int_t)s.cycles, "seconds", s.seconds, "instructions", (json_int_t)s.instructions,
+                     "macs", (json_int_t)s.macs, "engines", engines, "bytes", bytes, "bound_by", s.bound_by, "dumps", dumps);
+}
+
+/* Eighths of a block, so that a bar of 20 places shows half a percent. */
+static void print_bar(double share, bool color, FILE *out)
+{
+    static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    enum { WIDTH = 20 };
+    int eighths = (int)(share * WIDTH * 8 + 0.5);
+    int used = 0;
+    fputs(color ? "\033[32m" : "", out);
+    for (; eighths >= 8; eighths -= 8, used++)
+        fputs("█", out);
+    if (eighths > 0) {
+        fputs(parts[eighths], out);
+        used++;
+    }
+    fputs(color ? "\033[0m" : "", out);
+    fprintf(out, "%*s", WIDTH - used, "");
+}
+
+static void print_engine(const tv_stats *s, const tv_engine_stats *e, bool color, FILE *out)
+{
+    double cycles = s->cycles ? (double)s->cycles : 1;
+    uint64_t held = 0;
+    for (unsigned c = 0; c < s->cause_count; c++)
+        held += e->held[c];
+    fprintf(out, "  %-6s ", e->name);
+    print_bar((double)e->busy / cycles, color, out);
+    fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%  ", 100 * (double)e->busy / cycles, 100 * (double)held / cycles, 100 * (double)e->idle / cycles);
+    const char *separator = "";
+    for (unsigned c = 0; c < s->cause_count; c++)
+        if (e->held[c]) {
+            fprintf(out, "%s%s %.1f %%", separator, s->causes[c], 100 * (double)e->held[c] / cycles);
+            separator = ", ";
+        }
+    fputc('\n', out);
+}
+
+static void print_amount(double bytes, FILE *out)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    unsigned u = 0;
+    while (bytes >= 10240 && u + 1 < sizeof units / sizeof units[0]) {
+        bytes /= 1024;
+        u++;
+    }
+    fprintf(out, "%9.*f %-3s", u ? 1 : 0, bytes, units[u]);
+}
+
+static void print_time(double seconds, FILE *out)
+{
+    if (seconds < 1e-6)
+        fprintf(out, "%.4g ns", seconds * 1e9);
+    else if (seconds < 1e-3)
+        fprintf(out, "%.4g µs", seconds * 1e6);
+    else if (seconds < 1)
+        fprintf(out, "%.4g ms", seconds * 1e3);
+    else
+        fprintf(out, "%.4g s", seconds);
+}
+
+void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *out)
+{
+    tv_stats s;
+    tv_machine_stats(machine, &s);
+    const char *bold = color ? "\033[1m" : "", *off = color ? "\033[0m" : "";
+    fprintf(out, "%s%s%s: %" PRIu64 " instructions", bold, tv_machine_target(machine), off, s.instructions);
+    if (!timed) {
+        fprintf(out, ", %" PRIu64 " MACs, functional only: no cycles\n", s.macs);
+        return;
+    }
+    fprintf(out, ", %s%" PRIu64 " cycles%s, ", bold, s.cycles, off);
+    print_time(s.seconds, out);
+    fprintf(out, " at %.4g MHz\n\n  engine %-20s    busy     held     idle  held by\n", s.clock_hz / 1e6, "");
+    for (unsigned e = 0; e < s.engine_count; e++)
+        print_engine(&s, &s.engines[e], color, out);
+    double cycles = s.cycles ? (double)s.cycles : 1;
+    bool heading = false;
+    for (unsigned p = 0; p < s.path_count; p++) {
+        if (!s.paths[p].bytes)
+            continue;
+        if (!heading)
+            fprintf(out, "\n  path             bytes        achieved / peak, bytes a cycle\n");
+        heading = true;
+        fprintf(out, "  %-13s", s.paths[p].name);
+        print_amount((double)s.paths[p].bytes, out);
+        fprintf(out, "  %8.2f / %-6.4g (%.1f %%)\n", (double)s.paths[p].bytes / cycles, s.paths[p].peak,
+                100 * (double)s.paths[p].bytes / cycles / s.paths[p].peak);
+    }
+    if (s.macs)
+        fprintf(out, "\n  MACs %" PRIu64 ": %.2f / %.4g a cycle (%.1f %%)\n", s.macs, (double)s.macs / cycles, s.peak_macs,
+                100 * (double)s.macs / cycles / s.peak_macs);
+    fprintf(out, "\n  %s%s%s\n", bold, s.verdict, off);
+}
+
+void run_report_fault(const tv_fault *f, bool color)
+{
+    const char *bold = color ? "\033[1m" : "", *red = color ? "\033[1;31m" : "", *off = color ? "\033[0m" : "";
+    fflush(stdout);
+    if (f->file)
+        fprintf(stderr, "%s%s:%u: %s", bold, f->file, f->line, off);
+    fprintf(stderr, "%smachine fault%s at instruction %" PRIu64 " (address 0x%" PRIx64 "): %s%s [%s %s]%s\n        | %s\n", red, off, f->index,
+            f->address, bold, f->message, f->code, f->name, off, f->disassembly);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public face of the instruction tables (trivet/codec.h). */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "isa/isa.h"
+
+static void copy_text(char text[TV_CODEC_TEXT], tv_buf *buf)
+{
+    snprintf(text, TV_CODEC_TEXT, "%s", tv_buf_cstr(buf));
+    tv_buf_fini(buf);
+}
+
+tv_status tv_codec_new(const char *target, const tv_diag_sink *sink, tv_codec **out)
+{
+    const tv_isa *isa = tv_isa_find(tv_sv_of(target));
+    if (isa)
+        return tv_codec_make(isa, sink, out);
+    tv_nearest nearest = tv_nearest_to(tv_sv_of(target));
+    for (unsigned i = 0; tv_isa_at(i); i++)
+        tv_nearest_offer(&nearest, tv_isa_at(i)->target);
+    char hint[80];
+    snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?" : "`trivet targets` lists the machines%s", nearest.best ? nearest.best : "");
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), hint, "there is no target '%.60s'", target);
+}
+
+const char *tv_codec_target(const tv_codec *codec) { return tv_codec_isa(codec)->target; }
+
+unsigned tv_codec_word_bits(const tv_codec *codec) { return tv_codec_isa(codec)->word_bits; }
+
+int tv_codec_decode(const tv_codec *codec, uint64_t word, tv_decode_fault *why)
+{
+    tv_illegal illegal;
+    int row = tv_codec_row(codec, word, &illegal);
+    if (row >= 0 || !why)
+        return row;
+    const tv_isa *isa = tv_codec_isa(codec);
+    const tv_field *field = &isa->fields[illegal.field];
+    tv_buf text = {0};
+    tv_isa_print_illegal(isa, &illegal, &text);
+    *why = (tv_decode_fault){.code = illegal.code->code, .name = illegal.code->name, .hi = field->hi, .lo = field->lo};
+    copy_text(why->message, &text);
+    return row;
+}
+
+int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODEC_TEXT])
+{
+    const tv_isa *isa = tv_codec_isa(codec);
+    tv_illegal illegal;
+    tv_buf line = {0};
+    int row = tv_codec_row(codec, word, &illegal);
+    if (row >= 0) {
+        tv_isa_print(isa, &isa->insns[row], word, &line);
+    } else {
+        tv_buf_printf(&line, "%s 0x%0*" PRIx64 " ; ", isa->word_bits == 64 ? ".word64" : ".word", (int)isa->word_bits / 4, word);
+        tv_isa_print_illegal(isa, &illegal, &line);
+    }
+    copy_text(text, &line);
+    return row >= 0;
+}
+
+int tv_codec_insn_at(const tv_codec *codec, unsigned i, tv_insn_info *out)
+{
+    const tv_isa *isa = tv_codec_isa(codec);
+    if (i >= isa->insn_count)
+        return 0;
+    const tv_insn *insn = &isa->insns[i];
+    tv_buf form = {0};
+    tv_buf_str(&form, insn->mnemonic);
+    for (unsigned k = 0; k < insn->operand_count; k++) {
+        tv_buf_str(&form, k ? ", " : " ");
+        tv_isa_print_form(isa, &insn->operands[k], &form);
+    }
+    *out = (tv_insn_info){.id = insn->id, .mnemonic = insn->mnemonic, .format = isa->formats[insn->format], .unit = insn->unit,
+                          .meaning = insn->meaning, .source = insn->source};
+    copy_text(out->form, &form);
+    return 1;
+}
+
+int tv_codec_field_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t word, tv_field_info *out)
+{
+    const tv_isa *isa = tv_codec_isa(codec);
+    uint16_t fields[TV_FORMAT_FIELDS];
+    if (insn >= isa->insn_count || i >= tv_isa_format_fields(isa, isa->insns[insn].format, fields))
+        return 0;
+    const tv_field *field = &isa->fields[fields[i]];
+    *out = (tv_field_info){.name = field->name, .doc = field->doc, .hi = field->hi, .lo = field->lo,
+                           .reserved = field->role == TV_FIELD_RESERVED, .value = tv_field_get(isa, field, word)};
+    for (unsigned k = 0; k < isa->insns[insn].fixed_count; k++)
+        if (isa->insns[insn].fixed[k].field == fields[i]) {
+            out->fixed = 1;
+            out->fixed_value = isa->insns[insn].fixed[k].value;
+        }
+    return 1;
+}
+
+int tv_codec_uop_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t word, tv_uop_info *out)
+{
+    const tv_isa *isa = tv_codec_isa(codec);
+    if (insn >= isa->insn_count || i >= isa->insns[insn].uop_count)
+        return 0;
+    const tv_uop *uop = &isa->insns[insn].uops[i];
+    *out = (tv_uop_info){.type = uop->type, .route_name = uop->route_name, .route = uop->route};
+    if (uop->skipped_by != TV_NO_FIELD) {
+        const tv_field *field = &isa->fields[uop->skipped_by];
+        out->skipped = field->kind->tag && tv_field_get(isa, field, word) == field->kind->tag_value;
+    }
+    tv_buf text = {0};
+    for (const uint16_t *f = uop->fields; *f != TV_NO_FIELD; f++)
+        tv_buf_printf(&text, "%s%s=0x%" PRIx64, f == uop->fields ? "" : " ", isa->fields[*f].name, tv_field_get(isa, &isa->fields[*f], word));
+    copy_text(out->fields, &text);
+    return 1;
+}
+
+/* A field of the row's format by name; JOINED fields count. */
+static const tv_field *field_of(const tv_isa *isa, const tv_insn *insn, const char *name)
+{
+    for (unsigned i = 0; i < isa->field_count; i++)
+        if (isa->fields[i].format == insn->format && strcmp(isa->fields[i].name, name) == 0)
+            return &isa->fields[i];
+    return NULL;
+}
+
+tv_status tv_codec_encode(const tv_codec *codec, const char *id, const tv_field_value *values, unsigned count,
+                          const tv_diag_sink *sink, uint64_t *word)
+{
+    const tv_isa *isa = tv_codec_isa(codec);
+    const tv_insn *insn = NULL;
+    for (unsigned i = 0; i < isa->insn_count && !insn; i++)
+        if (strcmp(isa->insns[i].id, id) == 0)
+            insn = &isa->insns[i];
+    if (!insn)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(ASM_MNEMONIC), NULL, "%s has no instruction '%.60s'", isa->target, id);
+    uint64_t w = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const tv_field *field = field_of(isa, insn, values[i].name);
+        if (!field)
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(ASM_OPERAND), NULL, "%s has no field '%.60s'", id, values[i].name);
+        if (values[i].value & ~tv_mask(tv_field_width(isa, field)))
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(ASM_RANGE), NULL, "%" PRIu64 " does not fit the %u bits of '%s'", values[i].value,
+                           tv_field_width(isa, field), field->name);
+        w = tv_field_set(isa, field, w, values[i].value);
+    }
+    for (unsigned i = 0; i < insn->fixed_count; i++)
+        w = tv_field_set(isa, &isa->fields[insn->fixed[i].field], w, insn->fixed[i].value);
+    tv_illegal why;
+    if (tv_codec_row(codec, w, &why) < 0)
+        return tv_fail(sink, TV_ERR_INPUT, why.code, NULL, "%s: %s", id, why.code->text);
+    *word = w;
+    return TV_OK;
+}

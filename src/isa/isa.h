@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an instruction set is made of. One value of tv_isa per machine, all of it constant tables; encoding, decoding,
+ * printing, assembling, explaining and documenting are derived from it (codec.c, print.c, and the assembler).
+ *
+ * A word belongs to a format; a format's fields name every bit of the word once, reserved bits too. An instruction is
+ * a row: a format, the values of the fields that make it what it is, and its operands in the order of the assembly. */
+#ifndef TV_ISA_ISA_H
+#define TV_ISA_ISA_H
+
+#include "base/diag.h"
+#include "base/sv.h"
+#include "trivet/codec.h"
+
+enum { TV_NO_FIELD = 0xFFFF, TV_FORMAT_FIELDS = 16 };
+
+/* How an operand is written. */
+typedef enum tv_syntax {
+    TV_SYNTAX_NONE,    /* never an operand */
+    TV_SYNTAX_UINT,    /* an unsigned expression */
+    TV_SYNTAX_BRACKET, /* name[expression], or the tag's name */
+    TV_SYNTAX_ENTRY,   /* one of `names`, then [expression]: the name's index above the low `index_bits` */
+    TV_SYNTAX_FLAG,    /* a bare word, present or absent */
+} tv_syntax;
+
+/* A kind of operand: syntax, scale and special values. Fields of one meaning share one. */
+typedef struct tv_operand_kind {
+    const char *name; /* BRACKET: the word before the bracket */
+    tv_syntax syntax;
+    uint32_t scale;         /* written value = field value * scale */
+    const char *tag;        /* a word that stands for tag_value, or NULL */
+    uint64_t tag_value;
+    const char *const *names; /* ENTRY */
+    uint32_t name_count;
+    uint32_t index_bits;
+    const char *doc;
+} tv_operand_kind;
+
+typedef enum tv_field_role {
+    TV_FIELD_VALUE,
+    TV_FIELD_RESERVED, /* must be zero */
+    TV_FIELD_JOINED,   /* no bits of its own: two fields read as one number */
+} tv_field_role;
+
+typedef struct tv_field {
+    const char *name;
+    uint8_t format;
+    uint8_t role;
+    uint8_t hi, lo;
+    uint16_t high_part, low_part; /* JOINED: field indices */
+    const tv_operand_kind *kind;
+    uint64_t limit;         /* legal values are below it; 0: all */
+    const tv_code *illegal; /* what a decoder says when no row has this field's value */
+    const char *doc;
+} tv_field;
+
+typedef struct tv_fixed {
+    uint16_t field;
+    uint64_t value;
+} tv_fixed;
+
+typedef enum tv_operand_form {
+    TV_POSITIONAL,
+    TV_KEYWORD,          /* key=value, required */
+    TV_KEYWORD_OPTIONAL, /* key=value, zero when absent */
+    TV_FLAG_OPTIONAL,    /* the field's name as a bare word */
+} tv_operand_form;
+
+typedef struct tv_operand {
+    uint8_t form;
+    const char *key; /* NULL: positional; a flag's word */
+    uint16_t field;
+} tv_operand;
+
+/* A part that an instruction decomposes into inside the machine. */
+typedef struct tv_uop {
+    const char *type;
+    uint32_t route; /* 0: none */
+    const char *route_name;
+    uint16_t fields[9]; /* ends with TV_NO_FIELD */
+    uint16_t skipped_by; /* the uop is not issued when this field holds its kind's tag, or TV_NO_FIELD */
+} tv_uop;
+
+typedef struct tv_insn {
+    const char *id;       /* "CVO_EXP" */
+    const char *mnemonic; /* "cvo.exp" */
+    uint8_t format;
+    uint8_t fixed_count, operand_count, uop_count;
+    const tv_fixed *fixed;
+    const tv_operand *operands;
+    const tv_uop *uops;
+    const char *unit;
+    const char *meaning;
+    const char *source; /* the document and section that defines it */
+} tv_insn;
+
+typedef struct tv_isa {
+    const char *target;
+    const char *title;
+    unsigned word_bits;
+    const char *const *formats;
+    unsigned format_count;
+    const tv_field *fields;
+    unsigned field_count;
+    const tv_insn *insns;
+    unsigned insn_count;
+    const tv_code *codes;
+    unsigned code_count;
+    const char *const *streams; /* names for `wstream`, NULL-terminated; NULL: the machine has none */
+    bool has_nop;
+    uint64_t nop; /* the word that does nothing, for padding */
+} tv_isa;
+
+/* The instruction sets, in the order of the list of targets; NULL past the end. */
+const tv_isa *tv_isa_at(unsigned i);
+const tv_isa *tv_isa_find(tv_sv target);
+
+static inline unsigned tv_field_width(const tv_isa *isa, const tv_field *field)
+{
+    if (field->role == TV_FIELD_JOINED) {
+        const tv_field *a = &isa->fields[field->high_part], *b = &isa->fields[field->low_part];
+        return (unsigned)(a->hi - a->lo + 1 + b->hi - b->lo + 1);
+    }
+    return (unsigned)(field->hi - field->lo + 1);
+}
+
+static inline uint64_t tv_field_mask(const tv_field *field)
+{
+    return tv_mask((unsigned)(field->hi - field->lo + 1)) << field->lo;
+}
+
+uint64_t tv_field_get(const tv_isa *isa, const tv_field *field, uint64_t word);
+
+/* `value` must fit. */
+uint64_t tv_field_set(const tv_isa *isa, const tv_field *field, uint64_t word, uint64_t value);
+
+/* A reader of words (trivet/codec.h): the tables of `isa` with an index over them. */
+tv_status tv_codec_make(const tv_isa *isa, const tv_diag_sink *sink, tv_codec **out);
+const tv_isa *tv_codec_isa(const tv_codec *codec);
+
+/* Why a word is no instruction: the code, the field at fault, its value. */
+typedef struct tv_illegal {
+    const tv_code *code;
+    uint16_t field;
+    uint64_t value;
+} tv_illegal;
+
+/* The row of `word`, or -1 with *why filled in. */
+int tv_codec_row(const tv_codec *codec, uint64_t word, tv_illegal *why);
+
+/* The fields of a row's format, in word order from the top; JOINED fields are not among them. Returns their count. */
+unsigned tv_isa_format_fields(const tv_isa *isa, unsigned format, uint16_t fields[TV_FORMAT_FIELDS]);
+
+/* Writes `insn`'s assembly for `word`. */
+struct tv_buf;
+void tv_isa_print(const tv_isa *isa, const tv_insn *insn, uint64_t word, struct tv_buf *out);
+
+/* "bits 47:43 'parallel_lane' = 9", for messages. */
+void tv_isa_print_illegal(const tv_isa *isa, const tv_illegal *why, struct tv_buf *out);
+
+/* The form of one operand as a manual writes it: "l2[ADDR]|fifo", "size=N". */
+void tv_isa_print_form(const tv_isa *isa, const tv_operand *operand, struct tv_buf *out);
+
+#endif

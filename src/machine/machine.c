@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public machine: dispatch to the target, and what is the same for all of them. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "machine/target.h"
+
+#define TV_TARGET(name) extern const tv_target tv_target_##name;
+#include "targets.def"
+#undef TV_TARGET
+
+static const tv_target *const targets[] = {
+#define TV_TARGET(name) &tv_target_##name,
+#include "targets.def"
+#undef TV_TARGET
+};
+
+struct tv_machine {
+    const tv_target *target;
+    tv_config *config;
+    void *state;
+    tv_trace_sink sink;
+};
+
+const tv_target *tv_target_find(const char *name)
+{
+    for (size_t i = 0; i < TV_COUNTOF(targets); i++)
+        if (strcmp(targets[i]->name, name) == 0)
+            return targets[i];
+    return NULL;
+}
+
+int tv_target_at(unsigned i, tv_target_info *out)
+{
+    if (i >= TV_COUNTOF(targets))
+        return 0;
+    *out = (tv_target_info){targets[i]->name, targets[i]->isa->title, targets[i]->isa->word_bits};
+    return 1;
+}
+
+tv_status tv_config_new(const char *name, const tv_diag_sink *sink, tv_config **out)
+{
+    const tv_target *target = tv_target_find(name);
+    if (target)
+        return tv_config_create(target->schema, sink, out);
+    tv_nearest nearest = tv_nearest_to(tv_sv_of(name));
+    for (size_t i = 0; i < TV_COUNTOF(targets); i++)
+        tv_nearest_offer(&nearest, targets[i]->name);
+    char hint[80];
+    snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?" : "`trivet targets` lists the machines%s", nearest.best ? nearest.best : "");
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), hint, "there is no target '%.60s'", name);
+}
+
+tv_status tv_machine_new(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, tv_machine **out)
+{
+    tv_machine *machine = calloc(1, sizeof *machine);
+    if (!machine)
+        return tv_fail_memory(sink);
+    machine->target = tv_target_find(tv_config_target(config));
+    tv_status status = tv_config_copy(config, sink, &machine->config);
+    if (status == TV_OK)
+        status = machine->target->create(machine->config, mode, sink, &machine->state);
+    if (status != TV_OK) {
+        tv_config_free(machine->config);
+        free(machine);
+        return status;
+    }
+    *out = machine;
+    return TV_OK;
+}
+
+void tv_machine_free(tv_machine *machine)
+{
+    if (!machine)
+        return;
+    machine->target->destroy(machine->state);
+    tv_config_free(machine->config);
+    free(machine);
+}
+
+const char *tv_machine_target(const tv_machine *machine) { return machine->target->name; }
+
+const tv_config *tv_machine_config(const tv_machine *machine) { return machine->config; }
+
+tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const tv_diag_sink *sink)
+{
+    if (strcmp(tv_program_target(program), machine->target->name) != 0)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), NULL, "a program for %s cannot run on %s", tv_program_target(program),
+                       machine->target->name);
+    return machine->target->load(machine->state, program, sink);
+}
+
+tv_status tv_machine_run(tv_machine *machine, const tv_run_limits *limits, tv_stop *why)
+{
+    static const tv_run_limits none = {UINT64_MAX, UINT64_MAX};
+    tv_stop ignored;
+    return machine->target->run(machine->state, limits ? limits : &none, why ? why : &ignored);
+}
+
+tv_status tv_machine_step(tv_machine *machine, tv_stop *why)
+{
+    tv_run_limits one = {tv_machine_next(machine) + 1, UINT64_MAX};
+    return tv_machine_run(machine, &one, why);
+}
+
+uint64_t tv_machine_next(const tv_machine *machine) { return machine->target->next(machine->state); }
+
+const tv_fault *tv_machine_fault(const tv_machine *machine) { return machine->target->fault(machine->state); }
+
+int tv_machine_space_at(const tv_machine *machine, unsigned i, tv_space *out) { return machine->target->space_at(machine->state, i, out); }
+
+/* Finds the space and checks the range; *byte is the first byte. */
+static tv_status locate(const tv_machine *machine, const char *name, uint64_t addr, size_t bytes, const tv_diag_sink *sink,
+                        unsigned *index, uint64_t *byte)
+{
+    tv_space space;
+    tv_nearest nearest = tv_nearest_to(tv_sv_of(name));
+    for (*index = 0; tv_machine_space_at(machine, *index, &space); ++*index) {
+        tv_nearest_offer(&nearest, space.name);
+        if (strcmp(space.name, name) != 0)
+            continue;
+        if (addr > space.size || bytes > (space.size - addr) * space.unit_bytes)
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE), NULL,
+                           "%zu bytes at %s:0x%" PRIx64 " do not fit: the space has 0x%" PRIx64 " units of %" PRIu64 " bytes", bytes, name,
+                           addr, space.size, space.unit_bytes);
+        *byte = addr * space.unit_bytes;
+        return TV_OK;
+    }
+    char hint[160] = "the spaces are:";
+    if (nearest.best) {
+        snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best);
+    } else {
+        for (unsigned i = 0; tv_machine_space_at(machine, i, &space); i++) {
+            size_t n = strlen(hint);
+            snprintf(hint + n, sizeof hint - n, " %s", space.name);
+        }
+    }
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_SPACE), hint, "%s has no address space '%.40s'", machine->target->name, name);
+}
+
+tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_t addr, void *data, size_t bytes, const tv_diag_sink *sink)
+{
+    unsigned index;
+    uint64_t byte;
+    TV_TRY(locate(machine, space, addr, bytes, sink, &index, &byte));
+    machine->target->read(machine->state, index, byte, data, bytes);
+    return TV_OK;
+}
+
+tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr, const void *data, size_t bytes, const tv_diag_sink *sink)
+{
+    unsigned index;
+    uint64_t byte;
+    TV_TRY(locate(machine, space, addr, bytes, sink, &index, &byte));
+    machine->target->write(machine->state, index, byte, data, bytes);
+    return TV_OK;
+}
+
+void tv_machine_stats(const tv_machine *machine, tv_stats *out)
+{
+    memset(out, 0, sizeof *out);
+    machine->target->stats(machine->state, out);
+}
+
+void tv_machine_trace(tv_machine *machine, const tv_trace_sink *sink)
+{
+    machine->sink = sink ? *sink : (tv_trace_sink){0};
+    machine->target->trace(machine->state, machine->sink.event ? &machine->sink : NULL);
+}
+
+void tv_machine_mark(tv_machine *machine, const char *text)
+{
+    if (!machine->sink.event)
+        return;
+    uint64_t now = machine->target->clock(machine->state);
+    tv_event event = {.kind = TV_EVENT_MARKER, .index = -1, .op = text, .start = now, .end = now, .waits_for = -1};
+    machine->sink.event(machine->sink.user, &event);
+}
+
+tv_status tv_program_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts)
+{
+    const tv_target *target = tv_target_find(tv_program_target(program));
+    if (strcmp(tv_config_target(config), target->name) != 0)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_TARGET), NULL, "the configuration is for %s, the program for %s",
+                       tv_config_target(config), target->name);
+    *counts = (tv_check_counts){0};
+    return target->check(program, config, sink, counts);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The static check of a pccx program: it walks the words with the control state alone, so that shapes, ranges, stream
+ * and FIFO counts are exact, and keeps for every L2 word who wrote it last. Assumes a machine that has just been reset
+ * and memory loaded by the program alone. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "machine/pccx/machine.h"
+
+enum { WORDS = PCCX_TAG_FIFO + 1 };
+static const uint32_t NEVER = UINT32_MAX;
+
+typedef struct checker {
+    const tv_program *program;
+    const tv_diag_sink *sink;
+    tv_check_counts *counts;
+    tv_codec *codec;
+    pccx_control control;
+    uint64_t index;
+    uint32_t *writer;      /* of each L2 word: the instruction, or NEVER */
+    bool *read;            /* … and whether its value has been read */
+    uint32_t *unread;      /* of each instruction: words of its result that were overwritten before any read */
+    uint32_t *result_size; /* of each instruction: words written */
+} checker;
+
+/* A diagnostic at instruction `index`; severity decides which count grows. */
+static void say(checker *c, tv_severity severity, pccx_code code, uint64_t index, const char *hint, const char *format, ...) TV_PRINTF(6, 7);
+
+static void say(checker *c, tv_severity severity, pccx_code code, uint64_t index, const char *hint, const char *format, ...)
+{
+    tv_source_line line;
+    tv_place place = {.index = (int64_t)index};
+    if (tv_program_line(c->program, index, &line)) {
+        place.file = line.file;
+        place.line = line.line;
+        place.column = line.column;
+    }
+    va_list args;
+    va_start(args, format);
+    tv_buf text = {0};
+    tv_buf_vprintf(&text, format, args);
+    va_end(args);
+    tv_report(c->sink, severity, &pccx_codes[code], &place, hint, "%s", tv_buf_cstr(&text));
+    tv_buf_fini(&text);
+    *(severity == TV_ERROR ? &c->counts->errors : &c->counts->warnings) += 1;
+}
+
+/* ---- Flags and pointers without meaning ---- */
+
+static void check_flags(checker *c, const pccx_op *op)
+{
+    uint64_t w = op->word;
+    bool matrix = op->engine == PCCX_ENGINE_GEMM || op->engine == PCCX_ENGINE_GEMV;
+    if (op->engine == PCCX_ENGINE_SFU && pccx_CVO_recip_scale(w) && op->insn != PCCX_CVO_SCALE)
+        say(c, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, "only cvo.scale divides", "recip_scale has no meaning here");
+    if (op->engine == PCCX_ENGINE_SFU && pccx_CVO_accm(w) && op->dst == PCCX_TAG_FIFO)
+        say(c, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, NULL, "accm has no meaning with the FIFO as destination");
+    if (op->insn == PCCX_GEMV && pccx_MATRIX_accm(w) && op->dst == PCCX_TAG_FIFO)
+        say(c, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, NULL, "accm has no meaning with the FIFO as destination");
+    if (op->insn == PCCX_GEMM && pccx_MATRIX_parallel_lane(w))
+        say(c, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, "lanes= selects GEMV cores", "parallel_lane has no meaning for GEMM");
+    (void)matrix;
+}
+
+static void check_entry(checker *c, unsigned bank, unsigned entry)
+{
+    static const char *const names[] = {"fmap_shape", "weight_shape"};
+    if (!c->control.written[bank][entry])
+        say(c, TV_WARNING, PCCX_CODE_NEVER_SET, c->index, "write it with memset first", "%s[%u] is used but never written", names[bank], entry);
+}
+
+static void check_pointers(checker *c, int row, uint64_t w)
+{
+    if (row == PCCX_GEMV || row == PCCX_GEMM) {
+        check_entry(c, PCCX_WEIGHT_SHAPE, pccx_MATRIX_shape_ptr_addr(w));
+        /* size entry 0 is the usual "all defaults", and zero is what an unwritten entry holds */
+        if (pccx_MATRIX_size_ptr_addr(w) != 0)
+            check_entry(c, PCCX_FMAP_SHAPE, pccx_MATRIX_size_ptr_addr(w));
+    } else if (row == PCCX_MEMCPY_LOAD || row == PCCX_MEMCPY_STORE || row == PCCX_MEMCPY_MOVE) {
+        check_entry(c, PCCX_FMAP_SHAPE, pccx_MEMCPY_shape_ptr_addr(w));
+    }
+}
+
+/* ---- L2 ---- */
+
+static void check_read(checker *c, const pccx_range *r)
+{
+    bool warned = false;
+    for (uint64_t w = r->from; w < r->to; w++) {
+        if (c->writer[w] == NEVER && !warned) {
+            say(c, TV_WARNING, PCCX_CODE_NEVER_WRITTEN, c->index, "L2 is zero after reset; --load l2:… sets it",
+                "l2[0x%" PRIx64 "] is read, but nothing has written it", w);
+            warned = true;
+        }
+        c->read[w] = true;
+    }
+}
+
+static void check_write(checker *c, const pccx_range *r)
+{
+    c->result_size[c->index] += (uint32_t)(r->to - r->from);
+    for (uint64_t w = r->from; w < r->to; w++) {
+        uint32_t old = c->writer[w];
+        if (old != NEVER && !c->read[w] && ++c->unread[old] == c->result_size[old])
+            say(c, TV_WARNING, PCCX_CODE_DEAD_WRITE, old, NULL, "its result is overwritten by instruction %" PRIu64 " before anything reads it", c->index);
+        c->writer[w] = (uint32_t)c->index;
+        c->read[w] = false;
+    }
+}
+
+static void check_l2(checker *c, const pccx_op *op)
+{
+    for (unsigned i = 0; i < op->range_count; i++)
+        if (op->ranges[i].place == PCCX_IN_L2 && !op->ranges[i].write)
+            check_read(c, &op->ranges[i]);
+    for (unsigned i = 0; i < op->range_count; i++)
+        if (op->ranges[i].place == PCCX_IN_L2 && op->ranges[i].write)
+            check_write(c, &op->ranges[i]);
+}
+
+/* ---- The walk ---- */
+
+static void check_word(checker *c)
+{
+    uint64_t word = tv_program_word(c->program, c->index);
+    tv_decode_fault fault;
+    int row = tv_codec_decode(c->codec, word, &fault);
+    if (row < 0) {
+        tv_illegal illegal;
+        tv_codec_row(c->codec, word, &illegal);
+        say(c, TV_ERROR, (pccx_code)(illegal.code - pccx_codes), c->index, "the machine stops here", "%s", fault.message);
+        return;
+    }
+    pccx_op op;
+    pccx_refusal why;
+    check_pointers(c, row, word);
+    if (!pccx_resolve(&c->control, (pccx_insn)row, word, &op, &why)) {
+        say(c, TV_ERROR, why.code, c->index, "the machine stops here", "%s", why.message);
+        return;
+    }
+    check_flags(c, &op);
+    check_l2(c, &op);
+    pccx_control_commit(&c->control, &op);
+}
+
+static void check_streams(checker *c)
+{
+    static const char *const names[PCCX_STREAMS] = {[PCCX_STREAM_GEMM] = "gemm", [PCCX_STREAM_GEMV] = "gemv"};
+    uint64_t count = tv_program_word_count(c->program);
+    for (unsigned k = 0; k < PCCX_STREAMS; k++)
+        if (c->control.weights[k].left)
+            say(c, TV_WARNING, PCCX_CODE_UNUSED_STREAM, count ? count - 1 : 0, "a later program of the same machine could take them",
+                "%" PRIu64 " bytes of the %s stream are taken by no instruction", c->control.weights[k].left, names[k]);
+}
+
+tv_status pccx_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts)
+{
+    uint64_t count = tv_program_word_count(program);
+    checker c = {.program = program, .sink = sink, .counts = counts};
+    if (count >= NEVER)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_SIZE), NULL, "the program has more than 2^32 - 2 instructions");
+    pccx_control_init(&c.control, config);
+    c.writer = malloc(WORDS * sizeof *c.writer);
+    c.read = calloc(WORDS, sizeof *c.read);
+    c.unread = calloc(count + 1, sizeof *c.unread);
+    c.result_size = calloc(count + 1, sizeof *c.result_size);
+    tv_status status = c.writer && c.read && c.unread && c.result_size ? tv_codec_new("pccx", sink, &c.codec) : tv_fail_memory(sink);
+    if (status == TV_OK && !pccx_control_append(&c.control, program))
+        status = tv_fail_memory(sink);
+    if (status == TV_OK) {
+        memset(c.writer, 0xFF, WORDS * sizeof *c.writer);
+        for (c.index = 0; c.index < count; c.index++)
+            check_word(&c);
+        check_streams(&c);
+    }
+    pccx_control_fini(&c.control);
+    tv_codec_free(c.codec);
+    free(c.writer);
+    free(c.read);
+    free(c.unread);
+    free(c.result_size);
+    return status;
+}

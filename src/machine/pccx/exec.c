@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What instructions do to data (pccx specification, section 4). Results are made in scratch memory and written when
+ * nothing can fail any more, so that a fault leaves everything as it was. */
+#include <math.h>
+#include <stdio.h>
+
+#include "kernels/dot.h"
+#include "machine/pccx/machine.h"
+#include "num/float.h"
+#include "num/func.h"
+#include "num/int.h"
+
+/* ---- Vectors: L2 words or a FIFO, as BF16 elements ---- */
+
+static uint8_t *l2_at(pccx_machine *m, uint64_t word) { return m->l2.bytes + word * PCCX_WORD_BYTES; }
+
+static uint16_t l2_lane(pccx_machine *m, uint64_t word, uint64_t element) { return tv_load_le16(l2_at(m, word) + 2 * element); }
+
+/* Element `i` of a source that is L2 or, for the tag, the front of `fifo`. */
+static uint16_t source_element(pccx_machine *m, uint32_t src, unsigned fifo, uint64_t i)
+{
+    if (src != PCCX_TAG_FIFO)
+        return l2_lane(m, src, i);
+    const pccx_fifo *f = &m->fifos[fifo];
+    return f->ring[(f->head + i) % m->control.fifo_elements];
+}
+
+/* Writes a vector; lanes past its end in the last word become zero. */
+static void put_vector(pccx_machine *m, uint32_t dst, unsigned fifo, const uint16_t *values, uint64_t count)
+{
+    if (dst == PCCX_TAG_FIFO) {
+        pccx_fifo *f = &m->fifos[fifo];
+        for (uint64_t i = 0; i < count; i++)
+            f->ring[(f->head + f->count + i) % m->control.fifo_elements] = values[i];
+        f->count += (uint32_t)count;
+        return;
+    }
+    uint8_t *p = l2_at(m, dst);
+    for (uint64_t i = 0; i < count; i++)
+        tv_store_le(p + 2 * i, values[i], 2);
+    memset(p + 2 * count, 0, (PCCX_LANES - count % PCCX_LANES) % PCCX_LANES * 2);
+}
+
+static void pop_fifo(pccx_machine *m, unsigned fifo, uint64_t count)
+{
+    pccx_fifo *f = &m->fifos[fifo];
+    f->head = (uint32_t)((f->head + count) % m->control.fifo_elements);
+    f->count -= (uint32_t)count;
+}
+
+static void *scratch(pccx_machine *m, size_t bytes)
+{
+    m->scratch.len = 0;
+    return tv_buf_extend(&m->scratch, bytes + 64);
+}
+
+/* ---- W4A8: quantized activations ---- */
+
+static bool refuse_memory(pccx_refusal *why)
+{
+    why->code = PCCX_CODE_NON_FINITE;
+    snprintf(why->message, sizeof why->message, "the host has no memory left to execute this instruction");
+    return false;
+}
+
+/* The scale of one activation row: static, or 2^(E-6) with E the largest exponent of the row. */
+static float row_scale(const uint16_t *x, uint32_t k, uint16_t act_scale)
+{
+    if (act_scale)
+        return tv_bf16_to_f32(act_scale);
+    int largest = 0;
+    for (uint32_t i = 0; i < k; i++) {
+        int exponent = x[i] >> 7 & 0xFF; /* 0 for zero and for subnormals, which count as zero */
+        if (exponent > largest)
+            largest = exponent;
+    }
+    return largest == 0 ? 1.0f : ldexpf(1.0f, largest - 127 - 6);
+}
+
+/* q = clamp(RNE(x / s), -127, 127). Binary64 holds the quotient of two BF16 numbers closely enough that its rounding to
+ * an integer is that of the exact quotient. */
+static void quantize_row(const uint16_t *x, uint32_t k, float scale, int8_t *q)
+{
+    for (uint32_t i = 0; i < k; i++) {
+        double value = (double)tv_bf16_to_f32(tv_bf16_flush(x[i])) / (double)scale;
+        q[i] = (int8_t)tv_int_round_clamp(value, -127, 127);
+    }
+    memset(q + k, 0, (32 - k % 32) % 32);
+}
+
+/* ---- The weight stream ---- */
+
+typedef struct beats {
+    const pccx_machine *machine;
+    const tv_descriptor *at;
+    uint64_t offset;
+    uint8_t joined[16]; /* a beat whose bytes lie in several descriptors */
+} beats;
+
+/* The next contiguous run of at most `want` beats of 16 bytes; its length in *got. Valid until the next call. */
+static const uint8_t *next_beats(beats *b, size_t want, size_t *got)
+{
+    uint64_t here = (b->at->bytes - b->offset) / 16;
+    if (here > 0) {
+        *got = here < want ? (size_t)here : want;
+        const uint8_t *p = b->machine->host.bytes + b->at->addr + b->offset;
+        b->offset += *got * 16;
+        return p;
+    }
+    *got = 1;
+    for (unsigned i = 0; i < 16; i++) {
+        while (b->offset == b->at->bytes) {
+            b->at++;
+            b->offset = 0;
+        }
+        b->joined[i] = b->machine->host.bytes[b->at->addr + b->offset++];
+    }
+    return b->joined;
+}
+
+static void read_scales(beats *b, uint32_t n, float *scales)
+{
+    size_t left = (n + 7) / 8, got;
+    for (uint32_t i = 0; left > 0; left -= got) {
+        const uint8_t *p = next_beats(b, left, &got);
+        for (size_t lane = 0; lane < got * 8 && i < n; lane++, i++)
+            scales[i] = tv_bf16_to_f32(tv_load_le16(p + 2 * lane));
+    }
+}
+
+/* acc[m] = dot(row m of q, the next weight row), exact. */
+static void dot_rows(beats *b, const int8_t *q, size_t q_stride, uint32_t rows, uint32_t k, int64_t *acc)
+{
+    size_t left = (k + 31) / 32, done = 0, got;
+    memset(acc, 0, rows * sizeof *acc);
+    for (; left > 0; left -= got, done += got) {
+        const uint8_t *w = next_beats(b, left, &got);
+        for (uint32_t m = 0; m < rows; m++)
+            acc[m] += tv_dot_s4s8(w, q + m * q_stride + 32 * done, got);
+    }
+}
+
+/* ---- GEMV and GEMM ---- */
+
+typedef struct matrix_memory {
+    uint16_t *x;   /* rows of k */
+    int8_t *q;     /* rows of k rounded up to 32 */
+    size_t stride; /* of q */
+    float *row_scale, *scale;
+    int64_t *acc;  /* one weight row's results */
+    uint16_t *y;   /* rows of n */
+} matrix_memory;
+
+static bool matrix_scratch(pccx_machine *m, const pccx_op *op, matrix_memory *mem)
+{
+    mem->stride = (op->k + 31) / 32 * (size_t)32;
+    size_t acc = op->m * sizeof(int64_t), rs = (op->m + 1) / 2 * sizeof(int64_t), sc = (op->n + 1) / 2 * sizeof(int64_t);
+    size_t x = (size_t)op->m * op->k * 2, q = op->m * mem->stride, y = (size_t)op->m * op->n * 2;
+    uint8_t *p = scratch(m, acc + rs + sc + x + y + q);
+    if (!p)
+        return false;
+    mem->acc = (int64_t *)(void *)p;
+    mem->row_scale = (float *)(void *)(p + acc);
+    mem->scale = (float *)(void *)(p + acc + rs);
+    mem->x = (uint16_t *)(void *)(p + acc + rs + sc);
+    mem->y = (uint16_t *)(void *)(p + acc + rs + sc + x);
+    mem->q = (int8_t *)(p + acc + rs + sc + x + y);
+    return true;
+}
+
+static bool load_activations(pccx_machine *m, const pccx_op *op, matrix_memory *mem, pccx_refusal *why)
+{
+    uint64_t row_words = tv_ceil_div(op->k, PCCX_LANES);
+    bool gemv = op->insn == PCCX_GEMV;
+    for (uint32_t r = 0; r < op->m; r++)
+        for (uint32_t i = 0; i < op->k; i++) {
+            uint16_t x = gemv ? source_element(m, op->src, PCCX_FIFO_TO_GEMV, i) : l2_lane(m, op->src + r * row_words, i);
+            if (!tv_bf16_is_finite(x)) {
+                why->code = PCCX_CODE_NON_FINITE;
+                snprintf(why->message, sizeof why->message, "activation %u of row %u is %s (0x%04x)", i, r,
+                         tv_bf16_is_nan(x) ? "NaN" : "infinite", x);
+                return false;
+            }
+            mem->x[(size_t)r * op->k + i] = x;
+        }
+    return true;
+}
+
+/* Section 4 step 5: one output from its exact accumulator. */
+static uint16_t scaled_output(int64_t acc, float row_scale, float weight_scale, bool accm, uint16_t standing)
+{
+    float r = (float)acc;
+    r = r * row_scale;
+    r = r * weight_scale;
+    if (accm)
+        r = r + tv_bf16_to_f32(standing);
+    return tv_bf16_flush(tv_bf16_from_f32(r));
+}
+
+/* The larger number; NaN loses against every number, and +0 is above -0. */
+static uint16_t larger(uint16_t a, uint16_t b)
+{
+    if (tv_bf16_is_nan(a))
+        return b;
+    if (tv_bf16_is_nan(b))
+        return a;
+    float x = tv_bf16_to_f32(a), y = tv_bf16_to_f32(b);
+    return x > y || (x == y && !(a & 0x8000)) ? a : b;
+}
+
+static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+{
+    matrix_memory mem;
+    if (!matrix_scratch(m, op, &mem))
+        return refuse_memory(why);
+    if (!load_activations(m, op, &mem, why))
+        return false;
+    for (uint32_t r = 0; r < op->m; r++) {
+        const uint16_t *x = mem.x + (size_t)r * op->k;
+        mem.row_scale[r] = row_scale(x, op->k, op->act_scale);
+        quantize_row(x, op->k, mem.row_scale[r], mem.q + r * mem.stride);
+    }
+    bool to_fifo = op->insn == PCCX_GEMV && op->dst == PCCX_TAG_FIFO;
+    bool accm = pccx_MATRIX_accm(op->word) && !to_fifo;
+    uint64_t row_words = tv_ceil_div(op->n, PCCX_LANES);
+    beats stream = {.machine = m, .at = op->weights, .offset = op->weights_offset};
+    for (uint32_t n = 0; n < op->n; n++)
+        mem.scale[n] = 1.0f;
+    if (pccx_MATRIX_w_scale(op->word))
+        read_scales(&stream, op->n, mem.scale);
+    uint16_t e_max = TV_BF16_NAN;
+    for (uint32_t n = 0; n < op->n; n++) {
+        dot_rows(&stream, mem.q, mem.stride, op->m, op->k, mem.acc);
+        for (uint32_t r = 0; r < op->m; r++) {
+            uint16_t standing = accm ? l2_lane(m, op->dst + r * row_words, n) : 0;
+            uint16_t y = scaled_output(mem.acc[r], mem.row_scale[r], mem.scale[n], accm, standing);
+            mem.y[(size_t)r * op->n + n] = y;
+            e_max = larger(e_max, y);
+        }
+    }
+    if (op->insn == PCCX_GEMV && op->src == PCCX_TAG_FIFO)
+        pop_fifo(m, PCCX_FIFO_TO_GEMV, op->k);
+    for (uint32_t r = 0; r < op->m; r++)
+        put_vector(m, to_fifo ? PCCX_TAG_FIFO : (uint32_t)(op->dst + r * row_words), PCCX_FIFO_TO_SFU, mem.y + (size_t)r * op->n, op->n);
+    if (pccx_MATRIX_findemax(op->word))
+        m->e_max = e_max;
+    return true;
+}
+
+static bool exec_GEMV(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return exec_matrix(m, op, why); }
+
+static bool exec_GEMM(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return exec_matrix(m, op, why); }
+
+/* ---- MEMCPY and MEMSET ---- */
+
+static bool exec_MEMCPY_LOAD(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+{
+    (void)why;
+    memcpy(l2_at(m, op->dst), m->host.bytes + op->host_addr, op->words * PCCX_WORD_BYTES);
+    return true;
+}
+
+static bool exec_MEMCPY_STORE(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+{
+    (void)why;
+    memcpy(m->host.bytes + op->host_addr, l2_at(m, op->src), op->words * PCCX_WORD_BYTES);
+    return true;
+}
+
+static bool exec_MEMCPY_MOVE(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+{
+    (void)why;
+    memmove(l2_at(m, op->dst), l2_at(m, op->src), op->words * PCCX_WORD_BYTES);
+    return true;
+}
+
+/* The Constant Cache belongs to the control state: pccx_control_commit writes it. */
+static bool exec_MEMSET(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+{
+    (void)m;
+    (void)op;
+    (void)why;
+    return true;
+}
+
+/* ---- CVO ---- */
+
+/* One input as the function sees it: subnormals are zeros; with sub_emax the rounded difference to e_max. */
+static float cvo_input(const pccx_machine *m, const pccx_op *op, uint16_t x)
+{
+    float value = tv_bf16_to_f32(tv_bf16_flush(x));
+    if (pccx_CVO_sub_emax(op->word))
+        value = value - tv_bf16_to_f32(tv_bf16_flush(m->e_max));
+    return value;
+}
+
+static bool cvo_accumulates(const pccx_op *op) { return pccx_CVO_accm(op->word) && op->dst != PCCX_TAG_FIFO; }
+
+static uint16_t cvo_output(pccx_machine *m, const pccx_op *op, float result, uint64_t i)
+{
+    if (cvo_accumulates(op))
+        result = result + tv_bf16_to_f32(tv_bf16_flush(l2_lane(m, op->dst, i)));
+    return tv_bf16_flush(tv_bf16_from_f32(result));
+}
+
+static bool cvo_finish(pccx_machine *m, const pccx_op *op, const uint16_t *y, uint64_t results)
+{
+    if (op->src == PCCX_TAG_FIFO)
+        pop_fifo(m, PCCX_FIFO_TO_SFU, op->length);
+    put_vector(m, op->dst, PCCX_FIFO_TO_GEMV, y, results);
+    return true;
+}
+
+/* `accm` adds in binary32, so that the function is rounded to that first; else it is rounded to BF16 once. */
+static bool cvo_map(pccx_machine *m, const pccx_op *op, tv_func func, pccx_refusal *why)
+{
+    uint16_t *y = scratch(m, op->length * sizeof *y);
+    if (!y)
+        return refuse_memory(why);
+    bool accm = cvo_accumulates(op);
+    for (uint32_t i = 0; i < op->length; i++) {
+        float x = cvo_input(m, op, source_element(m, op->src, PCCX_FIFO_TO_SFU, i));
+        y[i] = accm ? cvo_output(m, op, tv_func_f32(func, x), i) : tv_bf16_flush(tv_func_bf16(func, x));
+    }
+    return cvo_finish(m, op, y, op->length);
+}
+
+static bool exec_CVO_EXP(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return cvo_map(m, op, TV_FUNC_EXP, why); }
+static bool exec_CVO_SQRT(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return cvo_map(m, op, TV_FUNC_SQRT, why); }
+static bool exec_CVO_GELU(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return cvo_map(m, op, TV_FUNC_GELU, why); }
+static bool exec_CVO_SIN(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return cvo_map(m, op, TV_FUNC_SIN, why); }
+static bool exec_CVO_COS(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return cvo_map(m, op, TV_FUNC_COS, why); }
+static bool exec_CVO_RECIP(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return cvo_map(m, op, TV_FUNC_RECIP, why); }
+
+static bool exec_CVO_REDUCE_SUM(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+{
+    (void)why;
+    float sum = 0;
+    for (uint32_t i = 0; i < op->length; i++)
+        sum = sum + cvo_input(m, op, source_element(m, op->src, PCCX_FIFO_TO_SFU, i));
+    uint16_t y = cvo_output(m, op, sum, 0);
+    return cvo_finish(m, op, &y, 1);
+}
+
+/* Products of a BF16 and a binary32 number are exact in binary64. A quotient is not, but binary64 carries more than twice
+ * its significant bits, so that rounding it again equals one rounding. */
+static double scaled(double x, double scalar, bool divide)
+{
+    if (!divide)
+        return x * scalar;
+    return scalar == 0 ? 0.0 : x / scalar;
+}
+
+static bool exec_CVO_SCALE(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+{
+    uint16_t *y = scratch(m, op->length * sizeof *y);
+    if (!y)
+        return refuse_memory(why);
+    double scalar = (double)tv_bf16_to_f32(tv_bf16_flush(l2_lane(m, op->src, 0)));
+    bool divide = pccx_CVO_recip_scale(op->word), accm = cvo_accumulates(op);
+    for (uint32_t i = 0; i < op->length; i++) {
+        double r = scaled((double)cvo_input(m, op, l2_lane(m, op->src + 1, i)), scalar, divide);
+        y[i] = accm ? cvo_output(m, op, (float)r, i) : tv_bf16_flush(tv_bf16_from_f64(r));
+    }
+    return cvo_finish(m, op, y, op->length);
+}
+
+bool pccx_execute(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+{
+    typedef bool executor(pccx_machine *, const pccx_op *, pccx_refusal *);
+    static executor *const executors[PCCX_INSNS] = {
+#define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source) [PCCX_##id] = exec_##id,
+#include "isa/pccx/insns.def"
+#undef TV_INSN
+    };
+    return executors[op->insn](m, op, why);
+}

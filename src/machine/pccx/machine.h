@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pccx machine from the inside.
+ *
+ * An instruction goes through three parts: resolve.c reads the Constant Cache and turns the word into an operation with
+ * its shapes, ranges and byte counts, or raises a program fault; exec.c changes data, in program order, and knows no
+ * cycles; timing.c knows no data. machine.c drives them. */
+#ifndef TV_MACHINE_PCCX_MACHINE_H
+#define TV_MACHINE_PCCX_MACHINE_H
+
+#include "base/buf.h"
+#include "isa/pccx/pccx.h"
+#include "machine/pccx/timing.h"
+#include "machine/target.h"
+#include "sim/memory.h"
+
+enum { PCCX_WORD_BYTES = 16, PCCX_LANES = 8 }; /* an L2 word: 8 BF16 lanes */
+
+enum { PCCX_STATUS_BUSY = 1, PCCX_STATUS_DONE = 2, PCCX_STATUS_ERROR = 4 };
+
+enum { PCCX_FIFO_TO_SFU, PCCX_FIFO_TO_GEMV, PCCX_FIFOS };
+
+/* A direct FIFO: a ring of BF16. */
+typedef struct pccx_fifo {
+    uint16_t *ring;
+    uint32_t head, count;
+} pccx_fifo;
+
+/* A weight stream: descriptors of all programs, and how far they have been taken. */
+typedef struct pccx_weights {
+    tv_buf list; /* tv_descriptor */
+    size_t next; /* descriptor of the next byte … */
+    uint64_t offset; /* … and the place in it */
+    uint64_t left;   /* bytes not taken */
+} pccx_weights;
+
+/* What decides shapes, ranges and counts: all that timing-only runs and the static check need. */
+typedef struct pccx_control {
+    uint64_t l2_words, host_bytes; /* words 0x1FFFF and up are not addressable */
+    uint32_t fifo_elements, gemv_cores, gemm_k_max;
+    uint16_t constants[2][PCCX_CACHE_ENTRIES][3];
+    bool written[2][PCCX_CACHE_ENTRIES];
+    uint32_t fifo_count[PCCX_FIFOS];
+    pccx_weights weights[PCCX_STREAMS];
+} pccx_control;
+
+/* Why an instruction cannot run. */
+typedef struct pccx_refusal {
+    pccx_code code;
+    char message[200];
+} pccx_refusal;
+
+void pccx_control_init(pccx_control *control, const tv_config *config);
+void pccx_control_fini(pccx_control *control);
+bool pccx_control_append(pccx_control *control, const tv_program *program); /* false: no memory */
+
+/* Resolves `word` of row `insn` against the control state. False: *why says what is wrong; nothing has changed. */
+bool pccx_resolve(const pccx_control *control, pccx_insn insn, uint64_t word, pccx_op *op, pccx_refusal *why);
+
+/* Takes the instruction's effect on the control state: constants, FIFO counts, stream positions. */
+void pccx_control_commit(pccx_control *control, const pccx_op *op);
+
+typedef struct pccx_machine {
+    tv_codec *codec;
+    const tv_config *config;
+    tv_mode mode;
+    pccx_control control;
+    pccx_timing timing;
+
+    tv_memory l2, host;
+    pccx_fifo fifos[PCCX_FIFOS];
+    uint16_t e_max;
+    tv_buf scratch; /* an instruction's results before they are written */
+
+    const tv_program *program; /* borrowed; NULL: none */
+    uint64_t next, count;      /* instruction of the program */
+    uint64_t instructions;     /* executed, over all programs */
+    uint64_t macs;
+    uint64_t bytes[PCCX_PATHS];
+
+    uint32_t command_low;
+    tv_buf commands; /* words that the host wrote */
+    uint32_t status;
+    bool faulted, ended; /* ended: everything has drained */
+    tv_fault fault;
+    tv_buf fault_text, fault_message;
+    tv_trace_sink sink;
+} pccx_machine;
+
+/* Executes `op`. False: a data-dependent fault; nothing has changed. */
+bool pccx_execute(pccx_machine *machine, const pccx_op *op, pccx_refusal *why);
+
+/* The `check` of the target: check.c. */
+tv_status pccx_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);
+
+#endif

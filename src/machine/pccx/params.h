@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Indices of the pccx machine's parameters, and their schema. */
+#ifndef TV_MACHINE_PCCX_PARAMS_H
+#define TV_MACHINE_PCCX_PARAMS_H
+
+#include "base/schema.h"
+
+enum {
+#define TV_PARAM(id, key, type, unit, fallback, min, max, meaning) PCCX_PARAM_##id,
+#include "machine/pccx/params.def"
+#undef TV_PARAM
+    PCCX_PARAMS
+};
+
+extern const tv_schema pccx_schema;
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a machine gives to the rest: one constant tv_target. `state` is the machine's own.
+ *
+ * The functions follow the contracts of trivet/machine.h. Statistics and traces are the machine's to fill in; spaces
+ * are read and written as bytes after the range has been checked against tv_space. */
+#ifndef TV_MACHINE_TARGET_H
+#define TV_MACHINE_TARGET_H
+
+#include "base/schema.h"
+#include "isa/isa.h"
+#include "object/program.h"
+#include "trivet/machine.h"
+
+typedef struct tv_target {
+    const char *name;
+    const tv_isa *isa;
+    const tv_schema *schema;
+    tv_status (*create)(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state);
+    void (*destroy)(void *state);
+    tv_status (*load)(void *state, const tv_program *program, const tv_diag_sink *sink);
+    tv_status (*run)(void *state, const tv_run_limits *limits, tv_stop *why);
+    uint64_t (*next)(const void *state);
+    const tv_fault *(*fault)(const void *state);
+    int (*space_at)(const void *state, unsigned i, tv_space *out);
+    void (*read)(void *state, unsigned space, uint64_t byte, void *data, size_t bytes);
+    void (*write)(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes);
+    void (*stats)(const void *state, tv_stats *out);
+    void (*trace)(void *state, const tv_trace_sink *sink);
+    uint64_t (*clock)(const void *state);
+    tv_status (*check)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);
+} tv_target;
+
+const tv_target *tv_target_find(const char *name);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rounding of binary64 to any narrower IEEE-like format, to nearest, ties to even. */
+#include "num/float.h"
+
+/* Rounds the magnitude of finite x to a format with `man` fraction bits and exponent bias `bias`; the result's
+ * exponent field grows past its largest value on overflow, which then reads as infinity. */
+static uint64_t round_magnitude(double x, unsigned man, int bias, unsigned max_exponent)
+{
+    uint64_t bits = tv_f64_bits(x) & INT64_MAX;
+    int exponent = (int)(bits >> 52);
+    uint64_t fraction = bits & tv_mask(52);
+    if (exponent == 0)
+        return 0; /* below half of every narrower format's least subnormal */
+    fraction |= UINT64_C(1) << 52;
+    int e = exponent - 1023 + bias; /* the exponent field in the narrow format, if it is normal there */
+    unsigned drop = 52 - man;
+    uint64_t base = 0;
+    if (e <= 0) {
+        drop += (unsigned)(1 - e);
+        if (drop > 54)
+            return 0;
+    } else if ((unsigned)e >= max_exponent) {
+        return (uint64_t)max_exponent << man;
+    } else {
+        base = (uint64_t)(e - 1) << man; /* the hidden bit of the fraction adds the missing one */
+    }
+    uint64_t kept = drop > 53 ? 0 : fraction >> drop;
+    uint64_t rest = fraction & tv_mask(drop), half = UINT64_C(1) << (drop - 1);
+    if (rest > half || (rest == half && (kept & 1)))
+        kept++;
+    return base + kept;
+}
+
+static uint16_t narrow(double x, unsigned man, int bias, unsigned max_exponent)
+{
+    uint16_t sign = (uint16_t)(tv_f64_bits(x) >> 48 & 0x8000);
+    if (x != x)
+        return (uint16_t)((max_exponent << man) | 1u << (man - 1));
+    if (x - x != 0)
+        return (uint16_t)(sign | max_exponent << man);
+    return (uint16_t)(sign | round_magnitude(x, man, bias, max_exponent));
+}
+
+uint16_t tv_bf16_from_f64(double x) { return narrow(x, 7, 127, 255); }
+
+uint16_t tv_f16_from_f64(double x) { return narrow(x, 10, 15, 31); }
+
+uint16_t tv_f16_from_f32(float x) { return tv_f16_from_f64((double)x); }
+
+float tv_f16_to_f32(uint16_t x)
+{
+    uint32_t sign = (uint32_t)(x & 0x8000) << 16;
+    uint32_t exponent = x >> 10 & 31, fraction = x & 0x3FF;
+    if (exponent == 31)
+        return tv_f32_of_bits(sign | 0x7F800000 | fraction << 13);
+    if (exponent != 0)
+        return tv_f32_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
+    float magnitude = (float)fraction * 0x1p-24f;
+    return tv_f32_of_bits(sign | tv_f32_bits(magnitude));
+}

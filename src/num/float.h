@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* BF16 and FP16, their conversions and the one rounding behind them: to nearest, ties to even.
+ *
+ * Values are carried as their bits (uint16_t). Widening is exact. Narrowing rounds once, with gradual underflow and
+ * overflow to infinity; NaN becomes the format's canonical quiet NaN. A machine that flushes subnormal results calls
+ * tv_bf16_flush on what was rounded. */
+#ifndef TV_NUM_FLOAT_H
+#define TV_NUM_FLOAT_H
+
+#include "base/base.h"
+
+#define TV_BF16_NAN 0x7FC0u
+#define TV_BF16_INF 0x7F80u
+#define TV_BF16_ONE 0x3F80u
+
+static inline uint32_t tv_f32_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float tv_f32_of_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline uint64_t tv_f64_bits(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline double tv_f64_of_bits(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline float tv_bf16_to_f32(uint16_t x) { return tv_f32_of_bits((uint32_t)x << 16); }
+
+static inline uint16_t tv_bf16_from_f32(float x)
+{
+    uint32_t bits = tv_f32_bits(x);
+    if ((bits & 0x7FFFFFFF) > 0x7F800000)
+        return TV_BF16_NAN;
+    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+static inline bool tv_bf16_is_nan(uint16_t x) { return (x & 0x7FFF) > TV_BF16_INF; }
+static inline bool tv_bf16_is_finite(uint16_t x) { return (x & 0x7F80) != 0x7F80; }
+static inline bool tv_bf16_is_subnormal(uint16_t x) { return (x & 0x7F80) == 0 && (x & 0x7F) != 0; }
+
+/* A subnormal becomes the zero of its sign; all else stays. */
+static inline uint16_t tv_bf16_flush(uint16_t x) { return (x & 0x7F80) == 0 ? x & 0x8000 : x; }
+
+/* One rounding straight from binary64, so that no double rounding occurs. */
+uint16_t tv_bf16_from_f64(double x);
+uint16_t tv_f16_from_f64(double x);
+
+float tv_f16_to_f32(uint16_t x);
+uint16_t tv_f16_from_f32(float x);
+
+#endif

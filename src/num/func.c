@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Correct rounding in the manner of Ziv: evaluate in binary64 and look whether the error bound could change the
+ * rounding; only then evaluate in the host's wider long double (64-bit significand on x86-64, 113-bit on arm64).
+ *
+ * Bounds assumed of the host library: 2^-50 relative in binary64. Where the exact result lies so near to a
+ * representable number that no precision would show on which side, the side is known from the function's series, and
+ * `nudged` gives a binary64 number on that side: inputs have 24 significant bits, so every rounding boundary other than
+ * the nearby number itself is at least 2^-25 away, and only the side matters. */
+#include "num/func.h"
+
+#include <math.h>
+
+#include "num/float.h"
+
+static const double BOUND = 0x1p-49;
+
+/* One binary64 step from y towards `to`. */
+static double nudged(double y, double to) { return nextafter(y, to); }
+
+/* x * Phi(x) as x/2 * erfc(-x / sqrt 2). The argument's rounding error would be magnified by 2z^2, so that erfc is
+ * corrected by its derivative. */
+static double gelu_f64(double x)
+{
+    const double r_hi = 0x1.6a09e667f3bcdp-1, r_lo = -0x1.bdd3413b26456p-55; /* 1 / sqrt 2 */
+    double z = -x * r_hi;
+    double z_lo = fma(-x, r_hi, -z) - x * r_lo;
+    double slope = -0x1.20dd750429b6dp+0 * exp(-z * z); /* -2 / sqrt pi * exp(-z^2) */
+    return 0.5 * x * (erfc(z) + slope * z_lo);
+}
+
+static long double gelu_wide(long double x)
+{
+    const long double r_hi = 0x1.6a09e667f3bcc908p-1L, r_lo = 0x1.65fa7590de7ef5e3p-67L;
+    long double z = -x * r_hi;
+    long double z_lo = fmal(-x, r_hi, -z) - x * r_lo;
+    long double slope = -1.12837916709551257389615890312154517L * expl(-z * z);
+    return 0.5L * x * (erfcl(z) + slope * z_lo);
+}
+
+static double eval(tv_func func, double x)
+{
+    switch (func) {
+    case TV_FUNC_EXP: return exp(x);
+    case TV_FUNC_SQRT: return sqrt(x);
+    case TV_FUNC_SIN: return sin(x);
+    case TV_FUNC_COS: return cos(x);
+    case TV_FUNC_RECIP: return 1.0 / x;
+    case TV_FUNC_GELU: return gelu_f64(x);
+    }
+    return NAN;
+}
+
+/* The wide result rounded to odd into binary64: narrowing that again is one rounding. */
+static double eval_wide(tv_func func, double x)
+{
+    long double y = x;
+    switch (func) {
+    case TV_FUNC_EXP: y = expl(y); break;
+    case TV_FUNC_SIN: y = sinl(y); break;
+    case TV_FUNC_COS: y = cosl(y); break;
+    case TV_FUNC_GELU: y = gelu_wide(y); break;
+    default: return eval(func, x);
+    }
+    double d = (double)y;
+    if ((long double)d != y && (tv_f64_bits(d) & 1) == 0)
+        d = nextafter(d, (long double)d < y ? INFINITY : -INFINITY);
+    return d;
+}
+
+/* Results that are exact, need no bound, or lie at a number that the series names. True: *y is final. */
+static bool special(tv_func func, double x, double *y)
+{
+    if (x != x) {
+        *y = x;
+        return true;
+    }
+    switch (func) {
+    case TV_FUNC_SQRT: /* binary64 carries more than twice the result's bits: these two round as if exact */
+    case TV_FUNC_RECIP:
+        *y = eval(func, x);
+        return true;
+    case TV_FUNC_EXP:
+        *y = exp(x);
+        return x == 0 || x - x != 0;
+    case TV_FUNC_SIN:
+        *y = x == 0 ? x : fabs(x) < 0x1p-14 ? nudged(x, 0.0) : sin(x); /* x - x^3/6 */
+        return fabs(x) < 0x1p-14 || x - x != 0;
+    case TV_FUNC_COS:
+        *y = fabs(x) < 0x1p-14 && x != 0 ? nudged(1.0, 0.0) : cos(x); /* 1 - x^2/2 */
+        return fabs(x) < 0x1p-14 || x - x != 0;
+    case TV_FUNC_GELU:
+        if (x == 0)
+            *y = x;
+        else if (fabs(x) < 0x1p-28) /* x/2 + 0.4 x^2 */
+            *y = nudged(0.5 * x, INFINITY);
+        else if (x - x != 0)
+            *y = x > 0 ? x : -0.0;
+        else if (x >= 6) /* x (1 - 1e-9) and nearer */
+            *y = nudged(x, 0.0);
+        else if (x < -40) /* below every format's least number */
+            *y = -0x1p-1000;
+        else
+            return false;
+        return true;
+    }
+    return false;
+}
+
+uint16_t tv_func_bf16(tv_func func, float x)
+{
+    double y;
+    if (special(func, (double)x, &y))
+        return tv_bf16_from_f64(y);
+    y = eval(func, (double)x);
+    uint16_t low = tv_bf16_from_f64(y - y * BOUND), high = tv_bf16_from_f64(y + y * BOUND);
+    return low == high ? low : tv_bf16_from_f64(eval_wide(func, (double)x));
+}
+
+float tv_func_f32(tv_func func, float x)
+{
+    double y;
+    if (special(func, (double)x, &y))
+        return (float)y;
+    y = eval(func, (double)x);
+    float low = (float)(y - y * BOUND), high = (float)(y + y * BOUND);
+    return low == high ? low : (float)eval_wide(func, (double)x);
+}

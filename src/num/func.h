@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elementary functions, correctly rounded: the result is the value of the exact real function, rounded once to
+ * nearest, ties to even. They do not depend on the host's mathematical library beyond an error bound (func.c). */
+#ifndef TV_NUM_FUNC_H
+#define TV_NUM_FUNC_H
+
+#include "base/base.h"
+
+typedef enum tv_func { TV_FUNC_EXP, TV_FUNC_SQRT, TV_FUNC_GELU, TV_FUNC_SIN, TV_FUNC_COS, TV_FUNC_RECIP } tv_func;
+
+/* GELU is x * (1 + erf(x / sqrt 2)) / 2, with the limit -0 at minus infinity; SIN and COS take radians over the whole
+ * range; SQRT of a negative number, SIN and COS of infinity are NaN; RECIP of a zero is the infinity of its sign. */
+uint16_t tv_func_bf16(tv_func func, float x);
+float tv_func_f32(tv_func func, float x);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs: making, looking into, saving as raw words. */
+#include "object/program.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+tv_status tv_program_make(const tv_isa *isa, const tv_diag_sink *sink, tv_program **out)
+{
+    tv_program *program = calloc(1, sizeof *program);
+    if (!program)
+        return tv_fail_memory(sink);
+    program->isa = isa;
+    program->word_bytes = isa->word_bits / 8;
+    *out = program;
+    return TV_OK;
+}
+
+void tv_program_free(tv_program *program)
+{
+    if (!program)
+        return;
+    tv_buf_fini(&program->text_buf);
+    tv_buf_fini(&program->lines_buf);
+    if (program->input.data)
+        tv_input_close(&program->input);
+    tv_arena_fini(&program->arena);
+    free(program);
+}
+
+unsigned tv_isa_stream_count(const tv_isa *isa)
+{
+    unsigned n = 0;
+    while (isa->streams && isa->streams[n])
+        n++;
+    return n;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const tv_segment *x = a, *y = b;
+    return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink)
+{
+    qsort(program->segments, program->segment_count, sizeof *program->segments, by_address);
+    for (uint64_t i = 0; i < program->segment_count; i++) {
+        const tv_segment *s = &program->segments[i], *next = s + 1;
+        if (s->addr + s->size < s->addr)
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_DAMAGED), NULL, "a data segment runs past the end of memory");
+        if (i + 1 < program->segment_count && next->addr < s->addr + s->size)
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_OVERLAP), "move one of them with .org",
+                           "data at 0x%" PRIx64 " overlaps data from 0x%" PRIx64 " to 0x%" PRIx64, next->addr, s->addr,
+                           s->addr + s->size - 1);
+    }
+    return TV_OK;
+}
+
+const char *tv_program_target(const tv_program *program) { return program->isa->target; }
+
+uint64_t tv_program_word_count(const tv_program *program) { return program->word_count; }
+
+uint64_t tv_program_word(const tv_program *program, uint64_t index)
+{
+    const uint8_t *p = program->text + index * program->word_bytes;
+    return program->word_bytes == 8 ? tv_load_le64(p) : tv_load_le32(p);
+}
+
+int tv_program_line(const tv_program *program, uint64_t index, tv_source_line *out)
+{
+    if (!program->lines || index >= program->word_count)
+        return 0;
+    tv_line_entry e = program->lines[index];
+    uint32_t file = e.file_column & (TV_LINE_FILES_MAX - 1);
+    if (file >= program->file_count || e.line == 0)
+        return 0;
+    *out = (tv_source_line){program->files[file], e.line, e.file_column >> TV_LINE_FILE_BITS};
+    return 1;
+}
+
+int tv_program_symbol_at(const tv_program *program, uint64_t i, tv_symbol *out)
+{
+    if (i >= program->symbol_count)
+        return 0;
+    *out = program->symbols[i];
+    return 1;
+}
+
+int tv_program_symbol(const tv_program *program, const char *name, tv_symbol *out)
+{
+    for (uint64_t i = 0; i < program->symbol_count; i++)
+        if (strcmp(program->symbols[i].name, name) == 0) {
+            *out = program->symbols[i];
+            return 1;
+        }
+    return 0;
+}
+
+int tv_program_segment_at(const tv_program *program, uint64_t i, tv_segment *out)
+{
+    if (i >= program->segment_count)
+        return 0;
+    *out = program->segments[i];
+    return 1;
+}
+
+int tv_program_descriptor_at(const tv_program *program, unsigned stream, uint64_t i, tv_descriptor *out)
+{
+    if (stream >= TV_STREAMS_MAX || i >= program->descriptor_count[stream])
+        return 0;
+    *out = program->descriptors[stream][i];
+    return 1;
+}
+
+static void write_words(const tv_program *program, tv_program_format format, FILE *out)
+{
+    if (format == TV_FORMAT_BIN) {
+        fwrite(program->text, program->word_bytes, program->word_count, out);
+        return;
+    }
+    fprintf(out, "# %s, %" PRIu64 " words\n", program->isa->target, program->word_count);
+    for (uint64_t i = 0; i < program->word_count; i++)
+        fprintf(out, "%0*" PRIx64 "\n", (int)program->word_bytes * 2, tv_program_word(program, i));
+}
+
+tv_status tv_program_save(const tv_program *program, const char *path, tv_program_format format, const tv_diag_sink *sink)
+{
+    tv_output *output;
+    TV_TRY(tv_output_open(path, sink, &output));
+    tv_status status = TV_OK;
+    if (format == TV_FORMAT_ELF)
+        status = tv_elf_write(program, output, sink);
+    else
+        write_words(program, format, tv_output_stream(output));
+    if (status != TV_OK) {
+        tv_output_abandon(output);
+        return status;
+    }
+    return tv_output_commit(output, sink);
+}

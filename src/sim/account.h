@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where an engine's cycles went. Stretches are added in the order of time; what lies between them was idle. At the end
+ * busy + held + idle equals the run's length, which is asserted always. */
+#ifndef TV_SIM_ACCOUNT_H
+#define TV_SIM_ACCOUNT_H
+
+#include "base/base.h"
+#include "trivet/machine.h"
+
+typedef struct tv_account {
+    const char *name;
+    uint64_t cursor; /* everything before it is accounted for */
+    uint64_t busy, idle, held[TV_CAUSES_MAX];
+} tv_account;
+
+/* The engine worked from `from` to `to` (exclusive); `from` is not before the cursor. Empty stretches are allowed. */
+void tv_account_busy(tv_account *account, uint64_t from, uint64_t to);
+void tv_account_held(tv_account *account, unsigned cause, uint64_t from, uint64_t to);
+
+/* Idle up to `end`; then the sum is checked. */
+void tv_account_settle(tv_account *account, uint64_t end);
+
+#endif

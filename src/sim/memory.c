@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sparse memory by anonymous mappings without reservation. */
+#include "sim/memory.h"
+
+#include <inttypes.h>
+#include <sys/mman.h>
+
+tv_status tv_memory_init(tv_memory *memory, uint64_t size, const tv_diag_sink *sink)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return tv_fail(sink, TV_ERR_MEMORY, TV_CODE(NO_MEMORY), "make the simulated memory smaller with -D",
+                       "the host cannot reserve %" PRIu64 " bytes of simulated memory", size);
+    *memory = (tv_memory){p, size};
+    return TV_OK;
+}
+
+void tv_memory_fini(tv_memory *memory)
+{
+    if (memory->bytes)
+        munmap(memory->bytes, memory->size);
+    *memory = (tv_memory){0};
+}
+
+void tv_memory_zero(tv_memory *memory, uint64_t addr, uint64_t size)
+{
+    const uint64_t page = 65536; /* a multiple of every page size in use */
+    uint64_t first = (addr + page - 1) / page * page, last = (addr + size) / page * page;
+    if (first >= last || madvise(memory->bytes + first, last - first, MADV_DONTNEED) != 0) {
+        memset(memory->bytes + addr, 0, size);
+        return;
+    }
+    memset(memory->bytes + addr, 0, first - addr);
+    memset(memory->bytes + last, 0, addr + size - last);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Max-min fair sharing of one memory among flows, event by event. */
+#include "sim/share.h"
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+bool tv_share_init(tv_share *share, const tv_rate *rates, unsigned flow_count)
+{
+    uint64_t unit = 1;
+    *share = (tv_share){.now = tv_ratio_of(0), .flow_count = flow_count};
+    assert(flow_count <= TV_FLOWS_MAX);
+    for (unsigned i = 0; i <= flow_count; i++) {
+        unit = unit / gcd(unit, rates[i].den) * rates[i].den;
+        if (unit >= UINT64_C(1) << 20)
+            return false;
+    }
+    share->unit = unit;
+    share->capacity = rates[0].num * (unit / rates[0].den);
+    for (unsigned i = 0; i < flow_count; i++)
+        share->flows[i] = (tv_flow){.rate = rates[i + 1].num * (unit / rates[i + 1].den), .moved = tv_ratio_of(0)};
+    return share->capacity >> 36 == 0;
+}
+
+static bool active(const tv_share *share, const tv_flow *flow)
+{
+    return flow->moved.whole < flow->limit && tv_ratio_cmp(share->now, tv_ratio_of(flow->start)) >= 0;
+}
+
+/* The speed of each flow as num / den bytes a cycle: the slowest flows take what they can, the rest share evenly. */
+typedef struct speeds {
+    uint64_t num[TV_FLOWS_MAX], den[TV_FLOWS_MAX];
+} speeds;
+
+static speeds divide(const tv_share *share)
+{
+    speeds s = {{0}, {0}};
+    uint64_t left = share->capacity;
+    unsigned count = 0, order[TV_FLOWS_MAX];
+    for (unsigned i = 0; i < share->flow_count; i++)
+        if (active(share, &share->flows[i])) {
+            unsigned at = count++;
+            while (at > 0 && share->flows[order[at - 1]].rate > share->flows[i].rate) {
+                order[at] = order[at - 1];
+                at--;
+            }
+            order[at] = i;
+        }
+    for (unsigned k = 0; k < count; k++) {
+        uint64_t rate = share->flows[order[k]].rate, sharers = count - k;
+        bool whole = rate * sharers <= left;
+        s.num[order[k]] = whole ? rate : left;
+        s.den[order[k]] = whole ? share->unit : share->unit * sharers;
+        if (whole)
+            left -= rate;
+        else { /* all that remain are faster: each gets the same */
+            for (unsigned j = k + 1; j < count; j++) {
+                s.num[order[j]] = left;
+                s.den[order[j]] = share->unit * sharers;
+            }
+            break;
+        }
+    }
+    return s;
+}
+
+/* The earliest moment at which a speed may change or a target is reached; `bound` at the latest, if there is one. */
+static tv_ratio next_event(const tv_share *share, const speeds *s, bool bounded, tv_ratio bound, bool *found)
+{
+    tv_ratio best = bound;
+    *found = bounded;
+    for (unsigned i = 0; i < share->flow_count; i++) {
+        const tv_flow *flow = &share->flows[i];
+        tv_ratio t;
+        if (s->den[i]) {
+            uint64_t to = flow->waiting && flow->target < flow->limit && flow->moved.whole < flow->target ? flow->target : flow->limit;
+            tv_ratio left = tv_ratio_sub(tv_ratio_of(to), flow->moved);
+            t = tv_ratio_add(share->now, tv_ratio_scale(left, s->den[i], s->num[i]));
+        } else if (flow->moved.whole < flow->limit && flow->start > share->now.whole) {
+            t = tv_ratio_of(flow->start);
+        } else {
+            continue;
+        }
+        if (!*found || tv_ratio_cmp(t, best) < 0)
+            best = t;
+        *found = true;
+    }
+    return best;
+}
+
+static void move_to(tv_share *share, const speeds *s, tv_ratio t)
+{
+    tv_ratio dt = tv_ratio_sub(t, share->now);
+    for (unsigned i = 0; i < share->flow_count; i++) {
+        tv_flow *flow = &share->flows[i];
+        if (!s->den[i])
+            continue;
+        tv_ratio step = tv_ratio_scale(dt, s->num[i], s->den[i]);
+        flow->moved = tv_ratio_add(flow->moved, step);
+        if (flow->moved.whole >= flow->limit) /* a rounded step may end past it */
+            flow->moved = tv_ratio_of(flow->limit);
+        if (flow->waiting && flow->moved.whole >= flow->target) {
+            flow->waiting = false;
+            flow->arrived = t;
+        }
+        if (share->moved)
+            share->moved(share->user, i, share->now, t, step);
+    }
+    share->now = t;
+}
+
+void tv_share_advance(tv_share *share, uint64_t cycle)
+{
+    tv_ratio end = tv_ratio_of(cycle);
+    while (tv_ratio_cmp(share->now, end) < 0) {
+        bool found;
+        speeds s = divide(share);
+        move_to(share, &s, next_event(share, &s, true, end, &found));
+    }
+}
+
+tv_ratio tv_share_wait(tv_share *share, unsigned flow)
+{
+    while (share->flows[flow].waiting) {
+        bool found;
+        speeds s = divide(share);
+        tv_ratio t = next_event(share, &s, false, share->now, &found);
+        assert(found && "a flow that is waited for gets there");
+        move_to(share, &s, t);
+    }
+    return share->flows[flow].arrived;
+}
+
+void tv_share_target(tv_share *share, unsigned flow, uint64_t target)
+{
+    tv_flow *f = &share->flows[flow];
+    assert(target <= f->limit);
+    f->target = target;
+    f->waiting = f->moved.whole < target;
+    f->arrived = share->now;
+}

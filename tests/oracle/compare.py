@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Run random pccx programs on the simulator and on the oracle and compare.
+
+    compare.py TRIVET [--seed S] [--count N] [--keep DIR] [--no-tiles]
+                      [--param KEY=VALUE]... [--arg ARGUMENT]...
+
+Compared: status, index of the fault, cycles, the busy, idle and held cycles
+of every engine, and everything the program wrote (L2, host memory, Constant
+Cache, e_max).  One line per failing seed, a count at the end; the exit status
+is 1 when any failed.  --param changes a parameter of the oracle, --arg adds
+an argument to the simulator's command line (to change the same one there).
+"""
+
+import argparse
+import collections
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from pccx_oracle import CAUSES, ENGINES, Machine  # noqa: E402
+from pccx_random import gen  # noqa: E402
+
+
+def write_program(case, directory):
+    """Write the source and the host data; returns the tool's arguments."""
+    source = os.path.join(directory, "prog.s")
+    with open(source, "w") as f:
+        f.write(case["asm"])
+    args = [source, "--json"]
+    for i, (addr, data) in enumerate(sorted(case["host"].items())):
+        path = os.path.join(directory, "host%d.bin" % i)
+        with open(path, "wb") as f:
+            f.write(data)
+        args += ["--load", "host:0x%x=%s" % (addr, path)]
+    for space, addr, count in case["dumps"]:
+        args += ["--dump", "%s:0x%x:%d:hex16" % (space, addr, count)]
+    return args
+
+
+def number(v):
+    return int(v, 0) if isinstance(v, str) else v
+
+
+def differences(case, want, machine, got, kinds):
+    out = []
+    if got.get("status") != want["status"]:
+        out.append("status %s, want %s" % (got.get("status"), want["status"]))
+    gf, wf = got.get("fault"), want["fault"]
+    if gf:
+        kinds[wf["kind"] if wf else None, gf.get("code")] += 1
+    if (gf or {}).get("index") != (wf or {}).get("index"):
+        out.append("fault %s, want %s" % (
+            "%s@%s (%s)" % (gf.get("code"), gf.get("index"),
+                            gf.get("message")) if gf else "none",
+            "%s@%d" % (wf["kind"], wf["index"]) if wf else "none"))
+    if got.get("cycles") != want["cycles"]:
+        out.append("cycles %s, want %d" % (got.get("cycles"), want["cycles"]))
+    engines = got.get("engines", {})
+    for e in ENGINES:
+        ge, we = engines.get(e), want["engines"][e]
+        if ge is None:
+            out.append("no engine %s" % e)
+            continue
+        for part in ("busy", "idle"):
+            if ge.get(part) != we[part]:
+                out.append("%s.%s %s, want %d" % (e, part, ge.get(part),
+                                                  we[part]))
+        held = ge.get("held", {})
+        for cause in sorted(set(held) | set(CAUSES)):
+            g, w = held.get(cause, 0), we["held"].get(cause, 0)
+            if g != w:
+                out.append("%s.held.%s %s, want %d" % (e, cause, g, w))
+    dumps = got.get("dumps", [])
+    if len(dumps) != len(case["dumps"]):
+        out.append("%d dumps, want %d" % (len(dumps), len(case["dumps"])))
+    for (space, addr, count), d in zip(case["dumps"], dumps):
+        w = machine.dump(space, addr, count)
+        g = [number(v) for v in d.get("values", [])]
+        if g == w:
+            continue
+        if len(g) != len(w):
+            out.append("%s:0x%x has %d values, want %d" % (space, addr, len(g),
+                                                           len(w)))
+            continue
+        bad = [i for i in range(len(w)) if g[i] != w[i]]
+        i = bad[0]
+        if space == "l2":
+            where = "l2[0x%x] lane %d" % (addr + i // 8, i % 8)
+        elif space == "host":
+            where = "host[0x%x]" % (addr + 2 * i)
+        elif space == "const":
+            where = "const bank %d entry %d %s" % (i // 192, i // 3 % 64,
+                                                   "abc"[i % 3])
+        else:
+            where = space
+        out.append("%s 0x%04x, want 0x%04x (%d differ)" % (where, g[i], w[i],
+                                                           len(bad)))
+    return out
+
+
+def first_late(got, want):
+    """Text of the instructions' times, to go with a timing difference."""
+    return "issue/end: " + " ".join(
+        "%d:%d-%d" % (i, s, e) for i, (s, e) in enumerate(
+            zip(want["issue"], want["end"])))
+
+
+def run_seed(seed, opts, params, kinds):
+    case = gen(seed, params, tiles=not opts.no_tiles)
+    machine = Machine(params)
+    for addr, data in sorted(case["host"].items()):
+        machine.load_host(addr, data)
+    want = machine.run(case["words"], case["streams"])
+    directory = tempfile.mkdtemp(prefix="pccx-oracle-")
+    try:
+        args = write_program(case, directory)
+        command = [opts.trivet, "run"] + args + opts.arg
+        try:
+            p = subprocess.run(command, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, timeout=120)
+        except subprocess.TimeoutExpired:
+            diffs = ["timed out"]
+        else:
+            try:
+                got = json.loads(p.stdout)
+            except ValueError:
+                err = p.stderr.decode("utf-8", "replace").strip()
+                diffs = ["exit %d, no JSON: %s" % (p.returncode,
+                                                   err.splitlines()[:3])]
+            else:
+                diffs = differences(case, want, machine, got, kinds)
+        if diffs and opts.verbose:
+            diffs.append(first_late(None, want))
+        if diffs and opts.keep:
+            kept = os.path.join(opts.keep, "seed%d" % seed)
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(directory, kept)
+            with open(os.path.join(kept, "command.txt"), "w") as f:
+                f.write(" ".join(command).replace(directory, kept) + "\n")
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    return case, diffs
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    ap.add_argument("trivet")
+    ap.add_argument("--seed", type=int, default=0, help="first seed")
+    ap.add_argument("--count", type=int, default=100)
+    ap.add_argument("--keep", help="keep the files of failing seeds here")
+    ap.add_argument("--no-tiles", action="store_true",
+                    help="leave tile_n and tile_k zero")
+    ap.add_argument("--param", action="append", default=[],
+                    metavar="KEY=VALUE", help="parameter of the oracle")
+    ap.add_argument("--arg", action="append", default=[],
+                    help="further argument of the simulator")
+    ap.add_argument("-v", "--verbose", action="store_true",
+                    help="show issue and end times with a difference, "
+                         "and the fault codes met")
+    opts = ap.parse_args()
+    params = {}
+    for item in opts.param:
+        key, value = item.split("=", 1)
+        params[key] = int(value, 0)
+    passed = failed = 0
+    kinds = collections.Counter()
+    for seed in range(opts.seed, opts.seed + opts.count):
+        case, diffs = run_seed(seed, opts, params, kinds)
+        if diffs:
+            failed += 1
+            shown = diffs if opts.verbose else diffs[:8]
+            more = len(diffs) - len(shown)
+            print("seed %d (%s, %d instructions): %s%s" % (
+                seed, case["profile"], len(case["words"]), "; ".join(shown),
+                "; and %d more" % more if more else ""), flush=True)
+        else:
+            passed += 1
+    if opts.verbose:
+        for (kind, code), n in sorted(kinds.items(), key=str):
+            print("fault %s -> %s: %d" % (kind, code, n))
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Build-time tool: writes machine profiles (INI files) as the C array tv_embedded_profiles.
+ *
+ * usage: embed OUT.c FILE.ini …    The profile's name is the file's name without its folder and ending. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int fail(const char *what, const char *path)
+{
+    fprintf(stderr, "embed: %s '%s'\n", what, path);
+    return 1;
+}
+
+static void print_name(FILE *out, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    fprintf(out, "%.*s", dot ? (int)(dot - name) : (int)strlen(name), name);
+}
+
+static int write_bytes(FILE *out, const char *path, unsigned i)
+{
+    FILE *in = fopen(path, "rb");
+    if (!in)
+        return fail("cannot read", path);
+    fprintf(out, "static const unsigned char data_%u[] = {", i);
+    int c;
+    for (unsigned long n = 0; (c = getc(in)) != EOF; n++)
+        fprintf(out, n % 20 ? "%d," : "\n%d,", c);
+    fputs("0};\n", out);
+    fclose(in);
+    return 0;
+}
+
+/* The value of the line `description = …`, escaped for a C string. */
+static void print_description(FILE *out, const char *path)
+{
+    char line[512];
+    FILE *in = fopen(path, "r");
+    while (in && fgets(line, sizeof line, in)) {
+        const char *value = strncmp(line, "description", 11) == 0 ? strchr(line, '=') : NULL;
+        if (!value)
+            continue;
+        for (value += 1 + strspn(value + 1, " "); *value && *value != '\n'; value++) {
+            if (*value == '"' || *value == '\\')
+                putc('\\', out);
+            putc(*value, out);
+        }
+        break;
+    }
+    if (in)
+        fclose(in);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return fail("usage: embed OUT.c FILE.ini …", "");
+    FILE *out = fopen(argv[1], "w");
+    if (!out)
+        return fail("cannot write", argv[1]);
+    fputs("/* Made from configs/ by tools/embed.c. */\n#include \"base/schema.h\"\n\n", out);
+    for (int i = 2; i < argc; i++)
+        if (write_bytes(out, argv[i], (unsigned)i))
+            return 1;
+    fputs("\nconst tv_embedded tv_embedded_profiles[] = {\n", out);
+    for (int i = 2; i < argc; i++) {
+        fputs("    {\"", out);
+        print_name(out, argv[i]);
+        fputs("\", \"", out);
+        print_description(out, argv[i]);
+        fprintf(out, "\", data_%d, sizeof data_%d - 1},\n", i, i);
+    }
+    fputs("    {0},\n};\n", out);
+    return fclose(out) == 0 ? 0 : fail("cannot write", argv[1]);
+}
