@@ -102,7 +102,8 @@ static void share_moved(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, tv_
     const pccx_op *op = &t->slots[PCCX_ENGINE_ACP].op;
     bool store = flow == FLOW_ACP && op->insn == PCCX_MEMCPY_STORE;
     pccx_path path = flow == FLOW_ACP ? (store ? PCCX_PATH_STORE : PCCX_PATH_LOAD) : flow == PCCX_STREAM_GEMM ? PCCX_PATH_GEMM : PCCX_PATH_GEMV;
-    uint64_t bytes = moved.whole + (2 * moved.num >= moved.den);
+    tv_ratio after = t->share.flows[flow].moved; /* whole bytes, so that the parts of a transfer add up to it */
+    uint64_t bytes = after.whole - tv_ratio_sub(after, moved).whole;
     tv_event event = {.kind = TV_EVENT_TRANSFER, .index = -1, .start = t0.whole, .end = tv_ratio_ceil(t1), .waits_for = -1,
                       .bytes = bytes, .path = pccx_path_names[path], .write = store};
     t->sink->event(t->sink->user, &event);
