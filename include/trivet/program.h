@@ -21,6 +21,7 @@ typedef struct tv_program_options {
     unsigned define_count;
     FILE *listing;                   /* the assembler writes its listing here; NULL: none */
     uint64_t line_limit;             /* statements after all expansion; 0: 100 million */
+    uint64_t output_limit;           /* bytes of words, data and what waits for symbols; 0: 2 GiB */
 } tv_program_options;
 
 /* Opens a program of any kind: an ELF file that Trivet wrote; assembly source (any text that is not .hex); raw words

@@ -133,6 +133,8 @@ void tv_asm_error_place(tv_asm_job *job, const tv_place *place, const tv_code *c
 
 void *tv_asm_alloc(tv_asm_job *job, size_t size)
 {
+    if (!tv_emit_take(job, size))
+        return NULL;
     void *p = tv_arena_alloc(&job->arena, size);
     if (!p)
         job->out_of_memory = true;
@@ -375,7 +377,7 @@ static tv_status assemble(const char *name, tv_input *input, const char *text, s
                       .options = options,
                       .sink = sink,
                       .lines_left = options && options->line_limit ? options->line_limit : 100000000,
-                      .output_left = TV_ASM_OUTPUT_MAX,
+                      .output_left = options && options->output_limit ? options->output_limit : TV_ASM_OUTPUT_MAX,
                       .listing = options ? options->listing : NULL};
     tv_status status = TV_ERR_INPUT;
     bool ready = tv_source_push_text(&job, name, text, size);

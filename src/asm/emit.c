@@ -37,11 +37,12 @@ uint64_t tv_emit_here(const tv_asm_job *job)
     return count ? chunk_end((const tv_chunk *)(const void *)job->chunks.data + count - 1) : 0;
 }
 
-static bool take_output(tv_asm_job *job, uint64_t n)
+bool tv_emit_take(tv_asm_job *job, uint64_t n)
 {
     if (n > job->output_left) {
-        tv_asm_error(job, TV_CODE(ASM_LIMIT), "keep large data in files and load it with --load",
-                     "the program holds more than %" PRIu64 " bytes", TV_ASM_OUTPUT_MAX);
+        if (!job->stop)
+            tv_asm_error(job, TV_CODE(ASM_LIMIT), "keep large data in files and load it with --load",
+                         "the program takes more memory than the assembler's limit");
         job->stop = true;
         return false;
     }
@@ -51,7 +52,7 @@ static bool take_output(tv_asm_job *job, uint64_t n)
 
 void tv_emit_word(tv_asm_job *job, uint64_t word, unsigned column)
 {
-    if (!take_output(job, job->word_bytes + sizeof(tv_line_entry)))
+    if (!tv_emit_take(job, job->word_bytes + sizeof(tv_line_entry)))
         return;
     tv_line_entry entry = tv_line_make(job->frame->file, job->frame->line, column);
     tv_buf_le(&job->text, word, job->word_bytes);
@@ -63,7 +64,7 @@ void tv_emit_word(tv_asm_job *job, uint64_t word, unsigned column)
 /* A buffer of real bytes at the end of the data, opening a chunk when there is none or it is a run of zeros. */
 static tv_buf *data_bytes(tv_asm_job *job, uint64_t n)
 {
-    if (!take_output(job, n))
+    if (!tv_emit_take(job, n))
         return NULL;
     tv_chunk *chunk = current_chunk(job);
     if (!chunk || chunk->zeros)
@@ -93,20 +94,20 @@ void tv_emit_zeros(tv_asm_job *job, uint64_t n)
             tv_buf_fill(buf, 0, n);
         return;
     }
-    tv_chunk *chunk = take_output(job, sizeof *chunk) ? add_chunk(job, tv_emit_here(job)) : NULL;
+    tv_chunk *chunk = tv_emit_take(job, sizeof *chunk) ? add_chunk(job, tv_emit_here(job)) : NULL;
     if (chunk)
         chunk->zeros = n;
 }
 
 void tv_emit_org(tv_asm_job *job, uint64_t addr)
 {
-    if (take_output(job, sizeof(tv_chunk)) && (!current_chunk(job) || tv_emit_here(job) != addr))
+    if (tv_emit_take(job, sizeof(tv_chunk)) && (!current_chunk(job) || tv_emit_here(job) != addr))
         add_chunk(job, addr);
 }
 
 static void add_fixup(tv_asm_job *job, tv_fixup fixup, const tv_expr *value)
 {
-    if (!take_output(job, sizeof fixup))
+    if (!tv_emit_take(job, sizeof fixup))
         return;
     fixup.node = value->node;
     fixup.place = tv_asm_place(job, value->column, value->length);
@@ -258,7 +259,7 @@ void tv_emit_stream(tv_asm_job *job, unsigned stream, const tv_expr *addr, const
         else
             add_fixup(job, (tv_fixup){.kind = TV_FIX_STREAM, .type = (uint8_t)stream, .field = (uint16_t)i, .offset = list->len}, values[i]);
     }
-    if (take_output(job, sizeof d))
+    if (tv_emit_take(job, sizeof d))
         tv_buf_append(list, &d, sizeof d);
     if (list->failed)
         job->out_of_memory = true;

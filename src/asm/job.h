@@ -20,7 +20,8 @@ enum {
     TV_ASM_ERRORS_MAX = 200,      /* reported, then the job stops */
     TV_ASM_ARGS_MAX = 64,         /* of a macro or an instruction */
 };
-#define TV_ASM_OUTPUT_MAX ((uint64_t)2 << 30) /* bytes of words and data held in memory */
+#define TV_ASM_OUTPUT_MAX ((uint64_t)2 << 30) /* bytes of words, data, and what waits for symbols */
+#define TV_ASM_EXPANSION_MAX ((size_t)1 << 20) /* bytes of one macro's text with its arguments */
 
 /* ---- Tokens ---- */
 
@@ -232,6 +233,7 @@ bool tv_expr_eval(tv_asm_job *job, const tv_place *place, tv_node *node, tv_valu
 bool tv_expr_string(tv_asm_job *job, tv_buf *out);            /* the current string token, escapes resolved */
 
 /* emit.c */
+bool tv_emit_take(tv_asm_job *job, uint64_t bytes); /* from the output limit; an error, and stop, when it is spent */
 void tv_emit_word(tv_asm_job *job, uint64_t word, unsigned column);
 uint64_t tv_emit_here(const tv_asm_job *job); /* offset in .text or address in .data */
 void tv_emit_field(tv_asm_job *job, uint64_t *word, uint16_t field, const tv_expr *value);

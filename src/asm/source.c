@@ -2,6 +2,7 @@
 /* Where the lines come from: a stack of files, macro bodies and repeated blocks. Files stay open until the job ends,
  * because symbols, macro bodies and messages point into them. */
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "asm/job.h"
 
@@ -85,6 +86,13 @@ static void drop(void *user, const tv_diag *diag)
     (void)diag;
 }
 
+/* A pipe or a device could keep us waiting, or never end. */
+static bool is_regular(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* The file itself, then beside the including file, then in the include folders. */
 bool tv_source_open(tv_asm_job *job, tv_sv path, unsigned column, tv_input *input, const char **found)
 {
@@ -102,7 +110,7 @@ bool tv_source_open(tv_asm_job *job, tv_sv path, unsigned column, tv_input *inpu
         }
         tv_buf_append(&full, path.ptr, path.len);
         const char *name = tv_buf_cstr(&full);
-        bool open = strcmp(name, "-") != 0 && strlen(name) == full.len && tv_input_open(name, &quiet, input) == TV_OK;
+        bool open = is_regular(name) && strlen(name) == full.len && tv_input_open(name, &quiet, input) == TV_OK;
         if (open && found)
             *found = tv_arena_str(&job->arena, tv_sv_of(name));
         tv_buf_fini(&full);
@@ -168,8 +176,11 @@ static bool substitute(tv_asm_job *job, const tv_macro *macro, const tv_sv *args
         } else {
             tv_buf_append(out, "\\", 1);
         }
-        if (out->len > TV_ASM_OUTPUT_MAX / 64)
-            break;
+        if (out->len > TV_ASM_EXPANSION_MAX) {
+            tv_asm_error(job, TV_CODE(ASM_LIMIT), "does an argument grow with every call?", "the expansion of '%.*s' has more than %zu bytes",
+                         TV_SV_ARG(macro->name), TV_ASM_EXPANSION_MAX);
+            return false;
+        }
     }
     if (out->failed)
         job->out_of_memory = true;

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Benchmarks: median, least and most of several runs, and the ratio to what the host can do in the same process.
+ *
+ *   bench [--json]
+ *
+ * The baseline of a row is named in it: `sum words` adds up the 64-bit words that the row reads; `count newlines` finds
+ * the lines of the text with memchr. Figures are for comparing, never for tests. */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "trivet/trivet.h"
+
+enum { RUNS = 7, WORDS = 1 << 20, LINES = 200000, INSTRUCTIONS = 1000000 };
+
+typedef struct bench_data {
+    uint64_t *words;
+    char *source;
+    size_t source_size;
+    tv_codec *codec;
+    tv_program *program;
+    tv_config *config;
+    volatile uint64_t sink;
+} bench_data;
+
+typedef struct row {
+    const char *name, *unit, *baseline;
+    double amount; /* units a run */
+    double goal;   /* units a second, 0: none */
+    void (*run)(bench_data *data);
+    void (*base)(bench_data *data);
+} row;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+typedef struct times {
+    double least, median, most;
+} times;
+
+static times measure(void (*run)(bench_data *), bench_data *data)
+{
+    double t[RUNS];
+    run(data); /* warm-up */
+    for (int i = 0; i < RUNS; i++) {
+        double start = now();
+        run(data);
+        t[i] = now() - start;
+    }
+    qsort(t, RUNS, sizeof t[0], by_value);
+    return (times){t[0], t[RUNS / 2], t[RUNS - 1]};
+}
+
+/* ---- The work ---- */
+
+static void sum_words(bench_data *d)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < WORDS; i++)
+        sum += d->words[i];
+    d->sink += sum;
+}
+
+static void decode(bench_data *d)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < WORDS; i++)
+        sum += (uint64_t)tv_codec_decode(d->codec, d->words[i], NULL);
+    d->sink += sum;
+}
+
+static void count_newlines(bench_data *d)
+{
+    uint64_t lines = 0;
+    for (const char *p = d->source, *end = p + d->source_size; p < end && (p = memchr(p, '\n', (size_t)(end - p))); p++)
+        lines++;
+    d->sink += lines;
+}
+
+static void assemble(bench_data *d)
+{
+    tv_program *program;
+    if (tv_program_assemble("bench.s", d->source, d->source_size, NULL, NULL, &program) != TV_OK)
+        exit(2);
+    d->sink += tv_program_word_count(program);
+    tv_program_free(program);
+}
+
+static void simulate(bench_data *d)
+{
+    tv_machine *machine;
+    tv_stats stats;
+    if (tv_machine_new(d->config, TV_MODE_FULL, NULL, &machine) != TV_OK || tv_machine_load(machine, d->program, NULL) != TV_OK ||
+        tv_machine_run(machine, NULL, NULL) != TV_OK)
+        exit(2);
+    tv_machine_stats(machine, &stats);
+    d->sink += stats.cycles;
+    tv_machine_free(machine);
+}
+
+/* ---- The data ---- */
+
+/* Legal words of every opcode, in a fixed random order. */
+static uint64_t random_word(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    uint64_t x = *state ^ *state >> 29;
+    switch (x % 5) {
+    case 0: return x & UINT64_C(0x0FFFFFFFFF8FFFF8);
+    case 1: return (x & UINT64_C(0x0FFFFFFFFF8FFFF8)) | UINT64_C(1) << 60;
+    case 2: return (x & UINT64_C(0x03FFFFFFFFFFFFFF)) | UINT64_C(0x28) << 56;
+    case 3: return (x & UINT64_C(0x07FFFFFFFFFFFFF0)) | UINT64_C(3) << 60;
+    default: return (x & UINT64_C(0x07FFFFFFFFFFFFF9)) | UINT64_C(4) << 60;
+    }
+}
+
+static void make_source(bench_data *d)
+{
+    static const char *const lines[] = {
+        "        memset  fmap_shape[3], 64, 1 + 2 * 3, 0x20 ; a comment\n",
+        "        gemv    l2[0x200 + 8], l2[X], size=0, shape=3, lanes=4, w_scale, findemax\n",
+        "        cvo.exp l2[0x401], l2[0x200], len=4096, sub_emax, async\n",
+        "        memcpy  l2[X], host[0x1000], shape=3, async\n",
+    };
+    size_t cap = (size_t)LINES * 100, n = 0;
+    d->source = malloc(cap);
+    if (!d->source)
+        exit(3);
+    n += (size_t)snprintf(d->source + n, cap - n, "        .target pccx\n        .equ X, 0x40\n");
+    for (int i = 2; i < LINES; i++)
+        n += (size_t)snprintf(d->source + n, cap - n, "%s", lines[i % 4]);
+    d->source_size = n;
+}
+
+static void prepare(bench_data *d)
+{
+    static const char loop[] = "        .target pccx\n        .rept 500000\n        memset fmap_shape[1], 1, 2, 3\n"
+                               "        cvo.exp l2[8], l2[0], len=8\n        .endr\n";
+    uint64_t state = 1;
+    d->words = malloc(WORDS * sizeof *d->words);
+    if (!d->words || tv_codec_new("pccx", NULL, &d->codec) != TV_OK || tv_config_new("pccx", NULL, &d->config) != TV_OK ||
+        tv_program_assemble("loop.s", loop, strlen(loop), NULL, NULL, &d->program) != TV_OK)
+        exit(3);
+    for (int i = 0; i < WORDS; i++)
+        d->words[i] = random_word(&state);
+    make_source(d);
+}
+
+int main(int argc, char **argv)
+{
+    static const row rows[] = {
+        {"pccx decode", "words", "sum words", WORDS, 50e6, decode, sum_words},
+        {"pccx assembler", "lines", "count newlines", LINES, 300e3, assemble, count_newlines},
+        {"pccx MEMSET + CVO of 8, executed and timed", "instructions", "sum words", INSTRUCTIONS, 500e3, simulate, sum_words},
+    };
+    bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
+    bench_data data = {0};
+    prepare(&data);
+    printf(json ? "[" : "%-44s %22s  %15s  %10s  %9s  %s\n", "work", "median", "least to most", "goal", "of goal", "times the baseline's time");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const row *r = &rows[i];
+        times t = measure(r->run, &data), base = measure(r->base, &data);
+        double rate = r->amount / t.median, ratio = t.median / r->amount / (base.median / (r->base == sum_words ? WORDS : r->amount));
+        if (json)
+            printf("%s\n {\"work\": \"%s\", \"unit\": \"%s/s\", \"median\": %.6g, \"least\": %.6g, \"most\": %.6g, \"goal\": %.6g, \"baseline\": \"%s\", \"ratio\": %.4g}",
+                   i ? "," : "", r->name, r->unit, rate, r->amount / t.most, r->amount / t.least, r->goal, r->baseline, ratio);
+        else
+            printf("%-44s %8.2f M%12s/s  %5.1f to %5.1f M  %8.2f M  %8.1f×  %.1f (%s)\n", r->name, rate / 1e6, r->unit, r->amount / t.most / 1e6,
+                   r->amount / t.least / 1e6, r->goal / 1e6, rate / r->goal, ratio, r->baseline);
+    }
+    printf(json ? "\n]\n" : "");
+    tv_program_free(data.program);
+    tv_config_free(data.config);
+    tv_codec_free(data.codec);
+    free(data.words);
+    free(data.source);
+    return 0;
+}

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one libFuzzer target for some seconds, with seeds from the project's examples.
+
+usage: run.py TARGET SOURCE_ROOT TRIVET SECONDS"""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+
+def seed(kind, root, trivet, folder):
+    sources = glob.glob(os.path.join(root, "examples", "pccx", "*.s")) + glob.glob(os.path.join(root, "tests", "golden", "**", "*.s"), recursive=True)
+    if kind == "config":
+        for path in glob.glob(os.path.join(root, "configs", "*.ini")):
+            shutil.copy(path, folder)
+    elif kind == "asm":
+        for i, path in enumerate(sources):
+            shutil.copy(path, os.path.join(folder, "%d.s" % i))
+    else:
+        ending = "elf" if kind == "elf" else "bin"
+        for i, path in enumerate(sources):
+            subprocess.run([trivet, "asm", "-q", path, "-o", os.path.join(folder, "%d.%s" % (i, ending))],
+                           stderr=subprocess.DEVNULL, check=False)
+
+
+def main():
+    target, root, trivet, seconds = sys.argv[1:]
+    kind = os.path.basename(target).replace("fuzz_", "")
+    corpus, artifacts = tempfile.mkdtemp(prefix="trivet-fuzz-"), tempfile.mkdtemp(prefix="trivet-fuzz-found-")
+    seed(kind, root, trivet, corpus)
+    seconds = os.environ.get("TRIVET_FUZZ_SECONDS", seconds)
+    result = subprocess.run([target, "-max_total_time=" + seconds, "-timeout=20", "-rss_limit_mb=4096", "-max_len=65536", "-print_final_stats=1",
+                             "-artifact_prefix=" + artifacts + "/", corpus],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=corpus)
+    text = result.stdout.decode("utf-8", "replace")
+    print(text[-6000:] if result.returncode else "\n".join(line for line in text.splitlines() if line.startswith("stat::")))
+    shutil.rmtree(corpus, ignore_errors=True)
+    if result.returncode:
+        print("the input is in", artifacts)
+    else:
+        shutil.rmtree(artifacts, ignore_errors=True)
+    return 1 if result.returncode else 0
+
+
+sys.exit(main())

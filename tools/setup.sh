@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by ./demo and ./test: installs the packages that are missing, and names the build folders.
+set -eu
+cd "$(dirname "$0")"
+
+missing_packages() {
+    sed 's/#.*//' packages.txt | while read -r package; do
+        [ -n "$package" ] || continue
+        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || printf '%s ' "$package"
+    done
+}
+
+missing=$(missing_packages)
+if [ -n "$missing" ]; then
+    as_root=""
+    if [ "$(id -u)" -ne 0 ]; then
+        as_root="sudo"
+        if ! sudo -n true 2>/dev/null && { ! command -v sudo >/dev/null 2>&1 || [ ! -t 0 ]; }; then
+            echo "Some packages are missing. Install them, then start this again:" >&2
+            echo "  apt-get update && apt-get install -y --no-install-recommends $missing" >&2
+            exit 3
+        fi
+    fi
+    echo "installing: $missing"
+    # shellcheck disable=SC2086
+    { $as_root apt-get update -q && $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing; } >/tmp/trivet-apt.$$ 2>&1 ||
+        { cat /tmp/trivet-apt.$$ >&2; exit 3; }
+    rm -f /tmp/trivet-apt.$$
+fi
+
+# configure FOLDER OPTION …: sets a build folder up once; CC decides the compiler.
+configure() {
+    folder=$1
+    shift
+    [ -f "$folder/build.ninja" ] || meson setup "$folder" "$@" >"$folder.log" 2>&1 || { cat "$folder.log" >&2; exit 3; }
+    rm -f "$folder.log"
+}
+
+# compile FOLDER: prints only what matters.
+compile() {
+    ninja -C "$1" >"$1/compile.log" 2>&1 || { cat "$1/compile.log" >&2; exit 3; }
+}
