@@ -54,6 +54,24 @@ static void count_error(tv_asm_job *job)
     tv_fail(job->sink, TV_ERR_INPUT, TV_CODE(ASM_TOO_MANY), "mend these first", "more than %d errors", TV_ASM_ERRORS_MAX);
 }
 
+/* Whether the same was said at the same place in an earlier round of a .rept. */
+static bool said_before(tv_asm_job *job, const tv_place *place, const tv_code *code, tv_sv text)
+{
+    const tv_frame *f = job->frame;
+    while (f && f->kind != TV_FRAME_REPEAT)
+        f = f->up;
+    if (!f || !place->file || !job->sink) /* without a sink nothing is said: a look ahead, a branch not taken */
+        return false;
+    uint64_t hash = tv_sv_hash(text) ^ tv_sv_hash(tv_sv_of(code->code)) * 31 ^ tv_sv_hash(tv_sv_of(place->file)) * 127 ^
+                    ((uint64_t)place->line << 20 ^ place->column) * UINT64_C(0x9E3779B97F4A7C15);
+    for (unsigned i = 0; i < job->said_count; i++)
+        if (job->said[i] == hash)
+            return true;
+    if (job->said_count < TV_ASM_ERRORS_MAX)
+        job->said[job->said_count++] = hash;
+    return false;
+}
+
 static void say(tv_asm_job *job, tv_severity severity, unsigned column, unsigned length, const tv_code *code, const char *hint,
                 const char *format, va_list args)
 {
@@ -63,11 +81,16 @@ static void say(tv_asm_job *job, tv_severity severity, unsigned column, unsigned
     place.source_line = line_copy(job, job->line);
     tv_buf text = {0};
     tv_buf_vprintf(&text, format, args);
-    tv_report(job->sink, severity, code, &place, hint, "%s", tv_buf_cstr(&text));
+    bool repeated = said_before(job, &place, code, (tv_sv){tv_buf_cstr(&text), text.len});
+    if (!repeated) {
+        tv_report(job->sink, severity, code, &place, hint, "%s", tv_buf_cstr(&text));
+        report_callers(job);
+    }
     tv_buf_fini(&text);
-    report_callers(job);
-    if (severity == TV_ERROR)
+    if (severity == TV_ERROR && !repeated)
         count_error(job);
+    else if (severity == TV_ERROR)
+        job->stop |= ++job->unsaid > 100 * TV_ASM_ERRORS_MAX;
 }
 
 void tv_asm_error(tv_asm_job *job, const tv_code *code, const char *hint, const char *format, ...)
@@ -209,13 +232,13 @@ void tv_asm_statement(tv_asm_job *job, tv_sv line)
     job->line = line;
     const tv_diag_sink *sink = job->sink;
     bool active = tv_conditions_active(job);
-    unsigned errors = job->errors;
+    unsigned errors = job->errors + job->unsaid;
     if (!active)
         job->sink = NULL; /* literals in a branch not taken may be anything */
     tv_lex_begin(job, line);
     if (!active) {
         job->sink = sink;
-        job->errors = errors;
+        job->errors = errors - job->unsaid;
         skipped_statement(job);
         return;
     }
@@ -248,7 +271,7 @@ void tv_asm_statement(tv_asm_job *job, tv_sv line)
     bool known = tv_directive_condition(job, name, column) || tv_directive(job, name, column) || tv_macro_call(job, name, column);
     if (!known)
         unknown_statement(job, name, column);
-    else if (job->errors == errors && job->lexer.token.kind != TV_TOK_END && job->lexer.token.kind != TV_TOK_BAD)
+    else if (job->errors + job->unsaid == errors && job->lexer.token.kind != TV_TOK_END && job->lexer.token.kind != TV_TOK_BAD)
         tv_asm_error(job, TV_CODE(ASM_SYNTAX), NULL, "unexpected '%.*s' at the end of %.*s", TV_SV_ARG(job->lexer.token.text),
                      TV_SV_ARG(name));
 }

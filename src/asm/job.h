@@ -184,6 +184,8 @@ typedef struct tv_asm_job {
 
     bool proposed_ok;
     unsigned errors;
+    uint64_t said[TV_ASM_ERRORS_MAX]; /* hashes of errors reported inside repeats */
+    unsigned said_count, unsaid;           /* `unsaid`: errors that were said in an earlier round */
     bool stop, out_of_memory;
     FILE *listing;
 } tv_asm_job;

@@ -351,7 +351,7 @@ void tv_operands_assemble(tv_asm_job *job, tv_sv mnemonic, unsigned column)
     parsed list[TV_ASM_ARGS_MAX];
     unsigned count, best = 0, best_fit = 0;
     size_t fixups = job->fixups.len;
-    unsigned errors = job->errors;
+    unsigned errors = job->errors + job->unsaid;
     if (!e || !read_operands(job, list, &count))
         return;
     for (unsigned i = 0; i < e->count; i++) {
@@ -362,6 +362,6 @@ void tv_operands_assemble(tv_asm_job *job, tv_sv mnemonic, unsigned column)
         }
     }
     encode(job, &job->isa->insns[e->first + best], list, count, column);
-    if (job->errors != errors)
+    if (job->errors + job->unsaid != errors)
         job->fixups.len = fixups; /* they would fill in a word that was not emitted */
 }

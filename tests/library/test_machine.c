@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library as an embedder uses it: machines, programs, modes, steps, traces, the host's window. Public headers only. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "trivet/trivet.h"
+
+static const char pipeline[] = "        .target pccx\n"
+                               "        memset  fmap_shape[0], 8, 4, 1\n"
+                               "        memset  weight_shape[0], 1, 16, 32\n"
+                               "        memcpy  l2[0], host[x], shape=0, async\n"
+                               "        wstream gemv, w, w_end - w\n"
+                               "        gemv    l2[8], l2[0], size=1, shape=0, findemax\n"
+                               "        cvo.exp l2[16], l2[8], len=16, sub_emax, async\n"
+                               "        cvo.gelu l2[24], l2[8], len=16, async\n"
+                               "        memcpy  host[y], l2[16], shape=0\n"
+                               "        .data\n"
+                               "x:      .rept 32\n        .bf16 (. / 2) * 0.25 - 3\n        .endr\n"
+                               "w:      .rept 256\n        .byte (. * 7) & 255\n        .endr\nw_end:\n"
+                               "        .balign 16\ny:      .zero 64\n";
+
+static tv_program *program_of(const char *text)
+{
+    tv_program *program;
+    assert_int_equal(tv_program_assemble("test.s", text, strlen(text), NULL, NULL, &program), TV_OK);
+    return program;
+}
+
+static tv_machine *machine_of(tv_mode mode)
+{
+    tv_config *config;
+    tv_machine *machine;
+    assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+    assert_int_equal(tv_machine_new(config, mode, NULL, &machine), TV_OK);
+    tv_config_free(config); /* the machine has its own copy */
+    return machine;
+}
+
+static uint64_t cycles_of(const tv_machine *machine)
+{
+    tv_stats stats;
+    tv_machine_stats(machine, &stats);
+    for (unsigned e = 0; e < stats.engine_count; e++) {
+        uint64_t sum = stats.engines[e].busy + stats.engines[e].idle;
+        for (unsigned c = 0; c < stats.cause_count; c++)
+            sum += stats.engines[e].held[c];
+        assert_int_equal(sum, stats.cycles);
+    }
+    return stats.cycles;
+}
+
+static void read_l2(tv_machine *machine, uint8_t bytes[512])
+{
+    assert_int_equal(tv_machine_read(machine, "l2", 0, bytes, 512, NULL), TV_OK);
+}
+
+static void stepping_gives_the_same_cycles_and_bits_as_running(void **state)
+{
+    (void)state;
+    tv_program *program = program_of(pipeline);
+    tv_machine *whole = machine_of(TV_MODE_FULL), *stepped = machine_of(TV_MODE_FULL);
+    uint8_t a[512], b[512];
+    tv_stop why = TV_STOP_UNTIL;
+    tv_machine_load(whole, program, NULL);
+    tv_machine_load(stepped, program, NULL);
+    assert_int_equal(tv_machine_run(whole, NULL, NULL), TV_OK);
+    for (uint64_t i = 0; why == TV_STOP_UNTIL; i++) {
+        assert_int_equal(tv_machine_next(stepped), i);
+        assert_int_equal(tv_machine_step(stepped, &why), TV_OK);
+        cycles_of(stepped); /* looking at it in between changes nothing */
+    }
+    assert_int_equal(why, TV_STOP_END);
+    assert_int_equal(cycles_of(whole), cycles_of(stepped));
+    read_l2(whole, a);
+    read_l2(stepped, b);
+    assert_memory_equal(a, b, sizeof a);
+    tv_machine_free(whole);
+    tv_machine_free(stepped);
+    tv_program_free(program);
+}
+
+static void interleaved_machines_do_not_touch_each_other(void **state)
+{
+    (void)state;
+    tv_program *program = program_of(pipeline);
+    tv_machine *machines[2] = {machine_of(TV_MODE_FULL), machine_of(TV_MODE_FULL)}, *alone = machine_of(TV_MODE_FULL);
+    uint8_t a[512], b[512];
+    tv_machine_load(alone, program, NULL);
+    tv_machine_run(alone, NULL, NULL);
+    tv_machine_load(machines[0], program, NULL);
+    tv_machine_load(machines[1], program, NULL);
+    for (tv_stop why[2] = {TV_STOP_UNTIL, TV_STOP_UNTIL}; why[0] == TV_STOP_UNTIL || why[1] == TV_STOP_UNTIL;)
+        for (int i = 0; i < 2; i++)
+            tv_machine_step(machines[i], &why[i]);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(cycles_of(machines[i]), cycles_of(alone));
+        read_l2(alone, a);
+        read_l2(machines[i], b);
+        assert_memory_equal(a, b, sizeof a);
+        tv_machine_free(machines[i]);
+    }
+    tv_machine_free(alone);
+    tv_program_free(program);
+}
+
+static void programs_in_a_row_keep_state_and_clock(void **state)
+{
+    (void)state;
+    tv_program *first = program_of("        .target pccx\n        memset fmap_shape[0], 8, 1, 1\n        memcpy l2[0], host[x], shape=0\n"
+                                   "        .data\nx: .bf16 1, 2, 3, 4, 5, 6, 7, 8\n");
+    tv_program *second = program_of("        .target pccx\n        cvo.recip l2[1], l2[0], len=8\n        memcpy l2[2], l2[1], shape=0\n");
+    tv_machine *machine = machine_of(TV_MODE_FULL);
+    uint8_t word[16];
+    tv_machine_load(machine, first, NULL);
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    /* memset issues at 3, memcpy at 4; 4 + 64 + ceil(1 * 1.6) */
+    assert_int_equal(cycles_of(machine), 70);
+    tv_machine_load(machine, second, NULL);
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    /* decoded 3 after 70: recip 73 to 73 + 4 + 8 + 6 = 91, then the copy: 91 + 8 + 1 */
+    assert_int_equal(cycles_of(machine), 100);
+    tv_machine_read(machine, "l2", 2, word, sizeof word, NULL);
+    assert_true(tv_dtype_value(TV_BF16, word, 0) == 1.0 && tv_dtype_value(TV_BF16, word, 3) == 0.25);
+    tv_machine_free(machine);
+    tv_program_free(first);
+    tv_program_free(second);
+}
+
+static void modes_agree_on_what_they_share(void **state)
+{
+    (void)state;
+    tv_program *program = program_of(pipeline);
+    tv_machine *full = machine_of(TV_MODE_FULL), *data = machine_of(TV_MODE_FUNCTIONAL), *time = machine_of(TV_MODE_TIMING);
+    tv_machine *all[] = {full, data, time};
+    uint8_t a[512], b[512], zero[512] = {0};
+    for (int i = 0; i < 3; i++) {
+        tv_machine_load(all[i], program, NULL);
+        assert_int_equal(tv_machine_run(all[i], NULL, NULL), TV_OK);
+    }
+    read_l2(full, a);
+    read_l2(data, b);
+    assert_memory_equal(a, b, sizeof a);
+    read_l2(time, b);
+    assert_memory_equal(zero, b, sizeof b);
+    assert_int_equal(cycles_of(full), cycles_of(time));
+    assert_int_equal(cycles_of(data), 0);
+    for (int i = 0; i < 3; i++)
+        tv_machine_free(all[i]);
+    tv_program_free(program);
+}
+
+/* ---- Limits ---- */
+
+static void limits_stop_before_an_instruction_and_the_run_goes_on(void **state)
+{
+    (void)state;
+    tv_program *program = program_of(pipeline);
+    tv_machine *machine = machine_of(TV_MODE_FULL), *whole = machine_of(TV_MODE_FULL);
+    tv_stop why;
+    tv_machine_load(whole, program, NULL);
+    tv_machine_run(whole, NULL, NULL);
+    tv_machine_load(machine, program, NULL);
+    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){3, UINT64_MAX}, &why), TV_OK);
+    assert_int_equal(why, TV_STOP_UNTIL);
+    assert_int_equal(tv_machine_next(machine), 3);
+    /* gemv waits for the copy: 5 + 64 + ceil(4 * 1.6) = 76 */
+    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){UINT64_MAX, 76}, &why), TV_OK);
+    assert_int_equal(why, TV_STOP_CYCLES);
+    assert_int_equal(tv_machine_next(machine), 3);
+    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){UINT64_MAX, 77}, &why), TV_OK);
+    assert_int_equal(why, TV_STOP_CYCLES);
+    assert_int_equal(tv_machine_next(machine), 4);
+    assert_int_equal(tv_machine_run(machine, NULL, &why), TV_OK);
+    assert_int_equal(cycles_of(machine), cycles_of(whole));
+    tv_machine_free(machine);
+    tv_machine_free(whole);
+    tv_program_free(program);
+}
+
+/* ---- Faults ---- */
+
+static void a_fault_changes_nothing_and_names_its_place(void **state)
+{
+    (void)state;
+    tv_program *program = program_of("        .target pccx\n        memset fmap_shape[0], 8, 1, 1\n        memcpy l2[3], host[16], shape=0\n"
+                                     "        cvo.exp l2[0], l2[3], len=0\n        memset fmap_shape[0], 1, 1, 1\n");
+    tv_machine *machine = machine_of(TV_MODE_FULL);
+    uint8_t entry[6], status[4];
+    tv_stop why;
+    tv_machine_load(machine, program, NULL);
+    assert_int_equal(tv_machine_run(machine, NULL, &why), TV_FAULT);
+    assert_int_equal(why, TV_STOP_FAULT);
+    const tv_fault *fault = tv_machine_fault(machine);
+    assert_string_equal(fault->code, "TV-P019");
+    assert_int_equal(fault->index, 2);
+    assert_int_equal(fault->address, 16);
+    assert_int_equal(fault->line, 4);
+    assert_string_equal(fault->file, "test.s");
+    assert_string_equal(fault->disassembly, "cvo.exp l2[0x0], l2[0x3], len=0");
+    assert_int_equal(cycles_of(machine), 70); /* of what came before */
+    tv_machine_read(machine, "const", 0, entry, sizeof entry, NULL);
+    assert_int_equal(entry[0], 8);
+    tv_machine_read(machine, "mmio", 8, status, sizeof status, NULL);
+    assert_int_equal(status[0] & 4, 4); /* ERROR */
+    assert_int_equal(tv_machine_run(machine, NULL, &why), TV_FAULT); /* it stays so … */
+    tv_machine_load(machine, program, NULL);
+    assert_null(tv_machine_fault(machine)); /* … until the next load */
+    tv_machine_free(machine);
+    tv_program_free(program);
+}
+
+/* ---- The driver's window ---- */
+
+static void push(tv_machine *machine, uint64_t word)
+{
+    uint8_t low[4], high[4];
+    for (unsigned i = 0; i < 4; i++) {
+        low[i] = (uint8_t)(word >> (8 * i));
+        high[i] = (uint8_t)(word >> (8 * i + 32));
+    }
+    assert_int_equal(tv_machine_write(machine, "mmio", 0, low, 4, NULL), TV_OK);
+    assert_int_equal(tv_machine_write(machine, "mmio", 4, high, 4, NULL), TV_OK);
+}
+
+static uint32_t status_of(tv_machine *machine)
+{
+    uint8_t b[4];
+    tv_machine_read(machine, "mmio", 8, b, 4, NULL);
+    return b[0];
+}
+
+enum { BUSY = 1, DONE = 2, ERROR = 4 };
+
+static void the_host_drives_the_machine_through_its_window(void **state)
+{
+    (void)state;
+    tv_machine *machine = machine_of(TV_MODE_FULL);
+    uint8_t entry[6];
+    assert_int_equal(status_of(machine), 0);
+    push(machine, UINT64_C(0x3000001000200030)); /* memset fmap_shape[0], 1, 2, 3 */
+    assert_int_equal(status_of(machine), BUSY);
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    assert_int_equal(status_of(machine), DONE);
+    tv_machine_read(machine, "const", 0, entry, sizeof entry, NULL);
+    assert_memory_equal(entry, ((uint8_t[]){1, 0, 2, 0, 3, 0}), 6);
+    assert_int_equal(cycles_of(machine), 4);
+    push(machine, UINT64_C(0x3000001000200030));
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    assert_int_equal(cycles_of(machine), 8);
+    tv_machine_free(machine);
+}
+
+static void a_full_command_fifo_sets_error_and_loses_nothing(void **state)
+{
+    (void)state;
+    tv_machine *machine = machine_of(TV_MODE_FULL);
+    tv_stats stats;
+    for (unsigned i = 0; i < 128; i++)
+        push(machine, UINT64_C(0x3000000000000010) | (uint64_t)(i % 64) << 52);
+    assert_int_equal(status_of(machine), BUSY);
+    push(machine, UINT64_C(0x5000000000000000)); /* would be a decode fault */
+    assert_int_equal(status_of(machine), BUSY | ERROR);
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    tv_machine_stats(machine, &stats);
+    assert_int_equal(stats.instructions, 128);
+    tv_machine_free(machine);
+}
+
+/* ---- Traces ---- */
+
+typedef struct seen {
+    unsigned engine, stall, command, status, marker;
+    uint64_t last_completion, bytes;
+    int64_t completed[4];
+} seen;
+
+static void take(void *user, const tv_event *e)
+{
+    seen *s = user;
+    switch (e->kind) {
+    case TV_EVENT_ENGINE: s->engine++; break;
+    case TV_EVENT_STALL:
+        assert_non_null(e->cause);
+        s->stall++;
+        break;
+    case TV_EVENT_COMMAND: s->command++; break;
+    case TV_EVENT_STATUS:
+        assert_true(e->start >= s->last_completion);
+        s->last_completion = e->start;
+        if (s->status < 4)
+            s->completed[s->status] = e->index;
+        s->status++;
+        break;
+    case TV_EVENT_MARKER: s->marker++; break;
+    case TV_EVENT_TRANSFER: s->bytes += e->bytes; break;
+    }
+}
+
+static void a_trace_tells_everything_once_and_completions_in_order(void **state)
+{
+    (void)state;
+    tv_program *program = program_of(pipeline);
+    tv_machine *machine = machine_of(TV_MODE_FULL), *untraced = machine_of(TV_MODE_FULL);
+    seen s = {0};
+    tv_machine_trace(machine, &(tv_trace_sink){take, &s});
+    tv_machine_mark(machine, "begin");
+    tv_machine_load(machine, program, NULL);
+    tv_machine_run(machine, NULL, NULL);
+    tv_machine_load(untraced, program, NULL);
+    tv_machine_run(untraced, NULL, NULL);
+    assert_int_equal(s.engine, 5);
+    assert_int_equal(s.command, 7);
+    assert_int_equal(s.marker, 1);
+    assert_int_equal(s.status, 3);
+    assert_int_equal(s.completed[0], 2);
+    assert_int_equal(s.completed[1], 4);
+    assert_int_equal(s.completed[2], 5);
+    assert_int_equal(s.bytes, 64 + 256 + 64);
+    assert_int_equal(cycles_of(machine), cycles_of(untraced));
+    tv_machine_free(machine);
+    tv_machine_free(untraced);
+    tv_program_free(program);
+}
+
+static void wrong_spaces_and_ranges_are_refused(void **state)
+{
+    (void)state;
+    tv_machine *machine = machine_of(TV_MODE_FULL);
+    uint8_t b[32] = {0};
+    tv_space space;
+    assert_int_equal(tv_machine_read(machine, "l3", 0, b, 1, NULL), TV_ERR_INPUT);
+    assert_int_equal(tv_machine_read(machine, "emax", 0, b, 2, NULL), TV_OK);
+    assert_int_equal(tv_machine_read(machine, "emax", 0, b, 3, NULL), TV_ERR_INPUT);
+    assert_int_equal(tv_machine_read(machine, "emax", 2, b, 0, NULL), TV_ERR_INPUT);
+    for (unsigned i = 0; tv_machine_space_at(machine, i, &space); i++) {
+        assert_int_equal(tv_machine_read(machine, space.name, space.size - 1, b, (size_t)space.unit_bytes, NULL), TV_OK);
+        assert_int_equal(tv_machine_read(machine, space.name, space.size - 1, b, (size_t)space.unit_bytes + 1, NULL), TV_ERR_INPUT);
+        assert_int_equal(tv_machine_write(machine, space.name, UINT64_MAX, b, 1, NULL), TV_ERR_INPUT);
+    }
+    tv_machine_free(machine);
+}
+
+static void the_library_is_the_version_of_its_headers(void **state)
+{
+    (void)state;
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d.%d", TV_VERSION_MAJOR, TV_VERSION_MINOR, TV_VERSION_PATCH);
+    assert_string_equal(tv_version(), text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stepping_gives_the_same_cycles_and_bits_as_running),
+        cmocka_unit_test(interleaved_machines_do_not_touch_each_other),
+        cmocka_unit_test(programs_in_a_row_keep_state_and_clock),
+        cmocka_unit_test(modes_agree_on_what_they_share),
+        cmocka_unit_test(limits_stop_before_an_instruction_and_the_run_goes_on),
+        cmocka_unit_test(a_fault_changes_nothing_and_names_its_place),
+        cmocka_unit_test(the_host_drives_the_machine_through_its_window),
+        cmocka_unit_test(a_full_command_fifo_sets_error_and_loses_nothing),
+        cmocka_unit_test(a_trace_tells_everything_once_and_completions_in_order),
+        cmocka_unit_test(wrong_spaces_and_ranges_are_refused),
+        cmocka_unit_test(the_library_is_the_version_of_its_headers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
