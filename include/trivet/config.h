@@ -34,7 +34,8 @@ TV_API void tv_config_free(tv_config *config);
  * of an INI file. All errors of the file are reported; on error `config` is unchanged. */
 TV_API tv_status tv_config_load(tv_config *config, const char *profile_or_path, const tv_diag_sink *sink);
 
-/* Sets one parameter from text: decimal, 0x hexadecimal, `_` between digits, suffix Ki Mi Gi for 2^10 2^20 2^30. */
+/* Sets one parameter from text. An integer: decimal or 0x hexadecimal, `_` between digits, suffix Ki Mi Gi for 2^10 2^20
+ * 2^30. A rate: an integer, a decimal with up to six places, or a fraction like 8/5. */
 TV_API tv_status tv_config_set(tv_config *config, const char *key, const char *value, const tv_diag_sink *sink);
 
 /* Parameter `i` in the schema's order; returns 0 past the end. */

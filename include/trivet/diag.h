@@ -44,8 +44,7 @@ TV_API void tv_diag_print(FILE *out, const tv_diag *diag, int color);
 /* The same as one JSON object, on one line, without a newline. Heap string, the caller frees it; NULL: no memory. */
 TV_API char *tv_diag_json(const tv_diag *diag);
 
-/* Explains a stable code: its name, its general meaning and the exit status the command gives it.
- * TV_ERR_INPUT when there is no such code. The strings are static. */
+/* A stable code, its short name and its general meaning. The strings are static. */
 typedef struct tv_code_info {
     const char *code;
     const char *name;

@@ -21,7 +21,8 @@ typedef struct tv_input {
 } tv_input;
 
 /* Maps the file at `path`, or reads standard input to its end when `path` is "-". At most 64 GiB mapped, 1 GiB read.
- * The caller ends it with tv_input_close. TV_ERR_IO with a diagnostic that names the path. */
+ * The caller ends it with tv_input_close. TV_ERR_INPUT when the path names no readable file,
+ * TV_ERR_IO when the host fails; with a diagnostic that names it. */
 TV_API tv_status tv_input_open(const char *path, const tv_diag_sink *sink, tv_input *out);
 TV_API void tv_input_close(tv_input *input);
 

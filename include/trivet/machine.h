@@ -45,8 +45,9 @@ typedef struct tv_run_limits {
 
 typedef enum tv_stop { TV_STOP_END, TV_STOP_UNTIL, TV_STOP_CYCLES, TV_STOP_FAULT } tv_stop;
 
-/* Runs to the program's end, a limit or a fault. `limits` and `why` may be NULL. TV_OK, or TV_FAULT (see
- * tv_machine_fault); a machine that has faulted stays so until the next load. */
+/* Runs to the program's end, a limit or a fault. `limits` and `why` may be NULL. TV_OK; TV_FAULT (see
+ * tv_machine_fault; a machine that has faulted stays so until the next load); or TV_ERR_MEMORY: the host has no memory
+ * for the next instruction, which has not been executed. */
 TV_API tv_status tv_machine_run(tv_machine *machine, const tv_run_limits *limits, tv_stop *why);
 
 /* Runs one instruction. *why is TV_STOP_UNTIL when there are more. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directives that span lines: macros, repeats, conditionals. */
+/* Directives that span lines: macros and repeats. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -78,7 +78,7 @@ void tv_block_macro(tv_asm_job *job, unsigned column)
     (void)line;
     tv_sv body;
     if (!tv_source_block(job, begin, ".endm", &body, &macro->line)) {
-        tv_asm_error_at(job, column, 6, TV_CODE(ASM_NESTING), NULL, ".macro without .endm");
+        tv_asm_error_at(job, column, 6, TV_CODE(ASM_NESTING), "close it in the same file", ".macro without .endm");
         good = false;
     }
     macro->file = job->frame->file;
@@ -124,6 +124,12 @@ static unsigned read_args(tv_asm_job *job, tv_sv args[TV_ASM_ARGS_MAX])
     return count;
 }
 
+void tv_macro_suggest(const tv_asm_job *job, tv_nearest *nearest)
+{
+    for (const tv_macro *m = job->macros; m; m = m->next)
+        tv_nearest_offer(nearest, m->name.ptr);
+}
+
 bool tv_macro_call(tv_asm_job *job, tv_sv name, unsigned column)
 {
     const tv_macro *macro = find_macro(job, name);
@@ -154,9 +160,10 @@ void tv_block_repeat(tv_asm_job *job, unsigned column)
 {
     static const char *const begin[] = {".rept", NULL};
     int64_t count = 0;
-    bool good = tv_expr_constant(job, &count);
+    tv_expr where;
+    bool good = tv_expr_constant(job, &count, &where);
     if (good && count < 0) {
-        tv_asm_error_at(job, column, 5, TV_CODE(ASM_RANGE), NULL, ".rept takes a count from 0 up, not %" PRId64, count);
+        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL, ".rept takes a count from 0 up, not %" PRId64, count);
         good = false;
     }
     if (good && job->lexer.token.kind != TV_TOK_END)
@@ -164,106 +171,8 @@ void tv_block_repeat(tv_asm_job *job, unsigned column)
     tv_sv body;
     unsigned first_line;
     if (!tv_source_block(job, begin, ".endr", &body, &first_line))
-        tv_asm_error_at(job, column, 5, TV_CODE(ASM_NESTING), NULL, ".rept without .endr");
+        tv_asm_error_at(job, column, 5, TV_CODE(ASM_NESTING), "close it in the same file or macro", ".rept without .endr");
     else if (good)
         tv_source_push_repeat(job, body, first_line, (uint64_t)count);
     tv_lex_begin(job, (tv_sv){"", 0});
-}
-
-/* ---- Conditionals ---- */
-
-static tv_condition *top(const tv_asm_job *job)
-{
-    size_t count = job->conditions.len / sizeof(tv_condition);
-    size_t floor = job->frame ? job->frame->if_depth : 0;
-    return count > floor ? (tv_condition *)(void *)job->conditions.data + count - 1 : NULL;
-}
-
-bool tv_conditions_active(const tv_asm_job *job)
-{
-    size_t count = job->conditions.len / sizeof(tv_condition);
-    return count == 0 || ((const tv_condition *)(const void *)job->conditions.data)[count - 1].active;
-}
-
-void tv_conditions_close(tv_asm_job *job, unsigned depth)
-{
-    while (job->conditions.len / sizeof(tv_condition) > depth) {
-        const tv_condition *c = (const tv_condition *)(const void *)(job->conditions.data + job->conditions.len) - 1;
-        tv_asm_error_place(job, &c->place, TV_CODE(ASM_NESTING), NULL, ".if without .endif");
-        job->conditions.len -= sizeof(tv_condition);
-    }
-}
-
-static bool test(tv_asm_job *job, tv_sv name)
-{
-    if (tv_sv_is(name, ".ifdef") || tv_sv_is(name, ".ifndef")) {
-        if (job->lexer.token.kind != TV_TOK_NAME) {
-            tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, "%.*s takes a name", TV_SV_ARG(name));
-            return false;
-        }
-        const tv_asm_symbol *s = tv_symbol_find(job, job->lexer.token.text);
-        bool defined = s && s->state != TV_SYM_UNDEFINED;
-        tv_lex_next(job);
-        return defined == tv_sv_is(name, ".ifdef");
-    }
-    int64_t value;
-    return tv_expr_constant(job, &value) && value != 0;
-}
-
-static void open_condition(tv_asm_job *job, tv_sv name, unsigned column)
-{
-    bool outer = tv_conditions_active(job);
-    if (job->conditions.len / sizeof(tv_condition) >= 256) {
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_NESTING), NULL, "conditionals nest deeper than 256");
-        job->stop = true;
-        return;
-    }
-    tv_condition c = {.place = tv_asm_place(job, column, (unsigned)name.len)};
-    if (outer)
-        c.active = c.taken = test(job, name);
-    else
-        c.taken = true;
-    tv_buf_append(&job->conditions, &c, sizeof c);
-    if (job->conditions.failed)
-        job->out_of_memory = true;
-}
-
-static void next_branch(tv_asm_job *job, tv_sv name, unsigned column)
-{
-    tv_condition *c = top(job);
-    bool plain_else = tv_sv_is(name, ".else");
-    if (!c || c->seen_else) {
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_NESTING), NULL, c ? "%.*s after .else" : "%.*s without .if",
-                        TV_SV_ARG(name));
-        return;
-    }
-    c->seen_else = plain_else;
-    c->active = false;
-    if (c->taken)
-        return;
-    bool holds = plain_else || test(job, tv_sv_of(".if"));
-    c = top(job);
-    c->active = c->taken = holds;
-}
-
-bool tv_directive_condition(tv_asm_job *job, tv_sv name, unsigned column)
-{
-    if (name.len < 3 || name.ptr[0] != '.' || (name.ptr[1] != 'i' && name.ptr[1] != 'e'))
-        return false;
-    bool was_active = tv_conditions_active(job);
-    if (tv_sv_is(name, ".if") || tv_sv_is(name, ".ifdef") || tv_sv_is(name, ".ifndef")) {
-        open_condition(job, name, column);
-    } else if (tv_sv_is(name, ".elseif") || tv_sv_is(name, ".else")) {
-        next_branch(job, name, column);
-    } else if (tv_sv_is(name, ".endif")) {
-        if (top(job))
-            job->conditions.len -= sizeof(tv_condition);
-        else
-            tv_asm_error_at(job, column, 6, TV_CODE(ASM_NESTING), NULL, ".endif without .if");
-    } else {
-        return false;
-    }
-    if (!was_active || !tv_conditions_active(job))
-        tv_lex_begin(job, (tv_sv){"", 0}); /* what stands there was not read */
-    return true;
 }

@@ -68,10 +68,11 @@ static void run_int4(tv_asm_job *job, const directive *self, unsigned column)
 static void run_zero(tv_asm_job *job, const directive *self, unsigned column)
 {
     int64_t n;
-    if (!section_is_data(job, self, column) || !tv_expr_constant(job, &n))
+    tv_expr where;
+    if (!section_is_data(job, self, column) || !tv_expr_constant(job, &n, &where))
         return;
     if (n < 0)
-        tv_asm_error_at(job, column, 1, TV_CODE(ASM_RANGE), NULL, "a size is not negative");
+        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL, "a size is 0 or more, not %" PRId64, n);
     else
         tv_emit_zeros(job, (uint64_t)n);
 }
@@ -103,13 +104,13 @@ static void run_incbin(tv_asm_job *job, const directive *self, unsigned column)
         tv_buf_fini(&path);
         return;
     }
-    bool ok = !tv_lex_accept(job, ',') || tv_expr_constant(job, &skip);
-    ok = ok && (!tv_lex_accept(job, ',') || tv_expr_constant(job, &count));
+    bool ok = !tv_lex_accept(job, ',') || tv_expr_constant(job, &skip, NULL);
+    ok = ok && (!tv_lex_accept(job, ',') || tv_expr_constant(job, &count, NULL));
     tv_input input;
     if (ok && tv_source_open(job, (tv_sv){tv_buf_cstr(&path), path.len}, at, &input, NULL)) {
         uint64_t size = input.size;
         if (skip < 0 || (uint64_t)skip > size || count < -1 || (count >= 0 && (uint64_t)count > size - (uint64_t)skip))
-            tv_asm_error_at(job, at, 1, TV_CODE(ASM_RANGE), NULL, "the file has %" PRIu64 " bytes, fewer than the part asked for", size);
+            tv_asm_error_at(job, at, (unsigned)path.len + 2, TV_CODE(ASM_RANGE), "write .incbin \"FILE\", skip, count", "the file has %" PRIu64 " bytes, fewer than the part asked for", size);
         else
             tv_emit_bytes(job, input.data + skip, count < 0 ? size - (uint64_t)skip : (uint64_t)count);
         tv_input_close(&input);
@@ -136,11 +137,12 @@ static void pad_text(tv_asm_job *job, uint64_t to, unsigned column)
 static void run_balign(tv_asm_job *job, const directive *self, unsigned column)
 {
     int64_t n;
+    tv_expr where;
     (void)self;
-    if (!tv_expr_constant(job, &n))
+    if (!tv_expr_constant(job, &n, &where))
         return;
     if (n < 1 || n > 1 << 30 || (n & (n - 1))) {
-        tv_asm_error_at(job, column, 1, TV_CODE(ASM_RANGE), NULL, ".balign takes a power of two up to 2^30, not %" PRId64, n);
+        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL, ".balign takes a power of two up to 2^30, not %" PRId64, n);
         return;
     }
     uint64_t here = tv_emit_here(job), to = (here + (uint64_t)n - 1) & ~((uint64_t)n - 1);
@@ -153,15 +155,16 @@ static void run_balign(tv_asm_job *job, const directive *self, unsigned column)
 static void run_org(tv_asm_job *job, const directive *self, unsigned column)
 {
     int64_t to;
+    tv_expr where;
     (void)self;
-    if (!tv_expr_constant(job, &to))
+    if (!tv_expr_constant(job, &to, &where))
         return;
     if (to < 0)
-        tv_asm_error_at(job, column, 1, TV_CODE(ASM_RANGE), NULL, "an address is not negative");
+        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL, "an address is 0 or more, not %" PRId64, to);
     else if (job->in_data)
         tv_emit_org(job, (uint64_t)to);
     else if ((uint64_t)to < job->text.len)
-        tv_asm_error_at(job, column, 1, TV_CODE(ASM_RANGE), NULL, ".org cannot move back in .text");
+        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL, ".org cannot move back in .text");
     else
         pad_text(job, (uint64_t)to, column);
 }
@@ -204,7 +207,8 @@ static void run_assign(tv_asm_job *job, const directive *self, unsigned column)
     tv_expr value;
     (void)column;
     if (name.kind != TV_TOK_NAME) {
-        tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, "%s takes a name, a comma and a value", self->name);
+        if (name.kind != TV_TOK_BAD)
+            tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, "%s takes a name, a comma and a value", self->name);
         return;
     }
     tv_lex_next(job);
@@ -229,7 +233,7 @@ static void run_target(tv_asm_job *job, const directive *self, unsigned column)
     (void)column;
     if (name.kind != TV_TOK_NAME)
         tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, ".target takes the name of a machine");
-    else if (tv_asm_set_target(job, name.text, tv_lex_column(job)))
+    else if (tv_operands_set_target(job, name.text, tv_lex_column(job)))
         tv_lex_next(job);
 }
 
@@ -305,10 +309,13 @@ static void run_wstream(tv_asm_job *job, const directive *self, unsigned column)
         return;
     }
     tv_lex_next(job);
-    if (!tv_lex_accept(job, ',') || !tv_expr_parse(job, &addr))
-        tv_asm_error(job, TV_CODE(ASM_COMMA), NULL, "wstream takes a stream, an address and a size");
+    static const char example[] = "for example: wstream gemv, w, w_end - w";
+    if (!tv_lex_accept(job, ','))
+        tv_asm_error(job, TV_CODE(ASM_COMMA), example, "a comma and an address are missing after '%.*s'", TV_SV_ARG(name.text));
+    else if (!tv_expr_parse(job, &addr))
+        return;
     else if (!tv_lex_accept(job, ','))
-        tv_asm_error(job, TV_CODE(ASM_COMMA), "for example: wstream gemv, w, w_end - w", "wstream lacks its size in bytes");
+        tv_asm_error(job, TV_CODE(ASM_COMMA), example, "wstream lacks a comma and its size in bytes");
     else if (tv_expr_parse(job, &bytes))
         tv_emit_stream(job, k, &addr, &bytes);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the statements leave behind: instruction words, host data, stream descriptors, and the places to fill in when
- * all symbols are known. */
+/* What the statements leave behind: instruction words, host data, stream descriptors; and the program made of them. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -37,22 +36,9 @@ uint64_t tv_emit_here(const tv_asm_job *job)
     return count ? chunk_end((const tv_chunk *)(const void *)job->chunks.data + count - 1) : 0;
 }
 
-bool tv_emit_take(tv_asm_job *job, uint64_t n)
-{
-    if (n > job->output_left) {
-        if (!job->stop)
-            tv_asm_error(job, TV_CODE(ASM_LIMIT), "keep large data in files and load it with --load",
-                         "the program takes more memory than the assembler's limit");
-        job->stop = true;
-        return false;
-    }
-    job->output_left -= n;
-    return true;
-}
-
 void tv_emit_word(tv_asm_job *job, uint64_t word, unsigned column)
 {
-    if (!tv_emit_take(job, job->word_bytes + sizeof(tv_line_entry)))
+    if (!tv_asm_take(job, job->word_bytes + sizeof(tv_line_entry)))
         return;
     tv_line_entry entry = tv_line_make(job->frame->file, job->frame->line, column);
     tv_buf_le(&job->text, word, job->word_bytes);
@@ -61,10 +47,18 @@ void tv_emit_word(tv_asm_job *job, uint64_t word, unsigned column)
         job->out_of_memory = true;
 }
 
+static bool in_address_space(tv_asm_job *job, uint64_t addr, uint64_t n)
+{
+    if (addr <= TV_ASM_ADDRESS_MAX && n <= TV_ASM_ADDRESS_MAX - addr)
+        return true;
+    tv_asm_error(job, TV_CODE(ASM_LIMIT), "data lies below 2^48", "the data runs past the end of the address space");
+    return false;
+}
+
 /* A buffer of real bytes at the end of the data, opening a chunk when there is none or it is a run of zeros. */
 static tv_buf *data_bytes(tv_asm_job *job, uint64_t n)
 {
-    if (!tv_emit_take(job, n))
+    if (!tv_asm_take(job, n) || !in_address_space(job, tv_emit_here(job), n))
         return NULL;
     tv_chunk *chunk = current_chunk(job);
     if (!chunk || chunk->zeros)
@@ -84,30 +78,28 @@ void tv_emit_bytes(tv_asm_job *job, const void *bytes, size_t n)
 
 void tv_emit_zeros(tv_asm_job *job, uint64_t n)
 {
-    if (n > UINT64_MAX - tv_emit_here(job)) {
-        tv_asm_error(job, TV_CODE(ASM_LIMIT), NULL, "the data runs past the end of the address space");
+    if (!in_address_space(job, tv_emit_here(job), n))
         return;
-    }
     if (n < ZERO_RUN) {
         tv_buf *buf = n ? data_bytes(job, n) : NULL;
         if (buf)
             tv_buf_fill(buf, 0, n);
         return;
     }
-    tv_chunk *chunk = tv_emit_take(job, sizeof *chunk) ? add_chunk(job, tv_emit_here(job)) : NULL;
+    tv_chunk *chunk = tv_asm_take(job, sizeof *chunk) ? add_chunk(job, tv_emit_here(job)) : NULL;
     if (chunk)
         chunk->zeros = n;
 }
 
 void tv_emit_org(tv_asm_job *job, uint64_t addr)
 {
-    if (tv_emit_take(job, sizeof(tv_chunk)) && (!current_chunk(job) || tv_emit_here(job) != addr))
+    if (tv_asm_take(job, sizeof(tv_chunk)) && in_address_space(job, addr, 0) && (!current_chunk(job) || tv_emit_here(job) != addr))
         add_chunk(job, addr);
 }
 
 static void add_fixup(tv_asm_job *job, tv_fixup fixup, const tv_expr *value)
 {
-    if (!tv_emit_take(job, sizeof fixup))
+    if (!tv_asm_take(job, sizeof fixup))
         return;
     fixup.node = value->node;
     fixup.place = tv_asm_place(job, value->column, value->length);
@@ -119,7 +111,7 @@ static void add_fixup(tv_asm_job *job, tv_fixup fixup, const tv_expr *value)
 /* ---- Instruction fields ---- */
 
 /* Checks `v` against the field and puts it into *word. */
-static bool put_field(tv_asm_job *job, const tv_place *place, uint64_t *word, uint16_t index, tv_value v)
+bool tv_emit_put_field(tv_asm_job *job, const tv_place *place, uint64_t *word, uint16_t index, tv_value v)
 {
     const tv_isa *isa = job->isa;
     const tv_field *field = &isa->fields[index];
@@ -152,7 +144,7 @@ void tv_emit_field(tv_asm_job *job, uint64_t *word, uint16_t field, const tv_exp
 {
     if (value->known) {
         tv_place place = tv_asm_place(job, value->column, value->length);
-        put_field(job, &place, word, field, value->value);
+        tv_emit_put_field(job, &place, word, field, value->value);
     } else {
         add_fixup(job, (tv_fixup){.kind = TV_FIX_FIELD, .field = field, .offset = job->text.len}, value);
     }
@@ -160,7 +152,7 @@ void tv_emit_field(tv_asm_job *job, uint64_t *word, uint16_t field, const tv_exp
 
 /* ---- Data ---- */
 
-static bool data_bits(tv_asm_job *job, const tv_place *place, int type, tv_value v, uint64_t *bits)
+bool tv_emit_data_bits(tv_asm_job *job, const tv_place *place, int type, tv_value v, uint64_t *bits)
 {
     double f = v.real ? v.f : (double)v.i;
     switch ((tv_dtype)type) {
@@ -202,7 +194,7 @@ void tv_emit_data(tv_asm_job *job, int type, const tv_expr *value)
     }
     if (value->known) {
         tv_place place = tv_asm_place(job, value->column, value->length);
-        data_bits(job, &place, type, value->value, &bits);
+        tv_emit_data_bits(job, &place, type, value->value, &bits);
     } else {
         add_fixup(job, (tv_fixup){.kind = TV_FIX_DATA, .type = (uint8_t)type, .chunk = chunk, .offset = offset}, value);
     }
@@ -227,7 +219,7 @@ void tv_emit_int4(tv_asm_job *job, const tv_expr *values, unsigned count)
             if (!value->known)
                 tv_asm_error_place(job, &place, TV_CODE(ASM_NOT_CONSTANT), "define the symbols it uses above this line",
                                    "an .int4 value must be known here");
-            else if (data_bits(job, &place, TV_I4, value->value, &bits))
+            else if (tv_emit_data_bits(job, &place, TV_I4, value->value, &bits))
                 tv_int4_set(&byte, k, (int)(bits ^ 8) - 8);
         }
         tv_emit_bytes(job, &byte, 1);
@@ -236,7 +228,7 @@ void tv_emit_int4(tv_asm_job *job, const tv_expr *values, unsigned count)
 
 /* ---- Streams ---- */
 
-static bool put_stream(tv_asm_job *job, const tv_place *place, unsigned field, tv_value v, tv_descriptor *d)
+bool tv_emit_put_stream(tv_asm_job *job, const tv_place *place, unsigned field, tv_value v, tv_descriptor *d)
 {
     const char *what = field ? "size" : "address";
     if (v.real || v.i < 0) {
@@ -255,57 +247,17 @@ void tv_emit_stream(tv_asm_job *job, unsigned stream, const tv_expr *addr, const
     for (unsigned i = 0; i < 2; i++) {
         tv_place place = tv_asm_place(job, values[i]->column, values[i]->length);
         if (values[i]->known)
-            put_stream(job, &place, i, values[i]->value, &d);
+            tv_emit_put_stream(job, &place, i, values[i]->value, &d);
         else
             add_fixup(job, (tv_fixup){.kind = TV_FIX_STREAM, .type = (uint8_t)stream, .field = (uint16_t)i, .offset = list->len}, values[i]);
     }
-    if (tv_emit_take(job, sizeof d))
+    if (tv_asm_take(job, sizeof d))
         tv_buf_append(list, &d, sizeof d);
     if (list->failed)
         job->out_of_memory = true;
 }
 
-/* ---- The end ---- */
-
-static void apply(tv_asm_job *job, const tv_fixup *fixup, tv_value v)
-{
-    uint64_t bits = 0;
-    if (fixup->kind == TV_FIX_STREAM) {
-        put_stream(job, &fixup->place, fixup->field, v, (tv_descriptor *)(void *)(job->streams[fixup->type].data + fixup->offset));
-        return;
-    }
-    if (fixup->kind == TV_FIX_FIELD) {
-        uint8_t *p = job->text.data + fixup->offset;
-        bits = job->word_bytes == 8 ? tv_load_le64(p) : tv_load_le32(p);
-        if (put_field(job, &fixup->place, &bits, fixup->field, v))
-            tv_store_le(p, bits, job->word_bytes);
-        return;
-    }
-    if (!data_bits(job, &fixup->place, fixup->type, v, &bits))
-        return;
-    uint8_t *home = fixup->chunk == UINT32_MAX ? job->text.data
-                                               : ((tv_chunk *)(void *)job->chunks.data)[fixup->chunk].bytes.data;
-    tv_store_le(home + fixup->offset, bits, tv_dtype_bits((tv_dtype)fixup->type) / 8);
-}
-
-void tv_emit_fixups(tv_asm_job *job)
-{
-    const tv_fixup *fixups = (const tv_fixup *)(const void *)job->fixups.data;
-    for (size_t i = 0; i < job->fixups.len / sizeof *fixups && !job->stop; i++) {
-        tv_value v;
-        if (tv_expr_eval(job, &fixups[i].place, fixups[i].node, &v))
-            apply(job, &fixups[i], v);
-    }
-    /* A constant that nothing uses must still make sense. */
-    for (tv_asm_symbol *s = job->first_symbol; s && !job->stop; s = s->next)
-        if (s->node && s->state == TV_SYM_EQU) {
-            tv_value v;
-            if (tv_expr_eval(job, &s->place, s->node, &v)) {
-                s->value = v;
-                s->node = NULL;
-            }
-        }
-}
+/* ---- The finished program ---- */
 
 static int chunk_order(const void *a, const void *b)
 {
@@ -324,13 +276,18 @@ static tv_status finish_data(tv_asm_job *job)
     if (!program->segments)
         return TV_ERR_MEMORY;
     uint64_t end = 0;
+    size_t last = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t size = chunks[i].zeros + chunks[i].bytes.len;
         if (size == 0)
             continue;
-        if (program->segment_count && chunks[i].addr < end)
-            tv_asm_error_place(job, &chunks[i].place, TV_CODE(ASM_OVERLAP), "move it with .org",
-                               "data at 0x%" PRIx64 " overlaps data that ends at 0x%" PRIx64, chunks[i].addr, end);
+        if (program->segment_count && chunks[i].addr < end) {
+            char hint[160];
+            snprintf(hint, sizeof hint, "the other begins at %.100s:%u; move one with .org", chunks[last].place.file, chunks[last].place.line);
+            tv_asm_error_place(job, &chunks[i].place, TV_CODE(ASM_OVERLAP), hint, "data at 0x%" PRIx64 " overlaps data that ends at 0x%" PRIx64,
+                               chunks[i].addr, end);
+        }
+        last = i;
         end = chunks[i].addr + size;
         uint8_t *bytes = NULL;
         if (!chunks[i].zeros) {

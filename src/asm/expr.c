@@ -178,6 +178,14 @@ static tv_node *node_of(tv_asm_job *job, const tv_expr *e)
     return n;
 }
 
+static void mark_node(tv_node *n, unsigned column, unsigned length)
+{
+    if (column <= UINT16_MAX && length <= UINT16_MAX) {
+        n->column = (uint16_t)column;
+        n->length = (uint16_t)length;
+    }
+}
+
 static uint16_t depth_of(const tv_node *n) { return n ? n->depth : 0; }
 
 static tv_expr make_node(tv_asm_job *job, int kind, unsigned op, const tv_expr *a, const tv_expr *b, const tv_expr *c)
@@ -208,7 +216,7 @@ static tv_expr fail(tv_asm_job *job, unsigned column, const char *why)
 
 static tv_expr parse_ternary(tv_asm_job *job, unsigned depth, bool *ok);
 
-static tv_expr symbol_value(tv_asm_job *job, tv_sv name)
+static tv_expr symbol_value(tv_asm_job *job, tv_sv name, unsigned column)
 {
     tv_asm_symbol *s = tv_symbol_get(job, name);
     if (!s)
@@ -219,6 +227,7 @@ static tv_expr symbol_value(tv_asm_job *job, tv_sv name)
     if (!n)
         return known_int(0);
     *n = (tv_node){.kind = TV_NODE_SYMBOL, .symbol = s};
+    mark_node(n, column, (unsigned)name.len);
     return (tv_expr){.node = n};
 }
 
@@ -278,7 +287,7 @@ static tv_expr parse_primary(tv_asm_job *job, unsigned depth, bool *ok)
             return known_int((int64_t)tv_emit_here(job));
         if (tv_lex_is(job, '('))
             return parse_call(job, token.text, column, depth, ok);
-        return symbol_value(job, token.text);
+        return symbol_value(job, token.text, column);
     case TV_TOK_PUNCT:
         if (token.op == '(') {
             tv_lex_next(job);
@@ -359,6 +368,8 @@ static tv_expr parse_binary(tv_asm_job *job, unsigned least, unsigned depth, boo
             break;
         if (!a.known || !b.known) {
             a = make_node(job, TV_NODE_BINARY, op, &a, &b, NULL);
+            if (!a.known)
+                mark_node(a.node, column, op > 255 ? 2 : 1);
             continue;
         }
         tv_value v;
@@ -406,11 +417,13 @@ bool tv_expr_parse(tv_asm_job *job, tv_expr *out)
     return ok && !job->out_of_memory;
 }
 
-bool tv_expr_constant(tv_asm_job *job, int64_t *out)
+bool tv_expr_constant(tv_asm_job *job, int64_t *out, tv_expr *where)
 {
     tv_expr e;
     if (!tv_expr_parse(job, &e))
         return false;
+    if (where)
+        *where = e;
     if (!e.known) {
         tv_asm_error_at(job, e.column, e.length, TV_CODE(ASM_NOT_CONSTANT), "define the symbols it uses above this line",
                         "the value must be known here");
@@ -447,27 +460,39 @@ static bool eval_symbol(tv_asm_job *job, const tv_place *place, tv_asm_symbol *s
         return true;
     }
     if (s->visiting) {
-        tv_asm_error_place(job, &s->place, TV_CODE(ASM_EXPR), NULL, "'%.*s' is defined by itself", TV_SV_ARG(s->name));
+        if (!s->reported)
+            tv_asm_error_place(job, &s->place, TV_CODE(ASM_EXPR), NULL, "'%.*s' is defined by itself", TV_SV_ARG(s->name));
+        s->reported = true;
         return false;
     }
     s->visiting = true;
     bool ok = tv_expr_eval(job, &s->place, s->node, out);
     s->visiting = false;
-    if (ok) {
-        s->value = *out;
-        s->node = NULL;
-    }
+    s->node = NULL; /* one report is enough */
+    s->value = ok ? *out : (tv_value){0};
     return ok;
+}
+
+/* The node's own column, where the line is the source's. */
+static tv_place place_of(const tv_place *place, const tv_node *node)
+{
+    tv_place own = *place;
+    if (place->column && node->column) {
+        own.column = node->column;
+        own.length = node->length;
+    }
+    return own;
 }
 
 bool tv_expr_eval(tv_asm_job *job, const tv_place *place, tv_node *node, tv_value *out)
 {
+    tv_place own = place_of(place, node);
     tv_value a = {0}, b = {0};
     const char *why = NULL;
     bool ok;
     switch (node->kind) {
     case TV_NODE_VALUE: *out = node->value; return true;
-    case TV_NODE_SYMBOL: return eval_symbol(job, place, node->symbol, out);
+    case TV_NODE_SYMBOL: return eval_symbol(job, &own, node->symbol, out);
     case TV_NODE_CHOICE:
         if (!tv_expr_eval(job, place, node->a, &a))
             return false;
@@ -483,7 +508,7 @@ bool tv_expr_eval(tv_asm_job *job, const tv_place *place, tv_node *node, tv_valu
     else
         ok = call(node->op, a, b, out, &why);
     if (!ok)
-        tv_asm_error_place(job, place, TV_CODE(ASM_EXPR), NULL, "%s", why);
+        tv_asm_error_place(job, &own, TV_CODE(ASM_EXPR), NULL, "%s", why);
     return ok;
 }
 

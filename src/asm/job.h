@@ -2,10 +2,14 @@
 /* One assembly: what the assembler's parts share. The assembler makes one pass over the statements; what cannot be
  * known yet (forward references) is kept as an expression tree and filled in at the end.
  *
- *   lexer.c    tokens of a line              source.c     files, macro bodies and repeats as a stack of frames
- *   expr.c     expressions and their trees   symbols.c    the symbol table
- *   emit.c     sections, words, fixups       operands.c   instruction operands, from the ISA tables
- *   directives.c, blocks.c  directives       assemble.c   the pass and the finished program */
+ * Each part uses those above it:
+ *   errors.c       errors and limits              lexer.c       tokens of a line
+ *   symbols.c      the symbol table               emit.c        sections, words, data
+ *   expr.c         expressions and their trees    fixups.c      what waited for symbols
+ *   conditions.c   .if and its kin                source.c      files, macro bodies and repeats as a stack of frames
+ *   blocks.c       macros and repeats             operands.c    instructions, from the ISA tables
+ *   directives.c   all other directives           listing.c     the listing
+ *   assemble.c     the pass over the statements */
 #ifndef TV_ASM_JOB_H
 #define TV_ASM_JOB_H
 
@@ -21,6 +25,7 @@ enum {
     TV_ASM_ARGS_MAX = 64,         /* of a macro or an instruction */
 };
 #define TV_ASM_OUTPUT_MAX ((uint64_t)2 << 30) /* bytes of words, data, and what waits for symbols */
+#define TV_ASM_ADDRESS_MAX ((uint64_t)1 << 48)  /* of data */
 #define TV_ASM_EXPANSION_MAX ((size_t)1 << 20) /* bytes of one macro's text with its arguments */
 
 /* ---- Tokens ---- */
@@ -48,7 +53,8 @@ typedef struct tv_token {
 typedef struct tv_lexer {
     tv_sv line;
     size_t pos;
-    tv_token token; /* the current one */
+    size_t last_end; /* where the token before the current one ends */
+    tv_token token;  /* the current one */
 } tv_lexer;
 
 /* ---- Expressions ---- */
@@ -65,6 +71,7 @@ typedef struct tv_node {
     enum { TV_NODE_VALUE, TV_NODE_SYMBOL, TV_NODE_UNARY, TV_NODE_BINARY, TV_NODE_CHOICE, TV_NODE_CALL } kind;
     unsigned op; /* of UNARY, BINARY; index of the function of CALL */
     uint16_t depth;
+    uint16_t column, length; /* of the symbol or operator in its line; 0: too far to the right */
     tv_value value;
     struct tv_asm_symbol *symbol;
     struct tv_node *a, *b, *c;
@@ -188,6 +195,7 @@ typedef struct tv_asm_job {
     unsigned said_count, unsaid;           /* `unsaid`: errors that were said in an earlier round */
     bool stop, out_of_memory;
     FILE *listing;
+    tv_buf listed, listed_text; /* tv_listed; the lines' text */
 } tv_asm_job;
 
 /* lexer.c: `tv_lex_next` advances to the next token and returns it. */
@@ -196,10 +204,16 @@ tv_token tv_lex_next(tv_asm_job *job);
 tv_token tv_lex_peek(tv_asm_job *job); /* the token after the current one */
 bool tv_lex_is(const tv_asm_job *job, unsigned op);
 bool tv_lex_accept(tv_asm_job *job, unsigned op);
-unsigned tv_lex_column(const tv_asm_job *job); /* of the current token, 1-based */
+
+/* Of the current token, 1-based. */
+static inline unsigned tv_lex_column(const tv_asm_job *job)
+{
+    return (unsigned)(job->lexer.token.text.ptr - job->lexer.line.ptr) + 1;
+}
+
 void tv_lex_rest(tv_asm_job *job, tv_sv *rest); /* raw text from the current token to the comment or the end */
 
-/* assemble.c: errors at the current token, at a column, or at a stored place. */
+/* errors.c: errors at the current token, at a column, or at a stored place. */
 void tv_asm_error(tv_asm_job *job, const tv_code *code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
 void tv_asm_error_at(tv_asm_job *job, unsigned column, unsigned length, const tv_code *code, const char *hint,
                      const char *format, ...) TV_PRINTF(6, 7);
@@ -209,8 +223,7 @@ void tv_asm_warning(tv_asm_job *job, unsigned column, unsigned length, const tv_
                     const char *format, ...) TV_PRINTF(6, 7);
 tv_place tv_asm_place(const tv_asm_job *job, unsigned column, unsigned length); /* for keeping: no source line */
 void *tv_asm_alloc(tv_asm_job *job, size_t size);                               /* sets out_of_memory */
-bool tv_asm_set_target(tv_asm_job *job, tv_sv name, unsigned column);
-void tv_asm_statement(tv_asm_job *job, tv_sv line);
+bool tv_asm_take(tv_asm_job *job, uint64_t bytes); /* from the output limit; an error, and stop, when it is spent */
 
 /* source.c */
 bool tv_source_push_file(tv_asm_job *job, tv_sv path, unsigned column);
@@ -230,12 +243,12 @@ bool tv_symbol_define(tv_asm_job *job, tv_sv name, unsigned column, int state, t
 
 /* expr.c */
 bool tv_expr_parse(tv_asm_job *job, tv_expr *out);
-bool tv_expr_constant(tv_asm_job *job, int64_t *out);         /* an integer that is known now, or an error */
+/* An integer that is known now, or an error; `where` (may be NULL) gets the expression for its column. */
+bool tv_expr_constant(tv_asm_job *job, int64_t *out, tv_expr *where);
 bool tv_expr_eval(tv_asm_job *job, const tv_place *place, tv_node *node, tv_value *out);
 bool tv_expr_string(tv_asm_job *job, tv_buf *out);            /* the current string token, escapes resolved */
 
-/* emit.c */
-bool tv_emit_take(tv_asm_job *job, uint64_t bytes); /* from the output limit; an error, and stop, when it is spent */
+/* emit.c. The put functions check a value and report at `place`. */
 void tv_emit_word(tv_asm_job *job, uint64_t word, unsigned column);
 uint64_t tv_emit_here(const tv_asm_job *job); /* offset in .text or address in .data */
 void tv_emit_field(tv_asm_job *job, uint64_t *word, uint16_t field, const tv_expr *value);
@@ -245,21 +258,40 @@ void tv_emit_int4(tv_asm_job *job, const tv_expr *values, unsigned count);
 void tv_emit_zeros(tv_asm_job *job, uint64_t n);
 void tv_emit_org(tv_asm_job *job, uint64_t addr);
 void tv_emit_stream(tv_asm_job *job, unsigned stream, const tv_expr *addr, const tv_expr *bytes);
-void tv_emit_fixups(tv_asm_job *job);
+bool tv_emit_put_field(tv_asm_job *job, const tv_place *place, uint64_t *word, uint16_t index, tv_value v);
+bool tv_emit_data_bits(tv_asm_job *job, const tv_place *place, int type, tv_value v, uint64_t *bits);
+bool tv_emit_put_stream(tv_asm_job *job, const tv_place *place, unsigned field, tv_value v, tv_descriptor *d);
 tv_status tv_emit_finish(tv_asm_job *job);
+
+/* listing.c: a line is noted around its statement, and printed when all symbols are known. */
+typedef struct tv_listed {
+    size_t text_at, text_length;   /* in listed_text */
+    uint64_t words_from, words_to; /* bytes of .text */
+    uint64_t addr, data_size;      /* of .data */
+    size_t chunk, chunk_offset;
+    unsigned line;
+    bool expanded, in_data;
+} tv_listed;
+tv_listed tv_listing_begin(tv_asm_job *job, tv_sv line);
+void tv_listing_end(tv_asm_job *job, tv_listed *listed);
+void tv_listing_write(tv_asm_job *job);
+
+/* fixups.c */
+void tv_fixups_apply(tv_asm_job *job);
 
 /* operands.c */
 bool tv_operands_is_mnemonic(tv_asm_job *job, tv_sv name);
 void tv_operands_assemble(tv_asm_job *job, tv_sv mnemonic, unsigned column);
 void tv_operands_suggest(tv_asm_job *job, tv_nearest *nearest);
-bool tv_operands_index(tv_asm_job *job);
+bool tv_operands_set_target(tv_asm_job *job, tv_sv name, unsigned column);
 void tv_operands_fini(tv_asm_job *job);
 
-/* directives.c and blocks.c: false when `name` is no directive. */
+/* directives.c, blocks.c, conditions.c: false when `name` is no directive. */
 bool tv_directive(tv_asm_job *job, tv_sv name, unsigned column);
 bool tv_directive_condition(tv_asm_job *job, tv_sv name, unsigned column);
 void tv_directive_suggest(tv_nearest *nearest);
 bool tv_macro_call(tv_asm_job *job, tv_sv name, unsigned column);
+void tv_macro_suggest(const tv_asm_job *job, tv_nearest *nearest);
 void tv_block_macro(tv_asm_job *job, unsigned column);
 void tv_block_repeat(tv_asm_job *job, unsigned column);
 bool tv_conditions_active(const tv_asm_job *job);

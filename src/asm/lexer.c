@@ -146,11 +146,14 @@ static void lex_punct(tv_lexer *lexer)
             break;
         }
     lexer->pos++;
+    while ((at(lexer, lexer->pos) & 0xC0) == 0x80 && a < 0) /* a whole UTF-8 sequence, for messages */
+        lexer->pos++;
 }
 
 tv_token tv_lex_next(tv_asm_job *job)
 {
     tv_lexer *lexer = &job->lexer;
+    lexer->last_end = lexer->pos;
     while (at(lexer, lexer->pos) == ' ' || at(lexer, lexer->pos) == '\t' || at(lexer, lexer->pos) == '\r')
         lexer->pos++;
     size_t start = lexer->pos;
@@ -202,8 +205,6 @@ bool tv_lex_accept(tv_asm_job *job, unsigned op)
     tv_lex_next(job);
     return true;
 }
-
-unsigned tv_lex_column(const tv_asm_job *job) { return (unsigned)(job->lexer.token.text.ptr - job->lexer.line.ptr) + 1; }
 
 void tv_lex_rest(tv_asm_job *job, tv_sv *rest)
 {

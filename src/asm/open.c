@@ -34,12 +34,15 @@ tv_status tv_program_open(const char *path, const tv_program_options *options, c
     const tv_isa *isa = NULL;
     tv_status status;
     if (tv_elf_recognise(input.data, input.size)) {
-        status = tv_elf_read(path, &input, sink, out);
-        if (status == TV_OK && options && options->target && strcmp(options->target, tv_program_target(*out)) != 0) {
+        tv_program *program;
+        status = tv_elf_read(path, &input, sink, &program);
+        if (status == TV_OK && options && options->target && strcmp(options->target, tv_program_target(program)) != 0) {
             status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), "leave -t away: the file names its machine",
-                             "'%s' is for %s, not for %s", path, tv_program_target(*out), options->target);
-            tv_program_free(*out);
+                             "'%s' is for %s, not for %s", path, tv_program_target(program), options->target);
+            tv_program_free(program);
         }
+        if (status == TV_OK)
+            *out = program;
     } else if (ends_with(path, ".bin")) {
         status = raw_isa(path, options, sink, &isa);
         if (status == TV_OK)

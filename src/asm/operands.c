@@ -18,7 +18,7 @@ struct tv_mnemonics {
     size_t mask;
 };
 
-bool tv_operands_index(tv_asm_job *job)
+static bool build_index(tv_asm_job *job)
 {
     const tv_isa *isa = job->isa;
     size_t size = 64;
@@ -45,6 +45,30 @@ bool tv_operands_index(tv_asm_job *job)
     }
     job->mnemonics = m;
     return true;
+}
+
+bool tv_operands_set_target(tv_asm_job *job, tv_sv name, unsigned column)
+{
+    const tv_isa *isa = tv_isa_find(name);
+    if (!isa) {
+        tv_nearest nearest = tv_nearest_to(name);
+        for (unsigned i = 0; tv_isa_at(i); i++)
+            tv_nearest_offer(&nearest, tv_isa_at(i)->target);
+        char hint[80];
+        snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?" : "`trivet targets` lists the machines%s", nearest.best ? nearest.best : "");
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), hint, "there is no target '%.*s'", TV_SV_ARG(name));
+        return false;
+    }
+    if (job->isa && job->isa != isa) {
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), "a program is for one machine", "the target is %s already",
+                        job->isa->target);
+        return false;
+    }
+    if (job->isa)
+        return true;
+    job->isa = isa;
+    job->word_bytes = isa->word_bits / 8;
+    return build_index(job);
 }
 
 void tv_operands_fini(tv_asm_job *job)
@@ -85,7 +109,7 @@ typedef struct parsed {
     bool used;
 } parsed;
 
-static bool read_operand(tv_asm_job *job, parsed *out)
+static bool read_shape(tv_asm_job *job, parsed *out)
 {
     tv_token token = job->lexer.token;
     *out = (parsed){.shape = SHAPE_EXPR, .column = tv_lex_column(job), .length = (unsigned)token.text.len};
@@ -121,6 +145,14 @@ static bool read_operand(tv_asm_job *job, parsed *out)
         }
     }
     return tv_expr_parse(job, &out->value);
+}
+
+static bool read_operand(tv_asm_job *job, parsed *out)
+{
+    bool ok = read_shape(job, out);
+    if (ok && job->lexer.last_end + 1 > out->column)
+        out->length = (unsigned)job->lexer.last_end + 1 - out->column;
+    return ok;
 }
 
 /* Reads the operands up to the end of the statement. */
@@ -174,41 +206,59 @@ static unsigned positional_count(const tv_insn *insn)
     return n;
 }
 
+static const tv_operand_kind *kind_at(const tv_asm_job *job, const tv_insn *insn, unsigned i)
+{
+    return tv_operand_kind_of(job->isa, &insn->operands[i]);
+}
+
 /* How many leading positional operands fit. */
-static unsigned fit(const tv_isa *isa, const tv_insn *insn, const parsed *list, unsigned count)
+static unsigned fit(const tv_asm_job *job, const tv_insn *insn, const parsed *list, unsigned count)
 {
     unsigned positional = positional_count(insn), n = 0;
-    while (n < positional && n < count && shape_fits(isa->fields[insn->operands[n].field].kind, &list[n]))
+    while (n < positional && n < count && shape_fits(kind_at(job, insn, n), &list[n]))
         n++;
     return n;
 }
 
+/* The forms of all rows that share the mnemonic. */
 static void print_forms(tv_asm_job *job, const tv_insn *insn, tv_buf *out)
 {
-    tv_buf_printf(out, "%s", insn->mnemonic);
-    for (unsigned i = 0; i < insn->operand_count; i++) {
-        tv_buf_str(out, i ? ", " : " ");
-        tv_isa_print_form(job->isa, &insn->operands[i], out);
+    const entry *e = find(job, tv_sv_of(insn->mnemonic));
+    tv_buf_str(out, e->count > 1 ? "the forms are: " : "the form is: ");
+    for (unsigned r = 0; r < e->count; r++) {
+        const tv_insn *row = &job->isa->insns[e->first + r];
+        tv_buf_printf(out, r ? "; %s" : "%s", row->mnemonic);
+        for (unsigned i = 0; i < row->operand_count; i++) {
+            tv_buf_str(out, i ? ", " : " ");
+            tv_isa_print_form(job->isa, &row->operands[i], out);
+        }
     }
 }
 
-static void complain_form(tv_asm_job *job, const tv_insn *insn, const parsed *o)
+/* `operand` NULL: no operand is wanted there. */
+static void complain_form(tv_asm_job *job, const tv_insn *insn, const tv_operand *operand, const parsed *o)
 {
-    tv_buf form = {0};
-    tv_buf_str(&form, "the form is: ");
-    print_forms(job, insn, &form);
-    tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), tv_buf_cstr(&form), "this operand does not fit '%s'", insn->mnemonic);
-    tv_buf_fini(&form);
+    tv_buf wanted = {0}, all = {0};
+    print_forms(job, insn, &all);
+    if (operand) {
+        tv_isa_print_form(job->isa, operand, &wanted);
+        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), tv_buf_cstr(&all), "'%s' takes %s here", insn->mnemonic,
+                        tv_buf_cstr(&wanted));
+    } else {
+        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND_COUNT), tv_buf_cstr(&all), "'%s' has too many operands", insn->mnemonic);
+    }
+    tv_buf_fini(&wanted);
+    tv_buf_fini(&all);
 }
 
-static void complain_missing(tv_asm_job *job, const tv_insn *insn, const tv_operand *operand)
+/* `before`: the operand in whose place the missing one should stand, or NULL: it is missing at the end. */
+static void complain_missing(tv_asm_job *job, const tv_insn *insn, const tv_operand *operand, const parsed *before)
 {
     tv_buf form = {0}, all = {0};
     tv_isa_print_form(job->isa, operand, &form);
-    tv_buf_str(&all, "the form is: ");
     print_forms(job, insn, &all);
-    tv_asm_error_at(job, (unsigned)job->lexer.line.len + 1, 1, TV_CODE(ASM_OPERAND_COUNT), tv_buf_cstr(&all), "'%s' lacks its operand %s",
-                    insn->mnemonic, tv_buf_cstr(&form));
+    tv_asm_error_at(job, before ? before->column : (unsigned)job->lexer.last_end + 1, before ? before->length : 1, TV_CODE(ASM_OPERAND_COUNT),
+                    tv_buf_cstr(&all), "'%s' lacks its operand %s", insn->mnemonic, tv_buf_cstr(&form));
     tv_buf_fini(&form);
     tv_buf_fini(&all);
 }
@@ -229,7 +279,7 @@ static bool word_value(tv_asm_job *job, const parsed *o, tv_expr *out)
 static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const parsed *o, uint64_t *word)
 {
     const tv_field *field = &job->isa->fields[operand->field];
-    const tv_operand_kind *kind = field->kind;
+    const tv_operand_kind *kind = tv_operand_kind_of(job->isa, operand);
     tv_expr value = o->value;
     value.column = o->value.column ? o->value.column : o->column;
     if (kind->tag && o->shape == SHAPE_WORD && tv_sv_is(o->word, kind->tag)) {
@@ -242,8 +292,13 @@ static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const 
             bank++;
         if (!value.known || value.value.real || value.value.i < 0 || (uint64_t)value.value.i > tv_mask(kind->index_bits)) {
             char hint[64];
-            snprintf(hint, sizeof hint, "it takes 0 to %llu, known here", (unsigned long long)tv_mask(kind->index_bits));
-            tv_asm_error_at(job, value.column, value.length, TV_CODE(ASM_RANGE), hint, "the index of %s is out of range", kind->names[bank]);
+            snprintf(hint, sizeof hint, "it takes 0 to %llu", (unsigned long long)tv_mask(kind->index_bits));
+            if (value.known && !value.value.real)
+                tv_asm_error_at(job, value.column, value.length, TV_CODE(ASM_RANGE), hint, "%s has no entry %lld", kind->names[bank],
+                                (long long)value.value.i);
+            else
+                tv_asm_error_at(job, value.column, value.length, TV_CODE(ASM_NOT_CONSTANT), hint,
+                                "the index of %s must be an integer that is known here", kind->names[bank]);
             return false;
         }
         *word = tv_field_set(job->isa, field, *word, bank << kind->index_bits | (uint64_t)value.value.i);
@@ -271,9 +326,16 @@ static const tv_operand *named(const tv_insn *insn, const parsed *o)
 static void complain_name(tv_asm_job *job, const tv_insn *insn, const parsed *o)
 {
     if (o->shape != SHAPE_KEY && o->shape != SHAPE_WORD) {
-        complain_form(job, insn, o);
+        complain_form(job, insn, NULL, o);
         return;
     }
+    for (unsigned i = 0; i < insn->operand_count; i++)
+        if (insn->operands[i].key && tv_sv_is(o->word, insn->operands[i].key)) {
+            bool flag = insn->operands[i].form == TV_FLAG_OPTIONAL;
+            tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), flag ? "write the word alone" : "write it like size=0",
+                            flag ? "'%s' is a flag and takes no value" : "'%s' takes a value", insn->operands[i].key);
+            return;
+        }
     tv_nearest nearest = tv_nearest_to(o->word);
     tv_buf hint = {0};
     for (unsigned i = 0; i < insn->operand_count; i++)
@@ -281,10 +343,8 @@ static void complain_name(tv_asm_job *job, const tv_insn *insn, const parsed *o)
             tv_nearest_offer(&nearest, insn->operands[i].key);
     if (nearest.best)
         tv_buf_printf(&hint, "did you mean '%s'?", nearest.best);
-    else {
-        tv_buf_str(&hint, "the form is: ");
+    else
         print_forms(job, insn, &hint);
-    }
     tv_asm_error_at(job, o->column, (unsigned)o->word.len, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "'%s' has no operand '%.*s'",
                     insn->mnemonic, TV_SV_ARG(o->word));
     tv_buf_fini(&hint);
@@ -325,11 +385,11 @@ static void encode(tv_asm_job *job, const tv_insn *insn, parsed *list, unsigned 
         word = tv_field_set(isa, &isa->fields[insn->fixed[i].field], word, insn->fixed[i].value);
     for (unsigned i = 0; i < positional; i++) {
         if (i >= count || list[i].shape == SHAPE_KEY || (list[i].shape == SHAPE_WORD && named(insn, &list[i]))) {
-            complain_missing(job, insn, &insn->operands[i]);
+            complain_missing(job, insn, &insn->operands[i], i < count ? &list[i] : NULL);
             return;
         }
-        if (!shape_fits(isa->fields[insn->operands[i].field].kind, &list[i])) {
-            complain_form(job, insn, &list[i]);
+        if (!shape_fits(kind_at(job, insn, i), &list[i])) {
+            complain_form(job, insn, &insn->operands[i], &list[i]);
             return;
         }
         if (!encode_positional(job, &insn->operands[i], &list[i], &word))
@@ -339,7 +399,7 @@ static void encode(tv_asm_job *job, const tv_insn *insn, parsed *list, unsigned 
         return;
     for (unsigned i = positional; i < insn->operand_count; i++)
         if (insn->operands[i].form == TV_KEYWORD && !(given >> i & 1)) {
-            complain_missing(job, insn, &insn->operands[i]);
+            complain_missing(job, insn, &insn->operands[i], NULL);
             return;
         }
     tv_emit_word(job, word, column);
@@ -355,7 +415,7 @@ void tv_operands_assemble(tv_asm_job *job, tv_sv mnemonic, unsigned column)
     if (!e || !read_operands(job, list, &count))
         return;
     for (unsigned i = 0; i < e->count; i++) {
-        unsigned n = fit(job->isa, &job->isa->insns[e->first + i], list, count) + 1;
+        unsigned n = fit(job, &job->isa->insns[e->first + i], list, count) + 1;
         if (n > best_fit) {
             best_fit = n;
             best = i;

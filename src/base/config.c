@@ -76,7 +76,7 @@ static bool read_digits(const char **text, uint64_t *out)
             digit = (unsigned)(*p - '0');
         else if (base == 16 && ((*p >= 'a' && *p <= 'f') || (*p >= 'A' && *p <= 'F')))
             digit = (unsigned)((*p | 0x20) - 'a') + 10;
-        else if (*p == '_' && count)
+        else if (*p == '_' && count && p[-1] != '_')
             continue;
         else
             break;
@@ -87,7 +87,7 @@ static bool read_digits(const char **text, uint64_t *out)
     }
     *text = p;
     *out = v;
-    return count > 0;
+    return count > 0 && p[-1] != '_';
 }
 
 static bool parse_integer(const char *text, uint64_t *out)
@@ -123,14 +123,18 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 static bool parse_rate(const char *text, tv_rate *out)
 {
     uint64_t num, den = 1;
+    const char *start = text;
     if (!read_digits(&text, &num))
         return false;
+    bool decimal = !(start[0] == '0' && (start[1] | 0x20) == 'x');
     if (*text == '/') {
         text++;
         if (!read_digits(&text, &den) || den == 0)
             return false;
     } else if (*text == '.') {
         text++;
+        if (!decimal || *text < '0' || *text > '9')
+            return false;
         for (; *text >= '0' && *text <= '9'; text++) {
             if (den >= 1000000 || num > UINT32_MAX)
                 return false;
@@ -249,6 +253,15 @@ typedef struct parse {
     const tv_diag_sink *sink;
 } parse;
 
+/* Whether inih would take the line; it reports the first bad one alone, and all shall be known. */
+static bool has_form(tv_sv line)
+{
+    if (line.len == 0 || line.ptr[0] == ';' || line.ptr[0] == '#')
+        return true;
+    return memchr(line.ptr, line.ptr[0] == '[' ? ']' : '=', line.len) != NULL;
+}
+
+/* The next line without what stands before its first word: inih would read an indented line as a value's second line. */
 static char *next_line(char *line, int size, void *user)
 {
     parse *job = user;
@@ -261,11 +274,24 @@ static char *next_line(char *line, int size, void *user)
     if (kept < n || memchr(job->rest.ptr, '\0', n)) {
         tv_place place = {.file = job->name, .line = job->line, .index = -1};
         tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &place, NULL,
-                  kept < n ? "the line is longer than %d bytes" : "the line holds a NUL byte (limit %d)", size - 1);
+                  kept < n ? "the line is longer than %d bytes" : "the line holds a NUL byte (a line has at most %d bytes)", size - 1);
         job->status = TV_ERR_INPUT;
     }
-    memcpy(line, job->rest.ptr, kept);
-    line[kept] = '\0';
+    tv_sv text = {job->rest.ptr, kept};
+    while (text.len && strchr(" \t\r\v\f", text.ptr[0]) && text.ptr[0])
+        text = (tv_sv){text.ptr + 1, text.len - 1};
+    if (job->line == 1 && text.len >= 3 && memcmp(text.ptr, "\xEF\xBB\xBF", 3) == 0)
+        text = (tv_sv){text.ptr + 3, text.len - 3};
+    if (!has_form(text)) {
+        tv_place place = {.file = job->name, .line = job->line, .index = -1};
+        tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &place, "write `[section]`, `key = value` or `; comment`",
+                  "this line is none of section, pair and comment");
+        job->status = TV_ERR_INPUT;
+        text.len = 0;
+    }
+    if (text.len)
+        memcpy(line, text.ptr, text.len);
+    line[text.len] = '\0';
     size_t step = end ? n + 1 : n;
     job->rest = (tv_sv){job->rest.ptr + step, job->rest.len - step};
     return line;
@@ -307,13 +333,12 @@ tv_status tv_config_parse(tv_config *config, const char *name, const char *origi
     if (!job.values)
         return tv_fail_memory(sink);
     int bad_line = ini_parse_stream(next_line, &job, take_pair, &job);
-    if (bad_line > 0) {
-        tv_place place = {.file = name, .line = (unsigned)bad_line, .index = -1};
-        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &place, "write `[section]`, `key = value` or `; comment`",
-                  "this line is none of section, pair and comment");
-        job.status = TV_ERR_INPUT;
-    } else if (bad_line < 0) {
+    if (bad_line < 0)
         job.status = tv_fail_memory(sink);
+    else if (bad_line > 0 && job.status == TV_OK) { /* a form that has_form let through */
+        tv_place place = {.file = name, .line = (unsigned)bad_line, .index = -1};
+        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &place, NULL, "this line is none of section, pair and comment");
+        job.status = TV_ERR_INPUT;
     }
     if (job.status != TV_OK) {
         values_free(job.values, config->schema->count);

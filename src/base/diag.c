@@ -66,11 +66,10 @@ tv_status tv_fail_memory(const tv_diag_sink *sink)
 static void print_caret(FILE *out, const tv_diag *diag, const char *on, const char *off)
 {
     size_t line_length = strlen(diag->source_line);
-    fprintf(out, "  %5u | %s\n        | ", diag->line, diag->source_line);
-    if (diag->column == 0 || diag->column > line_length + 1) {
-        fputs("\n", out);
+    fprintf(out, "  %5u | %s\n", diag->line, diag->source_line);
+    if (diag->column == 0 || diag->column > line_length + 1)
         return;
-    }
+    fputs("        | ", out);
     for (unsigned i = 0; i + 1 < diag->column; i++) {
         unsigned char c = (unsigned char)diag->source_line[i];
         if ((c & 0xC0) != 0x80) /* one column for a UTF-8 sequence */

@@ -15,10 +15,12 @@
 static const size_t READ_LIMIT = (size_t)1 << 30;
 static const uint64_t MAP_LIMIT = (uint64_t)64 << 30;
 
+/* A name that is wrong is the caller's mistake; anything else is the host's failure. */
 static tv_status open_failed(const tv_diag_sink *sink, const char *path, int error)
 {
+    bool wrong = error == ENOENT || error == EISDIR || error == ENOTDIR || error == EACCES || error == ENAMETOOLONG;
     const char *hint = error == ENOENT ? "check the name; paths are relative to the current folder" : NULL;
-    return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_OPEN), hint, "cannot read '%s': %s", path, strerror(error));
+    return tv_fail(sink, wrong ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), hint, "cannot read '%s': %s", path, strerror(error));
 }
 
 static tv_status read_stream(int fd, const char *path, const tv_diag_sink *sink, tv_input *out)
@@ -89,8 +91,8 @@ void tv_input_close(tv_input *input)
 
 struct tv_output {
     FILE *stream;
-    char *path;      /* NULL: standard output, or a device written in place */
-    char *temporary; /* beside `path` */
+    char *path;      /* NULL: standard output */
+    char *temporary; /* beside `path`; NULL: written in place */
 };
 
 static void output_free(tv_output *output)
@@ -142,10 +144,14 @@ tv_status tv_output_open(const char *path, const tv_diag_sink *sink, tv_output *
         return TV_OK;
     }
     if (written_in_place(path)) {
+        output->path = strdup(path);
         output->stream = fopen(path, "we");
-        if (!output->stream) {
+        if (!output->path || !output->stream) {
+            int error = errno;
+            if (output->stream)
+                fclose(output->stream);
             output_free(output);
-            return write_failed(sink, path, errno);
+            return write_failed(sink, path, error);
         }
         *out = output;
         return TV_OK;
@@ -181,7 +187,7 @@ tv_status tv_output_commit(tv_output *output, const tv_diag_sink *sink)
     const char *path = output->path ? output->path : "standard output";
     bool good = fflush(output->stream) == 0 && !ferror(output->stream);
     int error = errno;
-    if (!output->path) {
+    if (!output->temporary) {
         if (output->stream != stdout)
             good = fclose(output->stream) == 0 && good;
         if (!good)

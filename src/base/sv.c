@@ -50,7 +50,7 @@ unsigned tv_edit_distance(tv_sv a, tv_sv b, unsigned limit)
 tv_nearest tv_nearest_to(tv_sv wanted)
 {
     /* A third of the letters may differ: "gmv" finds "gemv", but "x" finds nothing. */
-    return (tv_nearest){.wanted = wanted, .distance = (unsigned)(wanted.len + 2) / 3 + 1};
+    return (tv_nearest){.wanted = wanted, .distance = (unsigned)(wanted.len + 1) / 3 + 1};
 }
 
 void tv_nearest_offer(tv_nearest *nearest, const char *candidate)

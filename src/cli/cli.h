@@ -59,7 +59,7 @@ extern const cli_command *const cli_commands[]; /* ends with NULL */
 /* options.c */
 extern const cli_option cli_common_options[];
 unsigned cli_options_of(const cli_command *command, const cli_option *out[], unsigned most); /* own, then common */
-int cli_parse(cli *c, int argc, char **argv); /* CLI_DONE, or an exit status after a message; -1: help was printed */
+int cli_parse(cli *c, int argc, char **argv); /* CLI_DONE, or an exit status after a message; -1: help is wanted */
 const char *cli_value(const cli *c, const char *name); /* the last one given, or NULL */
 bool cli_has(const cli *c, const char *name);
 const char *cli_value_at(const cli *c, const char *name, unsigned i); /* the i-th given, or NULL */

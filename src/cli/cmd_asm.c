@@ -65,7 +65,7 @@ static int run(cli *c)
         default_output(c->files[0], format, chosen, sizeof chosen);
         output = chosen;
     }
-    if (strcmp(output, c->files[0]) == 0)
+    if (strcmp(output, "-") != 0 && strcmp(output, c->files[0]) == 0)
         return cli_wrong(c, "choose another name with -o", "the output would overwrite the source '%s'", output);
     tv_status status = TV_OK;
     if (listing_path)

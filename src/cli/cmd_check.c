@@ -6,6 +6,8 @@ static const cli_option options[] = {
     {"strict", 0, NULL, "warnings count as errors", NULL},
 };
 
+static const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
+
 static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
 {
     tv_program *program;
@@ -20,8 +22,9 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
     total->errors += counts.errors;
     total->warnings += counts.warnings;
     if (status == TV_OK && !c->json && !c->quiet)
-        printf("%s: %llu instructions, %llu errors, %llu warnings\n", path, (unsigned long long)tv_program_word_count(program),
-               (unsigned long long)counts.errors, (unsigned long long)counts.warnings);
+        printf("%s: %llu instruction%s, %llu error%s, %llu warning%s\n", path, (unsigned long long)tv_program_word_count(program),
+               plural(tv_program_word_count(program)), (unsigned long long)counts.errors, plural(counts.errors),
+               (unsigned long long)counts.warnings, plural(counts.warnings));
     tv_config_free(config);
     tv_program_free(program);
     return status;

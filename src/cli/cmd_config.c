@@ -45,23 +45,30 @@ static json_t *entry_json(const tv_config_entry *e)
                      e->unit, "default", e->fallback, "min", (json_int_t)e->min, "max", (json_int_t)e->max, "meaning", e->meaning);
 }
 
+/* The profile, then -c and -D over it. */
+static tv_status make_config(cli *c, const char *target, const char *profile, tv_config **out)
+{
+    if (!profile)
+        return cli_make_config(c, target, out);
+    cli with_profile = *c;
+    static const cli_option config_option = {"config", 'c', "PROFILE", NULL, NULL};
+    cli_given *given = calloc(c->given_count + 1, sizeof *given);
+    if (!given)
+        return TV_ERR_MEMORY;
+    given[0] = (cli_given){&config_option, profile};
+    memcpy(given + 1, c->given, c->given_count * sizeof *given);
+    with_profile.given = given;
+    with_profile.given_count++;
+    tv_status status = cli_make_config(&with_profile, target, out);
+    free(given);
+    return status;
+}
+
 static int print_config(cli *c, const char *target, const char *profile)
 {
     tv_config *config;
     tv_config_entry e;
-    tv_status status = cli_make_config(c, target, &config);
-    if (status == TV_OK && profile) { /* the profile lies below what -c and -D say */
-        tv_config_free(config);
-        status = tv_config_new(target, &c->sink, &config);
-        if (status == TV_OK)
-            status = tv_config_load(config, profile, &c->sink);
-        const char *value;
-        for (unsigned i = 0; status == TV_OK && (value = cli_value_at(c, "set", i)); i++) {
-            char key[128];
-            snprintf(key, sizeof key, "%.*s", (int)strcspn(value, "="), value);
-            status = tv_config_set(config, key, value + strcspn(value, "=") + 1, &c->sink);
-        }
-    }
+    tv_status status = make_config(c, target, profile, &config);
     if (status != TV_OK)
         return cli_exit_status(status);
     json_t *list = json_array();

@@ -185,6 +185,7 @@ static int dis_program(cli *c)
             print_labels(program, i, &cursor);
             print_word(c, codec, i, tv_program_word(program, i));
         }
+        print_labels(program, count, &cursor);
         if (cli_has(c, "data"))
             print_data(program);
     }

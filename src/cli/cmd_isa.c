@@ -92,7 +92,7 @@ static int run(cli *c)
         else if (wanted)
             print_insn(codec, i, &info);
         else
-            printf("  %-92s %s\n", info.form, info.meaning);
+            printf("  %-16s %s\n%*s%s\n", info.mnemonic, info.meaning, 19, "", info.form);
     }
     int result = CLI_DONE;
     if (!shown) {

@@ -264,7 +264,7 @@ static tv_status show(job *j)
     tv_status status = show_dumps(j, dumps);
     bool timed = !cli_has(j->c, "functional");
     if (status == TV_OK && j->c->json)
-        cli_print_json(run_report_json(j->machine, dumps));
+        cli_print_json(run_report_json(j->machine, j->stop, dumps));
     else if (status == TV_OK) {
         const tv_fault *fault = tv_machine_fault(j->machine);
         if (fault)

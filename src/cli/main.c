@@ -60,10 +60,12 @@ int main(int argc, char **argv)
     c.sink = (tv_diag_sink){take_diagnostic, &c};
     c.diagnostics = json_array();
     int status = cli_parse(&c, argc - 1, argv + 1);
-    if (status == CLI_DONE)
+    if (status == CLI_DONE) {
         status = c.command->run(&c);
-    else if (status < 0)
+    } else if (status < 0) {
+        cli_print_help(c.command, stdout);
         status = CLI_DONE;
+    }
     /* A full disk or a closed pipe must not look like success. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_DONE) {
         fprintf(stderr, "trivet: error: cannot write to standard output\n");

@@ -172,10 +172,8 @@ int cli_parse(cli *c, int argc, char **argv)
     int status = apply_color(c);
     if (status != CLI_DONE)
         return status;
-    if (cli_has(c, "help")) {
-        cli_print_help(c->command, stdout);
+    if (cli_has(c, "help"))
         return -1;
-    }
     while (optind < argc)
         c->files[c->file_count++] = argv[optind++];
     if (c->file_count < c->command->least || c->file_count > c->command->most) {

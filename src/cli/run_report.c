@@ -23,8 +23,9 @@ static json_t *fault_json(const tv_fault *f)
                      (json_int_t)f->address, "disassembly", f->disassembly, "source", f->file ? cli_string(source) : json_null(), "message", f->message);
 }
 
-json_t *run_report_json(const tv_machine *machine, json_t *dumps)
+json_t *run_report_json(const tv_machine *machine, tv_stop stop, json_t *dumps)
 {
+    static const char *const stops[] = {[TV_STOP_END] = "end", [TV_STOP_UNTIL] = "until", [TV_STOP_CYCLES] = "max-cycles", [TV_STOP_FAULT] = "fault"};
     tv_stats s;
     tv_machine_stats(machine, &s);
     const tv_fault *fault = tv_machine_fault(machine);
@@ -33,8 +34,8 @@ json_t *run_report_json(const tv_machine *machine, json_t *dumps)
         json_object_set_new(engines, s.engines[e].name, engine_json(&s, &s.engines[e]));
     for (unsigned p = 0; p < s.path_count; p++)
         json_object_set_new(bytes, s.paths[p].name, json_integer((json_int_t)s.paths[p].bytes));
-    return json_pack("{s:s, s:s, s:o, s:I, s:f, s:I, s:I, s:o, s:o, s:s, s:O}", "target", tv_machine_target(machine), "status", fault ? "fault" : "ok",
-                     "fault", fault_json(fault), "cycles", (json_int_t)s.cycles, "seconds", s.seconds, "instructions", (json_int_t)s.instructions,
+    return json_pack("{s:s, s:s, s:s, s:o, s:I, s:f, s:I, s:I, s:o, s:o, s:s, s:O}", "target", tv_machine_target(machine), "status",
+                     fault ? "fault" : "ok", "stop", stops[stop], "fault", fault_json(fault), "cycles", (json_int_t)s.cycles, "seconds", s.seconds, "instructions", (json_int_t)s.instructions,
                      "macs", (json_int_t)s.macs, "engines", engines, "bytes", bytes, "bound_by", s.bound_by, "dumps", dumps);
 }
 
@@ -64,8 +65,8 @@ static void print_engine(const tv_stats *s, const tv_engine_stats *e, bool color
         held += e->held[c];
     fprintf(out, "  %-6s ", e->name);
     print_bar((double)e->busy / cycles, color, out);
-    fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%  ", 100 * (double)e->busy / cycles, 100 * (double)held / cycles, 100 * (double)e->idle / cycles);
-    const char *separator = "";
+    fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%", 100 * (double)e->busy / cycles, 100 * (double)held / cycles, 100 * (double)e->idle / cycles);
+    const char *separator = "  ";
     for (unsigned c = 0; c < s->cause_count; c++)
         if (e->held[c]) {
             fprintf(out, "%s%s %.1f %%", separator, s->causes[c], 100 * (double)e->held[c] / cycles);
@@ -102,9 +103,13 @@ void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *o
     tv_stats s;
     tv_machine_stats(machine, &s);
     const char *bold = color ? "\033[1m" : "", *off = color ? "\033[0m" : "";
-    fprintf(out, "%s%s%s: %" PRIu64 " instructions", bold, tv_machine_target(machine), off, s.instructions);
+    fprintf(out, "%s%s%s: %" PRIu64 " instruction%s", bold, tv_machine_target(machine), off, s.instructions, s.instructions == 1 ? "" : "s");
     if (!timed) {
         fprintf(out, ", %" PRIu64 " MACs, functional only: no cycles\n", s.macs);
+        return;
+    }
+    if (s.cycles == 0) {
+        fprintf(out, ", 0 cycles\n");
         return;
     }
     fprintf(out, ", %s%" PRIu64 " cycles%s, ", bold, s.cycles, off);

@@ -178,6 +178,10 @@ static void blame(const tv_codec *codec, uint64_t word, tv_illegal *why)
             return;
         }
         count = kept;
+        if (field->limit && value >= field->limit) {
+            *why = (tv_illegal){field->illegal, fields[f], value};
+            return;
+        }
     }
     assert(false && "a word that no row matches has a field to blame");
 }

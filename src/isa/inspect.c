@@ -103,8 +103,7 @@ int tv_codec_uop_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t w
     const tv_uop *uop = &isa->insns[insn].uops[i];
     *out = (tv_uop_info){.type = uop->type, .route_name = uop->route_name, .route = uop->route};
     if (uop->skipped_by != TV_NO_FIELD) {
-        const tv_field *field = &isa->fields[uop->skipped_by];
-        out->skipped = field->kind->tag && tv_field_get(isa, field, word) == field->kind->tag_value;
+        out->skipped = tv_field_get(isa, &isa->fields[uop->skipped_by], word) == isa->fifo_tag;
     }
     tv_buf text = {0};
     for (const uint16_t *f = uop->fields; *f != TV_NO_FIELD; f++)

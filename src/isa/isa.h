@@ -69,6 +69,7 @@ typedef struct tv_operand {
     uint8_t form;
     const char *key; /* NULL: positional; a flag's word */
     uint16_t field;
+    const tv_operand_kind *kind; /* NULL: the field's; else what this instruction makes of it */
 } tv_operand;
 
 /* A part that an instruction decomposes into inside the machine. */
@@ -77,7 +78,7 @@ typedef struct tv_uop {
     uint32_t route; /* 0: none */
     const char *route_name;
     uint16_t fields[9]; /* ends with TV_NO_FIELD */
-    uint16_t skipped_by; /* the uop is not issued when this field holds its kind's tag, or TV_NO_FIELD */
+    uint16_t skipped_by; /* the uop is not issued when this field names a FIFO, or TV_NO_FIELD */
 } tv_uop;
 
 typedef struct tv_insn {
@@ -105,6 +106,7 @@ typedef struct tv_isa {
     unsigned insn_count;
     const tv_code *codes;
     unsigned code_count;
+    uint64_t fifo_tag;          /* the address that names a direct FIFO */
     const char *const *streams; /* names for `wstream`, NULL-terminated; NULL: the machine has none */
     bool has_nop;
     uint64_t nop; /* the word that does nothing, for padding */
@@ -121,6 +123,11 @@ static inline unsigned tv_field_width(const tv_isa *isa, const tv_field *field)
         return (unsigned)(a->hi - a->lo + 1 + b->hi - b->lo + 1);
     }
     return (unsigned)(field->hi - field->lo + 1);
+}
+
+static inline const tv_operand_kind *tv_operand_kind_of(const tv_isa *isa, const tv_operand *operand)
+{
+    return operand->kind ? operand->kind : isa->fields[operand->field].kind;
 }
 
 static inline uint64_t tv_field_mask(const tv_field *field)

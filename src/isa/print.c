@@ -5,9 +5,8 @@
 #include "base/buf.h"
 #include "isa/isa.h"
 
-static void print_value(const tv_isa *isa, const tv_field *field, uint64_t value, tv_buf *out)
+static void print_value(const tv_operand_kind *kind, uint64_t value, tv_buf *out)
 {
-    const tv_operand_kind *kind = field->kind;
     if (kind->tag && value == kind->tag_value) {
         tv_buf_str(out, kind->tag);
         return;
@@ -21,7 +20,6 @@ static void print_value(const tv_isa *isa, const tv_field *field, uint64_t value
         break;
     default: tv_buf_printf(out, "%" PRIu64, value * (kind->scale ? kind->scale : 1)); break;
     }
-    (void)isa;
 }
 
 void tv_isa_print(const tv_isa *isa, const tv_insn *insn, uint64_t word, tv_buf *out)
@@ -40,7 +38,7 @@ void tv_isa_print(const tv_isa *isa, const tv_insn *insn, uint64_t word, tv_buf 
         if (operand->key)
             tv_buf_printf(out, operand->form == TV_FLAG_OPTIONAL ? "%s" : "%s=", operand->key);
         if (operand->form != TV_FLAG_OPTIONAL)
-            print_value(isa, field, value, out);
+            print_value(tv_operand_kind_of(isa, operand), value, out);
     }
 }
 
@@ -60,7 +58,7 @@ void tv_isa_print_illegal(const tv_isa *isa, const tv_illegal *why, tv_buf *out)
 void tv_isa_print_form(const tv_isa *isa, const tv_operand *operand, tv_buf *out)
 {
     const tv_field *field = &isa->fields[operand->field];
-    const tv_operand_kind *kind = field->kind;
+    const tv_operand_kind *kind = tv_operand_kind_of(isa, operand);
     bool optional = operand->form == TV_KEYWORD_OPTIONAL || operand->form == TV_FLAG_OPTIONAL;
     if (optional)
         tv_buf_str(out, "[");

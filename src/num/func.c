@@ -123,5 +123,6 @@ float tv_func_f32(tv_func func, float x)
         return (float)y;
     y = eval(func, (double)x);
     float low = (float)(y - y * BOUND), high = (float)(y + y * BOUND);
-    return low == high ? low : (float)eval_wide(func, (double)x);
+    /* y itself: beside a zero, the bounds have lost its sign */
+    return low == high ? (float)y : (float)eval_wide(func, (double)x);
 }

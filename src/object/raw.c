@@ -36,6 +36,7 @@ static int parse_line(tv_sv line, unsigned digits, uint64_t *word, unsigned *col
         i++;
     if (i + 1 < line.len && line.ptr[i] == '0' && (line.ptr[i + 1] | 0x20) == 'x')
         i += 2;
+    bool prefixed = i >= 2 && (line.ptr[i - 1] | 0x20) == 'x';
     *column = (unsigned)i + 1;
     start = i;
     for (*word = 0; i < line.len && hex_digit((uint8_t)line.ptr[i]) >= 0; i++)
@@ -47,7 +48,7 @@ static int parse_line(tv_sv line, unsigned digits, uint64_t *word, unsigned *col
         *column = (unsigned)i + 1;
         return -1;
     }
-    return count == 0 ? 0 : count == digits ? 1 : -1;
+    return count == digits ? 1 : count == 0 && !prefixed ? 0 : -1;
 }
 
 tv_status tv_raw_read_hex(const char *name, const tv_input *input, const tv_isa *isa, const tv_diag_sink *sink,
@@ -62,7 +63,7 @@ tv_status tv_raw_read_hex(const char *name, const tv_input *input, const tv_isa 
     while (p < end && errors < MOST_ERRORS) {
         const char *newline = memchr(p, '\n', (size_t)(end - p));
         tv_sv line = {p, (size_t)((newline ? newline : end) - p)};
-        p += line.len + 1;
+        p += line.len + (newline != NULL);
         place.line++;
         uint64_t word;
         int found = parse_line(line, digits, &word, &place.column);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exact non-negative rational numbers for simulated time and amounts: whole + num / den.
  *
- * Denominators grow when many rates follow each other. One that would pass 2^62 is rounded up to a multiple of
- * 2^-61 or finer; a time is then late by less than that part of a cycle, which shows only if the exact value is an
+ * Denominators grow when many rates follow each other. One that would pass 2^62 is halved, rounding up,
+ * until it fits; a time is then late by less than 2^-60 of a cycle, which shows only if the exact value is an
  * integer. */
 #ifndef TV_SIM_RATIO_H
 #define TV_SIM_RATIO_H

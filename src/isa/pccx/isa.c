@@ -3,63 +3,19 @@
  * every format names every bit of the word exactly once and that fixed values fit their fields. */
 #include "isa/pccx/pccx.h"
 
-/* ---- Checks ---------------------------------------------------------------------------------------------------- */
+/* ---- Checks ---- */
 
-#define BITS(hi, lo) ((UINT64_MAX >> (63 - (hi))) & (UINT64_MAX << (lo)))
-#define TV_JOINED(format, name, high, low, kind, doc)
-#define TV_FORMAT(id)
-
-#define TV_FIELD(format, name, hi, lo, kind, limit, illegal, doc) +(PCCX_FORMAT_##format == FORMAT) * ((hi) - (lo) + 1)
-#define TV_RESERVED(format, name, hi, lo) +(PCCX_FORMAT_##format == FORMAT) * ((hi) - (lo) + 1)
-#define FORMAT PCCX_FORMAT_MATRIX
-_Static_assert(0
-#include "isa/pccx/fields.def"
-                   == 64, "MATRIX fields overlap or leave bits unnamed");
-#undef FORMAT
-#define FORMAT PCCX_FORMAT_MEMCPY
-_Static_assert(0
-#include "isa/pccx/fields.def"
-                   == 64, "MEMCPY fields overlap or leave bits unnamed");
-#undef FORMAT
-#define FORMAT PCCX_FORMAT_MEMSET
-_Static_assert(0
-#include "isa/pccx/fields.def"
-                   == 64, "MEMSET fields overlap or leave bits unnamed");
-#undef FORMAT
-#define FORMAT PCCX_FORMAT_CVO
-_Static_assert(0
-#include "isa/pccx/fields.def"
-                   == 64, "CVO fields overlap or leave bits unnamed");
-#undef FORMAT
-#undef TV_FIELD
-#undef TV_RESERVED
-
-#define TV_FIELD(format, name, hi, lo, kind, limit, illegal, doc) | (PCCX_FORMAT_##format == FORMAT ? BITS(hi, lo) : 0)
-#define TV_RESERVED(format, name, hi, lo) | (PCCX_FORMAT_##format == FORMAT ? BITS(hi, lo) : 0)
-#define FORMAT PCCX_FORMAT_MATRIX
-_Static_assert((UINT64_C(0)
-#include "isa/pccx/fields.def"
-                ) == UINT64_MAX, "MATRIX fields leave bits unnamed");
-#undef FORMAT
-#define FORMAT PCCX_FORMAT_MEMCPY
-_Static_assert((UINT64_C(0)
-#include "isa/pccx/fields.def"
-                ) == UINT64_MAX, "MEMCPY fields leave bits unnamed");
-#undef FORMAT
-#define FORMAT PCCX_FORMAT_MEMSET
-_Static_assert((UINT64_C(0)
-#include "isa/pccx/fields.def"
-                ) == UINT64_MAX, "MEMSET fields leave bits unnamed");
-#undef FORMAT
-#define FORMAT PCCX_FORMAT_CVO
-_Static_assert((UINT64_C(0)
-#include "isa/pccx/fields.def"
-                ) == UINT64_MAX, "CVO fields leave bits unnamed");
-#undef FORMAT
-#undef TV_FIELD
-#undef TV_RESERVED
-#undef TV_JOINED
-#undef TV_FORMAT
+#define TV_LAYOUT "isa/pccx/fields.def"
+#define TV_LAYOUT_ID(format) PCCX_FORMAT_##format
+#define TV_LAYOUT_BITS 64
+#define TV_LAYOUT_FORMAT MATRIX
+#include "isa/layout_check.h"
+#define TV_LAYOUT_FORMAT MEMCPY
+#include "isa/layout_check.h"
+#define TV_LAYOUT_FORMAT MEMSET
+#include "isa/layout_check.h"
+#define TV_LAYOUT_FORMAT CVO
+#include "isa/layout_check.h"
 
 /* ---- Operand kinds --------------------------------------------------------------------------------------------- */
 
@@ -71,9 +27,13 @@ static const tv_operand_kind kind_FLAG = {.name = "flag", .syntax = TV_SYNTAX_FL
 static const tv_operand_kind kind_L2 = {.name = "l2",
                                         .syntax = TV_SYNTAX_BRACKET,
                                         .scale = 1,
-                                        .tag = "fifo",
-                                        .tag_value = PCCX_TAG_FIFO,
-                                        .doc = "L2 word address (16 bytes, 8 BF16 lanes), or the direct FIFO"};
+                                        .doc = "L2 word address (16 bytes, 8 BF16 lanes)"};
+static const tv_operand_kind kind_L2_OR_FIFO = {.name = "l2",
+                                                .syntax = TV_SYNTAX_BRACKET,
+                                                .scale = 1,
+                                                .tag = "fifo",
+                                                .tag_value = PCCX_TAG_FIFO,
+                                                .doc = "L2 word address, or the direct FIFO"};
 static const tv_operand_kind kind_HOST = {.name = "host",
                                           .syntax = TV_SYNTAX_BRACKET,
                                           .scale = 16,
@@ -167,15 +127,17 @@ enum {
 #undef TV_INSN
 #undef FIX
 
-#define POS(format, field) {TV_POSITIONAL, NULL, PCCX_F_##format##_##field},
-#define KEY(word, format, field) {TV_KEYWORD, word, PCCX_F_##format##_##field},
-#define OPT(word, format, field) {TV_KEYWORD_OPTIONAL, word, PCCX_F_##format##_##field},
-#define FLAG(format, field) {TV_FLAG_OPTIONAL, #field, PCCX_F_##format##_##field},
+#define POS(format, field) {TV_POSITIONAL, NULL, PCCX_F_##format##_##field, NULL},
+#define AS(kind, format, field) {TV_POSITIONAL, NULL, PCCX_F_##format##_##field, &kind_##kind},
+#define KEY(word, format, field) {TV_KEYWORD, word, PCCX_F_##format##_##field, NULL},
+#define OPT(word, format, field) {TV_KEYWORD_OPTIONAL, word, PCCX_F_##format##_##field, NULL},
+#define FLAG(format, field) {TV_FLAG_OPTIONAL, #field, PCCX_F_##format##_##field, NULL},
 #define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source) \
     static const tv_operand operands_##id[] = {UNWRAP operands};
 #include "isa/pccx/insns.def"
 #undef TV_INSN
 #undef POS
+#undef AS
 #undef KEY
 #undef OPT
 #undef FLAG
@@ -185,10 +147,10 @@ enum {
 #define F(format, field) PCCX_F_##format##_##field
 #define MATRIX_CONTROL \
     {F(MATRIX, findemax), F(MATRIX, accm), F(MATRIX, w_scale), F(MATRIX, size_ptr_addr), F(MATRIX, parallel_lane), TV_NO_FIELD}
-#define MATRIX_READ(route_, name_) \
-    {"memory_control_uop_t", route_, name_, {F(MATRIX, src_addr), F(MATRIX, shape_ptr_addr), TV_NO_FIELD}, F(MATRIX, src_addr)}
-#define MATRIX_WRITE(route_, name_) \
-    {"memory_control_uop_t", route_, name_, {F(MATRIX, dest_reg), F(MATRIX, shape_ptr_addr), TV_NO_FIELD}, F(MATRIX, dest_reg)}
+#define MATRIX_READ(route_, name_, skipped) \
+    {"memory_control_uop_t", route_, name_, {F(MATRIX, src_addr), F(MATRIX, shape_ptr_addr), TV_NO_FIELD}, skipped}
+#define MATRIX_WRITE(route_, name_, skipped) \
+    {"memory_control_uop_t", route_, name_, {F(MATRIX, dest_reg), F(MATRIX, shape_ptr_addr), TV_NO_FIELD}, skipped}
 #define MEMCPY_UOP(route_, name_)                                                                    \
     {                                                                                                \
         "memory_control_uop_t", route_, name_,                                                       \
@@ -197,14 +159,14 @@ enum {
     }
 
 static const tv_uop gemv_uops[] = {
-    MATRIX_READ(0x13, "from_L2_to_L1_GEMV"),
+    MATRIX_READ(0x13, "from_L2_to_L1_GEMV", F(MATRIX, src_addr)),
     {"GEMV_control_uop_t", 0, NULL, MATRIX_CONTROL, TV_NO_FIELD},
-    MATRIX_WRITE(0x31, "from_GEMV_res_to_L2"),
+    MATRIX_WRITE(0x31, "from_GEMV_res_to_L2", F(MATRIX, dest_reg)),
 };
 static const tv_uop gemm_uops[] = {
-    MATRIX_READ(0x12, "from_L2_to_L1_GEMM"),
+    MATRIX_READ(0x12, "from_L2_to_L1_GEMM", TV_NO_FIELD),
     {"gemm_control_uop_t", 0, NULL, MATRIX_CONTROL, TV_NO_FIELD},
-    MATRIX_WRITE(0x21, "from_GEMM_res_to_L2"),
+    MATRIX_WRITE(0x21, "from_GEMM_res_to_L2", TV_NO_FIELD),
 };
 static const tv_uop load_uops[] = {MEMCPY_UOP(0x01, "from_host_to_L2")};
 static const tv_uop store_uops[] = {MEMCPY_UOP(0x10, "from_L2_to_host")};
@@ -256,5 +218,6 @@ const tv_isa tv_isa_pccx = {
     .insn_count = PCCX_INSNS,
     .codes = pccx_codes,
     .code_count = PCCX_CODES,
+    .fifo_tag = PCCX_TAG_FIFO,
     .streams = streams,
 };

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "machine/pccx/machine.h"
+#include "num/float.h"
 
 enum { WORDS = PCCX_TAG_FIFO + 1 };
 static const uint32_t NEVER = UINT32_MAX;
@@ -18,6 +19,7 @@ typedef struct checker {
     tv_codec *codec;
     pccx_control control;
     uint64_t index;
+    bool stopped;          /* an error has been found */
     uint32_t *writer;      /* of each L2 word: the instruction, or NEVER */
     bool *read;            /* … and whether its value has been read */
     uint32_t *unread;      /* of each instruction: words of its result that were overwritten before any read */
@@ -51,7 +53,6 @@ static void say(checker *c, tv_severity severity, pccx_code code, uint64_t index
 static void check_flags(checker *c, const pccx_op *op)
 {
     uint64_t w = op->word;
-    bool matrix = op->engine == PCCX_ENGINE_GEMM || op->engine == PCCX_ENGINE_GEMV;
     if (op->engine == PCCX_ENGINE_SFU && pccx_CVO_recip_scale(w) && op->insn != PCCX_CVO_SCALE)
         say(c, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, "only cvo.scale divides", "recip_scale has no meaning here");
     if (op->engine == PCCX_ENGINE_SFU && pccx_CVO_accm(w) && op->dst == PCCX_TAG_FIFO)
@@ -60,7 +61,9 @@ static void check_flags(checker *c, const pccx_op *op)
         say(c, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, NULL, "accm has no meaning with the FIFO as destination");
     if (op->insn == PCCX_GEMM && pccx_MATRIX_parallel_lane(w))
         say(c, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, "lanes= selects GEMV cores", "parallel_lane has no meaning for GEMM");
-    (void)matrix;
+    if (op->macs && tv_bf16_is_subnormal(op->act_scale))
+        say(c, TV_WARNING, PCCX_CODE_ODD_SCALE, c->index, "size= takes (tile_n, tile_k, scale as BF16 bits); bf16(0.5) gives such bits",
+            "the static activation scale 0x%04x is subnormal: is the size entry meant for something else?", op->act_scale);
 }
 
 static void check_entry(checker *c, unsigned bank, unsigned entry)
@@ -121,6 +124,13 @@ static void check_l2(checker *c, const pccx_op *op)
 
 /* ---- The walk ---- */
 
+/* An error; the check goes on, as if the instruction were not there. */
+static void stop(checker *c, pccx_code code, const char *message)
+{
+    say(c, TV_ERROR, code, c->index, c->stopped ? NULL : "the machine stops here", "%s", message);
+    c->stopped = true;
+}
+
 static void check_word(checker *c)
 {
     uint64_t word = tv_program_word(c->program, c->index);
@@ -129,14 +139,14 @@ static void check_word(checker *c)
     if (row < 0) {
         tv_illegal illegal;
         tv_codec_row(c->codec, word, &illegal);
-        say(c, TV_ERROR, (pccx_code)(illegal.code - pccx_codes), c->index, "the machine stops here", "%s", fault.message);
+        stop(c, (pccx_code)(illegal.code - pccx_codes), fault.message);
         return;
     }
     pccx_op op;
     pccx_refusal why;
     check_pointers(c, row, word);
     if (!pccx_resolve(&c->control, (pccx_insn)row, word, &op, &why)) {
-        say(c, TV_ERROR, why.code, c->index, "the machine stops here", "%s", why.message);
+        stop(c, why.code, why.message);
         return;
     }
     check_flags(c, &op);

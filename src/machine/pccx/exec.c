@@ -58,8 +58,7 @@ static void *scratch(pccx_machine *m, size_t bytes)
 
 static bool refuse_memory(pccx_refusal *why)
 {
-    why->code = PCCX_CODE_NON_FINITE;
-    snprintf(why->message, sizeof why->message, "the host has no memory left to execute this instruction");
+    why->out_of_memory = true;
     return false;
 }
 

@@ -45,6 +45,7 @@ typedef struct pccx_control {
 
 /* Why an instruction cannot run. */
 typedef struct pccx_refusal {
+    bool out_of_memory; /* the host is to blame, not the program */
     pccx_code code;
     char message[200];
 } pccx_refusal;
@@ -89,7 +90,14 @@ typedef struct pccx_machine {
 /* Executes `op`. False: a data-dependent fault; nothing has changed. */
 bool pccx_execute(pccx_machine *machine, const pccx_op *op, pccx_refusal *why);
 
-/* The `check` of the target: check.c. */
+/* The loaded program's words and what the host has written behind them: the index past the last. */
+static inline uint64_t pccx_pending_end(const pccx_machine *machine) { return machine->count + machine->commands.len / 8; }
+
+/* Members of the target: spaces.c, stats.c, check.c. */
+int pccx_space_at(const void *state, unsigned i, tv_space *out);
+void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes);
+void pccx_write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes);
+void pccx_stats(const void *state, tv_stats *out);
 tv_status pccx_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);
 
 #endif

@@ -63,6 +63,8 @@ static void add_range(pccx_op *op, pccx_place place, bool write, uint64_t from, 
 
 static bool l2_range(const pccx_control *control, pccx_op *op, bool write, uint64_t addr, uint64_t words, const char *what, pccx_refusal *why)
 {
+    if (addr == PCCX_TAG_FIFO)
+        return refuse(why, PCCX_CODE_L2_RANGE, "%s 0x1ffff names the direct FIFO, which this instruction cannot use", what);
     if (addr > control->l2_words || words > control->l2_words - addr)
         return refuse(why, PCCX_CODE_L2_RANGE, "%s l2[0x%" PRIx64 "] to l2[0x%" PRIx64 "] runs past the last addressable word 0x%" PRIx64, what,
                       addr, addr + words - 1, control->l2_words - 1);
@@ -111,7 +113,7 @@ static bool resolve_matrix(const pccx_control *control, pccx_op *op, pccx_refusa
     op->src = pccx_MATRIX_src_addr(word);
     op->lanes = pccx_MATRIX_parallel_lane(word);
     if (op->m == 0 || op->n == 0 || op->k == 0)
-        return refuse(why, PCCX_CODE_ZERO_DIMENSION, "weight_shape[%u] is (M %u, N %u, K %u)", pccx_MATRIX_shape_ptr_addr(word), op->m, op->n,
+        return refuse(why, PCCX_CODE_ZERO_DIMENSION, "weight_shape[%u] is (M %u, N %u, K %u); none may be 0", pccx_MATRIX_shape_ptr_addr(word), op->m, op->n,
                       op->k);
     if (gemv && op->m != 1)
         return refuse(why, PCCX_CODE_GEMV_ROWS, "GEMV with M = %u; M must be 1", op->m);
@@ -171,7 +173,7 @@ static bool resolve_memcpy(const pccx_control *control, pccx_op *op, pccx_refusa
     op->dst = pccx_MEMCPY_dest_addr(word);
     op->words = row_words((uint64_t)shape[0] * shape[1] * shape[2]);
     if (op->words == 0)
-        return refuse(why, PCCX_CODE_ZERO_DIMENSION, "fmap_shape[%u] is (%u, %u, %u)", pccx_MEMCPY_shape_ptr_addr(word), shape[0], shape[1],
+        return refuse(why, PCCX_CODE_ZERO_DIMENSION, "fmap_shape[%u] is (%u, %u, %u); none may be 0", pccx_MEMCPY_shape_ptr_addr(word), shape[0], shape[1],
                       shape[2]);
     return (op->insn == PCCX_MEMCPY_LOAD || l2_range(control, op, false, op->src, op->words, "source", why)) &&
            (op->insn == PCCX_MEMCPY_STORE || l2_range(control, op, true, op->dst, op->words, "destination", why));

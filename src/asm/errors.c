@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The assembler's errors: the place in the source, the macros and includes that led there, how many are enough; and the
+ * limit on memory, whose overrun is one of them. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "asm/job.h"
+
+static const char *line_copy(tv_asm_job *job, tv_sv line)
+{
+    enum { LONGEST = 400 };
+    char *copy = tv_arena_str(&job->arena, (tv_sv){line.ptr, line.len < LONGEST ? line.len : LONGEST});
+    for (char *p = copy; p && *p; p++)
+        if ((unsigned char)*p < ' ' && *p != '\t')
+            *p = ' ';
+    return copy;
+}
+
+tv_place tv_asm_place(const tv_asm_job *job, unsigned column, unsigned length)
+{
+    tv_place place = {.column = column, .length = length, .index = -1};
+    if (job->frame) {
+        place.file = job->files[job->frame->file].path;
+        place.line = job->frame->line;
+        if (job->frame->kind == TV_FRAME_MACRO)
+            place.column = place.length = 0; /* columns of the expanded text say nothing about the file */
+    }
+    return place;
+}
+
+/* Says where the macros and repeats that led here were called. */
+static void report_callers(tv_asm_job *job)
+{
+    unsigned shown = 0;
+    for (tv_frame *f = job->frame; f && f->up && shown < 4; f = f->up) {
+        tv_place place = {.file = job->files[f->up->file].path, .line = f->up->line, .index = -1};
+        if (f->kind == TV_FRAME_MACRO) {
+            tv_report(job->sink, TV_NOTE, TV_CODE(ASM_ORIGIN), &place, NULL, "in the expansion of '%.*s' called here", TV_SV_ARG(f->macro->name));
+            shown++;
+        } else if (f->kind == TV_FRAME_FILE) {
+            tv_report(job->sink, TV_NOTE, TV_CODE(ASM_ORIGIN), &place, NULL, "included from here");
+            shown++;
+        }
+    }
+}
+
+static void count_error(tv_asm_job *job)
+{
+    if (++job->errors <= TV_ASM_ERRORS_MAX || job->stop)
+        return;
+    job->stop = true;
+    tv_fail(job->sink, TV_ERR_INPUT, TV_CODE(ASM_TOO_MANY), "mend these first", "more than %d errors", TV_ASM_ERRORS_MAX);
+}
+
+/* Whether the same was said at the same place in an earlier round of a .rept. */
+static bool said_before(tv_asm_job *job, const tv_place *place, const tv_code *code, tv_sv text)
+{
+    const tv_frame *f = job->frame;
+    while (f && f->kind != TV_FRAME_REPEAT)
+        f = f->up;
+    if (!f || !place->file || !job->sink) /* without a sink nothing is said: a look ahead, a branch not taken */
+        return false;
+    uint64_t hash = tv_sv_hash(text) ^ tv_sv_hash(tv_sv_of(code->code)) * 31 ^ tv_sv_hash(tv_sv_of(place->file)) * 127 ^
+                    ((uint64_t)place->line << 20 ^ place->column) * UINT64_C(0x9E3779B97F4A7C15);
+    for (unsigned i = 0; i < job->said_count; i++)
+        if (job->said[i] == hash)
+            return true;
+    if (job->said_count < TV_ASM_ERRORS_MAX)
+        job->said[job->said_count++] = hash;
+    return false;
+}
+
+static void say(tv_asm_job *job, tv_severity severity, unsigned column, unsigned length, const tv_code *code, const char *hint,
+                const char *format, va_list args)
+{
+    tv_place place = tv_asm_place(job, column, length);
+    if (column > job->line.len + 1) /* a column of a line that is done */
+        column = length = 0;
+    place.column = column;
+    place.length = length;
+    place.source_line = line_copy(job, job->line);
+    tv_buf text = {0};
+    tv_buf_vprintf(&text, format, args);
+    bool repeated = said_before(job, &place, code, (tv_sv){tv_buf_cstr(&text), text.len});
+    if (!repeated) {
+        tv_report(job->sink, severity, code, &place, hint, "%s", tv_buf_cstr(&text));
+        report_callers(job);
+    }
+    tv_buf_fini(&text);
+    if (severity == TV_ERROR && !repeated)
+        count_error(job);
+    else if (severity == TV_ERROR)
+        job->stop |= ++job->unsaid > 100 * TV_ASM_ERRORS_MAX;
+}
+
+void tv_asm_error(tv_asm_job *job, const tv_code *code, const char *hint, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    bool in_line = job->lexer.line.ptr == job->line.ptr && job->lexer.token.text.ptr;
+    say(job, TV_ERROR, in_line ? tv_lex_column(job) : 1, (unsigned)job->lexer.token.text.len, code, hint, format, args);
+    va_end(args);
+}
+
+void tv_asm_error_at(tv_asm_job *job, unsigned column, unsigned length, const tv_code *code, const char *hint, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(job, TV_ERROR, column, length, code, hint, format, args);
+    va_end(args);
+}
+
+void tv_asm_warning(tv_asm_job *job, unsigned column, unsigned length, const tv_code *code, const char *hint, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(job, TV_WARNING, column, length, code, hint, format, args);
+    va_end(args);
+}
+
+/* The text of a line of a file that is still open. */
+static const char *stored_line(tv_asm_job *job, const tv_place *place)
+{
+    for (unsigned i = 0; i < job->file_count; i++) {
+        if (job->files[i].path != place->file || !job->files[i].input.data)
+            continue;
+        const char *p = (const char *)job->files[i].input.data, *end = p + job->files[i].input.size;
+        for (unsigned line = 1; line < place->line && p < end; line++) {
+            const char *newline = memchr(p, '\n', (size_t)(end - p));
+            p = newline ? newline + 1 : end;
+        }
+        const char *newline = memchr(p, '\n', (size_t)(end - p));
+        return line_copy(job, (tv_sv){p, (size_t)((newline ? newline : end) - p)});
+    }
+    return NULL;
+}
+
+void tv_asm_error_place(tv_asm_job *job, const tv_place *place, const tv_code *code, const char *hint, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    bool current = job->frame && place->file == job->files[job->frame->file].path && place->line == job->frame->line;
+    if (current && job->line.ptr) {
+        say(job, TV_ERROR, place->column, place->length, code, hint, format, args);
+    } else {
+        tv_place whole = *place;
+        whole.source_line = stored_line(job, place);
+        tv_buf text = {0};
+        tv_buf_vprintf(&text, format, args);
+        tv_report(job->sink, TV_ERROR, code, &whole, hint, "%s", tv_buf_cstr(&text));
+        tv_buf_fini(&text);
+        count_error(job);
+    }
+    va_end(args);
+}
+
+void *tv_asm_alloc(tv_asm_job *job, size_t size)
+{
+    if (!tv_asm_take(job, size))
+        return NULL;
+    void *p = tv_arena_alloc(&job->arena, size);
+    if (!p)
+        job->out_of_memory = true;
+    return p;
+}
+
+bool tv_asm_take(tv_asm_job *job, uint64_t n)
+{
+    if (n > job->output_left) {
+        if (!job->stop)
+            tv_asm_error(job, TV_CODE(ASM_LIMIT), "keep large data in files and load it with --load",
+                         "the program takes more memory than the assembler's limit");
+        job->stop = true;
+        return false;
+    }
+    job->output_left -= n;
+    return true;
+}

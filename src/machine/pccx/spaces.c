@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pccx machine's address spaces, among them the driver's window (pccx specification, section 6). */
+#include "machine/pccx/machine.h"
+#include "machine/pccx/params.h"
+
+enum { SPACE_L2, SPACE_HOST, SPACE_CONST, SPACE_EMAX, SPACE_MMIO, SPACES };
+
+int pccx_space_at(const void *state, unsigned i, tv_space *out)
+{
+    const pccx_machine *m = state;
+    const tv_space spaces[SPACES] = {
+        {"l2", PCCX_WORD_BYTES, m->l2.size / PCCX_WORD_BYTES, "L2, by 128-bit word of 8 BF16 lanes"},
+        {"host", 1, m->host.size, "host memory, by byte"},
+        {"const", 6, 2 * PCCX_CACHE_ENTRIES, "Constant Cache: bank * 64 + entry, three 16-bit values each"},
+        {"emax", 2, 1, "e_max, one BF16"},
+        {"mmio", 1, 4096, "the driver's window: 0x00 INSTR_LO, 0x04 INSTR_HI, 0x08 STATUS, 32 bit each"},
+    };
+    if (i >= SPACES)
+        return 0;
+    *out = spaces[i];
+    return 1;
+}
+
+void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes)
+{
+    pccx_machine *m = state;
+    uint8_t *out = data;
+    switch (space) {
+    case SPACE_L2: memcpy(out, m->l2.bytes + byte, bytes); break;
+    case SPACE_HOST: memcpy(out, m->host.bytes + byte, bytes); break;
+    case SPACE_CONST:
+        for (size_t i = 0; i < bytes; i++) {
+            uint64_t value = (byte + i) / 2, entry = value / 3;
+            out[i] = (uint8_t)(m->control.constants[entry / PCCX_CACHE_ENTRIES][entry % PCCX_CACHE_ENTRIES][value % 3] >> ((byte + i) % 2 * 8));
+        }
+        break;
+    case SPACE_EMAX:
+        for (size_t i = 0; i < bytes; i++)
+            out[i] = (uint8_t)(m->e_max >> ((byte + i) * 8));
+        break;
+    default: /* only STATUS reads as anything */
+        for (size_t i = 0; i < bytes; i++)
+            out[i] = byte + i >= 8 && byte + i < 12 ? (uint8_t)(m->status >> ((byte + i - 8) * 8)) : 0;
+    }
+}
+
+/* INSTR_HI latches the word into the command FIFO; a full FIFO sets ERROR and keeps what it holds. */
+static void write_mmio(pccx_machine *m, uint64_t byte, const uint8_t *data, size_t bytes)
+{
+    for (size_t i = 0; i + 4 <= bytes; i += 4) {
+        uint32_t value = tv_load_le32(data + i);
+        if (byte + i == 0)
+            m->command_low = value;
+        if (byte + i != 4)
+            continue;
+        uint64_t waiting = pccx_pending_end(m) - tv_max_u64(m->next, m->count);
+        if (waiting >= tv_config_integer(m->config, PCCX_PARAM_CMD_DEPTH)) {
+            m->status |= PCCX_STATUS_ERROR;
+            continue;
+        }
+        tv_buf_le(&m->commands, (uint64_t)value << 32 | m->command_low, 8);
+        m->status = (m->status & ~(uint32_t)PCCX_STATUS_DONE) | PCCX_STATUS_BUSY;
+    }
+}
+
+void pccx_write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes)
+{
+    pccx_machine *m = state;
+    const uint8_t *in = data;
+    switch (space) {
+    case SPACE_L2: memcpy(m->l2.bytes + byte, in, bytes); break;
+    case SPACE_HOST: memcpy(m->host.bytes + byte, in, bytes); break;
+    case SPACE_CONST:
+        for (size_t i = 0; i < bytes; i++) {
+            uint64_t value = (byte + i) / 2, entry = value / 3;
+            uint16_t *v = &m->control.constants[entry / PCCX_CACHE_ENTRIES][entry % PCCX_CACHE_ENTRIES][value % 3];
+            *v = (uint16_t)((byte + i) % 2 ? (*v & 0x00FFu) | (unsigned)in[i] << 8 : (*v & 0xFF00u) | in[i]);
+            m->control.written[entry / PCCX_CACHE_ENTRIES][entry % PCCX_CACHE_ENTRIES] = true;
+        }
+        break;
+    case SPACE_EMAX:
+        for (size_t i = 0; i < bytes; i++)
+            m->e_max = (uint16_t)(byte + i ? (m->e_max & 0x00FFu) | (unsigned)in[i] << 8 : (m->e_max & 0xFF00u) | in[i]);
+        break;
+    default: write_mmio(m, byte, in, bytes);
+    }
+}

@@ -1,0 +1,3 @@
+; SPDX-License-Identifier: Apache-2.0
+        .target pccx
+        .include "err_include_itself.s"

@@ -1,0 +1,15 @@
+; SPDX-License-Identifier: Apache-2.0
+; The FIFO to the GEMV is not the one to the SFU.
+        .target pccx
+        memset  fmap_shape[0], 16, 1, 1
+        memcpy  l2[0], host[ones], shape=0      ; completes: sixteen ones in l2[0] and l2[1]
+        cvo.sqrt fifo, l2[0], len=5
+        cvo.sqrt l2[1], fifo, len=5
+        memset  fmap_shape[0], 7, 7, 7          ; never reached
+        memcpy  host[result], l2[0], shape=0
+
+        .data
+ones:   .rept   16
+        .bf16   1
+        .endr
+result: .zero   16 * 2

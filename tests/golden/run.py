@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Run the golden, cycle and example programs of the pccx machine.
+
+    run.py TRIVET [--rebase] [PATTERN]
+
+tests/golden/NAME.s is checked by the files of the same name beside it:
+    NAME.hex         the words that `trivet asm` makes
+    NAME.dis         the output of `trivet dis --data`, which must assemble back to the same words
+    NAME.err         the standard error of `trivet asm`, which must fail
+    NAME.warn        the same for an assembly that succeeds
+    NAME.uops        the output of `trivet dis --uops`
+    NAME.run         the standard error of `trivet run`: the report of a fault
+    NAME.check       standard output and error of `trivet check`
+    NAME.expect.json {"cycles": N, "dumps": {"SPACE:ADDR:LEN:TYPE": [values]}} of `trivet run`
+    NAME.fault.json  the same with {"code": "TV-P...", "index": N} of the fault
+tests/cycles/NAME.s carries its expectations in its head: `; cycles: N` and `; engine NAME busy=N idle=N CAUSE=N`.
+examples/pccx/NAME.s has NAME.expect.json; examples/pccx/expected.py works the numbers out and must agree with it.
+docs/examples.md shows commands (`$ trivet ...`, run in the source's root) and their outputs, which must be the real ones.
+
+Every program that is run is run by the independent model in tests/oracle as well, and all cycles, engines, faults and
+dumped values must be equal. Lines `; asm: ARGUMENTS` and `; run: ARGUMENTS` at the head of a source add arguments.
+
+--rebase writes the text files (.hex, .dis, .uops, .err, .warn, .run, .check) and the outputs in docs/examples.md anew and shows what
+changed.
+"""
+
+import argparse
+import difflib
+import glob
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.dont_write_bytecode = True
+
+from program import FAULT_CODES, Program  # noqa: E402
+
+SPDX = "# SPDX-License-Identifier: Apache-2.0\n"
+# Parameters that the oracle calls otherwise.
+ORACLE_NAMES = {"memory.bytes_per_cycle": "mem.bytes_per_cycle"}
+TYPE_BYTES = {"bf16": 2, "hex16": 2, "u16": 2, "s16": 2, "u8": 1, "hex8": 1, "s8": 1, "hex32": 4, "f32": 4, "hex64": 8, "f16": 2}
+
+
+def bf16_bits(value):
+    """BF16 bits of a printed value; it has been one before, so that rounding is to the nearest."""
+    bits, = struct.unpack("<I", struct.pack("<f", float(value)))
+    return 0x7FC0 if value != value else (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
+def number(value, kind):
+    if kind == "bf16":
+        return "0x%04x" % bf16_bits(float(value))
+    if kind == "f32":
+        return struct.pack("<f", float(value))
+    return int(value, 0) if isinstance(value, str) else value
+
+
+class Case:
+    def __init__(self, runner, source):
+        self.runner = runner
+        self.folder, self.file = os.path.split(source)
+        self.stem = source[:-2]
+        self.problems = []
+        with open(source, encoding="utf-8", errors="surrogateescape") as f:
+            self.head = f.read().split("\n")[:12]
+
+    def args(self, name):
+        return [a for line in self.head if line.startswith("; %s: " % name) for a in line[len(name) + 4:].split()]
+
+    def trivet(self, *args):
+        p = subprocess.run([self.runner.trivet] + list(args), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, timeout=120)
+        return p.returncode, p.stdout.decode("utf-8", "replace"), p.stderr.decode("utf-8", "replace")
+
+    def fail(self, text):
+        self.problems.append(text)
+
+    def compare(self, suffix, got):
+        path = self.stem + suffix
+        with open(path, encoding="utf-8") as f:
+            want = f.read()
+        if got == want:
+            return
+        diff = "".join(difflib.unified_diff(want.splitlines(True), got.splitlines(True), "expected " + os.path.basename(path), "found"))
+        if self.runner.rebase:
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(got)
+            print("rebased " + os.path.relpath(path, os.getcwd()))
+            print(diff)
+        else:
+            self.fail(diff)
+
+    def has(self, suffix):
+        return os.path.exists(self.stem + suffix)
+
+    # -- assembler ---------------------------------------------------------------------------------------------------
+
+    def words(self, source, *args):
+        status, out, err = self.trivet("asm", source, "--format", "hex", "-o", "-", "-q", "--color", "never", *args)
+        return status, [line for line in out.split("\n") if line and not line.startswith("#")], err
+
+    def check_text(self):
+        if self.has(".hex"):
+            status, words, err = self.words(self.file, *self.args("asm"))
+            if status:
+                self.fail("asm: exit %d\n%s" % (status, err))
+            self.compare(".hex", SPDX + "".join(w + "\n" for w in words))
+        for suffix, wanted in ((".err", 2), (".warn", 0)):
+            if self.has(suffix):
+                status, _, err = self.trivet("asm", self.file, "--format", "hex", "-o", "-", "--color", "never", *self.args("asm"))
+                if status != wanted:
+                    self.fail("asm: exit %d, want %d" % (status, wanted))
+                self.compare(suffix, err)
+        if self.has(".check"):
+            status, out, err = self.trivet("check", self.file, "--color", "never", *self.args("run"))
+            if status != (1 if ": error: " in err else 0):
+                self.fail("check: exit %d" % status)
+            self.compare(".check", out + err)
+        if self.has(".uops"):
+            self.compare(".uops", self.trivet("dis", self.file, "--uops", "--color", "never", *self.args("asm"))[1])
+        if self.has(".run"):
+            self.compare(".run", self.trivet("run", self.file, "--color", "never", *self.args("run"))[2])
+        if self.has(".dis"):
+            self.check_disassembly()
+
+    def check_disassembly(self):
+        status, out, err = self.trivet("dis", self.file, "--data", "--color", "never", *self.args("asm"))
+        if status or err:
+            self.fail("dis: exit %d\n%s" % (status, err))
+        self.compare(".dis", out)
+        with tempfile.TemporaryDirectory() as scratch:
+            again = os.path.join(scratch, "again.s")
+            with open(again, "w", encoding="utf-8") as f:
+                f.write(out)
+            want = self.words(self.file, *self.args("asm"))
+            got = self.words(again)
+            if got[:2] != want[:2]:
+                self.fail("the disassembly does not assemble back to the same words\n" + got[2])
+
+    # -- machine -----------------------------------------------------------------------------------------------------
+
+    def run(self, dumps):
+        args = ["run", self.file, "--json"] + self.args("asm") + self.args("run")
+        for d in dumps:
+            args += ["--dump", d]
+        status, out, err = self.trivet(*args)
+        try:
+            return status, json.loads(out)
+        except ValueError:
+            self.fail("run: exit %d, no JSON\n%s" % (status, err))
+            return status, None
+
+    def oracle(self):
+        params = dict(a.split("=") for a in self.args("run") if "=" in a)
+        with tempfile.TemporaryDirectory() as scratch:
+            path = os.path.join(scratch, "program.elf")
+            status, _, err = self.trivet("asm", self.file, "-q", "-o", path, *self.args("asm"))
+            if status:
+                self.fail("asm: exit %d\n%s" % (status, err))
+                return None
+            program = Program(path)
+        result, machine = program.run({ORACLE_NAMES.get(k, k): int(v, 0) for k, v in params.items()})
+        return program, result, machine
+
+    def check_oracle(self, got, dumps):
+        made = self.oracle()
+        if not made:
+            return
+        program, want, machine = made
+        fault = want["fault"] and (FAULT_CODES[want["fault"]["kind"]], want["fault"]["index"])
+        if fault != (got["fault"] and (got["fault"]["code"], got["fault"]["index"])):
+            self.fail("fault %s, the oracle has %s" % (got["fault"], fault))
+        if got["cycles"] != want["cycles"]:
+            self.fail("cycles %d, the oracle has %d" % (got["cycles"], want["cycles"]))
+        for name, engine in want["engines"].items():
+            have = got["engines"][name]
+            flat = dict(engine["held"], busy=engine["busy"], idle=engine["idle"])
+            seen = dict(have["held"], busy=have["busy"], idle=have["idle"])
+            for key in flat:
+                if flat[key] != seen.get(key, 0):
+                    self.fail("%s %s is %d, the oracle has %d" % (name, key, seen.get(key, 0), flat[key]))
+        for text, have in zip(dumps, got["dumps"]):
+            space, addr, count, kind = text.split(":")
+            size = TYPE_BYTES[kind]
+            count = int(count, 0)
+            bits = machine.dump(space, program.address(addr), -(-count * size // 2))
+            raw = struct.pack("<%dH" % len(bits), *bits)
+            if size == 2:
+                values = ["0x%04x" % b for b in bits]
+                values = values if kind == "bf16" else [int(v, 16) for v in values]
+                if kind == "s16":
+                    values = [v - 65536 if v > 32767 else v for v in values]
+                if kind == "f16":
+                    values = list(struct.unpack("<%de" % count, raw))
+            else:
+                values = list(struct.unpack("<%d%s" % (count, {"u8": "B", "hex8": "B", "s8": "b", "hex32": "I", "f32": "f",
+                                                               "hex64": "Q"}[kind]), raw[:count * size]))
+            if [number(v, kind) if size != 2 else v for v in values] != [number(v, kind) for v in have["values"]]:
+                self.fail("%s is %s, the oracle has %s" % (text, have["values"], values))
+
+    def check_run(self, want):
+        dumps = list(want.get("dumps", {}))
+        status, got = self.run(dumps)
+        if got is None:
+            return
+        fault = (want["code"], want["index"]) if "code" in want else None
+        have = got["fault"] and (got["fault"]["code"], got["fault"]["index"])
+        if have != fault or status != (1 if fault else 0):
+            self.fail("fault %s (exit %d), want %s" % (got["fault"], status, fault))
+        if "cycles" in want and got["cycles"] != want["cycles"]:
+            self.fail("cycles %d, want %d" % (got["cycles"], want["cycles"]))
+        for text, d in zip(dumps, got.get("dumps", [])):
+            kind = text.split(":")[3]
+            seen, wanted = [number(v, kind) for v in d["values"]], [number(v, kind) for v in want["dumps"][text]]
+            if seen != wanted:
+                bad = [i for i, (a, b) in enumerate(zip(seen, wanted)) if a != b]
+                self.fail("%s: %s" % (text, "%d values, want %d" % (len(seen), len(wanted)) if not bad else
+                                      "element %d is %s, want %s (%d differ)" % (bad[0], d["values"][bad[0]],
+                                                                                 want["dumps"][text][bad[0]], len(bad))))
+        if len(got.get("dumps", [])) != len(dumps):
+            self.fail("%d dumps, want %d" % (len(got.get("dumps", [])), len(dumps)))
+        else:
+            self.check_oracle(got, dumps)
+
+    def check_json(self, suffix):
+        with open(self.stem + suffix, encoding="utf-8") as f:
+            self.check_run(json.load(f))
+
+    def check_cycles(self):
+        text = "\n".join(self.head)
+        cycles = re.search(r"^; cycles: (\d+)$", text, re.M)
+        if not cycles:
+            self.fail("no line `; cycles: N` at its head")
+            return
+        status, got = self.run([])
+        if got is None:
+            return
+        if status or got["cycles"] != int(cycles[1]):
+            self.fail("cycles %d (exit %d), want %s" % (got["cycles"], status, cycles[1]))
+        for name, rest in re.findall(r"^; engine (\w+) (.*)$", text, re.M):
+            engine = got["engines"][name]
+            for key, value in re.findall(r"(\w+)=(\d+)", rest):
+                have = engine[key] if key in engine else engine["held"].get(key, 0)
+                if have != int(value):
+                    self.fail("%s %s is %d, want %s" % (name, key, have, value))
+        self.check_oracle(got, [])
+
+
+class Runner:
+    def __init__(self, trivet, rebase, pattern):
+        self.trivet, self.rebase, self.pattern = os.path.abspath(trivet), rebase, pattern
+        self.passed = self.failed = 0
+
+    def report(self, name, problems):
+        if not problems:
+            self.passed += 1
+            return
+        self.failed += 1
+        print("FAILED %s: %s" % (name, "\n    ".join("\n".join(problems).rstrip().split("\n"))), flush=True)
+
+    def one(self, source, *checks):
+        name = os.path.relpath(source, os.path.join(HERE, "..", ".."))
+        if self.pattern and self.pattern not in name:
+            return
+        case = Case(self, source)
+        try:
+            for check in checks:
+                check(case)
+        except Exception as e:  # a case must not hide the others
+            case.fail("%s: %s" % (type(e).__name__, e))
+        self.report(name, case.problems)
+
+    def document(self, path):
+        """Run the commands of a document's console blocks and put their outputs below them."""
+        root = os.path.dirname(os.path.dirname(path))
+
+        def block(match):
+            args = match[1].split()
+            p = subprocess.run([self.trivet] + args, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, timeout=120)
+            lines = [line.rstrip() for line in p.stdout.decode("utf-8", "replace").rstrip("\n").split("\n")]
+            return "```console\n$ trivet %s\n%s\n```" % (match[1], "\n".join(lines))
+
+        with open(path, encoding="utf-8") as f:
+            want = f.read()
+        got = re.sub(r"```console\n\$ trivet (.*)\n(?:(?!```)(?:.*)\n)*```", block, want)
+        diff = "".join(difflib.unified_diff(want.splitlines(True), got.splitlines(True), os.path.basename(path), "found"))
+        if diff and self.rebase:
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(got)
+            print(diff)
+            diff = ""
+        self.report("docs/" + os.path.basename(path), [diff] if diff else [])
+
+    def all(self):
+        for source in sorted(glob.glob(os.path.join(HERE, "*.s"))):
+            checks = [Case.check_text]
+            for suffix in (".expect.json", ".fault.json"):
+                if os.path.exists(source[:-2] + suffix):
+                    checks.append(lambda case, suffix=suffix: case.check_json(suffix))
+            self.one(source, *checks)
+        for source in sorted(glob.glob(os.path.join(HERE, "..", "cycles", "*.s"))):
+            self.one(os.path.abspath(source), Case.check_cycles)
+        examples = os.path.abspath(os.path.join(HERE, "..", "..", "examples", "pccx"))
+        for source in sorted(glob.glob(os.path.join(examples, "*.s"))):
+            self.one(source, lambda case: case.check_json(".expect.json"))
+        script = os.path.join(examples, "expected.py")
+        if os.path.exists(script) and not self.pattern:
+            p = subprocess.run([sys.executable, "-B", script, "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.report("examples/pccx/expected.py", [p.stdout.decode()] if p.returncode else [])
+        document = os.path.abspath(os.path.join(HERE, "..", "..", "docs", "examples.md"))
+        if os.path.exists(document) and not self.pattern:
+            self.document(document)
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    ap.add_argument("trivet", help="the command under test")
+    ap.add_argument("--rebase", action="store_true", help="write the expected texts anew and show the differences")
+    ap.add_argument("pattern", nargs="?", help="run only the cases whose path contains this")
+    opts = ap.parse_args()
+    runner = Runner(opts.trivet, opts.rebase, opts.pattern)
+    runner.all()
+    print("%d passed, %d failed" % (runner.passed, runner.failed))
+    return 1 if runner.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The elementary functions against MPFR: every BF16 input, and FP32 inputs of every exponent.
+ *
+ * MPFR rounds exp, sqrt, sin, cos and division correctly at any precision; its ternary value and mpfr_subnormalize
+ * make the formats' subnormals exact, too. GELU is no MPFR function: it is bracketed, with more precision until both
+ * ends of the bracket round to the same number (Ziv). */
+#include "unit.h"
+
+#include "num/float.h"
+#include "num/func.h"
+#include "oracle.h"
+
+enum { RANDOM_INPUTS = 400000, PRINTED = 8 };
+
+static mpfr_t arg, result, low, high;
+
+/* x / 2 * erfc(-x / sqrt 2) with a relative error below 2^(20 - precision) for |x| <= 100: erfc magnifies the error of its
+ * argument z by at most 2 z^2 + 2 < 2^14. */
+static void gelu_approximate(double x, mpfr_prec_t precision, mpfr_t y)
+{
+    mpfr_t z;
+    mpfr_init2(z, precision);
+    mpfr_set_prec(y, precision);
+    mpfr_sqrt_ui(z, 2, MPFR_RNDN);
+    mpfr_d_div(z, -x, z, MPFR_RNDN);
+    mpfr_erfc(y, z, MPFR_RNDN);
+    mpfr_mul_d(y, y, x, MPFR_RNDN);
+    mpfr_div_2ui(y, y, 1, MPFR_RNDN);
+    mpfr_clear(z);
+}
+
+static uint32_t round_to(const mpfr_t y, const format *f)
+{
+    mpfr_t r;
+    mpfr_init2(r, f->precision);
+    oracle_fit(r, mpfr_set(r, y, MPFR_RNDN), f);
+    uint32_t bits = oracle_encode(r, f);
+    mpfr_clear(r);
+    return bits;
+}
+
+static uint32_t gelu(double x, const format *f)
+{
+    uint32_t negative_zero = 1u << (f->bits - 1);
+    if (x == 0 || x != x || x == (double)INFINITY)
+        return oracle_narrow(x, f, result);
+    if (x < -100) /* |x| Phi(x) < |x| exp(-5000): below half of every least subnormal */
+        return negative_zero;
+    if (x > 12) { /* x - x Phi(-x): nearer below x than any rounding boundary of its 24 bits, so that only the side counts */
+        mpfr_set_prec(low, 100);
+        mpfr_set_d(low, x, MPFR_RNDN);
+        mpfr_nextbelow(low);
+        return round_to(low, f);
+    }
+    for (mpfr_prec_t precision = 96; precision <= 1600; precision = precision == 96 ? 400 : precision * 2) {
+        gelu_approximate(x, precision, result);
+        mpfr_set_prec(low, precision);
+        mpfr_set_prec(high, precision);
+        mpfr_set_ui_2exp(low, 1, 20 - precision, MPFR_RNDN);
+        mpfr_mul(low, low, result, MPFR_RNDA);
+        mpfr_add(high, result, low, MPFR_RNDA);
+        mpfr_sub(low, result, low, MPFR_RNDZ);
+        uint32_t a = round_to(low, f), b = round_to(high, f);
+        if (a == b)
+            return a;
+    }
+    fail_msg("GELU(%a) is a tie at 1600 bits", x);
+    return 0;
+}
+
+/* The correctly rounded function value in format `f`; `x` is exact. */
+static uint32_t oracle(tv_func func, double x, const format *f)
+{
+    if (func == TV_FUNC_GELU)
+        return gelu(x, f);
+    mpfr_set_prec(arg, 53);
+    mpfr_set_d(arg, x, MPFR_RNDN);
+    mpfr_set_prec(result, f->precision);
+    int ternary = 0;
+    switch (func) {
+    case TV_FUNC_EXP: ternary = mpfr_exp(result, arg, MPFR_RNDN); break;
+    case TV_FUNC_SQRT: ternary = mpfr_sqrt(result, arg, MPFR_RNDN); break;
+    case TV_FUNC_SIN: ternary = mpfr_sin(result, arg, MPFR_RNDN); break;
+    case TV_FUNC_COS: ternary = mpfr_cos(result, arg, MPFR_RNDN); break;
+    case TV_FUNC_RECIP: ternary = mpfr_ui_div(result, 1, arg, MPFR_RNDN); break;
+    default: break;
+    }
+    oracle_fit(result, ternary, f);
+    return oracle_encode(result, f);
+}
+
+static uint16_t flushed(uint32_t bf16) { return (uint16_t)((bf16 & 0x7F80) == 0 ? bf16 & 0x8000 : bf16); }
+
+static const tv_func funcs[] = {TV_FUNC_EXP, TV_FUNC_SQRT, TV_FUNC_GELU, TV_FUNC_SIN, TV_FUNC_COS, TV_FUNC_RECIP};
+static const char *const names[] = {"exp", "sqrt", "gelu", "sin", "cos", "recip"};
+
+static void check_every_bf16(void **state)
+{
+    tv_func func = *(const tv_func *)*state;
+    unsigned wrong = 0;
+    for (uint32_t i = 0; i < 65536; i++) {
+        double x = oracle_value(flushed(i), &FORMAT_BF16);
+        uint16_t expected = flushed(oracle(func, x, &FORMAT_BF16));
+        uint16_t actual = tv_bf16_flush(tv_func_bf16(func, tv_bf16_to_f32(tv_bf16_flush((uint16_t)i))));
+        if (actual != expected && wrong++ < PRINTED)
+            print_error("%s(bf16 %04x): expected %04x, got %04x\n", names[func], i, expected, actual);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* Adds to `wrong`; prints the first few. */
+static void check_f32(tv_func func, uint32_t bits, unsigned *wrong)
+{
+    double x = oracle_value(bits, &FORMAT_F32);
+    uint32_t expected = oracle(func, x, &FORMAT_F32), bf16 = oracle(func, x, &FORMAT_BF16);
+    uint32_t actual = tv_f32_bits(tv_func_f32(func, tv_f32_of_bits(bits)));
+    uint32_t actual_bf16 = tv_func_bf16(func, tv_f32_of_bits(bits));
+    bool both_nan = (expected & 0x7FFFFFFF) > 0x7F800000 && (actual & 0x7FFFFFFF) > 0x7F800000;
+    bool right = (both_nan || actual == expected) && actual_bf16 == bf16;
+    if (!right && (*wrong)++ < PRINTED)
+        print_error("%s(f32 %08x): expected %08x and bf16 %04x, got %08x and %04x\n", names[func], bits, expected, bf16,
+                    actual, actual_bf16);
+}
+
+static void check_random_f32(void **state)
+{
+    tv_func func = *(const tv_func *)*state;
+    unit_rng rng = {100 + (uint64_t)func};
+    unsigned wrong = 0;
+    for (unsigned i = 0; i < RANDOM_INPUTS; i++) {
+        uint32_t bits = (uint32_t)unit_next(&rng);
+        if (i % 4 == 1) /* where the functions bend: 2^-32 to 2^8 */
+            bits = (bits & 0x807FFFFF) | (uint32_t)(127 - 32 + unit_below(&rng, 40)) << 23;
+        else if (i % 4 == 2) /* halfway between two BF16 numbers, and beside it */
+            bits = (bits & 0xFFFF0000) + 0x8000 + (uint32_t)unit_below(&rng, 3) - 1;
+        else if (i % 4 == 3) /* few significant bits: exact results and ties */
+            bits &= 0xFF800000 | (0x7FFFFFu << unit_below(&rng, 23) & 0x7FFFFF);
+        check_f32(func, bits, &wrong);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static void check_edges_f32(void **state)
+{
+    tv_func func = *(const tv_func *)*state;
+    unsigned wrong = 0;
+    for (uint32_t exponent = 0; exponent < 256; exponent++)
+        for (uint32_t step = 0; step < 16; step++)
+            for (uint32_t sign = 0; sign < 2; sign++)
+                check_f32(func, (sign << 31 | exponent << 23) + step - 8, &wrong);
+    assert_int_equal(wrong, 0);
+}
+
+static void gelu_fades_to_negative_zero(void **state)
+{
+    (void)state;
+    unsigned wrong = 0;
+    for (float x = -13.0f; x > -110.0f; x -= 0.03125f) /* through every format's underflow and that of binary64 */
+        check_f32(TV_FUNC_GELU, tv_f32_bits(x), &wrong);
+    assert_int_equal(wrong, 0);
+}
+
+static void special_values_are_those_of_the_specification(void **state)
+{
+    (void)state;
+    const struct {
+        tv_func func;
+        float x;
+        uint16_t y;
+    } rows[] = {
+        {TV_FUNC_EXP, -INFINITY, 0x0000},   {TV_FUNC_EXP, INFINITY, 0x7F80},   {TV_FUNC_EXP, -0.0f, 0x3F80},
+        {TV_FUNC_SQRT, -1.0f, 0x7FC0},      {TV_FUNC_SQRT, -INFINITY, 0x7FC0}, {TV_FUNC_SQRT, -0.0f, 0x8000},
+        {TV_FUNC_SQRT, INFINITY, 0x7F80},   {TV_FUNC_GELU, -INFINITY, 0x8000}, {TV_FUNC_GELU, INFINITY, 0x7F80},
+        {TV_FUNC_GELU, -0.0f, 0x8000},      {TV_FUNC_SIN, INFINITY, 0x7FC0},   {TV_FUNC_COS, -INFINITY, 0x7FC0},
+        {TV_FUNC_SIN, -0.0f, 0x8000},       {TV_FUNC_COS, 0.0f, 0x3F80},       {TV_FUNC_RECIP, 0.0f, 0x7F80},
+        {TV_FUNC_RECIP, -0.0f, 0xFF80},     {TV_FUNC_RECIP, -INFINITY, 0x8000}, {TV_FUNC_RECIP, 2.0f, 0x3F00},
+    };
+    for (size_t i = 0; i < TV_COUNTOF(rows); i++)
+        assert_int_equal(tv_func_bf16(rows[i].func, rows[i].x), rows[i].y);
+    for (size_t i = 0; i < TV_COUNTOF(funcs); i++)
+        assert_int_equal(tv_func_bf16(funcs[i], tv_f32_of_bits(0xFFA00001)), 0x7FC0);
+}
+
+#define ALL_CHECKS(name, i)                                                             \
+    {"every_bf16_input_of_" name "_rounds_correctly", check_every_bf16, NULL, NULL, (void *)(uintptr_t)&funcs[i]}, \
+    {"every_exponent_of_" name "_rounds_correctly", check_edges_f32, NULL, NULL, (void *)(uintptr_t)&funcs[i]},    \
+    {"random_f32_inputs_of_" name "_round_correctly", check_random_f32, NULL, NULL, (void *)(uintptr_t)&funcs[i]}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(special_values_are_those_of_the_specification),
+        cmocka_unit_test(gelu_fades_to_negative_zero),
+        ALL_CHECKS("exp", 0), ALL_CHECKS("sqrt", 1), ALL_CHECKS("gelu", 2),
+        ALL_CHECKS("sin", 3), ALL_CHECKS("cos", 4), ALL_CHECKS("recip", 5),
+    };
+    mpfr_inits2(64, arg, result, low, high, (mpfr_ptr)NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    mpfr_clears(arg, result, low, high, (mpfr_ptr)NULL);
+    mpfr_free_cache();
+    return failed;
+}

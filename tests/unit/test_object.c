@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Program files: what is saved is what is loaded; the file is an ELF file by libelf's own reading; and files that
+ * are cut short or damaged at any byte, which may be refused or read, but never break the reader. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <gelf.h>
+#include <unistd.h>
+
+#include "object/program.h"
+
+static const char source[] = "        .target pccx\n"                                     /* 1 */
+                             "        .equ    X, 0x40\n"                                  /* 2 */
+                             "        .equ    NEGATIVE, -5\n"                             /* 3 */
+                             "start:  memset  weight_shape[1], 1, 8, 32\n"                /* 4 */
+                             "        memcpy  l2[X], host[input], shape=0\n"              /* 5 */
+                             "        wstream gemv, weights, weights_end - weights\n"     /* 6 */
+                             "        wstream gemm, 0x1000, 64\n"                         /* 7 */
+                             "        wstream gemv, 0x2000, 32\n"                         /* 8 */
+                             "\n"                                                         /* 9 */
+                             "last:   cvo.exp l2[1], l2[X], len=8, async\n"               /* 10 */
+                             "        .data\n"                                            /* 11 */
+                             "        .org    0x100\n"                                    /* 12 */
+                             "input:  .bf16   1.0, -2.5\n"                                /* 13 */
+                             "weights: .int4  1, -8, 7, 0\n"                              /* 14 */
+                             "weights_end:\n"                                             /* 15 */
+                             "        .org    0x10000\n"                                  /* 16 */
+                             "out:    .zero   65536\n";                                   /* 17 */
+
+/* The words that section 2 of the specification gives for the three instructions. */
+static const uint64_t source_words[] = {
+    UINT64_C(3) << 60 | UINT64_C(1) << 58 | UINT64_C(1) << 52 | UINT64_C(1) << 36 | UINT64_C(8) << 20 | 32 << 4,
+    UINT64_C(2) << 60 | UINT64_C(1) << 59 | UINT64_C(0x40) << 41 | UINT64_C(0x10) << 24,
+    UINT64_C(4) << 60 | UINT64_C(0x40) << 39 | UINT64_C(1) << 22 | 8 << 6 | 1,
+};
+
+static char folder[] = "trivet-unit-XXXXXX";
+static const char *const files[] = {"a.elf", "b.elf", "a.bin", "a.hex"};
+
+static int enter_folder(void **state)
+{
+    (void)state;
+    return !mkdtemp(folder) || chdir(folder) != 0;
+}
+
+static int leave_folder(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TV_COUNTOF(files); i++)
+        unlink(files[i]);
+    return chdir("..") != 0 || rmdir(folder) != 0;
+}
+
+static tv_program *assemble(const char *text)
+{
+    tv_program *program = NULL;
+    unit_log log;
+    tv_diag_sink sink = unit_sink(&log);
+    if (tv_program_assemble("unit.s", text, strlen(text), NULL, &sink, &program) != TV_OK)
+        fail_msg("line %u: %s", log.at[0].line, log.at[0].message);
+    return program;
+}
+
+/* ---- Round trips ---- */
+
+static void check_symbol(const tv_program *program, const char *name, tv_symbol_kind kind, int64_t value)
+{
+    tv_symbol s;
+    if (!tv_program_symbol(program, name, &s))
+        fail_msg("there is no symbol %s", name);
+    assert_int_equal(s.kind, kind);
+    assert_true((int64_t)s.value == value);
+}
+
+static uint8_t byte_at(const tv_program *program, uint64_t addr)
+{
+    tv_segment s;
+    for (uint64_t i = 0; tv_program_segment_at(program, i, &s); i++)
+        if (addr >= s.addr && addr - s.addr < s.size)
+            return s.bytes ? s.bytes[addr - s.addr] : 0;
+    fail_msg("no data at %llu", (unsigned long long)addr);
+    return 0;
+}
+
+static void check_descriptor(const tv_program *program, unsigned stream, uint64_t i, uint64_t addr, uint64_t bytes)
+{
+    tv_descriptor d;
+    assert_true(tv_program_descriptor_at(program, stream, i, &d));
+    assert_true(d.addr == addr && d.bytes == bytes);
+}
+
+static void check_source_program(const tv_program *program)
+{
+    const unsigned lines[] = {4, 5, 10};
+    assert_string_equal(tv_program_target(program), "pccx");
+    assert_int_equal(tv_program_word_count(program), 3);
+    for (unsigned i = 0; i < 3; i++) {
+        tv_source_line at;
+        assert_true(tv_program_word(program, i) == source_words[i]);
+        assert_true(tv_program_line(program, i, &at));
+        assert_string_equal(at.file, "unit.s");
+        assert_int_equal(at.line, lines[i]);
+        assert_int_equal(at.column, 9);
+    }
+    check_symbol(program, "start", TV_SYMBOL_TEXT, 0);
+    check_symbol(program, "last", TV_SYMBOL_TEXT, 2);
+    check_symbol(program, "input", TV_SYMBOL_DATA, 0x100);
+    check_symbol(program, "weights_end", TV_SYMBOL_DATA, 0x106);
+    check_symbol(program, "X", TV_SYMBOL_CONSTANT, 0x40);
+    check_symbol(program, "NEGATIVE", TV_SYMBOL_CONSTANT, -5);
+    const uint8_t data[] = {0x80, 0x3F, 0x20, 0xC0, 0x81, 0x07}; /* BF16 1 and -2.5; nibbles 1, 8, 7, 0 */
+    for (unsigned i = 0; i < sizeof data; i++)
+        assert_int_equal(byte_at(program, 0x100 + i), data[i]);
+    assert_int_equal(byte_at(program, 0x10000), 0);
+    assert_int_equal(byte_at(program, 0x1FFFF), 0);
+    check_descriptor(program, 0, 0, 0x1000, 64); /* gemm */
+    check_descriptor(program, 1, 0, 0x104, 2);   /* gemv */
+    check_descriptor(program, 1, 1, 0x2000, 32);
+    tv_descriptor d;
+    assert_false(tv_program_descriptor_at(program, 1, 2, &d) || tv_program_descriptor_at(program, 0, 1, &d));
+}
+
+static void an_elf_file_holds_the_whole_program(void **state)
+{
+    (void)state;
+    tv_program *program = assemble(source), *loaded = NULL;
+    check_source_program(program);
+    assert_int_equal(tv_program_save(program, "a.elf", TV_FORMAT_ELF, NULL), TV_OK);
+    tv_program_free(program);
+    assert_int_equal(tv_program_open("a.elf", NULL, NULL, &loaded), TV_OK);
+    check_source_program(loaded);
+    assert_int_equal(tv_program_save(loaded, "b.elf", TV_FORMAT_ELF, NULL), TV_OK);
+    tv_program_free(loaded);
+    tv_input a, b;
+    assert_int_equal(tv_input_open("a.elf", NULL, &a), TV_OK);
+    assert_int_equal(tv_input_open("b.elf", NULL, &b), TV_OK);
+    assert_true(a.size < 8192); /* the zeros take no room */
+    assert_int_equal(a.size, b.size);
+    assert_memory_equal(a.data, b.data, a.size);
+    tv_input_close(&a);
+    tv_input_close(&b);
+}
+
+static void an_empty_program_survives_every_format(void **state)
+{
+    (void)state;
+    tv_program *program = assemble("        .target pccx\n"), *loaded = NULL;
+    const tv_program_options options = {.target = "pccx"};
+    const struct {
+        const char *path;
+        tv_program_format format;
+    } rows[] = {{"a.elf", TV_FORMAT_ELF}, {"a.bin", TV_FORMAT_BIN}, {"a.hex", TV_FORMAT_HEX}};
+    for (size_t i = 0; i < TV_COUNTOF(rows); i++) {
+        assert_int_equal(tv_program_save(program, rows[i].path, rows[i].format, NULL), TV_OK);
+        assert_int_equal(tv_program_open(rows[i].path, &options, NULL, &loaded), TV_OK);
+        assert_int_equal(tv_program_word_count(loaded), 0);
+        tv_program_free(loaded);
+    }
+    tv_program_free(program);
+    tv_program_free(NULL);
+}
+
+/* ---- The file, as libelf sees it ---- */
+
+static bool section_named(Elf *elf, const char *name, GElf_Shdr *header, Elf_Data **data)
+{
+    size_t names;
+    if (elf_getshdrstrndx(elf, &names) != 0)
+        return false;
+    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+        if (!gelf_getshdr(scn, header) || strcmp(elf_strptr(elf, names, header->sh_name), name) != 0)
+            continue;
+        *data = elf_getdata(scn, NULL);
+        return true;
+    }
+    return false;
+}
+
+static void check_elf_symbols(Elf *elf)
+{
+    GElf_Shdr header;
+    Elf_Data *data;
+    assert_true(section_named(elf, ".symtab", &header, &data));
+    unsigned found = 0;
+    for (size_t i = 1; i < header.sh_size / header.sh_entsize; i++) {
+        GElf_Sym symbol;
+        assert_non_null(gelf_getsym(data, (int)i, &symbol));
+        const char *name = elf_strptr(elf, header.sh_link, symbol.st_name);
+        assert_non_null(name);
+        if (strcmp(name, "last") == 0) {
+            found++;
+            assert_int_equal(GELF_ST_TYPE(symbol.st_info), STT_FUNC);
+            assert_int_equal(symbol.st_value, 16); /* bytes, as every ELF tool expects */
+        } else if (strcmp(name, "input") == 0) {
+            found++;
+            assert_int_equal(GELF_ST_TYPE(symbol.st_info), STT_OBJECT);
+            assert_int_equal(symbol.st_value, 0x100);
+        }
+    }
+    assert_int_equal(found, 2);
+}
+
+static void check_elf(Elf *elf)
+{
+    GElf_Ehdr header;
+    assert_non_null(gelf_getehdr(elf, &header));
+    assert_true(header.e_type == ET_EXEC && header.e_machine == EM_NONE && header.e_ident[EI_CLASS] == ELFCLASS64);
+    const struct {
+        const char *name;
+        GElf_Word type;
+        uint64_t addr, size;
+    } rows[] = {{".note.trivet", SHT_NOTE, 0, 0},        {".text", SHT_PROGBITS, 0, 24},
+                {".wstream.gemm", SHT_PROGBITS, 0, 16},  {".wstream.gemv", SHT_PROGBITS, 0, 32},
+                {".data", SHT_PROGBITS, 0x100, 6},       {".data.1", SHT_NOBITS, 0x10000, 65536},
+                {".strtab", SHT_STRTAB, 0, 0},           {".trivet.lines", SHT_PROGBITS, 0, 24}};
+    for (size_t i = 0; i < TV_COUNTOF(rows); i++) {
+        GElf_Shdr s;
+        Elf_Data *data;
+        if (!section_named(elf, rows[i].name, &s, &data))
+            fail_msg("there is no section %s", rows[i].name);
+        if (s.sh_type != rows[i].type || s.sh_addr != rows[i].addr || (rows[i].size && s.sh_size != rows[i].size))
+            fail_msg("%s: type %u, address %llu, size %llu", rows[i].name, s.sh_type, (unsigned long long)s.sh_addr,
+                     (unsigned long long)s.sh_size);
+    }
+    GElf_Shdr note;
+    Elf_Data *data;
+    GElf_Nhdr nhdr;
+    size_t name, desc;
+    assert_true(section_named(elf, ".note.trivet", &note, &data));
+    assert_true(gelf_getnote(data, 0, &nhdr, &name, &desc) > 0);
+    assert_string_equal((const char *)data->d_buf + name, "Trivet");
+    assert_string_equal((const char *)data->d_buf + desc + 4, "pccx");
+}
+
+static void the_file_is_an_elf_file_by_libelf(void **state)
+{
+    (void)state;
+    tv_program *program = assemble(source);
+    assert_int_equal(tv_program_save(program, "a.elf", TV_FORMAT_ELF, NULL), TV_OK);
+    tv_program_free(program);
+    elf_version(EV_CURRENT);
+    int fd = open("a.elf", O_RDONLY);
+    assert_true(fd >= 0);
+    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+    assert_non_null(elf);
+    check_elf(elf);
+    check_elf_symbols(elf);
+    elf_end(elf);
+    close(fd);
+}
+
+/* ---- Refusals ---- */
+
+static void a_wrong_target_leaves_the_out_pointer(void **state)
+{
+    (void)state;
+    tv_program *program = assemble(source), *loaded = NULL;
+    assert_int_equal(tv_program_save(program, "a.elf", TV_FORMAT_ELF, NULL), TV_OK);
+    tv_program_free(program);
+    const tv_program_options options = {.target = "other"};
+    unit_log log;
+    tv_diag_sink sink = unit_sink(&log);
+    assert_int_equal(tv_program_open("a.elf", &options, &sink, &loaded), TV_ERR_INPUT);
+    assert_int_equal(log.count, 1);
+    assert_ptr_equal(loaded, NULL);
+}
+
+/* ---- Damage ---- */
+
+static volatile uint64_t touched; /* keeps the reads */
+
+/* Looks at everything a program offers, and checks what the interface promises of it. */
+static void walk(const tv_program *program)
+{
+    uint64_t sum = strlen(tv_program_target(program)), end = 0;
+    for (uint64_t i = 0; i < tv_program_word_count(program); i++) {
+        tv_source_line at;
+        sum += tv_program_word(program, i);
+        if (tv_program_line(program, i, &at))
+            sum += strlen(at.file) + at.line + at.column;
+    }
+    tv_symbol symbol;
+    for (uint64_t i = 0; tv_program_symbol_at(program, i, &symbol); i++)
+        sum += strlen(symbol.name) + symbol.value;
+    tv_segment s;
+    for (uint64_t i = 0; tv_program_segment_at(program, i, &s); i++) {
+        assert_true(s.addr >= end && s.addr + s.size >= s.addr);
+        end = s.addr + s.size;
+        for (uint64_t k = 0; s.bytes && k < s.size; k++)
+            sum += s.bytes[k];
+    }
+    tv_descriptor d;
+    for (unsigned k = 0; k < TV_STREAMS_MAX; k++)
+        for (uint64_t i = 0; tv_program_descriptor_at(program, k, i, &d); i++)
+            assert_true(d.addr + d.bytes >= d.addr);
+    touched = sum;
+}
+
+/* Reads a copy of exactly `size` bytes, so that a sanitizer sees every step beside it. True: it was a program. */
+static bool read_damaged(const uint8_t *data, size_t size)
+{
+    uint8_t *copy = malloc(size ? size : 1);
+    assert_non_null(copy);
+    memcpy(copy, data, size);
+    tv_input input = {.data = copy, .size = size};
+    unit_log log;
+    tv_diag_sink sink = unit_sink(&log);
+    tv_program *program = NULL;
+    tv_status status = tv_elf_read("damaged", &input, &sink, &program);
+    if (status == TV_OK) {
+        walk(program);
+        tv_program_free(program);
+        return true;
+    }
+    assert_null(program);
+    assert_int_equal(status, TV_ERR_INPUT);
+    assert_true(log.count > 0);
+    free(copy);
+    return false;
+}
+
+static uint8_t *small_elf(size_t *size)
+{
+    tv_program *program = assemble(source);
+    tv_input input;
+    assert_int_equal(tv_program_save(program, "a.elf", TV_FORMAT_ELF, NULL), TV_OK);
+    tv_program_free(program);
+    assert_int_equal(tv_input_open("a.elf", NULL, &input), TV_OK);
+    uint8_t *copy = malloc(input.size);
+    assert_non_null(copy);
+    memcpy(copy, input.data, input.size);
+    *size = input.size;
+    tv_input_close(&input);
+    return copy;
+}
+
+static void a_file_cut_short_anywhere_is_refused(void **state)
+{
+    (void)state;
+    size_t size;
+    uint8_t *elf = small_elf(&size);
+    for (size_t n = 0; n < size; n++)
+        if (read_damaged(elf, n))
+            fail_msg("%zu of %zu bytes are accepted", n, size);
+    assert_true(read_damaged(elf, size));
+    free(elf);
+}
+
+static void any_changed_byte_is_refused_or_read_safely(void **state)
+{
+    (void)state;
+    size_t size, accepted = 0, tried = 0;
+    uint8_t *elf = small_elf(&size);
+    unit_rng rng = {1};
+    for (size_t i = 0; i < size; i++)
+        for (unsigned k = 0; k < 14; k++) {
+            const uint8_t special[] = {0, 1, 0x7F, 0x80, 0xFE, 0xFF};
+            uint8_t old = elf[i];
+            elf[i] = (uint8_t)(k < 8 ? old ^ 1u << k : special[k - 8]);
+            tried++;
+            accepted += read_damaged(elf, size);
+            elf[i] = old;
+        }
+    for (unsigned n = 0; n < 20000; n++) { /* several at once, and larger numbers */
+        uint8_t *copy = malloc(size);
+        assert_non_null(copy);
+        memcpy(copy, elf, size);
+        for (uint64_t k = unit_below(&rng, 6); k-- > 0;)
+            tv_store_le(copy + unit_below(&rng, size / 8) * 8, unit_sized(&rng, 64), 8);
+        read_damaged(copy, size);
+        free(copy);
+    }
+    assert_true(accepted > 0 && accepted < tried);
+    free(elf);
+}
+
+static void overlapping_segments_are_refused(void **state)
+{
+    (void)state;
+    size_t size;
+    uint8_t *elf = small_elf(&size);
+    uint64_t sections = tv_load_le64(elf + 40), count = tv_load_le16(elf + 60), moved = 0; /* e_shoff, e_shnum */
+    for (uint64_t i = 0; i < count; i++) {
+        uint8_t *header = elf + sections + 64 * i;
+        if (tv_load_le64(header + 16) == 0x10000) { /* sh_addr of the zeros */
+            tv_store_le(header + 16, 0x105, 8);
+            moved++;
+        }
+    }
+    assert_int_equal(moved, 1);
+    tv_input input = {.data = elf, .size = size};
+    unit_log log;
+    tv_diag_sink sink = unit_sink(&log);
+    tv_program *program = NULL;
+    assert_int_equal(tv_elf_read("overlap", &input, &sink, &program), TV_ERR_INPUT);
+    assert_string_equal(log.at[0].code, "TV-O006");
+    free(elf);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_elf_file_holds_the_whole_program),
+        cmocka_unit_test(an_empty_program_survives_every_format),
+        cmocka_unit_test(the_file_is_an_elf_file_by_libelf),
+        cmocka_unit_test(a_wrong_target_leaves_the_out_pointer),
+        cmocka_unit_test(a_file_cut_short_anywhere_is_refused),
+        cmocka_unit_test(any_changed_byte_is_refused_or_read_safely),
+        cmocka_unit_test(overlapping_segments_are_refused),
+    };
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+}
