@@ -75,6 +75,7 @@ TV_API int tv_program_segment_at(const tv_program *program, uint64_t i, tv_segme
 typedef struct tv_descriptor {
     uint64_t addr, bytes;
 } tv_descriptor;
+TV_API const char *tv_program_stream_name(const tv_program *program, unsigned stream); /* NULL past the last */
 TV_API int tv_program_descriptor_at(const tv_program *program, unsigned stream, uint64_t i, tv_descriptor *out);
 
 #ifdef __cplusplus

@@ -130,12 +130,11 @@ static int dis_words(cli *c)
 
 static void print_streams(const tv_program *program)
 {
-    /* The names come from the instruction set: the assembler's own table knows them by position. */
-    static const char *const names[] = {"gemm", "gemv"};
     tv_descriptor d;
-    for (unsigned k = 0; k < CLI_COUNTOF(names); k++)
+    const char *name;
+    for (unsigned k = 0; (name = tv_program_stream_name(program, k)); k++)
         for (uint64_t i = 0; tv_program_descriptor_at(program, k, i, &d); i++)
-            printf("        wstream %s, 0x%" PRIx64 ", 0x%" PRIx64 "\n", names[k], d.addr, d.bytes);
+            printf("        wstream %s, 0x%" PRIx64 ", 0x%" PRIx64 "\n", name, d.addr, d.bytes);
 }
 
 static void print_data(const tv_program *program)

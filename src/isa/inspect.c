@@ -101,10 +101,7 @@ int tv_codec_uop_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t w
     if (insn >= isa->insn_count || i >= isa->insns[insn].uop_count)
         return 0;
     const tv_uop *uop = &isa->insns[insn].uops[i];
-    *out = (tv_uop_info){.type = uop->type, .route_name = uop->route_name, .route = uop->route};
-    if (uop->skipped_by != TV_NO_FIELD) {
-        out->skipped = tv_field_get(isa, &isa->fields[uop->skipped_by], word) == isa->fifo_tag;
-    }
+    *out = (tv_uop_info){.type = uop->type, .route_name = uop->route_name, .route = uop->route, .skipped = tv_uop_skipped(isa, uop, word)};
     tv_buf text = {0};
     for (const uint16_t *f = uop->fields; *f != TV_NO_FIELD; f++)
         tv_buf_printf(&text, "%s%s=0x%" PRIx64, f == uop->fields ? "" : " ", isa->fields[*f].name, tv_field_get(isa, &isa->fields[*f], word));

@@ -140,6 +140,12 @@ uint64_t tv_field_get(const tv_isa *isa, const tv_field *field, uint64_t word);
 /* `value` must fit. */
 uint64_t tv_field_set(const tv_isa *isa, const tv_field *field, uint64_t word, uint64_t value);
 
+/* Whether a direct FIFO takes the uop's place in `word`. */
+static inline bool tv_uop_skipped(const tv_isa *isa, const tv_uop *uop, uint64_t word)
+{
+    return uop->skipped_by != TV_NO_FIELD && tv_field_get(isa, &isa->fields[uop->skipped_by], word) == isa->fifo_tag;
+}
+
 /* A reader of words (trivet/codec.h): the tables of `isa` with an index over them. */
 tv_status tv_codec_make(const tv_isa *isa, const tv_diag_sink *sink, tv_codec **out);
 const tv_isa *tv_codec_isa(const tv_codec *codec);

@@ -105,6 +105,11 @@ int tv_program_segment_at(const tv_program *program, uint64_t i, tv_segment *out
     return 1;
 }
 
+const char *tv_program_stream_name(const tv_program *program, unsigned stream)
+{
+    return stream < tv_isa_stream_count(program->isa) ? program->isa->streams[stream] : NULL;
+}
+
 int tv_program_descriptor_at(const tv_program *program, unsigned stream, uint64_t i, tv_descriptor *out)
 {
     if (stream >= TV_STREAMS_MAX || i >= program->descriptor_count[stream])

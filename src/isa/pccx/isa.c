@@ -205,7 +205,6 @@ static const tv_insn insns[PCCX_INSNS] = {
 
 static const char *const streams[] = {[PCCX_STREAM_GEMM] = "gemm", [PCCX_STREAM_GEMV] = "gemv", [PCCX_STREAMS] = NULL};
 
-extern const tv_isa tv_isa_pccx;
 const tv_isa tv_isa_pccx = {
     .target = "pccx",
     .title = "pccx v002 accelerator: 64-bit instructions, W4A8, systolic array, vector cores, special function unit",

@@ -156,12 +156,11 @@ static void check_word(checker *c)
 
 static void check_streams(checker *c)
 {
-    static const char *const names[PCCX_STREAMS] = {[PCCX_STREAM_GEMM] = "gemm", [PCCX_STREAM_GEMV] = "gemv"};
     uint64_t count = tv_program_word_count(c->program);
     for (unsigned k = 0; k < PCCX_STREAMS; k++)
         if (c->control.weights[k].left)
             say(c, TV_WARNING, PCCX_CODE_UNUSED_STREAM, count ? count - 1 : 0, "a later program of the same machine could take them",
-                "%" PRIu64 " bytes of the %s stream are taken by no instruction", c->control.weights[k].left, names[k]);
+                "%" PRIu64 " bytes of the %s stream are taken by no instruction", c->control.weights[k].left, tv_program_stream_name(c->program, k));
 }
 
 tv_status pccx_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts)

@@ -8,7 +8,6 @@
 
 #include "machine/pccx/params.h"
 
-extern const tv_isa tv_isa_pccx;
 
 static const tv_param params[PCCX_PARAMS] = {
 #define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_) {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},

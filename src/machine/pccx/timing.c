@@ -118,17 +118,15 @@ static void emit(pccx_timing *t, tv_event event)
 
 static void emit_engine(pccx_timing *t, pccx_engine engine, const pccx_slot *slot)
 {
-    static const uint32_t routes[PCCX_ENGINE_NONE][2] = {
-        [PCCX_ENGINE_GEMM] = {0x12, 0x21}, [PCCX_ENGINE_GEMV] = {0x13, 0x31}, [PCCX_ENGINE_SFU] = {0x14, 0x41}};
     const pccx_op *op = &slot->op;
+    const tv_insn *insn = &tv_isa_pccx.insns[op->insn];
     tv_event event = {.kind = TV_EVENT_ENGINE, .engine = pccx_engine_names[engine], .index = slot->index, .start = slot->start,
                       .end = slot->end, .waits_for = -1, .macs = op->macs,
                       .bytes = engine == PCCX_ENGINE_ACP ? op->words * 16 : op->stream_bytes};
-    extern const tv_isa tv_isa_pccx;
-    event.op = tv_isa_pccx.insns[op->insn].id;
-    event.routes[0] = engine != PCCX_ENGINE_ACP ? routes[engine][0]
-                      : op->insn == PCCX_MEMCPY_LOAD ? 0x01 : op->insn == PCCX_MEMCPY_STORE ? 0x10 : 0x11;
-    event.routes[1] = engine != PCCX_ENGINE_ACP ? routes[engine][1] : 0;
+    event.op = insn->id;
+    for (unsigned i = 0, n = 0; i < insn->uop_count && n < 2; i++)
+        if (insn->uops[i].route && !tv_uop_skipped(&tv_isa_pccx, &insn->uops[i], op->word))
+            event.routes[n++] = insn->uops[i].route;
     emit(t, event);
 }
 
@@ -382,11 +380,9 @@ uint64_t pccx_timing_issue(pccx_timing *t, const pccx_op *op, int64_t index)
     settle_known(t);
     report_completions(t, cycle);
     tv_account_busy(&t->accounts[PCCX_ENGINE_DISP], cycle, cycle + 1);
-    if (t->sink) {
-        extern const tv_isa tv_isa_pccx;
+    if (t->sink)
         emit(t, (tv_event){.kind = TV_EVENT_COMMAND, .engine = pccx_engine_names[PCCX_ENGINE_DISP], .index = index, .start = cycle,
                            .end = cycle + 1, .waits_for = -1, .op = tv_isa_pccx.insns[op->insn].id});
-    }
     t->head = cycle + 1;
     t->issued++;
     t->last_synchronous = op->synchronous ? (int)op->engine : -1;
