@@ -26,7 +26,8 @@ def seed(kind, root, trivet, folder):
 
 
 def main():
-    target, root, trivet, seconds = sys.argv[1:]
+    target, root, trivet = (os.path.abspath(path) for path in sys.argv[1:4])
+    seconds = sys.argv[4]
     kind = os.path.basename(target).replace("fuzz_", "")
     corpus, artifacts = tempfile.mkdtemp(prefix="trivet-fuzz-"), tempfile.mkdtemp(prefix="trivet-fuzz-found-")
     seed(kind, root, trivet, corpus)

@@ -77,6 +77,15 @@ void cli_print_json(json_t *value); /* to stdout, takes the reference */
 json_t *cli_string(const char *text); /* JSON string, "?" for bytes that are not UTF-8; null for NULL */
 bool cli_parse_number(const char *text, uint64_t *out);
 
+/* progress.c */
+typedef struct cli_progress {
+    double start, last;
+    bool wanted, shown;
+} cli_progress;
+void cli_progress_begin(cli *c, cli_progress *progress);
+void cli_progress_show(cli_progress *progress, const char *what, uint64_t done, uint64_t total);
+void cli_progress_end(cli_progress *progress);
+
 /* program.c */
 tv_status cli_open_program(cli *c, const char *path, tv_program **out);
 tv_status cli_make_config(cli *c, const char *target, tv_config **out);

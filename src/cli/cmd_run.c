@@ -229,6 +229,25 @@ static tv_status limits_of(job *j, tv_run_limits *limits)
     return TV_OK;
 }
 
+/* Runs program `i` in slices, so that a person sees it move. A slice's end changes neither bits nor cycles. */
+static tv_status run_program(job *j, unsigned i, const tv_run_limits *limits)
+{
+    enum { SLICE = 65536 };
+    uint64_t total = tv_program_word_count(j->programs[i]);
+    cli_progress progress;
+    tv_status status;
+    cli_progress_begin(j->c, &progress);
+    for (;;) {
+        uint64_t next = tv_machine_next(j->machine), until = next + SLICE < limits->until ? next + SLICE : limits->until;
+        status = tv_machine_run(j->machine, &(tv_run_limits){until, limits->max_cycles}, &j->stop);
+        if (status != TV_OK || j->stop != TV_STOP_UNTIL || until == limits->until)
+            break;
+        cli_progress_show(&progress, "running", tv_machine_next(j->machine), total);
+    }
+    cli_progress_end(&progress);
+    return status;
+}
+
 static tv_status run_all(job *j)
 {
     const char *text;
@@ -242,7 +261,7 @@ static tv_status run_all(job *j)
         if (status != TV_OK)
             return status;
         tv_run_limits own = {i + 1 == j->count ? limits.until : UINT64_MAX, limits.max_cycles};
-        j->outcome = tv_machine_run(j->machine, &own, &j->stop);
+        j->outcome = run_program(j, i, &own);
         if (j->outcome != TV_OK && j->outcome != TV_FAULT)
             return j->outcome;
     }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A progress line on stderr: only on a terminal, and only when the work has lasted a second. */
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void cli_progress_begin(cli *c, cli_progress *progress)
+{
+    *progress = (cli_progress){.start = now(), .wanted = !c->quiet && isatty(STDERR_FILENO)};
+}
+
+void cli_progress_show(cli_progress *progress, const char *what, uint64_t done, uint64_t total)
+{
+    double t = progress->wanted ? now() : 0;
+    if (!progress->wanted || t - progress->start < 1 || t - progress->last < 0.1)
+        return;
+    progress->last = t;
+    progress->shown = true;
+    enum { WIDTH = 30 };
+    int filled = total ? (int)(WIDTH * (double)done / (double)total) : 0;
+    fprintf(stderr, "\r%s [%.*s%*s] %3.0f %%\033[K", what, filled, "##############################", WIDTH - filled, "",
+            total ? 100.0 * (double)done / (double)total : 0.0);
+}
+
+void cli_progress_end(cli_progress *progress)
+{
+    if (progress->shown)
+        fputs("\r\033[K", stderr);
+}
