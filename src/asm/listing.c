@@ -76,7 +76,10 @@ static void print_line(tv_asm_job *job, const tv_listed *l)
     } else {
         fprintf(out, "%28s", "");
     }
-    fprintf(out, "%5u%c %.*s\n", l->line, l->expanded ? '+' : ' ', (int)l->text_length, (const char *)job->listed_text.data + l->text_at);
+    fprintf(out, "%5u", l->line);
+    if (l->text_length || l->expanded)
+        fprintf(out, "%c %.*s", l->expanded ? '+' : ' ', (int)l->text_length, (const char *)job->listed_text.data + l->text_at);
+    fputc('\n', out);
 }
 
 void tv_listing_write(tv_asm_job *job)

@@ -117,7 +117,7 @@ bool tv_source_open(tv_asm_job *job, tv_sv path, unsigned column, tv_input *inpu
         if (open)
             return true;
     }
-    tv_asm_error_at(job, column, (unsigned)path.len + 2, TV_CODE(ASM_INCLUDE), "it is looked for beside this file and in the -I folders",
+    tv_asm_error_at(job, column, (unsigned)path.len + 2, TV_CODE(ASM_INCLUDE), "only files are read; it is looked for beside this file and in the -I folders",
                     "cannot read '%.*s'", TV_SV_ARG(path));
     return false;
 }

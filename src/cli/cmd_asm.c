@@ -65,6 +65,8 @@ static int run(cli *c)
         default_output(c->files[0], format, chosen, sizeof chosen);
         output = chosen;
     }
+    if (listing_path && strcmp(listing_path, output) == 0)
+        return cli_wrong(c, "choose another name for one of them", "program and listing cannot both go to '%s'", output);
     if (strcmp(output, "-") != 0 && strcmp(output, c->files[0]) == 0)
         return cli_wrong(c, "choose another name with -o", "the output would overwrite the source '%s'", output);
     tv_status status = TV_OK;
@@ -82,10 +84,11 @@ static int run(cli *c)
         else
             tv_output_abandon(listing);
     }
-    if (c->json)
+    bool taken = strcmp(output, "-") == 0; /* standard output holds the program */
+    if (c->json && !taken)
         cli_print_json(result_json(c, output, status == TV_OK ? program : NULL));
     else if (status == TV_OK && c->verbose)
-        printf("%s: %llu words for %s\n", output, (unsigned long long)tv_program_word_count(program), tv_program_target(program));
+        fprintf(taken ? stderr : stdout, "%s: %llu words for %s\n", output, (unsigned long long)tv_program_word_count(program), tv_program_target(program));
     else if (status == TV_ERR_INPUT && !c->quiet)
         fprintf(stderr, "trivet: %u error%s; nothing was written\n", c->errors, c->errors == 1 ? "" : "s");
     tv_program_free(program);

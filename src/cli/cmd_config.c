@@ -98,9 +98,9 @@ static int run_config(cli *c)
 
 const cli_command cli_config = {
     .name = "config",
-    .usage = "config [PROFILE] [-t TARGET] [-D KEY=VALUE]",
+    .usage = "config [PROFILE] [-c FILE] [-t TARGET] [-D KEY=VALUE]",
     .summary = "list machine profiles, or print one with every parameter",
-    .example = "  trivet config                 # the profiles\n  trivet config pccx-kv260\n  trivet config -t pccx -D l2.words=4096",
+    .example = "  trivet config                 # the profiles\n  trivet config pccx-kv260\n  trivet config kv260 -c my.ini   # my.ini over the profile\n  trivet config -t pccx -D l2.words=4096",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tcDj",

@@ -93,7 +93,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     m->next = 0;
     m->count = tv_program_word_count(program);
     m->commands.len = 0;
-    m->status &= ~(uint32_t)(PCCX_STATUS_ERROR | PCCX_STATUS_DONE);
+    m->status = 0;
     m->faulted = false;
     return TV_OK;
 }
