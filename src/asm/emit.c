@@ -124,6 +124,18 @@ bool tv_emit_put_field(tv_asm_job *job, const tv_place *place, uint64_t *word, u
                            "'%s' takes an integer", field->name);
         return false;
     }
+    if (field->kind->syntax == TV_SYNTAX_SINT) {
+        int64_t high = (int64_t)(most >> 1), low = -high - 1;
+        if (v.i < low || v.i > high) {
+            char range[64];
+            snprintf(range, sizeof range, "it takes %" PRId64 " to %" PRId64, low, high);
+            tv_asm_error_place(job, place, TV_CODE(ASM_RANGE), range, "%" PRId64 " does not fit the signed %u-bit field '%s'", v.i,
+                               tv_field_width(isa, field), field->name);
+            return false;
+        }
+        *word = tv_field_set(isa, field, *word, (uint64_t)v.i & most);
+        return true;
+    }
     if (v.i < 0 || (uint64_t)v.i > most * scale) {
         char hint[96];
         snprintf(hint, sizeof hint, "it takes 0 to %" PRIu64 " (0x%" PRIx64 ")", most * scale, most * scale);

@@ -231,11 +231,28 @@ static tv_expr symbol_value(tv_asm_job *job, tv_sv name, unsigned column)
     return (tv_expr){.node = n};
 }
 
+/* Whether "(register)" stands at the current token, on a machine that has addresses of that form. */
+static bool register_follows(tv_asm_job *job)
+{
+    tv_token token = tv_lex_peek(job);
+    for (unsigned i = 0; job->isa && i < job->isa->field_count; i++) {
+        const tv_operand_kind *kind = job->isa->fields[i].kind;
+        if (kind->syntax != TV_SYNTAX_ADDRESS)
+            continue;
+        const char *name = kind->names[kind->reg_class];
+        size_t n = strlen(name);
+        return token.kind == TV_TOK_NAME && token.text.len > n && memcmp(token.text.ptr, name, n) == 0 && token.text.ptr[n] >= '0' && token.text.ptr[n] <= '9';
+    }
+    return false;
+}
+
 static tv_expr parse_call(tv_asm_job *job, tv_sv name, unsigned column, unsigned depth, bool *ok)
 {
     unsigned fn = 0;
     while (fn < FN_COUNT && !tv_sv_is(name, functions[fn].name))
         fn++;
+    if (fn == FN_COUNT && register_follows(job)) /* label(vr1): an address, not a call */
+        return symbol_value(job, name, column);
     if (fn == FN_COUNT) {
         tv_nearest nearest = tv_nearest_to(name);
         for (unsigned i = 0; i < FN_COUNT; i++)

@@ -40,7 +40,7 @@ static bool build_index(tv_asm_job *job)
             i = (i + 1) & m->mask;
         if (!m->slots[i].mnemonic)
             m->slots[i] = (entry){isa->insns[r].mnemonic, tv_sv_hash(name), (uint16_t)r, 0};
-        assert(m->slots[i].first + m->slots[i].count == (int)r);
+        assert(m->slots[i].first + m->slots[i].count == (int)r); /* rows of one mnemonic stand together */
         m->slots[i].count++;
     }
     job->mnemonics = m;
@@ -91,7 +91,28 @@ static const entry *find(const tv_asm_job *job, tv_sv name)
     return NULL;
 }
 
-bool tv_operands_is_mnemonic(tv_asm_job *job, tv_sv name) { return find(job, name) != NULL; }
+/* A mnemonic with attribute suffixes: the longest beginning that is one. `suffixes` gets the rest, from its dot on. */
+static const entry *find_with_suffixes(const tv_asm_job *job, tv_sv name, tv_sv *suffixes)
+{
+    tv_sv head = name;
+    for (;;) {
+        const entry *e = find(job, head);
+        *suffixes = (tv_sv){head.ptr + head.len, name.len - head.len};
+        if (e && (suffixes->len == 0 || job->isa->insns[e->first].attribute_count))
+            return e;
+        do {
+            if (head.len == 0)
+                return NULL;
+            head.len--;
+        } while (head.ptr[head.len] != '.');
+    }
+}
+
+bool tv_operands_is_mnemonic(tv_asm_job *job, tv_sv name)
+{
+    tv_sv suffixes;
+    return find_with_suffixes(job, name, &suffixes) != NULL;
+}
 
 void tv_operands_suggest(tv_asm_job *job, tv_nearest *nearest)
 {
@@ -102,12 +123,31 @@ void tv_operands_suggest(tv_asm_job *job, tv_nearest *nearest)
 /* ---- Operands by shape ---- */
 
 typedef struct parsed {
-    enum { SHAPE_EXPR, SHAPE_BRACKET, SHAPE_KEY, SHAPE_WORD } shape;
-    tv_sv word; /* BRACKET: before it; KEY: before `=`; WORD: itself */
+    enum { SHAPE_EXPR, SHAPE_BRACKET, SHAPE_KEY, SHAPE_WORD, SHAPE_ADDRESS } shape;
+    tv_sv word; /* BRACKET: before it; KEY: before `=`; WORD: itself; ADDRESS: between the parentheses */
     tv_expr value;
     unsigned column, length;
     bool used;
 } parsed;
+
+/* The (register) behind an offset. */
+static bool read_base(tv_asm_job *job, parsed *out)
+{
+    if (!tv_lex_accept(job, '('))
+        return true;
+    out->shape = SHAPE_ADDRESS;
+    out->word = job->lexer.token.text;
+    if (job->lexer.token.kind != TV_TOK_NAME) {
+        tv_asm_error(job, TV_CODE(ASM_SYNTAX), "write it like 16(vr1)", "expected a register after '('");
+        return false;
+    }
+    tv_lex_next(job);
+    if (!tv_lex_accept(job, ')')) {
+        tv_asm_error(job, TV_CODE(ASM_SYNTAX), NULL, "expected ')'");
+        return false;
+    }
+    return true;
+}
 
 static bool read_shape(tv_asm_job *job, parsed *out)
 {
@@ -144,7 +184,7 @@ static bool read_shape(tv_asm_job *job, parsed *out)
             return true;
         }
     }
-    return tv_expr_parse(job, &out->value);
+    return tv_expr_parse(job, &out->value) && read_base(job, out);
 }
 
 static bool read_operand(tv_asm_job *job, parsed *out)
@@ -182,12 +222,39 @@ static bool read_operands(tv_asm_job *job, parsed *list, unsigned *count)
 
 /* ---- Fitting operands to a row ---- */
 
+/* "vr12": its class among the kind's names, and its number. */
+static bool register_of(const tv_operand_kind *kind, tv_sv word, unsigned *class_, uint64_t *number)
+{
+    for (unsigned c = 0; c < kind->name_count; c++) {
+        size_t n = strlen(kind->names[c]);
+        if (word.len <= n || word.len > n + 3 || memcmp(word.ptr, kind->names[c], n) != 0)
+            continue;
+        uint64_t value = 0;
+        for (size_t i = n; i < word.len; i++) {
+            if (word.ptr[i] < '0' || word.ptr[i] > '9')
+                return false;
+            value = value * 10 + (uint64_t)(word.ptr[i] - '0');
+        }
+        *class_ = c;
+        *number = value;
+        return true;
+    }
+    return false;
+}
+
 static bool shape_fits(const tv_operand_kind *kind, const parsed *o)
 {
+    unsigned class_;
+    uint64_t number;
     if (kind->tag && o->shape == SHAPE_WORD && tv_sv_is(o->word, kind->tag))
         return true;
     switch (kind->syntax) {
-    case TV_SYNTAX_UINT: return o->shape == SHAPE_EXPR || o->shape == SHAPE_WORD;
+    case TV_SYNTAX_UINT:
+    case TV_SYNTAX_SINT: return o->shape == SHAPE_EXPR || o->shape == SHAPE_WORD;
+    case TV_SYNTAX_REG:
+        return o->shape == SHAPE_WORD && register_of(kind, o->word, &class_, &number) &&
+               (kind->reg_class == TV_CLASS_FIELD || kind->reg_class == class_);
+    case TV_SYNTAX_ADDRESS: return o->shape == SHAPE_ADDRESS && register_of(kind, o->word, &class_, &number) && kind->reg_class == class_;
     case TV_SYNTAX_BRACKET: return o->shape == SHAPE_BRACKET && tv_sv_is(o->word, kind->name);
     case TV_SYNTAX_ENTRY:
         for (unsigned i = 0; o->shape == SHAPE_BRACKET && i < kind->name_count; i++)
@@ -276,7 +343,33 @@ static bool word_value(tv_asm_job *job, const parsed *o, tv_expr *out)
     return ok;
 }
 
-static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const parsed *o, uint64_t *word)
+/* Puts a register into its field, and its class where the class is a field's; all such operands agree. */
+static bool encode_register(tv_asm_job *job, const tv_operand_kind *kind, const tv_field *field, const parsed *o, uint64_t *word, int *class_seen)
+{
+    unsigned class_;
+    uint64_t number;
+    register_of(kind, o->word, &class_, &number);
+    uint64_t count = tv_mask((unsigned)(field->hi - field->lo + 1)) + 1;
+    if (number >= count >> class_) {
+        char hint[64];
+        snprintf(hint, sizeof hint, "the last is %s%llu", kind->names[class_], (unsigned long long)(count >> class_) - 1);
+        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_RANGE), hint, "there is no register '%.*s'", TV_SV_ARG(o->word));
+        return false;
+    }
+    *word = tv_field_set(job->isa, field, *word, number);
+    if (kind->reg_class != TV_CLASS_FIELD)
+        return true;
+    if (*class_seen >= 0 && *class_seen != (int)class_) {
+        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), "its registers are all vx, all ve or all vr",
+                        "'%.*s' is of another width than the registers before it", TV_SV_ARG(o->word));
+        return false;
+    }
+    *class_seen = (int)class_;
+    *word = tv_field_set(job->isa, &job->isa->fields[kind->class_field], *word, class_);
+    return true;
+}
+
+static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const parsed *o, uint64_t *word, int *class_seen)
 {
     const tv_field *field = &job->isa->fields[operand->field];
     const tv_operand_kind *kind = tv_operand_kind_of(job->isa, operand);
@@ -284,6 +377,14 @@ static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const 
     value.column = o->value.column ? o->value.column : o->column;
     if (kind->tag && o->shape == SHAPE_WORD && tv_sv_is(o->word, kind->tag)) {
         *word = tv_field_set(job->isa, field, *word, kind->tag_value);
+        return true;
+    }
+    if (kind->syntax == TV_SYNTAX_REG)
+        return encode_register(job, kind, field, o, word, class_seen);
+    if (kind->syntax == TV_SYNTAX_ADDRESS) {
+        if (!encode_register(job, kind, &job->isa->fields[field->low_part], o, word, class_seen))
+            return false;
+        tv_emit_field(job, word, field->high_part, &value);
         return true;
     }
     if (kind->syntax == TV_SYNTAX_ENTRY) {
@@ -376,11 +477,55 @@ static bool encode_named(tv_asm_job *job, const tv_insn *insn, parsed *list, uns
     return ok;
 }
 
-static void encode(tv_asm_job *job, const tv_insn *insn, parsed *list, unsigned count, unsigned column)
+/* ".sat.rtz": each suffix one of the row's attributes, each field given once. */
+static bool encode_attributes(tv_asm_job *job, const tv_insn *insn, tv_sv suffixes, uint64_t *word)
+{
+    while (suffixes.len) {
+        size_t n = 1;
+        while (n < suffixes.len && suffixes.ptr[n] != '.')
+            n++;
+        tv_sv one = {suffixes.ptr + 1, n - 1};
+        unsigned column = (unsigned)(one.ptr - job->lexer.line.ptr) + 1, i = 0;
+        while (i < insn->attribute_count && !tv_sv_is(one, insn->attributes[i].suffix))
+            i++;
+        if (i == insn->attribute_count) {
+            tv_buf hint = {0};
+            tv_buf_str(&hint, insn->attribute_count ? "it has" : "it has none");
+            for (i = 0; i < insn->attribute_count; i++)
+                tv_buf_printf(&hint, " .%s", insn->attributes[i].suffix);
+            tv_asm_error_at(job, column, (unsigned)one.len, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "'%s' has no attribute '%.*s'", insn->mnemonic,
+                            TV_SV_ARG(one));
+            tv_buf_fini(&hint);
+            return false;
+        }
+        const tv_field *field = &job->isa->fields[insn->attributes[i].field];
+        if (tv_field_get(job->isa, field, *word) != 0) {
+            tv_asm_error_at(job, column, (unsigned)one.len, TV_CODE(ASM_DUPLICATE), NULL, "'%s' is given twice", field->name);
+            return false;
+        }
+        *word = tv_field_set(job->isa, field, *word, insn->attributes[i].value);
+        suffixes = (tv_sv){suffixes.ptr + n, suffixes.len - n};
+    }
+    return true;
+}
+
+static void say_proposed(tv_asm_job *job, const tv_insn *insn, unsigned column)
+{
+    if (!insn->proposed || job->proposed_ok)
+        return;
+    job->proposed_ok = true; /* once is enough */
+    tv_asm_warning(job, column, (unsigned)strlen(insn->mnemonic), job->isa->proposed_code, "`.option proposed` says that this is known", "%s",
+                   job->isa->proposed_code->text);
+}
+
+static void encode(tv_asm_job *job, const tv_insn *insn, tv_sv suffixes, parsed *list, unsigned count, unsigned column)
 {
     const tv_isa *isa = job->isa;
     unsigned positional = positional_count(insn);
     uint64_t word = 0, given = 0;
+    int class_seen = -1;
+    if (!encode_attributes(job, insn, suffixes, &word))
+        return;
     for (unsigned i = 0; i < insn->fixed_count; i++)
         word = tv_field_set(isa, &isa->fields[insn->fixed[i].field], word, insn->fixed[i].value);
     for (unsigned i = 0; i < positional; i++) {
@@ -392,7 +537,7 @@ static void encode(tv_asm_job *job, const tv_insn *insn, parsed *list, unsigned 
             complain_form(job, insn, &insn->operands[i], &list[i]);
             return;
         }
-        if (!encode_positional(job, &insn->operands[i], &list[i], &word))
+        if (!encode_positional(job, &insn->operands[i], &list[i], &word, &class_seen))
             return;
     }
     if (!encode_named(job, insn, list, positional, count, &word, &given))
@@ -402,12 +547,14 @@ static void encode(tv_asm_job *job, const tv_insn *insn, parsed *list, unsigned 
             complain_missing(job, insn, &insn->operands[i], NULL);
             return;
         }
+    say_proposed(job, insn, column);
     tv_emit_word(job, word, column);
 }
 
 void tv_operands_assemble(tv_asm_job *job, tv_sv mnemonic, unsigned column)
 {
-    const entry *e = find(job, mnemonic);
+    tv_sv suffixes;
+    const entry *e = find_with_suffixes(job, mnemonic, &suffixes);
     parsed list[TV_ASM_ARGS_MAX];
     unsigned count, best = 0, best_fit = 0;
     size_t fixups = job->fixups.len;
@@ -421,7 +568,7 @@ void tv_operands_assemble(tv_asm_job *job, tv_sv mnemonic, unsigned column)
             best = i;
         }
     }
-    encode(job, &job->isa->insns[e->first + best], list, count, column);
+    encode(job, &job->isa->insns[e->first + best], suffixes, list, count, column);
     if (job->errors + job->unsaid != errors)
         job->fixups.len = fixups; /* they would fill in a word that was not emitted */
 }

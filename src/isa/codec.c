@@ -9,21 +9,25 @@
 #include "base/buf.h"
 #include "isa/isa.h"
 
-enum { INDEX_BITS_MAX = 10, ROWS_MAX = 256, LIMITED_MAX = 4 };
+enum { INDEX_BITS_MAX = 10, LIMITED_MAX = 2 };
 
+/* One way to be a row: a row whose registers take their class from a field has one pattern for each class. */
 typedef struct pattern {
     uint64_t mask, match;
+    uint16_t row;
+    uint8_t limited_count;
+    struct {
+        uint8_t lo;
+        uint32_t mask, limit;
+    } limited[LIMITED_MAX]; /* fields whose largest values are reserved */
 } pattern;
 
 struct tv_codec {
     const tv_isa *isa;
-    uint64_t index_mask; /* the bits that the index is made of: fixed in every row, and at one place */
-    unsigned index_shift;
-    uint8_t first[1 << INDEX_BITS_MAX], count[1 << INDEX_BITS_MAX];
-    uint8_t order[ROWS_MAX]; /* rows, sorted by index */
-    pattern patterns[ROWS_MAX];
-    uint16_t limited[ROWS_MAX][LIMITED_MAX]; /* the row's fields with a limit */
-    uint8_t limited_count[ROWS_MAX];
+    uint64_t *used; /* of each row: the bits it looks at */
+    pattern *patterns, *order; /* as the rows stand; sorted by key */
+    unsigned pattern_count;
+    uint16_t first[(1 << INDEX_BITS_MAX) + 1];
 };
 
 uint64_t tv_field_get(const tv_isa *isa, const tv_field *field, uint64_t word)
@@ -58,9 +62,53 @@ unsigned tv_isa_format_fields(const tv_isa *isa, unsigned format, uint16_t field
     return n;
 }
 
-static pattern row_pattern(const tv_isa *isa, const tv_insn *insn)
+/* ---- Building the index ---- */
+
+static unsigned key_of(const tv_isa *isa, uint64_t word)
 {
-    pattern p = {0};
+    uint64_t low = word >> isa->index[0].lo & tv_mask(isa->index[0].width);
+    uint64_t high = isa->index[1].width ? word >> isa->index[1].lo & tv_mask(isa->index[1].width) : 0;
+    return (unsigned)(low | high << isa->index[0].width);
+}
+
+static bool has_classes(const tv_isa *isa, const tv_insn *insn)
+{
+    for (unsigned i = 0; i < insn->operand_count; i++) {
+        const tv_operand_kind *kind = tv_operand_kind_of(isa, &insn->operands[i]);
+        if (kind->syntax == TV_SYNTAX_REG && kind->reg_class == TV_CLASS_FIELD)
+            return true;
+    }
+    return false;
+}
+
+/* The register field of an operand, or NULL. */
+static const tv_field *register_field(const tv_isa *isa, const tv_operand *operand)
+{
+    const tv_operand_kind *kind = tv_operand_kind_of(isa, operand);
+    const tv_field *field = &isa->fields[operand->field];
+    if (kind->syntax == TV_SYNTAX_ADDRESS)
+        return &isa->fields[field->low_part];
+    return kind->syntax == TV_SYNTAX_REG ? field : NULL;
+}
+
+static void add_limits(const tv_isa *isa, const tv_insn *insn, pattern *p)
+{
+    for (unsigned i = 0; i < isa->field_count; i++) {
+        const tv_field *field = &isa->fields[i];
+        if (field->format != insn->format || !field->limit || (tv_field_mask(field) & ~p->mask) == 0)
+            continue;
+        assert(p->limited_count < LIMITED_MAX);
+        p->limited[p->limited_count].lo = field->lo;
+        p->limited[p->limited_count].mask = (uint32_t)tv_mask((unsigned)(field->hi - field->lo + 1));
+        p->limited[p->limited_count++].limit = (uint32_t)field->limit;
+    }
+}
+
+/* The pattern of row `row` with registers of `class_` where their class is a field's. */
+static pattern row_pattern(const tv_isa *isa, unsigned row, unsigned class_)
+{
+    const tv_insn *insn = &isa->insns[row];
+    pattern p = {.row = (uint16_t)row};
     for (unsigned i = 0; i < insn->fixed_count; i++) {
         const tv_field *field = &isa->fields[insn->fixed[i].field];
         p.mask |= tv_field_mask(field);
@@ -69,76 +117,97 @@ static pattern row_pattern(const tv_isa *isa, const tv_insn *insn)
     for (unsigned i = 0; i < isa->field_count; i++)
         if (isa->fields[i].format == insn->format && isa->fields[i].role == TV_FIELD_RESERVED)
             p.mask |= tv_field_mask(&isa->fields[i]);
+    for (unsigned i = 0; i < insn->operand_count; i++) {
+        const tv_operand_kind *kind = tv_operand_kind_of(isa, &insn->operands[i]);
+        const tv_field *field = register_field(isa, &insn->operands[i]);
+        if (!field)
+            continue;
+        unsigned c = kind->reg_class;
+        if (c == TV_CLASS_FIELD) {
+            const tv_field *class_field = &isa->fields[kind->class_field];
+            p.mask |= tv_field_mask(class_field);
+            p.match = tv_field_set(isa, class_field, p.match, class_);
+            c = class_;
+        }
+        p.mask |= tv_field_mask(field) & ~(tv_field_mask(field) >> c); /* the high bits of a scarcer class */
+    }
+    add_limits(isa, insn, &p);
     return p;
 }
 
-/* The index uses the one field that all rows fix at the same bits: the opcode. */
-static const tv_field *common_field(const tv_isa *isa)
+static uint64_t used_bits(const tv_isa *isa, const tv_insn *insn)
 {
-    const tv_insn *first = &isa->insns[0];
-    const tv_field *field = &isa->fields[first->fixed[0].field];
-    for (unsigned r = 1; r < isa->insn_count; r++) {
-        const tv_field *other = &isa->fields[isa->insns[r].fixed[0].field];
-        assert(other->hi == field->hi && other->lo == field->lo);
-        (void)other;
+    uint64_t used = row_pattern(isa, (unsigned)(insn - isa->insns), 0).mask;
+    for (unsigned i = 0; i < insn->operand_count; i++) {
+        const tv_field *field = &isa->fields[insn->operands[i].field];
+        used |= field->role == TV_FIELD_JOINED ? tv_field_mask(&isa->fields[field->high_part]) | tv_field_mask(&isa->fields[field->low_part])
+                                               : tv_field_mask(field);
     }
-    return field;
+    for (unsigned i = 0; i < insn->attribute_count; i++)
+        used |= tv_field_mask(&isa->fields[insn->attributes[i].field]);
+    return used;
 }
 
-static void build_index(tv_codec *codec)
+static bool build_index(tv_codec *codec)
 {
     const tv_isa *isa = codec->isa;
-    const tv_field *field = common_field(isa);
-    assert(isa->insn_count <= ROWS_MAX && field->hi - field->lo < INDEX_BITS_MAX);
-    codec->index_shift = field->lo;
-    codec->index_mask = tv_mask((unsigned)(field->hi - field->lo + 1));
+    unsigned bits = (unsigned)isa->index[0].width + isa->index[1].width, keys = 1u << bits, total = 0;
+    assert(bits <= INDEX_BITS_MAX);
+    codec->used = calloc(isa->insn_count, sizeof *codec->used);
+    codec->patterns = calloc((size_t)isa->insn_count * TV_CLASSES_MAX, sizeof *codec->patterns);
+    if (!codec->used || !codec->patterns)
+        return false;
     for (unsigned r = 0; r < isa->insn_count; r++) {
-        codec->patterns[r] = row_pattern(isa, &isa->insns[r]);
-        for (unsigned i = 0; i < isa->field_count; i++)
-            if (isa->fields[i].format == isa->insns[r].format && isa->fields[i].limit) {
-                assert(codec->limited_count[r] < LIMITED_MAX);
-                codec->limited[r][codec->limited_count[r]++] = (uint16_t)i;
-            }
+        codec->used[r] = used_bits(isa, &isa->insns[r]);
+        for (unsigned c = 0; c < (has_classes(isa, &isa->insns[r]) ? TV_CLASSES_MAX : 1u); c++)
+            codec->patterns[codec->pattern_count++] = row_pattern(isa, r, c);
     }
-    unsigned n = 0;
-    for (unsigned value = 0; value <= codec->index_mask; value++) {
-        codec->first[value] = (uint8_t)n;
-        for (unsigned r = 0; r < isa->insn_count; r++)
-            if ((codec->patterns[r].match >> codec->index_shift & codec->index_mask) == value) {
-                codec->order[n++] = (uint8_t)r;
-                codec->count[value]++;
-            }
+    /* A pattern that leaves some key bits open stands under every key that it may have. */
+    uint64_t key_mask = tv_mask(isa->index[0].width) << isa->index[0].lo | tv_mask(isa->index[1].width) << isa->index[1].lo;
+    codec->order = calloc((size_t)codec->pattern_count << isa->index[1].width, sizeof *codec->order);
+    if (!codec->order)
+        return false;
+    for (unsigned key = 0; key < keys; key++) {
+        uint64_t word = ((uint64_t)key & tv_mask(isa->index[0].width)) << isa->index[0].lo |
+                        (uint64_t)(key >> isa->index[0].width) << isa->index[1].lo;
+        codec->first[key] = (uint16_t)total;
+        for (unsigned i = 0; i < codec->pattern_count; i++)
+            if (((word ^ codec->patterns[i].match) & codec->patterns[i].mask & key_mask) == 0)
+                codec->order[total++] = codec->patterns[i];
+        assert(total <= UINT16_MAX);
     }
+    codec->first[keys] = (uint16_t)total;
+    return true;
+}
+
+void tv_codec_free(tv_codec *codec)
+{
+    if (!codec)
+        return;
+    free(codec->used);
+    free(codec->patterns);
+    free(codec->order);
+    free(codec);
 }
 
 tv_status tv_codec_make(const tv_isa *isa, const tv_diag_sink *sink, tv_codec **out)
 {
     tv_codec *codec = calloc(1, sizeof *codec);
-    if (!codec)
+    if (codec)
+        codec->isa = isa;
+    if (!codec || !build_index(codec)) {
+        tv_codec_free(codec);
         return tv_fail_memory(sink);
-    codec->isa = isa;
-    build_index(codec);
+    }
     *out = codec;
     return TV_OK;
 }
 
-void tv_codec_free(tv_codec *codec) { free(codec); }
-
 const tv_isa *tv_codec_isa(const tv_codec *codec) { return codec->isa; }
 
-static bool within_limits(const tv_codec *codec, unsigned row, uint64_t word, tv_illegal *why)
-{
-    for (unsigned i = 0; i < codec->limited_count[row]; i++) {
-        const tv_field *field = &codec->isa->fields[codec->limited[row][i]];
-        uint64_t value = tv_field_get(codec->isa, field, word);
-        if (value >= field->limit) {
-            if (why)
-                *why = (tv_illegal){field->illegal, codec->limited[row][i], value};
-            return false;
-        }
-    }
-    return true;
-}
+bool tv_codec_canonical(const tv_codec *codec, unsigned row, uint64_t word) { return (word & ~codec->used[row]) == 0; }
+
+/* ---- Decoding ---- */
 
 /* The value that `insn` demands of `field`, if any: its fixed value, or zero where it is reserved. */
 static bool demanded(const tv_insn *insn, const tv_field *field, uint16_t index, uint64_t *value)
@@ -152,53 +221,94 @@ static bool demanded(const tv_insn *insn, const tv_field *field, uint16_t index,
     return field->role == TV_FIELD_RESERVED;
 }
 
+/* Keeps the rows that can have the word's value of `field`; rows of other formats have no say. */
+static unsigned narrow(const tv_isa *isa, uint16_t *rows, unsigned count, const tv_field *field, uint16_t index, uint64_t word)
+{
+    uint64_t value = tv_field_get(isa, field, word), wanted;
+    unsigned kept = 0;
+    for (unsigned i = 0; i < count; i++)
+        if (!demanded(&isa->insns[rows[i]], field, index, &wanted) || wanted == value)
+            rows[kept++] = rows[i];
+    return kept;
+}
+
+/* Keeps the rows whose `which`-th fixed field has its value: fields at the same bits in every format. */
+static unsigned narrow_fixed(const tv_isa *isa, uint16_t *rows, unsigned count, unsigned which, uint64_t word)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const tv_insn *insn = &isa->insns[rows[i]];
+        if (which >= insn->fixed_count || tv_field_get(isa, &isa->fields[insn->fixed[which].field], word) == insn->fixed[which].value)
+            rows[kept++] = rows[i];
+    }
+    return kept;
+}
+
+/* A register operand in `field` that is not there. */
+static bool bad_register(const tv_isa *isa, const tv_insn *insn, const tv_field *field, uint64_t word)
+{
+    for (unsigned i = 0; i < insn->operand_count; i++) {
+        const tv_operand_kind *kind = tv_operand_kind_of(isa, &insn->operands[i]);
+        if (register_field(isa, &insn->operands[i]) == field)
+            return tv_field_get(isa, field, word) >> (field->hi - field->lo + 1 - (int)tv_operand_class(isa, kind, word)) != 0;
+    }
+    return false;
+}
+
+static tv_illegal illegal_field(const tv_isa *isa, const tv_code *code, uint16_t index, uint64_t word)
+{
+    return (tv_illegal){code, index, tv_field_get(isa, &isa->fields[index], word)};
+}
+
 /* Narrows the candidates field by field from the top of the word; the field that leaves none is to blame. */
-static void blame(const tv_codec *codec, uint64_t word, tv_illegal *why)
+static tv_illegal blame(const tv_codec *codec, uint64_t word)
 {
     const tv_isa *isa = codec->isa;
-    unsigned index = (unsigned)(word >> codec->index_shift & codec->index_mask);
-    uint8_t left[ROWS_MAX];
-    unsigned count = codec->count[index];
-    memcpy(left, codec->order + codec->first[index], count);
-    if (count == 0) {
-        *why = (tv_illegal){isa->fields[isa->insns[0].fixed[0].field].illegal, isa->insns[0].fixed[0].field, index};
-        return;
-    }
-    uint16_t fields[TV_FORMAT_FIELDS];
-    unsigned field_count = tv_isa_format_fields(isa, isa->insns[left[0]].format, fields);
+    uint16_t rows[512], fields[TV_FORMAT_FIELDS];
+    unsigned count = 0;
+    for (; count < isa->insn_count; count++)
+        rows[count] = (uint16_t)count;
+    const tv_insn *any = &isa->insns[0];
+    count = narrow_fixed(isa, rows, count, 0, word);
+    if (count == 0)
+        return illegal_field(isa, isa->fields[any->fixed[0].field].illegal, any->fixed[0].field, word);
+    any = &isa->insns[rows[0]];
+    bool one_format = true;
+    for (unsigned i = 1; i < count; i++)
+        one_format = one_format && isa->insns[rows[i]].format == any->format;
+    if (!one_format && (count = narrow_fixed(isa, rows, count, 1, word)) == 0)
+        return illegal_field(isa, isa->fields[any->fixed[1].field].illegal, any->fixed[1].field, word);
+    unsigned field_count = tv_isa_format_fields(isa, isa->insns[rows[0]].format, fields);
     for (unsigned f = 0; f < field_count; f++) {
         const tv_field *field = &isa->fields[fields[f]];
-        uint64_t value = tv_field_get(isa, field, word), wanted;
-        unsigned kept = 0;
-        for (unsigned i = 0; i < count; i++)
-            if (!demanded(&isa->insns[left[i]], field, fields[f], &wanted) || wanted == value)
-                left[kept++] = left[i];
-        if (kept == 0) {
-            *why = (tv_illegal){field->illegal, fields[f], value};
-            return;
-        }
-        count = kept;
-        if (field->limit && value >= field->limit) {
-            *why = (tv_illegal){field->illegal, fields[f], value};
-            return;
-        }
+        uint16_t before = rows[0];
+        count = narrow(isa, rows, count, field, fields[f], word);
+        if (count == 0 || (field->limit && tv_field_get(isa, field, word) >= field->limit))
+            return illegal_field(isa, field->illegal, fields[f], word);
+        if (bad_register(isa, &isa->insns[before], field, word))
+            return illegal_field(isa, isa->register_code, fields[f], word);
     }
     assert(false && "a word that no row matches has a field to blame");
+    return (tv_illegal){0};
 }
 
 int tv_codec_row(const tv_codec *codec, uint64_t word, tv_illegal *why)
 {
-    unsigned index = (unsigned)(word >> codec->index_shift & codec->index_mask);
-    const uint8_t *rows = codec->order + codec->first[index];
-    for (unsigned i = 0, n = codec->count[index]; i < n; i++) {
-        unsigned row = rows[i];
-        if ((word & codec->patterns[row].mask) != codec->patterns[row].match)
+    unsigned key = key_of(codec->isa, word);
+    for (unsigned i = codec->first[key]; i < codec->first[key + 1]; i++) {
+        const pattern *p = &codec->order[i];
+        if ((word & p->mask) != p->match)
             continue;
-        if (codec->limited_count[row] && !within_limits(codec, row, word, why))
-            return -1;
-        return (int)row;
+        bool legal = true;
+        for (unsigned k = 0; k < p->limited_count; k++)
+            legal = legal && (word >> p->limited[k].lo & p->limited[k].mask) < p->limited[k].limit;
+        if (legal)
+            return p->row;
     }
-    if (why)
-        blame(codec, word, why);
+    if (why) {
+        *why = blame(codec, word);
+        if (codec->isa->refine)
+            codec->isa->refine(word, why);
+    }
     return -1;
 }

@@ -50,12 +50,13 @@ int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODE
     tv_illegal illegal;
     tv_buf line = {0};
     int row = tv_codec_row(codec, word, &illegal);
-    if (row >= 0) {
-        tv_isa_print(isa, &isa->insns[row], word, &line);
-    } else {
+    /* A word with bits that nobody looks at would lose them as assembly. */
+    if (row < 0 || !tv_codec_canonical(codec, (unsigned)row, word))
         tv_buf_printf(&line, "%s 0x%0*" PRIx64 " ; ", isa->word_bits == 64 ? ".word64" : ".word", (int)isa->word_bits / 4, word);
+    if (row >= 0)
+        tv_isa_print(isa, &isa->insns[row], word, &line);
+    else
         tv_isa_print_illegal(isa, &illegal, &line);
-    }
     copy_text(text, &line);
     return row >= 0;
 }
@@ -68,6 +69,8 @@ int tv_codec_insn_at(const tv_codec *codec, unsigned i, tv_insn_info *out)
     const tv_insn *insn = &isa->insns[i];
     tv_buf form = {0};
     tv_buf_str(&form, insn->mnemonic);
+    for (unsigned k = 0; k < insn->attribute_count; k++)
+        tv_buf_printf(&form, "[.%s]", insn->attributes[k].suffix);
     for (unsigned k = 0; k < insn->operand_count; k++) {
         tv_buf_str(&form, k ? ", " : " ");
         tv_isa_print_form(isa, &insn->operands[k], &form);

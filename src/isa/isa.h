@@ -20,6 +20,9 @@ typedef enum tv_syntax {
     TV_SYNTAX_BRACKET, /* name[expression], or the tag's name */
     TV_SYNTAX_ENTRY,   /* one of `names`, then [expression]: the name's index above the low `index_bits` */
     TV_SYNTAX_FLAG,    /* a bare word, present or absent */
+    TV_SYNTAX_SINT,    /* a signed expression */
+    TV_SYNTAX_REG,     /* a register: one of `names`, its class, then its number */
+    TV_SYNTAX_ADDRESS, /* expression(register): two fields */
 } tv_syntax;
 
 /* A kind of operand: syntax, scale and special values. Fields of one meaning share one. */
@@ -29,11 +32,16 @@ typedef struct tv_operand_kind {
     uint32_t scale;         /* written value = field value * scale */
     const char *tag;        /* a word that stands for tag_value, or NULL */
     uint64_t tag_value;
-    const char *const *names; /* ENTRY */
+    const char *const *names; /* ENTRY: the banks; REG, ADDRESS: the classes */
     uint32_t name_count;
     uint32_t index_bits;
+    uint8_t reg_class;    /* REG, ADDRESS: the class; TV_CLASS_FIELD: what class_field says */
+    uint16_t class_field;
     const char *doc;
 } tv_operand_kind;
+
+/* A register of class c is made of 2^c of the smallest, so that there are that many times fewer of them. */
+enum { TV_CLASS_FIELD = 0xFF, TV_CLASSES_MAX = 3 };
 
 typedef enum tv_field_role {
     TV_FIELD_VALUE,
@@ -72,6 +80,13 @@ typedef struct tv_operand {
     const tv_operand_kind *kind; /* NULL: the field's; else what this instruction makes of it */
 } tv_operand;
 
+/* A suffix of the mnemonic that gives a field a value. */
+typedef struct tv_attribute {
+    const char *suffix;
+    uint16_t field;
+    uint64_t value;
+} tv_attribute;
+
 /* A part that an instruction decomposes into inside the machine. */
 typedef struct tv_uop {
     const char *type;
@@ -85,14 +100,23 @@ typedef struct tv_insn {
     const char *id;       /* "CVO_EXP" */
     const char *mnemonic; /* "cvo.exp" */
     uint8_t format;
-    uint8_t fixed_count, operand_count, uop_count;
+    uint8_t fixed_count, operand_count, attribute_count, uop_count;
+    bool proposed; /* an extension under review: the assembler and the check say so */
     const tv_fixed *fixed;
     const tv_operand *operands;
+    const tv_attribute *attributes;
     const tv_uop *uops;
     const char *unit;
     const char *meaning;
     const char *source; /* the document and section that defines it */
 } tv_insn;
+
+/* Why a word is no instruction: the code, the field at fault, its value. */
+typedef struct tv_illegal {
+    const tv_code *code;
+    uint16_t field;
+    uint64_t value;
+} tv_illegal;
 
 typedef struct tv_isa {
     const char *target;
@@ -106,6 +130,12 @@ typedef struct tv_isa {
     unsigned insn_count;
     const tv_code *codes;
     unsigned code_count;
+    struct {
+        uint8_t lo, width; /* two groups of leading bits that lead a decoder to an instruction; width 0: none */
+    } index[2];
+    const tv_code *register_code; /* what a decoder says of a register that is not there */
+    const tv_code *proposed_code; /* what is said of a proposed instruction */
+    void (*refine)(uint64_t word, tv_illegal *why); /* a better reason where the tables know only the field; or NULL */
     uint64_t fifo_tag;          /* the address that names a direct FIFO */
     const char *const *streams; /* names for `wstream`, NULL-terminated; NULL: the machine has none */
     bool has_nop;
@@ -150,12 +180,15 @@ static inline bool tv_uop_skipped(const tv_isa *isa, const tv_uop *uop, uint64_t
 tv_status tv_codec_make(const tv_isa *isa, const tv_diag_sink *sink, tv_codec **out);
 const tv_isa *tv_codec_isa(const tv_codec *codec);
 
-/* Why a word is no instruction: the code, the field at fault, its value. */
-typedef struct tv_illegal {
-    const tv_code *code;
-    uint16_t field;
-    uint64_t value;
-} tv_illegal;
+/* Whether `word` has only zeros in the bits that row `row` does not look at. */
+bool tv_codec_canonical(const tv_codec *codec, unsigned row, uint64_t word);
+
+/* The class of a register operand in `word`. */
+static inline unsigned tv_operand_class(const tv_isa *isa, const tv_operand_kind *kind, uint64_t word)
+{
+    return kind->reg_class != TV_CLASS_FIELD ? kind->reg_class : (unsigned)tv_field_get(isa, &isa->fields[kind->class_field], word);
+}
+
 
 /* The row of `word`, or -1 with *why filled in. */
 int tv_codec_row(const tv_codec *codec, uint64_t word, tv_illegal *why);

@@ -5,8 +5,17 @@
 #include "base/buf.h"
 #include "isa/isa.h"
 
-static void print_value(const tv_operand_kind *kind, uint64_t value, tv_buf *out)
+static int64_t sign_extended(uint64_t value, unsigned width)
 {
+    uint64_t sign = UINT64_C(1) << (width - 1);
+    return (int64_t)((value ^ sign) - sign);
+}
+
+static void print_value(const tv_isa *isa, const tv_operand *operand, uint64_t word, tv_buf *out)
+{
+    const tv_operand_kind *kind = tv_operand_kind_of(isa, operand);
+    const tv_field *field = &isa->fields[operand->field];
+    uint64_t value = tv_field_get(isa, field, word);
     if (kind->tag && value == kind->tag_value) {
         tv_buf_str(out, kind->tag);
         return;
@@ -18,6 +27,14 @@ static void print_value(const tv_operand_kind *kind, uint64_t value, tv_buf *out
     case TV_SYNTAX_ENTRY:
         tv_buf_printf(out, "%s[%" PRIu64 "]", kind->names[value >> kind->index_bits], value & tv_mask(kind->index_bits));
         break;
+    case TV_SYNTAX_SINT: tv_buf_printf(out, "%" PRId64, sign_extended(value, tv_field_width(isa, field))); break;
+    case TV_SYNTAX_REG: tv_buf_printf(out, "%s%" PRIu64, kind->names[tv_operand_class(isa, kind, word)], value); break;
+    case TV_SYNTAX_ADDRESS: {
+        const tv_field *high = &isa->fields[field->high_part], *low = &isa->fields[field->low_part];
+        tv_buf_printf(out, "%" PRId64 "(%s%" PRIu64 ")", sign_extended(tv_field_get(isa, high, word), tv_field_width(isa, high)),
+                      kind->names[kind->reg_class], tv_field_get(isa, low, word));
+        break;
+    }
     default: tv_buf_printf(out, "%" PRIu64, value * (kind->scale ? kind->scale : 1)); break;
     }
 }
@@ -25,6 +42,11 @@ static void print_value(const tv_operand_kind *kind, uint64_t value, tv_buf *out
 void tv_isa_print(const tv_isa *isa, const tv_insn *insn, uint64_t word, tv_buf *out)
 {
     tv_buf_str(out, insn->mnemonic);
+    for (unsigned i = 0; i < insn->attribute_count; i++) {
+        const tv_attribute *a = &insn->attributes[i];
+        if (tv_field_get(isa, &isa->fields[a->field], word) == a->value)
+            tv_buf_printf(out, ".%s", a->suffix);
+    }
     const char *separator = " ";
     for (unsigned i = 0; i < insn->operand_count; i++) {
         const tv_operand *operand = &insn->operands[i];
@@ -38,7 +60,7 @@ void tv_isa_print(const tv_isa *isa, const tv_insn *insn, uint64_t word, tv_buf 
         if (operand->key)
             tv_buf_printf(out, operand->form == TV_FLAG_OPTIONAL ? "%s" : "%s=", operand->key);
         if (operand->form != TV_FLAG_OPTIONAL)
-            print_value(tv_operand_kind_of(isa, operand), value, out);
+            print_value(isa, operand, word, out);
     }
 }
 
@@ -70,6 +92,13 @@ void tv_isa_print_form(const tv_isa *isa, const tv_operand *operand, tv_buf *out
         else if (kind->syntax == TV_SYNTAX_ENTRY)
             for (unsigned i = 0; i < kind->name_count; i++)
                 tv_buf_printf(out, "%s%s[index]", i ? "|" : "", kind->names[i]);
+        else if (kind->syntax == TV_SYNTAX_ADDRESS)
+            tv_buf_printf(out, "%s(%sN)", isa->fields[field->high_part].name, kind->names[kind->reg_class]);
+        else if (kind->syntax == TV_SYNTAX_REG && kind->reg_class != TV_CLASS_FIELD)
+            tv_buf_printf(out, "%sN", kind->names[kind->reg_class]);
+        else if (kind->syntax == TV_SYNTAX_REG)
+            for (unsigned i = 0; i < kind->name_count; i++)
+                tv_buf_printf(out, "%s%sN", i ? "|" : "", kind->names[i]);
         else
             tv_buf_str(out, field->name);
         if (kind->tag)

@@ -217,6 +217,7 @@ const tv_isa tv_isa_pccx = {
     .insn_count = PCCX_INSNS,
     .codes = pccx_codes,
     .code_count = PCCX_CODES,
+    .index = {{60, 4}, {56, 4}}, /* the opcode, and the function of CVO */
     .fifo_tag = PCCX_TAG_FIFO,
     .streams = streams,
 };
