@@ -40,7 +40,8 @@ TV_API tv_status tv_machine_load(tv_machine *machine, const tv_program *program,
 
 typedef struct tv_run_limits {
     uint64_t until;      /* stop before this instruction of the loaded program; UINT64_MAX: none */
-    uint64_t max_cycles; /* stop before an instruction that would issue at this cycle or later; UINT64_MAX: none */
+    uint64_t max_cycles; /* stop before an instruction that would issue at this cycle or later, were it without fault;
+                            UINT64_MAX: none */
 } tv_run_limits;
 
 typedef enum tv_stop { TV_STOP_END, TV_STOP_UNTIL, TV_STOP_CYCLES, TV_STOP_FAULT } tv_stop;
@@ -107,19 +108,20 @@ typedef struct tv_stats {
     const char *causes[TV_CAUSES_MAX];
     tv_engine_stats engines[TV_ENGINES_MAX];
     tv_path_stats paths[TV_PATHS_MAX];
-    char bound_by[48];    /* the resource that bounds the run, or "latency" */
+    char bound_by[48];    /* the resource that bounds the run, or "latency"; "": no cycles were simulated */
     double bound_share;   /* of all cycles */
     char verdict[160];    /* the same as a sentence */
 } tv_stats;
 TV_API void tv_machine_stats(const tv_machine *machine, tv_stats *out);
 
-/* Sends all later events to `sink`; NULL ends it. */
+/* Sends all later events to `sink`; NULL ends it. What is in flight when a trace ends is told as if the run ended there; the
+ * run itself may go on. */
 TV_API void tv_machine_trace(tv_machine *machine, const tv_trace_sink *sink);
 
 /* Puts a MARKER event with `text` into the trace at the machine's clock. */
 TV_API void tv_machine_mark(tv_machine *machine, const char *text);
 
-/* Validates and lints a program without running it: encodings, ranges, hazards, unused work. Diagnostics go to `sink`
+/* Validates and lints a program without running it: encodings, ranges, streams, unused work. Diagnostics go to `sink`
  * in program order; the counts say how many. TV_OK even when errors were found; else the check itself failed. */
 typedef struct tv_check_counts {
     uint64_t errors, warnings;

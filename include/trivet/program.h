@@ -54,7 +54,7 @@ typedef struct tv_source_line {
 } tv_source_line;
 TV_API int tv_program_line(const tv_program *program, uint64_t index, tv_source_line *out);
 
-/* Symbols in order of definition. Both functions return 1 when there is one, else 0. */
+/* Symbols in the order in which the source first names them. Both functions return 1 when there is one, else 0. */
 typedef enum tv_symbol_kind { TV_SYMBOL_TEXT, TV_SYMBOL_DATA, TV_SYMBOL_CONSTANT } tv_symbol_kind;
 typedef struct tv_symbol {
     const char *name;

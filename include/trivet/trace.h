@@ -31,6 +31,8 @@ typedef struct tv_event {
     const char *op;      /* the instruction's id, or the marker's text */
     uint64_t start, end; /* cycles; end is exclusive */
     const char *cause;   /* STALL */
+    int scheduler;       /* STALL: of the scheduler, which waits for the engines; not of a working engine */
+    unsigned engine_id;  /* which of several engines of that name */
     int64_t waits_for;   /* STALL: the instruction waited for, -1: none */
     uint32_t routes[2];  /* ENGINE: route codes in and out; 0: none */
     uint64_t bytes;      /* ENGINE, TRANSFER */

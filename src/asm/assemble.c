@@ -101,7 +101,8 @@ static void statement(tv_asm_job *job, tv_sv line)
 
 static bool define_constants(tv_asm_job *job)
 {
-    for (unsigned i = 0; job->options && i < job->options->define_count; i++) {
+    /* Each is a frame on top of the one before: the last pushed is read first. */
+    for (unsigned i = job->options ? job->options->define_count : 0; i-- > 0;) {
         const char *text = job->options->defines[i], *equals = strchr(text, '=');
         tv_buf line = {0};
         tv_buf_printf(&line, ".equ %.*s, %s", equals ? (int)(equals - text) : (int)strlen(text), text, equals ? equals + 1 : "1");
@@ -192,10 +193,6 @@ static tv_status assemble(const char *name, tv_input *input, const char *text, s
     }
     if (ready && define_constants(&job))
         run_pass(&job);
-    while (job.frame && !job.stop) { /* only when a limit stopped the pass */
-        tv_conditions_close(&job, 0);
-        break;
-    }
     status = finish(&job, out);
     job_fini(&job);
     if (input)

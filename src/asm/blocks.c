@@ -59,7 +59,6 @@ void tv_block_macro(tv_asm_job *job, unsigned column)
         return;
     tv_token name = job->lexer.token;
     bool good = name.kind == TV_TOK_NAME;
-    tv_sv line = job->lexer.line;
     if (!good)
         tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, ".macro takes a name");
     else if (find_macro(job, name.text)) {
@@ -75,7 +74,6 @@ void tv_block_macro(tv_asm_job *job, unsigned column)
         tv_lex_accept(job, ',');
         good = read_params(job, macro);
     }
-    (void)line;
     tv_sv body;
     if (!tv_source_block(job, begin, ".endm", &body, &macro->line)) {
         tv_asm_error_at(job, column, 6, TV_CODE(ASM_NESTING), "close it in the same file", ".macro without .endm");
@@ -97,20 +95,14 @@ static unsigned read_args(tv_asm_job *job, tv_sv args[TV_ASM_ARGS_MAX])
     tv_lex_rest(job, &rest);
     unsigned count = 0, depth = 0;
     size_t start = 0;
-    bool quoted = false;
-    for (size_t i = 0; i <= rest.len; i++) {
+    for (size_t i = 0, next; i <= rest.len; i = next) {
         char c = i < rest.len ? rest.ptr[i] : ',';
-        if (c == '\\' && quoted && i + 1 < rest.len) {
-            i++;
-            continue;
-        }
-        if (c == '"')
-            quoted = !quoted;
-        if (!quoted && (c == '(' || c == '['))
+        next = i < rest.len ? tv_lex_skip(rest, i) : i + 1;
+        if (c == '(' || c == '[')
             depth++;
-        if (!quoted && depth && (c == ')' || c == ']'))
+        if (depth && (c == ')' || c == ']'))
             depth--;
-        if (i < rest.len && (c != ',' || quoted || depth))
+        if (i < rest.len && (c != ',' || depth))
             continue;
         size_t a = start, b = i;
         while (a < b && (rest.ptr[a] == ' ' || rest.ptr[a] == '\t'))

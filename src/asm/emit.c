@@ -166,7 +166,7 @@ void tv_emit_field(tv_asm_job *job, uint64_t *word, uint16_t field, const tv_exp
 
 bool tv_emit_data_bits(tv_asm_job *job, const tv_place *place, int type, tv_value v, uint64_t *bits)
 {
-    double f = v.real ? v.f : (double)v.i;
+    double f = v.real ? v.f : tv_f64_odd_from_i64(v.i);
     switch ((tv_dtype)type) {
     case TV_BF16: *bits = tv_bf16_from_f64(f); return true;
     case TV_F16: *bits = tv_f16_from_f64(f); return true;

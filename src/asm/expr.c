@@ -57,9 +57,11 @@ static bool call(unsigned fn, tv_value a, tv_value b, tv_value *out, const char 
         r = fabs(x);
         break;
     case FN_MIN:
-    case FN_MAX:
-        *out = (x < y) == (fn == FN_MIN) ? a : b;
+    case FN_MAX: {
+        bool less = a.real || b.real ? x < y : a.i < b.i; /* large integers differ where doubles do not */
+        *out = less == (fn == FN_MIN) ? a : b;
         return true;
+    }
     case FN_EXP: r = exp(x); break;
     case FN_LOG: r = log(x); break;
     case FN_SQRT: r = sqrt(x); break;
@@ -501,7 +503,7 @@ static tv_place place_of(const tv_place *place, const tv_node *node)
     return own;
 }
 
-bool tv_expr_eval(tv_asm_job *job, const tv_place *place, tv_node *node, tv_value *out)
+static bool eval_node(tv_asm_job *job, const tv_place *place, tv_node *node, tv_value *out)
 {
     tv_place own = place_of(place, node);
     tv_value a = {0}, b = {0};
@@ -526,6 +528,20 @@ bool tv_expr_eval(tv_asm_job *job, const tv_place *place, tv_node *node, tv_valu
         ok = call(node->op, a, b, out, &why);
     if (!ok)
         tv_asm_error_place(job, &own, TV_CODE(ASM_EXPR), NULL, "%s", why);
+    return ok;
+}
+
+bool tv_expr_eval(tv_asm_job *job, const tv_place *place, tv_node *node, tv_value *out)
+{
+    if (job->eval_depth >= TV_ASM_EVAL_DEPTH) {
+        tv_asm_error_place(job, place, TV_CODE(ASM_EXPR), "define what it needs above it", "constants wait for each other more than %d deep",
+                           TV_ASM_EVAL_DEPTH);
+        job->stop = true;
+        return false;
+    }
+    job->eval_depth++;
+    bool ok = eval_node(job, place, node, out);
+    job->eval_depth--;
     return ok;
 }
 

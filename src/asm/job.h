@@ -21,6 +21,7 @@
 enum {
     TV_ASM_DEPTH_MAX = 128,       /* frames: includes, macros, repeats */
     TV_ASM_EXPR_DEPTH = 200,      /* nested parentheses and operators */
+    TV_ASM_EVAL_DEPTH = 8000,     /* operators and constants that wait for each other */
     TV_ASM_ERRORS_MAX = 200,      /* reported, then the job stops */
     TV_ASM_ARGS_MAX = 64,         /* of a macro or an instruction */
 };
@@ -190,6 +191,7 @@ typedef struct tv_asm_job {
     struct tv_mnemonics *mnemonics;
 
     bool proposed_ok;
+    unsigned eval_depth;
     unsigned errors;
     uint64_t said[TV_ASM_ERRORS_MAX]; /* hashes of errors reported inside repeats */
     unsigned said_count, unsaid;           /* `unsaid`: errors that were said in an earlier round */
@@ -211,6 +213,7 @@ static inline unsigned tv_lex_column(const tv_asm_job *job)
     return (unsigned)(job->lexer.token.text.ptr - job->lexer.line.ptr) + 1;
 }
 
+size_t tv_lex_skip(tv_sv text, size_t pos); /* past the character, string or character literal at `pos` */
 void tv_lex_rest(tv_asm_job *job, tv_sv *rest); /* raw text from the current token to the comment or the end */
 
 /* errors.c: errors at the current token, at a column, or at a stored place. */

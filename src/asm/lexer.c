@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "asm/job.h"
+#include "base/c_locale.h"
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -37,7 +38,9 @@ static void lex_float(tv_asm_job *job, size_t start, size_t end)
     copy[n] = '\0';
     char *rest;
     job->lexer.token.kind = TV_TOK_FLOAT;
+    tv_c_locale locale = tv_c_locale_begin();
     job->lexer.token.real = strtod(copy, &rest);
+    tv_c_locale_end(locale);
     if (*rest || end - start >= sizeof copy)
         bad_literal(job, start, end, "malformed number");
 }
@@ -206,22 +209,27 @@ bool tv_lex_accept(tv_asm_job *job, unsigned op)
     return true;
 }
 
+size_t tv_lex_skip(tv_sv text, size_t pos)
+{
+    char quote = text.ptr[pos];
+    if (quote != '"' && quote != '\'')
+        return pos + 1;
+    size_t end = pos + 1;
+    while (end < text.len && text.ptr[end] != quote)
+        end += text.ptr[end] == '\\' ? 2 : 1;
+    return end < text.len ? end + 1 : pos + 1; /* a lone quote is a character like any other */
+}
+
 void tv_lex_rest(tv_asm_job *job, tv_sv *rest)
 {
     const tv_lexer *lexer = &job->lexer;
     size_t start = lexer->token.kind == TV_TOK_END ? lexer->line.len : tv_lex_column(job) - 1, end = start;
-    bool quoted = false;
-    for (; end < lexer->line.len; end++) {
+    while (end < lexer->line.len) {
         char c = lexer->line.ptr[end];
-        if (c == '\\' && quoted)
-            end++;
-        else if (c == '"')
-            quoted = !quoted;
-        else if (!quoted && (c == ';' || c == '#' || (c == '/' && at(lexer, end + 1) == '/')))
+        if (c == ';' || c == '#' || (c == '/' && at(lexer, end + 1) == '/'))
             break;
+        end = tv_lex_skip(lexer->line, end);
     }
-    if (end > lexer->line.len)
-        end = lexer->line.len;
     while (end > start && (lexer->line.ptr[end - 1] == ' ' || lexer->line.ptr[end - 1] == '\t' || lexer->line.ptr[end - 1] == '\r'))
         end--;
     *rest = (tv_sv){lexer->line.ptr + start, end - start};

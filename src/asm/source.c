@@ -293,12 +293,12 @@ bool tv_source_block(tv_asm_job *job, const char *const *begin, const char *end,
     while (frame->pos < frame->text.len) {
         size_t line_start = frame->pos;
         tv_sv word = leading_directive(take_line(frame));
-        if (tv_sv_is_nocase(word, end) && --depth == 0) {
+        if (tv_sv_is(word, end) && --depth == 0) {
             *body = (tv_sv){frame->text.ptr + start, line_start - start};
             return true;
         }
         for (const char *const *b = begin; *b; b++)
-            depth += tv_sv_is_nocase(word, *b);
+            depth += tv_sv_is(word, *b);
     }
     return false;
 }

@@ -43,6 +43,8 @@ static tv_status read_stream(int fd, const char *path, const tv_diag_sink *sink,
                            "'%s' has more than %zu bytes", path, READ_LIMIT);
         }
         tv_buf_append(&bytes, chunk, (size_t)n);
+        if (bytes.failed)
+            break;
     }
     size_t size = bytes.len;
     char *data = tv_buf_take(&bytes);
@@ -108,11 +110,13 @@ static tv_status write_failed(const tv_diag_sink *sink, const char *path, int er
                    "cannot write '%s': %s", path, strerror(error));
 }
 
-/* A device or a pipe cannot be renamed over; it is written in place. */
+/* A device or a pipe cannot be renamed over; a link that points to nothing yet is followed. Both are written in place. */
 static bool written_in_place(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    if (stat(path, &st) == 0)
+        return !S_ISREG(st.st_mode);
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
 /* Not mkstemp: its files are private to the user, and ours shall have the mode that any new file gets. */
@@ -164,6 +168,9 @@ tv_status tv_output_open(const char *path, const tv_diag_sink *sink, tv_output *
         output_free(output);
         return tv_fail_memory(sink);
     }
+    struct stat old;
+    if (fd >= 0 && stat(output->path, &old) == 0)
+        fchmod(fd, old.st_mode & 07777); /* what the user has closed to others stays so */
     if (fd >= 0)
         output->stream = fdopen(fd, "w");
     if (!output->stream) {

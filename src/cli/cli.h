@@ -39,6 +39,7 @@ typedef struct cli {
     bool out_color;
     tv_diag_sink sink;
     json_t *diagnostics; /* --json: what was reported */
+    bool answered;       /* … and the result has been printed */
     unsigned errors, warnings;
 } cli;
 
@@ -73,9 +74,10 @@ extern const cli_command cli_help, cli_completion;
 /* output.c */
 int cli_exit_status(tv_status status);
 int cli_wrong(cli *c, const char *hint, const char *format, ...) TV_PRINTF(3, 4);
-void cli_print_json(json_t *value); /* to stdout, takes the reference */
+void cli_print_json(cli *c, json_t *value); /* to stdout, takes the reference */
 json_t *cli_string(const char *text); /* JSON string, "?" for bytes that are not UTF-8; null for NULL */
 bool cli_parse_number(const char *text, uint64_t *out);
+bool cli_same_file(const char *a, const char *b); /* also by other names; "-" and devices are never the same */
 
 /* progress.c */
 typedef struct cli_progress {

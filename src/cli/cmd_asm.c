@@ -65,9 +65,11 @@ static int run(cli *c)
         default_output(c->files[0], format, chosen, sizeof chosen);
         output = chosen;
     }
-    if (listing_path && strcmp(listing_path, output) == 0)
+    if (listing_path && (cli_same_file(listing_path, output) || (strcmp(listing_path, "-") == 0 && strcmp(output, "-") == 0)))
         return cli_wrong(c, "choose another name for one of them", "program and listing cannot both go to '%s'", output);
-    if (strcmp(output, "-") != 0 && strcmp(output, c->files[0]) == 0)
+    if (listing_path && cli_same_file(listing_path, c->files[0]))
+        return cli_wrong(c, "choose another name with -l", "the listing would overwrite the source '%s'", listing_path);
+    if (cli_same_file(output, c->files[0]))
         return cli_wrong(c, "choose another name with -o", "the output would overwrite the source '%s'", output);
     tv_status status = TV_OK;
     if (listing_path)
@@ -86,7 +88,7 @@ static int run(cli *c)
     }
     bool taken = strcmp(output, "-") == 0; /* standard output holds the program */
     if (c->json && !taken)
-        cli_print_json(result_json(c, output, status == TV_OK ? program : NULL));
+        cli_print_json(c, result_json(c, output, status == TV_OK ? program : NULL));
     else if (status == TV_OK && c->verbose)
         fprintf(taken ? stderr : stdout, "%s: %llu words for %s\n", output, (unsigned long long)tv_program_word_count(program), tv_program_target(program));
     else if (status == TV_ERR_INPUT && !c->quiet)

@@ -38,7 +38,7 @@ static int run(cli *c)
         status = check_file(c, c->files[i], &total);
     bool found = total.errors || (cli_has(c, "strict") && total.warnings);
     if (c->json)
-        cli_print_json(json_pack("{s:s, s:I, s:I, s:O}", "status", status != TV_OK ? "unreadable" : found ? "errors" : "ok", "errors",
+        cli_print_json(c, json_pack("{s:s, s:I, s:I, s:O}", "status", status != TV_OK ? "unreadable" : found ? "errors" : "ok", "errors",
                                  (json_int_t)total.errors, "warnings", (json_int_t)total.warnings, "diagnostics", c->diagnostics));
     return status != TV_OK ? cli_exit_status(status) : found ? CLI_FAULT : CLI_DONE;
 }

@@ -19,7 +19,7 @@ static int list_profiles(cli *c)
             printf("%-16s %s\n", name, description);
     }
     if (c->json)
-        cli_print_json(json_incref(list));
+        cli_print_json(c, json_incref(list));
     else if (!cli_has(c, "list"))
         printf("\n`trivet config PROFILE` prints one with every parameter.\n");
     json_decref(list);
@@ -29,7 +29,7 @@ static int list_profiles(cli *c)
 /* The target that a profile's name begins with, else -t, else the only one there is. */
 static const char *target_of(const cli *c, const char *profile)
 {
-    static tv_target_info t; /* its strings are static */
+    tv_target_info t; /* its strings are static */
     const char *given = cli_value(c, "target");
     for (unsigned i = 0; !given && tv_target_at(i, &t); i++)
         if (strncmp(profile, t.name, strlen(t.name)) == 0)
@@ -79,7 +79,7 @@ static int print_config(cli *c, const char *target, const char *profile)
             printf("%-24s = %-12s %-18s ; %s [%s]\n", e.key, e.value, e.unit, e.meaning, e.origin);
     }
     if (c->json)
-        cli_print_json(json_pack("{s:s, s:O}", "target", target, "parameters", list));
+        cli_print_json(c, json_pack("{s:s, s:O}", "target", target, "parameters", list));
     json_decref(list);
     tv_config_free(config);
     return CLI_DONE;
@@ -122,7 +122,7 @@ static int run_targets(cli *c)
             printf("%-10s %s\n", t.name, t.title);
     }
     if (c->json)
-        cli_print_json(json_incref(list));
+        cli_print_json(c, json_incref(list));
     json_decref(list);
     return CLI_DONE;
 }
@@ -133,7 +133,7 @@ const cli_command cli_targets = {.name = "targets", .usage = "targets", .summary
 static int run_version(cli *c)
 {
     if (c->json)
-        cli_print_json(json_pack("{s:s}", "version", tv_version()));
+        cli_print_json(c, json_pack("{s:s}", "version", tv_version()));
     else
         printf("trivet %s\n", tv_version());
     return CLI_DONE;

@@ -120,7 +120,7 @@ static int dis_words(cli *c)
             print_word(c, codec, i, word);
     }
     if (c->json && result == CLI_DONE)
-        cli_print_json(json_pack("{s:s, s:O}", "target", target, "instructions", list));
+        cli_print_json(c, json_pack("{s:s, s:O}", "target", target, "instructions", list));
     json_decref(list);
     tv_codec_free(codec);
     return result;
@@ -152,15 +152,39 @@ static void print_data(const tv_program *program)
     }
 }
 
-static void print_labels(const tv_program *program, uint64_t index, uint64_t *cursor)
+/* The labels of .text by address, so that one walk prints them. */
+typedef struct labels {
+    tv_symbol *list;
+    size_t count, next;
+} labels;
+
+static int by_value(const void *a, const void *b)
+{
+    const tv_symbol *x = a, *y = b;
+    return x->value < y->value ? -1 : x->value > y->value;
+}
+
+static bool collect_labels(const tv_program *program, labels *l)
 {
     tv_symbol s;
-    /* Labels of .text are few; they are looked for from where the last one stood. */
-    for (uint64_t i = *cursor; tv_program_symbol_at(program, i, &s); i++)
-        if (s.kind == TV_SYMBOL_TEXT && s.value == index) {
-            printf("%s:\n", s.name);
-            *cursor = i + 1;
-        }
+    size_t total = 0;
+    while (tv_program_symbol_at(program, total, &s))
+        total++;
+    l->list = calloc(total + 1, sizeof *l->list);
+    if (!l->list)
+        return false;
+    for (size_t i = 0; i < total; i++)
+        if (tv_program_symbol_at(program, i, &s) && s.kind == TV_SYMBOL_TEXT)
+            l->list[l->count++] = s;
+    qsort(l->list, l->count, sizeof *l->list, by_value);
+    return true;
+}
+
+static void print_labels(labels *l, uint64_t index)
+{
+    for (; l->next < l->count && l->list[l->next].value <= index; l->next++)
+        if (l->list[l->next].value == index)
+            printf("%s:\n", l->list[l->next].name);
 }
 
 static int dis_program(cli *c)
@@ -171,23 +195,27 @@ static int dis_program(cli *c)
     if (status != TV_OK)
         return cli_exit_status(status);
     status = tv_codec_new(tv_program_target(program), &c->sink, &codec);
-    uint64_t count = tv_program_word_count(program), cursor = 0;
+    uint64_t count = tv_program_word_count(program);
+    labels marks = {0};
+    if (status == TV_OK && !collect_labels(program, &marks))
+        status = TV_ERR_MEMORY;
     if (status == TV_OK && c->json) {
         json_t *list = json_array();
         for (uint64_t i = 0; i < count; i++)
             json_array_append_new(list, word_json(c, codec, i, tv_program_word(program, i)));
-        cli_print_json(json_pack("{s:s, s:o}", "target", tv_program_target(program), "instructions", list));
+        cli_print_json(c, json_pack("{s:s, s:o}", "target", tv_program_target(program), "instructions", list));
     } else if (status == TV_OK) {
         printf("        .target %s\n", tv_program_target(program));
         print_streams(program);
         for (uint64_t i = 0; i < count; i++) {
-            print_labels(program, i, &cursor);
+            print_labels(&marks, i);
             print_word(c, codec, i, tv_program_word(program, i));
         }
-        print_labels(program, count, &cursor);
+        print_labels(&marks, count);
         if (cli_has(c, "data"))
             print_data(program);
     }
+    free(marks.list);
     tv_codec_free(codec);
     tv_program_free(program);
     return cli_exit_status(status);

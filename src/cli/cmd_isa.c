@@ -54,7 +54,7 @@ static int list_targets(cli *c)
         json_t *list = json_array();
         for (unsigned i = 0; tv_target_at(i, &t); i++)
             json_array_append_new(list, json_pack("{s:s, s:s}", "target", t.name, "title", t.title));
-        cli_print_json(list);
+        cli_print_json(c, list);
         return CLI_DONE;
     }
     for (unsigned i = 0; tv_target_at(i, &t); i++)
@@ -65,7 +65,7 @@ static int list_targets(cli *c)
 
 static const char *mnemonic_at(unsigned i, const void *user)
 {
-    static tv_insn_info info; /* strings inside are static; the copy need not live */
+    tv_insn_info info; /* its mnemonic is static */
     return tv_codec_insn_at(user, i, &info) ? info.mnemonic : NULL;
 }
 
@@ -101,7 +101,7 @@ static int run(cli *c)
         snprintf(hint, sizeof hint, best ? "did you mean '%s'?" : "`trivet isa %s` lists them", best ? best : c->files[0]);
         result = cli_wrong(c, hint, "%s has no instruction '%s'", c->files[0], wanted);
     } else if (c->json) {
-        cli_print_json(json_pack("{s:s, s:i, s:O}", "target", tv_codec_target(codec), "word_bits", (int)tv_codec_word_bits(codec), "instructions", list));
+        cli_print_json(c, json_pack("{s:s, s:i, s:O}", "target", tv_codec_target(codec), "word_bits", (int)tv_codec_word_bits(codec), "instructions", list));
     } else if (!wanted) {
         printf("\n`trivet isa %s MNEMONIC` shows the bits of one.\n", c->files[0]);
     }

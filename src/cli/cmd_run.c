@@ -101,12 +101,40 @@ static tv_status parse_dump(job *j, const char *text, dump *d)
         return TV_ERR_INPUT;
     }
     if (tv_dtype_find(type, &d->type) != TV_OK) {
-        cli_wrong(j->c, "i4 s8 u8 s16 u16 s32 u32 f32 f16 bf16 hex8 hex16 hex32 hex64", "there is no element type '%s'", type);
+        char names[160] = "the types are";
+        for (unsigned t = 0; t < TV_DTYPE_COUNT; t++) {
+            size_t n = strlen(names);
+            snprintf(names + n, sizeof names - n, " %s", tv_dtype_name((tv_dtype)t));
+        }
+        cli_wrong(j->c, names, "there is no element type '%s'", type);
         return TV_ERR_INPUT;
     }
     if (!resolve_address(j, d->at, &d->addr)) {
         cli_wrong(j->c, "use a number or a symbol of the program", "'%s' is not an address", d->at);
         return TV_ERR_INPUT;
+    }
+    return TV_OK;
+}
+
+/* Before the run, so that a slip of the pen does not cost its result. */
+static tv_status check_dumps(job *j)
+{
+    const char *text;
+    for (unsigned i = 0; (text = cli_value_at(j->c, "dump", i)); i++) {
+        dump d = {0};
+        tv_space space = {0};
+        tv_status status = parse_dump(j, text, &d);
+        if (status != TV_OK)
+            return status;
+        uint64_t bytes = tv_dtype_bytes(d.type, d.count);
+        bool found = false;
+        for (unsigned k = 0; !found && tv_machine_space_at(j->machine, k, &space); k++)
+            found = strcmp(space.name, d.space) == 0;
+        if (found && d.addr <= space.size && bytes <= (space.size - d.addr) * space.unit_bytes)
+            continue;
+        /* the machine words it best */
+        uint8_t byte;
+        return tv_machine_read(j->machine, d.space, d.addr, &byte, (size_t)bytes, &j->c->sink);
     }
     return TV_OK;
 }
@@ -192,6 +220,27 @@ static tv_status open_all(job *j)
     }
     tv_status status = cli_make_config(c, tv_program_target(j->programs[0]), &j->config);
     return status == TV_OK ? tv_machine_new(j->config, mode, &c->sink, &j->machine) : status;
+}
+
+/* Traces go to files of their own, and standard output holds one result. */
+static tv_status check_outputs(job *j)
+{
+    const char *trace = cli_value(j->c, "trace"), *perfetto = cli_value(j->c, "perfetto");
+    bool wrong = true;
+    if ((trace || perfetto) && cli_has(j->c, "functional"))
+        cli_wrong(j->c, "leave --functional away", "a trace is of cycles, which --functional does not have");
+    else if (trace && perfetto && (cli_same_file(trace, perfetto) || strcmp(trace, perfetto) == 0))
+        cli_wrong(j->c, "choose another name for one of them", "two traces cannot go to '%s'", trace);
+    else if (j->c->json && ((trace && strcmp(trace, "-") == 0) || (perfetto && strcmp(perfetto, "-") == 0)))
+        cli_wrong(j->c, "write the trace to a file", "--json and a trace cannot both go to standard output");
+    else
+        wrong = false;
+    for (unsigned i = 0; i < j->c->file_count && !wrong; i++)
+        if ((trace && cli_same_file(trace, j->c->files[i])) || (perfetto && cli_same_file(perfetto, j->c->files[i]))) {
+            cli_wrong(j->c, "choose another name", "the trace would overwrite the program '%s'", j->c->files[i]);
+            wrong = true;
+        }
+    return wrong ? TV_ERR_INPUT : TV_OK;
 }
 
 static tv_status open_traces(job *j)
@@ -280,14 +329,14 @@ static void print_stop(const job *j)
 static tv_status show(job *j)
 {
     json_t *dumps = json_array();
+    const tv_fault *fault = tv_machine_fault(j->machine);
+    if (fault && !j->c->json)
+        run_report_fault(fault, j->c->color);
     tv_status status = show_dumps(j, dumps);
     bool timed = !cli_has(j->c, "functional");
     if (status == TV_OK && j->c->json)
-        cli_print_json(run_report_json(j->machine, j->stop, dumps));
+        cli_print_json(j->c, run_report_json(j->machine, j->stop, dumps));
     else if (status == TV_OK) {
-        const tv_fault *fault = tv_machine_fault(j->machine);
-        if (fault)
-            run_report_fault(fault, j->c->color);
         print_stop(j);
         if (!j->c->quiet)
             run_report_print(j->machine, timed, j->c->out_color, stdout);
@@ -300,6 +349,10 @@ static int run(cli *c)
 {
     job j = {.c = c};
     tv_status status = open_all(&j);
+    if (status == TV_OK)
+        status = check_dumps(&j);
+    if (status == TV_OK)
+        status = check_outputs(&j);
     if (status == TV_OK)
         status = open_traces(&j);
     if (status == TV_OK)

@@ -66,6 +66,10 @@ int main(int argc, char **argv)
         cli_print_help(c.command, stdout);
         status = CLI_DONE;
     }
+    if (status == CLI_FAILED && c.errors == 0)
+        fprintf(stderr, "trivet: error: out of memory\n");
+    if (c.json && !c.answered && (status == CLI_WRONG || status == CLI_FAILED))
+        cli_print_json(&c, json_pack("{s:s, s:O}", "status", "error", "diagnostics", c.diagnostics));
     /* A full disk or a closed pipe must not look like success. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_DONE) {
         fprintf(stderr, "trivet: error: cannot write to standard output\n");

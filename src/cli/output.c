@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <stdarg.h>
 
+#include <libgen.h>
+#include <sys/stat.h>
+
 #include "cli/cli.h"
 
 int cli_exit_status(tv_status status)
@@ -26,11 +29,16 @@ int cli_wrong(cli *c, const char *hint, const char *format, ...)
     fprintf(stderr, "%strivet: %serror: %s%s%s\n", bold, red, off, message, off);
     if (hint)
         fprintf(stderr, "        = %shint%s: %s\n", bold, off, hint);
+    if (c->json)
+        json_array_append_new(c->diagnostics,
+                              json_pack("{s:s, s:o, s:o}", "severity", "error", "message", cli_string(message), "hint", cli_string(hint)));
+    c->errors++;
     return CLI_WRONG;
 }
 
-void cli_print_json(json_t *value)
+void cli_print_json(cli *c, json_t *value)
 {
+    c->answered = true;
     json_dumpf(value, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(value);
@@ -50,4 +58,27 @@ bool cli_parse_number(const char *text, uint64_t *out)
         return false;
     *out = strtoull(text, &end, 0);
     return errno == 0 && *end == '\0';
+}
+
+/* Where a file that is not there yet will stand: its folder must be. */
+static bool same_place(const char *a, const char *b)
+{
+    char *copies[4] = {strdup(a), strdup(b), strdup(a), strdup(b)};
+    struct stat x, y;
+    bool same = copies[0] && copies[1] && copies[2] && copies[3] && strcmp(basename(copies[0]), basename(copies[1])) == 0 &&
+                stat(dirname(copies[2]), &x) == 0 && stat(dirname(copies[3]), &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    for (int i = 0; i < 4; i++)
+        free(copies[i]);
+    return same;
+}
+
+bool cli_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (strcmp(a, "-") == 0 || strcmp(b, "-") == 0)
+        return false;
+    bool have_a = stat(a, &x) == 0, have_b = stat(b, &y) == 0;
+    if (have_a && have_b)
+        return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    return !have_a && !have_b && same_place(a, b);
 }

@@ -34,9 +34,9 @@ json_t *run_report_json(const tv_machine *machine, tv_stop stop, json_t *dumps)
         json_object_set_new(engines, s.engines[e].name, engine_json(&s, &s.engines[e]));
     for (unsigned p = 0; p < s.path_count; p++)
         json_object_set_new(bytes, s.paths[p].name, json_integer((json_int_t)s.paths[p].bytes));
-    return json_pack("{s:s, s:s, s:s, s:o, s:I, s:f, s:I, s:I, s:o, s:o, s:s, s:O}", "target", tv_machine_target(machine), "status",
+    return json_pack("{s:s, s:s, s:s, s:o, s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:O}", "target", tv_machine_target(machine), "status",
                      fault ? "fault" : "ok", "stop", stops[stop], "fault", fault_json(fault), "cycles", (json_int_t)s.cycles, "seconds", s.seconds, "instructions", (json_int_t)s.instructions,
-                     "macs", (json_int_t)s.macs, "engines", engines, "bytes", bytes, "bound_by", s.bound_by, "dumps", dumps);
+                     "macs", (json_int_t)s.macs, "engines", engines, "bytes", bytes, "bound_by", s.bound_by[0] ? json_string(s.bound_by) : json_null(), "dumps", dumps);
 }
 
 /* Eighths of a block, so that a bar of 20 places shows half a percent. */

@@ -15,6 +15,8 @@ static void copy_text(char text[TV_CODEC_TEXT], tv_buf *buf)
 tv_status tv_codec_new(const char *target, const tv_diag_sink *sink, tv_codec **out)
 {
     const tv_isa *isa = tv_isa_find(tv_sv_of(target));
+    if (isa && isa->word_bits == 0)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), NULL, "programs of %s are not made of words", target);
     if (isa)
         return tv_codec_make(isa, sink, out);
     tv_nearest nearest = tv_nearest_to(tv_sv_of(target));

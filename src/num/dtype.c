@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/c_locale.h"
 #include "num/float.h"
 #include "num/int.h"
 
@@ -82,11 +83,13 @@ static void real_text(tv_dtype type, uint64_t bits, char text[TV_DTYPE_TEXT])
         snprintf(text, TV_DTYPE_TEXT, "%s", x != x ? "nan" : x > 0 ? "inf" : "-inf");
         return;
     }
+    tv_c_locale locale = tv_c_locale_begin();
     for (int digits = 1; digits <= 9; digits++) {
         snprintf(text, TV_DTYPE_TEXT, "%.*g", digits, x);
         if (real_bits(type, strtod(text, NULL)) == bits)
-            return;
+            break;
     }
+    tv_c_locale_end(locale);
 }
 
 void tv_dtype_text(tv_dtype type, const void *bytes, uint64_t i, char text[TV_DTYPE_TEXT])

@@ -45,6 +45,21 @@ uint16_t tv_bf16_from_f64(double x) { return narrow(x, 7, 127, 255); }
 
 uint16_t tv_f16_from_f64(double x) { return narrow(x, 10, 15, 31); }
 
+double tv_f64_odd_from_i64(int64_t x)
+{
+    uint64_t magnitude = x < 0 ? 0 - (uint64_t)x : (uint64_t)x, dropped = 0;
+    while (magnitude >> 53) {
+        dropped |= magnitude & 1;
+        magnitude >>= 1;
+        magnitude |= dropped; /* sticky */
+    }
+    double scale = 1;
+    for (uint64_t rest = x < 0 ? 0 - (uint64_t)x : (uint64_t)x; rest >> 53; rest >>= 1)
+        scale *= 2;
+    double y = (double)magnitude * scale;
+    return x < 0 ? -y : y;
+}
+
 uint16_t tv_f16_from_f32(float x) { return tv_f16_from_f64((double)x); }
 
 float tv_f16_to_f32(uint16_t x)

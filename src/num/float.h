@@ -62,6 +62,9 @@ static inline uint16_t tv_bf16_flush(uint16_t x) { return (x & 0x7F80) == 0 ? x 
 uint16_t tv_bf16_from_f64(double x);
 uint16_t tv_f16_from_f64(double x);
 
+/* The integer rounded to odd: rounding that to a format of up to 51 bits is one rounding of the integer. */
+double tv_f64_odd_from_i64(int64_t x);
+
 float tv_f16_to_f32(uint16_t x);
 uint16_t tv_f16_from_f32(float x);
 

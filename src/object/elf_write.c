@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing a program as ELF through libelf. The bytes handed to libelf are borrowed until elf_update. */
+#include <errno.h>
 #include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,6 +147,14 @@ static void add_lines(writer *w, const tv_program *program)
     add_section(w, TV_ELF_FILES, SHT_PROGBITS, 0, 0, w->files.data, w->files.len, 1, 0, ELF_T_BYTE);
 }
 
+static bool streams_failed(const writer *w)
+{
+    bool failed = false;
+    for (unsigned k = 0; k < TV_STREAMS_MAX; k++)
+        failed = failed || w->streams[k].failed;
+    return failed;
+}
+
 static bool build(writer *w, const tv_program *program)
 {
     GElf_Ehdr header;
@@ -177,7 +186,7 @@ static bool build(writer *w, const tv_program *program)
     data->d_size = w->names.len;
     header.e_shstrndx = (GElf_Half)index;
     return gelf_update_shdr(scn, &name_header) && gelf_update_ehdr(w->elf, &header) && !w->failed && !w->names.failed &&
-           !w->symbols.failed && !w->symbol_names.failed && !w->lines.failed && !w->files.failed;
+           !w->symbols.failed && !w->symbol_names.failed && !w->lines.failed && !w->files.failed && !w->note.failed && !streams_failed(w);
 }
 
 tv_status tv_elf_write(const tv_program *program, tv_output *output, const tv_diag_sink *sink)
@@ -190,7 +199,9 @@ tv_status tv_elf_write(const tv_program *program, tv_output *output, const tv_di
     /* libelf writes by file descriptor and seeks; standard output may be a pipe, so that it goes through a file. */
     FILE *file = tmpfile();
     w.elf = file ? elf_begin(fileno(file), ELF_C_WRITE, NULL) : NULL;
+    errno = 0;
     bool good = w.elf && build(&w, program) && elf_update(w.elf, ELF_C_WRITE) >= 0;
+    const char *why = good ? NULL : elf_errmsg(0); /* libelf's own last error, if it is one */
     if (w.elf)
         elf_end(w.elf);
     if (good) {
@@ -201,6 +212,8 @@ tv_status tv_elf_write(const tv_program *program, tv_output *output, const tv_di
             good = fwrite(chunk, 1, n, tv_output_stream(output)) == n && good;
         good = good && !ferror(file);
     }
+    if (!good && !why)
+        why = errno ? strerror(errno) : "out of memory";
     if (file)
         fclose(file);
     tv_buf *bufs[] = {&w.names, &w.symbols, &w.symbol_names, &w.note, &w.lines, &w.files};
@@ -208,5 +221,5 @@ tv_status tv_elf_write(const tv_program *program, tv_output *output, const tv_di
         tv_buf_fini(bufs[i]);
     for (unsigned k = 0; k < TV_STREAMS_MAX; k++)
         tv_buf_fini(&w.streams[k]);
-    return good ? TV_OK : tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), NULL, "cannot write the ELF file: %s", elf_errmsg(-1));
+    return good ? TV_OK : tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), NULL, "cannot write the ELF file: %s", why);
 }

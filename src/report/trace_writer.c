@@ -153,7 +153,7 @@ static void json_event(tv_trace_writer *w, const tv_event *e)
 {
     separate(w);
     dump(w,
-         json_pack("{s:s, s:o, s:i, s:o, s:n, s:o, s:I, s:I, s:o}", "type", kind_names[e->kind], "engine", text_or_null(e->engine), "engine_id", 0,
+         json_pack("{s:s, s:o, s:i, s:o, s:n, s:o, s:I, s:I, s:o}", "type", kind_names[e->kind], "engine", text_or_null(e->engine), "engine_id", (int)e->engine_id,
                    "cmdq_id", e->index < 0 ? json_null() : json_integer(e->index), "layer_id", "op", text_or_null(e->op), "start_cycle",
                    (json_int_t)e->start, "end_cycle", (json_int_t)e->end, "details", details(e)),
          "");
@@ -267,7 +267,7 @@ static void take_event(void *user, const tv_event *e)
         *(e->write ? &w->written_bytes : &w->read_bytes) += (double)e->bytes;
         return;
     }
-    if (e->kind == TV_EVENT_STALL && strcmp(e->engine, "DISP") != 0)
+    if (e->kind == TV_EVENT_STALL && !e->scheduler)
         spread(w, e->start, e->end, (double)(e->end - e->start), offsetof(window, stalled));
     if (w->format == TV_TRACE_JSON)
         json_event(w, e);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library as an embedder uses it: machines, programs, modes, steps, traces, the host's window. Public headers only. */
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -327,6 +329,131 @@ static void a_trace_tells_everything_once_and_completions_in_order(void **state)
     tv_program_free(program);
 }
 
+static void a_trace_that_ends_early_tells_what_is_in_flight(void **state)
+{
+    (void)state;
+    tv_program *program = program_of(pipeline);
+    tv_machine *machine = machine_of(TV_MODE_FULL), *whole = machine_of(TV_MODE_FULL);
+    seen s = {0};
+    tv_machine_load(whole, program, NULL);
+    tv_machine_run(whole, NULL, NULL);
+    tv_machine_trace(machine, &(tv_trace_sink){take, &s});
+    tv_machine_load(machine, program, NULL);
+    tv_machine_run(machine, &(tv_run_limits){4, UINT64_MAX}, NULL);
+    tv_machine_trace(machine, NULL);
+    assert_int_equal(s.command, 4);
+    assert_int_equal(s.engine, 2); /* the copy and the gemv that it has just issued */
+    assert_int_equal(s.bytes, 64 + 256);
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK); /* and the run goes on as if nothing had been */
+    assert_int_equal(cycles_of(machine), cycles_of(whole));
+    tv_machine_free(machine);
+    tv_machine_free(whole);
+    tv_program_free(program);
+}
+
+static void take_marker(void *user, const tv_event *e)
+{
+    if (e->kind == TV_EVENT_MARKER)
+        *(uint64_t *)user = e->start;
+}
+
+static void a_mark_after_the_end_stands_at_the_end(void **state)
+{
+    (void)state;
+    tv_program *program = program_of(pipeline);
+    tv_machine *machine = machine_of(TV_MODE_FULL);
+    uint64_t at = 0;
+    tv_machine_trace(machine, &(tv_trace_sink){take_marker, &at});
+    tv_machine_load(machine, program, NULL);
+    tv_machine_run(machine, NULL, NULL);
+    tv_machine_mark(machine, "done");
+    assert_int_equal(at, cycles_of(machine));
+    tv_machine_free(machine);
+    tv_program_free(program);
+}
+
+static void a_limit_of_cycles_comes_before_a_fault_behind_it(void **state)
+{
+    (void)state;
+    tv_program *program = program_of("        .target pccx\n        memset fmap_shape[0], 8, 1, 1\n        memcpy l2[0], l2[8], shape=0\n"
+                                     "        .word64 0xF000000000000000\n");
+    tv_machine *machine = machine_of(TV_MODE_FULL);
+    tv_stop why;
+    tv_machine_load(machine, program, NULL);
+    /* the copy issues at 4 and ends at 4 + 8 + 1; being synchronous, it holds what follows */
+    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){UINT64_MAX, 13}, &why), TV_OK);
+    assert_int_equal(why, TV_STOP_CYCLES);
+    assert_int_equal(tv_machine_next(machine), 2);
+    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){UINT64_MAX, 14}, &why), TV_FAULT);
+    tv_machine_free(machine);
+    tv_program_free(program);
+}
+
+static void a_load_leaves_no_status_behind(void **state)
+{
+    (void)state;
+    tv_program *program = program_of(pipeline);
+    tv_machine *machine = machine_of(TV_MODE_FULL);
+    tv_stop why;
+    tv_machine_load(machine, program, NULL);
+    tv_machine_step(machine, &why);
+    assert_int_equal(status_of(machine), BUSY);
+    tv_machine_load(machine, program, NULL);
+    assert_int_equal(status_of(machine), 0);
+    tv_machine_free(machine);
+    tv_program_free(program);
+}
+
+/* Shapes (1, 64, 64) on GEMV and (1, 1, 32) on GEMM: what counts is the engine that did the work. */
+static void the_peak_is_of_the_engine_that_multiplied_most(void **state)
+{
+    (void)state;
+    tv_program *program = program_of("        .target pccx\n        memset weight_shape[0], 1, 64, 64\n        memset weight_shape[1], 1, 1, 32\n"
+                                     "        wstream gemv, 0, 64 * 2 * 16\n        wstream gemm, 0, 16\n"
+                                     "        gemv l2[64], l2[0], size=0, shape=0\n        gemm l2[96], l2[0], size=0, shape=1\n");
+    tv_machine *machine = machine_of(TV_MODE_FULL);
+    tv_stats stats;
+    tv_machine_load(machine, program, NULL);
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    tv_machine_stats(machine, &stats);
+    assert_int_equal(stats.macs, 64 * 64 + 32);
+    assert_true(stats.peak_macs == 4 * 32);
+    tv_machine_free(machine);
+    tv_program_free(program);
+}
+
+/* ---- Text ---- */
+
+static void numbers_have_a_point_in_every_locale(void **state)
+{
+    (void)state;
+    if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "de_DE.utf8"))
+        skip();
+    char text[TV_DTYPE_TEXT];
+    tv_program *program = program_of("        .target pccx\n        .data\n        .bf16 1.5\n");
+    tv_segment segment;
+    assert_int_equal(tv_program_segment_at(program, 0, &segment), 1);
+    tv_dtype_text(TV_BF16, segment.bytes, 0, text);
+    setlocale(LC_ALL, "C");
+    assert_string_equal(text, "1.5");
+    tv_program_free(program);
+}
+
+static void a_long_chain_of_constants_is_refused_not_followed(void **state)
+{
+    (void)state;
+    enum { LINKS = 100000 };
+    char *text = malloc(LINKS * 40), *p = text;
+    tv_program *program;
+    assert_non_null(text);
+    p += sprintf(p, ".target pccx\n");
+    for (int i = 0; i < LINKS; i++)
+        p += sprintf(p, ".equ s%d, s%d\n", i, i + 1);
+    p += sprintf(p, ".equ s%d, 1\n", LINKS);
+    assert_int_equal(tv_program_assemble("chain.s", text, (size_t)(p - text), NULL, NULL, &program), TV_ERR_INPUT);
+    free(text);
+}
+
 static void wrong_spaces_and_ranges_are_refused(void **state)
 {
     (void)state;
@@ -365,6 +492,13 @@ int main(void)
         cmocka_unit_test(the_host_drives_the_machine_through_its_window),
         cmocka_unit_test(a_full_command_fifo_sets_error_and_loses_nothing),
         cmocka_unit_test(a_trace_tells_everything_once_and_completions_in_order),
+        cmocka_unit_test(a_trace_that_ends_early_tells_what_is_in_flight),
+        cmocka_unit_test(a_mark_after_the_end_stands_at_the_end),
+        cmocka_unit_test(a_limit_of_cycles_comes_before_a_fault_behind_it),
+        cmocka_unit_test(a_load_leaves_no_status_behind),
+        cmocka_unit_test(the_peak_is_of_the_engine_that_multiplied_most),
+        cmocka_unit_test(numbers_have_a_point_in_every_locale),
+        cmocka_unit_test(a_long_chain_of_constants_is_refused_not_followed),
         cmocka_unit_test(wrong_spaces_and_ranges_are_refused),
         cmocka_unit_test(the_library_is_the_version_of_its_headers),
     };

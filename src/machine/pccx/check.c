@@ -20,6 +20,8 @@ typedef struct checker {
     pccx_control control;
     uint64_t index;
     bool stopped;          /* an error has been found */
+    uint32_t emax_writer;  /* the last findemax, or NEVER */
+    bool emax_read;
     uint32_t *writer;      /* of each L2 word: the instruction, or NEVER */
     bool *read;            /* … and whether its value has been read */
     uint32_t *unread;      /* of each instruction: words of its result that were overwritten before any read */
@@ -122,6 +124,34 @@ static void check_l2(checker *c, const pccx_op *op)
             check_write(c, &op->ranges[i]);
 }
 
+/* ---- e_max and the direct FIFOs ---- */
+
+static void check_emax(checker *c, const pccx_op *op)
+{
+    for (unsigned i = 0; i < op->range_count; i++) {
+        if (op->ranges[i].place != PCCX_IN_EMAX)
+            continue;
+        if (!op->ranges[i].write && c->emax_writer == NEVER)
+            say(c, TV_WARNING, PCCX_CODE_NEVER_WRITTEN, c->index, "findemax sets it; it is 0 after reset", "e_max is read, but nothing has set it");
+        if (op->ranges[i].write && c->emax_writer != NEVER && !c->emax_read)
+            say(c, TV_WARNING, PCCX_CODE_DEAD_WRITE, c->emax_writer, NULL, "its e_max is overwritten by instruction %" PRIu64 " before anything reads it",
+                c->index);
+        c->emax_read = !op->ranges[i].write;
+        if (op->ranges[i].write)
+            c->emax_writer = (uint32_t)c->index;
+    }
+}
+
+static void check_fifos(checker *c)
+{
+    static const char *const names[PCCX_FIFOS] = {[PCCX_FIFO_TO_SFU] = "GEMV to SFU", [PCCX_FIFO_TO_GEMV] = "SFU to GEMV"};
+    uint64_t count = tv_program_word_count(c->program);
+    for (unsigned f = 0; f < PCCX_FIFOS; f++)
+        if (c->control.fifo_count[f])
+            say(c, TV_WARNING, PCCX_CODE_FIFO_LEFT, count - 1, "a later program of the same machine could take them",
+                "%u elements in the direct FIFO from %s are taken by no instruction", c->control.fifo_count[f], names[f]);
+}
+
 /* ---- The walk ---- */
 
 /* An error; the check goes on, as if the instruction were not there. */
@@ -134,12 +164,13 @@ static void stop(checker *c, pccx_code code, const char *message)
 static void check_word(checker *c)
 {
     uint64_t word = tv_program_word(c->program, c->index);
-    tv_decode_fault fault;
-    int row = tv_codec_decode(c->codec, word, &fault);
+    tv_illegal illegal;
+    int row = tv_codec_row(c->codec, word, &illegal);
     if (row < 0) {
-        tv_illegal illegal;
-        tv_codec_row(c->codec, word, &illegal);
-        stop(c, (pccx_code)(illegal.code - pccx_codes), fault.message);
+        tv_buf text = {0};
+        tv_isa_print_illegal(&tv_isa_pccx, &illegal, &text);
+        stop(c, (pccx_code)(illegal.code - pccx_codes), tv_buf_cstr(&text));
+        tv_buf_fini(&text);
         return;
     }
     pccx_op op;
@@ -151,6 +182,7 @@ static void check_word(checker *c)
     }
     check_flags(c, &op);
     check_l2(c, &op);
+    check_emax(c, &op);
     pccx_control_commit(&c->control, &op);
 }
 
@@ -166,7 +198,7 @@ static void check_streams(checker *c)
 tv_status pccx_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts)
 {
     uint64_t count = tv_program_word_count(program);
-    checker c = {.program = program, .sink = sink, .counts = counts};
+    checker c = {.program = program, .sink = sink, .counts = counts, .emax_writer = NEVER};
     if (count >= NEVER)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_SIZE), NULL, "the program has more than 2^32 - 2 instructions");
     pccx_control_init(&c.control, config);
@@ -182,6 +214,7 @@ tv_status pccx_check(const tv_program *program, const tv_config *config, const t
         for (c.index = 0; c.index < count; c.index++)
             check_word(&c);
         check_streams(&c);
+        check_fifos(&c);
     }
     pccx_control_fini(&c.control);
     tv_codec_free(c.codec);

@@ -72,6 +72,11 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     pccx_machine *m = state;
     tv_segment segment;
     tv_descriptor d;
+    for (unsigned k = 0; k < PCCX_STREAMS; k++)
+        for (uint64_t i = 0; tv_program_descriptor_at(program, k, i, &d); i++)
+            if (d.bytes >> 48)
+                return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE), "a descriptor has less than 2^48 bytes",
+                               "a descriptor of the %s stream has %" PRIu64 " bytes", tv_isa_pccx.streams[k], d.bytes);
     for (uint64_t i = 0; tv_program_segment_at(program, i, &segment); i++)
         if (!tv_memory_holds(&m->host, segment.addr, segment.size))
             return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE), "make host.bytes larger with -D, or move the data with .org",
@@ -93,6 +98,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     m->next = 0;
     m->count = tv_program_word_count(program);
     m->commands.len = 0;
+    m->commands_done = 0;
     m->status = 0;
     m->faulted = false;
     return TV_OK;
@@ -105,7 +111,7 @@ static uint64_t word_at(const pccx_machine *m, uint64_t index)
 {
     if (index < m->count)
         return tv_program_word(m->program, index);
-    return tv_load_le64(m->commands.data + (index - m->count) * 8);
+    return tv_load_le64(m->commands.data + (index - m->count - m->commands_done) * 8);
 }
 
 static void raise_fault(pccx_machine *m, uint64_t word, int row, const tv_code *code, const char *message)
@@ -145,7 +151,7 @@ static void count_bytes(pccx_machine *m, const pccx_op *op)
     else if (op->engine == PCCX_ENGINE_ACP)
         m->bytes[op->insn == PCCX_MEMCPY_LOAD ? PCCX_PATH_LOAD : op->insn == PCCX_MEMCPY_STORE ? PCCX_PATH_STORE : PCCX_PATH_MOVE] +=
             op->words * PCCX_WORD_BYTES;
-    m->macs += op->macs;
+    m->macs[op->engine == PCCX_ENGINE_GEMM] += op->macs;
 }
 
 typedef enum outcome { DONE, FAULTED, TOO_LATE, NO_MEMORY } outcome;
@@ -156,6 +162,9 @@ static outcome execute_next(pccx_machine *m, uint64_t max_cycles)
     tv_illegal illegal;
     pccx_refusal why = {0};
     pccx_op op;
+    bool timed = m->mode != TV_MODE_FUNCTIONAL;
+    if (timed && max_cycles != UINT64_MAX && pccx_timing_earliest(&m->timing) >= max_cycles)
+        return TOO_LATE; /* before its faults: they are raised at issue */
     int row = tv_codec_row(m->codec, word, &illegal);
     if (row < 0) {
         raise_illegal(m, word, &illegal);
@@ -165,7 +174,6 @@ static outcome execute_next(pccx_machine *m, uint64_t max_cycles)
         raise_fault(m, word, row, &pccx_codes[why.code], why.message);
         return FAULTED;
     }
-    bool timed = m->mode != TV_MODE_FUNCTIONAL;
     if (timed && max_cycles != UINT64_MAX && pccx_timing_preview(&m->timing, &op, (int64_t)m->instructions) >= max_cycles)
         return TOO_LATE;
     if (m->mode != TV_MODE_TIMING && !pccx_execute(m, &op, &why)) {
@@ -209,6 +217,10 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop *why)
     }
     pccx_timing_drain(&m->timing);
     m->ended = true;
+    if (m->next == pccx_pending_end(m)) { /* what has run need not be kept */
+        m->commands_done += m->commands.len / 8;
+        m->commands.len = 0;
+    }
     m->status &= ~(uint32_t)PCCX_STATUS_BUSY;
     m->status |= m->faulted ? 0 : PCCX_STATUS_DONE;
     return m->faulted ? TV_FAULT : TV_OK;
@@ -238,13 +250,21 @@ static void locate(void *user, int64_t index, tv_event *event)
 static void trace(void *state, const tv_trace_sink *sink)
 {
     pccx_machine *m = state;
+    if (m->timing.sink) { /* what is in flight is told as if the run ended here */
+        pccx_timing ending = m->timing;
+        pccx_timing_drain(&ending);
+    }
     m->sink = sink ? *sink : (tv_trace_sink){0};
     m->timing.sink = sink ? &m->sink : NULL;
     m->timing.locate = locate;
     m->timing.user = m;
 }
 
-static uint64_t clock_now(const void *state) { return ((const pccx_machine *)state)->timing.head; }
+static uint64_t clock_now(const void *state)
+{
+    const pccx_machine *m = state;
+    return m->ended ? m->timing.latest_end : m->timing.head;
+}
 
 extern const tv_target tv_target_pccx;
 const tv_target tv_target_pccx = {

@@ -75,11 +75,12 @@ typedef struct pccx_machine {
     const tv_program *program; /* borrowed; NULL: none */
     uint64_t next, count;      /* instruction of the program */
     uint64_t instructions;     /* executed, over all programs */
-    uint64_t macs;
+    uint64_t macs[2];          /* of GEMV, of GEMM */
     uint64_t bytes[PCCX_PATHS];
 
     uint32_t command_low;
-    tv_buf commands; /* words that the host wrote */
+    tv_buf commands;        /* words that the host wrote … */
+    uint64_t commands_done; /* … behind so many that have run */
     uint32_t status;
     bool faulted, ended; /* ended: everything has drained */
     tv_fault fault;
@@ -91,7 +92,10 @@ typedef struct pccx_machine {
 bool pccx_execute(pccx_machine *machine, const pccx_op *op, pccx_refusal *why);
 
 /* The loaded program's words and what the host has written behind them: the index past the last. */
-static inline uint64_t pccx_pending_end(const pccx_machine *machine) { return machine->count + machine->commands.len / 8; }
+static inline uint64_t pccx_pending_end(const pccx_machine *machine)
+{
+    return machine->count + machine->commands_done + machine->commands.len / 8;
+}
 
 /* Members of the target: spaces.c, stats.c, check.c. */
 int pccx_space_at(const void *state, unsigned i, tv_space *out);

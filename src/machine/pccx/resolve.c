@@ -29,18 +29,29 @@ void pccx_control_fini(pccx_control *control)
 bool pccx_control_append(pccx_control *control, const tv_program *program)
 {
     tv_descriptor d;
+    size_t before[PCCX_STREAMS];
+    uint64_t left[PCCX_STREAMS];
+    bool good = true;
     for (unsigned k = 0; k < PCCX_STREAMS; k++) {
         pccx_weights *w = &control->weights[k];
-        for (uint64_t i = 0; tv_program_descriptor_at(program, k, i, &d); i++) {
-            if (d.bytes == 0)
-                continue;
-            tv_buf_append(&w->list, &d, sizeof d);
-            w->left += d.bytes;
-        }
-        if (w->list.failed)
-            return false;
+        before[k] = w->list.len;
+        left[k] = w->left;
+        for (uint64_t i = 0; tv_program_descriptor_at(program, k, i, &d); i++)
+            if (d.bytes) {
+                tv_buf_append(&w->list, &d, sizeof d);
+                left[k] += d.bytes;
+            }
+        good = good && !w->list.failed;
     }
-    return true;
+    for (unsigned k = 0; k < PCCX_STREAMS; k++) { /* all or nothing */
+        pccx_weights *w = &control->weights[k];
+        if (good)
+            w->left = left[k];
+        else
+            w->list.len = before[k];
+        w->list.failed = false;
+    }
+    return good;
 }
 
 static bool refuse(pccx_refusal *why, pccx_code code, const char *format, ...) TV_PRINTF(3, 4);
@@ -143,8 +154,8 @@ static bool resolve_matrix(const pccx_control *control, pccx_op *op, pccx_refusa
     op->stream_bytes = (pccx_MATRIX_w_scale(word) ? row_words(op->n) * PCCX_WORD_BYTES : 0) + (uint64_t)op->n * tv_ceil_div(op->k, 32) * 16;
     op->macs = (uint64_t)op->m * op->n * op->k;
     if (op->stream_bytes > w->left)
-        return refuse(why, PCCX_CODE_UNDERRUN, "the %s stream holds %" PRIu64 " bytes, %" PRIu64 " are wanted", gemv ? "gemv" : "gemm", w->left,
-                      op->stream_bytes);
+        return refuse(why, PCCX_CODE_UNDERRUN, "the %s stream holds %" PRIu64 " bytes, %" PRIu64 " are wanted", tv_isa_pccx.streams[op->stream],
+                      w->left, op->stream_bytes);
     op->weights = (const tv_descriptor *)(const void *)w->list.data + w->next;
     op->weights_offset = w->offset;
     uint64_t taken = 0, offset = op->weights_offset;

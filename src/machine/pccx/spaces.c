@@ -13,7 +13,7 @@ int pccx_space_at(const void *state, unsigned i, tv_space *out)
         {"host", 1, m->host.size, "host memory, by byte"},
         {"const", 6, 2 * PCCX_CACHE_ENTRIES, "Constant Cache: bank * 64 + entry, three 16-bit values each"},
         {"emax", 2, 1, "e_max, one BF16"},
-        {"mmio", 1, 4096, "the driver's window: 0x00 INSTR_LO, 0x04 INSTR_HI, 0x08 STATUS, 32 bit each"},
+        {"mmio", 1, 4096, "the driver's window: 0x00 INSTR_LO, 0x04 INSTR_HI, 0x08 STATUS; whole 32-bit registers"},
     };
     if (i >= SPACES)
         return 0;
@@ -53,12 +53,16 @@ static void write_mmio(pccx_machine *m, uint64_t byte, const uint8_t *data, size
             m->command_low = value;
         if (byte + i != 4)
             continue;
-        uint64_t waiting = pccx_pending_end(m) - tv_max_u64(m->next, m->count);
+        uint64_t waiting = pccx_pending_end(m) - tv_max_u64(m->next, m->count + m->commands_done);
         if (waiting >= tv_config_integer(m->config, PCCX_PARAM_CMD_DEPTH)) {
             m->status |= PCCX_STATUS_ERROR;
             continue;
         }
         tv_buf_le(&m->commands, (uint64_t)value << 32 | m->command_low, 8);
+        if (m->commands.failed) {
+            m->status |= PCCX_STATUS_ERROR;
+            continue;
+        }
         m->status = (m->status & ~(uint32_t)PCCX_STATUS_DONE) | PCCX_STATUS_BUSY;
     }
 }

@@ -14,6 +14,8 @@ static double rate(const pccx_machine *m, unsigned index)
 /* What bounds the run: the resource that alone would take the most of its cycles; "latency" when none takes half. */
 static void judge(const pccx_machine *m, tv_stats *out)
 {
+    if (out->cycles == 0)
+        return;
     double cycles = (double)out->cycles, best = 0;
     const char *name = "latency", *what = "";
     for (unsigned e = 0; e < out->engine_count; e++) {
@@ -67,7 +69,7 @@ void pccx_stats(const void *state, tv_stats *out)
     out->clock_hz = (double)tv_config_integer(m->config, PCCX_PARAM_CORE_HZ);
     out->seconds = (double)out->cycles / out->clock_hz;
     out->instructions = m->instructions;
-    out->macs = m->macs;
+    out->macs = m->macs[0] + m->macs[1];
     out->engine_count = PCCX_ACCOUNTS;
     out->cause_count = PCCX_CAUSES;
     out->path_count = PCCX_PATHS;
@@ -81,6 +83,6 @@ void pccx_stats(const void *state, tv_stats *out)
     for (unsigned p = 0; p < PCCX_PATHS; p++)
         out->paths[p] = (tv_path_stats){pccx_path_names[p], m->bytes[p], p == PCCX_PATH_MOVE ? PCCX_WORD_BYTES : rate(m, rates[p])};
     double gemm = (double)(timing.gemm_tile_k * timing.gemm_tile_n), gemv = (double)(timing.gemv_tile_k * m->control.gemv_cores);
-    out->peak_macs = m->bytes[PCCX_PATH_GEMM] ? gemm : gemv;
+    out->peak_macs = m->macs[1] > m->macs[0] ? gemm : gemv;
     judge(m, out);
 }

@@ -103,7 +103,7 @@ static void share_moved(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, tv_
     bool store = flow == FLOW_ACP && op->insn == PCCX_MEMCPY_STORE;
     pccx_path path = flow == FLOW_ACP ? (store ? PCCX_PATH_STORE : PCCX_PATH_LOAD) : flow == PCCX_STREAM_GEMM ? PCCX_PATH_GEMM : PCCX_PATH_GEMV;
     tv_ratio after = t->share.flows[flow].moved; /* whole bytes, so that the parts of a transfer add up to it */
-    uint64_t bytes = after.whole - tv_ratio_sub(after, moved).whole;
+    uint64_t bytes = tv_ratio_cmp(after, moved) > 0 ? after.whole - tv_ratio_sub(after, moved).whole : after.whole;
     tv_event event = {.kind = TV_EVENT_TRANSFER, .index = -1, .start = t0.whole, .end = tv_ratio_ceil(t1), .waits_for = -1,
                       .bytes = bytes, .path = pccx_path_names[path], .write = store};
     t->sink->event(t->sink->user, &event);
@@ -134,7 +134,7 @@ static void emit_stall(pccx_timing *t, unsigned account, unsigned cause, uint64_
 {
     if (t->sink && to > from)
         emit(t, (tv_event){.kind = TV_EVENT_STALL, .engine = pccx_engine_names[account], .index = index, .start = from, .end = to,
-                           .cause = pccx_cause_names[cause], .waits_for = waits_for});
+                           .cause = pccx_cause_names[cause], .waits_for = waits_for, .scheduler = account == PCCX_ENGINE_DISP});
 }
 
 /* ---- Ends ---- */
@@ -293,7 +293,7 @@ static void hold(holds *h, pccx_cause cause, uint64_t until, int64_t by)
     }
 }
 
-static holds find_holds(pccx_timing *t, const pccx_op *op, int64_t index, bool forwarded)
+static holds find_holds(pccx_timing *t, const pccx_op *op, bool forwarded)
 {
     holds h;
     for (unsigned c = 0; c < PCCX_CAUSES; c++) {
@@ -325,7 +325,6 @@ static holds find_holds(pccx_timing *t, const pccx_op *op, int64_t index, bool f
         if (found & HAZARD_WAW)
             hold(&h, PCCX_CAUSE_WAW, end, slot->index);
     }
-    (void)index;
     return h;
 }
 
@@ -374,7 +373,7 @@ uint64_t pccx_timing_issue(pccx_timing *t, const pccx_op *op, int64_t index)
     t->share.user = t;
     t->share.moved = t->sink ? share_moved : NULL;
     bool forwarded = forwards(t, op, index);
-    holds h = find_holds(t, op, index, forwarded);
+    holds h = find_holds(t, op, forwarded);
     uint64_t cycle = charge(t, op, index, &h);
     tv_share_advance(&t->share, cycle);
     settle_known(t);
@@ -398,6 +397,15 @@ uint64_t pccx_timing_preview(const pccx_timing *timing, const pccx_op *op, int64
     pccx_timing copy = *timing;
     copy.sink = NULL;
     return pccx_timing_issue(&copy, op, index);
+}
+
+uint64_t pccx_timing_earliest(const pccx_timing *timing)
+{
+    pccx_timing copy = *timing;
+    copy.sink = NULL;
+    copy.share.moved = NULL;
+    uint64_t cycle = tv_max_u64(copy.head, copy.base + copy.decode_latency + copy.issued);
+    return copy.last_synchronous < 0 ? cycle : tv_max_u64(cycle, end_of(&copy, (pccx_engine)copy.last_synchronous));
 }
 
 void pccx_timing_drain(pccx_timing *t)

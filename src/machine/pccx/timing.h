@@ -108,6 +108,9 @@ uint64_t pccx_timing_issue(pccx_timing *timing, const pccx_op *op, int64_t index
 /* The cycle at which it would issue; nothing changes. */
 uint64_t pccx_timing_preview(const pccx_timing *timing, const pccx_op *op, int64_t index);
 
+/* No instruction can issue before this cycle, whatever it is. */
+uint64_t pccx_timing_earliest(const pccx_timing *timing);
+
 /* Lets everything in flight end; afterwards the accounts add up to latest_end. */
 void pccx_timing_drain(pccx_timing *timing);
 
