@@ -44,6 +44,7 @@ TV_API tv_status tv_program_save(const tv_program *program, const char *path, tv
                                  const tv_diag_sink *sink);
 
 TV_API const char *tv_program_target(const tv_program *program);
+TV_API int tv_program_proposed(const tv_program *program); /* 1: `.option proposed` was given */
 TV_API uint64_t tv_program_word_count(const tv_program *program);
 TV_API uint64_t tv_program_word(const tv_program *program, uint64_t index); /* index below the count */
 

@@ -190,7 +190,7 @@ typedef struct tv_asm_job {
     tv_buf streams[TV_STREAMS_MAX]; /* tv_descriptor */
     struct tv_mnemonics *mnemonics;
 
-    bool proposed_ok;
+    bool proposed_ok, proposed_said;
     unsigned eval_depth;
     unsigned errors;
     uint64_t said[TV_ASM_ERRORS_MAX]; /* hashes of errors reported inside repeats */

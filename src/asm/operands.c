@@ -511,9 +511,9 @@ static bool encode_attributes(tv_asm_job *job, const tv_insn *insn, tv_sv suffix
 
 static void say_proposed(tv_asm_job *job, const tv_insn *insn, unsigned column)
 {
-    if (!insn->proposed || job->proposed_ok)
+    if (!insn->proposed || job->proposed_ok || job->proposed_said)
         return;
-    job->proposed_ok = true; /* once is enough */
+    job->proposed_said = true; /* once is enough */
     tv_asm_warning(job, column, (unsigned)strlen(insn->mnemonic), job->isa->proposed_code, "`.option proposed` says that this is known", "%s",
                    job->isa->proposed_code->text);
 }

@@ -69,7 +69,7 @@ static int find_section(const reader *r, const char *name, section *out)
 }
 
 /* The instruction set that the note names. */
-static tv_status read_note(reader *r, const tv_isa **isa)
+static tv_status read_note(reader *r, const tv_isa **isa, bool *proposed)
 {
     section s;
     int found = find_section(r, TV_ELF_NOTE, &s);
@@ -91,6 +91,8 @@ static tv_status read_note(reader *r, const tv_isa **isa)
                        "'%s' has program format %u; this version reads up to %d", r->name, version, TV_ELF_VERSION);
     const char *target = (const char *)s.data + name_end + 4;
     *isa = tv_isa_find(tv_sv_of(target));
+    size_t length = strlen(target) + 1, rest = size - 4 - length; /* the note's last byte is a NUL */
+    *proposed = rest == sizeof TV_ELF_PROPOSED && memcmp(target + length, TV_ELF_PROPOSED, rest) == 0;
     if (!*isa)
         return tv_fail(r->sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "`trivet targets` lists the machines",
                        "'%s' is for the unknown machine '%.40s'", r->name, target);
@@ -244,8 +246,10 @@ static tv_status read_all(reader *r)
     if (elf_getshdrstrndx(r->elf, &r->names) != 0)
         return damaged(r, "it has no section names");
     const tv_isa *isa = NULL;
-    TV_TRY(read_note(r, &isa));
+    bool proposed = false;
+    TV_TRY(read_note(r, &isa, &proposed));
     TV_TRY(tv_program_make(isa, r->sink, &r->program));
+    r->program->proposed = proposed;
     TV_TRY(read_text(r));
     TV_TRY(read_segments(r));
     TV_TRY(read_streams(r));

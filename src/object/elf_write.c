@@ -54,7 +54,7 @@ static size_t add_section(writer *w, const char *name, GElf_Word type, GElf_Xwor
 static void add_note(writer *w, const tv_program *program)
 {
     const char *target = program->isa->target;
-    uint32_t size = 4 + (uint32_t)strlen(target) + 1;
+    uint32_t size = 4 + (uint32_t)strlen(target) + 1 + (program->proposed ? (uint32_t)sizeof TV_ELF_PROPOSED : 0);
     tv_buf_le(&w->note, sizeof TV_ELF_NOTE_OWNER, 4);
     tv_buf_le(&w->note, size, 4);
     tv_buf_le(&w->note, TV_ELF_NOTE_TYPE, 4);
@@ -62,6 +62,8 @@ static void add_note(writer *w, const tv_program *program)
     tv_buf_fill(&w->note, 0, (4 - w->note.len % 4) % 4);
     tv_buf_le(&w->note, TV_ELF_VERSION, 4);
     tv_buf_append(&w->note, target, strlen(target) + 1);
+    if (program->proposed)
+        tv_buf_append(&w->note, TV_ELF_PROPOSED, sizeof TV_ELF_PROPOSED);
     tv_buf_fill(&w->note, 0, (4 - w->note.len % 4) % 4);
     add_section(w, TV_ELF_NOTE, SHT_NOTE, 0, 0, w->note.data, w->note.len, 4, 0, ELF_T_BYTE);
 }

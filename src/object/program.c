@@ -59,6 +59,8 @@ tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink)
 
 const char *tv_program_target(const tv_program *program) { return program->isa->target; }
 
+int tv_program_proposed(const tv_program *program) { return program->proposed; }
+
 uint64_t tv_program_word_count(const tv_program *program) { return program->word_count; }
 
 uint64_t tv_program_word(const tv_program *program, uint64_t index)

@@ -28,6 +28,7 @@ static inline tv_line_entry tv_line_make(uint32_t file, uint32_t line, uint32_t 
 
 struct tv_program {
     const tv_isa *isa;
+    bool proposed; /* it says that it uses proposed extensions on purpose */
     unsigned word_bytes;
     const uint8_t *text; /* little-endian words; in `text_buf`, or borrowed from `input` */
     uint64_t word_count;

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a row of the instruction table and a word to an operation: its registers as base rows, its attributes. */
+#include "machine/opennpu/machine.h"
+#include "machine/opennpu/params.h"
+
+/* Which of the machine's registers a field names, or -1. */
+static int register_of(unsigned field)
+{
+    switch (field) {
+    case OPENNPU_F_R_rs1: case OPENNPU_F_I_rs1: case OPENNPU_F_I_address: case OPENNPU_F_S_rs1: case OPENNPU_F_CVT_rs1: return OPENNPU_RS1;
+    case OPENNPU_F_R_rs2: case OPENNPU_F_S_rs2: return OPENNPU_RS2;
+    case OPENNPU_F_S_rs3: return OPENNPU_RS3;
+    case OPENNPU_F_R_rd: case OPENNPU_F_I_rd: case OPENNPU_F_S_rd: case OPENNPU_F_CVT_rd: return OPENNPU_RD;
+    default: return -1;
+    }
+}
+
+static bool is_load(unsigned insn) { return insn >= OPENNPU_LD_B && insn <= OPENNPU_LD_VR; }
+
+static bool is_store(unsigned insn) { return insn >= OPENNPU_ST_B && insn <= OPENNPU_ST_VR; }
+
+/* Latencies and port ticks of section 4; what has none here takes one tick. */
+static void set_times(opennpu_shape *shape, unsigned insn, unsigned ld_latency)
+{
+    shape->engine = insn >= OPENNPU_MMA && insn <= OPENNPU_MMA_RESET ? OPENNPU_MMA_ARRAY : is_load(insn) || is_store(insn) ? OPENNPU_PORT : OPENNPU_VALU;
+    shape->latency = 1;
+    if (is_load(insn))
+        shape->latency = (uint8_t)ld_latency;
+    else if ((insn >= OPENNPU_VFMA && insn <= OPENNPU_VNFMS) || insn == OPENNPU_VCVT_S32_F32 || insn == OPENNPU_VCVT_S8_F32 ||
+             insn == OPENNPU_MMA_LAST || insn == OPENNPU_MMA_LAST_KEEP)
+        shape->latency = 2;
+    shape->port_ticks = 1;
+    if (insn == OPENNPU_LD_VE || insn == OPENNPU_ST_VE)
+        shape->port_ticks = 2;
+    else if (insn == OPENNPU_LD_VR || insn == OPENNPU_ST_VR)
+        shape->port_ticks = 4;
+}
+
+void opennpu_shapes_init(opennpu_shape shapes[OPENNPU_INSNS], const tv_config *config)
+{
+    const tv_isa *isa = &tv_isa_opennpu;
+    for (unsigned i = 0; i < OPENNPU_INSNS; i++) {
+        const tv_insn *insn = &isa->insns[i];
+        shapes[i] = (opennpu_shape){0};
+        set_times(&shapes[i], i, (unsigned)tv_config_integer(config, OPENNPU_PARAM_LD_LATENCY));
+        for (unsigned k = 0; k < insn->operand_count; k++) {
+            int r = register_of(insn->operands[k].field);
+            if (r < 0)
+                continue;
+            shapes[i].class_[r] = tv_operand_kind_of(isa, &insn->operands[k])->reg_class;
+            if (r == OPENNPU_RD && !is_store(i))
+                shapes[i].writes |= (uint8_t)(1u << r);
+            else
+                shapes[i].reads |= (uint8_t)(1u << r);
+        }
+    }
+}
+
+static uint16_t field_of(unsigned format, unsigned r)
+{
+    static const uint16_t fields[OPENNPU_FORMATS][OPENNPU_REGISTERS] = {
+        [OPENNPU_FORMAT_R] = {OPENNPU_F_R_rs1, OPENNPU_F_R_rs2, TV_NO_FIELD, OPENNPU_F_R_rd},
+        [OPENNPU_FORMAT_I] = {OPENNPU_F_I_rs1, TV_NO_FIELD, TV_NO_FIELD, OPENNPU_F_I_rd},
+        [OPENNPU_FORMAT_S] = {OPENNPU_F_S_rs1, OPENNPU_F_S_rs2, OPENNPU_F_S_rs3, OPENNPU_F_S_rd},
+        [OPENNPU_FORMAT_CVT] = {OPENNPU_F_CVT_rs1, TV_NO_FIELD, TV_NO_FIELD, OPENNPU_F_CVT_rd},
+    };
+    return fields[format][r];
+}
+
+static void take_attributes(opennpu_op *op, unsigned format, uint32_t word)
+{
+    switch (format) {
+    case OPENNPU_FORMAT_R:
+        op->class_ = (uint8_t)opennpu_R_width(word);
+        op->round = (uint8_t)opennpu_R_round(word);
+        op->sat = (uint8_t)opennpu_R_sat(word);
+        break;
+    case OPENNPU_FORMAT_S: op->round = (uint8_t)opennpu_S_rnd(word); break;
+    case OPENNPU_FORMAT_I: op->imm = (int16_t)((int32_t)(opennpu_I_imm(word) ^ 0x800) - 0x800); break;
+    case OPENNPU_FORMAT_CVT:
+        op->round = (uint8_t)opennpu_CVT_round(word);
+        op->sat = (uint8_t)opennpu_CVT_sat(word);
+        op->e5m2 = (uint8_t)opennpu_CVT_bf8(word);
+        break;
+    default: break;
+    }
+}
+
+bool opennpu_take_apart(const opennpu_shape shapes[OPENNPU_INSNS], opennpu_insn insn, uint32_t word, uint32_t l, opennpu_op *op, uint16_t *field)
+{
+    const opennpu_shape *shape = &shapes[insn];
+    unsigned format = tv_isa_opennpu.insns[insn].format;
+    *op = (opennpu_op){.insn = (uint8_t)insn, .reads = shape->reads, .writes = shape->writes};
+    take_attributes(op, format, word);
+    for (unsigned r = 0; r < OPENNPU_REGISTERS; r++) {
+        if (!((op->reads | op->writes) >> r & 1))
+            continue;
+        unsigned class_ = shape->class_[r] == TV_CLASS_FIELD ? op->class_ : shape->class_[r];
+        uint16_t f = field_of(format, r);
+        uint32_t index = (uint32_t)tv_field_get(&tv_isa_opennpu, &tv_isa_opennpu.fields[f], word);
+        op->rows[r] = (opennpu_rows){(uint8_t)(index << class_), (uint8_t)(1u << class_)};
+        if ((index + 1) << class_ > l) {
+            *field = f;
+            return false;
+        }
+    }
+    return true;
+}

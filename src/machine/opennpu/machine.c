@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The OpenNPU machine as a target: creating, loading, the instruction loop, faults, address spaces, statistics. */
+#include "machine/opennpu/machine.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "machine/opennpu/params.h"
+
+static const tv_param params[OPENNPU_PARAMS] = {
+#define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_) {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},
+#include "machine/opennpu/params.def"
+#undef TV_PARAM
+};
+
+const tv_schema opennpu_schema = {"opennpu", params, OPENNPU_PARAMS};
+
+/* ---- Creating and loading ---- */
+
+static void destroy(void *state)
+{
+    opennpu_machine *m = state;
+    if (!m)
+        return;
+    tv_codec_free(m->codec);
+    free(m->planes);
+    free(m->acc);
+    tv_memory_fini(&m->memory);
+    tv_buf_fini(&m->fault_text);
+    tv_buf_fini(&m->fault_message);
+    free(m);
+}
+
+static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state)
+{
+    uint64_t k = tv_config_integer(config, OPENNPU_PARAM_K), l = tv_config_integer(config, OPENNPU_PARAM_L);
+    if (k & (k - 1))
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "4, 8, 16, 32 or 64", "vector.k = %" PRIu64 " is not a power of two", k);
+    if (l % 4)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "4, 8, … 32", "vector.l = %" PRIu64 " is not a multiple of 4", l);
+    opennpu_machine *m = calloc(1, sizeof *m);
+    if (!m)
+        return tv_fail_memory(sink);
+    m->config = config;
+    m->mode = mode;
+    m->k = (uint32_t)k;
+    m->l = (uint32_t)l;
+    m->planes = calloc(l, k);
+    m->acc = calloc(k * k, sizeof *m->acc);
+    opennpu_shapes_init(m->shapes, config);
+    opennpu_timing_init(&m->timing, m->shapes, config);
+    tv_status status = m->planes && m->acc ? tv_codec_make(&tv_isa_opennpu, sink, &m->codec) : tv_fail_memory(sink);
+    if (status == TV_OK)
+        status = tv_memory_init(&m->memory, tv_config_integer(config, OPENNPU_PARAM_MEM_BYTES), sink);
+    if (status != TV_OK) {
+        destroy(m);
+        return status;
+    }
+    *state = m;
+    return TV_OK;
+}
+
+static tv_status load(void *state, const tv_program *program, const tv_diag_sink *sink)
+{
+    opennpu_machine *m = state;
+    tv_segment segment;
+    for (uint64_t i = 0; tv_program_segment_at(program, i, &segment); i++)
+        if (!tv_memory_holds(&m->memory, segment.addr, segment.size))
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE), "make mem.bytes larger with -D, or move the data with .org",
+                           "the program's data at mem[0x%" PRIx64 "] of %" PRIu64 " bytes runs past data memory", segment.addr, segment.size);
+    for (uint64_t i = 0; tv_program_segment_at(program, i, &segment); i++) {
+        if (segment.bytes)
+            memcpy(m->memory.bytes + segment.addr, segment.bytes, segment.size);
+        else
+            tv_memory_zero(&m->memory, segment.addr, segment.size);
+    }
+    opennpu_timing_begin(&m->timing);
+    m->program = program;
+    m->next = 0;
+    m->count = tv_program_word_count(program);
+    m->faulted = false;
+    return TV_OK;
+}
+
+/* ---- The instruction loop ---- */
+
+static void raise_fault(opennpu_machine *m, uint32_t word, int row, const tv_code *code, const char *message)
+{
+    tv_source_line line = {0};
+    bool known = tv_program_line(m->program, m->next, &line);
+    m->fault_text.len = m->fault_message.len = 0;
+    if (row >= 0)
+        tv_isa_print(&tv_isa_opennpu, &tv_isa_opennpu.insns[row], word, &m->fault_text);
+    else
+        tv_buf_printf(&m->fault_text, ".word 0x%08" PRIx32, word);
+    tv_buf_str(&m->fault_message, message);
+    m->fault = (tv_fault){.code = code->code, .name = code->name, .index = m->next, .address = m->next * 4,
+                          .disassembly = tv_buf_cstr(&m->fault_text), .file = known ? line.file : NULL, .line = known ? line.line : 0,
+                          .message = tv_buf_cstr(&m->fault_message)};
+    m->faulted = true;
+}
+
+static void raise_illegal(opennpu_machine *m, uint32_t word, const tv_illegal *illegal)
+{
+    tv_buf text = {0};
+    tv_isa_print_illegal(&tv_isa_opennpu, illegal, &text);
+    raise_fault(m, word, -1, illegal->code, tv_buf_cstr(&text));
+    tv_buf_fini(&text);
+}
+
+typedef enum outcome { DONE, FAULTED, TOO_LATE } outcome;
+
+static outcome execute_next(opennpu_machine *m, uint64_t max_cycles)
+{
+    uint32_t word = (uint32_t)tv_program_word(m->program, m->next);
+    tv_illegal illegal;
+    opennpu_op op;
+    opennpu_code code;
+    char message[200];
+    bool timed = m->mode != TV_MODE_FUNCTIONAL;
+    if (timed && m->timing.next >= max_cycles)
+        return TOO_LATE;
+    int row = tv_codec_row(m->codec, word, &illegal);
+    if (row < 0) {
+        raise_illegal(m, word, &illegal);
+        return FAULTED;
+    }
+    uint16_t field;
+    if (!opennpu_take_apart(m->shapes, (opennpu_insn)row, word, m->l, &op, &field)) {
+        illegal = (tv_illegal){&opennpu_codes[OPENNPU_CODE_REGISTER], field, tv_field_get(&tv_isa_opennpu, &tv_isa_opennpu.fields[field], word)};
+        raise_illegal(m, word, &illegal);
+        return FAULTED;
+    }
+    if (timed && max_cycles != UINT64_MAX && opennpu_timing_earliest(&m->timing, &op) >= max_cycles)
+        return TOO_LATE;
+    if (m->mode != TV_MODE_TIMING && !opennpu_execute(m, &op, &code, message)) {
+        raise_fault(m, word, row, &opennpu_codes[code], message);
+        return FAULTED;
+    }
+    if (timed)
+        opennpu_timing_issue(&m->timing, &op, (int64_t)m->instructions);
+    m->next++;
+    m->instructions++;
+    return DONE;
+}
+
+static tv_status run(void *state, const tv_run_limits *limits, tv_stop *why)
+{
+    opennpu_machine *m = state;
+    *why = TV_STOP_FAULT;
+    if (m->faulted)
+        return TV_FAULT;
+    *why = TV_STOP_END;
+    while (m->next < m->count) {
+        if (m->next >= limits->until) {
+            *why = TV_STOP_UNTIL;
+            return TV_OK;
+        }
+        outcome o = execute_next(m, limits->max_cycles);
+        if (o == DONE)
+            continue;
+        *why = o == TOO_LATE ? TV_STOP_CYCLES : TV_STOP_FAULT;
+        return o == TOO_LATE ? TV_OK : TV_FAULT;
+    }
+    return TV_OK;
+}
+
+static uint64_t next(const void *state) { return ((const opennpu_machine *)state)->next; }
+
+static const tv_fault *fault(const void *state)
+{
+    const opennpu_machine *m = state;
+    return m->faulted ? &m->fault : NULL;
+}
+
+/* ---- Address spaces ---- */
+
+enum { SPACE_VX, SPACE_VE, SPACE_VR, SPACE_LUT_A, SPACE_LUT_B, SPACE_ACC, SPACE_MEM, SPACES };
+
+static int space_at(const void *state, unsigned i, tv_space *out)
+{
+    const opennpu_machine *m = state;
+    const tv_space spaces[SPACES] = {
+        {"vx", m->k, m->l, "VX registers: K lanes of 8 bit"},
+        {"ve", 2 * m->k, m->l / 2, "VE registers: K lanes of 16 bit, little endian"},
+        {"vr", 4 * m->k, m->l / 4, "VR registers: K lanes of 32 bit, little endian"},
+        {"lut_a", 1, OPENNPU_LUT_ENTRIES, "LUT bank A, by entry"},
+        {"lut_b", 1, OPENNPU_LUT_ENTRIES, "LUT bank B, by entry"},
+        {"acc", 4, (uint64_t)m->k * m->k, "ACC, by element: row * K + column, 32 bit"},
+        {"mem", 1, m->memory.size, "data memory, by byte"},
+    };
+    if (i >= SPACES)
+        return 0;
+    *out = spaces[i];
+    return 1;
+}
+
+/* The byte of the byte planes that is byte `at` of the space of class `class_`. */
+static uint8_t *plane_byte(const opennpu_machine *m, unsigned class_, uint64_t at)
+{
+    uint64_t lane_bytes = UINT64_C(1) << class_, reg = at / (lane_bytes * m->k), rest = at % (lane_bytes * m->k);
+    return m->planes + (reg * lane_bytes + rest % lane_bytes) * m->k + rest / lane_bytes;
+}
+
+static uint8_t *linear(opennpu_machine *m, unsigned space)
+{
+    switch (space) {
+    case SPACE_LUT_A: return m->lut[0];
+    case SPACE_LUT_B: return m->lut[1];
+    case SPACE_ACC: return (uint8_t *)m->acc;
+    default: return m->memory.bytes;
+    }
+}
+
+static void read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes)
+{
+    opennpu_machine *m = state;
+    uint8_t *out = data;
+    if (space > SPACE_VR)
+        memcpy(out, linear(m, space) + byte, bytes);
+    else
+        for (size_t i = 0; i < bytes; i++)
+            out[i] = *plane_byte(m, space - SPACE_VX, byte + i);
+}
+
+static void write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes)
+{
+    opennpu_machine *m = state;
+    const uint8_t *in = data;
+    if (space > SPACE_VR)
+        memcpy(linear(m, space) + byte, in, bytes);
+    else
+        for (size_t i = 0; i < bytes; i++)
+            *plane_byte(m, space - SPACE_VX, byte + i) = in[i];
+}
+
+/* ---- Statistics and traces ---- */
+
+static void judge(tv_stats *out)
+{
+    double cycles = (double)out->cycles, best = 0;
+    unsigned engine = 0, worst = 0;
+    if (out->cycles == 0)
+        return;
+    for (unsigned e = 0; e < OPENNPU_ENGINES; e++)
+        if ((double)out->engines[e].busy / cycles > best) {
+            best = (double)out->engines[e].busy / cycles;
+            engine = e;
+        }
+    for (unsigned c = 1; c < OPENNPU_CAUSES; c++)
+        if (out->engines[OPENNPU_ISSUE].held[c] > out->engines[OPENNPU_ISSUE].held[worst])
+            worst = c;
+    bool latency = best < 0.5;
+    out->bound_share = latency ? (double)out->engines[OPENNPU_ISSUE].held[worst] / cycles : best;
+    snprintf(out->bound_by, sizeof out->bound_by, "%s", latency ? "latency" : opennpu_engine_names[engine]);
+    if (latency)
+        snprintf(out->verdict, sizeof out->verdict, "bound by latency: issue is held by %s in %.0f %% of ticks", opennpu_cause_names[worst],
+                 100 * out->bound_share);
+    else
+        snprintf(out->verdict, sizeof out->verdict, "bound by %s: %.0f %% of ticks", out->bound_by, 100 * best);
+}
+
+static void stats(const void *state, tv_stats *out)
+{
+    const opennpu_machine *m = state;
+    opennpu_timing timing = m->timing; /* looked at as if it ended here */
+    opennpu_timing_drain(&timing);
+    out->cycles = m->mode == TV_MODE_FUNCTIONAL ? 0 : timing.latest;
+    out->clock_hz = (double)tv_config_integer(m->config, OPENNPU_PARAM_CORE_HZ);
+    out->seconds = (double)out->cycles / out->clock_hz;
+    out->instructions = m->instructions;
+    out->macs = m->macs;
+    out->peak_macs = (double)m->k * m->k;
+    out->engine_count = OPENNPU_ENGINES;
+    out->cause_count = OPENNPU_CAUSES;
+    out->path_count = 2;
+    for (unsigned c = 0; c < OPENNPU_CAUSES; c++)
+        out->causes[c] = opennpu_cause_names[c];
+    for (unsigned e = 0; e < OPENNPU_ENGINES; e++) {
+        const tv_account *a = &timing.accounts[e];
+        out->engines[e] = (tv_engine_stats){.name = a->name, .busy = a->busy, .idle = a->idle};
+        memcpy(out->engines[e].held, a->held, sizeof a->held);
+    }
+    out->paths[0] = (tv_path_stats){"load", m->bytes[0], m->k};
+    out->paths[1] = (tv_path_stats){"store", m->bytes[1], m->k};
+    judge(out);
+}
+
+static void locate(void *user, int64_t index, tv_event *event)
+{
+    const opennpu_machine *m = user;
+    tv_source_line line;
+    uint64_t first = m->instructions - m->next;
+    if (m->program && (uint64_t)index >= first && tv_program_line(m->program, (uint64_t)index - first, &line)) {
+        event->file = line.file;
+        event->line = line.line;
+    }
+}
+
+static void trace(void *state, const tv_trace_sink *sink)
+{
+    opennpu_machine *m = state;
+    m->sink = sink ? *sink : (tv_trace_sink){0};
+    m->timing.sink = sink ? &m->sink : NULL;
+    m->timing.locate = locate;
+    m->timing.user = m;
+}
+
+static uint64_t clock_now(const void *state)
+{
+    const opennpu_machine *m = state;
+    return m->next >= m->count ? tv_max_u64(m->timing.latest, m->timing.next) : m->timing.next;
+}
+
+extern const tv_target tv_target_opennpu;
+const tv_target tv_target_opennpu = {
+    .name = "opennpu",
+    .isa = &tv_isa_opennpu,
+    .schema = &opennpu_schema,
+    .create = create,
+    .destroy = destroy,
+    .load = load,
+    .run = run,
+    .next = next,
+    .fault = fault,
+    .space_at = space_at,
+    .read = read_space,
+    .write = write_space,
+    .stats = stats,
+    .trace = trace,
+    .clock = clock_now,
+    .check = opennpu_check,
+};

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The OpenNPU machine from the inside: decode.c turns words into operations, exec.c changes registers and memory and knows
+ * no ticks, timing.c knows no data, machine.c drives them. */
+#ifndef TV_MACHINE_OPENNPU_MACHINE_H
+#define TV_MACHINE_OPENNPU_MACHINE_H
+
+#include "base/buf.h"
+#include "isa/opennpu/opennpu.h"
+#include "machine/target.h"
+#include "sim/account.h"
+#include "sim/memory.h"
+
+enum { OPENNPU_K_MAX = 64, OPENNPU_L_MAX = 32, OPENNPU_BANKS = 2 };
+
+/* Base rows VX of a register: the first and how many; 0 for no register. */
+typedef struct opennpu_rows {
+    uint8_t first, count;
+} opennpu_rows;
+
+/* Sources of an operation, in the order of the fields. */
+enum { OPENNPU_RS1, OPENNPU_RS2, OPENNPU_RS3, OPENNPU_RD, OPENNPU_REGISTERS };
+
+/* An instruction with its fields taken apart. */
+typedef struct opennpu_op {
+    uint8_t insn;   /* opennpu_insn */
+    uint8_t class_; /* of its SIZED registers */
+    uint8_t round, sat, e5m2;
+    uint8_t reads, writes; /* bit per register of the enum above */
+    int16_t imm;
+    opennpu_rows rows[OPENNPU_REGISTERS];
+} opennpu_op;
+
+typedef enum opennpu_engine { OPENNPU_VALU, OPENNPU_MMA_ARRAY, OPENNPU_PORT, OPENNPU_ISSUE, OPENNPU_ENGINES } opennpu_engine;
+
+/* The order is the order in which a held tick is charged. */
+typedef enum opennpu_cause { OPENNPU_RAW, OPENNPU_WAW, OPENNPU_HELD_MMA, OPENNPU_HELD_PORT, OPENNPU_CAUSES } opennpu_cause;
+
+/* What the parts of the machine must know of a row of the instruction table, worked out once. */
+typedef struct opennpu_shape {
+    uint8_t engine, latency, port_ticks;
+    uint8_t reads, writes;                /* registers, as in opennpu_op */
+    uint8_t class_[OPENNPU_REGISTERS];    /* TV_CLASS_FIELD: what the width field says */
+} opennpu_shape;
+
+typedef struct opennpu_timing {
+    const opennpu_shape *shapes;
+    uint64_t k;
+    uint64_t next;                  /* the first tick in which the next instruction may issue */
+    uint64_t ready[OPENNPU_L_MAX];  /* by base row */
+    int64_t writer[OPENNPU_L_MAX];  /* … and whose result it is, for traces */
+    uint64_t port_from, port_free;  /* what the port works on; accounted for when it is done */
+    int64_t port_user;
+    uint64_t last_accumulate;       /* tick, valid if `accumulated` */
+    int64_t accumulator;
+    bool accumulated;
+    uint64_t column;                /* of the next mma.last */
+    uint64_t latest;                /* last result ready */
+    tv_account accounts[OPENNPU_ENGINES];
+    const tv_trace_sink *sink;
+    void (*locate)(void *user, int64_t index, tv_event *event);
+    void *user;
+} opennpu_timing;
+
+typedef struct opennpu_machine {
+    tv_codec *codec;
+    const tv_config *config;
+    tv_mode mode;
+    opennpu_shape shapes[OPENNPU_INSNS];
+    uint32_t k, l;
+    uint8_t *planes; /* L rows of K bytes */
+    uint8_t lut[OPENNPU_BANKS][OPENNPU_LUT_ENTRIES];
+    int32_t *acc;    /* K x K */
+    uint32_t column;
+    tv_memory memory;
+    opennpu_timing timing;
+
+    const tv_program *program;
+    uint64_t next, count, instructions, macs, bytes[2]; /* loaded, stored */
+    bool faulted;
+    tv_fault fault;
+    tv_buf fault_text, fault_message;
+    tv_trace_sink sink;
+} opennpu_machine;
+
+/* decode.c */
+void opennpu_shapes_init(opennpu_shape shapes[OPENNPU_INSNS], const tv_config *config);
+
+/* False: a register lies past the last of `l` base rows; *field says which. */
+bool opennpu_take_apart(const opennpu_shape shapes[OPENNPU_INSNS], opennpu_insn insn, uint32_t word, uint32_t l, opennpu_op *op, uint16_t *field);
+
+/* exec.c: false when the instruction faults, with nothing changed; `code` and `message` say why. */
+bool opennpu_execute(opennpu_machine *machine, const opennpu_op *op, opennpu_code *code, char message[200]);
+
+/* timing.c */
+void opennpu_timing_init(opennpu_timing *timing, const opennpu_shape *shapes, const tv_config *config);
+void opennpu_timing_begin(opennpu_timing *timing); /* a program begins when all results are ready */
+uint64_t opennpu_timing_earliest(const opennpu_timing *timing, const opennpu_op *op);
+void opennpu_timing_issue(opennpu_timing *timing, const opennpu_op *op, int64_t index);
+void opennpu_timing_drain(opennpu_timing *timing);
+extern const char *const opennpu_engine_names[OPENNPU_ENGINES];
+extern const char *const opennpu_cause_names[OPENNPU_CAUSES];
+
+/* check.c */
+tv_status opennpu_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The timing model of OpenNPU (its specification, section 4): one instruction a tick at most, in order, when a scoreboard
+ * of base rows says so. */
+#include "machine/opennpu/machine.h"
+#include "machine/opennpu/params.h"
+
+const char *const opennpu_engine_names[OPENNPU_ENGINES] = {"VALU", "MMA", "PORT", "ISSUE"};
+const char *const opennpu_cause_names[OPENNPU_CAUSES] = {"raw", "waw", "mma", "port"};
+
+void opennpu_timing_init(opennpu_timing *timing, const opennpu_shape *shapes, const tv_config *config)
+{
+    *timing = (opennpu_timing){.shapes = shapes, .k = tv_config_integer(config, OPENNPU_PARAM_K), .port_user = -1, .accumulator = -1};
+    for (unsigned i = 0; i < OPENNPU_L_MAX; i++)
+        timing->writer[i] = -1;
+    for (unsigned e = 0; e < OPENNPU_ENGINES; e++)
+        timing->accounts[e].name = opennpu_engine_names[e];
+}
+
+void opennpu_timing_begin(opennpu_timing *timing) { timing->next = tv_max_u64(timing->next, timing->latest); }
+
+typedef struct holds {
+    uint64_t until[OPENNPU_CAUSES];
+    int64_t by[OPENNPU_CAUSES];
+} holds;
+
+static void hold(holds *h, opennpu_cause cause, uint64_t until, int64_t by)
+{
+    if (until > h->until[cause]) {
+        h->until[cause] = until;
+        h->by[cause] = by;
+    }
+}
+
+static bool is_last(const opennpu_op *op) { return op->insn == OPENNPU_MMA_LAST || op->insn == OPENNPU_MMA_LAST_KEEP; }
+
+static holds find_holds(const opennpu_timing *t, const opennpu_op *op)
+{
+    holds h = {{0}, {-1, -1, -1, -1}};
+    const opennpu_shape *shape = &t->shapes[op->insn];
+    for (unsigned r = 0; r < OPENNPU_REGISTERS; r++)
+        for (unsigned i = 0; op->reads >> r & 1 && i < op->rows[r].count; i++) {
+            unsigned row = op->rows[r].first + i;
+            hold(&h, OPENNPU_RAW, t->ready[row], t->writer[row]);
+        }
+    for (unsigned i = 0; op->writes && i < op->rows[OPENNPU_RD].count; i++) {
+        unsigned row = op->rows[OPENNPU_RD].first + i;
+        if (t->ready[row] > shape->latency) /* an earlier write is ready no later than this one's */
+            hold(&h, OPENNPU_WAW, t->ready[row] - shape->latency, t->writer[row]);
+    }
+    if (is_last(op) && t->accumulated)
+        hold(&h, OPENNPU_HELD_MMA, t->last_accumulate + t->k + t->column, t->accumulator);
+    if (shape->engine == OPENNPU_PORT)
+        hold(&h, OPENNPU_HELD_PORT, t->port_free, t->port_user);
+    return h;
+}
+
+uint64_t opennpu_timing_earliest(const opennpu_timing *t, const opennpu_op *op)
+{
+    holds h = find_holds(t, op);
+    uint64_t tick = t->next;
+    for (unsigned c = 0; c < OPENNPU_CAUSES; c++)
+        tick = tv_max_u64(tick, h.until[c]);
+    return tick;
+}
+
+static void emit(opennpu_timing *t, tv_event event)
+{
+    if (event.index >= 0 && t->locate)
+        t->locate(t->user, event.index, &event);
+    t->sink->event(t->sink->user, &event);
+}
+
+/* Charges each tick from the head's first to its issue to the first cause that still applies in it. */
+static uint64_t charge(opennpu_timing *t, const opennpu_op *op, int64_t index, const holds *h)
+{
+    const opennpu_shape *shape = &t->shapes[op->insn];
+    uint64_t tick = t->next;
+    for (unsigned c = 0; c < OPENNPU_CAUSES; c++) {
+        if (h->until[c] <= tick)
+            continue;
+        const unsigned accounts[] = {OPENNPU_ISSUE, shape->engine};
+        for (unsigned i = 0; i < TV_COUNTOF(accounts); i++) {
+            uint64_t from = i && shape->engine == OPENNPU_PORT ? tv_max_u64(tick, t->port_free) : tick;
+            tv_account_held(&t->accounts[accounts[i]], c, from, h->until[c]);
+            if (t->sink && h->until[c] > from)
+                emit(t, (tv_event){.kind = TV_EVENT_STALL, .engine = opennpu_engine_names[accounts[i]], .index = index, .start = from,
+                                   .end = h->until[c], .cause = opennpu_cause_names[c], .waits_for = h->by[c], .scheduler = i == 0});
+        }
+        tick = h->until[c];
+    }
+    return tick;
+}
+
+static void mark_written(opennpu_timing *t, const opennpu_op *op, int64_t index, uint64_t ready)
+{
+    for (unsigned i = 0; op->writes && i < op->rows[OPENNPU_RD].count; i++) {
+        t->ready[op->rows[OPENNPU_RD].first + i] = ready;
+        t->writer[op->rows[OPENNPU_RD].first + i] = index;
+    }
+    t->latest = tv_max_u64(t->latest, ready);
+}
+
+static void move_array(opennpu_timing *t, const opennpu_op *op, int64_t index, uint64_t tick)
+{
+    if (op->insn == OPENNPU_MMA || op->insn == OPENNPU_MMA_LAST_KEEP) {
+        t->accumulated = true;
+        t->last_accumulate = tick;
+        t->accumulator = index;
+    }
+    t->column = is_last(op) ? (t->column + 1) % t->k : 0;
+}
+
+/* The port may be busy past the last result: a store is done when it issues. What lies past `end` is not of the run. */
+static void settle_port(opennpu_timing *t, uint64_t end)
+{
+    tv_account_busy(&t->accounts[OPENNPU_PORT], t->port_from, tv_min_u64(t->port_free, end));
+    t->port_from = t->port_free;
+}
+
+void opennpu_timing_issue(opennpu_timing *t, const opennpu_op *op, int64_t index)
+{
+    const opennpu_shape *shape = &t->shapes[op->insn];
+    holds h = find_holds(t, op);
+    if (shape->engine == OPENNPU_PORT)
+        settle_port(t, UINT64_MAX);
+    uint64_t tick = charge(t, op, index, &h), busy = shape->engine == OPENNPU_PORT ? shape->port_ticks : 1;
+    tv_account_busy(&t->accounts[OPENNPU_ISSUE], tick, tick + 1);
+    if (shape->engine != OPENNPU_PORT)
+        tv_account_busy(&t->accounts[shape->engine], tick, tick + busy);
+    if (shape->engine == OPENNPU_PORT) {
+        t->port_from = tick;
+        t->port_free = tick + busy;
+        t->port_user = index;
+    }
+    if (shape->engine == OPENNPU_MMA_ARRAY)
+        move_array(t, op, index, tick);
+    mark_written(t, op, index, tick + shape->latency);
+    t->next = tick + 1;
+    if (!t->sink)
+        return;
+    const char *id = tv_isa_opennpu.insns[op->insn].id;
+    emit(t, (tv_event){.kind = TV_EVENT_COMMAND, .engine = opennpu_engine_names[OPENNPU_ISSUE], .index = index, .start = tick, .end = tick + 1,
+                       .waits_for = -1, .op = id});
+    emit(t, (tv_event){.kind = TV_EVENT_ENGINE, .engine = opennpu_engine_names[shape->engine], .index = index, .start = tick, .end = tick + busy,
+                       .waits_for = -1, .op = id});
+}
+
+void opennpu_timing_drain(opennpu_timing *t)
+{
+    t->latest = tv_max_u64(t->latest, t->next);
+    settle_port(t, t->latest);
+    for (unsigned e = 0; e < OPENNPU_ENGINES; e++)
+        tv_account_settle(&t->accounts[e], t->latest);
+}
