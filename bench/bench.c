@@ -14,15 +14,15 @@
 
 #include "trivet/trivet.h"
 
-enum { RUNS = 7, WORDS = 1 << 20, LINES = 200000, INSTRUCTIONS = 1000000 };
+enum { RUNS = 7, WORDS = 1 << 20, LINES = 200000, INSTRUCTIONS = 1000000, VECTOR_INSTRUCTIONS = 1600000 };
 
 typedef struct bench_data {
     uint64_t *words;
     char *source;
     size_t source_size;
-    tv_codec *codec;
-    tv_program *program;
-    tv_config *config;
+    tv_codec *codec, *vector_codec;
+    tv_program *program, *vector_program;
+    tv_config *config, *vector_config;
     volatile uint64_t sink;
 } bench_data;
 
@@ -99,6 +99,26 @@ static void assemble(bench_data *d)
     tv_program_free(program);
 }
 
+static void decode_vector(bench_data *d)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < WORDS; i++)
+        sum += (uint64_t)tv_codec_decode(d->vector_codec, tv_program_word(d->vector_program, (uint64_t)i % VECTOR_INSTRUCTIONS), NULL);
+    d->sink += sum;
+}
+
+static void simulate_vector(bench_data *d)
+{
+    tv_machine *machine;
+    tv_stats stats;
+    if (tv_machine_new(d->vector_config, TV_MODE_FULL, NULL, &machine) != TV_OK || tv_machine_load(machine, d->vector_program, NULL) != TV_OK ||
+        tv_machine_run(machine, NULL, NULL) != TV_OK)
+        exit(2);
+    tv_machine_stats(machine, &stats);
+    d->sink += stats.cycles;
+    tv_machine_free(machine);
+}
+
 static void simulate(bench_data *d)
 {
     tv_machine *machine;
@@ -149,7 +169,17 @@ static void prepare(bench_data *d)
 {
     static const char loop[] = "        .target pccx\n        .rept 500000\n        memset fmap_shape[1], 1, 2, 3\n"
                                "        cvo.exp l2[8], l2[0], len=8\n        .endr\n";
+    /* A mix of VX and VR arithmetic, MMA and LUT. */
+    static const char vector[] = "        .target opennpu\n        .rept 100000\n"
+                                 "        vadd vx1, vx2, vx3\n        vmul.sat vx4, vx1, vx2\n        mma.keep vx5, vx6\n        vlut.a vx7, vx4\n"
+                                 "        vadd vr4, vr5, vr6\n        vsub.sat vr7, vr4, vr5\n        mma.keep vx6, vx5\n        vxor vx8, vx7, vx1\n"
+                                 "        vmax vx9, vx8, vx2\n        vmul vr6, vr5, vr7\n        mma.keep vx5, vx7\n        vlut.b vx10, vx9\n"
+                                 "        vsra vr5, vr6, vr4\n        vadd.sat vx11, vx10, vx1\n        mma.keep vx6, vx7\n        vsub vx12, vx11, vx2\n"
+                                 "        .endr\n";
     uint64_t state = 1;
+    if (tv_codec_new("opennpu", NULL, &d->vector_codec) != TV_OK || tv_config_new("opennpu", NULL, &d->vector_config) != TV_OK ||
+        tv_program_assemble("vector.s", vector, strlen(vector), NULL, NULL, &d->vector_program) != TV_OK)
+        exit(3);
     d->words = malloc(WORDS * sizeof *d->words);
     if (!d->words || tv_codec_new("pccx", NULL, &d->codec) != TV_OK || tv_config_new("pccx", NULL, &d->config) != TV_OK ||
         tv_program_assemble("loop.s", loop, strlen(loop), NULL, NULL, &d->program) != TV_OK)
@@ -165,6 +195,8 @@ int main(int argc, char **argv)
         {"pccx decode", "words", "sum words", WORDS, 50e6, decode, sum_words},
         {"pccx assembler", "lines", "count newlines", LINES, 300e3, assemble, count_newlines},
         {"pccx MEMSET + CVO of 8, executed and timed", "instructions", "sum words", INSTRUCTIONS, 500e3, simulate, sum_words},
+        {"opennpu decode", "words", "sum words", WORDS, 100e6, decode_vector, sum_words},
+        {"opennpu K=64, VX/VR, MMA, LUT, timed", "instructions", "sum words", VECTOR_INSTRUCTIONS, 30e6, simulate_vector, sum_words},
     };
     bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
     bench_data data = {0};
@@ -182,6 +214,9 @@ int main(int argc, char **argv)
                    r->amount / t.least / 1e6, r->goal / 1e6, rate / r->goal, ratio, r->baseline);
     }
     printf(json ? "\n]\n" : "");
+    tv_program_free(data.vector_program);
+    tv_config_free(data.vector_config);
+    tv_codec_free(data.vector_codec);
     tv_program_free(data.program);
     tv_config_free(data.config);
     tv_codec_free(data.codec);

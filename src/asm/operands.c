@@ -346,8 +346,8 @@ static bool word_value(tv_asm_job *job, const parsed *o, tv_expr *out)
 /* Puts a register into its field, and its class where the class is a field's; all such operands agree. */
 static bool encode_register(tv_asm_job *job, const tv_operand_kind *kind, const tv_field *field, const parsed *o, uint64_t *word, int *class_seen)
 {
-    unsigned class_;
-    uint64_t number;
+    unsigned class_ = 0;
+    uint64_t number = 0;
     register_of(kind, o->word, &class_, &number);
     uint64_t count = tv_mask((unsigned)(field->hi - field->lo + 1)) + 1;
     if (number >= count >> class_) {

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "kernels/clones.h"
+#include "kernels/outer.h"
 #include "machine/opennpu/machine.h"
 #include "num/tier2.h"
 
@@ -11,11 +13,11 @@ typedef struct lanes {
     int32_t at[OPENNPU_K_MAX];
 } lanes;
 
-static uint8_t *row(const opennpu_machine *m, unsigned index) { return m->planes + (size_t)index * m->k; }
+TV_INLINE uint8_t *row(const opennpu_machine *m, unsigned index) { return m->planes + (size_t)index * m->k; }
 
 /* ---- Lanes: sign extended from 8, 16 or 32 bits ---- */
 
-static void get(const opennpu_machine *m, opennpu_rows r, lanes *out)
+TV_INLINE void get(const opennpu_machine *m, opennpu_rows r, lanes *out)
 {
     const uint8_t *p0 = row(m, r.first), *p1 = p0 + m->k, *p2 = p1 + m->k, *p3 = p2 + m->k;
     uint32_t k = m->k;
@@ -30,7 +32,7 @@ static void get(const opennpu_machine *m, opennpu_rows r, lanes *out)
             out->at[i] = (int32_t)(p0[i] | (uint32_t)p1[i] << 8 | (uint32_t)p2[i] << 16 | (uint32_t)p3[i] << 24);
 }
 
-static void put(opennpu_machine *m, opennpu_rows r, const lanes *in)
+TV_INLINE void put(opennpu_machine *m, opennpu_rows r, const lanes *in)
 {
     for (unsigned b = 0; b < r.count; b++) {
         uint8_t *p = row(m, r.first + b);
@@ -39,10 +41,10 @@ static void put(opennpu_machine *m, opennpu_rows r, const lanes *in)
     }
 }
 
-static opennpu_rows rd(const opennpu_op *op) { return op->rows[OPENNPU_RD]; }
+TV_INLINE opennpu_rows rd(const opennpu_op *op) { return op->rows[OPENNPU_RD]; }
 
 /* The sources that the instruction reads; the others stay as they are. */
-static void sources(const opennpu_machine *m, const opennpu_op *op, lanes *a, lanes *b, lanes *c)
+TV_INLINE void sources(const opennpu_machine *m, const opennpu_op *op, lanes *a, lanes *b, lanes *c)
 {
     if (op->reads & 1 << OPENNPU_RS1)
         get(m, op->rows[OPENNPU_RS1], a);
@@ -55,7 +57,7 @@ static void sources(const opennpu_machine *m, const opennpu_op *op, lanes *a, la
 /* ---- Integer arithmetic and logic ---- */
 
 /* The exact result to the lane's width: clamped, or its low bits (put takes those). */
-static int32_t narrowed(int64_t x, unsigned bits, bool saturate)
+TV_INLINE int32_t narrowed(int64_t x, unsigned bits, bool saturate)
 {
     int64_t high = (INT64_C(1) << (bits - 1)) - 1;
     if (saturate)
@@ -63,7 +65,7 @@ static int32_t narrowed(int64_t x, unsigned bits, bool saturate)
     return (int32_t)(uint32_t)(uint64_t)x;
 }
 
-static int64_t arith(unsigned insn, int64_t a, int64_t b)
+TV_INLINE int64_t arith(unsigned insn, int64_t a, int64_t b)
 {
     switch (insn) {
     case OPENNPU_VADD: return a + b;
@@ -77,7 +79,7 @@ static int64_t arith(unsigned insn, int64_t a, int64_t b)
     }
 }
 
-static uint32_t logic(unsigned insn, uint32_t a, uint32_t b, unsigned bits)
+TV_INLINE uint32_t logic(unsigned insn, uint32_t a, uint32_t b, unsigned bits)
 {
     uint32_t mask = (uint32_t)tv_mask(bits), n = b & (bits - 1), low = a & mask;
     switch (insn) {
@@ -93,32 +95,99 @@ static uint32_t logic(unsigned insn, uint32_t a, uint32_t b, unsigned bits)
 }
 
 /* The switch stands outside the loops: each case becomes a vector loop of its own. */
-#define EACH(expression)                      \
-    for (uint32_t i = 0; i < k; i++)          \
-        y.at[i] = (expression);               \
+#define EACH(expression)                \
+    for (uint32_t i = 0; i < k; i++)    \
+        y[i] = (expression);            \
     break
+
+TV_INLINE int clamp8(int x) { return x > 127 ? 127 : x < -128 ? -128 : x; }
+
+/* VX: bytes as they stand in the plane. */
+TV_CLONES static void exec_bytes(opennpu_machine *m, const opennpu_op *op)
+{
+    int8_t y[OPENNPU_K_MAX];
+    const int8_t *a = (const int8_t *)row(m, op->rows[OPENNPU_RS1].first), *b = (const int8_t *)row(m, op->rows[OPENNPU_RS2].first);
+    uint32_t k = m->k;
+    switch (op->insn + (op->sat ? OPENNPU_INSNS : 0)) {
+    case OPENNPU_VADD: EACH((int8_t)(a[i] + b[i]));
+    case OPENNPU_VSUB: EACH((int8_t)(a[i] - b[i]));
+    case OPENNPU_VRSUB: EACH((int8_t)(b[i] - a[i]));
+    case OPENNPU_VMUL: EACH((int8_t)(a[i] * b[i]));
+    case OPENNPU_VNEG: EACH((int8_t)-a[i]);
+    case OPENNPU_VABS: EACH((int8_t)(a[i] < 0 ? -a[i] : a[i]));
+    case OPENNPU_VADD + OPENNPU_INSNS: EACH((int8_t)clamp8(a[i] + b[i]));
+    case OPENNPU_VSUB + OPENNPU_INSNS: EACH((int8_t)clamp8(a[i] - b[i]));
+    case OPENNPU_VRSUB + OPENNPU_INSNS: EACH((int8_t)clamp8(b[i] - a[i]));
+    case OPENNPU_VMUL + OPENNPU_INSNS: EACH((int8_t)clamp8(a[i] * b[i]));
+    case OPENNPU_VNEG + OPENNPU_INSNS: EACH((int8_t)clamp8(-a[i]));
+    case OPENNPU_VABS + OPENNPU_INSNS: EACH((int8_t)clamp8(a[i] < 0 ? -a[i] : a[i]));
+    case OPENNPU_VMAX: case OPENNPU_VMAX + OPENNPU_INSNS: EACH(a[i] > b[i] ? a[i] : b[i]);
+    case OPENNPU_VMIN: case OPENNPU_VMIN + OPENNPU_INSNS: EACH(a[i] < b[i] ? a[i] : b[i]);
+    case OPENNPU_VXOR: case OPENNPU_VXOR + OPENNPU_INSNS: EACH((int8_t)(a[i] ^ b[i]));
+    case OPENNPU_VOR: case OPENNPU_VOR + OPENNPU_INSNS: EACH((int8_t)(a[i] | b[i]));
+    case OPENNPU_VAND: case OPENNPU_VAND + OPENNPU_INSNS: EACH((int8_t)(a[i] & b[i]));
+    default: EACH((int8_t)logic(op->insn, (uint32_t)a[i], (uint32_t)b[i], 8));
+    }
+    memcpy(row(m, rd(op).first), y, k);
+}
+
+/* VE and VR without saturation, in 32 bits that wrap. */
+TV_CLONES static void exec_wrapping(opennpu_machine *m, const opennpu_op *op)
+{
+    lanes wide_a = {{0}}, wide_b = {{0}}, result;
+    sources(m, op, &wide_a, &wide_b, NULL);
+    const int32_t *a = wide_a.at, *b = wide_b.at;
+    int32_t *y = result.at;
+    uint32_t k = m->k;
+    switch (op->insn) {
+    case OPENNPU_VADD: EACH((int32_t)((uint32_t)a[i] + (uint32_t)b[i]));
+    case OPENNPU_VSUB: EACH((int32_t)((uint32_t)a[i] - (uint32_t)b[i]));
+    case OPENNPU_VRSUB: EACH((int32_t)((uint32_t)b[i] - (uint32_t)a[i]));
+    case OPENNPU_VMUL: EACH((int32_t)((uint32_t)a[i] * (uint32_t)b[i]));
+    case OPENNPU_VNEG: EACH((int32_t)(0 - (uint32_t)a[i]));
+    case OPENNPU_VABS: EACH(a[i] < 0 ? (int32_t)(0 - (uint32_t)a[i]) : a[i]);
+    case OPENNPU_VMAX: EACH(a[i] > b[i] ? a[i] : b[i]);
+    case OPENNPU_VMIN: EACH(a[i] < b[i] ? a[i] : b[i]);
+    case OPENNPU_VSRA: EACH(a[i] >> (b[i] & (int32_t)((8u << op->class_) - 1)));
+    case OPENNPU_VXOR: EACH(a[i] ^ b[i]);
+    case OPENNPU_VOR: EACH(a[i] | b[i]);
+    case OPENNPU_VAND: EACH(a[i] & b[i]);
+    default: EACH((int32_t)logic(op->insn, (uint32_t)a[i], (uint32_t)b[i], 8u << op->class_));
+    }
+    put(m, rd(op), &result);
+}
+
+/* VE and VR with saturation: the exact result in 64 bits. */
+TV_CLONES static void exec_saturating(opennpu_machine *m, const opennpu_op *op)
+{
+    lanes wide_a = {{0}}, wide_b = {{0}}, result;
+    sources(m, op, &wide_a, &wide_b, NULL);
+    const int32_t *a = wide_a.at, *b = wide_b.at;
+    int32_t *y = result.at;
+    unsigned bits = 8u << op->class_;
+    uint32_t k = m->k;
+    switch (op->insn) {
+    case OPENNPU_VADD: EACH(narrowed(arith(OPENNPU_VADD, a[i], b[i]), bits, true));
+    case OPENNPU_VSUB: EACH(narrowed(arith(OPENNPU_VSUB, a[i], b[i]), bits, true));
+    case OPENNPU_VMUL: EACH(narrowed(arith(OPENNPU_VMUL, a[i], b[i]), bits, true));
+    default: EACH(narrowed(arith(op->insn, a[i], b[i]), bits, true));
+    }
+    put(m, rd(op), &result);
+}
+#undef EACH
 
 static void exec_integer(opennpu_machine *m, const opennpu_op *op)
 {
-    lanes a = {{0}}, b = {{0}}, y;
-    unsigned bits = 8u << op->class_, insn = op->insn;
-    uint32_t k = m->k;
-    sources(m, op, &a, &b, NULL);
-    switch (insn) {
-    case OPENNPU_VADD: EACH(narrowed(arith(OPENNPU_VADD, a.at[i], b.at[i]), bits, op->sat));
-    case OPENNPU_VSUB: EACH(narrowed(arith(OPENNPU_VSUB, a.at[i], b.at[i]), bits, op->sat));
-    case OPENNPU_VMUL: EACH(narrowed(arith(OPENNPU_VMUL, a.at[i], b.at[i]), bits, op->sat));
-    case OPENNPU_VNEG: EACH(narrowed(arith(OPENNPU_VNEG, a.at[i], 0), bits, op->sat));
-    case OPENNPU_VABS: EACH(narrowed(arith(OPENNPU_VABS, a.at[i], 0), bits, op->sat));
-    case OPENNPU_VMAX: EACH(a.at[i] > b.at[i] ? a.at[i] : b.at[i]);
-    case OPENNPU_VMIN: EACH(a.at[i] < b.at[i] ? a.at[i] : b.at[i]);
-    case OPENNPU_VRSUB: EACH(narrowed(arith(OPENNPU_VRSUB, a.at[i], b.at[i]), bits, op->sat));
-    default: EACH((int32_t)logic(insn, (uint32_t)a.at[i], (uint32_t)b.at[i], bits));
-    }
-    put(m, rd(op), &y);
+    bool arithmetic = op->insn >= OPENNPU_VADD && op->insn <= OPENNPU_VRSUB;
+    if (op->class_ == OPENNPU_VX)
+        exec_bytes(m, op);
+    else if (arithmetic && op->sat)
+        exec_saturating(m, op);
+    else
+        exec_wrapping(m, op);
 }
 
-static void exec_reduce(opennpu_machine *m, const opennpu_op *op)
+TV_CLONES static void exec_reduce(opennpu_machine *m, const opennpu_op *op)
 {
     lanes a;
     get(m, op->rows[OPENNPU_RS1], &a);
@@ -164,7 +233,7 @@ static bool exec_vsetlut(opennpu_machine *m, const opennpu_op *op, opennpu_code 
     return true;
 }
 
-static void exec_spread(opennpu_machine *m, const opennpu_op *op)
+TV_CLONES static void exec_spread(opennpu_machine *m, const opennpu_op *op)
 {
     lanes a;
     if (op->insn == OPENNPU_BCAST_IMM)
@@ -249,23 +318,30 @@ static void exec_convert(opennpu_machine *m, const opennpu_op *op)
 
 /* ---- MMA ---- */
 
+void opennpu_settle_acc(opennpu_machine *m)
+{
+    if (m->pending)
+        tv_outer_s8(m->acc, m->k, m->pending_a, m->pending_b, m->pending);
+    m->pending = 0;
+}
+
+static void clear_acc(opennpu_machine *m)
+{
+    m->pending = 0;
+    memset(m->acc, 0, (size_t)m->k * m->k * sizeof *m->acc);
+}
+
+/* The operands are kept and added many at a time; nobody sees ACC in between. */
 static void accumulate(opennpu_machine *m, const opennpu_op *op, bool keep)
 {
-    const uint8_t *a = row(m, op->rows[OPENNPU_RS1].first), *b = row(m, op->rows[OPENNPU_RS2].first);
-    uint32_t k = m->k;
-    int32_t wide[OPENNPU_K_MAX];
-    for (uint32_t j = 0; j < k; j++)
-        wide[j] = (int8_t)b[j];
-    for (uint32_t i = 0; i < k; i++) {
-        int32_t x = (int8_t)a[i], *acc = m->acc + (size_t)i * k;
-        if (keep)
-            for (uint32_t j = 0; j < k; j++)
-                acc[j] = (int32_t)((uint32_t)acc[j] + (uint32_t)(x * wide[j]));
-        else
-            for (uint32_t j = 0; j < k; j++)
-                acc[j] = x * wide[j];
-    }
-    m->macs += (uint64_t)k * k;
+    if (!keep)
+        clear_acc(m);
+    if (m->pending == TV_OUTER_COUNT_MAX)
+        opennpu_settle_acc(m);
+    memcpy(m->pending_a + (size_t)m->pending * m->k, row(m, op->rows[OPENNPU_RS1].first), m->k);
+    memcpy(m->pending_b + (size_t)m->pending * m->k, row(m, op->rows[OPENNPU_RS2].first), m->k);
+    m->pending++;
+    m->macs += (uint64_t)m->k * m->k;
 }
 
 static void exec_mma(opennpu_machine *m, const opennpu_op *op)
@@ -277,12 +353,13 @@ static void exec_mma(opennpu_machine *m, const opennpu_op *op)
         m->column = 0;
         return;
     case OPENNPU_MMA_RESET:
-        memset(m->acc, 0, (size_t)m->k * m->k * sizeof *m->acc);
+        clear_acc(m);
         m->column = 0;
         return;
     case OPENNPU_MMA_LAST_KEEP: accumulate(m, op, true); break;
     default: break;
     }
+    opennpu_settle_acc(m);
     for (uint32_t i = 0; i < m->k; i++)
         y.at[i] = m->acc[(size_t)i * m->k + m->column];
     m->column = (m->column + 1) % m->k;

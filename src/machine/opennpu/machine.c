@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/outer.h"
 #include "machine/opennpu/params.h"
 
 static const tv_param params[OPENNPU_PARAMS] = {
@@ -26,6 +27,8 @@ static void destroy(void *state)
     tv_codec_free(m->codec);
     free(m->planes);
     free(m->acc);
+    free(m->pending_a);
+    free(m->pending_b);
     tv_memory_fini(&m->memory);
     tv_buf_fini(&m->fault_text);
     tv_buf_fini(&m->fault_message);
@@ -48,9 +51,11 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->l = (uint32_t)l;
     m->planes = calloc(l, k);
     m->acc = calloc(k * k, sizeof *m->acc);
+    m->pending_a = calloc(k, TV_OUTER_COUNT_MAX);
+    m->pending_b = calloc(k, TV_OUTER_COUNT_MAX);
     opennpu_shapes_init(m->shapes, config);
     opennpu_timing_init(&m->timing, m->shapes, config);
-    tv_status status = m->planes && m->acc ? tv_codec_make(&tv_isa_opennpu, sink, &m->codec) : tv_fail_memory(sink);
+    tv_status status = m->planes && m->acc && m->pending_a && m->pending_b ? tv_codec_make(&tv_isa_opennpu, sink, &m->codec) : tv_fail_memory(sink);
     if (status == TV_OK)
         status = tv_memory_init(&m->memory, tv_config_integer(config, OPENNPU_PARAM_MEM_BYTES), sink);
     if (status != TV_OK) {
@@ -217,6 +222,7 @@ static void read_space(void *state, unsigned space, uint64_t byte, void *data, s
 {
     opennpu_machine *m = state;
     uint8_t *out = data;
+    opennpu_settle_acc(m);
     if (space > SPACE_VR)
         memcpy(out, linear(m, space) + byte, bytes);
     else
@@ -228,6 +234,7 @@ static void write_space(void *state, unsigned space, uint64_t byte, const void *
 {
     opennpu_machine *m = state;
     const uint8_t *in = data;
+    opennpu_settle_acc(m);
     if (space > SPACE_VR)
         memcpy(linear(m, space) + byte, in, bytes);
     else

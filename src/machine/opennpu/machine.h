@@ -69,7 +69,9 @@ typedef struct opennpu_machine {
     uint32_t k, l;
     uint8_t *planes; /* L rows of K bytes */
     uint8_t lut[OPENNPU_BANKS][OPENNPU_LUT_ENTRIES];
-    int32_t *acc;    /* K x K */
+    int32_t *acc;    /* K x K, but for what is pending */
+    int8_t *pending_a, *pending_b; /* operands of mma not yet added: rows of K */
+    unsigned pending;
     uint32_t column;
     tv_memory memory;
     opennpu_timing timing;
@@ -90,6 +92,9 @@ bool opennpu_take_apart(const opennpu_shape shapes[OPENNPU_INSNS], opennpu_insn 
 
 /* exec.c: false when the instruction faults, with nothing changed; `code` and `message` say why. */
 bool opennpu_execute(opennpu_machine *machine, const opennpu_op *op, opennpu_code *code, char message[200]);
+
+/* Adds what is pending to ACC: before anything looks at it. */
+void opennpu_settle_acc(opennpu_machine *machine);
 
 /* timing.c */
 void opennpu_timing_init(opennpu_timing *timing, const opennpu_shape *shapes, const tv_config *config);

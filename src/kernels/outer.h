@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums of outer products of signed bytes. */
+#ifndef TV_KERNELS_OUTER_H
+#define TV_KERNELS_OUTER_H
+
+#include "base/base.h"
+
+enum { TV_OUTER_K_MAX = 64, TV_OUTER_COUNT_MAX = 64 };
+
+/* acc[i * k + j] += sum over p of a[p * k + i] * b[p * k + j], wrapping at 32 bit; k is at most 64 and a multiple of 4,
+ * count at most 64. */
+void tv_outer_s8(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count);
+
+#endif
