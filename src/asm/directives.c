@@ -125,7 +125,11 @@ static void pad_text(tv_asm_job *job, uint64_t to, unsigned column)
 {
     if (to == job->text.len)
         return;
-    if (!job->isa || !job->isa->has_nop || to % job->word_bytes) {
+    if (job->isa && job->isa->has_nop && to % job->word_bytes) {
+        tv_asm_error_at(job, column, 1, TV_CODE(ASM_ALIGN), NULL, ".text moves by whole words of %u bytes", job->word_bytes);
+        return;
+    }
+    if (!job->isa || !job->isa->has_nop) {
         tv_asm_error_at(job, column, 1, TV_CODE(ASM_SECTION), "only data can be moved or aligned",
                         "%s has no instruction that does nothing to fill .text with", job->isa ? job->isa->target : "this target");
         return;

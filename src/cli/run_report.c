@@ -112,7 +112,7 @@ void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *o
         fprintf(out, ", 0 cycles\n");
         return;
     }
-    fprintf(out, ", %s%" PRIu64 " cycles%s, ", bold, s.cycles, off);
+    fprintf(out, ", %s%" PRIu64 " cycle%s%s, ", bold, s.cycles, s.cycles == 1 ? "" : "s", off);
     print_time(s.seconds, out);
     fprintf(out, " at %.4g MHz\n\n  engine %-20s    busy     held     idle  held by\n", s.clock_hz / 1e6, "");
     for (unsigned e = 0; e < s.engine_count; e++)

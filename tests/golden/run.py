@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Run the golden, cycle and example programs of the pccx machine.
+"""Run the golden and cycle programs of the pccx machine and the examples of every machine.
 
     run.py TRIVET [--rebase] [PATTERN]
 
@@ -15,7 +15,8 @@ tests/golden/NAME.s is checked by the files of the same name beside it:
     NAME.expect.json {"cycles": N, "dumps": {"SPACE:ADDR:LEN:TYPE": [values]}} of `trivet run`
     NAME.fault.json  the same with {"code": "TV-P...", "index": N} of the fault
 tests/cycles/NAME.s carries its expectations in its head: `; cycles: N` and `; engine NAME busy=N idle=N CAUSE=N`.
-examples/pccx/NAME.s has NAME.expect.json; examples/pccx/expected.py works the numbers out and must agree with it.
+examples/pccx/NAME.s and examples/opennpu/NAME.s have NAME.expect.json; expected.py beside them works the numbers out and
+must agree with it. The OpenNPU examples name their profile in their head: `; profile: NAME`.
 docs/examples.md shows commands (`$ trivet ...`, run in the source's root) and their outputs, which must be the real ones.
 
 Every program that is run is run by the independent model in tests/oracle as well, and all cycles, engines, faults and
@@ -41,6 +42,7 @@ sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
 
 from program import FAULT_CODES, Program  # noqa: E402
+import opennpu_oracle  # noqa: E402  (program.py makes its folder known)
 
 SPDX = "# SPDX-License-Identifier: Apache-2.0\n"
 # Parameters that the oracle calls otherwise.
@@ -253,6 +255,36 @@ class Case:
         self.check_oracle(got, [])
 
 
+class OpenNpuCase(Case):
+    """An example of the OpenNPU: another oracle, and a profile."""
+
+    LANES = {"test": 8, "top": 64}
+    DATA = 1 << 16  # the examples' data ends before this
+
+    def profile(self):
+        return Case.args(self, "profile")[0]
+
+    def args(self, name):
+        return Case.args(self, name) + (["-c", self.profile()] if name == "run" else [])
+
+    def check_oracle(self, got, dumps):
+        status, words, err = self.words(self.file)
+        start = json.loads(self.trivet("run", self.file, "--json", "--until", "0", "--dump", "mem:0:%d:u8" % self.DATA,
+                                       *self.args("run"))[1])
+        machine = opennpu_oracle.Machine({"K": self.LANES[self.profile()]})
+        machine.load_mem(0, bytes(start["dumps"][0]["values"]))
+        want = machine.run([int(w.split()[0], 16) for w in words])
+        if status or want["fault"]:
+            self.fail("asm: exit %d, the oracle's fault: %s\n%s" % (status, want["fault"], err))
+        if got["cycles"] != want["ticks"]:
+            self.fail("cycles %d, the oracle has %d" % (got["cycles"], want["ticks"]))
+        for text, d in zip(dumps, got["dumps"]):
+            code = {"s8": "b", "u8": "B", "s16": "h", "u16": "H", "s32": "i"}[text.split(":")[3]]
+            raw = struct.pack("<%d%s" % (len(d["values"]), code), *d["values"])
+            if list(raw) != machine.dump("mem", d["addr"], len(raw)):
+                self.fail("%s is not what the oracle has" % text)
+
+
 class Runner:
     def __init__(self, trivet, rebase, pattern):
         self.trivet, self.rebase, self.pattern = os.path.abspath(trivet), rebase, pattern
@@ -265,11 +297,11 @@ class Runner:
         self.failed += 1
         print("FAILED %s: %s" % (name, "\n    ".join("\n".join(problems).rstrip().split("\n"))), flush=True)
 
-    def one(self, source, *checks):
+    def one(self, source, *checks, kind=Case):
         name = os.path.relpath(source, os.path.join(HERE, "..", ".."))
         if self.pattern and self.pattern not in name:
             return
-        case = Case(self, source)
+        case = kind(self, source)
         try:
             for check in checks:
                 check(case)
@@ -308,13 +340,14 @@ class Runner:
             self.one(source, *checks)
         for source in sorted(glob.glob(os.path.join(HERE, "..", "cycles", "*.s"))):
             self.one(os.path.abspath(source), Case.check_cycles)
-        examples = os.path.abspath(os.path.join(HERE, "..", "..", "examples", "pccx"))
-        for source in sorted(glob.glob(os.path.join(examples, "*.s"))):
-            self.one(source, lambda case: case.check_json(".expect.json"))
-        script = os.path.join(examples, "expected.py")
-        if os.path.exists(script) and not self.pattern:
-            p = subprocess.run([sys.executable, "-B", script, "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            self.report("examples/pccx/expected.py", [p.stdout.decode()] if p.returncode else [])
+        for machine, kind in (("pccx", Case), ("opennpu", OpenNpuCase)):
+            examples = os.path.abspath(os.path.join(HERE, "..", "..", "examples", machine))
+            for source in sorted(glob.glob(os.path.join(examples, "*.s"))):
+                self.one(source, lambda case: case.check_json(".expect.json"), kind=kind)
+            script = os.path.join(examples, "expected.py")
+            if os.path.exists(script) and not self.pattern:
+                p = subprocess.run([sys.executable, "-B", script, "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                self.report("examples/%s/expected.py" % machine, [p.stdout.decode()] if p.returncode else [])
         document = os.path.abspath(os.path.join(HERE, "..", "..", "docs", "examples.md"))
         if os.path.exists(document) and not self.pattern:
             self.document(document)

@@ -108,6 +108,9 @@ static void check_op(checker *c, const opennpu_op *op)
         read_place(c, PLACE_LUT + (op->insn == OPENNPU_VLUT_B));
     if (op->insn == OPENNPU_MMA_LAST || op->insn == OPENNPU_MMA_LAST_KEEP)
         read_place(c, PLACE_ACC);
+    bool part = (op->insn >= OPENNPU_LD_B && op->insn <= OPENNPU_LD_W) || op->insn == OPENNPU_MOVI || op->insn == OPENNPU_MOVH;
+    for (unsigned i = 0; part && i < op->rows[OPENNPU_RD].count; i++)
+        c->read[op->rows[OPENNPU_RD].first + i] = true; /* the other lanes stay what they were */
     if (op->writes)
         write_rows(c, op->rows[OPENNPU_RD]);
     if (op->insn == OPENNPU_VSETLUT_A || op->insn == OPENNPU_VSETLUT_B)
@@ -133,7 +136,7 @@ static void check_word(checker *c, const tv_codec *codec, const opennpu_shape *s
     }
     if (tv_isa_opennpu.insns[row].proposed && !c->proposed) {
         c->proposed = true;
-        say(c, TV_WARNING, OPENNPU_CODE_PROPOSED, c->index, "bcast.imm and vor do the same on every machine", "%s",
+        say(c, TV_WARNING, OPENNPU_CODE_PROPOSED, c->index, "bcast.imm and ld are on every machine; `.option proposed` says that this is known", "%s",
             opennpu_codes[OPENNPU_CODE_PROPOSED].text);
     }
     check_op(c, &op);

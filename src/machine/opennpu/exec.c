@@ -341,7 +341,6 @@ static void accumulate(opennpu_machine *m, const opennpu_op *op, bool keep)
     memcpy(m->pending_a + (size_t)m->pending * m->k, row(m, op->rows[OPENNPU_RS1].first), m->k);
     memcpy(m->pending_b + (size_t)m->pending * m->k, row(m, op->rows[OPENNPU_RS2].first), m->k);
     m->pending++;
-    m->macs += (uint64_t)m->k * m->k;
 }
 
 static void exec_mma(opennpu_machine *m, const opennpu_op *op)
@@ -390,7 +389,6 @@ static bool exec_memory(opennpu_machine *m, const opennpu_op *op, opennpu_code *
             else
                 p[(size_t)i * bytes + b] = *lane;
         }
-    m->bytes[!load] += (uint64_t)bytes * count;
     return true;
 }
 

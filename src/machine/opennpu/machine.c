@@ -114,6 +114,17 @@ static void raise_illegal(opennpu_machine *m, uint32_t word, const tv_illegal *i
     tv_buf_fini(&text);
 }
 
+static void count_work(opennpu_machine *m, const opennpu_op *op)
+{
+    if (op->insn == OPENNPU_MMA || op->insn == OPENNPU_MMA_LAST_KEEP)
+        m->macs += (uint64_t)m->k * m->k;
+    else if (op->insn >= OPENNPU_LD_B && op->insn <= OPENNPU_ST_VR) {
+        bool load = op->insn < OPENNPU_ST_B;
+        unsigned form = op->insn - (load ? (unsigned)OPENNPU_LD_B : (unsigned)OPENNPU_ST_B);
+        m->bytes[!load] += (UINT64_C(1) << form % 3) * (form < 3 ? 1 : m->k);
+    }
+}
+
 typedef enum outcome { DONE, FAULTED, TOO_LATE } outcome;
 
 static outcome execute_next(opennpu_machine *m, uint64_t max_cycles)
@@ -145,6 +156,7 @@ static outcome execute_next(opennpu_machine *m, uint64_t max_cycles)
     }
     if (timed)
         opennpu_timing_issue(&m->timing, &op, (int64_t)m->instructions);
+    count_work(m, &op);
     m->next++;
     m->instructions++;
     return DONE;

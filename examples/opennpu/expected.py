@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Work out the numbers of the OpenNPU examples from the machine's rules, without the simulator.
+
+    expected.py             write NAME.expect.json beside every example
+    expected.py --check     say which of them differ from what this script computes
+
+Integers throughout, apart from the functions behind the tables, which are rounded to integers. The ticks are added up as
+the comments in the examples do.
+"""
+
+import json
+import math
+import os
+import sys
+from fractions import Fraction
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# A load of a VX register is ready after 4 ticks; a VR register takes the port for 4.
+LOAD, VR_PORT = 4, 4
+# Eight times: a load, and the segment of the table it fills. The next load finds the port free again when it is ready,
+# but writes a register that the vsetlut before it has read in the tick it became ready: 5 ticks each.
+TABLE = 8 * (LOAD + 1)
+
+
+def byte(v):
+    return (v + 128) % 256 - 128
+
+
+def rounded(x):
+    """To the nearest integer, ties to even, as Python's round() does for fractions."""
+    return round(x)
+
+
+def example_relu():
+    x = [-128, -64, -1, 0, 1, 2, 64, 127]
+    compute = 2
+    return LOAD - 1 + compute + 1, {"mem:y:8:s8": [max(v, 0) for v in x]}   # bcast.imm in the load's last tick
+
+
+def example_clamp():
+    x = [-128, -21, -20, 0, 49, 50, 51, 127]
+    return LOAD + 2 + 1, {"mem:y:8:s8": [max(min(v, 50), -20) for v in x]}
+
+
+def example_tanh():
+    x = [-128, -64, -32, -1, 0, 1, 64, 127]
+    return TABLE + LOAD + 1 + 1, {"mem:y:8:s8": [rounded(64 * math.tanh(v / 64)) for v in x]}
+
+
+def example_gelu():
+    x = [-128, -64, -32, -1, 0, 32, 64, 127]
+    y = [v * (64 + rounded(64 * math.erf((v >> 1) / 32 / math.sqrt(2)))) >> 7 for v in x]
+    return TABLE + 3 + LOAD + 5 + 1, {"mem:y:8:s16": y}
+
+
+def example_softmax():
+    x = [-40, 10, 32, 0, 64, 50, -100, 64]
+    e = [rounded(32 * math.exp(max(v - max(x), -128) / 64)) for v in x]
+    r = min(rounded(Fraction(8192, sum(e))), 255)
+    return 2 * TABLE + 3 + LOAD + 6 + 1, {"mem:p:8:u16": [v * r for v in e]}
+
+
+def example_quantize():
+    column = [sum(((5 * k + 3 * m) % 17 - 8) * ((7 * k + 2 * 7) % 13 - 6) for k in range(8)) for m in range(8)]
+    y = [max(-128, min(127, rounded(v * Fraction(3, 4) + Fraction(3, 2)))) for v in column]
+    loads = 2 * VR_PORT + 16 + 3
+    return loads + (3 * 8 + 5) + 1, {"mem:y:8:s8": y}
+
+
+def example_gemm64():
+    k64 = range(64)
+    a = [[(5 * k + 3 * m) % 251 - 125 for m in k64] for k in k64]
+    b = [[(11 * k + 7 * n) % 241 - 120 for n in k64] for k in k64]
+    c = [sum(a[k][m] * b[k][n] for k in k64) for n in k64 for m in k64]
+    last_mma = 12 + 2 + 30 * 6 + 2 - 1
+    stores = last_mma + 64 + 2                  # the first column is ready 2 ticks after it is taken
+    return stores + 63 * VR_PORT + 3 * LOAD + 1, {"mem:c:4096:s32": c}
+
+
+def text_of(cycles, dumps):
+    lines = ['  "%s": %s' % (key, values) for key, values in dumps.items()]
+    return '{\n "cycles": %d,\n "dumps": {\n%s\n }\n}\n' % (cycles, ",\n".join(lines))
+
+
+def main():
+    status = 0
+    for name, value in sorted(globals().items()):
+        if not name.startswith("example_"):
+            continue
+        path = os.path.join(HERE, name[8:] + ".expect.json")
+        text = text_of(*value())
+        json.loads(text)
+        if sys.argv[1:] == ["--check"]:
+            with open(path, encoding="utf-8") as f:
+                if f.read() != text:
+                    print("%s is not what expected.py computes" % os.path.basename(path))
+                    status = 1
+        else:
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

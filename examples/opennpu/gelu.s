@@ -1,0 +1,36 @@
+; SPDX-License-Identifier: Apache-2.0
+; profile: test
+; GELU: y = x/2 * (1 + erf(x/sqrt(2))), 8 lanes of SQ1.6 (the integer divided by 64).
+;
+; Five ticks. The product needs 16 bits, so x comes sign-extended in a VE register; its low byte plane is the VX register
+; that the table takes. The table's result is a VX register too, the low plane of ve1: the high plane, vx3, stays 0, and
+; 64 + erf, from 0 to 128, is read there as a positive number.
+
+        .target opennpu
+
+        .set    s, 0
+        .rept   8
+        ld.vr   vr4, table + 32*s(vr7)
+        vsetlut.a vr4, s
+        .set    s, s + 1
+        .endr
+        bcast.imm vx8, 1
+        bcast.imm vx9, 64
+        bcast.imm vx10, 7                       ; ve5, with vx11 = 0: 7 in 16 bits
+        ld.ve   ve0, x(vr7)                     ; vx0: the low bytes, vx1: the signs
+        vsra    vx2, vx0, vx8                   ; x/2: makes every entry count for two values of x
+        vlut.a  vx2, vx2                        ; 64 erf(x/sqrt(2))
+        vadd    vx2, vx2, vx9                   ; 64 (1 + erf)
+        vmul    ve2, ve0, ve1
+        vsra    ve2, ve2, ve5                   ; the 1/2 and the 64 of erf; rounds down
+        st.ve   ve2, y(vr7)
+
+        .data
+; Entry t, from -128 to 127, for x = 2t.
+table:  .set    i, 0
+        .rept   256
+        .byte   int(round(64 * erf(2 * ((i + 128) % 256 - 128) / 64.0 * 0.70710678118654752)))
+        .set    i, i + 1
+        .endr
+x:      .half   -128, -64, -32, -1, 0, 32, 64, 127
+y:      .zero   16

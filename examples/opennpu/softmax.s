@@ -1,0 +1,47 @@
+; SPDX-License-Identifier: Apache-2.0
+; profile: test
+; Softmax of 8 values in SQ1.6 (the integer divided by 64).
+;
+; Six ticks. A reduction puts its result into every lane of a VR register; the low byte plane of that is a VX register, so
+; that what follows takes it as it is: vr4 is vx16..vx19, vr5 is vx20..vx23.
+; exp is in units of 1/32, so that the sum of 8 is at most 256. That one is 0 in the low byte: no sum is less than 32, so
+; entry 0 of the reciprocals stands for 256. The probabilities come in units of 1/8192.
+
+        .target opennpu
+
+        .set    s, 0
+        .rept   8
+        ld.vr   vr6, exps + 32*s(vr7)
+        vsetlut.a vr6, s
+        ld.vr   vr3, reciprocals + 32*s(vr7)
+        vsetlut.b vr3, s
+        .set    s, s + 1
+        .endr
+        bcast.imm vx12, 0                       ; vr3 is vx12..vx15: nothing left of the tables
+        bcast.imm vx13, 0                       ; the high planes of the 16-bit product's factors
+        bcast.imm vx15, 0
+        ld.vx   vx0, x(vr7)
+        vrmax   vr4, vx0                        ; the largest, in vx16
+        vsub.sat vx1, vx0, vx16                 ; 0 or less, at least -128: -2
+        vlut.a  vx12, vx1                       ; ve6: e = 32 exp(x - max)
+        vsum    vr5, vx12                       ; their sum, in vx20
+        vlut.b  vx14, vx20                      ; ve7: 8192 / sum
+        vmul    ve4, ve6, ve7
+        st.ve   ve4, p(vr7)
+
+        .data
+; exp of 0 to -2; a difference is never positive, and those entries are never read.
+exps:   .set    i, 0
+        .rept   256
+        .byte   int(round(32 * exp(min((i + 128) % 256 - 128, 0) / 64.0)))
+        .set    i, i + 1
+        .endr
+reciprocals:
+        .byte   32                              ; 8192/256
+        .set    i, 1
+        .rept   255
+        .byte   min(int(round(8192.0 / i)), 255) ; 256 for a sum of 32 does not fit a byte
+        .set    i, i + 1
+        .endr
+x:      .byte   -40, 10, 32, 0, 64, 50, -100, 64
+p:      .zero   16
