@@ -34,7 +34,7 @@ unsigned tv_codec_word_bits(const tv_codec *codec) { return tv_codec_isa(codec)-
 int tv_codec_decode(const tv_codec *codec, uint64_t word, tv_decode_fault *why)
 {
     tv_illegal illegal;
-    int row = tv_codec_row(codec, word, &illegal);
+    int row = tv_codec_row(codec, word, why ? &illegal : NULL);
     if (row >= 0 || !why)
         return row;
     const tv_isa *isa = tv_codec_isa(codec);
