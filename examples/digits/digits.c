@@ -3,8 +3,8 @@
  *
  *   digits PROGRAM.s DATA_DIR [LEAST]
  *
- * DATA_DIR holds what tools/digits/train.c writes. The program must define `image_count` and `logits`: in host memory,
- * rows of 16 BF16, of which the first 10 are the classes. Prints a few images with the machine's answers and one line
+ * DATA_DIR holds what tools/digits/train.c writes. The program must define `image_count` and `logits`; layout_of() below says
+ * what is there. Prints a few images with the machine's answers and one line
  * of results. Exit status 1 when fewer than LEAST images are right. Uses nothing but the public library. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,30 @@
 
 #include "trivet/trivet.h"
 
-enum { CLASSES = 10, ROW = 16, PIXELS = 64, SIDE = 8, SHOWN = 6 };
+enum { CLASSES = 10, PIXELS = 64, SIDE = 8, SHOWN = 6 };
+
+/* Where a machine's program leaves its logits: class c of image i is element i * image_step + c * class_step of
+ * `elements`. */
+struct layout {
+    const char *space;
+    tv_dtype type;
+    uint64_t image_step, class_step, elements;
+};
+
+/* pccx: rows of 16, of which the first 10 are the classes. OpenNPU: columns, of a whole number of groups of 64 images. */
+static struct layout layout_of(const char *target, uint64_t count)
+{
+    uint64_t padded = (count + 63) / 64 * 64;
+    if (strcmp(target, "opennpu") == 0)
+        return (struct layout){"mem", TV_F32, 1, padded, padded * CLASSES};
+    return (struct layout){"host", TV_BF16, 16, 1, count * 16};
+}
+
+struct results {
+    struct layout layout;
+    uint8_t *logits;
+    uint64_t count;
+};
 
 static void print_diagnostic(void *user, const tv_diag *diag)
 {
@@ -45,20 +68,25 @@ static tv_input open_data(const char *directory, const char *name)
     return input;
 }
 
-static int answer(const uint8_t *row)
+static double logit(const struct results *r, uint64_t image, int class)
+{
+    return tv_dtype_value(r->layout.type, r->logits, image * r->layout.image_step + (uint64_t)class * r->layout.class_step);
+}
+
+static int answer(const struct results *r, uint64_t image)
 {
     int best = 0;
     for (int i = 1; i < CLASSES; i++)
-        if (tv_dtype_value(TV_BF16, row, (uint64_t)i) > tv_dtype_value(TV_BF16, row, (uint64_t)best))
+        if (logit(r, image, i) > logit(r, image, best))
             best = i;
     return best;
 }
 
 /* The last images side by side, darker where there is more ink, the machine's answer below each. */
-static void show_images(const tv_input *images, const uint8_t *logits, uint64_t count)
+static void show_images(const tv_input *images, const struct results *r)
 {
     static const char *const ink[] = {"  ", "░░", "▒▒", "▓▓", "██"};
-    uint64_t first = count > SHOWN ? count - SHOWN : 0;
+    uint64_t count = r->count, first = count > SHOWN ? count - SHOWN : 0;
     for (int y = 0; y < SIDE; y++) {
         for (uint64_t i = first; i < count; i++) {
             for (int x = 0; x < SIDE; x++) {
@@ -70,7 +98,7 @@ static void show_images(const tv_input *images, const uint8_t *logits, uint64_t 
         putchar('\n');
     }
     for (uint64_t i = first; i < count; i++)
-        printf("%*s%d%*s", SIDE - 1, "", answer(logits + i * ROW * 2), SIDE + 2, "");
+        printf("%*s%d%*s", SIDE - 1, "", answer(r, i), SIDE + 2, "");
     printf("\n\n");
 }
 
@@ -117,17 +145,19 @@ int main(int argc, char **argv)
     tv_input labels = open_data(directory, "labels.u8"), images = open_data(directory, "x.bf16");
     if (labels.size < count.value || images.size < count.value * PIXELS * 2)
         fail("there are fewer images than image_count");
-    uint8_t *logits = malloc((size_t)count.value * ROW * 2);
-    if (!logits)
+    struct results r = {.layout = layout_of(tv_program_target(program), count.value), .count = count.value};
+    uint64_t size = tv_dtype_bytes(r.layout.type, r.layout.elements);
+    r.logits = malloc((size_t)size);
+    if (!r.logits)
         fail("out of memory");
-    check(tv_machine_read(machine, "host", logits_at.value, logits, (size_t)count.value * ROW * 2, &sink));
+    check(tv_machine_read(machine, r.layout.space, logits_at.value, r.logits, (size_t)size, &sink));
     uint64_t right = 0;
     for (uint64_t i = 0; i < count.value; i++)
-        right += answer(logits + i * ROW * 2) == labels.data[i];
-    show_images(&images, logits, count.value);
+        right += answer(&r, i) == labels.data[i];
+    show_images(&images, &r);
     show_result(machine, right, count.value, directory);
 
-    free(logits);
+    free(r.logits);
     tv_input_close(&labels);
     tv_input_close(&images);
     tv_machine_free(machine);

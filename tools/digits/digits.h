@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handwritten-digits example: what its four source files share.
+/* The handwritten-digits example: what its five source files share.
  *
  *   train.c  options, the training schedule, the report
  *   net.c    the network in FP32: augmentation, forward, backward, one step of gradient descent
  *   quant.c  BF16, the INT4 (and INT8) quantizer, pccx v002's GEMM and GELU bit by bit
+ *   opennpu.c  the INT8 network of OpenNPU, number by number
  *   files.c  the data it reads, the files it writes
  *
  * The network is 64 -> HIDDEN -> 10 with the exact (erf) GELU between. Everything here runs on
@@ -12,6 +13,7 @@
 #ifndef DIGITS_H
 #define DIGITS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -103,10 +105,29 @@ void quant_use(struct layer *l, const struct qlayer *q);
 /* One image through the machine: x is PIXELS BF16, y CLASSES BF16. */
 void machine_run(const struct qlayer q[LAYERS], const uint16_t *x, uint16_t *y);
 
+/* opennpu.c: the INT8 network. Rows in..in+1 of w are the biases. */
+enum { OPENNPU_LANES = 64 };
+struct opennpu_layer {
+    int in, out;
+    int8_t w[MAX_DIM + 2][MAX_DIM]; /* w[in][out] */
+};
+struct opennpu_net {
+    struct opennpu_layer layer[LAYERS];
+    double z_unit, h_unit; /* of GELU's argument and value */
+    float scale[LAYERS];   /* of the integer sums: to units of z, and to logits */
+    int8_t gelu[256];      /* by the argument's byte as an unsigned number */
+};
+/* Chooses the units from the `count` images that `order` names: those trained on. */
+void opennpu_fit(struct opennpu_net *q, const struct net *n, const struct image *image, const int *order, int count);
+/* One image: y is MAX_DIM floats, of which CLASSES are meant. */
+void opennpu_run(const struct opennpu_net *q, const struct image *image, float *y);
+void opennpu_write(const char *dir, const struct opennpu_net *q, const struct image *test, int count);
+
 /* files.c. load() fills IMAGES images; write_all() puts every file of the example into `dir`. */
 _Noreturn void die(int status, const char *format, ...);
 void check_directory(const char *dir); /* dies unless files can be made there */
 void load(const char *path, struct image *image);
+void write_bytes(const char *dir, const char *name, const void *bytes, size_t size);
 void to_bf16(const struct image *image, uint16_t x[PIXELS]);
 void write_all(const char *dir, const struct net *n, const struct qlayer q[LAYERS],
                const struct image *test, int count, int fp32_correct);

@@ -103,6 +103,14 @@ static void file_close(struct file *o)
     }
 }
 
+void write_bytes(const char *dir, const char *name, const void *bytes, size_t size)
+{
+    struct file o;
+    file_open(&o, dir, name);
+    fwrite(bytes, 1, size, o.f);
+    file_close(&o);
+}
+
 static void put(struct file *o, uint32_t value, int bytes)
 {
     for (int i = 0; i < bytes; i++)
