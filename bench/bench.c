@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Benchmarks: median, least and most of several runs, and the ratio to what the host can do in the same process.
  *
- *   bench [--json]
+ *   bench [--json] [WORD]    rows whose name has WORD, or all
  *
  * The baseline of a row is named in it: `sum words` adds up the 64-bit words that the row reads; `count newlines` finds
  * the lines of the text with memchr. Figures are for comparing, never for tests. */
@@ -198,20 +198,24 @@ int main(int argc, char **argv)
         {"opennpu decode", "words", "sum words", WORDS, 100e6, decode_vector, sum_words},
         {"opennpu K=64, VX/VR, MMA, LUT, timed", "instructions", "sum words", VECTOR_INSTRUCTIONS, 30e6, simulate_vector, sum_words},
     };
-    bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
+    bool json = argc > 1 && strcmp(argv[1], "--json") == 0, first = true;
+    const char *wanted = argc > 1 + json ? argv[1 + json] : "";
     bench_data data = {0};
     prepare(&data);
     printf(json ? "[" : "%-44s %22s  %15s  %10s  %9s  %s\n", "work", "median", "least to most", "goal", "of goal", "times the baseline's time");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const row *r = &rows[i];
+        if (!strstr(r->name, wanted))
+            continue;
         times t = measure(r->run, &data), base = measure(r->base, &data);
         double rate = r->amount / t.median, ratio = t.median / r->amount / (base.median / (r->base == sum_words ? WORDS : r->amount));
         if (json)
             printf("%s\n {\"work\": \"%s\", \"unit\": \"%s/s\", \"median\": %.6g, \"least\": %.6g, \"most\": %.6g, \"goal\": %.6g, \"baseline\": \"%s\", \"ratio\": %.4g}",
-                   i ? "," : "", r->name, r->unit, rate, r->amount / t.most, r->amount / t.least, r->goal, r->baseline, ratio);
+                   first ? "" : ",", r->name, r->unit, rate, r->amount / t.most, r->amount / t.least, r->goal, r->baseline, ratio);
         else
             printf("%-44s %8.2f M%12s/s  %5.1f to %5.1f M  %8.2f M  %8.1f×  %.1f (%s)\n", r->name, rate / 1e6, r->unit, r->amount / t.most / 1e6,
                    r->amount / t.least / 1e6, r->goal / 1e6, rate / r->goal, ratio, r->baseline);
+        first = false;
     }
     printf(json ? "\n]\n" : "");
     tv_program_free(data.vector_program);

@@ -10,6 +10,13 @@
 #define TV_CLONES
 #endif
 
+/* Before a loop that carries nothing from one turn to the next, though its arrays may be the same. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define TV_NO_CARRY _Pragma("GCC ivdep")
+#else
+#define TV_NO_CARRY
+#endif
+
 /* For helpers of such functions: only what is inlined is compiled for the same unit. */
 #define TV_INLINE static inline __attribute__((always_inline))
 

@@ -1,49 +1,129 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Outer products, many at a time: a row of ACC stays in registers while all of them are added to it. Written with the
- * compiler's portable vectors of 16 lanes, which it maps to what the host has. */
+/* Outer products, many at a time. The vector versions take them two by two or four by four: a lane of 32 bits holds the
+ * factors of all, one multiply-add makes and adds their products, and rows of ACC stay in registers while all are added. */
 #include "kernels/outer.h"
 
-#include "kernels/clones.h"
-
-enum { LANES = 16 };
-
-typedef uint32_t vector __attribute__((vector_size(LANES * sizeof(uint32_t)), aligned(4), may_alias));
-
-/* One row of ACC: `blocks` vectors of it. A constant where it is inlined. */
-TV_INLINE void add_row(uint32_t *acc, unsigned blocks, const int8_t *a, const uint32_t *b, unsigned count)
+static void outer_scalar(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count)
 {
-    uint32_t k = blocks * LANES;
-    vector sum[TV_OUTER_K_MAX / LANES];
-    for (unsigned v = 0; v < blocks; v++)
-        sum[v] = *(const vector *)(const void *)(acc + v * LANES);
-    for (unsigned p = 0; p < count; p++) {
-        uint32_t x = (uint32_t)(int32_t)a[p * k];
-        for (unsigned v = 0; v < blocks; v++)
-            sum[v] += *(const vector *)(const void *)(b + p * k + v * LANES) * x;
-    }
-    for (unsigned v = 0; v < blocks; v++)
-        *(vector *)(void *)(acc + v * LANES) = sum[v];
-}
-
-TV_INLINE void add_row_scalar(uint32_t *acc, uint32_t k, const int8_t *a, const uint32_t *b, unsigned count)
-{
-    for (unsigned p = 0; p < count; p++)
-        for (uint32_t j = 0; j < k; j++)
-            acc[j] += (uint32_t)(int32_t)a[p * k] * b[p * k + j];
-}
-
-TV_CLONES void tv_outer_s8(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count)
-{
-    uint32_t wide[TV_OUTER_K_MAX * TV_OUTER_COUNT_MAX];
-    for (uint32_t i = 0; i < k * count; i++)
-        wide[i] = (uint32_t)(int32_t)b[i];
-    for (uint32_t i = 0; i < k; i++) {
-        uint32_t *row = (uint32_t *)(void *)acc + (size_t)i * k;
-        switch (k) {
-        case 64: add_row(row, 4, a + i, wide, count); break;
-        case 32: add_row(row, 2, a + i, wide, count); break;
-        case 16: add_row(row, 1, a + i, wide, count); break;
-        default: add_row_scalar(row, k, a + i, wide, count);
+    for (uint32_t i = 0; i < k; i++)
+        for (unsigned p = 0; p < count; p++) {
+            int x = a[p * k + i];
+            for (uint32_t j = 0; j < k; j++)
+                acc[i * k + j] = (int32_t)((uint32_t)acc[i * k + j] + (uint32_t)(x * b[p * k + j]));
         }
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+enum { PAIRS_MAX = TV_OUTER_COUNT_MAX / 2 };
+
+typedef int32_t pairs[PAIRS_MAX][TV_OUTER_K_MAX];
+
+/* Lane j of pair p: x[2p][j] in the low half, x[2p + 1][j] in the high one, or zero past the last. */
+static unsigned pair_up(pairs out, uint32_t k, const int8_t *x, unsigned count)
+{
+    unsigned n = (count + 1) / 2;
+    for (unsigned p = 0; p < n; p++) {
+        const int8_t *low = x + (size_t)2 * p * k, *high = low + k;
+        if (2 * p + 1 < count)
+            for (uint32_t j = 0; j < k; j++)
+                out[p][j] = (int32_t)((uint32_t)(uint16_t)low[j] | (uint32_t)high[j] << 16);
+        else
+            for (uint32_t j = 0; j < k; j++)
+                out[p][j] = (uint16_t)low[j];
     }
+    return n;
+}
+
+__attribute__((target("avx2"))) static void outer_avx2(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count)
+{
+    enum { LANES = 8, ROWS = 4 };
+    if (k < LANES) {
+        outer_scalar(acc, k, a, b, count);
+        return;
+    }
+    pairs x, y;
+    unsigned n = pair_up(x, k, a, count);
+    pair_up(y, k, b, count);
+    for (uint32_t i = 0; i < k; i += ROWS)
+        for (uint32_t j = 0; j < k; j += LANES) {
+            int32_t *at = acc + (size_t)i * k + j;
+            __m256i sum[ROWS];
+            for (unsigned r = 0; r < ROWS; r++)
+                sum[r] = _mm256_loadu_si256((const __m256i *)(const void *)(at + (size_t)r * k));
+            for (unsigned p = 0; p < n; p++) {
+                __m256i factors = _mm256_loadu_si256((const __m256i *)(const void *)&y[p][j]);
+                for (unsigned r = 0; r < ROWS; r++)
+                    sum[r] = _mm256_add_epi32(sum[r], _mm256_madd_epi16(_mm256_set1_epi32(x[p][i + r]), factors));
+            }
+            for (unsigned r = 0; r < ROWS; r++)
+                _mm256_storeu_si256((__m256i *)(void *)(at + (size_t)r * k), sum[r]);
+        }
+}
+
+#define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+
+enum { QUADS_MAX = TV_OUTER_COUNT_MAX / 4, K_MAX = TV_OUTER_K_MAX };
+
+/* Lane j of quad p: x[4p .. 4p + 3][j] from the low byte up, zero past the last, with `flip` on top. */
+TARGET_AVX512 static unsigned pack_quads(uint32_t out[QUADS_MAX][K_MAX], const int8_t *x, unsigned count, uint32_t flip)
+{
+    static const int8_t zeros[K_MAX];
+    unsigned n = (count + 3) / 4;
+    for (unsigned p = 0; p < n; p++) {
+        const int8_t *r[4];
+        for (unsigned i = 0; i < 4; i++)
+            r[i] = 4 * p + i < count ? x + (size_t)(4 * p + i) * K_MAX : zeros;
+        for (unsigned j = 0; j < K_MAX; j++)
+            out[p][j] = flip ^ ((uint8_t)r[0][j] | (uint32_t)(uint8_t)r[1][j] << 8 | (uint32_t)(uint8_t)r[2][j] << 16 | (uint32_t)(uint8_t)r[3][j] << 24);
+    }
+    return n;
+}
+
+/* The host multiplies unsigned by signed bytes: a counts from -128, and 128 times the sum of b is taken off first. */
+TARGET_AVX512 static void outer_avx512(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count)
+{
+    enum { LANES = 16, ROWS = 4, VECTORS = 4, K = LANES * VECTORS };
+    if (k != K) {
+        outer_avx2(acc, k, a, b, count);
+        return;
+    }
+    uint32_t x[QUADS_MAX][K], y[QUADS_MAX][K];
+    unsigned n = pack_quads(x, a, count, UINT32_C(0x80808080));
+    pack_quads(y, b, count, 0);
+    __m512i offset[VECTORS];
+    for (unsigned v = 0; v < VECTORS; v++) {
+        offset[v] = _mm512_setzero_si512();
+        for (unsigned p = 0; p < n; p++)
+            offset[v] = _mm512_dpbusd_epi32(offset[v], _mm512_set1_epi8((char)128), _mm512_loadu_si512(&y[p][LANES * v]));
+    }
+    for (unsigned i = 0; i < K; i += ROWS) {
+        int32_t *at = acc + (size_t)i * K;
+        __m512i sum[ROWS][VECTORS];
+        for (unsigned r = 0; r < ROWS; r++)
+            for (unsigned v = 0; v < VECTORS; v++)
+                sum[r][v] = _mm512_sub_epi32(_mm512_loadu_si512(at + (size_t)r * K + (size_t)LANES * v), offset[v]);
+        for (unsigned p = 0; p < n; p++)
+            for (unsigned r = 0; r < ROWS; r++) {
+                __m512i factor = _mm512_set1_epi32((int32_t)x[p][i + r]);
+                for (unsigned v = 0; v < VECTORS; v++)
+                    sum[r][v] = _mm512_dpbusd_epi32(sum[r][v], factor, _mm512_loadu_si512(&y[p][LANES * v]));
+            }
+        for (unsigned r = 0; r < ROWS; r++)
+            for (unsigned v = 0; v < VECTORS; v++)
+                _mm512_storeu_si512(at + (size_t)r * K + (size_t)LANES * v, sum[r][v]);
+    }
+}
+#endif
+
+tv_outer_fn tv_outer_s8(tv_cpu_level level)
+{
+#if defined(__x86_64__)
+    static const tv_outer_fn versions[TV_CPU_LEVELS] = {outer_scalar, outer_avx2, outer_avx512};
+    return versions[level];
+#else
+    (void)level;
+    return outer_scalar;
+#endif
 }

@@ -4,6 +4,8 @@
 #ifndef TV_SIM_ACCOUNT_H
 #define TV_SIM_ACCOUNT_H
 
+#include <stdlib.h>
+
 #include "base/base.h"
 #include "trivet/machine.h"
 
@@ -13,9 +15,33 @@ typedef struct tv_account {
     uint64_t busy, idle, held[TV_CAUSES_MAX];
 } tv_account;
 
+/* Idle up to `to`, which is not before the cursor. */
+static inline void tv_account_idle(tv_account *account, uint64_t to)
+{
+    if (to < account->cursor) /* checked in release builds, too: a wrong account must not be reported */
+        abort();
+    account->idle += to - account->cursor;
+    account->cursor = to;
+}
+
 /* The engine worked from `from` to `to` (exclusive); `from` is not before the cursor. Empty stretches are allowed. */
-void tv_account_busy(tv_account *account, uint64_t from, uint64_t to);
-void tv_account_held(tv_account *account, unsigned cause, uint64_t from, uint64_t to);
+static inline void tv_account_busy(tv_account *account, uint64_t from, uint64_t to)
+{
+    if (to <= from)
+        return;
+    tv_account_idle(account, from);
+    account->busy += to - from;
+    account->cursor = to;
+}
+
+static inline void tv_account_held(tv_account *account, unsigned cause, uint64_t from, uint64_t to)
+{
+    if (to <= from)
+        return;
+    tv_account_idle(account, from);
+    account->held[cause] += to - from;
+    account->cursor = to;
+}
 
 /* Idle up to `end`; then the sum is checked. */
 void tv_account_settle(tv_account *account, uint64_t end);

@@ -124,17 +124,11 @@ static void check_word(checker *c, const tv_codec *codec, const opennpu_shape *s
     uint32_t word = (uint32_t)tv_program_word(c->program, c->index);
     tv_illegal illegal;
     opennpu_op op;
-    uint16_t field;
-    int row = tv_codec_row(codec, word, &illegal);
-    if (row >= 0 && !opennpu_take_apart(shapes, (opennpu_insn)row, word, l, &op, &field)) {
-        illegal = (tv_illegal){&opennpu_codes[OPENNPU_CODE_REGISTER], field, tv_field_get(&tv_isa_opennpu, &tv_isa_opennpu.fields[field], word)};
-        row = -1;
-    }
-    if (row < 0) {
+    if (!opennpu_decode(codec, shapes, word, l, &op, &illegal)) {
         stop(c, &illegal);
         return;
     }
-    if (tv_isa_opennpu.insns[row].proposed && !c->proposed) {
+    if (tv_isa_opennpu.insns[op.insn].proposed && !c->proposed) {
         c->proposed = true;
         say(c, TV_WARNING, OPENNPU_CODE_PROPOSED, c->index, "bcast.imm and ld are on every machine; `.option proposed` says that this is known", "%s",
             opennpu_codes[OPENNPU_CODE_PROPOSED].text);

@@ -41,12 +41,15 @@ void opennpu_shapes_init(opennpu_shape shapes[OPENNPU_INSNS], const tv_config *c
     const tv_isa *isa = &tv_isa_opennpu;
     for (unsigned i = 0; i < OPENNPU_INSNS; i++) {
         const tv_insn *insn = &isa->insns[i];
-        shapes[i] = (opennpu_shape){0};
+        shapes[i] = (opennpu_shape){.format = insn->format};
         set_times(&shapes[i], i, (unsigned)tv_config_integer(config, OPENNPU_PARAM_LD_LATENCY));
         for (unsigned k = 0; k < insn->operand_count; k++) {
             int r = register_of(insn->operands[k].field);
             if (r < 0)
                 continue;
+            const tv_field *field = &isa->fields[insn->operands[k].field];
+            shapes[i].field[r] = field->role == TV_FIELD_JOINED ? field->low_part : insn->operands[k].field;
+            shapes[i].lo[r] = isa->fields[shapes[i].field[r]].lo;
             shapes[i].class_[r] = tv_operand_kind_of(isa, &insn->operands[k])->reg_class;
             if (r == OPENNPU_RD && !is_store(i))
                 shapes[i].writes |= (uint8_t)(1u << r);
@@ -54,17 +57,6 @@ void opennpu_shapes_init(opennpu_shape shapes[OPENNPU_INSNS], const tv_config *c
                 shapes[i].reads |= (uint8_t)(1u << r);
         }
     }
-}
-
-static uint16_t field_of(unsigned format, unsigned r)
-{
-    static const uint16_t fields[OPENNPU_FORMATS][OPENNPU_REGISTERS] = {
-        [OPENNPU_FORMAT_R] = {OPENNPU_F_R_rs1, OPENNPU_F_R_rs2, TV_NO_FIELD, OPENNPU_F_R_rd},
-        [OPENNPU_FORMAT_I] = {OPENNPU_F_I_rs1, TV_NO_FIELD, TV_NO_FIELD, OPENNPU_F_I_rd},
-        [OPENNPU_FORMAT_S] = {OPENNPU_F_S_rs1, OPENNPU_F_S_rs2, OPENNPU_F_S_rs3, OPENNPU_F_S_rd},
-        [OPENNPU_FORMAT_CVT] = {OPENNPU_F_CVT_rs1, TV_NO_FIELD, TV_NO_FIELD, OPENNPU_F_CVT_rd},
-    };
-    return fields[format][r];
 }
 
 static void take_attributes(opennpu_op *op, unsigned format, uint32_t word)
@@ -86,23 +78,24 @@ static void take_attributes(opennpu_op *op, unsigned format, uint32_t word)
     }
 }
 
-bool opennpu_take_apart(const opennpu_shape shapes[OPENNPU_INSNS], opennpu_insn insn, uint32_t word, uint32_t l, opennpu_op *op, uint16_t *field)
+bool opennpu_decode(const tv_codec *codec, const opennpu_shape shapes[OPENNPU_INSNS], uint32_t word, uint32_t l, opennpu_op *op, tv_illegal *illegal)
 {
+    int insn = tv_codec_row(codec, word, illegal);
+    if (insn < 0)
+        return false;
     const opennpu_shape *shape = &shapes[insn];
-    unsigned format = tv_isa_opennpu.insns[insn].format;
-    *op = (opennpu_op){.insn = (uint8_t)insn, .reads = shape->reads, .writes = shape->writes};
-    take_attributes(op, format, word);
+    *op = (opennpu_op){.word = word, .insn = (uint8_t)insn, .reads = shape->reads, .writes = shape->writes};
+    take_attributes(op, shape->format, word);
+    int missing = -1;
     for (unsigned r = 0; r < OPENNPU_REGISTERS; r++) {
         if (!((op->reads | op->writes) >> r & 1))
             continue;
-        unsigned class_ = shape->class_[r] == TV_CLASS_FIELD ? op->class_ : shape->class_[r];
-        uint16_t f = field_of(format, r);
-        uint32_t index = (uint32_t)tv_field_get(&tv_isa_opennpu, &tv_isa_opennpu.fields[f], word);
+        unsigned class_ = shape->class_[r] == TV_CLASS_FIELD ? op->class_ : shape->class_[r], index = word >> shape->lo[r] & 31;
         op->rows[r] = (opennpu_rows){(uint8_t)(index << class_), (uint8_t)(1u << class_)};
-        if ((index + 1) << class_ > l) {
-            *field = f;
-            return false;
-        }
+        if ((index + 1) << class_ > l && (missing < 0 || shape->lo[r] > shape->lo[missing]))
+            missing = (int)r; /* the topmost of the word is to blame, as for the codec */
     }
-    return true;
+    if (missing >= 0)
+        *illegal = (tv_illegal){&opennpu_codes[OPENNPU_CODE_REGISTER], shape->field[missing], word >> shape->lo[missing] & 31};
+    return missing < 0;
 }

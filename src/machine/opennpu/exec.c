@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What instructions do to registers, tables and memory (OpenNPU specification, section 3). Lanes are taken out of the byte
- * planes into 32-bit arrays, worked on, and put back: plain loops that a compiler turns into vector code. */
+/* What instructions do to registers, tables and memory (OpenNPU specification, section 3): plain loops over lanes that a
+ * compiler turns into vector code, with K = 64 as a case of its own. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -9,49 +9,84 @@
 #include "machine/opennpu/machine.h"
 #include "num/tier2.h"
 
+/* ---- Registers ---- */
+
+TV_CLONES static void lanes_to_planes(uint8_t *group, uint32_t k)
+{
+    int32_t lanes[OPENNPU_K_MAX];
+    memcpy(lanes, group, 4 * (size_t)k);
+    for (unsigned b = 0; b < 4; b++)
+        for (uint32_t i = 0; i < k; i++)
+            group[b * k + i] = (uint8_t)((uint32_t)lanes[i] >> (8 * b));
+}
+
+TV_CLONES static void planes_to_lanes(uint8_t *group, uint32_t k)
+{
+    int32_t lanes[OPENNPU_K_MAX];
+    const uint8_t *p0 = group, *p1 = p0 + k, *p2 = p1 + k, *p3 = p2 + k;
+    for (uint32_t i = 0; i < k; i++)
+        lanes[i] = (int32_t)(p0[i] | (uint32_t)p1[i] << 8 | (uint32_t)p2[i] << 16 | (uint32_t)p3[i] << 24);
+    memcpy(group, lanes, 4 * (size_t)k);
+}
+
+uint8_t *opennpu_row(opennpu_machine *m, unsigned index)
+{
+    unsigned group = index / 4;
+    if (m->wide >> group & 1)
+        lanes_to_planes(m->planes + (size_t)group * 4 * m->k, m->k);
+    m->wide &= (uint8_t)~(1u << group);
+    return m->planes + (size_t)index * m->k;
+}
+
+/* VR as lanes, with what it holds; or, when all of it is to be written, with nothing. */
+TV_INLINE int32_t *vr(opennpu_machine *m, unsigned row, bool keep)
+{
+    unsigned group = row / 4;
+    uint8_t *at = m->planes + (size_t)group * 4 * m->k;
+    if (keep && !(m->wide >> group & 1))
+        planes_to_lanes(at, m->k);
+    m->wide |= (uint8_t)(1u << group);
+    return (int32_t *)(void *)at;
+}
+
 typedef struct lanes {
     int32_t at[OPENNPU_K_MAX];
 } lanes;
 
-TV_INLINE uint8_t *row(const opennpu_machine *m, unsigned index) { return m->planes + (size_t)index * m->k; }
-
-/* ---- Lanes: sign extended from 8, 16 or 32 bits ---- */
-
-TV_INLINE void get(const opennpu_machine *m, opennpu_rows r, lanes *out)
+/* The lanes of a register, sign extended; of VX and VE in `scratch`. */
+TV_INLINE const int32_t *get(opennpu_machine *m, opennpu_rows r, uint32_t k, lanes *scratch)
 {
-    const uint8_t *p0 = row(m, r.first), *p1 = p0 + m->k, *p2 = p1 + m->k, *p3 = p2 + m->k;
-    uint32_t k = m->k;
+    if (r.count == 4)
+        return vr(m, r.first, true);
+    const uint8_t *p0 = opennpu_row(m, r.first), *p1 = p0 + k;
     if (r.count == 1)
         for (uint32_t i = 0; i < k; i++)
-            out->at[i] = (int8_t)p0[i];
-    else if (r.count == 2)
-        for (uint32_t i = 0; i < k; i++)
-            out->at[i] = (int16_t)(p0[i] | p1[i] << 8);
+            scratch->at[i] = (int8_t)p0[i];
     else
         for (uint32_t i = 0; i < k; i++)
-            out->at[i] = (int32_t)(p0[i] | (uint32_t)p1[i] << 8 | (uint32_t)p2[i] << 16 | (uint32_t)p3[i] << 24);
-}
-
-TV_INLINE void put(opennpu_machine *m, opennpu_rows r, const lanes *in)
-{
-    for (unsigned b = 0; b < r.count; b++) {
-        uint8_t *p = row(m, r.first + b);
-        for (uint32_t i = 0; i < m->k; i++)
-            p[i] = (uint8_t)((uint32_t)in->at[i] >> (8 * b));
-    }
+            scratch->at[i] = (int16_t)(p0[i] | p1[i] << 8);
+    return scratch->at;
 }
 
 TV_INLINE opennpu_rows rd(const opennpu_op *op) { return op->rows[OPENNPU_RD]; }
 
-/* The sources that the instruction reads; the others stay as they are. */
-TV_INLINE void sources(const opennpu_machine *m, const opennpu_op *op, lanes *a, lanes *b, lanes *c)
+TV_INLINE const int32_t *rs1(opennpu_machine *m, const opennpu_op *op, uint32_t k, lanes *scratch) { return get(m, op->rows[OPENNPU_RS1], k, scratch); }
+
+/* Where the lanes of the destination go, after all sources have been got; store() ends it. */
+TV_INLINE int32_t *result(opennpu_machine *m, const opennpu_op *op, lanes *scratch)
 {
-    if (op->reads & 1 << OPENNPU_RS1)
-        get(m, op->rows[OPENNPU_RS1], a);
-    if (op->reads & 1 << OPENNPU_RS2)
-        get(m, op->rows[OPENNPU_RS2], b);
-    if (op->reads & 1 << OPENNPU_RS3)
-        get(m, op->rows[OPENNPU_RS3], c);
+    return rd(op).count == 4 ? vr(m, rd(op).first, false) : scratch->at;
+}
+
+TV_INLINE void store(opennpu_machine *m, const opennpu_op *op, uint32_t k, const int32_t *y)
+{
+    if (rd(op).count == 4)
+        return;
+    for (unsigned b = 0; b < rd(op).count; b++) {
+        uint8_t *p = opennpu_row(m, rd(op).first + b);
+        for (uint32_t i = 0; i < k; i++)
+            p[i] = (uint8_t)((uint32_t)y[i] >> (8 * b));
+    }
 }
 
 /* ---- Integer arithmetic and logic ---- */
@@ -94,20 +129,30 @@ TV_INLINE uint32_t logic(unsigned insn, uint32_t a, uint32_t b, unsigned bits)
     }
 }
 
-/* The switch stands outside the loops: each case becomes a vector loop of its own. */
+/* The switch stands outside the loops: each case becomes a vector loop of its own. y may be a or b, never a part of them. */
 #define EACH(expression)                \
+    TV_NO_CARRY                         \
     for (uint32_t i = 0; i < k; i++)    \
         y[i] = (expression);            \
     break
 
+/* NAME of an operation on k lanes, compiled with K = 64 known and for any K. */
+#define FOR_ANY_K(name, body)                                       \
+    TV_CLONES static void name(opennpu_machine *m, const opennpu_op *op) \
+    {                                                               \
+        if (m->k == OPENNPU_K_MAX)                                  \
+            body(m, op, OPENNPU_K_MAX);                             \
+        else                                                        \
+            body(m, op, m->k);                                      \
+    }
+
 TV_INLINE int clamp8(int x) { return x > 127 ? 127 : x < -128 ? -128 : x; }
 
 /* VX: bytes as they stand in the plane. */
-TV_CLONES static void exec_bytes(opennpu_machine *m, const opennpu_op *op)
+TV_INLINE void bytes(opennpu_machine *m, const opennpu_op *op, uint32_t k)
 {
-    int8_t y[OPENNPU_K_MAX];
-    const int8_t *a = (const int8_t *)row(m, op->rows[OPENNPU_RS1].first), *b = (const int8_t *)row(m, op->rows[OPENNPU_RS2].first);
-    uint32_t k = m->k;
+    int8_t *y = (int8_t *)opennpu_row(m, rd(op).first);
+    const int8_t *a = (const int8_t *)opennpu_row(m, op->rows[OPENNPU_RS1].first), *b = (const int8_t *)opennpu_row(m, op->rows[OPENNPU_RS2].first);
     switch (op->insn + (op->sat ? OPENNPU_INSNS : 0)) {
     case OPENNPU_VADD: EACH((int8_t)(a[i] + b[i]));
     case OPENNPU_VSUB: EACH((int8_t)(a[i] - b[i]));
@@ -128,17 +173,15 @@ TV_CLONES static void exec_bytes(opennpu_machine *m, const opennpu_op *op)
     case OPENNPU_VAND: case OPENNPU_VAND + OPENNPU_INSNS: EACH((int8_t)(a[i] & b[i]));
     default: EACH((int8_t)logic(op->insn, (uint32_t)a[i], (uint32_t)b[i], 8));
     }
-    memcpy(row(m, rd(op).first), y, k);
 }
+FOR_ANY_K(exec_bytes, bytes)
 
 /* VE and VR without saturation, in 32 bits that wrap. */
-TV_CLONES static void exec_wrapping(opennpu_machine *m, const opennpu_op *op)
+TV_INLINE void wrapping(opennpu_machine *m, const opennpu_op *op, uint32_t k)
 {
-    lanes wide_a = {{0}}, wide_b = {{0}}, result;
-    sources(m, op, &wide_a, &wide_b, NULL);
-    const int32_t *a = wide_a.at, *b = wide_b.at;
-    int32_t *y = result.at;
-    uint32_t k = m->k;
+    lanes scratch[3];
+    const int32_t *a = rs1(m, op, k, &scratch[0]), *b = op->reads & 1 << OPENNPU_RS2 ? get(m, op->rows[OPENNPU_RS2], k, &scratch[1]) : a;
+    int32_t *y = result(m, op, &scratch[2]);
     switch (op->insn) {
     case OPENNPU_VADD: EACH((int32_t)((uint32_t)a[i] + (uint32_t)b[i]));
     case OPENNPU_VSUB: EACH((int32_t)((uint32_t)a[i] - (uint32_t)b[i]));
@@ -154,26 +197,26 @@ TV_CLONES static void exec_wrapping(opennpu_machine *m, const opennpu_op *op)
     case OPENNPU_VAND: EACH(a[i] & b[i]);
     default: EACH((int32_t)logic(op->insn, (uint32_t)a[i], (uint32_t)b[i], 8u << op->class_));
     }
-    put(m, rd(op), &result);
+    store(m, op, k, y);
 }
+FOR_ANY_K(exec_wrapping, wrapping)
 
 /* VE and VR with saturation: the exact result in 64 bits. */
-TV_CLONES static void exec_saturating(opennpu_machine *m, const opennpu_op *op)
+TV_INLINE void saturating(opennpu_machine *m, const opennpu_op *op, uint32_t k)
 {
-    lanes wide_a = {{0}}, wide_b = {{0}}, result;
-    sources(m, op, &wide_a, &wide_b, NULL);
-    const int32_t *a = wide_a.at, *b = wide_b.at;
-    int32_t *y = result.at;
+    lanes scratch[3];
+    const int32_t *a = rs1(m, op, k, &scratch[0]), *b = op->reads & 1 << OPENNPU_RS2 ? get(m, op->rows[OPENNPU_RS2], k, &scratch[1]) : a;
+    int32_t *y = result(m, op, &scratch[2]);
     unsigned bits = 8u << op->class_;
-    uint32_t k = m->k;
     switch (op->insn) {
     case OPENNPU_VADD: EACH(narrowed(arith(OPENNPU_VADD, a[i], b[i]), bits, true));
     case OPENNPU_VSUB: EACH(narrowed(arith(OPENNPU_VSUB, a[i], b[i]), bits, true));
     case OPENNPU_VMUL: EACH(narrowed(arith(OPENNPU_VMUL, a[i], b[i]), bits, true));
     default: EACH(narrowed(arith(op->insn, a[i], b[i]), bits, true));
     }
-    put(m, rd(op), &result);
+    store(m, op, k, y);
 }
+FOR_ANY_K(exec_saturating, saturating)
 #undef EACH
 
 static void exec_integer(opennpu_machine *m, const opennpu_op *op)
@@ -187,14 +230,14 @@ static void exec_integer(opennpu_machine *m, const opennpu_op *op)
         exec_wrapping(m, op);
 }
 
-TV_CLONES static void exec_reduce(opennpu_machine *m, const opennpu_op *op)
+TV_INLINE void reduce(opennpu_machine *m, const opennpu_op *op, uint32_t k)
 {
-    lanes a;
-    get(m, op->rows[OPENNPU_RS1], &a);
+    lanes scratch;
+    const int32_t *a = rs1(m, op, k, &scratch);
     uint32_t sum = 0, all = UINT32_MAX, any = 0, odd = 0;
     int32_t most = INT32_MIN, least = INT32_MAX;
-    for (uint32_t i = 0; i < m->k; i++) {
-        int32_t x = a.at[i];
+    for (uint32_t i = 0; i < k; i++) {
+        int32_t x = a[i];
         sum += (uint32_t)x;
         all &= (uint32_t)x;
         any |= (uint32_t)x;
@@ -203,58 +246,73 @@ TV_CLONES static void exec_reduce(opennpu_machine *m, const opennpu_op *op)
         least = x < least ? x : least;
     }
     const uint32_t results[] = {sum, (uint32_t)most, (uint32_t)least, all, any, odd};
-    for (uint32_t i = 0; i < m->k; i++)
-        a.at[i] = (int32_t)results[op->insn - OPENNPU_VSUM];
-    put(m, rd(op), &a);
+    int32_t *y = vr(m, rd(op).first, false);
+    for (uint32_t i = 0; i < k; i++)
+        y[i] = (int32_t)results[op->insn - OPENNPU_VSUM];
 }
+FOR_ANY_K(exec_reduce, reduce)
 
 /* ---- Tables, broadcasts, moves ---- */
 
-static void exec_vlut(opennpu_machine *m, const opennpu_op *op)
+TV_INLINE void look_up(opennpu_machine *m, const opennpu_op *op, uint32_t k)
 {
-    const uint8_t *bank = m->lut[op->insn == OPENNPU_VLUT_B], *in = row(m, op->rows[OPENNPU_RS1].first);
-    uint8_t *out = row(m, rd(op).first);
-    for (uint32_t i = 0; i < m->k; i++)
-        out[i] = bank[in[i]];
+    const uint8_t *bank = m->lut[op->insn == OPENNPU_VLUT_B], *in = opennpu_row(m, op->rows[OPENNPU_RS1].first);
+    uint8_t y[OPENNPU_K_MAX]; /* apart, so that a store is no reason to load the bank's address again */
+    for (uint32_t i = 0; i < k; i++)
+        y[i] = bank[in[i]];
+    memcpy(opennpu_row(m, rd(op).first), y, k);
+}
+FOR_ANY_K(exec_vlut, look_up)
+
+bool opennpu_segment_in_bank(const opennpu_op *op, uint32_t k, int64_t *first)
+{
+    *first = (int64_t)op->imm * 4 * k;
+    return *first >= 0 && *first < OPENNPU_LUT_ENTRIES;
 }
 
 static bool exec_vsetlut(opennpu_machine *m, const opennpu_op *op, opennpu_code *code, char message[200])
 {
-    int64_t first = (int64_t)op->imm * 4 * m->k;
-    if (first < 0 || first >= OPENNPU_LUT_ENTRIES) {
+    int64_t first;
+    if (!opennpu_segment_in_bank(op, m->k, &first)) {
         *code = OPENNPU_CODE_LUT_RANGE;
-        snprintf(message, 200, "segment %d begins at entry %" PRId64 " of %d", op->imm, first, OPENNPU_LUT_ENTRIES);
+        snprintf(message, 200, OPENNPU_LUT_RANGE_MESSAGE, op->imm, first, OPENNPU_LUT_ENTRIES);
         return false;
     }
     uint8_t *bank = m->lut[op->insn == OPENNPU_VSETLUT_B] + first;
+    const int32_t *a = vr(m, op->rows[OPENNPU_RS1].first, true);
     for (uint32_t i = 0; i < m->k && first + 4 * i < OPENNPU_LUT_ENTRIES; i++)
-        for (unsigned b = 0; b < 4; b++)
-            bank[4 * i + b] = row(m, op->rows[OPENNPU_RS1].first + b)[i];
+        tv_store_le(bank + 4 * (size_t)i, (uint32_t)a[i], 4);
     return true;
 }
 
-TV_CLONES static void exec_spread(opennpu_machine *m, const opennpu_op *op)
+TV_INLINE void fill(opennpu_machine *m, const opennpu_op *op, uint32_t k, int32_t x)
 {
-    lanes a;
-    if (op->insn == OPENNPU_BCAST_IMM)
-        a.at[0] = op->imm;
-    else
-        get(m, op->rows[OPENNPU_RS1], &a);
-    for (uint32_t i = 1; i < m->k; i++)
-        a.at[i] = a.at[0];
-    put(m, rd(op), &a);
+    lanes scratch;
+    int32_t *y = result(m, op, &scratch);
+    for (uint32_t i = 0; i < k; i++)
+        y[i] = x;
+    store(m, op, k, y);
 }
+
+TV_INLINE void broadcast(opennpu_machine *m, const opennpu_op *op, uint32_t k)
+{
+    lanes scratch = {{0}};
+    fill(m, op, k, op->insn == OPENNPU_BCAST_IMM ? op->imm : rs1(m, op, k, &scratch)[0]);
+}
+FOR_ANY_K(exec_broadcast, broadcast)
 
 static void exec_move(opennpu_machine *m, const opennpu_op *op)
 {
-    lanes a;
+    lanes scratch[2];
     if (op->insn == OPENNPU_MOVI) {
-        row(m, rd(op).first)[0] = (uint8_t)op->imm;
+        opennpu_row(m, rd(op).first)[0] = (uint8_t)op->imm;
     } else if (op->insn == OPENNPU_MOVH) { /* the low byte plane stays */
-        row(m, rd(op).first + 1)[0] = (uint8_t)op->imm;
+        opennpu_row(m, rd(op).first + 1)[0] = (uint8_t)op->imm;
     } else {
-        get(m, op->rows[OPENNPU_RS1], &a);
-        put(m, rd(op), &a);
+        const int32_t *a = rs1(m, op, m->k, &scratch[0]);
+        int32_t *y = result(m, op, &scratch[1]);
+        memmove(y, a, m->k * sizeof *y);
+        store(m, op, m->k, y);
     }
 }
 
@@ -281,11 +339,12 @@ static uint32_t fp(unsigned insn, uint32_t a, uint32_t b, uint32_t c, tv_round r
 
 static void exec_fp(opennpu_machine *m, const opennpu_op *op)
 {
-    lanes a = {{0}}, b = {{0}}, c = {{0}};
-    sources(m, op, &a, &b, &c);
+    const int32_t *a = vr(m, op->rows[OPENNPU_RS1].first, true);
+    const int32_t *b = op->reads & 1 << OPENNPU_RS2 ? vr(m, op->rows[OPENNPU_RS2].first, true) : a;
+    const int32_t *c = op->reads & 1 << OPENNPU_RS3 ? vr(m, op->rows[OPENNPU_RS3].first, true) : a;
+    int32_t *y = vr(m, rd(op).first, false);
     for (uint32_t i = 0; i < m->k; i++)
-        a.at[i] = (int32_t)fp(op->insn, (uint32_t)a.at[i], (uint32_t)b.at[i], (uint32_t)c.at[i], (tv_round)op->round);
-    put(m, rd(op), &a);
+        y[i] = (int32_t)fp(op->insn, (uint32_t)a[i], (uint32_t)b[i], (uint32_t)c[i], (tv_round)op->round);
 }
 
 static int32_t converted(const opennpu_op *op, int32_t x)
@@ -309,11 +368,12 @@ static int32_t converted(const opennpu_op *op, int32_t x)
 
 static void exec_convert(opennpu_machine *m, const opennpu_op *op)
 {
-    lanes a;
-    get(m, op->rows[OPENNPU_RS1], &a);
+    lanes scratch[2];
+    const int32_t *a = rs1(m, op, m->k, &scratch[0]);
+    int32_t *y = result(m, op, &scratch[1]);
     for (uint32_t i = 0; i < m->k; i++)
-        a.at[i] = converted(op, a.at[i]);
-    put(m, rd(op), &a);
+        y[i] = converted(op, a[i]);
+    store(m, op, m->k, y);
 }
 
 /* ---- MMA ---- */
@@ -321,7 +381,7 @@ static void exec_convert(opennpu_machine *m, const opennpu_op *op)
 void opennpu_settle_acc(opennpu_machine *m)
 {
     if (m->pending)
-        tv_outer_s8(m->acc, m->k, m->pending_a, m->pending_b, m->pending);
+        m->outer(m->acc, m->k, m->pending_a, m->pending_b, m->pending);
     m->pending = 0;
 }
 
@@ -338,14 +398,13 @@ static void accumulate(opennpu_machine *m, const opennpu_op *op, bool keep)
         clear_acc(m);
     if (m->pending == TV_OUTER_COUNT_MAX)
         opennpu_settle_acc(m);
-    memcpy(m->pending_a + (size_t)m->pending * m->k, row(m, op->rows[OPENNPU_RS1].first), m->k);
-    memcpy(m->pending_b + (size_t)m->pending * m->k, row(m, op->rows[OPENNPU_RS2].first), m->k);
+    memcpy(m->pending_a + (size_t)m->pending * m->k, opennpu_row(m, op->rows[OPENNPU_RS1].first), m->k);
+    memcpy(m->pending_b + (size_t)m->pending * m->k, opennpu_row(m, op->rows[OPENNPU_RS2].first), m->k);
     m->pending++;
 }
 
 static void exec_mma(opennpu_machine *m, const opennpu_op *op)
 {
-    lanes y;
     switch (op->insn) {
     case OPENNPU_MMA:
         accumulate(m, op, op->sat);
@@ -359,36 +418,57 @@ static void exec_mma(opennpu_machine *m, const opennpu_op *op)
     default: break;
     }
     opennpu_settle_acc(m);
+    int32_t *y = vr(m, rd(op).first, false);
     for (uint32_t i = 0; i < m->k; i++)
-        y.at[i] = m->acc[(size_t)i * m->k + m->column];
+        y[i] = m->acc[(size_t)i * m->k + m->column];
     m->column = (m->column + 1) % m->k;
-    put(m, rd(op), &y);
 }
 
 /* ---- Memory ---- */
 
+/* `count` lanes of rd from or to `p`, little endian. The other lanes of rd stay. */
+static void move_lanes(opennpu_machine *m, const opennpu_op *op, bool load, uint8_t *p, uint32_t count)
+{
+    unsigned bytes = rd(op).count;
+    if (bytes == 4) {
+        int32_t *y = vr(m, rd(op).first, !load || count < m->k);
+        for (uint32_t i = 0; i < count; i++)
+            if (load)
+                y[i] = (int32_t)tv_load_le32(p + 4 * (size_t)i);
+            else
+                tv_store_le(p + 4 * (size_t)i, (uint32_t)y[i], 4);
+        return;
+    }
+    for (unsigned b = 0; b < bytes; b++) {
+        uint8_t *y = opennpu_row(m, rd(op).first + b);
+        for (uint32_t i = 0; i < count; i++)
+            if (load)
+                y[i] = p[(size_t)i * bytes + b];
+            else
+                p[(size_t)i * bytes + b] = y[i];
+    }
+}
+
+static int32_t lane0(const opennpu_machine *m, unsigned row)
+{
+    const uint8_t *p = m->planes + (size_t)row * m->k;
+    if (m->wide >> (row / 4) & 1)
+        return *(const int32_t *)(const void *)p;
+    return (int32_t)(p[0] | (uint32_t)p[m->k] << 8 | (uint32_t)p[2 * (size_t)m->k] << 16 | (uint32_t)p[3 * (size_t)m->k] << 24);
+}
+
 static bool exec_memory(opennpu_machine *m, const opennpu_op *op, opennpu_code *code, char message[200])
 {
-    lanes a = {{0}};
     bool load = op->insn < OPENNPU_ST_B;
     unsigned form = op->insn - (load ? (unsigned)OPENNPU_LD_B : (unsigned)OPENNPU_ST_B);
-    uint32_t bytes = 1u << form % 3, count = form < 3 ? 1 : m->k;
-    get(m, op->rows[OPENNPU_RS1], &a);
-    uint32_t addr = (uint32_t)a.at[0] + (uint32_t)(int32_t)op->imm;
-    if (!tv_memory_holds(&m->memory, addr, (uint64_t)bytes * count)) {
+    uint32_t count = form < 3 ? 1 : m->k, bytes = rd(op).count * count;
+    uint32_t addr = (uint32_t)lane0(m, op->rows[OPENNPU_RS1].first) + (uint32_t)(int32_t)op->imm;
+    if (!tv_memory_holds(&m->memory, addr, bytes)) {
         *code = OPENNPU_CODE_MEM_RANGE;
-        snprintf(message, 200, "%u bytes at mem[0x%" PRIx32 "] run past the last byte 0x%" PRIx64, bytes * count, addr, m->memory.size - 1);
+        snprintf(message, 200, "%u bytes at mem[0x%" PRIx32 "] run past the last byte 0x%" PRIx64, bytes, addr, m->memory.size - 1);
         return false;
     }
-    uint8_t *p = m->memory.bytes + addr;
-    for (uint32_t i = 0; i < count; i++)
-        for (unsigned b = 0; b < bytes; b++) {
-            uint8_t *lane = row(m, rd(op).first + b) + i;
-            if (load)
-                *lane = p[(size_t)i * bytes + b];
-            else
-                p[(size_t)i * bytes + b] = *lane;
-        }
+    move_lanes(m, op, load, m->memory.bytes + addr, count);
     return true;
 }
 
@@ -413,7 +493,7 @@ bool opennpu_execute(opennpu_machine *m, const opennpu_op *op, opennpu_code *cod
     case OPENNPU_VCVT_S8_S32: case OPENNPU_VCVT_S32_S8: case OPENNPU_VCVT_F32_S32: case OPENNPU_VCVT_S32_F32: case OPENNPU_VCVT_F32_S8:
     case OPENNPU_VCVT_S8_F32: case OPENNPU_VCVT_F32_BF16: case OPENNPU_VCVT_BF16_F32: case OPENNPU_VCVT_F32_BF8: case OPENNPU_VCVT_BF8_F32:
     case OPENNPU_VCVT_S16_S32: case OPENNPU_VCVT_S32_S16: exec_convert(m, op); return true;
-    case OPENNPU_BCAST_REG: case OPENNPU_BCAST_IMM: exec_spread(m, op); return true;
+    case OPENNPU_BCAST_REG: case OPENNPU_BCAST_IMM: exec_broadcast(m, op); return true;
     case OPENNPU_VFADD: case OPENNPU_VFSUB: case OPENNPU_VFMUL: case OPENNPU_VFNEG: case OPENNPU_VFABS: case OPENNPU_VFMAX: case OPENNPU_VFMIN:
     case OPENNPU_VFMA: case OPENNPU_VFMS: case OPENNPU_VNFMA: case OPENNPU_VNFMS: exec_fp(m, op); return true;
     case OPENNPU_MOV: case OPENNPU_MOVI: case OPENNPU_MOVH: exec_move(m, op); return true;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels/outer.h"
+#include "kernels/clones.h"
 #include "machine/opennpu/params.h"
 
 static const tv_param params[OPENNPU_PARAMS] = {
@@ -49,12 +49,15 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->mode = mode;
     m->k = (uint32_t)k;
     m->l = (uint32_t)l;
-    m->planes = calloc(l, k);
+    m->planes = aligned_alloc(64, (l * k + 63) / 64 * 64);
+    m->outer = tv_outer_s8(tv_cpu());
     m->acc = calloc(k * k, sizeof *m->acc);
     m->pending_a = calloc(k, TV_OUTER_COUNT_MAX);
     m->pending_b = calloc(k, TV_OUTER_COUNT_MAX);
     opennpu_shapes_init(m->shapes, config);
     opennpu_timing_init(&m->timing, m->shapes, config);
+    if (m->planes)
+        memset(m->planes, 0, l * k);
     tv_status status = m->planes && m->acc && m->pending_a && m->pending_b ? tv_codec_make(&tv_isa_opennpu, sink, &m->codec) : tv_fail_memory(sink);
     if (status == TV_OK)
         status = tv_memory_init(&m->memory, tv_config_integer(config, OPENNPU_PARAM_MEM_BYTES), sink);
@@ -116,9 +119,12 @@ static void raise_illegal(opennpu_machine *m, uint32_t word, const tv_illegal *i
 
 static void count_work(opennpu_machine *m, const opennpu_op *op)
 {
+    unsigned engine = m->shapes[op->insn].engine;
+    if (engine == OPENNPU_VALU)
+        return;
     if (op->insn == OPENNPU_MMA || op->insn == OPENNPU_MMA_LAST_KEEP)
         m->macs += (uint64_t)m->k * m->k;
-    else if (op->insn >= OPENNPU_LD_B && op->insn <= OPENNPU_ST_VR) {
+    else if (engine == OPENNPU_PORT) {
         bool load = op->insn < OPENNPU_ST_B;
         unsigned form = op->insn - (load ? (unsigned)OPENNPU_LD_B : (unsigned)OPENNPU_ST_B);
         m->bytes[!load] += (UINT64_C(1) << form % 3) * (form < 3 ? 1 : m->k);
@@ -127,36 +133,40 @@ static void count_work(opennpu_machine *m, const opennpu_op *op)
 
 typedef enum outcome { DONE, FAULTED, TOO_LATE } outcome;
 
+/* NULL: the word faults. Word 0 is a NOP, which is what an empty entry says. */
+TV_INLINE const opennpu_op *decode_next(opennpu_machine *m)
+{
+    uint32_t word = tv_load_le32(m->program->text + m->next * 4);
+    opennpu_op *op = &m->recent[word * UINT32_C(0x9E3779B1) >> (32 - OPENNPU_RECENT_BITS)];
+    tv_illegal illegal;
+    if (op->word == word)
+        return op;
+    if (opennpu_decode(m->codec, m->shapes, word, m->l, op, &illegal))
+        return op;
+    *op = (opennpu_op){0};
+    raise_illegal(m, word, &illegal);
+    return NULL;
+}
+
 static outcome execute_next(opennpu_machine *m, uint64_t max_cycles)
 {
-    uint32_t word = (uint32_t)tv_program_word(m->program, m->next);
-    tv_illegal illegal;
-    opennpu_op op;
     opennpu_code code;
     char message[200];
     bool timed = m->mode != TV_MODE_FUNCTIONAL;
     if (timed && m->timing.next >= max_cycles)
         return TOO_LATE;
-    int row = tv_codec_row(m->codec, word, &illegal);
-    if (row < 0) {
-        raise_illegal(m, word, &illegal);
+    const opennpu_op *op = decode_next(m);
+    if (!op)
         return FAULTED;
-    }
-    uint16_t field;
-    if (!opennpu_take_apart(m->shapes, (opennpu_insn)row, word, m->l, &op, &field)) {
-        illegal = (tv_illegal){&opennpu_codes[OPENNPU_CODE_REGISTER], field, tv_field_get(&tv_isa_opennpu, &tv_isa_opennpu.fields[field], word)};
-        raise_illegal(m, word, &illegal);
-        return FAULTED;
-    }
-    if (timed && max_cycles != UINT64_MAX && opennpu_timing_earliest(&m->timing, &op) >= max_cycles)
+    if (timed && max_cycles != UINT64_MAX && opennpu_timing_earliest(&m->timing, op) >= max_cycles)
         return TOO_LATE;
-    if (m->mode != TV_MODE_TIMING && !opennpu_execute(m, &op, &code, message)) {
-        raise_fault(m, word, row, &opennpu_codes[code], message);
+    if (m->mode != TV_MODE_TIMING && !opennpu_execute(m, op, &code, message)) {
+        raise_fault(m, op->word, op->insn, &opennpu_codes[code], message);
         return FAULTED;
     }
     if (timed)
-        opennpu_timing_issue(&m->timing, &op, (int64_t)m->instructions);
-    count_work(m, &op);
+        opennpu_timing_issue(&m->timing, op, (int64_t)m->instructions);
+    count_work(m, op);
     m->next++;
     m->instructions++;
     return DONE;
@@ -214,10 +224,10 @@ static int space_at(const void *state, unsigned i, tv_space *out)
 }
 
 /* The byte of the byte planes that is byte `at` of the space of class `class_`. */
-static uint8_t *plane_byte(const opennpu_machine *m, unsigned class_, uint64_t at)
+static uint8_t *plane_byte(opennpu_machine *m, unsigned class_, uint64_t at)
 {
     uint64_t lane_bytes = UINT64_C(1) << class_, reg = at / (lane_bytes * m->k), rest = at % (lane_bytes * m->k);
-    return m->planes + (reg * lane_bytes + rest % lane_bytes) * m->k + rest / lane_bytes;
+    return opennpu_row(m, (unsigned)(reg * lane_bytes + rest % lane_bytes)) + rest / lane_bytes;
 }
 
 static uint8_t *linear(opennpu_machine *m, unsigned space)

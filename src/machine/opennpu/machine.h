@@ -6,11 +6,12 @@
 
 #include "base/buf.h"
 #include "isa/opennpu/opennpu.h"
+#include "kernels/outer.h"
 #include "machine/target.h"
 #include "sim/account.h"
 #include "sim/memory.h"
 
-enum { OPENNPU_K_MAX = 64, OPENNPU_L_MAX = 32, OPENNPU_BANKS = 2 };
+enum { OPENNPU_K_MAX = 64, OPENNPU_L_MAX = 32, OPENNPU_BANKS = 2, OPENNPU_RECENT_BITS = 9, OPENNPU_RECENT = 1 << OPENNPU_RECENT_BITS };
 
 /* Base rows VX of a register: the first and how many; 0 for no register. */
 typedef struct opennpu_rows {
@@ -22,6 +23,7 @@ enum { OPENNPU_RS1, OPENNPU_RS2, OPENNPU_RS3, OPENNPU_RD, OPENNPU_REGISTERS };
 
 /* An instruction with its fields taken apart. */
 typedef struct opennpu_op {
+    uint32_t word;
     uint8_t insn;   /* opennpu_insn */
     uint8_t class_; /* of its SIZED registers */
     uint8_t round, sat, e5m2;
@@ -38,8 +40,11 @@ typedef enum opennpu_cause { OPENNPU_RAW, OPENNPU_WAW, OPENNPU_HELD_MMA, OPENNPU
 /* What the parts of the machine must know of a row of the instruction table, worked out once. */
 typedef struct opennpu_shape {
     uint8_t engine, latency, port_ticks;
+    uint8_t format;
     uint8_t reads, writes;                /* registers, as in opennpu_op */
     uint8_t class_[OPENNPU_REGISTERS];    /* TV_CLASS_FIELD: what the width field says */
+    uint16_t field[OPENNPU_REGISTERS];
+    uint8_t lo[OPENNPU_REGISTERS];        /* … and where it stands in the word */
 } opennpu_shape;
 
 typedef struct opennpu_timing {
@@ -64,14 +69,19 @@ typedef struct opennpu_timing {
 typedef struct opennpu_machine {
     tv_codec *codec;
     const tv_config *config;
+    opennpu_op recent[OPENNPU_RECENT]; /* words taken apart lately, by hash: loops are written out, so words come back */
     tv_mode mode;
     opennpu_shape shapes[OPENNPU_INSNS];
     uint32_t k, l;
-    uint8_t *planes; /* L rows of K bytes */
+    /* L rows of K bytes, four of them a group. A group stands as byte planes, which VX and VE are made of, or as the K
+     * lanes of VR, where bit `group` of `wide` is set; opennpu_row and the accessors of exec.c turn one into the other. */
+    uint8_t *planes;
+    uint8_t wide;
     uint8_t lut[OPENNPU_BANKS][OPENNPU_LUT_ENTRIES];
     int32_t *acc;    /* K x K, but for what is pending */
     int8_t *pending_a, *pending_b; /* operands of mma not yet added: rows of K */
     unsigned pending;
+    tv_outer_fn outer;
     uint32_t column;
     tv_memory memory;
     opennpu_timing timing;
@@ -87,11 +97,18 @@ typedef struct opennpu_machine {
 /* decode.c */
 void opennpu_shapes_init(opennpu_shape shapes[OPENNPU_INSNS], const tv_config *config);
 
-/* False: a register lies past the last of `l` base rows; *field says which. */
-bool opennpu_take_apart(const opennpu_shape shapes[OPENNPU_INSNS], opennpu_insn insn, uint32_t word, uint32_t l, opennpu_op *op, uint16_t *field);
+/* The operation of a word. False: it is none, *illegal says why. */
+bool opennpu_decode(const tv_codec *codec, const opennpu_shape shapes[OPENNPU_INSNS], uint32_t word, uint32_t l, opennpu_op *op, tv_illegal *illegal);
 
 /* exec.c: false when the instruction faults, with nothing changed; `code` and `message` say why. */
 bool opennpu_execute(opennpu_machine *machine, const opennpu_op *op, opennpu_code *code, char message[200]);
+
+/* VX[index], as bytes. */
+uint8_t *opennpu_row(opennpu_machine *machine, unsigned index);
+
+/* Where the segment of a vsetlut begins in its bank; false: past the end. The message takes the segment, that and 256. */
+bool opennpu_segment_in_bank(const opennpu_op *op, uint32_t k, int64_t *first);
+#define OPENNPU_LUT_RANGE_MESSAGE "segment %d begins at entry %" PRId64 " of %d"
 
 /* Adds what is pending to ACC: before anything looks at it. */
 void opennpu_settle_acc(opennpu_machine *machine);

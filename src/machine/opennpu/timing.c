@@ -33,6 +33,12 @@ static void hold(holds *h, opennpu_cause cause, uint64_t until, int64_t by)
 
 static bool is_last(const opennpu_op *op) { return op->insn == OPENNPU_MMA_LAST || op->insn == OPENNPU_MMA_LAST_KEEP; }
 
+/* Nothing in flight can hold a VALU operation or an mma that issues now: every earlier result is ready. */
+static bool quiet(const opennpu_timing *t, const opennpu_op *op)
+{
+    return t->latest <= t->next && t->shapes[op->insn].engine != OPENNPU_PORT && !is_last(op);
+}
+
 static holds find_holds(const opennpu_timing *t, const opennpu_op *op)
 {
     holds h = {{0}, {-1, -1, -1, -1}};
@@ -56,8 +62,10 @@ static holds find_holds(const opennpu_timing *t, const opennpu_op *op)
 
 uint64_t opennpu_timing_earliest(const opennpu_timing *t, const opennpu_op *op)
 {
-    holds h = find_holds(t, op);
     uint64_t tick = t->next;
+    if (quiet(t, op))
+        return tick;
+    holds h = find_holds(t, op);
     for (unsigned c = 0; c < OPENNPU_CAUSES; c++)
         tick = tv_max_u64(tick, h.until[c]);
     return tick;
@@ -70,11 +78,15 @@ static void emit(opennpu_timing *t, tv_event event)
     t->sink->event(t->sink->user, &event);
 }
 
-/* Charges each tick from the head's first to its issue to the first cause that still applies in it. */
-static uint64_t charge(opennpu_timing *t, const opennpu_op *op, int64_t index, const holds *h)
+/* Charges each tick from the head's first to its issue to the first cause that still applies in it. Returns its issue. */
+static uint64_t charge(opennpu_timing *t, const opennpu_op *op, int64_t index)
 {
     const opennpu_shape *shape = &t->shapes[op->insn];
     uint64_t tick = t->next;
+    if (quiet(t, op))
+        return tick;
+    holds found = find_holds(t, op);
+    const holds *h = &found;
     for (unsigned c = 0; c < OPENNPU_CAUSES; c++) {
         if (h->until[c] <= tick)
             continue;
@@ -93,9 +105,10 @@ static uint64_t charge(opennpu_timing *t, const opennpu_op *op, int64_t index, c
 
 static void mark_written(opennpu_timing *t, const opennpu_op *op, int64_t index, uint64_t ready)
 {
-    for (unsigned i = 0; op->writes && i < op->rows[OPENNPU_RD].count; i++) {
-        t->ready[op->rows[OPENNPU_RD].first + i] = ready;
-        t->writer[op->rows[OPENNPU_RD].first + i] = index;
+    unsigned first = op->rows[OPENNPU_RD].first;
+    for (unsigned i = first; op->writes && i < first + op->rows[OPENNPU_RD].count; i++) {
+        t->ready[i] = ready;
+        t->writer[i] = index;
     }
     t->latest = tv_max_u64(t->latest, ready);
 }
@@ -120,10 +133,9 @@ static void settle_port(opennpu_timing *t, uint64_t end)
 void opennpu_timing_issue(opennpu_timing *t, const opennpu_op *op, int64_t index)
 {
     const opennpu_shape *shape = &t->shapes[op->insn];
-    holds h = find_holds(t, op);
     if (shape->engine == OPENNPU_PORT)
         settle_port(t, UINT64_MAX);
-    uint64_t tick = charge(t, op, index, &h), busy = shape->engine == OPENNPU_PORT ? shape->port_ticks : 1;
+    uint64_t tick = charge(t, op, index), busy = shape->engine == OPENNPU_PORT ? shape->port_ticks : 1;
     tv_account_busy(&t->accounts[OPENNPU_ISSUE], tick, tick + 1);
     if (shape->engine != OPENNPU_PORT)
         tv_account_busy(&t->accounts[shape->engine], tick, tick + busy);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's vector units. */
+#include "kernels/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const tv_cpu_names[TV_CPU_LEVELS] = {"scalar", "avx2", "avx512"};
+
+tv_cpu_level tv_cpu_host(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2"))
+        return TV_CPU_SCALAR;
+    bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                __builtin_cpu_supports("avx512vnni");
+    return wide ? TV_CPU_AVX512 : TV_CPU_AVX2;
+#else
+    return TV_CPU_SCALAR;
+#endif
+}
+
+tv_cpu_level tv_cpu(void)
+{
+    tv_cpu_level level = tv_cpu_host();
+    const char *wanted = getenv("TRIVET_KERNELS");
+    for (unsigned i = 0; wanted && i < (unsigned)level; i++)
+        if (strcmp(wanted, tv_cpu_names[i]) == 0)
+            return (tv_cpu_level)i;
+    return level;
+}
