@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handwritten digits on a simulated machine: assembles a classifier, runs it, and compares its answers with the labels.
+/* Handwritten digits on simulated machines: runs each machine's classifier, and compares its answers with the labels.
  *
- *   digits PROGRAM.s DATA_DIR [LEAST]
+ *   digits PROGRAMS DATA [MACHINE [LEAST]]
  *
- * DATA_DIR holds what tools/digits/train.c writes. The program must define `image_count` and `logits`; layout_of() below says
- * what is there. Prints a few images with the machine's answers and one line
- * of results. Exit status 1 when fewer than LEAST images are right. Uses nothing but the public library. */
+ * PROGRAMS is this folder, DATA holds what tools/digits/train.c writes. Without MACHINE every machine of the table below runs.
+ * Prints a few images with the answers and one row of results a machine. Exit status 1 when fewer than LEAST images are
+ * right. Uses nothing but the public library. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,27 +15,31 @@
 
 enum { CLASSES = 10, PIXELS = 64, SIDE = 8, SHOWN = 6 };
 
-/* Where a machine's program leaves its logits: class c of image i is element i * image_step + c * class_step of
- * `elements`. */
-struct layout {
-    const char *space;
-    tv_dtype type;
-    uint64_t image_step, class_step, elements;
+struct images {
+    tv_input pixels, labels; /* x.bf16, PIXELS an image; labels.u8, one byte an image */
+    uint64_t count;
+    int fp32_right, fp32_count; /* of the network before its weights were rounded */
 };
 
-/* pccx: rows of 16, of which the first 10 are the classes. OpenNPU: columns, of a whole number of groups of 64 images. */
-static struct layout layout_of(const char *target, uint64_t count)
-{
-    uint64_t padded = (count + 63) / 64 * 64;
-    if (strcmp(target, "opennpu") == 0)
-        return (struct layout){"mem", TV_F32, 1, padded, padded * CLASSES};
-    return (struct layout){"host", TV_BF16, 16, 1, count * 16};
-}
+/* A program that has run. */
+struct run {
+    tv_program *program;
+    tv_machine *machine;
+    uint64_t count; /* images */
+};
 
-struct results {
-    struct layout layout;
-    uint8_t *logits;
-    uint64_t count;
+/* To add a machine: a program in this folder, and a row of `machines`. */
+struct machine {
+    const char *name, *weights;
+    const char *program;                                   /* its file in PROGRAMS */
+    void (*logits)(const struct run *run, double *logits); /* reads CLASSES numbers an image, image by image */
+};
+
+struct row {
+    const struct machine *machine;
+    uint8_t *answers; /* one an image */
+    uint64_t right;
+    tv_stats stats;
 };
 
 static void print_diagnostic(void *user, const tv_diag *diag)
@@ -58,110 +62,190 @@ static void check(tv_status status)
         fail(tv_status_text(status));
 }
 
-/* A file of `directory`; the process keeps it open to its end. */
-static tv_input open_data(const char *directory, const char *name)
+static void *allocate(uint64_t size)
 {
+    void *p = malloc((size_t)size);
+    if (!p)
+        fail("out of memory");
+    return p;
+}
+
+static void path_of(char path[static 4096], const char *folder, const char *name)
+{
+    if (snprintf(path, 4096, "%s/%s", folder, name) >= 4096)
+        fail("a path is too long");
+}
+
+/* Class c of image i is element i * image_step + c * class_step of the `elements` at the program's symbol `logits`. */
+struct layout {
+    const char *space;
+    tv_dtype type;
+    uint64_t image_step, class_step, elements;
+};
+
+static void read_logits(const struct run *run, struct layout l, double *logits)
+{
+    tv_symbol count, at;
+    if (!tv_program_symbol(run->program, "image_count", &count) || !tv_program_symbol(run->program, "logits", &at))
+        fail("a program does not define image_count and logits");
+    if (count.value != run->count)
+        fail("a program's image_count is not the number of labels");
+    uint64_t size = tv_dtype_bytes(l.type, l.elements);
+    uint8_t *raw = allocate(size);
+    check(tv_machine_read(run->machine, l.space, at.value, raw, (size_t)size, &sink));
+    for (uint64_t i = 0; i < run->count; i++)
+        for (uint64_t c = 0; c < CLASSES; c++)
+            logits[i * CLASSES + c] = tv_dtype_value(l.type, raw, i * l.image_step + c * l.class_step);
+    free(raw);
+}
+
+/* Rows of 16, of which the first 10 are the classes. */
+static void pccx_logits(const struct run *run, double *logits)
+{
+    read_logits(run, (struct layout){"host", TV_BF16, 16, 1, run->count * 16}, logits);
+}
+
+/* A column for each class, of a whole number of groups of 64 images. */
+static void opennpu_logits(const struct run *run, double *logits)
+{
+    uint64_t padded = (run->count + 63) / 64 * 64;
+    read_logits(run, (struct layout){"mem", TV_F32, 1, padded, padded * CLASSES}, logits);
+}
+
+static const struct machine machines[] = {
+    {"pccx", "INT4", "pccx.s", pccx_logits},
+    {"opennpu", "INT8", "opennpu.s", opennpu_logits},
+};
+
+enum { MACHINES = sizeof machines / sizeof *machines };
+
+static struct images open_images(const char *data)
+{
+    struct images images = {0};
+    char path[4096], text[64] = "";
+    tv_input fp32;
+    path_of(path, data, "x.bf16");
+    check(tv_input_open(path, &sink, &images.pixels));
+    path_of(path, data, "labels.u8");
+    check(tv_input_open(path, &sink, &images.labels));
+    images.count = images.labels.size;
+    if (images.count == 0 || images.pixels.size < images.count * PIXELS * 2)
+        fail("there are fewer images than labels");
+    path_of(path, data, "fp32.txt");
+    check(tv_input_open(path, &sink, &fp32));
+    memcpy(text, fp32.data, fp32.size < sizeof text - 1 ? fp32.size : sizeof text - 1);
+    if (sscanf(text, "fp32_correct %d %d", &images.fp32_right, &images.fp32_count) != 2)
+        fail("fp32.txt does not hold the FP32 network's accuracy");
+    tv_input_close(&fp32);
+    return images;
+}
+
+/* Assembles the machine's program and runs it to its end. */
+static struct run run_program(const struct machine *machine, const char *programs, const char *data, uint64_t count)
+{
+    struct run run = {.count = count};
     char path[4096];
-    tv_input input;
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    check(tv_input_open(path, &sink, &input));
-    return input;
+    tv_config *config;
+    path_of(path, programs, machine->program);
+    check(tv_program_open(path, &(tv_program_options){.include_dirs = &data, .include_count = 1}, &sink, &run.program));
+    check(tv_config_new(tv_program_target(run.program), &sink, &config));
+    check(tv_machine_new(config, TV_MODE_FULL, &sink, &run.machine));
+    tv_config_free(config);
+    check(tv_machine_load(run.machine, run.program, &sink));
+    if (tv_machine_run(run.machine, NULL, NULL) == TV_FAULT)
+        fail(tv_machine_fault(run.machine)->message);
+    return run;
 }
 
-static double logit(const struct results *r, uint64_t image, int class)
+static uint8_t largest(const double *logits)
 {
-    return tv_dtype_value(r->layout.type, r->logits, image * r->layout.image_step + (uint64_t)class * r->layout.class_step);
-}
-
-static int answer(const struct results *r, uint64_t image)
-{
-    int best = 0;
-    for (int i = 1; i < CLASSES; i++)
-        if (logit(r, image, i) > logit(r, image, best))
-            best = i;
+    uint8_t best = 0;
+    for (uint8_t c = 1; c < CLASSES; c++)
+        if (logits[c] > logits[best])
+            best = c;
     return best;
 }
 
-/* The last images side by side, darker where there is more ink, the machine's answer below each. */
-static void show_images(const tv_input *images, const struct results *r)
+static struct row classify(const struct machine *machine, const char *programs, const char *data, const struct images *images)
+{
+    struct run run = run_program(machine, programs, data, images->count);
+    struct row row = {.machine = machine, .answers = allocate(images->count)};
+    double *logits = allocate(images->count * CLASSES * sizeof *logits);
+    machine->logits(&run, logits);
+    for (uint64_t i = 0; i < images->count; i++) {
+        row.answers[i] = largest(logits + i * CLASSES);
+        row.right += row.answers[i] == images->labels.data[i];
+    }
+    tv_machine_stats(run.machine, &row.stats);
+    free(logits);
+    tv_machine_free(run.machine);
+    tv_program_free(run.program);
+    return row;
+}
+
+/* The last images side by side, darker where there is more ink, and below each what every machine says it is. */
+static void show_images(const struct images *images, const struct row *rows, unsigned row_count)
 {
     static const char *const ink[] = {"  ", "░░", "▒▒", "▓▓", "██"};
-    uint64_t count = r->count, first = count > SHOWN ? count - SHOWN : 0;
+    uint64_t first = images->count > SHOWN ? images->count - SHOWN : 0;
     for (int y = 0; y < SIDE; y++) {
-        for (uint64_t i = first; i < count; i++) {
-            for (int x = 0; x < SIDE; x++) {
-                double pixel = tv_dtype_value(TV_BF16, images->data, i * PIXELS + (uint64_t)(y * SIDE + x));
-                fputs(ink[(int)(pixel * 4 + 0.5)], stdout);
-            }
+        printf("%10s", "");
+        for (uint64_t i = first; i < images->count; i++) {
+            for (int x = 0; x < SIDE; x++)
+                fputs(ink[(int)(tv_dtype_value(TV_BF16, images->pixels.data, i * PIXELS + (uint64_t)(y * SIDE + x)) * 4 + 0.5)], stdout);
             fputs("  ", stdout);
         }
         putchar('\n');
     }
-    for (uint64_t i = first; i < count; i++)
-        printf("%*s%d%*s", SIDE - 1, "", answer(r, i), SIDE + 2, "");
-    printf("\n\n");
+    for (unsigned r = 0; r < row_count; r++) {
+        printf("%-10s", rows[r].machine->name);
+        for (uint64_t i = first; i < images->count; i++)
+            printf("%*s%d%*s", SIDE - 1, "", rows[r].answers[i], SIDE + 2, "");
+        putchar('\n');
+    }
+    putchar('\n');
 }
 
-static void show_result(const tv_machine *machine, uint64_t right, uint64_t count, const char *directory)
+static void show_table(const struct images *images, const struct row *rows, unsigned row_count)
 {
-    tv_stats s;
-    tv_machine_stats(machine, &s);
-    uint64_t bytes = 0;
-    for (unsigned p = 0; p < s.path_count; p++)
-        bytes += s.paths[p].bytes;
-    tv_input fp32 = open_data(directory, "fp32.txt");
-    int fp32_right = 0, fp32_count = 1;
-    char text[64] = "";
-    memcpy(text, fp32.data, fp32.size < sizeof text - 1 ? fp32.size : sizeof text - 1);
-    if (sscanf(text, "fp32_correct %d %d", &fp32_right, &fp32_count) != 2)
-        fail("fp32.txt does not hold the FP32 network's accuracy");
-    tv_input_close(&fp32);
-    printf("%-8s %9s %9s %13s %9s %11s %9s   %s\n", "machine", "accuracy", "FP32", "instructions", "cycles", "MACs/cycle", "KiB", "bound by");
-    printf("%-8s %7.2f %% %7.2f %% %13" PRIu64 " %9" PRIu64 " %11.2f %9.1f   %s (%.0f %% of cycles)\n", tv_machine_target(machine),
-           100.0 * (double)right / (double)count, 100.0 * fp32_right / fp32_count, s.instructions, s.cycles, (double)s.macs / (double)s.cycles,
-           (double)bytes / 1024, s.bound_by, 100 * s.bound_share);
-    printf("\n%" PRIu64 " of %" PRIu64 " digits right; %.4g ms at %.4g MHz\n", right, count, 1e3 * s.seconds, s.clock_hz / 1e6);
+    printf("%-8s %7s %6s %9s %13s %8s %8s %11s %8s   %s\n", "machine", "weights", "right", "accuracy", "instructions", "cycles", "ms",
+           "MACs/cycle", "bytes", "bound by");
+    for (unsigned r = 0; r < row_count; r++) {
+        const tv_stats *s = &rows[r].stats;
+        uint64_t bytes = 0;
+        for (unsigned p = 0; p < s->path_count; p++)
+            bytes += s->paths[p].bytes;
+        printf("%-8s %7s %6" PRIu64 " %7.2f %% %13" PRIu64 " %8" PRIu64 " %8.4f %11.2f %8" PRIu64 "   %s (%.0f %%)\n",
+               rows[r].machine->name, rows[r].machine->weights, rows[r].right, 100.0 * (double)rows[r].right / (double)images->count,
+               s->instructions, s->cycles, 1e3 * s->seconds, (double)s->macs / (double)s->cycles, bytes, s->bound_by, 100 * s->bound_share);
+    }
+    printf("\nIn FP32 the network gets %d of %d images right, %.2f %%.\n", images->fp32_right, images->fp32_count,
+           100.0 * images->fp32_right / images->fp32_count);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 3)
-        fail("usage: digits PROGRAM.s DATA_DIR [LEAST]");
-    tv_program *program;
-    const char *directory = argv[2];
-    check(tv_program_open(argv[1], &(tv_program_options){.include_dirs = &directory, .include_count = 1}, &sink, &program));
-    tv_symbol count, logits_at;
-    if (!tv_program_symbol(program, "image_count", &count) || !tv_program_symbol(program, "logits", &logits_at))
-        fail("the program does not define image_count and logits");
+    if (argc < 3 || argc > 5)
+        fail("usage: digits PROGRAMS DATA [MACHINE [LEAST]]");
+    uint64_t least = argc > 4 ? strtoull(argv[4], NULL, 10) : 0;
+    struct images images = open_images(argv[2]);
+    struct row rows[MACHINES];
+    unsigned count = 0;
+    int status = 0;
+    for (unsigned m = 0; m < MACHINES; m++) {
+        if (argc > 3 && strcmp(argv[3], machines[m].name) != 0)
+            continue;
+        rows[count] = classify(&machines[m], argv[1], argv[2], &images);
+        status |= rows[count++].right < least;
+    }
+    if (count == 0)
+        fail("there is no such machine");
+    show_images(&images, rows, count);
+    show_table(&images, rows, count);
 
-    tv_config *config;
-    tv_machine *machine;
-    check(tv_config_new(tv_program_target(program), &sink, &config));
-    check(tv_machine_new(config, TV_MODE_FULL, &sink, &machine));
-    check(tv_machine_load(machine, program, &sink));
-    if (tv_machine_run(machine, NULL, NULL) == TV_FAULT)
-        fail(tv_machine_fault(machine)->message);
-
-    tv_input labels = open_data(directory, "labels.u8"), images = open_data(directory, "x.bf16");
-    if (labels.size < count.value || images.size < count.value * PIXELS * 2)
-        fail("there are fewer images than image_count");
-    struct results r = {.layout = layout_of(tv_program_target(program), count.value), .count = count.value};
-    uint64_t size = tv_dtype_bytes(r.layout.type, r.layout.elements);
-    r.logits = malloc((size_t)size);
-    if (!r.logits)
-        fail("out of memory");
-    check(tv_machine_read(machine, r.layout.space, logits_at.value, r.logits, (size_t)size, &sink));
-    uint64_t right = 0;
-    for (uint64_t i = 0; i < count.value; i++)
-        right += answer(&r, i) == labels.data[i];
-    show_images(&images, &r);
-    show_result(machine, right, count.value, directory);
-
-    free(r.logits);
-    tv_input_close(&labels);
-    tv_input_close(&images);
-    tv_machine_free(machine);
-    tv_config_free(config);
-    tv_program_free(program);
-    return argc > 3 && right < strtoull(argv[3], NULL, 10);
+    for (unsigned r = 0; r < count; r++)
+        free(rows[r].answers);
+    tv_input_close(&images.pixels);
+    tv_input_close(&images.labels);
+    return status;
 }

@@ -52,14 +52,15 @@ def example_tanh():
 def example_gelu():
     x = [-128, -64, -32, -1, 0, 32, 64, 127]
     y = [v * (64 + rounded(64 * math.erf((v >> 1) / 32 / math.sqrt(2)))) >> 7 for v in x]
-    return TABLE + 3 + LOAD + 5 + 1, {"mem:y:8:s16": y}
+    constants = 5                               # behind the load, which is ready before the last of them
+    return TABLE + 1 + max(constants, LOAD - 1) + 5 + 1, {"mem:y:8:s16": y}
 
 
 def example_softmax():
     x = [-40, 10, 32, 0, 64, 50, -100, 64]
     e = [rounded(32 * math.exp(max(v - max(x), -128) / 64)) for v in x]
     r = min(rounded(Fraction(8192, sum(e))), 255)
-    return 2 * TABLE + 3 + LOAD + 6 + 1, {"mem:p:8:u16": [v * r for v in e]}
+    return 2 * TABLE + LOAD + 6 + 1, {"mem:p:8:u16": [v * r for v in e]}
 
 
 def example_quantize():
@@ -70,13 +71,14 @@ def example_quantize():
 
 
 def example_gemm64():
-    k64 = range(64)
-    a = [[(5 * k + 3 * m) % 251 - 125 for m in k64] for k in k64]
-    b = [[(11 * k + 7 * n) % 241 - 120 for n in k64] for k in k64]
-    c = [sum(a[k][m] * b[k][n] for k in k64) for n in k64 for m in k64]
-    last_mma = 12 + 2 + 30 * 6 + 2 - 1
-    stores = last_mma + 64 + 2                  # the first column is ready 2 ticks after it is taken
-    return stores + 63 * VR_PORT + 3 * LOAD + 1, {"mem:c:4096:s32": c}
+    blocks, k64 = range(4), range(64)
+    a = [[(5 * k + 3 * m) % 251 - 125 for k in k64] for m in range(256)]
+    b = [[(11 * k + 7 * n) % 241 - 120 for k in k64] for n in k64]
+    c = [sum(x * y for x, y in zip(a[64 * block + m], b[n])) for block in blocks for n in k64 for m in k64]
+    start = LOAD + 2 * 4                        # three bases and a constant, the loads of the first four k
+    last_mma = 64 + 2 * 60                      # from a block's mma.reset; the loads of all but four k are in between
+    last_store = last_mma + 64 + 2 + 63 * VR_PORT   # the first column is ready 2 ticks after it is taken
+    return start + len(blocks) * (last_store + 1), {"mem:c:%d:s32" % len(c): c}
 
 
 def text_of(cycles, dumps):

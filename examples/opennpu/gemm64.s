@@ -1,78 +1,116 @@
 ; SPDX-License-Identifier: Apache-2.0
 ; profile: top
-; C = A B, 64 x 64 x 64, INT8 to INT32.
+; C = A B with M = 256, K = 64, N = 64, INT8 to INT32: the 256 rows of A stream through the 64 x 64 array, 64 at a time.
 ;
-; 64 outer products, then 64 columns. A operand pair takes the port two ticks and the array one, and there is one issue a
-; tick: 3 ticks for each k. A column is a VR register and takes the port 4 ticks: the way out takes longer than the sum.
-; Loads and stores reach 2 KiB to both sides of their base, so that a base in the middle serves 4 KiB.
+; For each block of 64 rows: 64 outer products, then 64 columns. The port and the array share the ticks like this:
+;
+;   multiply   3 ticks for each k: two loads and an mma, one issue a tick. The first 4 k of a block are in registers
+;              already, so 4 + 60 * 3 = 184.
+;   settle     the first column may be taken 64 ticks after the last mma. The port has nothing to store yet: the loads of
+;              the next block's first 4 k go here and cost nothing. The registers have room for 6; 4 divide 64.
+;   drain      64 columns of 256 bytes, 4 ticks of the port each: 256. The port has no tick for loads here, and there is
+;              one ACC, so that the next block's first mma must wait for the last column.
 
         .target opennpu
 
-        .equ    K, 64
+        .equ    M, 256
+        .equ    K, 64                           ; also N, and the lanes
+        .equ    BLOCKS, M / K
+        .equ    DEPTH, 4                        ; loads run this many k ahead of the array
 
-; Bases come from memory; vr4, lane 0, is 0 after reset and addresses them.
-        ld.w    vr6, a_middle(vr4)
-        ld.w    vr7, b_middle(vr4)
+; vr0: a column on its way out. vr1, vr2, which are vx4..vx11: two groups of two operand pairs; the array takes one while
+; the other is loaded. Bases: vr5 of A, vr6 of B, vr7 of C, each in the middle of the 4 KiB that it reaches.
+; vr4: 4096 in every lane, to move a base on. Before its first column vr0 holds the 0 of the reset, a base for `bases`.
+        ld.w    vr5, bases(vr0)
+        ld.w    vr6, bases + 4(vr0)
+        ld.w    vr7, bases + 8(vr0)
+        bcast.imm vx17, 4096 >> 8               ; the second byte of vr4; the others are 0 after reset
 
-; Two k at a time into one of two groups of registers; the array takes the other group in the meantime. `first` is `mma`
-; for the pair that starts the sum, `mma.keep` for the others.
-        .macro  fetch k, a0, b0, a1, b1
-        ld.vx   \a0, (\k) * K - 2048(vr6)
-        ld.vx   \b0, (\k) * K - 2048(vr7)
-        ld.vx   \a1, ((\k) + 1) * K - 2048(vr6)
-        ld.vx   \b1, ((\k) + 1) * K - 2048(vr7)
+; Column k of the block of A, and row k of B.
+        .macro  fetch k, a, b
+        ld.vx   \a, (\k) * K - 2048(vr5)
+        ld.vx   \b, (\k) * K - 2048(vr6)
         .endm
 
-; Ticks: the first pairs are there at 12, 30 groups of 6 ticks follow, and the last mma issues at 195. The first column may
-; be taken 64 ticks after that; it is ready 2 later, at 261, and 64 stores follow 4 ticks apart. Each of the three new
-; bases costs 4 more.
-        fetch   0, vx0, vx1, vx2, vx3
-        fetch   2, vx4, vx5, vx6, vx7
-        mma     vx0, vx1
-        mma.keep vx2, vx3
-        .set    n, 4
-        .rept   15
-        fetch   n, vx0, vx1, vx2, vx3
-        mma.keep vx4, vx5
-        mma.keep vx6, vx7
-        fetch   n + 2, vx4, vx5, vx6, vx7
-        mma.keep vx0, vx1
-        mma.keep vx2, vx3
-        .set    n, n + 4
-        .endr
-        mma.keep vx4, vx5
-        mma.keep vx6, vx7
+        .macro  fetch_low k
+        fetch   \k, vx4, vx5
+        fetch   \k + 1, vx6, vx7
+        .endm
 
-; Column after column; C is stored column by column. A base serves 16 columns of 256 bytes.
-        .set    block, 0
-        .rept   4
-        ld.w    vr5, c_middle + 4 * block(vr4)
-        .set    n, 0
-        .rept   8
-        mma.last vr0
-        mma.last vr1
-        st.vr   vr0, 4 * K * n - 2048(vr5)
-        st.vr   vr1, 4 * K * (n + 1) - 2048(vr5)
-        .set    n, n + 2
+        .macro  fetch_high k
+        fetch   \k, vx8, vx9
+        fetch   \k + 1, vx10, vx11
+        .endm
+
+        .macro  multiply_low
+        mma.keep vx4, vx5
+        mma.keep vx6, vx7
+        .endm
+
+        .macro  multiply_high
+        mma.keep vx8, vx9
+        mma.keep vx10, vx11
+        .endm
+
+; The operands of the first DEPTH k.
+        .macro  start
+        fetch_low 0
+        fetch_high 2
+        .endm
+
+; ACC = the sum over all k. The reset takes a tick in which the port still works on the last store of the block before.
+        .macro  multiply
+        mma.reset
+        .set    k, DEPTH
+        .rept   K / DEPTH - 1
+        multiply_low
+        fetch_low k
+        multiply_high
+        fetch_high k + 2
+        .set    k, k + DEPTH
         .endr
+        multiply_low
+        multiply_high
+        .endm
+
+; Column after column. One register is enough: a store reads it before the next column is there. A base serves 16 columns;
+; it is moved on while the store before is at work.
+        .macro  drain
+        .rept   4
+        vadd    vr7, vr7, vr4
+        .set    n, 0
+        .rept   16
+        mma.last vr0
+        st.vr   vr0, 4 * K * n - 2048(vr7)
+        .set    n, n + 1
+        .endr
+        .endr
+        .endm
+
+; The first loads issue at 4 to 11. A block: mma.reset at t = 12, the last mma at t + 184, the first column at t + 248, its
+; store 2 ticks later, the last store 63 * 4 ticks after that, at t + 502. The next block begins in the tick after it.
+        start
+        .set    block, 0
+        .rept   BLOCKS
+        multiply
         .set    block, block + 1
+        .if     block < BLOCKS
+        vadd    vr5, vr5, vr4
+        start
+        .endif
+        drain
         .endr
 
         .data
-a_middle:
-        .word   a + 2048
-b_middle:
-        .word   b + 2048
-c_middle:
-        .word   c + 2048, c + 3 * 2048, c + 5 * 2048, c + 7 * 2048
-a:      .set    i, 0                            ; a[k][m], column k of A: (5 k + 3 m) mod 251 - 125
-        .rept   K * K
-        .byte   (5 * (i / K) + 3 * (i % K)) % 251 - 125
+bases:  .word   a + 2048, b + 2048, c - 2048    ; that of C is moved on before it is used
+a:      .set    i, 0                            ; a[block][k][m]: column k of 64 rows. A[m][k] = (5 k + 3 m) mod 251 - 125
+        .rept   M * K
+        .byte   (5 * (i / K % K) + 3 * (i % K + i / (K * K) * K)) % 251 - 125
         .set    i, i + 1
         .endr
-b:      .set    i, 0                            ; b[k][n], row k of B: (11 k + 7 n) mod 241 - 120
+b:      .set    i, 0                            ; b[k][n]: row k of B, (11 k + 7 n) mod 241 - 120
         .rept   K * K
         .byte   (11 * (i / K) + 7 * (i % K)) % 241 - 120
         .set    i, i + 1
         .endr
-c:      .zero   4 * K * K                       ; c[n][m]
+c:      .zero   4 * M * K                       ; c[block][n][m]: column n of 64 rows

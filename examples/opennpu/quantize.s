@@ -5,6 +5,10 @@
 ; The array takes a column of A and a row of B a tick, as outer products. Column c of the result may be taken K + c ticks
 ; after the last of them: the first at tick 2K - 1 = 15, the last at 3K - 2 = 22. Then: 2 ticks for the column, 1 to FP32,
 ; 2 for the scale and the offset, 2 to INT8.
+;
+; Those 29 ticks have the operands in place, as the published sequence does. Bringing them takes another 27: the scale and
+; the offset have the port for 4 ticks each, the 16 columns and rows for 1 each, and the last one is there 3 ticks later.
+; A program that streams hides most of it, as gemm64.s does. The store takes 1.
 
         .target opennpu
 

@@ -41,20 +41,25 @@ TV_API int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[
 typedef struct tv_insn_info {
     const char *id, *mnemonic, *format, *unit, *meaning, *source;
     char form[TV_CODEC_TEXT]; /* the assembly form */
+    int proposed;             /* an extension under review */
 } tv_insn_info;
 TV_API int tv_codec_insn_at(const tv_codec *codec, unsigned i, tv_insn_info *out);
 
 /* Field `i` of instruction `insn`'s format, from the top of the word; `word` gives the value. For words that are no
- * instruction, use the insn of the same opcode. */
+ * instruction, use the nearest. */
 typedef struct tv_field_info {
     const char *name, *doc;
     unsigned hi, lo;
     int reserved;
+    int ignored; /* the instruction does not look at it */
     int fixed; /* its value is what makes the instruction: `fixed_value` */
     uint64_t fixed_value;
     uint64_t value; /* in the word given */
 } tv_field_info;
 TV_API int tv_codec_field_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t word, tv_field_info *out);
+
+/* The instruction that shares most of what makes it one with `word`, its opcode at least; -1: there is none. */
+TV_API int tv_codec_nearest(const tv_codec *codec, uint64_t word);
 
 /* The uops that `word` decomposes into, with the 8-bit route of those that move data (0: none). */
 typedef struct tv_uop_info {

@@ -41,6 +41,9 @@ TV_API tv_status tv_config_set(tv_config *config, const char *key, const char *v
 /* Parameter `i` in the schema's order; returns 0 past the end. */
 TV_API int tv_config_at(const tv_config *config, unsigned i, tv_config_entry *out);
 
+/* TV_ERR_INPUT: the values do not go together, so that no machine can be made of them. */
+TV_API tv_status tv_config_check(const tv_config *config, const tv_diag_sink *sink);
+
 TV_API const char *tv_config_target(const tv_config *config);
 
 /* Name and description of profile `i` of those that ship for `target` (NULL: for all); returns 0 past the end. */

@@ -3,6 +3,8 @@
  * that share the mnemonic. The row that fits is encoded; when none fits, the one that fits longest explains why. */
 #include <stdlib.h>
 
+#include <inttypes.h>
+
 #include "asm/job.h"
 
 /* ---- Mnemonics ---- */
@@ -98,7 +100,7 @@ static const entry *find_with_suffixes(const tv_asm_job *job, tv_sv name, tv_sv 
     for (;;) {
         const entry *e = find(job, head);
         *suffixes = (tv_sv){head.ptr + head.len, name.len - head.len};
-        if (e && (suffixes->len == 0 || job->isa->insns[e->first].attribute_count))
+        if (e)
             return e;
         do {
             if (head.len == 0)
@@ -369,6 +371,15 @@ static bool encode_register(tv_asm_job *job, const tv_operand_kind *kind, const 
     return true;
 }
 
+/* The field holds more bits than the machine uses. */
+static void warn_cut(tv_asm_job *job, unsigned bits, const tv_expr *value)
+{
+    int64_t x = value->value.i, least = -(INT64_C(1) << (bits - 1)), most = (int64_t)tv_mask(bits);
+    if (x < least || x > most)
+        tv_asm_warning(job, value->column, value->length, TV_CODE(ASM_RANGE), "it takes the low bits", "%" PRId64 " is cut to %u bits: %" PRId64, x, bits,
+                       x & most);
+}
+
 static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const parsed *o, uint64_t *word, int *class_seen)
 {
     const tv_field *field = &job->isa->fields[operand->field];
@@ -408,6 +419,8 @@ static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const 
     if (o->shape == SHAPE_WORD && !word_value(job, o, &value))
         return false;
     tv_emit_field(job, word, operand->field, &value);
+    if (kind->kept_bits && value.known && !value.value.real)
+        warn_cut(job, kind->kept_bits, &value);
     return true;
 }
 
@@ -477,9 +490,30 @@ static bool encode_named(tv_asm_job *job, const tv_insn *insn, parsed *list, uns
     return ok;
 }
 
+static void complain_attribute(tv_asm_job *job, const tv_insn *insn, tv_sv whole, tv_sv one)
+{
+    unsigned column = (unsigned)(one.ptr - job->lexer.line.ptr) + 1;
+    tv_buf hint = {0};
+    tv_nearest nearest = tv_nearest_to(whole);
+    tv_operands_suggest(job, &nearest);
+    if (nearest.best && strcmp(nearest.best, insn->mnemonic) != 0)
+        tv_buf_printf(&hint, "did you mean '%s'?", nearest.best);
+    else
+        tv_buf_str(&hint, insn->attribute_count ? "it has" : "it takes no suffix");
+    for (unsigned i = 0; hint.data[0] == 'i' && i < insn->attribute_count; i++)
+        tv_buf_printf(&hint, " .%s", insn->attributes[i].suffix);
+    if (one.len)
+        tv_asm_error_at(job, column, (unsigned)one.len, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "'%s' has no suffix '.%.*s'", insn->mnemonic,
+                        TV_SV_ARG(one));
+    else
+        tv_asm_error_at(job, column - 1, 1, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "a suffix is missing after '.'");
+    tv_buf_fini(&hint);
+}
+
 /* ".sat.rtz": each suffix one of the row's attributes, each field given once. */
 static bool encode_attributes(tv_asm_job *job, const tv_insn *insn, tv_sv suffixes, uint64_t *word)
 {
+    tv_sv whole = {suffixes.ptr - strlen(insn->mnemonic), strlen(insn->mnemonic) + suffixes.len};
     while (suffixes.len) {
         size_t n = 1;
         while (n < suffixes.len && suffixes.ptr[n] != '.')
@@ -489,21 +523,20 @@ static bool encode_attributes(tv_asm_job *job, const tv_insn *insn, tv_sv suffix
         while (i < insn->attribute_count && !tv_sv_is(one, insn->attributes[i].suffix))
             i++;
         if (i == insn->attribute_count) {
-            tv_buf hint = {0};
-            tv_buf_str(&hint, insn->attribute_count ? "it has" : "it has none");
-            for (i = 0; i < insn->attribute_count; i++)
-                tv_buf_printf(&hint, " .%s", insn->attributes[i].suffix);
-            tv_asm_error_at(job, column, (unsigned)one.len, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "'%s' has no attribute '%.*s'", insn->mnemonic,
-                            TV_SV_ARG(one));
-            tv_buf_fini(&hint);
+            complain_attribute(job, insn, whole, one);
             return false;
         }
-        const tv_field *field = &job->isa->fields[insn->attributes[i].field];
-        if (tv_field_get(job->isa, field, *word) != 0) {
-            tv_asm_error_at(job, column, (unsigned)one.len, TV_CODE(ASM_DUPLICATE), NULL, "'%s' is given twice", field->name);
+        const tv_attribute *a = &insn->attributes[i], *other = insn->attributes;
+        const tv_field *field = &job->isa->fields[a->field];
+        uint64_t before = tv_field_get(job->isa, field, *word);
+        if (before != 0) {
+            while (other->field != a->field || other->value != before)
+                other++;
+            tv_asm_error_at(job, column, (unsigned)one.len, TV_CODE(ASM_DUPLICATE), NULL, other == a ? "'.%s' is given twice" : "'.%s' contradicts '.%s'",
+                            a->suffix, other->suffix);
             return false;
         }
-        *word = tv_field_set(job->isa, field, *word, insn->attributes[i].value);
+        *word = tv_field_set(job->isa, field, *word, a->value);
         suffixes = (tv_sv){suffixes.ptr + n, suffixes.len - n};
     }
     return true;

@@ -13,12 +13,15 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
     tv_program *program;
     tv_config *config = NULL;
     tv_check_counts counts = {0};
+    unsigned warnings = c->warnings;
     tv_status status = cli_open_program(c, path, &program);
     if (status != TV_OK)
         return status;
+    warnings = c->warnings - warnings;
     status = cli_make_config(c, tv_program_target(program), &config);
     if (status == TV_OK)
         status = tv_program_check(program, config, &c->sink, &counts);
+    counts.warnings += warnings; /* the assembler's belong to the file, too */
     total->errors += counts.errors;
     total->warnings += counts.warnings;
     if (status == TV_OK && !c->json && !c->quiet)

@@ -69,6 +69,8 @@ static int print_config(cli *c, const char *target, const char *profile)
     tv_config *config;
     tv_config_entry e;
     tv_status status = make_config(c, target, profile, &config);
+    if (status == TV_OK && (status = tv_config_check(config, &c->sink)) != TV_OK)
+        tv_config_free(config);
     if (status != TV_OK)
         return cli_exit_status(status);
     json_t *list = json_array();

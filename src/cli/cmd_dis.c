@@ -26,24 +26,14 @@ static void print_uops(const tv_codec *codec, int insn, uint64_t word)
     }
 }
 
-/* A word that is no instruction is explained by the fields of the first instruction with its leading field. */
-static unsigned nearest_insn(const tv_codec *codec, uint64_t word)
-{
-    tv_field_info top;
-    for (unsigned i = 0; tv_codec_field_at(codec, i, 0, word, &top); i++)
-        if (top.fixed && top.value == top.fixed_value)
-            return i;
-    return UINT32_MAX;
-}
-
 static void print_fields(const tv_codec *codec, int insn, uint64_t word)
 {
     tv_field_info field;
-    unsigned row = insn >= 0 ? (unsigned)insn : nearest_insn(codec, word);
-    for (unsigned i = 0; tv_codec_field_at(codec, row, i, word, &field); i++) {
+    int row = insn >= 0 ? insn : tv_codec_nearest(codec, word);
+    for (unsigned i = 0; row >= 0 && tv_codec_field_at(codec, (unsigned)row, i, word, &field); i++) {
         char bits[16];
         snprintf(bits, sizeof bits, field.hi == field.lo ? "[%u]" : "[%u:%u]", field.hi, field.lo);
-        printf("        ;   %-8s %-16s = 0x%-6" PRIx64 " %8" PRIu64 "  %s\n", bits, field.name, field.value, field.value, field.doc);
+        printf("        ;   %-8s %-16s = 0x%-6" PRIx64 " %8" PRIu64 "  %s\n", bits, field.name, field.value, field.value, field.ignored ? "not looked at" : field.doc);
     }
     tv_insn_info info;
     if (insn >= 0 && tv_codec_insn_at(codec, (unsigned)insn, &info))
@@ -66,9 +56,10 @@ static json_t *word_json(const cli *c, const tv_codec *codec, uint64_t index, ui
     if (cli_has(c, "explain")) {
         json_t *fields = json_array();
         tv_field_info f;
-        for (unsigned i = 0; tv_codec_field_at(codec, insn >= 0 ? (unsigned)insn : nearest_insn(codec, word), i, word, &f); i++)
-            json_array_append_new(fields, json_pack("{s:s, s:i, s:i, s:I, s:s}", "name", f.name, "hi", (int)f.hi, "lo", (int)f.lo, "value",
-                                                    (json_int_t)f.value, "doc", f.doc));
+        int row = insn >= 0 ? insn : tv_codec_nearest(codec, word);
+        for (unsigned i = 0; row >= 0 && tv_codec_field_at(codec, (unsigned)row, i, word, &f); i++)
+            json_array_append_new(fields, json_pack("{s:s, s:i, s:i, s:I, s:b, s:s}", "name", f.name, "hi", (int)f.hi, "lo", (int)f.lo, "value",
+                                                    (json_int_t)f.value, "ignored", f.ignored, "doc", f.doc));
         json_object_set_new(object, "fields", fields);
     }
     if (cli_has(c, "uops")) {
@@ -111,7 +102,9 @@ static int dis_words(cli *c)
     for (unsigned i = 0; (text = cli_value_at(c, "word", i)); i++) {
         uint64_t word;
         if (!cli_parse_number(text, &word) || (tv_codec_word_bits(codec) < 64 && word >> tv_codec_word_bits(codec))) {
-            result = cli_wrong(c, "write it like --word 0x4000000000000000", "'%s' is not a word of %u bits", text, tv_codec_word_bits(codec));
+            char hint[48];
+            snprintf(hint, sizeof hint, "write it like --word 0x4%0*d", (int)tv_codec_word_bits(codec) / 4 - 1, 0);
+            result = cli_wrong(c, hint, "'%s' is not a word of %u bits", text, tv_codec_word_bits(codec));
             break;
         }
         if (c->json)

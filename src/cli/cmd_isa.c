@@ -12,13 +12,13 @@ static void print_fields(const tv_codec *codec, unsigned insn)
             snprintf(value, sizeof value, " = %llu", (unsigned long long)f.fixed_value);
         else if (f.reserved)
             snprintf(value, sizeof value, " = 0");
-        printf("    %-8s %2u  %s%-*s  %s\n", bits, f.hi - f.lo + 1, f.name, (int)(22 - strlen(f.name)), value, f.doc);
+        printf("    %-8s %2u  %s%-*s  %s\n", bits, f.hi - f.lo + 1, f.name, (int)(22 - strlen(f.name)), value, f.ignored ? "not looked at" : f.doc);
     }
 }
 
 static void print_insn(const tv_codec *codec, unsigned i, const tv_insn_info *info)
 {
-    printf("%s\n  %s\n  unit %s, format %s; %s\n", info->form, info->meaning, info->unit, info->format, info->source);
+    printf("%s\n  %s%s\n  unit %s, format %s; %s\n", info->form, info->meaning, info->proposed ? "; proposed" : "", info->unit, info->format, info->source);
     print_fields(codec, i);
     tv_uop_info u;
     for (unsigned k = 0; tv_codec_uop_at(codec, i, k, 0, &u); k++) {
@@ -35,7 +35,8 @@ static json_t *insn_json(const tv_codec *codec, unsigned i, const tv_insn_info *
     json_t *fields = json_array(), *uops = json_array();
     tv_field_info f;
     for (unsigned k = 0; tv_codec_field_at(codec, i, k, 0, &f); k++) {
-        json_t *object = json_pack("{s:s, s:i, s:i, s:b, s:s}", "name", f.name, "hi", (int)f.hi, "lo", (int)f.lo, "reserved", f.reserved, "doc", f.doc);
+        json_t *object = json_pack("{s:s, s:i, s:i, s:b, s:b, s:s}", "name", f.name, "hi", (int)f.hi, "lo", (int)f.lo, "reserved", f.reserved, "ignored",
+                                   f.ignored, "doc", f.doc);
         if (f.fixed)
             json_object_set_new(object, "value", json_integer((json_int_t)f.fixed_value));
         json_array_append_new(fields, object);
@@ -43,8 +44,9 @@ static json_t *insn_json(const tv_codec *codec, unsigned i, const tv_insn_info *
     tv_uop_info u;
     for (unsigned k = 0; tv_codec_uop_at(codec, i, k, 0, &u); k++)
         json_array_append_new(uops, json_pack("{s:s, s:i, s:o}", "type", u.type, "route", (int)u.route, "route_name", cli_string(u.route_name)));
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "id", info->id, "mnemonic", info->mnemonic, "form", info->form, "format",
-                     info->format, "unit", info->unit, "meaning", info->meaning, "source", info->source, "fields", fields, "uops", uops);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o}", "id", info->id, "mnemonic", info->mnemonic, "form", info->form, "format",
+                     info->format, "unit", info->unit, "meaning", info->meaning, "source", info->source, "proposed", info->proposed, "fields",
+                     fields, "uops", uops);
 }
 
 static int list_targets(cli *c)
@@ -69,6 +71,22 @@ static const char *mnemonic_at(unsigned i, const void *user)
     return tv_codec_insn_at(user, i, &info) ? info.mnemonic : NULL;
 }
 
+static bool names(const char *wanted, const tv_insn_info *info, size_t length)
+{
+    return strcmp(info->id, wanted) == 0 || (strlen(info->mnemonic) == length && strncmp(info->mnemonic, wanted, length) == 0);
+}
+
+/* How much of "vadd.sat" is the mnemonic. */
+static size_t without_suffixes(const tv_codec *codec, const char *wanted)
+{
+    tv_insn_info info;
+    for (size_t n = strlen(wanted); n > 0; n--)
+        for (unsigned i = 0; (wanted[n] == '.' || wanted[n] == '\0') && tv_codec_insn_at(codec, i, &info); i++)
+            if (names(wanted, &info, n))
+                return n;
+    return strlen(wanted);
+}
+
 static int run(cli *c)
 {
     if (c->file_count == 0)
@@ -81,10 +99,11 @@ static int run(cli *c)
     json_t *list = json_array();
     tv_insn_info info;
     unsigned shown = 0;
+    size_t cut = wanted ? without_suffixes(codec, wanted) : 0;
     if (!c->json && !wanted)
         printf("%s: words of %u bits\n\n", tv_codec_target(codec), tv_codec_word_bits(codec));
     for (unsigned i = 0; tv_codec_insn_at(codec, i, &info); i++) {
-        if (wanted && strcmp(info.mnemonic, wanted) != 0 && strcmp(info.id, wanted) != 0)
+        if (wanted && !names(wanted, &info, cut))
             continue;
         shown++;
         if (c->json)
@@ -92,7 +111,7 @@ static int run(cli *c)
         else if (wanted)
             print_insn(codec, i, &info);
         else
-            printf("  %-16s %s\n%*s%s\n", info.mnemonic, info.meaning, 19, "", info.form);
+            printf("  %-16s %s%s\n%*s%s\n", info.mnemonic, info.meaning, info.proposed ? "; proposed" : "", 19, "", info.form);
     }
     int result = CLI_DONE;
     if (!shown) {

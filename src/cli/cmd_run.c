@@ -97,7 +97,11 @@ static tv_status parse_dump(job *j, const char *text, dump *d)
     char count[64], type[32] = "hex16";
     int got = sscanf(text, "%31[^:]:%127[^:]:%63[^:]:%31s", d->space, d->at, count, type);
     if (got < 3 || !cli_parse_number(count, &d->count) || d->count > (uint64_t)1 << 32) {
-        cli_wrong(j->c, "for example --dump l2:0x400:64:bf16", "--dump takes SPACE:ADDR:LEN[:TYPE], not '%s'", text);
+        char hint[64];
+        tv_space first = {.name = "SPACE"};
+        tv_machine_space_at(j->machine, 0, &first);
+        snprintf(hint, sizeof hint, "for example --dump %s:0:16:s8", first.name);
+        cli_wrong(j->c, hint, "--dump takes SPACE:ADDR:LEN[:TYPE], not '%s'", text);
         return TV_ERR_INPUT;
     }
     if (tv_dtype_find(type, &d->type) != TV_OK) {

@@ -46,6 +46,15 @@ int tv_codec_decode(const tv_codec *codec, uint64_t word, tv_decode_fault *why)
     return row;
 }
 
+/* " ('rd' = 5 is not looked at)" for each field that has bits for nobody. */
+static void print_ignored(const tv_codec *codec, unsigned row, uint64_t word, tv_buf *out)
+{
+    tv_field_info f;
+    for (unsigned i = 0; tv_codec_field_at(codec, row, i, word, &f); i++)
+        if (f.ignored && f.value)
+            tv_buf_printf(out, " ('%s' = %" PRIu64 " is not looked at)", f.name, f.value);
+}
+
 int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODEC_TEXT])
 {
     const tv_isa *isa = tv_codec_isa(codec);
@@ -57,6 +66,10 @@ int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODE
         tv_buf_printf(&line, "%s 0x%0*" PRIx64 " ; ", isa->word_bits == 64 ? ".word64" : ".word", (int)isa->word_bits / 4, word);
     if (row >= 0)
         tv_isa_print(isa, &isa->insns[row], word, &line);
+    else
+        tv_buf_printf(&line, "%s ", illegal.code->code);
+    if (row >= 0)
+        print_ignored(codec, (unsigned)row, word, &line);
     else
         tv_isa_print_illegal(isa, &illegal, &line);
     copy_text(text, &line);
@@ -72,13 +85,13 @@ int tv_codec_insn_at(const tv_codec *codec, unsigned i, tv_insn_info *out)
     tv_buf form = {0};
     tv_buf_str(&form, insn->mnemonic);
     for (unsigned k = 0; k < insn->attribute_count; k++)
-        tv_buf_printf(&form, "[.%s]", insn->attributes[k].suffix);
+        tv_isa_print_suffix(insn, k, &form);
     for (unsigned k = 0; k < insn->operand_count; k++) {
         tv_buf_str(&form, k ? ", " : " ");
         tv_isa_print_form(isa, &insn->operands[k], &form);
     }
     *out = (tv_insn_info){.id = insn->id, .mnemonic = insn->mnemonic, .format = isa->formats[insn->format], .unit = insn->unit,
-                          .meaning = insn->meaning, .source = insn->source};
+                          .meaning = insn->meaning, .source = insn->source, .proposed = insn->proposed};
     copy_text(out->form, &form);
     return 1;
 }
@@ -91,13 +104,32 @@ int tv_codec_field_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t
         return 0;
     const tv_field *field = &isa->fields[fields[i]];
     *out = (tv_field_info){.name = field->name, .doc = field->doc, .hi = field->hi, .lo = field->lo,
-                           .reserved = field->role == TV_FIELD_RESERVED, .value = tv_field_get(isa, field, word)};
+                           .reserved = field->role == TV_FIELD_RESERVED, .ignored = !field->limit && !tv_codec_canonical(codec, insn, tv_field_mask(field)),
+                           .value = tv_field_get(isa, field, word)};
     for (unsigned k = 0; k < isa->insns[insn].fixed_count; k++)
         if (isa->insns[insn].fixed[k].field == fields[i]) {
             out->fixed = 1;
             out->fixed_value = isa->insns[insn].fixed[k].value;
         }
     return 1;
+}
+
+int tv_codec_nearest(const tv_codec *codec, uint64_t word)
+{
+    const tv_isa *isa = tv_codec_isa(codec);
+    int best = -1;
+    unsigned most = 0;
+    for (unsigned i = 0; i < isa->insn_count; i++) {
+        const tv_insn *insn = &isa->insns[i];
+        unsigned n = 0;
+        while (n < insn->fixed_count && tv_field_get(isa, &isa->fields[insn->fixed[n].field], word) == insn->fixed[n].value)
+            n++;
+        if (n > most) {
+            most = n;
+            best = (int)i;
+        }
+    }
+    return best;
 }
 
 int tv_codec_uop_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t word, tv_uop_info *out)

@@ -35,6 +35,7 @@ typedef struct tv_operand_kind {
     const char *const *names; /* ENTRY: the banks; REG, ADDRESS: the classes */
     uint32_t name_count;
     uint32_t index_bits;
+    uint32_t kept_bits;  /* SINT: the machine uses that many low bits, which the assembler warns about; 0: all */
     uint8_t reg_class;    /* REG, ADDRESS: the class; TV_CLASS_FIELD: what class_field says */
     uint16_t class_field;
     const char *doc;
@@ -202,6 +203,9 @@ void tv_isa_print(const tv_isa *isa, const tv_insn *insn, uint64_t word, struct 
 
 /* "bits 47:43 'parallel_lane' = 9", for messages. */
 void tv_isa_print_illegal(const tv_isa *isa, const tv_illegal *why, struct tv_buf *out);
+
+/* "[.sat]", or "[.rtz|.floor|.ceil]" at the first of the suffixes that exclude each other, which stand together. */
+void tv_isa_print_suffix(const tv_insn *insn, unsigned attribute, struct tv_buf *out);
 
 /* The form of one operand as a manual writes it: "l2[ADDR]|fifo", "size=N". */
 void tv_isa_print_form(const tv_isa *isa, const tv_operand *operand, struct tv_buf *out);

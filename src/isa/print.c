@@ -77,6 +77,16 @@ void tv_isa_print_illegal(const tv_isa *isa, const tv_illegal *why, tv_buf *out)
         tv_buf_printf(out, " (0x%" PRIx64 ")", why->value);
 }
 
+void tv_isa_print_suffix(const tv_insn *insn, unsigned attribute, tv_buf *out)
+{
+    const tv_attribute *list = insn->attributes;
+    if (attribute && list[attribute - 1].field == list[attribute].field)
+        return;
+    for (unsigned i = attribute; i < insn->attribute_count && list[i].field == list[attribute].field; i++)
+        tv_buf_printf(out, i == attribute ? "[.%s" : "|.%s", list[i].suffix);
+    tv_buf_str(out, "]");
+}
+
 void tv_isa_print_form(const tv_isa *isa, const tv_operand *operand, tv_buf *out)
 {
     const tv_field *field = &isa->fields[operand->field];

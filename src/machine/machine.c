@@ -51,8 +51,15 @@ tv_status tv_config_new(const char *name, const tv_diag_sink *sink, tv_config **
     return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), hint, "there is no target '%.60s'", name);
 }
 
+tv_status tv_config_check(const tv_config *config, const tv_diag_sink *sink)
+{
+    const tv_target *target = tv_target_find(tv_config_target(config));
+    return target->validate ? target->validate(config, sink) : TV_OK;
+}
+
 tv_status tv_machine_new(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, tv_machine **out)
 {
+    TV_TRY(tv_config_check(config, sink));
     tv_machine *machine = calloc(1, sizeof *machine);
     if (!machine)
         return tv_fail_memory(sink);
@@ -183,6 +190,7 @@ tv_status tv_program_check(const tv_program *program, const tv_config *config, c
     if (strcmp(tv_config_target(config), target->name) != 0)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_TARGET), NULL, "the configuration is for %s, the program for %s",
                        tv_config_target(config), target->name);
+    TV_TRY(tv_config_check(config, sink));
     *counts = (tv_check_counts){0};
     return target->check(program, config, sink, counts);
 }

@@ -15,6 +15,7 @@ typedef struct tv_target {
     const char *name;
     const tv_isa *isa;
     const tv_schema *schema;
+    tv_status (*validate)(const tv_config *config, const tv_diag_sink *sink); /* do its parameters go together? NULL: always */
     tv_status (*create)(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state);
     void (*destroy)(void *state);
     tv_status (*load)(void *state, const tv_program *program, const tv_diag_sink *sink);

@@ -28,7 +28,8 @@ static inline tv_line_entry tv_line_make(uint32_t file, uint32_t line, uint32_t 
 
 struct tv_program {
     const tv_isa *isa;
-    bool proposed; /* it says that it uses proposed extensions on purpose */
+    bool proposed;      /* it says that it uses proposed extensions on purpose */
+    bool proposed_said; /* the assembler has just warned of them; not kept in files */
     unsigned word_bytes;
     const uint8_t *text; /* little-endian words; in `text_buf`, or borrowed from `input` */
     uint64_t word_count;

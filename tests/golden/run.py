@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Run the golden and cycle programs of the pccx machine and the examples of every machine.
+"""Run the golden and cycle programs and the examples of every machine.
 
     run.py TRIVET [--rebase] [PATTERN]
 
@@ -17,13 +17,13 @@ tests/golden/NAME.s is checked by the files of the same name beside it:
 tests/cycles/NAME.s carries its expectations in its head: `; cycles: N` and `; engine NAME busy=N idle=N CAUSE=N`.
 examples/pccx/NAME.s and examples/opennpu/NAME.s have NAME.expect.json; expected.py beside them works the numbers out and
 must agree with it. The OpenNPU examples name their profile in their head: `; profile: NAME`.
-docs/examples.md shows commands (`$ trivet ...`, run in the source's root) and their outputs, which must be the real ones.
+docs/examples.md, docs/isa and docs/timing show commands (`$ ... trivet ...`) and their outputs, which must be the real ones. A page's
+`$ cat NAME.s` shows the sources its commands use; a command with a source that is not shown is left alone.
 
 Every program that is run is run by the independent model in tests/oracle as well, and all cycles, engines, faults and
 dumped values must be equal. Lines `; asm: ARGUMENTS` and `; run: ARGUMENTS` at the head of a source add arguments.
 
---rebase writes the text files (.hex, .dis, .uops, .err, .warn, .run, .check) and the outputs in docs/examples.md anew and shows what
-changed.
+--rebase writes the text files (.hex, .dis, .uops, .err, .warn, .run, .check) and the outputs in those pages anew and shows what changed.
 """
 
 import argparse
@@ -38,6 +38,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
 
@@ -71,7 +72,7 @@ class Case:
         self.stem = source[:-2]
         self.problems = []
         with open(source, encoding="utf-8", errors="surrogateescape") as f:
-            self.head = f.read().split("\n")[:12]
+            self.head = f.read().split("\n")[:20]
 
     def args(self, name):
         return [a for line in self.head if line.startswith("; %s: " % name) for a in line[len(name) + 4:].split()]
@@ -256,26 +257,34 @@ class Case:
 
 
 class OpenNpuCase(Case):
-    """An example of the OpenNPU: another oracle, and a profile."""
+    """A program of the OpenNPU: another oracle, and perhaps a profile."""
 
-    LANES = {"test": 8, "top": 64}
-    DATA = 1 << 16  # the examples' data ends before this
-
-    def profile(self):
-        return Case.args(self, "profile")[0]
+    LANES = {"test": "8", "top": "64"}
+    DATA = 1 << 16  # the examples' data that is not zero ends before this
 
     def args(self, name):
-        return Case.args(self, name) + (["-c", self.profile()] if name == "run" else [])
+        profile = Case.args(self, "profile")
+        return Case.args(self, name) + (["-c"] + profile if name == "run" and profile else [])
+
+    def parameters(self):
+        given = dict(a.split("=") for a in Case.args(self, "run") if "=" in a)
+        lanes = "".join(self.LANES[p] for p in Case.args(self, "profile")) or "64"
+        return {"K": int(given.get("vector.k", lanes)), "L": int(given.get("vector.l", "32")),
+                "mem.bytes": int(given.get("mem.bytes", str(64 << 20)))}
 
     def check_oracle(self, got, dumps):
         status, words, err = self.words(self.file)
-        start = json.loads(self.trivet("run", self.file, "--json", "--until", "0", "--dump", "mem:0:%d:u8" % self.DATA,
-                                       *self.args("run"))[1])
-        machine = opennpu_oracle.Machine({"K": self.LANES[self.profile()]})
+        parameters = self.parameters()
+        data = min(self.DATA, parameters["mem.bytes"])
+        start = json.loads(self.trivet("run", self.file, "--json", "--until", "0", "--dump", "mem:0:%d:u8" % data, *self.args("run"))[1])
+        machine = opennpu_oracle.Machine(parameters)
         machine.load_mem(0, bytes(start["dumps"][0]["values"]))
         want = machine.run([int(w.split()[0], 16) for w in words])
-        if status or want["fault"]:
-            self.fail("asm: exit %d, the oracle's fault: %s\n%s" % (status, want["fault"], err))
+        if status:
+            self.fail("asm: exit %d\n%s" % (status, err))
+        fault = want["fault"] and (opennpu_oracle.FAULT_CODES[want["fault"]["kind"]], want["fault"]["index"])
+        if fault != (got["fault"] and (got["fault"]["code"], got["fault"]["index"])):
+            self.fail("fault %s, the oracle has %s" % (got["fault"], fault))
         if got["cycles"] != want["ticks"]:
             self.fail("cycles %d, the oracle has %d" % (got["cycles"], want["ticks"]))
         for text, d in zip(dumps, got["dumps"]):
@@ -297,11 +306,13 @@ class Runner:
         self.failed += 1
         print("FAILED %s: %s" % (name, "\n    ".join("\n".join(problems).rstrip().split("\n"))), flush=True)
 
-    def one(self, source, *checks, kind=Case):
+    def one(self, source, *checks):
         name = os.path.relpath(source, os.path.join(HERE, "..", ".."))
         if self.pattern and self.pattern not in name:
             return
-        case = kind(self, source)
+        case = Case(self, source)
+        if any(re.match(r"\s*\.target\s+opennpu\b", line) for line in case.head):
+            case = OpenNpuCase(self, source)
         try:
             for check in checks:
                 check(case)
@@ -309,27 +320,46 @@ class Runner:
             case.fail("%s: %s" % (type(e).__name__, e))
         self.report(name, case.problems)
 
+    def command(self, line, shown, folder):
+        """The output of a document's command; `shown` is what stands below it."""
+        source = re.fullmatch(r"cat ([\w-]+\.s)", line)
+        if source:
+            with open(os.path.join(folder, source[1]), "w", encoding="utf-8") as f:
+                f.write("".join(text + "\n" for text in shown))
+            return shown
+        sources = re.findall(r"(?<![\w$./-])[\w./-]+\.s\b", line)
+        if not re.search(r"\btrivet\b", line) or not all(os.path.exists(os.path.join(folder, s)) for s in sources):
+            return shown
+        path = os.path.dirname(self.trivet) + os.pathsep + os.environ["PATH"]
+        p = subprocess.run(["sh", "-c", line], cwd=folder, env=dict(os.environ, PATH=path), stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+        return [text.rstrip() for text in p.stdout.decode("utf-8", "replace").splitlines()]
+
     def document(self, path):
-        """Run the commands of a document's console blocks and put their outputs below them."""
-        root = os.path.dirname(os.path.dirname(path))
-
-        def block(match):
-            args = match[1].split()
-            p = subprocess.run([self.trivet] + args, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, timeout=120)
-            lines = [line.rstrip() for line in p.stdout.decode("utf-8", "replace").rstrip("\n").split("\n")]
-            return "```console\n$ trivet %s\n%s\n```" % (match[1], "\n".join(lines))
-
+        """Run the commands of a document's blocks and put their outputs below them."""
+        name = os.path.relpath(path, ROOT)
+        if self.pattern and self.pattern not in name:
+            return
         with open(path, encoding="utf-8") as f:
             want = f.read()
-        got = re.sub(r"```console\n\$ trivet (.*)\n(?:(?!```)(?:.*)\n)*```", block, want)
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(os.path.join(ROOT, "examples"), os.path.join(folder, "examples"))
+
+            def block(match):
+                lines = []
+                for text in re.split(r"^\$ ", match[2], flags=re.M)[1:]:
+                    line, *shown = text.splitlines()
+                    lines += ["$ " + line] + self.command(line, shown, folder)
+                return match[1] + "\n".join(lines) + "\n```"
+
+            got = re.sub(r"^(```(?:console)?\n)(\$ .*?\n)```$", block, want, flags=re.M | re.S)
         diff = "".join(difflib.unified_diff(want.splitlines(True), got.splitlines(True), os.path.basename(path), "found"))
         if diff and self.rebase:
             with open(path, "w", encoding="utf-8") as f:
                 f.write(got)
             print(diff)
             diff = ""
-        self.report("docs/" + os.path.basename(path), [diff] if diff else [])
+        self.report(name, [diff] if diff else [])
 
     def all(self):
         for source in sorted(glob.glob(os.path.join(HERE, "*.s"))):
@@ -340,17 +370,17 @@ class Runner:
             self.one(source, *checks)
         for source in sorted(glob.glob(os.path.join(HERE, "..", "cycles", "*.s"))):
             self.one(os.path.abspath(source), Case.check_cycles)
-        for machine, kind in (("pccx", Case), ("opennpu", OpenNpuCase)):
+        for machine in ("pccx", "opennpu"):
             examples = os.path.abspath(os.path.join(HERE, "..", "..", "examples", machine))
             for source in sorted(glob.glob(os.path.join(examples, "*.s"))):
-                self.one(source, lambda case: case.check_json(".expect.json"), kind=kind)
+                self.one(source, lambda case: case.check_json(".expect.json"))
             script = os.path.join(examples, "expected.py")
             if os.path.exists(script) and not self.pattern:
                 p = subprocess.run([sys.executable, "-B", script, "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                 self.report("examples/%s/expected.py" % machine, [p.stdout.decode()] if p.returncode else [])
-        document = os.path.abspath(os.path.join(HERE, "..", "..", "docs", "examples.md"))
-        if os.path.exists(document) and not self.pattern:
-            self.document(document)
+        for pages in ("examples.md", "isa/*.md", "timing/*.md"):
+            for page in sorted(glob.glob(os.path.join(ROOT, "docs", pages))):
+                self.document(page)
 
 
 def main():

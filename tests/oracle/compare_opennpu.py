@@ -24,7 +24,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from opennpu_oracle import CHOICES, Machine  # noqa: E402
+from opennpu_oracle import CHOICES, FAULT_CODES, Machine  # noqa: E402
 from opennpu_random import asm, gen  # noqa: E402
 
 
@@ -84,7 +84,8 @@ def differences(case, want, machine, got, kinds):
     gf, wf = got.get("fault"), want["fault"]
     if gf:
         kinds[wf["kind"] if wf else None, gf.get("code")] += 1
-    if (gf or {}).get("index") != (wf or {}).get("index"):
+    code = wf and FAULT_CODES[wf["kind"]]
+    if (gf or {}).get("index") != (wf or {}).get("index") or (gf or {}).get("code") != code:
         out.append("fault %s, want %s" % (
             "%s@%s (%s)" % (gf.get("code"), gf.get("index"),
                             gf.get("message")) if gf else "none",

@@ -77,6 +77,14 @@ KINDS = [
 ]
 
 
+# The tool's code for each kind of fault.
+FAULT_CODES = {
+    "reserved-opcode": "TV-N001", "reserved-funct3": "TV-N002", "reserved-width": "TV-N003", "reserved-dtype": "TV-N004",
+    "cvt-same": "TV-N005", "cvt-format": "TV-N006", "cvt-pair": "TV-N007", "register-bits": "TV-N008",
+    "register-range": "TV-N008", "lut-segment": "TV-N010", "memory-range": "TV-N011",
+}
+
+
 class Fault(Exception):
     """A fault; `kind` is the oracle's own name of its cause."""
 

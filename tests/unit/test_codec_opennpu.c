@@ -271,7 +271,8 @@ static void round_trip(unsigned batches, uint64_t seed, enum kind kind)
         tv_program *program;
         if (assemble(text, size, &log, &program) != TV_OK)
             fail_msg("line %u: %s", log.at[0].line, log.at[0].message);
-        assert_int_equal(log.count, 0);
+        for (unsigned i = 0; i < log.count && i < UNIT_DIAGS; i++)
+            assert_non_null(strstr(log.at[i].message, "is cut to 8 bits")); /* words of bcast.imm and VALU_MOV with more */
         assert_int_equal(tv_program_word_count(program), BATCH);
         for (unsigned i = 0; i < BATCH; i++)
             if (tv_program_word(program, i) != words[i])

@@ -29,6 +29,7 @@ static const char *const class_names[OPENNPU_CLASSES] = {"vx", "ve", "vr"};
 
 static const tv_operand_kind kind_NONE = {.name = "none", .syntax = TV_SYNTAX_NONE, .doc = "not an operand"};
 static const tv_operand_kind kind_SINT = {.name = "number", .syntax = TV_SYNTAX_SINT, .scale = 1, .doc = "signed number"};
+static const tv_operand_kind kind_BYTE = {.name = "number", .syntax = TV_SYNTAX_SINT, .scale = 1, .kept_bits = 8, .doc = "signed number, cut to 8 bits"};
 static const tv_operand_kind kind_VX = REGISTER(OPENNPU_VX, TV_NO_FIELD, "register of 8-bit lanes");
 static const tv_operand_kind kind_VE = REGISTER(OPENNPU_VE, TV_NO_FIELD, "register of 16-bit lanes");
 static const tv_operand_kind kind_VR = REGISTER(OPENNPU_VR, TV_NO_FIELD, "register of 32-bit lanes");
@@ -114,22 +115,25 @@ static const tv_field fields[OPENNPU_FIELDS] = {
 #undef E5M2
 
 static const tv_insn insns[OPENNPU_INSNS] = {
-#define TV_INSN(id_, mnemonic_, format_, fix_, ops_, attrs_, unit_, meaning_, source_) \
+#define ROW(proposed_, id_, mnemonic_, format_, fix_, ops_, attrs_, unit_, meaning_, source_) \
     {.id = #id_,                                                                       \
      .mnemonic = (mnemonic_),                                                          \
      .format = OPENNPU_FORMAT_##format_,                                               \
      .fixed_count = TV_COUNTOF(fixed_##id_),                                           \
      .operand_count = TV_COUNTOF(operands_##id_) - 1,                                  \
      .attribute_count = TV_COUNTOF(attributes_##id_) - 1,                              \
-     .proposed = OPENNPU_##id_ >= OPENNPU_MOV,                                         \
+     .proposed = (proposed_),                                         \
      .fixed = fixed_##id_,                                                             \
      .operands = operands_##id_,                                                       \
      .attributes = attributes_##id_,                                                   \
      .unit = (unit_),                                                                  \
      .meaning = (meaning_),                                                            \
      .source = (source_)},
+#define TV_INSN(...) ROW(false, __VA_ARGS__)
+#define TV_PROPOSED(...) ROW(true, __VA_ARGS__)
 #include "isa/opennpu/insns.def"
 #undef TV_INSN
+#undef ROW
 };
 
 /* The tables know that a pair of formats is none of the twelve, not why. */

@@ -1,158 +1,194 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The static check of an OpenNPU program: decode faults, and who wrote what is read: base rows, LUT banks, ACC. Assumes a
- * machine that has just been reset. Data memory is not followed: addresses are data. */
+/* The static check of an OpenNPU program: decode faults, segments past a bank, and who wrote what is read: base rows, LUT
+ * segments, ACC. Assumes a machine that has just been reset. Data memory is not followed: addresses are data. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "machine/opennpu/machine.h"
 #include "machine/opennpu/params.h"
 
-/* What can be written and read: the base rows, then the LUT banks, then ACC. */
-enum { PLACE_LUT = OPENNPU_L_MAX, PLACE_ACC = PLACE_LUT + OPENNPU_BANKS, PLACES };
+/* What can be written and read: the base rows, the segments of the LUT banks, ACC. */
+enum { SEGMENTS_MAX = OPENNPU_LUT_ENTRIES / (4 * 4), PLACE_LUT = OPENNPU_L_MAX, PLACE_ACC = PLACE_LUT + OPENNPU_BANKS * SEGMENTS_MAX, PLACES };
+
+typedef struct span {
+    unsigned first, count;
+} span;
 
 typedef struct checker {
     const tv_program *program;
-    const tv_diag_sink *sink;
-    tv_check_counts *counts;
+    tv_findings findings;
+    const tv_codec *codec;
+    opennpu_shape shapes[OPENNPU_INSNS];
+    uint32_t k, l, segments;
     uint64_t index;
     int64_t writer[PLACES]; /* the instruction that wrote it last, -1: none */
     bool read[PLACES];      /* … and whether that has been read */
-    uint8_t *rows_left;     /* of each instruction's result: rows not overwritten unread; UINT8_MAX: some were read */
     bool said[PLACES];      /* a read of what was never written, once */
+    uint8_t *left;          /* of each instruction's result: places not overwritten unread; UINT8_MAX: some were of use */
     bool stopped, proposed;
 } checker;
 
-static void say(checker *c, tv_severity severity, opennpu_code code, uint64_t index, const char *hint, const char *format, ...) TV_PRINTF(6, 7);
-
-static void say(checker *c, tv_severity severity, opennpu_code code, uint64_t index, const char *hint, const char *format, ...)
+static void stop(checker *c, unsigned code, const char *message)
 {
-    tv_source_line line;
-    tv_place place = {.index = (int64_t)index};
-    if (tv_program_line(c->program, index, &line)) {
-        place.file = line.file;
-        place.line = line.line;
-        place.column = line.column;
-    }
-    va_list args;
-    va_start(args, format);
-    tv_buf text = {0};
-    tv_buf_vprintf(&text, format, args);
-    va_end(args);
-    tv_report(c->sink, severity, &opennpu_codes[code], &place, hint, "%s", tv_buf_cstr(&text));
-    tv_buf_fini(&text);
-    *(severity == TV_ERROR ? &c->counts->errors : &c->counts->warnings) += 1;
-}
-
-static void stop(checker *c, const tv_illegal *illegal)
-{
-    tv_buf text = {0};
-    tv_isa_print_illegal(&tv_isa_opennpu, illegal, &text);
-    say(c, TV_ERROR, (opennpu_code)(illegal->code - opennpu_codes), c->index, c->stopped ? NULL : "the machine stops here", "%s", tv_buf_cstr(&text));
-    tv_buf_fini(&text);
+    tv_findings_say(&c->findings, TV_ERROR, code, c->index, c->stopped ? NULL : "the machine stops here", "%s", message);
     c->stopped = true;
 }
 
-static void place_name(unsigned place, char text[32])
+/* "vr3", "entries 16 to 31 of LUT bank A", "ACC" */
+static void name_of(const checker *c, span s, char text[48])
 {
-    if (place == PLACE_ACC)
-        snprintf(text, 32, "ACC");
-    else if (place >= PLACE_LUT)
-        snprintf(text, 32, "LUT bank %c", (int)('A' + (int)(place - PLACE_LUT)));
-    else
-        snprintf(text, 32, "vx%u", place);
-}
-
-/* True when it warned: one warning for a register is enough. */
-static bool read_place(checker *c, unsigned place)
-{
-    char name[32];
-    bool never = c->writer[place] < 0 && !c->said[place];
-    place_name(place, name);
-    if (never)
-        say(c, TV_WARNING, OPENNPU_CODE_NEVER_WRITTEN, c->index, "it is zero after reset; --load sets it", "%s is read, but nothing has written it", name);
-    c->read[place] = true;
-    c->said[place] = c->said[place] || never;
-    return never;
-}
-
-/* A result is dead when all its rows are overwritten and none has been read. */
-static void write_rows(checker *c, opennpu_rows rows)
-{
-    for (unsigned i = 0; i < rows.count; i++) {
-        unsigned place = rows.first + i;
-        int64_t old = c->writer[place];
-        if (old >= 0 && c->read[place])
-            c->rows_left[old] = UINT8_MAX; /* it was of use */
-        if (old >= 0 && c->rows_left[old] != UINT8_MAX && --c->rows_left[old] == 0)
-            say(c, TV_WARNING, OPENNPU_CODE_DEAD_WRITE, (uint64_t)old, NULL,
-                "its result is overwritten by instruction %" PRIu64 " before anything reads it", c->index);
-        c->writer[place] = (int64_t)c->index;
-        c->read[place] = false;
+    static const char *const classes[] = {[1] = "vx", [2] = "ve", [4] = "vr"};
+    if (s.first >= PLACE_ACC) {
+        snprintf(text, 48, "ACC");
+    } else if (s.first >= PLACE_LUT) {
+        unsigned bank = (s.first - PLACE_LUT) / SEGMENTS_MAX, segment = (s.first - PLACE_LUT) % SEGMENTS_MAX;
+        snprintf(text, 48, "entries %u to %u of LUT bank %c", segment * 4 * c->k, (segment + s.count) * 4 * c->k - 1, 'A' + (int)bank);
+    } else {
+        snprintf(text, 48, "%s%u", classes[s.count], s.first / s.count);
     }
-    c->rows_left[c->index] = rows.count;
 }
 
-static void write_place(checker *c, unsigned place)
+/* One warning for a register, or for a row of segments, that nothing has written. */
+static void read_span(checker *c, span s)
 {
-    c->writer[place] = (int64_t)c->index;
-    c->read[place] = false;
+    span never = {0};
+    for (unsigned i = s.first; i < s.first + s.count; i++) {
+        c->read[i] = true;
+        if (c->writer[i] >= 0 || c->said[i])
+            continue;
+        c->said[i] = true;
+        never = never.count ? (span){never.first, i - never.first + 1} : (span){i, 1};
+    }
+    if (!never.count)
+        return;
+    char name[48];
+    name_of(c, s.first < PLACE_LUT ? s : never, name);
+    tv_findings_say(&c->findings, TV_WARNING, OPENNPU_CODE_NEVER_WRITTEN, c->index, "it is zero after reset; --load sets it",
+                    "%s is read, but nothing has written it", name);
+}
+
+static const char *mnemonic_at(const checker *c, uint64_t index)
+{
+    int row = tv_codec_row(c->codec, tv_program_word(c->program, index), NULL);
+    return row < 0 ? "?" : tv_isa_opennpu.insns[row].mnemonic;
+}
+
+/* A result is dead when all its places are overwritten and none has been read. */
+static void write_span(checker *c, span s)
+{
+    for (unsigned i = s.first; i < s.first + s.count; i++) {
+        int64_t old = c->writer[i];
+        if (old >= 0 && c->read[i])
+            c->left[old] = UINT8_MAX;
+        if (old >= 0 && c->left[old] != UINT8_MAX && --c->left[old] == 0) {
+            char name[48];
+            name_of(c, i < PLACE_LUT ? s : (span){i, 1}, name);
+            tv_findings_say(&c->findings, TV_WARNING, OPENNPU_CODE_DEAD_WRITE, (uint64_t)old, "leave out one of them",
+                            "the result of %s is overwritten by instruction %" PRIu64 ", which writes %s, before anything reads it",
+                            mnemonic_at(c, (uint64_t)old), c->index, name);
+        }
+        c->writer[i] = (int64_t)c->index;
+        c->read[i] = false;
+    }
+    c->left[c->index] = (uint8_t)s.count;
+}
+
+static span rows_of(const opennpu_op *op, unsigned r) { return (span){op->rows[r].first, op->rows[r].count}; }
+
+/* It moves on to the next column, too: never without use. */
+static bool is_drain(unsigned insn) { return insn == OPENNPU_MMA_LAST || insn == OPENNPU_MMA_LAST_KEEP; }
+
+static bool writes_a_part(unsigned insn) { return (insn >= OPENNPU_LD_B && insn <= OPENNPU_LD_W) || insn == OPENNPU_MOVI || insn == OPENNPU_MOVH; }
+
+static const span acc = {PLACE_ACC, 1};
+
+static void check_array(checker *c, const opennpu_op *op)
+{
+    if (is_drain(op->insn) || (op->insn == OPENNPU_MMA && op->sat))
+        read_span(c, acc);
+    if (op->insn != OPENNPU_MMA_LAST)
+        write_span(c, acc);
+}
+
+static void check_segment(checker *c, const opennpu_op *op)
+{
+    int64_t first;
+    char message[120];
+    unsigned bank = op->insn == OPENNPU_VSETLUT_B;
+    snprintf(message, sizeof message, OPENNPU_LUT_RANGE_MESSAGE, op->imm, (int64_t)op->imm * 4 * c->k, OPENNPU_LUT_ENTRIES);
+    if (opennpu_segment_in_bank(op, c->k, &first))
+        write_span(c, (span){PLACE_LUT + bank * SEGMENTS_MAX + (unsigned)op->imm, 1});
+    else
+        stop(c, OPENNPU_CODE_LUT_RANGE, message);
+}
+
+static void mark_read(checker *c, span s)
+{
+    for (unsigned i = s.first; i < s.first + s.count; i++)
+        c->read[i] = true;
 }
 
 static void check_op(checker *c, const opennpu_op *op)
 {
     for (unsigned r = 0; r < OPENNPU_REGISTERS; r++)
-        for (unsigned i = 0; op->reads >> r & 1 && i < op->rows[r].count; i++)
-            if (read_place(c, op->rows[r].first + i))
-                break;
+        if (op->reads >> r & 1)
+            read_span(c, rows_of(op, r));
     if (op->insn == OPENNPU_VLUT_A || op->insn == OPENNPU_VLUT_B)
-        read_place(c, PLACE_LUT + (op->insn == OPENNPU_VLUT_B));
-    if (op->insn == OPENNPU_MMA_LAST || op->insn == OPENNPU_MMA_LAST_KEEP)
-        read_place(c, PLACE_ACC);
-    bool part = (op->insn >= OPENNPU_LD_B && op->insn <= OPENNPU_LD_W) || op->insn == OPENNPU_MOVI || op->insn == OPENNPU_MOVH;
-    for (unsigned i = 0; part && i < op->rows[OPENNPU_RD].count; i++)
-        c->read[op->rows[OPENNPU_RD].first + i] = true; /* the other lanes stay what they were */
-    if (op->writes)
-        write_rows(c, op->rows[OPENNPU_RD]);
+        read_span(c, (span){PLACE_LUT + (op->insn == OPENNPU_VLUT_B ? SEGMENTS_MAX : 0), c->segments});
+    if (c->shapes[op->insn].engine == OPENNPU_MMA_ARRAY)
+        check_array(c, op);
     if (op->insn == OPENNPU_VSETLUT_A || op->insn == OPENNPU_VSETLUT_B)
-        write_place(c, PLACE_LUT + (op->insn == OPENNPU_VSETLUT_B));
-    if (op->insn == OPENNPU_MMA || op->insn == OPENNPU_MMA_RESET)
-        write_place(c, PLACE_ACC);
+        check_segment(c, op);
+    if (op->writes) {
+        if (writes_a_part(op->insn))
+            mark_read(c, rows_of(op, OPENNPU_RD)); /* the other lanes stay what they were */
+        write_span(c, rows_of(op, OPENNPU_RD));
+        if (is_drain(op->insn))
+            mark_read(c, rows_of(op, OPENNPU_RD));
+    }
 }
 
-static void check_word(checker *c, const tv_codec *codec, const opennpu_shape *shapes, uint32_t l)
+static void check_word(checker *c)
 {
-    uint32_t word = (uint32_t)tv_program_word(c->program, c->index);
-    tv_illegal illegal;
+    opennpu_illegal illegal;
     opennpu_op op;
-    if (!opennpu_decode(codec, shapes, word, l, &op, &illegal)) {
-        stop(c, &illegal);
+    if (!opennpu_decode(c->codec, c->shapes, (uint32_t)tv_program_word(c->program, c->index), c->l, &op, &illegal)) {
+        tv_buf text = {0};
+        opennpu_print_illegal(&illegal, c->l, &text);
+        stop(c, (unsigned)(illegal.why.code - opennpu_codes), tv_buf_cstr(&text));
+        tv_buf_fini(&text);
         return;
     }
+    if (c->stopped)
+        return; /* nothing is known of what would come after; only words that are no instructions are still told */
     if (tv_isa_opennpu.insns[op.insn].proposed && !c->proposed) {
         c->proposed = true;
-        say(c, TV_WARNING, OPENNPU_CODE_PROPOSED, c->index, "bcast.imm and ld are on every machine; `.option proposed` says that this is known", "%s",
-            opennpu_codes[OPENNPU_CODE_PROPOSED].text);
+        tv_findings_say(&c->findings, TV_WARNING, OPENNPU_CODE_PROPOSED, c->index,
+                        "bcast.imm and ld are on every machine; `.option proposed` says that this is known", "%s",
+                        opennpu_codes[OPENNPU_CODE_PROPOSED].text);
     }
     check_op(c, &op);
 }
 
 tv_status opennpu_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts)
 {
-    checker c = {.program = program, .sink = sink, .counts = counts, .proposed = tv_program_proposed(program)};
-    tv_codec *codec;
-    c.rows_left = calloc(tv_program_word_count(program) + 1, 1);
-    tv_status status = c.rows_left ? tv_codec_make(&tv_isa_opennpu, sink, &codec) : tv_fail_memory(sink);
-    if (status != TV_OK) {
-        free(c.rows_left);
-        return status;
+    checker c = {.program = program, .findings = {.program = program, .sink = sink, .codes = opennpu_codes, .counts = counts},
+                 .k = (uint32_t)tv_config_integer(config, OPENNPU_PARAM_K), .l = (uint32_t)tv_config_integer(config, OPENNPU_PARAM_L),
+                 .proposed = program->proposed || program->proposed_said};
+    c.segments = OPENNPU_LUT_ENTRIES / (4 * c.k);
+    c.left = calloc(tv_program_word_count(program) + 1, 1);
+    tv_codec *codec = NULL;
+    tv_status status = c.left ? tv_codec_make(&tv_isa_opennpu, sink, &codec) : tv_fail_memory(sink);
+    if (status == TV_OK) {
+        c.codec = codec;
+        opennpu_shapes_init(c.shapes, config);
+        for (unsigned i = 0; i < PLACES; i++)
+            c.writer[i] = -1;
+        for (; c.index < tv_program_word_count(program); c.index++)
+            check_word(&c);
+        tv_findings_end(&c.findings);
     }
-    opennpu_shape shapes[OPENNPU_INSNS];
-    opennpu_shapes_init(shapes, config);
-    for (unsigned i = 0; i < PLACES; i++)
-        c.writer[i] = -1;
-    for (c.index = 0; c.index < tv_program_word_count(program); c.index++)
-        check_word(&c, codec, shapes, (uint32_t)tv_config_integer(config, OPENNPU_PARAM_L));
     tv_codec_free(codec);
-    free(c.rows_left);
-    return TV_OK;
+    free(c.left);
+    return status;
 }

@@ -15,25 +15,32 @@ static int register_of(unsigned field)
     }
 }
 
-static bool is_load(unsigned insn) { return insn >= OPENNPU_LD_B && insn <= OPENNPU_LD_VR; }
-
 static bool is_store(unsigned insn) { return insn >= OPENNPU_ST_B && insn <= OPENNPU_ST_VR; }
 
-/* Latencies and port ticks of section 4; what has none here takes one tick. */
-static void set_times(opennpu_shape *shape, unsigned insn, unsigned ld_latency)
+static unsigned engine_of(const tv_insn *insn)
 {
-    shape->engine = insn >= OPENNPU_MMA && insn <= OPENNPU_MMA_RESET ? OPENNPU_MMA_ARRAY : is_load(insn) || is_store(insn) ? OPENNPU_PORT : OPENNPU_VALU;
-    shape->latency = 1;
-    if (is_load(insn))
-        shape->latency = (uint8_t)ld_latency;
-    else if ((insn >= OPENNPU_VFMA && insn <= OPENNPU_VNFMS) || insn == OPENNPU_VCVT_S32_F32 || insn == OPENNPU_VCVT_S8_F32 ||
-             insn == OPENNPU_MMA_LAST || insn == OPENNPU_MMA_LAST_KEEP)
-        shape->latency = 2;
-    shape->port_ticks = 1;
-    if (insn == OPENNPU_LD_VE || insn == OPENNPU_ST_VE)
-        shape->port_ticks = 2;
-    else if (insn == OPENNPU_LD_VR || insn == OPENNPU_ST_VR)
-        shape->port_ticks = 4;
+    unsigned e = 0;
+    while (strcmp(opennpu_engine_names[e], insn->unit) != 0)
+        e++;
+    return e;
+}
+
+/* What lacks a row takes one tick. */
+static void set_times(opennpu_shape *shape, unsigned insn, uint16_t ld_latency)
+{
+    shape->latency = shape->port_ticks = 1;
+    switch (insn) {
+#define LD ld_latency
+#define TV_TIME(id, latency_, port_ticks_, source) \
+    case OPENNPU_##id:                             \
+        shape->latency = (latency_);               \
+        shape->port_ticks = (port_ticks_);         \
+        break;
+#include "machine/opennpu/times.def"
+#undef TV_TIME
+#undef LD
+    default: break;
+    }
 }
 
 void opennpu_shapes_init(opennpu_shape shapes[OPENNPU_INSNS], const tv_config *config)
@@ -42,7 +49,8 @@ void opennpu_shapes_init(opennpu_shape shapes[OPENNPU_INSNS], const tv_config *c
     for (unsigned i = 0; i < OPENNPU_INSNS; i++) {
         const tv_insn *insn = &isa->insns[i];
         shapes[i] = (opennpu_shape){.format = insn->format};
-        set_times(&shapes[i], i, (unsigned)tv_config_integer(config, OPENNPU_PARAM_LD_LATENCY));
+        shapes[i].engine = (uint8_t)engine_of(insn);
+        set_times(&shapes[i], i, (uint16_t)tv_config_integer(config, OPENNPU_PARAM_LD_LATENCY));
         for (unsigned k = 0; k < insn->operand_count; k++) {
             int r = register_of(insn->operands[k].field);
             if (r < 0)
@@ -78,9 +86,10 @@ static void take_attributes(opennpu_op *op, unsigned format, uint32_t word)
     }
 }
 
-bool opennpu_decode(const tv_codec *codec, const opennpu_shape shapes[OPENNPU_INSNS], uint32_t word, uint32_t l, opennpu_op *op, tv_illegal *illegal)
+bool opennpu_decode(const tv_codec *codec, const opennpu_shape shapes[OPENNPU_INSNS], uint32_t word, uint32_t l, opennpu_op *op,
+                    opennpu_illegal *illegal)
 {
-    int insn = tv_codec_row(codec, word, illegal);
+    int insn = illegal->row = tv_codec_row(codec, word, &illegal->why);
     if (insn < 0)
         return false;
     const opennpu_shape *shape = &shapes[insn];
@@ -92,10 +101,22 @@ bool opennpu_decode(const tv_codec *codec, const opennpu_shape shapes[OPENNPU_IN
             continue;
         unsigned class_ = shape->class_[r] == TV_CLASS_FIELD ? op->class_ : shape->class_[r], index = word >> shape->lo[r] & 31;
         op->rows[r] = (opennpu_rows){(uint8_t)(index << class_), (uint8_t)(1u << class_)};
-        if ((index + 1) << class_ > l && (missing < 0 || shape->lo[r] > shape->lo[missing]))
+        if ((index + 1) << class_ > l && (missing < 0 || shape->lo[r] > shape->lo[missing])) {
             missing = (int)r; /* the topmost of the word is to blame, as for the codec */
+            illegal->class_ = class_;
+        }
     }
     if (missing >= 0)
-        *illegal = (tv_illegal){&opennpu_codes[OPENNPU_CODE_REGISTER], shape->field[missing], word >> shape->lo[missing] & 31};
+        illegal->why = (tv_illegal){&opennpu_codes[OPENNPU_CODE_REGISTER], shape->field[missing], word >> shape->lo[missing] & 31};
     return missing < 0;
+}
+
+void opennpu_print_illegal(const opennpu_illegal *illegal, uint32_t l, tv_buf *out)
+{
+    static const char *const names[OPENNPU_CLASSES] = {"vx", "ve", "vr"};
+    if (illegal->row < 0)
+        tv_isa_print_illegal(&tv_isa_opennpu, &illegal->why, out);
+    else
+        tv_buf_printf(out, "there is no %s%u: with vector.l = %u the last is %s%u", names[illegal->class_], (unsigned)illegal->why.value, l,
+                      names[illegal->class_], (l >> illegal->class_) - 1);
 }

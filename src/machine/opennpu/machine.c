@@ -30,18 +30,23 @@ static void destroy(void *state)
     free(m->pending_a);
     free(m->pending_b);
     tv_memory_fini(&m->memory);
-    tv_buf_fini(&m->fault_text);
-    tv_buf_fini(&m->fault_message);
+    tv_fault_record_fini(&m->fault);
     free(m);
 }
 
-static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state)
+static tv_status validate(const tv_config *config, const tv_diag_sink *sink)
 {
     uint64_t k = tv_config_integer(config, OPENNPU_PARAM_K), l = tv_config_integer(config, OPENNPU_PARAM_L);
     if (k & (k - 1))
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "4, 8, 16, 32 or 64", "vector.k = %" PRIu64 " is not a power of two", k);
     if (l % 4)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "4, 8, … 32", "vector.l = %" PRIu64 " is not a multiple of 4", l);
+    return TV_OK;
+}
+
+static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state)
+{
+    uint64_t k = tv_config_integer(config, OPENNPU_PARAM_K), l = tv_config_integer(config, OPENNPU_PARAM_L);
     opennpu_machine *m = calloc(1, sizeof *m);
     if (!m)
         return tv_fail_memory(sink);
@@ -87,7 +92,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     m->program = program;
     m->next = 0;
     m->count = tv_program_word_count(program);
-    m->faulted = false;
+    m->fault.raised = false;
     return TV_OK;
 }
 
@@ -95,35 +100,22 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
 
 static void raise_fault(opennpu_machine *m, uint32_t word, int row, const tv_code *code, const char *message)
 {
-    tv_source_line line = {0};
-    bool known = tv_program_line(m->program, m->next, &line);
-    m->fault_text.len = m->fault_message.len = 0;
-    if (row >= 0)
-        tv_isa_print(&tv_isa_opennpu, &tv_isa_opennpu.insns[row], word, &m->fault_text);
-    else
-        tv_buf_printf(&m->fault_text, ".word 0x%08" PRIx32, word);
-    tv_buf_str(&m->fault_message, message);
-    m->fault = (tv_fault){.code = code->code, .name = code->name, .index = m->next, .address = m->next * 4,
-                          .disassembly = tv_buf_cstr(&m->fault_text), .file = known ? line.file : NULL, .line = known ? line.line : 0,
-                          .message = tv_buf_cstr(&m->fault_message)};
-    m->faulted = true;
+    tv_fault_raise_word(&m->fault, &tv_isa_opennpu, m->program, m->next, word, row, code, message);
 }
 
-static void raise_illegal(opennpu_machine *m, uint32_t word, const tv_illegal *illegal)
+static void raise_illegal(opennpu_machine *m, uint32_t word, const opennpu_illegal *illegal)
 {
     tv_buf text = {0};
-    tv_isa_print_illegal(&tv_isa_opennpu, illegal, &text);
-    raise_fault(m, word, -1, illegal->code, tv_buf_cstr(&text));
+    opennpu_print_illegal(illegal, m->l, &text);
+    raise_fault(m, word, illegal->row, illegal->why.code, tv_buf_cstr(&text));
     tv_buf_fini(&text);
 }
 
 static void count_work(opennpu_machine *m, const opennpu_op *op)
 {
     unsigned engine = m->shapes[op->insn].engine;
-    if (engine == OPENNPU_VALU)
-        return;
-    if (op->insn == OPENNPU_MMA || op->insn == OPENNPU_MMA_LAST_KEEP)
-        m->macs += (uint64_t)m->k * m->k;
+    if (engine == OPENNPU_MMA_ARRAY)
+        m->macs += op->insn == OPENNPU_MMA || op->insn == OPENNPU_MMA_LAST_KEEP ? (uint64_t)m->k * m->k : 0;
     else if (engine == OPENNPU_PORT) {
         bool load = op->insn < OPENNPU_ST_B;
         unsigned form = op->insn - (load ? (unsigned)OPENNPU_LD_B : (unsigned)OPENNPU_ST_B);
@@ -138,7 +130,7 @@ TV_INLINE const opennpu_op *decode_next(opennpu_machine *m)
 {
     uint32_t word = tv_load_le32(m->program->text + m->next * 4);
     opennpu_op *op = &m->recent[word * UINT32_C(0x9E3779B1) >> (32 - OPENNPU_RECENT_BITS)];
-    tv_illegal illegal;
+    opennpu_illegal illegal;
     if (op->word == word)
         return op;
     if (opennpu_decode(m->codec, m->shapes, word, m->l, op, &illegal))
@@ -176,7 +168,7 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop *why)
 {
     opennpu_machine *m = state;
     *why = TV_STOP_FAULT;
-    if (m->faulted)
+    if (m->fault.raised)
         return TV_FAULT;
     *why = TV_STOP_END;
     while (m->next < m->count) {
@@ -198,7 +190,7 @@ static uint64_t next(const void *state) { return ((const opennpu_machine *)state
 static const tv_fault *fault(const void *state)
 {
     const opennpu_machine *m = state;
-    return m->faulted ? &m->fault : NULL;
+    return m->fault.raised ? &m->fault.fault : NULL;
 }
 
 /* ---- Address spaces ---- */
@@ -319,12 +311,9 @@ static void stats(const void *state, tv_stats *out)
 static void locate(void *user, int64_t index, tv_event *event)
 {
     const opennpu_machine *m = user;
-    tv_source_line line;
-    uint64_t first = m->instructions - m->next;
-    if (m->program && (uint64_t)index >= first && tv_program_line(m->program, (uint64_t)index - first, &line)) {
-        event->file = line.file;
-        event->line = line.line;
-    }
+    uint64_t first = m->instructions - m->next; /* number of the program's first instruction */
+    if (m->program && (uint64_t)index >= first)
+        tv_event_locate(event, m->program, (uint64_t)index - first);
 }
 
 static void trace(void *state, const tv_trace_sink *sink)
@@ -347,6 +336,7 @@ const tv_target tv_target_opennpu = {
     .name = "opennpu",
     .isa = &tv_isa_opennpu,
     .schema = &opennpu_schema,
+    .validate = validate,
     .create = create,
     .destroy = destroy,
     .load = load,

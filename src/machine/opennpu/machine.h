@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "isa/opennpu/opennpu.h"
 #include "kernels/outer.h"
+#include "machine/fault.h"
 #include "machine/target.h"
 #include "sim/account.h"
 #include "sim/memory.h"
@@ -39,7 +40,8 @@ typedef enum opennpu_cause { OPENNPU_RAW, OPENNPU_WAW, OPENNPU_HELD_MMA, OPENNPU
 
 /* What the parts of the machine must know of a row of the instruction table, worked out once. */
 typedef struct opennpu_shape {
-    uint8_t engine, latency, port_ticks;
+    uint8_t engine, port_ticks;
+    uint16_t latency;
     uint8_t format;
     uint8_t reads, writes;                /* registers, as in opennpu_op */
     uint8_t class_[OPENNPU_REGISTERS];    /* TV_CLASS_FIELD: what the width field says */
@@ -88,17 +90,24 @@ typedef struct opennpu_machine {
 
     const tv_program *program;
     uint64_t next, count, instructions, macs, bytes[2]; /* loaded, stored */
-    bool faulted;
-    tv_fault fault;
-    tv_buf fault_text, fault_message;
+    tv_fault_record fault;
     tv_trace_sink sink;
 } opennpu_machine;
 
 /* decode.c */
 void opennpu_shapes_init(opennpu_shape shapes[OPENNPU_INSNS], const tv_config *config);
 
-/* The operation of a word. False: it is none, *illegal says why. */
-bool opennpu_decode(const tv_codec *codec, const opennpu_shape shapes[OPENNPU_INSNS], uint32_t word, uint32_t l, opennpu_op *op, tv_illegal *illegal);
+/* Why a word is no operation: what the codec says, or that a register of row `row` lies past the last. */
+typedef struct opennpu_illegal {
+    tv_illegal why;
+    int row;          /* -1: the word is no instruction */
+    unsigned class_;  /* of the missing register */
+} opennpu_illegal;
+
+/* The operation of a word. False: it is none of a machine with L = `l`, *illegal says why. */
+bool opennpu_decode(const tv_codec *codec, const opennpu_shape shapes[OPENNPU_INSNS], uint32_t word, uint32_t l, opennpu_op *op,
+                    opennpu_illegal *illegal);
+void opennpu_print_illegal(const opennpu_illegal *illegal, uint32_t l, tv_buf *out);
 
 /* exec.c: false when the instruction faults, with nothing changed; `code` and `message` say why. */
 bool opennpu_execute(opennpu_machine *machine, const opennpu_op *op, opennpu_code *code, char message[200]);

@@ -91,7 +91,7 @@ static uint64_t charge(opennpu_timing *t, const opennpu_op *op, int64_t index)
         if (h->until[c] <= tick)
             continue;
         const unsigned accounts[] = {OPENNPU_ISSUE, shape->engine};
-        for (unsigned i = 0; i < TV_COUNTOF(accounts); i++) {
+        for (unsigned i = 0; i < (shape->engine == OPENNPU_ISSUE ? 1u : 2u); i++) {
             uint64_t from = i && shape->engine == OPENNPU_PORT ? tv_max_u64(tick, t->port_free) : tick;
             tv_account_held(&t->accounts[accounts[i]], c, from, h->until[c]);
             if (t->sink && h->until[c] > from)
@@ -137,7 +137,7 @@ void opennpu_timing_issue(opennpu_timing *t, const opennpu_op *op, int64_t index
         settle_port(t, UINT64_MAX);
     uint64_t tick = charge(t, op, index), busy = shape->engine == OPENNPU_PORT ? shape->port_ticks : 1;
     tv_account_busy(&t->accounts[OPENNPU_ISSUE], tick, tick + 1);
-    if (shape->engine != OPENNPU_PORT)
+    if (shape->engine != OPENNPU_PORT && shape->engine != OPENNPU_ISSUE)
         tv_account_busy(&t->accounts[shape->engine], tick, tick + busy);
     if (shape->engine == OPENNPU_PORT) {
         t->port_from = tick;
@@ -153,7 +153,8 @@ void opennpu_timing_issue(opennpu_timing *t, const opennpu_op *op, int64_t index
     const char *id = tv_isa_opennpu.insns[op->insn].id;
     emit(t, (tv_event){.kind = TV_EVENT_COMMAND, .engine = opennpu_engine_names[OPENNPU_ISSUE], .index = index, .start = tick, .end = tick + 1,
                        .waits_for = -1, .op = id});
-    emit(t, (tv_event){.kind = TV_EVENT_ENGINE, .engine = opennpu_engine_names[shape->engine], .index = index, .start = tick, .end = tick + busy,
+    if (shape->engine != OPENNPU_ISSUE)
+        emit(t, (tv_event){.kind = TV_EVENT_ENGINE, .engine = opennpu_engine_names[shape->engine], .index = index, .start = tick, .end = tick + busy,
                        .waits_for = -1, .op = id});
 }
 

@@ -14,8 +14,7 @@ static const uint32_t NEVER = UINT32_MAX;
 
 typedef struct checker {
     const tv_program *program;
-    const tv_diag_sink *sink;
-    tv_check_counts *counts;
+    tv_findings findings;
     tv_codec *codec;
     pccx_control control;
     uint64_t index;
@@ -28,43 +27,21 @@ typedef struct checker {
     uint32_t *result_size; /* of each instruction: words written */
 } checker;
 
-/* A diagnostic at instruction `index`; severity decides which count grows. */
-static void say(checker *c, tv_severity severity, pccx_code code, uint64_t index, const char *hint, const char *format, ...) TV_PRINTF(6, 7);
-
-static void say(checker *c, tv_severity severity, pccx_code code, uint64_t index, const char *hint, const char *format, ...)
-{
-    tv_source_line line;
-    tv_place place = {.index = (int64_t)index};
-    if (tv_program_line(c->program, index, &line)) {
-        place.file = line.file;
-        place.line = line.line;
-        place.column = line.column;
-    }
-    va_list args;
-    va_start(args, format);
-    tv_buf text = {0};
-    tv_buf_vprintf(&text, format, args);
-    va_end(args);
-    tv_report(c->sink, severity, &pccx_codes[code], &place, hint, "%s", tv_buf_cstr(&text));
-    tv_buf_fini(&text);
-    *(severity == TV_ERROR ? &c->counts->errors : &c->counts->warnings) += 1;
-}
-
 /* ---- Flags and pointers without meaning ---- */
 
 static void check_flags(checker *c, const pccx_op *op)
 {
     uint64_t w = op->word;
     if (op->engine == PCCX_ENGINE_SFU && pccx_CVO_recip_scale(w) && op->insn != PCCX_CVO_SCALE)
-        say(c, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, "only cvo.scale divides", "recip_scale has no meaning here");
+        tv_findings_say(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, "only cvo.scale divides", "recip_scale has no meaning here");
     if (op->engine == PCCX_ENGINE_SFU && pccx_CVO_accm(w) && op->dst == PCCX_TAG_FIFO)
-        say(c, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, NULL, "accm has no meaning with the FIFO as destination");
+        tv_findings_say(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, NULL, "accm has no meaning with the FIFO as destination");
     if (op->insn == PCCX_GEMV && pccx_MATRIX_accm(w) && op->dst == PCCX_TAG_FIFO)
-        say(c, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, NULL, "accm has no meaning with the FIFO as destination");
+        tv_findings_say(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, NULL, "accm has no meaning with the FIFO as destination");
     if (op->insn == PCCX_GEMM && pccx_MATRIX_parallel_lane(w))
-        say(c, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, "lanes= selects GEMV cores", "parallel_lane has no meaning for GEMM");
+        tv_findings_say(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, "lanes= selects GEMV cores", "parallel_lane has no meaning for GEMM");
     if (op->macs && tv_bf16_is_subnormal(op->act_scale))
-        say(c, TV_WARNING, PCCX_CODE_ODD_SCALE, c->index, "size= takes (tile_n, tile_k, scale as BF16 bits); bf16(0.5) gives such bits",
+        tv_findings_say(&c->findings, TV_WARNING, PCCX_CODE_ODD_SCALE, c->index, "size= takes (tile_n, tile_k, scale as BF16 bits); bf16(0.5) gives such bits",
             "the static activation scale 0x%04x is subnormal: is the size entry meant for something else?", op->act_scale);
 }
 
@@ -72,7 +49,7 @@ static void check_entry(checker *c, unsigned bank, unsigned entry)
 {
     static const char *const names[] = {"fmap_shape", "weight_shape"};
     if (!c->control.written[bank][entry])
-        say(c, TV_WARNING, PCCX_CODE_NEVER_SET, c->index, "write it with memset first", "%s[%u] is used but never written", names[bank], entry);
+        tv_findings_say(&c->findings, TV_WARNING, PCCX_CODE_NEVER_SET, c->index, "write it with memset first", "%s[%u] is used but never written", names[bank], entry);
 }
 
 static void check_pointers(checker *c, int row, uint64_t w)
@@ -94,7 +71,7 @@ static void check_read(checker *c, const pccx_range *r)
     bool warned = false;
     for (uint64_t w = r->from; w < r->to; w++) {
         if (c->writer[w] == NEVER && !warned) {
-            say(c, TV_WARNING, PCCX_CODE_NEVER_WRITTEN, c->index, "L2 is zero after reset; --load l2:… sets it",
+            tv_findings_say(&c->findings, TV_WARNING, PCCX_CODE_NEVER_WRITTEN, c->index, "L2 is zero after reset; --load l2:… sets it",
                 "l2[0x%" PRIx64 "] is read, but nothing has written it", w);
             warned = true;
         }
@@ -108,7 +85,7 @@ static void check_write(checker *c, const pccx_range *r)
     for (uint64_t w = r->from; w < r->to; w++) {
         uint32_t old = c->writer[w];
         if (old != NEVER && !c->read[w] && ++c->unread[old] == c->result_size[old])
-            say(c, TV_WARNING, PCCX_CODE_DEAD_WRITE, old, NULL, "its result is overwritten by instruction %" PRIu64 " before anything reads it", c->index);
+            tv_findings_say(&c->findings, TV_WARNING, PCCX_CODE_DEAD_WRITE, old, NULL, "its result is overwritten by instruction %" PRIu64 " before anything reads it", c->index);
         c->writer[w] = (uint32_t)c->index;
         c->read[w] = false;
     }
@@ -132,9 +109,9 @@ static void check_emax(checker *c, const pccx_op *op)
         if (op->ranges[i].place != PCCX_IN_EMAX)
             continue;
         if (!op->ranges[i].write && c->emax_writer == NEVER)
-            say(c, TV_WARNING, PCCX_CODE_NEVER_WRITTEN, c->index, "findemax sets it; it is 0 after reset", "e_max is read, but nothing has set it");
+            tv_findings_say(&c->findings, TV_WARNING, PCCX_CODE_NEVER_WRITTEN, c->index, "findemax sets it; it is 0 after reset", "e_max is read, but nothing has set it");
         if (op->ranges[i].write && c->emax_writer != NEVER && !c->emax_read)
-            say(c, TV_WARNING, PCCX_CODE_DEAD_WRITE, c->emax_writer, NULL, "its e_max is overwritten by instruction %" PRIu64 " before anything reads it",
+            tv_findings_say(&c->findings, TV_WARNING, PCCX_CODE_DEAD_WRITE, c->emax_writer, NULL, "its e_max is overwritten by instruction %" PRIu64 " before anything reads it",
                 c->index);
         c->emax_read = !op->ranges[i].write;
         if (op->ranges[i].write)
@@ -148,7 +125,7 @@ static void check_fifos(checker *c)
     uint64_t count = tv_program_word_count(c->program);
     for (unsigned f = 0; f < PCCX_FIFOS; f++)
         if (c->control.fifo_count[f])
-            say(c, TV_WARNING, PCCX_CODE_FIFO_LEFT, count - 1, "a later program of the same machine could take them",
+            tv_findings_say(&c->findings, TV_WARNING, PCCX_CODE_FIFO_LEFT, count - 1, "a later program of the same machine could take them",
                 "%u elements in the direct FIFO from %s are taken by no instruction", c->control.fifo_count[f], names[f]);
 }
 
@@ -157,7 +134,7 @@ static void check_fifos(checker *c)
 /* An error; the check goes on, as if the instruction were not there. */
 static void stop(checker *c, pccx_code code, const char *message)
 {
-    say(c, TV_ERROR, code, c->index, c->stopped ? NULL : "the machine stops here", "%s", message);
+    tv_findings_say(&c->findings, TV_ERROR, code, c->index, c->stopped ? NULL : "the machine stops here", "%s", message);
     c->stopped = true;
 }
 
@@ -191,14 +168,14 @@ static void check_streams(checker *c)
     uint64_t count = tv_program_word_count(c->program);
     for (unsigned k = 0; k < PCCX_STREAMS; k++)
         if (c->control.weights[k].left)
-            say(c, TV_WARNING, PCCX_CODE_UNUSED_STREAM, count ? count - 1 : 0, "a later program of the same machine could take them",
+            tv_findings_say(&c->findings, TV_WARNING, PCCX_CODE_UNUSED_STREAM, count ? count - 1 : 0, "a later program of the same machine could take them",
                 "%" PRIu64 " bytes of the %s stream are taken by no instruction", c->control.weights[k].left, tv_program_stream_name(c->program, k));
 }
 
 tv_status pccx_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts)
 {
     uint64_t count = tv_program_word_count(program);
-    checker c = {.program = program, .sink = sink, .counts = counts, .emax_writer = NEVER};
+    checker c = {.program = program, .findings = {.program = program, .sink = sink, .codes = pccx_codes, .counts = counts}, .emax_writer = NEVER};
     if (count >= NEVER)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_SIZE), NULL, "the program has more than 2^32 - 2 instructions");
     pccx_control_init(&c.control, config);
@@ -215,6 +192,7 @@ tv_status pccx_check(const tv_program *program, const tv_config *config, const t
             check_word(&c);
         check_streams(&c);
         check_fifos(&c);
+        tv_findings_end(&c.findings);
     }
     pccx_control_fini(&c.control);
     tv_codec_free(c.codec);

@@ -32,9 +32,17 @@ static void destroy(void *state)
         free(m->fifos[i].ring);
     tv_buf_fini(&m->scratch);
     tv_buf_fini(&m->commands);
-    tv_buf_fini(&m->fault_text);
-    tv_buf_fini(&m->fault_message);
+    tv_fault_record_fini(&m->fault);
     free(m);
+}
+
+static tv_status validate(const tv_config *config, const tv_diag_sink *sink)
+{
+    pccx_timing timing;
+    if (pccx_timing_init(&timing, config))
+        return TV_OK;
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "use rates with few decimals",
+                   "the rates of streams, ACP and memory have no common unit");
 }
 
 static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state)
@@ -46,9 +54,7 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->mode = mode;
     pccx_control_init(&m->control, config);
     tv_status status = tv_codec_make(&tv_isa_pccx, sink, &m->codec);
-    if (status == TV_OK && !pccx_timing_init(&m->timing, config))
-        status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "use rates with few decimals",
-                         "the rates of streams, ACP and memory have no common unit");
+    pccx_timing_init(&m->timing, config);
     if (status == TV_OK)
         status = tv_memory_init(&m->l2, tv_config_integer(config, PCCX_PARAM_L2_WORDS) * PCCX_WORD_BYTES, sink);
     if (status == TV_OK)
@@ -100,7 +106,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     m->commands.len = 0;
     m->commands_done = 0;
     m->status = 0;
-    m->faulted = false;
+    m->fault.raised = false;
     return TV_OK;
 }
 
@@ -116,23 +122,8 @@ static uint64_t word_at(const pccx_machine *m, uint64_t index)
 
 static void raise_fault(pccx_machine *m, uint64_t word, int row, const tv_code *code, const char *message)
 {
-    tv_source_line line = {0};
-    bool known = m->program && m->next < m->count && tv_program_line(m->program, m->next, &line);
-    m->fault_text.len = m->fault_message.len = 0;
-    if (row >= 0)
-        tv_isa_print(&tv_isa_pccx, &tv_isa_pccx.insns[row], word, &m->fault_text);
-    else
-        tv_buf_printf(&m->fault_text, ".word64 0x%016" PRIx64, word);
-    tv_buf_str(&m->fault_message, message);
-    m->fault = (tv_fault){.code = code->code,
-                          .name = code->name,
-                          .index = m->next,
-                          .address = m->next * 8,
-                          .disassembly = tv_buf_cstr(&m->fault_text),
-                          .file = known ? line.file : NULL,
-                          .line = known ? line.line : 0,
-                          .message = tv_buf_cstr(&m->fault_message)};
-    m->faulted = true;
+    const tv_program *program = m->next < m->count ? m->program : NULL; /* past it come the host's commands */
+    tv_fault_raise_word(&m->fault, &tv_isa_pccx, program, m->next, word, row, code, message);
     m->status |= PCCX_STATUS_ERROR;
 }
 
@@ -195,7 +186,7 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop *why)
 {
     pccx_machine *m = state;
     *why = TV_STOP_FAULT;
-    if (m->faulted)
+    if (m->fault.raised)
         return TV_FAULT;
     if (m->ended && m->next < pccx_pending_end(m)) /* more has come from the host */
         pccx_timing_begin(&m->timing);
@@ -222,8 +213,8 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop *why)
         m->commands.len = 0;
     }
     m->status &= ~(uint32_t)PCCX_STATUS_BUSY;
-    m->status |= m->faulted ? 0 : PCCX_STATUS_DONE;
-    return m->faulted ? TV_FAULT : TV_OK;
+    m->status |= m->fault.raised ? 0 : PCCX_STATUS_DONE;
+    return m->fault.raised ? TV_FAULT : TV_OK;
 }
 
 static uint64_t next(const void *state) { return ((const pccx_machine *)state)->next; }
@@ -231,7 +222,7 @@ static uint64_t next(const void *state) { return ((const pccx_machine *)state)->
 static const tv_fault *fault(const void *state)
 {
     const pccx_machine *m = state;
-    return m->faulted ? &m->fault : NULL;
+    return m->fault.raised ? &m->fault.fault : NULL;
 }
 
 /* ---- Trace ---- */
@@ -239,12 +230,9 @@ static const tv_fault *fault(const void *state)
 static void locate(void *user, int64_t index, tv_event *event)
 {
     const pccx_machine *m = user;
-    tv_source_line line;
     uint64_t first = m->instructions - m->next; /* number of the program's first instruction */
-    if (m->program && (uint64_t)index >= first && tv_program_line(m->program, (uint64_t)index - first, &line)) {
-        event->file = line.file;
-        event->line = line.line;
-    }
+    if (m->program && (uint64_t)index >= first)
+        tv_event_locate(event, m->program, (uint64_t)index - first);
 }
 
 static void trace(void *state, const tv_trace_sink *sink)
@@ -271,6 +259,7 @@ const tv_target tv_target_pccx = {
     .name = "pccx",
     .isa = &tv_isa_pccx,
     .schema = &pccx_schema,
+    .validate = validate,
     .create = create,
     .destroy = destroy,
     .load = load,

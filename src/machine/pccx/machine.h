@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "isa/pccx/pccx.h"
 #include "machine/pccx/timing.h"
+#include "machine/fault.h"
 #include "machine/target.h"
 #include "sim/memory.h"
 
@@ -82,9 +83,8 @@ typedef struct pccx_machine {
     tv_buf commands;        /* words that the host wrote … */
     uint64_t commands_done; /* … behind so many that have run */
     uint32_t status;
-    bool faulted, ended; /* ended: everything has drained */
-    tv_fault fault;
-    tv_buf fault_text, fault_message;
+    bool ended; /* ended: everything has drained */
+    tv_fault_record fault;
     tv_trace_sink sink;
 } pccx_machine;
 

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Faults, findings and source lines. */
+#include "machine/fault.h"
+
+#include <inttypes.h>
+
+void tv_fault_record_fini(tv_fault_record *record)
+{
+    tv_buf_fini(&record->text);
+    tv_buf_fini(&record->message);
+}
+
+void tv_fault_raise_word(tv_fault_record *record, const tv_isa *isa, const tv_program *program, uint64_t index, uint64_t word, int row,
+                         const tv_code *code, const char *message)
+{
+    tv_place place = tv_program_place(program, index);
+    record->text.len = record->message.len = 0;
+    if (row >= 0)
+        tv_isa_print(isa, &isa->insns[row], word, &record->text);
+    else
+        tv_buf_printf(&record->text, "%s 0x%0*" PRIx64, isa->word_bits == 64 ? ".word64" : ".word", (int)isa->word_bits / 4, word);
+    tv_buf_str(&record->message, message);
+    record->fault = (tv_fault){.code = code->code, .name = code->name, .index = index, .address = index * (isa->word_bits / 8),
+                               .disassembly = tv_buf_cstr(&record->text), .file = place.file, .line = place.line,
+                               .message = tv_buf_cstr(&record->message)};
+    record->raised = true;
+}
+
+tv_place tv_program_place(const tv_program *program, uint64_t index)
+{
+    tv_source_line line;
+    tv_place place = {.index = (int64_t)index};
+    if (program && tv_program_line(program, index, &line)) {
+        place.file = line.file;
+        place.line = line.line;
+        place.column = line.column;
+    }
+    return place;
+}
+
+void tv_event_locate(tv_event *event, const tv_program *program, uint64_t index)
+{
+    tv_source_line line;
+    if (tv_program_line(program, index, &line)) {
+        event->file = line.file;
+        event->line = line.line;
+    }
+}
+
+void tv_findings_say(tv_findings *findings, tv_severity severity, unsigned code, uint64_t index, const char *hint, const char *format, ...)
+{
+    assert(code < TV_FINDING_CODES_MAX);
+    *(severity == TV_ERROR ? &findings->counts->errors : &findings->counts->warnings) += 1;
+    if (findings->said[code]++ >= TV_FINDINGS_MAX)
+        return;
+    tv_place place = tv_program_place(findings->program, index);
+    tv_buf text = {0};
+    va_list args;
+    va_start(args, format);
+    tv_buf_vprintf(&text, format, args);
+    va_end(args);
+    tv_report(findings->sink, severity, &findings->codes[code], &place, hint, "%s", tv_buf_cstr(&text));
+    tv_buf_fini(&text);
+}
+
+void tv_findings_end(tv_findings *findings)
+{
+    for (unsigned i = 0; i < TV_FINDING_CODES_MAX; i++)
+        if (findings->said[i] > TV_FINDINGS_MAX)
+            tv_report(findings->sink, TV_NOTE, &findings->codes[i], &TV_NO_PLACE, NULL, "and %" PRIu64 " more like these", findings->said[i] - TV_FINDINGS_MAX);
+}

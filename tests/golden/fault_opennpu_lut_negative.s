@@ -1,0 +1,4 @@
+        .target opennpu
+        ; a segment before the bank
+        nop
+        vsetlut.a vr0, -1

@@ -1,0 +1,4 @@
+        .target opennpu
+        ; reserved opcode
+        nop
+        .word   0x00000019

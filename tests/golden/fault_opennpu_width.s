@@ -1,0 +1,4 @@
+        .target opennpu
+        ; width 3
+        nop
+        .word   0x06000010

@@ -1,0 +1,1263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every lane that an OpenNPU instruction writes, against a second machine that keeps the registers as byte planes and computes
+ * with GMP's integers: each result exactly first, then cut, limited or rounded as section 3 of the specification says.
+ *
+ * The machine is seen through the public interface only. It may hold registers in other forms than byte planes, so that operands
+ * come through the host's spaces or out of other instructions, registers overlap in all ways, and nobody looks in between. */
+#include "unit.h"
+
+#include <stdbool.h>
+
+#include <gmp.h>
+
+#include "trivet/trivet.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#define SIGN UINT32_C(0x80000000)
+#define ONE UINT32_C(0x3F800000)
+
+enum { LANES = 102400, REGISTER_CHOICES = 16, K_MAX = 64, L_MAX = 32, MEM_BYTES = 8192, WORDS_MAX = 288, MODES = 4 };
+enum { VX, VE, VR, NONE };
+enum { RD, RS1, RS2, RS3, FIELDS };
+enum { NOP, LD, ST, MMA, ARITH = 0x10, LOGIC, REDUCE, LUT, CVT, BCAST, FP, FMA, MOV };
+enum { NEAREST, ZERO, FLOOR, CEILING };
+enum { S8, S16, S32, F32, BF16, BF8, FORMATS };
+
+static const char *const space_of[] = {"vx", "ve", "vr"};
+static const unsigned char class_of_format[FORMATS] = {VX, VE, VR, VR, VE, VX};
+static const struct {
+    unsigned char to, from;
+} conversions[] = {{S8, S32},   {S32, S8},   {F32, S32}, {S32, F32}, {F32, S8},  {S8, F32},
+                   {F32, BF16}, {BF16, F32}, {F32, BF8}, {BF8, F32}, {S16, S32}, {S32, S16}};
+
+/* ---- Instructions: the seed's formats ---- */
+
+typedef struct insn {
+    unsigned family, funct3, width, sat, round, from, e5m2, dtype, reg[FIELDS];
+    int imm;
+} insn;
+
+static bool has_imm(const insn *i)
+{
+    return i->family == LD || i->family == ST || (i->family == LUT && i->funct3 >= 4) ||
+           ((i->family == BCAST || i->family == MOV) && i->funct3 > 0);
+}
+
+static uint32_t encode(const insn *i)
+{
+    uint32_t word = i->family | i->reg[RD] << 7 | i->funct3 << 12 | i->reg[RS1] << 15;
+    if (has_imm(i))
+        return word | ((uint32_t)i->imm & 0xFFF) << 20;
+    word |= i->reg[RS2] << 20;
+    switch (i->family) {
+    case FMA: return word | i->round << 25 | i->reg[RS3] << 27;
+    case CVT: return word | i->from << 25 | i->sat << 28 | i->round << 29 | i->e5m2 << 31;
+    default: return word | i->width << 25 | i->round << 27 | i->sat << 29 | i->dtype << 30;
+    }
+}
+
+/* The class of each register field, NONE if the instruction does not look at it. */
+static void classes_of(const insn *i, unsigned c[FIELDS])
+{
+    unsigned f = i->funct3, w = i->width;
+    c[RD] = c[RS1] = c[RS2] = c[RS3] = NONE;
+    switch (i->family) {
+    case LD: case ST: c[RD] = f % 3, c[RS1] = VR; break;
+    case MMA:
+        c[RD] = f == 1 ? VR : NONE;
+        c[RS1] = c[RS2] = f == 0 || (f == 1 && i->sat) ? VX : NONE;
+        break;
+    case ARITH: c[RD] = c[RS1] = w, c[RS2] = f == 3 || f == 4 ? NONE : w; break;
+    case LOGIC: c[RD] = c[RS1] = w, c[RS2] = f == 5 ? NONE : w; break;
+    case REDUCE: c[RD] = VR, c[RS1] = w; break;
+    case LUT: c[RD] = f < 4 ? VX : NONE, c[RS1] = f < 4 ? VX : VR; break;
+    case CVT: c[RD] = class_of_format[f], c[RS1] = class_of_format[i->from]; break;
+    case BCAST: c[RD] = f ? VX : w, c[RS1] = f ? NONE : w; break;
+    case FP: c[RD] = c[RS1] = VR, c[RS2] = f == 3 || f == 4 ? NONE : VR; break;
+    case FMA: c[RD] = c[RS1] = c[RS2] = c[RS3] = VR; break;
+    case MOV: c[RD] = f == 0 ? w : f == 1 ? VX : VE, c[RS1] = f ? NONE : w; break;
+    default: break;
+    }
+}
+
+/* ---- Exact numbers: man * 2^exp ---- */
+
+typedef struct number {
+    mpz_t man;
+    long exp;
+} number;
+
+static number na, nb, nc;
+static mpz_t za, zb, zr, magnitude, rest, half;
+
+static int setup_numbers(void)
+{
+    mpz_inits(na.man, nb.man, nc.man, za, zb, zr, magnitude, rest, half, NULL);
+    return 0;
+}
+
+static int teardown_numbers(void)
+{
+    mpz_clears(na.man, nb.man, nc.man, za, zb, zr, magnitude, rest, half, NULL);
+    return 0;
+}
+
+static void set_signed(mpz_t z, uint32_t x, unsigned bits)
+{
+    mpz_set_ui(z, x);
+    if (x >> (bits - 1) & 1)
+        mpz_sub_ui(z, z, 1ul << bits);
+}
+
+/* zr as a lane: limited, or its low bits. */
+static uint32_t lane_of_zr(unsigned bits, bool saturate)
+{
+    long high = (1l << (bits - 1)) - 1;
+    if (saturate && mpz_cmp_si(zr, high) > 0)
+        mpz_set_si(zr, high);
+    if (saturate && mpz_cmp_si(zr, -high - 1) < 0)
+        mpz_set_si(zr, -high - 1);
+    mpz_fdiv_r_2exp(zr, zr, bits);
+    return (uint32_t)mpz_get_ui(zr);
+}
+
+/* magnitude / 2^shift in whole numbers; `negative` is the number's sign. */
+static void cut(long shift, bool negative, unsigned mode)
+{
+    if (shift <= 0) {
+        mpz_mul_2exp(magnitude, magnitude, (mp_bitcnt_t)-shift);
+        return;
+    }
+    mpz_fdiv_r_2exp(rest, magnitude, (mp_bitcnt_t)shift);
+    mpz_fdiv_q_2exp(magnitude, magnitude, (mp_bitcnt_t)shift);
+    mpz_set_ui(half, 1);
+    mpz_mul_2exp(half, half, (mp_bitcnt_t)(shift - 1));
+    int side = mpz_cmp(rest, half);
+    bool up = mode == NEAREST ? side > 0 || (side == 0 && mpz_odd_p(magnitude))
+                              : mpz_sgn(rest) && ((mode == FLOOR && negative) || (mode == CEILING && !negative));
+    mpz_add_ui(magnitude, magnitude, up);
+}
+
+/* Floating formats. Exponent 0 is zero; codes above the largest are zero when read. */
+typedef struct format {
+    unsigned man_bits, largest, sign_at;
+    int emin;
+} format;
+
+static const format format_f32 = {23, 0x7F7FFFFF, 31, -126}, format_bf16 = {7, 0x7F7F, 15, -126};
+static const format format_bf8[2] = {{3, 0x7E, 7, -6}, {2, 0x7B, 7, -14}};
+
+static uint32_t sign_of(const format *f, bool negative) { return (uint32_t)negative << f->sign_at; }
+
+static void read_float(number *x, uint32_t code, const format *f)
+{
+    uint32_t unsigned_code = code & (sign_of(f, true) - 1), exponent = unsigned_code >> f->man_bits;
+    mpz_set_ui(x->man, 0);
+    x->exp = 0;
+    if (exponent == 0 || unsigned_code > f->largest)
+        return;
+    mpz_set_ui(x->man, 1u << f->man_bits | (unsigned_code & ((1u << f->man_bits) - 1)));
+    x->exp = (long)exponent - 1 + f->emin - (long)f->man_bits;
+    if (code & sign_of(f, true))
+        mpz_neg(x->man, x->man);
+}
+
+/* Gradual underflow first; then a subnormal becomes zero, an overflow the largest. `zero_negative`: the sign of an exact zero. */
+static uint32_t write_float(const number *x, const format *f, unsigned mode, bool zero_negative)
+{
+    if (mpz_sgn(x->man) == 0)
+        return sign_of(f, zero_negative);
+    bool negative = mpz_sgn(x->man) < 0;
+    long e = (long)mpz_sizeinbase(x->man, 2) - 1 + x->exp;
+    e = e < f->emin ? f->emin : e;
+    mpz_abs(magnitude, x->man);
+    cut(e - (long)f->man_bits - x->exp, negative, mode);
+    uint64_t code = ((uint64_t)(e - f->emin) << f->man_bits) + mpz_get_ui(magnitude);
+    if (code >> f->man_bits == 0)
+        code = 0;
+    return (uint32_t)(code > f->largest ? f->largest : code) | sign_of(f, negative);
+}
+
+static void multiply(number *x, const number *y)
+{
+    mpz_mul(x->man, x->man, y->man);
+    x->exp += y->exp;
+}
+
+static void add(number *x, number *y)
+{
+    number *high = x->exp > y->exp ? x : y, *low = high == x ? y : x;
+    mpz_mul_2exp(high->man, high->man, (mp_bitcnt_t)(high->exp - low->exp));
+    x->exp = low->exp;
+    mpz_add(x->man, x->man, y->man);
+}
+
+/* ---- One lane ---- */
+
+static uint32_t arith(const insn *i, uint32_t a, uint32_t b)
+{
+    unsigned bits = 8u << i->width;
+    set_signed(za, a, bits);
+    set_signed(zb, b, bits);
+    switch (i->funct3) {
+    case 0: mpz_add(zr, za, zb); break;
+    case 1: mpz_sub(zr, za, zb); break;
+    case 2: mpz_mul(zr, za, zb); break;
+    case 3: mpz_neg(zr, za); break;
+    case 4: mpz_abs(zr, za); break;
+    case 5: mpz_set(zr, mpz_cmp(za, zb) > 0 ? za : zb); break;
+    case 6: mpz_set(zr, mpz_cmp(za, zb) < 0 ? za : zb); break;
+    default: mpz_sub(zr, zb, za); break;
+    }
+    return lane_of_zr(bits, i->sat);
+}
+
+static uint32_t logic(const insn *i, uint32_t a, uint32_t b)
+{
+    unsigned bits = 8u << i->width, amount = b % bits;
+    bool sign_counts = i->funct3 == 2;
+    mpz_set_ui(za, a);
+    mpz_set_ui(zb, b);
+    if (sign_counts)
+        set_signed(za, a, bits);
+    switch (i->funct3) {
+    case 0: mpz_mul_2exp(zr, za, amount); break;
+    case 1: case 2: mpz_fdiv_q_2exp(zr, za, amount); break;
+    case 3: /* what leaves at the top enters at the bottom */
+        mpz_mul_2exp(za, za, amount);
+        mpz_fdiv_q_2exp(zb, za, bits);
+        mpz_add(zr, za, zb);
+        break;
+    case 4: mpz_xor(zr, za, zb); break;
+    case 5: mpz_com(zr, za); break;
+    case 6: mpz_ior(zr, za, zb); break;
+    default: mpz_and(zr, za, zb); break;
+    }
+    return lane_of_zr(bits, false);
+}
+
+/* a * b + c. A zero of two zeros of one sign keeps it; every other exact zero is +0, under floor -0. */
+static uint32_t fused(uint32_t a, uint32_t b, uint32_t c, unsigned mode)
+{
+    read_float(&na, a, &format_f32);
+    read_float(&nb, b, &format_f32);
+    read_float(&nc, c, &format_f32);
+    multiply(&na, &nb);
+    bool minus = (a ^ b) >> 31, both_zero = mpz_sgn(na.man) == 0 && mpz_sgn(nc.man) == 0;
+    add(&na, &nc);
+    return write_float(&na, &format_f32, mode, both_zero && minus == c >> 31 ? minus : mode == FLOOR);
+}
+
+static uint32_t product(uint32_t a, uint32_t b, unsigned mode)
+{
+    read_float(&na, a, &format_f32);
+    read_float(&nb, b, &format_f32);
+    multiply(&na, &nb);
+    return write_float(&na, &format_f32, mode, (a ^ b) >> 31);
+}
+
+static uint32_t larger_or_smaller(uint32_t a, uint32_t b, bool larger)
+{
+    read_float(&na, a, &format_f32);
+    read_float(&nb, b, &format_f32);
+    uint32_t flushed_a = write_float(&na, &format_f32, NEAREST, a >> 31), flushed_b = write_float(&nb, &format_f32, NEAREST, b >> 31);
+    mpz_neg(nb.man, nb.man);
+    add(&na, &nb);
+    int order = mpz_sgn(na.man);
+    if (order == 0) /* +0 above -0 */
+        order = (int)(b >> 31) - (int)(a >> 31);
+    return (order > 0) == larger ? flushed_a : flushed_b;
+}
+
+static uint32_t fp(const insn *i, uint32_t a, uint32_t b)
+{
+    switch (i->funct3) {
+    case 0: return fused(a, ONE, b, i->round);
+    case 1: return fused(a, ONE, b ^ SIGN, i->round);
+    case 2: return product(a, b, i->round);
+    case 3: return a ^ SIGN;
+    case 4: return a & ~SIGN;
+    default: return larger_or_smaller(a, b, i->funct3 == 5);
+    }
+}
+
+static uint32_t fma_lane(const insn *i, uint32_t a, uint32_t b, uint32_t c)
+{
+    return fused(i->funct3 & 2 ? a ^ SIGN : a, b, i->funct3 & 1 ? c ^ SIGN : c, i->round);
+}
+
+static uint32_t convert(const insn *i, uint32_t x)
+{
+    const format *formats[FORMATS] = {NULL, NULL, NULL, &format_f32, &format_bf16, &format_bf8[i->e5m2]};
+    const format *from = formats[i->from], *to = formats[i->funct3];
+    bool minus = from && x >> from->sign_at & 1;
+    if (from) {
+        read_float(&na, x, from);
+    } else {
+        set_signed(na.man, x, 8u << i->from);
+        na.exp = 0;
+    }
+    if (to)
+        return write_float(&na, to, i->round, minus);
+    bool negative = mpz_sgn(na.man) < 0;
+    mpz_abs(magnitude, na.man);
+    cut(-na.exp, negative, i->round);
+    mpz_set(zr, magnitude);
+    if (negative)
+        mpz_neg(zr, zr);
+    return lane_of_zr(8u << i->funct3, i->sat);
+}
+
+/* ---- The second machine ---- */
+
+typedef struct npu {
+    unsigned k, l, column;
+    uint8_t plane[L_MAX][K_MAX], lut[2][256], mem[MEM_BYTES];
+    int32_t acc[K_MAX * K_MAX];
+} npu;
+
+static uint32_t lane(const npu *s, unsigned class_, unsigned reg, unsigned j)
+{
+    uint32_t x = 0;
+    for (unsigned b = 0; b < 1u << class_; b++)
+        x |= (uint32_t)s->plane[(reg << class_) + b][j] << 8 * b;
+    return x;
+}
+
+static void set_lane(npu *s, unsigned class_, unsigned reg, unsigned j, uint32_t x)
+{
+    for (unsigned b = 0; b < 1u << class_; b++)
+        s->plane[(reg << class_) + b][j] = (uint8_t)(x >> 8 * b);
+}
+
+static uint32_t reduce(const insn *i, const uint32_t *a, unsigned k)
+{
+    set_signed(zr, a[0], 8u << i->width);
+    for (unsigned j = 1; j < k; j++) {
+        set_signed(za, a[j], 8u << i->width);
+        switch (i->funct3) {
+        case 0: mpz_add(zr, zr, za); break;
+        case 1: mpz_set(zr, mpz_cmp(za, zr) > 0 ? za : zr); break;
+        case 2: mpz_set(zr, mpz_cmp(za, zr) < 0 ? za : zr); break;
+        case 3: mpz_and(zr, zr, za); break;
+        case 4: mpz_ior(zr, zr, za); break;
+        default: mpz_xor(zr, zr, za); break;
+        }
+    }
+    return lane_of_zr(32, false);
+}
+
+static void accumulate(npu *s, bool keep, const uint32_t *a, const uint32_t *b)
+{
+    for (unsigned r = 0; r < s->k; r++)
+        for (unsigned c = 0; c < s->k; c++) {
+            int32_t *acc = &s->acc[r * s->k + c];
+            set_signed(za, a[r], 8);
+            set_signed(zb, b[c], 8);
+            mpz_set_si(zr, keep ? *acc : 0);
+            mpz_addmul(zr, za, zb);
+            *acc = (int32_t)lane_of_zr(32, false);
+        }
+}
+
+static void mma(npu *s, const insn *i, uint32_t *y, const uint32_t *a, const uint32_t *b)
+{
+    if (i->funct3 == 0 || (i->funct3 == 1 && i->sat))
+        accumulate(s, i->sat, a, b);
+    if (i->funct3 != 1)
+        s->column = 0;
+    if (i->funct3 == 2)
+        memset(s->acc, 0, sizeof s->acc);
+    if (i->funct3 != 1)
+        return;
+    for (unsigned j = 0; j < s->k; j++)
+        y[j] = (uint32_t)s->acc[j * s->k + s->column];
+    s->column = (s->column + 1) % s->k;
+}
+
+static void move_memory(npu *s, const insn *i, unsigned class_, uint32_t base)
+{
+    uint32_t at = base + (uint32_t)i->imm, bytes = 1u << class_;
+    for (unsigned j = 0; j < (i->funct3 < 3 ? 1 : s->k); j++)
+        for (unsigned b = 0; b < bytes; b++) {
+            uint8_t *p = &s->plane[(i->reg[RD] << class_) + b][j], *q = &s->mem[at + j * bytes + b];
+            *(i->family == LD ? p : q) = *(i->family == LD ? q : p);
+        }
+}
+
+static uint32_t lane_result(const npu *s, const insn *i, unsigned j, uint32_t v[FIELDS][K_MAX])
+{
+    uint32_t a = v[RS1][j], b = v[RS2][j], c = v[RS3][j];
+    switch (i->family) {
+    case ARITH: return arith(i, a, b);
+    case LOGIC: return logic(i, a, b);
+    case LUT: return s->lut[i->funct3][a];
+    case CVT: return convert(i, a);
+    case BCAST: return i->funct3 ? (uint32_t)i->imm : v[RS1][0];
+    case FP: return fp(i, a, b);
+    case FMA: return fma_lane(i, a, b, c);
+    default: return a;
+    }
+}
+
+static void step(npu *s, const insn *i)
+{
+    uint32_t v[FIELDS][K_MAX] = {{0}};
+    unsigned c[FIELDS];
+    classes_of(i, c);
+    for (unsigned r = RS1; r < FIELDS; r++)
+        for (unsigned j = 0; c[r] != NONE && j < s->k; j++)
+            v[r][j] = lane(s, c[r], i->reg[r], j);
+    if (i->family == LD || i->family == ST) {
+        move_memory(s, i, c[RD], v[RS1][0]);
+    } else if (i->family == LUT && i->funct3 >= 4) {
+        for (unsigned n = 0; n < 4 * s->k; n++)
+            s->lut[i->funct3 - 4][(unsigned)i->imm * 4 * s->k + n] = (uint8_t)(v[RS1][n / 4] >> n % 4 * 8);
+    } else if (i->family == MOV && i->funct3) {
+        s->plane[i->funct3 == 1 ? i->reg[RD] : 2 * i->reg[RD] + 1][0] = (uint8_t)i->imm;
+    } else {
+        if (i->family == MMA)
+            mma(s, i, v[RD], v[RS1], v[RS2]);
+        uint32_t all = i->family == REDUCE ? reduce(i, v[RS1], s->k) : 0;
+        for (unsigned j = 0; c[RD] != NONE && j < s->k; j++)
+            set_lane(s, c[RD], i->reg[RD], j, i->family == MMA ? v[RD][j] : i->family == REDUCE ? all : lane_result(s, i, j, v));
+    }
+}
+
+/* ---- Both machines side by side ---- */
+
+typedef struct pair {
+    npu s;
+    tv_machine *machine;
+    tv_program *loaded;
+} pair;
+
+static void pair_init(pair *p, unsigned k, unsigned l, tv_mode mode)
+{
+    tv_config *config;
+    char text[16];
+    memset(p, 0, sizeof *p);
+    p->s.k = k;
+    p->s.l = l;
+    assert_int_equal(tv_config_new("opennpu", NULL, &config), TV_OK);
+    snprintf(text, sizeof text, "%u", k);
+    assert_int_equal(tv_config_set(config, "vector.k", text, NULL), TV_OK);
+    snprintf(text, sizeof text, "%u", l);
+    assert_int_equal(tv_config_set(config, "vector.l", text, NULL), TV_OK);
+    snprintf(text, sizeof text, "%d", MEM_BYTES);
+    assert_int_equal(tv_config_set(config, "mem.bytes", text, NULL), TV_OK);
+    assert_int_equal(tv_machine_new(config, mode, NULL, &p->machine), TV_OK);
+    tv_config_free(config);
+}
+
+static tv_program *program_of(const insn *code, unsigned count)
+{
+    static char text[64 + 24 * WORDS_MAX];
+    tv_program *program;
+    assert_true(count <= WORDS_MAX);
+    int at = snprintf(text, sizeof text, "        .target opennpu\n");
+    for (unsigned n = 0; n < count; n++)
+        at += snprintf(text + at, sizeof text - (size_t)at, "        .word 0x%08x\n", (unsigned)encode(&code[n]));
+    assert_int_equal(tv_program_assemble("lanes.s", text, (size_t)at, NULL, NULL, &program), TV_OK);
+    return program;
+}
+
+/* The register's bytes as the spaces show them: lane after lane. */
+static size_t register_bytes(const npu *s, unsigned class_, unsigned reg, uint8_t *out)
+{
+    size_t n = 0;
+    for (unsigned j = 0; j < s->k; j++)
+        for (unsigned b = 0; b < 1u << class_; b++)
+            out[n++] = s->plane[(reg << class_) + b][j];
+    return n;
+}
+
+static void write_register(pair *p, unsigned class_, unsigned reg)
+{
+    uint8_t bytes[4 * K_MAX];
+    size_t n = register_bytes(&p->s, class_, reg, bytes);
+    assert_int_equal(tv_machine_write(p->machine, space_of[class_], reg, bytes, n, NULL), TV_OK);
+}
+
+/* The first difference between the machines, as text; registers are looked at as `class_`. */
+static bool differ(const pair *p, const npu *s, unsigned class_, char text[160])
+{
+    uint8_t got[4 * K_MAX * K_MAX], want[4 * K_MAX];
+    assert_int_equal(tv_machine_read(p->machine, space_of[class_], 0, got, s->k * s->l, NULL), TV_OK);
+    for (unsigned reg = 0; reg < s->l >> class_; reg++) {
+        size_t n = register_bytes(s, class_, reg, want), at = 0;
+        if (memcmp(got + reg * n, want, n) == 0)
+            continue;
+        while (got[reg * n + at] == want[at])
+            at++;
+        snprintf(text, 160, "byte %u of lane %u of %s%u is %02x, not %02x", (unsigned)at & ((1u << class_) - 1), (unsigned)at >> class_,
+                 space_of[class_], reg, want[at], got[reg * n + at]);
+        return true;
+    }
+    const struct {
+        const char *name;
+        const void *bytes;
+        size_t count;
+    } others[] = {{"lut_a", s->lut[0], 256}, {"lut_b", s->lut[1], 256}, {"mem", s->mem, MEM_BYTES}, {"acc", s->acc, 4ul * s->k * s->k}};
+    for (size_t o = 0; o < COUNT(others); o++) {
+        assert_int_equal(tv_machine_read(p->machine, others[o].name, 0, got, others[o].count, NULL), TV_OK);
+        size_t at = 0;
+        while (at < others[o].count && got[at] == ((const uint8_t *)others[o].bytes)[at])
+            at++;
+        if (at < others[o].count) {
+            snprintf(text, 160, "byte %zu of %s is %02x, not %02x", at, others[o].name, ((const uint8_t *)others[o].bytes)[at], got[at]);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Loads the program and runs it, in one go or in steps. False and why in `text`: it faults. */
+static bool run_or_say(pair *p, const insn *code, unsigned count, bool in_steps, char text[160])
+{
+    tv_program *program = program_of(code, count);
+    tv_stop why = TV_STOP_UNTIL;
+    assert_int_equal(tv_machine_load(p->machine, program, NULL), TV_OK);
+    tv_program_free(p->loaded);
+    p->loaded = program;
+    while (why == TV_STOP_UNTIL)
+        if ((in_steps ? tv_machine_step(p->machine, &why) : tv_machine_run(p->machine, NULL, &why)) != TV_OK) {
+            const tv_fault *fault = tv_machine_fault(p->machine);
+            snprintf(text, 160, "%s faults: %s", fault->disassembly, fault->message);
+            return false;
+        }
+    return true;
+}
+
+static void run(pair *p, const insn *code, unsigned count)
+{
+    char text[160];
+    if (!run_or_say(p, code, count, false, text))
+        fail_msg("K = %u: %s", p->s.k, text);
+}
+
+static void pair_fini(pair *p)
+{
+    tv_machine_free(p->machine);
+    tv_program_free(p->loaded);
+}
+
+/* The drain column has no space: it is turned to where it must be. */
+static void write_all(pair *p, const npu *s)
+{
+    insn code[1 + K_MAX] = {{.family = MMA, .funct3 = 2}};
+    for (unsigned n = 0; n < s->column; n++)
+        code[1 + n] = (insn){.family = MMA, .funct3 = 1};
+    run(p, code, 1 + s->column);
+    p->s = *s;
+    for (unsigned reg = 0; reg < s->l; reg++)
+        write_register(p, VX, reg);
+    tv_machine_write(p->machine, "lut_a", 0, s->lut[0], 256, NULL);
+    tv_machine_write(p->machine, "lut_b", 0, s->lut[1], 256, NULL);
+    tv_machine_write(p->machine, "mem", 0, s->mem, MEM_BYTES, NULL);
+    tv_machine_write(p->machine, "acc", 0, s->acc, 4ul * s->k * s->k, NULL);
+}
+
+/* After a difference: the shortest beginning of the program that shows one. */
+static void blame(pair *p, const npu *start, const insn *code, unsigned count, const char *text)
+{
+    char now[160];
+    npu s = *start;
+    for (unsigned n = 0; n < count; n++) {
+        step(&s, &code[n]);
+        write_all(p, start);
+        bool ran = run_or_say(p, code, n + 1, false, now);
+        for (unsigned class_ = VX; class_ <= VR; class_++)
+            if (!ran || differ(p, &s, class_, now)) {
+                for (unsigned w = 0; w <= n; w++)
+                    print_error("        .word 0x%08x\n", (unsigned)encode(&code[w]));
+                fail_msg("K = %u, L = %u: after these %u words %s", s.k, s.l, n + 1, now);
+            }
+    }
+    fail_msg("K = %u, L = %u: %s; not seen again when the program of %u words is repeated", s.k, s.l, text, count);
+}
+
+/* Both run the program, the second machine first; then everything is compared, the registers as `class_`. */
+static void check_program(pair *p, const insn *code, unsigned count, unsigned class_, bool in_steps)
+{
+    static npu start;
+    char text[160];
+    start = p->s;
+    for (unsigned n = 0; n < count; n++)
+        step(&p->s, &code[n]);
+    if (!run_or_say(p, code, count, in_steps, text) || differ(p, &p->s, class_, text))
+        blame(p, &start, code, count, text);
+}
+
+/* ---- Operands ---- */
+
+static uint32_t integer(unit_rng *rng, unsigned bits)
+{
+    static const int roots[] = {11, 12, 181, 182, 46340, 46341};
+    uint32_t x = (uint32_t)unit_sized(rng, bits), d = (uint32_t)unit_below(rng, 3) - 1, mask = (uint32_t)((1ull << bits) - 1);
+    switch (unit_below(rng, 8)) {
+    case 0: x = d; break;
+    case 1: x = (1u << (bits - 1)) + d; break; /* both ends */
+    case 2: x = (1u << unit_below(rng, bits)) + d; break;
+    case 3: x = (uint32_t)roots[unit_below(rng, COUNT(roots))]; break; /* products about the ends */
+    case 4: x = (uint32_t)unit_next(rng); break;
+    case 5: x = (uint32_t)unit_next(rng) & UINT32_MAX << unit_below(rng, bits); break;
+    default: break;
+    }
+    return (unit_below(rng, 2) ? x : 0 - x) & mask;
+}
+
+static const uint32_t float_corners[] = {
+    0x00000000, 0x00000001, 0x007FFFFF, 0x00800000, 0x00800001, 0x00FFFFFF, 0x01000000, 0x0C000000, 0x1FFFFFFF, 0x20000000,
+    0x33800000, 0x34000000, 0x3F000000, 0x3F7FFFFF, 0x3F800000, 0x3F800001, 0x3FC00000, 0x40000000, 0x4B000001, 0x4B800000,
+    0x5F7FFFFF, 0x5F800000, 0x7F000000, 0x7F7FFFFE, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC00000, 0x7FFFFFFF,
+};
+enum { FLOAT_CORNERS = 2 * COUNT(float_corners) };
+
+static uint32_t float_corner(uint64_t n) { return float_corners[n / 2 % COUNT(float_corners)] | (n & 1 ? SIGN : 0); }
+
+static int about(unit_rng *rng, int centre, unsigned width) { return centre + (int)unit_below(rng, 2 * width + 1) - (int)width; }
+
+/* A float of this biased exponent: any significand, few significant bits (ties), or nearly the next power of two. */
+static uint32_t float_at(unit_rng *rng, int exponent)
+{
+    uint64_t r = unit_next(rng);
+    uint32_t man = (uint32_t)r & 0x7FFFFF;
+    if (r >> 32 & 1)
+        man &= UINT32_C(0x7FFFFF) << (r >> 33) % 24;
+    if ((r >> 40 & 7) == 0)
+        man = 0x7FFFFF - (uint32_t)(r >> 44 & 3);
+    exponent = exponent < 0 ? 0 : exponent > 255 ? 255 : exponent;
+    return (r >> 63 ? SIGN : 0) | (uint32_t)exponent << 23 | man;
+}
+
+static int exponent_of(uint32_t a) { return (int)(a >> 23 & 0xFF); }
+
+/* What cancels a but for a few last places. */
+static uint32_t nearly_minus(unit_rng *rng, uint32_t a) { return (a ^ SIGN) + (uint32_t)unit_below(rng, 5) - 2; }
+
+/* Operand `n` of an operation, into v[RS1] …; corners first where they can be counted. */
+typedef void operands(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS]);
+
+static void two_integers(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
+{
+    unsigned bits = 8u << i->width;
+    bool counted = bits == 8 && n < 65536;
+    v[RS1] = counted ? (uint32_t)n & 255 : integer(rng, bits);
+    v[RS2] = counted ? (uint32_t)n >> 8 : integer(rng, bits);
+}
+
+/* All lanes of a register of one sort: a few bits missing or set, all large, all corners. */
+static void one_register(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
+{
+    unsigned bits = 8u << i->width;
+    uint32_t high = UINT32_MAX >> (33 - bits), bit = unit_below(rng, 40) ? 0 : 1u << unit_below(rng, bits);
+    switch (n / K_MAX % 8) {
+    case 0: v[RS1] = ~bit; break;
+    case 1: v[RS1] = bit; break;
+    case 2: v[RS1] = high - (uint32_t)unit_below(rng, 3); break;
+    case 3: v[RS1] = high + 1 + (uint32_t)unit_below(rng, 3); break;
+    case 4: v[RS1] = (uint32_t)unit_next(rng); break;
+    default: v[RS1] = integer(rng, bits); break;
+    }
+}
+
+static void sum_operands(unit_rng *rng, uint32_t *a, uint32_t *b)
+{
+    int e = (int)unit_below(rng, 256);
+    *a = float_at(rng, e);
+    switch (unit_below(rng, 8)) {
+    case 0: *a = (uint32_t)unit_next(rng), *b = (uint32_t)unit_next(rng); break;
+    case 1: *b = float_at(rng, about(rng, e, 3)); break;
+    case 2: *b = float_at(rng, about(rng, e - 24, 3)); break;
+    case 3: *b = nearly_minus(rng, *a); break;
+    case 4: *a = float_at(rng, about(rng, 253, 2)), *b = float_at(rng, about(rng, 253, 2)); break;
+    case 5: *a = float_at(rng, about(rng, 3, 3)), *b = float_at(rng, about(rng, 3, 3)); break;
+    case 6: *a = float_at(rng, about(rng, 253, 1)), *b = float_at(rng, about(rng, 229, 2)); break;
+    default: *b = float_corner(unit_next(rng) >> 8); break;
+    }
+}
+
+static void product_operands(unit_rng *rng, uint32_t *a, uint32_t *b)
+{
+    int e = (int)unit_below(rng, 256);
+    *a = float_at(rng, e);
+    switch (unit_below(rng, 6)) {
+    case 0: *b = (uint32_t)unit_next(rng); break;
+    case 1: *b = float_at(rng, about(rng, 381 - e, 2)); break;  /* about the largest */
+    case 2: *b = float_at(rng, about(rng, 128 - e, 2)); break;  /* about the least normal number */
+    case 3: *b = float_at(rng, about(rng, 115 - e, 14)); break; /* where subnormals would be */
+    case 4: *b = float_at(rng, about(rng, 127, 20)); break;
+    default: *b = float_corner(unit_next(rng) >> 8); break;
+    }
+}
+
+static void two_floats(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
+{
+    if (n < FLOAT_CORNERS * FLOAT_CORNERS)
+        v[RS1] = float_corner(n % FLOAT_CORNERS), v[RS2] = float_corner(n / FLOAT_CORNERS);
+    else if (i->funct3 == 2)
+        product_operands(rng, &v[RS1], &v[RS2]);
+    else
+        sum_operands(rng, &v[RS1], &v[RS2]);
+    if (i->funct3 == 5 || i->funct3 == 6)
+        v[RS2] ^= n & 1 ? SIGN : 0; /* close numbers of one sign */
+}
+
+static void three_floats(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
+{
+    uint32_t *a = &v[RS1], *b = &v[RS2], *c = &v[RS3];
+    product_operands(rng, a, b);
+    int e = exponent_of(*a) + exponent_of(*b) - 127;
+    switch (unit_below(rng, 8)) {
+    case 0: *c = (uint32_t)unit_next(rng); break;
+    case 1: *c = float_at(rng, about(rng, e, 3)); break;
+    case 2: *c = float_at(rng, about(rng, e + 24, 4)); break;
+    case 3: *c = float_at(rng, about(rng, e - 24, 26)); break;
+    case 4: *c = nearly_minus(rng, product(*a, *b, NEAREST)) ^ (n & 1 ? SIGN : 0); break; /* what rounding of the product drops */
+    case 5: *c = float_corner(unit_next(rng) >> 8); break;
+    case 6:
+        sum_operands(rng, b, c);
+        *a = unit_below(rng, 2) ? ONE : float_at(rng, about(rng, 127, 2));
+        break;
+    default: *a = float_corner(unit_next(rng)), *b = float_corner(unit_next(rng)), *c = float_corner(unit_next(rng)); break;
+    }
+    (void)i;
+}
+
+/* About the boundaries of a format with `kept` bits of significand. */
+static uint32_t float_about_tie(unit_rng *rng, unsigned kept, int exponent)
+{
+    uint32_t last = 1u << (23 - kept), middle = last / 2;
+    const uint32_t tails[] = {0, 1, middle - 1, middle, middle + 1, last - 1, (uint32_t)unit_next(rng) & (last - 1)};
+    uint32_t man = ((uint32_t)unit_next(rng) & 0x7FFFFF & ~(last - 1)) | tails[unit_below(rng, COUNT(tails))];
+    return (float_at(rng, exponent) & 0xFF800000) | man;
+}
+
+/* A whole number over a power of two, or its neighbour: ties and the ends of s32, s16 or s8. */
+static uint32_t float_about_integer(unit_rng *rng, unsigned bits)
+{
+    float f = (float)((double)integer(rng, 32) / (double)(1u << unit_below(rng, bits == 8 ? 26 : 4)));
+    uint32_t a;
+    memcpy(&a, &f, sizeof a);
+    return (a + (uint32_t)unit_below(rng, 3) - 1) ^ (unit_below(rng, 2) ? SIGN : 0);
+}
+
+/* n / 4, or its neighbour. */
+static uint32_t quarters(uint64_t n, uint64_t neighbour)
+{
+    float f = (float)((double)n / 4);
+    uint32_t a;
+    memcpy(&a, &f, sizeof a);
+    return a + (uint32_t)neighbour - 1;
+}
+
+static void one_to_convert(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
+{
+    unsigned to = i->funct3;
+    if (i->from != F32) {
+        unsigned bits = 8u << class_of_format[i->from];
+        v[RS1] = bits < 32 && n < 1u << bits ? (uint32_t)n : i->from == BF16 ? (uint32_t)unit_next(rng) : integer(rng, bits);
+    } else if (n < 8 * FLOAT_CORNERS) {
+        v[RS1] = float_corner(n) + (uint32_t)(n / FLOAT_CORNERS);
+    } else if (to <= S32 && n < 16384) { /* every tie and both ends of s8 */
+        v[RS1] = quarters(n % 1365, n / 1365 % 3) ^ (n / 4096 & 1 ? SIGN : 0);
+    } else if (to <= S32) {
+        v[RS1] = n & 3 ? float_about_integer(rng, 8u << to) : float_at(rng, about(rng, 142, 22));
+    } else if (to == BF16) {
+        v[RS1] = float_about_tie(rng, 7, (int)unit_below(rng, 256));
+    } else {
+        v[RS1] = n & 7 ? float_about_tie(rng, i->e5m2 ? 2 : 3, about(rng, 127, 20)) : (uint32_t)unit_next(rng);
+    }
+}
+
+/* ---- One operation on many operands ---- */
+
+enum { PAIRS = 5 };
+static const unsigned lane_counts[PAIRS] = {64, 8, 4, 16, 32};
+static pair pairs[PAIRS];
+
+static int setup(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < PAIRS; n++)
+        pair_init(&pairs[n], lane_counts[n], L_MAX, n & 1 ? TV_MODE_FULL : TV_MODE_FUNCTIONAL);
+    return setup_numbers();
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < PAIRS; n++)
+        pair_fini(&pairs[n]);
+    return teardown_numbers();
+}
+
+/* Bits that the instruction does not look at. */
+static void add_noise(unit_rng *rng, insn *i)
+{
+    unsigned c[FIELDS], f = i->funct3;
+    classes_of(i, c);
+    for (unsigned r = RD; r < RS3; r++)
+        if (c[r] == NONE)
+            i->reg[r] = (unsigned)unit_below(rng, 32);
+    i->dtype = (unsigned)unit_below(rng, 3);
+    if (i->family == FP || i->family == MMA || i->family == LUT)
+        i->width = (unsigned)unit_below(rng, 3);
+    if (i->family < CVT || i->family == BCAST || i->family == MOV || (i->family == FP && f > 2))
+        i->round = (unsigned)unit_below(rng, 4);
+    if ((i->family > ARITH && i->family != CVT) || (i->family == MMA && f == 2))
+        i->sat = (unsigned)unit_below(rng, 2);
+}
+
+/* Distinct sources; a destination that overlaps them one time in three. */
+static void choose_registers(unit_rng *rng, insn *i, unsigned l)
+{
+    unsigned c[FIELDS];
+    classes_of(i, c);
+    do {
+        for (unsigned r = RS1; r < FIELDS; r++)
+            i->reg[r] = c[r] == NONE ? 40 + r : (unsigned)unit_below(rng, l >> c[r]);
+    } while (i->reg[RS1] == i->reg[RS2] || i->reg[RS1] == i->reg[RS3] || i->reg[RS2] == i->reg[RS3]);
+    unsigned of = RS1 + (unsigned)unit_below(rng, 3), row = (unsigned)unit_below(rng, l);
+    if (unit_below(rng, 3) == 0 && c[of] != NONE)
+        row = (i->reg[of] << c[of]) + (unsigned)unit_below(rng, 1u << c[of]);
+    i->reg[RD] = row >> c[RD];
+}
+
+/* Instructions before it that bring its sources into the form of their own class, of bytes, or leave them as the host wrote them. */
+static unsigned lead_in(const insn *i, unsigned form, insn *code)
+{
+    unsigned c[FIELDS], n = 0;
+    classes_of(i, c);
+    for (unsigned r = RS1; r < FIELDS; r++) {
+        if (c[r] == NONE || form == 0)
+            continue;
+        if (form == 1)
+            code[n++] = (insn){.family = MOV, .width = c[r], .reg = {i->reg[r], i->reg[r]}};
+        for (unsigned b = 0; form == 2 && b < 1u << c[r]; b++) {
+            unsigned row = (i->reg[r] << c[r]) + b;
+            code[n++] = (insn){.family = LOGIC, .funct3 = 6, .reg = {row, row, row}};
+        }
+    }
+    code[n++] = *i;
+    return n;
+}
+
+static void fail_lane(const pair *p, const insn *i, uint32_t v[FIELDS][K_MAX], unsigned class_, const uint8_t *got)
+{
+    for (unsigned j = 0; j < p->s.k; j++) {
+        uint32_t want = lane(&p->s, class_, i->reg[RD], j), x = 0;
+        for (unsigned b = 0; b < 1u << class_; b++)
+            x |= (uint32_t)got[(j << class_) + b] << 8 * b;
+        if (x != want)
+            fail_msg("K = %u: .word 0x%08x: lane %u of sources %08x %08x %08x is %08x, not %08x", p->s.k, (unsigned)encode(i), j,
+                     (unsigned)v[RS1][j], (unsigned)v[RS2][j], (unsigned)v[RS3][j], (unsigned)want, (unsigned)x);
+    }
+}
+
+/* Lanes n … of the operands through one choice of registers; returns how many. */
+static uint64_t check_once(pair *p, unit_rng *rng, const insn *i, operands *make, uint64_t n)
+{
+    uint32_t v[FIELDS][K_MAX] = {{0}}, x[FIELDS] = {0};
+    uint8_t got[4 * K_MAX], want[4 * K_MAX];
+    unsigned c[FIELDS];
+    tv_stop why;
+    classes_of(i, c);
+    for (unsigned j = 0; j < p->s.k; j++) {
+        make(rng, i, n + j, x);
+        for (unsigned r = RS1; r < FIELDS; r++)
+            if (c[r] != NONE)
+                set_lane(&p->s, c[r], i->reg[r], j, v[r][j] = x[r]);
+    }
+    for (unsigned r = RS1; r < FIELDS; r++)
+        if (c[r] != NONE)
+            write_register(p, c[r], i->reg[r]);
+    step(&p->s, i);
+    tv_machine_load(p->machine, p->loaded, NULL);
+    if (tv_machine_run(p->machine, NULL, &why) != TV_OK)
+        fail_msg(".word 0x%08x: %s", (unsigned)encode(i), tv_machine_fault(p->machine)->message);
+    size_t bytes = register_bytes(&p->s, c[RD], i->reg[RD], want);
+    tv_machine_read(p->machine, space_of[c[RD]], i->reg[RD], got, bytes, NULL);
+    if (memcmp(got, want, bytes) != 0)
+        fail_lane(p, i, v, c[RD], got);
+    return p->s.k;
+}
+
+static void check_registers(pair *p, unit_rng *rng, const insn *i, operands *make, uint64_t *n, uint64_t end)
+{
+    static unsigned form;
+    insn code[WORDS_MAX];
+    char text[160];
+    run(p, code, lead_in(i, form++ % 3, code)); /* whatever it does now is overwritten or compared */
+    for (unsigned m = 0, count = lead_in(i, 0, code); m < count; m++)
+        step(&p->s, &code[m]);
+    while (*n < end)
+        *n += check_once(p, rng, i, make, *n);
+    if (differ(p, &p->s, form % 3, text)) /* nothing else has changed */
+        fail_msg("K = %u: .word 0x%08x: %s", p->s.k, (unsigned)encode(i), text);
+}
+
+static void check_variant(const insn *variant, operands *make)
+{
+    unit_rng rng = {encode(variant)};
+    for (unsigned b = 0; b < PAIRS; b++) {
+        insn i = *variant;
+        uint64_t lanes = b == 0 ? LANES : LANES / 16, n = 0;
+        write_all(&pairs[b], &pairs[b].s); /* alike, whatever came before */
+        for (unsigned choice = 1; choice <= REGISTER_CHOICES; choice++) {
+            choose_registers(&rng, &i, L_MAX);
+            add_noise(&rng, &i);
+            check_registers(&pairs[b], &rng, &i, make, &n, lanes * choice / REGISTER_CHOICES);
+        }
+        i.reg[RS1] = i.reg[RS2] = i.reg[RS3] = (unsigned)unit_below(&rng, L_MAX / 4); /* sources alike, then the destination too */
+        check_registers(&pairs[b], &rng, &i, make, &n, n + lanes / 64);
+        i.reg[RD] = i.reg[RS1];
+        check_registers(&pairs[b], &rng, &i, make, &n, n + lanes / 64);
+    }
+}
+
+static void integer_results_are_exact_then_cut_or_limited(void **state)
+{
+    (void)state;
+    for (unsigned funct3 = 0; funct3 < 8; funct3++)
+        for (unsigned width = VX; width <= VR; width++)
+            for (unsigned sat = 0; sat < 2; sat++)
+                check_variant(&(insn){.family = ARITH, .funct3 = funct3, .width = width, .sat = sat}, two_integers);
+}
+
+static void shifts_and_bits_take_amounts_from_their_own_lane(void **state)
+{
+    (void)state;
+    for (unsigned funct3 = 0; funct3 < 8; funct3++)
+        for (unsigned width = VX; width <= VR; width++)
+            check_variant(&(insn){.family = LOGIC, .funct3 = funct3, .width = width}, two_integers);
+}
+
+static void reductions_extend_their_lanes_and_fill_a_vr(void **state)
+{
+    (void)state;
+    for (unsigned funct3 = 0; funct3 < 6; funct3++)
+        for (unsigned width = VX; width <= VR; width++)
+            check_variant(&(insn){.family = REDUCE, .funct3 = funct3, .width = width}, one_register);
+}
+
+static void float_results_are_rounded_once_in_the_mode_of_the_field(void **state)
+{
+    (void)state;
+    for (unsigned funct3 = 0; funct3 < 7; funct3++)
+        for (unsigned round = 0; round < (funct3 < 3 ? MODES : 1); round++)
+            check_variant(&(insn){.family = FP, .funct3 = funct3, .round = round}, two_floats);
+}
+
+static void fused_results_are_rounded_once_in_the_mode_of_the_field(void **state)
+{
+    (void)state;
+    for (unsigned funct3 = 0; funct3 < 4; funct3++)
+        for (unsigned round = 0; round < MODES; round++)
+            check_variant(&(insn){.family = FMA, .funct3 = funct3, .round = round}, three_floats);
+}
+
+/* Every attribute also where the pair does not look at it. */
+static void conversions_round_limit_and_flush(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < COUNT(conversions); n++)
+        for (unsigned v = 0; v < 16; v++) {
+            insn i = {.family = CVT, .funct3 = conversions[n].to, .from = conversions[n].from, .sat = v & 1, .round = v >> 1 & 3, .e5m2 = v >> 3};
+            bool rounds = i.from == F32 || (i.from == S32 && i.funct3 == F32), has_bf8 = i.from == BF8 || i.funct3 == BF8;
+            bool limits = i.funct3 <= S32 && (i.from == F32 || i.from == S32);
+            if ((rounds || !i.round || v == 6) && (has_bf8 || !i.e5m2 || v == 15) && (limits || !i.sat || v == 15))
+                check_variant(&i, one_to_convert);
+        }
+}
+
+static void broadcasts_and_moves_work_at_every_width(void **state)
+{
+    (void)state;
+    for (unsigned width = VX; width <= VR; width++) {
+        check_variant(&(insn){.family = BCAST, .width = width}, two_integers);
+        check_variant(&(insn){.family = MOV, .width = width}, two_integers);
+    }
+}
+
+/* ---- Programs ---- */
+
+/* A register of the class; half the time one of the first eight rows, where the classes meet. */
+static unsigned any_register(unit_rng *rng, unsigned class_, unsigned l)
+{
+    unsigned rows = l > 8 && unit_below(rng, 2) ? 8 : l;
+    return (unsigned)unit_below(rng, rows >> class_);
+}
+
+static void any_registers(unit_rng *rng, insn *i, const npu *s)
+{
+    unsigned c[FIELDS];
+    classes_of(i, c);
+    for (unsigned r = RD; r < FIELDS; r++)
+        i->reg[r] = c[r] == NONE ? 0 : any_register(rng, c[r], s->l);
+    if (unit_below(rng, 6) == 0 && c[RS1] == c[RS2])
+        i->reg[RS2] = i->reg[RS1];
+    if (unit_below(rng, 6) == 0 && c[RS1] == c[RD])
+        i->reg[RD] = i->reg[RS1];
+    add_noise(rng, i);
+}
+
+static unsigned one(unit_rng *rng, const npu *s, insn i, insn *code)
+{
+    any_registers(rng, &i, s);
+    *code = i;
+    return 1;
+}
+
+/* A load or store. Its base, lane 0 of a VR, comes out of writes to single bytes of it, and half the time once more as VR: 2048 to
+ * 4095. */
+static unsigned memory_insns(unit_rng *rng, const npu *s, insn *code)
+{
+    unsigned base = any_register(rng, VR, s->l);
+    insn i = {.family = LD + (unsigned)unit_below(rng, 2), .funct3 = (unsigned)unit_below(rng, 6), .imm = (int)unit_below(rng, 4096) - 2048};
+    any_registers(rng, &i, s);
+    i.reg[RS1] = base;
+    code[0] = (insn){.family = MOV, .funct3 = 2, .reg = {2 * base}, .imm = 8 + (int)unit_below(rng, 8)};
+    code[1] = (insn){.family = MOV, .funct3 = 1, .reg = {4 * base + 2}, .imm = 0};
+    code[2] = (insn){.family = MOV, .funct3 = 2, .reg = {2 * base + 1}, .imm = 256};
+    code[3] = (insn){.family = MOV, .width = VR, .reg = {base, base}};
+    unsigned n = 3 + (unsigned)unit_below(rng, 2);
+    code[n] = i;
+    return n + 1;
+}
+
+static unsigned table_insns(unit_rng *rng, const npu *s, insn *code)
+{
+    bool set = unit_below(rng, 4) == 0;
+    unsigned bank = (unsigned)unit_below(rng, 2);
+    return one(rng, s, (insn){.family = LUT, .funct3 = bank + (set ? 4 : 0), .imm = (int)unit_below(rng, 64 / s->k)}, code);
+}
+
+/* movi, movh and bcast.imm in turn, each with every immediate in turn. */
+static unsigned immediate_insns(unit_rng *rng, const npu *s, insn *code)
+{
+    static unsigned turn;
+    unsigned funct3 = 1 + turn % 3;
+    int imm = (int)(turn / 3 % 4096) - 2048;
+    turn++;
+    return one(rng, s, (insn){.family = funct3 == 3 ? BCAST : MOV, .funct3 = funct3 == 3 ? 1 : funct3, .imm = imm}, code);
+}
+
+static unsigned mma_insns(unit_rng *rng, const npu *s, insn *code)
+{
+    unsigned what = (unsigned)unit_below(rng, 20);
+    return one(rng, s, (insn){.family = MMA, .funct3 = what == 0 ? 2 : what % 2, .sat = unit_below(rng, 4) != 0}, code);
+}
+
+/* Up to five instructions of any family. */
+static unsigned any_insns(unit_rng *rng, const npu *s, insn *code)
+{
+    static const unsigned char families[] = {ARITH, ARITH, ARITH, ARITH, ARITH, LOGIC, LOGIC, LOGIC, LOGIC, REDUCE, CVT, CVT, CVT, CVT, FP,
+                                             FP,    FMA,   FMA,   FMA,   BCAST, MOV,   MOV,   MOV,   LUT,   LUT,    MMA, LD,  LD,  NOP};
+    static const unsigned char counts[] = {[NOP] = 8, [ARITH] = 8, [LOGIC] = 8, [REDUCE] = 6, [CVT] = 1, [BCAST] = 1, [FP] = 7, [FMA] = 4, [MOV] = 1};
+    insn i = {.family = families[unit_below(rng, COUNT(families))]};
+    switch (i.family) {
+    case LD: return memory_insns(rng, s, code);
+    case MMA: return mma_insns(rng, s, code);
+    case LUT: return table_insns(rng, s, code);
+    case BCAST: case MOV:
+        if (unit_below(rng, 2))
+            return immediate_insns(rng, s, code);
+        break;
+    default: break;
+    }
+    i.funct3 = (unsigned)unit_below(rng, counts[i.family]);
+    i.width = (unsigned)unit_below(rng, 3);
+    i.sat = (unsigned)unit_below(rng, 2);
+    i.round = (unsigned)unit_below(rng, MODES);
+    if (i.family == CVT) {
+        size_t n = (size_t)unit_below(rng, COUNT(conversions));
+        i.funct3 = conversions[n].to;
+        i.from = conversions[n].from;
+        i.e5m2 = (unsigned)unit_below(rng, 2);
+    }
+    return one(rng, s, i, code);
+}
+
+/* Four bytes of a register: two sorts of floats, integers of the class, anything. */
+static uint32_t any_bytes(unit_rng *rng, unsigned sort, unsigned class_)
+{
+    static const uint32_t repeat[] = {0x01010101, 0x00010001, 1};
+    switch (sort) {
+    case 0: return float_at(rng, about(rng, 127, 30));
+    case 1: return float_corner(unit_next(rng) >> 8);
+    case 2: return integer(rng, 8u << class_) * repeat[class_];
+    default: return (uint32_t)unit_next(rng);
+    }
+}
+
+/* The host writes from the beginning of a register on: a register, or any number of bytes, through any of the three spaces. */
+static void host_writes_registers(pair *p, unit_rng *rng)
+{
+    uint8_t bytes[K_MAX * L_MAX];
+    unsigned class_ = (unsigned)unit_below(rng, 3), reg = any_register(rng, class_, p->s.l), sort = (unsigned)unit_below(rng, 4);
+    size_t whole = (size_t)p->s.k << class_, most = (size_t)p->s.k * (p->s.l - (reg << class_));
+    size_t n = unit_below(rng, 2) ? whole : 1 + (size_t)unit_below(rng, most);
+    uint32_t x = 0;
+    for (size_t at = 0; at < n; at++) {
+        size_t of = reg + at / whole, in_register = at % whole;
+        x = at % 4 ? x >> 8 : any_bytes(rng, sort, class_);
+        bytes[at] = (uint8_t)x;
+        p->s.plane[(of << class_) + in_register % (1u << class_)][in_register >> class_] = bytes[at];
+    }
+    assert_int_equal(tv_machine_write(p->machine, space_of[class_], reg, bytes, n, NULL), TV_OK);
+}
+
+static void host_writes_memory_and_tables(pair *p, unit_rng *rng)
+{
+    for (unsigned n = 0; n < MEM_BYTES; n++)
+        p->s.mem[n] = (uint8_t)unit_next(rng);
+    for (unsigned n = 0; n < 512; n++)
+        p->s.lut[n / 256][n % 256] = (uint8_t)unit_next(rng);
+    assert_int_equal(tv_machine_write(p->machine, "mem", 0, p->s.mem, MEM_BYTES, NULL), TV_OK);
+    assert_int_equal(tv_machine_write(p->machine, "lut_a", 0, p->s.lut[0], 256, NULL), TV_OK);
+    assert_int_equal(tv_machine_write(p->machine, "lut_b", 0, p->s.lut[1], 256, NULL), TV_OK);
+}
+
+/* ACC near its ends, so that sums wrap. */
+static void host_writes_acc(pair *p, unit_rng *rng)
+{
+    for (unsigned n = 0; n < p->s.k * p->s.k; n++)
+        p->s.acc[n] = (int32_t)((unit_below(rng, 2) ? SIGN : 0x7FFFFFFF) + (uint32_t)unit_below(rng, 60000) - 30000);
+    assert_int_equal(tv_machine_write(p->machine, "acc", 0, p->s.acc, 4ul * p->s.k * p->s.k, NULL), TV_OK);
+}
+
+typedef unsigned generator(unit_rng *rng, const npu *s, insn *code);
+
+/* Programs of up to `longest` instructions until `total` have run; the machines meet at the end of each program only. */
+static void check_programs(unsigned k, unsigned l, generator *next, unsigned total, unsigned longest)
+{
+    static pair p;
+    unit_rng rng = {k * 1000 + l};
+    unsigned done = 0;
+    pair_init(&p, k, l, k == 64 ? TV_MODE_FUNCTIONAL : TV_MODE_FULL);
+    while (done < total) {
+        insn code[WORDS_MAX];
+        unsigned count = 0, length = 1 + (unsigned)unit_below(&rng, longest);
+        while (count < length)
+            count += next(&rng, &p.s, code + count);
+        for (unsigned n = (unsigned)unit_below(&rng, 6); n > 0; n--)
+            host_writes_registers(&p, &rng);
+        if (unit_below(&rng, 16) == 0)
+            host_writes_acc(&p, &rng);
+        if (unit_below(&rng, 16) == 0)
+            host_writes_memory_and_tables(&p, &rng);
+        check_program(&p, code, count, (unsigned)unit_below(&rng, 3), unit_below(&rng, 8) == 0);
+        done += count;
+    }
+    pair_fini(&p);
+}
+
+static void mixed_programs_leave_the_same_bits_everywhere(void **state)
+{
+    (void)state;
+    check_programs(64, 32, any_insns, 90000, 50);
+    check_programs(64, 4, any_insns, 30000, 12);
+    check_programs(64, 8, any_insns, 30000, 40);
+    check_programs(8, 32, any_insns, 60000, 250);
+    check_programs(4, 16, any_insns, 40000, 30);
+    check_programs(16, 8, any_insns, 30000, 30);
+    check_programs(32, 12, any_insns, 30000, 30);
+}
+
+static void immediates_reach_one_byte_or_one_register(void **state)
+{
+    (void)state;
+    check_programs(64, 32, immediate_insns, 3 * 4096, 100);
+    check_programs(8, 32, immediate_insns, 3 * 4096, 100);
+}
+
+static void tables_are_written_in_segments_and_read_by_lanes(void **state)
+{
+    (void)state;
+    static const unsigned ks[] = {64, 32, 16, 8, 4};
+    for (size_t n = 0; n < COUNT(ks); n++)
+        check_programs(ks[n], 32, table_insns, 2500, 20);
+}
+
+/* Outer products many in a row, so that any that wait are too many; then columns, past the last. */
+static unsigned mma_burst(unit_rng *rng, const npu *s, insn *code)
+{
+    unsigned n = 0, products = (unsigned)unit_below(rng, 130), columns = (unsigned)unit_below(rng, s->k + 3);
+    if (unit_below(rng, 4))
+        n += one(rng, s, (insn){.family = MMA, .funct3 = unit_below(rng, 4) ? 0 : 2}, code);
+    for (unsigned m = 0; m < products && n < WORDS_MAX - K_MAX - 8; m++) {
+        if (unit_below(rng, 3) == 0) /* an operand changes right behind its use */
+            n += one(rng, s, (insn){.family = ARITH, .funct3 = (unsigned)unit_below(rng, 8)}, code + n);
+        n += one(rng, s, (insn){.family = MMA, .sat = 1}, code + n);
+    }
+    for (unsigned m = 0; m < columns; m++)
+        n += one(rng, s, (insn){.family = MMA, .funct3 = 1, .sat = unit_below(rng, 4) == 0}, code + n);
+    return n;
+}
+
+static void outer_products_add_up_and_leave_by_columns(void **state)
+{
+    (void)state;
+    check_programs(64, 32, mma_burst, 9000, 1);
+    check_programs(8, 32, mma_burst, 12000, 1);
+    check_programs(4, 4, mma_burst, 4000, 1);
+    check_programs(16, 32, mma_burst, 4000, 1);
+    check_programs(32, 16, mma_burst, 4000, 1);
+}
+
+/* ---- Overlap, with numbers from the specification's formulas ---- */
+
+static void expect_vr(pair *p, unsigned reg, uint32_t want)
+{
+    uint8_t got[4 * K_MAX];
+    assert_int_equal(tv_machine_read(p->machine, "vr", reg, got, 4 * p->s.k, NULL), TV_OK);
+    for (unsigned j = 0; j < p->s.k; j++)
+        for (unsigned n = 0; n < 4; n++)
+            assert_int_equal(got[4 * j + n], want >> 8 * n & 0xFF);
+}
+
+static insn bcast(unsigned row, int imm) { return (insn){.family = BCAST, .funct3 = 1, .reg = {row}, .imm = imm}; }
+
+static void a_register_is_the_bytes_of_its_rows_whoever_wrote_them(void **state)
+{
+    (void)state;
+    for (unsigned b = 0; b < PAIRS; b++) {
+        pair *p = &pairs[b];
+        const insn rows[] = {bcast(4, 1), bcast(5, 2), bcast(6, 3), bcast(7, 4)};
+        run(p, rows, 4);
+        expect_vr(p, 1, 0x04030201);
+        run(p, (insn[]){{.family = ARITH, .width = VR, .reg = {1, 1, 1}}}, 1);
+        expect_vr(p, 1, 0x08060402);
+        run(p, (insn[]){{.family = ARITH, .width = VE, .funct3 = 3, .reg = {3, 2}}, bcast(5, 0xFF)}, 2); /* ve3 = -0x0402 */
+        expect_vr(p, 1, 0xFBFEFF02);
+        run(p, (insn[]){{.family = REDUCE, .width = VX, .reg = {1, 7}}}, 1); /* K * -5 into its own rows */
+        expect_vr(p, 1, 0u - 5 * p->s.k);
+        run(p, (insn[]){{.family = CVT, .funct3 = F32, .from = S8, .reg = {1, 7}}}, 1); /* -1 */
+        expect_vr(p, 1, 0xBF800000);
+        run(p, (insn[]){{.family = CVT, .funct3 = BF16, .from = F32, .reg = {2, 1}}}, 1); /* 0xBF80 into its own low half */
+        expect_vr(p, 1, 0xBF80BF80);
+        run(p, (insn[]){{.family = CVT, .funct3 = S32, .from = F32, .reg = {1, 1}}}, 1); /* -1.0058 */
+        expect_vr(p, 1, 0xFFFFFFFF);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_register_is_the_bytes_of_its_rows_whoever_wrote_them),
+        cmocka_unit_test(integer_results_are_exact_then_cut_or_limited),
+        cmocka_unit_test(shifts_and_bits_take_amounts_from_their_own_lane),
+        cmocka_unit_test(reductions_extend_their_lanes_and_fill_a_vr),
+        cmocka_unit_test(float_results_are_rounded_once_in_the_mode_of_the_field),
+        cmocka_unit_test(fused_results_are_rounded_once_in_the_mode_of_the_field),
+        cmocka_unit_test(conversions_round_limit_and_flush),
+        cmocka_unit_test(broadcasts_and_moves_work_at_every_width),
+        cmocka_unit_test(immediates_reach_one_byte_or_one_register),
+        cmocka_unit_test(tables_are_written_in_segments_and_read_by_lanes),
+        cmocka_unit_test(outer_products_add_up_and_leave_by_columns),
+        cmocka_unit_test(mixed_programs_leave_the_same_bits_everywhere),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
