@@ -189,7 +189,7 @@ static tv_status assign(const tv_schema *schema, value *values, const char *key,
     bool high = is_rate ? rate.num > param->max * rate.den : integer > param->max;
     if (low || high) {
         bool open = is_rate && param->min == 0;
-        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_RANGE), place, NULL, single ? "%s = %.100s is not the only value, %llu" : open ? "%s = %.100s is outside above %llu to %llu %s" : "%s = %.100s is outside %llu to %llu %s",
+        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_RANGE), place, NULL, single ? "%s = %.100s cannot be: the only value is %llu" : open ? "%s = %.100s is outside above %llu to %llu %s" : "%s = %.100s is outside %llu to %llu %s",
                   key, text, (unsigned long long)param->min, (unsigned long long)param->max, param->unit);
         return TV_ERR_INPUT;
     }

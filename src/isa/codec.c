@@ -281,13 +281,13 @@ static tv_illegal blame(const tv_codec *codec, uint64_t word)
     unsigned field_count = tv_isa_format_fields(isa, isa->insns[rows[0]].format, fields);
     for (unsigned f = 0; f < field_count; f++) {
         const tv_field *field = &isa->fields[fields[f]];
-        uint16_t before = rows[0];
         count = narrow(isa, rows, count, field, fields[f], word);
         if (count == 0 || (field->limit && tv_field_get(isa, field, word) >= field->limit))
             return illegal_field(isa, field->illegal, fields[f], word);
-        if (bad_register(isa, &isa->insns[before], field, word))
-            return illegal_field(isa, isa->register_code, fields[f], word);
     }
+    for (unsigned f = 0; f < field_count; f++) /* it is an instruction but for a register: which ones it has is known now */
+        if (bad_register(isa, &isa->insns[rows[0]], &isa->fields[fields[f]], word))
+            return illegal_field(isa, isa->register_code, fields[f], word);
     assert(false && "a word that no row matches has a field to blame");
     return (tv_illegal){0};
 }
