@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 typedef enum tv_dtype {
-    TV_I4, TV_S8, TV_U8, TV_S16, TV_U16, TV_S32, TV_U32, TV_F32, TV_F16, TV_BF16, TV_HEX8, TV_HEX16, TV_HEX32, TV_HEX64,
+    TV_I4, TV_S8, TV_U8, TV_S16, TV_U16, TV_S32, TV_U32, TV_F32, TV_F16, TV_BF16, TV_HEX8, TV_HEX16, TV_HEX32, TV_HEX64, TV_I2,
     TV_DTYPE_COUNT
 } tv_dtype;
 
@@ -23,7 +23,7 @@ TV_API const char *tv_dtype_name(tv_dtype type);
 /* Finds a type by name; TV_ERR_INPUT: there is none. */
 TV_API tv_status tv_dtype_find(const char *name, tv_dtype *out);
 
-/* Bits of one element: 4, 8, 16, 32 or 64. */
+/* Bits of one element: 2, 4, 8, 16, 32 or 64. */
 TV_API unsigned tv_dtype_bits(tv_dtype type);
 
 /* Bytes that `count` packed elements take. */

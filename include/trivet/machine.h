@@ -75,6 +75,7 @@ typedef struct tv_space {
     uint64_t unit_bytes;
     uint64_t size;
     const char *doc;
+    uint64_t bank_size;  /* units of a bank, where people write addresses as bank and offset; 0: they do not */
 } tv_space;
 TV_API int tv_machine_space_at(const tv_machine *machine, unsigned i, tv_space *out);
 

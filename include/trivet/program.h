@@ -6,6 +6,7 @@
 #define TRIVET_PROGRAM_H
 
 #include "trivet/diag.h"
+#include "trivet/dtype.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,8 +25,8 @@ typedef struct tv_program_options {
     uint64_t output_limit;           /* bytes of words, data and what waits for symbols; 0: 2 GiB */
 } tv_program_options;
 
-/* Opens a program of any kind: an ELF file that Trivet wrote; assembly source (any text that is not .hex); raw words
- * (.bin, little endian) or one hexadecimal word a line (.hex). ELF is recognised by content, the rest by the file's
+/* Opens a program of any kind: an ELF file that Trivet wrote; a command queue (.json, .jsonl); assembly source (any text that is not .hex); raw words
+ * (.bin, little endian) or one hexadecimal word a line (.hex). ELF and JSON are recognised by content, the rest by the file's
  * ending. "-" is assembly source from standard input. `options` may be NULL. The caller frees it.
  * TV_ERR_INPUT after all errors of the file have been reported. */
 TV_API tv_status tv_program_open(const char *path, const tv_program_options *options, const tv_diag_sink *sink,
@@ -37,16 +38,32 @@ TV_API tv_status tv_program_assemble(const char *name, const char *text, size_t 
 
 TV_API void tv_program_free(tv_program *program);
 
-typedef enum tv_program_format { TV_FORMAT_ELF, TV_FORMAT_BIN, TV_FORMAT_HEX } tv_program_format;
+typedef enum tv_program_format { TV_FORMAT_ELF, TV_FORMAT_BIN, TV_FORMAT_HEX, TV_FORMAT_JSON, TV_FORMAT_JSON_LINES } tv_program_format;
 
-/* Writes the program whole or not at all. BIN and HEX hold the instruction words alone. */
+/* Writes the program whole or not at all. BIN and HEX hold the instruction words alone; JSON and JSON_LINES are for
+ * programs that are not words, the others for those that are. */
 TV_API tv_status tv_program_save(const tv_program *program, const char *path, tv_program_format format,
                                  const tv_diag_sink *sink);
 
 TV_API const char *tv_program_target(const tv_program *program);
 TV_API int tv_program_proposed(const tv_program *program); /* 1: `.option proposed` was given */
-TV_API uint64_t tv_program_word_count(const tv_program *program);
-TV_API uint64_t tv_program_word(const tv_program *program, uint64_t index); /* index below the count */
+TV_API uint64_t tv_program_word_count(const tv_program *program); /* instructions, whatever they are made of */
+TV_API uint64_t tv_program_word(const tv_program *program, uint64_t index); /* index below the count; 0: not words */
+
+/* One line that says instruction `index` of a program that is not words. Returns 1, or 0 when there is none. `text` is
+ * zeroed at first, may be used again, and is freed with free(text->text). */
+typedef struct tv_text {
+    char *text;
+} tv_text;
+TV_API int tv_program_print(const tv_program *program, uint64_t index, tv_text *text);
+
+/* What the program says that it computes; returns 0 past the last. */
+typedef struct tv_output_info {
+    const char *name, *space;
+    uint64_t addr, count; /* units of the space; elements */
+    tv_dtype type;
+} tv_output_info;
+TV_API int tv_program_output_at(const tv_program *program, uint64_t i, tv_output_info *out);
 
 /* Where instruction `index` was written. Returns 0 when the program has no line table. */
 typedef struct tv_source_line {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a program of any kind: what the file is decides who reads it. */
+/* Opening a program of words: what the file is decides who reads it. */
 #include "asm/assemble.h"
 
 static bool ends_with(const char *path, const char *ending)
@@ -27,10 +27,10 @@ static bool looks_binary(const tv_input *input)
     return n && memchr(input->data, '\0', n) != NULL;
 }
 
-tv_status tv_program_open(const char *path, const tv_program_options *options, const tv_diag_sink *sink, tv_program **out)
+tv_status tv_words_open(const char *path, tv_input *opened, const tv_program_options *options, const tv_diag_sink *sink, tv_program **out)
 {
-    tv_input input;
-    TV_TRY(tv_input_open(path, sink, &input));
+    tv_input input = *opened;
+    *opened = (tv_input){0};
     const tv_isa *isa = NULL;
     tv_status status;
     if (tv_elf_recognise(input.data, input.size)) {

@@ -11,6 +11,8 @@
 
 #include "trivet/status.h"
 
+__extension__ typedef unsigned __int128 tv_u128; /* products of 64-bit numbers */
+
 #define TV_COUNTOF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Returns from the calling function when `expr` is not TV_OK. Only where nothing is left to clean up. */

@@ -58,24 +58,63 @@ static bool resolve_address(const job *j, const char *text, uint64_t *out)
     return false;
 }
 
+static bool find_space(const job *j, const char *name, tv_space *space)
+{
+    for (unsigned i = 0; tv_machine_space_at(j->machine, i, space); i++)
+        if (strcmp(space->name, name) == 0)
+            return true;
+    *space = (tv_space){0};
+    return false;
+}
+
+/* The address at `text`: of a space with banks "BANK:OFFSET". Moves *text past it, and past the ':' after it. */
+static tv_status parse_address(job *j, const tv_space *space, char **text, uint64_t *addr)
+{
+    char *at = *text, *colon = strchr(at, ':');
+    uint64_t bank = 0;
+    if (space->bank_size && colon) {
+        *colon = '\0';
+        if (!cli_parse_number(at, &bank) || bank >= space->size / space->bank_size) {
+            cli_wrong(j->c, "write BANK:OFFSET", "'%s' is not a bank of %s, which has %llu", at, space->name,
+                      (unsigned long long)(space->size / space->bank_size));
+            return TV_ERR_INPUT;
+        }
+        at = colon + 1;
+        colon = strchr(at, ':');
+    }
+    if (colon)
+        *colon = '\0';
+    if (!resolve_address(j, at, addr) || (space->bank_size && *addr > space->bank_size)) {
+        cli_wrong(j->c, space->bank_size ? "write BANK:OFFSET, an offset within the bank" : "use a number or a symbol of the program", "'%s' is not an address", at);
+        return TV_ERR_INPUT;
+    }
+    *addr += bank * space->bank_size;
+    *text = colon ? colon + 1 : at + strlen(at);
+    return TV_OK;
+}
+
 static tv_status load_file(job *j, const char *text)
 {
-    char head[256], *colon;
+    char head[256], *at;
     const char *equals = strchr(text, '=');
     uint64_t addr;
+    tv_space space;
     snprintf(head, sizeof head, "%.*s", equals ? (int)(equals - text) : 0, text);
-    colon = strchr(head, ':');
-    if (!equals || !colon) {
-        cli_wrong(j->c, "for example --load host:0x1000=weights.bin", "--load takes SPACE:ADDR=FILE, not '%s'", text);
+    at = strchr(head, ':');
+    if (!equals || !at) {
+        char hint[80];
+        tv_machine_space_at(j->machine, 0, &space);
+        snprintf(hint, sizeof hint, "for example --load %s:%s0=file.bin", space.name, space.bank_size ? "0:" : "");
+        cli_wrong(j->c, hint, "--load takes SPACE:ADDR=FILE, not '%s'", text);
         return TV_ERR_INPUT;
     }
-    *colon = '\0';
-    if (!resolve_address(j, colon + 1, &addr)) {
-        cli_wrong(j->c, "use a number or a symbol of the program", "'%s' is not an address", colon + 1);
-        return TV_ERR_INPUT;
-    }
+    *at++ = '\0';
+    find_space(j, head, &space);
+    tv_status status = parse_address(j, &space, &at, &addr);
+    if (status != TV_OK)
+        return status;
     tv_input input;
-    tv_status status = tv_input_open(equals + 1, &j->c->sink, &input);
+    status = tv_input_open(equals + 1, &j->c->sink, &input);
     if (status != TV_OK)
         return status;
     status = tv_machine_write(j->machine, head, addr, input.data, input.size, &j->c->sink);
@@ -86,38 +125,49 @@ static tv_status load_file(job *j, const char *text)
 /* ---- Dumps ---- */
 
 typedef struct dump {
-    char space[32], at[128];
+    char space[32];
     uint64_t addr, count;
     tv_dtype type;
     uint8_t *bytes;
 } dump;
 
+static tv_status wrong_dump(job *j, const char *text)
+{
+    char hint[64];
+    tv_space first = {.name = "SPACE"};
+    tv_machine_space_at(j->machine, 0, &first);
+    snprintf(hint, sizeof hint, "for example --dump %s:%s0:16:s8", first.name, first.bank_size ? "0:" : "");
+    cli_wrong(j->c, hint, "--dump takes SPACE:ADDR:LEN[:TYPE], not '%s'", text);
+    return TV_ERR_INPUT;
+}
+
 static tv_status parse_dump(job *j, const char *text, dump *d)
 {
-    char count[64], type[32] = "hex16";
-    int got = sscanf(text, "%31[^:]:%127[^:]:%63[^:]:%31s", d->space, d->at, count, type);
-    if (got < 3 || !cli_parse_number(count, &d->count) || d->count > (uint64_t)1 << 32) {
-        char hint[64];
-        tv_space first = {.name = "SPACE"};
-        tv_machine_space_at(j->machine, 0, &first);
-        snprintf(hint, sizeof hint, "for example --dump %s:0:16:s8", first.name);
-        cli_wrong(j->c, hint, "--dump takes SPACE:ADDR:LEN[:TYPE], not '%s'", text);
-        return TV_ERR_INPUT;
+    char copy[256], *at = strchr(text, ':') ? strchr(text, ':') - text + copy + 1 : NULL, *type;
+    tv_space space;
+    snprintf(copy, sizeof copy, "%s", text);
+    if (!at || at > copy + sizeof d->space || strlen(text) >= sizeof copy)
+        return wrong_dump(j, text);
+    at[-1] = '\0';
+    snprintf(d->space, sizeof d->space, "%.31s", copy);
+    find_space(j, d->space, &space);
+    tv_status status = strchr(at, ':') ? parse_address(j, &space, &at, &d->addr) : wrong_dump(j, text);
+    if (status != TV_OK)
+        return status;
+    type = strchr(at, ':');
+    if (type)
+        *type++ = '\0';
+    if (!cli_parse_number(at, &d->count) || d->count > (uint64_t)1 << 32)
+        return wrong_dump(j, text);
+    if (tv_dtype_find(type ? type : "hex16", &d->type) == TV_OK)
+        return TV_OK;
+    char names[160] = "the types are";
+    for (unsigned t = 0; t < TV_DTYPE_COUNT; t++) {
+        size_t n = strlen(names);
+        snprintf(names + n, sizeof names - n, " %s", tv_dtype_name((tv_dtype)t));
     }
-    if (tv_dtype_find(type, &d->type) != TV_OK) {
-        char names[160] = "the types are";
-        for (unsigned t = 0; t < TV_DTYPE_COUNT; t++) {
-            size_t n = strlen(names);
-            snprintf(names + n, sizeof names - n, " %s", tv_dtype_name((tv_dtype)t));
-        }
-        cli_wrong(j->c, names, "there is no element type '%s'", type);
-        return TV_ERR_INPUT;
-    }
-    if (!resolve_address(j, d->at, &d->addr)) {
-        cli_wrong(j->c, "use a number or a symbol of the program", "'%s' is not an address", d->at);
-        return TV_ERR_INPUT;
-    }
-    return TV_OK;
+    cli_wrong(j->c, names, "there is no element type '%s'", type);
+    return TV_ERR_INPUT;
 }
 
 /* Before the run, so that a slip of the pen does not cost its result. */
@@ -126,15 +176,12 @@ static tv_status check_dumps(job *j)
     const char *text;
     for (unsigned i = 0; (text = cli_value_at(j->c, "dump", i)); i++) {
         dump d = {0};
-        tv_space space = {0};
+        tv_space space;
         tv_status status = parse_dump(j, text, &d);
         if (status != TV_OK)
             return status;
         uint64_t bytes = tv_dtype_bytes(d.type, d.count);
-        bool found = false;
-        for (unsigned k = 0; !found && tv_machine_space_at(j->machine, k, &space); k++)
-            found = strcmp(space.name, d.space) == 0;
-        if (found && d.addr <= space.size && bytes <= (space.size - d.addr) * space.unit_bytes)
+        if (find_space(j, d.space, &space) && d.addr <= space.size && bytes <= (space.size - d.addr) * space.unit_bytes)
             continue;
         /* the machine words it best */
         uint8_t byte;

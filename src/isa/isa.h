@@ -88,6 +88,35 @@ typedef struct tv_attribute {
     uint64_t value;
 } tv_attribute;
 
+/* ---- Instruction sets that are not words: an entry of named fields ---- */
+
+typedef enum tv_parameter_type {
+    TV_PARAMETER_INTEGER,
+    TV_PARAMETER_REAL,
+    TV_PARAMETER_BOOLEAN,
+    TV_PARAMETER_WORD, /* one of `words` */
+    TV_PARAMETER_TEXT,
+    TV_PARAMETER_IDS,  /* a list of entries */
+    TV_PARAMETER_OBJECT,
+} tv_parameter_type;
+
+typedef struct tv_parameter {
+    const char *name;
+    tv_parameter_type type;
+    uint64_t allowed;         /* INTEGER: bit n set: n is legal; 0: all from least to most */
+    const char *const *words; /* NULL-terminated */
+    uint64_t least, most;
+    const char *fallback;     /* its value where it is absent, or NULL: none */
+    const char *unit, *doc;
+} tv_parameter;
+
+typedef enum tv_presence { TV_REQUIRED, TV_OPTIONAL, TV_MEMBER /* of the entry's object */ } tv_presence;
+
+typedef struct tv_parameter_use {
+    uint16_t parameter;
+    uint8_t presence;
+} tv_parameter_use;
+
 /* A part that an instruction decomposes into inside the machine. */
 typedef struct tv_uop {
     const char *type;
@@ -107,6 +136,9 @@ typedef struct tv_insn {
     const tv_operand *operands;
     const tv_attribute *attributes;
     const tv_uop *uops;
+    uint8_t parameter_count;
+    const tv_parameter_use *parameters; /* required ones first */
+    const char *since, *deprecated_since; /* versions, or NULL */
     const char *unit;
     const char *meaning;
     const char *source; /* the document and section that defines it */
@@ -127,6 +159,8 @@ typedef struct tv_isa {
     unsigned format_count;
     const tv_field *fields;
     unsigned field_count;
+    const tv_parameter *parameters;
+    unsigned parameter_count, common_count; /* the first `common_count` belong to every entry */
     const tv_insn *insns;
     unsigned insn_count;
     const tv_code *codes;

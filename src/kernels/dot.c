@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scalar dot products. A beat's sum of 32 products of 4 and 8 bits fits 32 bits with room for many beats; it is
+/* Dot products. A beat's sum of 32 products of 4 and 8 bits fits 32 bits with room for many beats; it is
  * widened beat by beat all the same, to keep the reference plain. */
 #include "kernels/dot.h"
+
+#include "kernels/clones.h"
 
 int64_t tv_dot_s4s8(const uint8_t *weights, const int8_t *q, size_t beats)
 {
@@ -16,4 +18,50 @@ int64_t tv_dot_s4s8(const uint8_t *weights, const int8_t *q, size_t beats)
         total += sum;
     }
     return total;
+}
+
+TV_CLONES int64_t tv_dot_s8(const int8_t *a, const int8_t *b, size_t n)
+{
+    enum { CHUNK = 1 << 16 }; /* products below 2^14, so that a chunk's sum fits 31 bits */
+    int64_t total = 0;
+    for (size_t from = 0; from < n; from += CHUNK) {
+        int32_t sum = 0;
+        size_t to = n - from < CHUNK ? n : from + CHUNK;
+        for (size_t i = from; i < to; i++)
+            sum += a[i] * b[i];
+        total += sum;
+    }
+    return total;
+}
+
+enum { PARTIALS = 8 };
+
+typedef float partials __attribute__((vector_size(PARTIALS * sizeof(float)), aligned(4), may_alias));
+
+TV_INLINE float add_up(const float *p) { return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7])); }
+
+TV_CLONES float tv_sum_f32(const float *x, size_t n)
+{
+    partials p = {0};
+    size_t i = 0;
+    for (; i + PARTIALS <= n; i += PARTIALS)
+        p += *(const partials *)(const void *)(x + i);
+    float sums[PARTIALS];
+    memcpy(sums, &p, sizeof sums);
+    for (size_t k = 0; i + k < n; k++)
+        sums[k] += x[i + k];
+    return add_up(sums);
+}
+
+TV_CLONES float tv_dot_f32(const float *a, const float *b, size_t n)
+{
+    partials p = {0};
+    size_t i = 0;
+    for (; i + PARTIALS <= n; i += PARTIALS)
+        p += *(const partials *)(const void *)(a + i) * *(const partials *)(const void *)(b + i);
+    float sums[PARTIALS];
+    memcpy(sums, &p, sizeof sums);
+    for (size_t k = 0; i + k < n; k++)
+        sums[k] += a[i + k] * b[i + k];
+    return add_up(sums);
 }

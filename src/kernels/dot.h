@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integer dot products on packed weights: the host's inner loops. Scalar references. */
+/* Dot products and sums: the host's inner loops. */
 #ifndef TV_KERNELS_DOT_H
 #define TV_KERNELS_DOT_H
 
@@ -8,5 +8,14 @@
 /* Sum of w[i] * q[i] over 32 * beats elements, exact. `weights`: signed INT4, 16 bytes a beat, low nibble first;
  * `q`: signed bytes. */
 int64_t tv_dot_s4s8(const uint8_t *weights, const int8_t *q, size_t beats);
+
+/* Sum of a[i] * b[i], exact. */
+int64_t tv_dot_s8(const int8_t *a, const int8_t *b, size_t n);
+
+/* Sums of binary32 in the canonical order of the CMDQ specification, section 6: term i is added to partial sum i mod 8 in
+ * ascending order, each sum rounded; partial sums begin at +0 and are added as ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)). The
+ * terms are x[i], or a[i] * b[i] rounded. */
+float tv_sum_f32(const float *x, size_t n);
+float tv_dot_f32(const float *a, const float *b, size_t n);
 
 #endif

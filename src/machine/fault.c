@@ -10,20 +10,28 @@ void tv_fault_record_fini(tv_fault_record *record)
     tv_buf_fini(&record->message);
 }
 
-void tv_fault_raise_word(tv_fault_record *record, const tv_isa *isa, const tv_program *program, uint64_t index, uint64_t word, int row,
-                         const tv_code *code, const char *message)
+void tv_fault_raise(tv_fault_record *record, const tv_program *program, uint64_t index, const char *text, const tv_code *code, const char *message)
 {
     tv_place place = tv_program_place(program, index);
     record->text.len = record->message.len = 0;
-    if (row >= 0)
-        tv_isa_print(isa, &isa->insns[row], word, &record->text);
-    else
-        tv_buf_printf(&record->text, "%s 0x%0*" PRIx64, isa->word_bits == 64 ? ".word64" : ".word", (int)isa->word_bits / 4, word);
+    tv_buf_str(&record->text, text);
     tv_buf_str(&record->message, message);
-    record->fault = (tv_fault){.code = code->code, .name = code->name, .index = index, .address = index * (isa->word_bits / 8),
-                               .disassembly = tv_buf_cstr(&record->text), .file = place.file, .line = place.line,
-                               .message = tv_buf_cstr(&record->message)};
+    record->fault = (tv_fault){.code = code->code, .name = code->name, .index = index, .disassembly = tv_buf_cstr(&record->text), .file = place.file,
+                               .line = place.line, .message = tv_buf_cstr(&record->message)};
     record->raised = true;
+}
+
+void tv_fault_raise_word(tv_fault_record *record, const tv_isa *isa, const tv_program *program, uint64_t index, uint64_t word, int row,
+                         const tv_code *code, const char *message)
+{
+    tv_buf text = {0};
+    if (row >= 0)
+        tv_isa_print(isa, &isa->insns[row], word, &text);
+    else
+        tv_buf_printf(&text, "%s 0x%0*" PRIx64, isa->word_bits == 64 ? ".word64" : ".word", (int)isa->word_bits / 4, word);
+    tv_fault_raise(record, program, index, tv_buf_cstr(&text), code, message);
+    record->fault.address = index * (isa->word_bits / 8);
+    tv_buf_fini(&text);
 }
 
 tv_place tv_program_place(const tv_program *program, uint64_t index)

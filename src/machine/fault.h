@@ -17,6 +17,9 @@ typedef struct tv_fault_record {
 
 void tv_fault_record_fini(tv_fault_record *record);
 
+/* Instruction `index`, whose assembly is `text`, faults. `program` knows its line. */
+void tv_fault_raise(tv_fault_record *record, const tv_program *program, uint64_t index, const char *text, const tv_code *code, const char *message);
+
 /* The word at instruction `index`, row `row` of its instruction set or -1 when it is none, faults. `program`, which may be
  * NULL, knows its line. */
 void tv_fault_raise_word(tv_fault_record *record, const tv_isa *isa, const tv_program *program, uint64_t index, uint64_t word, int row,

@@ -150,7 +150,7 @@ tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_t addr,
     unsigned index;
     uint64_t byte;
     TV_TRY(locate(machine, space, addr, bytes, sink, &index, &byte));
-    machine->target->read(machine->state, index, byte, data, bytes);
+    machine->target->read_space(machine->state, index, byte, data, bytes);
     return TV_OK;
 }
 
@@ -159,7 +159,7 @@ tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr
     unsigned index;
     uint64_t byte;
     TV_TRY(locate(machine, space, addr, bytes, sink, &index, &byte));
-    machine->target->write(machine->state, index, byte, data, bytes);
+    machine->target->write_space(machine->state, index, byte, data, bytes);
     return TV_OK;
 }
 

@@ -15,6 +15,9 @@ typedef struct tv_target {
     const char *name;
     const tv_isa *isa;
     const tv_schema *schema;
+    /* Programs that are not words: is this file one, and read it. `input` becomes the program's, or is closed. NULL: words. */
+    bool (*recognise)(const char *path, const uint8_t *data, size_t size);
+    tv_status (*read)(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out);
     tv_status (*validate)(const tv_config *config, const tv_diag_sink *sink); /* do its parameters go together? NULL: always */
     tv_status (*create)(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state);
     void (*destroy)(void *state);
@@ -23,8 +26,8 @@ typedef struct tv_target {
     uint64_t (*next)(const void *state);
     const tv_fault *(*fault)(const void *state);
     int (*space_at)(const void *state, unsigned i, tv_space *out);
-    void (*read)(void *state, unsigned space, uint64_t byte, void *data, size_t bytes);
-    void (*write)(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes);
+    void (*read_space)(void *state, unsigned space, uint64_t byte, void *data, size_t bytes);
+    void (*write_space)(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes);
     void (*stats)(const void *state, tv_stats *out);
     void (*trace)(void *state, const tv_trace_sink *sink);
     uint64_t (*clock)(const void *state);

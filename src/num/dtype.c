@@ -22,6 +22,7 @@ static const struct {
     [TV_U32] = {"u32", 32, UNSIGNED},  [TV_F32] = {"f32", 32, FLOATING}, [TV_F16] = {"f16", 16, FLOATING},
     [TV_BF16] = {"bf16", 16, FLOATING}, [TV_HEX8] = {"hex8", 8, HEX},     [TV_HEX16] = {"hex16", 16, HEX},
     [TV_HEX32] = {"hex32", 32, HEX},   [TV_HEX64] = {"hex64", 64, HEX},
+    [TV_I2] = {"i2", 2, SIGNED},
 };
 
 const char *tv_dtype_name(tv_dtype type) { return types[type].name; }
@@ -31,7 +32,7 @@ unsigned tv_dtype_bits(tv_dtype type) { return types[type].bits; }
 uint64_t tv_dtype_bytes(tv_dtype type, uint64_t count)
 {
     unsigned bits = types[type].bits;
-    return bits == 4 ? count / 2 + count % 2 : count * (bits / 8);
+    return bits < 8 ? tv_ceil_div(count, 8 / bits) : count * (bits / 8);
 }
 
 tv_status tv_dtype_find(const char *name, tv_dtype *out)
@@ -48,6 +49,7 @@ static uint64_t raw(tv_dtype type, const void *bytes, uint64_t i)
 {
     const uint8_t *p = bytes;
     switch (types[type].bits) {
+    case 2: return p[i / 4] >> (i % 4 * 2) & 3;
     case 4: return p[i / 2] >> (i % 2 * 4) & 15;
     case 8: return p[i];
     case 16: return tv_load_le16(p + 2 * i);

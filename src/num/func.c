@@ -37,6 +37,14 @@ static long double gelu_wide(long double x)
     return 0.5L * x * (erfcl(z) + slope * z_lo);
 }
 
+/* sqrt(8 / pi) (x + 0.044715 x^3): twice the argument of tanh, since (1 + tanh u) / 2 = 1 / (1 + exp(-2u)). */
+static double tanh_argument(double x) { return 0x1.9884533d43651p+0 * (x + 0.044715 * x * x * x); }
+
+static long double tanh_argument_wide(long double x)
+{
+    return 1.59576912160573071175978423973752747390343452465567L * (x + 0.044715L * x * x * x);
+}
+
 static double eval(tv_func func, double x)
 {
     switch (func) {
@@ -46,6 +54,9 @@ static double eval(tv_func func, double x)
     case TV_FUNC_COS: return cos(x);
     case TV_FUNC_RECIP: return 1.0 / x;
     case TV_FUNC_GELU: return gelu_f64(x);
+    case TV_FUNC_RSQRT: return 1.0 / sqrt(x);
+    case TV_FUNC_SILU: return x / (1.0 + exp(-x));
+    case TV_FUNC_GELU_TANH: return x / (1.0 + exp(-tanh_argument(x)));
     }
     return NAN;
 }
@@ -59,6 +70,9 @@ static double eval_wide(tv_func func, double x)
     case TV_FUNC_SIN: y = sinl(y); break;
     case TV_FUNC_COS: y = cosl(y); break;
     case TV_FUNC_GELU: y = gelu_wide(y); break;
+    case TV_FUNC_RSQRT: y = 1.0L / sqrtl(y); break;
+    case TV_FUNC_SILU: y = y / (1.0L + expl(-y)); break;
+    case TV_FUNC_GELU_TANH: y = y / (1.0L + expl(-tanh_argument_wide(y))); break;
     default: return eval(func, x);
     }
     double d = (double)y;
@@ -102,9 +116,30 @@ static bool special(tv_func func, double x, double *y)
         else
             return false;
         return true;
+    case TV_FUNC_RSQRT:
+        *y = eval(func, x);
+        return x == 0 || x < 0 || x - x != 0;
+    case TV_FUNC_SILU:
+    case TV_FUNC_GELU_TANH:
+        if (x == 0)
+            *y = x;
+        else if (fabs(x) < 0x1p-28) /* x/2 + c x^2, c > 0 */
+            *y = nudged(0.5 * x, INFINITY);
+        else if (x - x != 0)
+            *y = x > 0 ? x : -0.0;
+        else if (x < -150) /* below every format's least number */
+            *y = -0x1p-1000;
+        else if (x > 60) /* x (1 - e^-60) and nearer */
+            *y = nudged(x, 0.0);
+        else
+            return false;
+        return true;
     }
     return false;
 }
+
+/* The exponent of GELU_TANH magnifies its argument's error by up to 2^8. */
+static double bound_of(tv_func func) { return func == TV_FUNC_GELU_TANH ? 0x1p-41 : BOUND; }
 
 uint16_t tv_func_bf16(tv_func func, float x)
 {
@@ -112,7 +147,8 @@ uint16_t tv_func_bf16(tv_func func, float x)
     if (special(func, (double)x, &y))
         return tv_bf16_from_f64(y);
     y = eval(func, (double)x);
-    uint16_t low = tv_bf16_from_f64(y - y * BOUND), high = tv_bf16_from_f64(y + y * BOUND);
+    double bound = bound_of(func);
+    uint16_t low = tv_bf16_from_f64(y - y * bound), high = tv_bf16_from_f64(y + y * bound);
     return low == high ? low : tv_bf16_from_f64(eval_wide(func, (double)x));
 }
 
@@ -122,7 +158,15 @@ float tv_func_f32(tv_func func, float x)
     if (special(func, (double)x, &y))
         return (float)y;
     y = eval(func, (double)x);
-    float low = (float)(y - y * BOUND), high = (float)(y + y * BOUND);
+    double bound = bound_of(func);
+    float low = (float)(y - y * bound), high = (float)(y + y * bound);
     /* y itself: beside a zero, the bounds have lost its sign */
     return low == high ? (float)y : (float)eval_wide(func, (double)x);
+}
+
+float tv_func_f32_of_angle(tv_func func, double angle)
+{
+    double y = eval(func, angle);
+    float low = (float)(y - y * BOUND), high = (float)(y + y * BOUND);
+    return low == high ? (float)y : (float)eval_wide(func, angle);
 }

@@ -20,6 +20,8 @@ void tv_program_free(tv_program *program)
 {
     if (!program)
         return;
+    if (program->form)
+        program->form->free(program->form_data);
     tv_buf_fini(&program->text_buf);
     tv_buf_fini(&program->lines_buf);
     if (program->input.data)
@@ -65,6 +67,8 @@ uint64_t tv_program_word_count(const tv_program *program) { return program->word
 
 uint64_t tv_program_word(const tv_program *program, uint64_t index)
 {
+    if (!program->word_bytes)
+        return 0;
     const uint8_t *p = program->text + index * program->word_bytes;
     return program->word_bytes == 8 ? tv_load_le64(p) : tv_load_le32(p);
 }
@@ -117,5 +121,24 @@ int tv_program_descriptor_at(const tv_program *program, unsigned stream, uint64_
     if (stream >= TV_STREAMS_MAX || i >= program->descriptor_count[stream])
         return 0;
     *out = program->descriptors[stream][i];
+    return 1;
+}
+
+int tv_program_print(const tv_program *program, uint64_t index, tv_text *text)
+{
+    if (!program->form || index >= program->word_count)
+        return 0;
+    tv_buf line = {0};
+    program->form->print(program, index, &line);
+    free(text->text);
+    text->text = tv_buf_take(&line);
+    return text->text != NULL;
+}
+
+int tv_program_output_at(const tv_program *program, uint64_t i, tv_output_info *out)
+{
+    if (i >= program->output_count)
+        return 0;
+    *out = program->outputs[i];
     return 1;
 }

@@ -26,13 +26,24 @@ static inline tv_line_entry tv_line_make(uint32_t file, uint32_t line, uint32_t 
     return (tv_line_entry){(column < most ? column : most) << TV_LINE_FILE_BITS | file, line};
 }
 
+/* What a program is made of where it is not words. The functions get its `form_data`, or the program. */
+typedef struct tv_program_form {
+    void (*free)(void *form_data);
+    void (*print)(const struct tv_program *program, uint64_t index, tv_buf *out); /* an instruction in one line */
+    tv_status (*save)(const struct tv_program *program, const char *path, tv_program_format format, const tv_diag_sink *sink);
+} tv_program_form;
+
 struct tv_program {
     const tv_isa *isa;
     bool proposed;      /* it says that it uses proposed extensions on purpose */
     bool proposed_said; /* the assembler has just warned of them; not kept in files */
-    unsigned word_bytes;
+    const tv_program_form *form; /* NULL: words */
+    void *form_data;
+    tv_output_info *outputs;
+    uint64_t output_count;
+    unsigned word_bytes; /* 0: not words */
     const uint8_t *text; /* little-endian words; in `text_buf`, or borrowed from `input` */
-    uint64_t word_count;
+    uint64_t word_count; /* instructions */
     tv_buf text_buf;
     tv_input input;
     tv_arena arena; /* owns names, segments' bytes and the arrays below */

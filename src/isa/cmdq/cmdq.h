@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The opcode set of CMDQ for C code: enumerations made from its tables. CMDQ_TE_GEMM_TILE is a row of opcodes.def,
+ * CMDQ_F_spm_bank one of fields.def. */
+#ifndef TV_ISA_CMDQ_CMDQ_H
+#define TV_ISA_CMDQ_CMDQ_H
+
+#include "isa/isa.h"
+
+/* The version of the set that this is: files of another major version are not understood. */
+enum { CMDQ_VERSION_MAJOR = 1, CMDQ_VERSION_MINOR = 2 };
+
+typedef enum cmdq_class { CMDQ_DMA, CMDQ_TE, CMDQ_VE, CMDQ_SYNC } cmdq_class;
+
+typedef enum cmdq_field {
+#define TV_FIELD(id, name, type, allowed, least, most, fallback, unit, doc) CMDQ_F_##id,
+#include "isa/cmdq/fields.def"
+#undef TV_FIELD
+    CMDQ_FIELDS
+} cmdq_field;
+
+enum { CMDQ_COMMON_FIELDS = CMDQ_F_debug + 1 };
+
+typedef enum cmdq_opcode {
+#define TV_OPCODE(id, since, required, optional, class, meaning, source) CMDQ_##id,
+#include "isa/cmdq/opcodes.def"
+#undef TV_OPCODE
+    CMDQ_OPCODES
+} cmdq_opcode;
+
+typedef enum cmdq_code {
+#define TV_CODE_ROW(id, code, name, text) CMDQ_CODE_##id,
+#include "isa/cmdq/codes.def"
+#undef TV_CODE_ROW
+    CMDQ_CODES
+} cmdq_code;
+
+/* The words of WORD fields, by their values. */
+enum { CMDQ_ROLE_WEIGHT, CMDQ_ROLE_ACTIVATION, CMDQ_ROLE_KV, CMDQ_ROLE_EMBEDDING, CMDQ_ROLES };
+enum { CMDQ_GELU_ERF, CMDQ_GELU_TANH };
+enum { CMDQ_PAIRING_ADJACENT, CMDQ_PAIRING_HALF };
+enum { CMDQ_KIND_K, CMDQ_KIND_V };
+
+extern const uint8_t cmdq_classes[CMDQ_OPCODES]; /* cmdq_class */
+extern const tv_code cmdq_codes[CMDQ_CODES];
+extern const tv_isa tv_isa_cmdq;
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tv_isa value of CMDQ, expanded from fields.def, opcodes.def and codes.def. */
+#include "isa/cmdq/cmdq.h"
+
+const tv_code cmdq_codes[CMDQ_CODES] = {
+#define TV_CODE_ROW(id, code_, name_, text_) {.code = (code_), .name = (name_), .text = (text_)},
+#include "isa/cmdq/codes.def"
+#undef TV_CODE_ROW
+};
+
+static const char *const words_transfer_roles[] = {"weight", "activation", "kv", "embedding", NULL};
+static const char *const words_attention_roles[] = {"q", "k", "v", NULL};
+static const char *const words_approximations[] = {"erf", "tanh", NULL};
+static const char *const words_pairings[] = {"adjacent", "half", NULL};
+static const char *const words_kv_kinds[] = {"k", "v", NULL};
+
+/* The column `allowed` is a list of words for WORD, else a set of numbers. */
+#define SET_ANY 0
+#define SET_QBITS (UINT64_C(1) << 2 | UINT64_C(1) << 4 | UINT64_C(1) << 8 | UINT64_C(1) << 16 | UINT64_C(1) << 32)
+#define ALLOWED_INTEGER(set) .allowed = SET_##set
+#define ALLOWED_REAL(set) .allowed = 0
+#define ALLOWED_BOOLEAN(set) .allowed = 0
+#define ALLOWED_TEXT(set) .allowed = 0
+#define ALLOWED_IDS(set) .allowed = 0
+#define ALLOWED_OBJECT(set) .allowed = 0
+#define ALLOWED_WORD(set) .words = words_##set
+
+#define MOST INT64_MAX
+#define MOST_32 UINT32_MAX
+#define MOST_DIM (1 << 24)       /* so that products of three stay in range once their tiles fit SPM */
+#define MOST_ID (UINT32_MAX - 1)
+
+static const tv_parameter parameters[CMDQ_FIELDS] = {
+#define TV_FIELD(id, name_, type_, allowed_, least_, most_, fallback_, unit_, doc_)                                             \
+    {.name = (name_), .type = TV_PARAMETER_##type_, ALLOWED_##type_(allowed_), .least = (least_), .most = (most_), .fallback = (fallback_), \
+     .unit = (unit_), .doc = (doc_)},
+#include "isa/cmdq/fields.def"
+#undef TV_FIELD
+};
+
+/* An empty list would be no array: each ends with a row that the count leaves out. */
+#define UNWRAP(...) __VA_ARGS__
+#define REQ(field) {CMDQ_F_##field, TV_REQUIRED},
+#define OPT(field) {CMDQ_F_##field, TV_OPTIONAL},
+#define MEM(field) {CMDQ_F_##field, TV_MEMBER},
+#define TV_OPCODE(id, since, required, optional, class, meaning, source) \
+    static const tv_parameter_use uses_##id[] = {UNWRAP required UNWRAP optional{0}};
+#include "isa/cmdq/opcodes.def"
+#undef TV_OPCODE
+#undef REQ
+#undef OPT
+#undef MEM
+
+const uint8_t cmdq_classes[CMDQ_OPCODES] = {
+#define TV_OPCODE(id, since, required, optional, class, meaning, source) CMDQ_##class,
+#include "isa/cmdq/opcodes.def"
+#undef TV_OPCODE
+};
+
+#define UNIT_DMA "DMA"
+#define UNIT_TE "TE"
+#define UNIT_VE "VE"
+#define UNIT_SYNC "sync"
+
+static const tv_insn insns[CMDQ_OPCODES] = {
+#define TV_OPCODE(id_, since_, required, optional, class, meaning_, source_)                                                     \
+    {.id = #id_, .mnemonic = #id_, .parameter_count = TV_COUNTOF(uses_##id_) - 1, .parameters = uses_##id_, .since = (since_), .unit = UNIT_##class, \
+     .meaning = (meaning_), .source = (source_)},
+#include "isa/cmdq/opcodes.def"
+#undef TV_OPCODE
+};
+
+const tv_isa tv_isa_cmdq = {
+    .target = "cmdq",
+    .title = "CMDQ machine: a JSON command queue over DMA, tensor and vector engines",
+    .parameters = parameters,
+    .parameter_count = CMDQ_FIELDS,
+    .common_count = CMDQ_COMMON_FIELDS,
+    .insns = insns,
+    .insn_count = CMDQ_OPCODES,
+    .codes = cmdq_codes,
+    .code_count = CMDQ_CODES,
+};

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What entries do to SPM and DRAM (CMDQ specification, section 4): transfers, tensor engines. Tiles are unpacked into
+ * arrays, worked on, and packed again. */
+#include "machine/cmdq/exec.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "kernels/dot.h"
+#include "num/float.h"
+
+/* ---- Tiles as arrays ---- */
+
+void *cmdq_scratch(cmdq_run *r, unsigned which, uint64_t bytes)
+{
+    tv_buf *b = &r->memories->scratch[which];
+    b->len = 0;
+    void *p = tv_buf_extend(b, bytes ? bytes : 1);
+    r->no_memory = r->no_memory || !p;
+    return p;
+}
+
+uint8_t *cmdq_bytes(const cmdq_run *r, const cmdq_tile *t)
+{
+    return t->bank == CMDQ_NO_BANK ? r->memories->dram.bytes + t->start : r->memories->spm.bytes + t->bank * r->shape->bank_bytes + t->start;
+}
+
+/* Element i of packed integers of 2, 4 or 8 bits. */
+static int8_t integer_at(const uint8_t *p, unsigned qbits, uint64_t i)
+{
+    if (qbits == 8)
+        return (int8_t)p[i];
+    unsigned per = 8 / qbits, value = p[i / per] >> (i % per * qbits) & ((1u << qbits) - 1), sign = 1u << (qbits - 1);
+    return (int8_t)((int)(value ^ sign) - (int)sign);
+}
+
+static void unpack_integers(const uint8_t *p, unsigned qbits, uint64_t count, int8_t *out)
+{
+    for (uint64_t i = 0; i < count; i++)
+        out[i] = integer_at(p, qbits, i);
+}
+
+void cmdq_unpack(const uint8_t *p, unsigned qbits, uint64_t count, float *out)
+{
+    for (uint64_t i = 0; i < count; i++)
+        out[i] = qbits == 32 ? tv_f32_of_bits(tv_load_le32(p + 4 * i)) : qbits == 16 ? tv_f16_to_f32(tv_load_le16(p + 2 * i)) : (float)integer_at(p, qbits, i);
+}
+
+static int32_t to_integer(float x, unsigned qbits)
+{
+    int32_t most = (1 << (qbits - 1)) - 1;
+    if (x != x)
+        return 0;
+    if (x >= (float)most)
+        return most;
+    if (x <= (float)(-most - 1))
+        return -most - 1;
+    return (int32_t)nearbyintf(x); /* to nearest, ties to even: the mode is never changed */
+}
+
+void cmdq_pack(const float *x, unsigned qbits, uint64_t count, uint8_t *p)
+{
+    if (qbits < 8)
+        memset(p, 0, tv_ceil_div(count * qbits, 8));
+    for (uint64_t i = 0; i < count; i++) {
+        if (qbits == 32)
+            tv_store_le(p + 4 * i, x[i] != x[i] ? UINT32_C(0x7FC00000) : tv_f32_bits(x[i]), 4);
+        else if (qbits == 16)
+            tv_store_le(p + 2 * i, x[i] != x[i] ? UINT32_C(0x7E00) : tv_f16_from_f32(x[i]), 2);
+        else if (qbits == 8)
+            p[i] = (uint8_t)to_integer(x[i], 8);
+        else
+            p[i * qbits / 8] |= (uint8_t)(((unsigned)to_integer(x[i], qbits) & ((1u << qbits) - 1)) << (i * qbits % 8));
+    }
+}
+
+float *cmdq_operand_values(cmdq_run *r, cmdq_operand operand, uint64_t count, unsigned which)
+{
+    const cmdq_tile *t = cmdq_find_tile(r->op, operand);
+    float *out = t ? cmdq_scratch(r, which, count * sizeof *out) : NULL;
+    if (out)
+        cmdq_unpack(cmdq_bytes(r, t), t->qbits, count, out);
+    return out;
+}
+
+/* ---- Transfers ---- */
+
+static void transfer(cmdq_run *r)
+{
+    const cmdq_tile *spm = cmdq_find_tile(r->op, CMDQ_IN), *dram = cmdq_find_tile(r->op, CMDQ_DRAM);
+    uint8_t *packed = cmdq_bytes(r, spm);
+    for (uint64_t row = 0; row < dram->rows; row++) {
+        uint8_t *far = r->memories->dram.bytes + dram->start + row * dram->stride, *near = packed + row * dram->bytes;
+        memcpy(dram->writes ? far : near, dram->writes ? near : far, dram->bytes);
+    }
+    unsigned used = (unsigned)(r->op->elements * spm->qbits % 8);
+    if (used) { /* the bits past the last element become 0 */
+        uint8_t *last = dram->writes ? r->memories->dram.bytes + dram->start + dram->bytes - 1 : packed + spm->bytes - 1;
+        *last &= (uint8_t)((1u << used) - 1);
+    }
+}
+
+/* ---- Tensor engines ---- */
+
+/* A product of matrices: rows of `a` and of `b`, both k long, as integers or as binary32. */
+typedef struct product {
+    uint64_t m, n, k, group; /* group: k without groups */
+    bool integers, grouped;
+    const int8_t *a8, *b8;
+    const float *a, *b;
+    const float *scales;     /* of weights: n, or n by k / group; NULL: scale_wgt */
+    const float *bias, *old;
+    float scale_ifm, scale_wgt, scale_ofm;
+    float *terms, *out;      /* k / group; m by n */
+} product;
+
+static float term(const product *p, uint64_t i, uint64_t j, uint64_t g)
+{
+    uint64_t at = g * p->group, groups = p->k / p->group;
+    float sum = p->integers ? (float)tv_dot_s8(p->a8 + i * p->k + at, p->b8 + j * p->k + at, p->group)
+                            : tv_dot_f32(p->a + i * p->k + at, p->b + j * p->k + at, p->group);
+    return sum * p->scale_ifm * (p->scales ? p->scales[j * groups + g] : p->scale_wgt);
+}
+
+static void multiply(const product *p)
+{
+    for (uint64_t i = 0; i < p->m; i++)
+        for (uint64_t j = 0; j < p->n; j++) {
+            float y;
+            if (p->grouped) {
+                for (uint64_t g = 0; g < p->k / p->group; g++)
+                    p->terms[g] = term(p, i, j, g);
+                y = tv_sum_f32(p->terms, p->k / p->group);
+            } else {
+                y = term(p, i, j, 0);
+            }
+            if (p->bias)
+                y = y + p->bias[j];
+            if (p->old)
+                y = y + p->old[i * p->n + j] * p->scale_ofm;
+            p->out[i * p->n + j] = y / p->scale_ofm;
+        }
+}
+
+/* An operand as an array of integers or of binary32, whichever the product takes. */
+static void *unpack_operand(cmdq_run *r, const cmdq_tile *t, bool integers, uint64_t count, unsigned which)
+{
+    void *out = cmdq_scratch(r, which, count * (integers ? 1 : sizeof(float)));
+    if (out && integers)
+        unpack_integers(cmdq_bytes(r, t), t->qbits, count, out);
+    else if (out)
+        cmdq_unpack(cmdq_bytes(r, t), t->qbits, count, out);
+    return out;
+}
+
+/* Copies elements of 1 or 4 bytes: out[i] = in[index(i)]. */
+static void copy_element(void *out, uint64_t to, const void *in, uint64_t from, size_t size)
+{
+    memcpy((uint8_t *)out + to * size, (const uint8_t *)in + from * size, size);
+}
+
+/* V[k][n] as rows of k. */
+static void *transposed(cmdq_run *r, const void *v, uint64_t k, uint64_t n, size_t size, unsigned which)
+{
+    void *out = cmdq_scratch(r, which, k * n * size);
+    for (uint64_t j = 0; out && j < n; j++)
+        for (uint64_t i = 0; i < k; i++)
+            copy_element(out, j * k + i, v, i * n + j, size);
+    return out;
+}
+
+/* What the kernel sees at output `i`: kernel row, kernel column, channel; zeros outside the input. */
+static void unfold(const cmdq_run *r, const void *in, uint64_t i, size_t size, uint8_t *out)
+{
+    uint64_t h = cmdq_get(r, CMDQ_F_in_h), w = cmdq_get(r, CMDQ_F_in_w), bytes = cmdq_get(r, CMDQ_F_in_c) * size;
+    uint64_t kh = cmdq_get(r, CMDQ_F_kernel_h), kw = cmdq_get(r, CMDQ_F_kernel_w), dil_h = cmdq_get(r, CMDQ_F_dil_h), dil_w = cmdq_get(r, CMDQ_F_dil_w);
+    uint64_t pad_h = cmdq_get(r, CMDQ_F_pad_h), pad_w = cmdq_get(r, CMDQ_F_pad_w);
+    uint64_t columns = (w + 2 * pad_w - dil_w * (kw - 1) - 1) / cmdq_get(r, CMDQ_F_stride_w) + 1;
+    uint64_t top = i / columns * cmdq_get(r, CMDQ_F_stride_h), left = i % columns * cmdq_get(r, CMDQ_F_stride_w);
+    memset(out, 0, kh * kw * bytes);
+    for (uint64_t y = 0; y < kh; y++)
+        for (uint64_t x = 0; x < kw; x++) {
+            uint64_t row = top + y * dil_h, column = left + x * dil_w;
+            if (row >= pad_h && row - pad_h < h && column >= pad_w && column - pad_w < w)
+                memcpy(out + (y * kw + x) * bytes, (const uint8_t *)in + ((row - pad_h) * w + column - pad_w) * bytes, bytes);
+        }
+}
+
+/* One output place at a time: an unfolded image could be many times the input. */
+static void run_conv(cmdq_run *r, const product *p, const void *in, size_t size)
+{
+    uint8_t *seen = cmdq_scratch(r, 4, p->k * size);
+    product one = *p;
+    one.m = 1;
+    one.a8 = (const int8_t *)seen;
+    one.a = (const float *)(const void *)seen;
+    for (uint64_t i = 0; seen && i < p->m; i++) {
+        unfold(r, in, i, size, seen);
+        one.old = p->old ? p->old + i * p->n : NULL;
+        one.out = p->out + i * p->n;
+        multiply(&one);
+    }
+}
+
+/* The index that belongs to value `i` of structured sparse weights. */
+static unsigned sparse_index(const uint8_t *indices, unsigned bits, uint64_t i)
+{
+    unsigned value = 0;
+    for (unsigned b = 0; b < bits; b++) {
+        uint64_t at = i * bits + b;
+        value |= (indices[at / 8] >> (at % 8) & 1u) << b;
+    }
+    return value;
+}
+
+/* For each row of weights, the inputs that its values meet: both become rows of k * sparse_n / sparse_m. False: an index is
+ * past its group. */
+static bool run_sparse(cmdq_run *r, product *p, const void *in, const void *values, size_t size)
+{
+    const cmdq_op *op = r->op;
+    uint64_t sn = cmdq_get(r, CMDQ_F_sparse_n), sm = cmdq_get(r, CMDQ_F_sparse_m), kept = op->k / sm * sn;
+    const cmdq_tile *t = cmdq_find_tile(op, CMDQ_WGT);
+    const uint8_t *indices = cmdq_bytes(r, t) + tv_ceil_div(op->n * kept * t->qbits, 8);
+    unsigned bits = 0;
+    while (UINT64_C(1) << bits < sm)
+        bits++;
+    for (uint64_t i = 0; i < op->n * kept; i++)
+        if (sparse_index(indices, bits, i) >= sm) {
+            snprintf(r->wrong->message, sizeof r->wrong->message, "the index of value %" PRIu64 " of weight row %" PRIu64 " is %u, its group has %" PRIu64,
+                     i % kept, i / kept, sparse_index(indices, bits, i), sm);
+            r->wrong->code = CMDQ_CODE_SPARSE_INDEX;
+            return false;
+        }
+    uint8_t *met = cmdq_scratch(r, 4, kept * size);
+    float *out = p->out;
+    const float *scales = p->scales, *bias = p->bias, *old = p->old;
+    uint64_t n = p->n, groups = p->grouped ? p->k / p->group : 1;
+    if (r->no_memory)
+        return true;
+    product one = *p;
+    float y;
+    one.m = one.n = 1;
+    one.k = kept;
+    one.group = p->grouped ? p->group / sm * sn : kept;
+    one.a8 = (const int8_t *)met;
+    one.a = (const float *)(const void *)met;
+    one.out = &y;
+    for (uint64_t i = 0; i < p->m; i++)
+        for (uint64_t j = 0; j < n; j++) {
+            for (uint64_t v = 0; v < kept; v++)
+                copy_element(met, v, in, i * op->k + v / sn * sm + sparse_index(indices, bits, j * kept + v), size);
+            one.b8 = (const int8_t *)values + j * kept;
+            one.b = (const float *)values + (size == sizeof(float) ? j * kept : 0);
+            one.scales = scales ? scales + j * groups : NULL;
+            one.bias = bias ? bias + j : NULL;
+            one.old = old ? old + i * n + j : NULL;
+            multiply(&one);
+            out[i * n + j] = y;
+        }
+    return true;
+}
+
+static bool tensor(cmdq_run *r)
+{
+    const cmdq_op *op = r->op;
+    const cmdq_tile *in = cmdq_find_tile(op, CMDQ_IN), *wgt = cmdq_find_tile(op, CMDQ_WGT), *out = cmdq_find_tile(op, CMDQ_OUT);
+    bool conv = op->opcode == CMDQ_TE_CONV_TILE, sparse = op->opcode == CMDQ_TE_SPARSE_GEMM_TILE;
+    product p = {.m = op->m, .n = op->n, .k = op->k, .grouped = cmdq_has(r->queue, r->entry, CMDQ_F_wgt_group), .integers = in->qbits <= 8 && wgt->qbits <= 8,
+                 .scale_ifm = cmdq_get_real(r, CMDQ_F_scale_ifm), .scale_wgt = cmdq_get_real(r, CMDQ_F_scale_wgt),
+                 .scale_ofm = cmdq_get_real(r, CMDQ_F_scale_ofm)};
+    p.group = p.grouped ? cmdq_get(r, CMDQ_F_wgt_group) : p.k;
+    size_t size = p.integers ? 1 : sizeof(float);
+    uint64_t inputs = conv ? cmdq_get(r, CMDQ_F_in_h) * cmdq_get(r, CMDQ_F_in_w) * cmdq_get(r, CMDQ_F_in_c) : op->m * op->k;
+    uint64_t weights = sparse ? op->n * (op->k / cmdq_get(r, CMDQ_F_sparse_m) * cmdq_get(r, CMDQ_F_sparse_n)) : op->n * op->k;
+    const void *a = unpack_operand(r, in, p.integers, inputs, 0), *b = unpack_operand(r, wgt, p.integers, weights, 1);
+    if (op->opcode == CMDQ_TE_AV_TILE && b)
+        b = transposed(r, b, op->k, op->n, size, 4);
+    uint64_t groups = p.k / p.group, extra = op->n + (p.grouped ? op->n * groups : op->n) + op->m * op->n + groups;
+    float *more = cmdq_scratch(r, 2, extra * sizeof *more);
+    p.out = cmdq_scratch(r, 3, op->m * op->n * sizeof *p.out);
+    if (r->no_memory)
+        return true;
+    const cmdq_tile *bias = cmdq_find_tile(op, CMDQ_BIAS), *scales = cmdq_find_tile(op, CMDQ_SCALES);
+    uint64_t scale_count = op->n * (p.grouped ? groups : 1);
+    if (bias)
+        cmdq_unpack(cmdq_bytes(r, bias), 32, op->n, more);
+    if (scales)
+        cmdq_unpack(cmdq_bytes(r, scales), 32, scale_count, more + op->n);
+    if (out->reads)
+        cmdq_unpack(cmdq_bytes(r, out), out->qbits, op->m * op->n, more + op->n + scale_count);
+    p.bias = bias ? more : NULL;
+    p.scales = scales ? more + op->n : NULL;
+    p.old = out->reads ? more + op->n + scale_count : NULL;
+    p.terms = more + op->n + scale_count + op->m * op->n;
+    p.a8 = a;
+    p.a = a;
+    p.b8 = b;
+    p.b = b;
+    if (sparse && !run_sparse(r, &p, a, b, size))
+        return false;
+    if (conv)
+        run_conv(r, &p, a, size);
+    else if (!sparse)
+        multiply(&p);
+    if (r->no_memory)
+        return true;
+    cmdq_pack(p.out, out->qbits, op->m * op->n, cmdq_bytes(r, out));
+    return true;
+}
+
+cmdq_outcome cmdq_execute(const cmdq_queue *queue, const cmdq_shape *shape, cmdq_memories *memories, uint32_t index, const cmdq_op *op, cmdq_wrong *wrong)
+{
+    cmdq_run r = {.queue = queue, .shape = shape, .memories = memories, .entry = &queue->entries[index], .op = op, .wrong = wrong};
+    bool done = true;
+    if (op->class_ == CMDQ_DMA)
+        transfer(&r);
+    else if (op->class_ == CMDQ_TE)
+        done = tensor(&r);
+    else if (op->class_ == CMDQ_VE)
+        cmdq_vector(&r);
+    return r.no_memory ? CMDQ_NO_MEMORY : done ? CMDQ_EXECUTED : CMDQ_FAULT;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What exec.c and vector.c share: an entry under way, and its tiles as arrays of binary32. */
+#ifndef TV_MACHINE_CMDQ_EXEC_H
+#define TV_MACHINE_CMDQ_EXEC_H
+
+#include "machine/cmdq/machine.h"
+
+typedef struct cmdq_run {
+    const cmdq_queue *queue;
+    const cmdq_shape *shape;
+    cmdq_memories *memories;
+    const cmdq_entry *entry;
+    const cmdq_op *op;
+    cmdq_wrong *wrong;
+    bool no_memory;
+} cmdq_run;
+
+static inline uint64_t cmdq_get(const cmdq_run *r, cmdq_field field) { return cmdq_integer(r->queue, r->entry, field); }
+
+static inline float cmdq_get_real(const cmdq_run *r, cmdq_field field) { return (float)cmdq_real(r->queue, r->entry, field); }
+
+/* Room that lives until the same scratch is asked for again; NULL sets no_memory. */
+void *cmdq_scratch(cmdq_run *r, unsigned which, uint64_t bytes);
+
+/* Where a tile's bytes are on the host. */
+uint8_t *cmdq_bytes(const cmdq_run *r, const cmdq_tile *tile);
+
+/* Between packed elements and binary32. Packing rounds to nearest even, clamps integers, and makes NaNs canonical. */
+void cmdq_unpack(const uint8_t *packed, unsigned qbits, uint64_t count, float *out);
+void cmdq_pack(const float *values, unsigned qbits, uint64_t count, uint8_t *packed);
+
+/* The elements of an operand, unscaled, in scratch `which`; NULL: the entry has no such operand, or no memory. */
+float *cmdq_operand_values(cmdq_run *r, cmdq_operand operand, uint64_t count, unsigned which);
+
+/* vector.c */
+void cmdq_vector(cmdq_run *r);
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CMDQ machine as a target: creating, loading, running, faults, address spaces, statistics. Entries are executed one by
+ * one; their time is worked out when the queue has ended, or when somebody asks. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "machine/cmdq/hazard.h"
+
+static const tv_param params[CMDQ_PARAMS] = {
+#define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_) {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},
+#include "machine/cmdq/params.def"
+#undef TV_PARAM
+};
+
+const tv_schema cmdq_schema = {"cmdq", params, CMDQ_PARAMS};
+
+typedef struct machine {
+    const tv_config *config;
+    tv_mode mode;
+    cmdq_shape shape;
+    cmdq_memories memories;
+    cmdq_timing timing; /* of all queues that have ended */
+    const tv_program *program;
+    cmdq_plan plan;
+    uint32_t next;      /* entries executed, in the order of the plan */
+    uint64_t turn;      /* of DMA entries without a channel */
+    bool ended;         /* the loaded queue is in `timing` */
+    uint64_t base;      /* entries of queues before the loaded one */
+    uint64_t macs, bytes[2]; /* read from DRAM, written */
+    tv_fault_record fault;
+    tv_trace_sink sink;
+    bool traced;
+} machine;
+
+/* ---- Creating and loading ---- */
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+/* The quotients of section 5 are worked out in 128 bits. */
+static tv_status validate(const tv_config *config, const tv_diag_sink *sink)
+{
+    static const unsigned rates[] = {CMDQ_PARAM_TE_WEIGHT4, CMDQ_PARAM_TE_WEIGHT2, CMDQ_PARAM_TE_ACTIVATION4, CMDQ_PARAM_TE_FLOAT16,
+                                     CMDQ_PARAM_TE_FLOAT32, CMDQ_PARAM_VE_OPS, CMDQ_PARAM_VE_ACTIVATION8, CMDQ_PARAM_VE_ACTIVATION4};
+    for (size_t i = 0; i < TV_COUNTOF(rates); i++) {
+        tv_rate rate = tv_config_rate(config, rates[i]);
+        uint64_t g = gcd(rate.num, rate.den);
+        if (rate.num / g > 1 << 20 || rate.den / g > 1 << 20)
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "use few decimals", "%s has a numerator or denominator over 2^20",
+                           params[rates[i]].key);
+    }
+    uint64_t spm = tv_config_integer(config, CMDQ_PARAM_SPM_BANKS) * tv_config_integer(config, CMDQ_PARAM_SPM_BANK_BYTES);
+    if (spm > UINT64_C(1) << 36)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), NULL, "spm.banks times spm.bank_bytes is more than 64 GiB");
+    return TV_OK;
+}
+
+static void destroy(void *state)
+{
+    machine *m = state;
+    if (!m)
+        return;
+    tv_memory_fini(&m->memories.spm);
+    tv_memory_fini(&m->memories.dram);
+    for (unsigned i = 0; i < CMDQ_SCRATCHES; i++)
+        tv_buf_fini(&m->memories.scratch[i]);
+    cmdq_plan_free(&m->plan);
+    tv_fault_record_fini(&m->fault);
+    free(m);
+}
+
+static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state)
+{
+    machine *m = calloc(1, sizeof *m);
+    if (!m)
+        return tv_fail_memory(sink);
+    m->config = config;
+    m->mode = mode;
+    cmdq_shape_init(&m->shape, config);
+    for (unsigned e = 0; e < m->shape.engines; e++)
+        m->timing.accounts[e].name = m->shape.names[e];
+    tv_status status = tv_memory_init(&m->memories.spm, m->shape.banks * m->shape.bank_bytes, sink);
+    if (status == TV_OK)
+        status = tv_memory_init(&m->memories.dram, m->shape.dram_bytes, sink);
+    if (status != TV_OK) {
+        destroy(m);
+        return status;
+    }
+    *state = m;
+    return TV_OK;
+}
+
+static void fill_memories(machine *m)
+{
+    const cmdq_queue *q = cmdq_queue_of(m->program);
+    const cmdq_init *inits = (const cmdq_init *)(const void *)q->inits.data;
+    for (size_t i = 0; i < q->inits.len / sizeof *inits; i++) {
+        tv_memory *memory = inits[i].spm ? &m->memories.spm : &m->memories.dram;
+        uint64_t addr = inits[i].addr + (inits[i].spm ? inits[i].bank * m->shape.bank_bytes : 0);
+        if (inits[i].bytes)
+            memcpy(memory->bytes + addr, inits[i].bytes, inits[i].size);
+        else
+            tv_memory_zero(memory, addr, inits[i].size);
+    }
+}
+
+static tv_status load(void *state, const tv_program *program, const tv_diag_sink *sink)
+{
+    machine *m = state;
+    cmdq_plan plan;
+    uint64_t errors = 0;
+    TV_TRY(cmdq_plan_make(program, &m->shape, sink, &errors, &plan));
+    m->base += m->program ? m->next : 0;
+    cmdq_plan_free(&m->plan);
+    m->plan = plan;
+    m->program = program;
+    m->next = 0;
+    m->turn = 0;
+    m->ended = false;
+    m->fault.raised = false;
+    if (m->mode != TV_MODE_TIMING)
+        fill_memories(m);
+    return TV_OK;
+}
+
+/* ---- Running ---- */
+
+/* The time of what has been executed of the loaded queue, after `timing`. With forward dependencies the executed entries are
+ * no prefix of the ids; then the time is of the ids below the least that is left. */
+static bool time_executed(const machine *m, const tv_trace_sink *sink, cmdq_timing *timing)
+{
+    uint32_t count = m->next;
+    for (uint32_t i = m->next; m->plan.order && i < m->plan.count; i++)
+        count = count < m->plan.order[i] ? count : m->plan.order[i];
+    return cmdq_time(m->program, &m->shape, &m->plan, count, m->base, sink, timing);
+}
+
+static bool end_queue(machine *m)
+{
+    if (m->ended || m->mode == TV_MODE_FUNCTIONAL)
+        return true;
+    m->ended = time_executed(m, m->traced ? &m->sink : NULL, &m->timing);
+    return m->ended;
+}
+
+typedef enum outcome { DONE, FAULTED, NO_MEMORY } outcome;
+
+static void count_work(machine *m, const cmdq_op *op)
+{
+    const cmdq_tile *dram = cmdq_find_tile(op, CMDQ_DRAM);
+    m->macs += op->macs;
+    if (dram)
+        m->bytes[dram->writes] += dram->bytes * dram->rows;
+}
+
+static outcome execute_next(machine *m)
+{
+    const cmdq_queue *q = cmdq_queue_of(m->program);
+    uint32_t entry = m->plan.order ? m->plan.order[m->next] : m->next;
+    cmdq_op op;
+    cmdq_wrong wrong;
+    uint64_t turn = 0; /* the plan knows the channel */
+    cmdq_resolve(q, &m->shape, entry, &turn, &op, &wrong);
+    cmdq_outcome o = m->mode == TV_MODE_TIMING ? CMDQ_EXECUTED : cmdq_execute(q, &m->shape, &m->memories, entry, &op, &wrong);
+    if (o == CMDQ_NO_MEMORY)
+        return NO_MEMORY;
+    if (o == CMDQ_FAULT) {
+        tv_buf text = {0};
+        cmdq_print(q, entry, &text);
+        tv_fault_raise(&m->fault, m->program, entry, tv_buf_cstr(&text), &cmdq_codes[wrong.code], wrong.message);
+        tv_buf_fini(&text);
+        return FAULTED;
+    }
+    count_work(m, &op);
+    m->next++;
+    return DONE;
+}
+
+/* Entries whose turn comes before the first that would start at `max_cycles` or later. */
+static tv_status find_limit(machine *m, uint64_t max_cycles, uint32_t *limit)
+{
+    *limit = m->plan.count;
+    if (max_cycles == UINT64_MAX || m->mode == TV_MODE_FUNCTIONAL)
+        return TV_OK;
+    uint32_t low = 0, high = m->plan.count; /* the time of a prefix grows with it */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        cmdq_timing timing = m->timing;
+        if (!cmdq_time(m->program, &m->shape, &m->plan, middle + 1, m->base, NULL, &timing))
+            return TV_ERR_MEMORY;
+        if (timing.last_start < max_cycles)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *limit = low;
+    return TV_OK;
+}
+
+static tv_status run(void *state, const tv_run_limits *limits, tv_stop *why)
+{
+    machine *m = state;
+    uint32_t limit;
+    *why = TV_STOP_FAULT;
+    if (m->fault.raised)
+        return TV_FAULT;
+    *why = TV_STOP_END;
+    if (!m->program)
+        return TV_OK;
+    TV_TRY(find_limit(m, limits->max_cycles, &limit));
+    while (m->next < m->plan.count) {
+        if (m->next >= limits->until || m->next >= limit) {
+            *why = m->next >= limits->until ? TV_STOP_UNTIL : TV_STOP_CYCLES;
+            return TV_OK;
+        }
+        outcome o = execute_next(m);
+        if (o == NO_MEMORY)
+            return TV_ERR_MEMORY;
+        if (o == FAULTED) {
+            *why = TV_STOP_FAULT;
+            return TV_FAULT;
+        }
+    }
+    return end_queue(m) ? TV_OK : TV_ERR_MEMORY;
+}
+
+static uint64_t next(const void *state) { return ((const machine *)state)->next; }
+
+static const tv_fault *fault(const void *state)
+{
+    const machine *m = state;
+    return m->fault.raised ? &m->fault.fault : NULL;
+}
+
+/* ---- Address spaces ---- */
+
+enum { SPACE_SPM, SPACE_DRAM, SPACES };
+
+static int space_at(const void *state, unsigned i, tv_space *out)
+{
+    const machine *m = state;
+    const tv_space spaces[SPACES] = {
+        {"spm", 1, m->memories.spm.size, "scratchpad memory, by bank and byte", m->shape.bank_bytes},
+        {"dram", 1, m->memories.dram.size, "DRAM, by byte", 0},
+    };
+    if (i >= SPACES)
+        return 0;
+    *out = spaces[i];
+    return 1;
+}
+
+static uint8_t *bytes_of(machine *m, unsigned space) { return space == SPACE_SPM ? m->memories.spm.bytes : m->memories.dram.bytes; }
+
+static void read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes) { memcpy(data, bytes_of(state, space) + byte, bytes); }
+
+static void write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes) { memcpy(bytes_of(state, space) + byte, data, bytes); }
+
+/* ---- Statistics and traces ---- */
+
+static void judge(tv_stats *out)
+{
+    unsigned busiest = 0, worst = 0;
+    uint64_t held[CMDQ_CAUSES] = {0};
+    if (out->cycles == 0)
+        return;
+    for (unsigned e = 0; e < out->engine_count; e++) {
+        if (out->engines[e].busy > out->engines[busiest].busy)
+            busiest = e;
+        for (unsigned c = 0; c < CMDQ_CAUSES; c++)
+            held[c] += out->engines[e].held[c];
+    }
+    for (unsigned c = 1; c < CMDQ_CAUSES; c++)
+        if (held[c] > held[worst])
+            worst = c;
+    out->bound_share = (double)out->engines[busiest].busy / (double)out->cycles;
+    bool latency = out->bound_share < 0.5;
+    snprintf(out->bound_by, sizeof out->bound_by, "%s", latency ? "latency" : out->engines[busiest].name);
+    if (latency)
+        snprintf(out->verdict, sizeof out->verdict, "bound by latency: no engine works half of the time; entries wait most for a %s", cmdq_cause_names[worst]);
+    else
+        snprintf(out->verdict, sizeof out->verdict, "bound by %s: %.0f %% of cycles", out->bound_by, 100 * out->bound_share);
+}
+
+static void stats(const void *state, tv_stats *out)
+{
+    const machine *m = state;
+    cmdq_timing timing = m->timing; /* looked at as if it ended here */
+    bool timed = m->mode != TV_MODE_FUNCTIONAL;
+    if (timed && !m->ended && m->program && !time_executed(m, NULL, &timing))
+        timing = m->timing;
+    double peak = (double)m->shape.count[CMDQ_TE] * (double)m->shape.te_base;
+    out->cycles = timed ? timing.end : 0;
+    out->clock_hz = (double)tv_config_integer(m->config, CMDQ_PARAM_CORE_HZ);
+    out->seconds = (double)out->cycles / out->clock_hz;
+    out->instructions = m->base + m->next;
+    out->macs = m->macs;
+    out->peak_macs = peak;
+    out->engine_count = m->shape.engines;
+    out->cause_count = CMDQ_CAUSES;
+    out->path_count = 2;
+    for (unsigned c = 0; c < CMDQ_CAUSES; c++)
+        out->causes[c] = cmdq_cause_names[c];
+    for (unsigned e = 0; e < m->shape.engines; e++) {
+        const tv_account *a = &timing.accounts[e];
+        out->engines[e] = (tv_engine_stats){.name = m->shape.names[e], .busy = a->busy, .idle = a->idle};
+        memcpy(out->engines[e].held, a->held, sizeof a->held);
+    }
+    out->paths[0] = (tv_path_stats){"dram read", m->bytes[0], (double)m->shape.peak};
+    out->paths[1] = (tv_path_stats){"dram write", m->bytes[1], (double)m->shape.peak};
+    judge(out);
+}
+
+static void trace(void *state, const tv_trace_sink *sink)
+{
+    machine *m = state;
+    if (m->traced && !m->ended && m->program && m->next) { /* what is in flight is told as if the run ended here */
+        cmdq_timing timing = m->timing;
+        time_executed(m, &m->sink, &timing);
+    }
+    m->traced = sink != NULL;
+    m->sink = sink ? *sink : (tv_trace_sink){0};
+}
+
+static uint64_t clock_now(const void *state)
+{
+    tv_stats now = {0};
+    stats(state, &now);
+    return now.cycles;
+}
+
+extern const tv_target tv_target_cmdq;
+const tv_target tv_target_cmdq = {
+    .name = "cmdq",
+    .isa = &tv_isa_cmdq,
+    .schema = &cmdq_schema,
+    .recognise = cmdq_recognise,
+    .read = cmdq_read,
+    .validate = validate,
+    .create = create,
+    .destroy = destroy,
+    .load = load,
+    .run = run,
+    .next = next,
+    .fault = fault,
+    .space_at = space_at,
+    .read_space = read_space,
+    .write_space = write_space,
+    .stats = stats,
+    .trace = trace,
+    .clock = clock_now,
+    .check = cmdq_check,
+};

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CMDQ machine from the inside: resolve.c turns an entry into an operation with its tiles and checks them against the
+ * machine; exec.c changes SPM and DRAM and knows no cycles; timing.c knows no data; hazard.c finds what nothing orders;
+ * machine.c drives them. */
+#ifndef TV_MACHINE_CMDQ_MACHINE_H
+#define TV_MACHINE_CMDQ_MACHINE_H
+
+#include "machine/cmdq/link.h"
+#include "machine/cmdq/params.h"
+#include "machine/fault.h"
+#include "machine/target.h"
+#include "sim/account.h"
+#include "sim/memory.h"
+
+enum { CMDQ_ENGINES_MAX = 24, CMDQ_BANKS_MAX = 64, CMDQ_TILES_MAX = 7, CMDQ_NO_ENGINE = UINT8_MAX, CMDQ_NO_BANK = UINT8_MAX };
+
+/* The machine's parameters, out of its configuration. */
+typedef struct cmdq_shape {
+    unsigned count[CMDQ_SYNC]; /* engines of each class */
+    unsigned first[CMDQ_SYNC]; /* … and the first of them among all engines */
+    unsigned engines;
+    unsigned banks;
+    uint64_t bank_bytes, dram_bytes;
+    uint64_t alignment, bus_width, burst, peak, conflict;
+    uint64_t weights[CMDQ_ROLES];
+    uint64_t te_base, te_init, te_finalize, ve_lanes, ve_init, ve_finalize, ve_reduction, ve_sfu;
+    tv_rate te_weight4, te_weight2, te_activation4, te_float16, te_float32, ve_ops, ve_activation8, ve_activation4;
+    char names[CMDQ_ENGINES_MAX][8]; /* "DMA0" */
+} cmdq_shape;
+
+void cmdq_shape_init(cmdq_shape *shape, const tv_config *config);
+
+/* What tiles are for. */
+typedef enum cmdq_operand {
+    CMDQ_IN, CMDQ_IN2, CMDQ_WGT, CMDQ_BIAS, CMDQ_SCALES, CMDQ_GAMMA, CMDQ_BETA, CMDQ_OUT, CMDQ_DRAM, CMDQ_OPERANDS
+} cmdq_operand;
+
+/* Bytes that an operand takes: `rows` stretches of `bytes`, `stride` apart in DRAM; in SPM one stretch. */
+typedef struct cmdq_tile {
+    uint64_t start; /* byte: of the bank, or of DRAM */
+    uint64_t bytes, rows, stride;
+    uint8_t operand;
+    uint8_t bank;   /* CMDQ_NO_BANK: DRAM */
+    uint8_t qbits;
+    bool reads, writes;
+} cmdq_tile;
+
+/* An entry made ready: its engine, its tiles, its size. */
+typedef struct cmdq_op {
+    uint8_t opcode, class_, engine; /* engine: among all, or CMDQ_NO_ENGINE */
+    uint8_t role;                   /* DMA: for arbitration */
+    uint8_t tile_count;
+    cmdq_tile tiles[CMDQ_TILES_MAX];
+    uint64_t m, n, k;               /* TE; VE: m rows of k */
+    uint64_t elements;              /* DMA */
+    uint64_t macs;
+    uint64_t cycles;                /* TE, VE: all of it; DMA: alone, without conflicts */
+} cmdq_op;
+
+/* What is wrong with an entry on a machine: the code, the message. */
+typedef struct cmdq_wrong {
+    cmdq_code code;
+    char message[240], hint[120];
+} cmdq_wrong;
+
+/* `turn` counts the DMA entries without dma_id so far, and is moved on. False: the machine cannot do this; *wrong says why. */
+bool cmdq_resolve(const cmdq_queue *queue, const cmdq_shape *shape, uint32_t index, uint64_t *turn, cmdq_op *op, cmdq_wrong *wrong);
+
+static inline const cmdq_tile *cmdq_find_tile(const cmdq_op *op, cmdq_operand operand)
+{
+    for (unsigned i = 0; i < op->tile_count; i++)
+        if (op->tiles[i].operand == operand)
+            return &op->tiles[i];
+    return NULL;
+}
+
+/* What timing and checks must know of each entry, worked out when a queue is loaded. */
+typedef struct cmdq_plan {
+    uint32_t count;
+    uint8_t *engine;  /* CMDQ_NO_ENGINE: none */
+    uint8_t *role;
+    uint64_t *cycles;
+    uint8_t (*banks)[8]; /* of its tiles, CMDQ_NO_BANK at the end */
+    cmdq_graph graph;
+    uint32_t *order;  /* NULL: as they stand */
+    uint64_t macs;
+} cmdq_plan;
+
+/* Resolves all entries; `sink` gets what is wrong, `counts` counts it. TV_ERR_INPUT: something was. */
+tv_status cmdq_plan_make(const tv_program *program, const cmdq_shape *shape, const tv_diag_sink *sink, uint64_t *errors, cmdq_plan *plan);
+void cmdq_plan_free(cmdq_plan *plan);
+
+enum { CMDQ_SCRATCHES = 6 };
+
+typedef struct cmdq_memories {
+    tv_memory spm, dram; /* SPM: bank after bank */
+    tv_buf scratch[CMDQ_SCRATCHES]; /* operands as arrays; kept from entry to entry */
+} cmdq_memories;
+
+/* exec.c. CMDQ_FAULT: the data are to blame, nothing has changed, *wrong says why. */
+typedef enum cmdq_outcome { CMDQ_EXECUTED, CMDQ_FAULT, CMDQ_NO_MEMORY } cmdq_outcome;
+cmdq_outcome cmdq_execute(const cmdq_queue *queue, const cmdq_shape *shape, cmdq_memories *memories, uint32_t index, const cmdq_op *op, cmdq_wrong *wrong);
+
+/* timing.c: a run of the first `count` entries from cycle `base` on. */
+typedef enum cmdq_cause { CMDQ_BY_BARRIER, CMDQ_BY_GROUP, CMDQ_BY_DEPENDENCY, CMDQ_CAUSES } cmdq_cause;
+extern const char *const cmdq_cause_names[CMDQ_CAUSES];
+
+typedef struct cmdq_timing {
+    uint64_t end;        /* cycle in which the last entry completes */
+    uint64_t last_start; /* cycle in which the last of the entries started, by cycle */
+    tv_account accounts[CMDQ_ENGINES_MAX];
+} cmdq_timing;
+
+/* `sink` gets the events, or is NULL; `index_base` is added to entries' numbers. The accounts go on from `timing`, whose
+ * `end` is the cycle to begin at. False: no memory. */
+bool cmdq_time(const tv_program *program, const cmdq_shape *shape, const cmdq_plan *plan, uint32_t count, uint64_t index_base,
+               const tv_trace_sink *sink, cmdq_timing *timing);
+
+/* check.c */
+tv_status cmdq_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Indices of the CMDQ machine's parameters, and their schema. */
+#ifndef TV_MACHINE_CMDQ_PARAMS_H
+#define TV_MACHINE_CMDQ_PARAMS_H
+
+#include "base/schema.h"
+
+enum {
+#define TV_PARAM(id, key, type, unit, fallback, min, max, meaning) CMDQ_PARAM_##id,
+#include "machine/cmdq/params.def"
+#undef TV_PARAM
+    CMDQ_PARAMS
+};
+
+extern const tv_schema cmdq_schema;
+
+#endif

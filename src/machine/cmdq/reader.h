@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reader from the inside: reader.c hears the parser's events and gathers an entry's fields; entry.c checks them against
+ * the opcode table and stores them. */
+#ifndef TV_MACHINE_CMDQ_READER_H
+#define TV_MACHINE_CMDQ_READER_H
+
+#include <yajl/yajl_parse.h>
+
+#include "machine/cmdq/queue.h"
+
+enum { ERRORS_MAX = 100, DEPTH_MAX = 64, GIVEN_MAX = 64, CHUNK = 1 << 20, SILENT_CHUNKS_MAX = 64, NAMES = 256 };
+
+/* What the next event belongs to. */
+typedef enum state {
+    BEFORE,      /* a value of the file: the object with everything, or the metadata of JSON Lines, or an entry of them */
+    TOP,         /* a key of the object with everything */
+    TOP_VALUE,   /* … and its value */
+    ENTRIES,     /* an entry of the list */
+    ENTRY,       /* a key of an entry */
+    ENTRY_VALUE, /* … and its value */
+    IDS,         /* an element of a list of ids */
+    MEMBER,      /* a key of kv_range_desc */
+    MEMBER_VALUE,
+    SKIPPED,     /* inside a value that is not looked at */
+    AFTER,
+} state;
+
+typedef enum value_kind { VALUE_NULL, VALUE_BOOLEAN, VALUE_INTEGER, VALUE_REAL, VALUE_TEXT, VALUE_IDS, VALUE_OBJECT } value_kind;
+
+/* A field of the entry that is being gathered. */
+typedef struct given {
+    uint16_t name;  /* first field of that name */
+    uint8_t kind;   /* value_kind */
+    bool member;
+    bool huge;      /* INTEGER: past 63 bits */
+    int64_t integer;
+    double real;
+    uint32_t text;  /* number of the text; IDS: where they begin in `ids` */
+    uint32_t count; /* IDS */
+    uint64_t at;    /* where in the file */
+} given;
+
+typedef struct reader {
+    const char *path;
+    const uint8_t *data;
+    uint64_t size;
+    const tv_diag_sink *sink;
+    tv_program *program;
+    cmdq_queue *queue;
+    yajl_handle parser;
+    unsigned errors;
+    bool stopped;
+    uint64_t base;            /* of the chunk that the parser has */
+    bool heard;               /* the parser has called in this chunk */
+    state state, after_skip;
+    unsigned depth, skip_depth;
+    bool is_metadata;         /* what is skipped are the metadata */
+    bool has_metadata, has_entries, in_cmdq;
+    uint64_t skip_from;       /* of the value that is skipped, or its key */
+    unsigned metadata_line;
+    uint64_t line_at;         /* lines are counted to here */
+    unsigned line;            /* … and this is its number, from 1 */
+    uint64_t line_start;
+
+    uint32_t *text_slots;     /* hash table of the texts */
+    uint32_t text_mask;
+    uint16_t names[NAMES];    /* hash table of the fields' names: number plus 1 */
+
+    bool bad, has_opcode;     /* of the entry */
+    unsigned opcode;
+    unsigned entry_line, entry_column;
+    uint64_t entry_at;
+    given fields[GIVEN_MAX];
+    unsigned field_count;
+    tv_buf ids;
+} reader;
+
+void cmdq_reader_error(reader *r, cmdq_code code, uint64_t at, const char *hint, const char *format, ...) TV_PRINTF(5, 6);
+
+/* Where byte `at` of the file is: of the entry being read, or after all that was asked for before. */
+tv_place cmdq_reader_place(const reader *r, uint64_t at);
+
+/* The number of a field's name: of the first field that has it; -1: there is none. */
+int cmdq_reader_name(const reader *r, tv_sv text);
+
+/* entry.c */
+const given *cmdq_reader_given(const reader *r, unsigned name, bool member);
+void cmdq_reader_unknown(reader *r, const tv_insn *insn, tv_sv name, uint64_t at);
+
+/* The entry's fields are all there: checks and stores it. */
+void cmdq_reader_end_entry(reader *r);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Vector engines (CMDQ specification, section 4): rows of binary32, functions rounded once, sums in the canonical order. */
+#include <math.h>
+
+#include "kernels/dot.h"
+#include "machine/cmdq/exec.h"
+#include "num/func.h"
+
+/* A row: n values at x become n values at y. */
+typedef struct row {
+    const float *x;
+    float *y;
+    const float *second, *gamma, *beta; /* or NULL */
+    uint64_t n, index;
+} row;
+
+static void norm_row(const cmdq_run *r, const row *w, bool centred)
+{
+    float count = (float)w->n, mean = centred ? tv_sum_f32(w->x, w->n) / count : 0;
+    for (uint64_t i = 0; i < w->n; i++)
+        w->y[i] = centred ? w->x[i] - mean : w->x[i];
+    float square = tv_dot_f32(w->y, w->y, w->n) / count;
+    float scale = tv_func_f32(TV_FUNC_RSQRT, square + cmdq_get_real(r, CMDQ_F_eps));
+    for (uint64_t i = 0; i < w->n; i++) {
+        w->y[i] = w->y[i] * scale;
+        if (w->gamma)
+            w->y[i] = w->y[i] * w->gamma[i];
+        if (w->beta)
+            w->y[i] = w->y[i] + w->beta[i];
+    }
+}
+
+static void softmax_row(const cmdq_run *r, const row *w)
+{
+    uint64_t valid = cmdq_has(r->queue, r->entry, CMDQ_F_valid_length) ? cmdq_get(r, CMDQ_F_valid_length) : w->n;
+    float temperature = cmdq_get_real(r, CMDQ_F_temperature), most = -INFINITY;
+    for (uint64_t i = 0; i < valid; i++)
+        most = w->x[i] > most || w->x[i] != w->x[i] ? w->x[i] : most; /* a NaN stays, and makes all of it NaN */
+    for (uint64_t i = 0; i < valid; i++)
+        w->y[i] = tv_func_f32(TV_FUNC_EXP, (w->x[i] - most) / temperature);
+    float sum = tv_sum_f32(w->y, valid);
+    for (uint64_t i = 0; i < valid; i++)
+        w->y[i] = w->y[i] / sum;
+    for (uint64_t i = valid; i < w->n; i++)
+        w->y[i] = 0;
+}
+
+static void rope_row(const cmdq_run *r, const row *w)
+{
+    uint64_t head = cmdq_get(r, CMDQ_F_head_dim), half = head / 2;
+    double position = (double)(cmdq_get(r, CMDQ_F_position) + w->index), theta = (double)cmdq_get_real(r, CMDQ_F_theta);
+    bool apart = cmdq_get(r, CMDQ_F_pairing) == CMDQ_PAIRING_HALF;
+    for (uint64_t i = 0; i < half; i++) {
+        double angle = position * pow(theta, -2.0 * (double)i / (double)head);
+        float c = tv_func_f32_of_angle(TV_FUNC_COS, angle), s = tv_func_f32_of_angle(TV_FUNC_SIN, angle);
+        for (uint64_t h = 0; h < w->n; h += head) {
+            uint64_t a = h + (apart ? i : 2 * i), b = h + (apart ? i + half : 2 * i + 1);
+            float x0 = w->x[a], x1 = w->x[b];
+            w->y[a] = x0 * c - x1 * s;
+            w->y[b] = x0 * s + x1 * c;
+        }
+    }
+}
+
+static void function_row(const row *w, tv_func func)
+{
+    for (uint64_t i = 0; i < w->n; i++)
+        w->y[i] = tv_func_f32(func, w->x[i]);
+}
+
+static void compute_row(const cmdq_run *r, const row *w)
+{
+    switch (r->op->opcode) {
+    case CMDQ_VE_LAYERNORM_TILE: norm_row(r, w, true); break;
+    case CMDQ_VE_RMSNORM_TILE: norm_row(r, w, false); break;
+    case CMDQ_VE_SOFTMAX_TILE: softmax_row(r, w); break;
+    case CMDQ_VE_GELU_TILE: function_row(w, cmdq_get(r, CMDQ_F_approximation) == CMDQ_GELU_TANH ? TV_FUNC_GELU_TANH : TV_FUNC_GELU); break;
+    case CMDQ_VE_SILU_TILE: function_row(w, TV_FUNC_SILU); break;
+    case CMDQ_VE_ROPE_TILE: rope_row(r, w); break;
+    case CMDQ_VE_ADD_TILE:
+        for (uint64_t i = 0; i < w->n; i++)
+            w->y[i] = w->x[i] + w->second[i];
+        break;
+    case CMDQ_VE_MUL_TILE:
+        for (uint64_t i = 0; i < w->n; i++)
+            w->y[i] = w->x[i] * w->second[i];
+        break;
+    default: memcpy(w->y, w->x, w->n * sizeof *w->y); break; /* CAST */
+    }
+}
+
+static void scale_values(float *x, uint64_t count, float scale)
+{
+    for (uint64_t i = 0; x && i < count; i++)
+        x[i] = x[i] * scale;
+}
+
+void cmdq_vector(cmdq_run *r)
+{
+    uint64_t rows = r->op->m, n = r->op->k;
+    float *x = cmdq_operand_values(r, CMDQ_IN, rows * n, 0), *second = cmdq_operand_values(r, CMDQ_IN2, rows * n, 1);
+    const float *gamma = cmdq_operand_values(r, CMDQ_GAMMA, n, 2), *beta = cmdq_operand_values(r, CMDQ_BETA, n, 4);
+    float *y = cmdq_scratch(r, 3, rows * n * sizeof *y), scale_out = cmdq_get_real(r, CMDQ_F_scale_out);
+    if (r->no_memory)
+        return;
+    scale_values(x, rows * n, cmdq_get_real(r, CMDQ_F_scale_in));
+    scale_values(second, rows * n, cmdq_get_real(r, CMDQ_F_scale_in2));
+    for (uint64_t i = 0; i < rows; i++)
+        compute_row(r, &(row){.x = x + i * n, .y = y + i * n, .second = second ? second + i * n : NULL, .gamma = gamma, .beta = beta, .n = n, .index = i});
+    for (uint64_t i = 0; i < rows * n; i++)
+        y[i] = y[i] / scale_out;
+    const cmdq_tile *out = cmdq_find_tile(r->op, CMDQ_OUT);
+    cmdq_pack(y, out->qbits, rows * n, cmdq_bytes(r, out));
+}
