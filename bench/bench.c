@@ -11,10 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "trivet/trivet.h"
 
-enum { RUNS = 7, WORDS = 1 << 20, LINES = 200000, INSTRUCTIONS = 1000000, VECTOR_INSTRUCTIONS = 1600000 };
+enum { RUNS = 7, ENTRIES = 1000000, WORDS = 1 << 20, LINES = 200000, INSTRUCTIONS = 1000000, VECTOR_INSTRUCTIONS = 1600000 };
 
 typedef struct bench_data {
     uint64_t *words;
@@ -22,7 +23,11 @@ typedef struct bench_data {
     size_t source_size;
     tv_codec *codec, *vector_codec;
     tv_program *program, *vector_program;
-    tv_config *config, *vector_config;
+    tv_config *config, *vector_config, *queue_config;
+    char *queue;
+    size_t queue_size;
+    char queue_path[64];
+    tv_program *queue_program;
     volatile uint64_t sink;
 } bench_data;
 
@@ -119,6 +124,44 @@ static void simulate_vector(bench_data *d)
     tv_machine_free(machine);
 }
 
+static void read_queue(bench_data *d)
+{
+    tv_program *program;
+    if (tv_program_open(d->queue_path, NULL, NULL, &program) != TV_OK)
+        exit(2);
+    d->sink += tv_program_word_count(program);
+    tv_program_free(program);
+}
+
+static void sum_queue(bench_data *d)
+{
+    uint64_t sum = 0, word;
+    for (size_t i = 0; i + 8 <= d->queue_size; i += 8) {
+        memcpy(&word, d->queue + i, 8);
+        sum += word;
+    }
+    d->sink += sum;
+}
+
+static void time_queue(bench_data *d)
+{
+    tv_machine *machine;
+    tv_stats stats;
+    if (tv_machine_new(d->queue_config, TV_MODE_TIMING, NULL, &machine) != TV_OK || tv_machine_load(machine, d->queue_program, NULL) != TV_OK ||
+        tv_machine_run(machine, NULL, NULL) != TV_OK)
+        exit(2);
+    tv_machine_stats(machine, &stats);
+    d->sink += stats.cycles;
+    tv_machine_free(machine);
+}
+
+static void check_queue(bench_data *d)
+{
+    tv_check_counts counts = {0};
+    if (tv_program_hazards(d->queue_program, d->queue_config, TV_WARNING, NULL, &counts) != TV_OK || counts.warnings)
+        exit(2);
+}
+
 static void simulate(bench_data *d)
 {
     tv_machine *machine;
@@ -165,6 +208,35 @@ static void make_source(bench_data *d)
     d->source_size = n;
 }
 
+/* Loads, products, vector operations and stores over two buffers each, every entry waiting for what it must. */
+static void make_queue(bench_data *d)
+{
+    static const char *const kinds[] = {
+        "{\"opcode\": \"DMA_LOAD_TILE\", \"id\": %d, \"layer_id\": \"layer_%d\", \"tensor_role\": \"weight\", \"qbits\": 8, \"dram_addr\": %d, "
+        "\"spm_bank\": %d, \"spm_offset\": 0, \"num_elements\": 4096, \"deps_before\": [%d]},\n",
+        "{\"opcode\": \"TE_GEMM_TILE\", \"id\": %d, \"layer_id\": \"layer_%d\", \"te_id\": 0, \"ifm_bank\": 4, \"ifm_offset\": %d, \"wgt_bank\": %d, "
+        "\"wgt_offset\": 0, \"ofm_bank\": 2, \"ofm_offset\": 0, \"m\": 1, \"n\": 64, \"k\": 64, \"qbits_weight\": 8, \"qbits_activation\": 8, "
+        "\"deps_before\": [%d]},\n",
+    };
+    size_t cap = (size_t)ENTRIES * 300, n = 0;
+    d->queue = malloc(cap);
+    if (!d->queue)
+        exit(3);
+    n += (size_t)snprintf(d->queue, cap, "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [\n");
+    for (int i = 0; i < 4; i++)
+        n += (size_t)snprintf(d->queue + n, cap - n, "{\"opcode\": \"NOP\"},\n");
+    for (int i = 4; i < ENTRIES - 1; i++) /* a load waits for the product two loads ago, a product for its load */
+        n += (size_t)snprintf(d->queue + n, cap - n, kinds[i % 2], i, i / 1000, i % 2 ? 0 : i * 2048, i / 2 % 2, i % 2 ? i - 1 : i - 3);
+    n += (size_t)snprintf(d->queue + n, cap - n, "{\"opcode\": \"END\"}\n]}\n");
+    d->queue_size = n;
+    snprintf(d->queue_path, sizeof d->queue_path, "/tmp/trivet-bench-XXXXXX");
+    int fd = mkstemp(d->queue_path);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!out || fwrite(d->queue, 1, n, out) != n || fclose(out) != 0 || tv_config_new("cmdq", NULL, &d->queue_config) != TV_OK ||
+        tv_program_open(d->queue_path, NULL, NULL, &d->queue_program) != TV_OK)
+        exit(3);
+}
+
 static void prepare(bench_data *d)
 {
     static const char loop[] = "        .target pccx\n        .rept 500000\n        memset fmap_shape[1], 1, 2, 3\n"
@@ -187,6 +259,22 @@ static void prepare(bench_data *d)
     for (int i = 0; i < WORDS; i++)
         d->words[i] = random_word(&state);
     make_source(d);
+    make_queue(d);
+}
+
+static void print_row(const row *r, bench_data *data, bool json, const char *wanted, bool *first)
+{
+    if (!strstr(r->name, wanted))
+        return;
+    times t = measure(r->run, data), base = measure(r->base, data);
+    double rate = r->amount / t.median, ratio = t.median / r->amount / (base.median / (r->base == sum_words ? WORDS : r->amount));
+    if (json)
+        printf("%s\n {\"work\": \"%s\", \"unit\": \"%s/s\", \"median\": %.6g, \"least\": %.6g, \"most\": %.6g, \"goal\": %.6g, \"baseline\": \"%s\", \"ratio\": %.4g}",
+               *first ? "" : ",", r->name, r->unit, rate, r->amount / t.most, r->amount / t.least, r->goal, r->baseline, ratio);
+    else
+        printf("%-44s %8.2f M%12s/s  %5.1f to %5.1f M  %8.2f M  %8.1f×  %.1f (%s)\n", r->name, rate / 1e6, r->unit, r->amount / t.most / 1e6,
+               r->amount / t.least / 1e6, r->goal / 1e6, r->goal ? rate / r->goal : 0, ratio, r->baseline);
+    *first = false;
 }
 
 int main(int argc, char **argv)
@@ -202,22 +290,22 @@ int main(int argc, char **argv)
     const char *wanted = argc > 1 + json ? argv[1 + json] : "";
     bench_data data = {0};
     prepare(&data);
+    const double queue_mb = (double)data.queue_size / 1e6;
+    const row queue_rows[] = {
+        {"cmdq reader, a million entries", "bytes", "sum bytes", 1e6 * queue_mb, 0, read_queue, sum_queue},
+        {"cmdq load and timing, a million entries", "entries", "sum bytes", ENTRIES, 3e6, time_queue, sum_queue},
+        {"cmdq hazard check, a million entries", "entries", "cmdq load and timing", ENTRIES, 0, check_queue, time_queue},
+    };
     printf(json ? "[" : "%-44s %22s  %15s  %10s  %9s  %s\n", "work", "median", "least to most", "goal", "of goal", "times the baseline's time");
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const row *r = &rows[i];
-        if (!strstr(r->name, wanted))
-            continue;
-        times t = measure(r->run, &data), base = measure(r->base, &data);
-        double rate = r->amount / t.median, ratio = t.median / r->amount / (base.median / (r->base == sum_words ? WORDS : r->amount));
-        if (json)
-            printf("%s\n {\"work\": \"%s\", \"unit\": \"%s/s\", \"median\": %.6g, \"least\": %.6g, \"most\": %.6g, \"goal\": %.6g, \"baseline\": \"%s\", \"ratio\": %.4g}",
-                   first ? "" : ",", r->name, r->unit, rate, r->amount / t.most, r->amount / t.least, r->goal, r->baseline, ratio);
-        else
-            printf("%-44s %8.2f M%12s/s  %5.1f to %5.1f M  %8.2f M  %8.1f×  %.1f (%s)\n", r->name, rate / 1e6, r->unit, r->amount / t.most / 1e6,
-                   r->amount / t.least / 1e6, r->goal / 1e6, rate / r->goal, ratio, r->baseline);
-        first = false;
-    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        print_row(&rows[i], &data, json, wanted, &first);
+    for (size_t i = 0; i < sizeof queue_rows / sizeof queue_rows[0]; i++)
+        print_row(&queue_rows[i], &data, json, wanted, &first);
     printf(json ? "\n]\n" : "");
+    remove(data.queue_path);
+    tv_program_free(data.queue_program);
+    tv_config_free(data.queue_config);
+    free(data.queue);
     tv_program_free(data.vector_program);
     tv_config_free(data.vector_config);
     tv_codec_free(data.vector_codec);

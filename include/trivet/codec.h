@@ -16,7 +16,8 @@ extern "C" {
 
 typedef struct tv_codec tv_codec;
 
-/* TV_ERR_INPUT: no such target, or one whose programs are not words. The caller frees it with tv_codec_free. */
+/* TV_ERR_INPUT: no such target. A target whose programs are not words (word_bits 0) has instructions with parameters, and no
+ * word of it is legal. The caller frees it with tv_codec_free. */
 TV_API tv_status tv_codec_new(const char *target, const tv_diag_sink *sink, tv_codec **out);
 TV_API void tv_codec_free(tv_codec *codec);
 
@@ -42,6 +43,7 @@ typedef struct tv_insn_info {
     const char *id, *mnemonic, *format, *unit, *meaning, *source;
     char form[TV_CODEC_TEXT]; /* the assembly form */
     int proposed;             /* an extension under review */
+    const char *since, *deprecated_since; /* versions of the set, or NULL */
 } tv_insn_info;
 TV_API int tv_codec_insn_at(const tv_codec *codec, unsigned i, tv_insn_info *out);
 
@@ -60,6 +62,20 @@ TV_API int tv_codec_field_at(const tv_codec *codec, unsigned insn, unsigned i, u
 
 /* The instruction that shares most of what makes it one with `word`, its opcode at least; -1: there is none. */
 TV_API int tv_codec_nearest(const tv_codec *codec, uint64_t word);
+
+/* Parameter `i` of instruction `insn` of a target whose programs are not words: first those of every instruction, of which
+ * the first alone, the instruction's name, is required. */
+typedef struct tv_parameter_info {
+    const char *name, *unit, *doc;
+    const char *type;     /* "integer", "number", "boolean", "word", "text", "ids", "object" */
+    const char *fallback; /* the value where it is absent, or NULL */
+    int required, common;
+    int member;           /* of the instruction's object */
+    uint64_t least, most; /* of an integer … */
+    uint64_t allowed;     /* … or bit n set: n is legal; 0: all between */
+    const char *const *words; /* of a word; NULL-terminated */
+} tv_parameter_info;
+TV_API int tv_codec_parameter_at(const tv_codec *codec, unsigned insn, unsigned i, tv_parameter_info *out);
 
 /* The uops that `word` decomposes into, with the 8-bit route of those that move data (0: none). */
 typedef struct tv_uop_info {

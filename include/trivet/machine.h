@@ -130,6 +130,11 @@ typedef struct tv_check_counts {
 TV_API tv_status tv_program_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                                   tv_check_counts *counts);
 
+/* Reports pairs of instructions that touch the same bytes, one of them writing, while nothing orders them, with `severity`.
+ * Machines that work in order have none. TV_OK even when there are some. */
+TV_API tv_status tv_program_hazards(const tv_program *program, const tv_config *config, tv_severity severity, const tv_diag_sink *sink,
+                                    tv_check_counts *counts);
+
 /* Machines that this library knows; returns 0 past the end. */
 typedef struct tv_target_info {
     const char *name, *title;

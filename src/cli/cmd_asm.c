@@ -3,36 +3,32 @@
 #include "cli/cli.h"
 
 static const cli_option options[] = {
-    {"output", 'o', "OUT", "write the program here (default: the source's name with .elf, .bin or .hex)", "FILE"},
-    {"format", 0, "FORMAT", "elf (default), bin or hex; the output's ending decides otherwise", "elf bin hex"},
+    {"output", 'o', "OUT", "write the program here (default: the source's name with .elf or the format's ending)", "FILE"},
+    {"format", 0, "FORMAT", "elf (default), bin or hex; json or jsonl for queues; the output's ending decides otherwise", "elf bin hex json jsonl"},
     {"listing", 'l', "LISTING", "write a listing: address, bytes, source, symbols", "FILE"},
 };
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t n = strlen(text), m = strlen(ending);
-    return n >= m && strcmp(text + n - m, ending) == 0;
-}
+static const struct {
+    const char *name;
+    tv_program_format format;
+} formats[] = {{"elf", TV_FORMAT_ELF}, {"bin", TV_FORMAT_BIN}, {"hex", TV_FORMAT_HEX}, {"json", TV_FORMAT_JSON}, {"jsonl", TV_FORMAT_JSON_LINES}};
 
 static int choose_format(cli *c, const char *output, tv_program_format *format)
 {
-    const char *name = cli_value(c, "format");
-    if (!name)
-        name = output && ends_with(output, ".bin") ? "bin" : output && ends_with(output, ".hex") ? "hex" : "elf";
-    if (strcmp(name, "elf") == 0)
-        *format = TV_FORMAT_ELF;
-    else if (strcmp(name, "bin") == 0)
-        *format = TV_FORMAT_BIN;
-    else if (strcmp(name, "hex") == 0)
-        *format = TV_FORMAT_HEX;
-    else
-        return cli_wrong(c, "use elf, bin or hex", "there is no format '%s'", name);
-    return CLI_DONE;
+    const char *name = cli_value(c, "format"), *dot = output ? strrchr(output, '.') : NULL;
+    *format = TV_FORMAT_ELF;
+    for (size_t i = 0; i < CLI_COUNTOF(formats); i++)
+        if (strcmp(name ? name : dot ? dot + 1 : "", formats[i].name) == 0) {
+            *format = formats[i].format;
+            return CLI_DONE;
+        }
+    return name ? cli_wrong(c, "use elf, bin, hex, json or jsonl", "there is no format '%s'", name) : CLI_DONE;
 }
 
 static void default_output(const char *source, tv_program_format format, char *out, size_t size)
 {
-    static const char *const endings[] = {[TV_FORMAT_ELF] = ".elf", [TV_FORMAT_BIN] = ".bin", [TV_FORMAT_HEX] = ".hex"};
+    static const char *const endings[] = {[TV_FORMAT_ELF] = ".elf", [TV_FORMAT_BIN] = ".bin", [TV_FORMAT_HEX] = ".hex",
+                                          [TV_FORMAT_JSON] = ".json", [TV_FORMAT_JSON_LINES] = ".jsonl"};
     const char *slash = strrchr(source, '/');
     const char *dot = strrchr(slash ? slash : source, '.');
     size_t stem = dot ? (size_t)(dot - source) : strlen(source);
@@ -90,7 +86,7 @@ static int run(cli *c)
     if (c->json && !taken)
         cli_print_json(c, result_json(c, output, status == TV_OK ? program : NULL));
     else if (status == TV_OK && c->verbose)
-        fprintf(taken ? stderr : stdout, "%s: %llu words for %s\n", output, (unsigned long long)tv_program_word_count(program), tv_program_target(program));
+        fprintf(taken ? stderr : stdout, "%s: %llu instructions for %s\n", output, (unsigned long long)tv_program_word_count(program), tv_program_target(program));
     else if (status == TV_ERR_INPUT && !c->quiet)
         fprintf(stderr, "trivet: %u error%s; nothing was written\n", c->errors, c->errors == 1 ? "" : "s");
     tv_program_free(program);
@@ -99,12 +95,14 @@ static int run(cli *c)
 
 const cli_command cli_asm = {
     .name = "asm",
-    .usage = "asm FILE [-o OUT] [--format elf|bin|hex] [-l LISTING]",
-    .summary = "assemble a source file",
-    .about = "All errors of the file are reported; nothing is written when there are any.",
+    .usage = "asm FILE [-o OUT] [--format elf|bin|hex|json|jsonl] [-l LISTING]",
+    .summary = "assemble a source file, or rewrite a queue",
+    .about = "All errors of the file are reported; nothing is written when there are any. A command queue is written again as JSON or\n"
+             "JSON Lines, its fields in the table's order.",
     .example = "  trivet asm softmax.s                    # makes softmax.elf\n"
                "  trivet asm softmax.s -o softmax.hex -l softmax.lst\n"
-               "  trivet asm gemm.s -d M=64 -I common     # with a constant and an include folder",
+               "  trivet asm gemm.s -d M=64 -I common     # with a constant and an include folder\n"
+               "  trivet asm ffn.json -o ffn.jsonl",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tIdj",

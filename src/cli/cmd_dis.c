@@ -97,9 +97,9 @@ static int dis_words(cli *c)
     tv_status status = tv_codec_new(target, &c->sink, &codec);
     if (status != TV_OK)
         return cli_exit_status(status);
-    int result = CLI_DONE;
+    int result = tv_codec_word_bits(codec) ? CLI_DONE : cli_wrong(c, "give a file", "programs of %s are not words", target);
     json_t *list = json_array();
-    for (unsigned i = 0; (text = cli_value_at(c, "word", i)); i++) {
+    for (unsigned i = 0; result == CLI_DONE && (text = cli_value_at(c, "word", i)); i++) {
         uint64_t word;
         if (!cli_parse_number(text, &word) || (tv_codec_word_bits(codec) < 64 && word >> tv_codec_word_bits(codec))) {
             char hint[48];
@@ -180,6 +180,22 @@ static void print_labels(labels *l, uint64_t index)
             printf("%s:\n", l->list[l->next].name);
 }
 
+/* A program that is not words: a line for each instruction. */
+static void dis_lines(cli *c, const tv_program *program)
+{
+    tv_text text = {0};
+    json_t *list = json_array();
+    for (uint64_t i = 0; tv_program_print(program, i, &text); i++)
+        if (c->json)
+            json_array_append_new(list, json_pack("{s:I, s:o}", "index", (json_int_t)i, "text", cli_string(text.text)));
+        else
+            printf("%6" PRIu64 "  %s\n", i, text.text);
+    if (c->json)
+        cli_print_json(c, json_pack("{s:s, s:O}", "target", tv_program_target(program), "instructions", list));
+    json_decref(list);
+    free(text.text);
+}
+
 static int dis_program(cli *c)
 {
     tv_program *program;
@@ -187,6 +203,14 @@ static int dis_program(cli *c)
     tv_status status = cli_open_program(c, c->files[0], &program);
     if (status != TV_OK)
         return cli_exit_status(status);
+    tv_text first = {0};
+    bool lines = tv_program_print(program, 0, &first);
+    free(first.text);
+    if (lines) {
+        dis_lines(c, program);
+        tv_program_free(program);
+        return CLI_DONE;
+    }
     status = tv_codec_new(tv_program_target(program), &c->sink, &codec);
     uint64_t count = tv_program_word_count(program);
     labels marks = {0};
@@ -227,9 +251,11 @@ const cli_command cli_dis = {
     .name = "dis",
     .usage = "dis FILE | --word 0x… [--explain] [--uops]",
     .summary = "disassemble a program or a word",
-    .about = "Prints assembly source that assembles back to the same words; what is not an instruction is printed as raw data with the reason.",
+    .about = "Prints assembly source that assembles back to the same words; what is not an instruction is printed as raw data with the reason.\n"
+             "Of a command queue each entry is printed as one line, banks and offsets as BANK:OFFSET.",
     .example = "  trivet dis softmax.elf\n"
-               "  trivet dis -t pccx --word 0x3010001100010000 --explain",
+               "  trivet dis -t pccx --word 0x3010001100010000 --explain\n"
+               "  trivet dis ffn.json",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tIdj",

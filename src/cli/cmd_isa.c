@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trivet isa: the instruction set, from the tables that everything else is made of. */
 #include "cli/cli.h"
+#include "cli/json_schema.h"
+
+static const cli_option options[] = {
+    {"json-schema", 0, NULL, "write the JSON Schema of the target's program files", NULL},
+};
 
 static void print_fields(const tv_codec *codec, unsigned insn)
 {
@@ -16,8 +21,40 @@ static void print_fields(const tv_codec *codec, unsigned insn)
     }
 }
 
+/* "0 to 16777216", "2, 4, 8, 16 or 32", "erf or tanh"; "" where the type says it all. */
+static void print_values(const tv_parameter_info *p, char *text, size_t size)
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (uint64_t i = 0, left = p->allowed; left; i++, left >>= 1)
+        if (left & 1)
+            n += (size_t)snprintf(text + n, size - n, "%s%u", n == 0 ? "" : left == 1 ? " or " : ", ", (unsigned)i);
+    for (unsigned i = 0; p->words && p->words[i]; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%s", i == 0 ? "" : p->words[i + 1] ? ", " : " or ", p->words[i]);
+    if (n == 0 && strcmp(p->type, "integer") == 0)
+        snprintf(text, size, p->most == INT64_MAX ? "%llu or more" : "%llu to %llu", (unsigned long long)p->least, (unsigned long long)p->most);
+}
+
+static void print_parameters(const tv_codec *codec, unsigned insn)
+{
+    tv_parameter_info p;
+    for (unsigned i = 0; tv_codec_parameter_at(codec, insn, i, &p); i++) {
+        char values[96], presence[64];
+        print_values(&p, values, sizeof values);
+        snprintf(presence, sizeof presence, p.required ? "required" : p.fallback ? "default %s" : "optional", p.fallback);
+        printf("    %s%-*s %-8s %-14s %s%s%s%s%s%s\n", p.member ? "  " : "", p.member ? 16 : 18, p.name, p.type, presence, p.doc, values[0] ? "; " : "", values,
+               p.unit[0] ? " (" : "", p.unit, p.unit[0] ? ")" : "");
+    }
+}
+
 static void print_insn(const tv_codec *codec, unsigned i, const tv_insn_info *info)
 {
+    if (!info->format) {
+        printf("%s\n  %s\n  engine %s, since version %s; %s\n", info->id, info->meaning, info->unit, info->since, info->source);
+        print_parameters(codec, i);
+        putchar('\n');
+        return;
+    }
     printf("%s\n  %s%s\n  unit %s, format %s; %s\n", info->form, info->meaning, info->proposed ? "; proposed" : "", info->unit, info->format, info->source);
     print_fields(codec, i);
     tv_uop_info u;
@@ -30,8 +67,27 @@ static void print_insn(const tv_codec *codec, unsigned i, const tv_insn_info *in
     putchar('\n');
 }
 
+static json_t *parameters_json(const tv_codec *codec, unsigned insn)
+{
+    json_t *list = json_array();
+    tv_parameter_info p;
+    for (unsigned i = 0; tv_codec_parameter_at(codec, insn, i, &p); i++) {
+        json_t *object = json_pack("{s:s, s:s, s:b, s:b, s:b, s:o, s:s, s:s}", "name", p.name, "type", p.type, "required", p.required, "common", p.common,
+                                   "member", p.member, "default", cli_string(p.fallback), "unit", p.unit, "doc", p.doc);
+        char values[96];
+        print_values(&p, values, sizeof values);
+        if (values[0])
+            json_object_set_new(object, "values", json_string(values));
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
 static json_t *insn_json(const tv_codec *codec, unsigned i, const tv_insn_info *info)
 {
+    if (!info->format)
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "id", info->id, "unit", info->unit, "meaning", info->meaning, "source", info->source, "since",
+                         info->since, "deprecated_since", cli_string(info->deprecated_since), "parameters", parameters_json(codec, i));
     json_t *fields = json_array(), *uops = json_array();
     tv_field_info f;
     for (unsigned k = 0; tv_codec_field_at(codec, i, k, 0, &f); k++) {
@@ -71,6 +127,17 @@ static const char *mnemonic_at(unsigned i, const void *user)
     return tv_codec_insn_at(user, i, &info) ? info.mnemonic : NULL;
 }
 
+static int print_schema(cli *c, const tv_codec *codec)
+{
+    if (tv_codec_word_bits(codec))
+        return cli_wrong(c, "a program of it is assembly source or ELF", "programs of %s are not JSON", tv_codec_target(codec));
+    json_t *schema = json_schema_make(codec);
+    json_dumpf(schema, stdout, JSON_INDENT(1));
+    putchar('\n');
+    json_decref(schema);
+    return CLI_DONE;
+}
+
 static bool names(const char *wanted, const tv_insn_info *info, size_t length)
 {
     return strcmp(info->id, wanted) == 0 || (strlen(info->mnemonic) == length && strncmp(info->mnemonic, wanted, length) == 0);
@@ -100,8 +167,16 @@ static int run(cli *c)
     tv_insn_info info;
     unsigned shown = 0;
     size_t cut = wanted ? without_suffixes(codec, wanted) : 0;
-    if (!c->json && !wanted)
+    if (cli_has(c, "json-schema")) {
+        int made = print_schema(c, codec);
+        json_decref(list);
+        tv_codec_free(codec);
+        return made;
+    }
+    if (!c->json && !wanted && tv_codec_word_bits(codec))
         printf("%s: words of %u bits\n\n", tv_codec_target(codec), tv_codec_word_bits(codec));
+    else if (!c->json && !wanted)
+        printf("%s: entries of named fields\n\n", tv_codec_target(codec));
     for (unsigned i = 0; tv_codec_insn_at(codec, i, &info); i++) {
         if (wanted && !names(wanted, &info, cut))
             continue;
@@ -110,6 +185,8 @@ static int run(cli *c)
             json_array_append_new(list, insn_json(codec, i, &info));
         else if (wanted)
             print_insn(codec, i, &info);
+        else if (!info.format)
+            printf("  %-22s %-4s %s  %s\n", info.id, info.unit, info.since, info.meaning);
         else
             printf("  %-16s %s%s\n%*s%s\n", info.mnemonic, info.meaning, info.proposed ? "; proposed" : "", 19, "", info.form);
     }
@@ -122,7 +199,8 @@ static int run(cli *c)
     } else if (c->json) {
         cli_print_json(c, json_pack("{s:s, s:i, s:O}", "target", tv_codec_target(codec), "word_bits", (int)tv_codec_word_bits(codec), "instructions", list));
     } else if (!wanted) {
-        printf("\n`trivet isa %s MNEMONIC` shows the bits of one.\n", c->files[0]);
+        printf("\n`trivet isa %s %s` shows the %s of one.\n", c->files[0], tv_codec_word_bits(codec) ? "MNEMONIC" : "OPCODE",
+               tv_codec_word_bits(codec) ? "bits" : "fields");
     }
     json_decref(list);
     tv_codec_free(codec);
@@ -131,9 +209,11 @@ static int run(cli *c)
 
 const cli_command cli_isa = {
     .name = "isa",
-    .usage = "isa [TARGET [MNEMONIC]] [--json]",
+    .usage = "isa [TARGET [MNEMONIC]] [--json] [--json-schema]",
     .summary = "show an instruction set",
-    .example = "  trivet isa pccx\n  trivet isa pccx cvo.scale",
+    .example = "  trivet isa pccx\n  trivet isa pccx cvo.scale\n  trivet isa cmdq TE_GEMM_TILE",
+    .options = options,
+    .option_count = CLI_COUNTOF(options),
     .common = "j",
     .most = 2,
     .values = "TARGET",

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "cli/cli.h"
+#include "cli/elements.h"
 #include "cli/run_report.h"
 
 static const cli_option options[] = {
@@ -14,6 +15,9 @@ static const cli_option options[] = {
     {"max-cycles", 0, "N", "stop before an instruction that would issue at cycle N or later", NULL},
     {"functional", 0, NULL, "data without cycles", NULL},
     {"timing-only", 0, NULL, "cycles without data", NULL},
+    {"save-outputs", 0, "FOLDER", "write what the program says that it computes to FOLDER/NAME.bin", "FILE"},
+    {"strict", 0, NULL, "hazards are errors, and nothing is run", NULL},
+    {"no-hazards", 0, NULL, "do not look for hazards", NULL},
 };
 
 /* Everything of one run, so that it is freed in one place. */
@@ -202,35 +206,16 @@ static tv_status read_dump(job *j, const char *text, dump *d)
     return tv_machine_read(j->machine, d->space, d->addr, d->bytes, bytes, &j->c->sink);
 }
 
-static json_t *element_json(const dump *d, uint64_t i)
-{
-    char text[TV_DTYPE_TEXT];
-    tv_dtype_text(d->type, d->bytes, i, text);
-    if (strncmp(text, "0x", 2) == 0 || strpbrk(text, "nN"))
-        return json_string(text);
-    return strpbrk(text, ".e") || d->type == TV_F32 || d->type == TV_F16 || d->type == TV_BF16 ? json_real(strtod(text, NULL))
-                                                                                                : json_integer(strtoll(text, NULL, 10));
-}
-
 static json_t *dump_json(const dump *d)
 {
-    json_t *values = json_array();
-    for (uint64_t i = 0; i < d->count; i++)
-        json_array_append_new(values, element_json(d, i));
-    return json_pack("{s:s, s:I, s:s, s:o}", "space", d->space, "addr", (json_int_t)d->addr, "type", tv_dtype_name(d->type), "values", values);
+    return json_pack("{s:s, s:I, s:s, s:o}", "space", d->space, "addr", (json_int_t)d->addr, "type", tv_dtype_name(d->type), "values",
+                     elements_json(d->type, d->bytes, d->count));
 }
 
 static void print_dump(const dump *d)
 {
-    unsigned per_line = tv_dtype_bits(d->type) >= 32 ? 4 : 8;
     printf("%s:0x%" PRIx64 " %s\n", d->space, d->addr, tv_dtype_name(d->type));
-    for (uint64_t i = 0; i < d->count; i++) {
-        char text[TV_DTYPE_TEXT];
-        tv_dtype_text(d->type, d->bytes, i, text);
-        if (i % per_line == 0)
-            printf("  %6" PRIu64 ":", i);
-        printf(" %12s%s", text, i % per_line == per_line - 1 || i + 1 == d->count ? "\n" : "");
-    }
+    elements_print(d->type, d->bytes, d->count, d->count);
 }
 
 static tv_status show_dumps(job *j, json_t *list)
@@ -348,6 +333,21 @@ static tv_status run_program(job *j, unsigned i, const tv_run_limits *limits)
     return status;
 }
 
+/* Entries that nothing orders although they touch the same bytes. */
+static tv_status check_hazards(job *j)
+{
+    bool strict = cli_has(j->c, "strict");
+    tv_check_counts counts = {0};
+    if (cli_has(j->c, "no-hazards"))
+        return TV_OK;
+    for (unsigned i = 0; i < j->count; i++) {
+        tv_status status = tv_program_hazards(j->programs[i], j->config, strict ? TV_ERROR : TV_WARNING, &j->c->sink, &counts);
+        if (status != TV_OK)
+            return status;
+    }
+    return counts.errors ? TV_FAULT : TV_OK;
+}
+
 static tv_status run_all(job *j)
 {
     const char *text;
@@ -385,14 +385,21 @@ static tv_status show(job *j)
         run_report_fault(fault, j->c->color);
     tv_status status = show_dumps(j, dumps);
     bool timed = !cli_has(j->c, "functional");
-    if (status == TV_OK && j->c->json)
-        cli_print_json(j->c, run_report_json(j->machine, j->stop, dumps));
-    else if (status == TV_OK) {
+    json_t *outputs = j->c->json ? json_object() : NULL;
+    for (unsigned i = 0; i < j->count && status == TV_OK && !fault && j->stop == TV_STOP_END && !cli_has(j->c, "timing-only"); i++)
+        status = outputs_show(j->c, j->machine, j->programs[i], outputs, cli_value(j->c, "save-outputs"));
+    if (status == TV_OK && j->c->json) {
+        json_t *report = run_report_json(j->machine, j->stop, dumps);
+        if (json_object_size(outputs))
+            json_object_set(report, "outputs", outputs);
+        cli_print_json(j->c, report);
+    } else if (status == TV_OK) {
         print_stop(j);
         if (!j->c->quiet)
             run_report_print(j->machine, timed, j->c->out_color, stdout);
     }
     json_decref(dumps);
+    json_decref(outputs);
     return status;
 }
 
@@ -404,6 +411,8 @@ static int run(cli *c)
         status = check_dumps(&j);
     if (status == TV_OK)
         status = check_outputs(&j);
+    if (status == TV_OK)
+        status = check_hazards(&j);
     if (status == TV_OK)
         status = open_traces(&j);
     if (status == TV_OK)
@@ -432,11 +441,12 @@ const cli_command cli_run = {
     .name = "run",
     .usage = "run FILE … [options]",
     .summary = "execute and time programs",
-    .about = "Source, ELF, .bin and .hex files run one after another on one machine. ADDR is a number or a symbol of the program,\n"
-             "with +offset if need be; the space's documentation (docs/isa) says what it counts.",
+    .about = "Source, ELF, .bin, .hex and .json files run one after another on one machine. ADDR is a number or a symbol of the program,\n"
+             "with +offset if need be; the space's documentation (docs/isa) says what it counts. A space with banks takes BANK:OFFSET.",
     .example = "  trivet run softmax.s --dump l2:0x20:64:bf16\n"
                "  trivet run gemv.elf -c kv260 --load host:0x10000=weights.bin --trace trace.json\n"
-               "  trivet run decode.s --timing-only --perfetto ui.json",
+               "  trivet run decode.s --timing-only --perfetto ui.json\n"
+               "  trivet run ffn.json -c mobile --dump spm:2:0x100:16:f32",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tcDIdj",

@@ -195,7 +195,7 @@ tv_status tv_codec_make(const tv_isa *isa, const tv_diag_sink *sink, tv_codec **
     tv_codec *codec = calloc(1, sizeof *codec);
     if (codec)
         codec->isa = isa;
-    if (!codec || !build_index(codec)) {
+    if (!codec || (isa->word_bits && !build_index(codec))) {
         tv_codec_free(codec);
         return tv_fail_memory(sink);
     }
@@ -294,6 +294,11 @@ static tv_illegal blame(const tv_codec *codec, uint64_t word)
 
 int tv_codec_row(const tv_codec *codec, uint64_t word, tv_illegal *why)
 {
+    if (!codec->isa->word_bits) { /* its programs are not words */
+        if (why)
+            *why = (tv_illegal){.code = TV_CODE(OBJ_FORMAT)};
+        return -1;
+    }
     unsigned key = key_of(codec->isa, word);
     for (unsigned i = codec->first[key]; i < codec->first[key + 1]; i++) {
         const pattern *p = &codec->order[i];

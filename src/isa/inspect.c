@@ -15,8 +15,6 @@ static void copy_text(char text[TV_CODEC_TEXT], tv_buf *buf)
 tv_status tv_codec_new(const char *target, const tv_diag_sink *sink, tv_codec **out)
 {
     const tv_isa *isa = tv_isa_find(tv_sv_of(target));
-    if (isa && isa->word_bits == 0)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), NULL, "programs of %s are not made of words", target);
     if (isa)
         return tv_codec_make(isa, sink, out);
     tv_nearest nearest = tv_nearest_to(tv_sv_of(target));
@@ -38,8 +36,13 @@ int tv_codec_decode(const tv_codec *codec, uint64_t word, tv_decode_fault *why)
     if (row >= 0 || !why)
         return row;
     const tv_isa *isa = tv_codec_isa(codec);
-    const tv_field *field = &isa->fields[illegal.field];
     tv_buf text = {0};
+    if (!isa->word_bits) {
+        *why = (tv_decode_fault){.code = illegal.code->code, .name = illegal.code->name};
+        snprintf(why->message, sizeof why->message, "programs of %s are not made of words", isa->target);
+        return row;
+    }
+    const tv_field *field = &isa->fields[illegal.field];
     tv_isa_print_illegal(isa, &illegal, &text);
     *why = (tv_decode_fault){.code = illegal.code->code, .name = illegal.code->name, .hi = field->hi, .lo = field->lo};
     copy_text(why->message, &text);
@@ -61,6 +64,9 @@ int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODE
     tv_illegal illegal;
     tv_buf line = {0};
     int row = tv_codec_row(codec, word, &illegal);
+    text[0] = '\0';
+    if (!isa->word_bits)
+        return 0;
     /* A word with bits that nobody looks at would lose them as assembly. */
     if (row < 0 || !tv_codec_canonical(codec, (unsigned)row, word))
         tv_buf_printf(&line, "%s 0x%0*" PRIx64 " ; ", isa->word_bits == 64 ? ".word64" : ".word", (int)isa->word_bits / 4, word);
@@ -84,14 +90,18 @@ int tv_codec_insn_at(const tv_codec *codec, unsigned i, tv_insn_info *out)
     const tv_insn *insn = &isa->insns[i];
     tv_buf form = {0};
     tv_buf_str(&form, insn->mnemonic);
+    for (unsigned k = 0; k < insn->parameter_count; k++)
+        if (insn->parameters[k].presence == TV_REQUIRED)
+            tv_buf_printf(&form, " %s", isa->parameters[insn->parameters[k].parameter].name);
     for (unsigned k = 0; k < insn->attribute_count; k++)
         tv_isa_print_suffix(insn, k, &form);
     for (unsigned k = 0; k < insn->operand_count; k++) {
         tv_buf_str(&form, k ? ", " : " ");
         tv_isa_print_form(isa, &insn->operands[k], &form);
     }
-    *out = (tv_insn_info){.id = insn->id, .mnemonic = insn->mnemonic, .format = isa->formats[insn->format], .unit = insn->unit,
-                          .meaning = insn->meaning, .source = insn->source, .proposed = insn->proposed};
+    *out = (tv_insn_info){.id = insn->id, .mnemonic = insn->mnemonic, .format = isa->word_bits ? isa->formats[insn->format] : NULL, .unit = insn->unit,
+                          .meaning = insn->meaning, .source = insn->source, .proposed = insn->proposed, .since = insn->since,
+                          .deprecated_since = insn->deprecated_since};
     copy_text(out->form, &form);
     return 1;
 }
@@ -100,7 +110,7 @@ int tv_codec_field_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t
 {
     const tv_isa *isa = tv_codec_isa(codec);
     uint16_t fields[TV_FORMAT_FIELDS];
-    if (insn >= isa->insn_count || i >= tv_isa_format_fields(isa, isa->insns[insn].format, fields))
+    if (insn >= isa->insn_count || !isa->word_bits || i >= tv_isa_format_fields(isa, isa->insns[insn].format, fields))
         return 0;
     const tv_field *field = &isa->fields[fields[i]];
     *out = (tv_field_info){.name = field->name, .doc = field->doc, .hi = field->hi, .lo = field->lo,
@@ -111,6 +121,22 @@ int tv_codec_field_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t
             out->fixed = 1;
             out->fixed_value = isa->insns[insn].fixed[k].value;
         }
+    return 1;
+}
+
+int tv_codec_parameter_at(const tv_codec *codec, unsigned insn, unsigned i, tv_parameter_info *out)
+{
+    static const char *const types[] = {"integer", "number", "boolean", "word", "text", "ids", "object"};
+    const tv_isa *isa = tv_codec_isa(codec);
+    bool common = i < isa->common_count;
+    if (insn >= isa->insn_count || i >= isa->common_count + isa->insns[insn].parameter_count)
+        return 0;
+    const tv_parameter_use *use = common ? NULL : &isa->insns[insn].parameters[i - isa->common_count];
+    const tv_parameter *p = &isa->parameters[common ? i : use->parameter];
+    *out = (tv_parameter_info){.name = p->name, .unit = p->unit, .doc = p->doc, .type = types[p->type], .fallback = p->fallback,
+                               .required = common ? i == 0 : use->presence == TV_REQUIRED || use->presence == TV_MEMBER_REQUIRED, .common = common,
+                               .member = use && use->presence >= TV_MEMBER,
+                               .least = p->least, .most = p->most, .allowed = p->allowed, .words = p->words};
     return 1;
 }
 

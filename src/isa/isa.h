@@ -110,7 +110,8 @@ typedef struct tv_parameter {
     const char *unit, *doc;
 } tv_parameter;
 
-typedef enum tv_presence { TV_REQUIRED, TV_OPTIONAL, TV_MEMBER /* of the entry's object */ } tv_presence;
+/* MEMBER: of the entry's object; required ones where the object is given. */
+typedef enum tv_presence { TV_REQUIRED, TV_OPTIONAL, TV_MEMBER, TV_MEMBER_REQUIRED } tv_presence;
 
 typedef struct tv_parameter_use {
     uint16_t parameter;

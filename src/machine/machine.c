@@ -184,13 +184,27 @@ void tv_machine_mark(tv_machine *machine, const char *text)
     machine->sink.event(machine->sink.user, &event);
 }
 
+static tv_status check_target(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, const tv_target **target)
+{
+    *target = tv_target_find(tv_program_target(program));
+    if (strcmp(tv_config_target(config), (*target)->name) != 0)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_TARGET), NULL, "the configuration is for %s, the program for %s",
+                       tv_config_target(config), (*target)->name);
+    return tv_config_check(config, sink);
+}
+
 tv_status tv_program_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts)
 {
-    const tv_target *target = tv_target_find(tv_program_target(program));
-    if (strcmp(tv_config_target(config), target->name) != 0)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_TARGET), NULL, "the configuration is for %s, the program for %s",
-                       tv_config_target(config), target->name);
-    TV_TRY(tv_config_check(config, sink));
+    const tv_target *target;
+    TV_TRY(check_target(program, config, sink, &target));
     *counts = (tv_check_counts){0};
     return target->check(program, config, sink, counts);
+}
+
+tv_status tv_program_hazards(const tv_program *program, const tv_config *config, tv_severity severity, const tv_diag_sink *sink,
+                             tv_check_counts *counts)
+{
+    const tv_target *target;
+    TV_TRY(check_target(program, config, sink, &target));
+    return target->hazards ? target->hazards(program, config, severity, sink, counts) : TV_OK;
 }

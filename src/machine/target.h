@@ -31,6 +31,8 @@ typedef struct tv_target {
     void (*stats)(const void *state, tv_stats *out);
     void (*trace)(void *state, const tv_trace_sink *sink);
     uint64_t (*clock)(const void *state);
+    /* NULL: the machine works in order */
+    tv_status (*hazards)(const tv_program *program, const tv_config *config, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
     tv_status (*check)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);
 } tv_target;
 

@@ -2,7 +2,6 @@
 /* Rationals on 128-bit intermediates. */
 #include "sim/ratio.h"
 
-
 static tv_u128 gcd(tv_u128 a, tv_u128 b)
 {
     while (b) {
@@ -42,6 +41,8 @@ tv_ratio tv_ratio_add(tv_ratio a, tv_ratio b)
 tv_ratio tv_ratio_sub(tv_ratio a, tv_ratio b)
 {
     assert(tv_ratio_cmp(a, b) >= 0);
+    if (a.den == 1 && b.den == 1)
+        return tv_ratio_of(a.whole - b.whole);
     tv_u128 den = (tv_u128)a.den * b.den, x = (tv_u128)a.num * b.den, y = (tv_u128)b.num * a.den;
     tv_u128 whole = (tv_u128)a.whole - b.whole;
     if (x < y) {

@@ -92,10 +92,19 @@ class Maker:
         r = self.r
         style = r.random()
         if qbits < 16:
+            if style < 0.03:
+                return bytes(size(n, qbits))
             return r.randbytes(size(n, qbits))
         if style < 0.06:
             return r.randbytes(size(n, qbits))
         wild = 0.05 if style < 0.2 else 0.0
+        if style > 0.97:                # signed zeros
+            pool = r.choice(((-0.0,), (0.0, -0.0), (0.0,), (-1.0, 2.0)))
+            return pack([encode(r.choice(pool), qbits) for _ in range(n)],
+                        qbits)
+        if 0.8 < style < 0.86:          # halves: ties of integers
+            return pack([encode(r.randint(-40, 40) / 2, qbits)
+                         for _ in range(n)], qbits)
         if style > 0.93:                # few values: ties, equal elements
             pool = [self.real() for _ in range(3)]
             return pack([encode(r.choice(pool), qbits) for _ in range(n)],
@@ -301,6 +310,10 @@ class Maker:
         small = self.kind != "data"
         m, n = r.randint(1, 3 if small else 9), r.randint(1, 3 if small else 9)
         k = r.randint(1, 12 if small else 70)
+        if not small and self.chance(0.08):
+            m, n, k = r.randint(1, 2), r.randint(1, 40), r.randint(1, 40)
+            if self.chance(0.6):
+                n, k = r.randint(1, 3), r.randint(70, 700)
         unit = 1
         if op in ("QKT", "AV"):
             e["tensor_role"] = r.choice(("q", "k", "v"))
@@ -393,6 +406,8 @@ class Maker:
             op = r.choice(("ADD", "CAST", "MUL", "RMSNORM"))
         small = self.kind != "data"
         n = r.randint(1, 12 if small else 70)
+        if not small and not slow and self.chance(0.1):
+            n = r.randint(70, 500)
         rows = r.choice((1, 1, 1, 2, 3))
         q = r.choice(QBITS + (32, 16, 32))
         qo = r.choice((q, q, r.choice(QBITS)))
@@ -539,9 +554,9 @@ class Maker:
                 continue
             if e["opcode"].startswith(("DMA", "KV")) and self.chance(0.6):
                 e["dma_id"] = self.engine("dma.count")
-            if ("_" in e["opcode"] and e["opcode"] != "SYNC_GROUP"
-                    and self.groups and self.chance(0.15)):
-                e["wait_group"] = r.choice(self.groups)[0]
+            earlier = [g for g in self.groups if g[1] < len(self.entries)]
+            if earlier and self.chance(0.15):
+                e["wait_group"] = r.choice(earlier)[0]
             self.entries.append(e)
             if self.broken():
                 self.entries.pop()

@@ -43,6 +43,7 @@ static const tv_parameter parameters[CMDQ_FIELDS] = {
 #define REQ(field) {CMDQ_F_##field, TV_REQUIRED},
 #define OPT(field) {CMDQ_F_##field, TV_OPTIONAL},
 #define MEM(field) {CMDQ_F_##field, TV_MEMBER},
+#define MEM_REQ(field) {CMDQ_F_##field, TV_MEMBER_REQUIRED},
 #define TV_OPCODE(id, since, required, optional, class, meaning, source) \
     static const tv_parameter_use uses_##id[] = {UNWRAP required UNWRAP optional{0}};
 #include "isa/cmdq/opcodes.def"
@@ -50,6 +51,7 @@ static const tv_parameter parameters[CMDQ_FIELDS] = {
 #undef REQ
 #undef OPT
 #undef MEM
+#undef MEM_REQ
 
 const uint8_t cmdq_classes[CMDQ_OPCODES] = {
 #define TV_OPCODE(id, since, required, optional, class, meaning, source) CMDQ_##class,

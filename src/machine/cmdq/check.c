@@ -82,6 +82,20 @@ static void check_loads(checker *c, const cmdq_shape *shape, const cmdq_plan *pl
                 complain(c, &c->banks[b].at[i]);
 }
 
+tv_status cmdq_hazards(const tv_program *program, const tv_config *config, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts)
+{
+    cmdq_shape shape;
+    cmdq_plan plan;
+    tv_findings findings = {.program = program, .sink = sink, .codes = cmdq_codes, .counts = counts};
+    uint64_t errors = 0;
+    cmdq_shape_init(&shape, config);
+    TV_TRY(cmdq_plan_make(program, &shape, sink, &errors, &plan));
+    bool done = cmdq_find_hazards(program, &shape, &plan, CMDQ_WINDOW_MAX, severity, &findings) != UINT64_MAX;
+    tv_findings_end(&findings);
+    cmdq_plan_free(&plan);
+    return done ? TV_OK : tv_fail_memory(sink);
+}
+
 tv_status cmdq_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts)
 {
     cmdq_shape shape;

@@ -193,7 +193,7 @@ static void put_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
     for (unsigned i = 0; i < r->field_count; i++) {
         const given *g = &r->fields[i];
         uint8_t use = g->name < CMDQ_COMMON_FIELDS && !g->member ? CMDQ_NO_USE : layout->by_name[e->opcode][g->name];
-        bool member = use != CMDQ_NO_USE && insn->parameters[use].presence == TV_MEMBER;
+        bool member = use != CMDQ_NO_USE && insn->parameters[use].presence >= TV_MEMBER;
         if (g->name < CMDQ_COMMON_FIELDS && !g->member)
             continue;
         if (use == CMDQ_NO_USE || member != g->member) {
@@ -210,8 +210,8 @@ static void put_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
             tv_buf_append(&r->queue->values, words, cmdq_words(p) * sizeof words[0]);
     }
     uint64_t required = layout->required[e->opcode];
-    if (e->opcode == CMDQ_KV_LOAD_TILE && (e->given >> layout->use[e->opcode][CMDQ_F_kv_range_desc] & 1))
-        required |= UINT64_C(1) << layout->use[e->opcode][CMDQ_F_t_start] | UINT64_C(1) << layout->use[e->opcode][CMDQ_F_t_len];
+    if (cmdq_has(r->queue, e, CMDQ_F_kv_range_desc))
+        required |= layout->in_object[e->opcode];
     if (required & ~e->given)
         complain_missing(r, insn, required & ~e->given);
 }

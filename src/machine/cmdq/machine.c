@@ -24,7 +24,8 @@ typedef struct machine {
     const tv_program *program;
     cmdq_plan plan;
     uint32_t next;      /* entries executed, in the order of the plan */
-    uint64_t turn;      /* of DMA entries without a channel */
+    uint64_t limit_cycles; /* what `limit` was worked out for; UINT64_MAX: nothing */
+    uint32_t limit;
     bool ended;         /* the loaded queue is in `timing` */
     uint64_t base;      /* entries of queues before the loaded one */
     uint64_t macs, bytes[2]; /* read from DRAM, written */
@@ -123,7 +124,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     m->plan = plan;
     m->program = program;
     m->next = 0;
-    m->turn = 0;
+    m->limit_cycles = UINT64_MAX;
     m->ended = false;
     m->fault.raised = false;
     if (m->mode != TV_MODE_TIMING)
@@ -153,33 +154,35 @@ static bool end_queue(machine *m)
 
 typedef enum outcome { DONE, FAULTED, NO_MEMORY } outcome;
 
-static void count_work(machine *m, const cmdq_op *op)
-{
-    const cmdq_tile *dram = cmdq_find_tile(op, CMDQ_DRAM);
-    m->macs += op->macs;
-    if (dram)
-        m->bytes[dram->writes] += dram->bytes * dram->rows;
-}
-
-static outcome execute_next(machine *m)
+/* False: the entry faults, or there is no memory for it; *outcome says which. */
+static bool execute(machine *m, uint32_t entry, outcome *o)
 {
     const cmdq_queue *q = cmdq_queue_of(m->program);
-    uint32_t entry = m->plan.order ? m->plan.order[m->next] : m->next;
     cmdq_op op;
     cmdq_wrong wrong;
     uint64_t turn = 0; /* the plan knows the channel */
     cmdq_resolve(q, &m->shape, entry, &turn, &op, &wrong);
-    cmdq_outcome o = m->mode == TV_MODE_TIMING ? CMDQ_EXECUTED : cmdq_execute(q, &m->shape, &m->memories, entry, &op, &wrong);
-    if (o == CMDQ_NO_MEMORY)
-        return NO_MEMORY;
-    if (o == CMDQ_FAULT) {
-        tv_buf text = {0};
-        cmdq_print(q, entry, &text);
-        tv_fault_raise(&m->fault, m->program, entry, tv_buf_cstr(&text), &cmdq_codes[wrong.code], wrong.message);
-        tv_buf_fini(&text);
-        return FAULTED;
+    switch (cmdq_execute(q, &m->shape, &m->memories, entry, &op, &wrong)) {
+    case CMDQ_EXECUTED: return true;
+    case CMDQ_NO_MEMORY: *o = NO_MEMORY; return false;
+    case CMDQ_FAULT: break;
     }
-    count_work(m, &op);
+    tv_buf text = {0};
+    cmdq_print(q, entry, &text);
+    tv_fault_raise(&m->fault, m->program, entry, tv_buf_cstr(&text), &cmdq_codes[wrong.code], wrong.message);
+    tv_buf_fini(&text);
+    *o = FAULTED;
+    return false;
+}
+
+static outcome execute_next(machine *m)
+{
+    uint32_t entry = m->plan.order ? m->plan.order[m->next] : m->next;
+    outcome o = DONE;
+    if (m->mode != TV_MODE_TIMING && !execute(m, entry, &o))
+        return o;
+    m->macs += m->plan.macs[entry];
+    m->bytes[m->plan.bytes[entry] & 1] += m->plan.bytes[entry] >> 1;
     m->next++;
     return DONE;
 }
@@ -187,8 +190,8 @@ static outcome execute_next(machine *m)
 /* Entries whose turn comes before the first that would start at `max_cycles` or later. */
 static tv_status find_limit(machine *m, uint64_t max_cycles, uint32_t *limit)
 {
-    *limit = m->plan.count;
-    if (max_cycles == UINT64_MAX || m->mode == TV_MODE_FUNCTIONAL)
+    *limit = max_cycles != UINT64_MAX && max_cycles == m->limit_cycles ? m->limit : m->plan.count;
+    if (max_cycles == UINT64_MAX || m->mode == TV_MODE_FUNCTIONAL || max_cycles == m->limit_cycles)
         return TV_OK;
     uint32_t low = 0, high = m->plan.count; /* the time of a prefix grows with it */
     while (low < high) {
@@ -201,7 +204,8 @@ static tv_status find_limit(machine *m, uint64_t max_cycles, uint32_t *limit)
         else
             high = middle;
     }
-    *limit = low;
+    *limit = m->limit = low;
+    m->limit_cycles = max_cycles;
     return TV_OK;
 }
 
@@ -356,5 +360,6 @@ const tv_target tv_target_cmdq = {
     .stats = stats,
     .trace = trace,
     .clock = clock_now,
+    .hazards = cmdq_hazards,
     .check = cmdq_check,
 };

@@ -81,9 +81,10 @@ typedef struct cmdq_plan {
     uint8_t *role;
     uint64_t *cycles;
     uint8_t (*banks)[8]; /* of its tiles, CMDQ_NO_BANK at the end */
+    uint64_t *macs;
+    uint64_t *bytes;     /* over DRAM, shifted up by one; the lowest bit: written */
     cmdq_graph graph;
-    uint32_t *order;  /* NULL: as they stand */
-    uint64_t macs;
+    uint32_t *order;     /* NULL: as they stand */
 } cmdq_plan;
 
 /* Resolves all entries; `sink` gets what is wrong, `counts` counts it. TV_ERR_INPUT: something was. */
@@ -117,6 +118,7 @@ bool cmdq_time(const tv_program *program, const cmdq_shape *shape, const cmdq_pl
                const tv_trace_sink *sink, cmdq_timing *timing);
 
 /* check.c */
+tv_status cmdq_hazards(const tv_program *program, const tv_config *config, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
 tv_status cmdq_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);
 
 #endif

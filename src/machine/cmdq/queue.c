@@ -35,6 +35,8 @@ void cmdq_layout_init(cmdq_layout *layout)
             words += cmdq_words(&isa->parameters[f]);
             if (insn->parameters[u].presence == TV_REQUIRED)
                 layout->required[o] |= UINT64_C(1) << u;
+            if (insn->parameters[u].presence == TV_MEMBER_REQUIRED)
+                layout->in_object[o] |= UINT64_C(1) << u;
         }
     }
 }

@@ -49,7 +49,8 @@ typedef struct cmdq_layout {
     uint8_t use[CMDQ_OPCODES][CMDQ_FIELDS];     /* CMDQ_NO_USE: the opcode has no such field */
     uint8_t by_name[CMDQ_OPCODES][CMDQ_FIELDS]; /* the same by the first field of that name */
     uint8_t offset[CMDQ_OPCODES][64];           /* words before a field when all before it are given */
-    uint64_t required[CMDQ_OPCODES];            /* fields that are */
+    uint64_t required[CMDQ_OPCODES];            /* fields that are … */
+    uint64_t in_object[CMDQ_OPCODES];           /* … and members that are where the object is given */
     int64_t integers[CMDQ_FIELDS];              /* defaults */
     double reals[CMDQ_FIELDS];
 } cmdq_layout;

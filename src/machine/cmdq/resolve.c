@@ -383,6 +383,8 @@ void cmdq_plan_free(cmdq_plan *plan)
     free(plan->role);
     free(plan->cycles);
     free(plan->banks);
+    free(plan->macs);
+    free(plan->bytes);
     free(plan->order);
     cmdq_graph_free(&plan->graph);
     *plan = (cmdq_plan){0};
@@ -393,7 +395,9 @@ static void plan_entry(cmdq_plan *plan, uint32_t i, const cmdq_op *op)
     plan->engine[i] = op->engine;
     plan->role[i] = op->role;
     plan->cycles[i] = op->cycles;
-    plan->macs += op->macs;
+    plan->macs[i] = op->macs;
+    const cmdq_tile *dram = cmdq_find_tile(op, CMDQ_DRAM);
+    plan->bytes[i] = dram ? (dram->bytes * dram->rows) << 1 | dram->writes : 0;
     unsigned n = 0;
     for (unsigned t = 0; t < op->tile_count; t++)
         if (op->tiles[t].bank != CMDQ_NO_BANK)
@@ -449,8 +453,9 @@ tv_status cmdq_plan_make(const tv_program *program, const cmdq_shape *shape, con
     uint64_t turn = 0, found = 0;
     size_t n = (size_t)q->count + 1;
     *plan = (cmdq_plan){.count = q->count, .engine = malloc(n), .role = malloc(n), .cycles = malloc(n * sizeof *plan->cycles),
-                        .banks = malloc(n * sizeof *plan->banks)};
-    tv_status status = plan->engine && plan->role && plan->cycles && plan->banks && cmdq_graph_make(q, q->count, &plan->graph) ? TV_OK : tv_fail_memory(sink);
+                        .banks = malloc(n * sizeof *plan->banks), .macs = malloc(n * sizeof *plan->macs), .bytes = malloc(n * sizeof *plan->bytes)};
+    bool arrays = plan->engine && plan->role && plan->cycles && plan->banks && plan->macs && plan->bytes;
+    tv_status status = arrays && cmdq_graph_make(q, q->count, &plan->graph) ? TV_OK : tv_fail_memory(sink);
     if (status == TV_OK)
         status = check_inits(program, shape, sink, &found);
     for (uint32_t i = 0; i < q->count && status == TV_OK; i++) {

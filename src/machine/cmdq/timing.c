@@ -144,7 +144,9 @@ static tv_ratio first_finish(const simulation *s, uint64_t sum)
         const worker *dma = &s->engines[e];
         if (!dma->moving)
             continue;
-        tv_ratio at = tv_ratio_add(s->moved_to, dma->weight == sum ? dma->left : tv_ratio_scale(dma->left, sum, dma->weight));
+        if (dma->weight == sum) /* it is alone */
+            return tv_ratio_add(s->moved_to, dma->left);
+        tv_ratio at = tv_ratio_add(s->moved_to, tv_ratio_scale(dma->left, sum, dma->weight));
         if (tv_ratio_cmp(at, best) < 0)
             best = at;
     }

@@ -67,7 +67,7 @@ static void write_fields(const writer *w, const cmdq_entry *e)
     for (unsigned u = 0; u < insn->parameter_count; u++) {
         unsigned f = insn->parameters[u].parameter;
         tv_parameter_type type = tv_isa_cmdq.parameters[f].type;
-        if (!(e->given >> u & 1) || insn->parameters[u].presence == TV_MEMBER || type == TV_PARAMETER_IDS)
+        if (!(e->given >> u & 1) || insn->parameters[u].presence >= TV_MEMBER || type == TV_PARAMETER_IDS)
             continue;
         if (type != TV_PARAMETER_OBJECT) {
             write_field(w, e, f, ", ");
@@ -76,7 +76,7 @@ static void write_fields(const writer *w, const cmdq_entry *e)
         fprintf(w->out, ", \"%s\": {", tv_isa_cmdq.parameters[f].name);
         const char *separator = "";
         for (unsigned k = 0; k < insn->parameter_count; k++)
-            if ((e->given >> k & 1) && insn->parameters[k].presence == TV_MEMBER) {
+            if ((e->given >> k & 1) && insn->parameters[k].presence >= TV_MEMBER) {
                 write_field(w, e, insn->parameters[k].parameter, separator);
                 separator = ", ";
             }
