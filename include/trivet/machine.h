@@ -29,6 +29,9 @@ typedef enum tv_mode {
 TV_API tv_status tv_machine_new(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, tv_machine **out);
 TV_API void tv_machine_free(tv_machine *machine);
 
+/* Host threads that a machine may use from now on; 1 at first. Results and cycles do not depend on it. */
+TV_API void tv_machine_threads(tv_machine *machine, unsigned threads);
+
 TV_API const char *tv_machine_target(const tv_machine *machine);
 TV_API const tv_config *tv_machine_config(const tv_machine *machine); /* lives as long as the machine */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trivet run: execute and time programs on one machine, one after another. */
 #include <inttypes.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/elements.h"
@@ -15,6 +16,7 @@ static const cli_option options[] = {
     {"max-cycles", 0, "N", "stop before an instruction that would issue at cycle N or later", NULL},
     {"functional", 0, NULL, "data without cycles", NULL},
     {"timing-only", 0, NULL, "cycles without data", NULL},
+    {"threads", 0, "N", "host threads (default: as many as there are cores); results are the same", NULL},
     {"save-outputs", 0, "FOLDER", "write what the program says that it computes to FOLDER/NAME.bin", "FILE"},
     {"strict", 0, NULL, "hazards are errors, and nothing is run", NULL},
     {"no-hazards", 0, NULL, "do not look for hazards", NULL},
@@ -237,6 +239,19 @@ static tv_status show_dumps(job *j, json_t *list)
 
 /* ---- The run ---- */
 
+static tv_status set_threads(job *j)
+{
+    const char *text = cli_value(j->c, "threads");
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t threads = cores > 0 ? (uint64_t)cores : 1;
+    if (text && (!cli_parse_number(text, &threads) || threads < 1 || threads > 256)) {
+        cli_wrong(j->c, "1 to 256", "--threads cannot be '%s'", text);
+        return TV_ERR_INPUT;
+    }
+    tv_machine_threads(j->machine, (unsigned)threads);
+    return TV_OK;
+}
+
 static tv_status open_all(job *j)
 {
     cli *c = j->c;
@@ -255,7 +270,9 @@ static tv_status open_all(job *j)
         return TV_ERR_INPUT;
     }
     tv_status status = cli_make_config(c, tv_program_target(j->programs[0]), &j->config);
-    return status == TV_OK ? tv_machine_new(j->config, mode, &c->sink, &j->machine) : status;
+    if (status == TV_OK)
+        status = tv_machine_new(j->config, mode, &c->sink, &j->machine);
+    return status == TV_OK ? set_threads(j) : status;
 }
 
 /* Traces go to files of their own, and standard output holds one result. */

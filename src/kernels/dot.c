@@ -38,19 +38,17 @@ enum { PARTIALS = 8 };
 
 typedef float partials __attribute__((vector_size(PARTIALS * sizeof(float)), aligned(4), may_alias));
 
-TV_INLINE float add_up(const float *p) { return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7])); }
-
 TV_CLONES float tv_sum_f32(const float *x, size_t n)
 {
     partials p = {0};
     size_t i = 0;
     for (; i + PARTIALS <= n; i += PARTIALS)
         p += *(const partials *)(const void *)(x + i);
-    float sums[PARTIALS];
-    memcpy(sums, &p, sizeof sums);
-    for (size_t k = 0; i + k < n; k++)
-        sums[k] += x[i + k];
-    return add_up(sums);
+    tv_sum8 sum;
+    memcpy(sum.partial, &p, sizeof sum.partial);
+    for (; i < n; i++)
+        tv_sum8_add(&sum, i, x[i]);
+    return tv_sum8_total(&sum);
 }
 
 TV_CLONES float tv_dot_f32(const float *a, const float *b, size_t n)
@@ -59,9 +57,9 @@ TV_CLONES float tv_dot_f32(const float *a, const float *b, size_t n)
     size_t i = 0;
     for (; i + PARTIALS <= n; i += PARTIALS)
         p += *(const partials *)(const void *)(a + i) * *(const partials *)(const void *)(b + i);
-    float sums[PARTIALS];
-    memcpy(sums, &p, sizeof sums);
-    for (size_t k = 0; i + k < n; k++)
-        sums[k] += a[i + k] * b[i + k];
-    return add_up(sums);
+    tv_sum8 sum;
+    memcpy(sum.partial, &p, sizeof sum.partial);
+    for (; i < n; i++)
+        tv_sum8_add(&sum, i, a[i] * b[i]);
+    return tv_sum8_total(&sum);
 }

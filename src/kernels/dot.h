@@ -18,4 +18,17 @@ int64_t tv_dot_s8(const int8_t *a, const int8_t *b, size_t n);
 float tv_sum_f32(const float *x, size_t n);
 float tv_dot_f32(const float *a, const float *b, size_t n);
 
+/* The same sum, term by term; `at` counts them. */
+typedef struct tv_sum8 {
+    float partial[8];
+} tv_sum8;
+
+static inline void tv_sum8_add(tv_sum8 *sum, uint64_t at, float term) { sum->partial[at % 8] += term; }
+
+static inline float tv_sum8_total(const tv_sum8 *sum)
+{
+    const float *p = sum->partial;
+    return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+}
+
 #endif

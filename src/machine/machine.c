@@ -110,6 +110,12 @@ tv_status tv_machine_step(tv_machine *machine, tv_stop *why)
     return tv_machine_run(machine, &one, why);
 }
 
+void tv_machine_threads(tv_machine *machine, unsigned threads)
+{
+    if (machine->target->threads)
+        machine->target->threads(machine->state, threads);
+}
+
 uint64_t tv_machine_next(const tv_machine *machine) { return machine->target->next(machine->state); }
 
 const tv_fault *tv_machine_fault(const tv_machine *machine) { return machine->target->fault(machine->state); }

@@ -29,6 +29,7 @@ typedef struct tv_target {
     void (*read_space)(void *state, unsigned space, uint64_t byte, void *data, size_t bytes);
     void (*write_space)(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes);
     void (*stats)(const void *state, tv_stats *out);
+    void (*threads)(void *state, unsigned threads); /* NULL: it uses one */
     void (*trace)(void *state, const tv_trace_sink *sink);
     uint64_t (*clock)(const void *state);
     /* NULL: the machine works in order */

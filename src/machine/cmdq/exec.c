@@ -112,7 +112,7 @@ typedef struct product {
     const float *scales;     /* of weights: n, or n by k / group; NULL: scale_wgt */
     const float *bias, *old;
     float scale_ifm, scale_wgt, scale_ofm;
-    float *terms, *out;      /* k / group; m by n */
+    float *out;              /* m by n */
 } product;
 
 static float term(const product *p, uint64_t i, uint64_t j, uint64_t g)
@@ -123,24 +123,34 @@ static float term(const product *p, uint64_t i, uint64_t j, uint64_t g)
     return sum * p->scale_ifm * (p->scales ? p->scales[j * groups + g] : p->scale_wgt);
 }
 
-static void multiply(const product *p)
+/* Outputs `from` to `to`, row after row. */
+static void multiply_part(void *user, uint64_t from, uint64_t to)
 {
-    for (uint64_t i = 0; i < p->m; i++)
-        for (uint64_t j = 0; j < p->n; j++) {
-            float y;
-            if (p->grouped) {
-                for (uint64_t g = 0; g < p->k / p->group; g++)
-                    p->terms[g] = term(p, i, j, g);
-                y = tv_sum_f32(p->terms, p->k / p->group);
-            } else {
-                y = term(p, i, j, 0);
-            }
-            if (p->bias)
-                y = y + p->bias[j];
-            if (p->old)
-                y = y + p->old[i * p->n + j] * p->scale_ofm;
-            p->out[i * p->n + j] = y / p->scale_ofm;
+    const product *p = user;
+    for (uint64_t o = from; o < to; o++) {
+        uint64_t i = o / p->n, j = o % p->n;
+        float y;
+        if (p->grouped) {
+            tv_sum8 sum = {{0}};
+            for (uint64_t g = 0; g < p->k / p->group; g++)
+                tv_sum8_add(&sum, g, term(p, i, j, g));
+            y = tv_sum8_total(&sum);
+        } else {
+            y = term(p, i, j, 0);
         }
+        if (p->bias)
+            y = y + p->bias[j];
+        if (p->old)
+            y = y + p->old[o] * p->scale_ofm;
+        p->out[o] = y / p->scale_ofm;
+    }
+}
+
+/* Small products are done before other threads have woken up. */
+static void multiply(const cmdq_run *r, const product *p)
+{
+    enum { SMALL = 1 << 18 };
+    tv_pool_run(p->m * p->n * p->k < SMALL ? NULL : r->memories->pool, p->m * p->n, multiply_part, (void *)(uintptr_t)p);
 }
 
 /* An operand as an array of integers or of binary32, whichever the product takes. */
@@ -199,7 +209,7 @@ static void run_conv(cmdq_run *r, const product *p, const void *in, size_t size)
         unfold(r, in, i, size, seen);
         one.old = p->old ? p->old + i * p->n : NULL;
         one.out = p->out + i * p->n;
-        multiply(&one);
+        multiply(r, &one);
     }
 }
 
@@ -255,7 +265,7 @@ static bool run_sparse(cmdq_run *r, product *p, const void *in, const void *valu
             one.scales = scales ? scales + j * groups : NULL;
             one.bias = bias ? bias + j : NULL;
             one.old = old ? old + i * n + j : NULL;
-            multiply(&one);
+            multiply_part(&one, 0, 1);
             out[i * n + j] = y;
         }
     return true;
@@ -276,7 +286,7 @@ static bool tensor(cmdq_run *r)
     const void *a = unpack_operand(r, in, p.integers, inputs, 0), *b = unpack_operand(r, wgt, p.integers, weights, 1);
     if (op->opcode == CMDQ_TE_AV_TILE && b)
         b = transposed(r, b, op->k, op->n, size, 4);
-    uint64_t groups = p.k / p.group, extra = op->n + (p.grouped ? op->n * groups : op->n) + op->m * op->n + groups;
+    uint64_t groups = p.k / p.group, extra = op->n + (p.grouped ? op->n * groups : op->n) + op->m * op->n;
     float *more = cmdq_scratch(r, 2, extra * sizeof *more);
     p.out = cmdq_scratch(r, 3, op->m * op->n * sizeof *p.out);
     if (r->no_memory)
@@ -292,7 +302,6 @@ static bool tensor(cmdq_run *r)
     p.bias = bias ? more : NULL;
     p.scales = scales ? more + op->n : NULL;
     p.old = out->reads ? more + op->n + scale_count : NULL;
-    p.terms = more + op->n + scale_count + op->m * op->n;
     p.a8 = a;
     p.a = a;
     p.b8 = b;
@@ -302,7 +311,7 @@ static bool tensor(cmdq_run *r)
     if (conv)
         run_conv(r, &p, a, size);
     else if (!sparse)
-        multiply(&p);
+        multiply(r, &p);
     if (r->no_memory)
         return true;
     cmdq_pack(p.out, out->qbits, op->m * op->n, cmdq_bytes(r, out));

@@ -73,6 +73,7 @@ static void destroy(void *state)
     tv_memory_fini(&m->memories.dram);
     for (unsigned i = 0; i < CMDQ_SCRATCHES; i++)
         tv_buf_fini(&m->memories.scratch[i]);
+    tv_pool_free(m->memories.pool);
     cmdq_plan_free(&m->plan);
     tv_fault_record_fini(&m->fault);
     free(m);
@@ -333,6 +334,13 @@ static void trace(void *state, const tv_trace_sink *sink)
     m->sink = sink ? *sink : (tv_trace_sink){0};
 }
 
+static void set_threads(void *state, unsigned threads)
+{
+    machine *m = state;
+    tv_pool_free(m->memories.pool);
+    m->memories.pool = tv_pool_make(threads);
+}
+
 static uint64_t clock_now(const void *state)
 {
     tv_stats now = {0};
@@ -358,6 +366,7 @@ const tv_target tv_target_cmdq = {
     .read_space = read_space,
     .write_space = write_space,
     .stats = stats,
+    .threads = set_threads,
     .trace = trace,
     .clock = clock_now,
     .hazards = cmdq_hazards,

@@ -11,6 +11,7 @@
 #include "machine/target.h"
 #include "sim/account.h"
 #include "sim/memory.h"
+#include "sim/pool.h"
 
 enum { CMDQ_ENGINES_MAX = 24, CMDQ_BANKS_MAX = 64, CMDQ_TILES_MAX = 7, CMDQ_NO_ENGINE = UINT8_MAX, CMDQ_NO_BANK = UINT8_MAX };
 
@@ -95,6 +96,7 @@ enum { CMDQ_SCRATCHES = 6 };
 
 typedef struct cmdq_memories {
     tv_memory spm, dram; /* SPM: bank after bank */
+    tv_pool *pool;       /* NULL: one thread */
     tv_buf scratch[CMDQ_SCRATCHES]; /* operands as arrays; kept from entry to entry */
 } cmdq_memories;
 

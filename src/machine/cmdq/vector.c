@@ -95,8 +95,27 @@ static void scale_values(float *x, uint64_t count, float scale)
         x[i] = x[i] * scale;
 }
 
+typedef struct rows_work {
+    const cmdq_run *run;
+    row first;
+} rows_work;
+
+static void compute_rows(void *user, uint64_t from, uint64_t to)
+{
+    const rows_work *work = user;
+    for (uint64_t i = from; i < to; i++) {
+        row w = work->first;
+        w.x += i * w.n;
+        w.y += i * w.n;
+        w.second += w.second ? i * w.n : 0;
+        w.index = i;
+        compute_row(work->run, &w);
+    }
+}
+
 void cmdq_vector(cmdq_run *r)
 {
+    enum { SMALL = 1 << 14 }; /* done before other threads have woken up */
     uint64_t rows = r->op->m, n = r->op->k;
     float *x = cmdq_operand_values(r, CMDQ_IN, rows * n, 0), *second = cmdq_operand_values(r, CMDQ_IN2, rows * n, 1);
     const float *gamma = cmdq_operand_values(r, CMDQ_GAMMA, n, 2), *beta = cmdq_operand_values(r, CMDQ_BETA, n, 4);
@@ -105,8 +124,8 @@ void cmdq_vector(cmdq_run *r)
         return;
     scale_values(x, rows * n, cmdq_get_real(r, CMDQ_F_scale_in));
     scale_values(second, rows * n, cmdq_get_real(r, CMDQ_F_scale_in2));
-    for (uint64_t i = 0; i < rows; i++)
-        compute_row(r, &(row){.x = x + i * n, .y = y + i * n, .second = second ? second + i * n : NULL, .gamma = gamma, .beta = beta, .n = n, .index = i});
+    rows_work work = {r, {.x = x, .y = y, .second = second, .gamma = gamma, .beta = beta, .n = n}};
+    tv_pool_run(rows * n < SMALL ? NULL : r->memories->pool, rows, compute_rows, &work);
     for (uint64_t i = 0; i < rows * n; i++)
         y[i] = y[i] / scale_out;
     const cmdq_tile *out = cmdq_find_tile(r->op, CMDQ_OUT);
