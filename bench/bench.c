@@ -273,7 +273,7 @@ static void print_row(const row *r, bench_data *data, bool json, const char *wan
                *first ? "" : ",", r->name, r->unit, rate, r->amount / t.most, r->amount / t.least, r->goal, r->baseline, ratio);
     else
         printf("%-44s %8.2f M%12s/s  %5.1f to %5.1f M  %8.2f M  %8.1f×  %.1f (%s)\n", r->name, rate / 1e6, r->unit, r->amount / t.most / 1e6,
-               r->amount / t.least / 1e6, r->goal / 1e6, r->goal ? rate / r->goal : 0, ratio, r->baseline);
+               r->amount / t.least / 1e6, r->goal / 1e6, r->goal > 0 ? rate / r->goal : 0, ratio, r->baseline);
     *first = false;
 }
 

@@ -33,12 +33,15 @@ typedef struct tv_event {
     const char *cause;   /* STALL */
     int scheduler;       /* STALL: of the scheduler, which waits for the engines; not of a working engine */
     unsigned engine_id;  /* which of several engines of that name */
+    const char *lane;    /* the engine's name among the statistics' where it is not `engine`: "TE1" */
+    const char *layer;   /* layer of a model that the instruction belongs to, or NULL */
     int64_t waits_for;   /* STALL: the instruction waited for, -1: none */
     uint32_t routes[2];  /* ENGINE: route codes in and out; 0: none */
     uint64_t bytes;      /* ENGINE, TRANSFER */
     uint64_t macs;       /* ENGINE */
     const char *path;    /* TRANSFER */
     int write;           /* TRANSFER: towards host memory */
+    int kv;              /* TRANSFER: of the KV cache */
     const char *file;    /* the instruction's source, or NULL */
     unsigned line;
 } tv_event;

@@ -31,6 +31,7 @@ typedef struct job {
     unsigned count;
     tv_trace_writer *writers[2];
     unsigned writer_count;
+    json_t *outputs; /* --json: what the programs have computed */
     tv_stop stop;
     tv_status outcome;
 } job;
@@ -381,6 +382,8 @@ static tv_status run_all(job *j)
         j->outcome = run_program(j, i, &own);
         if (j->outcome != TV_OK && j->outcome != TV_FAULT)
             return j->outcome;
+        if (j->outcome == TV_OK && j->stop == TV_STOP_END && !cli_has(j->c, "timing-only")) /* the next program may overwrite them */
+            status = outputs_show(j->c, j->machine, j->programs[i], j->outputs, cli_value(j->c, "save-outputs"));
     }
     return status;
 }
@@ -402,13 +405,10 @@ static tv_status show(job *j)
         run_report_fault(fault, j->c->color);
     tv_status status = show_dumps(j, dumps);
     bool timed = !cli_has(j->c, "functional");
-    json_t *outputs = j->c->json ? json_object() : NULL;
-    for (unsigned i = 0; i < j->count && status == TV_OK && !fault && j->stop == TV_STOP_END && !cli_has(j->c, "timing-only"); i++)
-        status = outputs_show(j->c, j->machine, j->programs[i], outputs, cli_value(j->c, "save-outputs"));
     if (status == TV_OK && j->c->json) {
         json_t *report = run_report_json(j->machine, j->stop, dumps);
-        if (json_object_size(outputs))
-            json_object_set(report, "outputs", outputs);
+        if (json_object_size(j->outputs))
+            json_object_set(report, "outputs", j->outputs);
         cli_print_json(j->c, report);
     } else if (status == TV_OK) {
         print_stop(j);
@@ -416,13 +416,12 @@ static tv_status show(job *j)
             run_report_print(j->machine, timed, j->c->out_color, stdout);
     }
     json_decref(dumps);
-    json_decref(outputs);
     return status;
 }
 
 static int run(cli *c)
 {
-    job j = {.c = c};
+    job j = {.c = c, .outputs = c->json ? json_object() : NULL};
     tv_status status = open_all(&j);
     if (status == TV_OK)
         status = check_dumps(&j);
@@ -451,6 +450,7 @@ static int run(cli *c)
     for (unsigned i = 0; i < j.count; i++)
         tv_program_free(j.programs[i]);
     free(j.programs);
+    json_decref(j.outputs);
     return cli_exit_status(status);
 }
 

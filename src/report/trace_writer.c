@@ -28,7 +28,7 @@ struct tv_trace_writer {
     window windows[WINDOWS_MAX];
     unsigned window_count;
     double read_bytes, written_bytes;
-    uint64_t tokens;
+    uint64_t tokens, kv_bytes[2]; /* read, written */
     const char *tracks[TV_ENGINES_MAX]; /* Perfetto: the engines seen, static strings of the machine */
     unsigned track_count;
 };
@@ -113,9 +113,10 @@ static json_t *summary_json(const tv_trace_writer *w, const tv_machine *machine)
                                       (json_int_t)s.engines[e].idle, "held_cycles", held, "utilization",
                                       s.cycles ? (double)s.engines[e].busy / (double)s.cycles : 0.0));
     }
-    return json_pack("{s:I, s:f, s:I, s:I, s:f, s:f, s:o, s:{s:i, s:i}, s:I, s:s}", "cycles_total", (json_int_t)s.cycles, "seconds", s.seconds,
+    return json_pack("{s:I, s:f, s:I, s:I, s:f, s:f, s:o, s:{s:I, s:I}, s:I, s:s}", "cycles_total", (json_int_t)s.cycles, "seconds", s.seconds,
                      "instructions", (json_int_t)s.instructions, "macs", (json_int_t)s.macs, "dram_read_bytes", w->read_bytes,
-                     "dram_write_bytes", w->written_bytes, "engines", engines, "kv_cache", "read_bytes", 0, "write_bytes", 0, "tokens",
+                     "dram_write_bytes", w->written_bytes, "engines", engines, "kv_cache", "read_bytes", (json_int_t)w->kv_bytes[0],
+                     "write_bytes", (json_int_t)w->kv_bytes[1], "tokens",
                      (json_int_t)w->tokens, "bound_by", s.bound_by);
 }
 
@@ -153,8 +154,8 @@ static void json_event(tv_trace_writer *w, const tv_event *e)
 {
     separate(w);
     dump(w,
-         json_pack("{s:s, s:o, s:i, s:o, s:n, s:o, s:I, s:I, s:o}", "type", kind_names[e->kind], "engine", text_or_null(e->engine), "engine_id", (int)e->engine_id,
-                   "cmdq_id", e->index < 0 ? json_null() : json_integer(e->index), "layer_id", "op", text_or_null(e->op), "start_cycle",
+         json_pack("{s:s, s:o, s:i, s:o, s:o, s:o, s:I, s:I, s:o}", "type", kind_names[e->kind], "engine", text_or_null(e->engine), "engine_id", (int)e->engine_id,
+                   "cmdq_id", e->index < 0 ? json_null() : json_integer(e->index), "layer_id", text_or_null(e->layer), "op", text_or_null(e->op), "start_cycle",
                    (json_int_t)e->start, "end_cycle", (json_int_t)e->end, "details", details(e)),
          "");
 }
@@ -217,7 +218,7 @@ static const char *cause_color(const char *cause)
 static void chrome_event(tv_trace_writer *w, const tv_event *e)
 {
     bool instant = e->kind == TV_EVENT_STATUS || e->kind == TV_EVENT_MARKER;
-    int tid = e->engine ? track(w, e->engine) : 0;
+    int tid = e->engine ? track(w, e->lane ? e->lane : e->engine) : 0;
     char name[64];
     if (e->kind == TV_EVENT_STALL)
         snprintf(name, sizeof name, "stall: %s", e->cause);
@@ -265,6 +266,7 @@ static void take_event(void *user, const tv_event *e)
     if (e->kind == TV_EVENT_TRANSFER) {
         spread(w, e->start, e->end, (double)e->bytes, e->write ? offsetof(window, written) : offsetof(window, read));
         *(e->write ? &w->written_bytes : &w->read_bytes) += (double)e->bytes;
+        w->kv_bytes[e->write != 0] += e->kv ? e->bytes : 0;
         return;
     }
     if (e->kind == TV_EVENT_STALL && !e->scheduler)

@@ -49,7 +49,9 @@ static tv_event event_of(const simulation *s, tv_event_kind kind, unsigned e, ui
     static const char *const names[CMDQ_SYNC] = {"DMA", "TE", "VE"};
     unsigned c = e < s->shape->first[CMDQ_TE] ? CMDQ_DMA : e < s->shape->first[CMDQ_VE] ? CMDQ_TE : CMDQ_VE;
     tv_event event = {.kind = kind, .engine = names[c], .engine_id = e - s->shape->first[c], .index = (int64_t)(s->index_base + entry),
-                      .op = cmdq_name(&s->queue->entries[entry]), .waits_for = -1};
+                      .lane = s->shape->names[e], .op = cmdq_name(&s->queue->entries[entry]), .waits_for = -1};
+    if (s->queue->entries[entry].layer)
+        event.layer = s->queue->texts[s->queue->entries[entry].layer];
     tv_event_locate(&event, s->program, entry);
     return event;
 }
@@ -78,6 +80,7 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
     event.engine = NULL;
     event.path = dram->writes ? "dram write" : "dram read";
     event.write = dram->writes;
+    event.kv = op.role == CMDQ_ROLE_KV;
     s->sink->event(s->sink->user, &event);
 }
 
