@@ -3,10 +3,11 @@
  *
  *   digits PROGRAMS DATA [MACHINE [LEAST]]
  *
- * PROGRAMS is this folder, DATA holds what tools/digits/train.c writes. Without MACHINE every machine of the table below runs.
+ * PROGRAMS is this folder, DATA holds what tools/digits/train.c writes, and a copy of each queue, which lies beside its data. Without MACHINE every machine of the table below runs.
  * Prints a few images with the answers and one row of results a machine. Exit status 1 when fewer than LEAST images are
  * right. Uses nothing but the public library. */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,8 @@ struct run {
 /* To add a machine: a program in this folder, and a row of `machines`. */
 struct machine {
     const char *name, *weights;
-    const char *program;                                   /* its file in PROGRAMS */
+    const char *program;                                   /* its file in PROGRAMS, or in DATA where it is a queue */
+    bool queue;
     void (*logits)(const struct run *run, double *logits); /* reads CLASSES numbers an image, image by image */
 };
 
@@ -112,9 +114,24 @@ static void opennpu_logits(const struct run *run, double *logits)
     read_logits(run, (struct layout){"mem", TV_F32, 1, padded, padded * CLASSES}, logits);
 }
 
+/* A row of the queue's first output for each image. */
+static void cmdq_logits(const struct run *run, double *logits)
+{
+    tv_output_info out;
+    if (!tv_program_output_at(run->program, 0, &out) || out.count != run->count * CLASSES)
+        fail("a queue's first output is not CLASSES numbers an image");
+    uint64_t size = tv_dtype_bytes(out.type, out.count);
+    uint8_t *raw = allocate(size);
+    check(tv_machine_read(run->machine, out.space, out.addr, raw, (size_t)size, &sink));
+    for (uint64_t i = 0; i < out.count; i++)
+        logits[i] = tv_dtype_value(out.type, raw, i);
+    free(raw);
+}
+
 static const struct machine machines[] = {
-    {"pccx", "INT4", "pccx.s", pccx_logits},
-    {"opennpu", "INT8", "opennpu.s", opennpu_logits},
+    {"pccx", "INT4", "pccx.s", false, pccx_logits},
+    {"opennpu", "INT8", "opennpu.s", false, opennpu_logits},
+    {"cmdq", "INT8", "cmdq.json", true, cmdq_logits},
 };
 
 enum { MACHINES = sizeof machines / sizeof *machines };
@@ -140,13 +157,13 @@ static struct images open_images(const char *data)
     return images;
 }
 
-/* Assembles the machine's program and runs it to its end. */
+/* Assembles or reads the machine's program and runs it to its end. */
 static struct run run_program(const struct machine *machine, const char *programs, const char *data, uint64_t count)
 {
     struct run run = {.count = count};
     char path[4096];
     tv_config *config;
-    path_of(path, programs, machine->program);
+    path_of(path, machine->queue ? data : programs, machine->program);
     check(tv_program_open(path, &(tv_program_options){.include_dirs = &data, .include_count = 1}, &sink, &run.program));
     check(tv_config_new(tv_program_target(run.program), &sink, &config));
     check(tv_machine_new(config, TV_MODE_FULL, &sink, &run.machine));

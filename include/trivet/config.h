@@ -23,6 +23,7 @@ typedef struct tv_config_entry {
     uint64_t min, max;
     const char *meaning;
     const char *value;    /* as text */
+    uint64_t number;      /* of an integer */
     const char *origin;   /* "default", "profile pccx-kv260", "my.ini:3" or "override" */
 } tv_config_entry;
 

@@ -32,6 +32,11 @@ typedef struct tv_program_options {
 TV_API tv_status tv_program_open(const char *path, const tv_program_options *options, const tv_diag_sink *sink,
                                  tv_program **out);
 
+/* The same for the bytes of a file that is in memory; `name` is what messages call it, and its ending counts. Nothing of
+ * `bytes` is kept. */
+TV_API tv_status tv_program_parse(const char *name, const void *bytes, size_t size, const tv_program_options *options,
+                                  const tv_diag_sink *sink, tv_program **out);
+
 /* Assembles text in memory; `name` is what messages call it. Nothing of `text` is kept. */
 TV_API tv_status tv_program_assemble(const char *name, const char *text, size_t size, const tv_program_options *options,
                                      const tv_diag_sink *sink, tv_program **out);

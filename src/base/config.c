@@ -402,6 +402,7 @@ int tv_config_at(const tv_config *config, unsigned i, tv_config_entry *out)
                              .max = param->max,
                              .meaning = param->meaning,
                              .value = v->text,
+                             .number = param->type == TV_PARAM_INTEGER ? v->integer : 0,
                              .origin = v->origin};
     return 1;
 }

@@ -215,9 +215,14 @@ static json_t *dump_json(const dump *d)
                      elements_json(d->type, d->bytes, d->count));
 }
 
-static void print_dump(const dump *d)
+static void print_dump(const job *j, const dump *d)
 {
-    printf("%s:0x%" PRIx64 " %s\n", d->space, d->addr, tv_dtype_name(d->type));
+    tv_space space;
+    find_space(j, d->space, &space);
+    if (space.bank_size)
+        printf("%s:%" PRIu64 ":0x%" PRIx64 " %s\n", d->space, d->addr / space.bank_size, d->addr % space.bank_size, tv_dtype_name(d->type));
+    else
+        printf("%s:0x%" PRIx64 " %s\n", d->space, d->addr, tv_dtype_name(d->type));
     elements_print(d->type, d->bytes, d->count, d->count);
 }
 
@@ -230,7 +235,7 @@ static tv_status show_dumps(job *j, json_t *list)
         if (status == TV_OK && j->c->json)
             json_array_append_new(list, dump_json(&d));
         else if (status == TV_OK)
-            print_dump(&d);
+            print_dump(j, &d);
         free(d.bytes);
         if (status != TV_OK)
             return status;
@@ -397,12 +402,21 @@ static void print_stop(const job *j)
         printf("stopped before instruction %" PRIu64 ": it would issue at cycle %s or later\n", next, cli_value(j->c, "max-cycles"));
 }
 
+static bool is_words(const tv_machine *machine)
+{
+    tv_target_info t;
+    for (unsigned i = 0; tv_target_at(i, &t); i++)
+        if (strcmp(t.name, tv_machine_target(machine)) == 0)
+            return t.word_bits != 0;
+    return true;
+}
+
 static tv_status show(job *j)
 {
     json_t *dumps = json_array();
     const tv_fault *fault = tv_machine_fault(j->machine);
     if (fault && !j->c->json)
-        run_report_fault(fault, j->c->color);
+        run_report_fault(fault, is_words(j->machine), j->c->color);
     tv_status status = show_dumps(j, dumps);
     bool timed = !cli_has(j->c, "functional");
     if (status == TV_OK && j->c->json) {

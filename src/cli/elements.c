@@ -62,7 +62,7 @@ tv_status outputs_show(cli *c, tv_machine *machine, const tv_program *program, j
         status = bytes ? tv_machine_read(machine, info.space, info.addr, bytes, size, &c->sink) : TV_ERR_MEMORY;
         if (status == TV_OK && object)
             json_object_set_new(object, info.name, elements_json(info.type, bytes, info.count));
-        else if (status == TV_OK && !c->quiet) {
+        else if (status == TV_OK) {
             printf("%s (%s:0x%" PRIx64 ", %" PRIu64 " %s)\n", info.name, info.space, info.addr, info.count, tv_dtype_name(info.type));
             elements_print(info.type, bytes, info.count, SHOWN);
         }

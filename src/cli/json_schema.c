@@ -68,14 +68,28 @@ static json_t *instruction_schema(const tv_codec *codec, unsigned insn, const tv
                      "required", required, "patternProperties", "^reserved_", "additionalProperties", 0);
 }
 
+/* What src/machine/cmdq/metadata.c reads. */
+#define INTEGER "{\"type\": \"integer\", \"minimum\": 0}"
+#define CONTENTS "\"file\": {\"type\": \"string\"}, \"hex\": {\"type\": \"string\"}, \"zero\": {\"const\": true}, \"bytes\": " INTEGER
+#define LIST(properties, required) \
+    "{\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": {" properties "}, \"required\": [" required "]}}"
+static const char METADATA[] =
+    "{\"type\": \"object\", \"required\": [\"version\"], \"properties\": {"
+    "\"version\": {\"type\": \"string\", \"pattern\": \"^[0-9]+\\\\.[0-9]+$\"}, \"graph_name\": {\"type\": \"string\"},"
+    "\"spm_init\": " LIST("\"bank\": " INTEGER ", \"offset\": " INTEGER ", " CONTENTS, "\"bank\", \"offset\"") ","
+    "\"dram_init\": " LIST("\"addr\": " INTEGER ", " CONTENTS, "\"addr\"") ","
+    "\"kv_layouts\": " LIST("\"id\": " INTEGER ", \"k_base\": " INTEGER ", \"v_base\": " INTEGER ", \"t_max\": " INTEGER ", \"d_head\": " INTEGER
+                            ", \"heads\": " INTEGER, "\"id\", \"k_base\", \"v_base\", \"t_max\", \"d_head\", \"heads\"") ","
+    "\"outputs\": " LIST("\"name\": {\"type\": \"string\"}, \"dram_addr\": " INTEGER ", \"num_elements\": " INTEGER
+                         ", \"qbits\": {\"enum\": [2, 4, 8, 16, 32]}", "\"name\", \"dram_addr\", \"num_elements\", \"qbits\"") "}}";
+
 json_t *json_schema_make(const tv_codec *codec)
 {
     json_t *entries = json_array();
     tv_insn_info info;
     for (unsigned i = 0; tv_codec_insn_at(codec, i, &info); i++)
         json_array_append_new(entries, instruction_schema(codec, i, &info));
-    json_t *metadata = json_pack("{s:s, s:{s:{s:s, s:s}}, s:[s]}", "type", "object", "properties", "version", "type", "string", "pattern",
-                                 "^[0-9]+\\.[0-9]+$", "required", "version");
+    json_t *metadata = json_loads(METADATA, 0, NULL);
     json_t *list = json_pack("{s:s, s:{s:o}}", "type", "array", "items", "oneOf", entries);
     return json_pack("{s:s, s:s, s:s, s:{s:o, s:o}, s:[s, s]}", "$schema", "https://json-schema.org/draft/2020-12/schema", "title", "CMDQ command queue",
                      "type", "object", "properties", "metadata", metadata, "cmdq", list, "required", "metadata", "cmdq");

@@ -136,12 +136,14 @@ void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *o
     fprintf(out, "\n  %s%s%s\n", bold, s.verdict, off);
 }
 
-void run_report_fault(const tv_fault *f, bool color)
+void run_report_fault(const tv_fault *f, bool words, bool color)
 {
     const char *bold = color ? "\033[1m" : "", *red = color ? "\033[1;31m" : "", *off = color ? "\033[0m" : "";
     fflush(stdout);
     if (f->file)
         fprintf(stderr, "%s%s:%u: %s", bold, f->file, f->line, off);
-    fprintf(stderr, "%smachine fault%s at instruction %" PRIu64 " (address 0x%" PRIx64 "): %s%s [%s %s]%s\n        | %s\n", red, off, f->index,
-            f->address, bold, f->message, f->code, f->name, off, f->disassembly);
+    fprintf(stderr, "%smachine fault%s at instruction %" PRIu64, red, off, f->index);
+    if (words)
+        fprintf(stderr, " (address 0x%" PRIx64 ")", f->address);
+    fprintf(stderr, ": %s%s [%s %s]%s\n        | %s\n", bold, f->message, f->code, f->name, off, f->disassembly);
 }

@@ -12,6 +12,6 @@ json_t *run_report_json(const tv_machine *machine, tv_stop stop, json_t *dumps);
 void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *out);
 
 /* The fault, on stderr. */
-void run_report_fault(const tv_fault *fault, bool color);
+void run_report_fault(const tv_fault *fault, bool words, bool color); /* words: its address says something */
 
 #endif

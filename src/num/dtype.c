@@ -3,6 +3,7 @@
 #include "trivet/dtype.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -91,6 +92,8 @@ static void real_text(tv_dtype type, uint64_t bits, char text[TV_DTYPE_TEXT])
         if (real_bits(type, strtod(text, NULL)) == bits)
             break;
     }
+    if (x == floor(x) && fabs(x) < 1e9) /* 280, not 2.8e+02 */
+        snprintf(text, TV_DTYPE_TEXT, "%.0f", x);
     tv_c_locale_end(locale);
 }
 

@@ -17,8 +17,10 @@ tests/golden/NAME.s is checked by the files of the same name beside it:
 tests/cycles/NAME.s carries its expectations in its head: `; cycles: N` and `; engine NAME busy=N idle=N CAUSE=N`.
 examples/pccx/NAME.s and examples/opennpu/NAME.s have NAME.expect.json; expected.py beside them works the numbers out and
 must agree with it. The OpenNPU examples name their profile in their head: `; profile: NAME`.
-docs/examples.md, docs/isa and docs/timing show commands (`$ ... trivet ...`) and their outputs, which must be the real ones. A page's
-`$ cat NAME.s` shows the sources its commands use; a command with a source that is not shown is left alone.
+examples/cmdq/NAME.json are queues; their NAME.expect.json has {"cycles": N, "outputs": {"NAME": [values]}} and, where check
+must find hazards, "hazards": [[earlier id, later id], ...]. make.py beside them must make exactly these queues.
+docs/codes.md must list the codes of src. docs/examples.md, docs/isa and docs/timing show commands (`$ ... trivet ...`) and their outputs, which must be the real ones. A page's
+`$ cat NAME.s` or `NAME.json` shows the sources its commands use; a command with a source that is not shown is left alone.
 
 Every program that is run is run by the independent model in tests/oracle as well, and all cycles, engines, faults and
 dumped values must be equal. Lines `; asm: ARGUMENTS` and `; run: ARGUMENTS` at the head of a source add arguments.
@@ -69,7 +71,7 @@ class Case:
     def __init__(self, runner, source):
         self.runner = runner
         self.folder, self.file = os.path.split(source)
-        self.stem = source[:-2]
+        self.stem = os.path.splitext(source)[0]
         self.problems = []
         with open(source, encoding="utf-8", errors="surrogateescape") as f:
             self.head = f.read().split("\n")[:20]
@@ -294,6 +296,35 @@ class OpenNpuCase(Case):
                 self.fail("%s is not what the oracle has" % text)
 
 
+class CmdqCase(Case):
+    """A queue. The oracle compares data, cycles, engines and hazards by itself."""
+
+    HAZARD = re.compile(r"entries (\d+) \(\w+\) and (\d+) \(\w+\) both touch ")
+
+    def check_run(self, want):
+        Case.check_run(self, want)
+        _, got = self.run([])
+        if got is None:
+            return
+        if list(got["outputs"]) != list(want["outputs"]):
+            self.fail("outputs %s, want %s" % (list(got["outputs"]), list(want["outputs"])))
+        for name, values in want["outputs"].items():
+            seen, wanted = ([struct.pack("<f", v) for v in values] for values in (got["outputs"].get(name, []), values))
+            if seen != wanted:
+                bad = [i for i, (a, b) in enumerate(zip(seen, wanted)) if a != b]
+                self.fail("%s: %d values, want %d; different: %s" % (name, len(seen), len(wanted), bad[:8]))
+        found = json.loads(self.trivet("check", self.file, "--json")[1])["diagnostics"]
+        pairs = [[int(i) for i in m.groups()] for m in (self.HAZARD.match(d["message"]) for d in found) if m]
+        if pairs != want.get("hazards", []) or len(found) != len(pairs):
+            self.fail("check: %s" % [d["message"] for d in found])
+
+    def check_oracle(self, got, dumps):
+        p = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "tests", "oracle", "compare_cmdq.py"), self.runner.trivet, "--jobs", "1",
+                            "--file", os.path.join(self.folder, self.file)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+        if p.returncode:
+            self.fail(p.stdout.decode("utf-8", "replace"))
+
+
 class Runner:
     def __init__(self, trivet, rebase, pattern):
         self.trivet, self.rebase, self.pattern = os.path.abspath(trivet), rebase, pattern
@@ -313,6 +344,8 @@ class Runner:
         case = Case(self, source)
         if any(re.match(r"\s*\.target\s+opennpu\b", line) for line in case.head):
             case = OpenNpuCase(self, source)
+        elif source.endswith(".json"):
+            case = CmdqCase(self, source)
         try:
             for check in checks:
                 check(case)
@@ -322,7 +355,7 @@ class Runner:
 
     def command(self, line, shown, folder):
         """The output of a document's command; `shown` is what stands below it."""
-        source = re.fullmatch(r"cat ([\w-]+\.s)", line)
+        source = re.fullmatch(r"cat ([\w-]+\.(?:s|json|jsonl))", line)
         if source:
             with open(os.path.join(folder, source[1]), "w", encoding="utf-8") as f:
                 f.write("".join(text + "\n" for text in shown))
@@ -361,6 +394,18 @@ class Runner:
             diff = ""
         self.report(name, [diff] if diff else [])
 
+    def codes(self):
+        """docs/codes.md has every code with its name and meaning, and no other."""
+        want = {}
+        for path in glob.glob(os.path.join(ROOT, "src", "**", "codes.def"), recursive=True):
+            with open(path, encoding="utf-8") as f:
+                for code, *rest in re.findall(r'^TV_CODE_ROW\(\w+, "([^"]*)", "([^"]*)", "([^"]*)"\)', f.read(), re.M):
+                    want[code] = rest
+        with open(os.path.join(ROOT, "docs", "codes.md"), encoding="utf-8") as f:
+            got = {code: rest for code, *rest in re.findall(r"^\| (TV-\w+) \| ([^|]*) \| ([^|]*) \|", f.read(), re.M)}
+        self.report("docs/codes.md", ["%s: %s, want %s" % (c, got.get(c), want.get(c)) for c in sorted(set(want) | set(got))
+                                      if want.get(c) != got.get(c)])
+
     def all(self):
         for source in sorted(glob.glob(os.path.join(HERE, "*.s"))):
             checks = [Case.check_text]
@@ -370,14 +415,18 @@ class Runner:
             self.one(source, *checks)
         for source in sorted(glob.glob(os.path.join(HERE, "..", "cycles", "*.s"))):
             self.one(os.path.abspath(source), Case.check_cycles)
-        for machine in ("pccx", "opennpu"):
-            examples = os.path.abspath(os.path.join(HERE, "..", "..", "examples", machine))
-            for source in sorted(glob.glob(os.path.join(examples, "*.s"))):
-                self.one(source, lambda case: case.check_json(".expect.json"))
-            script = os.path.join(examples, "expected.py")
-            if os.path.exists(script) and not self.pattern:
-                p = subprocess.run([sys.executable, "-B", script, "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-                self.report("examples/%s/expected.py" % machine, [p.stdout.decode()] if p.returncode else [])
+        for machine in ("pccx", "opennpu", "cmdq"):
+            examples = os.path.join(ROOT, "examples", machine)
+            for source in sorted(glob.glob(os.path.join(examples, "*.json" if machine == "cmdq" else "*.s"))):
+                if not source.endswith(".expect.json"):
+                    self.one(source, lambda case: case.check_json(".expect.json"))
+            for name in ("expected.py", "make.py"):
+                script = os.path.join(examples, name)
+                if os.path.exists(script) and not self.pattern:
+                    p = subprocess.run([sys.executable, "-B", script, "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                    self.report("examples/%s/%s" % (machine, name), [p.stdout.decode()] if p.returncode else [])
+        if not self.pattern:
+            self.codes()
         for pages in ("examples.md", "isa/*.md", "timing/*.md"):
             for page in sorted(glob.glob(os.path.join(ROOT, "docs", pages))):
                 self.document(page)
@@ -388,7 +437,7 @@ def main():
     ap.add_argument("trivet", help="the command under test")
     ap.add_argument("--rebase", action="store_true", help="write the expected texts anew and show the differences")
     ap.add_argument("pattern", nargs="?", help="run only the cases whose path contains this")
-    opts = ap.parse_args()
+    opts = ap.parse_intermixed_args()  # the pattern may follow --rebase
     runner = Runner(opts.trivet, opts.rebase, opts.pattern)
     runner.all()
     print("%d passed, %d failed" % (runner.passed, runner.failed))

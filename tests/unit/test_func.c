@@ -2,8 +2,8 @@
 /* The elementary functions against MPFR: every BF16 input, and FP32 inputs of every exponent.
  *
  * MPFR rounds exp, sqrt, sin, cos and division correctly at any precision; its ternary value and mpfr_subnormalize
- * make the formats' subnormals exact, too. GELU is no MPFR function: it is bracketed, with more precision until both
- * ends of the bracket round to the same number (Ziv). */
+ * make the formats' subnormals exact, too. GELU in both forms and SILU are no MPFR functions: they are bracketed, with
+ * more precision until both ends of the bracket round to the same number (Ziv). */
 #include "unit.h"
 
 #include "num/float.h"
@@ -29,6 +29,46 @@ static void gelu_approximate(double x, mpfr_prec_t precision, mpfr_t y)
     mpfr_clear(z);
 }
 
+/* x / (1 + exp(-x)), its relative error far below 2^(20 - precision) for |x| <= 120. */
+static void silu_approximate(double x, mpfr_prec_t precision, mpfr_t y)
+{
+    mpfr_set_prec(y, precision);
+    mpfr_set_d(y, -x, MPFR_RNDN);
+    mpfr_exp(y, y, MPFR_RNDN);
+    mpfr_add_ui(y, y, 1, MPFR_RNDN);
+    mpfr_d_div(y, x, y, MPFR_RNDN);
+}
+
+/* x / (1 + exp(-v)), v = sqrt(8 / pi) (x + 0.044715 x^3). For |x| <= 120 v is below 2^17, by which exp magnifies its
+ * relative error of less than 2^(4 - precision). */
+static void gelu_tanh_approximate(double x, mpfr_prec_t precision, mpfr_t y)
+{
+    mpfr_t z;
+    mpfr_init2(z, precision);
+    mpfr_set_prec(y, precision);
+    mpfr_set_d(z, x, MPFR_RNDN);
+    mpfr_pow_ui(y, z, 3, MPFR_RNDN);
+    mpfr_mul_ui(y, y, 44715, MPFR_RNDN);
+    mpfr_div_ui(y, y, 1000000, MPFR_RNDN);
+    mpfr_add(y, y, z, MPFR_RNDN);
+    mpfr_const_pi(z, MPFR_RNDN);
+    mpfr_ui_div(z, 8, z, MPFR_RNDN);
+    mpfr_sqrt(z, z, MPFR_RNDN);
+    mpfr_mul(y, y, z, MPFR_RNDN);
+    mpfr_neg(y, y, MPFR_RNDN);
+    mpfr_exp(y, y, MPFR_RNDN);
+    mpfr_add_ui(y, y, 1, MPFR_RNDN);
+    mpfr_d_div(y, x, y, MPFR_RNDN);
+    mpfr_clear(z);
+}
+
+/* A function without one of MPFR: relative error below 2^(24 - precision) where |x| <= `low_end`, from where on downwards it
+ * is below half of every least subnormal; above `high_end` it is nearer below x than any rounding boundary. */
+typedef struct bracketed {
+    void (*approximate)(double x, mpfr_prec_t precision, mpfr_t y);
+    double low_end, high_end;
+} bracketed;
+
 static uint32_t round_to(const mpfr_t y, const format *f)
 {
     mpfr_t r;
@@ -39,40 +79,47 @@ static uint32_t round_to(const mpfr_t y, const format *f)
     return bits;
 }
 
-static uint32_t gelu(double x, const format *f)
+static const bracketed *bracketed_of(tv_func func)
+{
+    static const bracketed gelu = {gelu_approximate, -100, 12}; /* |x| Phi(x) < |x| exp(-5000) */
+    static const bracketed silu = {silu_approximate, -120, 60}, gelu_tanh = {gelu_tanh_approximate, -120, 12};
+    return func == TV_FUNC_GELU ? &gelu : func == TV_FUNC_SILU ? &silu : func == TV_FUNC_GELU_TANH ? &gelu_tanh : NULL;
+}
+
+static uint32_t bracket(const bracketed *b, double x, const format *f)
 {
     uint32_t negative_zero = 1u << (f->bits - 1);
     if (x == 0 || x != x || x == (double)INFINITY)
         return oracle_narrow(x, f, result);
-    if (x < -100) /* |x| Phi(x) < |x| exp(-5000): below half of every least subnormal */
+    if (x < b->low_end)
         return negative_zero;
-    if (x > 12) { /* x - x Phi(-x): nearer below x than any rounding boundary of its 24 bits, so that only the side counts */
+    if (x > b->high_end) { /* of a number with 24 bits only the side counts */
         mpfr_set_prec(low, 100);
         mpfr_set_d(low, x, MPFR_RNDN);
         mpfr_nextbelow(low);
         return round_to(low, f);
     }
     for (mpfr_prec_t precision = 96; precision <= 1600; precision = precision == 96 ? 400 : precision * 2) {
-        gelu_approximate(x, precision, result);
+        b->approximate(x, precision, result);
         mpfr_set_prec(low, precision);
         mpfr_set_prec(high, precision);
-        mpfr_set_ui_2exp(low, 1, 20 - precision, MPFR_RNDN);
+        mpfr_set_ui_2exp(low, 1, 24 - precision, MPFR_RNDN);
         mpfr_mul(low, low, result, MPFR_RNDA);
         mpfr_add(high, result, low, MPFR_RNDA);
         mpfr_sub(low, result, low, MPFR_RNDZ);
-        uint32_t a = round_to(low, f), b = round_to(high, f);
-        if (a == b)
-            return a;
+        uint32_t one = round_to(low, f), other = round_to(high, f);
+        if (one == other)
+            return one;
     }
-    fail_msg("GELU(%a) is a tie at 1600 bits", x);
+    fail_msg("the function of %a is a tie at 1600 bits", x);
     return 0;
 }
 
 /* The correctly rounded function value in format `f`; `x` is exact. */
 static uint32_t oracle(tv_func func, double x, const format *f)
 {
-    if (func == TV_FUNC_GELU)
-        return gelu(x, f);
+    if (bracketed_of(func))
+        return bracket(bracketed_of(func), x, f);
     mpfr_set_prec(arg, 53);
     mpfr_set_d(arg, x, MPFR_RNDN);
     mpfr_set_prec(result, f->precision);
@@ -83,16 +130,20 @@ static uint32_t oracle(tv_func func, double x, const format *f)
     case TV_FUNC_SIN: ternary = mpfr_sin(result, arg, MPFR_RNDN); break;
     case TV_FUNC_COS: ternary = mpfr_cos(result, arg, MPFR_RNDN); break;
     case TV_FUNC_RECIP: ternary = mpfr_ui_div(result, 1, arg, MPFR_RNDN); break;
+    case TV_FUNC_RSQRT: ternary = mpfr_rec_sqrt(result, arg, MPFR_RNDN); break;
     default: break;
     }
+    if (func == TV_FUNC_RSQRT && mpfr_zero_p(arg)) /* IEEE 754: infinity of the zero's sign; MPFR: always plus */
+        mpfr_setsign(result, result, mpfr_signbit(arg), MPFR_RNDN);
     oracle_fit(result, ternary, f);
     return oracle_encode(result, f);
 }
 
 static uint16_t flushed(uint32_t bf16) { return (uint16_t)((bf16 & 0x7F80) == 0 ? bf16 & 0x8000 : bf16); }
 
-static const tv_func funcs[] = {TV_FUNC_EXP, TV_FUNC_SQRT, TV_FUNC_GELU, TV_FUNC_SIN, TV_FUNC_COS, TV_FUNC_RECIP};
-static const char *const names[] = {"exp", "sqrt", "gelu", "sin", "cos", "recip"};
+static const tv_func funcs[] = {TV_FUNC_EXP, TV_FUNC_SQRT, TV_FUNC_GELU, TV_FUNC_SIN, TV_FUNC_COS, TV_FUNC_RECIP,
+                               TV_FUNC_RSQRT, TV_FUNC_SILU, TV_FUNC_GELU_TANH};
+static const char *const names[] = {"exp", "sqrt", "gelu", "sin", "cos", "recip", "rsqrt", "silu", "gelu_tanh"};
 
 static void check_every_bf16(void **state)
 {
@@ -151,12 +202,84 @@ static void check_edges_f32(void **state)
     assert_int_equal(wrong, 0);
 }
 
+static void check_fading(tv_func func, float from, float to)
+{
+    unsigned wrong = 0;
+    for (float x = from; x > to; x -= 0.03125f) /* through every format's underflow and that of binary64 */
+        check_f32(func, tv_f32_bits(x), &wrong);
+    assert_int_equal(wrong, 0);
+}
+
 static void gelu_fades_to_negative_zero(void **state)
 {
     (void)state;
+    check_fading(TV_FUNC_GELU, -13, -110);
+    check_fading(TV_FUNC_GELU_TANH, -5, -110);
+}
+
+static void silu_fades_to_negative_zero(void **state)
+{
+    (void)state;
+    check_fading(TV_FUNC_SILU, -80, -760);
+}
+
+/* ---- Angles in binary64 ---- */
+
+static void check_angle(tv_func func, double angle, unsigned *wrong)
+{
+    uint32_t expected, actual = tv_f32_bits(tv_func_f32_of_angle(func, angle));
+    expected = oracle(func, angle, &FORMAT_F32);
+    if (actual != expected && (*wrong)++ < PRINTED)
+        print_error("%s(%a): expected %08x, got %08x\n", names[func], angle, expected, actual);
+}
+
+/* Of a magnitude that `exponent` gives. Some have 24 or 25 significant bits, or lie beside such a number: where sin x is
+ * nearly x, a number of 25 bits is nearly a tie. */
+static double random_angle(unit_rng *rng, int exponent)
+{
+    uint64_t bits = unit_next(rng) >> 12;
+    if (unit_below(rng, 2))
+        bits = (bits & ~UINT64_C(0x1FFFFFFF)) + (unit_below(rng, 2) << 28) + unit_below(rng, 3) - 1;
+    double x = ldexp(1 + ldexp((double)bits, -52), exponent);
+    return unit_below(rng, 2) ? x : -x;
+}
+
+static void check_random_angles(void **state)
+{
+    tv_func func = *(const tv_func *)*state;
+    unit_rng rng = {200 + (uint64_t)func};
     unsigned wrong = 0;
-    for (float x = -13.0f; x > -110.0f; x -= 0.03125f) /* through every format's underflow and that of binary64 */
-        check_f32(TV_FUNC_GELU, tv_f32_bits(x), &wrong);
+    check_angle(func, 0, &wrong);
+    check_angle(func, -0.0, &wrong);
+    for (unsigned i = 0; i < RANDOM_INPUTS; i++) {
+        int exponent = i % 8 == 0 ? -1074 + (int)unit_below(&rng, 1104) : i % 8 < 4 ? -40 + (int)unit_below(&rng, 40) : (int)unit_below(&rng, 30);
+        check_angle(func, random_angle(&rng, exponent), &wrong);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static void check_tiny_angles(void **state)
+{
+    tv_func func = *(const tv_func *)*state;
+    unit_rng rng = {300 + (uint64_t)func};
+    unsigned wrong = 0;
+    for (int exponent = -155; exponent < -10; exponent++)
+        for (unsigned i = 0; i < 100; i++)
+            check_angle(func, random_angle(&rng, exponent), &wrong);
+    assert_int_equal(wrong, 0);
+}
+
+/* Whole and half turns as near as binary64 comes: little is left of the angle. */
+static void check_multiples_of_half_pi(void **state)
+{
+    tv_func func = *(const tv_func *)*state;
+    unsigned wrong = 0;
+    for (uint64_t n = 1; n < UINT64_C(1) << 30; n += n < 4096 ? 1 : n / 257) {
+        double angle = (double)n * 0x1.921fb54442d18p+0;
+        check_angle(func, angle, &wrong);
+        check_angle(func, nextafter(angle, 0), &wrong);
+        check_angle(func, -nextafter(angle, INFINITY), &wrong);
+    }
     assert_int_equal(wrong, 0);
 }
 
@@ -174,6 +297,11 @@ static void special_values_are_those_of_the_specification(void **state)
         {TV_FUNC_GELU, -0.0f, 0x8000},      {TV_FUNC_SIN, INFINITY, 0x7FC0},   {TV_FUNC_COS, -INFINITY, 0x7FC0},
         {TV_FUNC_SIN, -0.0f, 0x8000},       {TV_FUNC_COS, 0.0f, 0x3F80},       {TV_FUNC_RECIP, 0.0f, 0x7F80},
         {TV_FUNC_RECIP, -0.0f, 0xFF80},     {TV_FUNC_RECIP, -INFINITY, 0x8000}, {TV_FUNC_RECIP, 2.0f, 0x3F00},
+        {TV_FUNC_RSQRT, 4.0f, 0x3F00},      {TV_FUNC_RSQRT, 0.0f, 0x7F80},     {TV_FUNC_RSQRT, INFINITY, 0x0000},
+        {TV_FUNC_RSQRT, -1.0f, 0x7FC0},     {TV_FUNC_RSQRT, -0.0f, 0xFF80},    {TV_FUNC_RSQRT, -INFINITY, 0x7FC0},
+        {TV_FUNC_SILU, -INFINITY, 0x8000},  {TV_FUNC_SILU, INFINITY, 0x7F80},  {TV_FUNC_SILU, -0.0f, 0x8000},
+        {TV_FUNC_SILU, 0.0f, 0x0000},       {TV_FUNC_SILU, -3e38f, 0x8000},    {TV_FUNC_GELU_TANH, -3e38f, 0x8000},
+        {TV_FUNC_GELU_TANH, -INFINITY, 0x8000}, {TV_FUNC_GELU_TANH, INFINITY, 0x7F80}, {TV_FUNC_GELU_TANH, -0.0f, 0x8000},
     };
     for (size_t i = 0; i < TV_COUNTOF(rows); i++)
         assert_int_equal(tv_func_bf16(rows[i].func, rows[i].x), rows[i].y);
@@ -186,13 +314,21 @@ static void special_values_are_those_of_the_specification(void **state)
     {"every_exponent_of_" name "_rounds_correctly", check_edges_f32, NULL, NULL, (void *)(uintptr_t)&funcs[i]},    \
     {"random_f32_inputs_of_" name "_round_correctly", check_random_f32, NULL, NULL, (void *)(uintptr_t)&funcs[i]}
 
+#define ANGLE_CHECKS(name, i)                                                                                                            \
+    {"random_angles_of_" name "_round_correctly", check_random_angles, NULL, NULL, (void *)(uintptr_t)&funcs[i]},                     \
+    {"tiny_angles_of_" name "_round_correctly", check_tiny_angles, NULL, NULL, (void *)(uintptr_t)&funcs[i]},                         \
+    {"multiples_of_half_pi_of_" name "_round_correctly", check_multiples_of_half_pi, NULL, NULL, (void *)(uintptr_t)&funcs[i]}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(special_values_are_those_of_the_specification),
         cmocka_unit_test(gelu_fades_to_negative_zero),
+        cmocka_unit_test(silu_fades_to_negative_zero),
         ALL_CHECKS("exp", 0), ALL_CHECKS("sqrt", 1), ALL_CHECKS("gelu", 2),
         ALL_CHECKS("sin", 3), ALL_CHECKS("cos", 4), ALL_CHECKS("recip", 5),
+        ALL_CHECKS("rsqrt", 6), ALL_CHECKS("silu", 7), ALL_CHECKS("gelu_tanh", 8),
+        ANGLE_CHECKS("sin", 3), ANGLE_CHECKS("cos", 4),
     };
     mpfr_inits2(64, arg, result, low, high, (mpfr_ptr)NULL);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

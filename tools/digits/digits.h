@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handwritten-digits example: what its five source files share.
+/* The handwritten-digits example: what its source files share.
  *
  *   train.c  options, the training schedule, the report
  *   net.c    the network in FP32: augmentation, forward, backward, one step of gradient descent
  *   quant.c  BF16, the INT4 (and INT8) quantizer, pccx v002's GEMM and GELU bit by bit
  *   opennpu.c  the INT8 network of OpenNPU, number by number
+ *   cmdq.c   the INT8 network of CMDQ, number by number
  *   files.c  the data it reads, the files it writes
  *
  * The network is 64 -> HIDDEN -> 10 with the exact (erf) GELU between. Everything here runs on
@@ -122,6 +123,10 @@ void opennpu_fit(struct opennpu_net *q, const struct net *n, const struct image 
 /* One image: y is MAX_DIM floats, of which CLASSES are meant. */
 void opennpu_run(const struct opennpu_net *q, const struct image *image, float *y);
 void opennpu_write(const char *dir, const struct opennpu_net *q, const struct image *test, int count);
+
+/* cmdq.c: the INT8 weights with a scale a row. One image: y is CLASSES floats. */
+void cmdq_run(const struct qlayer q[LAYERS], const struct image *image, float *y);
+void cmdq_write(const char *dir, const struct qlayer q[LAYERS], const struct image *test, int count);
 
 /* files.c. load() fills IMAGES images; write_all() puts every file of the example into `dir`. */
 _Noreturn void die(int status, const char *format, ...);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* digits-train: trains the handwritten-digits network and writes it as pccx v002 and OpenNPU want it.
+/* digits-train: trains the handwritten-digits network and writes it as pccx v002, OpenNPU and CMDQ want it.
  *
  *   digits-train --data digits.csv --out DIR [--epochs N]
  *   digits-train --data digits.csv --fold F  [--epochs N]
@@ -137,6 +137,17 @@ static int opennpu_correct(const struct opennpu_net *q, const struct image *imag
     return correct;
 }
 
+static int cmdq_correct(const struct qlayer q[LAYERS], const struct image *image, int count)
+{
+    int correct = 0;
+    for (int i = 0; i < count; i++) {
+        float logits[CLASSES];
+        cmdq_run(q, &image[i], logits);
+        correct += argmax(logits, CLASSES) == image[i].label;
+    }
+    return correct;
+}
+
 static void quantize_net(struct qlayer q[LAYERS], const struct net *n, struct qrange range)
 {
     for (int k = 0; k < LAYERS; k++) {
@@ -237,9 +248,11 @@ int main(int argc, char **argv)
     report("INT4 weights, test images", machine_correct(int4, task.test, task.test_count), task.test_count);
     opennpu_fit(&opennpu, &net, image, task.order, task.count);
     report("OpenNPU, test images", opennpu_correct(&opennpu, task.test, task.test_count), task.test_count);
+    report("CMDQ, test images", cmdq_correct(int8, task.test, task.test_count), task.test_count);
     if (o.out) {
         write_all(o.out, &net, int4, task.test, task.test_count, fp32);
         opennpu_write(o.out, &opennpu, task.test, task.test_count);
+        cmdq_write(o.out, int8, task.test, task.test_count);
     }
     return 0;
 }

@@ -210,7 +210,7 @@ static void put_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
             tv_buf_append(&r->queue->values, words, cmdq_words(p) * sizeof words[0]);
     }
     uint64_t required = layout->required[e->opcode];
-    if (cmdq_has(r->queue, e, CMDQ_F_kv_range_desc))
+    if (cmdq_has(r->queue, e, CMDQ_F_kv_range_desc) && !r->bad) /* of another type it has no members to miss */
         required |= layout->in_object[e->opcode];
     if (required & ~e->given)
         complain_missing(r, insn, required & ~e->given);

@@ -110,6 +110,15 @@ static void write_entry(writer *w, uint32_t index)
     fputc('}', w->out);
 }
 
+/* JSON Lines are lines: the same value without line breaks. */
+static void write_compact(FILE *out, tv_sv text)
+{
+    json_t *value = json_loadb(text.ptr, text.len, JSON_DECODE_ANY, NULL);
+    if (value)
+        json_dumpf(value, out, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    json_decref(value);
+}
+
 tv_status cmdq_save(const tv_program *program, const char *path, tv_program_format format, const tv_diag_sink *sink)
 {
     const cmdq_queue *q = cmdq_queue_of(program);
@@ -119,8 +128,10 @@ tv_status cmdq_save(const tv_program *program, const char *path, tv_program_form
     writer w = {program, q, tv_output_stream(output), (const cmdq_extra *)(const void *)q->extras.data, NULL};
     w.extra_end = w.extra ? w.extra + q->extras.len / sizeof(cmdq_extra) : NULL;
     fputs(lines ? "" : "{\"metadata\": ", w.out);
-    for (size_t i = 0; i < q->metadata.len; i++)
-        fputc(lines && (q->metadata.ptr[i] == '\n' || q->metadata.ptr[i] == '\r') ? ' ' : q->metadata.ptr[i], w.out);
+    if (lines)
+        write_compact(w.out, q->metadata);
+    else
+        fwrite(q->metadata.ptr, 1, q->metadata.len, w.out);
     fputs(lines ? "\n" : ",\n \"cmdq\": [\n", w.out);
     for (uint32_t i = 0; i < q->count; i++) {
         fputs(lines ? "" : "  ", w.out);

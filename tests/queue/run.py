@@ -1,0 +1,569 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Damaged, hostile and large queue files, and files written again.
+
+    run.py TRIVET [--sanitized] [-k WORD]
+
+Each damaged file must be refused with the right code, at the right place, in
+bounded time and memory.  -k runs the groups whose names hold WORD.  With
+--sanitized the bounds are wider: a sanitizer takes more of both.
+"""
+
+import argparse
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+
+LINE = re.compile(r"(?P<file>[^:\n]+):(?:(?P<line>\d+):(?P<column>\d+):)? (?:instruction (?P<index>\d+): )?"
+                  r"(?P<severity>error|warning|note): (?P<message>.*) \[(?P<code>TV-\w+)\]$")
+META = '"metadata": {"version": "1.2"}'
+LOAD = {"opcode": "DMA_LOAD_TILE", "tensor_role": "kv", "qbits": 8, "dram_addr": 0, "spm_bank": 0, "spm_offset": 0, "num_elements": 8}
+GEMM = {"opcode": "TE_GEMM_TILE", "te_id": 0, "ifm_bank": 0, "ifm_offset": 0, "wgt_bank": 1, "wgt_offset": 0, "ofm_bank": 2, "ofm_offset": 0,
+        "m": 2, "n": 2, "k": 2, "qbits_weight": 8, "qbits_activation": 8}
+GELU = {"opcode": "VE_GELU_TILE", "ve_id": 0, "in_bank": 0, "in_offset": 0, "out_bank": 1, "out_offset": 0, "length": 4, "qbits_activation": 8}
+KV_LOAD = {"opcode": "KV_LOAD_TILE", "head_id": 0, "kv_kind": "k", "spm_bank": 0, "spm_offset": 0, "qbits_kv": 8,
+           "kv_range_desc": {"t_start": 0, "t_len": 1}}
+NOP, END = {"opcode": "NOP"}, {"opcode": "END"}
+BARRIER, GROUP = {"opcode": "BARRIER", "wait_for": []}, {"opcode": "SYNC_GROUP", "group": [], "name": "g"}
+
+
+def entry(base, text=None, **fields):
+    """An entry's text; `text` is put in as it is."""
+    out = json.dumps(dict(base, **fields))
+    return out if text is None else out[:-1] + ", " + text + "}"
+
+
+def queue(*entries, meta=META, end=True):
+    texts = [e if isinstance(e, str) else json.dumps(e) for e in entries] + ([json.dumps(END)] if end else [])
+    return "{" + meta + ', "cmdq": [\n' + ",\n".join(texts) + "\n]}\n"
+
+
+def as_lines(text):
+    """The same queue as JSON Lines, where each entry has a line of its own."""
+    rows = text.strip().splitlines()
+    meta = re.search(r'"metadata": (.*), "cmdq": \[', rows[0]).group(1)
+    return meta + "\n" + "\n".join(row.rstrip(",") for row in rows[1:-1]) + "\n"
+
+
+def launch():
+    """Runs commands that come a line each, in a process that stays small: the kernel counts the parent's memory as the
+    child's until its exec."""
+    for row in sys.stdin:
+        seconds, folder, *command = json.loads(row)
+        p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder)
+        timer = threading.Timer(seconds, p.kill)
+        timer.start()
+        text = p.stdout.read(1 << 20).decode("utf-8", "replace")
+        while p.stdout.read(1 << 20):
+            pass
+        p.stdout.close()
+        _, status, usage = os.wait4(p.pid, 0)
+        timer.cancel()
+        p.returncode = os.waitstatus_to_exitcode(status)
+        print(json.dumps([p.returncode, usage.ru_maxrss, text]), flush=True)
+
+
+class Runner:
+    def __init__(self, options, folder):
+        self.trivet = os.path.abspath(options.trivet)
+        self.folder = folder
+        self.seconds, self.megabytes = (60, 1500) if options.sanitized else (5, 200)
+        self.passed = self.failed = 0
+        self.launcher = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--launch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         text=True)
+
+    def close(self):
+        self.launcher.stdin.close()
+        self.launcher.wait()
+
+    def count(self, name, wrong):
+        self.passed += not wrong
+        self.failed += bool(wrong)
+        if wrong and self.failed < 60:
+            print("%s: %s" % (name, wrong))
+
+    def call(self, arguments):
+        """Exit status, all text, and what is wrong with time or memory."""
+        self.launcher.stdin.write(json.dumps([self.seconds, self.folder, self.trivet] + arguments) + "\n")
+        self.launcher.stdin.flush()
+        status, kilobytes, text = json.loads(self.launcher.stdout.readline())
+        wrong = None
+        if status < 0:
+            wrong = "killed by signal %d" % -status
+        elif "Sanitizer" in text or "runtime error" in text:
+            wrong = "a sanitizer complains: " + text[:300]
+        elif kilobytes > self.megabytes << 10:
+            wrong = "%d MB" % (kilobytes >> 10)
+        return status, text, wrong
+
+    def write(self, data, name):
+        with open(os.path.join(self.folder, name), "wb") as f:
+            f.write(data if isinstance(data, bytes) else data.encode())
+
+    def look(self, data, command="check", file="q.json"):
+        self.write(data, file)
+        status, text, wrong = self.call([command, "-t", "cmdq", file])
+        found = [m.groupdict() for m in map(LINE.match, text.splitlines()) if m]
+        return status, text, [d for d in found if d["severity"] == "error"], wrong
+
+    def refuse(self, name, data, codes, place=None, index=None, says="", status=2, **options):
+        """`codes`: of the first error, one or several; `place`: (line, column) of it, column 0 for any."""
+        got, text, errors, wrong = self.look(data, **options)
+        codes = (codes,) if isinstance(codes, str) else codes
+        first = errors[0] if errors else None
+        if not wrong and got != status:
+            wrong = "exit status %s: %s" % (got, text[:300])
+        elif not wrong and (not first or first["code"] not in codes):
+            wrong = "no %s first: %s" % ("/".join(codes), text[:300])
+        elif not wrong and place and (int(first["line"] or 0), int(first["column"] or 0) if place[1] else 0) != place:
+            wrong = "at %s:%s, expected %d:%d" % (first["line"], first["column"], *place)
+        elif not wrong and index is not None and first["index"] != str(index):
+            wrong = "instruction %s, expected %d: %s" % (first["index"], index, text[:200])
+        elif not wrong and says not in text:
+            wrong = "says no %r: %s" % (says, text[:300])
+        self.count(name, wrong)
+
+    def accept(self, name, data, says="", **options):
+        status, text, errors, wrong = self.look(data, **options)
+        if not wrong and (status != 0 or says not in text):
+            wrong = "exit status %s: %s" % (status, text[:300])
+        self.count(name, wrong)
+
+
+# ---- Groups
+
+
+def truncated(t):
+    """Every proper prefix is refused."""
+    text = queue(entry(NOP, layer_id="l\u00e9", debug={"a": [1.5, True]}), entry(BARRIER, wait_for=[0]),
+                 entry(GELU, scale_in=0.5), meta='"metadata": {"version": "1.2", "outputs": []}')
+    for name, data in (("q.json", text.encode()), ("q.jsonl", as_lines(text).encode())):
+        for size in range(len(data.rstrip())):
+            t.refuse("%s cut at %d" % (name, size), data[:size], ("TV-Q001", "TV-Q002", "TV-Q004", "TV-Q020"), file=name)
+
+
+WRONG = {  # TYPE: (value, codes)
+    "INTEGER": [(v, "Q014") for v in ('"1"', "1.0", "16.0", "1e0", "1e999", "true", "null", "[]", "[1]", "{}", '{"a": 1}')]
+    + [(v, "Q015") for v in ("-1", str(2 ** 63), str(2 ** 64), "-" + str(2 ** 64), "9" * 400, "9" * 4000)],
+    "REAL": [(v, "Q014") for v in ('"1"', "true", "null", "[1]", "{}")] + [(v, "Q015") for v in ("1e999", "-1e999", "9" * 400)],
+    "BOOLEAN": [(v, "Q014") for v in ("0", "1", '"true"', "null", "[]", "{}")],
+    "WORD": [(v, "Q014") for v in ("0", "null", "true", "[]", "{}")] + [(v, "Q015") for v in ('"nonsense"', '""', '"K"')],
+    "TEXT": [(v, "Q014") for v in ("0", "1.5", "true", "[]", "{}")] + [('"%s"' % ("x" * 5000), "Q015"), ('"a\\u0000b"', "Q015")],
+    "IDS": [(v, "Q014") for v in ("0", '"0"', "null", "true", "{}", '["0"]', "[1.5]", "[0.0]", "[null]", "[true]", "[[0]]", '[{"a": 0}]', "[-1]",
+                                  "[1e999]")],
+    "OBJECT": [(v, "Q014") for v in ("0", '"@1000"', "null", "true", "[]", "[[]]")],
+}
+FIELDS = [("INTEGER", LOAD, ("spm_bank", "dram_addr", "num_elements", "row_elements", "dma_id")), ("INTEGER", GEMM, ("m", "wgt_group")),
+          ("REAL", GEMM, ("scale_ifm", "scale_ofm")), ("BOOLEAN", GEMM, ("accumulate",)), ("WORD", GELU, ("approximation",)),
+          ("WORD", KV_LOAD, ("kv_kind",)), ("WORD", LOAD, ("tensor_role",)), ("TEXT", NOP, ("layer_id", "wait_group")), ("TEXT", GROUP, ("name",)),
+          ("IDS", NOP, ("deps_before", "deps_after")), ("IDS", BARRIER, ("wait_for",)), ("IDS", GROUP, ("group",)),
+          ("OBJECT", KV_LOAD, ("kv_range_desc",))]
+
+
+def damaged_field(base, field, value):
+    rest = {k: v for k, v in base.items() if k != field}
+    return entry(rest, '"%s": %s' % (field, value))
+
+
+def wrong_types(t):
+    """Each entry has one wrong field, and each is told with its number."""
+    for kind, base, fields in FIELDS:
+        for field in fields:
+            cases = WRONG[kind]
+            text = queue(*(damaged_field(base, field, value) for value, _ in cases))
+            for name, data in (("q.json", text), ("q.jsonl", as_lines(text))):
+                status, out, errors, wrong = t.look(data, file=name)
+                first = {}
+                for d in errors:
+                    first.setdefault(d["index"], d["code"])
+                for i, (value, code) in enumerate(cases):
+                    if not wrong and first.get(str(i)) != "TV-" + code:
+                        wrong = "%s gives %s, expected %s" % (value[:40], first.get(str(i)), code)
+                t.count("%s %s, %s" % (base["opcode"], field, name), wrong or (status != 2 and "exit status %s" % status))
+    for value in ("3", "5", "7", "64", "0"):
+        t.refuse("qbits " + value, queue(damaged_field(LOAD, "qbits", value)), "TV-Q015", index=0, says="2, 4, 8, 16 or 32")
+    for member in ('"t_start": 0', '"t_start": 0, "t_len": 1, "t_lne": 2', '"t_start": 0, "t_len": 1.0', '"t_start": 0, "t_len": 1, "t_len": 1',
+                   '"t_start": 0, "t_len": {}'):
+        t.refuse("kv_range_desc " + member, queue(damaged_field(KV_LOAD, "kv_range_desc", "{%s}" % member)),
+                 ("TV-Q011", "TV-Q012", "TV-Q013", "TV-Q014"), index=0)
+
+
+def fields(t):
+    t.refuse("unknown field", queue(NOP, entry(LOAD, '"spm_bnak": 0')), "TV-Q011", index=1, says="did you mean 'spm_bank'?")
+    t.refuse("field of another opcode", queue(entry(NOP, '"spm_bank": 0')), "TV-Q011", index=0)
+    t.refuse("unknown opcode", queue({"opcode": "TE_GEM_TILE"}), "TV-Q010", index=0, says="did you mean 'TE_GEMM_TILE'?")
+    t.refuse("empty opcode", queue({"opcode": ""}), "TV-Q010", index=0)
+    t.refuse("no opcode", queue({"layer_id": "x"}), "TV-Q012", index=0)
+    t.refuse("opcode is a number", queue({"opcode": 48}), "TV-Q014", index=0)
+    t.refuse("empty entry", queue(NOP, {}), "TV-Q012", index=1)
+    for field in sorted(set(GEMM) - {"opcode"}):
+        t.refuse("GEMM without " + field, queue({k: v for k, v in GEMM.items() if k != field}), "TV-Q012", index=0, says="'%s'" % field)
+    t.refuse("a field twice", queue(entry(LOAD, '"spm_bank": 1')), "TV-Q013", index=0)
+    t.refuse("a list twice", queue(entry(NOP, '"deps_before": [], "deps_before": []')), "TV-Q013", index=0)
+    t.refuse("opcode twice", queue('{"opcode": "NOP", "opcode": "END"}', end=False), "TV-Q013", index=0)
+    t.refuse("half a pair", queue(entry(GEMM, bias_bank=3)), "TV-Q016", index=0, says="bias_offset")
+    t.refuse("groups without scales", queue(entry(GEMM, wgt_group=2)), "TV-Q016", index=0)
+    t.refuse("stride without rows", queue(entry(LOAD, stride_bytes=64)), "TV-Q016", index=0)
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "wrong_fields.json")) as f:
+        t.refuse("every field of the set in one entry", f.read(), ("TV-Q014", "TV-Q011"), index=0)
+    t.accept("reserved fields and debug", queue(entry(NOP, '"reserved_x": {"opcode": [1e999]}, "debug": null, "reserved_": ""')))
+
+
+def ids(t):
+    t.accept("ids are the positions", queue(entry(NOP, id=0), NOP, entry(NOP, id=2)))
+    for name, values in (("out of place", (1, 0)), ("given twice", (0, 0)), ("left out", (0, 2)), ("huge", (0, 2 ** 32 + 1))):
+        t.refuse("ids " + name, queue(*(entry(NOP, id=i) for i in values)), ("TV-Q017", "TV-Q015"))
+    t.refuse("negative id", queue(entry(NOP, id=-1)), ("TV-Q017", "TV-Q015"), index=0)
+    for field in ("deps_before", "deps_after"):
+        t.refuse(field + " of no entry", queue(NOP, entry(NOP, **{field: [3]})), "TV-Q018", index=1, says="3")
+        t.refuse(field + " far away", queue(NOP, entry(NOP, **{field: [2 ** 32 - 2]})), "TV-Q018", index=1)
+        t.refuse(field + " too far away", queue(NOP, entry(NOP, **{field: [2 ** 40]})), ("TV-Q014", "TV-Q015", "TV-Q018"), index=1)
+        t.refuse(field + " of itself", queue(NOP, entry(NOP, **{field: [1]})), "TV-Q018", index=1, says="itself")
+    t.refuse("wait_for of itself", queue(entry(BARRIER, wait_for=[0])), "TV-Q018", index=0)
+    t.refuse("group of itself", queue(entry(GROUP, group=[0])), "TV-Q018", index=0)
+    t.refuse("no such group", queue(GROUP, entry(NOP, wait_group="h")), "TV-Q018", index=1, says="'h'")
+    t.refuse("a group of a later entry", queue(entry(NOP, wait_group="g"), GROUP), "TV-Q018", index=0)
+    t.refuse("two groups of one name", queue(GROUP, GROUP), "TV-Q016", index=1)
+    t.refuse("empty name of a group", queue(entry(GROUP, name="")), ("TV-Q015", "TV-Q016"), index=0)
+
+
+def circles(t):
+    def circle(name, *entries, says=(), **options):
+        for lines in (False, True):
+            text = queue(*entries)
+            t.refuse("circle %s%s" % (name, " in lines" * lines), as_lines(text) if lines else text, "TV-Q019", file="q.jsonl" if lines else "q.json",
+                     says=says or "wait for each other", **options)
+    circle("of two", entry(NOP, deps_before=[1]), entry(NOP, deps_before=[0]), says="0 (NOP) waits for 1, 1 (NOP) waits for 0")
+    circle("of two, after", entry(NOP, deps_after=[1]), entry(NOP, deps_after=[0]))
+    circle("of three", entry(NOP, deps_before=[2]), entry(NOP, deps_before=[0]), entry(NOP, deps_before=[1]), says="2 (NOP) waits for 1")
+    circle("through a barrier", entry(NOP, deps_before=[2]), entry(BARRIER, wait_for=[0]), NOP)
+    circle("of a barrier with what follows", entry(BARRIER, wait_for=[1]), NOP)
+    circle("through a group", entry(NOP, deps_before=[2]), entry(GROUP, group=[0]), entry(NOP, wait_group="g"))
+    circle("through END", entry(NOP, deps_before=[1]), says="END waits for every entry")
+    circle("of a group with END", entry(GROUP, group=[1]), says="END waits for every entry")
+    circle("through queue order", entry(LOAD, deps_before=[1]), LOAD, status=1)
+    circle("through queue order and a dependency", entry(LOAD, deps_before=[1]), entry(NOP, deps_before=[2]), LOAD, status=1)
+    long_circle = queue(*(entry(NOP, deps_before=[(i + 1) % 20000]) for i in range(20000)))
+    t.refuse("circle of 20000", long_circle, "TV-Q019")
+    t.refuse("circle of 20000 in a run", long_circle, "TV-Q019", command="run")
+
+
+def ends(t):
+    t.refuse("no END", queue(NOP, end=False), "TV-Q020", index=0)
+    t.refuse("two ENDs", queue(NOP, END), "TV-Q020", index=1)
+    t.refuse("entries after END", queue(END, NOP, end=False), "TV-Q020", index=0)
+    t.refuse("END first and last", queue(END, NOP), "TV-Q020", index=0)
+    t.refuse("no entries", queue(end=False), "TV-Q020")
+    t.refuse("no entries in lines", '{"version": "1.2"}\n', ("TV-Q020", "TV-Q002"), file="q.jsonl")
+
+
+def versions(t):
+    for version, code in (('"2.0"', "Q003"), ('"0.9"', "Q003"), ('"x"', "Q003"), ('"1"', "Q003"), ('"1."', "Q003"), ('"1.1.1"', "Q003"),
+                          ('"1.1 "', "Q003"),
+                          ('" 1.1"', "Q003"), ('"1. 1"', "Q003"), ('"1.-1"', "Q003"), ('"+1.1"', "Q003"), ('""', "Q003"), ("1.2", "Q003"),
+                          ("null", "Q003"),
+                          ('"1.99999999999999999999"', "Q003")):
+        text = queue(NOP, meta='"metadata": {"version": %s}' % version)
+        t.refuse("version " + version, text, "TV-" + code, place=(1, 1))
+        t.refuse("version %s in lines" % version, as_lines(text), "TV-" + code, place=(1, 1), file="q.jsonl")
+    t.refuse("no version", queue(NOP, meta='"metadata": {}'), "TV-Q003")
+    for version in ("1.0", "1.1", "1.2"):
+        t.accept("version " + version, queue(NOP, meta='"metadata": {"version": "%s"}' % version))
+    t.accept("version 1.9 warns", queue(NOP, meta='"metadata": {"version": "1.9"}'), says="[TV-Q042]")
+
+
+def metadata(t):
+    def wrong(name, body, code="TV-Q004", **options):
+        text = queue(NOP, meta='"metadata": {"version": "1.2", %s}' % body)
+        t.refuse("metadata: " + name, text, code, **options)
+        t.refuse("metadata in lines: " + name, as_lines(text), code, file="q.jsonl", **options)
+    init = '"dram_init": [{"addr": %s}]'
+    os.makedirs(os.path.join(t.folder, "inside"), exist_ok=True)
+    t.write(b"12345678", "inside/data.bin")
+    outside = tempfile.NamedTemporaryFile(prefix="trivet-outside-")
+    outside.write(b"12345678")
+    outside.flush()
+    os.symlink(outside.name, os.path.join(t.folder, "link.bin"))
+    os.symlink(os.path.dirname(outside.name), os.path.join(t.folder, "folder"))
+    t.accept("a file in a folder below", queue(NOP, meta='"metadata": {"version": "1.2", %s}' % (init % '0, "file": "inside/../inside/data.bin"')))
+    upward = "../" + os.path.basename(outside.name)
+    for path in (upward, "inside/../" + upward, "/etc/passwd", "//etc/passwd", outside.name, "link.bin", "folder/" + os.path.basename(outside.name),
+                 ".."):
+        wrong("path " + path, init % ('0, "file": "%s"' % path), "TV-Q005")
+    wrong("no such file", init % '0, "file": "inside/none.bin"')
+    wrong("no such file above", init % '0, "file": "../no-such-trivet-file.bin"', ("TV-Q004", "TV-Q005"))
+    wrong("a folder as a file", init % '0, "file": "inside"', ("TV-Q004", "TV-F001", "TV-Q005", "TV-IO01", "TV-F002"))
+    for value in ("-1", "1.0", "1e3", '"0"', "null", "true", "[]", str(2 ** 63), "1e999", "9" * 400):
+        wrong("addr " + value[:20], init % (value + ', "hex": "00"'))
+    for body in ('0, "hex": "0"', '0, "hex": "0g"', '0, "hex": 1', '0, "zero": true', '0, "zero": false, "bytes": 1', '0, "zero": 1, "bytes": 1', "0",
+                 '0, "hex": "00", "zero": true, "bytes": 1', '0, "hex": "00", "bytes": 2', '0, "hex": "00", "bytes": -1', '0, "hex": "00", "byte": 1',
+                 '0, "hex": "00", "addr": 1'):
+        wrong("dram_init " + body, init % body)
+    for body in ('"dram_init": {}', '"dram_init": 1', '"dram_init": [1]', '"dram_init": [[]]', '"dram_init": [null]', '"dram_inti": []',
+                 '"spm_init": [{"addr": 0}]',
+                 '"outputs": [{"name": "a/b", "dram_addr": 0, "num_elements": 1, "qbits": 8}]',
+                 '"outputs": [{"name": "", "dram_addr": 0, "num_elements": 1, "qbits": 8}]',
+                 '"outputs": [{"name": "a", "dram_addr": 0, "num_elements": 1, "qbits": 3}]', '"outputs": [{}]',
+                 '"kv_layouts": [{"id": 0, "k_base": 0, "v_base": 0, "t_max": 1, "d_head": 1}]',
+                 '"kv_layouts": [%s, %s]' % ((json.dumps({"id": 0, "k_base": 0, "v_base": 0, "t_max": 1, "d_head": 1, "heads": 1}),) * 2),
+                 '"version": "1.2"', '"debug": "a\\u0000b"'):
+        wrong(body[:60], body)
+    wrong("past DRAM", init % (str(2 ** 34) + ', "hex": "00"'), "TV-Q032", status=1)
+    wrong("huge zeros", init % ('0, "zero": true, "bytes": %d' % (2 ** 63 - 1)), "TV-Q032", status=1)
+    wrong("no such bank", '"spm_init": [{"bank": 8, "offset": 0, "hex": "00"}]', "TV-Q031", status=1)
+    wrong("past its bank", '"spm_init": [{"bank": 7, "offset": 262143, "hex": "0000"}]', "TV-Q031", status=1)
+
+
+def structure(t):
+    text = queue(NOP)
+    for name, data, codes in (
+            ("nothing", "", ("TV-Q001", "TV-Q002")), ("white space", " \n\t\r\n ", ("TV-Q001", "TV-Q002")), ("null", "null", "TV-Q002"),
+            ("a number", "1", "TV-Q002"),
+            ("a list", "[]", "TV-Q002"), ("a list of entries", json.dumps([NOP, END]), "TV-Q002"), ("an empty object", "{}", ("TV-Q002", "TV-Q003")),
+            ("no metadata", '{"cmdq": [{"opcode": "END"}]}', "TV-Q002"), ("no entries", "{" + META + "}", "TV-Q002"),
+            ("metadata is a list", text.replace('{"version": "1.2"}', "[]"), "TV-Q002"),
+            ("metadata is a string", text.replace('{"version": "1.2"}', '""'), "TV-Q002"),
+            ("entries are an object", "{" + META + ', "cmdq": {"opcode": "END"}}', "TV-Q002"), ("an entry is a list", queue("[]"), "TV-Q002"),
+            ("an entry is a number", queue("7"), "TV-Q002"), ("an entry is a string", queue('"NOP"'), "TV-Q002"),
+            ("metadata twice", "{" + META + "," + text[1:], "TV-Q002"),
+            ("entries twice", text.rstrip()[:-1] + ', "cmdq": []}', "TV-Q002"), ("another key", text.rstrip()[:-1] + ', "cmdp": []}', "TV-Q002"),
+            ("two documents", text + text, "TV-Q002"), ("two documents in a line", text.strip() + text, "TV-Q002"),
+            ("a number behind", text + "1", "TV-Q002"),
+            ("garbage behind", text + "garbage", ("TV-Q001", "TV-Q002")), ("a bracket behind", text + "]", ("TV-Q001", "TV-Q002")),
+            ("a comment", "/* queue */" + text, "TV-Q001"), ("a comma too many", text.replace("}\n]", "},\n]"), "TV-Q001"),
+            ("a comma too few", text.replace("},", "}"), "TV-Q001"), ("single quotes", text.replace('"', "'"), "TV-Q001"),
+            ("NaN", queue('{"opcode": NaN}'), "TV-Q001"),
+            ("a leading zero", queue(damaged_field(LOAD, "spm_bank", "00")), "TV-Q001"),
+            ("a plus", queue(damaged_field(LOAD, "spm_bank", "+1")), "TV-Q001"),
+            ("hexadecimal", queue(damaged_field(LOAD, "spm_bank", "0x10")), "TV-Q001"), ("a wrong escape", queue(r'{"opcode": "NO\P"}'), "TV-Q001"),
+            ("a raw newline in a string", queue('{"opcode": "NO\nP"}'), "TV-Q001"),
+            ("metadata last", '{"cmdq": [{"opcode": "END"}], ' + META + "}", "TV-Q002")):
+        t.refuse("structure: " + name, data, codes)
+    lines = as_lines(text)
+    for name, data, codes in (
+            ("metadata twice", lines.replace("\n", '\n{"version": "1.2"}\n', 1), ("TV-Q011", "TV-Q012")),
+            ("an entry is a list", lines + "[]", "TV-Q002"),
+            ("an entry is a number", lines.replace("\n", "\n5\n", 1), "TV-Q002"),
+            ("a whole queue behind", lines + text.replace("\n", ""), ("TV-Q011", "TV-Q012")),
+            ("garbage behind", lines + "}", ("TV-Q001", "TV-Q002")), ("no metadata", lines.split("\n", 1)[1], None)):
+        t.refuse("structure in lines: " + name, data, codes or ("TV-Q002", "TV-Q004", "TV-Q003"), file="q.jsonl")
+
+
+def bytes_of_text(t):
+    text = queue(entry(NOP, layer_id="LAYER")).encode()
+    for name, data, codes in (("a byte order mark", b"\xef\xbb\xbf" + text, "TV-Q001"), ("UTF-16", text.decode().encode("utf-16"), "TV-Q001"),
+                              ("UTF-16 without a mark", text.decode().encode("utf-16-le"), "TV-Q001"), ("only NULs", bytes(1000), "TV-Q001"),
+                              ("no UTF-8 in a string", text.replace(b"LAYER", b"\xff\xfe"), "TV-Q001"),
+                              ("half a character", text.replace(b"LAYER", b"\xc3"), "TV-Q001"),
+                              ("an overlong character", text.replace(b"LAYER", b"\xc0\xaf"), ("TV-Q001", "TV-Q015")),
+                              ("a raw NUL in a string", text.replace(b"LAYER", b"a\0b"), "TV-Q001"),
+                              ("a raw NUL between", text.replace(b"\n", b"\0"), "TV-Q001"),
+                              ("an escaped NUL in a string", text.replace(b"LAYER", rb"a\u0000b"), "TV-Q015"),
+                              ("an escaped NUL in a key", text.replace(b"layer_id", rb"layer_id\u0000"), "TV-Q011"),
+                              ("an escaped NUL in an opcode", text.replace(b"NOP", rb"NOP\u0000"), ("TV-Q010", "TV-Q015")),
+                              ("a lone surrogate", text.replace(b"LAYER", rb"\udc00"), ("TV-Q001", "TV-Q015")),
+                              ("a surrogate as a character", text.replace(b"LAYER", b"\xed\xa0\x80"), ("TV-Q001", "TV-Q015")),
+                              ("past U+10FFFF", text.replace(b"LAYER", b"\xf5\x80\x80\x80"), ("TV-Q001", "TV-Q015")),
+                              ("random bytes", bytes(i * i * 7 % 251 for i in range(5000)), "TV-Q001")):
+        t.refuse("bytes: " + name, data, codes)
+    t.accept("escapes in keys and words", queue(r'{"\u006fpcode": "NO\u0050"}'))
+
+
+def deep_and_long(t):
+    deep = 10 ** 7
+    lists, objects = "[" * deep + "]" * deep, '{"a":' * (deep // 4) + "1" + "}" * (deep // 4)
+    for name, value in (("lists", lists), ("open lists", lists[:deep]), ("objects", objects)):
+        for where, text in (("in debug", queue(entry(NOP, '"debug": ' + value))),
+                            ("in a reserved field", queue(entry(NOP, '"reserved_1": ' + value))),
+                            ("in a field", queue(damaged_field(LOAD, "spm_bank", value))),
+                            ("in a list of ids", queue(damaged_field(NOP, "deps_before", value))),
+                            ("in an unknown field", queue(entry(NOP, '"unknown": ' + value))),
+                            ("in metadata", queue(NOP, meta='"metadata": {"debug": %s}' % value)),
+                            ("as an entry", queue(value)), ("as a key of the file", "{" + META + ', "x": ' + value + "}"), ("as the file", value)):
+            t.refuse("10^7 %s %s" % (name, where), text, ("TV-Q006", "TV-Q014", "TV-Q011", "TV-Q002", "TV-Q004"))
+    t.refuse("10^7 lists in a line", as_lines(queue(entry(NOP, '"debug": ' + lists))), "TV-Q006", file="q.jsonl")
+    t.accept("nested 60 deep", queue(entry(NOP, '"debug": ' + "[" * 60 + "]" * 60)))
+    long = "x" * 10 ** 8
+    for where, text in (("string in a field", queue(entry(NOP, '"layer_id": "%s"' % long))), ("opcode", queue('{"opcode": "%s"}' % long)),
+                        ("key", queue(entry(NOP, '"%s": 1' % long))), ("string in debug", queue(entry(NOP, '"debug": "%s"' % long))),
+                        ("string in metadata", queue(NOP, meta='"metadata": {"version": "%s"}' % long)),
+                        ("number", queue(damaged_field(LOAD, "spm_bank", "1" * 10 ** 8))),
+                        ("open string", '{"metadata": {"version": "' + long)):
+        t.refuse("10^8 bytes of " + where, text, ("TV-Q006", "TV-Q015", "TV-Q010", "TV-Q011", "TV-Q003", "TV-Q001"))
+    t.refuse("10^8 spaces", " " * 10 ** 8, ("TV-Q001", "TV-Q002", "TV-Q006"))
+    t.refuse("long lists of ids", queue(entry(NOP, deps_before=[7] * 10 ** 6)), "TV-Q018", index=0)
+
+
+def many_errors(t):
+    def cut_off(name, data, status, code):
+        got, text, errors, wrong = t.look(data)
+        if not wrong and (got != status or len(errors) != 100 or any(d["code"] != code for d in errors)):
+            wrong = "exit status %d, %d errors: %s" % (got, len(errors), text[:200])
+        if not wrong and ": note: " not in text:
+            wrong = "no note says that there are more"
+        if not wrong and [int(d["index"] or -1) for d in errors] != sorted(int(d["index"] or -1) for d in errors):
+            wrong = "not in the order of the entries"
+        t.count("150 errors: " + name, wrong)
+    cut_off("opcodes", queue(*[{"opcode": "NIP"}] * 150), 2, "TV-Q010")
+    cut_off("dependencies", queue(*[entry(NOP, deps_before=[999])] * 150), 2, "TV-Q018")
+    cut_off("ranges of the machine", queue(*[entry(LOAD, spm_bank=99)] * 150), 1, "TV-Q031")
+    cut_off("metadata", queue(NOP, meta='"metadata": {"version": "1.2", "outputs": [%s]}' % ", ".join(["1"] * 150)), 2, "TV-Q004")
+    t.refuse("a million errors", queue(*['{"opcode":1}'] * 10 ** 6), "TV-Q014", index=0)
+    t.refuse("a million errors of a machine", queue(*[entry(LOAD, spm_bank=99)] * 10 ** 5), "TV-Q031", index=0, status=1)
+
+
+SEVERAL = """{
+  "metadata": {"version": "1.2"},
+  "cmdq": [
+    {"opcode": "NOP", "id": 7},
+    {"opcode": "DMA_LOAD_TILE", "tensor_role": "kv", "qbits": 3,
+     "dram_addr": -5, "spm_bank": 0, "spm_ofset": 0,
+\t"num_elements": "8"},
+    {"opcode": "NOPE"},
+    [1, 2], {"layer_id": "é", "debug": {"opcode": 1}},
+    {"opcode": "BARRIER", "wait_for": [0, "1", 2], "wait_for": [0]},
+    {"opcode": "END"}
+  ]
+}
+"""
+# What a person finds who counts lines and bytes: a field's error is at its key, an entry's at its brace.
+SEVERAL_ERRORS = [(4, 23, "TV-Q017", 0), (5, 54, "TV-Q015", 1), (6, 6, "TV-Q015", 1), (6, 38, "TV-Q011", 1), (7, 2, "TV-Q014", 1),
+                  (5, 5, "TV-Q012", 1),
+                  (8, 6, "TV-Q010", 2), (9, 5, "TV-Q002", 3), (9, 13, "TV-Q012", 3), (10, 43, "TV-Q014", 4), (10, 52, "TV-Q013", 4)]
+
+
+def several_errors(t):
+    """All of them, once, each at its place."""
+    status, text, errors, wrong = t.look(SEVERAL)
+    got = [(int(d["line"] or 0), int(d["column"] or 0), d["code"], int(d["index"]) if d["index"] else None) for d in errors]
+    if not wrong and sorted(got) != sorted(SEVERAL_ERRORS):
+        wrong = "not expected: %s; not found: %s" % (sorted(set(got) - set(SEVERAL_ERRORS)), sorted(set(SEVERAL_ERRORS) - set(got)))
+    t.count("several errors", wrong or (status != 2 and "exit status %d" % status))
+    entries = [d["index"] for d in errors]
+    t.count("several errors, entry by entry", entries != sorted(entries) and "%s" % got)
+    t.refuse("place after a long entry", queue(entry(NOP, '"debug": "%s"' % ("x" * 3000000)), '{"opcode": "NOPE"}'), "TV-Q010", place=(3, 2), index=1)
+    t.refuse("place of an escaped key", queue(r'{"opcode": "NOP", "sp\u006d_bank": 1}'), "TV-Q011", place=(2, 19), index=0)
+    t.refuse("place of an error of the machine", queue(NOP, " " * 7 + entry(GEMM, te_id=5)), "TV-Q030", place=(3, 8), index=1, status=1)
+    t.refuse("place of wrong JSON", queue(NOP, '{"opcode" "NOP"}'), "TV-Q001", place=(3, 0))
+    for size in range((1 << 20) - 300, (1 << 20) + 20, 7):  # the parser takes the file in chunks of a mebibyte
+        padded = queue(entry(NOP, '"debug": "%s"' % ("x" * (size - 90))), entry(LOAD, spm_bank=-1, num_elements=12345678))
+        column = padded.splitlines()[2].index('"spm_bank"') + 1
+        t.refuse("place across chunks, %d" % size, padded, "TV-Q015", place=(3, column), index=1)
+
+
+# ---- Writing
+
+
+AGAIN = r"""{"metadata": {"version": "1.1", "graph_name": "té\u0073t",
+  "debug": {"a": [1,
+ 2, 1e300, 1234567890123456789]}, "reserved_\u0041": null},
+ "cmdq": [
+{"opcode": "NOP", "layer_id": null, "deps_before": [], "de\u0062ug": {"x": "}\n{\"", "y": [
+ 1, 2,	-0.0]}, "reserved_\u0041": "\u00e9é\ud83d\ude00\\", "reserved_0": 1e400, "reserved_1": {}, "reserved_2": [[], false]},
+{"opcode": "TE_GEMM_TILE", "te_id": 0, "ifm_bank": 0, "ifm_offset": 0, "wgt_bank": 1, "wgt_offset": 0, "ofm_bank": 2, "ofm_offset": 0,
+ "m": 2, "n": 2, "k": 2, "qbits_weight": 8, "qbits_activation": 8, "scale_ifm": 0.1, "scale_wgt": -1E-45, "scale_ofm": 123456789.123456789,
+ "accumulate": false,
+ "layer_id": "a \"quoted\" \\ layer\té\u0001", "deps_after": [3], "wait_group": "\"g\"", "deps_before": [4]},
+{"opcode": "NOP"}, {"opcode": "NOP", "layer_id": ""},
+{"opcode": "NOP", "debug": 1}, {"opcode": "END"}]}
+"""
+
+
+def meaning(text):
+    """The document, with ids, without what says nothing; JSON Lines as the others."""
+    try:
+        doc = json.loads(text)
+    except ValueError:
+        doc = None
+    if doc is None or "cmdq" not in doc:
+        rows = [json.loads(row) for row in text.splitlines() if row.strip()]
+        doc = {"metadata": rows[0], "cmdq": rows[1:]}
+    for i, e in enumerate(doc["cmdq"]):
+        e.setdefault("id", i)
+        for name in ("deps_before", "deps_after"):
+            if e.get(name) == []:
+                del e[name]
+        if e.get("layer_id") in (None, ""):
+            e.pop("layer_id", None)
+    return doc
+
+
+def written(t, source, kind):
+    """The bytes of the file that `asm` makes of `source`."""
+    out = os.path.join(t.folder, "out." + kind)
+    status, text, wrong = t.call(["asm", "-t", "cmdq", source, "-o", out, "--format", kind])
+    if wrong or status != 0:
+        return None, wrong or "exit status %d: %s" % (status, text[:300])
+    with open(out, "rb") as f:
+        return f.read(), None
+
+
+def write_again(t, name, source):
+    with open(source, encoding="utf-8") as f:
+        want = meaning(f.read())
+    for kind in ("json", "jsonl"):
+        first, wrong = written(t, source, kind)
+        second, _ = written(t, source, kind)
+        if not wrong and first != second:
+            wrong = "two writings differ"
+        if not wrong:
+            try:
+                if meaning(first.decode()) != want:
+                    wrong = "it means something else: %s" % first.decode()[:300]
+            except ValueError as e:
+                wrong = "it is no JSON: %s" % e
+        if not wrong and kind == "jsonl" and len(first.splitlines()) != len(want["cmdq"]) + 1:
+            wrong = "%d lines" % len(first.splitlines())
+        if not wrong:
+            t.write(first, "again." + kind)
+            third, wrong = written(t, os.path.join(t.folder, "again." + kind), kind)
+            if not wrong and third != first:
+                wrong = "what was written is written differently"
+        t.count("written as %s: %s" % (kind, name), wrong)
+
+
+def writing(t):
+    _, text, _ = t.call(["asm", "--help"])
+    if "jsonl" not in text:
+        print("writing: left out, since `asm` does not write queues")
+        return
+    folder = os.path.dirname(os.path.abspath(__file__))
+    for path in sorted(glob.glob(os.path.join(folder, "*.json*"))):
+        if not os.path.basename(path).startswith("wrong"):
+            write_again(t, os.path.basename(path), path)
+    source = os.path.join(t.folder, "source.json")
+    group = '{"opcode": "SYNC_GROUP", "name": "\\"g\\"", "group": []},\n{"opcode": "TE_GEMM_TILE"'
+    t.write(AGAIN.replace('{"opcode": "TE_GEMM_TILE"', group), "source.json")
+    write_again(t, "texts, notes and numbers", source)
+    t.write(queue(entry(GEMM, '"scale_ifm": -0, "scale_wgt": -0.0')), "source.json")
+    write_again(t, "minus zero", source)
+
+
+GROUPS = (truncated, wrong_types, fields, ids, circles, ends, versions, metadata, structure, bytes_of_text, deep_and_long, many_errors,
+          several_errors, writing)
+
+
+def main():
+    if sys.argv[1:] == ["--launch"]:
+        return launch()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("trivet")
+    parser.add_argument("--sanitized", action="store_true")
+    parser.add_argument("-k", default="")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="trivet-queue-") as folder:
+        t = Runner(options, folder)
+        for group in GROUPS:
+            if options.k in group.__name__:
+                group(t)
+        t.close()
+    print("%d passed, %d failed" % (t.passed, t.failed))
+    return t.failed != 0
+
+
+sys.exit(main())
