@@ -52,7 +52,10 @@ static bool runs_fast(const tv_program *program, const tv_config *config)
     cmdq_shape_init(&shape, config);
     if (cmdq_plan_make(program, &shape, NULL, &errors, &plan) != TV_OK)
         return false;
-    bool fast = plan.macs <= MACS_MAX;
+    uint64_t macs = 0;
+    for (uint32_t i = 0; i < plan.count; i++)
+        macs += plan.macs[i];
+    bool fast = macs <= MACS_MAX;
     cmdq_plan_free(&plan);
     return fast;
 }

@@ -129,7 +129,7 @@ static bool special(tv_func func, double x, double *y)
             *y = x > 0 ? x : -0.0;
         else if (x < -150) /* below every format's least number */
             *y = -0x1p-1000;
-        else if (x > 60) /* x (1 - e^-60) and nearer */
+        else if (x >= (func == TV_FUNC_SILU ? 20 : 6)) /* x (1 - 2^-28) and nearer */
             *y = nudged(x, 0.0);
         else
             return false;
@@ -166,6 +166,9 @@ float tv_func_f32(tv_func func, float x)
 
 float tv_func_f32_of_angle(tv_func func, double angle)
 {
+    /* x - x^3/6 lies between x and the number before it; of these the odd one is no rounding boundary of binary32 */
+    if (func == TV_FUNC_SIN && fabs(angle) < 0x1p-26)
+        return (float)(tv_f64_bits(angle) & 1 || angle == 0 ? angle : nudged(angle, 0.0));
     double y = eval(func, angle);
     float low = (float)(y - y * BOUND), high = (float)(y + y * BOUND);
     return low == high ? (float)y : (float)eval_wide(func, angle);

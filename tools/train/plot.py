@@ -11,7 +11,7 @@ LINES = [("train_loss", "trained on", "#8a8f98"), ("held_out_loss", "held out", 
 
 
 def ticks(low, high, step):
-    value = -(-low // step) * step
+    value = -(-low // step) * step + 0.0
     while value <= high + 1e-9:
         yield value
         value += step

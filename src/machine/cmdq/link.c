@@ -95,6 +95,8 @@ static void link_groups(linker *l)
         if (e->opcode != CMDQ_SYNC_GROUP)
             continue;
         uint32_t *slot = &group[cmdq_integer(q, e, CMDQ_F_name)];
+        if (slot == group)
+            error(l, CMDQ_CODE_RANGE, i, NULL, "the 'name' of a group is empty");
         if (*slot)
             error(l, CMDQ_CODE_COMBINATION, i, NULL, "entry %" PRIu32 " has the same name", *slot - 1);
         *slot = i + 1;
@@ -312,8 +314,28 @@ bool cmdq_order(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count
     return all;
 }
 
+/* Of each entry, one that is stuck and that it waits for by its engine's queue or by the other's deps_after; UINT32_MAX: none. */
+static uint32_t *stuck_others(const cmdq_queue *queue, uint32_t count, const sorter *s)
+{
+    uint32_t *others = malloc(((size_t)count + 1) * sizeof *others);
+    if (!others)
+        return NULL;
+    memset(others, 0xFF, ((size_t)count + 1) * sizeof *others);
+    for (uint32_t k = 0; k < count; k++) {
+        cmdq_ids after = cmdq_list(queue, &queue->entries[k], CMDQ_DEPS_AFTER);
+        if (!s->left[k])
+            continue;
+        if (s->queue_next[k] != UINT32_MAX)
+            others[s->queue_next[k]] = k;
+        for (uint32_t n = 0; n < after.count; n++)
+            if (after.at[n] < count)
+                others[after.at[n]] = k;
+    }
+    return others;
+}
+
 /* An entry that `i` waits for and that is stuck, too; there is one for every stuck entry. */
-static uint32_t stuck_before(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of, const sorter *s, uint32_t i)
+static uint32_t stuck_before(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const sorter *s, const uint32_t *others, uint32_t i)
 {
     const cmdq_entry *e = &queue->entries[i];
     if (e->wait_group && s->left[e->wait_group - 1])
@@ -326,17 +348,7 @@ static uint32_t stuck_before(const cmdq_queue *queue, const cmdq_graph *graph, u
     }
     if (graph->barrier[i] && s->left[graph->barriers[graph->barrier[i] - 1]])
         return graph->barriers[graph->barrier[i] - 1];
-    for (uint32_t k = 0; k < count; k++) {
-        if (!s->left[k])
-            continue;
-        if (queue_of && queue_of[k] != UINT8_MAX && s->queue_next[k] == i)
-            return k;
-        cmdq_ids after = cmdq_list(queue, &queue->entries[k], CMDQ_DEPS_AFTER);
-        for (uint32_t n = 0; n < after.count; n++)
-            if (after.at[n] == i)
-                return k;
-    }
-    return i;
+    return others[i] != UINT32_MAX ? others[i] : i;
 }
 
 void cmdq_print_circle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of, uint32_t stuck, tv_buf *out)
@@ -346,13 +358,18 @@ void cmdq_print_circle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_
     if (!sorter_make(graph, count, queue_of, &s))
         return;
     sort(queue, graph, count, &s, NULL);
+    uint32_t *others = stuck_others(queue, count, &s);
+    if (!others) {
+        sorter_free(&s);
+        return;
+    }
     uint32_t at = stuck, seen = 0;
     for (; seen < count; seen++) /* going back long enough ends on a circle */
-        if ((at = stuck_before(queue, graph, count, queue_of, &s, at)) == stuck || seen >= 4096)
+        if ((at = stuck_before(queue, graph, count, &s, others, at)) == stuck || seen >= 4096)
             break;
     uint32_t begin = at;
     for (unsigned n = 0; n < SHOWN; n++) {
-        uint32_t before = stuck_before(queue, graph, count, queue_of, &s, at);
+        uint32_t before = stuck_before(queue, graph, count, &s, others, at);
         tv_buf_printf(out, "%s%" PRIu32 " (%s) waits for %" PRIu32, n ? ", " : "", at, cmdq_name(&queue->entries[at]), before);
         at = before;
         if (at == begin)
@@ -360,5 +377,6 @@ void cmdq_print_circle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_
         if (n + 1 == SHOWN)
             tv_buf_str(out, ", …");
     }
+    free(others);
     sorter_free(&s);
 }

@@ -114,25 +114,6 @@ static void fill_memories(machine *m)
     }
 }
 
-static tv_status load(void *state, const tv_program *program, const tv_diag_sink *sink)
-{
-    machine *m = state;
-    cmdq_plan plan;
-    uint64_t errors = 0;
-    TV_TRY(cmdq_plan_make(program, &m->shape, sink, &errors, &plan));
-    m->base += m->program ? m->next : 0;
-    cmdq_plan_free(&m->plan);
-    m->plan = plan;
-    m->program = program;
-    m->next = 0;
-    m->limit_cycles = UINT64_MAX;
-    m->ended = false;
-    m->fault.raised = false;
-    if (m->mode != TV_MODE_TIMING)
-        fill_memories(m);
-    return TV_OK;
-}
-
 /* ---- Running ---- */
 
 /* The time of what has been executed of the loaded queue, after `timing`. With forward dependencies the executed entries are
@@ -151,6 +132,29 @@ static bool end_queue(machine *m)
         return true;
     m->ended = time_executed(m, m->traced ? &m->sink : NULL, &m->timing);
     return m->ended;
+}
+
+static tv_status load(void *state, const tv_program *program, const tv_diag_sink *sink)
+{
+    machine *m = state;
+    cmdq_plan plan;
+    uint64_t errors = 0;
+    TV_TRY(cmdq_plan_make(program, &m->shape, sink, &errors, &plan));
+    if (m->program && !end_queue(m)) { /* what was executed of a queue that is left keeps its time */
+        cmdq_plan_free(&plan);
+        return tv_fail_memory(sink);
+    }
+    m->base += m->program ? m->next : 0;
+    cmdq_plan_free(&m->plan);
+    m->plan = plan;
+    m->program = program;
+    m->next = 0;
+    m->limit_cycles = UINT64_MAX;
+    m->ended = false;
+    m->fault.raised = false;
+    if (m->mode != TV_MODE_TIMING)
+        fill_memories(m);
+    return TV_OK;
 }
 
 typedef enum outcome { DONE, FAULTED, NO_MEMORY } outcome;

@@ -20,6 +20,9 @@ static void error(metadata *m, cmdq_code code, const char *hint, const char *for
 
 static void error(metadata *m, cmdq_code code, const char *hint, const char *format, ...)
 {
+    enum { ERRORS_MAX = 100 };
+    if (m->errors++ >= ERRORS_MAX)
+        return; /* the reader says so */
     tv_place place = {.file = m->program->files[0], .line = m->line, .column = 1, .index = -1};
     tv_buf text = {0};
     va_list args;
@@ -28,7 +31,6 @@ static void error(metadata *m, cmdq_code code, const char *hint, const char *for
     va_end(args);
     tv_report(m->sink, TV_ERROR, &cmdq_codes[code], &place, hint, "metadata: %s", tv_buf_cstr(&text));
     tv_buf_fini(&text);
-    m->errors++;
 }
 
 /* The keys of `object` are among `known`, which ends with NULL. */
@@ -72,11 +74,12 @@ static uint64_t integer(metadata *m, const json_t *object, const char *what, con
 static void read_version(metadata *m, const json_t *root)
 {
     const char *text = json_string_value(json_object_get(root, "version"));
+    size_t digits = text ? strspn(text, "0123456789") : 0; /* sscanf takes signs and spaces, too */
     unsigned major, minor = 0;
     char rest;
     if (!text) {
         error(m, CMDQ_CODE_VERSION, "\"version\": \"1.2\"", "the version is missing");
-    } else if (sscanf(text, "%3u.%3u%c", &major, &minor, &rest) != 2) {
+    } else if (!digits || text[digits] != '.' || !strspn(text + digits + 1, "0123456789") || sscanf(text, "%3u.%3u%c", &major, &minor, &rest) != 2) {
         error(m, CMDQ_CODE_VERSION, "\"version\": \"1.2\"", "'%.40s' is not a version", text);
     } else if (major != CMDQ_VERSION_MAJOR) {
         error(m, CMDQ_CODE_VERSION, NULL, "version %u.%u is not understood; this is version %d.%d", major, minor, CMDQ_VERSION_MAJOR, CMDQ_VERSION_MINOR);

@@ -10,7 +10,7 @@
 #include "machine/cmdq/link.h"
 #include "machine/cmdq/reader.h"
 
-static const uint64_t METADATA_MAX = UINT64_C(256) << 20;
+static const uint64_t METADATA_MAX = UINT64_C(16) << 20;
 
 /* ---- Places and errors ---- */
 
@@ -203,8 +203,21 @@ static void wrong_value(reader *r, const char *what, uint64_t at)
         r->stopped = true;
 }
 
-/* A value that is neither object nor list. */
-static int scalar(reader *r, const given *value, const char *what)
+/* Where the string or key begins that has just been read: escapes make it longer than its text. */
+static uint64_t string_start(const reader *r)
+{
+    uint64_t at = here(r) - 1, slashes;
+    do {
+        for (at--; at && r->data[at] != '"'; at--)
+            continue;
+        for (slashes = 0; slashes < at && r->data[at - 1 - slashes] == '\\'; slashes++)
+            continue;
+    } while (slashes % 2);
+    return at;
+}
+
+/* A value that is neither object nor list. `length` 0: a string. */
+static int scalar(reader *r, const given *value, const char *what, uint64_t length)
 {
     given *slot = value_slot(r);
     if (slot) {
@@ -222,25 +235,26 @@ static int scalar(reader *r, const given *value, const char *what)
         if (r->depth == r->skip_depth)
             end_skip(r);
     } else {
-        wrong_value(r, what, here(r) - 1);
+        wrong_value(r, what, length ? here(r) - length : string_start(r));
         r->state = r->state == TOP_VALUE ? TOP : r->state;
     }
     return go_on(r);
 }
 
-static int on_null(void *user) { return scalar(user, &(given){.kind = VALUE_NULL}, "null"); }
+static int on_null(void *user) { return scalar(user, &(given){.kind = VALUE_NULL}, "null", 4); }
 
-static int on_boolean(void *user, int value) { return scalar(user, &(given){.kind = VALUE_BOOLEAN, .integer = value}, "a boolean"); }
+static int on_boolean(void *user, int value) { return scalar(user, &(given){.kind = VALUE_BOOLEAN, .integer = value}, "a boolean", value ? 4 : 5); }
 
 static int on_number(void *user, const char *text, size_t length)
 {
     reader *r = user;
     char copy[400];
+    size_t digits = length;
     given g = {.kind = VALUE_INTEGER};
     if (r->state == SKIPPED)
-        return scalar(r, &g, "");
+        return scalar(r, &g, "", length);
     if (length >= sizeof copy) {
-        cmdq_reader_error(r, CMDQ_CODE_RANGE, here(r) - 1, NULL, "the number has more than %zu digits", sizeof copy - 1);
+        cmdq_reader_error(r, CMDQ_CODE_RANGE, here(r) - length, NULL, "the number has more than %zu digits", sizeof copy - 1);
         length = sizeof copy - 1;
     }
     memcpy(copy, text, length);
@@ -250,13 +264,13 @@ static int on_number(void *user, const char *text, size_t length)
     errno = 0;
     g.integer = whole ? strtoll(copy, NULL, 10) : 0;
     g.huge = errno == ERANGE;
-    g.real = (double)g.integer;
+    g.real = g.integer == 0 && copy[0] == '-' ? -0.0 : (double)g.integer;
     if (!whole || g.huge) {
         tv_c_locale locale = tv_c_locale_begin();
         g.real = strtod(copy, NULL);
         tv_c_locale_end(locale);
     }
-    return scalar(r, &g, "a number");
+    return scalar(r, &g, "a number", digits);
 }
 
 static void take_opcode(reader *r, tv_sv text)
@@ -268,9 +282,29 @@ static void take_opcode(reader *r, tv_sv text)
         }
 }
 
+/* The parser lets through overlong forms, surrogates and what is past U+10FFFF, as bytes and as escapes. */
+static bool is_utf8(const unsigned char *p, size_t n)
+{
+    for (size_t i = 0, more; i < n; i += 1 + more) {
+        unsigned lead = p[i], second = i + 1 < n ? p[i + 1] : 0;
+        more = lead < 0x80 ? 0 : lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
+        if (lead >= 0x80 && (lead < 0xC2 || lead > 0xF4 || (lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
+                             (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)))
+            return false;
+    }
+    return true;
+}
+
+static void check_utf8(reader *r, const unsigned char *text, size_t length)
+{
+    if (!is_utf8(text, length))
+        cmdq_reader_error(r, CMDQ_CODE_JSON, string_start(r), NULL, "the string is not UTF-8");
+}
+
 static int on_string(void *user, const unsigned char *text, size_t length)
 {
     reader *r = user;
+    check_utf8(r, text, length);
     given g = {.kind = VALUE_TEXT};
     tv_sv sv = {(const char *)text, length};
     const given *slot = value_slot(r);
@@ -282,7 +316,7 @@ static int on_string(void *user, const unsigned char *text, size_t length)
         if (slot->name != CMDQ_F_opcode || !r->has_opcode)
             g.text = text_number(r, sv);
     }
-    return scalar(r, &g, "a string");
+    return scalar(r, &g, "a string", 0);
 }
 
 /* One container more. */
@@ -385,7 +419,7 @@ static int on_end_array(void *user)
 
 static void top_key(reader *r, tv_sv key)
 {
-    uint64_t at = here(r) - key.len - 2;
+    uint64_t at = string_start(r);
     bool first = !r->has_metadata && !r->has_entries;
     r->in_cmdq = tv_sv_is(key, "cmdq");
     if (r->in_cmdq) {
@@ -394,6 +428,8 @@ static void top_key(reader *r, tv_sv key)
         r->has_entries = true;
         r->state = TOP_VALUE;
     } else if (tv_sv_is(key, "metadata")) {
+        if (r->has_entries && !r->has_metadata)
+            cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, at, NULL, "'metadata' comes before 'cmdq'");
         r->state = TOP_VALUE;
     } else if (first) { /* the object is the first line of JSON Lines */
         r->queue->json_lines = true;
@@ -407,7 +443,7 @@ static void top_key(reader *r, tv_sv key)
 static void entry_key(reader *r, tv_sv key)
 {
     bool member = r->state == MEMBER, reserved = key.len >= 9 && memcmp(key.ptr, "reserved_", 9) == 0;
-    uint64_t at = tv_max_u64(here(r), key.len + 2) - key.len - 2;
+    uint64_t at = string_start(r);
     int name = cmdq_reader_name(r, key);
     if (!member && (reserved || name == CMDQ_F_debug)) {
         begin_skip(r, ENTRY, at, r->depth);
@@ -429,6 +465,7 @@ static int on_key(void *user, const unsigned char *text, size_t length)
 {
     reader *r = user;
     tv_sv key = {(const char *)text, length};
+    check_utf8(r, text, length);
     if (r->state == TOP)
         top_key(r, key);
     else if (r->state == ENTRY || r->state == MEMBER)
@@ -456,20 +493,22 @@ static void parse(reader *r)
     static const yajl_callbacks callbacks = {
         .yajl_null = on_null, .yajl_boolean = on_boolean, .yajl_number = on_number, .yajl_string = on_string, .yajl_start_map = on_start_map,
         .yajl_map_key = on_key, .yajl_end_map = on_end_map, .yajl_start_array = on_start_array, .yajl_end_array = on_end_array};
-    unsigned silent = 0;
+    uint64_t silent = 0, chunk; /* silent: bytes since the parser called */
     r->parser = yajl_alloc(&callbacks, NULL, r);
     if (!r->parser)
         return;
     yajl_config(r->parser, yajl_allow_multiple_values, 1);
     yajl_status status = yajl_status_ok;
-    for (; r->base < r->size && status == yajl_status_ok; r->base += CHUNK) {
+    for (; r->base < r->size && status == yajl_status_ok; r->base += chunk) {
+        /* of a long string as much again: the parser looks at an open one from its start */
+        chunk = tv_min_u64(tv_min_u64(tv_max_u64(CHUNK, silent), SILENT_MAX + CHUNK - silent), r->size - r->base);
         r->heard = false;
-        status = yajl_parse(r->parser, r->data + r->base, (size_t)tv_min_u64(CHUNK, r->size - r->base));
-        silent = r->heard ? 0 : silent + 1;
+        status = yajl_parse(r->parser, r->data + r->base, (size_t)chunk);
+        silent = r->heard ? 0 : silent + chunk;
         if (status != yajl_status_ok)
             break;
-        if (silent > SILENT_CHUNKS_MAX) {
-            cmdq_reader_error(r, CMDQ_CODE_LIMIT, r->base, NULL, "a string or number is longer than %d MiB", SILENT_CHUNKS_MAX);
+        if (silent > SILENT_MAX) {
+            cmdq_reader_error(r, CMDQ_CODE_LIMIT, r->base, NULL, "a string or number is longer than %d MiB", SILENT_MAX >> 20);
             return;
         }
     }

@@ -8,7 +8,7 @@
 
 #include "machine/cmdq/queue.h"
 
-enum { ERRORS_MAX = 100, DEPTH_MAX = 64, GIVEN_MAX = 64, CHUNK = 1 << 20, SILENT_CHUNKS_MAX = 64, NAMES = 256 };
+enum { ERRORS_MAX = 100, DEPTH_MAX = 64, GIVEN_MAX = 2 * CMDQ_FIELDS /* as field and as member */, CHUNK = 1 << 20, SILENT_MAX = 64 << 20, NAMES = 256 };
 
 /* What the next event belongs to. */
 typedef enum state {

@@ -471,6 +471,9 @@ tv_status cmdq_plan_make(const tv_program *program, const cmdq_shape *shape, con
         tv_place place = tv_program_place(program, i);
         tv_report(sink, TV_ERROR, &cmdq_codes[wrong.code], &place, wrong.hint[0] ? wrong.hint : NULL, "%s: %s", cmdq_name(&q->entries[i]), wrong.message);
     }
+    if (found > ERRORS_MAX)
+        tv_report(sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_LIMIT], &(tv_place){.file = program->files[0], .index = -1}, NULL,
+                  "too many errors; the rest is not told");
     *errors += found;
     if (status == TV_OK && found)
         status = TV_ERR_INPUT;
