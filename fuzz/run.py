@@ -6,9 +6,38 @@ import glob
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+
+
+def gguf_string(text):
+    return struct.pack("<Q", len(text)) + text
+
+
+def gguf_seeds():
+    """A model with every type that is read, with either tokenizer, and llama2.c checkpoints."""
+    tensors = [(0, 128), (1, 64), (30, 64), (8, 34), (2, 18), (14, 210)]
+    for model in (b"llama", b"gpt2"):
+        tokens = [b"<unk>", b"<s>", b"</s>", b"<0x0A>", b"\xe2\x96\x81", b"a", b"b", b"ab", "\u0120".encode()]
+        key = lambda name, kind: gguf_string(b"tokenizer.ggml." + name) + struct.pack("<I", kind)
+        metas = [key(b"model", 8) + gguf_string(model), key(b"tokens", 9) + struct.pack("<IQ", 8, len(tokens)) + b"".join(map(gguf_string, tokens)),
+                 key(b"scores", 9) + struct.pack("<IQ9f", 6, 9, *range(9)), key(b"token_type", 9) + struct.pack("<IQ9i", 5, 9, 2, 3, 3, 6, 1, 1, 1, 1, 1),
+                 key(b"merges", 9) + struct.pack("<IQ", 8, 1) + gguf_string(b"a b"), gguf_string(b"general.alignment") + struct.pack("<II", 4, 32),
+                 gguf_string(b"a") + struct.pack("<IQ", 10, 7), gguf_string(b"b") + struct.pack("<Id", 12, 1.5), gguf_string(b"c") + struct.pack("<I?", 7, True)]
+        head, data = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metas)) + b"".join(metas), b""
+        for kind, size in tensors:
+            head += gguf_string(b"t%d" % kind) + struct.pack("<IQIQ", 1, 256 if kind == 14 else 32, kind, len(data))
+            data += bytes(size) + bytes(-size % 32)
+        yield head + bytes(-len(head) % 32) + data
+    yield struct.pack("<7i", 4, 2, 1, 2, 1, 3, 1) + bytes(4 * (12 + 4 + 16 + 8 + 8 + 16 + 4 + 24 + 4 + 2))
+    yield struct.pack("<4sI7iBI", b"24ka", 2, 4, 4, 1, 2, 1, 3, 1, 1, 2).ljust(256, b"\0") + bytes(4 * 12 + 3 * (12 + 16 + 8 + 8 + 16 + 48))
+
+
+def tokenizer_seeds():
+    yield b"\1" + b"\1a\n\2ab\n\1\xe2\x96\x81a\n\n" + b"ab a\xc3\xa9"
+    yield b"\2" + b"a\nb\nab\n\xc4\xa0\na b\n\xc4\xa0 ab\n\n" + b"ab  ab's 12\n\xe6\x97\xa5"
 
 
 def seed(kind, root, trivet, folder):
@@ -22,6 +51,10 @@ def seed(kind, root, trivet, folder):
     elif kind == "asm":
         for i, path in enumerate(sources):
             shutil.copy(path, os.path.join(folder, "%d.s" % i))
+    elif kind in ("gguf", "tokenizer"):
+        for i, data in enumerate(gguf_seeds() if kind == "gguf" else tokenizer_seeds()):
+            with open(os.path.join(folder, "%d.seed" % i), "wb") as file:
+                file.write(data)
     else:
         ending = "elf" if kind == "elf" else "bin"
         for i, path in enumerate(sources):

@@ -22,6 +22,9 @@ static int choose_format(cli *c, const char *output, tv_program_format *format)
             *format = formats[i].format;
             return CLI_DONE;
         }
+    const char *source = strrchr(c->files[0], '.'); /* a queue becomes the other form */
+    if (!name && !output && source && (strcmp(source, ".json") == 0 || strcmp(source, ".jsonl") == 0))
+        *format = strcmp(source, ".json") == 0 ? TV_FORMAT_JSON_LINES : TV_FORMAT_JSON;
     return name ? cli_wrong(c, "use elf, bin, hex, json or jsonl", "there is no format '%s'", name) : CLI_DONE;
 }
 

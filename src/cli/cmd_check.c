@@ -50,7 +50,8 @@ const cli_command cli_check = {
     .name = "check",
     .usage = "check FILE … [--strict]",
     .summary = "validate and lint a program without running it",
-    .about = "Finds decode faults, ranges outside memory, stream and FIFO underruns, reads of what was never written, results that are\n"
+    .about = "Of a command queue: entries that touch the same bytes while nothing orders them, ranges, loads that nothing uses.\n"
+             "Finds decode faults, ranges outside memory, stream and FIFO underruns, reads of what was never written, results that are\n"
              "overwritten unread, flags without meaning. Exit status 1 when there are errors.",
     .example = "  trivet check softmax.s\n  trivet check -c kv260 model.elf --json",
     .options = options,

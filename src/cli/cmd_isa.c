@@ -50,7 +50,8 @@ static void print_parameters(const tv_codec *codec, unsigned insn)
 static void print_insn(const tv_codec *codec, unsigned i, const tv_insn_info *info)
 {
     if (!info->format) {
-        printf("%s\n  %s\n  engine %s, since version %s; %s\n", info->id, info->meaning, info->unit, info->since, info->source);
+        printf("%s\n  %s\n  engine %s, since version %s%s%s; %s\n", info->id, info->meaning, info->unit, info->since,
+               info->deprecated_since ? ", deprecated since " : "", info->deprecated_since ? info->deprecated_since : "", info->source);
         print_parameters(codec, i);
         putchar('\n');
         return;

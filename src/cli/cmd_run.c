@@ -271,6 +271,10 @@ static tv_status open_all(job *j)
         j->count++;
     }
     tv_mode mode = cli_has(c, "functional") ? TV_MODE_FUNCTIONAL : cli_has(c, "timing-only") ? TV_MODE_TIMING : TV_MODE_FULL;
+    if (cli_has(c, "timing-only") && cli_has(c, "save-outputs")) {
+        cli_wrong(c, "leave --timing-only away", "--timing-only computes no outputs to save");
+        return TV_ERR_INPUT;
+    }
     if (cli_has(c, "functional") && cli_has(c, "timing-only")) {
         cli_wrong(c, "leave both away for data and cycles", "--functional and --timing-only exclude each other");
         return TV_ERR_INPUT;

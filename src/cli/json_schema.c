@@ -52,6 +52,8 @@ static json_t *instruction_schema(const tv_codec *codec, unsigned insn, const tv
     tv_parameter_info p;
     for (unsigned i = 0; tv_codec_parameter_at(codec, insn, i, &p); i++) {
         json_t *schema = parameter_schema(&p);
+        if (strcmp(p.name, "layer_id") == 0)
+            json_object_set_new(schema, "type", json_pack("[s, s]", "string", "null"));
         if (p.common && strcmp(p.name, "opcode") == 0)
             json_object_set_new(schema, "const", json_string(info->id));
         if (strcmp(p.type, "object") == 0 && !p.common)
@@ -72,9 +74,11 @@ static json_t *instruction_schema(const tv_codec *codec, unsigned insn, const tv
 #define INTEGER "{\"type\": \"integer\", \"minimum\": 0}"
 #define CONTENTS "\"file\": {\"type\": \"string\"}, \"hex\": {\"type\": \"string\"}, \"zero\": {\"const\": true}, \"bytes\": " INTEGER
 #define LIST(properties, required) \
-    "{\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": {" properties "}, \"required\": [" required "]}}"
+    "{\"type\": \"array\", \"items\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": {\"debug\": {}, " properties \
+    "}, \"required\": [" required "]}}"
 static const char METADATA[] =
-    "{\"type\": \"object\", \"required\": [\"version\"], \"properties\": {"
+    "{\"type\": \"object\", \"required\": [\"version\"], \"additionalProperties\": false, \"patternProperties\": {\"^reserved_\": {}},"
+    " \"properties\": {\"debug\": {},"
     "\"version\": {\"type\": \"string\", \"pattern\": \"^[0-9]+\\\\.[0-9]+$\"}, \"graph_name\": {\"type\": \"string\"},"
     "\"spm_init\": " LIST("\"bank\": " INTEGER ", \"offset\": " INTEGER ", " CONTENTS, "\"bank\", \"offset\"") ","
     "\"dram_init\": " LIST("\"addr\": " INTEGER ", " CONTENTS, "\"addr\"") ","

@@ -136,7 +136,8 @@ int tv_codec_parameter_at(const tv_codec *codec, unsigned insn, unsigned i, tv_p
     *out = (tv_parameter_info){.name = p->name, .unit = p->unit, .doc = p->doc, .type = types[p->type], .fallback = p->fallback,
                                .required = common ? i == 0 : use->presence == TV_REQUIRED || use->presence == TV_MEMBER_REQUIRED, .common = common,
                                .member = use && use->presence >= TV_MEMBER,
-                               .least = p->least, .most = p->most, .allowed = p->allowed, .words = p->words};
+                               .least = p->least, .most = p->most,
+                               .allowed = p->type == TV_PARAMETER_INTEGER ? p->allowed : 0, .words = p->words};
     return 1;
 }
 

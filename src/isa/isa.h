@@ -100,10 +100,13 @@ typedef enum tv_parameter_type {
     TV_PARAMETER_OBJECT,
 } tv_parameter_type;
 
+/* What a REAL may be. */
+typedef enum tv_sign { TV_ANY_SIGN, TV_NOT_ZERO, TV_POSITIVE, TV_NOT_NEGATIVE } tv_sign;
+
 typedef struct tv_parameter {
     const char *name;
     tv_parameter_type type;
-    uint64_t allowed;         /* INTEGER: bit n set: n is legal; 0: all from least to most */
+    uint64_t allowed;         /* INTEGER: bit n set: n is legal; 0: all from least to most. REAL: a tv_sign */
     const char *const *words; /* NULL-terminated */
     uint64_t least, most;
     const char *fallback;     /* its value where it is absent, or NULL: none */
@@ -181,6 +184,9 @@ typedef struct tv_isa {
 /* The instruction sets, in the order of the list of targets; NULL past the end. */
 const tv_isa *tv_isa_at(unsigned i);
 const tv_isa *tv_isa_find(tv_sv target);
+
+/* Code *i of those that every target and the instruction sets have; NULL past the last, and *i counts from there. */
+const tv_code *tv_isa_code_at(unsigned *i);
 
 static inline unsigned tv_field_width(const tv_isa *isa, const tv_field *field)
 {

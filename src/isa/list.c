@@ -22,19 +22,15 @@ const tv_isa *tv_isa_find(tv_sv target)
     return NULL;
 }
 
-int tv_code_at(unsigned i, tv_code_info *out)
+const tv_code *tv_isa_code_at(unsigned *i)
 {
-    if (i < TV_CODE_COUNT) {
-        *out = tv_codes[i];
-        return 1;
-    }
-    i -= TV_CODE_COUNT;
+    if (*i < TV_CODE_COUNT)
+        return &tv_codes[*i];
+    *i -= TV_CODE_COUNT;
     for (unsigned t = 0; t < TV_COUNTOF(all); t++) {
-        if (i < all[t]->code_count) {
-            *out = all[t]->codes[i];
-            return 1;
-        }
-        i -= all[t]->code_count;
+        if (*i < all[t]->code_count)
+            return &all[t]->codes[*i];
+        *i -= all[t]->code_count;
     }
-    return 0;
+    return NULL;
 }

@@ -154,8 +154,8 @@ WRONG = {  # TYPE: (value, codes)
     "BOOLEAN": [(v, "Q014") for v in ("0", "1", '"true"', "null", "[]", "{}")],
     "WORD": [(v, "Q014") for v in ("0", "null", "true", "[]", "{}")] + [(v, "Q015") for v in ('"nonsense"', '""', '"K"')],
     "TEXT": [(v, "Q014") for v in ("0", "1.5", "true", "[]", "{}")] + [('"%s"' % ("x" * 5000), "Q015"), ('"a\\u0000b"', "Q015")],
-    "IDS": [(v, "Q014") for v in ("0", '"0"', "null", "true", "{}", '["0"]', "[1.5]", "[0.0]", "[null]", "[true]", "[[0]]", '[{"a": 0}]', "[-1]",
-                                  "[1e999]")],
+    "IDS": [(v, "Q014") for v in ("0", '"0"', "null", "true", "{}", '["0"]', "[1.5]", "[0.0]", "[null]", "[true]", "[[0]]", '[{"a": 0}]',
+                                  "[1e999]")] + [("[-1]", "Q015")],
     "OBJECT": [(v, "Q014") for v in ("0", '"@1000"', "null", "true", "[]", "[[]]")],
 }
 FIELDS = [("INTEGER", LOAD, ("spm_bank", "dram_addr", "num_elements", "row_elements", "dma_id")), ("INTEGER", GEMM, ("m", "wgt_group")),
@@ -540,7 +540,7 @@ def writing(t):
     group = '{"opcode": "SYNC_GROUP", "name": "\\"g\\"", "group": []},\n{"opcode": "TE_GEMM_TILE"'
     t.write(AGAIN.replace('{"opcode": "TE_GEMM_TILE"', group), "source.json")
     write_again(t, "texts, notes and numbers", source)
-    t.write(queue(entry(GEMM, '"scale_ifm": -0, "scale_wgt": -0.0')), "source.json")
+    t.write(queue({"opcode": "VE_RMSNORM_TILE", "ve_id": 0, "in_bank": 0, "in_offset": 0, "out_bank": 1, "out_offset": 0, "length": 4, "qbits_activation": 32, "eps": -0.0}), "source.json")
     write_again(t, "minus zero", source)
 
 

@@ -21,7 +21,7 @@ typedef enum cmdq_field {
 enum { CMDQ_COMMON_FIELDS = CMDQ_F_debug + 1 };
 
 typedef enum cmdq_opcode {
-#define TV_OPCODE(id, since, required, optional, class, meaning, source) CMDQ_##id,
+#define TV_OPCODE(id, since, deprecated, required, optional, class, meaning, source) CMDQ_##id,
 #include "isa/cmdq/opcodes.def"
 #undef TV_OPCODE
     CMDQ_OPCODES

@@ -18,7 +18,7 @@ static const char *const words_kv_kinds[] = {"k", "v", NULL};
 #define SET_ANY 0
 #define SET_QBITS (UINT64_C(1) << 2 | UINT64_C(1) << 4 | UINT64_C(1) << 8 | UINT64_C(1) << 16 | UINT64_C(1) << 32)
 #define ALLOWED_INTEGER(set) .allowed = SET_##set
-#define ALLOWED_REAL(set) .allowed = 0
+#define ALLOWED_REAL(set) .allowed = TV_##set
 #define ALLOWED_BOOLEAN(set) .allowed = 0
 #define ALLOWED_TEXT(set) .allowed = 0
 #define ALLOWED_IDS(set) .allowed = 0
@@ -44,7 +44,7 @@ static const tv_parameter parameters[CMDQ_FIELDS] = {
 #define OPT(field) {CMDQ_F_##field, TV_OPTIONAL},
 #define MEM(field) {CMDQ_F_##field, TV_MEMBER},
 #define MEM_REQ(field) {CMDQ_F_##field, TV_MEMBER_REQUIRED},
-#define TV_OPCODE(id, since, required, optional, class, meaning, source) \
+#define TV_OPCODE(id, since, deprecated, required, optional, class, meaning, source) \
     static const tv_parameter_use uses_##id[] = {UNWRAP required UNWRAP optional{0}};
 #include "isa/cmdq/opcodes.def"
 #undef TV_OPCODE
@@ -54,7 +54,7 @@ static const tv_parameter parameters[CMDQ_FIELDS] = {
 #undef MEM_REQ
 
 const uint8_t cmdq_classes[CMDQ_OPCODES] = {
-#define TV_OPCODE(id, since, required, optional, class, meaning, source) CMDQ_##class,
+#define TV_OPCODE(id, since, deprecated, required, optional, class, meaning, source) CMDQ_##class,
 #include "isa/cmdq/opcodes.def"
 #undef TV_OPCODE
 };
@@ -65,8 +65,8 @@ const uint8_t cmdq_classes[CMDQ_OPCODES] = {
 #define UNIT_SYNC "sync"
 
 static const tv_insn insns[CMDQ_OPCODES] = {
-#define TV_OPCODE(id_, since_, required, optional, class, meaning_, source_)                                                     \
-    {.id = #id_, .mnemonic = #id_, .parameter_count = TV_COUNTOF(uses_##id_) - 1, .parameters = uses_##id_, .since = (since_), .unit = UNIT_##class, \
+#define TV_OPCODE(id_, since_, deprecated_, required, optional, class, meaning_, source_)                                                     \
+    {.id = #id_, .mnemonic = #id_, .parameter_count = TV_COUNTOF(uses_##id_) - 1, .parameters = uses_##id_, .since = (since_), .deprecated_since = (deprecated_), .unit = UNIT_##class, \
      .meaning = (meaning_), .source = (source_)},
 #include "isa/cmdq/opcodes.def"
 #undef TV_OPCODE

@@ -86,6 +86,16 @@ static bool check_word(reader *r, const tv_parameter *p, const given *g, uint32_
     return false;
 }
 
+static bool check_real(reader *r, const tv_parameter *p, const given *g, float x)
+{
+    static const char *const wanted[] = {[TV_ANY_SIGN] = "a finite number", [TV_NOT_ZERO] = "a finite number that is not 0",
+                                         [TV_POSITIVE] = "a finite number above 0", [TV_NOT_NEGATIVE] = "a finite number from 0"};
+    bool legal = x - x == 0 && (p->allowed == TV_ANY_SIGN || (p->allowed == TV_NOT_ZERO ? x != 0 : p->allowed == TV_POSITIVE ? x > 0 : x >= 0));
+    if (!legal)
+        cmdq_reader_error(r, CMDQ_CODE_RANGE, g->at, "it counts as rounded to binary32", "'%s' takes %s", p->name, wanted[p->allowed]);
+    return legal;
+}
+
 /* The words of a value in the pool. False: it is wrong, and that has been said. */
 static bool value_words(reader *r, const tv_parameter *p, const given *g, uint32_t words[2])
 {
@@ -101,10 +111,7 @@ static bool value_words(reader *r, const tv_parameter *p, const given *g, uint32
         return check_integer(r, p, g);
     case TV_PARAMETER_REAL:
         memcpy(words, &real, sizeof real);
-        if (real - real == 0)
-            return true;
-        cmdq_reader_error(r, CMDQ_CODE_RANGE, g->at, NULL, "'%s' is too large for double precision", p->name);
-        return false;
+        return check_real(r, p, g, (float)real);
     case TV_PARAMETER_WORD: return check_word(r, p, g, &words[0]);
     case TV_PARAMETER_BOOLEAN: words[0] = (uint32_t)g->integer; return true;
     default: words[0] = g->text; return true;
@@ -141,11 +148,12 @@ static void check_common(reader *r, cmdq_entry *e)
             complain_type(r, p, g);
         } else if (typed[i] == CMDQ_F_id) {
             if (g->huge || g->integer != (int64_t)r->queue->count)
-                cmdq_reader_error(r, CMDQ_CODE_ID, g->at, "leave it away, and it is the position", "the id is %" PRId64 ", the position %" PRIu32, g->integer,
-                      r->queue->count);
+                cmdq_reader_error(r, CMDQ_CODE_ID, g->at, "leave it away, and it is the position", "the id is not the position %" PRIu32, r->queue->count);
         } else if (typed[i] == CMDQ_F_layer_id) {
             e->layer = g->text;
         } else if (typed[i] == CMDQ_F_wait_group) {
+            if (!g->text)
+                cmdq_reader_error(r, CMDQ_CODE_RANGE, g->at, "give the name of a SYNC_GROUP", "'wait_group' is empty");
             e->wait_group = g->text; /* a text for now: groups are found when all are known */
         }
     }

@@ -29,7 +29,7 @@ typedef struct finder {
     uint32_t length[CMDQ_ENGINES_MAX];    /* … as many as were taken so far */
     struct tree *tree;                    /* NULL until a window is large */
     uint32_t in_tree[CMDQ_ENGINES_MAX];   /* entries of each queue that the tree knows */
-    uint64_t found;
+    uint64_t found, compared;
     bool no_memory;
 } finder;
 
@@ -107,6 +107,20 @@ static bool overlap(const finder *f, const cmdq_tile *a, const cmdq_tile *b, str
     return false;
 }
 
+/* What the tree knows of a tile: its rows where they are few, else all between the first and the last. A hit may then be none;
+ * overlap() is the judge. */
+enum { TREE_ROWS_MAX = 16 };
+
+static uint64_t tree_rows(const cmdq_tile *t) { return t->rows > TREE_ROWS_MAX ? 1 : t->rows; }
+
+static stretch tree_stretch(const finder *f, const cmdq_tile *t, uint64_t row)
+{
+    stretch s = stretch_of(f, t, row);
+    if (t->rows > TREE_ROWS_MAX)
+        s.to = stretch_of(f, t, t->rows - 1).to;
+    return s;
+}
+
 static bool resolve(const finder *f, uint32_t entry, cmdq_op *op)
 {
     cmdq_wrong wrong;
@@ -146,8 +160,8 @@ static tree *tree_make(const finder *f)
         if (!resolve(f, i, &op))
             continue;
         for (unsigned k = 0; k < op.tile_count; k++)
-            for (uint64_t row = 0; row < op.tiles[k].rows; row++) {
-                stretch s = stretch_of(f, &op.tiles[k], row);
+            for (uint64_t row = 0; row < tree_rows(&op.tiles[k]); row++) {
+                stretch s = tree_stretch(f, &op.tiles[k], row);
                 tv_buf_append(&edges, &s, sizeof s);
             }
     }
@@ -233,8 +247,8 @@ static void tree_catch_up(finder *f, unsigned queue)
         cmdq_op op;
         resolve(f, f->taken[queue][f->in_tree[queue]], &op);
         for (unsigned k = 0; k < op.tile_count; k++)
-            for (uint64_t row = 0; row < op.tiles[k].rows; row++) {
-                stretch s = stretch_of(f, &op.tiles[k], row);
+            for (uint64_t row = 0; row < tree_rows(&op.tiles[k]); row++) {
+                stretch s = tree_stretch(f, &op.tiles[k], row);
                 for (unsigned w = 0; w < 2; w++)
                     if (w ? op.tiles[k].writes : op.tiles[k].reads)
                         tree_put(f, 1, 0, f->tree->leaves,
@@ -252,8 +266,8 @@ static bool tree_hits(finder *f, unsigned queue, uint32_t known, const cmdq_op *
     }
     tree_catch_up(f, queue);
     for (unsigned k = 0; k < op->tile_count; k++)
-        for (uint64_t row = 0; row < op->tiles[k].rows; row++) {
-            stretch s = stretch_of(f, &op->tiles[k], row);
+        for (uint64_t row = 0; row < tree_rows(&op->tiles[k]); row++) {
+            stretch s = tree_stretch(f, &op->tiles[k], row);
             range r = {edge_index(f->tree, s.from), edge_index(f->tree, s.to), queue, op->tiles[k].writes, 0};
             if (tree_get(f, 1, 0, f->tree->leaves, &r) > known)
                 return true;
@@ -263,8 +277,11 @@ static bool tree_hits(finder *f, unsigned queue, uint32_t known, const cmdq_op *
 
 /* ---- The search ---- */
 
-static void report(finder *f, uint32_t a, uint32_t b, const cmdq_tile *tile, const stretch *s)
+static void report(finder *f, uint32_t a, uint32_t b, const cmdq_tile *earlier, const cmdq_tile *tile, const stretch *s)
 {
+    char writer[40] = "both write";
+    if (!earlier->writes || !tile->writes)
+        snprintf(writer, sizeof writer, "entry %" PRIu32 " writes", earlier->writes ? a : b);
     uint32_t low = a < b ? a : b, high = a < b ? b : a;
     uint64_t base = tile->bank == CMDQ_NO_BANK ? DRAM_BASE : tile->bank * f->shape->bank_bytes;
     char place[32] = "DRAM", hint[96];
@@ -272,9 +289,9 @@ static void report(finder *f, uint32_t a, uint32_t b, const cmdq_tile *tile, con
         snprintf(place, sizeof place, "SPM bank %u", tile->bank);
     snprintf(hint, sizeof hint, "add %" PRIu32 " to deps_before of entry %" PRIu32, a, b);
     tv_findings_say(f->findings, f->severity, CMDQ_CODE_HAZARD, b, hint,
-                    "entries %" PRIu32 " (%s) and %" PRIu32 " (%s) both touch %s bytes 0x%" PRIx64 " to 0x%" PRIx64 ", %s writes, and nothing orders them",
+                    "entries %" PRIu32 " (%s) and %" PRIu32 " (%s) both touch %s bytes 0x%" PRIx64 " to 0x%" PRIx64 ", %s, and nothing orders them",
                     low, cmdq_name(&f->queue->entries[low]), high, cmdq_name(&f->queue->entries[high]), place, s->from - base, s->to - base - 1,
-                    tile->writes ? "the later one" : "the earlier one");
+                    writer);
     f->found++;
 }
 
@@ -286,10 +303,13 @@ static void compare(finder *f, uint32_t a, uint32_t b, const cmdq_op *op)
     for (unsigned k = 0; k < op->tile_count; k++)
         for (unsigned i = 0; i < other.tile_count; i++)
             if (overlap(f, &other.tiles[i], &op->tiles[k], &s)) {
-                report(f, a, b, &op->tiles[k], &s);
+                report(f, a, b, &other.tiles[i], &op->tiles[k], &s);
                 return;
             }
 }
+
+/* Hazards in large windows cost what the windows hold: a queue full of them is searched up to here. */
+static bool ended(const finder *f) { return f->found >= CMDQ_HAZARDS_MAX || f->compared >= CMDQ_COMPARED_MAX; }
 
 static void search(finder *f, uint32_t entry)
 {
@@ -299,7 +319,7 @@ static void search(finder *f, uint32_t entry)
     bool resolved = false;
     if (own == CMDQ_NO_ENGINE)
         return;
-    for (unsigned q = 0; q < f->queues && f->found < CMDQ_HAZARDS_MAX; q++) {
+    for (unsigned q = 0; q < f->queues && !ended(f); q++) {
         if (q == own || f->length[q] <= clock[q])
             continue;
         if (!resolved)
@@ -307,6 +327,8 @@ static void search(finder *f, uint32_t entry)
         resolved = true;
         if (f->length[q] - clock[q] > f->window_max && !tree_hits(f, q, clock[q], &op))
             continue;
+        if (f->length[q] - clock[q] > f->window_max)
+            f->compared += f->length[q] - clock[q];
         for (uint32_t k = clock[q]; k < f->length[q] && f->found < CMDQ_HAZARDS_MAX; k++)
             compare(f, f->taken[q][k], entry, &op);
     }
@@ -334,7 +356,7 @@ uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_shape *shape, c
     finder f = {.program = program, .queue = cmdq_queue_of(program), .shape = shape, .plan = plan, .findings = findings, .severity = severity,
                 .window_max = window_max, .queues = shape->engines};
     f.no_memory = !make_queues(&f);
-    for (uint32_t i = 0; i < plan->count && !f.no_memory && f.found < CMDQ_HAZARDS_MAX; i++) {
+    for (uint32_t i = 0; i < plan->count && !f.no_memory && !ended(&f); i++) {
         uint32_t entry = plan->order ? plan->order[i] : i;
         unsigned q = plan->engine[entry];
         set_clock(&f, entry);
@@ -342,6 +364,8 @@ uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_shape *shape, c
             continue;
         search(&f, entry);
     }
+    if (ended(&f) && !f.no_memory)
+        tv_report(findings->sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_HAZARD], &TV_NO_PLACE, NULL, "the search for hazards ended here: there may be more");
     free(f.clocks);
     free(f.position);
     for (unsigned q = 0; q < f.queues; q++)

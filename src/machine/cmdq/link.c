@@ -74,6 +74,22 @@ static void check_end(linker *l)
     l->errors += q->count == 0;
 }
 
+/* An opcode that is younger than the version that the file names: once each. */
+static void check_versions(linker *l)
+{
+    bool said[CMDQ_OPCODES] = {false};
+    for (uint32_t i = 0; i < l->queue->count; i++) {
+        unsigned opcode = l->queue->entries[i].opcode;
+        const char *since = tv_isa_cmdq.insns[opcode].since; /* "1.N" */
+        if (said[opcode] || strtoul(since + 2, NULL, 10) <= l->queue->minor)
+            continue;
+        said[opcode] = true;
+        tv_place place = tv_program_place(l->program, i);
+        tv_report(l->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &place, "raise the file's version", "%s is of version %s, the file says %d.%u",
+                  tv_isa_cmdq.insns[opcode].id, since, CMDQ_VERSION_MAJOR, l->queue->minor);
+    }
+}
+
 /* Groups by the numbers of their names: few, so that a table by text serves. */
 static void link_groups(linker *l)
 {
@@ -111,6 +127,7 @@ unsigned cmdq_link(tv_program *program, cmdq_queue *queue, const tv_diag_sink *s
     for (uint32_t i = 0; i < queue->count; i++)
         check_lists(&l, i);
     link_groups(&l);
+    check_versions(&l);
     if (l.errors || !queue->forward)
         return l.errors;
     cmdq_graph graph;

@@ -198,18 +198,18 @@ static tv_status find_limit(machine *m, uint64_t max_cycles, uint32_t *limit)
     *limit = max_cycles != UINT64_MAX && max_cycles == m->limit_cycles ? m->limit : m->plan.count;
     if (max_cycles == UINT64_MAX || m->mode == TV_MODE_FUNCTIONAL || max_cycles == m->limit_cycles)
         return TV_OK;
-    uint32_t low = 0, high = m->plan.count; /* the time of a prefix grows with it */
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        cmdq_timing timing = m->timing;
-        if (!cmdq_time(m->program, &m->shape, &m->plan, middle + 1, m->base, NULL, &timing))
-            return TV_ERR_MEMORY;
-        if (timing.last_start < max_cycles)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *limit = m->limit = low;
+    cmdq_timing timing = m->timing;
+    timing.starts = calloc((size_t)m->plan.count + 1, sizeof *timing.starts);
+    bool timed = timing.starts && cmdq_time(m->program, &m->shape, &m->plan, m->plan.count, m->base, NULL, &timing);
+    uint32_t at = 0;
+    if (timed) /* END completes with the last of the others */
+        timing.starts[m->plan.count - 1] = timing.end;
+    while (timed && at < m->plan.count && timing.starts[m->plan.order ? m->plan.order[at] : at] < max_cycles)
+        at++;
+    free(timing.starts);
+    if (!timed)
+        return TV_ERR_MEMORY;
+    *limit = m->limit = at;
     m->limit_cycles = max_cycles;
     return TV_OK;
 }

@@ -110,7 +110,7 @@ extern const char *const cmdq_cause_names[CMDQ_CAUSES];
 
 typedef struct cmdq_timing {
     uint64_t end;        /* cycle in which the last entry completes */
-    uint64_t last_start; /* cycle in which the last of the entries started, by cycle */
+    uint64_t *starts;    /* NULL, or room for when each entry started (control entries: completed) */
     tv_account accounts[CMDQ_ENGINES_MAX];
 } cmdq_timing;
 

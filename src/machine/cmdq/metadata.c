@@ -4,10 +4,13 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "machine/cmdq/queue.h"
 #include "trivet/file.h"
+
+enum { LIST_MAX = 4096 }; /* KV layouts, outputs */
 
 typedef struct metadata {
     tv_program *program;
@@ -139,6 +142,11 @@ static char *path_inside(metadata *m, const char *what, const char *name)
         error(m, CMDQ_CODE_METADATA, "paths are relative to the queue's folder", "%s: there is no file '%.200s'", what, name);
     else if (!inside)
         error(m, CMDQ_CODE_PATH, "copy the file beside the queue", "%s: '%.200s' is not in the queue's folder", what, name);
+    struct stat st;
+    if (inside && (stat(real, &st) != 0 || !S_ISREG(st.st_mode))) {
+        error(m, CMDQ_CODE_PATH, NULL, "%s: '%.200s' is not a regular file", what, name);
+        inside = false;
+    }
     free(folder);
     if (!inside) {
         free(real);
@@ -204,6 +212,10 @@ static void read_layout(metadata *m, const json_t *object)
     cmdq_kv_layout layout = {integer(m, object, "a kv_layout", "id", UINT32_MAX), integer(m, object, "a kv_layout", "k_base", INT64_MAX),
                              integer(m, object, "a kv_layout", "v_base", INT64_MAX), integer(m, object, "a kv_layout", "t_max", 1 << 24),
                              integer(m, object, "a kv_layout", "d_head", 1 << 24), integer(m, object, "a kv_layout", "heads", 1 << 24)};
+    if (m->queue->layouts.len / sizeof layout >= LIST_MAX) {
+        error(m, CMDQ_CODE_LIMIT, NULL, "there are more than %d KV layouts", LIST_MAX);
+        return;
+    }
     const cmdq_kv_layout *all = (const cmdq_kv_layout *)(const void *)m->queue->layouts.data;
     for (size_t i = 0; i < m->queue->layouts.len / sizeof layout; i++)
         if (all[i].id == layout.id)
@@ -229,7 +241,13 @@ static void read_output(metadata *m, const json_t *object)
         tv_fail_memory(m->sink);
         m->errors++;
     }
-    m->program->outputs[m->program->output_count++] = out;
+    for (uint64_t i = 0; name && i < m->program->output_count; i++)
+        if (m->program->outputs[i].name && strcmp(m->program->outputs[i].name, name) == 0)
+            error(m, CMDQ_CODE_METADATA, NULL, "two outputs are called '%.60s'", name);
+    if (m->program->output_count >= LIST_MAX)
+        error(m, CMDQ_CODE_LIMIT, NULL, "there are more than %d outputs", LIST_MAX);
+    else
+        m->program->outputs[m->program->output_count++] = out;
 }
 
 /* Calls `read` for each element of the list `key`. */

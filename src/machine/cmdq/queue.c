@@ -116,6 +116,16 @@ static bool ends_with(const char *text, const char *ending)
     return n > m && strcmp(text + n - m, ending) == 0;
 }
 
+/* A text of the file; what would leave the line or speak to the terminal as \xNN. */
+static void print_text(const char *text, tv_buf *out)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 32 || *text == 127)
+            tv_buf_printf(out, "\\x%02x", (unsigned)(unsigned char)*text);
+        else
+            tv_buf_append(out, text, 1);
+}
+
 /* A field called x_offset follows x_bank, and both are printed as x=bank:offset. */
 static void print_field(const cmdq_queue *queue, const cmdq_entry *e, unsigned field, tv_buf *out)
 {
@@ -133,7 +143,7 @@ static void print_field(const cmdq_queue *queue, const cmdq_entry *e, unsigned f
     else if (p->type == TV_PARAMETER_WORD)
         tv_buf_str(out, p->words[value]);
     else if (p->type == TV_PARAMETER_TEXT)
-        tv_buf_str(out, queue->texts[value]);
+        print_text(queue->texts[value], out);
     else
         tv_buf_printf(out, ends_with(p->name, "_addr") ? "0x%" PRIx64 : "%" PRIu64, value);
 }
@@ -151,10 +161,13 @@ void cmdq_print(const cmdq_queue *queue, uint32_t index, tv_buf *out)
     print_ids("deps_after", cmdq_list(queue, e, CMDQ_DEPS_AFTER), out);
     if (e->wait_group) {
         const cmdq_entry *group = &queue->entries[e->wait_group - 1];
-        tv_buf_printf(out, " wait_group=%s", queue->texts[cmdq_integer(queue, group, CMDQ_F_name)]);
+        tv_buf_str(out, " wait_group=");
+        print_text(queue->texts[cmdq_integer(queue, group, CMDQ_F_name)], out);
     }
-    if (e->layer)
-        tv_buf_printf(out, " layer=%s", queue->texts[e->layer]);
+    if (e->layer) {
+        tv_buf_str(out, " layer=");
+        print_text(queue->texts[e->layer], out);
+    }
 }
 
 static void print_instruction(const tv_program *program, uint64_t index, tv_buf *out) { cmdq_print(cmdq_queue_of(program), (uint32_t)index, out); }

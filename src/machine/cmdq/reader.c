@@ -30,6 +30,8 @@ static void count_lines(reader *r, uint64_t to)
 
 tv_place cmdq_reader_place(const reader *r, uint64_t at)
 {
+    if (at < r->entry_at || (at < r->line_at && !r->has_entries)) /* what concerns the file as a whole */
+        return (tv_place){.file = r->path, .line = 1, .column = 1, .index = -1};
     /* within an entry places go back: count from its first byte */
     uint64_t line_start = r->line_start;
     unsigned line = r->line;
@@ -42,7 +44,7 @@ tv_place cmdq_reader_place(const reader *r, uint64_t at)
                 line_start = i + 1;
             }
     }
-    bool entry = r->state != BEFORE && r->state != TOP && r->state != TOP_VALUE && !r->is_metadata && r->has_entries;
+    bool entry = r->state != AFTER && r->state != BEFORE && r->state != TOP && r->state != TOP_VALUE && !r->is_metadata && r->has_entries;
     return (tv_place){.file = r->path, .line = line, .column = (unsigned)(at - line_start) + 1, .index = entry ? (int64_t)r->queue->count : -1};
 }
 
@@ -231,6 +233,9 @@ static int scalar(reader *r, const given *value, const char *what, uint64_t leng
         uint32_t id = (uint32_t)value->integer;
         tv_buf_append(&r->ids, &id, sizeof id);
         r->fields[r->field_count - 1].count++;
+    } else if (r->state == IDS && value->kind == VALUE_INTEGER) {
+        cmdq_reader_error(r, CMDQ_CODE_RANGE, here(r) - 1, NULL, "'%s' takes ids from 0 to %" PRIu32, tv_isa_cmdq.parameters[r->fields[r->field_count - 1].name].name,
+                          UINT32_MAX - 1);
     } else if (r->state == SKIPPED) {
         if (r->depth == r->skip_depth)
             end_skip(r);

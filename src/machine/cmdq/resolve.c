@@ -118,7 +118,15 @@ static bool dram_tile(resolver *r, tv_u128 addr, uint64_t bytes, uint64_t rows, 
 
 /* ---- Cycles ---- */
 
-static uint64_t ceil_128(tv_u128 a, tv_u128 b) { return (uint64_t)(a / b + (a % b != 0)); }
+/* Cycles past this are no figure that anybody wants, and sums of them would overflow. */
+static const uint64_t CYCLES_MAX = UINT64_C(1) << 40;
+
+/* a / b rounded up, or CYCLES_MAX + 1 where it is more. */
+static uint64_t ceil_128(tv_u128 a, tv_u128 b)
+{
+    tv_u128 q = a / b + (a % b != 0);
+    return q > CYCLES_MAX ? CYCLES_MAX + 1 : (uint64_t)q;
+}
 
 /* Alone: the bursts that its aligned bytes take, or what DRAM gives at most. */
 static uint64_t dma_cycles(const cmdq_shape *s, const cmdq_tile *t)
@@ -138,7 +146,7 @@ static uint64_t dma_cycles(const cmdq_shape *s, const cmdq_tile *t)
         uint64_t start = t->start + i * t->stride, aligned = tv_ceil_div(start + t->bytes, a) * a - start / a * a;
         total += aligned * (whole + (i < rest));
     }
-    return tv_max_u64(tv_ceil_div(total, s->bus_width) * s->burst, tv_ceil_div(total, s->peak));
+    return tv_max_u64(ceil_128((tv_u128)tv_ceil_div(total, s->bus_width) * s->burst, 1), tv_ceil_div(total, s->peak));
 }
 
 typedef struct quotient {
@@ -190,7 +198,7 @@ static uint64_t ve_cycles(const cmdq_shape *s, unsigned opcode, uint64_t rows, u
     case CMDQ_VE_ROPE_TILE: row = 2 * e + s->ve_sfu; break;
     default: row = e; break;
     }
-    return s->ve_init + rows * row + s->ve_finalize;
+    return s->ve_init + ceil_128((tv_u128)rows * row, 1) + s->ve_finalize;
 }
 
 /* ---- Classes ---- */
@@ -357,18 +365,28 @@ static bool resolve_vector(resolver *r)
     return true;
 }
 
+static bool resolve(resolver *r, uint64_t *turn);
+
 bool cmdq_resolve(const cmdq_queue *queue, const cmdq_shape *shape, uint32_t index, uint64_t *turn, cmdq_op *op, cmdq_wrong *wrong)
 {
     resolver r = {queue, shape, &queue->entries[index], op, wrong};
     *op = (cmdq_op){.opcode = r.entry->opcode, .class_ = cmdq_classes[r.entry->opcode], .engine = CMDQ_NO_ENGINE};
+    if (!resolve(&r, turn))
+        return false;
+    return op->cycles <= CYCLES_MAX || fail(&r, CMDQ_CODE_TOO_LONG, "cut the tile", "it would take more than 2^40 cycles");
+}
+
+static bool resolve(resolver *r, uint64_t *turn)
+{
+    cmdq_op *op = r->op;
     switch (op->class_) {
-    case CMDQ_TE: return take_engine(&r, CMDQ_TE, CMDQ_F_te_id, turn) && resolve_tensor(&r);
-    case CMDQ_VE: return take_engine(&r, CMDQ_VE, CMDQ_F_ve_id, turn) && resolve_vector(&r);
+    case CMDQ_TE: return take_engine(r, CMDQ_TE, CMDQ_F_te_id, turn) && resolve_tensor(r);
+    case CMDQ_VE: return take_engine(r, CMDQ_VE, CMDQ_F_ve_id, turn) && resolve_vector(r);
     case CMDQ_DMA: {
         bool kv = op->opcode == CMDQ_KV_STORE_TILE || op->opcode == CMDQ_KV_LOAD_TILE;
-        if (!take_engine(&r, CMDQ_DMA, CMDQ_F_dma_id, turn) || !(kv ? resolve_kv(&r) : resolve_transfer(&r)))
+        if (!take_engine(r, CMDQ_DMA, CMDQ_F_dma_id, turn) || !(kv ? resolve_kv(r) : resolve_transfer(r)))
             return false;
-        op->cycles = dma_cycles(shape, &op->tiles[1]);
+        op->cycles = dma_cycles(r->shape, &op->tiles[1]);
         return true;
     }
     default: return true;
@@ -410,16 +428,30 @@ static tv_status check_inits(const tv_program *program, const cmdq_shape *shape,
 {
     const cmdq_queue *q = cmdq_queue_of(program);
     const cmdq_init *inits = (const cmdq_init *)(const void *)q->inits.data;
-    for (size_t i = 0; i < q->inits.len / sizeof *inits; i++) {
+    for (size_t i = 0; i < q->inits.len / sizeof *inits && *errors < 100; i++) {
         uint64_t size = inits[i].spm ? shape->bank_bytes : shape->dram_bytes;
         bool wrong = (inits[i].spm && inits[i].bank >= shape->banks) || inits[i].addr > size || inits[i].size > size - inits[i].addr;
         if (!wrong)
             continue;
         ++*errors;
         tv_place place = {.file = program->files[0], .index = -1};
+        if (inits[i].spm && inits[i].bank >= shape->banks) {
+            tv_report(sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_SPM_RANGE], &place, NULL, "metadata: spm_init: there is no bank %" PRIu32 "; the machine has %u",
+                      inits[i].bank, shape->banks);
+            continue;
+        }
         tv_report(sink, TV_ERROR, &cmdq_codes[inits[i].spm ? CMDQ_CODE_SPM_RANGE : CMDQ_CODE_DRAM_RANGE], &place, NULL,
                   "metadata: %s of %" PRIu64 " bytes at 0x%" PRIx64 " runs past the %s", inits[i].spm ? "spm_init" : "dram_init", inits[i].size,
                   inits[i].addr, inits[i].spm ? "bank" : "end of DRAM");
+    }
+    for (uint64_t i = 0; i < program->output_count && *errors < 100; i++) {
+        const tv_output_info *o = &program->outputs[i];
+        uint64_t bytes = tv_dtype_bytes(o->type, o->count);
+        tv_place place = {.file = program->files[0], .index = -1};
+        if (o->addr <= shape->dram_bytes && bytes <= shape->dram_bytes - o->addr)
+            continue;
+        ++*errors;
+        tv_report(sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_DRAM_RANGE], &place, NULL, "metadata: output '%s' runs past the end of DRAM", o->name);
     }
     return TV_OK;
 }
@@ -450,7 +482,8 @@ tv_status cmdq_plan_make(const tv_program *program, const cmdq_shape *shape, con
 {
     enum { ERRORS_MAX = 100 };
     const cmdq_queue *q = cmdq_queue_of(program);
-    uint64_t turn = 0, found = 0;
+    const uint64_t TOTAL_MAX = UINT64_C(1) << 61, CONFLICTS_MAX = CMDQ_ENGINES_MAX * 8;
+    uint64_t turn = 0, found = 0, total = 0;
     size_t n = (size_t)q->count + 1;
     *plan = (cmdq_plan){.count = q->count, .engine = malloc(n), .role = malloc(n), .cycles = malloc(n * sizeof *plan->cycles),
                         .banks = malloc(n * sizeof *plan->banks), .macs = malloc(n * sizeof *plan->macs), .bytes = malloc(n * sizeof *plan->bytes)};
@@ -463,7 +496,11 @@ tv_status cmdq_plan_make(const tv_program *program, const cmdq_shape *shape, con
         cmdq_wrong wrong;
         if (cmdq_resolve(q, shape, i, &turn, &op, &wrong)) {
             plan_entry(plan, i, &op);
-            continue;
+            total += op.cycles + CONFLICTS_MAX * shape->conflict;
+            if (total <= TOTAL_MAX)
+                continue;
+            wrong = (cmdq_wrong){.code = CMDQ_CODE_TOO_LONG, .message = "the queue would take more than 2^61 cycles"};
+            total = 0;
         }
         plan_entry(plan, i, &(cmdq_op){.engine = CMDQ_NO_ENGINE});
         if (found++ >= ERRORS_MAX)

@@ -32,13 +32,14 @@ typedef struct simulation {
     uint64_t *end;         /* of each entry: when it completed */
     uint32_t *next;        /* of each entry: the next of its engine */
     uint32_t *parked;      /* of each barrier number: control entries that wait for it alone, linked by `next` */
+    uint32_t *released;    /* traced: of each entry, the predecessor that completed last */
     uint32_t *work;        /* control entries that can complete now */
     uint32_t work_count;
     uint32_t barriers_done;
     worker engines[CMDQ_ENGINES_MAX];
     tv_ratio moved_to;     /* transfers are worked out to here */
     unsigned moving;       /* transfers with bytes left */
-    uint64_t last_start;
+    uint64_t *starts;
     tv_account *accounts;
 } simulation;
 
@@ -97,17 +98,6 @@ static void hold(simulation *s, unsigned e, uint32_t entry, cmdq_cause cause, ui
     s->sink->event(s->sink->user, &event);
 }
 
-/* The predecessor that completed last. */
-static uint32_t last_predecessor(const simulation *s, uint32_t entry)
-{
-    cmdq_ids ids = cmdq_list(s->queue, &s->queue->entries[entry], CMDQ_DEPS_BEFORE);
-    uint32_t last = NONE;
-    for (uint32_t i = 0; i < ids.count; i++)
-        if (ids.at[i] < s->count && (last == NONE || s->end[ids.at[i]] > s->end[last]))
-            last = ids.at[i];
-    return last;
-}
-
 /* Charges the cycles in which the engine had nothing but an entry that could not start. */
 static void charge(simulation *s, unsigned e, uint32_t entry, uint64_t from, uint64_t to)
 {
@@ -126,7 +116,7 @@ static void charge(simulation *s, unsigned e, uint32_t entry, uint64_t from, uin
         hold(s, e, entry, CMDQ_BY_GROUP, from, until, q->wait_group - 1);
         from = until;
     }
-    hold(s, e, entry, CMDQ_BY_DEPENDENCY, from, to, from < to && s->sink ? last_predecessor(s, entry) : NONE);
+    hold(s, e, entry, CMDQ_BY_DEPENDENCY, from, to, s->released ? s->released[entry] : NONE);
 }
 
 /* ---- Transfers: processor sharing ---- */
@@ -204,7 +194,8 @@ static void start(simulation *s, unsigned e, uint64_t now)
     worker *engine = &s->engines[e];
     uint32_t entry = engine->head;
     charge(s, e, entry, engine->free, now);
-    s->last_start = now;
+    if (s->starts)
+        s->starts[entry] = now;
     engine->running = entry;
     engine->head = s->next[entry];
     engine->started = now;
@@ -253,8 +244,12 @@ static void complete(simulation *s, uint32_t entry, uint64_t now)
     const cmdq_graph *graph = &s->plan->graph;
     s->end[entry] = now;
     s->completed++;
+    if (s->starts && cmdq_is_control(&s->queue->entries[entry]))
+        s->starts[entry] = now;
     for (uint64_t k = graph->first[entry]; k < graph->first[entry + 1]; k++) {
         uint32_t after = graph->next[k];
+        if (after < s->count && s->released)
+            s->released[after] = entry;
         if (after < s->count && --s->waits[after] == 0 && cmdq_is_control(&s->queue->entries[after]) && s->queue->entries[after].opcode != CMDQ_END)
             offer_control(s, after);
     }
@@ -313,6 +308,7 @@ static void simulation_free(simulation *s)
     free(s->next);
     free(s->parked);
     free(s->work);
+    free(s->released);
 }
 
 static bool simulation_make(simulation *s)
@@ -325,10 +321,13 @@ static bool simulation_make(simulation *s)
     s->next = malloc(n * sizeof *s->next);
     s->parked = malloc(((size_t)graph->barrier_count + 2) * sizeof *s->parked);
     s->work = malloc(n * sizeof *s->work);
-    if (!s->waits || !s->end || !s->next || !s->parked || !s->work) {
+    s->released = s->sink ? malloc(n * sizeof *s->released) : NULL;
+    if (!s->waits || !s->end || !s->next || !s->parked || !s->work || (s->sink && !s->released)) {
         simulation_free(s);
         return false;
     }
+    if (s->released)
+        memset(s->released, 0xFF, n * sizeof *s->released);
     memset(s->parked, 0xFF, ((size_t)graph->barrier_count + 2) * sizeof *s->parked);
     for (unsigned e = 0; e < CMDQ_ENGINES_MAX; e++) {
         s->engines[e] = (worker){.head = NONE, .running = NONE, .free = s->moved_to.whole};
@@ -360,7 +359,7 @@ bool cmdq_time(const tv_program *program, const cmdq_shape *shape, const cmdq_pl
                const tv_trace_sink *sink, cmdq_timing *timing)
 {
     simulation s = {.program = program, .queue = cmdq_queue_of(program), .shape = shape, .plan = plan, .sink = sink, .index_base = index_base,
-                    .count = count, .moved_to = tv_ratio_of(timing->end), .accounts = timing->accounts};
+                    .count = count, .moved_to = tv_ratio_of(timing->end), .accounts = timing->accounts, .starts = timing->starts};
     if (!simulation_make(&s))
         return false;
     if (s.queue->forward && count < plan->count)
@@ -375,7 +374,6 @@ bool cmdq_time(const tv_program *program, const cmdq_shape *shape, const cmdq_pl
         start_ready(&s, now);
         timing->end = now;
     }
-    timing->last_start = s.last_start;
     for (unsigned e = 0; e < shape->engines; e++)
         tv_account_settle(&timing->accounts[e], timing->end);
     assert(s.completed + (count == plan->count && count) == count && "a queue without circles completes");

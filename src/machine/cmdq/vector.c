@@ -107,7 +107,8 @@ static void compute_rows(void *user, uint64_t from, uint64_t to)
         row w = work->first;
         w.x += i * w.n;
         w.y += i * w.n;
-        w.second += w.second ? i * w.n : 0;
+        if (w.second)
+            w.second += i * w.n;
         w.index = i;
         compute_row(work->run, &w);
     }

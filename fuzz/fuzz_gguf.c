@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a GGUF model or as a llama2.c checkpoint; one that opens is looked at whole, and a GGUF file also as a tokenizer. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "llm/llama2c.h"
+#include "llm/tokenizer.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { ROW_MAX = 4096, ROWS = 4 };
+
+static double look_at_tensors(const tv_gguf *gguf)
+{
+    static float row[ROW_MAX];
+    double sum = 0;
+    for (uint64_t i = 0; i < tv_gguf_tensor_count(gguf); i++) {
+        const tv_gguf_tensor *t = tv_gguf_tensor_at(gguf, i);
+        if (t->bytes > 0)
+            sum += t->data[0] + t->data[t->bytes - 1];
+        for (uint64_t r = 0; r < ROWS && t->dims[0] <= ROW_MAX; r++)
+            if (tv_gguf_row_f32(t, r == ROWS - 1 ? t->elements / t->dims[0] - 1 : r, row) == TV_OK)
+                sum += (double)row[0] + (double)row[t->dims[0] - 1];
+    }
+    return sum;
+}
+
+static double look_at_metadata(const tv_gguf *gguf)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < tv_gguf_meta_count(gguf); i++) {
+        const tv_gguf_meta *meta = tv_gguf_meta_at(gguf, i);
+        tv_buf text = {0};
+        tv_gguf_meta_print(meta, 80, &text);
+        sum += (double)text.len;
+        tv_buf_fini(&text);
+        for (uint64_t k = 0; meta->kind == TV_GGUF_KIND_ARRAY && k < meta->list.count; k++) {
+            sum += (double)tv_gguf_list_i64(&meta->list, k) + (double)tv_gguf_list_f32(&meta->list, k);
+            if (meta->list.strings && meta->list.strings[k].len > 0)
+                sum += meta->list.strings[k].ptr[meta->list.strings[k].len - 1];
+        }
+    }
+    return sum + (double)tv_gguf_u64(gguf, "a", 0) + (double)tv_gguf_f32(gguf, "b", 0) + tv_gguf_bool(gguf, "c", false);
+}
+
+static void look_at_tokenizer(const tv_gguf *gguf)
+{
+    static const char text[] = "ab a  b\xC3\xA9 'll 12\n";
+    tv_tokenizer *t;
+    int32_t *ids;
+    size_t count;
+    if (tv_tokenizer_make(gguf, NULL, &t) != TV_OK)
+        return;
+    if (tv_tokenizer_encode(t, text, sizeof text - 1, true, &ids, &count) == TV_OK) {
+        tv_buf buf = {0};
+        for (size_t i = 0; i < count; i++)
+            tv_tokenizer_decode(t, i > 0 ? ids[i - 1] : -1, ids[i], &buf);
+        tv_buf_fini(&buf);
+        free(ids);
+    }
+    tv_tokenizer_free(t);
+}
+
+static void look_at_checkpoint(const tv_llama2c *c)
+{
+    static float row[ROW_MAX];
+    const tv_llama2c_shape *s = tv_llama2c_shape_of(c);
+    for (unsigned tensor = 0; tensor < TV_LLAMA2C_TENSORS; tensor++) {
+        uint64_t columns, rows;
+        uint32_t layers;
+        tv_llama2c_dims(s, tensor, &columns, &rows, &layers);
+        if (layers > 0 && columns <= ROW_MAX)
+            tv_llama2c_row(c, tensor, layers - 1, rows - 1, row);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    tv_gguf *gguf;
+    tv_llama2c *checkpoint;
+    tv_input input = {.data = malloc(size ? size : 1), .size = size};
+    memcpy((uint8_t *)(uintptr_t)input.data, data, size);
+    if (tv_gguf_read("fuzz.gguf", &input, NULL, &gguf) == TV_OK) {
+        volatile double seen = look_at_tensors(gguf) + look_at_metadata(gguf);
+        (void)seen;
+        look_at_tokenizer(gguf);
+        tv_gguf_free(gguf);
+    } else if (tv_llama2c_read("fuzz.bin", &input, NULL, &checkpoint) == TV_OK) {
+        look_at_checkpoint(checkpoint);
+        tv_llama2c_free(checkpoint);
+    }
+    if (input.data)
+        tv_input_close(&input);
+    return 0;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Vocabularies and texts from the bytes: a hostile vocabulary must be refused or encode any text to tokens of the vocabulary that,
+ * where it has all bytes, decode to the text again.
+ *
+ * The input: a byte of flags; lines of the vocabulary up to an empty one (a score byte, then the piece; for gpt2 a line with a
+ * space is a merge); then the text. */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "llm/tokenizer.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { PIECES = 4096, LLAMA_BYTES = 1, GPT2 = 2, NO_PREFIX = 4, TYPES = 8 };
+
+typedef struct lists {
+    tv_sv pieces[PIECES], merges[PIECES];
+    float scores[PIECES];
+    int32_t types[PIECES];
+    size_t piece_count, merge_count;
+    char bytes[256][8];
+} lists;
+
+static void add(lists *l, tv_sv piece, float score, int32_t type)
+{
+    l->pieces[l->piece_count] = piece;
+    l->scores[l->piece_count] = score;
+    l->types[l->piece_count++] = type;
+}
+
+static tv_sv take_line(const uint8_t **p, const uint8_t *end)
+{
+    const uint8_t *stop = memchr(*p, '\n', (size_t)(end - *p));
+    tv_sv line = {(const char *)*p, (size_t)((stop ? stop : end) - *p)};
+    *p = stop ? stop + 1 : end;
+    return line;
+}
+
+/* Returns where the text begins. */
+static const uint8_t *take_lists(lists *l, unsigned flags, const uint8_t *p, const uint8_t *end)
+{
+    add(l, tv_sv_of("<unk>"), 0, 2);
+    add(l, tv_sv_of("<s>"), 0, 3);
+    add(l, tv_sv_of("</s>"), 0, 3);
+    for (unsigned b = 0; (flags & LLAMA_BYTES) && b < 256; b++) {
+        snprintf(l->bytes[b], sizeof l->bytes[b], "<0x%02X>", b);
+        add(l, tv_sv_of(l->bytes[b]), 0, 6);
+    }
+    if (flags & LLAMA_BYTES)
+        add(l, tv_sv_of("\xE2\x96\x81"), 0, 1);
+    while (p < end && l->piece_count < PIECES && l->merge_count < PIECES) {
+        tv_sv line = take_line(&p, end);
+        if (line.len == 0)
+            break;
+        if ((flags & GPT2) && line.len > 1 && memchr(line.ptr + 1, ' ', line.len - 1)) {
+            l->merges[l->merge_count++] = line;
+            continue;
+        }
+        uint8_t score = (uint8_t)line.ptr[0];
+        tv_sv piece = flags & GPT2 ? line : (tv_sv){line.ptr + 1, line.len - 1};
+        add(l, piece, score == 0xFF ? NAN : (float)(int8_t)score, flags & TYPES ? score % 8 : 1);
+    }
+    return p;
+}
+
+static void put_string(tv_buf *buf, tv_sv text)
+{
+    tv_buf_le(buf, text.len, 8);
+    tv_buf_append(buf, text.ptr, text.len);
+}
+
+static void put_key(tv_buf *buf, const char *key, tv_gguf_kind kind)
+{
+    put_string(buf, tv_sv_of(key));
+    tv_buf_le(buf, kind, 4);
+}
+
+static void put_array(tv_buf *buf, const char *key, tv_gguf_kind kind, size_t count)
+{
+    put_key(buf, key, TV_GGUF_KIND_ARRAY);
+    tv_buf_le(buf, kind, 4);
+    tv_buf_le(buf, count, 8);
+}
+
+/* A GGUF file without tensors. */
+static tv_gguf *make_model(const lists *l, unsigned flags)
+{
+    tv_gguf *gguf = NULL;
+    tv_buf file = {0};
+    tv_buf_str(&file, "GGUF");
+    tv_buf_le(&file, 3, 4);
+    tv_buf_le(&file, 0, 8);
+    tv_buf_le(&file, 6, 8);
+    put_key(&file, "tokenizer.ggml.model", TV_GGUF_KIND_STRING);
+    put_string(&file, tv_sv_of(flags & GPT2 ? "gpt2" : "llama"));
+    put_key(&file, "tokenizer.ggml.add_space_prefix", TV_GGUF_KIND_BOOL);
+    tv_buf_le(&file, !(flags & NO_PREFIX), 1);
+    put_array(&file, "tokenizer.ggml.tokens", TV_GGUF_KIND_STRING, l->piece_count);
+    for (size_t i = 0; i < l->piece_count; i++)
+        put_string(&file, l->pieces[i]);
+    put_array(&file, "tokenizer.ggml.merges", TV_GGUF_KIND_STRING, l->merge_count);
+    for (size_t i = 0; i < l->merge_count; i++)
+        put_string(&file, l->merges[i]);
+    put_array(&file, "tokenizer.ggml.scores", TV_GGUF_KIND_F32, l->piece_count);
+    tv_buf_append(&file, l->scores, l->piece_count * sizeof l->scores[0]);
+    put_array(&file, "tokenizer.ggml.token_type", TV_GGUF_KIND_I32, l->piece_count);
+    tv_buf_append(&file, l->types, l->piece_count * sizeof l->types[0]);
+    size_t size = file.len;
+    tv_input input = {.data = (const uint8_t *)tv_buf_take(&file), .size = size};
+    if (!input.data || tv_gguf_read("fuzz.gguf", &input, NULL, &gguf) != TV_OK)
+        abort();
+    return gguf;
+}
+
+static void check(const tv_tokenizer *t, unsigned flags, const char *text, size_t len)
+{
+    int32_t *ids;
+    size_t count;
+    tv_buf back = {0};
+    if (tv_tokenizer_encode(t, text, len, true, &ids, &count) != TV_OK)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        if (ids[i] < 0 || ids[i] >= tv_tokenizer_size(t))
+            abort();
+        tv_tokenizer_decode(t, i > 0 ? ids[i - 1] : -1, ids[i], &back);
+    }
+    /* Without the prefix a space at the start stays; a text with U+2581 of its own comes back with spaces. */
+    bool whole = (flags & LLAMA_BYTES) && !(flags & GPT2) && !(flags & TYPES) && !memmem(text, len, "\xE2\x96\x81", 3);
+    if (whole && !(back.len == len && (len == 0 || memcmp(back.data, text, len) == 0)))
+        abort();
+    tv_buf_fini(&back);
+    free(ids);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static lists l;
+    if (size == 0)
+        return 0;
+    memset(&l, 0, sizeof l);
+    unsigned flags = data[0];
+    const uint8_t *end = data + size, *text = take_lists(&l, flags, data + 1, end);
+    tv_gguf *gguf = make_model(&l, flags);
+    tv_tokenizer *t = NULL;
+    if (tv_tokenizer_make(gguf, NULL, &t) == TV_OK) {
+        tv_gguf_free(gguf); /* the tokenizer does not need it */
+        check(t, flags, (const char *)text, (size_t)(end - text));
+        tv_tokenizer_free(t);
+    } else {
+        tv_gguf_free(gguf);
+    }
+    return 0;
+}

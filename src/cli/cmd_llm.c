@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trivet llm: a language model on the simulated machines. */
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "trivet/llm.h"
+
+static const cli_option options[] = {
+    {"prompt", 'p', "TEXT", "what the text begins with", NULL},
+    {"tokens", 'n', "N", "tokens to generate after it, or to evaluate (default 128)", NULL},
+    {"temperature", 0, "X", "0 for the likeliest token (default 0.8)", NULL},
+    {"top-p", 0, "X", "choose among the likeliest tokens that have this share together (default 0.9)", NULL},
+    {"seed", 0, "N", "of the choice (default 1)", NULL},
+    {"context", 0, "N", "positions to make room for (default: the model's)", NULL},
+    {"weight-bits", 0, "4|8", "width of the weights where the machine takes both", "4 8"},
+    {"threads", 0, "N", "host threads (default: as many as there are cores)", NULL},
+    {"emit", 0, "FOLDER", "write the machine's programs there, one a step", "FILE"},
+    {"eval", 0, "TEXT", "cross-entropy of a text file, beside that of the host", "FILE"},
+    {"verify", 0, NULL, "compare each layer's output with the host's, token by token of the prompt", NULL},
+    {"info", 0, NULL, "what is in the model file", NULL},
+    {"dump-graph", 0, NULL, "the operations that the model is made of", NULL},
+};
+
+enum { TARGETS_MAX = 8 };
+
+typedef struct job {
+    cli *c;
+    tv_llm *llm;
+    uint32_t tokens, context;
+    unsigned threads, weight_bits;
+    tv_llm_sampling sampling;
+    bool streaming;
+} job;
+
+/* What one target has done. */
+typedef struct outcome {
+    const char *target;
+    tv_llm_summary summary;
+    char bound_by[48];
+    double nats;
+    uint32_t evaluated;
+} outcome;
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+/* ---- Options ---- */
+
+static bool real_option(const job *j, const char *name, double fallback, double most, double *out)
+{
+    const char *text = cli_value(j->c, name);
+    char *end = NULL;
+    *out = text ? strtod(text, &end) : fallback;
+    return !text || (end != text && *end == '\0' && *out >= 0 && *out <= most);
+}
+
+static bool integer_option(const job *j, const char *name, uint64_t fallback, uint64_t least, uint64_t most, uint64_t *out)
+{
+    const char *text = cli_value(j->c, name);
+    *out = fallback;
+    return !text || (cli_parse_number(text, out) && *out >= least && *out <= most);
+}
+
+static int read_options(job *j)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t tokens, context, threads, bits, seed;
+    double temperature, top_p;
+    const char *wrong = NULL;
+    if (!integer_option(j, "tokens", 128, 1, UINT32_MAX, &tokens))
+        wrong = "tokens";
+    else if (!integer_option(j, "context", 0, 1, UINT32_MAX, &context))
+        wrong = "context";
+    else if (!integer_option(j, "threads", cores > 0 ? (uint64_t)cores : 1, 1, 256, &threads))
+        wrong = "threads";
+    else if (!integer_option(j, "weight-bits", 0, 4, 8, &bits) || (bits != 0 && bits != 4 && bits != 8))
+        wrong = "weight-bits";
+    else if (!integer_option(j, "seed", 1, 0, UINT64_MAX, &seed))
+        wrong = "seed";
+    else if (!real_option(j, "temperature", 0.8, 100, &temperature))
+        wrong = "temperature";
+    else if (!real_option(j, "top-p", 0.9, 1, &top_p))
+        wrong = "top-p";
+    if (wrong)
+        return cli_wrong(j->c, "`trivet llm --help` says what it takes", "--%s cannot be '%s'", wrong, cli_value(j->c, wrong));
+    j->tokens = (uint32_t)tokens;
+    j->context = (uint32_t)context;
+    j->threads = (unsigned)threads;
+    j->weight_bits = (unsigned)bits;
+    j->sampling = (tv_llm_sampling){(float)temperature, (float)top_p, seed};
+    return CLI_DONE;
+}
+
+/* ---- A session ---- */
+
+static tv_status open_session(job *j, const char *target, const char *sample, tv_config **config, tv_llm_session **session)
+{
+    tv_llm_options own = {.target = target, .context = j->context, .threads = j->threads, .weight_bits = j->weight_bits, .emit = cli_value(j->c, "emit"),
+                          .verify = cli_has(j->c, "verify"), .sample = sample};
+    *config = NULL;
+    *session = NULL;
+    tv_status status = strcmp(target, "host") == 0 ? TV_OK : cli_make_config(j->c, target, config);
+    own.config = *config;
+    if (status == TV_OK)
+        status = tv_llm_session_new(j->llm, &own, &j->c->sink, session);
+    return status;
+}
+
+static int stream(void *user, const char *bytes, size_t size)
+{
+    const job *j = user;
+    if (j->streaming) {
+        fwrite(bytes, 1, size, stdout);
+        fflush(stdout);
+    }
+    return interrupted;
+}
+
+static tv_status generate(job *j, const char *target, outcome *out)
+{
+    const char *prompt = cli_value(j->c, "prompt");
+    tv_config *config;
+    tv_llm_session *session;
+    tv_status status = open_session(j, target, prompt, &config, &session);
+    *out = (outcome){.target = target};
+    if (status == TV_OK)
+        status = tv_llm_generate(session, prompt ? prompt : "", j->tokens, &j->sampling, stream, j, &j->c->sink);
+    if (session) {
+        tv_stats stats = {0};
+        tv_llm_session_summary(session, &out->summary);
+        if (out->summary.machine)
+            tv_machine_stats(out->summary.machine, &stats);
+        snprintf(out->bound_by, sizeof out->bound_by, "%s", stats.bound_by);
+        out->summary.machine = NULL;
+    }
+    tv_llm_session_free(session);
+    tv_config_free(config);
+    return status;
+}
+
+static tv_status evaluate(job *j, const char *target, const tv_input *text, outcome *out)
+{
+    tv_config *config;
+    tv_llm_session *session;
+    tv_status status = open_session(j, target, NULL, &config, &session);
+    *out = (outcome){.target = target};
+    if (status == TV_OK)
+        status = tv_llm_eval(session, (const char *)text->data, text->size, j->tokens, &out->nats, &out->evaluated, &j->c->sink);
+    if (session)
+        tv_llm_session_summary(session, &out->summary);
+    out->summary.machine = NULL;
+    tv_llm_session_free(session);
+    tv_config_free(config);
+    return status;
+}
+
+/* Each layer beside the host's. */
+static tv_status verify(job *j, const char *target)
+{
+    const char *prompt = cli_value(j->c, "prompt");
+    tv_config *config;
+    tv_llm_session *session;
+    tv_llm_likeness *list = NULL;
+    uint32_t count = 0;
+    tv_status status = open_session(j, target, prompt, &config, &session);
+    if (status == TV_OK)
+        status = tv_llm_verify(session, prompt ? prompt : "To be, or not to be: that is the question.", j->tokens, &list, &count, &j->c->sink);
+    if (status == TV_OK) {
+        printf("%s against the host:\n  %-8s %12s %16s\n", target, "layer", "cosine", "largest error");
+        for (uint32_t i = 0; i < count; i++) {
+            char name[16];
+            snprintf(name, sizeof name, i + 1 == count ? "logits" : "%u", i);
+            printf("  %-8s %12.6f %16.6g\n", name, list[i].cosine, list[i].error);
+        }
+    }
+    free(list);
+    tv_llm_session_free(session);
+    tv_config_free(config);
+    return status;
+}
+
+/* ---- Reports ---- */
+
+static double per(double amount, double of) { return of > 0 ? amount / of : 0; }
+
+static void print_generated(const outcome *list, unsigned count)
+{
+    printf("\n  %-8s %7s %16s %16s %14s %14s  %s\n", "target", "tokens", "cycles/token", "prompt, c/token", "tokens/s", "bytes/token", "bound by");
+    for (unsigned i = 0; i < count; i++) {
+        const tv_llm_summary *s = &list[i].summary;
+        double cycles = per((double)s->cycles, s->tokens);
+        bool host = s->clock_hz <= 0;
+        printf("  %-8s %7u ", list[i].target, s->prompt_tokens + s->tokens);
+        if (host)
+            printf("%16s %16s %14.1f %14s  %s\n", "", "", per(s->tokens, s->wall), "", "this computer");
+        else
+            printf("%16.0f %16.0f %14.1f %14.0f  %s; simulated at %.1f tokens/s\n", cycles, per((double)s->prompt_cycles, s->prompt_tokens),
+                   per(s->clock_hz, cycles), per((double)(s->read_bytes + s->written_bytes), s->tokens), list[i].bound_by, per(s->tokens, s->wall));
+    }
+}
+
+static void print_evaluated(const outcome *list, unsigned count)
+{
+    printf("  %-8s %7s %14s %12s\n", "target", "tokens", "nats/token", "against host");
+    for (unsigned i = 0; i < count; i++)
+        printf("  %-8s %7u %14.4f %11.2f %%\n", list[i].target, list[i].evaluated, list[i].nats, 100 * (list[i].nats / list[0].nats - 1));
+}
+
+static json_t *outcomes_json(const outcome *list, unsigned count)
+{
+    json_t *array = json_array();
+    for (unsigned i = 0; i < count; i++) {
+        const tv_llm_summary *s = &list[i].summary;
+        json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:s}", "target", list[i].target, "prompt_tokens", (json_int_t)s->prompt_tokens, "tokens",
+                              (json_int_t)s->tokens, "prompt_cycles", (json_int_t)s->prompt_cycles, "cycles", (json_int_t)s->cycles, "prompt_wall", s->prompt_wall,
+                              "wall", s->wall, "read_bytes", (json_int_t)s->read_bytes, "written_bytes", (json_int_t)s->written_bytes, "bound_by", list[i].bound_by);
+        if (list[i].evaluated)
+            json_object_update_new(o, json_pack("{s:f, s:I}", "nats", list[i].nats, "evaluated", (json_int_t)list[i].evaluated));
+        json_array_append_new(array, o);
+    }
+    return array;
+}
+
+/* ---- The command ---- */
+
+/* The targets asked for: one, or all; an evaluation has the host first. */
+static unsigned list_targets(const job *j, const char *targets[TARGETS_MAX])
+{
+    const char *wanted = cli_value(j->c, "target"), *name;
+    unsigned count = 0;
+    if (cli_has(j->c, "eval"))
+        targets[count++] = "host";
+    if (wanted && strcmp(wanted, "all") != 0) {
+        if (!count || strcmp(wanted, "host") != 0)
+            targets[count++] = wanted;
+        return count;
+    }
+    for (unsigned i = 0; (name = tv_llm_target_at(i)) && count < TARGETS_MAX; i++)
+        if (wanted ? !count || strcmp(name, "host") != 0 : strcmp(name, "host") == 0 && !count)
+            targets[count++] = name;
+    return count;
+}
+
+static tv_status run_targets(job *j, outcome *list, unsigned *done)
+{
+    const char *targets[TARGETS_MAX], *path = cli_value(j->c, "eval");
+    unsigned count = list_targets(j, targets);
+    tv_input text = {0};
+    tv_status status = path ? tv_input_open(path, &j->c->sink, &text) : TV_OK;
+    for (unsigned i = 0; i < count && status == TV_OK && !interrupted; i++) {
+        if (!path && count > 1 && j->streaming)
+            printf("%s--- %s\n", i ? "\n\n" : "", targets[i]);
+        if (cli_has(j->c, "verify")) {
+            status = verify(j, targets[i]);
+            continue;
+        }
+        status = path ? evaluate(j, targets[i], &text, &list[i]) : generate(j, targets[i], &list[i]);
+        *done = i + 1;
+    }
+    if (text.data)
+        tv_input_close(&text);
+    return status;
+}
+
+static int run_model(job *j)
+{
+    outcome list[TARGETS_MAX];
+    unsigned count = 0;
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigaction(SIGINT, &action, NULL);
+    j->streaming = !j->c->json;
+    tv_status status = run_targets(j, list, &count);
+    if (status != TV_OK)
+        return cli_exit_status(status);
+    if (j->c->json)
+        cli_print_json(j->c, json_pack("{s:s, s:o}", "status", "ok", "targets", outcomes_json(list, count)));
+    else if (cli_has(j->c, "eval"))
+        print_evaluated(list, count);
+    else if (!j->c->quiet && count) {
+        putchar('\n');
+        print_generated(list, count);
+    }
+    return CLI_DONE;
+}
+
+static int run(cli *c)
+{
+    job j = {.c = c};
+    int result = read_options(&j);
+    if (result != CLI_DONE)
+        return result;
+    tv_status status = tv_llm_open(c->files[0], &c->sink, &j.llm);
+    if (status != TV_OK)
+        return cli_exit_status(status);
+    if (cli_has(c, "info"))
+        tv_llm_print_info(j.llm, stdout);
+    else if (cli_has(c, "dump-graph"))
+        result = cli_exit_status(tv_llm_print_graph(j.llm, stdout, &c->sink));
+    else
+        result = run_model(&j);
+    tv_llm_free(j.llm);
+    return result;
+}
+
+const cli_command cli_llm = {
+    .name = "llm",
+    .usage = "llm MODEL -t TARGET|all [-p PROMPT] [-n N]",
+    .summary = "run a language model on the simulated machines",
+    .about = "MODEL is a GGUF file of the llama architecture. The machine's own instructions compute the text; what they cost is said at the end.\n"
+             "Without -t the host computes it. Ctrl-C ends the text, and the summary comes all the same.",
+    .example = "  trivet llm models/shakespeare.gguf -t cmdq -p \"ROMEO:\" -n 200\n"
+               "  trivet llm models/shakespeare.gguf -t all --eval text.txt -n 2000",
+    .options = options,
+    .option_count = CLI_COUNTOF(options),
+    .common = "tcDj",
+    .least = 1,
+    .most = 1,
+    .values = "FILE",
+    .run = run,
+};

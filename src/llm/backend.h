@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What runs a graph: the host, or a lowering for a machine. */
+#ifndef TV_LLM_BACKEND_H
+#define TV_LLM_BACKEND_H
+
+#include "llm/graph.h"
+#include "trivet/machine.h"
+
+typedef struct tv_backend_options {
+    const tv_config *config;  /* of the machine */
+    uint32_t context;         /* positions to make room for */
+    unsigned threads;
+    tv_mode mode;
+    bool keep_values;         /* of steps of one token, for `value` */
+    const char *emit;         /* folder for the programs, or NULL */
+    unsigned weight_bits;     /* 4 or 8, where the machine takes both; 0: its own */
+    const int32_t *sample;    /* tokens like those to come, at most 64, to learn the range of keys and values from */
+    uint32_t sample_count;
+} tv_backend_options;
+
+typedef struct tv_backend {
+    const char *name; /* "host", or the target's */
+    tv_status (*create)(const tv_graph *graph, const tv_model *model, const tv_backend_options *options, const tv_diag_sink *sink, void **state);
+    void (*destroy)(void *state);
+
+    /* Runs `count` tokens at positions from `position` on, which follow those run before. `logits` gets vocab values for each
+     * token, row after row, or, with `last_only`, for the last. */
+    tv_status (*step)(void *state, const int32_t *tokens, uint32_t count, uint32_t position, bool last_only, float *logits, const tv_diag_sink *sink);
+
+    /* The value of a node after a step, `count` rows; NULL: this backend does not keep it. For comparing layers. */
+    const float *(*value)(void *state, uint32_t value);
+    tv_machine *(*machine)(void *state); /* NULL: there is none */
+} tv_backend;
+
+extern const tv_backend tv_backend_host, tv_backend_cmdq;
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CMDQ lowering from the inside: cmdq_nodes.c turns nodes of the graph into entries of a queue, lower_cmdq.c lays out the
+ * memories, quantizes the model and runs the queues. */
+#ifndef TV_LLM_CMDQ_LOWERING_H
+#define TV_LLM_CMDQ_LOWERING_H
+
+#include "llm/backend.h"
+
+enum { BANK_X, BANK_HEADS, BANK_WEIGHTS, BANK_KEYS = 4, BANK_VALUES, BANK_SCORES, BANK_FFN, BANKS, SLOTS = 2, ROWS_MAX = 32, HIDDEN_UNIT = 256 };
+
+#define NO_ENTRY UINT32_MAX
+
+
+/* A stretch of SPM, and the entries of the queue under construction that wrote and read it last. */
+typedef struct place {
+    unsigned bank;
+    uint64_t offset, bytes;
+    uint32_t writer;
+    tv_buf readers; /* uint32_t */
+} place;
+
+typedef enum place_id {
+    X, XA, XN, GAINS, OUTPUT, QUERY, TURNED, KEY, KEY8, VALUE8, MIXED, SCORES, SHARES, LOGITS, KEYS, VALUES, GATE, UP, HIDDEN, WEIGHTS,
+    SCALES = WEIGHTS + SLOTS, PLACES = SCALES + SLOTS
+} place_id;
+
+/* A matrix in DRAM. */
+typedef struct matrix {
+    uint32_t rows, columns;
+    uint64_t data, scales, row_bytes;
+} matrix;
+
+typedef struct lowering {
+    const tv_graph *graph;
+    const tv_model *model;
+    tv_machine *machine;
+    tv_program *program; /* what the machine has loaded */
+    unsigned weight_bits, group, te, ve;
+    uint32_t context, rows_max;
+    uint64_t bank_bytes, dram_end;
+    matrix *matrices; /* TV_WEIGHTS of each layer; norms have no scales */
+    uint64_t x_addr, logits_addr, *k_base, *v_base;
+    float *k_scale, *v_scale; /* of each layer */
+
+    /* the queue under construction */
+    place places[PLACES];
+    tv_buf text, deps;
+    uint32_t count, slot, te_turn, ve_turn;
+    uint32_t *kv_writer; /* of each layer: its last KV_STORE */
+    uint32_t rows, position;
+    unsigned reads[8], writes[4], read_count, write_count;
+    const char *emit;
+    float **values;     /* of the graph, for those that are kept; NULL: none are */
+    uint32_t *node_end; /* of each node: entries of the queue when it was lowered */
+    size_t inits_at; /* where in the text the list of initial contents begins */
+    uint32_t steps;
+} lowering;
+
+/* A tensor in SPM: a place, bytes into it, element width, the value of 1. */
+typedef struct operand {
+    unsigned place;
+    uint64_t offset; /* bytes */
+    unsigned qbits;
+    float scale;     /* of the output */
+} operand;
+
+static inline matrix *matrix_of(const lowering *l, tv_weight weight, uint32_t layer) { return &l->matrices[(size_t)layer * TV_WEIGHTS + weight]; }
+
+/* Rows of a weight that fit a bank beside their scales, `columns` of them. */
+static inline uint32_t rows_that_fit(const lowering *l, uint32_t columns)
+{
+    uint64_t each = (uint64_t)columns * l->weight_bits / 8 + columns / l->group * 4;
+    return (uint32_t)(l->places[WEIGHTS].bytes / each);
+}
+
+/* The weight whose product a value is. */
+static inline tv_weight made_by(const lowering *l, uint32_t value)
+{
+    uint32_t i = 0;
+    while (l->graph->nodes[i].output != value)
+        i++;
+    return l->graph->nodes[i].weight;
+}
+
+/* Prints the entries of a node; with `last_only` the logits are those of the last token. */
+void cmdq_lower_node(lowering *l, const tv_graph_node *n, bool last_only);
+
+#endif

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lowering to CMDQ: for each step a queue of tiles. Weights lie in DRAM as integers with a scale for each group of a row and
+ * pass through two SPM banks in turn, so that one block is loaded while the other is used; activations stay in SPM; keys and
+ * values go to the cache and come back through KV entries. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "llm/cmdq_lowering.h"
+#include "llm/quantize.h"
+#include "trivet/file.h"
+
+/* ---- SPM and DRAM ---- */
+
+/* Puts the places of activations into their banks for `m` tokens at a time. False: they do not fit. */
+static bool lay_out(lowering *l, uint32_t m)
+{
+    const tv_model_shape *s = &l->model->shape;
+    uint64_t dim = (uint64_t)m * s->dim, wide = (uint64_t)m * s->heads * s->head_dim, narrow = (uint64_t)m * s->kv_heads * s->head_dim;
+    uint64_t hidden = (uint64_t)m * s->hidden, scores = (uint64_t)m * (s->heads / s->kv_heads) * l->context, cache = (uint64_t)l->context * s->head_dim;
+    uint64_t scale_bytes = l->bank_bytes / (1 + l->weight_bits * l->group / 32) / 64 * 64; /* 4 bytes for each group's bits */
+    uint64_t vocab = (uint64_t)s->vocab * 4, used[BANKS] = {0};
+    const struct {
+        unsigned bank;
+        uint64_t bytes;
+    } wanted[PLACES] = {
+        [X] = {BANK_X, dim * 4}, [XA] = {BANK_X, dim * 4}, [XN] = {BANK_X, dim * 2}, [GAINS] = {BANK_X, (uint64_t)s->dim * 4}, [OUTPUT] = {BANK_X, dim * 4},
+        [QUERY] = {BANK_HEADS, wide * 4}, [TURNED] = {BANK_HEADS, wide * 2}, [KEY] = {BANK_HEADS, narrow * 4}, [KEY8] = {BANK_HEADS, narrow},
+        [VALUE8] = {BANK_HEADS, narrow}, [MIXED] = {BANK_HEADS, wide * 2}, [SCORES] = {BANK_SCORES, scores * 4}, [SHARES] = {BANK_SCORES, scores * 2},
+        [LOGITS] = {BANK_KEYS, vocab < l->bank_bytes / 4 ? vocab : l->bank_bytes / 4}, [KEYS] = {BANK_KEYS, cache}, [VALUES] = {BANK_VALUES, cache},
+        [GATE] = {BANK_FFN, hidden * 4}, [UP] = {BANK_FFN, hidden * 4}, [HIDDEN] = {BANK_FFN, hidden * 2},
+        [WEIGHTS] = {BANK_WEIGHTS, l->bank_bytes - scale_bytes}, [WEIGHTS + 1] = {BANK_WEIGHTS + 1, l->bank_bytes - scale_bytes},
+        [SCALES] = {BANK_WEIGHTS, scale_bytes}, [SCALES + 1] = {BANK_WEIGHTS + 1, scale_bytes},
+    };
+    for (unsigned p = 0; p < PLACES; p++) {
+        uint64_t bytes = (wanted[p].bytes + 63) / 64 * 64;
+        l->places[p].bank = wanted[p].bank;
+        l->places[p].offset = used[wanted[p].bank];
+        l->places[p].bytes = bytes;
+        used[wanted[p].bank] += bytes;
+        if (used[wanted[p].bank] > l->bank_bytes)
+            return false;
+    }
+    uint32_t widest = s->dim > s->hidden ? s->dim : s->hidden;
+    if (m == 1)
+        return rows_that_fit(l, widest) > 0 && rows_that_fit(l, s->heads * s->head_dim) > 0;
+    /* blocks of the output for each unit of columns, whole columns of it for each unit of input */
+    return rows_that_fit(l, s->dim) >= (s->head_dim > HIDDEN_UNIT ? s->head_dim : HIDDEN_UNIT) && rows_that_fit(l, HIDDEN_UNIT) >= s->dim &&
+           rows_that_fit(l, s->head_dim) >= s->dim;
+}
+
+static uint64_t take_dram(lowering *l, uint64_t bytes)
+{
+    uint64_t at = l->dram_end;
+    l->dram_end += (bytes + 63) / 64 * 64;
+    return at;
+}
+
+/* Quantizes a matrix, or a norm's gains as they are, and writes it to DRAM. */
+static tv_status place_matrix(lowering *l, tv_weight weight, uint32_t layer, const tv_diag_sink *sink)
+{
+    const tv_matrix *from = tv_model_matrix(l->model, weight, layer);
+    matrix *to = matrix_of(l, weight, layer);
+    if (!from->tensor)
+        return TV_OK;
+    bool gains = from->rows == 1;
+    uint32_t n = from->columns;
+    *to = (matrix){.rows = from->rows, .columns = n, .row_bytes = gains ? (uint64_t)n * 4 : (uint64_t)n * l->weight_bits / 8};
+    to->data = take_dram(l, to->row_bytes * from->rows);
+    to->scales = gains ? 0 : take_dram(l, (uint64_t)from->rows * (n / l->group) * 4);
+    float *row = malloc(n * sizeof *row), *scales = malloc((n / l->group + 1) * sizeof *scales);
+    uint8_t *packed = malloc(n + 1);
+    tv_status status = row && scales && packed ? TV_OK : tv_fail_memory(sink);
+    for (uint32_t r = 0; r < from->rows && status == TV_OK; r++) {
+        status = tv_gguf_row_f32(from->tensor, r, row);
+        if (status == TV_OK && gains)
+            status = tv_machine_write(l->machine, "dram", to->data, row, n * sizeof *row, sink);
+        if (status != TV_OK || gains)
+            continue;
+        tv_quantize_row(row, n, l->group, l->weight_bits, packed, scales);
+        status = tv_machine_write(l->machine, "dram", to->data + r * to->row_bytes, packed, to->row_bytes, sink);
+        if (status == TV_OK)
+            status = tv_machine_write(l->machine, "dram", to->scales + (uint64_t)r * (n / l->group) * 4, scales, n / l->group * 4, sink);
+    }
+    free(row);
+    free(scales);
+    free(packed);
+    return status;
+}
+
+/* ---- Ranges of keys and values ---- */
+
+static float largest(const float *x, uint64_t n)
+{
+    float most = 0;
+    for (uint64_t i = 0; i < n; i++)
+        most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
+    return most;
+}
+
+/* The host runs the sample; what it finds is widened, since a sample is not all there is. */
+static tv_status learn_ranges(lowering *l, const tv_backend_options *options, const tv_diag_sink *sink)
+{
+    static const float MARGIN = 1.25f;
+    void *host;
+    uint32_t narrow = l->model->shape.kv_heads * l->model->shape.head_dim, n = options->sample_count;
+    float *unused = malloc(l->model->shape.vocab * sizeof *unused);
+    if (!unused)
+        return tv_fail_memory(sink);
+    tv_status status = tv_backend_host.create(l->graph, l->model, &(tv_backend_options){.context = n, .threads = options->threads}, sink, &host);
+    if (status == TV_OK) {
+        status = tv_backend_host.step(host, options->sample, n, 0, true, unused, sink);
+        for (uint32_t i = 0; i < l->graph->node_count && status == TV_OK; i++) {
+            const tv_graph_node *node = &l->graph->nodes[i];
+            if (node->op != TV_OP_APPEND)
+                continue;
+            float k = largest(tv_backend_host.value(host, node->inputs[0]), (uint64_t)n * narrow) * MARGIN / 127;
+            float v = largest(tv_backend_host.value(host, node->inputs[1]), (uint64_t)n * narrow) * MARGIN / 127;
+            l->k_scale[node->layer] = k > 0 ? k : 1;
+            l->v_scale[node->layer] = v > 0 ? v : 1;
+        }
+        tv_backend_host.destroy(host);
+    }
+    free(unused);
+    return status;
+}
+
+/* ---- Creating ---- */
+
+static void destroy(void *state)
+{
+    lowering *l = state;
+    if (!l)
+        return;
+    for (unsigned p = 0; p < PLACES; p++)
+        tv_buf_fini(&l->places[p].readers);
+    tv_buf_fini(&l->text);
+    tv_buf_fini(&l->deps);
+    tv_machine_free(l->machine);
+    tv_program_free(l->program);
+    free(l->matrices);
+    free(l->k_base);
+    free(l->v_base);
+    free(l->k_scale);
+    free(l->v_scale);
+    free(l->kv_writer);
+    for (uint32_t v = 0; l->values && v < l->graph->value_count; v++)
+        free(l->values[v]);
+    free(l->values);
+    free(l->node_end);
+    free(l);
+}
+
+static uint64_t parameter(const tv_config *config, const char *key)
+{
+    tv_config_entry e;
+    for (unsigned i = 0; tv_config_at(config, i, &e); i++)
+        if (strcmp(e.key, key) == 0)
+            return e.number;
+    return 0;
+}
+
+static tv_status read_config(lowering *l, const tv_backend_options *options, const tv_diag_sink *sink)
+{
+    const tv_model_shape *s = &l->model->shape;
+    l->te = (unsigned)parameter(options->config, "npu.te");
+    l->ve = (unsigned)parameter(options->config, "npu.ve");
+    l->bank_bytes = parameter(options->config, "spm.bank_bytes");
+    l->weight_bits = options->weight_bits ? options->weight_bits : 8;
+    l->context = options->context;
+    for (l->group = 32; s->dim % l->group || s->hidden % l->group || s->head_dim % l->group; l->group /= 2)
+        continue;
+    if (l->group < 2 || parameter(options->config, "spm.banks") < BANKS)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), NULL, l->group < 2 ? "the model's sizes are odd" : "the lowering needs %d SPM banks", BANKS);
+    for (l->rows_max = ROWS_MAX; l->rows_max > 0 && !lay_out(l, l->rows_max); l->rows_max /= 2)
+        continue;
+    if (!l->rows_max)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make spm.bank_bytes larger with -D, or the context smaller",
+                       "the model's activations and cache do not fit the SPM banks");
+    return TV_OK;
+}
+
+static tv_status allocate(lowering *l, bool keep_values, const tv_diag_sink *sink)
+{
+    const tv_model_shape *s = &l->model->shape;
+    if (keep_values) {
+        l->values = calloc(l->graph->value_count, sizeof *l->values);
+        l->node_end = calloc(l->graph->node_count, sizeof *l->node_end);
+        if (!l->values || !l->node_end)
+            return tv_fail_memory(sink);
+    }
+    l->matrices = calloc((size_t)s->layers * TV_WEIGHTS, sizeof *l->matrices);
+    l->k_base = calloc(s->layers, sizeof *l->k_base);
+    l->v_base = calloc(s->layers, sizeof *l->v_base);
+    l->k_scale = calloc(s->layers, sizeof *l->k_scale);
+    l->v_scale = calloc(s->layers, sizeof *l->v_scale);
+    l->kv_writer = calloc(s->layers, sizeof *l->kv_writer);
+    return l->matrices && l->k_base && l->v_base && l->k_scale && l->v_scale && l->kv_writer ? TV_OK : tv_fail_memory(sink);
+}
+
+static tv_status place_model(lowering *l, const tv_diag_sink *sink)
+{
+    const tv_model_shape *s = &l->model->shape;
+    uint64_t cache = (uint64_t)s->kv_heads * l->context * s->head_dim;
+    for (uint32_t layer = 0; layer < s->layers; layer++)
+        for (unsigned w = 0; w < TV_WEIGHTS; w++)
+            if (w != TV_WEIGHT_EMBEDDING)
+                TV_TRY(place_matrix(l, (tv_weight)w, layer, sink));
+    for (uint32_t layer = 0; layer < s->layers; layer++) {
+        l->k_base[layer] = take_dram(l, cache);
+        l->v_base[layer] = take_dram(l, cache);
+    }
+    l->x_addr = take_dram(l, (uint64_t)ROWS_MAX * s->dim * 4);
+    l->logits_addr = take_dram(l, (uint64_t)ROWS_MAX * s->vocab * 4);
+    return TV_OK;
+}
+
+static tv_status create(const tv_graph *graph, const tv_model *model, const tv_backend_options *options, const tv_diag_sink *sink, void **state)
+{
+    lowering *l = calloc(1, sizeof *l);
+    if (!l)
+        return tv_fail_memory(sink);
+    l->graph = graph;
+    l->model = model;
+    l->emit = options->emit;
+    tv_status status = read_config(l, options, sink);
+    if (status == TV_OK)
+        status = allocate(l, options->keep_values, sink);
+    if (status == TV_OK)
+        status = tv_machine_new(options->config, options->mode, sink, &l->machine);
+    if (status == TV_OK) {
+        tv_machine_threads(l->machine, options->threads);
+        status = place_model(l, sink);
+    }
+    if (status == TV_OK)
+        status = learn_ranges(l, options, sink);
+    if (status != TV_OK) {
+        destroy(l);
+        return status;
+    }
+    *state = l;
+    return TV_OK;
+}
+
+/* ---- Steps ---- */
+
+static void begin_queue(lowering *l, uint32_t rows, uint32_t position)
+{
+    const tv_model_shape *s = &l->model->shape;
+    l->rows = rows;
+    l->position = position;
+    l->count = l->slot = l->te_turn = l->ve_turn = 0;
+    l->text.len = 0;
+    lay_out(l, rows);
+    for (unsigned p = 0; p < PLACES; p++) {
+        l->places[p].writer = NO_ENTRY;
+        l->places[p].readers.len = 0;
+    }
+    tv_buf_str(&l->text, "{\"metadata\": {\"version\": \"1.2\", \"graph_name\": \"step\", \"kv_layouts\": [");
+    for (uint32_t i = 0; i < s->layers; i++) {
+        l->kv_writer[i] = NO_ENTRY;
+        tv_buf_printf(&l->text, "%s\n {\"id\": %" PRIu32 ", \"k_base\": %" PRIu64 ", \"v_base\": %" PRIu64 ", \"t_max\": %" PRIu32 ", \"d_head\": %" PRIu32 ", \"heads\": %" PRIu32 "}",
+                      i ? "," : "", i, l->k_base[i], l->v_base[i], l->context, s->head_dim, s->kv_heads);
+    }
+    tv_buf_str(&l->text, "]");
+}
+
+/* The tokens' rows of the embedding come with the queue; what it leaves for the host are the logits. */
+static tv_status put_tokens(lowering *l, const int32_t *tokens, bool last_only, const tv_diag_sink *sink)
+{
+    const tv_model_shape *s = &l->model->shape;
+    const tv_matrix *embedding = tv_model_matrix(l->model, TV_WEIGHT_EMBEDDING, 0);
+    float *row = malloc(s->dim * sizeof *row);
+    tv_status status = row ? TV_OK : tv_fail_memory(sink);
+    tv_buf_str(&l->text, ", \"dram_init\": [");
+    l->inits_at = l->text.len;
+    tv_buf_printf(&l->text, "{\"addr\": %" PRIu64 ", \"hex\": \"", l->x_addr);
+    for (uint32_t r = 0; r < l->rows && status == TV_OK; r++) {
+        status = tv_gguf_row_f32(embedding->tensor, (uint64_t)tokens[r], row);
+        for (uint32_t i = 0; i < s->dim && status == TV_OK; i++) {
+            uint8_t bytes[4];
+            uint32_t bits;
+            memcpy(&bits, &row[i], sizeof bits);
+            tv_store_le(bytes, bits, 4);
+            tv_buf_printf(&l->text, "%02x%02x%02x%02x", bytes[0], bytes[1], bytes[2], bytes[3]);
+        }
+    }
+    tv_buf_printf(&l->text, "\"}], \"outputs\": [{\"name\": \"logits\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64 ", \"qbits\": 32}]}, \"cmdq\": [\n", l->logits_addr,
+                  (uint64_t)(last_only ? 1 : l->rows) * s->vocab);
+    free(row);
+    return status;
+}
+
+/* The weights as they stand in DRAM: the first queue that is written names them, so that the queues run by themselves. */
+static tv_status save_weights(lowering *l, const tv_diag_sink *sink)
+{
+    enum { CHUNK = 1 << 20 };
+    char path[4096];
+    tv_output *output;
+    uint64_t end = l->k_base[0];
+    uint8_t *bytes = malloc(CHUNK);
+    snprintf(path, sizeof path, "%s/weights.bin", l->emit);
+    if (!bytes)
+        return tv_fail_memory(sink);
+    tv_status status = tv_output_open(path, sink, &output);
+    for (uint64_t at = 0; status == TV_OK && at < end; at += CHUNK) {
+        size_t n = (size_t)tv_min_u64(CHUNK, end - at);
+        status = tv_machine_read(l->machine, "dram", at, bytes, n, sink);
+        fwrite(bytes, 1, n, tv_output_stream(output));
+        if (status != TV_OK)
+            tv_output_abandon(output);
+    }
+    free(bytes);
+    return status == TV_OK ? tv_output_commit(output, sink) : status;
+}
+
+static tv_status save_queue(lowering *l, const tv_diag_sink *sink)
+{
+    char path[4096];
+    tv_output *output;
+    snprintf(path, sizeof path, "%s/step_%06" PRIu32 ".json", l->emit, l->steps);
+    if (l->steps == 0)
+        TV_TRY(save_weights(l, sink));
+    TV_TRY(tv_output_open(path, sink, &output));
+    fwrite(l->text.data, 1, l->inits_at, tv_output_stream(output));
+    if (l->steps == 0)
+        fputs("{\"addr\": 0, \"file\": \"weights.bin\"}, ", tv_output_stream(output));
+    fwrite(l->text.data + l->inits_at, 1, l->text.len - l->inits_at, tv_output_stream(output));
+    return tv_output_commit(output, sink);
+}
+
+/* ---- Values for comparing with the host's ---- */
+
+/* Where a node's output stands when its entries have been executed. False: nowhere as a whole. */
+static bool output_of(const lowering *l, const tv_graph_node *n, operand *out)
+{
+    *out = (operand){X, 0, 32, 1};
+    switch (n->op) {
+    case TV_OP_EMBED: return true;
+    case TV_OP_ADD: out->place = made_by(l, n->inputs[1]) == TV_WEIGHT_O ? XA : X; return true;
+    case TV_OP_RMSNORM: *out = (operand){XN, 0, 16, 1}; return true;
+    case TV_OP_MIX: *out = (operand){MIXED, 0, 16, 1}; return true;
+    case TV_OP_SILU: out->place = GATE; return true;
+    case TV_OP_MUL: *out = (operand){HIDDEN, 0, 16, 1}; return true;
+    case TV_OP_ROPE: *out = made_by(l, n->inputs[0]) == TV_WEIGHT_Q ? (operand){TURNED, 0, 16, 1} : (operand){KEY8, 0, 8, l->k_scale[n->layer]}; return true;
+    case TV_OP_MATMUL:
+        out->place = n->weight == TV_WEIGHT_Q ? QUERY : n->weight == TV_WEIGHT_K ? KEY : n->weight == TV_WEIGHT_GATE ? GATE : n->weight == TV_WEIGHT_UP ? UP : OUTPUT;
+        if (n->weight == TV_WEIGHT_V)
+            *out = (operand){VALUE8, 0, 8, l->v_scale[n->layer]};
+        return n->weight != TV_WEIGHT_CLASSIFIER;
+    default: return false;
+    }
+}
+
+static tv_status keep_value(lowering *l, const tv_graph_node *n, const tv_diag_sink *sink)
+{
+    operand from;
+    float **value = n->output == TV_NO_VALUE ? NULL : &l->values[n->output];
+    if (!value || !output_of(l, n, &from))
+        return TV_OK;
+    uint32_t columns = l->graph->values[n->output].columns;
+    uint8_t *bytes = malloc((size_t)columns * 4);
+    if (!*value)
+        *value = malloc(columns * sizeof **value);
+    tv_status status = bytes && *value ? TV_OK : tv_fail_memory(sink);
+    uint64_t at = l->places[from.place].bank * l->bank_bytes + l->places[from.place].offset;
+    if (status == TV_OK)
+        status = tv_machine_read(l->machine, "spm", at, bytes, (size_t)columns * from.qbits / 8, sink);
+    for (uint32_t i = 0; i < columns && status == TV_OK; i++)
+        (*value)[i] = (float)tv_dtype_value(from.qbits == 32 ? TV_F32 : from.qbits == 16 ? TV_F16 : TV_S8, bytes, i) * from.scale;
+    free(bytes);
+    return status;
+}
+
+/* Runs node by node, so that each output is seen before its place is used again. */
+static tv_status run_nodes(lowering *l, const tv_diag_sink *sink)
+{
+    tv_stop stop;
+    tv_status status = TV_OK;
+    for (uint32_t i = 0; i < l->graph->node_count && status == TV_OK; i++) {
+        status = tv_machine_run(l->machine, &(tv_run_limits){l->node_end[i], UINT64_MAX}, &stop);
+        if (status == TV_OK)
+            status = keep_value(l, &l->graph->nodes[i], sink);
+    }
+    return status;
+}
+
+static tv_status run_queue(lowering *l, const tv_diag_sink *sink)
+{
+    tv_program *program;
+    tv_stop stop;
+    if (l->text.failed || l->deps.failed)
+        return tv_fail_memory(sink);
+    if (l->emit)
+        TV_TRY(save_queue(l, sink));
+    TV_TRY(tv_program_parse("step.json", l->text.data, l->text.len, NULL, sink, &program));
+    tv_status status = tv_machine_load(l->machine, program, sink);
+    if (status == TV_OK && l->values && l->rows == 1)
+        status = run_nodes(l, sink);
+    if (status == TV_OK)
+        status = tv_machine_run(l->machine, NULL, &stop);
+    tv_program_free(l->program); /* the machine looks at the loaded one until the next load */
+    l->program = program;
+    l->steps++;
+    return status;
+}
+
+static void lower_node_to(lowering *l, uint32_t i, bool last_only)
+{
+    cmdq_lower_node(l, &l->graph->nodes[i], last_only);
+    if (l->node_end)
+        l->node_end[i] = l->count;
+}
+
+static tv_status step_rows(lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, bool last_only, float *out, const tv_diag_sink *sink)
+{
+    begin_queue(l, rows, position);
+    TV_TRY(put_tokens(l, tokens, last_only, sink));
+    for (uint32_t i = 0; i < l->graph->node_count; i++)
+        lower_node_to(l, i, last_only);
+    tv_buf_str(&l->text, "{\"opcode\": \"END\"}\n]}\n");
+    TV_TRY(run_queue(l, sink));
+    return tv_machine_read(l->machine, "dram", l->logits_addr, out, (size_t)(last_only ? 1 : rows) * l->model->shape.vocab * sizeof *out, sink);
+}
+
+static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32_t position, bool last_only, float *logits_out, const tv_diag_sink *sink)
+{
+    lowering *l = state;
+    for (uint32_t done = 0, rows; done < count; done += rows) {
+        rows = count - done < l->rows_max ? count - done : l->rows_max;
+        TV_TRY(step_rows(l, tokens + done, rows, position + done, last_only, logits_out + (last_only ? 0 : (size_t)done * l->model->shape.vocab), sink));
+    }
+    return TV_OK;
+}
+
+static const float *value(void *state, uint32_t v)
+{
+    const lowering *l = state;
+    return l->values ? l->values[v] : NULL;
+}
+
+static tv_machine *machine(void *state) { return ((lowering *)state)->machine; }
+
+const tv_backend tv_backend_cmdq = {.name = "cmdq", .create = create, .destroy = destroy, .step = step, .value = value, .machine = machine};

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A language model of the llama architecture, as its file has it: sizes and matrices. */
+#ifndef TV_LLM_MODEL_H
+#define TV_LLM_MODEL_H
+
+#include "llm/gguf.h"
+
+typedef struct tv_model_shape {
+    uint32_t dim, hidden, layers, heads, kv_heads, head_dim, vocab, context;
+    float eps, theta;
+    bool tied; /* the classifier is the embedding */
+} tv_model_shape;
+
+typedef enum tv_weight {
+    TV_WEIGHT_EMBEDDING,   /* vocab x dim */
+    TV_WEIGHT_NORM_ATTENTION, /* dim; of each layer, as those that follow */
+    TV_WEIGHT_Q,           /* heads * head_dim x dim */
+    TV_WEIGHT_K,           /* kv_heads * head_dim x dim */
+    TV_WEIGHT_V,
+    TV_WEIGHT_O,           /* dim x heads * head_dim */
+    TV_WEIGHT_NORM_FFN,
+    TV_WEIGHT_GATE,        /* hidden x dim */
+    TV_WEIGHT_UP,
+    TV_WEIGHT_DOWN,        /* dim x hidden */
+    TV_WEIGHT_NORM_FINAL,  /* dim; of the model */
+    TV_WEIGHT_CLASSIFIER,  /* vocab x dim */
+    TV_WEIGHTS
+} tv_weight;
+
+/* A matrix of the file: `rows` rows of `columns`. */
+typedef struct tv_matrix {
+    const tv_gguf_tensor *tensor;
+    uint32_t rows, columns;
+} tv_matrix;
+
+typedef struct tv_model {
+    tv_gguf *gguf; /* owned */
+    tv_model_shape shape;
+    tv_matrix *matrices; /* TV_WEIGHTS for each layer; those of the model in layer 0 */
+} tv_model;
+
+/* Opens a GGUF file and checks that it holds a llama model with all its matrices in the right sizes and readable types. */
+tv_status tv_model_open(const char *path, const tv_diag_sink *sink, tv_model **out);
+void tv_model_free(tv_model *model);
+
+static inline const tv_matrix *tv_model_matrix(const tv_model *model, tv_weight weight, uint32_t layer)
+{
+    return &model->matrices[(size_t)layer * TV_WEIGHTS + weight];
+}
+
+/* "blk.3.ffn_up": for messages and for the files of a lowering. */
+void tv_model_matrix_name(tv_weight weight, uint32_t layer, char text[64]);
+
+#endif

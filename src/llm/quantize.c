@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Quantization by rounding to nearest. */
+#include "llm/quantize.h"
+
+#include <math.h>
+
+static int rounded(float x, float scale, int most)
+{
+    float q = nearbyintf(x / scale);
+    return q > (float)most ? most : q < (float)-most ? -most : (int)q;
+}
+
+static double squared_error(const float *w, uint32_t n, float scale, int most)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double d = (double)w[i] - (double)scale * rounded(w[i], scale, most);
+        sum += d * d;
+    }
+    return sum;
+}
+
+static float choose_scale(const float *w, uint32_t n, unsigned bits)
+{
+    int most = (1 << (bits - 1)) - 1;
+    float largest = 0;
+    for (uint32_t i = 0; i < n; i++)
+        largest = fabsf(w[i]) > largest || w[i] != w[i] ? fabsf(w[i]) : largest;
+    if (!(largest > 0) || largest - largest != 0)
+        return 0;
+    float best = largest / (float)most;
+    if (bits == 8)
+        return best;
+    double least = squared_error(w, n, best, most);
+    for (int i = 1; i <= 16; i++) {
+        float scale = largest / (float)most * (1 - 0.025f * (float)i);
+        double error = squared_error(w, n, scale, most);
+        if (error < least) {
+            least = error;
+            best = scale;
+        }
+    }
+    return best;
+}
+
+void tv_quantize_row(const float *weights, uint32_t n, uint32_t group, unsigned bits, uint8_t *packed, float *scales)
+{
+    int most = (1 << (bits - 1)) - 1;
+    memset(packed, 0, (size_t)n * bits / 8);
+    for (uint32_t g = 0; g < n / group; g++) {
+        float scale = choose_scale(weights + g * group, group, bits);
+        scales[g] = scale > 0 ? scale : 1;
+        for (uint32_t i = g * group; i < (g + 1) * group && scale > 0; i++) {
+            unsigned q = (unsigned)rounded(weights[i], scale, most) & ((1u << bits) - 1);
+            packed[i * bits / 8] |= (uint8_t)(q << (i * bits % 8));
+        }
+    }
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions: prompts and sampling around a backend. */
+#include "trivet/llm.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "llm/backend.h"
+#include "llm/tokenizer.h"
+
+enum { SAMPLE_TOKENS = 64, EVAL_WINDOW = 128 };
+
+static const tv_backend *const backends[] = {&tv_backend_host, &tv_backend_cmdq};
+
+struct tv_llm {
+    tv_model *model;
+    tv_tokenizer *tokenizer;
+    tv_graph *graph;
+};
+
+struct tv_llm_session {
+    tv_llm *llm;
+    const tv_backend *backend;
+    void *state;
+    uint32_t context, position;
+    float *logits; /* vocab, or for an evaluation a window of them */
+    tv_llm_summary summary;
+};
+
+const char *tv_llm_target_at(unsigned i) { return i < TV_COUNTOF(backends) ? backends[i]->name : NULL; }
+
+/* ---- Models ---- */
+
+void tv_llm_free(tv_llm *llm)
+{
+    if (!llm)
+        return;
+    tv_graph_free(llm->graph);
+    tv_tokenizer_free(llm->tokenizer);
+    tv_model_free(llm->model);
+    free(llm);
+}
+
+tv_status tv_llm_open(const char *path, const tv_diag_sink *sink, tv_llm **out)
+{
+    tv_llm *llm = calloc(1, sizeof *llm);
+    if (!llm)
+        return tv_fail_memory(sink);
+    tv_status status = tv_model_open(path, sink, &llm->model);
+    if (status == TV_OK)
+        status = tv_tokenizer_make(llm->model->gguf, sink, &llm->tokenizer);
+    if (status == TV_OK)
+        status = tv_graph_make(llm->model, sink, &llm->graph);
+    if (status != TV_OK) {
+        tv_llm_free(llm);
+        return status;
+    }
+    *out = llm;
+    return TV_OK;
+}
+
+void tv_llm_print_info(const tv_llm *llm, FILE *out)
+{
+    const tv_gguf *gguf = llm->model->gguf;
+    const tv_gguf_meta *meta;
+    const tv_gguf_tensor *tensor;
+    uint64_t parameters = 0;
+    for (uint64_t i = 0; (tensor = tv_gguf_tensor_at(gguf, i)); i++)
+        parameters += tensor->elements;
+    fprintf(out, "%" PRIu64 " parameters in %" PRIu64 " tensors\n\n", parameters, tv_gguf_tensor_count(gguf));
+    for (uint64_t i = 0; (meta = tv_gguf_meta_at(gguf, i)); i++) {
+        tv_buf text = {0};
+        tv_gguf_meta_print(meta, 80, &text);
+        fprintf(out, "%-44.*s %s\n", (int)meta->key.len, meta->key.ptr, tv_buf_cstr(&text));
+        tv_buf_fini(&text);
+    }
+    fputc('\n', out);
+    for (uint64_t i = 0; (tensor = tv_gguf_tensor_at(gguf, i)); i++) {
+        const char *type = tv_gguf_type_name(tensor->type);
+        fprintf(out, "%-28.*s %-6s", (int)tensor->name.len, tensor->name.ptr, type ? type : "?");
+        for (unsigned d = 0; d < tensor->dim_count; d++)
+            fprintf(out, "%s%" PRIu64, d ? " x " : " ", tensor->dims[d]);
+        fputc('\n', out);
+    }
+}
+
+tv_status tv_llm_print_graph(const tv_llm *llm, FILE *out, const tv_diag_sink *sink)
+{
+    tv_buf text = {0};
+    tv_graph_print(llm->graph, &text);
+    bool failed = text.failed;
+    fputs(tv_buf_cstr(&text), out);
+    tv_buf_fini(&text);
+    return failed ? tv_fail_memory(sink) : TV_OK;
+}
+
+/* ---- Sessions ---- */
+
+static const tv_backend *find_backend(const char *name)
+{
+    for (size_t i = 0; i < TV_COUNTOF(backends); i++)
+        if (strcmp(backends[i]->name, name) == 0)
+            return backends[i];
+    return NULL;
+}
+
+void tv_llm_session_free(tv_llm_session *session)
+{
+    if (!session)
+        return;
+    if (session->state)
+        session->backend->destroy(session->state);
+    free(session->logits);
+    free(session);
+}
+
+/* Tokens for quantizers to learn from: of the sample's text, or random ones. */
+static tv_status sample_tokens(const tv_llm *llm, const char *text, int32_t tokens[SAMPLE_TOKENS], uint32_t *count)
+{
+    uint64_t state = 1;
+    size_t n = 0;
+    int32_t *ids = NULL;
+    if (text)
+        TV_TRY(tv_tokenizer_encode(llm->tokenizer, text, strlen(text), tv_tokenizer_adds_bos(llm->tokenizer), &ids, &n));
+    *count = n > SAMPLE_TOKENS ? SAMPLE_TOKENS : (uint32_t)n;
+    if (n)
+        memcpy(tokens, ids, *count * sizeof *tokens);
+    free(ids);
+    for (; *count < SAMPLE_TOKENS; ++*count) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        tokens[*count] = (int32_t)((state >> 33) % llm->model->shape.vocab);
+    }
+    if (*count > llm->model->shape.context)
+        *count = llm->model->shape.context;
+    return TV_OK;
+}
+
+tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const tv_diag_sink *sink, tv_llm_session **out)
+{
+    int32_t sample[SAMPLE_TOKENS];
+    uint32_t sample_count, vocab = llm->model->shape.vocab;
+    const tv_backend *backend = find_backend(options->target);
+    if (!backend)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "host or a machine", "no model runs on '%.60s'", options->target);
+    TV_TRY(sample_tokens(llm, options->sample, sample, &sample_count));
+    tv_llm_session *s = calloc(1, sizeof *s);
+    if (!s)
+        return tv_fail_memory(sink);
+    s->llm = llm;
+    s->backend = backend;
+    s->context = options->context && options->context < llm->model->shape.context ? options->context : llm->model->shape.context;
+    s->logits = malloc((size_t)EVAL_WINDOW * vocab * sizeof *s->logits);
+    tv_backend_options own = {.config = options->config, .context = s->context, .threads = options->threads ? options->threads : 1, .mode = TV_MODE_FULL,
+                              .emit = options->emit, .keep_values = options->verify != 0, .weight_bits = options->weight_bits, .sample = sample, .sample_count = sample_count};
+    tv_status status = s->logits ? backend->create(llm->graph, llm->model, &own, sink, &s->state) : tv_fail_memory(sink);
+    if (status != TV_OK) {
+        tv_llm_session_free(s);
+        return status;
+    }
+    s->summary.machine = backend->machine ? backend->machine(s->state) : NULL;
+    *out = s;
+    return TV_OK;
+}
+
+/* ---- Steps and what they cost ---- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static tv_status step(tv_llm_session *s, const int32_t *tokens, uint32_t count, bool last_only, bool prompt, const tv_diag_sink *sink)
+{
+    tv_stats before = {0}, after = {0};
+    double start = now();
+    if (s->summary.machine)
+        tv_machine_stats(s->summary.machine, &before);
+    TV_TRY(s->backend->step(s->state, tokens, count, s->position, last_only, s->logits, sink));
+    s->position += count;
+    if (s->summary.machine)
+        tv_machine_stats(s->summary.machine, &after);
+    *(prompt ? &s->summary.prompt_tokens : &s->summary.tokens) += count;
+    *(prompt ? &s->summary.prompt_cycles : &s->summary.cycles) += after.cycles - before.cycles;
+    *(prompt ? &s->summary.prompt_wall : &s->summary.wall) += now() - start;
+    s->summary.clock_hz = after.clock_hz;
+    for (unsigned p = 0; !prompt && p < after.path_count; p++)
+        *(strstr(after.paths[p].name, "write") || strstr(after.paths[p].name, "store") ? &s->summary.written_bytes : &s->summary.read_bytes) +=
+            after.paths[p].bytes - before.paths[p].bytes;
+    return TV_OK;
+}
+
+/* ---- Sampling ---- */
+
+typedef struct candidate {
+    float share;
+    int32_t token;
+} candidate;
+
+static int by_share(const void *a, const void *b)
+{
+    const candidate *x = a, *y = b;
+    return x->share > y->share ? -1 : x->share < y->share ? 1 : (x->token > y->token) - (x->token < y->token);
+}
+
+static double random_share(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+static int32_t likeliest(const float *logits, uint32_t n)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    return (int32_t)best;
+}
+
+static tv_status choose(const tv_llm_session *s, const tv_llm_sampling *sampling, uint64_t *random, int32_t *token, const tv_diag_sink *sink)
+{
+    uint32_t n = s->llm->model->shape.vocab, kept = 0;
+    *token = likeliest(s->logits, n);
+    if (!(sampling->temperature > 0))
+        return TV_OK;
+    candidate *list = malloc(n * sizeof *list);
+    if (!list)
+        return tv_fail_memory(sink);
+    double sum = 0, share = 0, most = (double)s->logits[*token];
+    for (uint32_t i = 0; i < n; i++) {
+        list[i] = (candidate){(float)exp(((double)s->logits[i] - most) / (double)sampling->temperature), (int32_t)i};
+        sum += (double)list[i].share;
+    }
+    qsort(list, n, sizeof *list, by_share);
+    while (kept < n && (kept == 0 || share < (double)sampling->top_p * sum))
+        share += (double)list[kept++].share;
+    double at = random_share(random) * share;
+    uint32_t i = 0;
+    for (; i + 1 < kept && at >= (double)list[i].share; i++)
+        at -= (double)list[i].share;
+    *token = list[i].token;
+    free(list);
+    return TV_OK;
+}
+
+/* ---- Generating ---- */
+
+typedef struct listener {
+    int (*text)(void *user, const char *bytes, size_t size);
+    void *user;
+    bool stopped;
+} listener;
+
+static tv_status say(const tv_llm_session *s, listener *l, int32_t previous, int32_t token, const tv_diag_sink *sink)
+{
+    tv_buf text = {0};
+    tv_tokenizer_decode(s->llm->tokenizer, previous, token, &text);
+    bool failed = text.failed;
+    l->stopped = l->stopped || (text.len && l->text && l->text(l->user, (const char *)text.data, text.len) != 0);
+    tv_buf_fini(&text);
+    return failed ? tv_fail_memory(sink) : TV_OK;
+}
+
+tv_status tv_llm_generate(tv_llm_session *s, const char *prompt, uint32_t count, const tv_llm_sampling *sampling,
+                          int (*text)(void *user, const char *bytes, size_t size), void *user, const tv_diag_sink *sink)
+{
+    listener l = {text, user, false};
+    int32_t *ids, previous = -1, token;
+    size_t n;
+    uint64_t random = sampling->seed;
+    TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, prompt, strlen(prompt), s->position == 0, &ids, &n));
+    if (n == 0 || n > s->context - s->position) {
+        free(ids);
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), "use a shorter prompt", "the prompt has %zu tokens; there is room for 1 to %u", n, s->context - s->position);
+    }
+    tv_status status = step(s, ids, (uint32_t)n, true, true, sink);
+    for (size_t i = 0; i < n && status == TV_OK; i++) {
+        status = say(s, &l, previous, ids[i], sink);
+        previous = ids[i];
+    }
+    free(ids);
+    for (uint32_t i = 0; i < count && status == TV_OK && !l.stopped; i++) {
+        status = choose(s, sampling, &random, &token, sink);
+        if (status != TV_OK || token == tv_tokenizer_eos(s->llm->tokenizer))
+            break;
+        status = say(s, &l, previous, token, sink);
+        previous = token;
+        if (status == TV_OK && (i + 1 == count || s->position == s->context || l.stopped))
+            break;
+        if (status == TV_OK)
+            status = step(s, &token, 1, true, false, sink);
+    }
+    return status;
+}
+
+/* ---- Evaluating ---- */
+
+/* -log of the share that the logits give to `token`. */
+static double surprise(const float *logits, uint32_t n, int32_t token)
+{
+    double most = (double)logits[likeliest(logits, n)], sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += exp((double)logits[i] - most);
+    return log(sum) + most - (double)logits[token];
+}
+
+tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t most, double *nats, uint32_t *tokens, const tv_diag_sink *sink)
+{
+    int32_t *ids;
+    size_t n;
+    uint32_t vocab = s->llm->model->shape.vocab, window = s->context < EVAL_WINDOW ? s->context : EVAL_WINDOW;
+    TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, text, size, true, &ids, &n));
+    tv_status status = TV_OK;
+    *nats = 0;
+    *tokens = 0;
+    for (size_t at = 0; at + 1 < n && *tokens < most && status == TV_OK; at += window) {
+        uint32_t count = (uint32_t)tv_min_u64(window, n - 1 - at);
+        count = (uint32_t)tv_min_u64(count, most - *tokens);
+        s->position = 0; /* a window sees nothing before it */
+        status = step(s, ids + at, count, false, true, sink);
+        for (uint32_t i = 0; i < count && status == TV_OK; i++)
+            *nats += surprise(s->logits + (size_t)i * vocab, vocab, ids[at + i + 1]);
+        *tokens += count;
+    }
+    free(ids);
+    if (status == TV_OK && *tokens)
+        *nats /= *tokens;
+    return status;
+}
+
+/* ---- Comparing with the host ---- */
+
+static void compare(const float *a, const float *b, uint32_t n, tv_llm_likeness *out)
+{
+    double dot = 0, aa = 0, bb = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double x = (double)a[i], y = (double)b[i];
+        dot += x * y;
+        aa += x * x;
+        bb += y * y;
+        out->error = fabs(x - y) > out->error ? fabs(x - y) : out->error;
+    }
+    double cosine = aa > 0 && bb > 0 ? dot / sqrt(aa * bb) : aa == bb;
+    out->cosine = cosine < out->cosine ? cosine : out->cosine;
+}
+
+/* A layer's output is that of its last addition. */
+static uint32_t layer_output(const tv_graph *graph, uint32_t layer)
+{
+    uint32_t output = TV_NO_VALUE;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == TV_OP_ADD && graph->nodes[i].layer == layer)
+            output = graph->nodes[i].output;
+    return output;
+}
+
+static tv_status verify_token(tv_llm_session *s, void *host, float *host_logits, int32_t token, uint32_t at, tv_llm_likeness *list, const tv_diag_sink *sink)
+{
+    const tv_model_shape *shape = &s->llm->model->shape;
+    TV_TRY(step(s, &token, 1, true, false, sink));
+    TV_TRY(tv_backend_host.step(host, &token, 1, at, true, host_logits, sink));
+    for (uint32_t layer = 0; layer < shape->layers; layer++) {
+        uint32_t v = layer_output(s->llm->graph, layer);
+        const float *mine = s->backend->value(s->state, v);
+        if (mine)
+            compare(tv_backend_host.value(host, v), mine, shape->dim, &list[layer]);
+    }
+    compare(host_logits, s->logits, shape->vocab, &list[shape->layers]);
+    return TV_OK;
+}
+
+tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t most, tv_llm_likeness **list, uint32_t *count, const tv_diag_sink *sink)
+{
+    const tv_model_shape *shape = &s->llm->model->shape;
+    int32_t *ids;
+    size_t n;
+    void *host = NULL;
+    TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, text, strlen(text), true, &ids, &n));
+    float *host_logits = malloc(shape->vocab * sizeof *host_logits);
+    *count = shape->layers + 1;
+    *list = calloc(*count, sizeof **list);
+    tv_status status = host_logits && *list ? tv_backend_host.create(s->llm->graph, s->llm->model, &(tv_backend_options){.context = s->context, .threads = 1}, sink, &host)
+                                            : tv_fail_memory(sink);
+    for (uint32_t i = 0; *list && i < *count; i++)
+        (*list)[i].cosine = 1;
+    for (size_t i = 0; i < n && i < most && i < s->context && status == TV_OK; i++)
+        status = verify_token(s, host, host_logits, ids[i], (uint32_t)i, *list, sink);
+    if (host)
+        tv_backend_host.destroy(host);
+    free(host_logits);
+    free(ids);
+    if (status != TV_OK) {
+        free(*list);
+        *list = NULL;
+    }
+    return status;
+}
+
+void tv_llm_session_summary(const tv_llm_session *session, tv_llm_summary *out) { *out = session->summary; }

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The graph on the host and its lowerings against a second implementation in double precision, written the plain way: one
+ * token after another, no graph. */
+#include <math.h>
+#include <stdbool.h>
+
+#include "llm/model.h"
+#include "llm/tokenizer.h"
+#include "trivet/llm.h"
+#include "unit.h"
+
+enum { POSITIONS = 96, GENERATED = 64, TEXT = 4096 };
+
+/* ---- The second implementation ---- */
+
+typedef struct plain {
+    const tv_model *model;
+    double *keys, *values; /* [layer][position][kv_heads * head_dim] */
+} plain;
+
+static double *new_row(uint32_t n)
+{
+    double *row = calloc(n, sizeof *row);
+    assert_non_null(row);
+    return row;
+}
+
+static void read_row(const tv_matrix *m, uint32_t row, double *out)
+{
+    static float values[1 << 16];
+    assert_true(m->columns <= 1 << 16);
+    assert_int_equal(tv_gguf_row_f32(m->tensor, row, values), TV_OK);
+    for (uint32_t i = 0; i < m->columns; i++)
+        out[i] = (double)values[i];
+}
+
+static void multiply(const plain *p, tv_weight weight, uint32_t layer, const double *x, double *y)
+{
+    const tv_matrix *m = tv_model_matrix(p->model, weight, layer);
+    double *row = new_row(m->columns);
+    for (uint32_t r = 0; r < m->rows; r++) {
+        read_row(m, r, row);
+        y[r] = 0;
+        for (uint32_t i = 0; i < m->columns; i++)
+            y[r] += row[i] * x[i];
+    }
+    free(row);
+}
+
+static void norm(const plain *p, tv_weight weight, uint32_t layer, const double *x, double *y)
+{
+    const tv_matrix *m = tv_model_matrix(p->model, weight, layer);
+    double square = 0;
+    read_row(m, 0, y);
+    for (uint32_t i = 0; i < m->columns; i++)
+        square += x[i] * x[i];
+    for (uint32_t i = 0; i < m->columns; i++)
+        y[i] *= x[i] / sqrt(square / m->columns + (double)p->model->shape.eps);
+}
+
+static void turn(const plain *p, double *x, uint32_t heads, uint32_t position)
+{
+    uint32_t d = p->model->shape.head_dim;
+    for (uint32_t i = 0; i < heads * d; i += 2) {
+        double angle = position / pow((double)p->model->shape.theta, (double)(i % d) / d), a = x[i], b = x[i + 1];
+        x[i] = a * cos(angle) - b * sin(angle);
+        x[i + 1] = a * sin(angle) + b * cos(angle);
+    }
+}
+
+static void attend(const plain *p, uint32_t layer, const double *q, uint32_t position, double *out)
+{
+    const tv_model_shape *s = &p->model->shape;
+    uint32_t d = s->head_dim, narrow = s->kv_heads * d;
+    double share[POSITIONS];
+    for (uint32_t h = 0; h < s->heads; h++) {
+        size_t base = (size_t)layer * POSITIONS * narrow + h / (s->heads / s->kv_heads) * d;
+        double sum = 0;
+        for (uint32_t t = 0; t <= position; t++) {
+            share[t] = 0;
+            for (uint32_t i = 0; i < d; i++)
+                share[t] += q[h * d + i] * p->keys[base + t * narrow + i];
+            share[t] = exp(share[t] / sqrt(d));
+            sum += share[t];
+        }
+        for (uint32_t i = 0; i < d; i++) {
+            out[h * d + i] = 0;
+            for (uint32_t t = 0; t <= position; t++)
+                out[h * d + i] += share[t] / sum * p->values[base + t * narrow + i];
+        }
+    }
+}
+
+static void layer_of(const plain *p, uint32_t layer, uint32_t position, double *x)
+{
+    const tv_model_shape *s = &p->model->shape;
+    uint32_t narrow = s->kv_heads * s->head_dim, wide = s->dim > s->hidden ? s->dim : s->hidden;
+    double *xn = new_row(wide), *a = new_row(wide), *b = new_row(wide), *c = new_row(wide);
+    size_t at = ((size_t)layer * POSITIONS + position) * narrow;
+    norm(p, TV_WEIGHT_NORM_ATTENTION, layer, x, xn);
+    multiply(p, TV_WEIGHT_Q, layer, xn, a);
+    multiply(p, TV_WEIGHT_K, layer, xn, p->keys + at);
+    multiply(p, TV_WEIGHT_V, layer, xn, p->values + at);
+    turn(p, a, s->heads, position);
+    turn(p, p->keys + at, s->kv_heads, position);
+    attend(p, layer, a, position, b);
+    multiply(p, TV_WEIGHT_O, layer, b, c);
+    for (uint32_t i = 0; i < s->dim; i++)
+        x[i] += c[i];
+    norm(p, TV_WEIGHT_NORM_FFN, layer, x, xn);
+    multiply(p, TV_WEIGHT_GATE, layer, xn, a);
+    multiply(p, TV_WEIGHT_UP, layer, xn, b);
+    for (uint32_t i = 0; i < s->hidden; i++)
+        a[i] = a[i] / (1 + exp(-a[i])) * b[i];
+    multiply(p, TV_WEIGHT_DOWN, layer, a, c);
+    for (uint32_t i = 0; i < s->dim; i++)
+        x[i] += c[i];
+    free(xn);
+    free(a);
+    free(b);
+    free(c);
+}
+
+/* The likeliest token after `token`. */
+static int32_t next_token(const plain *p, int32_t token, uint32_t position)
+{
+    const tv_model_shape *s = &p->model->shape;
+    double *x = new_row(s->dim), *xn = new_row(s->dim), *logits = new_row(s->vocab);
+    int32_t best = 0;
+    read_row(tv_model_matrix(p->model, TV_WEIGHT_EMBEDDING, 0), (uint32_t)token, x);
+    for (uint32_t layer = 0; layer < s->layers; layer++)
+        layer_of(p, layer, position, x);
+    norm(p, TV_WEIGHT_NORM_FINAL, 0, x, xn);
+    multiply(p, TV_WEIGHT_CLASSIFIER, 0, xn, logits);
+    for (uint32_t i = 1; i < s->vocab; i++)
+        best = logits[i] > logits[best] ? (int32_t)i : best;
+    free(x);
+    free(xn);
+    free(logits);
+    return best;
+}
+
+static void plain_text(const char *path, const char *prompt, char text[TEXT])
+{
+    tv_model *model;
+    tv_tokenizer *tokenizer;
+    int32_t *ids, token = 0, previous = -1;
+    size_t n;
+    tv_buf out = {0};
+    assert_int_equal(tv_model_open(path, NULL, &model), TV_OK);
+    assert_int_equal(tv_tokenizer_make(model->gguf, NULL, &tokenizer), TV_OK);
+    assert_int_equal(tv_tokenizer_encode(tokenizer, prompt, strlen(prompt), tv_tokenizer_adds_bos(tokenizer), &ids, &n), TV_OK);
+    size_t cache = (size_t)model->shape.layers * POSITIONS * model->shape.kv_heads * model->shape.head_dim;
+    plain p = {model, calloc(cache, sizeof(double)), calloc(cache, sizeof(double))};
+    assert_non_null(p.keys);
+    assert_non_null(p.values);
+    for (uint32_t i = 0; i < n + GENERATED; i++) {
+        token = i < n ? ids[i] : token;
+        tv_tokenizer_decode(tokenizer, previous, token, &out);
+        previous = token;
+        if (i + 1 < n + GENERATED)
+            token = next_token(&p, token, i);
+    }
+    snprintf(text, TEXT, "%s", tv_buf_cstr(&out));
+    tv_buf_fini(&out);
+    free(p.keys);
+    free(p.values);
+    free(ids);
+    tv_tokenizer_free(tokenizer);
+    tv_model_free(model);
+}
+
+/* ---- The library ---- */
+
+typedef struct collected {
+    char text[TEXT];
+    size_t size;
+} collected;
+
+static int collect(void *user, const char *bytes, size_t size)
+{
+    collected *c = user;
+    if (c->size + size < TEXT) {
+        memcpy(c->text + c->size, bytes, size);
+        c->size += size;
+    }
+    return 0;
+}
+
+static const char *model_path(void) { return getenv("TRIVET_TEST_MODEL"); }
+
+static void host_text(const char *prompt, unsigned threads, collected *out)
+{
+    tv_llm *llm;
+    tv_llm_session *session;
+    memset(out, 0, sizeof *out);
+    assert_int_equal(tv_llm_open(model_path(), NULL, &llm), TV_OK);
+    assert_int_equal(tv_llm_session_new(llm, &(tv_llm_options){.target = "host", .threads = threads}, NULL, &session), TV_OK);
+    assert_int_equal(tv_llm_generate(session, prompt, GENERATED, &(tv_llm_sampling){0, 1, 1}, collect, out, NULL), TV_OK);
+    tv_llm_session_free(session);
+    tv_llm_free(llm);
+}
+
+static void the_host_writes_what_a_second_implementation_writes(void **state)
+{
+    (void)state;
+    static const char *const prompts[] = {"ROMEO:", "The king", "To be, or not"};
+    static collected host;
+    static char plainly[TEXT];
+    for (unsigned i = 0; i < 3; i++) {
+        host_text(prompts[i], 1, &host);
+        plain_text(model_path(), prompts[i], plainly);
+        assert_string_equal(host.text, plainly);
+    }
+}
+
+static void threads_do_not_change_the_text(void **state)
+{
+    (void)state;
+    static collected one, many;
+    host_text("JULIET:", 1, &one);
+    host_text("JULIET:", 3, &many);
+    assert_string_equal(one.text, many.text);
+}
+
+/* The goal: the cosine of each layer above 0.99. */
+static void cmdq_comes_near_the_host_in_every_layer(void **state)
+{
+    (void)state;
+    tv_llm *llm;
+    tv_config *config;
+    tv_llm_session *session;
+    tv_llm_likeness *list;
+    uint32_t count;
+    assert_int_equal(tv_llm_open(model_path(), NULL, &llm), TV_OK);
+    assert_int_equal(tv_config_new("cmdq", NULL, &config), TV_OK);
+    assert_int_equal(tv_llm_session_new(llm, &(tv_llm_options){.target = "cmdq", .config = config, .threads = 1, .verify = 1}, NULL, &session), TV_OK);
+    assert_int_equal(tv_llm_verify(session, "What say you, my lord?", 24, &list, &count, NULL), TV_OK);
+    for (uint32_t i = 0; i < count; i++)
+        assert_true(list[i].cosine > 0.99);
+    free(list);
+    tv_llm_session_free(session);
+    tv_config_free(config);
+    tv_llm_free(llm);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_host_writes_what_a_second_implementation_writes),
+        cmocka_unit_test(threads_do_not_change_the_text),
+        cmocka_unit_test(cmdq_comes_near_the_host_in_every_layer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
