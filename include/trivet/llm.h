@@ -13,7 +13,8 @@ extern "C" {
 
 typedef struct tv_llm tv_llm;
 
-/* A GGUF file of the llama architecture with its tokenizer. The caller frees it. */
+/* A GGUF file of the llama architecture with its tokenizer; or a JSON object of a model's sizes (hidden_size, …), which can be
+ * timed alone. The caller frees it. */
 TV_API tv_status tv_llm_open(const char *path, const tv_diag_sink *sink, tv_llm **out);
 TV_API void tv_llm_free(tv_llm *llm);
 
@@ -31,6 +32,7 @@ typedef struct tv_llm_options {
     unsigned threads;        /* of the host; 0: 1 */
     unsigned weight_bits;    /* 4 or 8 where the target takes both; 0: its own choice */
     const char *emit;        /* folder for the machine's programs, one a step, or NULL */
+    int timing_only;         /* cycles alone, without data */
     int verify;              /* keep what tv_llm_verify compares */
     const char *sample;      /* text like that to come, which quantizers may learn ranges from; NULL: they take random tokens */
 } tv_llm_options;
@@ -51,6 +53,9 @@ typedef struct tv_llm_sampling {
  * when it returns other than 0, the generation ends. A token that ends a text ends it, too. */
 TV_API tv_status tv_llm_generate(tv_llm_session *session, const char *prompt, uint32_t count, const tv_llm_sampling *sampling,
                                  int (*text)(void *user, const char *bytes, size_t size), void *user, const tv_diag_sink *sink);
+
+/* The cycles of a prompt of `prompt` tokens and of `count` tokens after it, whatever they are: of sessions made with timing_only. */
+TV_API tv_status tv_llm_time(tv_llm_session *session, uint32_t prompt, uint32_t count, const tv_diag_sink *sink);
 
 /* Cross-entropy, in nats a token, of at most `most` tokens of a text, cut into windows of the context. */
 TV_API tv_status tv_llm_eval(tv_llm_session *session, const char *text, size_t size, uint32_t most, double *nats, uint32_t *tokens,

@@ -19,6 +19,8 @@ static const cli_option options[] = {
     {"threads", 0, "N", "host threads (default: as many as there are cores)", NULL},
     {"emit", 0, "FOLDER", "write the machine's programs there, one a step", "FILE"},
     {"eval", 0, "TEXT", "cross-entropy of a text file, beside that of the host", "FILE"},
+    {"timing-only", 0, NULL, "cycles without data: of -n tokens after a prompt of --prompt-tokens; MODEL may be sizes alone", NULL},
+    {"prompt-tokens", 0, "N", "length of the prompt that --timing-only times (default 16)", NULL},
     {"verify", 0, NULL, "compare each layer's output with the host's, token by token of the prompt", NULL},
     {"info", 0, NULL, "what is in the model file", NULL},
     {"dump-graph", 0, NULL, "the operations that the model is made of", NULL},
@@ -29,7 +31,7 @@ enum { TARGETS_MAX = 8 };
 typedef struct job {
     cli *c;
     tv_llm *llm;
-    uint32_t tokens, context;
+    uint32_t tokens, context, prompt_tokens;
     unsigned threads, weight_bits;
     tv_llm_sampling sampling;
     bool streaming;
@@ -72,13 +74,15 @@ static bool integer_option(const job *j, const char *name, uint64_t fallback, ui
 static int read_options(job *j)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t tokens, context, threads, bits, seed;
+    uint64_t tokens, context, threads, bits, seed, prompt_tokens;
     double temperature, top_p;
     const char *wrong = NULL;
     if (!integer_option(j, "tokens", 128, 1, UINT32_MAX, &tokens))
         wrong = "tokens";
     else if (!integer_option(j, "context", 0, 1, UINT32_MAX, &context))
         wrong = "context";
+    else if (!integer_option(j, "prompt-tokens", 16, 0, UINT32_MAX, &prompt_tokens))
+        wrong = "prompt-tokens";
     else if (!integer_option(j, "threads", cores > 0 ? (uint64_t)cores : 1, 1, 256, &threads))
         wrong = "threads";
     else if (!integer_option(j, "weight-bits", 0, 4, 8, &bits) || (bits != 0 && bits != 4 && bits != 8))
@@ -93,6 +97,7 @@ static int read_options(job *j)
         return cli_wrong(j->c, "`trivet llm --help` says what it takes", "--%s cannot be '%s'", wrong, cli_value(j->c, wrong));
     j->tokens = (uint32_t)tokens;
     j->context = (uint32_t)context;
+    j->prompt_tokens = (uint32_t)prompt_tokens;
     j->threads = (unsigned)threads;
     j->weight_bits = (unsigned)bits;
     j->sampling = (tv_llm_sampling){(float)temperature, (float)top_p, seed};
@@ -104,7 +109,7 @@ static int read_options(job *j)
 static tv_status open_session(job *j, const char *target, const char *sample, tv_config **config, tv_llm_session **session)
 {
     tv_llm_options own = {.target = target, .context = j->context, .threads = j->threads, .weight_bits = j->weight_bits, .emit = cli_value(j->c, "emit"),
-                          .verify = cli_has(j->c, "verify"), .sample = sample};
+                          .timing_only = cli_has(j->c, "timing-only"), .verify = cli_has(j->c, "verify"), .sample = sample};
     *config = NULL;
     *session = NULL;
     tv_status status = strcmp(target, "host") == 0 ? TV_OK : cli_make_config(j->c, target, config);
@@ -131,7 +136,9 @@ static tv_status generate(job *j, const char *target, outcome *out)
     tv_llm_session *session;
     tv_status status = open_session(j, target, prompt, &config, &session);
     *out = (outcome){.target = target};
-    if (status == TV_OK)
+    if (status == TV_OK && cli_has(j->c, "timing-only"))
+        status = tv_llm_time(session, j->prompt_tokens, j->tokens, &j->c->sink);
+    else if (status == TV_OK)
         status = tv_llm_generate(session, prompt ? prompt : "", j->tokens, &j->sampling, stream, j, &j->c->sink);
     if (session) {
         tv_stats stats = {0};

@@ -50,6 +50,7 @@ typedef struct lowering {
     uint32_t rows, position;
     unsigned reads[8], writes[4], read_count, write_count;
     const char *emit;
+    bool timing;        /* no data: cycles alone */
     float **values;     /* of the graph, for those that are kept; NULL: none are */
     uint32_t *node_end; /* of each node: entries of the queue when it was lowered */
     size_t inits_at; /* where in the text the list of initial contents begins */

@@ -22,7 +22,9 @@ typedef enum tv_graph_op {
     TV_OPS
 } tv_graph_op;
 
-enum { TV_GRAPH_INPUTS = 2, TV_NO_VALUE = UINT32_MAX };
+enum { TV_GRAPH_INPUTS = 2 };
+
+#define TV_NO_VALUE UINT32_MAX /* instead of a value */
 
 typedef struct tv_graph_value {
     const char *name;   /* "q"; with the layer of its node it is unique */

@@ -61,13 +61,15 @@ static tv_status place_matrix(lowering *l, tv_weight weight, uint32_t layer, con
 {
     const tv_matrix *from = tv_model_matrix(l->model, weight, layer);
     matrix *to = matrix_of(l, weight, layer);
-    if (!from->tensor)
+    if (!from->rows)
         return TV_OK;
     bool gains = from->rows == 1;
     uint32_t n = from->columns;
     *to = (matrix){.rows = from->rows, .columns = n, .row_bytes = gains ? (uint64_t)n * 4 : (uint64_t)n * l->weight_bits / 8};
     to->data = take_dram(l, to->row_bytes * from->rows);
     to->scales = gains ? 0 : take_dram(l, (uint64_t)from->rows * (n / l->group) * 4);
+    if (l->timing)
+        return TV_OK;
     float *row = malloc(n * sizeof *row), *scales = malloc((n / l->group + 1) * sizeof *scales);
     uint8_t *packed = malloc(n + 1);
     tv_status status = row && scales && packed ? TV_OK : tv_fail_memory(sink);
@@ -195,6 +197,8 @@ static tv_status allocate(lowering *l, bool keep_values, const tv_diag_sink *sin
     l->k_scale = calloc(s->layers, sizeof *l->k_scale);
     l->v_scale = calloc(s->layers, sizeof *l->v_scale);
     l->kv_writer = calloc(s->layers, sizeof *l->kv_writer);
+    for (uint32_t i = 0; l->k_scale && l->v_scale && i < s->layers; i++)
+        l->k_scale[i] = l->v_scale[i] = 1; /* of timing, where no values are */
     return l->matrices && l->k_base && l->v_base && l->k_scale && l->v_scale && l->kv_writer ? TV_OK : tv_fail_memory(sink);
 }
 
@@ -223,6 +227,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     l->graph = graph;
     l->model = model;
     l->emit = options->emit;
+    l->timing = options->mode == TV_MODE_TIMING;
     tv_status status = read_config(l, options, sink);
     if (status == TV_OK)
         status = allocate(l, options->keep_values, sink);
@@ -232,7 +237,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
         tv_machine_threads(l->machine, options->threads);
         status = place_model(l, sink);
     }
-    if (status == TV_OK)
+    if (status == TV_OK && !l->timing)
         status = learn_ranges(l, options, sink);
     if (status != TV_OK) {
         destroy(l);
@@ -275,7 +280,7 @@ static tv_status put_tokens(lowering *l, const int32_t *tokens, bool last_only, 
     tv_buf_str(&l->text, ", \"dram_init\": [");
     l->inits_at = l->text.len;
     tv_buf_printf(&l->text, "{\"addr\": %" PRIu64 ", \"hex\": \"", l->x_addr);
-    for (uint32_t r = 0; r < l->rows && status == TV_OK; r++) {
+    for (uint32_t r = 0; r < l->rows && status == TV_OK && !l->timing; r++) {
         status = tv_gguf_row_f32(embedding->tensor, (uint64_t)tokens[r], row);
         for (uint32_t i = 0; i < s->dim && status == TV_OK; i++) {
             uint8_t bytes[4];

@@ -29,17 +29,18 @@ typedef enum tv_weight {
 
 /* A matrix of the file: `rows` rows of `columns`. */
 typedef struct tv_matrix {
-    const tv_gguf_tensor *tensor;
-    uint32_t rows, columns;
+    const tv_gguf_tensor *tensor; /* NULL: the model is sizes alone */
+    uint32_t rows, columns;       /* 0: the model has no such matrix */
 } tv_matrix;
 
 typedef struct tv_model {
-    tv_gguf *gguf; /* owned */
+    tv_gguf *gguf; /* owned; NULL: sizes alone, for timing */
     tv_model_shape shape;
     tv_matrix *matrices; /* TV_WEIGHTS for each layer; those of the model in layer 0 */
 } tv_model;
 
-/* Opens a GGUF file and checks that it holds a llama model with all its matrices in the right sizes and readable types. */
+/* Opens a GGUF file and checks that it holds a llama model with all its matrices in the right sizes and readable types; or a
+ * JSON object of sizes as models are published with (hidden_size, num_hidden_layers, …), whose matrices have no tensors. */
 tv_status tv_model_open(const char *path, const tv_diag_sink *sink, tv_model **out);
 void tv_model_free(tv_model *model);
 

@@ -49,7 +49,7 @@ tv_status tv_llm_open(const char *path, const tv_diag_sink *sink, tv_llm **out)
     if (!llm)
         return tv_fail_memory(sink);
     tv_status status = tv_model_open(path, sink, &llm->model);
-    if (status == TV_OK)
+    if (status == TV_OK && llm->model->gguf)
         status = tv_tokenizer_make(llm->model->gguf, sink, &llm->tokenizer);
     if (status == TV_OK)
         status = tv_graph_make(llm->model, sink, &llm->graph);
@@ -64,6 +64,11 @@ tv_status tv_llm_open(const char *path, const tv_diag_sink *sink, tv_llm **out)
 void tv_llm_print_info(const tv_llm *llm, FILE *out)
 {
     const tv_gguf *gguf = llm->model->gguf;
+    const tv_model_shape *s = &llm->model->shape;
+    fprintf(out, "llama: %u dimensions, %u hidden, %u layers, %u heads (%u of the cache), vocabulary of %u, context of %u\n", s->dim, s->hidden, s->layers,
+            s->heads, s->kv_heads, s->vocab, s->context);
+    if (!gguf)
+        return;
     const tv_gguf_meta *meta;
     const tv_gguf_tensor *tensor;
     uint64_t parameters = 0;
@@ -144,7 +149,14 @@ tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const t
     const tv_backend *backend = find_backend(options->target);
     if (!backend)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "host or a machine", "no model runs on '%.60s'", options->target);
-    TV_TRY(sample_tokens(llm, options->sample, sample, &sample_count));
+    if (!llm->model->gguf && !options->timing_only)
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), "--timing-only needs none", "the model has no weights");
+    if (options->timing_only && !backend->machine)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "give -t with a machine", "the host has no cycles");
+    if (!options->timing_only)
+        TV_TRY(sample_tokens(llm, options->sample, sample, &sample_count));
+    else
+        sample_count = 0;
     tv_llm_session *s = calloc(1, sizeof *s);
     if (!s)
         return tv_fail_memory(sink);
@@ -152,7 +164,7 @@ tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const t
     s->backend = backend;
     s->context = options->context && options->context < llm->model->shape.context ? options->context : llm->model->shape.context;
     s->logits = malloc((size_t)EVAL_WINDOW * vocab * sizeof *s->logits);
-    tv_backend_options own = {.config = options->config, .context = s->context, .threads = options->threads ? options->threads : 1, .mode = TV_MODE_FULL,
+    tv_backend_options own = {.config = options->config, .context = s->context, .threads = options->threads ? options->threads : 1, .mode = options->timing_only ? TV_MODE_TIMING : TV_MODE_FULL,
                               .emit = options->emit, .keep_values = options->verify != 0, .weight_bits = options->weight_bits, .sample = sample, .sample_count = sample_count};
     tv_status status = s->logits ? backend->create(llm->graph, llm->model, &own, sink, &s->state) : tv_fail_memory(sink);
     if (status != TV_OK) {
@@ -296,6 +308,20 @@ tv_status tv_llm_generate(tv_llm_session *s, const char *prompt, uint32_t count,
         if (status == TV_OK)
             status = step(s, &token, 1, true, false, sink);
     }
+    return status;
+}
+
+tv_status tv_llm_time(tv_llm_session *s, uint32_t prompt, uint32_t count, const tv_diag_sink *sink)
+{
+    int32_t *tokens = calloc((size_t)prompt + 1, sizeof *tokens);
+    if (!tokens)
+        return tv_fail_memory(sink);
+    tv_status status = prompt > s->context ? tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), NULL, "the context has room for %u tokens", s->context) : TV_OK;
+    if (status == TV_OK && prompt)
+        status = step(s, tokens, prompt, true, true, sink);
+    for (uint32_t i = 0; i < count && status == TV_OK && s->position < s->context; i++)
+        status = step(s, tokens, 1, true, false, sink);
+    free(tokens);
     return status;
 }
 
