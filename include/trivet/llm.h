@@ -83,6 +83,14 @@ typedef struct tv_llm_summary {
 } tv_llm_summary;
 TV_API void tv_llm_session_summary(const tv_llm_session *session, tv_llm_summary *out);
 
+/* What the machine's instructions left to the host so far: what was done, how often, over how many values together. Returns 0
+ * past the last. */
+typedef struct tv_llm_host_op {
+    const char *name;
+    uint64_t count, elements;
+} tv_llm_host_op;
+TV_API int tv_llm_host_op_at(const tv_llm_session *session, unsigned i, tv_llm_host_op *out);
+
 #ifdef __cplusplus
 }
 #endif

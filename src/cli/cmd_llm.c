@@ -21,12 +21,13 @@ static const cli_option options[] = {
     {"eval", 0, "TEXT", "cross-entropy of a text file, beside that of the host", "FILE"},
     {"timing-only", 0, NULL, "cycles without data: of -n tokens after a prompt of --prompt-tokens; MODEL may be sizes alone", NULL},
     {"prompt-tokens", 0, "N", "length of the prompt that --timing-only times (default 16)", NULL},
+    {"host-ops", 0, NULL, "what the machine's instructions leave to the host", NULL},
     {"verify", 0, NULL, "compare each layer's output with the host's, token by token of the prompt", NULL},
     {"info", 0, NULL, "what is in the model file", NULL},
     {"dump-graph", 0, NULL, "the operations that the model is made of", NULL},
 };
 
-enum { TARGETS_MAX = 8 };
+enum { TARGETS_MAX = 8, HOST_OPS_MAX = 16 };
 
 typedef struct job {
     cli *c;
@@ -44,6 +45,8 @@ typedef struct outcome {
     char bound_by[48];
     double nats;
     uint32_t evaluated;
+    tv_llm_host_op host_ops[HOST_OPS_MAX]; /* their names are static */
+    unsigned host_op_count;
 } outcome;
 
 static volatile sig_atomic_t interrupted;
@@ -146,6 +149,8 @@ static tv_status generate(job *j, const char *target, outcome *out)
         if (out->summary.machine)
             tv_machine_stats(out->summary.machine, &stats);
         snprintf(out->bound_by, sizeof out->bound_by, "%s", stats.bound_by);
+        while (out->host_op_count < HOST_OPS_MAX && tv_llm_host_op_at(session, out->host_op_count, &out->host_ops[out->host_op_count]))
+            out->host_op_count++;
         out->summary.machine = NULL;
     }
     tv_llm_session_free(session);
@@ -211,6 +216,22 @@ static void print_generated(const outcome *list, unsigned count)
         else
             printf("%16.0f %16.0f %14.1f %14.0f  %s; simulated at %.1f tokens/s\n", cycles, per((double)s->prompt_cycles, s->prompt_tokens),
                    per(s->clock_hz, cycles), per((double)(s->read_bytes + s->written_bytes), s->tokens), list[i].bound_by, per(s->tokens, s->wall));
+    }
+}
+
+static void print_host_ops(const outcome *list, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        const tv_llm_summary *s = &list[i].summary;
+        double tokens = s->prompt_tokens + s->tokens;
+        if (list[i].host_op_count == 0) {
+            printf("\n  %s leaves nothing to the host\n", list[i].target);
+            continue;
+        }
+        printf("\n  %-8s %-44s %12s %16s\n", list[i].target, "left to the host", "times/token", "values/token");
+        for (unsigned k = 0; k < list[i].host_op_count; k++)
+            printf("  %-8s %-44s %12.1f %16.1f\n", "", list[i].host_ops[k].name, per((double)list[i].host_ops[k].count, tokens),
+                   per((double)list[i].host_ops[k].elements, tokens));
     }
 }
 
@@ -294,6 +315,8 @@ static int run_model(job *j)
     else if (!j->c->quiet && count) {
         putchar('\n');
         print_generated(list, count);
+        if (cli_has(j->c, "host-ops"))
+            print_host_ops(list, count);
     }
     return CLI_DONE;
 }

@@ -4,6 +4,7 @@
 #define TV_LLM_BACKEND_H
 
 #include "llm/graph.h"
+#include "llm/host_ops.h"
 #include "trivet/machine.h"
 
 typedef struct tv_backend_options {
@@ -30,8 +31,11 @@ typedef struct tv_backend {
     /* The value of a node after a step, `count` rows; NULL: this backend does not keep it. For comparing layers. */
     const float *(*value)(void *state, uint32_t value);
     tv_machine *(*machine)(void *state); /* NULL: there is none */
+
+    /* What the machine's instructions leave to the host, so far; *list lives as long as the state. Returns how many. NULL: nothing. */
+    unsigned (*host_ops)(const void *state, const tv_host_op **list);
 } tv_backend;
 
-extern const tv_backend tv_backend_host, tv_backend_cmdq;
+extern const tv_backend tv_backend_host, tv_backend_pccx, tv_backend_cmdq;
 
 #endif

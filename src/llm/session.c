@@ -12,7 +12,7 @@
 
 enum { SAMPLE_TOKENS = 64, EVAL_WINDOW = 128 };
 
-static const tv_backend *const backends[] = {&tv_backend_host, &tv_backend_cmdq};
+static const tv_backend *const backends[] = {&tv_backend_host, &tv_backend_pccx, &tv_backend_cmdq};
 
 struct tv_llm {
     tv_model *model;
@@ -185,6 +185,9 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Paths are named by what they do. */
+static bool is_write(const char *path) { return strstr(path, "write") || strstr(path, "store") || strcmp(path, "l2_to_host") == 0; }
+
 static tv_status step(tv_llm_session *s, const int32_t *tokens, uint32_t count, bool last_only, bool prompt, const tv_diag_sink *sink)
 {
     tv_stats before = {0}, after = {0};
@@ -200,8 +203,8 @@ static tv_status step(tv_llm_session *s, const int32_t *tokens, uint32_t count, 
     *(prompt ? &s->summary.prompt_wall : &s->summary.wall) += now() - start;
     s->summary.clock_hz = after.clock_hz;
     for (unsigned p = 0; !prompt && p < after.path_count; p++)
-        *(strstr(after.paths[p].name, "write") || strstr(after.paths[p].name, "store") ? &s->summary.written_bytes : &s->summary.read_bytes) +=
-            after.paths[p].bytes - before.paths[p].bytes;
+        *(is_write(after.paths[p].name) ? &s->summary.written_bytes : &s->summary.read_bytes) +=
+            strcmp(after.paths[p].name, "l2_to_l2") != 0 ? after.paths[p].bytes - before.paths[p].bytes : 0; /* that one is on the chip */
     return TV_OK;
 }
 
@@ -429,3 +432,13 @@ tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t most, tv_l
 }
 
 void tv_llm_session_summary(const tv_llm_session *session, tv_llm_summary *out) { *out = session->summary; }
+
+int tv_llm_host_op_at(const tv_llm_session *session, unsigned i, tv_llm_host_op *out)
+{
+    const tv_host_op *list;
+    unsigned count = session->backend->host_ops ? session->backend->host_ops(session->state, &list) : 0;
+    if (i >= count)
+        return 0;
+    *out = (tv_llm_host_op){list[i].name, list[i].count, list[i].elements};
+    return 1;
+}
