@@ -17,6 +17,9 @@ static tv_status raw_isa(const char *path, const tv_program_options *options, co
     if (!*isa)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "`trivet targets` lists the machines", "there is no target '%s'",
                        options->target);
+    if (!(*isa)->word_bits)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_TARGET), "give its file", "'%s' cannot be a program of %s, which is not made of words", path,
+                       options->target);
     return TV_OK;
 }
 

@@ -10,7 +10,7 @@
 #include "llm/backend.h"
 #include "llm/tokenizer.h"
 
-enum { SAMPLE_TOKENS = 64, EVAL_WINDOW = 128 };
+enum { SAMPLE_TOKENS = 64, EVAL_WINDOW = 256 };
 
 static const tv_backend *const backends[] = {&tv_backend_host, &tv_backend_pccx, &tv_backend_cmdq};
 
@@ -339,22 +339,32 @@ static double surprise(const float *logits, uint32_t n, int32_t token)
     return log(sum) + most - (double)logits[token];
 }
 
+/* A window is the begin token, where there is one, and text; each token after the first is foretold. */
+static tv_status eval_window(tv_llm_session *s, const int32_t *ids, uint32_t count, double *nats, const tv_diag_sink *sink)
+{
+    int32_t window[EVAL_WINDOW], bos = tv_tokenizer_bos(s->llm->tokenizer);
+    uint32_t vocab = s->llm->model->shape.vocab, offset = bos >= 0;
+    window[0] = bos;
+    memcpy(window + offset, ids, (count - offset) * sizeof *ids);
+    s->position = 0;
+    TV_TRY(step(s, window, count, false, true, sink));
+    for (uint32_t i = 0; i < count; i++)
+        *nats += surprise(s->logits + (size_t)i * vocab, vocab, ids[i + 1 - offset]);
+    return TV_OK;
+}
+
 tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t most, double *nats, uint32_t *tokens, const tv_diag_sink *sink)
 {
     int32_t *ids;
     size_t n;
-    uint32_t vocab = s->llm->model->shape.vocab, window = s->context < EVAL_WINDOW ? s->context : EVAL_WINDOW;
-    TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, text, size, true, &ids, &n));
+    uint32_t window = s->context < EVAL_WINDOW ? s->context : EVAL_WINDOW, spare = tv_tokenizer_bos(s->llm->tokenizer) < 0;
+    TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, text, size, false, &ids, &n));
     tv_status status = TV_OK;
     *nats = 0;
     *tokens = 0;
-    for (size_t at = 0; at + 1 < n && *tokens < most && status == TV_OK; at += window) {
-        uint32_t count = (uint32_t)tv_min_u64(window, n - 1 - at);
-        count = (uint32_t)tv_min_u64(count, most - *tokens);
-        s->position = 0; /* a window sees nothing before it */
-        status = step(s, ids + at, count, false, true, sink);
-        for (uint32_t i = 0; i < count && status == TV_OK; i++)
-            *nats += surprise(s->logits + (size_t)i * vocab, vocab, ids[at + i + 1]);
+    for (size_t at = 0; at + spare < n && *tokens < most && status == TV_OK; at += window) {
+        uint32_t count = (uint32_t)tv_min_u64(tv_min_u64(window, n - spare - at), most - *tokens);
+        status = eval_window(s, ids + at, count, nats, sink);
         *tokens += count;
     }
     free(ids);

@@ -91,6 +91,8 @@ static tv_status read_note(reader *r, const tv_isa **isa, bool *proposed)
                        "'%s' has program format %u; this version reads up to %d", r->name, version, TV_ELF_VERSION);
     const char *target = (const char *)s.data + name_end + 4;
     *isa = tv_isa_find(tv_sv_of(target));
+    if (*isa && !(*isa)->word_bits)
+        return damaged(r, "it is for a machine whose programs are not words");
     size_t length = strlen(target) + 1, rest = size - 4 - length; /* the note's last byte is a NUL */
     *proposed = rest == sizeof TV_ELF_PROPOSED && memcmp(target + length, TV_ELF_PROPOSED, rest) == 0;
     if (!*isa)
