@@ -36,6 +36,6 @@ typedef struct tv_backend {
     unsigned (*host_ops)(const void *state, const tv_host_op **list);
 } tv_backend;
 
-extern const tv_backend tv_backend_host, tv_backend_pccx, tv_backend_cmdq;
+extern const tv_backend tv_backend_host, tv_backend_pccx, tv_backend_opennpu, tv_backend_cmdq;
 
 #endif

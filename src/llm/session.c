@@ -12,7 +12,7 @@
 
 enum { SAMPLE_TOKENS = 64, EVAL_WINDOW = 256 };
 
-static const tv_backend *const backends[] = {&tv_backend_host, &tv_backend_pccx, &tv_backend_cmdq};
+static const tv_backend *const backends[] = {&tv_backend_host, &tv_backend_pccx, &tv_backend_opennpu, &tv_backend_cmdq};
 
 struct tv_llm {
     tv_model *model;

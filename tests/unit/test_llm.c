@@ -252,6 +252,12 @@ static void cmdq_comes_near_the_host_in_every_layer(void **state)
     assert_true(least_cosine(shipped(), "cmdq") > 0.99);
 }
 
+static void opennpu_comes_near_the_host_in_every_layer(void **state)
+{
+    (void)state;
+    assert_true(least_cosine(shipped(), "opennpu") > 0.99);
+}
+
 static void pccx_comes_near_the_host_in_every_layer(void **state)
 {
     (void)state;
@@ -365,6 +371,7 @@ static void models_of_odd_shapes_run_everywhere(void **state)
         plain_text(path, "ab", plainly);
         assert_memory_equal(host.text, plainly, strlen(plainly));
         assert_true(least_cosine(path, "cmdq") > 0.98);
+        assert_true(least_cosine(path, "opennpu") > 0.98);
         assert_true(least_cosine(path, "pccx") > 0.9);
         remove(path);
     }
@@ -376,6 +383,7 @@ int main(void)
         cmocka_unit_test(the_host_writes_what_a_second_implementation_writes),
         cmocka_unit_test(threads_do_not_change_the_text),
         cmocka_unit_test(cmdq_comes_near_the_host_in_every_layer),
+        cmocka_unit_test(opennpu_comes_near_the_host_in_every_layer),
         cmocka_unit_test(pccx_comes_near_the_host_in_every_layer),
         cmocka_unit_test(models_of_odd_shapes_run_everywhere),
     };
