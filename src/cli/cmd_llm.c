@@ -9,6 +9,7 @@
 #include "trivet/llm.h"
 
 static const cli_option options[] = {
+    {"target", 't', "TARGET", "a machine, host, or all of them (default host)", "TARGET"},
     {"prompt", 'p', "TEXT", "what the text begins with", NULL},
     {"tokens", 'n', "N", "tokens to generate after it, or to evaluate (default 128)", NULL},
     {"temperature", 0, "X", "0 for the likeliest token (default 0.8)", NULL},
@@ -174,8 +175,29 @@ static tv_status evaluate(job *j, const char *target, const tv_input *text, outc
     return status;
 }
 
-/* Each layer beside the host's. */
-static tv_status verify(job *j, const char *target)
+static void print_likeness(const char *target, const tv_llm_likeness *list, uint32_t count)
+{
+    printf("%s against the host:\n  %-8s %12s %16s\n", target, "layer", "cosine", "largest error");
+    for (uint32_t i = 0; i < count; i++) {
+        char name[16];
+        snprintf(name, sizeof name, i + 1 == count ? "logits" : "%u", i);
+        printf("  %-8s %12.6f %16.6g\n", name, list[i].cosine, list[i].error);
+    }
+}
+
+static json_t *likeness_json(const char *target, const tv_llm_likeness *list, uint32_t count)
+{
+    json_t *layers = json_array();
+    for (uint32_t i = 0; i + 1 < count; i++)
+        json_array_append_new(layers, json_pack("{s:i, s:f, s:f}", "layer", (int)i, "cosine", list[i].cosine, "largest_error", list[i].error));
+    json_t *o = json_pack("{s:s, s:o}", "target", target, "layers", layers);
+    if (count)
+        json_object_set_new(o, "logits", json_pack("{s:f, s:f}", "cosine", list[count - 1].cosine, "largest_error", list[count - 1].error));
+    return o;
+}
+
+/* Each layer beside the host's; printed, or appended to `array`. */
+static tv_status verify(job *j, const char *target, json_t *array)
 {
     const char *prompt = cli_value(j->c, "prompt");
     tv_config *config;
@@ -185,14 +207,10 @@ static tv_status verify(job *j, const char *target)
     tv_status status = open_session(j, target, prompt, &config, &session);
     if (status == TV_OK)
         status = tv_llm_verify(session, prompt ? prompt : "To be, or not to be: that is the question.", j->tokens, &list, &count, &j->c->sink);
-    if (status == TV_OK) {
-        printf("%s against the host:\n  %-8s %12s %16s\n", target, "layer", "cosine", "largest error");
-        for (uint32_t i = 0; i < count; i++) {
-            char name[16];
-            snprintf(name, sizeof name, i + 1 == count ? "logits" : "%u", i);
-            printf("  %-8s %12.6f %16.6g\n", name, list[i].cosine, list[i].error);
-        }
-    }
+    if (status == TV_OK && j->c->json)
+        json_array_append_new(array, likeness_json(target, list, count));
+    else if (status == TV_OK)
+        print_likeness(target, list, count);
     free(list);
     tv_llm_session_free(session);
     tv_config_free(config);
@@ -252,6 +270,11 @@ static json_t *outcomes_json(const outcome *list, unsigned count)
                               "wall", s->wall, "read_bytes", (json_int_t)s->read_bytes, "written_bytes", (json_int_t)s->written_bytes, "bound_by", list[i].bound_by);
         if (list[i].evaluated)
             json_object_update_new(o, json_pack("{s:f, s:I}", "nats", list[i].nats, "evaluated", (json_int_t)list[i].evaluated));
+        json_t *host_ops = json_array();
+        for (unsigned k = 0; k < list[i].host_op_count; k++)
+            json_array_append_new(host_ops, json_pack("{s:s, s:I, s:I}", "name", list[i].host_ops[k].name, "count", (json_int_t)list[i].host_ops[k].count, "values",
+                                                      (json_int_t)list[i].host_ops[k].elements));
+        json_object_set_new(o, "host_ops", host_ops);
         json_array_append_new(array, o);
     }
     return array;
@@ -277,7 +300,7 @@ static unsigned list_targets(const job *j, const char *targets[TARGETS_MAX])
     return count;
 }
 
-static tv_status run_targets(job *j, outcome *list, unsigned *done)
+static tv_status run_targets(job *j, outcome *list, unsigned *done, json_t *likenesses)
 {
     const char *targets[TARGETS_MAX], *path = cli_value(j->c, "eval");
     unsigned count = list_targets(j, targets);
@@ -287,7 +310,7 @@ static tv_status run_targets(job *j, outcome *list, unsigned *done)
         if (!path && count > 1 && j->streaming)
             printf("%s--- %s\n", i ? "\n\n" : "", targets[i]);
         if (cli_has(j->c, "verify")) {
-            status = verify(j, targets[i]);
+            status = verify(j, targets[i], likenesses);
             continue;
         }
         status = path ? evaluate(j, targets[i], &text, &list[i]) : generate(j, targets[i], &list[i]);
@@ -305,12 +328,20 @@ static int run_model(job *j)
     struct sigaction action = {.sa_handler = on_interrupt};
     sigaction(SIGINT, &action, NULL);
     j->streaming = !j->c->json;
-    tv_status status = run_targets(j, list, &count);
-    if (status != TV_OK)
+    json_t *likenesses = json_array();
+    tv_status status = run_targets(j, list, &count, likenesses);
+    if (status != TV_OK) {
+        json_decref(likenesses);
         return cli_exit_status(status);
-    if (j->c->json)
+    }
+    if (j->c->json && cli_has(j->c, "verify"))
+        cli_print_json(j->c, json_pack("{s:s, s:O}", "status", "ok", "targets", likenesses));
+    else if (j->c->json)
         cli_print_json(j->c, json_pack("{s:s, s:o}", "status", "ok", "targets", outcomes_json(list, count)));
-    else if (cli_has(j->c, "eval"))
+    json_decref(likenesses);
+    if (j->c->json)
+        return CLI_DONE;
+    if (cli_has(j->c, "eval"))
         print_evaluated(list, count);
     else if (!j->c->quiet && count) {
         putchar('\n');
@@ -350,7 +381,7 @@ const cli_command cli_llm = {
                "  trivet llm models/shakespeare.gguf -t all --eval text.txt -n 2000",
     .options = options,
     .option_count = CLI_COUNTOF(options),
-    .common = "tcDj",
+    .common = "cDj",
     .least = 1,
     .most = 1,
     .values = "FILE",

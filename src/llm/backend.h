@@ -21,6 +21,7 @@ typedef struct tv_backend_options {
 
 typedef struct tv_backend {
     const char *name; /* "host", or the target's */
+    bool sizes_suffice; /* times a model that is sizes alone */
     tv_status (*create)(const tv_graph *graph, const tv_model *model, const tv_backend_options *options, const tv_diag_sink *sink, void **state);
     void (*destroy)(void *state);
 

@@ -446,4 +446,4 @@ static const float *value(void *state, uint32_t v)
 
 static tv_machine *machine(void *state) { return ((lowering *)state)->machine; }
 
-const tv_backend tv_backend_cmdq = {.name = "cmdq", .create = create, .destroy = destroy, .step = step, .value = value, .machine = machine};
+const tv_backend tv_backend_cmdq = {.name = "cmdq", .sizes_suffice = true, .create = create, .destroy = destroy, .step = step, .value = value, .machine = machine};

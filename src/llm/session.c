@@ -153,6 +153,9 @@ tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const t
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), "--timing-only needs none", "the model has no weights");
     if (options->timing_only && !backend->machine)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "give -t with a machine", "the host has no cycles");
+    if (!llm->model->gguf && !backend->sizes_suffice)
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), "give a GGUF file, or -t cmdq, which times sizes alone", "the programs of %s are made from the weights, and the model has none",
+                       backend->name);
     if (!options->timing_only)
         TV_TRY(sample_tokens(llm, options->sample, sample, &sample_count));
     else
