@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""trivet llm as its users run it: repeatable texts, emitted programs that repeat the session, cycles without data, bytes a token.
+
+usage: run.py TRIVET MODEL"""
+import glob, json, os, subprocess, sys, tempfile
+
+TRIVET, MODEL = sys.argv[1:3]
+PROMPT = ["-p", "ROMEO:", "--temperature", "0"]
+MACHINES = ("pccx", "opennpu", "cmdq")
+# Sizes of two published models, whose vocabulary has 32,000 pieces and whose heads share nothing.
+SIZES = {
+    "15M": dict(hidden_size=288, intermediate_size=768, num_hidden_layers=6, num_attention_heads=6, vocab_size=32000, max_position_embeddings=256),
+    "110M": dict(hidden_size=768, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=12, vocab_size=32000, max_position_embeddings=1024),
+}
+passed, failed = 0, 0
+
+
+def expect(name, ok, detail=""):
+    global passed, failed
+    passed, failed = passed + bool(ok), failed + (not ok)
+    if not ok:
+        print(f"FAILED {name}: {detail}")
+
+
+def run(*args, status=0):
+    done = subprocess.run([TRIVET, *args], capture_output=True, text=True)
+    expect(" ".join(args[:6]), done.returncode == status, f"exit {done.returncode}: {done.stderr.strip()}")
+    return done
+
+
+def as_json(*args):
+    done = run(*args, "--json")
+    return json.loads(done.stdout) if done.returncode == 0 else {"targets": [{}], "cycles": None}
+
+
+def text_of(*args):
+    return run("llm", MODEL, *args, "-q").stdout
+
+
+def texts_repeat():
+    for target in ("host",) + MACHINES:
+        sampled = ["-t", target, "-p", "ROMEO:", "-n", "12", "--seed", "7"]
+        first = text_of(*sampled, "--threads", "1")
+        expect(f"{target}: same seed, same text", first == text_of(*sampled, "--threads", "1"), first)
+        expect(f"{target}: same text with any number of threads", first == text_of(*sampled, "--threads", "3"), first)
+        expect(f"{target}: the prompt begins the text", first.startswith("ROMEO:"), first)
+    expect("another seed, another text", text_of("-p", "ROMEO:", "-n", "30", "--seed", "1") != text_of("-p", "ROMEO:", "-n", "30", "--seed", "2"))
+
+
+def emitted_programs_repeat_the_session(folder):
+    for target in MACHINES:
+        out = os.path.join(folder, target)
+        os.mkdir(out)
+        session = as_json("llm", MODEL, "-t", target, *PROMPT, "-n", "3", "--emit", out)["targets"][0]
+        steps = sorted(glob.glob(os.path.join(out, "step_*")))
+        load = ["--load", "mem:0=" + os.path.join(out, "memory.bin")] if target == "opennpu" else []
+        again = as_json("run", *load, *steps)
+        expect(f"{target}: emitted programs take the session's cycles", again["cycles"] == session.get("prompt_cycles", 0) + session.get("cycles", 0),
+               f"{again['cycles']} {session}")
+        if target != "opennpu":  # whose weights are not in the programs
+            for path in steps:
+                run("check", path)
+
+
+def timing_needs_no_data():
+    """`ROMEO:` is seven tokens. The token after the last is timed, too, so that a run of -n 4 has as many as a text of -n 5."""
+    for target in MACHINES:
+        full = as_json("llm", MODEL, "-t", target, *PROMPT, "-n", "5")["targets"][0]
+        timed = as_json("llm", MODEL, "-t", target, "--timing-only", "--prompt-tokens", "7", "-n", "4")["targets"][0]
+        for key in ("prompt_tokens", "tokens", "prompt_cycles", "cycles", "read_bytes", "written_bytes"):
+            expect(f"{target}: --timing-only and a text have the same {key}", full.get(key) == timed.get(key), f"{full} {timed}")
+
+
+def sizes_alone(folder):
+    """The bytes a CMDQ token reads: each weight at 8 bits with a 32-bit scale for each group (the
+    largest power of two up to 32 that a head is a multiple of), gains, its row of the embedding, and
+    a byte for each key and value of every position so far."""
+    for name, s in SIZES.items():
+        path = os.path.join(folder, name + ".json")
+        with open(path, "w") as f:
+            json.dump(s, f)
+        dim, layers = s["hidden_size"], s["num_hidden_layers"]
+        weights = s["vocab_size"] * dim + layers * (4 * dim * dim + 3 * dim * s["intermediate_size"])
+        gains = (2 * layers + 1) * dim
+        head = dim // s["num_attention_heads"]
+        group = next(g for g in (32, 16, 8) if head % g == 0 and dim % g == 0 and s["intermediate_size"] % g == 0)
+        tokens, prompt = 3, 5
+        expected = 0
+        for t in range(tokens):
+            expected += weights + weights // group * 4 + gains * 4 + dim * 4 + 2 * layers * dim * (prompt + t + 1)
+        got = as_json("llm", path, "-t", "cmdq", "--timing-only", "--prompt-tokens", str(prompt), "-n", str(tokens))["targets"][0]
+        expect(f"{name}: bytes of {tokens} tokens", got.get("read_bytes") == expected, f"{got.get('read_bytes')} not {expected}")
+        expect(f"{name}: no faster than its bytes at 32 a cycle", got.get("cycles", 0) >= expected / 32, got)
+        for target in ("pccx", "opennpu"):
+            wrong = run("llm", path, "-t", target, "--timing-only", status=2)
+            expect(f"{target} needs the weights", "the model has none" in wrong.stderr and "hint" in wrong.stderr, wrong.stderr)
+        wrong = run("llm", path, "-t", "cmdq", "-p", "a", status=2)
+        expect("a text needs weights", "--timing-only" in wrong.stderr, wrong.stderr)
+
+
+def machines_follow_the_host():
+    for target, least in (("pccx", 0.97), ("opennpu", 0.999), ("cmdq", 0.999)):
+        likeness = as_json("llm", MODEL, "-t", target, "--verify", "-n", "12")["targets"][0]
+        layers = likeness.get("layers", [])
+        expect(f"{target}: six layers", len(layers) == 6, likeness)
+        for layer in layers:
+            expect(f"{target}: layer {layer['layer']} is like the host's", least <= layer["cosine"] <= 1.000001, layer)
+        expect(f"{target}: logits are like the host's", likeness.get("logits", {}).get("cosine", 0) >= 0.995, likeness)
+
+
+def wrong_calls_are_refused(folder):
+    for args, words in ((["-t", "nothing"], "TV-"), (["-n", "0"], "--tokens"), (["--weight-bits", "5"], "weight-bits"), (["--temperature", "hot"], "temperature"),
+                        (["--timing-only"], "host has no cycles"), (["--eval", os.path.join(folder, "missing.txt")], "missing.txt")):
+        done = subprocess.run([TRIVET, "llm", MODEL, *args], capture_output=True, text=True)
+        expect(f"refused: {args}", done.returncode != 0 and words in done.stderr, f"exit {done.returncode}: {done.stderr}")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    texts_repeat()
+    emitted_programs_repeat_the_session(folder)
+    timing_needs_no_data()
+    sizes_alone(folder)
+    machines_follow_the_host()
+    wrong_calls_are_refused(folder)
+print(f"{passed} passed, {failed} failed")
+sys.exit(failed > 0)
