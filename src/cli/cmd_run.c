@@ -31,7 +31,7 @@ typedef struct job {
     unsigned count;
     tv_trace_writer *writers[2];
     unsigned writer_count;
-    json_t *outputs; /* --json: what the programs have computed */
+    json_t *outputs; /* what the programs have computed, where it is not printed as text */
     tv_stop stop;
     tv_status outcome;
 } job;
@@ -285,6 +285,13 @@ static tv_status open_all(job *j)
     return status == TV_OK ? set_threads(j) : status;
 }
 
+/* Standard output holds a trace, so nothing else is written there. */
+static bool trace_on_stdout(const cli *c)
+{
+    const char *trace = cli_value(c, "trace"), *perfetto = cli_value(c, "perfetto");
+    return (trace && strcmp(trace, "-") == 0) || (perfetto && strcmp(perfetto, "-") == 0);
+}
+
 /* Traces go to files of their own, and standard output holds one result. */
 static tv_status check_outputs(job *j)
 {
@@ -294,8 +301,8 @@ static tv_status check_outputs(job *j)
         cli_wrong(j->c, "leave --functional away", "a trace is of cycles, which --functional does not have");
     else if (trace && perfetto && (cli_same_file(trace, perfetto) || strcmp(trace, perfetto) == 0))
         cli_wrong(j->c, "choose another name for one of them", "two traces cannot go to '%s'", trace);
-    else if (j->c->json && ((trace && strcmp(trace, "-") == 0) || (perfetto && strcmp(perfetto, "-") == 0)))
-        cli_wrong(j->c, "write the trace to a file", "--json and a trace cannot both go to standard output");
+    else if (trace_on_stdout(j->c) && (j->c->json || cli_has(j->c, "dump")))
+        cli_wrong(j->c, "write the trace to a file", "--%s and a trace cannot both go to standard output", j->c->json ? "json" : "dump");
     else
         wrong = false;
     for (unsigned i = 0; i < j->c->file_count && !wrong; i++)
@@ -428,7 +435,7 @@ static tv_status show(job *j)
         if (json_object_size(j->outputs))
             json_object_set(report, "outputs", j->outputs);
         cli_print_json(j->c, report);
-    } else if (status == TV_OK) {
+    } else if (status == TV_OK && !trace_on_stdout(j->c)) {
         print_stop(j);
         if (!j->c->quiet)
             run_report_print(j->machine, timed, j->c->out_color, stdout);
@@ -439,7 +446,7 @@ static tv_status show(job *j)
 
 static int run(cli *c)
 {
-    job j = {.c = c, .outputs = c->json ? json_object() : NULL};
+    job j = {.c = c, .outputs = c->json || trace_on_stdout(c) ? json_object() : NULL};
     tv_status status = open_all(&j);
     if (status == TV_OK)
         status = check_dumps(&j);
