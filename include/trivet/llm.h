@@ -25,6 +25,12 @@ TV_API tv_status tv_llm_print_graph(const tv_llm *llm, FILE *out, const tv_diag_
 /* Targets that models run on: "host", then machines. NULL past the last. */
 TV_API const char *tv_llm_target_at(unsigned i);
 
+/* Told how far long work is: what it is, and how much of it is done; `total` is what there is. Called often. */
+typedef struct tv_llm_progress {
+    void (*show)(void *user, const char *what, uint64_t done, uint64_t total); /* NULL: nobody asks */
+    void *user;
+} tv_llm_progress;
+
 typedef struct tv_llm_options {
     const char *target;
     const tv_config *config; /* of the machine; may be NULL for the host */
@@ -35,6 +41,7 @@ typedef struct tv_llm_options {
     int timing_only;         /* cycles alone, without data */
     int verify;              /* keep what tv_llm_verify compares */
     const char *sample;      /* text like that to come, which quantizers may learn ranges from; NULL: they take random tokens */
+    tv_llm_progress progress; /* of placing the weights, and of an evaluation */
 } tv_llm_options;
 
 typedef struct tv_llm_session tv_llm_session;

@@ -37,6 +37,7 @@ typedef struct job {
     unsigned threads, weight_bits;
     tv_llm_sampling sampling;
     bool streaming;
+    cli_progress progress;
 } job;
 
 /* What one target has done. */
@@ -110,16 +111,24 @@ static int read_options(job *j)
 
 /* ---- A session ---- */
 
+static void show_progress(void *user, const char *what, uint64_t done, uint64_t total)
+{
+    job *j = user;
+    cli_progress_show(&j->progress, what, done, total);
+}
+
 static tv_status open_session(job *j, const char *target, const char *sample, tv_config **config, tv_llm_session **session)
 {
     tv_llm_options own = {.target = target, .context = j->context, .threads = j->threads, .weight_bits = j->weight_bits, .emit = cli_value(j->c, "emit"),
-                          .timing_only = cli_has(j->c, "timing-only"), .verify = cli_has(j->c, "verify"), .sample = sample};
+                          .timing_only = cli_has(j->c, "timing-only"), .verify = cli_has(j->c, "verify"), .sample = sample, .progress = {show_progress, j}};
     *config = NULL;
     *session = NULL;
     tv_status status = strcmp(target, "host") == 0 ? TV_OK : cli_make_config(j->c, target, config);
     own.config = *config;
+    cli_progress_begin(j->c, &j->progress);
     if (status == TV_OK)
         status = tv_llm_session_new(j->llm, &own, &j->c->sink, session);
+    cli_progress_end(&j->progress);
     return status;
 }
 
@@ -165,8 +174,10 @@ static tv_status evaluate(job *j, const char *target, const tv_input *text, outc
     tv_llm_session *session;
     tv_status status = open_session(j, target, NULL, &config, &session);
     *out = (outcome){.target = target};
+    cli_progress_begin(j->c, &j->progress);
     if (status == TV_OK)
         status = tv_llm_eval(session, (const char *)text->data, text->size, j->tokens, &out->nats, &out->evaluated, &j->c->sink);
+    cli_progress_end(&j->progress);
     if (session)
         tv_llm_session_summary(session, &out->summary);
     out->summary.machine = NULL;

@@ -5,7 +5,7 @@
 
 #include "llm/graph.h"
 #include "llm/host_ops.h"
-#include "trivet/machine.h"
+#include "trivet/llm.h"
 
 typedef struct tv_backend_options {
     const tv_config *config;  /* of the machine */
@@ -17,7 +17,14 @@ typedef struct tv_backend_options {
     unsigned weight_bits;     /* 4 or 8, where the machine takes both; 0: its own */
     const int32_t *sample;    /* tokens like those to come, at most 64, to learn the range of keys and values from */
     uint32_t sample_count;
+    tv_llm_progress progress; /* of `create` */
 } tv_backend_options;
+
+static inline void tv_progress_show(const tv_llm_progress *progress, const char *what, uint64_t done, uint64_t total)
+{
+    if (progress->show)
+        progress->show(progress->user, what, done, total);
+}
 
 typedef struct tv_backend {
     const char *name; /* "host", or the target's */

@@ -202,14 +202,16 @@ static tv_status allocate(lowering *l, bool keep_values, const tv_diag_sink *sin
     return l->matrices && l->k_base && l->v_base && l->k_scale && l->v_scale && l->kv_writer ? TV_OK : tv_fail_memory(sink);
 }
 
-static tv_status place_model(lowering *l, const tv_diag_sink *sink)
+static tv_status place_model(lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
 {
     const tv_model_shape *s = &l->model->shape;
     uint64_t cache = (uint64_t)s->kv_heads * l->context * s->head_dim;
     for (uint32_t layer = 0; layer < s->layers; layer++)
-        for (unsigned w = 0; w < TV_WEIGHTS; w++)
+        for (unsigned w = 0; w < TV_WEIGHTS; w++) {
+            tv_progress_show(progress, "placing weights", layer * TV_WEIGHTS + w, (uint64_t)s->layers * TV_WEIGHTS);
             if (w != TV_WEIGHT_EMBEDDING)
                 TV_TRY(place_matrix(l, (tv_weight)w, layer, sink));
+        }
     for (uint32_t layer = 0; layer < s->layers; layer++) {
         l->k_base[layer] = take_dram(l, cache);
         l->v_base[layer] = take_dram(l, cache);
@@ -235,7 +237,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
         status = tv_machine_new(options->config, options->mode, sink, &l->machine);
     if (status == TV_OK) {
         tv_machine_threads(l->machine, options->threads);
-        status = place_model(l, sink);
+        status = place_model(l, &options->progress, sink);
     }
     if (status == TV_OK && !l->timing)
         status = learn_ranges(l, options, sink);

@@ -401,7 +401,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
         status = check_model(l, sink);
     if (status == TV_OK) {
         tv_machine_threads(l->machine, options->threads);
-        status = pccx_place_model(l, sink);
+        status = pccx_place_model(l, &options->progress, sink);
     }
     if (status != TV_OK) {
         destroy(l);

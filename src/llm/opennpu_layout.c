@@ -328,11 +328,13 @@ static tv_status put_layer(npu_model *m, uint32_t i, const tv_diag_sink *sink)
     return TV_OK;
 }
 
-static tv_status put_model(npu_model *m, const tv_diag_sink *sink)
+static tv_status put_model(npu_model *m, const tv_llm_progress *progress, const tv_diag_sink *sink)
 {
     const float one[] = {1, 1, 1};
-    for (uint32_t i = 0; i < m->model->shape.layers; i++)
+    for (uint32_t i = 0; i < m->model->shape.layers; i++) {
+        tv_progress_show(progress, "placing weights", i, m->model->shape.layers);
         TV_TRY(put_layer(m, i, sink));
+    }
     TV_TRY(put_linear(m, &m->classifier, 0, m->final_unit, one, sink));
     TV_TRY(put_rows(m, TV_WEIGHT_NORM_FINAL, 0, m->final_unit, m->final_norm, sink));
     return put_rows(m, TV_WEIGHT_EMBEDDING, 0, 1, m->embedding, sink);
@@ -421,5 +423,5 @@ tv_status npu_lay_out(npu_model *m, const tv_backend_options *options, const tv_
     TV_TRY(put_tables(m, sink));
     TV_TRY(put_angles(m, sink));
     TV_TRY(put_pair_angles(m, sink));
-    return put_model(m, sink);
+    return put_model(m, &options->progress, sink);
 }

@@ -131,7 +131,7 @@ tv_status pccx_read_bf16(pccx_lowering *l, uint64_t addr, size_t n, float *out, 
 
 uint64_t pccx_group_bytes(const pccx_lowering *l, uint32_t rows, uint32_t columns);
 uint64_t pccx_space_size(const tv_machine *machine, const char *name); /* in its units */
-tv_status pccx_place_model(pccx_lowering *l, const tv_diag_sink *sink);
+tv_status pccx_place_model(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink);
 
 /* ---- pccx_cache.c ---- */
 

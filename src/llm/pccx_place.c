@@ -228,12 +228,14 @@ static void place_session(pccx_lowering *l)
     l->map.values = take(l, heads * blocks * pccx_value_bytes(l));
 }
 
-tv_status pccx_place_model(pccx_lowering *l, const tv_diag_sink *sink)
+tv_status pccx_place_model(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
 {
     for (uint32_t layer = 0; layer < l->model->shape.layers; layer++)
-        for (unsigned w = 0; w < TV_WEIGHTS; w++)
+        for (unsigned w = 0; w < TV_WEIGHTS; w++) {
+            tv_progress_show(progress, "placing weights", layer * TV_WEIGHTS + w, (uint64_t)l->model->shape.layers * TV_WEIGHTS);
             if (w != TV_WEIGHT_EMBEDDING)
                 TV_TRY(place_matrix(l, (tv_weight)w, layer, sink));
+        }
     TV_TRY(place_embedding(l, sink));
     TV_TRY(place_turns(l, sink));
     TV_TRY(place_angles(l, sink));

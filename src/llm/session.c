@@ -27,6 +27,7 @@ struct tv_llm_session {
     uint32_t context, position;
     float *logits; /* vocab, or for an evaluation a window of them */
     tv_llm_summary summary;
+    tv_llm_progress progress;
 };
 
 const char *tv_llm_target_at(unsigned i) { return i < TV_COUNTOF(backends) ? backends[i]->name : NULL; }
@@ -165,10 +166,11 @@ tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const t
         return tv_fail_memory(sink);
     s->llm = llm;
     s->backend = backend;
+    s->progress = options->progress;
     s->context = options->context && options->context < llm->model->shape.context ? options->context : llm->model->shape.context;
     s->logits = malloc((size_t)EVAL_WINDOW * vocab * sizeof *s->logits);
     tv_backend_options own = {.config = options->config, .context = s->context, .threads = options->threads ? options->threads : 1, .mode = options->timing_only ? TV_MODE_TIMING : TV_MODE_FULL,
-                              .emit = options->emit, .keep_values = options->verify != 0, .weight_bits = options->weight_bits, .sample = sample, .sample_count = sample_count};
+                              .emit = options->emit, .keep_values = options->verify != 0, .weight_bits = options->weight_bits, .sample = sample, .sample_count = sample_count, .progress = options->progress};
     tv_status status = s->logits ? backend->create(llm->graph, llm->model, &own, sink, &s->state) : tv_fail_memory(sink);
     if (status != TV_OK) {
         tv_llm_session_free(s);
@@ -369,6 +371,7 @@ tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t
         uint32_t count = (uint32_t)tv_min_u64(tv_min_u64(window, n - spare - at), most - *tokens);
         status = eval_window(s, ids + at, count, nats, sink);
         *tokens += count;
+        tv_progress_show(&s->progress, "evaluating", *tokens, tv_min_u64(most, n));
     }
     free(ids);
     if (status == TV_OK && *tokens)
