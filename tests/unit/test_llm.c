@@ -379,6 +379,10 @@ static void models_of_odd_shapes_run_everywhere(void **state)
 
 int main(void)
 {
+    if (!shipped()) {
+        fputs("test_llm: TRIVET_TEST_MODEL must name models/shakespeare.gguf\n", stderr);
+        return EXIT_FAILURE;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_host_writes_what_a_second_implementation_writes),
         cmocka_unit_test(threads_do_not_change_the_text),
