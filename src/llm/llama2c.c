@@ -91,7 +91,8 @@ static uint64_t lay_out(const tv_llama2c_shape *s, uint64_t offsets[TV_LLAMA2C_T
         tv_llama2c_dims(s, order[i], &columns, &rows, &layers);
         if (s->version == 0 && order[i] == TV_LLAMA2C_WCLS)
             at += 2 * table_bytes(s);
-        offsets[order[i]] = at;
+        if (layers > 0)
+            offsets[order[i]] = at;
         at += layers * layer_bytes(s, order[i]);
     }
     return at;
