@@ -29,6 +29,7 @@ static inline void tv_progress_show(const tv_llm_progress *progress, const char 
 typedef struct tv_backend {
     const char *name; /* "host", or the target's */
     bool sizes_suffice; /* times a model that is sizes alone */
+    unsigned weight_bits_only; /* the one width of weights it has; 0: --weight-bits chooses */
     tv_status (*create)(const tv_graph *graph, const tv_model *model, const tv_backend_options *options, const tv_diag_sink *sink, void **state);
     void (*destroy)(void *state);
 

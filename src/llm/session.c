@@ -157,6 +157,9 @@ tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const t
     if (!llm->model->gguf && !backend->sizes_suffice)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), "give a GGUF file, or -t cmdq, which times sizes alone", "the programs of %s are made from the weights, and the model has none",
                        backend->name);
+    if (options->weight_bits && backend->weight_bits_only && options->weight_bits != backend->weight_bits_only)
+        tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_PLACE, NULL, "weights of %s have %u bits; %u are for other targets", backend->name,
+                  backend->weight_bits_only, options->weight_bits);
     if (!options->timing_only)
         TV_TRY(sample_tokens(llm, options->sample, sample, &sample_count));
     else

@@ -109,6 +109,14 @@ def machines_follow_the_host():
         expect(f"{target}: logits are like the host's", likeness.get("logits", {}).get("cosine", 0) >= 0.995, likeness)
 
 
+def a_width_that_a_machine_has_not_is_said():
+    done = run("llm", MODEL, "-t", "opennpu", "--weight-bits", "4", "-n", "1")
+    expect("opennpu: --weight-bits 4 is warned about", "TV-L040" in done.stderr, done.stderr)
+    for target, bits in (("opennpu", "8"), ("cmdq", "4"), ("pccx", "8")):
+        done = run("llm", MODEL, "-t", target, "--weight-bits", bits, "-n", "1")
+        expect(f"{target}: --weight-bits {bits} is not", done.stderr == "", done.stderr)
+
+
 def wrong_calls_are_refused(folder):
     for args, words in ((["-t", "nothing"], "TV-"), (["-n", "0"], "--tokens"), (["--weight-bits", "5"], "weight-bits"), (["--temperature", "hot"], "temperature"),
                         (["--timing-only"], "host has no cycles"), (["--eval", os.path.join(folder, "missing.txt")], "missing.txt")):
@@ -122,6 +130,7 @@ with tempfile.TemporaryDirectory() as folder:
     timing_needs_no_data()
     sizes_alone(folder)
     machines_follow_the_host()
+    a_width_that_a_machine_has_not_is_said()
     wrong_calls_are_refused(folder)
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)
