@@ -100,6 +100,10 @@ static int read_options(job *j)
         wrong = "top-p";
     if (wrong)
         return cli_wrong(j->c, "`trivet llm --help` says what it takes", "--%s cannot be '%s'", wrong, cli_value(j->c, wrong));
+    static const char *const exclusive[][2] = {{"timing-only", "verify"}, {"timing-only", "eval"}, {"verify", "eval"}, {"timing-only", "prompt"}, {"eval", "prompt"}};
+    for (size_t i = 0; i < CLI_COUNTOF(exclusive); i++)
+        if (cli_has(j->c, exclusive[i][0]) && cli_has(j->c, exclusive[i][1]))
+            return cli_wrong(j->c, "leave one of them away", "--%s and --%s exclude each other", exclusive[i][0], exclusive[i][1]);
     j->tokens = (uint32_t)tokens;
     j->context = (uint32_t)context;
     j->prompt_tokens = (uint32_t)prompt_tokens;
@@ -336,7 +340,7 @@ static int run_model(job *j)
 {
     outcome list[TARGETS_MAX];
     unsigned count = 0;
-    struct sigaction action = {.sa_handler = on_interrupt};
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}; /* a second Ctrl-C ends everything */
     sigaction(SIGINT, &action, NULL);
     j->streaming = !j->c->json;
     json_t *likenesses = json_array();

@@ -45,6 +45,9 @@ typedef struct tv_backend {
     unsigned (*host_ops)(const void *state, const tv_host_op **list);
 } tv_backend;
 
+/* Reports the fault that a run has ended with; returns TV_FAULT. */
+tv_status tv_backend_fault(const tv_machine *machine, const tv_diag_sink *sink);
+
 extern const tv_backend tv_backend_host, tv_backend_pccx, tv_backend_opennpu, tv_backend_cmdq;
 
 #endif

@@ -63,7 +63,7 @@ static tv_status place_matrix(lowering *l, tv_weight weight, uint32_t layer, con
     matrix *to = matrix_of(l, weight, layer);
     if (!from->rows)
         return TV_OK;
-    bool gains = from->rows == 1;
+    bool gains = tv_weight_is_norm(weight);
     uint32_t n = from->columns;
     *to = (matrix){.rows = from->rows, .columns = n, .row_bytes = gains ? (uint64_t)n * 4 : (uint64_t)n * l->weight_bits / 8};
     to->data = take_dram(l, to->row_bytes * from->rows);

@@ -451,7 +451,7 @@ static tv_status run_words(lowering *l, const tv_diag_sink *sink)
     tv_program_free(l->program); /* the machine looks at the loaded one until the next load */
     l->program = program;
     l->steps++;
-    return status;
+    return status == TV_FAULT ? tv_backend_fault(l->m.machine, sink) : status;
 }
 
 static tv_status step_token(lowering *l, int32_t token, uint32_t position, float *logits, const tv_diag_sink *sink)
@@ -523,6 +523,8 @@ static uint64_t parameter(const tv_config *config, const char *key)
     return 0;
 }
 
+enum { HEAD_MAX = 256, CONTEXT_MAX = 65536, COLUMNS_MAX = 131072 };
+
 static tv_status read_config(lowering *l, const tv_backend_options *options, const tv_diag_sink *sink)
 {
     const tv_model_shape *s = &l->m.model->shape;
@@ -530,6 +532,11 @@ static tv_status read_config(lowering *l, const tv_backend_options *options, con
     l->m.limit = parameter(options->config, "mem.bytes");
     if (parameter(options->config, "vector.l") != 32)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), NULL, "the lowering needs vector.l = 32, which is eight registers VR");
+    /* Integer sums stay within 32 bits: shares of 32000 over the positions, 128 * 127 over the columns, 32512 * 127 over a head. */
+    if (s->head_dim > HEAD_MAX || options->context > CONTEXT_MAX || s->dim > COLUMNS_MAX || s->hidden > COLUMNS_MAX)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "a smaller --context may help",
+                       "%u dimensions, %u of the hidden layer, %u of a head or %u positions are too many for sums of 32 bits", s->dim, s->hidden,
+                       s->head_dim, options->context);
     uint32_t widest = s->dim > s->hidden ? s->dim : s->hidden;
     widest = widest > options->context ? widest : options->context;
     widest = widest > s->heads * s->head_dim ? widest : s->heads * s->head_dim;

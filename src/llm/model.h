@@ -27,6 +27,12 @@ typedef enum tv_weight {
     TV_WEIGHTS
 } tv_weight;
 
+/* A vector of gains; the others are matrices, also where they have one row. */
+static inline bool tv_weight_is_norm(tv_weight weight)
+{
+    return weight == TV_WEIGHT_NORM_ATTENTION || weight == TV_WEIGHT_NORM_FFN || weight == TV_WEIGHT_NORM_FINAL;
+}
+
 /* A matrix of the file: `rows` rows of `columns`. */
 typedef struct tv_matrix {
     const tv_gguf_tensor *tensor; /* NULL: the model is sizes alone */

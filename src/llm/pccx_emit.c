@@ -206,12 +206,6 @@ static tv_status assemble(pccx_lowering *l, const tv_diag_sink *sink, tv_program
     return tv_program_assemble("step.s", (const char *)l->text.data, l->text.len, &(tv_program_options){.target = "pccx"}, sink, out);
 }
 
-static tv_status report_fault(const tv_fault *fault, const tv_diag_sink *sink)
-{
-    const tv_code code = {fault->code, fault->name, ""};
-    return tv_fail(sink, TV_FAULT, &code, NULL, "machine fault at instruction %" PRIu64 ", %s: %s", fault->index, fault->disassembly, fault->message);
-}
-
 tv_status pccx_run(pccx_lowering *l, const tv_diag_sink *sink)
 {
     tv_program *program;
@@ -228,7 +222,7 @@ tv_status pccx_run(pccx_lowering *l, const tv_diag_sink *sink)
         tv_program_free(program);
     }
     if (status == TV_FAULT)
-        status = report_fault(tv_machine_fault(l->machine), sink);
+        status = tv_backend_fault(l->machine, sink);
     l->programs++;
     l->text.len = l->data.len = 0;
     l->shape_count[0] = l->shape_count[1] = 0;

@@ -114,7 +114,7 @@ static tv_status place_matrix(pccx_lowering *l, tv_weight weight, uint32_t layer
     const tv_matrix *from = tv_model_matrix(l->model, weight, layer);
     pccx_matrix *to = pccx_matrix_of(l, weight, layer);
     tv_weight norm = norm_before(weight);
-    if (!from->tensor || from->rows == 1)
+    if (!from->tensor || tv_weight_is_norm(weight))
         return TV_OK;
     to->rows = weight == TV_WEIGHT_GATE || weight == TV_WEIGHT_UP ? l->hidden : from->rows;
     to->columns = weight == TV_WEIGHT_DOWN ? l->hidden : from->columns;

@@ -28,6 +28,7 @@ struct tv_llm_session {
     float *logits; /* vocab, or for an evaluation a window of them */
     tv_llm_summary summary;
     tv_llm_progress progress;
+    bool timing; /* cycles without data */
 };
 
 const char *tv_llm_target_at(unsigned i) { return i < TV_COUNTOF(backends) ? backends[i]->name : NULL; }
@@ -170,6 +171,7 @@ tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const t
     s->llm = llm;
     s->backend = backend;
     s->progress = options->progress;
+    s->timing = options->timing_only != 0;
     s->context = options->context && options->context < llm->model->shape.context ? options->context : llm->model->shape.context;
     s->logits = malloc((size_t)EVAL_WINDOW * vocab * sizeof *s->logits);
     tv_backend_options own = {.config = options->config, .context = s->context, .threads = options->threads ? options->threads : 1, .mode = options->timing_only ? TV_MODE_TIMING : TV_MODE_FULL,
@@ -290,6 +292,14 @@ static tv_status say(const tv_llm_session *s, listener *l, int32_t previous, int
     return failed ? tv_fail_memory(sink) : TV_OK;
 }
 
+/* Text needs data: not a session of cycles alone. */
+static tv_status check_text(const tv_llm_session *s, const tv_diag_sink *sink)
+{
+    if (s->timing)
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), "open it without timing_only", "a session that only times has no values");
+    return TV_OK;
+}
+
 tv_status tv_llm_generate(tv_llm_session *s, const char *prompt, uint32_t count, const tv_llm_sampling *sampling,
                           int (*text)(void *user, const char *bytes, size_t size), void *user, const tv_diag_sink *sink)
 {
@@ -297,6 +307,7 @@ tv_status tv_llm_generate(tv_llm_session *s, const char *prompt, uint32_t count,
     int32_t *ids, previous = -1, token;
     size_t n;
     uint64_t random = sampling->seed;
+    TV_TRY(check_text(s, sink));
     TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, prompt, strlen(prompt), s->position == 0, &ids, &n));
     if (n == 0 || n > s->context - s->position) {
         free(ids);
@@ -365,6 +376,7 @@ tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t
 {
     int32_t *ids;
     size_t n;
+    TV_TRY(check_text(s, sink));
     uint32_t window = s->context < EVAL_WINDOW ? s->context : EVAL_WINDOW, spare = tv_tokenizer_bos(s->llm->tokenizer) < 0;
     TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, text, size, false, &ids, &n));
     tv_status status = TV_OK;
@@ -395,7 +407,8 @@ static void compare(const float *a, const float *b, uint32_t n, tv_llm_likeness 
         out->error = fabs(x - y) > out->error ? fabs(x - y) : out->error;
     }
     double cosine = aa > 0 && bb > 0 ? dot / sqrt(aa * bb) : aa == bb;
-    out->cosine = cosine < out->cosine ? cosine : out->cosine;
+    if (!(cosine >= out->cosine))
+        out->cosine = isfinite(cosine) ? cosine : 0;
 }
 
 /* A layer's output is that of its last addition. */
@@ -429,6 +442,7 @@ tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t most, tv_l
     int32_t *ids;
     size_t n;
     void *host = NULL;
+    TV_TRY(check_text(s, sink));
     TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, text, strlen(text), true, &ids, &n));
     float *host_logits = malloc(shape->vocab * sizeof *host_logits);
     *count = shape->layers + 1;
