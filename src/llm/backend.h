@@ -45,6 +45,9 @@ typedef struct tv_backend {
     unsigned (*host_ops)(const void *state, const tv_host_op **list);
 } tv_backend;
 
+/* A machine parameter, which is a number. */
+uint64_t tv_backend_parameter(const tv_config *config, const char *key);
+
 /* Reports the fault that a run has ended with; returns TV_FAULT. */
 tv_status tv_backend_fault(const tv_machine *machine, const tv_diag_sink *sink);
 

@@ -153,26 +153,17 @@ static void destroy(void *state)
     free(l);
 }
 
-static uint64_t parameter(const tv_config *config, const char *key)
-{
-    tv_config_entry e;
-    for (unsigned i = 0; tv_config_at(config, i, &e); i++)
-        if (strcmp(e.key, key) == 0)
-            return e.number;
-    return 0;
-}
-
 static tv_status read_config(lowering *l, const tv_backend_options *options, const tv_diag_sink *sink)
 {
     const tv_model_shape *s = &l->model->shape;
-    l->te = (unsigned)parameter(options->config, "npu.te");
-    l->ve = (unsigned)parameter(options->config, "npu.ve");
-    l->bank_bytes = parameter(options->config, "spm.bank_bytes");
+    l->te = (unsigned)tv_backend_parameter(options->config, "npu.te");
+    l->ve = (unsigned)tv_backend_parameter(options->config, "npu.ve");
+    l->bank_bytes = tv_backend_parameter(options->config, "spm.bank_bytes");
     l->weight_bits = options->weight_bits ? options->weight_bits : 8;
     l->context = options->context;
     for (l->group = 32; s->dim % l->group || s->hidden % l->group || s->head_dim % l->group; l->group /= 2)
         continue;
-    if (l->group < 2 || parameter(options->config, "spm.banks") < BANKS)
+    if (l->group < 2 || tv_backend_parameter(options->config, "spm.banks") < BANKS)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), NULL, l->group < 2 ? "the model's sizes are odd" : "the lowering needs %d SPM banks", BANKS);
     for (l->rows_max = ROWS_MAX; l->rows_max > 0 && !lay_out(l, l->rows_max); l->rows_max /= 2)
         continue;

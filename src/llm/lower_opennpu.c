@@ -514,23 +514,14 @@ static void destroy(void *state)
     free(l);
 }
 
-static uint64_t parameter(const tv_config *config, const char *key)
-{
-    tv_config_entry e;
-    for (unsigned i = 0; tv_config_at(config, i, &e); i++)
-        if (strcmp(e.key, key) == 0)
-            return e.number;
-    return 0;
-}
-
 enum { HEAD_MAX = 256, CONTEXT_MAX = 65536, COLUMNS_MAX = 131072 };
 
 static tv_status read_config(lowering *l, const tv_backend_options *options, const tv_diag_sink *sink)
 {
     const tv_model_shape *s = &l->m.model->shape;
-    l->m.k = (uint32_t)parameter(options->config, "vector.k");
-    l->m.limit = parameter(options->config, "mem.bytes");
-    if (parameter(options->config, "vector.l") != 32)
+    l->m.k = (uint32_t)tv_backend_parameter(options->config, "vector.k");
+    l->m.limit = tv_backend_parameter(options->config, "mem.bytes");
+    if (tv_backend_parameter(options->config, "vector.l") != 32)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), NULL, "the lowering needs vector.l = 32, which is eight registers VR");
     /* Integer sums stay within 32 bits: shares of 32000 over the positions, 128 * 127 over the columns, 32512 * 127 over a head. */
     if (s->head_dim > HEAD_MAX || options->context > CONTEXT_MAX || s->dim > COLUMNS_MAX || s->hidden > COLUMNS_MAX)

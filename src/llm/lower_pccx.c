@@ -353,7 +353,7 @@ static uint64_t lay_out(pccx_lowering *l, uint32_t rows)
     return end;
 }
 
-static tv_status check_model(pccx_lowering *l, const tv_diag_sink *sink)
+static tv_status check_model(pccx_lowering *l, const tv_config *config, const tv_diag_sink *sink)
 {
     enum { VALUE_MAX = 65535 };
     const tv_model_shape *s = &l->model->shape;
@@ -365,7 +365,8 @@ static tv_status check_model(pccx_lowering *l, const tv_diag_sink *sink)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "a smaller --context may help",
                        "%u dimensions, %u of the hidden layer, %u of a head, %u positions or a vocabulary of %u are too many for an instruction",
                        s->dim, s->hidden, s->head_dim, l->context, s->vocab);
-    for (l->rows_max = ROWS_MAX; l->rows_max > 1 && lay_out(l, l->rows_max) > most; l->rows_max /= 2)
+    bool gemm = tv_backend_parameter(config, "gemm.k_max") >= GROUP; /* else one row at a time, by GEMV */
+    for (l->rows_max = gemm ? ROWS_MAX : 1; l->rows_max > 1 && lay_out(l, l->rows_max) > most; l->rows_max /= 2)
         continue;
     if (words > most)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make l2.words larger with -D, or the context smaller",
@@ -398,7 +399,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     if (status == TV_OK)
         status = tv_machine_new(options->config, options->mode, sink, &l->machine);
     if (status == TV_OK)
-        status = check_model(l, sink);
+        status = check_model(l, options->config, sink);
     if (status == TV_OK) {
         tv_machine_threads(l->machine, options->threads);
         status = pccx_place_model(l, &options->progress, sink);

@@ -109,6 +109,15 @@ static float factor_of(const pccx_lowering *l, tv_weight weight)
     return weight == TV_WEIGHT_Q ? factor / sqrtf((float)s->head_dim) : weight == TV_WEIGHT_GATE || weight == TV_WEIGHT_UP ? -factor : factor;
 }
 
+static tv_status check_room(const pccx_lowering *l, const tv_diag_sink *sink)
+{
+    uint64_t size = pccx_space_size(l->machine, "host");
+    if (l->map.end > size)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make host.bytes larger with -D, or the context smaller",
+                       "the model and its cache take more than the %" PRIu64 " bytes of host memory", size);
+    return TV_OK;
+}
+
 static tv_status place_matrix(pccx_lowering *l, tv_weight weight, uint32_t layer, const tv_diag_sink *sink)
 {
     const tv_matrix *from = tv_model_matrix(l->model, weight, layer);
@@ -121,6 +130,7 @@ static tv_status place_matrix(pccx_lowering *l, tv_weight weight, uint32_t layer
     uint32_t rest = to->rows % PCCX_ROWS;
     uint64_t bytes = to->rows / PCCX_ROWS * block_bytes(l, PCCX_ROWS, to->columns) + (rest ? block_bytes(l, rest, to->columns) : 0);
     to->addr = take(l, bytes);
+    TV_TRY(check_room(l, sink));
     placing p = {.l = l, .from = from, .to = to, .factor = factor_of(l, weight), .image = calloc(1, bytes)};
     float *gains = malloc(from->columns * sizeof *gains);
     tv_status status = gains && p.image ? TV_OK : tv_fail_memory(sink);
@@ -242,9 +252,5 @@ tv_status pccx_place_model(pccx_lowering *l, const tv_llm_progress *progress, co
     TV_TRY(place_constants(l, sink));
     l->map.model_end = l->map.end;
     place_session(l);
-    uint64_t size = pccx_space_size(l->machine, "host");
-    if (l->map.end > size)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make host.bytes larger with -D, or the context smaller",
-                       "the model and its cache take %" PRIu64 " bytes of host memory, which has %" PRIu64, l->map.end, size);
-    return TV_OK;
+    return check_room(l, sink);
 }

@@ -109,6 +109,15 @@ def machines_follow_the_host():
         expect(f"{target}: logits are like the host's", likeness.get("logits", {}).get("cosine", 0) >= 0.995, likeness)
 
 
+def machines_of_other_sizes_run_or_say_why():
+    same = text_of("-t", "pccx", *PROMPT, "-n", "3")
+    expect("pccx without GEMM of 64 columns goes row by row", text_of("-t", "pccx", "-D", "gemm.k_max=32", *PROMPT, "-n", "3")[:6] == same[:6])
+    for target, parameter, words in (("pccx", "host.bytes=65536", "host.bytes"), ("pccx", "l2.words=64", "l2.words"), ("opennpu", "mem.bytes=65536", "mem.bytes"),
+                                     ("opennpu", "vector.l=4", "vector.l"), ("cmdq", "spm.banks=4", "banks"), ("cmdq", "spm.bank_bytes=1024", "spm.bank_bytes")):
+        wrong = run("llm", MODEL, "-t", target, "-D", parameter, "-n", "1", status=2)
+        expect(f"{target} with {parameter} says why", "TV-C008" in wrong.stderr and words in wrong.stderr, wrong.stderr)
+
+
 def a_width_that_a_machine_has_not_is_said():
     done = run("llm", MODEL, "-t", "opennpu", "--weight-bits", "4", "-n", "1")
     expect("opennpu: --weight-bits 4 is warned about", "TV-L040" in done.stderr, done.stderr)
@@ -132,6 +141,7 @@ with tempfile.TemporaryDirectory() as folder:
     timing_needs_no_data()
     sizes_alone(folder)
     machines_follow_the_host()
+    machines_of_other_sizes_run_or_say_why()
     a_width_that_a_machine_has_not_is_said()
     wrong_calls_are_refused(folder)
 print(f"{passed} passed, {failed} failed")
