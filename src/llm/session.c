@@ -10,7 +10,7 @@
 #include "llm/backend.h"
 #include "llm/tokenizer.h"
 
-enum { SAMPLE_TOKENS = 64, EVAL_WINDOW = 256 };
+enum { SAMPLE_TOKENS = 64, EVAL_WINDOW = 256, EMIT_MAX = 3840 };
 
 static const tv_backend *const backends[] = {&tv_backend_host, &tv_backend_pccx, &tv_backend_opennpu, &tv_backend_cmdq};
 
@@ -158,6 +158,9 @@ tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const t
     if (!llm->model->gguf && !backend->sizes_suffice)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), "give a GGUF file, or -t cmdq, which times sizes alone", "the programs of %s are made from the weights, and the model has none",
                        backend->name);
+    if (options->emit && (strlen(options->emit) > EMIT_MAX || strpbrk(options->emit, "\"\\\n\r")))
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_WRITE), "choose a shorter or plainer name", "a folder for programs has at most %d bytes in its name, without quotes, backslashes and line ends",
+                       EMIT_MAX);
     if (options->weight_bits && backend->weight_bits_only && options->weight_bits != backend->weight_bits_only)
         tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_PLACE, NULL, "weights of %s have %u bits; %u are for other targets", backend->name,
                   backend->weight_bits_only, options->weight_bits);

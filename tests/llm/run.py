@@ -129,6 +129,8 @@ def a_width_that_a_machine_has_not_is_said():
 def wrong_calls_are_refused(folder):
     for a, b in ((["--timing-only"], ["--verify"]), (["--timing-only"], ["--eval", MODEL]), (["--verify"], ["--eval", MODEL]), (["--timing-only"], ["-p", "a"])):
         expect(f"{a} and {b}", "exclude each other" in run("llm", MODEL, "-t", "cmdq", *a, *b, status=2).stderr)
+    for name in ('a"b', "a\nb", "x" * 5000):
+        expect("a folder's name that programs cannot hold", "TV-F002" in run("llm", MODEL, "-t", "pccx", "-n", "1", "--emit", name, status=2).stderr)
     for args, words in ((["-t", "nothing"], "TV-"), (["-n", "0"], "--tokens"), (["--weight-bits", "5"], "weight-bits"), (["--temperature", "hot"], "temperature"),
                         (["--timing-only"], "host has no cycles"), (["--eval", os.path.join(folder, "missing.txt")], "missing.txt")):
         done = subprocess.run([TRIVET, "llm", MODEL, *args], capture_output=True, text=True)
