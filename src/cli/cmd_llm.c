@@ -200,14 +200,17 @@ static void print_likeness(const char *target, const tv_llm_likeness *list, uint
     }
 }
 
+/* JSON has no infinities. */
+static json_t *json_figure(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
 static json_t *likeness_json(const char *target, const tv_llm_likeness *list, uint32_t count)
 {
     json_t *layers = json_array();
     for (uint32_t i = 0; i + 1 < count; i++)
-        json_array_append_new(layers, json_pack("{s:i, s:f, s:f}", "layer", (int)i, "cosine", list[i].cosine, "largest_error", list[i].error));
+        json_array_append_new(layers, json_pack("{s:i, s:o, s:o}", "layer", (int)i, "cosine", json_figure(list[i].cosine), "largest_error", json_figure(list[i].error)));
     json_t *o = json_pack("{s:s, s:o}", "target", target, "layers", layers);
     if (count)
-        json_object_set_new(o, "logits", json_pack("{s:f, s:f}", "cosine", list[count - 1].cosine, "largest_error", list[count - 1].error));
+        json_object_set_new(o, "logits", json_pack("{s:o, s:o}", "cosine", json_figure(list[count - 1].cosine), "largest_error", json_figure(list[count - 1].error)));
     return o;
 }
 
@@ -284,7 +287,7 @@ static json_t *outcomes_json(const outcome *list, unsigned count)
                               (json_int_t)s->tokens, "prompt_cycles", (json_int_t)s->prompt_cycles, "cycles", (json_int_t)s->cycles, "prompt_wall", s->prompt_wall,
                               "wall", s->wall, "read_bytes", (json_int_t)s->read_bytes, "written_bytes", (json_int_t)s->written_bytes, "bound_by", list[i].bound_by);
         if (list[i].evaluated)
-            json_object_update_new(o, json_pack("{s:f, s:I}", "nats", list[i].nats, "evaluated", (json_int_t)list[i].evaluated));
+            json_object_update_new(o, json_pack("{s:o, s:I}", "nats", json_figure(list[i].nats), "evaluated", (json_int_t)list[i].evaluated));
         json_t *host_ops = json_array();
         for (unsigned k = 0; k < list[i].host_op_count; k++)
             json_array_append_new(host_ops, json_pack("{s:s, s:I, s:I}", "name", list[i].host_ops[k].name, "count", (json_int_t)list[i].host_ops[k].count, "values",
