@@ -416,7 +416,8 @@ tv_status npu_lay_out(npu_model *m, const tv_backend_options *options, const tv_
     m->n.inverse_dim = bits_of(1 / (float)s->dim);
     m->n.eps = bits_of(s->eps);
     take_memory(m);
-    if (m->end > m->limit)
+    enum { REACH = 4096 }; /* base registers run ahead of an address, and they have 32 bits */
+    if (m->end > m->limit || m->end > UINT32_MAX - REACH)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make mem.bytes larger with -D, or the context smaller",
                        "the model needs %" PRIu64 " bytes of data memory; mem.bytes = %" PRIu64, m->end, m->limit);
     TV_TRY(learn_ranges(m, options, sink));
