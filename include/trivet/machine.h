@@ -125,6 +125,25 @@ TV_API void tv_machine_trace(tv_machine *machine, const tv_trace_sink *sink);
 /* Puts a MARKER event with `text` into the trace at the machine's clock. */
 TV_API void tv_machine_mark(tv_machine *machine, const char *text);
 
+/* Puts a TOKEN event into the trace, from cycle `start` to the machine's clock: a model's step `op` ("prefill" or "decode") over
+ * `tokens` tokens, the first at `position`. */
+TV_API void tv_machine_token(tv_machine *machine, const char *op, int64_t position, uint64_t tokens, uint64_t start);
+
+/* Tells `take` each range that the next instruction of the loaded program will read or write; nothing for one that will fault.
+ * Registers and tables are spaces, too. Returns the index of that instruction in its program: where a machine does not work
+ * in the order of the program, it is not tv_machine_next. */
+typedef struct tv_access {
+    const char *space; /* static */
+    uint64_t addr;     /* the first unit of the space … */
+    uint64_t bytes;    /* … and how many bytes from there on */
+    int write;
+} tv_access;
+typedef struct tv_access_sink {
+    void (*take)(void *user, const tv_access *access);
+    void *user;
+} tv_access_sink;
+TV_API uint64_t tv_machine_accesses(tv_machine *machine, const tv_access_sink *sink);
+
 /* Validates and lints a program without running it: encodings, ranges, streams, unused work. Diagnostics go to `sink`
  * in program order; the counts say how many. TV_OK even when errors were found; else the check itself failed. */
 typedef struct tv_check_counts {

@@ -87,6 +87,9 @@ typedef struct tv_symbol {
 TV_API int tv_program_symbol_at(const tv_program *program, uint64_t i, tv_symbol *out);
 TV_API int tv_program_symbol(const tv_program *program, const char *name, tv_symbol *out);
 
+/* The label that instruction `index` stands behind: the last one at or before it. Returns 0 when there is none. */
+TV_API int tv_program_label(const tv_program *program, uint64_t index, tv_symbol *out);
+
 /* Data segments, by ascending address; returns 0 past the end. `bytes` NULL: `size` bytes of zero. */
 typedef struct tv_segment {
     uint64_t addr, size;

@@ -22,26 +22,32 @@ typedef enum tv_event_kind {
     TV_EVENT_STATUS,   /* an asynchronous instruction completed at start (STAT_OUT) */
     TV_EVENT_MARKER,   /* the caller's mark, see tv_machine_mark */
     TV_EVENT_TRANSFER, /* `bytes` moved over `path` between start and end */
+    TV_EVENT_TOKEN,    /* a model's step over tokens, see tv_machine_token */
+    TV_EVENT_ACCESS,   /* instruction `index` reads or writes `bytes` bytes of `space` from unit `addr` on; without times, which
+                          its ENGINE event has. Only to sinks that ask for `accesses` */
 } tv_event_kind;
 
 typedef struct tv_event {
     tv_event_kind kind;
-    const char *engine;  /* "GEMV"; NULL for MARKER and TRANSFER */
-    int64_t index;       /* instruction, counted over all programs of the machine; -1: none */
-    const char *op;      /* the instruction's id, or the marker's text */
+    const char *engine;  /* "GEMV"; NULL for MARKER, TRANSFER, TOKEN and ACCESS */
+    int64_t index;       /* instruction, counted over all programs of the machine; -1: none. Of a TOKEN: its position */
+    const char *op;      /* the instruction's id, or the marker's text; of a TOKEN "prefill" or "decode" */
     uint64_t start, end; /* cycles; end is exclusive */
     const char *cause;   /* STALL */
     int scheduler;       /* STALL: of the scheduler, which waits for the engines; not of a working engine */
     unsigned engine_id;  /* which of several engines of that name */
     const char *lane;    /* the engine's name among the statistics' where it is not `engine`: "TE1" */
-    const char *layer;   /* layer of a model that the instruction belongs to, or NULL */
+    const char *layer;   /* layer of a model, or the label that the instruction stands behind; NULL: none */
     int64_t waits_for;   /* STALL: the instruction waited for, -1: none */
     uint32_t routes[2];  /* ENGINE: route codes in and out; 0: none */
-    uint64_t bytes;      /* ENGINE, TRANSFER */
+    uint64_t bytes;      /* ENGINE, TRANSFER, ACCESS */
     uint64_t macs;       /* ENGINE */
     const char *path;    /* TRANSFER */
-    int write;           /* TRANSFER: towards host memory */
+    int write;           /* TRANSFER: towards host memory; ACCESS: written, not read */
     int kv;              /* TRANSFER: of the KV cache */
+    uint64_t tokens;     /* TOKEN: how many */
+    const char *space;   /* ACCESS */
+    uint64_t addr;       /* ACCESS, in units of the space */
     const char *file;    /* the instruction's source, or NULL */
     unsigned line;
 } tv_event;
@@ -49,6 +55,7 @@ typedef struct tv_event {
 typedef struct tv_trace_sink {
     void (*event)(void *user, const tv_event *event);
     void *user;
+    int accesses; /* wants ACCESS events, too */
 } tv_trace_sink;
 
 /* A writer of trace files. Make one, give its sink to a machine (tv_machine_trace), then finish it with the machine's

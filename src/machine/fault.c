@@ -53,6 +53,9 @@ void tv_event_locate(tv_event *event, const tv_program *program, uint64_t index)
         event->file = line.file;
         event->line = line.line;
     }
+    tv_symbol label;
+    if (!event->layer && tv_program_label(program, index, &label))
+        event->layer = label.name;
 }
 
 void tv_findings_say(tv_findings *findings, tv_severity severity, unsigned code, uint64_t index, const char *hint, const char *format, ...)

@@ -28,7 +28,7 @@ void tv_fault_raise_word(tv_fault_record *record, const tv_isa *isa, const tv_pr
 /* The place of an instruction: its index, and its line where the program, which may be NULL, knows it. */
 tv_place tv_program_place(const tv_program *program, uint64_t index);
 
-/* Gives an event of instruction `index` its source line. */
+/* Gives an event of instruction `index` its source line, and, where it has no layer, its label. */
 void tv_event_locate(tv_event *event, const tv_program *program, uint64_t index);
 
 /* A static check under way. A code is reported TV_FINDINGS_MAX times, and counted always. */

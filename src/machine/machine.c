@@ -20,6 +20,8 @@ struct tv_machine {
     tv_config *config;
     void *state;
     tv_trace_sink sink;
+    const tv_program *program; /* borrowed */
+    uint64_t before;           /* instructions of programs before the loaded one */
 };
 
 const tv_target *tv_target_find(const char *name)
@@ -94,13 +96,69 @@ tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const 
     if (strcmp(tv_program_target(program), machine->target->name) != 0)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), NULL, "a program for %s cannot run on %s", tv_program_target(program),
                        machine->target->name);
-    return machine->target->load(machine->state, program, sink);
+    uint64_t done = machine->target->next(machine->state);
+    TV_TRY(machine->target->load(machine->state, program, sink));
+    machine->before += done;
+    machine->program = program;
+    return TV_OK;
+}
+
+uint64_t tv_machine_accesses(tv_machine *machine, const tv_access_sink *sink)
+{
+    uint64_t next = machine->target->next(machine->state);
+    bool more = machine->program && next < tv_program_word_count(machine->program) && !machine->target->fault(machine->state);
+    return more ? machine->target->accesses(machine->state, sink) : next;
+}
+
+typedef struct access_events {
+    const tv_trace_sink *sink;
+    tv_event *list; /* their index is known when all are */
+    size_t count, cap;
+} access_events;
+
+static void take_access(void *user, const tv_access *access)
+{
+    access_events *events = user;
+    if (events->count == events->cap) {
+        size_t cap = events->cap ? 2 * events->cap : 16;
+        tv_event *list = realloc(events->list, cap * sizeof *list);
+        if (!list)
+            return; /* a trace without some is better than none */
+        events->list = list;
+        events->cap = cap;
+    }
+    events->list[events->count++] = (tv_event){.kind = TV_EVENT_ACCESS, .waits_for = -1, .space = access->space, .addr = access->addr,
+                                               .bytes = access->bytes, .write = access->write};
+}
+
+/* Instruction by instruction: a slice's end changes neither bits nor cycles. */
+static tv_status run_telling_accesses(tv_machine *machine, const tv_run_limits *limits, tv_stop *why)
+{
+    access_events events = {.sink = &machine->sink};
+    tv_status status;
+    do {
+        uint64_t next = tv_machine_next(machine);
+        events.count = 0;
+        uint64_t index = tv_machine_accesses(machine, &(tv_access_sink){take_access, &events});
+        uint64_t until = next + 1 < limits->until ? next + 1 : limits->until;
+        status = machine->target->run(machine->state, &(tv_run_limits){until, limits->max_cycles}, why);
+        for (size_t i = 0; i < events.count && tv_machine_next(machine) > next; i++) {
+            events.list[i].index = (int64_t)(machine->before + index);
+            machine->sink.event(machine->sink.user, &events.list[i]);
+        }
+        if (until == limits->until)
+            break;
+    } while (status == TV_OK && *why == TV_STOP_UNTIL);
+    free(events.list);
+    return status;
 }
 
 tv_status tv_machine_run(tv_machine *machine, const tv_run_limits *limits, tv_stop *why)
 {
     static const tv_run_limits none = {UINT64_MAX, UINT64_MAX};
     tv_stop ignored;
+    if (machine->sink.event && machine->sink.accesses)
+        return run_telling_accesses(machine, limits ? limits : &none, why ? why : &ignored);
     return machine->target->run(machine->state, limits ? limits : &none, why ? why : &ignored);
 }
 
@@ -187,6 +245,15 @@ void tv_machine_mark(tv_machine *machine, const char *text)
         return;
     uint64_t now = machine->target->clock(machine->state);
     tv_event event = {.kind = TV_EVENT_MARKER, .index = -1, .op = text, .start = now, .end = now, .waits_for = -1};
+    machine->sink.event(machine->sink.user, &event);
+}
+
+void tv_machine_token(tv_machine *machine, const char *op, int64_t position, uint64_t tokens, uint64_t start)
+{
+    if (!machine->sink.event)
+        return;
+    tv_event event = {.kind = TV_EVENT_TOKEN, .index = position, .op = op, .tokens = tokens, .start = start, .waits_for = -1};
+    event.end = machine->target->clock(machine->state);
     machine->sink.event(machine->sink.user, &event);
 }
 

@@ -32,6 +32,7 @@ typedef struct tv_target {
     void (*threads)(void *state, unsigned threads); /* NULL: it uses one */
     void (*trace)(void *state, const tv_trace_sink *sink);
     uint64_t (*clock)(const void *state);
+    uint64_t (*accesses)(void *state, const tv_access_sink *sink); /* see tv_machine_accesses; there is a next instruction */
     /* NULL: the machine works in order */
     tv_status (*hazards)(const tv_program *program, const tv_config *config, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
     tv_status (*check)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);

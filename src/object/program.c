@@ -44,6 +44,29 @@ static int by_address(const void *a, const void *b)
     return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
+static int by_index(const void *a, const void *b)
+{
+    const tv_symbol *x = *(const tv_symbol *const *)a, *y = *(const tv_symbol *const *)b;
+    return x->value < y->value ? -1 : x->value > y->value ? 1 : x < y ? -1 : x > y;
+}
+
+static tv_status sort_labels(tv_program *program, const tv_diag_sink *sink)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < program->symbol_count; i++)
+        count += program->symbols[i].kind == TV_SYMBOL_TEXT;
+    if (count == 0)
+        return TV_OK;
+    program->labels = tv_arena_alloc(&program->arena, count * sizeof *program->labels);
+    if (!program->labels)
+        return tv_fail_memory(sink);
+    for (uint64_t i = 0; i < program->symbol_count; i++)
+        if (program->symbols[i].kind == TV_SYMBOL_TEXT)
+            program->labels[program->label_count++] = &program->symbols[i];
+    qsort(program->labels, count, sizeof *program->labels, by_index);
+    return TV_OK;
+}
+
 tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink)
 {
     qsort(program->segments, program->segment_count, sizeof *program->segments, by_address);
@@ -56,7 +79,7 @@ tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink)
                            "data at 0x%" PRIx64 " overlaps data from 0x%" PRIx64 " to 0x%" PRIx64, next->addr, s->addr,
                            s->addr + s->size - 1);
     }
-    return TV_OK;
+    return sort_labels(program, sink);
 }
 
 const char *tv_program_target(const tv_program *program) { return program->isa->target; }
@@ -101,6 +124,22 @@ int tv_program_symbol(const tv_program *program, const char *name, tv_symbol *ou
             return 1;
         }
     return 0;
+}
+
+int tv_program_label(const tv_program *program, uint64_t index, tv_symbol *out)
+{
+    uint64_t low = 0, high = program->label_count; /* labels below `low` stand at or before the instruction */
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (program->labels[middle]->value <= index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0 || index >= program->word_count)
+        return 0;
+    *out = *program->labels[low - 1];
+    return 1;
 }
 
 int tv_program_segment_at(const tv_program *program, uint64_t i, tv_segment *out)

@@ -53,6 +53,8 @@ struct tv_program {
     uint64_t descriptor_count[TV_STREAMS_MAX];
     tv_symbol *symbols;
     uint64_t symbol_count;
+    const tv_symbol **labels; /* those of instructions, by index */
+    uint64_t label_count;
     const char **files;
     uint64_t file_count;
     const tv_line_entry *lines; /* one a word, or NULL */
@@ -64,7 +66,7 @@ tv_status tv_program_make(const tv_isa *isa, const tv_diag_sink *sink, tv_progra
 
 unsigned tv_isa_stream_count(const tv_isa *isa);
 
-/* Sorts segments by address and refuses overlaps. */
+/* Sorts segments by address, refuses overlaps, puts the labels in order. */
 tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink);
 
 /* ELF (elf_read.c, elf_write.c). `name` is for messages. On success the program owns `input`. */

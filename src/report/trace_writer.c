@@ -29,7 +29,7 @@ struct tv_trace_writer {
     unsigned window_count;
     double read_bytes, written_bytes;
     uint64_t tokens, kv_bytes[2]; /* read, written */
-    const char *tracks[TV_ENGINES_MAX]; /* Perfetto: the engines seen, static strings of the machine */
+    const char *tracks[TV_ENGINES_MAX + 1]; /* Perfetto: the engines seen, and the tokens, static strings of the machine */
     unsigned track_count;
 };
 
@@ -124,7 +124,8 @@ static json_t *summary_json(const tv_trace_writer *w, const tv_machine *machine)
 
 static const char *const kind_names[] = {[TV_EVENT_ENGINE] = "ENGINE_EVENT",  [TV_EVENT_STALL] = "STALL_EVENT",
                                          [TV_EVENT_COMMAND] = "CMD_EVENT",    [TV_EVENT_STATUS] = "STAT_OUT",
-                                         [TV_EVENT_MARKER] = "MARKER_EVENT",  [TV_EVENT_TRANSFER] = "TRANSFER"};
+                                         [TV_EVENT_MARKER] = "MARKER_EVENT",  [TV_EVENT_TRANSFER] = "TRANSFER",
+                                         [TV_EVENT_TOKEN] = "TOKEN_EVENT"};
 
 static json_t *details(const tv_event *e)
 {
@@ -139,6 +140,8 @@ static json_t *details(const tv_event *e)
         if (e->routes[i])
             json_object_set_new(d, i ? "route_out" : "route_in", json_string(text));
     }
+    if (e->tokens)
+        json_object_set_new(d, "tokens", json_integer((json_int_t)e->tokens));
     if (e->cause)
         json_object_set_new(d, "cause", json_string(e->cause));
     if (e->waits_for >= 0)
@@ -195,7 +198,7 @@ static int track(tv_trace_writer *w, const char *engine)
     for (unsigned i = 0; i < w->track_count; i++)
         if (strcmp(w->tracks[i], engine) == 0)
             return (int)i + 1;
-    if (w->track_count == TV_ENGINES_MAX)
+    if (w->track_count == TV_COUNTOF(w->tracks))
         return 0;
     w->tracks[w->track_count++] = engine;
     separate(w);
@@ -218,7 +221,7 @@ static const char *cause_color(const char *cause)
 static void chrome_event(tv_trace_writer *w, const tv_event *e)
 {
     bool instant = e->kind == TV_EVENT_STATUS || e->kind == TV_EVENT_MARKER;
-    int tid = e->engine ? track(w, e->lane ? e->lane : e->engine) : 0;
+    int tid = e->kind == TV_EVENT_TOKEN ? track(w, "tokens") : e->engine ? track(w, e->lane ? e->lane : e->engine) : 0;
     char name[64];
     if (e->kind == TV_EVENT_STALL)
         snprintf(name, sizeof name, "stall: %s", e->cause);
@@ -226,9 +229,11 @@ static void chrome_event(tv_trace_writer *w, const tv_event *e)
         snprintf(name, sizeof name, "STAT_OUT %" PRId64, e->index);
     else
         snprintf(name, sizeof name, "%.60s", e->op ? e->op : "");
+    if (e->kind == TV_EVENT_TOKEN)
+        snprintf(name, sizeof name, "%.20s %" PRId64, e->op, e->index);
     json_t *args = details(e);
     if (e->index >= 0)
-        json_object_set_new(args, "instruction", json_integer(e->index));
+        json_object_set_new(args, e->kind == TV_EVENT_TOKEN ? "position" : "instruction", json_integer(e->index));
     json_object_set_new(args, "start_cycle", json_integer((json_int_t)e->start));
     json_object_set_new(args, "end_cycle", json_integer((json_int_t)e->end));
     json_t *object = json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:o}", "name", name, "cat", kind_names[e->kind], "ph", instant ? "i" : "X", "pid", 1,
@@ -269,6 +274,9 @@ static void take_event(void *user, const tv_event *e)
         w->kv_bytes[e->write != 0] += e->kv ? e->bytes : 0;
         return;
     }
+    w->tokens += e->tokens;
+    if (e->kind == TV_EVENT_ACCESS)
+        return;
     if (e->kind == TV_EVENT_STALL && !e->scheduler)
         spread(w, e->start, e->end, (double)(e->end - e->start), offsetof(window, stalled));
     if (w->format == TV_TRACE_JSON)

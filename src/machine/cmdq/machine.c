@@ -192,6 +192,24 @@ static outcome execute_next(machine *m)
     return DONE;
 }
 
+static uint64_t accesses(void *state, const tv_access_sink *sink)
+{
+    const machine *m = state;
+    uint32_t entry = m->plan.order ? m->plan.order[m->next] : m->next;
+    cmdq_op op;
+    cmdq_wrong wrong;
+    uint64_t turn = 0; /* the channel does not matter */
+    cmdq_resolve(cmdq_queue_of(m->program), &m->shape, entry, &turn, &op, &wrong);
+    for (unsigned i = 0; i < op.tile_count; i++) {
+        const cmdq_tile *t = &op.tiles[i];
+        bool dram = t->bank == CMDQ_NO_BANK;
+        tv_access access = {dram ? "dram" : "spm", t->start + (dram ? 0 : t->bank * m->shape.bank_bytes), t->bytes, t->writes};
+        for (uint64_t row = 0; row < t->rows; row++, access.addr += t->stride)
+            sink->take(sink->user, &access);
+    }
+    return entry;
+}
+
 /* Entries whose turn comes before the first that would start at `max_cycles` or later. */
 static tv_status find_limit(machine *m, uint64_t max_cycles, uint32_t *limit)
 {
@@ -373,6 +391,7 @@ const tv_target tv_target_cmdq = {
     .threads = set_threads,
     .trace = trace,
     .clock = clock_now,
+    .accesses = accesses,
     .hazards = cmdq_hazards,
     .check = cmdq_check,
 };

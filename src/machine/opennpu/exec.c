@@ -457,18 +457,23 @@ static int32_t lane0(const opennpu_machine *m, unsigned row)
     return (int32_t)(p[0] | (uint32_t)p[m->k] << 8 | (uint32_t)p[2 * (size_t)m->k] << 16 | (uint32_t)p[3 * (size_t)m->k] << 24);
 }
 
-static bool exec_memory(opennpu_machine *m, const opennpu_op *op, opennpu_code *code, char message[200])
+opennpu_transfer opennpu_transfer_of(const opennpu_machine *m, const opennpu_op *op)
 {
     bool load = op->insn < OPENNPU_ST_B;
     unsigned form = op->insn - (load ? (unsigned)OPENNPU_LD_B : (unsigned)OPENNPU_ST_B);
-    uint32_t count = form < 3 ? 1 : m->k, bytes = rd(op).count * count;
-    uint32_t addr = (uint32_t)lane0(m, op->rows[OPENNPU_RS1].first) + (uint32_t)(int32_t)op->imm;
-    if (!tv_memory_holds(&m->memory, addr, bytes)) {
+    uint32_t count = form < 3 ? 1 : m->k;
+    return (opennpu_transfer){load, count, (uint32_t)lane0(m, op->rows[OPENNPU_RS1].first) + (uint32_t)(int32_t)op->imm, rd(op).count * count};
+}
+
+static bool exec_memory(opennpu_machine *m, const opennpu_op *op, opennpu_code *code, char message[200])
+{
+    opennpu_transfer t = opennpu_transfer_of(m, op);
+    if (!tv_memory_holds(&m->memory, t.addr, t.bytes)) {
         *code = OPENNPU_CODE_MEM_RANGE;
-        snprintf(message, 200, "%u bytes at mem[0x%" PRIx32 "] run past the last byte 0x%" PRIx64, bytes, addr, m->memory.size - 1);
+        snprintf(message, 200, "%u bytes at mem[0x%" PRIx32 "] run past the last byte 0x%" PRIx64, t.bytes, t.addr, m->memory.size - 1);
         return false;
     }
-    move_lanes(m, op, load, m->memory.bytes + addr, count);
+    move_lanes(m, op, t.load, m->memory.bytes + t.addr, t.lanes);
     return true;
 }
 

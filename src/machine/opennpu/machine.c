@@ -193,6 +193,47 @@ static const tv_fault *fault(const void *state)
     return m->fault.raised ? &m->fault.fault : NULL;
 }
 
+/* ---- Accesses ---- */
+
+static void tell(const tv_access_sink *sink, const char *space, uint64_t addr, uint64_t bytes, bool write)
+{
+    sink->take(sink->user, &(tv_access){space, addr, bytes, write});
+}
+
+/* Registers and ACC, LUTs, memory: by the instruction's engine. */
+static void tell_accesses(const opennpu_machine *m, const opennpu_op *op, const tv_access_sink *sink)
+{
+    static const char *const spaces[] = {[1] = "vx", [2] = "ve", [4] = "vr"};
+    opennpu_shape shape = m->shapes[op->insn];
+    if (shape.engine == OPENNPU_PORT) {
+        opennpu_transfer t = opennpu_transfer_of(m, op);
+        if (!tv_memory_holds(&m->memory, t.addr, t.bytes))
+            return;
+        tell(sink, "mem", t.addr, t.bytes, !t.load);
+    }
+    for (unsigned r = 0; r < OPENNPU_REGISTERS; r++)
+        if ((op->reads | op->writes) >> r & 1)
+            tell(sink, spaces[op->rows[r].count], op->rows[r].first / op->rows[r].count, (uint64_t)op->rows[r].count * m->k, op->writes >> r & 1);
+    if (shape.engine == OPENNPU_MMA_ARRAY)
+        tell(sink, "acc", 0, (uint64_t)m->k * m->k * 4, op->insn != OPENNPU_MMA_LAST);
+    int64_t first;
+    if (op->insn == OPENNPU_VLUT_A || op->insn == OPENNPU_VLUT_B)
+        tell(sink, op->insn == OPENNPU_VLUT_A ? "lut_a" : "lut_b", 0, OPENNPU_LUT_ENTRIES, false);
+    else if ((op->insn == OPENNPU_VSETLUT_A || op->insn == OPENNPU_VSETLUT_B) && opennpu_segment_in_bank(op, m->k, &first))
+        tell(sink, op->insn == OPENNPU_VSETLUT_A ? "lut_a" : "lut_b", (uint64_t)first,
+             tv_min_u64(4 * (uint64_t)m->k, OPENNPU_LUT_ENTRIES - (uint64_t)first), true);
+}
+
+static uint64_t accesses(void *state, const tv_access_sink *sink)
+{
+    const opennpu_machine *m = state;
+    opennpu_op op;
+    opennpu_illegal illegal;
+    if (opennpu_decode(m->codec, m->shapes, tv_load_le32(m->program->text + m->next * 4), m->l, &op, &illegal))
+        tell_accesses(m, &op, sink);
+    return m->next;
+}
+
 /* ---- Address spaces ---- */
 
 enum { SPACE_VX, SPACE_VE, SPACE_VR, SPACE_LUT_A, SPACE_LUT_B, SPACE_ACC, SPACE_MEM, SPACES };
@@ -349,5 +390,6 @@ const tv_target tv_target_opennpu = {
     .stats = stats,
     .trace = trace,
     .clock = clock_now,
+    .accesses = accesses,
     .check = opennpu_check,
 };

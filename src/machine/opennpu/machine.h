@@ -112,6 +112,13 @@ void opennpu_print_illegal(const opennpu_illegal *illegal, uint32_t l, tv_buf *o
 /* exec.c: false when the instruction faults, with nothing changed; `code` and `message` say why. */
 bool opennpu_execute(opennpu_machine *machine, const opennpu_op *op, opennpu_code *code, char message[200]);
 
+/* What an LD or ST moves: `lanes` lanes, `bytes` bytes from mem[addr] on. The address may lie outside memory. */
+typedef struct opennpu_transfer {
+    bool load;
+    uint32_t lanes, addr, bytes;
+} opennpu_transfer;
+opennpu_transfer opennpu_transfer_of(const opennpu_machine *machine, const opennpu_op *op);
+
 /* VX[index], as bytes. */
 uint8_t *opennpu_row(opennpu_machine *machine, unsigned index);
 

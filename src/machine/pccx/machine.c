@@ -254,6 +254,48 @@ static uint64_t clock_now(const void *state)
     return m->ended ? m->timing.latest_end : m->timing.head;
 }
 
+static void tell(const tv_access_sink *sink, const char *space, uint64_t addr, uint64_t bytes, bool write)
+{
+    sink->take(sink->user, &(tv_access){space, addr, bytes, write});
+}
+
+/* The weights come from where the descriptors say. */
+static void tell_weights(const pccx_op *op, const tv_access_sink *sink)
+{
+    uint64_t left = op->stream_bytes, offset = op->weights_offset;
+    for (const tv_descriptor *d = op->weights; left; d++, offset = 0) {
+        uint64_t bytes = tv_min_u64(left, d->bytes - offset);
+        if (bytes)
+            tell(sink, "host", d->addr + offset, bytes, false);
+        left -= bytes;
+    }
+}
+
+static uint64_t accesses(void *state, const tv_access_sink *sink)
+{
+    const pccx_machine *m = state;
+    uint64_t word = word_at(m, m->next);
+    tv_illegal illegal;
+    pccx_refusal why;
+    pccx_op op;
+    int row = tv_codec_row(m->codec, word, &illegal);
+    if (row < 0 || !pccx_resolve(&m->control, (pccx_insn)row, word, &op, &why))
+        return m->next;
+    for (unsigned i = 0; i < op.range_count; i++) {
+        const pccx_range *r = &op.ranges[i];
+        if (r->place == PCCX_IN_L2)
+            tell(sink, "l2", r->from, (r->to - r->from) * PCCX_WORD_BYTES, r->write);
+        else if (r->place == PCCX_IN_HOST)
+            tell(sink, "host", r->from, r->to - r->from, r->write);
+        else if (r->place == PCCX_IN_EMAX)
+            tell(sink, "emax", 0, 2, r->write);
+    }
+    if (row == PCCX_MEMSET)
+        tell(sink, "const", (uint64_t)pccx_MEMSET_dest_cache(word) * PCCX_CACHE_ENTRIES + pccx_MEMSET_dest_addr(word), 6, true);
+    tell_weights(&op, sink);
+    return m->next;
+}
+
 extern const tv_target tv_target_pccx;
 const tv_target tv_target_pccx = {
     .name = "pccx",
@@ -272,5 +314,6 @@ const tv_target tv_target_pccx = {
     .stats = pccx_stats,
     .trace = trace,
     .clock = clock_now,
+    .accesses = accesses,
     .check = pccx_check,
 };
