@@ -122,6 +122,9 @@ TV_API void tv_machine_stats(const tv_machine *machine, tv_stats *out);
  * run itself may go on. */
 TV_API void tv_machine_trace(tv_machine *machine, const tv_trace_sink *sink);
 
+/* With `on` non-zero, a trace has ACCESS events, too; it is slower. */
+TV_API void tv_machine_trace_accesses(tv_machine *machine, int on);
+
 /* Puts a MARKER event with `text` into the trace at the machine's clock. */
 TV_API void tv_machine_mark(tv_machine *machine, const char *text);
 

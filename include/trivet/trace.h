@@ -24,7 +24,7 @@ typedef enum tv_event_kind {
     TV_EVENT_TRANSFER, /* `bytes` moved over `path` between start and end */
     TV_EVENT_TOKEN,    /* a model's step over tokens, see tv_machine_token */
     TV_EVENT_ACCESS,   /* instruction `index` reads or writes `bytes` bytes of `space` from unit `addr` on; without times, which
-                          its ENGINE event has. Only to sinks that ask for `accesses` */
+                          its ENGINE event has. Only after tv_machine_trace_accesses */
 } tv_event_kind;
 
 typedef struct tv_event {
@@ -55,7 +55,6 @@ typedef struct tv_event {
 typedef struct tv_trace_sink {
     void (*event)(void *user, const tv_event *event);
     void *user;
-    int accesses; /* wants ACCESS events, too */
 } tv_trace_sink;
 
 /* A writer of trace files. Make one, give its sink to a machine (tv_machine_trace), then finish it with the machine's

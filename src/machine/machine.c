@@ -20,6 +20,7 @@ struct tv_machine {
     tv_config *config;
     void *state;
     tv_trace_sink sink;
+    bool tell_accesses;
     const tv_program *program; /* borrowed */
     uint64_t before;           /* instructions of programs before the loaded one */
 };
@@ -157,7 +158,7 @@ tv_status tv_machine_run(tv_machine *machine, const tv_run_limits *limits, tv_st
 {
     static const tv_run_limits none = {UINT64_MAX, UINT64_MAX};
     tv_stop ignored;
-    if (machine->sink.event && machine->sink.accesses)
+    if (machine->sink.event && machine->tell_accesses)
         return run_telling_accesses(machine, limits ? limits : &none, why ? why : &ignored);
     return machine->target->run(machine->state, limits ? limits : &none, why ? why : &ignored);
 }
@@ -238,6 +239,8 @@ void tv_machine_trace(tv_machine *machine, const tv_trace_sink *sink)
     machine->sink = sink ? *sink : (tv_trace_sink){0};
     machine->target->trace(machine->state, machine->sink.event ? &machine->sink : NULL);
 }
+
+void tv_machine_trace_accesses(tv_machine *machine, int on) { machine->tell_accesses = on != 0; }
 
 void tv_machine_mark(tv_machine *machine, const char *text)
 {
