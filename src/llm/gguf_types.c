@@ -79,7 +79,7 @@ static bool encode_q8(const float *x, uint8_t *bytes)
     }
     float d = largest / 127.0f, id = reciprocal(d);
     uint16_t scale = tv_f16_from_f32(d);
-    if (!finite || (scale & 0x7C00) == 0x7C00)
+    if (!finite || !tv_f16_is_finite(scale))
         return false;
     tv_store_le(bytes, scale, 2);
     for (unsigned j = 0; j < TV_GGUF_BLOCK; j++) {
@@ -104,7 +104,7 @@ static bool encode_q4(const float *x, uint8_t *bytes)
     }
     float d = extreme / -8.0f, id = reciprocal(d);
     uint16_t scale = tv_f16_from_f32(d);
-    if (!finite || (scale & 0x7C00) == 0x7C00)
+    if (!finite || !tv_f16_is_finite(scale))
         return false;
     tv_store_le(bytes, scale, 2);
     uint8_t q[TV_GGUF_BLOCK];

@@ -9,6 +9,7 @@
 
 #include "num/float.h"
 #include "num/func.h"
+#include "num/int.h"
 
 #define MAGIC UINT32_C(0x616B3432) /* "ak42" */
 enum { HEADER_0 = 28, HEADER_2 = 256, GROUP = 64, SEQ_MAX = 1 << 30 };
@@ -290,8 +291,8 @@ static tv_status put_group(writer *w)
         return tv_fail(w->sink, TV_ERR_INPUT, TV_LLM_CODE(TENSOR_VALUE), "write version 0", "a weight is not finite and cannot be an int8");
     float scale = largest / 127.0f;
     for (uint32_t i = 0; i < w->shape->group_size; i++) {
-        float q = scale > 0 ? nearbyintf(w->group[i] / scale) : 0.0f;
-        fputc((int8_t)fminf(fmaxf(q, -127.0f), 127.0f) & 0xFF, w->file);
+        int q = scale > 0 ? tv_int_round_clamp((double)(w->group[i] / scale), -127, 127) : 0;
+        fputc(q & 0xFF, w->file);
     }
     tv_buf_le(&w->scales, tv_f32_bits(scale), 4);
     w->filled = 0;

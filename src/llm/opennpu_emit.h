@@ -8,6 +8,7 @@
 #define TV_LLM_OPENNPU_EMIT_H
 
 #include "base/buf.h"
+#include "num/float.h"
 #include "trivet/diag.h"
 
 #define NPU_OPS(X)                                                                                                                  \
@@ -32,7 +33,7 @@ enum npu_constant {
     NPU_C_EXP_5 = 0x3AB00000, NPU_C_EXP_4 = 0x3C1E8800, NPU_C_EXP_3 = 0x3D635800, NPU_C_EXP_2 = 0x3E75FC83, NPU_C_EXP_1 = 0x3F317218,
     NPU_C_RECIPROCAL_SEED = 0x7EF30000, NPU_C_RSQRT_SEED = 0x5F370000
 };
-#define NPU_SIGN UINT32_C(0x80000000)
+#define NPU_SIGN TV_F32_SIGN
 
 /* Classes of registers, as the width field has them. */
 enum { NPU_VX, NPU_VE, NPU_VR };

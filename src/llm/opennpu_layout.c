@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "llm/quantize.h"
+#include "num/float.h"
 
 /* ---- Rows ---- */
 
@@ -160,20 +161,13 @@ static tv_status put_words(npu_model *m, uint64_t at, const uint32_t *words, siz
     return status;
 }
 
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 static tv_status put_floats(npu_model *m, uint64_t at, const float *x, size_t count, const tv_diag_sink *sink)
 {
     uint32_t *words = malloc(count * sizeof *words + 1);
     if (!words)
         return tv_fail_memory(sink);
     for (size_t i = 0; i < count; i++)
-        words[i] = bits_of(x[i]);
+        words[i] = tv_f32_bits(x[i]);
     tv_status status = put_words(m, at, words, count, sink);
     free(words);
     return status;
@@ -324,7 +318,7 @@ static tv_status put_layer(npu_model *m, uint32_t i, const tv_diag_sink *sink)
     TV_TRY(put_linear(m, &l->down, i, l->h_unit, one, sink));
     TV_TRY(put_rows(m, TV_WEIGHT_NORM_ATTENTION, i, l->xn_unit, l->norm[0], sink));
     TV_TRY(put_rows(m, TV_WEIGHT_NORM_FFN, i, l->hn_unit, l->norm[1], sink));
-    l->score_scale = bits_of(power);
+    l->score_scale = tv_f32_bits(power);
     return TV_OK;
 }
 
@@ -413,8 +407,8 @@ tv_status npu_lay_out(npu_model *m, const tv_backend_options *options, const tv_
     m->dim_chunks = npu_chunks(m, s->dim);
     m->v_stride = m->kv_chunks * m->k;
     m->turn_period = s->head_dim / 2 / common_divisor(s->head_dim / 2, m->k / 2);
-    m->n.inverse_dim = bits_of(1 / (float)s->dim);
-    m->n.eps = bits_of(s->eps);
+    m->n.inverse_dim = tv_f32_bits(1 / (float)s->dim);
+    m->n.eps = tv_f32_bits(s->eps);
     take_memory(m);
     enum { REACH = 4096 }; /* base registers run ahead of an address, and they have 32 bits */
     if (m->end > m->limit || m->end > UINT32_MAX - REACH)

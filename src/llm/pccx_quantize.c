@@ -5,16 +5,14 @@
 #include <math.h>
 
 #include "num/float.h"
+#include "num/int.h"
 
 enum { LEAST = -8, MOST = 7 };
 
-/* To the nearest integer, ties to even, by adding a number whose last place is 1: the compiler can do eight at a time. */
 static float rounded(float x, float inverse)
 {
-    static const float UNITS = 0x1.8p23f;
     float q = x * inverse;
-    q = q > (float)MOST ? MOST : q < (float)LEAST ? LEAST : q;
-    return (q + UNITS) - UNITS;
+    return tv_round_small(q > (float)MOST ? MOST : q < (float)LEAST ? LEAST : q);
 }
 
 static float squared_error(const float *x, uint32_t n, float scale)
@@ -49,7 +47,7 @@ static uint16_t choose_scale(const float *x, uint32_t n)
     for (int i = 0; i < 2 * STEPS && most != 0; i++) {
         float share = 1.15f - 0.03f * (float)(i / 2);
         uint16_t bits = tv_bf16_flush(tv_bf16_from_f32((i % 2 ? most : -most) / 8 * share));
-        if ((bits & 0x7FFF) == 0)
+        if (tv_bf16_is_zero(bits))
             continue;
         float error = squared_error(x, n, tv_bf16_to_f32(bits));
         if (error < least) {
@@ -68,7 +66,7 @@ uint16_t pccx_quantize(float *values, uint32_t n, uint8_t *beats)
     memset(beats, 0, (size_t)((n + PCCX_BEAT_WEIGHTS - 1) / PCCX_BEAT_WEIGHTS) * PCCX_BEAT);
     for (uint32_t i = 0; i < n && any; i++) {
         float q = rounded(values[i], inverse);
-        beats[i / 2] |= (uint8_t)(((unsigned)(int)q & 15) << (i % 2 * 4));
+        tv_int4_set(beats, i, (int)q);
         values[i] -= scale * q;
     }
     return bits;

@@ -4,10 +4,12 @@
 
 #include <math.h>
 
+#include "num/int.h"
+
 static int rounded(float x, float scale, int most)
 {
-    float q = nearbyintf(x / scale);
-    return q > (float)most ? most : q < (float)-most ? -most : (int)q;
+    float q = x / scale, limit = (float)most;
+    return (int)tv_round_small(q > limit ? limit : q < -limit ? -limit : q);
 }
 
 static double squared_error(const float *w, uint32_t n, float scale, int most)
@@ -22,7 +24,7 @@ static double squared_error(const float *w, uint32_t n, float scale, int most)
 
 static float choose_scale(const float *w, uint32_t n, unsigned bits)
 {
-    int most = (1 << (bits - 1)) - 1;
+    int most = TV_INT_MOST(bits);
     float largest = 0;
     for (uint32_t i = 0; i < n; i++)
         largest = fabsf(w[i]) > largest || w[i] != w[i] ? fabsf(w[i]) : largest;
@@ -45,14 +47,12 @@ static float choose_scale(const float *w, uint32_t n, unsigned bits)
 
 void tv_quantize_row(const float *weights, uint32_t n, uint32_t group, unsigned bits, uint8_t *packed, float *scales)
 {
-    int most = (1 << (bits - 1)) - 1;
+    int most = TV_INT_MOST(bits);
     memset(packed, 0, (size_t)n * bits / 8);
     for (uint32_t g = 0; g < n / group; g++) {
         float scale = choose_scale(weights + g * group, group, bits);
         scales[g] = scale > 0 ? scale : 1;
-        for (uint32_t i = g * group; i < (g + 1) * group && scale > 0; i++) {
-            unsigned q = (unsigned)rounded(weights[i], scale, most) & ((1u << bits) - 1);
-            packed[i * bits / 8] |= (uint8_t)(q << (i * bits % 8));
-        }
+        for (uint32_t i = g * group; i < (g + 1) * group && scale > 0; i++)
+            tv_int_set(packed, bits, i, rounded(weights[i], scale, most));
     }
 }

@@ -7,11 +7,15 @@
 #ifndef TV_NUM_FLOAT_H
 #define TV_NUM_FLOAT_H
 
+#include <math.h>
+
 #include "base/base.h"
 
 #define TV_BF16_NAN 0x7FC0u
 #define TV_BF16_INF 0x7F80u
 #define TV_BF16_ONE 0x3F80u
+#define TV_F32_NAN UINT32_C(0x7FC00000)
+#define TV_F32_SIGN UINT32_C(0x80000000)
 
 static inline uint32_t tv_f32_bits(float x)
 {
@@ -41,6 +45,13 @@ static inline double tv_f64_of_bits(uint64_t bits)
     return x;
 }
 
+/* The bits of x; of a NaN the canonical ones. */
+static inline uint32_t tv_f32_canonical(float x) { return x != x ? TV_F32_NAN : tv_f32_bits(x); }
+
+/* On bits: of NaN, too. */
+static inline uint32_t tv_f32_negate(uint32_t x) { return x ^ TV_F32_SIGN; }
+static inline uint32_t tv_f32_abs(uint32_t x) { return x & ~TV_F32_SIGN; }
+
 static inline float tv_bf16_to_f32(uint16_t x) { return tv_f32_of_bits((uint32_t)x << 16); }
 
 static inline uint16_t tv_bf16_from_f32(float x)
@@ -55,6 +66,13 @@ static inline bool tv_bf16_is_nan(uint16_t x) { return (x & 0x7FFF) > TV_BF16_IN
 static inline bool tv_bf16_is_finite(uint16_t x) { return (x & 0x7F80) != 0x7F80; }
 static inline bool tv_bf16_is_subnormal(uint16_t x) { return (x & 0x7F80) == 0 && (x & 0x7F) != 0; }
 
+static inline bool tv_bf16_is_zero(uint16_t x) { return (x & 0x7FFF) == 0; }
+static inline bool tv_bf16_is_negative(uint16_t x) { return x >> 15; } /* of zero and NaN: the sign bit */
+
+/* The exponent field, which is 0 for zero and for subnormals, and the power of two of such a field above 0. */
+static inline unsigned tv_bf16_exponent(uint16_t x) { return x >> 7 & 0xFF; }
+static inline float tv_bf16_power_of_two(int exponent) { return ldexpf(1.0f, exponent - 127); }
+
 /* A subnormal becomes the zero of its sign; all else stays. */
 static inline uint16_t tv_bf16_flush(uint16_t x) { return (x & 0x7F80) == 0 ? x & 0x8000 : x; }
 
@@ -65,6 +83,7 @@ uint16_t tv_f16_from_f64(double x);
 /* The integer rounded to odd: rounding that to a format of up to 51 bits is one rounding of the integer. */
 double tv_f64_odd_from_i64(int64_t x);
 
+static inline bool tv_f16_is_finite(uint16_t x) { return (x & 0x7C00) != 0x7C00; }
 float tv_f16_to_f32(uint16_t x);
 uint16_t tv_f16_from_f32(float x);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed INT4 and the rounding of real values to integers. */
+/* Packed integers of 2, 4 and 8 bits, and the rounding of real values to integers. */
 #ifndef TV_NUM_INT_H
 #define TV_NUM_INT_H
 
@@ -18,6 +18,37 @@ static inline void tv_int4_set(uint8_t *packed, size_t i, int value)
 {
     unsigned shift = (unsigned)(i % 2 * 4);
     packed[i / 2] = (uint8_t)((packed[i / 2] & ~(15u << shift)) | ((unsigned)value & 15) << shift);
+}
+
+/* Signed element `i` of packed integers of `bits` 2, 4 or 8: the first in the lowest bits. */
+static inline int tv_int_get(const uint8_t *packed, unsigned bits, size_t i)
+{
+    unsigned per = 8 / bits, value = packed[i / per] >> (i % per * bits) & ((1u << bits) - 1), sign = 1u << (bits - 1);
+    return (int)(value ^ sign) - (int)sign;
+}
+
+static inline void tv_int_set(uint8_t *packed, unsigned bits, size_t i, int value)
+{
+    unsigned per = 8 / bits, shift = (unsigned)(i % per) * bits, mask = (1u << bits) - 1;
+    packed[i / per] = (uint8_t)((packed[i / per] & ~(mask << shift)) | ((unsigned)value & mask) << shift);
+}
+
+/* The largest of `bits` bits; the smallest is -TV_INT_MOST(bits) - 1. */
+#define TV_INT_MOST(bits) ((int)(UINT32_C(1) << ((bits) - 1)) - 1)
+
+/* Nearest integer, ties to even, of a magnitude up to 2^22: by adding a number whose last place is 1, which a compiler can do for
+ * eight values at once. */
+static inline float tv_round_small(float x)
+{
+    static const float UNITS = 0x1.8p23f;
+    return (x + UNITS) - UNITS;
+}
+
+/* Nearest integer of `bits` up to 8, ties to even, saturating; NaN: 0. */
+static inline int tv_int_saturate(float x, unsigned bits)
+{
+    float most = (float)TV_INT_MOST(bits);
+    return x != x ? 0 : (int)tv_round_small(x > most ? most : x < -most - 1 ? -most - 1 : x);
 }
 
 /* Nearest integer, ties to even, clamped to [low, high]; x must not be NaN. */

@@ -9,6 +9,7 @@
 
 #include "kernels/dot.h"
 #include "num/float.h"
+#include "num/int.h"
 
 /* ---- Tiles as arrays ---- */
 
@@ -26,52 +27,29 @@ uint8_t *cmdq_bytes(const cmdq_run *r, const cmdq_tile *t)
     return t->bank == CMDQ_NO_BANK ? r->memories->dram.bytes + t->start : r->memories->spm.bytes + t->bank * r->shape->bank_bytes + t->start;
 }
 
-/* Element i of packed integers of 2, 4 or 8 bits. */
-static int8_t integer_at(const uint8_t *p, unsigned qbits, uint64_t i)
-{
-    if (qbits == 8)
-        return (int8_t)p[i];
-    unsigned per = 8 / qbits, value = p[i / per] >> (i % per * qbits) & ((1u << qbits) - 1), sign = 1u << (qbits - 1);
-    return (int8_t)((int)(value ^ sign) - (int)sign);
-}
-
 static void unpack_integers(const uint8_t *p, unsigned qbits, uint64_t count, int8_t *out)
 {
     for (uint64_t i = 0; i < count; i++)
-        out[i] = integer_at(p, qbits, i);
+        out[i] = (int8_t)tv_int_get(p, qbits, i);
 }
 
 void cmdq_unpack(const uint8_t *p, unsigned qbits, uint64_t count, float *out)
 {
     for (uint64_t i = 0; i < count; i++)
-        out[i] = qbits == 32 ? tv_f32_of_bits(tv_load_le32(p + 4 * i)) : qbits == 16 ? tv_f16_to_f32(tv_load_le16(p + 2 * i)) : (float)integer_at(p, qbits, i);
-}
-
-static int32_t to_integer(float x, unsigned qbits)
-{
-    int32_t most = (1 << (qbits - 1)) - 1;
-    if (x != x)
-        return 0;
-    if (x >= (float)most)
-        return most;
-    if (x <= (float)(-most - 1))
-        return -most - 1;
-    return (int32_t)nearbyintf(x); /* to nearest, ties to even: the mode is never changed */
+        out[i] = qbits == 32 ? tv_f32_of_bits(tv_load_le32(p + 4 * i)) : qbits == 16 ? tv_f16_to_f32(tv_load_le16(p + 2 * i)) : (float)tv_int_get(p, qbits, i);
 }
 
 void cmdq_pack(const float *x, unsigned qbits, uint64_t count, uint8_t *p)
 {
-    if (qbits < 8)
+    if (qbits < 8) /* the bits past the last element become 0 */
         memset(p, 0, tv_ceil_div(count * qbits, 8));
     for (uint64_t i = 0; i < count; i++) {
         if (qbits == 32)
-            tv_store_le(p + 4 * i, x[i] != x[i] ? UINT32_C(0x7FC00000) : tv_f32_bits(x[i]), 4);
+            tv_store_le(p + 4 * i, tv_f32_canonical(x[i]), 4);
         else if (qbits == 16)
-            tv_store_le(p + 2 * i, x[i] != x[i] ? UINT32_C(0x7E00) : tv_f16_from_f32(x[i]), 2);
-        else if (qbits == 8)
-            p[i] = (uint8_t)to_integer(x[i], 8);
+            tv_store_le(p + 2 * i, tv_f16_from_f32(x[i]), 2);
         else
-            p[i * qbits / 8] |= (uint8_t)(((unsigned)to_integer(x[i], qbits) & ((1u << qbits) - 1)) << (i * qbits % 8));
+            tv_int_set(p, qbits, i, tv_int_saturate(x[i], qbits));
     }
 }
 

@@ -7,6 +7,7 @@
 #include "kernels/clones.h"
 #include "kernels/outer.h"
 #include "machine/opennpu/machine.h"
+#include "num/float.h"
 #include "num/tier2.h"
 
 /* ---- Registers ---- */
@@ -318,22 +319,21 @@ static void exec_move(opennpu_machine *m, const opennpu_op *op)
 
 /* ---- FP32 and conversions ---- */
 
-#define SIGN UINT32_C(0x80000000)
 
 static uint32_t fp(unsigned insn, uint32_t a, uint32_t b, uint32_t c, tv_round round)
 {
     switch (insn) {
     case OPENNPU_VFADD: return tv_tier2_add(a, b, round);
-    case OPENNPU_VFSUB: return tv_tier2_add(a, b ^ SIGN, round);
+    case OPENNPU_VFSUB: return tv_tier2_add(a, tv_f32_negate(b), round);
     case OPENNPU_VFMUL: return tv_tier2_mul(a, b, round);
-    case OPENNPU_VFNEG: return a ^ SIGN;
-    case OPENNPU_VFABS: return a & ~SIGN;
+    case OPENNPU_VFNEG: return tv_f32_negate(a);
+    case OPENNPU_VFABS: return tv_f32_abs(a);
     case OPENNPU_VFMAX: return tv_tier2_max(a, b);
     case OPENNPU_VFMIN: return tv_tier2_min(a, b);
     case OPENNPU_VFMA: return tv_tier2_fma(a, b, c, round);
-    case OPENNPU_VFMS: return tv_tier2_fma(a, b, c ^ SIGN, round);
-    case OPENNPU_VNFMA: return tv_tier2_fma(a ^ SIGN, b, c, round);
-    default: return tv_tier2_fma(a ^ SIGN, b, c ^ SIGN, round);
+    case OPENNPU_VFMS: return tv_tier2_fma(a, b, tv_f32_negate(c), round);
+    case OPENNPU_VNFMA: return tv_tier2_fma(tv_f32_negate(a), b, c, round);
+    default: return tv_tier2_fma(tv_f32_negate(a), b, tv_f32_negate(c), round);
     }
 }
 

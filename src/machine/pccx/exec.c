@@ -67,13 +67,13 @@ static float row_scale(const uint16_t *x, uint32_t k, uint16_t act_scale)
 {
     if (act_scale)
         return tv_bf16_to_f32(act_scale);
-    int largest = 0;
+    unsigned largest = 0; /* subnormals count as zero */
     for (uint32_t i = 0; i < k; i++) {
-        int exponent = x[i] >> 7 & 0xFF; /* 0 for zero and for subnormals, which count as zero */
+        unsigned exponent = tv_bf16_exponent(x[i]);
         if (exponent > largest)
             largest = exponent;
     }
-    return largest == 0 ? 1.0f : ldexpf(1.0f, largest - 127 - 6);
+    return largest == 0 ? 1.0f : tv_bf16_power_of_two((int)largest - 6);
 }
 
 /* q = clamp(RNE(x / s), -127, 127). Binary64 holds the quotient of two BF16 numbers closely enough that its rounding to
@@ -204,7 +204,7 @@ static uint16_t larger(uint16_t a, uint16_t b)
     if (tv_bf16_is_nan(b))
         return a;
     float x = tv_bf16_to_f32(a), y = tv_bf16_to_f32(b);
-    return x > y || (x == y && !(a & 0x8000)) ? a : b;
+    return x > y || (x == y && !tv_bf16_is_negative(a)) ? a : b;
 }
 
 static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_refusal *why)

@@ -132,7 +132,7 @@ static bool resolve_matrix(const pccx_control *control, pccx_op *op, pccx_refusa
         return refuse(why, PCCX_CODE_LANES, "parallel_lane %u exceeds the %u GEMV cores", op->lanes, control->gemv_cores);
     if (!gemv && op->k > control->gemm_k_max)
         return refuse(why, PCCX_CODE_K_MAX, "K = %u exceeds the accumulation bound of %u", op->k, control->gemm_k_max);
-    if (op->act_scale & 0x8000 || (op->act_scale && !tv_bf16_is_finite(op->act_scale)))
+    if (tv_bf16_is_negative(op->act_scale) || (op->act_scale && !tv_bf16_is_finite(op->act_scale)))
         return refuse(why, PCCX_CODE_ACT_SCALE, "the static activation scale 0x%04x is not finite and above zero", op->act_scale);
     op->lanes = op->lanes ? op->lanes : control->gemv_cores;
 
