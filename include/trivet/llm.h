@@ -37,7 +37,7 @@ typedef struct tv_llm_options {
     uint32_t context;        /* positions to make room for; 0: the model's */
     unsigned threads;        /* of the host; 0: 1 */
     unsigned weight_bits;    /* 4 or 8 where the target takes both; 0: its own choice */
-    const char *emit;        /* folder for the machine's programs, one a step, or NULL */
+    const char *emit;        /* folder for the machine's programs, made if it is not there, or NULL */
     int timing_only;         /* cycles alone, without data */
     int verify;              /* keep what tv_llm_verify compares */
     const char *sample;      /* text like that to come, which quantizers may learn ranges from; NULL: they take random tokens */
@@ -49,6 +49,9 @@ typedef struct tv_llm_session tv_llm_session;
 /* `llm` is borrowed. The caller frees the session. */
 TV_API tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const tv_diag_sink *sink, tv_llm_session **out);
 TV_API void tv_llm_session_free(tv_llm_session *session);
+
+/* The machine that the session runs on, for traces; NULL on the host. It belongs to the session, which alone runs it. */
+TV_API tv_machine *tv_llm_session_machine(tv_llm_session *session);
 
 typedef struct tv_llm_sampling {
     float temperature; /* 0: the likeliest token */

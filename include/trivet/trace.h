@@ -15,6 +15,8 @@
 extern "C" {
 #endif
 
+struct tv_program;
+
 typedef enum tv_event_kind {
     TV_EVENT_ENGINE,   /* an engine worked on an instruction from start to end */
     TV_EVENT_STALL,    /* an engine was held from start to end by `cause` */
@@ -23,13 +25,14 @@ typedef enum tv_event_kind {
     TV_EVENT_MARKER,   /* the caller's mark, see tv_machine_mark */
     TV_EVENT_TRANSFER, /* `bytes` moved over `path` between start and end */
     TV_EVENT_TOKEN,    /* a model's step over tokens, see tv_machine_token */
+    TV_EVENT_LOAD,     /* `program` was loaded: its first instruction is `index`. Lives until the next load */
     TV_EVENT_ACCESS,   /* instruction `index` reads or writes `bytes` bytes of `space` from unit `addr` on; without times, which
                           its ENGINE event has. Only after tv_machine_trace_accesses */
 } tv_event_kind;
 
 typedef struct tv_event {
     tv_event_kind kind;
-    const char *engine;  /* "GEMV"; NULL for MARKER, TRANSFER, TOKEN and ACCESS */
+    const char *engine;  /* "GEMV"; NULL for MARKER, TRANSFER, TOKEN, LOAD and ACCESS */
     int64_t index;       /* instruction, counted over all programs of the machine; -1: none. Of a TOKEN: its position */
     const char *op;      /* the instruction's id, or the marker's text; of a TOKEN "prefill" or "decode" */
     uint64_t start, end; /* cycles; end is exclusive */
@@ -46,6 +49,7 @@ typedef struct tv_event {
     int write;           /* TRANSFER: towards host memory; ACCESS: written, not read */
     int kv;              /* TRANSFER: of the KV cache */
     uint64_t tokens;     /* TOKEN: how many */
+    const struct tv_program *program; /* LOAD */
     const char *space;   /* ACCESS */
     uint64_t addr;       /* ACCESS, in units of the space */
     const char *file;    /* the instruction's source, or NULL */

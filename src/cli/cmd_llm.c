@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -18,7 +19,7 @@ static const cli_option options[] = {
     {"context", 0, "N", "positions to make room for (default: the model's)", NULL},
     {"weight-bits", 0, "4|8", "width of the weights where the machine takes both", "4 8"},
     {"threads", 0, "N", "host threads (default: as many as there are cores)", NULL},
-    {"emit", 0, "FOLDER", "write the machine's programs there, one a step", "FILE"},
+    {"emit", 0, "FOLDER", "write the machine's programs there, of -t all in a folder for each machine", "FILE"},
     {"eval", 0, "TEXT", "cross-entropy of a text file, beside that of the host", "FILE"},
     {"timing-only", 0, NULL, "cycles without data: of -n tokens after a prompt of --prompt-tokens; MODEL may be sizes alone", NULL},
     {"prompt-tokens", 0, "N", "length of the prompt that --timing-only times (default 16)", NULL},
@@ -100,7 +101,7 @@ static int read_options(job *j)
         wrong = "top-p";
     if (wrong)
         return cli_wrong(j->c, "`trivet llm --help` says what it takes", "--%s cannot be '%s'", wrong, cli_value(j->c, wrong));
-    static const char *const exclusive[][2] = {{"timing-only", "verify"}, {"timing-only", "eval"}, {"verify", "eval"}, {"timing-only", "prompt"}, {"eval", "prompt"}};
+    static const char *const exclusive[][2] = {{"timing-only", "verify"}, {"timing-only", "eval"}, {"verify", "eval"}, {"host-ops", "eval"}, {"host-ops", "verify"}, {"timing-only", "prompt"}, {"eval", "prompt"}};
     for (size_t i = 0; i < CLI_COUNTOF(exclusive); i++)
         if (cli_has(j->c, exclusive[i][0]) && cli_has(j->c, exclusive[i][1]))
             return cli_wrong(j->c, "leave one of them away", "--%s and --%s exclude each other", exclusive[i][0], exclusive[i][1]);
@@ -123,11 +124,19 @@ static void show_progress(void *user, const char *what, uint64_t done, uint64_t 
 
 static tv_status open_session(job *j, const char *target, const char *sample, tv_config **config, tv_llm_session **session)
 {
-    tv_llm_options own = {.target = target, .context = j->context, .threads = j->threads, .weight_bits = j->weight_bits, .emit = cli_value(j->c, "emit"),
+    char emit[4096];
+    bool all = cli_value(j->c, "target") && strcmp(cli_value(j->c, "target"), "all") == 0, host = strcmp(target, "host") == 0;
+    const char *folder = cli_value(j->c, "emit");
+    if (folder && all) { /* each machine its own; the host has none */
+        mkdir(folder, 0777);
+        snprintf(emit, sizeof emit, "%s/%s", folder, target);
+        folder = host ? NULL : emit;
+    }
+    tv_llm_options own = {.target = target, .context = j->context, .threads = j->threads, .weight_bits = j->weight_bits, .emit = folder,
                           .timing_only = cli_has(j->c, "timing-only"), .verify = cli_has(j->c, "verify"), .sample = sample, .progress = {show_progress, j}};
     *config = NULL;
     *session = NULL;
-    tv_status status = strcmp(target, "host") == 0 ? TV_OK : cli_make_config(j->c, target, config);
+    tv_status status = host ? TV_OK : cli_make_config(j->c, target, config);
     own.config = *config;
     cli_progress_begin(j->c, &j->progress);
     if (status == TV_OK)
@@ -344,7 +353,8 @@ static int run_model(job *j)
     outcome list[TARGETS_MAX];
     unsigned count = 0;
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}; /* a second Ctrl-C ends everything */
-    sigaction(SIGINT, &action, NULL);
+    if (!cli_has(j->c, "eval") && !cli_has(j->c, "verify") && !cli_has(j->c, "timing-only"))
+        sigaction(SIGINT, &action, NULL); /* a text has a summary also where it is cut; of the others a part says nothing */
     j->streaming = !j->c->json;
     json_t *likenesses = json_array();
     tv_status status = run_targets(j, list, &count, likenesses);

@@ -1,16 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the lowerings share. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/diag.h"
 #include "llm/backend.h"
+#include "trivet/file.h"
 
 tv_status tv_backend_fault(const tv_machine *machine, const tv_diag_sink *sink)
 {
     const tv_fault *fault = tv_machine_fault(machine);
     const tv_code code = {fault->code, fault->name, ""};
     return tv_fail(sink, TV_FAULT, &code, NULL, "machine fault at instruction %" PRIu64 ", %s: %s", fault->index, fault->disassembly, fault->message);
+}
+
+static tv_status copy_space(tv_machine *machine, const char *space, uint64_t bytes, FILE *out, const tv_diag_sink *sink)
+{
+    enum { CHUNK = 1 << 20 };
+    tv_status status = TV_OK;
+    uint8_t *chunk = malloc(CHUNK);
+    if (!chunk)
+        return tv_fail_memory(sink);
+    for (uint64_t at = 0; status == TV_OK && at < bytes; at += CHUNK) {
+        size_t n = (size_t)tv_min_u64(CHUNK, bytes - at);
+        status = tv_machine_read(machine, space, at, chunk, n, sink);
+        if (status == TV_OK)
+            fwrite(chunk, 1, n, out); /* the commit sees what went wrong */
+    }
+    free(chunk);
+    return status;
+}
+
+tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t bytes, const char *folder, const char *name, const tv_diag_sink *sink)
+{
+    tv_buf path = {0};
+    tv_output *output;
+    tv_buf_printf(&path, "%s/%s", folder, name);
+    tv_status status = path.failed ? tv_fail_memory(sink) : tv_output_open(tv_buf_cstr(&path), sink, &output);
+    tv_buf_fini(&path);
+    if (status != TV_OK)
+        return status;
+    status = copy_space(machine, space, bytes, tv_output_stream(output), sink);
+    if (status == TV_OK)
+        return tv_output_commit(output, sink);
+    tv_output_abandon(output);
+    return status;
 }
 
 uint64_t tv_backend_parameter(const tv_config *config, const char *key)

@@ -28,7 +28,6 @@ static inline void tv_progress_show(const tv_llm_progress *progress, const char 
 
 typedef struct tv_backend {
     const char *name; /* "host", or the target's */
-    bool sizes_suffice; /* times a model that is sizes alone */
     unsigned weight_bits_only; /* the one width of weights it has; 0: --weight-bits chooses */
     tv_status (*create)(const tv_graph *graph, const tv_model *model, const tv_backend_options *options, const tv_diag_sink *sink, void **state);
     void (*destroy)(void *state);
@@ -47,6 +46,10 @@ typedef struct tv_backend {
 
 /* A machine parameter, which is a number. */
 uint64_t tv_backend_parameter(const tv_config *config, const char *key);
+
+/* Writes the first `bytes` bytes of a space of byte addresses to FOLDER/name: what programs that are written need to run by
+ * themselves. */
+tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t bytes, const char *folder, const char *name, const tv_diag_sink *sink);
 
 /* Reports the fault that a run has ended with; returns TV_FAULT. */
 tv_status tv_backend_fault(const tv_machine *machine, const tv_diag_sink *sink);

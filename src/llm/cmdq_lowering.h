@@ -5,6 +5,7 @@
 #define TV_LLM_CMDQ_LOWERING_H
 
 #include "llm/backend.h"
+#include "sim/pool.h"
 
 enum { BANK_X, BANK_HEADS, BANK_WEIGHTS, BANK_KEYS = 4, BANK_VALUES, BANK_SCORES, BANK_FFN, BANKS, SLOTS = 2, ROWS_MAX = 32, HIDDEN_UNIT = 256 };
 
@@ -34,6 +35,7 @@ typedef struct lowering {
     const tv_graph *graph;
     const tv_model *model;
     tv_machine *machine;
+    tv_pool *pool; /* quantizes */
     tv_program *program; /* what the machine has loaded */
     unsigned weight_bits, group, te, ve;
     uint32_t context, rows_max;
@@ -44,6 +46,7 @@ typedef struct lowering {
 
     /* the queue under construction */
     place places[PLACES];
+    char part[TV_PART_TEXT]; /* of the model, that the entries belong to */
     tv_buf text, deps;
     uint32_t count, slot, te_turn, ve_turn;
     uint32_t *kv_writer; /* of each layer: its last KV_STORE */

@@ -25,7 +25,7 @@ static void depend(lowering *l, uint32_t entry)
 }
 
 /* Ends the entry that has been printed but for its dependencies; returns its id. */
-static uint32_t end_entry(lowering *l, uint32_t layer)
+static uint32_t end_entry(lowering *l)
 {
     uint32_t id = l->count++;
     for (unsigned i = 0; i < l->read_count; i++)
@@ -43,7 +43,7 @@ static uint32_t end_entry(lowering *l, uint32_t layer)
         l->places[l->writes[i]].readers.len = 0;
     }
     const uint32_t *deps = (const uint32_t *)(const void *)l->deps.data;
-    tv_buf_printf(&l->text, ", \"layer_id\": \"blk.%" PRIu32 "\", \"deps_before\": [", layer);
+    tv_buf_printf(&l->text, ", \"layer_id\": \"%s\", \"deps_before\": [", l->part);
     for (size_t i = 0; i < l->deps.len / sizeof *deps; i++)
         tv_buf_printf(&l->text, i ? ", %" PRIu32 : "%" PRIu32, deps[i]);
     tv_buf_str(&l->text, "]},\n");
@@ -58,7 +58,7 @@ static void spm(lowering *l, const char *prefix, unsigned p, uint64_t offset)
 }
 
 /* Loads `rows` stretches of `elements`, `stride` bytes apart (0: one stretch). */
-static void load(lowering *l, unsigned p, const char *role, unsigned qbits, uint64_t addr, uint64_t rows, uint64_t elements, uint64_t stride, uint32_t layer)
+static void load(lowering *l, unsigned p, const char *role, unsigned qbits, uint64_t addr, uint64_t rows, uint64_t elements, uint64_t stride)
 {
     tv_buf_printf(&l->text, "{\"opcode\": \"DMA_LOAD_TILE\", \"tensor_role\": \"%s\", \"qbits\": %u, \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64, role,
                   qbits, addr, rows * elements);
@@ -66,7 +66,7 @@ static void load(lowering *l, unsigned p, const char *role, unsigned qbits, uint
         tv_buf_printf(&l->text, ", \"stride_bytes\": %" PRIu64 ", \"row_elements\": %" PRIu64, stride, elements);
     spm(l, "spm", p, 0);
     writes(l, p);
-    end_entry(l, layer);
+    end_entry(l);
 }
 
 /* ---- Matrix products ---- */
@@ -76,9 +76,9 @@ static void product(lowering *l, const tv_graph_node *n, operand in, operand out
 {
     const matrix *w = matrix_of(l, n->weight, n->layer);
     unsigned slot = l->slot++ % SLOTS;
-    load(l, WEIGHTS + slot, "weight", l->weight_bits, w->data + row * w->row_bytes + (uint64_t)column * l->weight_bits / 8, rows, columns, w->row_bytes, n->layer);
+    load(l, WEIGHTS + slot, "weight", l->weight_bits, w->data + row * w->row_bytes + (uint64_t)column * l->weight_bits / 8, rows, columns, w->row_bytes);
     uint64_t scale_row = w->columns / l->group * 4;
-    load(l, SCALES + slot, "weight", 32, w->scales + row * scale_row + column / l->group * 4, rows, columns / l->group, scale_row, n->layer);
+    load(l, SCALES + slot, "weight", 32, w->scales + row * scale_row + column / l->group * 4, rows, columns / l->group, scale_row);
     tv_buf_printf(&l->text, "{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": %u, \"m\": %u, \"n\": %u, \"k\": %u, \"qbits_weight\": %u, \"qbits_activation\": %u, \"qbits_ofm\": %u",
                   l->te_turn++ % l->te, m, rows, columns, l->weight_bits, in.qbits, out.qbits);
     spm(l, "ifm", in.place, in.offset);
@@ -92,7 +92,7 @@ static void product(lowering *l, const tv_graph_node *n, operand in, operand out
     reads(l, WEIGHTS + slot);
     reads(l, SCALES + slot);
     writes(l, out.place);
-    end_entry(l, n->layer);
+    end_entry(l);
 }
 
 /* Whole rows of input. With one token the output's columns follow each other, and blocks are as large as a bank; with more,
@@ -138,18 +138,18 @@ static void vector_entry(lowering *l, const char *opcode, unsigned in, uint64_t 
     writes(l, out);
 }
 
-static void embed(lowering *l) { load(l, X, "embedding", 32, l->x_addr, 1, (uint64_t)l->rows * l->model->shape.dim, 0, 0); }
+static void embed(lowering *l) { load(l, X, "embedding", 32, l->x_addr, 1, (uint64_t)l->rows * l->model->shape.dim, 0); }
 
 /* The final norm is wanted of the last token alone, where the logits are. */
 static void norm(lowering *l, const tv_graph_node *n, unsigned in, bool last_only)
 {
     uint32_t dim = l->model->shape.dim, skipped = last_only ? l->rows - 1 : 0;
-    load(l, GAINS, "weight", 32, matrix_of(l, n->weight, n->layer)->data, 1, dim, 0, n->layer);
+    load(l, GAINS, "weight", 32, matrix_of(l, n->weight, n->layer)->data, 1, dim, 0);
     vector_entry(l, "VE_RMSNORM_TILE", in, (uint64_t)skipped * dim * 4, 32, XN, 0, 16, l->rows - skipped, dim);
     spm(l, "gamma", GAINS, 0);
     tv_buf_printf(&l->text, ", \"eps\": %.9g", (double)l->model->shape.eps);
     reads(l, GAINS);
-    end_entry(l, n->layer);
+    end_entry(l);
 }
 
 /* Turns the heads of `in`, [heads][rows][head_dim]; with one token all heads are one row. */
@@ -161,7 +161,7 @@ static void rope(lowering *l, const tv_graph_node *n, unsigned in, unsigned out,
         vector_entry(l, "VE_ROPE_TILE", in, at * 4, 32, out, at * out_bits / 8, out_bits, l->rows, calls == 1 ? (uint64_t)n->heads * d : d);
         tv_buf_printf(&l->text, ", \"head_dim\": %" PRIu32 ", \"position\": %" PRIu32 ", \"theta\": %.9g, \"scale_out\": %.9g", d, l->position,
                       (double)l->model->shape.theta, (double)scale);
-        end_entry(l, n->layer);
+        end_entry(l);
     }
 }
 
@@ -181,7 +181,7 @@ static void append(lowering *l, const tv_graph_node *n)
             reads(l, v ? VALUE8 : KEY8);
             if (l->kv_writer[n->layer] != NO_ENTRY)
                 depend(l, l->kv_writer[n->layer]); /* one after the other, so that the last says that all are there */
-            l->kv_writer[n->layer] = end_entry(l, n->layer);
+            l->kv_writer[n->layer] = end_entry(l);
         }
 }
 
@@ -191,11 +191,11 @@ static void fetch(lowering *l, const tv_graph_node *n, uint32_t head, unsigned v
     tv_buf_printf(&l->text, ", \"kv_range_desc\": {\"t_start\": 0, \"t_len\": %" PRIu32 "}", l->position + l->rows);
     depend(l, l->kv_writer[n->layer]);
     writes(l, v ? VALUES : KEYS);
-    end_entry(l, n->layer);
+    end_entry(l);
 }
 
 /* A product of attention: scores of one head, or its mix. */
-static void attend(lowering *l, const char *opcode, operand in, unsigned wgt, operand out, uint32_t n, uint32_t k, float scale_ifm, float scale_wgt, uint32_t layer)
+static void attend(lowering *l, const char *opcode, operand in, unsigned wgt, operand out, uint32_t n, uint32_t k, float scale_ifm, float scale_wgt)
 {
     tv_buf_printf(&l->text, "{\"opcode\": \"%s\", \"te_id\": %u, \"m\": %" PRIu32 ", \"n\": %" PRIu32 ", \"k\": %" PRIu32
                             ", \"qbits_weight\": 8, \"qbits_activation\": %u, \"qbits_ofm\": %u, \"scale_ifm\": %.9g, \"scale_wgt\": %.9g",
@@ -206,7 +206,7 @@ static void attend(lowering *l, const char *opcode, operand in, unsigned wgt, op
     reads(l, in.place);
     reads(l, wgt);
     writes(l, out.place);
-    end_entry(l, layer);
+    end_entry(l);
 }
 
 /* Scores, softmax and mix of the heads that share one head of the cache: three nodes of the graph at once, since the cache
@@ -220,28 +220,28 @@ static void attention(lowering *l, const tv_graph_node *n)
         fetch(l, n, kv, 1);
         for (uint32_t h = kv * shared; h < (kv + 1) * shared; h++) {
             uint64_t in = (uint64_t)h * l->rows * d * 2, at = (uint64_t)(h % shared) * l->rows * t;
-            attend(l, "TE_QKT_TILE", (operand){TURNED, in, 16, 1}, KEYS, (operand){SCORES, at * 4, 32, 1}, t, d, 1 / sqrtf((float)d), l->k_scale[n->layer], n->layer);
+            attend(l, "TE_QKT_TILE", (operand){TURNED, in, 16, 1}, KEYS, (operand){SCORES, at * 4, 32, 1}, t, d, 1 / sqrtf((float)d), l->k_scale[n->layer]);
         }
         for (uint32_t r = 0; r < (l->rows == 1 ? 1 : shared * l->rows); r++) {
             vector_entry(l, "VE_SOFTMAX_TILE", SCORES, (uint64_t)r * t * 4, 32, SHARES, (uint64_t)r * t * 2, 16, l->rows == 1 ? shared : 1, t);
             tv_buf_printf(&l->text, ", \"valid_length\": %" PRIu32, l->position + r % l->rows + 1);
-            end_entry(l, n->layer);
+            end_entry(l);
         }
         for (uint32_t h = kv * shared; h < (kv + 1) * shared; h++) {
             uint64_t out = (uint64_t)h * l->rows * d * 2, at = (uint64_t)(h % shared) * l->rows * t;
-            attend(l, "TE_AV_TILE", (operand){SHARES, at * 2, 16, 1}, VALUES, (operand){MIXED, out, 16, 1}, d, t, 1, l->v_scale[n->layer], n->layer);
+            attend(l, "TE_AV_TILE", (operand){SHARES, at * 2, 16, 1}, VALUES, (operand){MIXED, out, 16, 1}, d, t, 1, l->v_scale[n->layer]);
         }
     }
 }
 
-static void elementwise(lowering *l, const char *opcode, unsigned a, unsigned b, unsigned out, unsigned out_bits, uint64_t length, uint32_t layer)
+static void elementwise(lowering *l, const char *opcode, unsigned a, unsigned b, unsigned out, unsigned out_bits, uint64_t length)
 {
     vector_entry(l, opcode, a, 0, 32, out, 0, out_bits, 1, length);
     if (b != PLACES) {
         spm(l, "in2", b, 0);
         reads(l, b);
     }
-    end_entry(l, layer);
+    end_entry(l);
 }
 
 static void logits(lowering *l, const tv_graph_node *n, bool last_only)
@@ -258,7 +258,7 @@ static void logits(lowering *l, const tv_graph_node *n, bool last_only)
             tv_buf_printf(&l->text, ", \"stride_bytes\": %" PRIu64 ", \"row_elements\": %" PRIu32, (uint64_t)w->rows * 4, rows);
         spm(l, "spm", LOGITS, 0);
         reads(l, LOGITS);
-        end_entry(l, n->layer);
+        end_entry(l);
     }
 }
 
@@ -280,6 +280,7 @@ static void matmul(lowering *l, const tv_graph_node *n, bool last_only)
 
 void cmdq_lower_node(lowering *l, const tv_graph_node *n, bool last_only)
 {
+    tv_graph_part(l->graph, n, l->part);
     const tv_model_shape *s = &l->model->shape;
     switch (n->op) {
     case TV_OP_EMBED: embed(l); break;
@@ -297,11 +298,11 @@ void cmdq_lower_node(lowering *l, const tv_graph_node *n, bool last_only)
     case TV_OP_MIX: break; /* done with the scores */
     case TV_OP_ADD: {
         bool first = made_by(l, n->inputs[1]) == TV_WEIGHT_O;
-        elementwise(l, "VE_ADD_TILE", first ? X : XA, OUTPUT, first ? XA : X, 32, (uint64_t)l->rows * s->dim, n->layer);
+        elementwise(l, "VE_ADD_TILE", first ? X : XA, OUTPUT, first ? XA : X, 32, (uint64_t)l->rows * s->dim);
         break;
     }
-    case TV_OP_MUL: elementwise(l, "VE_MUL_TILE", GATE, UP, HIDDEN, 16, (uint64_t)l->rows * s->hidden, n->layer); break;
-    case TV_OP_SILU: elementwise(l, "VE_SILU_TILE", GATE, PLACES, GATE, 32, (uint64_t)l->rows * s->hidden, n->layer); break;
+    case TV_OP_MUL: elementwise(l, "VE_MUL_TILE", GATE, UP, HIDDEN, 16, (uint64_t)l->rows * s->hidden); break;
+    case TV_OP_SILU: elementwise(l, "VE_SILU_TILE", GATE, PLACES, GATE, 32, (uint64_t)l->rows * s->hidden); break;
     case TV_OPS: break;
     }
 }

@@ -195,6 +195,16 @@ static void print_value(const tv_graph *g, uint32_t value, tv_buf *out)
     tv_buf_printf(out, "%%%" PRIu32 ".%s", g->values[value].layer, g->values[value].name);
 }
 
+void tv_graph_part(const tv_graph *graph, const tv_graph_node *node, char text[TV_PART_TEXT])
+{
+    if (node->op == TV_OP_EMBED)
+        snprintf(text, TV_PART_TEXT, "token_embd");
+    else if (node->weight == TV_WEIGHT_NORM_FINAL || node->output == graph->logits)
+        snprintf(text, TV_PART_TEXT, "output");
+    else
+        snprintf(text, TV_PART_TEXT, "blk.%u", node->layer % 1000000u); /* there are not so many */
+}
+
 void tv_graph_print(const tv_graph *graph, tv_buf *out)
 {
     for (uint32_t i = 0; i < graph->node_count; i++) {

@@ -56,6 +56,11 @@ extern const char *const tv_graph_op_names[TV_OPS];
 tv_status tv_graph_make(const tv_model *model, const tv_diag_sink *sink, tv_graph **out);
 void tv_graph_free(tv_graph *graph);
 
+/* The part of the model that a node belongs to, by the names of model files: "token_embd", "blk.3", "output". What the programs of a
+ * lowering call their instructions, for traces. */
+enum { TV_PART_TEXT = 16 };
+void tv_graph_part(const tv_graph *graph, const tv_graph_node *node, char text[TV_PART_TEXT]);
+
 /* Every value is written once, before it is read, with columns that fit the operation. False: *text says what is wrong. */
 bool tv_graph_verify(const tv_graph *graph, const tv_model *model, tv_buf *text);
 

@@ -56,7 +56,38 @@ static uint64_t take_dram(lowering *l, uint64_t bytes)
     return at;
 }
 
-/* Quantizes a matrix, or a norm's gains as they are, and writes it to DRAM. */
+static tv_status place_gains(lowering *l, const tv_matrix *from, const matrix *to, const tv_diag_sink *sink)
+{
+    float *row = malloc(from->columns * sizeof *row);
+    tv_status status = row ? tv_gguf_row_f32(from->tensor, 0, row) : tv_fail_memory(sink);
+    if (status == TV_OK)
+        status = tv_machine_write(l->machine, "dram", to->data, row, from->columns * sizeof *row, sink);
+    free(row);
+    return status;
+}
+
+static tv_status place_quantized(lowering *l, const tv_matrix *from, const matrix *to, const tv_diag_sink *sink)
+{
+    enum { TOGETHER = 4096 };
+    uint32_t n = from->columns, groups = n / l->group, most = from->rows < TOGETHER ? from->rows : TOGETHER;
+    float *scales = malloc((size_t)most * groups * sizeof *scales);
+    uint8_t *packed = malloc(most * to->row_bytes);
+    tv_status status = scales && packed ? TV_OK : tv_fail_memory(sink);
+    for (uint32_t r = 0, count; r < from->rows && status == TV_OK; r += count) {
+        count = from->rows - r < most ? from->rows - r : most;
+        tv_quantize_job job = {.tensor = from->tensor, .first = r, .count = count, .columns = n, .group = l->group, .bits = l->weight_bits,
+                               .packed = packed, .scales = scales};
+        status = tv_quantize_rows(&job, l->pool) ? tv_machine_write(l->machine, "dram", to->data + r * to->row_bytes, packed, count * to->row_bytes, sink)
+                                                 : tv_fail_memory(sink);
+        if (status == TV_OK)
+            status = tv_machine_write(l->machine, "dram", to->scales + (uint64_t)r * groups * 4, scales, (size_t)count * groups * 4, sink);
+    }
+    free(scales);
+    free(packed);
+    return status;
+}
+
+/* Quantizes a matrix, or takes a norm's gains as they are, and writes it to DRAM. */
 static tv_status place_matrix(lowering *l, tv_weight weight, uint32_t layer, const tv_diag_sink *sink)
 {
     const tv_matrix *from = tv_model_matrix(l->model, weight, layer);
@@ -70,24 +101,7 @@ static tv_status place_matrix(lowering *l, tv_weight weight, uint32_t layer, con
     to->scales = gains ? 0 : take_dram(l, (uint64_t)from->rows * (n / l->group) * 4);
     if (l->timing)
         return TV_OK;
-    float *row = malloc(n * sizeof *row), *scales = malloc((n / l->group + 1) * sizeof *scales);
-    uint8_t *packed = malloc(n + 1);
-    tv_status status = row && scales && packed ? TV_OK : tv_fail_memory(sink);
-    for (uint32_t r = 0; r < from->rows && status == TV_OK; r++) {
-        status = tv_gguf_row_f32(from->tensor, r, row);
-        if (status == TV_OK && gains)
-            status = tv_machine_write(l->machine, "dram", to->data, row, n * sizeof *row, sink);
-        if (status != TV_OK || gains)
-            continue;
-        tv_quantize_row(row, n, l->group, l->weight_bits, packed, scales);
-        status = tv_machine_write(l->machine, "dram", to->data + r * to->row_bytes, packed, to->row_bytes, sink);
-        if (status == TV_OK)
-            status = tv_machine_write(l->machine, "dram", to->scales + (uint64_t)r * (n / l->group) * 4, scales, n / l->group * 4, sink);
-    }
-    free(row);
-    free(scales);
-    free(packed);
-    return status;
+    return gains ? place_gains(l, from, to, sink) : place_quantized(l, from, to, sink);
 }
 
 /* ---- Ranges of keys and values ---- */
@@ -138,6 +152,7 @@ static void destroy(void *state)
         tv_buf_fini(&l->places[p].readers);
     tv_buf_fini(&l->text);
     tv_buf_fini(&l->deps);
+    tv_pool_free(l->pool);
     tv_machine_free(l->machine);
     tv_program_free(l->program);
     free(l->matrices);
@@ -221,6 +236,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     l->model = model;
     l->emit = options->emit;
     l->timing = options->mode == TV_MODE_TIMING;
+    l->pool = tv_pool_make(options->threads);
     tv_status status = read_config(l, options, sink);
     if (status == TV_OK)
         status = allocate(l, options->keep_values, sink);
@@ -289,36 +305,13 @@ static tv_status put_tokens(lowering *l, const int32_t *tokens, bool last_only, 
     return status;
 }
 
-/* The weights as they stand in DRAM: the first queue that is written names them, so that the queues run by themselves. */
-static tv_status save_weights(lowering *l, const tv_diag_sink *sink)
-{
-    enum { CHUNK = 1 << 20 };
-    char path[4096];
-    tv_output *output;
-    uint64_t end = l->k_base[0];
-    uint8_t *bytes = malloc(CHUNK);
-    snprintf(path, sizeof path, "%s/weights.bin", l->emit);
-    if (!bytes)
-        return tv_fail_memory(sink);
-    tv_status status = tv_output_open(path, sink, &output);
-    for (uint64_t at = 0; status == TV_OK && at < end; at += CHUNK) {
-        size_t n = (size_t)tv_min_u64(CHUNK, end - at);
-        status = tv_machine_read(l->machine, "dram", at, bytes, n, sink);
-        fwrite(bytes, 1, n, tv_output_stream(output));
-        if (status != TV_OK)
-            tv_output_abandon(output);
-    }
-    free(bytes);
-    return status == TV_OK ? tv_output_commit(output, sink) : status;
-}
-
 static tv_status save_queue(lowering *l, const tv_diag_sink *sink)
 {
     char path[4096];
     tv_output *output;
     snprintf(path, sizeof path, "%s/step_%06" PRIu32 ".json", l->emit, l->steps);
-    if (l->steps == 0)
-        TV_TRY(save_weights(l, sink));
+    if (l->steps == 0) /* the first queue that is written names the weights, so that the queues run by themselves */
+        TV_TRY(tv_backend_save_space(l->machine, "dram", l->k_base[0], l->emit, "weights.bin", sink));
     TV_TRY(tv_output_open(path, sink, &output));
     fwrite(l->text.data, 1, l->inits_at, tv_output_stream(output));
     if (l->steps == 0)
@@ -439,4 +432,4 @@ static const float *value(void *state, uint32_t v)
 
 static tv_machine *machine(void *state) { return ((lowering *)state)->machine; }
 
-const tv_backend tv_backend_cmdq = {.name = "cmdq", .sizes_suffice = true, .create = create, .destroy = destroy, .step = step, .value = value, .machine = machine};
+const tv_backend tv_backend_cmdq = {.name = "cmdq", .create = create, .destroy = destroy, .step = step, .value = value, .machine = machine};

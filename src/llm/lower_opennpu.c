@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "llm/opennpu_layout.h"
+#include "object/program.h"
 #include "trivet/file.h"
 
 typedef struct lowering {
@@ -367,6 +368,7 @@ static void matmul(lowering *l, const tv_graph_node *node)
 static void lower_node(lowering *l, const tv_graph_node *node, int32_t token, bool wanted)
 {
     npu_layer *layer = &l->m.layers[node->layer];
+    npu_begin_part(&l->m.n, l->m.graph, node);
     switch (node->op) {
     case TV_OP_EMBED: embed(l, token); break;
     case TV_OP_RMSNORM:
@@ -398,37 +400,36 @@ static void lower_node(lowering *l, const tv_graph_node *node, int32_t token, bo
 
 /* ---- Steps ---- */
 
-static tv_status save_memory(lowering *l, const tv_diag_sink *sink)
+/* The first program that is written brings what programs only read, so that they run by themselves, in their order. */
+static tv_status bring_memory(lowering *l, tv_program *program, const tv_diag_sink *sink)
 {
-    enum { CHUNK = 1 << 20 };
-    char path[4096];
-    tv_output *output;
-    uint8_t *bytes = malloc(CHUNK);
-    snprintf(path, sizeof path, "%s/memory.bin", l->emit);
-    if (!bytes)
+    uint8_t *bytes = tv_arena_alloc(&program->arena, l->m.constants_end);
+    program->segments = tv_arena_alloc(&program->arena, sizeof *program->segments);
+    if (!bytes || !program->segments)
         return tv_fail_memory(sink);
-    tv_status status = tv_output_open(path, sink, &output);
-    if (status != TV_OK) {
-        free(bytes);
-        return status;
-    }
-    for (uint64_t at = 0; status == TV_OK && at < l->m.constants_end; at += CHUNK) {
-        size_t size = (size_t)tv_min_u64(CHUNK, l->m.constants_end - at);
-        status = tv_machine_read(l->m.machine, "mem", at, bytes, size, sink);
-        fwrite(bytes, 1, size, tv_output_stream(output));
-    }
-    free(bytes);
-    if (status == TV_OK)
-        return tv_output_commit(output, sink);
-    tv_output_abandon(output);
-    return status;
+    program->segments[program->segment_count++] = (tv_segment){0, l->m.constants_end, bytes};
+    return tv_machine_read(l->m.machine, "mem", 0, bytes, l->m.constants_end, sink);
 }
 
-static tv_status save_step(lowering *l, const tv_program *program, const tv_diag_sink *sink)
+/* The parts of the model as labels. */
+static tv_status put_labels(const lowering *l, tv_program *program, const tv_diag_sink *sink)
+{
+    const npu_label *labels = (const npu_label *)(const void *)l->m.n.labels.data;
+    uint64_t count = l->m.n.labels.len / sizeof *labels;
+    program->symbols = tv_arena_alloc(&program->arena, (count + 1) * sizeof *program->symbols);
+    for (uint64_t i = 0; program->symbols && i < count; i++) {
+        char *name = tv_arena_str(&program->arena, tv_sv_of(labels[i].name));
+        if (name && labels[i].index < program->word_count)
+            program->symbols[program->symbol_count++] = (tv_symbol){name, labels[i].index, TV_SYMBOL_TEXT};
+    }
+    return program->symbols ? tv_program_seal(program, sink) : tv_fail_memory(sink);
+}
+
+static tv_status save_step(lowering *l, tv_program *program, const tv_diag_sink *sink)
 {
     char path[4096];
     if (l->steps == 0)
-        TV_TRY(save_memory(l, sink));
+        TV_TRY(bring_memory(l, program, sink));
     snprintf(path, sizeof path, "%s/step_%06" PRIu32 ".elf", l->emit, l->steps);
     return tv_program_save(program, path, TV_FORMAT_ELF, sink);
 }
@@ -437,10 +438,12 @@ static tv_status run_words(lowering *l, const tv_diag_sink *sink)
 {
     tv_program *program;
     tv_stop stop;
-    if (l->m.n.words.failed)
+    if (l->m.n.words.failed || l->m.n.labels.failed)
         return tv_fail_memory(sink);
     TV_TRY(tv_program_parse("step.bin", l->m.n.words.data, l->m.n.words.len, &(tv_program_options){.target = "opennpu"}, sink, &program));
-    tv_status status = l->emit ? save_step(l, program, sink) : TV_OK;
+    tv_status status = put_labels(l, program, sink);
+    if (status == TV_OK && l->emit)
+        status = save_step(l, program, sink);
     if (status == TV_OK)
         status = tv_machine_load(l->m.machine, program, sink);
     if (status != TV_OK) {
@@ -506,6 +509,7 @@ static void destroy(void *state)
     if (!l)
         return;
     npu_fini(&l->m.n);
+    tv_pool_free(l->m.pool);
     tv_machine_free(l->m.machine);
     tv_program_free(l->program);
     free(l->m.layers);
@@ -545,6 +549,8 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     l->m.graph = graph;
     l->m.model = model;
     l->emit = options->emit;
+    l->m.timing = options->mode == TV_MODE_TIMING;
+    l->m.pool = tv_pool_make(options->threads);
     tv_status status = read_config(l, options, sink);
     if (status == TV_OK)
         status = npu_init(&l->m.n, l->m.k, sink);

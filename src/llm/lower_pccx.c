@@ -282,8 +282,19 @@ static bool is_query(const pccx_lowering *l, uint32_t value)
 }
 
 /* Rows from `first` on have logits. */
+static void begin_part(pccx_lowering *l, const tv_graph_node *n)
+{
+    char part[TV_PART_TEXT];
+    tv_graph_part(l->graph, n, part);
+    if (strcmp(part, l->part) == 0)
+        return;
+    memcpy(l->part, part, sizeof part);
+    tv_buf_printf(&l->text, "%s:\n", part);
+}
+
 static tv_status lower_node(pccx_lowering *l, const tv_graph_node *n, const int32_t *tokens, uint32_t first, const tv_diag_sink *sink)
 {
+    begin_part(l, n);
     switch (n->op) {
     case TV_OP_EMBED: embed(l, tokens); break;
     case TV_OP_RMSNORM: {
@@ -391,7 +402,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
         return tv_fail_memory(sink);
     *l = (pccx_lowering){
         .graph = graph, .model = model, .context = options->context, .group = GROUP, .planes = planes, .cache_planes = planes, .emit = options->emit,
-        .keep_values = options->keep_values,
+        .timing = options->mode == TV_MODE_TIMING, .keep_values = options->keep_values,
         .hidden = (model->shape.hidden + PCCX_LANES - 1) / PCCX_LANES * PCCX_LANES, .pool = tv_pool_make(options->threads),
         .host_ops = {{"pack keys to INT4", 0, 0}, {"pack values to INT4", 0, 0}, {"hand a vector to the weight stream", 0, 0}},
     };
@@ -427,6 +438,7 @@ static tv_status step_rows(pccx_lowering *l, const int32_t *tokens, uint32_t row
                            const tv_diag_sink *sink)
 {
     l->text.len = l->data.len = 0; /* of a step that failed */
+    l->part[0] = '\0';
     l->programs = 0;
     l->rows = rows;
     l->position = position;

@@ -401,6 +401,7 @@ static void lower_node(batch *b, const tv_graph_node *node, const int32_t *token
     npu_model *m = b->m;
     const npu_layer *l = &m->layers[node->layer];
     bool last = node->weight == TV_WEIGHT_NORM_FINAL || node->output == m->graph->logits, wanted = b->wanted < b->rows;
+    npu_begin_part(b->n, m->graph, node);
     switch (node->op) {
     case TV_OP_EMBED: embed(b, tokens); break;
     case TV_OP_RMSNORM:

@@ -29,12 +29,24 @@ tv_status npu_init(npu *n, uint32_t k, const tv_diag_sink *sink)
     return status;
 }
 
-void npu_fini(npu *n) { tv_buf_fini(&n->words); }
+void npu_fini(npu *n)
+{
+    tv_buf_fini(&n->words);
+    tv_buf_fini(&n->labels);
+}
 
 void npu_begin(npu *n)
 {
-    n->words.len = 0;
+    n->words.len = n->labels.len = 0;
     memset(n->known, 0xFF, sizeof n->known);
+}
+
+void npu_begin_part(npu *n, const tv_graph *graph, const tv_graph_node *node)
+{
+    npu_label label = {.index = n->words.len / 4}, *last = (npu_label *)(void *)(n->labels.data + n->labels.len) - 1;
+    tv_graph_part(graph, node, label.name);
+    if (n->labels.len == 0 || strcmp(last->name, label.name) != 0)
+        tv_buf_append(&n->labels, &label, sizeof label);
 }
 
 /* ---- Words ---- */

@@ -8,6 +8,7 @@
 #define TV_LLM_OPENNPU_EMIT_H
 
 #include "base/buf.h"
+#include "llm/graph.h"
 #include "num/float.h"
 #include "trivet/diag.h"
 
@@ -40,8 +41,15 @@ enum { NPU_VX, NPU_VE, NPU_VR };
 
 enum { NPU_W = 4, NPU_X = 5, NPU_PERIOD_MAX = 8 };
 
+/* Words from `index` on belong to a part of the model. */
+typedef struct npu_label {
+    char name[TV_PART_TEXT];
+    uint64_t index;
+} npu_label;
+
 typedef struct npu {
     tv_buf words;
+    tv_buf labels; /* npu_label */
     uint32_t base[NPU_OP_COUNT]; /* words whose registers are 0 */
     uint32_t k, period;
     uint64_t masks[3], turn; /* addresses; `turn`: room for three registers */
@@ -52,6 +60,7 @@ typedef struct npu {
 tv_status npu_init(npu *n, uint32_t k, const tv_diag_sink *sink);
 void npu_fini(npu *n);
 void npu_begin(npu *n); /* an empty program, nothing known of registers */
+void npu_begin_part(npu *n, const tv_graph *graph, const tv_graph_node *node); /* a label, unless it stands there already */
 
 static inline unsigned npu_in(unsigned vr, unsigned class_) { return vr << (2 - class_); }
 

@@ -249,24 +249,23 @@ static tv_status put_rows(npu_model *m, tv_weight weight, uint32_t layer, float 
 static tv_status quantize_parts(const npu_model *m, const npu_linear *l, uint32_t layer, float in_unit, const float out_units[NPU_PARTS], uint8_t *q,
                                 float *scales)
 {
-    float *row = malloc(l->columns * sizeof *row);
-    uint32_t at = 0;
-    tv_status status = row ? TV_OK : TV_ERR_MEMORY;
-    for (unsigned p = 0; p < l->part_count && status == TV_OK; p++) {
+    int64_t *sources = malloc((size_t)l->blocks * m->k * sizeof *sources);
+    size_t at = 0;
+    bool well = sources != NULL;
+    for (unsigned p = 0; p < l->part_count && well; p++) {
         const tv_matrix *from = tv_model_matrix(m->model, l->parts[p], layer);
-        for (uint32_t r = 0; r < npu_chunks(m, from->rows) * m->k && status == TV_OK; r++, at++) {
-            int64_t source = source_row(m, l->parts[p], from->rows, r);
-            if (source < 0)
-                continue;
-            status = tv_gguf_row_f32(from->tensor, (uint64_t)source, row);
-            if (status != TV_OK)
-                break;
-            tv_quantize_row(row, l->columns, l->columns, 8, q + (size_t)at * l->columns, &scales[at]);
-            scales[at] *= in_unit / out_units[p];
-        }
+        uint32_t rows = npu_chunks(m, from->rows) * m->k;
+        for (uint32_t r = 0; r < rows; r++)
+            sources[r] = source_row(m, l->parts[p], from->rows, r);
+        tv_quantize_job job = {.tensor = from->tensor, .sources = sources, .count = rows, .columns = l->columns, .group = l->columns, .bits = 8,
+                               .packed = q + at * l->columns, .scales = scales + at};
+        well = tv_quantize_rows(&job, m->pool);
+        for (uint32_t r = 0; r < rows; r++)
+            scales[at + r] *= in_unit / out_units[p];
+        at += rows;
     }
-    free(row);
-    return status;
+    free(sources);
+    return well ? TV_OK : TV_ERR_MEMORY;
 }
 
 /* One register of weights: lane i, plane p is row i of the block, column p * K on. */
@@ -312,14 +311,15 @@ static tv_status put_layer(npu_model *m, uint32_t i, const tv_diag_sink *sink)
     /* attention's mix comes in units of the values, made 256 times finer */
     const float qkv[] = {l->q_unit, l->k_unit, l->v_unit}, one[] = {1, 1, 1}, gate_up[] = {1, l->h_unit, 1};
     float power = (float)((double)l->q_unit * (double)l->k_unit / sqrt((double)s->head_dim) * 1.4426950408889634);
+    l->score_scale = tv_f32_bits(power);
+    if (m->timing)
+        return TV_OK;
     TV_TRY(put_linear(m, &l->qkv, i, l->xn_unit, qkv, sink));
     TV_TRY(put_linear(m, &l->o, i, l->v_unit / 256, one, sink));
     TV_TRY(put_linear(m, &l->gate_up, i, l->hn_unit, gate_up, sink));
     TV_TRY(put_linear(m, &l->down, i, l->h_unit, one, sink));
     TV_TRY(put_rows(m, TV_WEIGHT_NORM_ATTENTION, i, l->xn_unit, l->norm[0], sink));
-    TV_TRY(put_rows(m, TV_WEIGHT_NORM_FFN, i, l->hn_unit, l->norm[1], sink));
-    l->score_scale = tv_f32_bits(power);
-    return TV_OK;
+    return put_rows(m, TV_WEIGHT_NORM_FFN, i, l->hn_unit, l->norm[1], sink);
 }
 
 static tv_status put_model(npu_model *m, const tv_llm_progress *progress, const tv_diag_sink *sink)
@@ -329,6 +329,11 @@ static tv_status put_model(npu_model *m, const tv_llm_progress *progress, const 
         tv_progress_show(progress, "placing weights", i, m->model->shape.layers);
         TV_TRY(put_layer(m, i, sink));
     }
+    if (m->timing)
+        return TV_OK;
+    TV_TRY(put_tables(m, sink));
+    TV_TRY(put_angles(m, sink));
+    TV_TRY(put_pair_angles(m, sink));
     TV_TRY(put_linear(m, &m->classifier, 0, m->final_unit, one, sink));
     TV_TRY(put_rows(m, TV_WEIGHT_NORM_FINAL, 0, m->final_unit, m->final_norm, sink));
     return put_rows(m, TV_WEIGHT_EMBEDDING, 0, 1, m->embedding, sink);
@@ -344,6 +349,7 @@ static float largest(const float *x, uint64_t n)
     return most;
 }
 
+/* Without a host, of timing, every unit is one of some value. */
 static void learn_node(npu_model *m, const tv_graph_node *node, void *host, uint32_t rows)
 {
     npu_layer *l = &m->layers[node->layer];
@@ -351,7 +357,7 @@ static void learn_node(npu_model *m, const tv_graph_node *node, void *host, uint
     float found[2] = {0};
     for (unsigned i = 0; i < (append ? 2 : 1); i++) {
         uint32_t v = append ? node->inputs[i] : node->output;
-        if (v != m->graph->logits && m->graph->values[v].columns)
+        if (host && v != m->graph->logits && m->graph->values[v].columns)
             found[i] = largest(tv_backend_host.value(host, v), (uint64_t)rows * m->graph->values[v].columns);
         found[i] = found[i] > 0 ? found[i] : 1;
     }
@@ -370,8 +376,13 @@ static void learn_node(npu_model *m, const tv_graph_node *node, void *host, uint
 
 static tv_status learn_ranges(npu_model *m, const tv_backend_options *options, const tv_diag_sink *sink)
 {
-    void *host;
+    void *host = NULL;
     uint32_t n = options->sample_count;
+    for (uint32_t i = 0; i < m->graph->node_count && m->timing; i++)
+        if (m->graph->nodes[i].op != TV_OP_MATMUL)
+            learn_node(m, &m->graph->nodes[i], NULL, 0);
+    if (m->timing)
+        return TV_OK;
     float *unused = malloc(m->model->shape.vocab * sizeof *unused);
     if (!unused)
         return tv_fail_memory(sink);
@@ -411,12 +422,12 @@ tv_status npu_lay_out(npu_model *m, const tv_backend_options *options, const tv_
     m->n.eps = tv_f32_bits(s->eps);
     take_memory(m);
     enum { REACH = 4096 }; /* base registers run ahead of an address, and they have 32 bits */
-    if (m->end > m->limit || m->end > UINT32_MAX - REACH)
+    if (m->end > UINT32_MAX - REACH)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "a smaller --context may help",
+                       "the model needs %" PRIu64 " bytes of data memory, and addresses of OpenNPU have 32 bits", m->end);
+    if (m->end > m->limit)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make mem.bytes larger with -D, or the context smaller",
                        "the model needs %" PRIu64 " bytes of data memory; mem.bytes = %" PRIu64, m->end, m->limit);
     TV_TRY(learn_ranges(m, options, sink));
-    TV_TRY(put_tables(m, sink));
-    TV_TRY(put_angles(m, sink));
-    TV_TRY(put_pair_angles(m, sink));
     return put_model(m, &options->progress, sink);
 }

@@ -5,6 +5,7 @@
 
 #include "llm/backend.h"
 #include "llm/opennpu_emit.h"
+#include "sim/pool.h"
 
 enum { NPU_PARTS = 3 };
 
@@ -30,6 +31,8 @@ typedef struct npu_model {
     const tv_graph *graph;
     const tv_model *model;
     tv_machine *machine;
+    tv_pool *pool; /* quantizes */
+    bool timing;   /* no data: cycles alone */
     npu n;
     uint32_t k, context, position_blocks, q_chunks, kv_chunks, hidden_chunks, dim_chunks, v_stride;
     uint32_t turn_period; /* chunks after which the angles are the same again */

@@ -158,33 +158,6 @@ tv_status pccx_read_bf16(pccx_lowering *l, uint64_t addr, size_t n, float *out, 
     return TV_OK;
 }
 
-/* The model as it stands in host memory: the first program brings it, so that the programs run by themselves, in their order. */
-static tv_status save_model(pccx_lowering *l, const tv_diag_sink *sink)
-{
-    enum { CHUNK = 1 << 20 };
-    char path[PCCX_NAME_TEXT];
-    tv_output *output;
-    uint8_t *bytes = malloc(CHUNK);
-    snprintf(path, sizeof path, "%s/model.bin", l->emit);
-    if (!bytes)
-        return tv_fail_memory(sink);
-    tv_status status = tv_output_open(path, sink, &output);
-    if (status != TV_OK) {
-        free(bytes);
-        return status;
-    }
-    for (uint64_t at = 0; status == TV_OK && at < l->map.model_end; at += CHUNK) {
-        size_t n = (size_t)tv_min_u64(CHUNK, l->map.model_end - at);
-        status = tv_machine_read(l->machine, "host", at, bytes, n, sink);
-        fwrite(bytes, 1, n, tv_output_stream(output));
-    }
-    free(bytes);
-    if (status == TV_OK)
-        return tv_output_commit(output, sink);
-    tv_output_abandon(output);
-    return status;
-}
-
 static tv_status save_program(pccx_lowering *l, const tv_program *program, const tv_diag_sink *sink)
 {
     char path[PCCX_NAME_TEXT];
@@ -195,8 +168,8 @@ static tv_status save_program(pccx_lowering *l, const tv_program *program, const
 static tv_status assemble(pccx_lowering *l, const tv_diag_sink *sink, tv_program **out)
 {
     bool first = l->emit && l->steps == 0 && l->programs == 0;
-    if (first)
-        TV_TRY(save_model(l, sink));
+    if (first) /* the first program brings the model, so that the programs run by themselves, in their order */
+        TV_TRY(tv_backend_save_space(l->machine, "host", l->map.model_end, l->emit, "model.bin", sink));
     tv_buf_str(&l->text, "        .data\n");
     if (first)
         tv_buf_printf(&l->text, "        .incbin \"%s/model.bin\"\n", l->emit);
@@ -225,6 +198,7 @@ tv_status pccx_run(pccx_lowering *l, const tv_diag_sink *sink)
         status = tv_backend_fault(l->machine, sink);
     l->programs++;
     l->text.len = l->data.len = 0;
+    tv_buf_printf(&l->text, "%s:\n", l->part); /* what goes on in the next one */
     l->shape_count[0] = l->shape_count[1] = 0;
     return status;
 }

@@ -70,6 +70,7 @@ typedef struct pccx_lowering {
     uint32_t places[PCCX_PLACES];
     pccx_host_map map;
     float *block; /* values of the unfinished block: of each layer, kv_heads * head_dim rows of PCCX_BLOCK positions */
+    bool timing; /* no data: cycles alone */
     bool keep_values;
     float **kept; /* values of the graph that pass through host memory: the inputs of norms; else NULL */
     tv_host_op host_ops[PCCX_HOST_OPS];
@@ -79,6 +80,7 @@ typedef struct pccx_lowering {
     uint32_t input; /* of the projections to come: where it is in L2 */
 
     /* the program under construction */
+    char part[TV_PART_TEXT]; /* of the model, that its last instructions belong to: a label */
     tv_buf text, data;
     struct {
         uint32_t a, b, c;

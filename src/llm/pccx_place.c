@@ -3,6 +3,7 @@
  * behind them, so that the machine need not multiply by them: rows are quantized with these folded in. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "llm/pccx_lower.h"
@@ -43,7 +44,7 @@ typedef struct placing {
     const float *gains; /* of the columns, or NULL */
     float factor;       /* of all */
     uint8_t *image;
-    bool failed;
+    atomic_bool failed;
 } placing;
 
 /* Rows `row` on of a block of `rows`: their scales and beats in every group and plane. */
@@ -123,7 +124,7 @@ static tv_status place_matrix(pccx_lowering *l, tv_weight weight, uint32_t layer
     const tv_matrix *from = tv_model_matrix(l->model, weight, layer);
     pccx_matrix *to = pccx_matrix_of(l, weight, layer);
     tv_weight norm = norm_before(weight);
-    if (!from->tensor || tv_weight_is_norm(weight))
+    if (!from->rows || tv_weight_is_norm(weight))
         return TV_OK;
     to->rows = weight == TV_WEIGHT_GATE || weight == TV_WEIGHT_UP ? l->hidden : from->rows;
     to->columns = weight == TV_WEIGHT_DOWN ? l->hidden : from->columns;
@@ -131,6 +132,8 @@ static tv_status place_matrix(pccx_lowering *l, tv_weight weight, uint32_t layer
     uint64_t bytes = to->rows / PCCX_ROWS * block_bytes(l, PCCX_ROWS, to->columns) + (rest ? block_bytes(l, rest, to->columns) : 0);
     to->addr = take(l, bytes);
     TV_TRY(check_room(l, sink));
+    if (l->timing)
+        return TV_OK;
     placing p = {.l = l, .from = from, .to = to, .factor = factor_of(l, weight), .image = calloc(1, bytes)};
     float *gains = malloc(from->columns * sizeof *gains);
     tv_status status = gains && p.image ? TV_OK : tv_fail_memory(sink);
@@ -154,6 +157,9 @@ static tv_status place_embedding(pccx_lowering *l, const tv_diag_sink *sink)
     const tv_model_shape *s = &l->model->shape;
     l->map.embedding_row = (uint64_t)pccx_words(s->dim) * PCCX_WORD;
     l->map.embedding = take(l, s->vocab * l->map.embedding_row);
+    TV_TRY(check_room(l, sink));
+    if (l->timing)
+        return TV_OK;
     float *row = malloc(s->dim * sizeof *row);
     uint8_t *bytes = calloc(1, l->map.embedding_row);
     tv_status status = row && bytes ? TV_OK : tv_fail_memory(sink);

@@ -3,6 +3,8 @@
 #include "llm/quantize.h"
 
 #include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
 #include "num/int.h"
 
@@ -55,4 +57,35 @@ void tv_quantize_row(const float *weights, uint32_t n, uint32_t group, unsigned 
         for (uint32_t i = g * group; i < (g + 1) * group && scale > 0; i++)
             tv_int_set(packed, bits, i, rounded(weights[i], scale, most));
     }
+}
+
+typedef struct sharing {
+    const tv_quantize_job *job;
+    atomic_bool failed;
+} sharing;
+
+static void quantize_part(void *user, uint64_t from, uint64_t to)
+{
+    sharing *s = user;
+    const tv_quantize_job *j = s->job;
+    float *row = malloc(j->columns * sizeof *row);
+    bool well = row != NULL;
+    for (uint64_t i = from; i < to && well; i++) {
+        int64_t source = j->sources ? j->sources[i] : (int64_t)(j->first + i);
+        if (source < 0)
+            continue;
+        well = tv_gguf_row_f32(j->tensor, (uint64_t)source, row) == TV_OK;
+        if (well)
+            tv_quantize_row(row, j->columns, j->group, j->bits, j->packed + i * j->columns * j->bits / 8, j->scales + i * (j->columns / j->group));
+    }
+    if (!well)
+        s->failed = true;
+    free(row);
+}
+
+bool tv_quantize_rows(const tv_quantize_job *job, tv_pool *pool)
+{
+    sharing s = {.job = job};
+    tv_pool_run(pool, job->count, quantize_part, &s);
+    return !s.failed;
 }

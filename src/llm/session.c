@@ -2,9 +2,11 @@
 /* Sessions: prompts and sampling around a backend. */
 #include "trivet/llm.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "llm/backend.h"
@@ -29,6 +31,7 @@ struct tv_llm_session {
     tv_llm_summary summary;
     tv_llm_progress progress;
     bool timing; /* cycles without data */
+    char *emit;  /* or NULL */
 };
 
 const char *tv_llm_target_at(unsigned i) { return i < TV_COUNTOF(backends) ? backends[i]->name : NULL; }
@@ -120,6 +123,7 @@ void tv_llm_session_free(tv_llm_session *session)
     if (session->state)
         session->backend->destroy(session->state);
     free(session->logits);
+    free(session->emit);
     free(session);
 }
 
@@ -155,12 +159,18 @@ tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const t
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), "--timing-only needs none", "the model has no weights");
     if (options->timing_only && !backend->machine)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "give -t with a machine", "the host has no cycles");
-    if (!llm->model->gguf && !backend->sizes_suffice)
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), "give a GGUF file, or -t cmdq, which times sizes alone", "the programs of %s are made from the weights, and the model has none",
-                       backend->name);
+    if (options->timing_only && options->emit)
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "leave --timing-only away", "cycles without data leave no programs to write that compute anything");
+    if (options->emit && !backend->machine)
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "give -t with a machine", "the host runs no programs that could be written");
+    if (options->context > llm->model->shape.context)
+        tv_report(sink, TV_WARNING, TV_LLM_CODE(CONTEXT), &TV_NO_PLACE, NULL, "the model has %u positions, of which %u were asked for; %u are used", llm->model->shape.context,
+                  options->context, llm->model->shape.context);
     if (options->emit && (strlen(options->emit) > EMIT_MAX || strpbrk(options->emit, "\"\\\n\r")))
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_WRITE), "choose a shorter or plainer name", "a folder for programs has at most %d bytes in its name, without quotes, backslashes and line ends",
                        EMIT_MAX);
+    if (options->emit && mkdir(options->emit, 0777) != 0 && errno != EEXIST)
+        return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), NULL, "cannot make the folder '%.200s': %s", options->emit, strerror(errno));
     if (options->weight_bits && backend->weight_bits_only && options->weight_bits != backend->weight_bits_only)
         tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_PLACE, NULL, "weights of %s have %u bits; %u are for other targets", backend->name,
                   backend->weight_bits_only, options->weight_bits);
@@ -177,9 +187,10 @@ tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const t
     s->timing = options->timing_only != 0;
     s->context = options->context && options->context < llm->model->shape.context ? options->context : llm->model->shape.context;
     s->logits = malloc((size_t)EVAL_WINDOW * vocab * sizeof *s->logits);
+    s->emit = options->emit ? strdup(options->emit) : NULL;
     tv_backend_options own = {.config = options->config, .context = s->context, .threads = options->threads ? options->threads : 1, .mode = options->timing_only ? TV_MODE_TIMING : TV_MODE_FULL,
-                              .emit = options->emit, .keep_values = options->verify != 0, .weight_bits = options->weight_bits, .sample = sample, .sample_count = sample_count, .progress = options->progress};
-    tv_status status = s->logits ? backend->create(llm->graph, llm->model, &own, sink, &s->state) : tv_fail_memory(sink);
+                              .emit = s->emit, .keep_values = options->verify != 0, .weight_bits = options->weight_bits, .sample = sample, .sample_count = sample_count, .progress = options->progress};
+    tv_status status = s->logits && (s->emit || !options->emit) ? backend->create(llm->graph, llm->model, &own, sink, &s->state) : tv_fail_memory(sink);
     if (status != TV_OK) {
         tv_llm_session_free(s);
         return status;
@@ -187,6 +198,11 @@ tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const t
     s->summary.machine = backend->machine ? backend->machine(s->state) : NULL;
     *out = s;
     return TV_OK;
+}
+
+tv_machine *tv_llm_session_machine(tv_llm_session *session)
+{
+    return session->backend->machine ? session->backend->machine(session->state) : NULL;
 }
 
 /* ---- Steps and what they cost ---- */
@@ -211,6 +227,8 @@ static tv_status step(tv_llm_session *s, const int32_t *tokens, uint32_t count, 
     s->position += count;
     if (s->summary.machine)
         tv_machine_stats(s->summary.machine, &after);
+    if (s->summary.machine)
+        tv_machine_token(tv_llm_session_machine(s), prompt ? "prefill" : "decode", (int64_t)s->position - count, count, before.cycles);
     *(prompt ? &s->summary.prompt_tokens : &s->summary.tokens) += count;
     *(prompt ? &s->summary.prompt_cycles : &s->summary.cycles) += after.cycles - before.cycles;
     *(prompt ? &s->summary.prompt_wall : &s->summary.wall) += now() - start;

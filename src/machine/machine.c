@@ -101,6 +101,10 @@ tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const 
     TV_TRY(machine->target->load(machine->state, program, sink));
     machine->before += done;
     machine->program = program;
+    if (machine->sink.event) {
+        tv_event event = {.kind = TV_EVENT_LOAD, .index = (int64_t)machine->before, .waits_for = -1, .program = program};
+        machine->sink.event(machine->sink.user, &event);
+    }
     return TV_OK;
 }
 

@@ -275,7 +275,7 @@ static void take_event(void *user, const tv_event *e)
         return;
     }
     w->tokens += e->tokens;
-    if (e->kind == TV_EVENT_ACCESS)
+    if (e->kind == TV_EVENT_ACCESS || e->kind == TV_EVENT_LOAD)
         return;
     if (e->kind == TV_EVENT_STALL && !e->scheduler)
         spread(w, e->start, e->end, (double)(e->end - e->start), offsetof(window, stalled));

@@ -300,7 +300,7 @@ static void take(void *user, const tv_event *e)
         break;
     case TV_EVENT_MARKER: s->marker++; break;
     case TV_EVENT_TRANSFER: s->bytes += e->bytes; break;
-    case TV_EVENT_TOKEN: case TV_EVENT_ACCESS: break;
+    case TV_EVENT_TOKEN: case TV_EVENT_ACCESS: case TV_EVENT_LOAD: break;
     }
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph on the host and its lowerings against a second implementation in double precision, written the plain way: one
  * token after another, no graph. */
+#include <dirent.h>
 #include <math.h>
 #include <stdbool.h>
 #include <unistd.h>
 
 #include "llm/model.h"
 #include "llm/tokenizer.h"
+#include "random_model.h"
 #include "trivet/llm.h"
 #include "unit.h"
 
@@ -264,109 +266,105 @@ static void pccx_comes_near_the_host_in_every_layer(void **state)
     assert_true(least_cosine(shipped(), "pccx") > 0.97);
 }
 
+/* ---- Programs that are written ---- */
+
+static tv_machine *machine_like(const tv_config *config)
+{
+    tv_machine *machine;
+    assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
+    return machine;
+}
+
+/* Every space, of a large one its first bytes, which have the model, its cache and what it works on. */
+static void check_same_memories(tv_machine *a, tv_machine *b)
+{
+    enum { MOST = 64 << 20 };
+    uint8_t *x = malloc(MOST), *y = malloc(MOST);
+    tv_space space;
+    assert_true(x && y);
+    for (unsigned i = 0; tv_machine_space_at(a, i, &space); i++) {
+        size_t bytes = space.size * space.unit_bytes < MOST ? (size_t)(space.size * space.unit_bytes) : MOST;
+        assert_int_equal(tv_machine_read(a, space.name, 0, x, bytes, NULL), TV_OK);
+        assert_int_equal(tv_machine_read(b, space.name, 0, y, bytes, NULL), TV_OK);
+        assert_memory_equal(x, y, bytes);
+    }
+    free(x);
+    free(y);
+}
+
+/* Loads and runs a folder's programs in the order of their names, and removes them. Returns the last, which the machine looks at. */
+static tv_program *run_folder(const char *folder, tv_machine *machine)
+{
+    struct dirent **names;
+    char path[512];
+    tv_program *last = NULL, *program;
+    int count = scandir(folder, &names, NULL, alphasort);
+    assert_true(count >= 2 + 5);
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
+        if (strncmp(names[i]->d_name, "step_", 5) == 0) {
+            assert_int_equal(tv_program_open(path, NULL, NULL, &program), TV_OK);
+            assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+            assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+            tv_program_free(last);
+            last = program;
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
+        remove(path); /* of `.` and `..` it fails */
+        free(names[i]);
+    }
+    free(names);
+    return last;
+}
+
+static void written_programs_leave_every_bit_and_cycle_of_the_session(void **state)
+{
+    (void)state;
+    static const char *const targets[] = {"pccx", "opennpu", "cmdq"};
+    for (unsigned t = 0; t < 3; t++) {
+        char path[] = "/tmp/trivet-steps-XXXXXX";
+        tv_llm *llm;
+        tv_config *config;
+        tv_llm_session *session;
+        tv_llm_summary summary;
+        tv_stats ours, theirs;
+        assert_non_null(mkdtemp(path));
+        assert_int_equal(tv_llm_open(shipped(), NULL, &llm), TV_OK);
+        assert_int_equal(tv_config_new(targets[t], NULL, &config), TV_OK);
+        assert_int_equal(tv_llm_session_new(llm, &(tv_llm_options){.target = targets[t], .config = config, .emit = path}, NULL, &session), TV_OK);
+        assert_int_equal(tv_llm_generate(session, "First Citizen:\nBefore we proceed any further", 5, &(tv_llm_sampling){0, 1, 1}, NULL, NULL, NULL), TV_OK);
+        tv_llm_session_summary(session, &summary);
+        tv_machine *machine = machine_like(config);
+        tv_program *last = run_folder(path, machine);
+        check_same_memories((tv_machine *)(uintptr_t)summary.machine, machine);
+        tv_machine_stats(summary.machine, &ours);
+        tv_machine_stats(machine, &theirs);
+        assert_int_equal(ours.cycles, theirs.cycles);
+        tv_machine_free(machine);
+        tv_program_free(last);
+        tv_llm_session_free(session);
+        tv_config_free(config);
+        tv_llm_free(llm);
+        rmdir(path);
+    }
+}
+
 /* ---- Models of other shapes, with random weights ---- */
-
-typedef struct random_shape {
-    uint32_t dim, hidden, layers, heads, kv_heads;
-    bool tied;
-} random_shape;
-
-enum { VOCAB = 300, BYTES_FROM = 3 };
-
-static tv_status random_rows(void *user, uint64_t row, uint64_t length, float *out)
-{
-    unit_rng *rng = user;
-    (void)row;
-    for (uint64_t i = 0; i < length; i++)
-        out[i] = (float)((double)unit_below(rng, 2001) / 1000 - 1) / sqrtf((float)length);
-    return TV_OK;
-}
-
-static tv_status gains(void *user, uint64_t row, uint64_t length, float *out)
-{
-    (void)user;
-    (void)row;
-    for (uint64_t i = 0; i < length; i++)
-        out[i] = 1 + (float)(i % 5) / 8;
-    return TV_OK;
-}
-
-static void put_matrix(tv_gguf_writer *w, const char *name, uint32_t layer, uint32_t rows, uint32_t columns, unit_rng *rng)
-{
-    char full[64];
-    if (layer == UINT32_MAX)
-        snprintf(full, sizeof full, "%s.weight", name);
-    else
-        snprintf(full, sizeof full, "blk.%u.%s.weight", layer, name);
-    tv_gguf_writer_tensor(w, full, TV_GGUF_F32, (const uint64_t[]){columns, rows}, rows == 1 ? 1 : 2, rows == 1 ? gains : random_rows, rng);
-}
-
-/* Bytes and some letters: any text can be said. */
-static void put_vocabulary(tv_gguf_writer *w)
-{
-    static char texts[VOCAB][8];
-    static tv_sv pieces[VOCAB];
-    static float scores[VOCAB];
-    static int32_t types[VOCAB];
-    for (int32_t i = 0; i < VOCAB; i++) {
-        bool byte = i >= BYTES_FROM && i < BYTES_FROM + 256;
-        snprintf(texts[i], sizeof texts[i], byte ? "<0x%02X>" : i < BYTES_FROM ? "<s%d>" : "q%d", byte ? i - BYTES_FROM : i);
-        pieces[i] = tv_sv_of(texts[i]);
-        scores[i] = (float)-i;
-        types[i] = i == 0 ? TV_TOKEN_UNKNOWN : i < BYTES_FROM ? TV_TOKEN_CONTROL : byte ? TV_TOKEN_BYTE : TV_TOKEN_NORMAL;
-    }
-    tv_gguf_writer_string(w, "tokenizer.ggml.model", tv_sv_of("llama"));
-    tv_gguf_writer_strings(w, "tokenizer.ggml.tokens", pieces, VOCAB);
-    tv_gguf_writer_f32s(w, "tokenizer.ggml.scores", scores, VOCAB);
-    tv_gguf_writer_i32s(w, "tokenizer.ggml.token_type", types, VOCAB);
-    tv_gguf_writer_u32(w, "tokenizer.ggml.bos_token_id", 1);
-    tv_gguf_writer_u32(w, "tokenizer.ggml.eos_token_id", 2);
-}
-
-static void write_model(const random_shape *s, const char *path)
-{
-    tv_gguf_writer *w = tv_gguf_writer_new();
-    unit_rng rng = {s->dim};
-    uint32_t narrow = s->dim / s->heads * s->kv_heads;
-    tv_gguf_writer_string(w, "general.architecture", tv_sv_of("llama"));
-    tv_gguf_writer_u32(w, "llama.embedding_length", s->dim);
-    tv_gguf_writer_u32(w, "llama.feed_forward_length", s->hidden);
-    tv_gguf_writer_u32(w, "llama.block_count", s->layers);
-    tv_gguf_writer_u32(w, "llama.attention.head_count", s->heads);
-    tv_gguf_writer_u32(w, "llama.attention.head_count_kv", s->kv_heads);
-    tv_gguf_writer_u32(w, "llama.context_length", 128);
-    put_vocabulary(w);
-    put_matrix(w, "token_embd", UINT32_MAX, VOCAB, s->dim, &rng);
-    put_matrix(w, "output_norm", UINT32_MAX, 1, s->dim, &rng);
-    if (!s->tied)
-        put_matrix(w, "output", UINT32_MAX, VOCAB, s->dim, &rng);
-    for (uint32_t l = 0; l < s->layers; l++) {
-        put_matrix(w, "attn_norm", l, 1, s->dim, &rng);
-        put_matrix(w, "ffn_norm", l, 1, s->dim, &rng);
-        put_matrix(w, "attn_q", l, s->dim, s->dim, &rng);
-        put_matrix(w, "attn_k", l, narrow, s->dim, &rng);
-        put_matrix(w, "attn_v", l, narrow, s->dim, &rng);
-        put_matrix(w, "attn_output", l, s->dim, s->dim, &rng);
-        put_matrix(w, "ffn_gate", l, s->hidden, s->dim, &rng);
-        put_matrix(w, "ffn_up", l, s->hidden, s->dim, &rng);
-        put_matrix(w, "ffn_down", l, s->dim, s->hidden, &rng);
-    }
-    assert_int_equal(tv_gguf_writer_save(w, path, NULL), TV_OK);
-    tv_gguf_writer_free(w);
-}
 
 /* Grouped heads, an output of its own, sizes that no power of two divides. */
 static void models_of_odd_shapes_run_everywhere(void **state)
 {
     (void)state;
-    static const random_shape shapes[] = {{64, 172, 3, 8, 4, true}, {96, 100, 2, 2, 1, false}, {144, 200, 2, 3, 3, false}};
+    static const random_shape shapes[] = {{64, 172, 3, 8, 4, 300, 128, true}, {96, 100, 2, 2, 1, 300, 128, false}, {144, 200, 2, 3, 3, 300, 128, false}};
     static collected host;
     static char plainly[TEXT];
     for (unsigned i = 0; i < 3; i++) {
         char path[] = "/tmp/trivet-model-XXXXXX";
         int fd = mkstemp(path);
         assert_true(fd >= 0 && close(fd) == 0);
-        write_model(&shapes[i], path);
+        assert_true(random_model_write(&shapes[i], TV_GGUF_F32, path));
         host_text(path, "ab", 2, &host);
         plain_text(path, "ab", plainly);
         assert_memory_equal(host.text, plainly, strlen(plainly));
@@ -389,6 +387,7 @@ int main(void)
         cmocka_unit_test(cmdq_comes_near_the_host_in_every_layer),
         cmocka_unit_test(opennpu_comes_near_the_host_in_every_layer),
         cmocka_unit_test(pccx_comes_near_the_host_in_every_layer),
+        cmocka_unit_test(written_programs_leave_every_bit_and_cycle_of_the_session),
         cmocka_unit_test(models_of_odd_shapes_run_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models of any shape with random weights, for tests of lowerings: what they say means nothing, but every size is real. */
+#ifndef TV_TESTS_RANDOM_MODEL_H
+#define TV_TESTS_RANDOM_MODEL_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "llm/gguf.h"
+#include "llm/tokenizer.h"
+
+typedef struct random_shape {
+    uint32_t dim, hidden, layers, heads, kv_heads, vocab, context;
+    bool tied;
+} random_shape;
+
+enum { RANDOM_BYTES_FROM = 3 };
+
+static inline tv_status random_rows(void *user, uint64_t row, uint64_t length, float *out)
+{
+    uint64_t *state = user;
+    float unit = 1 / sqrtf((float)length) / 1000;
+    (void)row;
+    for (uint64_t i = 0; i < length; i++) {
+        *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        out[i] = (float)((int32_t)((*state >> 33) % 2001) - 1000) * unit;
+    }
+    return TV_OK;
+}
+
+static inline tv_status random_gains(void *user, uint64_t row, uint64_t length, float *out)
+{
+    (void)user;
+    (void)row;
+    for (uint64_t i = 0; i < length; i++)
+        out[i] = 1 + (float)(i % 5) / 8;
+    return TV_OK;
+}
+
+/* Gains where there is one row. `layer` UINT32_MAX: of the model. */
+static inline void random_put(tv_gguf_writer *w, const char *name, uint32_t layer, tv_gguf_type type, uint32_t rows, uint32_t columns, uint64_t *state)
+{
+    char full[64];
+    if (layer == UINT32_MAX)
+        snprintf(full, sizeof full, "%s.weight", name);
+    else
+        snprintf(full, sizeof full, "blk.%u.%s.weight", layer, name);
+    tv_gguf_writer_tensor(w, full, rows == 1 ? TV_GGUF_F32 : type, (const uint64_t[]){columns, rows}, rows == 1 ? 1 : 2, rows == 1 ? random_gains : random_rows, state);
+}
+
+/* Bytes, and words that no text has: any text can be said. False: no memory. */
+static inline bool random_vocabulary(tv_gguf_writer *w, uint32_t count)
+{
+    char(*texts)[16] = calloc(count, sizeof *texts);
+    tv_sv *pieces = calloc(count, sizeof *pieces);
+    float *scores = calloc(count, sizeof *scores);
+    int32_t *types = calloc(count, sizeof *types);
+    bool well = texts && pieces && scores && types;
+    for (uint32_t i = 0; i < count && well; i++) {
+        bool byte = i >= RANDOM_BYTES_FROM && i < RANDOM_BYTES_FROM + 256;
+        if (byte)
+            snprintf(texts[i], sizeof texts[i], "<0x%02X>", i - RANDOM_BYTES_FROM);
+        else
+            snprintf(texts[i], sizeof texts[i], i < RANDOM_BYTES_FROM ? "<s%u>" : "q%u", i);
+        pieces[i] = tv_sv_of(texts[i]);
+        scores[i] = -(float)i;
+        types[i] = i == 0 ? TV_TOKEN_UNKNOWN : i < RANDOM_BYTES_FROM ? TV_TOKEN_CONTROL : byte ? TV_TOKEN_BYTE : TV_TOKEN_NORMAL;
+    }
+    if (well) {
+        tv_gguf_writer_string(w, "tokenizer.ggml.model", tv_sv_of("llama"));
+        tv_gguf_writer_strings(w, "tokenizer.ggml.tokens", pieces, count);
+        tv_gguf_writer_f32s(w, "tokenizer.ggml.scores", scores, count);
+        tv_gguf_writer_i32s(w, "tokenizer.ggml.token_type", types, count);
+        tv_gguf_writer_u32(w, "tokenizer.ggml.bos_token_id", 1);
+        tv_gguf_writer_u32(w, "tokenizer.ggml.eos_token_id", 2);
+    }
+    free(texts);
+    free(pieces);
+    free(scores);
+    free(types);
+    return well;
+}
+
+/* False: it could not be written. */
+static inline bool random_model_write(const random_shape *s, tv_gguf_type type, const char *path)
+{
+    tv_gguf_writer *w = tv_gguf_writer_new();
+    uint64_t state = s->dim;
+    uint32_t narrow = s->dim / s->heads * s->kv_heads, model = UINT32_MAX;
+    tv_gguf_writer_string(w, "general.architecture", tv_sv_of("llama"));
+    tv_gguf_writer_u32(w, "llama.embedding_length", s->dim);
+    tv_gguf_writer_u32(w, "llama.feed_forward_length", s->hidden);
+    tv_gguf_writer_u32(w, "llama.block_count", s->layers);
+    tv_gguf_writer_u32(w, "llama.attention.head_count", s->heads);
+    tv_gguf_writer_u32(w, "llama.attention.head_count_kv", s->kv_heads);
+    tv_gguf_writer_u32(w, "llama.context_length", s->context);
+    bool well = random_vocabulary(w, s->vocab);
+    random_put(w, "token_embd", model, type, s->vocab, s->dim, &state);
+    random_put(w, "output_norm", model, type, 1, s->dim, &state);
+    if (!s->tied)
+        random_put(w, "output", model, type, s->vocab, s->dim, &state);
+    for (uint32_t l = 0; l < s->layers; l++) {
+        random_put(w, "attn_norm", l, type, 1, s->dim, &state);
+        random_put(w, "ffn_norm", l, type, 1, s->dim, &state);
+        random_put(w, "attn_q", l, type, s->dim, s->dim, &state);
+        random_put(w, "attn_k", l, type, narrow, s->dim, &state);
+        random_put(w, "attn_v", l, type, narrow, s->dim, &state);
+        random_put(w, "attn_output", l, type, s->dim, s->dim, &state);
+        random_put(w, "ffn_gate", l, type, s->hidden, s->dim, &state);
+        random_put(w, "ffn_up", l, type, s->hidden, s->dim, &state);
+        random_put(w, "ffn_down", l, type, s->dim, s->hidden, &state);
+    }
+    well = well && tv_gguf_writer_save(w, path, NULL) == TV_OK;
+    tv_gguf_writer_free(w);
+    return well;
+}
+
+#endif
