@@ -22,6 +22,9 @@ TV_API void tv_llm_free(tv_llm *llm);
 TV_API void tv_llm_print_info(const tv_llm *llm, FILE *out);
 TV_API tv_status tv_llm_print_graph(const tv_llm *llm, FILE *out, const tv_diag_sink *sink);
 
+/* The positions that the model was made for. */
+TV_API uint32_t tv_llm_context(const tv_llm *llm);
+
 /* Targets that models run on: "host", then machines. NULL past the last. */
 TV_API const char *tv_llm_target_at(unsigned i);
 

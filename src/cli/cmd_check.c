@@ -18,7 +18,7 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
     if (status != TV_OK)
         return status;
     warnings = c->warnings - warnings;
-    status = cli_make_config(c, tv_program_target(program), &config);
+    status = cli_make_config(c, tv_program_target(program), false, &config);
     if (status == TV_OK)
         status = tv_program_check(program, config, &c->sink, &counts);
     counts.warnings += warnings; /* the assembler's belong to the file, too */

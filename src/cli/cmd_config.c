@@ -49,7 +49,7 @@ static json_t *entry_json(const tv_config_entry *e)
 static tv_status make_config(cli *c, const char *target, const char *profile, tv_config **out)
 {
     if (!profile)
-        return cli_make_config(c, target, out);
+        return cli_make_config(c, target, false, out);
     cli with_profile = *c;
     static const cli_option config_option = {"config", 'c', "PROFILE", NULL, NULL};
     cli_given *given = calloc(c->given_count + 1, sizeof *given);
@@ -59,7 +59,7 @@ static tv_status make_config(cli *c, const char *target, const char *profile, tv
     memcpy(given + 1, c->given, c->given_count * sizeof *given);
     with_profile.given = given;
     with_profile.given_count++;
-    tv_status status = cli_make_config(&with_profile, target, out);
+    tv_status status = cli_make_config(&with_profile, target, false, out);
     free(given);
     return status;
 }

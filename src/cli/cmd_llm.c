@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trivet llm: a language model on the simulated machines. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -127,21 +128,24 @@ static tv_status open_session(job *j, const char *target, const char *sample, tv
     char emit[4096];
     bool all = cli_value(j->c, "target") && strcmp(cli_value(j->c, "target"), "all") == 0, host = strcmp(target, "host") == 0;
     const char *folder = cli_value(j->c, "emit");
-    if (folder && all) { /* each machine its own; the host has none */
-        mkdir(folder, 0777);
+    if (folder && all) { /* each machine its own */
         snprintf(emit, sizeof emit, "%s/%s", folder, target);
-        folder = host ? NULL : emit;
+        folder = emit;
     }
+    if (host && (all || cli_has(j->c, "eval"))) /* it comes along and has no programs */
+        folder = NULL;
     tv_llm_options own = {.target = target, .context = j->context, .threads = j->threads, .weight_bits = j->weight_bits, .emit = folder,
                           .timing_only = cli_has(j->c, "timing-only"), .verify = cli_has(j->c, "verify"), .sample = sample, .progress = {show_progress, j}};
     *config = NULL;
     *session = NULL;
-    tv_status status = host ? TV_OK : cli_make_config(j->c, target, config);
+    tv_status status = host ? TV_OK : cli_make_config(j->c, target, all, config);
     own.config = *config;
     cli_progress_begin(j->c, &j->progress);
     if (status == TV_OK)
         status = tv_llm_session_new(j->llm, &own, &j->c->sink, session);
     cli_progress_end(&j->progress);
+    if (j->context > tv_llm_context(j->llm)) /* which has been said */
+        j->context = tv_llm_context(j->llm);
     return status;
 }
 
@@ -322,9 +326,18 @@ static unsigned list_targets(const job *j, const char *targets[TARGETS_MAX])
         return count;
     }
     for (unsigned i = 0; (name = tv_llm_target_at(i)) && count < TARGETS_MAX; i++)
-        if (wanted ? !count || strcmp(name, "host") != 0 : strcmp(name, "host") == 0 && !count)
+        if (strcmp(name, "host") != 0 ? wanted != NULL : !count && !(wanted && cli_has(j->c, "timing-only"))) /* which the host cannot */
             targets[count++] = name;
     return count;
+}
+
+static tv_status make_folder(job *j)
+{
+    const char *folder = cli_value(j->c, "emit");
+    if (mkdir(folder, 0777) == 0 || errno == EEXIST)
+        return TV_OK;
+    cli_wrong(j->c, "the folder above it must be there", "cannot make the folder '%.200s': %s", folder, strerror(errno));
+    return TV_ERR_IO;
 }
 
 static tv_status run_targets(job *j, outcome *list, unsigned *done, json_t *likenesses)
@@ -333,6 +346,8 @@ static tv_status run_targets(job *j, outcome *list, unsigned *done, json_t *like
     unsigned count = list_targets(j, targets);
     tv_input text = {0};
     tv_status status = path ? tv_input_open(path, &j->c->sink, &text) : TV_OK;
+    if (status == TV_OK && cli_has(j->c, "emit") && count > 1)
+        status = make_folder(j);
     for (unsigned i = 0; i < count && status == TV_OK && !interrupted; i++) {
         if (!path && count > 1 && j->streaming)
             printf("%s--- %s\n", i ? "\n\n" : "", targets[i]);
@@ -341,11 +356,23 @@ static tv_status run_targets(job *j, outcome *list, unsigned *done, json_t *like
             continue;
         }
         status = path ? evaluate(j, targets[i], &text, &list[i]) : generate(j, targets[i], &list[i]);
-        *done = i + 1;
+        *done += status == TV_OK;
     }
     if (text.data)
         tv_input_close(&text);
     return status;
+}
+
+static void print_outcomes(const job *j, const outcome *list, unsigned count)
+{
+    if (cli_has(j->c, "eval"))
+        print_evaluated(list, count);
+    else if (!j->c->quiet && count) {
+        putchar('\n');
+        print_generated(list, count);
+        if (cli_has(j->c, "host-ops"))
+            print_host_ops(list, count);
+    }
 }
 
 static int run_model(job *j)
@@ -358,8 +385,10 @@ static int run_model(job *j)
     j->streaming = !j->c->json;
     json_t *likenesses = json_array();
     tv_status status = run_targets(j, list, &count, likenesses);
-    if (status != TV_OK) {
+    if (status != TV_OK) { /* what others have done is worth seeing */
         json_decref(likenesses);
+        if (count && !j->c->json)
+            print_outcomes(j, list, count);
         return cli_exit_status(status);
     }
     if (j->c->json && cli_has(j->c, "verify"))
@@ -369,14 +398,7 @@ static int run_model(job *j)
     json_decref(likenesses);
     if (j->c->json)
         return CLI_DONE;
-    if (cli_has(j->c, "eval"))
-        print_evaluated(list, count);
-    else if (!j->c->quiet && count) {
-        putchar('\n');
-        print_generated(list, count);
-        if (cli_has(j->c, "host-ops"))
-            print_host_ops(list, count);
-    }
+    print_outcomes(j, list, count);
     return CLI_DONE;
 }
 

@@ -279,7 +279,7 @@ static tv_status open_all(job *j)
         cli_wrong(c, "leave both away for data and cycles", "--functional and --timing-only exclude each other");
         return TV_ERR_INPUT;
     }
-    tv_status status = cli_make_config(c, tv_program_target(j->programs[0]), &j->config);
+    tv_status status = cli_make_config(c, tv_program_target(j->programs[0]), false, &j->config);
     if (status == TV_OK)
         status = tv_machine_new(j->config, mode, &c->sink, &j->machine);
     return status == TV_OK ? set_threads(j) : status;

@@ -22,7 +22,31 @@ tv_status cli_open_program(cli *c, const char *path, tv_program **out)
     return tv_program_open(path, &options, &c->sink, out);
 }
 
-tv_status cli_make_config(cli *c, const char *target, tv_config **out)
+static bool has_key(const tv_config *config, const char *key)
+{
+    tv_config_entry entry;
+    for (unsigned i = 0; tv_config_at(config, i, &entry); i++)
+        if (strcmp(entry.key, key) == 0)
+            return true;
+    return false;
+}
+
+/* Is it a parameter of some machine? */
+static bool some_has_key(const char *key)
+{
+    tv_target_info info;
+    bool found = false;
+    for (unsigned i = 0; tv_target_at(i, &info) && !found; i++) {
+        tv_config *config;
+        if (tv_config_new(info.name, NULL, &config) != TV_OK)
+            continue;
+        found = has_key(config, key);
+        tv_config_free(config);
+    }
+    return found;
+}
+
+tv_status cli_make_config(cli *c, const char *target, bool several, tv_config **out)
 {
     tv_config *config;
     const char *value;
@@ -40,6 +64,8 @@ tv_status cli_make_config(cli *c, const char *target, tv_config **out)
             break;
         }
         snprintf(key, sizeof key, "%.*s", (int)(equals - value), value);
+        if (several && !has_key(config, key) && some_has_key(key))
+            continue; /* another machine's */
         status = tv_config_set(config, key, equals + 1, &c->sink);
     }
     if (status != TV_OK) {

@@ -8,6 +8,7 @@
 
 #include "llm/cmdq_lowering.h"
 #include "llm/quantize.h"
+#include "num/float.h"
 #include "trivet/file.h"
 
 /* ---- SPM and DRAM ---- */
@@ -18,7 +19,7 @@ static bool lay_out(lowering *l, uint32_t m)
     const tv_model_shape *s = &l->model->shape;
     uint64_t dim = (uint64_t)m * s->dim, wide = (uint64_t)m * s->heads * s->head_dim, narrow = (uint64_t)m * s->kv_heads * s->head_dim;
     uint64_t hidden = (uint64_t)m * s->hidden, scores = (uint64_t)m * (s->heads / s->kv_heads) * l->context, cache = (uint64_t)l->context * s->head_dim;
-    uint64_t scale_bytes = l->bank_bytes / (1 + l->weight_bits * l->group / 32) / 64 * 64; /* 4 bytes for each group's bits */
+    uint64_t scale_bytes = l->bank_bytes * 32 / (32 + l->weight_bits * l->group) / 64 * 64; /* 32 bits for each group's bits */
     uint64_t vocab = (uint64_t)s->vocab * 4, used[BANKS] = {0};
     const struct {
         unsigned bank;
@@ -54,6 +55,15 @@ static uint64_t take_dram(lowering *l, uint64_t bytes)
     uint64_t at = l->dram_end;
     l->dram_end += (bytes + 63) / 64 * 64;
     return at;
+}
+
+static tv_status check_room(const lowering *l, const tv_diag_sink *sink)
+{
+    uint64_t size = tv_backend_parameter(tv_machine_config(l->machine), "dram.bytes");
+    if (l->dram_end <= size)
+        return TV_OK;
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make dram.bytes larger with -D, or the context smaller",
+                   "the model and its cache take more than the %" PRIu64 " bytes of DRAM", size);
 }
 
 static tv_status place_gains(lowering *l, const tv_matrix *from, const matrix *to, const tv_diag_sink *sink)
@@ -99,6 +109,7 @@ static tv_status place_matrix(lowering *l, tv_weight weight, uint32_t layer, con
     *to = (matrix){.rows = from->rows, .columns = n, .row_bytes = gains ? (uint64_t)n * 4 : (uint64_t)n * l->weight_bits / 8};
     to->data = take_dram(l, to->row_bytes * from->rows);
     to->scales = gains ? 0 : take_dram(l, (uint64_t)from->rows * (n / l->group) * 4);
+    TV_TRY(check_room(l, sink));
     if (l->timing)
         return TV_OK;
     return gains ? place_gains(l, from, to, sink) : place_quantized(l, from, to, sink);
@@ -178,8 +189,11 @@ static tv_status read_config(lowering *l, const tv_backend_options *options, con
     l->context = options->context;
     for (l->group = 32; s->dim % l->group || s->hidden % l->group || s->head_dim % l->group; l->group /= 2)
         continue;
-    if (l->group < 2 || tv_backend_parameter(options->config, "spm.banks") < BANKS)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), NULL, l->group < 2 ? "the model's sizes are odd" : "the lowering needs %d SPM banks", BANKS);
+    if (l->group < 2)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "the other machines may take it",
+                       "groups of weights need even sizes; the model has %u dimensions, %u hidden, %u of a head", s->dim, s->hidden, s->head_dim);
+    if (tv_backend_parameter(options->config, "spm.banks") < BANKS)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make spm.banks larger with -D", "the lowering needs %d SPM banks", BANKS);
     for (l->rows_max = ROWS_MAX; l->rows_max > 0 && !lay_out(l, l->rows_max); l->rows_max /= 2)
         continue;
     if (!l->rows_max)
@@ -224,7 +238,7 @@ static tv_status place_model(lowering *l, const tv_llm_progress *progress, const
     }
     l->x_addr = take_dram(l, (uint64_t)ROWS_MAX * s->dim * 4);
     l->logits_addr = take_dram(l, (uint64_t)ROWS_MAX * s->vocab * 4);
-    return TV_OK;
+    return check_room(l, sink);
 }
 
 static tv_status create(const tv_graph *graph, const tv_model *model, const tv_backend_options *options, const tv_diag_sink *sink, void **state)
@@ -293,9 +307,7 @@ static tv_status put_tokens(lowering *l, const int32_t *tokens, bool last_only, 
         status = tv_gguf_row_f32(embedding->tensor, (uint64_t)tokens[r], row);
         for (uint32_t i = 0; i < s->dim && status == TV_OK; i++) {
             uint8_t bytes[4];
-            uint32_t bits;
-            memcpy(&bits, &row[i], sizeof bits);
-            tv_store_le(bytes, bits, 4);
+            tv_store_le(bytes, tv_f32_bits(row[i]), 4);
             tv_buf_printf(&l->text, "%02x%02x%02x%02x", bytes[0], bytes[1], bytes[2], bytes[3]);
         }
     }

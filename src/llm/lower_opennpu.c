@@ -419,7 +419,9 @@ static tv_status put_labels(const lowering *l, tv_program *program, const tv_dia
     program->symbols = tv_arena_alloc(&program->arena, (count + 1) * sizeof *program->symbols);
     for (uint64_t i = 0; program->symbols && i < count; i++) {
         char *name = tv_arena_str(&program->arena, tv_sv_of(labels[i].name));
-        if (name && labels[i].index < program->word_count)
+        if (!name)
+            return tv_fail_memory(sink);
+        if (labels[i].index < program->word_count)
             program->symbols[program->symbol_count++] = (tv_symbol){name, labels[i].index, TV_SYMBOL_TEXT};
     }
     return program->symbols ? tv_program_seal(program, sink) : tv_fail_memory(sink);

@@ -281,7 +281,6 @@ static bool is_query(const pccx_lowering *l, uint32_t value)
     return l->graph->nodes[i].weight == TV_WEIGHT_Q;
 }
 
-/* Rows from `first` on have logits. */
 static void begin_part(pccx_lowering *l, const tv_graph_node *n)
 {
     char part[TV_PART_TEXT];
@@ -292,6 +291,7 @@ static void begin_part(pccx_lowering *l, const tv_graph_node *n)
     tv_buf_printf(&l->text, "%s:\n", part);
 }
 
+/* Rows from `first` on have logits. */
 static tv_status lower_node(pccx_lowering *l, const tv_graph_node *n, const int32_t *tokens, uint32_t first, const tv_diag_sink *sink)
 {
     begin_part(l, n);
@@ -370,7 +370,7 @@ static tv_status check_model(pccx_lowering *l, const tv_config *config, const tv
     const tv_model_shape *s = &l->model->shape;
     uint64_t words = lay_out(l, 1), most = pccx_space_size(l->machine, "l2");
     if (s->head_dim % PCCX_LANES)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), NULL, "%u dimensions of a head do not fill whole words of %d", s->head_dim,
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "the other machines may take it", "%u dimensions of a head do not fill whole words of %d", s->head_dim,
                        PCCX_LANES);
     if (s->head_dim > PCCX_HEAD_MAX || s->dim > PCCX_ROWS || l->hidden > PCCX_ROWS || l->context > VALUE_MAX || s->vocab > VALUE_MAX * PCCX_LANES)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "a smaller --context may help",

@@ -43,9 +43,11 @@ void npu_begin(npu *n)
 
 void npu_begin_part(npu *n, const tv_graph *graph, const tv_graph_node *node)
 {
-    npu_label label = {.index = n->words.len / 4}, *last = (npu_label *)(void *)(n->labels.data + n->labels.len) - 1;
+    npu_label label = {.index = n->words.len / 4};
     tv_graph_part(graph, node, label.name);
-    if (n->labels.len == 0 || strcmp(last->name, label.name) != 0)
+    const npu_label *labels = (const npu_label *)(const void *)n->labels.data;
+    size_t count = n->labels.len / sizeof *labels;
+    if (count == 0 || strcmp(labels[count - 1].name, label.name) != 0)
         tv_buf_append(&n->labels, &label, sizeof label);
 }
 

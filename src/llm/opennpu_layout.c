@@ -423,7 +423,7 @@ tv_status npu_lay_out(npu_model *m, const tv_backend_options *options, const tv_
     take_memory(m);
     enum { REACH = 4096 }; /* base registers run ahead of an address, and they have 32 bits */
     if (m->end > UINT32_MAX - REACH)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "a smaller --context may help",
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), m->constants_end > UINT32_MAX - REACH ? "the weights alone are too many; pccx and CMDQ take larger models" : "make the context smaller",
                        "the model needs %" PRIu64 " bytes of data memory, and addresses of OpenNPU have 32 bits", m->end);
     if (m->end > m->limit)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make mem.bytes larger with -D, or the context smaller",

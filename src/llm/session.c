@@ -2,6 +2,7 @@
 /* Sessions: prompts and sampling around a backend. */
 #include "trivet/llm.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -106,6 +107,8 @@ tv_status tv_llm_print_graph(const tv_llm *llm, FILE *out, const tv_diag_sink *s
     return failed ? tv_fail_memory(sink) : TV_OK;
 }
 
+uint32_t tv_llm_context(const tv_llm *llm) { return llm->model->shape.context; }
+
 /* ---- Sessions ---- */
 
 static const tv_backend *find_backend(const char *name)
@@ -148,6 +151,19 @@ static tv_status sample_tokens(const tv_llm *llm, const char *text, int32_t toke
     return TV_OK;
 }
 
+/* Steps of another session would be run with this one's. */
+static bool has_steps(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    bool found = false;
+    while (dir && !found && (entry = readdir(dir)))
+        found = strncmp(entry->d_name, "step_", 5) == 0;
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
 tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const tv_diag_sink *sink, tv_llm_session **out)
 {
     int32_t sample[SAMPLE_TOKENS];
@@ -169,8 +185,10 @@ tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const t
     if (options->emit && (strlen(options->emit) > EMIT_MAX || strpbrk(options->emit, "\"\\\n\r")))
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_WRITE), "choose a shorter or plainer name", "a folder for programs has at most %d bytes in its name, without quotes, backslashes and line ends",
                        EMIT_MAX);
+    if (options->emit && has_steps(options->emit))
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "remove them, or give another folder", "'%.200s' has programs of another session", options->emit);
     if (options->emit && mkdir(options->emit, 0777) != 0 && errno != EEXIST)
-        return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), NULL, "cannot make the folder '%.200s': %s", options->emit, strerror(errno));
+        return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), "the folder above it must be there", "cannot make the folder '%.200s': %s", options->emit, strerror(errno));
     if (options->weight_bits && backend->weight_bits_only && options->weight_bits != backend->weight_bits_only)
         tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_PLACE, NULL, "weights of %s have %u bits; %u are for other targets", backend->name,
                   backend->weight_bits_only, options->weight_bits);
@@ -359,7 +377,7 @@ tv_status tv_llm_time(tv_llm_session *s, uint32_t prompt, uint32_t count, const 
     int32_t *tokens = calloc((size_t)prompt + 1, sizeof *tokens);
     if (!tokens)
         return tv_fail_memory(sink);
-    tv_status status = prompt > s->context ? tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), NULL, "the context has room for %u tokens", s->context) : TV_OK;
+    tv_status status = prompt > s->context ? tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), "make the prompt shorter, or --context larger where the model has the positions", "the context has room for %u tokens", s->context) : TV_OK;
     if (status == TV_OK && prompt)
         status = step(s, tokens, prompt, true, true, sink);
     for (uint32_t i = 0; i < count && status == TV_OK && s->position < s->context; i++)

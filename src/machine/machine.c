@@ -116,9 +116,9 @@ uint64_t tv_machine_accesses(tv_machine *machine, const tv_access_sink *sink)
 }
 
 typedef struct access_events {
-    const tv_trace_sink *sink;
     tv_event *list; /* their index is known when all are */
     size_t count, cap;
+    bool no_memory;
 } access_events;
 
 static void take_access(void *user, const tv_access *access)
@@ -127,8 +127,9 @@ static void take_access(void *user, const tv_access *access)
     if (events->count == events->cap) {
         size_t cap = events->cap ? 2 * events->cap : 16;
         tv_event *list = realloc(events->list, cap * sizeof *list);
+        events->no_memory = !list;
         if (!list)
-            return; /* a trace without some is better than none */
+            return;
         events->list = list;
         events->cap = cap;
     }
@@ -139,12 +140,17 @@ static void take_access(void *user, const tv_access *access)
 /* Instruction by instruction: a slice's end changes neither bits nor cycles. */
 static tv_status run_telling_accesses(tv_machine *machine, const tv_run_limits *limits, tv_stop *why)
 {
-    access_events events = {.sink = &machine->sink};
+    access_events events = {0};
     tv_status status;
     do {
         uint64_t next = tv_machine_next(machine);
         events.count = 0;
         uint64_t index = tv_machine_accesses(machine, &(tv_access_sink){take_access, &events});
+        if (events.no_memory) {
+            *why = TV_STOP_UNTIL;
+            status = TV_ERR_MEMORY;
+            break;
+        }
         uint64_t until = next + 1 < limits->until ? next + 1 : limits->until;
         status = machine->target->run(machine->state, &(tv_run_limits){until, limits->max_cycles}, why);
         for (size_t i = 0; i < events.count && tv_machine_next(machine) > next; i++) {

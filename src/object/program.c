@@ -55,6 +55,7 @@ static tv_status sort_labels(tv_program *program, const tv_diag_sink *sink)
     uint64_t count = 0;
     for (uint64_t i = 0; i < program->symbol_count; i++)
         count += program->symbols[i].kind == TV_SYMBOL_TEXT;
+    program->label_count = 0;
     if (count == 0)
         return TV_OK;
     program->labels = tv_arena_alloc(&program->arena, count * sizeof *program->labels);
@@ -69,7 +70,8 @@ static tv_status sort_labels(tv_program *program, const tv_diag_sink *sink)
 
 tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink)
 {
-    qsort(program->segments, program->segment_count, sizeof *program->segments, by_address);
+    if (program->segment_count)
+        qsort(program->segments, program->segment_count, sizeof *program->segments, by_address);
     for (uint64_t i = 0; i < program->segment_count; i++) {
         const tv_segment *s = &program->segments[i], *next = s + 1;
         if (s->addr + s->size < s->addr)

@@ -140,8 +140,10 @@ static json_t *details(const tv_event *e)
         if (e->routes[i])
             json_object_set_new(d, i ? "route_out" : "route_in", json_string(text));
     }
-    if (e->tokens)
+    if (e->kind == TV_EVENT_TOKEN) {
+        json_object_set_new(d, "position", json_integer(e->index));
         json_object_set_new(d, "tokens", json_integer((json_int_t)e->tokens));
+    }
     if (e->cause)
         json_object_set_new(d, "cause", json_string(e->cause));
     if (e->waits_for >= 0)
@@ -158,7 +160,7 @@ static void json_event(tv_trace_writer *w, const tv_event *e)
     separate(w);
     dump(w,
          json_pack("{s:s, s:o, s:i, s:o, s:o, s:o, s:I, s:I, s:o}", "type", kind_names[e->kind], "engine", text_or_null(e->engine), "engine_id", (int)e->engine_id,
-                   "cmdq_id", e->index < 0 ? json_null() : json_integer(e->index), "layer_id", text_or_null(e->layer), "op", text_or_null(e->op), "start_cycle",
+                   "cmdq_id", e->index < 0 || e->kind == TV_EVENT_TOKEN ? json_null() : json_integer(e->index), "layer_id", text_or_null(e->layer), "op", text_or_null(e->op), "start_cycle",
                    (json_int_t)e->start, "end_cycle", (json_int_t)e->end, "details", details(e)),
          "");
 }
@@ -232,8 +234,8 @@ static void chrome_event(tv_trace_writer *w, const tv_event *e)
     if (e->kind == TV_EVENT_TOKEN)
         snprintf(name, sizeof name, "%.20s %" PRId64, e->op, e->index);
     json_t *args = details(e);
-    if (e->index >= 0)
-        json_object_set_new(args, e->kind == TV_EVENT_TOKEN ? "position" : "instruction", json_integer(e->index));
+    if (e->index >= 0 && e->kind != TV_EVENT_TOKEN)
+        json_object_set_new(args, "instruction", json_integer(e->index));
     json_object_set_new(args, "start_cycle", json_integer((json_int_t)e->start));
     json_object_set_new(args, "end_cycle", json_integer((json_int_t)e->end));
     json_t *object = json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:o}", "name", name, "cat", kind_names[e->kind], "ph", instant ? "i" : "X", "pid", 1,

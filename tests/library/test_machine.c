@@ -352,6 +352,114 @@ static void a_trace_that_ends_early_tells_what_is_in_flight(void **state)
     tv_program_free(program);
 }
 
+/* ---- What an instruction touches, and what an event says of where it stands ---- */
+
+typedef struct touched {
+    char text[512]; /* "l2:16+64w host:0+64 " */
+} touched;
+
+static void take_touched(void *user, const tv_access *a)
+{
+    touched *t = user;
+    size_t n = strlen(t->text);
+    snprintf(t->text + n, sizeof t->text - n, "%s:%llu+%llu%s ", a->space, (unsigned long long)a->addr, (unsigned long long)a->bytes, a->write ? "w" : "");
+}
+
+static void expect_accesses(const char *target, const char *source, const char *const expected[])
+{
+    tv_config *config;
+    tv_program *program;
+    tv_machine *machine;
+    assert_int_equal(tv_config_new(target, NULL, &config), TV_OK);
+    if (strcmp(target, "opennpu") == 0)
+        assert_int_equal(tv_config_set(config, "vector.k", "16", NULL), TV_OK);
+    assert_int_equal(tv_program_parse(source[0] == '{' ? "a.json" : "a.s", source, strlen(source), NULL, NULL, &program), TV_OK);
+    assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
+    assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+    for (uint64_t i = 0; expected[i]; i++) {
+        touched t = {""};
+        assert_int_equal(tv_machine_accesses(machine, &(tv_access_sink){take_touched, &t}), i);
+        assert_string_equal(t.text, expected[i]);
+        assert_int_equal(tv_machine_step(machine, NULL), TV_OK);
+    }
+    touched none = {""};
+    tv_machine_accesses(machine, &(tv_access_sink){take_touched, &none});
+    assert_string_equal(none.text, "");
+    tv_machine_free(machine);
+    tv_program_free(program);
+    tv_config_free(config);
+}
+
+static void the_next_instruction_tells_what_it_will_touch(void **state)
+{
+    (void)state;
+    expect_accesses("pccx", "        .target pccx\n        memset fmap_shape[3], 8, 2, 1\n        memcpy l2[5], host[0x40], shape=3\n",
+                    (const char *const[]){"const:3+6w ", "l2:5+32w host:64+32 const:3+6 ", NULL});
+    expect_accesses("opennpu", "        .target opennpu\n        bcast.imm vx0, 64\n        ld.vx vx8, 8(vr0)\n        mma vx8, vx9\n        vsetlut.b vr1, 1\n        vlut.b vx1, vx2\n",
+                    (const char *const[]){"vx:0+16w ", "mem:72+16 vr:0+64 vx:8+16w ", "vx:8+16 vx:9+16 acc:0+1024w ", "vr:1+64 lut_b:64+64w ", "vx:2+16 vx:1+16w lut_b:0+256 ", NULL});
+    expect_accesses("cmdq", "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [{\"opcode\": \"DMA_LOAD_TILE\", \"tensor_role\": \"weight\", \"qbits\": 8, \"dram_addr\": 4096, \"num_elements\": 128, "
+                            "\"row_elements\": 64, \"stride_bytes\": 256, \"spm_bank\": 1, \"spm_offset\": 64}, {\"opcode\": \"END\"}]}",
+                    (const char *const[]){"spm:262208+128w dram:4096+64 dram:4352+64 ", "", NULL});
+}
+
+typedef struct told {
+    unsigned loads, tokens, accesses;
+    int64_t second_load, position;
+    uint64_t count, start, end;
+    char layers[256];
+} told;
+
+static void take_told(void *user, const tv_event *e)
+{
+    told *t = user;
+    size_t n = strlen(t->layers);
+    if (e->kind == TV_EVENT_LOAD && t->loads++ == 1)
+        t->second_load = e->index;
+    t->accesses += e->kind == TV_EVENT_ACCESS;
+    if (e->kind == TV_EVENT_COMMAND)
+        snprintf(t->layers + n, sizeof t->layers - n, "%s ", e->layer ? e->layer : "-");
+    if (e->kind != TV_EVENT_TOKEN)
+        return;
+    t->tokens++;
+    t->position = e->index;
+    t->count = e->tokens;
+    t->start = e->start;
+    t->end = e->end;
+}
+
+static void a_trace_tells_loads_steps_and_labels(void **state)
+{
+    (void)state;
+    tv_program *program = program_of("        .target pccx\n        memset fmap_shape[0], 8, 1, 1\nfirst:  memcpy l2[0], host[0], shape=0\n"
+                                     "        memcpy l2[1], host[0], shape=0\nlast:   memcpy l2[2], host[0], shape=0\n");
+    tv_machine *machine = machine_of(TV_MODE_FULL);
+    told t = {0};
+    tv_symbol label;
+    assert_int_equal(tv_program_label(program, 0, &label), 0);
+    assert_int_equal(tv_program_label(program, 2, &label), 1);
+    assert_string_equal(label.name, "first");
+    assert_int_equal(tv_program_label(program, 4, &label), 0); /* past the end */
+    tv_machine_trace(machine, &(tv_trace_sink){take_told, &t});
+    tv_machine_trace_accesses(machine, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t before = cycles_of(machine);
+        assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+        assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+        tv_machine_token(machine, i ? "decode" : "prefill", 7, 3, before);
+        assert_int_equal(t.start, before);
+    }
+    assert_int_equal(t.loads, 2);
+    assert_int_equal(t.second_load, 4);
+    assert_int_equal(t.accesses, 2 * (1 + 3 * 3));
+    assert_int_equal(t.tokens, 2);
+    assert_int_equal(t.position, 7);
+    assert_int_equal(t.count, 3);
+    assert_int_equal(t.end, cycles_of(machine));
+    assert_string_equal(t.layers, "- first first last - first first last ");
+    tv_machine_free(machine);
+    tv_program_free(program);
+}
+
 static void take_marker(void *user, const tv_event *e)
 {
     if (e->kind == TV_EVENT_MARKER)
@@ -494,6 +602,8 @@ int main(void)
         cmocka_unit_test(a_full_command_fifo_sets_error_and_loses_nothing),
         cmocka_unit_test(a_trace_tells_everything_once_and_completions_in_order),
         cmocka_unit_test(a_trace_that_ends_early_tells_what_is_in_flight),
+        cmocka_unit_test(the_next_instruction_tells_what_it_will_touch),
+        cmocka_unit_test(a_trace_tells_loads_steps_and_labels),
         cmocka_unit_test(a_mark_after_the_end_stands_at_the_end),
         cmocka_unit_test(a_limit_of_cycles_comes_before_a_fault_behind_it),
         cmocka_unit_test(a_load_leaves_no_status_behind),

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """trivet llm as its users run it: repeatable texts, emitted programs that repeat the session, cycles without data, bytes a token.
 
-usage: run.py TRIVET MODEL RANDOM_MODEL"""
+usage: run.py TRIVET MODEL RANDOM_MODEL SIZES...: models of these published sizes are run, too"""
 import glob, json, os, subprocess, sys, tempfile
 
 TRIVET, MODEL, RANDOM_MODEL = sys.argv[1:4]
@@ -58,6 +58,9 @@ def emitted_programs_repeat_the_session(folder):
                f"{again['cycles']} {session}")
         for path in steps:
             run("check", path)
+    again = run("llm", MODEL, "-t", "cmdq", "-n", "1", "--emit", os.path.join(folder, "cmdq"), status=2)
+    expect("a folder with another session's steps", "TV-L041" in again.stderr and "another session" in again.stderr, again.stderr)
+    run("llm", MODEL, "-t", "cmdq", "--eval", __file__, "-n", "2", "--emit", os.path.join(folder, "evaluated"))
     every = os.path.join(folder, "every")
     run("llm", MODEL, "-t", "all", "-n", "1", "-q", "--emit", every)
     expect("-t all has a folder for each machine", sorted(os.listdir(every)) == sorted(MACHINES) and all(os.listdir(os.path.join(every, t)) for t in MACHINES), os.listdir(every))
@@ -98,14 +101,34 @@ def sizes_alone(folder):
             expect(f"{name} on {target}: at least its weights, and not much more", least <= got.get("read_bytes", 0) <= least * most, f"{got} {least}")
         wrong = run("llm", path, "-t", "opennpu", "-D", "mem.bytes=1Mi", "--timing-only", status=2)
         expect("opennpu says what memory a model needs", "mem.bytes" in wrong.stderr and "hint" in wrong.stderr, wrong.stderr)
+        side_by_side = as_json("llm", path, "-t", "all", "-D", "mem.bytes=1Gi", "--timing-only", "--prompt-tokens", "2", "-n", "1")["targets"]
+        expect(f"{name}: -t all has the machines side by side", [t.get("target") for t in side_by_side] == list(MACHINES), side_by_side)
         wrong = run("llm", path, "-t", "cmdq", "-p", "a", status=2)
         expect("a text needs weights", "--timing-only" in wrong.stderr, wrong.stderr)
+
+
+def odd_sizes(folder):
+    """Groups of two weights, and of four bits: scales take more room than weights."""
+    path = os.path.join(folder, "odd.json")
+    for dim, hidden, heads in ((66, 78, 3), (96, 100, 2)):
+        with open(path, "w") as f:
+            json.dump(dict(hidden_size=dim, intermediate_size=hidden, num_hidden_layers=2, num_attention_heads=heads, vocab_size=300, max_position_embeddings=64), f)
+        for bits in ("4", "8"):
+            got = as_json("llm", path, "-t", "cmdq", "--weight-bits", bits, "--timing-only", "-n", "2")["targets"][0]
+            expect(f"cmdq has room for {dim} dimensions of {bits} bits", got.get("cycles", 0) > 0, got)
+    for target, wrong, words in (("cmdq", dict(intermediate_size=77), "even"), ("cmdq", dict(num_hidden_layers=80, hidden_size=8192), "dram.bytes"),
+                                 ("opennpu", dict(hidden_size=4096, num_attention_heads=32, num_hidden_layers=32), "weights alone"), ("pccx", dict(hidden_size=68), "8")):
+        with open(path, "w") as f:
+            json.dump(dict(hidden_size=64, intermediate_size=22528, num_hidden_layers=2, num_attention_heads=2, vocab_size=32000) | wrong, f)
+        done = run("llm", path, "-t", target, *(["-D", "dram.bytes=1Gi", "-D", "spm.bank_bytes=64Mi"] if target == "cmdq" else []), "--timing-only", "-n", "1", status=2)
+        expect(f"{target} says why it does not take {wrong}", words in done.stderr and "hint" in done.stderr and done.stderr.count("\n") < 4, done.stderr)
 
 
 def models_of_published_sizes_run(folder):
     """Random weights in the sizes of published models: the logits of a few tokens are like the host's, and without data the
     machine takes as long as with them."""
-    for name, s in SIZES.items():
+    for name in sys.argv[4:]:
+        s = SIZES[name]
         path = os.path.join(folder, name + ".gguf")
         heads = str(s["num_attention_heads"])
         shape = [str(s[key]) for key in ("hidden_size", "intermediate_size", "num_hidden_layers")] + [heads, heads, str(s["vocab_size"]), "64"]
@@ -168,6 +191,7 @@ with tempfile.TemporaryDirectory() as folder:
     emitted_programs_repeat_the_session(folder)
     timing_needs_no_data()
     sizes_alone(folder)
+    odd_sizes(folder)
     models_of_published_sizes_run(folder)
     machines_follow_the_host()
     machines_of_other_sizes_run_or_say_why()

@@ -319,7 +319,6 @@ static void exec_move(opennpu_machine *m, const opennpu_op *op)
 
 /* ---- FP32 and conversions ---- */
 
-
 static uint32_t fp(unsigned insn, uint32_t a, uint32_t b, uint32_t c, tv_round round)
 {
     switch (insn) {

@@ -214,8 +214,11 @@ static void tell_accesses(const opennpu_machine *m, const opennpu_op *op, const 
     for (unsigned r = 0; r < OPENNPU_REGISTERS; r++)
         if ((op->reads | op->writes) >> r & 1)
             tell(sink, spaces[op->rows[r].count], op->rows[r].first / op->rows[r].count, (uint64_t)op->rows[r].count * m->k, op->writes >> r & 1);
-    if (shape.engine == OPENNPU_MMA_ARRAY)
-        tell(sink, "acc", 0, (uint64_t)m->k * m->k * 4, op->insn != OPENNPU_MMA_LAST);
+    bool keeps = op->insn == OPENNPU_MMA ? op->sat : op->insn != OPENNPU_MMA_RESET;
+    if (shape.engine == OPENNPU_MMA_ARRAY && keeps)
+        tell(sink, "acc", 0, (uint64_t)m->k * m->k * 4, false);
+    if (shape.engine == OPENNPU_MMA_ARRAY && op->insn != OPENNPU_MMA_LAST)
+        tell(sink, "acc", 0, (uint64_t)m->k * m->k * 4, true);
     int64_t first;
     if (op->insn == OPENNPU_VLUT_A || op->insn == OPENNPU_VLUT_B)
         tell(sink, op->insn == OPENNPU_VLUT_A ? "lut_a" : "lut_b", 0, OPENNPU_LUT_ENTRIES, false);

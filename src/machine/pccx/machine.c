@@ -271,6 +271,23 @@ static void tell_weights(const pccx_op *op, const tv_access_sink *sink)
     }
 }
 
+static void tell_constant(const tv_access_sink *sink, unsigned bank, unsigned entry, bool write)
+{
+    tell(sink, "const", (uint64_t)bank * PCCX_CACHE_ENTRIES + entry, 6, write);
+}
+
+static void tell_constants(const pccx_op *op, const tv_access_sink *sink)
+{
+    if (op->insn == PCCX_MEMSET) {
+        tell_constant(sink, pccx_MEMSET_dest_cache(op->word), pccx_MEMSET_dest_addr(op->word), true);
+    } else if (op->engine == PCCX_ENGINE_ACP) {
+        tell_constant(sink, PCCX_FMAP_SHAPE, pccx_MEMCPY_shape_ptr_addr(op->word), false);
+    } else if (op->engine == PCCX_ENGINE_GEMM || op->engine == PCCX_ENGINE_GEMV) {
+        tell_constant(sink, PCCX_FMAP_SHAPE, pccx_MATRIX_size_ptr_addr(op->word), false);
+        tell_constant(sink, PCCX_WEIGHT_SHAPE, pccx_MATRIX_shape_ptr_addr(op->word), false);
+    }
+}
+
 static uint64_t accesses(void *state, const tv_access_sink *sink)
 {
     const pccx_machine *m = state;
@@ -290,8 +307,7 @@ static uint64_t accesses(void *state, const tv_access_sink *sink)
         else if (r->place == PCCX_IN_EMAX)
             tell(sink, "emax", 0, 2, r->write);
     }
-    if (row == PCCX_MEMSET)
-        tell(sink, "const", (uint64_t)pccx_MEMSET_dest_cache(word) * PCCX_CACHE_ENTRIES + pccx_MEMSET_dest_addr(word), 6, true);
+    tell_constants(&op, sink);
     tell_weights(&op, sink);
     return m->next;
 }
