@@ -64,11 +64,11 @@ typedef struct tv_trace_sink {
 /* A writer of trace files. Make one, give its sink to a machine (tv_machine_trace), then finish it with the machine's
  * statistics. The file appears whole on tv_trace_finish, or not at all. */
 typedef struct tv_trace_writer tv_trace_writer;
-typedef enum tv_trace_format { TV_TRACE_JSON, TV_TRACE_PERFETTO } tv_trace_format;
+typedef enum tv_trace_format { TV_TRACE_JSON, TV_TRACE_PERFETTO, TV_TRACE_CSV /* of tv_trace_convert alone */ } tv_trace_format;
 
 struct tv_machine;
 
-/* Begins a file at `path` ("-": standard output) for a run of `machine`, whose configuration goes into its head. */
+/* Begins a file at `path` ("-": standard output; one that ends in ".zst" is compressed) for a run of `machine`, whose configuration goes into its head. */
 TV_API tv_status tv_trace_open(const char *path, tv_trace_format format, const struct tv_machine *machine,
                                const tv_diag_sink *sink, tv_trace_writer **out);
 TV_API tv_trace_sink tv_trace_writer_sink(tv_trace_writer *writer);

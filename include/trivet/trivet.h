@@ -12,5 +12,6 @@
 #include "trivet/program.h"
 #include "trivet/status.h"
 #include "trivet/trace.h"
+#include "trivet/trace_file.h"
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/diag.h"
+#include "base/stream.h"
 
 static const size_t READ_LIMIT = (size_t)1 << 30;
 static const uint64_t MAP_LIMIT = (uint64_t)64 << 30;
@@ -93,6 +94,7 @@ void tv_input_close(tv_input *input)
 
 struct tv_output {
     FILE *stream;
+    FILE *packed;    /* what `stream` is compressed into; NULL: it is not */
     char *path;      /* NULL: standard output */
     char *temporary; /* beside `path`; NULL: written in place */
 };
@@ -186,13 +188,49 @@ tv_status tv_output_open(const char *path, const tv_diag_sink *sink, tv_output *
     return TV_OK;
 }
 
+static bool names_zstd(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".zst") == 0;
+}
+
+tv_status tv_output_open_packed(const char *path, const tv_diag_sink *sink, tv_output **out)
+{
+    tv_output *output;
+    TV_TRY(tv_output_open(path, sink, &output));
+    if (names_zstd(path)) {
+        FILE *packer = tv_zstd_writer(output->stream);
+        if (!packer) {
+            tv_output_abandon(output);
+            return tv_fail_memory(sink);
+        }
+        output->packed = output->stream;
+        output->stream = packer;
+    }
+    *out = output;
+    return TV_OK;
+}
+
 FILE *tv_output_stream(tv_output *output) { return output->stream; }
+
+/* Ends the compressed data; the stream is then the file itself. */
+static bool end_packing(tv_output *output)
+{
+    bool good = true;
+    if (output->packed) {
+        good = !ferror(output->stream) && fflush(output->stream) == 0;
+        good = fclose(output->stream) == 0 && good;
+        output->stream = output->packed;
+        output->packed = NULL;
+    }
+    return good;
+}
 
 tv_status tv_output_commit(tv_output *output, const tv_diag_sink *sink)
 {
     tv_status status = TV_OK;
     const char *path = output->path ? output->path : "standard output";
-    bool good = fflush(output->stream) == 0 && !ferror(output->stream);
+    bool good = end_packing(output) && fflush(output->stream) == 0 && !ferror(output->stream);
     int error = errno;
     if (!output->temporary) {
         if (output->stream != stdout)
@@ -226,6 +264,7 @@ void tv_output_abandon(tv_output *output)
 {
     if (!output)
         return;
+    end_packing(output);
     if (output->stream != stdout)
         fclose(output->stream);
     if (output->temporary)

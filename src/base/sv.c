@@ -12,6 +12,19 @@ bool tv_sv_is_nocase(tv_sv a, const char *text)
     return text[a.len] == '\0';
 }
 
+bool tv_sv_is_utf8(tv_sv a)
+{
+    const unsigned char *p = (const unsigned char *)a.ptr;
+    for (size_t i = 0, more; i < a.len; i += 1 + more) {
+        unsigned lead = p[i], second = i + 1 < a.len ? p[i + 1] : 0;
+        more = lead < 0x80 ? 0 : lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
+        if (lead >= 0x80 && (lead < 0xC2 || lead > 0xF4 || (lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
+                             (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)))
+            return false;
+    }
+    return true;
+}
+
 unsigned tv_edit_distance(tv_sv a, tv_sv b, unsigned limit)
 {
     enum { MAX = 63 };

@@ -25,6 +25,9 @@ static inline bool tv_sv_is(tv_sv a, const char *text)
 /* Equality without regard to ASCII case. */
 bool tv_sv_is_nocase(tv_sv a, const char *text);
 
+/* Well-formed UTF-8, looking at leads and second bytes alone: the JSON parser has checked the rest. */
+bool tv_sv_is_utf8(tv_sv a);
+
 /* 64-bit FNV-1a; for hash tables in memory only. */
 static inline uint64_t tv_sv_hash(tv_sv a)
 {

@@ -88,11 +88,16 @@ void cli_progress_begin(cli *c, cli_progress *progress);
 void cli_progress_show(cli_progress *progress, const char *what, uint64_t done, uint64_t total);
 void cli_progress_end(cli_progress *progress);
 
+/* figures.c */
+void cli_print_bar(double share, bool color, FILE *out); /* 20 places */
+void cli_print_amount(double bytes, FILE *out);          /* 13 places */
+void cli_print_time(double seconds, FILE *out);
+
 /* program.c */
 tv_status cli_open_program(cli *c, const char *path, tv_program **out);
 tv_status cli_make_config(cli *c, const char *target, bool several, tv_config **out); /* several: -D may be of another machine */
 tv_program_options cli_program_options(const cli *c, const char **dirs, const char **defines);
 
-extern const cli_command cli_asm, cli_dis, cli_isa, cli_check, cli_run, cli_llm, cli_config, cli_targets, cli_version;
+extern const cli_command cli_asm, cli_dis, cli_isa, cli_check, cli_run, cli_trace, cli_llm, cli_config, cli_targets, cli_version;
 
 #endif

@@ -39,24 +39,6 @@ json_t *run_report_json(const tv_machine *machine, tv_stop stop, json_t *dumps)
                      "macs", (json_int_t)s.macs, "engines", engines, "bytes", bytes, "bound_by", s.bound_by[0] ? json_string(s.bound_by) : json_null(), "dumps", dumps);
 }
 
-/* Eighths of a block, so that a bar of 20 places shows half a percent. */
-static void print_bar(double share, bool color, FILE *out)
-{
-    static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    enum { WIDTH = 20 };
-    int eighths = (int)(share * WIDTH * 8 + 0.5);
-    int used = 0;
-    fputs(color ? "\033[32m" : "", out);
-    for (; eighths >= 8; eighths -= 8, used++)
-        fputs("█", out);
-    if (eighths > 0) {
-        fputs(parts[eighths], out);
-        used++;
-    }
-    fputs(color ? "\033[0m" : "", out);
-    fprintf(out, "%*s", WIDTH - used, "");
-}
-
 static void print_engine(const tv_stats *s, const tv_engine_stats *e, bool color, FILE *out)
 {
     double cycles = s->cycles ? (double)s->cycles : 1;
@@ -64,7 +46,7 @@ static void print_engine(const tv_stats *s, const tv_engine_stats *e, bool color
     for (unsigned c = 0; c < s->cause_count; c++)
         held += e->held[c];
     fprintf(out, "  %-6s ", e->name);
-    print_bar((double)e->busy / cycles, color, out);
+    cli_print_bar((double)e->busy / cycles, color, out);
     fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%", 100 * (double)e->busy / cycles, 100 * (double)held / cycles, 100 * (double)e->idle / cycles);
     const char *separator = "  ";
     for (unsigned c = 0; c < s->cause_count; c++)
@@ -73,29 +55,6 @@ static void print_engine(const tv_stats *s, const tv_engine_stats *e, bool color
             separator = ", ";
         }
     fputc('\n', out);
-}
-
-static void print_amount(double bytes, FILE *out)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    unsigned u = 0;
-    while (bytes >= 10240 && u + 1 < sizeof units / sizeof units[0]) {
-        bytes /= 1024;
-        u++;
-    }
-    fprintf(out, "%9.*f %-3s", u ? 1 : 0, bytes, units[u]);
-}
-
-static void print_time(double seconds, FILE *out)
-{
-    if (seconds < 1e-6)
-        fprintf(out, "%.4g ns", seconds * 1e9);
-    else if (seconds < 1e-3)
-        fprintf(out, "%.4g µs", seconds * 1e6);
-    else if (seconds < 1)
-        fprintf(out, "%.4g ms", seconds * 1e3);
-    else
-        fprintf(out, "%.4g s", seconds);
 }
 
 void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *out)
@@ -113,7 +72,7 @@ void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *o
         return;
     }
     fprintf(out, ", %s%" PRIu64 " cycle%s%s, ", bold, s.cycles, s.cycles == 1 ? "" : "s", off);
-    print_time(s.seconds, out);
+    cli_print_time(s.seconds, out);
     fprintf(out, " at %.4g MHz\n\n  engine %-20s    busy     held     idle  held by\n", s.clock_hz / 1e6, "");
     for (unsigned e = 0; e < s.engine_count; e++)
         print_engine(&s, &s.engines[e], color, out);
@@ -126,7 +85,7 @@ void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *o
             fprintf(out, "\n  path             bytes        achieved / peak, bytes a cycle\n");
         heading = true;
         fprintf(out, "  %-13s", s.paths[p].name);
-        print_amount((double)s.paths[p].bytes, out);
+        cli_print_amount((double)s.paths[p].bytes, out);
         fprintf(out, "  %8.2f / %-6.4g (%.1f %%)\n", (double)s.paths[p].bytes / cycles, s.paths[p].peak,
                 100 * (double)s.paths[p].bytes / cycles / s.paths[p].peak);
     }

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trace files, written as the events come: the JSON trace that all machines share, and Chrome trace-event JSON, which
- * the Perfetto UI opens. Memory stays bounded however long the run is: bandwidth is gathered in windows that double in
- * width when there are too many. */
-#include <inttypes.h>
+/* Trace files of a running machine, written as the events come. Memory stays bounded however long the run is: bandwidth is
+ * gathered in windows that double in width when there are too many. */
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "base/diag.h"
+#include "report/trace_put.h"
 #include "trivet/file.h"
 #include "trivet/machine.h"
-#include "trivet/trace.h"
 
 enum { WINDOWS_MAX = 4096, FIRST_WINDOW = 64 };
 
@@ -19,18 +17,12 @@ typedef struct window {
 
 struct tv_trace_writer {
     tv_output *output;
-    FILE *out;
-    tv_trace_format format;
-    double clock_hz;
-    bool first; /* no event written yet */
-    bool failed;
+    tv_trace_put put;
     uint64_t window_cycles;
     window windows[WINDOWS_MAX];
     unsigned window_count;
     double read_bytes, written_bytes;
     uint64_t tokens, kv_bytes[2]; /* read, written */
-    const char *tracks[TV_ENGINES_MAX + 1]; /* Perfetto: the engines seen, and the tokens, static strings of the machine */
-    unsigned track_count;
 };
 
 /* ---- Bandwidth windows ---- */
@@ -66,15 +58,7 @@ static void spread(tv_trace_writer *w, uint64_t start, uint64_t end, double amou
     }
 }
 
-/* ---- JSON pieces ---- */
-
-static void dump(tv_trace_writer *w, json_t *object, const char *before)
-{
-    fputs(before, w->out);
-    if (!object || json_dumpf(object, w->out, JSON_COMPACT | JSON_REAL_PRECISION(12)) != 0)
-        w->failed = true;
-    json_decref(object);
-}
+/* ---- The head and the summary ---- */
 
 /* jansson takes UTF-8 only; a name that is not is left out. */
 static json_t *text_or_null(const char *text)
@@ -83,10 +67,12 @@ static json_t *text_or_null(const char *text)
     return value ? value : json_null();
 }
 
-static void separate(tv_trace_writer *w)
+/* The text of `object`, whose reference is taken; the caller frees it. NULL: no memory. */
+static char *text_of(json_t *object)
 {
-    fputs(w->first ? "\n" : ",\n", w->out);
-    w->first = false;
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
+    json_decref(object);
+    return text;
 }
 
 static json_t *config_json(const tv_machine *machine)
@@ -98,171 +84,73 @@ static json_t *config_json(const tv_machine *machine)
     return object;
 }
 
+static json_t *engines_json(const tv_stats *s)
+{
+    json_t *engines = json_object();
+    for (unsigned e = 0; e < s->engine_count; e++) {
+        json_t *held = json_object();
+        for (unsigned c = 0; c < s->cause_count; c++)
+            if (s->engines[e].held[c])
+                json_object_set_new(held, s->causes[c], json_integer((json_int_t)s->engines[e].held[c]));
+        json_object_set_new(engines, s->engines[e].name,
+                            json_pack("{s:I, s:I, s:o, s:f}", "active_cycles", (json_int_t)s->engines[e].busy, "idle_cycles",
+                                      (json_int_t)s->engines[e].idle, "held_cycles", held, "utilization",
+                                      s->cycles ? (double)s->engines[e].busy / (double)s->cycles : 0.0));
+    }
+    return engines;
+}
+
 static json_t *summary_json(const tv_trace_writer *w, const tv_machine *machine)
 {
     tv_stats s;
     tv_machine_stats(machine, &s);
-    json_t *engines = json_object();
+    json_t *paths = json_object();
+    for (unsigned p = 0; p < s.path_count; p++)
+        json_object_set_new(paths, s.paths[p].name, json_pack("{s:I, s:f}", "bytes", (json_int_t)s.paths[p].bytes, "peak_bytes_per_cycle", s.paths[p].peak));
+    return json_pack("{s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:{s:I, s:I}, s:I, s:s, s:s}", "cycles_total", (json_int_t)s.cycles, "seconds", s.seconds,
+                     "instructions", (json_int_t)s.instructions, "macs", (json_int_t)s.macs, "peak_macs_per_cycle", s.peak_macs, "dram_read_bytes",
+                     w->read_bytes, "dram_write_bytes", w->written_bytes, "engines", engines_json(&s), "paths", paths, "kv_cache", "read_bytes",
+                     (json_int_t)w->kv_bytes[0], "write_bytes", (json_int_t)w->kv_bytes[1], "tokens", (json_int_t)w->tokens, "bound_by", s.bound_by,
+                     "verdict", s.verdict);
+}
+
+static void begin(tv_trace_writer *w, const tv_machine *machine)
+{
+    tv_stats s;
+    const char *names[TV_ENGINES_MAX];
+    json_t *engines = json_array();
+    tv_machine_stats(machine, &s);
     for (unsigned e = 0; e < s.engine_count; e++) {
-        json_t *held = json_object();
-        for (unsigned c = 0; c < s.cause_count; c++)
-            if (s.engines[e].held[c])
-                json_object_set_new(held, s.causes[c], json_integer((json_int_t)s.engines[e].held[c]));
-        json_object_set_new(engines, s.engines[e].name,
-                            json_pack("{s:I, s:I, s:o, s:f}", "active_cycles", (json_int_t)s.engines[e].busy, "idle_cycles",
-                                      (json_int_t)s.engines[e].idle, "held_cycles", held, "utilization",
-                                      s.cycles ? (double)s.engines[e].busy / (double)s.cycles : 0.0));
+        names[e] = s.engines[e].name;
+        json_array_append_new(engines, json_string(names[e]));
     }
-    return json_pack("{s:I, s:f, s:I, s:I, s:f, s:f, s:o, s:{s:I, s:I}, s:I, s:s}", "cycles_total", (json_int_t)s.cycles, "seconds", s.seconds,
-                     "instructions", (json_int_t)s.instructions, "macs", (json_int_t)s.macs, "dram_read_bytes", w->read_bytes,
-                     "dram_write_bytes", w->written_bytes, "engines", engines, "kv_cache", "read_bytes", (json_int_t)w->kv_bytes[0],
-                     "write_bytes", (json_int_t)w->kv_bytes[1], "tokens",
-                     (json_int_t)w->tokens, "bound_by", s.bound_by);
+    const char *target = tv_machine_target(machine);
+    char *run = text_of(json_pack("{s:s, s:s, s:s, s:f, s:o}", "tool", "trivet", "tool_version", tv_version(), "target", target, "clock_hz", s.clock_hz,
+                                  "engines", engines));
+    char *config = text_of(config_json(machine));
+    if (run && config)
+        tv_trace_put_begin(&w->put, &(tv_trace_head){target, s.clock_hz, run, config, names, s.engine_count});
+    else
+        w->put.failed = true;
+    free(run);
+    free(config);
 }
 
-/* ---- The JSON trace ---- */
-
-static const char *const kind_names[] = {[TV_EVENT_ENGINE] = "ENGINE_EVENT",  [TV_EVENT_STALL] = "STALL_EVENT",
-                                         [TV_EVENT_COMMAND] = "CMD_EVENT",    [TV_EVENT_STATUS] = "STAT_OUT",
-                                         [TV_EVENT_MARKER] = "MARKER_EVENT",  [TV_EVENT_TRANSFER] = "TRANSFER",
-                                         [TV_EVENT_TOKEN] = "TOKEN_EVENT"};
-
-static json_t *details(const tv_event *e)
+static void end(tv_trace_writer *w, const tv_machine *machine)
 {
-    json_t *d = json_object();
-    if (e->bytes)
-        json_object_set_new(d, "bytes", json_integer((json_int_t)e->bytes));
-    if (e->macs)
-        json_object_set_new(d, "macs", json_integer((json_int_t)e->macs));
-    for (unsigned i = 0; i < 2; i++) {
-        char text[16];
-        snprintf(text, sizeof text, "0x%02" PRIx32, e->routes[i]);
-        if (e->routes[i])
-            json_object_set_new(d, i ? "route_out" : "route_in", json_string(text));
-    }
-    if (e->kind == TV_EVENT_TOKEN) {
-        json_object_set_new(d, "position", json_integer(e->index));
-        json_object_set_new(d, "tokens", json_integer((json_int_t)e->tokens));
-    }
-    if (e->cause)
-        json_object_set_new(d, "cause", json_string(e->cause));
-    if (e->waits_for >= 0)
-        json_object_set_new(d, "waits_for", json_integer(e->waits_for));
-    if (e->file) {
-        json_object_set_new(d, "file", text_or_null(e->file));
-        json_object_set_new(d, "line", json_integer(e->line));
-    }
-    return d;
-}
-
-static void json_event(tv_trace_writer *w, const tv_event *e)
-{
-    separate(w);
-    dump(w,
-         json_pack("{s:s, s:o, s:i, s:o, s:o, s:o, s:I, s:I, s:o}", "type", kind_names[e->kind], "engine", text_or_null(e->engine), "engine_id", (int)e->engine_id,
-                   "cmdq_id", e->index < 0 || e->kind == TV_EVENT_TOKEN ? json_null() : json_integer(e->index), "layer_id", text_or_null(e->layer), "op", text_or_null(e->op), "start_cycle",
-                   (json_int_t)e->start, "end_cycle", (json_int_t)e->end, "details", details(e)),
-         "");
-}
-
-static void json_head(tv_trace_writer *w, const tv_machine *machine)
-{
-    fputs("{\"version\":\"1.1\",\n\"run_metadata\":", w->out);
-    dump(w, json_pack("{s:s, s:s, s:s, s:f}", "tool", "trivet", "tool_version", tv_version(), "target", tv_machine_target(machine), "clock_hz", w->clock_hz), "");
-    dump(w, config_json(machine), ",\n\"config_snapshot\":");
-    fputs(",\n\"timeline_events\":[", w->out);
-}
-
-static void json_tail(tv_trace_writer *w, const tv_machine *machine)
-{
-    fputs("\n],\n\"bandwidth_samples\":[", w->out);
-    w->first = true;
+    tv_trace_put_events_end(&w->put);
     for (unsigned i = 0; i < w->window_count; i++) {
         const window *v = &w->windows[i];
-        if (v->read == 0 && v->written == 0 && v->stalled == 0)
-            continue;
-        separate(w);
-        dump(w,
-             json_pack("{s:I, s:I, s:f, s:f, s:f}", "cycle", (json_int_t)(i * w->window_cycles), "window_cycles", (json_int_t)w->window_cycles,
-                       "dram_read_bytes", v->read, "dram_write_bytes", v->written, "stall_cycles", v->stalled),
-             "");
+        if (v->read != 0 || v->written != 0 || v->stalled != 0)
+            tv_trace_put_sample(&w->put, &(tv_trace_sample){i * w->window_cycles, w->window_cycles, v->read, v->written, v->stalled});
     }
-    dump(w, summary_json(w, machine), "\n],\n\"summary_metrics\":");
-    fputs("}\n", w->out);
-}
-
-/* ---- Chrome trace events ---- */
-
-static double microseconds(const tv_trace_writer *w, uint64_t cycles) { return (double)cycles / w->clock_hz * 1e6; }
-
-static int track(tv_trace_writer *w, const char *engine)
-{
-    for (unsigned i = 0; i < w->track_count; i++)
-        if (strcmp(w->tracks[i], engine) == 0)
-            return (int)i + 1;
-    if (w->track_count == TV_COUNTOF(w->tracks))
-        return 0;
-    w->tracks[w->track_count++] = engine;
-    separate(w);
-    dump(w, json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "name", "thread_name", "ph", "M", "pid", 1, "tid", (int)w->track_count, "args", "name", engine), "");
-    return (int)w->track_count;
-}
-
-/* Reserved colour names of the trace viewer, so that a cause keeps its colour; Perfetto colours by name. */
-static const char *cause_color(const char *cause)
-{
-    static const char *const colors[][2] = {{"sync", "grey"},          {"raw", "terrible"},  {"war", "bad"},
-                                            {"waw", "yellow"},         {"frontend", "olive"}, {"resource", "generic_work"},
-                                            {"stream", "vsync_highlight_color"}};
-    for (size_t i = 0; i < TV_COUNTOF(colors); i++)
-        if (strcmp(colors[i][0], cause) == 0)
-            return colors[i][1];
-    return "black";
-}
-
-static void chrome_event(tv_trace_writer *w, const tv_event *e)
-{
-    bool instant = e->kind == TV_EVENT_STATUS || e->kind == TV_EVENT_MARKER;
-    int tid = e->kind == TV_EVENT_TOKEN ? track(w, "tokens") : e->engine ? track(w, e->lane ? e->lane : e->engine) : 0;
-    char name[64];
-    if (e->kind == TV_EVENT_STALL)
-        snprintf(name, sizeof name, "stall: %s", e->cause);
-    else if (e->kind == TV_EVENT_STATUS)
-        snprintf(name, sizeof name, "STAT_OUT %" PRId64, e->index);
+    char *summary = text_of(summary_json(w, machine));
+    if (summary)
+        tv_trace_put_summary(&w->put, summary);
     else
-        snprintf(name, sizeof name, "%.60s", e->op ? e->op : "");
-    if (e->kind == TV_EVENT_TOKEN)
-        snprintf(name, sizeof name, "%.20s %" PRId64, e->op, e->index);
-    json_t *args = details(e);
-    if (e->index >= 0 && e->kind != TV_EVENT_TOKEN)
-        json_object_set_new(args, "instruction", json_integer(e->index));
-    json_object_set_new(args, "start_cycle", json_integer((json_int_t)e->start));
-    json_object_set_new(args, "end_cycle", json_integer((json_int_t)e->end));
-    json_t *object = json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:o}", "name", name, "cat", kind_names[e->kind], "ph", instant ? "i" : "X", "pid", 1,
-                               "tid", tid, "ts", microseconds(w, e->start), "args", args);
-    if (instant)
-        json_object_set_new(object, "s", json_string(e->kind == TV_EVENT_MARKER ? "g" : "t"));
-    else
-        json_object_set_new(object, "dur", json_real(microseconds(w, e->end - e->start)));
-    if (e->kind == TV_EVENT_STALL)
-        json_object_set_new(object, "cname", json_string(cause_color(e->cause)));
-    separate(w);
-    dump(w, object, "");
-}
-
-static void chrome_tail(tv_trace_writer *w, const tv_machine *machine)
-{
-    for (unsigned i = 0; i <= w->window_count; i++) { /* one past the end brings the counter back to zero */
-        window v = i < w->window_count ? w->windows[i] : (window){0};
-        separate(w);
-        dump(w,
-             json_pack("{s:s, s:s, s:i, s:f, s:{s:f, s:f}}", "name", "memory bytes/cycle", "ph", "C", "pid", 1, "ts",
-                       microseconds(w, i * w->window_cycles), "args", "read", v.read / (double)w->window_cycles, "write",
-                       v.written / (double)w->window_cycles),
-             "");
-    }
-    dump(w, summary_json(w, machine), "\n],\n\"otherData\":");
-    fputs("}\n", w->out);
+        w->put.failed = true;
+    tv_trace_put_end(&w->put);
+    free(summary);
 }
 
 /* ---- The writer ---- */
@@ -281,38 +169,27 @@ static void take_event(void *user, const tv_event *e)
         return;
     if (e->kind == TV_EVENT_STALL && !e->scheduler)
         spread(w, e->start, e->end, (double)(e->end - e->start), offsetof(window, stalled));
-    if (w->format == TV_TRACE_JSON)
-        json_event(w, e);
-    else if (e->kind != TV_EVENT_COMMAND)
-        chrome_event(w, e);
+    tv_trace_put_event(&w->put, e, NULL, NULL);
 }
 
 tv_status tv_trace_open(const char *path, tv_trace_format format, const tv_machine *machine, const tv_diag_sink *sink, tv_trace_writer **out)
 {
+    if (format == TV_TRACE_CSV)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TRACE_FORMAT), "write a JSON trace and convert it", "a machine does not write CSV");
     tv_trace_writer *w = calloc(1, sizeof *w);
     if (!w)
         return tv_fail_memory(sink);
-    tv_status status = tv_output_open(path, sink, &w->output);
+    tv_status status = tv_output_open_packed(path, sink, &w->output);
     if (status != TV_OK) {
         free(w);
         return status;
     }
-    tv_stats stats;
-    tv_machine_stats(machine, &stats);
-    w->out = tv_output_stream(w->output);
-    w->format = format;
-    w->clock_hz = stats.clock_hz;
-    w->first = true;
     w->window_cycles = FIRST_WINDOW;
-    if (format == TV_TRACE_JSON) {
-        json_head(w, machine);
-    } else {
-        fputs("{\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[", w->out);
-        separate(w);
-        dump(w, json_pack("{s:s, s:s, s:i, s:{s:s}}", "name", "process_name", "ph", "M", "pid", 1, "args", "name", tv_machine_target(machine)), "");
-        for (unsigned e = 0; e < stats.engine_count; e++)
-            track(w, stats.engines[e].name);
+    if (!tv_trace_put_init(&w->put, tv_output_stream(w->output), format)) {
+        tv_trace_abandon(w);
+        return tv_fail_memory(sink);
     }
+    begin(w, machine);
     *out = w;
     return TV_OK;
 }
@@ -321,17 +198,15 @@ tv_trace_sink tv_trace_writer_sink(tv_trace_writer *writer) { return (tv_trace_s
 
 tv_status tv_trace_finish(tv_trace_writer *w, const tv_machine *machine, const tv_diag_sink *sink)
 {
-    if (w->format == TV_TRACE_JSON)
-        json_tail(w, machine);
-    else
-        chrome_tail(w, machine);
+    end(w, machine);
     tv_status status = TV_OK;
-    if (w->failed) {
+    if (w->put.failed) {
         tv_output_abandon(w->output);
         status = tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), NULL, "an event could not be written to the trace");
     } else {
         status = tv_output_commit(w->output, sink);
     }
+    tv_trace_put_fini(&w->put);
     free(w);
     return status;
 }
@@ -341,5 +216,6 @@ void tv_trace_abandon(tv_trace_writer *w)
     if (!w)
         return;
     tv_output_abandon(w->output);
+    tv_trace_put_fini(&w->put);
     free(w);
 }

@@ -288,21 +288,9 @@ static void take_opcode(reader *r, tv_sv text)
 }
 
 /* The parser lets through overlong forms, surrogates and what is past U+10FFFF, as bytes and as escapes. */
-static bool is_utf8(const unsigned char *p, size_t n)
-{
-    for (size_t i = 0, more; i < n; i += 1 + more) {
-        unsigned lead = p[i], second = i + 1 < n ? p[i + 1] : 0;
-        more = lead < 0x80 ? 0 : lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
-        if (lead >= 0x80 && (lead < 0xC2 || lead > 0xF4 || (lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
-                             (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)))
-            return false;
-    }
-    return true;
-}
-
 static void check_utf8(reader *r, const unsigned char *text, size_t length)
 {
-    if (!is_utf8(text, length))
+    if (!tv_sv_is_utf8((tv_sv){(const char *)text, length}))
         cmdq_reader_error(r, CMDQ_CODE_JSON, string_start(r), NULL, "the string is not UTF-8");
 }
 

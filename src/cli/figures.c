@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Figures as a person reads them: bars, bytes, times. */
+#include "cli/cli.h"
+
+/* Eighths of a block, so that a bar of 20 places shows half a percent. */
+void cli_print_bar(double share, bool color, FILE *out)
+{
+    static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    enum { WIDTH = 20 };
+    int eighths = (int)(share * WIDTH * 8 + 0.5);
+    int used = 0;
+    fputs(color ? "\033[32m" : "", out);
+    for (; eighths >= 8; eighths -= 8, used++)
+        fputs("█", out);
+    if (eighths > 0) {
+        fputs(parts[eighths], out);
+        used++;
+    }
+    fputs(color ? "\033[0m" : "", out);
+    fprintf(out, "%*s", WIDTH - used, "");
+}
+
+void cli_print_amount(double bytes, FILE *out)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    unsigned u = 0;
+    while (bytes >= 10240 && u + 1 < sizeof units / sizeof units[0]) {
+        bytes /= 1024;
+        u++;
+    }
+    fprintf(out, "%9.*f %-3s", u ? 1 : 0, bytes, units[u]);
+}
+
+void cli_print_time(double seconds, FILE *out)
+{
+    if (seconds < 1e-6)
+        fprintf(out, "%.4g ns", seconds * 1e9);
+    else if (seconds < 1e-3)
+        fprintf(out, "%.4g µs", seconds * 1e6);
+    else if (seconds < 1)
+        fprintf(out, "%.4g ms", seconds * 1e3);
+    else
+        fprintf(out, "%.4g s", seconds);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two summaries side by side: every figure by its name, those that differ, the largest change first. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "trivet/trace_file.h"
+
+typedef struct diff {
+    tv_trace_diff d; /* first: what the caller has is this */
+    tv_arena arena;
+    bool failed; /* no memory */
+} diff;
+
+/* Figures of both runs under names; `side` 0 before, 1 after. */
+typedef struct figure {
+    const char *name;
+    uint64_t value;
+    int side;
+} figure;
+
+typedef struct figures {
+    figure *rows;
+    size_t count, room;
+} figures;
+
+static void put(diff *d, figures *f, const char *name, uint64_t value, int side)
+{
+    if (f->count == f->room) {
+        size_t room = f->room ? 2 * f->room : 64;
+        figure *rows = realloc(f->rows, room * sizeof *rows);
+        if (!rows) {
+            d->failed = true;
+            return;
+        }
+        f->rows = rows;
+        f->room = room;
+    }
+    f->rows[f->count++] = (figure){name, value, side};
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const figure *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : x->side - y->side;
+}
+
+static uint64_t size_of(const tv_trace_change *c) { return c->after > c->before ? c->after - c->before : c->before - c->after; }
+
+static int by_change(const void *a, const void *b)
+{
+    const tv_trace_change *x = a, *y = b;
+    uint64_t n = size_of(x), m = size_of(y);
+    return n != m ? (n < m ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+/* Figures of the same name are brought together; equal ones go. Frees `f`. */
+static tv_trace_changes changes_of(diff *d, figures *f)
+{
+    tv_trace_changes out = {NULL, 0};
+    tv_trace_change *rows = tv_arena_alloc(&d->arena, (f->count + 1) * sizeof *rows);
+    d->failed |= !rows;
+    if (f->count && rows)
+        qsort(f->rows, f->count, sizeof *f->rows, by_name);
+    for (size_t i = 0; rows && i < f->count;) {
+        tv_trace_change c = {.name = f->rows[i].name};
+        for (; i < f->count && strcmp(f->rows[i].name, c.name) == 0; i++)
+            *(f->rows[i].side ? &c.after : &c.before) += f->rows[i].value;
+        if (c.before != c.after)
+            rows[out.count++] = c;
+    }
+    if (out.count)
+        qsort(rows, out.count, sizeof *rows, by_change);
+    out.rows = rows;
+    free(f->rows);
+    return out;
+}
+
+static const char *name_of(diff *d, const char *engine, const char *what)
+{
+    char text[256];
+    snprintf(text, sizeof text, "%.200s %s", engine, what);
+    const char *name = tv_arena_str(&d->arena, tv_sv_of(text));
+    d->failed |= !name;
+    return name ? name : "";
+}
+
+static tv_trace_changes engine_changes(diff *d, const tv_trace_summary *const runs[2])
+{
+    figures f = {0};
+    for (int side = 0; side < 2; side++)
+        for (unsigned i = 0; i < runs[side]->engine_count; i++) {
+            const tv_trace_engine *e = &runs[side]->engines[i];
+            uint64_t held = 0;
+            for (unsigned c = 0; c < e->held_count; c++)
+                held += e->held[c].cycles;
+            put(d, &f, name_of(d, e->name, "busy"), e->busy, side);
+            put(d, &f, name_of(d, e->name, "held"), held, side);
+            put(d, &f, name_of(d, e->name, "idle"), e->idle, side);
+        }
+    return changes_of(d, &f);
+}
+
+static tv_trace_changes cause_changes(diff *d, const tv_trace_summary *const runs[2])
+{
+    figures f = {0};
+    for (int side = 0; side < 2; side++)
+        for (unsigned i = 0; i < runs[side]->cause_count; i++)
+            put(d, &f, runs[side]->causes[i].name, runs[side]->causes[i].cycles, side);
+    return changes_of(d, &f);
+}
+
+static tv_trace_changes row_changes(diff *d, const tv_trace_row *const rows[2], const unsigned counts[2])
+{
+    figures f = {0};
+    for (int side = 0; side < 2; side++)
+        for (unsigned i = 0; i < counts[side]; i++)
+            put(d, &f, rows[side][i].name, rows[side][i].cycles, side);
+    return changes_of(d, &f);
+}
+
+static const tv_trace_setting *setting_of(const tv_trace_summary *run, const char *key)
+{
+    for (unsigned i = 0; i < run->setting_count; i++)
+        if (strcmp(run->settings[i].key, key) == 0)
+            return &run->settings[i];
+    return NULL;
+}
+
+/* What one run has and the other has not is the default in the other. */
+static void compare_settings(diff *d, const tv_trace_summary *const runs[2])
+{
+    tv_trace_setting_change *rows = tv_arena_alloc(&d->arena, ((size_t)runs[0]->setting_count + runs[1]->setting_count + 1) * sizeof *rows);
+    d->failed |= !rows;
+    for (unsigned side = 0; rows && side < 2; side++)
+        for (unsigned i = 0; i < runs[side]->setting_count; i++) {
+            const tv_trace_setting *own = &runs[side]->settings[i], *other = setting_of(runs[1 - side], own->key);
+            const char *other_value = other ? other->value : own->fallback;
+            if ((side == 1 && other) || (other_value && strcmp(own->value, other_value) == 0))
+                continue;
+            rows[d->d.setting_count++] = (tv_trace_setting_change){own->key, side ? other_value : own->value, side ? own->value : other_value};
+        }
+    d->d.settings = rows;
+}
+
+tv_status tv_trace_compare(const tv_trace_summary *before, const tv_trace_summary *after, const tv_diag_sink *sink, tv_trace_diff **out)
+{
+    const tv_trace_summary *const runs[2] = {before, after};
+    if (strcmp(before->target, after->target) != 0)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TRACE_TARGET), "compare runs of the same machine", "the first trace is of %.60s, the second of %.60s",
+                       before->target, after->target);
+    diff *d = calloc(1, sizeof *d);
+    if (!d)
+        return tv_fail_memory(sink);
+    d->d.before = before->cycles;
+    d->d.after = after->cycles;
+    compare_settings(d, runs);
+    d->d.engines = engine_changes(d, runs);
+    d->d.causes = cause_changes(d, runs);
+    d->d.layers = row_changes(d, (const tv_trace_row *const[]){before->layers, after->layers}, (const unsigned[]){before->layer_count, after->layer_count});
+    d->d.ops = row_changes(d, (const tv_trace_row *const[]){before->ops, after->ops}, (const unsigned[]){before->op_count, after->op_count});
+    d->d.equal = d->d.before == d->d.after && !d->d.setting_count && !d->d.engines.count && !d->d.causes.count && !d->d.layers.count && !d->d.ops.count;
+    if (d->failed) {
+        tv_trace_diff_free(&d->d);
+        return tv_fail_memory(sink);
+    }
+    *out = &d->d;
+    return TV_OK;
+}
+
+void tv_trace_diff_free(tv_trace_diff *public_part)
+{
+    diff *d = (diff *)(void *)public_part;
+    if (!d)
+        return;
+    tv_arena_fini(&d->arena);
+    free(d);
+}
