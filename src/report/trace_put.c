@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 const char *const tv_trace_kind_names[TV_EVENT_ACCESS + 1] = {
     [TV_EVENT_ENGINE] = "ENGINE_EVENT", [TV_EVENT_STALL] = "STALL_EVENT", [TV_EVENT_COMMAND] = "CMD_EVENT", [TV_EVENT_STATUS] = "STAT_OUT",
@@ -30,13 +31,13 @@ void tv_trace_put_fini(tv_trace_put *p)
 
 /* ---- Pieces of JSON ---- */
 
-const char *tv_trace_number(double value, char text[static 32])
+/* A number as JSON, with a point in every locale, of at most `digits` digits. */
+static void number_text(double value, int digits, char text[static 32])
 {
-    snprintf(text, 32, "%.12g", isfinite(value) ? value : 0.0);
+    snprintf(text, 32, "%.*g", digits, isfinite(value) ? value : 0.0);
     char *comma = strchr(text, ',');
     if (comma)
         *comma = '.';
-    return text;
 }
 
 static void separate(tv_trace_put *p)
@@ -71,7 +72,20 @@ static void whole_member(tv_trace_put *p, const char *name, uint64_t value)
 static void real_member(tv_trace_put *p, const char *name, double value)
 {
     char digits[32];
-    tv_trace_number(value, digits);
+    number_text(value, 12, digits);
+    key(p, name);
+    yajl_gen_number(p->gen, digits, strlen(digits));
+}
+
+/* With as many digits as it takes to read the same number back. */
+static void exact_member(tv_trace_put *p, const char *name, double value)
+{
+    char digits[32];
+    int n = 15;
+    do
+        snprintf(digits, sizeof digits, "%.*g", n, isfinite(value) ? value : 0.0);
+    while (strtod(digits, NULL) != value && isfinite(value) && ++n <= 17);
+    number_text(value, n, digits);
     key(p, name);
     yajl_gen_number(p->gen, digits, strlen(digits));
 }
@@ -292,12 +306,12 @@ static void chrome_counter(tv_trace_put *p, const tv_trace_sample *s)
     real_member(p, "ts", microseconds(p, s->cycle));
     key(p, "args");
     open_object(p);
-    real_member(p, "read", s->read / cycles);
-    real_member(p, "write", s->written / cycles);
+    exact_member(p, "read", s->read / cycles);
+    exact_member(p, "write", s->written / cycles);
     close_object(p);
     whole_member(p, "cycle", s->cycle);
     whole_member(p, "window_cycles", s->window_cycles);
-    real_member(p, "stall_cycles", s->stalled);
+    exact_member(p, "stall_cycles", s->stalled);
     close_object(p);
     put_element(p, NULL, NULL);
 }
@@ -314,9 +328,9 @@ void tv_trace_put_sample(tv_trace_put *p, const tv_trace_sample *s)
     open_object(p);
     whole_member(p, "cycle", s->cycle);
     whole_member(p, "window_cycles", s->window_cycles);
-    real_member(p, "dram_read_bytes", s->read);
-    real_member(p, "dram_write_bytes", s->written);
-    real_member(p, "stall_cycles", s->stalled);
+    exact_member(p, "dram_read_bytes", s->read);
+    exact_member(p, "dram_write_bytes", s->written);
+    exact_member(p, "stall_cycles", s->stalled);
     close_object(p);
     put_element(p, NULL, NULL);
 }

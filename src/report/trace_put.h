@@ -55,7 +55,4 @@ void tv_trace_put_summary(tv_trace_put *put, const char *summary);
 void tv_trace_put_member(tv_trace_put *put, const char *key, const char *value);
 void tv_trace_put_end(tv_trace_put *put);
 
-/* A number as JSON, with a point in every locale. */
-const char *tv_trace_number(double value, char text[static 32]);
-
 #endif

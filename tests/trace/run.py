@@ -1,0 +1,487 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Trace files as their users meet them.
+
+    run.py TRIVET [--sanitized] [-k WORD]
+
+Summaries against the run's own statistics on every example, conversions there and back, Chrome trace events against a
+schema, comparisons, compressed files, pipes, and damaged and hostile files, each of which must be refused with the right
+code, at the right place, in bounded time and memory.  -k runs the groups whose names hold WORD.
+"""
+
+import argparse
+import copy
+import csv
+import glob
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+ERROR = re.compile(r"(?P<file>[^:\n]+):(?:(?P<line>\d+):(?P<column>\d+):)? error: (?P<message>.*) \[(?P<code>TV-\w+)\]$", re.M)
+
+
+def launch():
+    """Runs commands that come a line each, in a process that stays small: the kernel counts the parent's memory as the
+    child's until its exec."""
+    for row in sys.stdin:
+        seconds, folder, *command = json.loads(row)
+        p = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=folder)
+        timer = threading.Timer(seconds, p.kill)
+        timer.start()
+        text = p.stderr.read(1 << 20).decode("utf-8", "replace")
+        p.stderr.close()
+        _, status, usage = os.wait4(p.pid, 0)
+        timer.cancel()
+        p.returncode = os.waitstatus_to_exitcode(status)
+        print(json.dumps([p.returncode, usage.ru_maxrss, text]), flush=True)
+
+
+class Runner:
+    def __init__(self, options, folder):
+        self.trivet, self.folder = os.path.abspath(options.trivet), folder
+        self.seconds, self.megabytes = (60, 1200) if options.sanitized else (10, 120)
+        self.passed = self.failed = 0
+        self.launcher = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--launch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         text=True)
+
+    def close(self):
+        self.launcher.stdin.close()
+        self.launcher.wait()
+
+    def count(self, name, wrong):
+        self.passed += not wrong
+        self.failed += bool(wrong)
+        if wrong and self.failed < 60:
+            print("%s: %s" % (name, wrong))
+
+    def equal(self, name, found, expected):
+        self.count(name, found != expected and "%.300r, expected %.300r" % (found, expected))
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as f:
+            f.write(data if isinstance(data, bytes) else data.encode())
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8", newline="") as f:
+            return f.read()
+
+    def call(self, *arguments, data=None):
+        p = subprocess.run([self.trivet] + list(arguments), cwd=self.folder, input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        return p.returncode, p.stdout, p.stderr.decode("utf-8", "replace")
+
+    def good(self, *arguments, data=None):
+        status, out, err = self.call(*arguments, data=data)
+        self.count(" ".join(arguments), (status or err) and "exit status %s: %s" % (status, err[:300]))
+        return out
+
+    def summary(self, name):
+        return json.loads(self.good("trace", name, "--json") or b"null")
+
+    def refuse(self, name, data, code, place=None, says=""):
+        """`place`: line and column, or the line alone."""
+        self.write("bad.json", data)
+        self.launcher.stdin.write(json.dumps([self.seconds, self.folder, self.trivet, "trace", "bad.json"]) + "\n")
+        self.launcher.stdin.flush()
+        status, kilobytes, text = json.loads(self.launcher.stdout.readline())
+        found = ERROR.search(text)
+        wrong = None
+        if status != 2:
+            wrong = "exit status %s: %s" % (status, text[:300])
+        elif "Sanitizer" in text or "runtime error" in text:
+            wrong = "a sanitizer complains: " + text[:300]
+        elif kilobytes > self.megabytes << 10:
+            wrong = "%d MB" % (kilobytes >> 10)
+        elif not found or found["code"] != code:
+            wrong = "no %s: %s" % (code, text[:300])
+        elif place and (int(found["line"]), int(found["column"]))[:len(place)] != place:
+            wrong = "at %s:%s, expected %s" % (found["line"], found["column"], place)
+        elif says not in found["message"]:
+            wrong = "does not say %r: %s" % (says, text[:300])
+        self.count(name, wrong)
+
+
+# ---- Traces to begin with
+
+def event(kind="ENGINE_EVENT", engine="TE", engine_id=0, index=0, layer=None, op="A", start=0, end=1, **details):
+    return {"type": kind, "engine": engine, "engine_id": engine_id, "cmdq_id": index, "layer_id": layer, "op": op, "start_cycle": start, "end_cycle": end,
+            "details": details}
+
+
+def trace(*events, samples=(), summary=None, config=None, **more):
+    return dict({"version": "1.1", "run_metadata": {"tool": "t", "tool_version": "1", "target": "cmdq", "clock_hz": 1e9, "engines": ["TE0", "TE1"]},
+                 "config_snapshot": config or {}, "timeline_events": list(events), "bandwidth_samples": list(samples),
+                 "summary_metrics": summary or {"cycles_total": 10, "engines": {}}}, **more)
+
+
+def examples(t):
+    """Name and arguments of every example that runs, and of one run with tokens of its own is left to the unit tests."""
+    for machine, ending in (("pccx", "*.s"), ("opennpu", "*.s"), ("cmdq", "*.json")):
+        for path in sorted(glob.glob(os.path.join(ROOT, "examples", machine, ending))):
+            if path.endswith(".expect.json"):
+                continue
+            extra = []
+            with open(path, encoding="utf-8") as f:
+                for line in f.read().splitlines()[:12]:
+                    given = re.match(r"[;#]\s*(run|profile):\s*(.*)", line)
+                    if given:
+                        words = given[2].split()
+                        extra += words if given[1] == "run" else ["-c"] + words
+            yield machine + "-" + os.path.splitext(os.path.basename(path))[0], [path] + extra
+
+
+# ---- Groups
+
+def summaries_equal_statistics(t):
+    """`trivet trace` of a run says what the run itself says."""
+    for name, arguments in examples(t):
+        status, out, err = t.call("run", *arguments, "--json", "--no-hazards", "--trace", "run.json", "--perfetto", "run.perfetto.json")
+        if status not in (0, 1):
+            t.count(name, "exit status %d: %s" % (status, err))
+            continue
+        want = json.loads(out)
+        for file in ("run.json", "run.perfetto.json"):
+            got = t.summary(file)
+            for key in ("target", "cycles", "instructions", "macs", "engines", "bound_by"):
+                t.equal("%s %s %s" % (name, file, key), got[key], want[key])
+            t.equal("%s %s bytes" % (name, file), {p: v["bytes"] for p, v in got["paths"].items()}, want["bytes"])
+            t.count("%s %s seconds" % (name, file), abs(got["seconds"] - want["seconds"]) > 1e-9 * want["seconds"] and "seconds differ")
+            causes = {}
+            for engine in want["engines"].values():
+                for cause, cycles in engine["held"].items():
+                    causes[cause] = causes.get(cause, 0) + cycles
+            t.equal("%s %s causes" % (name, file), got["causes"], causes)
+        with open(t.path("run.json"), encoding="utf-8") as f:
+            whole = json.load(f)
+        by_hand(t, name, whole, t.summary("run.json"))
+
+
+def by_hand(t, name, whole, got):
+    """The sums over the events, made here from the file."""
+    events = whole["timeline_events"]
+    t.equal(name + " events", got["events"], len(events))
+    ops = {}
+    for e in events:
+        row = ops.setdefault(e["op"], dict(engine=0, command=0, cycles=0, bytes=0, macs=0))
+        if e["type"] == "ENGINE_EVENT":
+            row["engine"] += 1
+            row["cycles"] += e["end_cycle"] - e["start_cycle"]
+            row["bytes"] += e["details"].get("bytes", 0)
+            row["macs"] += e["details"].get("macs", 0)
+        row["command"] += e["type"] == "CMD_EVENT"
+    want = {op: [max(r["engine"], r["command"]), r["cycles"], r["bytes"], r["macs"]] for op, r in ops.items() if r["engine"] or r["command"]}
+    t.equal(name + " classes", {r["name"]: [r["count"], r["cycles"], r["bytes"], r["macs"]] for r in got["ops"]}, want)
+    cycles = [r["cycles"] for r in got["ops"]]
+    t.equal(name + " order", cycles, sorted(cycles, reverse=True))
+    stalls = {(e["start_cycle"], e["end_cycle"], e["cmdq_id"], e["details"]["cause"], e["details"].get("waits_for"))
+              for e in events if e["type"] == "STALL_EVENT" and e["end_cycle"] > e["start_cycle"]}
+    lengths = sorted((e[1] - e[0] for e in stalls), reverse=True)[:10]
+    t.equal(name + " stalls", [s["end_cycle"] - s["start_cycle"] for s in got["stalls"]], lengths)
+
+
+def meaning(path):
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def conversions(t):
+    for name, arguments in examples(t):
+        t.call("run", *arguments, "--no-hazards", "--trace", "a.json", "--perfetto", "a.perfetto.json")
+        t.good("trace", "convert", "a.json", "-o", "b.json")
+        t.equal(name + " JSON to JSON", meaning(t.path("b.json")), meaning(t.path("a.json")))
+        t.good("trace", "convert", "a.json", "-o", "b.perfetto.json.zst")
+        t.good("trace", "convert", "b.perfetto.json.zst", "-o", "c.perfetto.json")
+        for file in ("a.perfetto.json", "c.perfetto.json"):
+            check_chrome(t, "%s %s" % (name, file), meaning(t.path(file)))
+        t.equal(name + " JSON to Perfetto", meaning(t.path("c.perfetto.json")), meaning(t.path("a.perfetto.json")))
+        t.good("trace", "convert", "a.perfetto.json", "-o", "back.json")
+        want = meaning(t.path("a.json"))
+        want["timeline_events"] = [e for e in want["timeline_events"] if e["type"] != "CMD_EVENT"]
+        t.equal(name + " Perfetto to JSON", close(meaning(t.path("back.json"))), close(want))
+        t.good("trace", "convert", "a.json", "--to", "csv", "-o", "rows")
+        t.equal(name + " CSV", list(csv.DictReader(io.StringIO(t.read("rows")))), csv_rows(meaning(t.path("a.json"))["timeline_events"]))
+
+
+def close(value):
+    """Amounts of samples have gone through bytes a cycle."""
+    for sample in value["bandwidth_samples"]:
+        for key in ("dram_read_bytes", "dram_write_bytes", "stall_cycles"):
+            sample[key] = round(sample[key], 6)
+    return value
+
+
+def csv_rows(events):
+    rows = []
+    for e in events:
+        d = e["details"]
+        row = {"type": e["type"], "engine": e["engine"], "engine_id": e["engine_id"] if e["engine"] else None, "index": e["cmdq_id"], "layer": e["layer_id"],
+               "op": e["op"], "start_cycle": e["start_cycle"], "end_cycle": e["end_cycle"], "cycles": e["end_cycle"] - e["start_cycle"]}
+        for key in ("bytes", "macs", "route_in", "route_out", "tokens", "cause", "waits_for", "file", "line"):
+            row[key] = d.get(key)
+        rows.append({k: "" if v is None else str(v) for k, v in row.items()})
+    return rows
+
+
+NUMBER = (int, float)
+PHASES = {  # required members of the trace event format, by phase, with their types; optional ones behind
+    "X": ({"name": str, "cat": str, "ph": str, "ts": NUMBER, "dur": NUMBER, "pid": int, "tid": int}, {"args": dict, "cname": str}),
+    "i": ({"name": str, "cat": str, "ph": str, "ts": NUMBER, "pid": int, "tid": int, "s": str}, {"args": dict}),
+    "C": ({"name": str, "ph": str, "ts": NUMBER, "pid": int, "args": dict}, {"cycle": int, "window_cycles": int, "stall_cycles": NUMBER}),
+    "M": ({"name": str, "ph": str, "pid": int, "args": dict}, {"tid": int}),
+}
+
+
+def check_chrome(t, name, file):
+    """The trace event format, object form: `traceEvents`, events by phase; what a viewer relies on."""
+    wrong = []
+    if not isinstance(file.get("traceEvents"), list) or file.get("displayTimeUnit") not in ("ms", "ns"):
+        wrong.append("no traceEvents, or a strange displayTimeUnit")
+    tracks, counter = {}, -1.0
+    for i, e in enumerate(file.get("traceEvents", [])):
+        phase = e.get("ph")
+        if phase not in PHASES:
+            wrong.append("event %d has the phase %r" % (i, phase))
+            continue
+        required, optional = PHASES[phase]
+        for key, kind in required.items():
+            if not isinstance(e.get(key), kind) or isinstance(e.get(key), bool):
+                wrong.append("event %d: %s is %r" % (i, key, e.get(key)))
+        for key in set(e) - set(required):
+            if key not in optional or not isinstance(e[key], optional[key]):
+                wrong.append("event %d has %s" % (i, key))
+        if e.get("ts", 0) < 0 or e.get("dur", 0) < 0:
+            wrong.append("event %d is before the beginning" % i)
+        if phase == "i" and e.get("s") not in ("g", "p", "t"):
+            wrong.append("event %d has the scope %r" % (i, e.get("s")))
+        if phase == "M" and (e["name"] not in ("process_name", "thread_name") or not isinstance(e["args"].get("name"), str)):
+            wrong.append("event %d names %r" % (i, e))
+        if phase == "M" and e["name"] == "thread_name":
+            if e["tid"] in tracks:
+                wrong.append("track %d is named twice" % e["tid"])
+            tracks[e["tid"]] = e["args"]["name"]
+        if phase in "X" and e["tid"] not in tracks:
+            wrong.append("event %d is on a track without a name" % i)
+        if phase == "C":
+            if e["ts"] <= counter or not all(isinstance(v, NUMBER) for v in e["args"].values()):
+                wrong.append("counter %d goes back, or has another value than numbers" % i)
+            counter = e["ts"]
+    if sorted(tracks) != list(range(1, len(tracks) + 1)):
+        wrong.append("tracks %s" % sorted(tracks))
+    t.count(name + ", the trace event format", "; ".join(wrong[:5]))
+
+
+def unknown_members_stay(t):
+    """What this version does not know goes through JSON to JSON unharmed; awkward texts do, too."""
+    awkward = 'a "quoted", \\ back/slash\n\u00e9\u4e2d\U0001f600'
+    e = event(index=3, layer=awkward, op=awkward, bytes=5, file=awkward, line=7, vendor={"x": [1, -2.5e-7, None, True, "\u00e9"]})
+    e["color"] = [{"deep": {}}]
+    file = trace(e, event("MARKER_EVENT", engine=None, index=None, op=awkward), event("TOKEN_EVENT", engine=None, op="decode", index=4, tokens=1, start=2, end=9),
+                 samples=[{"cycle": 0, "window_cycles": 64, "dram_read_bytes": 1 / 3, "dram_write_bytes": 0.1, "stall_cycles": 12345678.9}],
+                 summary={"cycles_total": 10, "engines": {}, "own": 1.25e-300, "big": 2 ** 62}, note=[1, {"a": awkward}], other=None)
+    t.write("a.json", json.dumps(file))
+    t.good("trace", "convert", "a.json", "-o", "b.json")
+    t.equal("unknown members", meaning(t.path("b.json")), file)
+    t.write("a.json", json.dumps(file, indent=2, ensure_ascii=False))
+    t.good("trace", "convert", "a.json", "-o", "b.json")
+    t.equal("unknown members, written otherwise", meaning(t.path("b.json")), file)
+    t.good("trace", "convert", "a.json", "-o", "b.csv")
+    t.equal("awkward CSV", list(csv.DictReader(io.StringIO(t.read("b.csv"), newline="")))[0]["op"], awkward)
+    t.equal("CSV line ends", t.read("b.csv").replace(awkward.replace('"', '""'), "").count("\r\n"), 4)
+    t.equal("CSV text", t.read("b.csv").split("\r\n")[2].split(",")[0], "MARKER_EVENT")
+
+
+def pipes_and_zstd(t):
+    example = os.path.join(ROOT, "examples", "cmdq", "prefetch.json")
+    for option, name in (("--trace", "p.json"), ("--perfetto", "p.perfetto.json")):
+        t.good("run", "-q", example, option, name)
+        t.good("run", "-q", example, option, name + ".zst")
+        with open(t.path(name + ".zst"), "rb") as f:
+            packed = f.read()
+        with open(t.path(name), "rb") as f:
+            plain = f.read()
+        t.equal(name + " is zstd", packed[:4], b"\x28\xb5\x2f\xfd")
+        t.count(name + " is smaller", len(packed) >= len(plain) and "%d bytes of %d" % (len(packed), len(plain)))
+        want = t.good("trace", name)
+        for title, data in (("zstd", packed), ("plain", plain)):
+            t.equal("%s %s from a pipe" % (name, title), t.good("trace", "-", data=data), want)
+        t.write("strange.name", packed)
+        t.equal(name + " is known by its contents", t.good("trace", "strange.name"), want)
+        t.write("two.zst", packed + packed[:0])
+        for size in (5, len(packed) // 2, len(packed) - 1):
+            t.refuse("%s cut at %d" % (name, size), packed[:size], "TV-F005")
+        damaged = bytearray(packed)
+        damaged[len(damaged) // 2] ^= 0x55
+        t.refuse(name + " damaged", bytes(damaged), "TV-F005")
+        t.equal(name + " to standard output", t.good("trace", "convert", name, "--to", "json" if option == "--trace" else "perfetto", "-o", "-"), plain)
+    status, _, _ = t.call("trace", "convert", "p.json", "-o", "missing/x.json.zst")
+    t.equal("no such folder", status, 3)
+    t.write("keep.json.zst", "old")
+    status, _, _ = t.call("trace", "convert", "strange.name.gone", "-o", "keep.json.zst")
+    t.equal("a failed conversion leaves the old file", (status, t.read("keep.json.zst")), (2, "old"))
+
+
+def comparisons(t):
+    def both(a, b, *options):
+        t.write("a.json", json.dumps(a))
+        t.write("b.json", json.dumps(b))
+        status, out, err = t.call("trace", "diff", "a.json", "b.json", "--json", *options)
+        return status, json.loads(out or b"null"), err
+
+    def summary(cycles, busy, held):
+        return {"cycles_total": cycles, "engines": {"TE0": {"active_cycles": busy, "idle_cycles": cycles - busy - held, "held_cycles": {"dependency": held}}}}
+
+    before = trace(event(layer="a", op="GEMM", end=40), event(layer="b", op="GEMM", start=40, end=60), event(op="COPY", start=70, end=80),
+                   summary=summary(100, 70, 10), config={"npu.te": "2"})
+    after = trace(event(layer="a", op="GEMM", end=30), event(layer="c", op="GEMM", start=30, end=35), event(op="COPY", start=70, end=80),
+                  summary=summary(102, 45, 30), config={"npu.te": "4"})
+    status, got, _ = both(before, after)
+    t.equal("diff status", status, 0)
+    t.equal("diff cycles", got["cycles"], {"before": 100, "after": 102, "change": 2, "percent": 2.0})
+    rows = lambda key: [(r["name"], r["before"], r["after"]) for r in got[key]]
+    t.equal("diff engines", rows("engines"), [("TE0 busy", 70, 45), ("TE0 held", 10, 30), ("TE0 idle", 20, 27)])
+    t.equal("diff causes", rows("causes"), [("dependency", 10, 30)])
+    t.equal("diff layers", rows("layers"), [("b", 20, 0), ("a", 40, 30), ("c", 0, 5)])
+    t.equal("diff classes", rows("ops"), [("GEMM", 60, 35)])
+    t.equal("diff settings", got["settings"], {"npu.te": {"before": "2", "after": "4"}})
+    for limit, want in (("2%", 0), ("1.99%", 1), ("1.9", 1), ("0", 1), ("50 %", 0)):
+        status, got, err = both(before, after, "--fail-above", limit)
+        t.equal("--fail-above " + limit, (status, got["failed"]), (want, bool(want)))
+    t.equal("faster is never too slow", both(after, before, "--fail-above", "0")[0], 0)
+    status, got, _ = both(before, before)
+    t.equal("equal", (status, got["equal"], got["engines"]), (0, True, []))
+    t.equal("equal in words", t.good("trace", "diff", "a.json", "b.json"), b"no difference: both take 100 cycles\n")
+    other = copy.deepcopy(after)
+    other["run_metadata"]["target"] = "pccx"
+    status, got, err = both(before, other)
+    t.equal("other machine", (status, "TV-T004" in err), (2, True))
+    for arguments in (["diff", "a.json"], ["diff", "-", "-"], ["diff", "a.json", "b.json", "--fail-above", "x"], ["diff", "a.json", "b.json", "--fail-above", "-1"],
+                      ["a.json", "b.json"], ["convert", "a.json"], ["convert", "a.json", "-o", "x.txt"], ["convert", "a.json", "-o", "a.json"],
+                      ["convert", "a.json", "-o", "x", "--to", "xml"], ["a.json", "-o", "x.json"], ["a.json", "--fail-above", "1"], ["a.json", "-n", "x"]):
+        t.equal("wrong use: " + " ".join(arguments), t.call("trace", *arguments)[0], 2)
+    t.equal("no such file", t.call("trace", "gone.json")[0], 2)
+    t.equal("a folder", t.call("trace", ".")[0], 2)
+
+
+def damaged(t):
+    """A whole trace is read; each of these is refused."""
+    whole = json.dumps(trace(event(bytes=3, file="a.s", line=1), event("STALL_EVENT", cause="raw", waits_for=0)))
+    t.write("a.json", whole)
+    t.good("trace", "a.json")
+    for size in range(len(whole) - 1):
+        t.refuse("cut at %d" % size, whole[:size], "TV-T001")
+    t.refuse("more behind", whole + "x", "TV-T001")
+    t.refuse("another object", whole + "{}", "TV-T001")
+    t.refuse("a list", "[]", "TV-T002", (1, 1))
+    t.refuse("null", "null", "TV-T002")
+    t.refuse("nothing", "", "TV-T001", says="empty")
+    t.refuse("no trace", "{}", "TV-T002", says="no trace")
+    t.refuse("a queue", json.dumps({"metadata": {"version": "1.2"}, "cmdq": [{"opcode": "END"}]}), "TV-T002")
+    t.refuse("binary", bytes(range(256)), "TV-T001")
+    t.refuse("not UTF-8", whole.encode().replace(b'"A"', b'"\xff"'), "TV-T001")
+    t.refuse("overlong", whole.encode().replace(b'"A"', b'"\xc0\xaf"'), "TV-T001")
+    t.refuse("a NUL", whole.replace('"A"', '"a\\u0000b"'), "TV-T003")
+
+
+def wrong_members(t):
+    def one(name, change, code="TV-T002", says="", **options):
+        file = trace(event(bytes=3), event("STALL_EVENT", cause="raw"))
+        change(file)
+        t.refuse(name, json.dumps(file, indent=1), code, says=says, **options)
+
+    def member(key, value):
+        return lambda f: f["timeline_events"][0].__setitem__(key, value)
+
+    def detail(key, value, which=0):
+        return lambda f: f["timeline_events"][which]["details"].__setitem__(key, value)
+
+    for key in ("start_cycle", "end_cycle", "engine_id"):
+        for value in ("1", -1, 1.0, 1.5, None, True, [], {}, 2 ** 62, 10 ** 30):
+            one("%s %r" % (key, value), member(key, value), says=key)
+    for key in ("type", "engine", "op", "layer_id"):
+        for value in (1, True, [], {}):
+            one("%s %r" % (key, value), member(key, value), says=key)
+    for key in ("type", "engine", "start_cycle", "end_cycle"):
+        one("no " + key, lambda f, key=key: f["timeline_events"][0].pop(key), says=key)
+    one("a kind that is none", member("type", "ENGINE"), says="'ENGINE'")
+    one("ends before it starts", member("start_cycle", 5), says="5")
+    one("details is a list", member("details", []), says="details")
+    one("route", detail("route_in", "12"), says="route")
+    one("route of words", detail("route_in", "0xzz"), says="route")
+    one("bytes", detail("bytes", "3"), says="bytes")
+    one("stall without cause", lambda f: f["timeline_events"][1]["details"].pop("cause"), says="cause")
+    one("engine_id too large", member("engine_id", 1 << 17))
+    for key, value in (("target", None), ("target", 1), ("clock_hz", 0), ("clock_hz", "1"), ("clock_hz", -1)):
+        one("run_metadata %s %r" % (key, value), lambda f, key=key, value=value: f["run_metadata"].__setitem__(key, value))
+    for part in ("run_metadata", "timeline_events", "summary_metrics"):
+        one("no " + part, lambda f, part=part: f.pop(part))
+    for part in ("run_metadata", "timeline_events", "summary_metrics", "config_snapshot", "bandwidth_samples"):
+        for value in (1, "x", None, {} if part in ("timeline_events", "bandwidth_samples") else []):
+            one("%s is %r" % (part, value), lambda f, part=part, value=value: f.__setitem__(part, value))
+    for value in (1, [], {}, {"cycle": 1}, {"cycle": -1, "window_cycles": 1}, {"cycle": 1, "window_cycles": 1, "stall_cycles": "x"}):
+        one("sample %r" % (value,), lambda f, value=value: f["bandwidth_samples"].append(value))
+    text = json.dumps(trace(event()))
+    t.refuse("given twice", text.replace('"op": "A"', '"op": "A", "op": "B"'), "TV-T002", says="twice")
+    t.refuse("events given twice", text[:-1] + ', "timeline_events": []}', "TV-T002", says="twice")
+    t.refuse("the line is right", "{\n\n" + text[1:].replace('"start_cycle": 0', '\n"start_cycle":\n\n  "x"'), "TV-T002", (6, 5), says="start_cycle")
+    chrome = {"run_metadata": trace()["run_metadata"], "traceEvents": [{"ph": "X", "name": "a", "cat": "ENGINE_EVENT", "pid": 1, "tid": 1, "ts": 0, "dur": 1, "args": {}}],
+              "otherData": {}}
+    t.refuse("Chrome events of others", json.dumps(chrome), "TV-T002", says="start_cycle")
+    t.refuse("a Chrome trace of others", json.dumps({"traceEvents": []}), "TV-T002")
+
+
+def hostile(t):
+    head = json.dumps(trace())
+    head = head[:head.index("[]", head.index("timeline_events")) + 1]
+    one = json.dumps(event())
+    t.refuse("deep", head + one[:-1] + ', "x": ' + "[" * 5000, "TV-T003", says="deeper")
+    t.refuse("deep objects", '{"x": ' + '{"a":' * 100000, "TV-T003", says="deeper")
+    t.refuse("a long name", head + one.replace('"A"', '"' + "a" * 70000 + '"'), "TV-T003")
+    t.refuse("an endless string", head + one.replace('"A"', '"' + "a" * (40 << 20)), "TV-T003", says="without a value")
+    t.refuse("an endless number", head + one.replace('"start_cycle": 0', '"start_cycle": ' + "1" * (40 << 20)), "TV-T003")
+    t.refuse("a large part", '{"x": [' + "1," * (4 << 20), "TV-T003", says="larger")
+    t.refuse("many parts", "{" + ",".join('"x%d": 1' % i for i in range(100000)), "TV-T003", says="more than")
+    t.refuse("a large extra", head + one[:-1] + ', "x": [' + "1," * (4 << 20), "TV-T003", says="larger")
+    t.refuse("many extras", head + one[:-1] + "".join(', "x%d": 1' % i for i in range(400000)) + "}", "TV-T003", says="larger")
+    t.refuse("white space", head + " " * (20 << 20), "TV-T003", says="without a value")
+    many = [event(op="op%d" % i, layer="l" * 200 + str(i), index=i, engine="E%d" % i) for i in range(150000)]
+    t.write("many.json", json.dumps(trace(*many)))
+    t.launcher.stdin.write(json.dumps([t.seconds, t.folder, t.trivet, "trace", "many.json"]) + "\n")
+    t.launcher.stdin.flush()
+    status, kilobytes, text = json.loads(t.launcher.stdout.readline())
+    t.count("many names", (status or kilobytes > t.megabytes << 10) and "exit status %s, %d MB: %s" % (status, kilobytes >> 10, text[:200]))
+    got = t.summary("many.json")
+    t.equal("the rest is summed up", (len(got["ops"]), got["ops"][-1]["name"], sum(r["cycles"] for r in got["ops"])), (100000, "(others)", 150000))
+
+
+GROUPS = [summaries_equal_statistics, conversions, unknown_members_stay, pipes_and_zstd, comparisons, damaged, wrong_members, hostile]
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    ap.add_argument("trivet", nargs="?")
+    ap.add_argument("--sanitized", action="store_true", help="wider bounds: a sanitizer takes more time and memory")
+    ap.add_argument("--launch", action="store_true", help=argparse.SUPPRESS)
+    ap.add_argument("-k", metavar="WORD", default="")
+    options = ap.parse_args()
+    if options.launch:
+        return launch()
+    with tempfile.TemporaryDirectory() as folder:
+        t = Runner(options, folder)
+        for group in GROUPS:
+            if options.k in group.__name__:
+                group(t)
+        t.close()
+    print("%d passed, %d failed" % (t.passed, t.failed))
+    return t.failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
