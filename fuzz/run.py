@@ -40,6 +40,22 @@ def tokenizer_seeds():
     yield b"\2" + b"a\nb\nab\n\xc4\xa0\na b\n\xc4\xa0 ab\n\n" + b"ab  ab's 12\n\xe6\x97\xa5"
 
 
+def trace_seeds(root, trivet, folder):
+    """Runs of every machine in both forms, and one compressed."""
+    for name in ("pccx/attention.s", "opennpu/clamp.s", "cmdq/prefetch.json"):
+        machine = os.path.dirname(name)
+        subprocess.run([trivet, "run", "-q", os.path.join(root, "examples", name), "--trace", os.path.join(folder, machine + ".json"), "--perfetto", os.path.join(folder, machine + ".perfetto.json")],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    subprocess.run([trivet, "trace", "convert", os.path.join(folder, "pccx.json"), "-o", os.path.join(folder, "pccx.json.zst")], check=False)
+    with open(os.path.join(folder, "members.json"), "w") as file:
+        file.write('{"version":"1.1","run_metadata":{"target":"cmdq","clock_hz":1e9,"engines":["TE0"]},"config_snapshot":{"npu.te":"3"},"timeline_events":[\n'
+                   '{"type":"STALL_EVENT","engine":"TE","engine_id":1,"cmdq_id":2,"layer_id":"l","op":"A","start_cycle":0,"end_cycle":9,'
+                   '"details":{"cause":"raw","waits_for":1,"x":[1.5]},"y":null},\n'
+                   '{"type":"TOKEN_EVENT","engine":null,"cmdq_id":0,"op":"decode","start_cycle":0,"end_cycle":3,"details":{"tokens":1}}],'
+                   '"bandwidth_samples":[{"cycle":0,"window_cycles":64,"dram_read_bytes":1.5}],"summary_metrics":{"cycles_total":9,"engines":{"TE0":{'
+                   '"active_cycles":1,"idle_cycles":1,"held_cycles":{"raw":7}}},"paths":{"p":{"bytes":3}}},"z":{}}')
+
+
 def seed(kind, root, trivet, folder):
     sources = glob.glob(os.path.join(root, "examples", "pccx", "*.s")) + glob.glob(os.path.join(root, "tests", "golden", "**", "*.s"), recursive=True)
     if kind == "queue":
@@ -51,6 +67,8 @@ def seed(kind, root, trivet, folder):
     elif kind == "asm":
         for i, path in enumerate(sources):
             shutil.copy(path, os.path.join(folder, "%d.s" % i))
+    elif kind == "trace":
+        trace_seeds(root, trivet, folder)
     elif kind in ("gguf", "tokenizer"):
         for i, data in enumerate(gguf_seeds() if kind == "gguf" else tokenizer_seeds()):
             with open(os.path.join(folder, "%d.seed" % i), "wb") as file:
@@ -63,11 +81,14 @@ def seed(kind, root, trivet, folder):
 
 
 def dictionary(kind, root, folder):
-    """libFuzzer's option for the words of a queue, which it would not guess."""
-    if kind != "queue":
+    """libFuzzer's option for the words of a queue or a trace, which it would not guess."""
+    if kind not in ("queue", "trace"):
         return []
     words = set()
-    for name in ("fields.def", "opcodes.def", "isa.c"):
+    if kind == "trace":
+        with open(os.path.join(root, "src", "report", "trace_fields.def")) as f:
+            words.update((word, "") for word in re.findall(r'"(\w+)"', f.read()))
+    for name in ("fields.def", "opcodes.def", "isa.c") if kind == "queue" else ():
         with open(os.path.join(root, "src", "isa", "cmdq", name)) as f:
             words.update(re.findall(r'"([a-z][a-z0-9_]+)"|TV_OPCODE\((\w+)', f.read()))
     path = os.path.join(folder, "words.dict")

@@ -534,7 +534,7 @@ static void fini(trace_reader *r)
     free(r);
 }
 
-tv_status tv_trace_read_stream(const char *name, tv_stream *stream, const tv_trace_calls *calls, const tv_diag_sink *sink)
+tv_status tv_trace_read(const char *name, tv_stream *stream, const tv_trace_calls *calls, const tv_diag_sink *sink)
 {
     static const yajl_callbacks callbacks = {
         .yajl_null = on_null, .yajl_boolean = on_boolean, .yajl_number = on_number, .yajl_string = on_string, .yajl_start_map = on_start_map,
@@ -562,14 +562,5 @@ tv_status tv_trace_read_stream(const char *name, tv_stream *stream, const tv_tra
     free(buffer);
     if (r)
         fini(r);
-    return status;
-}
-
-tv_status tv_trace_read(const char *path, const tv_trace_calls *calls, const tv_diag_sink *sink)
-{
-    tv_stream *stream;
-    TV_TRY(tv_stream_open(path, sink, &stream));
-    tv_status status = tv_trace_read_stream(path, stream, calls, sink);
-    tv_stream_close(stream);
     return status;
 }

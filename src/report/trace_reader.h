@@ -11,6 +11,7 @@
 
 #include "base/stream.h"
 #include "report/trace_put.h"
+#include "trivet/trace_file.h"
 
 /* What stands behind the events. The texts are JSON. */
 typedef struct tv_trace_tail {
@@ -28,10 +29,12 @@ typedef struct tv_trace_calls {
     void *user;
 } tv_trace_calls;
 
-/* TV_ERR_INPUT: what is wrong has been reported, with its line and column in the unpacked text. `path` may be "-". */
-tv_status tv_trace_read(const char *path, const tv_trace_calls *calls, const tv_diag_sink *sink);
+/* Reads `stream`, which stays the caller's, to its end; `name` stands in messages. TV_ERR_INPUT: what is wrong has been reported,
+ * with its line and column in the unpacked text. */
+tv_status tv_trace_read(const char *name, tv_stream *stream, const tv_trace_calls *calls, const tv_diag_sink *sink);
 
-/* The same of a stream, which stays the caller's; `name` stands in messages. */
-tv_status tv_trace_read_stream(const char *name, tv_stream *stream, const tv_trace_calls *calls, const tv_diag_sink *sink);
+/* What tv_trace_convert and tv_trace_summarise (trivet/trace_file.h) do, between streams. */
+tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out, tv_trace_format format, const tv_diag_sink *sink);
+tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const tv_diag_sink *sink, tv_trace_summary **out);
 
 #endif

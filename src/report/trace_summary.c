@@ -266,7 +266,7 @@ static bool end(void *user, const tv_trace_tail *tail)
 
 /* ---- The door ---- */
 
-tv_status tv_trace_summarise(const char *path, const tv_diag_sink *sink, tv_trace_summary **out)
+tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const tv_diag_sink *sink, tv_trace_summary **out)
 {
     summary *s = calloc(1, sizeof *s);
     if (!s)
@@ -275,11 +275,20 @@ tv_status tv_trace_summarise(const char *path, const tv_diag_sink *sink, tv_trac
     for (unsigned i = 0; i < TV_COUNTOF(tables); i++)
         *tables[i] = (tv_trace_table){.arena = &s->arena, .limit = TV_TRACE_ROWS};
     tv_trace_calls calls = {.begin = begin, .event = event, .end = end, .user = s};
-    tv_status status = tv_trace_longest_init(&s->longest, &s->arena) ? tv_trace_read(path, &calls, sink) : tv_fail_memory(sink);
+    tv_status status = tv_trace_longest_init(&s->longest, &s->arena) ? tv_trace_read(name, stream, &calls, sink) : tv_fail_memory(sink);
     if (status != TV_OK)
         tv_trace_summary_free(&s->s);
     else
         *out = &s->s;
+    return status;
+}
+
+tv_status tv_trace_summarise(const char *path, const tv_diag_sink *sink, tv_trace_summary **out)
+{
+    tv_stream *stream;
+    TV_TRY(tv_stream_open(path, sink, &stream));
+    tv_status status = tv_trace_summarise_stream(path, stream, sink, out);
+    tv_stream_close(stream);
     return status;
 }
 
