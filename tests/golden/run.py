@@ -427,7 +427,7 @@ class Runner:
                     self.report("examples/%s/%s" % (machine, name), [p.stdout.decode()] if p.returncode else [])
         if not self.pattern:
             self.codes()
-        for pages in ("examples.md", "isa/*.md", "timing/*.md"):
+        for pages in ("examples.md", "trace.md", "isa/*.md", "timing/*.md"):
             for page in sorted(glob.glob(os.path.join(ROOT, "docs", pages))):
                 self.document(page)
 
