@@ -95,6 +95,26 @@ typedef struct tv_field_value {
 TV_API tv_status tv_codec_encode(const tv_codec *codec, const char *id, const tv_field_value *fields, unsigned count,
                                  const tv_diag_sink *sink, uint64_t *word);
 
+/* The words of a target's assembly language, for editors and the like: each once, by kind. Nothing for a target without one. */
+typedef enum tv_word_kind {
+    TV_WORD_MNEMONIC,
+    TV_WORD_SUFFIX,    /* of a mnemonic: "sat", without the point */
+    TV_WORD_REGISTER,  /* a class, which a number below `count` follows: "vx" */
+    TV_WORD_BRACKET,   /* an address space or a bank, which [expression] follows: "l2" */
+    TV_WORD_OPERAND,   /* an operand by itself: "fifo" */
+    TV_WORD_KEYWORD,   /* in front of "=": "shape" */
+    TV_WORD_FLAG,      /* "async" */
+    TV_WORD_STREAM,    /* behind wstream */
+    TV_WORD_DIRECTIVE, /* ".data" */
+    TV_WORD_FUNCTION,  /* of expressions: "exp" */
+} tv_word_kind;
+
+typedef struct tv_word_sink {
+    void (*take)(void *user, tv_word_kind kind, const char *word, unsigned count); /* `word` is static */
+    void *user;
+} tv_word_sink;
+TV_API tv_status tv_assembly_words(const char *target, const tv_word_sink *words, const tv_diag_sink *sink);
+
 #ifdef __cplusplus
 }
 #endif

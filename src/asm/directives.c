@@ -356,13 +356,20 @@ static const directive directives[] = {
     {".endm", run_stray_end, 0},         {".endr", run_stray_end, 0},
 };
 
-void tv_directive_suggest(tv_nearest *nearest)
+const char *tv_directive_name(unsigned i)
 {
     static const char *const conditions[] = {".if", ".ifdef", ".ifndef", ".elseif", ".else", ".endif"};
-    for (size_t i = 0; i < TV_COUNTOF(directives); i++)
-        tv_nearest_offer(nearest, directives[i].name);
-    for (size_t i = 0; i < TV_COUNTOF(conditions); i++)
-        tv_nearest_offer(nearest, conditions[i]);
+    if (i < TV_COUNTOF(directives))
+        return directives[i].name;
+    i -= (unsigned)TV_COUNTOF(directives);
+    return i < TV_COUNTOF(conditions) ? conditions[i] : NULL;
+}
+
+void tv_directive_suggest(tv_nearest *nearest)
+{
+    const char *name;
+    for (unsigned i = 0; (name = tv_directive_name(i)); i++)
+        tv_nearest_offer(nearest, name);
 }
 
 bool tv_directive(tv_asm_job *job, tv_sv name, unsigned column)

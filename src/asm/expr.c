@@ -30,6 +30,8 @@ static const struct {
     [FN_F32] = {"f32", 1},     [FN_MIN] = {"min", 2},   [FN_MAX] = {"max", 2},     [FN_POW] = {"pow", 2},
 };
 
+const char *tv_expr_function(unsigned i) { return i < FN_COUNT ? functions[i].name : NULL; }
+
 static bool to_int(double f, int64_t *out)
 {
     if (!(f >= -0x1p63 && f < 0x1p63))

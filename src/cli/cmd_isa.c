@@ -106,6 +106,31 @@ static json_t *insn_json(const tv_codec *codec, unsigned i, const tv_insn_info *
                      fields, "uops", uops);
 }
 
+/* The words of the assembly language, by kind; registers with how many there are. */
+static void take_word(void *user, tv_word_kind kind, const char *word, unsigned count)
+{
+    static const char *const kinds[] = {[TV_WORD_MNEMONIC] = "mnemonics", [TV_WORD_SUFFIX] = "suffixes",    [TV_WORD_REGISTER] = "registers",
+                                        [TV_WORD_BRACKET] = "brackets",   [TV_WORD_OPERAND] = "operands",   [TV_WORD_KEYWORD] = "keywords",
+                                        [TV_WORD_FLAG] = "flags",         [TV_WORD_STREAM] = "streams",     [TV_WORD_DIRECTIVE] = "directives",
+                                        [TV_WORD_FUNCTION] = "functions"};
+    json_t *object = user, *list = json_object_get(object, kinds[kind]);
+    if (!list) {
+        list = kind == TV_WORD_REGISTER ? json_object() : json_array();
+        json_object_set_new(object, kinds[kind], list);
+    }
+    if (kind == TV_WORD_REGISTER)
+        json_object_set_new(list, word, json_integer((json_int_t)count));
+    else
+        json_array_append_new(list, json_string(word));
+}
+
+static json_t *words_json(const char *target)
+{
+    json_t *object = json_object();
+    tv_assembly_words(target, &(tv_word_sink){take_word, object}, NULL);
+    return object;
+}
+
 static int list_targets(cli *c)
 {
     tv_target_info t;
@@ -198,7 +223,10 @@ static int run(cli *c)
         snprintf(hint, sizeof hint, best ? "did you mean '%s'?" : "`trivet isa %s` lists them", best ? best : c->files[0]);
         result = cli_wrong(c, hint, "%s has no instruction '%s'", c->files[0], wanted);
     } else if (c->json) {
-        cli_print_json(c, json_pack("{s:s, s:i, s:O}", "target", tv_codec_target(codec), "word_bits", (int)tv_codec_word_bits(codec), "instructions", list));
+        json_t *object = json_pack("{s:s, s:i, s:O}", "target", tv_codec_target(codec), "word_bits", (int)tv_codec_word_bits(codec), "instructions", list);
+        if (!wanted && tv_codec_word_bits(codec))
+            json_object_set_new(object, "assembly", words_json(tv_codec_target(codec)));
+        cli_print_json(c, object);
     } else if (!wanted) {
         printf("\n`trivet isa %s %s` shows the %s of one.\n", c->files[0], tv_codec_word_bits(codec) ? "MNEMONIC" : "OPCODE",
                tv_codec_word_bits(codec) ? "bits" : "fields");
