@@ -98,7 +98,7 @@ def grammar(words):
 
 
 def package(words):
-    schemas = [{"fileMatch": ["*.%s.json" % target, "*.%s.jsonl" % target][:1], "url": "./schemas/%s.schema.json" % target} for target in sorted(words.schemas)]
+    schemas = [{"fileMatch": ["*.%s.json" % target], "url": "./schemas/%s.schema.json" % target} for target in sorted(words.schemas)]
     attributes = {
         "program": {"type": "string", "description": "The program: assembly source, ELF, or a command queue.", "default": "${file}"},
         "target": {"type": "string", "enum": sorted(words.targets + list(words.schemas)), "description": "The machine, where the program does not say it."},
