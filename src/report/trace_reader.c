@@ -68,6 +68,8 @@ static int misplaced(trace_reader *r, const char *found)
     return wrong_type(r, found, r->state < TV_COUNTOF(expected) && expected[r->state] ? expected[r->state] : "nothing");
 }
 
+static int not_utf8(trace_reader *r) { return trace_wrong(r, TV_CODE(TRACE_JSON), NULL, "the string is not UTF-8"); }
+
 /* ---- The parts around the events ---- */
 
 static json_t *parsed(trace_reader *r, const char *text)
@@ -222,8 +224,12 @@ static void make_names(trace_reader *r)
     }
 }
 
+/* Members come in the order of the table, mostly: the one after the last is tried first. */
 static const field *find_field(const trace_reader *r, tv_sv name)
 {
+    const field *next = r->field ? r->field + 1 : trace_fields;
+    if (next < trace_fields + TV_COUNTOF(trace_fields) && next->level == r->level && tv_sv_is(name, next->name))
+        return next;
     for (unsigned i = name_hash(r->level, name); r->names[i]; i = (i + 1) & 255) {
         const field *f = &trace_fields[r->names[i] - 1];
         if (f->level == r->level && tv_sv_is(name, f->name))
@@ -237,6 +243,7 @@ static void begin_event(trace_reader *r)
     r->given = 0;
     r->texts.len = r->more.len = r->more_details.len = 0;
     r->level = r->part == P_CHROME ? L_CHROME : L_EVENT;
+    r->field = NULL;
     r->state = EVENT;
 }
 
@@ -265,15 +272,13 @@ static int event_key(trace_reader *r, tv_sv name)
 {
     const field *f = find_field(r, name);
     if (!f)
-        return unknown_member(r, name);
+        return tv_sv_is_utf8(name) ? unknown_member(r, name) : not_utf8(r);
     if (r->given >> f->slot & 1)
         return trace_wrong(r, TV_CODE(TRACE_FORM), NULL, "'%s' is given twice", f->name);
     r->field = f;
     r->state = VALUE;
     return 1;
 }
-
-static int not_utf8(trace_reader *r) { return trace_wrong(r, TV_CODE(TRACE_JSON), NULL, "the string is not UTF-8"); }
 
 static int slot_filled(trace_reader *r)
 {
@@ -366,11 +371,11 @@ static int on_key(void *user, const unsigned char *text, size_t length)
     trace_reader *r = user;
     tv_sv name = {(const char *)text, length};
     r->heard = true;
+    if (r->state == EVENT)
+        return event_key(r, name);
     if (!tv_sv_is_utf8(name))
         return not_utf8(r);
-    if (r->state == CAPTURE)
-        return captured(r, yajl_gen_string(r->gen, text, length));
-    return r->state == TOP ? top_key(r, name) : event_key(r, name);
+    return r->state == CAPTURE ? captured(r, yajl_gen_string(r->gen, text, length)) : top_key(r, name);
 }
 
 /* ---- Containers ---- */
