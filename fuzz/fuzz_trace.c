@@ -25,7 +25,7 @@ static tv_status convert(const uint8_t *data, size_t size, tv_trace_format forma
 {
     tv_stream *stream = stream_of(data, size);
     FILE *file = open_memstream(&out->data, &out->size);
-    tv_status status = tv_trace_convert_stream("fuzz.json", stream, file, format, NULL);
+    tv_status status = tv_trace_convert_stream("fuzz.json", stream, file, format, NULL, NULL);
     fclose(file);
     tv_stream_close(stream);
     return status;
@@ -36,7 +36,7 @@ static void sum_up(const uint8_t *data, size_t size, bool readable)
     tv_stream *stream = stream_of(data, size);
     tv_trace_summary *summary;
     tv_trace_diff *diff;
-    tv_status status = tv_trace_summarise_stream("fuzz.json", stream, NULL, &summary);
+    tv_status status = tv_trace_summarise_stream("fuzz.json", stream, NULL, NULL, &summary);
     tv_stream_close(stream);
     if ((status == TV_OK) != readable)
         abort();

@@ -87,8 +87,14 @@ typedef struct tv_trace_summary {
     uint64_t steps_left_out; /* beyond TV_TRACE_ROWS */
 } tv_trace_summary;
 
+/* Told now and then how far a long file has been read; `total` is 0 where its size is not known. May be NULL everywhere. */
+typedef struct tv_trace_progress {
+    void (*show)(void *user, uint64_t done, uint64_t total);
+    void *user;
+} tv_trace_progress;
+
 /* The caller frees it with tv_trace_summary_free. TV_ERR_INPUT: no readable trace. */
-TV_API tv_status tv_trace_summarise(const char *path, const tv_diag_sink *sink, tv_trace_summary **out);
+TV_API tv_status tv_trace_summarise(const char *path, const tv_trace_progress *progress, const tv_diag_sink *sink, tv_trace_summary **out);
 TV_API void tv_trace_summary_free(tv_trace_summary *summary);
 
 /* One figure of two runs. */
@@ -123,7 +129,8 @@ TV_API void tv_trace_diff_free(tv_trace_diff *diff);
 
 /* Writes the trace at `in` to `out` ("-": standard output; ".zst" at its end compresses) in a format. The JSON trace to itself
  * keeps everything; Chrome trace events do not have CMD_EVENT, CSV has the events alone, and none is read from CSV. */
-TV_API tv_status tv_trace_convert(const char *in, const char *out, tv_trace_format format, const tv_diag_sink *sink);
+TV_API tv_status tv_trace_convert(const char *in, const char *out, tv_trace_format format, const tv_trace_progress *progress,
+                                  const tv_diag_sink *sink);
 
 #ifdef __cplusplus
 }

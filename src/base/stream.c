@@ -22,6 +22,7 @@ struct tv_stream {
     size_t size;
     ZSTD_inBuffer in;
     bool file_ended, frame_open;
+    uint64_t position;
 };
 
 static tv_status failed(const tv_stream *s, const tv_diag_sink *sink)
@@ -39,6 +40,7 @@ static tv_status fill(tv_stream *s, const tv_diag_sink *sink)
         if (n < 0)
             return failed(s, sink);
         s->in = (ZSTD_inBuffer){s->buffer, (size_t)n, 0};
+        s->position += (uint64_t)n;
         s->file_ended = n == 0;
         break;
     }
@@ -61,6 +63,7 @@ static tv_status look(tv_stream *s, const tv_diag_sink *sink)
         }
         have += (size_t)n;
         s->in = (ZSTD_inBuffer){s->buffer, have, 0};
+        s->position = have;
     }
     if (s->in.size < sizeof zstd_magic || memcmp(s->in.src, zstd_magic, sizeof zstd_magic) != 0)
         return TV_OK;
@@ -155,6 +158,14 @@ tv_status tv_stream_read(tv_stream *s, void *data, size_t size, const tv_diag_si
     memcpy(data, (const uint8_t *)s->in.src + s->in.pos, *got);
     s->in.pos += *got;
     return TV_OK;
+}
+
+uint64_t tv_stream_position(const tv_stream *s) { return s->position; }
+
+uint64_t tv_stream_size(const tv_stream *s)
+{
+    struct stat st;
+    return s->fd >= 0 && fstat(s->fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
 void tv_stream_close(tv_stream *s)

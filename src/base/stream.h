@@ -18,6 +18,10 @@ tv_status tv_stream_of(const char *name, const void *data, size_t size, const tv
 tv_status tv_stream_read(tv_stream *stream, void *data, size_t size, const tv_diag_sink *sink, size_t *got);
 void tv_stream_close(tv_stream *stream);
 
+/* Bytes of the file that have been read, as they stand there, and how many it has; 0: a pipe, or the like. */
+uint64_t tv_stream_position(const tv_stream *stream);
+uint64_t tv_stream_size(const tv_stream *stream);
+
 /* A stream that compresses what is written to it into `under`, which it does not close; NULL: no memory. Closing it with fclose
  * ends the compressed data. */
 FILE *tv_zstd_writer(FILE *under);

@@ -8,8 +8,8 @@
 #include "cli/run_report.h"
 
 static const cli_option options[] = {
-    {"trace", 0, "OUT.json", "write the JSON trace", "FILE"},
-    {"perfetto", 0, "OUT.json", "write Chrome trace events, which ui.perfetto.dev opens", "FILE"},
+    {"trace", 0, "OUT.json", "write the JSON trace; .zst at its end compresses", "FILE"},
+    {"perfetto", 0, "OUT.json", "write Chrome trace events, which ui.perfetto.dev opens; .zst likewise", "FILE"},
     {"dump", 0, "SPACE:ADDR:LEN[:TYPE]", "print LEN elements after the run; may be repeated", NULL},
     {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", NULL},
     {"until", 0, "N", "stop before instruction N (or a label) of the last program", NULL},

@@ -10,7 +10,29 @@ static const cli_option options[] = {
     {"to", 0, "FORMAT", "convert: json, perfetto or csv, where OUT's name does not say it", "json perfetto csv"},
 };
 
-static tv_status summarise(cli *c, const char *path, tv_trace_summary **out) { return tv_trace_summarise(path, &c->sink, out); }
+static void show_progress(void *user, uint64_t done, uint64_t total)
+{
+    if (total)
+        cli_progress_show(user, "reading", done < total ? done : total, total);
+}
+
+static tv_status summarise(cli *c, const char *path, tv_trace_summary **out)
+{
+    cli_progress progress;
+    cli_progress_begin(c, &progress);
+    tv_status status = tv_trace_summarise(path, &(tv_trace_progress){show_progress, &progress}, &c->sink, out);
+    cli_progress_end(&progress);
+    return status;
+}
+
+static tv_status convert(cli *c, const char *out, tv_trace_format format)
+{
+    cli_progress progress;
+    cli_progress_begin(c, &progress);
+    tv_status status = tv_trace_convert(c->files[1], out, format, &(tv_trace_progress){show_progress, &progress}, &c->sink);
+    cli_progress_end(&progress);
+    return status;
+}
 
 static int wrong_rows(cli *c, unsigned *rows)
 {
@@ -140,24 +162,24 @@ static int run_convert(cli *c)
         return cli_wrong(c, "choose another name", "the result would overwrite the trace '%s'", c->files[1]);
     if (c->json)
         return cli_wrong(c, "leave --json away; --to json names the format", "convert has no result to print as JSON");
-    return cli_exit_status(tv_trace_convert(c->files[1], out, format, &c->sink));
+    return cli_exit_status(convert(c, out, format));
 }
 
 static int run(cli *c)
 {
     unsigned rows = 0;
     const char *word = c->files[0];
-    bool diff = strcmp(word, "diff") == 0, convert = strcmp(word, "convert") == 0;
+    bool is_diff = strcmp(word, "diff") == 0, is_convert = strcmp(word, "convert") == 0;
     int wrong = wrong_rows(c, &rows);
     if (wrong != CLI_DONE)
         return wrong;
-    if (cli_has(c, "fail-above") && !diff)
+    if (cli_has(c, "fail-above") && !is_diff)
         return cli_wrong(c, "usage: trivet trace diff A B --fail-above PERCENT", "--fail-above belongs to diff");
-    if ((cli_has(c, "output") || cli_has(c, "to")) && !convert)
+    if ((cli_has(c, "output") || cli_has(c, "to")) && !is_convert)
         return cli_wrong(c, "usage: trivet trace convert IN -o OUT", "-o and --to belong to convert");
-    if (diff)
+    if (is_diff)
         return run_diff(c, rows);
-    if (convert)
+    if (is_convert)
         return run_convert(c);
     if (c->file_count != 1)
         return cli_wrong(c, "usage: trivet trace FILE, trivet trace diff A B, or trivet trace convert IN -o OUT", "too many arguments for 'trace'");

@@ -122,13 +122,15 @@ static bool csv_event(void *user, const tv_event *e, const char *more, const cha
 
 /* ---- The conversion ---- */
 
-tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out, tv_trace_format format, const tv_diag_sink *sink)
+tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out, tv_trace_format format, const tv_trace_progress *progress,
+                                  const tv_diag_sink *sink)
 {
     converter *c = calloc(1, sizeof *c);
     if (!c)
         return tv_fail_memory(sink);
     tv_trace_calls calls = format == TV_TRACE_CSV ? (tv_trace_calls){.begin = csv_begin, .event = csv_event, .user = c}
-                                                  : (tv_trace_calls){begin, event, sample, end, c};
+                                                  : (tv_trace_calls){begin, event, sample, end, c, NULL};
+    calls.progress = progress;
     tv_status status = tv_trace_put_init(&c->put, out, format) ? tv_trace_read(name, stream, &calls, sink) : tv_fail_memory(sink);
     if (status == TV_OK && c->put.failed)
         status = tv_fail_memory(sink);
@@ -137,14 +139,14 @@ tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out
     return status;
 }
 
-tv_status tv_trace_convert(const char *in, const char *out, tv_trace_format format, const tv_diag_sink *sink)
+tv_status tv_trace_convert(const char *in, const char *out, tv_trace_format format, const tv_trace_progress *progress, const tv_diag_sink *sink)
 {
     tv_stream *stream;
     tv_output *output;
     TV_TRY(tv_stream_open(in, sink, &stream));
     tv_status status = tv_output_open_packed(out, sink, &output);
     if (status == TV_OK) {
-        status = tv_trace_convert_stream(in, stream, tv_output_stream(output), format, sink);
+        status = tv_trace_convert_stream(in, stream, tv_output_stream(output), format, progress, sink);
         if (status == TV_OK)
             status = tv_output_commit(output, sink);
         else

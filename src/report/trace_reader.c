@@ -481,7 +481,8 @@ static void next_chunk(trace_reader *r, size_t size)
 /* Reads to the end, or to the first error. */
 static tv_status parse(trace_reader *r, tv_stream *stream, uint8_t *buffer)
 {
-    uint64_t silent = 0;
+    uint64_t silent = 0, total = tv_stream_size(stream);
+    const tv_trace_progress *progress = r->calls->progress;
     for (;;) {
         size_t size;
         tv_status status = tv_stream_read(stream, buffer, CHUNK, r->sink, &size);
@@ -500,6 +501,8 @@ static tv_status parse(trace_reader *r, tv_stream *stream, uint8_t *buffer)
             return r->status;
         }
         next_chunk(r, size);
+        if (progress)
+            progress->show(progress->user, tv_stream_position(stream), total);
     }
 }
 

@@ -27,6 +27,7 @@ typedef struct tv_trace_calls {
     bool (*sample)(void *user, const tv_trace_sample *sample);
     bool (*end)(void *user, const tv_trace_tail *tail);
     void *user;
+    const tv_trace_progress *progress; /* or NULL */
 } tv_trace_calls;
 
 /* Reads `stream`, which stays the caller's, to its end; `name` stands in messages. TV_ERR_INPUT: what is wrong has been reported,
@@ -34,7 +35,9 @@ typedef struct tv_trace_calls {
 tv_status tv_trace_read(const char *name, tv_stream *stream, const tv_trace_calls *calls, const tv_diag_sink *sink);
 
 /* What tv_trace_convert and tv_trace_summarise (trivet/trace_file.h) do, between streams. */
-tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out, tv_trace_format format, const tv_diag_sink *sink);
-tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const tv_diag_sink *sink, tv_trace_summary **out);
+tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out, tv_trace_format format, const tv_trace_progress *progress,
+                                  const tv_diag_sink *sink);
+tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const tv_trace_progress *progress, const tv_diag_sink *sink,
+                                    tv_trace_summary **out);
 
 #endif

@@ -266,7 +266,8 @@ static bool end(void *user, const tv_trace_tail *tail)
 
 /* ---- The door ---- */
 
-tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const tv_diag_sink *sink, tv_trace_summary **out)
+tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const tv_trace_progress *progress, const tv_diag_sink *sink,
+                                    tv_trace_summary **out)
 {
     summary *s = calloc(1, sizeof *s);
     if (!s)
@@ -274,7 +275,7 @@ tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const t
     tv_trace_table *tables[] = {&s->ops, &s->commands, &s->layers, &s->causes};
     for (unsigned i = 0; i < TV_COUNTOF(tables); i++)
         *tables[i] = (tv_trace_table){.arena = &s->arena, .limit = TV_TRACE_ROWS};
-    tv_trace_calls calls = {.begin = begin, .event = event, .end = end, .user = s};
+    tv_trace_calls calls = {.begin = begin, .event = event, .end = end, .user = s, .progress = progress};
     tv_status status = tv_trace_longest_init(&s->longest, &s->arena) ? tv_trace_read(name, stream, &calls, sink) : tv_fail_memory(sink);
     if (status != TV_OK)
         tv_trace_summary_free(&s->s);
@@ -283,11 +284,11 @@ tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const t
     return status;
 }
 
-tv_status tv_trace_summarise(const char *path, const tv_diag_sink *sink, tv_trace_summary **out)
+tv_status tv_trace_summarise(const char *path, const tv_trace_progress *progress, const tv_diag_sink *sink, tv_trace_summary **out)
 {
     tv_stream *stream;
     TV_TRY(tv_stream_open(path, sink, &stream));
-    tv_status status = tv_trace_summarise_stream(path, stream, sink, out);
+    tv_status status = tv_trace_summarise_stream(path, stream, progress, sink, out);
     tv_stream_close(stream);
     return status;
 }

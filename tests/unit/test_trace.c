@@ -44,7 +44,7 @@ static tv_trace_summary *summary_of(const char *first, const char *second, const
     tv_trace_summary *summary;
     fprintf(file, "%s%s%s", first, second, third);
     fclose(file);
-    tv_status status = tv_trace_summarise(path, NULL, &summary);
+    tv_status status = tv_trace_summarise(path, NULL, NULL, &summary);
     unlink(path);
     assert_int_equal(status, TV_OK);
     return summary;
