@@ -155,7 +155,8 @@ tv_status tv_stream_read(tv_stream *s, void *data, size_t size, const tv_diag_si
     if (s->in.pos == s->in.size)
         TV_TRY(fill(s, sink));
     *got = tv_min_u64(size, s->in.size - s->in.pos);
-    memcpy(data, (const uint8_t *)s->in.src + s->in.pos, *got);
+    if (*got)
+        memcpy(data, (const uint8_t *)s->in.src + s->in.pos, *got);
     s->in.pos += *got;
     return TV_OK;
 }

@@ -131,7 +131,8 @@ static void print_more(unsigned count, unsigned rows, FILE *out)
 
 static void print_engines(const tv_trace_summary *s, bool color, FILE *out)
 {
-    fprintf(out, "\n  engine %-20s    busy     held     idle  held by\n", "");
+    if (s->engine_count)
+        fprintf(out, "\n  engine %-20s    busy     held     idle  held by\n", "");
     for (unsigned i = 0; i < s->engine_count; i++) {
         const tv_trace_engine *e = &s->engines[i];
         uint64_t held = 0;
@@ -204,6 +205,7 @@ static void print_rows(const char *title, const tv_trace_row *table, unsigned co
 static void print_steps(const tv_trace_summary *s, unsigned rows, FILE *out)
 {
     static const char *const ops[] = {"prefill", "decode", "step"};
+    bool heading = true;
     for (unsigned o = 0; o < CLI_COUNTOF(ops); o++) {
         uint64_t count = 0, tokens = 0, cycles = 0, least = UINT64_MAX, most = 0;
         for (unsigned i = 0; i < s->step_count; i++) {
@@ -219,7 +221,8 @@ static void print_steps(const tv_trace_summary *s, unsigned rows, FILE *out)
         }
         if (!count)
             continue;
-        fprintf(out, "\n  %s: %" PRIu64 " token%s in %" PRIu64 " step%s, %" PRIu64 " cycles", ops[o], tokens, tokens == 1 ? "" : "s", count, count == 1 ? "" : "s", cycles);
+        fprintf(out, "%s  %s: %" PRIu64 " token%s in %" PRIu64 " step%s, %" PRIu64 " cycles", heading ? "\n" : "", ops[o], tokens, tokens == 1 ? "" : "s", count, count == 1 ? "" : "s", cycles);
+        heading = false;
         if (tokens && cycles)
             fprintf(out, ", %.1f a token, %.4g tokens/s", (double)cycles / (double)tokens, (double)tokens * s->clock_hz / (double)cycles);
         if (count > 1)
