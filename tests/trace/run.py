@@ -283,7 +283,8 @@ def unknown_members_stay(t):
     awkward = 'a "quoted", \\ back/slash\n\u00e9\u4e2d\U0001f600'
     e = event(index=3, layer=awkward, op=awkward, bytes=5, file=awkward, line=7, vendor={"x": [1, -2.5e-7, None, True, "\u00e9"]})
     e["color"] = [{"deep": {}}]
-    file = trace(e, event("MARKER_EVENT", engine=None, index=None, op=awkward), event("TOKEN_EVENT", engine=None, op="decode", index=4, tokens=1, start=2, end=9),
+    file = trace(e, event("MARKER_EVENT", engine=None, index=None, op=awkward), event("TOKEN_EVENT", engine=None, op="decode", index=None, position=4, tokens=1, start=2, end=9),
+                 event(index=1, position=7),
                  samples=[{"cycle": 0, "window_cycles": 64, "dram_read_bytes": 1 / 3, "dram_write_bytes": 0.1, "stall_cycles": 12345678.9}],
                  summary={"cycles_total": 10, "engines": {}, "own": 1.25e-300, "big": 2 ** 62}, note=[1, {"a": awkward}], other=None)
     t.write("a.json", json.dumps(file))
@@ -294,7 +295,7 @@ def unknown_members_stay(t):
     t.equal("unknown members, written otherwise", meaning(t.path("b.json")), file)
     t.good("trace", "convert", "a.json", "-o", "b.csv")
     t.equal("awkward CSV", list(csv.DictReader(io.StringIO(t.read("b.csv"), newline="")))[0]["op"], awkward)
-    t.equal("CSV line ends", t.read("b.csv").replace(awkward.replace('"', '""'), "").count("\r\n"), 4)
+    t.equal("CSV line ends", t.read("b.csv").replace(awkward.replace('"', '""'), "").count("\r\n"), 5)
     t.equal("CSV text", t.read("b.csv").split("\r\n")[2].split(",")[0], "MARKER_EVENT")
 
 

@@ -27,8 +27,8 @@ static const char events[] = EVENT("ENGINE_EVENT", "\"DMA\"", "0", "\"in\"", "LO
     EVENT("ENGINE_EVENT", "\"DMA\"", "1", "\"in\"", "LOAD", "10", "25", "\"bytes\":96,\"file\":\"a/q.json\",\"line\":3") ","
     EVENT("CMD_EVENT", "\"TE\"", "9", "null", "BARRIER", "5", "6", "") ","
     EVENT("ENGINE_EVENT", "\"TE\"", "3", "\"mid\"", "MUL", "25", "40", "\"macs\":150") ","
-    EVENT("TOKEN_EVENT", "null", "0", "null", "prefill", "0", "18", "\"tokens\":7") ","
-    EVENT("TOKEN_EVENT", "null", "7", "null", "decode", "18", "40", "\"tokens\":1");
+    EVENT("TOKEN_EVENT", "null", "null", "null", "prefill", "0", "18", "\"position\":0,\"tokens\":7") ","
+    EVENT("TOKEN_EVENT", "null", "null", "null", "decode", "18", "40", "\"position\":7,\"tokens\":1");
 
 static const char tail[] = "],\"bandwidth_samples\":[],\"summary_metrics\":{\"cycles_total\":40,\"seconds\":2e-8,\"instructions\":5,\"macs\":250,"
                            "\"peak_macs_per_cycle\":50.0,\"bound_by\":\"DMA0\",\"verdict\":\"bound by DMA0\",\"engines\":{"
