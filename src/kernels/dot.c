@@ -1,24 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dot products. A beat's sum of 32 products of 4 and 8 bits fits 32 bits with room for many beats; it is
- * widened beat by beat all the same, to keep the reference plain. */
+/* Dot products and sums, one at a time. */
 #include "kernels/dot.h"
 
 #include "kernels/clones.h"
-
-int64_t tv_dot_s4s8(const uint8_t *weights, const int8_t *q, size_t beats)
-{
-    int64_t total = 0;
-    for (size_t b = 0; b < beats; b++) {
-        int32_t sum = 0;
-        for (size_t i = 0; i < 16; i++) {
-            uint8_t byte = weights[16 * b + i];
-            int low = (int)((byte & 15u) ^ 8u) - 8, high = (int)((unsigned)(byte >> 4) ^ 8u) - 8;
-            sum += low * q[32 * b + 2 * i] + high * q[32 * b + 2 * i + 1];
-        }
-        total += sum;
-    }
-    return total;
-}
 
 TV_CLONES int64_t tv_dot_s8(const int8_t *a, const int8_t *b, size_t n)
 {

@@ -5,10 +5,6 @@
 
 #include "base/base.h"
 
-/* Sum of w[i] * q[i] over 32 * beats elements, exact. `weights`: signed INT4, 16 bytes a beat, low nibble first;
- * `q`: signed bytes. */
-int64_t tv_dot_s4s8(const uint8_t *weights, const int8_t *q, size_t beats);
-
 /* Sum of a[i] * b[i], exact. */
 int64_t tv_dot_s8(const int8_t *a, const int8_t *b, size_t n);
 

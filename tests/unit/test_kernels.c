@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every version of a kernel gives the bits of sums worked out here in 64 bits. */
+#include <math.h>
+
+#include "kernels/matrix.h"
 #include "kernels/outer.h"
+#include "num/int.h"
 #include "unit.h"
 
 enum { ROUNDS = 300 };
@@ -41,9 +45,133 @@ static void outer_products_of_every_level_equal_sums_in_64_bits(void **state)
                 compare_outer(&rng, (tv_cpu_level)level, k, 1 + round % TV_OUTER_COUNT_MAX);
 }
 
+/* ---- Matrix products ---- */
+
+enum { ROWS = 9, WIDEST = 1100 };
+
+static void compare_s4s8(unit_rng *rng, tv_cpu_level level, size_t beats, size_t rows, size_t m)
+{
+    static uint8_t weights[ROWS * WIDEST];
+    static int8_t q[ROWS][WIDEST], ready[ROWS * (WIDEST + TV_S4_BLOCK)];
+    int32_t sums[ROWS], out[ROWS * ROWS];
+    size_t n = beats * TV_S4_BEAT, stride = tv_s4s8_ready_bytes(beats);
+    for (size_t i = 0; i < rows * n / 2; i++)
+        weights[i] = unit_below(rng, 4) ? (uint8_t)unit_below(rng, 256) : 0x88;
+    for (size_t i = 0; i < m; i++) {
+        for (size_t k = 0; k < n; k++)
+            q[i][k] = random_byte(rng);
+        tv_s4s8_ready(q[i], beats, ready + i * stride, &sums[i]);
+    }
+    tv_s4s8(level)(weights, beats, rows, ready, stride, sums, m, out);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t i = 0; i < m; i++) {
+            int64_t sum = 0;
+            for (size_t k = 0; k < n; k++) {
+                int nibble = weights[(r * n + k) / 2] >> (k % 2 * 4) & 15;
+                sum += (int64_t)(nibble < 8 ? nibble : nibble - 16) * q[i][k];
+            }
+            assert_int_equal(out[r * m + i], sum);
+        }
+}
+
+static void int4_products_of_every_level_equal_sums_in_64_bits(void **state)
+{
+    (void)state;
+    unit_rng rng = {2};
+    for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
+        for (unsigned round = 0; round < ROUNDS; round++)
+            compare_s4s8(&rng, (tv_cpu_level)level, 1 + unit_below(&rng, WIDEST / TV_S4_BEAT), 1 + unit_below(&rng, ROWS), 1 + unit_below(&rng, ROWS));
+}
+
+enum { DOTS = 21, TERMS = 200 };
+
+static void byte_products_of_every_level_equal_sums_in_64_bits(void **state)
+{
+    (void)state;
+    unit_rng rng = {3};
+    static int8_t a[DOTS * TERMS], w[DOTS * TERMS];
+    for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            size_t n = round % 3 ? 1 + unit_below(&rng, TERMS) : 32, count = 1 + unit_below(&rng, DOTS), a_step = round % 2 ? n : 0;
+            int32_t out[DOTS];
+            for (size_t i = 0; i < count * n; i++) {
+                a[i] = random_byte(&rng);
+                w[i] = random_byte(&rng);
+            }
+            tv_dots_s8((tv_cpu_level)level)(a, a_step, w, n, n, count, out);
+            for (size_t u = 0; u < count; u++) {
+                int64_t sum = 0;
+                for (size_t i = 0; i < n; i++)
+                    sum += (int64_t)a[u * a_step + i] * w[u * n + i];
+                assert_int_equal(out[u], sum);
+            }
+        }
+}
+
+/* Section 6 of the CMDQ specification, term by term. */
+static float canonical(const float *a, const int8_t *w, size_t n)
+{
+    volatile float p[8] = {0}; /* no contraction, no wider registers */
+    for (size_t i = 0; i < n; i++) {
+        volatile float product = a[i] * (float)w[i];
+        p[i % 8] = p[i % 8] + product;
+    }
+    volatile float even = p[0] + p[4], even2 = p[2] + p[6], odd = p[1] + p[5], odd2 = p[3] + p[7];
+    volatile float x = even + even2, y = odd + odd2;
+    return x + y;
+}
+
+static void float_products_have_the_canonical_order(void **state)
+{
+    (void)state;
+    unit_rng rng = {4};
+    static float a[DOTS * TERMS];
+    static int8_t w[DOTS * TERMS];
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        size_t n = round % 3 ? 1 + unit_below(&rng, TERMS) : 32, count = 1 + unit_below(&rng, DOTS), a_step = round % 2 ? n : 0;
+        float out[DOTS], factors[DOTS], partial[8] = {0}, again[8] = {0};
+        for (size_t i = 0; i < count * n; i++) {
+            a[i] = ldexpf((float)((int)unit_below(&rng, 1 << 20) - (1 << 19)), (int)unit_below(&rng, 40) - 40);
+            w[i] = random_byte(&rng);
+        }
+        tv_dots_f32_s8(a, a_step, w, n, n, count, out);
+        for (size_t u = 0; u < count; u++) {
+            assert_true(out[u] == canonical(a + u * a_step, w + u * n, n));
+            factors[u] = 1 + (float)unit_below(&rng, 1000) / 977;
+        }
+        tv_add_scaled(partial, out, 0.3f, factors, count);
+        for (size_t u = 0; u < count; u++) {
+            volatile float x = out[u] * 0.3f;
+            x = x * factors[u];
+            again[u % 8] = again[u % 8] + x;
+        }
+        assert_memory_equal(partial, again, sizeof again);
+    }
+}
+
+static void packed_int4_come_apart_low_nibble_first(void **state)
+{
+    (void)state;
+    uint8_t packed[40];
+    int8_t out[80];
+    for (size_t i = 0; i < sizeof packed; i++)
+        packed[i] = (uint8_t)(i * 37);
+    for (size_t count = 0; count <= sizeof out; count++) {
+        memset(out, 77, sizeof out);
+        tv_unpack_s4(packed, count, out);
+        for (size_t i = 0; i < count; i++)
+            assert_int_equal(out[i], tv_int4_get(packed, i));
+        assert_true(count == sizeof out || out[count] == 77);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(int4_products_of_every_level_equal_sums_in_64_bits),
+        cmocka_unit_test(byte_products_of_every_level_equal_sums_in_64_bits),
+        cmocka_unit_test(float_products_have_the_canonical_order),
+        cmocka_unit_test(packed_int4_come_apart_low_nibble_first),
         cmocka_unit_test(outer_products_of_every_level_equal_sums_in_64_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "kernels/dot.h"
 #include "machine/pccx/machine.h"
 #include "num/float.h"
 #include "num/func.h"
@@ -127,43 +126,61 @@ static void read_scales(beats *b, uint32_t n, float *scales)
     }
 }
 
-/* acc[m] = dot(row m of q, the next weight row), exact. */
-static void dot_rows(beats *b, const int8_t *q, size_t q_stride, uint32_t rows, uint32_t k, int64_t *acc)
+/* The next rows of `count` beats, at most `want` of them, in one piece; how many in *rows. A row that lies in pieces is put together
+ * in `whole`. Valid until the next call. */
+static const uint8_t *next_rows(beats *b, size_t count, size_t want, uint8_t *whole, size_t *rows)
 {
-    size_t left = (k + 31) / 32, done = 0, got;
-    memset(acc, 0, rows * sizeof *acc);
-    for (; left > 0; left -= got, done += got) {
-        const uint8_t *w = next_beats(b, left, &got);
-        for (uint32_t m = 0; m < rows; m++)
-            acc[m] += tv_dot_s4s8(w, q + m * q_stride + 32 * done, got);
+    size_t got, here = (size_t)((b->at->bytes - b->offset) / 16 / count);
+    *rows = here < want ? here : want;
+    if (*rows > 0)
+        return next_beats(b, *rows * count, &got);
+    *rows = 1;
+    for (size_t done = 0; done < count; done += got) {
+        const uint8_t *p = next_beats(b, count - done, &got);
+        memcpy(whole + 16 * done, p, 16 * got);
     }
+    return whole;
 }
 
 /* ---- GEMV and GEMM ---- */
 
+enum { WEIGHT_ROWS = 256 }; /* worked on at a time */
+
 typedef struct matrix_memory {
-    uint16_t *x;   /* rows of k */
-    int8_t *q;     /* rows of k rounded up to 32 */
-    size_t stride; /* of q */
+    uint16_t *x;     /* rows of k */
+    int8_t *q;       /* one row, of k rounded up to beats */
+    int8_t *ready;   /* all rows, see tv_s4s8_ready */
+    size_t stride;   /* of `ready` */
     float *row_scale, *scale;
-    int64_t *acc;  /* one weight row's results */
-    uint16_t *y;   /* rows of n */
+    int32_t *sum;    /* of each row of q */
+    int32_t *acc;    /* WEIGHT_ROWS rows of results */
+    uint8_t *whole;  /* a weight row */
+    uint16_t *y;     /* rows of n */
 } matrix_memory;
+
+static void *take(uint8_t **p, size_t bytes)
+{
+    uint8_t *at = *p;
+    *p += (bytes + 63) / 64 * 64;
+    return at;
+}
 
 static bool matrix_scratch(pccx_machine *m, const pccx_op *op, matrix_memory *mem)
 {
-    mem->stride = (op->k + 31) / 32 * (size_t)32;
-    size_t acc = op->m * sizeof(int64_t), rs = (op->m + 1) / 2 * sizeof(int64_t), sc = (op->n + 1) / 2 * sizeof(int64_t);
-    size_t x = (size_t)op->m * op->k * 2, q = op->m * mem->stride, y = (size_t)op->m * op->n * 2;
-    uint8_t *p = scratch(m, acc + rs + sc + x + y + q);
+    size_t k_beats = (op->k + 31) / 32, rows = op->m, outputs = rows * op->n;
+    mem->stride = tv_s4s8_ready_bytes(k_beats);
+    uint8_t *p = scratch(m, rows * (2 * (size_t)op->k + mem->stride + 8 + 4 * WEIGHT_ROWS) + 48 * k_beats + 4 * (size_t)op->n + 2 * outputs + 9 * 64);
     if (!p)
         return false;
-    mem->acc = (int64_t *)(void *)p;
-    mem->row_scale = (float *)(void *)(p + acc);
-    mem->scale = (float *)(void *)(p + acc + rs);
-    mem->x = (uint16_t *)(void *)(p + acc + rs + sc);
-    mem->y = (uint16_t *)(void *)(p + acc + rs + sc + x);
-    mem->q = (int8_t *)(p + acc + rs + sc + x + y);
+    mem->x = take(&p, rows * op->k * 2);
+    mem->q = take(&p, 32 * k_beats);
+    mem->ready = take(&p, rows * mem->stride);
+    mem->row_scale = take(&p, rows * sizeof(float));
+    mem->sum = take(&p, rows * sizeof(int32_t));
+    mem->acc = take(&p, rows * WEIGHT_ROWS * sizeof(int32_t));
+    mem->scale = take(&p, op->n * sizeof(float));
+    mem->whole = take(&p, 16 * k_beats);
+    mem->y = take(&p, outputs * 2);
     return true;
 }
 
@@ -186,7 +203,7 @@ static bool load_activations(pccx_machine *m, const pccx_op *op, matrix_memory *
 }
 
 /* Section 4 step 5: one output from its exact accumulator. */
-static uint16_t scaled_output(int64_t acc, float row_scale, float weight_scale, bool accm, uint16_t standing)
+static uint16_t scaled_output(int32_t acc, float row_scale, float weight_scale, bool accm, uint16_t standing)
 {
     float r = (float)acc;
     r = r * row_scale;
@@ -207,18 +224,54 @@ static uint16_t larger(uint16_t a, uint16_t b)
     return x > y || (x == y && !tv_bf16_is_negative(a)) ? a : b;
 }
 
+static void quantize(const pccx_op *op, matrix_memory *mem)
+{
+    for (uint32_t r = 0; r < op->m; r++) {
+        const uint16_t *x = mem->x + (size_t)r * op->k;
+        mem->row_scale[r] = row_scale(x, op->k, op->act_scale);
+        quantize_row(x, op->k, mem->row_scale[r], mem->q);
+        tv_s4s8_ready(mem->q, (op->k + 31) / 32, mem->ready + r * mem->stride, &mem->sum[r]);
+    }
+}
+
+typedef struct product {
+    const matrix_memory *mem;
+    tv_s4s8_fn multiply;
+    const uint8_t *weights;
+    size_t beats;
+    uint32_t m;
+} product;
+
+static void multiply_rows(void *user, uint64_t from, uint64_t to)
+{
+    const product *p = user;
+    p->multiply(p->weights + from * p->beats * 16, p->beats, to - from, p->mem->ready, p->mem->stride, p->mem->sum, p->m, p->mem->acc + from * p->m);
+}
+
+/* Outputs of weight rows `first` on; returns the largest of them and e_max. */
+static uint16_t scale_rows(pccx_machine *m, const pccx_op *op, matrix_memory *mem, uint32_t first, size_t rows, bool accm, uint16_t e_max)
+{
+    uint64_t row_words = tv_ceil_div(op->n, PCCX_LANES);
+    for (size_t i = 0; i < rows; i++)
+        for (uint32_t r = 0; r < op->m; r++) {
+            size_t n = first + i;
+            uint16_t standing = accm ? l2_lane(m, op->dst + r * row_words, n) : 0;
+            uint16_t y = scaled_output(mem->acc[i * op->m + r], mem->row_scale[r], mem->scale[n], accm, standing);
+            mem->y[r * (size_t)op->n + n] = y;
+            e_max = larger(e_max, y);
+        }
+    return e_max;
+}
+
 static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
 {
+    enum { SMALL = 1 << 18 }; /* done before another thread has woken up */
     matrix_memory mem;
     if (!matrix_scratch(m, op, &mem))
         return refuse_memory(why);
     if (!load_activations(m, op, &mem, why))
         return false;
-    for (uint32_t r = 0; r < op->m; r++) {
-        const uint16_t *x = mem.x + (size_t)r * op->k;
-        mem.row_scale[r] = row_scale(x, op->k, op->act_scale);
-        quantize_row(x, op->k, mem.row_scale[r], mem.q + r * mem.stride);
-    }
+    quantize(op, &mem);
     bool to_fifo = op->insn == PCCX_GEMV && op->dst == PCCX_TAG_FIFO;
     bool accm = pccx_MATRIX_accm(op->word) && !to_fifo;
     uint64_t row_words = tv_ceil_div(op->n, PCCX_LANES);
@@ -228,14 +281,12 @@ static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
     if (pccx_MATRIX_w_scale(op->word))
         read_scales(&stream, op->n, mem.scale);
     uint16_t e_max = TV_BF16_NAN;
-    for (uint32_t n = 0; n < op->n; n++) {
-        dot_rows(&stream, mem.q, mem.stride, op->m, op->k, mem.acc);
-        for (uint32_t r = 0; r < op->m; r++) {
-            uint16_t standing = accm ? l2_lane(m, op->dst + r * row_words, n) : 0;
-            uint16_t y = scaled_output(mem.acc[r], mem.row_scale[r], mem.scale[n], accm, standing);
-            mem.y[(size_t)r * op->n + n] = y;
-            e_max = larger(e_max, y);
-        }
+    product p = {.mem = &mem, .multiply = m->multiply, .beats = (op->k + 31) / 32, .m = op->m};
+    for (size_t n = 0, rows; n < op->n; n += rows) {
+        size_t want = op->n - n < WEIGHT_ROWS ? op->n - n : WEIGHT_ROWS;
+        p.weights = next_rows(&stream, p.beats, want, mem.whole, &rows);
+        tv_pool_run(rows * op->m * (uint64_t)op->k < SMALL ? NULL : m->pool, rows, multiply_rows, &p);
+        e_max = scale_rows(m, op, &mem, (uint32_t)n, rows, accm, e_max);
     }
     if (op->insn == PCCX_GEMV && op->src == PCCX_TAG_FIFO)
         pop_fifo(m, PCCX_FIFO_TO_GEMV, op->k);

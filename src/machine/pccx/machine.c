@@ -8,7 +8,6 @@
 
 #include "machine/pccx/params.h"
 
-
 static const tv_param params[PCCX_PARAMS] = {
 #define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_) {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},
 #include "machine/pccx/params.def"
@@ -31,6 +30,7 @@ static void destroy(void *state)
     for (unsigned i = 0; i < PCCX_FIFOS; i++)
         free(m->fifos[i].ring);
     tv_buf_fini(&m->scratch);
+    tv_pool_free(m->pool);
     tv_buf_fini(&m->commands);
     tv_fault_record_fini(&m->fault);
     free(m);
@@ -52,6 +52,7 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
         return tv_fail_memory(sink);
     m->config = config;
     m->mode = mode;
+    m->multiply = tv_s4s8(tv_cpu());
     pccx_control_init(&m->control, config);
     tv_status status = tv_codec_make(&tv_isa_pccx, sink, &m->codec);
     pccx_timing_init(&m->timing, config);
@@ -248,6 +249,13 @@ static void trace(void *state, const tv_trace_sink *sink)
     m->timing.user = m;
 }
 
+static void set_threads(void *state, unsigned threads)
+{
+    pccx_machine *m = state;
+    tv_pool_free(m->pool);
+    m->pool = tv_pool_make(threads);
+}
+
 static uint64_t clock_now(const void *state)
 {
     const pccx_machine *m = state;
@@ -328,6 +336,7 @@ const tv_target tv_target_pccx = {
     .read_space = pccx_read_space,
     .write_space = pccx_write_space,
     .stats = pccx_stats,
+    .threads = set_threads,
     .trace = trace,
     .clock = clock_now,
     .accesses = accesses,

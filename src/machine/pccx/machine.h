@@ -10,9 +10,11 @@
 #include "base/buf.h"
 #include "isa/pccx/pccx.h"
 #include "machine/pccx/timing.h"
+#include "kernels/matrix.h"
 #include "machine/fault.h"
 #include "machine/target.h"
 #include "sim/memory.h"
+#include "sim/pool.h"
 
 enum { PCCX_WORD_BYTES = 16, PCCX_LANES = 8 }; /* an L2 word: 8 BF16 lanes */
 
@@ -71,6 +73,8 @@ typedef struct pccx_machine {
     tv_memory l2, host;
     pccx_fifo fifos[PCCX_FIFOS];
     uint16_t e_max;
+    tv_s4s8_fn multiply;
+    tv_pool *pool; /* NULL: one thread */
     tv_buf scratch; /* an instruction's results before they are written */
 
     const tv_program *program; /* borrowed; NULL: none */
