@@ -2,43 +2,24 @@
 /* Quantization by rounding to nearest. */
 #include "llm/quantize.h"
 
-#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "kernels/quantize.h"
 #include "num/int.h"
-
-static int rounded(float x, float scale, int most)
-{
-    float q = x / scale, limit = (float)most;
-    return (int)tv_round_small(q > limit ? limit : q < -limit ? -limit : q);
-}
-
-static double squared_error(const float *w, uint32_t n, float scale, int most)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        double d = (double)w[i] - (double)scale * rounded(w[i], scale, most);
-        sum += d * d;
-    }
-    return sum;
-}
 
 static float choose_scale(const float *w, uint32_t n, unsigned bits)
 {
     int most = TV_INT_MOST(bits);
-    float largest = 0;
-    for (uint32_t i = 0; i < n; i++)
-        largest = fabsf(w[i]) > largest || w[i] != w[i] ? fabsf(w[i]) : largest;
-    if (!(largest > 0) || largest - largest != 0)
+    bool finite;
+    float largest = tv_largest(w, n, &finite), best = largest / (float)most;
+    if (!(largest > 0) || !finite)
         return 0;
-    float best = largest / (float)most;
     if (bits == 8)
         return best;
-    double least = squared_error(w, n, best, most);
+    float least = tv_quantize_error(w, n, best, -most, most);
     for (int i = 1; i <= 16; i++) {
-        float scale = largest / (float)most * (1 - 0.025f * (float)i);
-        double error = squared_error(w, n, scale, most);
+        float scale = largest / (float)most * (1 - 0.025f * (float)i), error = tv_quantize_error(w, n, scale, -most, most);
         if (error < least) {
             least = error;
             best = scale;
@@ -49,13 +30,19 @@ static float choose_scale(const float *w, uint32_t n, unsigned bits)
 
 void tv_quantize_row(const float *weights, uint32_t n, uint32_t group, unsigned bits, uint8_t *packed, float *scales)
 {
+    enum { PIECE = 256 };
+    int8_t q[PIECE];
     int most = TV_INT_MOST(bits);
     memset(packed, 0, (size_t)n * bits / 8);
     for (uint32_t g = 0; g < n / group; g++) {
         float scale = choose_scale(weights + g * group, group, bits);
         scales[g] = scale > 0 ? scale : 1;
-        for (uint32_t i = g * group; i < (g + 1) * group && scale > 0; i++)
-            tv_int_set(packed, bits, i, rounded(weights[i], scale, most));
+        for (uint32_t i = g * group, count; i < (g + 1) * group && scale > 0; i += count) {
+            count = (g + 1) * group - i < PIECE ? (g + 1) * group - i : PIECE;
+            tv_quantize_s8(weights + i, count, scale, -most, most, bits == 8 ? (int8_t *)packed + i : q);
+            if (bits == 4)
+                tv_pack_s4(q, count, packed + i / 2);
+        }
     }
 }
 

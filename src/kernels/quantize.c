@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Quantizers: loops that a compiler turns into vectors of what the host has. Sums are kept in 16 lanes, so that it may. */
+#include "kernels/quantize.h"
+
+#include <math.h>
+
+#include "kernels/clones.h"
+#include "num/int.h"
+
+enum { LANES = 16 };
+
+TV_INLINE float limit(float x, float low, float high) { return x > high ? high : x < low ? low : x; }
+
+TV_CLONES void tv_quantize_s8(const float *x, size_t n, float scale, int low, int high, int8_t *q)
+{
+    for (size_t i = 0; i < n; i++)
+        q[i] = (int8_t)tv_round_small(limit(x[i] / scale, (float)low, (float)high));
+}
+
+TV_INLINE float squared_error(float x, float scale, float inverse, float low, float high)
+{
+    float d = x - scale * tv_round_small(limit(x * inverse, low, high));
+    return d * d;
+}
+
+TV_CLONES float tv_quantize_error(const float *x, size_t n, float scale, int low, int high)
+{
+    float sums[LANES] = {0}, inverse = 1 / scale, total = 0;
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (size_t lane = 0; lane < LANES; lane++)
+            sums[lane] += squared_error(x[i + lane], scale, inverse, (float)low, (float)high);
+    for (size_t lane = 0; i < n; i++, lane++)
+        sums[lane] += squared_error(x[i], scale, inverse, (float)low, (float)high);
+    for (size_t lane = 0; lane < LANES; lane++)
+        total += sums[lane];
+    return total;
+}
+
+TV_CLONES float tv_largest(const float *x, size_t n, bool *finite)
+{
+    float most[LANES] = {0}, wrong[LANES] = {0}, largest = 0, sum = 0;
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (size_t lane = 0; lane < LANES; lane++) {
+            float a = fabsf(x[i + lane]);
+            most[lane] = a > most[lane] ? a : most[lane];
+            wrong[lane] += a - a; /* 0, or NaN for ever */
+        }
+    for (size_t lane = 0; i < n; i++, lane++) {
+        float a = fabsf(x[i]);
+        most[lane] = a > most[lane] ? a : most[lane];
+        wrong[lane] += a - a;
+    }
+    for (size_t lane = 0; lane < LANES; lane++) {
+        largest = most[lane] > largest ? most[lane] : largest;
+        sum += wrong[lane];
+    }
+    *finite = sum == 0;
+    return largest;
+}
+
+TV_CLONES void tv_pack_s4(const int8_t *q, size_t n, uint8_t *packed)
+{
+    for (size_t i = 0; i < n / 2; i++)
+        packed[i] = (uint8_t)((q[2 * i] & 15) | (q[2 * i + 1] & 15) << 4);
+    if (n % 2)
+        packed[n / 2] = (uint8_t)(q[n - 1] & 15);
+}
