@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers as people read them.
+
+export const number = (n) => Math.round(n).toLocaleString("en-US");
+
+export function short(n) {
+  const units = ["", "k", "M", "G", "T", "P"];
+  let u = 0;
+  while (Math.abs(n) >= 9999.5 && u < units.length - 1) {
+    n /= 1000;
+    u++;
+  }
+  return u ? n.toFixed(n < 100 ? 1 : 0) + " " + units[u] : trim(n);
+}
+
+export function trim(n) {
+  return Number.isInteger(n) ? number(n) : n >= 100 ? number(n) : n >= 10 ? n.toFixed(1) : n.toFixed(2);
+}
+
+export function amount(bytes) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let u = 0;
+  while (bytes >= 10240 && u < units.length - 1) {
+    bytes /= 1024;
+    u++;
+  }
+  return (u ? bytes.toFixed(1) : number(bytes)) + " " + units[u];
+}
+
+export function time(seconds) {
+  if (seconds <= 0) return "0 s";
+  const units = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
+  const [scale, unit] = units.find(([s]) => seconds >= s) || units[3];
+  return Number((seconds / scale).toPrecision(4)) + " " + unit;
+}
+
+export function percent(share) {
+  const p = share * 100;
+  return (p === 0 ? "0" : p < 0.1 ? "<0.1" : p < 10 ? p.toFixed(1) : p.toFixed(0)) + " %";
+}
+
+export const hex = (n) => "0x" + n.toString(16);
