@@ -275,15 +275,23 @@ static tv_status open_all(job *j)
     return status == TV_OK ? set_threads(j) : status;
 }
 
-/* The programs' names, which head the report. */
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The programs' names head the report: all of a few. */
 static tv_status open_traces(job *j)
 {
     char title[240] = "";
-    for (unsigned i = 0; i < j->c->file_count; i++) {
+    unsigned count = j->c->file_count;
+    for (unsigned i = 0; i < count && count <= 3; i++) {
         size_t n = strlen(title);
-        const char *slash = strrchr(j->c->files[i], '/');
-        snprintf(title + n, sizeof title - n, "%s%s", i ? ", " : "", slash ? slash + 1 : j->c->files[i]);
+        snprintf(title + n, sizeof title - n, "%s%s", i ? ", " : "", name_of(j->c->files[i]));
     }
+    if (count > 3)
+        snprintf(title, sizeof title, "%.100s … %.100s (%u programs)", name_of(j->c->files[0]), name_of(j->c->files[count - 1]), count);
     return run_outputs_open(&j->traces, j->c, title, j->machine);
 }
 

@@ -2,7 +2,7 @@
 // Bytes a cycle over time, a curve for each path that moved anything; aligned with the timeline.
 
 import { Chart, gutter } from "./canvas.js";
-import { amount, trim } from "./format.js";
+import { trim } from "./format.js";
 import { control, timeAt } from "./hit.js";
 import { ink, pathColor } from "./palette.js";
 import { showTooltip } from "./timeline.js";
@@ -10,9 +10,10 @@ import { showTooltip } from "./timeline.js";
 const HEIGHT = 96;
 
 export class Bandwidth {
-  constructor(model, view, canvas, note, tooltip) {
-    Object.assign(this, { model, view, canvas, note, tooltip });
+  constructor(model, view, canvas, tooltip) {
+    Object.assign(this, { model, view, canvas, tooltip });
     this.paths = model.paths.filter((p) => p.told && p.bytes > 0);
+    this.paths.forEach((p, i) => (p.color = () => pathColor(i)));
     this.chart = new Chart(canvas, () => (this.paths.length ? HEIGHT : 24), (c, w, h) => this.draw(c, w, h));
     view.onDraw(() => this.chart.draw());
     control(view, canvas, { hover: (e) => this.hover(e), leave: () => (tooltip.hidden = true) });
@@ -64,7 +65,6 @@ export class Bandwidth {
     c.fillText(trim(peak) + " B/cyc", 4, Math.max(8, y(peak)));
     c.fillText("0", left - 12, height - 8);
     curves.forEach((curve, i) => this.drawCurve(c, curve, left, y, pathColor(i)));
-    this.note.textContent = this.paths.map((p) => `${p.name}: ${amount(p.bytes)}, peak ${trim(p.peak)} bytes/cycle`).join(" · ");
   }
 
   drawCurve(c, curve, left, y, stroke) {

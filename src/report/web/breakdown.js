@@ -20,7 +20,7 @@ function columns(model, name, nameOf) {
     { title: name, mono: true, value: nameOf },
     { title: "Times", right: true, value: (g) => number(g.count) },
     { title: "Busy cycles", right: true, value: (g) => number(g.busy) },
-    { title: "of the run", value: (g) => share(g.busy, cycles) },
+    { title: "of engines’ time", value: (g) => share(g.busy, cycles * g.lanes.size) },
     { title: "Cycles each", right: true, value: (g) => (g.count ? trim(g.busy / g.count) : "") },
     { title: "Engines", value: (g) => [...g.lanes].filter(([, c]) => c).sort((a, b) => b[1] - a[1]).map(([l, c]) => (g.busy ? `${l} ${percent(c / g.busy)}` : l)).join(", ") },
     { title: "Bytes", right: true, value: (g) => (g.bytes ? amount(g.bytes) : "") },

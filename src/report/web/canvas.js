@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Canvases in device pixels, and the axis of cycles that the charts share.
 
-import { short } from "./format.js";
-
 export const gutter = () => (innerWidth < 640 ? 58 : 92);
 
 // Calls draw(context, width, height) with CSS pixels; height() may depend on the data.
@@ -43,7 +41,8 @@ export function ticks(from, to, width, pixels = 90) {
 }
 
 export function cyclesLabel(t, step) {
-  return step >= 1000 ? short(t) : t.toLocaleString("en-US", { maximumFractionDigits: step < 1 ? 1 : 0 });
+  const [scale, unit] = step >= 1e6 ? [1e6, " M"] : step >= 1000 ? [1000, " k"] : [1, ""];
+  return scale > 1 ? (t / scale).toLocaleString("en-US") + unit : t.toLocaleString("en-US", { maximumFractionDigits: step < 1 ? 1 : 0 });
 }
 
 // `text` cut so that it fits into `width`; letters are of about the same width.

@@ -34,7 +34,7 @@ export function showDetails(model, node, n, go) {
 }
 
 function link(model, n, go) {
-  return el("button.link", { type: "button", onclick: () => go.select(n) }, `#${model.index(n)} ${model.line(n)}`);
+  return el("a", { href: "#timeline", role: "button", onclick: (e) => { e.preventDefault(); go.select(n); } }, `#${model.index(n)} ${model.line(n)}`);
 }
 
 function waits(model, n, go) {

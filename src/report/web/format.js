@@ -3,28 +3,21 @@
 
 export const number = (n) => Math.round(n).toLocaleString("en-US");
 
-export function short(n) {
-  const units = ["", "k", "M", "G", "T", "P"];
+function scaled(n, units, base) {
   let u = 0;
-  while (Math.abs(n) >= 9999.5 && u < units.length - 1) {
-    n /= 1000;
+  while (Math.abs(n) >= base && u < units.length - 1) {
+    n /= base;
     u++;
   }
-  return u ? n.toFixed(n < 100 ? 1 : 0) + " " + units[u] : trim(n);
+  return (u ? n.toFixed(n < 10 ? 2 : n < 100 ? 1 : 0) : trim(n)) + " " + units[u];
 }
+
+export const short = (n) => scaled(n, ["", "k", "M", "G", "T", "P"], 1000).trim();
+
+export const amount = (bytes) => scaled(bytes, ["B", "KiB", "MiB", "GiB", "TiB"], 1024);
 
 export function trim(n) {
   return Number.isInteger(n) ? number(n) : n >= 100 ? number(n) : n >= 10 ? n.toFixed(1) : n.toFixed(2);
-}
-
-export function amount(bytes) {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-  let u = 0;
-  while (bytes >= 10240 && u < units.length - 1) {
-    bytes /= 1024;
-    u++;
-  }
-  return (u ? bytes.toFixed(1) : number(bytes)) + " " + units[u];
 }
 
 export function time(seconds) {

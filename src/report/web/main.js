@@ -13,7 +13,7 @@ import { MemoryMap } from "./memory.js";
 import { Model } from "./model.js";
 import { color, onTheme, startTheme } from "./palette.js";
 import { drawRoofline } from "./roofline.js";
-import { showEngines, showSummary } from "./summary.js";
+import { showEngines, showPaths, showSummary } from "./summary.js";
 import { Grid } from "./table.js";
 import { Minimap, rangeText, Timeline } from "./timeline.js";
 import { View } from "./view.js";
@@ -108,7 +108,7 @@ function start(data) {
   const go = makeActions(model, view, parts), tooltip = byId("tooltip");
   showSummary(model, go);
   const timeline = new Timeline(model, view, byId("lanes"), tooltip), minimap = new Minimap(model, view, byId("minimap"));
-  const bandwidth = new Bandwidth(model, view, byId("bandwidth"), byId("bandwidth-peak"), tooltip);
+  const bandwidth = new Bandwidth(model, view, byId("bandwidth"), tooltip);
   const memory = new MemoryMap(model, view, byId("memory"), byId("space-tabs"), tooltip);
   timeline.onPick = memory.onPick = (n) => go.select(n, true);
   const grid = new Grid(model, byId("grid"), { onPick: (n) => go.select(n), count: byId("filter-count"), engines: byId("filter-engine") });
@@ -126,13 +126,12 @@ function start(data) {
   showConfig(model, byId("config-table"));
   const legendBox = el("span", { id: "chart-legend" });
   byId("space-tabs").after(legendBox);
-  const pathsBox = el("span", {});
-  byId("bandwidth-peak").before(pathsBox);
   const paint = () => {
     showEngines(model);
+    showPaths(model);
     drawRoofline(model, byId("roof"));
     fill(legendBox, memoryLegend());
-    fill(pathsBox, ...pathLegend(bandwidth));
+    fill(byId("bandwidth-legend"), ...pathLegend(bandwidth));
     showDetails(model, byId("details"), view.selected, go);
     tokens?.draw();
     view.redraw();

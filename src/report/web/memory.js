@@ -11,31 +11,46 @@ import { showTooltip } from "./timeline.js";
 
 const ROWS = 72, CELL = 2, STRETCHES = 14;
 
-// Stretches of addresses that the accesses touch: [from, to), in units, at most STRETCHES of them a space.
+// Stretches of addresses that the accesses touch: [from, to), in units, at most about STRETCHES of them; none crosses a bank.
 function stretches(model, space) {
   const { access } = model.tables;
-  let low = Infinity, high = 0;
+  const banks = new Map();
   for (const r of space.rows) {
-    low = Math.min(low, access.addr[r]);
-    high = Math.max(high, access.addr[r] + Math.max(1, access.extent[r]));
+    const bank = space.bank ? Math.floor(access.addr[r] / space.bank) : 0;
+    if (!banks.has(bank)) banks.set(bank, []);
+    banks.get(bank).push(r);
   }
-  const buckets = Math.min(65536, Math.max(1, high - low)), width = (high - low) / buckets;
-  const marks = new Int32Array(buckets + 1);
-  const bucket = (a) => Math.min(buckets - 1, Math.floor((a - low) / width));
-  for (const r of space.rows) {
-    marks[bucket(access.addr[r])]++;
-    marks[bucket(access.addr[r] + Math.max(1, access.extent[r]) - 1) + 1]--;
-  }
-  const runs = [];
-  for (let i = 0, depth = 0; i < buckets; i++) {
-    depth += marks[i];
-    if (!depth) continue;
-    const from = low + i * width, to = low + (i + 1) * width, last = runs[runs.length - 1];
-    const crosses = space.bank && last && Math.floor(from / space.bank) !== Math.floor(last.from / space.bank);
-    if (last && !crosses && from - last.to < 1e-6) last.to = to;
-    else runs.push({ from, to });
-  }
+  const runs = [...banks].sort((a, b) => a[0] - b[0]).flatMap(([, rows]) => runsOf(access, rows));
   joinSmallGaps(runs, space.bank);
+  return runs;
+}
+
+// Found in buckets, then brought to the exact first and last address.
+function runsOf(access, rows) {
+  const endOf = (r) => access.addr[r] + Math.max(1, access.extent[r]);
+  let low = Infinity, high = 0;
+  for (const r of rows) {
+    low = Math.min(low, access.addr[r]);
+    high = Math.max(high, endOf(r));
+  }
+  const buckets = Math.min(32768, Math.max(1, high - low)), width = (high - low) / buckets;
+  const marks = new Int32Array(buckets + 1), bucket = (a) => Math.min(buckets - 1, Math.floor((a - low) / width));
+  for (const r of rows) {
+    marks[bucket(access.addr[r])]++;
+    marks[bucket(endOf(r) - 1) + 1]--;
+  }
+  const runOf = new Int32Array(buckets), runs = [];
+  for (let i = 0, depth = 0, before = 0; i < buckets; i++) {
+    depth += marks[i];
+    if (depth && !before) runs.push({ from: Infinity, to: 0 });
+    runOf[i] = runs.length - 1;
+    before = depth;
+  }
+  for (const r of rows) {
+    const run = runs[runOf[bucket(access.addr[r])]];
+    run.from = Math.min(run.from, access.addr[r]);
+    run.to = Math.max(run.to, endOf(r));
+  }
   return runs;
 }
 
@@ -100,7 +115,7 @@ export class MemoryMap {
   count(columns) {
     const { model, view, space } = this;
     const { access } = model.tables;
-    const stride = columns + 1, planes = [new Float32Array(stride * (space.height + 1)), new Float32Array(stride * (space.height + 1))];
+    const stride = columns + 1, planes = [new Float64Array(stride * (space.height + 1)), new Float64Array(stride * (space.height + 1))];
     const scale = columns / view.span;
     let shown = 0;
     for (const r of space.rows) {
@@ -152,7 +167,7 @@ export class MemoryMap {
     for (let y = 0; y < space.height; y++)
       for (let x = 0; x < columns; x++) {
         const r = reads[y * stride + x], w = writes[y * stride + x], sum = r + w;
-        if (sum < most * 1e-7) continue;
+        if (sum < most * 1e-9) continue; // nothing but rounding
         const mix = w / sum, at = (y * columns + x) * 4;
         for (let k = 0; k < 3; k++) image.data[at + k] = colors[0][k] * (1 - mix) + colors[1][k] * mix;
         image.data[at + 3] = floor + (255 - floor) * Math.min(1, Math.max(0, 1 + Math.log10(Math.min(1, sum / most)) / 4));
@@ -181,6 +196,10 @@ export class MemoryMap {
       if (y - lastY < 11) return;
       lastY = y;
       c.fillText(clip(this.name(space, s.from), left - 6, 6.4), 4, y + 6);
+      const last = y + s.rows * CELL - 6;
+      if (last - y < 24) return;
+      lastY = last;
+      c.fillText(clip("…" + this.name(space, s.to - 1), left - 6, 6.4), 4, last);
     });
   }
 

@@ -3,6 +3,8 @@
 // transfers by path, accesses by space, what each instruction did and waited for. Typed arrays, because there may be
 // two million of everything.
 
+import { pathColor } from "./palette.js";
+
 export const BINS = 4096;
 
 // The order of rows by `key`, without sorting where they are in order already.
@@ -103,7 +105,7 @@ export class Sums {
 export class Model {
   constructor({ head, texts, tables }) {
     Object.assign(this, { head, texts, tables });
-    this.total = Math.max(1, head.stats.cycles, head.last_cycle);
+    this.total = head.stats.cycles || Math.max(1, head.last_cycle);
     this.detailEnd = head.detail_end ?? Infinity;
     this.causes = [...head.stats.causes];
     this.insns = tables.insn.rows;
@@ -165,6 +167,7 @@ export class Model {
         this.waitCause[n] = 1 + this.causeOf(stall.cause[i]);
       }
     }
+    this.timed = this.start.reduce((sum, t) => sum + (t >= 0 ? 1 : 0), 0);
     this.waited = byEngine;
     for (let n = 0; n < this.insns; n++) this.waited[n] = Math.max(byEngine[n], byScheduler[n]);
   }
@@ -258,7 +261,7 @@ export class Model {
       });
       this.addWindows([0], number, () => sums);
       sums.finish();
-      return { ...path, number, blocks: blocks.finish(), sums, told: rows.length > 0 || this.detailEnd !== Infinity };
+      return { ...path, number, color: () => pathColor(0), blocks: blocks.finish(), sums, told: rows.length > 0 || this.detailEnd !== Infinity };
     });
   }
 
@@ -293,7 +296,7 @@ export class Model {
       last.last = n;
     }
     this.layers.sort((a, b) => a.start - b.start);
-    this.hasModel = this.layers.some((l) => /^layer \d/.test(l.name)) || this.steps.length > 0;
+    this.hasModel = this.layers.some((l) => /^(layer|blk)\W?\d/.test(l.name)) || this.steps.length > 0;
     this.layerWord = this.hasModel || this.head.target === "cmdq" ? "layer" : "label";
   }
 

@@ -2,8 +2,8 @@
 // The roofline: MACs for each byte of traffic with host memory against MACs a cycle, both logarithmic; each instruction
 // class that multiplies is a point. A class without traffic of its own stands, hollow, at the run's MACs per byte.
 
-import { el, fill } from "./dom.js";
-import { trim } from "./format.js";
+import { el, fill, table } from "./dom.js";
+import { percent, short, trim } from "./format.js";
 import { pathColor } from "./palette.js";
 
 const NS = "http://www.w3.org/2000/svg";
@@ -15,9 +15,12 @@ function svg(tag, attributes, text) {
   return node;
 }
 
+// A path within the machine is no traffic with host memory.
+const inside = (path) => path.name === "l2_to_l2";
+
 function points(model) {
   const { stats } = model.head;
-  const bytes = stats.paths.filter((p) => p.name !== "l2_to_l2").reduce((sum, p) => sum + p.bytes, 0);
+  const bytes = stats.paths.filter((p) => !inside(p)).reduce((sum, p) => sum + p.bytes, 0);
   const run = bytes ? stats.macs / bytes : 0;
   const list = model.fold((g, i) => g.op[i]).filter((g) => g.macs > 0 && g.busy > 0).map((g) => ({
     name: model.text(g.key) || "(other)", x: g.bytes ? g.macs / g.bytes : run, y: g.macs / g.busy, own: g.bytes > 0, share: g.busy, macs: g.macs,
@@ -33,8 +36,8 @@ export function drawRoofline(model, node) {
     fill(node, el("p.quiet", {}, stats.macs ? "No bytes moved, so there is no roofline." : "No instruction of this run multiplies, so there is no roofline."));
     return;
   }
-  const paths = stats.paths.filter((p) => p.bytes > 0 && p.peak > 0 && p.name !== "l2_to_l2");
-  const width = Math.min(860, Math.max(320, node.clientWidth || 640)), height = width < 480 ? 300 : 360, left = 56, bottom = 44, right = 16, top = 16;
+  const paths = stats.paths.filter((p) => p.bytes > 0 && p.peak > 0 && !inside(p));
+  const width = Math.min(860, Math.max(320, node.clientWidth > 640 ? node.clientWidth * 0.58 : node.clientWidth || 640)), height = width < 480 ? 300 : 360, left = 56, bottom = 44, right = 16, top = 16;
   const knee = paths.map((p) => stats.peak_macs / p.peak);
   const xs = [...list.map((p) => p.x), ...knee], ys = [...list.map((p) => p.y), stats.peak_macs];
   const lowX = 10 ** Math.floor(Math.log10(Math.min(...xs)) - 0.3), highX = 10 ** Math.ceil(Math.log10(Math.max(...xs)) + 0.3);
@@ -45,7 +48,13 @@ export function drawRoofline(model, node) {
   axes(root, { X, Y, lowX, highX, lowY, highY, width, height, left, bottom, right, top });
   roofs(root, { X, Y, lowX, highX, lowY, stats, paths, width, right });
   marks(root, list, X, Y, width, height - bottom);
-  fill(node, root, legend(list, paths));
+  fill(node, root, table([
+    { title: "Class", mono: true, value: (p) => p.name },
+    { title: "MACs", right: true, value: (p) => short(p.macs) },
+    { title: "MACs/byte", right: true, value: (p) => (p.own ? trim(p.x) : "–") },
+    { title: "MACs/cycle", right: true, value: (p) => trim(p.y) },
+    { title: "of peak", right: true, value: (p) => percent(p.y / stats.peak_macs) },
+  ], list), legend(list, paths));
 }
 
 function axes(root, a) {
@@ -82,7 +91,7 @@ function marks(root, list, X, Y, width, floor) {
       : svg("circle", { cx: x, cy: y, r: 6, class: "point" + (p.own ? "" : " hollow") });
     mark.append(svg("title", {}, `${p.name}: ${trim(p.y)} MACs a cycle, ${trim(p.x)} MACs a byte`));
     let labelY = y + 4;
-    while (taken.some(([tx, ty]) => Math.abs(tx - x) < 110 && Math.abs(ty - labelY) < 13)) labelY += 13;
+    while (taken.some(([tx, ty]) => Math.abs(tx - x) < 110 && Math.abs(ty - labelY) < 15)) labelY += 15;
     taken.push([x, labelY]);
     const end = x > width * 0.7;
     root.append(mark, svg("text", { x: end ? x - 11 : x + 11, y: labelY, "text-anchor": end ? "end" : "start", class: "name" }, p.name));

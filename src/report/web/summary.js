@@ -53,7 +53,7 @@ export function showEngines(model) {
     for (const [name, cycles, fillColor] of parts) {
       const share = cycles / total;
       const part = el("span" + (name === "work" ? "" : ".held"), { style: `width:${share * 100}%;background-color:${fillColor}`, title: `${name}: ${number(cycles)} cycles, ${percent(share)}` });
-      if (share > 0.09) part.textContent = share > 0.16 ? `${name} ${percent(share)}` : percent(share);
+      if (share > 0.09) part.textContent = share > 0.16 ? `${percent(share)} ${name}` : percent(share);
       bar.append(part);
     }
     const held = parts.slice(1).map(([name, cycles]) => `${name} ${percent(cycles / total)}`).join(", ");
@@ -66,6 +66,24 @@ export function showEngines(model) {
     el("li", {}, el("i", { style: `background:${ink("track")};outline:1px solid ${ink("grid")}` }), "idle"));
 }
 
+// What each path moved of what it could have.
+export function showPaths(model) {
+  const { stats } = model.head;
+  const paths = stats.paths.filter((p) => p.bytes > 0 && p.peak > 0);
+  if (!paths.length || !stats.cycles) return;
+  const rows = model.paths.filter((p) => p.bytes > 0 && p.peak > 0).map((p) => {
+    const rate = p.bytes / stats.cycles, share = rate / p.peak, fillColor = p.color();
+    const bar = el("div.bar", { role: "img", "aria-label": `${p.name}: ${percent(share)} of its peak` }, el("span", { style: `width:${Math.min(100, share * 100)}%;background-color:${fillColor}` }));
+    return el("div.engine", {}, el("div.name", {}, p.name), bar, el("div.figures", {}, el("b", {}, percent(share)), ` of peak · ${amount(p.bytes)}, ${trim(rate)} of ${trim(p.peak)} bytes a cycle`));
+  });
+  fill(byId("paths"), el("h3", {}, "Traffic"), ...rows);
+}
+
+function laneNames(op) {
+  const names = [...op.lanes.keys()];
+  return names.length > 3 ? `${names.length} engines` : names.join(" and ");
+}
+
 // The largest of everything, each a link into the timeline.
 function hints(model, go) {
   const { stats } = model.head;
@@ -73,7 +91,7 @@ function hints(model, go) {
   const ops = model.fold((g, i) => g.op[i]).sort((a, b) => b.busy - a.busy);
   for (const op of ops.slice(0, 3)) {
     const name = model.text(op.key) || "(other)";
-    list.push([`${name} keeps ${[...op.lanes.keys()].join(", ")} busy for ${percent(op.busy / total)} of the run`, `${number(op.count)} times, ${trim(op.busy / op.count)} cycles each`, () => go.search(name)]);
+    list.push([`${name} keeps ${laneNames(op)} busy for ${percent(op.busy / total / op.lanes.size)} of the run`, op.count === 1 ? `once, ${number(op.busy)} cycles` : `${number(op.count)} times, ${trim(op.busy / op.count)} cycles each`, () => go.search(name)]);
   }
   const holds = stats.engines.flatMap((e) => Object.entries(e.held).map(([cause, cycles]) => ({ engine: e.name, cause, cycles }))).sort((a, b) => b.cycles - a.cycles);
   for (const h of holds.slice(0, 2)) list.push([`${h.engine} is held by ${h.cause} for ${percent(h.cycles / total)} of the run`, meaning(h.cause), null]);

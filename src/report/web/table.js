@@ -19,7 +19,7 @@ export class Grid {
       { name: "Start", width: 92, right: true, key: (n) => model.start[n], text: (n) => number(model.start[n]) },
       { name: "Cycles", width: 80, right: true, key: (n) => model.end[n] - model.start[n], text: (n) => number(model.end[n] - model.start[n]) },
       { name: "Waited", width: 80, right: true, key: (n) => model.waited[n], text: (n) => (model.waited[n] ? number(model.waited[n]) : "") },
-      { name: "For", width: 96, key: (n) => (model.waitCause[n] ? model.causes[model.waitCause[n] - 1] : ""), text: (n) => (model.waitCause[n] ? model.causes[model.waitCause[n] - 1] : "") },
+      { name: "For", width: 112, key: (n) => (model.waitCause[n] ? model.causes[model.waitCause[n] - 1] : ""), text: (n) => (model.waitCause[n] ? model.causes[model.waitCause[n] - 1] : "") },
       { name: "Bytes", width: 92, right: true, key: of("bytes"), text: (n) => (of("bytes")(n) ? number(of("bytes")(n)) : "") },
       { name: "MACs", width: 96, right: true, key: of("macs"), text: (n) => (of("macs")(n) ? number(of("macs")(n)) : "") },
       { name: model.layerWord === "layer" ? "Layer" : "Label", width: 110, key: rankOf(insn.layer), text: (n) => model.text(insn.layer[n]) },
@@ -39,9 +39,9 @@ export class Grid {
       this.engine = engines.value;
       this.refresh();
     });
-    this.heads = this.columns.map((c, i) => el("button" + (c.right ? ".right" : ""), { type: "button", role: "columnheader", style: `width:${c.width}px`, onclick: () => this.sortBy(i) }, c.name));
-    this.head = el("div.grid-head", { role: "row", style: `width:${this.width}px` }, ...this.heads);
-    this.body = el("div.grid-body", { style: `width:${this.width}px` });
+    this.heads = this.columns.map((c, i) => el("button" + (c.right ? ".right" : "") + (c.mono ? ".mono-head" : ""), { type: "button", role: "columnheader", style: `flex-basis:${c.width}px`, onclick: () => this.sortBy(i) }, c.name));
+    this.head = el("div.grid-head", { role: "row", style: `min-width:${this.width}px` }, ...this.heads);
+    this.body = el("div.grid-body", { style: `min-width:${this.width}px` });
     this.scroller = el("div.grid-scroll", { tabindex: 0, role: "grid", "aria-label": "Instructions" }, this.head, this.body);
     this.scroller.addEventListener("scroll", () => this.render(), { passive: true });
     this.scroller.addEventListener("keydown", (e) => this.key(e));
@@ -70,7 +70,7 @@ export class Grid {
     this.rows = rows.slice(0, count);
     this.order();
     this.shownCount = Math.min(count, MOST);
-    this.count.textContent = `${number(count)} of ${number(model.insns)}` + (count > MOST ? `, the first ${number(MOST)} shown` : "");
+    this.count.textContent = `${number(count)} of ${number(model.timed)}` + (count > MOST ? `, the first ${number(MOST)} shown` : "");
     this.body.style.height = this.shownCount * HEIGHT + "px";
     this.scroller.setAttribute("aria-rowcount", String(count + 1));
     this.heads.forEach((h, i) => {
@@ -106,7 +106,7 @@ export class Grid {
 
   rowNode(i) {
     const n = this.rows[i];
-    const cells = this.columns.map((c) => el("span" + (c.right ? ".right" : "") + (c.mono ? ".mono" : ""), { role: "gridcell", style: `width:${c.width}px`, title: c.mono ? c.text(n) : undefined }, c.text(n)));
+    const cells = this.columns.map((c) => el("span" + (c.right ? ".right" : "") + (c.mono ? ".mono" : ""), { role: "gridcell", style: `flex-basis:${c.width}px`, title: c.mono ? c.text(n) : undefined }, c.text(n)));
     return el("div.grid-row" + (n === this.selected ? ".selected" : ""), { role: "row", "aria-rowindex": i + 2, "aria-selected": String(n === this.selected), style: `top:${i * HEIGHT}px`, onclick: () => this.onPick(n) }, ...cells);
   }
 
