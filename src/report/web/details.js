@@ -8,7 +8,7 @@ import { meaning } from "./summary.js";
 
 export function showDetails(model, node, n, go) {
   if (n < 0) {
-    fill(node, el("p.quiet", {}, "Select an instruction in the timeline or the table to see what it did, what it waited for and who waited for it."));
+    fill(node, el("p.quiet", {}, "Select an instruction in the timeline or the table to see what it did, what it waited for and who waited for it."), ...longest(model, go));
     return;
   }
   const { insn, work } = model.tables;
@@ -31,6 +31,22 @@ export function showDetails(model, node, n, go) {
     waiters(model, n, go),
     accesses(model, n),
     el("div.buttons", {}, el("button", { type: "button", onclick: () => go.zoomTo(n) }, "Zoom to it"), el("button", { type: "button", onclick: () => go.step(-1) }, "‹ before"), el("button", { type: "button", onclick: () => go.step(1) }, "after ›")));
+}
+
+// With nothing selected: where to begin.
+function longest(model, go) {
+  const top = [];
+  for (let n = 0; n < model.insns; n++) {
+    if (!model.waited[n] || (top.length === 8 && model.waited[n] <= model.waited[top[7]])) continue;
+    top.push(n);
+    top.sort((a, b) => model.waited[b] - model.waited[a]);
+    top.length = Math.min(8, top.length);
+  }
+  if (!top.length) return [];
+  return [el("h4", {}, "Longest waits"), el("ul.waits", {}, ...top.map((n) => {
+    const cause = model.causes[model.waitCause[n] - 1];
+    return el("li", {}, el("i.held", { style: `background-color:${color(cause, model.waitCause[n])}` }), el("span", {}, `${number(model.waited[n])} cycles, ${cause}: `, link(model, n, go)));
+  }))];
 }
 
 function link(model, n, go) {

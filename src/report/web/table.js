@@ -20,11 +20,12 @@ export class Grid {
       { name: "Cycles", width: 80, right: true, key: (n) => model.end[n] - model.start[n], text: (n) => number(model.end[n] - model.start[n]) },
       { name: "Waited", width: 80, right: true, key: (n) => model.waited[n], text: (n) => (model.waited[n] ? number(model.waited[n]) : "") },
       { name: "For", width: 112, key: (n) => (model.waitCause[n] ? model.causes[model.waitCause[n] - 1] : ""), text: (n) => (model.waitCause[n] ? model.causes[model.waitCause[n] - 1] : "") },
-      { name: "Bytes", width: 92, right: true, key: of("bytes"), text: (n) => (of("bytes")(n) ? number(of("bytes")(n)) : "") },
-      { name: "MACs", width: 96, right: true, key: of("macs"), text: (n) => (of("macs")(n) ? number(of("macs")(n)) : "") },
-      { name: model.layerWord === "layer" ? "Layer" : "Label", width: 110, key: rankOf(insn.layer), text: (n) => model.text(insn.layer[n]) },
-      { name: "Source", width: 150, key: (n) => model.text(insn.file[n]) + String(insn.line[n]).padStart(9, "0"), text: (n) => model.place(n) },
+      { name: "Bytes", when: work.bytes, width: 92, right: true, key: of("bytes"), text: (n) => (of("bytes")(n) ? number(of("bytes")(n)) : "") },
+      { name: "MACs", when: work.macs, width: 96, right: true, key: of("macs"), text: (n) => (of("macs")(n) ? number(of("macs")(n)) : "") },
+      { name: model.layerWord === "layer" ? "Layer" : "Label", when: insn.layer, width: 110, key: rankOf(insn.layer), text: (n) => model.text(insn.layer[n]) },
+      { name: "Source", when: insn.file, width: 150, key: (n) => model.text(insn.file[n]) + String(insn.line[n]).padStart(9, "0"), text: (n) => model.place(n) },
     ];
+    this.columns = this.columns.filter((c) => !c.when || c.when.some((v) => v > 0));
     this.sort = { column: 0, down: false };
     this.matches = null;
     this.engine = "";
@@ -50,7 +51,8 @@ export class Grid {
   }
 
   sortBy(i) {
-    this.sort = { column: i, down: this.sort.column === i ? !this.sort.down : i >= 4 && i <= 8 && i !== 6 };
+    this.columns = this.columns.filter((c) => !c.when || c.when.some((v) => v > 0));
+    this.sort = { column: i, down: this.sort.column === i ? !this.sort.down : ["Cycles", "Waited", "Bytes", "MACs"].includes(this.columns[i].name) };
     this.refresh();
   }
 

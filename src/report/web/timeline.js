@@ -143,7 +143,7 @@ export class Timeline {
 
   label(c, x, y, w, text, ink, height = LANE) {
     if (w < 24) return;
-    const shown = clip(text, w - 8, 6.4);
+    const shown = clip(text, w - 8, 7.3);
     if (!shown) return;
     c.fillStyle = ink;
     c.fillText(shown, x + 4, y + height / 2 + 0.5);
@@ -267,7 +267,11 @@ export class Timeline {
       c.moveTo(x, AXIS - 4);
       c.lineTo(x, height);
       c.stroke();
-      c.fillText(clip(m.text, width - x - 4), x + 3, AXIS - 3);
+      const label = clip(m.text, Math.min(200, width - x - 8));
+      c.fillStyle = ink("card");
+      c.fillRect(x + 1, 1, c.measureText(label).width + 6, 15);
+      c.fillStyle = ink("accent");
+      c.fillText(label, x + 4, 9);
     }
   }
 
