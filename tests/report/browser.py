@@ -237,6 +237,13 @@ class Suite:
                 browser.screenshot(picture, whole=True)
                 self.check(name + ": a picture", os.path.getsize(picture) > 20000)
 
+    def manual(self, browser):
+        """The picture of docs/report.md."""
+        self.load(browser, "opennpu", 1280, 1060)
+        browser.run(FRAME + "trivetReport.go.select(533); document.activeElement.blur(); await frame();")
+        browser.screenshot(self.path("manual", ".png"))
+        self.quiet(browser, "opennpu")
+
     def steps_page(self, browser):
         source = os.path.join(ROOT, "examples/cmdq/attention.json")
         status = subprocess.run([self.steps, source, self.path("steps", ".html"), self.path("steps", ".json")]).returncode
@@ -272,6 +279,7 @@ class Suite:
             for name, source in PROGRAMS:
                 self.write(name, os.path.join(ROOT, source))
                 self.page(browser, name, self.compare(name))
+            self.manual(browser)
             self.steps_page(browser)
             self.large(browser)
         print("%d passed, %d failed" % (self.passed, self.failed))

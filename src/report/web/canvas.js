@@ -42,7 +42,7 @@ export function ticks(from, to, width, pixels = 90) {
 
 export function cyclesLabel(t, step) {
   const [scale, unit] = step >= 1e6 ? [1e6, " M"] : step >= 1000 ? [1000, " k"] : [1, ""];
-  return scale > 1 ? (t / scale).toLocaleString("en-US") + unit : t.toLocaleString("en-US", { maximumFractionDigits: step < 1 ? 1 : 0 });
+  return scale > 1 && t ? (t / scale).toLocaleString("en-US") + unit : t.toLocaleString("en-US", { maximumFractionDigits: step < 1 ? 1 : 0 });
 }
 
 // `text` cut so that it fits into `width`; letters are of about the same width.

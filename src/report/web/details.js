@@ -2,7 +2,7 @@
 // All that is known of the selected instruction, with links to those that it waited for and that waited for it.
 
 import { el, fill } from "./dom.js";
-import { amount, hex, number, trim } from "./format.js";
+import { amount, cycles as cyclesText, hex, number, trim } from "./format.js";
 import { color } from "./palette.js";
 import { meaning } from "./summary.js";
 
@@ -45,7 +45,7 @@ function longest(model, go) {
   if (!top.length) return [];
   return [el("h4", {}, "Longest waits"), el("ul.waits", {}, ...top.map((n) => {
     const cause = model.causes[model.waitCause[n] - 1];
-    return el("li", {}, el("i.held", { style: `background-color:${color(cause, model.waitCause[n])}` }), el("span", {}, `${number(model.waited[n])} cycles, ${cause}: `, link(model, n, go)));
+    return el("li", {}, el("i.held", { style: `background-color:${color(cause, model.waitCause[n])}` }), el("span", {}, `${cyclesText(model.waited[n])}, ${cause}: `, link(model, n, go)));
   }))];
 }
 
@@ -58,14 +58,14 @@ function waits(model, n, go) {
   if (!list.length) return el("p.quiet", {}, "It did not wait.");
   const items = list.slice(0, 12).map((s) => el("li", { title: meaning(s.cause) },
     el("i.held", { style: `background-color:${color(s.cause, model.causes.indexOf(s.cause) + 1)}` }),
-    el("span", {}, `${s.lane} held by ${s.cause} for ${number(s.cycles)} cycles`, s.waitsFor >= 0 && s.waitsFor < model.insns ? el("div", {}, "for ", link(model, s.waitsFor, go)) : null)));
+    el("span", {}, `${s.lane} held by ${s.cause} for ${cyclesText(s.cycles)}`, s.waitsFor >= 0 && s.waitsFor < model.insns ? el("div", {}, "for ", link(model, s.waitsFor, go)) : null)));
   return el("div", {}, el("h4", {}, "Waited for"), el("ul.waits", {}, ...items));
 }
 
 function waiters(model, n, go) {
   const list = model.waitersOf(n, 8);
   if (!list.length) return null;
-  return el("div", {}, el("h4", {}, "Held up"), el("ul.waits", {}, ...list.map(([other, cycles]) => el("li", {}, el("span", {}, link(model, other, go), ` for ${number(cycles)} cycles`)))));
+  return el("div", {}, el("h4", {}, "Held up"), el("ul.waits", {}, ...list.map(([other, cycles]) => el("li", {}, el("span", {}, link(model, other, go), ` for ${cyclesText(cycles)}`)))));
 }
 
 function accesses(model, n) {

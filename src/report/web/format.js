@@ -16,6 +16,8 @@ export const short = (n) => scaled(n, ["", "k", "M", "G", "T", "P"], 1000).trim(
 
 export const amount = (bytes) => scaled(bytes, ["B", "KiB", "MiB", "GiB", "TiB"], 1024);
 
+export const cycles = (n) => number(n) + (n === 1 ? " cycle" : " cycles");
+
 export function trim(n) {
   return Number.isInteger(n) ? number(n) : n >= 100 ? number(n) : n >= 10 ? n.toFixed(1) : n.toFixed(2);
 }

@@ -37,7 +37,7 @@ export function drawRoofline(model, node) {
     return;
   }
   const paths = stats.paths.filter((p) => p.bytes > 0 && p.peak > 0 && !inside(p));
-  const width = Math.min(860, Math.max(320, node.clientWidth > 640 ? node.clientWidth * 0.58 : node.clientWidth || 640)), height = width < 480 ? 300 : 360, left = 56, bottom = 44, right = 16, top = 16;
+  const width = Math.min(860, Math.max(320, node.clientWidth > 640 ? node.clientWidth * 0.58 : node.clientWidth || 640)), height = width < 480 ? 300 : 360, left = 66, bottom = 44, right = 16, top = 16;
   const knee = paths.map((p) => stats.peak_macs / p.peak);
   const xs = [...list.map((p) => p.x), ...knee], ys = [...list.map((p) => p.y), stats.peak_macs];
   const lowX = 10 ** Math.floor(Math.log10(Math.min(...xs)) - 0.3), highX = 10 ** Math.ceil(Math.log10(Math.max(...xs)) + 0.3);

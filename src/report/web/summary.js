@@ -2,7 +2,7 @@
 // The head of the report: what ran, how long, what bounds it, how each engine's time divides; what to look at first.
 
 import { byId, el, fill } from "./dom.js";
-import { amount, number, percent, time, trim } from "./format.js";
+import { amount, cycles as cyclesText, number, percent, time, trim } from "./format.js";
 import { color, ink } from "./palette.js";
 
 function tile(label, value, note) {
@@ -53,7 +53,7 @@ export function showEngines(model) {
     for (const [name, cycles, fillColor] of parts) {
       const share = cycles / total;
       const part = el("span" + (name === "work" ? "" : ".held"), { style: `width:${share * 100}%;background-color:${fillColor}`, title: `${name}: ${number(cycles)} cycles, ${percent(share)}` });
-      if (share > 0.09) part.textContent = share > 0.16 ? `${percent(share)} ${name}` : percent(share);
+      if (share > 0.13) part.textContent = share > 0.16 ? `${percent(share)} ${name}` : percent(share);
       bar.append(part);
     }
     const held = parts.slice(1).map(([name, cycles]) => `${name} ${percent(cycles / total)}`).join(", ");
@@ -91,14 +91,14 @@ function hints(model, go) {
   const ops = model.fold((g, i) => g.op[i]).sort((a, b) => b.busy - a.busy);
   for (const op of ops.slice(0, 3)) {
     const name = model.text(op.key) || "(other)";
-    list.push([`${name} keeps ${laneNames(op)} busy for ${percent(op.busy / total / op.lanes.size)} of the run`, op.count === 1 ? `once, ${number(op.busy)} cycles` : `${number(op.count)} times, ${trim(op.busy / op.count)} cycles each`, () => go.search(name)]);
+    list.push([`${name} keeps ${laneNames(op)} busy for ${percent(op.busy / total / op.lanes.size)} of the run`, op.count === 1 ? `once, ${cyclesText(op.busy)}` : `${number(op.count)} times, ${trim(op.busy / op.count)} ${op.busy === op.count ? "cycle" : "cycles"} each`, () => go.search(name)]);
   }
   const holds = stats.engines.flatMap((e) => Object.entries(e.held).map(([cause, cycles]) => ({ engine: e.name, cause, cycles }))).sort((a, b) => b.cycles - a.cycles);
   for (const h of holds.slice(0, 2)) list.push([`${h.engine} is held by ${h.cause} for ${percent(h.cycles / total)} of the run`, meaning(h.cause), null]);
   let worst = -1;
   for (let n = 0; n < model.insns; n++) if (worst < 0 || model.waited[n] > model.waited[worst]) worst = n;
   if (worst >= 0 && model.waited[worst] > 0)
-    list.push([`Longest wait: #${model.index(worst)} for ${number(model.waited[worst])} cycles (${model.causes[model.waitCause[worst] - 1]})`, model.line(worst), () => go.select(worst)]);
+    list.push([`Longest wait: #${model.index(worst)} for ${cyclesText(model.waited[worst])} (${model.causes[model.waitCause[worst] - 1]})`, model.line(worst), () => go.select(worst)]);
   return list.length ? list.map(([text, note, action]) => el("div.hint", {}, action ? el("button.link", { type: "button", onclick: action }, text) : el("span", {}, text), el("div.note", {}, note))) : [el("p.quiet", {}, "Nothing stands out.")];
 }
 

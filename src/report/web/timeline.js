@@ -3,7 +3,7 @@
 // its time that went to work and to each cause; at high zoom each event is a block.
 
 import { Chart, clip, cyclesLabel, gutter, ticks } from "./canvas.js";
-import { number, percent, time } from "./format.js";
+import { cycles as cyclesText, number, percent, time } from "./format.js";
 import { control, controlKeys, timeAt } from "./hit.js";
 import { color, ink } from "./palette.js";
 
@@ -319,7 +319,7 @@ export class Timeline {
       const n = blocks.insn[block] - 1, cycles = blocks.end[block] - blocks.start[block];
       const what = blocks.kind[block] ? "held by " + model.causes[blocks.kind[block] - 1] : lane.issues ? "issues" : "works";
       lines.push(n >= 0 ? "#" + model.index(n) + "  " + model.line(n) : lane.name);
-      lines.push(`${lane.name} ${what}, ${number(cycles)} cycle${cycles === 1 ? "" : "s"} from ${number(blocks.start[block])}`);
+      lines.push(`${lane.name} ${what}, ${cyclesText(cycles)} from ${number(blocks.start[block])}`);
       if (!blocks.kind[block] && model.workRow[n] >= 0) {
         const { work } = model.tables, row = model.workRow[n];
         if (work.macs[row]) lines.push(number(work.macs[row]) + " MACs, " + (work.macs[row] / Math.max(1, work.cycles[row])).toFixed(1) + " a cycle");
