@@ -4,6 +4,7 @@
  * text when its first event comes. */
 #include "trivet/report.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/diag.h"
@@ -265,7 +266,7 @@ static void fill_tables(tv_report_writer *r)
         for (unsigned w = 0; w < TV_WINDOWS; w++)
             if (r->windows.channels[c]->amounts[w] > 0) {
                 const tv_channel *channel = r->windows.channels[c];
-                uint64_t amount = (uint64_t)((double)channel->amounts[w] * 16 + 0.5); /* in sixteenths */
+                uint64_t amount = (uint64_t)(fmin((double)channel->amounts[w], 0x1p52) * 16 + 0.5); /* in sixteenths */
                 tv_table_put(&r->tables[TV_TABLE_WINDOW], TV_TABLE_WINDOW, (uint64_t[TV_TABLE_COLUMNS]){channel->kind, channel->name, channel->cause, w, amount});
             }
 }
