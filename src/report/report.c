@@ -145,6 +145,7 @@ static void add_up(tv_report_writer *r, const tv_event *e, uint64_t insn, uint32
             group->macs += e->macs;
         }
         break;
+    case TV_EVENT_COMMAND: tv_windows_add(&r->windows, TV_CHANNEL_ISSUE, lane, 0, e->start, e->end, (double)cycles); break;
     case TV_EVENT_STALL:
         tv_windows_add(&r->windows, TV_CHANNEL_HELD, lane, tv_texts_add(&r->texts, e->cause), e->start, e->end, (double)cycles);
         if ((group = tv_groups_at(&r->groups, layer, op, lane)))

@@ -53,10 +53,10 @@ bool tv_table_failed(const tv_table *table);
 
 enum { TV_WINDOWS = 2048, TV_CHANNELS_MAX = 512 };
 
-typedef enum tv_channel_kind { TV_CHANNEL_BYTES, TV_CHANNEL_BUSY, TV_CHANNEL_HELD } tv_channel_kind;
+typedef enum tv_channel_kind { TV_CHANNEL_BYTES, TV_CHANNEL_BUSY, TV_CHANNEL_HELD, TV_CHANNEL_ISSUE } tv_channel_kind;
 
 typedef struct tv_channel {
-    uint32_t kind, name, cause; /* BYTES: of a path; BUSY, HELD: of a lane */
+    uint32_t kind, name, cause; /* BYTES: of a path; the others: of a lane */
     float amounts[TV_WINDOWS];
 } tv_channel;
 

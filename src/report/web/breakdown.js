@@ -42,7 +42,7 @@ export function showClasses(model, go) {
 export function showLayers(model, go) {
   const list = model.fold((g, i) => g.layer[i]).filter((g) => g.count && g.key);
   const natural = model.hasModel && list.every((g) => list.length <= MOST);
-  if (list.length < 1) return;
+  if (list.length < 2) return; // one label says nothing
   if (natural) list.sort((a, b) => model.text(a.key).localeCompare(model.text(b.key), "en", { numeric: true }));
   else list.sort((a, b) => b.busy - a.busy);
   byId("layers").hidden = false;

@@ -6,6 +6,7 @@
 import { Chart, clip, gutter } from "./canvas.js";
 import { amount, hex } from "./format.js";
 import { control, timeAt } from "./hit.js";
+import { Blocks } from "./model.js";
 import { color, ink, isDark } from "./palette.js";
 import { showTooltip } from "./timeline.js";
 
@@ -104,11 +105,33 @@ export class MemoryMap {
       row += s.rows;
     });
     space.height = row;
+    this.place(space);
   }
 
-  rowOf(space, addr) {
+  // Accesses in order of time, each with its rows of the map; `reach` as in Blocks.
+  place(space) {
+    const { model } = this;
+    const { access } = model.tables;
+    const startOf = (r) => model.start[access.insn[r] - 1];
+    if (space.rows.some((r, i) => i && startOf(space.rows[i - 1]) > startOf(r))) space.rows.sort((a, b) => startOf(a) - startOf(b));
+    const blocks = new Blocks(space.rows.length);
+    space.firstRow = new Uint16Array(blocks.length);
+    space.lastRow = new Uint16Array(blocks.length);
+    space.rows.forEach((r, i) => {
+      const n = access.insn[r] - 1;
+      blocks.start[i] = model.start[n];
+      blocks.end[i] = Math.max(model.end[n], model.start[n] + 1);
+      [space.firstRow[i], space.lastRow[i]] = this.rowsOf(space, access.addr[r], access.addr[r] + Math.max(1, access.extent[r]));
+    });
+    space.blocks = blocks.finish();
+  }
+
+  // The rows of the map [first, past the last) that the addresses [addr, end) cover.
+  rowsOf(space, addr, end) {
     const s = space.stretches.find((x) => addr < x.to) || space.stretches[space.stretches.length - 1];
-    return Math.min(s.row + s.rows - 1, s.row + Math.max(0, Math.floor(((addr - s.from) / (s.to - s.from)) * s.rows)));
+    const scale = s.rows / (s.to - s.from);
+    const first = Math.min(s.rows - 1, Math.max(0, Math.floor((addr - s.from) * scale)));
+    return [s.row + first, s.row + Math.min(s.rows, Math.max(first + 1, Math.ceil((end - s.from) * scale - 1e-9)))];
   }
 
   // Differences over time and rows; their sums are how much is accessed in a cell.
@@ -117,20 +140,19 @@ export class MemoryMap {
     const { access } = model.tables;
     const stride = columns + 1, planes = [new Float64Array(stride * (space.height + 1)), new Float64Array(stride * (space.height + 1))];
     const scale = columns / view.span;
-    let shown = 0;
-    for (const r of space.rows) {
-      const n = access.insn[r] - 1, start = model.start[n], end = Math.max(model.end[n], start + 1);
-      if (end <= view.from || start >= view.to) continue;
-      shown++;
-      const c0 = Math.max(0, Math.floor((start - view.from) * scale)), c1 = Math.min(columns, Math.max(c0 + 1, Math.ceil((end - view.from) * scale)));
-      const r0 = this.rowOf(space, access.addr[r]), r1 = Math.max(r0 + 1, this.rowOf(space, access.addr[r] + Math.max(1, access.extent[r]) - 1) + 1);
-      const density = access.bytes[r] / ((c1 - c0) * (r1 - r0)), p = planes[access.write[r] ? 1 : 0];
+    const { blocks, firstRow, lastRow, rows } = space;
+    const first = blocks.firstAfter(view.from), past = blocks.firstStartingAt(view.to);
+    for (let i = first; i < past; i++) {
+      if (blocks.end[i] <= view.from) continue;
+      const r = rows[i], r0 = firstRow[i], r1 = lastRow[i];
+      const c0 = Math.max(0, Math.floor((blocks.start[i] - view.from) * scale)), c1 = Math.min(columns, Math.max(c0 + 1, Math.ceil((blocks.end[i] - view.from) * scale)));
+      const density = access.bytes[r] / ((c1 - c0) * (r1 - r0)), p = planes[access.write[r]];
       p[r0 * stride + c0] += density;
       p[r0 * stride + c1] -= density;
       p[r1 * stride + c0] -= density;
       p[r1 * stride + c1] += density;
     }
-    this.shown = shown;
+    this.shown = past - first;
     for (const p of planes)
       for (let y = 0; y <= space.height; y++)
         for (let x = 0, run = 0; x < stride; x++) {
@@ -217,12 +239,10 @@ export class MemoryMap {
     const { model, space } = this;
     const { access } = model.tables;
     const slack = (model.total ? this.view.span / Math.max(1, this.canvas.clientWidth) : 0) * 2;
-    const found = [];
-    for (const r of space.rows) {
-      const n = access.insn[r] - 1;
-      if (model.start[n] - slack > t || model.end[n] + slack < t || access.addr[r] > addr + cell || access.addr[r] + access.extent[r] < addr - cell) continue;
-      found.push(r);
-      if (found.length >= 4) break;
+    const { blocks, rows } = space, found = [], past = blocks.firstStartingAt(t + slack);
+    for (let i = blocks.firstAfter(t - slack); i < past && found.length < 4; i++) {
+      const r = rows[i];
+      if (blocks.end[i] + slack >= t && access.addr[r] <= addr + cell && access.addr[r] + access.extent[r] >= addr - cell) found.push(r);
     }
     return found;
   }

@@ -21,9 +21,9 @@ function rowsWhere(count, test) {
   return rows.slice(0, n);
 }
 
-// Blocks of one lane or path by start; `reach[i]` is the latest end among the first i + 1, so that a search finds the first
+// Blocks of one lane, path or space by start; `reach[i]` is the latest end among the first i + 1, so that a search finds the first
 // one in sight even when they overlap.
-class Blocks {
+export class Blocks {
   constructor(count) {
     this.start = new Float64Array(count);
     this.end = new Float64Array(count);
@@ -229,8 +229,11 @@ export class Model {
   laneSums(lane) {
     const sums = Array.from({ length: this.causes.length + 1 }, () => new Sums(this.total));
     const { blocks } = lane;
-    for (let i = 0; i < blocks.length; i++) if (blocks.end[i] > blocks.start[i]) sums[blocks.kind[i]].add(blocks.start[i], blocks.end[i], blocks.end[i] - blocks.start[i]);
-    this.addWindows([1, 2], lane.number, (cause) => sums[cause ? 1 + this.causeOf(cause) : 0]);
+    for (let i = 0; i < blocks.length; i++) {
+      const end = Math.min(blocks.end[i], this.detailEnd);
+      if (end > blocks.start[i]) sums[blocks.kind[i]].add(blocks.start[i], end, end - blocks.start[i]);
+    }
+    this.addWindows(lane.issues ? [2, 3] : [1, 2], lane.number, (cause) => sums[cause ? 1 + this.causeOf(cause) : 0]);
     sums.forEach((s) => s.finish());
     return sums;
   }
@@ -241,7 +244,8 @@ export class Model {
     if (this.detailEnd === Infinity) return;
     for (let i = 0; i < w.rows; i++) {
       const start = w.window[i] * this.head.window, end = start + this.head.window;
-      if (end > this.detailEnd && kinds.includes(w.kind[i]) && w.name[i] === number) sumsOf(w.cause[i])?.add(start, end, w.amount[i] / 16);
+      const from = Math.max(start, this.detailEnd), share = (end - from) / this.head.window;
+      if (share > 0 && kinds.includes(w.kind[i]) && w.name[i] === number) sumsOf(w.cause[i])?.add(from, end, (share * w.amount[i]) / 16);
     }
   }
 
@@ -257,7 +261,8 @@ export class Model {
         blocks.end[i] = transfer.start[row] + Math.max(1, transfer.cycles[row]);
         blocks.insn[i] = transfer.insn[row];
         blocks.row[i] = row;
-        sums.add(blocks.start[i], blocks.end[i], transfer.bytes[row]);
+        const kept = Math.min(blocks.end[i], this.detailEnd) - blocks.start[i];
+        if (kept > 0) sums.add(blocks.start[i], blocks.start[i] + kept, (transfer.bytes[row] * kept) / (blocks.end[i] - blocks.start[i]));
       });
       this.addWindows([0], number, () => sums);
       sums.finish();

@@ -47,7 +47,7 @@ export function showEngines(model) {
   const { stats } = model.head;
   const total = Math.max(1, stats.cycles);
   const rows = stats.engines.map((engine) => {
-    const parts = [["work", engine.busy, color("work")]];
+    const parts = engine.busy ? [["work", engine.busy, color("work")]] : [];
     stats.causes.forEach((cause, i) => engine.held[cause] && parts.push([cause, engine.held[cause], color(cause, i + 1)]));
     const bar = el("div.bar", { role: "img", "aria-label": engine.name + ": " + parts.map(([name, c]) => `${name} ${percent(c / total)}`).join(", ") });
     for (const [name, cycles, fillColor] of parts) {
@@ -56,7 +56,7 @@ export function showEngines(model) {
       if (share > 0.13) part.textContent = share > 0.16 ? `${percent(share)} ${name}` : percent(share);
       bar.append(part);
     }
-    const held = parts.slice(1).map(([name, cycles]) => `${name} ${percent(cycles / total)}`).join(", ");
+    const held = parts.filter(([name]) => name !== "work").map(([name, cycles]) => `${name} ${percent(cycles / total)}`).join(", ");
     return el("div.engine", {}, el("div.name", {}, engine.name), bar, el("div.figures", {}, el("b", {}, percent(engine.busy / total)), held ? ` busy · held: ${held}` : " busy"));
   });
   fill(byId("engines"), ...rows);
@@ -88,7 +88,7 @@ function laneNames(op) {
 function hints(model, go) {
   const { stats } = model.head;
   const total = Math.max(1, stats.cycles), list = [];
-  const ops = model.fold((g, i) => g.op[i]).sort((a, b) => b.busy - a.busy);
+  const ops = model.fold((g, i) => g.op[i]).filter((g) => g.busy > 0 && g.count > 0).sort((a, b) => b.busy - a.busy);
   for (const op of ops.slice(0, 3)) {
     const name = model.text(op.key) || "(other)";
     list.push([`${name} keeps ${laneNames(op)} busy for ${percent(op.busy / total / op.lanes.size)} of the run`, op.count === 1 ? `once, ${cyclesText(op.busy)}` : `${number(op.count)} times, ${trim(op.busy / op.count)} ${op.busy === op.count ? "cycle" : "cycles"} each`, () => go.search(name)]);
