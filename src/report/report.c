@@ -228,6 +228,8 @@ tv_status tv_report_open(const char *path, const char *title, const tv_machine *
 void tv_report_program(tv_report_writer *r, const tv_program *program)
 {
     r->program = program;
+    if (!program)
+        return;
     r->program_first = tv_machine_before(r->machine);
     if (!r->begun)
         r->first = r->program_first;

@@ -19,7 +19,7 @@ function columns(model, name, nameOf) {
   return [
     { title: name, mono: true, value: nameOf },
     { title: "Times", right: true, value: (g) => number(g.count) },
-    { title: "Busy cycles", right: true, value: (g) => number(g.busy) },
+    { title: "Engine cycles", right: true, value: (g) => number(g.busy) },
     { title: "of engines’ time", value: (g) => share(g.busy, cycles * g.lanes.size) },
     { title: "Cycles each", right: true, value: (g) => (g.count ? trim(g.busy / g.count) : "") },
     { title: "Engines", value: (g) => [...g.lanes].filter(([, c]) => c).sort((a, b) => b[1] - a[1]).map(([l, c]) => (g.busy ? `${l} ${percent(c / g.busy)}` : l)).join(", ") },

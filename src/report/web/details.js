@@ -50,7 +50,8 @@ function longest(model, go) {
 }
 
 function link(model, n, go) {
-  return el("a", { href: "#timeline", role: "button", onclick: (e) => { e.preventDefault(); go.select(n); } }, `#${model.index(n)} ${model.line(n)}`);
+  const line = model.line(n), shown = line.length > 72 ? line.slice(0, 70) + "…" : line;
+  return el("a", { href: "#timeline", title: line, role: "button", onclick: (e) => { e.preventDefault(); go.select(n); } }, `#${model.index(n)} ${shown}`);
 }
 
 function waits(model, n, go) {

@@ -91,7 +91,7 @@ function hints(model, go) {
   const ops = model.fold((g, i) => g.op[i]).filter((g) => g.busy > 0 && g.count > 0).sort((a, b) => b.busy - a.busy);
   for (const op of ops.slice(0, 3)) {
     const name = model.text(op.key) || "(other)";
-    list.push([`${name} keeps ${laneNames(op)} busy for ${percent(op.busy / total / op.lanes.size)} of the run`, op.count === 1 ? `once, ${cyclesText(op.busy)}` : `${number(op.count)} times, ${trim(op.busy / op.count)} ${op.busy === op.count ? "cycle" : "cycles"} each`, () => go.search(name)]);
+    list.push([`${name} occupies ${laneNames(op)} for ${percent(op.busy / total / op.lanes.size)} of the run`, op.count === 1 ? `once, ${cyclesText(op.busy)}` : `${number(op.count)} times, ${trim(op.busy / op.count)} ${op.busy === op.count ? "cycle" : "cycles"} each`, () => go.search(name)]);
   }
   const holds = stats.engines.flatMap((e) => Object.entries(e.held).map(([cause, cycles]) => ({ engine: e.name, cause, cycles }))).sort((a, b) => b.cycles - a.cycles);
   for (const h of holds.slice(0, 2)) list.push([`${h.engine} is held by ${h.cause} for ${percent(h.cycles / total)} of the run`, meaning(h.cause), null]);
