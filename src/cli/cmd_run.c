@@ -352,7 +352,6 @@ static tv_status run_all(job *j)
     j->stop = TV_STOP_END;
     for (unsigned i = 0; i < j->count && status == TV_OK && j->stop == TV_STOP_END; i++) {
         status = tv_machine_load(j->machine, j->programs[i], &j->c->sink);
-        run_outputs_program(&j->traces, j->programs[i]);
         for (unsigned k = 0; i == 0 && status == TV_OK && (text = cli_value_at(j->c, "load", k)); k++)
             status = load_file(j, text);
         if (status != TV_OK)

@@ -91,12 +91,6 @@ tv_status run_outputs_open(run_outputs *o, cli *c, const char *title, tv_machine
     return TV_OK;
 }
 
-void run_outputs_program(run_outputs *o, const tv_program *program)
-{
-    if (o->report)
-        tv_report_program(o->report, program);
-}
-
 static void stop_tracing(run_outputs *o)
 {
     if (!o->machine)

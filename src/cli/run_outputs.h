@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files that tell of a run event by event: JSON trace, Perfetto trace, report. For every command that runs a machine:
- * check the options first, open when the machine is there, tell of each program that is loaded, then finish or abandon. */
+ * check the options first, open when the machine is there and has no program yet, then finish or abandon. */
 #ifndef TV_CLI_RUN_OUTPUTS_H
 #define TV_CLI_RUN_OUTPUTS_H
 
@@ -30,9 +30,6 @@ tv_status run_outputs_check(cli *c, const char *const *inputs, unsigned count);
 /* Begins the files that the options name and sends the machine's events to them. `title` heads the report. On an error everything
  * is as before. `outputs` must stay where it is until its end. */
 tv_status run_outputs_open(run_outputs *outputs, cli *c, const char *title, tv_machine *machine);
-
-/* After each tv_machine_load. */
-void run_outputs_program(run_outputs *outputs, const tv_program *program);
 
 /* Ends the trace and writes the files, or leaves no file behind. A zeroed run_outputs has nothing to do. */
 tv_status run_outputs_finish(run_outputs *outputs);

@@ -176,11 +176,26 @@ static void put_row(tv_report_writer *r, const tv_event *e, uint64_t insn, uint3
     tv_table_put(table, table_of[e->kind], v);
 }
 
+static void begin_program(tv_report_writer *r, const tv_program *program, uint64_t first)
+{
+    r->program = program;
+    if (!program)
+        return;
+    r->program_first = first;
+    if (!r->begun)
+        r->first = first;
+    r->begun = true;
+}
+
 static void take_event(void *user, const tv_event *e)
 {
     tv_report_writer *r = user;
     if (e->kind == TV_EVENT_ACCESS) {
         take_access(r, e);
+        return;
+    }
+    if (e->kind == TV_EVENT_LOAD) {
+        begin_program(r, e->program, (uint64_t)e->index);
         return;
     }
     const char *lane_name = e->lane ? e->lane : e->engine;
@@ -225,16 +240,7 @@ tv_status tv_report_open(const char *path, const char *title, const tv_machine *
     return TV_OK;
 }
 
-void tv_report_program(tv_report_writer *r, const tv_program *program)
-{
-    r->program = program;
-    if (!program)
-        return;
-    r->program_first = tv_machine_before(r->machine);
-    if (!r->begun)
-        r->first = r->program_first;
-    r->begun = true;
-}
+void tv_report_program(tv_report_writer *r, const tv_program *program) { begin_program(r, program, tv_machine_before(r->machine)); }
 
 tv_trace_sink tv_report_sink(tv_report_writer *report) { return (tv_trace_sink){take_event, report}; }
 

@@ -24,13 +24,12 @@ static void show(void *user, const tv_diag *diag)
     tv_diag_print(stderr, diag, 0);
 }
 
-static void run_step(tv_machine *machine, tv_report_writer *report, const tv_program *program, int step, const tv_diag_sink *sink)
+static void run_step(tv_machine *machine, const tv_program *program, int step, const tv_diag_sink *sink)
 {
     tv_stats before;
     tv_machine_stats(machine, &before);
     if (tv_machine_load(machine, program, sink) != TV_OK)
         exit(1);
-    tv_report_program(report, program);
     if (step == 2)
         tv_machine_mark(machine, "half way <&>");
     if (tv_machine_run(machine, NULL, NULL) != TV_OK)
@@ -55,7 +54,7 @@ int main(int argc, char **argv)
     tv_machine_trace(machine, &(tv_trace_sink){fan_out, NULL});
     tv_machine_trace_accesses(machine, 1);
     for (int step = 0; step < STEPS; step++)
-        run_step(machine, report, program, step, &sink);
+        run_step(machine, program, step, &sink);
     tv_machine_trace(machine, NULL);
     bool ok = tv_report_finish(report, machine, &sink) == TV_OK;
     ok = tv_trace_finish(trace, machine, &sink) == TV_OK && ok;

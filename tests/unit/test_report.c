@@ -121,7 +121,6 @@ static void open_fixture(fixture *f, const char *title, const char *source_name)
     tv_machine_trace(f->machine, &events);
     tv_machine_trace_accesses(f->machine, 1);
     assert_int_equal(tv_machine_load(f->machine, f->program, NULL), TV_OK);
-    tv_report_program(f->report, f->program);
 }
 
 static void close_fixture(fixture *f)
@@ -293,7 +292,7 @@ static void events_of_any_shape_do_no_harm(void **state)
     open_fixture(&f, "", "nowhere.s");
     tv_trace_sink events = tv_report_sink(f.report);
     for (unsigned i = 0; i < 2000; i++) {
-        tv_event e = {.kind = (tv_event_kind)unit_below(&rng, 8), .index = (int64_t)unit_sized(&rng, 63) - 1, .start = unit_sized(&rng, 52), .waits_for = (int64_t)unit_sized(&rng, 63) - 1,
+        tv_event e = {.kind = (tv_event_kind)unit_below(&rng, TV_EVENT_ACCESS + 1), .index = (int64_t)unit_sized(&rng, 63) - 1, .start = unit_sized(&rng, 52), .waits_for = (int64_t)unit_sized(&rng, 63) - 1,
                       .bytes = unit_sized(&rng, 48), .macs = unit_sized(&rng, 64), .engine_id = (unsigned)i, .line = (unsigned)unit_sized(&rng, 32)};
         e.end = e.start + unit_sized(&rng, 20);
         e.space = e.kind == TV_EVENT_ACCESS ? "none" : NULL;
@@ -305,6 +304,31 @@ static void events_of_any_shape_do_no_harm(void **state)
     finish(&f);
     char *page = page_of(&f);
     json_decref(head_of(page, texts, sizeof texts));
+    free(page);
+    close_fixture(&f);
+}
+
+static void a_program_loaded_before_the_trace_can_be_told(void **state)
+{
+    (void)state;
+    char texts[4096];
+    fixture f;
+    open_fixture(&f, "t", "nowhere.s");
+    tv_machine_trace(f.machine, NULL);
+    assert_int_equal(tv_machine_run(f.machine, NULL, NULL), TV_OK);
+    assert_int_equal(tv_machine_load(f.machine, f.program, NULL), TV_OK);
+    tv_report_program(f.report, f.program);
+    tv_trace_sink events = tv_report_sink(f.report);
+    tv_machine_trace(f.machine, &events);
+    assert_int_equal(tv_machine_run(f.machine, NULL, NULL), TV_OK);
+    finish(&f);
+    char *page = page_of(&f);
+    json_t *head = head_of(page, texts, sizeof texts);
+    assert_int_equal(json_integer_value(json_object_get(head, "first")), 0);
+    assert_int_equal(of_table(head, "insn", "rows"), 4);
+    assert_int_equal(of_table(head, "work", "rows"), 2);
+    assert_non_null(strstr(texts, "\nvsub vx3, vx1, vx2\n"));
+    json_decref(head);
     free(page);
     close_fixture(&f);
 }
@@ -335,6 +359,7 @@ int main(void)
         cmocka_unit_test(source_lines_come_from_regular_files_alone),
         cmocka_unit_test(what_is_too_much_is_summed_and_said),
         cmocka_unit_test(events_of_any_shape_do_no_harm),
+        cmocka_unit_test(a_program_loaded_before_the_trace_can_be_told),
         cmocka_unit_test(an_abandoned_report_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
