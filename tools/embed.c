@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Build-time tool: writes machine profiles (INI files) as the C array tv_embedded_profiles.
+/* Build-time tool: writes machine profiles (INI files) as the C array tv_embedded_profiles, or any files as arrays of bytes.
  *
- * usage: embed OUT.c FILE.ini …    The profile's name is the file's name without its folder and ending. */
+ * usage: embed OUT.c FILE.ini …    The profile's name is the file's name without its folder and ending.
+ *        embed --bytes OUT.c NAME=FILE …    Any files, each as an array NAME with its length NAME_size. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +21,12 @@ static void print_name(FILE *out, const char *path)
     fprintf(out, "%.*s", dot ? (int)(dot - name) : (int)strlen(name), name);
 }
 
-static int write_bytes(FILE *out, const char *path, unsigned i)
+static int write_bytes(FILE *out, const char *path)
 {
     FILE *in = fopen(path, "rb");
     if (!in)
         return fail("cannot read", path);
-    fprintf(out, "static const unsigned char data_%u[] = {", i);
+    fputs("[] = {", out);
     int c;
     for (unsigned long n = 0; (c = getc(in)) != EOF; n++)
         fprintf(out, n % 20 ? "%d," : "\n%d,", c);
@@ -54,17 +55,40 @@ static void print_description(FILE *out, const char *path)
         fclose(in);
 }
 
+static int write_files(int count, char **arguments)
+{
+    FILE *out = fopen(arguments[0], "w");
+    if (!out)
+        return fail("cannot write", arguments[0]);
+    fputs("/* Made by tools/embed.c. */\n#include <stddef.h>\n", out);
+    for (int i = 1; i < count; i++) {
+        const char *path = strchr(arguments[i], '=');
+        int n = path ? (int)(path - arguments[i]) : 0;
+        if (!path)
+            return fail("not NAME=FILE:", arguments[i]);
+        fprintf(out, "extern const unsigned char %.*s[];\nextern const size_t %.*s_size;\nconst unsigned char %.*s", n, arguments[i], n, arguments[i], n, arguments[i]);
+        if (write_bytes(out, path + 1))
+            return 1;
+        fprintf(out, "const size_t %.*s_size = sizeof %.*s - 1;\n", n, arguments[i], n, arguments[i]);
+    }
+    return fclose(out) == 0 ? 0 : fail("cannot write", arguments[0]);
+}
+
 int main(int argc, char **argv)
 {
-    if (argc < 2)
-        return fail("usage: embed OUT.c FILE.ini …", "");
+    if (argc < 3)
+        return fail("usage: embed OUT.c FILE.ini …, or embed --bytes OUT.c NAME=FILE …", "");
+    if (strcmp(argv[1], "--bytes") == 0)
+        return write_files(argc - 2, argv + 2);
     FILE *out = fopen(argv[1], "w");
     if (!out)
         return fail("cannot write", argv[1]);
     fputs("/* Made from configs/ by tools/embed.c. */\n#include \"base/schema.h\"\n\n", out);
-    for (int i = 2; i < argc; i++)
-        if (write_bytes(out, argv[i], (unsigned)i))
+    for (int i = 2; i < argc; i++) {
+        fprintf(out, "static const unsigned char data_%d", i);
+        if (write_bytes(out, argv[i]))
             return 1;
+    }
     fputs("\nconst tv_embedded tv_embedded_profiles[] = {\n", out);
     for (int i = 2; i < argc; i++) {
         fputs("    {\"", out);

@@ -59,6 +59,9 @@ TV_API tv_status tv_machine_step(tv_machine *machine, tv_stop *why);
 
 TV_API uint64_t tv_machine_next(const tv_machine *machine); /* index of the next instruction of the loaded program */
 
+/* Instructions of the programs before the loaded one: events count on from there. */
+TV_API uint64_t tv_machine_before(const tv_machine *machine);
+
 /* Why the machine stopped; NULL when it has not faulted. Lives until the next load. */
 typedef struct tv_fault {
     const char *code;        /* "TV-P016" */

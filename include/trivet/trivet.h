@@ -10,6 +10,7 @@
 #include "trivet/file.h"
 #include "trivet/machine.h"
 #include "trivet/program.h"
+#include "trivet/report.h"
 #include "trivet/status.h"
 #include "trivet/trace.h"
 #include "trivet/trace_file.h"

@@ -5,11 +5,11 @@
 
 #include "cli/cli.h"
 #include "cli/elements.h"
+#include "cli/run_outputs.h"
 #include "cli/run_report.h"
 
 static const cli_option options[] = {
-    {"trace", 0, "OUT.json", "write the JSON trace; .zst at its end compresses", "FILE"},
-    {"perfetto", 0, "OUT.json", "write Chrome trace events, which ui.perfetto.dev opens; .zst likewise", "FILE"},
+    RUN_OUTPUTS_OPTIONS,
     {"dump", 0, "SPACE:ADDR:LEN[:TYPE]", "print LEN elements after the run; may be repeated", NULL},
     {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", NULL},
     {"until", 0, "N", "stop before instruction N (or a label) of the last program", NULL},
@@ -29,21 +29,11 @@ typedef struct job {
     tv_machine *machine;
     tv_program **programs;
     unsigned count;
-    tv_trace_writer *writers[2];
-    unsigned writer_count;
+    run_outputs traces;
     json_t *outputs; /* what the programs have computed, where it is not printed as text */
     tv_stop stop;
     tv_status outcome;
 } job;
-
-static void fan_out(void *user, const tv_event *event)
-{
-    job *j = user;
-    for (unsigned i = 0; i < j->writer_count; i++) {
-        tv_trace_sink sink = tv_trace_writer_sink(j->writers[i]);
-        sink.event(sink.user, event);
-    }
-}
 
 /* A number, or a symbol of one of the programs with an optional +offset. */
 static bool resolve_address(const job *j, const char *text, uint64_t *out)
@@ -285,52 +275,24 @@ static tv_status open_all(job *j)
     return status == TV_OK ? set_threads(j) : status;
 }
 
-/* Standard output holds a trace, so nothing else is written there. */
-static bool trace_on_stdout(const cli *c)
+static const char *name_of(const char *path)
 {
-    const char *trace = cli_value(c, "trace"), *perfetto = cli_value(c, "perfetto");
-    return (trace && strcmp(trace, "-") == 0) || (perfetto && strcmp(perfetto, "-") == 0);
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
-/* Traces go to files of their own, and standard output holds one result. */
-static tv_status check_outputs(job *j)
-{
-    const char *trace = cli_value(j->c, "trace"), *perfetto = cli_value(j->c, "perfetto");
-    bool wrong = true;
-    if ((trace || perfetto) && cli_has(j->c, "functional"))
-        cli_wrong(j->c, "leave --functional away", "a trace is of cycles, which --functional does not have");
-    else if (trace && perfetto && (cli_same_file(trace, perfetto) || strcmp(trace, perfetto) == 0))
-        cli_wrong(j->c, "choose another name for one of them", "two traces cannot go to '%s'", trace);
-    else if (trace_on_stdout(j->c) && (j->c->json || cli_has(j->c, "dump")))
-        cli_wrong(j->c, "write the trace to a file", "--%s and a trace cannot both go to standard output", j->c->json ? "json" : "dump");
-    else
-        wrong = false;
-    for (unsigned i = 0; i < j->c->file_count && !wrong; i++)
-        if ((trace && cli_same_file(trace, j->c->files[i])) || (perfetto && cli_same_file(perfetto, j->c->files[i]))) {
-            cli_wrong(j->c, "choose another name", "the trace would overwrite the program '%s'", j->c->files[i]);
-            wrong = true;
-        }
-    return wrong ? TV_ERR_INPUT : TV_OK;
-}
-
+/* The programs' names head the report: all of a few. */
 static tv_status open_traces(job *j)
 {
-    static const struct {
-        const char *option;
-        tv_trace_format format;
-    } kinds[] = {{"trace", TV_TRACE_JSON}, {"perfetto", TV_TRACE_PERFETTO}};
-    for (unsigned i = 0; i < CLI_COUNTOF(kinds); i++) {
-        const char *path = cli_value(j->c, kinds[i].option);
-        if (!path)
-            continue;
-        tv_status status = tv_trace_open(path, kinds[i].format, j->machine, &j->c->sink, &j->writers[j->writer_count]);
-        if (status != TV_OK)
-            return status;
-        j->writer_count++;
+    char title[240] = "";
+    unsigned count = j->c->file_count;
+    for (unsigned i = 0; i < count && count <= 3; i++) {
+        size_t n = strlen(title);
+        snprintf(title + n, sizeof title - n, "%s%s", i ? ", " : "", name_of(j->c->files[i]));
     }
-    if (j->writer_count)
-        tv_machine_trace(j->machine, &(tv_trace_sink){fan_out, j});
-    return TV_OK;
+    if (count > 3)
+        snprintf(title, sizeof title, "%.100s … %.100s (%u programs)", name_of(j->c->files[0]), name_of(j->c->files[count - 1]), count);
+    return run_outputs_open(&j->traces, j->c, title, j->machine);
 }
 
 static tv_status limits_of(job *j, tv_run_limits *limits)
@@ -435,7 +397,7 @@ static tv_status show(job *j)
         if (json_object_size(j->outputs))
             json_object_set(report, "outputs", j->outputs);
         cli_print_json(j->c, report);
-    } else if (status == TV_OK && !trace_on_stdout(j->c)) {
+    } else if (status == TV_OK && !run_outputs_on_stdout(j->c)) {
         print_stop(j);
         if (!j->c->quiet)
             run_report_print(j->machine, timed, j->c->out_color, stdout);
@@ -446,26 +408,22 @@ static tv_status show(job *j)
 
 static int run(cli *c)
 {
-    job j = {.c = c, .outputs = c->json || trace_on_stdout(c) ? json_object() : NULL};
+    job j = {.c = c, .outputs = c->json || run_outputs_on_stdout(c) ? json_object() : NULL};
     tv_status status = open_all(&j);
     if (status == TV_OK)
         status = check_dumps(&j);
     if (status == TV_OK)
-        status = check_outputs(&j);
+        status = run_outputs_check(c, c->files, c->file_count);
     if (status == TV_OK)
         status = check_hazards(&j);
     if (status == TV_OK)
         status = open_traces(&j);
     if (status == TV_OK)
         status = run_all(&j);
-    for (unsigned i = 0; i < j.writer_count; i++) {
-        if (status != TV_OK) {
-            tv_trace_abandon(j.writers[i]);
-            continue;
-        }
-        tv_machine_trace(j.machine, NULL);
-        status = tv_trace_finish(j.writers[i], j.machine, &c->sink);
-    }
+    if (status == TV_OK)
+        status = run_outputs_finish(&j.traces);
+    else
+        run_outputs_abandon(&j.traces);
     if (status == TV_OK)
         status = show(&j);
     if (status == TV_OK)
@@ -488,6 +446,7 @@ const cli_command cli_run = {
     .example = "  trivet run softmax.s --dump l2:0x20:64:bf16\n"
                "  trivet run gemv.elf -c kv260 --load host:0x10000=weights.bin --trace trace.json\n"
                "  trivet run decode.s --timing-only --perfetto ui.json\n"
+               "  trivet run ffn.json -c mobile --report report.html\n"
                "  trivet run ffn.json -c mobile --dump spm:2:0x100:16:f32",
     .options = options,
     .option_count = CLI_COUNTOF(options),

@@ -187,6 +187,8 @@ void tv_machine_threads(tv_machine *machine, unsigned threads)
 
 uint64_t tv_machine_next(const tv_machine *machine) { return machine->target->next(machine->state); }
 
+uint64_t tv_machine_before(const tv_machine *machine) { return machine->before; }
+
 const tv_fault *tv_machine_fault(const tv_machine *machine) { return machine->target->fault(machine->state); }
 
 int tv_machine_space_at(const tv_machine *machine, unsigned i, tv_space *out) { return machine->target->space_at(machine->state, i, out); }

@@ -15,6 +15,16 @@ static int register_of(unsigned field)
     }
 }
 
+uint64_t opennpu_macs(unsigned insn, uint64_t k) { return insn == OPENNPU_MMA || insn == OPENNPU_MMA_LAST_KEEP ? k * k : 0; }
+
+uint64_t opennpu_port_bytes(unsigned insn, uint64_t k)
+{
+    unsigned first = insn >= OPENNPU_ST_B ? OPENNPU_ST_B : OPENNPU_LD_B, form = insn - first;
+    if (insn < OPENNPU_LD_B || insn > OPENNPU_ST_VR)
+        return 0;
+    return (UINT64_C(1) << form % 3) * (form < 3 ? 1 : k);
+}
+
 static bool is_store(unsigned insn) { return insn >= OPENNPU_ST_B && insn <= OPENNPU_ST_VR; }
 
 static unsigned engine_of(const tv_insn *insn)

@@ -113,14 +113,8 @@ static void raise_illegal(opennpu_machine *m, uint32_t word, const opennpu_illeg
 
 static void count_work(opennpu_machine *m, const opennpu_op *op)
 {
-    unsigned engine = m->shapes[op->insn].engine;
-    if (engine == OPENNPU_MMA_ARRAY)
-        m->macs += op->insn == OPENNPU_MMA || op->insn == OPENNPU_MMA_LAST_KEEP ? (uint64_t)m->k * m->k : 0;
-    else if (engine == OPENNPU_PORT) {
-        bool load = op->insn < OPENNPU_ST_B;
-        unsigned form = op->insn - (load ? (unsigned)OPENNPU_LD_B : (unsigned)OPENNPU_ST_B);
-        m->bytes[!load] += (UINT64_C(1) << form % 3) * (form < 3 ? 1 : m->k);
-    }
+    m->macs += opennpu_macs(op->insn, m->k);
+    m->bytes[op->insn >= OPENNPU_ST_B] += opennpu_port_bytes(op->insn, m->k);
 }
 
 typedef enum outcome { DONE, FAULTED, TOO_LATE } outcome;

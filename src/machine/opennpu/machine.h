@@ -119,6 +119,10 @@ typedef struct opennpu_transfer {
 } opennpu_transfer;
 opennpu_transfer opennpu_transfer_of(const opennpu_machine *machine, const opennpu_op *op);
 
+/* decode.c: what an instruction multiplies, and what it moves between registers and memory. */
+uint64_t opennpu_macs(unsigned insn, uint64_t k);
+uint64_t opennpu_port_bytes(unsigned insn, uint64_t k);
+
 /* VX[index], as bytes. */
 uint8_t *opennpu_row(opennpu_machine *machine, unsigned index);
 

@@ -153,9 +153,14 @@ void opennpu_timing_issue(opennpu_timing *t, const opennpu_op *op, int64_t index
     const char *id = tv_isa_opennpu.insns[op->insn].id;
     emit(t, (tv_event){.kind = TV_EVENT_COMMAND, .engine = opennpu_engine_names[OPENNPU_ISSUE], .index = index, .start = tick, .end = tick + 1,
                        .waits_for = -1, .op = id});
+    uint64_t bytes = opennpu_port_bytes(op->insn, t->k);
+    bool store = op->insn >= OPENNPU_ST_B;
     if (shape->engine != OPENNPU_ISSUE)
         emit(t, (tv_event){.kind = TV_EVENT_ENGINE, .engine = opennpu_engine_names[shape->engine], .index = index, .start = tick, .end = tick + busy,
-                       .waits_for = -1, .op = id});
+                       .waits_for = -1, .op = id, .bytes = bytes, .macs = opennpu_macs(op->insn, t->k)});
+    if (bytes)
+        t->sink->event(t->sink->user, &(tv_event){.kind = TV_EVENT_TRANSFER, .index = index, .start = tick, .end = tick + busy, .waits_for = -1,
+                                                  .bytes = bytes, .path = store ? "store" : "load", .write = store});
 }
 
 void opennpu_timing_drain(opennpu_timing *t)

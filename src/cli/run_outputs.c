@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The event files of a run: which options go together, one sink for all of them, their ends. */
+#include "cli/run_outputs.h"
+
+static const char *const names[] = {"trace", "perfetto", "report"};
+
+bool run_outputs_on_stdout(const cli *c)
+{
+    for (unsigned i = 0; i < CLI_COUNTOF(names); i++) {
+        const char *path = cli_value(c, names[i]);
+        if (path && strcmp(path, "-") == 0)
+            return true;
+    }
+    return false;
+}
+
+static tv_status check_pair(cli *c, const char *a, const char *b)
+{
+    const char *first = cli_value(c, a), *second = cli_value(c, b);
+    if (!first || !second || (!cli_same_file(first, second) && strcmp(first, second) != 0))
+        return TV_OK;
+    cli_wrong(c, "choose another name for one of them", "--%s and --%s cannot both go to '%s'", a, b, first);
+    return TV_ERR_INPUT;
+}
+
+static tv_status check_inputs(cli *c, const char *name, const char *const *inputs, unsigned count)
+{
+    const char *path = cli_value(c, name);
+    for (unsigned i = 0; path && i < count; i++)
+        if (cli_same_file(path, inputs[i])) {
+            cli_wrong(c, "choose another name", "the %s would overwrite '%s'", strcmp(name, "report") == 0 ? "report" : "trace", inputs[i]);
+            return TV_ERR_INPUT;
+        }
+    return TV_OK;
+}
+
+tv_status run_outputs_check(cli *c, const char *const *inputs, unsigned count)
+{
+    for (unsigned i = 0; i < CLI_COUNTOF(names); i++) {
+        if (cli_has(c, names[i]) && cli_has(c, "functional")) {
+            cli_wrong(c, "leave --functional away", "--%s is about cycles, which --functional does not have", names[i]);
+            return TV_ERR_INPUT;
+        }
+        tv_status status = check_inputs(c, names[i], inputs, count);
+        for (unsigned k = i + 1; k < CLI_COUNTOF(names) && status == TV_OK; k++)
+            status = check_pair(c, names[i], names[k]);
+        if (status != TV_OK)
+            return status;
+    }
+    if (run_outputs_on_stdout(c) && (c->json || cli_has(c, "dump"))) {
+        cli_wrong(c, "write the trace or the report to a file", "--%s and a trace or report cannot both go to standard output", c->json ? "json" : "dump");
+        return TV_ERR_INPUT;
+    }
+    return TV_OK;
+}
+
+static void fan_out(void *user, const tv_event *event)
+{
+    run_outputs *o = user;
+    for (unsigned i = 0; i < o->writer_count; i++) {
+        tv_trace_sink sink = tv_trace_writer_sink(o->writers[i]);
+        sink.event(sink.user, event);
+    }
+    if (o->report) {
+        tv_trace_sink sink = tv_report_sink(o->report);
+        sink.event(sink.user, event);
+    }
+}
+
+tv_status run_outputs_open(run_outputs *o, cli *c, const char *title, tv_machine *machine)
+{
+    static const tv_trace_format formats[] = {TV_TRACE_JSON, TV_TRACE_PERFETTO};
+    tv_status status = TV_OK;
+    *o = (run_outputs){.c = c, .machine = machine};
+    for (unsigned i = 0; i < CLI_COUNTOF(formats) && status == TV_OK; i++) {
+        const char *path = cli_value(c, names[i]);
+        if (path)
+            status = tv_trace_open(path, formats[i], machine, &c->sink, &o->writers[o->writer_count]);
+        o->writer_count += path && status == TV_OK;
+    }
+    if (status == TV_OK && cli_value(c, "report"))
+        status = tv_report_open(cli_value(c, "report"), title, machine, &c->sink, &o->report);
+    if (status != TV_OK) {
+        run_outputs_abandon(o);
+        return status;
+    }
+    if (o->writer_count || o->report)
+        tv_machine_trace(machine, &(tv_trace_sink){fan_out, o});
+    if (o->report)
+        tv_machine_trace_accesses(machine, 1);
+    return TV_OK;
+}
+
+static void stop_tracing(run_outputs *o)
+{
+    if (!o->machine)
+        return;
+    tv_machine_trace(o->machine, NULL);
+    tv_machine_trace_accesses(o->machine, 0);
+}
+
+tv_status run_outputs_finish(run_outputs *o)
+{
+    tv_status status = TV_OK;
+    if (!o->writer_count && !o->report)
+        return TV_OK;
+    stop_tracing(o);
+    for (unsigned i = 0; i < o->writer_count; i++) {
+        if (status == TV_OK)
+            status = tv_trace_finish(o->writers[i], o->machine, &o->c->sink);
+        else
+            tv_trace_abandon(o->writers[i]);
+    }
+    if (o->report && status == TV_OK)
+        status = tv_report_finish(o->report, o->machine, &o->c->sink);
+    else
+        tv_report_abandon(o->report);
+    *o = (run_outputs){0};
+    return status;
+}
+
+void run_outputs_abandon(run_outputs *o)
+{
+    if (o->writer_count || o->report)
+        stop_tracing(o);
+    for (unsigned i = 0; i < o->writer_count; i++)
+        tv_trace_abandon(o->writers[i]);
+    tv_report_abandon(o->report);
+    *o = (run_outputs){0};
+}

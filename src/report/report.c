@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A report while the machine runs: events into tables, their sums into windows and groups. Nothing is written before
+ * tv_report_finish. Texts of events live until the sink returns, so they are copied; programs are asked for an instruction's
+ * text when its first event comes. */
+#include "trivet/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/diag.h"
+#include "report/report_data.h"
+#include "trivet/codec.h"
+
+enum { ACCESS_GAP = 1024 };
+
+/* ---- Instructions ---- */
+
+static bool make_room(tv_report_writer *r, uint64_t number)
+{
+    if (number < r->insn_count)
+        return true;
+    if (number >= r->event_limit) {
+        r->insns_full = true;
+        return false;
+    }
+    if (number >= r->insn_cap) {
+        size_t cap = r->insn_cap ? r->insn_cap : 256;
+        while (cap <= number)
+            cap *= 2;
+        tv_report_insn *list = realloc(r->insns, cap * sizeof *list);
+        if (!list) {
+            r->failed = true;
+            return false;
+        }
+        r->insns = list;
+        r->insn_cap = cap;
+    }
+    memset(r->insns + r->insn_count, 0, ((size_t)number + 1 - r->insn_count) * sizeof *r->insns);
+    r->insn_count = (size_t)number + 1;
+    return true;
+}
+
+/* The instruction as a line of text, as the program that is loaded writes it. */
+static uint32_t text_of(tv_report_writer *r, uint64_t index)
+{
+    char line[TV_CODEC_TEXT];
+    tv_text text = {0};
+    uint32_t number = 0;
+    if (!r->program || index < r->program_first || index - r->program_first >= tv_program_word_count(r->program))
+        return 0;
+    index -= r->program_first;
+    if (r->codec) {
+        tv_codec_disassemble(r->codec, tv_program_word(r->program, index), line);
+        return tv_texts_add(&r->texts, line);
+    }
+    if (tv_program_print(r->program, index, &text))
+        number = tv_texts_add(&r->texts, text.text);
+    free(text.text);
+    return number;
+}
+
+/* The event's instruction as a row of table `insn`, plus one; 0: none, or none that is kept. */
+static uint64_t note_instruction(tv_report_writer *r, const tv_event *e)
+{
+    if (e->index < 0 || !r->begun || (uint64_t)e->index < r->first || !make_room(r, (uint64_t)e->index - r->first))
+        return 0;
+    tv_report_insn *insn = &r->insns[(uint64_t)e->index - r->first];
+    if (!insn->text)
+        insn->text = text_of(r, (uint64_t)e->index);
+    if (!insn->op)
+        insn->op = tv_texts_add(&r->texts, e->op);
+    if (!insn->layer)
+        insn->layer = tv_texts_add(&r->texts, e->layer);
+    if (!insn->file && e->file) {
+        insn->file = tv_texts_add(&r->texts, e->file);
+        insn->line = e->line;
+    }
+    return (uint64_t)e->index - r->first + 1;
+}
+
+/* ---- Accesses ---- */
+
+static void flush_access(tv_report_writer *r)
+{
+    tv_table *table = &r->tables[TV_TABLE_ACCESS];
+    if (!r->access.space)
+        return;
+    table->seen++;
+    if (table->rows < r->event_limit)
+        tv_table_put(table, TV_TABLE_ACCESS,
+                     (uint64_t[TV_TABLE_COLUMNS]){tv_texts_add(&r->texts, r->access.space), r->access_insn, r->access.addr, r->access.bytes,
+                                                  r->access_extent, r->access.write != 0});
+    r->access.space = NULL;
+}
+
+static uint64_t unit_of(const tv_report_writer *r, const char *name)
+{
+    tv_space space;
+    for (unsigned i = 0; tv_machine_space_at(r->machine, i, &space); i++)
+        if (strcmp(space.name, name) == 0)
+            return space.unit_bytes ? space.unit_bytes : 1;
+    return 1;
+}
+
+/* The rows of a tile come one by one; those near each other are one stretch of the map. Space names are static. */
+static void take_access(tv_report_writer *r, const tv_event *e)
+{
+    uint64_t unit = unit_of(r, e->space), insn = r->begun && e->index >= 0 && (uint64_t)e->index >= r->first ? (uint64_t)e->index - r->first + 1 : 0;
+    uint64_t units = tv_ceil_div(e->bytes, unit), end = r->access.addr + r->access_extent;
+    bool joins = r->access.space && strcmp(r->access.space, e->space) == 0 && r->access_insn == insn && r->access.write == e->write &&
+                 e->addr >= r->access.addr && e->addr <= end + ACCESS_GAP / unit;
+    if (joins) {
+        r->access.bytes += e->bytes;
+        r->access_extent = tv_max_u64(r->access_extent, e->addr + units - r->access.addr);
+        return;
+    }
+    flush_access(r);
+    r->access = (tv_access){e->space, e->addr, e->bytes, e->write};
+    r->access_insn = insn;
+    r->access_extent = units;
+}
+
+/* ---- Events ---- */
+
+static const tv_table_id table_of[] = {[TV_EVENT_ENGINE] = TV_TABLE_WORK,     [TV_EVENT_STALL] = TV_TABLE_STALL,
+                                       [TV_EVENT_COMMAND] = TV_TABLE_ISSUE,   [TV_EVENT_STATUS] = TV_TABLE_STATUS,
+                                       [TV_EVENT_MARKER] = TV_TABLE_MARKER,   [TV_EVENT_TRANSFER] = TV_TABLE_TRANSFER,
+                                       [TV_EVENT_TOKEN] = TV_TABLE_TOKEN,     [TV_EVENT_ACCESS] = TV_TABLE_ACCESS};
+
+/* What is added up however many events there are. */
+static void add_up(tv_report_writer *r, const tv_event *e, uint64_t insn, uint32_t lane)
+{
+    uint64_t cycles = e->end > e->start ? e->end - e->start : 0;
+    const tv_report_insn *i = insn ? &r->insns[insn - 1] : &(tv_report_insn){0};
+    uint32_t layer = i->layer ? i->layer : tv_texts_add(&r->texts, e->layer), op = i->op ? i->op : tv_texts_add(&r->texts, e->op);
+    tv_group *group = NULL;
+    r->last_cycle = tv_max_u64(r->last_cycle, e->end);
+    switch (e->kind) {
+    case TV_EVENT_ENGINE:
+        tv_windows_add(&r->windows, TV_CHANNEL_BUSY, lane, 0, e->start, e->end, (double)cycles);
+        if ((group = tv_groups_at(&r->groups, layer, op, lane))) {
+            group->count++;
+            group->busy += cycles;
+            group->bytes += e->bytes;
+            group->macs += e->macs;
+        }
+        break;
+    case TV_EVENT_COMMAND: tv_windows_add(&r->windows, TV_CHANNEL_ISSUE, lane, 0, e->start, e->end, (double)cycles); break;
+    case TV_EVENT_STALL:
+        tv_windows_add(&r->windows, TV_CHANNEL_HELD, lane, tv_texts_add(&r->texts, e->cause), e->start, e->end, (double)cycles);
+        if ((group = tv_groups_at(&r->groups, layer, op, lane)))
+            group->held += cycles;
+        break;
+    case TV_EVENT_TRANSFER: tv_windows_add(&r->windows, TV_CHANNEL_BYTES, tv_texts_add(&r->texts, e->path), 0, e->start, e->end, (double)e->bytes); break;
+    default: break;
+    }
+}
+
+static void put_row(tv_report_writer *r, const tv_event *e, uint64_t insn, uint32_t lane)
+{
+    tv_table *table = &r->tables[table_of[e->kind]];
+    uint64_t cycles = e->end > e->start ? e->end - e->start : 0, waits = 0;
+    if (e->waits_for >= 0 && r->begun && (uint64_t)e->waits_for >= r->first)
+        waits = (uint64_t)e->waits_for - r->first + 1;
+    uint64_t v[TV_TABLE_COLUMNS] = {lane, insn, e->start, cycles};
+    switch (e->kind) {
+    case TV_EVENT_ENGINE: v[4] = e->bytes; v[5] = e->macs; break;
+    case TV_EVENT_STALL: v[4] = tv_texts_add(&r->texts, e->cause); v[5] = waits; v[6] = e->scheduler != 0; break;
+    case TV_EVENT_MARKER: v[0] = tv_texts_add(&r->texts, e->op); v[1] = e->start; break;
+    case TV_EVENT_TRANSFER: v[0] = tv_texts_add(&r->texts, e->path); v[4] = e->bytes; v[5] = e->write != 0; v[6] = e->kv != 0; break;
+    case TV_EVENT_TOKEN:
+        v[0] = tv_texts_add(&r->texts, e->op); v[1] = e->index > 0 ? (uint64_t)e->index : 0; v[2] = e->tokens; v[3] = e->start; v[4] = cycles;
+        break;
+    default: break;
+    }
+    tv_table_put(table, table_of[e->kind], v);
+}
+
+static void begin_program(tv_report_writer *r, const tv_program *program, uint64_t first)
+{
+    r->program = program;
+    if (!program)
+        return;
+    r->program_first = first;
+    if (!r->begun)
+        r->first = first;
+    r->begun = true;
+}
+
+static void take_event(void *user, const tv_event *e)
+{
+    tv_report_writer *r = user;
+    if (e->kind == TV_EVENT_ACCESS) {
+        take_access(r, e);
+        return;
+    }
+    if (e->kind == TV_EVENT_LOAD) {
+        begin_program(r, e->program, (uint64_t)e->index);
+        return;
+    }
+    const char *lane_name = e->lane ? e->lane : e->engine;
+    uint32_t lane = tv_texts_add(&r->texts, lane_name);
+    uint64_t insn = e->kind == TV_EVENT_TOKEN ? 0 : note_instruction(r, e);
+    add_up(r, e, insn, lane);
+    r->tables[table_of[e->kind]].seen++;
+    /* steps and marks are few, and what a person looks for first */
+    bool kept = r->events < r->event_limit || ((e->kind == TV_EVENT_TOKEN || e->kind == TV_EVENT_MARKER) && r->events < r->event_limit + r->event_limit / 4);
+    if (!kept) {
+        r->detail_end = tv_min_u64(r->detail_end, e->start);
+        return;
+    }
+    r->events++;
+    put_row(r, e, insn, lane);
+}
+
+/* ---- The report ---- */
+
+tv_status tv_report_open(const char *path, const char *title, const tv_machine *machine, const tv_diag_sink *sink, tv_report_writer **out)
+{
+    tv_report_writer *r = calloc(1, sizeof *r);
+    tv_status status = r ? TV_OK : tv_fail_memory(sink);
+    if (status == TV_OK && !(r->title = strdup(title)))
+        status = tv_fail_memory(sink);
+    if (status == TV_OK)
+        status = tv_codec_new(tv_machine_target(machine), sink, &r->codec);
+    if (status == TV_OK)
+        status = tv_output_open(path, sink, &r->output);
+    if (status != TV_OK) {
+        tv_report_abandon(r);
+        return status;
+    }
+    if (tv_codec_word_bits(r->codec) == 0) {
+        tv_codec_free(r->codec);
+        r->codec = NULL;
+    }
+    r->machine = machine;
+    r->event_limit = TV_REPORT_EVENTS_MAX;
+    r->detail_end = UINT64_MAX;
+    *out = r;
+    return TV_OK;
+}
+
+void tv_report_program(tv_report_writer *r, const tv_program *program) { begin_program(r, program, tv_machine_before(r->machine)); }
+
+tv_trace_sink tv_report_sink(tv_report_writer *report) { return (tv_trace_sink){take_event, report}; }
+
+static void release(tv_report_writer *r)
+{
+    for (unsigned t = 0; t < TV_TABLES; t++)
+        tv_table_fini(&r->tables[t]);
+    tv_texts_fini(&r->texts);
+    tv_windows_fini(&r->windows);
+    tv_groups_fini(&r->groups);
+    tv_codec_free(r->codec);
+    free(r->insns);
+    free(r->title);
+    free(r);
+}
+
+/* Instructions, groups and windows become tables like the events. */
+static void fill_tables(tv_report_writer *r)
+{
+    flush_access(r);
+    for (size_t i = 0; i < r->insn_count; i++) {
+        const tv_report_insn *n = &r->insns[i];
+        tv_table_put(&r->tables[TV_TABLE_INSN], TV_TABLE_INSN, (uint64_t[TV_TABLE_COLUMNS]){n->op, n->text, n->file, n->line, n->layer, n->source});
+    }
+    for (size_t i = 0; r->groups.slots && i < 2 * TV_GROUPS_MAX; i++) {
+        const tv_group *g = &r->groups.slots[i];
+        if (g->used)
+            tv_table_put(&r->tables[TV_TABLE_GROUP], TV_TABLE_GROUP,
+                         (uint64_t[TV_TABLE_COLUMNS]){g->layer, g->op, g->lane, g->count, g->busy, g->held, g->bytes, g->macs});
+    }
+    for (unsigned c = 0; c < r->windows.count; c++)
+        for (unsigned w = 0; w < TV_WINDOWS; w++)
+            if (r->windows.channels[c]->amounts[w] > 0) {
+                const tv_channel *channel = r->windows.channels[c];
+                uint64_t amount = (uint64_t)(fmin((double)channel->amounts[w], 0x1p52) * 16 + 0.5); /* in sixteenths */
+                tv_table_put(&r->tables[TV_TABLE_WINDOW], TV_TABLE_WINDOW, (uint64_t[TV_TABLE_COLUMNS]){channel->kind, channel->name, channel->cause, w, amount});
+            }
+}
+
+static bool has_failed(const tv_report_writer *r)
+{
+    bool failed = r->failed || r->texts.failed || r->windows.failed || r->groups.failed;
+    for (unsigned t = 0; t < TV_TABLES; t++)
+        failed = failed || tv_table_failed(&r->tables[t]);
+    return failed;
+}
+
+static void warn_of_loss(const tv_report_writer *r, const tv_diag_sink *sink)
+{
+    uint64_t seen = 0, kept = 0;
+    for (unsigned t = 0; t <= TV_TABLE_ACCESS; t++) {
+        seen += r->tables[t].seen;
+        kept += r->tables[t].rows;
+    }
+    if (kept < seen)
+        tv_report(sink, TV_WARNING, TV_CODE(REPORT_DETAIL), &TV_NO_PLACE, "run fewer instructions (`--until`, fewer tokens) to see each of them",
+                  "the report shows %llu of %llu events one by one; the rest is in its sums alone", (unsigned long long)kept, (unsigned long long)seen);
+    else if (r->texts.full || r->insns_full)
+        tv_report(sink, TV_WARNING, TV_CODE(REPORT_DETAIL), &TV_NO_PLACE, NULL, "the report leaves out the text of some instructions");
+}
+
+tv_status tv_report_finish(tv_report_writer *r, const tv_machine *machine, const tv_diag_sink *sink)
+{
+    tv_report_read_sources(r);
+    fill_tables(r);
+    tv_status status = has_failed(r) ? tv_fail_memory(sink) : tv_report_write_page(r, machine, tv_output_stream(r->output), sink);
+    if (status == TV_OK) {
+        warn_of_loss(r, sink);
+        status = tv_output_commit(r->output, sink);
+    } else {
+        tv_output_abandon(r->output);
+    }
+    release(r);
+    return status;
+}
+
+void tv_report_abandon(tv_report_writer *r)
+{
+    if (!r)
+        return;
+    if (r->output)
+        tv_output_abandon(r->output);
+    release(r);
+}

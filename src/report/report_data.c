@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The containers of a report: texts, tables, windows, groups. A table row costs some ten bytes, so that two million events stay
+ * within tens of megabytes, and a text costs its length once. */
+#include "report/report_data.h"
+
+#include <stdlib.h>
+
+/* ---- Texts ---- */
+
+enum { TEXTS_MAX = 1 << 21, TEXT_BYTES_MAX = 96 << 20, TEXT_LONGEST = 400 };
+
+static bool grow_texts(tv_texts *t)
+{
+    size_t cap = t->cap ? 2 * t->cap : 256;
+    size_t *starts = realloc(t->starts, cap * sizeof *starts);
+    if (starts)
+        t->starts = starts;
+    uint32_t *slots = calloc(2 * cap, sizeof *slots);
+    if (!starts || !slots) {
+        free(slots);
+        t->failed = true;
+        return false;
+    }
+    free(t->slots);
+    t->slots = slots;
+    t->cap = cap;
+    for (uint32_t n = 1; n < t->count; n++) {
+        size_t at = tv_sv_hash(tv_sv_of(tv_texts_at(t, n))) & (2 * cap - 1);
+        while (slots[at])
+            at = (at + 1) & (2 * cap - 1);
+        slots[at] = n;
+    }
+    if (t->count == 0) {
+        t->starts[0] = 0;
+        t->count = 1;
+        tv_buf_append(&t->bytes, "", 1);
+    }
+    return !t->bytes.failed;
+}
+
+const char *tv_texts_at(const tv_texts *t, uint32_t number) { return number < t->count ? (const char *)t->bytes.data + t->starts[number] : ""; }
+
+uint32_t tv_texts_add(tv_texts *t, const char *text)
+{
+    if (!text || !*text || t->failed || (t->count == t->cap && !grow_texts(t)))
+        return 0;
+    tv_sv sv = {text, strnlen(text, TEXT_LONGEST)};
+    size_t mask = 2 * t->cap - 1, at = tv_sv_hash(sv) & mask;
+    for (; t->slots[at]; at = (at + 1) & mask)
+        if (tv_sv_is(sv, tv_texts_at(t, t->slots[at])))
+            return t->slots[at];
+    if (t->count >= TEXTS_MAX || t->bytes.len + sv.len + 1 > TEXT_BYTES_MAX) {
+        t->full = true;
+        return 0;
+    }
+    size_t start = t->bytes.len;
+    tv_buf_append(&t->bytes, sv.ptr, sv.len);
+    tv_buf_append(&t->bytes, "", 1);
+    if (t->bytes.failed) {
+        t->failed = true;
+        return 0;
+    }
+    t->starts[t->count] = start;
+    t->slots[at] = (uint32_t)t->count;
+    return (uint32_t)t->count++;
+}
+
+void tv_texts_fini(tv_texts *t)
+{
+    tv_buf_fini(&t->bytes);
+    free(t->slots);
+    free(t->starts);
+    *t = (tv_texts){0};
+}
+
+/* ---- Tables ---- */
+
+/* Lanes, ops, causes, paths, layers and spaces are texts. An instruction is its number in table `insn` + 1; 0: none. */
+const tv_table_spec tv_table_specs[TV_TABLES] = {
+    [TV_TABLE_WORK] = {"work", {"lane", "+insn", "+start", "cycles", "bytes", "macs"}},
+    [TV_TABLE_STALL] = {"stall", {"lane", "+insn", "+start", "cycles", "cause", "+waits_for", "scheduler"}},
+    [TV_TABLE_ISSUE] = {"issue", {"lane", "+insn", "+start", "cycles"}},
+    [TV_TABLE_STATUS] = {"status", {"lane", "+insn", "+start"}},
+    [TV_TABLE_MARKER] = {"marker", {"text", "+start"}},
+    [TV_TABLE_TRANSFER] = {"transfer", {"path", "+insn", "+start", "cycles", "bytes", "write", "kv"}},
+    [TV_TABLE_TOKEN] = {"token", {"op", "+position", "tokens", "+start", "cycles"}},
+    [TV_TABLE_ACCESS] = {"access", {"space", "+insn", "+addr", "bytes", "extent", "write"}},
+    [TV_TABLE_INSN] = {"insn", {"op", "text", "file", "+line", "layer", "source"}},
+    [TV_TABLE_GROUP] = {"group", {"layer", "op", "lane", "count", "busy", "held", "bytes", "macs"}},
+    [TV_TABLE_WINDOW] = {"window", {"kind", "name", "cause", "+window", "amount"}},
+};
+
+static void put_leb(tv_buf *buf, uint64_t value)
+{
+    uint8_t bytes[10];
+    size_t n = 0;
+    do {
+        bytes[n] = (uint8_t)(value & 0x7f);
+        value >>= 7;
+        bytes[n++] |= value ? 0x80 : 0;
+    } while (value);
+    tv_buf_append(buf, bytes, n);
+}
+
+void tv_table_put(tv_table *table, tv_table_id id, const uint64_t values[TV_TABLE_COLUMNS])
+{
+    const tv_table_spec *spec = &tv_table_specs[id];
+    for (unsigned c = 0; c < TV_TABLE_COLUMNS && spec->columns[c]; c++) {
+        uint64_t value = values[c];
+        if (spec->columns[c][0] == '+') {
+            uint64_t difference = value - table->last[c];
+            table->last[c] = value;
+            value = difference << 1 ^ (difference >> 63 ? UINT64_MAX : 0);
+        }
+        put_leb(&table->columns[c], value);
+    }
+    table->rows++;
+}
+
+bool tv_table_failed(const tv_table *table)
+{
+    for (unsigned c = 0; c < TV_TABLE_COLUMNS; c++)
+        if (table->columns[c].failed)
+            return true;
+    return false;
+}
+
+void tv_table_fini(tv_table *table)
+{
+    for (unsigned c = 0; c < TV_TABLE_COLUMNS; c++)
+        tv_buf_fini(&table->columns[c]);
+}
+
+/* ---- Windows ---- */
+
+enum { FIRST_WIDTH = 4 };
+
+static tv_channel *find_channel(tv_windows *w, uint32_t kind, uint32_t name, uint32_t cause)
+{
+    for (unsigned i = 0; i < w->count; i++) {
+        tv_channel *c = w->channels[i];
+        if (c->kind == kind && c->name == name && c->cause == cause)
+            return c;
+    }
+    if (w->count == TV_CHANNELS_MAX)
+        return NULL;
+    tv_channel *c = calloc(1, sizeof *c);
+    if (!c) {
+        w->failed = true;
+        return NULL;
+    }
+    c->kind = kind;
+    c->name = name;
+    c->cause = cause;
+    return w->channels[w->count++] = c;
+}
+
+static void widen(tv_windows *w)
+{
+    for (unsigned i = 0; i < w->count; i++) {
+        float *a = w->channels[i]->amounts;
+        for (unsigned k = 0; k < TV_WINDOWS / 2; k++)
+            a[k] = a[2 * k] + a[2 * k + 1];
+        memset(a + TV_WINDOWS / 2, 0, TV_WINDOWS / 2 * sizeof *a);
+    }
+    w->width *= 2;
+}
+
+void tv_windows_add(tv_windows *w, tv_channel_kind kind, uint32_t name, uint32_t cause, uint64_t start, uint64_t end, double amount)
+{
+    tv_channel *c = find_channel(w, kind, name, cause);
+    if (!c)
+        return;
+    if (w->width == 0)
+        w->width = FIRST_WIDTH;
+    if (end <= start)
+        end = start + 1;
+    while ((end - 1) / w->width >= TV_WINDOWS)
+        widen(w);
+    double each = amount / (double)(end - start);
+    for (uint64_t at = start; at < end;) {
+        uint64_t i = at / w->width, stop = tv_min_u64((i + 1) * w->width, end);
+        c->amounts[i] += (float)(each * (double)(stop - at));
+        at = stop;
+    }
+}
+
+void tv_windows_fini(tv_windows *w)
+{
+    for (unsigned i = 0; i < w->count; i++)
+        free(w->channels[i]);
+    *w = (tv_windows){0};
+}
+
+/* ---- Groups ---- */
+
+tv_group *tv_groups_at(tv_groups *g, uint32_t layer, uint32_t op, uint32_t lane)
+{
+    enum { SLOTS = 2 * TV_GROUPS_MAX };
+    if (!g->slots && !(g->slots = calloc(SLOTS, sizeof *g->slots))) {
+        g->failed = true;
+        return NULL;
+    }
+    uint32_t key[3] = {layer, op, lane};
+    size_t at = tv_sv_hash((tv_sv){(const char *)key, sizeof key}) % SLOTS;
+    for (; g->slots[at].used; at = (at + 1) % SLOTS)
+        if (g->slots[at].layer == layer && g->slots[at].op == op && g->slots[at].lane == lane)
+            return &g->slots[at];
+    if (g->count >= TV_GROUPS_MAX - 64 && (layer || op)) { /* room is kept for each lane's rest */
+        g->full = true;
+        return tv_groups_at(g, 0, 0, lane);
+    }
+    if (g->count >= TV_GROUPS_MAX)
+        return NULL;
+    g->count++;
+    g->slots[at] = (tv_group){.layer = layer, .op = op, .lane = lane, .used = true};
+    return &g->slots[at];
+}
+
+void tv_groups_fini(tv_groups *g)
+{
+    free(g->slots);
+    *g = (tv_groups){0};
+}

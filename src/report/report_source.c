@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The source lines of a report: the files that instructions name, read when the run is over. A file that cannot be read, is no
+ * regular file or is very large is left out without a word: the report shows its name and the line all the same. */
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "report/report_data.h"
+
+enum { FILES_MAX = 256, FILE_BYTES_MAX = 64 << 20, LINE_BYTES = 240 };
+
+typedef struct source {
+    tv_input input;
+    size_t *starts; /* of lines, and the end */
+    size_t lines;
+} source;
+
+/* A name from a program file may be of anything: only regular files of some size are opened. */
+static bool is_readable(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISREG(s.st_mode) && s.st_size <= FILE_BYTES_MAX;
+}
+
+static bool find_lines(source *s)
+{
+    size_t count = 1;
+    for (size_t i = 0; i < s->input.size; i++)
+        count += s->input.data[i] == '\n';
+    s->starts = malloc((count + 1) * sizeof *s->starts);
+    if (!s->starts)
+        return false;
+    s->starts[s->lines++] = 0;
+    for (size_t i = 0; i < s->input.size; i++)
+        if (s->input.data[i] == '\n')
+            s->starts[s->lines++] = i + 1;
+    s->starts[s->lines] = s->input.size + 1;
+    return true;
+}
+
+/* Line `line` without the blanks around it; 0 where there is none, or where it is no text. */
+static uint32_t add_line(tv_texts *texts, const source *s, uint32_t line)
+{
+    char text[LINE_BYTES];
+    if (line == 0 || line > s->lines)
+        return 0;
+    const uint8_t *p = s->input.data + s->starts[line - 1], *end = s->input.data + s->starts[line] - 1;
+    while (p < end && (*p == ' ' || *p == '\t'))
+        p++;
+    while (end > p && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'))
+        end--;
+    size_t n = tv_min_u64((uint64_t)(end - p), LINE_BYTES - 1);
+    if (memchr(p, '\0', n))
+        return 0;
+    memcpy(text, p, n);
+    text[n] = '\0';
+    return tv_texts_add(texts, text);
+}
+
+static void read_file(tv_report_writer *r, uint32_t file)
+{
+    source s = {0};
+    char *path = strdup(tv_texts_at(&r->texts, file)); /* texts move when some are added */
+    if (path && is_readable(path) && tv_input_open(path, NULL, &s.input) == TV_OK) {
+        if (find_lines(&s))
+            for (size_t i = 0; i < r->insn_count; i++)
+                if (r->insns[i].file == file)
+                    r->insns[i].source = add_line(&r->texts, &s, r->insns[i].line);
+        tv_input_close(&s.input);
+    }
+    free(s.starts);
+    free(path);
+}
+
+void tv_report_read_sources(tv_report_writer *r)
+{
+    uint32_t files[FILES_MAX], last = 0;
+    unsigned count = 0;
+    for (size_t i = 0; i < r->insn_count; i++) {
+        uint32_t file = r->insns[i].file;
+        bool known = file == last || file == 0;
+        for (unsigned k = 0; k < count && !known; k++)
+            known = files[k] == file;
+        last = file;
+        if (!known && count < FILES_MAX)
+            files[count++] = file;
+    }
+    for (unsigned k = 0; k < count; k++)
+        read_file(r, files[k]);
+}

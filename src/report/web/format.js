@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers as people read them.
+
+export const number = (n) => Math.round(n).toLocaleString("en-US");
+
+function scaled(n, units, base) {
+  let u = 0;
+  while (Math.abs(n) >= base && u < units.length - 1) {
+    n /= base;
+    u++;
+  }
+  return (u ? n.toFixed(n < 10 ? 2 : n < 100 ? 1 : 0) : trim(n)) + " " + units[u];
+}
+
+export const short = (n) => scaled(n, ["", "k", "M", "G", "T", "P"], 1000).trim();
+
+export const amount = (bytes) => scaled(bytes, ["B", "KiB", "MiB", "GiB", "TiB"], 1024);
+
+export const cycles = (n) => number(n) + (n === 1 ? " cycle" : " cycles");
+
+export function trim(n) {
+  return Number.isInteger(n) ? number(n) : n >= 100 ? number(n) : n >= 10 ? n.toFixed(1) : n.toFixed(2);
+}
+
+export function time(seconds) {
+  if (seconds <= 0) return "0 s";
+  const units = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
+  const [scale, unit] = units.find(([s]) => seconds >= s) || units[3];
+  return Number((seconds / scale).toPrecision(4)) + " " + unit;
+}
+
+export function percent(share) {
+  const p = share * 100;
+  return (p === 0 ? "0" : p < 0.1 ? "<0.1" : p < 10 ? p.toFixed(1) : p.toFixed(0)) + " %";
+}
+
+export const hex = (n) => "0x" + n.toString(16);

@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reports in a real browser.
+
+    browser.py TRIVET STEPS FOLDER
+
+For programs of each machine, and for one with a model's steps (STEPS writes it): the report and the JSON trace of the same run
+must tell of the same events; the page must load without an error and without asking for anything, and zoom, pan, search,
+filter, selection, theme and memory map must change what is shown. Pictures at two widths, light and dark, and reports go to
+FOLDER. A report of more than 100,000 events is opened; how long that takes and how many frames a second it pans at is printed
+and not judged.
+
+Exit status 77 (skipped) without chromium, unless the environment has CI.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, HERE)
+sys.dont_write_bytecode = True
+
+import webdriver  # noqa: E402
+from report_data import Report  # noqa: E402
+
+PROGRAMS = [("pccx", "examples/pccx/pipeline.s"), ("pccx-attention", "examples/pccx/attention.s"), ("opennpu", "examples/opennpu/gemm64.s"),
+            ("cmdq", "examples/cmdq/attention.json"), ("cmdq-prefetch", "examples/cmdq/prefetch.json")]
+KINDS = {"ENGINE_EVENT": "work", "STALL_EVENT": "stall", "CMD_EVENT": "issue", "STAT_OUT": "status", "MARKER_EVENT": "marker", "TOKEN_EVENT": "token"}
+LARGE = """        .target opennpu
+        .rept   3000
+        ld.vx   vx4, 0(vr5)
+        ld.vx   vx5, 64(vr5)
+        mma.keep vx4, vx5
+        ld.vx   vx6, 128(vr5)
+        vadd    vr2, vr2, vr2
+        mma.keep vx4, vx6
+        vmul    vr3, vr2, vr2
+        st.vr   vr3, 1024(vr5)
+        ld.vx   vx7, 192(vr5)
+        vmax    vr2, vr3, vr2
+        mma.last vr2
+        vadd    vr3, vr2, vr2
+        .endr
+"""
+READY = "for (let i = 0; i < 1500 && !window.trivetReport; i++) await new Promise((r) => setTimeout(r, 20));" \
+        "if (!window.trivetReport) throw new Error(document.body.innerText.slice(0, 300));"
+FRAME = "const frame = () => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)));"
+
+
+class Suite:
+    def __init__(self, trivet, steps, folder):
+        self.trivet, self.steps, self.folder = os.path.abspath(trivet), os.path.abspath(steps), os.path.abspath(folder)
+        self.passed = self.failed = 0
+        os.makedirs(self.folder, exist_ok=True)
+
+    def check(self, name, ok, detail=""):
+        self.passed += bool(ok)
+        self.failed += not ok
+        if not ok:
+            print("FAILED %s %s" % (name, detail))
+
+    def path(self, name, suffix):
+        return os.path.join(self.folder, name + suffix)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def write(self, name, source):
+        with open(source, encoding="utf-8") as f:
+            profile = re.findall(r"^; profile: (\S+)", f.read(2000), re.M)
+        options = [o for p in profile for o in ("-c", p)]
+        command = [self.trivet, "run", source, "-q", "--report", self.path(name, ".html"), "--trace", self.path(name, ".json")] + options
+        p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.check(name + ": is written", p.returncode == 0, p.stdout.decode())
+
+    def compare(self, name):
+        """The report's data against the trace of the same run."""
+        report = Report(self.path(name, ".html"))
+        with open(self.path(name, ".json"), encoding="utf-8") as f:
+            trace = json.load(f)
+        events = trace["timeline_events"]
+        counts = {}
+        for kind, table in KINDS.items():
+            counts[table] = sum(e["type"] == kind for e in events)
+            self.check("%s: rows of %s" % (name, table), report.rows(table) == counts[table], "%d, want %d" % (report.rows(table), counts[table]))
+        first = report.head["first"]
+        for kind, table in (("ENGINE_EVENT", "work"), ("STALL_EVENT", "stall"), ("CMD_EVENT", "issue")):
+            t = report.tables[table]
+            got = list(zip(t["insn"], t["start"], t["cycles"]))
+            want = [(e["cmdq_id"] - first + 1, e["start_cycle"], e["end_cycle"] - e["start_cycle"]) for e in events if e["type"] == kind]
+            self.check("%s: times of %s" % (name, table), got == want)
+        stalls = [(e["details"]["cause"], e["details"].get("waits_for", first - 1) - first + 1) for e in events if e["type"] == "STALL_EVENT"]
+        t = report.tables["stall"]
+        self.check(name + ": causes", [(report.text(c), w) for c, w in zip(t["cause"], t["waits_for"])] == stalls)
+        self.check(name + ": bytes and MACs of work", [(b, m) for b, m in zip(report.tables["work"]["bytes"], report.tables["work"]["macs"])] ==
+                   [(e["details"].get("bytes", 0), e["details"].get("macs", 0)) for e in events if e["type"] == "ENGINE_EVENT"])
+        moved = sum(report.tables["transfer"]["bytes"])
+        want = trace["summary_metrics"]["dram_read_bytes"] + trace["summary_metrics"]["dram_write_bytes"]
+        self.check(name + ": transferred bytes", moved == want, "%s, want %s" % (moved, want))
+        self.check(name + ": cycles", report.head["stats"]["cycles"] == trace["summary_metrics"]["cycles_total"])
+        self.check(name + ": accesses", report.rows("access") > 0)
+        self.check(name + ": page within 2 MB", len(report.page) < 2 << 20)
+        self.check(name + ": no foreign markup", "<script>alert" not in report.page and not re.search(r'(?:src|href)="(?!#)', report.page))
+        return counts
+
+    # -- the page ----------------------------------------------------------------------------------------------------
+
+    def load(self, browser, name, width=1440, height=900, scheme="light"):
+        browser.size(width, height, mobile=width < 640)
+        browser.scheme(scheme)
+        begin = time.monotonic()
+        browser.open(self.path(name, ".html"))
+        browser.run(READY)
+        return time.monotonic() - begin
+
+    def quiet(self, browser, name):
+        complaints = browser.complaints()
+        self.check(name + ": no complaint in the console", not complaints, str(complaints))
+        asked = [u for u in browser.requests() if not u.startswith(("file://" + self.path(name, ".html"), "data:", "blob:", "about:"))]
+        self.check(name + ": asks for nothing", not asked, str(asked))
+
+    def page(self, browser, name, counts):
+        self.load(browser, name)
+        got = browser.run("const t = trivetReport.model.tables; return Object.fromEntries(Object.keys(t).map((n) => [n, t[n].rows]));")
+        self.check(name + ": the page reads all rows", all(got[table] == n for table, n in counts.items()), str(got))
+        blocks = browser.run("return trivetReport.model.lanes.reduce((sum, l) => sum + l.blocks.length, 0);")
+        self.check(name + ": lanes have blocks", blocks > 0)
+        self.zoom(browser, name)
+        self.pick(browser, name)
+        self.find(browser, name)
+        self.memory(browser, name)
+        self.theme(browser, name)
+        self.pictures(browser, name)
+        self.quiet(browser, name)
+
+    def pixels(self, browser, canvas):
+        return browser.run(FRAME + "await frame(); return document.getElementById(args[0]).toDataURL();", canvas)
+
+    def view(self, browser):
+        return browser.run(FRAME + "await frame(); const v = trivetReport.view; return [v.from, v.to, v.total];")
+
+    def middle(self, browser, canvas):
+        return browser.run("const e = document.getElementById(args[0]); e.scrollIntoView({block: 'center'}); const b = e.getBoundingClientRect(); return [b.left + b.width * 0.6, b.top + b.height * 0.5];", canvas)
+
+    def zoom(self, browser, name):
+        whole, before = self.pixels(browser, "lanes"), self.view(browser)
+        bandwidth, memory = self.pixels(browser, "bandwidth"), self.pixels(browser, "memory")
+        x, y = self.middle(browser, "lanes")
+        browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-400)
+        time.sleep(0.15)
+        after = self.view(browser)
+        self.check(name + ": the wheel zooms in", after[1] - after[0] < before[1] - before[0], str(after))
+        self.check(name + ": the charts follow", self.pixels(browser, "lanes") != whole and self.pixels(browser, "memory") != memory
+                   and self.pixels(browser, "bandwidth") != bandwidth)
+        browser.mouse("mousePressed", x, y, button="left", clickCount=1)
+        browser.mouse("mouseMoved", x - 60, y, button="left", buttons=1)
+        browser.mouse("mouseMoved", x - 120, y, button="left", buttons=1)
+        browser.mouse("mouseReleased", x - 120, y, button="left", clickCount=1)
+        panned = self.view(browser)
+        self.check(name + ": dragging pans", panned[0] > after[0] and abs((panned[1] - panned[0]) - (after[1] - after[0])) < 1e-6 * after[2], str(panned))
+        browser.run("document.getElementById('lanes').focus();")
+        for key, what in (("+", lambda a, b: b[1] - b[0] < a[1] - a[0]), ("ArrowLeft", lambda a, b: b[0] < a[0]), ("-", lambda a, b: b[1] - b[0] > a[1] - a[0]),
+                          ("0", lambda a, b: b[0] == 0 and b[1] == b[2])):
+            old = self.view(browser)
+            browser.key(key)
+            self.check("%s: key %s" % (name, key), what(old, self.view(browser)), "%s to %s" % (old, self.view(browser)))
+        browser.run("const b = document.getElementById('minimap').getBoundingClientRect(); trivetReport.view.zoom(4);")
+
+    def pick(self, browser, name):
+        """A click on the block of an instruction that waited for another shows it, and the link leads to the other."""
+        n = browser.run("const m = trivetReport.model; for (let i = 0; i < m.insns; i++) if (m.start[i] >= 0 && m.end[i] - m.start[i] > 0 && m.stallsOf(i).some((s) => s.waitsFor >= 0)) return i; return -1;")
+        self.check(name + ": something waits for something", n >= 0)
+        if n < 0:
+            return
+        x, y = browser.run(FRAME + """const {view, model, timeline} = trivetReport; const n = args[0], c = document.getElementById("lanes");
+            c.scrollIntoView({block: "center"}); const span = Math.max(24, (model.end[n] - model.start[n]) * 4), mid = (model.start[n] + model.end[n]) / 2;
+            view.show(mid - span / 2, mid + span / 2); await frame(); const b = c.getBoundingClientRect();
+            return [b.left + timeline.x(mid), b.top + timeline.laneTop(timeline.laneOf(n)) + 16];""", n)
+        browser.mouse("mouseMoved", x, y)
+        tip = browser.run(FRAME + "await frame(); const t = document.getElementById('tooltip'); return t.hidden ? '' : t.innerText;")
+        line, index, waits = browser.run("const m = trivetReport.model, n = args[0]; return [m.line(n), m.index(n), m.stallsOf(n).find((s) => s.waitsFor >= 0).waitsFor];", n)
+        self.check(name + ": hovering tells", "#%d" % index in tip and line in tip, repr(tip))
+        browser.mouse("mousePressed", x, y, button="left", clickCount=1)
+        browser.mouse("mouseReleased", x, y, button="left", clickCount=1)
+        details = browser.run(FRAME + "await frame(); return document.getElementById('details').innerText;")
+        self.check(name + ": clicking selects", browser.run("return trivetReport.view.selected;") == n and "#%d" % index in details and line in details, details)
+        self.check(name + ": the details tell what it waited for", "held by" in details and "#%d" % (waits + browser.run("return trivetReport.model.head.first;")) in details, details)
+        browser.run(FRAME + "[...document.querySelectorAll('#details .waits a')][0].click(); await frame();")
+        self.check(name + ": the link leads to the producer", browser.run("return trivetReport.view.selected;") != n)
+        browser.run("trivetReport.view.fit();")
+
+    def find(self, browser, name):
+        plain = self.pixels(browser, "lanes")
+        op = browser.run("const m = trivetReport.model; return m.text(m.tables.insn.op[m.tables.work.insn[0] - 1]);")
+        found, want = browser.run("""const i = document.getElementById("search"); i.value = args[0]; i.dispatchEvent(new Event("input"));
+            const m = trivetReport.model; let n = 0; for (let k = 0; k < m.insns; k++) if (m.start[k] >= 0 && (m.text(m.tables.insn.op[k]) + "\\n" + m.line(k)).includes(args[0])) n++;
+            return [document.getElementById("search-count").textContent, n];""", op)
+        self.check(name + ": search finds", int(found.replace(",", "").split()[0]) >= want > 0, "%s of %d for %s" % (found, want, op))
+        self.check(name + ": matches are shown", self.pixels(browser, "lanes") != plain)
+        all_rows, filtered, sorted_rows = browser.run("""const g = trivetReport.grid, all = g.rows.length, i = document.getElementById("filter");
+            i.value = args[0]; i.dispatchEvent(new Event("input")); const some = g.rows.length;
+            document.querySelectorAll(".grid-head button")[4].click(); const m = trivetReport.model, keys = [...g.rows].map((n) => m.end[n] - m.start[n]);
+            i.value = ""; i.dispatchEvent(new Event("input")); document.getElementById("search").value = ""; document.getElementById("search").dispatchEvent(new Event("input"));
+            return [all, some, keys.every((k, j) => !j || keys[j - 1] >= k)];""", op)
+        self.check(name + ": the filter leaves fewer rows", 0 < filtered < all_rows, "%d of %d" % (filtered, all_rows))
+        self.check(name + ": a heading sorts", sorted_rows)
+        rows = browser.run("return document.querySelectorAll('.grid-row').length;")
+        self.check(name + ": few rows are elements", 0 < rows < 80, str(rows))
+
+    def memory(self, browser, name):
+        spaces = browser.run(FRAME + """const out = []; for (const b of document.querySelectorAll("#space-tabs button")) { b.click(); await frame();
+            const m = trivetReport.memory, c = m.canvas, d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data, seen = new Set();
+            for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
+            out.push([b.textContent, m.shown, seen.size]); } document.querySelector("#space-tabs button").click(); return out;""")
+        self.check(name + ": the memory map has data", spaces and all(shown > 0 and colors > 3 for _, shown, colors in spaces), str(spaces))
+
+    def theme(self, browser, name):
+        read = "return [document.documentElement.dataset.theme, getComputedStyle(document.body).backgroundColor];"
+        before, lanes = browser.run(read), self.pixels(browser, "lanes")
+        browser.run("document.getElementById('theme').click();")
+        after = browser.run(read)
+        self.check(name + ": the theme changes", before[0] == "light" and after[0] == "dark" and before[1] != after[1] and self.pixels(browser, "lanes") != lanes)
+        browser.run("document.getElementById('theme').click(); localStorage.clear();")
+
+    def pictures(self, browser, name):
+        for width, height in ((1440, 900), (390, 844)):
+            for scheme in ("light", "dark"):
+                self.load(browser, name, width, height, scheme)
+                self.check("%s: follows the system's %s" % (name, scheme), browser.run("return document.documentElement.dataset.theme;") == scheme)
+                wide = browser.run(FRAME + "await frame(); return document.documentElement.scrollWidth;")
+                self.check("%s: fits %d pixels" % (name, width), wide <= width, str(wide))
+                picture = self.path("%s-%d-%s" % (name, width, scheme), ".png")
+                browser.screenshot(picture, whole=True)
+                self.check(name + ": a picture", os.path.getsize(picture) > 20000)
+
+    def manual(self, browser):
+        """The picture of docs/report.md."""
+        self.load(browser, "opennpu", 1280, 1060)
+        browser.run(FRAME + "trivetReport.go.select(533); document.activeElement.blur(); await frame();")
+        browser.screenshot(self.path("manual", ".png"))
+        self.quiet(browser, "opennpu")
+
+    def steps_page(self, browser):
+        source = os.path.join(ROOT, "examples/cmdq/attention.json")
+        status = subprocess.run([self.steps, source, self.path("steps", ".html"), self.path("steps", ".json")]).returncode
+        self.check("steps: is written", status == 0)
+        counts = self.compare("steps")
+        self.check("steps: steps and marks", counts["token"] == 5 and counts["marker"] == 1)
+        self.load(browser, "steps")
+        text = browser.run("return document.getElementById('tokens').hidden ? '' : document.getElementById('tokens').innerText;")
+        self.check("steps: are listed", text.count("decode") == 4 and text.count("prefill") == 1, text)
+        self.check("steps: the title is text", browser.run("return document.getElementById('title').textContent + document.title;").count("<script>alert(1)</script>") == 2)
+        browser.screenshot(self.path("steps", ".png"), whole=True)
+        self.quiet(browser, "steps")
+
+    def large(self, browser):
+        source = self.path("large", ".s")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(LARGE)
+        p = subprocess.run([self.trivet, "run", source, "-c", "top", "-q", "--report", self.path("large", ".html")])
+        self.check("large: is written", p.returncode == 0)
+        seconds = self.load(browser, "large")
+        count = browser.run("const t = trivetReport.model.tables; return t.work.rows + t.stall.rows + t.issue.rows + t.transfer.rows;")
+        self.check("large: more than 100,000 events", count > 100000, str(count))
+        frames = browser.run("""const v = trivetReport.view, out = []; document.getElementById("lanes").scrollIntoView();
+            for (const zoom of [1.5, 10, 100]) { v.show(0, v.total / zoom); const begin = performance.now(); let n = 0;
+              while (performance.now() - begin < 1000) { v.pan(v.span * 0.01); n++; await new Promise((r) => requestAnimationFrame(r)); }
+              out.push(Math.round(n * 1000 / (performance.now() - begin))); } return out;""")
+        print("large: %d events, %d KB, opened in %.2f s, panned at %s frames/s (zoom 1.5, 10, 100)" %
+              (count, os.path.getsize(self.path("large", ".html")) >> 10, seconds, "/".join(map(str, frames))))
+        self.quiet(browser, "large")
+
+    def run(self):
+        with webdriver.Browser() as browser:
+            for name, source in PROGRAMS:
+                self.write(name, os.path.join(ROOT, source))
+                self.page(browser, name, self.compare(name))
+            self.manual(browser)
+            self.steps_page(browser)
+            self.large(browser)
+        print("%d passed, %d failed" % (self.passed, self.failed))
+        return self.failed != 0
+
+
+def main():
+    if not webdriver.DRIVER or not webdriver.BROWSER:
+        print("no chromium, or no chromedriver")
+        return 1 if os.environ.get("CI") else 77
+    return Suite(*sys.argv[1:4]).run()
+
+
+sys.exit(main())
