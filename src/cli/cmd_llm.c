@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/run_outputs.h"
 #include "trivet/llm.h"
 
 static const cli_option options[] = {
@@ -26,6 +27,7 @@ static const cli_option options[] = {
     {"prompt-tokens", 0, "N", "length of the prompt that --timing-only times (default 16)", NULL},
     {"host-ops", 0, NULL, "what the machine's instructions leave to the host", NULL},
     {"verify", 0, NULL, "compare each layer's output with the host's, token by token of the prompt", NULL},
+    RUN_OUTPUTS_OPTIONS,
     {"info", 0, NULL, "what is in the model file", NULL},
     {"dump-graph", 0, NULL, "the operations that the model is made of", NULL},
 };
@@ -59,6 +61,12 @@ static void on_interrupt(int number)
 {
     (void)number;
     interrupted = 1;
+}
+
+static bool all_targets(const job *j)
+{
+    const char *wanted = cli_value(j->c, "target");
+    return wanted && strcmp(wanted, "all") == 0;
 }
 
 /* ---- Options ---- */
@@ -106,6 +114,12 @@ static int read_options(job *j)
     for (size_t i = 0; i < CLI_COUNTOF(exclusive); i++)
         if (cli_has(j->c, exclusive[i][0]) && cli_has(j->c, exclusive[i][1]))
             return cli_wrong(j->c, "leave one of them away", "--%s and --%s exclude each other", exclusive[i][0], exclusive[i][1]);
+    if (run_outputs_wanted(j->c) && (cli_has(j->c, "eval") || cli_has(j->c, "verify")))
+        return cli_wrong(j->c, "they go with a text, or with --timing-only", "--eval and --verify write no trace and no report");
+    if (run_outputs_on_stdout(j->c))
+        return cli_wrong(j->c, "write it to a file", "standard output has the text; no trace and no report can go there");
+    if (run_outputs_check(j->c, j->c->files, j->c->file_count) != TV_OK)
+        return cli_exit_status(TV_ERR_INPUT);
     j->tokens = (uint32_t)tokens;
     j->context = (uint32_t)context;
     j->prompt_tokens = (uint32_t)prompt_tokens;
@@ -126,7 +140,7 @@ static void show_progress(void *user, const char *what, uint64_t done, uint64_t 
 static tv_status open_session(job *j, const char *target, const char *sample, tv_config **config, tv_llm_session **session)
 {
     char emit[4096];
-    bool all = cli_value(j->c, "target") && strcmp(cli_value(j->c, "target"), "all") == 0, host = strcmp(target, "host") == 0;
+    bool all = all_targets(j), host = strcmp(target, "host") == 0;
     const char *folder = cli_value(j->c, "emit");
     if (folder && all) { /* each machine its own */
         snprintf(emit, sizeof emit, "%s/%s", folder, target);
@@ -159,6 +173,36 @@ static int stream(void *user, const char *bytes, size_t size)
     return interrupted;
 }
 
+/* Of a session on a machine; the host has nothing to tell, and of -t all it is left out. */
+static tv_status open_outputs(job *j, const char *target, tv_machine *machine, run_outputs *outputs)
+{
+    const char *model = strrchr(j->c->files[0], '/');
+    char title[256];
+    if (!machine && (all_targets(j) || !run_outputs_wanted(j->c)))
+        return TV_OK;
+    if (!machine) {
+        cli_wrong(j->c, "give -t with a machine", "the host has no cycles to trace or report");
+        return TV_ERR_INPUT;
+    }
+    snprintf(title, sizeof title, "%s on %s", model ? model + 1 : j->c->files[0], target);
+    return run_outputs_open(outputs, j->c, title, all_targets(j) ? target : NULL, machine);
+}
+
+static tv_status run_session(job *j, tv_llm_session *session, const char *target)
+{
+    const char *prompt = cli_value(j->c, "prompt");
+    run_outputs outputs = {0};
+    tv_status status = open_outputs(j, target, tv_llm_session_machine(session), &outputs);
+    if (status == TV_OK && cli_has(j->c, "timing-only"))
+        status = tv_llm_time(session, j->prompt_tokens, j->tokens, &j->c->sink);
+    else if (status == TV_OK)
+        status = tv_llm_generate(session, prompt ? prompt : "", j->tokens, &j->sampling, stream, j, &j->c->sink);
+    if (status == TV_OK)
+        return run_outputs_finish(&outputs);
+    run_outputs_abandon(&outputs);
+    return status;
+}
+
 static tv_status generate(job *j, const char *target, outcome *out)
 {
     const char *prompt = cli_value(j->c, "prompt");
@@ -166,10 +210,8 @@ static tv_status generate(job *j, const char *target, outcome *out)
     tv_llm_session *session;
     tv_status status = open_session(j, target, prompt, &config, &session);
     *out = (outcome){.target = target};
-    if (status == TV_OK && cli_has(j->c, "timing-only"))
-        status = tv_llm_time(session, j->prompt_tokens, j->tokens, &j->c->sink);
-    else if (status == TV_OK)
-        status = tv_llm_generate(session, prompt ? prompt : "", j->tokens, &j->sampling, stream, j, &j->c->sink);
+    if (status == TV_OK)
+        status = run_session(j, session, target);
     if (session) {
         tv_stats stats = {0};
         tv_llm_session_summary(session, &out->summary);

@@ -292,7 +292,7 @@ static tv_status open_traces(job *j)
     }
     if (count > 3)
         snprintf(title, sizeof title, "%.100s … %.100s (%u programs)", name_of(j->c->files[0]), name_of(j->c->files[count - 1]), count);
-    return run_outputs_open(&j->traces, j->c, title, j->machine);
+    return run_outputs_open(&j->traces, j->c, title, NULL, j->machine);
 }
 
 static tv_status limits_of(job *j, tv_run_limits *limits)

@@ -2,7 +2,17 @@
 /* The event files of a run: which options go together, one sink for all of them, their ends. */
 #include "cli/run_outputs.h"
 
+#include <limits.h>
+
 static const char *const names[] = {"trace", "perfetto", "report"};
+
+bool run_outputs_wanted(const cli *c)
+{
+    for (unsigned i = 0; i < CLI_COUNTOF(names); i++)
+        if (cli_has(c, names[i]))
+            return true;
+    return false;
+}
 
 bool run_outputs_on_stdout(const cli *c)
 {
@@ -67,19 +77,46 @@ static void fan_out(void *user, const tv_event *event)
     }
 }
 
-tv_status run_outputs_open(run_outputs *o, cli *c, const char *title, tv_machine *machine)
+/* The name that an option gives; the part goes before the ending, and before .zst behind that. False: too long. */
+static bool name_of(const char *path, const char *part, char name[PATH_MAX])
+{
+    const char *base = strrchr(path, '/'), *end = path + strlen(path), *dot;
+    base = base ? base + 1 : path;
+    if (!part || strcmp(path, "-") == 0)
+        return snprintf(name, PATH_MAX, "%s", path) < PATH_MAX;
+    if (end - base > 4 && strcmp(end - 4, ".zst") == 0)
+        end -= 4;
+    for (dot = end; dot > base && *--dot != '.';)
+        continue;
+    if (dot <= base)
+        dot = end;
+    return snprintf(name, PATH_MAX, "%.*s.%s%s", (int)(dot - path), path, part, dot) < PATH_MAX;
+}
+
+static tv_status open_one(run_outputs *o, const char *title, const char *part, unsigned i)
 {
     static const tv_trace_format formats[] = {TV_TRACE_JSON, TV_TRACE_PERFETTO};
+    char name[PATH_MAX];
+    const char *path = cli_value(o->c, names[i]);
+    if (!path)
+        return TV_OK;
+    if (!name_of(path, part, name)) {
+        cli_wrong(o->c, "choose a shorter one", "the name of the %s is too long", names[i]);
+        return TV_ERR_INPUT;
+    }
+    if (i == CLI_COUNTOF(formats))
+        return tv_report_open(name, title, o->machine, &o->c->sink, &o->report);
+    tv_status status = tv_trace_open(name, formats[i], o->machine, &o->c->sink, &o->writers[o->writer_count]);
+    o->writer_count += status == TV_OK;
+    return status;
+}
+
+tv_status run_outputs_open(run_outputs *o, cli *c, const char *title, const char *part, tv_machine *machine)
+{
     tv_status status = TV_OK;
     *o = (run_outputs){.c = c, .machine = machine};
-    for (unsigned i = 0; i < CLI_COUNTOF(formats) && status == TV_OK; i++) {
-        const char *path = cli_value(c, names[i]);
-        if (path)
-            status = tv_trace_open(path, formats[i], machine, &c->sink, &o->writers[o->writer_count]);
-        o->writer_count += path && status == TV_OK;
-    }
-    if (status == TV_OK && cli_value(c, "report"))
-        status = tv_report_open(cli_value(c, "report"), title, machine, &c->sink, &o->report);
+    for (unsigned i = 0; i < CLI_COUNTOF(names) && status == TV_OK; i++)
+        status = open_one(o, title, part, i);
     if (status != TV_OK) {
         run_outputs_abandon(o);
         return status;

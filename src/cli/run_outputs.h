@@ -20,6 +20,9 @@ typedef struct run_outputs {
     tv_report_writer *report;
 } run_outputs;
 
+/* Whether there are any. */
+bool run_outputs_wanted(const cli *c);
+
 /* Whether one of them goes to standard output, where nothing else is written then. */
 bool run_outputs_on_stdout(const cli *c);
 
@@ -27,9 +30,10 @@ bool run_outputs_on_stdout(const cli *c);
  * holds one result. */
 tv_status run_outputs_check(cli *c, const char *const *inputs, unsigned count);
 
-/* Begins the files that the options name and sends the machine's events to them. `title` heads the report. On an error everything
+/* Begins the files that the options name and sends the machine's events to them. `title` heads the report. Of several machines each
+ * has files of its own: `part` stands in their names before the ending ("out.pccx.html"); NULL: one machine. On an error everything
  * is as before. `outputs` must stay where it is until its end. */
-tv_status run_outputs_open(run_outputs *outputs, cli *c, const char *title, tv_machine *machine);
+tv_status run_outputs_open(run_outputs *outputs, cli *c, const char *title, const char *part, tv_machine *machine);
 
 /* Ends the trace and writes the files, or leaves no file behind. A zeroed run_outputs has nothing to do. */
 tv_status run_outputs_finish(run_outputs *outputs);
