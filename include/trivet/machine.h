@@ -82,6 +82,7 @@ typedef struct tv_space {
     uint64_t size;
     const char *doc;
     uint64_t bank_size;  /* units of a bank, where people write addresses as bank and offset; 0: they do not */
+    const char *same_as; /* the space whose bytes these are, too, unit by unit; NULL: none */
 } tv_space;
 TV_API int tv_machine_space_at(const tv_machine *machine, unsigned i, tv_space *out);
 
@@ -90,6 +91,23 @@ TV_API tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_
                                  const tv_diag_sink *sink);
 TV_API tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr, const void *data, size_t bytes,
                                   const tv_diag_sink *sink);
+
+/* "SPACE:ADDR": ADDR is a number, or a symbol of one of the programs (the last first) with an optional +offset; in a space with
+ * banks also BANK:OFFSET. *rest gets what stands behind the address and its ':', or NULL. */
+TV_API tv_status tv_machine_address(const tv_machine *machine, const tv_program *const *programs, unsigned count, const char *text,
+                                    const tv_diag_sink *sink, tv_space *space, uint64_t *addr, const char **rest);
+
+/* "SPACE:ADDR:LEN[:TYPE]", LEN in elements; hex16 where there is no TYPE. The range lies in the space. */
+typedef struct tv_range {
+    tv_space space;
+    uint64_t addr, count;
+    tv_dtype type;
+} tv_range;
+TV_API tv_status tv_machine_range(const tv_machine *machine, const tv_program *const *programs, unsigned count, const char *text,
+                                  const tv_diag_sink *sink, tv_range *out);
+
+/* tv_dtype_find that tells what is wrong. */
+TV_API tv_status tv_dtype_parse(const char *name, const tv_diag_sink *sink, tv_dtype *out);
 
 /* Statistics over everything the machine has run. Pointers are to static or machine-owned strings. */
 enum { TV_ENGINES_MAX = 32, TV_CAUSES_MAX = 12, TV_PATHS_MAX = 12 };
@@ -149,6 +167,36 @@ typedef struct tv_access_sink {
     void *user;
 } tv_access_sink;
 TV_API uint64_t tv_machine_accesses(tv_machine *machine, const tv_access_sink *sink);
+
+/* The machine's clock: the first cycle in which the next instruction could begin, or that of the end. On CMDQ it is worked out
+ * anew, in the time that the executed entries take. */
+TV_API uint64_t tv_machine_clock(const tv_machine *machine);
+
+/* The index in its program of the instruction that is the n-th to take effect: n, but on a machine that does not work in the
+ * order of the program. `n` is below the count. */
+TV_API uint64_t tv_machine_order(const tv_machine *machine, uint64_t n);
+
+/* Something that the machine holds and that is in no address space, or that is easier to read in words. Value `i`; returns 0
+ * past the last. The strings live until the next call for this machine. */
+typedef struct tv_state_value {
+    const char *group; /* "registers", "queues", "streams", "hazards", "pending" */
+    const char *name;  /* "e_max" */
+    const char *text;
+    const char *doc;   /* or NULL */
+} tv_state_value;
+TV_API int tv_machine_state_at(tv_machine *machine, unsigned i, tv_state_value *out);
+
+/* A copy of the state of a machine, its clock and statistics too. Memory that is the same as in `near` (NULL, or a snapshot of
+ * this machine) is shared with it. TV_ERR_MEMORY, with nothing told: the copy would take more than `limit` bytes by itself, or the
+ * host has no memory. A machine that has faulted or is being traced has no snapshots: TV_ERR_INPUT. The caller frees it. */
+typedef struct tv_snapshot tv_snapshot;
+TV_API tv_status tv_machine_snapshot(tv_machine *machine, const tv_snapshot *near, uint64_t limit, tv_snapshot **out);
+TV_API uint64_t tv_snapshot_bytes(const tv_snapshot *snapshot); /* that it takes by itself */
+TV_API void tv_snapshot_free(tv_snapshot *snapshot);
+
+/* Puts the machine, which made the snapshot and is not being traced, back into that state: what it runs from there on has the same
+ * bits and cycles. The program of that time must still be there. TV_ERR_MEMORY: the state is lost; restore again, or free it. */
+TV_API tv_status tv_machine_restore(tv_machine *machine, const tv_snapshot *snapshot);
 
 /* Validates and lints a program without running it: encodings, ranges, streams, unused work. Diagnostics go to `sink`
  * in program order; the counts say how many. TV_OK even when errors were found; else the check itself failed. */

@@ -55,165 +55,83 @@ static bool resolve_address(const job *j, const char *text, uint64_t *out)
     return false;
 }
 
-static bool find_space(const job *j, const char *name, tv_space *space)
-{
-    for (unsigned i = 0; tv_machine_space_at(j->machine, i, space); i++)
-        if (strcmp(space->name, name) == 0)
-            return true;
-    *space = (tv_space){0};
-    return false;
-}
-
-/* The address at `text`: of a space with banks "BANK:OFFSET". Moves *text past it, and past the ':' after it. */
-static tv_status parse_address(job *j, const tv_space *space, char **text, uint64_t *addr)
-{
-    char *at = *text, *colon = strchr(at, ':');
-    uint64_t bank = 0;
-    if (space->bank_size && colon) {
-        *colon = '\0';
-        if (!cli_parse_number(at, &bank) || bank >= space->size / space->bank_size) {
-            cli_wrong(j->c, "write BANK:OFFSET", "'%s' is not a bank of %s, which has %llu", at, space->name,
-                      (unsigned long long)(space->size / space->bank_size));
-            return TV_ERR_INPUT;
-        }
-        at = colon + 1;
-        colon = strchr(at, ':');
-    }
-    if (colon)
-        *colon = '\0';
-    if (!resolve_address(j, at, addr) || (space->bank_size && *addr > space->bank_size)) {
-        cli_wrong(j->c, space->bank_size ? "write BANK:OFFSET, an offset within the bank" : "use a number or a symbol of the program", "'%s' is not an address", at);
-        return TV_ERR_INPUT;
-    }
-    *addr += bank * space->bank_size;
-    *text = colon ? colon + 1 : at + strlen(at);
-    return TV_OK;
-}
+static const tv_program *const *programs_of(const job *j) { return (const tv_program *const *)j->programs; }
 
 static tv_status load_file(job *j, const char *text)
 {
-    char head[256], *at;
-    const char *equals = strchr(text, '=');
+    char head[256];
+    const char *equals = strchr(text, '='), *rest;
     uint64_t addr;
     tv_space space;
-    snprintf(head, sizeof head, "%.*s", equals ? (int)(equals - text) : 0, text);
-    at = strchr(head, ':');
-    if (!equals || !at) {
+    if (!equals || (size_t)(equals - text) >= sizeof head) {
         char hint[80];
         tv_machine_space_at(j->machine, 0, &space);
         snprintf(hint, sizeof hint, "for example --load %s:%s0=file.bin", space.name, space.bank_size ? "0:" : "");
         cli_wrong(j->c, hint, "--load takes SPACE:ADDR=FILE, not '%s'", text);
         return TV_ERR_INPUT;
     }
-    *at++ = '\0';
-    find_space(j, head, &space);
-    tv_status status = parse_address(j, &space, &at, &addr);
+    snprintf(head, sizeof head, "%.*s", (int)(equals - text), text);
+    tv_status status = tv_machine_address(j->machine, programs_of(j), j->count, head, &j->c->sink, &space, &addr, &rest);
+    if (status == TV_OK && rest) {
+        cli_wrong(j->c, NULL, "--load takes SPACE:ADDR=FILE, not '%s'", text);
+        status = TV_ERR_INPUT;
+    }
     if (status != TV_OK)
         return status;
     tv_input input;
     status = tv_input_open(equals + 1, &j->c->sink, &input);
     if (status != TV_OK)
         return status;
-    status = tv_machine_write(j->machine, head, addr, input.data, input.size, &j->c->sink);
+    status = tv_machine_write(j->machine, space.name, addr, input.data, input.size, &j->c->sink);
     tv_input_close(&input);
     return status;
 }
 
 /* ---- Dumps ---- */
 
-typedef struct dump {
-    char space[32];
-    uint64_t addr, count;
-    tv_dtype type;
-    uint8_t *bytes;
-} dump;
-
-static tv_status wrong_dump(job *j, const char *text)
-{
-    char hint[64];
-    tv_space first = {.name = "SPACE"};
-    tv_machine_space_at(j->machine, 0, &first);
-    snprintf(hint, sizeof hint, "for example --dump %s:%s0:16:s8", first.name, first.bank_size ? "0:" : "");
-    cli_wrong(j->c, hint, "--dump takes SPACE:ADDR:LEN[:TYPE], not '%s'", text);
-    return TV_ERR_INPUT;
-}
-
-static tv_status parse_dump(job *j, const char *text, dump *d)
-{
-    char copy[256], *at = strchr(text, ':') ? strchr(text, ':') - text + copy + 1 : NULL, *type;
-    tv_space space;
-    snprintf(copy, sizeof copy, "%s", text);
-    if (!at || at > copy + sizeof d->space || strlen(text) >= sizeof copy)
-        return wrong_dump(j, text);
-    at[-1] = '\0';
-    snprintf(d->space, sizeof d->space, "%.31s", copy);
-    find_space(j, d->space, &space);
-    tv_status status = strchr(at, ':') ? parse_address(j, &space, &at, &d->addr) : wrong_dump(j, text);
-    if (status != TV_OK)
-        return status;
-    type = strchr(at, ':');
-    if (type)
-        *type++ = '\0';
-    if (!cli_parse_number(at, &d->count) || d->count > (uint64_t)1 << 32)
-        return wrong_dump(j, text);
-    if (tv_dtype_find(type ? type : "hex16", &d->type) == TV_OK)
-        return TV_OK;
-    char names[160] = "the types are";
-    for (unsigned t = 0; t < TV_DTYPE_COUNT; t++) {
-        size_t n = strlen(names);
-        snprintf(names + n, sizeof names - n, " %s", tv_dtype_name((tv_dtype)t));
-    }
-    cli_wrong(j->c, names, "there is no element type '%s'", type);
-    return TV_ERR_INPUT;
-}
-
 /* Before the run, so that a slip of the pen does not cost its result. */
 static tv_status check_dumps(job *j)
 {
     const char *text;
-    for (unsigned i = 0; (text = cli_value_at(j->c, "dump", i)); i++) {
-        dump d = {0};
-        tv_space space;
-        tv_status status = parse_dump(j, text, &d);
-        if (status != TV_OK)
-            return status;
-        uint64_t bytes = tv_dtype_bytes(d.type, d.count);
-        if (find_space(j, d.space, &space) && d.addr <= space.size && bytes <= (space.size - d.addr) * space.unit_bytes)
-            continue;
-        /* the machine words it best */
-        uint8_t byte;
-        return tv_machine_read(j->machine, d.space, d.addr, &byte, (size_t)bytes, &j->c->sink);
-    }
-    return TV_OK;
+    tv_range range;
+    tv_status status = TV_OK;
+    for (unsigned i = 0; status == TV_OK && (text = cli_value_at(j->c, "dump", i)); i++)
+        status = tv_machine_range(j->machine, programs_of(j), j->count, text, &j->c->sink, &range);
+    return status;
 }
+
+typedef struct dump {
+    tv_range range;
+    uint8_t *bytes;
+} dump;
 
 static tv_status read_dump(job *j, const char *text, dump *d)
 {
-    tv_status status = parse_dump(j, text, d);
+    tv_status status = tv_machine_range(j->machine, programs_of(j), j->count, text, &j->c->sink, &d->range);
     if (status != TV_OK)
         return status;
-    size_t bytes = (size_t)tv_dtype_bytes(d->type, d->count);
+    size_t bytes = (size_t)tv_dtype_bytes(d->range.type, d->range.count);
     d->bytes = calloc(bytes + 8, 1);
     if (!d->bytes)
         return TV_ERR_MEMORY;
-    return tv_machine_read(j->machine, d->space, d->addr, d->bytes, bytes, &j->c->sink);
+    return tv_machine_read(j->machine, d->range.space.name, d->range.addr, d->bytes, bytes, &j->c->sink);
 }
 
 static json_t *dump_json(const dump *d)
 {
-    return json_pack("{s:s, s:I, s:s, s:o}", "space", d->space, "addr", (json_int_t)d->addr, "type", tv_dtype_name(d->type), "values",
-                     elements_json(d->type, d->bytes, d->count));
+    const tv_range *r = &d->range;
+    return json_pack("{s:s, s:I, s:s, s:o}", "space", r->space.name, "addr", (json_int_t)r->addr, "type", tv_dtype_name(r->type), "values",
+                     elements_json(r->type, d->bytes, r->count));
 }
 
-static void print_dump(const job *j, const dump *d)
+static void print_dump(const dump *d)
 {
-    tv_space space;
-    find_space(j, d->space, &space);
-    if (space.bank_size)
-        printf("%s:%" PRIu64 ":0x%" PRIx64 " %s\n", d->space, d->addr / space.bank_size, d->addr % space.bank_size, tv_dtype_name(d->type));
+    const tv_range *r = &d->range;
+    if (r->space.bank_size)
+        printf("%s:%" PRIu64 ":0x%" PRIx64 " %s\n", r->space.name, r->addr / r->space.bank_size, r->addr % r->space.bank_size, tv_dtype_name(r->type));
     else
-        printf("%s:0x%" PRIx64 " %s\n", d->space, d->addr, tv_dtype_name(d->type));
-    elements_print(d->type, d->bytes, d->count, d->count);
+        printf("%s:0x%" PRIx64 " %s\n", r->space.name, r->addr, tv_dtype_name(r->type));
+    elements_print(r->type, d->bytes, r->count, r->count);
 }
 
 static tv_status show_dumps(job *j, json_t *list)
@@ -225,7 +143,7 @@ static tv_status show_dumps(job *j, json_t *list)
         if (status == TV_OK && j->c->json)
             json_array_append_new(list, dump_json(&d));
         else if (status == TV_OK)
-            print_dump(j, &d);
+            print_dump(&d);
         free(d.bytes);
         if (status != TV_OK)
             return status;

@@ -23,6 +23,7 @@ struct tv_machine {
     bool tell_accesses;
     const tv_program *program; /* borrowed */
     uint64_t before;           /* instructions of programs before the loaded one */
+    tv_buf text;               /* of the state value told last */
 };
 
 const tv_target *tv_target_find(const char *name)
@@ -85,6 +86,7 @@ void tv_machine_free(tv_machine *machine)
         return;
     machine->target->destroy(machine->state);
     tv_config_free(machine->config);
+    tv_buf_fini(&machine->text);
     free(machine);
 }
 
@@ -198,9 +200,7 @@ static tv_status locate(const tv_machine *machine, const char *name, uint64_t ad
                         unsigned *index, uint64_t *byte)
 {
     tv_space space;
-    tv_nearest nearest = tv_nearest_to(tv_sv_of(name));
     for (*index = 0; tv_machine_space_at(machine, *index, &space); ++*index) {
-        tv_nearest_offer(&nearest, space.name);
         if (strcmp(space.name, name) != 0)
             continue;
         if (addr > space.size || bytes > (space.size - addr) * space.unit_bytes)
@@ -210,16 +210,7 @@ static tv_status locate(const tv_machine *machine, const char *name, uint64_t ad
         *byte = addr * space.unit_bytes;
         return TV_OK;
     }
-    char hint[160] = "the spaces are:";
-    if (nearest.best) {
-        snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best);
-    } else {
-        for (unsigned i = 0; tv_machine_space_at(machine, i, &space); i++) {
-            size_t n = strlen(hint);
-            snprintf(hint + n, sizeof hint - n, " %s", space.name);
-        }
-    }
-    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_SPACE), hint, "%s has no address space '%.40s'", machine->target->name, name);
+    return tv_fail_space(machine, name, sink);
 }
 
 tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_t addr, void *data, size_t bytes, const tv_diag_sink *sink)
@@ -270,6 +261,43 @@ void tv_machine_token(tv_machine *machine, const char *op, int64_t position, uin
     tv_event event = {.kind = TV_EVENT_TOKEN, .index = position, .op = op, .tokens = tokens, .start = start, .waits_for = -1};
     event.end = machine->target->clock(machine->state);
     machine->sink.event(machine->sink.user, &event);
+}
+
+uint64_t tv_machine_clock(const tv_machine *machine) { return machine->target->clock(machine->state); }
+
+uint64_t tv_machine_order(const tv_machine *machine, uint64_t n)
+{
+    return machine->target->order && machine->program ? machine->target->order(machine->state, n) : n;
+}
+
+int tv_machine_state_at(tv_machine *machine, unsigned i, tv_state_value *out)
+{
+    machine->text.len = 0;
+    *out = (tv_state_value){0};
+    if (!machine->target->state_at(machine->state, i, &machine->text, out))
+        return 0;
+    out->text = tv_buf_cstr(&machine->text);
+    return 1;
+}
+
+tv_status tv_machine_snapshot(tv_machine *machine, const tv_snapshot *near, uint64_t limit, tv_snapshot **out)
+{
+    if (machine->sink.event || machine->target->fault(machine->state))
+        return TV_ERR_INPUT;
+    TV_TRY(tv_snapshot_take(machine->state, machine->target->parts, near, limit, out));
+    (*out)->program = machine->program;
+    (*out)->before = machine->before;
+    return TV_OK;
+}
+
+tv_status tv_machine_restore(tv_machine *machine, const tv_snapshot *snapshot)
+{
+    if (machine->sink.event)
+        return TV_ERR_INPUT;
+    TV_TRY(tv_snapshot_restore(machine->state, machine->target->parts, snapshot));
+    machine->program = snapshot->program;
+    machine->before = snapshot->before;
+    return TV_OK;
 }
 
 static tv_status check_target(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, const tv_target **target)

@@ -8,6 +8,7 @@
 
 #include "base/schema.h"
 #include "isa/isa.h"
+#include "machine/snapshot.h"
 #include "object/program.h"
 #include "trivet/machine.h"
 
@@ -33,11 +34,18 @@ typedef struct tv_target {
     void (*trace)(void *state, const tv_trace_sink *sink);
     uint64_t (*clock)(const void *state);
     uint64_t (*accesses)(void *state, const tv_access_sink *sink); /* see tv_machine_accesses; there is a next instruction */
+    uint64_t (*order)(const void *state, uint64_t n); /* NULL: the machine works in the order of the program */
+    bool (*state_at)(void *state, unsigned i, tv_buf *text, tv_state_value *out); /* `text` is empty, and becomes out->text */
+    /* Shows every part of the state that running changes, a fault apart; restoring ends a fault. */
+    tv_show_parts *parts;
     /* NULL: the machine works in order */
     tv_status (*hazards)(const tv_program *program, const tv_config *config, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
     tv_status (*check)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);
 } tv_target;
 
 const tv_target *tv_target_find(const char *name);
+
+/* The report that there is no such address space; returns TV_ERR_INPUT. */
+tv_status tv_fail_space(const tv_machine *machine, const char *name, const tv_diag_sink *sink);
 
 #endif

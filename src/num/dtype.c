@@ -2,6 +2,7 @@
 /* Element types: one table, printing and reading of elements. */
 #include "trivet/dtype.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -117,4 +118,45 @@ double tv_dtype_value(tv_dtype type, const void *bytes, uint64_t i)
     case FLOATING: return (double)real_value(type, bits);
     default: return (double)bits;
     }
+}
+
+static bool parse_real(tv_dtype type, const char *text, uint64_t *bits)
+{
+    char *end;
+    tv_c_locale locale = tv_c_locale_begin();
+    *bits = type == TV_F32 ? tv_f32_bits(strtof(text, &end)) : real_bits(type, strtod(text, &end));
+    tv_c_locale_end(locale);
+    return end != text && *end == '\0';
+}
+
+static bool parse_integer(tv_dtype type, const char *text, uint64_t *bits)
+{
+    unsigned width = types[type].bits;
+    bool negative = *text == '-', hex;
+    const char *digits = text + (negative || *text == '+');
+    char *end;
+    hex = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X');
+    if (*digits < '0' || *digits > '9')
+        return false;
+    errno = 0;
+    uint64_t value = strtoull(digits, &end, hex ? 16 : 10), most = tv_mask(width);
+    if (types[type].kind == SIGNED && (!hex || negative))
+        most = (most >> 1) + negative;
+    else if (negative)
+        most = 0;
+    *bits = negative ? -value : value;
+    return errno == 0 && *end == '\0' && value <= most;
+}
+
+tv_status tv_dtype_store(tv_dtype type, void *bytes, uint64_t i, const char *text)
+{
+    uint64_t bits;
+    if (!(types[type].kind == FLOATING ? parse_real(type, text, &bits) : parse_integer(type, text, &bits)))
+        return TV_ERR_INPUT;
+    unsigned width = types[type].bits;
+    if (width < 8)
+        tv_int_set(bytes, width, i, (int)bits);
+    else
+        tv_store_le((uint8_t *)bytes + i * (width / 8), bits, width / 8);
+    return TV_OK;
 }

@@ -15,24 +15,7 @@ static const tv_param params[CMDQ_PARAMS] = {
 
 const tv_schema cmdq_schema = {"cmdq", params, CMDQ_PARAMS};
 
-typedef struct machine {
-    const tv_config *config;
-    tv_mode mode;
-    cmdq_shape shape;
-    cmdq_memories memories;
-    cmdq_timing timing; /* of all queues that have ended */
-    const tv_program *program;
-    cmdq_plan plan;
-    uint32_t next;      /* entries executed, in the order of the plan */
-    uint64_t limit_cycles; /* what `limit` was worked out for; UINT64_MAX: nothing */
-    uint32_t limit;
-    bool ended;         /* the loaded queue is in `timing` */
-    uint64_t base;      /* entries of queues before the loaded one */
-    uint64_t macs, bytes[2]; /* read from DRAM, written */
-    tv_fault_record fault;
-    tv_trace_sink sink;
-    bool traced;
-} machine;
+typedef cmdq_machine machine;
 
 /* ---- Creating and loading ---- */
 
@@ -370,6 +353,12 @@ static uint64_t clock_now(const void *state)
     return now.cycles;
 }
 
+static uint64_t order(const void *state, uint64_t n)
+{
+    const machine *m = state;
+    return m->plan.order ? m->plan.order[n] : n;
+}
+
 extern const tv_target tv_target_cmdq;
 const tv_target tv_target_cmdq = {
     .name = "cmdq",
@@ -392,6 +381,9 @@ const tv_target tv_target_cmdq = {
     .trace = trace,
     .clock = clock_now,
     .accesses = accesses,
+    .order = order,
+    .state_at = cmdq_state_at,
+    .parts = cmdq_parts,
     .hazards = cmdq_hazards,
     .check = cmdq_check,
 };

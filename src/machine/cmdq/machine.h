@@ -119,6 +119,30 @@ typedef struct cmdq_timing {
 bool cmdq_time(const tv_program *program, const cmdq_shape *shape, const cmdq_plan *plan, uint32_t count, uint64_t index_base,
                const tv_trace_sink *sink, cmdq_timing *timing);
 
+/* machine.c */
+typedef struct cmdq_machine {
+    const tv_config *config;
+    tv_mode mode;
+    cmdq_shape shape;
+    cmdq_memories memories;
+    cmdq_timing timing; /* of all queues that have ended */
+    const tv_program *program;
+    cmdq_plan plan;
+    uint32_t next;      /* entries executed, in the order of the plan */
+    uint64_t limit_cycles; /* what `limit` was worked out for; UINT64_MAX: nothing */
+    uint32_t limit;
+    bool ended;         /* the loaded queue is in `timing` */
+    uint64_t base;      /* entries of queues before the loaded one */
+    uint64_t macs, bytes[2]; /* read from DRAM, written */
+    tv_fault_record fault;
+    tv_trace_sink sink;
+    bool traced;
+} cmdq_machine;
+
+/* state.c */
+void cmdq_parts(void *state, tv_parts *parts);
+bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);
+
 /* check.c */
 tv_status cmdq_hazards(const tv_program *program, const tv_config *config, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
 tv_status cmdq_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);

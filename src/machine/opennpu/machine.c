@@ -240,8 +240,8 @@ static int space_at(const void *state, unsigned i, tv_space *out)
     const opennpu_machine *m = state;
     const tv_space spaces[SPACES] = {
         {"vx", m->k, m->l, "VX registers: K lanes of 8 bit"},
-        {"ve", 2 * m->k, m->l / 2, "VE registers: K lanes of 16 bit, little endian"},
-        {"vr", 4 * m->k, m->l / 4, "VR registers: K lanes of 32 bit, little endian"},
+        {"ve", 2 * m->k, m->l / 2, "VE registers: K lanes of 16 bit, little endian", 0, "vx"},
+        {"vr", 4 * m->k, m->l / 4, "VR registers: K lanes of 32 bit, little endian", 0, "vx"},
         {"lut_a", 1, OPENNPU_LUT_ENTRIES, "LUT bank A, by entry"},
         {"lut_b", 1, OPENNPU_LUT_ENTRIES, "LUT bank B, by entry"},
         {"acc", 4, (uint64_t)m->k * m->k, "ACC, by element: row * K + column, 32 bit"},
@@ -388,5 +388,7 @@ const tv_target tv_target_opennpu = {
     .trace = trace,
     .clock = clock_now,
     .accesses = accesses,
+    .state_at = opennpu_state_at,
+    .parts = opennpu_parts,
     .check = opennpu_check,
 };

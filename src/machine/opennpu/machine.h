@@ -142,6 +142,10 @@ void opennpu_timing_drain(opennpu_timing *timing);
 extern const char *const opennpu_engine_names[OPENNPU_ENGINES];
 extern const char *const opennpu_cause_names[OPENNPU_CAUSES];
 
+/* state.c */
+void opennpu_parts(void *state, tv_parts *parts);
+bool opennpu_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);
+
 /* check.c */
 tv_status opennpu_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);
 

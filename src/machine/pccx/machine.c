@@ -340,5 +340,7 @@ const tv_target tv_target_pccx = {
     .trace = trace,
     .clock = clock_now,
     .accesses = accesses,
+    .state_at = pccx_state_at,
+    .parts = pccx_parts,
     .check = pccx_check,
 };

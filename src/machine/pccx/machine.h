@@ -101,6 +101,10 @@ static inline uint64_t pccx_pending_end(const pccx_machine *machine)
     return machine->count + machine->commands_done + machine->commands.len / 8;
 }
 
+/* state.c */
+void pccx_parts(void *state, tv_parts *parts);
+bool pccx_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);
+
 /* Members of the target: spaces.c, stats.c, check.c. */
 int pccx_space_at(const void *state, unsigned i, tv_space *out);
 void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of the CMDQ machine: its parts for snapshots, and in words for people. */
+#include <inttypes.h>
+
+#include "machine/cmdq/machine.h"
+
+#define PART(x) tv_part_bytes(parts, &(x), sizeof(x))
+
+/* The plan is the program's: it is made again when the program is another. */
+static void change_plan(cmdq_machine *m, const tv_program *before, tv_parts *parts)
+{
+    uint64_t errors = 0;
+    if (!tv_parts_restoring(parts) || m->program == before)
+        return;
+    cmdq_plan_free(&m->plan);
+    m->plan = (cmdq_plan){0};
+    if (m->program && cmdq_plan_make(m->program, &m->shape, NULL, &errors, &m->plan) != TV_OK) {
+        m->plan = (cmdq_plan){0};
+        m->program = NULL;
+        tv_parts_fail(parts);
+    }
+}
+
+void cmdq_parts(void *state, tv_parts *parts)
+{
+    cmdq_machine *m = state;
+    const tv_program *program = m->program;
+    PART(m->program);
+    change_plan(m, program, parts);
+    PART(m->timing);
+    PART(m->next);
+    PART(m->ended);
+    PART(m->base);
+    PART(m->macs);
+    PART(m->bytes);
+    tv_part_memory(parts, &m->memories.spm);
+    tv_part_memory(parts, &m->memories.dram);
+    if (tv_parts_restoring(parts)) {
+        m->limit_cycles = UINT64_MAX;
+        m->fault.raised = false;
+    }
+}
+
+/* ---- In words ---- */
+
+enum { LISTED = 4, LOOKED_AT = 65536 };
+
+static bool is_done(const cmdq_machine *m, uint32_t entry)
+{
+    if (!m->plan.order)
+        return entry < m->next;
+    for (uint32_t i = 0; i < m->next; i++)
+        if (m->plan.order[i] == entry)
+            return true;
+    return false;
+}
+
+static void print_entry(const cmdq_machine *m, uint32_t entry, tv_buf *text)
+{
+    tv_buf_printf(text, "%" PRIu32 " %s", entry, cmdq_name(&cmdq_queue_of(m->program)->entries[entry]));
+}
+
+/* What an entry says that it waits for, of what has not been executed. */
+static void print_waits(const cmdq_machine *m, uint32_t entry, tv_buf *text)
+{
+    const cmdq_queue *q = cmdq_queue_of(m->program);
+    const cmdq_entry *e = &q->entries[entry];
+    cmdq_ids ids = cmdq_list(q, e, CMDQ_DEPS_BEFORE);
+    unsigned listed = 0;
+    for (uint32_t i = 0; i < ids.count; i++) {
+        if (is_done(m, ids.at[i]) || listed++ >= LISTED)
+            continue;
+        tv_buf_str(text, listed > 1 ? ", " : " after ");
+        print_entry(m, ids.at[i], text);
+    }
+    if (listed > LISTED)
+        tv_buf_printf(text, " and %u more", listed - LISTED);
+    uint32_t barrier = m->plan.graph.barrier[entry];
+    if (barrier && !is_done(m, m->plan.graph.barriers[barrier - 1]))
+        tv_buf_printf(text, " behind barrier %" PRIu32, m->plan.graph.barriers[barrier - 1]);
+    if (e->wait_group && !is_done(m, e->wait_group - 1))
+        tv_buf_printf(text, " for group %" PRIu32, e->wait_group - 1);
+}
+
+static void print_engine(const cmdq_machine *m, unsigned engine, tv_buf *text)
+{
+    uint32_t left = 0, first = UINT32_MAX;
+    uint32_t end = m->plan.count - m->next > LOOKED_AT ? m->next + LOOKED_AT : m->plan.count;
+    for (uint32_t i = m->next; i < end; i++) {
+        uint32_t entry = m->plan.order ? m->plan.order[i] : i;
+        if (m->plan.engine[entry] != engine)
+            continue;
+        left++;
+        first = first == UINT32_MAX ? entry : first;
+    }
+    if (first == UINT32_MAX) {
+        tv_buf_str(text, "empty");
+        return;
+    }
+    tv_buf_printf(text, "%" PRIu32 "%s left, next ", left, end < m->plan.count ? " or more" : "");
+    print_entry(m, first, text);
+    print_waits(m, first, text);
+}
+
+/* Barriers and groups that have not been executed. */
+static void print_controls(const cmdq_machine *m, cmdq_opcode opcode, tv_buf *text)
+{
+    unsigned left = 0;
+    uint32_t end = m->plan.count - m->next > LOOKED_AT ? m->next + LOOKED_AT : m->plan.count;
+    for (uint32_t i = m->next; i < end; i++) {
+        uint32_t entry = m->plan.order ? m->plan.order[i] : i;
+        if (cmdq_queue_of(m->program)->entries[entry].opcode != opcode || left++ >= LISTED)
+            continue;
+        tv_buf_printf(text, left > 1 ? ", %" PRIu32 : "%" PRIu32, entry);
+    }
+    if (left > LISTED)
+        tv_buf_printf(text, " and %u more", left - LISTED);
+    else if (!left)
+        tv_buf_str(text, "none left");
+}
+
+bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
+{
+    enum { DONE, BARRIERS, GROUPS, NEXT, ENGINE };
+    static const tv_state_value fixed[] = {
+        [DONE] = {"registers", "entries", NULL, "entries that have been executed"},
+        [BARRIERS] = {"pending", "barriers", NULL, "barriers that have not been passed"},
+        [GROUPS] = {"pending", "groups", NULL, "groups that are not complete"},
+        [NEXT] = {"hazards", "next", NULL, "the next entry, and what it says that it waits for"},
+    };
+    cmdq_machine *m = state;
+    if (i >= ENGINE + m->shape.engines || !m->program)
+        return false;
+    *out = i < ENGINE ? fixed[i] : (tv_state_value){"queues", m->shape.names[i - ENGINE], NULL, "the engine's queue"};
+    switch (i) {
+    case DONE: tv_buf_printf(text, "%" PRIu32 " of %" PRIu32, m->next, m->plan.count); break;
+    case BARRIERS: print_controls(m, CMDQ_BARRIER, text); break;
+    case GROUPS: print_controls(m, CMDQ_SYNC_GROUP, text); break;
+    case NEXT:
+        if (m->next == m->plan.count) {
+            tv_buf_str(text, "none");
+            break;
+        }
+        uint32_t entry = m->plan.order ? m->plan.order[m->next] : m->next;
+        cmdq_ids ids = cmdq_list(cmdq_queue_of(m->program), &cmdq_queue_of(m->program)->entries[entry], CMDQ_DEPS_BEFORE);
+        print_entry(m, entry, text);
+        for (uint32_t k = 0; k < ids.count && k < LISTED; k++) {
+            tv_buf_str(text, k ? ", " : " after ");
+            print_entry(m, ids.at[k], text);
+        }
+        if (ids.count > LISTED)
+            tv_buf_printf(text, " and %" PRIu32 " more", ids.count - LISTED);
+        break;
+    default: print_engine(m, i - ENGINE, text);
+    }
+    return true;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of the OpenNPU machine: its parts for snapshots, and in words for people. */
+#include <inttypes.h>
+
+#include "machine/opennpu/machine.h"
+
+#define PART(x) tv_part_bytes(parts, &(x), sizeof(x))
+
+void opennpu_parts(void *state, tv_parts *parts)
+{
+    opennpu_machine *m = state;
+    const tv_trace_sink *sink = m->timing.sink;
+    tv_part_bytes(parts, m->planes, (size_t)m->l * m->k);
+    PART(m->wide);
+    PART(m->lut);
+    tv_part_bytes(parts, m->acc, (size_t)m->k * m->k * sizeof *m->acc);
+    PART(m->pending);
+    tv_part_bytes(parts, m->pending_a, (size_t)m->pending * m->k);
+    tv_part_bytes(parts, m->pending_b, (size_t)m->pending * m->k);
+    PART(m->column);
+    PART(m->timing);
+    m->timing.sink = sink;
+    PART(m->program);
+    PART(m->next);
+    PART(m->count);
+    PART(m->instructions);
+    PART(m->macs);
+    PART(m->bytes);
+    tv_part_memory(parts, &m->memory);
+    if (tv_parts_restoring(parts))
+        m->fault.raised = false;
+}
+
+/* The first lanes of a base row. */
+static void row(opennpu_machine *m, unsigned index, tv_buf *text)
+{
+    enum { SHOWN = 8 };
+    const int8_t *lanes = (const int8_t *)opennpu_row(m, index);
+    bool zero = true;
+    for (uint32_t i = 0; i < m->k; i++)
+        zero &= lanes[i] == 0;
+    for (uint32_t i = 0; i < m->k && i < SHOWN && !zero; i++)
+        tv_buf_printf(text, i ? " %d" : "%d", lanes[i]);
+    tv_buf_str(text, zero ? "0 in every lane" : m->k > SHOWN ? " …" : "");
+}
+
+static void lut(const opennpu_machine *m, unsigned bank, tv_buf *text)
+{
+    unsigned filled = 0;
+    for (unsigned i = 0; i < OPENNPU_LUT_ENTRIES; i++)
+        filled += m->lut[bank][i] != 0;
+    tv_buf_printf(text, "%u of %d entries are not 0", filled, OPENNPU_LUT_ENTRIES);
+}
+
+static void print_index(const opennpu_machine *m, int64_t index, tv_buf *text)
+{
+    uint64_t first = m->instructions - m->next;
+    if (index >= 0 && (uint64_t)index >= first)
+        tv_buf_printf(text, " of instruction %" PRIu64, (uint64_t)index - first);
+}
+
+static void pending(const opennpu_machine *m, tv_buf *text)
+{
+    const opennpu_timing *t = &m->timing;
+    for (unsigned r = 0; r < m->l; r++) {
+        if (t->ready[r] <= t->next)
+            continue;
+        tv_buf_printf(text, "%svx%u at tick %" PRIu64, text->len ? ", " : "", r, t->ready[r]);
+        print_index(m, t->writer[r], text);
+    }
+    if (!text->len)
+        tv_buf_str(text, "nothing");
+}
+
+static void port(const opennpu_machine *m, tv_buf *text)
+{
+    const opennpu_timing *t = &m->timing;
+    if (t->port_free <= t->next) {
+        tv_buf_str(text, "free");
+        return;
+    }
+    tv_buf_printf(text, "busy until tick %" PRIu64, t->port_free);
+    print_index(m, t->port_user, text);
+}
+
+static void array(const opennpu_machine *m, tv_buf *text)
+{
+    const opennpu_timing *t = &m->timing;
+    if (!t->accumulated) {
+        tv_buf_str(text, "no mma yet");
+        return;
+    }
+    uint64_t ready = t->last_accumulate + t->k + t->column;
+    tv_buf_printf(text, ready > t->next ? "mma.last can issue at tick %" PRIu64 : "mma.last can issue since tick %" PRIu64, ready);
+}
+
+bool opennpu_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
+{
+    static const char *const names[OPENNPU_L_MAX] = {"vx0",  "vx1",  "vx2",  "vx3",  "vx4",  "vx5",  "vx6",  "vx7",  "vx8",  "vx9",  "vx10",
+                                                     "vx11", "vx12", "vx13", "vx14", "vx15", "vx16", "vx17", "vx18", "vx19", "vx20", "vx21",
+                                                     "vx22", "vx23", "vx24", "vx25", "vx26", "vx27", "vx28", "vx29", "vx30", "vx31"};
+    enum { COLUMN, SUMS, LUT_A, LUT_B, PENDING, PORT, ARRAY, VALUES };
+    static const tv_state_value fixed[] = {
+        [COLUMN] = {"registers", "column", NULL, "column of ACC that the next mma.last takes"},
+        [SUMS] = {"queues", "mma", NULL, "outer products that have not been added to ACC yet"},
+        [LUT_A] = {"registers", "lut_a", NULL, "LUT bank A"},
+        [LUT_B] = {"registers", "lut_b", NULL, "LUT bank B"},
+        [PENDING] = {"pending", "results", NULL, "registers that are not ready yet"},
+        [PORT] = {"pending", "port", NULL, "memory port"},
+        [ARRAY] = {"hazards", "acc", NULL, "what an mma.last waits for"},
+    };
+    opennpu_machine *m = state;
+    if (i >= VALUES + m->l)
+        return false;
+    if (i >= VALUES) {
+        *out = (tv_state_value){"registers", names[i - VALUES], NULL, "lanes as 8-bit integers"};
+        row(m, i - VALUES, text);
+        return true;
+    }
+    *out = fixed[i];
+    switch (i) {
+    case COLUMN: tv_buf_printf(text, "%" PRIu32, m->column); break;
+    case SUMS: tv_buf_printf(text, "%u waiting", m->pending); break;
+    case LUT_A:
+    case LUT_B: lut(m, i - LUT_A, text); break;
+    case PENDING: pending(m, text); break;
+    case PORT: port(m, text); break;
+    default: array(m, text);
+    }
+    return true;
+}
