@@ -191,7 +191,7 @@ TV_API int tv_machine_state_at(tv_machine *machine, unsigned i, tv_state_value *
  * host has no memory. A machine that has faulted or is being traced has no snapshots: TV_ERR_INPUT. The caller frees it. */
 typedef struct tv_snapshot tv_snapshot;
 TV_API tv_status tv_machine_snapshot(tv_machine *machine, const tv_snapshot *near, uint64_t limit, tv_snapshot **out);
-TV_API uint64_t tv_snapshot_bytes(const tv_snapshot *snapshot); /* that it takes by itself */
+TV_API uint64_t tv_snapshot_bytes(const tv_snapshot *snapshot); /* that it takes; of what it shares its part */
 TV_API void tv_snapshot_free(tv_snapshot *snapshot);
 
 /* Puts the machine, which made the snapshot and is not being traced, back into that state: what it runs from there on has the same

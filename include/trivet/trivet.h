@@ -5,6 +5,7 @@
 
 #include "trivet/codec.h"
 #include "trivet/config.h"
+#include "trivet/debug.h"
 #include "trivet/diag.h"
 #include "trivet/dtype.h"
 #include "trivet/file.h"

@@ -2,7 +2,7 @@
 /* The trivet command: picks the command, parses its options, runs it. */
 #include "cli/cli.h"
 
-const cli_command *const cli_commands[] = {&cli_asm,    &cli_dis,     &cli_isa,     &cli_check, &cli_run, &cli_trace, &cli_llm, &cli_config,
+const cli_command *const cli_commands[] = {&cli_asm,    &cli_dis,     &cli_isa,     &cli_check, &cli_run, &cli_debug, &cli_trace, &cli_llm, &cli_config,
                                            &cli_targets, &cli_version, &cli_help, &cli_completion, NULL};
 
 /* Standard error for a person; with --json also kept for the result. */

@@ -95,4 +95,10 @@ void tv_snapshot_free(tv_snapshot *snapshot)
     free(snapshot);
 }
 
-uint64_t tv_snapshot_bytes(const tv_snapshot *snapshot) { return snapshot->size; }
+uint64_t tv_snapshot_bytes(const tv_snapshot *snapshot)
+{
+    uint64_t sum = sizeof *snapshot + snapshot->bytes.cap;
+    for (unsigned i = 0; i < TV_IMAGES_MAX; i++)
+        sum += tv_image_bytes(&snapshot->images[i]);
+    return sum;
+}

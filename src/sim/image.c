@@ -96,6 +96,14 @@ void tv_image_fini(tv_image *image)
     *image = (tv_image){0};
 }
 
+uint64_t tv_image_bytes(const tv_image *image)
+{
+    uint64_t sum = image->cap * sizeof *image->entries;
+    for (size_t i = 0; i < image->count; i++)
+        sum += sizeof(tv_image_page) / image->entries[i].page->users;
+    return sum;
+}
+
 static bool add(tv_image *image, uint64_t number, tv_image_page *page)
 {
     if (image->count == image->cap) {

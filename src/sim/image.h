@@ -24,6 +24,9 @@ tv_status tv_image_take(tv_image *image, const tv_memory *memory, const tv_image
 /* Makes `memory` what it was. */
 void tv_image_restore(const tv_image *image, tv_memory *memory);
 
+/* Bytes of it, of a shared page its part. */
+uint64_t tv_image_bytes(const tv_image *image);
+
 void tv_image_fini(tv_image *image);
 
 #endif

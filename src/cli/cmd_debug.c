@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trivet debug: the terminal in front of the debugger: lines in, answers out. */
+#include <errno.h>
+#include <histedit.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static const cli_option options[] = {
+    {"script", 'x', "FILE", "do the commands of a file first; may be repeated", "FILE"},
+    {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", NULL},
+    {"dap", 0, NULL, "speak the Debug Adapter Protocol on standard input and output, for editors", NULL},
+    {"snapshot-memory", 0, "BYTES", "memory for going back (default 1Gi); suffix Ki, Mi or Gi", NULL},
+    {"functional", 0, NULL, "data without cycles", NULL},
+    {"timing-only", 0, NULL, "cycles without data", NULL},
+    {"threads", 0, "N", "host threads (default 1); results are the same", NULL},
+};
+
+typedef struct front {
+    cli *c;
+    tv_config *config;
+    const tv_program **programs;
+    unsigned count;
+    tv_debug *debug;
+    EditLine *editor;
+    char prompt[80];
+    char repeated[64]; /* what an empty line does */
+    bool failed, quit;
+} front;
+
+/* Ctrl-C ends a run, not the debugger. */
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+static int poll_interrupt(void *user)
+{
+    (void)user;
+    return interrupted;
+}
+
+/* ---- Set-up ---- */
+
+static bool parse_size(const char *text, uint64_t *out)
+{
+    static const char *const suffixes[] = {"Ki", "Mi", "Gi"};
+    char number[32];
+    size_t n = strlen(text);
+    unsigned shift = 0;
+    for (unsigned i = 0; i < CLI_COUNTOF(suffixes) && n > 2; i++)
+        if (strcmp(text + n - 2, suffixes[i]) == 0)
+            shift = 10 * (i + 1);
+    snprintf(number, sizeof number, "%.*s", (int)(shift ? n - 2 : n), text);
+    if (!cli_parse_number(number, out) || *out == 0 || *out > UINT64_MAX >> 1 >> shift)
+        return false;
+    *out <<= shift;
+    return true;
+}
+
+static tv_status options_of(front *f, tv_debug_options *out)
+{
+    cli *c = f->c;
+    const char *memory = cli_value(c, "snapshot-memory"), *threads = cli_value(c, "threads");
+    uint64_t number = 1;
+    *out = (tv_debug_options){.poll = poll_interrupt};
+    out->mode = cli_has(c, "functional") ? TV_MODE_FUNCTIONAL : cli_has(c, "timing-only") ? TV_MODE_TIMING : TV_MODE_FULL;
+    if (cli_has(c, "functional") && cli_has(c, "timing-only"))
+        cli_wrong(c, "leave both away for data and cycles", "--functional and --timing-only exclude each other");
+    else if (memory && !parse_size(memory, &out->snapshot_memory))
+        cli_wrong(c, "for example --snapshot-memory 256Mi", "--snapshot-memory cannot be '%s'", memory);
+    else if (threads && (!cli_parse_number(threads, &number) || number < 1 || number > 256))
+        cli_wrong(c, "1 to 256", "--threads cannot be '%s'", threads);
+    else {
+        out->threads = (unsigned)number;
+        return TV_OK;
+    }
+    return TV_ERR_INPUT;
+}
+
+static tv_status load_file(front *f, const char *text)
+{
+    char head[256];
+    const char *equals = strchr(text, '='), *rest;
+    tv_space space;
+    uint64_t addr;
+    tv_input input;
+    snprintf(head, sizeof head, "%.*s", equals ? (int)(equals - text) : 0, text);
+    if (!equals) {
+        cli_wrong(f->c, NULL, "--load takes SPACE:ADDR=FILE, not '%s'", text);
+        return TV_ERR_INPUT;
+    }
+    tv_status status = tv_machine_address(tv_debug_machine(f->debug), f->programs, f->count, head, &f->c->sink, &space, &addr, &rest);
+    if (status == TV_OK)
+        status = tv_input_open(equals + 1, &f->c->sink, &input);
+    if (status != TV_OK)
+        return status;
+    status = tv_debug_write(f->debug, space.name, addr, input.data, input.size, &f->c->sink);
+    tv_input_close(&input);
+    return status;
+}
+
+static tv_status begin(front *f)
+{
+    cli *c = f->c;
+    tv_debug_options how;
+    const char *text;
+    tv_status status = options_of(f, &how);
+    if (status != TV_OK)
+        return status;
+    f->programs = calloc(c->file_count, sizeof *f->programs);
+    if (!f->programs)
+        return TV_ERR_MEMORY;
+    for (unsigned i = 0; i < c->file_count; i++) {
+        tv_program *program;
+        status = cli_open_program(c, c->files[i], &program);
+        if (status != TV_OK)
+            return status;
+        f->programs[f->count++] = program;
+    }
+    status = cli_make_config(c, tv_program_target(f->programs[0]), false, &f->config);
+    if (status == TV_OK)
+        status = tv_debug_new(f->config, f->programs, f->count, &how, &c->sink, &f->debug);
+    for (unsigned i = 0; status == TV_OK && (text = cli_value_at(c, "load", i)); i++)
+        status = load_file(f, text);
+    return status;
+}
+
+static void end(front *f)
+{
+    tv_debug_free(f->debug);
+    tv_config_free(f->config);
+    for (unsigned i = 0; i < f->count; i++)
+        tv_program_free((tv_program *)(uintptr_t)f->programs[i]);
+    free(f->programs);
+}
+
+/* ---- Lines ---- */
+
+static void print_answer(front *f, tv_debug_answer *answer)
+{
+    if (f->c->json)
+        printf("%s\n", answer->json ? answer->json : "{}");
+    else if (answer->text)
+        fputs(answer->text, stdout);
+    fflush(stdout);
+    f->quit |= answer->quit != 0;
+    tv_debug_answer_free(answer);
+}
+
+static const char *make_prompt(front *f)
+{
+    tv_debug_place place;
+    tv_debug_where(f->debug, &place);
+    char where[24] = "end", cycle[24] = "";
+    if (!place.end)
+        snprintf(where, sizeof where, "%" PRIu64, place.index);
+    if (!cli_has(f->c, "functional"))
+        snprintf(cycle, sizeof cycle, " @%" PRIu64, tv_machine_clock(tv_debug_machine(f->debug)));
+    snprintf(f->prompt, sizeof f->prompt, "(trivet %s%s) ", where, cycle);
+    return f->prompt;
+}
+
+static tv_status do_line(front *f, const char *line, bool echo)
+{
+    tv_debug_answer answer;
+    interrupted = 0;
+    if (echo && !f->c->json)
+        printf("%s%s\n", make_prompt(f), line);
+    tv_status status = tv_debug_command(f->debug, line, f->c->json ? NULL : &f->c->sink, &answer);
+    print_answer(f, &answer);
+    f->failed |= status != TV_OK;
+    return status;
+}
+
+static bool begins(const char *line, const char *word)
+{
+    size_t n = strlen(word);
+    return strncmp(line, word, n) == 0 && (line[n] == '\0' || line[n] == ' ');
+}
+
+/* An empty line does the last of these again. */
+static const char *repeat(front *f, const char *line)
+{
+    static const char *const verbs[] = {"step", "s", "si", "next", "n", "ni", "back", "bk", "continue", "c", "rcontinue", "rc", "disas", "list", "l"};
+    if (!*line)
+        return f->repeated;
+    f->repeated[0] = '\0';
+    for (unsigned i = 0; i < CLI_COUNTOF(verbs); i++)
+        if (begins(line, verbs[i]))
+            snprintf(f->repeated, sizeof f->repeated, "%.*s", begins(line, "disas") || begins(line, "list") || begins(line, "l") ? (int)strlen(verbs[i]) : 60, line);
+    return line;
+}
+
+static tv_status do_stream(front *f, FILE *in, bool stop_on_error)
+{
+    char *line = NULL;
+    size_t size = 0;
+    tv_status status = TV_OK;
+    for (ssize_t n; !f->quit && !(stop_on_error && status != TV_OK) && (n = getline(&line, &size, in)) >= 0;) {
+        while (n && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+            line[--n] = '\0';
+        status = do_line(f, line, f->c->verbose);
+    }
+    free(line);
+    return status;
+}
+
+static tv_status do_script(front *f, const char *path)
+{
+    FILE *in = fopen(path, "r");
+    if (!in) {
+        cli_wrong(f->c, NULL, "cannot open the script '%s': %s", path, strerror(errno));
+        return TV_ERR_INPUT;
+    }
+    tv_status status = do_stream(f, in, true);
+    fclose(in);
+    return status;
+}
+
+/* ---- The terminal ---- */
+
+static char *prompt_of(EditLine *editor)
+{
+    front *f;
+    el_get(editor, EL_CLIENTDATA, &f);
+    return f->prompt;
+}
+
+static size_t common_length(const char *list, size_t first)
+{
+    size_t n = first;
+    for (const char *p = list; *p; p += strcspn(p, "\n"), p += *p == '\n') {
+        size_t k = 0;
+        while (k < n && p[k] == list[k])
+            k++;
+        n = k;
+    }
+    return n;
+}
+
+static unsigned char complete(EditLine *editor, int key)
+{
+    front *f;
+    (void)key;
+    el_get(editor, EL_CLIENTDATA, &f);
+    const LineInfo *info = el_line(editor);
+    char line[512];
+    snprintf(line, sizeof line, "%.*s", (int)(info->cursor - info->buffer), info->buffer);
+    char *list = tv_debug_complete(f->debug, line);
+    if (!list || !*list) {
+        free(list);
+        return CC_ERROR;
+    }
+    size_t typed = strlen(line), first = strcspn(list, "\n");
+    while (typed && line[typed - 1] != ' ')
+        typed--;
+    typed = strlen(line) - typed;
+    size_t common = common_length(list, first);
+    bool one = list[first] == '\n' && list[first + 1] == '\0', more = common > typed;
+    char insert[256];
+    snprintf(insert, sizeof insert, "%.*s%s", more ? (int)(common - typed) : 0, list + typed, one && list[first - 1] != ':' ? " " : "");
+    if (*insert)
+        el_insertstr(editor, insert);
+    else { /* several, and nothing more that they share */
+        for (char *p = list; *p; p++)
+            *p = *p == '\n' ? ' ' : *p;
+        printf("\n%s\n", list);
+        fflush(stdout);
+    }
+    free(list);
+    return *insert ? CC_REFRESH : CC_REDISPLAY;
+}
+
+static void do_terminal(front *f)
+{
+    History *lines = history_init();
+    HistEvent event;
+    struct sigaction action = {.sa_handler = on_interrupt}, before;
+    f->editor = el_init("trivet", stdin, stdout, stderr);
+    sigaction(SIGINT, &action, &before);
+    history(lines, &event, H_SETSIZE, 1000);
+    history(lines, &event, H_SETUNIQUE, 1);
+    el_set(f->editor, EL_CLIENTDATA, f);
+    el_set(f->editor, EL_EDITOR, "emacs");
+    el_set(f->editor, EL_PROMPT, prompt_of);
+    el_set(f->editor, EL_HIST, history, lines);
+    el_set(f->editor, EL_ADDFN, "trivet-complete", "complete a command", complete);
+    el_set(f->editor, EL_BIND, "^I", "trivet-complete", NULL);
+    while (!f->quit) {
+        int n;
+        make_prompt(f);
+        interrupted = 0;
+        errno = 0;
+        const char *text = el_gets(f->editor, &n);
+        if (!text && errno == EINTR) {
+            putchar('\n');
+            continue;
+        }
+        if (!text || n <= 0) {
+            putchar('\n');
+            break;
+        }
+        char *line = strdup(text);
+        if (!line)
+            break;
+        line[strcspn(line, "\r\n")] = '\0';
+        if (*line)
+            history(lines, &event, H_ENTER, line);
+        do_line(f, repeat(f, line), false);
+        free(line);
+    }
+    sigaction(SIGINT, &before, NULL);
+    history_end(lines);
+    el_end(f->editor);
+}
+
+/* ---- The protocol ---- */
+
+static void dap_write(void *user, const void *bytes, size_t size)
+{
+    (void)user;
+    fwrite(bytes, 1, size, stdout);
+    fflush(stdout);
+}
+
+static size_t dap_read(void *user, void *bytes, size_t size, int wait)
+{
+    (void)user;
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    if (!wait && poll(&in, 1, 0) <= 0)
+        return 0;
+    ssize_t n;
+    do
+        n = read(STDIN_FILENO, bytes, size);
+    while (n < 0 && errno == EINTR);
+    return n > 0 ? (size_t)n : 0;
+}
+
+static int run_dap(cli *c)
+{
+    if (c->file_count)
+        return cli_wrong(c, "the editor names the program in its launch request", "--dap takes no files");
+    return cli_exit_status(tv_dap_serve(&(tv_dap_io){dap_write, dap_read, NULL}, &c->sink));
+}
+
+static int run(cli *c)
+{
+    front f = {.c = c};
+    const char *script;
+    if (cli_has(c, "dap"))
+        return run_dap(c);
+    if (!c->file_count)
+        return cli_wrong(c, "trivet debug FILE, or trivet debug --dap", "there is nothing to debug");
+    tv_status status = begin(&f);
+    if (status != TV_OK) {
+        end(&f);
+        return cli_exit_status(status);
+    }
+    c->answered = true; /* with --json each command has its own answer */
+    if (!c->quiet) {
+        tv_debug_answer answer;
+        tv_debug_tell(f.debug, &(tv_debug_stop){.reason = TV_DEBUG_START}, &answer);
+        print_answer(&f, &answer);
+    }
+    for (unsigned i = 0; status == TV_OK && !f.quit && (script = cli_value_at(c, "script", i)); i++)
+        status = do_script(&f, script);
+    bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !c->json;
+    if (status == TV_OK && !f.quit && terminal)
+        do_terminal(&f);
+    else if (status == TV_OK && !f.quit)
+        do_stream(&f, stdin, false);
+    int result = status != TV_OK ? cli_exit_status(status) : terminal ? CLI_DONE : f.failed ? CLI_WRONG : tv_machine_fault(tv_debug_machine(f.debug)) ? CLI_FAULT : CLI_DONE;
+    end(&f);
+    return result;
+}
+
+const cli_command cli_debug = {
+    .name = "debug",
+    .usage = "debug FILE … [options] | --dap",
+    .summary = "step through programs, forwards and backwards",
+    .about = "Reads commands from the terminal, from scripts (-x) or from standard input; `help` lists them. On a terminal, Tab completes, the arrow\n"
+             "keys bring back earlier lines, and Ctrl-C interrupts a run. -v repeats commands that come from elsewhere. With --json each answer is one\n"
+             "JSON object on a line of its own. --dap serves editors: docs/debugger.md has a launch.json for VS Code.",
+    .example = "  trivet debug softmax.s\n"
+               "  printf 'break opcode cvo.exp\\ncontinue\\nwhy\\n' | trivet debug softmax.s   # commands from a pipe\n"
+               "  trivet debug ffn.json -c mobile -x commands.txt --json",
+    .options = options,
+    .option_count = CLI_COUNTOF(options),
+    .common = "tcDIdj",
+    .least = 0,
+    .most = 4096,
+    .values = "FILE",
+    .run = run,
+};
