@@ -18,6 +18,7 @@ typedef struct tv_debug_options {
     tv_mode mode;
     unsigned threads;         /* 0: one */
     uint64_t snapshot_memory; /* bytes that snapshots may take; 0: 1 GiB */
+    uint64_t snapshot_every;  /* instructions from snapshot to snapshot; 0: as time allows */
     int (*poll)(void *user);  /* asked some times a second during a run: not 0 interrupts it. May be NULL. It may read the machine and change
                                  breakpoints, but not run anything */
     void *user;

@@ -187,14 +187,14 @@ typedef struct tv_state_value {
 TV_API int tv_machine_state_at(tv_machine *machine, unsigned i, tv_state_value *out);
 
 /* A copy of the state of a machine, its clock and statistics too. Memory that is the same as in `near` (NULL, or a snapshot of
- * this machine) is shared with it. TV_ERR_MEMORY, with nothing told: the copy would take more than `limit` bytes by itself, or the
+ * such a machine) is shared with it. TV_ERR_MEMORY, with nothing told: the copy would take more than `limit` bytes by itself, or the
  * host has no memory. A machine that has faulted or is being traced has no snapshots: TV_ERR_INPUT. The caller frees it. */
 typedef struct tv_snapshot tv_snapshot;
 TV_API tv_status tv_machine_snapshot(tv_machine *machine, const tv_snapshot *near, uint64_t limit, tv_snapshot **out);
 TV_API uint64_t tv_snapshot_bytes(const tv_snapshot *snapshot); /* that it takes; of what it shares its part */
 TV_API void tv_snapshot_free(tv_snapshot *snapshot);
 
-/* Puts the machine, which made the snapshot and is not being traced, back into that state: what it runs from there on has the same
+/* Puts a machine of the same configuration and mode, which is not being traced, into that state: what it runs from there on has the same
  * bits and cycles. The program of that time must still be there. TV_ERR_MEMORY: the state is lost; restore again, or free it. */
 TV_API tv_status tv_machine_restore(tv_machine *machine, const tv_snapshot *snapshot);
 

@@ -45,7 +45,9 @@ void debug_remember(tv_debug *d)
     uint64_t position = debug_position(d);
     double now = debug_now(), wait = COST_FACTOR * d->snapshot_cost;
     const debug_snapshot *last = d->snapshot_count ? &d->snapshots[d->snapshot_count - 1] : NULL;
-    if (now - d->snapshot_time < (wait > LEAST_SECONDS ? wait : LEAST_SECONDS) || position <= (last ? last->position : 0) || d->trace)
+    uint64_t since = position - tv_min_u64(last ? last->position : 0, position);
+    bool due = d->options.snapshot_every ? since >= d->options.snapshot_every : now - d->snapshot_time >= (wait > LEAST_SECONDS ? wait : LEAST_SECONDS);
+    if (!due || since == 0 || d->trace)
         return;
     debug_snapshot s = {.position = position, .program = d->program, .writes = d->writes_done};
     tv_status status = tv_machine_snapshot(d->machine, last ? last->state : NULL, d->options.snapshot_memory, &s.state);

@@ -23,7 +23,7 @@ static void slice_begin(slices *s) { s->start = debug_now(); }
 static void slice_end(slices *s)
 {
     double took = debug_now() - s->start;
-    if (took < 0.01 && s->length < UINT64_C(1) << 22)
+    if (took < 0.01 && s->length < UINT64_C(1) << 22) /* how long it is decides nothing but the delay of Ctrl-C */
         s->length *= 2;
     else if (took > 0.05 && s->length > 1)
         s->length /= 2;
@@ -88,6 +88,7 @@ static tv_status run_scan(tv_debug *d, scan *s, bool here, const tv_diag_sink *s
     }
     uint64_t polled = 0;
     slice_begin(&s->slices);
+    debug_remember(d);
     while (debug_position(d) < s->limit) {
         if (!debug_mark(d))
             return tv_fail_memory(sink);

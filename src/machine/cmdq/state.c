@@ -28,6 +28,9 @@ void cmdq_parts(void *state, tv_parts *parts)
     PART(m->program);
     change_plan(m, program, parts);
     PART(m->timing);
+    m->timing.starts = NULL;
+    for (unsigned e = 0; e < m->shape.engines; e++)
+        m->timing.accounts[e].name = m->shape.names[e];
     PART(m->next);
     PART(m->ended);
     PART(m->base);

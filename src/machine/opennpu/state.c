@@ -9,7 +9,7 @@
 void opennpu_parts(void *state, tv_parts *parts)
 {
     opennpu_machine *m = state;
-    const tv_trace_sink *sink = m->timing.sink;
+    const opennpu_timing own = m->timing; /* its pointers are this machine's */
     tv_part_bytes(parts, m->planes, (size_t)m->l * m->k);
     PART(m->wide);
     PART(m->lut);
@@ -19,7 +19,10 @@ void opennpu_parts(void *state, tv_parts *parts)
     tv_part_bytes(parts, m->pending_b, (size_t)m->pending * m->k);
     PART(m->column);
     PART(m->timing);
-    m->timing.sink = sink;
+    m->timing.shapes = own.shapes;
+    m->timing.sink = own.sink;
+    m->timing.locate = own.locate;
+    m->timing.user = own.user;
     PART(m->program);
     PART(m->next);
     PART(m->count);

@@ -36,7 +36,10 @@ static void show_control(pccx_machine *m, tv_parts *parts)
 void pccx_parts(void *state, tv_parts *parts)
 {
     pccx_machine *m = state;
-    const tv_trace_sink *sink = m->timing.sink;
+    const pccx_timing *t = &m->timing;
+    const tv_trace_sink *sink = t->sink; /* its pointers are this machine's */
+    void (*locate)(void *, int64_t, tv_event *) = t->locate;
+    void *user = t->user;
     uint8_t *lists[PCCX_STREAMS];
     for (unsigned k = 0; k < PCCX_STREAMS; k++)
         lists[k] = m->control.weights[k].list.data;
@@ -44,6 +47,10 @@ void pccx_parts(void *state, tv_parts *parts)
     show_control(m, parts);
     PART(m->timing);
     m->timing.sink = sink;
+    m->timing.locate = locate;
+    m->timing.user = user;
+    m->timing.share.moved = NULL; /* set before they are used */
+    m->timing.share.user = NULL;
     if (tv_parts_restoring(parts))
         rebase_weights(m, lists);
     for (unsigned i = 0; i < PCCX_FIFOS; i++) {
