@@ -82,6 +82,7 @@ typedef struct tv_space {
     uint64_t size;
     const char *doc;
     uint64_t bank_size;  /* units of a bank, where people write addresses as bank and offset; 0: they do not */
+    tv_dtype type;       /* what its elements mostly are */
     const char *same_as; /* the space whose bytes these are, too, unit by unit; NULL: none */
 } tv_space;
 TV_API int tv_machine_space_at(const tv_machine *machine, unsigned i, tv_space *out);

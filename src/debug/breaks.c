@@ -89,7 +89,7 @@ static tv_status parse_condition(tv_debug *d, const char *text, const tv_diag_si
     if (sscanf(text, " %159s %3s %63s %c", left, op, right, &extra) != 3)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "for example: if l2:8:bf16 > 1.5", "a condition is SPACE:ADDR[:TYPE] OP NUMBER, not '%.80s'", text);
     TV_TRY(tv_machine_address(d->machine, d->programs, d->count, left, sink, &space, &b->cond_addr, &rest));
-    TV_TRY(tv_dtype_parse(rest ? rest : "s8", sink, &b->cond_type));
+    TV_TRY(tv_dtype_parse(rest ? rest : tv_dtype_name(space.type), sink, &b->cond_type));
     unsigned i = 0;
     while (i < TV_COUNTOF(operators) && strcmp(operators[i], op) != 0)
         i++;

@@ -142,8 +142,10 @@ static bool keep_write(tv_debug *d, const debug_write *write)
 
 tv_status tv_debug_write(tv_debug *d, const char *space, uint64_t addr, const void *data, size_t bytes, const tv_diag_sink *sink)
 {
-    debug_write w = {.position = debug_position(d), .addr = addr, .bytes = bytes, .data = malloc(bytes + 1)};
     bool there;
+    if (bytes == 0)
+        return TV_OK;
+    debug_write w = {.position = debug_position(d), .addr = addr, .bytes = bytes, .data = malloc(bytes)};
     if (!w.data)
         return tv_fail_memory(sink);
     memcpy(w.data, data, bytes);

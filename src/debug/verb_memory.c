@@ -58,7 +58,8 @@ static tv_status show_range(debug_call *call, const tv_range *r)
 tv_status debug_verb_x(debug_call *call)
 {
     tv_debug *d = call->d;
-    tv_range r = {.count = DEFAULT_COUNT, .type = TV_HEX16};
+    tv_range r = {.count = DEFAULT_COUNT};
+    bool typed;
     const char *rest;
     unsigned at = 0;
     if (call->words[at][0] == '/') {
@@ -66,11 +67,14 @@ tv_status debug_verb_x(debug_call *call)
             return debug_fail_argument(call, "for example: x/16 bf16 l2:0", "'%.40s' is no count", call->words[at] + 1);
         at++;
     }
-    if (at + 1 < call->count)
+    typed = at + 1 < call->count;
+    if (typed)
         TV_TRY(tv_dtype_parse(call->words[at++], call->sink, &r.type));
     if (at + 1 != call->count)
         return debug_fail_argument(call, "x[/COUNT] [TYPE] SPACE:ADDR", "there is no address");
     TV_TRY(tv_machine_address(d->machine, d->programs, d->count, call->words[at], call->sink, &r.space, &r.addr, &rest));
+    if (!typed)
+        r.type = r.space.type;
     if (rest)
         TV_TRY(tv_machine_range(d->machine, d->programs, d->count, call->words[at], call->sink, &r));
     else if (at == 0 || (at == 1 && call->words[0][0] != '/')) { /* not more than there is */
@@ -105,7 +109,7 @@ tv_status debug_verb_set(debug_call *call)
     if (count == 0)
         return debug_fail_argument(call, NULL, "there is no value");
     TV_TRY(tv_machine_address(d->machine, d->programs, d->count, left, call->sink, &space, &addr, &rest));
-    TV_TRY(tv_dtype_parse(rest ? rest : space.unit_bytes == 1 ? "hex8" : "hex16", call->sink, &type));
+    TV_TRY(tv_dtype_parse(rest ? rest : tv_dtype_name(space.type), call->sink, &type));
     size_t size = (size_t)tv_dtype_bytes(type, count);
     uint8_t *bytes = calloc(size + 8, 1);
     if (!bytes)

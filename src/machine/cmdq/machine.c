@@ -258,8 +258,8 @@ static int space_at(const void *state, unsigned i, tv_space *out)
 {
     const machine *m = state;
     const tv_space spaces[SPACES] = {
-        {"spm", 1, m->memories.spm.size, "scratchpad memory, by bank and byte", m->shape.bank_bytes},
-        {"dram", 1, m->memories.dram.size, "DRAM, by byte", 0},
+        {"spm", 1, m->memories.spm.size, "scratchpad memory, by bank and byte", m->shape.bank_bytes, TV_S8, NULL},
+        {"dram", 1, m->memories.dram.size, "DRAM, by byte", 0, TV_HEX8, NULL},
     };
     if (i >= SPACES)
         return 0;

@@ -239,13 +239,13 @@ static int space_at(const void *state, unsigned i, tv_space *out)
 {
     const opennpu_machine *m = state;
     const tv_space spaces[SPACES] = {
-        {"vx", m->k, m->l, "VX registers: K lanes of 8 bit"},
-        {"ve", 2 * m->k, m->l / 2, "VE registers: K lanes of 16 bit, little endian", 0, "vx"},
-        {"vr", 4 * m->k, m->l / 4, "VR registers: K lanes of 32 bit, little endian", 0, "vx"},
-        {"lut_a", 1, OPENNPU_LUT_ENTRIES, "LUT bank A, by entry"},
-        {"lut_b", 1, OPENNPU_LUT_ENTRIES, "LUT bank B, by entry"},
-        {"acc", 4, (uint64_t)m->k * m->k, "ACC, by element: row * K + column, 32 bit"},
-        {"mem", 1, m->memory.size, "data memory, by byte"},
+        {"vx", m->k, m->l, "VX registers: K lanes of 8 bit", 0, TV_S8, NULL},
+        {"ve", 2 * m->k, m->l / 2, "VE registers: K lanes of 16 bit, little endian", 0, TV_S16, "vx"},
+        {"vr", 4 * m->k, m->l / 4, "VR registers: K lanes of 32 bit, little endian", 0, TV_S32, "vx"},
+        {"lut_a", 1, OPENNPU_LUT_ENTRIES, "LUT bank A, by entry", 0, TV_S8, NULL},
+        {"lut_b", 1, OPENNPU_LUT_ENTRIES, "LUT bank B, by entry", 0, TV_S8, NULL},
+        {"acc", 4, (uint64_t)m->k * m->k, "ACC, by element: row * K + column, 32 bit", 0, TV_S32, NULL},
+        {"mem", 1, m->memory.size, "data memory, by byte", 0, TV_HEX8, NULL},
     };
     if (i >= SPACES)
         return 0;

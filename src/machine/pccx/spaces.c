@@ -9,11 +9,11 @@ int pccx_space_at(const void *state, unsigned i, tv_space *out)
 {
     const pccx_machine *m = state;
     const tv_space spaces[SPACES] = {
-        {"l2", PCCX_WORD_BYTES, m->l2.size / PCCX_WORD_BYTES, "L2, by 128-bit word of 8 BF16 lanes"},
-        {"host", 1, m->host.size, "host memory, by byte"},
-        {"const", 6, 2 * PCCX_CACHE_ENTRIES, "Constant Cache: bank * 64 + entry, three 16-bit values each"},
-        {"emax", 2, 1, "e_max, one BF16"},
-        {"mmio", 1, 4096, "the driver's window: 0x00 INSTR_LO, 0x04 INSTR_HI, 0x08 STATUS; whole 32-bit registers"},
+        {"l2", PCCX_WORD_BYTES, m->l2.size / PCCX_WORD_BYTES, "L2, by 128-bit word of 8 BF16 lanes", 0, TV_BF16, NULL},
+        {"host", 1, m->host.size, "host memory, by byte", 0, TV_HEX8, NULL},
+        {"const", 6, 2 * PCCX_CACHE_ENTRIES, "Constant Cache: bank * 64 + entry, three 16-bit values each", 0, TV_U16, NULL},
+        {"emax", 2, 1, "e_max, one BF16", 0, TV_BF16, NULL},
+        {"mmio", 1, 4096, "the driver's window: 0x00 INSTR_LO, 0x04 INSTR_HI, 0x08 STATUS; whole 32-bit registers", 0, TV_HEX32, NULL},
     };
     if (i >= SPACES)
         return 0;

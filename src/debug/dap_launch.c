@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests that begin, run and end. */
+#include "debug/dap.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- Beginning ---- */
+
+void dap_initialize(dap *s, const json_t *request)
+{
+    static const char *const can[] = {"supportsConfigurationDoneRequest", "supportsFunctionBreakpoints", "supportsConditionalBreakpoints",
+                                      "supportsEvaluateForHovers", "supportsStepBack", "supportsRestartRequest", "supportsTerminateRequest",
+                                      "supportsReadMemoryRequest", "supportsWriteMemoryRequest", "supportsDisassembleRequest", "supportsSteppingGranularity",
+                                      "supportsInstructionBreakpoints", "supportsDataBreakpoints", "supportsCompletionsRequest", "supportsDataBreakpointBytes"};
+    json_t *body = json_object();
+    for (size_t i = 0; i < TV_COUNTOF(can); i++)
+        json_object_set_new(body, can[i], json_true());
+    dap_respond(s, request, body);
+}
+
+void dap_close(dap *s)
+{
+    tv_debug_free(s->debug);
+    tv_config_free(s->config);
+    for (unsigned i = 0; i < s->program_count; i++)
+        tv_program_free(s->programs[i]);
+    free(s->programs);
+    s->debug = NULL;
+    s->config = NULL;
+    s->programs = NULL;
+    s->program_count = 0;
+}
+
+static tv_status open_programs(dap *s, const json_t *request, const tv_diag_sink *sink)
+{
+    json_t *one = dap_argument(request, "program"), *many = dap_argument(request, "programs");
+    size_t count = json_is_array(many) ? json_array_size(many) : 1;
+    tv_program_options options = {.target = dap_text(request, "target")};
+    if (count > 4096 || !(s->programs = calloc(count + 1, sizeof *s->programs)))
+        return tv_fail_memory(sink);
+    for (size_t i = 0; i < count; i++) {
+        const char *path = json_string_value(json_is_array(many) ? json_array_get(many, i) : one);
+        if (!path || strcmp(path, "-") == 0)
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "\"program\": \"softmax.s\"", "the launch names no program");
+        TV_TRY(tv_program_open(path, &options, sink, &s->programs[i]));
+        s->program_count++;
+    }
+    return count ? TV_OK : tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), NULL, "the launch names no program");
+}
+
+static tv_status make_config(dap *s, const json_t *request, const tv_diag_sink *sink)
+{
+    json_t *profiles = dap_argument(request, "config"), *parameters = dap_argument(request, "parameters"), *value;
+    const char *key;
+    TV_TRY(tv_config_new(tv_program_target(s->programs[0]), sink, &s->config));
+    if (json_is_string(profiles))
+        TV_TRY(tv_config_load(s->config, json_string_value(profiles), sink));
+    for (size_t i = 0; i < json_array_size(profiles); i++)
+        if (json_is_string(json_array_get(profiles, i)))
+            TV_TRY(tv_config_load(s->config, json_string_value(json_array_get(profiles, i)), sink));
+    json_object_foreach(parameters, key, value) {
+        char number[32];
+        snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        TV_TRY(tv_config_set(s->config, key, json_is_string(value) ? json_string_value(value) : number, sink));
+    }
+    return TV_OK;
+}
+
+static tv_status make_debug(dap *s, const json_t *request, const tv_diag_sink *sink)
+{
+    json_int_t memory = dap_integer(request, "snapshotMemory", 0);
+    tv_debug_options options = {.poll = dap_poll, .user = s, .snapshot_memory = memory > 0 ? (uint64_t)memory : 0};
+    if (dap_true(request, "functional", false))
+        options.mode = TV_MODE_FUNCTIONAL;
+    TV_TRY(open_programs(s, request, sink));
+    TV_TRY(make_config(s, request, sink));
+    return tv_debug_new(s->config, (const tv_program *const *)s->programs, s->program_count, &options, sink, &s->debug);
+}
+
+static void begin(dap *s)
+{
+    tv_debug_stop stop = {.reason = TV_DEBUG_START};
+    if (!s->debug || !s->configured || s->begun)
+        return;
+    s->begun = true;
+    if (s->stop_on_entry)
+        dap_stopped(s, &stop);
+    else
+        dap_continue(s, NULL);
+}
+
+void dap_launch(dap *s, const json_t *request)
+{
+    tv_diag_sink sink = dap_sink(s);
+    if (s->debug) {
+        dap_refuse(s, request, "a program has been launched before");
+        return;
+    }
+    if (make_debug(s, request, &sink) != TV_OK) {
+        dap_refuse(s, request, dap_said(s));
+        dap_close(s);
+        return;
+    }
+    s->stop_on_entry = dap_true(request, "stopOnEntry", true);
+    s->stop_on_end = dap_true(request, "stopOnEnd", true);
+    dap_respond(s, request, NULL);
+    dap_event(s, "initialized", NULL);
+    begin(s);
+}
+
+void dap_configuration_done(dap *s, const json_t *request)
+{
+    s->configured = true;
+    dap_respond(s, request, NULL);
+    begin(s);
+}
+
+/* ---- Where it stands ---- */
+
+void dap_threads(dap *s, const json_t *request)
+{
+    dap_respond(s, request, json_pack("{s:[{s:i, s:s}]}", "threads", "id", DAP_THREAD, "name", s->debug ? tv_machine_target(tv_debug_machine(s->debug)) : "machine"));
+}
+
+void dap_stack_trace(dap *s, const json_t *request)
+{
+    tv_debug_place place;
+    tv_debug_where(s->debug, &place);
+    tv_buf name = {0};
+    char reference[24];
+    snprintf(reference, sizeof reference, "0x%" PRIx64, place.index);
+    if (place.end)
+        tv_buf_str(&name, "end of the program");
+    else if (place.label)
+        tv_buf_printf(&name, place.offset ? "%s+%" PRIu64 : "%s", place.label, place.offset);
+    else
+        tv_buf_printf(&name, "instruction %" PRIu64, place.index);
+    json_t *frame = json_pack("{s:i, s:o, s:i, s:i, s:s}", "id", DAP_FRAME, "name", debug_json_text(tv_buf_cstr(&name)), "line", (int)place.line, "column", place.line ? 1 : 0,
+                              "instructionPointerReference", reference);
+    if (place.file)
+        json_object_set_new(frame, "source", dap_source_json(place.file));
+    tv_buf_fini(&name);
+    dap_respond(s, request, json_pack("{s:[o], s:i}", "stackFrames", frame, "totalFrames", 1));
+}
+
+static void say_goodbye(dap *s)
+{
+    if (s->terminated)
+        return;
+    s->terminated = true;
+    dap_event(s, "exited", json_pack("{s:i}", "exitCode", s->debug && tv_machine_fault(tv_debug_machine(s->debug)) ? 1 : 0));
+    dap_event(s, "terminated", NULL);
+}
+
+void dap_stopped(dap *s, const tv_debug_stop *stop)
+{
+    static const char *const reasons[] = {"entry", "step", "breakpoint", "data breakpoint", "exception", "pause", "entry", "pause"};
+    tv_debug_answer answer;
+    s->node_count = 0;
+    s->pause = false;
+    if (stop->reason == TV_DEBUG_END && !s->stop_on_end) {
+        say_goodbye(s);
+        return;
+    }
+    tv_debug_tell(s->debug, stop, &answer);
+    char first[512] = "";
+    if (answer.text)
+        snprintf(first, sizeof first, "%.*s", (int)strcspn(answer.text, "\n"), answer.text);
+    json_t *body = json_pack("{s:s, s:i, s:b, s:o}", "reason", reasons[stop->reason], "threadId", DAP_THREAD, "allThreadsStopped", 1, "description",
+                             debug_json_text(first));
+    if (stop->breakpoint)
+        json_object_set_new(body, "hitBreakpointIds", json_pack("[I]", (json_int_t)stop->breakpoint));
+    if (stop->reason == TV_DEBUG_FAULT)
+        json_object_set_new(body, "text", debug_json_text(first));
+    if (stop->reason == TV_DEBUG_FAULT || stop->reason == TV_DEBUG_END || stop->reason == TV_DEBUG_WATCH)
+        dap_event(s, "output", json_pack("{s:s, s:o}", "category", "console", "output", debug_json_text(answer.text)));
+    tv_debug_answer_free(&answer);
+    dap_event(s, "stopped", body);
+}
+
+/* ---- Running ---- */
+
+typedef tv_status run_function(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop);
+
+static void run(dap *s, const json_t *request, run_function *function, json_t *body)
+{
+    tv_debug_stop stop = {.reason = TV_DEBUG_STEP};
+    tv_diag_sink sink = dap_sink(s);
+    if (request)
+        dap_respond(s, request, body);
+    s->node_count = 0;
+    s->pause = false;
+    s->running = true;
+    tv_status status = function(s->debug, &sink, &stop);
+    s->running = false;
+    if (status != TV_OK) {
+        dap_event(s, "output", json_pack("{s:s, s:o}", "category", "stderr", "output", debug_json_text(dap_said(s))));
+        stop.reason = TV_DEBUG_INTERRUPTED;
+    }
+    if (!s->broken)
+        dap_stopped(s, &stop);
+}
+
+/* At the end there is nothing to run: the client is let go. */
+static bool is_over(dap *s, const json_t *request, json_t *body)
+{
+    tv_debug_place place;
+    tv_debug_where(s->debug, &place);
+    if (!place.end || tv_debug_last(s->debug).reason != TV_DEBUG_END)
+        return false;
+    dap_respond(s, request, body);
+    say_goodbye(s);
+    return true;
+}
+
+void dap_continue(dap *s, const json_t *request)
+{
+    json_t *body = request ? json_pack("{s:b}", "allThreadsContinued", 1) : NULL;
+    if (!request || !is_over(s, request, body))
+        run(s, request, tv_debug_continue, body);
+}
+
+enum { LINE_STEPS_MAX = 1000000 };
+
+static tv_status step_one(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop) { return tv_debug_step(d, 1, sink, stop); }
+
+static tv_status back_one(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop) { return tv_debug_back(d, 1, sink, stop); }
+
+static bool same_line(const tv_debug_place *a, const tv_debug_place *b)
+{
+    return a->file && b->file && a->line == b->line && a->file == b->file && a->program == b->program && !b->end;
+}
+
+/* To the next instruction of another line: a macro is many of one. */
+static tv_status step_line(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
+{
+    tv_debug_place first, now;
+    tv_debug_where(d, &first);
+    for (unsigned i = 0; i < LINE_STEPS_MAX; i++) {
+        TV_TRY(tv_debug_step(d, 1, sink, stop));
+        tv_debug_where(d, &now);
+        if (stop->reason != TV_DEBUG_STEP || !same_line(&first, &now))
+            break;
+    }
+    return TV_OK;
+}
+
+/* To the first instruction of the line before: over those of one line at once. */
+static tv_status back_line(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
+{
+    tv_debug_place here, now;
+    tv_debug_where(d, &here);
+    uint64_t count = 0;
+    /* where the lines are in the program; the way there is one jump */
+    uint64_t next = tv_machine_next(tv_debug_machine(d));
+    while (count < next && count < LINE_STEPS_MAX) {
+        count++;
+        tv_debug_instruction(d, tv_machine_order(tv_debug_machine(d), next - count), &now);
+        bool left = !same_line(&here, &now) || here.end;
+        tv_debug_place before;
+        if (left && (count == next || !tv_debug_instruction(d, tv_machine_order(tv_debug_machine(d), next - count - 1), &before) || !same_line(&now, &before)))
+            break;
+    }
+    return tv_debug_back(d, count ? count : 1, sink, stop);
+}
+
+static bool by_instruction(const json_t *request)
+{
+    const char *granularity = dap_text(request, "granularity");
+    return granularity && strcmp(granularity, "instruction") == 0;
+}
+
+void dap_next(dap *s, const json_t *request)
+{
+    if (!is_over(s, request, NULL))
+        run(s, request, by_instruction(request) ? step_one : step_line, NULL);
+}
+
+void dap_step_back(dap *s, const json_t *request) { run(s, request, by_instruction(request) ? back_one : back_line, NULL); }
+
+void dap_reverse_continue(dap *s, const json_t *request) { run(s, request, tv_debug_reverse, NULL); }
+
+void dap_restart(dap *s, const json_t *request) { run(s, request, tv_debug_restart, NULL); }
+
+void dap_step_out(dap *s, const json_t *request) { dap_refuse(s, request, "these machines have no calls to step out of"); }
+
+void dap_pause(dap *s, const json_t *request)
+{
+    dap_respond(s, request, NULL);
+    if (s->running)
+        s->pause = true;
+    else
+        dap_stopped(s, &(tv_debug_stop){.reason = TV_DEBUG_INTERRUPTED});
+}
+
+/* ---- Commands ---- */
+
+/* What an editor shows when the pointer rests on a word: a symbol's value, or memory. */
+static bool evaluate_quietly(dap *s, const char *expression, tv_debug_answer *answer)
+{
+    static const char *const verbs[] = {"print", "x"};
+    char line[512];
+    for (size_t i = 0; i < TV_COUNTOF(verbs); i++) {
+        snprintf(line, sizeof line, "%s %.400s", verbs[i], expression);
+        if (tv_debug_command(s->debug, line, NULL, answer) == TV_OK)
+            return true;
+        tv_debug_answer_free(answer);
+    }
+    return false;
+}
+
+void dap_evaluate(dap *s, const json_t *request)
+{
+    const char *expression = dap_text(request, "expression"), *context = dap_text(request, "context");
+    tv_debug_answer answer = {0};
+    tv_diag_sink sink = dap_sink(s);
+    tv_status status = TV_ERR_INPUT;
+    if (!expression) {
+        dap_refuse(s, request, "there is no expression");
+        return;
+    }
+    bool quiet = context && (strcmp(context, "hover") == 0 || strcmp(context, "watch") == 0 || strcmp(context, "variables") == 0);
+    s->running = true;
+    if (quiet)
+        status = evaluate_quietly(s, expression, &answer) ? TV_OK : TV_ERR_INPUT;
+    else
+        status = tv_debug_command(s->debug, expression, &sink, &answer);
+    s->running = false;
+    if (answer.text && answer.text[0] && answer.text[strlen(answer.text) - 1] == '\n')
+        answer.text[strlen(answer.text) - 1] = '\0';
+    if (status == TV_OK)
+        dap_respond(s, request, json_pack("{s:o, s:i}", "result", debug_json_text(answer.text ? answer.text : ""), "variablesReference", 0));
+    else
+        dap_refuse(s, request, quiet ? "not available" : dap_said(s));
+    bool quit = answer.quit, stopped = answer.stopped;
+    tv_debug_answer_free(&answer);
+    tv_debug_stop last = tv_debug_last(s->debug);
+    if (stopped && !s->broken)
+        dap_stopped(s, &last);
+    if (quit)
+        say_goodbye(s);
+}
+
+void dap_completions(dap *s, const json_t *request)
+{
+    const char *text = dap_text(request, "text");
+    json_int_t column = dap_integer(request, "column", 1);
+    char line[512];
+    size_t n = text ? strlen(text) : 0;
+    if (column > 0 && (uint64_t)(column - 1) < n)
+        n = (size_t)(column - 1);
+    snprintf(line, sizeof line, "%.*s", (int)tv_min_u64(n, sizeof line - 1), text ? text : "");
+    char *list = tv_debug_complete(s->debug, line);
+    json_t *targets = json_array();
+    for (char *save = NULL, *word = list ? strtok_r(list, "\n", &save) : NULL; word; word = strtok_r(NULL, "\n", &save))
+        json_array_append_new(targets, json_pack("{s:o}", "label", debug_json_text(word)));
+    free(list);
+    dap_respond(s, request, json_pack("{s:o}", "targets", targets));
+}
+
+/* ---- The end ---- */
+
+void dap_terminate(dap *s, const json_t *request)
+{
+    dap_respond(s, request, NULL);
+    say_goodbye(s);
+}
+
+void dap_disconnect(dap *s, const json_t *request)
+{
+    dap_respond(s, request, NULL);
+    s->ended = true;
+}
