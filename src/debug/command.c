@@ -116,7 +116,7 @@ static tv_status fail_verb(const char *name, const tv_diag_sink *sink)
 static tv_status do_verb(debug_call *call, const debug_verb *verb)
 {
     char usage[160];
-    snprintf(usage, sizeof usage, "%s %s", verb->name, verb->arguments);
+    snprintf(usage, sizeof usage, "%s%s%s", verb->name, *verb->arguments ? " " : "", verb->arguments);
     call->name = verb->name;
     if (call->count < verb->least)
         return debug_fail_argument(call, usage, "an argument is missing");
@@ -220,7 +220,7 @@ tv_status debug_verb_help(debug_call *call)
         char form[96];
         if (one && v != one)
             continue;
-        snprintf(form, sizeof form, "%s %s", v->name, v->arguments);
+        snprintf(form, sizeof form, "%s%s%s", v->name, *v->arguments ? " " : "", v->arguments);
         tv_buf_printf(call->text, one ? "%s\n  %s\n" : "%-14s %s\n", one ? form : v->name, v->help);
         if (one && *v->aliases)
             tv_buf_printf(call->text, "  short: %s\n", v->aliases);

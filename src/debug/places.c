@@ -56,6 +56,17 @@ void tv_debug_where(tv_debug *d, tv_debug_place *out)
     out->position = debug_position(d);
 }
 
+void debug_print_address(const tv_debug *d, const char *space, uint64_t addr, tv_buf *out)
+{
+    tv_space s = {0};
+    for (unsigned i = 0; tv_machine_space_at(d->machine, i, &s) && strcmp(s.name, space) != 0; i++)
+        continue;
+    if (s.bank_size)
+        tv_buf_printf(out, "%s:%" PRIu64 ":0x%" PRIx64, space, addr / s.bank_size, addr % s.bank_size);
+    else
+        tv_buf_printf(out, "%s:0x%" PRIx64, space, addr);
+}
+
 void debug_print_place(const tv_debug_place *place, tv_buf *out)
 {
     if (place->label)

@@ -209,7 +209,8 @@ static void take_touch(void *user, const tv_access *a)
     tv_buf *text = t->call->text;
     if (t->count++ >= SHOWN)
         return;
-    tv_buf_printf(text, "  %s %" PRIu64 " byte%s at %s:0x%" PRIx64, a->write ? "writes" : "reads", a->bytes, a->bytes == 1 ? "" : "s", a->space, a->addr);
+    tv_buf_printf(text, "  %s %" PRIu64 " byte%s at ", a->write ? "writes" : "reads", a->bytes, a->bytes == 1 ? "" : "s");
+    debug_print_address(t->call->d, a->space, a->addr, text);
     if (tv_machine_read(t->call->d->machine, a->space, a->addr, bytes, size, NULL) == TV_OK) {
         tv_buf_str(text, a->write ? ", now" : ":");
         for (size_t i = 0; i < size; i++)

@@ -26,8 +26,9 @@ static void tell_reason(tv_debug *d, const tv_debug_stop *stop, tv_buf *text)
     case TV_DEBUG_STEP: return;
     case TV_DEBUG_BREAKPOINT: tv_buf_printf(text, "breakpoint %u", stop->breakpoint); break;
     case TV_DEBUG_WATCH:
-        tv_buf_printf(text, "watch %u: the next instruction %s %" PRIu64 " byte%s at %s:0x%" PRIx64, stop->breakpoint, stop->access.write ? "writes" : "reads",
-                      stop->access.bytes, stop->access.bytes == 1 ? "" : "s", stop->access.space, stop->access.addr);
+        tv_buf_printf(text, "watch %u: the next instruction %s %" PRIu64 " byte%s at ", stop->breakpoint, stop->access.write ? "writes" : "reads",
+                      stop->access.bytes, stop->access.bytes == 1 ? "" : "s");
+        debug_print_address(d, stop->access.space, stop->access.addr, text);
         break;
     case TV_DEBUG_FAULT:
         if (fault)

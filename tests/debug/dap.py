@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Drive `trivet debug --dap` as an editor does, over pipes, on the three machines; then send it what no editor would.
+
+    dap.py TRIVET"""
+import base64
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+WAIT = 60
+
+
+class Client:
+    def __init__(self, trivet):
+        self.process = subprocess.Popen([trivet, "debug", "--dap"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.seq, self.events, self.buffer = 0, [], b""
+
+    def send(self, command, **arguments):
+        self.seq += 1
+        self.raw(json.dumps({"seq": self.seq, "type": "request", "command": command, "arguments": arguments}).encode())
+        return self.seq
+
+    def raw(self, body):
+        self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self.process.stdin.flush()
+
+    def receive(self):
+        end = time.time() + WAIT
+        while True:
+            head, mark, rest = self.buffer.partition(b"\r\n\r\n")
+            if mark:
+                size = int(head.split(b":")[1])
+                if len(rest) >= size:
+                    self.buffer = rest[size:]
+                    return json.loads(rest[:size])
+            if not select.select([self.process.stdout], [], [], max(0, end - time.time()))[0]:
+                raise AssertionError("no answer")
+            data = os.read(self.process.stdout.fileno(), 65536)
+            if not data:
+                raise AssertionError("it ended: " + self.process.stderr.read().decode())
+            self.buffer += data
+
+    def answer(self, seq):
+        while True:
+            message = self.receive()
+            if message["type"] == "event":
+                self.events.append(message)
+            elif message["request_seq"] == seq:
+                return message
+
+    def ask(self, command, **arguments):
+        message = self.answer(self.send(command, **arguments))
+        assert message["success"], "%s: %s" % (command, message)
+        return message.get("body", {})
+
+    def refused(self, command, **arguments):
+        message = self.answer(self.send(command, **arguments))
+        assert not message["success"], "%s is not refused" % command
+        return message["message"]
+
+    def event(self, name):
+        while True:
+            for i, event in enumerate(self.events):
+                if event["event"] == name:
+                    return self.events.pop(i).get("body", {})
+            message = self.receive()
+            assert message["type"] == "event", message
+            self.events.append(message)
+
+    def begin(self, program, **arguments):
+        assert self.ask("initialize", adapterID="trivet", linesStartAt1=True)["supportsStepBack"]
+        self.ask("launch", program=program, **arguments)
+        self.event("initialized")
+
+    def frame(self):
+        frames = self.ask("stackTrace", threadId=1)["stackFrames"]
+        assert len(frames) == 1
+        return frames[0]
+
+    def index(self):
+        return int(self.frame()["instructionPointerReference"], 16)
+
+    def scope(self, name):
+        return [s for s in self.ask("scopes", frameId=1)["scopes"] if s["name"] == name][0]
+
+    def variables(self, reference, **arguments):
+        return self.ask("variables", variablesReference=reference, **arguments)["variables"]
+
+    def end(self):
+        self.ask("disconnect")
+        self.process.stdin.close()
+        assert self.process.wait(WAIT) == 0, self.process.stderr.read()
+
+
+def line_of(path, text):
+    with open(path) as f:
+        return [i for i, line in enumerate(f, 1) if text in line][0]
+
+
+def conversation(trivet, program, launch, line, mnemonic, space, addr, reads_at):
+    """Breakpoint by line, steps both ways, variables, memory, disassembly; `addr` of `space` holds data from the start."""
+    c = Client(trivet)
+    c.begin(program, stopOnEntry=True, **launch)
+    found = c.ask("setBreakpoints", source={"path": program}, breakpoints=[{"line": line}, {"line": 100000}])["breakpoints"]
+    assert found[0]["verified"] and found[0]["line"] == line and not found[1]["verified"], found
+    assert not c.ask("setBreakpoints", source={"path": "/nowhere.s"}, breakpoints=[{"line": 1}])["breakpoints"][0]["verified"]
+    c.ask("setExceptionBreakpoints", filters=[])
+    c.ask("configurationDone")
+    assert c.event("stopped")["reason"] == "entry"
+    assert c.index() == 0
+    assert c.ask("threads")["threads"][0]["id"] == 1
+
+    c.ask("continue", threadId=1)
+    stop = c.event("stopped")
+    assert stop["reason"] == "breakpoint" and stop["hitBreakpointIds"] == [found[0]["id"]], stop
+    frame = c.frame()
+    assert frame["line"] == line and os.path.samefile(frame["source"]["path"], program), frame
+    at = c.index()
+    text = c.ask("disassemble", memoryReference=hex(at), instructionOffset=-1, instructionCount=3)["instructions"]
+    assert [int(i["address"], 16) for i in text] == [at - 1, at, at + 1] and text[1]["instruction"].startswith(mnemonic), text
+    assert text[1]["line"] == line
+    assert c.ask("disassemble", memoryReference="0x0", instructionOffset=-5, instructionCount=5)["instructions"][0]["presentationHint"] == "invalid"
+
+    before = c.ask("evaluate", expression="info engines", context="repl")["result"]
+    c.ask("next", threadId=1, granularity="instruction")
+    assert c.event("stopped")["reason"] == "step" and c.index() == at + 1
+    c.ask("stepBack", threadId=1, granularity="instruction")
+    assert c.event("stopped")["reason"] == "step" and c.index() == at
+    assert c.ask("evaluate", expression="info engines", context="repl")["result"] == before
+    c.ask("next", threadId=1)
+    c.event("stopped")
+    c.ask("stepBack", threadId=1)
+    c.event("stopped")
+    assert c.frame()["line"] == line
+
+    names = [s["name"] for s in c.ask("scopes", frameId=1)["scopes"]]
+    assert "Registers" in names and "Engines" in names and space in names, names
+    assert c.variables(c.scope("Registers")["variablesReference"])
+    engines = c.variables(c.scope("Engines")["variablesReference"])
+    assert engines[0]["name"] == "cycles" and int(engines[0]["value"]) > 0
+    units = c.variables(c.scope(space)["variablesReference"], start=addr, count=3, filter="indexed")
+    assert [u["name"] for u in units] == ["[%d]" % (addr + i) for i in range(3)], units
+    lanes = c.variables(units[0]["variablesReference"], start=0, count=2) if units[0]["variablesReference"] else units[:1]
+    assert lanes[0]["value"] == units[0]["value"].split()[0]
+
+    memory = c.ask("readMemory", memoryReference="%s:%s" % (space, reads_at), offset=1, count=5)
+    data = base64.b64decode(memory["data"])
+    assert len(data) == 5 and any(data)
+    wanted = bytes([1, 2, 3, 4, 5])
+    assert c.ask("writeMemory", memoryReference="%s:%s" % (space, reads_at), offset=1, data=base64.b64encode(wanted).decode())["bytesWritten"] == 5
+    assert base64.b64decode(c.ask("readMemory", memoryReference="%s:%s" % (space, reads_at), offset=1, count=5)["data"]) == wanted
+    c.ask("stepBack", threadId=1, granularity="instruction")  # before the write
+    c.event("stopped")
+    back = base64.b64decode(c.ask("readMemory", memoryReference="%s:%s" % (space, reads_at), offset=1, count=5)["data"])
+    assert back != wanted
+
+    c.refused("stepOut", threadId=1)
+    c.refused("variables", variablesReference=123456)
+    assert "did you mean 'step'" in c.refused("evaluate", expression="stpe", context="repl")
+    targets = c.ask("completions", text="disa", column=5)["targets"]
+    assert {t["label"] for t in targets} == {"disable", "disas"}, targets
+
+    c.ask("setBreakpoints", source={"path": program}, breakpoints=[])
+    c.ask("setInstructionBreakpoints", breakpoints=[{"instructionReference": hex(at), "offset": 1}])
+    c.ask("continue", threadId=1)
+    assert c.event("stopped")["reason"] == "breakpoint" and c.index() == at + 1
+    c.ask("setInstructionBreakpoints", breakpoints=[])
+    c.ask("setFunctionBreakpoints", breakpoints=[{"name": "opcode " + mnemonic}, {"name": "nowhere"}])
+    c.ask("reverseContinue", threadId=1)
+    assert c.event("stopped")["reason"] == "breakpoint" and c.index() <= at
+    c.ask("setFunctionBreakpoints", breakpoints=[])
+    c.ask("continue", threadId=1)
+    assert "ended" in c.event("stopped")["description"]
+    end = c.frame()
+    assert end["name"] == "end of the program"
+    c.ask("restart")
+    c.event("stopped")
+    assert c.index() == 0
+    c.ask("continue", threadId=1)
+    c.event("stopped")
+    c.ask("continue", threadId=1)
+    assert c.event("exited")["exitCode"] == 0
+    c.event("terminated")
+    c.end()
+
+
+def machines(trivet):
+    pccx = os.path.join(ROOT, "examples", "pccx", "softmax.s")
+    conversation(trivet, pccx, {}, line_of(pccx, "gemv    l2[Z]"), "gemv", "l2", 0, "0")
+    opennpu = os.path.join(ROOT, "examples", "opennpu", "relu.s")
+    conversation(trivet, opennpu, {"config": "test"}, line_of(opennpu, "vmax"), "vmax", "mem", 0, "0")
+    cmdq = os.path.join(ROOT, "examples", "cmdq", "prefetch.json")
+    conversation(trivet, cmdq, {}, line_of(cmdq, '"id": 3'), "TE_GEMM_TILE", "dram", 4096, "4096")
+
+
+def data_breakpoints(trivet):
+    c = Client(trivet)
+    c.begin(os.path.join(ROOT, "examples", "pccx", "softmax.s"), stopOnEntry=False)
+    info = c.ask("dataBreakpointInfo", name="l2:8")
+    assert set(info["accessTypes"]) == {"read", "write", "readWrite"}
+    assert c.ask("dataBreakpointInfo", name="nowhere:8")["dataId"] is None
+    answer = c.ask("setDataBreakpoints", breakpoints=[{"dataId": info["dataId"], "accessType": "write"}, {"dataId": "x", "accessType": "read"}])["breakpoints"]
+    assert answer[0]["verified"] and not answer[1]["verified"]
+    c.ask("configurationDone")
+    assert c.event("stopped")["reason"] == "data breakpoint"
+    assert c.ask("disassemble", memoryReference=c.frame()["instructionPointerReference"], instructionCount=1)["instructions"][0]["instruction"].startswith("cvo.reduce_sum")
+    c.end()
+
+
+def conditions(trivet):
+    c = Client(trivet)
+    c.begin(os.path.join(ROOT, "examples", "cmdq", "prefetch.json"))
+    c.ask("setFunctionBreakpoints", breakpoints=[{"name": "opcode TE_GEMM_TILE", "condition": "dram:0x4000:s8 != 0"}])
+    c.ask("configurationDone")
+    c.event("stopped")
+    c.ask("continue", threadId=1)
+    c.event("stopped")
+    assert c.index() == 6  # the first result is stored before that
+    c.end()
+
+
+def pausing(trivet):
+    """A long run is interrupted, and can be looked at."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "long.s")
+        with open(path, "w") as f:
+            f.write("        .target opennpu\nhere:   .rept 3000000\n        mma.reset\n        .endr\n")
+        c = Client(trivet)
+        c.begin(path, stopOnEntry=True)
+        c.ask("configurationDone")
+        c.event("stopped")
+        # what must be decided anew at each instruction keeps the run slow enough to be paused
+        answer = c.ask("setDataBreakpoints", breakpoints=[{"dataId": "mem 0 1", "accessType": "read"}])["breakpoints"]
+        assert answer[0]["verified"]
+        c.send("continue", threadId=1)
+        c.ask("threads")
+        c.ask("pause", threadId=1)
+        assert c.event("stopped")["reason"] == "pause"
+        assert c.index() < 3000000
+        assert c.frame()["name"].startswith("here")
+        c.end()
+
+
+def faults(trivet):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "fault.s")
+        with open(path, "w") as f:
+            f.write("        .target pccx\n        memset fmap_shape[0], 8, 1, 1\n        .word64 0xf000000000000000\n")
+        c = Client(trivet)
+        c.begin(path, stopOnEntry=False)
+        c.ask("configurationDone")
+        stop = c.event("stopped")
+        assert stop["reason"] == "exception" and "TV-P" in stop["text"], stop
+        c.ask("stepBack", threadId=1)
+        c.event("stopped")
+        assert c.index() == 0
+        c.end()
+
+
+def refusals(trivet):
+    c = Client(trivet)
+    c.refused("stackTrace", threadId=1)
+    c.refused("teleport")
+    assert "TV-" in c.refused("launch", program="/no/such/file.s")
+    assert "TV-C001" in c.refused("launch", program=os.path.join(ROOT, "examples", "pccx", "softmax.s"), parameters={"nothing": 1})
+    c.refused("launch")
+    for body in (b"{", b"[]", b"{}", b'{"seq": "x", "type": "request", "command": "threads"}', b'{"seq": 1, "type": "request", "command": 5}', b""):
+        c.raw(body)
+        assert not c.receive()["success"]
+    c.begin(os.path.join(ROOT, "examples", "pccx", "softmax.s"))
+    c.refused("launch", program="x")
+    for command in ("setBreakpoints", "disassemble", "readMemory", "writeMemory", "evaluate", "variables"):
+        c.refused(command)
+    for command in ("setFunctionBreakpoints", "setDataBreakpoints", "setInstructionBreakpoints", "scopes", "completions"):
+        c.ask(command)
+    c.end()
+
+
+def broken(trivet):
+    """What is not framed as a message: a clean end with a status that says so, and no more memory than a message may have."""
+    for data in (b"GET / HTTP/1.1\r\n\r\n", b"Content-Length: 99999999999\r\n\r\n", b"Content-Length: -1\r\n\r\n", b"x" * 10000,
+                 b"Content-Length: 10\r\nContent-Length: 10\r\n\r\n0123456789", b"Content-Length: 100\r\n\r\n{", b"\0" * 5000):
+        p = subprocess.run([trivet, "debug", "--dap"], input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=WAIT)
+        assert p.returncode == 2 and b"TV-D007" in p.stderr, (data[:40], p)
+    p = subprocess.run([trivet, "debug", "--dap"], input=b"", stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=WAIT)
+    assert p.returncode == 0 and not p.stderr
+
+
+def main():
+    passed = failed = 0
+    for test in (machines, data_breakpoints, conditions, pausing, faults, refusals, broken):
+        try:
+            test(os.path.abspath(sys.argv[1]))
+            passed += 1
+        except Exception as e:  # the others must run
+            import traceback
+            traceback.print_exc()
+            print("FAILED %s: %s" % (test.__name__, e))
+            failed += 1
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed else 0
+
+
+sys.exit(main())

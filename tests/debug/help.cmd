@@ -1,0 +1,5 @@
+# args: examples/pccx/softmax.s
+help
+help x
+quit
+step

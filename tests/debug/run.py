@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Transcripts of the debugger, and a person at a terminal.
+
+    run.py TRIVET [--rebase]
+
+NAME.cmd holds commands, and in its first line the arguments of `trivet debug`; NAME.out is what must come out when they are read from
+a pipe and repeated (-v). --rebase writes the .out files anew. Then a pseudo-terminal: prompt, completion by Tab, history, Ctrl-C."""
+import difflib
+import glob
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+WAIT = 60
+
+
+def transcript(trivet, path):
+    with open(path) as f:
+        commands = f.read()
+    args = re.match(r"# args: (.*)\n", commands)[1].split()
+    p = subprocess.run([trivet, "debug", "-v"] + args, input=commands.encode(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT, timeout=WAIT)
+    text = p.stdout.decode()
+    if "--json" in args:
+        for line in text.splitlines():
+            json.loads(line)
+    return text + "exit %d\n" % p.returncode
+
+
+class Terminal:
+    """`trivet debug` on a pseudo-terminal."""
+
+    def __init__(self, trivet, *args):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(ROOT)
+            os.execve(trivet, [trivet, "debug"] + list(args), dict(os.environ, TERM="dumb", COLUMNS="200"))
+        self.seen = ""
+
+    def expect(self, pattern):
+        """Reads until `pattern` is there; returns what stood before its end and forgets it."""
+        end = time.time() + WAIT
+        while True:
+            found = re.search(pattern, self.seen)
+            if found:
+                text, self.seen = self.seen[:found.end()], self.seen[found.end():]
+                return text
+            if not select.select([self.fd], [], [], max(0, end - time.time()))[0]:
+                raise AssertionError("%r does not come; there is %r" % (pattern, self.seen))
+            try:
+                data = os.read(self.fd, 4096)
+            except OSError:
+                data = b""
+            if not data:
+                raise AssertionError("it ended; %r did not come, but %r" % (pattern, self.seen))
+            self.seen += data.decode("utf-8", "replace")
+
+    def send(self, text):
+        os.write(self.fd, text.encode())
+
+    def end(self):
+        self.send("quit\r")
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(status)
+
+
+def terminal_completes_and_remembers(trivet):
+    t = Terminal(trivet, "examples/pccx/softmax.s")
+    t.expect(r"=> 0  memset")
+    t.expect(r"\(trivet 0 @0\) ")
+    t.send("ste\t2\r")                       # completes the verb, with a blank
+    t.expect(r"=> 2  memset")
+    t.expect(r"\(trivet 2 @5\) ")
+    t.send("\r")                             # an empty line repeats step
+    t.expect(r"=> 4  memcpy")
+    t.expect(r"\(trivet 4 @7\) ")
+    t.send("dis\t\t")                        # what two share, then the list of them
+    t.expect(r"disable disas")
+    t.send("\x15info reg\t\r")
+    t.expect(r"e_max +0 \(0x0000\)")
+    t.expect(r"\(trivet 4 @7\) ")
+    t.send("\x1b[A\r")                       # the line before
+    t.expect(r"e_max +0 \(0x0000\)")
+    t.expect(r"\(trivet 4 @7\) ")
+    t.send("x/1 l2:\t0\r")
+    t.expect(r"l2:0x0 +0")
+    t.expect(r"\(trivet 4 @7\) ")
+    t.send("stpe\r")
+    t.expect(r"did you mean 'step'")
+    t.expect(r"\(trivet 4 @7\) ")
+    assert t.end() == 0
+
+
+def control_c_interrupts_a_run(trivet):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "long.s")
+        with open(path, "w") as f:
+            f.write("        .target opennpu\n        .rept 4000000\n        mma.reset\n        .endr\n")
+        t = Terminal(trivet, path)
+        t.expect(r"@0\) ")
+        t.send("rwatch mem:0\r")             # decided anew at each instruction: seconds
+        t.expect(r"@0\) ")
+        t.send("continue\r")
+        time.sleep(0.3)
+        os.kill(t.pid, signal.SIGINT)
+        t.expect(r"interrupted")
+        t.expect(r"\(trivet (\d+) @\d+\) ")
+        t.send("back 1000\r")
+        t.expect(r"=> \d+  mma.reset")
+        t.expect(r"@\d+\) ")
+        assert t.end() == 0
+
+
+def scripts_run_before_the_terminal(trivet):
+    with tempfile.TemporaryDirectory() as folder:
+        inner, outer, trace = (os.path.join(folder, name) for name in ("inner", "outer", "trace.json"))
+        with open(inner, "w") as f:
+            f.write("step 2\n")
+        with open(outer, "w") as f:
+            f.write("source %s\ntrace on %s\nstep 3\nback\n" % (inner, trace))
+        p = subprocess.run([trivet, "debug", "examples/pccx/softmax.s", "-x", outer], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, cwd=ROOT, timeout=WAIT)
+        text = p.stdout.decode()
+        assert "=> 2  memset" in text and "=> 5  gemv" in text, text
+        assert p.returncode == 2 and "trace off" in p.stderr.decode(), p
+        with open(trace) as f:
+            events = json.load(f)
+        assert events, events  # an open trace is finished at the end
+        with open(inner, "w") as f:
+            f.write("source %s\n" % inner)
+        p = subprocess.run([trivet, "debug", "examples/pccx/softmax.s", "-x", inner], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, cwd=ROOT, timeout=WAIT)
+        assert p.returncode == 2 and b"TV-D006" in p.stderr, p
+
+
+def long_runs_go_back(trivet):
+    """Millions of instructions, and little memory for the way back."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "long.s")
+        with open(path, "w") as f:
+            f.write("        .target opennpu\n        .rept 1000000\n        vadd vx1, vx1, vx2\n        mma vx1, vx1\n        mma.last vr3\n        .endr\n")
+        commands = "set vx:2:s8 = 1\nstep 2999000\nx/2 s8 vx:1\nback 100\nx/2 s8 vx:1\nstep 100\nx/2 s8 vx:1\nback 1500000\nx/2 s8 vx:1\ninfo history\n"
+        for memory in ("1Mi", "1Ki"):
+            p = subprocess.run([trivet, "debug", path, "-c", "test", "--snapshot-memory", memory, "--json"], input=commands.encode(), stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, timeout=WAIT)
+            answers = [json.loads(line) for line in p.stdout.splitlines()]
+            positions = [a["stop"]["position"] for a in answers if "stop" in a]
+            assert positions == [0, 2999000, 2998900, 2999000, 1499000], positions
+            # vx1 counts the additions so far, in 8 bits with a sign
+            lanes = [a["memory"]["values"][0] for a in answers if "memory" in a]
+            assert lanes == [(((p + 2) // 3 + 128) % 256) - 128 for p in positions[1:]] or lanes == [min((p + 2) // 3, 127) for p in positions[1:]], lanes
+            assert answers[-1]["bytes"] <= {"1Mi": 1 << 20, "1Ki": 1 << 10}[memory]
+
+
+def main():
+    trivet, rebase = os.path.abspath(sys.argv[1]), "--rebase" in sys.argv[2:]
+    passed = failed = 0
+    for path in sorted(glob.glob(os.path.join(HERE, "*.cmd"))):
+        got = transcript(trivet, path)
+        out = path[:-4] + ".out"
+        want = open(out).read() if os.path.exists(out) else ""
+        if rebase and got != want:
+            with open(out, "w") as f:
+                f.write(got)
+        elif got != want:
+            print("FAILED %s\n%s" % (os.path.basename(path), "".join(difflib.unified_diff(want.splitlines(True), got.splitlines(True), "wanted", "found"))))
+            failed += 1
+            continue
+        passed += 1
+    for test in (terminal_completes_and_remembers, control_c_interrupts_a_run, scripts_run_before_the_terminal, long_runs_go_back):
+        try:
+            test(trivet)
+            passed += 1
+        except Exception as e:  # the others must run
+            print("FAILED %s: %s: %s" % (test.__name__, type(e).__name__, e))
+            failed += 1
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed else 0
+
+
+sys.exit(main())
