@@ -3,6 +3,7 @@
 
 usage: run.py TARGET SOURCE_ROOT TRIVET SECONDS"""
 import glob
+import json
 import os
 import re
 import shutil
@@ -56,6 +57,27 @@ def trace_seeds(root, trivet, folder):
                    '"active_cycles":1,"idle_cycles":1,"held_cycles":{"raw":7}}},"paths":{"p":{"bytes":3}}},"z":{}}')
 
 
+def debug_seeds(root):
+    """What people type, and what editors send; the first byte says which (fuzz_debug.c)."""
+    for kind, name in enumerate(("pccx", "opennpu", "cmdq")):
+        for path in glob.glob(os.path.join(root, "tests", "debug", "*.cmd")):
+            with open(path, "rb") as file:
+                yield bytes([kind]) + file.read()
+    requests = [("setBreakpoints", {"source": {"path": "fuzz.s"}, "breakpoints": [{"line": 3, "condition": "l2:0 == 0"}]}), ("threads", {}),
+                ("setFunctionBreakpoints", {"breakpoints": [{"name": "copy+1"}]}), ("setInstructionBreakpoints", {"breakpoints": [{"instructionReference": "0x2", "offset": 1}]}),
+                ("dataBreakpointInfo", {"name": "l2:8"}), ("setDataBreakpoints", {"breakpoints": [{"dataId": "l2 8 16", "accessType": "readWrite"}]}),
+                ("continue", {"threadId": 1}), ("stackTrace", {"threadId": 1}), ("scopes", {"frameId": 1}), ("variables", {"variablesReference": 6, "start": 2, "count": 3}),
+                ("variables", {"variablesReference": 1}), ("next", {"threadId": 1, "granularity": "instruction"}), ("stepBack", {}), ("reverseContinue", {}), ("pause", {}),
+                ("readMemory", {"memoryReference": "l2 3", "offset": -2, "count": 40}), ("writeMemory", {"memoryReference": "host:8", "offset": 1, "data": "AQIDBA=="}),
+                ("disassemble", {"memoryReference": "0x1", "instructionOffset": -2, "instructionCount": 9}), ("completions", {"text": "inf", "column": 4}),
+                ("evaluate", {"expression": "info regi", "context": "repl"}), ("restart", {}), ("disconnect", {})]
+    messages = [json.dumps({"seq": i, "type": "request", "command": command, "arguments": arguments}).encode() for i, (command, arguments) in enumerate(requests)]
+    framed = [b"Content-Length: %d\r\n\r\n" % len(m) + m for m in messages]
+    yield b"\3" + b"".join(framed)
+    for m in framed:
+        yield b"\3" + m
+
+
 def seed(kind, root, trivet, folder):
     sources = glob.glob(os.path.join(root, "examples", "pccx", "*.s")) + glob.glob(os.path.join(root, "tests", "golden", "**", "*.s"), recursive=True)
     if kind == "queue":
@@ -69,8 +91,8 @@ def seed(kind, root, trivet, folder):
             shutil.copy(path, os.path.join(folder, "%d.s" % i))
     elif kind == "trace":
         trace_seeds(root, trivet, folder)
-    elif kind in ("gguf", "tokenizer"):
-        for i, data in enumerate(gguf_seeds() if kind == "gguf" else tokenizer_seeds()):
+    elif kind in ("gguf", "tokenizer", "debug"):
+        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root)}[kind]()):
             with open(os.path.join(folder, "%d.seed" % i), "wb") as file:
                 file.write(data)
     else:

@@ -7,13 +7,17 @@
 
 /* ---- Snapshots ---- */
 
-/* An instruction in flight points into the descriptors' list, which may stand elsewhere now. */
+/* An instruction in flight points into the descriptors' list, which may stand elsewhere now. Of one that has ended nobody asks. */
 static void rebase_weights(pccx_machine *m, uint8_t *const before[PCCX_STREAMS])
 {
     for (unsigned e = 0; e < PCCX_ENGINE_NONE; e++) {
-        pccx_op *op = &m->timing.slots[e].op;
-        if (m->timing.slots[e].used && op->weights && before[op->stream])
-            op->weights = (const tv_descriptor *)(const void *)(m->control.weights[op->stream].list.data + ((uintptr_t)op->weights - (uintptr_t)before[op->stream]));
+        pccx_slot *slot = &m->timing.slots[e];
+        bool over = !slot->used || (slot->settled && slot->end <= m->timing.head);
+        uintptr_t list = (uintptr_t)m->control.weights[slot->op.stream].list.data;
+        if (over || !slot->op.stream_bytes)
+            slot->op.weights = NULL;
+        else
+            slot->op.weights = (const tv_descriptor *)(list + ((uintptr_t)slot->op.weights - (uintptr_t)before[slot->op.stream]));
     }
 }
 

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as what an editor sends, and as what a person types: the first byte says which. An editor has launched a program
+ * before. Commands that name files are left out. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "debug/debug.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char pccx_text[] = "        .target pccx\nstart:  memset fmap_shape[0], 8, 4, 1\n        memset weight_shape[0], 1, 16, 32\n"
+                                "copy:   memcpy l2[0], host[x], shape=0, async\n        wstream gemv, w, w_end - w\n        gemv l2[8], l2[0], size=1, shape=0, findemax\n"
+                                "        cvo.exp l2[16], l2[8], len=16, sub_emax, async\n        memcpy host[y], l2[16], shape=0\n        .data\n"
+                                "x:      .zero 64\nw:      .zero 256\nw_end:\n        .balign 16\ny:      .zero 64\n";
+
+static const char opennpu_text[] = "        .target opennpu\n        ld.vr vr0, 0(vr7)\nloop:   .rept 20\n        mma vx0, vx4\n        mma.last vr3\n        st.vr vr3, 64(vr7)\n        .endr\n";
+
+static const char cmdq_text[] = "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [{\"opcode\": \"DMA_LOAD_TILE\", \"id\": 0, \"tensor_role\": \"activation\", \"qbits\": 8, \"dram_addr\": 0, "
+                                "\"spm_bank\": 0, \"spm_offset\": 0, \"num_elements\": 64}, {\"opcode\": \"DMA_STORE_TILE\", \"id\": 1, \"deps_before\": [0], "
+                                "\"tensor_role\": \"activation\", \"qbits\": 8, \"dram_addr\": 64, \"spm_bank\": 0, \"spm_offset\": 0, \"num_elements\": 64}, {\"opcode\": \"END\", \"id\": 2}]}";
+
+static const struct {
+    const char *target, *name, *text, *settings[2][2];
+} kinds[] = {
+    {"pccx", "fuzz.s", pccx_text, {{"host.bytes", "64Ki"}, {"l2.words", "256"}}},
+    {"opennpu", "fuzz.s", opennpu_text, {{"vector.k", "8"}, {"mem.bytes", "64Ki"}}},
+    {"cmdq", "fuzz.json", cmdq_text, {{"dram.bytes", "64Ki"}, {"spm.bank_bytes", "2Ki"}}},
+};
+
+/* Commands that read or write files. */
+static bool names_files(const char *line)
+{
+    line += strspn(line, " \t");
+    return strncmp(line, "so", 2) == 0 || strncmp(line, "tr", 2) == 0;
+}
+
+static void type_lines(unsigned kind, char *text)
+{
+    tv_program *program;
+    tv_config *config;
+    tv_debug *debug;
+    tv_debug_options options = {.snapshot_every = 3, .snapshot_memory = 200000};
+    if (tv_program_parse(kinds[kind].name, kinds[kind].text, strlen(kinds[kind].text), NULL, NULL, &program) != TV_OK ||
+        tv_config_new(kinds[kind].target, NULL, &config) != TV_OK)
+        abort();
+    for (unsigned i = 0; i < 2; i++)
+        if (tv_config_set(config, kinds[kind].settings[i][0], kinds[kind].settings[i][1], NULL) != TV_OK)
+            abort();
+    const tv_program *programs[] = {program};
+    if (tv_debug_new(config, programs, 1, &options, NULL, &debug) != TV_OK)
+        abort();
+    unsigned lines = 0;
+    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && lines < 200; line = strtok_r(NULL, "\n", &save), lines++) {
+        tv_debug_answer answer;
+        free(tv_debug_complete(debug, line));
+        if (names_files(line))
+            continue;
+        tv_debug_command(debug, line, NULL, &answer);
+        if (!answer.text || !answer.json)
+            abort();
+        tv_debug_answer_free(&answer);
+    }
+    tv_debug_free(debug);
+    tv_config_free(config);
+    tv_program_free(program);
+}
+
+/* What comes from the editor: the beginning of every conversation, then the input. */
+typedef struct pipe_end {
+    tv_buf bytes;
+    size_t at;
+} pipe_end;
+
+static char folder[] = "/tmp/trivet-fuzz-debug-XXXXXX", path[64];
+
+static void tidy(void)
+{
+    unlink(path);
+    rmdir(folder);
+}
+
+/* A program for the launch, once for all inputs. */
+static void write_program(void)
+{
+    if (*path)
+        return;
+    if (!mkdtemp(folder))
+        abort();
+    snprintf(path, sizeof path, "%s/fuzz.s", folder);
+    FILE *out = fopen(path, "w");
+    if (!out || fputs(pccx_text, out) < 0 || fclose(out) != 0)
+        abort();
+    atexit(tidy);
+}
+
+static void say(tv_buf *out, const char *body) { tv_buf_printf(out, "Content-Length: %zu\r\n\r\n%s", strlen(body), body); }
+
+static void ignore(void *user, const void *bytes, size_t size) { (void)user, (void)bytes, (void)size; }
+
+static size_t feed(void *user, void *bytes, size_t size, int wait)
+{
+    pipe_end *p = user;
+    size_t n = p->bytes.len - p->at;
+    (void)wait;
+    n = n < size ? n : size;
+    n = n > 700 ? 700 : n; /* messages come in pieces */
+    if (n)
+        memcpy(bytes, p->bytes.data + p->at, n);
+    p->at += n;
+    return n;
+}
+
+static bool holds(const uint8_t *data, size_t size, const char *word) { return memmem(data, size, word, strlen(word)) != NULL; }
+
+static void talk(const uint8_t *data, size_t size)
+{
+    pipe_end end = {0};
+    char launch[256];
+    if (holds(data, size, "\\u") || (holds(data, size, "evaluate") && (holds(data, size, "tr") || holds(data, size, "so"))))
+        return; /* it could name a file to write */
+    write_program();
+    snprintf(launch, sizeof launch,
+             "{\"seq\":1,\"type\":\"request\",\"command\":\"launch\",\"arguments\":{\"program\":\"%s\",\"parameters\":{\"host.bytes\":\"64Ki\",\"l2.words\":256}}}", path);
+    say(&end.bytes, launch);
+    say(&end.bytes, "{\"seq\":2,\"type\":\"request\",\"command\":\"configurationDone\"}");
+    tv_buf_append(&end.bytes, data, size);
+    tv_dap_serve(&(tv_dap_io){ignore, feed, &end}, NULL);
+    tv_buf_fini(&end.bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0)
+        return 0;
+    unsigned kind = data[0] % 4;
+    if (kind == 3) {
+        talk(data + 1, size - 1);
+        return 0;
+    }
+    char *text = malloc(size);
+    memcpy(text, data + 1, size - 1);
+    text[size - 1] = '\0';
+    type_lines(kind, text);
+    free(text);
+    return 0;
+}
