@@ -52,7 +52,7 @@ static void type_lines(unsigned kind, char *text)
     if (tv_debug_new(config, programs, 1, &options, NULL, &debug) != TV_OK)
         abort();
     unsigned lines = 0;
-    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && lines < 200; line = strtok_r(NULL, "\n", &save), lines++) {
+    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && lines < 60; line = strtok_r(NULL, "\n", &save), lines++) {
         tv_debug_answer answer;
         free(tv_debug_complete(debug, line));
         if (names_files(line))

@@ -114,6 +114,7 @@ void debug_hit_fault(tv_debug *d, tv_debug_stop *stop);
 void debug_breaks_fini(tv_debug *d);
 
 /* places.c */
+bool debug_instruction_of(tv_debug *d, unsigned program, uint64_t index, tv_debug_place *out);
 tv_status debug_parse_index(tv_debug *d, const char *text, const tv_diag_sink *sink, uint64_t *index); /* number or label of the loaded program */
 tv_status debug_parse_break(tv_debug *d, const char *text, char file[DEBUG_FILE_MAX], const tv_diag_sink *sink, tv_break *out);
 bool debug_parse_number(const char *text, uint64_t *out);

@@ -27,14 +27,14 @@ static const char *text_of(tv_debug *d, const tv_program *program, uint64_t inde
     return d->word_text;
 }
 
-int tv_debug_instruction(tv_debug *d, uint64_t index, tv_debug_place *out)
+bool debug_instruction_of(tv_debug *d, unsigned which, uint64_t index, tv_debug_place *out)
 {
-    const tv_program *program = d->programs[d->program];
+    const tv_program *program = d->programs[which];
     tv_symbol label;
     tv_source_line line;
-    *out = (tv_debug_place){.index = index, .program = d->program, .text = ""};
+    *out = (tv_debug_place){.index = index, .program = which, .text = ""};
     if (index >= tv_program_word_count(program))
-        return 0;
+        return false;
     if (tv_program_label(program, index, &label)) {
         out->label = label.name;
         out->offset = index - label.value;
@@ -44,8 +44,10 @@ int tv_debug_instruction(tv_debug *d, uint64_t index, tv_debug_place *out)
         out->line = line.line;
     }
     out->text = text_of(d, program, index);
-    return 1;
+    return true;
 }
+
+int tv_debug_instruction(tv_debug *d, uint64_t index, tv_debug_place *out) { return debug_instruction_of(d, d->program, index, out); }
 
 void tv_debug_where(tv_debug *d, tv_debug_place *out)
 {

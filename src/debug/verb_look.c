@@ -254,6 +254,7 @@ enum { STALLS_MAX = 64 };
 
 /* What was told of one instruction. */
 typedef struct told {
+    unsigned program;
     int64_t index, first; /* over all programs: the instruction, and the program's first */
     unsigned count;
     bool issued;
@@ -294,14 +295,14 @@ static void print_told(debug_call *call, const told *t, bool next)
     tv_debug *d = call->d;
     tv_debug_place place = {.text = ""};
     json_t *list = json_array();
-    tv_debug_instruction(d, (uint64_t)(t->index - t->first), &place);
+    debug_instruction_of(d, t->program, (uint64_t)(t->index - t->first), &place);
     tv_buf_printf(call->text, "%" PRIu64 "  %s\n", place.index, place.text);
     if (t->issued)
         tv_buf_printf(call->text, next ? "  will begin at cycle %" PRIu64 " and end at %" PRIu64 "\n" : "  began at cycle %" PRIu64 ", ends at %" PRIu64 "\n", t->start, t->end);
     for (unsigned i = 0; i < t->count; i++) {
         tv_buf_printf(call->text, "  held for %" PRIu64 " cycle%s (%" PRIu64 " to %" PRIu64 ") by %s in %s", t->stalls[i].to - t->stalls[i].from,
                       t->stalls[i].to - t->stalls[i].from == 1 ? "" : "s", t->stalls[i].from, t->stalls[i].to, t->stalls[i].cause, t->stalls[i].engine);
-        bool known = t->stalls[i].waits_for >= t->first && tv_debug_instruction(d, (uint64_t)(t->stalls[i].waits_for - t->first), &place);
+        bool known = t->stalls[i].waits_for >= t->first && debug_instruction_of(d, t->program, (uint64_t)(t->stalls[i].waits_for - t->first), &place);
         if (known)
             tv_buf_printf(call->text, "\n    waiting for %" PRIu64 "  %s", place.index, place.text);
         tv_buf_str(call->text, "\n");
@@ -319,6 +320,7 @@ static void print_told(debug_call *call, const told *t, bool next)
 static tv_status listen(tv_debug *d, told *t, const tv_diag_sink *sink)
 {
     tv_stop why;
+    t->program = d->program;
     t->first = (int64_t)d->base[d->program];
     t->index = t->first + (int64_t)tv_machine_order(d->machine, tv_machine_next(d->machine));
     tv_machine_trace(d->machine, &(tv_trace_sink){take_event, t});
@@ -331,7 +333,7 @@ tv_status debug_verb_why(debug_call *call)
 {
     tv_debug *d = call->d;
     uint64_t position = debug_position(d);
-    bool next = call->count && strcmp(call->words[0], "next") == 0, there;
+    bool next = call->count && strcmp(call->words[0], "next") == 0, there = true;
     told *t = calloc(1, sizeof *t);
     if (!t)
         return tv_fail_memory(call->sink);
@@ -346,11 +348,15 @@ tv_status debug_verb_why(debug_call *call)
         status = tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), NULL, next ? "there is no next instruction" : "nothing has run; `why next` asks about the next instruction");
     if (status == TV_OK && !next)
         status = debug_travel(d, position - 1, call->sink, &there);
-    if (status == TV_OK)
+    if (status == TV_OK && there)
         status = listen(d, t, call->sink);
-    if (status == TV_OK && debug_position(d) != position)
+    if (status == TV_OK && there && debug_position(d) != position)
         status = debug_travel(d, position, call->sink, &there);
-    if (status == TV_OK)
+    if (status == TV_OK && debug_position(d) != position) { /* on the way back */
+        d->last = (tv_debug_stop){.reason = TV_DEBUG_INTERRUPTED, .undone = debug_forget_future(d)};
+        call->stopped = true;
+        debug_tell_stop(d, &d->last, call->text, call->json);
+    } else if (status == TV_OK)
         print_told(call, t, next);
     free(t);
     return status;

@@ -159,7 +159,8 @@ tv_status debug_verb_until(debug_call *call)
     TV_TRY(tv_debug_break(call->d, &b, call->sink, &number));
     tv_status status = tv_debug_continue(call->d, call->sink, &stop);
     tv_debug_break_delete(call->d, number, NULL);
-    call->d->next_number--;
+    if (call->d->next_number == number + 1)
+        call->d->next_number--; /* nobody has seen it */
     if (status == TV_OK && stop.reason == TV_DEBUG_BREAKPOINT && stop.breakpoint == number)
         stop = call->d->last = (tv_debug_stop){.reason = TV_DEBUG_STEP};
     return stopped(call, status, &stop);

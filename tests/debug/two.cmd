@@ -9,3 +9,8 @@ step 3
 back 4
 x/2 bf16 l2:0xc
 continue
+restart
+step 10
+why
+back 1
+why next
