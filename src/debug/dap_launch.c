@@ -242,6 +242,10 @@ static tv_status step_line(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop 
         tv_debug_where(d, &now);
         if (stop->reason != TV_DEBUG_STEP || !same_line(&first, &now))
             break;
+        if (i % 1024 == 1023 && debug_interrupted(d)) {
+            stop->reason = TV_DEBUG_INTERRUPTED;
+            break;
+        }
     }
     return TV_OK;
 }
