@@ -312,6 +312,52 @@ static void pccx_stops_mirror(void **state) { (void)state; stops_mirror(pccx_ben
 static void opennpu_stops_mirror(void **state) { (void)state; stops_mirror(opennpu_bench(), "vx", 13, "mma.reset"); }
 static void cmdq_stops_mirror(void **state) { (void)state; stops_mirror(cmdq_bench(), "spm", 2048, "DMA_LOAD_TILE"); }
 
+/* ---- Snapshots ---- */
+
+static void snapshots_share_what_is_alike(void **state)
+{
+    (void)state;
+    bench b = pccx_bench();
+    tv_machine *machine = fresh(&b, 0, UINT64_MAX, 0);
+    tv_snapshot *first, *second, *alone;
+    tv_run_limits ten = {10, UINT64_MAX};
+    static uint8_t data[60000];
+    memset(data, 7, sizeof data);
+    assert_int_equal(tv_machine_write(machine, "host", 4096, data, sizeof data, NULL), TV_OK);
+    assert_int_equal(tv_machine_snapshot(machine, NULL, UINT64_MAX, &first), TV_OK);
+    assert_int_equal(tv_machine_run(machine, &ten, NULL), TV_OK);
+    assert_int_equal(tv_machine_snapshot(machine, first, UINT64_MAX, &second), TV_OK);
+    assert_int_equal(tv_machine_snapshot(machine, NULL, UINT64_MAX, &alone), TV_OK);
+    assert_true(tv_snapshot_bytes(second) + 25000 < tv_snapshot_bytes(alone)); /* half of what is shared counts */
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    tv_snapshot_free(first);
+    assert_int_equal(tv_machine_restore(machine, second), TV_OK);
+    tv_machine *other = fresh(&b, 10, UINT64_MAX, 0);
+    assert_int_equal(tv_machine_write(other, "host", 4096, data, sizeof data, NULL), TV_OK);
+    compare(machine, other);
+    tv_snapshot_free(second);
+    tv_snapshot_free(alone);
+    tv_machine_free(machine);
+    tv_machine_free(other);
+    bench_free(&b);
+}
+
+static void take_nothing(void *user, const tv_event *event) { (void)user, (void)event; }
+
+static void snapshots_are_refused(void **state)
+{
+    (void)state;
+    bench b = opennpu_bench();
+    tv_machine *machine = fresh(&b, 20, UINT64_MAX, 0);
+    tv_snapshot *snapshot = NULL;
+    assert_int_equal(tv_machine_snapshot(machine, NULL, 100, &snapshot), TV_ERR_MEMORY);
+    tv_machine_trace(machine, &(tv_trace_sink){take_nothing, NULL});
+    assert_int_equal(tv_machine_snapshot(machine, NULL, UINT64_MAX, &snapshot), TV_ERR_INPUT);
+    assert_null(snapshot);
+    tv_machine_free(machine);
+    bench_free(&b);
+}
+
 /* ---- Values ---- */
 
 static void element_is(const char *type, const char *text, uint64_t bits)
@@ -368,6 +414,7 @@ int main(void)
         cmocka_unit_test(pccx_walks_without_snapshots), cmocka_unit_test(opennpu_walks_with_few_snapshots), cmocka_unit_test(cmdq_walks_without_snapshots),
         cmocka_unit_test(pccx_repeats_writes),          cmocka_unit_test(opennpu_repeats_writes),          cmocka_unit_test(cmdq_repeats_writes),
         cmocka_unit_test(pccx_stops_mirror),            cmocka_unit_test(opennpu_stops_mirror),            cmocka_unit_test(cmdq_stops_mirror),
+        cmocka_unit_test(snapshots_share_what_is_alike), cmocka_unit_test(snapshots_are_refused),
         cmocka_unit_test(elements_are_read),            cmocka_unit_test(elements_leave_their_neighbours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
