@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "kernels/dot.h"
+#include "machine/cmdq/product.h"
 #include "num/float.h"
 #include "num/int.h"
 
@@ -29,6 +29,10 @@ uint8_t *cmdq_bytes(const cmdq_run *r, const cmdq_tile *t)
 
 static void unpack_integers(const uint8_t *p, unsigned qbits, uint64_t count, int8_t *out)
 {
+    if (qbits == 4) {
+        tv_unpack_s4(p, count, out);
+        return;
+    }
     for (uint64_t i = 0; i < count; i++)
         out[i] = (int8_t)tv_int_get(p, qbits, i);
 }
@@ -81,59 +85,11 @@ static void transfer(cmdq_run *r)
 
 /* ---- Tensor engines ---- */
 
-/* A product of matrices: rows of `a` and of `b`, both k long, as integers or as binary32. */
-typedef struct product {
-    uint64_t m, n, k, group; /* group: k without groups */
-    bool integers, grouped;
-    const int8_t *a8, *b8;
-    const float *a, *b;
-    const float *scales;     /* of weights: n, or n by k / group; NULL: scale_wgt */
-    const float *bias, *old;
-    float scale_ifm, scale_wgt, scale_ofm;
-    float *out;              /* m by n */
-} product;
-
-static float term(const product *p, uint64_t i, uint64_t j, uint64_t g)
+/* An operand as an array of integers or of binary32, whichever the product takes. Bytes are taken where they lie. */
+static const void *unpack_operand(cmdq_run *r, const cmdq_tile *t, bool integers, uint64_t count, unsigned which)
 {
-    uint64_t at = g * p->group, groups = p->k / p->group;
-    float sum = p->integers ? (float)tv_dot_s8(p->a8 + i * p->k + at, p->b8 + j * p->k + at, p->group)
-                            : tv_dot_f32(p->a + i * p->k + at, p->b + j * p->k + at, p->group);
-    return sum * p->scale_ifm * (p->scales ? p->scales[j * groups + g] : p->scale_wgt);
-}
-
-/* Outputs `from` to `to`, row after row. */
-static void multiply_part(void *user, uint64_t from, uint64_t to)
-{
-    const product *p = user;
-    for (uint64_t o = from; o < to; o++) {
-        uint64_t i = o / p->n, j = o % p->n;
-        float y;
-        if (p->grouped) {
-            tv_sum8 sum = {{0}};
-            for (uint64_t g = 0; g < p->k / p->group; g++)
-                tv_sum8_add(&sum, g, term(p, i, j, g));
-            y = tv_sum8_total(&sum);
-        } else {
-            y = term(p, i, j, 0);
-        }
-        if (p->bias)
-            y = y + p->bias[j];
-        if (p->old)
-            y = y + p->old[o] * p->scale_ofm;
-        p->out[o] = y / p->scale_ofm;
-    }
-}
-
-/* Small products are done before other threads have woken up. */
-static void multiply(const cmdq_run *r, const product *p)
-{
-    enum { SMALL = 1 << 18 };
-    tv_pool_run(p->m * p->n * p->k < SMALL ? NULL : r->memories->pool, p->m * p->n, multiply_part, (void *)(uintptr_t)p);
-}
-
-/* An operand as an array of integers or of binary32, whichever the product takes. */
-static void *unpack_operand(cmdq_run *r, const cmdq_tile *t, bool integers, uint64_t count, unsigned which)
-{
+    if (integers && t->qbits == 8)
+        return cmdq_bytes(r, t);
     void *out = cmdq_scratch(r, which, count * (integers ? 1 : sizeof(float)));
     if (out && integers)
         unpack_integers(cmdq_bytes(r, t), t->qbits, count, out);
@@ -176,18 +132,18 @@ static void unfold(const cmdq_run *r, const void *in, uint64_t i, size_t size, u
 }
 
 /* One output place at a time: an unfolded image could be many times the input. */
-static void run_conv(cmdq_run *r, const product *p, const void *in, size_t size)
+static void run_conv(cmdq_run *r, const cmdq_product *p, const void *in, size_t size)
 {
     uint8_t *seen = cmdq_scratch(r, 4, p->k * size);
-    product one = *p;
+    cmdq_product one = *p;
     one.m = 1;
-    one.a8 = (const int8_t *)seen;
+    one.a8 = p->a8 ? (const int8_t *)seen : NULL;
     one.a = (const float *)(const void *)seen;
     for (uint64_t i = 0; seen && i < p->m; i++) {
         unfold(r, in, i, size, seen);
         one.old = p->old ? p->old + i * p->n : NULL;
         one.out = p->out + i * p->n;
-        multiply(r, &one);
+        cmdq_multiply(&one, r->memories->pool);
     }
 }
 
@@ -204,7 +160,7 @@ static unsigned sparse_index(const uint8_t *indices, unsigned bits, uint64_t i)
 
 /* For each row of weights, the inputs that its values meet: both become rows of k * sparse_n / sparse_m. False: an index is
  * past its group. */
-static bool run_sparse(cmdq_run *r, product *p, const void *in, const void *values, size_t size)
+static bool run_sparse(cmdq_run *r, const cmdq_product *p)
 {
     const cmdq_op *op = r->op;
     uint64_t sn = cmdq_get(r, CMDQ_F_sparse_n), sm = cmdq_get(r, CMDQ_F_sparse_m), kept = op->k / sm * sn;
@@ -220,30 +176,31 @@ static bool run_sparse(cmdq_run *r, product *p, const void *in, const void *valu
             r->wrong->code = CMDQ_CODE_SPARSE_INDEX;
             return false;
         }
+    size_t size = p->a8 ? 1 : sizeof(float);
     uint8_t *met = cmdq_scratch(r, 4, kept * size);
     float *out = p->out;
     const float *scales = p->scales, *bias = p->bias, *old = p->old;
     uint64_t n = p->n, groups = p->grouped ? p->k / p->group : 1;
     if (r->no_memory)
         return true;
-    product one = *p;
+    cmdq_product one = *p;
     float y;
     one.m = one.n = 1;
     one.k = kept;
     one.group = p->grouped ? p->group / sm * sn : kept;
-    one.a8 = (const int8_t *)met;
+    one.a8 = p->a8 ? (const int8_t *)met : NULL;
     one.a = (const float *)(const void *)met;
     one.out = &y;
     for (uint64_t i = 0; i < p->m; i++)
         for (uint64_t j = 0; j < n; j++) {
             for (uint64_t v = 0; v < kept; v++)
-                copy_element(met, v, in, i * op->k + v / sn * sm + sparse_index(indices, bits, j * kept + v), size);
-            one.b8 = (const int8_t *)values + j * kept;
-            one.b = (const float *)values + (size == sizeof(float) ? j * kept : 0);
+                copy_element(met, v, p->a8 ? (const void *)p->a8 : p->a, i * op->k + v / sn * sm + sparse_index(indices, bits, j * kept + v), size);
+            one.b8 = p->b8 ? p->b8 + j * kept : NULL;
+            one.b = p->b ? p->b + j * kept : NULL;
             one.scales = scales ? scales + j * groups : NULL;
             one.bias = bias ? bias + j : NULL;
             one.old = old ? old + i * n + j : NULL;
-            multiply_part(&one, 0, 1);
+            cmdq_multiply(&one, NULL);
             out[i * n + j] = y;
         }
     return true;
@@ -254,16 +211,16 @@ static bool tensor(cmdq_run *r)
     const cmdq_op *op = r->op;
     const cmdq_tile *in = cmdq_find_tile(op, CMDQ_IN), *wgt = cmdq_find_tile(op, CMDQ_WGT), *out = cmdq_find_tile(op, CMDQ_OUT);
     bool conv = op->opcode == CMDQ_TE_CONV_TILE, sparse = op->opcode == CMDQ_TE_SPARSE_GEMM_TILE;
-    product p = {.m = op->m, .n = op->n, .k = op->k, .grouped = cmdq_has(r->queue, r->entry, CMDQ_F_wgt_group), .integers = in->qbits <= 8 && wgt->qbits <= 8,
-                 .scale_ifm = cmdq_get_real(r, CMDQ_F_scale_ifm), .scale_wgt = cmdq_get_real(r, CMDQ_F_scale_wgt),
-                 .scale_ofm = cmdq_get_real(r, CMDQ_F_scale_ofm)};
+    bool bytes = wgt->qbits <= 8, exact = bytes && in->qbits <= 8;
+    cmdq_product p = {.m = op->m, .n = op->n, .k = op->k, .grouped = cmdq_has(r->queue, r->entry, CMDQ_F_wgt_group), .dots = r->memories->dots,
+                      .scale_ifm = cmdq_get_real(r, CMDQ_F_scale_ifm), .scale_wgt = cmdq_get_real(r, CMDQ_F_scale_wgt),
+                      .scale_ofm = cmdq_get_real(r, CMDQ_F_scale_ofm)};
     p.group = p.grouped ? cmdq_get(r, CMDQ_F_wgt_group) : p.k;
-    size_t size = p.integers ? 1 : sizeof(float);
     uint64_t inputs = conv ? cmdq_get(r, CMDQ_F_in_h) * cmdq_get(r, CMDQ_F_in_w) * cmdq_get(r, CMDQ_F_in_c) : op->m * op->k;
     uint64_t weights = sparse ? op->n * (op->k / cmdq_get(r, CMDQ_F_sparse_m) * cmdq_get(r, CMDQ_F_sparse_n)) : op->n * op->k;
-    const void *a = unpack_operand(r, in, p.integers, inputs, 0), *b = unpack_operand(r, wgt, p.integers, weights, 1);
+    const void *a = unpack_operand(r, in, exact, inputs, 0), *b = unpack_operand(r, wgt, bytes, weights, 1);
     if (op->opcode == CMDQ_TE_AV_TILE && b)
-        b = transposed(r, b, op->k, op->n, size, 4);
+        b = transposed(r, b, op->k, op->n, bytes ? 1 : sizeof(float), 4);
     uint64_t groups = p.k / p.group, extra = op->n + (p.grouped ? op->n * groups : op->n) + op->m * op->n;
     float *more = cmdq_scratch(r, 2, extra * sizeof *more);
     p.out = cmdq_scratch(r, 3, op->m * op->n * sizeof *p.out);
@@ -280,16 +237,16 @@ static bool tensor(cmdq_run *r)
     p.bias = bias ? more : NULL;
     p.scales = scales ? more + op->n : NULL;
     p.old = out->reads ? more + op->n + scale_count : NULL;
-    p.a8 = a;
-    p.a = a;
-    p.b8 = b;
-    p.b = b;
-    if (sparse && !run_sparse(r, &p, a, b, size))
+    p.a8 = exact ? a : NULL;
+    p.a = exact ? NULL : a;
+    p.b8 = bytes ? b : NULL;
+    p.b = bytes ? NULL : b;
+    if (sparse && !run_sparse(r, &p))
         return false;
     if (conv)
-        run_conv(r, &p, a, size);
+        run_conv(r, &p, a, exact ? 1 : sizeof(float));
     else if (!sparse)
-        multiply(r, &p);
+        cmdq_multiply(&p, r->memories->pool);
     if (r->no_memory)
         return true;
     cmdq_pack(p.out, out->qbits, op->m * op->n, cmdq_bytes(r, out));

@@ -5,6 +5,7 @@
 #ifndef TV_MACHINE_CMDQ_MACHINE_H
 #define TV_MACHINE_CMDQ_MACHINE_H
 
+#include "kernels/matrix.h"
 #include "machine/cmdq/link.h"
 #include "machine/cmdq/params.h"
 #include "machine/fault.h"
@@ -96,6 +97,7 @@ enum { CMDQ_SCRATCHES = 6 };
 
 typedef struct cmdq_memories {
     tv_memory spm, dram; /* SPM: bank after bank */
+    tv_dots_s8_fn dots;
     tv_pool *pool;       /* NULL: one thread */
     tv_buf scratch[CMDQ_SCRATCHES]; /* operands as arrays; kept from entry to entry */
 } cmdq_memories;
