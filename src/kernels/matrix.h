@@ -29,7 +29,8 @@ typedef void (*tv_dots_s8_fn)(const int8_t *a, size_t a_step, const int8_t *w, s
 tv_dots_s8_fn tv_dots_s8(tv_cpu_level level);
 
 /* The same of binary32 and INT8, each sum in the canonical order, each product rounded. */
-void tv_dots_f32_s8(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, float *out);
+typedef void (*tv_dots_f32_s8_fn)(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, float *out);
+tv_dots_f32_s8_fn tv_dots_f32_s8(tv_cpu_level level);
 
 /* partial[(at + u) mod 8] += x[u] * factor * factors[u], each operation rounded, u ascending; `at` is a multiple of 8. */
 void tv_add_scaled(float partial[8], const float *x, float factor, const float *factors, size_t count);

@@ -93,7 +93,93 @@ TARGET_AVX2 void tv_dots_s8_avx2(const int8_t *a, size_t a_step, const int8_t *w
     }
 }
 
+/* The eight partial sums of the canonical order are the lanes of a vector. Eight sums at a time, so that one's additions need not
+ * wait for another's. What is missing of the last eight terms is +0, which changes no sum: none is ever -0, as all begin at +0. */
+enum { SUMS = 8 };
+
+TARGET_AVX2 TV_INLINE __m256 widened(const int8_t *w) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)w))); }
+
+TARGET_AVX2 TV_INLINE __m256 add_rest(__m256 p, const float *a, const int8_t *w, size_t n)
+{
+    float x[8] = {0};
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        p = _mm256_add_ps(p, _mm256_mul_ps(_mm256_loadu_ps(a + i), widened(w + i)));
+    if (i == n)
+        return p;
+    for (size_t r = 0; i + r < n; r++)
+        x[r] = a[i + r] * (float)w[i + r];
+    return _mm256_add_ps(p, _mm256_loadu_ps(x));
+}
+
+/* Lane u: ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)) of p[u]. */
+TARGET_AVX2 TV_INLINE __m256 totals(const __m256 p[SUMS])
+{
+    __m256 h[4], q[2];
+    for (unsigned i = 0; i < 4; i++) /* p[i] in the low half, p[i + 4] in the high one */
+        h[i] = _mm256_add_ps(_mm256_permute2f128_ps(p[i], p[i + 4], 0x20), _mm256_permute2f128_ps(p[i], p[i + 4], 0x31));
+    for (unsigned i = 0; i < 2; i++) /* h[i] in lanes 0 and 1 of a half, h[i + 2] in 2 and 3 */
+        q[i] = _mm256_add_ps(_mm256_shuffle_ps(h[i], h[i + 2], 0x44), _mm256_shuffle_ps(h[i], h[i + 2], 0xEE));
+    __m256 even = _mm256_shuffle_ps(q[0], q[1], 0x88), odd = _mm256_shuffle_ps(q[0], q[1], 0xDD);
+    return _mm256_permutevar8x32_ps(_mm256_add_ps(even, odd), _mm256_setr_epi32(0, 2, 1, 3, 4, 6, 5, 7));
+}
+
+TARGET_AVX2 void tv_dots_f32_s8_avx2(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, float *out)
+{
+    for (size_t u = 0; u < count; u += SUMS) {
+        __m256 p[SUMS];
+        size_t here = count - u < SUMS ? count - u : SUMS;
+        for (size_t v = 0; v < SUMS; v++)
+            p[v] = v < here ? add_rest(_mm256_setzero_ps(), a + (u + v) * a_step, w + (u + v) * w_step, n) : _mm256_setzero_ps();
+        float all[SUMS];
+        _mm256_storeu_ps(all, totals(p));
+        memcpy(out + u, all, here * sizeof *out);
+    }
+}
+
 /* ---- AVX-512 with VNNI ---- */
+
+TARGET_AVX512 TV_INLINE __m512 products16(const float *a, const int8_t *w)
+{
+    return _mm512_mul_ps(_mm512_loadu_ps(a), _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)w))));
+}
+
+/* Two sums in a vector, of their first n terms, a multiple of 16. */
+TARGET_AVX512 TV_INLINE __m512 two_sums(const float *a0, const float *a1, const int8_t *w0, const int8_t *w1, size_t n)
+{
+    __m512 p = _mm512_setzero_ps();
+    for (size_t i = 0; i < n; i += 16) {
+        __m512 x = products16(a0 + i, w0 + i), y = products16(a1 + i, w1 + i);
+        p = _mm512_add_ps(p, _mm512_shuffle_f32x4(x, y, 0x44));
+        p = _mm512_add_ps(p, _mm512_shuffle_f32x4(x, y, 0xEE));
+    }
+    return p;
+}
+
+TARGET_AVX512 TV_INLINE void eight_sums(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t rest, float *out)
+{
+    __m256 p[SUMS];
+    for (size_t v = 0; v < SUMS; v += 2) {
+        __m512 two = two_sums(a + v * a_step, a + (v + 1) * a_step, w + v * w_step, w + (v + 1) * w_step, n);
+        p[v] = _mm512_castps512_ps256(two);
+        p[v + 1] = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(two), 1));
+    }
+    for (size_t v = 0; v < SUMS && rest; v++)
+        p[v] = add_rest(p[v], a + v * a_step + n, w + v * w_step + n, rest);
+    _mm256_storeu_ps(out, totals(p));
+}
+
+TARGET_AVX512 void tv_dots_f32_s8_avx512(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, float *out)
+{
+    size_t u = 0;
+    for (; u + SUMS <= count; u += SUMS) {
+        if (n == 32) /* all in registers */
+            eight_sums(a + u * a_step, a_step, w + u * w_step, w_step, 32, 0, out + u);
+        else
+            eight_sums(a + u * a_step, a_step, w + u * w_step, w_step, n / 16 * 16, n % 16, out + u);
+    }
+    tv_dots_f32_s8_avx2(a + u * a_step, a_step, w + u * w_step, w_step, n, count - u, out + u);
+}
 
 /* `rows` rows of weights times `m` of activations, both at most TILE and known to the compiler: all sums stay in registers. */
 TARGET_AVX512 TV_INLINE void tile_avx512(const uint8_t *w, size_t bytes, unsigned rows, const int8_t *ready, size_t stride, const int32_t *sums, unsigned m,

@@ -127,14 +127,14 @@ static void float_products_have_the_canonical_order(void **state)
     unit_rng rng = {4};
     static float a[DOTS * TERMS];
     static int8_t w[DOTS * TERMS];
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        size_t n = round % 3 ? 1 + unit_below(&rng, TERMS) : 32, count = 1 + unit_below(&rng, DOTS), a_step = round % 2 ? n : 0;
+    for (unsigned round = 0, levels = (unsigned)tv_cpu_host() + 1; round < ROUNDS * levels; round++) {
+        size_t n = round % 5 ? 1 + unit_below(&rng, TERMS) : 32, count = 1 + unit_below(&rng, DOTS), a_step = round % 7 % 2 ? n : 0;
         float out[DOTS], factors[DOTS], partial[8] = {0}, again[8] = {0};
         for (size_t i = 0; i < count * n; i++) {
             a[i] = ldexpf((float)((int)unit_below(&rng, 1 << 20) - (1 << 19)), (int)unit_below(&rng, 40) - 40);
             w[i] = random_byte(&rng);
         }
-        tv_dots_f32_s8(a, a_step, w, n, n, count, out);
+        tv_dots_f32_s8((tv_cpu_level)(round % levels))(a, a_step, w, n, n, count, out);
         for (size_t u = 0; u < count; u++) {
             assert_true(out[u] == canonical(a + u * a_step, w + u * n, n));
             factors[u] = 1 + (float)unit_below(&rng, 1000) / 977;

@@ -212,7 +212,7 @@ static bool tensor(cmdq_run *r)
     const cmdq_tile *in = cmdq_find_tile(op, CMDQ_IN), *wgt = cmdq_find_tile(op, CMDQ_WGT), *out = cmdq_find_tile(op, CMDQ_OUT);
     bool conv = op->opcode == CMDQ_TE_CONV_TILE, sparse = op->opcode == CMDQ_TE_SPARSE_GEMM_TILE;
     bool bytes = wgt->qbits <= 8, exact = bytes && in->qbits <= 8;
-    cmdq_product p = {.m = op->m, .n = op->n, .k = op->k, .grouped = cmdq_has(r->queue, r->entry, CMDQ_F_wgt_group), .dots = r->memories->dots,
+    cmdq_product p = {.m = op->m, .n = op->n, .k = op->k, .grouped = cmdq_has(r->queue, r->entry, CMDQ_F_wgt_group), .dots_s8 = tv_dots_s8(r->memories->level), .dots_f32_s8 = tv_dots_f32_s8(r->memories->level),
                       .scale_ifm = cmdq_get_real(r, CMDQ_F_scale_ifm), .scale_wgt = cmdq_get_real(r, CMDQ_F_scale_wgt),
                       .scale_ofm = cmdq_get_real(r, CMDQ_F_scale_ofm)};
     p.group = p.grouped ? cmdq_get(r, CMDQ_F_wgt_group) : p.k;

@@ -69,7 +69,7 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
         return tv_fail_memory(sink);
     m->config = config;
     m->mode = mode;
-    m->memories.dots = tv_dots_s8(tv_cpu());
+    m->memories.level = tv_cpu();
     cmdq_shape_init(&m->shape, config);
     for (unsigned e = 0; e < m->shape.engines; e++)
         m->timing.accounts[e].name = m->shape.names[e];

@@ -97,7 +97,7 @@ enum { CMDQ_SCRATCHES = 6 };
 
 typedef struct cmdq_memories {
     tv_memory spm, dram; /* SPM: bank after bank */
-    tv_dots_s8_fn dots;
+    tv_cpu_level level;    /* of the host, for kernels */
     tv_pool *pool;       /* NULL: one thread */
     tv_buf scratch[CMDQ_SCRATCHES]; /* operands as arrays; kept from entry to entry */
 } cmdq_memories;

@@ -24,10 +24,10 @@ static void sums_of(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t at, 
     int32_t exact[GROUPS_AT_ONCE];
     const int8_t *b = p->b8 + j * p->k + at;
     if (!p->a8) {
-        tv_dots_f32_s8(p->a + i * p->k + at, a_step, b, b_step, length, count, out);
+        p->dots_f32_s8(p->a + i * p->k + at, a_step, b, b_step, length, count, out);
         return;
     }
-    p->dots(p->a8 + i * p->k + at, a_step, b, b_step, length, count, exact);
+    p->dots_s8(p->a8 + i * p->k + at, a_step, b, b_step, length, count, exact);
     for (uint64_t u = 0; u < count; u++)
         out[u] = (float)exact[u];
 }
@@ -86,7 +86,7 @@ static float term(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t g)
     if (p->a8)
         sum = (float)tv_dot_s8(p->a8 + i * p->k + at, p->b8 + j * p->k + at, p->group);
     else if (p->b8)
-        tv_dots_f32_s8(p->a + i * p->k + at, 0, p->b8 + j * p->k + at, 0, p->group, 1, &sum);
+        p->dots_f32_s8(p->a + i * p->k + at, 0, p->b8 + j * p->k + at, 0, p->group, 1, &sum);
     else
         sum = tv_dot_f32(p->a + i * p->k + at, p->b + j * p->k + at, p->group);
     return sum * p->scale_ifm * (p->scales ? p->scales[j * groups + g] : p->scale_wgt);

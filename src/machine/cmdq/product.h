@@ -16,7 +16,8 @@ typedef struct cmdq_product {
     const float *bias, *old; /* or NULL */
     float scale_ifm, scale_wgt, scale_ofm;
     float *out;              /* m by n */
-    tv_dots_s8_fn dots;
+    tv_dots_s8_fn dots_s8;
+    tv_dots_f32_s8_fn dots_f32_s8;
 } cmdq_product;
 
 /* `pool` may be NULL. The results do not depend on it. */
