@@ -16,6 +16,22 @@ tv_status tv_backend_fault(const tv_machine *machine, const tv_diag_sink *sink)
     return tv_fail(sink, TV_FAULT, &code, NULL, "machine fault at instruction %" PRIu64 ", %s: %s", fault->index, fault->disassembly, fault->message);
 }
 
+tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_t bytes, tv_program *program, const tv_diag_sink *sink)
+{
+    uint64_t count = program->segment_count;
+    tv_segment *segments = tv_arena_alloc(&program->arena, (count + 1) * sizeof *segments);
+    uint8_t *copy = tv_arena_alloc(&program->arena, bytes);
+    if (!segments || !copy)
+        return tv_fail_memory(sink);
+    if (count)
+        memcpy(segments, program->segments, count * sizeof *segments);
+    segments[count] = (tv_segment){0, bytes, copy};
+    program->segments = segments;
+    program->segment_count = count + 1;
+    TV_TRY(tv_machine_read(machine, space, 0, copy, bytes, sink));
+    return tv_program_seal(program, sink);
+}
+
 static tv_status copy_space(tv_machine *machine, const char *space, uint64_t bytes, FILE *out, const tv_diag_sink *sink)
 {
     enum { CHUNK = 1 << 20 };

@@ -5,6 +5,7 @@
 
 #include "llm/graph.h"
 #include "llm/host_ops.h"
+#include "object/program.h"
 #include "trivet/llm.h"
 
 typedef struct tv_backend_options {
@@ -46,6 +47,10 @@ typedef struct tv_backend {
 
 /* A machine parameter, which is a number. */
 uint64_t tv_backend_parameter(const tv_config *config, const char *key);
+
+/* Adds the first `bytes` bytes of a space of byte addresses to a program, which has no data there: what the first program that is
+ * written needs for all to run by themselves. */
+tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_t bytes, tv_program *program, const tv_diag_sink *sink);
 
 /* Writes the first `bytes` bytes of a space of byte addresses to FOLDER/name: what programs that are written need to run by
  * themselves. */

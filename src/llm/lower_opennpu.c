@@ -400,38 +400,11 @@ static void lower_node(lowering *l, const tv_graph_node *node, int32_t token, bo
 
 /* ---- Steps ---- */
 
-/* The first program that is written brings what programs only read, so that they run by themselves, in their order. */
-static tv_status bring_memory(lowering *l, tv_program *program, const tv_diag_sink *sink)
-{
-    uint8_t *bytes = tv_arena_alloc(&program->arena, l->m.constants_end);
-    program->segments = tv_arena_alloc(&program->arena, sizeof *program->segments);
-    if (!bytes || !program->segments)
-        return tv_fail_memory(sink);
-    program->segments[program->segment_count++] = (tv_segment){0, l->m.constants_end, bytes};
-    return tv_machine_read(l->m.machine, "mem", 0, bytes, l->m.constants_end, sink);
-}
-
-/* The parts of the model as labels. */
-static tv_status put_labels(const lowering *l, tv_program *program, const tv_diag_sink *sink)
-{
-    const npu_label *labels = (const npu_label *)(const void *)l->m.n.labels.data;
-    uint64_t count = l->m.n.labels.len / sizeof *labels;
-    program->symbols = tv_arena_alloc(&program->arena, (count + 1) * sizeof *program->symbols);
-    for (uint64_t i = 0; program->symbols && i < count; i++) {
-        char *name = tv_arena_str(&program->arena, tv_sv_of(labels[i].name));
-        if (!name)
-            return tv_fail_memory(sink);
-        if (labels[i].index < program->word_count)
-            program->symbols[program->symbol_count++] = (tv_symbol){name, labels[i].index, TV_SYMBOL_TEXT};
-    }
-    return program->symbols ? tv_program_seal(program, sink) : tv_fail_memory(sink);
-}
-
 static tv_status save_step(lowering *l, tv_program *program, const tv_diag_sink *sink)
 {
     char path[4096];
-    if (l->steps == 0)
-        TV_TRY(bring_memory(l, program, sink));
+    if (l->steps == 0) /* the first brings what programs only read, so that they run by themselves, in their order */
+        TV_TRY(tv_backend_bring_space(l->m.machine, "mem", l->m.constants_end, program, sink));
     snprintf(path, sizeof path, "%s/step_%06" PRIu32 ".elf", l->emit, l->steps);
     return tv_program_save(program, path, TV_FORMAT_ELF, sink);
 }
@@ -440,10 +413,8 @@ static tv_status run_words(lowering *l, const tv_diag_sink *sink)
 {
     tv_program *program;
     tv_stop stop;
-    if (l->m.n.words.failed || l->m.n.labels.failed)
-        return tv_fail_memory(sink);
-    TV_TRY(tv_program_parse("step.bin", l->m.n.words.data, l->m.n.words.len, &(tv_program_options){.target = "opennpu"}, sink, &program));
-    tv_status status = put_labels(l, program, sink);
+    TV_TRY(tv_builder_finish(&l->m.n.program, sink, &program));
+    tv_status status = TV_OK;
     if (status == TV_OK && l->emit)
         status = save_step(l, program, sink);
     if (status == TV_OK)

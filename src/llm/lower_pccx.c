@@ -52,9 +52,9 @@ static void square(pccx_lowering *l, uint32_t row)
 static void shorten(pccx_lowering *l, uint32_t row)
 {
     uint32_t dim = l->model->shape.dim, sum = at(l, PCCX_SUM) + row, root = at(l, PCCX_ROOT) + row * (pccx_words(dim) + 1);
-    pccx_cvo(l, "reduce_sum", sum, at(l, PCCX_SQUARES) + row * pccx_words(PCCX_BLOCK), dim < PCCX_BLOCK ? dim : PCCX_BLOCK, ", accm");
-    pccx_cvo(l, "sqrt", root, sum, 1, "");
-    pccx_cvo(l, "scale", at(l, PCCX_XN) + row * pccx_words(dim), root, dim, ", recip_scale");
+    pccx_cvo(l, PCCX_CVO_REDUCE_SUM, sum, at(l, PCCX_SQUARES) + row * pccx_words(PCCX_BLOCK), dim < PCCX_BLOCK ? dim : PCCX_BLOCK, PCCX_ACCM);
+    pccx_cvo(l, PCCX_CVO_SQRT, root, sum, 1, 0);
+    pccx_cvo(l, PCCX_CVO_SCALE, at(l, PCCX_XN) + row * pccx_words(dim), root, dim, PCCX_RECIP_SCALE);
 }
 
 /* The input of a norm, which has just come to host memory. */
@@ -135,13 +135,13 @@ static void weigh(pccx_lowering *l, uint32_t layer, uint32_t i)
 {
     head_places p = places_of(l, i);
     pccx_scores(l, p.scores, p.query, layer, p.kv, p.count);
-    pccx_cvo(l, "exp", p.powers, p.scores, p.count, ", sub_emax");
+    pccx_cvo(l, PCCX_CVO_EXP, p.powers, p.scores, p.count, PCCX_SUB_EMAX);
 }
 
 static void mix(pccx_lowering *l, uint32_t layer, uint32_t i)
 {
     head_places p = places_of(l, i);
-    pccx_cvo(l, "reduce_sum", p.raw, p.powers, p.count, "");
+    pccx_cvo(l, PCCX_CVO_REDUCE_SUM, p.raw, p.powers, p.count, 0);
     pccx_mix(l, p.raw + 1, p.powers, layer, p.kv, p.count);
 }
 
@@ -149,7 +149,7 @@ static void mix(pccx_lowering *l, uint32_t layer, uint32_t i)
 static void divide(pccx_lowering *l, uint32_t i)
 {
     head_places p = places_of(l, i);
-    pccx_cvo(l, "scale", p.mixed, p.raw, l->model->shape.head_dim, ", recip_scale");
+    pccx_cvo(l, PCCX_CVO_SCALE, p.mixed, p.raw, l->model->shape.head_dim, PCCX_RECIP_SCALE);
 }
 
 /* Scores, softmax and mix of all heads: three nodes of the graph. While the SFU works on a head, GEMV has the next. */
@@ -182,7 +182,7 @@ static chunk chunk_at(const pccx_lowering *l, uint32_t i)
 }
 
 /* A function over rows, which follow each other; an instruction takes so many elements. */
-static void over_rows(pccx_lowering *l, const char *function, pccx_place to, pccx_place from, chunk c, const char *flags)
+static void over_rows(pccx_lowering *l, pccx_insn function, pccx_place to, pccx_place from, chunk c, unsigned flags)
 {
     enum { LENGTH_MAX = 65528 };
     uint32_t end = (c.first + c.rows) * l->hidden;
@@ -194,12 +194,12 @@ static void raise_powers(pccx_lowering *l, chunk c)
 {
     for (uint32_t r = c.first; r < c.first + c.rows; r++)
         pccx_move(l, at(l, PCCX_SIGMOID) + r * pccx_words(l->hidden), at(l, PCCX_ONES), l->hidden);
-    over_rows(l, "exp", PCCX_SIGMOID, PCCX_GATE, c, ", accm");
+    over_rows(l, PCCX_CVO_EXP, PCCX_SIGMOID, PCCX_GATE, c, PCCX_ACCM);
 }
 
 static void end_sigmoid(pccx_lowering *l, chunk c)
 {
-    over_rows(l, "recip", PCCX_SIGMOID, PCCX_SIGMOID, c, "");
+    over_rows(l, PCCX_CVO_RECIP, PCCX_SIGMOID, PCCX_SIGMOID, c, 0);
     if (c.rows)
         pccx_store(l, l->map.vector + (uint64_t)c.first * l->hidden * 2, at(l, PCCX_SIGMOID) + c.first * pccx_words(l->hidden), c.rows * l->hidden);
 }
@@ -281,20 +281,11 @@ static bool is_query(const pccx_lowering *l, uint32_t value)
     return l->graph->nodes[i].weight == TV_WEIGHT_Q;
 }
 
-static void begin_part(pccx_lowering *l, const tv_graph_node *n)
-{
-    char part[TV_PART_TEXT];
-    tv_graph_part(l->graph, n, part);
-    if (strcmp(part, l->part) == 0)
-        return;
-    memcpy(l->part, part, sizeof part);
-    tv_buf_printf(&l->text, "%s:\n", part);
-}
-
 /* Rows from `first` on have logits. */
 static tv_status lower_node(pccx_lowering *l, const tv_graph_node *n, const int32_t *tokens, uint32_t first, const tv_diag_sink *sink)
 {
-    begin_part(l, n);
+    tv_graph_part(l->graph, n, l->part);
+    tv_builder_label(&l->program, l->part);
     switch (n->op) {
     case TV_OP_EMBED: embed(l, tokens); break;
     case TV_OP_RMSNORM: {
@@ -329,10 +320,9 @@ static void destroy(void *state)
     pccx_lowering *l = state;
     if (!l)
         return;
-    tv_buf_fini(&l->text);
-    tv_buf_fini(&l->data);
+    tv_builder_fini(&l->program);
     tv_machine_free(l->machine);
-    tv_program_free(l->program);
+    tv_program_free(l->loaded);
     tv_pool_free(l->pool);
     for (uint32_t i = 0; l->kept && i < l->graph->value_count; i++)
         free(l->kept[i]);
@@ -408,6 +398,8 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     };
     tv_status status = allocate(l, sink);
     if (status == TV_OK)
+        status = pccx_begin_words(l, sink);
+    if (status == TV_OK)
         status = tv_machine_new(options->config, options->mode, sink, &l->machine);
     if (status == TV_OK)
         status = check_model(l, options->config, sink);
@@ -437,8 +429,7 @@ static tv_status read_logits(pccx_lowering *l, uint32_t rows, float *out, const 
 static tv_status step_rows(pccx_lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, uint32_t first, float *logits,
                            const tv_diag_sink *sink)
 {
-    l->text.len = l->data.len = 0; /* of a step that failed */
-    l->part[0] = '\0';
+    tv_builder_clear(&l->program); /* of a step that failed */
     l->programs = 0;
     l->rows = rows;
     l->position = position;

@@ -2,6 +2,9 @@
 /* Words, addresses, and products by the array. */
 #include "llm/opennpu_emit.h"
 
+#include <assert.h>
+
+#include "isa/opennpu/opennpu.h"
 #include "trivet/codec.h"
 
 static const char *const ids[NPU_OP_COUNT] = {
@@ -10,14 +13,19 @@ static const char *const ids[NPU_OP_COUNT] = {
 #undef NPU_OP
 };
 
-/* Places of the register fields in formats R, I and S. */
-enum { RD_AT = 7, RS1_AT = 15, RS2_AT = 20, IMM_AT = 20, WIDTH_AT = 25, RS3_AT = 27, KEEP_AT = 29 };
+/* The registers of formats R, I and S stand at the same places. */
+enum {
+    RD_AT = OPENNPU_LO_R_rd, RS1_AT = OPENNPU_LO_R_rs1, RS2_AT = OPENNPU_LO_R_rs2, IMM_AT = OPENNPU_LO_I_imm, WIDTH_AT = OPENNPU_LO_R_width,
+    RS3_AT = OPENNPU_LO_S_rs3, KEEP_AT = OPENNPU_LO_R_sat, IMM_MASK = 0xFFF
+};
+static_assert((int)OPENNPU_LO_I_rd == (int)RD_AT && (int)OPENNPU_LO_S_rd == (int)RD_AT && (int)OPENNPU_LO_I_rs1 == (int)RS1_AT &&
+              (int)OPENNPU_LO_S_rs1 == (int)RS1_AT && (int)OPENNPU_LO_S_rs2 == (int)RS2_AT, "one place for each register");
 
 tv_status npu_init(npu *n, uint32_t k, const tv_diag_sink *sink)
 {
     tv_codec *codec;
     uint64_t word;
-    *n = (npu){.k = k, .period = k < NPU_PERIOD_MAX ? k : NPU_PERIOD_MAX};
+    *n = (npu){.program.isa = &tv_isa_opennpu, .k = k, .period = k < NPU_PERIOD_MAX ? k : NPU_PERIOD_MAX};
     TV_TRY(tv_codec_new("opennpu", sink, &codec));
     tv_status status = TV_OK;
     for (unsigned i = 0; i < NPU_OP_COUNT && status == TV_OK; i++) {
@@ -29,26 +37,19 @@ tv_status npu_init(npu *n, uint32_t k, const tv_diag_sink *sink)
     return status;
 }
 
-void npu_fini(npu *n)
-{
-    tv_buf_fini(&n->words);
-    tv_buf_fini(&n->labels);
-}
+void npu_fini(npu *n) { tv_builder_fini(&n->program); }
 
 void npu_begin(npu *n)
 {
-    n->words.len = n->labels.len = 0;
+    tv_builder_clear(&n->program);
     memset(n->known, 0xFF, sizeof n->known);
 }
 
 void npu_begin_part(npu *n, const tv_graph *graph, const tv_graph_node *node)
 {
-    npu_label label = {.index = n->words.len / 4};
-    tv_graph_part(graph, node, label.name);
-    const npu_label *labels = (const npu_label *)(const void *)n->labels.data;
-    size_t count = n->labels.len / sizeof *labels;
-    if (count == 0 || strcmp(labels[count - 1].name, label.name) != 0)
-        tv_buf_append(&n->labels, &label, sizeof label);
+    char part[TV_PART_TEXT];
+    tv_graph_part(graph, node, part);
+    tv_builder_label(&n->program, part);
 }
 
 /* ---- Words ---- */
@@ -58,25 +59,25 @@ static void forget(npu *n, unsigned vr) { memset(n->known[vr], 0xFF, sizeof n->k
 void npu_plain(npu *n, npu_op op, unsigned rd, unsigned rs1, unsigned rs2)
 {
     forget(n, op == NPU_VCVT_S8_F32 ? rd / 4 : op == NPU_VCVT_S16_S32 ? rd / 2 : rd);
-    tv_buf_le(&n->words, n->base[op] | rd << RD_AT | rs1 << RS1_AT | rs2 << RS2_AT, 4);
+    tv_builder_word(&n->program, n->base[op] | rd << RD_AT | rs1 << RS1_AT | rs2 << RS2_AT);
 }
 
 void npu_sized(npu *n, npu_op op, unsigned class_, unsigned rd, unsigned rs1, unsigned rs2)
 {
     bool reduces = op == NPU_VSUM || op == NPU_VRMAX;
     forget(n, reduces ? rd : rd >> (2 - class_));
-    tv_buf_le(&n->words, n->base[op] | class_ << WIDTH_AT | rd << RD_AT | rs1 << RS1_AT | rs2 << RS2_AT, 4);
+    tv_builder_word(&n->program, n->base[op] | class_ << WIDTH_AT | rd << RD_AT | rs1 << RS1_AT | rs2 << RS2_AT);
 }
 
 void npu_fma(npu *n, npu_op op, unsigned rd, unsigned rs1, unsigned rs2, unsigned rs3)
 {
     forget(n, rd);
-    tv_buf_le(&n->words, n->base[op] | rd << RD_AT | rs1 << RS1_AT | rs2 << RS2_AT | rs3 << RS3_AT, 4);
+    tv_builder_word(&n->program, n->base[op] | rd << RD_AT | rs1 << RS1_AT | rs2 << RS2_AT | rs3 << RS3_AT);
 }
 
 static void immediate(npu *n, npu_op op, unsigned rd, unsigned rs1, int64_t imm)
 {
-    tv_buf_le(&n->words, n->base[op] | rd << RD_AT | rs1 << RS1_AT | ((uint32_t)imm & 0xFFF) << IMM_AT, 4);
+    tv_builder_word(&n->program, n->base[op] | rd << RD_AT | rs1 << RS1_AT | ((uint32_t)imm & IMM_MASK) << IMM_AT);
 }
 
 /* ---- Addresses ---- */
@@ -198,7 +199,7 @@ static void multiply(npu *n, const npu_product *p, unsigned w, unsigned x, unsig
     unsigned w_at = p->turned ? RS2_AT : RS1_AT, x_at = p->turned ? RS1_AT : RS2_AT;
     for (unsigned i = from; i < to; i++) {
         uint32_t keep = *first ? 0 : UINT32_C(1) << KEEP_AT;
-        tv_buf_le(&n->words, n->base[NPU_MMA] | keep | ((w << p->class_) + i) << w_at | ((x << p->class_) + i) << x_at, 4);
+        tv_builder_word(&n->program, n->base[NPU_MMA] | keep | ((w << p->class_) + i) << w_at | ((x << p->class_) + i) << x_at);
         *first = false;
     }
 }

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "llm/graph.h"
 #include "num/float.h"
+#include "object/build.h"
 #include "trivet/diag.h"
 
 #define NPU_OPS(X)                                                                                                                  \
@@ -41,15 +42,8 @@ enum { NPU_VX, NPU_VE, NPU_VR };
 
 enum { NPU_W = 4, NPU_X = 5, NPU_PERIOD_MAX = 8 };
 
-/* Words from `index` on belong to a part of the model. */
-typedef struct npu_label {
-    char name[TV_PART_TEXT];
-    uint64_t index;
-} npu_label;
-
 typedef struct npu {
-    tv_buf words;
-    tv_buf labels; /* npu_label */
+    tv_builder program; /* under construction */
     uint32_t base[NPU_OP_COUNT]; /* words whose registers are 0 */
     uint32_t k, period;
     uint64_t masks[3], turn; /* addresses; `turn`: room for three registers */

@@ -93,7 +93,7 @@ void pccx_scores(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t layer, ui
         bool last = plane + 1 == l->cache_planes;
         pccx_stream(l, false, at, (uint64_t)pccx_words(count) * PCCX_WORD);
         pccx_stream(l, false, at + (uint64_t)pccx_words(l->context) * PCCX_WORD, (uint64_t)count * pccx_beats(d) * PCCX_BEAT);
-        pccx_gemv(l, out, in, count, d, plane ? last ? ", findemax, accm" : ", accm" : last ? ", findemax" : "");
+        pccx_gemv(l, out, in, count, d, (plane ? PCCX_ACCM : 0u) | (last ? PCCX_FINDEMAX : 0u));
     }
 }
 
@@ -104,6 +104,6 @@ void pccx_mix(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t layer, uint3
         uint32_t positions = count - at < PCCX_BLOCK ? count - at : PCCX_BLOCK;
         pccx_stream(l, false, value_block(l, layer, kv_head, at / PCCX_BLOCK), l->cache_planes * pccx_value_bytes(l));
         for (unsigned plane = 0; plane < l->cache_planes; plane++)
-            pccx_gemv(l, out, in + at / PCCX_LANES, d, positions, at || plane ? ", accm" : "");
+            pccx_gemv(l, out, in + at / PCCX_LANES, d, positions, at || plane ? PCCX_ACCM : 0);
     }
 }

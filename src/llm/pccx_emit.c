@@ -1,14 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of the lowering to pccx, as assembly text: each is assembled, saved if asked for, and run. */
+/* Programs of the lowering to pccx, word by word: each is saved if asked for, and run. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "llm/pccx_lower.h"
 #include "num/float.h"
-#include "trivet/file.h"
+#include "trivet/codec.h"
 
-static const char *const banks[] = {"fmap_shape", "weight_shape"};
+/* ---- Words ---- */
+
+tv_status pccx_begin_words(pccx_lowering *l, const tv_diag_sink *sink)
+{
+    tv_codec *codec;
+    tv_insn_info info;
+    TV_TRY(tv_codec_new("pccx", sink, &codec));
+    tv_status status = TV_OK;
+    for (unsigned i = 0; i < PCCX_INSNS && status == TV_OK; i++) {
+        tv_codec_insn_at(codec, i, &info);
+        status = tv_codec_encode(codec, info.id, NULL, 0, sink, &l->words[i]);
+    }
+    tv_codec_free(codec);
+    l->program.isa = &tv_isa_pccx;
+    return status;
+}
+
+/* Sizes and addresses have been checked against the machine when the model was placed. */
+static uint64_t field(unsigned f, uint64_t value)
+{
+    unsigned lo = tv_isa_pccx.fields[f].lo;
+    assert(value <= tv_mask(tv_isa_pccx.fields[f].hi - lo + 1));
+    return value << lo;
+}
+
+static uint64_t flag(unsigned flags, unsigned which, unsigned f) { return field(f, (flags & which) != 0); }
 
 /* The entry with these values; a full bank is filled anew from its first entry, which is safe because entries are read at issue. */
 static uint32_t shape(pccx_lowering *l, unsigned bank, uint32_t a, uint32_t b, uint32_t c)
@@ -21,68 +47,63 @@ static uint32_t shape(pccx_lowering *l, unsigned bank, uint32_t a, uint32_t b, u
     l->shapes[bank][i].a = a;
     l->shapes[bank][i].b = b;
     l->shapes[bank][i].c = c;
-    tv_buf_printf(&l->text, "        memset  %s[%" PRIu32 "], %" PRIu32 ", %" PRIu32 ", %" PRIu32 "\n", banks[bank], i, a, b, c);
+    tv_builder_word(&l->program, l->words[PCCX_MEMSET] | field(PCCX_F_MEMSET_dest_cache, bank) | field(PCCX_F_MEMSET_dest_addr, i) |
+                                     field(PCCX_F_MEMSET_a_value, a) | field(PCCX_F_MEMSET_b_value, b) | field(PCCX_F_MEMSET_c_value, c));
     return i;
 }
 
-/* Whole words: their number may be larger than one value of an entry. */
-static uint32_t copy_shape(pccx_lowering *l, uint32_t elements) { return shape(l, 0, PCCX_LANES, pccx_words(elements), 1); }
-
-void pccx_load(pccx_lowering *l, uint32_t to, uint64_t from, uint32_t elements)
+/* A copy between places of L2, or by its host address, `host`, that has two fields. Its shape is of whole words: their number may be
+ * larger than one value of an entry. */
+static void copy(pccx_lowering *l, pccx_insn insn, uint64_t to, uint64_t from, uint64_t host, uint32_t elements)
 {
-    uint32_t entry = copy_shape(l, elements);
-    tv_buf_printf(&l->text, "        memcpy  l2[0x%" PRIx32 "], host[0x%" PRIx64 "], shape=%" PRIu32 ", async\n", to, from, entry);
+    uint32_t entry = shape(l, PCCX_FMAP_SHAPE, PCCX_LANES, pccx_words(elements), 1);
+    tv_builder_word(&l->program, l->words[insn] | field(PCCX_F_MEMCPY_dest_addr, to) | field(PCCX_F_MEMCPY_src_addr, from) |
+                                     field(PCCX_F_MEMCPY_aux_addr, host) | field(PCCX_F_MEMCPY_shape_ptr_addr, entry) | field(PCCX_F_MEMCPY_async, 1));
 }
 
-void pccx_store(pccx_lowering *l, uint64_t to, uint32_t from, uint32_t elements)
-{
-    uint32_t entry = copy_shape(l, elements);
-    tv_buf_printf(&l->text, "        memcpy  host[0x%" PRIx64 "], l2[0x%" PRIx32 "], shape=%" PRIu32 ", async\n", to, from, entry);
-}
+enum { HOST_LOW_BITS = 17 };
 
-void pccx_move(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t elements)
-{
-    uint32_t entry = copy_shape(l, elements);
-    tv_buf_printf(&l->text, "        memcpy  l2[0x%" PRIx32 "], l2[0x%" PRIx32 "], shape=%" PRIu32 ", async\n", to, from, entry);
-}
+static uint64_t host_low(uint64_t addr) { return addr / PCCX_WORD & tv_mask(HOST_LOW_BITS); }
+static uint64_t host_high(uint64_t addr) { return addr / PCCX_WORD >> HOST_LOW_BITS; }
+
+void pccx_load(pccx_lowering *l, uint32_t to, uint64_t from, uint32_t elements) { copy(l, PCCX_MEMCPY_LOAD, to, host_low(from), host_high(from), elements); }
+
+void pccx_store(pccx_lowering *l, uint64_t to, uint32_t from, uint32_t elements) { copy(l, PCCX_MEMCPY_STORE, host_low(to), from, host_high(to), elements); }
+
+void pccx_move(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t elements) { copy(l, PCCX_MEMCPY_MOVE, to, from, 0, elements); }
 
 void pccx_stream(pccx_lowering *l, bool gemm, uint64_t addr, uint64_t bytes)
 {
-    tv_buf_printf(&l->text, "        wstream %s, 0x%" PRIx64 ", %" PRIu64 "\n", gemm ? "gemm" : "gemv", addr, bytes);
+    tv_builder_stream(&l->program, gemm ? PCCX_STREAM_GEMM : PCCX_STREAM_GEMV, addr, bytes);
 }
 
 /* A size of zeros: the engine's own tiling, and activations scaled by their largest. */
-static void matrix_insn(pccx_lowering *l, const char *mnemonic, uint32_t to, uint32_t from, uint32_t entry, const char *flags)
+static void matrix_insn(pccx_lowering *l, pccx_insn insn, uint32_t to, uint32_t from, uint32_t entry, unsigned flags)
 {
-    uint32_t size = shape(l, 0, 0, 0, 0);
-    tv_buf_printf(&l->text, "        %s    l2[0x%" PRIx32 "], l2[0x%" PRIx32 "], size=%" PRIu32 ", shape=%" PRIu32 ", w_scale%s\n", mnemonic, to,
-                  from, size, entry, flags);
+    uint32_t size = shape(l, PCCX_FMAP_SHAPE, 0, 0, 0);
+    tv_builder_word(&l->program, l->words[insn] | field(PCCX_F_MATRIX_dest_reg, to) | field(PCCX_F_MATRIX_src_addr, from) | field(PCCX_F_MATRIX_size_ptr_addr, size) |
+                                     field(PCCX_F_MATRIX_shape_ptr_addr, entry) | field(PCCX_F_MATRIX_w_scale, 1) |
+                                     flag(flags, PCCX_ACCM, PCCX_F_MATRIX_accm) | flag(flags, PCCX_FINDEMAX, PCCX_F_MATRIX_findemax));
 }
 
-void pccx_gemv(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t n, uint32_t k, const char *flags)
+void pccx_gemv(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t n, uint32_t k, unsigned flags)
 {
-    matrix_insn(l, "gemv", to, from, shape(l, 1, 1, n, k), flags);
+    matrix_insn(l, PCCX_GEMV, to, from, shape(l, PCCX_WEIGHT_SHAPE, 1, n, k), flags);
 }
 
-void pccx_gemm(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t m, uint32_t n, uint32_t k, const char *flags)
+void pccx_gemm(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t m, uint32_t n, uint32_t k, unsigned flags)
 {
-    matrix_insn(l, "gemm", to, from, shape(l, 1, m, n, k), flags);
+    matrix_insn(l, PCCX_GEMM, to, from, shape(l, PCCX_WEIGHT_SHAPE, m, n, k), flags);
 }
 
-void pccx_cvo(pccx_lowering *l, const char *function, uint32_t to, uint32_t from, uint32_t length, const char *flags)
+void pccx_cvo(pccx_lowering *l, pccx_insn insn, uint32_t to, uint32_t from, uint32_t length, unsigned flags)
 {
-    tv_buf_printf(&l->text, "        cvo.%s l2[0x%" PRIx32 "], l2[0x%" PRIx32 "], len=%" PRIu32 "%s, async\n", function, to, from, length, flags);
+    tv_builder_word(&l->program, l->words[insn] | field(PCCX_F_CVO_src_addr, from) | field(PCCX_F_CVO_dst_addr, to) | field(PCCX_F_CVO_length, length) |
+                                     field(PCCX_F_CVO_async, 1) | flag(flags, PCCX_SUB_EMAX, PCCX_F_CVO_sub_emax) |
+                                     flag(flags, PCCX_RECIP_SCALE, PCCX_F_CVO_recip_scale) | flag(flags, PCCX_ACCM, PCCX_F_CVO_accm));
 }
 
-void pccx_put(pccx_lowering *l, uint64_t addr, const uint8_t *bytes, size_t n)
-{
-    size_t i = 0;
-    tv_buf_printf(&l->data, "        .org    0x%" PRIx64 "\n", addr);
-    for (; i + 8 <= n; i += 8)
-        tv_buf_printf(&l->data, "        .word64 0x%016" PRIx64 "\n", tv_load_le64(bytes + i));
-    for (; i < n; i++)
-        tv_buf_printf(&l->data, "        .byte   %u\n", bytes[i]);
-}
+void pccx_put(pccx_lowering *l, uint64_t addr, const uint8_t *bytes, size_t n) { tv_builder_data(&l->program, addr, bytes, n); }
 
 /* ---- Products ---- */
 
@@ -93,7 +114,7 @@ static void project_group(pccx_lowering *l, uint32_t vectors, uint32_t in, uint3
 {
     uint32_t from = in + group * (l->group / PCCX_LANES) * vectors;
     for (unsigned plane = 0; plane < l->planes; plane++) {
-        const char *flags = accm || group || plane ? ", accm" : "";
+        unsigned flags = accm || group || plane ? PCCX_ACCM : 0;
         if (vectors == 1)
             pccx_gemv(l, out, from, n, columns, flags);
         else
@@ -139,7 +160,7 @@ void pccx_product(pccx_lowering *l, uint32_t out, uint32_t in, uint64_t scales, 
         uint32_t count = n - i < PCCX_BLOCK ? n - i : PCCX_BLOCK;
         pccx_stream(l, false, scales + 2 * (uint64_t)i, 2 * (uint64_t)count);
         pccx_stream(l, false, matrix, (uint64_t)count * PCCX_BEAT);
-        pccx_gemv(l, out + (sum ? 0 : i / PCCX_LANES), in + i / PCCX_LANES, count, count, accm || (sum && i) ? ", accm" : "");
+        pccx_gemv(l, out + (sum ? 0 : i / PCCX_LANES), in + i / PCCX_LANES, count, count, accm || (sum && i) ? PCCX_ACCM : 0);
     }
 }
 
@@ -158,47 +179,34 @@ tv_status pccx_read_bf16(pccx_lowering *l, uint64_t addr, size_t n, float *out, 
     return TV_OK;
 }
 
-static tv_status save_program(pccx_lowering *l, const tv_program *program, const tv_diag_sink *sink)
+static tv_status save_program(pccx_lowering *l, tv_program *program, const tv_diag_sink *sink)
 {
     char path[PCCX_NAME_TEXT];
+    if (l->steps == 0 && l->programs == 0) /* the first brings the model, so that the programs run by themselves, in their order */
+        TV_TRY(tv_backend_bring_space(l->machine, "host", l->map.model_end, program, sink));
     snprintf(path, sizeof path, "%s/step_%06" PRIu32 "_%03" PRIu32 ".elf", l->emit, l->steps, l->programs);
     return tv_program_save(program, path, TV_FORMAT_ELF, sink);
-}
-
-static tv_status assemble(pccx_lowering *l, const tv_diag_sink *sink, tv_program **out)
-{
-    bool first = l->emit && l->steps == 0 && l->programs == 0;
-    if (first) /* the first program brings the model, so that the programs run by themselves, in their order */
-        TV_TRY(tv_backend_save_space(l->machine, "host", l->map.model_end, l->emit, "model.bin", sink));
-    tv_buf_str(&l->text, "        .data\n");
-    if (first)
-        tv_buf_printf(&l->text, "        .incbin \"%s/model.bin\"\n", l->emit);
-    tv_buf_append(&l->text, l->data.data, l->data.len);
-    if (l->text.failed || l->data.failed)
-        return tv_fail_memory(sink);
-    return tv_program_assemble("step.s", (const char *)l->text.data, l->text.len, &(tv_program_options){.target = "pccx"}, sink, out);
 }
 
 tv_status pccx_run(pccx_lowering *l, const tv_diag_sink *sink)
 {
     tv_program *program;
     tv_stop stop;
-    TV_TRY(assemble(l, sink, &program));
+    TV_TRY(tv_builder_finish(&l->program, sink, &program));
     tv_status status = l->emit ? save_program(l, program, sink) : TV_OK;
     if (status == TV_OK)
         status = tv_machine_load(l->machine, program, sink);
     if (status == TV_OK) {
         status = tv_machine_run(l->machine, NULL, &stop);
-        tv_program_free(l->program); /* the machine looks at the loaded one until the next load */
-        l->program = program;
+        tv_program_free(l->loaded); /* the machine looks at the loaded one until the next load */
+        l->loaded = program;
     } else {
         tv_program_free(program);
     }
     if (status == TV_FAULT)
         status = tv_backend_fault(l->machine, sink);
     l->programs++;
-    l->text.len = l->data.len = 0;
-    tv_buf_printf(&l->text, "%s:\n", l->part); /* what goes on in the next one */
     l->shape_count[0] = l->shape_count[1] = 0;
+    tv_builder_label(&l->program, l->part); /* what goes on in the next one */
     return status;
 }

@@ -4,9 +4,11 @@
 #ifndef TV_LLM_PCCX_LOWER_H
 #define TV_LLM_PCCX_LOWER_H
 
+#include "isa/pccx/pccx.h"
 #include "llm/backend.h"
 #include "llm/host_ops.h"
 #include "llm/pccx_quantize.h"
+#include "object/build.h"
 #include "sim/pool.h"
 
 enum { PCCX_LANES = 8, PCCX_WORD = 16, PCCX_BLOCK = 32, PCCX_SHAPES = 64, PCCX_HEAD_MAX = 512, PCCX_CACHE_PLANES_MAX = 2, PCCX_NAME_TEXT = 4096 };
@@ -59,7 +61,7 @@ typedef struct pccx_lowering {
     const tv_graph *graph;
     const tv_model *model;
     tv_machine *machine;
-    tv_program *program; /* what the machine has loaded */
+    tv_program *loaded; /* into the machine */
     tv_pool *pool;
     uint32_t context;
     uint32_t hidden; /* the model's, filled up to whole words with zeros */
@@ -81,7 +83,8 @@ typedef struct pccx_lowering {
 
     /* the program under construction */
     char part[TV_PART_TEXT]; /* of the model, that its last instructions belong to: a label */
-    tv_buf text, data;
+    tv_builder program;
+    uint64_t words[PCCX_INSNS]; /* with nothing but what makes the instruction */
     struct {
         uint32_t a, b, c;
     } shapes[2][PCCX_SHAPES];
@@ -98,15 +101,20 @@ static inline pccx_matrix *pccx_matrix_of(const pccx_lowering *l, tv_weight weig
 
 /* ---- pccx_emit.c ---- */
 
-/* Instructions of the program under construction. Addresses in L2 are words, in host memory bytes; `flags` is text, "" or
- * ", accm". Copies and functions do not wait for their end: the scheduler keeps the order that data ask for. */
+/* What an instruction is told beside its operands. */
+enum { PCCX_ACCM = 1, PCCX_FINDEMAX = 2, PCCX_SUB_EMAX = 4, PCCX_RECIP_SCALE = 8 };
+
+/* Looks up the instructions' words: before all else. */
+tv_status pccx_begin_words(pccx_lowering *l, const tv_diag_sink *sink);
+
+/* Instructions of the program under construction. Addresses in L2 are words, in host memory bytes. Copies and functions do not wait for their end: the scheduler keeps the order that data ask for. */
 void pccx_load(pccx_lowering *l, uint32_t to, uint64_t from, uint32_t elements);
 void pccx_store(pccx_lowering *l, uint64_t to, uint32_t from, uint32_t elements);
 void pccx_move(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t elements);
 void pccx_stream(pccx_lowering *l, bool gemm, uint64_t addr, uint64_t bytes);
-void pccx_gemv(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t n, uint32_t k, const char *flags);
-void pccx_gemm(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t m, uint32_t n, uint32_t k, const char *flags);
-void pccx_cvo(pccx_lowering *l, const char *function, uint32_t to, uint32_t from, uint32_t length, const char *flags);
+void pccx_gemv(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t n, uint32_t k, unsigned flags);
+void pccx_gemm(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t m, uint32_t n, uint32_t k, unsigned flags);
+void pccx_cvo(pccx_lowering *l, pccx_insn insn, uint32_t to, uint32_t from, uint32_t length, unsigned flags);
 
 /* Bytes that come to host memory with the program. */
 void pccx_put(pccx_lowering *l, uint64_t addr, const uint8_t *bytes, size_t n);

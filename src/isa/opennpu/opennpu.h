@@ -33,6 +33,18 @@ enum opennpu_field {
     OPENNPU_FIELDS
 };
 
+/* Lowest bits of the fields, for code that makes words. */
+enum opennpu_lo {
+#define TV_FORMAT(id)
+#define TV_FIELD(format, name, hi, lo, kind, limit, illegal, doc) OPENNPU_LO_##format##_##name = (lo),
+#define TV_JOINED(format, name, high, low, kind, doc)
+#include "isa/opennpu/fields.def"
+#undef TV_FORMAT
+#undef TV_FIELD
+#undef TV_JOINED
+};
+
+#define TV_FORMAT(id)
 #define TV_FIELD(format, name, hi, lo, kind, limit, illegal, doc)      \
     static inline uint32_t opennpu_##format##_##name(uint32_t word)    \
     {                                                                  \
