@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "kernels/bf16.h"
+#include "kernels/quantize.h"
 #include "machine/pccx/machine.h"
 #include "num/float.h"
 #include "num/func.h"
@@ -22,6 +24,14 @@ static uint16_t source_element(pccx_machine *m, uint32_t src, unsigned fifo, uin
         return l2_lane(m, src, i);
     const pccx_fifo *f = &m->fifos[fifo];
     return f->ring[(f->head + i) % m->control.fifo_elements];
+}
+
+/* `count` lanes from lane `first` of a vector at `word` on. */
+static void load_lanes(pccx_machine *m, uint64_t word, uint64_t first, uint64_t count, uint16_t *out)
+{
+    const uint8_t *p = l2_at(m, word) + 2 * first;
+    for (uint64_t i = 0; i < count; i++)
+        out[i] = tv_load_le16(p + 2 * i);
 }
 
 /* Writes a vector; lanes past its end in the last word become zero. */
@@ -61,29 +71,11 @@ static bool refuse_memory(pccx_refusal *why)
     return false;
 }
 
-/* The scale of one activation row: static, or 2^(E-6) with E the largest exponent of the row. */
-static float row_scale(const uint16_t *x, uint32_t k, uint16_t act_scale)
+/* The scale of one activation row: static, or 2^(E-6) with E the exponent of the row's largest magnitude; subnormals count as zero. */
+static float row_scale(uint16_t largest, uint16_t act_scale)
 {
-    if (act_scale)
-        return tv_bf16_to_f32(act_scale);
-    unsigned largest = 0; /* subnormals count as zero */
-    for (uint32_t i = 0; i < k; i++) {
-        unsigned exponent = tv_bf16_exponent(x[i]);
-        if (exponent > largest)
-            largest = exponent;
-    }
-    return largest == 0 ? 1.0f : tv_bf16_power_of_two((int)largest - 6);
-}
-
-/* q = clamp(RNE(x / s), -127, 127). Binary64 holds the quotient of two BF16 numbers closely enough that its rounding to
- * an integer is that of the exact quotient. */
-static void quantize_row(const uint16_t *x, uint32_t k, float scale, int8_t *q)
-{
-    for (uint32_t i = 0; i < k; i++) {
-        double value = (double)tv_bf16_to_f32(tv_bf16_flush(x[i])) / (double)scale;
-        q[i] = (int8_t)tv_int_round_clamp(value, -127, 127);
-    }
-    memset(q + k, 0, (32 - k % 32) % 32);
+    unsigned exponent = tv_bf16_exponent(largest);
+    return act_scale ? tv_bf16_to_f32(act_scale) : exponent == 0 ? 1.0f : tv_bf16_power_of_two((int)exponent - 6);
 }
 
 /* ---- The weight stream ---- */
@@ -147,7 +139,8 @@ static const uint8_t *next_rows(beats *b, size_t count, size_t want, uint8_t *wh
 enum { WEIGHT_ROWS = 256 }; /* worked on at a time */
 
 typedef struct matrix_memory {
-    uint16_t *x;     /* rows of k */
+    uint16_t *x;     /* one row of k … */
+    float *wide;     /* … and as binary32 */
     int8_t *q;       /* one row, of k rounded up to beats */
     int8_t *ready;   /* all rows, see tv_s4s8_ready */
     size_t stride;   /* of `ready` */
@@ -169,10 +162,11 @@ static bool matrix_scratch(pccx_machine *m, const pccx_op *op, matrix_memory *me
 {
     size_t k_beats = (op->k + 31) / 32, rows = op->m, outputs = rows * op->n;
     mem->stride = tv_s4s8_ready_bytes(k_beats);
-    uint8_t *p = scratch(m, rows * (2 * (size_t)op->k + mem->stride + 8 + 4 * WEIGHT_ROWS) + 48 * k_beats + 4 * (size_t)op->n + 2 * outputs + 9 * 64);
+    uint8_t *p = scratch(m, rows * (mem->stride + 8 + 4 * WEIGHT_ROWS) + 6 * (size_t)op->k + 48 * k_beats + 4 * (size_t)op->n + 2 * outputs + 10 * 64);
     if (!p)
         return false;
-    mem->x = take(&p, rows * op->k * 2);
+    mem->x = take(&p, op->k * 2);
+    mem->wide = take(&p, op->k * sizeof(float));
     mem->q = take(&p, 32 * k_beats);
     mem->ready = take(&p, rows * mem->stride);
     mem->row_scale = take(&p, rows * sizeof(float));
@@ -184,33 +178,41 @@ static bool matrix_scratch(pccx_machine *m, const pccx_op *op, matrix_memory *me
     return true;
 }
 
-static bool load_activations(pccx_machine *m, const pccx_op *op, matrix_memory *mem, pccx_refusal *why)
+/* A row of activations, and the bits of its largest magnitude. False: one is not finite. */
+static bool load_row(pccx_machine *m, const pccx_op *op, uint32_t r, uint16_t *x, uint16_t *largest, pccx_refusal *why)
 {
-    uint64_t row_words = tv_ceil_div(op->k, PCCX_LANES);
-    bool gemv = op->insn == PCCX_GEMV;
-    for (uint32_t r = 0; r < op->m; r++)
-        for (uint32_t i = 0; i < op->k; i++) {
-            uint16_t x = gemv ? source_element(m, op->src, PCCX_FIFO_TO_GEMV, i) : l2_lane(m, op->src + r * row_words, i);
-            if (!tv_bf16_is_finite(x)) {
-                why->code = PCCX_CODE_NON_FINITE;
-                snprintf(why->message, sizeof why->message, "activation %u of row %u is %s (0x%04x)", i, r,
-                         tv_bf16_is_nan(x) ? "NaN" : "infinite", x);
-                return false;
-            }
-            mem->x[(size_t)r * op->k + i] = x;
-        }
-    return true;
+    bool fifo = op->insn == PCCX_GEMV && op->src == PCCX_TAG_FIFO;
+    for (uint32_t i = 0; i < op->k && fifo; i++)
+        x[i] = source_element(m, op->src, PCCX_FIFO_TO_GEMV, i);
+    if (!fifo)
+        load_lanes(m, op->src + r * tv_ceil_div(op->k, PCCX_LANES), 0, op->k, x);
+    *largest = tv_bf16_largest(x, op->k);
+    if (tv_bf16_is_finite(*largest))
+        return true;
+    uint32_t i = 0;
+    while (tv_bf16_is_finite(x[i]))
+        i++;
+    why->code = PCCX_CODE_NON_FINITE;
+    snprintf(why->message, sizeof why->message, "activation %u of row %u is %s (0x%04x)", i, r, tv_bf16_is_nan(x[i]) ? "NaN" : "infinite", x[i]);
+    return false;
 }
 
-/* Section 4 step 5: one output from its exact accumulator. */
-static uint16_t scaled_output(int32_t acc, float row_scale, float weight_scale, bool accm, uint16_t standing)
+/* q = clamp(RNE(x / s), -127, 127). Binary32 holds the quotient of two BF16 numbers, 8 bits each, closely enough that its rounding
+ * to an integer of 7 bits is that of the exact quotient. */
+static bool load_activations(pccx_machine *m, const pccx_op *op, matrix_memory *mem, pccx_refusal *why)
 {
-    float r = (float)acc;
-    r = r * row_scale;
-    r = r * weight_scale;
-    if (accm)
-        r = r + tv_bf16_to_f32(standing);
-    return tv_bf16_flush(tv_bf16_from_f32(r));
+    size_t beats_of_k = (op->k + 31) / 32;
+    memset(mem->q, 0, 32 * beats_of_k);
+    for (uint32_t r = 0; r < op->m; r++) {
+        uint16_t largest;
+        if (!load_row(m, op, r, mem->x, &largest, why))
+            return false;
+        mem->row_scale[r] = row_scale(largest, op->act_scale);
+        tv_bf16_widen(mem->x, op->k, mem->wide);
+        tv_quantize_s8(mem->wide, op->k, mem->row_scale[r], -127, 127, mem->q);
+        tv_s4s8_ready(mem->q, beats_of_k, mem->ready + r * mem->stride, &mem->sum[r]);
+    }
+    return true;
 }
 
 /* The larger number; NaN loses against every number, and +0 is above -0. */
@@ -222,16 +224,6 @@ static uint16_t larger(uint16_t a, uint16_t b)
         return a;
     float x = tv_bf16_to_f32(a), y = tv_bf16_to_f32(b);
     return x > y || (x == y && !tv_bf16_is_negative(a)) ? a : b;
-}
-
-static void quantize(const pccx_op *op, matrix_memory *mem)
-{
-    for (uint32_t r = 0; r < op->m; r++) {
-        const uint16_t *x = mem->x + (size_t)r * op->k;
-        mem->row_scale[r] = row_scale(x, op->k, op->act_scale);
-        quantize_row(x, op->k, mem->row_scale[r], mem->q);
-        tv_s4s8_ready(mem->q, (op->k + 31) / 32, mem->ready + r * mem->stride, &mem->sum[r]);
-    }
 }
 
 typedef struct product {
@@ -248,18 +240,23 @@ static void multiply_rows(void *user, uint64_t from, uint64_t to)
     p->multiply(p->weights + from * p->beats * 16, p->beats, to - from, p->mem->ready, p->mem->stride, p->mem->sum, p->m, p->mem->acc + from * p->m);
 }
 
-/* Outputs of weight rows `first` on; returns the largest of them and e_max. */
-static uint16_t scale_rows(pccx_machine *m, const pccx_op *op, matrix_memory *mem, uint32_t first, size_t rows, bool accm, uint16_t e_max)
+/* Section 4 step 5: outputs of weight rows `first` on from their exact sums. */
+static void scale_rows(pccx_machine *m, const pccx_op *op, matrix_memory *mem, uint32_t first, size_t rows, bool accm)
 {
     uint64_t row_words = tv_ceil_div(op->n, PCCX_LANES);
-    for (size_t i = 0; i < rows; i++)
-        for (uint32_t r = 0; r < op->m; r++) {
-            size_t n = first + i;
-            uint16_t standing = accm ? l2_lane(m, op->dst + r * row_words, n) : 0;
-            uint16_t y = scaled_output(mem->acc[i * op->m + r], mem->row_scale[r], mem->scale[n], accm, standing);
-            mem->y[r * (size_t)op->n + n] = y;
-            e_max = larger(e_max, y);
-        }
+    for (uint32_t r = 0; r < op->m; r++) {
+        uint16_t *y = mem->y + r * (size_t)op->n + first;
+        if (accm)
+            load_lanes(m, op->dst + r * row_words, first, rows, y);
+        tv_bf16_scale(mem->acc + r, op->m, mem->row_scale[r], mem->scale + first, accm ? y : NULL, rows, y);
+    }
+}
+
+static uint16_t largest_of(const uint16_t *y, size_t n)
+{
+    uint16_t e_max = TV_BF16_NAN;
+    for (size_t i = 0; i < n; i++)
+        e_max = larger(e_max, y[i]);
     return e_max;
 }
 
@@ -271,7 +268,6 @@ static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
         return refuse_memory(why);
     if (!load_activations(m, op, &mem, why))
         return false;
-    quantize(op, &mem);
     bool to_fifo = op->insn == PCCX_GEMV && op->dst == PCCX_TAG_FIFO;
     bool accm = pccx_MATRIX_accm(op->word) && !to_fifo;
     uint64_t row_words = tv_ceil_div(op->n, PCCX_LANES);
@@ -280,20 +276,19 @@ static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
         mem.scale[n] = 1.0f;
     if (pccx_MATRIX_w_scale(op->word))
         read_scales(&stream, op->n, mem.scale);
-    uint16_t e_max = TV_BF16_NAN;
     product p = {.mem = &mem, .multiply = m->multiply, .beats = (op->k + 31) / 32, .m = op->m};
     for (size_t n = 0, rows; n < op->n; n += rows) {
         size_t want = op->n - n < WEIGHT_ROWS ? op->n - n : WEIGHT_ROWS;
         p.weights = next_rows(&stream, p.beats, want, mem.whole, &rows);
         tv_pool_run(rows * op->m * (uint64_t)op->k < SMALL ? NULL : m->pool, rows, multiply_rows, &p);
-        e_max = scale_rows(m, op, &mem, (uint32_t)n, rows, accm, e_max);
+        scale_rows(m, op, &mem, (uint32_t)n, rows, accm);
     }
     if (op->insn == PCCX_GEMV && op->src == PCCX_TAG_FIFO)
         pop_fifo(m, PCCX_FIFO_TO_GEMV, op->k);
     for (uint32_t r = 0; r < op->m; r++)
         put_vector(m, to_fifo ? PCCX_TAG_FIFO : (uint32_t)(op->dst + r * row_words), PCCX_FIFO_TO_SFU, mem.y + (size_t)r * op->n, op->n);
     if (pccx_MATRIX_findemax(op->word))
-        m->e_max = e_max;
+        m->e_max = largest_of(mem.y, (size_t)op->m * op->n);
     return true;
 }
 

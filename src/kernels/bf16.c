@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops over BF16 that a compiler turns into vectors of what the host has. */
+#include "kernels/bf16.h"
+
+#include "kernels/clones.h"
+#include "num/float.h"
+
+TV_CLONES uint16_t tv_bf16_largest(const uint16_t *x, size_t n)
+{
+    uint16_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint16_t magnitude = x[i] & 0x7FFF;
+        most = magnitude > most ? magnitude : most;
+    }
+    return most;
+}
+
+TV_CLONES void tv_bf16_widen(const uint16_t *x, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = tv_bf16_to_f32(tv_bf16_flush(x[i]));
+}
+
+TV_INLINE uint16_t rounded(float x) { return tv_bf16_flush(tv_bf16_from_f32(x)); }
+
+TV_CLONES void tv_bf16_scale(const int32_t *acc, size_t step, float row_scale, const float *scale, const uint16_t *standing, size_t n, uint16_t *out)
+{
+    if (step != 1) {
+        for (size_t i = 0; i < n; i++) {
+            float r = (float)acc[i * step] * row_scale * scale[i];
+            out[i] = rounded(standing ? r + tv_bf16_to_f32(standing[i]) : r);
+        }
+    } else if (standing) {
+        TV_NO_CARRY
+        for (size_t i = 0; i < n; i++)
+            out[i] = rounded((float)acc[i] * row_scale * scale[i] + tv_bf16_to_f32(standing[i]));
+    } else {
+        TV_NO_CARRY
+        for (size_t i = 0; i < n; i++)
+            out[i] = rounded((float)acc[i] * row_scale * scale[i]);
+    }
+}
