@@ -25,21 +25,22 @@ TV_INLINE float squared_error(float x, float scale, float inverse, float low, fl
 
 TV_CLONES float tv_quantize_error(const float *x, size_t n, float scale, int low, int high)
 {
-    float sums[LANES] = {0}, inverse = 1 / scale, total = 0;
+    float sums[LANES] = {0}, inverse = 1 / scale;
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (size_t lane = 0; lane < LANES; lane++)
             sums[lane] += squared_error(x[i + lane], scale, inverse, (float)low, (float)high);
     for (size_t lane = 0; i < n; i++, lane++)
         sums[lane] += squared_error(x[i], scale, inverse, (float)low, (float)high);
-    for (size_t lane = 0; lane < LANES; lane++)
-        total += sums[lane];
-    return total;
+    for (size_t half = LANES / 2; half > 0; half /= 2) /* no long chain of additions */
+        for (size_t lane = 0; lane < half; lane++)
+            sums[lane] += sums[lane + half];
+    return sums[0];
 }
 
 TV_CLONES float tv_largest(const float *x, size_t n, bool *finite)
 {
-    float most[LANES] = {0}, wrong[LANES] = {0}, largest = 0, sum = 0;
+    float most[LANES] = {0}, wrong[LANES] = {0};
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (size_t lane = 0; lane < LANES; lane++) {
@@ -52,12 +53,13 @@ TV_CLONES float tv_largest(const float *x, size_t n, bool *finite)
         most[lane] = a > most[lane] ? a : most[lane];
         wrong[lane] += a - a;
     }
-    for (size_t lane = 0; lane < LANES; lane++) {
-        largest = most[lane] > largest ? most[lane] : largest;
-        sum += wrong[lane];
-    }
-    *finite = sum == 0;
-    return largest;
+    for (size_t half = LANES / 2; half > 0; half /= 2)
+        for (size_t lane = 0; lane < half; lane++) {
+            most[lane] = most[lane] > most[lane + half] ? most[lane] : most[lane + half];
+            wrong[lane] += wrong[lane + half];
+        }
+    *finite = wrong[0] == 0;
+    return most[0];
 }
 
 TV_CLONES void tv_pack_s4(const int8_t *q, size_t n, uint8_t *packed)
