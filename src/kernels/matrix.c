@@ -69,6 +69,33 @@ tv_dots_s8_fn tv_dots_s8(tv_cpu_level level)
 #endif
 }
 
+TV_CLONES int32_t tv_sum_s8(const int8_t *x, size_t n)
+{
+    int32_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i];
+    return sum;
+}
+
+static void s8s8_scalar(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m, int32_t *out)
+{
+    (void)sums;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t i = 0; i < m; i++)
+            dots_s8_scalar(a + i * n, 0, w + r * n, 0, n, 1, &out[r * m + i]);
+}
+
+tv_s8s8_fn tv_s8s8(tv_cpu_level level)
+{
+#if defined(__x86_64__)
+    static const tv_s8s8_fn versions[TV_CPU_LEVELS] = {s8s8_scalar, tv_s8s8_avx2, tv_s8s8_avx512};
+    return versions[level];
+#else
+    (void)level;
+    return s8s8_scalar;
+#endif
+}
+
 /* ---- Binary32 in the canonical order ---- */
 
 enum { PARTIALS = 8 };

@@ -28,6 +28,13 @@ tv_s4s8_fn tv_s4s8(tv_cpu_level level);
 typedef void (*tv_dots_s8_fn)(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, int32_t *out);
 tv_dots_s8_fn tv_dots_s8(tv_cpu_level level);
 
+/* out[r * m + i] = the product of row r of `w`, n bytes each, with row i of `a`, n bytes each, whose sum is sums[i]; exact where n is at
+ * most 2^16. */
+typedef void (*tv_s8s8_fn)(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m, int32_t *out);
+tv_s8s8_fn tv_s8s8(tv_cpu_level level);
+
+int32_t tv_sum_s8(const int8_t *x, size_t n);
+
 /* The same of binary32 and INT8, each sum in the canonical order, each product rounded. */
 typedef void (*tv_dots_f32_s8_fn)(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, float *out);
 tv_dots_f32_s8_fn tv_dots_f32_s8(tv_cpu_level level);

@@ -93,6 +93,38 @@ TARGET_AVX2 void tv_dots_s8_avx2(const int8_t *a, size_t a_step, const int8_t *w
     }
 }
 
+/* A row of weights, widened once for four rows of activations. */
+TARGET_AVX2 TV_INLINE void bytes_avx2(const int8_t *w, size_t n, const int8_t *a, unsigned m, int32_t *out)
+{
+    __m256i sum[TILE];
+    size_t k = 0;
+    for (unsigned i = 0; i < m; i++)
+        sum[i] = _mm256_setzero_si256();
+    for (; k + 16 <= n; k += 16) {
+        __m256i y = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(w + k)));
+        for (unsigned i = 0; i < m; i++)
+            sum[i] = _mm256_add_epi32(sum[i], _mm256_madd_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(a + i * n + k))), y));
+    }
+    for (unsigned i = 0; i < m; i++) {
+        out[i] = total256(sum[i]);
+        for (size_t rest = k; rest < n; rest++)
+            out[i] += a[i * n + rest] * w[rest];
+    }
+}
+
+TARGET_AVX2 void tv_s8s8_avx2(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m, int32_t *out)
+{
+    (void)sums;
+    for (size_t i = 0; i < m; i += TILE)
+        for (size_t r = 0; r < rows; r++) {
+            if (m - i >= TILE)
+                bytes_avx2(w + r * n, n, a + i * n, TILE, out + r * m + i);
+            else
+                for (size_t k = i; k < m; k++)
+                    bytes_avx2(w + r * n, n, a + k * n, 1, out + r * m + k);
+        }
+}
+
 /* The eight partial sums of the canonical order are the lanes of a vector. Eight sums at a time, so that one's additions need not
  * wait for another's. What is missing of the last eight terms is +0, which changes no sum: none is ever -0, as all begin at +0. */
 enum { SUMS = 8 };
@@ -210,6 +242,30 @@ TARGET_AVX512 TV_INLINE void tile_avx512(const uint8_t *w, size_t bytes, unsigne
             out[r * out_step + i] = _mm512_reduce_add_epi32(sum[r][i]) - 8 * sums[i];
 }
 
+/* One row of activations: rows of weights one after another, as they lie in memory, with sums enough to hide a multiply-add's time. */
+TARGET_AVX512 static void vector_avx512(const uint8_t *w, size_t bytes, size_t rows, const int8_t *ready, int32_t sum_of_q, int32_t *out)
+{
+    const __m512i nibble = _mm512_set1_epi8(NIBBLE), flip = _mm512_set1_epi8((char)FLIP_NIBBLES);
+    for (size_t r = 0; r < rows; r++, w += bytes) {
+        __m512i low[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()}, high[2] = {low[0], low[0]};
+        size_t at = 0;
+        for (; at + 2 * HALF <= bytes; at += 2 * HALF)
+            for (unsigned i = 0; i < 2; i++) {
+                __m512i both = _mm512_xor_si512(_mm512_loadu_si512(w + at + i * HALF), flip);
+                const int8_t *x = ready + (at + i * HALF) * 2;
+                low[i] = _mm512_dpbusd_epi32(low[i], _mm512_and_si512(both, nibble), _mm512_loadu_si512(x));
+                high[i] = _mm512_dpbusd_epi32(high[i], _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble), _mm512_loadu_si512(x + HALF));
+            }
+        for (; at < bytes; at += HALF) {
+            __mmask64 mask = bytes - at >= HALF ? ~(__mmask64)0 : ((__mmask64)1 << (bytes - at)) - 1;
+            __m512i both = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, w + at), flip);
+            low[0] = _mm512_dpbusd_epi32(low[0], _mm512_and_si512(both, nibble), _mm512_loadu_si512(ready + at * 2));
+            high[0] = _mm512_dpbusd_epi32(high[0], _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble), _mm512_loadu_si512(ready + at * 2 + HALF));
+        }
+        out[r] = _mm512_reduce_add_epi32(_mm512_add_epi32(_mm512_add_epi32(low[0], low[1]), _mm512_add_epi32(high[0], high[1]))) - 8 * sum_of_q;
+    }
+}
+
 TARGET_AVX512 static void tiles_avx512(const uint8_t *w, size_t bytes, size_t rows, const int8_t *ready, size_t stride, const int32_t *sums, size_t m, int32_t *out)
 {
     for (size_t i = 0; i < m;) {
@@ -230,6 +286,10 @@ TARGET_AVX512 static void tiles_avx512(const uint8_t *w, size_t bytes, size_t ro
 TARGET_AVX512 void tv_s4s8_avx512(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride, const int32_t *sums, size_t m, int32_t *out)
 {
     size_t bytes = beats * TV_S4_BEAT / 2;
+    if (m == 1) {
+        vector_avx512(weights, bytes, rows, ready, sums[0], out);
+        return;
+    }
     for (size_t r = 0; r < rows; r += TILE)
         tiles_avx512(weights + r * bytes, bytes, rows - r < TILE ? rows - r : TILE, ready, stride, sums, m, out + r * m);
 }
@@ -237,6 +297,43 @@ TARGET_AVX512 void tv_s4s8_avx512(const uint8_t *weights, size_t beats, size_t r
 TARGET_AVX512 TV_INLINE __m512i load_bytes(const int8_t *p, size_t left)
 {
     return left >= 64 ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi8(((__mmask64)1 << left) - 1, p);
+}
+
+TARGET_AVX512 TV_INLINE void bytes_avx512(const int8_t *w, size_t n, unsigned rows, const int8_t *a, const int32_t *sums, unsigned m, int32_t *out, size_t out_step)
+{
+    const __m512i flip = _mm512_set1_epi8((char)0x80);
+    __m512i sum[TILE][TILE];
+    for (unsigned r = 0; r < rows; r++)
+        for (unsigned i = 0; i < m; i++)
+            sum[r][i] = _mm512_setzero_si512();
+    for (size_t k = 0; k < n; k += 64) {
+        __m512i x[TILE];
+        for (unsigned i = 0; i < m; i++)
+            x[i] = load_bytes(a + i * n + k, n - k);
+        for (unsigned r = 0; r < rows; r++) {
+            __m512i y = _mm512_xor_si512(load_bytes(w + r * n + k, n - k), flip);
+            for (unsigned i = 0; i < m; i++)
+                sum[r][i] = _mm512_dpbusd_epi32(sum[r][i], y, x[i]);
+        }
+    }
+    for (unsigned r = 0; r < rows; r++)
+        for (unsigned i = 0; i < m; i++)
+            out[r * out_step + i] = _mm512_reduce_add_epi32(sum[r][i]) - 128 * sums[i];
+}
+
+TARGET_AVX512 void tv_s8s8_avx512(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m, int32_t *out)
+{
+    size_t r = 0;
+    for (; r + TILE <= rows; r += TILE) {
+        size_t i = 0;
+        for (; i + TILE <= m; i += TILE)
+            bytes_avx512(w + r * n, n, TILE, a + i * n, sums + i, TILE, out + r * m + i, m);
+        for (; i < m; i++)
+            bytes_avx512(w + r * n, n, TILE, a + i * n, sums + i, 1, out + r * m + i, m);
+    }
+    for (; r < rows; r++)
+        for (size_t i = 0; i < m; i++)
+            bytes_avx512(w + r * n, n, 1, a + i * n, sums + i, 1, out + r * m + i, m);
 }
 
 /* Groups of 32 that follow one another: two in a vector. */

@@ -22,6 +22,17 @@ void tv_memory_fini(tv_memory *memory)
     *memory = (tv_memory){0};
 }
 
+void tv_memory_write(tv_memory *memory, uint64_t addr, const void *bytes, uint64_t size)
+{
+    enum { LARGE = 1 << 16 };
+    const uint64_t page = (uint64_t)2 << 20;
+    uint64_t first = addr / page * page, last = (addr + size + page - 1) / page * page;
+    if (size >= LARGE)
+        madvise(memory->bytes + first, (last < memory->size ? last : memory->size) - first, MADV_HUGEPAGE); /* a wish: small pages do as well */
+    if (size)
+        memcpy(memory->bytes + addr, bytes, size);
+}
+
 void tv_memory_zero(tv_memory *memory, uint64_t addr, uint64_t size)
 {
     const uint64_t page = 65536; /* a multiple of every page size in use */

@@ -98,6 +98,17 @@ static void byte_products_of_every_level_equal_sums_in_64_bits(void **state)
                 a[i] = random_byte(&rng);
                 w[i] = random_byte(&rng);
             }
+            size_t m = 1 + unit_below(&rng, (uint32_t)count);
+            int32_t sums[DOTS], tile[DOTS * DOTS];
+            for (size_t i = 0; i < m; i++)
+                sums[i] = tv_sum_s8(a + i * n, n);
+            tv_s8s8((tv_cpu_level)level)(w, n, count, a, sums, m, tile);
+            for (size_t u = 0; u < count * m; u++) {
+                int64_t sum = 0;
+                for (size_t i = 0; i < n; i++)
+                    sum += (int64_t)a[u % m * n + i] * w[u / m * n + i];
+                assert_int_equal(tile[u], sum);
+            }
             tv_dots_s8((tv_cpu_level)level)(a, a_step, w, n, n, count, out);
             for (size_t u = 0; u < count; u++) {
                 int64_t sum = 0;

@@ -206,13 +206,21 @@ static bool run_sparse(cmdq_run *r, const cmdq_product *p)
     return true;
 }
 
+static int32_t *row_sums(cmdq_run *r, const int8_t *a, uint64_t rows, uint64_t k)
+{
+    int32_t *sums = cmdq_scratch(r, 5, rows * sizeof *sums);
+    for (uint64_t i = 0; sums && i < rows; i++)
+        sums[i] = tv_sum_s8(a + i * k, k);
+    return sums;
+}
+
 static bool tensor(cmdq_run *r)
 {
     const cmdq_op *op = r->op;
     const cmdq_tile *in = cmdq_find_tile(op, CMDQ_IN), *wgt = cmdq_find_tile(op, CMDQ_WGT), *out = cmdq_find_tile(op, CMDQ_OUT);
     bool conv = op->opcode == CMDQ_TE_CONV_TILE, sparse = op->opcode == CMDQ_TE_SPARSE_GEMM_TILE;
     bool bytes = wgt->qbits <= 8, exact = bytes && in->qbits <= 8;
-    cmdq_product p = {.m = op->m, .n = op->n, .k = op->k, .grouped = cmdq_has(r->queue, r->entry, CMDQ_F_wgt_group), .dots_s8 = tv_dots_s8(r->memories->level), .dots_f32_s8 = tv_dots_f32_s8(r->memories->level),
+    cmdq_product p = {.m = op->m, .n = op->n, .k = op->k, .grouped = cmdq_has(r->queue, r->entry, CMDQ_F_wgt_group), .s8s8 = tv_s8s8(r->memories->level), .dots_s8 = tv_dots_s8(r->memories->level), .dots_f32_s8 = tv_dots_f32_s8(r->memories->level),
                       .scale_ifm = cmdq_get_real(r, CMDQ_F_scale_ifm), .scale_wgt = cmdq_get_real(r, CMDQ_F_scale_wgt),
                       .scale_ofm = cmdq_get_real(r, CMDQ_F_scale_ofm)};
     p.group = p.grouped ? cmdq_get(r, CMDQ_F_wgt_group) : p.k;
@@ -238,6 +246,9 @@ static bool tensor(cmdq_run *r)
     p.scales = scales ? more + op->n : NULL;
     p.old = out->reads ? more + op->n + scale_count : NULL;
     p.a8 = exact ? a : NULL;
+    p.sums = exact && !conv && !sparse && !p.grouped ? row_sums(r, a, op->m, op->k) : NULL;
+    if (r->no_memory)
+        return true;
     p.a = exact ? NULL : a;
     p.b8 = bytes ? b : NULL;
     p.b = bytes ? NULL : b;

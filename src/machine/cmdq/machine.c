@@ -92,7 +92,7 @@ static void fill_memories(machine *m)
         tv_memory *memory = inits[i].spm ? &m->memories.spm : &m->memories.dram;
         uint64_t addr = inits[i].addr + (inits[i].spm ? inits[i].bank * m->shape.bank_bytes : 0);
         if (inits[i].bytes)
-            memcpy(memory->bytes + addr, inits[i].bytes, inits[i].size);
+            tv_memory_write(memory, addr, inits[i].bytes, inits[i].size);
         else
             tv_memory_zero(memory, addr, inits[i].size);
     }
@@ -272,7 +272,11 @@ static uint8_t *bytes_of(machine *m, unsigned space) { return space == SPACE_SPM
 
 static void read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes) { memcpy(data, bytes_of(state, space) + byte, bytes); }
 
-static void write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes) { memcpy(bytes_of(state, space) + byte, data, bytes); }
+static void write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes)
+{
+    machine *m = state;
+    tv_memory_write(space == SPACE_SPM ? &m->memories.spm : &m->memories.dram, byte, data, bytes);
+}
 
 /* ---- Statistics and traces ---- */
 

@@ -4,7 +4,7 @@
 
 #include "kernels/dot.h"
 
-enum { LONGEST = 1 << 16, GROUPS_AT_ONCE = 64, ROWS_AT_ONCE = 32, TOGETHER = 8 };
+enum { LONGEST = 1 << 16, GROUPS_AT_ONCE = 64, ROWS_AT_ONCE = 32, TOGETHER = 16 };
 
 /* Section 4: what becomes of a sum, whose scales are in it. */
 static void finish(const cmdq_product *p, uint64_t i, uint64_t j, float y)
@@ -33,6 +33,20 @@ static void sums_of(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t at, 
 }
 
 /* ---- Without groups: some weight rows at once ---- */
+
+/* Integers: as many weight rows and activations as a tile of results has room for. */
+static void multiply_bytes(const cmdq_product *p, uint64_t from, uint64_t to)
+{
+    int32_t exact[TOGETHER * ROWS_AT_ONCE];
+    for (uint64_t j = from; j < to; j += TOGETHER)
+        for (uint64_t i = 0; i < p->m; i += ROWS_AT_ONCE) {
+            uint64_t rows = p->m - i < ROWS_AT_ONCE ? p->m - i : ROWS_AT_ONCE, count = to - j < TOGETHER ? to - j : TOGETHER;
+            p->s8s8(p->b8 + j * p->k, p->k, count, p->a8 + i * p->k, p->sums + i, rows, exact);
+            for (uint64_t u = 0; u < count; u++)
+                for (uint64_t r = 0; r < rows; r++)
+                    finish(p, i + r, j + u, (float)exact[u * rows + r] * p->scale_ifm * (p->scales ? p->scales[j + u] : p->scale_wgt));
+        }
+}
 
 static void multiply_rows(const cmdq_product *p, uint64_t from, uint64_t to)
 {
@@ -110,6 +124,8 @@ static void multiply_part(void *user, uint64_t from, uint64_t to)
         multiply_singly(p, from, to);
     else if (p->grouped)
         multiply_groups(p, from, to);
+    else if (p->a8 && p->sums)
+        multiply_bytes(p, from, to);
     else
         multiply_rows(p, from, to);
 }

@@ -16,6 +16,8 @@ typedef struct cmdq_product {
     const float *bias, *old; /* or NULL */
     float scale_ifm, scale_wgt, scale_ofm;
     float *out;              /* m by n */
+    const int32_t *sums; /* of each row of a8; where there are no groups */
+    tv_s8s8_fn s8s8;
     tv_dots_s8_fn dots_s8;
     tv_dots_f32_s8_fn dots_f32_s8;
 } cmdq_product;

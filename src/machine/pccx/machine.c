@@ -96,7 +96,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
             pccx_timing_append(&m->timing, k, d.bytes);
     for (uint64_t i = 0; tv_program_segment_at(program, i, &segment); i++) {
         if (segment.bytes)
-            memcpy(m->host.bytes + segment.addr, segment.bytes, segment.size);
+            tv_memory_write(&m->host, segment.addr, segment.bytes, segment.size);
         else
             tv_memory_zero(&m->host, segment.addr, segment.size);
     }

@@ -73,7 +73,7 @@ void pccx_write_space(void *state, unsigned space, uint64_t byte, const void *da
     const uint8_t *in = data;
     switch (space) {
     case SPACE_L2: memcpy(m->l2.bytes + byte, in, bytes); break;
-    case SPACE_HOST: memcpy(m->host.bytes + byte, in, bytes); break;
+    case SPACE_HOST: tv_memory_write(&m->host, byte, in, bytes); break;
     case SPACE_CONST:
         for (size_t i = 0; i < bytes; i++) {
             uint64_t value = (byte + i) / 2, entry = value / 3;
