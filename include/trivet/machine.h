@@ -32,6 +32,10 @@ TV_API void tv_machine_free(tv_machine *machine);
 /* Host threads that a machine may use from now on; 1 at first. Results and cycles do not depend on it. */
 TV_API void tv_machine_threads(tv_machine *machine, unsigned threads);
 
+/* Names of the host kernels that this host can run, plainest first; NULL past the last. Machines made later use the last one, or
+ * the one that the environment's TRIVET_KERNELS names. The results are the same bits. */
+TV_API const char *tv_kernels_at(unsigned i);
+
 TV_API const char *tv_machine_target(const tv_machine *machine);
 TV_API const tv_config *tv_machine_config(const tv_machine *machine); /* lives as long as the machine */
 

@@ -20,6 +20,7 @@ static const cli_option options[] = {
     {"seed", 0, "N", "of the choice (default 1)", NULL},
     {"context", 0, "N", "positions to make room for (default: the model's)", NULL},
     {"weight-bits", 0, "4|8", "width of the weights where the machine takes both", "4 8"},
+    {"kernels", 0, "NAME", "host kernels to use: scalar, avx2 or avx512; results are the same", "scalar avx2 avx512"},
     {"threads", 0, "N", "host threads (default: as many as there are cores)", NULL},
     {"emit", 0, "FOLDER", "write the machine's programs there, of -t all in a folder for each machine", "FILE"},
     {"eval", 0, "TEXT", "cross-entropy of a text file, beside that of the host", "FILE"},
@@ -114,6 +115,8 @@ static int read_options(job *j)
     for (size_t i = 0; i < CLI_COUNTOF(exclusive); i++)
         if (cli_has(j->c, exclusive[i][0]) && cli_has(j->c, exclusive[i][1]))
             return cli_wrong(j->c, "leave one of them away", "--%s and --%s exclude each other", exclusive[i][0], exclusive[i][1]);
+    if (!cli_use_kernels(j->c))
+        return cli_exit_status(TV_ERR_INPUT);
     if (run_outputs_wanted(j->c) && (cli_has(j->c, "eval") || cli_has(j->c, "verify")))
         return cli_wrong(j->c, "they go with a text, or with --timing-only", "--eval and --verify write no trace and no report");
     if (run_outputs_on_stdout(j->c))

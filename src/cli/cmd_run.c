@@ -16,6 +16,7 @@ static const cli_option options[] = {
     {"max-cycles", 0, "N", "stop before an instruction that would issue at cycle N or later", NULL},
     {"functional", 0, NULL, "data without cycles", NULL},
     {"timing-only", 0, NULL, "cycles without data", NULL},
+    {"kernels", 0, "NAME", "host kernels to use: scalar, avx2 or avx512; results are the same", "scalar avx2 avx512"},
     {"threads", 0, "N", "host threads (default: as many as there are cores); results are the same", NULL},
     {"save-outputs", 0, "FOLDER", "write what the program says that it computes to FOLDER/NAME.bin", "FILE"},
     {"strict", 0, NULL, "hazards are errors, and nothing is run", NULL},
@@ -187,6 +188,8 @@ static tv_status open_all(job *j)
         cli_wrong(c, "leave both away for data and cycles", "--functional and --timing-only exclude each other");
         return TV_ERR_INPUT;
     }
+    if (!cli_use_kernels(c))
+        return TV_ERR_INPUT;
     tv_status status = cli_make_config(c, tv_program_target(j->programs[0]), false, &j->config);
     if (status == TV_OK)
         status = tv_machine_new(j->config, mode, &c->sink, &j->machine);

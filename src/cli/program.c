@@ -31,6 +31,23 @@ static bool has_key(const tv_config *config, const char *key)
     return false;
 }
 
+bool cli_use_kernels(cli *c)
+{
+    const char *wanted = cli_value(c, "kernels"), *name;
+    char hint[80] = "this host has";
+    for (unsigned i = 0; wanted && (name = tv_kernels_at(i)); i++) {
+        size_t n = strlen(hint);
+        snprintf(hint + n, sizeof hint - n, " %s", name);
+        if (strcmp(name, wanted) == 0) {
+            setenv("TRIVET_KERNELS", name, 1);
+            return true;
+        }
+    }
+    if (wanted)
+        cli_wrong(c, hint, "--kernels cannot be '%s'", wanted);
+    return !wanted;
+}
+
 /* Is it a parameter of some machine? */
 static bool some_has_key(const char *key)
 {

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "kernels/cpu.h"
 #include "machine/target.h"
 
 #define TV_TARGET(name) extern const tv_target tv_target_##name;
@@ -89,6 +90,8 @@ void tv_machine_free(tv_machine *machine)
     tv_buf_fini(&machine->text);
     free(machine);
 }
+
+const char *tv_kernels_at(unsigned i) { return i <= (unsigned)tv_cpu_host() ? tv_cpu_names[i] : NULL; }
 
 const char *tv_machine_target(const tv_machine *machine) { return machine->target->name; }
 

@@ -14,6 +14,8 @@ SIZES = {
     "110M": dict(hidden_size=768, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=12, vocab_size=32000, max_position_embeddings=1024),
 }
 passed, failed = 0, 0
+# How many sets of kernels beside the plain one this host has: those of no host are refused.
+KERNELS = sum(subprocess.run([TRIVET, "llm", MODEL, "-n", "1", "--kernels", name], capture_output=True).returncode == 0 for name in ("avx2", "avx512"))
 
 
 def expect(name, ok, detail=""):
@@ -45,6 +47,9 @@ def texts_repeat():
         expect(f"{target}: same seed, same text", first == text_of(*sampled, "--threads", "1"), first)
         expect(f"{target}: same text with any number of threads", first == text_of(*sampled, "--threads", "3"), first)
         expect(f"{target}: the prompt begins the text", first.startswith("ROMEO:"), first)
+    for target in MACHINES:
+        kernels = {text_of("-t", target, *PROMPT, "-n", "6", "--kernels", name) for name in ("scalar", "avx2", "avx512")[: 1 + KERNELS]}
+        expect(f"{target}: same text with any kernels", len(kernels) == 1, kernels)
     expect("another seed, another text", text_of("-p", "ROMEO:", "-n", "30", "--seed", "1") != text_of("-p", "ROMEO:", "-n", "30", "--seed", "2"))
 
 
@@ -180,7 +185,7 @@ def wrong_calls_are_refused(folder):
         expect(f"{a} and {b}", "exclude each other" in run("llm", MODEL, "-t", "cmdq", *a, *b, status=2).stderr)
     for name in ('a"b', "a\nb", "x" * 5000):
         expect("a folder's name that programs cannot hold", "TV-F002" in run("llm", MODEL, "-t", "pccx", "-n", "1", "--emit", name, status=2).stderr)
-    for args, words in ((["-t", "host", "--emit", folder], "TV-L041"), (["-t", "cmdq", "--timing-only", "--emit", folder], "TV-L041"), (["-t", "nothing"], "TV-"), (["-n", "0"], "--tokens"), (["--weight-bits", "5"], "weight-bits"), (["--temperature", "hot"], "temperature"),
+    for args, words in ((["-t", "host", "--emit", folder], "TV-L041"), (["-t", "cmdq", "--timing-only", "--emit", folder], "TV-L041"), (["-t", "nothing"], "TV-"), (["-n", "0"], "--tokens"), (["--weight-bits", "5"], "weight-bits"), (["--kernels", "mmx"], "this host has scalar"), (["--temperature", "hot"], "temperature"),
                         (["--timing-only"], "host has no cycles"), (["--eval", os.path.join(folder, "missing.txt")], "missing.txt")):
         done = subprocess.run([TRIVET, "llm", MODEL, *args], capture_output=True, text=True)
         expect(f"refused: {args}", done.returncode != 0 and words in done.stderr, f"exit {done.returncode}: {done.stderr}")

@@ -2,8 +2,11 @@
 /* Every version of a kernel gives the bits of sums worked out here in 64 bits. */
 #include <math.h>
 
+#include "kernels/bf16.h"
 #include "kernels/matrix.h"
 #include "kernels/outer.h"
+#include "kernels/quantize.h"
+#include "num/float.h"
 #include "num/int.h"
 #include "unit.h"
 
@@ -160,6 +163,91 @@ static void float_products_have_the_canonical_order(void **state)
     }
 }
 
+/* ---- BF16 and quantizers ---- */
+
+static void bf16_rows_are_what_single_values_are(void **state)
+{
+    (void)state;
+    static uint16_t x[1 << 16];
+    static float wide[1 << 16];
+    for (uint32_t i = 0; i < 1 << 16; i++)
+        x[i] = (uint16_t)i;
+    tv_bf16_widen(x, 1 << 16, wide);
+    for (uint32_t i = 0; i < 1 << 16; i++) { /* section 1 of the pccx specification: subnormals are zeros of their sign */
+        bool subnormal = (i & 0x7F80) == 0;
+        uint32_t bits;
+        memcpy(&bits, &wide[i], 4);
+        assert_int_equal(bits, (subnormal ? i & 0x8000 : i) << 16);
+    }
+    for (uint32_t n = 1; n < 100; n++)
+        assert_int_equal(tv_bf16_largest(x + 40000, n), 40000 % 32768 + n - 1);
+}
+
+static void scaled_outputs_are_rounded_after_each_operation(void **state)
+{
+    (void)state;
+    enum { N = 37 };
+    unit_rng rng = {5};
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        int32_t acc[3 * N];
+        float scale[N], row_scale = ldexpf((float)(128 + unit_below(&rng, 128)), (int)unit_below(&rng, 20) - 20);
+        uint16_t standing[N], out[N];
+        size_t step = 1 + round % 3;
+        for (size_t i = 0; i < 3 * N; i++)
+            acc[i] = (int32_t)unit_below(&rng, 1 << 24) - (1 << 23);
+        for (size_t i = 0; i < N; i++) {
+            scale[i] = ldexpf((float)(128 + unit_below(&rng, 128)), (int)unit_below(&rng, 120) - 130);
+            standing[i] = (uint16_t)(unit_below(&rng, 0x7F80) | unit_below(&rng, 2) << 15);
+        }
+        tv_bf16_scale(acc, step, row_scale, scale, round % 2 ? standing : NULL, N, out);
+        for (size_t i = 0; i < N; i++) {
+            volatile float r = (float)acc[i * step];
+            r = r * row_scale;
+            r = r * scale[i];
+            if (round % 2)
+                r = r + ldexpf(1, 0) * tv_bf16_to_f32(standing[i]);
+            uint16_t want = tv_bf16_from_f64((double)r);
+            assert_int_equal(out[i], (want & 0x7F80) == 0 ? want & 0x8000 : want);
+        }
+    }
+}
+
+static void quantizers_round_to_the_nearest_even_integer(void **state)
+{
+    (void)state;
+    enum { N = 43 };
+    unit_rng rng = {6};
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        float x[N], scale = ldexpf(1 + (float)unit_below(&rng, 4) / 4, (int)unit_below(&rng, 30) - 15), most = 0;
+        int8_t q[N];
+        uint8_t packed[(N + 1) / 2];
+        bool finite, four = round % 2;
+        int low = four ? -8 : -127, high = four ? 7 : 127;
+        double error = 0;
+        for (size_t i = 0; i < N; i++) {
+            x[i] = scale * (float)((int)unit_below(&rng, 1200) - 600) / 4; /* ties often, some past the ends */
+            most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
+        }
+        tv_quantize_s8(x, N, scale, low, high, q);
+        for (size_t i = 0; i < N; i++) {
+            double want = rint((double)x[i] / (double)scale);
+            want = want < low ? low : want > high ? high : want;
+            assert_int_equal(q[i], (int)want);
+            error += ((double)x[i] - (double)scale * want) * ((double)x[i] - (double)scale * want);
+        }
+        assert_true(fabs((double)tv_quantize_error(x, N, scale, low, high) - error) <= 1e-5 * error);
+        assert_true(tv_largest(x, N, &finite) == most && finite);
+        x[round % N] = round % 3 ? INFINITY : NAN;
+        tv_largest(x, N, &finite);
+        assert_false(finite);
+        if (!four)
+            continue;
+        tv_pack_s4(q, N, packed);
+        for (size_t i = 0; i < N; i++)
+            assert_int_equal(tv_int4_get(packed, i), q[i]);
+    }
+}
+
 static void packed_int4_come_apart_low_nibble_first(void **state)
 {
     (void)state;
@@ -182,6 +270,9 @@ int main(void)
         cmocka_unit_test(int4_products_of_every_level_equal_sums_in_64_bits),
         cmocka_unit_test(byte_products_of_every_level_equal_sums_in_64_bits),
         cmocka_unit_test(float_products_have_the_canonical_order),
+        cmocka_unit_test(bf16_rows_are_what_single_values_are),
+        cmocka_unit_test(scaled_outputs_are_rounded_after_each_operation),
+        cmocka_unit_test(quantizers_round_to_the_nearest_even_integer),
         cmocka_unit_test(packed_int4_come_apart_low_nibble_first),
         cmocka_unit_test(outer_products_of_every_level_equal_sums_in_64_bits),
     };
