@@ -14,6 +14,7 @@
 #include "../tests/unit/random_model.h"
 #include "ceilings.h"
 #include "harness.h"
+#include "others.h"
 #include "trivet/llm.h"
 #include "trivet/trivet.h"
 
@@ -35,8 +36,11 @@ static void print_row(report *r, const char *name, const char *unit, double scal
         printf("%s\n {\"work\": \"%s\", \"unit\": \"%s\", \"median\": %.6g, \"least\": %.6g, \"most\": %.6g, \"of\": \"%s\", \"reached\": %.4g, \"goal\": %.4g}",
                r->first ? "" : ",", name, unit, rate / scale, amount / t.most / scale, amount / t.least / scale, of, reached, goal);
     else
-        printf("%-46s %9.2f %-9s %8.2f to %8.2f   %6.2f of %-14s goal %.2f\n", name, rate / scale, unit, amount / t.most / scale, amount / t.least / scale,
-               reached, of, goal);
+        printf("%-46s %9.2f %-9s %8.2f to %8.2f   %6.2f of %-14s ", name, rate / scale, unit, amount / t.most / scale, amount / t.least / scale, reached, of);
+    if (!r->json && goal > 0)
+        printf("goal %.2f\n", goal);
+    else if (!r->json)
+        printf("beside ours\n");
     r->first = false;
     fflush(stdout);
 }
@@ -158,6 +162,43 @@ static void tensor(report *r, const bench_ceilings *c, unsigned bits, unsigned t
     print_row(r, name, "GMAC/s", 1e9, (double)M * N * K, t, bits == 4 ? "u4 x s8 peak" : "s8 x s8 peak", (bits == 4 ? c->u4s8 : c->s8s8) * threads, bits == 4 ? 0.55 : 0.6);
 }
 
+/* ---- The same by other libraries ---- */
+
+typedef struct other {
+    void *a, *b, *c;
+} other;
+
+static void run_openblas(void *user)
+{
+    other *o = user;
+    bench_openblas(M, N, K, o->a, o->b, o->c);
+}
+
+static void run_onednn(void *user)
+{
+    other *o = user;
+    bench_onednn(M, N, K, o->a, o->b, o->c);
+}
+
+static void others(report *r, const bench_ceilings *c)
+{
+    static const char blas[] = "OpenBLAS SGEMM, 128 x 4096 x 4096", dnn[] = "oneDNN s8s8s32 GEMM, 128 x 4096 x 4096";
+    other o = {calloc(M * (size_t)K, 4), calloc(N * (size_t)K, 4), calloc(M * (size_t)N, 4)};
+    if (!o.a || !o.b || !o.c)
+        exit(3);
+    for (size_t i = 0; i < M * (size_t)K; i++)
+        ((float *)o.a)[i] = (float)(i % 255) - 127;
+    for (size_t i = 0; i < N * (size_t)K; i++)
+        ((float *)o.b)[i] = (float)(i % 253) - 126;
+    if (bench_openblas && wanted(r, blas))
+        print_row(r, blas, "GMAC/s", 1e9, (double)M * N * K, bench_measure(run_openblas, &o, RUNS), "s8 x s8 peak", c->s8s8, 0);
+    if (bench_onednn && wanted(r, dnn))
+        print_row(r, dnn, "GMAC/s", 1e9, (double)M * N * K, bench_measure(run_onednn, &o, RUNS), "s8 x s8 peak", c->s8s8, 0);
+    free(o.a);
+    free(o.b);
+    free(o.c);
+}
+
 /* ---- A model of 110 million parameters ---- */
 
 static const random_shape llama110m = {768, 2048, 12, 12, 12, 32000, 1024, true};
@@ -255,6 +296,7 @@ int main(int argc, char **argv)
         tensor(&r, &c, 4, threads);
         tensor(&r, &c, 8, threads);
     }
+    others(&r, &c);
     models(&r, &c);
     printf(r.json ? "\n]}\n" : "");
     return 0;

@@ -218,8 +218,8 @@ static tv_status locate(const tv_machine *machine, const char *name, uint64_t ad
 
 tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_t addr, void *data, size_t bytes, const tv_diag_sink *sink)
 {
-    unsigned index;
-    uint64_t byte;
+    unsigned index = 0;
+    uint64_t byte = 0;
     TV_TRY(locate(machine, space, addr, bytes, sink, &index, &byte));
     machine->target->read_space(machine->state, index, byte, data, bytes);
     return TV_OK;
@@ -227,8 +227,8 @@ tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_t addr,
 
 tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr, const void *data, size_t bytes, const tv_diag_sink *sink)
 {
-    unsigned index;
-    uint64_t byte;
+    unsigned index = 0;
+    uint64_t byte = 0;
     TV_TRY(locate(machine, space, addr, bytes, sink, &index, &byte));
     machine->target->write_space(machine->state, index, byte, data, bytes);
     return TV_OK;
