@@ -92,6 +92,7 @@ void cli_progress_end(cli_progress *progress);
 void cli_print_bar(double share, bool color, FILE *out); /* 20 places */
 void cli_print_amount(double bytes, FILE *out);          /* 13 places */
 void cli_print_time(double seconds, FILE *out);
+void cli_print_figure(double value, int width, FILE *out); /* four digits, or all before the point; never an exponent for a large one */
 
 /* program.c */
 tv_status cli_open_program(cli *c, const char *path, tv_program **out);

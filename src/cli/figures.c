@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures as a person reads them: bars, bytes, times. */
+/* Figures as a person reads them: bars, bytes, times, rates. */
 #include "cli/cli.h"
 
 /* Eighths of a block, so that a bar of 20 places shows half a percent. */
@@ -31,6 +31,14 @@ void cli_print_amount(double bytes, FILE *out)
     fprintf(out, "%9.*f %-3s", u ? 1 : 0, bytes, units[u]);
 }
 
+void cli_print_figure(double value, int width, FILE *out)
+{
+    if (value >= 1000)
+        fprintf(out, "%-*.0f", width, value);
+    else
+        fprintf(out, "%-*.4g", width, value);
+}
+
 void cli_print_time(double seconds, FILE *out)
 {
     if (seconds < 1e-6)
@@ -39,6 +47,8 @@ void cli_print_time(double seconds, FILE *out)
         fprintf(out, "%.4g µs", seconds * 1e6);
     else if (seconds < 1)
         fprintf(out, "%.4g ms", seconds * 1e3);
-    else
-        fprintf(out, "%.4g s", seconds);
+    else {
+        cli_print_figure(seconds, 0, out);
+        fputs(" s", out);
+    }
 }

@@ -73,7 +73,9 @@ void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *o
     }
     fprintf(out, ", %s%" PRIu64 " cycle%s%s, ", bold, s.cycles, s.cycles == 1 ? "" : "s", off);
     cli_print_time(s.seconds, out);
-    fprintf(out, " at %.4g MHz\n\n  engine %-20s    busy     held     idle  held by\n", s.clock_hz / 1e6, "");
+    fputs(" at ", out);
+    cli_print_figure(s.clock_hz / 1e6, 0, out);
+    fprintf(out, " MHz\n\n  engine %-20s    busy     held     idle  held by\n", "");
     for (unsigned e = 0; e < s.engine_count; e++)
         print_engine(&s, &s.engines[e], color, out);
     double cycles = s.cycles ? (double)s.cycles : 1;
@@ -86,12 +88,15 @@ void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *o
         heading = true;
         fprintf(out, "  %-13s", s.paths[p].name);
         cli_print_amount((double)s.paths[p].bytes, out);
-        fprintf(out, "  %8.2f / %-6.4g (%.1f %%)\n", (double)s.paths[p].bytes / cycles, s.paths[p].peak,
-                100 * (double)s.paths[p].bytes / cycles / s.paths[p].peak);
+        fprintf(out, "  %8.2f / ", (double)s.paths[p].bytes / cycles);
+        cli_print_figure(s.paths[p].peak, 6, out);
+        fprintf(out, " (%.1f %%)\n", 100 * (double)s.paths[p].bytes / cycles / s.paths[p].peak);
     }
-    if (s.macs)
-        fprintf(out, "\n  MACs %" PRIu64 ": %.2f / %.4g a cycle (%.1f %%)\n", s.macs, (double)s.macs / cycles, s.peak_macs,
-                100 * (double)s.macs / cycles / s.peak_macs);
+    if (s.macs) {
+        fprintf(out, "\n  MACs %" PRIu64 ": %.2f / ", s.macs, (double)s.macs / cycles);
+        cli_print_figure(s.peak_macs, 0, out);
+        fprintf(out, " a cycle (%.1f %%)\n", 100 * (double)s.macs / cycles / s.peak_macs);
+    }
     fprintf(out, "\n  %s%s%s\n", bold, s.verdict, off);
 }
 

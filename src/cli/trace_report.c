@@ -167,8 +167,11 @@ static void print_paths(const tv_trace_summary *s, FILE *out)
         print_name(p->name, 13, out);
         cli_print_amount((double)p->bytes, out);
         fprintf(out, "  %8.2f", rate);
-        if (p->peak > 0)
-            fprintf(out, " / %-6.4g (%.1f %%)", p->peak, 100 * rate / p->peak);
+        if (p->peak > 0) {
+            fputs(" / ", out);
+            cli_print_figure(p->peak, 6, out);
+            fprintf(out, " (%.1f %%)", 100 * rate / p->peak);
+        }
         putc('\n', out);
     }
 }
@@ -223,8 +226,11 @@ static void print_steps(const tv_trace_summary *s, unsigned rows, FILE *out)
             continue;
         fprintf(out, "%s  %s: %" PRIu64 " token%s in %" PRIu64 " step%s, %" PRIu64 " cycles", heading ? "\n" : "", ops[o], tokens, tokens == 1 ? "" : "s", count, count == 1 ? "" : "s", cycles);
         heading = false;
-        if (tokens && cycles)
-            fprintf(out, ", %.1f a token, %.4g tokens/s", (double)cycles / (double)tokens, (double)tokens * s->clock_hz / (double)cycles);
+        if (tokens && cycles) {
+            fprintf(out, ", %.1f a token, ", (double)cycles / (double)tokens);
+            cli_print_figure((double)tokens * s->clock_hz / (double)cycles, 0, out);
+            fputs(" tokens/s", out);
+        }
         if (count > 1)
             fprintf(out, "; a step takes %" PRIu64 " to %" PRIu64, least, most);
         putc('\n', out);
@@ -281,7 +287,9 @@ void trace_summary_print(const tv_trace_summary *s, unsigned rows, bool color, F
     fprintf(out, "%s: %" PRIu64 " instruction%s, %s%" PRIu64 " cycle%s%s, ", off, s->instructions, s->instructions == 1 ? "" : "s", bold, s->cycles,
             s->cycles == 1 ? "" : "s", off);
     cli_print_time(s->seconds, out);
-    fprintf(out, " at %.4g MHz; %" PRIu64 " events\n", s->clock_hz / 1e6, s->events);
+    fputs(" at ", out);
+    cli_print_figure(s->clock_hz / 1e6, 0, out);
+    fprintf(out, " MHz; %" PRIu64 " events\n", s->events);
     for (unsigned i = 0; i < s->setting_count; i++) {
         fputs(i ? "  " : "\n  ", out);
         print_name(s->settings[i].key, 0, out);
@@ -295,9 +303,11 @@ void trace_summary_print(const tv_trace_summary *s, unsigned rows, bool color, F
         busy += s->ops[i].cycles;
     print_engines(s, color, out);
     print_paths(s, out);
-    if (s->macs && s->peak_macs > 0)
-        fprintf(out, "\n  MACs %" PRIu64 ": %.2f / %.4g a cycle (%.1f %%)\n", s->macs, share_of(s->macs, s->cycles), s->peak_macs,
-                100 * share_of(s->macs, s->cycles) / s->peak_macs);
+    if (s->macs && s->peak_macs > 0) {
+        fprintf(out, "\n  MACs %" PRIu64 ": %.2f / ", s->macs, share_of(s->macs, s->cycles));
+        cli_print_figure(s->peak_macs, 0, out);
+        fprintf(out, " a cycle (%.1f %%)\n", 100 * share_of(s->macs, s->cycles) / s->peak_macs);
+    }
     print_rows("instruction", s->ops, s->op_count, busy, rows, out);
     print_rows("layer", s->layers, s->layer_count, busy, rows, out);
     print_steps(s, rows, out);

@@ -329,6 +329,14 @@ def pipes_and_zstd(t):
     t.equal("a failed conversion leaves the old file", (status, t.read("keep.json.zst")), (2, "old"))
 
 
+def figures_have_no_exponents(t):
+    for tokens, cycles, rate in ((7, 50420, "138834"), (1, 3, "333333333"), (1, 106952, "9350"), (2, 3000000000, "0.6667"), (9, 10000000000, "0.9")):
+        step = dict(event("TOKEN_EVENT", op="decode", end=cycles, position=0, tokens=tokens), engine=None)
+        t.write("step.json", json.dumps(trace(step, summary={"cycles_total": cycles, "engines": {}})))
+        text = t.good("trace", "step.json").decode()
+        t.count("%d tokens in %d cycles" % (tokens, cycles), ", %s tokens/s\n" % rate not in text and text)
+
+
 def comparisons(t):
     def both(a, b, *options):
         t.write("a.json", json.dumps(a))
@@ -462,7 +470,7 @@ def hostile(t):
     t.equal("the rest is summed up", (len(got["ops"]), got["ops"][-1]["name"], sum(r["cycles"] for r in got["ops"])), (100000, "(others)", 150000))
 
 
-GROUPS = [summaries_equal_statistics, conversions, unknown_members_stay, pipes_and_zstd, comparisons, damaged, wrong_members, hostile]
+GROUPS = [summaries_equal_statistics, conversions, unknown_members_stay, pipes_and_zstd, figures_have_no_exponents, comparisons, damaged, wrong_members, hostile]
 
 
 def main():
