@@ -119,6 +119,8 @@ static int read_options(job *j)
         return cli_exit_status(TV_ERR_INPUT);
     if (run_outputs_wanted(j->c) && (cli_has(j->c, "eval") || cli_has(j->c, "verify")))
         return cli_wrong(j->c, "they go with a text, or with --timing-only", "--eval and --verify write no trace and no report");
+    if (run_outputs_wanted(j->c) && (cli_has(j->c, "info") || cli_has(j->c, "dump-graph")))
+        return cli_wrong(j->c, "leave them away to run the model", "--info and --dump-graph run nothing that a trace or report could tell of");
     if (run_outputs_on_stdout(j->c))
         return cli_wrong(j->c, "write it to a file", "standard output has the text; no trace and no report can go there");
     if (run_outputs_check(j->c, j->c->files, j->c->file_count) != TV_OK)

@@ -33,9 +33,8 @@ static tv_status check_pair(cli *c, const char *a, const char *b)
     return TV_ERR_INPUT;
 }
 
-static tv_status check_inputs(cli *c, const char *name, const char *const *inputs, unsigned count)
+static tv_status check_inputs(cli *c, const char *name, const char *path, const char *const *inputs, unsigned count)
 {
-    const char *path = cli_value(c, name);
     for (unsigned i = 0; path && i < count; i++)
         if (cli_same_file(path, inputs[i])) {
             cli_wrong(c, "choose another name", "the %s would overwrite '%s'", strcmp(name, "report") == 0 ? "report" : "trace", inputs[i]);
@@ -51,7 +50,7 @@ tv_status run_outputs_check(cli *c, const char *const *inputs, unsigned count)
             cli_wrong(c, "leave --functional away", "--%s is about cycles, which --functional does not have", names[i]);
             return TV_ERR_INPUT;
         }
-        tv_status status = check_inputs(c, names[i], inputs, count);
+        tv_status status = check_inputs(c, names[i], cli_value(c, names[i]), inputs, count);
         for (unsigned k = i + 1; k < CLI_COUNTOF(names) && status == TV_OK; k++)
             status = check_pair(c, names[i], names[k]);
         if (status != TV_OK)
@@ -104,6 +103,8 @@ static tv_status open_one(run_outputs *o, const char *title, const char *part, u
         cli_wrong(o->c, "choose a shorter one", "the name of the %s is too long", names[i]);
         return TV_ERR_INPUT;
     }
+    if (part && check_inputs(o->c, names[i], name, (const char *const *)o->c->files, o->c->file_count) != TV_OK)
+        return TV_ERR_INPUT;
     if (i == CLI_COUNTOF(formats))
         return tv_report_open(name, title, o->machine, &o->c->sink, &o->report);
     tv_status status = tv_trace_open(name, formats[i], o->machine, &o->c->sink, &o->writers[o->writer_count]);

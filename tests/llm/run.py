@@ -3,7 +3,7 @@
 """trivet llm as its users run it: repeatable texts, emitted programs that repeat the session, cycles without data, bytes a token.
 
 usage: run.py TRIVET MODEL RANDOM_MODEL SIZES...: models of these published sizes are run, too"""
-import glob, json, os, subprocess, sys, tempfile
+import glob, json, os, shutil, subprocess, sys, tempfile
 
 TRIVET, MODEL, RANDOM_MODEL = sys.argv[1:4]
 PROMPT = ["-p", "ROMEO:", "--temperature", "0"]
@@ -180,6 +180,45 @@ def a_context_that_the_model_has_not_is_said():
     expect("--context above the model's is warned about", "TV-L042" in done.stderr, done.stderr)
 
 
+def traces_and_reports_are_of_the_session(folder):
+    """Each machine of -t all has files of its own, the host none; the steps in a trace take the session's cycles."""
+    names = {"report": "w.html", "trace": "w.json.zst", "perfetto": "w.perfetto.json"}
+    paths = {option: os.path.join(folder, name) for option, name in names.items()}
+    files = [word for option, path in paths.items() for word in ("--" + option, path)]
+    sessions = {t["target"]: t for t in as_json("llm", MODEL, "-t", "all", *PROMPT, "-n", "3", *files)["targets"]}
+    made = sorted(os.path.basename(p) for p in glob.glob(os.path.join(folder, "w.*")))
+    expect("-t all: files of each machine, none of the host", made == sorted(n for t in MACHINES for n in (f"w.{t}.html", f"w.{t}.json.zst", f"w.perfetto.{t}.json")), made)
+    for target in MACHINES:
+        session = sessions.get(target, {})
+        for name in (f"w.{target}.json.zst", f"w.perfetto.{target}.json"):
+            trace = json.loads(run("trace", os.path.join(folder, name), "--json").stdout or "{}")
+            cycles = {op: sum(s["end_cycle"] - s["start_cycle"] for s in trace.get("steps", []) if s["op"] == op) for op in ("prefill", "decode")}
+            expect(f"{name}: the steps' cycles", (cycles["prefill"], cycles["decode"]) == (session.get("prompt_cycles"), session.get("cycles")), f"{cycles} {session}")
+            expect(f"{name}: the steps' tokens", [(s["position"], s["tokens"]) for s in trace.get("steps", [])] == [(0, 7), (7, 1), (8, 1)], trace.get("steps"))
+            expect(f"{name}: the layers", {r["name"] for r in trace.get("layers", [])} >= {f"blk.{i}" for i in range(6)}, trace.get("layers"))
+    alone = os.path.join(folder, "alone.html")
+    run("llm", MODEL, "-t", "cmdq", "--timing-only", "-n", "1", "--report", alone)
+    expect("--timing-only has a report, under the name given", os.path.exists(alone))
+    own = os.path.join(folder, "m.cmdq.gguf")
+    shutil.copy(MODEL, own)
+    done = run("llm", own, "-t", "all", "-n", "1", "--report", os.path.join(folder, "m.gguf"), status=2)
+    expect("the model is not overwritten", "would overwrite" in done.stderr and open(own, "rb").read(4) == b"GGUF", done.stderr)
+
+
+def traces_and_reports_refuse(folder):
+    path = os.path.join(folder, "refused.html")
+    for option in ("--report", "--trace", "--perfetto"):
+        for args, words in ((["--eval", MODEL], "write no trace and no report"), (["--verify"], "write no trace and no report"), (["--info"], "run nothing"), (["--dump-graph"], "run nothing")):
+            expect(f"{option} {args[0]}", words in run("llm", MODEL, "-t", "cmdq", *args, option, path, status=2).stderr)
+        expect(f"{option} -", "standard output" in run("llm", MODEL, "-t", "cmdq", "-n", "1", option, "-", status=2).stderr)
+        for host in ([], ["-t", "host"]):
+            done = run("llm", MODEL, *host, "-n", "1", option, path, status=2)
+            expect(f"{option} of the host", "host has no cycles" in done.stderr and not done.stdout, done.stderr)
+        expect(f"{option} over the model", "would overwrite" in run("llm", MODEL, "-t", "cmdq", "-n", "1", option, MODEL, status=2).stderr)
+    expect("two to one file", "cannot both go" in run("llm", MODEL, "-t", "cmdq", "-n", "1", "--report", path, "--trace", path, status=2).stderr)
+    expect("a refused file is not made", not os.path.exists(path))
+
+
 def wrong_calls_are_refused(folder):
     for a, b in ((["--timing-only"], ["--verify"]), (["--timing-only"], ["--eval", MODEL]), (["--verify"], ["--eval", MODEL]), (["--timing-only"], ["-p", "a"]), (["--host-ops"], ["--verify"])):
         expect(f"{a} and {b}", "exclude each other" in run("llm", MODEL, "-t", "cmdq", *a, *b, status=2).stderr)
@@ -202,6 +241,8 @@ with tempfile.TemporaryDirectory() as folder:
     machines_of_other_sizes_run_or_say_why()
     a_width_that_a_machine_has_not_is_said()
     a_context_that_the_model_has_not_is_said()
+    traces_and_reports_are_of_the_session(folder)
+    traces_and_reports_refuse(folder)
     wrong_calls_are_refused(folder)
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)
