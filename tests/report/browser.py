@@ -6,9 +6,9 @@
 
 For programs of each machine, and for one with a model's steps (STEPS writes it): the report and the JSON trace of the same run
 must tell of the same events; the page must load without an error and without asking for anything, and zoom, pan, search,
-filter, selection, theme and memory map must change what is shown. Pictures at two widths, light and dark, and reports go to
-FOLDER. A report of more than 100,000 events is opened; how long that takes and how many frames a second it pans at is printed
-and not judged.
+filter, selection, theme and memory map must change what is shown. The same for a language model on each machine, with its steps and
+layers. Pictures at two widths, light and dark, and reports go to FOLDER. A report of more than 100,000 events is opened; how long that
+and the language model's take to open and how many frames a second they pan at is printed and not judged.
 
 Exit status 77 (skipped) without chromium, unless the environment has CI.
 """
@@ -69,13 +69,16 @@ class Suite:
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def write(self, name, source):
-        with open(source, encoding="utf-8") as f:
-            profile = re.findall(r"^; profile: (\S+)", f.read(2000), re.M)
-        options = [o for p in profile for o in ("-c", p)]
-        command = [self.trivet, "run", source, "-q", "--report", self.path(name, ".html"), "--trace", self.path(name, ".json")] + options
+    def write(self, name, *arguments):
+        """Report and trace of one run."""
+        command = [self.trivet, *arguments, "-q", "--report", self.path(name, ".html"), "--trace", self.path(name, ".json")]
         p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.check(name + ": is written", p.returncode == 0, p.stdout.decode())
+
+    def run_program(self, name, source):
+        with open(source, encoding="utf-8") as f:
+            profile = re.findall(r"^; profile: (\S+)", f.read(2000), re.M)
+        self.write(name, "run", source, *(o for p in profile for o in ("-c", p)))
 
     def compare(self, name):
         """The report's data against the trace of the same run."""
@@ -263,25 +266,48 @@ class Suite:
             f.write(LARGE)
         p = subprocess.run([self.trivet, "run", source, "-c", "top", "-q", "--report", self.path("large", ".html")])
         self.check("large: is written", p.returncode == 0)
-        seconds = self.load(browser, "large")
+        self.check("large: more than 100,000 events", self.measure(browser, "large") > 100000)
+        self.quiet(browser, "large")
+
+    def measure(self, browser, name):
+        """Opens a report and pans; the number of its events."""
+        seconds = self.load(browser, name)
         count = browser.run("const t = trivetReport.model.tables; return t.work.rows + t.stall.rows + t.issue.rows + t.transfer.rows;")
-        self.check("large: more than 100,000 events", count > 100000, str(count))
         frames = browser.run("""const v = trivetReport.view, out = []; document.getElementById("lanes").scrollIntoView();
             for (const zoom of [1.5, 10, 100]) { v.show(0, v.total / zoom); const begin = performance.now(); let n = 0;
               while (performance.now() - begin < 1000) { v.pan(v.span * 0.01); n++; await new Promise((r) => requestAnimationFrame(r)); }
               out.push(Math.round(n * 1000 / (performance.now() - begin))); } return out;""")
-        print("large: %d events, %d KB, opened in %.2f s, panned at %s frames/s (zoom 1.5, 10, 100)" %
-              (count, os.path.getsize(self.path("large", ".html")) >> 10, seconds, "/".join(map(str, frames))))
-        self.quiet(browser, "large")
+        print("%s: %d events, %d accesses, %d KB, opened in %.2f s, panned at %s frames/s (zoom 1.5, 10, 100)" %
+              (name, count, browser.run("return trivetReport.model.tables.access.rows;"), os.path.getsize(self.path(name, ".html")) >> 10, seconds,
+               "/".join(map(str, frames))))
+        return count
+
+    def language_model(self, browser):
+        """A short text on each machine: its steps, which end with the run, and the model's layers."""
+        for target in ("pccx", "opennpu", "cmdq"):
+            name = "llm-" + target
+            self.write(name, "llm", os.path.join(ROOT, "models/shakespeare.gguf"), "-t", target, "-p", "A", "-n", "3")
+            counts = self.compare(name)
+            self.check(name + ": steps", counts["token"] == 3, str(counts))
+            self.page(browser, name, counts)
+            self.load(browser, name)
+            steps, layers, cycles = browser.run("""const rows = (id) => [...document.querySelectorAll("#" + id + " tbody tr")].map((r) => [...r.cells].map((c) => c.innerText.trim()));
+                return [rows("tokens"), rows("layers"), trivetReport.model.head.stats.cycles];""")
+            self.check(name + ": steps are listed", [(s[0], s[1]) for s in steps] == [("prefill", "0"), ("decode", steps[0][2]), ("decode", str(int(steps[0][2]) + 1))], str(steps))
+            self.check(name + ": steps take the whole run", sum(int(s[3].replace(",", "")) for s in steps) == cycles, "%s of %d" % (steps, cycles))
+            self.check(name + ": layers are listed", {"blk.%d" % i for i in range(6)} <= {r[0] for r in layers}, str(layers))
+            self.measure(browser, name)
+            self.quiet(browser, name)
 
     def run(self):
         with webdriver.Browser() as browser:
             for name, source in PROGRAMS:
-                self.write(name, os.path.join(ROOT, source))
+                self.run_program(name, os.path.join(ROOT, source))
                 self.page(browser, name, self.compare(name))
             self.manual(browser)
             self.steps_page(browser)
             self.large(browser)
+            self.language_model(browser)
         print("%d passed, %d failed" % (self.passed, self.failed))
         return self.failed != 0
 
