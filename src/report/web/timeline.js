@@ -9,6 +9,12 @@ import { color, ink } from "./palette.js";
 
 const AXIS = 22, BAND = 18, LANE = 34, GAP = 8;
 
+// "#rrggbb" as a pixel of an image.
+function opaque(hex) {
+  const bytes = new Uint8Array([1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)).concat(255));
+  return new Uint32Array(bytes.buffer)[0];
+}
+
 export class Timeline {
   constructor(model, view, canvas, tooltip) {
     Object.assign(this, { model, view, canvas, tooltip });
@@ -182,20 +188,28 @@ export class Timeline {
     return (kind, a) => counts[Math.round((a - from) / pixel) * kinds + kind];
   }
 
+  // Painted as pixels: thousands of small rectangles in each frame cost too much without graphics hardware.
   drawShares(c, y, left, plot, amount, kinds) {
     const { view, model } = this;
-    const pixel = view.span / plot;
-    const heights = new Float32Array(Math.ceil(plot)).fill(0);
+    const pixel = view.span / plot, columns = Math.ceil(plot), rows = Math.round(LANE * (devicePixelRatio || 1));
+    const image = new ImageData(columns, rows), words = new Uint32Array(image.data.buffer);
+    const heights = new Float32Array(columns);
     for (let kind = 0; kind < kinds; kind++) {
-      c.fillStyle = kind ? color(model.causes[kind - 1], kind) : color("work");
+      const word = opaque(kind ? color(model.causes[kind - 1], kind) : color("work"));
       for (let k = 0; k < plot; k++) {
         const a = view.from + k * pixel, share = amount(kind, a, a + pixel) / pixel;
         if (share <= 0.002) continue;
-        const h = Math.min(LANE - heights[k], Math.max(0.6, share * LANE));
-        c.fillRect(left + k, y + LANE - heights[k] - h, 1.15, h);
-        heights[k] += h;
+        const low = Math.round(heights[k]), high = Math.min(rows, Math.max(low + 1, Math.round(heights[k] + share * rows)));
+        heights[k] = Math.min(rows, Math.max(heights[k] + share * rows, heights[k] + 0.6));
+        for (let row = low; row < high; row++) words[(rows - 1 - row) * columns + k] = word;
       }
     }
+    this.strip ??= new OffscreenCanvas(1, 1);
+    this.strip.width = columns; // which clears it
+    this.strip.height = rows;
+    this.strip.getContext("2d").putImageData(image, 0, 0);
+    c.imageSmoothingEnabled = false;
+    c.drawImage(this.strip, left, y, columns, LANE);
   }
 
   drawMatches(c, lane, y, first, end, plot) {
