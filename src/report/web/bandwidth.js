@@ -9,6 +9,19 @@ import { showTooltip } from "./timeline.js";
 
 const HEIGHT = 96;
 
+// Transfers begin and end at whole cycles, so that two that share a cycle would stand there together, above what the path can do.
+// Up to two cycles' worth goes to the columns behind.
+function settle(rates, peak, pixel) {
+  if (!(peak > 0)) return rates;
+  const most = (2 * peak) / pixel;
+  for (let k = 0, carry = 0; k < rates.length; k++) {
+    const sum = rates[k] + carry;
+    carry = Math.min(most, Math.max(0, sum - peak));
+    rates[k] = sum - carry;
+  }
+  return rates;
+}
+
 export class Bandwidth {
   constructor(model, view, canvas, tooltip) {
     Object.assign(this, { model, view, canvas, tooltip });
@@ -35,7 +48,7 @@ export class Bandwidth {
       const rate = bytes[path.blocks.row[i]] / (path.blocks.end[i] - path.blocks.start[i]);
       for (let k = Math.floor(a); k < b; k++) out[k] += rate * (Math.min(b, k + 1) - Math.max(a, k));
     }
-    return out;
+    return settle(out, path.peak, pixel);
   }
 
   draw(c, width, height) {

@@ -33,19 +33,29 @@ export function showDetails(model, node, n, go) {
     el("div.buttons", {}, el("button", { type: "button", onclick: () => go.zoomTo(n) }, "Zoom to it"), el("button", { type: "button", onclick: () => go.step(-1) }, "‹ before"), el("button", { type: "button", onclick: () => go.step(1) }, "after ›")));
 }
 
-// With nothing selected: where to begin.
+// With nothing selected: where to begin. What repeats in loops, layers and steps is one line, the longest of its kind.
 function longest(model, go) {
-  const top = [];
+  const { insn } = model.tables;
+  const places = new Map(), kinds = [];
   for (let n = 0; n < model.insns; n++) {
-    if (!model.waited[n] || (top.length === 8 && model.waited[n] <= model.waited[top[7]])) continue;
-    top.push(n);
-    top.sort((a, b) => model.waited[b] - model.waited[a]);
-    top.length = Math.min(8, top.length);
+    if (!model.waited[n]) continue;
+    const place = insn.file[n] * 2 ** 32 + insn.line[n], key = insn.op[n] * 256 + model.waitCause[n];
+    if (!places.has(place)) places.set(place, new Map());
+    const here = places.get(place), kind = here.get(key);
+    if (!kind) {
+      here.set(key, { n, count: 1 });
+      kinds.push(here.get(key));
+    } else {
+      kind.count++;
+      if (model.waited[n] > model.waited[kind.n]) kind.n = n;
+    }
   }
+  const top = kinds.sort((a, b) => model.waited[b.n] - model.waited[a.n]).slice(0, 8);
   if (!top.length) return [];
-  return [el("h4", {}, "Longest waits"), el("ul.waits", {}, ...top.map((n) => {
+  return [el("h4", {}, "Longest waits"), el("ul.waits", {}, ...top.map(({ n, count }) => {
     const cause = model.causes[model.waitCause[n] - 1];
-    return el("li", {}, el("i.held", { style: `background-color:${color(cause, model.waitCause[n])}` }), el("span", {}, `${cyclesText(model.waited[n])}, ${cause}: `, link(model, n, go)));
+    return el("li", {}, el("i.held", { style: `background-color:${color(cause, model.waitCause[n])}` }),
+      el("span", {}, `${cyclesText(model.waited[n])}, ${cause}: `, link(model, n, go), count > 1 ? el("div.quiet", {}, `the longest of ${number(count)} like it`) : null));
   }))];
 }
 

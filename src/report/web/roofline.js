@@ -36,6 +36,7 @@ export function drawRoofline(model, node) {
     fill(node, el("p.quiet", {}, stats.macs ? "No bytes moved, so there is no roofline." : "No instruction of this run multiplies, so there is no roofline."));
     return;
   }
+  const above = (p) => p.y > stats.peak_macs * 1.001; // on another engine than the peak's
   const paths = stats.paths.filter((p) => p.bytes > 0 && p.peak > 0 && !inside(p));
   const width = Math.min(860, Math.max(320, node.clientWidth > 640 ? node.clientWidth * 0.58 : node.clientWidth || 640)), height = width < 480 ? 300 : 360, left = 66, bottom = 44, right = 16, top = 16;
   const knee = paths.map((p) => stats.peak_macs / p.peak);
@@ -53,8 +54,8 @@ export function drawRoofline(model, node) {
     { title: "MACs", right: true, value: (p) => short(p.macs) },
     { title: "MACs/byte", right: true, value: (p) => (p.own ? trim(p.x) : "–") },
     { title: "MACs/cycle", right: true, value: (p) => trim(p.y) },
-    { title: "of peak", right: true, value: (p) => percent(p.y / stats.peak_macs) },
-  ], list), legend(list, paths));
+    { title: "of peak", right: true, value: (p) => (above(p) ? "–" : percent(p.y / stats.peak_macs)) },
+  ], list), legend(list, paths, list.some(above)));
 }
 
 function axes(root, a) {
@@ -98,8 +99,9 @@ function marks(root, list, X, Y, width, floor) {
   }
 }
 
-function legend(list, paths) {
+function legend(list, paths, above) {
   const items = paths.map((p, i) => el("li", {}, el("i", { style: `background:${pathColor(i)}` }), `${p.name}: ${trim(p.peak)} bytes a cycle`));
   if (list.some((p) => !p.own)) items.push(el("li", {}, el("i.ring", {}), "no traffic of its own: at the run’s MACs per byte"));
+  if (above) items.push(el("li", {}, "The peak is that of the engine with most MACs; a class above it runs on another."));
   return el("ul.legend", {}, ...items);
 }
