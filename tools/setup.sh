@@ -1,10 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by ./demo and ./test: installs the packages that are missing, and names the build folders.
+# Sourced by ./demo and ./test: installs the packages that are missing, and names the build folders. `needs` says which packages:
+# those to build (build) or all (test).
 set -eu
 cd "$(dirname "$0")"
 
+needed_packages() {
+    if [ "$needs" = build ]; then
+        sed '/^# To test/,$d; s/#.*//' packages.txt
+    else
+        sed 's/#.*//' packages.txt
+    fi
+}
+
 missing_packages() {
-    sed 's/#.*//' packages.txt | while read -r package; do
+    needed_packages | while read -r package; do
         [ -n "$package" ] || continue
         dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || printf '%s ' "$package"
     done

@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What ./demo and ./test ask for where nothing is installed: copies of them run among commands that have no package and no rights.
+set -eu
+root=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+
+expect() {
+    if [ "$2" = "$3" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "$1: '$2', expected '$3'" >&2
+    fi
+}
+
+mkdir "$work/tools" "$work/bin"
+cp "$root/demo" "$root/test" "$root/packages.txt" "$work"
+cp "$root/tools/setup.sh" "$work/tools"
+for name in dpkg-query sudo apt-get meson ninja; do
+    printf '#!/bin/sh\nexit 1\n' >"$work/bin/$name"
+done
+printf '#!/bin/sh\necho 1000\n' >"$work/bin/id"
+chmod +x "$work/bin"/*
+
+# asked SCRIPT: the packages that it says to install, in one line.
+asked() {
+    status=0
+    PATH="$work/bin:$PATH" "$work/$1" </dev/null >"$work/out" 2>&1 || status=$?
+    expect "exit status of ./$1" "$status" 3
+    sed -n 's/.*--no-install-recommends *//p' "$work/out" | tr -s ' ' | sed 's/ *$//'
+}
+
+all=$(grep -v '^#' "$root/packages.txt" | tr '\n' ' ' | sed 's/ *$//')
+asked test >"$work/test.list"
+asked demo >"$work/demo.list"
+expect "./test asks for all" "$(cat "$work/test.list")" "$all"
+for package in gcc meson ninja-build esbuild libelf-dev libedit-dev; do
+    expect "./demo asks for $package" "$(tr ' ' '\n' <"$work/demo.list" | grep -cx "$package")" 1
+done
+for package in chromium chromium-driver clang libcmocka-dev libmpfr-dev libgmp-dev; do
+    expect "./demo asks for $package" "$(tr ' ' '\n' <"$work/demo.list" | grep -cx "$package")" 0
+    expect "./test asks for $package" "$(tr ' ' '\n' <"$work/test.list" | grep -cx "$package")" 1
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
