@@ -241,11 +241,20 @@ class Suite:
                 self.check(name + ": a picture", os.path.getsize(picture) > 20000)
 
     def manual(self, browser):
-        """The picture of docs/report.md."""
-        self.load(browser, "opennpu", 1280, 1060)
-        browser.run(FRAME + "trivetReport.go.select(533); document.activeElement.blur(); await frame();")
+        """The picture of docs/report.md: in a layer of a decode step, what waited longest for another engine."""
+        self.write("manual", "llm", os.path.join(ROOT, "models/shakespeare.gguf"), "-t", "pccx", "-p", "ROMEO:", "-n", "8")
+        self.load(browser, "manual", 1280, 1060)
+        found = browser.run(FRAME + """const m = trivetReport.model, step = m.steps[2]; let best = -1;
+            const other = (n) => m.stallsOf(n).some((s) => s.waitsFor >= 0 && m.lane[s.waitsFor] !== m.lane[n]);
+            for (let n = 0; n < m.insns; n++) if (m.start[n] >= step.start && m.end[n] <= step.end && m.end[n] - m.start[n] > 20 && m.waited[n] < 400
+                && (best < 0 || m.waited[n] > m.waited[best]) && other(n)) best = n;
+            trivetReport.go.select(best); trivetReport.view.show(m.start[best] - 700, m.start[best] + 500); document.activeElement.blur(); await frame();
+            return best;""")
+        self.check("manual: something to show", found >= 0)
+        browser.size(1280, browser.run("return Math.ceil(document.getElementById('timeline').getBoundingClientRect().bottom + scrollY) + 16;"))
+        browser.run(FRAME + "await frame();")
         browser.screenshot(self.path("manual", ".png"))
-        self.quiet(browser, "opennpu")
+        self.quiet(browser, "manual")
 
     def steps_page(self, browser):
         source = os.path.join(ROOT, "examples/cmdq/attention.json")

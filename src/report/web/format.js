@@ -31,7 +31,7 @@ export function time(seconds) {
 
 export function percent(share) {
   const p = share * 100;
-  return (p === 0 ? "0" : p < 0.1 ? "<0.1" : p < 10 ? p.toFixed(1) : p.toFixed(0)) + " %";
+  return (p === 0 ? "0" : p < 0.1 ? "<0.1" : p < 10 ? p.toFixed(1) : p.toFixed(0)) + "\u00a0%"; // never apart at the end of a line
 }
 
 export const hex = (n) => "0x" + n.toString(16);

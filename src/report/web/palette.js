@@ -4,7 +4,7 @@
 
 const light = {
   work: "#0072b2", work2: "#3a8fc4", sync: "#969696", raw: "#d55e00", war: "#b5568f", waw: "#b8a500", frontend: "#009e73", resource: "#e69f00",
-  stream: "#7a4fb0", mma: "#009e73", port: "#e69f00", dependency: "#d55e00", barrier: "#969696", group: "#b5568f",
+  stream: "#9a78d3", mma: "#009e73", port: "#e69f00", dependency: "#d55e00", barrier: "#969696", group: "#b5568f",
   read: "#0072b2", write: "#d55e00",
 };
 const dark = {
