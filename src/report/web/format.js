@@ -9,7 +9,7 @@ function scaled(n, units, base) {
     n /= base;
     u++;
   }
-  return (u ? n.toFixed(n < 10 ? 2 : n < 100 ? 1 : 0) : trim(n)) + " " + units[u];
+  return (u ? n.toFixed(n < 10 ? 2 : n < 100 ? 1 : 0) : trim(n)) + "\u00a0" + units[u]; // not parted at the end of a line
 }
 
 export const short = (n) => scaled(n, ["", "k", "M", "G", "T", "P"], 1000).trim();

@@ -85,16 +85,17 @@ function roofs(root, { X, Y, lowX, highX, lowY, stats, paths, width, right }) {
 }
 
 function marks(root, list, X, Y, width, floor) {
-  const taken = [];
-  for (const p of list) {
-    const x = X(p.x), y = Math.min(floor, Y(p.y));
+  const taken = [], places = list.map((p) => [X(p.x), Math.min(floor, Y(p.y))]);
+  for (const [i, p] of list.entries()) {
+    const [x, y] = places[i];
     const mark = p.whole ? svg("rect", { x: x - 6, y: y - 6, width: 12, height: 12, class: "point whole", transform: `rotate(45 ${x} ${y})` })
       : svg("circle", { cx: x, cy: y, r: 6, class: "point" + (p.own ? "" : " hollow") });
     mark.append(svg("title", {}, `${p.name}: ${trim(p.y)} MACs a cycle, ${trim(p.x)} MACs a byte`));
     let labelY = y + 4;
     while (taken.some(([tx, ty]) => Math.abs(tx - x) < 110 && Math.abs(ty - labelY) < 15)) labelY += 15;
     taken.push([x, labelY]);
-    const end = x > width * 0.7;
+    const covered = (from, to) => places.some(([px, py], k) => k !== i && px > from && px < to && Math.abs(py - y) < 14);
+    const end = x > width * 0.7 || (covered(x, x + 60) && !covered(x - 60, x));
     root.append(mark, svg("text", { x: end ? x - 11 : x + 11, y: labelY, "text-anchor": end ? "end" : "start", class: "name" }, p.name));
   }
 }
