@@ -99,13 +99,21 @@ def grammar(words):
 
 def package(words):
     schemas = [{"fileMatch": ["*.%s.json" % target], "url": "./schemas/%s.schema.json" % target} for target in sorted(words.schemas)]
+    path = {"type": "string"}
     attributes = {
         "program": {"type": "string", "description": "The program: assembly source, ELF, or a command queue.", "default": "${file}"},
+        "programs": {"type": "array", "items": path, "description": "Programs that run one after another, instead of one."},
         "target": {"type": "string", "enum": sorted(words.targets + list(words.schemas)), "description": "The machine, where the program does not say it."},
-        "config": {"type": "string", "description": "A machine profile, or the path of an INI file."},
+        "config": {"type": ["string", "array"], "items": path, "description": "A machine profile or the path of an INI file, or a list of them."},
+        "parameters": {"type": "object", "description": "Single parameters of the machine, such as {\"l2.words\": 65536}."},
+        "load": {"type": "object", "additionalProperties": path, "description": "Files that fill memory before the run, such as {\"mem:0\": \"memory.bin\"}."},
+        "cwd": {"type": "string", "description": "The folder that relative paths of the launch begin in.", "default": "${workspaceFolder}"},
         "stopOnEntry": {"type": "boolean", "description": "Stop before the first instruction.", "default": True},
+        "stopOnEnd": {"type": "boolean", "description": "Stop behind the last instruction, to look and to go back.", "default": True},
+        "functional": {"type": "boolean", "description": "Data without cycles.", "default": False},
+        "snapshotMemory": {"type": "integer", "minimum": 1, "description": "Bytes that may be taken for going back."},
     }
-    launch = {"type": "trivet", "request": "launch", "name": "Debug with Trivet", "program": "${file}", "stopOnEntry": True}
+    launch = {"type": "trivet", "request": "launch", "name": "Debug with Trivet", "program": "${file}", "cwd": "${workspaceFolder}", "stopOnEntry": True}
     return {
         "name": "trivet",
         "displayName": "Trivet",
@@ -121,8 +129,9 @@ def package(words):
             "grammars": [{"language": "trivet", "scopeName": "source.trivet", "path": "./syntaxes/trivet.tmLanguage.json"}],
             "jsonValidation": schemas,
             "breakpoints": [{"language": "trivet"}, {"language": "json"}],
-            "debuggers": [{"type": "trivet", "label": "Trivet", "program": "trivet", "args": ["debug", "--dap"], "languages": ["trivet", "json"],
-                           "configurationAttributes": {"launch": {"required": ["program"], "properties": attributes}}, "initialConfigurations": [launch],
+            # a runtime is looked for in the PATH, a program in the extension's folder
+            "debuggers": [{"type": "trivet", "label": "Trivet", "runtime": "trivet", "args": ["debug", "--dap"], "languages": ["trivet", "json"],
+                           "configurationAttributes": {"launch": {"properties": attributes}}, "initialConfigurations": [launch],
                            "configurationSnippets": [{"label": "Trivet: launch", "description": "Debug a program on the simulated machine", "body": launch}]}],
         },
     }
