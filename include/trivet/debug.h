@@ -37,6 +37,9 @@ TV_API const tv_program *tv_debug_program(const tv_debug *debug); /* the loaded 
 /* Writes to a space, and again whenever the run is repeated. Writes after a place are dropped by going back before it. */
 TV_API tv_status tv_debug_write(tv_debug *debug, const char *space, uint64_t addr, const void *data, size_t bytes, const tv_diag_sink *sink);
 
+/* The same from a file, to a place as tv_machine_address takes it. */
+TV_API tv_status tv_debug_load(tv_debug *debug, const char *where, const char *path, const tv_diag_sink *sink);
+
 /* ---- Where it stands ---- */
 
 typedef struct tv_debug_place {
@@ -107,7 +110,8 @@ typedef struct tv_break {
     int once, disabled;
     const char *where;    /* as it was asked for, or NULL */
     const char *condition; /* "SPACE:ADDR[:TYPE] OP NUMBER", or NULL */
-    uint64_t hits;
+    uint64_t skip;        /* so many hits pass before one stops; going back stops at each */
+    uint64_t hits;        /* those that passed, too */
 } tv_break;
 
 /* Strings are copied. TV_ERR_INPUT: no such place, or a condition that cannot be read. */
@@ -115,6 +119,7 @@ TV_API tv_status tv_debug_break(tv_debug *debug, const tv_break *wanted, const t
 TV_API int tv_debug_break_at(const tv_debug *debug, unsigned i, tv_break *out); /* in the order of the numbers; 0 past the last */
 TV_API tv_status tv_debug_break_delete(tv_debug *debug, unsigned number, const tv_diag_sink *sink);
 TV_API tv_status tv_debug_break_enable(tv_debug *debug, unsigned number, int on, const tv_diag_sink *sink);
+TV_API tv_status tv_debug_break_skip(tv_debug *debug, unsigned number, uint64_t skip, const tv_diag_sink *sink);
 
 /* The first instruction at or behind line `line` of `file`, whose ending suffices; *line becomes the instruction's. */
 TV_API int tv_debug_find_line(const tv_debug *debug, const char *file, unsigned *line, unsigned *program, uint64_t *index);
@@ -141,9 +146,11 @@ TV_API void tv_debug_tell(tv_debug *debug, const tv_debug_stop *stop, tv_debug_a
 
 /* ---- Debug Adapter Protocol ---- */
 
+#define TV_DAP_GONE SIZE_MAX /* nobody hears the answers any more: the conversation and what runs end */
+
 typedef struct tv_dap_io {
     void (*write)(void *user, const void *bytes, size_t size);        /* towards the client */
-    size_t (*read)(void *user, void *bytes, size_t size, int wait);   /* from it; 0: nothing now, or (`wait`) no more */
+    size_t (*read)(void *user, void *bytes, size_t size, int wait);   /* from it; 0: nothing now, or (`wait`) no more; or TV_DAP_GONE */
     void *user;
 } tv_dap_io;
 

@@ -86,24 +86,14 @@ static tv_status options_of(front *f, tv_debug_options *out)
 
 static tv_status load_file(front *f, const char *text)
 {
-    char head[256];
-    const char *equals = strchr(text, '='), *rest;
-    tv_space space;
-    uint64_t addr;
-    tv_input input;
-    snprintf(head, sizeof head, "%.*s", equals ? (int)(equals - text) : 0, text);
-    if (!equals) {
-        cli_wrong(f->c, NULL, "--load takes SPACE:ADDR=FILE, not '%s'", text);
+    char where[256];
+    const char *equals = strchr(text, '=');
+    if (!equals || (size_t)(equals - text) >= sizeof where) {
+        cli_wrong(f->c, "`info spaces` lists the spaces", "--load takes SPACE:ADDR=FILE, not '%s'", text);
         return TV_ERR_INPUT;
     }
-    tv_status status = tv_machine_address(tv_debug_machine(f->debug), f->programs, f->count, head, &f->c->sink, &space, &addr, &rest);
-    if (status == TV_OK)
-        status = tv_input_open(equals + 1, &f->c->sink, &input);
-    if (status != TV_OK)
-        return status;
-    status = tv_debug_write(f->debug, space.name, addr, input.data, input.size, &f->c->sink);
-    tv_input_close(&input);
-    return status;
+    snprintf(where, sizeof where, "%.*s", (int)(equals - text), text);
+    return tv_debug_load(f->debug, where, equals + 1, &f->c->sink);
 }
 
 static tv_status begin(front *f)
@@ -220,6 +210,10 @@ static tv_status do_script(front *f, const char *path)
         return TV_ERR_INPUT;
     }
     tv_status status = do_stream(f, in, true);
+    if (status == TV_OK && ferror(in)) { /* a folder can be opened, too */
+        cli_wrong(f->c, NULL, "cannot read the script '%s': %s", path, strerror(errno));
+        status = TV_ERR_INPUT;
+    }
     fclose(in);
     return status;
 }
@@ -333,8 +327,11 @@ static void dap_write(void *user, const void *bytes, size_t size)
 static size_t dap_read(void *user, void *bytes, size_t size, int wait)
 {
     (void)user;
-    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
-    if (!wait && poll(&in, 1, 0) <= 0)
+    struct pollfd ends[] = {{.fd = STDOUT_FILENO}, {.fd = STDIN_FILENO, .events = POLLIN}};
+    int ready = wait ? 0 : poll(ends, CLI_COUNTOF(ends), 0);
+    if (ready > 0 && ends[0].revents & (POLLERR | POLLNVAL)) /* an editor that ended without a goodbye */
+        return TV_DAP_GONE;
+    if (!wait && (ready <= 0 || !ends[1].revents))
         return 0;
     ssize_t n;
     do

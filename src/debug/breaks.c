@@ -55,12 +55,27 @@ tv_status tv_debug_break_enable(tv_debug *d, unsigned number, int on, const tv_d
     return TV_OK;
 }
 
+tv_status tv_debug_break_skip(tv_debug *d, unsigned number, uint64_t skip, const tv_diag_sink *sink)
+{
+    debug_break *b = find(d, number);
+    if (!b)
+        return fail_number(number, sink);
+    b->info.skip = skip;
+    return TV_OK;
+}
+
 int tv_debug_break_at(const tv_debug *d, unsigned i, tv_break *out)
 {
     if (i >= d->break_count)
         return 0;
     *out = d->breaks[i].info;
     return 1;
+}
+
+void debug_forget_passed(tv_debug *d)
+{
+    for (unsigned i = 0; i < d->break_count; i++)
+        d->breaks[i].passed = 0;
 }
 
 void debug_breaks_fini(tv_debug *d)
@@ -323,9 +338,24 @@ bool debug_has_watches(const tv_debug *d)
     return false;
 }
 
+/* A hit that does not stop yet. It counts once, however often an instruction touches what is watched. */
+static bool passes(tv_debug *d, debug_break *b, bool count)
+{
+    uint64_t here = debug_position(d) + 1;
+    if (!count || (b->passed != here && b->info.skip == 0))
+        return false;
+    if (b->passed != here) {
+        b->passed = here;
+        b->info.skip--;
+        b->info.hits++;
+    }
+    return true;
+}
+
 /* The first watch that what an instruction touches is for. */
 typedef struct touched {
     tv_debug *d;
+    bool count;
     unsigned found; /* index + 1 */
     tv_access access;
 } touched;
@@ -339,9 +369,9 @@ static void take_access(void *user, const tv_access *access)
     const char *name = space.same_as ? space.same_as : space.name;
     uint64_t from = access->addr * space.unit_bytes, to = from + access->bytes;
     for (unsigned i = 0; i < t->d->break_count; i++) {
-        const debug_break *b = &t->d->breaks[i];
+        debug_break *b = &t->d->breaks[i];
         if (b->info.kind != TV_BREAK_WATCH || b->info.disabled || strcmp(b->space, name) != 0 || from >= b->to || b->from >= to ||
-            !(access->write ? b->info.writes : b->info.reads) || !condition_holds(t->d, b))
+            !(access->write ? b->info.writes : b->info.reads) || !condition_holds(t->d, b) || passes(t->d, b, t->count))
             continue;
         t->found = i + 1;
         t->access = *access;
@@ -380,8 +410,8 @@ bool debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop)
     if (marked_at(d, next)) {
         uint64_t index = tv_machine_order(d->machine, next);
         for (unsigned i = 0; i < d->break_count; i++) {
-            const debug_break *b = &d->breaks[i];
-            if (b->info.disabled || !stands_on(d, b, index) || !condition_holds(d, b))
+            debug_break *b = &d->breaks[i];
+            if (b->info.disabled || !stands_on(d, b, index) || !condition_holds(d, b) || passes(d, b, count))
                 continue;
             *stop = (tv_debug_stop){.reason = TV_DEBUG_BREAKPOINT, .breakpoint = b->info.number};
             count_hit(d, i, count);
@@ -390,7 +420,7 @@ bool debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop)
     }
     if (!debug_has_watches(d))
         return false;
-    touched t = {.d = d};
+    touched t = {.d = d, .count = count};
     tv_machine_accesses(d->machine, &(tv_access_sink){take_access, &t});
     if (!t.found)
         return false;
@@ -411,8 +441,8 @@ uint64_t debug_next_cycle(tv_debug *d, uint64_t clock)
 bool debug_hit_cycle(tv_debug *d, uint64_t cycle, bool count, tv_debug_stop *stop)
 {
     for (unsigned i = 0; i < d->break_count; i++) {
-        const debug_break *b = &d->breaks[i];
-        if (b->info.kind != TV_BREAK_CYCLE || b->info.disabled || b->info.value != cycle || !condition_holds(d, b))
+        debug_break *b = &d->breaks[i];
+        if (b->info.kind != TV_BREAK_CYCLE || b->info.disabled || b->info.value != cycle || !condition_holds(d, b) || passes(d, b, count))
             continue;
         *stop = (tv_debug_stop){.reason = TV_DEBUG_BREAKPOINT, .breakpoint = b->info.number};
         count_hit(d, i, count);

@@ -18,6 +18,7 @@ const debug_verb debug_verbs[] = {
     {"delete", "d", "[NUMBER …]", "forget breakpoints, or all of them", DEBUG_NUMBERS, 0, 64, debug_verb_delete},
     {"disable", "", "[NUMBER …]", "pass over breakpoints, or all of them", DEBUG_NUMBERS, 0, 64, debug_verb_enable},
     {"enable", "", "[NUMBER …]", "stop at them again", DEBUG_NUMBERS, 0, 64, debug_verb_enable},
+    {"ignore", "", "NUMBER COUNT", "pass over the next COUNT hits of a breakpoint", DEBUG_NUMBERS, 2, 2, debug_verb_ignore},
     {"step", "s si", "[N]", "run one instruction, or N", DEBUG_NOTHING, 0, 1, debug_verb_step},
     {"next", "n ni", "[N]", "the same as step: these machines have no calls to step over", DEBUG_NOTHING, 0, 1, debug_verb_step},
     {"continue", "c", "", "run to the next breakpoint, fault or the end", DEBUG_NOTHING, 0, 0, debug_verb_continue},

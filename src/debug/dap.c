@@ -30,6 +30,8 @@ static const struct {
     {"readMemory", dap_read_memory, true, false},
     {"writeMemory", dap_write_memory, true, false},
     {"disassemble", dap_disassemble, true, false},
+    {"setVariable", dap_set_variable, true, false},
+    {"exceptionInfo", dap_exception_info, true, false},
     {"source", dap_source_request, true, true},
     {"continue", dap_continue, true, false},
     {"next", dap_next, true, false},
@@ -96,15 +98,22 @@ void dap_event(dap *s, const char *event, json_t *body)
 
 static void hear(void *user, const tv_diag *diag)
 {
+    enum { SAID_MAX = 4000 };
     dap *s = user;
-    if (diag->severity != TV_ERROR || s->said.len > 4000)
+    tv_buf warning = {0}, *out = diag->severity == TV_ERROR ? &s->said : &warning;
+    if (out->len > SAID_MAX)
         return;
-    tv_buf_str(&s->said, s->said.len ? "\n" : "");
+    tv_buf_str(out, out->len ? "\n" : "");
     if (diag->file)
-        tv_buf_printf(&s->said, "%s:%u: ", diag->file, diag->line);
-    tv_buf_printf(&s->said, "%s [%s]", diag->message, diag->code);
+        tv_buf_printf(out, "%s:%u: ", diag->file, diag->line);
+    tv_buf_printf(out, "%s [%s]", diag->message, diag->code);
     if (diag->hint)
-        tv_buf_printf(&s->said, " (%s)", diag->hint);
+        tv_buf_printf(out, " (%s)", diag->hint);
+    if (warning.len) { /* not an answer, but to be seen */
+        tv_buf_str(&warning, "\n");
+        dap_event(s, "output", json_pack("{s:s, s:o}", "category", "console", "output", debug_json_text(tv_buf_cstr(&warning))));
+    }
+    tv_buf_fini(&warning);
 }
 
 tv_diag_sink dap_sink(dap *s)
@@ -135,15 +144,6 @@ bool dap_true(const json_t *request, const char *key, bool otherwise)
 {
     const json_t *value = dap_argument(request, key);
     return json_is_boolean(value) ? json_is_true(value) : otherwise;
-}
-
-bool dap_reference(const char *text, json_int_t offset, int64_t *index)
-{
-    uint64_t value;
-    if (!text || !debug_parse_number(text, &value) || value > INT64_MAX / 2 || offset > INT64_MAX / 2 || offset < -(INT64_MAX / 2))
-        return false;
-    *index = (int64_t)value + offset;
-    return true;
 }
 
 /* ---- Receiving ---- */
@@ -232,6 +232,10 @@ static bool receive(dap *s, bool wait)
 {
     uint8_t bytes[16384];
     size_t n = s->io->read(s->io->user, bytes, sizeof bytes, wait);
+    if (n == TV_DAP_GONE) {
+        s->ended = true;
+        return false;
+    }
     tv_buf_append(&s->in, bytes, n);
     s->broken |= s->in.failed;
     return n > 0;
@@ -246,7 +250,7 @@ int dap_poll(void *user)
         handle(s, message, true);
         json_decref(message);
     }
-    return s->pause || s->broken;
+    return s->pause || s->broken || s->ended;
 }
 
 static tv_status talk(dap *s)
@@ -265,14 +269,14 @@ static tv_status talk(dap *s)
         if (s->broken)
             return tv_fail(s->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PROTOCOL), NULL, "what came has no header with a Content-Length of at most %d bytes", DAP_BODY_MAX);
         if (!receive(s, true))
-            return s->in.len ? tv_fail(s->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PROTOCOL), NULL, "the input ended within a message") : TV_OK;
+            return s->in.len && !s->ended ? tv_fail(s->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PROTOCOL), NULL, "the input ended within a message") : TV_OK;
     }
     return TV_OK;
 }
 
 tv_status tv_dap_serve(const tv_dap_io *io, const tv_diag_sink *sink)
 {
-    dap s = {.io = io, .sink = sink, .waiting = json_array()};
+    dap s = {.io = io, .sink = sink, .waiting = json_array(), .first_line = 1, .first_column = 1};
     tv_status status = talk(&s);
     dap_close(&s);
     dap_forget_breakpoints(&s);

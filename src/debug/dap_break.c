@@ -68,8 +68,8 @@ static json_t *set(dap *s, dap_source source, const char *file, const tv_break *
     for (unsigned i = 0; tv_debug_break_at(s->debug, i, &b) && b.number != number; i++)
         continue;
     json_t *object = json_pack("{s:b, s:I}", "verified", 1, "id", (json_int_t)number);
-    if (b.kind == TV_BREAK_LINE)
-        json_object_set_new(object, "line", json_integer((json_int_t)b.value));
+    if (source == DAP_LINES)
+        json_object_set_new(object, "line", json_integer((json_int_t)b.value + s->first_line - (b.kind == TV_BREAK_LINE)));
     return object;
 }
 
@@ -81,10 +81,33 @@ static const char *text_of(const json_t *object, const char *key)
 
 static void answer(dap *s, const json_t *request, json_t *list) { dap_respond(s, request, json_pack("{s:o}", "breakpoints", list)); }
 
-static json_t *wanted_of(const json_t *request, const char *key)
+/* The breakpoints that a request is for; false: they are too many, and it has been refused. */
+static bool take_wanted(dap *s, const json_t *request, json_t **list)
 {
-    json_t *list = dap_argument(request, key);
-    return json_is_array(list) && json_array_size(list) <= REQUEST_MAX ? list : NULL;
+    *list = dap_argument(request, "breakpoints");
+    if (json_array_size(*list) <= REQUEST_MAX)
+        return true;
+    char text[64];
+    snprintf(text, sizeof text, "a request may have %d breakpoints", REQUEST_MAX);
+    dap_refuse(s, request, text);
+    return false;
+}
+
+/* "condition" and "hitCondition"; the latter is a number N, or ">= N": from the Nth time on. */
+static tv_status read_conditions(const json_t *object, const tv_diag_sink *sink, tv_break *out)
+{
+    const char *hits = text_of(object, "hitCondition");
+    uint64_t number;
+    out->condition = text_of(object, "condition");
+    if (!hits)
+        return TV_OK;
+    const char *digits = hits + strspn(hits, " ");
+    digits += strncmp(digits, ">=", 2) == 0 ? 2 : 0;
+    digits += strspn(digits, " ");
+    if (!debug_parse_number(digits, &number) || number == 0)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "a number N stops from the Nth time on", "the hit count '%.40s' cannot be read", hits);
+    out->skip = number - 1;
+    return TV_OK;
 }
 
 /* ---- Lines ---- */
@@ -104,37 +127,69 @@ static bool same_path(const char *known, const char *path)
 /* The program's own name for a file. */
 static const char *known_file(const dap *s, const char *path)
 {
-    const char *last = NULL;
+    enum { SEEN = 16 };
+    const char *seen[SEEN] = {NULL}; /* those that are not it, the last ones: to compare paths is slow */
+    unsigned count = 0;
     for (unsigned p = 0; p < s->program_count; p++) {
         tv_source_line at;
         for (uint64_t i = 0, n = tv_program_word_count(s->programs[p]); i < n; i++) {
-            if (!tv_program_line(s->programs[p], i, &at) || at.file == last)
+            bool known = !tv_program_line(s->programs[p], i, &at);
+            for (unsigned k = 0; k < SEEN && !known; k++)
+                known = seen[k] == at.file;
+            if (known)
                 continue;
-            last = at.file;
             if (same_path(at.file, path))
                 return at.file;
+            seen[count++ % SEEN] = at.file;
         }
     }
     return NULL;
 }
 
+static json_t *set_line(dap *s, const char *key, const char *file, const json_t *one)
+{
+    json_int_t line = json_integer_value(json_object_get(one, "line")) - s->first_line + 1;
+    tv_break b = {.kind = TV_BREAK_LINE, .text = file, .value = line > 0 && line <= UINT32_MAX ? (uint64_t)line : UINT32_MAX};
+    tv_diag_sink sink = dap_sink(s);
+    tv_status status = read_conditions(one, &sink, &b);
+    return set(s, DAP_LINES, key, &b, status);
+}
+
+/* A line of the list of a program's instructions. */
+static json_t *set_listed(dap *s, const char *key, unsigned program, const json_t *one)
+{
+    json_int_t line = json_integer_value(json_object_get(one, "line")) - s->first_line;
+    tv_break b = {.kind = TV_BREAK_INDEX, .program = program, .value = line >= 0 ? (uint64_t)line : UINT64_MAX};
+    tv_diag_sink sink = dap_sink(s);
+    tv_status status = read_conditions(one, &sink, &b);
+    return set(s, DAP_LINES, key, &b, status);
+}
+
 void dap_set_breakpoints(dap *s, const json_t *request)
 {
-    const char *path = text_of(dap_argument(request, "source"), "path");
-    json_t *wanted = wanted_of(request, "breakpoints"), *list = json_array();
+    const json_t *source = dap_argument(request, "source");
+    const char *path = text_of(source, "path");
+    json_t *wanted, *list;
+    unsigned program = 0;
+    char key[32];
+    bool listed = dap_listed_program(s, source, &program);
+    snprintf(key, sizeof key, "program %u", program);
+    path = listed ? key : path;
     if (!path) {
-        json_decref(list);
         dap_refuse(s, request, "the source has no path");
         return;
     }
-    const char *file = known_file(s, path);
+    if (!take_wanted(s, request, &wanted))
+        return;
+    list = json_array();
+    const char *file = listed ? NULL : known_file(s, path);
     forget(s, DAP_LINES, path);
     for (size_t i = 0; i < json_array_size(wanted); i++) {
         const json_t *one = json_array_get(wanted, i);
-        json_int_t line = json_integer_value(json_object_get(one, "line"));
-        tv_break b = {.kind = TV_BREAK_LINE, .text = file, .value = line > 0 && line <= UINT32_MAX ? (uint64_t)line : UINT32_MAX, .condition = text_of(one, "condition")};
-        if (file)
-            json_array_append_new(list, set(s, DAP_LINES, path, &b, TV_OK));
+        if (listed)
+            json_array_append_new(list, set_listed(s, key, program, one));
+        else if (file)
+            json_array_append_new(list, set_line(s, path, file, one));
         else
             json_array_append_new(list, json_pack("{s:b, s:s}", "verified", 0, "message", "no instruction of the program was written in this file"));
     }
@@ -145,7 +200,10 @@ void dap_set_breakpoints(dap *s, const json_t *request)
 
 void dap_set_function_breakpoints(dap *s, const json_t *request)
 {
-    json_t *wanted = wanted_of(request, "breakpoints"), *list = json_array();
+    json_t *wanted, *list;
+    if (!take_wanted(s, request, &wanted))
+        return;
+    list = json_array();
     forget(s, DAP_LABELS, NULL);
     for (size_t i = 0; i < json_array_size(wanted); i++) {
         const json_t *one = json_array_get(wanted, i);
@@ -154,7 +212,8 @@ void dap_set_function_breakpoints(dap *s, const json_t *request)
         tv_break b = {0};
         tv_diag_sink sink = dap_sink(s);
         tv_status status = debug_parse_break(s->debug, name ? name : "", file, &sink, &b);
-        b.condition = text_of(one, "condition");
+        if (status == TV_OK)
+            status = read_conditions(one, &sink, &b);
         json_array_append_new(list, set(s, DAP_LABELS, NULL, &b, status));
     }
     answer(s, request, list);
@@ -162,17 +221,20 @@ void dap_set_function_breakpoints(dap *s, const json_t *request)
 
 void dap_set_instruction_breakpoints(dap *s, const json_t *request)
 {
-    json_t *wanted = wanted_of(request, "breakpoints"), *list = json_array();
-    tv_debug_place place;
-    tv_debug_where(s->debug, &place);
+    json_t *wanted, *list;
+    if (!take_wanted(s, request, &wanted))
+        return;
+    list = json_array();
     forget(s, DAP_INSTRUCTIONS, NULL);
     for (size_t i = 0; i < json_array_size(wanted); i++) {
         const json_t *one = json_array_get(wanted, i);
         int64_t index = -1;
-        bool fine = dap_reference(text_of(one, "instructionReference"), json_integer_value(json_object_get(one, "offset")), &index) && index >= 0;
-        tv_break b = {.kind = TV_BREAK_INDEX, .value = (uint64_t)index, .program = place.program, .condition = text_of(one, "condition")};
-        dap_sink(s);
-        json_array_append_new(list, set(s, DAP_INSTRUCTIONS, NULL, &b, fine ? TV_OK : TV_ERR_INPUT));
+        tv_break b = {.kind = TV_BREAK_INDEX};
+        tv_diag_sink sink = dap_sink(s);
+        tv_status status = read_conditions(one, &sink, &b);
+        bool fine = dap_reference(s, text_of(one, "instructionReference"), json_integer_value(json_object_get(one, "offset")), &b.program, &index) && index >= 0;
+        b.value = (uint64_t)index;
+        json_array_append_new(list, set(s, DAP_INSTRUCTIONS, NULL, &b, fine ? status : TV_ERR_INPUT));
     }
     answer(s, request, list);
 }
@@ -193,9 +255,10 @@ static bool data_id(dap *s, const json_t *request, char id[160])
     if (!name)
         return false;
     if (reference > 0) {
-        if (!dap_node_at(s, reference, &node) || node.kind != DAP_SPACE || sscanf(name, "[%" SCNu64 "]", &addr) != 1)
+        if (!dap_node_at(s, reference, &node) || (node.kind != DAP_SPACE && node.kind != DAP_UNIT) || sscanf(name, "[%" SCNu64 "]", &addr) != 1)
             return false;
         tv_machine_space_at(machine, node.index, &space);
+        addr = node.kind == DAP_UNIT ? node.unit : addr; /* a lane is watched with its unit */
         bytes = space.unit_bytes;
     } else {
         if (tv_machine_address(machine, (const tv_program *const *)s->programs, s->program_count, name, NULL, &space, &addr, &rest) != TV_OK)
@@ -221,20 +284,24 @@ void dap_data_breakpoint_info(dap *s, const json_t *request)
 
 void dap_set_data_breakpoints(dap *s, const json_t *request)
 {
-    json_t *wanted = wanted_of(request, "breakpoints"), *list = json_array();
+    json_t *wanted, *list;
+    if (!take_wanted(s, request, &wanted))
+        return;
+    list = json_array();
     forget(s, DAP_DATA, NULL);
     for (size_t i = 0; i < json_array_size(wanted); i++) {
         const json_t *one = json_array_get(wanted, i);
         const char *id = text_of(one, "dataId"), *access = text_of(one, "accessType");
         char space[32] = "", where[160];
-        tv_break b = {.kind = TV_BREAK_WATCH, .text = space, .where = where, .condition = text_of(one, "condition")};
+        tv_break b = {.kind = TV_BREAK_WATCH, .text = space, .where = where};
         char extra;
         bool fine = id && sscanf(id, "%31s %" SCNu64 " %" SCNu64 "%c", space, &b.value, &b.bytes, &extra) == 3;
         snprintf(where, sizeof where, "%s:%" PRIu64 ":%" PRIu64, space, b.value, b.bytes);
         b.reads = access && strncmp(access, "read", 4) == 0;
         b.writes = !access || strcmp(access, "read") != 0;
-        dap_sink(s);
-        json_array_append_new(list, set(s, DAP_DATA, NULL, &b, fine ? TV_OK : TV_ERR_INPUT));
+        tv_diag_sink sink = dap_sink(s);
+        tv_status status = read_conditions(one, &sink, &b);
+        json_array_append_new(list, set(s, DAP_DATA, NULL, &b, fine ? status : TV_ERR_INPUT));
     }
     answer(s, request, list);
 }

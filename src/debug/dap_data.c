@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client looks into: scopes and variables, memory, instructions, sources. */
+/* What a client looks into and changes: scopes and variables, memory. */
 #include "debug/dap.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { UNITS_MAX = 4096, FIRST_UNITS = 256, MEMORY_MAX = 4 << 20, INSTRUCTIONS_MAX = 10000, NODES_MAX = 1 << 20 };
+enum { UNITS_MAX = 4096, FIRST_UNITS = 256, MEMORY_MAX = 4 << 20, NODES_MAX = 1 << 20 };
 
 /* ---- Nodes ---- */
 
@@ -20,11 +20,19 @@ static json_int_t add_node(dap *s, dap_node node)
         s->node_cap = cap;
     }
     s->nodes[s->node_count++] = node;
-    return (json_int_t)s->node_count;
+    return s->node_base + (json_int_t)s->node_count;
+}
+
+/* A reference is not given out again, lest a late question is answered with something else. */
+void dap_forget_nodes(dap *s)
+{
+    s->node_base = s->node_base > INT32_MAX / 2 ? 0 : s->node_base + (json_int_t)s->node_count;
+    s->node_count = 0;
 }
 
 bool dap_node_at(const dap *s, json_int_t reference, dap_node *out)
 {
+    reference -= s->node_base;
     if (reference < 1 || (uint64_t)reference > s->node_count)
         return false;
     *out = s->nodes[reference - 1];
@@ -36,6 +44,8 @@ static json_t *scope(dap *s, const char *name, dap_node node, bool expensive, ui
     json_t *object = json_pack("{s:s, s:I, s:b}", "name", name, "variablesReference", add_node(s, node), "expensive", expensive);
     if (units)
         json_object_set_new(object, "indexedVariables", json_integer((json_int_t)tv_min_u64(units, INT32_MAX)));
+    if (node.kind == DAP_GROUP && strcmp(node.group, "registers") == 0)
+        json_object_set_new(object, "presentationHint", json_string("registers"));
     return object;
 }
 
@@ -108,6 +118,16 @@ static void page_of(const json_t *request, uint64_t total, uint64_t *from, uint6
     *to = *from + tv_min_u64(most, total - *from);
 }
 
+/* A client that asked for no page sees that there is more. */
+static void tell_rest(const json_t *request, uint64_t to, uint64_t total, json_t *list)
+{
+    char text[80];
+    if (dap_integer(request, "count", 0) > 0 || to >= total)
+        return;
+    snprintf(text, sizeof text, "%" PRIu64 " more, which `x` shows in the console", total - to);
+    json_array_append_new(list, variable("…", text, 0));
+}
+
 static uint64_t lanes_of(const tv_space *space) { return space->unit_bytes * 8 / tv_dtype_bits(space->type); }
 
 static void unit_text(dap *s, const tv_space *space, uint64_t unit, tv_buf *out)
@@ -146,6 +166,7 @@ static void list_space(dap *s, const json_t *request, unsigned index, json_t *li
             json_object_set_new(v, "indexedVariables", json_integer((json_int_t)lanes_of(&space)));
         json_array_append_new(list, v);
     }
+    tell_rest(request, to, space.size, list);
     tv_buf_fini(&text);
 }
 
@@ -163,6 +184,7 @@ static void list_unit(dap *s, const json_t *request, const dap_node *node, json_
             tv_dtype_text(space.type, bytes, i, text);
             json_array_append_new(list, variable(name, text, 0));
         }
+        tell_rest(request, to, lanes_of(&space), list);
     }
     free(bytes);
 }
@@ -200,6 +222,76 @@ void dap_variables(dap *s, const json_t *request)
         break;
     }
     dap_respond(s, request, json_pack("{s:o}", "variables", list));
+}
+
+/* ---- Changing one ---- */
+
+/* Values as unit_text shows them, from lane `first` of a unit on; the lanes behind them stay. */
+static tv_status store_lanes(dap *s, const tv_space *space, uint64_t unit, uint64_t first, const char *value, const tv_diag_sink *sink)
+{
+    char word[TV_DTYPE_TEXT];
+    uint64_t lane = first, lanes = lanes_of(space);
+    uint8_t *bytes = calloc((size_t)space->unit_bytes + 8, 1);
+    if (!bytes)
+        return tv_fail_memory(sink);
+    tv_status status = tv_machine_read(tv_debug_machine(s->debug), space->name, unit, bytes, (size_t)space->unit_bytes, sink);
+    for (const char *p = value + strspn(value, " "); status == TV_OK && *p && strcmp(p, "…") != 0; p += strspn(p, " "), lane++) {
+        size_t n = strcspn(p, " ");
+        snprintf(word, sizeof word, "%.*s", n < sizeof word ? (int)n : 0, p);
+        if (lane >= lanes)
+            status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_VALUE), NULL, "there are only %" PRIu64 " elements", lanes - first);
+        else if (tv_dtype_store(space->type, bytes, lane, word) != TV_OK)
+            status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_VALUE), NULL, "'%.*s' is no %s", n < 40 ? (int)n : 40, p, tv_dtype_name(space->type));
+        p += n;
+    }
+    if (status == TV_OK && lane == first)
+        status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_VALUE), NULL, "there is no value");
+    if (status == TV_OK)
+        status = tv_debug_write(s->debug, space->name, unit, bytes, (size_t)space->unit_bytes, sink);
+    free(bytes);
+    return status;
+}
+
+static void lane_text(dap *s, const tv_space *space, uint64_t unit, uint64_t lane, tv_buf *out)
+{
+    char text[TV_DTYPE_TEXT] = "";
+    uint8_t *bytes = calloc((size_t)space->unit_bytes + 8, 1);
+    if (bytes && tv_machine_read(tv_debug_machine(s->debug), space->name, unit, bytes, (size_t)space->unit_bytes, NULL) == TV_OK)
+        tv_dtype_text(space->type, bytes, lane, text);
+    tv_buf_str(out, text);
+    free(bytes);
+}
+
+/* A unit of a space, all lanes or the first of them; or one lane of a unit. */
+void dap_set_variable(dap *s, const json_t *request)
+{
+    const char *name = dap_text(request, "name"), *value = dap_text(request, "value");
+    dap_node node;
+    tv_space space;
+    uint64_t at;
+    tv_buf text = {0};
+    char end;
+    if (!name || !value || !dap_node_at(s, dap_integer(request, "variablesReference", 0), &node) || (node.kind != DAP_SPACE && node.kind != DAP_UNIT) ||
+        sscanf(name, "[%" SCNu64 "%c", &at, &end) != 2 || end != ']') {
+        dap_refuse(s, request, "only elements of memories can be set");
+        return;
+    }
+    tv_machine_space_at(tv_debug_machine(s->debug), node.index, &space);
+    bool lane = node.kind == DAP_UNIT;
+    tv_diag_sink sink = dap_sink(s);
+    if (at >= (lane ? lanes_of(&space) : space.size) || store_lanes(s, &space, lane ? node.unit : at, lane ? at : 0, value, &sink) != TV_OK) {
+        dap_refuse(s, request, s->said.len ? dap_said(s) : "there is no such element");
+        return;
+    }
+    if (lane)
+        lane_text(s, &space, node.unit, at, &text);
+    else
+        unit_text(s, &space, at, &text);
+    json_t *body = json_pack("{s:o}", "value", debug_json_text(tv_buf_cstr(&text)));
+    if (!lane && lanes_of(&space) > 1)
+        json_object_set_new(body, "variablesReference", json_integer(add_node(s, (dap_node){.kind = DAP_UNIT, .index = node.index, .unit = at})));
+    tv_buf_fini(&text);
+    dap_respond(s, request, body);
 }
 
 /* ---- Memory ---- */
@@ -309,47 +401,3 @@ void dap_write_memory(dap *s, const json_t *request)
         dap_refuse(s, request, s->said.len ? dap_said(s) : "that is no place in memory, or no data");
     tv_buf_fini(&bytes);
 }
-
-/* ---- Instructions and sources ---- */
-
-void dap_disassemble(dap *s, const json_t *request)
-{
-    int64_t first;
-    json_int_t count = dap_integer(request, "instructionCount", 0), skip = dap_integer(request, "instructionOffset", 0);
-    if (!dap_reference(dap_text(request, "memoryReference"), dap_integer(request, "offset", 0), &first) || count < 0 || count > INSTRUCTIONS_MAX ||
-        skip > INT64_MAX / 4 || skip < -(INT64_MAX / 4)) {
-        dap_refuse(s, request, "that is no instruction, or too many are asked for");
-        return;
-    }
-    json_t *list = json_array();
-    first += skip;
-    for (int64_t i = first; i < first + count; i++) {
-        tv_debug_place place = {.text = ""};
-        char address[24];
-        bool known = i >= 0 && tv_debug_instruction(s->debug, (uint64_t)i, &place);
-        snprintf(address, sizeof address, "0x%" PRIx64, (uint64_t)i);
-        json_t *one = json_pack("{s:s, s:o}", "address", address, "instruction", debug_json_text(known ? place.text : "(none)"));
-        if (!known)
-            json_object_set_new(one, "presentationHint", json_string("invalid"));
-        if (known && place.label && place.offset == 0)
-            json_object_set_new(one, "symbol", debug_json_text(place.label));
-        if (known && place.file) {
-            json_object_set_new(one, "location", dap_source_json(place.file));
-            json_object_set_new(one, "line", json_integer((json_int_t)place.line));
-        }
-        json_array_append_new(list, one);
-    }
-    dap_respond(s, request, json_pack("{s:o}", "instructions", list));
-}
-
-json_t *dap_source_json(const char *file)
-{
-    const char *slash = strrchr(file, '/');
-    char *path = realpath(file, NULL);
-    json_t *object = json_pack("{s:o, s:o}", "name", debug_json_text(slash ? slash + 1 : file), "path", debug_json_text(path ? path : file));
-    free(path);
-    return object;
-}
-
-/* Clients read sources by their path; there are none without. */
-void dap_source_request(dap *s, const json_t *request) { dap_refuse(s, request, "sources are files; read them by their path"); }

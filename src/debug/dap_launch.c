@@ -4,16 +4,22 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* ---- Beginning ---- */
 
 void dap_initialize(dap *s, const json_t *request)
 {
+    /* supportsRestartRequest is not among them: a client then launches anew, and reads what has changed in the program */
     static const char *const can[] = {"supportsConfigurationDoneRequest", "supportsFunctionBreakpoints", "supportsConditionalBreakpoints",
-                                      "supportsEvaluateForHovers", "supportsStepBack", "supportsRestartRequest", "supportsTerminateRequest",
-                                      "supportsReadMemoryRequest", "supportsWriteMemoryRequest", "supportsDisassembleRequest", "supportsSteppingGranularity",
-                                      "supportsInstructionBreakpoints", "supportsDataBreakpoints", "supportsCompletionsRequest", "supportsDataBreakpointBytes"};
+                                      "supportsHitConditionalBreakpoints", "supportsEvaluateForHovers", "supportsStepBack", "supportsSetVariable",
+                                      "supportsTerminateRequest", "supportsReadMemoryRequest", "supportsWriteMemoryRequest", "supportsDisassembleRequest",
+                                      "supportsSteppingGranularity", "supportsInstructionBreakpoints", "supportsDataBreakpoints", "supportsCompletionsRequest",
+                                      "supportsExceptionInfoRequest"};
     json_t *body = json_object();
+    s->first_line = dap_true(request, "linesStartAt1", true);
+    s->first_column = dap_true(request, "columnsStartAt1", true);
+    s->takes_invalidated = dap_true(request, "supportsInvalidatedEvent", false);
     for (size_t i = 0; i < TV_COUNTOF(can); i++)
         json_object_set_new(body, can[i], json_true());
     dap_respond(s, request, body);
@@ -26,27 +32,62 @@ void dap_close(dap *s)
     for (unsigned i = 0; i < s->program_count; i++)
         tv_program_free(s->programs[i]);
     free(s->programs);
+    json_decref(s->paths);
+    free(s->folder);
+    s->paths = NULL;
+    s->folder = NULL;
     s->debug = NULL;
     s->config = NULL;
     s->programs = NULL;
     s->program_count = 0;
 }
 
+char *dap_path(const dap *s, const char *path)
+{
+    tv_buf out = {0};
+    if (s->folder && *path != '/')
+        tv_buf_printf(&out, "%s/", s->folder);
+    tv_buf_str(&out, path);
+    return tv_buf_take(&out);
+}
+
+static tv_status open_program(dap *s, const json_t *request, const char *path, const tv_diag_sink *sink)
+{
+    tv_program_options options = {.target = dap_text(request, "target")};
+    if (!path || !*path || strcmp(path, "-") == 0)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "\"program\": \"softmax.s\"", "the launch names no program");
+    char *full = dap_path(s, path);
+    tv_status status = full ? tv_program_open(full, &options, sink, &s->programs[s->program_count]) : tv_fail_memory(sink);
+    if (status == TV_OK)
+        s->program_count++;
+    free(full);
+    json_array_append_new(s->paths, json_string(path));
+    return status;
+}
+
 static tv_status open_programs(dap *s, const json_t *request, const tv_diag_sink *sink)
 {
     json_t *one = dap_argument(request, "program"), *many = dap_argument(request, "programs");
     size_t count = json_is_array(many) ? json_array_size(many) : 1;
-    tv_program_options options = {.target = dap_text(request, "target")};
+    const char *folder = dap_text(request, "cwd");
+    s->paths = json_array();
+    s->folder = folder && *folder ? strdup(folder) : NULL;
     if (count > 4096 || !(s->programs = calloc(count + 1, sizeof *s->programs)))
         return tv_fail_memory(sink);
-    for (size_t i = 0; i < count; i++) {
-        const char *path = json_string_value(json_is_array(many) ? json_array_get(many, i) : one);
-        if (!path || strcmp(path, "-") == 0)
-            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "\"program\": \"softmax.s\"", "the launch names no program");
-        TV_TRY(tv_program_open(path, &options, sink, &s->programs[i]));
-        s->program_count++;
-    }
+    for (size_t i = 0; i < count; i++)
+        TV_TRY(open_program(s, request, json_string_value(json_is_array(many) ? json_array_get(many, i) : one), sink));
     return count ? TV_OK : tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), NULL, "the launch names no program");
+}
+
+/* A profile by its name, or a file. */
+static tv_status load_profile(dap *s, const char *name, const tv_diag_sink *sink)
+{
+    char *path = dap_path(s, name);
+    if (!path)
+        return tv_fail_memory(sink);
+    tv_status status = tv_config_load(s->config, access(path, R_OK) == 0 ? path : name, sink);
+    free(path);
+    return status;
 }
 
 static tv_status make_config(dap *s, const json_t *request, const tv_diag_sink *sink)
@@ -55,14 +96,30 @@ static tv_status make_config(dap *s, const json_t *request, const tv_diag_sink *
     const char *key;
     TV_TRY(tv_config_new(tv_program_target(s->programs[0]), sink, &s->config));
     if (json_is_string(profiles))
-        TV_TRY(tv_config_load(s->config, json_string_value(profiles), sink));
+        TV_TRY(load_profile(s, json_string_value(profiles), sink));
     for (size_t i = 0; i < json_array_size(profiles); i++)
         if (json_is_string(json_array_get(profiles, i)))
-            TV_TRY(tv_config_load(s->config, json_string_value(json_array_get(profiles, i)), sink));
+            TV_TRY(load_profile(s, json_string_value(json_array_get(profiles, i)), sink));
     json_object_foreach(parameters, key, value) {
         char number[32];
         snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
         TV_TRY(tv_config_set(s->config, key, json_is_string(value) ? json_string_value(value) : number, sink));
+    }
+    return TV_OK;
+}
+
+/* "load": {"SPACE:ADDR": "FILE"} */
+static tv_status load_files(dap *s, const json_t *request, const tv_diag_sink *sink)
+{
+    const char *where;
+    json_t *file;
+    json_object_foreach(dap_argument(request, "load"), where, file) {
+        if (!json_is_string(file))
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "\"load\": {\"mem:0\": \"memory.bin\"}", "what is loaded at '%.60s' is no file", where);
+        char *path = dap_path(s, json_string_value(file));
+        tv_status status = path ? tv_debug_load(s->debug, where, path, sink) : tv_fail_memory(sink);
+        free(path);
+        TV_TRY(status);
     }
     return TV_OK;
 }
@@ -75,7 +132,8 @@ static tv_status make_debug(dap *s, const json_t *request, const tv_diag_sink *s
         options.mode = TV_MODE_FUNCTIONAL;
     TV_TRY(open_programs(s, request, sink));
     TV_TRY(make_config(s, request, sink));
-    return tv_debug_new(s->config, (const tv_program *const *)s->programs, s->program_count, &options, sink, &s->debug);
+    TV_TRY(tv_debug_new(s->config, (const tv_program *const *)s->programs, s->program_count, &options, sink, &s->debug));
+    return load_files(s, request, sink);
 }
 
 static void begin(dap *s)
@@ -102,8 +160,9 @@ void dap_launch(dap *s, const json_t *request)
         dap_close(s);
         return;
     }
-    s->stop_on_entry = dap_true(request, "stopOnEntry", true);
-    s->stop_on_end = dap_true(request, "stopOnEnd", true);
+    s->no_debug = dap_true(request, "noDebug", false); /* to the end, or a fault */
+    s->stop_on_entry = !s->no_debug && dap_true(request, "stopOnEntry", true);
+    s->stop_on_end = !s->no_debug && dap_true(request, "stopOnEnd", true);
     dap_respond(s, request, NULL);
     dap_event(s, "initialized", NULL);
     begin(s);
@@ -128,20 +187,26 @@ void dap_stack_trace(dap *s, const json_t *request)
     tv_debug_place place;
     tv_debug_where(s->debug, &place);
     tv_buf name = {0};
-    char reference[24];
-    snprintf(reference, sizeof reference, "0x%" PRIx64, place.index);
+    char reference[DAP_REFERENCE_TEXT];
+    dap_print_reference(place.program, place.index, reference);
+    json_int_t line = 0;
+    json_t *source = dap_place_source(s, &place, &line);
     if (place.end)
         tv_buf_str(&name, "end of the program");
     else if (place.label)
         tv_buf_printf(&name, place.offset ? "%s+%" PRIu64 : "%s", place.label, place.offset);
     else
         tv_buf_printf(&name, "instruction %" PRIu64, place.index);
-    json_t *frame = json_pack("{s:i, s:o, s:i, s:i, s:s}", "id", DAP_FRAME, "name", debug_json_text(tv_buf_cstr(&name)), "line", (int)place.line, "column", place.line ? 1 : 0,
+    json_t *frame = json_pack("{s:i, s:o, s:i, s:i, s:s}", "id", DAP_FRAME, "name", debug_json_text(tv_buf_cstr(&name)), "line", (int)line, "column", source ? (int)s->first_column : 0,
                               "instructionPointerReference", reference);
-    if (place.file)
-        json_object_set_new(frame, "source", dap_source_json(place.file));
+    if (source)
+        json_object_set_new(frame, "source", source);
     tv_buf_fini(&name);
-    dap_respond(s, request, json_pack("{s:[o], s:i}", "stackFrames", frame, "totalFrames", 1));
+    json_t *frames = json_array();
+    if (dap_integer(request, "startFrame", 0) <= 0)
+        json_array_append(frames, frame);
+    json_decref(frame);
+    dap_respond(s, request, json_pack("{s:o, s:i}", "stackFrames", frames, "totalFrames", 1));
 }
 
 static void say_goodbye(dap *s)
@@ -157,13 +222,17 @@ void dap_stopped(dap *s, const tv_debug_stop *stop)
 {
     static const char *const reasons[] = {"entry", "step", "breakpoint", "data breakpoint", "exception", "pause", "entry", "pause"};
     tv_debug_answer answer;
-    s->node_count = 0;
+    bool over = stop->reason == TV_DEBUG_END || stop->reason == TV_DEBUG_FAULT;
+    dap_forget_nodes(s);
     s->pause = false;
-    if (stop->reason == TV_DEBUG_END && !s->stop_on_end) {
+    tv_debug_tell(s->debug, stop, &answer);
+    if (over || stop->reason == TV_DEBUG_WATCH)
+        dap_event(s, "output", json_pack("{s:s, s:o}", "category", "console", "output", debug_json_text(answer.text)));
+    if (over && !s->stop_on_end && (s->no_debug || stop->reason == TV_DEBUG_END)) {
+        tv_debug_answer_free(&answer);
         say_goodbye(s);
         return;
     }
-    tv_debug_tell(s->debug, stop, &answer);
     char first[512] = "";
     if (answer.text)
         snprintf(first, sizeof first, "%.*s", (int)strcspn(answer.text, "\n"), answer.text);
@@ -173,10 +242,22 @@ void dap_stopped(dap *s, const tv_debug_stop *stop)
         json_object_set_new(body, "hitBreakpointIds", json_pack("[I]", (json_int_t)stop->breakpoint));
     if (stop->reason == TV_DEBUG_FAULT)
         json_object_set_new(body, "text", debug_json_text(first));
-    if (stop->reason == TV_DEBUG_FAULT || stop->reason == TV_DEBUG_END || stop->reason == TV_DEBUG_WATCH)
-        dap_event(s, "output", json_pack("{s:s, s:o}", "category", "console", "output", debug_json_text(answer.text)));
     tv_debug_answer_free(&answer);
     dap_event(s, "stopped", body);
+}
+
+void dap_exception_info(dap *s, const json_t *request)
+{
+    const tv_fault *fault = tv_machine_fault(tv_debug_machine(s->debug));
+    if (!fault) {
+        dap_refuse(s, request, "the machine does not stand at a fault");
+        return;
+    }
+    tv_buf name = {0};
+    tv_buf_printf(&name, "%s %s", fault->code, fault->name);
+    dap_respond(s, request, json_pack("{s:o, s:o, s:s}", "exceptionId", debug_json_text(tv_buf_cstr(&name)), "description", debug_json_text(fault->message),
+                                      "breakMode", "always"));
+    tv_buf_fini(&name);
 }
 
 /* ---- Running ---- */
@@ -189,16 +270,17 @@ static void run(dap *s, const json_t *request, run_function *function, json_t *b
     tv_diag_sink sink = dap_sink(s);
     if (request)
         dap_respond(s, request, body);
-    s->node_count = 0;
+    dap_forget_nodes(s);
     s->pause = false;
     s->running = true;
     tv_status status = function(s->debug, &sink, &stop);
     s->running = false;
     if (status != TV_OK) {
+        tv_buf_str(&s->said, s->said.len ? "\n" : "it failed\n");
         dap_event(s, "output", json_pack("{s:s, s:o}", "category", "stderr", "output", debug_json_text(dap_said(s))));
         stop.reason = TV_DEBUG_INTERRUPTED;
     }
-    if (!s->broken)
+    if (!s->broken && !s->ended)
         dap_stopped(s, &stop);
 }
 
@@ -285,7 +367,15 @@ void dap_step_back(dap *s, const json_t *request) { run(s, request, by_instructi
 
 void dap_reverse_continue(dap *s, const json_t *request) { run(s, request, tv_debug_reverse, NULL); }
 
-void dap_restart(dap *s, const json_t *request) { run(s, request, tv_debug_restart, NULL); }
+/* As at the launch: stops at the entry, or goes on. */
+static tv_status restart(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
+{
+    dap *s = d->options.user;
+    TV_TRY(tv_debug_restart(d, sink, stop));
+    return s->stop_on_entry ? TV_OK : tv_debug_continue(d, sink, stop);
+}
+
+void dap_restart(dap *s, const json_t *request) { run(s, request, restart, NULL); }
 
 void dap_step_out(dap *s, const json_t *request) { dap_refuse(s, request, "these machines have no calls to step out of"); }
 
@@ -300,10 +390,10 @@ void dap_pause(dap *s, const json_t *request)
 
 /* ---- Commands ---- */
 
-/* What an editor shows when the pointer rests on a word: a symbol's value, or memory. */
+/* What an editor shows when the pointer rests on a word: a symbol's value, memory, or a register. */
 static bool evaluate_quietly(dap *s, const char *expression, tv_debug_answer *answer)
 {
-    static const char *const verbs[] = {"print", "x"};
+    static const char *const verbs[] = {"print", "x", "info registers"};
     char line[512];
     for (size_t i = 0; i < TV_COUNTOF(verbs); i++) {
         snprintf(line, sizeof line, "%s %.400s", verbs[i], expression);
@@ -340,8 +430,10 @@ void dap_evaluate(dap *s, const json_t *request)
     bool quit = answer.quit, stopped = answer.stopped;
     tv_debug_answer_free(&answer);
     tv_debug_stop last = tv_debug_last(s->debug);
-    if (stopped && !s->broken)
+    if (stopped && !s->broken && !s->ended)
         dap_stopped(s, &last);
+    else if (status == TV_OK && !quiet && s->takes_invalidated)
+        dap_event(s, "invalidated", json_pack("{s:[s]}", "areas", "variables"));
     if (quit)
         say_goodbye(s);
 }
@@ -349,16 +441,20 @@ void dap_evaluate(dap *s, const json_t *request)
 void dap_completions(dap *s, const json_t *request)
 {
     const char *text = dap_text(request, "text");
-    json_int_t column = dap_integer(request, "column", 1);
+    json_int_t column = dap_integer(request, "column", s->first_column) - s->first_column + 1;
     char line[512];
     size_t n = text ? strlen(text) : 0;
     if (column > 0 && (uint64_t)(column - 1) < n)
         n = (size_t)(column - 1);
     snprintf(line, sizeof line, "%.*s", (int)tv_min_u64(n, sizeof line - 1), text ? text : "");
     char *list = tv_debug_complete(s->debug, line);
+    size_t length = strlen(line), word_at = length;
+    while (word_at && line[word_at - 1] != ' ' && line[word_at - 1] != '\t')
+        word_at--;
     json_t *targets = json_array();
     for (char *save = NULL, *word = list ? strtok_r(list, "\n", &save) : NULL; word; word = strtok_r(NULL, "\n", &save))
-        json_array_append_new(targets, json_pack("{s:o}", "label", debug_json_text(word)));
+        json_array_append_new(targets, json_pack("{s:o, s:I, s:I}", "label", debug_json_text(word), "start",
+                                                  (json_int_t)(word_at + s->first_column), "length", (json_int_t)(length - word_at)));
     free(list);
     dap_respond(s, request, json_pack("{s:o}", "targets", targets));
 }

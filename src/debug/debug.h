@@ -34,6 +34,7 @@ typedef enum debug_operator { DEBUG_EQ, DEBUG_NE, DEBUG_LT, DEBUG_LE, DEBUG_GT, 
 typedef struct debug_break {
     tv_break info;
     char *text, *where, *condition; /* owned; what `info` points to */
+    uint64_t passed;   /* where it was hit last without a stop, in this run: position + 1 */
     const char *space; /* WATCH: the machine's name for it */
     uint64_t from, to; /* WATCH: bytes of that space */
     /* condition */
@@ -111,6 +112,7 @@ uint64_t debug_next_cycle(tv_debug *d, uint64_t clock); /* of cycle breakpoints:
 bool debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop);
 bool debug_hit_cycle(tv_debug *d, uint64_t cycle, bool count, tv_debug_stop *stop);
 void debug_hit_fault(tv_debug *d, tv_debug_stop *stop);
+void debug_forget_passed(tv_debug *d); /* a run begins */
 void debug_breaks_fini(tv_debug *d);
 
 /* places.c */
@@ -150,7 +152,7 @@ tv_status debug_fail_argument(debug_call *call, const char *hint, const char *fo
 void debug_tell_stop(tv_debug *d, const tv_debug_stop *stop, tv_buf *text, json_t *json);
 
 tv_status debug_verb_break(debug_call *call), debug_verb_tbreak(debug_call *call), debug_verb_watch(debug_call *call),
-    debug_verb_delete(debug_call *call), debug_verb_enable(debug_call *call);
+    debug_verb_delete(debug_call *call), debug_verb_enable(debug_call *call), debug_verb_ignore(debug_call *call);
 tv_status debug_verb_step(debug_call *call), debug_verb_continue(debug_call *call), debug_verb_until(debug_call *call),
     debug_verb_restart(debug_call *call), debug_verb_run(debug_call *call), debug_verb_back(debug_call *call), debug_verb_rcontinue(debug_call *call),
     debug_verb_where(debug_call *call), debug_verb_trace(debug_call *call);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "debug/debug.h"
+#include "trivet/file.h"
 
 /* A snapshot is taken after so many times what the last one took, and not more often than that. */
 static const double LEAST_SECONDS = 0.03, COST_FACTOR = 20;
@@ -142,7 +143,7 @@ static bool keep_write(tv_debug *d, const debug_write *write)
 
 tv_status tv_debug_write(tv_debug *d, const char *space, uint64_t addr, const void *data, size_t bytes, const tv_diag_sink *sink)
 {
-    bool there;
+    bool there = true;
     if (bytes == 0)
         return TV_OK;
     debug_write w = {.position = debug_position(d), .addr = addr, .bytes = bytes, .data = malloc(bytes)};
@@ -153,6 +154,8 @@ tv_status tv_debug_write(tv_debug *d, const char *space, uint64_t addr, const vo
     tv_status status = TV_OK;
     if (tv_machine_fault(d->machine) && !d->trace) /* the instruction may be tried again */
         status = debug_travel(d, w.position, sink, &there);
+    if (status == TV_OK && !there)
+        status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`where` tells the place", "the way back before the fault was interrupted; nothing is written");
     if (status == TV_OK)
         status = tv_machine_write(d->machine, space, addr, data, bytes, sink);
     if (status == TV_OK && !keep_write(d, &w))
@@ -160,5 +163,20 @@ tv_status tv_debug_write(tv_debug *d, const char *space, uint64_t addr, const vo
     if (status != TV_OK)
         free(w.data);
     d->clock_at = UINT64_MAX;
+    return status;
+}
+
+tv_status tv_debug_load(tv_debug *d, const char *where, const char *path, const tv_diag_sink *sink)
+{
+    tv_space space;
+    uint64_t addr;
+    const char *rest;
+    tv_input input;
+    TV_TRY(tv_machine_address(d->machine, d->programs, d->count, where, sink, &space, &addr, &rest));
+    if (rest)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "a file is loaded at SPACE:ADDR", "behind the address '%.60s' stands ':%.60s'", where, rest);
+    TV_TRY(tv_input_open(path, sink, &input));
+    tv_status status = tv_debug_write(d, space.name, addr, input.data, input.size, sink);
+    tv_input_close(&input);
     return status;
 }

@@ -115,6 +115,7 @@ tv_status tv_debug_continue(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop
 {
     scan s = {.limit = d->goal, .count = true};
     tv_debug_stop found = {.reason = TV_DEBUG_STEP};
+    debug_forget_passed(d);
     TV_TRY(run_scan(d, &s, false, sink, &found));
     *stop = settled(d, found);
     return TV_OK;

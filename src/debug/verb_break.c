@@ -22,9 +22,10 @@ static bool split_condition(const char *rest, char *where, size_t size, const ch
 static json_t *break_json(const tv_break *b)
 {
     static const char *const kinds[] = {"index", "line", "opcode", "cycle", "fault", "watch"};
-    return json_pack("{s:I, s:s, s:o, s:I, s:I, s:b, s:b, s:o, s:I}", "number", (json_int_t)b->number, "kind", kinds[b->kind], "where",
+    return json_pack("{s:I, s:s, s:o, s:I, s:I, s:b, s:b, s:o, s:I, s:I}", "number", (json_int_t)b->number, "kind", kinds[b->kind], "where",
                      debug_json_text(b->where), "value", (json_int_t)b->value, "bytes", (json_int_t)b->bytes, "once", b->once, "enabled", !b->disabled,
-                     "condition", debug_json_text(b->condition), "hits", (json_int_t)b->hits);
+                     "condition", debug_json_text(b->condition), "skip", (json_int_t)b->skip, "hits",
+                     (json_int_t)b->hits);
 }
 
 static void print_break(tv_debug *d, const tv_break *b, tv_buf *out)
@@ -49,6 +50,8 @@ static void print_break(tv_debug *d, const tv_break *b, tv_buf *out)
     }
     if (b->condition)
         tv_buf_printf(out, " if %s", b->condition);
+    if (b->skip)
+        tv_buf_printf(out, ", not the next %" PRIu64 " time%s", b->skip, b->skip == 1 ? "" : "s");
     tv_buf_printf(out, "%s\n", b->disabled ? ", disabled" : "");
 }
 
@@ -126,6 +129,22 @@ tv_status debug_verb_enable(debug_call *call)
             return debug_fail_argument(call, "`info break` lists the numbers", "'%.40s' is no number", call->words[i]);
         TV_TRY(tv_debug_break_enable(call->d, number, on, call->sink));
     }
+    return TV_OK;
+}
+
+tv_status debug_verb_ignore(debug_call *call)
+{
+    unsigned number;
+    uint64_t count;
+    if (!is_number(call, 0, &number) || !debug_parse_number(call->words[1], &count))
+        return debug_fail_argument(call, "ignore NUMBER COUNT", "'%.40s %.40s' is no number of a breakpoint and a count", call->words[0], call->words[1]);
+    TV_TRY(tv_debug_break_skip(call->d, number, count, call->sink));
+    tv_break b;
+    for (unsigned i = 0; tv_debug_break_at(call->d, i, &b); i++)
+        if (b.number == number) {
+            print_break(call->d, &b, call->text);
+            json_object_set_new(call->json, "breakpoint", break_json(&b));
+        }
     return TV_OK;
 }
 

@@ -257,10 +257,147 @@ def faults(trivet):
         c.ask("configurationDone")
         stop = c.event("stopped")
         assert stop["reason"] == "exception" and "TV-P" in stop["text"], stop
+        assert c.ask("exceptionInfo", threadId=1)["exceptionId"].startswith("TV-P")
         c.ask("stepBack", threadId=1)
         c.event("stopped")
         assert c.index() == 0
+        c.refused("exceptionInfo", threadId=1)
         c.end()
+
+
+def without_sources(trivet):
+    """Programs whose source is not at hand: a list of instructions stands for it, one for each program."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, word in (("first", "1"), ("second", "2")):
+            source = os.path.join(folder, "step.s")
+            with open(source, "w") as f:
+                f.write("        .target pccx\n        memset fmap_shape[0], 8, %s, 1\nend:    memset fmap_shape[1], 8, %s, 1\n" % (word, word))
+            subprocess.run([trivet, "asm", source, "-o", os.path.join(folder, name + ".elf")], check=True, timeout=WAIT)
+            os.remove(source)
+        c = Client(trivet)
+        c.begin(None, programs=["first.elf", "second.elf"], cwd=folder)
+        c.ask("configurationDone")
+        c.event("stopped")
+        source = c.frame()["source"]
+        assert source["name"] == "first.elf (instructions)" and "path" not in source and c.frame()["line"] == 1, source
+        lines = c.ask("source", source=source, sourceReference=source["sourceReference"])["content"].splitlines()
+        assert len(lines) == 2 and lines[1].split() == ["end:", "memset", "fmap_shape[1],", "8,", "1,", "1"], lines
+        c.refused("source", source={"sourceReference": 3}, sourceReference=3)
+        other = {"sourceReference": 2}
+        found = c.ask("setBreakpoints", source=other, breakpoints=[{"line": 2}, {"line": 3}])["breakpoints"]
+        assert found[0]["verified"] and found[0]["line"] == 2 and not found[1]["verified"], found
+        c.ask("continue", threadId=1)
+        assert c.event("stopped")["hitBreakpointIds"] == [found[0]["id"]]
+        frame = c.frame()
+        assert frame["line"] == 2 and frame["source"]["sourceReference"] == 2, frame
+        # an instruction's reference names its program, too
+        text = c.ask("disassemble", memoryReference=frame["instructionPointerReference"], instructionOffset=-2, instructionCount=4)["instructions"]
+        assert [t["address"] for t in text] == ["-1", hex(int(frame["instructionPointerReference"], 16) - 1), frame["instructionPointerReference"], "-1"], text
+        assert text[2]["instruction"] == "memset fmap_shape[1], 8, 2, 1"
+        c.ask("setBreakpoints", source=other, breakpoints=[])
+        assert c.ask("setInstructionBreakpoints", breakpoints=[{"instructionReference": "0x1"}])["breakpoints"][0]["verified"]
+        c.ask("reverseContinue", threadId=1)
+        assert c.event("stopped")["reason"] == "breakpoint" and c.frame()["source"]["sourceReference"] == 1
+        c.end()
+
+
+def launches(trivet):
+    """What a launch can ask for beside its program."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "relu.s"), "w") as f:
+            f.write("        .target opennpu\n        ld.vr vr0, 0(vr7)\n")
+        with open(os.path.join(folder, "data.bin"), "wb") as f:
+            f.write(bytes([7, 8, 9]))
+        c = Client(trivet)
+        c.begin("relu.s", cwd=folder, config="test", load={"mem:4": "data.bin"})
+        c.ask("configurationDone")
+        c.event("stopped")
+        assert base64.b64decode(c.ask("readMemory", memoryReference="mem:4", count=3)["data"]) == bytes([7, 8, 9])
+        c.end()
+        c = Client(trivet)
+        c.ask("initialize", adapterID="trivet")
+        assert "none.bin" in c.refused("launch", program="relu.s", cwd=folder, load={"mem:4": "none.bin"})
+        assert "TV-M001" in c.refused("launch", program="relu.s", cwd=folder, load={"nowhere:4": "data.bin"})
+        # without debugging: nothing stops, and the end is told
+        c.ask("launch", program="relu.s", cwd=folder, noDebug=True)
+        c.event("initialized")
+        c.ask("configurationDone")
+        assert "1 instruction" in c.event("output")["output"]
+        assert c.event("exited")["exitCode"] == 0
+        c.event("terminated")
+        c.end()
+
+
+def changing_variables(trivet):
+    c = Client(trivet)
+    c.begin(os.path.join(ROOT, "examples", "pccx", "softmax.s"))
+    c.ask("configurationDone")
+    c.event("stopped")
+    units = c.scope("l2")["variablesReference"]
+    assert c.ask("setVariable", variablesReference=units, name="[3]", value="1 2.5")["value"].split()[:3] == ["1", "2.5", "0"]
+    unit = c.variables(units, start=3, count=1)[0]
+    assert unit["value"].split()[:3] == ["1", "2.5", "0"]
+    assert c.ask("setVariable", variablesReference=unit["variablesReference"], name="[2]", value="-4")["value"] == "-4"
+    assert c.variables(units, start=3, count=1)[0]["value"].split()[:4] == ["1", "2.5", "-4", "0"]
+    assert "TV-" in c.refused("setVariable", variablesReference=units, name="[3]", value="one")
+    c.refused("setVariable", variablesReference=units, name="[3]", value=" ".join("1" * 100))
+    c.refused("setVariable", variablesReference=unit["variablesReference"], name="[8]", value="1")
+    c.refused("setVariable", variablesReference=c.scope("Registers")["variablesReference"], name="e_max", value="1")
+    assert "more" in c.variables(units)[-1]["value"]  # no page was asked for
+    c.ask("next", threadId=1)
+    c.event("stopped")
+    c.scope("l2")
+    c.refused("variables", variablesReference=unit["variablesReference"])  # of the stop before
+    targets = c.ask("completions", text="x bf16 l2", column=10)["targets"]
+    assert targets == [{"label": "l2:", "start": 8, "length": 2}], targets
+    c.end()
+
+
+def hit_counts(trivet):
+    c = Client(trivet)
+    path = os.path.join(ROOT, "examples", "cmdq", "prefetch.json")
+    c.begin(path)
+    answer = c.ask("setFunctionBreakpoints", breakpoints=[{"name": "opcode TE_GEMM_TILE", "hitCondition": "3"}, {"name": "0", "hitCondition": "often"}])["breakpoints"]
+    assert answer[0]["verified"] and not answer[1]["verified"] and "often" in answer[1]["message"], answer
+    c.ask("configurationDone")
+    c.event("stopped")
+    with open(path) as f:
+        third = [e["id"] for e in json.load(f)["cmdq"] if e["opcode"] == "TE_GEMM_TILE"][2]
+    c.ask("continue", threadId=1)
+    assert c.event("stopped")["reason"] == "breakpoint" and c.index() == third
+    c.end()
+
+
+def counting_from_zero(trivet):
+    path = os.path.join(ROOT, "examples", "pccx", "softmax.s")
+    line = line_of(path, "gemv    l2[Z]")
+    c = Client(trivet)
+    c.ask("initialize", adapterID="trivet", linesStartAt1=False, columnsStartAt1=False)
+    c.ask("launch", program=path, stopOnEntry=False)
+    found = c.ask("setBreakpoints", source={"path": path}, breakpoints=[{"line": line - 1}])["breakpoints"]
+    assert found[0]["line"] == line - 1, found
+    c.ask("configurationDone")
+    c.event("stopped")
+    assert (c.frame()["line"], c.frame()["column"]) == (line - 1, 0)
+    c.end()
+
+
+def an_editor_that_vanishes(trivet):
+    """Its run ends with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "long.s")
+        with open(path, "w") as f:
+            f.write("        .target opennpu\n        .rept 4000000\n        mma.reset\n        .endr\n")
+        c = Client(trivet)
+        c.begin(path)
+        c.ask("setDataBreakpoints", breakpoints=[{"dataId": "mem 0 1", "accessType": "read"}])
+        c.ask("configurationDone")
+        c.event("stopped")
+        c.ask("continue", threadId=1)
+        c.process.stdin.close()
+        c.process.stdout.close()
+        assert c.process.wait(WAIT) == 0
+        c.process.stderr.close()
 
 
 def refusals(trivet):
@@ -294,7 +431,8 @@ def broken(trivet):
 
 def main():
     passed = failed = 0
-    for test in (machines, data_breakpoints, conditions, pausing, faults, refusals, broken):
+    for test in (machines, data_breakpoints, conditions, pausing, faults, without_sources, launches, changing_variables, hit_counts, counting_from_zero,
+                 an_editor_that_vanishes, refusals, broken):
         try:
             test(os.path.abspath(sys.argv[1]))
             passed += 1
