@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <histedit.h>
 #include <inttypes.h>
+#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -277,6 +278,7 @@ static void do_terminal(front *f)
     History *lines = history_init();
     HistEvent event;
     struct sigaction action = {.sa_handler = on_interrupt}, before;
+    setlocale(LC_CTYPE, ""); /* names of files that are typed need not be ASCII */
     f->editor = el_init("trivet", stdin, stdout, stderr);
     sigaction(SIGINT, &action, &before);
     history(lines, &event, H_SETSIZE, 1000);

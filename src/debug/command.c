@@ -30,7 +30,7 @@ const debug_verb debug_verbs[] = {
     {"where", "w", "", "show the place again", DEBUG_NOTHING, 0, 0, debug_verb_where},
     {"info", "i", "TOPIC", "break, registers, engines, queues, streams, hazards, pending, program, spaces, config, history", DEBUG_TOPICS, 1, 2, debug_verb_info},
     {"x", "", "[/COUNT] [TYPE] SPACE:ADDR, or SPACE:ADDR:LEN[:TYPE]", "show memory", DEBUG_SPACES, 1, 3, debug_verb_x},
-    {"set", "", "SPACE:ADDR[:TYPE] = VALUE …", "write memory", DEBUG_SPACES, 2, WORDS_MAX, debug_verb_set},
+    {"set", "", "SPACE:ADDR[:TYPE] = VALUE …", "write memory", DEBUG_SPACES, 1, WORDS_MAX, debug_verb_set},
     {"print", "p", "SYMBOL|NUMBER", "show a symbol's value, or a number in other bases", DEBUG_PLACES, 1, 1, debug_verb_print},
     {"disas", "dis", "[FROM[,TO]]", "disassemble; again: what follows", DEBUG_PLACES, 0, 2, debug_verb_disas},
     {"list", "l", "[LINE|FILE:LINE]", "show the source around a line; again: what follows", DEBUG_PLACES, 0, 1, debug_verb_list},
@@ -261,6 +261,8 @@ tv_status debug_verb_source(debug_call *call)
     tv_buf text = {0};
     if (call->d->depth >= DEPTH_MAX)
         return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_SCRIPT), NULL, "scripts call each other more than %d deep", DEPTH_MAX);
+    if (strcmp(call->words[0], "-") == 0) /* commands, or an editor's messages, may come from there */
+        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_SCRIPT), NULL, "a script is a file, not standard input");
     TV_TRY(tv_input_open(call->words[0], call->sink, &input));
     bool fits = input.size <= SCRIPT_MAX;
     if (fits)

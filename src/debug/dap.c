@@ -245,6 +245,10 @@ int dap_poll(void *user)
 {
     dap *s = user;
     json_t *message;
+    if (s->evaluating && !s->told_running) { /* so that it can be paused */
+        s->told_running = true;
+        dap_event(s, "continued", json_pack("{s:i, s:b}", "threadId", DAP_THREAD, "allThreadsContinued", 1));
+    }
     receive(s, false);
     while (!s->broken && (message = take_message(s))) {
         handle(s, message, true);

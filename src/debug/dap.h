@@ -42,6 +42,7 @@ typedef struct dap {
     char *folder;       /* that relative paths begin in, or NULL */
     tv_debug *debug;    /* NULL: not launched */
     bool configured, begun, no_debug, stop_on_entry, stop_on_end, running, pause, terminated;
+    bool evaluating, told_running; /* a command of the console; it takes so long that the client was told */
 
     dap_node *nodes;
     size_t node_count, node_cap;

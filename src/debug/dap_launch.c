@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /* ---- Beginning ---- */
 
@@ -85,7 +84,9 @@ static tv_status load_profile(dap *s, const char *name, const tv_diag_sink *sink
     char *path = dap_path(s, name);
     if (!path)
         return tv_fail_memory(sink);
-    tv_status status = tv_config_load(s->config, access(path, R_OK) == 0 ? path : name, sink);
+    if (strcmp(name, "-") == 0)
+        name = ""; /* the messages come from there */
+    tv_status status = tv_config_load(s->config, debug_is_file(path) ? path : name, sink);
     free(path);
     return status;
 }
@@ -114,7 +115,7 @@ static tv_status load_files(dap *s, const json_t *request, const tv_diag_sink *s
     const char *where;
     json_t *file;
     json_object_foreach(dap_argument(request, "load"), where, file) {
-        if (!json_is_string(file))
+        if (!json_is_string(file) || strcmp(json_string_value(file), "-") == 0) /* the messages come from there */
             return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "\"load\": {\"mem:0\": \"memory.bin\"}", "what is loaded at '%.60s' is no file", where);
         char *path = dap_path(s, json_string_value(file));
         tv_status status = path ? tv_debug_load(s->debug, where, path, sink) : tv_fail_memory(sink);
@@ -415,19 +416,20 @@ void dap_evaluate(dap *s, const json_t *request)
         return;
     }
     bool quiet = context && (strcmp(context, "hover") == 0 || strcmp(context, "watch") == 0 || strcmp(context, "variables") == 0);
-    s->running = true;
+    s->running = s->evaluating = true;
+    s->told_running = false;
     if (quiet)
         status = evaluate_quietly(s, expression, &answer) ? TV_OK : TV_ERR_INPUT;
     else
         status = tv_debug_command(s->debug, expression, &sink, &answer);
-    s->running = false;
+    s->running = s->evaluating = false;
     if (answer.text && answer.text[0] && answer.text[strlen(answer.text) - 1] == '\n')
         answer.text[strlen(answer.text) - 1] = '\0';
     if (status == TV_OK)
         dap_respond(s, request, json_pack("{s:o, s:i}", "result", debug_json_text(answer.text ? answer.text : ""), "variablesReference", 0));
     else
         dap_refuse(s, request, quiet ? "not available" : dap_said(s));
-    bool quit = answer.quit, stopped = answer.stopped;
+    bool quit = answer.quit, stopped = answer.stopped || s->told_running;
     tv_debug_answer_free(&answer);
     tv_debug_stop last = tv_debug_last(s->debug);
     if (stopped && !s->broken && !s->ended)

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { INSTRUCTIONS_MAX = 10000, LISTED_MAX = 200000, LISTING_BYTES = 32 << 20, INDEX_BITS = 40 };
 
@@ -47,7 +46,7 @@ static char *readable_file(const dap *s, const char *file)
         path = inside ? realpath(inside, NULL) : NULL;
         free(inside);
     }
-    if (path && access(path, R_OK) == 0)
+    if (path && debug_is_file(path))
         return path;
     free(path);
     return NULL;

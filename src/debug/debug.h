@@ -167,5 +167,6 @@ tv_status debug_trace_end(tv_debug *d, const tv_diag_sink *sink);
 
 /* A file of the program's line table as text; false: it cannot be read, or is no text that fits. */
 bool debug_read_source(const char *file, tv_buf *out);
+bool debug_is_file(const char *path); /* that can be read to its end: no folder, no device */
 
 #endif

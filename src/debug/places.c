@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "debug/debug.h"
 #include "trivet/file.h"
@@ -190,11 +192,17 @@ tv_status debug_parse_break(tv_debug *d, const char *text, char file[DEBUG_FILE_
 
 /* ---- Source ---- */
 
+bool debug_is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
+}
+
 bool debug_read_source(const char *file, tv_buf *out)
 {
     enum { MOST = 16 << 20 };
     tv_input input;
-    if (strcmp(file, "-") == 0 || tv_input_open(file, NULL, &input) != TV_OK)
+    if (!debug_is_file(file) || tv_input_open(file, NULL, &input) != TV_OK)
         return false;
     bool fits = input.size <= MOST;
     if (fits)

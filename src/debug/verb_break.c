@@ -45,13 +45,14 @@ static void print_break(tv_debug *d, const tv_break *b, tv_buf *out)
     case TV_BREAK_CYCLE: tv_buf_printf(out, "cycle %" PRIu64, b->value); break;
     case TV_BREAK_FAULT: tv_buf_str(out, "a fault"); break;
     case TV_BREAK_WATCH:
-        tv_buf_printf(out, "%s of %" PRIu64 " bytes at %s", b->reads && b->writes ? "reads and writes" : b->reads ? "reads" : "writes", b->bytes, b->where);
+        tv_buf_printf(out, "%s of %" PRIu64 " byte%s at %s", b->reads && b->writes ? "reads and writes" : b->reads ? "reads" : "writes", b->bytes,
+                      b->bytes == 1 ? "" : "s", b->where);
         break;
     }
     if (b->condition)
         tv_buf_printf(out, " if %s", b->condition);
     if (b->skip)
-        tv_buf_printf(out, ", not the next %" PRIu64 " time%s", b->skip, b->skip == 1 ? "" : "s");
+        tv_buf_printf(out, ", lets %" PRIu64 " hit%s pass", b->skip, b->skip == 1 ? "" : "s");
     tv_buf_printf(out, "%s\n", b->disabled ? ", disabled" : "");
 }
 

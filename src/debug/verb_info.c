@@ -82,11 +82,10 @@ static void show_config(debug_call *call)
 /* ---- The program ---- */
 
 /* Files of the line table, each once: there are few. */
-static void show_files(tv_debug *d, const tv_program *program, debug_call *call, json_t *files)
+static void show_files(debug_call *call, const tv_program *program, json_t *files)
 {
     tv_source_line at;
     const char *last = NULL;
-    (void)d;
     for (uint64_t i = 0, n = tv_program_word_count(program); i < n; i++) {
         if (!tv_program_line(program, i, &at) || at.file == last)
             continue;
@@ -117,7 +116,7 @@ static void show_program(debug_call *call)
             symbols++;
         tv_buf_printf(call->text, "%s program %u of %u for %s: %" PRIu64 " instructions, %" PRIu64 " bytes of data, %" PRIu64 " symbols\n",
                       p == d->program ? "=>" : "  ", p, d->count, tv_program_target(program), tv_program_word_count(program), bytes, symbols);
-        show_files(d, program, call, files);
+        show_files(call, program, files);
         json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:b, s:o}", "target", tv_program_target(program), "instructions",
                                               (json_int_t)tv_program_word_count(program), "data", (json_int_t)bytes, "symbols", (json_int_t)symbols,
                                               "loaded", p == d->program, "files", files));

@@ -78,7 +78,7 @@ static tv_status lines_of(debug_call *call, const char *file, uint64_t from, uin
     enum { SHOWN = 11 };
     if (!debug_read_source(file, &text)) {
         tv_buf_fini(&text);
-        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), "start the debugger in the folder of the sources", "cannot read the source file '%.200s'", file);
+        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), "start the debugger in the folder of the sources; `disas` shows the instructions", "cannot read the source file '%.200s'", file);
     }
     json_t *list = json_array();
     size_t length;

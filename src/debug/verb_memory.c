@@ -100,14 +100,14 @@ tv_status debug_verb_set(debug_call *call)
     if (equals) {
         *equals = '\0';
         inner = equals[1] ? equals + 1 : NULL;
-    } else if (call->words[1][0] == '=') {
+    } else if (call->count > 1 && call->words[1][0] == '=') {
         inner = call->words[1][1] ? call->words[1] + 1 : NULL;
         first = 2;
     } else
         return debug_fail_argument(call, "for example: set l2:0:bf16 = 1 0.5", "there is no '='");
     unsigned count = call->count - first + (inner != NULL);
     if (count == 0)
-        return debug_fail_argument(call, NULL, "there is no value");
+        return debug_fail_argument(call, "for example: set l2:0:bf16 = 1 0.5", "there is no value");
     TV_TRY(tv_machine_address(d->machine, d->programs, d->count, left, call->sink, &space, &addr, &rest));
     TV_TRY(tv_dtype_parse(rest ? rest : tv_dtype_name(space.type), call->sink, &type));
     size_t size = (size_t)tv_dtype_bytes(type, count);

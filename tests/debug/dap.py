@@ -244,6 +244,13 @@ def pausing(trivet):
         assert c.event("stopped")["reason"] == "pause"
         assert c.index() < 3000000
         assert c.frame()["name"].startswith("here")
+        seq = c.send("evaluate", expression="continue", context="repl")  # a run that a command began is one, too
+        c.event("continued")
+        c.ask("pause", threadId=1)
+        assert c.answer(seq)["success"]
+        assert c.event("stopped")["reason"] == "pause"
+        assert c.index() < 3000000
+        assert "standard input" in c.refused("evaluate", expression="source -", context="repl")
         c.end()
 
 
