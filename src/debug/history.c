@@ -162,6 +162,8 @@ tv_status tv_debug_write(tv_debug *d, const char *space, uint64_t addr, const vo
         status = tv_fail_memory(sink);
     if (status != TV_OK)
         free(w.data);
+    if (!tv_machine_fault(d->machine) && d->last.reason == TV_DEBUG_FAULT)
+        d->last = (tv_debug_stop){.reason = TV_DEBUG_STEP}; /* it stands before the instruction, not at its fault */
     d->clock_at = UINT64_MAX;
     return status;
 }

@@ -257,7 +257,8 @@ typedef struct told {
     unsigned program;
     int64_t index, first; /* over all programs: the instruction, and the program's first */
     unsigned count;
-    bool issued;
+    bool issued, faults;
+    char fault[200]; /* what it faults with */
     uint64_t start, end;
     struct {
         const char *cause, *engine;
@@ -299,6 +300,8 @@ static void print_told(debug_call *call, const told *t, bool next)
     tv_buf_printf(call->text, "%" PRIu64 "  %s\n", place.index, place.text);
     if (t->issued)
         tv_buf_printf(call->text, next ? "  will begin at cycle %" PRIu64 " and end at %" PRIu64 "\n" : "  began at cycle %" PRIu64 ", ends at %" PRIu64 "\n", t->start, t->end);
+    if (t->faults)
+        tv_buf_printf(call->text, "  %s: %s\n", next ? "will fault" : "faulted", t->fault);
     for (unsigned i = 0; i < t->count; i++) {
         tv_buf_printf(call->text, "  held for %" PRIu64 " cycle%s (%" PRIu64 " to %" PRIu64 ") by %s in %s", t->stalls[i].to - t->stalls[i].from,
                       t->stalls[i].to - t->stalls[i].from == 1 ? "" : "s", t->stalls[i].from, t->stalls[i].to, t->stalls[i].cause, t->stalls[i].engine);
@@ -310,10 +313,12 @@ static void print_told(debug_call *call, const told *t, bool next)
                                               (json_int_t)t->stalls[i].from, "to", (json_int_t)t->stalls[i].to, "waits_for",
                                               (json_int_t)(known ? t->stalls[i].waits_for - t->first : -1)));
     }
-    if (!t->count)
+    if (!t->count && !t->faults)
         tv_buf_printf(call->text, "  nothing %s it\n", next ? "holds" : "held");
     json_object_set_new(call->json, "index", json_integer((json_int_t)(t->index - t->first)));
     json_object_set_new(call->json, "stalls", list);
+    if (t->faults)
+        json_object_set_new(call->json, "faults", debug_json_text(t->fault));
 }
 
 /* Runs one instruction with an ear for what is told of it. */
@@ -326,6 +331,28 @@ static tv_status listen(tv_debug *d, told *t, const tv_diag_sink *sink)
     tv_machine_trace(d->machine, &(tv_trace_sink){take_event, t});
     tv_status status = debug_advance(d, debug_position(d) + 1, UINT64_MAX, sink, &why);
     tv_machine_trace(d->machine, NULL);
+    t->faults = status == TV_FAULT;
+    if (t->faults)
+        snprintf(t->fault, sizeof t->fault, "%s", tv_machine_fault(d->machine)->message);
+    return t->faults ? TV_OK : status;
+}
+
+/* The same of the instruction at `at`; the machine then stands as before, at a fault, too, unless the way was interrupted. */
+static tv_status listen_at(tv_debug *d, uint64_t at, told *t, const tv_diag_sink *sink, bool *there)
+{
+    uint64_t position = debug_position(d);
+    bool faulted = tv_machine_fault(d->machine) != NULL;
+    tv_stop why;
+    *there = true;
+    if (at != position || faulted)
+        TV_TRY(debug_travel(d, at, sink, there));
+    if (*there)
+        TV_TRY(listen(d, t, sink));
+    if (*there && (debug_position(d) != position || t->faults))
+        TV_TRY(debug_travel(d, position, sink, there));
+    if (!*there || !faulted)
+        return TV_OK;
+    tv_status status = debug_advance(d, position + 1, UINT64_MAX, sink, &why);
     return status == TV_FAULT ? TV_OK : status;
 }
 
@@ -346,13 +373,9 @@ tv_status debug_verb_why(debug_call *call)
         status = tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`trace off` ends the trace", "that takes a step back, which a run that is being traced cannot do");
     else if (next ? debug_at_end(d) : position == 0)
         status = tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), NULL, next ? "there is no next instruction" : "nothing has run; `why next` asks about the next instruction");
-    if (status == TV_OK && !next)
-        status = debug_travel(d, position - 1, call->sink, &there);
-    if (status == TV_OK && there)
-        status = listen(d, t, call->sink);
-    if (status == TV_OK && there && debug_position(d) != position)
-        status = debug_travel(d, position, call->sink, &there);
-    if (status == TV_OK && debug_position(d) != position) { /* on the way back */
+    if (status == TV_OK)
+        status = listen_at(d, next ? position : position - 1, t, call->sink, &there);
+    if (status == TV_OK && !there) { /* on the way back */
         d->last = (tv_debug_stop){.reason = TV_DEBUG_INTERRUPTED, .undone = debug_forget_future(d)};
         call->stopped = true;
         debug_tell_stop(d, &d->last, call->text, call->json);
