@@ -96,36 +96,61 @@ void dap_event(dap *s, const char *event, json_t *body)
 
 /* ---- Diagnostics ---- */
 
-static void hear(void *user, const tv_diag *diag)
+enum { SAID_MOST = 5, OUTPUT_MOST = 200 };
+
+static void print_diag(const tv_diag *diag, tv_buf *out)
 {
-    enum { SAID_MAX = 4000 };
-    dap *s = user;
-    tv_buf warning = {0}, *out = diag->severity == TV_ERROR ? &s->said : &warning;
-    if (out->len > SAID_MAX)
-        return;
-    tv_buf_str(out, out->len ? "\n" : "");
-    if (diag->file)
+    if (diag->file && diag->line)
         tv_buf_printf(out, "%s:%u: ", diag->file, diag->line);
+    else if (diag->file)
+        tv_buf_printf(out, "%s: ", diag->file);
     tv_buf_printf(out, "%s [%s]", diag->message, diag->code);
     if (diag->hint)
         tv_buf_printf(out, " (%s)", diag->hint);
-    if (warning.len) { /* not an answer, but to be seen */
-        tv_buf_str(&warning, "\n");
-        dap_event(s, "output", json_pack("{s:s, s:o}", "category", "console", "output", debug_json_text(tv_buf_cstr(&warning))));
+}
+
+/* A line of the client's console; it leads to the source. */
+static void output_diag(dap *s, const tv_diag *diag)
+{
+    tv_buf text = {0};
+    print_diag(diag, &text);
+    tv_buf_str(&text, "\n");
+    json_t *body = json_pack("{s:s, s:o}", "category", diag->severity == TV_ERROR ? "stderr" : "console", "output", debug_json_text(tv_buf_cstr(&text)));
+    if (diag->file && diag->line && debug_is_file(diag->file)) {
+        json_object_set_new(body, "source", json_pack("{s:o}", "path", debug_json_text(diag->file)));
+        json_object_set_new(body, "line", json_integer((json_int_t)diag->line - 1 + s->first_line));
     }
-    tv_buf_fini(&warning);
+    dap_event(s, "output", body);
+    tv_buf_fini(&text);
+}
+
+/* An answer has the first errors; a launch tells the others, and warnings, too. */
+static void hear(void *user, const tv_diag *diag)
+{
+    dap *s = user;
+    bool error = diag->severity == TV_ERROR;
+    s->errors += error;
+    if (error && s->errors <= SAID_MOST) {
+        tv_buf_str(&s->said, s->said.len ? "\n" : "");
+        print_diag(diag, &s->said);
+    }
+    if ((!error || s->launching) && s->outputs++ < OUTPUT_MOST)
+        output_diag(s, diag);
 }
 
 tv_diag_sink dap_sink(dap *s)
 {
     s->said.len = 0;
+    s->errors = s->outputs = 0;
     return (tv_diag_sink){hear, s};
 }
 
 const char *dap_said(dap *s)
 {
-    const char *text = s->said.len ? tv_buf_cstr(&s->said) : "it failed";
-    return text;
+    if (s->errors > SAID_MOST)
+        tv_buf_printf(&s->said, "\nand %u more", s->errors - SAID_MOST);
+    s->errors = 0;
+    return s->said.len ? tv_buf_cstr(&s->said) : "it failed";
 }
 
 /* ---- Arguments ---- */

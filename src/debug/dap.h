@@ -50,7 +50,9 @@ typedef struct dap {
     dap_breakpoint *breakpoints;
     size_t breakpoint_count, breakpoint_cap;
 
-    tv_buf said;        /* diagnostics of the request at hand */
+    tv_buf said;        /* errors of the request at hand, the first of them */
+    unsigned errors, outputs; /* how many there were; what went to the console */
+    bool launching;
 } dap;
 
 /* ---- dap.c ---- */
@@ -60,7 +62,7 @@ void dap_respond(dap *s, const json_t *request, json_t *body);
 void dap_refuse(dap *s, const json_t *request, const char *message);
 void dap_event(dap *s, const char *event, json_t *body);
 tv_diag_sink dap_sink(dap *s);       /* into `said` */
-const char *dap_said(dap *s);        /* what was told, and forgets it */
+const char *dap_said(dap *s);        /* what was told */
 int dap_poll(void *user);            /* tv_debug_options.poll */
 
 /* A member of the request's arguments, or what stands for it. */

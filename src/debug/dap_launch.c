@@ -81,11 +81,11 @@ static tv_status open_programs(dap *s, const json_t *request, const tv_diag_sink
 /* A profile by its name, or a file. */
 static tv_status load_profile(dap *s, const char *name, const tv_diag_sink *sink)
 {
+    if (!name || strcmp(name, "-") == 0) /* the messages come from there */
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "\"config\": \"kv260\"", "\"config\" is the name of a profile, the path of a file, or a list of them");
     char *path = dap_path(s, name);
     if (!path)
         return tv_fail_memory(sink);
-    if (strcmp(name, "-") == 0)
-        name = ""; /* the messages come from there */
     tv_status status = tv_config_load(s->config, debug_is_file(path) ? path : name, sink);
     free(path);
     return status;
@@ -96,15 +96,15 @@ static tv_status make_config(dap *s, const json_t *request, const tv_diag_sink *
     json_t *profiles = dap_argument(request, "config"), *parameters = dap_argument(request, "parameters"), *value;
     const char *key;
     TV_TRY(tv_config_new(tv_program_target(s->programs[0]), sink, &s->config));
-    if (json_is_string(profiles))
+    if (profiles && !json_is_null(profiles) && !json_is_array(profiles))
         TV_TRY(load_profile(s, json_string_value(profiles), sink));
     for (size_t i = 0; i < json_array_size(profiles); i++)
-        if (json_is_string(json_array_get(profiles, i)))
-            TV_TRY(load_profile(s, json_string_value(json_array_get(profiles, i)), sink));
+        TV_TRY(load_profile(s, json_string_value(json_array_get(profiles, i)), sink));
     json_object_foreach(parameters, key, value) {
-        char number[32];
-        snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-        TV_TRY(tv_config_set(s->config, key, json_is_string(value) ? json_string_value(value) : number, sink));
+        char *text = json_is_string(value) ? strdup(json_string_value(value)) : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        tv_status status = text ? tv_config_set(s->config, key, text, sink) : tv_fail_memory(sink);
+        free(text);
+        TV_TRY(status);
     }
     return TV_OK;
 }
@@ -156,7 +156,10 @@ void dap_launch(dap *s, const json_t *request)
         dap_refuse(s, request, "a program has been launched before");
         return;
     }
-    if (make_debug(s, request, &sink) != TV_OK) {
+    s->launching = true;
+    tv_status status = make_debug(s, request, &sink);
+    s->launching = false;
+    if (status != TV_OK) {
         dap_refuse(s, request, dap_said(s));
         dap_close(s);
         return;

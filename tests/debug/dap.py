@@ -325,6 +325,21 @@ def launches(trivet):
         c.ask("initialize", adapterID="trivet")
         assert "none.bin" in c.refused("launch", program="relu.s", cwd=folder, load={"mem:4": "none.bin"})
         assert "TV-M001" in c.refused("launch", program="relu.s", cwd=folder, load={"nowhere:4": "data.bin"})
+        # errors are in the console one by one, each with its line, and the first of them in the answer
+        wrong = os.path.join(folder, "wrong.s")
+        with open(wrong, "w") as f:
+            f.write("        .target opennpu\n" + "        nothing\n" * 7)
+        c.events = []
+        message = c.refused("launch", program="wrong.s", cwd=folder)
+        assert message.count("TV-A002") == 5 and message.endswith("and 2 more"), message
+        outputs = [c.event("output") for _ in range(7)]
+        assert [o["line"] for o in outputs] == list(range(2, 9)) and outputs[0]["source"]["path"] == wrong, outputs
+        assert "1.5" in c.refused("launch", program="relu.s", cwd=folder, parameters={"vector.k": 1.5})
+        assert "TV-C004" in c.refused("launch", program="relu.s", cwd=folder, config=["test", "nothing"])
+        assert "profile" in c.refused("launch", program="relu.s", cwd=folder, config=5)
+        for event in list(c.events):
+            assert event["event"] == "output"
+        c.events = []
         # without debugging: nothing stops, and the end is told
         c.ask("launch", program="relu.s", cwd=folder, noDebug=True)
         c.event("initialized")
