@@ -240,8 +240,9 @@ void dap_stopped(dap *s, const tv_debug_stop *stop)
     char first[512] = "";
     if (answer.text)
         snprintf(first, sizeof first, "%.*s", (int)strcspn(answer.text, "\n"), answer.text);
-    json_t *body = json_pack("{s:s, s:i, s:b, s:o}", "reason", reasons[stop->reason], "threadId", DAP_THREAD, "allThreadsStopped", 1, "description",
-                             debug_json_text(first));
+    json_t *body = json_pack("{s:s, s:i, s:b}", "reason", reasons[stop->reason], "threadId", DAP_THREAD, "allThreadsStopped", 1);
+    if (stop->reason != TV_DEBUG_STEP || stop->undone) /* of a step the place is all there is to say */
+        json_object_set_new(body, "description", debug_json_text(first));
     if (stop->breakpoint)
         json_object_set_new(body, "hitBreakpointIds", json_pack("[I]", (json_int_t)stop->breakpoint));
     if (stop->reason == TV_DEBUG_FAULT)
@@ -323,7 +324,7 @@ static tv_status step_line(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop 
 {
     tv_debug_place first, now;
     tv_debug_where(d, &first);
-    for (unsigned i = 0; i < LINE_STEPS_MAX; i++) {
+    for (uint64_t i = 0;; i++) {
         TV_TRY(tv_debug_step(d, 1, sink, stop));
         tv_debug_where(d, &now);
         if (stop->reason != TV_DEBUG_STEP || !same_line(&first, &now))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of the CMDQ machine: its parts for snapshots, and in words for people. */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "machine/cmdq/machine.h"
 
@@ -48,14 +49,19 @@ void cmdq_parts(void *state, tv_parts *parts)
 
 enum { LISTED = 4, LOOKED_AT = 65536 };
 
-static bool is_done(const cmdq_machine *m, uint32_t entry)
+/* A bit for each entry that has been executed, where that is not the order of the queue; the caller frees it. NULL also when there is no
+ * memory: then nothing counts as done. */
+static uint8_t *done_set(const cmdq_machine *m)
 {
-    if (!m->plan.order)
-        return entry < m->next;
-    for (uint32_t i = 0; i < m->next; i++)
-        if (m->plan.order[i] == entry)
-            return true;
-    return false;
+    uint8_t *done = m->plan.order ? calloc(m->plan.count / 8 + 1, 1) : NULL;
+    for (uint32_t i = 0; done && i < m->next; i++)
+        done[m->plan.order[i] / 8] |= (uint8_t)(1 << m->plan.order[i] % 8);
+    return done;
+}
+
+static bool is_done(const cmdq_machine *m, const uint8_t *done, uint32_t entry)
+{
+    return m->plan.order ? done && done[entry / 8] >> entry % 8 & 1 : entry < m->next;
 }
 
 static void print_entry(const cmdq_machine *m, uint32_t entry, tv_buf *text)
@@ -70,8 +76,9 @@ static void print_waits(const cmdq_machine *m, uint32_t entry, tv_buf *text)
     const cmdq_entry *e = &q->entries[entry];
     cmdq_ids ids = cmdq_list(q, e, CMDQ_DEPS_BEFORE);
     unsigned listed = 0;
+    uint8_t *done = done_set(m);
     for (uint32_t i = 0; i < ids.count; i++) {
-        if (is_done(m, ids.at[i]) || listed++ >= LISTED)
+        if (is_done(m, done, ids.at[i]) || listed++ >= LISTED)
             continue;
         tv_buf_str(text, listed > 1 ? ", " : " after ");
         print_entry(m, ids.at[i], text);
@@ -79,10 +86,11 @@ static void print_waits(const cmdq_machine *m, uint32_t entry, tv_buf *text)
     if (listed > LISTED)
         tv_buf_printf(text, " and %u more", listed - LISTED);
     uint32_t barrier = m->plan.graph.barrier[entry];
-    if (barrier && !is_done(m, m->plan.graph.barriers[barrier - 1]))
+    if (barrier && !is_done(m, done, m->plan.graph.barriers[barrier - 1]))
         tv_buf_printf(text, " behind barrier %" PRIu32, m->plan.graph.barriers[barrier - 1]);
-    if (e->wait_group && !is_done(m, e->wait_group - 1))
+    if (e->wait_group && !is_done(m, done, e->wait_group - 1))
         tv_buf_printf(text, " for group %" PRIu32, e->wait_group - 1);
+    free(done);
 }
 
 static void print_engine(const cmdq_machine *m, unsigned engine, tv_buf *text)
