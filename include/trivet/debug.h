@@ -129,6 +129,7 @@ TV_API int tv_debug_find_line(const tv_debug *debug, const char *file, unsigned 
 /* What a command has to say: text for a person, and the same as one line of JSON. */
 typedef struct tv_debug_answer {
     char *text, *json; /* or NULL: no memory */
+    char *again;       /* what an empty line does after it, or NULL: nothing */
     int quit;          /* the person wants to leave */
     int stopped;       /* the command has run something or gone back */
 } tv_debug_answer;

@@ -28,7 +28,7 @@ typedef struct front {
     tv_debug *debug;
     EditLine *editor;
     char prompt[80];
-    char repeated[64]; /* what an empty line does */
+    char *again; /* what an empty line does, or NULL */
     bool failed, quit;
 } front;
 
@@ -130,6 +130,7 @@ static void end(front *f)
     for (unsigned i = 0; i < f->count; i++)
         tv_program_free((tv_program *)(uintptr_t)f->programs[i]);
     free(f->programs);
+    free(f->again);
 }
 
 /* ---- Lines ---- */
@@ -142,6 +143,9 @@ static void print_answer(front *f, tv_debug_answer *answer)
         fputs(answer->text, stdout);
     fflush(stdout);
     f->quit |= answer->quit != 0;
+    free(f->again);
+    f->again = answer->again;
+    answer->again = NULL;
     tv_debug_answer_free(answer);
 }
 
@@ -168,25 +172,6 @@ static tv_status do_line(front *f, const char *line, bool echo)
     print_answer(f, &answer);
     f->failed |= status != TV_OK;
     return status;
-}
-
-static bool begins(const char *line, const char *word)
-{
-    size_t n = strlen(word);
-    return strncmp(line, word, n) == 0 && (line[n] == '\0' || line[n] == ' ');
-}
-
-/* An empty line does the last of these again. */
-static const char *repeat(front *f, const char *line)
-{
-    static const char *const verbs[] = {"step", "s", "si", "next", "n", "ni", "back", "bk", "continue", "c", "rcontinue", "rc", "disas", "list", "l"};
-    if (!*line)
-        return f->repeated;
-    f->repeated[0] = '\0';
-    for (unsigned i = 0; i < CLI_COUNTOF(verbs); i++)
-        if (begins(line, verbs[i]))
-            snprintf(f->repeated, sizeof f->repeated, "%.*s", begins(line, "disas") || begins(line, "list") || begins(line, "l") ? (int)strlen(verbs[i]) : 60, line);
-    return line;
 }
 
 static tv_status do_stream(front *f, FILE *in, bool stop_on_error)
@@ -303,13 +288,13 @@ static void do_terminal(front *f)
             putchar('\n');
             break;
         }
-        char *line = strdup(text);
+        size_t length = strcspn(text, "\r\n");
+        char *line = length || !f->again ? strndup(text, length) : strdup(f->again);
         if (!line)
             break;
-        line[strcspn(line, "\r\n")] = '\0';
-        if (*line)
+        if (length)
             history(lines, &event, H_ENTER, line);
-        do_line(f, repeat(f, line), false);
+        do_line(f, line, false);
         free(line);
     }
     sigaction(SIGINT, &before, NULL);

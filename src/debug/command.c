@@ -10,36 +10,36 @@
 enum { LINE_MAX_BYTES = 65536, WORDS_MAX = 1024, DEPTH_MAX = 8, SCRIPT_MAX = 1 << 20, ANSWER_MAX = 64 << 20 };
 
 const debug_verb debug_verbs[] = {
-    {"break", "b", "WHERE [if CONDITION]", "stop before an instruction: its number, LABEL[+N], FILE:LINE, `opcode NAME`, `cycle N` or `fault`", DEBUG_PLACES, 1, 64, debug_verb_break},
-    {"tbreak", "tb", "WHERE [if CONDITION]", "the same, once", DEBUG_PLACES, 1, 64, debug_verb_tbreak},
-    {"watch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that writes there", DEBUG_SPACES, 1, 64, debug_verb_watch},
-    {"rwatch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that reads there", DEBUG_SPACES, 1, 64, debug_verb_watch},
-    {"awatch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that reads or writes there", DEBUG_SPACES, 1, 64, debug_verb_watch},
-    {"delete", "d", "[NUMBER …]", "forget breakpoints, or all of them", DEBUG_NUMBERS, 0, 64, debug_verb_delete},
-    {"disable", "", "[NUMBER …]", "pass over breakpoints, or all of them", DEBUG_NUMBERS, 0, 64, debug_verb_enable},
-    {"enable", "", "[NUMBER …]", "stop at them again", DEBUG_NUMBERS, 0, 64, debug_verb_enable},
-    {"ignore", "", "NUMBER COUNT", "pass over the next COUNT hits of a breakpoint", DEBUG_NUMBERS, 2, 2, debug_verb_ignore},
-    {"step", "s si", "[N]", "run one instruction, or N", DEBUG_NOTHING, 0, 1, debug_verb_step},
-    {"next", "n ni", "[N]", "the same as step: these machines have no calls to step over", DEBUG_NOTHING, 0, 1, debug_verb_step},
-    {"continue", "c", "", "run to the next breakpoint, fault or the end", DEBUG_NOTHING, 0, 0, debug_verb_continue},
-    {"until", "u", "WHERE", "run to an instruction of the loaded program", DEBUG_PLACES, 1, 1, debug_verb_until},
-    {"run", "r", "", "run from the start", DEBUG_NOTHING, 0, 0, debug_verb_run},
-    {"restart", "", "", "go back to the start", DEBUG_NOTHING, 0, 0, debug_verb_restart},
-    {"back", "bk", "[N]", "undo one instruction, or N", DEBUG_NOTHING, 0, 1, debug_verb_back},
-    {"rcontinue", "rc", "", "go back to the last breakpoint before this place, or to the start", DEBUG_NOTHING, 0, 0, debug_verb_rcontinue},
-    {"where", "w", "", "show the place again", DEBUG_NOTHING, 0, 0, debug_verb_where},
-    {"info", "i", "TOPIC", "break, registers, engines, queues, streams, hazards, pending, program, spaces, config, history", DEBUG_TOPICS, 1, 2, debug_verb_info},
-    {"x", "", "[/COUNT] [TYPE] SPACE:ADDR, or SPACE:ADDR:LEN[:TYPE]", "show memory", DEBUG_SPACES, 1, 3, debug_verb_x},
-    {"set", "", "SPACE:ADDR[:TYPE] = VALUE …", "write memory", DEBUG_SPACES, 1, WORDS_MAX, debug_verb_set},
-    {"print", "p", "SYMBOL|NUMBER", "show a symbol's value, or a number in other bases", DEBUG_PLACES, 1, 1, debug_verb_print},
-    {"disas", "dis", "[FROM[,TO]]", "disassemble; again: what follows", DEBUG_PLACES, 0, 2, debug_verb_disas},
-    {"list", "l", "[LINE|FILE:LINE]", "show the source around a line; again: what follows", DEBUG_PLACES, 0, 1, debug_verb_list},
-    {"explain", "e", "[WHERE]", "the next instruction in full: fields, meaning, what it will touch", DEBUG_PLACES, 0, 1, debug_verb_explain},
-    {"why", "", "[next]", "what held the last instruction, or will hold the next", DEBUG_NOTHING, 0, 1, debug_verb_why},
-    {"trace", "", "on FILE [perfetto]|off", "write a trace of what runs from here on", DEBUG_SWITCH, 1, 3, debug_verb_trace},
-    {"source", "", "FILE", "do the commands of a file", DEBUG_FILES, 1, 1, debug_verb_source},
-    {"help", "h ?", "[COMMAND]", "explain the commands", DEBUG_VERBS, 0, 1, debug_verb_help},
-    {"quit", "q exit", "", "leave the debugger", DEBUG_NOTHING, 0, 0, debug_verb_quit},
+    {"break", "b", "WHERE [if CONDITION]", "stop before an instruction: its number, LABEL[+N], FILE:LINE, `opcode NAME`, `cycle N` or `fault`", DEBUG_PLACES, 1, 64, DEBUG_ONCE, debug_verb_break},
+    {"tbreak", "tb", "WHERE [if CONDITION]", "the same, once", DEBUG_PLACES, 1, 64, DEBUG_ONCE, debug_verb_tbreak},
+    {"watch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that writes there", DEBUG_SPACES, 1, 64, DEBUG_ONCE, debug_verb_watch},
+    {"rwatch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that reads there", DEBUG_SPACES, 1, 64, DEBUG_ONCE, debug_verb_watch},
+    {"awatch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that reads or writes there", DEBUG_SPACES, 1, 64, DEBUG_ONCE, debug_verb_watch},
+    {"delete", "d", "[NUMBER …]", "forget breakpoints, or all of them", DEBUG_NUMBERS, 0, 64, DEBUG_ONCE, debug_verb_delete},
+    {"disable", "", "[NUMBER …]", "pass over breakpoints, or all of them", DEBUG_NUMBERS, 0, 64, DEBUG_ONCE, debug_verb_enable},
+    {"enable", "", "[NUMBER …]", "stop at them again", DEBUG_NUMBERS, 0, 64, DEBUG_ONCE, debug_verb_enable},
+    {"ignore", "", "NUMBER COUNT", "pass over the next COUNT hits of a breakpoint", DEBUG_NUMBERS, 2, 2, DEBUG_ONCE, debug_verb_ignore},
+    {"step", "s si", "[N]", "run one instruction, or N", DEBUG_NOTHING, 0, 1, DEBUG_AGAIN, debug_verb_step},
+    {"next", "n ni", "[N]", "the same as step: these machines have no calls to step over", DEBUG_NOTHING, 0, 1, DEBUG_AGAIN, debug_verb_step},
+    {"continue", "c", "", "run to the next breakpoint, fault or the end", DEBUG_NOTHING, 0, 0, DEBUG_AGAIN, debug_verb_continue},
+    {"until", "u", "WHERE", "run to an instruction of the loaded program", DEBUG_PLACES, 1, 1, DEBUG_ONCE, debug_verb_until},
+    {"run", "r", "", "run from the start", DEBUG_NOTHING, 0, 0, DEBUG_ONCE, debug_verb_run},
+    {"restart", "", "", "go back to the start", DEBUG_NOTHING, 0, 0, DEBUG_ONCE, debug_verb_restart},
+    {"back", "bk", "[N]", "undo one instruction, or N", DEBUG_NOTHING, 0, 1, DEBUG_AGAIN, debug_verb_back},
+    {"rcontinue", "rc", "", "go back to the last breakpoint before this place, or to the start", DEBUG_NOTHING, 0, 0, DEBUG_AGAIN, debug_verb_rcontinue},
+    {"where", "w", "", "show the place again", DEBUG_NOTHING, 0, 0, DEBUG_ONCE, debug_verb_where},
+    {"info", "i", "TOPIC", "break, registers, engines, queues, streams, hazards, pending, program, spaces, config, history", DEBUG_TOPICS, 1, 2, DEBUG_ONCE, debug_verb_info},
+    {"x", "", "[/COUNT] [TYPE] SPACE:ADDR, or SPACE:ADDR:LEN[:TYPE]", "show memory", DEBUG_SPACES, 1, 3, DEBUG_ONCE, debug_verb_x},
+    {"set", "", "SPACE:ADDR[:TYPE] = VALUE …", "write memory", DEBUG_SPACES, 1, WORDS_MAX, DEBUG_ONCE, debug_verb_set},
+    {"print", "p", "SYMBOL|NUMBER", "show a symbol's value, or a number in other bases", DEBUG_PLACES, 1, 1, DEBUG_ONCE, debug_verb_print},
+    {"disas", "dis", "[FROM[,TO]]", "disassemble; again: what follows", DEBUG_PLACES, 0, 2, DEBUG_GOES_ON, debug_verb_disas},
+    {"list", "l", "[LINE|FILE:LINE]", "show the source around a line; again: what follows", DEBUG_PLACES, 0, 1, DEBUG_GOES_ON, debug_verb_list},
+    {"explain", "e", "[WHERE]", "the next instruction in full: fields, meaning, what it will touch", DEBUG_PLACES, 0, 1, DEBUG_ONCE, debug_verb_explain},
+    {"why", "", "[next]", "what held the last instruction, or will hold the next", DEBUG_NOTHING, 0, 1, DEBUG_ONCE, debug_verb_why},
+    {"trace", "", "on FILE [perfetto]|off", "write a trace of what runs from here on", DEBUG_SWITCH, 1, 3, DEBUG_ONCE, debug_verb_trace},
+    {"source", "", "FILE", "do the commands of a file", DEBUG_FILES, 1, 1, DEBUG_ONCE, debug_verb_source},
+    {"help", "h ?", "[COMMAND]", "explain the commands", DEBUG_VERBS, 0, 1, DEBUG_ONCE, debug_verb_help},
+    {"quit", "q exit", "", "leave the debugger", DEBUG_NOTHING, 0, 0, DEBUG_ONCE, debug_verb_quit},
     {0},
 };
 
@@ -157,6 +157,8 @@ static tv_status do_line(debug_call *call, const char *line)
     else if (verb) {
         json_object_set_new(call->json, "command", json_string(verb->name));
         status = do_verb(call, verb);
+        if (verb->repeat != DEBUG_ONCE)
+            call->again = strdup(verb->repeat == DEBUG_AGAIN ? line : verb->name);
     } else
         status = fail_verb(name, call->sink);
     free(copy);
@@ -173,6 +175,7 @@ static void finish(debug_call *call, tv_status status, json_t *diagnostics, tv_d
         json_object_set_new(call->json, "text", debug_json_text(tv_buf_cstr(call->text)));
     answer->json = json_dumps(call->json, JSON_COMPACT | JSON_REAL_PRECISION(9));
     answer->text = tv_buf_take(call->text);
+    answer->again = call->again;
     answer->quit = call->quit;
     answer->stopped = call->stopped;
     json_decref(call->json);
@@ -195,6 +198,7 @@ void tv_debug_answer_free(tv_debug_answer *answer)
 {
     free(answer->text);
     free(answer->json);
+    free(answer->again);
     *answer = (tv_debug_answer){0};
 }
 

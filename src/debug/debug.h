@@ -133,16 +133,20 @@ typedef struct debug_call {
     const char *name; /* the verb's own */
     tv_buf *text;
     json_t *json;     /* object to add to */
+    char *again; /* what an empty line does next; owned; NULL: nothing */
     bool quit, stopped;
 } debug_call;
 
 typedef enum debug_values { DEBUG_NOTHING, DEBUG_PLACES, DEBUG_SPACES, DEBUG_TOPICS, DEBUG_NUMBERS, DEBUG_FILES, DEBUG_SWITCH, DEBUG_VERBS } debug_values;
+
+typedef enum debug_repeat { DEBUG_ONCE, DEBUG_AGAIN, DEBUG_GOES_ON } debug_repeat;
 
 typedef struct debug_verb {
     const char *name, *aliases; /* separated by spaces */
     const char *arguments, *help;
     debug_values values;        /* what its arguments are completed with */
     unsigned least, most;
+    debug_repeat repeat; /* by an empty line: not, as it stands, or without its arguments */
     tv_status (*run)(debug_call *call);
 } debug_verb;
 

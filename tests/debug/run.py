@@ -21,7 +21,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-WAIT = 60
+WAIT = 200
 
 
 def transcript(trivet, path):
@@ -99,6 +99,15 @@ def terminal_completes_and_remembers(trivet):
     t.send("stpe\r")
     t.expect(r"did you mean 'step'")
     t.expect(r"\(trivet 4 @7\) ")
+    t.send("nex\r")                          # so does one after the beginning of a name
+    t.expect(r"=> 5  gemv")
+    t.expect(r"@8\) ")
+    t.send("\r")
+    t.expect(r"=> 6  cvo")
+    t.expect(r"@79\) ")
+    t.send("where\r\r")                      # and not after what is no step
+    t.expect(r"=> 6  cvo")
+    t.expect(r"@79\) [^=]*@79\) ")
     assert t.end() == 0
 
 
