@@ -183,7 +183,8 @@ def the_extension_is_whole(t):
             wrong = str(e)
         t.count(path, wrong)
     debugger = parts["debuggers"][0]
-    t.count("debugger", (debugger["program"], debugger["args"]) != ("trivet", ["debug", "--dap"]) and "starts %s" % debugger)
+    # a "program" would be looked for in the extension's folder, a runtime is in the PATH
+    t.count("debugger", ("program" in debugger or (debugger["runtime"], debugger["args"]) != ("trivet", ["debug", "--dap"])) and "starts %s" % debugger)
     with open(os.path.join(folder, "language-configuration.json"), encoding="utf-8") as f:
         language = json.load(f)
     for rule in list(language["indentationRules"].values()) + [language["wordPattern"], *language["folding"]["markers"].values(), parts["languages"][0]["firstLine"]]:
