@@ -19,7 +19,7 @@ examples/pccx/NAME.s and examples/opennpu/NAME.s have NAME.expect.json; expected
 must agree with it. The OpenNPU examples name their profile in their head: `; profile: NAME`.
 examples/cmdq/NAME.json are queues; their NAME.expect.json has {"cycles": N, "outputs": {"NAME": [values]}} and, where check
 must find hazards, "hazards": [[earlier id, later id], ...]. make.py beside them must make exactly these queues.
-docs/codes.md must list the codes of src. docs/examples.md, docs/debugger.md, docs/isa and docs/timing show commands (`$ ... trivet ...`) and their outputs, which must be the real ones. A page's
+docs/codes.md must list the codes of src, docs/commands.md show the help of each command. docs/examples.md, docs/debugger.md, docs/isa and docs/timing show commands (`$ ... trivet ...`) and their outputs, which must be the real ones. A page's
 `$ cat NAME.s` or `NAME.json` shows the sources its commands use; a command with a source that is not shown is left alone.
 
 Every program that is run is run by the independent model in tests/oracle as well, and all cycles, engines, faults and
@@ -406,6 +406,23 @@ class Runner:
         self.report("docs/codes.md", ["%s: %s, want %s" % (c, got.get(c), want.get(c)) for c in sorted(set(want) | set(got))
                                       if want.get(c) != got.get(c)])
 
+    def helps(self):
+        """docs/commands.md shows the help of every command as it is."""
+        path = os.path.join(ROOT, "docs", "commands.md")
+        with open(path, encoding="utf-8") as f:
+            page = f.read()
+
+        def real(match):
+            p = subprocess.run([self.trivet, match.group(1), "--help"], stdout=subprocess.PIPE)
+            return "$ trivet %s --help\n%s" % (match.group(1), p.stdout.decode())
+
+        want = re.sub(r"^\$ trivet (\w+) --help\n.*?(?=^```|^\$ )", real, page, flags=re.M | re.S)
+        diff = "".join(difflib.unified_diff(page.splitlines(True), want.splitlines(True), "docs/commands.md", "trivet"))
+        if diff and self.rebase:
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(want)
+        self.report("docs/commands.md", [diff] if diff else [])
+
     def all(self):
         for source in sorted(glob.glob(os.path.join(HERE, "*.s"))):
             checks = [Case.check_text]
@@ -427,6 +444,7 @@ class Runner:
                     self.report("examples/%s/%s" % (machine, name), [p.stdout.decode()] if p.returncode else [])
         if not self.pattern:
             self.codes()
+            self.helps()
         for pages in ("examples.md", "debugger.md", "trace.md", "isa/*.md", "timing/*.md"):
             for page in sorted(glob.glob(os.path.join(ROOT, "docs", pages))):
                 self.document(page)
