@@ -15,14 +15,14 @@
 
 #include "trivet/trivet.h"
 
-enum { RUNS = 7, ENTRIES = 1000000, WORDS = 1 << 20, LINES = 200000, INSTRUCTIONS = 1000000, VECTOR_INSTRUCTIONS = 1600000 };
+enum { RUNS = 7, ENTRIES = 1000000, WORDS = 1 << 20, LINES = 200000, INSTRUCTIONS = 1000000, VECTOR_INSTRUCTIONS = 1600000, MMAS = 400000 };
 
 typedef struct bench_data {
     uint64_t *words;
     char *source;
     size_t source_size;
     tv_codec *codec, *vector_codec;
-    tv_program *program, *vector_program;
+    tv_program *program, *vector_program, *lanes_program, *mma_program;
     tv_config *config, *vector_config, *queue_config;
     char *queue;
     size_t queue_size;
@@ -112,17 +112,21 @@ static void decode_vector(bench_data *d)
     d->sink += sum;
 }
 
-static void simulate_vector(bench_data *d)
+static void run_vector(bench_data *d, const tv_program *program)
 {
     tv_machine *machine;
     tv_stats stats;
-    if (tv_machine_new(d->vector_config, TV_MODE_FULL, NULL, &machine) != TV_OK || tv_machine_load(machine, d->vector_program, NULL) != TV_OK ||
+    if (tv_machine_new(d->vector_config, TV_MODE_FULL, NULL, &machine) != TV_OK || tv_machine_load(machine, program, NULL) != TV_OK ||
         tv_machine_run(machine, NULL, NULL) != TV_OK)
         exit(2);
     tv_machine_stats(machine, &stats);
     d->sink += stats.cycles;
     tv_machine_free(machine);
 }
+
+static void simulate_vector(bench_data *d) { run_vector(d, d->vector_program); }
+static void simulate_lanes(bench_data *d) { run_vector(d, d->lanes_program); }
+static void simulate_mma(bench_data *d) { run_vector(d, d->mma_program); }
 
 static void read_queue(bench_data *d)
 {
@@ -237,21 +241,44 @@ static void make_queue(bench_data *d)
         exit(3);
 }
 
+/* OpenNPU's programs: operations on VX, VE and VR and in FP32, on registers that hold numbers; outer products; and a mix of
+ * operations on VX and VR, outer products and table lookups. */
+static void prepare_vector(bench_data *d)
+{
+    static const char start[] = "        .target opennpu\n        .option proposed\n        bcast.imm vx1, 1\n        bcast.imm vx2, 77\n        bcast.imm vx3, -3\n"
+                                "        bcast.imm vx8, 5\n        bcast.imm vx9, 1\n        bcast.imm vx10, 99\n        vcvt_s32_s8 vr4, vx2\n"
+                                "        vcvt_s32_s8 vr5, vx3\n        vcvt_f32_s8 vr6, vx2\n        vcvt_f32_s8 vr7, vx3\n        .rept 100000\n";
+    static const char lanes[] = "        vadd vx4, vx1, vx2\n        vmul.sat ve6, ve4, ve5\n        vadd vr0, vr4, vr5\n        vfadd vr3, vr6, vr7\n"
+                                "        vxor vx5, vx4, vx3\n        vadd.sat ve7, ve6, ve4\n        vmul vr4, vr5, vr0\n        vfmul vr6, vr7, vr3\n"
+                                "        vsub.sat vx6, vx5, vx1\n        vmax ve4, ve7, ve5\n        vsra vr5, vr4, vr0\n        vfma vr3, vr6, vr7, vr3\n"
+                                "        vmin vx7, vx6, vx2\n        vsub ve5, ve4, ve7\n        vsub vr0, vr5, vr4\n        vfsub vr6, vr3, vr7\n        .endr\n";
+    static const char mmas[] = "        mma.keep vx1, vx2\n        mma.keep vx3, vx1\n        mma.keep vx2, vx3\n        mma.keep vx8, vx10\n        .endr\n";
+    static const char mixed[] = "        vadd vx1, vx2, vx3\n        vmul.sat vx4, vx1, vx2\n        mma.keep vx5, vx6\n        vlut.a vx7, vx4\n"
+                                "        vadd vr4, vr5, vr6\n        vsub.sat vr7, vr4, vr5\n        mma.keep vx6, vx5\n        vxor vx8, vx7, vx1\n"
+                                "        vmax vx9, vx8, vx2\n        vmul vr6, vr5, vr7\n        mma.keep vx5, vx7\n        vlut.b vx10, vx9\n"
+                                "        vsra vr5, vr6, vr4\n        vadd.sat vx11, vx10, vx1\n        mma.keep vx6, vx7\n        vsub vx12, vx11, vx2\n"
+                                "        .endr\n";
+    const struct {
+        const char *start, *body;
+        tv_program **program;
+    } programs[] = {{start, lanes, &d->lanes_program}, {start, mmas, &d->mma_program},
+                    {"        .target opennpu\n        .rept 100000\n", mixed, &d->vector_program}};
+    if (tv_codec_new("opennpu", NULL, &d->vector_codec) != TV_OK || tv_config_new("opennpu", NULL, &d->vector_config) != TV_OK)
+        exit(3);
+    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
+        char text[4000];
+        int n = snprintf(text, sizeof text, "%s%s", programs[i].start, programs[i].body);
+        if (tv_program_assemble("vector.s", text, (size_t)n, NULL, NULL, programs[i].program) != TV_OK)
+            exit(3);
+    }
+}
+
 static void prepare(bench_data *d)
 {
     static const char loop[] = "        .target pccx\n        .rept 500000\n        memset fmap_shape[1], 1, 2, 3\n"
                                "        cvo.exp l2[8], l2[0], len=8\n        .endr\n";
-    /* A mix of VX and VR arithmetic, MMA and LUT. */
-    static const char vector[] = "        .target opennpu\n        .rept 100000\n"
-                                 "        vadd vx1, vx2, vx3\n        vmul.sat vx4, vx1, vx2\n        mma.keep vx5, vx6\n        vlut.a vx7, vx4\n"
-                                 "        vadd vr4, vr5, vr6\n        vsub.sat vr7, vr4, vr5\n        mma.keep vx6, vx5\n        vxor vx8, vx7, vx1\n"
-                                 "        vmax vx9, vx8, vx2\n        vmul vr6, vr5, vr7\n        mma.keep vx5, vx7\n        vlut.b vx10, vx9\n"
-                                 "        vsra vr5, vr6, vr4\n        vadd.sat vx11, vx10, vx1\n        mma.keep vx6, vx7\n        vsub vx12, vx11, vx2\n"
-                                 "        .endr\n";
     uint64_t state = 1;
-    if (tv_codec_new("opennpu", NULL, &d->vector_codec) != TV_OK || tv_config_new("opennpu", NULL, &d->vector_config) != TV_OK ||
-        tv_program_assemble("vector.s", vector, strlen(vector), NULL, NULL, &d->vector_program) != TV_OK)
-        exit(3);
+    prepare_vector(d);
     d->words = malloc(WORDS * sizeof *d->words);
     if (!d->words || tv_codec_new("pccx", NULL, &d->codec) != TV_OK || tv_config_new("pccx", NULL, &d->config) != TV_OK ||
         tv_program_assemble("loop.s", loop, strlen(loop), NULL, NULL, &d->program) != TV_OK)
@@ -272,7 +299,7 @@ static void print_row(const row *r, bench_data *data, bool json, const char *wan
         printf("%s\n {\"work\": \"%s\", \"unit\": \"%s/s\", \"median\": %.6g, \"least\": %.6g, \"most\": %.6g, \"goal\": %.6g, \"baseline\": \"%s\", \"ratio\": %.4g}",
                *first ? "" : ",", r->name, r->unit, rate, r->amount / t.most, r->amount / t.least, r->goal, r->baseline, ratio);
     else
-        printf("%-44s %8.2f M%12s/s  %5.1f to %5.1f M  %8.2f M  %8.1f×  %.1f (%s)\n", r->name, rate / 1e6, r->unit, r->amount / t.most / 1e6,
+        printf("%-50s %8.2f M%12s/s  %5.1f to %5.1f M  %8.2f M  %8.1f×  %.1f (%s)\n", r->name, rate / 1e6, r->unit, r->amount / t.most / 1e6,
                r->amount / t.least / 1e6, r->goal / 1e6, r->goal > 0 ? rate / r->goal : 0, ratio, r->baseline);
     *first = false;
 }
@@ -284,7 +311,9 @@ int main(int argc, char **argv)
         {"pccx assembler", "lines", "count newlines", LINES, 300e3, assemble, count_newlines},
         {"pccx MEMSET + CVO of 8, executed and timed", "instructions", "sum words", INSTRUCTIONS, 500e3, simulate, sum_words},
         {"opennpu decode", "words", "sum words", WORDS, 100e6, decode_vector, sum_words},
-        {"opennpu K=64, VX/VR, MMA, LUT, timed", "instructions", "sum words", VECTOR_INSTRUCTIONS, 30e6, simulate_vector, sum_words},
+        {"opennpu, K = 64: mix of VX/VE/VR integer and FP32", "instructions", "sum words", VECTOR_INSTRUCTIONS, 100e6, simulate_lanes, sum_words},
+        {"opennpu, K = 64: mma", "mma", "sum words", MMAS, 12e6, simulate_mma, sum_words},
+        {"opennpu, K = 64: VX/VR, a quarter MMA, LUT", "instructions", "sum words", VECTOR_INSTRUCTIONS, 30e6, simulate_vector, sum_words},
     };
     bool json = argc > 1 && strcmp(argv[1], "--json") == 0, first = true;
     const char *wanted = argc > 1 + json ? argv[1 + json] : "";
@@ -296,7 +325,7 @@ int main(int argc, char **argv)
         {"cmdq load and timing, a million entries", "entries", "sum bytes", ENTRIES, 3e6, time_queue, sum_queue},
         {"cmdq hazard check, a million entries", "entries", "cmdq load and timing", ENTRIES, 0, check_queue, time_queue},
     };
-    printf(json ? "[" : "%-44s %22s  %15s  %10s  %9s  %s\n", "work", "median", "least to most", "goal", "of goal", "times the baseline's time");
+    printf(json ? "[" : "%-50s %22s  %15s  %10s  %9s  %s\n", "work", "median", "least to most", "goal", "of goal", "times the baseline's time");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         print_row(&rows[i], &data, json, wanted, &first);
     for (size_t i = 0; i < sizeof queue_rows / sizeof queue_rows[0]; i++)
@@ -307,6 +336,8 @@ int main(int argc, char **argv)
     tv_config_free(data.queue_config);
     free(data.queue);
     tv_program_free(data.vector_program);
+    tv_program_free(data.lanes_program);
+    tv_program_free(data.mma_program);
     tv_config_free(data.vector_config);
     tv_codec_free(data.vector_codec);
     tv_program_free(data.program);
