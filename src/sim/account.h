@@ -34,6 +34,14 @@ static inline void tv_account_busy(tv_account *account, uint64_t from, uint64_t 
     account->cursor = to;
 }
 
+/* The engine worked in tick `at`. */
+static inline void tv_account_tick(tv_account *account, uint64_t at)
+{
+    tv_account_idle(account, at);
+    account->busy++;
+    account->cursor = at + 1;
+}
+
 static inline void tv_account_held(tv_account *account, unsigned cause, uint64_t from, uint64_t to)
 {
     if (to <= from)

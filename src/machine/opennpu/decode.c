@@ -96,6 +96,8 @@ static void take_attributes(opennpu_op *op, unsigned format, uint32_t word)
     }
 }
 
+static uint32_t rows_mask(opennpu_rows rows) { return (uint32_t)(tv_mask(rows.count) << rows.first); }
+
 bool opennpu_decode(const tv_codec *codec, const opennpu_shape shapes[OPENNPU_INSNS], uint32_t word, uint32_t l, opennpu_op *op,
                     opennpu_illegal *illegal)
 {
@@ -103,7 +105,8 @@ bool opennpu_decode(const tv_codec *codec, const opennpu_shape shapes[OPENNPU_IN
     if (insn < 0)
         return false;
     const opennpu_shape *shape = &shapes[insn];
-    *op = (opennpu_op){.word = word, .insn = (uint8_t)insn, .reads = shape->reads, .writes = shape->writes};
+    *op = (opennpu_op){.word = word, .insn = (uint8_t)insn, .reads = shape->reads, .writes = shape->writes, .engine = shape->engine,
+                       .latency = shape->latency};
     take_attributes(op, shape->format, word);
     int missing = -1;
     for (unsigned r = 0; r < OPENNPU_REGISTERS; r++) {
@@ -111,11 +114,14 @@ bool opennpu_decode(const tv_codec *codec, const opennpu_shape shapes[OPENNPU_IN
             continue;
         unsigned class_ = shape->class_[r] == TV_CLASS_FIELD ? op->class_ : shape->class_[r], index = word >> shape->lo[r] & 31;
         op->rows[r] = (opennpu_rows){(uint8_t)(index << class_), (uint8_t)(1u << class_)};
+        op->touched |= rows_mask(op->rows[r]);
         if ((index + 1) << class_ > l && (missing < 0 || shape->lo[r] > shape->lo[missing])) {
             missing = (int)r; /* the topmost of the word is to blame, as for the codec */
             illegal->class_ = class_;
         }
     }
+    if (op->writes)
+        op->written = rows_mask(op->rows[OPENNPU_RD]);
     if (missing >= 0)
         illegal->why = (tv_illegal){&opennpu_codes[OPENNPU_CODE_REGISTER], shape->field[missing], word >> shape->lo[missing] & 31};
     return missing < 0;

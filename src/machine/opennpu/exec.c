@@ -30,12 +30,41 @@ TV_CLONES static void planes_to_lanes(uint8_t *group, uint32_t k)
     memcpy(group, lanes, 4 * (size_t)k);
 }
 
+static uint8_t *group_at(const opennpu_machine *m, unsigned group) { return m->planes + (size_t)group * 4 * m->k; }
+
+static void split(opennpu_machine *m, unsigned group)
+{
+    uint8_t *at = group_at(m, group);
+    if (m->split)
+        m->split(at, at, at, at, 0);
+    else
+        lanes_to_planes(at, m->k);
+    m->wide &= (uint8_t)~(1u << group);
+}
+
+static void join(opennpu_machine *m, unsigned group)
+{
+    uint8_t *at = group_at(m, group);
+    if (m->join)
+        m->join(at, at, at, at, 0);
+    else
+        planes_to_lanes(at, m->k);
+    m->wide |= (uint8_t)(1u << group);
+}
+
+void opennpu_turn_groups(opennpu_machine *m, const opennpu_op *op)
+{
+    for (unsigned group = 0; group < OPENNPU_L_MAX / 4; group++)
+        if (m->wide & op->planes & 1u << group)
+            split(m, group);
+        else if (~(unsigned)m->wide & op->lanes & 1u << group)
+            join(m, group);
+}
+
 uint8_t *opennpu_row(opennpu_machine *m, unsigned index)
 {
-    unsigned group = index / 4;
-    if (m->wide >> group & 1)
-        lanes_to_planes(m->planes + (size_t)group * 4 * m->k, m->k);
-    m->wide &= (uint8_t)~(1u << group);
+    if (m->wide >> index / 4 & 1)
+        split(m, index / 4);
     return m->planes + (size_t)index * m->k;
 }
 
@@ -43,11 +72,10 @@ uint8_t *opennpu_row(opennpu_machine *m, unsigned index)
 TV_INLINE int32_t *vr(opennpu_machine *m, unsigned row, bool keep)
 {
     unsigned group = row / 4;
-    uint8_t *at = m->planes + (size_t)group * 4 * m->k;
     if (keep && !(m->wide >> group & 1))
-        planes_to_lanes(at, m->k);
+        join(m, group);
     m->wide |= (uint8_t)(1u << group);
-    return (int32_t *)(void *)at;
+    return (int32_t *)(void *)group_at(m, group);
 }
 
 typedef struct lanes {
@@ -425,26 +453,65 @@ static void exec_mma(opennpu_machine *m, const opennpu_op *op)
 
 /* ---- Memory ---- */
 
+TV_CLONES static void load_planes(uint8_t *restrict y, const uint8_t *restrict p, uint32_t k)
+{
+    for (uint32_t i = 0; i < k; i++) {
+        y[i] = p[2 * (size_t)i];
+        y[k + i] = p[2 * (size_t)i + 1];
+    }
+}
+
+TV_CLONES static void store_planes(const uint8_t *restrict y, uint8_t *restrict p, uint32_t k)
+{
+    for (uint32_t i = 0; i < k; i++) {
+        p[2 * (size_t)i] = y[i];
+        p[2 * (size_t)i + 1] = y[k + i];
+    }
+}
+
+/* Lanes are the host's own integers, or little endian. */
+static void move_words(uint8_t *to, const uint8_t *from, uint32_t count, bool load)
+{
+    const uint16_t one = 1;
+    if (*(const uint8_t *)&one) {
+        memcpy(to, from, 4 * (size_t)count);
+        return;
+    }
+    for (size_t i = 0; i < 4 * (size_t)count; i += 4) {
+        uint32_t x;
+        if (load) {
+            x = tv_load_le32(from + i);
+            memcpy(to + i, &x, sizeof x);
+        } else {
+            memcpy(&x, from + i, sizeof x);
+            tv_store_le(to + i, x, sizeof x);
+        }
+    }
+}
+
 /* `count` lanes of rd from or to `p`, little endian. The other lanes of rd stay. */
 static void move_lanes(opennpu_machine *m, const opennpu_op *op, bool load, uint8_t *p, uint32_t count)
 {
     unsigned bytes = rd(op).count;
     if (bytes == 4) {
-        int32_t *y = vr(m, rd(op).first, !load || count < m->k);
-        for (uint32_t i = 0; i < count; i++)
-            if (load)
-                y[i] = (int32_t)tv_load_le32(p + 4 * (size_t)i);
-            else
-                tv_store_le(p + 4 * (size_t)i, (uint32_t)y[i], 4);
+        uint8_t *y = (uint8_t *)vr(m, rd(op).first, !load || count < m->k);
+        move_words(load ? y : p, load ? p : y, count, load);
         return;
     }
-    for (unsigned b = 0; b < bytes; b++) {
-        uint8_t *y = opennpu_row(m, rd(op).first + b);
-        for (uint32_t i = 0; i < count; i++)
+    uint8_t *y = opennpu_row(m, rd(op).first);
+    if (bytes == 1) {
+        memcpy(load ? y : p, load ? p : y, count);
+    } else if (count == m->k) {
+        if (load)
+            load_planes(y, p, count);
+        else
+            store_planes(y, p, count);
+    } else {
+        for (unsigned b = 0; b < bytes; b++) /* one lane */
             if (load)
-                y[i] = p[(size_t)i * bytes + b];
+                y[b * m->k] = p[b];
             else
-                p[(size_t)i * bytes + b] = y[i];
+                p[b] = y[b * m->k];
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The OpenNPU machine as a target: creating, loading, the instruction loop, faults, address spaces, statistics. */
-#include "machine/opennpu/machine.h"
+#include "machine/opennpu/issue.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,6 +44,12 @@ static tv_status validate(const tv_config *config, const tv_diag_sink *sink)
     return TV_OK;
 }
 
+/* An empty entry is word 0, a NOP. */
+static void forget(const opennpu_machine *m, opennpu_op *op)
+{
+    *op = (opennpu_op){.insn = OPENNPU_NOP, .engine = m->shapes[OPENNPU_NOP].engine, .latency = m->shapes[OPENNPU_NOP].latency};
+}
+
 static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state)
 {
     uint64_t k = tv_config_integer(config, OPENNPU_PARAM_K), l = tv_config_integer(config, OPENNPU_PARAM_L);
@@ -55,11 +61,18 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->k = (uint32_t)k;
     m->l = (uint32_t)l;
     m->planes = aligned_alloc(64, (l * k + 63) / 64 * 64);
-    m->outer = tv_outer_s8(tv_cpu());
+    m->level = tv_cpu();
+    m->outer = tv_outer_s8(m->level);
+    if (k == TV_LANE_COUNT) {
+        m->split = tv_lanes_find(m->level, TV_LANE_SPLIT, 0);
+        m->join = tv_lanes_find(m->level, TV_LANE_JOIN, 0);
+    }
     m->acc = calloc(k * k, sizeof *m->acc);
     m->pending_a = calloc(k, TV_OUTER_COUNT_MAX);
     m->pending_b = calloc(k, TV_OUTER_COUNT_MAX);
     opennpu_shapes_init(m->shapes, config);
+    for (unsigned i = 0; i < OPENNPU_RECENT; i++)
+        forget(m, &m->recent[i]);
     opennpu_timing_init(&m->timing, m->shapes, config);
     if (m->planes)
         memset(m->planes, 0, l * k);
@@ -119,25 +132,50 @@ static void count_work(opennpu_machine *m, const opennpu_op *op)
 
 typedef enum outcome { DONE, FAULTED, TOO_LATE } outcome;
 
-/* NULL: the word faults. Word 0 is a NOP, which is what an empty entry says. */
-TV_INLINE const opennpu_op *decode_next(opennpu_machine *m)
+/* The place of a word among those lately decoded. */
+TV_INLINE opennpu_op *place_of(opennpu_machine *m, uint32_t word) { return &m->recent[word * UINT32_C(0x9E3779B1) >> (32 - OPENNPU_RECENT_BITS)]; }
+
+/* Decodes the next word. NULL: it faults. */
+static const opennpu_op *decode_next(opennpu_machine *m)
 {
     uint32_t word = tv_load_le32(m->program->text + m->next * 4);
-    opennpu_op *op = &m->recent[word * UINT32_C(0x9E3779B1) >> (32 - OPENNPU_RECENT_BITS)];
+    opennpu_op *op = place_of(m, word);
     opennpu_illegal illegal;
     if (op->word == word)
         return op;
-    if (opennpu_decode(m->codec, m->shapes, word, m->l, op, &illegal))
+    if (opennpu_decode(m->codec, m->shapes, word, m->l, op, &illegal)) {
+        opennpu_find_kernel(m, op);
         return op;
-    *op = (opennpu_op){0};
+    }
+    forget(m, op);
     raise_illegal(m, word, &illegal);
     return NULL;
 }
 
-static outcome execute_next(opennpu_machine *m, uint64_t max_cycles)
+static bool execute_or_raise(opennpu_machine *m, const opennpu_op *op)
 {
     opennpu_code code;
     char message[200];
+    if (opennpu_execute(m, op, &code, message))
+        return true;
+    raise_fault(m, op->word, op->insn, &opennpu_codes[code], message);
+    return false;
+}
+
+TV_INLINE void call_kernel(opennpu_machine *m, const opennpu_op *op)
+{
+    if ((m->wide & op->planes) | (~(unsigned)m->wide & op->lanes))
+        opennpu_turn_groups(m, op);
+    m->wide |= op->widened;
+    const opennpu_rows *rows = op->rows;
+    uint8_t *p = m->planes;
+    op->kernel(p + (size_t)rows[OPENNPU_RD].first * TV_LANE_COUNT, p + (size_t)rows[OPENNPU_RS1].first * TV_LANE_COUNT,
+               p + (size_t)rows[OPENNPU_RS2].first * TV_LANE_COUNT, p + (size_t)rows[OPENNPU_RS3].first * TV_LANE_COUNT, op->imm);
+}
+
+/* One instruction, of a run that is traced or ends at a tick. */
+static outcome execute_next(opennpu_machine *m, uint64_t max_cycles)
+{
     bool timed = m->mode != TV_MODE_FUNCTIONAL;
     if (timed && m->timing.next >= max_cycles)
         return TOO_LATE;
@@ -146,10 +184,8 @@ static outcome execute_next(opennpu_machine *m, uint64_t max_cycles)
         return FAULTED;
     if (timed && max_cycles != UINT64_MAX && opennpu_timing_earliest(&m->timing, op) >= max_cycles)
         return TOO_LATE;
-    if (m->mode != TV_MODE_TIMING && !opennpu_execute(m, op, &code, message)) {
-        raise_fault(m, op->word, op->insn, &opennpu_codes[code], message);
+    if (m->mode != TV_MODE_TIMING && !execute_or_raise(m, op))
         return FAULTED;
-    }
     if (timed)
         opennpu_timing_issue(&m->timing, op, (int64_t)m->instructions);
     count_work(m, op);
@@ -158,25 +194,73 @@ static outcome execute_next(opennpu_machine *m, uint64_t max_cycles)
     return DONE;
 }
 
+static outcome run_watched(opennpu_machine *m, uint64_t end, uint64_t max_cycles)
+{
+    outcome o = DONE;
+    while (m->next < end && o == DONE)
+        o = execute_next(m, max_cycles);
+    return o;
+}
+
+static void set_next(opennpu_machine *m, uint64_t next)
+{
+    m->instructions += next - m->next;
+    m->next = next;
+}
+
+/* The same, with nobody looking: where the program stands is written down only for what asks for it. */
+TV_INLINE outcome run_alone(opennpu_machine *m, uint64_t end, bool executed, bool timed)
+{
+    const uint8_t *text = m->program->text;
+    const uint64_t before = m->instructions - m->next;
+    uint64_t next = m->next;
+    for (; next < end; next++) {
+        uint32_t word = tv_load_le32(text + next * 4);
+        const opennpu_op *op = place_of(m, word);
+        if (op->word != word) {
+            set_next(m, next);
+            op = decode_next(m);
+            if (!op)
+                return FAULTED;
+        }
+        if (executed && op->kernel) {
+            call_kernel(m, op);
+        } else if (executed) {
+            set_next(m, next);
+            if (!execute_or_raise(m, op))
+                return FAULTED;
+        }
+        if (timed && !opennpu_timing_issue_unheld(&m->timing, op, (int64_t)(before + next)))
+            opennpu_timing_issue(&m->timing, op, (int64_t)(before + next));
+        if (op->engine != OPENNPU_VALU)
+            count_work(m, op);
+    }
+    set_next(m, next);
+    return DONE;
+}
+
+static outcome run_to(opennpu_machine *m, uint64_t end, uint64_t max_cycles)
+{
+    if (m->timing.sink || max_cycles != UINT64_MAX)
+        return run_watched(m, end, max_cycles);
+    switch (m->mode) {
+    case TV_MODE_FUNCTIONAL: return run_alone(m, end, true, false);
+    case TV_MODE_TIMING: return run_alone(m, end, false, true);
+    default: return run_alone(m, end, true, true);
+    }
+}
+
 static tv_status run(void *state, const tv_run_limits *limits, tv_stop *why)
 {
     opennpu_machine *m = state;
     *why = TV_STOP_FAULT;
     if (m->fault.raised)
         return TV_FAULT;
-    *why = TV_STOP_END;
-    while (m->next < m->count) {
-        if (m->next >= limits->until) {
-            *why = TV_STOP_UNTIL;
-            return TV_OK;
-        }
-        outcome o = execute_next(m, limits->max_cycles);
-        if (o == DONE)
-            continue;
-        *why = o == TOO_LATE ? TV_STOP_CYCLES : TV_STOP_FAULT;
-        return o == TOO_LATE ? TV_OK : TV_FAULT;
+    switch (run_to(m, tv_min_u64(m->count, limits->until), limits->max_cycles)) {
+    case FAULTED: return TV_FAULT;
+    case TOO_LATE: *why = TV_STOP_CYCLES; return TV_OK;
+    default: *why = m->next < m->count ? TV_STOP_UNTIL : TV_STOP_END; return TV_OK;
     }
-    return TV_OK;
 }
 
 static uint64_t next(const void *state) { return ((const opennpu_machine *)state)->next; }

@@ -6,6 +6,8 @@
 
 #include "base/buf.h"
 #include "isa/opennpu/opennpu.h"
+#include "kernels/clones.h"
+#include "kernels/lanes.h"
 #include "kernels/outer.h"
 #include "machine/fault.h"
 #include "machine/target.h"
@@ -29,8 +31,14 @@ typedef struct opennpu_op {
     uint8_t class_; /* of its SIZED registers */
     uint8_t round, sat, e5m2;
     uint8_t reads, writes; /* bit per register of the enum above */
+    uint8_t engine;        /* opennpu_engine */
+    uint16_t latency;
     int16_t imm;
     opennpu_rows rows[OPENNPU_REGISTERS];
+    uint32_t touched, written; /* bit per base row: read or written, and written */
+    /* What does it to 64 lanes; NULL: opennpu_execute. A bit per group: must stand as byte planes, as lanes, will as lanes. */
+    uint8_t planes, lanes, widened;
+    tv_lanes_fn kernel;
 } opennpu_op;
 
 typedef enum opennpu_engine { OPENNPU_VALU, OPENNPU_MMA_ARRAY, OPENNPU_PORT, OPENNPU_ISSUE, OPENNPU_ENGINES } opennpu_engine;
@@ -53,7 +61,7 @@ typedef struct opennpu_timing {
     const opennpu_shape *shapes;
     uint64_t k;
     uint64_t next;                  /* the first tick in which the next instruction may issue */
-    uint64_t ready[OPENNPU_L_MAX];  /* by base row */
+    uint64_t ready[OPENNPU_L_MAX];  /* by base row; results that take a tick hold nothing and may be left out */
     int64_t writer[OPENNPU_L_MAX];  /* … and whose result it is, for traces */
     uint64_t port_from, port_free;  /* what the port works on; accounted for when it is done */
     int64_t port_user;
@@ -61,7 +69,8 @@ typedef struct opennpu_timing {
     int64_t accumulator;
     bool accumulated;
     uint64_t column;                /* of the next mma.last */
-    uint64_t latest;                /* last result ready */
+    uint64_t latest;                /* last result ready that takes more than a tick */
+    uint32_t flying;                /* base rows among which are all whose result is not ready in tick `next` */
     tv_account accounts[OPENNPU_ENGINES];
     const tv_trace_sink *sink;
     void (*locate)(void *user, int64_t index, tv_event *event);
@@ -84,6 +93,8 @@ typedef struct opennpu_machine {
     int8_t *pending_a, *pending_b; /* operands of mma not yet added: rows of K */
     unsigned pending;
     tv_outer_fn outer;
+    tv_cpu_level level;
+    tv_lanes_fn split, join; /* a group's forms; NULL: plain loops */
     uint32_t column;
     tv_memory memory;
     opennpu_timing timing;
@@ -108,6 +119,12 @@ typedef struct opennpu_illegal {
 bool opennpu_decode(const tv_codec *codec, const opennpu_shape shapes[OPENNPU_INSNS], uint32_t word, uint32_t l, opennpu_op *op,
                     opennpu_illegal *illegal);
 void opennpu_print_illegal(const opennpu_illegal *illegal, uint32_t l, tv_buf *out);
+
+/* kernels.c: finds the operation's kernel. */
+void opennpu_find_kernel(const opennpu_machine *machine, opennpu_op *op);
+
+/* exec.c: brings the groups into the forms that the operation's kernel takes. */
+void opennpu_turn_groups(opennpu_machine *machine, const opennpu_op *op);
 
 /* exec.c: false when the instruction faults, with nothing changed; `code` and `message` say why. */
 bool opennpu_execute(opennpu_machine *machine, const opennpu_op *op, opennpu_code *code, char message[200]);

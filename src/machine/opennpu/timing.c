@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The timing model of OpenNPU (its specification, section 4): one instruction a tick at most, in order, when a scoreboard
  * of base rows says so. */
-#include "machine/opennpu/machine.h"
+#include "machine/opennpu/issue.h"
 #include "machine/opennpu/params.h"
 
 const char *const opennpu_engine_names[OPENNPU_ENGINES] = {"VALU", "MMA", "PORT", "ISSUE"};
@@ -31,12 +31,10 @@ static void hold(holds *h, opennpu_cause cause, uint64_t until, int64_t by)
     }
 }
 
-static bool is_last(const opennpu_op *op) { return op->insn == OPENNPU_MMA_LAST || op->insn == OPENNPU_MMA_LAST_KEEP; }
-
 /* Nothing in flight can hold a VALU operation or an mma that issues now: every earlier result is ready. */
 static bool quiet(const opennpu_timing *t, const opennpu_op *op)
 {
-    return t->latest <= t->next && t->shapes[op->insn].engine != OPENNPU_PORT && !is_last(op);
+    return t->latest <= t->next && t->shapes[op->insn].engine != OPENNPU_PORT && !opennpu_is_last(op);
 }
 
 static holds find_holds(const opennpu_timing *t, const opennpu_op *op)
@@ -53,7 +51,7 @@ static holds find_holds(const opennpu_timing *t, const opennpu_op *op)
         if (t->ready[row] > shape->latency) /* an earlier write is ready no later than this one's */
             hold(&h, OPENNPU_WAW, t->ready[row] - shape->latency, t->writer[row]);
     }
-    if (is_last(op) && t->accumulated)
+    if (opennpu_is_last(op) && t->accumulated)
         hold(&h, OPENNPU_HELD_MMA, t->last_accumulate + t->k + t->column, t->accumulator);
     if (shape->engine == OPENNPU_PORT)
         hold(&h, OPENNPU_HELD_PORT, t->port_free, t->port_user);
@@ -103,26 +101,6 @@ static uint64_t charge(opennpu_timing *t, const opennpu_op *op, int64_t index)
     return tick;
 }
 
-static void mark_written(opennpu_timing *t, const opennpu_op *op, int64_t index, uint64_t ready)
-{
-    unsigned first = op->rows[OPENNPU_RD].first;
-    for (unsigned i = first; op->writes && i < first + op->rows[OPENNPU_RD].count; i++) {
-        t->ready[i] = ready;
-        t->writer[i] = index;
-    }
-    t->latest = tv_max_u64(t->latest, ready);
-}
-
-static void move_array(opennpu_timing *t, const opennpu_op *op, int64_t index, uint64_t tick)
-{
-    if (op->insn == OPENNPU_MMA || op->insn == OPENNPU_MMA_LAST_KEEP) {
-        t->accumulated = true;
-        t->last_accumulate = tick;
-        t->accumulator = index;
-    }
-    t->column = is_last(op) ? (t->column + 1) % t->k : 0;
-}
-
 /* The port may be busy past the last result: a store is done when it issues. What lies past `end` is not of the run. */
 static void settle_port(opennpu_timing *t, uint64_t end)
 {
@@ -145,8 +123,8 @@ void opennpu_timing_issue(opennpu_timing *t, const opennpu_op *op, int64_t index
         t->port_user = index;
     }
     if (shape->engine == OPENNPU_MMA_ARRAY)
-        move_array(t, op, index, tick);
-    mark_written(t, op, index, tick + shape->latency);
+        opennpu_move_array(t, op, index, tick);
+    opennpu_mark_written(t, op, index, tick + shape->latency);
     t->next = tick + 1;
     if (!t->sink)
         return;
