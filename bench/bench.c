@@ -241,17 +241,17 @@ static void make_queue(bench_data *d)
         exit(3);
 }
 
-/* OpenNPU's programs: operations on VX, VE and VR and in FP32, on registers that hold numbers; outer products; and a mix of
+/* OpenNPU's programs: operations on VX, VE and VR and in FP32, on registers apart; outer products; and a mix of
  * operations on VX and VR, outer products and table lookups. */
 static void prepare_vector(bench_data *d)
 {
     static const char start[] = "        .target opennpu\n        .option proposed\n        bcast.imm vx1, 1\n        bcast.imm vx2, 77\n        bcast.imm vx3, -3\n"
                                 "        bcast.imm vx8, 5\n        bcast.imm vx9, 1\n        bcast.imm vx10, 99\n        vcvt_s32_s8 vr4, vx2\n"
                                 "        vcvt_s32_s8 vr5, vx3\n        vcvt_f32_s8 vr6, vx2\n        vcvt_f32_s8 vr7, vx3\n        .rept 100000\n";
-    static const char lanes[] = "        vadd vx4, vx1, vx2\n        vmul.sat ve6, ve4, ve5\n        vadd vr0, vr4, vr5\n        vfadd vr3, vr6, vr7\n"
-                                "        vxor vx5, vx4, vx3\n        vadd.sat ve7, ve6, ve4\n        vmul vr4, vr5, vr0\n        vfmul vr6, vr7, vr3\n"
-                                "        vsub.sat vx6, vx5, vx1\n        vmax ve4, ve7, ve5\n        vsra vr5, vr4, vr0\n        vfma vr3, vr6, vr7, vr3\n"
-                                "        vmin vx7, vx6, vx2\n        vsub ve5, ve4, ve7\n        vsub vr0, vr5, vr4\n        vfsub vr6, vr3, vr7\n        .endr\n";
+    static const char lanes[] = "        vadd vx4, vx1, vx2\n        vmul.sat ve6, ve4, ve5\n        vadd vr4, vr4, vr5\n        vfadd vr7, vr6, vr7\n"
+                                "        vxor vx5, vx4, vx3\n        vadd.sat ve7, ve6, ve4\n        vmul vr5, vr4, vr5\n        vfmul vr6, vr7, vr6\n"
+                                "        vsub.sat vx6, vx5, vx1\n        vmax ve4, ve7, ve5\n        vsra vr5, vr4, vr5\n        vfma vr7, vr6, vr7, vr6\n"
+                                "        vmin vx7, vx6, vx2\n        vsub ve5, ve4, ve7\n        vsub vr4, vr5, vr4\n        vfsub vr6, vr7, vr6\n        .endr\n";
     static const char mmas[] = "        mma.keep vx1, vx2\n        mma.keep vx3, vx1\n        mma.keep vx2, vx3\n        mma.keep vx8, vx10\n        .endr\n";
     static const char mixed[] = "        vadd vx1, vx2, vx3\n        vmul.sat vx4, vx1, vx2\n        mma.keep vx5, vx6\n        vlut.a vx7, vx4\n"
                                 "        vadd vr4, vr5, vr6\n        vsub.sat vr7, vr4, vr5\n        mma.keep vx6, vx5\n        vxor vx8, vx7, vx1\n"
