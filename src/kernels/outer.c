@@ -69,14 +69,18 @@ enum { QUADS_MAX = TV_OUTER_COUNT_MAX / 4, K_MAX = TV_OUTER_K_MAX };
 /* Lane j of quad p: x[4p .. 4p + 3][j] from the low byte up, zero past the last, with `flip` on top. */
 TARGET_AVX512 static unsigned pack_quads(uint32_t out[QUADS_MAX][K_MAX], const int8_t *x, unsigned count, uint32_t flip)
 {
-    static const int8_t zeros[K_MAX];
+    const __m512i words = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), flips = _mm512_set1_epi32((int32_t)flip);
     unsigned n = (count + 3) / 4;
     for (unsigned p = 0; p < n; p++) {
-        const int8_t *r[4];
+        __m512i r[4]; /* word 4 i + j at 4 j + i, so that unpacking leaves the lanes in order */
         for (unsigned i = 0; i < 4; i++)
-            r[i] = 4 * p + i < count ? x + (size_t)(4 * p + i) * K_MAX : zeros;
-        for (unsigned j = 0; j < K_MAX; j++)
-            out[p][j] = flip ^ ((uint8_t)r[0][j] | (uint32_t)(uint8_t)r[1][j] << 8 | (uint32_t)(uint8_t)r[2][j] << 16 | (uint32_t)(uint8_t)r[3][j] << 24);
+            r[i] = 4 * p + i < count ? _mm512_permutexvar_epi32(words, _mm512_loadu_si512(x + (size_t)(4 * p + i) * K_MAX)) : _mm512_setzero_si512();
+        __m512i low01 = _mm512_unpacklo_epi8(r[0], r[1]), low23 = _mm512_unpacklo_epi8(r[2], r[3]);
+        __m512i high01 = _mm512_unpackhi_epi8(r[0], r[1]), high23 = _mm512_unpackhi_epi8(r[2], r[3]);
+        _mm512_storeu_si512(&out[p][0], _mm512_xor_si512(flips, _mm512_unpacklo_epi16(low01, low23)));
+        _mm512_storeu_si512(&out[p][16], _mm512_xor_si512(flips, _mm512_unpackhi_epi16(low01, low23)));
+        _mm512_storeu_si512(&out[p][32], _mm512_xor_si512(flips, _mm512_unpacklo_epi16(high01, high23)));
+        _mm512_storeu_si512(&out[p][48], _mm512_xor_si512(flips, _mm512_unpackhi_epi16(high01, high23)));
     }
     return n;
 }
@@ -89,7 +93,7 @@ TARGET_AVX512 static void outer_avx512(int32_t *acc, uint32_t k, const int8_t *a
         outer_avx2(acc, k, a, b, count);
         return;
     }
-    uint32_t x[QUADS_MAX][K], y[QUADS_MAX][K];
+    _Alignas(64) uint32_t x[QUADS_MAX][K], y[QUADS_MAX][K];
     unsigned n = pack_quads(x, a, count, UINT32_C(0x80808080));
     pack_quads(y, b, count, 0);
     __m512i offset[VECTORS];

@@ -5,10 +5,10 @@
 
 #include "kernels/cpu.h"
 
-enum { TV_OUTER_K_MAX = 64, TV_OUTER_COUNT_MAX = 64 };
+enum { TV_OUTER_K_MAX = 64, TV_OUTER_COUNT_MAX = 128 };
 
 /* acc[i * k + j] += sum over p of a[p * k + i] * b[p * k + j], wrapping at 32 bit; k is at most 64 and a power of two
- * from 4, count at most 64. */
+ * from 4, count at most 128. */
 typedef void (*tv_outer_fn)(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count);
 
 /* The version for a host of this level. */

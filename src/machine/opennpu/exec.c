@@ -407,15 +407,27 @@ static void exec_convert(opennpu_machine *m, const opennpu_op *op)
 
 void opennpu_settle_acc(opennpu_machine *m)
 {
+    if (m->cleared)
+        memset(m->acc, 0, (size_t)m->k * m->k * sizeof *m->acc);
+    m->cleared = false;
     if (m->pending)
-        m->outer(m->acc, m->k, m->pending_a, m->pending_b, m->pending);
+        m->outer(m->acc, m->k, m->pending_b, m->pending_a, m->pending);
     m->pending = 0;
 }
 
 static void clear_acc(opennpu_machine *m)
 {
     m->pending = 0;
-    memset(m->acc, 0, (size_t)m->k * m->k * sizeof *m->acc);
+    m->cleared = true;
+}
+
+static void keep_row(opennpu_machine *m, int8_t *rows, unsigned row)
+{
+    const uint8_t *from = opennpu_row(m, row);
+    if (m->k == OPENNPU_K_MAX)
+        memcpy(rows + (size_t)m->pending * OPENNPU_K_MAX, from, OPENNPU_K_MAX);
+    else
+        memcpy(rows + (size_t)m->pending * m->k, from, m->k);
 }
 
 /* The operands are kept and added many at a time; nobody sees ACC in between. */
@@ -425,18 +437,21 @@ static void accumulate(opennpu_machine *m, const opennpu_op *op, bool keep)
         clear_acc(m);
     if (m->pending == TV_OUTER_COUNT_MAX)
         opennpu_settle_acc(m);
-    memcpy(m->pending_a + (size_t)m->pending * m->k, opennpu_row(m, op->rows[OPENNPU_RS1].first), m->k);
-    memcpy(m->pending_b + (size_t)m->pending * m->k, opennpu_row(m, op->rows[OPENNPU_RS2].first), m->k);
+    keep_row(m, m->pending_a, op->rows[OPENNPU_RS1].first);
+    keep_row(m, m->pending_b, op->rows[OPENNPU_RS2].first);
     m->pending++;
+}
+
+void opennpu_mma(opennpu_machine *m, const opennpu_op *op)
+{
+    accumulate(m, op, op->sat);
+    m->column = 0;
 }
 
 static void exec_mma(opennpu_machine *m, const opennpu_op *op)
 {
     switch (op->insn) {
-    case OPENNPU_MMA:
-        accumulate(m, op, op->sat);
-        m->column = 0;
-        return;
+    case OPENNPU_MMA: opennpu_mma(m, op); return;
     case OPENNPU_MMA_RESET:
         clear_acc(m);
         m->column = 0;
@@ -445,9 +460,7 @@ static void exec_mma(opennpu_machine *m, const opennpu_op *op)
     default: break;
     }
     opennpu_settle_acc(m);
-    int32_t *y = vr(m, rd(op).first, false);
-    for (uint32_t i = 0; i < m->k; i++)
-        y[i] = m->acc[(size_t)i * m->k + m->column];
+    memcpy(vr(m, rd(op).first, false), m->acc + (size_t)m->column * m->k, m->k * sizeof *m->acc);
     m->column = (m->column + 1) % m->k;
 }
 

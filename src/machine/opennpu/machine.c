@@ -67,7 +67,7 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
         m->split = tv_lanes_find(m->level, TV_LANE_SPLIT, 0);
         m->join = tv_lanes_find(m->level, TV_LANE_JOIN, 0);
     }
-    m->acc = calloc(k * k, sizeof *m->acc);
+    m->acc = aligned_alloc(64, k * k * sizeof *m->acc);
     m->pending_a = calloc(k, TV_OUTER_COUNT_MAX);
     m->pending_b = calloc(k, TV_OUTER_COUNT_MAX);
     opennpu_shapes_init(m->shapes, config);
@@ -76,6 +76,8 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     opennpu_timing_init(&m->timing, m->shapes, config);
     if (m->planes)
         memset(m->planes, 0, l * k);
+    if (m->acc)
+        memset(m->acc, 0, k * k * sizeof *m->acc);
     tv_status status = m->planes && m->acc && m->pending_a && m->pending_b ? tv_codec_make(&tv_isa_opennpu, sink, &m->codec) : tv_fail_memory(sink);
     if (status == TV_OK)
         status = tv_memory_init(&m->memory, tv_config_integer(config, OPENNPU_PARAM_MEM_BYTES), sink);
@@ -225,6 +227,8 @@ TV_INLINE outcome run_alone(opennpu_machine *m, uint64_t end, bool executed, boo
         }
         if (executed && op->kernel) {
             call_kernel(m, op);
+        } else if (executed && op->insn == OPENNPU_MMA) {
+            opennpu_mma(m, op);
         } else if (executed) {
             set_next(m, next);
             if (!execute_or_raise(m, op))
@@ -344,12 +348,18 @@ static uint8_t *plane_byte(opennpu_machine *m, unsigned class_, uint64_t at)
     return opennpu_row(m, (unsigned)(reg * lane_bytes + rest % lane_bytes)) + rest / lane_bytes;
 }
 
+/* The byte of ACC that is byte `at` of its space. */
+static uint8_t *acc_byte(opennpu_machine *m, uint64_t at)
+{
+    uint64_t row = at / 4 / m->k, column = at / 4 % m->k;
+    return (uint8_t *)(m->acc + column * m->k + row) + at % 4;
+}
+
 static uint8_t *linear(opennpu_machine *m, unsigned space)
 {
     switch (space) {
     case SPACE_LUT_A: return m->lut[0];
     case SPACE_LUT_B: return m->lut[1];
-    case SPACE_ACC: return (uint8_t *)m->acc;
     default: return m->memory.bytes;
     }
 }
@@ -359,11 +369,11 @@ static void read_space(void *state, unsigned space, uint64_t byte, void *data, s
     opennpu_machine *m = state;
     uint8_t *out = data;
     opennpu_settle_acc(m);
-    if (space > SPACE_VR)
+    if (space > SPACE_VR && space != SPACE_ACC)
         memcpy(out, linear(m, space) + byte, bytes);
     else
         for (size_t i = 0; i < bytes; i++)
-            out[i] = *plane_byte(m, space - SPACE_VX, byte + i);
+            out[i] = space == SPACE_ACC ? *acc_byte(m, byte + i) : *plane_byte(m, space - SPACE_VX, byte + i);
 }
 
 static void write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes)
@@ -371,11 +381,11 @@ static void write_space(void *state, unsigned space, uint64_t byte, const void *
     opennpu_machine *m = state;
     const uint8_t *in = data;
     opennpu_settle_acc(m);
-    if (space > SPACE_VR)
+    if (space > SPACE_VR && space != SPACE_ACC)
         memcpy(linear(m, space) + byte, in, bytes);
     else
         for (size_t i = 0; i < bytes; i++)
-            *plane_byte(m, space - SPACE_VX, byte + i) = in[i];
+            *(space == SPACE_ACC ? acc_byte(m, byte + i) : plane_byte(m, space - SPACE_VX, byte + i)) = in[i];
 }
 
 /* ---- Statistics and traces ---- */

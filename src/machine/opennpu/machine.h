@@ -89,7 +89,8 @@ typedef struct opennpu_machine {
     uint8_t *planes;
     uint8_t wide;
     uint8_t lut[OPENNPU_BANKS][OPENNPU_LUT_ENTRIES];
-    int32_t *acc;    /* K x K, but for what is pending */
+    int32_t *acc;    /* K x K, column after column, but for what is pending */
+    bool cleared;    /* … and it is zero, whatever stands there */
     int8_t *pending_a, *pending_b; /* operands of mma not yet added: rows of K */
     unsigned pending;
     tv_outer_fn outer;
@@ -128,6 +129,7 @@ void opennpu_turn_groups(opennpu_machine *machine, const opennpu_op *op);
 
 /* exec.c: false when the instruction faults, with nothing changed; `code` and `message` say why. */
 bool opennpu_execute(opennpu_machine *machine, const opennpu_op *op, opennpu_code *code, char message[200]);
+void opennpu_mma(opennpu_machine *machine, const opennpu_op *op); /* OPENNPU_MMA: never faults */
 
 /* What an LD or ST moves: `lanes` lanes, `bytes` bytes from mem[addr] on. The address may lie outside memory. */
 typedef struct opennpu_transfer {

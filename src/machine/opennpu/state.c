@@ -14,6 +14,7 @@ void opennpu_parts(void *state, tv_parts *parts)
     PART(m->wide);
     PART(m->lut);
     tv_part_bytes(parts, m->acc, (size_t)m->k * m->k * sizeof *m->acc);
+    PART(m->cleared);
     PART(m->pending);
     tv_part_bytes(parts, m->pending_a, (size_t)m->pending * m->k);
     tv_part_bytes(parts, m->pending_b, (size_t)m->pending * m->k);
