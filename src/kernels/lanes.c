@@ -452,6 +452,27 @@ KERNEL(join)
     store(y + 3 * ROW, _mm512_unpackhi_epi16(high01, high23));
 }
 
+KERNEL(unzip)
+{
+    UNUSED_BUT_A;
+    vec low = load(a), high = load(a + ROW);
+    _mm256_storeu_si256((__m256i *)(void *)y, _mm512_cvtepi16_epi8(low));
+    _mm256_storeu_si256((__m256i *)(void *)(y + ROW / 2), _mm512_cvtepi16_epi8(high));
+    _mm256_storeu_si256((__m256i *)(void *)(y + ROW), _mm512_cvtepi16_epi8(odds(low)));
+    _mm256_storeu_si256((__m256i *)(void *)(y + ROW + ROW / 2), _mm512_cvtepi16_epi8(odds(high)));
+}
+
+INNER vec half(const uint8_t *p) { return _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p)); }
+
+KERNEL(zip)
+{
+    UNUSED_BUT_A;
+    vec low = _mm512_or_si512(half(a), _mm512_slli_epi16(half(a + ROW), 8));
+    vec high = _mm512_or_si512(half(a + ROW / 2), _mm512_slli_epi16(half(a + ROW + ROW / 2), 8));
+    store(y, low);
+    store(y + ROW, high);
+}
+
 /* ---- The table ---- */
 
 #define SIZED(f) {k_##f##_8, k_##f##_8, k_##f##_16, k_##f##_16, k_##f##_32, k_##f##_32}
@@ -475,6 +496,7 @@ static const tv_lanes_fn avx512[TV_LANE_OPS][TV_LANE_VARIANTS] = {
     [TV_LANE_S32_S8] = {s32_s8}, [TV_LANE_S32_S16] = {s32_s16}, [TV_LANE_F32_S8] = {f32_s8}, [TV_LANE_F32_BF16] = {f32_bf16},
     [TV_LANE_F32_S32] = ROUNDED(f32_s32), [TV_LANE_S32_F32] = SAT_ROUNDED(s32_f32), [TV_LANE_S8_F32] = SAT_ROUNDED(s8_f32),
     [TV_LANE_BF16_F32] = ROUNDED(bf16_f32), [TV_LANE_SPLIT] = {split}, [TV_LANE_JOIN] = {join},
+    [TV_LANE_UNZIP] = {unzip}, [TV_LANE_ZIP] = {zip},
 };
 #endif
 

@@ -22,6 +22,8 @@ typedef enum tv_lane_op {
     TV_LANE_S32_F32, TV_LANE_S8_F32, TV_LANE_BF16_F32,
     /* A group of four rows from lanes to byte planes and back, in place: y is a; variant 0. */
     TV_LANE_SPLIT, TV_LANE_JOIN,
+    /* Lanes of 16 bit in memory, at any address, to two byte planes and back; variant 0. */
+    TV_LANE_UNZIP, TV_LANE_ZIP,
     TV_LANE_OPS
 } tv_lane_op;
 

@@ -114,7 +114,8 @@ bool opennpu_decode(const tv_codec *codec, const opennpu_shape shapes[OPENNPU_IN
             continue;
         unsigned class_ = shape->class_[r] == TV_CLASS_FIELD ? op->class_ : shape->class_[r], index = word >> shape->lo[r] & 31;
         op->rows[r] = (opennpu_rows){(uint8_t)(index << class_), (uint8_t)(1u << class_)};
-        op->touched |= rows_mask(op->rows[r]);
+        if (op->reads >> r & 1)
+            op->read |= rows_mask(op->rows[r]);
         if ((index + 1) << class_ > l && (missing < 0 || shape->lo[r] > shape->lo[missing])) {
             missing = (int)r; /* the topmost of the word is to blame, as for the codec */
             illegal->class_ = class_;

@@ -512,8 +512,11 @@ static void move_lanes(opennpu_machine *m, const opennpu_op *op, bool load, uint
         return;
     }
     uint8_t *y = opennpu_row(m, rd(op).first);
+    tv_lanes_fn kernel = load ? m->unzip : m->zip;
     if (bytes == 1) {
         memcpy(load ? y : p, load ? p : y, count);
+    } else if (count == m->k && kernel) {
+        kernel(load ? y : p, load ? p : y, y, y, 0);
     } else if (count == m->k) {
         if (load)
             load_planes(y, p, count);
@@ -539,8 +542,8 @@ static int32_t lane0(const opennpu_machine *m, unsigned row)
 opennpu_transfer opennpu_transfer_of(const opennpu_machine *m, const opennpu_op *op)
 {
     bool load = op->insn < OPENNPU_ST_B;
-    unsigned form = op->insn - (load ? (unsigned)OPENNPU_LD_B : (unsigned)OPENNPU_ST_B);
-    uint32_t count = form < 3 ? 1 : m->k;
+    bool one = op->insn < OPENNPU_LD_VX || (!load && op->insn < OPENNPU_ST_VX);
+    uint32_t count = one ? 1 : m->k;
     return (opennpu_transfer){load, count, (uint32_t)lane0(m, op->rows[OPENNPU_RS1].first) + (uint32_t)(int32_t)op->imm, rd(op).count * count};
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The timing model's step for an operation that nothing holds and nobody traces: what opennpu_timing_issue does, and no more
- * than such an operation needs. Both share the books. */
+/* The timing model's step where nobody traces: what opennpu_timing_issue does, but for events and for what they tell. */
 #ifndef TV_MACHINE_OPENNPU_ISSUE_H
 #define TV_MACHINE_OPENNPU_ISSUE_H
 
@@ -31,45 +30,44 @@ static inline void opennpu_move_array(opennpu_timing *t, const opennpu_op *op, i
     t->column = opennpu_is_last(op) ? (t->column + 1) % t->k : 0;
 }
 
-/* Is a row that the operation reads or writes not ready in `tick`? Rows that are ready leave `flying`. */
-static inline bool opennpu_is_awaited(opennpu_timing *t, const opennpu_op *op, uint64_t tick)
+/* The port may be busy past the last result: a store is done when it issues. What lies past `end` is not of the run. */
+static inline void opennpu_settle_port(opennpu_timing *t, uint64_t end)
 {
-    if (t->latest <= tick)
-        t->flying = 0;
-    for (uint32_t rows = op->touched & t->flying; rows; rows &= rows - 1) {
-        if (t->ready[__builtin_ctz(rows)] > tick)
-            return true;
-        t->flying &= ~(rows & (0 - rows));
-    }
-    return false;
+    tv_account_busy(&t->accounts[OPENNPU_PORT], t->port_from, tv_min_u64(t->port_free, end));
+    t->port_from = t->port_free;
 }
 
-/* What issues in tick `next`. False, and nothing has changed: something may hold it. */
-static inline bool opennpu_timing_issue_unheld(opennpu_timing *t, const opennpu_op *op, int64_t index)
+/* May something hold the operation in tick `next`? */
+static inline bool opennpu_may_wait(opennpu_timing *t, const opennpu_op *op)
 {
-    uint64_t tick = t->next;
-    if (opennpu_is_awaited(t, op, tick))
-        return false;
+    if (t->latest <= t->next)
+        t->flying = 0;
+    if ((op->read | op->written) & t->flying)
+        return true;
+    if (op->engine == OPENNPU_PORT)
+        return t->port_free > t->next;
+    return opennpu_is_last(op) && t->accumulated && t->last_accumulate + t->k + t->column > t->next;
+}
+
+static inline void opennpu_timing_issue_alone(opennpu_timing *t, const opennpu_op *op, int64_t index)
+{
+    if (op->engine == OPENNPU_PORT)
+        opennpu_settle_port(t, UINT64_MAX);
+    uint64_t tick = opennpu_may_wait(t, op) ? opennpu_timing_wait(t, op) : t->next;
+    tv_account_tick(&t->accounts[OPENNPU_ISSUE], tick);
     if (op->engine == OPENNPU_VALU) {
         tv_account_tick(&t->accounts[OPENNPU_VALU], tick);
     } else if (op->engine == OPENNPU_MMA_ARRAY) {
-        if (opennpu_is_last(op) && t->accumulated && t->last_accumulate + t->k + t->column > tick)
-            return false;
         tv_account_tick(&t->accounts[OPENNPU_MMA_ARRAY], tick);
         opennpu_move_array(t, op, index, tick);
     } else if (op->engine == OPENNPU_PORT) {
-        if (t->port_free > tick)
-            return false;
-        tv_account_busy(&t->accounts[OPENNPU_PORT], t->port_from, t->port_free);
         t->port_from = tick;
         t->port_free = tick + t->shapes[op->insn].port_ticks;
         t->port_user = index;
     }
-    tv_account_tick(&t->accounts[OPENNPU_ISSUE], tick);
     if (op->latency > 1)
         opennpu_mark_written(t, op, index, tick + op->latency);
     t->next = tick + 1;
-    return true;
 }
 
 #endif

@@ -66,6 +66,8 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     if (k == TV_LANE_COUNT) {
         m->split = tv_lanes_find(m->level, TV_LANE_SPLIT, 0);
         m->join = tv_lanes_find(m->level, TV_LANE_JOIN, 0);
+        m->unzip = tv_lanes_find(m->level, TV_LANE_UNZIP, 0);
+        m->zip = tv_lanes_find(m->level, TV_LANE_ZIP, 0);
     }
     m->acc = aligned_alloc(64, k * k * sizeof *m->acc);
     m->pending_a = calloc(k, TV_OUTER_COUNT_MAX);
@@ -126,10 +128,12 @@ static void raise_illegal(opennpu_machine *m, uint32_t word, const opennpu_illeg
     tv_buf_fini(&text);
 }
 
-static void count_work(opennpu_machine *m, const opennpu_op *op)
+TV_INLINE void count_work(opennpu_machine *m, const opennpu_op *op)
 {
-    m->macs += opennpu_macs(op->insn, m->k);
-    m->bytes[op->insn >= OPENNPU_ST_B] += opennpu_port_bytes(op->insn, m->k);
+    if (op->engine == OPENNPU_PORT)
+        m->bytes[op->insn >= OPENNPU_ST_B] += op->bytes;
+    else if (op->engine == OPENNPU_MMA_ARRAY)
+        m->macs += opennpu_macs(op->insn, m->k);
 }
 
 typedef enum outcome { DONE, FAULTED, TOO_LATE } outcome;
@@ -146,6 +150,7 @@ static const opennpu_op *decode_next(opennpu_machine *m)
     if (op->word == word)
         return op;
     if (opennpu_decode(m->codec, m->shapes, word, m->l, op, &illegal)) {
+        op->bytes = (uint16_t)opennpu_port_bytes(op->insn, m->k);
         opennpu_find_kernel(m, op);
         return op;
     }
@@ -234,10 +239,9 @@ TV_INLINE outcome run_alone(opennpu_machine *m, uint64_t end, bool executed, boo
             if (!execute_or_raise(m, op))
                 return FAULTED;
         }
-        if (timed && !opennpu_timing_issue_unheld(&m->timing, op, (int64_t)(before + next)))
-            opennpu_timing_issue(&m->timing, op, (int64_t)(before + next));
-        if (op->engine != OPENNPU_VALU)
-            count_work(m, op);
+        if (timed)
+            opennpu_timing_issue_alone(&m->timing, op, (int64_t)(before + next));
+        count_work(m, op);
     }
     set_next(m, next);
     return DONE;

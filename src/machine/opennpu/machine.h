@@ -14,7 +14,7 @@
 #include "sim/account.h"
 #include "sim/memory.h"
 
-enum { OPENNPU_K_MAX = 64, OPENNPU_L_MAX = 32, OPENNPU_BANKS = 2, OPENNPU_RECENT_BITS = 9, OPENNPU_RECENT = 1 << OPENNPU_RECENT_BITS };
+enum { OPENNPU_K_MAX = 64, OPENNPU_L_MAX = 32, OPENNPU_BANKS = 2, OPENNPU_RECENT_BITS = 11, OPENNPU_RECENT = 1 << OPENNPU_RECENT_BITS };
 
 /* Base rows VX of a register: the first and how many; 0 for no register. */
 typedef struct opennpu_rows {
@@ -34,8 +34,9 @@ typedef struct opennpu_op {
     uint8_t engine;        /* opennpu_engine */
     uint16_t latency;
     int16_t imm;
+    uint16_t bytes; /* moved by the port */
     opennpu_rows rows[OPENNPU_REGISTERS];
-    uint32_t touched, written; /* bit per base row: read or written, and written */
+    uint32_t read, written; /* bit per base row */
     /* What does it to 64 lanes; NULL: opennpu_execute. A bit per group: must stand as byte planes, as lanes, will as lanes. */
     uint8_t planes, lanes, widened;
     tv_lanes_fn kernel;
@@ -95,7 +96,7 @@ typedef struct opennpu_machine {
     unsigned pending;
     tv_outer_fn outer;
     tv_cpu_level level;
-    tv_lanes_fn split, join; /* a group's forms; NULL: plain loops */
+    tv_lanes_fn split, join, unzip, zip; /* a group's forms, and VE from and to memory; NULL: plain loops */
     uint32_t column;
     tv_memory memory;
     opennpu_timing timing;
@@ -157,6 +158,8 @@ void opennpu_timing_init(opennpu_timing *timing, const opennpu_shape *shapes, co
 void opennpu_timing_begin(opennpu_timing *timing); /* a program begins when all results are ready */
 uint64_t opennpu_timing_earliest(const opennpu_timing *timing, const opennpu_op *op);
 void opennpu_timing_issue(opennpu_timing *timing, const opennpu_op *op, int64_t index);
+/* Where nobody traces: charges the ticks from `next` to the one in which the operation may issue, and returns that. */
+uint64_t opennpu_timing_wait(opennpu_timing *timing, const opennpu_op *op);
 void opennpu_timing_drain(opennpu_timing *timing);
 extern const char *const opennpu_engine_names[OPENNPU_ENGINES];
 extern const char *const opennpu_cause_names[OPENNPU_CAUSES];

@@ -31,10 +31,12 @@ static void hold(holds *h, opennpu_cause cause, uint64_t until, int64_t by)
     }
 }
 
-/* Nothing in flight can hold a VALU operation or an mma that issues now: every earlier result is ready. */
-static bool quiet(const opennpu_timing *t, const opennpu_op *op)
+static void hold_by_engine(const opennpu_timing *t, const opennpu_op *op, holds *h)
 {
-    return t->latest <= t->next && t->shapes[op->insn].engine != OPENNPU_PORT && !opennpu_is_last(op);
+    if (opennpu_is_last(op) && t->accumulated)
+        hold(h, OPENNPU_HELD_MMA, t->last_accumulate + t->k + t->column, t->accumulator);
+    if (op->engine == OPENNPU_PORT)
+        hold(h, OPENNPU_HELD_PORT, t->port_free, t->port_user);
 }
 
 static holds find_holds(const opennpu_timing *t, const opennpu_op *op)
@@ -51,18 +53,13 @@ static holds find_holds(const opennpu_timing *t, const opennpu_op *op)
         if (t->ready[row] > shape->latency) /* an earlier write is ready no later than this one's */
             hold(&h, OPENNPU_WAW, t->ready[row] - shape->latency, t->writer[row]);
     }
-    if (opennpu_is_last(op) && t->accumulated)
-        hold(&h, OPENNPU_HELD_MMA, t->last_accumulate + t->k + t->column, t->accumulator);
-    if (shape->engine == OPENNPU_PORT)
-        hold(&h, OPENNPU_HELD_PORT, t->port_free, t->port_user);
+    hold_by_engine(t, op, &h);
     return h;
 }
 
 uint64_t opennpu_timing_earliest(const opennpu_timing *t, const opennpu_op *op)
 {
     uint64_t tick = t->next;
-    if (quiet(t, op))
-        return tick;
     holds h = find_holds(t, op);
     for (unsigned c = 0; c < OPENNPU_CAUSES; c++)
         tick = tv_max_u64(tick, h.until[c]);
@@ -77,14 +74,10 @@ static void emit(opennpu_timing *t, tv_event event)
 }
 
 /* Charges each tick from the head's first to its issue to the first cause that still applies in it. Returns its issue. */
-static uint64_t charge(opennpu_timing *t, const opennpu_op *op, int64_t index)
+static uint64_t charge(opennpu_timing *t, const opennpu_op *op, int64_t index, const holds *h)
 {
     const opennpu_shape *shape = &t->shapes[op->insn];
     uint64_t tick = t->next;
-    if (quiet(t, op))
-        return tick;
-    holds found = find_holds(t, op);
-    const holds *h = &found;
     for (unsigned c = 0; c < OPENNPU_CAUSES; c++) {
         if (h->until[c] <= tick)
             continue;
@@ -101,19 +94,32 @@ static uint64_t charge(opennpu_timing *t, const opennpu_op *op, int64_t index)
     return tick;
 }
 
-/* The port may be busy past the last result: a store is done when it issues. What lies past `end` is not of the run. */
-static void settle_port(opennpu_timing *t, uint64_t end)
+uint64_t opennpu_timing_wait(opennpu_timing *t, const opennpu_op *op)
 {
-    tv_account_busy(&t->accounts[OPENNPU_PORT], t->port_from, tv_min_u64(t->port_free, end));
-    t->port_from = t->port_free;
+    holds h = {0};
+    for (uint32_t rows = (op->read | op->written) & t->flying; rows; rows &= rows - 1) {
+        uint32_t row = rows & (0 - rows);
+        uint64_t ready = t->ready[__builtin_ctz(row)];
+        if (ready <= t->next) {
+            t->flying &= ~row;
+            continue;
+        }
+        if (op->read & row)
+            h.until[OPENNPU_RAW] = tv_max_u64(h.until[OPENNPU_RAW], ready);
+        if (op->written & row && ready > op->latency)
+            h.until[OPENNPU_WAW] = tv_max_u64(h.until[OPENNPU_WAW], ready - op->latency);
+    }
+    hold_by_engine(t, op, &h);
+    return charge(t, op, -1, &h);
 }
 
 void opennpu_timing_issue(opennpu_timing *t, const opennpu_op *op, int64_t index)
 {
     const opennpu_shape *shape = &t->shapes[op->insn];
     if (shape->engine == OPENNPU_PORT)
-        settle_port(t, UINT64_MAX);
-    uint64_t tick = charge(t, op, index), busy = shape->engine == OPENNPU_PORT ? shape->port_ticks : 1;
+        opennpu_settle_port(t, UINT64_MAX);
+    holds h = find_holds(t, op);
+    uint64_t tick = charge(t, op, index, &h), busy = shape->engine == OPENNPU_PORT ? shape->port_ticks : 1;
     tv_account_busy(&t->accounts[OPENNPU_ISSUE], tick, tick + 1);
     if (shape->engine != OPENNPU_PORT && shape->engine != OPENNPU_ISSUE)
         tv_account_busy(&t->accounts[shape->engine], tick, tick + busy);
@@ -144,7 +150,7 @@ void opennpu_timing_issue(opennpu_timing *t, const opennpu_op *op, int64_t index
 void opennpu_timing_drain(opennpu_timing *t)
 {
     t->latest = tv_max_u64(t->latest, t->next);
-    settle_port(t, t->latest);
+    opennpu_settle_port(t, t->latest);
     for (unsigned e = 0; e < OPENNPU_ENGINES; e++)
         tv_account_settle(&t->accounts[e], t->latest);
 }
