@@ -10,7 +10,8 @@ typedef enum tv_cpu_level { TV_CPU_SCALAR, TV_CPU_AVX2, TV_CPU_AVX512, TV_CPU_LE
 
 extern const char *const tv_cpu_names[TV_CPU_LEVELS]; /* "scalar", "avx2", "avx512" */
 
-/* What the host has, or what the environment's TRIVET_KERNELS allows of it. AVX512 is F, BW, DQ, VL and VNNI together. */
+/* What the host has, or what the environment's TRIVET_KERNELS allows of it. AVX2 is that and FMA, AVX512 is F, BW, DQ, VL
+ * and VNNI together. */
 tv_cpu_level tv_cpu(void);
 
 /* What the host has, whatever is allowed. */
