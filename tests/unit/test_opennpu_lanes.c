@@ -767,7 +767,7 @@ static void tables_are_written_in_segments_and_read_by_lanes(void **state)
 /* Outer products many in a row, so that any that wait are too many; then columns, past the last. */
 static unsigned mma_burst(unit_rng *rng, const npu *s, insn *code)
 {
-    unsigned n = 0, products = (unsigned)unit_below(rng, 130), columns = (unsigned)unit_below(rng, s->k + 3);
+    unsigned n = 0, products = (unsigned)unit_below(rng, 280), columns = (unsigned)unit_below(rng, s->k + 3);
     if (unit_below(rng, 4))
         n += one(rng, s, (insn){.family = MMA, .funct3 = unit_below(rng, 4) ? 0 : 2}, code);
     for (unsigned m = 0; m < products && n < WORDS_MAX - K_MAX - 8; m++) {
@@ -826,6 +826,80 @@ static void a_register_is_the_bytes_of_its_rows_whoever_wrote_them(void **state)
     }
 }
 
+/* ---- Ticks ---- */
+
+static void take_no_event(void *user, const tv_event *event)
+{
+    (void)event;
+    ++*(unsigned *)user;
+}
+
+enum { PLAIN, TRACED, LIMITED, STEPPED, LOOKS };
+
+static void run_looked_at(tv_machine *machine, const tv_program *program, unsigned look)
+{
+    const tv_run_limits limits = {UINT64_MAX, UINT64_MAX - 1};
+    unsigned events = 0;
+    const tv_trace_sink sink = {take_no_event, &events};
+    tv_stop why = TV_STOP_UNTIL;
+    assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+    if (look == TRACED)
+        tv_machine_trace(machine, &sink);
+    while (why == TV_STOP_UNTIL)
+        assert_int_equal(look == STEPPED ? tv_machine_step(machine, &why) : tv_machine_run(machine, look == LIMITED ? &limits : NULL, &why), TV_OK);
+    if (look == TRACED) {
+        tv_machine_trace(machine, NULL);
+        assert_true(events > 0);
+    }
+}
+
+static void expect_the_same_books(const tv_machine *a, const tv_machine *b)
+{
+    tv_stats x, y;
+    tv_machine_stats(a, &x);
+    tv_machine_stats(b, &y);
+    assert_int_equal(x.cycles, y.cycles);
+    assert_int_equal(x.macs, y.macs);
+    for (unsigned e = 0; e < x.engine_count; e++) {
+        assert_int_equal(x.engines[e].busy, y.engines[e].busy);
+        assert_int_equal(x.engines[e].idle, y.engines[e].idle);
+        for (unsigned c = 0; c < x.cause_count; c++)
+            assert_int_equal(x.engines[e].held[c], y.engines[e].held[c]);
+    }
+    for (unsigned n = 0; n < x.path_count; n++)
+        assert_int_equal(x.paths[n].bytes, y.paths[n].bytes);
+}
+
+/* One machine is traced all the time, the other is looked at in a new way each program. */
+static void whoever_looks_the_ticks_are_the_same(void **state)
+{
+    (void)state;
+    static pair always, now_and_then;
+    unit_rng rng = {7};
+    unsigned turns[LOOKS] = {0};
+    for (unsigned k = 8; k <= 64; k *= 8) {
+        pair_init(&always, k, 32, TV_MODE_TIMING);
+        pair_init(&now_and_then, k, 32, TV_MODE_TIMING);
+        for (unsigned round = 0; round < 1500; round++) {
+            insn code[WORDS_MAX];
+            unsigned count = 0, length = 1 + (unsigned)unit_below(&rng, 60), look = (unsigned)unit_below(&rng, LOOKS);
+            while (count < length)
+                count += any_insns(&rng, &always.s, code + count);
+            tv_program *program = program_of(code, count);
+            run_looked_at(always.machine, program, TRACED);
+            run_looked_at(now_and_then.machine, program, look);
+            turns[look]++;
+            expect_the_same_books(always.machine, now_and_then.machine);
+            tv_program_free(always.loaded);
+            always.loaded = program;
+        }
+        pair_fini(&now_and_then);
+        pair_fini(&always);
+    }
+    for (unsigned n = 0; n < LOOKS; n++)
+        assert_true(turns[n] > 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -841,6 +915,7 @@ int main(void)
         cmocka_unit_test(tables_are_written_in_segments_and_read_by_lanes),
         cmocka_unit_test(outer_products_add_up_and_leave_by_columns),
         cmocka_unit_test(mixed_programs_leave_the_same_bits_everywhere),
+        cmocka_unit_test(whoever_looks_the_ticks_are_the_same),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
