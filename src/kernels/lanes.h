@@ -24,6 +24,7 @@ typedef enum tv_lane_op {
     TV_LANE_SPLIT, TV_LANE_JOIN,
     /* Lanes of 16 bit in memory, at any address, to two byte planes and back; variant 0. */
     TV_LANE_UNZIP, TV_LANE_ZIP,
+    TV_LANE_LOOKUP, /* byte a[i] of the 256 at b; variant 0 */
     TV_LANE_OPS
 } tv_lane_op;
 

@@ -219,6 +219,22 @@ NARROW(s8_f32_sat_3, 3, limited_bytes, limited)
 WIDEN(s32_s8, x)
 WIDEN(f32_s8, _mm256_castps_si256(_mm256_cvtepi32_ps(x)))
 
+/* ---- Tables: sixteen entries at a time, none for a lane whose index has another upper half ---- */
+
+KERNEL(lookup)
+{
+    UNUSED(c), UNUSED(imm);
+    for (unsigned i = 0; i < ROW; i += WIDTH) {
+        vec index = load(a + i), found = _mm256_setzero_si256();
+        for (unsigned n = 0; n < 16; n++) {
+            vec entries = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(b + 16 * (size_t)n)));
+            vec place = _mm256_adds_epu8(_mm256_xor_si256(index, _mm256_set1_epi8((char)(16 * n))), _mm256_set1_epi8(0x70));
+            found = _mm256_or_si256(found, _mm256_shuffle_epi8(entries, place));
+        }
+        store(y + i, found);
+    }
+}
+
 /* ---- The table ---- */
 
 #define SIZED(f) {[2] = k_##f##_16, k_##f##_16}
@@ -233,6 +249,6 @@ const tv_lanes_fn tv_lanes_avx2[TV_LANE_OPS][TV_LANE_VARIANTS] = {
     [TV_LANE_FMS] = ROUNDED(fms), [TV_LANE_NFMA] = ROUNDED(nfma), [TV_LANE_NFMS] = ROUNDED(nfms),
     [TV_LANE_FNEG] = {fneg}, [TV_LANE_FABS] = {fabs_}, [TV_LANE_FMAX] = {fmax_}, [TV_LANE_FMIN] = {fmin_},
     [TV_LANE_F32_S32] = ROUNDED(f32_s32), [TV_LANE_S32_F32] = SAT_ROUNDED(s32_f32), [TV_LANE_S8_F32] = SAT_ROUNDED(s8_f32),
-    [TV_LANE_S8_S32] = {s8_s32, [4] = s8_s32_sat}, [TV_LANE_S32_S8] = {s32_s8}, [TV_LANE_F32_S8] = {f32_s8},
+    [TV_LANE_S8_S32] = {s8_s32, [4] = s8_s32_sat}, [TV_LANE_S32_S8] = {s32_s8}, [TV_LANE_F32_S8] = {f32_s8}, [TV_LANE_LOOKUP] = {lookup},
 };
 #endif

@@ -473,6 +473,17 @@ KERNEL(zip)
     store(y + ROW, high);
 }
 
+/* Sixteen entries at a time, for the lanes whose upper half says so. */
+KERNEL(lookup)
+{
+    UNUSED(c), UNUSED(imm);
+    const vec nibble = all8(15);
+    vec index = load(a), low = _mm512_and_si512(index, nibble), high = _mm512_and_si512(_mm512_srli_epi16(index, 4), nibble), found = zero();
+    for (unsigned i = 0; i < 16; i++)
+        found = _mm512_mask_shuffle_epi8(found, _mm512_cmpeq_epi8_mask(high, all8((int)i)), _mm512_broadcast_i32x4(part(b, i)), low);
+    store(y, found);
+}
+
 /* ---- The table ---- */
 
 #define SIZED(f) {k_##f##_8, k_##f##_8, k_##f##_16, k_##f##_16, k_##f##_32, k_##f##_32}
@@ -496,6 +507,6 @@ const tv_lanes_fn tv_lanes_avx512[TV_LANE_OPS][TV_LANE_VARIANTS] = {
     [TV_LANE_S32_S8] = {s32_s8}, [TV_LANE_S32_S16] = {s32_s16}, [TV_LANE_F32_S8] = {f32_s8}, [TV_LANE_F32_BF16] = {f32_bf16},
     [TV_LANE_F32_S32] = ROUNDED(f32_s32), [TV_LANE_S32_F32] = SAT_ROUNDED(s32_f32), [TV_LANE_S8_F32] = SAT_ROUNDED(s8_f32),
     [TV_LANE_BF16_F32] = ROUNDED(bf16_f32), [TV_LANE_SPLIT] = {split}, [TV_LANE_JOIN] = {join},
-    [TV_LANE_UNZIP] = {unzip}, [TV_LANE_ZIP] = {zip},
+    [TV_LANE_UNZIP] = {unzip}, [TV_LANE_ZIP] = {zip}, [TV_LANE_LOOKUP] = {lookup},
 };
 #endif

@@ -286,6 +286,10 @@ FOR_ANY_K(exec_reduce, reduce)
 TV_INLINE void look_up(opennpu_machine *m, const opennpu_op *op, uint32_t k)
 {
     const uint8_t *bank = m->lut[op->insn == OPENNPU_VLUT_B], *in = opennpu_row(m, op->rows[OPENNPU_RS1].first);
+    if (m->lookup) {
+        m->lookup(opennpu_row(m, rd(op).first), in, bank, bank, 0);
+        return;
+    }
     uint8_t y[OPENNPU_K_MAX]; /* apart, so that a store is no reason to load the bank's address again */
     for (uint32_t i = 0; i < k; i++)
         y[i] = bank[in[i]];

@@ -68,6 +68,7 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
         m->join = tv_lanes_find(m->level, TV_LANE_JOIN, 0);
         m->unzip = tv_lanes_find(m->level, TV_LANE_UNZIP, 0);
         m->zip = tv_lanes_find(m->level, TV_LANE_ZIP, 0);
+        m->lookup = tv_lanes_find(m->level, TV_LANE_LOOKUP, 0);
     }
     m->acc = aligned_alloc(64, k * k * sizeof *m->acc);
     m->pending_a = calloc(k, TV_OUTER_COUNT_MAX);

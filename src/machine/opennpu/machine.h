@@ -96,7 +96,7 @@ typedef struct opennpu_machine {
     unsigned pending;
     tv_outer_fn outer;
     tv_cpu_level level;
-    tv_lanes_fn split, join, unzip, zip; /* a group's forms, and VE from and to memory; NULL: plain loops */
+    tv_lanes_fn split, join, unzip, zip, lookup; /* a group's forms, VE from and to memory, tables; NULL: plain loops */
     uint32_t column;
     tv_memory memory;
     opennpu_timing timing;
