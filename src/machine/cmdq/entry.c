@@ -118,14 +118,6 @@ static bool value_words(reader *r, const tv_parameter *p, const given *g, uint32
     }
 }
 
-const given *cmdq_reader_given(const reader *r, unsigned name, bool member)
-{
-    for (unsigned i = 0; i < r->field_count; i++)
-        if (r->fields[i].name == name && r->fields[i].member == member)
-            return &r->fields[i];
-    return NULL;
-}
-
 /* Appends a list of ids, or an empty one. */
 static void put_ids(reader *r, const given *g)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading queues: a streaming parser hands over keys and values; an entry is gathered, checked against the opcode table,
- * and stored compactly. All errors of a file are told, up to a limit. */
+ * and stored compactly. All errors of a file are told, up to a limit. Entries that are plain, which most are, do not come
+ * to the parser at all: scan.c takes them from between two that do. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +18,7 @@ static const uint64_t METADATA_MAX = UINT64_C(16) << 20;
 static uint64_t here(const reader *r) { return tv_min_u64(r->size, r->base + yajl_get_bytes_consumed(r->parser)); }
 
 /* Lines are counted once: places come in ascending order but for those of one entry. */
-static void count_lines(reader *r, uint64_t to)
+void cmdq_reader_count_lines(reader *r, uint64_t to)
 {
     const uint8_t *p = r->data + r->line_at, *end = r->data + to, *newline;
     while (p < end && (newline = memchr(p, '\n', (size_t)(end - p)))) {
@@ -56,7 +57,7 @@ void cmdq_reader_error(reader *r, cmdq_code code, uint64_t at, const char *hint,
         return;
     }
     if (at > r->line_at)
-        count_lines(r, at);
+        cmdq_reader_count_lines(r, at);
     tv_place place = cmdq_reader_place(r, at);
     tv_buf text = {0};
     va_list args;
@@ -92,8 +93,7 @@ static bool grow_texts(reader *r)
     return true;
 }
 
-/* The number of a text, the same for equal ones; 0 when memory is short. NULs inside end it. */
-static uint32_t text_number(reader *r, tv_sv text)
+uint32_t cmdq_reader_text(reader *r, tv_sv text)
 {
     cmdq_queue *q = r->queue;
     if (text.len == 0)
@@ -123,6 +123,7 @@ static void make_names(reader *r)
         for (i = (unsigned)tv_sv_hash(tv_sv_of(tv_isa_cmdq.parameters[f].name)) % NAMES; r->names[i]; i = (i + 1) % NAMES)
             continue;
         r->names[i] = (uint16_t)(f + 1);
+        cmdq_scan_name(&r->scan_names[f], tv_isa_cmdq.parameters[f].name);
     }
 }
 
@@ -142,19 +143,23 @@ static int go_on(reader *r)
     return !r->stopped;
 }
 
+void cmdq_reader_begin_entry(reader *r, uint64_t at)
+{
+    r->entry_at = at;
+    cmdq_reader_count_lines(r, at);
+    r->entry_line = r->line;
+    r->entry_column = (unsigned)(at - r->line_start) + 1;
+    r->bad = false;
+}
+
 static void begin_entry(reader *r)
 {
     if (r->queue->count == UINT32_MAX - 1) {
         cmdq_reader_error(r, CMDQ_CODE_LIMIT, here(r), NULL, "a queue has at most 2^32 - 2 entries");
         r->stopped = true;
     }
-    r->entry_at = here(r) - 1;
-    count_lines(r, r->entry_at);
-    r->entry_line = r->line;
-    r->entry_column = (unsigned)(r->entry_at - r->line_start) + 1;
-    r->bad = r->has_opcode = false;
-    r->field_count = 0;
-    r->ids.len = 0;
+    cmdq_reader_begin_entry(r, here(r) - 1);
+    cmdq_reader_clear(r);
     r->state = ENTRY;
 }
 
@@ -185,7 +190,7 @@ static void begin_metadata(reader *r, state after, uint64_t from, unsigned depth
         cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, from, NULL, "'metadata' is given twice");
     r->has_metadata = r->is_metadata = true;
     begin_skip(r, after, from, depth);
-    count_lines(r, from);
+    cmdq_reader_count_lines(r, from);
     r->metadata_line = r->line;
 }
 
@@ -250,41 +255,45 @@ static int on_null(void *user) { return scalar(user, &(given){.kind = VALUE_NULL
 
 static int on_boolean(void *user, int value) { return scalar(user, &(given){.kind = VALUE_BOOLEAN, .integer = value}, "a boolean", value ? 4 : 5); }
 
-static int on_number(void *user, const char *text, size_t length)
+/* Short enough for a copy. */
+enum { NUMBER_MAX = 400 };
+
+void cmdq_reader_number(const char *text, size_t length, given *g)
 {
-    reader *r = user;
-    char copy[400];
-    size_t digits = length;
-    given g = {.kind = VALUE_INTEGER};
-    if (r->state == SKIPPED)
-        return scalar(r, &g, "", length);
-    if (length >= sizeof copy) {
-        cmdq_reader_error(r, CMDQ_CODE_RANGE, here(r) - length, NULL, "the number has more than %zu digits", sizeof copy - 1);
-        length = sizeof copy - 1;
-    }
+    char copy[NUMBER_MAX];
     memcpy(copy, text, length);
     copy[length] = '\0';
     bool whole = strpbrk(copy, ".eE") == NULL;
-    g.kind = whole ? VALUE_INTEGER : VALUE_REAL;
+    g->kind = whole ? VALUE_INTEGER : VALUE_REAL;
     errno = 0;
-    g.integer = whole ? strtoll(copy, NULL, 10) : 0;
-    g.huge = errno == ERANGE;
-    g.real = g.integer == 0 && copy[0] == '-' ? -0.0 : (double)g.integer;
-    if (!whole || g.huge) {
+    g->integer = whole ? strtoll(copy, NULL, 10) : 0;
+    g->huge = errno == ERANGE;
+    g->real = g->integer == 0 && copy[0] == '-' ? -0.0 : (double)g->integer;
+    if (!whole || g->huge) {
         tv_c_locale locale = tv_c_locale_begin();
-        g.real = strtod(copy, NULL);
+        g->real = strtod(copy, NULL);
         tv_c_locale_end(locale);
     }
-    return scalar(r, &g, "a number", digits);
 }
 
-static void take_opcode(reader *r, tv_sv text)
+static int on_number(void *user, const char *text, size_t length)
 {
-    for (unsigned o = 0; o < CMDQ_OPCODES && !r->has_opcode; o++)
-        if (tv_sv_is(text, tv_isa_cmdq.insns[o].id)) {
-            r->has_opcode = true;
-            r->opcode = o;
-        }
+    reader *r = user;
+    given g = {.kind = VALUE_INTEGER};
+    if (r->state == SKIPPED)
+        return scalar(r, &g, "", length);
+    if (length >= NUMBER_MAX)
+        cmdq_reader_error(r, CMDQ_CODE_RANGE, here(r) - length, NULL, "the number has more than %d digits", NUMBER_MAX - 1);
+    cmdq_reader_number(text, tv_min_u64(length, NUMBER_MAX - 1), &g);
+    return scalar(r, &g, "a number", length);
+}
+
+bool cmdq_reader_opcode(tv_sv text, unsigned *opcode)
+{
+    for (*opcode = 0; *opcode < CMDQ_OPCODES; ++*opcode)
+        if (text.len && text.ptr[0] == tv_isa_cmdq.insns[*opcode].id[0] && tv_sv_is(text, tv_isa_cmdq.insns[*opcode].id))
+            return true;
+    return false;
 }
 
 /* The parser lets through overlong forms, surrogates and what is past U+10FFFF, as bytes and as escapes. */
@@ -305,9 +314,9 @@ static int on_string(void *user, const unsigned char *text, size_t length)
         cmdq_reader_error(r, CMDQ_CODE_RANGE, slot->at, NULL, length > 4096 ? "the string has more than 4096 bytes" : "the string holds a NUL");
     } else if (slot) {
         if (slot->name == CMDQ_F_opcode && !slot->member)
-            take_opcode(r, sv);
+            r->has_opcode = cmdq_reader_opcode(sv, &r->opcode);
         if (slot->name != CMDQ_F_opcode || !r->has_opcode)
-            g.text = text_number(r, sv);
+            g.text = cmdq_reader_text(r, sv);
     }
     return scalar(r, &g, "a string", 0);
 }
@@ -451,7 +460,7 @@ static void entry_key(reader *r, tv_sv key)
         return;
     }
     r->state = member ? MEMBER_VALUE : ENTRY_VALUE;
-    r->fields[r->field_count++] = (given){.name = (uint16_t)name, .member = member, .at = at};
+    cmdq_reader_add(r, (unsigned)name, member, at);
 }
 
 static int on_key(void *user, const unsigned char *text, size_t length)
@@ -481,6 +490,31 @@ static void syntax_error(reader *r)
     yajl_free_error(r->parser, text);
 }
 
+/* Passes over plain entries where the parser has just seen the end of one: after it the same is legal as before. */
+static void scan(reader *r)
+{
+    bool between = r->state == ENTRIES || (r->state == BEFORE && r->queue->json_lines);
+    if (!between || r->careful || r->stopped || !r->base || r->data[r->base - 1] != '}')
+        return;
+    uint64_t end = cmdq_scan_entries(r, r->base);
+    if (end != r->base)
+        r->parsed = 0;
+    r->base = end;
+}
+
+/* Bytes for the parser: to the end of an entry where one seems to be, so that scanning may go on there. The more it has
+ * parsed since something was scanned the more it gets, lest a file that is not plain comes in crumbs. Of a long string it
+ * gets as much again, for it looks at an open one from its start. */
+static uint64_t next_chunk(const reader *r, uint64_t silent)
+{
+    uint64_t most = tv_min_u64(tv_min_u64(tv_max_u64(CHUNK, silent), SILENT_MAX + CHUNK - silent), r->size - r->base);
+    uint64_t from = tv_min_u64(r->parsed, CHUNK / 2);
+    if (r->careful || from >= most)
+        return most;
+    const uint8_t *start = r->data + r->base, *end = memchr(start + from, '}', (size_t)(most - from));
+    return end ? (uint64_t)(end - start) + 1 : most;
+}
+
 static void parse(reader *r)
 {
     static const yajl_callbacks callbacks = {
@@ -493,10 +527,11 @@ static void parse(reader *r)
     yajl_config(r->parser, yajl_allow_multiple_values, 1);
     yajl_status status = yajl_status_ok;
     for (; r->base < r->size && status == yajl_status_ok; r->base += chunk) {
-        /* of a long string as much again: the parser looks at an open one from its start */
-        chunk = tv_min_u64(tv_min_u64(tv_max_u64(CHUNK, silent), SILENT_MAX + CHUNK - silent), r->size - r->base);
+        scan(r);
+        chunk = next_chunk(r, silent);
         r->heard = false;
         status = yajl_parse(r->parser, r->data + r->base, (size_t)chunk);
+        r->parsed += chunk;
         silent = r->heard ? 0 : silent + chunk;
         if (status != yajl_status_ok)
             break;
@@ -555,9 +590,9 @@ static bool set_file(reader *r)
     return program->files[0] != NULL;
 }
 
-tv_status cmdq_read(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out)
+static tv_status read_file(const char *path, tv_input *input, bool careful, const tv_diag_sink *sink, tv_program **out)
 {
-    reader r = {.path = path, .data = input->data, .size = input->size, .sink = sink, .line = 1, .entry_line = 1, .entry_column = 1};
+    reader r = {.path = path, .data = input->data, .size = input->size, .sink = sink, .line = 1, .entry_line = 1, .entry_column = 1, .careful = careful};
     tv_status status = tv_program_make(&tv_isa_cmdq, sink, &r.program);
     if (status != TV_OK) {
         tv_input_close(input);
@@ -588,6 +623,10 @@ tv_status cmdq_read(const char *path, tv_input *input, const tv_diag_sink *sink,
         *out = r.program;
     return status;
 }
+
+tv_status cmdq_read(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out) { return read_file(path, input, false, sink, out); }
+
+tv_status cmdq_read_carefully(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out) { return read_file(path, input, true, sink, out); }
 
 bool cmdq_recognise(const char *path, const uint8_t *data, size_t size)
 {

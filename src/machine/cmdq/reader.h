@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader from the inside: reader.c hears the parser's events and gathers an entry's fields; entry.c checks them against
- * the opcode table and stores them. */
+/* The reader from the inside: reader.c hears the parser's events and gathers an entry's fields; scan.c gathers those of plain
+ * entries without it; entry.c checks them against the opcode table and stores them. */
 #ifndef TV_MACHINE_CMDQ_READER_H
 #define TV_MACHINE_CMDQ_READER_H
 
@@ -40,6 +40,12 @@ typedef struct given {
     uint64_t at;    /* where in the file */
 } given;
 
+/* A field's name as words, to compare it at one stroke. */
+typedef struct scan_name {
+    uint64_t text[2], mask[2];
+    unsigned length;
+} scan_name;
+
 typedef struct reader {
     const char *path;
     const uint8_t *data;
@@ -51,7 +57,9 @@ typedef struct reader {
     unsigned errors;
     bool stopped;
     uint64_t base;            /* of the chunk that the parser has */
+    uint64_t parsed;          /* bytes that the parser got since something was scanned */
     bool heard;               /* the parser has called in this chunk */
+    bool careful;             /* the parser gets everything */
     state state, after_skip;
     unsigned depth, skip_depth;
     bool is_metadata;         /* what is skipped are the metadata */
@@ -72,7 +80,12 @@ typedef struct reader {
     uint64_t entry_at;
     given fields[GIVEN_MAX];
     unsigned field_count;
+    uint8_t where[2][CMDQ_FIELDS]; /* of each name, as field and as member: its place in `fields` plus 1, or 0 */
     tv_buf ids;
+
+    scan_name scan_names[CMDQ_FIELDS];
+    uint8_t follows[CMDQ_OPCODES + 1][CMDQ_FIELDS + 1]; /* scan.c: the name plus 1 that came after another, or first, with each opcode and before it */
+    uint32_t last_text[CMDQ_FIELDS];                    /* … and the last text of each field */
 } reader;
 
 void cmdq_reader_error(reader *r, cmdq_code code, uint64_t at, const char *hint, const char *format, ...) TV_PRINTF(5, 6);
@@ -80,11 +93,53 @@ void cmdq_reader_error(reader *r, cmdq_code code, uint64_t at, const char *hint,
 /* Where byte `at` of the file is: of the entry being read, or after all that was asked for before. */
 tv_place cmdq_reader_place(const reader *r, uint64_t at);
 
+/* Counts lines to byte `to`. */
+void cmdq_reader_count_lines(reader *r, uint64_t to);
+
+/* At byte `at` an entry begins. */
+void cmdq_reader_begin_entry(reader *r, uint64_t at);
+
+/* The number of a text, the same for equal ones; 0 when memory is short. NULs inside end it. */
+uint32_t cmdq_reader_text(reader *r, tv_sv text);
+
+bool cmdq_reader_opcode(tv_sv text, unsigned *opcode);
+
+/* The value of a JSON number of fewer than 400 bytes. */
+void cmdq_reader_number(const char *text, size_t length, given *g);
+
 /* The number of a field's name: of the first field that has it; -1: there is none. */
 int cmdq_reader_name(const reader *r, tv_sv text);
 
+/* A new entry, without fields. */
+static inline void cmdq_reader_clear(reader *r)
+{
+    r->has_opcode = false;
+    r->field_count = 0;
+    r->ids.len = 0;
+    memset(r->where, 0, sizeof r->where);
+}
+
+/* A field more: it has not been given before. */
+static inline given *cmdq_reader_add(reader *r, unsigned name, bool member, uint64_t at)
+{
+    given *g = &r->fields[r->field_count++];
+    *g = (given){.name = (uint16_t)name, .member = member, .at = at};
+    r->where[member][name] = (uint8_t)r->field_count;
+    return g;
+}
+
+static inline const given *cmdq_reader_given(const reader *r, unsigned name, bool member)
+{
+    return r->where[member][name] ? &r->fields[r->where[member][name] - 1] : NULL;
+}
+
+/* scan.c: reads plain entries from byte `at` on, which follows an entry; returns where what is not plain begins. An entry
+ * is plain that has nothing to complain of but its values, no escapes, nothing past ASCII, and no field that is passed
+ * over. What it reads it reads as the parser would. */
+uint64_t cmdq_scan_entries(reader *r, uint64_t at);
+void cmdq_scan_name(scan_name *name, const char *text);
+
 /* entry.c */
-const given *cmdq_reader_given(const reader *r, unsigned name, bool member);
 void cmdq_reader_unknown(reader *r, const tv_insn *insn, tv_sv name, uint64_t at);
 
 /* The entry's fields are all there: checks and stores it. */
