@@ -189,13 +189,14 @@ static void check_pairs(reader *r, const cmdq_entry *e, const tv_insn *insn)
 static void put_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
 {
     const cmdq_layout *layout = &r->queue->layout;
-    uint8_t from[64] = {0};
+    uint8_t from[64];
+    uint32_t words[2 * 64];
     for (unsigned i = 0; i < r->field_count; i++) {
         const given *g = &r->fields[i];
-        uint8_t use = g->name < CMDQ_COMMON_FIELDS && !g->member ? CMDQ_NO_USE : layout->by_name[e->opcode][g->name];
-        bool member = use != CMDQ_NO_USE && insn->parameters[use].presence >= TV_MEMBER;
         if (g->name < CMDQ_COMMON_FIELDS && !g->member)
             continue;
+        uint8_t use = layout->by_name[e->opcode][g->name];
+        bool member = use != CMDQ_NO_USE && insn->parameters[use].presence >= TV_MEMBER;
         if (use == CMDQ_NO_USE || member != g->member) {
             cmdq_reader_unknown(r, insn, tv_sv_of(tv_isa_cmdq.parameters[g->name].name), g->at);
             continue;
@@ -203,12 +204,14 @@ static void put_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
         e->given |= UINT64_C(1) << use;
         from[use] = (uint8_t)i;
     }
-    for (unsigned u = 0; u < insn->parameter_count; u++) {
-        const tv_parameter *p = &tv_isa_cmdq.parameters[insn->parameters[u].parameter];
-        uint32_t words[2] = {0, 0};
-        if ((e->given >> u & 1) && value_words(r, p, &r->fields[from[u]], words))
-            tv_buf_append(&r->queue->values, words, cmdq_words(p) * sizeof words[0]);
+    unsigned count = 0;
+    for (uint64_t left = e->given; left; left &= left - 1) {
+        unsigned u = (unsigned)__builtin_ctzll(left), f = insn->parameters[u].parameter;
+        words[count + 1] = 0;
+        if (value_words(r, &tv_isa_cmdq.parameters[f], &r->fields[from[u]], words + count))
+            count += layout->words[f];
     }
+    tv_buf_append(&r->queue->values, words, count * sizeof words[0]);
     uint64_t required = layout->required[e->opcode];
     if (cmdq_has(r->queue, e, CMDQ_F_kv_range_desc) && !r->bad) /* of another type it has no members to miss */
         required |= layout->in_object[e->opcode];

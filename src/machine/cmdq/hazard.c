@@ -14,6 +14,8 @@ static const uint64_t DRAM_BASE = UINT64_C(1) << 48; /* SPM lies below it, bank 
 
 /* ---- Clocks and queues ---- */
 
+enum { KEPT = 64 };
+
 typedef struct finder {
     const tv_program *program;
     const cmdq_queue *queue;
@@ -31,6 +33,9 @@ typedef struct finder {
     uint32_t in_tree[CMDQ_ENGINES_MAX];   /* entries of each queue that the tree knows */
     uint64_t found, compared;
     bool no_memory;
+    uint32_t kept_entry[KEPT];            /* plus 1 */
+    cmdq_op kept[KEPT];                   /* what entries were resolved to: those of a window are looked at again soon */
+    cmdq_op spare;
 } finder;
 
 static uint32_t *clock_of(const finder *f, uint32_t entry) { return f->clocks + (size_t)entry * f->queues; }
@@ -295,15 +300,28 @@ static void report(finder *f, uint32_t a, uint32_t b, const cmdq_tile *earlier, 
     f->found++;
 }
 
+/* The operation of an entry; that of `other` stays valid. */
+static const cmdq_op *resolved(finder *f, uint32_t entry, uint32_t other)
+{
+    unsigned i = entry % KEPT;
+    if (i == other % KEPT && entry != other) {
+        resolve(f, entry, &f->spare);
+        return &f->spare;
+    }
+    if (f->kept_entry[i] != entry + 1)
+        resolve(f, entry, &f->kept[i]);
+    f->kept_entry[i] = entry + 1;
+    return &f->kept[i];
+}
+
 static void compare(finder *f, uint32_t a, uint32_t b, const cmdq_op *op)
 {
-    cmdq_op other;
     stretch s;
-    resolve(f, a, &other);
+    const cmdq_op *other = resolved(f, a, b);
     for (unsigned k = 0; k < op->tile_count; k++)
-        for (unsigned i = 0; i < other.tile_count; i++)
-            if (overlap(f, &other.tiles[i], &op->tiles[k], &s)) {
-                report(f, a, b, &other.tiles[i], &op->tiles[k], &s);
+        for (unsigned i = 0; i < other->tile_count; i++)
+            if (overlap(f, &other->tiles[i], &op->tiles[k], &s)) {
+                report(f, a, b, &other->tiles[i], &op->tiles[k], &s);
                 return;
             }
 }
@@ -315,22 +333,20 @@ static void search(finder *f, uint32_t entry)
 {
     const uint32_t *clock = clock_of(f, entry);
     unsigned own = f->plan->engine[entry];
-    cmdq_op op;
-    bool resolved = false;
+    const cmdq_op *op = NULL;
     if (own == CMDQ_NO_ENGINE)
         return;
     for (unsigned q = 0; q < f->queues && !ended(f); q++) {
         if (q == own || f->length[q] <= clock[q])
             continue;
-        if (!resolved)
-            resolve(f, entry, &op);
-        resolved = true;
-        if (f->length[q] - clock[q] > f->window_max && !tree_hits(f, q, clock[q], &op))
+        if (!op)
+            op = resolved(f, entry, entry);
+        if (f->length[q] - clock[q] > f->window_max && !tree_hits(f, q, clock[q], op))
             continue;
         if (f->length[q] - clock[q] > f->window_max)
             f->compared += f->length[q] - clock[q];
         for (uint32_t k = clock[q]; k < f->length[q] && f->found < CMDQ_HAZARDS_MAX; k++)
-            compare(f, f->taken[q][k], entry, &op);
+            compare(f, f->taken[q][k], entry, op);
     }
 }
 

@@ -77,13 +77,15 @@ static void check_end(linker *l)
 /* An opcode that is younger than the version that the file names: once each. */
 static void check_versions(linker *l)
 {
-    bool said[CMDQ_OPCODES] = {false};
+    bool known[CMDQ_OPCODES] = {false};
     for (uint32_t i = 0; i < l->queue->count; i++) {
         unsigned opcode = l->queue->entries[i].opcode;
         const char *since = tv_isa_cmdq.insns[opcode].since; /* "1.N" */
-        if (said[opcode] || strtoul(since + 2, NULL, 10) <= l->queue->minor)
+        if (known[opcode])
             continue;
-        said[opcode] = true;
+        known[opcode] = true;
+        if (strtoul(since + 2, NULL, 10) <= l->queue->minor)
+            continue;
         tv_place place = tv_program_place(l->program, i);
         tv_report(l->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &place, "raise the file's version", "%s is of version %s, the file says %d.%u",
                   tv_isa_cmdq.insns[opcode].id, since, CMDQ_VERSION_MAJOR, l->queue->minor);

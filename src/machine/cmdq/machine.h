@@ -52,11 +52,11 @@ typedef struct cmdq_op {
     uint8_t opcode, class_, engine; /* engine: among all, or CMDQ_NO_ENGINE */
     uint8_t role;                   /* DMA: for arbitration */
     uint8_t tile_count;
-    cmdq_tile tiles[CMDQ_TILES_MAX];
     uint64_t m, n, k;               /* TE; VE: m rows of k */
     uint64_t elements;              /* DMA */
     uint64_t macs;
     uint64_t cycles;                /* TE, VE: all of it; DMA: alone, without conflicts */
+    cmdq_tile tiles[CMDQ_TILES_MAX]; /* behind `tile_count` they are not set */
 } cmdq_op;
 
 /* What is wrong with an entry on a machine: the code, the message. */

@@ -5,6 +5,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+static uint8_t words_for(const tv_parameter *p)
+{
+    if (p->type == TV_PARAMETER_IDS || p->type == TV_PARAMETER_OBJECT)
+        return 0;
+    return p->type == TV_PARAMETER_REAL || (p->type == TV_PARAMETER_INTEGER && p->most > UINT32_MAX) ? 2 : 1;
+}
+
 void cmdq_layout_init(cmdq_layout *layout)
 {
     const tv_isa *isa = &tv_isa_cmdq;
@@ -20,6 +27,7 @@ void cmdq_layout_init(cmdq_layout *layout)
                 layout->integers[f] = w;
         if (p->fallback && p->type == TV_PARAMETER_INTEGER)
             layout->integers[f] = strtoll(p->fallback, NULL, 10);
+        layout->words[f] = words_for(p);
     }
     for (unsigned o = 0; o < CMDQ_OPCODES; o++) {
         const tv_insn *insn = &isa->insns[o];
@@ -32,7 +40,7 @@ void cmdq_layout_init(cmdq_layout *layout)
             layout->use[o][f] = (uint8_t)u;
             layout->by_name[o][first] = (uint8_t)u;
             layout->offset[o][u] = (uint8_t)words;
-            words += cmdq_words(&isa->parameters[f]);
+            words += layout->words[f];
             if (insn->parameters[u].presence == TV_REQUIRED)
                 layout->required[o] |= UINT64_C(1) << u;
             if (insn->parameters[u].presence == TV_MEMBER_REQUIRED)
@@ -59,17 +67,23 @@ void cmdq_queue_free(cmdq_queue *queue)
     free(queue);
 }
 
-/* Where the words of use `use` are. */
-static const uint32_t *words_of(const cmdq_queue *queue, const cmdq_entry *e, unsigned use)
+/* Words that fields would take which are not given. */
+static unsigned missing_words(const cmdq_queue *queue, const cmdq_entry *e, uint64_t missing)
 {
-    const tv_insn *insn = &tv_isa_cmdq.insns[e->opcode];
+    const tv_parameter_use *uses = tv_isa_cmdq.insns[e->opcode].parameters;
+    unsigned words = 0;
+    for (; missing; missing &= missing - 1)
+        words += queue->layout.words[uses[__builtin_ctzll(missing)].parameter];
+    return words;
+}
+
+/* Where the words of use `use` are. */
+static inline const uint32_t *words_of(const cmdq_queue *queue, const cmdq_entry *e, unsigned use)
+{
     const uint32_t *pool = (const uint32_t *)(const void *)queue->values.data + e->values;
-    uint64_t before = (UINT64_C(1) << use) - 1, missing = before & ~e->given;
+    uint64_t missing = ((UINT64_C(1) << use) - 1) & ~e->given;
     unsigned at = queue->layout.offset[e->opcode][use];
-    for (unsigned u = 0; missing; u++, missing >>= 1)
-        if (missing & 1)
-            at -= cmdq_words(&tv_isa_cmdq.parameters[insn->parameters[u].parameter]);
-    return pool + at;
+    return pool + at - (missing ? missing_words(queue, e, missing) : 0);
 }
 
 uint64_t cmdq_integer(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field)
@@ -78,7 +92,7 @@ uint64_t cmdq_integer(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field f
     if (use == CMDQ_NO_USE || !(e->given >> use & 1))
         return (uint64_t)queue->layout.integers[field];
     const uint32_t *w = words_of(queue, e, use);
-    return cmdq_words(&tv_isa_cmdq.parameters[field]) == 2 ? w[0] | (uint64_t)w[1] << 32 : w[0];
+    return queue->layout.words[field] == 2 ? w[0] | (uint64_t)w[1] << 32 : w[0];
 }
 
 double cmdq_real(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field)
@@ -89,14 +103,6 @@ double cmdq_real(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field)
     double x;
     memcpy(&x, words_of(queue, e, use), sizeof x);
     return x;
-}
-
-cmdq_ids cmdq_list(const cmdq_queue *queue, const cmdq_entry *e, unsigned which)
-{
-    const uint32_t *at = (const uint32_t *)(const void *)queue->lists.data + e->lists;
-    for (; which; which--)
-        at += 1 + *at;
-    return (cmdq_ids){at + 1, *at};
 }
 
 /* ---- As text ---- */

@@ -49,6 +49,7 @@ typedef struct cmdq_layout {
     uint8_t use[CMDQ_OPCODES][CMDQ_FIELDS];     /* CMDQ_NO_USE: the opcode has no such field */
     uint8_t by_name[CMDQ_OPCODES][CMDQ_FIELDS]; /* the same by the first field of that name */
     uint8_t offset[CMDQ_OPCODES][64];           /* words before a field when all before it are given */
+    uint8_t words[CMDQ_FIELDS];                 /* that a field takes in the pool: 0, 1 or 2 */
     uint64_t required[CMDQ_OPCODES];            /* fields that are … */
     uint64_t in_object[CMDQ_OPCODES];           /* … and members that are where the object is given */
     int64_t integers[CMDQ_FIELDS];              /* defaults */
@@ -78,14 +79,6 @@ static inline const cmdq_queue *cmdq_queue_of(const tv_program *program) { retur
 void cmdq_layout_init(cmdq_layout *layout);
 void cmdq_queue_free(cmdq_queue *queue);
 
-/* Words that a field takes in the pool: 0, 1 or 2. */
-static inline unsigned cmdq_words(const tv_parameter *p)
-{
-    if (p->type == TV_PARAMETER_IDS || p->type == TV_PARAMETER_OBJECT)
-        return 0;
-    return p->type == TV_PARAMETER_REAL || (p->type == TV_PARAMETER_INTEGER && p->most > UINT32_MAX) ? 2 : 1;
-}
-
 static inline bool cmdq_has(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field)
 {
     uint8_t use = queue->layout.use[e->opcode][field];
@@ -97,7 +90,14 @@ uint64_t cmdq_integer(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field f
 double cmdq_real(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field);
 
 enum { CMDQ_DEPS_BEFORE, CMDQ_DEPS_AFTER, CMDQ_TARGETS, CMDQ_LISTS };
-cmdq_ids cmdq_list(const cmdq_queue *queue, const cmdq_entry *e, unsigned which);
+
+static inline cmdq_ids cmdq_list(const cmdq_queue *queue, const cmdq_entry *e, unsigned which)
+{
+    const uint32_t *at = (const uint32_t *)(const void *)queue->lists.data + e->lists;
+    for (; which; which--)
+        at += 1 + *at;
+    return (cmdq_ids){at + 1, *at};
+}
 
 static inline const char *cmdq_name(const cmdq_entry *e) { return tv_isa_cmdq.insns[e->opcode].id; }
 

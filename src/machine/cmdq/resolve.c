@@ -370,7 +370,10 @@ static bool resolve(resolver *r, uint64_t *turn);
 bool cmdq_resolve(const cmdq_queue *queue, const cmdq_shape *shape, uint32_t index, uint64_t *turn, cmdq_op *op, cmdq_wrong *wrong)
 {
     resolver r = {queue, shape, &queue->entries[index], op, wrong};
-    *op = (cmdq_op){.opcode = r.entry->opcode, .class_ = cmdq_classes[r.entry->opcode], .engine = CMDQ_NO_ENGINE};
+    memset(op, 0, offsetof(cmdq_op, tiles));
+    op->opcode = r.entry->opcode;
+    op->class_ = cmdq_classes[r.entry->opcode];
+    op->engine = CMDQ_NO_ENGINE;
     if (!resolve(&r, turn))
         return false;
     return op->cycles <= CYCLES_MAX || fail(&r, CMDQ_CODE_TOO_LONG, "cut the tile", "it would take more than 2^40 cycles");

@@ -17,15 +17,19 @@ typedef struct scanner {
 } scanner;
 
 /* Only the space between tokens that people and programs write. */
-static bool skip_space(scanner *s)
+static inline bool skip_space(scanner *s)
 {
+    if (s->at[0] == ' ') /* as most write: one or none */
+        s->at++;
+    if (s->at[0] > ' ')
+        return s->at < s->limit;
     while (s->at < s->limit && (*s->at == ' ' || *s->at == '\n' || *s->at == '\r' || *s->at == '\t'))
         s->at++;
     return s->at < s->limit;
 }
 
 /* The byte, with space before and after it. */
-static bool take(scanner *s, uint8_t byte)
+static inline bool take(scanner *s, uint8_t byte)
 {
     if (!skip_space(s) || *s->at != byte)
         return false;
@@ -33,10 +37,10 @@ static bool take(scanner *s, uint8_t byte)
     return skip_space(s);
 }
 
-static bool is_digit(uint8_t byte) { return byte >= '0' && byte <= '9'; }
+static inline bool is_digit(uint8_t byte) { return byte >= '0' && byte <= '9'; }
 
 /* What ends a number or a word. */
-static bool is_end(uint8_t byte) { return byte == ',' || byte == '}' || byte == ']' || byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t'; }
+static inline bool is_end(uint8_t byte) { return byte == ',' || byte == '}' || byte == ']' || byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t'; }
 
 /* ---- Values ---- */
 
@@ -58,7 +62,7 @@ static bool take_text(scanner *s, tv_sv *text)
 }
 
 /* A number of up to 18 digits without sign. */
-static bool take_digits(scanner *s, int64_t *value)
+static inline bool take_digits(scanner *s, int64_t *value)
 {
     const uint8_t *p = s->at;
     uint64_t x = 0;
