@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a command queue. One that is read is printed, checked, run in two parts on a small machine, and some are
+/* Any bytes as a command queue. The two ways of reading must agree. One that is read is printed, checked, run in two parts on a small machine, and some are
  * written and read again: what was written must be read, and be written the same the second time. */
 #include <stdint.h>
 #include <stdlib.h>
@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "machine/cmdq/machine.h"
+
+#include "../tests/unit/cmdq_same.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,6 +34,18 @@ static tv_program *read_queue(const uint8_t *data, size_t size)
     tv_input input = {.data = malloc(size ? size : 1), .size = size}; /* of its size: one byte past it is an error */
     memcpy((uint8_t *)(uintptr_t)input.data, data, size);
     return cmdq_read("fuzz.json", &input, NULL, &program) == TV_OK ? program : NULL;
+}
+
+/* Space behind the end lets the last entries be plain, too. */
+static void read_both_ways(const uint8_t *data, size_t size)
+{
+    enum { SPACE = 64 };
+    uint8_t *longer = malloc(size + SPACE);
+    memcpy(longer, data, size);
+    memset(longer + size, ' ', SPACE);
+    if (reading_compare(data, size, NULL) || reading_compare(longer, size + SPACE, NULL))
+        abort();
+    free(longer);
 }
 
 static void print_all(const tv_program *program)
@@ -112,6 +126,7 @@ static void write_twice(const tv_program *program, tv_program_format format)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    read_both_ways(data, size);
     tv_program *program = read_queue(data, size);
     if (!program)
         return 0;

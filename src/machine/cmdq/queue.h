@@ -60,6 +60,7 @@ typedef struct cmdq_queue {
     cmdq_layout layout;
     cmdq_entry *entries;
     uint32_t count;
+    uint32_t scanned; /* entries that did not come to the JSON parser */
     tv_buf entry_buf, values, lists; /* cmdq_entry, uint32_t, uint32_t */
     tv_arena arena;
     const char **texts; /* by number; texts[0] is "" */

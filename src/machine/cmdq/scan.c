@@ -289,6 +289,7 @@ uint64_t cmdq_scan_entries(reader *r, uint64_t at)
         if (!take_fields(&s, false))
             break;
         end_entry(r, start);
+        r->queue->scanned++;
         at = (uint64_t)(s.at - r->data);
     }
     return at;

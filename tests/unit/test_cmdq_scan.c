@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries that are taken past the JSON parser are what it would have made of them: queues of every opcode and field with
+ * numbers, texts and space of many forms, whole and damaged, and the queues of the tests' folder.
+ *
+ *   test_cmdq_scan FOLDER */
+#include "unit.h"
+
+#include <glob.h>
+
+#include "cmdq_same.h"
+#include "trivet/file.h"
+
+static unit_rng rng = {1};
+static const char *folder;
+
+static const char *pick(const char *const *from, unsigned count) { return from[unit_below(&rng, count)]; }
+
+#define PICK(...) pick((const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+/* ---- Queues ---- */
+
+/* Space between tokens: mostly none or one, as programs write. */
+static void put_space(tv_buf *out)
+{
+    if (unit_below(&rng, 4) == 0)
+        tv_buf_str(out, PICK("", " ", "  ", "\n", "\r\n\t", "\n        ", "                                        "));
+}
+
+static void put_number(tv_buf *out)
+{
+    switch (unit_below(&rng, 8)) {
+    case 0: tv_buf_str(out, PICK("-0", "-1", "0.5", "1e-5", "-0.0", "1E+2", "123456789.123456789", "1e400", "-1e-400", "0.1", "2.5e-324")); break;
+    case 1: tv_buf_str(out, PICK("999999999999999999", "1000000000000000000", "9223372036854775807", "9223372036854775808", "18446744073709551616",
+                                 "4294967295", "4294967296", "123456789012345678901234567890123456789012345678901234567890")); break;
+    case 2: tv_buf_str(out, PICK("01", "-", "1.", ".5", "1e", "+1", "0x10", "1e+", "--1", "00", "-01", "1.5.5", "1 2", "NaN")); break;
+    default: tv_buf_printf(out, "%" PRIu64, unit_sized(&rng, unit_below(&rng, 2) ? 6 : 60)); break;
+    }
+}
+
+/* A string's contents: plain, or with what the parser alone reads. */
+static void put_text(tv_buf *out)
+{
+    uint64_t length = unit_below(&rng, 4) ? unit_below(&rng, 20) : unit_below(&rng, 80);
+    for (uint64_t i = 0; i < length; i++)
+        tv_buf_printf(out, "%c", (int)(unit_below(&rng, 26) + (uint64_t)(unit_below(&rng, 2) ? 'a' : 'A')));
+    if (unit_below(&rng, 12) == 0)
+        tv_buf_str(out, PICK("\\n", "\\\"", "\\u0041", "é", "😀", "\xC3", "\x7F", "\x1F", "\\", "\\u0000", "\xED\xA0\x80", "{}", "}", "\n"));
+}
+
+static void put_value(tv_buf *out, const tv_parameter *p)
+{
+    if (unit_below(&rng, 60) == 0) {
+        tv_buf_str(out, PICK("null", "true", "false", "nul", "truex", "{}", "[]", "\"\"", "1", "1.5", "[1]", "{\"t_start\": 0, \"t_len\": 1}", "[[", ""));
+        return;
+    }
+    switch (p->type) {
+    case TV_PARAMETER_INTEGER:
+    case TV_PARAMETER_REAL: put_number(out); return;
+    case TV_PARAMETER_BOOLEAN: tv_buf_str(out, PICK("true", "false")); return;
+    case TV_PARAMETER_WORD: tv_buf_printf(out, "\"%s\"", p->words[0]); return;
+    case TV_PARAMETER_TEXT:
+        tv_buf_str(out, "\"");
+        put_text(out);
+        tv_buf_str(out, "\"");
+        return;
+    case TV_PARAMETER_OBJECT: tv_buf_str(out, PICK("{\"t_start\": 1, \"t_len\": 2}", "{ \"t_len\":2,\"t_start\" :1 , \"d_len\": 3 }", "{}", "{\"t_len\": 1, \"t_len\": 1}")); return;
+    case TV_PARAMETER_IDS:
+        tv_buf_str(out, "[");
+        for (uint64_t n = unit_below(&rng, 4), i = 0; i < n; i++) {
+            tv_buf_str(out, i ? "," : "");
+            put_space(out);
+            put_number(out);
+            put_space(out);
+        }
+        tv_buf_str(out, "]");
+        return;
+    }
+}
+
+static void put_field(tv_buf *out, unsigned field)
+{
+    const tv_parameter *p = &tv_isa_cmdq.parameters[field];
+    tv_buf_str(out, ",");
+    put_space(out);
+    tv_buf_printf(out, "\"%s\"", p->name);
+    put_space(out);
+    tv_buf_str(out, ":");
+    tv_buf_str(out, unit_below(&rng, 4) ? " " : "");
+    put_space(out);
+    put_value(out, p);
+    put_space(out);
+}
+
+/* An entry of any opcode, mostly with something that is wrong. */
+static void put_entry(tv_buf *out)
+{
+    const tv_insn *insn = &tv_isa_cmdq.insns[unit_below(&rng, CMDQ_OPCODES)];
+    tv_buf_printf(out, "{\"opcode\": \"%s\"", unit_below(&rng, 50) ? insn->id : PICK("NOPE", "", "E\\u004ED", "nop"));
+    for (unsigned f = CMDQ_F_id + 1; f < CMDQ_COMMON_FIELDS; f++)
+        if (unit_below(&rng, 6) == 0)
+            put_field(out, f);
+    for (unsigned u = 0; u < insn->parameter_count; u++)
+        if (insn->parameters[u].presence == TV_REQUIRED ? unit_below(&rng, 40) : unit_below(&rng, 2))
+            put_field(out, insn->parameters[u].parameter);
+    if (unit_below(&rng, 20) == 0)
+        put_field(out, (unsigned)unit_below(&rng, CMDQ_FIELDS));
+    if (unit_below(&rng, 20) == 0)
+        tv_buf_str(out, PICK(", \"debug\": {\"a\": [1, {\"}\": 2}]}", ", \"reserved_x\": \"}\"", ", \"x\": 1", ", ", ", \"k\": 1, \"k\": 2"));
+    tv_buf_str(out, "}");
+}
+
+/* One that is read, so that what was read is compared, too. */
+static void put_legal_entry(tv_buf *out, unsigned index)
+{
+    put_space(out);
+    tv_buf_printf(out, "{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": %" PRIu64 ", \"ifm_offset\": %" PRIu64 ", \"wgt_bank\": 1, \"wgt_offset\": 0,",
+                  unit_below(&rng, 8), unit_sized(&rng, 32));
+    put_space(out);
+    tv_buf_printf(out, "\"ofm_bank\": 2, \"ofm_offset\": 0, \"m\": 2, \"n\": %" PRIu64 ", \"k\": 2, \"qbits_weight\": 8, \"qbits_activation\": 8", unit_below(&rng, 99) + 1);
+    if (unit_below(&rng, 2))
+        tv_buf_printf(out, ", \"scale_ifm\": %s1.%" PRIu64 "%s", PICK("", "-", "1"), unit_sized(&rng, 60), PICK("", "e5", "E-12", "e+0"));
+    if (unit_below(&rng, 2))
+        tv_buf_printf(out, ", \"accumulate\": %s, \"layer_id\": %s", PICK("true", "false"), PICK("\"a\"", "\"layer.1\"", "null", "\"\"", "\"é\"", "\"a\\tb\""));
+    if (index && unit_below(&rng, 2))
+        tv_buf_printf(out, ",\"deps_before\" :[%" PRIu64 "], \"id\": %u", unit_below(&rng, index), index);
+    if (unit_below(&rng, 8) == 0)
+        tv_buf_str(out, PICK(", \"debug\": {\"x\": {}}", ", \"reserved_0\": [\"}\"]"));
+    tv_buf_str(out, "}");
+}
+
+static void put_queue(tv_buf *out, bool legal)
+{
+    bool lines = unit_below(&rng, 3) == 0;
+    unsigned count = (unsigned)unit_below(&rng, 12);
+    tv_buf_str(out, lines ? "{\"version\": \"1.2\"}\n" : "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [");
+    for (unsigned i = 0; i < count; i++) {
+        if (legal)
+            put_legal_entry(out, i);
+        else
+            put_entry(out);
+        put_space(out);
+        tv_buf_str(out, lines ? "\n" : ",");
+        put_space(out);
+    }
+    tv_buf_str(out, lines ? "{\"opcode\": \"END\"}\n" : "{\"opcode\": \"END\"}]}\n");
+    for (uint64_t i = unit_below(&rng, 3) * 20; i; i--)
+        tv_buf_str(out, " ");
+}
+
+/* Bytes changed, left out, put in, or a stretch of them repeated. */
+static void damage(tv_buf *text)
+{
+    static const char likely[] = "{}[],:\" \\0129.-e\n\ttfn\x80\xC3";
+    for (uint64_t n = unit_below(&rng, 3) + 1; n && text->len > 40; n--) {
+        size_t at = (size_t)unit_below(&rng, text->len), length = (size_t)unit_below(&rng, 24);
+        length = length < text->len - at ? length : text->len - at;
+        switch (unit_below(&rng, 4)) {
+        case 0: text->data[at] = (uint8_t)likely[unit_below(&rng, sizeof likely - 1)]; break;
+        case 1:
+            memmove(text->data + at, text->data + at + length, text->len - at - length);
+            text->len -= length;
+            break;
+        case 2: text->data[at] ^= (uint8_t)(1U << unit_below(&rng, 8)); break;
+        default: {
+            uint8_t copy[24];
+            memcpy(copy, text->data + at, length);
+            if (!tv_buf_extend(text, length))
+                fail_msg("no memory");
+            memmove(text->data + at + length, text->data + at, text->len - length - at);
+            memcpy(text->data + at, copy, length);
+        }
+        }
+    }
+}
+
+static uint32_t expect_same(const tv_buf *text)
+{
+    uint32_t scanned;
+    const char *difference = reading_compare(text->data, text->len, &scanned);
+    if (difference)
+        fail_msg("%s: %.*s", difference, (int)text->len, (const char *)text->data);
+    return scanned;
+}
+
+/* ---- Tests ---- */
+
+static void entries_are_what_the_parser_makes_of_them(void **state)
+{
+    (void)state;
+    uint64_t scanned = 0;
+    for (unsigned i = 0; i < 20000; i++) {
+        tv_buf text = {0};
+        put_queue(&text, i % 2);
+        if (i % 4 > 1)
+            damage(&text);
+        scanned += expect_same(&text);
+        tv_buf_fini(&text);
+    }
+    assert_true(scanned > 10000); /* of some 25000 entries that are read */
+}
+
+static void entries_that_a_program_writes_are_taken_past_the_parser(void **state)
+{
+    (void)state;
+    for (unsigned lines = 0; lines < 2; lines++) {
+        tv_buf text = {0};
+        tv_buf_str(&text, lines ? "{\"version\": \"1.2\"}\n{\"opcode\": \"NOP\"}\n" : "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [\n{\"opcode\": \"NOP\"},\n");
+        for (unsigned i = 0; i < 1000; i++)
+            tv_buf_printf(&text, "{\"opcode\": \"DMA_LOAD_TILE\", \"id\": %u, \"layer_id\": \"l%u\", \"tensor_role\": \"kv\", \"qbits\": 8, \"dram_addr\": %u, \"spm_bank\": 0, "
+                                 "\"spm_offset\": 0, \"num_elements\": 8, \"deps_before\": [%u]}%s\n", i + 1, i / 100, i, i, lines ? "" : ",");
+        tv_buf_str(&text, lines ? "{\"opcode\": \"END\"}\n" : "{\"opcode\": \"END\"}]}\n");
+        assert_true(expect_same(&text) >= 990); /* the parser gets the first and the last */
+        tv_buf_fini(&text);
+    }
+}
+
+static void the_folder_s_queues_are_read_alike(void **state)
+{
+    (void)state;
+    char pattern[512];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/*.json*", folder);
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        tv_input input;
+        assert_int_equal(tv_input_open(found.gl_pathv[i], NULL, &input), TV_OK);
+        for (unsigned k = 0; k < 200; k++) {
+            tv_buf text = {0};
+            tv_buf_append(&text, input.data, input.size);
+            if (k)
+                damage(&text);
+            expect_same(&text);
+            tv_buf_fini(&text);
+        }
+        tv_input_close(&input);
+    }
+    globfree(&found);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(entries_are_what_the_parser_makes_of_them),
+        cmocka_unit_test(entries_that_a_program_writes_are_taken_past_the_parser),
+        cmocka_unit_test(the_folder_s_queues_are_read_alike),
+    };
+    folder = argc > 1 ? argv[1] : "tests/queue";
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
