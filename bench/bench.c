@@ -2,6 +2,7 @@
 /* Benchmarks: median, least and most of several runs, and the ratio to what the host can do in the same process.
  *
  *   bench [--json] [WORD]    rows whose name has WORD, or all
+ *   bench --queue FILE       reads, checks and times a queue once; prints the most memory that it took, in KiB
  *
  * The baseline of a row is named in it: `sum words` adds up the 64-bit words that the row reads; `count newlines` finds
  * the lines of the text with memchr. Figures are for comparing, never for tests. */
@@ -27,6 +28,7 @@ typedef struct bench_data {
     char *queue;
     size_t queue_size;
     char queue_path[64];
+    const char *self; /* this program */
     tv_program *queue_program;
     volatile uint64_t sink;
 } bench_data;
@@ -128,13 +130,19 @@ static void simulate_vector(bench_data *d) { run_vector(d, d->vector_program); }
 static void simulate_lanes(bench_data *d) { run_vector(d, d->lanes_program); }
 static void simulate_mma(bench_data *d) { run_vector(d, d->mma_program); }
 
+static void read_queue_file(bench_data *d)
+{
+    if (tv_program_open(d->queue_path, NULL, NULL, &d->queue_program) != TV_OK)
+        exit(2);
+}
+
 static void read_queue(bench_data *d)
 {
-    tv_program *program;
-    if (tv_program_open(d->queue_path, NULL, NULL, &program) != TV_OK)
-        exit(2);
-    d->sink += tv_program_word_count(program);
-    tv_program_free(program);
+    tv_program *program = d->queue_program;
+    read_queue_file(d);
+    d->sink += tv_program_word_count(d->queue_program);
+    tv_program_free(d->queue_program);
+    d->queue_program = program;
 }
 
 static void sum_queue(bench_data *d)
@@ -164,6 +172,17 @@ static void check_queue(bench_data *d)
     tv_check_counts counts = {0};
     if (tv_program_hazards(d->queue_program, d->queue_config, TV_WARNING, NULL, &counts) != TV_OK || counts.warnings)
         exit(2);
+}
+
+/* From a file to figures, in memory that is fresh: what is given back after a run goes back to the system. */
+static void run_queue_file(bench_data *d)
+{
+    tv_program *program = d->queue_program;
+    read_queue_file(d);
+    check_queue(d);
+    time_queue(d);
+    tv_program_free(d->queue_program);
+    d->queue_program = program;
 }
 
 static void simulate(bench_data *d)
@@ -289,6 +308,39 @@ static void prepare(bench_data *d)
     make_queue(d);
 }
 
+/* `bench --queue FILE`, in a process of its own. */
+static int queue_memory(const char *path)
+{
+    char line[256];
+    unsigned long kilobytes = 0;
+    bench_data data = {0};
+    snprintf(data.queue_path, sizeof data.queue_path, "%s", path);
+    if (tv_config_new("cmdq", NULL, &data.queue_config) != TV_OK)
+        return 3;
+    run_queue_file(&data);
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status))
+        if (sscanf(line, "VmHWM: %lu", &kilobytes) == 1)
+            break;
+    if (status)
+        fclose(status);
+    tv_config_free(data.queue_config);
+    printf("%lu\n", kilobytes);
+    return 0;
+}
+
+/* The most that a process which does this alone has resident, in MB; 0: it cannot be told. */
+static double peak_megabytes(const bench_data *d)
+{
+    char command[4200], line[64] = "";
+    snprintf(command, sizeof command, "'%s' --queue '%s'", d->self, d->queue_path);
+    FILE *child = popen(command, "r");
+    if (!child)
+        return 0;
+    const char *text = fgets(line, sizeof line, child);
+    return pclose(child) == 0 && text ? strtod(line, NULL) * 1024 / 1e6 : 0;
+}
+
 static void print_row(const row *r, bench_data *data, bool json, const char *wanted, bool *first)
 {
     if (!strstr(r->name, wanted))
@@ -296,16 +348,22 @@ static void print_row(const row *r, bench_data *data, bool json, const char *wan
     times t = measure(r->run, data), base = measure(r->base, data);
     double rate = r->amount / t.median, ratio = t.median / r->amount / (base.median / (r->base == sum_words ? WORDS : r->amount));
     if (json)
-        printf("%s\n {\"work\": \"%s\", \"unit\": \"%s/s\", \"median\": %.6g, \"least\": %.6g, \"most\": %.6g, \"goal\": %.6g, \"baseline\": \"%s\", \"ratio\": %.4g}",
+        printf("%s\n {\"work\": \"%s\", \"unit\": \"%s/s\", \"median\": %.6g, \"least\": %.6g, \"most\": %.6g, \"goal\": %.6g, \"baseline\": \"%s\", \"ratio\": %.4g",
                *first ? "" : ",", r->name, r->unit, rate, r->amount / t.most, r->amount / t.least, r->goal, r->baseline, ratio);
     else
-        printf("%-50s %8.2f M%12s/s  %5.1f to %5.1f M  %8.2f M  %8.1f×  %.1f (%s)\n", r->name, rate / 1e6, r->unit, r->amount / t.most / 1e6,
+        printf("%-76s %8.2f M%12s/s  %5.1f to %5.1f M  %8.2f M  %8.1f×  %.1f (%s)\n", r->name, rate / 1e6, r->unit, r->amount / t.most / 1e6,
                r->amount / t.least / 1e6, r->goal / 1e6, r->goal > 0 ? rate / r->goal : 0, ratio, r->baseline);
+    double peak = r->run == run_queue_file ? peak_megabytes(data) : 0;
+    if (peak > 0)
+        printf(json ? ", \"resident\": %.6g" : "    %.0f MB resident at most\n", json ? peak * 1e6 : peak);
+    printf(json ? "}" : "");
     *first = false;
 }
 
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "--queue") == 0)
+        return queue_memory(argv[2]);
     static const row rows[] = {
         {"pccx decode", "words", "sum words", WORDS, 50e6, decode, sum_words},
         {"pccx assembler", "lines", "count newlines", LINES, 300e3, assemble, count_newlines},
@@ -317,15 +375,16 @@ int main(int argc, char **argv)
     };
     bool json = argc > 1 && strcmp(argv[1], "--json") == 0, first = true;
     const char *wanted = argc > 1 + json ? argv[1 + json] : "";
-    bench_data data = {0};
+    bench_data data = {.self = argv[0]};
     prepare(&data);
     const double queue_mb = (double)data.queue_size / 1e6;
     const row queue_rows[] = {
+        {"cmdq file of a million entries, JSON: read, validated, hazards, timed, cold", "bytes", "sum bytes", 1e6 * queue_mb, 300e6, run_queue_file, sum_queue},
         {"cmdq reader, a million entries", "bytes", "sum bytes", 1e6 * queue_mb, 0, read_queue, sum_queue},
         {"cmdq load and timing, a million entries", "entries", "sum bytes", ENTRIES, 3e6, time_queue, sum_queue},
         {"cmdq hazard check, a million entries", "entries", "cmdq load and timing", ENTRIES, 0, check_queue, time_queue},
     };
-    printf(json ? "[" : "%-50s %22s  %15s  %10s  %9s  %s\n", "work", "median", "least to most", "goal", "of goal", "times the baseline's time");
+    printf(json ? "[" : "%-76s %22s  %15s  %10s  %9s  %s\n", "work", "median", "least to most", "goal", "of goal", "times the baseline's time");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         print_row(&rows[i], &data, json, wanted, &first);
     for (size_t i = 0; i < sizeof queue_rows / sizeof queue_rows[0]; i++)

@@ -214,7 +214,7 @@ static void entries_that_a_program_writes_are_taken_past_the_parser(void **state
     }
 }
 
-static void the_folder_s_queues_are_read_alike(void **state)
+static void queues_of_the_folder_are_read_alike(void **state)
 {
     (void)state;
     char pattern[512];
@@ -242,7 +242,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_are_what_the_parser_makes_of_them),
         cmocka_unit_test(entries_that_a_program_writes_are_taken_past_the_parser),
-        cmocka_unit_test(the_folder_s_queues_are_read_alike),
+        cmocka_unit_test(queues_of_the_folder_are_read_alike),
     };
     folder = argc > 1 ? argv[1] : "tests/queue";
     return cmocka_run_group_tests(tests, NULL, NULL);
