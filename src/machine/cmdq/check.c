@@ -92,7 +92,7 @@ tv_status cmdq_hazards(const tv_program *program, const tv_config *config, tv_se
     TV_TRY(cmdq_plan_make(program, &shape, sink, &errors, &plan));
     bool done = cmdq_find_hazards(program, &shape, &plan, CMDQ_WINDOW_MAX, severity, &findings) != UINT64_MAX;
     tv_findings_end(&findings);
-    cmdq_plan_free(&plan);
+    cmdq_plan_keep(program, &shape, &plan);
     return done ? TV_OK : tv_fail_memory(sink);
 }
 

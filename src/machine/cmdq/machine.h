@@ -93,6 +93,11 @@ typedef struct cmdq_plan {
 tv_status cmdq_plan_make(const tv_program *program, const cmdq_shape *shape, const tv_diag_sink *sink, uint64_t *errors, cmdq_plan *plan);
 void cmdq_plan_free(cmdq_plan *plan);
 
+/* Whoever checks a queue has its plan when he is done, and mostly it is run next: a plan is kept with the queue for that.
+ * cmdq_plan_keep takes over `plan`; cmdq_plan_take gives it to one caller, for a machine of the same shape alone. */
+void cmdq_plan_keep(const tv_program *program, const cmdq_shape *shape, cmdq_plan *plan);
+bool cmdq_plan_take(const tv_program *program, const cmdq_shape *shape, cmdq_plan *plan);
+
 enum { CMDQ_SCRATCHES = 6 };
 
 typedef struct cmdq_memories {
