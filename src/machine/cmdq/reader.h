@@ -10,6 +10,8 @@
 
 enum { ERRORS_MAX = 100, DEPTH_MAX = 64, GIVEN_MAX = 2 * CMDQ_FIELDS /* as field and as member */, CHUNK = 1 << 20, SILENT_MAX = 64 << 20, NAMES = 256 };
 
+_Static_assert(GIVEN_MAX <= UINT8_MAX, "`where` and `follows` hold bytes");
+
 /* What the next event belongs to. */
 typedef enum state {
     BEFORE,      /* a value of the file: the object with everything, or the metadata of JSON Lines, or an entry of them */
@@ -84,7 +86,7 @@ typedef struct reader {
     tv_buf ids;
 
     scan_name scan_names[CMDQ_FIELDS];
-    uint8_t follows[CMDQ_OPCODES + 1][CMDQ_FIELDS + 1]; /* scan.c: the name plus 1 that came after another, or first, with each opcode and before it */
+    uint8_t follows[CMDQ_OPCODES + 1][CMDQ_FIELDS + 1]; /* scan.c: the name plus 1 that came after another, or first, with each opcode; before it is known, and of members */
     uint32_t last_text[CMDQ_FIELDS];                    /* … and the last text of each field */
 } reader;
 

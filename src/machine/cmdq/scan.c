@@ -191,7 +191,7 @@ void cmdq_scan_name(scan_name *name, const char *text)
 static int take_key(scanner *s, unsigned before, bool member)
 {
     reader *r = s->r;
-    uint8_t *follows = &r->follows[r->has_opcode ? r->opcode : CMDQ_OPCODES][before];
+    uint8_t *follows = &r->follows[r->has_opcode && !member ? r->opcode : CMDQ_OPCODES][before];
     tv_sv text;
     int name = *follows - 1;
     if (*s->at != '"')
