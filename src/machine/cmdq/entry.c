@@ -118,13 +118,24 @@ static bool value_words(reader *r, const tv_parameter *p, const given *g, uint32
     }
 }
 
-/* Appends a list of ids, or an empty one. */
-static void put_ids(reader *r, const given *g)
+/* Appends the entry's lists of ids, empty ones for those that it has not. */
+static void put_lists(reader *r, uint8_t opcode)
 {
-    uint32_t count = g && g->kind == VALUE_IDS ? g->count : 0;
-    tv_buf_append(&r->queue->lists, &count, sizeof count);
-    if (count)
-        tv_buf_append(&r->queue->lists, (const uint32_t *)(const void *)r->ids.data + g->text, count * sizeof count);
+    const given *lists[CMDQ_LISTS] = {cmdq_reader_given(r, CMDQ_F_deps_before, false), cmdq_reader_given(r, CMDQ_F_deps_after, false),
+                                      cmdq_reader_given(r, opcode == CMDQ_BARRIER ? CMDQ_F_wait_for : CMDQ_F_group, false)};
+    size_t words = CMDQ_LISTS;
+    for (unsigned i = 0; i < CMDQ_LISTS; i++) {
+        lists[i] = lists[i] && lists[i]->kind == VALUE_IDS && !r->ids.failed ? lists[i] : NULL;
+        words += lists[i] ? lists[i]->count : 0;
+    }
+    uint32_t *out = tv_buf_extend(&r->queue->lists, words * sizeof *out);
+    for (unsigned i = 0; out && i < CMDQ_LISTS; i++) {
+        uint32_t count = lists[i] ? lists[i]->count : 0;
+        *out++ = count;
+        if (count)
+            memcpy(out, (const uint32_t *)(const void *)r->ids.data + lists[i]->text, count * sizeof *out);
+        out += count;
+    }
 }
 
 static void check_common(reader *r, cmdq_entry *e)
@@ -252,9 +263,7 @@ void cmdq_reader_end_entry(reader *r)
         if (!r->bad)
             check_pairs(r, &e, insn);
     }
-    put_ids(r, cmdq_reader_given(r, CMDQ_F_deps_before, false));
-    put_ids(r, cmdq_reader_given(r, CMDQ_F_deps_after, false));
-    put_ids(r, cmdq_reader_given(r, e.opcode == CMDQ_BARRIER ? CMDQ_F_wait_for : CMDQ_F_group, false));
+    put_lists(r, e.opcode);
     tv_line_entry line = tv_line_make(0, r->entry_line, r->entry_column);
     tv_buf_append(&q->entry_buf, &e, sizeof e);
     tv_buf_append(&r->program->lines_buf, &line, sizeof line);

@@ -86,7 +86,7 @@ typedef struct reader {
     tv_buf ids;
 
     scan_name scan_names[CMDQ_FIELDS];
-    uint8_t follows[CMDQ_OPCODES + 1][CMDQ_FIELDS + 1]; /* scan.c: the name plus 1 that came after another, or first, with each opcode; before it is known, and of members */
+    uint8_t follows[CMDQ_OPCODES + 1][CMDQ_FIELDS + 1]; /* scan.c: the name that came after another (plus 1), or first, with each opcode; before it is known, and of members */
     uint32_t last_text[CMDQ_FIELDS];                    /* … and the last text of each field */
 } reader;
 

@@ -31,7 +31,7 @@ static inline bool skip_space(scanner *s)
 /* The byte, with space before and after it. */
 static inline bool take(scanner *s, uint8_t byte)
 {
-    if (!skip_space(s) || *s->at != byte)
+    if (*s->at != byte && (!skip_space(s) || *s->at != byte))
         return false;
     s->at++;
     return skip_space(s);
@@ -193,20 +193,22 @@ static int take_key(scanner *s, unsigned before, bool member)
     reader *r = s->r;
     uint8_t *follows = &r->follows[r->has_opcode && !member ? r->opcode : CMDQ_OPCODES][before];
     tv_sv text;
-    int name = *follows - 1;
+    int name = *follows;
     if (*s->at != '"')
         return -1;
     s->at++;
-    const scan_name *guess = name >= 0 ? &r->scan_names[name] : NULL;
-    if (guess && !((tv_load_le64(s->at) ^ guess->text[0]) & guess->mask[0]) && !((tv_load_le64(s->at + 8) ^ guess->text[1]) & guess->mask[1]) &&
-        s->at[guess->length] == '"') {
+    const scan_name *guess = &r->scan_names[name]; /* of `opcode` where nothing came yet, which serves as well */
+    uint64_t differs = ((tv_load_le64(s->at) ^ guess->text[0]) & guess->mask[0]) | ((tv_load_le64(s->at + 8) ^ guess->text[1]) & guess->mask[1]);
+    if (!differs && s->at[guess->length] == '"') {
         s->at += guess->length + 1;
     } else {
         if (!take_text(s, &text) || (name = cmdq_reader_name(r, text)) < 0)
             return -1;
-        *follows = (uint8_t)(name + 1);
+        *follows = (uint8_t)name;
     }
-    return name == CMDQ_F_debug || r->where[member][name] || !take(s, ':') ? -1 : name;
+    if (name == CMDQ_F_debug || r->where[member][name] || !take(s, ':'))
+        return -1;
+    return name;
 }
 
 static bool take_fields(scanner *s, bool member);
@@ -250,14 +252,9 @@ static bool take_fields(scanner *s, bool member)
         if (name < 0 || !take_value(s, cmdq_reader_add(s->r, (unsigned)name, member, at)) || !skip_space(s))
             return false;
         before = (unsigned)name + 1;
-        if (*s->at == '}') {
-            s->at++;
+        if (*s->at++ == '}')
             return true;
-        }
-        if (*s->at != ',')
-            return false;
-        s->at++;
-        if (!skip_space(s))
+        if (s->at[-1] != ',' || !skip_space(s))
             return false;
     }
 }
