@@ -150,7 +150,7 @@ static void put_queue(tv_buf *out, bool legal)
 /* Bytes changed, left out, put in, or a stretch of them repeated. */
 static void damage(tv_buf *text)
 {
-    static const char likely[] = "{}[],:\" \\0129.-e\n\ttfn\x80\xC3";
+    static const char likely[] = "{}}}[],:\"\"\" \\0129.-e\n\ttfn\x80\xC3";
     for (uint64_t n = unit_below(&rng, 3) + 1; n && text->len > 40; n--) {
         size_t at = (size_t)unit_below(&rng, text->len), length = (size_t)unit_below(&rng, 24);
         length = length < text->len - at ? length : text->len - at;
@@ -199,6 +199,26 @@ static void entries_are_what_the_parser_makes_of_them(void **state)
     assert_true(scanned > 10000); /* of some 25000 entries that are read */
 }
 
+/* Where strings that hold braces stand at wrong places, or are open. */
+static void braces_in_strings_end_nothing(void **state)
+{
+    (void)state;
+    static const char *const between[] = {"\"}, \",", "\"}{\"", "\"x\\\"}\",", "\"} ", "{\"}\": 1},", "{\"opcode\": \"}\"},", "{\"opcode\": \"NOP\" \"x}y\": 1},",
+                                          "{\"opcode\": \"NOP\", \"debug\": \"}\\\\\"},", "[\"}\"],", "[{}],", "{}, {\"}", "}", "]},", "},{\"}"};
+    for (unsigned i = 0; i < 2 * TV_COUNTOF(between); i++) {
+        tv_buf text = {0};
+        tv_buf_str(&text, i % 2 ? "{\"version\": \"1.2\"}\n" : "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [\n");
+        for (unsigned k = 0; k < 6; k++) {
+            tv_buf_printf(&text, "{\"opcode\": \"NOP\", \"id\": %u}%s\n", k, i % 2 ? "" : ",");
+            if (k == 3)
+                tv_buf_str(&text, between[i / 2]);
+        }
+        tv_buf_str(&text, i % 2 ? "{\"opcode\": \"END\"}\n" : "{\"opcode\": \"END\"}]}\n");
+        expect_same(&text);
+        tv_buf_fini(&text);
+    }
+}
+
 static void entries_that_a_program_writes_are_taken_past_the_parser(void **state)
 {
     (void)state;
@@ -241,6 +261,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_are_what_the_parser_makes_of_them),
+        cmocka_unit_test(braces_in_strings_end_nothing),
         cmocka_unit_test(entries_that_a_program_writes_are_taken_past_the_parser),
         cmocka_unit_test(queues_of_the_folder_are_read_alike),
     };

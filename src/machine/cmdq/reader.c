@@ -494,7 +494,7 @@ static void syntax_error(reader *r)
 static void scan(reader *r)
 {
     bool between = r->state == ENTRIES || (r->state == BEFORE && r->queue->json_lines);
-    if (!between || r->careful || r->stopped || !r->base || r->data[r->base - 1] != '}')
+    if (!between || !r->closed || r->stopped)
         return;
     uint64_t end = cmdq_scan_entries(r, r->base);
     if (end != r->base)
@@ -502,17 +502,35 @@ static void scan(reader *r)
     r->base = end;
 }
 
-/* Bytes for the parser: to the end of an entry where one seems to be, so that scanning may go on there. The more it has
- * parsed since something was scanned the more it gets, lest a file that is not plain comes in crumbs. Of a long string it
- * gets as much again, for it looks at an open one from its start. */
-static uint64_t next_chunk(const reader *r, uint64_t silent)
+/* Bytes for the parser. Of a long string it gets as much again as it had, for it looks at an open one from its start.
+ *
+ * Where an entry seems to end they end, too, so that scanning may go on there; quotation marks and braces tell, as they
+ * tell the parser. The more it has parsed since something was scanned the more it gets, lest a file that is not plain
+ * comes in crumbs. */
+static uint64_t next_chunk(reader *r, uint64_t silent)
 {
     uint64_t most = tv_min_u64(tv_min_u64(tv_max_u64(CHUNK, silent), SILENT_MAX + CHUNK - silent), r->size - r->base);
-    uint64_t from = tv_min_u64(r->parsed, CHUNK / 2);
-    if (r->careful || from >= most)
-        return most;
-    const uint8_t *start = r->data + r->base, *end = memchr(start + from, '}', (size_t)(most - from));
-    return end ? (uint64_t)(end - start) + 1 : most;
+    const uint8_t *start = r->data + r->base, *end = start + most, *from = start + tv_min_u64(r->parsed, CHUNK / 2);
+    unsigned depth = r->depth;
+    r->closed = false;
+    for (const uint8_t *p = start; p < end && !r->careful; p++) {
+        if (r->escaped) {
+            r->escaped = false;
+        } else if (r->quoted) {
+            r->escaped = *p == '\\';
+            r->quoted = *p != '"';
+        } else if (*p == '"') {
+            r->quoted = true;
+        } else if (*p == '{' || *p == '[') {
+            depth++;
+        } else if (*p == '}' || *p == ']') {
+            depth--;
+            r->closed = *p == '}' && p >= from && (depth == 0 || depth == 2); /* of JSON Lines, of the list */
+            if (r->closed)
+                return (uint64_t)(p - start) + 1;
+        }
+    }
+    return most;
 }
 
 static void parse(reader *r)

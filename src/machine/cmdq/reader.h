@@ -62,6 +62,8 @@ typedef struct reader {
     uint64_t parsed;          /* bytes that the parser got since something was scanned */
     bool heard;               /* the parser has called in this chunk */
     bool careful;             /* the parser gets everything */
+    bool quoted, escaped;     /* byte `base` is inside a string; it follows a backslash there */
+    bool closed;              /* a brace before byte `base` closes what may be an entry */
     state state, after_skip;
     unsigned depth, skip_depth;
     bool is_metadata;         /* what is skipped are the metadata */
