@@ -306,15 +306,21 @@ TARGET_AVX512 TV_INLINE void bytes_avx512(const int8_t *w, size_t n, unsigned ro
     for (unsigned r = 0; r < rows; r++)
         for (unsigned i = 0; i < m; i++)
             sum[r][i] = _mm512_setzero_si512();
-    for (size_t k = 0; k < n; k += 64) {
+    size_t k = 0;
+    for (; k + 64 <= n; k += 64) {
         __m512i x[TILE];
         for (unsigned i = 0; i < m; i++)
-            x[i] = load_bytes(a + i * n + k, n - k);
+            x[i] = _mm512_loadu_si512(a + i * n + k);
         for (unsigned r = 0; r < rows; r++) {
-            __m512i y = _mm512_xor_si512(load_bytes(w + r * n + k, n - k), flip);
+            __m512i y = _mm512_xor_si512(_mm512_loadu_si512(w + r * n + k), flip);
             for (unsigned i = 0; i < m; i++)
                 sum[r][i] = _mm512_dpbusd_epi32(sum[r][i], y, x[i]);
         }
+    }
+    for (unsigned r = 0; r < rows && k < n; r++) {
+        __m512i y = _mm512_xor_si512(load_bytes(w + r * n + k, n - k), flip);
+        for (unsigned i = 0; i < m; i++)
+            sum[r][i] = _mm512_dpbusd_epi32(sum[r][i], y, load_bytes(a + i * n + k, n - k));
     }
     for (unsigned r = 0; r < rows; r++)
         for (unsigned i = 0; i < m; i++)
