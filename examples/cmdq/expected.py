@@ -196,24 +196,7 @@ def text_of(cycles, outputs, hazards=()):
     return '{\n "cycles": %d,\n%s "outputs": {\n%s\n }\n}\n' % (cycles, found, ",\n".join(lines))
 
 
-def main():
-    status = 0
-    for name, value in sorted(globals().items()):
-        if not name.startswith("example_"):
-            continue
-        path = os.path.join(HERE, name[8:] + ".expect.json")
-        text = text_of(*value())
-        json.loads(text)
-        if sys.argv[1:] == ["--check"]:
-            with open(path, encoding="utf-8") as f:
-                if f.read() != text:
-                    print("%s is not what expected.py computes" % os.path.basename(path))
-                    status = 1
-        else:
-            with open(path, "w", encoding="utf-8") as f:
-                f.write(text)
-    return status
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.insert(0, os.path.join(HERE, ".."))
+    from written import expectations
+    sys.exit(expectations(__file__, globals(), text_of))

@@ -361,22 +361,8 @@ def digits():
     return q
 
 
-def main():
-    status = 0
-    files = [(os.path.join(HERE, queue.__name__ + ".json"), queue) for queue in QUEUES]
-    files.append((os.path.join(HERE, "..", "digits", "cmdq.json"), digits))
-    for path, queue in files:
-        text = queue().text()
-        if sys.argv[1:] == ["--check"]:
-            with open(path, encoding="utf-8") as f:
-                if f.read() != text:
-                    print("%s is not what make.py makes" % os.path.relpath(path))
-                    status = 1
-        else:
-            with open(path, "w", encoding="utf-8") as f:
-                f.write(text)
-    return status
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.insert(0, os.path.join(HERE, ".."))
+    from written import write_all
+    made = [(os.path.join(HERE, queue.__name__ + ".json"), queue) for queue in QUEUES] + [(os.path.join(HERE, "..", "digits", "cmdq.json"), digits)]
+    sys.exit(write_all(__file__, [(path, queue().text()) for path, queue in made]))
