@@ -134,7 +134,7 @@ static void gemm(report *r, const bench_ceilings *c, unsigned threads)
 {
     static const char *const settings[][2] = {{"l2.words", "131071"}, {NULL, NULL}};
     char name[64], source[512];
-    snprintf(name, sizeof name, "pccx GEMM W4A8, %d x %d x %d%s", M, N, K, threads == 1 ? "" : ", 2 threads");
+    snprintf(name, sizeof name, "pccx GEMM W4A8, %d x %d x %d%s", M, N, K / 2, threads == 1 ? "" : ", 2 threads");
     if (!wanted(r, name))
         return;
     snprintf(source, sizeof source, "        .target pccx\n        memset fmap_shape[0], 0, 0, 0\n        memset weight_shape[0], %d, %d, %d\n"
