@@ -9,7 +9,7 @@ TV_CLONES uint16_t tv_bf16_largest(const uint16_t *x, size_t n)
 {
     uint16_t most = 0;
     for (size_t i = 0; i < n; i++) {
-        uint16_t magnitude = x[i] & 0x7FFF;
+        uint16_t magnitude = tv_bf16_abs(x[i]);
         most = magnitude > most ? magnitude : most;
     }
     return most;

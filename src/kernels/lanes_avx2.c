@@ -6,6 +6,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include "num/float.h"
+
 #define TARGET __attribute__((target("avx2,fma")))
 #define INNER static inline __attribute__((always_inline)) TARGET
 #define KERNEL(name) TARGET static void name(uint8_t *y, const uint8_t *a, const uint8_t *b, const uint8_t *c, int imm)
@@ -76,8 +78,8 @@ KERNEL_16(xor) KERNEL_16(or) KERNEL_16(and)
 /* Zero of their sign for those that are NaN, infinite or subnormal. */
 INNER __m256 input(vec x)
 {
-    vec exponent = _mm256_and_si256(x, all32(0x7F800000));
-    vec odd = _mm256_or_si256(_mm256_cmpeq_epi32(exponent, _mm256_setzero_si256()), _mm256_cmpeq_epi32(exponent, all32(0x7F800000)));
+    vec exponent = _mm256_and_si256(x, all32(TV_F32_INF));
+    vec odd = _mm256_or_si256(_mm256_cmpeq_epi32(exponent, _mm256_setzero_si256()), _mm256_cmpeq_epi32(exponent, all32(TV_F32_INF)));
     return _mm256_castsi256_ps(_mm256_andnot_si256(_mm256_srli_epi32(odd, 1), x));
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/clones.h"
 #include "kernels/dot.h"
 #include "kernels/matrix_x86.h"
+#include "num/int.h"
 
 void tv_s4s8_ready(const int8_t *q, size_t beats, int8_t *ready, int32_t *sum)
 {
@@ -31,7 +32,7 @@ static void s4s8_scalar(const uint8_t *weights, size_t beats, size_t rows, const
             int32_t sum = 0;
             for (size_t b = 0; b < bytes; b++) {
                 const int8_t *x = ready + i * stride + b / HALF * TV_S4_BLOCK + b % HALF;
-                sum += ((int)((w[b] & 15u) ^ 8u) - 8) * x[0] + ((int)((unsigned)(w[b] >> 4) ^ 8u) - 8) * x[HALF];
+                sum += tv_int4_get(w + b, 0) * x[0] + tv_int4_get(w + b, 1) * x[HALF];
             }
             out[r * m + i] = sum;
         }
@@ -149,5 +150,5 @@ TV_CLONES void tv_unpack_s4(const uint8_t *packed, size_t count, int8_t *out)
         memcpy(out + i + 16, &second, sizeof second);
     }
     for (; i < count; i++)
-        out[i] = (int8_t)((int)((packed[i / 2] >> i % 2 * 4 & 15u) ^ 8u) - 8);
+        out[i] = (int8_t)tv_int4_get(packed, i);
 }

@@ -16,7 +16,7 @@ static const char *const ids[NPU_OP_COUNT] = {
 /* The registers of formats R, I and S stand at the same places. */
 enum {
     RD_AT = OPENNPU_LO_R_rd, RS1_AT = OPENNPU_LO_R_rs1, RS2_AT = OPENNPU_LO_R_rs2, IMM_AT = OPENNPU_LO_I_imm, WIDTH_AT = OPENNPU_LO_R_width,
-    RS3_AT = OPENNPU_LO_S_rs3, KEEP_AT = OPENNPU_LO_R_sat, IMM_MASK = 0xFFF
+    RS3_AT = OPENNPU_LO_S_rs3, KEEP_AT = OPENNPU_LO_R_sat
 };
 static_assert((int)OPENNPU_LO_I_rd == (int)RD_AT && (int)OPENNPU_LO_S_rd == (int)RD_AT && (int)OPENNPU_LO_I_rs1 == (int)RS1_AT &&
               (int)OPENNPU_LO_S_rs1 == (int)RS1_AT && (int)OPENNPU_LO_S_rs2 == (int)RS2_AT, "one place for each register");
@@ -77,7 +77,7 @@ void npu_fma(npu *n, npu_op op, unsigned rd, unsigned rs1, unsigned rs2, unsigne
 
 static void immediate(npu *n, npu_op op, unsigned rd, unsigned rs1, int64_t imm)
 {
-    tv_builder_word(&n->program, n->base[op] | rd << RD_AT | rs1 << RS1_AT | ((uint32_t)imm & IMM_MASK) << IMM_AT);
+    tv_builder_word(&n->program, n->base[op] | rd << RD_AT | rs1 << RS1_AT | (uint32_t)imm << IMM_AT);
 }
 
 /* ---- Addresses ---- */

@@ -29,7 +29,7 @@ typedef enum npu_op {
  * of polynomials have no more digits than they need. */
 enum npu_constant {
     NPU_C_BYTE_HALF = 128, NPU_C_SHIFT_8 = 8, NPU_C_SHIFT_23 = 23, NPU_C_ONE_BIT = 1,
-    NPU_C_EXPONENT = 0x7F800000, NPU_C_SUM_UP = 0x0A800000, NPU_C_SUM_DOWN = 0x0B800000, /* the first without its highest bit */
+    NPU_C_EXPONENT = TV_F32_INF, NPU_C_SUM_UP = 0x0A800000, NPU_C_SUM_DOWN = 0x0B800000, /* the first without its highest bit */
     NPU_C_F_HALF = 0x3F000000, NPU_C_F_1 = 0x3F800000, NPU_C_F_3_HALVES = 0x3FC00000, NPU_C_F_2 = 0x40000000, NPU_C_F_256 = 0x43800000,
     NPU_C_F_MOST = 0x42C80000, NPU_C_F_126 = 0x42FC0000, NPU_C_F_MAGIC = 0x4B400000, NPU_C_F_LOG2E = 0x3FB8AA3B, NPU_C_SHARE = 0x46FA0000,
     NPU_C_EXP_5 = 0x3AB00000, NPU_C_EXP_4 = 0x3C1E8800, NPU_C_EXP_3 = 0x3D635800, NPU_C_EXP_2 = 0x3E75FC83, NPU_C_EXP_1 = 0x3F317218,

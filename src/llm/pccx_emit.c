@@ -26,12 +26,13 @@ tv_status pccx_begin_words(pccx_lowering *l, const tv_diag_sink *sink)
     return status;
 }
 
+static unsigned width(unsigned f) { return (unsigned)tv_isa_pccx.fields[f].hi - tv_isa_pccx.fields[f].lo + 1; }
+
 /* Sizes and addresses have been checked against the machine when the model was placed. */
 static uint64_t field(unsigned f, uint64_t value)
 {
-    unsigned lo = tv_isa_pccx.fields[f].lo;
-    assert(value <= tv_mask(tv_isa_pccx.fields[f].hi - lo + 1));
-    return value << lo;
+    assert(value <= tv_mask(width(f)));
+    return value << tv_isa_pccx.fields[f].lo;
 }
 
 static uint64_t flag(unsigned flags, unsigned which, unsigned f) { return field(f, (flags & which) != 0); }
@@ -61,10 +62,9 @@ static void copy(pccx_lowering *l, pccx_insn insn, uint64_t to, uint64_t from, u
                                      field(PCCX_F_MEMCPY_aux_addr, host) | field(PCCX_F_MEMCPY_shape_ptr_addr, entry) | field(PCCX_F_MEMCPY_async, 1));
 }
 
-enum { HOST_LOW_BITS = 17 };
-
-static uint64_t host_low(uint64_t addr) { return addr / PCCX_WORD & tv_mask(HOST_LOW_BITS); }
-static uint64_t host_high(uint64_t addr) { return addr / PCCX_WORD >> HOST_LOW_BITS; }
+/* A host address has two fields: the lower one is the address in L2, which is as wide on either side. */
+static uint64_t host_low(uint64_t addr) { return addr / PCCX_WORD & tv_mask(width(PCCX_F_MEMCPY_dest_addr)); }
+static uint64_t host_high(uint64_t addr) { return addr / PCCX_WORD >> width(PCCX_F_MEMCPY_dest_addr); }
 
 void pccx_load(pccx_lowering *l, uint32_t to, uint64_t from, uint32_t elements) { copy(l, PCCX_MEMCPY_LOAD, to, host_low(from), host_high(from), elements); }
 

@@ -16,6 +16,7 @@
 #define TV_BF16_ONE 0x3F80u
 #define TV_F32_NAN UINT32_C(0x7FC00000)
 #define TV_F32_SIGN UINT32_C(0x80000000)
+#define TV_F32_INF UINT32_C(0x7F800000) /* also the mask of the exponent */
 
 static inline uint32_t tv_f32_bits(float x)
 {
@@ -66,6 +67,7 @@ static inline bool tv_bf16_is_nan(uint16_t x) { return (x & 0x7FFF) > TV_BF16_IN
 static inline bool tv_bf16_is_finite(uint16_t x) { return (x & 0x7F80) != 0x7F80; }
 static inline bool tv_bf16_is_subnormal(uint16_t x) { return (x & 0x7F80) == 0 && (x & 0x7F) != 0; }
 
+static inline uint16_t tv_bf16_abs(uint16_t x) { return x & 0x7FFF; }
 static inline bool tv_bf16_is_zero(uint16_t x) { return (x & 0x7FFF) == 0; }
 static inline bool tv_bf16_is_negative(uint16_t x) { return x >> 15; } /* of zero and NaN: the sign bit */
 
