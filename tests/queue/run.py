@@ -14,10 +14,11 @@ import glob
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
-import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from bounded import Bounded  # noqa: E402
 
 LINE = re.compile(r"(?P<file>[^:\n]+):(?:(?P<line>\d+):(?P<column>\d+):)? (?:instruction (?P<index>\d+): )?"
                   r"(?P<severity>error|warning|note): (?P<message>.*) \[(?P<code>TV-\w+)\]$")
@@ -50,56 +51,9 @@ def as_lines(text):
     return meta + "\n" + "\n".join(row.rstrip(",") for row in rows[1:-1]) + "\n"
 
 
-def launch():
-    """Runs commands that come a line each, in a process that stays small: the kernel counts the parent's memory as the
-    child's until its exec."""
-    for row in sys.stdin:
-        seconds, folder, *command = json.loads(row)
-        p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder)
-        timer = threading.Timer(seconds, p.kill)
-        timer.start()
-        text = p.stdout.read(1 << 20).decode("utf-8", "replace")
-        while p.stdout.read(1 << 20):
-            pass
-        p.stdout.close()
-        _, status, usage = os.wait4(p.pid, 0)
-        timer.cancel()
-        p.returncode = os.waitstatus_to_exitcode(status)
-        print(json.dumps([p.returncode, usage.ru_maxrss, text]), flush=True)
-
-
-class Runner:
+class Runner(Bounded):
     def __init__(self, options, folder):
-        self.trivet = os.path.abspath(options.trivet)
-        self.folder = folder
-        self.seconds, self.megabytes = (60, 1500) if options.sanitized else (5, 200)
-        self.passed = self.failed = 0
-        self.launcher = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--launch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         text=True)
-
-    def close(self):
-        self.launcher.stdin.close()
-        self.launcher.wait()
-
-    def count(self, name, wrong):
-        self.passed += not wrong
-        self.failed += bool(wrong)
-        if wrong and self.failed < 60:
-            print("%s: %s" % (name, wrong))
-
-    def call(self, arguments):
-        """Exit status, all text, and what is wrong with time or memory."""
-        self.launcher.stdin.write(json.dumps([self.seconds, self.folder, self.trivet] + arguments) + "\n")
-        self.launcher.stdin.flush()
-        status, kilobytes, text = json.loads(self.launcher.stdout.readline())
-        wrong = None
-        if status < 0:
-            wrong = "killed by signal %d" % -status
-        elif "Sanitizer" in text or "runtime error" in text:
-            wrong = "a sanitizer complains: " + text[:300]
-        elif kilobytes > self.megabytes << 10:
-            wrong = "%d MB" % (kilobytes >> 10)
-        return status, text, wrong
+        super().__init__(options.trivet, folder, *((60, 1500) if options.sanitized else (5, 200)))
 
     def write(self, data, name):
         with open(os.path.join(self.folder, name), "wb") as f:
@@ -107,7 +61,7 @@ class Runner:
 
     def look(self, data, command="check", file="q.json"):
         self.write(data, file)
-        status, text, wrong = self.call([command, "-t", "cmdq", file])
+        status, text, wrong = self.run([command, "-t", "cmdq", file])
         found = [m.groupdict() for m in map(LINE.match, text.splitlines()) if m]
         return status, text, [d for d in found if d["severity"] == "error"], wrong
 
@@ -496,7 +450,7 @@ def meaning(text):
 def written(t, source, kind):
     """The bytes of the file that `asm` makes of `source`."""
     out = os.path.join(t.folder, "out." + kind)
-    status, text, wrong = t.call(["asm", "-t", "cmdq", source, "-o", out, "--format", kind])
+    status, text, wrong = t.run(["asm", "-t", "cmdq", source, "-o", out, "--format", kind])
     if wrong or status != 0:
         return None, wrong or "exit status %d: %s" % (status, text[:300])
     with open(out, "rb") as f:
@@ -528,7 +482,7 @@ def write_again(t, name, source):
 
 
 def writing(t):
-    _, text, _ = t.call(["asm", "--help"])
+    _, text, _ = t.run(["asm", "--help"])
     if "jsonl" not in text:
         print("writing: left out, since `asm` does not write queues")
         return
@@ -549,8 +503,6 @@ GROUPS = (truncated, wrong_types, fields, ids, circles, ends, versions, metadata
 
 
 def main():
-    if sys.argv[1:] == ["--launch"]:
-        return launch()
     parser = argparse.ArgumentParser()
     parser.add_argument("trivet")
     parser.add_argument("--sanitized", action="store_true")

@@ -20,45 +20,17 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from bounded import Bounded  # noqa: E402
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 ERROR = re.compile(r"(?P<file>[^:\n]+):(?:(?P<line>\d+):(?P<column>\d+):)? error: (?P<message>.*) \[(?P<code>TV-\w+)\]$", re.M)
 
 
-def launch():
-    """Runs commands that come a line each, in a process that stays small: the kernel counts the parent's memory as the
-    child's until its exec."""
-    for row in sys.stdin:
-        seconds, folder, *command = json.loads(row)
-        p = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=folder)
-        timer = threading.Timer(seconds, p.kill)
-        timer.start()
-        text = p.stderr.read(1 << 20).decode("utf-8", "replace")
-        p.stderr.close()
-        _, status, usage = os.wait4(p.pid, 0)
-        timer.cancel()
-        p.returncode = os.waitstatus_to_exitcode(status)
-        print(json.dumps([p.returncode, usage.ru_maxrss, text]), flush=True)
-
-
-class Runner:
+class Runner(Bounded):
     def __init__(self, options, folder):
-        self.trivet, self.folder = os.path.abspath(options.trivet), folder
-        self.seconds, self.megabytes = (60, 1200) if options.sanitized else (10, 120)
-        self.passed = self.failed = 0
-        self.launcher = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--launch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         text=True)
-
-    def close(self):
-        self.launcher.stdin.close()
-        self.launcher.wait()
-
-    def count(self, name, wrong):
-        self.passed += not wrong
-        self.failed += bool(wrong)
-        if wrong and self.failed < 60:
-            print("%s: %s" % (name, wrong))
+        super().__init__(options.trivet, folder, *((60, 1200) if options.sanitized else (10, 120)))
 
     def equal(self, name, found, expected):
         self.count(name, found != expected and "%.300r, expected %.300r" % (found, expected))
@@ -89,17 +61,12 @@ class Runner:
     def refuse(self, name, data, code, place=None, says=""):
         """`place`: line and column, or the line alone."""
         self.write("bad.json", data)
-        self.launcher.stdin.write(json.dumps([self.seconds, self.folder, self.trivet, "trace", "bad.json"]) + "\n")
-        self.launcher.stdin.flush()
-        status, kilobytes, text = json.loads(self.launcher.stdout.readline())
+        status, text, wrong = self.run(["trace", "bad.json"])
         found = ERROR.search(text)
-        wrong = None
-        if status != 2:
+        if wrong:
+            pass
+        elif status != 2:
             wrong = "exit status %s: %s" % (status, text[:300])
-        elif "Sanitizer" in text or "runtime error" in text:
-            wrong = "a sanitizer complains: " + text[:300]
-        elif kilobytes > self.megabytes << 10:
-            wrong = "%d MB" % (kilobytes >> 10)
         elif not found or found["code"] != code:
             wrong = "no %s: %s" % (code, text[:300])
         elif place and (int(found["line"]), int(found["column"]))[:len(place)] != place:
@@ -462,10 +429,8 @@ def hostile(t):
     t.refuse("white space", head + " " * (20 << 20), "TV-T003", says="without a value")
     many = [event(op="op%d" % i, layer="l" * 200 + str(i), index=i, engine="E%d" % i) for i in range(150000)]
     t.write("many.json", json.dumps(trace(*many)))
-    t.launcher.stdin.write(json.dumps([t.seconds, t.folder, t.trivet, "trace", "many.json"]) + "\n")
-    t.launcher.stdin.flush()
-    status, kilobytes, text = json.loads(t.launcher.stdout.readline())
-    t.count("many names", (status or kilobytes > t.megabytes << 10) and "exit status %s, %d MB: %s" % (status, kilobytes >> 10, text[:200]))
+    status, text, wrong = t.run(["trace", "many.json"])
+    t.count("many names", wrong or (status and "exit status %s: %s" % (status, text[:200])))
     got = t.summary("many.json")
     t.equal("the rest is summed up", (len(got["ops"]), got["ops"][-1]["name"], sum(r["cycles"] for r in got["ops"])), (100000, "(others)", 150000))
 
@@ -475,13 +440,10 @@ GROUPS = [summaries_equal_statistics, conversions, unknown_members_stay, pipes_a
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    ap.add_argument("trivet", nargs="?")
+    ap.add_argument("trivet")
     ap.add_argument("--sanitized", action="store_true", help="wider bounds: a sanitizer takes more time and memory")
-    ap.add_argument("--launch", action="store_true", help=argparse.SUPPRESS)
     ap.add_argument("-k", metavar="WORD", default="")
     options = ap.parse_args()
-    if options.launch:
-        return launch()
     with tempfile.TemporaryDirectory() as folder:
         t = Runner(options, folder)
         for group in GROUPS:
