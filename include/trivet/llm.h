@@ -40,6 +40,7 @@ typedef struct tv_llm_options {
     uint32_t context;        /* positions to make room for; 0: the model's */
     unsigned threads;        /* of the host; 0: 1 */
     unsigned weight_bits;    /* 4 or 8 where the target takes both; 0: its own choice */
+    unsigned activation_bits; /* 8 or 16, likewise */
     const char *emit;        /* folder for the machine's programs, made if it is not there, or NULL */
     int timing_only;         /* cycles alone, without data */
     int verify;              /* keep what tv_llm_verify compares */

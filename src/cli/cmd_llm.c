@@ -20,6 +20,7 @@ static const cli_option options[] = {
     {"seed", 0, "N", "of the choice (default 1)", NULL},
     {"context", 0, "N", "positions to make room for (default: the model's)", NULL},
     {"weight-bits", 0, "4|8", "width of the weights where the machine takes both", "4 8"},
+    {"activation-bits", 0, "8|16", "width of what is multiplied with them where the machine takes both", "8 16"},
     {"kernels", 0, "NAME", "host kernels to use: scalar, avx2 or avx512; results are the same", "scalar avx2 avx512"},
     {"threads", 0, "N", "host threads (default: as many as there are cores)", NULL},
     {"emit", 0, "FOLDER", "write the machine's programs there, of -t all in a folder for each machine", "FILE"},
@@ -39,7 +40,7 @@ typedef struct job {
     cli *c;
     tv_llm *llm;
     uint32_t tokens, context, prompt_tokens;
-    unsigned threads, weight_bits;
+    unsigned threads, weight_bits, activation_bits;
     tv_llm_sampling sampling;
     bool streaming;
     cli_progress progress;
@@ -90,7 +91,7 @@ static bool integer_option(const job *j, const char *name, uint64_t fallback, ui
 static int read_options(job *j)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t tokens, context, threads, bits, seed, prompt_tokens;
+    uint64_t tokens, context, threads, bits, activation_bits, seed, prompt_tokens;
     double temperature, top_p;
     const char *wrong = NULL;
     if (!integer_option(j, "tokens", 128, 1, UINT32_MAX, &tokens))
@@ -103,6 +104,8 @@ static int read_options(job *j)
         wrong = "threads";
     else if (!integer_option(j, "weight-bits", 0, 4, 8, &bits) || (bits != 0 && bits != 4 && bits != 8))
         wrong = "weight-bits";
+    else if (!integer_option(j, "activation-bits", 0, 8, 16, &activation_bits) || (activation_bits != 0 && activation_bits != 8 && activation_bits != 16))
+        wrong = "activation-bits";
     else if (!integer_option(j, "seed", 1, 0, UINT64_MAX, &seed))
         wrong = "seed";
     else if (!real_option(j, "temperature", 0.8, 100, &temperature))
@@ -130,6 +133,7 @@ static int read_options(job *j)
     j->prompt_tokens = (uint32_t)prompt_tokens;
     j->threads = (unsigned)threads;
     j->weight_bits = (unsigned)bits;
+    j->activation_bits = (unsigned)activation_bits;
     j->sampling = (tv_llm_sampling){(float)temperature, (float)top_p, seed};
     return CLI_DONE;
 }
@@ -153,8 +157,8 @@ static tv_status open_session(job *j, const char *target, const char *sample, tv
     }
     if (host && (all || cli_has(j->c, "eval"))) /* it comes along and has no programs */
         folder = NULL;
-    tv_llm_options own = {.target = target, .context = j->context, .threads = j->threads, .weight_bits = j->weight_bits, .emit = folder,
-                          .timing_only = cli_has(j->c, "timing-only"), .verify = cli_has(j->c, "verify"), .sample = sample, .progress = {show_progress, j}};
+    tv_llm_options own = {.target = target, .context = j->context, .threads = j->threads, .weight_bits = j->weight_bits, .activation_bits = j->activation_bits,
+                          .emit = folder, .timing_only = cli_has(j->c, "timing-only"), .verify = cli_has(j->c, "verify"), .sample = sample, .progress = {show_progress, j}};
     *config = NULL;
     *session = NULL;
     tv_status status = host ? TV_OK : cli_make_config(j->c, target, all, config);

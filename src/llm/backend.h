@@ -16,6 +16,7 @@ typedef struct tv_backend_options {
     bool keep_values;         /* of steps of one token, for `value` */
     const char *emit;         /* folder for the programs, or NULL */
     unsigned weight_bits;     /* 4 or 8, where the machine takes both; 0: its own */
+    unsigned activation_bits; /* 8 or 16, likewise */
     const int32_t *sample;    /* tokens like those to come, at most 64, to learn the range of keys and values from */
     uint32_t sample_count;
     tv_llm_progress progress; /* of `create` */
@@ -30,6 +31,7 @@ static inline void tv_progress_show(const tv_llm_progress *progress, const char 
 typedef struct tv_backend {
     const char *name; /* "host", or the target's */
     unsigned weight_bits_only; /* the one width of weights it has; 0: --weight-bits chooses */
+    unsigned activation_bits_only; /* the same of activations */
     tv_status (*create)(const tv_graph *graph, const tv_model *model, const tv_backend_options *options, const tv_diag_sink *sink, void **state);
     void (*destroy)(void *state);
 

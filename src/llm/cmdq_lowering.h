@@ -5,6 +5,7 @@
 #define TV_LLM_CMDQ_LOWERING_H
 
 #include "llm/backend.h"
+#include "machine/entries.h"
 #include "sim/pool.h"
 
 enum { BANK_X, BANK_HEADS, BANK_WEIGHTS, BANK_KEYS = 4, BANK_VALUES, BANK_SCORES, BANK_FFN, BANKS, SLOTS = 2, ROWS_MAX = 32, HIDDEN_UNIT = 256 };
@@ -21,8 +22,8 @@ typedef struct place {
 } place;
 
 typedef enum place_id {
-    X, XA, XN, GAINS, OUTPUT, QUERY, TURNED, KEY, KEY8, VALUE8, MIXED, SCORES, SHARES, LOGITS, KEYS, VALUES, GATE, UP, HIDDEN, WEIGHTS,
-    SCALES = WEIGHTS + SLOTS, PLACES = SCALES + SLOTS
+    X, XA, XN, GAINS, OUTPUT, QUERY, TURNED, KEY, KEY8, VALUE8, MIXED, SCORES, SHARES, LOGITS, KEYS, VALUES, HIDDEN, GATE,
+    UP = GATE + SLOTS, WEIGHTS = UP + SLOTS, SCALES = WEIGHTS + SLOTS, PLACES = SCALES + SLOTS
 } place_id;
 
 /* A matrix in DRAM. */
@@ -31,24 +32,34 @@ typedef struct matrix {
     uint64_t data, scales, row_bytes;
 } matrix;
 
+/* What 1 of an integer is worth: of activations that are inputs of products, and of the cache. Activations of 16 bits are numbers
+ * themselves: 1. */
+typedef struct cmdq_ranges {
+    float attention, q, mixed;  /* the normalised input, turned queries, the heads' mix */
+    float ffn, hidden;          /* the same before the feed-forward layer, and what goes down from it */
+    float final;                /* input of the logits */
+    float k, v;
+} cmdq_ranges;
+
 typedef struct lowering {
     const tv_graph *graph;
     const tv_model *model;
     tv_machine *machine;
     tv_pool *pool; /* quantizes */
     tv_program *program; /* what the machine has loaded */
-    unsigned weight_bits, group, te, ve;
+    unsigned weight_bits, activation_bits, group, te, ve;
     uint32_t context, rows_max;
     uint64_t bank_bytes, dram_end;
     matrix *matrices; /* TV_WEIGHTS of each layer; norms have no scales */
     uint64_t x_addr, logits_addr, *k_base, *v_base;
-    float *k_scale, *v_scale; /* of each layer */
+    cmdq_ranges *ranges; /* of each layer; of what belongs to none, in the first */
 
     /* the queue under construction */
     place places[PLACES];
     char part[TV_PART_TEXT]; /* of the model, that the entries belong to */
-    tv_buf text, deps;
-    uint32_t count, slot, te_turn, ve_turn;
+    tv_entries *entries;
+    tv_buf metadata, deps;
+    uint32_t slot, te_turn, ve_turn;
     uint32_t *kv_writer; /* of each layer: its last KV_STORE */
     uint32_t rows, position;
     unsigned reads[8], writes[4], read_count, write_count;
@@ -56,7 +67,6 @@ typedef struct lowering {
     bool timing;        /* no data: cycles alone */
     float **values;     /* of the graph, for those that are kept; NULL: none are */
     uint32_t *node_end; /* of each node: entries of the queue when it was lowered */
-    size_t inits_at; /* where in the text the list of initial contents begins */
     uint32_t steps;
 } lowering;
 
@@ -65,8 +75,18 @@ typedef struct operand {
     unsigned place;
     uint64_t offset; /* bytes */
     unsigned qbits;
-    float scale;     /* of the output */
+    float scale;
 } operand;
+
+/* An input of products: of 8 bits, of which 1 is worth `range`, or of 16. */
+static inline operand cmdq_activations(const lowering *l, place_id to, float range) { return (operand){to, 0, l->activation_bits, range}; }
+
+/* What 1 is worth behind a norm. */
+static inline float cmdq_norm_range(const lowering *l, const tv_graph_node *n)
+{
+    const cmdq_ranges *r = &l->ranges[n->layer];
+    return n->weight == TV_WEIGHT_NORM_FINAL ? l->ranges[0].final : n->weight == TV_WEIGHT_NORM_FFN ? r->ffn : r->attention;
+}
 
 static inline matrix *matrix_of(const lowering *l, tv_weight weight, uint32_t layer) { return &l->matrices[(size_t)layer * TV_WEIGHTS + weight]; }
 
@@ -86,7 +106,10 @@ static inline tv_weight made_by(const lowering *l, uint32_t value)
     return l->graph->nodes[i].weight;
 }
 
-/* Prints the entries of a node; with `last_only` the logits are those of the last token. */
+/* Learns `ranges` from the options' sample, which the host runs. */
+tv_status cmdq_learn_ranges(lowering *l, const tv_backend_options *options, const tv_diag_sink *sink);
+
+/* Adds the entries of a node; with `last_only` the logits are those of the last token. */
 void cmdq_lower_node(lowering *l, const tv_graph_node *n, bool last_only);
 
 #endif

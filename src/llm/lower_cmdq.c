@@ -13,34 +13,68 @@
 
 /* ---- SPM and DRAM ---- */
 
-/* Puts the places of activations into their banks for `m` tokens at a time. False: they do not fit. */
-static bool lay_out(lowering *l, uint32_t m)
+/* What places take for `m` tokens at a time, and in which bank they stand best: operands of one entry in different ones. */
+static void want_places(const lowering *l, uint32_t m, place wanted[PLACES])
 {
     const tv_model_shape *s = &l->model->shape;
     uint64_t dim = (uint64_t)m * s->dim, wide = (uint64_t)m * s->heads * s->head_dim, narrow = (uint64_t)m * s->kv_heads * s->head_dim;
     uint64_t hidden = (uint64_t)m * s->hidden, scores = (uint64_t)m * (s->heads / s->kv_heads) * l->context, cache = (uint64_t)l->context * s->head_dim;
     uint64_t scale_bytes = l->bank_bytes * 32 / (32 + l->weight_bits * l->group) / 64 * 64; /* 32 bits for each group's bits */
-    uint64_t vocab = (uint64_t)s->vocab * 4, used[BANKS] = {0};
-    const struct {
-        unsigned bank;
-        uint64_t bytes;
-    } wanted[PLACES] = {
-        [X] = {BANK_X, dim * 4}, [XA] = {BANK_X, dim * 4}, [XN] = {BANK_X, dim * 2}, [GAINS] = {BANK_X, (uint64_t)s->dim * 4}, [OUTPUT] = {BANK_X, dim * 4},
-        [QUERY] = {BANK_HEADS, wide * 4}, [TURNED] = {BANK_HEADS, wide * 2}, [KEY] = {BANK_HEADS, narrow * 4}, [KEY8] = {BANK_HEADS, narrow},
-        [VALUE8] = {BANK_HEADS, narrow}, [MIXED] = {BANK_HEADS, wide * 2}, [SCORES] = {BANK_SCORES, scores * 4}, [SHARES] = {BANK_SCORES, scores * 2},
-        [LOGITS] = {BANK_KEYS, vocab < l->bank_bytes / 4 ? vocab : l->bank_bytes / 4}, [KEYS] = {BANK_KEYS, cache}, [VALUES] = {BANK_VALUES, cache},
-        [GATE] = {BANK_FFN, hidden * 4}, [UP] = {BANK_FFN, hidden * 4}, [HIDDEN] = {BANK_FFN, hidden * 2},
-        [WEIGHTS] = {BANK_WEIGHTS, l->bank_bytes - scale_bytes}, [WEIGHTS + 1] = {BANK_WEIGHTS + 1, l->bank_bytes - scale_bytes},
-        [SCALES] = {BANK_WEIGHTS, scale_bytes}, [SCALES + 1] = {BANK_WEIGHTS + 1, scale_bytes},
+    uint64_t vocab = (uint64_t)s->vocab * 4, unit = m == 1 ? hidden : (uint64_t)m * HIDDEN_UNIT, input = l->activation_bits / 8;
+    const place list[PLACES] = {
+        [X] = {.bank = BANK_X, .bytes = dim * 4},
+        [XA] = {.bank = BANK_X, .bytes = dim * 4},
+        [XN] = {.bank = BANK_X, .bytes = dim * input},
+        [GAINS] = {.bank = BANK_X, .bytes = (uint64_t)s->dim * 4},
+        [QUERY] = {.bank = BANK_HEADS, .bytes = wide * 4},
+        [KEY] = {.bank = BANK_HEADS, .bytes = narrow * 4},
+        [KEY8] = {.bank = BANK_HEADS, .bytes = narrow},
+        [VALUE8] = {.bank = BANK_HEADS, .bytes = narrow},
+        [KEYS] = {.bank = BANK_KEYS, .bytes = cache},
+        [LOGITS] = {.bank = BANK_KEYS, .bytes = vocab < l->bank_bytes / 4 ? vocab : l->bank_bytes / 4},
+        [OUTPUT] = {.bank = BANK_KEYS, .bytes = dim * 4},
+        [VALUES] = {.bank = BANK_VALUES, .bytes = cache},
+        [TURNED] = {.bank = BANK_VALUES, .bytes = wide * input},
+        [MIXED] = {.bank = BANK_X, .bytes = wide * input},
+        [SCORES] = {.bank = BANK_SCORES, .bytes = scores * 4},
+        [SHARES] = {.bank = BANK_SCORES, .bytes = scores * 2},
+        [GATE] = {.bank = BANK_FFN, .bytes = unit * 4},
+        [UP] = {.bank = BANK_FFN, .bytes = unit * 4},
+        [GATE + 1] = {.bank = BANK_FFN, .bytes = m == 1 ? 0 : unit * 4},
+        [UP + 1] = {.bank = BANK_FFN, .bytes = m == 1 ? 0 : unit * 4},
+        [HIDDEN] = {.bank = BANK_FFN, .bytes = hidden * input},
+        [WEIGHTS] = {.bank = BANK_WEIGHTS, .bytes = l->bank_bytes - scale_bytes},
+        [WEIGHTS + 1] = {.bank = BANK_WEIGHTS + 1, .bytes = l->bank_bytes - scale_bytes},
+        [SCALES] = {.bank = BANK_WEIGHTS, .bytes = scale_bytes},
+        [SCALES + 1] = {.bank = BANK_WEIGHTS + 1, .bytes = scale_bytes},
     };
+    memcpy(wanted, list, sizeof list);
+}
+
+/* Puts the places into their banks, or, where one is full, the next that has room, for `m` tokens at a time. False: they do not fit. */
+static bool lay_out(lowering *l, uint32_t m)
+{
+    const tv_model_shape *s = &l->model->shape;
+    place wanted[PLACES];
+    uint64_t used[BANKS] = {0};
+    want_places(l, m, wanted);
+    used[BANK_WEIGHTS] = used[BANK_WEIGHTS + 1] = l->bank_bytes; /* for nothing else */
     for (unsigned p = 0; p < PLACES; p++) {
         uint64_t bytes = (wanted[p].bytes + 63) / 64 * 64;
-        l->places[p].bank = wanted[p].bank;
-        l->places[p].offset = used[wanted[p].bank];
+        unsigned bank = wanted[p].bank, turns = 0;
+        l->places[p].bank = bank;
         l->places[p].bytes = bytes;
-        used[wanted[p].bank] += bytes;
-        if (used[wanted[p].bank] > l->bank_bytes)
+        if (bank == BANK_WEIGHTS || bank == BANK_WEIGHTS + 1) {
+            l->places[p].offset = p >= SCALES ? l->bank_bytes - bytes : 0;
+            continue;
+        }
+        for (; turns < BANKS && used[bank] + bytes > l->bank_bytes; turns++)
+            bank = (bank + 1) % BANKS;
+        if (turns == BANKS)
             return false;
+        l->places[p].bank = bank;
+        l->places[p].offset = used[bank];
+        used[bank] += bytes;
     }
     uint32_t widest = s->dim > s->hidden ? s->dim : s->hidden;
     if (m == 1)
@@ -115,43 +149,6 @@ static tv_status place_matrix(lowering *l, tv_weight weight, uint32_t layer, con
     return gains ? place_gains(l, from, to, sink) : place_quantized(l, from, to, sink);
 }
 
-/* ---- Ranges of keys and values ---- */
-
-static float largest(const float *x, uint64_t n)
-{
-    float most = 0;
-    for (uint64_t i = 0; i < n; i++)
-        most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
-    return most;
-}
-
-/* The host runs the sample; what it finds is widened, since a sample is not all there is. */
-static tv_status learn_ranges(lowering *l, const tv_backend_options *options, const tv_diag_sink *sink)
-{
-    static const float MARGIN = 1.25f;
-    void *host;
-    uint32_t narrow = l->model->shape.kv_heads * l->model->shape.head_dim, n = options->sample_count;
-    float *unused = malloc(l->model->shape.vocab * sizeof *unused);
-    if (!unused)
-        return tv_fail_memory(sink);
-    tv_status status = tv_backend_host.create(l->graph, l->model, &(tv_backend_options){.context = n, .threads = options->threads}, sink, &host);
-    if (status == TV_OK) {
-        status = tv_backend_host.step(host, options->sample, n, 0, true, unused, sink);
-        for (uint32_t i = 0; i < l->graph->node_count && status == TV_OK; i++) {
-            const tv_graph_node *node = &l->graph->nodes[i];
-            if (node->op != TV_OP_APPEND)
-                continue;
-            float k = largest(tv_backend_host.value(host, node->inputs[0]), (uint64_t)n * narrow) * MARGIN / 127;
-            float v = largest(tv_backend_host.value(host, node->inputs[1]), (uint64_t)n * narrow) * MARGIN / 127;
-            l->k_scale[node->layer] = k > 0 ? k : 1;
-            l->v_scale[node->layer] = v > 0 ? v : 1;
-        }
-        tv_backend_host.destroy(host);
-    }
-    free(unused);
-    return status;
-}
-
 /* ---- Creating ---- */
 
 static void destroy(void *state)
@@ -161,7 +158,8 @@ static void destroy(void *state)
         return;
     for (unsigned p = 0; p < PLACES; p++)
         tv_buf_fini(&l->places[p].readers);
-    tv_buf_fini(&l->text);
+    tv_entries_free(l->entries);
+    tv_buf_fini(&l->metadata);
     tv_buf_fini(&l->deps);
     tv_pool_free(l->pool);
     tv_machine_free(l->machine);
@@ -169,8 +167,7 @@ static void destroy(void *state)
     free(l->matrices);
     free(l->k_base);
     free(l->v_base);
-    free(l->k_scale);
-    free(l->v_scale);
+    free(l->ranges);
     free(l->kv_writer);
     for (uint32_t v = 0; l->values && v < l->graph->value_count; v++)
         free(l->values[v]);
@@ -186,6 +183,7 @@ static tv_status read_config(lowering *l, const tv_backend_options *options, con
     l->ve = (unsigned)tv_backend_parameter(options->config, "npu.ve");
     l->bank_bytes = tv_backend_parameter(options->config, "spm.bank_bytes");
     l->weight_bits = options->weight_bits ? options->weight_bits : 8;
+    l->activation_bits = options->activation_bits ? options->activation_bits : 8;
     l->context = options->context;
     for (l->group = 32; s->dim % l->group || s->hidden % l->group || s->head_dim % l->group; l->group /= 2)
         continue;
@@ -214,12 +212,11 @@ static tv_status allocate(lowering *l, bool keep_values, const tv_diag_sink *sin
     l->matrices = calloc((size_t)s->layers * TV_WEIGHTS, sizeof *l->matrices);
     l->k_base = calloc(s->layers, sizeof *l->k_base);
     l->v_base = calloc(s->layers, sizeof *l->v_base);
-    l->k_scale = calloc(s->layers, sizeof *l->k_scale);
-    l->v_scale = calloc(s->layers, sizeof *l->v_scale);
+    l->ranges = malloc(s->layers * sizeof *l->ranges);
     l->kv_writer = calloc(s->layers, sizeof *l->kv_writer);
-    for (uint32_t i = 0; l->k_scale && l->v_scale && i < s->layers; i++)
-        l->k_scale[i] = l->v_scale[i] = 1; /* of timing, where no values are */
-    return l->matrices && l->k_base && l->v_base && l->k_scale && l->v_scale && l->kv_writer ? TV_OK : tv_fail_memory(sink);
+    for (uint32_t i = 0; l->ranges && i < s->layers; i++) /* also of timing, where no values are */
+        l->ranges[i] = (cmdq_ranges){1, 1, 1, 1, 1, 1, 1, 1};
+    return l->matrices && l->k_base && l->v_base && l->ranges && l->kv_writer ? TV_OK : tv_fail_memory(sink);
 }
 
 static tv_status place_model(lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
@@ -261,7 +258,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
         status = place_model(l, &options->progress, sink);
     }
     if (status == TV_OK && !l->timing)
-        status = learn_ranges(l, options, sink);
+        status = cmdq_learn_ranges(l, options, sink);
     if (status != TV_OK) {
         destroy(l);
         return status;
@@ -272,64 +269,66 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
 
 /* ---- Steps ---- */
 
-static void begin_queue(lowering *l, uint32_t rows, uint32_t position)
+enum { PATH_LENGTH = 4096 };
+
+static const char *queue_path(const lowering *l, char path[PATH_LENGTH])
 {
-    const tv_model_shape *s = &l->model->shape;
-    l->rows = rows;
-    l->position = position;
-    l->count = l->slot = l->te_turn = l->ve_turn = 0;
-    l->text.len = 0;
-    lay_out(l, rows);
-    for (unsigned p = 0; p < PLACES; p++) {
-        l->places[p].writer = NO_ENTRY;
-        l->places[p].readers.len = 0;
-    }
-    tv_buf_str(&l->text, "{\"metadata\": {\"version\": \"1.2\", \"graph_name\": \"step\", \"kv_layouts\": [");
-    for (uint32_t i = 0; i < s->layers; i++) {
-        l->kv_writer[i] = NO_ENTRY;
-        tv_buf_printf(&l->text, "%s\n {\"id\": %" PRIu32 ", \"k_base\": %" PRIu64 ", \"v_base\": %" PRIu64 ", \"t_max\": %" PRIu32 ", \"d_head\": %" PRIu32 ", \"heads\": %" PRIu32 "}",
-                      i ? "," : "", i, l->k_base[i], l->v_base[i], l->context, s->head_dim, s->kv_heads);
-    }
-    tv_buf_str(&l->text, "]");
+    if (!l->emit)
+        return "step.json";
+    snprintf(path, PATH_LENGTH, "%s/step_%06" PRIu32 ".json", l->emit, l->steps);
+    return path;
 }
 
-/* The tokens' rows of the embedding come with the queue; what it leaves for the host are the logits. */
-static tv_status put_tokens(lowering *l, const int32_t *tokens, bool last_only, const tv_diag_sink *sink)
+/* What the metadata of a step say: the cache, the tokens' rows of the embedding, which come with the queue, and the logits, which are
+ * what it leaves for the host. The first queue that is written names the weights, so that the queues run by themselves. */
+static tv_status print_metadata(lowering *l, const int32_t *tokens, bool last_only, const tv_diag_sink *sink)
 {
+    static const char digits[] = "0123456789abcdef";
     const tv_model_shape *s = &l->model->shape;
     const tv_matrix *embedding = tv_model_matrix(l->model, TV_WEIGHT_EMBEDDING, 0);
     float *row = malloc(s->dim * sizeof *row);
     tv_status status = row ? TV_OK : tv_fail_memory(sink);
-    tv_buf_str(&l->text, ", \"dram_init\": [");
-    l->inits_at = l->text.len;
-    tv_buf_printf(&l->text, "{\"addr\": %" PRIu64 ", \"hex\": \"", l->x_addr);
+    tv_buf *text = &l->metadata;
+    text->len = 0;
+    tv_buf_str(text, "{\"version\": \"1.2\", \"graph_name\": \"step\", \"kv_layouts\": [");
+    for (uint32_t i = 0; i < s->layers; i++)
+        tv_buf_printf(text, "%s{\"id\": %" PRIu32 ", \"k_base\": %" PRIu64 ", \"v_base\": %" PRIu64 ", \"t_max\": %" PRIu32 ", \"d_head\": %" PRIu32 ", \"heads\": %" PRIu32 "}",
+                      i ? ", " : "", i, l->k_base[i], l->v_base[i], l->context, s->head_dim, s->kv_heads);
+    tv_buf_printf(text, "], \"dram_init\": [%s{\"addr\": %" PRIu64 ", \"hex\": \"", l->emit && l->steps == 0 ? "{\"addr\": 0, \"file\": \"weights.bin\"}, " : "", l->x_addr);
     for (uint32_t r = 0; r < l->rows && status == TV_OK && !l->timing; r++) {
-        status = tv_gguf_row_f32(embedding->tensor, (uint64_t)tokens[r], row);
-        for (uint32_t i = 0; i < s->dim && status == TV_OK; i++) {
-            uint8_t bytes[4];
-            tv_store_le(bytes, tv_f32_bits(row[i]), 4);
-            tv_buf_printf(&l->text, "%02x%02x%02x%02x", bytes[0], bytes[1], bytes[2], bytes[3]);
+        char *hex = tv_buf_extend(text, (size_t)s->dim * 8);
+        status = hex ? tv_gguf_row_f32(embedding->tensor, (uint64_t)tokens[r], row) : tv_fail_memory(sink);
+        for (uint32_t i = 0; i < 4 * s->dim && status == TV_OK; i++) {
+            uint32_t byte = tv_f32_bits(row[i / 4]) >> 8 * (i % 4) & 0xFF;
+            hex[2 * i] = digits[byte >> 4];
+            hex[2 * i + 1] = digits[byte & 15];
         }
     }
-    tv_buf_printf(&l->text, "\"}], \"outputs\": [{\"name\": \"logits\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64 ", \"qbits\": 32}]}, \"cmdq\": [\n", l->logits_addr,
+    tv_buf_printf(text, "\"}], \"outputs\": [{\"name\": \"logits\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64 ", \"qbits\": 32}]}", l->logits_addr,
                   (uint64_t)(last_only ? 1 : l->rows) * s->vocab);
     free(row);
     return status;
 }
 
-static tv_status save_queue(lowering *l, const tv_diag_sink *sink)
+static tv_status begin_queue(lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, bool last_only, const tv_diag_sink *sink)
 {
-    char path[4096];
-    tv_output *output;
-    snprintf(path, sizeof path, "%s/step_%06" PRIu32 ".json", l->emit, l->steps);
-    if (l->steps == 0) /* the first queue that is written names the weights, so that the queues run by themselves */
+    char path[PATH_LENGTH];
+    l->rows = rows;
+    l->position = position;
+    l->slot = l->te_turn = l->ve_turn = 0;
+    lay_out(l, rows);
+    for (unsigned p = 0; p < PLACES; p++) {
+        l->places[p].writer = NO_ENTRY;
+        l->places[p].readers.len = 0;
+    }
+    for (uint32_t i = 0; i < l->model->shape.layers; i++)
+        l->kv_writer[i] = NO_ENTRY;
+    if (l->emit && l->steps == 0)
         TV_TRY(tv_backend_save_space(l->machine, "dram", l->k_base[0], l->emit, "weights.bin", sink));
-    TV_TRY(tv_output_open(path, sink, &output));
-    fwrite(l->text.data, 1, l->inits_at, tv_output_stream(output));
-    if (l->steps == 0)
-        fputs("{\"addr\": 0, \"file\": \"weights.bin\"}, ", tv_output_stream(output));
-    fwrite(l->text.data + l->inits_at, 1, l->text.len - l->inits_at, tv_output_stream(output));
-    return tv_output_commit(output, sink);
+    TV_TRY(print_metadata(l, tokens, last_only, sink));
+    tv_entries_free(l->entries); /* of a step that failed */
+    l->entries = NULL;
+    return tv_entries_begin(queue_path(l, path), (tv_sv){(const char *)l->metadata.data, l->metadata.len}, sink, &l->entries);
 }
 
 /* ---- Values for comparing with the host's ---- */
@@ -337,19 +336,20 @@ static tv_status save_queue(lowering *l, const tv_diag_sink *sink)
 /* Where a node's output stands when its entries have been executed. False: nowhere as a whole. */
 static bool output_of(const lowering *l, const tv_graph_node *n, operand *out)
 {
+    const cmdq_ranges *r = &l->ranges[n->layer];
     *out = (operand){X, 0, 32, 1};
     switch (n->op) {
     case TV_OP_EMBED: return true;
     case TV_OP_ADD: out->place = made_by(l, n->inputs[1]) == TV_WEIGHT_O ? XA : X; return true;
-    case TV_OP_RMSNORM: *out = (operand){XN, 0, 16, 1}; return true;
-    case TV_OP_MIX: *out = (operand){MIXED, 0, 16, 1}; return true;
+    case TV_OP_RMSNORM: *out = cmdq_activations(l, XN, cmdq_norm_range(l, n)); return true;
+    case TV_OP_MIX: *out = cmdq_activations(l, MIXED, r->mixed); return true;
     case TV_OP_SILU: out->place = GATE; return true;
-    case TV_OP_MUL: *out = (operand){HIDDEN, 0, 16, 1}; return true;
-    case TV_OP_ROPE: *out = made_by(l, n->inputs[0]) == TV_WEIGHT_Q ? (operand){TURNED, 0, 16, 1} : (operand){KEY8, 0, 8, l->k_scale[n->layer]}; return true;
+    case TV_OP_MUL: *out = cmdq_activations(l, HIDDEN, r->hidden); return true;
+    case TV_OP_ROPE: *out = made_by(l, n->inputs[0]) == TV_WEIGHT_Q ? cmdq_activations(l, TURNED, r->q) : (operand){KEY8, 0, 8, r->k}; return true;
     case TV_OP_MATMUL:
         out->place = n->weight == TV_WEIGHT_Q ? QUERY : n->weight == TV_WEIGHT_K ? KEY : n->weight == TV_WEIGHT_GATE ? GATE : n->weight == TV_WEIGHT_UP ? UP : OUTPUT;
         if (n->weight == TV_WEIGHT_V)
-            *out = (operand){VALUE8, 0, 8, l->v_scale[n->layer]};
+            *out = (operand){VALUE8, 0, 8, r->v};
         return n->weight != TV_WEIGHT_CLASSIFIER;
     default: return false;
     }
@@ -392,12 +392,15 @@ static tv_status run_queue(lowering *l, const tv_diag_sink *sink)
 {
     tv_program *program;
     tv_stop stop;
-    if (l->text.failed || l->deps.failed)
-        return tv_fail_memory(sink);
-    if (l->emit)
-        TV_TRY(save_queue(l, sink));
-    TV_TRY(tv_program_parse("step.json", l->text.data, l->text.len, NULL, sink, &program));
-    tv_status status = tv_machine_load(l->machine, program, sink);
+    char path[PATH_LENGTH];
+    tv_entries *entries = l->entries;
+    l->entries = NULL;
+    TV_TRY(tv_entries_finish(entries, &program));
+    tv_status status = l->metadata.failed || l->deps.failed ? tv_fail_memory(sink) : TV_OK;
+    if (status == TV_OK && l->emit)
+        status = tv_program_save(program, queue_path(l, path), TV_FORMAT_JSON, sink);
+    if (status == TV_OK)
+        status = tv_machine_load(l->machine, program, sink);
     if (status == TV_OK && l->values && l->rows == 1)
         status = run_nodes(l, sink);
     if (status == TV_OK)
@@ -412,16 +415,16 @@ static void lower_node_to(lowering *l, uint32_t i, bool last_only)
 {
     cmdq_lower_node(l, &l->graph->nodes[i], last_only);
     if (l->node_end)
-        l->node_end[i] = l->count;
+        l->node_end[i] = tv_entries_count(l->entries);
 }
 
 static tv_status step_rows(lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, bool last_only, float *out, const tv_diag_sink *sink)
 {
-    begin_queue(l, rows, position);
-    TV_TRY(put_tokens(l, tokens, last_only, sink));
+    TV_TRY(begin_queue(l, tokens, rows, position, last_only, sink));
     for (uint32_t i = 0; i < l->graph->node_count; i++)
         lower_node_to(l, i, last_only);
-    tv_buf_str(&l->text, "{\"opcode\": \"END\"}\n]}\n");
+    tv_entries_opcode(l->entries, CMDQ_END);
+    tv_entries_end(l->entries, NULL, NULL, 0);
     TV_TRY(run_queue(l, sink));
     return tv_machine_read(l->machine, "dram", l->logits_addr, out, (size_t)(last_only ? 1 : rows) * l->model->shape.vocab * sizeof *out, sink);
 }

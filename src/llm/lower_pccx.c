@@ -465,5 +465,5 @@ static unsigned host_ops(const void *state, const tv_host_op **list)
     return PCCX_HOST_OPS;
 }
 
-const tv_backend tv_backend_pccx = {.name = "pccx", .create = create, .destroy = destroy, .step = step, .value = value, .machine = machine,
+const tv_backend tv_backend_pccx = {.name = "pccx", .activation_bits_only = 8, .create = create, .destroy = destroy, .step = step, .value = value, .machine = machine,
                                      .host_ops = host_ops};

@@ -130,14 +130,13 @@ void tv_llm_session_free(tv_llm_session *session)
     free(session);
 }
 
-/* Tokens for quantizers to learn from: of the sample's text, or random ones. */
+/* Tokens for quantizers to learn from: as a text begins, those of the sample's text, then random ones. */
 static tv_status sample_tokens(const tv_llm *llm, const char *text, int32_t tokens[SAMPLE_TOKENS], uint32_t *count)
 {
     uint64_t state = 1;
     size_t n = 0;
     int32_t *ids = NULL;
-    if (text)
-        TV_TRY(tv_tokenizer_encode(llm->tokenizer, text, strlen(text), tv_tokenizer_adds_bos(llm->tokenizer), &ids, &n));
+    TV_TRY(tv_tokenizer_encode(llm->tokenizer, text ? text : "", text ? strlen(text) : 0, tv_tokenizer_adds_bos(llm->tokenizer), &ids, &n));
     *count = n > SAMPLE_TOKENS ? SAMPLE_TOKENS : (uint32_t)n;
     if (n)
         memcpy(tokens, ids, *count * sizeof *tokens);
@@ -192,6 +191,9 @@ tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const t
     if (options->weight_bits && backend->weight_bits_only && options->weight_bits != backend->weight_bits_only)
         tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_PLACE, NULL, "weights of %s have %u bits; %u are for other targets", backend->name,
                   backend->weight_bits_only, options->weight_bits);
+    if (options->activation_bits && backend->activation_bits_only && options->activation_bits != backend->activation_bits_only)
+        tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_PLACE, NULL, "activations of %s have %u bits; %u are for other targets", backend->name,
+                  backend->activation_bits_only, options->activation_bits);
     if (!options->timing_only)
         TV_TRY(sample_tokens(llm, options->sample, sample, &sample_count));
     else
@@ -207,7 +209,7 @@ tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const t
     s->logits = malloc((size_t)EVAL_WINDOW * vocab * sizeof *s->logits);
     s->emit = options->emit ? strdup(options->emit) : NULL;
     tv_backend_options own = {.config = options->config, .context = s->context, .threads = options->threads ? options->threads : 1, .mode = options->timing_only ? TV_MODE_TIMING : TV_MODE_FULL,
-                              .emit = s->emit, .keep_values = options->verify != 0, .weight_bits = options->weight_bits, .sample = sample, .sample_count = sample_count, .progress = options->progress};
+                              .emit = s->emit, .keep_values = options->verify != 0, .weight_bits = options->weight_bits, .activation_bits = options->activation_bits, .sample = sample, .sample_count = sample_count, .progress = options->progress};
     tv_status status = s->logits && (s->emit || !options->emit) ? backend->create(llm->graph, llm->model, &own, sink, &s->state) : tv_fail_memory(sink);
     if (status != TV_OK) {
         tv_llm_session_free(s);

@@ -149,8 +149,8 @@ def models_of_published_sizes_run(folder):
 
 
 def machines_follow_the_host():
-    for target, least in (("pccx", 0.97), ("opennpu", 0.999), ("cmdq", 0.999)):
-        likeness = as_json("llm", MODEL, "-t", target, "--verify", "-n", "12")["targets"][0]
+    for target, least, options in (("pccx", 0.97, []), ("opennpu", 0.999, []), ("cmdq", 0.98, []), ("cmdq", 0.999, ["--activation-bits", "16"])):
+        likeness = as_json("llm", MODEL, "-t", target, *options, "--verify", "-n", "12")["targets"][0]
         layers = likeness.get("layers", [])
         expect(f"{target}: six layers", len(layers) == 6, likeness)
         for layer in layers:
@@ -170,6 +170,9 @@ def machines_of_other_sizes_run_or_say_why():
 def a_width_that_a_machine_has_not_is_said():
     done = run("llm", MODEL, "-t", "opennpu", "--weight-bits", "4", "-n", "1")
     expect("opennpu: --weight-bits 4 is warned about", "TV-L040" in done.stderr, done.stderr)
+    for target, bits, warned in (("pccx", "16", True), ("opennpu", "8", True), ("cmdq", "16", False), ("pccx", "8", False)):
+        done = run("llm", MODEL, "-t", target, "--activation-bits", bits, "-n", "1")
+        expect(f"{target}: --activation-bits {bits} is {'' if warned else 'not '}warned about", ("TV-L040" in done.stderr) == warned, done.stderr)
     for target, bits in (("opennpu", "8"), ("cmdq", "4"), ("pccx", "8")):
         done = run("llm", MODEL, "-t", target, "--weight-bits", bits, "-n", "1")
         expect(f"{target}: --weight-bits {bits} is not", done.stderr == "", done.stderr)

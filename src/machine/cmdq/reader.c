@@ -535,13 +535,7 @@ static uint64_t next_chunk(reader *r, uint64_t silent)
 
 static void parse(reader *r)
 {
-    static const yajl_callbacks callbacks = {
-        .yajl_null = on_null, .yajl_boolean = on_boolean, .yajl_number = on_number, .yajl_string = on_string, .yajl_start_map = on_start_map,
-        .yajl_map_key = on_key, .yajl_end_map = on_end_map, .yajl_start_array = on_start_array, .yajl_end_array = on_end_array};
     uint64_t silent = 0, chunk; /* silent: bytes since the parser called */
-    r->parser = yajl_alloc(&callbacks, NULL, r);
-    if (!r->parser)
-        return;
     yajl_config(r->parser, yajl_allow_multiple_values, 1);
     yajl_status status = yajl_status_ok;
     for (; r->base < r->size && status == yajl_status_ok; r->base += chunk) {
@@ -573,10 +567,10 @@ static void parse(reader *r)
 static bool no_memory(const reader *r)
 {
     const cmdq_queue *q = r->queue;
-    return !r->parser || q->entry_buf.failed || q->values.failed || q->lists.failed || q->extras.failed || r->ids.failed || r->program->lines_buf.failed;
+    return q->entry_buf.failed || q->values.failed || q->lists.failed || q->extras.failed || r->ids.failed || r->program->lines_buf.failed;
 }
 
-static tv_status finish(reader *r)
+static tv_status check_queue(reader *r)
 {
     cmdq_queue *q = r->queue;
     tv_program *program = r->program;
@@ -608,38 +602,66 @@ static bool set_file(reader *r)
     return program->files[0] != NULL;
 }
 
-static tv_status read_file(const char *path, tv_input *input, bool careful, const tv_diag_sink *sink, tv_program **out)
+tv_status cmdq_reader_init(reader *r, const char *path, tv_input *input, const tv_diag_sink *sink)
 {
-    reader r = {.path = path, .data = input->data, .size = input->size, .sink = sink, .line = 1, .entry_line = 1, .entry_column = 1, .careful = careful};
-    tv_status status = tv_program_make(&tv_isa_cmdq, sink, &r.program);
+    *r = (reader){.path = path, .data = input->data, .size = input->size, .sink = sink, .line = 1, .entry_line = 1, .entry_column = 1};
+    tv_status status = tv_program_make(&tv_isa_cmdq, sink, &r->program);
     if (status != TV_OK) {
         tv_input_close(input);
         return status;
     }
-    r.program->input = *input;
+    r->program->input = *input;
     *input = (tv_input){0};
-    r.program->form = &cmdq_form;
-    r.program->form_data = r.queue = calloc(1, sizeof *r.queue);
-    if (r.queue)
-        r.queue->text_count = 1;
-    if (!r.queue || !set_file(&r) || !grow_texts(&r)) {
-        status = tv_fail_memory(sink);
-    } else {
-        r.queue->texts[0] = "";
-        cmdq_layout_init(&r.queue->layout);
-        make_names(&r);
-        parse(&r);
-        status = finish(&r);
+    r->program->form = &cmdq_form;
+    r->program->form_data = r->queue = calloc(1, sizeof *r->queue);
+    if (r->queue)
+        r->queue->text_count = 1;
+    if (!r->queue || !set_file(r) || !grow_texts(r)) {
+        tv_program_free(r->program);
+        cmdq_reader_fini(r);
+        return tv_fail_memory(sink);
     }
-    if (r.parser)
-        yajl_free(r.parser);
-    free(r.text_slots);
-    tv_buf_fini(&r.ids);
+    r->queue->texts[0] = "";
+    cmdq_layout_init(&r->queue->layout);
+    return TV_OK;
+}
+
+void cmdq_reader_fini(reader *r)
+{
+    if (r->parser)
+        yajl_free(r->parser);
+    free(r->text_slots);
+    tv_buf_fini(&r->ids);
+}
+
+tv_status cmdq_reader_finish(reader *r, tv_program **out)
+{
+    tv_status status = check_queue(r);
     if (status != TV_OK)
-        tv_program_free(r.program);
+        tv_program_free(r->program);
     else
-        *out = r.program;
+        *out = r->program;
+    cmdq_reader_fini(r);
     return status;
+}
+
+static tv_status read_file(const char *path, tv_input *input, bool careful, const tv_diag_sink *sink, tv_program **out)
+{
+    static const yajl_callbacks callbacks = {
+        .yajl_null = on_null, .yajl_boolean = on_boolean, .yajl_number = on_number, .yajl_string = on_string, .yajl_start_map = on_start_map,
+        .yajl_map_key = on_key, .yajl_end_map = on_end_map, .yajl_start_array = on_start_array, .yajl_end_array = on_end_array};
+    reader r;
+    TV_TRY(cmdq_reader_init(&r, path, input, sink));
+    r.careful = careful;
+    r.parser = yajl_alloc(&callbacks, NULL, &r);
+    if (!r.parser) {
+        tv_program_free(r.program);
+        cmdq_reader_fini(&r);
+        return tv_fail_memory(sink);
+    }
+    make_names(&r);
+    parse(&r);
+    return cmdq_reader_finish(&r, out);
 }
 
 tv_status cmdq_read(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out) { return read_file(path, input, false, sink, out); }

@@ -100,6 +100,15 @@ tv_place cmdq_reader_place(const reader *r, uint64_t at);
 /* Counts lines to byte `to`. */
 void cmdq_reader_count_lines(reader *r, uint64_t to);
 
+/* An empty queue. Takes over `input`, also when it fails. */
+tv_status cmdq_reader_init(reader *r, const char *path, tv_input *input, const tv_diag_sink *sink);
+
+/* All entries are there: checks what they say of each other; in any case ends with cmdq_reader_fini. */
+tv_status cmdq_reader_finish(reader *r, tv_program **out);
+
+/* Frees all but the program. */
+void cmdq_reader_fini(reader *r);
+
 /* At byte `at` an entry begins. */
 void cmdq_reader_begin_entry(reader *r, uint64_t at);
 
