@@ -59,17 +59,3 @@ double tv_f64_odd_from_i64(int64_t x)
     double y = (double)magnitude * scale;
     return x < 0 ? -y : y;
 }
-
-uint16_t tv_f16_from_f32(float x) { return tv_f16_from_f64((double)x); }
-
-float tv_f16_to_f32(uint16_t x)
-{
-    uint32_t sign = (uint32_t)(x & 0x8000) << 16;
-    uint32_t exponent = x >> 10 & 31, fraction = x & 0x3FF;
-    if (exponent == 31)
-        return tv_f32_of_bits(sign | 0x7F800000 | fraction << 13);
-    if (exponent != 0)
-        return tv_f32_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
-    float magnitude = (float)fraction * 0x1p-24f;
-    return tv_f32_of_bits(sign | tv_f32_bits(magnitude));
-}

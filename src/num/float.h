@@ -85,8 +85,27 @@ uint16_t tv_f16_from_f64(double x);
 /* The integer rounded to odd: rounding that to a format of up to 51 bits is one rounding of the integer. */
 double tv_f64_odd_from_i64(int64_t x);
 
-static inline bool tv_f16_is_finite(uint16_t x) { return (x & 0x7C00) != 0x7C00; }
-float tv_f16_to_f32(uint16_t x);
-uint16_t tv_f16_from_f32(float x);
+#define TV_F16_NAN 0x7E00u
+#define TV_F16_INF 0x7C00u
+
+static inline bool tv_f16_is_finite(uint16_t x) { return (x & TV_F16_INF) != TV_F16_INF; }
+
+/* The next two have no branches, so that a compiler can do several values at once. */
+static inline float tv_f16_to_f32(uint16_t x)
+{
+    uint32_t sign = (uint32_t)(x & 0x8000) << 16, magnitude = (uint32_t)(x & 0x7FFF) << 13;
+    uint32_t finite = tv_f32_bits(tv_f32_of_bits(magnitude) * 0x1p112f); /* the exponents' biases lie so far apart; exact, subnormals too */
+    return tv_f32_of_bits(sign | (magnitude >= TV_F16_INF << 13 ? magnitude | TV_F32_INF : finite));
+}
+
+static inline uint16_t tv_f16_from_f32(float x)
+{
+    uint32_t bits = tv_f32_bits(x), sign = bits >> 16 & 0x8000, magnitude = bits & ~TV_F32_SIGN;
+    uint32_t normal = (magnitude - (UINT32_C(112) << 23) + 0xFFF + (magnitude >> 13 & 1)) >> 13;
+    uint32_t subnormal = tv_f32_bits(tv_f32_of_bits(magnitude) + 0.5f) - tv_f32_bits(0.5f); /* the sum's last place is the format's */
+    uint32_t finite = magnitude < tv_f32_bits(0x1p-14f) ? subnormal : normal;
+    uint32_t number = sign | (magnitude >= tv_f32_bits(65520.0f) ? TV_F16_INF : finite); /* from half a step past the largest number on */
+    return (uint16_t)(magnitude > TV_F32_INF ? TV_F16_NAN : number);
+}
 
 #endif

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "kernels/elements.h"
 #include "machine/cmdq/product.h"
 #include "num/float.h"
 #include "num/int.h"
@@ -39,20 +40,28 @@ static void unpack_integers(const uint8_t *p, unsigned qbits, uint64_t count, in
 
 void cmdq_unpack(const uint8_t *p, unsigned qbits, uint64_t count, float *out)
 {
-    for (uint64_t i = 0; i < count; i++)
-        out[i] = qbits == 32 ? tv_f32_of_bits(tv_load_le32(p + 4 * i)) : qbits == 16 ? tv_f16_to_f32(tv_load_le16(p + 2 * i)) : (float)tv_int_get(p, qbits, i);
+    if (qbits == 32)
+        memcpy(out, p, count * sizeof *out);
+    else if (qbits == 16)
+        tv_elements_from_f16(p, count, out);
+    else if (qbits == 8)
+        tv_elements_from_s8((const int8_t *)p, count, out);
+    else
+        for (uint64_t i = 0; i < count; i++)
+            out[i] = (float)tv_int_get(p, qbits, i);
 }
 
 void cmdq_pack(const float *x, unsigned qbits, uint64_t count, uint8_t *p)
 {
-    if (qbits < 8) /* the bits past the last element become 0 */
-        memset(p, 0, tv_ceil_div(count * qbits, 8));
-    for (uint64_t i = 0; i < count; i++) {
-        if (qbits == 32)
-            tv_store_le(p + 4 * i, tv_f32_canonical(x[i]), 4);
-        else if (qbits == 16)
-            tv_store_le(p + 2 * i, tv_f16_from_f32(x[i]), 2);
-        else
+    if (qbits == 32) {
+        tv_elements_to_f32(x, count, p);
+    } else if (qbits == 16) {
+        tv_elements_to_f16(x, count, p);
+    } else if (qbits == 8) {
+        tv_elements_to_s8(x, count, (int8_t *)p);
+    } else {
+        memset(p, 0, tv_ceil_div(count * qbits, 8)); /* the bits past the last element become 0 */
+        for (uint64_t i = 0; i < count; i++)
             tv_int_set(p, qbits, i, tv_int_saturate(x[i], qbits));
     }
 }
@@ -195,7 +204,7 @@ static bool run_sparse(cmdq_run *r, const cmdq_product *p)
         for (uint64_t j = 0; j < n; j++) {
             for (uint64_t v = 0; v < kept; v++)
                 copy_element(met, v, p->a8 ? (const void *)p->a8 : p->a, i * op->k + v / sn * sm + sparse_index(indices, bits, j * kept + v), size);
-            one.b8 = p->b8 ? p->b8 + j * kept : NULL;
+            one.b8 = p->b8 ? (const int8_t *)p->b8 + j * kept : NULL;
             one.b = p->b ? p->b + j * kept : NULL;
             one.scales = scales ? scales + j * groups : NULL;
             one.bias = bias ? bias + j : NULL;
@@ -206,61 +215,79 @@ static bool run_sparse(cmdq_run *r, const cmdq_product *p)
     return true;
 }
 
-static int32_t *row_sums(cmdq_run *r, const int8_t *a, uint64_t rows, uint64_t k)
+/* Binary32 operands beside the matrices are taken where they lie, unless that is at an odd place. NULL: the entry has none. */
+static const float *numbers(cmdq_run *r, const cmdq_tile *t, uint64_t count, unsigned which)
 {
-    int32_t *sums = cmdq_scratch(r, 5, rows * sizeof *sums);
-    for (uint64_t i = 0; sums && i < rows; i++)
-        sums[i] = tv_sum_s8(a + i * k, k);
-    return sums;
+    if (!t)
+        return NULL;
+    const uint8_t *bytes = cmdq_bytes(r, t);
+    if (t->qbits == 32 && (uintptr_t)bytes % _Alignof(float) == 0)
+        return (const float *)(const void *)bytes;
+    float *out = cmdq_scratch(r, which, count * sizeof *out);
+    if (out)
+        cmdq_unpack(bytes, t->qbits, count, out);
+    return out;
+}
+
+static bool make_ready(cmdq_run *r, cmdq_product *p)
+{
+    int8_t *ready = cmdq_scratch(r, 5, cmdq_ready_bytes(p));
+    int32_t *sums = cmdq_scratch(r, 6, cmdq_sums(p) * sizeof *sums);
+    if (r->no_memory)
+        return false;
+    cmdq_make_ready(p, ready, sums);
+    p->ready = ready;
+    p->sums = sums;
+    return true;
+}
+
+/* The matrices of a product: as arrays, or as they lie. */
+static bool take_matrices(cmdq_run *r, cmdq_product *p)
+{
+    const cmdq_op *op = r->op;
+    const cmdq_tile *in = cmdq_find_tile(op, CMDQ_IN), *wgt = cmdq_find_tile(op, CMDQ_WGT);
+    bool conv = op->opcode == CMDQ_TE_CONV_TILE, sparse = op->opcode == CMDQ_TE_SPARSE_GEMM_TILE, av = op->opcode == CMDQ_TE_AV_TILE;
+    bool bytes = wgt->qbits <= 8, exact = bytes && in->qbits <= 8;
+    uint64_t inputs = conv ? cmdq_get(r, CMDQ_F_in_h) * cmdq_get(r, CMDQ_F_in_w) * cmdq_get(r, CMDQ_F_in_c) : op->m * op->k;
+    uint64_t weights = sparse ? op->n * (op->k / cmdq_get(r, CMDQ_F_sparse_m) * cmdq_get(r, CMDQ_F_sparse_n)) : op->n * op->k;
+    p->whole = !conv && !sparse;
+    p->way = cmdq_choose_way(p, bytes, exact);
+    bool packed = wgt->qbits == 4 && !av && cmdq_takes_packed(p, p->way);
+    const void *a = unpack_operand(r, in, exact, inputs, 0), *b = packed ? cmdq_bytes(r, wgt) : unpack_operand(r, wgt, bytes, weights, 1);
+    if (av && b)
+        b = transposed(r, b, op->k, op->n, bytes ? 1 : sizeof(float), 4);
+    p->weight_bits = packed ? 4 : 8;
+    p->a8 = exact ? a : NULL;
+    p->a = exact ? NULL : a;
+    p->b8 = bytes ? b : NULL;
+    p->b = bytes ? NULL : b;
+    return !r->no_memory && make_ready(r, p);
 }
 
 static bool tensor(cmdq_run *r)
 {
     const cmdq_op *op = r->op;
-    const cmdq_tile *in = cmdq_find_tile(op, CMDQ_IN), *wgt = cmdq_find_tile(op, CMDQ_WGT), *out = cmdq_find_tile(op, CMDQ_OUT);
-    bool conv = op->opcode == CMDQ_TE_CONV_TILE, sparse = op->opcode == CMDQ_TE_SPARSE_GEMM_TILE;
-    bool bytes = wgt->qbits <= 8, exact = bytes && in->qbits <= 8;
-    cmdq_product p = {.m = op->m, .n = op->n, .k = op->k, .grouped = cmdq_has(r->queue, r->entry, CMDQ_F_wgt_group), .s8s8 = tv_s8s8(r->memories->level), .dots_s8 = tv_dots_s8(r->memories->level), .dots_f32_s8 = tv_dots_f32_s8(r->memories->level),
+    const cmdq_tile *out = cmdq_find_tile(op, CMDQ_OUT);
+    cmdq_product p = {.m = op->m, .n = op->n, .k = op->k, .grouped = cmdq_has(r->queue, r->entry, CMDQ_F_wgt_group), .level = r->memories->level,
                       .scale_ifm = cmdq_get_real(r, CMDQ_F_scale_ifm), .scale_wgt = cmdq_get_real(r, CMDQ_F_scale_wgt),
                       .scale_ofm = cmdq_get_real(r, CMDQ_F_scale_ofm)};
     p.group = p.grouped ? cmdq_get(r, CMDQ_F_wgt_group) : p.k;
-    uint64_t inputs = conv ? cmdq_get(r, CMDQ_F_in_h) * cmdq_get(r, CMDQ_F_in_w) * cmdq_get(r, CMDQ_F_in_c) : op->m * op->k;
-    uint64_t weights = sparse ? op->n * (op->k / cmdq_get(r, CMDQ_F_sparse_m) * cmdq_get(r, CMDQ_F_sparse_n)) : op->n * op->k;
-    const void *a = unpack_operand(r, in, exact, inputs, 0), *b = unpack_operand(r, wgt, bytes, weights, 1);
-    if (op->opcode == CMDQ_TE_AV_TILE && b)
-        b = transposed(r, b, op->k, op->n, bytes ? 1 : sizeof(float), 4);
-    uint64_t groups = p.k / p.group, extra = op->n + (p.grouped ? op->n * groups : op->n) + op->m * op->n;
-    float *more = cmdq_scratch(r, 2, extra * sizeof *more);
     p.out = cmdq_scratch(r, 3, op->m * op->n * sizeof *p.out);
-    if (r->no_memory)
+    p.bias = numbers(r, cmdq_find_tile(op, CMDQ_BIAS), op->n, 7);
+    p.scales = numbers(r, cmdq_find_tile(op, CMDQ_SCALES), op->n * (p.k / p.group), 8);
+    p.old = numbers(r, out->reads ? out : NULL, op->m * op->n, 2);
+    if (r->no_memory || !take_matrices(r, &p))
         return true;
-    const cmdq_tile *bias = cmdq_find_tile(op, CMDQ_BIAS), *scales = cmdq_find_tile(op, CMDQ_SCALES);
-    uint64_t scale_count = op->n * (p.grouped ? groups : 1);
-    if (bias)
-        cmdq_unpack(cmdq_bytes(r, bias), 32, op->n, more);
-    if (scales)
-        cmdq_unpack(cmdq_bytes(r, scales), 32, scale_count, more + op->n);
-    if (out->reads)
-        cmdq_unpack(cmdq_bytes(r, out), out->qbits, op->m * op->n, more + op->n + scale_count);
-    p.bias = bias ? more : NULL;
-    p.scales = scales ? more + op->n : NULL;
-    p.old = out->reads ? more + op->n + scale_count : NULL;
-    p.a8 = exact ? a : NULL;
-    p.sums = exact && !conv && !sparse && !p.grouped ? row_sums(r, a, op->m, op->k) : NULL;
-    if (r->no_memory)
-        return true;
-    p.a = exact ? NULL : a;
-    p.b8 = bytes ? b : NULL;
-    p.b = bytes ? NULL : b;
-    if (sparse && !run_sparse(r, &p))
-        return false;
-    if (conv)
-        run_conv(r, &p, a, exact ? 1 : sizeof(float));
-    else if (!sparse)
+    if (op->opcode == CMDQ_TE_SPARSE_GEMM_TILE) {
+        if (!run_sparse(r, &p))
+            return false;
+    } else if (op->opcode == CMDQ_TE_CONV_TILE) {
+        run_conv(r, &p, p.a8 ? (const void *)p.a8 : p.a, p.a8 ? 1 : sizeof(float));
+    } else {
         cmdq_multiply(&p, r->memories->pool);
-    if (r->no_memory)
-        return true;
-    cmdq_pack(p.out, out->qbits, op->m * op->n, cmdq_bytes(r, out));
+    }
+    if (!r->no_memory)
+        cmdq_pack(p.out, out->qbits, op->m * op->n, cmdq_bytes(r, out));
     return true;
 }
 

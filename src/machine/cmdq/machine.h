@@ -98,7 +98,7 @@ void cmdq_plan_free(cmdq_plan *plan);
 void cmdq_plan_keep(const tv_program *program, const cmdq_shape *shape, cmdq_plan *plan);
 bool cmdq_plan_take(const tv_program *program, const cmdq_shape *shape, cmdq_plan *plan);
 
-enum { CMDQ_SCRATCHES = 6 };
+enum { CMDQ_SCRATCHES = 9 };
 
 typedef struct cmdq_memories {
     tv_memory spm, dram; /* SPM: bank after bank */

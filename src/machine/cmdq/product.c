@@ -3,18 +3,151 @@
 #include "machine/cmdq/product.h"
 
 #include "kernels/dot.h"
+#include "kernels/elements.h"
 
-enum { LONGEST = 1 << 16, GROUPS_AT_ONCE = 64, ROWS_AT_ONCE = 32, TOGETHER = 16 };
+enum { LONGEST = 1 << 16, GROUPS_AT_ONCE = 64, ROWS_AT_ONCE = 32, TOGETHER = 16, PANEL_WORTH = 4 /* rows of activations */ };
 
-/* Section 4: what becomes of a sum, whose scales are in it. */
-static void finish(const cmdq_product *p, uint64_t i, uint64_t j, float y)
+/* ---- Ways ---- */
+
+cmdq_way cmdq_choose_way(const cmdq_product *p, bool integer_weights, bool integers)
+{
+    bool panel = p->whole && p->m >= PANEL_WORTH && tv_panel(p->level) != NULL;
+    if (!integer_weights || p->group > LONGEST)
+        return CMDQ_WAY_SINGLY;
+    if (p->grouped && integers && p->whole && p->group == TV_GROUP)
+        return panel ? CMDQ_WAY_PANEL_GROUPS : CMDQ_WAY_VECTORS;
+    if (p->grouped)
+        return CMDQ_WAY_GROUPS;
+    if (!integers || !p->whole)
+        return CMDQ_WAY_ROWS;
+    return panel ? CMDQ_WAY_PANELS : CMDQ_WAY_BYTES;
+}
+
+bool cmdq_takes_packed(const cmdq_product *p, cmdq_way way)
+{
+    return p->k % 2 == 0 && (way == CMDQ_WAY_VECTORS || way == CMDQ_WAY_PANELS || way == CMDQ_WAY_PANEL_GROUPS);
+}
+
+static uint64_t vector_sums(uint64_t k) { return tv_groups_ready_bytes(k) / TV_GROUP; }
+
+uint64_t cmdq_ready_bytes(const cmdq_product *p)
+{
+    switch (p->way) {
+    case CMDQ_WAY_VECTORS: return p->m * tv_groups_ready_bytes(p->k);
+    case CMDQ_WAY_PANELS:
+    case CMDQ_WAY_PANEL_GROUPS: return tv_panel_ready_bytes(p->m, p->k);
+    default: return 0;
+    }
+}
+
+uint64_t cmdq_sums(const cmdq_product *p)
+{
+    switch (p->way) {
+    case CMDQ_WAY_VECTORS: return p->m * vector_sums(p->k);
+    case CMDQ_WAY_PANEL_GROUPS: return p->m * (p->k / TV_GROUP);
+    case CMDQ_WAY_BYTES:
+    case CMDQ_WAY_PANELS: return p->m;
+    default: return 0;
+    }
+}
+
+void cmdq_make_ready(const cmdq_product *p, int8_t *ready, int32_t *sums)
+{
+    if (p->way == CMDQ_WAY_VECTORS) {
+        for (uint64_t i = 0; i < p->m; i++)
+            tv_groups_ready(p->a8 + i * p->k, p->k, p->weight_bits, ready + i * tv_groups_ready_bytes(p->k), sums + i * vector_sums(p->k));
+        return;
+    }
+    if (p->way == CMDQ_WAY_PANELS || p->way == CMDQ_WAY_PANEL_GROUPS)
+        tv_panel_ready(p->a8, p->m, p->k, ready);
+    if (cmdq_sums(p))
+        tv_panel_sums(p->a8, p->m, p->k, p->way == CMDQ_WAY_PANEL_GROUPS ? TV_GROUP : p->k, sums);
+}
+
+/* ---- Results ---- */
+
+/* Section 4: what becomes of sums of row i, from output j on, whose scales are in them. */
+static void finish(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t count, const float *y)
 {
     uint64_t at = i * p->n + j;
-    if (p->bias)
-        y = y + p->bias[j];
-    if (p->old)
-        y = y + p->old[at] * p->scale_ofm;
-    p->out[at] = y / p->scale_ofm;
+    tv_elements_finish(y, count, p->bias ? p->bias + j : NULL, p->old ? p->old + at : NULL, p->scale_ofm, p->out + at);
+}
+
+/* The same of exact sums. */
+static void finish_exact(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t count, const int32_t *exact)
+{
+    float y[TV_PANEL_PAIR];
+    tv_elements_scale(exact, count, p->scale_ifm, p->scales ? p->scales + j : NULL, p->scale_wgt, y);
+    finish(p, i, j, count, y);
+}
+
+static uint64_t at_most(uint64_t left, uint64_t most) { return left < most ? left : most; }
+
+/* ---- By panels ---- */
+
+static tv_panel_weights panel_weights(const cmdq_product *p) { return (tv_panel_weights){p->b8, p->weight_bits, p->k}; }
+
+/* Pairs of panels `from` to `to`. */
+static void multiply_panels(void *user, uint64_t from, uint64_t to)
+{
+    const cmdq_product *p = user;
+    const tv_panel_weights w = panel_weights(p);
+    int32_t exact[TV_PANEL_INPUTS * TV_PANEL_PAIR];
+    for (uint64_t i = 0; i < p->m; i += TV_PANEL_INPUTS)
+        for (uint64_t j = from * TV_PANEL_PAIR; j < at_most(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR) {
+            uint64_t rows = at_most(p->m - i, TV_PANEL_INPUTS), count = at_most(p->n - j, TV_PANEL_PAIR);
+            tv_panel(p->level)->exact(&w, j, count, p->ready + tv_panel_ready_bytes(i, p->k), p->sums + i, rows, exact);
+            for (uint64_t r = 0; r < rows; r++)
+                finish_exact(p, i + r, j, count, exact + r * TV_PANEL_PAIR);
+        }
+}
+
+/* Panels `from` to `to`. */
+static void multiply_panel_groups(void *user, uint64_t from, uint64_t to)
+{
+    const cmdq_product *p = user;
+    const tv_panel_weights w = panel_weights(p);
+    float y[TV_PANEL_GROUPED * TV_PANEL_ROWS];
+    for (uint64_t i = 0; i < p->m; i += TV_PANEL_GROUPED)
+        for (uint64_t j = from * TV_PANEL_ROWS; j < at_most(p->n, to * TV_PANEL_ROWS); j += TV_PANEL_ROWS) {
+            uint64_t rows = at_most(p->m - i, TV_PANEL_GROUPED), count = at_most(p->n - j, TV_PANEL_ROWS);
+            tv_panel(p->level)->groups(&w, j, count, p->ready + tv_panel_ready_bytes(i, p->k), p->sums + i * (p->k / TV_GROUP), rows, p->scales, p->scale_ifm, y);
+            for (uint64_t r = 0; r < rows; r++)
+                finish(p, i + r, j, count, y + r * TV_PANEL_ROWS);
+        }
+}
+
+/* ---- By weight rows ---- */
+
+/* Each row of activations by itself, with groups of 32. */
+static void multiply_vectors(const cmdq_product *p, uint64_t from, uint64_t to)
+{
+    enum { AT_ONCE = 64 };
+    float y[AT_ONCE];
+    uint64_t row_bytes = p->k * p->weight_bits / 8;
+    for (uint64_t j = from; j < to; j += AT_ONCE)
+        for (uint64_t i = 0; i < p->m; i++) {
+            uint64_t count = at_most(to - j, AT_ONCE);
+            tv_groups(p->level, p->weight_bits)((const uint8_t *)p->b8 + j * row_bytes, p->k, count, p->ready + i * tv_groups_ready_bytes(p->k),
+                                                p->sums + i * vector_sums(p->k), p->scale_ifm, p->scales + j * (p->k / TV_GROUP), y);
+            finish(p, i, j, count, y);
+        }
+}
+
+/* Integers: as many weight rows and activations as a tile of results has room for. */
+static void multiply_bytes(const cmdq_product *p, uint64_t from, uint64_t to)
+{
+    int32_t exact[TOGETHER * ROWS_AT_ONCE], row[TOGETHER];
+    for (uint64_t j = from; j < to; j += TOGETHER)
+        for (uint64_t i = 0; i < p->m; i += ROWS_AT_ONCE) {
+            uint64_t rows = at_most(p->m - i, ROWS_AT_ONCE), count = at_most(to - j, TOGETHER);
+            tv_s8s8(p->level)((const int8_t *)p->b8 + j * p->k, p->k, count, p->a8 + i * p->k, p->sums + i, rows, exact);
+            for (uint64_t r = 0; r < rows; r++) {
+                for (uint64_t u = 0; u < count; u++)
+                    row[u] = exact[u * rows + r];
+                finish_exact(p, i + r, j, count, row);
+            }
+        }
 }
 
 /* Sums over `length` elements of row i of the activations from element `at` on: `count` of them, each `a_step` and `b_step` after the
@@ -22,59 +155,39 @@ static void finish(const cmdq_product *p, uint64_t i, uint64_t j, float y)
 static void sums_of(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t at, uint64_t a_step, uint64_t b_step, uint64_t length, uint64_t count, float *out)
 {
     int32_t exact[GROUPS_AT_ONCE];
-    const int8_t *b = p->b8 + j * p->k + at;
+    const int8_t *b = (const int8_t *)p->b8 + j * p->k + at;
     if (!p->a8) {
-        p->dots_f32_s8(p->a + i * p->k + at, a_step, b, b_step, length, count, out);
+        tv_dots_f32_s8(p->level)(p->a + i * p->k + at, a_step, b, b_step, length, count, out);
         return;
     }
-    p->dots_s8(p->a8 + i * p->k + at, a_step, b, b_step, length, count, exact);
+    tv_dots_s8(p->level)(p->a8 + i * p->k + at, a_step, b, b_step, length, count, exact);
     for (uint64_t u = 0; u < count; u++)
         out[u] = (float)exact[u];
-}
-
-/* ---- Without groups: some weight rows at once ---- */
-
-/* Integers: as many weight rows and activations as a tile of results has room for. */
-static void multiply_bytes(const cmdq_product *p, uint64_t from, uint64_t to)
-{
-    int32_t exact[TOGETHER * ROWS_AT_ONCE];
-    for (uint64_t j = from; j < to; j += TOGETHER)
-        for (uint64_t i = 0; i < p->m; i += ROWS_AT_ONCE) {
-            uint64_t rows = p->m - i < ROWS_AT_ONCE ? p->m - i : ROWS_AT_ONCE, count = to - j < TOGETHER ? to - j : TOGETHER;
-            p->s8s8(p->b8 + j * p->k, p->k, count, p->a8 + i * p->k, p->sums + i, rows, exact);
-            for (uint64_t u = 0; u < count; u++)
-                for (uint64_t r = 0; r < rows; r++)
-                    finish(p, i + r, j + u, (float)exact[u * rows + r] * p->scale_ifm * (p->scales ? p->scales[j + u] : p->scale_wgt));
-        }
 }
 
 static void multiply_rows(const cmdq_product *p, uint64_t from, uint64_t to)
 {
     for (uint64_t j = from; j < to; j += TOGETHER) {
-        uint64_t count = to - j < TOGETHER ? to - j : TOGETHER;
+        uint64_t count = at_most(to - j, TOGETHER);
         for (uint64_t i = 0; i < p->m; i++) {
             float sums[TOGETHER];
             sums_of(p, i, j, 0, 0, p->k, p->k, count, sums);
             for (uint64_t u = 0; u < count; u++)
-                finish(p, i, j + u, sums[u] * p->scale_ifm * (p->scales ? p->scales[j + u] : p->scale_wgt));
+                sums[u] = sums[u] * p->scale_ifm * (p->scales ? p->scales[j + u] : p->scale_wgt);
+            finish(p, i, j, count, sums);
         }
     }
 }
 
-/* ---- With groups ---- */
-
 static void add_groups(const cmdq_product *p, uint64_t i, uint64_t rows, uint64_t j, tv_sum8 *partial)
 {
     uint64_t groups = p->k / p->group;
-    float sums[GROUPS_AT_ONCE], same[GROUPS_AT_ONCE];
-    for (unsigned u = 0; u < GROUPS_AT_ONCE; u++)
-        same[u] = p->scale_wgt;
+    float sums[GROUPS_AT_ONCE];
     for (uint64_t g = 0; g < groups; g += GROUPS_AT_ONCE) {
-        uint64_t count = groups - g < GROUPS_AT_ONCE ? groups - g : GROUPS_AT_ONCE;
-        const float *scales = p->scales ? p->scales + j * groups + g : same;
+        uint64_t count = at_most(groups - g, GROUPS_AT_ONCE);
         for (uint64_t r = 0; r < rows; r++) {
             sums_of(p, i + r, j, g * p->group, p->group, p->group, p->group, count, sums);
-            tv_add_scaled(partial[r].partial, sums, p->scale_ifm, scales, count);
+            tv_add_scaled(partial[r].partial, sums, p->scale_ifm, p->scales + j * groups + g, count);
         }
     }
 }
@@ -83,24 +196,27 @@ static void multiply_groups(const cmdq_product *p, uint64_t from, uint64_t to)
 {
     for (uint64_t i = 0; i < p->m; i += ROWS_AT_ONCE)
         for (uint64_t j = from; j < to; j++) {
-            uint64_t rows = p->m - i < ROWS_AT_ONCE ? p->m - i : ROWS_AT_ONCE;
+            uint64_t rows = at_most(p->m - i, ROWS_AT_ONCE);
             tv_sum8 partial[ROWS_AT_ONCE] = {{{0}}};
             add_groups(p, i, rows, j, partial);
-            for (uint64_t r = 0; r < rows; r++)
-                finish(p, i + r, j, tv_sum8_total(&partial[r]));
+            for (uint64_t r = 0; r < rows; r++) {
+                float y = tv_sum8_total(&partial[r]);
+                finish(p, i + r, j, 1, &y);
+            }
         }
 }
 
-/* ---- Of binary32, or longer than exact sums in 32 bits: one by one ---- */
+/* ---- One by one ---- */
 
 static float term(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t g)
 {
     uint64_t at = g * p->group, groups = p->k / p->group;
+    const int8_t *b8 = p->b8;
     float sum;
     if (p->a8)
-        sum = (float)tv_dot_s8(p->a8 + i * p->k + at, p->b8 + j * p->k + at, p->group);
+        sum = (float)tv_dot_s8(p->a8 + i * p->k + at, b8 + j * p->k + at, p->group);
     else if (p->b8)
-        p->dots_f32_s8(p->a + i * p->k + at, 0, p->b8 + j * p->k + at, 0, p->group, 1, &sum);
+        tv_dots_f32_s8(p->level)(p->a + i * p->k + at, 0, b8 + j * p->k + at, 0, p->group, 1, &sum);
     else
         sum = tv_dot_f32(p->a + i * p->k + at, p->b + j * p->k + at, p->group);
     return sum * p->scale_ifm * (p->scales ? p->scales[j * groups + g] : p->scale_wgt);
@@ -113,26 +229,34 @@ static void multiply_singly(const cmdq_product *p, uint64_t from, uint64_t to)
             tv_sum8 sum = {{0}};
             for (uint64_t g = 0; g < p->k / p->group && p->grouped; g++)
                 tv_sum8_add(&sum, g, term(p, i, j, g));
-            finish(p, i, j, p->grouped ? tv_sum8_total(&sum) : term(p, i, j, 0));
+            float y = p->grouped ? tv_sum8_total(&sum) : term(p, i, j, 0);
+            finish(p, i, j, 1, &y);
         }
 }
 
 static void multiply_part(void *user, uint64_t from, uint64_t to)
 {
     const cmdq_product *p = user;
-    if (!p->b8 || p->group > LONGEST)
-        multiply_singly(p, from, to);
-    else if (p->grouped)
-        multiply_groups(p, from, to);
-    else if (p->a8 && p->sums)
-        multiply_bytes(p, from, to);
-    else
-        multiply_rows(p, from, to);
+    switch (p->way) {
+    case CMDQ_WAY_ROWS: multiply_rows(p, from, to); break;
+    case CMDQ_WAY_BYTES: multiply_bytes(p, from, to); break;
+    case CMDQ_WAY_GROUPS: multiply_groups(p, from, to); break;
+    case CMDQ_WAY_VECTORS: multiply_vectors(p, from, to); break;
+    default: multiply_singly(p, from, to); break;
+    }
 }
 
 /* Small products are done before other threads have woken up. */
 void cmdq_multiply(const cmdq_product *p, tv_pool *pool)
 {
     enum { SMALL = 1 << 18 };
-    tv_pool_run(p->m * p->n * p->k < SMALL ? NULL : pool, p->n, multiply_part, (void *)(uintptr_t)p);
+    void *user = (void *)(uintptr_t)p;
+    if (p->m * p->n * p->k < SMALL)
+        pool = NULL;
+    if (p->way == CMDQ_WAY_PANELS)
+        tv_pool_run(pool, (p->n + TV_PANEL_PAIR - 1) / TV_PANEL_PAIR, multiply_panels, user);
+    else if (p->way == CMDQ_WAY_PANEL_GROUPS)
+        tv_pool_run(pool, (p->n + TV_PANEL_ROWS - 1) / TV_PANEL_ROWS, multiply_panel_groups, user);
+    else
+        tv_pool_run(pool, p->n, multiply_part, user);
 }

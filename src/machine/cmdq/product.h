@@ -3,24 +3,51 @@
 #ifndef TV_MACHINE_CMDQ_PRODUCT_H
 #define TV_MACHINE_CMDQ_PRODUCT_H
 
+#include "kernels/groups.h"
 #include "kernels/matrix.h"
+#include "kernels/panel.h"
 #include "sim/pool.h"
+
+/* How a product is made; the results are the same. */
+typedef enum cmdq_way {
+    CMDQ_WAY_SINGLY,       /* one by one: of binary32, or longer than exact sums in 32 bits */
+    CMDQ_WAY_ROWS,         /* some weight rows at once */
+    CMDQ_WAY_BYTES,        /* a tile of INT8 by INT8, without groups */
+    CMDQ_WAY_GROUPS,       /* some groups at once */
+    CMDQ_WAY_VECTORS,      /* groups of 32: each row of activations by itself */
+    CMDQ_WAY_PANELS,       /* INT4 or INT8 weights, without groups: many rows of activations */
+    CMDQ_WAY_PANEL_GROUPS, /* the same with groups of 32 */
+} cmdq_way;
 
 /* Rows of activations and rows of weights, both k long: both integers, activations of binary32 and integers, or both binary32. */
 typedef struct cmdq_product {
     uint64_t m, n, k, group; /* group: k without groups */
     bool grouped;
-    const int8_t *a8, *b8; /* NULL: not integers */
-    const float *a, *b;    /* instead */
+    bool whole;              /* rows lie as they are multiplied: no convolution, no sparse weights */
+    unsigned weight_bits;    /* of integers: 8, or, where the way takes them as they are, 4 */
+    const int8_t *a8;        /* NULL: not integers */
+    const void *b8;          /* likewise: INT8, or packed INT4 */
+    const float *a, *b;      /* instead */
     const float *scales;     /* of weights: n, or n by k / group; NULL: scale_wgt */
     const float *bias, *old; /* or NULL */
     float scale_ifm, scale_wgt, scale_ofm;
     float *out;              /* m by n */
-    const int32_t *sums; /* of each row of a8; where there are no groups */
-    tv_s8s8_fn s8s8;
-    tv_dots_s8_fn dots_s8;
-    tv_dots_f32_s8_fn dots_f32_s8;
+    tv_cpu_level level;
+    cmdq_way way;
+    const int8_t *ready;     /* what the way wants of a8, of cmdq_ready_bytes and cmdq_sums */
+    const int32_t *sums;
 } cmdq_product;
+
+/* The way for a product whose sizes, widths and `whole` are known; `integers`: of which weights and activations are at most 8 bits wide. */
+cmdq_way cmdq_choose_way(const cmdq_product *product, bool integer_weights, bool integers);
+
+/* Whether a way takes packed INT4 weights as they lie. */
+bool cmdq_takes_packed(const cmdq_product *product, cmdq_way way);
+
+/* Room for `ready` and `sums` (elements), and filling it; 0: the way wants none. */
+uint64_t cmdq_ready_bytes(const cmdq_product *product);
+uint64_t cmdq_sums(const cmdq_product *product);
+void cmdq_make_ready(const cmdq_product *product, int8_t *ready, int32_t *sums);
 
 /* `pool` may be NULL. The results do not depend on it. */
 void cmdq_multiply(const cmdq_product *product, tv_pool *pool);

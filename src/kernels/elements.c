@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plain loops, which a compiler turns into what vectors the host has. */
+#include "kernels/elements.h"
+
+#include "kernels/clones.h"
+#include "num/float.h"
+#include "num/int.h"
+
+TV_CLONES void tv_elements_from_f16(const uint8_t *elements, size_t count, float *out)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = tv_f16_to_f32(tv_load_le16(elements + 2 * i));
+}
+
+TV_CLONES void tv_elements_from_s8(const int8_t *elements, size_t count, float *out)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = (float)elements[i];
+}
+
+TV_CLONES void tv_elements_to_f32(const float *x, size_t count, uint8_t *elements)
+{
+    TV_NO_CARRY
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits = tv_f32_canonical(x[i]);
+        memcpy(elements + 4 * i, &bits, sizeof bits);
+    }
+}
+
+TV_CLONES void tv_elements_to_f16(const float *x, size_t count, uint8_t *elements)
+{
+    TV_NO_CARRY
+    for (size_t i = 0; i < count; i++) {
+        uint16_t bits = tv_f16_from_f32(x[i]);
+        memcpy(elements + 2 * i, &bits, sizeof bits);
+    }
+}
+
+TV_CLONES void tv_elements_to_s8(const float *x, size_t count, int8_t *elements)
+{
+    TV_NO_CARRY
+    for (size_t i = 0; i < count; i++)
+        elements[i] = (int8_t)tv_int_saturate(x[i], 8);
+}
+
+TV_CLONES void tv_elements_multiply(float *x, size_t count, float scale)
+{
+    for (size_t i = 0; i < count; i++)
+        x[i] *= scale;
+}
+
+TV_CLONES void tv_elements_divide(float *x, size_t count, float scale)
+{
+    for (size_t i = 0; i < count; i++)
+        x[i] /= scale;
+}
+
+TV_CLONES void tv_elements_add(const float *a, const float *b, size_t count, float *out)
+{
+    TV_NO_CARRY
+    for (size_t i = 0; i < count; i++)
+        out[i] = a[i] + b[i];
+}
+
+TV_CLONES void tv_elements_product(const float *a, const float *b, size_t count, float *out)
+{
+    TV_NO_CARRY
+    for (size_t i = 0; i < count; i++)
+        out[i] = a[i] * b[i];
+}
+
+TV_CLONES void tv_elements_finish(const float *y, size_t count, const float *bias, const float *old, float scale, float *out)
+{
+    TV_NO_CARRY
+    for (size_t i = 0; i < count; i++)
+        out[i] = bias ? y[i] + bias[i] : y[i];
+    TV_NO_CARRY
+    for (size_t i = 0; i < count && old; i++)
+        out[i] = out[i] + old[i] * scale;
+    if (scale != 1)
+        for (size_t i = 0; i < count; i++)
+            out[i] = out[i] / scale;
+}
+
+TV_CLONES void tv_elements_scale(const int32_t *exact, size_t count, float factor, const float *scales, float scale, float *y)
+{
+    if (scales) {
+        TV_NO_CARRY
+        for (size_t i = 0; i < count; i++)
+            y[i] = (float)exact[i] * factor * scales[i];
+        return;
+    }
+    TV_NO_CARRY
+    for (size_t i = 0; i < count; i++)
+        y[i] = (float)exact[i] * factor * scale;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums of groups: what is made ready, the plain versions. */
+#include "kernels/groups.h"
+
+#include "kernels/dot.h"
+#include "kernels/groups_x86.h"
+#include "kernels/matrix.h"
+#include "num/int.h"
+
+void tv_groups_ready(const int8_t *q, size_t k, unsigned bits, int8_t *ready, int32_t *offsets)
+{
+    enum { HALF = TV_S4_BLOCK / 2 };
+    size_t bytes = tv_groups_ready_bytes(k);
+    memset(ready, 0, bytes);
+    memset(offsets, 0, bytes / TV_GROUP * sizeof *offsets);
+    for (size_t i = 0; i < k; i++) {
+        size_t at = bits == 8 ? i : i / TV_S4_BLOCK * TV_S4_BLOCK + i % 2 * HALF + i % TV_S4_BLOCK / 2;
+        ready[at] = q[i];
+        offsets[i / TV_GROUP] += q[i] * (TV_INT_MOST(bits) + 1);
+    }
+}
+
+static void groups_scalar(unsigned bits, const void *weights, size_t k, size_t rows, const int8_t *ready, float factor, const float *scales, float *out)
+{
+    enum { HALF = TV_S4_BLOCK / 2 };
+    const uint8_t *w = weights;
+    for (size_t r = 0; r < rows; r++, w += k * bits / 8) {
+        tv_sum8 sum = {{0}};
+        for (size_t g = 0; g < k / TV_GROUP; g++) {
+            int32_t exact = 0;
+            for (size_t i = g * TV_GROUP; i < (g + 1) * TV_GROUP; i++)
+                exact += tv_int_get(w, bits, i) * ready[bits == 8 ? i : i / TV_S4_BLOCK * TV_S4_BLOCK + i % 2 * HALF + i % TV_S4_BLOCK / 2];
+            tv_sum8_add(&sum, g, (float)exact * factor * scales[r * (k / TV_GROUP) + g]);
+        }
+        out[r] = tv_sum8_total(&sum);
+    }
+}
+
+static void groups_s4_scalar(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+{
+    (void)offsets;
+    groups_scalar(4, weights, k, rows, ready, factor, scales, out);
+}
+
+static void groups_s8_scalar(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+{
+    (void)offsets;
+    groups_scalar(8, weights, k, rows, ready, factor, scales, out);
+}
+
+tv_groups_fn tv_groups(tv_cpu_level level, unsigned bits)
+{
+#if defined(__x86_64__)
+    if (level == TV_CPU_AVX512)
+        return bits == 4 ? tv_groups_s4_avx512 : tv_groups_s8_avx512;
+    if (level == TV_CPU_AVX2)
+        return bits == 4 ? tv_groups_s4_avx2 : tv_groups_s8_avx2;
+#endif
+    (void)level;
+    return bits == 4 ? groups_s4_scalar : groups_s8_scalar;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One row of INT8 activations times rows of INT4 or INT8 weights that have a scale for each group of 32 elements. */
+#ifndef TV_KERNELS_GROUPS_H
+#define TV_KERNELS_GROUPS_H
+
+#include "kernels/cpu.h"
+
+enum { TV_GROUP = 32, TV_GROUPS_TOGETHER = 8 };
+
+/* An input made ready for weights of `bits`, 4 or 8: its elements in the order in which they meet the weights, zeros past the end, and
+ * for each group, up to a multiple of TV_GROUPS_TOGETHER, what counting weights from their least number adds to its sum. */
+static inline size_t tv_groups_ready_bytes(size_t k) { return (k / TV_GROUP + TV_GROUPS_TOGETHER - 1) / TV_GROUPS_TOGETHER * TV_GROUPS_TOGETHER * TV_GROUP; }
+void tv_groups_ready(const int8_t *q, size_t k, unsigned bits, int8_t *ready, int32_t *offsets);
+
+/* out[r] = the sum, in the canonical order (dot.h), over groups g of (their exact sum times `factor`, rounded) times
+ * scales[r * k / 32 + g], rounded; for `rows` rows of k elements, a multiple of 32, one after another from `weights` on. */
+typedef void (*tv_groups_fn)(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out);
+tv_groups_fn tv_groups(tv_cpu_level level, unsigned bits);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of many rows of INT8 activations with rows of INT4 or INT8 weights: sixteen weight rows at a time are put side by side
+ * (a panel), so that a vector has one sum of each and nothing needs to be added across it. Hosts without such kernels have
+ * those of matrix.h and groups.h. */
+#ifndef TV_KERNELS_PANEL_H
+#define TV_KERNELS_PANEL_H
+
+#include "kernels/cpu.h"
+
+enum {
+    TV_PANEL_ROWS = 16,   /* of weights, in a panel */
+    TV_PANEL_PAIR = 32,   /* … in two */
+    TV_PANEL_TILE = 8,    /* rows of activations that are worked on together */
+    TV_PANEL_INPUTS = 128, /* … at most in one call of tv_panel_exact */
+    TV_PANEL_GROUPED = 32  /* … of tv_panel_groups */
+};
+
+/* Rows of weights as they lie: `bits` 4 or 8, each row k elements, k even where it is 4. */
+typedef struct tv_panel_weights {
+    const uint8_t *rows;
+    unsigned bits;
+    size_t k;
+} tv_panel_weights;
+
+/* Activations made ready: for each tile of rows, four elements of each of its rows after four of each, zeros past the ends. */
+static inline size_t tv_panel_ready_bytes(size_t m, size_t k) { return (m + TV_PANEL_TILE - 1) / TV_PANEL_TILE * TV_PANEL_TILE * ((k + 3) / 4 * 4); }
+void tv_panel_ready(const int8_t *a, size_t m, size_t k, int8_t *ready);
+
+/* Sums of each group of `group` elements of each row, the last of a row of what is left: out[i * groups + g]. */
+void tv_panel_sums(const int8_t *a, size_t m, size_t k, size_t group, int32_t *out);
+
+typedef struct tv_panel_fns {
+    /* out[i * TV_PANEL_PAIR + r] = the exact sum over k (at most 2^16) of row i of `ready` times row `from` + r of the weights, for r
+     * below `count`, at most TV_PANEL_PAIR, and i below m, at most TV_PANEL_INPUTS; sums[i] is the sum of row i. */
+    void (*exact)(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *sums, size_t m, int32_t *out);
+
+    /* out[i * TV_PANEL_ROWS + r] = the sum, in the canonical order (dot.h), over groups g of 32 elements of (their exact sum times
+     * `factor`, rounded) times scales[(from + r) * k / 32 + g], for r below `count`, at most TV_PANEL_ROWS, and i below m, at most
+     * TV_PANEL_GROUPED. k is a multiple of 32; sums[i * k / 32 + g] is the sum of group g of row i. */
+    void (*groups)(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *sums, size_t m, const float *scales, float factor, float *out);
+} tv_panel_fns;
+
+/* NULL: the host has none at this level. */
+const tv_panel_fns *tv_panel(tv_cpu_level level);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products by panels with AVX-512 and VNNI.
+ *
+ * A panel holds sixteen rows of weights by steps of four elements: a vector has a step of each row. Weights count from their
+ * least number, as the host multiplies unsigned by signed bytes; that times the sum of the activations is taken off at the end.
+ * Panels are made of at most BLOCK elements of their rows, so that they stay in the first cache. */
+#include "kernels/panel_x86.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "kernels/clones.h"
+#include "num/int.h"
+
+enum { ROWS = TV_PANEL_ROWS, TILE = TV_PANEL_TILE, STEP = 4, STEPS_TOGETHER = 16, SPAN = STEP * STEPS_TOGETHER, BLOCK = 1024, VECTOR = 64, GROUP = 32, PARTIALS = 8 };
+
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+
+/* ---- Panels ---- */
+
+/* Sixteen vectors of sixteen words: word j of vector i becomes word i of vector j. */
+TARGET TV_INLINE void transpose(__m512i v[ROWS])
+{
+    __m512i t[ROWS];
+    for (unsigned i = 0; i < ROWS; i += 2) {
+        t[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+    }
+    for (unsigned i = 0; i < ROWS; i += 4) /* v[i + c]: word c of each quarter, of rows i to i + 3 */
+        for (unsigned c = 0; c < 2; c++) {
+            v[i + 2 * c] = _mm512_unpacklo_epi64(t[i + c], t[i + 2 + c]);
+            v[i + 2 * c + 1] = _mm512_unpackhi_epi64(t[i + c], t[i + 2 + c]);
+        }
+    for (unsigned c = 0; c < 4; c++) { /* quarters of four vectors are to change places */
+        __m512i low0 = _mm512_shuffle_i32x4(v[c], v[4 + c], 0x44), high0 = _mm512_shuffle_i32x4(v[c], v[4 + c], 0xEE);
+        __m512i low1 = _mm512_shuffle_i32x4(v[8 + c], v[12 + c], 0x44), high1 = _mm512_shuffle_i32x4(v[8 + c], v[12 + c], 0xEE);
+        t[c] = _mm512_shuffle_i32x4(low0, low1, 0x88);
+        t[4 + c] = _mm512_shuffle_i32x4(low0, low1, 0xDD);
+        t[8 + c] = _mm512_shuffle_i32x4(high0, high1, 0x88);
+        t[12 + c] = _mm512_shuffle_i32x4(high0, high1, 0xDD);
+    }
+    for (unsigned i = 0; i < ROWS; i++)
+        v[i] = t[i];
+}
+
+TARGET TV_INLINE __mmask64 first_bytes(size_t count) { return count >= 64 ? ~(__mmask64)0 : count ? ~(__mmask64)0 >> (64 - count) : 0; }
+
+/* Elements `at` to at + 63 of a row, as bytes from their least number on; what is past `left` does not matter. */
+TARGET TV_INLINE __m512i load_row(const uint8_t *row, unsigned bits, size_t at, size_t left)
+{
+    if (bits == 8)
+        return _mm512_xor_si512(left >= SPAN ? _mm512_loadu_si512(row + at) : _mm512_maskz_loadu_epi8(first_bytes(left), row + at), _mm512_set1_epi8((char)0x80));
+    __m256i packed = left >= SPAN ? _mm256_loadu_si256((const __m256i *)(const void *)(row + at / 2)) : _mm256_maskz_loadu_epi8((__mmask32)first_bytes((left + 1) / 2), row + at / 2);
+    __m512i wide = _mm512_cvtepu8_epi16(packed);
+    __m512i bytes = _mm512_and_si512(_mm512_or_si512(wide, _mm512_slli_epi16(wide, 4)), _mm512_set1_epi8(15));
+    return _mm512_xor_si512(bytes, _mm512_set1_epi8(8));
+}
+
+/* Elements `from` to from + length of `count` rows from row `row` on. */
+TARGET TV_INLINE void pack(const tv_panel_weights *w, unsigned bits, size_t row, size_t count, size_t from, size_t length, uint8_t *panel)
+{
+    size_t row_bytes = w->k * bits / 8;
+    for (size_t at = 0; at < length; at += SPAN, panel += ROWS * SPAN) {
+        __m512i v[ROWS];
+        for (size_t r = 0; r < ROWS; r++)
+            v[r] = r < count ? load_row(w->rows + (row + r) * row_bytes, bits, from + at, length - at) : _mm512_setzero_si512();
+        transpose(v);
+        for (unsigned s = 0; s < STEPS_TOGETHER; s++)
+            _mm512_store_si512(panel + s * VECTOR, v[s]);
+    }
+}
+
+TARGET static void pack_panel(const tv_panel_weights *w, size_t row, size_t count, size_t from, size_t length, uint8_t *panel)
+{
+    if (w->bits == 4)
+        pack(w, 4, row, count, from, length, panel);
+    else
+        pack(w, 8, row, count, from, length, panel);
+}
+
+TARGET TV_INLINE __m512i broadcast(const int8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return _mm512_set1_epi32(four);
+}
+
+static int32_t least_of(const tv_panel_weights *w) { return TV_INT_MOST(w->bits) + 1; }
+
+/* ---- One sum of each row ---- */
+
+/* Adds the products of two panels and a tile of activations to `out`, [TILE][TV_PANEL_PAIR]. */
+TARGET static void multiply_pair(const uint8_t *first, const uint8_t *second, size_t steps, const int8_t *ready, int32_t *out)
+{
+    __m512i a[TILE], b[TILE];
+    for (unsigned i = 0; i < TILE; i++)
+        a[i] = b[i] = _mm512_setzero_si512();
+    for (size_t s = 0; s < steps; s++, ready += TILE * STEP) {
+        __m512i w0 = _mm512_load_si512(first + s * VECTOR), w1 = _mm512_load_si512(second + s * VECTOR);
+        for (unsigned i = 0; i < TILE; i++) {
+            __m512i x = broadcast(ready + i * STEP);
+            a[i] = _mm512_dpbusd_epi32(a[i], w0, x);
+            b[i] = _mm512_dpbusd_epi32(b[i], w1, x);
+        }
+    }
+    for (unsigned i = 0; i < TILE; i++, out += TV_PANEL_PAIR) {
+        _mm512_storeu_si512(out, _mm512_add_epi32(_mm512_loadu_si512(out), a[i]));
+        _mm512_storeu_si512(out + ROWS, _mm512_add_epi32(_mm512_loadu_si512(out + ROWS), b[i]));
+    }
+}
+
+TARGET static void exact(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *sums, size_t m, int32_t *out)
+{
+    _Alignas(64) uint8_t panels[2][ROWS * BLOCK];
+    int32_t tile[TV_PANEL_INPUTS * TV_PANEL_PAIR];
+    size_t all_steps = (w->k + STEP - 1) / STEP, tiles = (m + TILE - 1) / TILE;
+    int32_t least = least_of(w);
+    memset(tile, 0, tiles * TILE * TV_PANEL_PAIR * sizeof *tile);
+    for (size_t at = 0; at < w->k; at += BLOCK) {
+        size_t length = w->k - at < BLOCK ? w->k - at : BLOCK;
+        pack_panel(w, from, count < ROWS ? count : ROWS, at, length, panels[0]);
+        pack_panel(w, from + ROWS, count < ROWS ? 0 : count - ROWS, at, length, panels[1]);
+        for (size_t t = 0; t < tiles; t++)
+            multiply_pair(panels[0], panels[1], (length + STEP - 1) / STEP, ready + (t * all_steps + at / STEP) * TILE * STEP, tile + t * TILE * TV_PANEL_PAIR);
+    }
+    for (size_t i = 0; i < m; i++)
+        for (size_t r = 0; r < TV_PANEL_PAIR; r++)
+            out[i * TV_PANEL_PAIR + r] = tile[i * TV_PANEL_PAIR + r] - least * sums[i];
+}
+
+/* ---- A sum of each group ---- */
+
+typedef struct partial_sums {
+    __m512 of[TILE];
+} partial_sums;
+
+/* Adds a group's products, scaled, to partial sums: those of a panel and a tile of activations. */
+TARGET TV_INLINE void add_group(const uint8_t *panel, const int8_t *ready, const int32_t *sums, size_t groups, int32_t least, __m512 factor, __m512 scales, partial_sums *p)
+{
+    __m512i a[TILE];
+    for (unsigned i = 0; i < TILE; i++)
+        a[i] = _mm512_setzero_si512();
+    for (unsigned s = 0; s < GROUP / STEP; s++, ready += TILE * STEP) {
+        __m512i w = _mm512_load_si512(panel + s * VECTOR);
+        for (unsigned i = 0; i < TILE; i++)
+            a[i] = _mm512_dpbusd_epi32(a[i], w, broadcast(ready + i * STEP));
+    }
+    for (unsigned i = 0; i < TILE; i++) {
+        __m512i sum = _mm512_sub_epi32(a[i], _mm512_set1_epi32(least * sums[i * groups]));
+        p->of[i] = _mm512_add_ps(p->of[i], _mm512_mul_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), factor), scales));
+    }
+}
+
+/* Scales of a block's groups by group: [group][ROWS]. */
+TARGET static void pack_scales(const float *scales, size_t groups, size_t row, size_t count, size_t from, size_t length, float *out)
+{
+    for (size_t at = 0; at < length; at += ROWS, out += ROWS * ROWS) {
+        size_t here = length - at < ROWS ? length - at : ROWS;
+        __m512i v[ROWS];
+        for (size_t r = 0; r < ROWS; r++)
+            v[r] = r < count ? _mm512_maskz_loadu_epi32((__mmask16)((1u << here) - 1), scales + (row + r) * groups + from + at) : _mm512_setzero_si512();
+        transpose(v);
+        for (unsigned g = 0; g < ROWS; g++)
+            _mm512_store_si512(out + g * ROWS, v[g]);
+    }
+}
+
+/* ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)) */
+TARGET TV_INLINE __m512 total(const partial_sums p[PARTIALS], unsigned i)
+{
+    __m512 even = _mm512_add_ps(_mm512_add_ps(p[0].of[i], p[4].of[i]), _mm512_add_ps(p[2].of[i], p[6].of[i]));
+    __m512 odd = _mm512_add_ps(_mm512_add_ps(p[1].of[i], p[5].of[i]), _mm512_add_ps(p[3].of[i], p[7].of[i]));
+    return _mm512_add_ps(even, odd);
+}
+
+/* Sums of each group are wanted a tile at a time: those past the last row are of nothing. */
+TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *sums, size_t m, const float *scales, float factor, float *out)
+{
+    enum { GROUPS = BLOCK / GROUP, TILES = TV_PANEL_GROUPED / TILE };
+    _Alignas(64) uint8_t panel[ROWS * BLOCK];
+    _Alignas(64) float scale[GROUPS * ROWS];
+    partial_sums p[TILES][PARTIALS];
+    int32_t none[TILE] = {0};
+    size_t all = w->k / GROUP, all_steps = w->k / STEP, tiles = (m + TILE - 1) / TILE;
+    int32_t least = least_of(w);
+    __m512 times = _mm512_set1_ps(factor);
+    memset(p, 0, tiles * sizeof p[0]);
+    for (size_t at = 0; at < w->k; at += BLOCK) {
+        size_t length = w->k - at < BLOCK ? w->k - at : BLOCK;
+        pack_panel(w, from, count, at, length, panel);
+        pack_scales(scales, all, from, count, at / GROUP, length / GROUP, scale);
+        for (size_t t = 0; t < tiles; t++)
+            for (size_t g = 0; g < length / GROUP; g++) {
+                const int32_t *s = sums + t * TILE * all + at / GROUP + g;
+                size_t step = all;
+                if (m - t * TILE < TILE) {
+                    for (size_t i = 0; i < m - t * TILE; i++)
+                        none[i] = s[i * all];
+                    s = none;
+                    step = 1;
+                }
+                add_group(panel + g * GROUP * ROWS, ready + (t * all_steps + (at + g * GROUP) / STEP) * TILE * STEP, s, step, least, times,
+                          _mm512_load_ps(scale + g * ROWS), &p[t][(at / GROUP + g) % PARTIALS]);
+            }
+    }
+    for (size_t i = 0; i < m; i++)
+        _mm512_storeu_ps(out + i * ROWS, total(p[i / TILE], i % TILE));
+}
+
+const tv_panel_fns tv_panel_avx512 = {exact, groups};
+#else
+typedef int tv_no_panel_x86; /* ISO C wants a declaration */
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products with scaled groups, and products by panels: every version gives the bits of exact sums, and of the canonical order worked
+ * out here term by term. */
+#include "kernels/groups.h"
+#include "kernels/panel.h"
+#include "unit.h"
+
+enum { ROWS_MAX = 40, INPUTS_MAX = 21, WIDEST = 2400, GROUP = 32 };
+
+typedef struct product {
+    unsigned bits;
+    size_t k, rows, m;
+    uint8_t weights[ROWS_MAX * WIDEST];
+    int8_t inputs[INPUTS_MAX * WIDEST];
+    float scales[ROWS_MAX * (WIDEST / GROUP)];
+    float factor;
+} product;
+
+static int8_t random_byte(unit_rng *rng)
+{
+    static const int8_t corners[] = {-128, 127, -127, 0, 1, -1};
+    return unit_below(rng, 3) ? (int8_t)unit_below(rng, 256) : corners[unit_below(rng, TV_COUNTOF(corners))];
+}
+
+static void make(unit_rng *rng, product *p, unsigned bits, size_t k, size_t rows, size_t m)
+{
+    static const float factors[] = {1, 0.37f, -3e-20f, 1e10f};
+    *p = (product){.bits = bits, .k = k, .rows = rows, .m = m, .factor = factors[unit_below(rng, TV_COUNTOF(factors))]};
+    for (size_t i = 0; i < rows * k * bits / 8; i++)
+        p->weights[i] = bits == 8 ? (uint8_t)random_byte(rng) : unit_below(rng, 4) ? (uint8_t)unit_below(rng, 256) : 0x88;
+    for (size_t i = 0; i < m * k; i++)
+        p->inputs[i] = random_byte(rng);
+    for (size_t i = 0; i < rows * (k / GROUP); i++)
+        p->scales[i] = ((float)unit_below(rng, 2000) - 1000) * 1e-5f;
+}
+
+static int weight_at(const product *p, size_t row, size_t i)
+{
+    size_t at = row * p->k + i;
+    int nibble = p->weights[at / 2] >> (at % 2 * 4) & 15;
+    return p->bits == 8 ? (int8_t)p->weights[at] : nibble < 8 ? nibble : nibble - 16;
+}
+
+static int64_t exact_sum(const product *p, size_t input, size_t row, size_t from, size_t to)
+{
+    int64_t sum = 0;
+    for (size_t i = from; i < to; i++)
+        sum += weight_at(p, row, i) * p->inputs[input * p->k + i];
+    return sum;
+}
+
+static float wanted(const product *p, size_t input, size_t row)
+{
+    float s[8] = {0};
+    for (size_t g = 0; g < p->k / GROUP; g++) {
+        volatile float scaled = (float)exact_sum(p, input, row, g * GROUP, (g + 1) * GROUP) * p->factor; /* rounded, whatever the compiler may do */
+        scaled *= p->scales[row * (p->k / GROUP) + g];
+        s[g % 8] += scaled;
+    }
+    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
+
+static void assert_same_bits(float got, float want) { assert_memory_equal(&got, &want, sizeof got); }
+
+/* Lengths that end anywhere among the groups that are worked on together, and rows likewise. */
+static size_t random_groups(unit_rng *rng) { return 1 + unit_below(rng, unit_below(rng, 4) ? 20 : WIDEST / GROUP); }
+
+static void groups_of_every_level_have_the_canonical_order(void **state)
+{
+    (void)state;
+    static product p;
+    unit_rng rng = {11};
+    for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
+        for (unsigned round = 0; round < 60; round++) {
+            make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, 20), 1);
+            int8_t ready[WIDEST + TV_GROUPS_TOGETHER * TV_GROUP];
+            int32_t offsets[WIDEST / GROUP + TV_GROUPS_TOGETHER];
+            float out[ROWS_MAX];
+            tv_groups_ready(p.inputs, p.k, p.bits, ready, offsets);
+            tv_groups((tv_cpu_level)level, p.bits)(p.weights, p.k, p.rows, ready, offsets, p.factor, p.scales, out);
+            for (size_t r = 0; r < p.rows; r++)
+                assert_same_bits(out[r], wanted(&p, 0, r));
+        }
+}
+
+static void panels_of_groups_have_the_canonical_order(void **state)
+{
+    (void)state;
+    static product p;
+    static int8_t ready[(INPUTS_MAX + TV_PANEL_TILE) * WIDEST];
+    static int32_t sums[INPUTS_MAX * WIDEST / GROUP];
+    unit_rng rng = {12};
+    for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
+        for (unsigned round = 0; round < 60 && tv_panel((tv_cpu_level)level); round++) {
+            make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, ROWS_MAX), 1 + unit_below(&rng, INPUTS_MAX));
+            tv_panel_ready(p.inputs, p.m, p.k, ready);
+            tv_panel_sums(p.inputs, p.m, p.k, GROUP, sums);
+            for (size_t from = 0; from < p.rows; from += TV_PANEL_ROWS) {
+                float out[INPUTS_MAX * TV_PANEL_ROWS];
+                size_t count = p.rows - from < TV_PANEL_ROWS ? p.rows - from : TV_PANEL_ROWS;
+                tv_panel((tv_cpu_level)level)->groups(&(tv_panel_weights){p.weights, p.bits, p.k}, from, count, ready, sums, p.m, p.scales, p.factor, out);
+                for (size_t i = 0; i < p.m * count; i++)
+                    assert_same_bits(out[i / count * TV_PANEL_ROWS + i % count], wanted(&p, i / count, from + i % count));
+            }
+        }
+}
+
+static void panels_equal_sums_in_64_bits(void **state)
+{
+    (void)state;
+    static product p;
+    static int8_t ready[(INPUTS_MAX + TV_PANEL_TILE) * WIDEST];
+    unit_rng rng = {13};
+    for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
+        for (unsigned round = 0; round < 60 && tv_panel((tv_cpu_level)level); round++) {
+            unsigned bits = round % 2 ? 4 : 8;
+            make(&rng, &p, bits, (1 + unit_below(&rng, unit_below(&rng, 4) ? 150 : WIDEST / 2)) * (bits == 4 ? 2 : 1), 1 + unit_below(&rng, ROWS_MAX), 1 + unit_below(&rng, INPUTS_MAX));
+            int32_t sums[INPUTS_MAX];
+            tv_panel_ready(p.inputs, p.m, p.k, ready);
+            tv_panel_sums(p.inputs, p.m, p.k, p.k, sums);
+            for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR) {
+                int32_t out[INPUTS_MAX * TV_PANEL_PAIR];
+                size_t count = p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR;
+                tv_panel((tv_cpu_level)level)->exact(&(tv_panel_weights){p.weights, p.bits, p.k}, from, count, ready, sums, p.m, out);
+                for (size_t i = 0; i < p.m * count; i++)
+                    assert_int_equal(out[i / count * TV_PANEL_PAIR + i % count], exact_sum(&p, i / count, from + i % count, 0, p.k));
+            }
+        }
+}
+
+/* The longest rows, all of the least numbers: sums come to the end of 32 bits. */
+static void the_longest_sums_fit(void **state)
+{
+    (void)state;
+    enum { LONGEST = 1 << 16 };
+    const tv_panel_fns *panel = tv_panel(tv_cpu_host());
+    static uint8_t weights[LONGEST];
+    static int8_t input[LONGEST], ready[TV_PANEL_TILE * LONGEST];
+    int32_t sum, out[TV_PANEL_PAIR];
+    if (!panel)
+        return;
+    memset(weights, 0x80, sizeof weights);
+    memset(input, -128, sizeof input);
+    tv_panel_ready(input, 1, LONGEST, ready);
+    tv_panel_sums(input, 1, LONGEST, LONGEST, &sum);
+    panel->exact(&(tv_panel_weights){weights, 8, LONGEST}, 0, 1, ready, &sum, 1, out);
+    assert_int_equal(out[0], LONGEST * (128 * 128));
+    memset(weights, 0x7F, sizeof weights);
+    panel->exact(&(tv_panel_weights){weights, 8, LONGEST}, 0, 1, ready, &sum, 1, out);
+    assert_int_equal(out[0], -LONGEST * (127 * 128));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(groups_of_every_level_have_the_canonical_order),
+        cmocka_unit_test(panels_of_groups_have_the_canonical_order),
+        cmocka_unit_test(panels_equal_sums_in_64_bits),
+        cmocka_unit_test(the_longest_sums_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
