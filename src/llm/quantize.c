@@ -6,36 +6,37 @@
 #include <stdlib.h>
 
 #include "kernels/quantize.h"
+#include "kernels/scales.h"
 #include "num/int.h"
 
-static float choose_scale(const float *w, uint32_t n, unsigned bits)
+/* Of the scales that map the largest magnitude to `most` or a little above. */
+static float choose_scale(tv_scale_errors_fn errors, const float *w, uint32_t n, unsigned bits)
 {
+    enum { SCALES = 17, FIRST = 1 };
     int most = TV_INT_MOST(bits);
     bool finite;
-    float largest = tv_largest(w, n, &finite), best = largest / (float)most;
+    float largest = tv_largest(w, n, &finite), scales[SCALES] = {largest / (float)most};
     if (!(largest > 0) || !finite)
         return 0;
     if (bits == 8)
-        return best;
-    float least = tv_quantize_error(w, n, best, -most, most);
-    for (int i = 1; i <= 16; i++) {
-        float scale = largest / (float)most * (1 - 0.025f * (float)i), error = tv_quantize_error(w, n, scale, -most, most);
-        if (error < least) {
-            least = error;
-            best = scale;
-        }
+        return scales[0];
+    for (int i = 1; i < SCALES; i++) {
+        scales[i] = largest / (float)most * (1 - 0.025f * (float)i);
+        if (!(scales[i] > 0))
+            return scales[0];
     }
-    return best;
+    unsigned best = tv_least_scale(&(tv_scale_search){errors, -most, most, FIRST}, w, n, largest, scales, SCALES);
+    return scales[best < SCALES ? best : 0];
 }
 
-void tv_quantize_row(const float *weights, uint32_t n, uint32_t group, unsigned bits, uint8_t *packed, float *scales)
+static void quantize_row(tv_scale_errors_fn errors, const float *weights, uint32_t n, uint32_t group, unsigned bits, uint8_t *packed, float *scales)
 {
     enum { PIECE = 256 };
     int8_t q[PIECE];
     int most = TV_INT_MOST(bits);
     memset(packed, 0, (size_t)n * bits / 8);
     for (uint32_t g = 0; g < n / group; g++) {
-        float scale = choose_scale(weights + g * group, group, bits);
+        float scale = choose_scale(errors, weights + g * group, group, bits);
         scales[g] = scale > 0 ? scale : 1;
         for (uint32_t i = g * group, count; i < (g + 1) * group && scale > 0; i += count) {
             count = (g + 1) * group - i < PIECE ? (g + 1) * group - i : PIECE;
@@ -44,6 +45,11 @@ void tv_quantize_row(const float *weights, uint32_t n, uint32_t group, unsigned 
                 tv_pack_s4(q, count, packed + i / 2);
         }
     }
+}
+
+void tv_quantize_row(const float *weights, uint32_t n, uint32_t group, unsigned bits, uint8_t *packed, float *scales)
+{
+    quantize_row(tv_scale_errors(tv_cpu()), weights, n, group, bits, packed, scales);
 }
 
 typedef struct sharing {
@@ -55,6 +61,7 @@ static void quantize_part(void *user, uint64_t from, uint64_t to)
 {
     sharing *s = user;
     const tv_quantize_job *j = s->job;
+    tv_scale_errors_fn errors = tv_scale_errors(tv_cpu());
     float *row = malloc(j->columns * sizeof *row);
     bool well = row != NULL;
     for (uint64_t i = from; i < to && well; i++) {
@@ -63,7 +70,7 @@ static void quantize_part(void *user, uint64_t from, uint64_t to)
             continue;
         well = tv_gguf_row_f32(j->tensor, (uint64_t)source, row) == TV_OK;
         if (well)
-            tv_quantize_row(row, j->columns, j->group, j->bits, j->packed + i * j->columns * j->bits / 8, j->scales + i * (j->columns / j->group));
+            quantize_row(errors, row, j->columns, j->group, j->bits, j->packed + i * j->columns * j->bits / 8, j->scales + i * (j->columns / j->group));
     }
     if (!well)
         s->failed = true;
