@@ -260,16 +260,82 @@ static uint16_t largest_of(const uint16_t *y, size_t n)
     return e_max;
 }
 
+/* The same of BF16 as they lie in L2. */
+static uint16_t largest_in(const uint8_t *y, size_t n)
+{
+    uint16_t e_max = TV_BF16_NAN;
+    for (size_t i = 0; i < n; i++)
+        e_max = larger(e_max, tv_load_le16(y + 2 * i));
+    return e_max;
+}
+
+enum { SMALL = 1 << 18 }; /* products: done before another thread has woken up */
+
+/* ---- One vector, from a stream that lies in two pieces at most ---- */
+
+/* `bytes` of the stream in one piece; NULL: they are not. */
+static const uint8_t *whole_piece(beats *b, uint64_t bytes)
+{
+    if (b->offset == b->at->bytes) {
+        b->at++;
+        b->offset = 0;
+    }
+    if (b->at->bytes - b->offset < bytes)
+        return NULL;
+    const uint8_t *p = b->machine->host.bytes + b->at->addr + b->offset;
+    b->offset += bytes;
+    return p;
+}
+
+typedef struct vector_work {
+    tv_rows_fn multiply;
+    const tv_rows *all;
+} vector_work;
+
+enum { ROWS_TOGETHER = 64 };
+
+static void multiply_blocks(void *user, uint64_t from, uint64_t to)
+{
+    const vector_work *w = user;
+    tv_rows part = *w->all;
+    uint64_t first = from * ROWS_TOGETHER, end = tv_min_u64(to * ROWS_TOGETHER, part.rows);
+    part.weights += first * part.beats * 16;
+    part.scales += part.scales ? 2 * first : 0;
+    part.out += 2 * first;
+    part.rows = end - first;
+    w->multiply(&part);
+}
+
+/* Outputs go straight to L2: nothing can fail any more. False: the stream lies in more pieces. */
+static bool multiply_vector(pccx_machine *m, const pccx_op *op, const matrix_memory *mem)
+{
+    beats stream = {.machine = m, .at = op->weights, .offset = op->weights_offset};
+    tv_rows r = {.beats = (op->k + 31) / 32, .rows = op->n, .ready = mem->ready, .sum = mem->sum[0], .vector_scale = mem->row_scale[0],
+                 .add = pccx_MATRIX_accm(op->word), .out = l2_at(m, op->dst)};
+    if (pccx_MATRIX_w_scale(op->word) && !(r.scales = whole_piece(&stream, tv_ceil_div(op->n, PCCX_LANES) * PCCX_WORD_BYTES)))
+        return false;
+    r.weights = whole_piece(&stream, (uint64_t)op->n * r.beats * 16);
+    if (!r.weights)
+        return false;
+    vector_work w = {m->multiply_rows, &r};
+    tv_pool_run((uint64_t)op->n * op->k < SMALL ? NULL : m->pool, tv_ceil_div(op->n, ROWS_TOGETHER), multiply_blocks, &w);
+    memset(r.out + 2 * (size_t)op->n, 0, (PCCX_LANES - op->n % PCCX_LANES) % PCCX_LANES * 2);
+    if (pccx_MATRIX_findemax(op->word))
+        m->e_max = largest_in(r.out, op->n);
+    return true;
+}
+
 static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
 {
-    enum { SMALL = 1 << 18 }; /* done before another thread has woken up */
     matrix_memory mem;
     if (!matrix_scratch(m, op, &mem))
         return refuse_memory(why);
     if (!load_activations(m, op, &mem, why))
         return false;
-    bool to_fifo = op->insn == PCCX_GEMV && op->dst == PCCX_TAG_FIFO;
+    bool to_fifo = op->insn == PCCX_GEMV && op->dst == PCCX_TAG_FIFO, from_fifo = op->insn == PCCX_GEMV && op->src == PCCX_TAG_FIFO;
     bool accm = pccx_MATRIX_accm(op->word) && !to_fifo;
+    if (op->m == 1 && !to_fifo && !from_fifo && multiply_vector(m, op, &mem))
+        return true;
     uint64_t row_words = tv_ceil_div(op->n, PCCX_LANES);
     beats stream = {.machine = m, .at = op->weights, .offset = op->weights_offset};
     for (uint32_t n = 0; n < op->n; n++)
@@ -283,7 +349,7 @@ static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
         tv_pool_run(rows * op->m * (uint64_t)op->k < SMALL ? NULL : m->pool, rows, multiply_rows, &p);
         scale_rows(m, op, &mem, (uint32_t)n, rows, accm);
     }
-    if (op->insn == PCCX_GEMV && op->src == PCCX_TAG_FIFO)
+    if (from_fifo)
         pop_fifo(m, PCCX_FIFO_TO_GEMV, op->k);
     for (uint32_t r = 0; r < op->m; r++)
         put_vector(m, to_fifo ? PCCX_TAG_FIFO : (uint32_t)(op->dst + r * row_words), PCCX_FIFO_TO_SFU, mem.y + (size_t)r * op->n, op->n);

@@ -53,6 +53,7 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->config = config;
     m->mode = mode;
     m->multiply = tv_s4s8(tv_cpu());
+    m->multiply_rows = tv_scaled_rows(tv_cpu());
     pccx_control_init(&m->control, config);
     tv_status status = tv_codec_make(&tv_isa_pccx, sink, &m->codec);
     pccx_timing_init(&m->timing, config);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows with scales, from the kernels of their parts. */
+#include "kernels/rows.h"
+
+#include "kernels/bf16.h"
+#include "kernels/matrix.h"
+#include "kernels/rows_x86.h"
+#include "num/float.h"
+
+void tv_scaled_rows_by(tv_s4s8_fn multiply, const tv_rows *r)
+{
+    enum { TOGETHER = 256 };
+    int32_t acc[TOGETHER];
+    float scales[TOGETHER];
+    uint16_t y[TOGETHER];
+    for (size_t at = 0, count; at < r->rows; at += count) {
+        count = r->rows - at < TOGETHER ? r->rows - at : TOGETHER;
+        multiply(r->weights + at * r->beats * TV_S4_BEAT / 2, r->beats, count, r->ready, 0, &r->sum, 1, acc);
+        for (size_t i = 0; i < count; i++) {
+            scales[i] = r->scales ? tv_bf16_to_f32(tv_load_le16(r->scales + 2 * (at + i))) : 1;
+            y[i] = tv_load_le16(r->out + 2 * (at + i));
+        }
+        tv_bf16_scale(acc, 1, r->vector_scale, scales, r->add ? y : NULL, count, y);
+        for (size_t i = 0; i < count; i++)
+            tv_store_le(r->out + 2 * (at + i), y[i], 2);
+    }
+}
+
+static void rows_scalar(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8(TV_CPU_SCALAR), r); }
+
+tv_rows_fn tv_scaled_rows(tv_cpu_level level)
+{
+#if defined(__x86_64__)
+    static const tv_rows_fn versions[TV_CPU_LEVELS] = {rows_scalar, tv_scaled_rows_avx2, tv_scaled_rows_avx512};
+    return versions[level];
+#else
+    (void)level;
+    return rows_scalar;
+#endif
+}

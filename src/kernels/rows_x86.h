@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The versions of rows.h for hosts with AVX2 and with AVX-512. */
+#ifndef TV_KERNELS_ROWS_X86_H
+#define TV_KERNELS_ROWS_X86_H
+
+#include "kernels/matrix.h"
+#include "kernels/rows.h"
+
+/* Rows of any length by that version of the product. */
+void tv_scaled_rows_by(tv_s4s8_fn multiply, const tv_rows *r);
+
+#if defined(__x86_64__)
+void tv_scaled_rows_avx2(const tv_rows *r);
+void tv_scaled_rows_avx512(const tv_rows *r);
+#endif
+
+#endif
