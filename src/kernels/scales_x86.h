@@ -3,11 +3,11 @@
 #ifndef TV_KERNELS_SCALES_X86_H
 #define TV_KERNELS_SCALES_X86_H
 
-#include "kernels/scales.h"
+#include "base/base.h"
 
 #if defined(__x86_64__)
-void tv_scale_errors_avx2(const float *x, size_t n, const float scales[TV_SCALES_BATCH], int low, int high, float errors[TV_SCALES_BATCH]);
-void tv_scale_errors_avx512(const float *x, size_t n, const float scales[TV_SCALES_BATCH], int low, int high, float errors[TV_SCALES_BATCH]);
+unsigned tv_least_scale_avx2(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high);
+unsigned tv_least_scale_avx512(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high);
 #endif
 
 #endif

@@ -393,7 +393,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     *l = (pccx_lowering){
         .graph = graph, .model = model, .context = options->context, .group = GROUP, .planes = planes, .cache_planes = planes, .emit = options->emit,
         .timing = options->mode == TV_MODE_TIMING, .keep_values = options->keep_values,
-        .hidden = (model->shape.hidden + PCCX_LANES - 1) / PCCX_LANES * PCCX_LANES, .pool = tv_pool_make(options->threads), .scale_errors = tv_scale_errors(tv_cpu()),
+        .hidden = (model->shape.hidden + PCCX_LANES - 1) / PCCX_LANES * PCCX_LANES, .pool = tv_pool_make(options->threads), .least_scale = tv_least_scale(tv_cpu()),
         .host_ops = {{"pack keys to INT4", 0, 0}, {"pack values to INT4", 0, 0}, {"hand a vector to the weight stream", 0, 0}},
     };
     tv_status status = allocate(l, sink);

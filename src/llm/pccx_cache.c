@@ -37,7 +37,7 @@ static void append_key(pccx_lowering *l, uint32_t layer, uint32_t head, uint32_t
     uint8_t packed[PCCX_HEAD_MAX / 2], scale[2];
     for (unsigned plane = 0; plane < l->cache_planes; plane++) {
         uint64_t at = key_plane(l, layer, head, plane);
-        tv_store_le(scale, pccx_quantize(l->scale_errors, key, d, packed), 2);
+        tv_store_le(scale, pccx_quantize(l->least_scale, key, d, packed), 2);
         pccx_put(l, at + 2 * (uint64_t)position, scale, 2);
         pccx_put(l, at + (uint64_t)pccx_words(l->context) * PCCX_WORD + (uint64_t)position * beats * PCCX_BEAT, packed, (size_t)beats * PCCX_BEAT);
     }
@@ -53,7 +53,7 @@ static void put_block(pccx_lowering *l, uint32_t layer, uint32_t head, uint32_t 
         float row[PCCX_BLOCK];
         memcpy(row, block + (size_t)i * PCCX_BLOCK, count * sizeof *row);
         for (unsigned plane = 0; plane < l->cache_planes; plane++)
-            tv_store_le(packed[plane] + 2 * i, pccx_quantize(l->scale_errors, row, count, packed[plane] + pccx_words(d) * PCCX_WORD + i * PCCX_BEAT), 2);
+            tv_store_le(packed[plane] + 2 * i, pccx_quantize(l->least_scale, row, count, packed[plane] + pccx_words(d) * PCCX_WORD + i * PCCX_BEAT), 2);
     }
     for (unsigned plane = 0; plane < l->cache_planes; plane++)
         pccx_put(l, value_block(l, layer, head, position / PCCX_BLOCK) + plane * bytes, packed[plane], bytes);

@@ -63,7 +63,7 @@ typedef struct pccx_lowering {
     tv_machine *machine;
     tv_program *loaded; /* into the machine */
     tv_pool *pool;
-    tv_scale_errors_fn scale_errors;
+    tv_least_scale_fn least_scale;
     uint32_t context;
     uint32_t hidden; /* the model's, filled up to whole words with zeros */
     uint32_t group;  /* columns that share a scale */

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "kernels/clones.h"
 #include "kernels/quantize.h"
 #include "num/float.h"
 
@@ -22,30 +23,36 @@ static float extreme(const float *x, uint32_t n)
     return x[i];
 }
 
-/* The extreme goes to -8, or clipped, or to 7: both signs of the scale are tried, since -8 has no counterpart. */
-static uint16_t choose_scale(tv_scale_errors_fn errors, const float *x, uint32_t n, float most)
+enum { STEPS = 20, SCALES = 2 * STEPS };
+
+/* Scales that take the extreme to -8, or have it clipped, or take it to 7: both signs are tried, since -8 has no counterpart. */
+TV_CLONES static void make_scales(float most, float scales[SCALES])
 {
-    enum { STEPS = 20, FIRST = 8 };
-    float scales[2 * STEPS];
-    unsigned count = 0;
-    for (int i = 0; i < 2 * STEPS && most != 0; i++) {
+    for (int i = 0; i < SCALES; i++) {
         float share = 1.15f - 0.03f * (float)(i / 2);
-        uint16_t bits = tv_bf16_flush(tv_bf16_from_f32((i % 2 ? most : -most) / 8 * share));
-        scales[count] = tv_bf16_to_f32(bits);
-        count += !tv_bf16_is_zero(bits);
+        scales[i] = tv_bf16_to_f32(tv_bf16_flush(tv_bf16_from_f32((i % 2 ? most : -most) / 8 * share)));
     }
-    if (count == 0)
+}
+
+static uint16_t choose_scale(tv_least_scale_fn search, const float *x, uint32_t n, float most)
+{
+    float scales[SCALES];
+    unsigned count = SCALES;
+    if (most == 0)
         return TV_BF16_ONE;
-    unsigned best = tv_least_scale(&(tv_scale_search){errors, LEAST, MOST, FIRST}, x, n, most, scales, count);
+    make_scales(most, scales);
+    while (count > 0 && scales[count - 1] == 0) /* the smallest come last */
+        count--;
+    unsigned best = count ? search(x, n, most, scales, count, LEAST, MOST) : 0;
     return best < count ? tv_bf16_from_f32(scales[best]) : TV_BF16_ONE;
 }
 
-uint16_t pccx_quantize(tv_scale_errors_fn errors, float *values, uint32_t n, uint8_t *beats)
+uint16_t pccx_quantize(tv_least_scale_fn search, float *values, uint32_t n, uint8_t *beats)
 {
     enum { PIECE = 256 };
     int8_t q[PIECE];
     float most = extreme(values, n);
-    uint16_t bits = choose_scale(errors, values, n, most);
+    uint16_t bits = choose_scale(search, values, n, most);
     float scale = tv_bf16_to_f32(bits);
     memset(beats, 0, (size_t)((n + PCCX_BEAT_WEIGHTS - 1) / PCCX_BEAT_WEIGHTS) * PCCX_BEAT);
     for (uint32_t i = 0, count; i < n && most != 0; i += count) {

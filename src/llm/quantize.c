@@ -10,9 +10,9 @@
 #include "num/int.h"
 
 /* Of the scales that map the largest magnitude to `most` or a little above. */
-static float choose_scale(tv_scale_errors_fn errors, const float *w, uint32_t n, unsigned bits)
+static float choose_scale(tv_least_scale_fn search, const float *w, uint32_t n, unsigned bits)
 {
-    enum { SCALES = 17, FIRST = 1 };
+    enum { SCALES = 17 };
     int most = TV_INT_MOST(bits);
     bool finite;
     float largest = tv_largest(w, n, &finite), scales[SCALES] = {largest / (float)most};
@@ -25,18 +25,18 @@ static float choose_scale(tv_scale_errors_fn errors, const float *w, uint32_t n,
         if (!(scales[i] > 0))
             return scales[0];
     }
-    unsigned best = tv_least_scale(&(tv_scale_search){errors, -most, most, FIRST}, w, n, largest, scales, SCALES);
+    unsigned best = search(w, n, largest, scales, SCALES, -most, most);
     return scales[best < SCALES ? best : 0];
 }
 
-static void quantize_row(tv_scale_errors_fn errors, const float *weights, uint32_t n, uint32_t group, unsigned bits, uint8_t *packed, float *scales)
+static void quantize_row(tv_least_scale_fn search, const float *weights, uint32_t n, uint32_t group, unsigned bits, uint8_t *packed, float *scales)
 {
     enum { PIECE = 256 };
     int8_t q[PIECE];
     int most = TV_INT_MOST(bits);
     memset(packed, 0, (size_t)n * bits / 8);
     for (uint32_t g = 0; g < n / group; g++) {
-        float scale = choose_scale(errors, weights + g * group, group, bits);
+        float scale = choose_scale(search, weights + g * group, group, bits);
         scales[g] = scale > 0 ? scale : 1;
         for (uint32_t i = g * group, count; i < (g + 1) * group && scale > 0; i += count) {
             count = (g + 1) * group - i < PIECE ? (g + 1) * group - i : PIECE;
@@ -49,7 +49,7 @@ static void quantize_row(tv_scale_errors_fn errors, const float *weights, uint32
 
 void tv_quantize_row(const float *weights, uint32_t n, uint32_t group, unsigned bits, uint8_t *packed, float *scales)
 {
-    quantize_row(tv_scale_errors(tv_cpu()), weights, n, group, bits, packed, scales);
+    quantize_row(tv_least_scale(tv_cpu()), weights, n, group, bits, packed, scales);
 }
 
 typedef struct sharing {
@@ -61,7 +61,7 @@ static void quantize_part(void *user, uint64_t from, uint64_t to)
 {
     sharing *s = user;
     const tv_quantize_job *j = s->job;
-    tv_scale_errors_fn errors = tv_scale_errors(tv_cpu());
+    tv_least_scale_fn search = tv_least_scale(tv_cpu());
     float *row = malloc(j->columns * sizeof *row);
     bool well = row != NULL;
     for (uint64_t i = from; i < to && well; i++) {
@@ -70,7 +70,7 @@ static void quantize_part(void *user, uint64_t from, uint64_t to)
             continue;
         well = tv_gguf_row_f32(j->tensor, (uint64_t)source, row) == TV_OK;
         if (well)
-            quantize_row(errors, row, j->columns, j->group, j->bits, j->packed + i * j->columns * j->bits / 8, j->scales + i * (j->columns / j->group));
+            quantize_row(search, row, j->columns, j->group, j->bits, j->packed + i * j->columns * j->bits / 8, j->scales + i * (j->columns / j->group));
     }
     if (!well)
         s->failed = true;
