@@ -23,6 +23,18 @@ TV_CLONES void tv_bf16_widen(const uint16_t *x, size_t n, float *out)
 
 TV_INLINE uint16_t rounded(float x) { return tv_bf16_flush(tv_bf16_from_f32(x)); }
 
+TV_CLONES void tv_bf16_narrow(const float *x, size_t n, uint16_t *out)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = rounded(x[i]);
+}
+
+TV_CLONES void tv_bf16_add(float *x, size_t n, const uint16_t *standing)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = x[i] + tv_bf16_to_f32(tv_bf16_flush(standing[i]));
+}
+
 TV_CLONES void tv_bf16_scale(const int32_t *acc, size_t step, float row_scale, const float *scale, const uint16_t *standing, size_t n, uint16_t *out)
 {
     if (step != 1) {

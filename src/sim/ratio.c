@@ -31,18 +31,57 @@ static tv_ratio normal(tv_u128 whole, tv_u128 num, tv_u128 den)
     return (tv_ratio){(uint64_t)whole, (uint64_t)num, num ? (uint64_t)den : 1};
 }
 
+/* ---- Small denominators, which nearly all are: the same in 64 bits ---- */
+
+static bool fits(uint64_t den) { return den >> 30 == 0; }
+
+/* den below 2^62, num below 2^64. */
+static tv_ratio normal_small(uint64_t whole, uint64_t num, uint64_t den)
+{
+    if (num >= den) {
+        whole += num / den;
+        num %= den;
+    }
+    assert(whole >> 63 == 0);
+    if (num == 0)
+        return tv_ratio_of(whole);
+    uint64_t a = num, b = den;
+    while (b) {
+        uint64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a == 1 ? (tv_ratio){whole, num, den} : (tv_ratio){whole, num / a, den / a};
+}
+
+/* ---- Operations ---- */
+
 tv_ratio tv_ratio_add(tv_ratio a, tv_ratio b)
 {
-    if (a.den == b.den) /* the common case: integers, or one clock */
-        return a.den == 1 ? tv_ratio_of(a.whole + b.whole) : normal((tv_u128)a.whole + b.whole, (tv_u128)a.num + b.num, a.den);
+    assert((a.whole + b.whole) >> 63 == 0);
+    if (b.num == 0) /* the common case: integers */
+        return (tv_ratio){a.whole + b.whole, a.num, a.den};
+    if (a.num == 0)
+        return (tv_ratio){a.whole + b.whole, b.num, b.den};
+    if (fits(a.den) && fits(b.den))
+        return a.den == b.den ? normal_small(a.whole + b.whole, a.num + b.num, a.den)
+                              : normal_small(a.whole + b.whole, a.num * b.den + b.num * a.den, a.den * b.den);
+    if (a.den == b.den) /* one clock */
+        return normal((tv_u128)a.whole + b.whole, (tv_u128)a.num + b.num, a.den);
     return normal((tv_u128)a.whole + b.whole, (tv_u128)a.num * b.den + (tv_u128)b.num * a.den, (tv_u128)a.den * b.den);
 }
 
 tv_ratio tv_ratio_sub(tv_ratio a, tv_ratio b)
 {
     assert(tv_ratio_cmp(a, b) >= 0);
-    if (a.den == 1 && b.den == 1)
-        return tv_ratio_of(a.whole - b.whole);
+    if (b.num == 0)
+        return (tv_ratio){a.whole - b.whole, a.num, a.den};
+    if (fits(a.den) && fits(b.den)) {
+        bool same = a.den == b.den;
+        uint64_t common = same ? a.den : a.den * b.den, from = same ? a.num : a.num * b.den, less = same ? b.num : b.num * a.den;
+        bool borrow = from < less;
+        return normal_small(a.whole - b.whole - borrow, from + (borrow ? common : 0) - less, common);
+    }
     tv_u128 den = (tv_u128)a.den * b.den, x = (tv_u128)a.num * b.den, y = (tv_u128)b.num * a.den;
     tv_u128 whole = (tv_u128)a.whole - b.whole;
     if (x < y) {
@@ -56,6 +95,8 @@ int tv_ratio_cmp(tv_ratio a, tv_ratio b)
 {
     if (a.whole != b.whole)
         return a.whole < b.whole ? -1 : 1;
+    if (a.den == b.den)
+        return a.num < b.num ? -1 : a.num > b.num;
     tv_u128 x = (tv_u128)a.num * b.den, y = (tv_u128)b.num * a.den;
     return x < y ? -1 : x > y;
 }
@@ -63,6 +104,12 @@ int tv_ratio_cmp(tv_ratio a, tv_ratio b)
 tv_ratio tv_ratio_scale(tv_ratio a, uint64_t p, uint64_t q)
 {
     assert(p >> 40 == 0 && q >> 40 == 0 && q > 0);
+    uint64_t product;
+    if (a.den >> 20 == 0 && !__builtin_mul_overflow(a.whole, p, &product)) {
+        if (q == 1 && a.num == 0)
+            return normal_small(product, 0, 1);
+        return normal_small(product / q, product % q * a.den + a.num * p, a.den * q);
+    }
     tv_u128 scaled = (tv_u128)a.whole * p;
     tv_u128 whole = scaled / q, rest = scaled % q; /* rest / q + num * p / (den * q) remain */
     return normal(whole, rest * a.den + (tv_u128)a.num * p, (tv_u128)a.den * q);

@@ -1,41 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What instructions do to data (pccx specification, section 4). Results are made in scratch memory and written when
- * nothing can fail any more, so that a fault leaves everything as it was. */
-#include <math.h>
+/* What instructions do to data (pccx specification, section 4); cvo.c has the functions. Results are made in scratch memory and written
+ * when nothing can fail any more, so that a fault leaves everything as it was. */
+#include "machine/pccx/exec.h"
+
 #include <stdio.h>
 
 #include "kernels/bf16.h"
 #include "kernels/quantize.h"
-#include "machine/pccx/machine.h"
 #include "num/float.h"
-#include "num/func.h"
-#include "num/int.h"
 
 /* ---- Vectors: L2 words or a FIFO, as BF16 elements ---- */
 
-static uint8_t *l2_at(pccx_machine *m, uint64_t word) { return m->l2.bytes + word * PCCX_WORD_BYTES; }
-
-static uint16_t l2_lane(pccx_machine *m, uint64_t word, uint64_t element) { return tv_load_le16(l2_at(m, word) + 2 * element); }
-
-/* Element `i` of a source that is L2 or, for the tag, the front of `fifo`. */
-static uint16_t source_element(pccx_machine *m, uint32_t src, unsigned fifo, uint64_t i)
+void pccx_load_lanes(pccx_machine *m, uint64_t word, uint64_t first, uint64_t count, uint16_t *out)
 {
-    if (src != PCCX_TAG_FIFO)
-        return l2_lane(m, src, i);
-    const pccx_fifo *f = &m->fifos[fifo];
-    return f->ring[(f->head + i) % m->control.fifo_elements];
-}
-
-/* `count` lanes from lane `first` of a vector at `word` on. */
-static void load_lanes(pccx_machine *m, uint64_t word, uint64_t first, uint64_t count, uint16_t *out)
-{
-    const uint8_t *p = l2_at(m, word) + 2 * first;
+    const uint8_t *p = pccx_l2_at(m, word) + 2 * first;
     for (uint64_t i = 0; i < count; i++)
         out[i] = tv_load_le16(p + 2 * i);
 }
 
-/* Writes a vector; lanes past its end in the last word become zero. */
-static void put_vector(pccx_machine *m, uint32_t dst, unsigned fifo, const uint16_t *values, uint64_t count)
+void pccx_load_vector(pccx_machine *m, uint32_t src, unsigned fifo, uint64_t count, uint16_t *out)
+{
+    const pccx_fifo *f = &m->fifos[fifo];
+    if (src != PCCX_TAG_FIFO)
+        pccx_load_lanes(m, src, 0, count, out);
+    for (uint64_t i = 0; i < count && src == PCCX_TAG_FIFO; i++)
+        out[i] = f->ring[(f->head + i) % m->control.fifo_elements];
+}
+
+void pccx_put_vector(pccx_machine *m, uint32_t dst, unsigned fifo, const uint16_t *values, uint64_t count)
 {
     if (dst == PCCX_TAG_FIFO) {
         pccx_fifo *f = &m->fifos[fifo];
@@ -44,20 +36,20 @@ static void put_vector(pccx_machine *m, uint32_t dst, unsigned fifo, const uint1
         f->count += (uint32_t)count;
         return;
     }
-    uint8_t *p = l2_at(m, dst);
+    uint8_t *p = pccx_l2_at(m, dst);
     for (uint64_t i = 0; i < count; i++)
         tv_store_le(p + 2 * i, values[i], 2);
     memset(p + 2 * count, 0, (PCCX_LANES - count % PCCX_LANES) % PCCX_LANES * 2);
 }
 
-static void pop_fifo(pccx_machine *m, unsigned fifo, uint64_t count)
+void pccx_pop_fifo(pccx_machine *m, unsigned fifo, uint64_t count)
 {
     pccx_fifo *f = &m->fifos[fifo];
     f->head = (uint32_t)((f->head + count) % m->control.fifo_elements);
     f->count -= (uint32_t)count;
 }
 
-static void *scratch(pccx_machine *m, size_t bytes)
+void *pccx_scratch(pccx_machine *m, size_t bytes)
 {
     m->scratch.len = 0;
     return tv_buf_extend(&m->scratch, bytes + 64);
@@ -65,7 +57,7 @@ static void *scratch(pccx_machine *m, size_t bytes)
 
 /* ---- W4A8: quantized activations ---- */
 
-static bool refuse_memory(pccx_refusal *why)
+bool pccx_refuse_memory(pccx_refusal *why)
 {
     why->out_of_memory = true;
     return false;
@@ -162,7 +154,7 @@ static bool matrix_scratch(pccx_machine *m, const pccx_op *op, matrix_memory *me
 {
     size_t k_beats = (op->k + 31) / 32, rows = op->m, outputs = rows * op->n;
     mem->stride = tv_s4s8_ready_bytes(k_beats);
-    uint8_t *p = scratch(m, rows * (mem->stride + 8 + 4 * WEIGHT_ROWS) + 6 * (size_t)op->k + 48 * k_beats + 4 * (size_t)op->n + 2 * outputs + 10 * 64);
+    uint8_t *p = pccx_scratch(m, rows * (mem->stride + 8 + 4 * WEIGHT_ROWS) + 6 * (size_t)op->k + 48 * k_beats + 4 * (size_t)op->n + 2 * outputs + 10 * 64);
     if (!p)
         return false;
     mem->x = take(&p, op->k * 2);
@@ -181,11 +173,10 @@ static bool matrix_scratch(pccx_machine *m, const pccx_op *op, matrix_memory *me
 /* A row of activations, and the bits of its largest magnitude. False: one is not finite. */
 static bool load_row(pccx_machine *m, const pccx_op *op, uint32_t r, uint16_t *x, uint16_t *largest, pccx_refusal *why)
 {
-    bool fifo = op->insn == PCCX_GEMV && op->src == PCCX_TAG_FIFO;
-    for (uint32_t i = 0; i < op->k && fifo; i++)
-        x[i] = source_element(m, op->src, PCCX_FIFO_TO_GEMV, i);
-    if (!fifo)
-        load_lanes(m, op->src + r * tv_ceil_div(op->k, PCCX_LANES), 0, op->k, x);
+    if (op->insn == PCCX_GEMV)
+        pccx_load_vector(m, op->src, PCCX_FIFO_TO_GEMV, op->k, x);
+    else
+        pccx_load_lanes(m, op->src + r * tv_ceil_div(op->k, PCCX_LANES), 0, op->k, x);
     *largest = tv_bf16_largest(x, op->k);
     if (tv_bf16_is_finite(*largest))
         return true;
@@ -247,7 +238,7 @@ static void scale_rows(pccx_machine *m, const pccx_op *op, matrix_memory *mem, u
     for (uint32_t r = 0; r < op->m; r++) {
         uint16_t *y = mem->y + r * (size_t)op->n + first;
         if (accm)
-            load_lanes(m, op->dst + r * row_words, first, rows, y);
+            pccx_load_lanes(m, op->dst + r * row_words, first, rows, y);
         tv_bf16_scale(mem->acc + r, op->m, mem->row_scale[r], mem->scale + first, accm ? y : NULL, rows, y);
     }
 }
@@ -311,7 +302,7 @@ static bool multiply_vector(pccx_machine *m, const pccx_op *op, const matrix_mem
 {
     beats stream = {.machine = m, .at = op->weights, .offset = op->weights_offset};
     tv_rows r = {.beats = (op->k + 31) / 32, .rows = op->n, .ready = mem->ready, .sum = mem->sum[0], .vector_scale = mem->row_scale[0],
-                 .add = pccx_MATRIX_accm(op->word), .out = l2_at(m, op->dst)};
+                 .add = pccx_MATRIX_accm(op->word), .out = pccx_l2_at(m, op->dst)};
     if (pccx_MATRIX_w_scale(op->word) && !(r.scales = whole_piece(&stream, tv_ceil_div(op->n, PCCX_LANES) * PCCX_WORD_BYTES)))
         return false;
     r.weights = whole_piece(&stream, (uint64_t)op->n * r.beats * 16);
@@ -329,7 +320,7 @@ static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
 {
     matrix_memory mem;
     if (!matrix_scratch(m, op, &mem))
-        return refuse_memory(why);
+        return pccx_refuse_memory(why);
     if (!load_activations(m, op, &mem, why))
         return false;
     bool to_fifo = op->insn == PCCX_GEMV && op->dst == PCCX_TAG_FIFO, from_fifo = op->insn == PCCX_GEMV && op->src == PCCX_TAG_FIFO;
@@ -350,43 +341,43 @@ static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
         scale_rows(m, op, &mem, (uint32_t)n, rows, accm);
     }
     if (from_fifo)
-        pop_fifo(m, PCCX_FIFO_TO_GEMV, op->k);
+        pccx_pop_fifo(m, PCCX_FIFO_TO_GEMV, op->k);
     for (uint32_t r = 0; r < op->m; r++)
-        put_vector(m, to_fifo ? PCCX_TAG_FIFO : (uint32_t)(op->dst + r * row_words), PCCX_FIFO_TO_SFU, mem.y + (size_t)r * op->n, op->n);
+        pccx_put_vector(m, to_fifo ? PCCX_TAG_FIFO : (uint32_t)(op->dst + r * row_words), PCCX_FIFO_TO_SFU, mem.y + (size_t)r * op->n, op->n);
     if (pccx_MATRIX_findemax(op->word))
         m->e_max = largest_of(mem.y, (size_t)op->m * op->n);
     return true;
 }
 
-static bool exec_GEMV(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return exec_matrix(m, op, why); }
+bool pccx_exec_GEMV(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return exec_matrix(m, op, why); }
 
-static bool exec_GEMM(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return exec_matrix(m, op, why); }
+bool pccx_exec_GEMM(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return exec_matrix(m, op, why); }
 
 /* ---- MEMCPY and MEMSET ---- */
 
-static bool exec_MEMCPY_LOAD(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+bool pccx_exec_MEMCPY_LOAD(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
 {
     (void)why;
-    memcpy(l2_at(m, op->dst), m->host.bytes + op->host_addr, op->words * PCCX_WORD_BYTES);
+    memcpy(pccx_l2_at(m, op->dst), m->host.bytes + op->host_addr, op->words * PCCX_WORD_BYTES);
     return true;
 }
 
-static bool exec_MEMCPY_STORE(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+bool pccx_exec_MEMCPY_STORE(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
 {
     (void)why;
-    memcpy(m->host.bytes + op->host_addr, l2_at(m, op->src), op->words * PCCX_WORD_BYTES);
+    memcpy(m->host.bytes + op->host_addr, pccx_l2_at(m, op->src), op->words * PCCX_WORD_BYTES);
     return true;
 }
 
-static bool exec_MEMCPY_MOVE(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+bool pccx_exec_MEMCPY_MOVE(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
 {
     (void)why;
-    memmove(l2_at(m, op->dst), l2_at(m, op->src), op->words * PCCX_WORD_BYTES);
+    memmove(pccx_l2_at(m, op->dst), pccx_l2_at(m, op->src), op->words * PCCX_WORD_BYTES);
     return true;
 }
 
 /* The Constant Cache belongs to the control state: pccx_control_commit writes it. */
-static bool exec_MEMSET(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+bool pccx_exec_MEMSET(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
 {
     (void)m;
     (void)op;
@@ -394,93 +385,11 @@ static bool exec_MEMSET(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
     return true;
 }
 
-/* ---- CVO ---- */
-
-/* One input as the function sees it: subnormals are zeros; with sub_emax the rounded difference to e_max. */
-static float cvo_input(const pccx_machine *m, const pccx_op *op, uint16_t x)
-{
-    float value = tv_bf16_to_f32(tv_bf16_flush(x));
-    if (pccx_CVO_sub_emax(op->word))
-        value = value - tv_bf16_to_f32(tv_bf16_flush(m->e_max));
-    return value;
-}
-
-static bool cvo_accumulates(const pccx_op *op) { return pccx_CVO_accm(op->word) && op->dst != PCCX_TAG_FIFO; }
-
-static uint16_t cvo_output(pccx_machine *m, const pccx_op *op, float result, uint64_t i)
-{
-    if (cvo_accumulates(op))
-        result = result + tv_bf16_to_f32(tv_bf16_flush(l2_lane(m, op->dst, i)));
-    return tv_bf16_flush(tv_bf16_from_f32(result));
-}
-
-static bool cvo_finish(pccx_machine *m, const pccx_op *op, const uint16_t *y, uint64_t results)
-{
-    if (op->src == PCCX_TAG_FIFO)
-        pop_fifo(m, PCCX_FIFO_TO_SFU, op->length);
-    put_vector(m, op->dst, PCCX_FIFO_TO_GEMV, y, results);
-    return true;
-}
-
-/* `accm` adds in binary32, so that the function is rounded to that first; else it is rounded to BF16 once. */
-static bool cvo_map(pccx_machine *m, const pccx_op *op, tv_func func, pccx_refusal *why)
-{
-    uint16_t *y = scratch(m, op->length * sizeof *y);
-    if (!y)
-        return refuse_memory(why);
-    bool accm = cvo_accumulates(op);
-    for (uint32_t i = 0; i < op->length; i++) {
-        float x = cvo_input(m, op, source_element(m, op->src, PCCX_FIFO_TO_SFU, i));
-        y[i] = accm ? cvo_output(m, op, tv_func_f32(func, x), i) : tv_bf16_flush(tv_func_bf16(func, x));
-    }
-    return cvo_finish(m, op, y, op->length);
-}
-
-static bool exec_CVO_EXP(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return cvo_map(m, op, TV_FUNC_EXP, why); }
-static bool exec_CVO_SQRT(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return cvo_map(m, op, TV_FUNC_SQRT, why); }
-static bool exec_CVO_GELU(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return cvo_map(m, op, TV_FUNC_GELU, why); }
-static bool exec_CVO_SIN(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return cvo_map(m, op, TV_FUNC_SIN, why); }
-static bool exec_CVO_COS(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return cvo_map(m, op, TV_FUNC_COS, why); }
-static bool exec_CVO_RECIP(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return cvo_map(m, op, TV_FUNC_RECIP, why); }
-
-static bool exec_CVO_REDUCE_SUM(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
-{
-    (void)why;
-    float sum = 0;
-    for (uint32_t i = 0; i < op->length; i++)
-        sum = sum + cvo_input(m, op, source_element(m, op->src, PCCX_FIFO_TO_SFU, i));
-    uint16_t y = cvo_output(m, op, sum, 0);
-    return cvo_finish(m, op, &y, 1);
-}
-
-/* Products of a BF16 and a binary32 number are exact in binary64. A quotient is not, but binary64 carries more than twice
- * its significant bits, so that rounding it again equals one rounding. */
-static double scaled(double x, double scalar, bool divide)
-{
-    if (!divide)
-        return x * scalar;
-    return scalar == 0 ? 0.0 : x / scalar;
-}
-
-static bool exec_CVO_SCALE(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
-{
-    uint16_t *y = scratch(m, op->length * sizeof *y);
-    if (!y)
-        return refuse_memory(why);
-    double scalar = (double)tv_bf16_to_f32(tv_bf16_flush(l2_lane(m, op->src, 0)));
-    bool divide = pccx_CVO_recip_scale(op->word), accm = cvo_accumulates(op);
-    for (uint32_t i = 0; i < op->length; i++) {
-        double r = scaled((double)cvo_input(m, op, l2_lane(m, op->src + 1, i)), scalar, divide);
-        y[i] = accm ? cvo_output(m, op, (float)r, i) : tv_bf16_flush(tv_bf16_from_f64(r));
-    }
-    return cvo_finish(m, op, y, op->length);
-}
-
 bool pccx_execute(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
 {
     typedef bool executor(pccx_machine *, const pccx_op *, pccx_refusal *);
     static executor *const executors[PCCX_INSNS] = {
-#define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source) [PCCX_##id] = exec_##id,
+#define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source) [PCCX_##id] = pccx_exec_##id,
 #include "isa/pccx/insns.def"
 #undef TV_INSN
     };
