@@ -62,6 +62,36 @@ TV_CLONES float tv_largest(const float *x, size_t n, bool *finite)
     return most[0];
 }
 
+TV_CLONES float tv_extreme(const float *x, size_t n, bool *finite)
+{
+    float most[LANES] = {0}, least[LANES] = {0}, wrong[LANES] = {0};
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (size_t lane = 0; lane < LANES; lane++) {
+            float v = x[i + lane];
+            most[lane] = v > most[lane] ? v : most[lane];
+            least[lane] = v < least[lane] ? v : least[lane];
+            wrong[lane] += v - v;
+        }
+    for (size_t lane = 0; i < n; i++, lane++) {
+        most[lane] = x[i] > most[lane] ? x[i] : most[lane];
+        least[lane] = x[i] < least[lane] ? x[i] : least[lane];
+        wrong[lane] += x[i] - x[i];
+    }
+    for (size_t half = LANES / 2; half > 0; half /= 2)
+        for (size_t lane = 0; lane < half; lane++) {
+            most[lane] = most[lane] > most[lane + half] ? most[lane] : most[lane + half];
+            least[lane] = least[lane] < least[lane + half] ? least[lane] : least[lane + half];
+            wrong[lane] += wrong[lane + half];
+        }
+    *finite = wrong[0] == 0;
+    if (most[0] != -least[0] || !*finite || n == 0)
+        return most[0] > -least[0] ? most[0] : least[0];
+    for (i = 0; fabsf(x[i]) < most[0]; i++) /* of both signs: the first */
+        continue;
+    return x[i];
+}
+
 TV_CLONES void tv_pack_s4(const int8_t *q, size_t n, uint8_t *packed)
 {
     for (size_t i = 0; i < n / 2; i++)

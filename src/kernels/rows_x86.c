@@ -11,7 +11,7 @@
 
 #define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 
-enum { ROWS = 16, HALF = TV_S4_BLOCK / 2, FLIP_NIBBLES = 0x88, NIBBLE = 15, BEAT_BYTES = TV_S4_BEAT / 2 };
+enum { ROWS = 16, HALF = TV_S4_BLOCK / 2, FLIP_NIBBLES = 0x88, NIBBLE = 15, BEAT_BYTES = TV_S4_BEAT / 2, AHEAD = 2048 };
 
 void tv_scaled_rows_avx2(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8(TV_CPU_AVX2), r); }
 
@@ -42,8 +42,10 @@ TARGET_AVX512 TV_INLINE operand make_operand(const tv_rows *r, unsigned beats)
     return o;
 }
 
+/* Rows follow one another in memory, beyond the end of these too: what comes is asked for in time. */
 TARGET_AVX512 TV_INLINE __m512i products(const uint8_t *w, const operand *o)
 {
+    _mm_prefetch((const char *)w + AHEAD, _MM_HINT_T0);
     const __m512i nibble = _mm512_set1_epi8(NIBBLE);
     __m512i both = _mm512_xor_si512(_mm512_loadu_si512(w), _mm512_set1_epi8((char)FLIP_NIBBLES));
     __m512i low = _mm512_and_si512(both, nibble), high = _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble);

@@ -4,6 +4,8 @@
  * A head's keys are rows of one matrix, a row and a scale for each position. Its values are matrices of PCCX_BLOCK positions,
  * with a row and a scale for each of its dimensions; the unfinished block is packed anew with every step. The scales of a block
  * thus depend, by a rounding, on how many of its positions have come. */
+#include <stdlib.h>
+
 #include "llm/pccx_lower.h"
 
 uint64_t pccx_key_bytes(const pccx_lowering *l)
@@ -31,56 +33,123 @@ static uint64_t value_block(const pccx_lowering *l, uint32_t layer, uint32_t hea
 
 /* ---- Packing ---- */
 
-static void append_key(pccx_lowering *l, uint32_t layer, uint32_t head, uint32_t position, float *key)
+/* Heads are packed by all threads, each to its place in `packed`: keys of the step's rows, plane after plane, then the blocks of values
+ * that the step changes. */
+typedef struct packing {
+    const pccx_lowering *l;
+    uint32_t layer;
+    const float *keys, *values; /* of each row, each head */
+    uint8_t *packed;
+} packing;
+
+static uint32_t key_row_bytes(const pccx_lowering *l) { return 2 + pccx_beats(l->model->shape.head_dim) * PCCX_BEAT; }
+
+static uint32_t first_block(const pccx_lowering *l) { return l->position / PCCX_BLOCK; }
+
+static uint32_t block_count(const pccx_lowering *l) { return (l->position + l->rows - 1) / PCCX_BLOCK - first_block(l) + 1; }
+
+static uint64_t head_bytes(const pccx_lowering *l)
 {
-    uint32_t d = l->model->shape.head_dim, beats = pccx_beats(d);
-    uint8_t packed[PCCX_HEAD_MAX / 2], scale[2];
+    return (uint64_t)l->rows * l->cache_planes * key_row_bytes(l) + block_count(l) * l->cache_planes * pccx_value_bytes(l);
+}
+
+static uint8_t *key_at(const packing *p, uint32_t head, uint32_t row, unsigned plane)
+{
+    return p->packed + head * head_bytes(p->l) + ((uint64_t)row * p->l->cache_planes + plane) * key_row_bytes(p->l);
+}
+
+static uint8_t *block_at(const packing *p, uint32_t head, uint32_t block)
+{
+    const pccx_lowering *l = p->l;
+    return key_at(p, head, l->rows, 0) + (uint64_t)(block - first_block(l)) * l->cache_planes * pccx_value_bytes(l);
+}
+
+/* A scale and beats in every plane. */
+static void pack_key(const packing *p, uint32_t head, uint32_t row)
+{
+    const pccx_lowering *l = p->l;
+    float key[PCCX_HEAD_MAX] = {0};
+    uint32_t d = l->model->shape.head_dim;
+    memcpy(key, p->keys + ((size_t)row * l->model->shape.kv_heads + head) * d, d * sizeof *key);
     for (unsigned plane = 0; plane < l->cache_planes; plane++) {
-        uint64_t at = key_plane(l, layer, head, plane);
-        tv_store_le(scale, pccx_quantize(l->least_scale, key, d, packed), 2);
-        pccx_put(l, at + 2 * (uint64_t)position, scale, 2);
-        pccx_put(l, at + (uint64_t)pccx_words(l->context) * PCCX_WORD + (uint64_t)position * beats * PCCX_BEAT, packed, (size_t)beats * PCCX_BEAT);
+        uint8_t *to = key_at(p, head, row, plane);
+        tv_store_le(to, pccx_quantize(l->least_scale, key, d, to + 2), 2);
     }
 }
 
 /* A block of a head's values: those of positions to `position`. */
-static void put_block(pccx_lowering *l, uint32_t layer, uint32_t head, uint32_t position, const float *block)
+static void pack_block(const packing *p, uint32_t head, uint32_t position, const float *block)
 {
+    const pccx_lowering *l = p->l;
     uint32_t d = l->model->shape.head_dim, count = position % PCCX_BLOCK + 1;
     uint64_t bytes = pccx_value_bytes(l);
-    uint8_t packed[PCCX_CACHE_PLANES_MAX][PCCX_HEAD_MAX * (2 + PCCX_BEAT)] = {{0}};
+    uint8_t *to = block_at(p, head, position / PCCX_BLOCK);
     for (uint32_t i = 0; i < d; i++) {
-        float row[PCCX_BLOCK];
+        float row[PCCX_BLOCK] = {0};
         memcpy(row, block + (size_t)i * PCCX_BLOCK, count * sizeof *row);
         for (unsigned plane = 0; plane < l->cache_planes; plane++)
-            tv_store_le(packed[plane] + 2 * i, pccx_quantize(l->least_scale, row, count, packed[plane] + pccx_words(d) * PCCX_WORD + i * PCCX_BEAT), 2);
+            tv_store_le(to + plane * bytes + 2 * i, pccx_quantize(l->least_scale, row, count, to + plane * bytes + pccx_words(d) * PCCX_WORD + i * PCCX_BEAT), 2);
     }
-    for (unsigned plane = 0; plane < l->cache_planes; plane++)
-        pccx_put(l, value_block(l, layer, head, position / PCCX_BLOCK) + plane * bytes, packed[plane], bytes);
 }
 
 /* A block is packed when it is full, or as far as this step goes. */
-static void append_value(pccx_lowering *l, uint32_t layer, uint32_t head, uint32_t row, const float *value)
+static void pack_value(const packing *p, uint32_t head, uint32_t row)
 {
-    uint32_t d = l->model->shape.head_dim, position = l->position + row;
-    float *block = l->block + ((size_t)layer * l->model->shape.kv_heads + head) * d * PCCX_BLOCK;
+    const pccx_lowering *l = p->l;
+    uint32_t heads = l->model->shape.kv_heads, d = l->model->shape.head_dim, position = l->position + row;
+    float *block = l->block + ((size_t)p->layer * heads + head) * d * PCCX_BLOCK;
+    const float *value = p->values + ((size_t)row * heads + head) * d;
     for (uint32_t i = 0; i < d; i++)
         block[(size_t)i * PCCX_BLOCK + position % PCCX_BLOCK] = value[i];
     if (position % PCCX_BLOCK == PCCX_BLOCK - 1 || row + 1 == l->rows)
-        put_block(l, layer, head, position, block);
+        pack_block(p, head, position, block);
+}
+
+static void pack_heads(void *user, uint64_t from, uint64_t to)
+{
+    const packing *p = user;
+    for (uint32_t head = (uint32_t)from; head < to; head++)
+        for (uint32_t row = 0; row < p->l->rows; row++) {
+            pack_key(p, head, row);
+            pack_value(p, head, row);
+        }
+}
+
+/* What has been packed of a head comes to host memory with the next program. */
+static void put_head(pccx_lowering *l, const packing *p, uint32_t head)
+{
+    uint32_t beats = pccx_beats(l->model->shape.head_dim);
+    for (uint32_t row = 0; row < l->rows; row++)
+        for (unsigned plane = 0; plane < l->cache_planes; plane++) {
+            uint64_t to = key_plane(l, p->layer, head, plane), position = l->position + row;
+            const uint8_t *from = key_at(p, head, row, plane);
+            pccx_put(l, to + 2 * position, from, 2);
+            pccx_put(l, to + (uint64_t)pccx_words(l->context) * PCCX_WORD + position * beats * PCCX_BEAT, from + 2, (size_t)beats * PCCX_BEAT);
+        }
+    for (uint32_t block = first_block(l); block < first_block(l) + block_count(l); block++)
+        for (unsigned plane = 0; plane < l->cache_planes; plane++) {
+            uint64_t offset = plane * pccx_value_bytes(l);
+            pccx_put(l, value_block(l, p->layer, head, block) + offset, block_at(p, head, block) + offset, pccx_value_bytes(l));
+        }
 }
 
 tv_status pccx_append(pccx_lowering *l, uint32_t layer, const tv_diag_sink *sink)
 {
-    float x[PCCX_HEAD_MAX];
-    uint32_t d = l->model->shape.head_dim, heads = l->model->shape.kv_heads;
-    for (uint32_t i = 0; i < l->rows * heads; i++) {
-        TV_TRY(pccx_read_bf16(l, l->map.key + (uint64_t)i * d * 2, d, x, sink));
-        append_key(l, layer, i % heads, l->position + i / heads, x);
-        TV_TRY(pccx_read_bf16(l, l->map.value + (uint64_t)i * d * 2, d, x, sink));
-        append_value(l, layer, i % heads, i / heads, x);
+    uint32_t heads = l->model->shape.kv_heads;
+    size_t count = (size_t)l->rows * heads * l->model->shape.head_dim, bytes = heads * head_bytes(l);
+    float *values = malloc(2 * count * sizeof *values);
+    packing p = {.l = l, .layer = layer, .keys = values, .values = values + count, .packed = calloc(1, bytes)};
+    tv_status status = values && p.packed ? pccx_read_bf16(l, l->map.key, count, values, sink) : tv_fail_memory(sink);
+    if (status == TV_OK)
+        status = pccx_read_bf16(l, l->map.value, count, values + count, sink);
+    if (status == TV_OK) {
+        tv_pool_run(l->pool, heads, pack_heads, &p);
+        for (uint32_t head = 0; head < heads; head++)
+            put_head(l, &p, head);
     }
-    return TV_OK;
+    free(values);
+    free(p.packed);
+    return status;
 }
 
 /* ---- Products ---- */

@@ -72,7 +72,7 @@ static void place_rows(void *user, uint64_t from, uint64_t to)
     placing *p = user;
     uint32_t columns = p->to->columns;
     uint64_t whole_block = block_bytes(p->l, PCCX_ROWS, columns);
-    float *values = calloc(columns, sizeof *values); /* what is padding stays 0 */
+    float *values = calloc((size_t)pccx_beats(columns) * PCCX_BEAT_WEIGHTS, sizeof *values); /* what is padding stays 0 */
     for (uint64_t r = from; r < to && values; r++) {
         uint32_t first = (uint32_t)(r / PCCX_ROWS * PCCX_ROWS), rows = p->to->rows - first < PCCX_ROWS ? p->to->rows - first : PCCX_ROWS;
         if (r >= p->from->rows)
