@@ -56,13 +56,8 @@ static tv_ratio normal_small(uint64_t whole, uint64_t num, uint64_t den)
 
 /* ---- Operations ---- */
 
-tv_ratio tv_ratio_add(tv_ratio a, tv_ratio b)
+tv_ratio tv_ratio_add_fractions(tv_ratio a, tv_ratio b)
 {
-    assert((a.whole + b.whole) >> 63 == 0);
-    if (b.num == 0) /* the common case: integers */
-        return (tv_ratio){a.whole + b.whole, a.num, a.den};
-    if (a.num == 0)
-        return (tv_ratio){a.whole + b.whole, b.num, b.den};
     if (fits(a.den) && fits(b.den))
         return a.den == b.den ? normal_small(a.whole + b.whole, a.num + b.num, a.den)
                               : normal_small(a.whole + b.whole, a.num * b.den + b.num * a.den, a.den * b.den);
@@ -71,11 +66,8 @@ tv_ratio tv_ratio_add(tv_ratio a, tv_ratio b)
     return normal((tv_u128)a.whole + b.whole, (tv_u128)a.num * b.den + (tv_u128)b.num * a.den, (tv_u128)a.den * b.den);
 }
 
-tv_ratio tv_ratio_sub(tv_ratio a, tv_ratio b)
+tv_ratio tv_ratio_sub_fraction(tv_ratio a, tv_ratio b)
 {
-    assert(tv_ratio_cmp(a, b) >= 0);
-    if (b.num == 0)
-        return (tv_ratio){a.whole - b.whole, a.num, a.den};
     if (fits(a.den) && fits(b.den)) {
         bool same = a.den == b.den;
         uint64_t common = same ? a.den : a.den * b.den, from = same ? a.num : a.num * b.den, less = same ? b.num : b.num * a.den;
@@ -91,12 +83,8 @@ tv_ratio tv_ratio_sub(tv_ratio a, tv_ratio b)
     return normal(whole, x - y, den);
 }
 
-int tv_ratio_cmp(tv_ratio a, tv_ratio b)
+int tv_ratio_cmp_fractions(tv_ratio a, tv_ratio b)
 {
-    if (a.whole != b.whole)
-        return a.whole < b.whole ? -1 : 1;
-    if (a.den == b.den)
-        return a.num < b.num ? -1 : a.num > b.num;
     tv_u128 x = (tv_u128)a.num * b.den, y = (tv_u128)b.num * a.den;
     return x < y ? -1 : x > y;
 }
@@ -106,8 +94,10 @@ tv_ratio tv_ratio_scale(tv_ratio a, uint64_t p, uint64_t q)
     assert(p >> 40 == 0 && q >> 40 == 0 && q > 0);
     uint64_t product;
     if (a.den >> 20 == 0 && !__builtin_mul_overflow(a.whole, p, &product)) {
-        if (q == 1 && a.num == 0)
-            return normal_small(product, 0, 1);
+        if (q == 1 && a.num == 0) {
+            assert(product >> 63 == 0);
+            return tv_ratio_of(product);
+        }
         return normal_small(product / q, product % q * a.den + a.num * p, a.den * q);
     }
     tv_u128 scaled = (tv_u128)a.whole * p;

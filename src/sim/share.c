@@ -31,17 +31,17 @@ bool tv_share_init(tv_share *share, const tv_rate *rates, unsigned flow_count)
 
 static bool active(const tv_share *share, const tv_flow *flow)
 {
-    return flow->moved.whole < flow->limit && tv_ratio_cmp(share->now, tv_ratio_of(flow->start)) >= 0;
+    return flow->moved.whole < flow->limit && share->now.whole >= flow->start;
 }
 
-/* The speed of each flow as num / den bytes a cycle: the slowest flows take what they can, the rest share evenly. */
+/* The speed of each flow as num / den bytes a cycle; 0 / 0: it rests. Where the memory is short of bytes, the slowest flows take what they
+ * can, the rest share evenly. */
 typedef struct speeds {
     uint64_t num[TV_FLOWS_MAX], den[TV_FLOWS_MAX];
 } speeds;
 
-static speeds divide(const tv_share *share)
+static void divide_short(const tv_share *share, speeds *s)
 {
-    speeds s = {{0}, {0}};
     uint64_t left = share->capacity;
     unsigned count = 0, order[TV_FLOWS_MAX];
     for (unsigned i = 0; i < share->flow_count; i++)
@@ -56,19 +56,32 @@ static speeds divide(const tv_share *share)
     for (unsigned k = 0; k < count; k++) {
         uint64_t rate = share->flows[order[k]].rate, sharers = count - k;
         bool whole = rate * sharers <= left;
-        s.num[order[k]] = whole ? rate : left;
-        s.den[order[k]] = whole ? share->unit : share->unit * sharers;
+        s->num[order[k]] = whole ? rate : left;
+        s->den[order[k]] = whole ? share->unit : share->unit * sharers;
         if (whole)
             left -= rate;
         else { /* all that remain are faster: each gets the same */
             for (unsigned j = k + 1; j < count; j++) {
-                s.num[order[j]] = left;
-                s.den[order[j]] = share->unit * sharers;
+                s->num[order[j]] = left;
+                s->den[order[j]] = share->unit * sharers;
             }
             break;
         }
     }
-    return s;
+}
+
+static void divide(const tv_share *share, speeds *s)
+{
+    uint64_t wanted = 0;
+    for (unsigned i = 0; i < share->flow_count; i++) {
+        const tv_flow *flow = &share->flows[i];
+        bool moves = active(share, flow);
+        s->num[i] = moves ? flow->rate : 0;
+        s->den[i] = moves ? share->unit : 0;
+        wanted += s->num[i];
+    }
+    if (wanted > share->capacity)
+        divide_short(share, s);
 }
 
 /* The earliest moment at which a speed may change or a target is reached; `bound` at the latest, if there is one. */
@@ -121,7 +134,8 @@ void tv_share_advance(tv_share *share, uint64_t cycle)
     tv_ratio end = tv_ratio_of(cycle);
     while (tv_ratio_cmp(share->now, end) < 0) {
         bool found;
-        speeds s = divide(share);
+        speeds s;
+        divide(share, &s);
         move_to(share, &s, next_event(share, &s, true, end, &found));
     }
 }
@@ -130,7 +144,8 @@ tv_ratio tv_share_wait(tv_share *share, unsigned flow)
 {
     while (share->flows[flow].waiting) {
         bool found;
-        speeds s = divide(share);
+        speeds s;
+        divide(share, &s);
         tv_ratio t = next_event(share, &s, false, share->now, &found);
         assert(found && "a flow that is waited for gets there");
         move_to(share, &s, t);
