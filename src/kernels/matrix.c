@@ -8,16 +8,27 @@
 #include "kernels/matrix_x86.h"
 #include "num/int.h"
 
-void tv_s4s8_ready(const int8_t *q, size_t beats, int8_t *ready, int32_t *sum)
+typedef int8_t s8x32 __attribute__((vector_size(32), aligned(1), may_alias));
+typedef int8_t s8x16 __attribute__((vector_size(16), aligned(1), may_alias));
+
+TV_CLONES void tv_s4s8_ready(const int8_t *q, size_t beats, int8_t *ready, int32_t *sum)
 {
-    enum { HALF = TV_S4_BLOCK / 2 };
-    size_t n = beats * TV_S4_BEAT, bytes = tv_s4s8_ready_bytes(beats);
-    *sum = 0;
-    memset(ready, 0, bytes);
-    for (size_t i = 0; i < n; i++) {
-        ready[i / TV_S4_BLOCK * TV_S4_BLOCK + i % 2 * HALF + i % TV_S4_BLOCK / 2] = q[i];
-        *sum += q[i];
+    enum { HALF = TV_S4_BLOCK / 2, OF_BLOCK = TV_S4_BLOCK / TV_S4_BEAT };
+    int32_t total = 0;
+    if (beats % OF_BLOCK)
+        memset(ready + tv_s4s8_ready_bytes(beats) - TV_S4_BLOCK, 0, TV_S4_BLOCK);
+    for (size_t b = 0; b < beats; b++) {
+        int8_t *to = ready + b / OF_BLOCK * TV_S4_BLOCK + b % OF_BLOCK * (TV_S4_BEAT / 2);
+        s8x32 all;
+        memcpy(&all, q + b * TV_S4_BEAT, sizeof all);
+        s8x16 even = __builtin_shufflevector(all, all, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        s8x16 odd = __builtin_shufflevector(all, all, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+        memcpy(to, &even, sizeof even);
+        memcpy(to + HALF, &odd, sizeof odd);
+        for (size_t i = 0; i < TV_S4_BEAT; i++)
+            total += q[b * TV_S4_BEAT + i];
     }
+    *sum = total;
 }
 
 /* Weights as they are meant: -8 to 7. */

@@ -2,9 +2,8 @@
 /* Quantizers: loops that a compiler turns into vectors of what the host has. Sums are kept in 16 lanes, so that it may. */
 #include "kernels/quantize.h"
 
-#include <math.h>
-
 #include "kernels/clones.h"
+#include "num/float.h"
 #include "num/int.h"
 
 enum { LANES = 16 };
@@ -38,58 +37,34 @@ TV_CLONES float tv_quantize_error(const float *x, size_t n, float scale, int low
     return sums[0];
 }
 
+/* Bits without the sign are in the order of magnitudes, those of what is not finite last. */
+TV_INLINE int32_t magnitude(float x) { return (int32_t)tv_f32_abs(tv_f32_bits(x)); }
+
+TV_INLINE int32_t most_of(const float *x, size_t n)
+{
+    int32_t most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = magnitude(x[i]) > most ? magnitude(x[i]) : most;
+    return most;
+}
+
 TV_CLONES float tv_largest(const float *x, size_t n, bool *finite)
 {
-    float most[LANES] = {0}, wrong[LANES] = {0};
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (size_t lane = 0; lane < LANES; lane++) {
-            float a = fabsf(x[i + lane]);
-            most[lane] = a > most[lane] ? a : most[lane];
-            wrong[lane] += a - a; /* 0, or NaN for ever */
-        }
-    for (size_t lane = 0; i < n; i++, lane++) {
-        float a = fabsf(x[i]);
-        most[lane] = a > most[lane] ? a : most[lane];
-        wrong[lane] += a - a;
-    }
-    for (size_t half = LANES / 2; half > 0; half /= 2)
-        for (size_t lane = 0; lane < half; lane++) {
-            most[lane] = most[lane] > most[lane + half] ? most[lane] : most[lane + half];
-            wrong[lane] += wrong[lane + half];
-        }
-    *finite = wrong[0] == 0;
-    return most[0];
+    int32_t most = most_of(x, n);
+    *finite = most < (int32_t)TV_F32_INF;
+    return tv_f32_of_bits((uint32_t)most);
 }
 
 TV_CLONES float tv_extreme(const float *x, size_t n, bool *finite)
 {
-    float most[LANES] = {0}, least[LANES] = {0}, wrong[LANES] = {0};
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (size_t lane = 0; lane < LANES; lane++) {
-            float v = x[i + lane];
-            most[lane] = v > most[lane] ? v : most[lane];
-            least[lane] = v < least[lane] ? v : least[lane];
-            wrong[lane] += v - v;
-        }
-    for (size_t lane = 0; i < n; i++, lane++) {
-        most[lane] = x[i] > most[lane] ? x[i] : most[lane];
-        least[lane] = x[i] < least[lane] ? x[i] : least[lane];
-        wrong[lane] += x[i] - x[i];
+    int32_t most = most_of(x, n);
+    uint32_t first = (uint32_t)n - 1;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t here = magnitude(x[i]) == most ? i : (uint32_t)n - 1;
+        first = here < first ? here : first;
     }
-    for (size_t half = LANES / 2; half > 0; half /= 2)
-        for (size_t lane = 0; lane < half; lane++) {
-            most[lane] = most[lane] > most[lane + half] ? most[lane] : most[lane + half];
-            least[lane] = least[lane] < least[lane + half] ? least[lane] : least[lane + half];
-            wrong[lane] += wrong[lane + half];
-        }
-    *finite = wrong[0] == 0;
-    if (most[0] != -least[0] || !*finite || n == 0)
-        return most[0] > -least[0] ? most[0] : least[0];
-    for (i = 0; fabsf(x[i]) < most[0]; i++) /* of both signs: the first */
-        continue;
-    return x[i];
+    *finite = most < (int32_t)TV_F32_INF;
+    return x[first];
 }
 
 TV_CLONES void tv_pack_s4(const int8_t *q, size_t n, uint8_t *packed)

@@ -85,8 +85,8 @@ static void pack_block(const packing *p, uint32_t head, uint32_t position, const
     uint64_t bytes = pccx_value_bytes(l);
     uint8_t *to = block_at(p, head, position / PCCX_BLOCK);
     for (uint32_t i = 0; i < d; i++) {
-        float row[PCCX_BLOCK] = {0};
-        memcpy(row, block + (size_t)i * PCCX_BLOCK, count * sizeof *row);
+        float row[PCCX_BLOCK]; /* zeros behind what has come */
+        memcpy(row, block + (size_t)i * PCCX_BLOCK, sizeof row);
         for (unsigned plane = 0; plane < l->cache_planes; plane++)
             tv_store_le(to + plane * bytes + 2 * i, pccx_quantize(l->least_scale, row, count, to + plane * bytes + pccx_words(d) * PCCX_WORD + i * PCCX_BEAT), 2);
     }
@@ -99,6 +99,8 @@ static void pack_value(const packing *p, uint32_t head, uint32_t row)
     uint32_t heads = l->model->shape.kv_heads, d = l->model->shape.head_dim, position = l->position + row;
     float *block = l->block + ((size_t)p->layer * heads + head) * d * PCCX_BLOCK;
     const float *value = p->values + ((size_t)row * heads + head) * d;
+    if (position % PCCX_BLOCK == 0)
+        memset(block, 0, (size_t)d * PCCX_BLOCK * sizeof *block);
     for (uint32_t i = 0; i < d; i++)
         block[(size_t)i * PCCX_BLOCK + position % PCCX_BLOCK] = value[i];
     if (position % PCCX_BLOCK == PCCX_BLOCK - 1 || row + 1 == l->rows)
