@@ -23,11 +23,6 @@ void *cmdq_scratch(cmdq_run *r, unsigned which, uint64_t bytes)
     return p;
 }
 
-uint8_t *cmdq_bytes(const cmdq_run *r, const cmdq_tile *t)
-{
-    return t->bank == CMDQ_NO_BANK ? r->memories->dram.bytes + t->start : r->memories->spm.bytes + t->bank * r->shape->bank_bytes + t->start;
-}
-
 static void unpack_integers(const uint8_t *p, unsigned qbits, uint64_t count, int8_t *out)
 {
     if (qbits == 4) {
@@ -80,14 +75,16 @@ float *cmdq_operand_values(cmdq_run *r, cmdq_operand operand, uint64_t count, un
 static void transfer(cmdq_run *r)
 {
     const cmdq_tile *spm = cmdq_find_tile(r->op, CMDQ_IN), *dram = cmdq_find_tile(r->op, CMDQ_DRAM);
-    uint8_t *packed = cmdq_bytes(r, spm);
+    unsigned used = (unsigned)(r->op->elements * spm->qbits % 8);
+    if (!used && cmdq_put_off(r, spm, dram))
+        return;
+    uint8_t *first = cmdq_bytes(r, dram), *packed = cmdq_bytes(r, spm); /* in this order: DRAM that changes is no place to read SPM from */
     for (uint64_t row = 0; row < dram->rows; row++) {
-        uint8_t *far = r->memories->dram.bytes + dram->start + row * dram->stride, *near = packed + row * dram->bytes;
+        uint8_t *far = first + row * dram->stride, *near = packed + row * dram->bytes;
         memcpy(dram->writes ? far : near, dram->writes ? near : far, dram->bytes);
     }
-    unsigned used = (unsigned)(r->op->elements * spm->qbits % 8);
     if (used) { /* the bits past the last element become 0 */
-        uint8_t *last = dram->writes ? r->memories->dram.bytes + dram->start + dram->bytes - 1 : packed + spm->bytes - 1;
+        uint8_t *last = dram->writes ? first + dram->bytes - 1 : packed + spm->bytes - 1;
         *last &= (uint8_t)((1u << used) - 1);
     }
 }

@@ -22,8 +22,11 @@ static inline float cmdq_get_real(const cmdq_run *r, cmdq_field field) { return 
 /* Room that lives until the same scratch is asked for again; NULL sets no_memory. */
 void *cmdq_scratch(cmdq_run *r, unsigned which, uint64_t bytes);
 
-/* Where a tile's bytes are on the host. */
+/* Where a tile's bytes are on the host, until another tile is asked for that the entry writes. What it writes must be all of it. */
 uint8_t *cmdq_bytes(const cmdq_run *r, const cmdq_tile *tile);
+
+/* Puts a load off until somebody looks. False: it must be done now. */
+bool cmdq_put_off(const cmdq_run *r, const cmdq_tile *spm, const cmdq_tile *dram);
 
 /* Between packed elements and binary32. Packing rounds to nearest even, clamps integers, and makes NaNs canonical. */
 void cmdq_unpack(const uint8_t *packed, unsigned qbits, uint64_t count, float *out);

@@ -88,6 +88,8 @@ static void fill_memories(machine *m)
 {
     const cmdq_queue *q = cmdq_queue_of(m->program);
     const cmdq_init *inits = (const cmdq_init *)(const void *)q->inits.data;
+    if (q->inits.len)
+        cmdq_settle(&m->memories);
     for (size_t i = 0; i < q->inits.len / sizeof *inits; i++) {
         tv_memory *memory = inits[i].spm ? &m->memories.spm : &m->memories.dram;
         uint64_t addr = inits[i].addr + (inits[i].spm ? inits[i].bank * m->shape.bank_bytes : 0);
@@ -269,14 +271,17 @@ static int space_at(const void *state, unsigned i, tv_space *out)
     return 1;
 }
 
-static uint8_t *bytes_of(machine *m, unsigned space) { return space == SPACE_SPM ? m->memories.spm.bytes : m->memories.dram.bytes; }
+static tv_memory *memory_of(machine *m, unsigned space)
+{
+    cmdq_settle(&m->memories);
+    return space == SPACE_SPM ? &m->memories.spm : &m->memories.dram;
+}
 
-static void read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes) { memcpy(data, bytes_of(state, space) + byte, bytes); }
+static void read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes) { memcpy(data, memory_of(state, space)->bytes + byte, bytes); }
 
 static void write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes)
 {
-    machine *m = state;
-    tv_memory_write(space == SPACE_SPM ? &m->memories.spm : &m->memories.dram, byte, data, bytes);
+    tv_memory_write(memory_of(state, space), byte, data, bytes);
 }
 
 /* ---- Statistics and traces ---- */

@@ -98,14 +98,24 @@ void cmdq_plan_free(cmdq_plan *plan);
 void cmdq_plan_keep(const tv_program *program, const cmdq_shape *shape, cmdq_plan *plan);
 bool cmdq_plan_take(const tv_program *program, const cmdq_shape *shape, cmdq_plan *plan);
 
-enum { CMDQ_SCRATCHES = 9 };
+enum { CMDQ_SCRATCHES = 9, CMDQ_LOADS_MAX = 8 };
+
+/* A load that has been put off: bytes of SPM that stand in DRAM (borrow.c). */
+typedef struct cmdq_load {
+    uint64_t spm, dram, bytes; /* offsets */
+} cmdq_load;
 
 typedef struct cmdq_memories {
-    tv_memory spm, dram; /* SPM: bank after bank */
+    tv_memory spm, dram; /* SPM: bank after bank; only cmdq_bytes knows what stands there, before cmdq_settle */
+    cmdq_load loads[CMDQ_LOADS_MAX]; /* no two overlap */
+    unsigned load_count;
     tv_cpu_level level;    /* of the host, for kernels */
     tv_pool *pool;       /* NULL: one thread */
     tv_buf scratch[CMDQ_SCRATCHES]; /* operands as arrays; kept from entry to entry */
 } cmdq_memories;
+
+/* Does what was put off: before anybody but an entry looks at the memories. */
+void cmdq_settle(cmdq_memories *memories);
 
 /* exec.c. CMDQ_FAULT: the data are to blame, nothing has changed, *wrong says why. */
 typedef enum cmdq_outcome { CMDQ_EXECUTED, CMDQ_FAULT, CMDQ_NO_MEMORY } cmdq_outcome;

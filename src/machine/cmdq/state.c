@@ -26,6 +26,7 @@ void cmdq_parts(void *state, tv_parts *parts)
 {
     cmdq_machine *m = state;
     const tv_program *program = m->program;
+    cmdq_settle(&m->memories);
     PART(m->program);
     change_plan(m, program, parts);
     PART(m->timing);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where tiles are on the host. A large load from DRAM is put off: until somebody looks, the tile is read where it came from. Mostly
+ * it is weights, which a tensor engine reads once before the next load takes their place. */
+#include "machine/cmdq/exec.h"
+
+static bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
+
+static void settle(cmdq_memories *m, unsigned i)
+{
+    const cmdq_load *load = &m->loads[i];
+    memcpy(m->spm.bytes + load->spm, m->dram.bytes + load->dram, load->bytes);
+    m->loads[i] = m->loads[--m->load_count];
+}
+
+void cmdq_settle(cmdq_memories *m)
+{
+    while (m->load_count)
+        settle(m, 0);
+}
+
+/* Loads whose place is written over, and not read before, have never been; of others that overlap it what stays must be there. */
+static uint8_t *place_to_write(cmdq_memories *m, uint64_t start, uint64_t bytes, bool reads)
+{
+    for (unsigned i = m->load_count; i-- > 0;) {
+        const cmdq_load *load = &m->loads[i];
+        if (!reads && start <= load->spm && load->spm + load->bytes <= start + bytes)
+            m->loads[i] = m->loads[--m->load_count];
+        else if (overlap(start, bytes, load->spm, load->bytes))
+            settle(m, i);
+    }
+    return m->spm.bytes + start;
+}
+
+static uint8_t *place_to_read(cmdq_memories *m, uint64_t start, uint64_t bytes)
+{
+    for (unsigned i = m->load_count; i-- > 0;) {
+        const cmdq_load *load = &m->loads[i];
+        if (load->spm <= start && start + bytes <= load->spm + load->bytes)
+            return m->dram.bytes + load->dram + (start - load->spm);
+        if (overlap(start, bytes, load->spm, load->bytes))
+            settle(m, i);
+    }
+    return m->spm.bytes + start;
+}
+
+uint8_t *cmdq_bytes(const cmdq_run *r, const cmdq_tile *t)
+{
+    cmdq_memories *m = r->memories;
+    uint64_t spm = t->bank * r->shape->bank_bytes + t->start;
+    if (t->bank != CMDQ_NO_BANK)
+        return t->writes ? place_to_write(m, spm, t->bytes, t->reads) : place_to_read(m, spm, t->bytes);
+    for (unsigned i = m->load_count; i-- > 0 && t->writes;)
+        if (overlap(t->start, t->rows * t->stride + t->bytes, m->loads[i].dram, m->loads[i].bytes))
+            settle(m, i);
+    return m->dram.bytes + t->start;
+}
+
+bool cmdq_put_off(const cmdq_run *r, const cmdq_tile *spm, const cmdq_tile *dram)
+{
+    enum { LARGE = 64 }; /* less is copied as fast */
+    cmdq_memories *m = r->memories;
+    bool together = dram->rows == 1 || dram->stride == dram->bytes;
+    if (dram->writes || !together || spm->bytes < LARGE || spm->bytes != dram->rows * dram->bytes)
+        return false;
+    cmdq_load load = {spm->bank * r->shape->bank_bytes + spm->start, dram->start, spm->bytes};
+    place_to_write(m, load.spm, load.bytes, false);
+    if (m->load_count == CMDQ_LOADS_MAX)
+        settle(m, 0);
+    m->loads[m->load_count++] = load;
+    return true;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads may be put off, but nobody can tell: random queues of loads, stores, copies and sums over few bytes, read and written from
+ * outside now and then, end with the memory of a plain array that does each thing at once. */
+#include "test_cmdq.h"
+
+enum { BANK = 512, BANKS = 2, DRAM = 2048, ENTRIES = 60, ROUNDS = 400 };
+
+static const char *const small[] = {"spm.banks=2", "spm.bank_bytes=512", "dram.bytes=4096", NULL};
+
+typedef struct memories {
+    uint8_t spm[BANKS * BANK], dram[DRAM];
+} memories;
+
+/* What one entry does to the memories: LOAD and STORE between SPM and DRAM, COPY from one place of SPM to another; ADD adds to what is
+ * there, SUM adds bytes times the first of them. */
+typedef enum kind { LOAD, STORE, COPY, ADD, SUM, KINDS } kind;
+
+typedef struct step {
+    kind kind;
+    unsigned bank, offset, bytes, out_bank, out_offset;
+    unsigned addr, rows, stride; /* of DRAM */
+} step;
+
+static unsigned below(unit_rng *rng, unsigned n) { return (unsigned)unit_below(rng, n); }
+
+static step random_step(unit_rng *rng)
+{
+    step s = {.kind = (kind)below(rng, KINDS), .bank = below(rng, BANKS), .out_bank = below(rng, BANKS), .rows = 1};
+    s.bytes = 1 + below(rng, below(rng, 2) ? 300 : BANK - 1);
+    s.offset = below(rng, BANK - s.bytes + 1);
+    s.out_offset = below(rng, BANK - s.bytes + 1);
+    s.addr = below(rng, DRAM - 2 * BANK);
+    s.stride = s.bytes;
+    if (below(rng, 4) == 0 && s.bytes % 2 == 0) { /* two rows, now and then apart */
+        s.rows = 2;
+        s.stride = s.bytes / 2 + below(rng, 2) * below(rng, 64);
+    }
+    return s;
+}
+
+static void print_step(queue_text *q, const step *s)
+{
+    char rows[80] = "";
+    if (s->rows == 2)
+        snprintf(rows, sizeof rows, ", \"stride_bytes\": %u, \"row_elements\": %u", s->stride, s->bytes / 2);
+    switch (s->kind) {
+    case LOAD:
+    case STORE:
+        queue_add(q, "\"opcode\": \"%s\", \"dma_id\": 0, \"tensor_role\": \"weight\", \"qbits\": 8, \"dram_addr\": %u, \"spm_bank\": %u, \"spm_offset\": %u, \"num_elements\": %u%s",
+                  s->kind == LOAD ? "DMA_LOAD_TILE" : "DMA_STORE_TILE", s->addr, s->bank, s->offset, s->bytes, rows);
+        break;
+    case COPY:
+        queue_add(q, "\"opcode\": \"VE_CAST_TILE\", \"ve_id\": 0, \"length\": %u, \"qbits_activation\": 8, \"in_bank\": %u, \"in_offset\": %u, \"out_bank\": %u, \"out_offset\": %u",
+                  s->bytes, s->bank, s->offset, s->out_bank, s->out_offset);
+        break;
+    case ADD:
+        queue_add(q, "\"opcode\": \"VE_ADD_TILE\", \"ve_id\": 0, \"length\": %u, \"qbits_activation\": 8, \"in_bank\": %u, \"in_offset\": %u, \"out_bank\": %u, \"out_offset\": %u, "
+                     "\"in2_bank\": %u, \"in2_offset\": %u", s->bytes, s->bank, s->offset, s->out_bank, s->out_offset, s->out_bank, s->out_offset);
+        break;
+    default:
+        queue_add(q, "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"m\": 1, \"n\": %u, \"k\": 1, \"qbits_weight\": 8, \"qbits_activation\": 8, \"qbits_ofm\": 8, \"accumulate\": true, "
+                     "\"ifm_bank\": %u, \"ifm_offset\": %u, \"wgt_bank\": %u, \"wgt_offset\": %u, \"ofm_bank\": %u, \"ofm_offset\": %u",
+                  s->bytes, s->bank, s->offset, s->bank, s->offset, s->out_bank, s->out_offset);
+        break;
+    }
+}
+
+static uint8_t saturated(int x) { return (uint8_t)(x > 127 ? 127 : x < -128 ? -128 : x); }
+
+static void do_step(memories *m, const step *s)
+{
+    uint8_t old[BANK], *from = m->spm + s->bank * BANK + s->offset, *to = m->spm + s->out_bank * BANK + s->out_offset;
+    unsigned row = s->bytes / s->rows;
+    memcpy(old, from, s->bytes);
+    for (unsigned r = 0; r < s->rows && s->kind <= STORE; r++) {
+        uint8_t *dram = m->dram + s->addr + r * s->stride;
+        memcpy(s->kind == LOAD ? from + r * row : dram, s->kind == LOAD ? dram : old + r * row, row);
+    }
+    uint8_t sums[BANK];
+    for (unsigned i = 0; i < s->bytes && s->kind > STORE; i++) {
+        int x = (int8_t)old[i], standing = (int8_t)to[i];
+        sums[i] = s->kind == COPY ? (uint8_t)x : s->kind == ADD ? saturated(x + standing) : saturated(x * (int8_t)old[0] + standing);
+    }
+    if (s->kind > STORE)
+        memcpy(to, sums, s->bytes);
+}
+
+/* Somebody from outside looks at some bytes, or changes them. */
+static void look(unit_rng *rng, tv_machine *machine, memories *m)
+{
+    bool spm = below(rng, 2);
+    unsigned size = spm ? BANKS * BANK : DRAM, bytes = 1 + below(rng, 200), at = below(rng, size - bytes);
+    uint8_t *want = (spm ? m->spm : m->dram) + at, got[200];
+    assert_int_equal(tv_machine_read(machine, spm ? "spm" : "dram", at, got, bytes, NULL), TV_OK);
+    assert_memory_equal(got, want, bytes);
+    if (below(rng, 2))
+        return;
+    for (unsigned i = 0; i < bytes; i++)
+        want[i] = (uint8_t)unit_next(rng);
+    assert_int_equal(tv_machine_write(machine, spm ? "spm" : "dram", at, want, bytes, NULL), TV_OK);
+}
+
+static void nobody_can_tell_that_loads_are_put_off(void **state)
+{
+    (void)state;
+    unit_rng rng = {5};
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        step steps[ENTRIES];
+        queue_text q = {0};
+        for (unsigned i = 0; i < ENTRIES; i++) {
+            steps[i] = random_step(&rng);
+            print_step(&q, &steps[i]);
+        }
+        tv_program *program = queue_open(&q);
+        tv_machine *machine = machine_with(TV_MODE_FUNCTIONAL, small);
+        memories m;
+        for (unsigned i = 0; i < sizeof m; i++)
+            ((uint8_t *)&m)[i] = (uint8_t)unit_next(&rng);
+        assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+        assert_int_equal(tv_machine_write(machine, "spm", 0, m.spm, sizeof m.spm, NULL), TV_OK);
+        assert_int_equal(tv_machine_write(machine, "dram", 0, m.dram, sizeof m.dram, NULL), TV_OK);
+        for (unsigned done = 0; done < ENTRIES;) {
+            tv_stop why;
+            unsigned until = done + 1 + below(&rng, 20);
+            until = until < ENTRIES ? until : ENTRIES;
+            assert_int_equal(tv_machine_run(machine, &(tv_run_limits){until, UINT64_MAX}, &why), TV_OK);
+            for (; done < until; done++)
+                do_step(&m, &steps[done]);
+            look(&rng, machine, &m);
+        }
+        memories got;
+        assert_int_equal(tv_machine_read(machine, "spm", 0, got.spm, sizeof got.spm, NULL), TV_OK);
+        assert_int_equal(tv_machine_read(machine, "dram", 0, got.dram, sizeof got.dram, NULL), TV_OK);
+        assert_memory_equal(&got, &m, sizeof m);
+        tv_machine_free(machine);
+        tv_program_free(program);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nobody_can_tell_that_loads_are_put_off)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
