@@ -55,6 +55,24 @@ static void exp_f32(const float *x, size_t n, float *y)
         y[i] = low[i] == high[i] && fabsf(x[i]) < LIMIT ? low[i] : tv_func_f32(TV_FUNC_EXP, x[i]);
 }
 
+/* The same of SiLU, x / (1 + exp -x). */
+TV_CLONES static void silu_bounds(const float *x, size_t n, double bound, float *low, float *high)
+{
+    for (size_t i = 0; i < n; i++) {
+        double y = (double)x[i] / (1 + exp_near(-(double)x[i]));
+        low[i] = (float)(y - y * bound);
+        high[i] = (float)(y + y * bound);
+    }
+}
+
+static void silu_f32(const float *x, size_t n, float *y)
+{
+    float low[PIECE], high[PIECE];
+    silu_bounds(x, n, 0x1p-42, low, high);
+    for (size_t i = 0; i < n; i++) /* the bounds of a zero have lost its sign */
+        y[i] = low[i] == high[i] && low[i] != 0 && fabsf(x[i]) < LIMIT ? low[i] : tv_func_f32(TV_FUNC_SILU, x[i]);
+}
+
 /* The bounds are some places of binary32 apart, so that a boundary of BF16, which is a number of binary32, cannot be both of them. */
 static void exp_bf16(const float *x, size_t n, uint16_t *y)
 {
@@ -92,6 +110,8 @@ static void f32_piece(tv_func func, const float *x, size_t n, float *y)
 {
     if (func == TV_FUNC_EXP)
         exp_f32(x, n, y);
+    else if (func == TV_FUNC_SILU)
+        silu_f32(x, n, y);
     else if (func == TV_FUNC_RECIP)
         reciprocals(x, n, y);
     else

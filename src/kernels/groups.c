@@ -2,22 +2,36 @@
 /* Sums of groups: what is made ready, the plain versions. */
 #include "kernels/groups.h"
 
+#include "kernels/clones.h"
 #include "kernels/dot.h"
 #include "kernels/groups_x86.h"
 #include "kernels/matrix.h"
 #include "num/int.h"
 
+/* Elements of even index, then the others. */
+TV_CLONES static void separate_block(const int8_t *q, int8_t *ready)
+{
+    enum { HALF = TV_S4_BLOCK / 2 };
+    for (unsigned i = 0; i < HALF; i++) {
+        ready[i] = q[2 * i];
+        ready[HALF + i] = q[2 * i + 1];
+    }
+}
+
 void tv_groups_ready(const int8_t *q, size_t k, unsigned bits, int8_t *ready, int32_t *offsets)
 {
     enum { HALF = TV_S4_BLOCK / 2 };
-    size_t bytes = tv_groups_ready_bytes(k);
-    memset(ready, 0, bytes);
+    size_t bytes = tv_groups_ready_bytes(k), at = 0;
+    memset(ready + k / TV_S4_BLOCK * TV_S4_BLOCK, 0, bytes - k / TV_S4_BLOCK * TV_S4_BLOCK);
     memset(offsets, 0, bytes / TV_GROUP * sizeof *offsets);
-    for (size_t i = 0; i < k; i++) {
-        size_t at = bits == 8 ? i : i / TV_S4_BLOCK * TV_S4_BLOCK + i % 2 * HALF + i % TV_S4_BLOCK / 2;
-        ready[at] = q[i];
-        offsets[i / TV_GROUP] += q[i] * (TV_INT_MOST(bits) + 1);
-    }
+    for (; bits == 4 && at + TV_S4_BLOCK <= k; at += TV_S4_BLOCK)
+        separate_block(q + at, ready + at);
+    for (size_t i = at; bits == 4 && i < k; i++)
+        ready[at + i % 2 * HALF + (i - at) / 2] = q[i];
+    if (bits == 8)
+        memcpy(ready, q, k);
+    for (size_t g = 0; g < k / TV_GROUP; g++)
+        offsets[g] = tv_sum_s8(q + g * TV_GROUP, TV_GROUP) * (TV_INT_MOST(bits) + 1);
 }
 
 static void groups_scalar(unsigned bits, const void *weights, size_t k, size_t rows, const int8_t *ready, float factor, const float *scales, float *out)

@@ -248,10 +248,11 @@ static bool take_matrices(cmdq_run *r, cmdq_product *p)
     uint64_t inputs = conv ? cmdq_get(r, CMDQ_F_in_h) * cmdq_get(r, CMDQ_F_in_w) * cmdq_get(r, CMDQ_F_in_c) : op->m * op->k;
     uint64_t weights = sparse ? op->n * (op->k / cmdq_get(r, CMDQ_F_sparse_m) * cmdq_get(r, CMDQ_F_sparse_n)) : op->n * op->k;
     p->whole = !conv && !sparse;
+    p->transposed = av;
     p->way = cmdq_choose_way(p, bytes, exact);
     bool packed = wgt->qbits == 4 && !av && cmdq_takes_packed(p, p->way);
     const void *a = unpack_operand(r, in, exact, inputs, 0), *b = packed ? cmdq_bytes(r, wgt) : unpack_operand(r, wgt, bytes, weights, 1);
-    if (av && b)
+    if (av && b && !cmdq_takes_transposed(p->way))
         b = transposed(r, b, op->k, op->n, bytes ? 1 : sizeof(float), 4);
     p->weight_bits = packed ? 4 : 8;
     p->a8 = exact ? a : NULL;

@@ -4,6 +4,7 @@
 
 #include "kernels/dot.h"
 #include "kernels/elements.h"
+#include "kernels/mix.h"
 
 enum { LONGEST = 1 << 16, GROUPS_AT_ONCE = 64, ROWS_AT_ONCE = 32, TOGETHER = 16, PANEL_WORTH = 4 /* rows of activations */ };
 
@@ -14,6 +15,8 @@ cmdq_way cmdq_choose_way(const cmdq_product *p, bool integer_weights, bool integ
     bool panel = p->whole && p->m >= PANEL_WORTH && tv_panel(p->level) != NULL;
     if (!integer_weights || p->group > LONGEST)
         return CMDQ_WAY_SINGLY;
+    if (p->transposed && !integers && !p->grouped)
+        return CMDQ_WAY_MIX;
     if (p->grouped && integers && p->whole && p->group == TV_GROUP)
         return panel ? CMDQ_WAY_PANEL_GROUPS : CMDQ_WAY_VECTORS;
     if (p->grouped)
@@ -179,6 +182,21 @@ static void multiply_rows(const cmdq_product *p, uint64_t from, uint64_t to)
     }
 }
 
+/* Columns `from` to `to` of weights that lie as k rows of n. */
+static void multiply_transposed(const cmdq_product *p, uint64_t from, uint64_t to)
+{
+    enum { AT_ONCE = 64 };
+    float y[AT_ONCE];
+    for (uint64_t j = from; j < to; j += AT_ONCE)
+        for (uint64_t i = 0; i < p->m; i++) {
+            uint64_t count = at_most(to - j, AT_ONCE);
+            tv_mix_f32_s8(p->a + i * p->k, p->k, (const int8_t *)p->b8 + j, p->n, count, y);
+            for (uint64_t u = 0; u < count; u++)
+                y[u] = y[u] * p->scale_ifm * (p->scales ? p->scales[j + u] : p->scale_wgt);
+            finish(p, i, j, count, y);
+        }
+}
+
 static void add_groups(const cmdq_product *p, uint64_t i, uint64_t rows, uint64_t j, tv_sum8 *partial)
 {
     uint64_t groups = p->k / p->group;
@@ -242,6 +260,7 @@ static void multiply_part(void *user, uint64_t from, uint64_t to)
     case CMDQ_WAY_BYTES: multiply_bytes(p, from, to); break;
     case CMDQ_WAY_GROUPS: multiply_groups(p, from, to); break;
     case CMDQ_WAY_VECTORS: multiply_vectors(p, from, to); break;
+    case CMDQ_WAY_MIX: multiply_transposed(p, from, to); break;
     default: multiply_singly(p, from, to); break;
     }
 }

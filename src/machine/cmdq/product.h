@@ -17,6 +17,7 @@ typedef enum cmdq_way {
     CMDQ_WAY_VECTORS,      /* groups of 32: each row of activations by itself */
     CMDQ_WAY_PANELS,       /* INT4 or INT8 weights, without groups: many rows of activations */
     CMDQ_WAY_PANEL_GROUPS, /* the same with groups of 32 */
+    CMDQ_WAY_MIX,          /* binary32 by INT8 that lie transposed */
 } cmdq_way;
 
 /* Rows of activations and rows of weights, both k long: both integers, activations of binary32 and integers, or both binary32. */
@@ -24,6 +25,7 @@ typedef struct cmdq_product {
     uint64_t m, n, k, group; /* group: k without groups */
     bool grouped;
     bool whole;              /* rows lie as they are multiplied: no convolution, no sparse weights */
+    bool transposed;         /* the weights are given as k rows of n */
     unsigned weight_bits;    /* of integers: 8, or, where the way takes them as they are, 4 */
     const int8_t *a8;        /* NULL: not integers */
     const void *b8;          /* likewise: INT8, or packed INT4 */
@@ -40,6 +42,9 @@ typedef struct cmdq_product {
 
 /* The way for a product whose sizes, widths and `whole` are known; `integers`: of which weights and activations are at most 8 bits wide. */
 cmdq_way cmdq_choose_way(const cmdq_product *product, bool integer_weights, bool integers);
+
+/* Whether a way takes weights of `transposed` as they lie; others want rows of k. */
+static inline bool cmdq_takes_transposed(cmdq_way way) { return way == CMDQ_WAY_MIX; }
 
 /* Whether a way takes packed INT4 weights as they lie. */
 bool cmdq_takes_packed(const cmdq_product *product, cmdq_way way);

@@ -3,6 +3,8 @@
 #include <math.h>
 
 #include "kernels/dot.h"
+#include "kernels/elements.h"
+#include "kernels/functions.h"
 #include "machine/cmdq/exec.h"
 #include "num/func.h"
 
@@ -37,10 +39,9 @@ static void softmax_row(const cmdq_run *r, const row *w)
     for (uint64_t i = 0; i < valid; i++)
         most = w->x[i] > most || w->x[i] != w->x[i] ? w->x[i] : most; /* a NaN stays, and makes all of it NaN */
     for (uint64_t i = 0; i < valid; i++)
-        w->y[i] = tv_func_f32(TV_FUNC_EXP, (w->x[i] - most) / temperature);
-    float sum = tv_sum_f32(w->y, valid);
-    for (uint64_t i = 0; i < valid; i++)
-        w->y[i] = w->y[i] / sum;
+        w->y[i] = (w->x[i] - most) / temperature;
+    tv_func_f32_row(TV_FUNC_EXP, w->y, valid, w->y);
+    tv_elements_divide(w->y, valid, tv_sum_f32(w->y, valid));
     for (uint64_t i = valid; i < w->n; i++)
         w->y[i] = 0;
 }
@@ -64,8 +65,7 @@ static void rope_row(const cmdq_run *r, const row *w)
 
 static void function_row(const row *w, tv_func func)
 {
-    for (uint64_t i = 0; i < w->n; i++)
-        w->y[i] = tv_func_f32(func, w->x[i]);
+    tv_func_f32_row(func, w->x, w->n, w->y);
 }
 
 static void compute_row(const cmdq_run *r, const row *w)
@@ -78,12 +78,10 @@ static void compute_row(const cmdq_run *r, const row *w)
     case CMDQ_VE_SILU_TILE: function_row(w, TV_FUNC_SILU); break;
     case CMDQ_VE_ROPE_TILE: rope_row(r, w); break;
     case CMDQ_VE_ADD_TILE:
-        for (uint64_t i = 0; i < w->n; i++)
-            w->y[i] = w->x[i] + w->second[i];
+        tv_elements_add(w->x, w->second, w->n, w->y);
         break;
     case CMDQ_VE_MUL_TILE:
-        for (uint64_t i = 0; i < w->n; i++)
-            w->y[i] = w->x[i] * w->second[i];
+        tv_elements_product(w->x, w->second, w->n, w->y);
         break;
     default: memcpy(w->y, w->x, w->n * sizeof *w->y); break; /* CAST */
     }
@@ -91,8 +89,8 @@ static void compute_row(const cmdq_run *r, const row *w)
 
 static void scale_values(float *x, uint64_t count, float scale)
 {
-    for (uint64_t i = 0; x && i < count; i++)
-        x[i] = x[i] * scale;
+    if (x && scale != 1)
+        tv_elements_multiply(x, count, scale);
 }
 
 typedef struct rows_work {
@@ -127,8 +125,8 @@ void cmdq_vector(cmdq_run *r)
     scale_values(second, rows * n, cmdq_get_real(r, CMDQ_F_scale_in2));
     rows_work work = {r, {.x = x, .y = y, .second = second, .gamma = gamma, .beta = beta, .n = n}};
     tv_pool_run(rows * n < SMALL ? NULL : r->memories->pool, rows, compute_rows, &work);
-    for (uint64_t i = 0; i < rows * n; i++)
-        y[i] = y[i] / scale_out;
+    if (scale_out != 1)
+        tv_elements_divide(y, rows * n, scale_out);
     const cmdq_tile *out = cmdq_find_tile(r->op, CMDQ_OUT);
     cmdq_pack(y, out->qbits, rows * n, cmdq_bytes(r, out));
 }

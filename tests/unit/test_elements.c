@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops over arrays give what single values give: conversions, functions, sums in the canonical order. */
+#include <math.h>
+
+#include "kernels/elements.h"
+#include "kernels/functions.h"
+#include "kernels/mix.h"
+#include "num/float.h"
+#include "unit.h"
+
+enum { COUNT = 4099 }; /* no multiple of any vector's length */
+
+static uint32_t random_bits(unit_rng *rng)
+{
+    static const uint32_t corners[] = {0, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 1, 0x007FFFFF, 0x477FEFFF, 0x477FF000, 0x33000000, 0x33000001, 0x387FFFFF};
+    return unit_below(rng, 8) ? (uint32_t)unit_next(rng) : corners[unit_below(rng, TV_COUNTOF(corners))];
+}
+
+/* Numbers that small formats tell apart, and others. */
+static void random_floats(unit_rng *rng, float *x, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        x[i] = i % 2 ? tv_f32_of_bits(random_bits(rng)) : ((float)unit_below(rng, 1 << 16) - (1 << 15)) / 128;
+}
+
+static void every_binary16_becomes_the_binary32_of_its_value(void **state)
+{
+    (void)state;
+    static uint8_t elements[2 << 16];
+    static float out[1 << 16];
+    for (uint32_t i = 0; i < 1 << 16; i++)
+        tv_store_le(elements + 2 * i, i, 2);
+    tv_elements_from_f16(elements, 1 << 16, out);
+    for (uint32_t i = 0; i < 1 << 16; i++) {
+        unsigned exponent = i >> 10 & 31, fraction = i & 0x3FF;
+        double magnitude = exponent == 31 ? (fraction ? NAN : INFINITY) : exponent ? ldexp(1024 + fraction, (int)exponent - 25) : ldexp(fraction, -24);
+        if (isnan(magnitude))
+            assert_true(isnan(out[i]));
+        else
+            assert_true((double)out[i] == (i >> 15 ? -magnitude : magnitude) && !!signbit(out[i]) == i >> 15);
+    }
+}
+
+static void elements_are_rounded_as_single_values_are(void **state)
+{
+    (void)state;
+    unit_rng rng = {21};
+    static float x[COUNT];
+    static uint8_t f32[4 * COUNT], f16[2 * COUNT + 1];
+    static int8_t s8[COUNT];
+    for (unsigned round = 0; round < 20; round++) {
+        random_floats(&rng, x, COUNT);
+        tv_elements_to_f32(x, COUNT, f32);
+        tv_elements_to_f16(x, COUNT, f16 + 1); /* elements need not be aligned */
+        tv_elements_to_s8(x, COUNT, s8);
+        for (size_t i = 0; i < COUNT; i++) {
+            assert_int_equal(tv_load_le32(f32 + 4 * i), x[i] != x[i] ? 0x7FC00000 : tv_f32_bits(x[i]));
+            assert_int_equal(tv_load_le16(f16 + 1 + 2 * i), tv_f16_from_f64((double)x[i])); /* which test_float holds against MPFR */
+            double nearest = x[i] != x[i] ? 0 : nearbyint((double)x[i]);
+            assert_int_equal(s8[i], (int)(nearest > 127 ? 127 : nearest < -128 ? -128 : nearest));
+        }
+        float back[COUNT];
+        tv_elements_from_s8(s8, COUNT, back);
+        for (size_t i = 0; i < COUNT; i++)
+            assert_true(back[i] == (float)s8[i]);
+    }
+}
+
+static void assert_same(float got, float want) { assert_int_equal(tv_f32_canonical(got), tv_f32_canonical(want)); }
+
+static void results_are_rounded_after_each_operation(void **state)
+{
+    (void)state;
+    unit_rng rng = {22};
+    static float y[COUNT], bias[COUNT], old[COUNT], out[COUNT];
+    static int32_t exact[COUNT];
+    for (unsigned round = 0; round < 32; round++) {
+        volatile float scale = round % 4 ? 0.3f : 1;
+        random_floats(&rng, y, COUNT);
+        random_floats(&rng, bias, COUNT);
+        random_floats(&rng, old, COUNT);
+        for (size_t i = 0; i < COUNT; i++)
+            exact[i] = (int32_t)(uint32_t)unit_next(&rng);
+        tv_elements_finish(y, COUNT, round & 8 ? bias : NULL, round & 16 ? old : NULL, scale, out);
+        for (size_t i = 0; i < COUNT; i++) {
+            volatile float want = y[i], times = old[i] * scale;
+            if (round & 8)
+                want = want + bias[i];
+            if (round & 16)
+                want = want + times;
+            assert_same(out[i], want / scale);
+        }
+        tv_elements_scale(exact, COUNT, 0.7f, round % 2 ? bias : NULL, scale, out);
+        for (size_t i = 0; i < COUNT; i++) {
+            volatile float want = (float)exact[i];
+            want = want * 0.7f;
+            assert_same(out[i], want * (round % 2 ? bias[i] : scale));
+        }
+    }
+}
+
+static void rows_of_functions_are_what_single_values_are(void **state)
+{
+    (void)state;
+    static const tv_func functions[] = {TV_FUNC_EXP, TV_FUNC_SILU, TV_FUNC_RECIP, TV_FUNC_GELU};
+    unit_rng rng = {23};
+    static float x[COUNT], y[COUNT];
+    for (unsigned round = 0; round < 40; round++) {
+        random_floats(&rng, x, COUNT);
+        for (size_t i = 0; i < COUNT; i++)
+            if (i % 3 == 0) /* where they bend */
+                x[i] = tv_f32_of_bits((tv_f32_bits(x[i]) & 0x807FFFFF) | (uint32_t)(127 - 32 + unit_below(&rng, 40)) << 23);
+        tv_func_f32_row(functions[round % 4], x, COUNT, y);
+        for (size_t i = 0; i < COUNT; i++)
+            assert_same(y[i], tv_func_f32(functions[round % 4], x[i])); /* which test_func holds against MPFR */
+    }
+}
+
+static void mixes_have_the_canonical_order(void **state)
+{
+    (void)state;
+    enum { LONGEST = 70, WIDEST = 100 };
+    unit_rng rng = {24};
+    float a[LONGEST], out[WIDEST];
+    int8_t v[LONGEST * WIDEST];
+    for (unsigned round = 0; round < 300; round++) {
+        size_t k = 1 + unit_below(&rng, LONGEST), count = 1 + unit_below(&rng, WIDEST - 1), step = count + unit_below(&rng, WIDEST - count);
+        for (size_t t = 0; t < k; t++)
+            a[t] = ((float)unit_below(&rng, 20000) - 10000) * 1e-4f;
+        for (size_t i = 0; i < k * step; i++)
+            v[i] = (int8_t)unit_below(&rng, 256);
+        tv_mix_f32_s8(a, k, v, step, count, out);
+        for (size_t c = 0; c < count; c++) {
+            float p[8] = {0};
+            for (size_t t = 0; t < k; t++) {
+                volatile float product = a[t] * (float)v[t * step + c];
+                p[t % 8] += product;
+            }
+            assert_same(out[c], ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7])));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_binary16_becomes_the_binary32_of_its_value),
+        cmocka_unit_test(elements_are_rounded_as_single_values_are),
+        cmocka_unit_test(results_are_rounded_after_each_operation),
+        cmocka_unit_test(rows_of_functions_are_what_single_values_are),
+        cmocka_unit_test(mixes_have_the_canonical_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
