@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Benchmarks: median, least and most of several runs, and the ratio to what the host can do in the same process.
+/* Benchmarks of decoding, assembling, OpenNPU and queues: several runs of each, beside simple work on the same data in the same
+ * process.
  *
- *   bench [--json] [WORD]    rows whose name has WORD, or all
- *   bench --queue FILE       reads, checks and times a queue once; prints the most memory that it took, in KiB
+ *   bench [--json] [--runs N] [WORD]    rows whose name has WORD, or all
+ *   bench --queue FILE                  reads, checks and times a queue once; prints the most memory that it took, in KiB
  *
  * The baseline of a row is named in it: `sum words` adds up the 64-bit words that the row reads; `count newlines` finds
  * the lines of the text with memchr. Figures are for comparing, never for tests. */
@@ -11,12 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "harness.h"
 #include "trivet/trivet.h"
 
-enum { RUNS = 7, ENTRIES = 1000000, WORDS = 1 << 20, LINES = 200000, INSTRUCTIONS = 1000000, VECTOR_INSTRUCTIONS = 1600000, MMAS = 400000 };
+enum { ENTRIES = 1000000, WORDS = 1 << 20, LINES = 200000, INSTRUCTIONS = 1000000, VECTOR_INSTRUCTIONS = 1600000, MMAS = 400000 };
 
 typedef struct bench_data {
     uint64_t *words;
@@ -35,70 +36,45 @@ typedef struct bench_data {
 
 typedef struct row {
     const char *name, *unit, *baseline;
-    double amount; /* units a run */
-    double goal;   /* units a second, 0: none */
-    void (*run)(bench_data *data);
-    void (*base)(bench_data *data);
+    double amount; /* units a run; 0: the bytes of the queue */
+    double scale;  /* units of work in the unit shown */
+    double goal;   /* in that a second, 0: none */
+    void (*run)(void *data);
+    void (*base)(void *data);
 } row;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-typedef struct times {
-    double least, median, most;
-} times;
-
-static times measure(void (*run)(bench_data *), bench_data *data)
-{
-    double t[RUNS];
-    run(data); /* warm-up */
-    for (int i = 0; i < RUNS; i++) {
-        double start = now();
-        run(data);
-        t[i] = now() - start;
-    }
-    qsort(t, RUNS, sizeof t[0], by_value);
-    return (times){t[0], t[RUNS / 2], t[RUNS - 1]};
-}
 
 /* ---- The work ---- */
 
-static void sum_words(bench_data *d)
+static void sum_words(void *user)
 {
+    bench_data *d = user;
     uint64_t sum = 0;
     for (int i = 0; i < WORDS; i++)
         sum += d->words[i];
     d->sink += sum;
 }
 
-static void decode(bench_data *d)
+static void decode(void *user)
 {
+    bench_data *d = user;
     uint64_t sum = 0;
     for (int i = 0; i < WORDS; i++)
         sum += (uint64_t)tv_codec_decode(d->codec, d->words[i], NULL);
     d->sink += sum;
 }
 
-static void count_newlines(bench_data *d)
+static void count_newlines(void *user)
 {
+    bench_data *d = user;
     uint64_t lines = 0;
     for (const char *p = d->source, *end = p + d->source_size; p < end && (p = memchr(p, '\n', (size_t)(end - p))); p++)
         lines++;
     d->sink += lines;
 }
 
-static void assemble(bench_data *d)
+static void assemble(void *user)
 {
+    bench_data *d = user;
     tv_program *program;
     if (tv_program_assemble("bench.s", d->source, d->source_size, NULL, NULL, &program) != TV_OK)
         exit(2);
@@ -106,8 +82,9 @@ static void assemble(bench_data *d)
     tv_program_free(program);
 }
 
-static void decode_vector(bench_data *d)
+static void decode_vector(void *user)
 {
+    bench_data *d = user;
     uint64_t sum = 0;
     for (int i = 0; i < WORDS; i++)
         sum += (uint64_t)tv_codec_decode(d->vector_codec, tv_program_word(d->vector_program, (uint64_t)i % VECTOR_INSTRUCTIONS), NULL);
@@ -126,9 +103,9 @@ static void run_vector(bench_data *d, const tv_program *program)
     tv_machine_free(machine);
 }
 
-static void simulate_vector(bench_data *d) { run_vector(d, d->vector_program); }
-static void simulate_lanes(bench_data *d) { run_vector(d, d->lanes_program); }
-static void simulate_mma(bench_data *d) { run_vector(d, d->mma_program); }
+static void simulate_vector(void *user) { run_vector(user, ((bench_data *)user)->vector_program); }
+static void simulate_lanes(void *user) { run_vector(user, ((bench_data *)user)->lanes_program); }
+static void simulate_mma(void *user) { run_vector(user, ((bench_data *)user)->mma_program); }
 
 static void read_queue_file(bench_data *d)
 {
@@ -136,8 +113,9 @@ static void read_queue_file(bench_data *d)
         exit(2);
 }
 
-static void read_queue(bench_data *d)
+static void read_queue(void *user)
 {
+    bench_data *d = user;
     tv_program *program = d->queue_program;
     read_queue_file(d);
     d->sink += tv_program_word_count(d->queue_program);
@@ -145,8 +123,9 @@ static void read_queue(bench_data *d)
     d->queue_program = program;
 }
 
-static void sum_queue(bench_data *d)
+static void sum_queue(void *user)
 {
+    bench_data *d = user;
     uint64_t sum = 0, word;
     for (size_t i = 0; i + 8 <= d->queue_size; i += 8) {
         memcpy(&word, d->queue + i, 8);
@@ -155,8 +134,9 @@ static void sum_queue(bench_data *d)
     d->sink += sum;
 }
 
-static void time_queue(bench_data *d)
+static void time_queue(void *user)
 {
+    bench_data *d = user;
     tv_machine *machine;
     tv_stats stats;
     if (tv_machine_new(d->queue_config, TV_MODE_TIMING, NULL, &machine) != TV_OK || tv_machine_load(machine, d->queue_program, NULL) != TV_OK ||
@@ -167,16 +147,18 @@ static void time_queue(bench_data *d)
     tv_machine_free(machine);
 }
 
-static void check_queue(bench_data *d)
+static void check_queue(void *user)
 {
+    bench_data *d = user;
     tv_check_counts counts = {0};
     if (tv_program_hazards(d->queue_program, d->queue_config, TV_WARNING, NULL, &counts) != TV_OK || counts.warnings)
         exit(2);
 }
 
 /* From a file to figures, in memory that is fresh: what is given back after a run goes back to the system. */
-static void run_queue_file(bench_data *d)
+static void run_queue_file(void *user)
 {
+    bench_data *d = user;
     tv_program *program = d->queue_program;
     read_queue_file(d);
     check_queue(d);
@@ -185,8 +167,9 @@ static void run_queue_file(bench_data *d)
     d->queue_program = program;
 }
 
-static void simulate(bench_data *d)
+static void simulate(void *user)
 {
+    bench_data *d = user;
     tv_machine *machine;
     tv_stats stats;
     if (tv_machine_new(d->config, TV_MODE_FULL, NULL, &machine) != TV_OK || tv_machine_load(machine, d->program, NULL) != TV_OK ||
@@ -341,23 +324,30 @@ static double peak_megabytes(const bench_data *d)
     return pclose(child) == 0 && text ? strtod(line, NULL) * 1024 / 1e6 : 0;
 }
 
-static void print_row(const row *r, bench_data *data, bool json, const char *wanted, bool *first)
+static void measure(const bench_report *report, const row *r, bench_data *data)
 {
-    if (!strstr(r->name, wanted))
+    if (!bench_wanted(report, r->name))
         return;
-    times t = measure(r->run, data), base = measure(r->base, data);
-    double rate = r->amount / t.median, ratio = t.median / r->amount / (base.median / (r->base == sum_words ? WORDS : r->amount));
-    if (json)
-        printf("%s\n {\"work\": \"%s\", \"unit\": \"%s/s\", \"median\": %.6g, \"least\": %.6g, \"most\": %.6g, \"goal\": %.6g, \"baseline\": \"%s\", \"ratio\": %.4g",
-               *first ? "" : ",", r->name, r->unit, rate, r->amount / t.most, r->amount / t.least, r->goal, r->baseline, ratio);
-    else
-        printf("%-76s %8.2f M%12s/s  %5.1f to %5.1f M  %8.2f M  %8.1f×  %.1f (%s)\n", r->name, rate / 1e6, r->unit, r->amount / t.most / 1e6,
-               r->amount / t.least / 1e6, r->goal / 1e6, r->goal > 0 ? rate / r->goal : 0, ratio, r->baseline);
-    double peak = r->run == run_queue_file ? peak_megabytes(data) : 0;
+    double amount = r->amount > 0 ? r->amount : (double)data->queue_size;
+    bench_times t = (report->alone ? bench_measure_cold : bench_measure)(r->run, data, report->runs);
+    bench_row out = {.name = r->name, .unit = r->unit, .value = bench_rates(amount / r->scale, t), .goal = r->goal};
+    if (!report->alone) {
+        out.baseline = r->baseline;
+        out.times = t.median / amount / (bench_measure(r->base, data, report->runs).median / (r->base == sum_words ? WORDS : amount));
+    }
+    bench_put(report, &out);
+}
+
+static const char resident_name[] = "cmdq file of a million entries, JSON: resident at most";
+
+/* A queue's file in a process of its own, which does nothing else. */
+static void measure_resident(const bench_report *report, const bench_data *data)
+{
+    if (!bench_wanted(report, resident_name) || report->alone)
+        return;
+    double peak = peak_megabytes(data);
     if (peak > 0)
-        printf(json ? ", \"resident\": %.6g" : "    %.0f MB resident at most\n", json ? peak * 1e6 : peak);
-    printf(json ? "}" : "");
-    *first = false;
+        bench_put(report, &(bench_row){.name = resident_name, .unit = "MB", .value = {peak, peak, peak}, .goal = 1500, .lower = true});
 }
 
 int main(int argc, char **argv)
@@ -365,31 +355,29 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--queue") == 0)
         return queue_memory(argv[2]);
     static const row rows[] = {
-        {"pccx decode", "words", "sum words", WORDS, 50e6, decode, sum_words},
-        {"pccx assembler", "lines", "count newlines", LINES, 300e3, assemble, count_newlines},
-        {"pccx MEMSET + CVO of 8, executed and timed", "instructions", "sum words", INSTRUCTIONS, 500e3, simulate, sum_words},
-        {"opennpu decode", "words", "sum words", WORDS, 100e6, decode_vector, sum_words},
-        {"opennpu, K = 64: mix of VX/VE/VR integer and FP32", "instructions", "sum words", VECTOR_INSTRUCTIONS, 100e6, simulate_lanes, sum_words},
-        {"opennpu, K = 64: mma", "mma", "sum words", MMAS, 12e6, simulate_mma, sum_words},
-        {"opennpu, K = 64: VX/VR, a quarter MMA, LUT", "instructions", "sum words", VECTOR_INSTRUCTIONS, 30e6, simulate_vector, sum_words},
+        {"pccx decode", "M words/s", "`sum words`", WORDS, 1e6, 50, decode, sum_words},
+        {"pccx assembler", "M lines/s", "`count newlines`", LINES, 1e6, 0.3, assemble, count_newlines},
+        {"pccx MEMSET + CVO of 8, executed and timed", "M instructions/s", "`sum words`", INSTRUCTIONS, 1e6, 0.5, simulate, sum_words},
+        {"opennpu decode", "M words/s", "`sum words`", WORDS, 1e6, 100, decode_vector, sum_words},
+        {"opennpu, K = 64: mix of VX/VE/VR integer and FP32", "M instructions/s", "`sum words`", VECTOR_INSTRUCTIONS, 1e6, 100, simulate_lanes, sum_words},
+        {"opennpu, K = 64: mma", "M mma/s", "`sum words`", MMAS, 1e6, 12, simulate_mma, sum_words},
+        {"opennpu, K = 64: VX/VR, a quarter MMA, LUT", "M instructions/s", "`sum words`", VECTOR_INSTRUCTIONS, 1e6, 30, simulate_vector, sum_words},
+        {"cmdq file of a million entries, JSON: read, checked, timed", "MB/s", "`sum bytes`", 0, 1e6, 300, run_queue_file, sum_queue},
+        {"cmdq reader, a million entries", "MB/s", "`sum bytes`", 0, 1e6, 0, read_queue, sum_queue},
+        {"cmdq load and timing, a million entries", "M entries/s", "`sum bytes`", ENTRIES, 1e6, 5, time_queue, sum_queue},
+        {"cmdq hazard check, a million entries", "M entries/s", "`cmdq load and timing`", ENTRIES, 1e6, 0, check_queue, time_queue},
     };
-    bool json = argc > 1 && strcmp(argv[1], "--json") == 0, first = true;
-    const char *wanted = argc > 1 + json ? argv[1 + json] : "";
+    bench_report report = bench_options(argc, argv);
     bench_data data = {.self = argv[0]};
-    prepare(&data);
-    const double queue_mb = (double)data.queue_size / 1e6;
-    const row queue_rows[] = {
-        {"cmdq file of a million entries, JSON: read, validated, hazards, timed, cold", "bytes", "sum bytes", 1e6 * queue_mb, 300e6, run_queue_file, sum_queue},
-        {"cmdq reader, a million entries", "bytes", "sum bytes", 1e6 * queue_mb, 0, read_queue, sum_queue},
-        {"cmdq load and timing, a million entries", "entries", "sum bytes", ENTRIES, 3e6, time_queue, sum_queue},
-        {"cmdq hazard check, a million entries", "entries", "cmdq load and timing", ENTRIES, 0, check_queue, time_queue},
-    };
-    printf(json ? "[" : "%-76s %22s  %15s  %10s  %9s  %s\n", "work", "median", "least to most", "goal", "of goal", "times the baseline's time");
+    bool any = bench_wanted(&report, resident_name);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        print_row(&rows[i], &data, json, wanted, &first);
-    for (size_t i = 0; i < sizeof queue_rows / sizeof queue_rows[0]; i++)
-        print_row(&queue_rows[i], &data, json, wanted, &first);
-    printf(json ? "\n]\n" : "");
+        any = any || bench_wanted(&report, rows[i].name);
+    if (!any)
+        return 0;
+    prepare(&data);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        measure(&report, &rows[i], &data);
+    measure_resident(&report, &data);
     remove(data.queue_path);
     tv_program_free(data.queue_program);
     tv_config_free(data.queue_config);

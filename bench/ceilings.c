@@ -2,7 +2,9 @@
 /* The host's ceilings: reading memory, and multiply-adds as the widest vector unit that kernels use has them. */
 #include "ceilings.h"
 
+#include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -101,17 +103,47 @@ __attribute__((target("avx2"))) static void multiply_s8s8_avx2(void *user)
 }
 #endif
 
+/* ---- Two threads ---- */
+
+typedef struct piece {
+    void (*run)(void *user);
+    void *user;
+} piece;
+
+static void *run_piece(void *user)
+{
+    piece *p = user;
+    p->run(p->user);
+    return NULL;
+}
+
+/* The same work in two threads at once. */
+static void run_twice(void *user)
+{
+    pthread_t other;
+    if (pthread_create(&other, NULL, run_piece, user) != 0)
+        exit(3);
+    run_piece(user);
+    pthread_join(other, NULL);
+}
+
 bench_ceilings bench_find_ceilings(void)
 {
     bench_ceilings c = {.read = read_bandwidth()};
 #if defined(__x86_64__)
     double products = (double)ROUNDS * SUMS;
-    if (tv_cpu() == TV_CPU_AVX512)
+    void (*multiply)(void *user) = NULL;
+    if (tv_cpu() == TV_CPU_AVX512) {
+        multiply = multiply_avx512;
         c.u4s8 = c.s8s8 = 64 * (double)ROUNDS * CHAINS / bench_measure(multiply_avx512, NULL, RUNS).least;
+    }
     if (tv_cpu() == TV_CPU_AVX2) {
+        multiply = multiply_u4s8_avx2;
         c.u4s8 = 32 * products / bench_measure(multiply_u4s8_avx2, NULL, RUNS).least;
         c.s8s8 = 16 * products / bench_measure(multiply_s8s8_avx2, NULL, RUNS).least;
     }
+    if (multiply)
+        c.two_threads = 2 * bench_measure(multiply, NULL, RUNS).least / bench_measure(run_twice, &(piece){multiply, NULL}, RUNS).least;
 #endif
     return c;
 }

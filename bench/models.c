@@ -2,48 +2,26 @@
 /* Benchmarks of products and models, on one thread unless a row says otherwise: each beside what the host can do at best, found
  * in the same run.
  *
- *   models [--json] [WORD]    rows whose name has WORD, or all
+ *   models [--json] [--runs N] [--model FILE] [WORD]   rows whose name has WORD, or all; FILE is what --write has written
+ *   models --write FILE                                a model of the 110M shape with random weights
+ *   models --load TARGET BITS FILE                     what it takes to open and quantize it, as JSON
  *
  * Figures are for comparing, never for tests. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "../tests/unit/random_model.h"
 #include "ceilings.h"
 #include "harness.h"
+#include "kernels/cpu.h"
+#include "language.h"
 #include "others.h"
-#include "trivet/llm.h"
 #include "trivet/trivet.h"
 
-enum { RUNS = 5, COPIES = 16, M = 128, N = 4096, K = 4096 };
-
-typedef struct report {
-    bool json, first;
-    const char *wanted;
-} report;
-
-static bool wanted(const report *r, const char *name) { return strstr(name, r->wanted) != NULL; }
-
-/* `amount` units of work in each of the times; `ceiling` units a second are the host's best, 0: nothing is known; `goal`: of it, or in
- * units a second where there is none. */
-static void print_row(report *r, const char *name, const char *unit, double scale, double amount, bench_times t, const char *of, double ceiling, double goal)
-{
-    double rate = amount / t.median, reached = ceiling > 0 ? rate / ceiling : rate / scale;
-    if (r->json)
-        printf("%s\n {\"work\": \"%s\", \"unit\": \"%s\", \"median\": %.6g, \"least\": %.6g, \"most\": %.6g, \"of\": \"%s\", \"reached\": %.4g, \"goal\": %.4g}",
-               r->first ? "" : ",", name, unit, rate / scale, amount / t.most / scale, amount / t.least / scale, of, reached, goal);
-    else
-        printf("%-46s %9.2f %-9s %8.2f to %8.2f   %6.2f of %-14s ", name, rate / scale, unit, amount / t.most / scale, amount / t.least / scale, reached, of);
-    if (!r->json && goal > 0)
-        printf("goal %.2f\n", goal);
-    else if (!r->json)
-        printf("beside ours\n");
-    r->first = false;
-    fflush(stdout);
-}
+enum { COPIES = 16, M = 128, N = 4096, K = 4096 };
 
 static void must(tv_status status)
 {
@@ -96,9 +74,9 @@ static void run_work(void *user)
     must(tv_machine_run(w->machine, NULL, NULL));
 }
 
-static bench_times measure_work(work *w)
+static bench_times measure_work(const bench_report *r, work *w)
 {
-    bench_times t = bench_measure(run_work, w, RUNS);
+    bench_times t = (r->alone ? bench_measure_cold : bench_measure)(run_work, w, r->runs);
     tv_machine_free(w->machine);
     tv_program_free(w->program);
     return t;
@@ -112,12 +90,12 @@ static void fill_l2(tv_machine *machine, uint64_t words)
         must(tv_machine_write(machine, "l2", i, one, sizeof one, NULL));
 }
 
-static void gemv(report *r, const bench_ceilings *c, unsigned n)
+static void gemv(const bench_report *r, const bench_ceilings *c, unsigned n)
 {
     static const char *const settings[][2] = {{"l2.words", "131071"}, {NULL, NULL}};
     char name[64], source[4096];
     snprintf(name, sizeof name, "pccx GEMV W4A8, %u x %u", n, K);
-    if (!wanted(r, name))
+    if (!bench_wanted(r, name))
         return;
     uint64_t bytes = (uint64_t)n * K / 2;
     int at = snprintf(source, sizeof source, "        .target pccx\n        memset fmap_shape[0], 0, 0, 0\n        memset weight_shape[0], 1, %u, %u\n", n, K);
@@ -126,40 +104,72 @@ static void gemv(report *r, const bench_ceilings *c, unsigned n)
     work w = work_of("pccx", "gemv.s", source, settings, 1);
     fill(w.machine, "host", 0, COPIES * bytes);
     fill_l2(w.machine, K / 8);
-    bench_times t = measure_work(&w);
-    print_row(r, name, "GMAC/s", 1e9, (double)COPIES * n * K, t, "read bandwidth", c->read * 2, 0.7);
+    bench_times t = bench_rates((double)COPIES * n * K / 1e9, measure_work(r, &w));
+    bench_put(r, &(bench_row){.name = name, .unit = "GMAC/s", .value = t, .of = "read bandwidth", .ceiling = c->read * 2 / 1e9, .goal = 0.7});
 }
 
-static void gemm(report *r, const bench_ceilings *c, unsigned threads)
+typedef struct product {
+    char name[56];
+    unsigned bits;
+    double macs;
+    const char *of;
+    double ceiling, goal;
+    bench_times (*measure)(const bench_report *r, unsigned bits, unsigned threads);
+} product;
+
+/* One thread beside the host's best, two beside one. */
+static void product_rows(const bench_report *r, const product *p)
+{
+    char two[80];
+    bench_times t;
+    snprintf(two, sizeof two, "%s, 2 threads", p->name);
+    bool wanted_two = bench_wanted(r, two) && !(r->alone && bench_wanted(r, p->name));
+    if (!bench_wanted(r, p->name) && !wanted_two)
+        return;
+    if (bench_wanted(r, p->name) || !r->alone)
+        t = bench_rates(p->macs / 1e9, p->measure(r, p->bits, 1));
+    if (bench_wanted(r, p->name))
+        bench_put(r, &(bench_row){.name = p->name, .unit = "GMAC/s", .value = t, .of = p->of, .ceiling = p->ceiling / 1e9, .goal = p->goal});
+    if (wanted_two)
+        bench_put(r, &(bench_row){.name = two, .unit = "GMAC/s", .value = bench_rates(p->macs / 1e9, p->measure(r, p->bits, 2)), .of = "one thread",
+                                  .ceiling = r->alone ? 0 : t.median, .goal = 1.7});
+}
+
+static bench_times measure_gemm(const bench_report *r, unsigned bits, unsigned threads)
 {
     static const char *const settings[][2] = {{"l2.words", "131071"}, {NULL, NULL}};
-    char name[64], source[512];
-    snprintf(name, sizeof name, "pccx GEMM W4A8, %d x %d x %d%s", M, N, K / 2, threads == 1 ? "" : ", 2 threads");
-    if (!wanted(r, name))
-        return;
+    char source[512];
     snprintf(source, sizeof source, "        .target pccx\n        memset fmap_shape[0], 0, 0, 0\n        memset weight_shape[0], %d, %d, %d\n"
-                                    "        wstream gemm, 0, %d\n        gemm l2[0x10000 - 0x20], l2[0], size=0, shape=0\n", M, N, K / 2, N * (K / 4));
+                                    "        wstream gemm, 0, %u\n        gemm l2[0x10000 - 0x20], l2[0], size=0, shape=0\n", M, N, K / 2, N * (K / 2) * bits / 8);
     work w = work_of("pccx", "gemm.s", source, settings, threads);
-    fill(w.machine, "host", 0, (uint64_t)N * K / 2);
+    fill(w.machine, "host", 0, (uint64_t)N * K / 2 * bits / 8);
     fill_l2(w.machine, M * K / 2 / 8);
-    bench_times t = measure_work(&w);
-    print_row(r, name, "GMAC/s", 1e9, (double)M * N * K / 2, t, "u4 x s8 peak", c->u4s8 * threads, 0.55);
+    return measure_work(r, &w);
 }
 
-static void tensor(report *r, const bench_ceilings *c, unsigned bits, unsigned threads)
+static bench_times measure_tensor(const bench_report *r, unsigned bits, unsigned threads)
 {
     static const char *const settings[][2] = {{"spm.bank_bytes", "16777216"}, {NULL, NULL}};
-    char name[64], source[1024];
-    snprintf(name, sizeof name, "CMDQ TE W%uA8, %d x %d x %d%s", bits, M, N, K, threads == 1 ? "" : ", 2 threads");
-    if (!wanted(r, name))
-        return;
+    char source[1024];
     snprintf(source, sizeof source, "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": 0, \"ifm_offset\": 0, "
                                     "\"wgt_bank\": 1, \"wgt_offset\": 0, \"ofm_bank\": 2, \"ofm_offset\": 0, \"m\": %d, \"n\": %d, \"k\": %d, \"qbits_weight\": %u, "
                                     "\"qbits_activation\": 8, \"qbits_ofm\": 32}, {\"opcode\": \"END\"}]}", M, N, K, bits);
     work w = work_of("cmdq", "te.json", source, settings, threads);
     fill(w.machine, "spm", 0, 2 * (uint64_t)16777216);
-    bench_times t = measure_work(&w);
-    print_row(r, name, "GMAC/s", 1e9, (double)M * N * K, t, bits == 4 ? "u4 x s8 peak" : "s8 x s8 peak", (bits == 4 ? c->u4s8 : c->s8s8) * threads, bits == 4 ? 0.55 : 0.6);
+    return measure_work(r, &w);
+}
+
+static void products(const bench_report *r, const bench_ceilings *c)
+{
+    const product list[] = {
+        {"pccx GEMM W4A8, 128 x 4096 x 2048", 4, (double)M * N * K / 2, "u4 x s8 peak", c->u4s8, 0.55, measure_gemm},
+        {"CMDQ TE W4A8, 128 x 4096 x 4096", 4, (double)M * N * K, "u4 x s8 peak", c->u4s8, 0.55, measure_tensor},
+        {"CMDQ TE W8A8, 128 x 4096 x 4096", 8, (double)M * N * K, "s8 x s8 peak", c->s8s8, 0.6, measure_tensor},
+    };
+    gemv(r, c, 4096);
+    gemv(r, c, 11008);
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        product_rows(r, &list[i]);
 }
 
 /* ---- The same by other libraries ---- */
@@ -180,9 +190,16 @@ static void run_onednn(void *user)
     bench_onednn(M, N, K, o->a, o->b, o->c);
 }
 
-static void others(report *r, const bench_ceilings *c)
+static void put_other(const bench_report *r, const bench_ceilings *c, const char *name, bench_times seconds)
+{
+    bench_put(r, &(bench_row){.name = name, .unit = "GMAC/s", .value = bench_rates((double)M * N * K / 1e9, seconds), .of = "s8 x s8 peak", .ceiling = c->s8s8 / 1e9});
+}
+
+static void others(const bench_report *r, const bench_ceilings *c)
 {
     static const char blas[] = "OpenBLAS SGEMM, 128 x 4096 x 4096", dnn[] = "oneDNN s8s8s32 GEMM, 128 x 4096 x 4096";
+    if (!bench_wanted(r, blas) && !bench_wanted(r, dnn))
+        return;
     other o = {calloc(M * (size_t)K, 4), calloc(N * (size_t)K, 4), calloc(M * (size_t)N, 4)};
     if (!o.a || !o.b || !o.c)
         exit(3);
@@ -190,93 +207,32 @@ static void others(report *r, const bench_ceilings *c)
         ((float *)o.a)[i] = (float)(i % 255) - 127;
     for (size_t i = 0; i < N * (size_t)K; i++)
         ((float *)o.b)[i] = (float)(i % 253) - 126;
-    if (bench_openblas && wanted(r, blas))
-        print_row(r, blas, "GMAC/s", 1e9, (double)M * N * K, bench_measure(run_openblas, &o, RUNS), "s8 x s8 peak", c->s8s8, 0);
-    if (bench_onednn && wanted(r, dnn))
-        print_row(r, dnn, "GMAC/s", 1e9, (double)M * N * K, bench_measure(run_onednn, &o, RUNS), "s8 x s8 peak", c->s8s8, 0);
+    if (bench_openblas && bench_wanted(r, blas))
+        put_other(r, c, blas, bench_measure(run_openblas, &o, r->runs));
+    if (bench_onednn && bench_wanted(r, dnn))
+        put_other(r, c, dnn, bench_measure(run_onednn, &o, r->runs));
     free(o.a);
     free(o.b);
     free(o.c);
 }
 
-/* ---- A model of 110 million parameters ---- */
+/* ---- The program ---- */
 
-static const random_shape llama110m = {768, 2048, 12, 12, 12, 32000, 1024, true};
+#if defined(__clang__)
+#define COMPILER __VERSION__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
 
-static tv_llm_session *session_of(tv_llm *llm, const char *target, unsigned bits)
+static void put_host(const bench_report *r, const bench_ceilings *c)
 {
-    tv_config *config;
-    tv_llm_session *session;
-    must(tv_config_new(target, NULL, &config));
-    must(tv_llm_session_new(llm, &(tv_llm_options){.target = target, .config = config, .threads = 1, .weight_bits = bits, .context = 512, .sample = "a"}, NULL, &session));
-    tv_config_free(config);
-    return session;
-}
-
-static void decode(report *r, tv_llm *llm, const char *target, unsigned bits, double goal)
-{
-    enum { TOKENS = 24 };
-    char name[64], placing[64];
-    snprintf(name, sizeof name, "decode of 110M, %s W%u", target, bits);
-    snprintf(placing, sizeof placing, "place and quantize 110M, %s W%u", target, bits);
-    if (!wanted(r, name) && !wanted(r, placing))
-        return;
-    double t[RUNS], placed[RUNS];
-    for (int i = 0; i < RUNS; i++) {
-        double start = bench_now();
-        tv_llm_session *session = session_of(llm, target, bits);
-        placed[i] = bench_now() - start;
-        must(tv_llm_generate(session, "a", TOKENS, &(tv_llm_sampling){0, 1, 1}, NULL, NULL, NULL));
-        tv_llm_summary s;
-        tv_llm_session_summary(session, &s);
-        t[i] = s.wall / s.tokens;
-        tv_llm_session_free(session);
-    }
-    print_row(r, name, "tokens/s", 1, 1, bench_times_of(t, RUNS), "tokens/s", 0, goal);
-    bench_times times = bench_times_of(placed, RUNS);
-    if (!r->json)
-        printf("%-46s %9.2f %-9s %8.2f to %8.2f   goal 1.5 with opening\n", placing, times.median, "s", times.least, times.most);
-}
-
-/* A prompt of 256 bytes, each a token. */
-static void prefill(report *r, const bench_ceilings *c, tv_llm *llm)
-{
-    enum { LENGTH = 255 };
-    static const char name[] = "prefill of 256 tokens of 110M, cmdq W4";
-    char prompt[LENGTH + 1];
-    double t[RUNS], macs = 0;
-    if (!wanted(r, name))
-        return;
-    memset(prompt, 'a', LENGTH);
-    prompt[LENGTH] = '\0';
-    for (int i = 0; i < RUNS; i++) {
-        tv_llm_session *session = session_of(llm, "cmdq", 4);
-        tv_llm_summary s;
-        tv_stats stats;
-        must(tv_llm_generate(session, prompt, 1, &(tv_llm_sampling){0, 1, 1}, NULL, NULL, NULL));
-        tv_llm_session_summary(session, &s);
-        tv_machine_stats(s.machine, &stats);
-        macs = (double)stats.macs;
-        t[i] = s.prompt_wall;
-        tv_llm_session_free(session);
-    }
-    print_row(r, name, "GMAC/s", 1e9, macs, bench_times_of(t, RUNS), "u4 x s8 peak", c->u4s8, 0.4);
-}
-
-static void models(report *r, const bench_ceilings *c)
-{
-    char path[] = "/tmp/trivet-bench-XXXXXX";
-    int fd = mkstemp(path);
-    tv_llm *llm;
-    if (fd < 0 || close(fd) != 0 || !random_model_write(&llama110m, TV_GGUF_Q8_0, path))
-        exit(3);
-    must(tv_llm_open(path, NULL, &llm));
-    decode(r, llm, "pccx", 4, 150);
-    decode(r, llm, "cmdq", 4, 150);
-    decode(r, llm, "cmdq", 8, 90);
-    prefill(r, c, llm);
-    tv_llm_free(llm);
-    remove(path);
+    if (r->json)
+        printf("{\"read\": %.4g, \"u4s8\": %.4g, \"s8s8\": %.4g, \"two_threads\": %.3g, \"kernels\": \"%s\", \"compiler\": \"%s\"}\n", c->read / 1e9, c->u4s8 / 1e9,
+               c->s8s8 / 1e9, c->two_threads, tv_cpu_names[tv_cpu()], COMPILER);
+    else
+        printf("this host, one thread: reads %.1f GB/s, multiplies u4 x s8 %.0f GMAC/s, s8 x s8 %.0f GMAC/s; two threads multiply %.2f times as fast\n\n", c->read / 1e9,
+               c->u4s8 / 1e9, c->s8s8 / 1e9, c->two_threads);
+    fflush(stdout);
 }
 
 int main(int argc, char **argv)
@@ -285,23 +241,18 @@ int main(int argc, char **argv)
         setenv("OMP_NUM_THREADS", "1", 1);
         execv("/proc/self/exe", argv);
     }
-    report r = {.json = argc > 1 && strcmp(argv[1], "--json") == 0, .first = true};
-    r.wanted = argc > 1 + r.json ? argv[1 + r.json] : "";
-    bench_ceilings c = bench_find_ceilings();
-    if (r.json)
-        printf("{\"read_bytes_per_second\": %.4g, \"u4s8_macs_per_second\": %.4g, \"s8s8_macs_per_second\": %.4g, \"rows\": [", c.read, c.u4s8, c.s8s8);
-    else
-        printf("this host, one thread: reads %.1f GB/s, multiplies u4 x s8 %.0f GMAC/s, s8 x s8 %.0f GMAC/s\n\n", c.read / 1e9, c.u4s8 / 1e9, c.s8s8 / 1e9);
-    gemv(&r, &c, 4096);
-    gemv(&r, &c, 11008);
-    gemm(&r, &c, 1);
-    gemm(&r, &c, 2);
-    for (unsigned threads = 1; threads <= 2; threads++) {
-        tensor(&r, &c, 4, threads);
-        tensor(&r, &c, 8, threads);
+    if (argc == 3 && strcmp(argv[1], "--write") == 0)
+        return language_write(argv[2]) ? 0 : 3;
+    if (argc == 5 && strcmp(argv[1], "--load") == 0)
+        return language_load(argv[2], (unsigned)strtoul(argv[3], NULL, 10), argv[4]) ? 0 : 3;
+    bench_report r = bench_options(argc, argv);
+    bench_ceilings c = {0};
+    if (!r.alone) {
+        c = bench_find_ceilings();
+        put_host(&r, &c);
     }
+    products(&r, &c);
     others(&r, &c);
-    models(&r, &c);
-    printf(r.json ? "\n]}\n" : "");
+    language_rows(&r, &c);
     return 0;
 }

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Command line, timing and rows of the benchmarks. */
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static int number(const char *text, int most)
+{
+    char *end;
+    long n = text ? strtol(text, &end, 10) : 0;
+    if (n >= 1 && n <= most && *end == '\0')
+        return (int)n;
+    fprintf(stderr, "bench: a number from 1 to %d is missing\n", most);
+    exit(2);
+}
+
+bench_report bench_options(int argc, char **argv)
+{
+    bench_report r = {.runs = 7, .wanted = "", .tokens = 24};
+    for (int i = 1; i < argc; i++) {
+        const char *next = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(argv[i], "--json") == 0)
+            r.json = true;
+        else if (strcmp(argv[i], "--alone") == 0)
+            r.alone = true;
+        else if (strcmp(argv[i], "--runs") == 0)
+            r.runs = number(next, BENCH_RUNS_MAX), i++;
+        else if (strcmp(argv[i], "--tokens") == 0)
+            r.tokens = number(next, 400), i++;
+        else if (strcmp(argv[i], "--model") == 0 && next)
+            r.model = next, i++;
+        else if (argv[i][0] != '-' && !*r.wanted)
+            r.wanted = argv[i];
+        else {
+            fprintf(stderr, "bench: '%s' is not understood; usage: [--json] [--alone] [--runs N] [--tokens N] [--model FILE] [WORD]\n", argv[i]);
+            exit(2);
+        }
+    }
+    return r;
+}
+
+bool bench_wanted(const bench_report *report, const char *name) { return strstr(name, report->wanted) != NULL; }
+
+double bench_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+bench_times bench_times_of(double *t, int count)
+{
+    qsort(t, (size_t)count, sizeof t[0], by_value);
+    return (bench_times){t[0], (t[count / 2] + t[(count - 1) / 2]) / 2, t[count - 1]};
+}
+
+bench_times bench_measure_cold(void (*run)(void *user), void *user, int runs)
+{
+    double t[BENCH_RUNS_MAX];
+    for (int i = 0; i < runs; i++) {
+        double start = bench_now();
+        run(user);
+        t[i] = bench_now() - start;
+    }
+    return bench_times_of(t, runs);
+}
+
+bench_times bench_measure(void (*run)(void *user), void *user, int runs)
+{
+    run(user);
+    return bench_measure_cold(run, user, runs);
+}
+
+bench_times bench_rates(double amount, bench_times seconds)
+{
+    return (bench_times){amount / seconds.most, amount / seconds.median, amount / seconds.least};
+}
+
+static void put_json(const bench_row *row)
+{
+    printf("{\"name\": \"%s\", \"unit\": \"%s\", \"median\": %.6g, \"least\": %.6g, \"most\": %.6g, \"better\": \"%s\"", row->name, row->unit, row->value.median,
+           row->value.least, row->value.most, row->lower ? "lower" : "higher");
+    if (row->of && row->ceiling > 0)
+        printf(", \"of\": \"%s\", \"reached\": %.4g", row->of, row->value.median / row->ceiling);
+    if (row->goal > 0 && (!row->of || row->ceiling > 0))
+        printf(", \"goal\": %.6g", row->goal);
+    if (row->baseline)
+        printf(", \"baseline\": \"%s\", \"times\": %.4g", row->baseline, row->times);
+    printf("}\n");
+}
+
+void bench_put(const bench_report *report, const bench_row *row)
+{
+    if (report->json) {
+        put_json(row);
+    } else {
+        printf("%-50s %10.4g %-18s %10.4g to %-10.4g", row->name, row->value.median, row->unit, row->value.least, row->value.most);
+        if (row->of && row->ceiling > 0)
+            printf(" %6.2f of %s", row->value.median / row->ceiling, row->of);
+        if (row->goal > 0)
+            printf("  goal %s%.4g", row->lower ? "under " : "", row->goal);
+        if (row->baseline)
+            printf("  %.1f times %s", row->times, row->baseline);
+        putchar('\n');
+    }
+    fflush(stdout);
+}

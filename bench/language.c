@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A language model of 110 million parameters with random weights: opening, quantizing, prefill and decoding. */
+#include "language.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../tests/unit/random_model.h"
+#include "trivet/llm.h"
+#include "trivet/trivet.h"
+
+enum { CONTEXT = 512, PROMPT = 255 }; /* with the token that begins a text 256 */
+
+static const random_shape llama110m = {768, 2048, 12, 12, 12, 32000, 1024, true};
+
+bool language_write(const char *path) { return random_model_write(&llama110m, TV_GGUF_Q8_0, path); }
+
+static void must(tv_status status)
+{
+    if (status == TV_OK)
+        return;
+    fprintf(stderr, "bench: %s\n", tv_status_text(status));
+    exit(3);
+}
+
+static tv_llm_session *session_of(tv_llm *llm, const char *target, unsigned bits, unsigned threads)
+{
+    tv_config *config;
+    tv_llm_session *session;
+    must(tv_config_new(target, NULL, &config));
+    must(tv_llm_session_new(llm, &(tv_llm_options){.target = target, .config = config, .threads = threads, .weight_bits = bits, .context = CONTEXT, .sample = "a"}, NULL,
+                            &session));
+    tv_config_free(config);
+    return session;
+}
+
+/* ---- Opening ---- */
+
+typedef struct memory {
+    unsigned long most, anonymous, file; /* KiB */
+} memory;
+
+/* The largest value of each so far; `most` is the system's own record. */
+static void look(memory *m)
+{
+    char line[256];
+    unsigned long n;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status)) {
+        if (sscanf(line, "VmHWM: %lu", &n) == 1)
+            m->most = n;
+        else if (sscanf(line, "RssAnon: %lu", &n) == 1 && n > m->anonymous)
+            m->anonymous = n;
+        else if (sscanf(line, "RssFile: %lu", &n) == 1 && n > m->file)
+            m->file = n;
+    }
+    if (status)
+        fclose(status);
+}
+
+typedef struct watch {
+    memory seen;
+    atomic_bool done;
+} watch;
+
+static void *keep_looking(void *user)
+{
+    watch *w = user;
+    while (!w->done) {
+        look(&w->seen);
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    return NULL;
+}
+
+/* The model as it lies in the machine's memory: matrices with their scales, and pccx's table of embeddings, which is BF16. */
+static double quantized_bytes(const char *target, unsigned bits)
+{
+    const random_shape *s = &llama110m;
+    double layer = 4.0 * s->dim * s->dim + 3.0 * s->dim * s->hidden, weights = s->layers * layer + (double)s->vocab * s->dim;
+    bool pccx = strcmp(target, "pccx") == 0;
+    double scales = pccx ? weights / 64 * 2 : weights / 32 * 4;
+    return weights * bits / 8 + scales + (pccx ? (double)s->vocab * s->dim * 2 : 0);
+}
+
+bool language_load(const char *target, unsigned bits, const char *path)
+{
+    tv_llm *llm;
+    watch w = {.done = false};
+    pthread_t watcher;
+    if (pthread_create(&watcher, NULL, keep_looking, &w) != 0)
+        return false;
+    double start = bench_now();
+    must(tv_llm_open(path, NULL, &llm));
+    tv_llm_session *session = session_of(llm, target, bits, 1);
+    double seconds = bench_now() - start;
+    w.done = true;
+    pthread_join(watcher, NULL);
+    memory now = {0};
+    look(&now);
+    printf("{\"seconds\": %.6g, \"most\": %.6g, \"anonymous\": %.6g, \"file\": %.6g, \"held\": %.6g, \"weights\": %.6g}\n", seconds, 1024e-6 * (double)now.most,
+           1024e-6 * (double)w.seen.anonymous, 1024e-6 * (double)w.seen.file, 1024e-6 * (double)(now.anonymous + now.file), quantized_bytes(target, bits) / 1e6);
+    tv_llm_session_free(session);
+    tv_llm_free(llm);
+    return true;
+}
+
+/* ---- Decoding and prefill ---- */
+
+typedef struct task {
+    tv_llm *llm;
+    const char *target;
+    unsigned bits;
+    int tokens; /* 0: a prefill of PROMPT */
+} task;
+
+/* Tokens, or multiply-adds of a prefill, a second. */
+static bench_times rates(const bench_report *r, const task *t, unsigned threads)
+{
+    double taken[BENCH_RUNS_MAX], macs = 0;
+    char prompt[PROMPT + 1] = "a";
+    if (!t->tokens)
+        memset(prompt, 'a', PROMPT);
+    for (int i = 0; i < r->runs; i++) {
+        tv_llm_session *session = session_of(t->llm, t->target, t->bits, threads);
+        tv_llm_summary s;
+        tv_stats stats;
+        must(tv_llm_generate(session, prompt, t->tokens ? (uint32_t)t->tokens : 1, &(tv_llm_sampling){0, 1, 1}, NULL, NULL, NULL));
+        tv_llm_session_summary(session, &s);
+        tv_machine_stats(s.machine, &stats);
+        macs = (double)stats.macs;
+        taken[i] = t->tokens ? s.wall / s.tokens : s.prompt_wall;
+        tv_llm_session_free(session);
+    }
+    return bench_rates(t->tokens ? 1 : macs / 1e9, bench_times_of(taken, r->runs));
+}
+
+/* `row` is that of one thread but for its name and value; two are judged beside one. */
+static void task_rows(const bench_report *r, const task *t, const char *name, bench_row row)
+{
+    char two[80];
+    bench_times one = {0};
+    snprintf(two, sizeof two, "%s, 2 threads", name);
+    bool first = bench_wanted(r, name), second = bench_wanted(r, two) && !(r->alone && first);
+    if (first || (second && !r->alone))
+        one = rates(r, t, 1);
+    row.name = name;
+    row.value = one;
+    if (first)
+        bench_put(r, &row);
+    if (second)
+        bench_put(r, &(bench_row){.name = two, .unit = row.unit, .value = rates(r, t, 2), .of = "one thread", .ceiling = one.median, .goal = 1.7});
+}
+
+static bool any_wanted(const bench_report *r, const char *const *names, size_t count)
+{
+    char two[80];
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        snprintf(two, sizeof two, "%s, 2 threads", names[i]);
+        any = any || bench_wanted(r, two);
+    }
+    return any;
+}
+
+void language_rows(const bench_report *r, const bench_ceilings *c)
+{
+    static const char *const names[] = {"decode of 110M, pccx W4", "decode of 110M, cmdq W4", "decode of 110M, cmdq W8", "prefill of 256 tokens of 110M, cmdq W4"};
+    char path[] = "/tmp/trivet-bench-XXXXXX";
+    task tasks[] = {{NULL, "pccx", 4, r->tokens}, {NULL, "cmdq", 4, r->tokens}, {NULL, "cmdq", 8, r->tokens}, {NULL, "cmdq", 4, 0}};
+    static const double goals[] = {150, 150, 90};
+    tv_llm *llm;
+    if (!any_wanted(r, names, sizeof names / sizeof names[0]))
+        return;
+    if (!r->model) {
+        int fd = mkstemp(path);
+        if (fd < 0 || close(fd) != 0 || !language_write(path))
+            exit(3);
+    }
+    must(tv_llm_open(r->model ? r->model : path, NULL, &llm));
+    for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
+        tasks[i].llm = llm;
+        task_rows(r, &tasks[i], names[i],
+                  tasks[i].tokens ? (bench_row){.unit = "tokens/s", .goal = goals[i]}
+                                  : (bench_row){.unit = "GMAC/s", .of = "u4 x s8 peak", .ceiling = c->u4s8 / 1e9, .goal = 0.4});
+    }
+    tv_llm_free(llm);
+    if (!r->model)
+        remove(path);
+}
