@@ -4,6 +4,7 @@
 #include "llm/gguf.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/arena.h"
 #include "llm/gguf_types.h"
@@ -25,6 +26,7 @@ typedef struct reader {
     const tv_diag_sink *sink;
     const uint8_t *data;
     size_t size, at; /* at <= size */
+    bool mapped;
 } reader;
 
 /* ---- Messages ---- */
@@ -246,6 +248,7 @@ static tv_status take_tensors(reader *r)
         if (offsets[i] > r->size - start || t->bytes > r->size - start - offsets[i])
             return wrong(r, TV_LLM_CODE_DAMAGED, "tensor", t->name, "runs past the end of the file");
         t->data = r->data + start + offsets[i];
+        t->mapping = r->mapped ? r->data : NULL;
     }
     return TV_OK;
 }
@@ -342,7 +345,7 @@ tv_status tv_gguf_read(const char *name, tv_input *input, const tv_diag_sink *si
     if (!gguf)
         return tv_fail_memory(sink);
     gguf->name = tv_arena_str(&gguf->arena, tv_sv_of(name));
-    reader r = {.gguf = gguf, .sink = sink, .data = input->data, .size = input->size};
+    reader r = {.gguf = gguf, .sink = sink, .data = input->data, .size = input->size, .mapped = input->mapped != 0};
     tv_status status = gguf->name ? read_all(&r) : tv_fail_memory(sink);
     if (status != TV_OK) {
         tv_gguf_free(gguf);
@@ -425,12 +428,28 @@ tv_status tv_gguf_tensor_want(const tv_gguf *gguf, const char *name, uint64_t co
     return TV_OK;
 }
 
+/* Whole stretches up to `end`, the last of which a row from `start` on has completed, go back to the system: who has read the row has
+ * mostly read what is before it. Whoever comes back finds the file's bytes there again. */
+static void let_go(const uint8_t *mapping, const uint8_t *start, const uint8_t *end)
+{
+    const uintptr_t stretch = (uintptr_t)1 << 20; /* a multiple of every page size in use */
+    uintptr_t first = (uintptr_t)start / stretch * stretch, last = (uintptr_t)end / stretch * stretch;
+    if (first < (uintptr_t)mapping)
+        first = (uintptr_t)mapping;
+    if (first < last)
+        madvise((void *)first, last - first, MADV_DONTNEED);
+}
+
 tv_status tv_gguf_row_f32(const tv_gguf_tensor *tensor, uint64_t row, float *out)
 {
     uint64_t length = tensor->dims[0];
     if (!tv_gguf_type_readable(tensor->type) || row >= tensor->elements / length)
         return TV_ERR_INPUT;
     tv_gguf_type type = (tv_gguf_type)tensor->type;
-    tv_gguf_decode(type, tensor->data + row * tv_gguf_type_bytes(type, length), length, out);
+    uint64_t bytes = tv_gguf_type_bytes(type, length);
+    const uint8_t *start = tensor->data + row * bytes;
+    tv_gguf_decode(type, start, length, out);
+    if (tensor->mapping)
+        let_go(tensor->mapping, start, start + bytes);
     return TV_OK;
 }

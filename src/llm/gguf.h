@@ -76,6 +76,7 @@ typedef struct tv_gguf_tensor {
     uint32_t type;                   /* a tv_gguf_type, or a number that cannot be read */
     const uint8_t *data;             /* `bytes` of them, in the file */
     uint64_t bytes;                  /* 0 when the type's size is not known */
+    const uint8_t *mapping;          /* where the file is mapped; NULL: it is not */
     uint64_t elements;               /* product of the dimensions */
 } tv_gguf_tensor;
 
@@ -128,7 +129,8 @@ tv_status tv_gguf_tensor_want(const tv_gguf *gguf, const char *name, uint64_t co
 tv_status tv_gguf_tensor_check(const tv_gguf *gguf, const tv_gguf_tensor *tensor, const tv_diag_sink *sink);
 
 /* Row `row`, 0 to elements / dims[0] - 1, as dims[0] floats. Exact, but for Q8_0 and Q4_0, whose product is rounded once to F32.
- * TV_ERR_INPUT, and `out` untouched, past the last row or for a type that cannot be read. */
+ * TV_ERR_INPUT, and `out` untouched, past the last row or for a type that cannot be read. Pages of a mapped file that lie behind
+ * the row go back to the system now and then: a model is mostly read once, from front to back. */
 tv_status tv_gguf_row_f32(const tv_gguf_tensor *tensor, uint64_t row, float *out);
 
 /* "Q4_K" for a number of a tensor's type, NULL for one that nobody knows. tv_gguf_type_named: the reverse, for those that can be

@@ -2,6 +2,7 @@
 /* The graph in binary32 on the host: the measure of every lowering. Sums are in the canonical order, functions rounded once,
  * so that the result is the same on every host. */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "kernels/dot.h"
@@ -16,7 +17,7 @@ typedef struct host {
     const tv_model *model;
     tv_pool *pool;
     uint32_t context;
-    float **weights; /* TV_WEIGHTS of each layer, rows after rows */
+    float **weights; /* TV_WEIGHTS of each layer, rows after rows; NULL: not widened, see `widen_all` */
     float **values;  /* of the graph: ROWS_MAX rows */
     float *keys, *cached; /* [layer][position][kv_heads * head_dim] */
     uint32_t rows, position; /* of the step */
@@ -41,15 +42,33 @@ static void destroy(void *state)
     free(h);
 }
 
-static tv_status load_matrix(const tv_matrix *m, float **out, const tv_diag_sink *sink)
+static tv_status widen(const tv_matrix *m, float **out, const tv_diag_sink *sink)
 {
-    if (!m->tensor)
+    if (!m->tensor || *out)
         return TV_OK;
     *out = malloc((size_t)m->rows * m->columns * sizeof **out);
     if (!*out)
         return tv_fail_memory(sink);
     for (uint32_t r = 0; r < m->rows; r++)
         TV_TRY(tv_gguf_row_f32(m->tensor, r, *out + (size_t)r * m->columns));
+    return TV_OK;
+}
+
+/* Token by token a matrix is read again and again, and binary32 of it is kept; steps of many tokens, all that a lowering needs of
+ * the host, widen a row for all of them at once. Of the embedding a token takes one row. */
+static tv_status widen_all(const host *h, const tv_diag_sink *sink)
+{
+    for (size_t i = 0; i < (size_t)h->model->shape.layers * TV_WEIGHTS; i++)
+        if (i % TV_WEIGHTS != TV_WEIGHT_EMBEDDING)
+            TV_TRY(widen(&h->model->matrices[i], &h->weights[i], sink));
+    return TV_OK;
+}
+
+static tv_status widen_gains(const host *h, const tv_diag_sink *sink)
+{
+    for (size_t i = 0; i < (size_t)h->model->shape.layers * TV_WEIGHTS; i++)
+        if (tv_weight_is_norm((tv_weight)(i % TV_WEIGHTS)))
+            TV_TRY(widen(&h->model->matrices[i], &h->weights[i], sink));
     return TV_OK;
 }
 
@@ -70,8 +89,8 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
                 .weights = calloc((size_t)s->layers * TV_WEIGHTS, sizeof *h->weights), .values = calloc(graph->value_count, sizeof *h->values),
                 .keys = calloc(cache, sizeof *h->keys), .cached = calloc(cache, sizeof *h->cached)};
     tv_status status = h->weights && h->values && h->keys && h->cached ? TV_OK : tv_fail_memory(sink);
-    for (size_t i = 0; i < (size_t)s->layers * TV_WEIGHTS && status == TV_OK; i++)
-        status = load_matrix(&model->matrices[i], &h->weights[i], sink);
+    if (status == TV_OK) /* a longer session goes token by token */
+        status = options->context > ROWS_MAX ? widen_all(h, sink) : widen_gains(h, sink);
     for (uint32_t v = 0; v < graph->value_count && status == TV_OK; v++)
         if (!(h->values[v] = malloc((size_t)ROWS_MAX * value_columns(h, v) * sizeof(float))))
             status = tv_fail_memory(sink);
@@ -87,23 +106,38 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
 
 static const float *weight_of(const host *h, const tv_graph_node *n) { return h->weights[(size_t)n->layer * TV_WEIGHTS + n->weight]; }
 
+static const tv_gguf_tensor *tensor_of(const host *h, const tv_graph_node *n) { return tv_model_matrix(h->model, n->weight, n->layer)->tensor; }
+
 static float *row_of(const host *h, uint32_t value, uint32_t row) { return h->values[value] + (size_t)row * value_columns(h, value); }
 
 typedef struct product {
     const host *host;
     const tv_graph_node *node;
+    atomic_bool failed;
 } product;
 
 /* Columns of the output: each row of the weight is read once for all tokens. */
 static void multiply(void *user, uint64_t from, uint64_t to)
 {
-    const product *p = user;
+    product *p = user;
     const host *h = p->host;
     uint32_t k = value_columns(h, p->node->inputs[0]), first = p->node->output == h->graph->logits ? h->last : 0;
-    const float *w = weight_of(h, p->node);
-    for (uint64_t j = from; j < to; j++)
-        for (uint32_t r = first; r < h->rows; r++)
-            row_of(h, p->node->output, r)[j] = tv_dot_f32(row_of(h, p->node->inputs[0], r), w + j * k, k);
+    const float *wide = weight_of(h, p->node), *w = wide;
+    float *row = wide ? NULL : malloc(k * sizeof *row);
+    bool well = wide || row;
+    for (uint64_t j = from; j < to && well; j++) {
+        if (wide) {
+            w = wide + j * k;
+        } else {
+            well = tv_gguf_row_f32(tensor_of(h, p->node), j, row) == TV_OK;
+            w = row;
+        }
+        for (uint32_t r = first; r < h->rows && well; r++)
+            row_of(h, p->node->output, r)[j] = tv_dot_f32(row_of(h, p->node->inputs[0], r), w, k);
+    }
+    free(row);
+    if (!well)
+        p->failed = true;
 }
 
 static void norm_row(const float *x, const float *gains, float *y, uint32_t n, float eps)
@@ -175,7 +209,7 @@ static void run_row(const host *h, const tv_graph_node *n, uint32_t row)
     const float *a = n->inputs[0] == TV_NO_VALUE ? NULL : row_of(h, n->inputs[0], row), *b = n->inputs[1] == TV_NO_VALUE ? NULL : row_of(h, n->inputs[1], row);
     float *y = columns ? row_of(h, n->output, row) : NULL;
     switch (n->op) {
-    case TV_OP_EMBED: memcpy(y, weight_of(h, n) + (size_t)h->tokens[row] * columns, columns * sizeof *y); break;
+    case TV_OP_EMBED: tv_gguf_row_f32(tensor_of(h, n), (uint64_t)h->tokens[row], y); break;
     case TV_OP_RMSNORM: norm_row(a, weight_of(h, n), y, columns, h->model->shape.eps); break;
     case TV_OP_ROPE: rope_row(h, n, a, y, position); break;
     case TV_OP_APPEND: {
@@ -216,27 +250,30 @@ static void run_rows(void *user, uint64_t from, uint64_t to)
         run_row(w->host, w->node, (uint32_t)row);
 }
 
-static void run_node(host *h, const tv_graph_node *n)
+static tv_status run_node(host *h, const tv_graph_node *n, const tv_diag_sink *sink)
 {
+    product p = {.host = h, .node = n};
     if (n->op == TV_OP_MATMUL)
-        tv_pool_run(h->pool, value_columns(h, n->output), multiply, &(product){h, n});
+        tv_pool_run(h->pool, value_columns(h, n->output), multiply, &p);
     else if (n->op == TV_OP_APPEND) /* the rows after see the rows before: all of them first */
         run_rows(&(rows_work){h, n}, 0, h->rows);
     else
         tv_pool_run(h->rows > 1 ? h->pool : NULL, h->rows, run_rows, &(rows_work){h, n});
+    return p.failed ? tv_fail_memory(sink) : TV_OK;
 }
 
 static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32_t position, bool last_only, float *logits, const tv_diag_sink *sink)
 {
     host *h = state;
-    (void)sink;
+    if (count == 1)
+        TV_TRY(widen_all(h, sink));
     for (uint32_t done = 0; done < count; done += h->rows) {
         h->rows = count - done < ROWS_MAX ? count - done : ROWS_MAX;
         h->position = position + done;
         h->tokens = tokens + done;
         h->last = last_only ? h->rows - 1 : 0;
         for (uint32_t i = 0; i < h->graph->node_count; i++)
-            run_node(h, &h->graph->nodes[i]);
+            TV_TRY(run_node(h, &h->graph->nodes[i], sink));
         uint32_t vocab = h->model->shape.vocab;
         for (uint32_t r = h->last; r < h->rows; r++)
             memcpy(logits + (last_only ? 0 : (size_t)(done + r) * vocab), row_of(h, h->graph->logits, r), vocab * sizeof *logits);
