@@ -582,6 +582,52 @@ static void test_writer(void **state)
     check_same("a.gguf", "b.gguf");
 }
 
+/* Bytes of mapped files that are resident. */
+static uint64_t resident_of_files(void)
+{
+    char line[128];
+    uint64_t kilobytes = 0;
+    FILE *status = fopen("/proc/self/status", "r");
+    assert_non_null(status);
+    while (fgets(line, sizeof line, status))
+        if (strncmp(line, "RssFile:", 8) == 0)
+            kilobytes = strtoull(line + 8, NULL, 10);
+    fclose(status);
+    return kilobytes << 10;
+}
+
+/* 16 MB read from front to back do not stay; from back to front, and there again, they are the same. */
+static void test_pages_go_back(void **state)
+{
+    (void)state;
+    enum { ROWS = 1 << 14, COLUMNS = 256, MEGABYTE = 1 << 20 };
+    float *values = malloc((size_t)ROWS * COLUMNS * sizeof *values), row[COLUMNS];
+    const tv_gguf_tensor *t = NULL;
+    tv_gguf *g = NULL;
+    assert_non_null(values);
+    for (size_t i = 0; i < (size_t)ROWS * COLUMNS; i++)
+        values[i] = (float)i;
+    tv_gguf_writer *w = tv_gguf_writer_new();
+    tv_gguf_writer_tensor(w, "t", TV_GGUF_F32, (const uint64_t[]){COLUMNS, ROWS}, 2, tv_gguf_rows_of_array, values);
+    assert_int_equal(tv_gguf_writer_save(w, "large.gguf", NULL), TV_OK);
+    tv_gguf_writer_free(w);
+    assert_int_equal(tv_gguf_open("large.gguf", NULL, &g), TV_OK);
+    assert_int_equal(tv_gguf_tensor_want(g, "t", COLUMNS, ROWS, NULL, &t), TV_OK);
+    uint64_t before = resident_of_files();
+    for (unsigned turn = 0; turn < 3; turn++) {
+        for (uint64_t i = 0; i < ROWS; i++) {
+            uint64_t r = turn == 1 ? ROWS - 1 - i : i;
+            assert_int_equal(tv_gguf_row_f32(t, r, row), TV_OK);
+            assert_memory_equal(row, values + r * COLUMNS, sizeof row);
+        }
+        if (turn == 0)
+            assert_true(resident_of_files() < before + 4 * MEGABYTE);
+    }
+    tv_gguf_free(g);
+    free(values);
+    remove("large.gguf");
+}
+
 static void test_writer_refuses(void **state)
 {
     (void)state;
@@ -604,6 +650,7 @@ int main(void)
         cmocka_unit_test(test_huge_numbers), cmocka_unit_test(test_odd_files),      cmocka_unit_test(test_nesting),
         cmocka_unit_test(test_quantized),    cmocka_unit_test(test_unstorable),     cmocka_unit_test(test_write_again),
         cmocka_unit_test(test_writer),       cmocka_unit_test(test_writer_refuses),
+        cmocka_unit_test(test_pages_go_back),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

@@ -192,14 +192,15 @@ static int collect(void *user, const char *bytes, size_t size)
 
 static const char *shipped(void) { return getenv("TRIVET_TEST_MODEL"); }
 
-static void host_text(const char *path, const char *prompt, unsigned threads, collected *out)
+/* `context` 0: the model's. */
+static void host_text(const char *path, const char *prompt, unsigned threads, uint32_t context, uint32_t count, collected *out)
 {
     tv_llm *llm;
     tv_llm_session *session;
     memset(out, 0, sizeof *out);
     assert_int_equal(tv_llm_open(path, NULL, &llm), TV_OK);
-    assert_int_equal(tv_llm_session_new(llm, &(tv_llm_options){.target = "host", .threads = threads}, NULL, &session), TV_OK);
-    assert_int_equal(tv_llm_generate(session, prompt, GENERATED, &(tv_llm_sampling){0, 1, 1}, collect, out, NULL), TV_OK);
+    assert_int_equal(tv_llm_session_new(llm, &(tv_llm_options){.target = "host", .threads = threads, .context = context}, NULL, &session), TV_OK);
+    assert_int_equal(tv_llm_generate(session, prompt, count, &(tv_llm_sampling){0, 1, 1}, collect, out, NULL), TV_OK);
     tv_llm_session_free(session);
     tv_llm_free(llm);
 }
@@ -211,7 +212,7 @@ static void the_host_writes_what_a_second_implementation_writes(void **state)
     static collected host;
     static char plainly[TEXT];
     for (unsigned i = 0; i < 3; i++) {
-        host_text(shipped(), prompts[i], 1, &host);
+        host_text(shipped(), prompts[i], 1, 0, GENERATED, &host);
         plain_text(shipped(), prompts[i], plainly);
         assert_string_equal(host.text, plainly);
     }
@@ -221,9 +222,22 @@ static void threads_do_not_change_the_text(void **state)
 {
     (void)state;
     static collected one, many;
-    host_text(shipped(), "JULIET:", 1, &one);
-    host_text(shipped(), "JULIET:", 3, &many);
+    host_text(shipped(), "JULIET:", 1, 0, GENERATED, &one);
+    host_text(shipped(), "JULIET:", 3, 0, GENERATED, &many);
     assert_string_equal(one.text, many.text);
+}
+
+/* A short session widens weights as it uses them, until it goes token by token; a long one does so when it begins. */
+static void a_short_session_writes_what_a_long_one_does(void **state)
+{
+    (void)state;
+    static collected brief, whole;
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        host_text(shipped(), "JULIET:\nO Romeo, Romeo", threads, 48, 20, &brief);
+        host_text(shipped(), "JULIET:\nO Romeo, Romeo", threads, 0, 20, &whole);
+        assert_true(strlen(brief.text) > 22);
+        assert_string_equal(brief.text, whole.text);
+    }
 }
 
 /* The least cosine of a layer's output or of the logits. */
@@ -365,7 +379,7 @@ static void models_of_odd_shapes_run_everywhere(void **state)
         int fd = mkstemp(path);
         assert_true(fd >= 0 && close(fd) == 0);
         assert_true(random_model_write(&shapes[i], TV_GGUF_F32, path));
-        host_text(path, "ab", 2, &host);
+        host_text(path, "ab", 2, 0, GENERATED, &host);
         plain_text(path, "ab", plainly);
         assert_memory_equal(host.text, plainly, strlen(plainly));
         assert_true(least_cosine(path, "cmdq") > 0.98);
@@ -384,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_host_writes_what_a_second_implementation_writes),
         cmocka_unit_test(threads_do_not_change_the_text),
+        cmocka_unit_test(a_short_session_writes_what_a_long_one_does),
         cmocka_unit_test(cmdq_comes_near_the_host_in_every_layer),
         cmocka_unit_test(opennpu_comes_near_the_host_in_every_layer),
         cmocka_unit_test(pccx_comes_near_the_host_in_every_layer),
