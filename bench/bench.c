@@ -28,7 +28,7 @@ typedef struct bench_data {
     tv_config *config, *vector_config, *queue_config;
     char *queue;
     size_t queue_size;
-    char queue_path[64];
+    char queue_path[BENCH_PATH];
     const char *self; /* this program */
     tv_program *queue_program;
     volatile uint64_t sink;
@@ -235,9 +235,8 @@ static void make_queue(bench_data *d)
         n += (size_t)snprintf(d->queue + n, cap - n, kinds[i % 2], i, i / 1000, i % 2 ? 0 : i * 2048, i / 2 % 2, i % 2 ? i - 1 : i - 3);
     n += (size_t)snprintf(d->queue + n, cap - n, "{\"opcode\": \"END\"}\n]}\n");
     d->queue_size = n;
-    snprintf(d->queue_path, sizeof d->queue_path, "/tmp/trivet-bench-XXXXXX");
-    int fd = mkstemp(d->queue_path);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    bench_temporary(d->queue_path);
+    FILE *out = fopen(d->queue_path, "w");
     if (!out || fwrite(d->queue, 1, n, out) != n || fclose(out) != 0 || tv_config_new("cmdq", NULL, &d->queue_config) != TV_OK ||
         tv_program_open(d->queue_path, NULL, NULL, &d->queue_program) != TV_OK)
         exit(3);
@@ -315,7 +314,7 @@ static int queue_memory(const char *path)
 /* The most that a process which does this alone has resident, in MB; 0: it cannot be told. */
 static double peak_megabytes(const bench_data *d)
 {
-    char command[4200], line[64] = "";
+    char command[2 * BENCH_PATH], line[64] = "";
     snprintf(command, sizeof command, "'%s' --queue '%s'", d->self, d->queue_path);
     FILE *child = popen(command, "r");
     if (!child)

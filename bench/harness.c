@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static int number(const char *text, int most)
 {
@@ -83,6 +84,16 @@ bench_times bench_measure(void (*run)(void *user), void *user, int runs)
 bench_times bench_rates(double amount, bench_times seconds)
 {
     return (bench_times){amount / seconds.most, amount / seconds.median, amount / seconds.least};
+}
+
+void bench_temporary(char path[BENCH_PATH])
+{
+    const char *folder = getenv("TMPDIR");
+    int n = snprintf(path, BENCH_PATH, "%s/trivet-bench-XXXXXX", folder && *folder ? folder : "/tmp"), fd = n < BENCH_PATH ? mkstemp(path) : -1;
+    if (fd < 0 || close(fd) != 0) {
+        fprintf(stderr, "bench: cannot make a file in %s\n", folder && *folder ? folder : "/tmp");
+        exit(3);
+    }
 }
 
 static void put_json(const bench_row *row)

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-enum { BENCH_RUNS_MAX = 99 };
+enum { BENCH_RUNS_MAX = 99, BENCH_PATH = 4096 };
 
 typedef struct bench_report {
     bool json;
@@ -48,6 +48,9 @@ bench_times bench_measure_cold(void (*run)(void *user), void *user, int runs); /
 
 /* `amount` units of work in each of the times, as units a second. */
 bench_times bench_rates(double amount, bench_times seconds);
+
+/* Makes an empty file in $TMPDIR, or /tmp; exits where it cannot. */
+void bench_temporary(char path[BENCH_PATH]);
 
 void bench_put(const bench_report *report, const bench_row *row);
 

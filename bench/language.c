@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "../tests/unit/random_model.h"
 #include "trivet/llm.h"
@@ -171,15 +170,15 @@ static bool any_wanted(const bench_report *r, const char *const *names, size_t c
 void language_rows(const bench_report *r, const bench_ceilings *c)
 {
     static const char *const names[] = {"decode of 110M, pccx W4", "decode of 110M, cmdq W4", "decode of 110M, cmdq W8", "prefill of 256 tokens of 110M, cmdq W4"};
-    char path[] = "/tmp/trivet-bench-XXXXXX";
+    char path[BENCH_PATH];
     task tasks[] = {{NULL, "pccx", 4, r->tokens}, {NULL, "cmdq", 4, r->tokens}, {NULL, "cmdq", 8, r->tokens}, {NULL, "cmdq", 4, 0}};
     static const double goals[] = {150, 150, 90};
     tv_llm *llm;
     if (!any_wanted(r, names, sizeof names / sizeof names[0]))
         return;
     if (!r->model) {
-        int fd = mkstemp(path);
-        if (fd < 0 || close(fd) != 0 || !language_write(path))
+        bench_temporary(path);
+        if (!language_write(path))
             exit(3);
     }
     must(tv_llm_open(r->model ? r->model : path, NULL, &llm));

@@ -122,7 +122,7 @@ static void product_rows(const bench_report *r, const product *p)
 {
     char two[80];
     bench_times t;
-    snprintf(two, sizeof two, "%s, 2 threads", p->name);
+    snprintf(two, sizeof two, "%.60s, 2 threads", p->name);
     bool wanted_two = bench_wanted(r, two) && !(r->alone && bench_wanted(r, p->name));
     if (!bench_wanted(r, p->name) && !wanted_two)
         return;

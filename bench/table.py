@@ -64,7 +64,7 @@ def ratio_text(row):
 def goal_text(row):
     if row.get("goal") is None:
         return ""
-    return "%s %s" % ("at most" if row["better"] == "lower" else "at least", number(row["goal"]))
+    return "%s %s" % ("at most" if row["better"] == "lower" else "at least", "%g" % row["goal"])
 
 
 def cells(row):
@@ -77,25 +77,29 @@ def layout(head, lines, markdown, right):
     """Columns as wide as their widest cell; those in `right` to the right."""
     if markdown:
         rule = ["---:" if i in right else "---" for i in range(len(head))]
-        return "".join("| %s |\n" % " | ".join(line) for line in [head, rule] + lines)
+        return "".join("| %s |\n" % " | ".join(cell.replace("|", "\\|") for cell in line) for line in [head, rule] + lines)
     widths = [max(len(line[i]) for line in [head] + lines) for i in range(len(head))]
     return "".join("  ".join(c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(line, widths))).rstrip() + "\n" for line in [head] + lines)
 
 
-def described(run):
-    """The machine and what it can do at best."""
+def described(run, markdown):
+    """The machine and what it can do at best, a line each."""
     machine, host = run["machine"], run["host"]
-    text = "".join("%s: %s\n" % (key.replace("_", " "), value) for key, value in machine.items())
+    lines = ["%s: %s" % (key.replace("_", " "), value) for key, value in machine.items()]
     parts = ["%s %s%s" % (HOST[key][0], number(host[key]), " " + HOST[key][1] if HOST[key][1] else "") for key in HOST if key in host]
-    return text + ("the host at best, one thread: %s\n" % "; ".join(parts) if parts else "")
+    if parts:
+        lines.append("the host at best, one thread: " + "; ".join(parts))
+    return "".join(("- " if markdown else "") + line + "\n" for line in lines)
 
 
 def table(run, markdown=False):
     lines = [cells(row) for row in ordered(run["rows"])]
+    if markdown:
+        lines = [line[:-1] + [line[-1].replace("NOT MET", "**not met**")] for line in lines]
     head = ["work", "median", "unit", "least to most", "ratio", "goal", ""]
     missed = sum(met(row) is False for row in run["rows"])
     judged = sum(met(row) is not None for row in run["rows"])
-    return described(run) + "\n" + layout(head, lines, markdown, {1}) + "\n%d of %d goals met\n" % (judged - missed, judged)
+    return described(run, markdown) + "\n" + layout(head, lines, markdown, {1}) + "\n%d of %d goals met\n" % (judged - missed, judged)
 
 
 # ---- Comparing ----
@@ -125,7 +129,7 @@ def compared(old, new, markdown=False):
         times = "%.3f" % (row["median"] / was["median"]) if was["median"] else ""
         lines.append([row["name"], number(was["median"]), number(row["median"]), row["unit"], times, "" if verdict == "same" else verdict])
     lines += [[row["name"], number(row["median"]), "", row["unit"], "", "not run"] for row in ordered(before.values())]
-    changed = ["%s: %s, now %s\n" % (key.replace("_", " "), old["machine"].get(key, "not told"), new["machine"].get(key, "not told"))
+    changed = ["%s%s: %s, now %s\n" % ("- " if markdown else "", key.replace("_", " "), old["machine"].get(key, "not told"), new["machine"].get(key, "not told"))
                for key in list(dict.fromkeys(list(old["machine"]) + list(new["machine"]))) if old["machine"].get(key) != new["machine"].get(key)]
     head = ["work", "old", "new", "unit", "new / old", ""]
     return ("".join(changed) + ("\n" if changed else "") + layout(head, lines, markdown, {1, 2, 4}) +
