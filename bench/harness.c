@@ -117,7 +117,7 @@ void bench_put(const bench_report *report, const bench_row *row)
         printf("%-50s %10.4g %-18s %10.4g to %-10.4g", row->name, row->value.median, row->unit, row->value.least, row->value.most);
         if (row->of && row->ceiling > 0)
             printf(" %6.2f of %s", row->value.median / row->ceiling, row->of);
-        if (row->goal > 0)
+        if (row->goal > 0 && (!row->of || row->ceiling > 0))
             printf("  goal %s%.4g", row->lower ? "under " : "", row->goal);
         if (row->baseline)
             printf("  %.1f times %s", row->times, row->baseline);
