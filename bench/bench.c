@@ -274,7 +274,7 @@ static void prepare_vector(bench_data *d)
     }
 }
 
-static void prepare(bench_data *d)
+static void prepare(bench_data *d, bool queue)
 {
     static const char loop[] = "        .target pccx\n        .rept 500000\n        memset fmap_shape[1], 1, 2, 3\n"
                                "        cvo.exp l2[8], l2[0], len=8\n        .endr\n";
@@ -287,7 +287,8 @@ static void prepare(bench_data *d)
     for (int i = 0; i < WORDS; i++)
         d->words[i] = random_word(&state);
     make_source(d);
-    make_queue(d);
+    if (queue)
+        make_queue(d);
 }
 
 /* `bench --queue FILE`, in a process of its own. */
@@ -368,16 +369,19 @@ int main(int argc, char **argv)
     };
     bench_report report = bench_options(argc, argv);
     bench_data data = {.self = argv[0]};
-    bool any = bench_wanted(&report, resident_name);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    bool queue = bench_wanted(&report, resident_name), any = queue;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         any = any || bench_wanted(&report, rows[i].name);
+        queue = queue || (bench_wanted(&report, rows[i].name) && strncmp(rows[i].name, "cmdq", 4) == 0);
+    }
     if (!any)
         return 0;
-    prepare(&data);
+    prepare(&data, queue);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         measure(&report, &rows[i], &data);
     measure_resident(&report, &data);
-    remove(data.queue_path);
+    if (queue)
+        remove(data.queue_path);
     tv_program_free(data.queue_program);
     tv_config_free(data.queue_config);
     free(data.queue);

@@ -46,6 +46,9 @@ bench_times bench_times_of(double *t, int count);
 bench_times bench_measure(void (*run)(void *user), void *user, int runs);
 bench_times bench_measure_cold(void (*run)(void *user), void *user, int runs); /* without that one */
 
+/* A profiler that reads $BENCH_CONTROL, as perf does with --control, looks only between "enable" and "disable". */
+void bench_profile(bool on);
+
 /* `amount` units of work in each of the times, as units a second. */
 bench_times bench_rates(double amount, bench_times seconds);
 

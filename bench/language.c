@@ -129,7 +129,9 @@ static bench_times rates(const bench_report *r, const task *t, unsigned threads)
         tv_llm_session *session = session_of(t->llm, t->target, t->bits, threads);
         tv_llm_summary s;
         tv_stats stats;
+        bench_profile(true);
         must(tv_llm_generate(session, prompt, t->tokens ? (uint32_t)t->tokens : 1, &(tv_llm_sampling){0, 1, 1}, NULL, NULL, NULL));
+        bench_profile(false);
         tv_llm_session_summary(session, &s);
         tv_machine_stats(s.machine, &stats);
         macs = (double)stats.macs;
