@@ -31,6 +31,14 @@ def run(*args, status=0):
     return done
 
 
+def peak_of(*args):
+    """The most bytes that a command has resident; 0: it failed."""
+    child = subprocess.Popen([TRIVET, *args], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_maxrss << 10 if child.returncode == 0 else 0
+
+
 def as_json(*args):
     done = run(*args, "--json")
     return json.loads(done.stdout) if done.returncode == 0 else {"targets": [{}], "cycles": None}
@@ -145,6 +153,10 @@ def models_of_published_sizes_run(folder):
             text = as_json("llm", path, "-t", target, *options, "-p", "a", "-n", "3")["targets"][0]
             timed = as_json("llm", path, "-t", target, *options, "--timing-only", "--prompt-tokens", str(text.get("prompt_tokens")), "-n", "2")["targets"][0]
             expect(f"{name} on {target}: as many cycles without data", text.get("cycles") == timed.get("cycles"), f"{text} {timed}")
+        if name == "110M": # in smaller ones other things count more
+            for target in ("pccx", "cmdq"):
+                most, size = peak_of("llm", path, "-t", target, "-p", "a", "-n", "1", "--threads", "1"), os.path.getsize(path)
+                expect(f"{name} on {target}: the model is held once, as the machine has it", 0 < most < 2.5 * size, f"{most} bytes of memory, {size} in the file")
         os.unlink(path)
 
 
