@@ -101,9 +101,6 @@ __attribute__((target("avx2"))) static void multiply_s8s8_avx2(void *user)
     for (unsigned s = 0; s < SUMS; s++)
         sink += _mm256_extract_epi32(sum[s], 0);
 }
-#endif
-
-/* ---- Two threads ---- */
 
 typedef struct piece {
     void (*run)(void *user);
@@ -126,6 +123,7 @@ static void run_twice(void *user)
     run_piece(user);
     pthread_join(other, NULL);
 }
+#endif
 
 bench_ceilings bench_find_ceilings(void)
 {
