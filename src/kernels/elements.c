@@ -94,3 +94,22 @@ TV_CLONES void tv_elements_scale(const int32_t *exact, size_t count, float facto
     for (size_t i = 0; i < count; i++)
         y[i] = (float)exact[i] * factor * scale;
 }
+
+TV_CLONES void tv_elements_turn(const float *x, const float *c, const float *s, size_t half, bool apart, float *out)
+{
+    if (apart) {
+        TV_NO_CARRY
+        for (size_t i = 0; i < half; i++) {
+            float a = x[i], b = x[half + i];
+            out[i] = a * c[i] - b * s[i];
+            out[half + i] = a * s[i] + b * c[i];
+        }
+        return;
+    }
+    TV_NO_CARRY
+    for (size_t i = 0; i < half; i++) {
+        float a = x[2 * i], b = x[2 * i + 1];
+        out[2 * i] = a * c[i] - b * s[i];
+        out[2 * i + 1] = a * s[i] + b * c[i];
+    }
+}

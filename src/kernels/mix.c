@@ -9,13 +9,15 @@ enum { COLUMNS = 16, PARTIALS = 8 };
 
 typedef float columns __attribute__((vector_size(4 * COLUMNS)));
 typedef int8_t bytes __attribute__((vector_size(COLUMNS)));
+typedef int16_t halves __attribute__((vector_size(2 * COLUMNS)));
+typedef int32_t words __attribute__((vector_size(4 * COLUMNS)));
 
 /* sum += a * v[0 to count]; by pointer, since how vectors are returned depends on the host's. */
 TV_INLINE void add(columns *sum, float a, const int8_t *v, size_t count)
 {
     bytes x = {0};
     memcpy(&x, v, count);
-    *sum += a * __builtin_convertvector(x, columns);
+    *sum += a * __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(x, halves), words), columns); /* by steps: at once is one by one */
 }
 
 /* `count` is known to the compiler where it is COLUMNS. */

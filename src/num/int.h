@@ -47,8 +47,8 @@ static inline float tv_round_small(float x)
 /* Nearest integer of `bits` up to 8, ties to even, saturating; NaN: 0. */
 static inline int tv_int_saturate(float x, unsigned bits)
 {
-    float most = (float)TV_INT_MOST(bits);
-    return x != x ? 0 : (int)tv_round_small(x > most ? most : x < -most - 1 ? -most - 1 : x);
+    float most = (float)TV_INT_MOST(bits), number = x == x ? x : 0, low = number < most ? number : most;
+    return (int)tv_round_small(low > -most - 1 ? low : -most - 1); /* without branches, so that a compiler can do several values at once */
 }
 
 /* Nearest integer, ties to even, clamped to [low, high]; x must not be NaN. */

@@ -105,6 +105,15 @@ typedef struct cmdq_load {
     uint64_t spm, dram, bytes; /* offsets */
 } cmdq_load;
 
+enum { CMDQ_TURNS = 64, CMDQ_TURNS_HEAD = 256 };
+
+/* Cosines, then sines, of the angles by which VE_ROPE_TILE turns a position: worked out once for all layers. */
+typedef struct cmdq_turns {
+    uint64_t head, position; /* head 0: none */
+    double theta;
+    float of[CMDQ_TURNS_HEAD];
+} cmdq_turns;
+
 typedef struct cmdq_memories {
     tv_memory spm, dram; /* SPM: bank after bank; only cmdq_bytes knows what stands there, before cmdq_settle */
     cmdq_load loads[CMDQ_LOADS_MAX]; /* no two overlap */
@@ -112,6 +121,7 @@ typedef struct cmdq_memories {
     tv_cpu_level level;    /* of the host, for kernels */
     tv_pool *pool;       /* NULL: one thread */
     tv_buf scratch[CMDQ_SCRATCHES]; /* operands as arrays; kept from entry to entry */
+    cmdq_turns turns[CMDQ_TURNS];   /* by position */
 } cmdq_memories;
 
 /* Does what was put off: before anybody but an entry looks at the memories. */

@@ -69,19 +69,28 @@ void cmdq_make_ready(const cmdq_product *p, int8_t *ready, int32_t *sums)
 
 /* ---- Results ---- */
 
-/* Section 4: what becomes of sums of row i, from output j on, whose scales are in them. */
-static void finish(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t count, const float *y)
+/* Sums of row i, from output j on, whose scales are in them. */
+static float *sums_at(const cmdq_product *p, uint64_t i, uint64_t j) { return p->out + i * p->n + j; }
+
+/* Exact sums become such. */
+static void put_exact(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t count, const int32_t *exact)
 {
-    uint64_t at = i * p->n + j;
-    tv_elements_finish(y, count, p->bias ? p->bias + j : NULL, p->old ? p->old + at : NULL, p->scale_ofm, p->out + at);
+    tv_elements_scale(exact, count, p->scale_ifm, p->scales ? p->scales + j : NULL, p->scale_wgt, sums_at(p, i, j));
 }
 
-/* The same of exact sums. */
-static void finish_exact(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t count, const int32_t *exact)
+static void scale_sums(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t count)
 {
-    float y[TV_PANEL_PAIR];
-    tv_elements_scale(exact, count, p->scale_ifm, p->scales ? p->scales + j : NULL, p->scale_wgt, y);
-    finish(p, i, j, count, y);
+    float *y = sums_at(p, i, j);
+    for (uint64_t u = 0; u < count; u++)
+        y[u] = y[u] * p->scale_ifm * (p->scales ? p->scales[j + u] : p->scale_wgt);
+}
+
+/* Section 4: what becomes of them. */
+static void finish_rows(void *user, uint64_t from, uint64_t to)
+{
+    const cmdq_product *p = user;
+    for (uint64_t i = from; i < to; i++)
+        tv_elements_finish(sums_at(p, i, 0), p->n, p->bias, p->old ? p->old + i * p->n : NULL, p->scale_ofm, sums_at(p, i, 0));
 }
 
 static uint64_t at_most(uint64_t left, uint64_t most) { return left < most ? left : most; }
@@ -101,7 +110,7 @@ static void multiply_panels(void *user, uint64_t from, uint64_t to)
             uint64_t rows = at_most(p->m - i, TV_PANEL_INPUTS), count = at_most(p->n - j, TV_PANEL_PAIR);
             tv_panel(p->level)->exact(&w, j, count, p->ready + tv_panel_ready_bytes(i, p->k), p->sums + i, rows, exact);
             for (uint64_t r = 0; r < rows; r++)
-                finish_exact(p, i + r, j, count, exact + r * TV_PANEL_PAIR);
+                put_exact(p, i + r, j, count, exact + r * TV_PANEL_PAIR);
         }
 }
 
@@ -116,7 +125,7 @@ static void multiply_panel_groups(void *user, uint64_t from, uint64_t to)
             uint64_t rows = at_most(p->m - i, TV_PANEL_GROUPED), count = at_most(p->n - j, TV_PANEL_ROWS);
             tv_panel(p->level)->groups(&w, j, count, p->ready + tv_panel_ready_bytes(i, p->k), p->sums + i * (p->k / TV_GROUP), rows, p->scales, p->scale_ifm, y);
             for (uint64_t r = 0; r < rows; r++)
-                finish(p, i + r, j, count, y + r * TV_PANEL_ROWS);
+                memcpy(sums_at(p, i + r, j), y + r * TV_PANEL_ROWS, count * sizeof *y);
         }
 }
 
@@ -126,15 +135,11 @@ static void multiply_panel_groups(void *user, uint64_t from, uint64_t to)
 static void multiply_vectors(const cmdq_product *p, uint64_t from, uint64_t to)
 {
     enum { AT_ONCE = 64 };
-    float y[AT_ONCE];
     uint64_t row_bytes = p->k * p->weight_bits / 8;
     for (uint64_t j = from; j < to; j += AT_ONCE)
-        for (uint64_t i = 0; i < p->m; i++) {
-            uint64_t count = at_most(to - j, AT_ONCE);
-            tv_groups(p->level, p->weight_bits)((const uint8_t *)p->b8 + j * row_bytes, p->k, count, p->ready + i * tv_groups_ready_bytes(p->k),
-                                                p->sums + i * vector_sums(p->k), p->scale_ifm, p->scales + j * (p->k / TV_GROUP), y);
-            finish(p, i, j, count, y);
-        }
+        for (uint64_t i = 0; i < p->m; i++)
+            tv_groups(p->level, p->weight_bits)((const uint8_t *)p->b8 + j * row_bytes, p->k, at_most(to - j, AT_ONCE), p->ready + i * tv_groups_ready_bytes(p->k),
+                                                p->sums + i * vector_sums(p->k), p->scale_ifm, p->scales + j * (p->k / TV_GROUP), sums_at(p, i, j));
 }
 
 /* Integers: as many weight rows and activations as a tile of results has room for. */
@@ -148,7 +153,7 @@ static void multiply_bytes(const cmdq_product *p, uint64_t from, uint64_t to)
             for (uint64_t r = 0; r < rows; r++) {
                 for (uint64_t u = 0; u < count; u++)
                     row[u] = exact[u * rows + r];
-                finish_exact(p, i + r, j, count, row);
+                put_exact(p, i + r, j, count, row);
             }
         }
 }
@@ -173,11 +178,8 @@ static void multiply_rows(const cmdq_product *p, uint64_t from, uint64_t to)
     for (uint64_t j = from; j < to; j += TOGETHER) {
         uint64_t count = at_most(to - j, TOGETHER);
         for (uint64_t i = 0; i < p->m; i++) {
-            float sums[TOGETHER];
-            sums_of(p, i, j, 0, 0, p->k, p->k, count, sums);
-            for (uint64_t u = 0; u < count; u++)
-                sums[u] = sums[u] * p->scale_ifm * (p->scales ? p->scales[j + u] : p->scale_wgt);
-            finish(p, i, j, count, sums);
+            sums_of(p, i, j, 0, 0, p->k, p->k, count, sums_at(p, i, j));
+            scale_sums(p, i, j, count);
         }
     }
 }
@@ -185,16 +187,10 @@ static void multiply_rows(const cmdq_product *p, uint64_t from, uint64_t to)
 /* Columns `from` to `to` of weights that lie as k rows of n. */
 static void multiply_transposed(const cmdq_product *p, uint64_t from, uint64_t to)
 {
-    enum { AT_ONCE = 64 };
-    float y[AT_ONCE];
-    for (uint64_t j = from; j < to; j += AT_ONCE)
-        for (uint64_t i = 0; i < p->m; i++) {
-            uint64_t count = at_most(to - j, AT_ONCE);
-            tv_mix_f32_s8(p->a + i * p->k, p->k, (const int8_t *)p->b8 + j, p->n, count, y);
-            for (uint64_t u = 0; u < count; u++)
-                y[u] = y[u] * p->scale_ifm * (p->scales ? p->scales[j + u] : p->scale_wgt);
-            finish(p, i, j, count, y);
-        }
+    for (uint64_t i = 0; i < p->m; i++) {
+        tv_mix_f32_s8(p->a + i * p->k, p->k, (const int8_t *)p->b8 + from, p->n, to - from, sums_at(p, i, from));
+        scale_sums(p, i, from, to - from);
+    }
 }
 
 static void add_groups(const cmdq_product *p, uint64_t i, uint64_t rows, uint64_t j, tv_sum8 *partial)
@@ -217,10 +213,8 @@ static void multiply_groups(const cmdq_product *p, uint64_t from, uint64_t to)
             uint64_t rows = at_most(p->m - i, ROWS_AT_ONCE);
             tv_sum8 partial[ROWS_AT_ONCE] = {{{0}}};
             add_groups(p, i, rows, j, partial);
-            for (uint64_t r = 0; r < rows; r++) {
-                float y = tv_sum8_total(&partial[r]);
-                finish(p, i + r, j, 1, &y);
-            }
+            for (uint64_t r = 0; r < rows; r++)
+                *sums_at(p, i + r, j) = tv_sum8_total(&partial[r]);
         }
 }
 
@@ -247,8 +241,7 @@ static void multiply_singly(const cmdq_product *p, uint64_t from, uint64_t to)
             tv_sum8 sum = {{0}};
             for (uint64_t g = 0; g < p->k / p->group && p->grouped; g++)
                 tv_sum8_add(&sum, g, term(p, i, j, g));
-            float y = p->grouped ? tv_sum8_total(&sum) : term(p, i, j, 0);
-            finish(p, i, j, 1, &y);
+            *sums_at(p, i, j) = p->grouped ? tv_sum8_total(&sum) : term(p, i, j, 0);
         }
 }
 
@@ -278,4 +271,6 @@ void cmdq_multiply(const cmdq_product *p, tv_pool *pool)
         tv_pool_run(pool, (p->n + TV_PANEL_ROWS - 1) / TV_PANEL_ROWS, multiply_panel_groups, user);
     else
         tv_pool_run(pool, p->n, multiply_part, user);
+    if (p->bias || p->old || p->scale_ofm != 1)
+        tv_pool_run(pool, p->m, finish_rows, user);
 }

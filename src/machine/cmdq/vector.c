@@ -13,7 +13,8 @@ typedef struct row {
     const float *x;
     float *y;
     const float *second, *gamma, *beta; /* or NULL */
-    uint64_t n, index;
+    const float *turns; /* ROPE: cosines, then sines, of this row */
+    uint64_t n;
 } row;
 
 static void norm_row(const cmdq_run *r, const row *w, bool centred)
@@ -46,21 +47,44 @@ static void softmax_row(const cmdq_run *r, const row *w)
         w->y[i] = 0;
 }
 
+/* Cosines, then sines, of the angles of a position. */
+static void find_turns(uint64_t position, uint64_t half, double theta, float *turns)
+{
+    for (uint64_t i = 0; i < half; i++) {
+        double angle = (double)position * pow(theta, -2.0 * (double)i / (double)(2 * half));
+        turns[i] = tv_func_f32_of_angle(TV_FUNC_COS, angle);
+        turns[half + i] = tv_func_f32_of_angle(TV_FUNC_SIN, angle);
+    }
+}
+
+/* The same for each row, in scratch; what is asked for often, as layers do, is remembered. NULL: no memory. */
+static const float *turns_of_rows(cmdq_run *r, unsigned which)
+{
+    cmdq_turns *known = r->memories->turns;
+    uint64_t head = cmdq_get(r, CMDQ_F_head_dim), first = cmdq_get(r, CMDQ_F_position);
+    double theta = (double)cmdq_get_real(r, CMDQ_F_theta);
+    float *out = cmdq_scratch(r, which, r->op->m * head * sizeof *out);
+    for (uint64_t i = 0; i < r->op->m && out; i++) {
+        cmdq_turns *t = &known[(first + i) % CMDQ_TURNS];
+        if (head > CMDQ_TURNS_HEAD) {
+            find_turns(first + i, head / 2, theta, out + i * head);
+            continue;
+        }
+        if (t->head != head || t->position != first + i || t->theta != theta) {
+            *t = (cmdq_turns){.head = head, .position = first + i, .theta = theta};
+            find_turns(first + i, head / 2, theta, t->of);
+        }
+        memcpy(out + i * head, t->of, head * sizeof *out);
+    }
+    return out;
+}
+
 static void rope_row(const cmdq_run *r, const row *w)
 {
     uint64_t head = cmdq_get(r, CMDQ_F_head_dim), half = head / 2;
-    double position = (double)(cmdq_get(r, CMDQ_F_position) + w->index), theta = (double)cmdq_get_real(r, CMDQ_F_theta);
     bool apart = cmdq_get(r, CMDQ_F_pairing) == CMDQ_PAIRING_HALF;
-    for (uint64_t i = 0; i < half; i++) {
-        double angle = position * pow(theta, -2.0 * (double)i / (double)head);
-        float c = tv_func_f32_of_angle(TV_FUNC_COS, angle), s = tv_func_f32_of_angle(TV_FUNC_SIN, angle);
-        for (uint64_t h = 0; h < w->n; h += head) {
-            uint64_t a = h + (apart ? i : 2 * i), b = h + (apart ? i + half : 2 * i + 1);
-            float x0 = w->x[a], x1 = w->x[b];
-            w->y[a] = x0 * c - x1 * s;
-            w->y[b] = x0 * s + x1 * c;
-        }
-    }
+    for (uint64_t h = 0; h < w->n; h += head)
+        tv_elements_turn(w->x + h, w->turns, w->turns + half, half, apart, w->y + h);
 }
 
 static void function_row(const row *w, tv_func func)
@@ -77,12 +101,8 @@ static void compute_row(const cmdq_run *r, const row *w)
     case CMDQ_VE_GELU_TILE: function_row(w, cmdq_get(r, CMDQ_F_approximation) == CMDQ_GELU_TANH ? TV_FUNC_GELU_TANH : TV_FUNC_GELU); break;
     case CMDQ_VE_SILU_TILE: function_row(w, TV_FUNC_SILU); break;
     case CMDQ_VE_ROPE_TILE: rope_row(r, w); break;
-    case CMDQ_VE_ADD_TILE:
-        tv_elements_add(w->x, w->second, w->n, w->y);
-        break;
-    case CMDQ_VE_MUL_TILE:
-        tv_elements_product(w->x, w->second, w->n, w->y);
-        break;
+    case CMDQ_VE_ADD_TILE: tv_elements_add(w->x, w->second, w->n, w->y); break;
+    case CMDQ_VE_MUL_TILE: tv_elements_product(w->x, w->second, w->n, w->y); break;
     default: memcpy(w->y, w->x, w->n * sizeof *w->y); break; /* CAST */
     }
 }
@@ -96,6 +116,7 @@ static void scale_values(float *x, uint64_t count, float scale)
 typedef struct rows_work {
     const cmdq_run *run;
     row first;
+    uint64_t head; /* ROPE */
 } rows_work;
 
 static void compute_rows(void *user, uint64_t from, uint64_t to)
@@ -107,7 +128,8 @@ static void compute_rows(void *user, uint64_t from, uint64_t to)
         w.y += i * w.n;
         if (w.second)
             w.second += i * w.n;
-        w.index = i;
+        if (w.turns)
+            w.turns += i * work->head;
         compute_row(work->run, &w);
     }
 }
@@ -123,7 +145,13 @@ void cmdq_vector(cmdq_run *r)
         return;
     scale_values(x, rows * n, cmdq_get_real(r, CMDQ_F_scale_in));
     scale_values(second, rows * n, cmdq_get_real(r, CMDQ_F_scale_in2));
-    rows_work work = {r, {.x = x, .y = y, .second = second, .gamma = gamma, .beta = beta, .n = n}};
+    rows_work work = {r, {.x = x, .y = y, .second = second, .gamma = gamma, .beta = beta, .n = n}, 0};
+    if (r->op->opcode == CMDQ_VE_ROPE_TILE) {
+        work.first.turns = turns_of_rows(r, 5);
+        work.head = cmdq_get(r, CMDQ_F_head_dim);
+    }
+    if (r->no_memory)
+        return;
     tv_pool_run(rows * n < SMALL ? NULL : r->memories->pool, rows, compute_rows, &work);
     if (scale_out != 1)
         tv_elements_divide(y, rows * n, scale_out);
