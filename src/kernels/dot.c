@@ -47,3 +47,31 @@ TV_CLONES float tv_dot_f32(const float *a, const float *b, size_t n)
         tv_sum8_add(&sum, i, a[i] * b[i]);
     return tv_sum8_total(&sum);
 }
+
+/* `count` is known to the compiler: so many chains of additions, which need not wait for each other. */
+TV_INLINE void several(const float *a, size_t step, const float *b, size_t n, size_t count, float *out)
+{
+    partials p[PARTIALS] = {{0}};
+    size_t i = 0;
+    for (; i + PARTIALS <= n; i += PARTIALS) {
+        partials y = *(const partials *)(const void *)(b + i);
+        for (size_t u = 0; u < count; u++)
+            p[u] += *(const partials *)(const void *)(a + u * step + i) * y;
+    }
+    for (size_t u = 0; u < count; u++) {
+        tv_sum8 sum;
+        memcpy(sum.partial, &p[u], sizeof sum.partial);
+        for (size_t rest = i; rest < n; rest++)
+            tv_sum8_add(&sum, rest, a[u * step + rest] * b[rest]);
+        out[u] = tv_sum8_total(&sum);
+    }
+}
+
+TV_CLONES void tv_dots_f32(const float *a, size_t step, const float *b, size_t n, size_t count, float *out)
+{
+    size_t u = 0;
+    for (; u + PARTIALS <= count; u += PARTIALS)
+        several(a + u * step, step, b, n, PARTIALS, out + u);
+    for (; u < count; u++)
+        several(a + u * step, step, b, n, 1, out + u);
+}

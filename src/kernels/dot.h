@@ -14,6 +14,9 @@ int64_t tv_dot_s8(const int8_t *a, const int8_t *b, size_t n);
 float tv_sum_f32(const float *x, size_t n);
 float tv_dot_f32(const float *a, const float *b, size_t n);
 
+/* out[u] = the same of a[u * step + i] * b[i], for u below `count`. */
+void tv_dots_f32(const float *a, size_t step, const float *b, size_t n, size_t count, float *out);
+
 /* The same sum, term by term; `at` counts them. */
 typedef struct tv_sum8 {
     float partial[8];

@@ -123,8 +123,12 @@ static void multiply(void *user, uint64_t from, uint64_t to)
     const host *h = p->host;
     uint32_t k = value_columns(h, p->node->inputs[0]), first = p->node->output == h->graph->logits ? h->last : 0;
     const float *wide = weight_of(h, p->node), *w = wide;
-    float *row = wide ? NULL : malloc(k * sizeof *row);
+    float *row = wide ? NULL : malloc(k * sizeof *row), sums[ROWS_MAX];
     bool well = wide || row;
+    if (wide && first + 1 == h->rows) { /* one token: several rows of the weight at a time */
+        tv_dots_f32(wide + from * k, k, row_of(h, p->node->inputs[0], first), k, to - from, row_of(h, p->node->output, first) + from);
+        return;
+    }
     for (uint64_t j = from; j < to && well; j++) {
         if (wide) {
             w = wide + j * k;
@@ -132,8 +136,10 @@ static void multiply(void *user, uint64_t from, uint64_t to)
             well = tv_gguf_row_f32(tensor_of(h, p->node), j, row) == TV_OK;
             w = row;
         }
+        if (well)
+            tv_dots_f32(row_of(h, p->node->inputs[0], first), k, w, k, h->rows - first, sums);
         for (uint32_t r = first; r < h->rows && well; r++)
-            row_of(h, p->node->output, r)[j] = tv_dot_f32(row_of(h, p->node->inputs[0], r), w, k);
+            row_of(h, p->node->output, r)[j] = sums[r - first];
     }
     free(row);
     if (!well)

@@ -251,14 +251,14 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     tv_status status = read_config(l, options, sink);
     if (status == TV_OK)
         status = allocate(l, options->keep_values, sink);
+    if (status == TV_OK && !l->timing) /* before the weights are placed: it takes about as much memory as they do */
+        status = cmdq_learn_ranges(l, options, sink);
     if (status == TV_OK)
         status = tv_machine_new(options->config, options->mode, sink, &l->machine);
     if (status == TV_OK) {
         tv_machine_threads(l->machine, options->threads);
         status = place_model(l, &options->progress, sink);
     }
-    if (status == TV_OK && !l->timing)
-        status = cmdq_learn_ranges(l, options, sink);
     if (status != TV_OK) {
         destroy(l);
         return status;

@@ -2,6 +2,7 @@
 /* Loops over arrays give what single values give: conversions, functions, sums in the canonical order. */
 #include <math.h>
 
+#include "kernels/dot.h"
 #include "kernels/elements.h"
 #include "kernels/functions.h"
 #include "kernels/mix.h"
@@ -116,6 +117,31 @@ static void rows_of_functions_are_what_single_values_are(void **state)
     }
 }
 
+static void several_dot_products_have_the_canonical_order(void **state)
+{
+    (void)state;
+    enum { LONGEST = 70, MOST = 21 };
+    unit_rng rng = {25};
+    float a[LONGEST * MOST], b[LONGEST], out[MOST];
+    for (unsigned round = 0; round < 300; round++) {
+        size_t n = 1 + unit_below(&rng, LONGEST), count = 1 + unit_below(&rng, MOST);
+        for (size_t i = 0; i < n * count; i++)
+            a[i] = ((float)unit_below(&rng, 20000) - 10000) * 1e-4f;
+        for (size_t i = 0; i < n; i++)
+            b[i] = ((float)unit_below(&rng, 20000) - 10000) * 1e-3f;
+        tv_dots_f32(a, n, b, n, count, out);
+        for (size_t u = 0; u < count; u++) {
+            float p[8] = {0};
+            for (size_t i = 0; i < n; i++) {
+                volatile float product = a[u * n + i] * b[i];
+                p[i % 8] += product;
+            }
+            assert_same(out[u], ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7])));
+            assert_same(tv_dot_f32(a + u * n, b, n), out[u]);
+        }
+    }
+}
+
 static void mixes_have_the_canonical_order(void **state)
 {
     (void)state;
@@ -148,6 +174,7 @@ int main(void)
         cmocka_unit_test(elements_are_rounded_as_single_values_are),
         cmocka_unit_test(results_are_rounded_after_each_operation),
         cmocka_unit_test(rows_of_functions_are_what_single_values_are),
+        cmocka_unit_test(several_dot_products_have_the_canonical_order),
         cmocka_unit_test(mixes_have_the_canonical_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
