@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exact time: rationals against GMP, the shared memory against a plain max-min fair model in GMP rationals, cycle
- * accounts against a painted array of cycles, sparse memory against an ordinary array. */
+ * accounts against a painted array of cycles, sparse memory against an ordinary array, parts of work against a list of them. */
 #include "unit.h"
 
 #include <gmp.h>
+#include <time.h>
 
 #include "sim/account.h"
 #include "sim/memory.h"
+#include "sim/pool.h"
 #include "sim/ratio.h"
 #include "sim/share.h"
 
@@ -436,6 +438,45 @@ static void memory_starts_as_zero_and_zeroes_exactly_the_range(void **state)
     free(model_bytes);
 }
 
+/* ---- Threads ---- */
+
+enum { POOL_COUNT = 1000 };
+
+typedef struct pool_work {
+    uint8_t done[POOL_COUNT];
+    uint64_t count;
+    bool slow;
+} pool_work;
+
+static void mark(void *user, uint64_t from, uint64_t to)
+{
+    pool_work *w = user;
+    assert_true(from < to && to <= w->count);
+    for (uint64_t i = from; i < to; i++)
+        w->done[i]++;
+    for (volatile unsigned i = 0; i < 100000 && w->slow; i++)
+        continue;
+}
+
+/* Pieces that follow each other at once, and after the threads have gone to sleep. */
+static void every_part_of_every_piece_is_done_once(void **state)
+{
+    (void)state;
+    unit_rng rng = {77};
+    for (unsigned threads = 1; threads <= 5; threads++) {
+        tv_pool *pool = tv_pool_make(threads);
+        for (unsigned round = 0; round < 1000; round++) {
+            pool_work w = {.count = 1 + unit_below(&rng, unit_below(&rng, 2) ? 20 : POOL_COUNT), .slow = round % 256 == 0};
+            if (round % 512 == 0)
+                nanosleep(&(struct timespec){0, 2000000}, NULL);
+            tv_pool_run(pool, w.count, mark, &w);
+            for (uint64_t i = 0; i < POOL_COUNT; i++)
+                assert_int_equal(w.done[i], i < w.count);
+        }
+        tv_pool_free(pool);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +487,7 @@ int main(void)
         cmocka_unit_test(two_streams_and_a_copy_share_48_bytes_a_cycle),
         cmocka_unit_test(accounts_add_up_to_every_cycle),
         cmocka_unit_test(memory_starts_as_zero_and_zeroes_exactly_the_range),
+        cmocka_unit_test(every_part_of_every_piece_is_done_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
