@@ -165,11 +165,14 @@ TARGET static void pack_scales(const float *scales, size_t groups, size_t row, s
     }
 }
 
-/* ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)) */
-TARGET TV_INLINE __m512 total(const partial_sums p[PARTIALS], unsigned i)
+/* ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)), of which those from `count` on are 0. */
+TARGET TV_INLINE __m512 total(const partial_sums p[PARTIALS], size_t count, size_t i)
 {
-    __m512 even = _mm512_add_ps(_mm512_add_ps(p[0].of[i], p[4].of[i]), _mm512_add_ps(p[2].of[i], p[6].of[i]));
-    __m512 odd = _mm512_add_ps(_mm512_add_ps(p[1].of[i], p[5].of[i]), _mm512_add_ps(p[3].of[i], p[7].of[i]));
+    __m512 v[PARTIALS];
+    for (size_t u = 0; u < PARTIALS; u++)
+        v[u] = u < count ? p[u].of[i] : _mm512_setzero_ps();
+    __m512 even = _mm512_add_ps(_mm512_add_ps(v[0], v[4]), _mm512_add_ps(v[2], v[6]));
+    __m512 odd = _mm512_add_ps(_mm512_add_ps(v[1], v[5]), _mm512_add_ps(v[3], v[7]));
     return _mm512_add_ps(even, odd);
 }
 
@@ -181,10 +184,11 @@ TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, 
     _Alignas(64) float scale[GROUPS * ROWS];
     partial_sums p[TILES][PARTIALS];
     int32_t none[TILE] = {0};
-    size_t all = w->k / GROUP, all_steps = w->k / STEP, tiles = (m + TILE - 1) / TILE;
+    size_t all = w->k / GROUP, used = all < PARTIALS ? all : PARTIALS, all_steps = w->k / STEP, tiles = (m + TILE - 1) / TILE;
     int32_t least = least_of(w);
     __m512 times = _mm512_set1_ps(factor);
-    memset(p, 0, tiles * sizeof p[0]);
+    for (size_t t = 0; t < tiles; t++)
+        memset(p[t], 0, used * sizeof p[t][0]);
     for (size_t at = 0; at < w->k; at += BLOCK) {
         size_t length = w->k - at < BLOCK ? w->k - at : BLOCK;
         pack_panel(w, from, count, at, length, panel);
@@ -204,7 +208,7 @@ TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, 
             }
     }
     for (size_t i = 0; i < m; i++)
-        _mm512_storeu_ps(out + i * ROWS, total(p[i / TILE], i % TILE));
+        _mm512_storeu_ps(out + i * ROWS, total(p[i / TILE], used, i % TILE));
 }
 
 const tv_panel_fns tv_panel_avx512 = {exact, groups};

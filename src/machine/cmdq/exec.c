@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "kernels/clones.h"
 #include "kernels/elements.h"
 #include "machine/cmdq/product.h"
 #include "num/float.h"
@@ -72,6 +73,24 @@ float *cmdq_operand_values(cmdq_run *r, cmdq_operand operand, uint64_t count, un
 
 /* ---- Transfers ---- */
 
+TV_INLINE void copy_each(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t rows, size_t bytes)
+{
+    for (; rows; rows--, to += to_step, from += from_step)
+        memcpy(to, from, bytes);
+}
+
+/* Short rows, of parts of matrices, are many: known lengths are copied without a call. */
+static void copy_rows(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t rows, uint64_t bytes)
+{
+    switch (bytes) {
+    case 8: copy_each(to, to_step, from, from_step, rows, 8); break;
+    case 16: copy_each(to, to_step, from, from_step, rows, 16); break;
+    case 32: copy_each(to, to_step, from, from_step, rows, 32); break;
+    case 64: copy_each(to, to_step, from, from_step, rows, 64); break;
+    default: copy_each(to, to_step, from, from_step, rows, bytes); break;
+    }
+}
+
 static void transfer(cmdq_run *r)
 {
     const cmdq_tile *spm = cmdq_find_tile(r->op, CMDQ_IN), *dram = cmdq_find_tile(r->op, CMDQ_DRAM);
@@ -79,10 +98,10 @@ static void transfer(cmdq_run *r)
     if (!used && cmdq_put_off(r, spm, dram))
         return;
     uint8_t *first = cmdq_bytes(r, dram), *packed = cmdq_bytes(r, spm); /* in this order: DRAM that changes is no place to read SPM from */
-    for (uint64_t row = 0; row < dram->rows; row++) {
-        uint8_t *far = first + row * dram->stride, *near = packed + row * dram->bytes;
-        memcpy(dram->writes ? far : near, dram->writes ? near : far, dram->bytes);
-    }
+    if (dram->writes)
+        copy_rows(first, dram->stride, packed, dram->bytes, dram->rows, dram->bytes);
+    else
+        copy_rows(packed, dram->bytes, first, dram->stride, dram->rows, dram->bytes);
     if (used) { /* the bits past the last element become 0 */
         uint8_t *last = dram->writes ? first + dram->bytes - 1 : packed + spm->bytes - 1;
         *last &= (uint8_t)((1u << used) - 1);
