@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels of rows: what they give is what 64-bit sums, single operations and the functions of src/num give one by one. */
+#include <math.h>
+
+#include "kernels/bf16.h"
+#include "kernels/functions.h"
+#include "kernels/matrix.h"
+#include "kernels/quantize.h"
+#include "kernels/rows.h"
+#include "kernels/scales.h"
+#include "num/float.h"
+#include "num/int.h"
+#include "unit.h"
+
+enum { ROUNDS = 200 };
+
+/* Also infinities, NaN and subnormals. */
+static uint16_t any_bf16(unit_rng *rng)
+{
+    static const uint16_t corners[] = {0, 0x8000, 0x7F80, 0xFF80, 0x7FC0, 0x0001, 0x807F, 0x0080, 0x7F7F, 0x3F80};
+    return unit_below(rng, 20) ? (uint16_t)(0x3C00 + unit_below(rng, 0x600) + (unit_below(rng, 2) << 15))
+                               : corners[unit_below(rng, TV_COUNTOF(corners))];
+}
+
+/* ---- Rows of INT4 with a scale each ---- */
+
+enum { ROWS_MAX = 70, BEATS_MAX = 9 };
+
+typedef struct rows_case {
+    uint8_t weights[ROWS_MAX * BEATS_MAX * TV_S4_BEAT / 2], scales[2 * ROWS_MAX], out[2 * ROWS_MAX + 8], before[2 * ROWS_MAX + 8];
+    int8_t q[BEATS_MAX * TV_S4_BEAT], ready[BEATS_MAX * TV_S4_BEAT + TV_S4_BLOCK];
+} rows_case;
+
+static uint16_t expected_row(const rows_case *c, const tv_rows *r, size_t row)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < r->beats * TV_S4_BEAT; i++)
+        sum += c->q[i] * tv_int4_get(r->weights + row * r->beats * TV_S4_BEAT / 2, i);
+    volatile float y = (float)sum;
+    y = y * r->vector_scale;
+    if (r->scales)
+        y = y * tv_bf16_to_f32(tv_load_le16(c->scales + 2 * row));
+    if (r->add)
+        y = y + tv_bf16_to_f32(tv_load_le16(c->before + 2 * row));
+    uint16_t want = tv_bf16_from_f64((double)y);
+    return (want & 0x7F80) == 0 ? want & 0x8000 : want;
+}
+
+static void check_rows(unit_rng *rng, tv_cpu_level level, size_t beats, size_t rows, unsigned kind)
+{
+    static rows_case c;
+    for (size_t i = 0; i < sizeof c.weights; i++)
+        c.weights[i] = unit_below(rng, 4) ? (uint8_t)unit_next(rng) : 0x88;
+    for (size_t i = 0; i < beats * TV_S4_BEAT; i++)
+        c.q[i] = unit_below(rng, 4) ? (int8_t)(unit_below(rng, 255) - 127) : -127;
+    for (size_t i = 0; i < ROWS_MAX + 4; i++)
+        tv_store_le(c.out + 2 * i, any_bf16(rng), 2);
+    for (size_t i = 0; i < ROWS_MAX; i++)
+        tv_store_le(c.scales + 2 * i, any_bf16(rng), 2);
+    memcpy(c.before, c.out, sizeof c.out);
+    tv_rows r = {.weights = c.weights, .beats = beats, .rows = rows, .ready = c.ready, .vector_scale = ldexpf(1, (int)unit_below(rng, 40) - 30),
+                 .scales = kind & 1 ? c.scales : NULL, .add = kind >> 1 & 1, .out = c.out};
+    tv_s4s8_ready(c.q, beats, c.ready, &r.sum);
+    tv_scaled_rows(level)(&r);
+    for (size_t i = 0; i < rows; i++)
+        assert_int_equal(tv_load_le16(c.out + 2 * i), expected_row(&c, &r, i));
+    assert_memory_equal(c.out + 2 * rows, c.before + 2 * rows, sizeof c.out - 2 * rows);
+}
+
+static void scaled_rows_of_every_level_are_sums_rounded_after_each_operation(void **state)
+{
+    (void)state;
+    unit_rng rng = {1};
+    for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
+        for (unsigned round = 0; round < ROUNDS; round++)
+            for (size_t beats = 1; beats <= BEATS_MAX; beats++)
+                check_rows(&rng, (tv_cpu_level)level, beats, 1 + unit_below(&rng, ROWS_MAX), round % 4);
+}
+
+/* ---- Scales ---- */
+
+/* Term by term, in the 16 sums and the tree that quantize.h's measure has. */
+static float expected_error(const float *x, size_t n, float scale, int low, int high)
+{
+    enum { LANES = 16 };
+    volatile float sum[LANES] = {0}, inverse = 1 / scale;
+    for (size_t i = 0; i < n; i++) {
+        volatile float q = x[i] * inverse, d;
+        q = q > (float)high ? (float)high : q < (float)low ? (float)low : q;
+        d = scale * rintf(q);
+        d = x[i] - d;
+        d = d * d;
+        sum[i % LANES] = sum[i % LANES] + d;
+    }
+    for (size_t half = LANES / 2; half > 0; half /= 2)
+        for (size_t lane = 0; lane < half; lane++)
+            sum[lane] = sum[lane] + sum[lane + half];
+    return sum[0];
+}
+
+static unsigned expected_scale(const float *x, size_t n, const float *scales, unsigned count, int low, int high)
+{
+    unsigned best = count;
+    float least = INFINITY;
+    for (unsigned c = 0; c < count; c++) {
+        float error = expected_error(x, n, scales[c], low, high);
+        if (error < least) {
+            least = error;
+            best = c;
+        }
+    }
+    return best;
+}
+
+/* Few values and few scales make ties; sizes reach from errors that vanish to errors that overflow. */
+static void the_scale_of_least_error_is_the_first_of_its_kind_at_every_level(void **state)
+{
+    (void)state;
+    enum { N = 100 };
+    static const int exponents[] = {0, 0, 0, -70, -126, -140, 60, 70, 120};
+    unit_rng rng = {2};
+    for (unsigned round = 0; round < 20 * ROUNDS; round++) {
+        float x[N], scales[TV_SCALES_MAX];
+        bool finite, few = unit_below(&rng, 3) == 0;
+        int low = round % 2 ? -8 : -7, high = 7, exponent = exponents[unit_below(&rng, TV_COUNTOF(exponents))];
+        size_t n = 1 + unit_below(&rng, N);
+        unsigned count = 1 + (unsigned)unit_below(&rng, TV_SCALES_MAX);
+        for (size_t i = 0; i < n; i++)
+            x[i] = ldexpf((float)((int)unit_below(&rng, few ? 5 : 2001) - (few ? 2 : 1000)), exponent);
+        float most = tv_extreme(x, n, &finite);
+        for (unsigned c = 0; c < count; c++) {
+            scales[c] = most / (few ? 4 : 8) * (few ? (float)(1 + unit_below(&rng, 3)) : 0.5f + (float)unit_below(&rng, 1000) / 1000) * (unit_below(&rng, 2) ? 1 : -1);
+            scales[c] = scales[c] == 0 || !isfinite(scales[c]) ? 1 : scales[c];
+        }
+        unsigned want = expected_scale(x, n, scales, count, low, high);
+        for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
+            assert_int_equal(tv_least_scale((tv_cpu_level)level)(x, n, most, scales, count, low, high), want);
+    }
+}
+
+static void the_extreme_is_the_first_value_of_largest_magnitude(void **state)
+{
+    (void)state;
+    enum { N = 70 };
+    unit_rng rng = {3};
+    for (unsigned round = 0; round < 20 * ROUNDS; round++) {
+        float x[N], want;
+        bool finite;
+        size_t n = 1 + unit_below(&rng, N);
+        for (size_t i = 0; i < n; i++)
+            x[i] = (float)((int)unit_below(&rng, 41) - 20);
+        want = x[0];
+        for (size_t i = 1; i < n; i++)
+            want = fabsf(x[i]) > fabsf(want) ? x[i] : want;
+        assert_true(tv_extreme(x, n, &finite) == want && finite);
+        x[unit_below(&rng, n)] = round % 2 ? -INFINITY : NAN;
+        tv_extreme(x, n, &finite);
+        assert_false(finite);
+    }
+}
+
+/* ---- Functions ---- */
+
+static const tv_func functions[] = {TV_FUNC_EXP, TV_FUNC_SQRT, TV_FUNC_GELU, TV_FUNC_SIN, TV_FUNC_COS, TV_FUNC_RECIP};
+
+static uint16_t flushed(uint16_t x) { return (x & 0x7F80) == 0 ? x & 0x8000 : x; }
+
+static void check_functions(const float *x, size_t n)
+{
+    static float wide[1 << 16];
+    static uint16_t narrow[1 << 16];
+    for (unsigned f = 0; f < TV_COUNTOF(functions); f++) {
+        tv_func_f32_row(functions[f], x, n, wide);
+        tv_func_bf16_row(functions[f], x, n, narrow);
+        for (size_t i = 0; i < n; i++) {
+            float want = tv_func_f32(functions[f], x[i]);
+            if (narrow[i] != flushed(tv_func_bf16(functions[f], x[i])) || tv_f32_canonical(wide[i]) != tv_f32_canonical(want))
+                fail_msg("function %u of %a is %a and 0x%04x", f, (double)x[i], (double)wide[i], narrow[i]);
+        }
+    }
+}
+
+static void functions_of_rows_are_those_of_single_values(void **state)
+{
+    (void)state;
+    enum { N = 1 << 16 };
+    static float x[N];
+    unit_rng rng = {4};
+    for (uint32_t i = 0; i < N; i++)
+        x[i] = tv_bf16_to_f32(tv_bf16_flush((uint16_t)i)); /* all of BF16 */
+    check_functions(x, N);
+    for (unsigned round = 0; round < 4; round++) {
+        for (uint32_t i = 0; i < N; i++) /* anything, and what an exponential takes */
+            x[i] = round % 2 ? tv_f32_of_bits((uint32_t)unit_next(&rng)) : ((float)unit_below(&rng, 1 << 24) / (1 << 23) - 1) * (round ? 90 : 1);
+        check_functions(x, round == 3 ? 1000 : N);
+    }
+}
+
+static void scaled_bf16_is_rounded_as_from_the_exact_value(void **state)
+{
+    (void)state;
+    enum { N = 1 << 16 };
+    static float x[N], y[N];
+    static uint16_t narrow[N];
+    unit_rng rng = {5};
+    for (uint32_t i = 0; i < N; i++)
+        x[i] = tv_bf16_to_f32(tv_bf16_flush((uint16_t)i));
+    for (unsigned round = 0; round < 60; round++) {
+        float scalar = tv_bf16_to_f32(tv_bf16_flush(round % 3 ? (uint16_t)unit_next(&rng) : any_bf16(&rng)));
+        bool divide = round % 2;
+        tv_scale_f32(x, N, scalar, divide, y);
+        tv_bf16_narrow(y, N, narrow);
+        for (uint32_t i = 0; i < N; i++) { /* binary64 has more than twice the bits of a quotient's operands */
+            double r = !divide ? (double)x[i] * (double)scalar : scalar == 0 ? 0 : (double)x[i] / (double)scalar;
+            if (narrow[i] != flushed(tv_bf16_from_f64(r)) || tv_f32_canonical(y[i]) != tv_f32_canonical((float)r))
+                fail_msg("%a by %a is %a and 0x%04x", (double)x[i], (double)scalar, (double)y[i], narrow[i]);
+        }
+    }
+}
+
+static void what_stands_is_added_with_subnormals_as_zeros(void **state)
+{
+    (void)state;
+    enum { N = 1 << 16 };
+    static float x[N];
+    static uint16_t standing[N];
+    for (uint32_t i = 0; i < N; i++) {
+        x[i] = (float)i / 7;
+        standing[i] = (uint16_t)i;
+    }
+    tv_bf16_add(x, N, standing);
+    for (uint32_t i = 0; i < N; i++) {
+        volatile float want = (float)i / 7;
+        want = want + tv_bf16_to_f32(flushed((uint16_t)i));
+        assert_int_equal(tv_f32_canonical(x[i]), tv_f32_canonical(want));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scaled_rows_of_every_level_are_sums_rounded_after_each_operation),
+        cmocka_unit_test(the_scale_of_least_error_is_the_first_of_its_kind_at_every_level),
+        cmocka_unit_test(the_extreme_is_the_first_value_of_largest_magnitude),
+        cmocka_unit_test(functions_of_rows_are_those_of_single_values),
+        cmocka_unit_test(scaled_bf16_is_rounded_as_from_the_exact_value),
+        cmocka_unit_test(what_stands_is_added_with_subnormals_as_zeros),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
