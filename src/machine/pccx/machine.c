@@ -153,9 +153,11 @@ static outcome execute_next(pccx_machine *m, uint64_t max_cycles)
 {
     uint64_t word = word_at(m, m->next);
     tv_illegal illegal;
-    pccx_refusal why = {0};
+    pccx_refusal why; /* its message is long: it is not cleared */
     pccx_op op;
     bool timed = m->mode != TV_MODE_FUNCTIONAL;
+    why.out_of_memory = false;
+    why.message[0] = '\0';
     if (timed && max_cycles != UINT64_MAX && pccx_timing_earliest(&m->timing) >= max_cycles)
         return TOO_LATE; /* before its faults: they are raised at issue */
     int row = tv_codec_row(m->codec, word, &illegal);

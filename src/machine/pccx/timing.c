@@ -352,7 +352,14 @@ static uint64_t charge(pccx_timing *t, const pccx_op *op, int64_t index, const h
 static void start(pccx_timing *t, const pccx_op *op, int64_t index, uint64_t cycle, bool forwarded)
 {
     pccx_slot *slot = &t->slots[op->engine];
-    *slot = (pccx_slot){.op = *op, .used = true, .index = index, .start = cycle, .formula_end = cycle + formula(t, op), .forwarded = forwarded};
+    slot->op = *op; /* member by member: no copy of it on the way */
+    slot->used = true;
+    slot->settled = slot->reported = false;
+    slot->forwarded = forwarded;
+    slot->index = index;
+    slot->start = cycle;
+    slot->formula_end = cycle + formula(t, op);
+    slot->end = 0;
     unsigned flow = deciding_flow(op);
     if (flow == FLOW_ACP) {
         tv_flow *f = &t->share.flows[FLOW_ACP];
