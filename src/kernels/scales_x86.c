@@ -40,11 +40,21 @@ TARGET_AVX2 TV_INLINE __m256 square8(float value, const scales8 *s)
 TARGET_AVX2 TV_INLINE __m256 errors8(const float *x, size_t n, const scales8 *s)
 {
     __m256 sum[SUMS];
+    size_t i = 0;
+#pragma GCC unroll 16
     for (unsigned lane = 0; lane < SUMS; lane++)
-        sum[lane] = lane < n ? square8(x[lane], s) : _mm256_setzero_ps();
-    for (size_t i = SUMS; i < n; i++)
-        sum[i % SUMS] = _mm256_add_ps(sum[i % SUMS], square8(x[i], s));
+        sum[lane] = _mm256_setzero_ps();
+    for (; i + SUMS <= n; i += SUMS)
+#pragma GCC unroll 16
+        for (unsigned lane = 0; lane < SUMS; lane++)
+            sum[lane] = _mm256_add_ps(sum[lane], square8(x[i + lane], s));
+#pragma GCC unroll 16
+    for (unsigned lane = 0; lane < SUMS; lane++)
+        if (i + lane < n)
+            sum[lane] = _mm256_add_ps(sum[lane], square8(x[i + lane], s));
+#pragma GCC unroll 4
     for (unsigned half = SUMS / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
         for (unsigned lane = 0; lane < half; lane++)
             sum[lane] = _mm256_add_ps(sum[lane], sum[lane + half]);
     return sum[0];
@@ -120,12 +130,10 @@ typedef struct best {
     unsigned index;
 } best;
 
-/* Sixteen scales, those of `mask`, and their indices. */
-TARGET_AVX512 TV_INLINE void try16(const float *x, size_t n, __m512 scale, __m512i indices, __mmask16 mask, int low, int high, best *b)
+/* Errors of the scales of `mask`, whose indices ascend, behind those of before; no NaN is below anything. */
+TARGET_AVX512 TV_INLINE void take_best(__m512 e, __m512i indices, __mmask16 mask, best *b)
 {
-    const scales16 s = load16(scale, low, high);
-    __m512 e = errors16(x, n, &s), least = _mm512_set1_ps(b->error);
-    mask &= _mm512_cmp_ps_mask(e, least, _CMP_LT_OQ); /* no NaN */
+    mask &= _mm512_cmp_ps_mask(e, _mm512_set1_ps(b->error), _CMP_LT_OQ);
     if (mask == 0)
         return;
     b->error = _mm512_mask_reduce_min_ps(mask, e);
@@ -133,27 +141,43 @@ TARGET_AVX512 TV_INLINE void try16(const float *x, size_t n, __m512 scale, __m51
     b->index = (unsigned)_mm_cvtsi128_si32(_mm512_castsi512_si128(_mm512_maskz_compress_epi32(mask, indices)));
 }
 
+enum { FEW = 8 };
+
+/* As many at once as are there. */
+TARGET_AVX512 TV_INLINE void try_scales(const float *x, size_t n, const float *scales, const uint32_t *which, unsigned count, int low, int high, best *b)
+{
+    __m512i indices = _mm512_loadu_si512(which);
+    if (count <= FEW) {
+        const scales8 s = load8(scales, low, high);
+        take_best(_mm512_castps256_ps512(errors8(x, n, &s)), indices, (__mmask16)((1u << count) - 1), b);
+    } else {
+        const scales16 s = load16(_mm512_loadu_ps(scales), low, high);
+        take_best(errors16(x, n, &s), indices, (__mmask16)((1u << (count < LANES ? count : LANES)) - 1), b);
+    }
+}
+
+/* The first sixteen are tried, then what has a chance beside the best of these. Ones fill up. */
 TARGET_AVX512 unsigned tv_least_scale_avx512(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high)
 {
     const __m512i step = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    float left[TV_SCALES_MAX + LANES];
-    uint32_t which[TV_SCALES_MAX + LANES];
+    float left[TV_SCALES_MAX];
+    uint32_t which[TV_SCALES_MAX];
     unsigned waiting = 0;
     best b = {INFINITY, count};
+    const __m512 ones = _mm512_set1_ps(1);
     __mmask16 mask = count < LANES ? (__mmask16)((1u << count) - 1) : 0xFFFF;
-    try16(x, n, _mm512_mask_loadu_ps(_mm512_set1_ps(1), mask, scales), step, mask, low, high, &b);
-    for (unsigned at = LANES; at < count; at += LANES) { /* what is left with a chance */
+    const scales16 first = load16(_mm512_mask_loadu_ps(ones, mask, scales), low, high);
+    take_best(errors16(x, n, &first), step, mask, &b);
+    for (unsigned at = LANES; at < count; at += LANES) {
         mask = count - at < LANES ? (__mmask16)((1u << (count - at)) - 1) : 0xFFFF;
-        const scales16 s = load16(_mm512_mask_loadu_ps(_mm512_set1_ps(1), mask, scales + at), low, high);
+        const scales16 s = load16(_mm512_mask_loadu_ps(ones, mask, scales + at), low, high);
         mask &= _mm512_cmp_ps_mask(square16(extreme, &s), _mm512_set1_ps(b.error), _CMP_LT_OQ);
-        _mm512_storeu_ps(left + waiting, _mm512_maskz_compress_ps(mask, s.scale));
+        _mm512_storeu_ps(left + waiting, _mm512_mask_compress_ps(ones, mask, s.scale));
         _mm512_storeu_si512(which + waiting, _mm512_maskz_compress_epi32(mask, _mm512_add_epi32(step, _mm512_set1_epi32((int)at))));
         waiting += (unsigned)__builtin_popcount(mask);
     }
-    for (unsigned at = 0; at < waiting; at += LANES) {
-        mask = waiting - at < LANES ? (__mmask16)((1u << (waiting - at)) - 1) : 0xFFFF;
-        try16(x, n, _mm512_mask_loadu_ps(_mm512_set1_ps(1), mask, left + at), _mm512_loadu_si512(which + at), mask, low, high, &b);
-    }
+    for (unsigned at = 0; at < waiting; at += LANES)
+        try_scales(x, n, left + at, which + at, waiting - at, low, high, &b);
     return b.index;
 }
 #else
