@@ -84,49 +84,63 @@ static void divide(const tv_share *share, speeds *s)
         divide_short(share, s);
 }
 
-/* The earliest moment at which a speed may change or a target is reached; `bound` at the latest, if there is one. */
-static tv_ratio next_event(const tv_share *share, const speeds *s, bool bounded, tv_ratio bound, bool *found)
+/* Where time goes next, and the flow that gets to `to` then; TV_FLOWS_MAX: none that is known to get there exactly. */
+typedef struct event {
+    tv_ratio time;
+    unsigned flow;
+    uint64_t to;
+} event;
+
+/* Small enough for a sum of their quotients not to be rounded (ratio.h). */
+static bool is_exact(const tv_share *share, const tv_flow *flow, uint64_t num, uint64_t den)
 {
-    tv_ratio best = bound;
+    return (share->now.den | flow->moved.den | num | den) >> 20 == 0;
+}
+
+/* The earliest moment at which a speed may change or a target is reached; `bound` at the latest, if there is one. */
+static event next_event(const tv_share *share, const speeds *s, bool bounded, tv_ratio bound, bool *found)
+{
+    event best = {bound, TV_FLOWS_MAX, 0};
     *found = bounded;
     for (unsigned i = 0; i < share->flow_count; i++) {
         const tv_flow *flow = &share->flows[i];
-        tv_ratio t;
+        event e = {.flow = TV_FLOWS_MAX};
         if (s->den[i]) {
-            uint64_t to = flow->waiting && flow->target < flow->limit && flow->moved.whole < flow->target ? flow->target : flow->limit;
-            tv_ratio left = tv_ratio_sub(tv_ratio_of(to), flow->moved);
-            t = tv_ratio_add(share->now, tv_ratio_scale(left, s->den[i], s->num[i]));
+            e.to = flow->waiting && flow->target < flow->limit && flow->moved.whole < flow->target ? flow->target : flow->limit;
+            tv_ratio left = tv_ratio_sub(tv_ratio_of(e.to), flow->moved);
+            e.time = tv_ratio_add(share->now, tv_ratio_scale(left, s->den[i], s->num[i]));
+            e.flow = is_exact(share, flow, s->num[i], s->den[i]) ? i : TV_FLOWS_MAX;
         } else if (flow->moved.whole < flow->limit && flow->start > share->now.whole) {
-            t = tv_ratio_of(flow->start);
+            e.time = tv_ratio_of(flow->start);
         } else {
             continue;
         }
-        if (!*found || tv_ratio_cmp(t, best) < 0)
-            best = t;
+        if (!*found || tv_ratio_cmp(e.time, best.time) < 0)
+            best = e;
         *found = true;
     }
     return best;
 }
 
-static void move_to(tv_share *share, const speeds *s, tv_ratio t)
+static void move_to(tv_share *share, const speeds *s, event e)
 {
-    tv_ratio dt = tv_ratio_sub(t, share->now);
+    tv_ratio dt = tv_ratio_sub(e.time, share->now);
     for (unsigned i = 0; i < share->flow_count; i++) {
         tv_flow *flow = &share->flows[i];
         if (!s->den[i])
             continue;
-        tv_ratio step = tv_ratio_scale(dt, s->num[i], s->den[i]);
-        flow->moved = tv_ratio_add(flow->moved, step);
+        tv_ratio before = flow->moved;
+        flow->moved = i == e.flow ? tv_ratio_of(e.to) : tv_ratio_add(before, tv_ratio_scale(dt, s->num[i], s->den[i]));
         if (flow->moved.whole >= flow->limit) /* a rounded step may end past it */
             flow->moved = tv_ratio_of(flow->limit);
         if (flow->waiting && flow->moved.whole >= flow->target) {
             flow->waiting = false;
-            flow->arrived = t;
+            flow->arrived = e.time;
         }
         if (share->moved)
-            share->moved(share->user, i, share->now, t, step);
+            share->moved(share->user, i, share->now, e.time, tv_ratio_scale(dt, s->num[i], s->den[i]));
     }
-    share->now = t;
+    share->now = e.time;
 }
 
 void tv_share_advance(tv_share *share, uint64_t cycle)
@@ -146,9 +160,9 @@ tv_ratio tv_share_wait(tv_share *share, unsigned flow)
         bool found;
         speeds s;
         divide(share, &s);
-        tv_ratio t = next_event(share, &s, false, share->now, &found);
+        event e = next_event(share, &s, false, share->now, &found);
         assert(found && "a flow that is waited for gets there");
-        move_to(share, &s, t);
+        move_to(share, &s, e);
     }
     return share->flows[flow].arrived;
 }
