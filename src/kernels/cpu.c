@@ -5,7 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const tv_cpu_names[TV_CPU_LEVELS] = {"scalar", "avx2", "avx512"};
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
+const char *const tv_cpu_names[TV_CPU_LEVELS] = {"scalar", TV_X86("avx2", "avx512") TV_ARM64("neon", "dotprod")};
 
 tv_cpu_level tv_cpu_host(void)
 {
@@ -16,6 +21,10 @@ tv_cpu_level tv_cpu_host(void)
     bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
     return wide ? TV_CPU_AVX512 : TV_CPU_AVX2;
+#elif defined(__aarch64__) && defined(__linux__)
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? TV_CPU_DOTPROD : TV_CPU_NEON;
+#elif defined(__aarch64__)
+    return TV_CPU_NEON;
 #else
     return TV_CPU_SCALAR;
 #endif

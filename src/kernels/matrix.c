@@ -3,6 +3,7 @@
  * floats holds the eight partial sums of the canonical order, so that vectors change no bit. */
 #include "kernels/matrix.h"
 
+#include "kernels/arm64.h"
 #include "kernels/clones.h"
 #include "kernels/dot.h"
 #include "kernels/matrix_x86.h"
@@ -51,13 +52,8 @@ static void s4s8_scalar(const uint8_t *weights, size_t beats, size_t rows, const
 
 tv_s4s8_fn tv_s4s8(tv_cpu_level level)
 {
-#if defined(__x86_64__)
-    static const tv_s4s8_fn versions[TV_CPU_LEVELS] = {s4s8_scalar, tv_s4s8_avx2, tv_s4s8_avx512};
-    return versions[level];
-#else
-    (void)level;
-    return s4s8_scalar;
-#endif
+    static const tv_s4s8_fn versions[TV_CPU_LEVELS] = {s4s8_scalar, TV_X86(tv_s4s8_avx2, tv_s4s8_avx512) TV_ARM64(tv_s4s8_neon, tv_s4s8_dotprod)};
+    return TV_VERSION(versions, level);
 }
 
 static void dots_s8_scalar(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, int32_t *out)
@@ -72,13 +68,8 @@ static void dots_s8_scalar(const int8_t *a, size_t a_step, const int8_t *w, size
 
 tv_dots_s8_fn tv_dots_s8(tv_cpu_level level)
 {
-#if defined(__x86_64__)
-    static const tv_dots_s8_fn versions[TV_CPU_LEVELS] = {dots_s8_scalar, tv_dots_s8_avx2, tv_dots_s8_avx512};
-    return versions[level];
-#else
-    (void)level;
-    return dots_s8_scalar;
-#endif
+    static const tv_dots_s8_fn versions[TV_CPU_LEVELS] = {dots_s8_scalar, TV_X86(tv_dots_s8_avx2, tv_dots_s8_avx512) TV_ARM64(tv_dots_s8_neon, tv_dots_s8_dotprod)};
+    return TV_VERSION(versions, level);
 }
 
 TV_CLONES int32_t tv_sum_s8(const int8_t *x, size_t n)
@@ -99,13 +90,8 @@ static void s8s8_scalar(const int8_t *w, size_t n, size_t rows, const int8_t *a,
 
 tv_s8s8_fn tv_s8s8(tv_cpu_level level)
 {
-#if defined(__x86_64__)
-    static const tv_s8s8_fn versions[TV_CPU_LEVELS] = {s8s8_scalar, tv_s8s8_avx2, tv_s8s8_avx512};
-    return versions[level];
-#else
-    (void)level;
-    return s8s8_scalar;
-#endif
+    static const tv_s8s8_fn versions[TV_CPU_LEVELS] = {s8s8_scalar, TV_X86(tv_s8s8_avx2, tv_s8s8_avx512) TV_ARM64(tv_s8s8_neon, tv_s8s8_dotprod)};
+    return TV_VERSION(versions, level);
 }
 
 /* ---- Binary32 in the canonical order ---- */
@@ -128,13 +114,8 @@ static void dots_f32_s8_scalar(const float *a, size_t a_step, const int8_t *w, s
 
 tv_dots_f32_s8_fn tv_dots_f32_s8(tv_cpu_level level)
 {
-#if defined(__x86_64__)
-    static const tv_dots_f32_s8_fn versions[TV_CPU_LEVELS] = {dots_f32_s8_scalar, tv_dots_f32_s8_avx2, tv_dots_f32_s8_avx512};
-    return versions[level];
-#else
-    (void)level;
-    return dots_f32_s8_scalar;
-#endif
+    static const tv_dots_f32_s8_fn versions[TV_CPU_LEVELS] = {dots_f32_s8_scalar, TV_X86(tv_dots_f32_s8_avx2, tv_dots_f32_s8_avx512) TV_ARM64(tv_dots_f32_s8_neon)};
+    return TV_VERSION(versions, level);
 }
 
 TV_CLONES void tv_add_scaled(float partial[8], const float *x, float factor, const float *factors, size_t count)

@@ -3,6 +3,8 @@
  * factors of all, one multiply-add makes and adds their products, and rows of ACC stay in registers while all are added. */
 #include "kernels/outer.h"
 
+#include "kernels/arm64.h"
+
 static void outer_scalar(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count)
 {
     for (uint32_t i = 0; i < k; i++)
@@ -123,11 +125,6 @@ TARGET_AVX512 static void outer_avx512(int32_t *acc, uint32_t k, const int8_t *a
 
 tv_outer_fn tv_outer_s8(tv_cpu_level level)
 {
-#if defined(__x86_64__)
-    static const tv_outer_fn versions[TV_CPU_LEVELS] = {outer_scalar, outer_avx2, outer_avx512};
-    return versions[level];
-#else
-    (void)level;
-    return outer_scalar;
-#endif
+    static const tv_outer_fn versions[TV_CPU_LEVELS] = {outer_scalar, TV_X86(outer_avx2, outer_avx512) TV_ARM64(tv_outer_s8_neon, tv_outer_s8_dotprod)};
+    return TV_VERSION(versions, level);
 }
