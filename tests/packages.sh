@@ -24,12 +24,13 @@ for name in dpkg-query sudo apt-get meson ninja; do
     printf '#!/bin/sh\nexit 1\n' >"$work/bin/$name"
 done
 printf '#!/bin/sh\necho 1000\n' >"$work/bin/id"
+printf '#!/bin/sh\necho "$PROCESSOR"\n' >"$work/bin/uname"
 chmod +x "$work/bin"/*
 
-# asked SCRIPT: the packages that it says to install, in one line.
+# asked SCRIPT [PROCESSOR]: the packages that it says to install, in one line.
 asked() {
     status=0
-    PATH="$work/bin:$PATH" "$work/$1" </dev/null >"$work/out" 2>&1 || status=$?
+    PROCESSOR=${2:-x86_64} PATH="$work/bin:$PATH" "$work/$1" </dev/null >"$work/out" 2>&1 || status=$?
     expect "exit status of ./$1" "$status" 3
     sed -n 's/.*--no-install-recommends *//p' "$work/out" | tr -s ' ' | sed 's/ *$//'
 }
@@ -45,5 +46,8 @@ for package in chromium chromium-driver clang libcmocka-dev libmpfr-dev libgmp-d
     expect "./demo asks for $package" "$(tr ' ' '\n' <"$work/demo.list" | grep -cx "$package")" 0
     expect "./test asks for $package" "$(tr ' ' '\n' <"$work/test.list" | grep -cx "$package")" 1
 done
+asked test aarch64 >"$work/arm64.list"
+expect "./test on arm64 asks for all but the cross compiler" "$(cat "$work/arm64.list")" "${all% gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user}"
+expect "./test elsewhere asks for the cross compiler" "$(tr ' ' '\n' <"$work/test.list" | grep -cx gcc-aarch64-linux-gnu)" 1
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by ./demo and ./test: installs the packages that are missing, and names the build folders. `needs` says which packages:
-# those to build (build) or all (test).
+# those to build (build) or all that this host wants (test).
 set -eu
 cd "$(dirname "$0")"
 
 needed_packages() {
-    if [ "$needs" = build ]; then
-        sed '/^# To test/,$d; s/#.*//' packages.txt
-    else
-        sed 's/#.*//' packages.txt
-    fi
+    case "$needs $(uname -m)" in
+    build*) sed '/^# To test/,$d; s/#.*//' packages.txt ;;
+    *aarch64) sed '/^# To test it for arm64/,$d; s/#.*//' packages.txt ;;
+    *) sed 's/#.*//' packages.txt ;;
+    esac
 }
 
 missing_packages() {

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints a hash of what the functions of src/num and src/kernels make of many numbers: every host must print the same. What is
+ * right is a matter of tests/unit; this finds what depends on the host: NaN and its sign, conversions out of range, contracted
+ * multiply-adds, a char's sign. Kernels with several versions must agree within the host, too. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/bf16.h"
+#include "kernels/dot.h"
+#include "kernels/matrix.h"
+#include "kernels/outer.h"
+#include "kernels/quantize.h"
+#include "num/float.h"
+#include "num/func.h"
+#include "num/int.h"
+#include "num/tier2.h"
+
+enum { ROUNDS = 20000, FUNCS = TV_FUNC_GELU_TANH + 1, N = 200, COUNT = 9 };
+
+static uint64_t next(uint64_t *rng)
+{
+    uint64_t z = *rng += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
+/* Bits of any binary32, corners often. */
+static uint32_t any_bits(uint64_t *rng)
+{
+    static const uint32_t corners[] = {0, 1, 0x7FFFFF, 0x800000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000, 0x7FA00001, 0x3F800000, 0x4B000000, 0x4F000000};
+    uint64_t x = next(rng);
+    if (x >> 60)
+        return (uint32_t)x;
+    return corners[(x >> 8) % TV_COUNTOF(corners)] | (uint32_t)(x & 1) << 31;
+}
+
+/* Of a size that sums keep: exponents around zero. */
+static float plain(uint64_t *rng)
+{
+    uint64_t x = next(rng);
+    return tv_f32_of_bits((uint32_t)(x & 0x807FFFFF) | (uint32_t)(100 + (x >> 40) % 40) << 23);
+}
+
+typedef uint64_t hash;
+
+static void mix(hash *h, const void *data, size_t bytes)
+{
+    const uint8_t *p = data;
+    for (size_t i = 0; i < bytes; i++)
+        *h = (*h ^ p[i]) * UINT64_C(0x100000001B3);
+}
+
+static void mix_number(hash *h, uint64_t x) { mix(h, &x, sizeof x); }
+
+static void mix_f32(hash *h, float x) { mix_number(h, tv_f32_bits(x)); }
+
+static void say(const char *name, hash h) { printf("%-16s %016llx\n", name, (unsigned long long)h); }
+
+static void conversions(void)
+{
+    uint64_t rng = 1;
+    hash narrow = 0, wide = 0;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        float x = tv_f32_of_bits(any_bits(&rng));
+        uint64_t bits = next(&rng);
+        double d = i % 2 ? (double)x : tv_f64_of_bits((bits & UINT64_C(0x800FFFFFFFFFFFFF)) | (850 + (bits >> 52) % 360) << 52);
+        mix_number(&narrow, tv_bf16_from_f32(x));
+        mix_number(&narrow, tv_f16_from_f32(x));
+        mix_number(&narrow, tv_bf16_from_f64(d));
+        mix_number(&narrow, tv_f16_from_f64(d));
+        mix_number(&narrow, tv_f64_bits(tv_f64_odd_from_i64((int64_t)(bits >> (bits % 64)))));
+    }
+    for (uint32_t i = 0; i < 1 << 16; i++)
+        mix_f32(&wide, tv_f16_to_f32((uint16_t)i));
+    say("narrowing", narrow);
+    say("widening", wide);
+}
+
+static void tier2(void)
+{
+    uint64_t rng = 2;
+    hash h = 0;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        uint32_t a = any_bits(&rng), b = i % 3 ? any_bits(&rng) : a ^ (uint32_t)(next(&rng) & 0x80000003), c = any_bits(&rng);
+        tv_round round = i % 4;
+        mix_number(&h, tv_tier2_add(a, b, round));
+        mix_number(&h, tv_tier2_mul(a, b, round));
+        mix_number(&h, tv_tier2_fma(a, b, c, round));
+        mix_number(&h, tv_tier2_max(a, b));
+        mix_number(&h, tv_tier2_min(a, b));
+        mix_number(&h, tv_tier2_from_s32((int32_t)c, round));
+        mix_number(&h, (uint32_t)tv_tier2_to_int(a, 8u << i % 3, i & 8, round));
+        mix_number(&h, tv_tier2_to_bf16(a, round));
+        mix_number(&h, tv_tier2_to_bf8(a, i & 16, round));
+        mix_number(&h, tv_tier2_from_bf16((uint16_t)b));
+        mix_number(&h, tv_tier2_from_bf8((uint8_t)b, i & 16));
+    }
+    say("tier2", h);
+}
+
+static void functions(void)
+{
+    uint64_t rng = 3;
+    hash bf16 = 0, f32 = 0, angles = 0;
+    for (unsigned f = 0; f < FUNCS; f++) {
+        for (uint32_t i = 0; i < 1 << 16; i += 37)
+            mix_number(&bf16, tv_func_bf16((tv_func)f, tv_bf16_to_f32((uint16_t)i)));
+        for (unsigned i = 0; i < ROUNDS / 10; i++)
+            mix_f32(&f32, tv_func_f32((tv_func)f, i % 2 ? plain(&rng) : tv_f32_of_bits(any_bits(&rng))));
+    }
+    for (unsigned i = 0; i < ROUNDS / 10; i++)
+        mix_f32(&angles, tv_func_f32_of_angle(i % 2 ? TV_FUNC_SIN : TV_FUNC_COS, (double)plain(&rng) * 1000));
+    say("functions bf16", bf16);
+    say("functions f32", f32);
+    say("angles", angles);
+}
+
+static void rows(void)
+{
+    uint64_t rng = 4;
+    hash bf16 = 0, quantized = 0, sums = 0;
+    for (unsigned round = 0; round < ROUNDS / N; round++) {
+        uint16_t x[N], out[N];
+        int32_t acc[N];
+        float wide[N], scale[N];
+        int8_t q[N], r[N];
+        uint8_t packed[N / 2];
+        bool finite;
+        for (unsigned i = 0; i < N; i++) {
+            x[i] = (uint16_t)any_bits(&rng);
+            acc[i] = (int32_t)next(&rng);
+            scale[i] = plain(&rng);
+        }
+        tv_bf16_widen(x, N, wide);
+        mix(&bf16, wide, sizeof wide);
+        mix_number(&bf16, tv_bf16_largest(x, round));
+        tv_bf16_scale(acc, 1 + round % 2, 0x1.8p-20f, scale, round % 3 ? x : NULL, N / 2, out);
+        mix(&bf16, out, N / 2 * sizeof *out);
+        for (unsigned i = 0; i < N; i++)
+            wide[i] = plain(&rng);
+        mix_f32(&quantized, tv_largest(wide, N, &finite));
+        mix_f32(&quantized, tv_quantize_error(wide, N, 0x1.9p-3f, -8, 7));
+        tv_quantize_s8(wide, N, 0x1.9p-3f, -127, 127, q);
+        mix(&quantized, q, sizeof q);
+        tv_pack_s4(q, N, packed);
+        mix(&quantized, packed, sizeof packed);
+        tv_unpack_s4(packed, N, r);
+        mix(&quantized, r, sizeof r);
+        mix_number(&sums, (uint64_t)tv_dot_s8(q, r, N));
+        mix_f32(&sums, tv_sum_f32(wide, N - round % 8));
+        mix_f32(&sums, tv_dot_f32(wide, scale, N - round % 8));
+        tv_add_scaled(wide, scale, 0.3f, scale + 7, N - 7);
+        mix(&sums, wide, sizeof wide);
+    }
+    say("bf16 rows", bf16);
+    say("quantizers", quantized);
+    say("sums", sums);
+}
+
+static hash products_at(tv_cpu_level level)
+{
+    static uint8_t weights[COUNT * N];
+    static int8_t a[COUNT * N], w[COUNT * N], ready[TV_S4_BLOCK * 2];
+    static float x[COUNT * N];
+    static int32_t acc[TV_OUTER_K_MAX * TV_OUTER_K_MAX];
+    uint64_t rng = 5;
+    hash h = 0;
+    memset(acc, 0, sizeof acc);
+    for (unsigned round = 0; round < 60; round++) {
+        int32_t out[COUNT * COUNT], sums[COUNT];
+        float floats[COUNT];
+        size_t n = 1 + next(&rng) % N, beats = 1 + round % 7;
+        for (size_t i = 0; i < COUNT * N; i++) {
+            weights[i] = (uint8_t)next(&rng);
+            a[i] = (int8_t)next(&rng);
+            w[i] = (int8_t)next(&rng);
+            x[i] = round % 5 ? plain(&rng) : tv_f32_of_bits(any_bits(&rng) & 0xBFFFFFFF); /* no infinities, but what is subnormal */
+        }
+        tv_dots_f32_s8(level)(x, n, w, n, n, COUNT, floats);
+        mix(&h, floats, sizeof floats);
+        tv_s4s8_ready(a, beats, ready, sums);
+        tv_s4s8(level)(weights, beats, COUNT, ready, 0, sums, 1, out);
+        mix(&h, out, COUNT * sizeof *out);
+        tv_dots_s8(level)(a, n, w, n, n, COUNT, out);
+        mix(&h, out, COUNT * sizeof *out);
+        for (size_t i = 0; i < COUNT; i++)
+            sums[i] = tv_sum_s8(a + i * n, n);
+        tv_s8s8(level)(w, n, COUNT, a, sums, COUNT, out);
+        mix(&h, out, sizeof out);
+        uint32_t k = 4u << round % 5;
+        tv_outer_s8(level)(acc, k, a, w, 1 + round % (COUNT * N / TV_OUTER_K_MAX));
+        mix(&h, acc, k * k * sizeof *acc);
+    }
+    return h;
+}
+
+int main(void)
+{
+    conversions();
+    tier2();
+    functions();
+    rows();
+    hash products = products_at(TV_CPU_SCALAR);
+    say("products", products);
+    for (unsigned level = 1; level <= (unsigned)tv_cpu_host(); level++)
+        if (products_at((tv_cpu_level)level) != products) {
+            fprintf(stderr, "products: %s differs from the plain version\n", tv_cpu_names[level]);
+            return 1;
+        }
+    return 0;
+}
