@@ -97,7 +97,7 @@ void cli_print_figure(double value, int width, FILE *out); /* four digits, or al
 /* program.c */
 tv_status cli_open_program(cli *c, const char *path, tv_program **out);
 tv_status cli_make_config(cli *c, const char *target, bool several, tv_config **out); /* several: -D may be of another machine */
-bool cli_use_kernels(cli *c); /* --kernels; false after a message */
+bool cli_use_kernels(cli *c); /* --kernels, else TRIVET_KERNELS; false after a message */
 tv_program_options cli_program_options(const cli *c, const char **dirs, const char **defines);
 
 extern const cli_command cli_asm, cli_dis, cli_isa, cli_check, cli_run, cli_debug, cli_trace, cli_llm, cli_config, cli_targets, cli_version;

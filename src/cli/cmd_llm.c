@@ -21,7 +21,7 @@ static const cli_option options[] = {
     {"context", 0, "N", "positions to make room for (default: the model's)", NULL},
     {"weight-bits", 0, "4|8", "width of the weights where the machine takes both", "4 8"},
     {"activation-bits", 0, "8|16", "width of what is multiplied with them where the machine takes both", "8 16"},
-    {"kernels", 0, "NAME", "host kernels to use: scalar, avx2 or avx512; results are the same", "scalar avx2 avx512"},
+    {"kernels", 0, "NAME", "host kernels: scalar, avx2, avx512, neon or dotprod, of those that the host has; results are the same", "scalar avx2 avx512 neon dotprod"},
     {"threads", 0, "N", "host threads (default: as many as there are cores)", NULL},
     {"emit", 0, "FOLDER", "write the machine's programs there, of -t all in a folder for each machine", "FILE"},
     {"eval", 0, "TEXT", "cross-entropy of a text file, beside that of the host", "FILE"},

@@ -16,7 +16,7 @@ static const cli_option options[] = {
     {"max-cycles", 0, "N", "stop before an instruction that would issue at cycle N or later", NULL},
     {"functional", 0, NULL, "data without cycles", NULL},
     {"timing-only", 0, NULL, "cycles without data", NULL},
-    {"kernels", 0, "NAME", "host kernels to use: scalar, avx2 or avx512; results are the same", "scalar avx2 avx512"},
+    {"kernels", 0, "NAME", "host kernels: scalar, avx2, avx512, neon or dotprod, of those that the host has; results are the same", "scalar avx2 avx512 neon dotprod"},
     {"threads", 0, "N", "host threads (default: as many as there are cores); results are the same", NULL},
     {"save-outputs", 0, "FOLDER", "write what the program says that it computes to FOLDER/NAME.bin", "FILE"},
     {"strict", 0, NULL, "hazards are errors, and nothing is run", NULL},

@@ -33,9 +33,11 @@ static bool has_key(const tv_config *config, const char *key)
 
 bool cli_use_kernels(cli *c)
 {
-    const char *wanted = cli_value(c, "kernels"), *name;
+    const char *option = cli_value(c, "kernels"), *variable = getenv("TRIVET_KERNELS"), *wanted = option ? option : variable, *name;
     char hint[80] = "this host has";
-    for (unsigned i = 0; wanted && (name = tv_kernels_at(i)); i++) {
+    if (!wanted || !*wanted)
+        return true;
+    for (unsigned i = 0; (name = tv_kernels_at(i)); i++) {
         size_t n = strlen(hint);
         snprintf(hint + n, sizeof hint - n, " %s", name);
         if (strcmp(name, wanted) == 0) {
@@ -43,9 +45,8 @@ bool cli_use_kernels(cli *c)
             return true;
         }
     }
-    if (wanted)
-        cli_wrong(c, hint, "--kernels cannot be '%s'", wanted);
-    return !wanted;
+    cli_wrong(c, hint, "%s cannot be '%s'", option ? "--kernels" : "TRIVET_KERNELS", wanted);
+    return false;
 }
 
 /* Is it a parameter of some machine? */

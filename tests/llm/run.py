@@ -5,6 +5,11 @@
 usage: run.py TRIVET MODEL RANDOM_MODEL SIZES...: models of these published sizes are run, too"""
 import glob, json, os, shutil, subprocess, sys, tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
+sys.dont_write_bytecode = True
+
+from host_sets import HostSets  # noqa: E402
+
 TRIVET, MODEL, RANDOM_MODEL = sys.argv[1:4]
 PROMPT = ["-p", "ROMEO:", "--temperature", "0"]
 MACHINES = ("pccx", "opennpu", "cmdq")
@@ -14,8 +19,7 @@ SIZES = {
     "110M": dict(hidden_size=768, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=12, vocab_size=32000, max_position_embeddings=1024),
 }
 passed, failed = 0, 0
-# How many sets of kernels beside the plain one this host has: those of no host are refused.
-KERNELS = sum(subprocess.run([TRIVET, "llm", MODEL, "-n", "1", "--kernels", name], capture_output=True).returncode == 0 for name in ("avx2", "avx512"))
+KERNELS = HostSets(TRIVET).names
 
 
 def expect(name, ok, detail=""):
@@ -56,7 +60,7 @@ def texts_repeat():
         expect(f"{target}: same text with any number of threads", first == text_of(*sampled, "--threads", "3"), first)
         expect(f"{target}: the prompt begins the text", first.startswith("ROMEO:"), first)
     for target in MACHINES:
-        kernels = {text_of("-t", target, *PROMPT, "-n", "6", "--kernels", name) for name in ("scalar", "avx2", "avx512")[: 1 + KERNELS]}
+        kernels = {text_of("-t", target, *PROMPT, "-n", "6", "--kernels", name) for name in KERNELS}
         expect(f"{target}: same text with any kernels", len(kernels) == 1, kernels)
     expect("another seed, another text", text_of("-p", "ROMEO:", "-n", "30", "--seed", "1") != text_of("-p", "ROMEO:", "-n", "30", "--seed", "2"))
 
@@ -239,6 +243,8 @@ def wrong_calls_are_refused(folder):
         expect(f"{a} and {b}", "exclude each other" in run("llm", MODEL, "-t", "cmdq", *a, *b, status=2).stderr)
     for name in ('a"b', "a\nb", "x" * 5000):
         expect("a folder's name that programs cannot hold", "TV-F002" in run("llm", MODEL, "-t", "pccx", "-n", "1", "--emit", name, status=2).stderr)
+    done = subprocess.run([TRIVET, "llm", MODEL, "-n", "1"], capture_output=True, text=True, env=dict(os.environ, TRIVET_KERNELS="mmx"))
+    expect("kernels of no host, by TRIVET_KERNELS", done.returncode == 2 and "this host has scalar" in done.stderr, done.stderr)
     for args, words in ((["-t", "host", "--emit", folder], "TV-L041"), (["-t", "cmdq", "--timing-only", "--emit", folder], "TV-L041"), (["-t", "nothing"], "TV-"), (["-n", "0"], "--tokens"), (["--weight-bits", "5"], "weight-bits"), (["--kernels", "mmx"], "this host has scalar"), (["--temperature", "hot"], "temperature"),
                         (["--timing-only"], "host has no cycles"), (["--eval", os.path.join(folder, "missing.txt")], "missing.txt")):
         done = subprocess.run([TRIVET, "llm", MODEL, *args], capture_output=True, text=True)

@@ -23,6 +23,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from host_sets import HostSets  # noqa: E402
 from pccx_oracle import CAUSES, ENGINES, Machine  # noqa: E402
 from pccx_random import gen  # noqa: E402
 
@@ -120,7 +121,8 @@ def run_seed(seed, opts, params, kinds):
     directory = tempfile.mkdtemp(prefix="pccx-oracle-")
     try:
         args = write_program(case, directory)
-        command = [opts.trivet, "run"] + args + opts.arg
+        command = [opts.trivet, "run"] + args
+        command += opts.sets.arguments(seed) + opts.arg
         try:
             p = subprocess.run(command, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, timeout=120)
@@ -164,6 +166,7 @@ def main():
                     help="show issue and end times with a difference, "
                          "and the fault codes met")
     opts = ap.parse_args()
+    opts.sets = HostSets(opts.trivet)
     params = {}
     for item in opts.param:
         key, value = item.split("=", 1)

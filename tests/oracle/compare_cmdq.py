@@ -28,6 +28,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from host_sets import HostSets  # noqa: E402
 from cmdq_oracle import CHOICES, Machine, hazards, load  # noqa: E402
 from cmdq_random import KINDS, gen  # noqa: E402
 
@@ -215,7 +216,10 @@ def one(opts, seed):
         for key, value in sorted(params.items()):
             target += ["-D", "%s=%s" % (key, value)]
         asked = memory_dumps(machine)
-        command = [opts.trivet, "run", path, "--json"] + target + opts.arg
+        command = [opts.trivet, "run", path, "--json"] + target
+        if not opts.file:
+            command += opts.sets.arguments(seed)
+        command += opts.arg
         for space, lo, hi in asked:
             command += ["--dump", dump_name(space, lo, hi)]
         got, status, complaint = call(command)
@@ -278,6 +282,7 @@ def main():
     ap.add_argument("-v", "--verbose", action="store_true",
                     help="show all differences and the oracle's times")
     opts = ap.parse_args()
+    opts.sets = HostSets(opts.trivet)
     for name in opts.choice:
         if name not in CHOICES:
             ap.error("no choice %s" % name)

@@ -24,6 +24,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from host_sets import HostSets  # noqa: E402
 from opennpu_oracle import CHOICES, FAULT_CODES, Machine  # noqa: E402
 from opennpu_random import asm, gen  # noqa: E402
 
@@ -158,7 +159,7 @@ def run_seed(seed, opts, params, choices, kinds):
     directory = tempfile.mkdtemp(prefix="opennpu-oracle-")
     try:
         command = [opts.trivet, "run"] + write_program(case, directory)
-        command += opts.arg
+        command += opts.sets.arguments(seed) + opts.arg
         try:
             p = subprocess.run(command, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, timeout=120)
@@ -207,6 +208,7 @@ def main():
                     help="show the program with a difference, and the fault "
                          "codes met")
     opts = ap.parse_args()
+    opts.sets = HostSets(opts.trivet)
     params = {}
     for item in opts.param:
         key, value = item.split("=", 1)

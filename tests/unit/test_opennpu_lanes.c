@@ -15,10 +15,12 @@ typedef struct pair {
     tv_program *loaded;
 } pair;
 
-static void pair_init(pair *p, unsigned k, unsigned l, tv_mode mode)
+/* `kernels` is a set of the host's kernels (tv_kernels_at); NULL: the one it would take by itself. */
+static void pair_init(pair *p, unsigned k, unsigned l, tv_mode mode, const char *kernels)
 {
     tv_config *config;
-    char text[16];
+    const char *wanted = getenv("TRIVET_KERNELS");
+    char text[16], before[16] = "";
     memset(p, 0, sizeof *p);
     p->s.k = k;
     p->s.l = l;
@@ -29,9 +31,18 @@ static void pair_init(pair *p, unsigned k, unsigned l, tv_mode mode)
     assert_int_equal(tv_config_set(config, "vector.l", text, NULL), TV_OK);
     snprintf(text, sizeof text, "%d", MEM_BYTES);
     assert_int_equal(tv_config_set(config, "mem.bytes", text, NULL), TV_OK);
+    if (kernels) {
+        snprintf(before, sizeof before, "%s", wanted ? wanted : "");
+        setenv("TRIVET_KERNELS", kernels, 1);
+    }
     assert_int_equal(tv_machine_new(config, mode, NULL, &p->machine), TV_OK);
+    if (kernels)
+        setenv("TRIVET_KERNELS", before, 1);
     tv_config_free(config);
 }
+
+/* The host's sets of kernels but the last, which it takes by itself; NULL past those. */
+static const char *lesser_kernels(unsigned i) { return tv_kernels_at(i + 1) ? tv_kernels_at(i) : NULL; }
 
 static tv_program *program_of(const insn *code, unsigned count)
 {
@@ -356,22 +367,26 @@ static void one_to_convert(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[
 
 /* ---- One operation on many operands ---- */
 
-enum { PAIRS = 5 };
-static const unsigned lane_counts[PAIRS] = {64, 8, 4, 16, 32};
+/* The first with all operands, the others with fewer: of other sizes, then of the first's with other kernels. */
+enum { SIZES = 5, PAIRS = SIZES + 4 };
+static const unsigned lane_counts[SIZES] = {K_MAX, 8, 4, 16, 32};
 static pair pairs[PAIRS];
+static unsigned pair_count;
 
 static int setup(void **state)
 {
     (void)state;
-    for (unsigned n = 0; n < PAIRS; n++)
-        pair_init(&pairs[n], lane_counts[n], L_MAX, n & 1 ? TV_MODE_FULL : TV_MODE_FUNCTIONAL);
+    while (pair_count < SIZES || (pair_count < PAIRS && lesser_kernels(pair_count - SIZES))) {
+        unsigned n = pair_count++;
+        pair_init(&pairs[n], n < SIZES ? lane_counts[n] : K_MAX, L_MAX, n & 1 ? TV_MODE_FULL : TV_MODE_FUNCTIONAL, n < SIZES ? NULL : lesser_kernels(n - SIZES));
+    }
     return setup_numbers();
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    for (unsigned n = 0; n < PAIRS; n++)
+    for (unsigned n = 0; n < pair_count; n++)
         pair_fini(&pairs[n]);
     return teardown_numbers();
 }
@@ -484,9 +499,9 @@ static void check_registers(pair *p, unit_rng *rng, const insn *i, operands *mak
 static void check_variant(const insn *variant, operands *make)
 {
     unit_rng rng = {encode(variant)};
-    for (unsigned b = 0; b < PAIRS; b++) {
+    for (unsigned b = 0; b < pair_count; b++) {
         insn i = *variant;
-        uint64_t lanes = b == 0 ? LANES : LANES / 16, n = 0;
+        uint64_t lanes = b == 0 ? LANES : b < SIZES ? LANES / 16 : LANES / 4, n = 0;
         write_all(&pairs[b], &pairs[b].s); /* alike, whatever came before */
         for (unsigned choice = 1; choice <= REGISTER_CHOICES; choice++) {
             choose_registers(&rng, &i, L_MAX);
@@ -714,12 +729,12 @@ static void host_writes_acc(pair *p, unit_rng *rng)
 typedef unsigned generator(unit_rng *rng, const npu *s, insn *code);
 
 /* Programs of up to `longest` instructions until `total` have run; the machines meet at the end of each program only. */
-static void check_programs(unsigned k, unsigned l, generator *next, unsigned total, unsigned longest)
+static void check_programs_with(const char *kernels, unsigned k, unsigned l, generator *next, unsigned total, unsigned longest)
 {
     static pair p;
     unit_rng rng = {k * 1000 + l};
     unsigned done = 0;
-    pair_init(&p, k, l, k == 64 ? TV_MODE_FUNCTIONAL : TV_MODE_FULL);
+    pair_init(&p, k, l, k == K_MAX ? TV_MODE_FUNCTIONAL : TV_MODE_FULL, kernels);
     while (done < total) {
         insn code[WORDS_MAX];
         unsigned count = 0, length = 1 + (unsigned)unit_below(&rng, longest);
@@ -735,6 +750,15 @@ static void check_programs(unsigned k, unsigned l, generator *next, unsigned tot
         done += count;
     }
     pair_fini(&p);
+}
+
+/* … and a quarter of them with each other set of kernels, which differ for the most lanes only. */
+static void check_programs(unsigned k, unsigned l, generator *next, unsigned total, unsigned longest)
+{
+    const char *kernels;
+    check_programs_with(NULL, k, l, next, total, longest);
+    for (unsigned i = 0; k == K_MAX && (kernels = lesser_kernels(i)); i++)
+        check_programs_with(kernels, k, l, next, total / 4, longest);
 }
 
 static void mixed_programs_leave_the_same_bits_everywhere(void **state)
@@ -806,7 +830,7 @@ static insn bcast(unsigned row, int imm) { return (insn){.family = BCAST, .funct
 static void a_register_is_the_bytes_of_its_rows_whoever_wrote_them(void **state)
 {
     (void)state;
-    for (unsigned b = 0; b < PAIRS; b++) {
+    for (unsigned b = 0; b < pair_count; b++) {
         pair *p = &pairs[b];
         const insn rows[] = {bcast(4, 1), bcast(5, 2), bcast(6, 3), bcast(7, 4)};
         run(p, rows, 4);
@@ -878,8 +902,8 @@ static void whoever_looks_the_ticks_are_the_same(void **state)
     unit_rng rng = {7};
     unsigned turns[LOOKS] = {0};
     for (unsigned k = 8; k <= 64; k *= 8) {
-        pair_init(&always, k, 32, TV_MODE_TIMING);
-        pair_init(&now_and_then, k, 32, TV_MODE_TIMING);
+        pair_init(&always, k, 32, TV_MODE_TIMING, NULL);
+        pair_init(&now_and_then, k, 32, TV_MODE_TIMING, NULL);
         for (unsigned round = 0; round < 1500; round++) {
             insn code[WORDS_MAX];
             unsigned count = 0, length = 1 + (unsigned)unit_below(&rng, 60), look = (unsigned)unit_below(&rng, LOOKS);
