@@ -149,7 +149,7 @@ static void lex_punct(tv_lexer *lexer)
             break;
         }
     lexer->pos++;
-    while ((at(lexer, lexer->pos) & 0xC0) == 0x80 && a < 0) /* a whole UTF-8 sequence, for messages */
+    while ((at(lexer, lexer->pos) & 0xC0) == 0x80 && a & 0x80) /* a whole UTF-8 sequence, for messages */
         lexer->pos++;
 }
 
