@@ -55,7 +55,7 @@ static volatile int32_t sink;
 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) static void multiply_avx512(void *user)
 {
     (void)user;
-    __m512i sum[CHAINS], a = _mm512_set1_epi8(3), b = _mm512_set1_epi8(-5);
+    __m512i sum[CHAINS], a = _mm512_set1_epi8(3), b = _mm512_set1_epi8((char)-5);
     for (unsigned s = 0; s < CHAINS; s++)
         sum[s] = _mm512_setzero_si512();
     for (int i = 0; i < ROUNDS; i++) {
@@ -71,7 +71,7 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) static void mult
 __attribute__((target("avx2"))) static void multiply_u4s8_avx2(void *user)
 {
     (void)user;
-    __m256i sum[SUMS], a = _mm256_set1_epi8(3), b = _mm256_set1_epi8(-5), ones = _mm256_set1_epi16(1);
+    __m256i sum[SUMS], a = _mm256_set1_epi8(3), b = _mm256_set1_epi8((char)-5), ones = _mm256_set1_epi16(1);
     for (unsigned s = 0; s < SUMS; s++)
         sum[s] = _mm256_setzero_si256();
     for (int i = 0; i < ROUNDS; i += SUMS)
