@@ -19,7 +19,7 @@
 #include "trivet/llm.h"
 #include "trivet/trivet.h"
 
-enum { MOST = 1 << 20, FILL = 1 << 18, SPACES = 12, TEXT = 1024 };
+enum { MOST = 1 << 19, FILL = 1 << 17, SPACES = 12, TEXT = 1024 };
 
 static struct {
     bool few;
