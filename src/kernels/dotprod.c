@@ -46,6 +46,20 @@ TARGET void tv_dots_s8_dotprod(const int8_t *a, size_t a_step, const int8_t *w, 
     dots(a, a_step, w, w_step, n, count, out);
 }
 
+TARGET void tv_groups_s4_dotprod(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+{
+    (void)offsets;
+    grouped(4, weights, k, rows, ready, factor, scales, out);
+}
+
+TARGET void tv_groups_s8_dotprod(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+{
+    (void)offsets;
+    grouped(8, weights, k, rows, ready, factor, scales, out);
+}
+
+void tv_scaled_rows_dotprod(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8_dotprod, r); }
+
 /* ---- Outer products ---- */
 
 enum { QUADS_MAX = TV_OUTER_COUNT_MAX / 4, K_MAX = TV_OUTER_K_MAX, ROWS = 4, LANES = 4 };

@@ -2,6 +2,7 @@
 /* Sums of groups: what is made ready, the plain versions. */
 #include "kernels/groups.h"
 
+#include "kernels/arm64.h"
 #include "kernels/clones.h"
 #include "kernels/dot.h"
 #include "kernels/groups_x86.h"
@@ -64,12 +65,7 @@ static void groups_s8_scalar(const void *weights, size_t k, size_t rows, const i
 
 tv_groups_fn tv_groups(tv_cpu_level level, unsigned bits)
 {
-#if defined(__x86_64__)
-    if (level == TV_CPU_AVX512)
-        return bits == 4 ? tv_groups_s4_avx512 : tv_groups_s8_avx512;
-    if (level == TV_CPU_AVX2)
-        return bits == 4 ? tv_groups_s4_avx2 : tv_groups_s8_avx2;
-#endif
-    (void)level;
-    return bits == 4 ? groups_s4_scalar : groups_s8_scalar;
+    static const tv_groups_fn s4[TV_CPU_LEVELS] = {groups_s4_scalar, TV_X86(tv_groups_s4_avx2, tv_groups_s4_avx512) TV_ARM64(tv_groups_s4_neon, tv_groups_s4_dotprod)};
+    static const tv_groups_fn s8[TV_CPU_LEVELS] = {groups_s8_scalar, TV_X86(tv_groups_s8_avx2, tv_groups_s8_avx512) TV_ARM64(tv_groups_s8_neon, tv_groups_s8_dotprod)};
+    return bits == 4 ? TV_VERSION(s4, level) : TV_VERSION(s8, level);
 }

@@ -44,6 +44,20 @@ void tv_dots_s8_neon(const int8_t *a, size_t a_step, const int8_t *w, size_t w_s
     dots(a, a_step, w, w_step, n, count, out);
 }
 
+void tv_groups_s4_neon(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+{
+    (void)offsets;
+    grouped(4, weights, k, rows, ready, factor, scales, out);
+}
+
+void tv_groups_s8_neon(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+{
+    (void)offsets;
+    grouped(8, weights, k, rows, ready, factor, scales, out);
+}
+
+void tv_scaled_rows_neon(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8_neon, r); }
+
 /* ---- Binary32 times INT8, in the canonical order ---- */
 
 /* Partial sums 0 to 3 and 4 to 7. Four dot products at a time, so that one's additions need not wait for another's. What is

@@ -10,7 +10,10 @@
 #include <arm_neon.h>
 
 #include "kernels/clones.h"
+#include "kernels/dot.h"
+#include "kernels/groups.h"
 #include "kernels/matrix.h"
+#include "kernels/rows.h"
 
 enum { HALF = TV_S4_BLOCK / 2, TILE = 4, VECTOR = 16 };
 
@@ -101,6 +104,48 @@ TARGET TV_INLINE void dots(const int8_t *a, size_t a_step, const int8_t *w, size
 {
     for (size_t u = 0; u < count; u++)
         byte_tile(w + u * w_step, n, 1, a + u * a_step, 1, out + u, 1);
+}
+
+/* ---- Groups of 32 with scales, see groups.h ---- */
+
+/* The products of group g of a row, in four lanes. */
+TARGET TV_INLINE int32x4_t group_products(unsigned bits, const uint8_t *w, const int8_t *ready, size_t g)
+{
+    if (bits == 4) {
+        const int8_t *x = ready + g * TV_GROUP / TV_S4_BLOCK * TV_S4_BLOCK + g % (TV_S4_BLOCK / TV_GROUP) * VECTOR;
+        int8x16_t both = vreinterpretq_s8_u8(vld1q_u8(w + g * VECTOR));
+        return add_nibble_products(vdupq_n_s32(0), vshrq_n_s8(vshlq_n_s8(both, 4), 4), vshrq_n_s8(both, 4), vld1q_s8(x), vld1q_s8(x + HALF));
+    }
+    const int8_t *x = ready + g * TV_GROUP, *y = (const int8_t *)w + g * TV_GROUP;
+    return add_products(add_products(vdupq_n_s32(0), vld1q_s8(x), vld1q_s8(y)), vld1q_s8(x + VECTOR), vld1q_s8(y + VECTOR));
+}
+
+/* The scaled sums of four groups from g on. */
+TARGET TV_INLINE float32x4_t four_groups(unsigned bits, const uint8_t *w, const int8_t *ready, size_t g, float factor, const float *scales)
+{
+    int32x4_t a = vpaddq_s32(group_products(bits, w, ready, g), group_products(bits, w, ready, g + 1));
+    int32x4_t b = vpaddq_s32(group_products(bits, w, ready, g + 2), group_products(bits, w, ready, g + 3));
+    return vmulq_f32(vmulq_n_f32(vcvtq_f32_s32(vpaddq_s32(a, b)), factor), vld1q_f32(scales + g));
+}
+
+TARGET TV_INLINE void grouped(unsigned bits, const void *weights, size_t k, size_t rows, const int8_t *ready, float factor, const float *scales, float *out)
+{
+    const uint8_t *w = weights;
+    size_t groups = k / TV_GROUP;
+    for (size_t r = 0; r < rows; r++, w += k * bits / 8, scales += groups) {
+        float32x4_t low = vdupq_n_f32(0), high = low; /* partial sums 0 to 3 and 4 to 7 */
+        tv_sum8 sum;
+        size_t g = 0;
+        for (; g + TV_GROUPS_TOGETHER <= groups; g += TV_GROUPS_TOGETHER) {
+            low = vaddq_f32(low, four_groups(bits, w, ready, g, factor, scales));
+            high = vaddq_f32(high, four_groups(bits, w, ready, g + 4, factor, scales));
+        }
+        vst1q_f32(sum.partial, low);
+        vst1q_f32(sum.partial + 4, high);
+        for (; g < groups; g++)
+            tv_sum8_add(&sum, g, (float)vaddvq_s32(group_products(bits, w, ready, g)) * factor * scales[g]);
+        out[r] = tv_sum8_total(&sum);
+    }
 }
 
 #endif

@@ -2,6 +2,7 @@
 /* Rows with scales, from the kernels of their parts. */
 #include "kernels/rows.h"
 
+#include "kernels/arm64.h"
 #include "kernels/bf16.h"
 #include "kernels/matrix.h"
 #include "kernels/rows_x86.h"
@@ -30,11 +31,6 @@ static void rows_scalar(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8(TV_CPU_SCA
 
 tv_rows_fn tv_scaled_rows(tv_cpu_level level)
 {
-#if defined(__x86_64__)
-    static const tv_rows_fn versions[TV_CPU_LEVELS] = {rows_scalar, tv_scaled_rows_avx2, tv_scaled_rows_avx512};
-    return versions[level];
-#else
-    (void)level;
-    return rows_scalar;
-#endif
+    static const tv_rows_fn versions[TV_CPU_LEVELS] = {rows_scalar, TV_X86(tv_scaled_rows_avx2, tv_scaled_rows_avx512) TV_ARM64(tv_scaled_rows_neon, tv_scaled_rows_dotprod)};
+    return TV_VERSION(versions, level);
 }

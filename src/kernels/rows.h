@@ -4,7 +4,7 @@
 #ifndef TV_KERNELS_ROWS_H
 #define TV_KERNELS_ROWS_H
 
-#include "kernels/cpu.h"
+#include "kernels/matrix.h"
 
 typedef struct tv_rows {
     const uint8_t *weights; /* rows of `beats` beats, see matrix.h */
@@ -21,5 +21,8 @@ typedef struct tv_rows {
  * zeros. At most 2^19 elements a row. `out` is apart from all else. */
 typedef void (*tv_rows_fn)(const tv_rows *r);
 tv_rows_fn tv_scaled_rows(tv_cpu_level level);
+
+/* The same by this kernel of the products. */
+void tv_scaled_rows_by(tv_s4s8_fn multiply, const tv_rows *r);
 
 #endif

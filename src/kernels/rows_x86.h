@@ -6,9 +6,6 @@
 #include "kernels/matrix.h"
 #include "kernels/rows.h"
 
-/* Rows of any length by that version of the product. */
-void tv_scaled_rows_by(tv_s4s8_fn multiply, const tv_rows *r);
-
 #if defined(__x86_64__)
 void tv_scaled_rows_avx2(const tv_rows *r);
 void tv_scaled_rows_avx512(const tv_rows *r);

@@ -25,11 +25,6 @@ static unsigned least_scale_scalar(const float *x, size_t n, float extreme, cons
 
 tv_least_scale_fn tv_least_scale(tv_cpu_level level)
 {
-#if defined(__x86_64__)
-    static const tv_least_scale_fn versions[TV_CPU_LEVELS] = {least_scale_scalar, tv_least_scale_avx2, tv_least_scale_avx512};
-    return versions[level];
-#else
-    (void)level;
-    return least_scale_scalar;
-#endif
+    static const tv_least_scale_fn versions[TV_CPU_LEVELS] = {least_scale_scalar, TV_X86(tv_least_scale_avx2, tv_least_scale_avx512)};
+    return TV_VERSION(versions, level);
 }

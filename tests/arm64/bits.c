@@ -8,9 +8,14 @@
 
 #include "kernels/bf16.h"
 #include "kernels/dot.h"
+#include "kernels/elements.h"
+#include "kernels/functions.h"
+#include "kernels/groups.h"
 #include "kernels/matrix.h"
 #include "kernels/outer.h"
 #include "kernels/quantize.h"
+#include "kernels/rows.h"
+#include "kernels/scales.h"
 #include "num/float.h"
 #include "num/func.h"
 #include "num/int.h"
@@ -100,6 +105,40 @@ static void tier2(void)
     say("tier2", h);
 }
 
+static void elements(void)
+{
+    uint64_t rng = 6;
+    hash h = 0;
+    for (unsigned round = 0; round < ROUNDS / N; round++) {
+        float x[N], y[N], z[N];
+        uint8_t bytes[4 * N];
+        uint16_t bf16[N];
+        for (unsigned i = 0; i < N; i++) {
+            x[i] = tv_f32_of_bits(any_bits(&rng));
+            y[i] = plain(&rng);
+        }
+        tv_elements_to_f32(x, N, bytes);
+        mix(&h, bytes, 4 * N);
+        tv_elements_to_s8(x, N, (int8_t *)bytes);
+        mix(&h, bytes, N);
+        tv_elements_to_f16(x, N, bytes);
+        mix(&h, bytes, 2 * N);
+        tv_elements_from_f16(bytes, N, z); /* their NaNs are canonical */
+        mix(&h, z, sizeof z);
+        tv_elements_finish(y, N - 1, round % 2 ? y + 1 : NULL, NULL, 0.7f, z);
+        mix(&h, z, (N - 1) * sizeof *z);
+        tv_scale_f32(y, N, 0.3f, round % 2, z);
+        mix(&h, z, sizeof z);
+        for (unsigned f = 0; f < FUNCS && round < 20; f++) {
+            tv_func_f32_row((tv_func)f, round % 2 ? x : y, N, z);
+            mix(&h, z, sizeof z);
+            tv_func_bf16_row((tv_func)f, round % 2 ? x : y, N, bf16);
+            mix(&h, bf16, sizeof bf16);
+        }
+    }
+    say("elements", h);
+}
+
 static void functions(void)
 {
     uint64_t rng = 3;
@@ -163,7 +202,7 @@ static hash products_at(tv_cpu_level level)
 {
     static uint8_t weights[COUNT * N];
     static int8_t a[COUNT * N], w[COUNT * N], ready[TV_S4_BLOCK * 2];
-    static float x[COUNT * N];
+    static float x[COUNT * N], scales[N];
     static int32_t acc[TV_OUTER_K_MAX * TV_OUTER_K_MAX];
     uint64_t rng = 5;
     hash h = 0;
@@ -178,6 +217,8 @@ static hash products_at(tv_cpu_level level)
             w[i] = (int8_t)next(&rng);
             x[i] = round % 5 ? plain(&rng) : tv_f32_of_bits(any_bits(&rng) & 0xBFFFFFFF); /* no infinities, but what is subnormal */
         }
+        for (size_t i = 0; i < N; i++)
+            scales[i] = plain(&rng);
         tv_dots_f32_s8(level)(x, n, w, n, n, COUNT, floats);
         mix(&h, floats, sizeof floats);
         tv_s4s8_ready(a, beats, ready, sums);
@@ -189,6 +230,24 @@ static hash products_at(tv_cpu_level level)
             sums[i] = tv_sum_s8(a + i * n, n);
         tv_s8s8(level)(w, n, COUNT, a, sums, COUNT, out);
         mix(&h, out, sizeof out);
+        for (unsigned bits = 4; bits <= 8; bits += 4) {
+            size_t groups = 1 + round % (N / TV_GROUP);
+            int8_t grouped[TV_GROUPS_TOGETHER * TV_GROUP];
+            int32_t offsets[TV_GROUPS_TOGETHER];
+            tv_groups_ready(a, groups * TV_GROUP, bits, grouped, offsets);
+            tv_groups(level, bits)(weights, groups * TV_GROUP, COUNT, grouped, offsets, 0.3f, x, floats);
+            mix(&h, floats, sizeof floats);
+        }
+        uint8_t short_rows[2 * COUNT];
+        for (size_t i = 0; i < COUNT; i++)
+            tv_store_le(short_rows + 2 * i, tv_bf16_from_f32(x[i]), 2);
+        int32_t sum;
+        tv_s4s8_ready(a, beats, ready, &sum);
+        tv_scaled_rows(level)(&(tv_rows){weights, beats, COUNT, ready, sum, 0x1.3p-9f, round % 3 ? (const uint8_t *)scales : NULL, round % 2, short_rows});
+        mix(&h, short_rows, sizeof short_rows);
+        for (size_t i = 0; i < COUNT; i++)
+            floats[i] = 0.01f + 0.37f * (float)i;
+        mix_number(&h, tv_least_scale(level)(scales, n, scales[0], floats, COUNT, -8, 7));
         uint32_t k = 4u << round % 5;
         tv_outer_s8(level)(acc, k, a, w, 1 + round % (COUNT * N / TV_OUTER_K_MAX));
         mix(&h, acc, k * k * sizeof *acc);
@@ -201,6 +260,7 @@ int main(void)
     conversions();
     tier2();
     functions();
+    elements();
     rows();
     hash products = products_at(TV_CPU_SCALAR);
     say("products", products);
