@@ -10,23 +10,12 @@
 #include "kernels/clones.h"
 #include "kernels/groups.h"
 #include "kernels/matrix.h"
+#include "kernels/totals_x86.h"
 
 enum { HALF = TV_S4_BLOCK / 2, NIBBLE = 15, FLIP_NIBBLES = 0x88, TOGETHER = TV_GROUPS_TOGETHER, SPAN = TOGETHER * TV_GROUP };
 
 #define TARGET_AVX2 __attribute__((target("avx2")))
 #define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
-
-/* Lane u: ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)) of p[u]. */
-TARGET_AVX2 TV_INLINE __m256 totals(const __m256 p[8])
-{
-    __m256 h[4], q[2];
-    for (unsigned i = 0; i < 4; i++) /* p[i] in the low half, p[i + 4] in the high one */
-        h[i] = _mm256_add_ps(_mm256_permute2f128_ps(p[i], p[i + 4], 0x20), _mm256_permute2f128_ps(p[i], p[i + 4], 0x31));
-    for (unsigned i = 0; i < 2; i++) /* h[i] in lanes 0 and 1 of a half, h[i + 2] in 2 and 3 */
-        q[i] = _mm256_add_ps(_mm256_shuffle_ps(h[i], h[i + 2], 0x44), _mm256_shuffle_ps(h[i], h[i + 2], 0xEE));
-    __m256 even = _mm256_shuffle_ps(q[0], q[1], 0x88), odd = _mm256_shuffle_ps(q[0], q[1], 0xDD);
-    return _mm256_permutevar8x32_ps(_mm256_add_ps(even, odd), _mm256_setr_epi32(0, 2, 1, 3, 4, 6, 5, 7));
-}
 
 /* The scales of the last groups of a row, fewer than eight; behind them may be the end of memory. */
 TARGET_AVX2 TV_INLINE __m256 load_scales(const float *scales, size_t count)
@@ -104,7 +93,7 @@ TARGET_AVX2 TV_INLINE void rows_avx2(unsigned bits, const uint8_t *w, size_t k, 
         __m256 p[8];
         for (size_t i = 0; i < 8; i++)
             p[i] = i < count ? row_avx2(bits, w + (r + i) * k * bits / 8, k, ready, offsets, times, scales + (r + i) * (k / TV_GROUP)) : _mm256_setzero_ps();
-        _mm256_storeu_ps(all, totals(p));
+        _mm256_storeu_ps(all, tv_totals_avx2(p));
         memcpy(out + r, all, count * sizeof *out);
     }
 }
@@ -192,7 +181,7 @@ TARGET_AVX512 TV_INLINE void rows_avx512(unsigned bits, const uint8_t *w, size_t
         __m256 p[8];
         for (size_t i = 0; i < 8; i++)
             p[i] = i < count ? row_avx512(bits, w + (r + i) * k * bits / 8, k, ready, offsets, times, scales + (r + i) * (k / TV_GROUP)) : _mm256_setzero_ps();
-        _mm256_mask_storeu_ps(out + r, (__mmask8)((1u << count) - 1), totals(p));
+        _mm256_mask_storeu_ps(out + r, (__mmask8)((1u << count) - 1), tv_totals_avx2(p));
     }
 }
 

@@ -10,6 +10,7 @@
 
 #include "kernels/clones.h"
 #include "kernels/matrix.h"
+#include "kernels/totals_x86.h"
 
 enum { HALF = TV_S4_BLOCK / 2, TILE = 4, FLIP_NIBBLES = 0x88, NIBBLE = 15 };
 
@@ -144,18 +145,6 @@ TARGET_AVX2 TV_INLINE __m256 add_rest(__m256 p, const float *a, const int8_t *w,
     return _mm256_add_ps(p, _mm256_loadu_ps(x));
 }
 
-/* Lane u: ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)) of p[u]. */
-TARGET_AVX2 TV_INLINE __m256 totals(const __m256 p[SUMS])
-{
-    __m256 h[4], q[2];
-    for (unsigned i = 0; i < 4; i++) /* p[i] in the low half, p[i + 4] in the high one */
-        h[i] = _mm256_add_ps(_mm256_permute2f128_ps(p[i], p[i + 4], 0x20), _mm256_permute2f128_ps(p[i], p[i + 4], 0x31));
-    for (unsigned i = 0; i < 2; i++) /* h[i] in lanes 0 and 1 of a half, h[i + 2] in 2 and 3 */
-        q[i] = _mm256_add_ps(_mm256_shuffle_ps(h[i], h[i + 2], 0x44), _mm256_shuffle_ps(h[i], h[i + 2], 0xEE));
-    __m256 even = _mm256_shuffle_ps(q[0], q[1], 0x88), odd = _mm256_shuffle_ps(q[0], q[1], 0xDD);
-    return _mm256_permutevar8x32_ps(_mm256_add_ps(even, odd), _mm256_setr_epi32(0, 2, 1, 3, 4, 6, 5, 7));
-}
-
 TARGET_AVX2 void tv_dots_f32_s8_avx2(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, float *out)
 {
     for (size_t u = 0; u < count; u += SUMS) {
@@ -164,7 +153,7 @@ TARGET_AVX2 void tv_dots_f32_s8_avx2(const float *a, size_t a_step, const int8_t
         for (size_t v = 0; v < SUMS; v++)
             p[v] = v < here ? add_rest(_mm256_setzero_ps(), a + (u + v) * a_step, w + (u + v) * w_step, n) : _mm256_setzero_ps();
         float all[SUMS];
-        _mm256_storeu_ps(all, totals(p));
+        _mm256_storeu_ps(all, tv_totals_avx2(p));
         memcpy(out + u, all, here * sizeof *out);
     }
 }
@@ -198,7 +187,7 @@ TARGET_AVX512 TV_INLINE void eight_sums(const float *a, size_t a_step, const int
     }
     for (size_t v = 0; v < SUMS && rest; v++)
         p[v] = add_rest(p[v], a + v * a_step + n, w + v * w_step + n, rest);
-    _mm256_storeu_ps(out, totals(p));
+    _mm256_storeu_ps(out, tv_totals_avx2(p));
 }
 
 TARGET_AVX512 void tv_dots_f32_s8_avx512(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, float *out)
