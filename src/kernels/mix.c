@@ -1,44 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sixteen columns are the lanes of a vector; of each there are the eight partial sums of the canonical order, which need not wait
- * for each other. */
+ * for each other. They are variables of their own, so that compilers keep them in registers. */
 #include "kernels/mix.h"
 
 #include "kernels/clones.h"
 
 enum { COLUMNS = 16, PARTIALS = 8 };
 
-typedef float columns __attribute__((vector_size(4 * COLUMNS)));
-typedef int8_t bytes __attribute__((vector_size(COLUMNS)));
-typedef int16_t halves __attribute__((vector_size(2 * COLUMNS)));
-typedef int32_t words __attribute__((vector_size(4 * COLUMNS)));
+typedef float columns __attribute__((vector_size(4 * COLUMNS), aligned(4), may_alias));
 
-/* sum += a * v[0 to count]; by pointer, since how vectors are returned depends on the host's. */
-TV_INLINE void add(columns *sum, float a, const int8_t *v, size_t count)
-{
-    bytes x = {0};
-    memcpy(&x, v, count);
-    *sum += a * __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(x, halves), words), columns); /* by steps: at once is one by one */
-}
+#define ROW(i) (*(const columns *)(const void *)(v + (t + (i)) * step))
+#define ADD(i) p##i += a[t + (i)] * ROW(i)
+#define ADD_LAST(i)  \
+    if (t + (i) < k) \
+    ADD(i)
 
-/* `count` is known to the compiler where it is COLUMNS. */
-TV_INLINE void mix(const float *a, size_t k, const int8_t *v, size_t step, size_t count, float *out)
+TV_INLINE void mix(const float *a, size_t k, const float *v, size_t step, float *out)
 {
-    columns p[PARTIALS] = {{0}};
+    columns p0 = {0}, p1 = {0}, p2 = {0}, p3 = {0}, p4 = {0}, p5 = {0}, p6 = {0}, p7 = {0};
     size_t t = 0;
-    for (; t + PARTIALS <= k; t += PARTIALS)
-        for (size_t i = 0; i < PARTIALS; i++)
-            add(&p[i], a[t + i], v + (t + i) * step, count);
-    for (size_t i = 0; t + i < k; i++)
-        add(&p[i], a[t + i], v + (t + i) * step, count);
-    columns total = ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
-    memcpy(out, &total, count * sizeof *out);
+    for (; t + PARTIALS <= k; t += PARTIALS) {
+        ADD(0);
+        ADD(1);
+        ADD(2);
+        ADD(3);
+        ADD(4);
+        ADD(5);
+        ADD(6);
+        ADD(7);
+    }
+    ADD_LAST(0);
+    ADD_LAST(1);
+    ADD_LAST(2);
+    ADD_LAST(3);
+    ADD_LAST(4);
+    ADD_LAST(5);
+    ADD_LAST(6);
+    columns total = ((p0 + p4) + (p2 + p6)) + ((p1 + p5) + (p3 + p7));
+    memcpy(out, &total, sizeof total);
 }
 
-TV_CLONES void tv_mix_f32_s8(const float *a, size_t k, const int8_t *v, size_t step, size_t count, float *out)
+TV_CLONES void tv_mix_f32(const float *a, size_t k, const float *v, size_t step, size_t count, float *out)
 {
     size_t c = 0;
     for (; c + COLUMNS <= count; c += COLUMNS)
-        mix(a, k, v + c, step, COLUMNS, out + c);
-    if (c < count)
-        mix(a, k, v + c, step, count - c, out + c);
+        mix(a, k, v + c, step, out + c);
+    for (; c < count; c++) {
+        float p[PARTIALS] = {0};
+        for (size_t t = 0; t < k; t++)
+            p[t % PARTIALS] += a[t] * v[t * step + c];
+        out[c] = ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+    }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row of binary32 times a matrix of INT8 that lies by rows of its sums: what attention makes of cached values. */
+/* A row of binary32 times a matrix that lies by rows of its sums: what attention makes of cached values. */
 #ifndef TV_KERNELS_MIX_H
 #define TV_KERNELS_MIX_H
 
@@ -7,6 +7,6 @@
 
 /* out[c] = the sum over t of a[t] * v[t * step + c], each product rounded, in the canonical order (dot.h); for k terms and `count`
  * columns. */
-void tv_mix_f32_s8(const float *a, size_t k, const int8_t *v, size_t step, size_t count, float *out);
+void tv_mix_f32(const float *a, size_t k, const float *v, size_t step, size_t count, float *out);
 
 #endif

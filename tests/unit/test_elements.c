@@ -148,18 +148,18 @@ static void mixes_have_the_canonical_order(void **state)
     enum { LONGEST = 70, WIDEST = 100 };
     unit_rng rng = {24};
     float a[LONGEST], out[WIDEST];
-    int8_t v[LONGEST * WIDEST];
+    float v[LONGEST * WIDEST];
     for (unsigned round = 0; round < 300; round++) {
         size_t k = 1 + unit_below(&rng, LONGEST), count = 1 + unit_below(&rng, WIDEST - 1), step = count + unit_below(&rng, WIDEST - count);
         for (size_t t = 0; t < k; t++)
             a[t] = ((float)unit_below(&rng, 20000) - 10000) * 1e-4f;
         for (size_t i = 0; i < k * step; i++)
-            v[i] = (int8_t)unit_below(&rng, 256);
-        tv_mix_f32_s8(a, k, v, step, count, out);
+            v[i] = (float)unit_below(&rng, 256) - 128;
+        tv_mix_f32(a, k, v, step, count, out);
         for (size_t c = 0; c < count; c++) {
             float p[8] = {0};
             for (size_t t = 0; t < k; t++) {
-                volatile float product = a[t] * (float)v[t * step + c];
+                volatile float product = a[t] * v[t * step + c];
                 p[t % 8] += product;
             }
             assert_same(out[c], ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7])));

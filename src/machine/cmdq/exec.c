@@ -270,6 +270,7 @@ static bool take_matrices(cmdq_run *r, cmdq_product *p)
     p->transposed = av;
     p->way = cmdq_choose_way(p, bytes, exact);
     bool packed = wgt->qbits == 4 && !av && cmdq_takes_packed(p, p->way);
+    bytes = bytes && p->way != CMDQ_WAY_MIX;
     const void *a = unpack_operand(r, in, exact, inputs, 0), *b = packed ? cmdq_bytes(r, wgt) : unpack_operand(r, wgt, bytes, weights, 1);
     if (av && b && !cmdq_takes_transposed(p->way))
         b = transposed(r, b, op->k, op->n, bytes ? 1 : sizeof(float), 4);

@@ -13,10 +13,10 @@ enum { LONGEST = 1 << 16, GROUPS_AT_ONCE = 64, ROWS_AT_ONCE = 32, TOGETHER = 16,
 cmdq_way cmdq_choose_way(const cmdq_product *p, bool integer_weights, bool integers)
 {
     bool panel = p->whole && p->m >= PANEL_WORTH && tv_panel(p->level) != NULL;
-    if (!integer_weights || p->group > LONGEST)
-        return CMDQ_WAY_SINGLY;
     if (p->transposed && !integers && !p->grouped)
         return CMDQ_WAY_MIX;
+    if (!integer_weights || p->group > LONGEST)
+        return CMDQ_WAY_SINGLY;
     if (p->grouped && integers && p->whole && p->group == TV_GROUP)
         return panel ? CMDQ_WAY_PANEL_GROUPS : CMDQ_WAY_VECTORS;
     if (p->grouped)
@@ -184,11 +184,11 @@ static void multiply_rows(const cmdq_product *p, uint64_t from, uint64_t to)
     }
 }
 
-/* Columns `from` to `to` of weights that lie as k rows of n. */
+/* Columns `from` to `to` of weights that lie as k rows of n, widened once for all rows of activations. */
 static void multiply_transposed(const cmdq_product *p, uint64_t from, uint64_t to)
 {
     for (uint64_t i = 0; i < p->m; i++) {
-        tv_mix_f32_s8(p->a + i * p->k, p->k, (const int8_t *)p->b8 + from, p->n, to - from, sums_at(p, i, from));
+        tv_mix_f32(p->a + i * p->k, p->k, p->b + from, p->n, to - from, sums_at(p, i, from));
         scale_sums(p, i, from, to - from);
     }
 }

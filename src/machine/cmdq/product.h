@@ -17,7 +17,7 @@ typedef enum cmdq_way {
     CMDQ_WAY_VECTORS,      /* groups of 32: each row of activations by itself */
     CMDQ_WAY_PANELS,       /* INT4 or INT8 weights, without groups: many rows of activations */
     CMDQ_WAY_PANEL_GROUPS, /* the same with groups of 32 */
-    CMDQ_WAY_MIX,          /* binary32 by INT8 that lie transposed */
+    CMDQ_WAY_MIX,          /* binary32 by weights that lie transposed, whatever their type, as binary32 */
 } cmdq_way;
 
 /* Rows of activations and rows of weights, both k long: both integers, activations of binary32 and integers, or both binary32. */
