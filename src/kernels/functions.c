@@ -47,12 +47,31 @@ TV_CLONES static void exp_bounds(const float *x, size_t n, double bound, float *
     }
 }
 
+/* Whether the bounds decide for all; of a zero they have lost its sign. */
+TV_CLONES static bool all_certain(const float *x, size_t n, const float *low, const float *high)
+{
+    int doubts = 0;
+    for (size_t i = 0; i < n; i++)
+        doubts |= !(low[i] == high[i]) | !(fabsf(x[i]) < LIMIT) | (low[i] == 0);
+    return !doubts;
+}
+
+/* Results that the bounds decide, and the others by the exact function. */
+static void settle(tv_func func, const float *x, size_t n, const float *low, const float *high, float *y)
+{
+    if (all_certain(x, n, low, high)) {
+        memcpy(y, low, n * sizeof *y);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        y[i] = low[i] == high[i] && low[i] != 0 && fabsf(x[i]) < LIMIT ? low[i] : tv_func_f32(func, x[i]);
+}
+
 static void exp_f32(const float *x, size_t n, float *y)
 {
     float low[PIECE], high[PIECE];
     exp_bounds(x, n, 0x1p-42, low, high);
-    for (size_t i = 0; i < n; i++)
-        y[i] = low[i] == high[i] && fabsf(x[i]) < LIMIT ? low[i] : tv_func_f32(TV_FUNC_EXP, x[i]);
+    settle(TV_FUNC_EXP, x, n, low, high, y);
 }
 
 /* The same of SiLU, x / (1 + exp -x). */
@@ -69,8 +88,7 @@ static void silu_f32(const float *x, size_t n, float *y)
 {
     float low[PIECE], high[PIECE];
     silu_bounds(x, n, 0x1p-42, low, high);
-    for (size_t i = 0; i < n; i++) /* the bounds of a zero have lost its sign */
-        y[i] = low[i] == high[i] && low[i] != 0 && fabsf(x[i]) < LIMIT ? low[i] : tv_func_f32(TV_FUNC_SILU, x[i]);
+    settle(TV_FUNC_SILU, x, n, low, high, y);
 }
 
 /* The bounds are some places of binary32 apart, so that a boundary of BF16, which is a number of binary32, cannot be both of them. */

@@ -4,6 +4,7 @@
 
 #include "kernels/matrix.h"
 #include "kernels/panel_x86.h"
+#include "num/int.h"
 
 enum { STEP = 4 };
 
@@ -25,11 +26,15 @@ void tv_panel_ready(const int8_t *a, size_t m, size_t k, int8_t *ready)
         }
 }
 
-void tv_panel_sums(const int8_t *a, size_t m, size_t k, size_t group, int32_t *out)
+void tv_panel_offsets(const int8_t *a, size_t m, size_t k, size_t group, unsigned bits, int32_t *out)
 {
-    for (size_t i = 0; i < m; i++)
-        for (size_t at = 0; at < k; at += group)
-            *out++ = tv_sum_s8(a + i * k + at, k - at < group ? k - at : group);
+    size_t groups = (k + group - 1) / group;
+    memset(out, 0, tv_panel_offsets_count(m, k, group) * sizeof *out);
+    for (size_t i = 0; i < m; i++) {
+        int32_t *of_row = out + i / TV_PANEL_TILE * TV_PANEL_TILE * groups + i % TV_PANEL_TILE;
+        for (size_t g = 0; g < groups; g++)
+            of_row[g * TV_PANEL_TILE] = -(TV_INT_MOST(bits) + 1) * tv_sum_s8(a + i * k + g * group, k - g * group < group ? k - g * group : group);
+    }
 }
 
 const tv_panel_fns *tv_panel(tv_cpu_level level)

@@ -8,11 +8,10 @@
 #include "kernels/cpu.h"
 
 enum {
-    TV_PANEL_ROWS = 16,   /* of weights, in a panel */
-    TV_PANEL_PAIR = 32,   /* … in two */
+    TV_PANEL_PAIR = 32,   /* rows of weights, in two panels */
     TV_PANEL_TILE = 8,    /* rows of activations that are worked on together */
-    TV_PANEL_INPUTS = 128, /* … at most in one call of tv_panel_exact */
-    TV_PANEL_GROUPED = 32  /* … of tv_panel_groups */
+    TV_PANEL_INPUTS = 128, /* … at most in one call of `exact` */
+    TV_PANEL_GROUPED = 32  /* … of `groups` */
 };
 
 /* Rows of weights as they lie: `bits` 4 or 8, each row k elements, k even where it is 4. */
@@ -26,18 +25,21 @@ typedef struct tv_panel_weights {
 static inline size_t tv_panel_ready_bytes(size_t m, size_t k) { return (m + TV_PANEL_TILE - 1) / TV_PANEL_TILE * TV_PANEL_TILE * ((k + 3) / 4 * 4); }
 void tv_panel_ready(const int8_t *a, size_t m, size_t k, int8_t *ready);
 
-/* Sums of each group of `group` elements of each row, the last of a row of what is left: out[i * groups + g]. */
-void tv_panel_sums(const int8_t *a, size_t m, size_t k, size_t group, int32_t *out);
+/* What counting weights of `bits` from their least number adds to the sum of each group of `group` elements, the last of a row of what
+ * is left, with the other sign: for each tile and group one of each of its rows, 0 past the last. */
+static inline size_t tv_panel_offsets_count(size_t m, size_t k, size_t group) { return (m + TV_PANEL_TILE - 1) / TV_PANEL_TILE * TV_PANEL_TILE * ((k + group - 1) / group); }
+void tv_panel_offsets(const int8_t *a, size_t m, size_t k, size_t group, unsigned bits, int32_t *out);
 
 typedef struct tv_panel_fns {
     /* out[i * TV_PANEL_PAIR + r] = the exact sum over k (at most 2^16) of row i of `ready` times row `from` + r of the weights, for r
-     * below `count`, at most TV_PANEL_PAIR, and i below m, at most TV_PANEL_INPUTS; sums[i] is the sum of row i. */
-    void (*exact)(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *sums, size_t m, int32_t *out);
+     * below `count`, at most TV_PANEL_PAIR, and i below m, at most TV_PANEL_INPUTS; `offsets` are of groups of k. */
+    void (*exact)(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets, size_t m, int32_t *out);
 
-    /* out[i * TV_PANEL_ROWS + r] = the sum, in the canonical order (dot.h), over groups g of 32 elements of (their exact sum times
-     * `factor`, rounded) times scales[(from + r) * k / 32 + g], for r below `count`, at most TV_PANEL_ROWS, and i below m, at most
-     * TV_PANEL_GROUPED. k is a multiple of 32; sums[i * k / 32 + g] is the sum of group g of row i. */
-    void (*groups)(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *sums, size_t m, const float *scales, float factor, float *out);
+    /* out[i * step + r] = the sum, in the canonical order (dot.h), over groups g of 32 elements of (their exact sum times `factor`,
+     * rounded) times scales[(from + r) * k / 32 + g], for r below `count`, at most TV_PANEL_PAIR, and i below m, at most
+     * TV_PANEL_GROUPED. k is a multiple of 32; `offsets` are of groups of 32. */
+    void (*groups)(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets, size_t m, const float *scales, float factor, float *out,
+                   size_t step);
 } tv_panel_fns;
 
 /* NULL: the host has none at this level. */

@@ -10,9 +10,8 @@
 #include <immintrin.h>
 
 #include "kernels/clones.h"
-#include "num/int.h"
 
-enum { ROWS = TV_PANEL_ROWS, TILE = TV_PANEL_TILE, STEP = 4, STEPS_TOGETHER = 16, SPAN = STEP * STEPS_TOGETHER, BLOCK = 1024, VECTOR = 64, GROUP = 32, PARTIALS = 8 };
+enum { ROWS = 16, PAIR = TV_PANEL_PAIR, TILE = TV_PANEL_TILE, STEP = 4, STEPS_TOGETHER = 16, SPAN = STEP * STEPS_TOGETHER, BLOCK = 1024, VECTOR = 64, GROUP = 32, PARTIALS = 8 };
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 
@@ -62,8 +61,11 @@ TARGET TV_INLINE void pack(const tv_panel_weights *w, unsigned bits, size_t row,
     size_t row_bytes = w->k * bits / 8;
     for (size_t at = 0; at < length; at += SPAN, panel += ROWS * SPAN) {
         __m512i v[ROWS];
-        for (size_t r = 0; r < ROWS; r++)
-            v[r] = r < count ? load_row(w->rows + (row + r) * row_bytes, bits, from + at, length - at) : _mm512_setzero_si512();
+        for (size_t r = 0; r < ROWS; r++) {
+            const uint8_t *of_row = w->rows + (row + r) * row_bytes;
+            v[r] = r < count ? load_row(of_row, bits, from + at, length - at) : _mm512_setzero_si512();
+            _mm_prefetch((const char *)of_row + PAIR * row_bytes + (from + at) * bits / 8, _MM_HINT_T0); /* comes next; beyond the end it does nothing */
+        }
         transpose(v);
         for (unsigned s = 0; s < STEPS_TOGETHER; s++)
             _mm512_store_si512(panel + s * VECTOR, v[s]);
@@ -85,16 +87,16 @@ TARGET TV_INLINE __m512i broadcast(const int8_t *p)
     return _mm512_set1_epi32(four);
 }
 
-static int32_t least_of(const tv_panel_weights *w) { return TV_INT_MOST(w->bits) + 1; }
-
 /* ---- One sum of each row ---- */
 
-/* Adds the products of two panels and a tile of activations to `out`, [TILE][TV_PANEL_PAIR]. */
+/* Adds the products of two panels and a tile of activations to `out`, [TILE][PAIR]. */
 TARGET static void multiply_pair(const uint8_t *first, const uint8_t *second, size_t steps, const int8_t *ready, int32_t *out)
 {
     __m512i a[TILE], b[TILE];
-    for (unsigned i = 0; i < TILE; i++)
-        a[i] = b[i] = _mm512_setzero_si512();
+    for (unsigned i = 0; i < TILE; i++) {
+        a[i] = _mm512_loadu_si512(out + i * PAIR);
+        b[i] = _mm512_loadu_si512(out + i * PAIR + ROWS);
+    }
     for (size_t s = 0; s < steps; s++, ready += TILE * STEP) {
         __m512i w0 = _mm512_load_si512(first + s * VECTOR), w1 = _mm512_load_si512(second + s * VECTOR);
         for (unsigned i = 0; i < TILE; i++) {
@@ -103,112 +105,126 @@ TARGET static void multiply_pair(const uint8_t *first, const uint8_t *second, si
             b[i] = _mm512_dpbusd_epi32(b[i], w1, x);
         }
     }
-    for (unsigned i = 0; i < TILE; i++, out += TV_PANEL_PAIR) {
-        _mm512_storeu_si512(out, _mm512_add_epi32(_mm512_loadu_si512(out), a[i]));
-        _mm512_storeu_si512(out + ROWS, _mm512_add_epi32(_mm512_loadu_si512(out + ROWS), b[i]));
+    for (unsigned i = 0; i < TILE; i++) {
+        _mm512_storeu_si512(out + i * PAIR, a[i]);
+        _mm512_storeu_si512(out + i * PAIR + ROWS, b[i]);
     }
 }
 
-TARGET static void exact(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *sums, size_t m, int32_t *out)
+TARGET static void pack_pair(const tv_panel_weights *w, size_t row, size_t count, size_t from, size_t length, uint8_t panels[2][ROWS * BLOCK])
+{
+    pack_panel(w, row, count < ROWS ? count : ROWS, from, length, panels[0]);
+    pack_panel(w, row + ROWS, count < ROWS ? 0 : count - ROWS, from, length, panels[1]);
+}
+
+TARGET static void exact(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets, size_t m, int32_t *out)
 {
     _Alignas(64) uint8_t panels[2][ROWS * BLOCK];
-    int32_t tile[TV_PANEL_INPUTS * TV_PANEL_PAIR];
+    int32_t tile[TV_PANEL_INPUTS * PAIR];
     size_t all_steps = (w->k + STEP - 1) / STEP, tiles = (m + TILE - 1) / TILE;
-    int32_t least = least_of(w);
-    memset(tile, 0, tiles * TILE * TV_PANEL_PAIR * sizeof *tile);
+    for (size_t i = 0; i < tiles * TILE; i++)
+        for (size_t r = 0; r < PAIR; r += ROWS)
+            _mm512_storeu_si512(tile + i * PAIR + r, _mm512_set1_epi32(offsets[i]));
     for (size_t at = 0; at < w->k; at += BLOCK) {
         size_t length = w->k - at < BLOCK ? w->k - at : BLOCK;
-        pack_panel(w, from, count < ROWS ? count : ROWS, at, length, panels[0]);
-        pack_panel(w, from + ROWS, count < ROWS ? 0 : count - ROWS, at, length, panels[1]);
+        pack_pair(w, from, count, at, length, panels);
         for (size_t t = 0; t < tiles; t++)
-            multiply_pair(panels[0], panels[1], (length + STEP - 1) / STEP, ready + (t * all_steps + at / STEP) * TILE * STEP, tile + t * TILE * TV_PANEL_PAIR);
+            multiply_pair(panels[0], panels[1], (length + STEP - 1) / STEP, ready + (t * all_steps + at / STEP) * TILE * STEP, tile + t * TILE * PAIR);
     }
-    for (size_t i = 0; i < m; i++)
-        for (size_t r = 0; r < TV_PANEL_PAIR; r++)
-            out[i * TV_PANEL_PAIR + r] = tile[i * TV_PANEL_PAIR + r] - least * sums[i];
+    memcpy(out, tile, m * PAIR * sizeof *out);
 }
 
 /* ---- A sum of each group ---- */
 
 typedef struct partial_sums {
-    __m512 of[TILE];
+    __m512 of[2][TILE]; /* of each panel */
 } partial_sums;
 
-/* Adds a group's products, scaled, to partial sums: those of a panel and a tile of activations. */
-TARGET TV_INLINE void add_group(const uint8_t *panel, const int8_t *ready, const int32_t *sums, size_t groups, int32_t least, __m512 factor, __m512 scales, partial_sums *p)
+/* Adds a group's products, scaled, to partial sums: those of two panels and a tile of activations. */
+TARGET TV_INLINE void add_group(const uint8_t *first, const uint8_t *second, const int8_t *ready, const int32_t *offsets, bool whole, __m512 factor, const float *scales,
+                                partial_sums *p)
 {
-    __m512i a[TILE];
+    __m512i a[TILE], b[TILE];
     for (unsigned i = 0; i < TILE; i++)
-        a[i] = _mm512_setzero_si512();
+        a[i] = b[i] = _mm512_set1_epi32(offsets[i]);
     for (unsigned s = 0; s < GROUP / STEP; s++, ready += TILE * STEP) {
-        __m512i w = _mm512_load_si512(panel + s * VECTOR);
-        for (unsigned i = 0; i < TILE; i++)
-            a[i] = _mm512_dpbusd_epi32(a[i], w, broadcast(ready + i * STEP));
+        __m512i w0 = _mm512_load_si512(first + s * VECTOR), w1 = _mm512_load_si512(second + s * VECTOR);
+        for (unsigned i = 0; i < TILE; i++) {
+            __m512i x = broadcast(ready + i * STEP);
+            a[i] = _mm512_dpbusd_epi32(a[i], w0, x);
+            b[i] = _mm512_dpbusd_epi32(b[i], w1, x);
+        }
     }
+    __m512 scale0 = _mm512_load_ps(scales), scale1 = _mm512_load_ps(scales + ROWS);
     for (unsigned i = 0; i < TILE; i++) {
-        __m512i sum = _mm512_sub_epi32(a[i], _mm512_set1_epi32(least * sums[i * groups]));
-        p->of[i] = _mm512_add_ps(p->of[i], _mm512_mul_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), factor), scales));
+        __m512 x = _mm512_cvtepi32_ps(a[i]), y = _mm512_cvtepi32_ps(b[i]);
+        if (!whole) { /* times 1 changes nothing */
+            x = _mm512_mul_ps(x, factor);
+            y = _mm512_mul_ps(y, factor);
+        }
+        p->of[0][i] = _mm512_add_ps(p->of[0][i], _mm512_mul_ps(x, scale0));
+        p->of[1][i] = _mm512_add_ps(p->of[1][i], _mm512_mul_ps(y, scale1));
     }
 }
 
-/* Scales of a block's groups by group: [group][ROWS]. */
+/* Scales of a block's groups by group: [group][PAIR], of which this is one panel's half. */
 TARGET static void pack_scales(const float *scales, size_t groups, size_t row, size_t count, size_t from, size_t length, float *out)
 {
-    for (size_t at = 0; at < length; at += ROWS, out += ROWS * ROWS) {
+    for (size_t at = 0; at < length; at += ROWS) {
         size_t here = length - at < ROWS ? length - at : ROWS;
         __m512i v[ROWS];
         for (size_t r = 0; r < ROWS; r++)
             v[r] = r < count ? _mm512_maskz_loadu_epi32((__mmask16)((1u << here) - 1), scales + (row + r) * groups + from + at) : _mm512_setzero_si512();
         transpose(v);
-        for (unsigned g = 0; g < ROWS; g++)
-            _mm512_store_si512(out + g * ROWS, v[g]);
+        for (size_t g = 0; g < ROWS; g++)
+            _mm512_store_si512(out + (at + g) * PAIR, v[g]);
     }
 }
 
 /* ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)), of which those from `count` on are 0. */
-TARGET TV_INLINE __m512 total(const partial_sums p[PARTIALS], size_t count, size_t i)
+TARGET TV_INLINE __m512 total(const partial_sums p[PARTIALS], size_t count, size_t panel, size_t i)
 {
     __m512 v[PARTIALS];
     for (size_t u = 0; u < PARTIALS; u++)
-        v[u] = u < count ? p[u].of[i] : _mm512_setzero_ps();
+        v[u] = u < count ? p[u].of[panel][i] : _mm512_setzero_ps();
     __m512 even = _mm512_add_ps(_mm512_add_ps(v[0], v[4]), _mm512_add_ps(v[2], v[6]));
     __m512 odd = _mm512_add_ps(_mm512_add_ps(v[1], v[5]), _mm512_add_ps(v[3], v[7]));
     return _mm512_add_ps(even, odd);
 }
 
-/* Sums of each group are wanted a tile at a time: those past the last row are of nothing. */
-TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *sums, size_t m, const float *scales, float factor, float *out)
+TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets, size_t m, const float *scales, float factor,
+                          float *out, size_t step)
 {
     enum { GROUPS = BLOCK / GROUP, TILES = TV_PANEL_GROUPED / TILE };
-    _Alignas(64) uint8_t panel[ROWS * BLOCK];
-    _Alignas(64) float scale[GROUPS * ROWS];
+    _Alignas(64) uint8_t panels[2][ROWS * BLOCK];
+    _Alignas(64) float scale[GROUPS * PAIR];
     partial_sums p[TILES][PARTIALS];
-    int32_t none[TILE] = {0};
-    size_t all = w->k / GROUP, used = all < PARTIALS ? all : PARTIALS, all_steps = w->k / STEP, tiles = (m + TILE - 1) / TILE;
-    int32_t least = least_of(w);
+    size_t all = w->k / GROUP, used = all < PARTIALS ? all : PARTIALS, all_steps = w->k / STEP, tiles = (m + TILE - 1) / TILE, more = count < ROWS ? 0 : count - ROWS;
     __m512 times = _mm512_set1_ps(factor);
     for (size_t t = 0; t < tiles; t++)
         memset(p[t], 0, used * sizeof p[t][0]);
     for (size_t at = 0; at < w->k; at += BLOCK) {
         size_t length = w->k - at < BLOCK ? w->k - at : BLOCK;
-        pack_panel(w, from, count, at, length, panel);
-        pack_scales(scales, all, from, count, at / GROUP, length / GROUP, scale);
+        pack_pair(w, from, count, at, length, panels);
+        pack_scales(scales, all, from, count - more, at / GROUP, length / GROUP, scale);
+        pack_scales(scales, all, from + ROWS, more, at / GROUP, length / GROUP, scale + ROWS);
         for (size_t t = 0; t < tiles; t++)
             for (size_t g = 0; g < length / GROUP; g++) {
-                const int32_t *s = sums + t * TILE * all + at / GROUP + g;
-                size_t step = all;
-                if (m - t * TILE < TILE) {
-                    for (size_t i = 0; i < m - t * TILE; i++)
-                        none[i] = s[i * all];
-                    s = none;
-                    step = 1;
-                }
-                add_group(panel + g * GROUP * ROWS, ready + (t * all_steps + (at + g * GROUP) / STEP) * TILE * STEP, s, step, least, times,
-                          _mm512_load_ps(scale + g * ROWS), &p[t][(at / GROUP + g) % PARTIALS]);
+                const int8_t *x = ready + (t * all_steps + (at + g * GROUP) / STEP) * TILE * STEP;
+                const int32_t *o = offsets + (t * all + at / GROUP + g) * TILE;
+                partial_sums *sums = &p[t][(at / GROUP + g) % PARTIALS];
+                if (factor == 1)
+                    add_group(panels[0] + g * GROUP * ROWS, panels[1] + g * GROUP * ROWS, x, o, true, times, scale + g * PAIR, sums);
+                else
+                    add_group(panels[0] + g * GROUP * ROWS, panels[1] + g * GROUP * ROWS, x, o, false, times, scale + g * PAIR, sums);
             }
     }
-    for (size_t i = 0; i < m; i++)
-        _mm512_storeu_ps(out + i * ROWS, total(p[i / TILE], used, i % TILE));
+    __mmask16 low = (__mmask16)((1u << (count - more)) - 1), high = (__mmask16)((1u << more) - 1);
+    for (size_t i = 0; i < m; i++) {
+        _mm512_mask_storeu_ps(out + i * step, low, total(p[i / TILE], used, 0, i % TILE));
+        if (more)
+            _mm512_mask_storeu_ps(out + i * step + ROWS, high, total(p[i / TILE], used, 1, i % TILE));
+    }
 }
 
 const tv_panel_fns tv_panel_avx512 = {exact, groups};

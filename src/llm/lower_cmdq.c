@@ -279,35 +279,64 @@ static const char *queue_path(const lowering *l, char path[PATH_LENGTH])
     return path;
 }
 
-/* What the metadata of a step say: the cache, the tokens' rows of the embedding, which come with the queue, and the logits, which are
- * what it leaves for the host. The first queue that is written names the weights, so that the queues run by themselves. */
-static tv_status print_metadata(lowering *l, const int32_t *tokens, bool last_only, const tv_diag_sink *sink)
+/* ---- The tokens' rows of the embedding: they come with a queue that is written, else straight to DRAM, which is faster ---- */
+
+static tv_status print_hex(lowering *l, uint32_t r, const float *row, const tv_diag_sink *sink)
 {
     static const char digits[] = "0123456789abcdef";
-    const tv_model_shape *s = &l->model->shape;
+    uint32_t dim = l->model->shape.dim;
+    char *hex = tv_buf_extend(&l->metadata, (size_t)dim * 8);
+    (void)r;
+    for (uint32_t i = 0; i < 4 * dim && hex; i++) {
+        uint32_t byte = tv_f32_bits(row[i / 4]) >> 8 * (i % 4) & 0xFF;
+        hex[2 * i] = digits[byte >> 4];
+        hex[2 * i + 1] = digits[byte & 15];
+    }
+    return hex ? TV_OK : tv_fail_memory(sink);
+}
+
+static tv_status write_row(lowering *l, uint32_t r, const float *row, const tv_diag_sink *sink)
+{
+    size_t bytes = l->model->shape.dim * sizeof *row;
+    return tv_machine_write(l->machine, "dram", l->x_addr + r * bytes, row, bytes, sink);
+}
+
+static tv_status each_row(lowering *l, const int32_t *tokens, tv_status (*take)(lowering *l, uint32_t r, const float *row, const tv_diag_sink *sink), const tv_diag_sink *sink)
+{
     const tv_matrix *embedding = tv_model_matrix(l->model, TV_WEIGHT_EMBEDDING, 0);
-    float *row = malloc(s->dim * sizeof *row);
+    float *row = malloc(l->model->shape.dim * sizeof *row);
     tv_status status = row ? TV_OK : tv_fail_memory(sink);
+    for (uint32_t r = 0; r < l->rows && status == TV_OK; r++) {
+        status = tv_gguf_row_f32(embedding->tensor, (uint64_t)tokens[r], row);
+        if (status == TV_OK)
+            status = take(l, r, row, sink);
+    }
+    free(row);
+    return status;
+}
+
+/* What the metadata of a step say: the cache, what DRAM holds before, and the logits, which are what the queue leaves for the host. The
+ * first queue that is written names the weights, so that the queues run by themselves. */
+static tv_status print_metadata(lowering *l, const int32_t *tokens, bool last_only, const tv_diag_sink *sink)
+{
+    const tv_model_shape *s = &l->model->shape;
     tv_buf *text = &l->metadata;
     text->len = 0;
     tv_buf_str(text, "{\"version\": \"1.2\", \"graph_name\": \"step\", \"kv_layouts\": [");
     for (uint32_t i = 0; i < s->layers; i++)
         tv_buf_printf(text, "%s{\"id\": %" PRIu32 ", \"k_base\": %" PRIu64 ", \"v_base\": %" PRIu64 ", \"t_max\": %" PRIu32 ", \"d_head\": %" PRIu32 ", \"heads\": %" PRIu32 "}",
                       i ? ", " : "", i, l->k_base[i], l->v_base[i], l->context, s->head_dim, s->kv_heads);
-    tv_buf_printf(text, "], \"dram_init\": [%s{\"addr\": %" PRIu64 ", \"hex\": \"", l->emit && l->steps == 0 ? "{\"addr\": 0, \"file\": \"weights.bin\"}, " : "", l->x_addr);
-    for (uint32_t r = 0; r < l->rows && status == TV_OK && !l->timing; r++) {
-        char *hex = tv_buf_extend(text, (size_t)s->dim * 8);
-        status = hex ? tv_gguf_row_f32(embedding->tensor, (uint64_t)tokens[r], row) : tv_fail_memory(sink);
-        for (uint32_t i = 0; i < 4 * s->dim && status == TV_OK; i++) {
-            uint32_t byte = tv_f32_bits(row[i / 4]) >> 8 * (i % 4) & 0xFF;
-            hex[2 * i] = digits[byte >> 4];
-            hex[2 * i + 1] = digits[byte & 15];
-        }
+    tv_buf_printf(text, "], \"dram_init\": [%s", l->emit && l->steps == 0 ? "{\"addr\": 0, \"file\": \"weights.bin\"}, " : "");
+    if (l->emit) {
+        tv_buf_printf(text, "{\"addr\": %" PRIu64 ", \"hex\": \"", l->x_addr);
+        TV_TRY(each_row(l, tokens, print_hex, sink));
+        tv_buf_str(text, "\"}");
+    } else if (!l->timing) {
+        TV_TRY(each_row(l, tokens, write_row, sink));
     }
-    tv_buf_printf(text, "\"}], \"outputs\": [{\"name\": \"logits\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64 ", \"qbits\": 32}]}", l->logits_addr,
+    tv_buf_printf(text, "], \"outputs\": [{\"name\": \"logits\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64 ", \"qbits\": 32}]}", l->logits_addr,
                   (uint64_t)(last_only ? 1 : l->rows) * s->vocab);
-    free(row);
-    return status;
+    return TV_OK;
 }
 
 static tv_status begin_queue(lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, bool last_only, const tv_diag_sink *sink)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { THREADS_MAX = 256, PARTS_EACH = 4, GRAIN = 16, LOOKOUT_NS = 50000 };
+enum { THREADS_MAX = 256, PARTS_EACH = 4, GRAIN = 16, LOOKOUT_NS = 300000 };
 
 struct tv_pool {
     pthread_mutex_t lock; /* for sleeping and waking */
@@ -168,7 +168,7 @@ void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
         return;
     }
     uint64_t parts = (uint64_t)(pool->count + 1) * PARTS_EACH, each = tv_ceil_div(count, parts);
-    pool->each = each > GRAIN ? tv_ceil_div(each, GRAIN) * GRAIN : each; /* kernels take some rows together */
+    pool->each = count >= PARTS_EACH * GRAIN ? tv_ceil_div(each, GRAIN) * GRAIN : each; /* kernels take some rows together */
     pool->parts = tv_ceil_div(count, pool->each);
     pool->total = count;
     pool->work = work;

@@ -88,20 +88,19 @@ static void panels_of_groups_have_the_canonical_order(void **state)
     (void)state;
     static product p;
     static int8_t ready[(INPUTS_MAX + TV_PANEL_TILE) * WIDEST];
-    static int32_t sums[INPUTS_MAX * WIDEST / GROUP];
+    static int32_t offsets[(INPUTS_MAX + TV_PANEL_TILE) * WIDEST / GROUP];
     unit_rng rng = {12};
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
         for (unsigned round = 0; round < 60 && tv_panel((tv_cpu_level)level); round++) {
             make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, ROWS_MAX), 1 + unit_below(&rng, INPUTS_MAX));
             tv_panel_ready(p.inputs, p.m, p.k, ready);
-            tv_panel_sums(p.inputs, p.m, p.k, GROUP, sums);
-            for (size_t from = 0; from < p.rows; from += TV_PANEL_ROWS) {
-                float out[INPUTS_MAX * TV_PANEL_ROWS];
-                size_t count = p.rows - from < TV_PANEL_ROWS ? p.rows - from : TV_PANEL_ROWS;
-                tv_panel((tv_cpu_level)level)->groups(&(tv_panel_weights){p.weights, p.bits, p.k}, from, count, ready, sums, p.m, p.scales, p.factor, out);
-                for (size_t i = 0; i < p.m * count; i++)
-                    assert_same_bits(out[i / count * TV_PANEL_ROWS + i % count], wanted(&p, i / count, from + i % count));
-            }
+            tv_panel_offsets(p.inputs, p.m, p.k, GROUP, p.bits, offsets);
+            float out[INPUTS_MAX * ROWS_MAX];
+            for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR)
+                tv_panel((tv_cpu_level)level)->groups(&(tv_panel_weights){p.weights, p.bits, p.k}, from, p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR, ready,
+                                                      offsets, p.m, p.scales, p.factor, out + from, p.rows);
+            for (size_t i = 0; i < p.m * p.rows; i++)
+                assert_same_bits(out[i], wanted(&p, i / p.rows, i % p.rows));
         }
 }
 
@@ -115,13 +114,13 @@ static void panels_equal_sums_in_64_bits(void **state)
         for (unsigned round = 0; round < 60 && tv_panel((tv_cpu_level)level); round++) {
             unsigned bits = round % 2 ? 4 : 8;
             make(&rng, &p, bits, (1 + unit_below(&rng, unit_below(&rng, 4) ? 150 : WIDEST / 2)) * (bits == 4 ? 2 : 1), 1 + unit_below(&rng, ROWS_MAX), 1 + unit_below(&rng, INPUTS_MAX));
-            int32_t sums[INPUTS_MAX];
+            int32_t offsets[INPUTS_MAX + TV_PANEL_TILE];
             tv_panel_ready(p.inputs, p.m, p.k, ready);
-            tv_panel_sums(p.inputs, p.m, p.k, p.k, sums);
+            tv_panel_offsets(p.inputs, p.m, p.k, p.k, bits, offsets);
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR) {
                 int32_t out[INPUTS_MAX * TV_PANEL_PAIR];
                 size_t count = p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR;
-                tv_panel((tv_cpu_level)level)->exact(&(tv_panel_weights){p.weights, p.bits, p.k}, from, count, ready, sums, p.m, out);
+                tv_panel((tv_cpu_level)level)->exact(&(tv_panel_weights){p.weights, p.bits, p.k}, from, count, ready, offsets, p.m, out);
                 for (size_t i = 0; i < p.m * count; i++)
                     assert_int_equal(out[i / count * TV_PANEL_PAIR + i % count], exact_sum(&p, i / count, from + i % count, 0, p.k));
             }
@@ -136,17 +135,17 @@ static void the_longest_sums_fit(void **state)
     const tv_panel_fns *panel = tv_panel(tv_cpu_host());
     static uint8_t weights[LONGEST];
     static int8_t input[LONGEST], ready[TV_PANEL_TILE * LONGEST];
-    int32_t sum, out[TV_PANEL_PAIR];
+    int32_t offsets[TV_PANEL_TILE], out[TV_PANEL_PAIR];
     if (!panel)
         return;
     memset(weights, 0x80, sizeof weights);
     memset(input, -128, sizeof input);
     tv_panel_ready(input, 1, LONGEST, ready);
-    tv_panel_sums(input, 1, LONGEST, LONGEST, &sum);
-    panel->exact(&(tv_panel_weights){weights, 8, LONGEST}, 0, 1, ready, &sum, 1, out);
+    tv_panel_offsets(input, 1, LONGEST, LONGEST, 8, offsets);
+    panel->exact(&(tv_panel_weights){weights, 8, LONGEST}, 0, 1, ready, offsets, 1, out);
     assert_int_equal(out[0], LONGEST * (128 * 128));
     memset(weights, 0x7F, sizeof weights);
-    panel->exact(&(tv_panel_weights){weights, 8, LONGEST}, 0, 1, ready, &sum, 1, out);
+    panel->exact(&(tv_panel_weights){weights, 8, LONGEST}, 0, 1, ready, offsets, 1, out);
     assert_int_equal(out[0], -LONGEST * (127 * 128));
 }
 

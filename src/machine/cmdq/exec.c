@@ -62,12 +62,18 @@ void cmdq_pack(const float *x, unsigned qbits, uint64_t count, uint8_t *p)
     }
 }
 
-float *cmdq_operand_values(cmdq_run *r, cmdq_operand operand, uint64_t count, unsigned which)
+const float *cmdq_numbers(cmdq_run *r, const cmdq_tile *t, uint64_t count, float scale, unsigned which)
 {
-    const cmdq_tile *t = cmdq_find_tile(r->op, operand);
-    float *out = t ? cmdq_scratch(r, which, count * sizeof *out) : NULL;
+    if (!t)
+        return NULL;
+    const uint8_t *bytes = cmdq_bytes(r, t);
+    if (t->qbits == 32 && scale == 1 && (uintptr_t)bytes % _Alignof(float) == 0)
+        return (const float *)(const void *)bytes;
+    float *out = cmdq_scratch(r, which, count * sizeof *out);
     if (out)
-        cmdq_unpack(cmdq_bytes(r, t), t->qbits, count, out);
+        cmdq_unpack(bytes, t->qbits, count, out);
+    if (out && scale != 1)
+        tv_elements_multiply(out, count, scale);
     return out;
 }
 
@@ -231,20 +237,6 @@ static bool run_sparse(cmdq_run *r, const cmdq_product *p)
     return true;
 }
 
-/* Binary32 operands beside the matrices are taken where they lie, unless that is at an odd place. NULL: the entry has none. */
-static const float *numbers(cmdq_run *r, const cmdq_tile *t, uint64_t count, unsigned which)
-{
-    if (!t)
-        return NULL;
-    const uint8_t *bytes = cmdq_bytes(r, t);
-    if (t->qbits == 32 && (uintptr_t)bytes % _Alignof(float) == 0)
-        return (const float *)(const void *)bytes;
-    float *out = cmdq_scratch(r, which, count * sizeof *out);
-    if (out)
-        cmdq_unpack(bytes, t->qbits, count, out);
-    return out;
-}
-
 static bool make_ready(cmdq_run *r, cmdq_product *p)
 {
     int8_t *ready = cmdq_scratch(r, 5, cmdq_ready_bytes(p));
@@ -291,9 +283,9 @@ static bool tensor(cmdq_run *r)
                       .scale_ofm = cmdq_get_real(r, CMDQ_F_scale_ofm)};
     p.group = p.grouped ? cmdq_get(r, CMDQ_F_wgt_group) : p.k;
     p.out = cmdq_scratch(r, 3, op->m * op->n * sizeof *p.out);
-    p.bias = numbers(r, cmdq_find_tile(op, CMDQ_BIAS), op->n, 7);
-    p.scales = numbers(r, cmdq_find_tile(op, CMDQ_SCALES), op->n * (p.k / p.group), 8);
-    p.old = numbers(r, out->reads ? out : NULL, op->m * op->n, 2);
+    p.bias = cmdq_numbers(r, cmdq_find_tile(op, CMDQ_BIAS), op->n, 1, 7);
+    p.scales = cmdq_numbers(r, cmdq_find_tile(op, CMDQ_SCALES), op->n * (p.k / p.group), 1, 8);
+    p.old = cmdq_numbers(r, out->reads ? out : NULL, op->m * op->n, 1, 2);
     if (r->no_memory || !take_matrices(r, &p))
         return true;
     if (op->opcode == CMDQ_TE_SPARSE_GEMM_TILE) {

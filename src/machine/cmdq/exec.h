@@ -32,8 +32,9 @@ bool cmdq_put_off(const cmdq_run *r, const cmdq_tile *spm, const cmdq_tile *dram
 void cmdq_unpack(const uint8_t *packed, unsigned qbits, uint64_t count, float *out);
 void cmdq_pack(const float *values, unsigned qbits, uint64_t count, uint8_t *packed);
 
-/* The elements of an operand, unscaled, in scratch `which`; NULL: the entry has no such operand, or no memory. */
-float *cmdq_operand_values(cmdq_run *r, cmdq_operand operand, uint64_t count, unsigned which);
+/* The elements of a tile, times `scale`: in scratch `which`, or where they lie, if they are such numbers already. NULL: `tile` is, or there
+ * is no memory. */
+const float *cmdq_numbers(cmdq_run *r, const cmdq_tile *tile, uint64_t count, float scale, unsigned which);
 
 /* vector.c */
 void cmdq_vector(cmdq_run *r);

@@ -47,24 +47,23 @@ uint64_t cmdq_sums(const cmdq_product *p)
 {
     switch (p->way) {
     case CMDQ_WAY_VECTORS: return p->m * vector_sums(p->k);
-    case CMDQ_WAY_PANEL_GROUPS: return p->m * (p->k / TV_GROUP);
-    case CMDQ_WAY_BYTES:
-    case CMDQ_WAY_PANELS: return p->m;
+    case CMDQ_WAY_PANEL_GROUPS: return tv_panel_offsets_count(p->m, p->k, TV_GROUP);
+    case CMDQ_WAY_PANELS: return tv_panel_offsets_count(p->m, p->k, p->k);
+    case CMDQ_WAY_BYTES: return p->m;
     default: return 0;
     }
 }
 
 void cmdq_make_ready(const cmdq_product *p, int8_t *ready, int32_t *sums)
 {
-    if (p->way == CMDQ_WAY_VECTORS) {
-        for (uint64_t i = 0; i < p->m; i++)
-            tv_groups_ready(p->a8 + i * p->k, p->k, p->weight_bits, ready + i * tv_groups_ready_bytes(p->k), sums + i * vector_sums(p->k));
-        return;
-    }
-    if (p->way == CMDQ_WAY_PANELS || p->way == CMDQ_WAY_PANEL_GROUPS)
+    if (p->way == CMDQ_WAY_PANELS || p->way == CMDQ_WAY_PANEL_GROUPS) {
         tv_panel_ready(p->a8, p->m, p->k, ready);
-    if (cmdq_sums(p))
-        tv_panel_sums(p->a8, p->m, p->k, p->way == CMDQ_WAY_PANEL_GROUPS ? TV_GROUP : p->k, sums);
+        tv_panel_offsets(p->a8, p->m, p->k, p->way == CMDQ_WAY_PANEL_GROUPS ? TV_GROUP : p->k, p->weight_bits, sums);
+    }
+    for (uint64_t i = 0; i < p->m && p->way == CMDQ_WAY_VECTORS; i++)
+        tv_groups_ready(p->a8 + i * p->k, p->k, p->weight_bits, ready + i * tv_groups_ready_bytes(p->k), sums + i * vector_sums(p->k));
+    for (uint64_t i = 0; i < p->m && p->way == CMDQ_WAY_BYTES; i++)
+        sums[i] = tv_sum_s8(p->a8 + i * p->k, p->k);
 }
 
 /* ---- Results ---- */
@@ -114,19 +113,15 @@ static void multiply_panels(void *user, uint64_t from, uint64_t to)
         }
 }
 
-/* Panels `from` to `to`. */
+/* Likewise. */
 static void multiply_panel_groups(void *user, uint64_t from, uint64_t to)
 {
     const cmdq_product *p = user;
     const tv_panel_weights w = panel_weights(p);
-    float y[TV_PANEL_GROUPED * TV_PANEL_ROWS];
     for (uint64_t i = 0; i < p->m; i += TV_PANEL_GROUPED)
-        for (uint64_t j = from * TV_PANEL_ROWS; j < at_most(p->n, to * TV_PANEL_ROWS); j += TV_PANEL_ROWS) {
-            uint64_t rows = at_most(p->m - i, TV_PANEL_GROUPED), count = at_most(p->n - j, TV_PANEL_ROWS);
-            tv_panel(p->level)->groups(&w, j, count, p->ready + tv_panel_ready_bytes(i, p->k), p->sums + i * (p->k / TV_GROUP), rows, p->scales, p->scale_ifm, y);
-            for (uint64_t r = 0; r < rows; r++)
-                memcpy(sums_at(p, i + r, j), y + r * TV_PANEL_ROWS, count * sizeof *y);
-        }
+        for (uint64_t j = from * TV_PANEL_PAIR; j < at_most(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR)
+            tv_panel(p->level)->groups(&w, j, at_most(p->n - j, TV_PANEL_PAIR), p->ready + tv_panel_ready_bytes(i, p->k), p->sums + i * (p->k / TV_GROUP),
+                                       at_most(p->m - i, TV_PANEL_GROUPED), p->scales, p->scale_ifm, sums_at(p, i, j), p->n);
 }
 
 /* ---- By weight rows ---- */
@@ -184,12 +179,13 @@ static void multiply_rows(const cmdq_product *p, uint64_t from, uint64_t to)
     }
 }
 
-/* Columns `from` to `to` of weights that lie as k rows of n, widened once for all rows of activations. */
-static void multiply_transposed(const cmdq_product *p, uint64_t from, uint64_t to)
+/* Rows `from` to `to` of activations by weights that lie as k rows of n, widened once for all of them. */
+static void multiply_transposed(void *user, uint64_t from, uint64_t to)
 {
-    for (uint64_t i = 0; i < p->m; i++) {
-        tv_mix_f32(p->a + i * p->k, p->k, p->b + from, p->n, to - from, sums_at(p, i, from));
-        scale_sums(p, i, from, to - from);
+    const cmdq_product *p = user;
+    for (uint64_t i = from; i < to; i++) {
+        tv_mix_f32(p->a + i * p->k, p->k, p->b, p->n, p->n, sums_at(p, i, 0));
+        scale_sums(p, i, 0, p->n);
     }
 }
 
@@ -253,7 +249,6 @@ static void multiply_part(void *user, uint64_t from, uint64_t to)
     case CMDQ_WAY_BYTES: multiply_bytes(p, from, to); break;
     case CMDQ_WAY_GROUPS: multiply_groups(p, from, to); break;
     case CMDQ_WAY_VECTORS: multiply_vectors(p, from, to); break;
-    case CMDQ_WAY_MIX: multiply_transposed(p, from, to); break;
     default: multiply_singly(p, from, to); break;
     }
 }
@@ -268,7 +263,9 @@ void cmdq_multiply(const cmdq_product *p, tv_pool *pool)
     if (p->way == CMDQ_WAY_PANELS)
         tv_pool_run(pool, (p->n + TV_PANEL_PAIR - 1) / TV_PANEL_PAIR, multiply_panels, user);
     else if (p->way == CMDQ_WAY_PANEL_GROUPS)
-        tv_pool_run(pool, (p->n + TV_PANEL_ROWS - 1) / TV_PANEL_ROWS, multiply_panel_groups, user);
+        tv_pool_run(pool, (p->n + TV_PANEL_PAIR - 1) / TV_PANEL_PAIR, multiply_panel_groups, user);
+    else if (p->way == CMDQ_WAY_MIX)
+        tv_pool_run(pool, p->m, multiply_transposed, user);
     else
         tv_pool_run(pool, p->n, multiply_part, user);
     if (p->bias || p->old || p->scale_ofm != 1)

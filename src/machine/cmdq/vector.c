@@ -107,16 +107,16 @@ static void compute_row(const cmdq_run *r, const row *w)
     }
 }
 
-static void scale_values(float *x, uint64_t count, float scale)
+static const float *operand_of(cmdq_run *r, cmdq_operand operand, uint64_t count, float scale, unsigned which)
 {
-    if (x && scale != 1)
-        tv_elements_multiply(x, count, scale);
+    return cmdq_numbers(r, cmdq_find_tile(r->op, operand), count, scale, which);
 }
 
 typedef struct rows_work {
     const cmdq_run *run;
     row first;
-    uint64_t head; /* ROPE */
+    uint64_t head;  /* ROPE */
+    uint64_t total; /* elements of all rows */
 } rows_work;
 
 static void compute_rows(void *user, uint64_t from, uint64_t to)
@@ -124,37 +124,58 @@ static void compute_rows(void *user, uint64_t from, uint64_t to)
     const rows_work *work = user;
     for (uint64_t i = from; i < to; i++) {
         row w = work->first;
-        w.x += i * w.n;
-        w.y += i * w.n;
+        uint64_t at = i * w.n;
+        w.x += at;
+        w.y += at;
         if (w.second)
-            w.second += i * w.n;
+            w.second += at;
         if (w.turns)
             w.turns += i * work->head;
+        w.n = tv_min_u64(w.n, work->total - at);
         compute_row(work->run, &w);
     }
 }
 
+/* Whether each element is by itself, so that rows may be cut anywhere. */
+static bool is_elementwise(cmdq_opcode opcode)
+{
+    return opcode == CMDQ_VE_GELU_TILE || opcode == CMDQ_VE_SILU_TILE || opcode == CMDQ_VE_ADD_TILE || opcode == CMDQ_VE_MUL_TILE || opcode == CMDQ_VE_CAST_TILE;
+}
+
+/* Pieces of work that are done before other threads have joined. */
+static bool is_small(cmdq_opcode opcode, uint64_t total)
+{
+    enum { SMALL = 1 << 14, SMALL_FUNCTIONS = 1 << 11 };
+    return total < (opcode == CMDQ_VE_GELU_TILE || opcode == CMDQ_VE_SILU_TILE || opcode == CMDQ_VE_SOFTMAX_TILE ? SMALL_FUNCTIONS : SMALL);
+}
+
+static void compute(cmdq_run *r, rows_work *work)
+{
+    enum { PIECE = 512 };
+    cmdq_opcode opcode = r->op->opcode;
+    tv_pool *pool = is_small(opcode, work->total) ? NULL : r->memories->pool;
+    if (pool && is_elementwise(opcode))
+        work->first.n = PIECE;
+    tv_pool_run(pool, tv_ceil_div(work->total, work->first.n), compute_rows, work);
+}
+
 void cmdq_vector(cmdq_run *r)
 {
-    enum { SMALL = 1 << 14 }; /* done before other threads have woken up */
-    uint64_t rows = r->op->m, n = r->op->k;
-    float *x = cmdq_operand_values(r, CMDQ_IN, rows * n, 0), *second = cmdq_operand_values(r, CMDQ_IN2, rows * n, 1);
-    const float *gamma = cmdq_operand_values(r, CMDQ_GAMMA, n, 2), *beta = cmdq_operand_values(r, CMDQ_BETA, n, 4);
-    float *y = cmdq_scratch(r, 3, rows * n * sizeof *y), scale_out = cmdq_get_real(r, CMDQ_F_scale_out);
-    if (r->no_memory)
-        return;
-    scale_values(x, rows * n, cmdq_get_real(r, CMDQ_F_scale_in));
-    scale_values(second, rows * n, cmdq_get_real(r, CMDQ_F_scale_in2));
-    rows_work work = {r, {.x = x, .y = y, .second = second, .gamma = gamma, .beta = beta, .n = n}, 0};
-    if (r->op->opcode == CMDQ_VE_ROPE_TILE) {
+    uint64_t n = r->op->k, total = r->op->m * n;
+    const float *x = operand_of(r, CMDQ_IN, total, cmdq_get_real(r, CMDQ_F_scale_in), 0);
+    const float *second = operand_of(r, CMDQ_IN2, total, cmdq_get_real(r, CMDQ_F_scale_in2), 1);
+    const float *gamma = operand_of(r, CMDQ_GAMMA, n, 1, 2), *beta = operand_of(r, CMDQ_BETA, n, 1, 4);
+    float *y = cmdq_scratch(r, 3, total * sizeof *y), scale_out = cmdq_get_real(r, CMDQ_F_scale_out);
+    rows_work work = {r, {.x = x, .y = y, .second = second, .gamma = gamma, .beta = beta, .n = n}, 0, total};
+    if (r->op->opcode == CMDQ_VE_ROPE_TILE && !r->no_memory) {
         work.first.turns = turns_of_rows(r, 5);
         work.head = cmdq_get(r, CMDQ_F_head_dim);
     }
     if (r->no_memory)
         return;
-    tv_pool_run(rows * n < SMALL ? NULL : r->memories->pool, rows, compute_rows, &work);
+    compute(r, &work);
     if (scale_out != 1)
-        tv_elements_divide(y, rows * n, scale_out);
+        tv_elements_divide(y, total, scale_out);
     const cmdq_tile *out = cmdq_find_tile(r->op, CMDQ_OUT);
-    cmdq_pack(y, out->qbits, rows * n, cmdq_bytes(r, out));
+    cmdq_pack(y, out->qbits, total, cmdq_bytes(r, out));
 }
