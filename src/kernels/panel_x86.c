@@ -140,9 +140,10 @@ typedef struct partial_sums {
     __m512 of[2][TILE]; /* of each panel */
 } partial_sums;
 
-/* Adds a group's products, scaled, to partial sums: those of two panels and a tile of activations. */
-TARGET TV_INLINE void add_group(const uint8_t *first, const uint8_t *second, const int8_t *ready, const int32_t *offsets, bool whole, __m512 factor, const float *scales,
-                                partial_sums *p)
+/* Adds a group's products, scaled, to partial sums: those of two panels and a tile of activations. `fresh`: the sums are 0, whatever
+ * stands there; 0 is added all the same, since it makes +0 of -0. `whole`: the factor is 1, and changes nothing. */
+TARGET TV_INLINE void add_group(const uint8_t *first, const uint8_t *second, const int8_t *ready, const int32_t *offsets, bool fresh, bool whole, __m512 factor,
+                                const float *scales, partial_sums *p)
 {
     __m512i a[TILE], b[TILE];
     for (unsigned i = 0; i < TILE; i++)
@@ -158,12 +159,42 @@ TARGET TV_INLINE void add_group(const uint8_t *first, const uint8_t *second, con
     __m512 scale0 = _mm512_load_ps(scales), scale1 = _mm512_load_ps(scales + ROWS);
     for (unsigned i = 0; i < TILE; i++) {
         __m512 x = _mm512_cvtepi32_ps(a[i]), y = _mm512_cvtepi32_ps(b[i]);
-        if (!whole) { /* times 1 changes nothing */
+        if (!whole) {
             x = _mm512_mul_ps(x, factor);
             y = _mm512_mul_ps(y, factor);
         }
-        p->of[0][i] = _mm512_add_ps(p->of[0][i], _mm512_mul_ps(x, scale0));
-        p->of[1][i] = _mm512_add_ps(p->of[1][i], _mm512_mul_ps(y, scale1));
+        p->of[0][i] = _mm512_add_ps(fresh ? _mm512_setzero_ps() : p->of[0][i], _mm512_mul_ps(x, scale0));
+        p->of[1][i] = _mm512_add_ps(fresh ? _mm512_setzero_ps() : p->of[1][i], _mm512_mul_ps(y, scale1));
+    }
+}
+
+/* What a tile's groups of a block need. */
+typedef struct block_groups {
+    const uint8_t *panels[2];
+    const int8_t *ready;
+    const int32_t *offsets;
+    const float *scales;
+    size_t begin, count; /* of the row's groups */
+} block_groups;
+
+TARGET TV_INLINE void add_groups(const block_groups *b, size_t from, size_t to, bool fresh, bool whole, __m512 factor, partial_sums p[PARTIALS])
+{
+    for (size_t g = from; g < to; g++)
+        add_group(b->panels[0] + g * GROUP * ROWS, b->panels[1] + g * GROUP * ROWS, b->ready + g * GROUP * TILE, b->offsets + g * TILE, fresh, whole, factor,
+                  b->scales + g * PAIR, &p[(b->begin + g) % PARTIALS]);
+}
+
+/* The first groups of a row find no sums. */
+TARGET static void add_block(const block_groups *b, float factor, partial_sums p[PARTIALS])
+{
+    __m512 times = _mm512_set1_ps(factor);
+    size_t first = b->begin >= PARTIALS ? 0 : PARTIALS - b->begin < b->count ? PARTIALS - b->begin : b->count;
+    if (factor == 1) {
+        add_groups(b, 0, first, true, true, times, p);
+        add_groups(b, first, b->count, false, true, times, p);
+    } else {
+        add_groups(b, 0, first, true, false, times, p);
+        add_groups(b, first, b->count, false, false, times, p);
     }
 }
 
@@ -200,24 +231,15 @@ TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, 
     _Alignas(64) float scale[GROUPS * PAIR];
     partial_sums p[TILES][PARTIALS];
     size_t all = w->k / GROUP, used = all < PARTIALS ? all : PARTIALS, all_steps = w->k / STEP, tiles = (m + TILE - 1) / TILE, more = count < ROWS ? 0 : count - ROWS;
-    __m512 times = _mm512_set1_ps(factor);
-    for (size_t t = 0; t < tiles; t++)
-        memset(p[t], 0, used * sizeof p[t][0]);
     for (size_t at = 0; at < w->k; at += BLOCK) {
         size_t length = w->k - at < BLOCK ? w->k - at : BLOCK;
         pack_pair(w, from, count, at, length, panels);
         pack_scales(scales, all, from, count - more, at / GROUP, length / GROUP, scale);
         pack_scales(scales, all, from + ROWS, more, at / GROUP, length / GROUP, scale + ROWS);
-        for (size_t t = 0; t < tiles; t++)
-            for (size_t g = 0; g < length / GROUP; g++) {
-                const int8_t *x = ready + (t * all_steps + (at + g * GROUP) / STEP) * TILE * STEP;
-                const int32_t *o = offsets + (t * all + at / GROUP + g) * TILE;
-                partial_sums *sums = &p[t][(at / GROUP + g) % PARTIALS];
-                if (factor == 1)
-                    add_group(panels[0] + g * GROUP * ROWS, panels[1] + g * GROUP * ROWS, x, o, true, times, scale + g * PAIR, sums);
-                else
-                    add_group(panels[0] + g * GROUP * ROWS, panels[1] + g * GROUP * ROWS, x, o, false, times, scale + g * PAIR, sums);
-            }
+        for (size_t t = 0; t < tiles; t++) {
+            block_groups b = {{panels[0], panels[1]}, ready + (t * all_steps + at / STEP) * TILE * STEP, offsets + (t * all + at / GROUP) * TILE, scale, at / GROUP, length / GROUP};
+            add_block(&b, factor, p[t]);
+        }
     }
     __mmask16 low = (__mmask16)((1u << (count - more)) - 1), high = (__mmask16)((1u << more) - 1);
     for (size_t i = 0; i < m; i++) {

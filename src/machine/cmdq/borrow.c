@@ -14,6 +14,7 @@ static void settle(cmdq_memories *m, unsigned i)
 
 void cmdq_settle(cmdq_memories *m)
 {
+    m->ready.bytes = 0; /* whoever asks may write */
     while (m->load_count)
         settle(m, 0);
 }
@@ -21,6 +22,8 @@ void cmdq_settle(cmdq_memories *m)
 /* Loads whose place is written over, and not read before, have never been; of others that overlap it what stays must be there. */
 static uint8_t *place_to_write(cmdq_memories *m, uint64_t start, uint64_t bytes, bool reads)
 {
+    if (overlap(start, bytes, m->ready.spm, m->ready.bytes))
+        m->ready.bytes = 0;
     for (unsigned i = m->load_count; i-- > 0;) {
         const cmdq_load *load = &m->loads[i];
         if (!reads && start <= load->spm && load->spm + load->bytes <= start + bytes)

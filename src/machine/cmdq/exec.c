@@ -13,6 +13,9 @@
 #include "num/float.h"
 #include "num/int.h"
 
+/* Scratches of their own: what is in them is asked for again. */
+enum { SCRATCH_READY = 5, SCRATCH_SUMS = 6 };
+
 /* ---- Tiles as arrays ---- */
 
 void *cmdq_scratch(cmdq_run *r, unsigned which, uint64_t bytes)
@@ -237,15 +240,29 @@ static bool run_sparse(cmdq_run *r, const cmdq_product *p)
     return true;
 }
 
-static bool make_ready(cmdq_run *r, cmdq_product *p)
+/* One input mostly meets several weights in turn: it is made ready once. */
+static bool make_ready(cmdq_run *r, cmdq_product *p, const cmdq_tile *in)
 {
-    int8_t *ready = cmdq_scratch(r, 5, cmdq_ready_bytes(p));
-    int32_t *sums = cmdq_scratch(r, 6, cmdq_sums(p) * sizeof *sums);
-    if (r->no_memory)
-        return false;
-    cmdq_make_ready(p, ready, sums);
-    p->ready = ready;
-    p->sums = sums;
+    cmdq_memories *m = r->memories;
+    uint64_t spm = in->bank * r->shape->bank_bytes + in->start;
+    bool same = m->ready.bytes && m->ready.spm == spm && m->ready.bytes == in->bytes && m->ready.m == p->m && m->ready.k == p->k && m->ready.way == p->way &&
+                m->ready.weight_bits == p->weight_bits;
+    if (!same) {
+        int8_t *ready = cmdq_scratch(r, SCRATCH_READY, cmdq_ready_bytes(p));
+        int32_t *sums = cmdq_scratch(r, SCRATCH_SUMS, cmdq_sums(p) * sizeof *sums);
+        m->ready.bytes = 0;
+        if (r->no_memory)
+            return false;
+        cmdq_make_ready(p, ready, sums);
+        m->ready.spm = spm;
+        m->ready.bytes = in->qbits == 8 ? in->bytes : 0; /* others are unpacked first, which takes longer */
+        m->ready.m = p->m;
+        m->ready.k = p->k;
+        m->ready.way = (uint8_t)p->way;
+        m->ready.weight_bits = (uint8_t)p->weight_bits;
+    }
+    p->ready = (const int8_t *)m->scratch[SCRATCH_READY].data;
+    p->sums = (const int32_t *)(const void *)m->scratch[SCRATCH_SUMS].data;
     return true;
 }
 
@@ -271,7 +288,7 @@ static bool take_matrices(cmdq_run *r, cmdq_product *p)
     p->a = exact ? NULL : a;
     p->b8 = bytes ? b : NULL;
     p->b = bytes ? NULL : b;
-    return !r->no_memory && make_ready(r, p);
+    return !r->no_memory && (cmdq_sums(p) == 0 || make_ready(r, p, in));
 }
 
 static bool tensor(cmdq_run *r)

@@ -118,6 +118,11 @@ typedef struct cmdq_memories {
     tv_memory spm, dram; /* SPM: bank after bank; only cmdq_bytes knows what stands there, before cmdq_settle */
     cmdq_load loads[CMDQ_LOADS_MAX]; /* no two overlap */
     unsigned load_count;
+    struct {
+        uint64_t spm, bytes;     /* whose activations stand ready in scratch, until something is written there; bytes 0: none */
+        uint64_t m, k;
+        uint8_t way, weight_bits;
+    } ready;
     tv_cpu_level level;    /* of the host, for kernels */
     tv_pool *pool;       /* NULL: one thread */
     tv_buf scratch[CMDQ_SCRATCHES]; /* operands as arrays; kept from entry to entry */

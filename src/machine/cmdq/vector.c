@@ -168,7 +168,7 @@ void cmdq_vector(cmdq_run *r)
     float *y = cmdq_scratch(r, 3, total * sizeof *y), scale_out = cmdq_get_real(r, CMDQ_F_scale_out);
     rows_work work = {r, {.x = x, .y = y, .second = second, .gamma = gamma, .beta = beta, .n = n}, 0, total};
     if (r->op->opcode == CMDQ_VE_ROPE_TILE && !r->no_memory) {
-        work.first.turns = turns_of_rows(r, 5);
+        work.first.turns = turns_of_rows(r, 7);
         work.head = cmdq_get(r, CMDQ_F_head_dim);
     }
     if (r->no_memory)
