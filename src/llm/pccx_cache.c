@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "llm/pccx_lower.h"
+#include "num/float.h"
 
 uint64_t pccx_key_bytes(const pccx_lowering *l)
 {
@@ -78,7 +79,7 @@ static void pack_key(const packing *p, uint32_t head, uint32_t row)
 }
 
 /* A block of a head's values: those of positions to `position`. */
-static void pack_block(const packing *p, uint32_t head, uint32_t position, const float *block)
+static void pack_block(const packing *p, uint32_t head, uint32_t position, const float *block, const float *extremes)
 {
     const pccx_lowering *l = p->l;
     uint32_t d = l->model->shape.head_dim, count = position % PCCX_BLOCK + 1;
@@ -87,8 +88,10 @@ static void pack_block(const packing *p, uint32_t head, uint32_t position, const
     for (uint32_t i = 0; i < d; i++) {
         float row[PCCX_BLOCK]; /* zeros behind what has come */
         memcpy(row, block + (size_t)i * PCCX_BLOCK, sizeof row);
-        for (unsigned plane = 0; plane < l->cache_planes; plane++)
-            tv_store_le(to + plane * bytes + 2 * i, pccx_quantize(l->least_scale, row, count, to + plane * bytes + pccx_words(d) * PCCX_WORD + i * PCCX_BEAT), 2);
+        for (unsigned plane = 0; plane < l->cache_planes; plane++) { /* later planes have what is left of the first */
+            uint8_t *beats = to + plane * bytes + pccx_words(d) * PCCX_WORD + i * PCCX_BEAT;
+            tv_store_le(to + plane * bytes + 2 * i, plane ? pccx_quantize(l->least_scale, row, count, beats) : pccx_quantize_to(l->least_scale, extremes[i], row, count, beats), 2);
+        }
     }
 }
 
@@ -97,14 +100,20 @@ static void pack_value(const packing *p, uint32_t head, uint32_t row)
 {
     const pccx_lowering *l = p->l;
     uint32_t heads = l->model->shape.kv_heads, d = l->model->shape.head_dim, position = l->position + row;
-    float *block = l->block + ((size_t)p->layer * heads + head) * d * PCCX_BLOCK;
+    size_t first_row = ((size_t)p->layer * heads + head) * d;
+    float *block = l->block + first_row * PCCX_BLOCK, *extremes = l->extremes + first_row;
     const float *value = p->values + ((size_t)row * heads + head) * d;
-    if (position % PCCX_BLOCK == 0)
+    if (position % PCCX_BLOCK == 0) {
         memset(block, 0, (size_t)d * PCCX_BLOCK * sizeof *block);
-    for (uint32_t i = 0; i < d; i++)
+        memset(extremes, 0, d * sizeof *extremes);
+    }
+    for (uint32_t i = 0; i < d; i++) {
         block[(size_t)i * PCCX_BLOCK + position % PCCX_BLOCK] = value[i];
+        if (tv_f32_abs(tv_f32_bits(value[i])) > tv_f32_abs(tv_f32_bits(extremes[i]))) /* by bits: what is not finite is largest */
+            extremes[i] = value[i];
+    }
     if (position % PCCX_BLOCK == PCCX_BLOCK - 1 || row + 1 == l->rows)
-        pack_block(p, head, position, block);
+        pack_block(p, head, position, block, extremes);
 }
 
 static void pack_heads(void *user, uint64_t from, uint64_t to)

@@ -72,7 +72,8 @@ typedef struct pccx_lowering {
     pccx_matrix *matrices; /* TV_WEIGHTS of each layer */
     uint32_t places[PCCX_PLACES];
     pccx_host_map map;
-    float *block; /* values of the unfinished block: of each layer, kv_heads * head_dim rows of PCCX_BLOCK positions */
+    float *block;    /* values of the unfinished block: of each layer, kv_heads * head_dim rows of PCCX_BLOCK positions */
+    float *extremes; /* of each of these rows: the value of largest magnitude, of equal ones the first */
     bool timing; /* no data: cycles alone */
     bool keep_values;
     float **kept; /* values of the graph that pass through host memory: the inputs of norms; else NULL */

@@ -2,6 +2,8 @@
 /* Rounding to INT4. */
 #include "llm/pccx_quantize.h"
 
+#include <math.h>
+
 #include "kernels/clones.h"
 #include "kernels/quantize.h"
 #include "num/float.h"
@@ -37,18 +39,25 @@ TV_CLONES static void take_off(float *values, const int8_t *q, uint32_t n, float
         values[i] -= scale * (float)q[i];
 }
 
+static uint32_t padded_count(uint32_t n) { return (n + PCCX_BEAT_WEIGHTS - 1) / PCCX_BEAT_WEIGHTS * PCCX_BEAT_WEIGHTS; }
+
 uint16_t pccx_quantize(tv_least_scale_fn search, float *values, uint32_t n, uint8_t *beats)
+{
+    bool finite;
+    float extreme = tv_extreme(values, padded_count(n), &finite);
+    return pccx_quantize_to(search, finite ? extreme : INFINITY, values, n, beats);
+}
+
+uint16_t pccx_quantize_to(tv_least_scale_fn search, float extreme, float *values, uint32_t n, uint8_t *beats)
 {
     enum { PIECE = 256 };
     int8_t q[PIECE];
-    bool finite;
-    uint32_t padded = (n + PCCX_BEAT_WEIGHTS - 1) / PCCX_BEAT_WEIGHTS * PCCX_BEAT_WEIGHTS;
-    float most = tv_extreme(values, padded, &finite);
-    if (!finite || most == 0) {
+    uint32_t padded = padded_count(n);
+    if (!isfinite(extreme) || extreme == 0) {
         memset(beats, 0, padded / 2);
         return TV_BF16_ONE;
     }
-    float scale = choose_scale(search, values, n, most);
+    float scale = choose_scale(search, values, n, extreme);
     for (uint32_t i = 0, count; i < padded; i += count) {
         count = padded - i < PIECE ? padded - i : PIECE;
         tv_quantize_s8(values + i, count, scale, LEAST, MOST, q);

@@ -13,4 +13,7 @@ enum { PCCX_BEAT = 16, PCCX_BEAT_WEIGHTS = 32 };
  * is the host's version of that kernel. */
 uint16_t pccx_quantize(tv_least_scale_fn search, float *values, uint32_t n, uint8_t *beats);
 
+/* The same of values whose tv_extreme (kernels/quantize.h) is known. */
+uint16_t pccx_quantize_to(tv_least_scale_fn search, float extreme, float *values, uint32_t n, uint8_t *beats);
+
 #endif
