@@ -119,7 +119,7 @@ static bool all_bf16(const float *x, size_t n)
 TV_CLONES static void reciprocals(const float *x, size_t n, float *y)
 {
     for (size_t i = 0; i < n; i++)
-        y[i] = 1 / x[i];
+        y[i] = tv_f32_of_bits(tv_f32_canonical(1 / x[i]));
 }
 
 /* ---- Rows ---- */

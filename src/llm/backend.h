@@ -17,7 +17,7 @@ typedef struct tv_backend_options {
     const char *emit;         /* folder for the programs, or NULL */
     unsigned weight_bits;     /* 4 or 8, where the machine takes both; 0: its own */
     unsigned activation_bits; /* 8 or 16, likewise */
-    const int32_t *sample;    /* tokens like those to come, at most 64, to learn the range of keys and values from */
+    const int32_t *sample;    /* tokens like those to come, at most 64, to learn ranges of activations, keys and values from */
     uint32_t sample_count;
     tv_llm_progress progress; /* of `create` */
 } tv_backend_options;

@@ -14,7 +14,8 @@ static float scale_of(const float *x, uint64_t n)
     float most = 0;
     for (uint64_t i = 0; i < n; i++)
         most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
-    return most > 0 && isfinite(most) ? most * MARGIN / (float)TV_INT_MOST(8) : 1;
+    float scale = most * MARGIN / (float)TV_INT_MOST(8);
+    return isnormal(scale) ? scale : 1; /* what is 0, nearly so, or past all numbers has no range */
 }
 
 /* The range of a node's output of `rows` tokens; of an APPEND those of its inputs. */

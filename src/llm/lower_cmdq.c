@@ -194,7 +194,7 @@ static tv_status read_config(lowering *l, const tv_backend_options *options, con
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make spm.banks larger with -D", "the lowering needs %d SPM banks", BANKS);
     for (l->rows_max = ROWS_MAX; l->rows_max > 0 && !lay_out(l, l->rows_max); l->rows_max /= 2)
         continue;
-    if (!l->rows_max)
+    if (!l->rows_max || !lay_out(l, 1)) /* one token has other places than more have */
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make spm.bank_bytes larger with -D, or the context smaller",
                        "the model's activations and cache do not fit the SPM banks");
     return TV_OK;
@@ -281,12 +281,11 @@ static const char *queue_path(const lowering *l, char path[PATH_LENGTH])
 
 /* ---- The tokens' rows of the embedding: they come with a queue that is written, else straight to DRAM, which is faster ---- */
 
-static tv_status print_hex(lowering *l, uint32_t r, const float *row, const tv_diag_sink *sink)
+static tv_status print_hex(lowering *l, const float *row, const tv_diag_sink *sink)
 {
     static const char digits[] = "0123456789abcdef";
     uint32_t dim = l->model->shape.dim;
     char *hex = tv_buf_extend(&l->metadata, (size_t)dim * 8);
-    (void)r;
     for (uint32_t i = 0; i < 4 * dim && hex; i++) {
         uint32_t byte = tv_f32_bits(row[i / 4]) >> 8 * (i % 4) & 0xFF;
         hex[2 * i] = digits[byte >> 4];
@@ -295,21 +294,16 @@ static tv_status print_hex(lowering *l, uint32_t r, const float *row, const tv_d
     return hex ? TV_OK : tv_fail_memory(sink);
 }
 
-static tv_status write_row(lowering *l, uint32_t r, const float *row, const tv_diag_sink *sink)
-{
-    size_t bytes = l->model->shape.dim * sizeof *row;
-    return tv_machine_write(l->machine, "dram", l->x_addr + r * bytes, row, bytes, sink);
-}
-
-static tv_status each_row(lowering *l, const int32_t *tokens, tv_status (*take)(lowering *l, uint32_t r, const float *row, const tv_diag_sink *sink), const tv_diag_sink *sink)
+static tv_status put_rows(lowering *l, const int32_t *tokens, const tv_diag_sink *sink)
 {
     const tv_matrix *embedding = tv_model_matrix(l->model, TV_WEIGHT_EMBEDDING, 0);
-    float *row = malloc(l->model->shape.dim * sizeof *row);
+    size_t bytes = l->model->shape.dim * sizeof(float);
+    float *row = malloc(bytes);
     tv_status status = row ? TV_OK : tv_fail_memory(sink);
     for (uint32_t r = 0; r < l->rows && status == TV_OK; r++) {
         status = tv_gguf_row_f32(embedding->tensor, (uint64_t)tokens[r], row);
         if (status == TV_OK)
-            status = take(l, r, row, sink);
+            status = l->emit ? print_hex(l, row, sink) : tv_machine_write(l->machine, "dram", l->x_addr + r * bytes, row, bytes, sink);
     }
     free(row);
     return status;
@@ -329,10 +323,8 @@ static tv_status print_metadata(lowering *l, const int32_t *tokens, bool last_on
     tv_buf_printf(text, "], \"dram_init\": [%s", l->emit && l->steps == 0 ? "{\"addr\": 0, \"file\": \"weights.bin\"}, " : "");
     if (l->emit) {
         tv_buf_printf(text, "{\"addr\": %" PRIu64 ", \"hex\": \"", l->x_addr);
-        TV_TRY(each_row(l, tokens, print_hex, sink));
+        TV_TRY(put_rows(l, tokens, sink));
         tv_buf_str(text, "\"}");
-    } else if (!l->timing) {
-        TV_TRY(each_row(l, tokens, write_row, sink));
     }
     tv_buf_printf(text, "], \"outputs\": [{\"name\": \"logits\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64 ", \"qbits\": 32}]}", l->logits_addr,
                   (uint64_t)(last_only ? 1 : l->rows) * s->vocab);
@@ -345,7 +337,7 @@ static tv_status begin_queue(lowering *l, const int32_t *tokens, uint32_t rows, 
     l->rows = rows;
     l->position = position;
     l->slot = l->te_turn = l->ve_turn = 0;
-    lay_out(l, rows);
+    lay_out(l, rows == 1 ? 1 : l->rows_max); /* fewer rows stand where the most would */
     for (unsigned p = 0; p < PLACES; p++) {
         l->places[p].writer = NO_ENTRY;
         l->places[p].readers.len = 0;
@@ -354,6 +346,8 @@ static tv_status begin_queue(lowering *l, const int32_t *tokens, uint32_t rows, 
         l->kv_writer[i] = NO_ENTRY;
     if (l->emit && l->steps == 0)
         TV_TRY(tv_backend_save_space(l->machine, "dram", l->k_base[0], l->emit, "weights.bin", sink));
+    if (!l->emit && !l->timing)
+        TV_TRY(put_rows(l, tokens, sink));
     TV_TRY(print_metadata(l, tokens, last_only, sink));
     tv_entries_free(l->entries); /* of a step that failed */
     l->entries = NULL;
@@ -430,11 +424,15 @@ static tv_status run_queue(lowering *l, const tv_diag_sink *sink)
         status = tv_program_save(program, queue_path(l, path), TV_FORMAT_JSON, sink);
     if (status == TV_OK)
         status = tv_machine_load(l->machine, program, sink);
+    if (status != TV_OK) { /* the machine goes on looking at the one before */
+        tv_program_free(program);
+        return status;
+    }
     if (status == TV_OK && l->values && l->rows == 1)
         status = run_nodes(l, sink);
     if (status == TV_OK)
         status = tv_machine_run(l->machine, NULL, &stop);
-    tv_program_free(l->program); /* the machine looks at the loaded one until the next load */
+    tv_program_free(l->program);
     l->program = program;
     l->steps++;
     return status;

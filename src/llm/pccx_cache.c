@@ -86,8 +86,8 @@ static void pack_block(const packing *p, uint32_t head, uint32_t position, const
     uint64_t bytes = pccx_value_bytes(l);
     uint8_t *to = block_at(p, head, position / PCCX_BLOCK);
     for (uint32_t i = 0; i < d; i++) {
-        float row[PCCX_BLOCK]; /* zeros behind what has come */
-        memcpy(row, block + (size_t)i * PCCX_BLOCK, sizeof row);
+        float row[PCCX_BLOCK] = {0};
+        memcpy(row, block + (size_t)i * PCCX_BLOCK, count * sizeof *row);
         for (unsigned plane = 0; plane < l->cache_planes; plane++) { /* later planes have what is left of the first */
             uint8_t *beats = to + plane * bytes + pccx_words(d) * PCCX_WORD + i * PCCX_BEAT;
             tv_store_le(to + plane * bytes + 2 * i, plane ? pccx_quantize(l->least_scale, row, count, beats) : pccx_quantize_to(l->least_scale, extremes[i], row, count, beats), 2);
@@ -103,10 +103,8 @@ static void pack_value(const packing *p, uint32_t head, uint32_t row)
     size_t first_row = ((size_t)p->layer * heads + head) * d;
     float *block = l->block + first_row * PCCX_BLOCK, *extremes = l->extremes + first_row;
     const float *value = p->values + ((size_t)row * heads + head) * d;
-    if (position % PCCX_BLOCK == 0) {
-        memset(block, 0, (size_t)d * PCCX_BLOCK * sizeof *block);
+    if (position % PCCX_BLOCK == 0)
         memset(extremes, 0, d * sizeof *extremes);
-    }
     for (uint32_t i = 0; i < d; i++) {
         block[(size_t)i * PCCX_BLOCK + position % PCCX_BLOCK] = value[i];
         if (tv_f32_abs(tv_f32_bits(value[i])) > tv_f32_abs(tv_f32_bits(extremes[i]))) /* by bits: what is not finite is largest */

@@ -9,8 +9,8 @@
 
 typedef struct tv_entries tv_entries;
 
-/* An empty queue of that name, for messages. `metadata` is the text of its metadata, in one line; copied. The sink must live until the
- * queue is finished. */
+/* An empty queue of that name, for messages. `metadata` is the text of its metadata, in one line. Both are copied; the sink must live
+ * until the queue is finished. Places in messages are the lines of the queue when it is saved. */
 tv_status tv_entries_begin(const char *name, tv_sv metadata, const tv_diag_sink *sink, tv_entries **out);
 
 /* The fields of an entry follow its opcode, then its end. A field is given once; words and texts as text; members of an object after

@@ -3,7 +3,7 @@
 """trivet llm as its users run it: repeatable texts, emitted programs that repeat the session, cycles without data, bytes a token.
 
 usage: run.py TRIVET MODEL RANDOM_MODEL SIZES...: models of these published sizes are run, too"""
-import glob, json, os, shutil, subprocess, sys, tempfile
+import glob, json, os, shutil, struct, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
 sys.dont_write_bytecode = True
@@ -133,12 +133,40 @@ def odd_sizes(folder):
         for bits in ("4", "8"):
             got = as_json("llm", path, "-t", "cmdq", "--weight-bits", bits, "--timing-only", "-n", "2")["targets"][0]
             expect(f"cmdq has room for {dim} dimensions of {bits} bits", got.get("cycles", 0) > 0, got)
+    for banks, runs in (("12Ki", False), ("14Ki", False), ("20Ki", True)): # more tokens than one want less of some banks than one does
+        with open(path, "w") as f:
+            json.dump(dict(hidden_size=64, intermediate_size=4096, num_hidden_layers=1, num_attention_heads=2, vocab_size=300, max_position_embeddings=64), f)
+        done = run("llm", path, "-t", "cmdq", "--timing-only", "--weight-bits", "4", "--prompt-tokens", "8", "-n", "2", "--context", "16", "-D", "spm.bank_bytes=" + banks,
+                   status=0 if runs else 2)
+        expect(f"cmdq in banks of {banks} {'runs' if runs else 'says that it does not fit'}", runs == (done.stderr == "") and runs != ("TV-C008" in done.stderr), done.stderr)
     for target, wrong, words in (("cmdq", dict(intermediate_size=77), "even"), ("cmdq", dict(num_hidden_layers=80, hidden_size=8192), "dram.bytes"),
                                  ("opennpu", dict(hidden_size=4096, num_attention_heads=32, num_hidden_layers=32), "weights alone"), ("pccx", dict(hidden_size=68), "8")):
         with open(path, "w") as f:
             json.dump(dict(hidden_size=64, intermediate_size=22528, num_hidden_layers=2, num_attention_heads=2, vocab_size=32000) | wrong, f)
         done = run("llm", path, "-t", target, *(["-D", "dram.bytes=1Gi", "-D", "spm.bank_bytes=64Mi"] if target == "cmdq" else []), "--timing-only", "-n", "1", status=2)
         expect(f"{target} says why it does not take {wrong}", words in done.stderr and "hint" in done.stderr and done.stderr.count("\n") < 4, done.stderr)
+
+
+def gains_of_any_size_run(folder):
+    """Norms whose gains are next to nothing, or very large, give activations without a range."""
+    with open(MODEL, "rb") as f:
+        data = bytearray(f.read())
+    name = b"blk.0.attn_norm.weight"
+    at = data.index(struct.pack("<Q", len(name)) + name) + 8 + len(name)
+    dimensions, count, kind, offset = struct.unpack_from("<IQIQ", data, at)
+    expect("the gains of the model are one row of binary32", dimensions == 1 and kind == 0)
+    last = max(data.index(struct.pack("<Q", len(n)) + n) + 8 + len(n) for n in (b"output_norm.weight", b"blk.5.ffn_down.weight", b"token_embd.weight", b"output.weight")
+               if struct.pack("<Q", len(n)) + n in data)
+    end = last + 4 + 8 * struct.unpack_from("<I", data, last)[0] + 12
+    start = (end + 31) // 32 * 32 + offset
+    path = os.path.join(folder, "gains.gguf")
+    for gain in (0.0, 1e-44, 1e-38, 5e37, 3e38):
+        struct.pack_into(f"<{count}f", data, start, *[gain] * count)
+        with open(path, "wb") as f:
+            f.write(data)
+        for target in ("host", "cmdq"):
+            done = run("llm", path, "-t", target, "-p", "A", "-n", "2", "-q")
+            expect(f"{target}: gains of {gain}", done.stderr == "", done.stderr)
 
 
 def models_of_published_sizes_run(folder):
@@ -257,6 +285,7 @@ with tempfile.TemporaryDirectory() as folder:
     timing_needs_no_data()
     sizes_alone(folder)
     odd_sizes(folder)
+    gains_of_any_size_run(folder)
     models_of_published_sizes_run(folder)
     machines_follow_the_host()
     machines_of_other_sizes_run_or_say_why()

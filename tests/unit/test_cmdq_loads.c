@@ -87,9 +87,19 @@ static void do_step(memories *m, const step *s)
         memcpy(to, sums, s->bytes);
 }
 
-/* Somebody from outside looks at some bytes, or changes them. */
+/* Somebody from outside looks at some bytes, or changes them; or takes a snapshot, and goes back to it when they have changed. */
 static void look(unit_rng *rng, tv_machine *machine, memories *m)
 {
+    tv_snapshot *snapshot = NULL;
+    if (below(rng, 4) == 0)
+        assert_int_equal(tv_machine_snapshot(machine, NULL, UINT64_MAX, &snapshot), TV_OK);
+    if (snapshot) {
+        static const uint8_t other[BANK];
+        assert_int_equal(tv_machine_write(machine, "spm", below(rng, BANK), other, sizeof other, NULL), TV_OK);
+        assert_int_equal(tv_machine_write(machine, "dram", below(rng, BANK), other, sizeof other, NULL), TV_OK);
+        assert_int_equal(tv_machine_restore(machine, snapshot), TV_OK);
+        tv_snapshot_free(snapshot);
+    }
     bool spm = below(rng, 2);
     unsigned size = spm ? BANKS * BANK : DRAM, bytes = 1 + below(rng, 200), at = below(rng, 2) ? below(rng, size - bytes) : 0;
     uint8_t *want = (spm ? m->spm : m->dram) + at, got[200];

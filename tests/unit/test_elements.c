@@ -100,6 +100,50 @@ static void results_are_rounded_after_each_operation(void **state)
     }
 }
 
+static void operations_are_those_of_single_values(void **state)
+{
+    (void)state;
+    unit_rng rng = {26};
+    static float a[COUNT], b[COUNT], sum[COUNT], product[COUNT], times[COUNT], over[COUNT];
+    for (unsigned round = 0; round < 8; round++) {
+        random_floats(&rng, a, COUNT);
+        random_floats(&rng, b, COUNT);
+        memcpy(times, a, sizeof a);
+        memcpy(over, a, sizeof a);
+        tv_elements_add(a, b, COUNT, sum);
+        tv_elements_product(a, b, COUNT, product);
+        tv_elements_multiply(times, COUNT, 0.3f);
+        tv_elements_divide(over, COUNT, 0.3f);
+        for (size_t i = 0; i < COUNT; i++) { /* in binary64 a product of two numbers is exact, and rounding a sum or quotient of them twice is harmless */
+            assert_same(sum[i], (float)((double)a[i] + (double)b[i]));
+            assert_same(product[i], (float)((double)a[i] * (double)b[i]));
+            assert_same(times[i], (float)((double)a[i] * (double)0.3f));
+            assert_same(over[i], (float)((double)a[i] / (double)0.3f));
+        }
+    }
+}
+
+static void pairs_are_turned(void **state)
+{
+    (void)state;
+    unit_rng rng = {27};
+    enum { HALF = 37 };
+    float x[2 * HALF], c[HALF], s[HALF], out[2 * HALF];
+    for (unsigned round = 0; round < 40; round++) {
+        bool apart = round % 2;
+        random_floats(&rng, x, 2 * HALF);
+        random_floats(&rng, c, HALF);
+        random_floats(&rng, s, HALF);
+        tv_elements_turn(x, c, s, HALF, apart, out);
+        for (unsigned i = 0; i < HALF; i++) {
+            unsigned first = apart ? i : 2 * i, second = apart ? HALF + i : 2 * i + 1;
+            volatile float ac = x[first] * c[i], bs = x[second] * s[i], as = x[first] * s[i], bc = x[second] * c[i];
+            assert_same(out[first], ac - bs);
+            assert_same(out[second], as + bc);
+        }
+    }
+}
+
 static void rows_of_functions_are_what_single_values_are(void **state)
 {
     (void)state;
@@ -113,7 +157,7 @@ static void rows_of_functions_are_what_single_values_are(void **state)
                 x[i] = tv_f32_of_bits((tv_f32_bits(x[i]) & 0x807FFFFF) | (uint32_t)(127 - 32 + unit_below(&rng, 40)) << 23);
         tv_func_f32_row(functions[round % 4], x, COUNT, y);
         for (size_t i = 0; i < COUNT; i++)
-            assert_same(y[i], tv_func_f32(functions[round % 4], x[i])); /* which test_func holds against MPFR */
+            assert_int_equal(tv_f32_bits(y[i]), tv_f32_bits(tv_func_f32(functions[round % 4], x[i]))); /* which test_func holds against MPFR */
     }
 }
 
@@ -173,6 +217,8 @@ int main(void)
         cmocka_unit_test(every_binary16_becomes_the_binary32_of_its_value),
         cmocka_unit_test(elements_are_rounded_as_single_values_are),
         cmocka_unit_test(results_are_rounded_after_each_operation),
+        cmocka_unit_test(operations_are_those_of_single_values),
+        cmocka_unit_test(pairs_are_turned),
         cmocka_unit_test(rows_of_functions_are_what_single_values_are),
         cmocka_unit_test(several_dot_products_have_the_canonical_order),
         cmocka_unit_test(mixes_have_the_canonical_order),

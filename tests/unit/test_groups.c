@@ -5,7 +5,7 @@
 #include "kernels/panel.h"
 #include "unit.h"
 
-enum { ROWS_MAX = 40, INPUTS_MAX = 21, WIDEST = 2400, GROUP = 32 };
+enum { ROWS_MAX = 40, INPUTS_MAX = TV_PANEL_INPUTS, WIDEST = 2400, GROUP = 32, MANY_INPUTS_WIDEST = 300 };
 
 typedef struct product {
     unsigned bits;
@@ -92,10 +92,10 @@ static void panels_of_groups_have_the_canonical_order(void **state)
     unit_rng rng = {12};
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
         for (unsigned round = 0; round < 60 && tv_panel((tv_cpu_level)level); round++) {
-            make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, ROWS_MAX), 1 + unit_below(&rng, INPUTS_MAX));
+            make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, ROWS_MAX), 1 + unit_below(&rng, TV_PANEL_GROUPED));
             tv_panel_ready(p.inputs, p.m, p.k, ready);
             tv_panel_offsets(p.inputs, p.m, p.k, GROUP, p.bits, offsets);
-            float out[INPUTS_MAX * ROWS_MAX];
+            float out[TV_PANEL_GROUPED * ROWS_MAX];
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR)
                 tv_panel((tv_cpu_level)level)->groups(&(tv_panel_weights){p.weights, p.bits, p.k}, from, p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR, ready,
                                                       offsets, p.m, p.scales, p.factor, out + from, p.rows);
@@ -113,7 +113,9 @@ static void panels_equal_sums_in_64_bits(void **state)
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
         for (unsigned round = 0; round < 60 && tv_panel((tv_cpu_level)level); round++) {
             unsigned bits = round % 2 ? 4 : 8;
-            make(&rng, &p, bits, (1 + unit_below(&rng, unit_below(&rng, 4) ? 150 : WIDEST / 2)) * (bits == 4 ? 2 : 1), 1 + unit_below(&rng, ROWS_MAX), 1 + unit_below(&rng, INPUTS_MAX));
+            bool many = unit_below(&rng, 3) == 0;
+            make(&rng, &p, bits, (1 + unit_below(&rng, many ? MANY_INPUTS_WIDEST / 2 : WIDEST / 2)) * (bits == 4 ? 2 : 1), 1 + unit_below(&rng, ROWS_MAX),
+                 1 + unit_below(&rng, many ? INPUTS_MAX : 20));
             int32_t offsets[INPUTS_MAX + TV_PANEL_TILE];
             tv_panel_ready(p.inputs, p.m, p.k, ready);
             tv_panel_offsets(p.inputs, p.m, p.k, p.k, bits, offsets);

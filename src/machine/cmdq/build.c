@@ -59,7 +59,7 @@ static given *add(tv_entries *b, cmdq_field field, value_kind kind)
 void tv_entries_opcode(tv_entries *b, cmdq_opcode opcode)
 {
     b->r.bad = b->member = false;
-    b->r.entry_line = b->r.queue->count + 1 + LINES_BEFORE;
+    b->r.line = b->r.entry_line = b->r.queue->count + 1 + LINES_BEFORE;
     cmdq_reader_clear(&b->r);
     b->r.has_opcode = true;
     b->r.opcode = opcode;

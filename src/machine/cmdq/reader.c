@@ -621,6 +621,7 @@ tv_status cmdq_reader_init(reader *r, const char *path, tv_input *input, const t
         cmdq_reader_fini(r);
         return tv_fail_memory(sink);
     }
+    r->path = r->program->files[0];
     r->queue->texts[0] = "";
     cmdq_layout_init(&r->queue->layout);
     return TV_OK;

@@ -100,7 +100,7 @@ tv_place cmdq_reader_place(const reader *r, uint64_t at);
 /* Counts lines to byte `to`. */
 void cmdq_reader_count_lines(reader *r, uint64_t to);
 
-/* An empty queue. Takes over `input`, also when it fails. */
+/* An empty queue. Takes over `input`, also when it fails; `path` is copied. */
 tv_status cmdq_reader_init(reader *r, const char *path, tv_input *input, const tv_diag_sink *sink);
 
 /* All entries are there: checks what they say of each other; in any case ends with cmdq_reader_fini. */

@@ -290,8 +290,8 @@ static void multiply_blocks(void *user, uint64_t from, uint64_t to)
     const vector_work *w = user;
     tv_rows part = *w->all;
     uint64_t first = from * ROWS_TOGETHER, end = tv_min_u64(to * ROWS_TOGETHER, part.rows);
-    part.weights = part.weights ? part.weights + first * part.beats * 16 : NULL; /* no columns, no weights */
-    part.scales += part.scales ? 2 * first : 0;
+    part.weights += first * part.beats * 16;
+    part.scales = part.scales ? part.scales + 2 * first : NULL;
     part.out += 2 * first;
     part.rows = end - first;
     w->multiply(&part);
