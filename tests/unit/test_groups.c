@@ -5,6 +5,8 @@
 #include "kernels/panel.h"
 #include "unit.h"
 
+#include <sys/mman.h>
+
 enum { ROWS_MAX = 40, INPUTS_MAX = TV_PANEL_INPUTS, WIDEST = 2400, GROUP = 32, MANY_INPUTS_WIDEST = 300 };
 
 typedef struct product {
@@ -62,6 +64,25 @@ static float wanted(const product *p, size_t input, size_t row)
 
 static void assert_same_bits(float got, float want) { assert_memory_equal(&got, &want, sizeof got); }
 
+/* The same bytes where memory ends: what reads past them does not go on. */
+enum { GUARDED = 2 };
+
+static const void *at_the_end(unsigned which, const void *bytes, size_t size)
+{
+    enum { ROOM = 1 << 20, PAGE = 1 << 16 };
+    static uint8_t *room[GUARDED];
+    if (!room[which]) {
+        room[which] = mmap(NULL, ROOM + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(room[which] != MAP_FAILED && mprotect(room[which] + ROOM, PAGE, PROT_NONE) == 0);
+    }
+    assert_true(size <= ROOM);
+    return memcpy(room[which] + ROOM - size, bytes, size);
+}
+
+static const void *guarded_weights(const product *p) { return at_the_end(0, p->weights, p->rows * p->k * p->bits / 8); }
+
+static const float *guarded_scales(const product *p) { return at_the_end(1, p->scales, p->rows * (p->k / GROUP) * sizeof *p->scales); }
+
 /* Lengths that end anywhere among the groups that are worked on together, and rows likewise. */
 static size_t random_groups(unit_rng *rng) { return 1 + unit_below(rng, unit_below(rng, 4) ? 20 : WIDEST / GROUP); }
 
@@ -77,7 +98,7 @@ static void groups_of_every_level_have_the_canonical_order(void **state)
             int32_t offsets[WIDEST / GROUP + TV_GROUPS_TOGETHER];
             float out[ROWS_MAX];
             tv_groups_ready(p.inputs, p.k, p.bits, ready, offsets);
-            tv_groups((tv_cpu_level)level, p.bits)(p.weights, p.k, p.rows, ready, offsets, p.factor, p.scales, out);
+            tv_groups((tv_cpu_level)level, p.bits)(guarded_weights(&p), p.k, p.rows, ready, offsets, p.factor, guarded_scales(&p), out);
             for (size_t r = 0; r < p.rows; r++)
                 assert_same_bits(out[r], wanted(&p, 0, r));
         }
@@ -97,8 +118,8 @@ static void panels_of_groups_have_the_canonical_order(void **state)
             tv_panel_offsets(p.inputs, p.m, p.k, GROUP, p.bits, offsets);
             float out[TV_PANEL_GROUPED * ROWS_MAX];
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR)
-                tv_panel((tv_cpu_level)level)->groups(&(tv_panel_weights){p.weights, p.bits, p.k}, from, p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR, ready,
-                                                      offsets, p.m, p.scales, p.factor, out + from, p.rows);
+                tv_panel((tv_cpu_level)level)->groups(&(tv_panel_weights){guarded_weights(&p), p.bits, p.k}, from, p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR, ready,
+                                                      offsets, p.m, guarded_scales(&p), p.factor, out + from, p.rows);
             for (size_t i = 0; i < p.m * p.rows; i++)
                 assert_same_bits(out[i], wanted(&p, i / p.rows, i % p.rows));
         }
@@ -122,7 +143,7 @@ static void panels_equal_sums_in_64_bits(void **state)
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR) {
                 int32_t out[INPUTS_MAX * TV_PANEL_PAIR];
                 size_t count = p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR;
-                tv_panel((tv_cpu_level)level)->exact(&(tv_panel_weights){p.weights, p.bits, p.k}, from, count, ready, offsets, p.m, out);
+                tv_panel((tv_cpu_level)level)->exact(&(tv_panel_weights){guarded_weights(&p), p.bits, p.k}, from, count, ready, offsets, p.m, out);
                 for (size_t i = 0; i < p.m * count; i++)
                     assert_int_equal(out[i / count * TV_PANEL_PAIR + i % count], exact_sum(&p, i / count, from + i % count, 0, p.k));
             }
