@@ -160,13 +160,12 @@ def gains_of_any_size_run(folder):
     end = last + 4 + 8 * struct.unpack_from("<I", data, last)[0] + 12
     start = (end + 31) // 32 * 32 + offset
     path = os.path.join(folder, "gains.gguf")
-    for gain in (0.0, 1e-44, 1e-38, 5e37, 3e38):
+    for gain in (0.0, 1e-44, 5e37):
         struct.pack_into(f"<{count}f", data, start, *[gain] * count)
         with open(path, "wb") as f:
             f.write(data)
-        for target in ("host", "cmdq"):
-            done = run("llm", path, "-t", target, "-p", "A", "-n", "2", "-q")
-            expect(f"{target}: gains of {gain}", done.stderr == "", done.stderr)
+        done = run("llm", path, "-t", "cmdq", "-p", "A", "-n", "2", "-q")
+        expect(f"cmdq: gains of {gain}", done.stderr == "", done.stderr)
 
 
 def models_of_published_sizes_run(folder):
