@@ -34,7 +34,7 @@ TV_INLINE double exp_near(double x)
     p = p * r + 0.5;
     p = p * r + 1;
     p = p * r + 1;
-    return p * tv_f64_of_bits((tv_f64_bits(t) << 52) + (UINT64_C(1023) << 52)); /* the last bits of t are those of k */
+    return p * tv_f64_power_of_two(tv_f64_bits(t));
 }
 
 /* Numbers on both sides of exp x, `bound` of it away and rounded to binary32: the exact value's rounding is not outside. */

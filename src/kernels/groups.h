@@ -9,7 +9,7 @@ enum { TV_GROUP = 32, TV_GROUPS_TOGETHER = 8 };
 
 /* An input made ready for weights of `bits`, 4 or 8: its elements in the order in which they meet the weights, zeros past the end, and
  * for each group, up to a multiple of TV_GROUPS_TOGETHER, what counting weights from their least number adds to its sum. */
-static inline size_t tv_groups_ready_bytes(size_t k) { return (k / TV_GROUP + TV_GROUPS_TOGETHER - 1) / TV_GROUPS_TOGETHER * TV_GROUPS_TOGETHER * TV_GROUP; }
+static inline size_t tv_groups_ready_bytes(size_t k) { return tv_ceil_div(k / TV_GROUP, TV_GROUPS_TOGETHER) * TV_GROUPS_TOGETHER * TV_GROUP; }
 void tv_groups_ready(const int8_t *q, size_t k, unsigned bits, int8_t *ready, int32_t *offsets);
 
 /* out[r] = the sum, in the canonical order (dot.h), over groups g of (their exact sum times `factor`, rounded) times

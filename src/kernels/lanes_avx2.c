@@ -143,7 +143,7 @@ INNER vec is_far(vec x) { return _mm256_cmpgt_epi32(_mm256_and_si256(x, all32(IN
 INNER vec far_bits(vec x)
 {
     vec exponent = _mm256_and_si256(_mm256_srli_epi32(x, 23), all32(0xFF)), sign = _mm256_srai_epi32(x, 31);
-    vec significand = _mm256_or_si256(_mm256_and_si256(x, all32(0x7FFFFF)), all32(0x800000));
+    vec significand = _mm256_or_si256(_mm256_and_si256(x, all32(TV_F32_FRACTION)), all32(TV_F32_HIDDEN));
     vec bits = _mm256_sllv_epi32(significand, _mm256_sub_epi32(exponent, all32(150)));
     return _mm256_sub_epi32(_mm256_xor_si256(bits, sign), sign);
 }

@@ -6,6 +6,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include "num/float.h"
+
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 #define INNER static inline __attribute__((always_inline)) TARGET
 #define KERNEL(name) TARGET static void name(uint8_t *y, const uint8_t *a, const uint8_t *b, const uint8_t *c, int imm)
@@ -292,11 +294,11 @@ INNER __m512 input(vec x)
 }
 
 /* Absolute minimum, the sign of the first. */
-INNER __m512 finite(__m512 x) { return _mm512_range_ps(x, _mm512_castsi512_ps(all32(0x7F7FFFFF)), 0x02); }
+INNER __m512 clamped_to_finite(__m512 x) { return _mm512_range_ps(x, _mm512_castsi512_ps(all32(TV_F32_LARGEST)), 0x02); }
 
 INNER vec output(__m512 x)
 {
-    return sign_of_zero(_mm512_castps_si512(finite(x)), _mm512_fpclass_ps_mask(x, SUBNORMAL));
+    return sign_of_zero(_mm512_castps_si512(clamped_to_finite(x)), _mm512_fpclass_ps_mask(x, SUBNORMAL));
 }
 
 #define FP_LOOP(name, expression)                                                 \
@@ -367,12 +369,12 @@ CONVERT(f32_s8, widen_8, store_32, _mm512_castps_si512(_mm512_cvtepi32_ps(x)))
 CONVERT(f32_bf16, widen_16, store_32, _mm512_castps_si512(input(_mm512_slli_epi32(x, 16))))
 
 /* Numbers of 2^31 and more: none is a fraction, and their low bits are the significand's. */
-INNER __mmask16 is_far(vec x) { return _mm512_cmpge_epu32_mask(_mm512_and_si512(x, all32(INT32_MAX)), all32(0x4F000000)); }
+INNER __mmask16 is_far(vec x) { return _mm512_cmpge_epu32_mask(_mm512_and_si512(x, all32(INT32_MAX)), all32((int)tv_f32_bits(0x1p31f))); }
 
 INNER vec far_bits(vec x)
 {
     vec exponent = _mm512_and_si512(_mm512_srli_epi32(x, 23), all32(0xFF));
-    vec significand = _mm512_or_si512(_mm512_and_si512(x, all32(0x7FFFFF)), all32(0x800000));
+    vec significand = _mm512_or_si512(_mm512_and_si512(x, all32(TV_F32_FRACTION)), all32(TV_F32_HIDDEN));
     vec bits = _mm512_sllv_epi32(significand, _mm512_sub_epi32(exponent, all32(150)));
     return _mm512_mask_sub_epi32(bits, _mm512_movepi32_mask(x), zero(), bits);
 }
@@ -404,13 +406,13 @@ INNER vec to_bf16(vec bits, unsigned round)
 {
     vec x = _mm512_castps_si512(input(bits)), magnitude = _mm512_and_si512(x, all32(INT32_MAX)), negative = _mm512_srai_epi32(x, 31), up = zero();
     if (round == 0)
-        up = _mm512_add_epi32(all32(0x7FFF), _mm512_and_si512(_mm512_srli_epi32(magnitude, 16), all32(1)));
+        up = _mm512_add_epi32(all32(TV_BF16_TIE), _mm512_and_si512(_mm512_srli_epi32(magnitude, 16), all32(1)));
     else if (round == 2)
         up = _mm512_and_si512(negative, all32(0xFFFF));
     else if (round == 3)
         up = _mm512_andnot_si512(negative, all32(0xFFFF));
-    vec rounded = _mm512_min_epu32(_mm512_srli_epi32(_mm512_add_epi32(magnitude, up), 16), all32(0x7F7F));
-    return _mm512_or_si512(rounded, _mm512_and_si512(negative, all32(0x8000)));
+    vec rounded = _mm512_min_epu32(_mm512_srli_epi32(_mm512_add_epi32(magnitude, up), 16), all32(TV_BF16_LARGEST));
+    return _mm512_or_si512(rounded, _mm512_and_si512(negative, all32(TV_BF16_SIGN)));
 }
 CONVERT(bf16_f32_0, load_32, store_narrow_16, to_bf16(x, 0))
 CONVERT(bf16_f32_1, load_32, store_narrow_16, to_bf16(x, 1))

@@ -10,7 +10,7 @@ enum { STEP = 4 };
 
 void tv_panel_ready(const int8_t *a, size_t m, size_t k, int8_t *ready)
 {
-    size_t steps = (k + STEP - 1) / STEP;
+    size_t steps = tv_ceil_div(k, STEP);
     for (size_t tile = 0; tile < m; tile += TV_PANEL_TILE, ready += steps * TV_PANEL_TILE * STEP)
         for (size_t i = 0; i < TV_PANEL_TILE; i++) {
             const int8_t *row = a + (tile + i) * k;
@@ -28,7 +28,7 @@ void tv_panel_ready(const int8_t *a, size_t m, size_t k, int8_t *ready)
 
 void tv_panel_offsets(const int8_t *a, size_t m, size_t k, size_t group, unsigned bits, int32_t *out)
 {
-    size_t groups = (k + group - 1) / group;
+    size_t groups = tv_ceil_div(k, group);
     memset(out, 0, tv_panel_offsets_count(m, k, group) * sizeof *out);
     for (size_t i = 0; i < m; i++) {
         int32_t *of_row = out + i / TV_PANEL_TILE * TV_PANEL_TILE * groups + i % TV_PANEL_TILE;

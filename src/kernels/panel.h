@@ -22,12 +22,12 @@ typedef struct tv_panel_weights {
 } tv_panel_weights;
 
 /* Activations made ready: for each tile of rows, four elements of each of its rows after four of each, zeros past the ends. */
-static inline size_t tv_panel_ready_bytes(size_t m, size_t k) { return (m + TV_PANEL_TILE - 1) / TV_PANEL_TILE * TV_PANEL_TILE * ((k + 3) / 4 * 4); }
+static inline size_t tv_panel_ready_bytes(size_t m, size_t k) { return tv_ceil_div(m, TV_PANEL_TILE) * TV_PANEL_TILE * (tv_ceil_div(k, 4) * 4); }
 void tv_panel_ready(const int8_t *a, size_t m, size_t k, int8_t *ready);
 
 /* What counting weights of `bits` from their least number adds to the sum of each group of `group` elements, the last of a row of what
  * is left, with the other sign: for each tile and group one of each of its rows, 0 past the last. */
-static inline size_t tv_panel_offsets_count(size_t m, size_t k, size_t group) { return (m + TV_PANEL_TILE - 1) / TV_PANEL_TILE * TV_PANEL_TILE * ((k + group - 1) / group); }
+static inline size_t tv_panel_offsets_count(size_t m, size_t k, size_t group) { return tv_ceil_div(m, TV_PANEL_TILE) * TV_PANEL_TILE * tv_ceil_div(k, group); }
 void tv_panel_offsets(const int8_t *a, size_t m, size_t k, size_t group, unsigned bits, int32_t *out);
 
 typedef struct tv_panel_fns {

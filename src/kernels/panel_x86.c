@@ -121,7 +121,7 @@ TARGET static void exact(const tv_panel_weights *w, size_t from, size_t count, c
 {
     _Alignas(64) uint8_t panels[2][ROWS * BLOCK];
     int32_t tile[TV_PANEL_INPUTS * PAIR];
-    size_t all_steps = (w->k + STEP - 1) / STEP, tiles = (m + TILE - 1) / TILE;
+    size_t all_steps = tv_ceil_div(w->k, STEP), tiles = tv_ceil_div(m, TILE);
     for (size_t i = 0; i < tiles * TILE; i++)
         for (size_t r = 0; r < PAIR; r += ROWS)
             _mm512_storeu_si512(tile + i * PAIR + r, _mm512_set1_epi32(offsets[i]));
@@ -129,7 +129,7 @@ TARGET static void exact(const tv_panel_weights *w, size_t from, size_t count, c
         size_t length = w->k - at < BLOCK ? w->k - at : BLOCK;
         pack_pair(w, from, count, at, length, panels);
         for (size_t t = 0; t < tiles; t++)
-            multiply_pair(panels[0], panels[1], (length + STEP - 1) / STEP, ready + (t * all_steps + at / STEP) * TILE * STEP, tile + t * TILE * PAIR);
+            multiply_pair(panels[0], panels[1], tv_ceil_div(length, STEP), ready + (t * all_steps + at / STEP) * TILE * STEP, tile + t * TILE * PAIR);
     }
     memcpy(out, tile, m * PAIR * sizeof *out);
 }
@@ -230,7 +230,7 @@ TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, 
     _Alignas(64) uint8_t panels[2][ROWS * BLOCK];
     _Alignas(64) float scale[GROUPS * PAIR];
     partial_sums p[TILES][PARTIALS];
-    size_t all = w->k / GROUP, used = all < PARTIALS ? all : PARTIALS, all_steps = w->k / STEP, tiles = (m + TILE - 1) / TILE, more = count < ROWS ? 0 : count - ROWS;
+    size_t all = w->k / GROUP, used = all < PARTIALS ? all : PARTIALS, all_steps = w->k / STEP, tiles = tv_ceil_div(m, TILE), more = count < ROWS ? 0 : count - ROWS;
     for (size_t at = 0; at < w->k; at += BLOCK) {
         size_t length = w->k - at < BLOCK ? w->k - at : BLOCK;
         pack_pair(w, from, count, at, length, panels);

@@ -7,7 +7,7 @@
 #include <immintrin.h>
 
 #include "kernels/clones.h"
-#include "num/float.h"
+#include "num/float_x86.h"
 
 #define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 
@@ -83,28 +83,16 @@ TARGET_AVX512 TV_INLINE __m512i sums_of(const uint8_t *w, unsigned beats, const 
     return _mm512_permutexvar_epi32(order, all);
 }
 
-TARGET_AVX512 TV_INLINE __m512 widened(__m256i bf16) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16)); }
-
-/* As tv_bf16_from_f32 and tv_bf16_flush. */
-TARGET_AVX512 TV_INLINE __m256i rounded(__m512 x)
-{
-    __m512i bits = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    __m512i r = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF)), odd), 16);
-    r = _mm512_mask_mov_epi32(r, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), _mm512_set1_epi32(TV_BF16_NAN));
-    r = _mm512_mask_and_epi32(r, _mm512_testn_epi32_mask(r, _mm512_set1_epi32(TV_BF16_INF)), r, _mm512_set1_epi32(0x8000));
-    return _mm512_cvtepi32_epi16(r);
-}
-
 /* The rows of `mask`, from row `at` on, from their sums. */
 TARGET_AVX512 TV_INLINE void finish(const tv_rows *r, size_t at, __mmask16 mask, __m512i sums)
 {
     uint8_t *out = r->out + 2 * at;
     __m512 y = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(r->vector_scale));
     if (r->scales)
-        y = _mm512_mul_ps(y, widened(_mm256_maskz_loadu_epi16(mask, r->scales + 2 * at)));
+        y = _mm512_mul_ps(y, tv_bf16_to_f32_x16(_mm256_maskz_loadu_epi16(mask, r->scales + 2 * at)));
     if (r->add)
-        y = _mm512_add_ps(y, widened(_mm256_maskz_loadu_epi16(mask, out)));
-    _mm256_mask_storeu_epi16(out, mask, rounded(y));
+        y = _mm512_add_ps(y, tv_bf16_to_f32_x16(_mm256_maskz_loadu_epi16(mask, out)));
+    _mm256_mask_storeu_epi16(out, mask, tv_bf16_from_f32_flushed_x16(y));
 }
 
 TARGET_AVX512 TV_INLINE void short_rows(const tv_rows *r, unsigned beats)

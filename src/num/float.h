@@ -14,9 +14,15 @@
 #define TV_BF16_NAN 0x7FC0u
 #define TV_BF16_INF 0x7F80u
 #define TV_BF16_ONE 0x3F80u
+#define TV_BF16_SIGN 0x8000u
+#define TV_BF16_LARGEST 0x7F7Fu /* finite */
+#define TV_BF16_TIE 0x7FFFu     /* added to binary32, with the bit that will be the last, it makes cutting off 16 bits round */
 #define TV_F32_NAN UINT32_C(0x7FC00000)
 #define TV_F32_SIGN UINT32_C(0x80000000)
 #define TV_F32_INF UINT32_C(0x7F800000) /* also the mask of the exponent */
+#define TV_F32_LARGEST UINT32_C(0x7F7FFFFF) /* finite */
+#define TV_F32_FRACTION UINT32_C(0x007FFFFF)
+#define TV_F32_HIDDEN UINT32_C(0x00800000) /* the bit before the fraction of a normal number */
 
 static inline uint32_t tv_f32_bits(float x)
 {
@@ -53,6 +59,9 @@ static inline uint32_t tv_f32_canonical(float x) { return x != x ? TV_F32_NAN : 
 static inline uint32_t tv_f32_negate(uint32_t x) { return x ^ TV_F32_SIGN; }
 static inline uint32_t tv_f32_abs(uint32_t x) { return x & ~TV_F32_SIGN; }
 
+/* 2^k, where it is a normal number, of the last bits of `k`: of x + 0x1.8p52 they are those of the integer that x rounds to. */
+static inline double tv_f64_power_of_two(uint64_t k) { return tv_f64_of_bits((k + 1023) << 52); }
+
 static inline float tv_bf16_to_f32(uint16_t x) { return tv_f32_of_bits((uint32_t)x << 16); }
 
 static inline uint16_t tv_bf16_from_f32(float x)
@@ -60,7 +69,7 @@ static inline uint16_t tv_bf16_from_f32(float x)
     uint32_t bits = tv_f32_bits(x);
     if ((bits & 0x7FFFFFFF) > 0x7F800000)
         return TV_BF16_NAN;
-    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+    return (uint16_t)((bits + TV_BF16_TIE + (bits >> 16 & 1)) >> 16);
 }
 
 static inline bool tv_bf16_is_nan(uint16_t x) { return (x & 0x7FFF) > TV_BF16_INF; }

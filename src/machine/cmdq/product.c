@@ -92,8 +92,6 @@ static void finish_rows(void *user, uint64_t from, uint64_t to)
         tv_elements_finish(sums_at(p, i, 0), p->n, p->bias, p->old ? p->old + i * p->n : NULL, p->scale_ofm, sums_at(p, i, 0));
 }
 
-static uint64_t at_most(uint64_t left, uint64_t most) { return left < most ? left : most; }
-
 /* ---- By panels ---- */
 
 static tv_panel_weights panel_weights(const cmdq_product *p) { return (tv_panel_weights){p->b8, p->weight_bits, p->k}; }
@@ -105,8 +103,8 @@ static void multiply_panels(void *user, uint64_t from, uint64_t to)
     const tv_panel_weights w = panel_weights(p);
     int32_t exact[TV_PANEL_INPUTS * TV_PANEL_PAIR];
     for (uint64_t i = 0; i < p->m; i += TV_PANEL_INPUTS)
-        for (uint64_t j = from * TV_PANEL_PAIR; j < at_most(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR) {
-            uint64_t rows = at_most(p->m - i, TV_PANEL_INPUTS), count = at_most(p->n - j, TV_PANEL_PAIR);
+        for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR) {
+            uint64_t rows = tv_min_u64(p->m - i, TV_PANEL_INPUTS), count = tv_min_u64(p->n - j, TV_PANEL_PAIR);
             tv_panel(p->level)->exact(&w, j, count, p->ready + tv_panel_ready_bytes(i, p->k), p->sums + i, rows, exact);
             for (uint64_t r = 0; r < rows; r++)
                 put_exact(p, i + r, j, count, exact + r * TV_PANEL_PAIR);
@@ -119,9 +117,9 @@ static void multiply_panel_groups(void *user, uint64_t from, uint64_t to)
     const cmdq_product *p = user;
     const tv_panel_weights w = panel_weights(p);
     for (uint64_t i = 0; i < p->m; i += TV_PANEL_GROUPED)
-        for (uint64_t j = from * TV_PANEL_PAIR; j < at_most(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR)
-            tv_panel(p->level)->groups(&w, j, at_most(p->n - j, TV_PANEL_PAIR), p->ready + tv_panel_ready_bytes(i, p->k), p->sums + i * (p->k / TV_GROUP),
-                                       at_most(p->m - i, TV_PANEL_GROUPED), p->scales, p->scale_ifm, sums_at(p, i, j), p->n);
+        for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR)
+            tv_panel(p->level)->groups(&w, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), p->ready + tv_panel_ready_bytes(i, p->k), p->sums + i * (p->k / TV_GROUP),
+                                       tv_min_u64(p->m - i, TV_PANEL_GROUPED), p->scales, p->scale_ifm, sums_at(p, i, j), p->n);
 }
 
 /* ---- By weight rows ---- */
@@ -133,7 +131,7 @@ static void multiply_vectors(const cmdq_product *p, uint64_t from, uint64_t to)
     uint64_t row_bytes = p->k * p->weight_bits / 8;
     for (uint64_t j = from; j < to; j += AT_ONCE)
         for (uint64_t i = 0; i < p->m; i++)
-            tv_groups(p->level, p->weight_bits)((const uint8_t *)p->b8 + j * row_bytes, p->k, at_most(to - j, AT_ONCE), p->ready + i * tv_groups_ready_bytes(p->k),
+            tv_groups(p->level, p->weight_bits)((const uint8_t *)p->b8 + j * row_bytes, p->k, tv_min_u64(to - j, AT_ONCE), p->ready + i * tv_groups_ready_bytes(p->k),
                                                 p->sums + i * vector_sums(p->k), p->scale_ifm, p->scales + j * (p->k / TV_GROUP), sums_at(p, i, j));
 }
 
@@ -143,7 +141,7 @@ static void multiply_bytes(const cmdq_product *p, uint64_t from, uint64_t to)
     int32_t exact[TOGETHER * ROWS_AT_ONCE], row[TOGETHER];
     for (uint64_t j = from; j < to; j += TOGETHER)
         for (uint64_t i = 0; i < p->m; i += ROWS_AT_ONCE) {
-            uint64_t rows = at_most(p->m - i, ROWS_AT_ONCE), count = at_most(to - j, TOGETHER);
+            uint64_t rows = tv_min_u64(p->m - i, ROWS_AT_ONCE), count = tv_min_u64(to - j, TOGETHER);
             tv_s8s8(p->level)((const int8_t *)p->b8 + j * p->k, p->k, count, p->a8 + i * p->k, p->sums + i, rows, exact);
             for (uint64_t r = 0; r < rows; r++) {
                 for (uint64_t u = 0; u < count; u++)
@@ -171,7 +169,7 @@ static void sums_of(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t at, 
 static void multiply_rows(const cmdq_product *p, uint64_t from, uint64_t to)
 {
     for (uint64_t j = from; j < to; j += TOGETHER) {
-        uint64_t count = at_most(to - j, TOGETHER);
+        uint64_t count = tv_min_u64(to - j, TOGETHER);
         for (uint64_t i = 0; i < p->m; i++) {
             sums_of(p, i, j, 0, 0, p->k, p->k, count, sums_at(p, i, j));
             scale_sums(p, i, j, count);
@@ -194,7 +192,7 @@ static void add_groups(const cmdq_product *p, uint64_t i, uint64_t rows, uint64_
     uint64_t groups = p->k / p->group;
     float sums[GROUPS_AT_ONCE];
     for (uint64_t g = 0; g < groups; g += GROUPS_AT_ONCE) {
-        uint64_t count = at_most(groups - g, GROUPS_AT_ONCE);
+        uint64_t count = tv_min_u64(groups - g, GROUPS_AT_ONCE);
         for (uint64_t r = 0; r < rows; r++) {
             sums_of(p, i + r, j, g * p->group, p->group, p->group, p->group, count, sums);
             tv_add_scaled(partial[r].partial, sums, p->scale_ifm, p->scales + j * groups + g, count);
@@ -206,7 +204,7 @@ static void multiply_groups(const cmdq_product *p, uint64_t from, uint64_t to)
 {
     for (uint64_t i = 0; i < p->m; i += ROWS_AT_ONCE)
         for (uint64_t j = from; j < to; j++) {
-            uint64_t rows = at_most(p->m - i, ROWS_AT_ONCE);
+            uint64_t rows = tv_min_u64(p->m - i, ROWS_AT_ONCE);
             tv_sum8 partial[ROWS_AT_ONCE] = {{{0}}};
             add_groups(p, i, rows, j, partial);
             for (uint64_t r = 0; r < rows; r++)
@@ -261,9 +259,9 @@ void cmdq_multiply(const cmdq_product *p, tv_pool *pool)
     if (p->m * p->n * p->k < SMALL)
         pool = NULL;
     if (p->way == CMDQ_WAY_PANELS)
-        tv_pool_run(pool, (p->n + TV_PANEL_PAIR - 1) / TV_PANEL_PAIR, multiply_panels, user);
+        tv_pool_run(pool, tv_ceil_div(p->n, TV_PANEL_PAIR), multiply_panels, user);
     else if (p->way == CMDQ_WAY_PANEL_GROUPS)
-        tv_pool_run(pool, (p->n + TV_PANEL_PAIR - 1) / TV_PANEL_PAIR, multiply_panel_groups, user);
+        tv_pool_run(pool, tv_ceil_div(p->n, TV_PANEL_PAIR), multiply_panel_groups, user);
     else if (p->way == CMDQ_WAY_MIX)
         tv_pool_run(pool, p->m, multiply_transposed, user);
     else

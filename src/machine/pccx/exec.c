@@ -72,6 +72,8 @@ static float row_scale(uint16_t largest, uint16_t act_scale)
 
 /* ---- The weight stream ---- */
 
+enum { BEAT_BYTES = TV_S4_BEAT / 2 };
+
 typedef struct beats {
     const pccx_machine *machine;
     const tv_descriptor *at;
@@ -82,15 +84,15 @@ typedef struct beats {
 /* The next contiguous run of at most `want` beats of 16 bytes; its length in *got. Valid until the next call. */
 static const uint8_t *next_beats(beats *b, size_t want, size_t *got)
 {
-    uint64_t here = (b->at->bytes - b->offset) / 16;
+    uint64_t here = (b->at->bytes - b->offset) / BEAT_BYTES;
     if (here > 0) {
         *got = here < want ? (size_t)here : want;
         const uint8_t *p = b->machine->host.bytes + b->at->addr + b->offset;
-        b->offset += *got * 16;
+        b->offset += *got * BEAT_BYTES;
         return p;
     }
     *got = 1;
-    for (unsigned i = 0; i < 16; i++) {
+    for (unsigned i = 0; i < BEAT_BYTES; i++) {
         while (b->offset == b->at->bytes) {
             b->at++;
             b->offset = 0;
@@ -290,7 +292,7 @@ static void multiply_blocks(void *user, uint64_t from, uint64_t to)
     const vector_work *w = user;
     tv_rows part = *w->all;
     uint64_t first = from * ROWS_TOGETHER, end = tv_min_u64(to * ROWS_TOGETHER, part.rows);
-    part.weights += first * part.beats * 16;
+    part.weights += first * part.beats * BEAT_BYTES;
     part.scales = part.scales ? part.scales + 2 * first : NULL;
     part.out += 2 * first;
     part.rows = end - first;

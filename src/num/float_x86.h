@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* float.h for vectors of 16 with AVX-512: the same bits, for kernels that keep values in registers. */
+#ifndef TV_NUM_FLOAT_X86_H
+#define TV_NUM_FLOAT_X86_H
+
+#include <immintrin.h>
+
+#include "num/float.h"
+
+#define TV_NUM_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), always_inline)) static inline
+
+/* As tv_bf16_to_f32. */
+TV_NUM_AVX512 __m512 tv_bf16_to_f32_x16(__m256i bf16) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16)); }
+
+/* As tv_bf16_from_f32 and tv_bf16_flush. */
+TV_NUM_AVX512 __m256i tv_bf16_from_f32_flushed_x16(__m512 x)
+{
+    __m512i bits = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    __m512i r = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(TV_BF16_TIE)), odd), 16);
+    r = _mm512_mask_mov_epi32(r, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), _mm512_set1_epi32(TV_BF16_NAN));
+    r = _mm512_mask_and_epi32(r, _mm512_testn_epi32_mask(r, _mm512_set1_epi32(TV_BF16_INF)), r, _mm512_set1_epi32(TV_BF16_SIGN));
+    return _mm512_cvtepi32_epi16(r);
+}
+
+#endif
