@@ -15,7 +15,7 @@ enum { PIECE = 256 };
 
 /* exp x = 2^k exp r with |r| at most half of ln 2, by its series up to r^12; the next term is below 2^-52 of the sum. All rounding
  * adds less than 2^-48. An x beyond LIMIT, or NaN, gives something. */
-static const float LIMIT = 86;
+static const float LIMIT = 86, NOTHING = -104; /* exp of less is below half of binary32's least number */
 
 TV_INLINE double exp_near(double x)
 {
@@ -42,36 +42,41 @@ TV_CLONES static void exp_bounds(const float *x, size_t n, double bound, float *
 {
     for (size_t i = 0; i < n; i++) {
         double y = exp_near((double)x[i]);
-        low[i] = (float)(y - y * bound);
-        high[i] = (float)(y + y * bound);
+        low[i] = x[i] < NOTHING ? 0 : (float)(y - y * bound);
+        high[i] = x[i] < NOTHING ? 0 : (float)(y + y * bound);
     }
 }
 
-/* Whether the bounds decide for all; of a zero they have lost its sign. */
-TV_CLONES static bool all_certain(const float *x, size_t n, const float *low, const float *high)
+/* Whether the bounds decide; of a zero they have lost its sign. Below `nothing` they are right in any case. */
+TV_INLINE int is_doubtful(float x, float low, float high, float nothing)
+{
+    return (!(low == high) | !(fabsf(x) < LIMIT) | (low == 0)) & !(x < nothing);
+}
+
+TV_CLONES static bool all_certain(const float *x, size_t n, const float *low, const float *high, float nothing)
 {
     int doubts = 0;
     for (size_t i = 0; i < n; i++)
-        doubts |= !(low[i] == high[i]) | !(fabsf(x[i]) < LIMIT) | (low[i] == 0);
+        doubts |= is_doubtful(x[i], low[i], high[i], nothing);
     return !doubts;
 }
 
 /* Results that the bounds decide, and the others by the exact function. */
-static void settle(tv_func func, const float *x, size_t n, const float *low, const float *high, float *y)
+static void settle(tv_func func, const float *x, size_t n, const float *low, const float *high, float nothing, float *y)
 {
-    if (all_certain(x, n, low, high)) {
+    if (all_certain(x, n, low, high, nothing)) {
         memcpy(y, low, n * sizeof *y);
         return;
     }
     for (size_t i = 0; i < n; i++)
-        y[i] = low[i] == high[i] && low[i] != 0 && fabsf(x[i]) < LIMIT ? low[i] : tv_func_f32(func, x[i]);
+        y[i] = is_doubtful(x[i], low[i], high[i], nothing) ? tv_func_f32(func, x[i]) : low[i];
 }
 
 static void exp_f32(const float *x, size_t n, float *y)
 {
     float low[PIECE], high[PIECE];
     exp_bounds(x, n, 0x1p-42, low, high);
-    settle(TV_FUNC_EXP, x, n, low, high, y);
+    settle(TV_FUNC_EXP, x, n, low, high, NOTHING, y);
 }
 
 /* The same of SiLU, x / (1 + exp -x). */
@@ -88,7 +93,7 @@ static void silu_f32(const float *x, size_t n, float *y)
 {
     float low[PIECE], high[PIECE];
     silu_bounds(x, n, 0x1p-42, low, high);
-    settle(TV_FUNC_SILU, x, n, low, high, y);
+    settle(TV_FUNC_SILU, x, n, low, high, -INFINITY, y);
 }
 
 /* The bounds are some places of binary32 apart, so that a boundary of BF16, which is a number of binary32, cannot be both of them. */

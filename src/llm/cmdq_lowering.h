@@ -22,7 +22,7 @@ typedef struct place {
 } place;
 
 typedef enum place_id {
-    X, XA, XN, GAINS, OUTPUT, QUERY, TURNED, KEY, KEY8, VALUE8, MIXED, SCORES, SHARES, LOGITS, KEYS, VALUES, HIDDEN, GATE,
+    X, XA, XN, GAINS, OUTPUT, QUERY, TURNED, KEY, KEY8, VALUE8, MIXED, SCORES, SHARES, MASK, LOGITS, KEYS, VALUES, HIDDEN, GATE,
     UP = GATE + SLOTS, WEIGHTS = UP + SLOTS, SCALES = WEIGHTS + SLOTS, PLACES = SCALES + SLOTS
 } place_id;
 
@@ -51,7 +51,7 @@ typedef struct lowering {
     uint32_t context, rows_max;
     uint64_t bank_bytes, dram_end;
     matrix *matrices; /* TV_WEIGHTS of each layer; norms have no scales */
-    uint64_t x_addr, logits_addr, *k_base, *v_base;
+    uint64_t x_addr, logits_addr, mask_addr, *k_base, *v_base;
     cmdq_ranges *ranges; /* of each layer; of what belongs to none, in the first */
 
     /* the queue under construction */
@@ -96,6 +96,10 @@ static inline uint32_t rows_that_fit(const lowering *l, uint32_t columns)
     uint64_t each = (uint64_t)columns * l->weight_bits / 8 + columns / l->group * 4;
     return (uint32_t)(l->places[WEIGHTS].bytes / each);
 }
+
+/* What is added to scores, so that a token sees none behind it: in DRAM for each row of a step a row of zeros, then of -infinity from column
+ * context + row + 1 on, of which a step at any position takes the columns that it needs. */
+static inline uint32_t cmdq_mask_columns(const lowering *l) { return l->context + ROWS_MAX; }
 
 /* The weight whose product a value is. */
 static inline tv_weight made_by(const lowering *l, uint32_t value)

@@ -180,7 +180,13 @@ static void vector_entry(lowering *l, cmdq_opcode opcode, operand in, operand ou
     writes(l, out.place);
 }
 
-static void embed(lowering *l) { load(l, X, "embedding", 32, l->x_addr, 1, (uint64_t)l->rows * l->model->shape.dim, 0); }
+static void embed(lowering *l)
+{
+    uint32_t columns = cmdq_mask_columns(l);
+    load(l, X, "embedding", 32, l->x_addr, 1, (uint64_t)l->rows * l->model->shape.dim, 0);
+    if (l->rows > 1)
+        load(l, MASK, "activation", 32, l->mask_addr + (uint64_t)(l->context - l->position) * 4, l->rows, l->position + l->rows, (uint64_t)columns * 4);
+}
 
 /* The final norm is wanted of the last token alone, where the logits are. */
 static void norm(lowering *l, const tv_graph_node *n, bool last_only)
@@ -251,6 +257,31 @@ static void fetch(lowering *l, const tv_graph_node *n, uint32_t head, bool v)
     end_entry(l);
 }
 
+/* b: PLACES: there is no second input. */
+static void elementwise(lowering *l, cmdq_opcode opcode, operand a, unsigned b, operand out, uint64_t length)
+{
+    vector_entry(l, opcode, a, out, 1, length);
+    if (b != PLACES) {
+        spm(l, CMDQ_F_in2_bank, b, 0);
+        reads(l, b);
+    }
+    end_entry(l);
+}
+
+/* Scores of one head; of several tokens, without those that come behind each. */
+static void score(lowering *l, const tv_graph_node *n, uint32_t head, operand out, uint32_t t)
+{
+    const cmdq_ranges *ranges = &l->ranges[n->layer];
+    uint32_t d = l->model->shape.head_dim;
+    operand in = cmdq_activations(l, TURNED, ranges->q / sqrtf((float)d));
+    in.offset = (uint64_t)head * l->rows * d * in.qbits / 8;
+    tensor_entry(l, CMDQ_TE_QKT_TILE, in, KEYS, out, l->rows, t, d, 8);
+    scale(l, CMDQ_F_scale_wgt, ranges->k);
+    end_entry(l);
+    if (l->rows > 1)
+        elementwise(l, CMDQ_VE_ADD_TILE, out, MASK, out, (uint64_t)l->rows * t);
+}
+
 /* Scores, softmax and mix of the heads that share one head of the cache: three nodes of the graph at once, since the cache
  * comes to SPM head by head. */
 static void attention(lowering *l, const tv_graph_node *n)
@@ -261,39 +292,18 @@ static void attention(lowering *l, const tv_graph_node *n)
     for (uint32_t kv = 0; kv < s->kv_heads; kv++) {
         fetch(l, n, kv, false);
         fetch(l, n, kv, true);
-        for (uint32_t h = kv * shared; h < (kv + 1) * shared; h++) {
-            operand in = cmdq_activations(l, TURNED, ranges->q / sqrtf((float)d)), out = values(SCORES);
-            in.offset = (uint64_t)h * l->rows * d * in.qbits / 8;
-            out.offset = (uint64_t)(h % shared) * l->rows * t * 4;
-            tensor_entry(l, CMDQ_TE_QKT_TILE, in, KEYS, out, l->rows, t, d, 8);
-            scale(l, CMDQ_F_scale_wgt, ranges->k);
-            end_entry(l);
-        }
-        for (uint32_t r = 0; r < (l->rows == 1 ? 1 : shared * l->rows); r++) {
-            operand in = {SCORES, (uint64_t)r * t * 4, 32, 1}, out = {SHARES, (uint64_t)r * t * 2, 16, 1};
-            vector_entry(l, CMDQ_VE_SOFTMAX_TILE, in, out, l->rows == 1 ? shared : 1, t);
-            number(l, CMDQ_F_valid_length, l->position + r % l->rows + 1);
-            end_entry(l);
-        }
-        for (uint32_t h = kv * shared; h < (kv + 1) * shared; h++) {
-            operand in = {SHARES, (uint64_t)(h % shared) * l->rows * t * 2, 16, 1}, out = cmdq_activations(l, MIXED, ranges->mixed);
-            out.offset = (uint64_t)h * l->rows * d * out.qbits / 8;
+        for (uint32_t h = 0; h < shared; h++)
+            score(l, n, kv * shared + h, (operand){SCORES, (uint64_t)h * l->rows * t * 4, 32, 1}, t);
+        vector_entry(l, CMDQ_VE_SOFTMAX_TILE, values(SCORES), (operand){SHARES, 0, 16, 1}, (uint64_t)shared * l->rows, t);
+        end_entry(l);
+        for (uint32_t h = 0; h < shared; h++) {
+            operand in = {SHARES, (uint64_t)h * l->rows * t * 2, 16, 1}, out = cmdq_activations(l, MIXED, ranges->mixed);
+            out.offset = (uint64_t)(kv * shared + h) * l->rows * d * out.qbits / 8;
             tensor_entry(l, CMDQ_TE_AV_TILE, in, VALUES, out, l->rows, d, t, 8);
             scale(l, CMDQ_F_scale_wgt, ranges->v);
             end_entry(l);
         }
     }
-}
-
-/* b: PLACES: there is no second input. */
-static void elementwise(lowering *l, cmdq_opcode opcode, unsigned a, unsigned b, operand out, uint64_t length)
-{
-    vector_entry(l, opcode, values(a), out, 1, length);
-    if (b != PLACES) {
-        spm(l, CMDQ_F_in2_bank, b, 0);
-        reads(l, b);
-    }
-    end_entry(l);
 }
 
 static operand hidden(const lowering *l, uint32_t layer) { return cmdq_activations(l, HIDDEN, l->ranges[layer].hidden); }
@@ -311,8 +321,8 @@ static void feed_forward(lowering *l, const tv_graph_node *n, operand in)
         out.offset = (uint64_t)column * l->rows * out.qbits / 8;
         product(l, gate, in, values(GATE + slot), column, columns, 0, gate->columns, l->rows);
         product(l, up, in, values(UP + slot), column, columns, 0, up->columns, l->rows);
-        elementwise(l, CMDQ_VE_SILU_TILE, GATE + slot, PLACES, values(GATE + slot), count);
-        elementwise(l, CMDQ_VE_MUL_TILE, GATE + slot, UP + slot, out, count);
+        elementwise(l, CMDQ_VE_SILU_TILE, values(GATE + slot), PLACES, values(GATE + slot), count);
+        elementwise(l, CMDQ_VE_MUL_TILE, values(GATE + slot), UP + slot, out, count);
     }
 }
 
@@ -376,16 +386,16 @@ void cmdq_lower_node(lowering *l, const tv_graph_node *n, bool last_only)
     case TV_OP_MIX: break; /* done with the scores */
     case TV_OP_ADD: {
         bool first = made_by(l, n->inputs[1]) == TV_WEIGHT_O;
-        elementwise(l, CMDQ_VE_ADD_TILE, first ? X : XA, OUTPUT, values(first ? XA : X), (uint64_t)l->rows * s->dim);
+        elementwise(l, CMDQ_VE_ADD_TILE, values(first ? X : XA), OUTPUT, values(first ? XA : X), (uint64_t)l->rows * s->dim);
         break;
     }
     case TV_OP_MUL: /* of more tokens than one both are done with the gate */
         if (l->rows == 1)
-            elementwise(l, CMDQ_VE_MUL_TILE, GATE, UP, hidden(l, n->layer), s->hidden);
+            elementwise(l, CMDQ_VE_MUL_TILE, values(GATE), UP, hidden(l, n->layer), s->hidden);
         break;
     case TV_OP_SILU:
         if (l->rows == 1)
-            elementwise(l, CMDQ_VE_SILU_TILE, GATE, PLACES, values(GATE), s->hidden);
+            elementwise(l, CMDQ_VE_SILU_TILE, values(GATE), PLACES, values(GATE), s->hidden);
         break;
     case TV_OPS: break;
     }

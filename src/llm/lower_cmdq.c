@@ -38,6 +38,7 @@ static void want_places(const lowering *l, uint32_t m, place wanted[PLACES])
         [MIXED] = {.bank = BANK_X, .bytes = wide * input},
         [SCORES] = {.bank = BANK_SCORES, .bytes = scores * 4},
         [SHARES] = {.bank = BANK_SCORES, .bytes = scores * 2},
+        [MASK] = {.bank = BANK_HEADS, .bytes = m == 1 ? 0 : (uint64_t)m * l->context * 4},
         [GATE] = {.bank = BANK_FFN, .bytes = unit * 4},
         [UP] = {.bank = BANK_FFN, .bytes = unit * 4},
         [GATE + 1] = {.bank = BANK_FFN, .bytes = m == 1 ? 0 : unit * 4},
@@ -219,6 +220,20 @@ static tv_status allocate(lowering *l, bool keep_values, const tv_diag_sink *sin
     return l->matrices && l->k_base && l->v_base && l->ranges && l->kv_writer ? TV_OK : tv_fail_memory(sink);
 }
 
+static tv_status place_mask(lowering *l, const tv_diag_sink *sink)
+{
+    uint32_t columns = cmdq_mask_columns(l);
+    float *row = malloc(columns * sizeof *row);
+    tv_status status = row ? TV_OK : tv_fail_memory(sink);
+    for (uint32_t r = 0; r < ROWS_MAX && status == TV_OK; r++) {
+        for (uint32_t c = 0; c < columns; c++)
+            row[c] = c <= l->context + r ? 0 : -INFINITY;
+        status = tv_machine_write(l->machine, "dram", l->mask_addr + (uint64_t)r * columns * sizeof *row, row, columns * sizeof *row, sink);
+    }
+    free(row);
+    return status;
+}
+
 static tv_status place_model(lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
 {
     const tv_model_shape *s = &l->model->shape;
@@ -229,13 +244,15 @@ static tv_status place_model(lowering *l, const tv_llm_progress *progress, const
             if (w != TV_WEIGHT_EMBEDDING)
                 TV_TRY(place_matrix(l, (tv_weight)w, layer, sink));
         }
+    l->mask_addr = take_dram(l, (uint64_t)ROWS_MAX * cmdq_mask_columns(l) * 4);
     for (uint32_t layer = 0; layer < s->layers; layer++) {
         l->k_base[layer] = take_dram(l, cache);
         l->v_base[layer] = take_dram(l, cache);
     }
     l->x_addr = take_dram(l, (uint64_t)ROWS_MAX * s->dim * 4);
     l->logits_addr = take_dram(l, (uint64_t)ROWS_MAX * s->vocab * 4);
-    return check_room(l, sink);
+    TV_TRY(check_room(l, sink));
+    return l->timing ? TV_OK : place_mask(l, sink);
 }
 
 static tv_status create(const tv_graph *graph, const tv_model *model, const tv_backend_options *options, const tv_diag_sink *sink, void **state)

@@ -191,6 +191,18 @@ def models_of_published_sizes_run(folder):
         os.unlink(path)
 
 
+def blocks_of_a_prompt_say_what_single_tokens_say():
+    """What stands behind a token in its block must not be seen by it; smaller banks take fewer tokens at once."""
+    text = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "data", "tinyshakespeare.txt")
+    cycles, nats = [], []
+    for bank in (256, 64, 32):
+        done = as_json("llm", MODEL, "-t", "cmdq", "--eval", text, "-n", "100", "-D", f"spm.bank_bytes={bank}Ki")["targets"][-1]
+        cycles.append(done.get("prompt_cycles", 0))
+        nats.append(done.get("nats", 0))
+    expect("cmdq: smaller banks take smaller blocks", cycles[0] < cycles[1] < cycles[2], cycles)
+    expect("cmdq: blocks of any size evaluate a text alike", nats[0] > 0 and max(nats) - min(nats) < 1e-4 * nats[0], nats)
+
+
 def machines_follow_the_host():
     for target, least, options in (("pccx", 0.97, []), ("opennpu", 0.999, []), ("cmdq", 0.98, []), ("cmdq", 0.999, ["--activation-bits", "16"])):
         likeness = as_json("llm", MODEL, "-t", target, *options, "--verify", "-n", "12")["targets"][0]
@@ -286,6 +298,7 @@ with tempfile.TemporaryDirectory() as folder:
     odd_sizes(folder)
     gains_of_any_size_run(folder)
     models_of_published_sizes_run(folder)
+    blocks_of_a_prompt_say_what_single_tokens_say()
     machines_follow_the_host()
     machines_of_other_sizes_run_or_say_why()
     a_width_that_a_machine_has_not_is_said()
