@@ -1,30 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What panels meet: activations in the order of their steps, and their sums. */
+/* What panels are chosen by, and sums of activations that meet them. */
 #include "kernels/panel.h"
 
 #include "kernels/matrix.h"
 #include "kernels/panel_x86.h"
 #include "num/int.h"
-
-enum { STEP = 4 };
-
-void tv_panel_ready(const int8_t *a, size_t m, size_t k, int8_t *ready)
-{
-    size_t steps = tv_ceil_div(k, STEP);
-    for (size_t tile = 0; tile < m; tile += TV_PANEL_TILE, ready += steps * TV_PANEL_TILE * STEP)
-        for (size_t i = 0; i < TV_PANEL_TILE; i++) {
-            const int8_t *row = a + (tile + i) * k;
-            int8_t *to = ready + i * STEP;
-            size_t s = 0;
-            for (; s < k / STEP && tile + i < m; s++, to += TV_PANEL_TILE * STEP)
-                memcpy(to, row + s * STEP, STEP);
-            for (; s < steps; s++, to += TV_PANEL_TILE * STEP) {
-                memset(to, 0, STEP);
-                if (tile + i < m && s == k / STEP)
-                    memcpy(to, row + s * STEP, k % STEP);
-            }
-        }
-}
 
 void tv_panel_offsets(const int8_t *a, size_t m, size_t k, size_t group, unsigned bits, int32_t *out)
 {

@@ -14,16 +14,17 @@ enum {
     TV_PANEL_GROUPED = 32  /* … of `groups` */
 };
 
-/* Rows of weights as they lie: `bits` 4 or 8, each row k elements, k even where it is 4. */
+/* Rows of weights as they lie, `stride` bytes apart: `bits` 4 or 8, each row k elements, k even where it is 4. */
 typedef struct tv_panel_weights {
     const uint8_t *rows;
     unsigned bits;
-    size_t k;
+    size_t k, stride;
 } tv_panel_weights;
 
-/* Activations made ready: for each tile of rows, four elements of each of its rows after four of each, zeros past the ends. */
-static inline size_t tv_panel_ready_bytes(size_t m, size_t k) { return tv_ceil_div(m, TV_PANEL_TILE) * TV_PANEL_TILE * (tv_ceil_div(k, 4) * 4); }
-void tv_panel_ready(const int8_t *a, size_t m, size_t k, int8_t *ready);
+/* Activations made ready for weights of `bits`, by `ready` below: for each tile of rows, eight elements of each of its rows after eight of
+ * each, zeros past the ends. Of eight come first four of each row, then four: the first four, or with INT4 those that meet the low
+ * halves of bytes. */
+static inline size_t tv_panel_ready_bytes(size_t m, size_t k) { return tv_ceil_div(m, TV_PANEL_TILE) * TV_PANEL_TILE * (tv_ceil_div(k, 8) * 8); }
 
 /* What counting weights of `bits` from their least number adds to the sum of each group of `group` elements, the last of a row of what
  * is left, with the other sign: for each tile and group one of each of its rows, 0 past the last. */
@@ -31,15 +32,18 @@ static inline size_t tv_panel_offsets_count(size_t m, size_t k, size_t group) { 
 void tv_panel_offsets(const int8_t *a, size_t m, size_t k, size_t group, unsigned bits, int32_t *out);
 
 typedef struct tv_panel_fns {
+    /* m rows of k activations, made ready: tv_panel_ready_bytes of them. */
+    void (*ready)(const int8_t *a, size_t m, size_t k, unsigned bits, int8_t *ready);
+
     /* out[i * TV_PANEL_PAIR + r] = the exact sum over k (at most 2^16) of row i of `ready` times row `from` + r of the weights, for r
      * below `count`, at most TV_PANEL_PAIR, and i below m, at most TV_PANEL_INPUTS; `offsets` are of groups of k. */
     void (*exact)(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets, size_t m, int32_t *out);
 
     /* out[i * step + r] = the sum, in the canonical order (dot.h), over groups g of 32 elements of (their exact sum times `factor`,
-     * rounded) times scales[(from + r) * k / 32 + g], for r below `count`, at most TV_PANEL_PAIR, and i below m, at most
+     * rounded) times scales[(from + r) * scale_step + g], for r below `count`, at most TV_PANEL_PAIR, and i below m, at most
      * TV_PANEL_GROUPED. k is a multiple of 32; `offsets` are of groups of 32. */
-    void (*groups)(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets, size_t m, const float *scales, float factor, float *out,
-                   size_t step);
+    void (*groups)(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets, size_t m, const float *scales, size_t scale_step, float factor,
+                   float *out, size_t step);
 } tv_panel_fns;
 
 /* NULL: the host has none at this level. */

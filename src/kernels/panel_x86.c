@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products by panels with AVX-512 and VNNI.
  *
- * A panel holds sixteen rows of weights by steps of four elements: a vector has a step of each row. Weights count from their
- * least number, as the host multiplies unsigned by signed bytes; that times the sum of the activations is taken off at the end.
- * Panels are made of at most BLOCK elements of their rows, so that they stay in the first cache. */
+ * A panel holds sixteen rows of weights by words of four bytes: a vector has a word of each row, four elements, or eight of INT4, whose
+ * halves are taken apart where they are multiplied. Weights count from their least number, as the host multiplies unsigned by
+ * signed bytes; that times the sum of the activations is taken off at the end. Panels are made of at most BLOCK bytes of their
+ * rows, so that they stay in the first cache. */
 #include "kernels/panel_x86.h"
 
 #if defined(__x86_64__)
@@ -11,7 +12,7 @@
 
 #include "kernels/clones.h"
 
-enum { ROWS = 16, PAIR = TV_PANEL_PAIR, TILE = TV_PANEL_TILE, STEP = 4, STEPS_TOGETHER = 16, SPAN = STEP * STEPS_TOGETHER, BLOCK = 1024, VECTOR = 64, GROUP = 32, PARTIALS = 8 };
+enum { ROWS = 16, PAIR = TV_PANEL_PAIR, TILE = TV_PANEL_TILE, STEP = 4, BLOCK = 512, VECTOR = 64, WORDS = 16 /* of a vector */, GROUP = 32, PARTIALS = 8, FLIP = 0x80, FLIP_NIBBLES = 0x88, NIBBLE = 15 };
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 
@@ -42,43 +43,69 @@ TARGET TV_INLINE void transpose(__m512i v[ROWS])
         v[i] = t[i];
 }
 
-TARGET TV_INLINE __mmask64 first_bytes(size_t count) { return count >= 64 ? ~(__mmask64)0 : count ? ~(__mmask64)0 >> (64 - count) : 0; }
+/* The lowest `count` bits, at most 32. */
+static inline uint32_t first_bits(size_t count) { return count ? UINT32_MAX >> (32 - count) : 0; }
 
-/* Elements `at` to at + 63 of a row, as bytes from their least number on; what is past `left` does not matter. */
-TARGET TV_INLINE __m512i load_row(const uint8_t *row, unsigned bits, size_t at, size_t left)
+/* Half a vector of each of 32 rows, of which `count` are there and have `bytes` bytes: word s of the first sixteen rows goes to first +
+ * s * step, that of the others to second + s * step. `flip` changes bits on the way; what is missing are zeros. */
+TARGET TV_INLINE void turn_rows(const void *rows, size_t stride, size_t count, size_t bytes, __m512i flip, void *first, void *second, size_t step)
 {
-    if (bits == 8)
-        return _mm512_xor_si512(left >= SPAN ? _mm512_loadu_si512(row + at) : _mm512_maskz_loadu_epi8(first_bytes(left), row + at), _mm512_set1_epi8((char)0x80));
-    __m256i packed = left >= SPAN ? _mm256_loadu_si256((const __m256i *)(const void *)(row + at / 2)) : _mm256_maskz_loadu_epi8((__mmask32)first_bytes((left + 1) / 2), row + at / 2);
-    __m512i wide = _mm512_cvtepu8_epi16(packed);
-    __m512i bytes = _mm512_and_si512(_mm512_or_si512(wide, _mm512_slli_epi16(wide, 4)), _mm512_set1_epi8(15));
-    return _mm512_xor_si512(bytes, _mm512_set1_epi8(8));
-}
-
-/* Elements `from` to from + length of `count` rows from row `row` on. */
-TARGET TV_INLINE void pack(const tv_panel_weights *w, unsigned bits, size_t row, size_t count, size_t from, size_t length, uint8_t *panel)
-{
-    size_t row_bytes = w->k * bits / 8;
-    for (size_t at = 0; at < length; at += SPAN, panel += ROWS * SPAN) {
-        __m512i v[ROWS];
-        for (size_t r = 0; r < ROWS; r++) {
-            const uint8_t *of_row = w->rows + (row + r) * row_bytes;
-            v[r] = r < count ? load_row(of_row, bits, from + at, length - at) : _mm512_setzero_si512();
-            _mm_prefetch((const char *)of_row + PAIR * row_bytes + (from + at) * bits / 8, _MM_HINT_T0); /* comes next; beyond the end it does nothing */
-        }
-        transpose(v);
-        for (unsigned s = 0; s < STEPS_TOGETHER; s++)
-            _mm512_store_si512(panel + s * VECTOR, v[s]);
+    __mmask32 mask = first_bits(bytes);
+    __m512i v[ROWS];
+    for (size_t r = 0; r < ROWS; r++) {
+        const uint8_t *low = (const uint8_t *)rows + r * stride, *high = low + ROWS * stride;
+        __m256i a = _mm256_maskz_loadu_epi8(r < count ? mask : 0, low), b = _mm256_maskz_loadu_epi8(r + ROWS < count ? mask : 0, high);
+        v[r] = _mm512_xor_si512(_mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1), flip);
+    }
+    transpose(v);
+    for (size_t s = 0; s < WORDS / 2; s++) {
+        _mm512_store_si512((uint8_t *)first + s * step, v[s]);
+        _mm512_store_si512((uint8_t *)second + s * step, v[WORDS / 2 + s]);
     }
 }
 
-TARGET static void pack_panel(const tv_panel_weights *w, size_t row, size_t count, size_t from, size_t length, uint8_t *panel)
+/* Bytes `from` to from + length of `count` rows from row `row` on. What stands behind the length in the last words does not matter, as
+ * activations are zeros there. */
+TARGET static void pack_pair(const tv_panel_weights *w, size_t row, size_t count, size_t from, size_t length, uint8_t panels[2][ROWS * BLOCK])
 {
-    if (w->bits == 4)
-        pack(w, 4, row, count, from, length, panel);
-    else
-        pack(w, 8, row, count, from, length, panel);
+    const __m512i flip = _mm512_set1_epi8((char)(w->bits == 4 ? FLIP_NIBBLES : FLIP));
+    for (size_t at = 0; at < length; at += VECTOR / 2)
+        turn_rows(w->rows + row * w->stride + from + at, w->stride, count, length - at < VECTOR / 2 ? length - at : VECTOR / 2, flip, panels[0] + at * ROWS, panels[1] + at * ROWS, VECTOR);
 }
+
+/* ---- Activations ---- */
+
+/* Of each eight bytes those of even index, then those of odd. */
+TARGET TV_INLINE __m512i even_odd(__m512i x)
+{
+    return _mm512_shuffle_epi8(x, _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)));
+}
+
+/* A tile of eight rows, two vectors of each at a time. */
+TARGET static void ready_tile(const int8_t *a, size_t rows, size_t k, unsigned bits, int8_t *ready)
+{
+    for (size_t at = 0; at < k; at += 2 * VECTOR) {
+        size_t words = tv_ceil_div(k - at < 2 * VECTOR ? k - at : 2 * VECTOR, 2 * STEP) * 2;
+        __m512i v[2 * TILE];
+        for (size_t i = 0; i < 2 * TILE; i++) {
+            size_t begin = at + i / TILE * VECTOR, left = begin < k && i % TILE < rows ? k - begin : 0;
+            __mmask64 mask = left >= VECTOR ? ~(__mmask64)0 : ((__mmask64)1 << left) - 1;
+            v[i] = _mm512_maskz_loadu_epi8(mask, a + i % TILE * k + begin);
+            v[i] = bits == 4 ? even_odd(v[i]) : v[i];
+        }
+        transpose(v);
+        for (size_t s = 0; s < words; s++, ready += TILE * STEP)
+            _mm256_storeu_si256((__m256i *)(void *)ready, s < WORDS ? _mm512_castsi512_si256(v[s]) : _mm512_extracti64x4_epi64(v[s - WORDS], 1));
+    }
+}
+
+TARGET static void make_ready(const int8_t *a, size_t m, size_t k, unsigned bits, int8_t *ready)
+{
+    for (size_t i = 0; i < m; i += TILE)
+        ready_tile(a + i * k, m - i < TILE ? m - i : TILE, k, bits, ready + tv_panel_ready_bytes(i, k));
+}
+
+/* ---- Products ---- */
 
 TARGET TV_INLINE __m512i broadcast(const int8_t *p)
 {
@@ -87,169 +114,197 @@ TARGET TV_INLINE __m512i broadcast(const int8_t *p)
     return _mm512_set1_epi32(four);
 }
 
-/* ---- One sum of each row ---- */
+TARGET TV_INLINE __m512i low_halves(__m512i x) { return _mm512_and_si512(x, _mm512_set1_epi8(NIBBLE)); }
 
-/* Adds the products of two panels and a tile of activations to `out`, [TILE][PAIR]. */
-TARGET static void multiply_pair(const uint8_t *first, const uint8_t *second, size_t steps, const int8_t *ready, int32_t *out)
+/* Adds the products of four elements of each row of a panel and of each row of a tile. */
+TARGET TV_INLINE void add_step(__m512i w, const int8_t *ready, __m512i sums[TILE])
 {
-    __m512i a[TILE], b[TILE];
-    for (unsigned i = 0; i < TILE; i++) {
-        a[i] = _mm512_loadu_si512(out + i * PAIR);
-        b[i] = _mm512_loadu_si512(out + i * PAIR + ROWS);
-    }
-    for (size_t s = 0; s < steps; s++, ready += TILE * STEP) {
-        __m512i w0 = _mm512_load_si512(first + s * VECTOR), w1 = _mm512_load_si512(second + s * VECTOR);
-        for (unsigned i = 0; i < TILE; i++) {
-            __m512i x = broadcast(ready + i * STEP);
-            a[i] = _mm512_dpbusd_epi32(a[i], w0, x);
-            b[i] = _mm512_dpbusd_epi32(b[i], w1, x);
-        }
-    }
-    for (unsigned i = 0; i < TILE; i++) {
-        _mm512_storeu_si512(out + i * PAIR, a[i]);
-        _mm512_storeu_si512(out + i * PAIR + ROWS, b[i]);
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < TILE; i++)
+        sums[i] = _mm512_dpbusd_epi32(sums[i], w, broadcast(ready + i * STEP));
+}
+
+/* The same of `length` elements. */
+TARGET TV_INLINE void add_steps(unsigned bits, const uint8_t *panel, size_t length, const int8_t *ready, __m512i sums[TILE])
+{
+    for (size_t s = 0; s < length; s += VECTOR / ROWS * 8 / bits, panel += VECTOR) {
+        __m512i w = _mm512_load_si512(panel);
+        add_step(bits == 4 ? low_halves(w) : w, ready + s * TILE, sums);
+        if (bits == 4)
+            add_step(low_halves(_mm512_srli_epi16(w, 4)), ready + (s + STEP) * TILE, sums);
     }
 }
 
-TARGET static void pack_pair(const tv_panel_weights *w, size_t row, size_t count, size_t from, size_t length, uint8_t panels[2][ROWS * BLOCK])
+/* ---- One sum of each row ---- */
+
+/* Adds the products of a panel and a tile of activations to `out`, [TILE][PAIR]. */
+TARGET TV_INLINE void multiply(unsigned bits, const uint8_t *panel, size_t length, const int8_t *ready, int32_t *out)
 {
-    pack_panel(w, row, count < ROWS ? count : ROWS, from, length, panels[0]);
-    pack_panel(w, row + ROWS, count < ROWS ? 0 : count - ROWS, from, length, panels[1]);
+    __m512i sums[TILE];
+    for (unsigned i = 0; i < TILE; i++)
+        sums[i] = _mm512_loadu_si512(out + i * PAIR);
+    add_steps(bits, panel, length, ready, sums);
+    for (unsigned i = 0; i < TILE; i++)
+        _mm512_storeu_si512(out + i * PAIR, sums[i]);
+}
+
+/* The same of all tiles and both panels. */
+TARGET TV_INLINE void multiply_pair(unsigned bits, uint8_t panels[2][ROWS * BLOCK], size_t length, const int8_t *ready, size_t step, size_t tiles, int32_t *out)
+{
+    for (size_t t = 0; t < tiles; t++, ready += step, out += TILE * PAIR)
+        for (unsigned half = 0; half < 2; half++)
+            multiply(bits, panels[half], length, ready, out + half * ROWS);
 }
 
 TARGET static void exact(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets, size_t m, int32_t *out)
 {
     _Alignas(64) uint8_t panels[2][ROWS * BLOCK];
     int32_t tile[TV_PANEL_INPUTS * PAIR];
-    size_t all_steps = tv_ceil_div(w->k, STEP), tiles = tv_ceil_div(m, TILE);
+    size_t bytes = w->k * w->bits / 8, tiles = tv_ceil_div(m, TILE), step = tv_panel_ready_bytes(TILE, w->k);
     for (size_t i = 0; i < tiles * TILE; i++)
         for (size_t r = 0; r < PAIR; r += ROWS)
             _mm512_storeu_si512(tile + i * PAIR + r, _mm512_set1_epi32(offsets[i]));
-    for (size_t at = 0; at < w->k; at += BLOCK) {
-        size_t length = w->k - at < BLOCK ? w->k - at : BLOCK;
+    for (size_t at = 0; at < bytes; at += BLOCK) {
+        size_t length = bytes - at < BLOCK ? bytes - at : BLOCK, elements = length * 8 / w->bits;
+        const int8_t *here = ready + at * 8 / w->bits * TILE;
         pack_pair(w, from, count, at, length, panels);
-        for (size_t t = 0; t < tiles; t++)
-            multiply_pair(panels[0], panels[1], tv_ceil_div(length, STEP), ready + (t * all_steps + at / STEP) * TILE * STEP, tile + t * TILE * PAIR);
+        if (w->bits == 4)
+            multiply_pair(4, panels, elements, here, step, tiles, tile);
+        else
+            multiply_pair(8, panels, elements, here, step, tiles, tile);
     }
     memcpy(out, tile, m * PAIR * sizeof *out);
 }
 
 /* ---- A sum of each group ---- */
 
+/* Partial sums of the rows of a panel, for a tile of activations. */
 typedef struct partial_sums {
-    __m512 of[2][TILE]; /* of each panel */
+    __m512 of[PARTIALS][TILE];
 } partial_sums;
-
-/* Adds a group's products, scaled, to partial sums: those of two panels and a tile of activations. `fresh`: the sums are 0, whatever
- * stands there; 0 is added all the same, since it makes +0 of -0. `whole`: the factor is 1, and changes nothing. */
-TARGET TV_INLINE void add_group(const uint8_t *first, const uint8_t *second, const int8_t *ready, const int32_t *offsets, bool fresh, bool whole, __m512 factor,
-                                const float *scales, partial_sums *p)
-{
-    __m512i a[TILE], b[TILE];
-    for (unsigned i = 0; i < TILE; i++)
-        a[i] = b[i] = _mm512_set1_epi32(offsets[i]);
-    for (unsigned s = 0; s < GROUP / STEP; s++, ready += TILE * STEP) {
-        __m512i w0 = _mm512_load_si512(first + s * VECTOR), w1 = _mm512_load_si512(second + s * VECTOR);
-        for (unsigned i = 0; i < TILE; i++) {
-            __m512i x = broadcast(ready + i * STEP);
-            a[i] = _mm512_dpbusd_epi32(a[i], w0, x);
-            b[i] = _mm512_dpbusd_epi32(b[i], w1, x);
-        }
-    }
-    __m512 scale0 = _mm512_load_ps(scales), scale1 = _mm512_load_ps(scales + ROWS);
-    for (unsigned i = 0; i < TILE; i++) {
-        __m512 x = _mm512_cvtepi32_ps(a[i]), y = _mm512_cvtepi32_ps(b[i]);
-        if (!whole) {
-            x = _mm512_mul_ps(x, factor);
-            y = _mm512_mul_ps(y, factor);
-        }
-        p->of[0][i] = _mm512_add_ps(fresh ? _mm512_setzero_ps() : p->of[0][i], _mm512_mul_ps(x, scale0));
-        p->of[1][i] = _mm512_add_ps(fresh ? _mm512_setzero_ps() : p->of[1][i], _mm512_mul_ps(y, scale1));
-    }
-}
 
 /* What a tile's groups of a block need. */
 typedef struct block_groups {
-    const uint8_t *panels[2];
+    const uint8_t *panel;
     const int8_t *ready;
     const int32_t *offsets;
-    const float *scales;
+    const float *scales; /* [group][PAIR], from the panel's first row on */
     size_t begin, count; /* of the row's groups */
+    size_t used;         /* partial sums that the row has */
 } block_groups;
 
-TARGET TV_INLINE void add_groups(const block_groups *b, size_t from, size_t to, bool fresh, bool whole, __m512 factor, partial_sums p[PARTIALS])
+/* Adds the products of group `g` of the block, scaled, to a partial sum. `whole`: the factor is 1, and changes nothing. */
+TARGET TV_INLINE void add_group(const block_groups *b, size_t g, unsigned bits, bool whole, __m512 factor, __m512 sums[TILE])
 {
-    for (size_t g = from; g < to; g++)
-        add_group(b->panels[0] + g * GROUP * ROWS, b->panels[1] + g * GROUP * ROWS, b->ready + g * GROUP * TILE, b->offsets + g * TILE, fresh, whole, factor,
-                  b->scales + g * PAIR, &p[(b->begin + g) % PARTIALS]);
-}
-
-/* The first groups of a row find no sums. */
-TARGET static void add_block(const block_groups *b, float factor, partial_sums p[PARTIALS])
-{
-    __m512 times = _mm512_set1_ps(factor);
-    size_t first = b->begin >= PARTIALS ? 0 : PARTIALS - b->begin < b->count ? PARTIALS - b->begin : b->count;
-    if (factor == 1) {
-        add_groups(b, 0, first, true, true, times, p);
-        add_groups(b, first, b->count, false, true, times, p);
-    } else {
-        add_groups(b, 0, first, true, false, times, p);
-        add_groups(b, first, b->count, false, false, times, p);
+    __m512i exact_sums[TILE];
+    for (unsigned i = 0; i < TILE; i++)
+        exact_sums[i] = _mm512_set1_epi32(b->offsets[g * TILE + i]);
+    add_steps(bits, b->panel + g * (GROUP * ROWS * bits / 8), GROUP, b->ready + g * GROUP * TILE, exact_sums);
+    __m512 scale = _mm512_load_ps(b->scales + g * PAIR);
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < TILE; i++) {
+        __m512 x = _mm512_cvtepi32_ps(exact_sums[i]);
+        if (!whole)
+            x = _mm512_mul_ps(x, factor);
+        sums[i] = _mm512_add_ps(sums[i], _mm512_mul_ps(x, scale));
     }
 }
 
-/* Scales of a block's groups by group: [group][PAIR], of which this is one panel's half. */
-TARGET static void pack_scales(const float *scales, size_t groups, size_t row, size_t count, size_t from, size_t length, float *out)
+/* One partial sum after the other stays in registers. In the row's first block they are 0, whatever stands there; 0 is added all the
+ * same, since it makes +0 of -0. */
+TARGET TV_INLINE void add_groups(const block_groups *b, unsigned bits, bool whole, float factor, partial_sums *p)
 {
-    for (size_t at = 0; at < length; at += ROWS) {
-        size_t here = length - at < ROWS ? length - at : ROWS;
-        __m512i v[ROWS];
-        for (size_t r = 0; r < ROWS; r++)
-            v[r] = r < count ? _mm512_maskz_loadu_epi32((__mmask16)((1u << here) - 1), scales + (row + r) * groups + from + at) : _mm512_setzero_si512();
-        transpose(v);
-        for (size_t g = 0; g < ROWS; g++)
-            _mm512_store_si512(out + (at + g) * PAIR, v[g]);
+    const __m512 times = _mm512_set1_ps(factor);
+    for (size_t u = 0; u < b->used; u++) {
+        __m512 sums[TILE];
+        for (unsigned i = 0; i < TILE; i++)
+            sums[i] = b->begin ? p->of[u][i] : _mm512_setzero_ps();
+        for (size_t g = u; g < b->count; g += PARTIALS)
+            add_group(b, g, bits, whole, times, sums);
+        for (unsigned i = 0; i < TILE; i++)
+            p->of[u][i] = sums[i];
     }
 }
 
-/* ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)), of which those from `count` on are 0. */
-TARGET TV_INLINE __m512 total(const partial_sums p[PARTIALS], size_t count, size_t panel, size_t i)
+TARGET static void add_block(const block_groups *b, unsigned bits, float factor, partial_sums *p)
 {
-    __m512 v[PARTIALS];
-    for (size_t u = 0; u < PARTIALS; u++)
-        v[u] = u < count ? p[u].of[panel][i] : _mm512_setzero_ps();
-    __m512 even = _mm512_add_ps(_mm512_add_ps(v[0], v[4]), _mm512_add_ps(v[2], v[6]));
-    __m512 odd = _mm512_add_ps(_mm512_add_ps(v[1], v[5]), _mm512_add_ps(v[3], v[7]));
-    return _mm512_add_ps(even, odd);
+    if (bits == 4 && factor == 1)
+        add_groups(b, 4, true, factor, p);
+    else if (bits == 4)
+        add_groups(b, 4, false, factor, p);
+    else if (factor == 1)
+        add_groups(b, 8, true, factor, p);
+    else
+        add_groups(b, 8, false, factor, p);
 }
 
-TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets, size_t m, const float *scales, float factor,
-                          float *out, size_t step)
+/* Scales of a block's groups by group: [group][PAIR]. `scales` are of the first of `count` rows. */
+TARGET static void pack_scales(const float *scales, size_t step, size_t count, size_t length, float *out)
 {
-    enum { GROUPS = BLOCK / GROUP, TILES = TV_PANEL_GROUPED / TILE };
+    enum { TOGETHER = WORDS / 2 };
+    for (size_t at = 0; at < length; at += TOGETHER) {
+        size_t bytes = (length - at < TOGETHER ? length - at : TOGETHER) * sizeof *scales;
+        turn_rows(scales + at, step * sizeof *scales, count, bytes, _mm512_setzero_si512(), out + at * PAIR, out + at * PAIR + ROWS, PAIR * sizeof *out);
+    }
+}
+
+/* Totals of `count` rows of a panel and `m` rows of a tile: ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)), those from `used` on 0. */
+TARGET static void put_totals(const partial_sums *p, size_t used, size_t count, size_t m, float *out, size_t step)
+{
+    __mmask16 mask = (__mmask16)((1u << count) - 1);
+    for (size_t i = 0; i < m; i++) {
+        __m512 v[PARTIALS];
+        for (size_t u = 0; u < PARTIALS; u++)
+            v[u] = u < used ? p->of[u][i] : _mm512_setzero_ps();
+        __m512 even = _mm512_add_ps(_mm512_add_ps(v[0], v[4]), _mm512_add_ps(v[2], v[6]));
+        __m512 odd = _mm512_add_ps(_mm512_add_ps(v[1], v[5]), _mm512_add_ps(v[3], v[7]));
+        _mm512_mask_storeu_ps(out + i * step, mask, _mm512_add_ps(even, odd));
+    }
+}
+
+enum { TILES = TV_PANEL_GROUPED / TILE };
+
+typedef struct pair_of_panels {
     _Alignas(64) uint8_t panels[2][ROWS * BLOCK];
-    _Alignas(64) float scale[GROUPS * PAIR];
-    partial_sums p[TILES][PARTIALS];
-    size_t all = w->k / GROUP, used = all < PARTIALS ? all : PARTIALS, all_steps = w->k / STEP, tiles = tv_ceil_div(m, TILE), more = count < ROWS ? 0 : count - ROWS;
-    for (size_t at = 0; at < w->k; at += BLOCK) {
-        size_t length = w->k - at < BLOCK ? w->k - at : BLOCK;
-        pack_pair(w, from, count, at, length, panels);
-        pack_scales(scales, all, from, count - more, at / GROUP, length / GROUP, scale);
-        pack_scales(scales, all, from + ROWS, more, at / GROUP, length / GROUP, scale + ROWS);
-        for (size_t t = 0; t < tiles; t++) {
-            block_groups b = {{panels[0], panels[1]}, ready + (t * all_steps + at / STEP) * TILE * STEP, offsets + (t * all + at / GROUP) * TILE, scale, at / GROUP, length / GROUP};
-            add_block(&b, factor, p[t]);
+    _Alignas(64) float scales[BLOCK * 2 / GROUP * PAIR];
+    partial_sums sums[TILES][2]; /* of rows that have one block the first is all that is used */
+} pair_of_panels;
+
+/* Asks for `part` of `parts` of the bytes of 32 rows, that come next: all at once would stand in the way of what is wanted now. Beyond
+ * the end of memory it does nothing. */
+static inline void ask_for(const void *rows, size_t stride, size_t bytes, size_t part, size_t parts)
+{
+    for (size_t r = part * PAIR / parts; r < (part + 1) * PAIR / parts; r++)
+        for (size_t at = 0; at < bytes; at += VECTOR)
+            __builtin_prefetch((const void *)((uintptr_t)rows + r * stride + at));
+}
+
+TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets, size_t m, const float *scales, size_t scale_step,
+                          float factor, float *out, size_t step)
+{
+    pair_of_panels pair;
+    const size_t all = w->k / GROUP, most = (size_t)BLOCK * 8 / w->bits / GROUP, used = all < PARTIALS ? all : PARTIALS, group_bytes = GROUP * w->bits / 8;
+    const size_t counts[2] = {count < ROWS ? count : ROWS, count < ROWS ? 0 : count - ROWS}, tiles = tv_ceil_div(m, TILE);
+    for (size_t begin = 0; begin < all; begin += most) {
+        size_t here = all - begin < most ? all - begin : most, next = begin + here == all ? 0 : begin + here, next_row = next ? from : from + PAIR;
+        pack_pair(w, from, count, begin * group_bytes, here * group_bytes, pair.panels);
+        pack_scales(scales + from * scale_step + begin, scale_step, count, here, pair.scales);
+        for (size_t q = 0; q < 2 * tiles; q++) {
+            size_t tile = q / 2, half = q % 2, i = tile * TILE;
+            partial_sums *p = all > most ? &pair.sums[tile][half] : pair.sums[0];
+            const block_groups b = {pair.panels[half], ready + tv_panel_ready_bytes(i, w->k) + begin * GROUP * TILE, offsets + i * all + begin * TILE, pair.scales + half * ROWS,
+                                    begin, here, used};
+            ask_for(w->rows + next_row * w->stride + next * group_bytes, w->stride, here * group_bytes, q, 2 * tiles);
+            ask_for(scales + next_row * scale_step + next, scale_step * sizeof *scales, here * sizeof *scales, q, 2 * tiles);
+            if (counts[half])
+                add_block(&b, w->bits, factor, p);
+            if (counts[half] && begin + here == all)
+                put_totals(p, used, counts[half], m - i < TILE ? m - i : TILE, out + i * step + half * ROWS, step);
         }
     }
-    __mmask16 low = (__mmask16)((1u << (count - more)) - 1), high = (__mmask16)((1u << more) - 1);
-    for (size_t i = 0; i < m; i++) {
-        _mm512_mask_storeu_ps(out + i * step, low, total(p[i / TILE], used, 0, i % TILE));
-        if (more)
-            _mm512_mask_storeu_ps(out + i * step + ROWS, high, total(p[i / TILE], used, 1, i % TILE));
-    }
 }
 
-const tv_panel_fns tv_panel_avx512 = {exact, groups};
+const tv_panel_fns tv_panel_avx512 = {make_ready, exact, groups};
 #else
 typedef int tv_no_panel_x86; /* ISO C wants a declaration */
 #endif

@@ -113,7 +113,7 @@ static inline tv_weight made_by(const lowering *l, uint32_t value)
 /* Learns `ranges` from the options' sample, which the host runs. */
 tv_status cmdq_learn_ranges(lowering *l, const tv_backend_options *options, const tv_diag_sink *sink);
 
-/* Adds the entries of a node; with `last_only` the logits are those of the last token. */
-void cmdq_lower_node(lowering *l, const tv_graph_node *n, bool last_only);
+/* Adds the entries of a node. Rows from `first` on have logits. */
+void cmdq_lower_node(lowering *l, const tv_graph_node *n, uint32_t first);
 
 #endif

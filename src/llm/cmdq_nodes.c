@@ -188,10 +188,10 @@ static void embed(lowering *l)
         load(l, MASK, "activation", 32, l->mask_addr + (uint64_t)(l->context - l->position) * 4, l->rows, l->position + l->rows, (uint64_t)columns * 4);
 }
 
-/* The final norm is wanted of the last token alone, where the logits are. */
-static void norm(lowering *l, const tv_graph_node *n, bool last_only)
+/* The final norm is wanted of the tokens alone whose logits are. */
+static void norm(lowering *l, const tv_graph_node *n, uint32_t first)
 {
-    uint32_t dim = l->model->shape.dim, skipped = last_only && n->weight == TV_WEIGHT_NORM_FINAL ? l->rows - 1 : 0;
+    uint32_t dim = l->model->shape.dim, skipped = n->weight == TV_WEIGHT_NORM_FINAL ? first : 0;
     operand in = values(n->weight == TV_WEIGHT_NORM_FFN ? XA : X);
     in.offset = (uint64_t)skipped * dim * 4;
     load(l, GAINS, "weight", 32, matrix_of(l, n->weight, n->layer)->data, 1, dim, 0);
@@ -326,9 +326,9 @@ static void feed_forward(lowering *l, const tv_graph_node *n, operand in)
     }
 }
 
-static void logits(lowering *l, const matrix *w, operand in, bool last_only)
+static void logits(lowering *l, const matrix *w, operand in, uint32_t m)
 {
-    uint32_t m = last_only ? 1 : l->rows, fit = (uint32_t)(l->places[LOGITS].bytes / 4 / m), step = rows_that_fit(l, w->columns);
+    uint32_t fit = (uint32_t)(l->places[LOGITS].bytes / 4 / m), step = rows_that_fit(l, w->columns);
     step = step < fit ? step : fit;
     for (uint32_t row = 0; row < w->rows; row += step) {
         uint32_t rows = w->rows - row < step ? w->rows - row : step;
@@ -340,7 +340,7 @@ static void logits(lowering *l, const matrix *w, operand in, bool last_only)
     }
 }
 
-static void matmul(lowering *l, const tv_graph_node *n, bool last_only)
+static void matmul(lowering *l, const tv_graph_node *n, uint32_t first)
 {
     const matrix *w = matrix_of(l, n->weight, n->layer);
     const cmdq_ranges *r = &l->ranges[n->layer];
@@ -362,18 +362,18 @@ static void matmul(lowering *l, const tv_graph_node *n, bool last_only)
             product_by_rows(l, w, ffn_in, values(UP), w->rows);
         break;
     case TV_WEIGHT_DOWN: product_by_columns(l, w, hidden(l, n->layer), values(OUTPUT), HIDDEN_UNIT); break;
-    default: logits(l, w, cmdq_activations(l, XN, l->ranges[0].final), last_only); break;
+    default: logits(l, w, cmdq_activations(l, XN, l->ranges[0].final), l->rows - first); break;
     }
 }
 
-void cmdq_lower_node(lowering *l, const tv_graph_node *n, bool last_only)
+void cmdq_lower_node(lowering *l, const tv_graph_node *n, uint32_t first)
 {
     tv_graph_part(l->graph, n, l->part);
     const tv_model_shape *s = &l->model->shape;
     switch (n->op) {
     case TV_OP_EMBED: embed(l); break;
-    case TV_OP_RMSNORM: norm(l, n, last_only); break;
-    case TV_OP_MATMUL: matmul(l, n, last_only); break;
+    case TV_OP_RMSNORM: norm(l, n, first); break;
+    case TV_OP_MATMUL: matmul(l, n, first); break;
     case TV_OP_ROPE:
         if (made_by(l, n->inputs[0]) == TV_WEIGHT_Q)
             rope(l, n, QUERY, cmdq_activations(l, TURNED, l->ranges[n->layer].q));
@@ -385,8 +385,8 @@ void cmdq_lower_node(lowering *l, const tv_graph_node *n, bool last_only)
     case TV_OP_SOFTMAX:
     case TV_OP_MIX: break; /* done with the scores */
     case TV_OP_ADD: {
-        bool first = made_by(l, n->inputs[1]) == TV_WEIGHT_O;
-        elementwise(l, CMDQ_VE_ADD_TILE, values(first ? X : XA), OUTPUT, values(first ? XA : X), (uint64_t)l->rows * s->dim);
+        bool middle = made_by(l, n->inputs[1]) == TV_WEIGHT_O; /* of the layer */
+        elementwise(l, CMDQ_VE_ADD_TILE, values(middle ? X : XA), OUTPUT, values(middle ? XA : X), (uint64_t)l->rows * s->dim);
         break;
     }
     case TV_OP_MUL: /* of more tokens than one both are done with the gate */

@@ -328,7 +328,7 @@ static tv_status put_rows(lowering *l, const int32_t *tokens, const tv_diag_sink
 
 /* What the metadata of a step say: the cache, what DRAM holds before, and the logits, which are what the queue leaves for the host. The
  * first queue that is written names the weights, so that the queues run by themselves. */
-static tv_status print_metadata(lowering *l, const int32_t *tokens, bool last_only, const tv_diag_sink *sink)
+static tv_status print_metadata(lowering *l, const int32_t *tokens, uint32_t first, const tv_diag_sink *sink)
 {
     const tv_model_shape *s = &l->model->shape;
     tv_buf *text = &l->metadata;
@@ -343,12 +343,15 @@ static tv_status print_metadata(lowering *l, const int32_t *tokens, bool last_on
         TV_TRY(put_rows(l, tokens, sink));
         tv_buf_str(text, "\"}");
     }
-    tv_buf_printf(text, "], \"outputs\": [{\"name\": \"logits\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64 ", \"qbits\": 32}]}", l->logits_addr,
-                  (uint64_t)(last_only ? 1 : l->rows) * s->vocab);
+    tv_buf_str(text, "], \"outputs\": [");
+    if (first < l->rows)
+        tv_buf_printf(text, "{\"name\": \"logits\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64 ", \"qbits\": 32}", l->logits_addr,
+                      (uint64_t)(l->rows - first) * s->vocab);
+    tv_buf_str(text, "]}");
     return TV_OK;
 }
 
-static tv_status begin_queue(lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, bool last_only, const tv_diag_sink *sink)
+static tv_status begin_queue(lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, uint32_t first, const tv_diag_sink *sink)
 {
     char path[PATH_LENGTH];
     l->rows = rows;
@@ -365,7 +368,7 @@ static tv_status begin_queue(lowering *l, const int32_t *tokens, uint32_t rows, 
         TV_TRY(tv_backend_save_space(l->machine, "dram", l->k_base[0], l->emit, "weights.bin", sink));
     if (!l->emit && !l->timing)
         TV_TRY(put_rows(l, tokens, sink));
-    TV_TRY(print_metadata(l, tokens, last_only, sink));
+    TV_TRY(print_metadata(l, tokens, first, sink));
     tv_entries_free(l->entries); /* of a step that failed */
     l->entries = NULL;
     return tv_entries_begin(queue_path(l, path), (tv_sv){(const char *)l->metadata.data, l->metadata.len}, sink, &l->entries);
@@ -455,22 +458,26 @@ static tv_status run_queue(lowering *l, const tv_diag_sink *sink)
     return status;
 }
 
-static void lower_node_to(lowering *l, uint32_t i, bool last_only)
+/* Rows from `first` on have logits; where none has, the last norm and the classifier are left out. */
+static void lower_nodes(lowering *l, uint32_t first)
 {
-    cmdq_lower_node(l, &l->graph->nodes[i], last_only);
-    if (l->node_end)
-        l->node_end[i] = tv_entries_count(l->entries);
+    for (uint32_t i = 0; i < l->graph->node_count; i++) {
+        const tv_graph_node *n = &l->graph->nodes[i];
+        if (first < l->rows || (n->weight != TV_WEIGHT_NORM_FINAL && n->weight != TV_WEIGHT_CLASSIFIER))
+            cmdq_lower_node(l, n, first);
+        if (l->node_end)
+            l->node_end[i] = tv_entries_count(l->entries);
+    }
 }
 
-static tv_status step_rows(lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, bool last_only, float *out, const tv_diag_sink *sink)
+static tv_status step_rows(lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, uint32_t first, float *out, const tv_diag_sink *sink)
 {
-    TV_TRY(begin_queue(l, tokens, rows, position, last_only, sink));
-    for (uint32_t i = 0; i < l->graph->node_count; i++)
-        lower_node_to(l, i, last_only);
+    TV_TRY(begin_queue(l, tokens, rows, position, first, sink));
+    lower_nodes(l, first);
     tv_entries_opcode(l->entries, CMDQ_END);
     tv_entries_end(l->entries, NULL, NULL, 0);
     TV_TRY(run_queue(l, sink));
-    return tv_machine_read(l->machine, "dram", l->logits_addr, out, (size_t)(last_only ? 1 : rows) * l->model->shape.vocab * sizeof *out, sink);
+    return first < rows ? tv_machine_read(l->machine, "dram", l->logits_addr, out, (size_t)(rows - first) * l->model->shape.vocab * sizeof *out, sink) : TV_OK;
 }
 
 static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32_t position, bool last_only, float *logits_out, const tv_diag_sink *sink)
@@ -478,7 +485,8 @@ static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32
     lowering *l = state;
     for (uint32_t done = 0, rows; done < count; done += rows) {
         rows = count - done < l->rows_max ? count - done : l->rows_max;
-        TV_TRY(step_rows(l, tokens + done, rows, position + done, last_only, logits_out + (last_only ? 0 : (size_t)done * l->model->shape.vocab), sink));
+        uint32_t first = !last_only ? 0 : done + rows == count ? rows - 1 : rows;
+        TV_TRY(step_rows(l, tokens + done, rows, position + done, first, logits_out + (last_only ? 0 : (size_t)done * l->model->shape.vocab), sink));
     }
     return TV_OK;
 }

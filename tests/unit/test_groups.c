@@ -83,6 +83,23 @@ static const void *guarded_weights(const product *p) { return at_the_end(0, p->w
 
 static const float *guarded_scales(const product *p) { return at_the_end(1, p->scales, p->rows * (p->k / GROUP) * sizeof *p->scales); }
 
+/* The same with `gap` bytes of something between rows. */
+static const void *rows_apart(unsigned which, const void *rows, size_t count, size_t bytes, size_t gap)
+{
+    static uint8_t apart[1 << 20];
+    assert_true(count * (bytes + gap) <= sizeof apart);
+    memset(apart, 0x5A, sizeof apart);
+    for (size_t r = 0; r < count; r++)
+        memcpy(apart + r * (bytes + gap), (const uint8_t *)rows + r * bytes, bytes);
+    return at_the_end(which, apart, count * (bytes + gap) - gap);
+}
+
+static tv_panel_weights panel_weights(unit_rng *rng, const product *p)
+{
+    size_t bytes = p->k * p->bits / 8, gap = unit_below(rng, 2) * unit_below(rng, 200);
+    return (tv_panel_weights){rows_apart(0, p->weights, p->rows, bytes, gap), p->bits, p->k, bytes + gap};
+}
+
 /* Lengths that end anywhere among the groups that are worked on together, and rows likewise. */
 static size_t random_groups(unit_rng *rng) { return 1 + unit_below(rng, unit_below(rng, 4) ? 20 : WIDEST / GROUP); }
 
@@ -114,12 +131,15 @@ static void panels_of_groups_have_the_canonical_order(void **state)
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
         for (unsigned round = 0; round < 60 && tv_panel((tv_cpu_level)level); round++) {
             make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, ROWS_MAX), 1 + unit_below(&rng, TV_PANEL_GROUPED));
-            tv_panel_ready(p.inputs, p.m, p.k, ready);
+            tv_panel((tv_cpu_level)level)->ready(p.inputs, p.m, p.k, p.bits, ready);
             tv_panel_offsets(p.inputs, p.m, p.k, GROUP, p.bits, offsets);
             float out[TV_PANEL_GROUPED * ROWS_MAX];
+            const tv_panel_weights w = panel_weights(&rng, &p);
+            size_t step = p.k / GROUP + unit_below(&rng, 3);
+            const float *scales = rows_apart(1, p.scales, p.rows, p.k / GROUP * sizeof *scales, (step - p.k / GROUP) * sizeof *scales);
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR)
-                tv_panel((tv_cpu_level)level)->groups(&(tv_panel_weights){guarded_weights(&p), p.bits, p.k}, from, p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR, ready,
-                                                      offsets, p.m, guarded_scales(&p), p.factor, out + from, p.rows);
+                tv_panel((tv_cpu_level)level)->groups(&w, from, p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR, ready, offsets, p.m, scales, step, p.factor, out + from,
+                                                      p.rows);
             for (size_t i = 0; i < p.m * p.rows; i++)
                 assert_same_bits(out[i], wanted(&p, i / p.rows, i % p.rows));
         }
@@ -138,12 +158,13 @@ static void panels_equal_sums_in_64_bits(void **state)
             make(&rng, &p, bits, (1 + unit_below(&rng, many ? MANY_INPUTS_WIDEST / 2 : WIDEST / 2)) * (bits == 4 ? 2 : 1), 1 + unit_below(&rng, ROWS_MAX),
                  1 + unit_below(&rng, many ? INPUTS_MAX : 20));
             int32_t offsets[INPUTS_MAX + TV_PANEL_TILE];
-            tv_panel_ready(p.inputs, p.m, p.k, ready);
+            const tv_panel_weights w = panel_weights(&rng, &p);
+            tv_panel((tv_cpu_level)level)->ready(p.inputs, p.m, p.k, p.bits, ready);
             tv_panel_offsets(p.inputs, p.m, p.k, p.k, bits, offsets);
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR) {
                 int32_t out[INPUTS_MAX * TV_PANEL_PAIR];
                 size_t count = p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR;
-                tv_panel((tv_cpu_level)level)->exact(&(tv_panel_weights){guarded_weights(&p), p.bits, p.k}, from, count, ready, offsets, p.m, out);
+                tv_panel((tv_cpu_level)level)->exact(&w, from, count, ready, offsets, p.m, out);
                 for (size_t i = 0; i < p.m * count; i++)
                     assert_int_equal(out[i / count * TV_PANEL_PAIR + i % count], exact_sum(&p, i / count, from + i % count, 0, p.k));
             }
@@ -163,12 +184,12 @@ static void the_longest_sums_fit(void **state)
         return;
     memset(weights, 0x80, sizeof weights);
     memset(input, -128, sizeof input);
-    tv_panel_ready(input, 1, LONGEST, ready);
+    panel->ready(input, 1, LONGEST, 8, ready);
     tv_panel_offsets(input, 1, LONGEST, LONGEST, 8, offsets);
-    panel->exact(&(tv_panel_weights){weights, 8, LONGEST}, 0, 1, ready, offsets, 1, out);
+    panel->exact(&(tv_panel_weights){weights, 8, LONGEST, LONGEST}, 0, 1, ready, offsets, 1, out);
     assert_int_equal(out[0], LONGEST * (128 * 128));
     memset(weights, 0x7F, sizeof weights);
-    panel->exact(&(tv_panel_weights){weights, 8, LONGEST}, 0, 1, ready, offsets, 1, out);
+    panel->exact(&(tv_panel_weights){weights, 8, LONGEST, LONGEST}, 0, 1, ready, offsets, 1, out);
     assert_int_equal(out[0], -LONGEST * (127 * 128));
 }
 

@@ -89,7 +89,7 @@ TV_INLINE void copy_each(uint8_t *to, uint64_t to_step, const uint8_t *from, uin
 }
 
 /* Short rows, of parts of matrices, are many: known lengths are copied without a call. */
-static void copy_rows(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t rows, uint64_t bytes)
+void cmdq_copy_rows(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t rows, uint64_t bytes)
 {
     switch (bytes) {
     case 8: copy_each(to, to_step, from, from_step, rows, 8); break;
@@ -108,9 +108,9 @@ static void transfer(cmdq_run *r)
         return;
     uint8_t *first = cmdq_bytes(r, dram), *packed = cmdq_bytes(r, spm); /* in this order: DRAM that changes is no place to read SPM from */
     if (dram->writes)
-        copy_rows(first, dram->stride, packed, dram->bytes, dram->rows, dram->bytes);
+        cmdq_copy_rows(first, dram->stride, packed, dram->bytes, dram->rows, dram->bytes);
     else
-        copy_rows(packed, dram->bytes, first, dram->stride, dram->rows, dram->bytes);
+        cmdq_copy_rows(packed, dram->bytes, first, dram->stride, dram->rows, dram->bytes);
     if (used) { /* the bits past the last element become 0 */
         uint8_t *last = dram->writes ? first + dram->bytes - 1 : packed + spm->bytes - 1;
         *last &= (uint8_t)((1u << used) - 1);
@@ -266,6 +266,23 @@ static bool make_ready(cmdq_run *r, cmdq_product *p, const cmdq_tile *in)
     return true;
 }
 
+/* Scales of weights. Those of groups may stand in rows of a larger matrix, where the way takes them so. */
+static void take_scales(cmdq_run *r, cmdq_product *p)
+{
+    const cmdq_tile *t = cmdq_find_tile(r->op, CMDQ_SCALES);
+    uint64_t groups = p->k / p->group, stride;
+    p->scale_step = groups;
+    if (t && p->way == CMDQ_WAY_PANEL_GROUPS) {
+        const uint8_t *rows = cmdq_rows(r, t, groups * sizeof(float), &stride);
+        if (((uintptr_t)rows | stride) % sizeof(float) == 0) {
+            p->scales = (const float *)(const void *)rows;
+            p->scale_step = stride / sizeof(float);
+            return;
+        }
+    }
+    p->scales = cmdq_numbers(r, t, p->n * groups, 1, 8);
+}
+
 /* The matrices of a product: as arrays, or as they lie. */
 static bool take_matrices(cmdq_run *r, cmdq_product *p)
 {
@@ -280,10 +297,14 @@ static bool take_matrices(cmdq_run *r, cmdq_product *p)
     p->way = cmdq_choose_way(p, bytes, exact);
     bool packed = wgt->qbits == 4 && !av && cmdq_takes_packed(p, p->way);
     bytes = bytes && p->way != CMDQ_WAY_MIX;
-    const void *a = unpack_operand(r, in, exact, inputs, 0), *b = packed ? cmdq_bytes(r, wgt) : unpack_operand(r, wgt, bytes, weights, 1);
+    bool rows = !av && cmdq_takes_rows(p->way) && (packed || wgt->qbits == 8);
+    p->weight_bits = packed ? 4 : 8;
+    p->stride = p->k * p->weight_bits / 8;
+    const void *a = unpack_operand(r, in, exact, inputs, 0);
+    const void *b = rows ? cmdq_rows(r, wgt, p->stride, &p->stride) : packed ? cmdq_bytes(r, wgt) : unpack_operand(r, wgt, bytes, weights, 1);
     if (av && b && !cmdq_takes_transposed(p->way))
         b = transposed(r, b, op->k, op->n, bytes ? 1 : sizeof(float), 4);
-    p->weight_bits = packed ? 4 : 8;
+    take_scales(r, p);
     p->a8 = exact ? a : NULL;
     p->a = exact ? NULL : a;
     p->b8 = bytes ? b : NULL;
@@ -301,7 +322,6 @@ static bool tensor(cmdq_run *r)
     p.group = p.grouped ? cmdq_get(r, CMDQ_F_wgt_group) : p.k;
     p.out = cmdq_scratch(r, 3, op->m * op->n * sizeof *p.out);
     p.bias = cmdq_numbers(r, cmdq_find_tile(op, CMDQ_BIAS), op->n, 1, 7);
-    p.scales = cmdq_numbers(r, cmdq_find_tile(op, CMDQ_SCALES), op->n * (p.k / p.group), 1, 8);
     p.old = cmdq_numbers(r, out->reads ? out : NULL, op->m * op->n, 1, 2);
     if (r->no_memory || !take_matrices(r, &p))
         return true;

@@ -25,6 +25,12 @@ void *cmdq_scratch(cmdq_run *r, unsigned which, uint64_t bytes);
 /* Where a tile's bytes are on the host, until another tile is asked for that the entry writes. What it writes must be all of it. */
 uint8_t *cmdq_bytes(const cmdq_run *r, const cmdq_tile *tile);
 
+/* The same of a tile that is read, as rows of `row_bytes`, *stride apart. */
+const uint8_t *cmdq_rows(const cmdq_run *r, const cmdq_tile *tile, uint64_t row_bytes, uint64_t *stride);
+
+/* Copies rows of `bytes` that lie so many steps apart. */
+void cmdq_copy_rows(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t rows, uint64_t bytes);
+
 /* Puts a load off until somebody looks. False: it must be done now. */
 bool cmdq_put_off(const cmdq_run *r, const cmdq_tile *spm, const cmdq_tile *dram);
 

@@ -100,9 +100,10 @@ bool cmdq_plan_take(const tv_program *program, const cmdq_shape *shape, cmdq_pla
 
 enum { CMDQ_SCRATCHES = 9, CMDQ_LOADS_MAX = 8 };
 
-/* A load that has been put off: bytes of SPM that stand in DRAM (borrow.c). */
+/* A load that has been put off: bytes of SPM that stand in DRAM (borrow.c), in rows of so many bytes, `stride` apart there. */
 typedef struct cmdq_load {
     uint64_t spm, dram, bytes; /* offsets */
+    uint64_t row_bytes, stride;
 } cmdq_load;
 
 enum { CMDQ_TURNS = 64, CMDQ_TURNS_HEAD = 256 };

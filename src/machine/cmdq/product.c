@@ -57,7 +57,7 @@ uint64_t cmdq_sums(const cmdq_product *p)
 void cmdq_make_ready(const cmdq_product *p, int8_t *ready, int32_t *sums)
 {
     if (p->way == CMDQ_WAY_PANELS || p->way == CMDQ_WAY_PANEL_GROUPS) {
-        tv_panel_ready(p->a8, p->m, p->k, ready);
+        tv_panel(p->level)->ready(p->a8, p->m, p->k, p->weight_bits, ready);
         tv_panel_offsets(p->a8, p->m, p->k, p->way == CMDQ_WAY_PANEL_GROUPS ? TV_GROUP : p->k, p->weight_bits, sums);
     }
     for (uint64_t i = 0; i < p->m && p->way == CMDQ_WAY_VECTORS; i++)
@@ -94,7 +94,7 @@ static void finish_rows(void *user, uint64_t from, uint64_t to)
 
 /* ---- By panels ---- */
 
-static tv_panel_weights panel_weights(const cmdq_product *p) { return (tv_panel_weights){p->b8, p->weight_bits, p->k}; }
+static tv_panel_weights panel_weights(const cmdq_product *p) { return (tv_panel_weights){p->b8, p->weight_bits, p->k, p->stride}; }
 
 /* Pairs of panels `from` to `to`. */
 static void multiply_panels(void *user, uint64_t from, uint64_t to)
@@ -119,7 +119,7 @@ static void multiply_panel_groups(void *user, uint64_t from, uint64_t to)
     for (uint64_t i = 0; i < p->m; i += TV_PANEL_GROUPED)
         for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR)
             tv_panel(p->level)->groups(&w, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), p->ready + tv_panel_ready_bytes(i, p->k), p->sums + i * (p->k / TV_GROUP),
-                                       tv_min_u64(p->m - i, TV_PANEL_GROUPED), p->scales, p->scale_ifm, sums_at(p, i, j), p->n);
+                                       tv_min_u64(p->m - i, TV_PANEL_GROUPED), p->scales, p->scale_step, p->scale_ifm, sums_at(p, i, j), p->n);
 }
 
 /* ---- By weight rows ---- */

@@ -29,8 +29,10 @@ typedef struct cmdq_product {
     unsigned weight_bits;    /* of integers: 8, or, where the way takes them as they are, 4 */
     const int8_t *a8;        /* NULL: not integers */
     const void *b8;          /* likewise: INT8, or packed INT4 */
+    uint64_t stride;         /* bytes between rows of b8; see cmdq_takes_rows */
     const float *a, *b;      /* instead */
     const float *scales;     /* of weights: n, or n by k / group; NULL: scale_wgt */
+    uint64_t scale_step;     /* between those of rows of groups; likewise */
     const float *bias, *old; /* or NULL */
     float scale_ifm, scale_wgt, scale_ofm;
     float *out;              /* m by n */
@@ -48,6 +50,9 @@ static inline bool cmdq_takes_transposed(cmdq_way way) { return way == CMDQ_WAY_
 
 /* Whether a way takes packed INT4 weights as they lie. */
 bool cmdq_takes_packed(const cmdq_product *product, cmdq_way way);
+
+/* Whether a way takes rows of INT8 or packed INT4, and groups' scales, with gaps between them. */
+static inline bool cmdq_takes_rows(cmdq_way way) { return way == CMDQ_WAY_PANELS || way == CMDQ_WAY_PANEL_GROUPS; }
 
 /* Room for `ready` and `sums` (elements), and filling it; 0: the way wants none. */
 uint64_t cmdq_ready_bytes(const cmdq_product *product);
