@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The versions of matrix.h, groups.h, rows.h and outer.h for arm64: with NEON, and with its sums of four products of bytes. */
+/* The versions of matrix.h, groups.h, rows.h, outer.h, lanes.h and scales.h for arm64: with NEON, and with its sums of four products of bytes. */
 #ifndef TV_KERNELS_ARM64_H
 #define TV_KERNELS_ARM64_H
 
+#include "kernels/lanes.h"
 #include "kernels/rows.h"
 
 #if defined(__aarch64__)
@@ -21,6 +22,8 @@ void tv_groups_s4_dotprod(const void *weights, size_t k, size_t rows, const int8
 void tv_groups_s8_dotprod(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out);
 void tv_scaled_rows_neon(const tv_rows *r);
 void tv_scaled_rows_dotprod(const tv_rows *r);
+unsigned tv_least_scale_neon(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high);
+extern const tv_lanes_fn tv_lanes_neon[TV_LANE_OPS][TV_LANE_VARIANTS];
 #endif
 
 #endif

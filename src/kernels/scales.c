@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "kernels/arm64.h"
 #include "kernels/quantize.h"
 #include "kernels/scales_x86.h"
 
@@ -25,6 +26,6 @@ static unsigned least_scale_scalar(const float *x, size_t n, float extreme, cons
 
 tv_least_scale_fn tv_least_scale(tv_cpu_level level)
 {
-    static const tv_least_scale_fn versions[TV_CPU_LEVELS] = {least_scale_scalar, TV_X86(tv_least_scale_avx2, tv_least_scale_avx512)};
+    static const tv_least_scale_fn versions[TV_CPU_LEVELS] = {least_scale_scalar, TV_X86(tv_least_scale_avx2, tv_least_scale_avx512) TV_ARM64(tv_least_scale_neon)};
     return TV_VERSION(versions, level);
 }
