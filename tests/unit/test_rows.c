@@ -138,6 +138,34 @@ static void the_scale_of_least_error_is_the_first_of_its_kind_at_every_level(voi
     }
 }
 
+/* Scales a few last places apart, so that it matters where a half is rounded to; zeros; sizes at the ends, and what is no number,
+ * of which no error is less than another. */
+static void halves_and_corners_choose_the_same_scale_at_every_level(void **state)
+{
+    (void)state;
+    enum { N = 40 };
+    enum { HALVES, ZEROS, ONE_CORNER, CORNERS, KINDS };
+    static const float corners[] = {0, -0.0f, 0x1p-149f, -0x1p-126f, 0x1.fffffep127f, -0x1.fffffep127f, INFINITY, -INFINITY, NAN, 1, -8.5f, 7.5f};
+    unit_rng rng = {4};
+    for (unsigned round = 0; round < 20 * ROUNDS; round++) {
+        float x[N], scales[TV_SCALES_MAX], base = ldexpf(1 + (float)unit_below(&rng, 1000) / 1000, (int)unit_below(&rng, 40) - 20);
+        unsigned kind = round % KINDS, count = 1 + (unsigned)unit_below(&rng, TV_SCALES_MAX);
+        size_t n = 1 + unit_below(&rng, round % 8 < 4 ? 3 : N);
+        for (size_t i = 0; i < n; i++)
+            x[i] = kind == CORNERS ? corners[unit_below(&rng, TV_COUNTOF(corners))] : kind == ZEROS ? 0 : ((float)((int)unit_below(&rng, 16) - 8) + 0.5f) * base;
+        if (kind == ONE_CORNER)
+            x[unit_below(&rng, n)] = corners[unit_below(&rng, TV_COUNTOF(corners))];
+        for (unsigned c = 0; c < count; c++) {
+            scales[c] = kind == CORNERS ? corners[unit_below(&rng, TV_COUNTOF(corners))] : tv_f32_of_bits(tv_f32_bits(base) + (uint32_t)unit_below(&rng, 9) - 4);
+            scales[c] = scales[c] == 0 ? base : scales[c];
+        }
+        unsigned want = expected_scale(x, n, scales, count, -8, 7);
+        float extreme = x[unit_below(&rng, n)];
+        for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
+            assert_int_equal(tv_least_scale((tv_cpu_level)level)(x, n, extreme, scales, count, -8, 7), want);
+    }
+}
+
 static void the_extreme_is_the_first_value_of_largest_magnitude(void **state)
 {
     (void)state;
@@ -241,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scaled_rows_of_every_level_are_sums_rounded_after_each_operation),
         cmocka_unit_test(the_scale_of_least_error_is_the_first_of_its_kind_at_every_level),
+        cmocka_unit_test(halves_and_corners_choose_the_same_scale_at_every_level),
         cmocka_unit_test(the_extreme_is_the_first_value_of_largest_magnitude),
         cmocka_unit_test(functions_of_rows_are_those_of_single_values),
         cmocka_unit_test(scaled_bf16_is_rounded_as_from_the_exact_value),
