@@ -44,12 +44,15 @@ TV_INLINE void store_16(uint8_t *p, halves x)
 
 /* ---- Integers: the same for lanes of each width, whose signed and unsigned vectors are S and U, and W the signed of twice the width ---- */
 
+/* What may wrap is unsigned, since some headers write these functions with the compiler's own operators. */
+#define WRAPPING(f, S, U, a, b) vreinterpretq_##S##_##U(f##_##U(vreinterpretq_##U##_##S(a), vreinterpretq_##U##_##S(b)))
+
 #define FUNCTIONS(bits, vec, S, U, W)                                                                                      \
-    TV_INLINE vec add_##bits(vec a, vec b) { return vaddq_##S(a, b); }                                                     \
-    TV_INLINE vec sub_##bits(vec a, vec b) { return vsubq_##S(a, b); }                                                     \
-    TV_INLINE vec rsub_##bits(vec a, vec b) { return vsubq_##S(b, a); }                                                    \
-    TV_INLINE vec mul_##bits(vec a, vec b) { return vmulq_##S(a, b); }                                                     \
-    TV_INLINE vec neg_##bits(vec a, vec b) { UNUSED(b); return vnegq_##S(a); }                                             \
+    TV_INLINE vec add_##bits(vec a, vec b) { return WRAPPING(vaddq, S, U, a, b); }                                         \
+    TV_INLINE vec sub_##bits(vec a, vec b) { return WRAPPING(vsubq, S, U, a, b); }                                         \
+    TV_INLINE vec rsub_##bits(vec a, vec b) { return WRAPPING(vsubq, S, U, b, a); }                                        \
+    TV_INLINE vec mul_##bits(vec a, vec b) { return WRAPPING(vmulq, S, U, a, b); }                                         \
+    TV_INLINE vec neg_##bits(vec a, vec b) { UNUSED(b); return WRAPPING(vsubq, S, U, vdupq_n_##S(0), a); }                 \
     TV_INLINE vec abs_##bits(vec a, vec b) { UNUSED(b); return vabsq_##S(a); }                                             \
     TV_INLINE vec adds_##bits(vec a, vec b) { return vqaddq_##S(a, b); }                                                   \
     TV_INLINE vec subs_##bits(vec a, vec b) { return vqsubq_##S(a, b); }                                                   \
@@ -154,7 +157,7 @@ TV_INLINE int16x8_t vector_16(const uint8_t *p, unsigned i)
 #define SAME(x) (x)
 REDUCE(sum, 8, int16x8_t, vpaddlq_s8, vpadalq_s8, vaddlvq_s16)
 REDUCE(sum, 16, int32x4_t, vpaddlq_s16, vpadalq_s16, vaddvq_s32)
-REDUCE(sum, 32, int32x4_t, SAME, vaddq_s32, vaddvq_s32)
+REDUCE(sum, 32, int32x4_t, SAME, add_32, vaddvq_s32)
 
 REDUCE(rmax, 8, int8x16_t, SAME, vmaxq_s8, vmaxvq_s8)
 REDUCE(rmax, 16, int16x8_t, SAME, vmaxq_s16, vmaxvq_s16)
@@ -281,7 +284,7 @@ TV_INLINE int32x4_t far_bits(uint32x4_t x)
     int32x4_t shift = vreinterpretq_s32_u32(vshrq_n_u32(vbicq_u32(x, all_32(TV_F32_SIGN)), 23));
     uint32x4_t significand = vorrq_u32(vandq_u32(x, all_32(TV_F32_FRACTION)), all_32(TV_F32_HIDDEN));
     int32x4_t bits = vreinterpretq_s32_u32(vshlq_u32(significand, vsubq_s32(shift, vdupq_n_s32(150))));
-    return vbslq_s32(vcltzq_s32(vreinterpretq_s32_u32(x)), vnegq_s32(bits), bits);
+    return vbslq_s32(vcltzq_s32(vreinterpretq_s32_u32(x)), neg_32(bits, bits), bits);
 }
 
 #define TO_INTEGER(round, convert)                                                                     \
