@@ -11,7 +11,7 @@ enum {
     TV_PANEL_PAIR = 32,   /* rows of weights, in two panels */
     TV_PANEL_TILE = 8,    /* rows of activations that are worked on together */
     TV_PANEL_INPUTS = 128, /* … at most in one call of `exact` */
-    TV_PANEL_GROUPED = 32  /* … of `groups` */
+    TV_PANEL_GROUPED = 64  /* … of `groups` */
 };
 
 /* Rows of weights as they lie, `stride` bytes apart: `bits` 4 or 8, each row k elements, k even where it is 4. */

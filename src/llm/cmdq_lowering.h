@@ -8,21 +8,26 @@
 #include "machine/entries.h"
 #include "sim/pool.h"
 
-enum { BANK_X, BANK_HEADS, BANK_WEIGHTS, BANK_KEYS = 4, BANK_VALUES, BANK_SCORES, BANK_FFN, BANKS, SLOTS = 2, ROWS_MAX = 32, HIDDEN_UNIT = 256 };
+enum { BANK_X, BANK_QUERY, BANK_WEIGHTS, BANK_KEY = 4, BANK_SCORES, BANK_CACHE, BANK_HIDDEN, BANKS, SLOTS = 2, ROWS_MAX = 64, SEEN_ROWS = 32, HIDDEN_UNIT = 256 };
 
 #define NO_ENTRY UINT32_MAX
 
 
+/* When a place is used: what goes to attention and what goes to the feed-forward layer need not be there at once. The data flow orders
+ * the two. */
+typedef enum phase { ALWAYS, ATTENTION, FEED_FORWARD } phase;
+
 /* A stretch of SPM, and the entries of the queue under construction that wrote and read it last. */
 typedef struct place {
     unsigned bank;
+    phase phase;
     uint64_t offset, bytes;
     uint32_t writer;
     tv_buf readers; /* uint32_t */
 } place;
 
 typedef enum place_id {
-    X, XA, XN, GAINS, OUTPUT, QUERY, TURNED, KEY, KEY8, VALUE8, MIXED, SCORES, SHARES, MASK, LOGITS, KEYS, VALUES, HIDDEN, GATE,
+    X, XN, GAINS, MASK, QUERY, TURNED, KEY, KEY8, VALUE8, MIXED, SCORES, SHARES, LOGITS, KEYS, VALUES, HIDDEN, GATE,
     UP = GATE + SLOTS, WEIGHTS = UP + SLOTS, SCALES = WEIGHTS + SLOTS, PLACES = SCALES + SLOTS
 } place_id;
 
@@ -97,9 +102,9 @@ static inline uint32_t rows_that_fit(const lowering *l, uint32_t columns)
     return (uint32_t)(l->places[WEIGHTS].bytes / each);
 }
 
-/* What is added to scores, so that a token sees none behind it: in DRAM for each row of a step a row of zeros, then of -infinity from column
- * context + row + 1 on, of which a step at any position takes the columns that it needs. */
-static inline uint32_t cmdq_mask_columns(const lowering *l) { return l->context + ROWS_MAX; }
+/* What is added to scores, so that a token sees none behind it: in DRAM for each of SEEN_ROWS tokens a row of zeros, then of -infinity from
+ * column context + row + 1 on, of which tokens at any position take the columns that they need. */
+static inline uint32_t cmdq_mask_columns(const lowering *l) { return l->context + SEEN_ROWS; }
 
 /* The weight whose product a value is. */
 static inline tv_weight made_by(const lowering *l, uint32_t value)

@@ -70,6 +70,8 @@ _Static_assert(CMDQ_F_spm_offset == CMDQ_F_spm_bank + 1 && CMDQ_F_ifm_offset == 
                    CMDQ_F_in2_offset == CMDQ_F_in2_bank + 1 && CMDQ_F_out_offset == CMDQ_F_out_bank + 1 && CMDQ_F_gamma_offset == CMDQ_F_gamma_bank + 1,
                "an offset follows its bank");
 
+static operand values(unsigned to) { return (operand){to, 0, 32, 1}; }
+
 /* ---- Transfers ---- */
 
 static void transfer(lowering *l, cmdq_opcode opcode, const char *role, unsigned qbits, uint64_t addr, uint64_t rows, uint64_t elements, uint64_t stride)
@@ -86,11 +88,11 @@ static void transfer(lowering *l, cmdq_opcode opcode, const char *role, unsigned
 }
 
 /* Loads `rows` stretches of `elements`, `stride` bytes apart. */
-static void load(lowering *l, unsigned p, const char *role, unsigned qbits, uint64_t addr, uint64_t rows, uint64_t elements, uint64_t stride)
+static void load(lowering *l, operand to, const char *role, uint64_t addr, uint64_t rows, uint64_t elements, uint64_t stride)
 {
-    transfer(l, CMDQ_DMA_LOAD_TILE, role, qbits, addr, rows, elements, stride);
-    spm(l, CMDQ_F_spm_bank, p, 0);
-    writes(l, p);
+    transfer(l, CMDQ_DMA_LOAD_TILE, role, to.qbits, addr, rows, elements, stride);
+    spm(l, CMDQ_F_spm_bank, to.place, to.offset);
+    writes(l, to.place);
     end_entry(l);
 }
 
@@ -117,17 +119,20 @@ static void tensor_entry(lowering *l, cmdq_opcode opcode, operand in, unsigned w
     writes(l, out.place);
 }
 
+/* What a product is added to: nothing, or what stands there. */
+typedef enum sum { ANEW, ADDED } sum;
+
 /* out[m][rows] (+)= in[m][columns] times rows `row` on, columns `column` on, of the weight. */
-static void product(lowering *l, const matrix *w, operand in, operand out, uint32_t row, uint32_t rows, uint32_t column, uint32_t columns, uint32_t m)
+static void product(lowering *l, const matrix *w, operand in, operand out, sum to, uint32_t row, uint32_t rows, uint32_t column, uint32_t columns, uint32_t m)
 {
     unsigned slot = l->slot++ % SLOTS;
     uint64_t scale_row = w->columns / l->group * 4;
-    load(l, WEIGHTS + slot, "weight", l->weight_bits, w->data + row * w->row_bytes + (uint64_t)column * l->weight_bits / 8, rows, columns, w->row_bytes);
-    load(l, SCALES + slot, "weight", 32, w->scales + row * scale_row + column / l->group * 4, rows, columns / l->group, scale_row);
+    load(l, (operand){WEIGHTS + slot, 0, l->weight_bits, 1}, "weight", w->data + row * w->row_bytes + (uint64_t)column * l->weight_bits / 8, rows, columns, w->row_bytes);
+    load(l, values(SCALES + slot), "weight", w->scales + row * scale_row + column / l->group * 4, rows, columns / l->group, scale_row);
     tensor_entry(l, CMDQ_TE_GEMM_TILE, in, WEIGHTS + slot, out, m, rows, columns, l->weight_bits);
     spm(l, CMDQ_F_wgt_scale_bank, SCALES + slot, 0);
     number(l, CMDQ_F_wgt_group, l->group);
-    if (column)
+    if (to == ADDED)
         tv_entries_flag(l->entries, CMDQ_F_accumulate, true);
     reads(l, SCALES + slot);
     end_entry(l);
@@ -135,35 +140,34 @@ static void product(lowering *l, const matrix *w, operand in, operand out, uint3
 
 /* Whole rows of input. With one token the output's columns follow each other, and blocks are as large as a bank; with more,
  * each `unit` of columns is a place [m][unit] of its own. */
-static void product_by_rows(lowering *l, const matrix *w, operand in, operand out, uint32_t unit)
+static void product_by_rows(lowering *l, const matrix *w, operand in, operand out, sum how, uint32_t unit)
 {
     uint32_t m = l->rows, most = rows_that_fit(l, w->columns), step = m == 1 ? most : unit < most ? unit : most;
     for (uint32_t row = 0; row < w->rows; row += step) {
         operand to = out;
         uint32_t rows = w->rows - row < step ? w->rows - row : step;
         to.offset += (uint64_t)row * m * out.qbits / 8;
-        product(l, w, in, to, row, rows, 0, w->columns, m);
+        product(l, w, in, to, how, row, rows, 0, w->columns, m);
     }
 }
 
-/* Input in places [m][unit]: their products are summed in the output. */
-static void product_by_columns(lowering *l, const matrix *w, operand in, operand out, uint32_t unit)
+/* Added to the residual: input in places [m][unit]. */
+static void product_by_columns(lowering *l, const matrix *w, operand in, uint32_t unit)
 {
+    const operand out = values(X);
     if (l->rows == 1) {
-        product_by_rows(l, w, in, out, w->rows);
+        product_by_rows(l, w, in, out, ADDED, w->rows);
         return;
     }
     for (uint32_t column = 0; column < w->columns; column += unit) {
         operand from = in;
         uint32_t columns = w->columns - column < unit ? w->columns - column : unit;
         from.offset += (uint64_t)column * l->rows * in.qbits / 8;
-        product(l, w, from, out, 0, w->rows, column, columns, l->rows);
+        product(l, w, from, out, ADDED, 0, w->rows, column, columns, l->rows);
     }
 }
 
 /* ---- Nodes ---- */
-
-static operand values(unsigned to) { return (operand){to, 0, 32, 1}; }
 
 static void vector_entry(lowering *l, cmdq_opcode opcode, operand in, operand out, uint64_t rows, uint64_t length)
 {
@@ -180,21 +184,37 @@ static void vector_entry(lowering *l, cmdq_opcode opcode, operand in, operand ou
     writes(l, out.place);
 }
 
+/* Some tokens of a step, whose scores have room: what they see ends with the last of them. */
+typedef struct tokens {
+    uint32_t first, count;
+} tokens;
+
+static tokens tokens_from(const lowering *l, uint32_t first)
+{
+    return (tokens){first, l->rows - first < SEEN_ROWS ? l->rows - first : SEEN_ROWS};
+}
+
+static uint32_t seen(const lowering *l, tokens r) { return l->position + r.first + r.count; }
+
+static operand mask_of(const lowering *l, tokens r) { return (operand){MASK, (uint64_t)r.first * l->context * 4, 32, 1}; }
+
+/* The tokens, and what hides those behind each. */
 static void embed(lowering *l)
 {
-    uint32_t columns = cmdq_mask_columns(l);
-    load(l, X, "embedding", 32, l->x_addr, 1, (uint64_t)l->rows * l->model->shape.dim, 0);
-    if (l->rows > 1)
-        load(l, MASK, "activation", 32, l->mask_addr + (uint64_t)(l->context - l->position) * 4, l->rows, l->position + l->rows, (uint64_t)columns * 4);
+    load(l, values(X), "embedding", l->x_addr, 1, (uint64_t)l->rows * l->model->shape.dim, 0);
+    for (uint32_t first = 0; first < l->rows && l->rows > 1; first += SEEN_ROWS) {
+        tokens r = tokens_from(l, first);
+        load(l, mask_of(l, r), "activation", l->mask_addr + (uint64_t)(l->context - l->position - first) * 4, r.count, seen(l, r), (uint64_t)cmdq_mask_columns(l) * 4);
+    }
 }
 
 /* The final norm is wanted of the tokens alone whose logits are. */
 static void norm(lowering *l, const tv_graph_node *n, uint32_t first)
 {
     uint32_t dim = l->model->shape.dim, skipped = n->weight == TV_WEIGHT_NORM_FINAL ? first : 0;
-    operand in = values(n->weight == TV_WEIGHT_NORM_FFN ? XA : X);
+    operand in = values(X);
     in.offset = (uint64_t)skipped * dim * 4;
-    load(l, GAINS, "weight", 32, matrix_of(l, n->weight, n->layer)->data, 1, dim, 0);
+    load(l, values(GAINS), "weight", matrix_of(l, n->weight, n->layer)->data, 1, dim, 0);
     vector_entry(l, CMDQ_VE_RMSNORM_TILE, in, cmdq_activations(l, XN, cmdq_norm_range(l, n)), l->rows - skipped, dim);
     spm(l, CMDQ_F_gamma_bank, GAINS, 0);
     tv_entries_real(l->entries, CMDQ_F_eps, (double)l->model->shape.eps);
@@ -257,56 +277,72 @@ static void fetch(lowering *l, const tv_graph_node *n, uint32_t head, bool v)
     end_entry(l);
 }
 
-/* b: PLACES: there is no second input. */
-static void elementwise(lowering *l, cmdq_opcode opcode, operand a, unsigned b, operand out, uint64_t length)
+/* b: NULL: there is no second input. */
+static void elementwise(lowering *l, cmdq_opcode opcode, operand a, const operand *b, operand out, uint64_t length)
 {
     vector_entry(l, opcode, a, out, 1, length);
-    if (b != PLACES) {
-        spm(l, CMDQ_F_in2_bank, b, 0);
-        reads(l, b);
+    if (b) {
+        spm(l, CMDQ_F_in2_bank, b->place, b->offset);
+        reads(l, b->place);
     }
     end_entry(l);
 }
 
 /* Scores of one head; of several tokens, without those that come behind each. */
-static void score(lowering *l, const tv_graph_node *n, uint32_t head, operand out, uint32_t t)
+static void score(lowering *l, const tv_graph_node *n, uint32_t head, tokens r, operand out)
 {
     const cmdq_ranges *ranges = &l->ranges[n->layer];
     uint32_t d = l->model->shape.head_dim;
     operand in = cmdq_activations(l, TURNED, ranges->q / sqrtf((float)d));
-    in.offset = (uint64_t)head * l->rows * d * in.qbits / 8;
-    tensor_entry(l, CMDQ_TE_QKT_TILE, in, KEYS, out, l->rows, t, d, 8);
+    in.offset = ((uint64_t)head * l->rows + r.first) * d * in.qbits / 8;
+    tensor_entry(l, CMDQ_TE_QKT_TILE, in, KEYS, out, r.count, seen(l, r), d, 8);
     scale(l, CMDQ_F_scale_wgt, ranges->k);
     end_entry(l);
+    operand mask = mask_of(l, r);
     if (l->rows > 1)
-        elementwise(l, CMDQ_VE_ADD_TILE, out, MASK, out, (uint64_t)l->rows * t);
+        elementwise(l, CMDQ_VE_ADD_TILE, out, &mask, out, (uint64_t)r.count * seen(l, r));
 }
 
-/* Scores, softmax and mix of the heads that share one head of the cache: three nodes of the graph at once, since the cache
- * comes to SPM head by head. */
-static void attention(lowering *l, const tv_graph_node *n)
+/* Scores, softmax and mix of the heads that share head `kv` of the cache, which is in SPM. */
+static void attend(lowering *l, const tv_graph_node *n, uint32_t kv, tokens r)
 {
     const tv_model_shape *s = &l->model->shape;
     const cmdq_ranges *ranges = &l->ranges[n->layer];
-    uint32_t shared = s->heads / s->kv_heads, t = l->position + l->rows, d = s->head_dim;
-    for (uint32_t kv = 0; kv < s->kv_heads; kv++) {
+    uint32_t shared = s->heads / s->kv_heads, t = seen(l, r), d = s->head_dim;
+    for (uint32_t h = 0; h < shared; h++)
+        score(l, n, kv * shared + h, r, (operand){SCORES, (uint64_t)h * r.count * t * 4, 32, 1});
+    vector_entry(l, CMDQ_VE_SOFTMAX_TILE, values(SCORES), (operand){SHARES, 0, 16, 1}, (uint64_t)shared * r.count, t);
+    end_entry(l);
+    for (uint32_t h = 0; h < shared; h++) {
+        operand in = {SHARES, (uint64_t)h * r.count * t * 2, 16, 1}, out = cmdq_activations(l, MIXED, ranges->mixed);
+        out.offset = ((uint64_t)(kv * shared + h) * l->rows + r.first) * d * out.qbits / 8;
+        tensor_entry(l, CMDQ_TE_AV_TILE, in, VALUES, out, r.count, d, t, 8);
+        scale(l, CMDQ_F_scale_wgt, ranges->v);
+        end_entry(l);
+    }
+}
+
+/* Three nodes of the graph at once, since the cache comes to SPM head by head. */
+static void attention(lowering *l, const tv_graph_node *n)
+{
+    for (uint32_t kv = 0; kv < l->model->shape.kv_heads; kv++) {
         fetch(l, n, kv, false);
         fetch(l, n, kv, true);
-        for (uint32_t h = 0; h < shared; h++)
-            score(l, n, kv * shared + h, (operand){SCORES, (uint64_t)h * l->rows * t * 4, 32, 1}, t);
-        vector_entry(l, CMDQ_VE_SOFTMAX_TILE, values(SCORES), (operand){SHARES, 0, 16, 1}, (uint64_t)shared * l->rows, t);
-        end_entry(l);
-        for (uint32_t h = 0; h < shared; h++) {
-            operand in = {SHARES, (uint64_t)h * l->rows * t * 2, 16, 1}, out = cmdq_activations(l, MIXED, ranges->mixed);
-            out.offset = (uint64_t)(kv * shared + h) * l->rows * d * out.qbits / 8;
-            tensor_entry(l, CMDQ_TE_AV_TILE, in, VALUES, out, l->rows, d, t, 8);
-            scale(l, CMDQ_F_scale_wgt, ranges->v);
-            end_entry(l);
-        }
+        for (uint32_t first = 0; first < l->rows; first += SEEN_ROWS)
+            attend(l, n, kv, tokens_from(l, first));
     }
 }
 
 static operand hidden(const lowering *l, uint32_t layer) { return cmdq_activations(l, HIDDEN, l->ranges[layer].hidden); }
+
+/* Its SiLU, in place. */
+static void silu(lowering *l, unsigned gate, uint64_t count) { elementwise(l, CMDQ_VE_SILU_TILE, values(gate), NULL, values(gate), count); }
+
+static void multiply(lowering *l, unsigned a, unsigned b, operand out, uint64_t count)
+{
+    const operand second = values(b);
+    elementwise(l, CMDQ_VE_MUL_TILE, values(a), &second, out, count);
+}
 
 /* Gate, up and what is made of them, unit after unit of the hidden columns: four nodes of the graph at once, so that only two
  * units need room. */
@@ -319,10 +355,10 @@ static void feed_forward(lowering *l, const tv_graph_node *n, operand in)
         uint64_t count = (uint64_t)l->rows * columns;
         operand out = hidden(l, n->layer);
         out.offset = (uint64_t)column * l->rows * out.qbits / 8;
-        product(l, gate, in, values(GATE + slot), column, columns, 0, gate->columns, l->rows);
-        product(l, up, in, values(UP + slot), column, columns, 0, up->columns, l->rows);
-        elementwise(l, CMDQ_VE_SILU_TILE, values(GATE + slot), PLACES, values(GATE + slot), count);
-        elementwise(l, CMDQ_VE_MUL_TILE, values(GATE + slot), UP + slot, out, count);
+        product(l, gate, in, values(GATE + slot), ANEW, column, columns, 0, gate->columns, l->rows);
+        product(l, up, in, values(UP + slot), ANEW, column, columns, 0, up->columns, l->rows);
+        silu(l, GATE + slot, count);
+        multiply(l, GATE + slot, UP + slot, out, count);
     }
 }
 
@@ -332,7 +368,7 @@ static void logits(lowering *l, const matrix *w, operand in, uint32_t m)
     step = step < fit ? step : fit;
     for (uint32_t row = 0; row < w->rows; row += step) {
         uint32_t rows = w->rows - row < step ? w->rows - row : step;
-        product(l, w, in, values(LOGITS), row, rows, 0, w->columns, m);
+        product(l, w, in, values(LOGITS), ANEW, row, rows, 0, w->columns, m);
         transfer(l, CMDQ_DMA_STORE_TILE, "activation", 32, l->logits_addr + (uint64_t)row * 4, m, rows, (uint64_t)w->rows * 4);
         spm(l, CMDQ_F_spm_bank, LOGITS, 0);
         reads(l, LOGITS);
@@ -347,21 +383,21 @@ static void matmul(lowering *l, const tv_graph_node *n, uint32_t first)
     const operand attention_in = cmdq_activations(l, XN, r->attention), ffn_in = cmdq_activations(l, XN, r->ffn);
     uint32_t d = l->model->shape.head_dim;
     switch (n->weight) {
-    case TV_WEIGHT_Q: product_by_rows(l, w, attention_in, values(QUERY), d); break;
-    case TV_WEIGHT_K: product_by_rows(l, w, attention_in, values(KEY), d); break;
-    case TV_WEIGHT_V: product_by_rows(l, w, attention_in, (operand){VALUE8, 0, 8, r->v}, d); break;
-    case TV_WEIGHT_O: product_by_columns(l, w, cmdq_activations(l, MIXED, r->mixed), values(OUTPUT), d); break;
+    case TV_WEIGHT_Q: product_by_rows(l, w, attention_in, values(QUERY), ANEW, d); break;
+    case TV_WEIGHT_K: product_by_rows(l, w, attention_in, values(KEY), ANEW, d); break;
+    case TV_WEIGHT_V: product_by_rows(l, w, attention_in, (operand){VALUE8, 0, 8, r->v}, ANEW, d); break;
+    case TV_WEIGHT_O: product_by_columns(l, w, cmdq_activations(l, MIXED, r->mixed), d); break;
     case TV_WEIGHT_GATE:
         if (l->rows > 1)
             feed_forward(l, n, ffn_in);
         else
-            product_by_rows(l, w, ffn_in, values(GATE), w->rows);
+            product_by_rows(l, w, ffn_in, values(GATE), ANEW, w->rows);
         break;
     case TV_WEIGHT_UP:
         if (l->rows == 1)
-            product_by_rows(l, w, ffn_in, values(UP), w->rows);
+            product_by_rows(l, w, ffn_in, values(UP), ANEW, w->rows);
         break;
-    case TV_WEIGHT_DOWN: product_by_columns(l, w, hidden(l, n->layer), values(OUTPUT), HIDDEN_UNIT); break;
+    case TV_WEIGHT_DOWN: product_by_columns(l, w, hidden(l, n->layer), HIDDEN_UNIT); break;
     default: logits(l, w, cmdq_activations(l, XN, l->ranges[0].final), l->rows - first); break;
     }
 }
@@ -383,19 +419,15 @@ void cmdq_lower_node(lowering *l, const tv_graph_node *n, uint32_t first)
     case TV_OP_APPEND: append(l, n); break;
     case TV_OP_SCORES: attention(l, n); break;
     case TV_OP_SOFTMAX:
-    case TV_OP_MIX: break; /* done with the scores */
-    case TV_OP_ADD: {
-        bool middle = made_by(l, n->inputs[1]) == TV_WEIGHT_O; /* of the layer */
-        elementwise(l, CMDQ_VE_ADD_TILE, values(middle ? X : XA), OUTPUT, values(middle ? XA : X), (uint64_t)l->rows * s->dim);
-        break;
-    }
+    case TV_OP_MIX: /* done with the scores */
+    case TV_OP_ADD: break; /* done with the product */
     case TV_OP_MUL: /* of more tokens than one both are done with the gate */
         if (l->rows == 1)
-            elementwise(l, CMDQ_VE_MUL_TILE, values(GATE), UP, hidden(l, n->layer), s->hidden);
+            multiply(l, GATE, UP, hidden(l, n->layer), s->hidden);
         break;
     case TV_OP_SILU:
         if (l->rows == 1)
-            elementwise(l, CMDQ_VE_SILU_TILE, values(GATE), PLACES, values(GATE), s->hidden);
+            silu(l, GATE, s->hidden);
         break;
     case TV_OPS: break;
     }

@@ -13,37 +13,35 @@
 
 /* ---- SPM and DRAM ---- */
 
-/* What places take for `m` tokens at a time, and in which bank they stand best: operands of one entry in different ones. */
+/* What places take for `m` tokens at a time, and in which bank they stand best. */
 static void want_places(const lowering *l, uint32_t m, place wanted[PLACES])
 {
     const tv_model_shape *s = &l->model->shape;
     uint64_t dim = (uint64_t)m * s->dim, wide = (uint64_t)m * s->heads * s->head_dim, narrow = (uint64_t)m * s->kv_heads * s->head_dim;
-    uint64_t hidden = (uint64_t)m * s->hidden, scores = (uint64_t)m * (s->heads / s->kv_heads) * l->context, cache = (uint64_t)l->context * s->head_dim;
+    uint64_t seen = (uint64_t)(m < SEEN_ROWS ? m : SEEN_ROWS) * l->context, scores = seen * (s->heads / s->kv_heads), cache = (uint64_t)l->context * s->head_dim;
     uint64_t scale_bytes = l->bank_bytes * 32 / (32 + l->weight_bits * l->group) / 64 * 64; /* 32 bits for each group's bits */
-    uint64_t vocab = (uint64_t)s->vocab * 4, unit = m == 1 ? hidden : (uint64_t)m * HIDDEN_UNIT, input = l->activation_bits / 8;
+    uint64_t vocab = (uint64_t)s->vocab * 4, hidden = (uint64_t)m * s->hidden, unit = m == 1 ? hidden : (uint64_t)m * HIDDEN_UNIT, input = l->activation_bits / 8;
     const place list[PLACES] = {
         [X] = {.bank = BANK_X, .bytes = dim * 4},
-        [XA] = {.bank = BANK_X, .bytes = dim * 4},
         [XN] = {.bank = BANK_X, .bytes = dim * input},
-        [GAINS] = {.bank = BANK_X, .bytes = (uint64_t)s->dim * 4},
-        [QUERY] = {.bank = BANK_HEADS, .bytes = wide * 4},
-        [KEY] = {.bank = BANK_HEADS, .bytes = narrow * 4},
-        [KEY8] = {.bank = BANK_HEADS, .bytes = narrow},
-        [VALUE8] = {.bank = BANK_HEADS, .bytes = narrow},
-        [KEYS] = {.bank = BANK_KEYS, .bytes = cache},
-        [LOGITS] = {.bank = BANK_KEYS, .bytes = vocab < l->bank_bytes / 4 ? vocab : l->bank_bytes / 4},
-        [OUTPUT] = {.bank = BANK_KEYS, .bytes = dim * 4},
-        [VALUES] = {.bank = BANK_VALUES, .bytes = cache},
-        [TURNED] = {.bank = BANK_VALUES, .bytes = wide * input},
-        [MIXED] = {.bank = BANK_X, .bytes = wide * input},
-        [SCORES] = {.bank = BANK_SCORES, .bytes = scores * 4},
-        [SHARES] = {.bank = BANK_SCORES, .bytes = scores * 2},
-        [MASK] = {.bank = BANK_HEADS, .bytes = m == 1 ? 0 : (uint64_t)m * l->context * 4},
-        [GATE] = {.bank = BANK_FFN, .bytes = unit * 4},
-        [UP] = {.bank = BANK_FFN, .bytes = unit * 4},
-        [GATE + 1] = {.bank = BANK_FFN, .bytes = m == 1 ? 0 : unit * 4},
-        [UP + 1] = {.bank = BANK_FFN, .bytes = m == 1 ? 0 : unit * 4},
-        [HIDDEN] = {.bank = BANK_FFN, .bytes = hidden * input},
+        [GAINS] = {.bank = BANK_QUERY, .bytes = (uint64_t)s->dim * 4},
+        [MASK] = {.bank = BANK_HIDDEN, .bytes = m == 1 ? 0 : (uint64_t)m * l->context * 4},
+        [QUERY] = {.bank = BANK_QUERY, .phase = ATTENTION, .bytes = wide * 4},
+        [KEY] = {.bank = BANK_KEY, .phase = ATTENTION, .bytes = narrow * 4},
+        [KEY8] = {.bank = BANK_QUERY, .phase = ATTENTION, .bytes = narrow},
+        [VALUE8] = {.bank = BANK_KEY, .phase = ATTENTION, .bytes = narrow},
+        [TURNED] = {.bank = BANK_CACHE, .phase = ATTENTION, .bytes = wide * input},
+        [KEYS] = {.bank = BANK_CACHE, .phase = ATTENTION, .bytes = cache},
+        [VALUES] = {.bank = BANK_HIDDEN, .phase = ATTENTION, .bytes = cache},
+        [SCORES] = {.bank = BANK_SCORES, .phase = ATTENTION, .bytes = scores * 4},
+        [SHARES] = {.bank = BANK_CACHE, .phase = ATTENTION, .bytes = scores * 2},
+        [MIXED] = {.bank = BANK_HIDDEN, .phase = ATTENTION, .bytes = wide * input},
+        [GATE] = {.bank = BANK_QUERY, .phase = FEED_FORWARD, .bytes = unit * 4},
+        [UP] = {.bank = BANK_KEY, .phase = FEED_FORWARD, .bytes = unit * 4},
+        [GATE + 1] = {.bank = BANK_QUERY, .phase = FEED_FORWARD, .bytes = m == 1 ? 0 : unit * 4},
+        [UP + 1] = {.bank = BANK_KEY, .phase = FEED_FORWARD, .bytes = m == 1 ? 0 : unit * 4},
+        [HIDDEN] = {.bank = BANK_HIDDEN, .phase = FEED_FORWARD, .bytes = hidden * input},
+        [LOGITS] = {.bank = BANK_CACHE, .phase = FEED_FORWARD, .bytes = vocab < l->bank_bytes / 4 ? vocab : l->bank_bytes / 4},
         [WEIGHTS] = {.bank = BANK_WEIGHTS, .bytes = l->bank_bytes - scale_bytes},
         [WEIGHTS + 1] = {.bank = BANK_WEIGHTS + 1, .bytes = l->bank_bytes - scale_bytes},
         [SCALES] = {.bank = BANK_WEIGHTS, .bytes = scale_bytes},
@@ -52,31 +50,57 @@ static void want_places(const lowering *l, uint32_t m, place wanted[PLACES])
     memcpy(wanted, list, sizeof list);
 }
 
-/* Puts the places into their banks, or, where one is full, the next that has room, for `m` tokens at a time. False: they do not fit. */
+/* The bytes of each bank that are taken, when attention is worked on and when the feed-forward layer is. */
+typedef struct taken {
+    uint64_t attention[BANKS], feed_forward[BANKS];
+} taken;
+
+static uint64_t first_free(const taken *t, phase when, unsigned bank)
+{
+    uint64_t a = t->attention[bank], f = t->feed_forward[bank];
+    return when == ATTENTION ? a : when == FEED_FORWARD ? f : a > f ? a : f;
+}
+
+static void take_bank(taken *t, phase when, unsigned bank, uint64_t end)
+{
+    if (when != FEED_FORWARD)
+        t->attention[bank] = end;
+    if (when != ATTENTION)
+        t->feed_forward[bank] = end;
+}
+
+/* Gives a place room in its bank, or, where that is full, in the next that has it. */
+static bool lay_out_place(const lowering *l, place *p, taken *t)
+{
+    unsigned turns = 0;
+    for (; turns < BANKS && first_free(t, p->phase, p->bank) + p->bytes > l->bank_bytes; turns++)
+        p->bank = (p->bank + 1) % BANKS;
+    p->offset = first_free(t, p->phase, p->bank);
+    take_bank(t, p->phase, p->bank, p->offset + p->bytes);
+    return turns < BANKS;
+}
+
+/* Puts the places into banks for `m` tokens at a time: those that are always used before others. False: they do not fit. */
 static bool lay_out(lowering *l, uint32_t m)
 {
     const tv_model_shape *s = &l->model->shape;
     place wanted[PLACES];
-    uint64_t used[BANKS] = {0};
+    taken t = {{0}, {0}};
     want_places(l, m, wanted);
-    used[BANK_WEIGHTS] = used[BANK_WEIGHTS + 1] = l->bank_bytes; /* for nothing else */
-    for (unsigned p = 0; p < PLACES; p++) {
-        uint64_t bytes = (wanted[p].bytes + 63) / 64 * 64;
-        unsigned bank = wanted[p].bank, turns = 0;
-        l->places[p].bank = bank;
-        l->places[p].bytes = bytes;
-        if (bank == BANK_WEIGHTS || bank == BANK_WEIGHTS + 1) {
-            l->places[p].offset = p >= SCALES ? l->bank_bytes - bytes : 0;
-            continue;
+    for (unsigned slot = 0; slot < SLOTS; slot++) /* banks for nothing else */
+        take_bank(&t, ALWAYS, BANK_WEIGHTS + slot, l->bank_bytes);
+    for (unsigned turn = 0; turn < 2; turn++)
+        for (unsigned i = 0; i < PLACES; i++) {
+            place *p = &l->places[i];
+            if ((wanted[i].phase == ALWAYS) != (turn == 0))
+                continue;
+            p->bank = wanted[i].bank;
+            p->phase = wanted[i].phase;
+            p->bytes = (wanted[i].bytes + 63) / 64 * 64;
+            p->offset = i >= SCALES ? l->bank_bytes - p->bytes : 0;
+            if (i < WEIGHTS && !lay_out_place(l, p, &t))
+                return false;
         }
-        for (; turns < BANKS && used[bank] + bytes > l->bank_bytes; turns++)
-            bank = (bank + 1) % BANKS;
-        if (turns == BANKS)
-            return false;
-        l->places[p].bank = bank;
-        l->places[p].offset = used[bank];
-        used[bank] += bytes;
-    }
     uint32_t widest = s->dim > s->hidden ? s->dim : s->hidden;
     if (m == 1)
         return rows_that_fit(l, widest) > 0 && rows_that_fit(l, s->heads * s->head_dim) > 0;
@@ -225,7 +249,7 @@ static tv_status place_mask(lowering *l, const tv_diag_sink *sink)
     uint32_t columns = cmdq_mask_columns(l);
     float *row = malloc(columns * sizeof *row);
     tv_status status = row ? TV_OK : tv_fail_memory(sink);
-    for (uint32_t r = 0; r < ROWS_MAX && status == TV_OK; r++) {
+    for (uint32_t r = 0; r < SEEN_ROWS && status == TV_OK; r++) {
         for (uint32_t c = 0; c < columns; c++)
             row[c] = c <= l->context + r ? 0 : -INFINITY;
         status = tv_machine_write(l->machine, "dram", l->mask_addr + (uint64_t)r * columns * sizeof *row, row, columns * sizeof *row, sink);
@@ -244,7 +268,7 @@ static tv_status place_model(lowering *l, const tv_llm_progress *progress, const
             if (w != TV_WEIGHT_EMBEDDING)
                 TV_TRY(place_matrix(l, (tv_weight)w, layer, sink));
         }
-    l->mask_addr = take_dram(l, (uint64_t)ROWS_MAX * cmdq_mask_columns(l) * 4);
+    l->mask_addr = take_dram(l, (uint64_t)SEEN_ROWS * cmdq_mask_columns(l) * 4);
     for (uint32_t layer = 0; layer < s->layers; layer++) {
         l->k_base[layer] = take_dram(l, cache);
         l->v_base[layer] = take_dram(l, cache);
@@ -382,18 +406,18 @@ static bool output_of(const lowering *l, const tv_graph_node *n, operand *out)
     const cmdq_ranges *r = &l->ranges[n->layer];
     *out = (operand){X, 0, 32, 1};
     switch (n->op) {
-    case TV_OP_EMBED: return true;
-    case TV_OP_ADD: out->place = made_by(l, n->inputs[1]) == TV_WEIGHT_O ? XA : X; return true;
+    case TV_OP_EMBED:
+    case TV_OP_ADD: return true;
     case TV_OP_RMSNORM: *out = cmdq_activations(l, XN, cmdq_norm_range(l, n)); return true;
     case TV_OP_MIX: *out = cmdq_activations(l, MIXED, r->mixed); return true;
     case TV_OP_SILU: out->place = GATE; return true;
     case TV_OP_MUL: *out = cmdq_activations(l, HIDDEN, r->hidden); return true;
     case TV_OP_ROPE: *out = made_by(l, n->inputs[0]) == TV_WEIGHT_Q ? cmdq_activations(l, TURNED, r->q) : (operand){KEY8, 0, 8, r->k}; return true;
     case TV_OP_MATMUL:
-        out->place = n->weight == TV_WEIGHT_Q ? QUERY : n->weight == TV_WEIGHT_K ? KEY : n->weight == TV_WEIGHT_GATE ? GATE : n->weight == TV_WEIGHT_UP ? UP : OUTPUT;
+        out->place = n->weight == TV_WEIGHT_Q ? QUERY : n->weight == TV_WEIGHT_K ? KEY : n->weight == TV_WEIGHT_GATE ? GATE : UP;
         if (n->weight == TV_WEIGHT_V)
             *out = (operand){VALUE8, 0, 8, r->v};
-        return n->weight != TV_WEIGHT_CLASSIFIER;
+        return n->weight != TV_WEIGHT_CLASSIFIER && n->weight != TV_WEIGHT_O && n->weight != TV_WEIGHT_DOWN; /* which are added to what stands */
     default: return false;
     }
 }
