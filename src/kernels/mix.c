@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sixteen columns are the lanes of a vector; of each there are the eight partial sums of the canonical order, which need not wait
- * for each other. They are variables of their own, so that compilers keep them in registers. */
+ * for each other, of two rows that meet the same values. They are variables of their own, so that compilers keep them in registers. */
 #include "kernels/mix.h"
 
 #include "kernels/clones.h"
@@ -9,15 +9,23 @@ enum { COLUMNS = 16, PARTIALS = 8 };
 
 typedef float columns __attribute__((vector_size(4 * COLUMNS), aligned(4), may_alias));
 
-#define ROW(i) (*(const columns *)(const void *)(v + (t + (i)) * step))
-#define ADD(i) p##i += a[t + (i)] * ROW(i)
+#define ADD(i)                                                                         \
+    do {                                                                               \
+        const columns row = *(const columns *)(const void *)(v + (t + (i)) * step);    \
+        p##i += a[t + (i)] * row;                                                      \
+        if (two)                                                                       \
+            q##i += b[t + (i)] * row;                                                  \
+    } while (0)
 #define ADD_LAST(i)  \
     if (t + (i) < k) \
     ADD(i)
+#define TOTAL(p) (((p##0 + p##4) + (p##2 + p##6)) + ((p##1 + p##5) + (p##3 + p##7)))
 
-TV_INLINE void mix(const float *a, size_t k, const float *v, size_t step, float *out)
+/* Sixteen columns of row `a`, and of row `b` where there are two. */
+TV_INLINE void mix(bool two, const float *a, const float *b, size_t k, const float *v, size_t step, float *out_a, float *out_b)
 {
     columns p0 = {0}, p1 = {0}, p2 = {0}, p3 = {0}, p4 = {0}, p5 = {0}, p6 = {0}, p7 = {0};
+    columns q0 = {0}, q1 = {0}, q2 = {0}, q3 = {0}, q4 = {0}, q5 = {0}, q6 = {0}, q7 = {0};
     size_t t = 0;
     for (; t + PARTIALS <= k; t += PARTIALS) {
         ADD(0);
@@ -36,19 +44,38 @@ TV_INLINE void mix(const float *a, size_t k, const float *v, size_t step, float 
     ADD_LAST(4);
     ADD_LAST(5);
     ADD_LAST(6);
-    columns total = ((p0 + p4) + (p2 + p6)) + ((p1 + p5) + (p3 + p7));
-    memcpy(out, &total, sizeof total);
+    columns total = TOTAL(p);
+    memcpy(out_a, &total, sizeof total);
+    if (two) {
+        total = TOTAL(q);
+        memcpy(out_b, &total, sizeof total);
+    }
 }
 
-TV_CLONES void tv_mix_f32(const float *a, size_t k, const float *v, size_t step, size_t count, float *out)
+/* One column of a row. */
+static float mix_column(const float *a, size_t k, const float *v, size_t step)
+{
+    float p[PARTIALS] = {0};
+    for (size_t t = 0; t < k; t++)
+        p[t % PARTIALS] += a[t] * v[t * step];
+    return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+}
+
+TV_CLONES static void mix_rows(bool two, const float *a, size_t k, const float *v, size_t step, size_t count, float *out)
 {
     size_t c = 0;
     for (; c + COLUMNS <= count; c += COLUMNS)
-        mix(a, k, v + c, step, out + c);
-    for (; c < count; c++) {
-        float p[PARTIALS] = {0};
-        for (size_t t = 0; t < k; t++)
-            p[t % PARTIALS] += a[t] * v[t * step + c];
-        out[c] = ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
-    }
+        if (two)
+            mix(true, a, a + k, k, v + c, step, out + c, out + count + c);
+        else
+            mix(false, a, a, k, v + c, step, out + c, out + c);
+    for (; c < count; c++)
+        for (size_t i = 0; i <= two; i++)
+            out[i * count + c] = mix_column(a + i * k, k, v + c, step);
+}
+
+void tv_mix_f32(const float *a, size_t rows, size_t k, const float *v, size_t step, size_t count, float *out)
+{
+    for (size_t i = 0; i < rows; i += 2)
+        mix_rows(i + 1 < rows, a + i * k, k, v, step, count, out + i * count);
 }

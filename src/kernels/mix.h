@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row of binary32 times a matrix that lies by rows of its sums: what attention makes of cached values. */
+/* Rows of binary32 times a matrix that lies by rows of its sums: what attention makes of cached values. */
 #ifndef TV_KERNELS_MIX_H
 #define TV_KERNELS_MIX_H
 
 #include "base/base.h"
 
-/* out[c] = the sum over t of a[t] * v[t * step + c], each product rounded, in the canonical order (dot.h); for k terms and `count`
- * columns. */
-void tv_mix_f32(const float *a, size_t k, const float *v, size_t step, size_t count, float *out);
+/* out[i * count + c] = the sum over t of a[i * k + t] * v[t * step + c], each product rounded, in the canonical order (dot.h); for `rows` rows,
+ * k terms and `count` columns. */
+void tv_mix_f32(const float *a, size_t rows, size_t k, const float *v, size_t step, size_t count, float *out);
 
 #endif

@@ -189,24 +189,24 @@ static void several_dot_products_have_the_canonical_order(void **state)
 static void mixes_have_the_canonical_order(void **state)
 {
     (void)state;
-    enum { LONGEST = 70, WIDEST = 100 };
+    enum { LONGEST = 70, WIDEST = 100, ROWS = 5 };
     unit_rng rng = {24};
-    float a[LONGEST], out[WIDEST];
+    float a[ROWS * LONGEST], out[ROWS * WIDEST];
     float v[LONGEST * WIDEST];
     for (unsigned round = 0; round < 300; round++) {
-        size_t k = 1 + unit_below(&rng, LONGEST), count = 1 + unit_below(&rng, WIDEST - 1), step = count + unit_below(&rng, WIDEST - count);
-        for (size_t t = 0; t < k; t++)
+        size_t k = 1 + unit_below(&rng, LONGEST), count = 1 + unit_below(&rng, WIDEST - 1), step = count + unit_below(&rng, WIDEST - count), rows = 1 + unit_below(&rng, ROWS);
+        for (size_t t = 0; t < rows * k; t++)
             a[t] = ((float)unit_below(&rng, 20000) - 10000) * 1e-4f;
         for (size_t i = 0; i < k * step; i++)
             v[i] = (float)unit_below(&rng, 256) - 128;
-        tv_mix_f32(a, k, v, step, count, out);
-        for (size_t c = 0; c < count; c++) {
+        tv_mix_f32(a, rows, k, v, step, count, out);
+        for (size_t i = 0; i < rows * count; i++) {
             float p[8] = {0};
             for (size_t t = 0; t < k; t++) {
-                volatile float product = a[t] * v[t * step + c];
+                volatile float product = a[i / count * k + t] * v[t * step + i % count];
                 p[t % 8] += product;
             }
-            assert_same(out[c], ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7])));
+            assert_same(out[i], ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7])));
         }
     }
 }

@@ -181,10 +181,9 @@ static void multiply_rows(const cmdq_product *p, uint64_t from, uint64_t to)
 static void multiply_transposed(void *user, uint64_t from, uint64_t to)
 {
     const cmdq_product *p = user;
-    for (uint64_t i = from; i < to; i++) {
-        tv_mix_f32(p->a + i * p->k, p->k, p->b, p->n, p->n, sums_at(p, i, 0));
+    tv_mix_f32(p->a + from * p->k, to - from, p->k, p->b, p->n, p->n, sums_at(p, from, 0));
+    for (uint64_t i = from; i < to; i++)
         scale_sums(p, i, 0, p->n);
-    }
 }
 
 static void add_groups(const cmdq_product *p, uint64_t i, uint64_t rows, uint64_t j, tv_sum8 *partial)
