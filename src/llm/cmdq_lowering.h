@@ -8,7 +8,7 @@
 #include "machine/entries.h"
 #include "sim/pool.h"
 
-enum { BANK_X, BANK_QUERY, BANK_WEIGHTS, BANK_KEY = 4, BANK_SCORES, BANK_CACHE, BANK_HIDDEN, BANKS, SLOTS = 2, ROWS_MAX = 64, SEEN_ROWS = 32, HIDDEN_UNIT = 256 };
+enum { BANK_X, BANK_QUERY, BANK_WEIGHTS, BANK_KEY = 4, BANK_SCORES, BANK_CACHE, BANK_HIDDEN, BANKS, SLOTS = 2, ROWS_MAX = 64, SEEN_ROWS = 32, UNIT_MAX = 512, UNIT_MIN = 64 };
 
 #define NO_ENTRY UINT32_MAX
 
@@ -54,6 +54,7 @@ typedef struct lowering {
     tv_program *program; /* what the machine has loaded */
     unsigned weight_bits, activation_bits, group, te, ve;
     uint32_t context, rows_max;
+    uint32_t unit; /* of hidden columns, that are worked on at a time with more tokens than one */
     uint64_t bank_bytes, dram_end;
     matrix *matrices; /* TV_WEIGHTS of each layer; norms have no scales */
     uint64_t x_addr, logits_addr, mask_addr, *k_base, *v_base;
@@ -95,11 +96,11 @@ static inline float cmdq_norm_range(const lowering *l, const tv_graph_node *n)
 
 static inline matrix *matrix_of(const lowering *l, tv_weight weight, uint32_t layer) { return &l->matrices[(size_t)layer * TV_WEIGHTS + weight]; }
 
-/* Rows of a weight that fit a bank beside their scales, `columns` of them. */
+/* Rows of a weight that fit a bank with their scales, `columns` of them. */
 static inline uint32_t rows_that_fit(const lowering *l, uint32_t columns)
 {
-    uint64_t each = (uint64_t)columns * l->weight_bits / 8 + columns / l->group * 4;
-    return (uint32_t)(l->places[WEIGHTS].bytes / each);
+    uint64_t weights = l->places[WEIGHTS].bytes / ((uint64_t)columns * l->weight_bits / 8), scales = l->places[SCALES].bytes / (columns / l->group * 4);
+    return (uint32_t)(weights < scales ? weights : scales);
 }
 
 /* What is added to scores, so that a token sees none behind it: in DRAM for each of SEEN_ROWS tokens a row of zeros, then of -infinity from

@@ -349,9 +349,9 @@ static void multiply(lowering *l, unsigned a, unsigned b, operand out, uint64_t 
 static void feed_forward(lowering *l, const tv_graph_node *n, operand in)
 {
     const matrix *gate = matrix_of(l, TV_WEIGHT_GATE, n->layer), *up = matrix_of(l, TV_WEIGHT_UP, n->layer);
-    for (uint32_t column = 0; column < gate->rows; column += HIDDEN_UNIT) {
-        unsigned slot = column / HIDDEN_UNIT % SLOTS;
-        uint32_t columns = gate->rows - column < HIDDEN_UNIT ? gate->rows - column : HIDDEN_UNIT;
+    for (uint32_t column = 0; column < gate->rows; column += l->unit) {
+        unsigned slot = column / l->unit % SLOTS;
+        uint32_t columns = gate->rows - column < l->unit ? gate->rows - column : l->unit;
         uint64_t count = (uint64_t)l->rows * columns;
         operand out = hidden(l, n->layer);
         out.offset = (uint64_t)column * l->rows * out.qbits / 8;
@@ -397,7 +397,7 @@ static void matmul(lowering *l, const tv_graph_node *n, uint32_t first)
         if (l->rows == 1)
             product_by_rows(l, w, ffn_in, values(UP), ANEW, w->rows);
         break;
-    case TV_WEIGHT_DOWN: product_by_columns(l, w, hidden(l, n->layer), HIDDEN_UNIT); break;
+    case TV_WEIGHT_DOWN: product_by_columns(l, w, hidden(l, n->layer), l->unit); break;
     default: logits(l, w, cmdq_activations(l, XN, l->ranges[0].final), l->rows - first); break;
     }
 }

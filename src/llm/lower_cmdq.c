@@ -20,7 +20,7 @@ static void want_places(const lowering *l, uint32_t m, place wanted[PLACES])
     uint64_t dim = (uint64_t)m * s->dim, wide = (uint64_t)m * s->heads * s->head_dim, narrow = (uint64_t)m * s->kv_heads * s->head_dim;
     uint64_t seen = (uint64_t)(m < SEEN_ROWS ? m : SEEN_ROWS) * l->context, scores = seen * (s->heads / s->kv_heads), cache = (uint64_t)l->context * s->head_dim;
     uint64_t scale_bytes = l->bank_bytes * 32 / (32 + l->weight_bits * l->group) / 64 * 64; /* 32 bits for each group's bits */
-    uint64_t vocab = (uint64_t)s->vocab * 4, hidden = (uint64_t)m * s->hidden, unit = m == 1 ? hidden : (uint64_t)m * HIDDEN_UNIT, input = l->activation_bits / 8;
+    uint64_t vocab = (uint64_t)s->vocab * 4, hidden = (uint64_t)m * s->hidden, unit = m == 1 || s->hidden < l->unit ? hidden : (uint64_t)m * l->unit, input = l->activation_bits / 8;
     const place list[PLACES] = {
         [X] = {.bank = BANK_X, .bytes = dim * 4},
         [XN] = {.bank = BANK_X, .bytes = dim * input},
@@ -105,7 +105,7 @@ static bool lay_out(lowering *l, uint32_t m)
     if (m == 1)
         return rows_that_fit(l, widest) > 0 && rows_that_fit(l, s->heads * s->head_dim) > 0;
     /* blocks of the output for each unit of columns, whole columns of it for each unit of input */
-    return rows_that_fit(l, s->dim) >= (s->head_dim > HIDDEN_UNIT ? s->head_dim : HIDDEN_UNIT) && rows_that_fit(l, HIDDEN_UNIT) >= s->dim &&
+    return rows_that_fit(l, s->dim) >= (s->head_dim > l->unit ? s->head_dim : l->unit) && rows_that_fit(l, l->unit) >= s->dim &&
            rows_that_fit(l, s->head_dim) >= s->dim;
 }
 
@@ -201,6 +201,16 @@ static void destroy(void *state)
     free(l);
 }
 
+/* As many tokens at a time as there is room for, and of hidden columns then. */
+static bool choose_blocks(lowering *l)
+{
+    for (l->rows_max = ROWS_MAX; l->rows_max > 0; l->rows_max /= 2)
+        for (l->unit = UNIT_MAX; l->unit >= UNIT_MIN; l->unit /= 2)
+            if (lay_out(l, l->rows_max))
+                return true;
+    return false;
+}
+
 static tv_status read_config(lowering *l, const tv_backend_options *options, const tv_diag_sink *sink)
 {
     const tv_model_shape *s = &l->model->shape;
@@ -217,9 +227,7 @@ static tv_status read_config(lowering *l, const tv_backend_options *options, con
                        "groups of weights need even sizes; the model has %u dimensions, %u hidden, %u of a head", s->dim, s->hidden, s->head_dim);
     if (tv_backend_parameter(options->config, "spm.banks") < BANKS)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make spm.banks larger with -D", "the lowering needs %d SPM banks", BANKS);
-    for (l->rows_max = ROWS_MAX; l->rows_max > 0 && !lay_out(l, l->rows_max); l->rows_max /= 2)
-        continue;
-    if (!l->rows_max || !lay_out(l, 1)) /* one token has other places than more have */
+    if (!choose_blocks(l) || !lay_out(l, 1)) /* one token has other places than more have */
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make spm.bank_bytes larger with -D, or the context smaller",
                        "the model's activations and cache do not fit the SPM banks");
     return TV_OK;
