@@ -39,11 +39,11 @@ typedef struct tv_panel_fns {
      * below `count`, at most TV_PANEL_PAIR, and i below m, at most TV_PANEL_INPUTS; `offsets` are of groups of k. */
     void (*exact)(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets, size_t m, int32_t *out);
 
-    /* out[i * step + r] = the sum, in the canonical order (dot.h), over groups g of 32 elements of (their exact sum times `factor`,
+    /* out[i * step + r] = old[i * step + r] (NULL: nothing) added to the sum, in the canonical order (dot.h), over groups g of 32 elements of (their exact sum times `factor`,
      * rounded) times scales[(from + r) * scale_step + g], for r below `count`, at most TV_PANEL_PAIR, and i below m, at most
-     * TV_PANEL_GROUPED. k is a multiple of 32; `offsets` are of groups of 32. */
+     * TV_PANEL_GROUPED. NaN is canonical. k is a multiple of 32; `offsets` are of groups of 32; `old` may be `out`. */
     void (*groups)(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets, size_t m, const float *scales, size_t scale_step, float factor,
-                   float *out, size_t step);
+                   const float *old, float *out, size_t step);
 } tv_panel_fns;
 
 /* NULL: the host has none at this level. */

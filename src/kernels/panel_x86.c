@@ -11,6 +11,7 @@
 #include <immintrin.h>
 
 #include "kernels/clones.h"
+#include "num/float_x86.h"
 
 enum { ROWS = 16, PAIR = TV_PANEL_PAIR, TILE = TV_PANEL_TILE, STEP = 4, BLOCK = 512, VECTOR = 64, WORDS = 16 /* of a vector */, GROUP = 32, PARTIALS = 8, FLIP = 0x80, FLIP_NIBBLES = 0x88, NIBBLE = 15 };
 
@@ -249,7 +250,7 @@ TARGET static void pack_scales(const float *scales, size_t step, size_t count, s
 }
 
 /* Totals of `count` rows of a panel and `m` rows of a tile: ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)), those from `used` on 0. */
-TARGET static void put_totals(const partial_sums *p, size_t used, size_t count, size_t m, float *out, size_t step)
+TARGET static void put_totals(const partial_sums *p, size_t used, size_t count, size_t m, const float *old, float *out, size_t step)
 {
     __mmask16 mask = (__mmask16)((1u << count) - 1);
     for (size_t i = 0; i < m; i++) {
@@ -258,7 +259,10 @@ TARGET static void put_totals(const partial_sums *p, size_t used, size_t count, 
             v[u] = u < used ? p->of[u][i] : _mm512_setzero_ps();
         __m512 even = _mm512_add_ps(_mm512_add_ps(v[0], v[4]), _mm512_add_ps(v[2], v[6]));
         __m512 odd = _mm512_add_ps(_mm512_add_ps(v[1], v[5]), _mm512_add_ps(v[3], v[7]));
-        _mm512_mask_storeu_ps(out + i * step, mask, _mm512_add_ps(even, odd));
+        __m512 y = _mm512_add_ps(even, odd);
+        if (old)
+            y = _mm512_add_ps(y, _mm512_maskz_loadu_ps(mask, old + i * step));
+        _mm512_mask_storeu_ps(out + i * step, mask, tv_f32_canonical_x16(y));
     }
 }
 
@@ -280,7 +284,7 @@ static inline void ask_for(const void *rows, size_t stride, size_t bytes, size_t
 }
 
 TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets, size_t m, const float *scales, size_t scale_step,
-                          float factor, float *out, size_t step)
+                          float factor, const float *old, float *out, size_t step)
 {
     pair_of_panels pair;
     const size_t all = w->k / GROUP, most = (size_t)BLOCK * 8 / w->bits / GROUP, used = all < PARTIALS ? all : PARTIALS, group_bytes = GROUP * w->bits / 8;
@@ -299,7 +303,7 @@ TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, 
             if (counts[half])
                 add_block(&b, w->bits, factor, p);
             if (counts[half] && begin + here == all)
-                put_totals(p, used, counts[half], m - i < TILE ? m - i : TILE, out + i * step + half * ROWS, step);
+                put_totals(p, used, counts[half], m - i < TILE ? m - i : TILE, old ? old + i * step + half * ROWS : NULL, out + i * step + half * ROWS, step);
         }
     }
 }

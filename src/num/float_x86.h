@@ -9,6 +9,12 @@
 
 #define TV_NUM_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), always_inline)) static inline
 
+/* x with NaN as tv_f32_canonical has it. */
+TV_NUM_AVX512 __m512 tv_f32_canonical_x16(__m512 x)
+{
+    return _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), _mm512_castsi512_ps(_mm512_set1_epi32(TV_F32_NAN)));
+}
+
 /* As tv_bf16_to_f32. */
 TV_NUM_AVX512 __m512 tv_bf16_to_f32_x16(__m256i bf16) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16)); }
 

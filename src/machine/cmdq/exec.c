@@ -312,6 +312,18 @@ static bool take_matrices(cmdq_run *r, cmdq_product *p)
     return !r->no_memory && (cmdq_sums(p) == 0 || make_ready(r, p, in));
 }
 
+static bool apart(const cmdq_tile *a, const cmdq_tile *b)
+{
+    return !b || a->bank != b->bank || a->start + a->bytes <= b->start || b->start + b->bytes <= a->start;
+}
+
+/* Whether results may stand where they go at once: as they are, and over nothing that is still to be read. */
+static bool goes_straight(const cmdq_run *r, const cmdq_product *p, const cmdq_tile *out)
+{
+    return cmdq_ends_itself(p) && out->qbits == 32 && (out->bank * r->shape->bank_bytes + out->start) % sizeof(float) == 0 && apart(out, cmdq_find_tile(r->op, CMDQ_IN)) &&
+           apart(out, cmdq_find_tile(r->op, CMDQ_WGT)) && apart(out, cmdq_find_tile(r->op, CMDQ_SCALES));
+}
+
 static bool tensor(cmdq_run *r)
 {
     const cmdq_op *op = r->op;
@@ -320,10 +332,13 @@ static bool tensor(cmdq_run *r)
                       .scale_ifm = cmdq_get_real(r, CMDQ_F_scale_ifm), .scale_wgt = cmdq_get_real(r, CMDQ_F_scale_wgt),
                       .scale_ofm = cmdq_get_real(r, CMDQ_F_scale_ofm)};
     p.group = p.grouped ? cmdq_get(r, CMDQ_F_wgt_group) : p.k;
-    p.out = cmdq_scratch(r, 3, op->m * op->n * sizeof *p.out);
     p.bias = cmdq_numbers(r, cmdq_find_tile(op, CMDQ_BIAS), op->n, 1, 7);
     p.old = cmdq_numbers(r, out->reads ? out : NULL, op->m * op->n, 1, 2);
     if (r->no_memory || !take_matrices(r, &p))
+        return true;
+    bool straight = goes_straight(r, &p, out);
+    p.out = straight ? (float *)(void *)cmdq_bytes(r, out) : cmdq_scratch(r, 3, op->m * op->n * sizeof *p.out);
+    if (r->no_memory)
         return true;
     if (op->opcode == CMDQ_TE_SPARSE_GEMM_TILE) {
         if (!run_sparse(r, &p))
@@ -333,7 +348,7 @@ static bool tensor(cmdq_run *r)
     } else {
         cmdq_multiply(&p, r->memories->pool);
     }
-    if (!r->no_memory)
+    if (!r->no_memory && !straight)
         cmdq_pack(p.out, out->qbits, op->m * op->n, cmdq_bytes(r, out));
     return true;
 }

@@ -31,6 +31,8 @@ bool cmdq_takes_packed(const cmdq_product *p, cmdq_way way)
     return p->k % 2 == 0 && (way == CMDQ_WAY_VECTORS || way == CMDQ_WAY_PANELS || way == CMDQ_WAY_PANEL_GROUPS);
 }
 
+bool cmdq_ends_itself(const cmdq_product *p) { return p->way == CMDQ_WAY_PANEL_GROUPS && !p->bias && p->scale_ofm == 1; }
+
 static uint64_t vector_sums(uint64_t k) { return tv_groups_ready_bytes(k) / TV_GROUP; }
 
 uint64_t cmdq_ready_bytes(const cmdq_product *p)
@@ -119,7 +121,7 @@ static void multiply_panel_groups(void *user, uint64_t from, uint64_t to)
     for (uint64_t i = 0; i < p->m; i += TV_PANEL_GROUPED)
         for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR)
             tv_panel(p->level)->groups(&w, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), p->ready + tv_panel_ready_bytes(i, p->k), p->sums + i * (p->k / TV_GROUP),
-                                       tv_min_u64(p->m - i, TV_PANEL_GROUPED), p->scales, p->scale_step, p->scale_ifm, sums_at(p, i, j), p->n);
+                                       tv_min_u64(p->m - i, TV_PANEL_GROUPED), p->scales, p->scale_step, p->scale_ifm, cmdq_ends_itself(p) && p->old ? p->old + i * p->n + j : NULL, sums_at(p, i, j), p->n);
 }
 
 /* ---- By weight rows ---- */
@@ -265,6 +267,6 @@ void cmdq_multiply(const cmdq_product *p, tv_pool *pool)
         tv_pool_run(pool, p->m, multiply_transposed, user);
     else
         tv_pool_run(pool, p->n, multiply_part, user);
-    if (p->bias || p->old || p->scale_ofm != 1)
+    if (!cmdq_ends_itself(p) && (p->bias || p->old || p->scale_ofm != 1))
         tv_pool_run(pool, p->m, finish_rows, user);
 }

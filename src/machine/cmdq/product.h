@@ -54,6 +54,9 @@ bool cmdq_takes_packed(const cmdq_product *product, cmdq_way way);
 /* Whether a way takes rows of INT8 or packed INT4, and groups' scales, with gaps between them. */
 static inline bool cmdq_takes_rows(cmdq_way way) { return way == CMDQ_WAY_PANELS || way == CMDQ_WAY_PANEL_GROUPS; }
 
+/* Whether a product adds what stands by itself, and its results are all that there is to be done: `out` may be `old`, NaN is canonical. */
+bool cmdq_ends_itself(const cmdq_product *product);
+
 /* Room for `ready` and `sums` (elements), and filling it; 0: the way wants none. */
 uint64_t cmdq_ready_bytes(const cmdq_product *product);
 uint64_t cmdq_sums(const cmdq_product *product);
