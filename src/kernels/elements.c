@@ -2,6 +2,8 @@
 /* Plain loops, which a compiler turns into what vectors the host has. */
 #include "kernels/elements.h"
 
+#include <math.h>
+
 #include "kernels/clones.h"
 #include "num/float.h"
 #include "num/int.h"
@@ -112,4 +114,37 @@ TV_CLONES void tv_elements_turn(const float *x, const float *c, const float *s, 
         out[2 * i] = a * c[i] - b * s[i];
         out[2 * i + 1] = a * s[i] + b * c[i];
     }
+}
+
+TV_CLONES float tv_elements_largest(const float *x, size_t count)
+{
+    enum { LANES = 16 };
+    float of[LANES], most = -INFINITY;
+    int none = 0; /* numbers */
+    size_t i = 0;
+    for (size_t l = 0; l < LANES; l++)
+        of[l] = -INFINITY;
+    for (; i + LANES <= count; i += LANES)
+        for (size_t l = 0; l < LANES; l++) {
+            float v = x[i + l];
+            none |= v != v;
+            of[l] = v > of[l] ? v : of[l];
+        }
+    for (; i < count; i++) {
+        none |= x[i] != x[i];
+        of[0] = x[i] > of[0] ? x[i] : of[0];
+    }
+    for (size_t l = 0; l < LANES; l++)
+        most = of[l] > most ? of[l] : most;
+    return none ? NAN : most;
+}
+
+TV_CLONES void tv_elements_shift(const float *x, size_t count, float least, float scale, float *out)
+{
+    TV_NO_CARRY
+    for (size_t i = 0; i < count; i++)
+        out[i] = x[i] - least;
+    if (scale != 1)
+        for (size_t i = 0; i < count; i++)
+            out[i] = out[i] / scale;
 }

@@ -33,4 +33,10 @@ void tv_elements_finish(const float *y, size_t count, const float *bias, const f
 /* y[i] = (float)exact[i] * factor * scales[i], each operation rounded; scales NULL: `scale` instead. */
 void tv_elements_scale(const int32_t *exact, size_t count, float factor, const float *scales, float scale, float *y);
 
+/* The largest of some numbers; NaN if one is. -INFINITY: there are none. */
+float tv_elements_largest(const float *x, size_t count);
+
+/* out[i] = (x[i] - least) / scale; `out` may be `x`. */
+void tv_elements_shift(const float *x, size_t count, float least, float scale, float *out);
+
 #endif

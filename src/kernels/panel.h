@@ -26,14 +26,13 @@ typedef struct tv_panel_weights {
  * halves of bytes. */
 static inline size_t tv_panel_ready_bytes(size_t m, size_t k) { return tv_ceil_div(m, TV_PANEL_TILE) * TV_PANEL_TILE * (tv_ceil_div(k, 8) * 8); }
 
-/* What counting weights of `bits` from their least number adds to the sum of each group of `group` elements, the last of a row of what
- * is left, with the other sign: for each tile and group one of each of its rows, 0 past the last. */
+/* Offsets: what counting weights of `bits` from their least number adds to the sum of each group of `group` elements, with the other sign:
+ * for each tile and group one of each of its rows, 0 past the last. */
 static inline size_t tv_panel_offsets_count(size_t m, size_t k, size_t group) { return tv_ceil_div(m, TV_PANEL_TILE) * TV_PANEL_TILE * tv_ceil_div(k, group); }
-void tv_panel_offsets(const int8_t *a, size_t m, size_t k, size_t group, unsigned bits, int32_t *out);
 
 typedef struct tv_panel_fns {
-    /* m rows of k activations, made ready: tv_panel_ready_bytes of them. */
-    void (*ready)(const int8_t *a, size_t m, size_t k, unsigned bits, int8_t *ready);
+    /* m rows of k activations, made ready, and their offsets: of groups of k, or, `grouped`, of 32, whose multiple k is then. */
+    void (*ready)(const int8_t *a, size_t m, size_t k, unsigned bits, bool grouped, int8_t *ready, int32_t *offsets);
 
     /* out[i * TV_PANEL_PAIR + r] = the exact sum over k (at most 2^16) of row i of `ready` times row `from` + r of the weights, for r
      * below `count`, at most TV_PANEL_PAIR, and i below m, at most TV_PANEL_INPUTS; `offsets` are of groups of k. */

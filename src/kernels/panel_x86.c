@@ -82,28 +82,59 @@ TARGET TV_INLINE __m512i even_odd(__m512i x)
     return _mm512_shuffle_epi8(x, _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)));
 }
 
-/* A tile of eight rows, two vectors of each at a time. */
-TARGET static void ready_tile(const int8_t *a, size_t rows, size_t k, unsigned bits, int8_t *ready)
+/* The 128 elements of a tile of eight rows from element `at` on: two vectors of each row, then sixteen of words of each. */
+TARGET TV_INLINE void turn_tile(const int8_t *a, size_t rows, size_t k, size_t at, unsigned bits, __m512i v[2 * TILE])
 {
-    for (size_t at = 0; at < k; at += 2 * VECTOR) {
-        size_t words = tv_ceil_div(k - at < 2 * VECTOR ? k - at : 2 * VECTOR, 2 * STEP) * 2;
-        __m512i v[2 * TILE];
-        for (size_t i = 0; i < 2 * TILE; i++) {
-            size_t begin = at + i / TILE * VECTOR, left = begin < k && i % TILE < rows ? k - begin : 0;
-            __mmask64 mask = left >= VECTOR ? ~(__mmask64)0 : ((__mmask64)1 << left) - 1;
-            v[i] = _mm512_maskz_loadu_epi8(mask, a + i % TILE * k + begin);
-            v[i] = bits == 4 ? even_odd(v[i]) : v[i];
-        }
-        transpose(v);
-        for (size_t s = 0; s < words; s++, ready += TILE * STEP)
-            _mm256_storeu_si256((__m256i *)(void *)ready, s < WORDS ? _mm512_castsi512_si256(v[s]) : _mm512_extracti64x4_epi64(v[s - WORDS], 1));
+    for (size_t i = 0; i < 2 * TILE; i++) {
+        size_t begin = at + i / TILE * VECTOR, left = begin < k && i % TILE < rows ? k - begin : 0;
+        __mmask64 mask = left >= VECTOR ? ~(__mmask64)0 : ((__mmask64)1 << left) - 1;
+        v[i] = _mm512_maskz_loadu_epi8(mask, a + i % TILE * k + begin);
+        v[i] = bits == 4 ? even_odd(v[i]) : v[i];
     }
+    transpose(v);
 }
 
-TARGET static void make_ready(const int8_t *a, size_t m, size_t k, unsigned bits, int8_t *ready)
+/* Sums of the words of a group, each eight of which are 32 elements of each row: of the first half of the 128 elements in the low lanes,
+ * of the second in the high ones. */
+TARGET TV_INLINE __m512i sum_words(const __m512i v[TILE])
+{
+    __m512i sum = _mm512_setzero_si512();
+    for (size_t s = 0; s < TILE; s++)
+        sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(1), v[s]);
+    return sum;
+}
+
+TARGET TV_INLINE void put_offsets(__m256i sums, unsigned bits, int32_t *offsets)
+{
+    __m256i times = bits == 4 ? _mm256_slli_epi32(sums, 3) : _mm256_slli_epi32(sums, 7); /* 8 and 128: from the least number to 0 */
+    _mm256_storeu_si256((__m256i *)(void *)offsets, _mm256_sub_epi32(_mm256_setzero_si256(), times));
+}
+
+TARGET TV_INLINE __m256i half_of(__m512i v, size_t half) { return half ? _mm512_extracti64x4_epi64(v, 1) : _mm512_castsi512_si256(v); }
+
+TARGET static void ready_tile(const int8_t *a, size_t rows, size_t k, unsigned bits, bool grouped, int8_t *ready, int32_t *offsets)
+{
+    enum { TOGETHER = 2 * VECTOR };
+    __m512i all = _mm512_setzero_si512();
+    for (size_t at = 0; at < k; at += TOGETHER) {
+        size_t words = tv_ceil_div(k - at < TOGETHER ? k - at : TOGETHER, 2 * STEP) * 2;
+        __m512i v[2 * TILE];
+        turn_tile(a, rows, k, at, bits, v);
+        for (size_t s = 0; s < words; s++, ready += TILE * STEP)
+            _mm256_storeu_si256((__m256i *)(void *)ready, half_of(v[s % WORDS], s / WORDS));
+        const __m512i sums[2] = {sum_words(v), sum_words(v + TILE)};
+        all = _mm512_add_epi32(all, _mm512_add_epi32(sums[0], sums[1]));
+        for (size_t g = 0; g < TOGETHER / GROUP && at + g * GROUP < k && grouped; g++, offsets += TILE)
+            put_offsets(half_of(sums[g % 2], g / 2), bits, offsets);
+    }
+    if (!grouped)
+        put_offsets(_mm256_add_epi32(half_of(all, 0), half_of(all, 1)), bits, offsets);
+}
+
+TARGET static void make_ready(const int8_t *a, size_t m, size_t k, unsigned bits, bool grouped, int8_t *ready, int32_t *offsets)
 {
     for (size_t i = 0; i < m; i += TILE)
-        ready_tile(a + i * k, m - i < TILE ? m - i : TILE, k, bits, ready + tv_panel_ready_bytes(i, k));
+        ready_tile(a + i * k, m - i < TILE ? m - i : TILE, k, bits, grouped, ready + tv_panel_ready_bytes(i, k), offsets + tv_panel_offsets_count(i, k, grouped ? GROUP : k));
 }
 
 /* ---- Products ---- */

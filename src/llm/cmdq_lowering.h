@@ -87,6 +87,22 @@ typedef struct operand {
 /* An input of products: of 8 bits, of which 1 is worth `range`, or of 16. */
 static inline operand cmdq_activations(const lowering *l, place_id to, float range) { return (operand){to, 0, l->activation_bits, range}; }
 
+/* What 1 is worth of the input that a weight is multiplied with: its scales have that in them, so that a product needs no other. */
+static inline float cmdq_input_range(const lowering *l, tv_weight weight, uint32_t layer)
+{
+    const cmdq_ranges *r = &l->ranges[layer];
+    switch (weight) {
+    case TV_WEIGHT_Q:
+    case TV_WEIGHT_K:
+    case TV_WEIGHT_V: return r->attention;
+    case TV_WEIGHT_O: return r->mixed;
+    case TV_WEIGHT_GATE:
+    case TV_WEIGHT_UP: return r->ffn;
+    case TV_WEIGHT_DOWN: return r->hidden;
+    default: return l->ranges[0].final;
+    }
+}
+
 /* What 1 is worth behind a norm. */
 static inline float cmdq_norm_range(const lowering *l, const tv_graph_node *n)
 {

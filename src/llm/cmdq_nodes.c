@@ -72,6 +72,9 @@ _Static_assert(CMDQ_F_spm_offset == CMDQ_F_spm_bank + 1 && CMDQ_F_ifm_offset == 
 
 static operand values(unsigned to) { return (operand){to, 0, 32, 1}; }
 
+/* An input of products with weights, in whose scales it is what 1 is worth (cmdq_input_range). */
+static operand input(const lowering *l, unsigned from) { return (operand){from, 0, l->activation_bits, 1}; }
+
 /* ---- Transfers ---- */
 
 static void transfer(lowering *l, cmdq_opcode opcode, const char *role, unsigned qbits, uint64_t addr, uint64_t rows, uint64_t elements, uint64_t stride)
@@ -379,26 +382,25 @@ static void logits(lowering *l, const matrix *w, operand in, uint32_t m)
 static void matmul(lowering *l, const tv_graph_node *n, uint32_t first)
 {
     const matrix *w = matrix_of(l, n->weight, n->layer);
-    const cmdq_ranges *r = &l->ranges[n->layer];
-    const operand attention_in = cmdq_activations(l, XN, r->attention), ffn_in = cmdq_activations(l, XN, r->ffn);
+    const operand in = input(l, n->weight == TV_WEIGHT_O ? MIXED : n->weight == TV_WEIGHT_DOWN ? HIDDEN : XN);
     uint32_t d = l->model->shape.head_dim;
     switch (n->weight) {
-    case TV_WEIGHT_Q: product_by_rows(l, w, attention_in, values(QUERY), ANEW, d); break;
-    case TV_WEIGHT_K: product_by_rows(l, w, attention_in, values(KEY), ANEW, d); break;
-    case TV_WEIGHT_V: product_by_rows(l, w, attention_in, (operand){VALUE8, 0, 8, r->v}, ANEW, d); break;
-    case TV_WEIGHT_O: product_by_columns(l, w, cmdq_activations(l, MIXED, r->mixed), d); break;
+    case TV_WEIGHT_Q: product_by_rows(l, w, in, values(QUERY), ANEW, d); break;
+    case TV_WEIGHT_K: product_by_rows(l, w, in, values(KEY), ANEW, d); break;
+    case TV_WEIGHT_V: product_by_rows(l, w, in, (operand){VALUE8, 0, 8, l->ranges[n->layer].v}, ANEW, d); break;
+    case TV_WEIGHT_O: product_by_columns(l, w, in, d); break;
     case TV_WEIGHT_GATE:
         if (l->rows > 1)
-            feed_forward(l, n, ffn_in);
+            feed_forward(l, n, in);
         else
-            product_by_rows(l, w, ffn_in, values(GATE), ANEW, w->rows);
+            product_by_rows(l, w, in, values(GATE), ANEW, w->rows);
         break;
     case TV_WEIGHT_UP:
         if (l->rows == 1)
-            product_by_rows(l, w, ffn_in, values(UP), ANEW, w->rows);
+            product_by_rows(l, w, in, values(UP), ANEW, w->rows);
         break;
-    case TV_WEIGHT_DOWN: product_by_columns(l, w, hidden(l, n->layer), l->unit); break;
-    default: logits(l, w, cmdq_activations(l, XN, l->ranges[0].final), l->rows - first); break;
+    case TV_WEIGHT_DOWN: product_by_columns(l, w, in, l->unit); break;
+    default: logits(l, w, in, l->rows - first); break;
     }
 }
 

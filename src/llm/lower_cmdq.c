@@ -135,7 +135,7 @@ static tv_status place_gains(lowering *l, const tv_matrix *from, const matrix *t
     return status;
 }
 
-static tv_status place_quantized(lowering *l, const tv_matrix *from, const matrix *to, const tv_diag_sink *sink)
+static tv_status place_quantized(lowering *l, const tv_matrix *from, const matrix *to, float input, const tv_diag_sink *sink)
 {
     enum { TOGETHER = 4096 };
     uint32_t n = from->columns, groups = n / l->group, most = from->rows < TOGETHER ? from->rows : TOGETHER;
@@ -148,6 +148,8 @@ static tv_status place_quantized(lowering *l, const tv_matrix *from, const matri
                                .packed = packed, .scales = scales};
         status = tv_quantize_rows(&job, l->pool) ? tv_machine_write(l->machine, "dram", to->data + r * to->row_bytes, packed, count * to->row_bytes, sink)
                                                  : tv_fail_memory(sink);
+        for (size_t i = 0; i < (size_t)count * groups && status == TV_OK; i++)
+            scales[i] *= input;
         if (status == TV_OK)
             status = tv_machine_write(l->machine, "dram", to->scales + (uint64_t)r * groups * 4, scales, (size_t)count * groups * 4, sink);
     }
@@ -171,7 +173,7 @@ static tv_status place_matrix(lowering *l, tv_weight weight, uint32_t layer, con
     TV_TRY(check_room(l, sink));
     if (l->timing)
         return TV_OK;
-    return gains ? place_gains(l, from, to, sink) : place_quantized(l, from, to, sink);
+    return gains ? place_gains(l, from, to, sink) : place_quantized(l, from, to, cmdq_input_range(l, weight, layer), sink);
 }
 
 /* ---- Creating ---- */

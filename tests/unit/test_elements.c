@@ -123,6 +123,30 @@ static void operations_are_those_of_single_values(void **state)
     }
 }
 
+static void the_largest_is_found_and_taken_off(void **state)
+{
+    (void)state;
+    unit_rng rng = {28};
+    float x[60] = {0}, out[60];
+    assert_true(tv_elements_largest(x, 0) == -INFINITY);
+    for (unsigned round = 0; round < 300; round++) {
+        size_t n = 1 + unit_below(&rng, TV_COUNTOF(x));
+        float scale = round % 2 ? 1 : 0.37f, most = -INFINITY;
+        for (size_t i = 0; i < n; i++) {
+            x[i] = round % 7 ? (float)unit_below(&rng, 2000) - 1900 : -INFINITY;
+            most = fmaxf(most, x[i]);
+        }
+        assert_true(tv_elements_largest(x, n) == most);
+        tv_elements_shift(x, n, most, scale, out);
+        for (size_t i = 0; i < n; i++) {
+            volatile float difference = x[i] - most;
+            assert_same(out[i], difference / scale);
+        }
+        x[unit_below(&rng, n)] = NAN;
+        assert_true(isnan(tv_elements_largest(x, n)));
+    }
+}
+
 static void pairs_are_turned(void **state)
 {
     (void)state;
@@ -218,6 +242,7 @@ int main(void)
         cmocka_unit_test(elements_are_rounded_as_single_values_are),
         cmocka_unit_test(results_are_rounded_after_each_operation),
         cmocka_unit_test(operations_are_those_of_single_values),
+        cmocka_unit_test(the_largest_is_found_and_taken_off),
         cmocka_unit_test(pairs_are_turned),
         cmocka_unit_test(rows_of_functions_are_what_single_values_are),
         cmocka_unit_test(several_dot_products_have_the_canonical_order),

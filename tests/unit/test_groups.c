@@ -67,7 +67,7 @@ static float wanted(const product *p, size_t input, size_t row)
 static void assert_same_bits(float got, float want) { assert_memory_equal(&got, &want, sizeof got); }
 
 /* The same bytes where memory ends: what reads past them does not go on. */
-enum { GUARDED = 2 };
+enum { GUARDED = 3 };
 
 static const void *at_the_end(unsigned which, const void *bytes, size_t size)
 {
@@ -133,8 +133,7 @@ static void panels_of_groups_have_the_canonical_order(void **state)
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
         for (unsigned round = 0; round < 60 && tv_panel((tv_cpu_level)level); round++) {
             make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, ROWS_MAX), 1 + unit_below(&rng, TV_PANEL_GROUPED));
-            tv_panel((tv_cpu_level)level)->ready(p.inputs, p.m, p.k, p.bits, ready);
-            tv_panel_offsets(p.inputs, p.m, p.k, GROUP, p.bits, offsets);
+            tv_panel((tv_cpu_level)level)->ready(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, true, ready, offsets);
             float out[TV_PANEL_GROUPED * ROWS_MAX];
             const tv_panel_weights w = panel_weights(&rng, &p);
             size_t step = p.k / GROUP + unit_below(&rng, 3);
@@ -168,8 +167,7 @@ static void panels_equal_sums_in_64_bits(void **state)
                  1 + unit_below(&rng, many ? INPUTS_MAX : 20));
             int32_t offsets[INPUTS_MAX + TV_PANEL_TILE];
             const tv_panel_weights w = panel_weights(&rng, &p);
-            tv_panel((tv_cpu_level)level)->ready(p.inputs, p.m, p.k, p.bits, ready);
-            tv_panel_offsets(p.inputs, p.m, p.k, p.k, bits, offsets);
+            tv_panel((tv_cpu_level)level)->ready(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, false, ready, offsets);
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR) {
                 int32_t out[INPUTS_MAX * TV_PANEL_PAIR];
                 size_t count = p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR;
@@ -193,8 +191,7 @@ static void the_longest_sums_fit(void **state)
         return;
     memset(weights, 0x80, sizeof weights);
     memset(input, -128, sizeof input);
-    panel->ready(input, 1, LONGEST, 8, ready);
-    tv_panel_offsets(input, 1, LONGEST, LONGEST, 8, offsets);
+    panel->ready(input, 1, LONGEST, 8, false, ready, offsets);
     panel->exact(&(tv_panel_weights){weights, 8, LONGEST, LONGEST}, 0, 1, ready, offsets, 1, out);
     assert_int_equal(out[0], LONGEST * (128 * 128));
     memset(weights, 0x7F, sizeof weights);

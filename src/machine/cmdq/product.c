@@ -58,10 +58,8 @@ uint64_t cmdq_sums(const cmdq_product *p)
 
 void cmdq_make_ready(const cmdq_product *p, int8_t *ready, int32_t *sums)
 {
-    if (p->way == CMDQ_WAY_PANELS || p->way == CMDQ_WAY_PANEL_GROUPS) {
-        tv_panel(p->level)->ready(p->a8, p->m, p->k, p->weight_bits, ready);
-        tv_panel_offsets(p->a8, p->m, p->k, p->way == CMDQ_WAY_PANEL_GROUPS ? TV_GROUP : p->k, p->weight_bits, sums);
-    }
+    if (p->way == CMDQ_WAY_PANELS || p->way == CMDQ_WAY_PANEL_GROUPS)
+        tv_panel(p->level)->ready(p->a8, p->m, p->k, p->weight_bits, p->way == CMDQ_WAY_PANEL_GROUPS, ready, sums);
     for (uint64_t i = 0; i < p->m && p->way == CMDQ_WAY_VECTORS; i++)
         tv_groups_ready(p->a8 + i * p->k, p->k, p->weight_bits, ready + i * tv_groups_ready_bytes(p->k), sums + i * vector_sums(p->k));
     for (uint64_t i = 0; i < p->m && p->way == CMDQ_WAY_BYTES; i++)

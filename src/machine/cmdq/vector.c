@@ -24,23 +24,17 @@ static void norm_row(const cmdq_run *r, const row *w, bool centred)
         w->y[i] = centred ? w->x[i] - mean : w->x[i];
     float square = tv_dot_f32(w->y, w->y, w->n) / count;
     float scale = tv_func_f32(TV_FUNC_RSQRT, square + cmdq_get_real(r, CMDQ_F_eps));
-    for (uint64_t i = 0; i < w->n; i++) {
-        w->y[i] = w->y[i] * scale;
-        if (w->gamma)
-            w->y[i] = w->y[i] * w->gamma[i];
-        if (w->beta)
-            w->y[i] = w->y[i] + w->beta[i];
-    }
+    tv_elements_multiply(w->y, w->n, scale);
+    if (w->gamma)
+        tv_elements_product(w->y, w->gamma, w->n, w->y);
+    if (w->beta)
+        tv_elements_add(w->y, w->beta, w->n, w->y);
 }
 
 static void softmax_row(const cmdq_run *r, const row *w)
 {
     uint64_t valid = cmdq_has(r->queue, r->entry, CMDQ_F_valid_length) ? cmdq_get(r, CMDQ_F_valid_length) : w->n;
-    float temperature = cmdq_get_real(r, CMDQ_F_temperature), most = -INFINITY;
-    for (uint64_t i = 0; i < valid; i++)
-        most = w->x[i] > most || w->x[i] != w->x[i] ? w->x[i] : most; /* a NaN stays, and makes all of it NaN */
-    for (uint64_t i = 0; i < valid; i++)
-        w->y[i] = (w->x[i] - most) / temperature;
+    tv_elements_shift(w->x, valid, tv_elements_largest(w->x, valid), cmdq_get_real(r, CMDQ_F_temperature), w->y); /* a NaN makes all of it NaN */
     tv_func_f32_row(TV_FUNC_EXP, w->y, valid, w->y);
     tv_elements_divide(w->y, valid, tv_sum_f32(w->y, valid));
     for (uint64_t i = valid; i < w->n; i++)
