@@ -47,8 +47,9 @@ static inline float tv_round_small(float x)
 /* Nearest integer of `bits` up to 8, ties to even, saturating; NaN: 0. */
 static inline int tv_int_saturate(float x, unsigned bits)
 {
-    float most = (float)TV_INT_MOST(bits), number = x == x ? x : 0, low = number < most ? number : most;
-    return (int)tv_round_small(low > -most - 1 ? low : -most - 1); /* without branches, so that a compiler can do several values at once */
+    float most = (float)TV_INT_MOST(bits), below = x < most ? x : most;
+    int nearest = (int)tv_round_small(below > -most - 1 ? below : -most - 1); /* without branches, so that a compiler can do several values at once */
+    return x == x ? nearest : 0;
 }
 
 /* Nearest integer, ties to even, clamped to [low, high]; x must not be NaN. */
