@@ -329,7 +329,7 @@ static void destroy(void *state)
     free(l->kept);
     free(l->matrices);
     free(l->block);
-    free(l->extremes);
+    free(l->value_rows);
     free(l);
 }
 
@@ -381,9 +381,9 @@ static tv_status allocate(pccx_lowering *l, const tv_diag_sink *sink)
     const tv_model_shape *s = &l->model->shape;
     l->matrices = calloc((size_t)s->layers * TV_WEIGHTS, sizeof *l->matrices);
     l->block = calloc((size_t)s->layers * s->kv_heads * s->head_dim, PCCX_BLOCK * sizeof *l->block);
-    l->extremes = calloc((size_t)s->layers * s->kv_heads * s->head_dim, sizeof *l->extremes);
+    l->value_rows = calloc((size_t)s->layers * s->kv_heads * s->head_dim, sizeof *l->value_rows);
     l->kept = calloc(l->graph->value_count, sizeof *l->kept);
-    return l->matrices && l->block && l->extremes && l->kept ? TV_OK : tv_fail_memory(sink);
+    return l->matrices && l->block && l->value_rows && l->kept ? TV_OK : tv_fail_memory(sink);
 }
 
 static tv_status create(const tv_graph *graph, const tv_model *model, const tv_backend_options *options, const tv_diag_sink *sink, void **state)

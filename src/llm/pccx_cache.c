@@ -2,8 +2,9 @@
 /* Keys and values for pccx: INT4 in host memory, as weights of GEMVs. No instruction makes INT4, so the host packs them.
  *
  * A head's keys are rows of one matrix, a row and a scale for each position. Its values are matrices of PCCX_BLOCK positions,
- * with a row and a scale for each of its dimensions; the unfinished block is packed anew with every step. The scales of a block
- * thus depend, by a rounding, on how many of its positions have come. */
+ * with a row and a scale for each of its dimensions. The unfinished block is packed anew with every step: a row's scale is that of its
+ * first 1, 2, 4 … positions, or of those up to the value of largest magnitude, whichever are more. So a scale is searched for now and
+ * then alone, and depends on how many of its positions have come, but not on how many came at once. */
 #include <stdlib.h>
 
 #include "llm/pccx_lower.h"
@@ -78,40 +79,58 @@ static void pack_key(const packing *p, uint32_t head, uint32_t row)
     }
 }
 
+/* A row of a block of which `count` values have come, in the first plane or, of what that has left, in a later one. */
+static uint16_t pack_row(const pccx_lowering *l, float values[PCCX_BLOCK], uint32_t count, pccx_value_row *row, unsigned plane, uint8_t *beats)
+{
+    if (plane)
+        return pccx_quantize(l->least_scale, values, count, beats);
+    if (row->seen)
+        row->scale = pccx_choose_scale(l->least_scale, values, row->seen, row->extreme);
+    row->seen = 0;
+    return pccx_round(values, count, row->scale, beats, l->cache_planes == 1 ? NULL : values);
+}
+
 /* A block of a head's values: those of positions to `position`. */
-static void pack_block(const packing *p, uint32_t head, uint32_t position, const float *block, const float *extremes)
+static void pack_block(const packing *p, uint32_t head, uint32_t position, const float *block, pccx_value_row *rows)
 {
     const pccx_lowering *l = p->l;
     uint32_t d = l->model->shape.head_dim, count = position % PCCX_BLOCK + 1;
     uint64_t bytes = pccx_value_bytes(l);
     uint8_t *to = block_at(p, head, position / PCCX_BLOCK);
     for (uint32_t i = 0; i < d; i++) {
-        float row[PCCX_BLOCK] = {0};
-        memcpy(row, block + (size_t)i * PCCX_BLOCK, count * sizeof *row);
-        for (unsigned plane = 0; plane < l->cache_planes; plane++) { /* later planes have what is left of the first */
+        float values[PCCX_BLOCK] = {0};
+        memcpy(values, block + (size_t)i * PCCX_BLOCK, count * sizeof *values);
+        for (unsigned plane = 0; plane < l->cache_planes; plane++) {
             uint8_t *beats = to + plane * bytes + pccx_words(d) * PCCX_WORD + i * PCCX_BEAT;
-            tv_store_le(to + plane * bytes + 2 * i, plane ? pccx_quantize(l->least_scale, row, count, beats) : pccx_quantize_to(l->least_scale, extremes[i], row, count, beats), 2);
+            tv_store_le(to + plane * bytes + 2 * i, pack_row(l, values, count, &rows[i], plane, beats), 2);
         }
     }
+}
+
+/* A value more of a row of which `count` have come before. */
+static void take_value(pccx_value_row *row, float value, uint32_t count)
+{
+    bool larger = count == 0 || tv_f32_abs(tv_f32_bits(value)) > tv_f32_abs(tv_f32_bits(row->extreme)); /* by bits: what is not finite is largest */
+    if (larger)
+        row->extreme = value;
+    if (larger || (count & (count + 1)) == 0)
+        row->seen = count + 1;
 }
 
 /* A block is packed when it is full, or as far as this step goes. */
 static void pack_value(const packing *p, uint32_t head, uint32_t row)
 {
     const pccx_lowering *l = p->l;
-    uint32_t heads = l->model->shape.kv_heads, d = l->model->shape.head_dim, position = l->position + row;
+    uint32_t heads = l->model->shape.kv_heads, d = l->model->shape.head_dim, position = l->position + row, count = position % PCCX_BLOCK;
     size_t first_row = ((size_t)p->layer * heads + head) * d;
-    float *block = l->block + first_row * PCCX_BLOCK, *extremes = l->extremes + first_row;
+    float *block = l->block + first_row * PCCX_BLOCK;
     const float *value = p->values + ((size_t)row * heads + head) * d;
-    if (position % PCCX_BLOCK == 0)
-        memset(extremes, 0, d * sizeof *extremes);
     for (uint32_t i = 0; i < d; i++) {
-        block[(size_t)i * PCCX_BLOCK + position % PCCX_BLOCK] = value[i];
-        if (tv_f32_abs(tv_f32_bits(value[i])) > tv_f32_abs(tv_f32_bits(extremes[i]))) /* by bits: what is not finite is largest */
-            extremes[i] = value[i];
+        block[(size_t)i * PCCX_BLOCK + count] = value[i];
+        take_value(&l->value_rows[first_row + i], value[i], count);
     }
-    if (position % PCCX_BLOCK == PCCX_BLOCK - 1 || row + 1 == l->rows)
-        pack_block(p, head, position, block, extremes);
+    if (count == PCCX_BLOCK - 1 || row + 1 == l->rows)
+        pack_block(p, head, position, block, l->value_rows + first_row);
 }
 
 static void pack_heads(void *user, uint64_t from, uint64_t to)

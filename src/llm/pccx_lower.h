@@ -57,6 +57,13 @@ typedef struct pccx_host_map {
     uint64_t keys, values;             /* the cache, layer by layer, head by head, plane by plane */
 } pccx_host_map;
 
+/* A row of values of a block that is not full, and the scale that it has. */
+typedef struct pccx_value_row {
+    float extreme; /* the value of largest magnitude, of equal ones the first */
+    float scale;
+    uint32_t seen; /* values that the scale is to be chosen for; 0: it has been */
+} pccx_value_row;
+
 typedef struct pccx_lowering {
     const tv_graph *graph;
     const tv_model *model;
@@ -73,7 +80,7 @@ typedef struct pccx_lowering {
     uint32_t places[PCCX_PLACES];
     pccx_host_map map;
     float *block;    /* values of the unfinished block: of each layer, kv_heads * head_dim rows of PCCX_BLOCK positions */
-    float *extremes; /* of each of these rows: the value of largest magnitude, of equal ones the first */
+    pccx_value_row *value_rows; /* of each of these rows */
     bool timing; /* no data: cycles alone */
     bool keep_values;
     float **kept; /* values of the graph that pass through host memory: the inputs of norms; else NULL */

@@ -22,47 +22,45 @@ TV_CLONES static void make_scales(float most, float scales[SCALES])
         scales[i] = tv_bf16_to_f32(tv_bf16_flush(tv_bf16_from_f32(eighth * shares[i])));
 }
 
-static float choose_scale(tv_least_scale_fn search, const float *x, uint32_t n, float most)
+float pccx_choose_scale(tv_least_scale_fn search, const float *values, uint32_t n, float extreme)
 {
     float scales[SCALES];
     unsigned count = SCALES;
-    make_scales(most, scales);
+    if (!isfinite(extreme) || extreme == 0)
+        return 0;
+    make_scales(extreme, scales);
     while (count > 0 && scales[count - 1] == 0) /* the smallest come last */
         count--;
-    unsigned best = count ? search(x, n, most, scales, count, LEAST, MOST) : 0;
+    unsigned best = count ? search(values, n, extreme, scales, count, LEAST, MOST) : 0;
     return best < count ? scales[best] : 1;
 }
 
-TV_CLONES static void take_off(float *values, const int8_t *q, uint32_t n, float scale)
+TV_CLONES static void take_off(const float *values, const int8_t *q, uint32_t n, float scale, float *left)
 {
+    TV_NO_CARRY
     for (uint32_t i = 0; i < n; i++)
-        values[i] -= scale * (float)q[i];
+        left[i] = values[i] - scale * (float)q[i];
 }
 
-static uint32_t padded_count(uint32_t n) { return (n + PCCX_BEAT_WEIGHTS - 1) / PCCX_BEAT_WEIGHTS * PCCX_BEAT_WEIGHTS; }
+uint16_t pccx_round(const float *values, uint32_t n, float scale, uint8_t *beats, float *left)
+{
+    enum { PIECE = 256 };
+    int8_t q[PIECE] = {0};
+    uint32_t padded = (n + PCCX_BEAT_WEIGHTS - 1) / PCCX_BEAT_WEIGHTS * PCCX_BEAT_WEIGHTS;
+    for (uint32_t i = 0, count; i < padded; i += count) {
+        count = padded - i < PIECE ? padded - i : PIECE;
+        if (scale != 0)
+            tv_quantize_s8(values + i, count, scale, LEAST, MOST, q);
+        tv_pack_s4(q, count, beats + i / 2);
+        if (left)
+            take_off(values + i, q, count, scale, left + i);
+    }
+    return scale == 0 ? TV_BF16_ONE : tv_bf16_from_f32(scale);
+}
 
 uint16_t pccx_quantize(tv_least_scale_fn search, float *values, uint32_t n, uint8_t *beats)
 {
     bool finite;
-    float extreme = tv_extreme(values, padded_count(n), &finite);
-    return pccx_quantize_to(search, finite ? extreme : INFINITY, values, n, beats);
-}
-
-uint16_t pccx_quantize_to(tv_least_scale_fn search, float extreme, float *values, uint32_t n, uint8_t *beats)
-{
-    enum { PIECE = 256 };
-    int8_t q[PIECE];
-    uint32_t padded = padded_count(n);
-    if (!isfinite(extreme) || extreme == 0) {
-        memset(beats, 0, padded / 2);
-        return TV_BF16_ONE;
-    }
-    float scale = choose_scale(search, values, n, extreme);
-    for (uint32_t i = 0, count; i < padded; i += count) {
-        count = padded - i < PIECE ? padded - i : PIECE;
-        tv_quantize_s8(values + i, count, scale, LEAST, MOST, q);
-        tv_pack_s4(q, count, beats + i / 2);
-        take_off(values + i, q, count, scale);
-    }
-    return tv_bf16_from_f32(scale);
+    float extreme = tv_extreme(values, n, &finite);
+    return pccx_round(values, n, pccx_choose_scale(search, values, n, finite ? extreme : INFINITY), beats, values);
 }
