@@ -312,16 +312,11 @@ static bool take_matrices(cmdq_run *r, cmdq_product *p)
     return !r->no_memory && (cmdq_sums(p) == 0 || make_ready(r, p, in));
 }
 
-static bool apart(const cmdq_tile *a, const cmdq_tile *b)
-{
-    return !b || a->bank != b->bank || a->start + a->bytes <= b->start || b->start + b->bytes <= a->start;
-}
-
 /* Whether results may stand where they go at once: as they are, and over nothing that is still to be read. */
 static bool goes_straight(const cmdq_run *r, const cmdq_product *p, const cmdq_tile *out)
 {
-    return cmdq_ends_itself(p) && out->qbits == 32 && (out->bank * r->shape->bank_bytes + out->start) % sizeof(float) == 0 && apart(out, cmdq_find_tile(r->op, CMDQ_IN)) &&
-           apart(out, cmdq_find_tile(r->op, CMDQ_WGT)) && apart(out, cmdq_find_tile(r->op, CMDQ_SCALES));
+    return cmdq_ends_itself(p) && out->qbits == 32 && (out->bank * r->shape->bank_bytes + out->start) % sizeof(float) == 0 && cmdq_are_apart(out, cmdq_find_tile(r->op, CMDQ_IN)) &&
+           cmdq_are_apart(out, cmdq_find_tile(r->op, CMDQ_WGT)) && cmdq_are_apart(out, cmdq_find_tile(r->op, CMDQ_SCALES));
 }
 
 static bool tensor(cmdq_run *r)

@@ -111,22 +111,36 @@ typedef struct rows_work {
     row first;
     uint64_t head;  /* ROPE */
     uint64_t total; /* elements of all rows */
+    float scale_out;
+    unsigned qbits;
+    uint8_t *out;   /* where they are packed; NULL: when all are there */
 } rows_work;
+
+static void end_rows(const rows_work *work, float *y, uint64_t count, uint8_t *out)
+{
+    if (work->scale_out != 1)
+        tv_elements_divide(y, count, work->scale_out);
+    cmdq_pack(y, work->qbits, count, out);
+}
 
 static void compute_rows(void *user, uint64_t from, uint64_t to)
 {
+    enum { SHORT = 1024 };
     const rows_work *work = user;
+    float few[SHORT]; /* results that stay in the first cache until they are packed */
     for (uint64_t i = from; i < to; i++) {
         row w = work->first;
         uint64_t at = i * w.n;
         w.x += at;
-        w.y += at;
+        w.y = work->out && w.n <= SHORT ? few : w.y + at;
         if (w.second)
             w.second += at;
         if (w.turns)
             w.turns += i * work->head;
         w.n = tv_min_u64(w.n, work->total - at);
         compute_row(work->run, &w);
+        if (work->out)
+            end_rows(work, w.y, w.n, work->out + at * work->qbits / 8);
     }
 }
 
@@ -136,6 +150,18 @@ static bool is_elementwise(cmdq_opcode opcode)
     return opcode == CMDQ_VE_GELU_TILE || opcode == CMDQ_VE_SILU_TILE || opcode == CMDQ_VE_ADD_TILE || opcode == CMDQ_VE_MUL_TILE || opcode == CMDQ_VE_CAST_TILE;
 }
 
+/* Whether a row of results may stand before the next one's inputs are read: they are elsewhere, or each in its own place. */
+static bool is_apart(const cmdq_tile *out, const cmdq_tile *in)
+{
+    return cmdq_are_apart(out, in) || (in->start == out->start && in->bytes == out->bytes && in->qbits == out->qbits);
+}
+
+static bool packs_by_rows(const cmdq_op *op, const cmdq_tile *out)
+{
+    return out->qbits >= 8 && is_apart(out, cmdq_find_tile(op, CMDQ_IN)) && is_apart(out, cmdq_find_tile(op, CMDQ_IN2)) &&
+           cmdq_are_apart(out, cmdq_find_tile(op, CMDQ_GAMMA)) && cmdq_are_apart(out, cmdq_find_tile(op, CMDQ_BETA));
+}
+
 /* Pieces of work that are done before other threads have joined. */
 static bool is_small(cmdq_opcode opcode, uint64_t total)
 {
@@ -143,14 +169,14 @@ static bool is_small(cmdq_opcode opcode, uint64_t total)
     return total < (opcode == CMDQ_VE_GELU_TILE || opcode == CMDQ_VE_SILU_TILE || opcode == CMDQ_VE_SOFTMAX_TILE ? SMALL_FUNCTIONS : SMALL);
 }
 
+/* Elements that stand by themselves are worked on in pieces that stay in the first cache. */
 static void compute(cmdq_run *r, rows_work *work)
 {
     enum { PIECE = 512 };
     cmdq_opcode opcode = r->op->opcode;
-    tv_pool *pool = is_small(opcode, work->total) ? NULL : r->memories->pool;
-    if (pool && is_elementwise(opcode))
+    if (is_elementwise(opcode))
         work->first.n = PIECE;
-    tv_pool_run(pool, tv_ceil_div(work->total, work->first.n), compute_rows, work);
+    tv_pool_run(is_small(opcode, work->total) ? NULL : r->memories->pool, tv_ceil_div(work->total, work->first.n), compute_rows, work);
 }
 
 void cmdq_vector(cmdq_run *r)
@@ -159,17 +185,19 @@ void cmdq_vector(cmdq_run *r)
     const float *x = operand_of(r, CMDQ_IN, total, cmdq_get_real(r, CMDQ_F_scale_in), 0);
     const float *second = operand_of(r, CMDQ_IN2, total, cmdq_get_real(r, CMDQ_F_scale_in2), 1);
     const float *gamma = operand_of(r, CMDQ_GAMMA, n, 1, 2), *beta = operand_of(r, CMDQ_BETA, n, 1, 4);
-    float *y = cmdq_scratch(r, 3, total * sizeof *y), scale_out = cmdq_get_real(r, CMDQ_F_scale_out);
-    rows_work work = {r, {.x = x, .y = y, .second = second, .gamma = gamma, .beta = beta, .n = n}, 0, total};
+    const cmdq_tile *out = cmdq_find_tile(r->op, CMDQ_OUT);
+    float *y = cmdq_scratch(r, 3, total * sizeof *y);
+    rows_work work = {.run = r, .first = {.x = x, .y = y, .second = second, .gamma = gamma, .beta = beta, .n = n}, .total = total,
+                      .scale_out = cmdq_get_real(r, CMDQ_F_scale_out), .qbits = out->qbits};
     if (r->op->opcode == CMDQ_VE_ROPE_TILE && !r->no_memory) {
         work.first.turns = turns_of_rows(r, 7);
         work.head = cmdq_get(r, CMDQ_F_head_dim);
     }
     if (r->no_memory)
         return;
+    if (packs_by_rows(r->op, out))
+        work.out = cmdq_bytes(r, out);
     compute(r, &work);
-    if (scale_out != 1)
-        tv_elements_divide(y, total, scale_out);
-    const cmdq_tile *out = cmdq_find_tile(r->op, CMDQ_OUT);
-    cmdq_pack(y, out->qbits, total, cmdq_bytes(r, out));
+    if (!work.out)
+        end_rows(&work, y, total, cmdq_bytes(r, out));
 }
