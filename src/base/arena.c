@@ -12,14 +12,28 @@ struct tv_arena_block {
 
 enum { FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20 };
 
+static void free_blocks(struct tv_arena_block *block)
+{
+    while (block) {
+        struct tv_arena_block *next = block->next;
+        free(block);
+        block = next;
+    }
+}
+
 void tv_arena_fini(tv_arena *arena)
 {
-    while (arena->blocks) {
-        struct tv_arena_block *next = arena->blocks->next;
-        free(arena->blocks);
-        arena->blocks = next;
-    }
+    free_blocks(arena->blocks);
     *arena = (tv_arena){0};
+}
+
+void tv_arena_reset(tv_arena *arena)
+{
+    if (arena->blocks) {
+        free_blocks(arena->blocks->next);
+        arena->blocks->next = NULL;
+    }
+    arena->used = 0;
 }
 
 void *tv_arena_alloc(tv_arena *arena, size_t size)

@@ -52,6 +52,7 @@ typedef struct lowering {
     tv_machine *machine;
     tv_pool *pool; /* quantizes */
     tv_program *program; /* what the machine has loaded */
+    tv_program *before;  /* the one before, whose memory the next one gets; or NULL */
     unsigned weight_bits, activation_bits, group, te, ve;
     uint32_t context, rows_max;
     uint32_t unit; /* of hidden columns, that are worked on at a time with more tokens than one */

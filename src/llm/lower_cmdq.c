@@ -191,6 +191,7 @@ static void destroy(void *state)
     tv_pool_free(l->pool);
     tv_machine_free(l->machine);
     tv_program_free(l->program);
+    tv_program_free(l->before);
     free(l->matrices);
     free(l->k_base);
     free(l->v_base);
@@ -405,7 +406,9 @@ static tv_status begin_queue(lowering *l, const int32_t *tokens, uint32_t rows, 
     TV_TRY(print_metadata(l, tokens, first, sink));
     tv_entries_free(l->entries); /* of a step that failed */
     l->entries = NULL;
-    return tv_entries_begin(queue_path(l, path), (tv_sv){(const char *)l->metadata.data, l->metadata.len}, sink, &l->entries);
+    tv_program *before = l->before;
+    l->before = NULL;
+    return tv_entries_begin(queue_path(l, path), (tv_sv){(const char *)l->metadata.data, l->metadata.len}, before, sink, &l->entries);
 }
 
 /* ---- Values for comparing with the host's ---- */
@@ -486,7 +489,7 @@ static tv_status run_queue(lowering *l, const tv_diag_sink *sink)
         status = run_nodes(l, sink);
     if (status == TV_OK)
         status = tv_machine_run(l->machine, NULL, &stop);
-    tv_program_free(l->program);
+    l->before = l->program;
     l->program = program;
     l->steps++;
     return status;

@@ -424,7 +424,7 @@ static tv_status run_words(lowering *l, const tv_diag_sink *sink)
         return status;
     }
     status = tv_machine_run(l->m.machine, NULL, &stop);
-    tv_program_free(l->program); /* the machine looks at the loaded one until the next load */
+    tv_builder_reuse(&l->m.n.program, l->program); /* the machine looks at the loaded one until the next load */
     l->program = program;
     l->steps++;
     return status == TV_FAULT ? tv_backend_fault(l->m.machine, sink) : status;

@@ -198,7 +198,7 @@ tv_status pccx_run(pccx_lowering *l, const tv_diag_sink *sink)
         status = tv_machine_load(l->machine, program, sink);
     if (status == TV_OK) {
         status = tv_machine_run(l->machine, NULL, &stop);
-        tv_program_free(l->loaded); /* the machine looks at the loaded one until the next load */
+        tv_builder_reuse(&l->program, l->loaded); /* the machine looks at the loaded one until the next load */
         l->loaded = program;
     } else {
         tv_program_free(program);

@@ -10,8 +10,9 @@
 typedef struct tv_entries tv_entries;
 
 /* An empty queue of that name, for messages. `metadata` is the text of its metadata, in one line. Both are copied; the sink must live
- * until the queue is finished. Places in messages are the lines of the queue when it is saved. */
-tv_status tv_entries_begin(const char *name, tv_sv metadata, const tv_diag_sink *sink, tv_entries **out);
+ * until the queue is finished. Places in messages are the lines of the queue when it is saved. `old` is a program of tv_entries_finish whose
+ * memory the queue gets, or NULL; it is freed in any case. */
+tv_status tv_entries_begin(const char *name, tv_sv metadata, tv_program *old, const tv_diag_sink *sink, tv_entries **out);
 
 /* The fields of an entry follow its opcode, then its end. A field is given once; words and texts as text; members of an object after
  * tv_entries_object. */

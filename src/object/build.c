@@ -14,6 +14,7 @@ void tv_builder_fini(tv_builder *b)
     tv_buf_fini(&b->labels);
     for (unsigned s = 0; s < TV_STREAMS_MAX; s++)
         tv_buf_fini(&b->streams[s]);
+    tv_arena_fini(&b->arena);
 }
 
 void tv_builder_clear(tv_builder *b)
@@ -114,6 +115,8 @@ tv_status tv_builder_finish(tv_builder *b, const tv_diag_sink *sink, tv_program 
     program->text_buf = b->words; /* moves over */
     program->text = program->text_buf.data;
     b->words = (tv_buf){0};
+    program->arena = b->arena;
+    b->arena = (tv_arena){0};
     bool well = copy_segments(b, program) && copy_labels(b, program) && copy_streams(b, program);
     tv_status status = well ? tv_program_seal(program, sink) : tv_fail_memory(sink);
     tv_builder_clear(b);
@@ -123,4 +126,19 @@ tv_status tv_builder_finish(tv_builder *b, const tv_diag_sink *sink, tv_program 
     }
     *out = program;
     return TV_OK;
+}
+
+void tv_builder_reuse(tv_builder *b, tv_program *program)
+{
+    if (program && !b->arena.blocks) {
+        b->arena = program->arena;
+        tv_arena_reset(&b->arena);
+        program->arena = (tv_arena){0};
+    }
+    if (program && !b->words.data) {
+        b->words = program->text_buf;
+        b->words.len = 0;
+        program->text_buf = (tv_buf){0};
+    }
+    tv_program_free(program);
 }

@@ -12,6 +12,7 @@ typedef struct tv_builder {
     tv_buf bytes, segments;         /* data, and tv_build_segment */
     tv_buf labels;                  /* tv_build_label */
     tv_buf streams[TV_STREAMS_MAX]; /* tv_descriptor */
+    tv_arena arena;                 /* empty: for the program to come */
 } tv_builder;
 
 enum { TV_BUILD_LABEL = 16 };
@@ -37,5 +38,8 @@ void tv_builder_stream(tv_builder *builder, unsigned stream, uint64_t addr, uint
 
 /* Makes a program of it and leaves the builder empty. The caller frees the program. */
 tv_status tv_builder_finish(tv_builder *builder, const tv_diag_sink *sink, tv_program **out);
+
+/* Frees a program that the builder made, or NULL; the next one gets its memory. */
+void tv_builder_reuse(tv_builder *builder, tv_program *program);
 
 #endif

@@ -23,17 +23,40 @@ static void find_first_fields(tv_entries *b)
             b->first[f]++;
 }
 
-tv_status tv_entries_begin(const char *name, tv_sv metadata, const tv_diag_sink *sink, tv_entries **out)
+static void take_buffer(tv_buf *to, tv_buf *from)
+{
+    *to = *from;
+    to->len = 0;
+    *from = (tv_buf){0};
+}
+
+/* Entries of a new queue stand where those of an old one stood. */
+static void reuse(cmdq_queue *q, tv_program *old)
+{
+    cmdq_queue *had = old->form_data;
+    take_buffer(&q->entry_buf, &had->entry_buf);
+    take_buffer(&q->values, &had->values);
+    take_buffer(&q->lists, &had->lists);
+    q->arena = had->arena;
+    tv_arena_reset(&q->arena);
+    had->arena = (tv_arena){0};
+}
+
+tv_status tv_entries_begin(const char *name, tv_sv metadata, tv_program *old, const tv_diag_sink *sink, tv_entries **out)
 {
     tv_entries *b = calloc(1, sizeof *b);
     tv_input input = {.data = malloc(metadata.len + 1), .size = metadata.len};
     if (!b || !input.data) {
         free(b);
         free((void *)(uintptr_t)input.data);
+        tv_program_free(old);
         return tv_fail_memory(sink);
     }
     memcpy((void *)(uintptr_t)input.data, metadata.ptr, metadata.len);
     tv_status status = cmdq_reader_init(&b->r, name, &input, sink);
+    if (status == TV_OK && old)
+        reuse(b->r.queue, old);
+    tv_program_free(old);
     if (status != TV_OK) {
         free(b);
         return status;
