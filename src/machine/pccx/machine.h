@@ -29,7 +29,7 @@ typedef struct pccx_fifo {
     uint32_t head, count;
 } pccx_fifo;
 
-/* A weight stream: descriptors of all programs, and how far they have been taken. */
+/* A weight stream: descriptors of the loaded program, behind those that the ones before have not taken, and how far they have been. */
 typedef struct pccx_weights {
     tv_buf list; /* tv_descriptor */
     size_t next; /* descriptor of the next byte … */

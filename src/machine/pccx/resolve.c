@@ -26,6 +26,16 @@ void pccx_control_fini(pccx_control *control)
         tv_buf_fini(&control->weights[k].list);
 }
 
+/* Else a session of many programs would keep all that it ever streamed. */
+static void forget_taken(pccx_weights *w)
+{
+    size_t taken = w->next * sizeof(tv_descriptor);
+    if (taken)
+        memmove(w->list.data, w->list.data + taken, w->list.len - taken);
+    w->list.len -= taken;
+    w->next = 0;
+}
+
 bool pccx_control_append(pccx_control *control, const tv_program *program)
 {
     tv_descriptor d;
@@ -34,6 +44,7 @@ bool pccx_control_append(pccx_control *control, const tv_program *program)
     bool good = true;
     for (unsigned k = 0; k < PCCX_STREAMS; k++) {
         pccx_weights *w = &control->weights[k];
+        forget_taken(w);
         before[k] = w->list.len;
         left[k] = w->left;
         for (uint64_t i = 0; tv_program_descriptor_at(program, k, i, &d); i++)
