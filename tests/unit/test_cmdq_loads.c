@@ -149,8 +149,97 @@ static void nobody_can_tell_that_loads_are_put_off(void **state)
     }
 }
 
+/* ---- Products with rows of a larger matrix ---- */
+
+enum { WGT_BANK = 1, SCALES_BANK = 2, SPM_BANK = 256 << 10, MATRIX = 1 << 16 };
+
+typedef struct part {
+    unsigned bits, m, n, k, stride, scale_stride; /* strides in bytes, of DRAM */
+    unsigned in, out;                             /* offsets in bank 0; the output may stand over the input */
+    bool accumulate;
+} part;
+
+static part random_part(unit_rng *rng)
+{
+    part p = {.bits = below(rng, 2) ? 4 : 8, .m = 1 + below(rng, 12), .n = 1 + below(rng, 70), .k = 32 * (1 + below(rng, 4)), .accumulate = below(rng, 2)};
+    p.stride = p.k * p.bits / 8 + below(rng, 2) * below(rng, 90);
+    p.scale_stride = p.k / 32 * 4 + 4 * below(rng, 3) + (below(rng, 5) == 0); /* now and then no multiple of a number's size */
+    p.in = below(rng, 2) * 7;
+    p.out = below(rng, 4) ? 4096 + 4 * below(rng, 3) + (below(rng, 5) == 0) : below(rng, 64) * 4;
+    return p;
+}
+
+static void print_load(queue_text *q, unsigned bits, unsigned addr, unsigned bank, unsigned rows, unsigned elements, unsigned stride)
+{
+    queue_add(q, "\"opcode\": \"DMA_LOAD_TILE\", \"dma_id\": 0, \"tensor_role\": \"weight\", \"qbits\": %u, \"dram_addr\": %u, \"spm_bank\": %u, \"spm_offset\": 0, "
+                 "\"num_elements\": %u, \"stride_bytes\": %u, \"row_elements\": %u", bits, addr, bank, rows * elements, stride, elements);
+}
+
+/* `loads`: the weights and scales come from DRAM; else they stand in SPM. */
+static tv_program *product_of(const part *p, bool loads)
+{
+    queue_text q = {0};
+    if (loads) {
+        print_load(&q, p->bits, 0, WGT_BANK, p->n, p->k, p->stride);
+        print_load(&q, 32, MATRIX, SCALES_BANK, p->n, p->k / 32, p->scale_stride);
+    }
+    queue_add(&q, "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"m\": %u, \"n\": %u, \"k\": %u, \"qbits_weight\": %u, \"qbits_activation\": 8, \"qbits_ofm\": 32, "
+                  "\"ifm_bank\": 0, \"ifm_offset\": %u, \"wgt_bank\": 1, \"wgt_offset\": 0, \"wgt_scale_bank\": 2, \"wgt_scale_offset\": 0, \"wgt_group\": 32, "
+                  "\"ofm_bank\": 0, \"ofm_offset\": %u, \"accumulate\": %s%s", p->m, p->n, p->k, p->bits, p->in, p->out, p->accumulate ? "true" : "false",
+              loads ? ", \"deps_before\": [0, 1]" : "");
+    return queue_open(&q);
+}
+
+/* Writes rows to SPM one after the other. */
+static void copy_rows(tv_machine *machine, unsigned bank, const uint8_t *from, unsigned rows, unsigned bytes, unsigned stride)
+{
+    for (unsigned r = 0; r < rows; r++)
+        assert_int_equal(tv_machine_write(machine, "spm", bank * SPM_BANK + r * bytes, from + r * stride, bytes, NULL), TV_OK);
+}
+
+static void random_numbers(unit_rng *rng, uint8_t *out, size_t bytes)
+{
+    for (size_t i = 0; i + 4 <= bytes; i += 4) {
+        float x = ((float)unit_below(rng, 2000) - 1000) * 1e-3f;
+        memcpy(out + i, &x, sizeof x);
+    }
+}
+
+static void rows_of_a_larger_matrix_are_multiplied_as_a_copy_of_them(void **state)
+{
+    (void)state;
+    unit_rng rng = {6};
+    static uint8_t dram[2 * MATRIX], spm[SPM_BANK], got[2][3 * SPM_BANK];
+    for (unsigned round = 0; round < 300; round++) {
+        part p = random_part(&rng);
+        for (unsigned i = 0; i < MATRIX; i++)
+            dram[i] = (uint8_t)unit_next(&rng);
+        random_numbers(&rng, dram + MATRIX, MATRIX);
+        random_numbers(&rng, spm, sizeof spm);
+        for (unsigned loads = 0; loads < 2; loads++) {
+            tv_program *program = product_of(&p, loads);
+            tv_machine *machine = machine_with(TV_MODE_FUNCTIONAL, NULL);
+            assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+            assert_int_equal(tv_machine_write(machine, "spm", 0, spm, sizeof spm, NULL), TV_OK);
+            assert_int_equal(tv_machine_write(machine, "dram", 0, dram, sizeof dram, NULL), TV_OK);
+            if (!loads) {
+                copy_rows(machine, WGT_BANK, dram, p.n, p.k * p.bits / 8, p.stride);
+                copy_rows(machine, SCALES_BANK, dram + MATRIX, p.n, p.k / 32 * 4, p.scale_stride);
+            }
+            assert_int_equal(tv_machine_run(machine, NULL, &(tv_stop){0}), TV_OK);
+            assert_int_equal(tv_machine_read(machine, "spm", 0, got[loads], sizeof got[loads], NULL), TV_OK);
+            tv_machine_free(machine);
+            tv_program_free(program);
+        }
+        assert_memory_equal(got[0], got[1], sizeof got[0]);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nobody_can_tell_that_loads_are_put_off)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nobody_can_tell_that_loads_are_put_off),
+        cmocka_unit_test(rows_of_a_larger_matrix_are_multiplied_as_a_copy_of_them),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
