@@ -130,17 +130,19 @@ static const uint8_t *next_rows(beats *b, size_t count, size_t want, uint8_t *wh
 
 /* ---- GEMV and GEMM ---- */
 
-enum { WEIGHT_ROWS = 256 }; /* worked on at a time */
+enum { WEIGHT_ROWS = 256 /* worked on at a time, but for panels */, PANEL_WORTH = 4 /* rows of activations */ };
 
 typedef struct matrix_memory {
+    const tv_panel_fns *panel; /* or NULL: few rows, or the host has none */
+    size_t beats;    /* of k */
     uint16_t *x;     /* one row of k … */
     float *wide;     /* … and as binary32 */
-    int8_t *q;       /* one row, of k rounded up to beats */
-    int8_t *ready;   /* all rows, see tv_s4s8_ready */
+    int8_t *q;       /* one row, of k rounded up to beats; for panels all */
+    int8_t *ready;   /* all rows, see tv_s4s8_ready, or as panels want them */
     size_t stride;   /* of `ready` */
     float *row_scale, *scale;
-    int32_t *sum;    /* of each row of q */
-    int32_t *acc;    /* WEIGHT_ROWS rows of results */
+    int32_t *sum;    /* of each row of q, or its offset */
+    int32_t *acc;    /* WEIGHT_ROWS rows of results; none of panels */
     uint8_t *whole;  /* a weight row */
     uint16_t *y;     /* rows of n */
 } matrix_memory;
@@ -154,21 +156,25 @@ static void *take(uint8_t **p, size_t bytes)
 
 static bool matrix_scratch(pccx_machine *m, const pccx_op *op, matrix_memory *mem)
 {
-    size_t k_beats = (op->k + 31) / 32, rows = op->m, outputs = rows * op->n;
-    mem->stride = tv_s4s8_ready_bytes(k_beats);
-    uint8_t *p = pccx_scratch(m, rows * (mem->stride + 8 + 4 * WEIGHT_ROWS) + 6 * (size_t)op->k + 48 * k_beats + 4 * (size_t)op->n + 2 * outputs + 10 * 64);
+    size_t rows = op->m, outputs = rows * op->n, whole = (mem->beats = tv_ceil_div(op->k, TV_S4_BEAT)) * TV_S4_BEAT;
+    mem->panel = rows >= PANEL_WORTH ? tv_panel(m->level) : NULL;
+    mem->stride = tv_s4s8_ready_bytes(mem->beats);
+    size_t q = mem->panel ? rows * whole : whole, ready = mem->panel ? tv_panel_ready_bytes(rows, whole) : rows * mem->stride;
+    size_t sums = mem->panel ? tv_panel_offsets_count(rows, whole, whole) : rows, acc = mem->panel ? 0 : rows * WEIGHT_ROWS;
+    uint8_t *p = pccx_scratch(m, q + ready + 4 * (sums + acc + rows + op->n) + 6 * (size_t)op->k + whole / 2 + 2 * outputs + 10 * 64);
     if (!p)
         return false;
     mem->x = take(&p, op->k * 2);
     mem->wide = take(&p, op->k * sizeof(float));
-    mem->q = take(&p, 32 * k_beats);
-    mem->ready = take(&p, rows * mem->stride);
+    mem->q = take(&p, q);
+    mem->ready = take(&p, ready);
     mem->row_scale = take(&p, rows * sizeof(float));
-    mem->sum = take(&p, rows * sizeof(int32_t));
-    mem->acc = take(&p, rows * WEIGHT_ROWS * sizeof(int32_t));
+    mem->sum = take(&p, sums * sizeof(int32_t));
+    mem->acc = take(&p, acc * sizeof(int32_t));
     mem->scale = take(&p, op->n * sizeof(float));
-    mem->whole = take(&p, 16 * k_beats);
+    mem->whole = take(&p, whole / 2);
     mem->y = take(&p, outputs * 2);
+    memset(mem->q, 0, q);
     return true;
 }
 
@@ -194,17 +200,20 @@ static bool load_row(pccx_machine *m, const pccx_op *op, uint32_t r, uint16_t *x
  * to an integer of 7 bits is that of the exact quotient. */
 static bool load_activations(pccx_machine *m, const pccx_op *op, matrix_memory *mem, pccx_refusal *why)
 {
-    size_t beats_of_k = (op->k + 31) / 32;
-    memset(mem->q, 0, 32 * beats_of_k);
+    size_t whole = mem->beats * TV_S4_BEAT;
     for (uint32_t r = 0; r < op->m; r++) {
         uint16_t largest;
+        int8_t *q = mem->panel ? mem->q + r * whole : mem->q;
         if (!load_row(m, op, r, mem->x, &largest, why))
             return false;
         mem->row_scale[r] = row_scale(largest, op->act_scale);
         tv_bf16_widen(mem->x, op->k, mem->wide);
-        tv_quantize_s8(mem->wide, op->k, mem->row_scale[r], -127, 127, mem->q);
-        tv_s4s8_ready(mem->q, beats_of_k, mem->ready + r * mem->stride, &mem->sum[r]);
+        tv_quantize_s8(mem->wide, op->k, mem->row_scale[r], -127, 127, q);
+        if (!mem->panel)
+            tv_s4s8_ready(q, mem->beats, mem->ready + r * mem->stride, &mem->sum[r]);
     }
+    if (mem->panel)
+        mem->panel->ready(mem->q, op->m, whole, 4, false, mem->ready, mem->sum);
     return true;
 }
 
@@ -219,30 +228,50 @@ static uint16_t larger(uint16_t a, uint16_t b)
     return x > y || (x == y && !tv_bf16_is_negative(a)) ? a : b;
 }
 
+/* Some weight rows, from row `first` on. */
 typedef struct product {
+    const pccx_op *op;
     const matrix_memory *mem;
     tv_s4s8_fn multiply;
     const uint8_t *weights;
-    size_t beats;
-    uint32_t m;
+    size_t rows;
+    uint32_t first;
+    bool accm; /* mem->y has what stands */
 } product;
+
+/* Section 4 step 5: outputs of activation row r and `count` weight rows from row `from` of these on, from their exact sums. */
+static void scale_rows(const product *p, uint32_t r, const int32_t *acc, size_t step, size_t from, size_t count)
+{
+    const matrix_memory *mem = p->mem;
+    uint16_t *y = mem->y + r * (size_t)p->op->n + p->first + from;
+    tv_bf16_scale(acc, step, mem->row_scale[r], mem->scale + p->first + from, p->accm ? y : NULL, count, y);
+}
 
 static void multiply_rows(void *user, uint64_t from, uint64_t to)
 {
     const product *p = user;
-    p->multiply(p->weights + from * p->beats * 16, p->beats, to - from, p->mem->ready, p->mem->stride, p->mem->sum, p->m, p->mem->acc + from * p->m);
+    const matrix_memory *mem = p->mem;
+    uint32_t m = p->op->m;
+    int32_t *acc = mem->acc + from * m;
+    p->multiply(p->weights + from * mem->beats * BEAT_BYTES, mem->beats, to - from, mem->ready, mem->stride, mem->sum, m, acc);
+    for (uint32_t r = 0; r < m; r++)
+        scale_rows(p, r, acc + r, m, from, to - from);
 }
 
-/* Section 4 step 5: outputs of weight rows `first` on from their exact sums. */
-static void scale_rows(pccx_machine *m, const pccx_op *op, matrix_memory *mem, uint32_t first, size_t rows, bool accm)
+/* Pairs of panels `from` to `to`. */
+static void multiply_panels(void *user, uint64_t from, uint64_t to)
 {
-    uint64_t row_words = tv_ceil_div(op->n, PCCX_LANES);
-    for (uint32_t r = 0; r < op->m; r++) {
-        uint16_t *y = mem->y + r * (size_t)op->n + first;
-        if (accm)
-            pccx_load_lanes(m, op->dst + r * row_words, first, rows, y);
-        tv_bf16_scale(mem->acc + r, op->m, mem->row_scale[r], mem->scale + first, accm ? y : NULL, rows, y);
-    }
+    const product *p = user;
+    const matrix_memory *mem = p->mem;
+    const tv_panel_weights w = {p->weights, 4, mem->beats * TV_S4_BEAT, mem->beats * BEAT_BYTES};
+    int32_t exact[TV_PANEL_INPUTS * TV_PANEL_PAIR];
+    for (uint32_t i = 0; i < p->op->m; i += TV_PANEL_INPUTS)
+        for (size_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->rows, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR) {
+            size_t inputs = tv_min_u64(p->op->m - i, TV_PANEL_INPUTS), count = tv_min_u64(p->rows - j, TV_PANEL_PAIR);
+            mem->panel->exact(&w, j, count, mem->ready + tv_panel_ready_bytes(i, w.k), mem->sum + i, inputs, exact);
+            for (size_t r = 0; r < inputs; r++)
+                scale_rows(p, i + (uint32_t)r, exact + r * TV_PANEL_PAIR, 1, j, count);
+        }
 }
 
 static uint16_t largest_of(const uint16_t *y, size_t n)
@@ -303,7 +332,7 @@ static void multiply_blocks(void *user, uint64_t from, uint64_t to)
 static bool multiply_vector(pccx_machine *m, const pccx_op *op, const matrix_memory *mem)
 {
     beats stream = {.machine = m, .at = op->weights, .offset = op->weights_offset};
-    tv_rows r = {.beats = (op->k + 31) / 32, .rows = op->n, .ready = mem->ready, .sum = mem->sum[0], .vector_scale = mem->row_scale[0],
+    tv_rows r = {.beats = mem->beats, .rows = op->n, .ready = mem->ready, .sum = mem->sum[0], .vector_scale = mem->row_scale[0],
                  .add = pccx_MATRIX_accm(op->word), .out = pccx_l2_at(m, op->dst)};
     if (pccx_MATRIX_w_scale(op->word) && !(r.scales = whole_piece(&stream, tv_ceil_div(op->n, PCCX_LANES) * PCCX_WORD_BYTES)))
         return false;
@@ -335,12 +364,17 @@ static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
         mem.scale[n] = 1.0f;
     if (pccx_MATRIX_w_scale(op->word))
         read_scales(&stream, op->n, mem.scale);
-    product p = {.mem = &mem, .multiply = m->multiply, .beats = (op->k + 31) / 32, .m = op->m};
-    for (size_t n = 0, rows; n < op->n; n += rows) {
-        size_t want = op->n - n < WEIGHT_ROWS ? op->n - n : WEIGHT_ROWS;
-        p.weights = next_rows(&stream, p.beats, want, mem.whole, &rows);
-        tv_pool_run(rows * op->m * (uint64_t)op->k < SMALL ? NULL : m->pool, rows, multiply_rows, &p);
-        scale_rows(m, op, &mem, (uint32_t)n, rows, accm);
+    for (uint32_t r = 0; r < op->m && accm; r++)
+        pccx_load_lanes(m, op->dst + r * row_words, 0, op->n, mem.y + r * (size_t)op->n);
+    product p = {.op = op, .mem = &mem, .multiply = m->multiply, .accm = accm};
+    for (; p.first < op->n; p.first += (uint32_t)p.rows) {
+        size_t left = op->n - p.first;
+        p.weights = next_rows(&stream, mem.beats, mem.panel || left < WEIGHT_ROWS ? left : WEIGHT_ROWS, mem.whole, &p.rows);
+        tv_pool *pool = p.rows * op->m * (uint64_t)op->k < SMALL ? NULL : m->pool;
+        if (mem.panel)
+            tv_pool_run(pool, tv_ceil_div(p.rows, TV_PANEL_PAIR), multiply_panels, &p);
+        else
+            tv_pool_run(pool, p.rows, multiply_rows, &p);
     }
     if (from_fifo)
         pccx_pop_fifo(m, PCCX_FIFO_TO_GEMV, op->k);

@@ -52,8 +52,9 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
         return tv_fail_memory(sink);
     m->config = config;
     m->mode = mode;
-    m->multiply = tv_s4s8(tv_cpu());
-    m->multiply_rows = tv_scaled_rows(tv_cpu());
+    m->level = tv_cpu();
+    m->multiply = tv_s4s8(m->level);
+    m->multiply_rows = tv_scaled_rows(m->level);
     pccx_control_init(&m->control, config);
     tv_status status = tv_codec_make(&tv_isa_pccx, sink, &m->codec);
     pccx_timing_init(&m->timing, config);

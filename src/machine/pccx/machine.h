@@ -11,6 +11,7 @@
 #include "isa/pccx/pccx.h"
 #include "machine/pccx/timing.h"
 #include "kernels/matrix.h"
+#include "kernels/panel.h"
 #include "kernels/rows.h"
 #include "machine/fault.h"
 #include "machine/target.h"
@@ -74,6 +75,7 @@ typedef struct pccx_machine {
     tv_memory l2, host;
     pccx_fifo fifos[PCCX_FIFOS];
     uint16_t e_max;
+    tv_cpu_level level; /* of the host, for kernels */
     tv_s4s8_fn multiply;
     tv_rows_fn multiply_rows; /* of one vector */
     tv_pool *pool; /* NULL: one thread */
