@@ -13,7 +13,7 @@
 #include "trivet/llm.h"
 #include "trivet/trivet.h"
 
-enum { CONTEXT = 512, PROMPT = 255 }; /* with the token that begins a text 256 */
+enum { CONTEXT = 512, PREFILL = 256, PROMPT = PREFILL - 4 }; /* with the token that begins a text, and the three bytes of the space before it, PREFILL */
 
 static const random_shape llama110m = {768, 2048, 12, 12, 12, 32000, 1024, true};
 
@@ -133,6 +133,7 @@ static bench_times rates(const bench_report *r, const task *t, unsigned threads)
         must(tv_llm_generate(session, prompt, t->tokens ? (uint32_t)t->tokens : 1, &(tv_llm_sampling){0, 1, 1}, NULL, NULL, NULL));
         bench_profile(false);
         tv_llm_session_summary(session, &s);
+        must(t->tokens || s.prompt_tokens == PREFILL ? TV_OK : TV_ERR_INPUT);
         tv_machine_stats(s.machine, &stats);
         macs = (double)stats.macs;
         taken[i] = t->tokens ? s.wall / s.tokens : s.prompt_wall;
