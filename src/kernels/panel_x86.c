@@ -47,6 +47,9 @@ TARGET TV_INLINE void transpose(__m512i v[ROWS])
 /* The lowest `count` bits, at most 32. */
 static inline uint32_t first_bits(size_t count) { return count ? UINT32_MAX >> (32 - count) : 0; }
 
+/* Where a row is, or would be: of one that is not there nothing is read. */
+static inline const void *row_at(const void *rows, size_t stride, size_t r) { return (const void *)((uintptr_t)rows + r * stride); }
+
 /* Half a vector of each of 32 rows, of which `count` are there and have `bytes` bytes: word s of the first sixteen rows goes to first +
  * s * step, that of the others to second + s * step. `flip` changes bits on the way; what is missing are zeros. */
 TARGET TV_INLINE void turn_rows(const void *rows, size_t stride, size_t count, size_t bytes, __m512i flip, void *first, void *second, size_t step)
@@ -54,7 +57,7 @@ TARGET TV_INLINE void turn_rows(const void *rows, size_t stride, size_t count, s
     __mmask32 mask = first_bits(bytes);
     __m512i v[ROWS];
     for (size_t r = 0; r < ROWS; r++) {
-        const uint8_t *low = (const uint8_t *)rows + r * stride, *high = low + ROWS * stride;
+        const uint8_t *low = row_at(rows, stride, r), *high = row_at(rows, stride, r + ROWS);
         __m256i a = _mm256_maskz_loadu_epi8(r < count ? mask : 0, low), b = _mm256_maskz_loadu_epi8(r + ROWS < count ? mask : 0, high);
         v[r] = _mm512_xor_si512(_mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1), flip);
     }
@@ -305,13 +308,13 @@ typedef struct pair_of_panels {
     partial_sums sums[TILES][2]; /* of rows that have one block the first is all that is used */
 } pair_of_panels;
 
-/* Asks for `part` of `parts` of the bytes of 32 rows, that come next: all at once would stand in the way of what is wanted now. Beyond
+/* Asks for `part` of `parts` of the bytes from byte `from` on of 32 rows, that come next: all at once would stand in the way of what is wanted now. Beyond
  * the end of memory it does nothing. */
-static inline void ask_for(const void *rows, size_t stride, size_t bytes, size_t part, size_t parts)
+static inline void ask_for(const void *rows, size_t from, size_t stride, size_t bytes, size_t part, size_t parts)
 {
     for (size_t r = part * PAIR / parts; r < (part + 1) * PAIR / parts; r++)
         for (size_t at = 0; at < bytes; at += VECTOR)
-            __builtin_prefetch((const void *)((uintptr_t)rows + r * stride + at));
+            __builtin_prefetch(row_at(rows, 1, r * stride + from + at));
 }
 
 TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets, size_t m, const float *scales, size_t scale_step,
@@ -329,8 +332,8 @@ TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, 
             partial_sums *p = all > most ? &pair.sums[tile][half] : pair.sums[0];
             const block_groups b = {pair.panels[half], ready + tv_panel_ready_bytes(i, w->k) + begin * GROUP * TILE, offsets + i * all + begin * TILE, pair.scales + half * ROWS,
                                     begin, here, used};
-            ask_for(w->rows + next_row * w->stride + next * group_bytes, w->stride, here * group_bytes, q, 2 * tiles);
-            ask_for(scales + next_row * scale_step + next, scale_step * sizeof *scales, here * sizeof *scales, q, 2 * tiles);
+            ask_for(row_at(w->rows, w->stride, next_row), next * group_bytes, w->stride, here * group_bytes, q, 2 * tiles);
+            ask_for(row_at(scales, scale_step * sizeof *scales, next_row), next * sizeof *scales, scale_step * sizeof *scales, here * sizeof *scales, q, 2 * tiles);
             if (counts[half])
                 add_block(&b, w->bits, factor, p);
             if (counts[half] && begin + here == all)

@@ -12,7 +12,6 @@ enum { BANK_X, BANK_QUERY, BANK_WEIGHTS, BANK_KEY = 4, BANK_SCORES, BANK_CACHE, 
 
 #define NO_ENTRY UINT32_MAX
 
-
 /* When a place is used: what goes to attention and what goes to the feed-forward layer need not be there at once. The data flow orders
  * the two. */
 typedef enum phase { ALWAYS, ATTENTION, FEED_FORWARD } phase;

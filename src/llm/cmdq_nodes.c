@@ -126,7 +126,7 @@ static void tensor_entry(lowering *l, cmdq_opcode opcode, operand in, unsigned w
 typedef enum sum { ANEW, ADDED } sum;
 
 /* out[m][rows] (+)= in[m][columns] times rows `row` on, columns `column` on, of the weight. */
-static void product(lowering *l, const matrix *w, operand in, operand out, sum to, uint32_t row, uint32_t rows, uint32_t column, uint32_t columns, uint32_t m)
+static void product(lowering *l, const matrix *w, operand in, operand out, sum how, uint32_t row, uint32_t rows, uint32_t column, uint32_t columns, uint32_t m)
 {
     unsigned slot = l->slot++ % SLOTS;
     uint64_t scale_row = w->columns / l->group * 4;
@@ -135,7 +135,7 @@ static void product(lowering *l, const matrix *w, operand in, operand out, sum t
     tensor_entry(l, CMDQ_TE_GEMM_TILE, in, WEIGHTS + slot, out, m, rows, columns, l->weight_bits);
     spm(l, CMDQ_F_wgt_scale_bank, SCALES + slot, 0);
     number(l, CMDQ_F_wgt_group, l->group);
-    if (to == ADDED)
+    if (how == ADDED)
         tv_entries_flag(l->entries, CMDQ_F_accumulate, true);
     reads(l, SCALES + slot);
     end_entry(l);

@@ -41,9 +41,9 @@ static void want_places(const lowering *l, uint32_t m, place wanted[PLACES])
         [GATE + 1] = {.bank = BANK_QUERY, .phase = FEED_FORWARD, .bytes = m == 1 ? 0 : unit * 4},
         [UP + 1] = {.bank = BANK_KEY, .phase = FEED_FORWARD, .bytes = m == 1 ? 0 : unit * 4},
         [HIDDEN] = {.bank = BANK_HIDDEN, .phase = FEED_FORWARD, .bytes = hidden * input},
-        [LOGITS] = {.bank = BANK_CACHE, .phase = FEED_FORWARD, .bytes = vocab < l->bank_bytes / 4 ? vocab : l->bank_bytes / 4},
-        [WEIGHTS] = {.bank = BANK_WEIGHTS, .bytes = l->bank_bytes - scale_bytes},
-        [WEIGHTS + 1] = {.bank = BANK_WEIGHTS + 1, .bytes = l->bank_bytes - scale_bytes},
+        [LOGITS] = {.bank = BANK_CACHE, .phase = FEED_FORWARD, .bytes = tv_min_u64(m * vocab, tv_max_u64(l->bank_bytes / 4, (uint64_t)m * 4))}, /* a column at least */
+        [WEIGHTS] = {.bank = BANK_WEIGHTS, .bytes = (l->bank_bytes - scale_bytes) / 64 * 64},
+        [WEIGHTS + 1] = {.bank = BANK_WEIGHTS + 1, .bytes = (l->bank_bytes - scale_bytes) / 64 * 64},
         [SCALES] = {.bank = BANK_WEIGHTS, .bytes = scale_bytes},
         [SCALES + 1] = {.bank = BANK_WEIGHTS + 1, .bytes = scale_bytes},
     };

@@ -79,15 +79,34 @@ static void pack_key(const packing *p, uint32_t head, uint32_t row)
     }
 }
 
-/* A row of a block of which `count` values have come, in the first plane or, of what that has left, in a later one. */
-static uint16_t pack_row(const pccx_lowering *l, float values[PCCX_BLOCK], uint32_t count, pccx_value_row *row, unsigned plane, uint8_t *beats)
+static void choose_scale(const pccx_lowering *l, const float *values, pccx_value_row *row)
 {
-    if (plane)
-        return pccx_quantize(l->least_scale, values, count, beats);
-    if (row->seen)
+    if (row->seen) {
         row->scale = pccx_choose_scale(l->least_scale, values, row->seen, row->extreme);
+        row->packed = 0;
+    }
     row->seen = 0;
-    return pccx_round(values, count, row->scale, beats, l->cache_planes == 1 ? NULL : values);
+}
+
+/* A row of a block of which `count` values have come, in the only plane: while the scale stays, new values are put beside the others. */
+static void pack_row(const pccx_lowering *l, const float *values, uint32_t count, pccx_value_row *row)
+{
+    choose_scale(l, values, row);
+    if (row->packed == 0)
+        row->scale_bits = pccx_round(values, count, row->scale, row->beat, NULL);
+    else
+        pccx_round_more(values, row->packed, count, row->scale, row->beat);
+    row->packed = count;
+}
+
+/* The same in several planes, each of what the ones before have left. */
+static void pack_planes(const pccx_lowering *l, float *values, uint32_t count, pccx_value_row *row, uint8_t *scale, uint8_t *beat)
+{
+    uint64_t bytes = pccx_value_bytes(l);
+    choose_scale(l, values, row);
+    tv_store_le(scale, pccx_round(values, count, row->scale, beat, values), 2);
+    for (unsigned plane = 1; plane < l->cache_planes; plane++)
+        tv_store_le(scale + plane * bytes, pccx_quantize(l->least_scale, values, count, beat + plane * bytes), 2);
 }
 
 /* A block of a head's values: those of positions to `position`. */
@@ -95,15 +114,17 @@ static void pack_block(const packing *p, uint32_t head, uint32_t position, const
 {
     const pccx_lowering *l = p->l;
     uint32_t d = l->model->shape.head_dim, count = position % PCCX_BLOCK + 1;
-    uint64_t bytes = pccx_value_bytes(l);
-    uint8_t *to = block_at(p, head, position / PCCX_BLOCK);
-    for (uint32_t i = 0; i < d; i++) {
+    uint8_t *scales = block_at(p, head, position / PCCX_BLOCK), *beats = scales + pccx_words(d) * PCCX_WORD;
+    for (uint32_t i = 0; i < d; i++, scales += 2, beats += PCCX_BEAT) {
         float values[PCCX_BLOCK] = {0};
         memcpy(values, block + (size_t)i * PCCX_BLOCK, count * sizeof *values);
-        for (unsigned plane = 0; plane < l->cache_planes; plane++) {
-            uint8_t *beats = to + plane * bytes + pccx_words(d) * PCCX_WORD + i * PCCX_BEAT;
-            tv_store_le(to + plane * bytes + 2 * i, pack_row(l, values, count, &rows[i], plane, beats), 2);
+        if (l->cache_planes > 1) {
+            pack_planes(l, values, count, &rows[i], scales, beats);
+            continue;
         }
+        pack_row(l, values, count, &rows[i]);
+        tv_store_le(scales, rows[i].scale_bits, 2);
+        memcpy(beats, rows[i].beat, PCCX_BEAT);
     }
 }
 
@@ -111,6 +132,8 @@ static void pack_block(const packing *p, uint32_t head, uint32_t position, const
 static void take_value(pccx_value_row *row, float value, uint32_t count)
 {
     bool larger = count == 0 || tv_f32_abs(tv_f32_bits(value)) > tv_f32_abs(tv_f32_bits(row->extreme)); /* by bits: what is not finite is largest */
+    if (count == 0)
+        row->packed = 0;
     if (larger)
         row->extreme = value;
     if (larger || (count & (count + 1)) == 0)

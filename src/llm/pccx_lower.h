@@ -62,6 +62,9 @@ typedef struct pccx_value_row {
     float extreme; /* the value of largest magnitude, of equal ones the first */
     float scale;
     uint32_t seen; /* values that the scale is to be chosen for; 0: it has been */
+    uint32_t packed; /* values that stand in `beat`, in the first plane where it is the only one */
+    uint16_t scale_bits;
+    uint8_t beat[PCCX_BEAT];
 } pccx_value_row;
 
 typedef struct pccx_lowering {

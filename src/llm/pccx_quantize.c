@@ -58,6 +58,15 @@ uint16_t pccx_round(const float *values, uint32_t n, float scale, uint8_t *beats
     return scale == 0 ? TV_BF16_ONE : tv_bf16_from_f32(scale);
 }
 
+void pccx_round_more(const float *values, uint32_t from, uint32_t to, float scale, uint8_t *beat)
+{
+    int8_t q[PCCX_BEAT_WEIGHTS] = {0};
+    if (scale != 0)
+        tv_quantize_s8(values + from, to - from, scale, LEAST, MOST, q);
+    for (uint32_t i = from; i < to; i++)
+        beat[i / 2] = (uint8_t)((beat[i / 2] & (i % 2 ? 0x0F : 0xF0)) | (q[i - from] & 15) << i % 2 * 4);
+}
+
 uint16_t pccx_quantize(tv_least_scale_fn search, float *values, uint32_t n, uint8_t *beats)
 {
     bool finite;

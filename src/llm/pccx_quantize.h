@@ -17,7 +17,10 @@ float pccx_choose_scale(tv_least_scale_fn search, const float *values, uint32_t 
  * the scale's BF16 bits; of 0, 1. */
 uint16_t pccx_round(const float *values, uint32_t n, float scale, uint8_t *beats, float *left);
 
-/* The same with the scale that is chosen for these values, which get what is left. */
+/* Puts values `from` to `to`, within one beat, beside those that stand in it. */
+void pccx_round_more(const float *values, uint32_t from, uint32_t to, float scale, uint8_t *beat);
+
+/* As pccx_round with the scale that is chosen for these values, which get what is left. */
 uint16_t pccx_quantize(tv_least_scale_fn search, float *values, uint32_t n, uint8_t *beats);
 
 #endif

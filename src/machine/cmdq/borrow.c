@@ -83,7 +83,7 @@ bool cmdq_put_off(const cmdq_run *r, const cmdq_tile *spm, const cmdq_tile *dram
     bool together = dram->rows == 1 || dram->stride == dram->bytes;
     if (dram->writes || spm->bytes < LARGE || spm->bytes != dram->rows * dram->bytes)
         return false;
-    cmdq_load load = {spm->bank * r->shape->bank_bytes + spm->start, dram->start, spm->bytes, together ? spm->bytes : dram->bytes, dram->stride};
+    cmdq_load load = {spm->bank * r->shape->bank_bytes + spm->start, dram->start, spm->bytes, together ? spm->bytes : dram->bytes, together ? spm->bytes : dram->stride};
     place_to_write(m, load.spm, load.bytes, false);
     if (m->load_count == CMDQ_LOADS_MAX)
         settle(m, 0);

@@ -22,7 +22,7 @@ static inline float cmdq_get_real(const cmdq_run *r, cmdq_field field) { return 
 /* Room that lives until the same scratch is asked for again; NULL sets no_memory. */
 void *cmdq_scratch(cmdq_run *r, unsigned which, uint64_t bytes);
 
-/* Where a tile's bytes are on the host, until another tile is asked for that the entry writes. What it writes must be all of it. */
+/* Where a tile's bytes are on the host, until bytes of it are written. What the entry writes must be all of a tile. */
 uint8_t *cmdq_bytes(const cmdq_run *r, const cmdq_tile *tile);
 
 /* The same of a tile that is read, as rows of `row_bytes`, *stride apart. */

@@ -76,7 +76,7 @@ static inline const cmdq_tile *cmdq_find_tile(const cmdq_op *op, cmdq_operand op
     return NULL;
 }
 
-/* Whether two tiles share no byte; b may be NULL. */
+/* Whether two tiles of SPM share no byte; b may be NULL. */
 static inline bool cmdq_are_apart(const cmdq_tile *a, const cmdq_tile *b)
 {
     return !b || a->bank != b->bank || a->start + a->bytes <= b->start || b->start + b->bytes <= a->start;
