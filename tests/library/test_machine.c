@@ -133,6 +133,42 @@ static void programs_in_a_row_keep_state_and_clock(void **state)
     tv_program_free(second);
 }
 
+/* Three GEMVs from one stream, whose descriptors end within beats: in one program, and in three, of which the second brings the last descriptor. */
+static void what_is_left_of_a_stream_is_for_the_next_program(void **state)
+{
+    (void)state;
+    static const char start[] = "        .target pccx\n        memset  fmap_shape[0], 8, 4, 1\n        memset  weight_shape[0], 1, 8, 32\n"
+                                "        memcpy  l2[0], host[x], shape=0\n        wstream gemv, 4096, 100\n        wstream gemv, 4196, 130\n        gemv    l2[8], l2[0], size=1, shape=0\n";
+    static const char data[] = "        .data\nx:      .rept 32\n        .bf16 (. / 2) * 0.25 - 3\n        .endr\n"
+                               "        .org 4096\n        .rept 384\n        .byte (. * 7 + . / 13) & 255\n        .endr\n";
+    static const char second[] = "        wstream gemv, 4326, 154\n        gemv    l2[16], l2[0], size=1, shape=0\n", third[] = "        gemv    l2[24], l2[0], size=1, shape=0\n";
+    char text[3][2000];
+    uint8_t one[512], three[512];
+    tv_stop why;
+    snprintf(text[0], sizeof text[0], "%s%s%s%s", start, second, third, data);
+    tv_machine *machine = machine_of(TV_MODE_FULL);
+    tv_program *programs[3] = {program_of(text[0])};
+    assert_int_equal(tv_machine_load(machine, programs[0], NULL), TV_OK);
+    assert_int_equal(tv_machine_run(machine, NULL, &why), TV_OK);
+    read_l2(machine, one);
+    tv_machine_free(machine);
+    tv_program_free(programs[0]);
+    machine = machine_of(TV_MODE_FULL);
+    snprintf(text[0], sizeof text[0], "%s%s", start, data);
+    snprintf(text[1], sizeof text[1], "        .target pccx\n%s", second);
+    snprintf(text[2], sizeof text[2], "        .target pccx\n%s", third);
+    for (unsigned i = 0; i < 3; i++) {
+        programs[i] = program_of(text[i]);
+        assert_int_equal(tv_machine_load(machine, programs[i], NULL), TV_OK);
+        assert_int_equal(tv_machine_run(machine, NULL, &why), TV_OK);
+    }
+    read_l2(machine, three);
+    assert_memory_equal(one, three, sizeof one);
+    tv_machine_free(machine);
+    for (unsigned i = 0; i < 3; i++)
+        tv_program_free(programs[i]);
+}
+
 static void modes_agree_on_what_they_share(void **state)
 {
     (void)state;
@@ -595,6 +631,7 @@ int main(void)
         cmocka_unit_test(stepping_gives_the_same_cycles_and_bits_as_running),
         cmocka_unit_test(interleaved_machines_do_not_touch_each_other),
         cmocka_unit_test(programs_in_a_row_keep_state_and_clock),
+        cmocka_unit_test(what_is_left_of_a_stream_is_for_the_next_program),
         cmocka_unit_test(modes_agree_on_what_they_share),
         cmocka_unit_test(limits_stop_before_an_instruction_and_the_run_goes_on),
         cmocka_unit_test(a_fault_changes_nothing_and_names_its_place),

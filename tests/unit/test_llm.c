@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "llm/model.h"
+#include "llm/pccx_quantize.h"
 #include "llm/tokenizer.h"
 #include "random_model.h"
 #include "trivet/llm.h"
@@ -365,6 +366,26 @@ static void written_programs_leave_every_bit_and_cycle_of_the_session(void **sta
     }
 }
 
+/* What comes one by one, and what comes at once. */
+static void values_that_are_put_beside_others_are_rounded_like_them(void **state)
+{
+    (void)state;
+    unit_rng rng = {9};
+    for (unsigned round = 0; round < 500; round++) {
+        float values[PCCX_BEAT_WEIGHTS] = {0}, scale = round % 9 ? ((float)unit_below(&rng, 2000) - 1000) * 1e-3f : 0;
+        uint32_t n = 1 + (uint32_t)unit_below(&rng, PCCX_BEAT_WEIGHTS), from = 1 + (uint32_t)unit_below(&rng, n);
+        uint8_t at_once[PCCX_BEAT], beside[PCCX_BEAT];
+        for (uint32_t i = 0; i < n; i++)
+            values[i] = ((float)unit_below(&rng, 40001) - 20000) * 3e-4f;
+        pccx_round(values, n, scale, at_once, NULL);
+        float few[PCCX_BEAT_WEIGHTS] = {0};
+        memcpy(few, values, from * sizeof *few);
+        pccx_round(few, from, scale, beside, NULL);
+        pccx_round_more(values, from, n, scale, beside);
+        assert_memory_equal(at_once, beside, sizeof at_once);
+    }
+}
+
 /* ---- Models of other shapes, with random weights ---- */
 
 /* Grouped heads, an output of its own, sizes that no power of two divides. */
@@ -403,6 +424,7 @@ int main(void)
         cmocka_unit_test(opennpu_comes_near_the_host_in_every_layer),
         cmocka_unit_test(pccx_comes_near_the_host_in_every_layer),
         cmocka_unit_test(written_programs_leave_every_bit_and_cycle_of_the_session),
+        cmocka_unit_test(values_that_are_put_beside_others_are_rounded_like_them),
         cmocka_unit_test(models_of_odd_shapes_run_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
