@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "object/program.h"
+#include "program/program.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "llm/llama2c.h"
-#include "llm/tokenizer.h"
+#include "import/llama2c.h"
+#include "import/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "object/program.h"
+#include "program/program.h"
 #include "trivet/trivet.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "llm/tokenizer.h"
+#include "import/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
  * JSON that was written must be read, and be written the same the second time. */
 #include <stdlib.h>
 
-#include "report/trace_reader.h"
+#include "trace/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes src/llm/unicode.def, the letters and numbers of Unicode as ranges, from Python's own tables.
+"""Writes src/import/unicode.def, the letters and numbers of Unicode as ranges, from Python's own tables.
 
-usage: unicode.py > src/llm/unicode.def"""
+usage: unicode.py > src/import/unicode.def"""
 import unicodedata
 
 

@@ -3,7 +3,7 @@
 #ifndef TV_ASM_ASSEMBLE_H
 #define TV_ASM_ASSEMBLE_H
 
-#include "object/program.h"
+#include "program/program.h"
 
 /* Assembles an open input; takes ownership of it. Else as tv_program_assemble. */
 tv_status tv_asm_input(const char *name, tv_input *input, const tv_program_options *options, const tv_diag_sink *sink,

@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "isa/isa.h"
-#include "object/program.h"
+#include "program/program.h"
 
 enum {
     TV_ASM_DEPTH_MAX = 128,       /* frames: includes, macros, repeats */

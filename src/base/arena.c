@@ -27,13 +27,14 @@ void tv_arena_fini(tv_arena *arena)
     *arena = (tv_arena){0};
 }
 
-void tv_arena_reset(tv_arena *arena)
+void tv_arena_reuse(tv_arena *to, tv_arena *from)
 {
-    if (arena->blocks) {
-        free_blocks(arena->blocks->next);
-        arena->blocks->next = NULL;
+    if (from->blocks) {
+        free_blocks(from->blocks->next);
+        from->blocks->next = NULL;
     }
-    arena->used = 0;
+    *to = (tv_arena){.blocks = from->blocks, .size = from->size};
+    *from = (tv_arena){0};
 }
 
 void *tv_arena_alloc(tv_arena *arena, size_t size)

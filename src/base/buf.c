@@ -11,6 +11,12 @@ void tv_buf_fini(tv_buf *buf)
     *buf = (tv_buf){0};
 }
 
+void tv_buf_reuse(tv_buf *to, tv_buf *from)
+{
+    *to = (tv_buf){.data = from->data, .cap = from->cap};
+    *from = (tv_buf){0};
+}
+
 static bool reserve(tv_buf *buf, size_t n)
 {
     if (buf->failed)

@@ -17,6 +17,9 @@ typedef struct tv_buf {
 /* A zeroed tv_buf is empty and ready. */
 void tv_buf_fini(tv_buf *buf);
 
+/* Gives the room of `from` to `to`, which has none; both are empty then. */
+void tv_buf_reuse(tv_buf *to, tv_buf *from);
+
 /* Room for `n` more bytes, not zeroed, counted as used; NULL when memory is short. */
 void *tv_buf_extend(tv_buf *buf, size_t n);
 

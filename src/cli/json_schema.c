@@ -70,7 +70,7 @@ static json_t *instruction_schema(const tv_codec *codec, unsigned insn, const tv
                      "required", required, "patternProperties", "^reserved_", "additionalProperties", 0);
 }
 
-/* What src/machine/cmdq/metadata.c reads. */
+/* What src/queue/metadata.c reads. */
 #define INTEGER "{\"type\": \"integer\", \"minimum\": 0}"
 #define CONTENTS "\"file\": {\"type\": \"string\"}, \"hex\": {\"type\": \"string\"}, \"zero\": {\"const\": true}, \"bytes\": " INTEGER
 #define LIST(properties, required) \

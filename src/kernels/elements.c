@@ -116,19 +116,16 @@ TV_CLONES void tv_elements_turn(const float *x, const float *c, const float *s, 
     }
 }
 
-/* Integers in the order of numbers: of a negative one the other bits are turned around. */
-TV_INLINE int32_t order_of(int32_t bits) { return bits ^ (int32_t)((uint32_t)(bits >> 31) >> 1); }
-
 TV_CLONES float tv_elements_largest(const float *x, size_t count)
 {
-    int32_t most = order_of((int32_t)tv_f32_bits(-INFINITY)), none = 0; /* numbers */
+    int32_t most = tv_f32_order((int32_t)tv_f32_bits(-INFINITY)), none = 0; /* numbers */
     for (size_t i = 0; i < count; i++) {
-        int32_t order = order_of((int32_t)tv_f32_bits(x[i]));
+        int32_t order = tv_f32_order((int32_t)tv_f32_bits(x[i]));
         most = order > most ? order : most;
     }
     for (size_t i = 0; i < count; i++)
         none |= x[i] != x[i];
-    return none ? NAN : tv_f32_of_bits((uint32_t)order_of(most));
+    return none ? NAN : tv_f32_of_bits((uint32_t)tv_f32_order(most));
 }
 
 TV_CLONES void tv_elements_shift(const float *x, size_t count, float least, float scale, float *out)

@@ -2,10 +2,10 @@
 /* Sums of groups: what is made ready, the plain versions. */
 #include "kernels/groups.h"
 
-#include "kernels/arm64.h"
+#include "kernels/arm64/arm64.h"
 #include "kernels/clones.h"
 #include "kernels/dot.h"
-#include "kernels/groups_x86.h"
+#include "kernels/x86/groups.h"
 #include "kernels/matrix.h"
 #include "num/int.h"
 

@@ -3,10 +3,10 @@
  * floats holds the eight partial sums of the canonical order, so that vectors change no bit. */
 #include "kernels/matrix.h"
 
-#include "kernels/arm64.h"
+#include "kernels/arm64/arm64.h"
 #include "kernels/clones.h"
 #include "kernels/dot.h"
-#include "kernels/matrix_x86.h"
+#include "kernels/x86/matrix.h"
 #include "num/int.h"
 
 typedef int8_t s8x32 __attribute__((vector_size(32), aligned(1), may_alias));

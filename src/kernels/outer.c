@@ -3,7 +3,7 @@
  * factors of all, one multiply-add makes and adds their products, and rows of ACC stay in registers while all are added. */
 #include "kernels/outer.h"
 
-#include "kernels/arm64.h"
+#include "kernels/arm64/arm64.h"
 
 static void outer_scalar(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count)
 {

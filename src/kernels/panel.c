@@ -2,7 +2,7 @@
 /* What panels are chosen by. */
 #include "kernels/panel.h"
 
-#include "kernels/panel_x86.h"
+#include "kernels/x86/panel.h"
 
 const tv_panel_fns *tv_panel(tv_cpu_level level)
 {

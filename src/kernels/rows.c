@@ -2,10 +2,10 @@
 /* Rows with scales, from the kernels of their parts. */
 #include "kernels/rows.h"
 
-#include "kernels/arm64.h"
+#include "kernels/arm64/arm64.h"
 #include "kernels/bf16.h"
 #include "kernels/matrix.h"
-#include "kernels/rows_x86.h"
+#include "kernels/x86/rows.h"
 #include "num/float.h"
 
 void tv_scaled_rows_by(tv_s4s8_fn multiply, const tv_rows *r)

@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-#include "kernels/arm64.h"
+#include "kernels/arm64/arm64.h"
 #include "kernels/quantize.h"
-#include "kernels/scales_x86.h"
+#include "kernels/x86/scales.h"
 
 static unsigned least_scale_scalar(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high)
 {

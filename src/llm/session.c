@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "llm/backend.h"
-#include "llm/tokenizer.h"
+#include "graph/backend.h"
+#include "import/tokenizer.h"
 
 enum { SAMPLE_TOKENS = 64, EVAL_WINDOW = 256, EMIT_MAX = 3840 };
 

@@ -5,7 +5,7 @@
 #define TV_MACHINE_FAULT_H
 
 #include "base/buf.h"
-#include "object/program.h"
+#include "program/program.h"
 #include "trivet/machine.h"
 
 /* The fault that stopped a machine, with the texts that it points to. */

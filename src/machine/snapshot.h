@@ -5,7 +5,7 @@
 #define TV_MACHINE_SNAPSHOT_H
 
 #include "base/buf.h"
-#include "object/program.h"
+#include "program/program.h"
 #include "sim/image.h"
 #include "trivet/machine.h"
 

@@ -9,7 +9,7 @@
 #include "base/schema.h"
 #include "isa/isa.h"
 #include "machine/snapshot.h"
-#include "object/program.h"
+#include "program/program.h"
 #include "trivet/machine.h"
 
 typedef struct tv_target {

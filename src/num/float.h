@@ -23,6 +23,8 @@
 #define TV_F32_LARGEST UINT32_C(0x7F7FFFFF) /* finite */
 #define TV_F32_FRACTION UINT32_C(0x007FFFFF)
 #define TV_F32_HIDDEN UINT32_C(0x00800000) /* the bit before the fraction of a normal number */
+#define TV_F32_FRACTION_BITS 23
+#define TV_F32_BIAS 127
 
 static inline uint32_t tv_f32_bits(float x)
 {
@@ -58,6 +60,9 @@ static inline uint32_t tv_f32_canonical(float x) { return x != x ? TV_F32_NAN : 
 /* On bits: of NaN, too. */
 static inline uint32_t tv_f32_negate(uint32_t x) { return x ^ TV_F32_SIGN; }
 static inline uint32_t tv_f32_abs(uint32_t x) { return x & ~TV_F32_SIGN; }
+
+/* Bits as integers in the order of the numbers, and back: of a negative one the bits but the sign are turned around. */
+static inline int32_t tv_f32_order(int32_t x) { return x ^ (int32_t)((uint32_t)(x >> 31) >> 1); }
 
 /* 2^k, where it is a normal number, of the last bits of `k`: of x + 0x1.8p52 they are those of the integer that x rounds to. */
 static inline double tv_f64_power_of_two(uint64_t k) { return tv_f64_of_bits((k + 1023) << 52); }

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "machine/cmdq/queue.h"
+#include "queue/queue.h"
 
 typedef struct reading {
     tv_buf told; /* a line for each diagnostic */

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "llm/gguf.h"
-#include "llm/tokenizer.h"
+#include "import/gguf.h"
+#include "import/tokenizer.h"
 
 typedef struct random_shape {
     uint32_t dim, hidden, layers, heads, kv_heads, vocab, context;

@@ -40,10 +40,13 @@ static void arena_pieces_are_zeroed_aligned_and_apart(void **state)
     assert_string_equal(tv_arena_str(&arena, (tv_sv){"abcdef", 3}), "abc");
     assert_string_equal(tv_arena_str(&arena, (tv_sv){NULL, 0}), "");
     assert_null(tv_arena_alloc(&arena, SIZE_MAX));
-    tv_arena_reset(&arena);
-    const uint8_t *again = tv_arena_alloc(&arena, 1000); /* where something stood */
+    tv_arena next = {0};
+    tv_arena_reuse(&next, &arena);
+    assert_null(arena.blocks);
+    const uint8_t *again = tv_arena_alloc(&next, 1000); /* where something stood */
     for (unsigned i = 0; i < 1000; i++)
         assert_int_equal(again[i], 0);
+    tv_arena_fini(&next);
     tv_arena_fini(&arena);
     assert_null(arena.blocks);
 }

@@ -2,7 +2,7 @@
 /* Queues that are built entry by entry are those that the reader makes of their text, and are refused as they would be. */
 #include "test_cmdq.h"
 
-#include "machine/entries.h"
+#include "queue/entries.h"
 
 static tv_sv metadata(void)
 {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <mpfr.h>
 
-#include "llm/gguf.h"
+#include "import/gguf.h"
 #include "model_files.h"
 #include "num/float.h"
 

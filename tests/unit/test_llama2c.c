@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "llm/llama2c.h"
-#include "llm/tokenizer.h"
+#include "import/llama2c.h"
+#include "import/tokenizer.h"
 #include "model_files.h"
 #include "num/float.h"
 

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "llm/model.h"
-#include "llm/pccx_quantize.h"
-#include "llm/tokenizer.h"
+#include "graph/model.h"
+#include "lower/pccx/quantize.h"
+#include "import/tokenizer.h"
 #include "random_model.h"
 #include "trivet/llm.h"
 #include "unit.h"

@@ -7,7 +7,7 @@
 #include <gelf.h>
 #include <unistd.h>
 
-#include "object/program.h"
+#include "program/program.h"
 
 static const char source[] = "        .target pccx\n"                                     /* 1 */
                              "        .equ    X, 0x40\n"                                  /* 2 */

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#include "llm/gpt2_split.h"
-#include "llm/tokenizer.h"
+#include "import/gpt2_split.h"
+#include "import/tokenizer.h"
 
 #define LB "\xE2\x96\x81"
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "llm/gguf.h"
-#include "llm/llama2c.h"
+#include "import/gguf.h"
+#include "import/llama2c.h"
 
 typedef struct conversion {
     const char *in, *out, *tokenizer;

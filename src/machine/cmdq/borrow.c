@@ -3,8 +3,6 @@
  * it is weights, which a tensor engine reads once before the next load takes their place. */
 #include "machine/cmdq/exec.h"
 
-static bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
-
 /* Bytes of DRAM from the first of a load to the last. */
 static uint64_t extent(const cmdq_load *load) { return (load->bytes / load->row_bytes - 1) * load->stride + load->row_bytes; }
 
@@ -25,13 +23,13 @@ void cmdq_settle(cmdq_memories *m)
 /* Loads whose place is written over, and not read before, have never been; of others that overlap it what stays must be there. */
 static uint8_t *place_to_write(cmdq_memories *m, uint64_t start, uint64_t bytes, bool reads)
 {
-    if (overlap(start, bytes, m->ready.spm, m->ready.bytes))
+    if (cmdq_overlap(start, bytes, m->ready.spm, m->ready.bytes))
         m->ready.bytes = 0;
     for (unsigned i = m->load_count; i-- > 0;) {
         const cmdq_load *load = &m->loads[i];
         if (!reads && start <= load->spm && load->spm + load->bytes <= start + bytes)
             m->loads[i] = m->loads[--m->load_count];
-        else if (overlap(start, bytes, load->spm, load->bytes))
+        else if (cmdq_overlap(start, bytes, load->spm, load->bytes))
             settle(m, i);
     }
     return m->spm.bytes + start;
@@ -43,7 +41,7 @@ static uint8_t *place_to_read(cmdq_memories *m, uint64_t start, uint64_t bytes)
         const cmdq_load *load = &m->loads[i];
         if (load->row_bytes == load->bytes && load->spm <= start && start + bytes <= load->spm + load->bytes)
             return m->dram.bytes + load->dram + (start - load->spm);
-        if (overlap(start, bytes, load->spm, load->bytes))
+        if (cmdq_overlap(start, bytes, load->spm, load->bytes))
             settle(m, i);
     }
     return m->spm.bytes + start;
@@ -56,7 +54,7 @@ uint8_t *cmdq_bytes(const cmdq_run *r, const cmdq_tile *t)
     if (t->bank != CMDQ_NO_BANK)
         return t->writes ? place_to_write(m, spm, t->bytes, t->reads) : place_to_read(m, spm, t->bytes);
     for (unsigned i = m->load_count; i-- > 0 && t->writes;)
-        if (overlap(t->start, t->rows * t->stride + t->bytes, m->loads[i].dram, extent(&m->loads[i])))
+        if (cmdq_overlap(t->start, t->rows * t->stride + t->bytes, m->loads[i].dram, extent(&m->loads[i])))
             settle(m, i);
     return m->dram.bytes + t->start;
 }

@@ -6,7 +6,7 @@
 #define TV_MACHINE_CMDQ_MACHINE_H
 
 #include "kernels/matrix.h"
-#include "machine/cmdq/link.h"
+#include "queue/dependencies.h"
 #include "machine/cmdq/params.h"
 #include "machine/fault.h"
 #include "machine/target.h"
@@ -76,10 +76,12 @@ static inline const cmdq_tile *cmdq_find_tile(const cmdq_op *op, cmdq_operand op
     return NULL;
 }
 
+static inline bool cmdq_overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
+
 /* Whether two tiles of SPM share no byte; b may be NULL. */
 static inline bool cmdq_are_apart(const cmdq_tile *a, const cmdq_tile *b)
 {
-    return !b || a->bank != b->bank || a->start + a->bytes <= b->start || b->start + b->bytes <= a->start;
+    return !b || a->bank != b->bank || !cmdq_overlap(a->start, a->bytes, b->start, b->bytes);
 }
 
 /* What timing and checks must know of each entry, worked out when a queue is loaded. */

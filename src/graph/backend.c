@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the lowerings share. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/diag.h"
+#include "graph/backend.h"
+#include "trivet/file.h"
+
+tv_status tv_backend_fault(const tv_machine *machine, const tv_diag_sink *sink)
+{
+    const tv_fault *fault = tv_machine_fault(machine);
+    const tv_code code = {fault->code, fault->name, ""};
+    return tv_fail(sink, TV_FAULT, &code, NULL, "machine fault at instruction %" PRIu64 ", %s: %s", fault->index, fault->disassembly, fault->message);
+}
+
+tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_t bytes, tv_program *program, const tv_diag_sink *sink)
+{
+    uint64_t count = program->segment_count;
+    tv_segment *segments = tv_arena_alloc(&program->arena, (count + 1) * sizeof *segments);
+    uint8_t *copy = tv_arena_alloc(&program->arena, bytes);
+    if (!segments || !copy)
+        return tv_fail_memory(sink);
+    if (count)
+        memcpy(segments, program->segments, count * sizeof *segments);
+    segments[count] = (tv_segment){0, bytes, copy};
+    program->segments = segments;
+    program->segment_count = count + 1;
+    TV_TRY(tv_machine_read(machine, space, 0, copy, bytes, sink));
+    return tv_program_seal(program, sink);
+}
+
+static tv_status copy_space(tv_machine *machine, const char *space, uint64_t bytes, FILE *out, const tv_diag_sink *sink)
+{
+    enum { CHUNK = 1 << 20 };
+    tv_status status = TV_OK;
+    uint8_t *chunk = malloc(CHUNK);
+    if (!chunk)
+        return tv_fail_memory(sink);
+    for (uint64_t at = 0; status == TV_OK && at < bytes; at += CHUNK) {
+        size_t n = (size_t)tv_min_u64(CHUNK, bytes - at);
+        status = tv_machine_read(machine, space, at, chunk, n, sink);
+        if (status == TV_OK)
+            fwrite(chunk, 1, n, out); /* the commit sees what went wrong */
+    }
+    free(chunk);
+    return status;
+}
+
+tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t bytes, const char *folder, const char *name, const tv_diag_sink *sink)
+{
+    tv_buf path = {0};
+    tv_output *output;
+    tv_buf_printf(&path, "%s/%s", folder, name);
+    tv_status status = path.failed ? tv_fail_memory(sink) : tv_output_open(tv_buf_cstr(&path), sink, &output);
+    tv_buf_fini(&path);
+    if (status != TV_OK)
+        return status;
+    status = copy_space(machine, space, bytes, tv_output_stream(output), sink);
+    if (status == TV_OK)
+        return tv_output_commit(output, sink);
+    tv_output_abandon(output);
+    return status;
+}
+
+uint64_t tv_backend_parameter(const tv_config *config, const char *key)
+{
+    tv_config_entry e;
+    for (unsigned i = 0; tv_config_at(config, i, &e); i++)
+        if (strcmp(e.key, key) == 0)
+            return e.number;
+    return 0;
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making a tokenizer from a model's metadata, and tokens back to text. Pieces are copied; lookups are binary searches, whose time no
+ * vocabulary can spoil. */
+#include "import/tokenizer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "import/gpt2_split.h"
+#include "import/vocabulary.h"
+
+typedef struct maker {
+    tv_tokenizer *t;
+    const tv_gguf *gguf;
+    const tv_diag_sink *sink;
+} maker;
+
+#define KEY "tokenizer.ggml."
+
+static tv_status damaged(const maker *m, const char *what)
+{
+    return tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_DAMAGED), "get the model again", "the model's tokenizer is damaged: %s",
+                   what);
+}
+
+/* ---- Lookups ---- */
+
+static int compare_bytes(tv_sv a, tv_sv b)
+{
+    if (a.len != b.len)
+        return a.len < b.len ? -1 : 1;
+    return a.len ? memcmp(a.ptr, b.ptr, a.len) : 0;
+}
+
+int32_t tv_vocabulary_find(const tv_tokenizer *t, tv_sv bytes)
+{
+    size_t low = 0, high = t->sorted_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = compare_bytes(t->pieces[t->sorted[middle]].bytes, bytes);
+        if (order == 0)
+            return t->sorted[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+const tv_merge *tv_vocabulary_merge(const tv_tokenizer *t, int32_t left, int32_t right)
+{
+    size_t low = 0, high = t->merge_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const tv_merge *m = &t->merges[middle];
+        if (m->left == left && m->right == right)
+            return m;
+        if (m->left < left || (m->left == left && m->right < right))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+/* qsort has no argument for the pieces, so that they are sorted along. */
+typedef struct entry {
+    tv_sv bytes;
+    int32_t id;
+} entry;
+
+static int compare_entries(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    int order = compare_bytes(x->bytes, y->bytes);
+    return order ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+static tv_status sort_pieces(maker *m)
+{
+    tv_tokenizer *t = m->t;
+    entry *entries = malloc(((size_t)t->count + 1) * sizeof *entries);
+    t->sorted = tv_arena_alloc(&t->arena, ((size_t)t->count + 1) * sizeof *t->sorted);
+    if (!entries || !t->sorted) {
+        free(entries);
+        return tv_fail_memory(m->sink);
+    }
+    size_t n = 0;
+    for (int32_t id = 0; id < t->count; id++)
+        if (t->pieces[id].matches && t->pieces[id].bytes.len > 0)
+            entries[n++] = (entry){t->pieces[id].bytes, id};
+    qsort(entries, n, sizeof *entries, compare_entries);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || compare_bytes(entries[i].bytes, entries[i - 1].bytes) != 0)
+            t->sorted[t->sorted_count++] = entries[i].id;
+    free(entries);
+    return TV_OK;
+}
+
+/* ---- GPT-2's characters for bytes ---- */
+
+/* The printable characters of Latin-1 stand for themselves, the other bytes, in order, are U+0100 onwards. */
+static bool stands_for_itself(uint32_t c) { return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF); }
+
+typedef struct byte_table {
+    int16_t of[0x144]; /* byte of a code point; -1: none */
+} byte_table;
+
+static void fill_table(byte_table *table)
+{
+    for (size_t i = 0; i < TV_COUNTOF(table->of); i++)
+        table->of[i] = -1;
+    uint32_t next = 0x100;
+    for (uint32_t b = 0; b < 256; b++)
+        table->of[stands_for_itself(b) ? b : next++] = (int16_t)b;
+}
+
+/* `text` in GPT-2's characters as bytes, which it is never longer than; false when it has other characters. */
+static bool unmap(const byte_table *table, tv_sv text, char *out, size_t *length)
+{
+    size_t n = 0;
+    while (text.len > 0) {
+        int32_t code;
+        size_t taken = tv_utf8_take(text, &code);
+        if (code < 0 || code >= (int32_t)TV_COUNTOF(table->of) || table->of[code] < 0)
+            return false;
+        out[n++] = (char)table->of[code];
+        text = (tv_sv){text.ptr + taken, text.len - taken};
+    }
+    *length = n;
+    return true;
+}
+
+/* ---- Pieces ---- */
+
+/* The byte of "<0x0A>", or -1. */
+static int byte_of_piece(tv_sv text)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    if (text.len != 6 || memcmp(text.ptr, "<0x", 3) != 0 || text.ptr[5] != '>')
+        return -1;
+    const char *high = memchr(digits, text.ptr[3], 16), *low = memchr(digits, text.ptr[4], 16);
+    return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
+}
+
+/* Fills texts, bytes and types. Without types, what looks like a byte is one. */
+static tv_status take_pieces(maker *m, const tv_gguf_list *tokens, const tv_gguf_list *types)
+{
+    tv_tokenizer *t = m->t;
+    byte_table table;
+    fill_table(&table);
+    for (int32_t id = 0; id < t->count; id++) {
+        tv_piece *p = &t->pieces[id];
+        tv_sv text = tokens->strings[id];
+        char *copy = tv_arena_str(&t->arena, text);
+        if (!copy)
+            return tv_fail_memory(m->sink);
+        p->text = p->bytes = (tv_sv){copy, text.len};
+        bool looks_like_byte = !t->gpt2 && byte_of_piece(p->text) >= 0;
+        p->type = looks_like_byte ? TV_TOKEN_BYTE : TV_TOKEN_NORMAL;
+        if (types) {
+            int64_t type = tv_gguf_list_i64(types, (uint64_t)id);
+            p->type = type >= TV_TOKEN_NORMAL && type <= TV_TOKEN_BYTE ? (uint8_t)type : TV_TOKEN_NORMAL;
+        }
+        p->matches = p->type == TV_TOKEN_NORMAL || p->type == TV_TOKEN_USER_DEFINED;
+        if (t->gpt2 && p->type == TV_TOKEN_NORMAL) {
+            char *bytes = tv_arena_alloc(&t->arena, text.len + 1);
+            size_t length;
+            if (!bytes)
+                return tv_fail_memory(m->sink);
+            p->matches = unmap(&table, p->text, bytes, &length);
+            if (p->matches)
+                p->bytes = (tv_sv){bytes, length};
+        }
+    }
+    return TV_OK;
+}
+
+static tv_status take_scores(maker *m)
+{
+    tv_gguf_list scores;
+    if (!tv_gguf_array(m->gguf, KEY "scores", &scores))
+        return m->t->gpt2 ? TV_OK : damaged(m, "it has no scores");
+    if (scores.kind != TV_GGUF_KIND_F32 || scores.count != (uint64_t)m->t->count)
+        return damaged(m, "its scores are not one number for each token");
+    for (int32_t id = 0; id < m->t->count; id++) {
+        float score = tv_gguf_list_f32(&scores, (uint64_t)id);
+        m->t->pieces[id].score = isnan(score) ? -INFINITY : score;
+    }
+    return TV_OK;
+}
+
+static tv_status take_tokens(maker *m)
+{
+    tv_tokenizer *t = m->t;
+    tv_gguf_list tokens, types;
+    if (!tv_gguf_array(m->gguf, KEY "tokens", &tokens) || tokens.kind != TV_GGUF_KIND_STRING || tokens.count == 0)
+        return damaged(m, "it has no list of tokens");
+    if (tokens.count > TV_TOKENS_MAX)
+        return damaged(m, "it has more than 16777216 tokens");
+    bool typed = tv_gguf_array(m->gguf, KEY "token_type", &types);
+    if (typed && ((types.kind != TV_GGUF_KIND_I32 && types.kind != TV_GGUF_KIND_U32) || types.count != tokens.count))
+        return damaged(m, "its types are not one number for each token");
+    t->count = (int32_t)tokens.count;
+    t->pieces = tv_arena_alloc(&t->arena, (size_t)t->count * sizeof *t->pieces);
+    if (!t->pieces)
+        return tv_fail_memory(m->sink);
+    TV_TRY(take_pieces(m, &tokens, typed ? &types : NULL));
+    TV_TRY(take_scores(m));
+    return TV_OK;
+}
+
+/* A special token: `fallback` where the file says nothing, -1 when that is outside the vocabulary. */
+static tv_status take_special(const maker *m, const char *key, int32_t fallback, int32_t *out)
+{
+    const tv_gguf_meta *meta = tv_gguf_meta_find(m->gguf, key);
+    uint64_t id = tv_gguf_u64(m->gguf, key, UINT64_MAX);
+    if (!meta || id == UINT32_MAX) { /* some writers mean none by that */
+        *out = !meta && fallback < m->t->count ? fallback : -1;
+        return TV_OK;
+    }
+    if (id >= (uint64_t)m->t->count)
+        return damaged(m, "a special token is outside the vocabulary");
+    *out = (int32_t)id;
+    return TV_OK;
+}
+
+static tv_status take_specials(maker *m)
+{
+    tv_tokenizer *t = m->t;
+    TV_TRY(take_special(m, KEY "bos_token_id", t->gpt2 ? -1 : 1, &t->bos));
+    TV_TRY(take_special(m, KEY "eos_token_id", t->gpt2 ? -1 : 2, &t->eos));
+    TV_TRY(take_special(m, KEY "unknown_token_id", t->gpt2 ? -1 : 0, &t->unk));
+    t->adds_bos = tv_gguf_bool(m->gguf, KEY "add_bos_token", !t->gpt2) && t->bos >= 0;
+    t->space_prefix = tv_gguf_bool(m->gguf, KEY "add_space_prefix", !t->gpt2);
+    return TV_OK;
+}
+
+static void find_bytes(maker *m)
+{
+    tv_tokenizer *t = m->t;
+    int missing = 0, first = 0;
+    for (int b = 0; b < 256; b++)
+        t->byte_ids[b] = t->gpt2 ? tv_vocabulary_find(t, (tv_sv){(const char[]){(char)b}, 1}) : -1;
+    for (int32_t id = t->count; !t->gpt2 && id-- > 0;) {
+        int b = t->pieces[id].type == TV_TOKEN_BYTE ? byte_of_piece(t->pieces[id].text) : -1;
+        if (b >= 0)
+            t->byte_ids[b] = id;
+    }
+    for (int b = 255; b >= 0; b--)
+        if (t->byte_ids[b] < 0) {
+            missing++;
+            first = b;
+        }
+    if (missing > 0 && t->unk < 0)
+        tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_BYTES), &TV_NO_PLACE, NULL,
+                  "the vocabulary has no token for %d bytes, the first is 0x%02X, and no unknown token: text loses them", missing,
+                  (unsigned)first);
+}
+
+/* ---- Merges ---- */
+
+static int compare_merges(const void *a, const void *b)
+{
+    const tv_merge *x = a, *y = b;
+    if (x->left != y->left)
+        return x->left < y->left ? -1 : 1;
+    if (x->right != y->right)
+        return x->right < y->right ? -1 : 1;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* One line "LEFT RIGHT" of the merges; `scratch` has room for its bytes. 1: taken; 0: names no pieces; -1: not two pieces. */
+static int take_merge(tv_tokenizer *t, const byte_table *table, tv_sv line, char *scratch, uint32_t rank)
+{
+    const char *space = line.len > 2 ? memchr(line.ptr + 1, ' ', line.len - 2) : NULL;
+    if (!space)
+        return -1;
+    tv_sv left = {line.ptr, (size_t)(space - line.ptr)}, right = {space + 1, line.len - left.len - 1};
+    size_t left_length, right_length;
+    if (!unmap(table, left, scratch, &left_length) || !unmap(table, right, scratch + left_length, &right_length))
+        return 0;
+    tv_merge merge = {.left = tv_vocabulary_find(t, (tv_sv){scratch, left_length}),
+                      .right = tv_vocabulary_find(t, (tv_sv){scratch + left_length, right_length}),
+                      .joined = tv_vocabulary_find(t, (tv_sv){scratch, left_length + right_length}),
+                      .rank = rank};
+    if (merge.left < 0 || merge.right < 0 || merge.joined < 0)
+        return 0;
+    t->merges[t->merge_count++] = merge;
+    return 1;
+}
+
+static tv_status take_merge_list(maker *m, const tv_gguf_list *list, char *scratch)
+{
+    tv_tokenizer *t = m->t;
+    byte_table table;
+    fill_table(&table);
+    uint64_t strangers = 0;
+    for (uint64_t i = 0; i < list->count; i++) {
+        int taken = take_merge(t, &table, list->strings[i], scratch, (uint32_t)i);
+        if (taken < 0)
+            return damaged(m, "a merge is not two pieces with a space between them");
+        strangers += taken == 0;
+    }
+    if (strangers > 0)
+        tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_MERGES), &TV_NO_PLACE, NULL,
+                  "%llu of the %llu merges name pieces that are not in the vocabulary; they never apply", (unsigned long long)strangers,
+                  (unsigned long long)list->count);
+    qsort(t->merges, t->merge_count, sizeof *t->merges, compare_merges);
+    size_t n = 0;
+    for (size_t i = 0; i < t->merge_count; i++)
+        if (n == 0 || t->merges[i].left != t->merges[n - 1].left || t->merges[i].right != t->merges[n - 1].right)
+            t->merges[n++] = t->merges[i];
+    t->merge_count = n;
+    return TV_OK;
+}
+
+static tv_status take_merges(maker *m)
+{
+    tv_tokenizer *t = m->t;
+    tv_gguf_list list;
+    if (!t->gpt2)
+        return TV_OK;
+    if (!tv_gguf_array(m->gguf, KEY "merges", &list) || (list.kind != TV_GGUF_KIND_STRING && list.count > 0))
+        return damaged(m, "it has no list of merges");
+    if (list.count > TV_TOKENS_MAX)
+        return damaged(m, "it has more than 16777216 merges");
+    size_t longest = 0;
+    for (uint64_t i = 0; i < list.count; i++)
+        longest = list.strings[i].len > longest ? list.strings[i].len : longest;
+    char *scratch = malloc(longest + 1);
+    t->merges = tv_arena_alloc(&t->arena, ((size_t)list.count + 1) * sizeof *t->merges);
+    tv_status status = scratch && t->merges ? take_merge_list(m, &list, scratch) : tv_fail_memory(m->sink);
+    free(scratch);
+    return status;
+}
+
+/* ---- The whole ---- */
+
+/* `text` of the file as a terminal may see it, until the buffer goes. */
+static const char *shown(tv_sv text, tv_buf *buf)
+{
+    const tv_gguf_meta meta = {.kind = TV_GGUF_KIND_STRING, .value = text};
+    tv_gguf_meta_print(&meta, 40, buf);
+    return tv_buf_cstr(buf);
+}
+
+static void warn_of_split(const maker *m)
+{
+    tv_sv pre = tv_gguf_string(m->gguf, KEY "pre", tv_sv_of("gpt-2"));
+    if (!m->t->gpt2 || tv_sv_is(pre, "gpt-2") || tv_sv_is(pre, "gpt2") || tv_sv_is(pre, "default"))
+        return;
+    tv_buf text = {0};
+    tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_SPLIT), &TV_NO_PLACE, "some words become other tokens than in training",
+              "the tokenizer splits text by the rules '%s'; those of GPT-2 are used", shown(pre, &text));
+    tv_buf_fini(&text);
+}
+
+static tv_status unknown_model(const maker *m, tv_sv model)
+{
+    tv_buf text = {0};
+    tv_status status = tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_MODEL), "use a model whose tokenizer is 'llama' or 'gpt2'",
+                               "the model's tokenizer is of the unknown kind '%s'", shown(model, &text));
+    tv_buf_fini(&text);
+    return status;
+}
+
+static tv_status make(maker *m)
+{
+    tv_sv model = tv_gguf_string(m->gguf, KEY "model", (tv_sv){NULL, 0});
+    m->t->gpt2 = tv_sv_eq(model, tv_sv_of("gpt2"));
+    if (model.len == 0)
+        return tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_MODEL), NULL,
+                       "the model has no tokenizer (there is no key " KEY "model)");
+    if (!m->t->gpt2 && !tv_sv_is(model, "llama"))
+        return unknown_model(m, model);
+    TV_TRY(take_tokens(m));
+    TV_TRY(take_specials(m));
+    TV_TRY(sort_pieces(m));
+    TV_TRY(take_merges(m));
+    find_bytes(m);
+    warn_of_split(m);
+    return TV_OK;
+}
+
+tv_status tv_tokenizer_make(const tv_gguf *gguf, const tv_diag_sink *sink, tv_tokenizer **out)
+{
+    maker m = {.t = calloc(1, sizeof *m.t), .gguf = gguf, .sink = sink};
+    if (!m.t)
+        return tv_fail_memory(sink);
+    tv_status status = make(&m);
+    if (status != TV_OK) {
+        tv_tokenizer_free(m.t);
+        return status;
+    }
+    *out = m.t;
+    return TV_OK;
+}
+
+void tv_tokenizer_free(tv_tokenizer *tokenizer)
+{
+    if (!tokenizer)
+        return;
+    tv_arena_fini(&tokenizer->arena);
+    free(tokenizer);
+}
+
+/* ---- Back to text ---- */
+
+/* A llama piece with its spaces; `drop` leaves out one at its start. */
+static void decode_llama(tv_sv text, bool drop, tv_buf *buf)
+{
+    const size_t n = sizeof TV_LOWER_BLOCK - 1;
+    for (size_t i = 0; i < text.len;) {
+        if (text.len - i >= n && memcmp(text.ptr + i, TV_LOWER_BLOCK, n) == 0) {
+            if (i > 0 || !drop)
+                tv_buf_str(buf, " ");
+            i += n;
+        } else {
+            tv_buf_append(buf, text.ptr + i++, 1);
+        }
+    }
+}
+
+void tv_tokenizer_decode(const tv_tokenizer *t, int32_t previous, int32_t id, tv_buf *buf)
+{
+    if (id < 0 || id >= t->count)
+        return;
+    const tv_piece *p = &t->pieces[id];
+    int byte = p->type == TV_TOKEN_BYTE ? byte_of_piece(p->text) : -1;
+    if (p->type == TV_TOKEN_CONTROL || p->type == TV_TOKEN_UNUSED)
+        return;
+    if (p->type == TV_TOKEN_UNKNOWN)
+        tv_buf_str(buf, "\xEF\xBF\xBD");
+    else if (byte >= 0)
+        tv_buf_fill(buf, (uint8_t)byte, 1);
+    else if (t->gpt2)
+        tv_buf_append(buf, p->bytes.ptr, p->bytes.len);
+    else
+        decode_llama(p->text, t->space_prefix && (previous < 0 || previous == t->bos), buf);
+}
+
+/* ---- Looking ---- */
+
+int32_t tv_tokenizer_size(const tv_tokenizer *tokenizer) { return tokenizer->count; }
+int32_t tv_tokenizer_bos(const tv_tokenizer *tokenizer) { return tokenizer->bos; }
+int32_t tv_tokenizer_eos(const tv_tokenizer *tokenizer) { return tokenizer->eos; }
+int32_t tv_tokenizer_unk(const tv_tokenizer *tokenizer) { return tokenizer->unk; }
+bool tv_tokenizer_adds_bos(const tv_tokenizer *tokenizer) { return tokenizer->adds_bos; }
+
+tv_sv tv_tokenizer_piece(const tv_tokenizer *tokenizer, int32_t id)
+{
+    return id >= 0 && id < tokenizer->count ? tokenizer->pieces[id].text : (tv_sv){"", 0};
+}
+
+tv_token_type tv_tokenizer_type(const tv_tokenizer *tokenizer, int32_t id)
+{
+    return id >= 0 && id < tokenizer->count ? (tv_token_type)tokenizer->pieces[id].type : TV_TOKEN_UNUSED;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows with scales with AVX-512: 16 rows of one, two or four beats at a time, four, two or one in a vector. Their sums are added up
+ * in a tree that leaves each row in its lane, and stay in registers until they are BF16. AVX2 has no kernel of its own for short rows. */
+#include "kernels/x86/rows.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "kernels/clones.h"
+#include "num/float_x86.h"
+
+#define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+
+enum { ROWS = 16, HALF = TV_S4_BLOCK / 2, FLIP_NIBBLES = 0x88, NIBBLE = 15, BEAT_BYTES = TV_S4_BEAT / 2, AHEAD = 2048 };
+
+void tv_scaled_rows_avx2(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8(TV_CPU_AVX2), r); }
+
+/* The activations of even and of odd index as often as rows are in a vector, and what a row's sum begins with, since weights
+ * count from -8: in its first lane. */
+typedef struct operand {
+    __m512i even, odd, begin;
+} operand;
+
+TARGET_AVX512 TV_INLINE operand make_operand(const tv_rows *r, unsigned beats)
+{
+    operand o;
+    const int8_t *even = r->ready, *odd = r->ready + HALF;
+    __m512i begin = _mm512_set1_epi32(-8 * r->sum);
+    if (beats == 1) {
+        o.even = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)even));
+        o.odd = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)odd));
+        o.begin = _mm512_maskz_mov_epi32(0x1111, begin);
+    } else if (beats == 2) {
+        o.even = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)even));
+        o.odd = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)odd));
+        o.begin = _mm512_maskz_mov_epi32(0x0101, begin);
+    } else {
+        o.even = _mm512_loadu_si512(even);
+        o.odd = _mm512_loadu_si512(odd);
+        o.begin = _mm512_maskz_mov_epi32(0x0001, begin);
+    }
+    return o;
+}
+
+/* Rows follow one another in memory, beyond the end of these too: what comes is asked for in time. */
+TARGET_AVX512 TV_INLINE __m512i products(const uint8_t *w, const operand *o)
+{
+    _mm_prefetch((const char *)w + AHEAD, _MM_HINT_T0);
+    const __m512i nibble = _mm512_set1_epi8(NIBBLE);
+    __m512i both = _mm512_xor_si512(_mm512_loadu_si512(w), _mm512_set1_epi8((char)FLIP_NIBBLES));
+    __m512i low = _mm512_and_si512(both, nibble), high = _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble);
+    return _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(o->begin, low, o->even), high, o->odd);
+}
+
+/* Four lanes for each of four rows. */
+TARGET_AVX512 TV_INLINE __m512i four_rows(const uint8_t *w, unsigned beats, const operand *o)
+{
+    if (beats == 1)
+        return products(w, o);
+    __m512i two[2];
+    for (unsigned i = 0; i < 2; i++) { /* eight lanes for each of two */
+        const uint8_t *at = w + i * 2 * beats * BEAT_BYTES;
+        if (beats == 2) {
+            two[i] = products(at, o);
+        } else {
+            __m512i a = products(at, o), b = products(at + beats * BEAT_BYTES, o);
+            two[i] = _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x44), _mm512_shuffle_i32x4(a, b, 0xEE));
+        }
+    }
+    return _mm512_add_epi32(_mm512_shuffle_i32x4(two[0], two[1], 0x88), _mm512_shuffle_i32x4(two[0], two[1], 0xDD));
+}
+
+/* A lane for each of 16 rows. */
+TARGET_AVX512 TV_INLINE __m512i sums_of(const uint8_t *w, unsigned beats, const operand *o)
+{
+    __m512i v[4], pair[2];
+    for (unsigned i = 0; i < 4; i++)
+        v[i] = four_rows(w + i * 4 * beats * BEAT_BYTES, beats, o);
+    for (unsigned i = 0; i < 2; i++)
+        pair[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]), _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
+    __m512i all = _mm512_add_epi32(_mm512_unpacklo_epi64(pair[0], pair[1]), _mm512_unpackhi_epi64(pair[0], pair[1]));
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15); /* lane 4i + j has row i + 4j */
+    return _mm512_permutexvar_epi32(order, all);
+}
+
+/* The rows of `mask`, from row `at` on, from their sums. */
+TARGET_AVX512 TV_INLINE void finish(const tv_rows *r, size_t at, __mmask16 mask, __m512i sums)
+{
+    uint8_t *out = r->out + 2 * at;
+    __m512 y = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(r->vector_scale));
+    if (r->scales)
+        y = _mm512_mul_ps(y, tv_bf16_to_f32_x16(_mm256_maskz_loadu_epi16(mask, r->scales + 2 * at)));
+    if (r->add)
+        y = _mm512_add_ps(y, tv_bf16_to_f32_x16(_mm256_maskz_loadu_epi16(mask, out)));
+    _mm256_mask_storeu_epi16(out, mask, tv_bf16_from_f32_flushed_x16(y));
+}
+
+TARGET_AVX512 TV_INLINE void short_rows(const tv_rows *r, unsigned beats)
+{
+    const operand o = make_operand(r, beats);
+    size_t bytes = beats * BEAT_BYTES, at = 0;
+    for (; at + ROWS <= r->rows; at += ROWS)
+        finish(r, at, 0xFFFF, sums_of(r->weights + at * bytes, beats, &o));
+    if (at < r->rows) {
+        uint8_t rest[ROWS * HALF] = {0};
+        memcpy(rest, r->weights + at * bytes, (r->rows - at) * bytes);
+        finish(r, at, (__mmask16)((1u << (r->rows - at)) - 1), sums_of(rest, beats, &o));
+    }
+}
+
+TARGET_AVX512 void tv_scaled_rows_avx512(const tv_rows *r)
+{
+    switch (r->beats) {
+    case 1: short_rows(r, 1); break;
+    case 2: short_rows(r, 2); break;
+    case 4: short_rows(r, 4); break;
+    default: tv_scaled_rows_by(tv_s4s8(TV_CPU_AVX512), r); break;
+    }
+}
+#else
+typedef int tv_no_x86; /* ISO C wants a declaration */
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a program, for the assembler and the loaders that make one. */
+#ifndef TV_PROGRAM_PROGRAM_H
+#define TV_PROGRAM_PROGRAM_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/diag.h"
+#include "isa/isa.h"
+#include "trivet/file.h"
+#include "trivet/program.h"
+
+enum { TV_STREAMS_MAX = 4 };
+
+/* The line of one word, as the file stores it: file and column share a number, for the sake of big programs. */
+typedef struct tv_line_entry {
+    uint32_t file_column; /* 12 bits of file below 20 bits of column */
+    uint32_t line;
+} tv_line_entry;
+
+enum { TV_LINE_FILE_BITS = 12, TV_LINE_FILES_MAX = 1 << TV_LINE_FILE_BITS };
+
+static inline tv_line_entry tv_line_make(uint32_t file, uint32_t line, uint32_t column)
+{
+    uint32_t most = UINT32_MAX >> TV_LINE_FILE_BITS;
+    return (tv_line_entry){(column < most ? column : most) << TV_LINE_FILE_BITS | file, line};
+}
+
+/* What a program is made of where it is not words. The functions get its `form_data`, or the program. */
+typedef struct tv_program_form {
+    void (*free)(void *form_data);
+    void (*print)(const struct tv_program *program, uint64_t index, tv_buf *out); /* an instruction in one line */
+    tv_status (*save)(const struct tv_program *program, const char *path, tv_program_format format, const tv_diag_sink *sink);
+} tv_program_form;
+
+struct tv_program {
+    const tv_isa *isa;
+    bool proposed;      /* it says that it uses proposed extensions on purpose */
+    bool proposed_said; /* the assembler has just warned of them; not kept in files */
+    const tv_program_form *form; /* NULL: words */
+    void *form_data;
+    tv_output_info *outputs;
+    uint64_t output_count;
+    unsigned word_bytes; /* 0: not words */
+    const uint8_t *text; /* little-endian words; in `text_buf`, or borrowed from `input` */
+    uint64_t word_count; /* instructions */
+    tv_buf text_buf;
+    tv_input input;
+    tv_arena arena; /* owns names, segments' bytes and the arrays below */
+    tv_segment *segments;
+    uint64_t segment_count;
+    tv_descriptor *descriptors[TV_STREAMS_MAX];
+    uint64_t descriptor_count[TV_STREAMS_MAX];
+    tv_symbol *symbols;
+    uint64_t symbol_count;
+    const tv_symbol **labels; /* those of instructions, by index */
+    uint64_t label_count;
+    const char **files;
+    uint64_t file_count;
+    const tv_line_entry *lines; /* one a word, or NULL */
+    tv_buf lines_buf;
+};
+
+/* An empty program of `isa`; freed with tv_program_free. */
+tv_status tv_program_make(const tv_isa *isa, const tv_diag_sink *sink, tv_program **out);
+
+unsigned tv_isa_stream_count(const tv_isa *isa);
+
+/* Sorts segments by address, refuses overlaps, puts the labels in order. */
+tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink);
+
+/* ELF (elf_read.c, elf_write.c). `name` is for messages. On success the program owns `input`. */
+bool tv_elf_recognise(const uint8_t *data, size_t size);
+tv_status tv_elf_read(const char *name, tv_input *input, const tv_diag_sink *sink, tv_program **out);
+tv_status tv_elf_write(const tv_program *program, tv_output *output, const tv_diag_sink *sink);
+
+/* Raw words (raw.c); as above. */
+tv_status tv_raw_read_bin(const char *name, tv_input *input, const tv_isa *isa, const tv_diag_sink *sink, tv_program **out);
+tv_status tv_raw_read_hex(const char *name, const tv_input *input, const tv_isa *isa, const tv_diag_sink *sink,
+                          tv_program **out);
+
+#endif

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dependencies of entries. */
+#include "queue/dependencies.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "machine/fault.h"
+
+/* ---- Checks ---- */
+
+enum { ERRORS_MAX = 100 };
+
+typedef struct linker {
+    tv_program *program;
+    cmdq_queue *queue;
+    const tv_diag_sink *sink;
+    unsigned errors;
+} linker;
+
+static void error(linker *l, cmdq_code code, uint32_t entry, const char *hint, const char *format, ...) TV_PRINTF(5, 6);
+
+static void error(linker *l, cmdq_code code, uint32_t entry, const char *hint, const char *format, ...)
+{
+    if (l->errors++ >= ERRORS_MAX)
+        return;
+    tv_place place = tv_program_place(l->program, entry);
+    tv_buf text = {0};
+    va_list args;
+    va_start(args, format);
+    tv_buf_vprintf(&text, format, args);
+    va_end(args);
+    tv_report(l->sink, TV_ERROR, &cmdq_codes[code], &place, hint, "%s", tv_buf_cstr(&text));
+    tv_buf_fini(&text);
+}
+
+static const char *list_name(const cmdq_entry *e, unsigned which)
+{
+    return which == CMDQ_DEPS_BEFORE ? "deps_before" : which == CMDQ_DEPS_AFTER ? "deps_after" : e->opcode == CMDQ_BARRIER ? "wait_for" : "group";
+}
+
+static void check_lists(linker *l, uint32_t i)
+{
+    const cmdq_entry *e = &l->queue->entries[i];
+    for (unsigned which = 0; which < CMDQ_LISTS; which++) {
+        cmdq_ids ids = cmdq_list(l->queue, e, which);
+        for (uint32_t k = 0; k < ids.count; k++) {
+            if (ids.at[k] >= l->queue->count)
+                error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' names entry %" PRIu32 "; the last is %" PRIu32, list_name(e, which), ids.at[k],
+                      l->queue->count - 1);
+            else if (l->queue->entries[which == CMDQ_DEPS_AFTER ? i : ids.at[k]].opcode == CMDQ_END)
+                error(l, CMDQ_CODE_CYCLE, i, NULL, "END waits for every entry, so that none can wait for it");
+            else if (ids.at[k] == i)
+                error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' of entry %" PRIu32 " names itself", list_name(e, which), i);
+            l->queue->forward = l->queue->forward || (which == CMDQ_DEPS_AFTER ? ids.at[k] < i : ids.at[k] > i);
+        }
+    }
+}
+
+static void check_end(linker *l)
+{
+    const cmdq_queue *q = l->queue;
+    for (uint32_t i = 0; i < q->count; i++)
+        if ((q->entries[i].opcode == CMDQ_END) != (i + 1 == q->count)) {
+            if (i + 1 == q->count)
+                error(l, CMDQ_CODE_END, i, "add {\"opcode\": \"END\"}", "the last entry is not END");
+            else
+                error(l, CMDQ_CODE_END, i, NULL, "entries follow END");
+            return;
+        }
+    if (q->count == 0)
+        tv_report(l->sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_END], &(tv_place){.file = l->program->files[0], .index = -1}, "add {\"opcode\": \"END\"}",
+                  "the queue is empty");
+    l->errors += q->count == 0;
+}
+
+/* An opcode that is younger than the version that the file names: once each. */
+static void check_versions(linker *l)
+{
+    bool known[CMDQ_OPCODES] = {false};
+    for (uint32_t i = 0; i < l->queue->count; i++) {
+        unsigned opcode = l->queue->entries[i].opcode;
+        const char *since = tv_isa_cmdq.insns[opcode].since; /* "1.N" */
+        if (known[opcode])
+            continue;
+        known[opcode] = true;
+        if (strtoul(since + 2, NULL, 10) <= l->queue->minor)
+            continue;
+        tv_place place = tv_program_place(l->program, i);
+        tv_report(l->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &place, "raise the file's version", "%s is of version %s, the file says %d.%u",
+                  tv_isa_cmdq.insns[opcode].id, since, CMDQ_VERSION_MAJOR, l->queue->minor);
+    }
+}
+
+/* Groups by the numbers of their names: few, so that a table by text serves. */
+static void link_groups(linker *l)
+{
+    cmdq_queue *q = l->queue;
+    uint32_t *group = calloc(q->text_count, sizeof *group); /* entry plus 1 */
+    if (!group) {
+        l->errors++;
+        tv_fail_memory(l->sink);
+        return;
+    }
+    for (uint32_t i = 0; i < q->count; i++) {
+        cmdq_entry *e = &q->entries[i];
+        if (e->wait_group) {
+            uint32_t name = e->wait_group;
+            e->wait_group = group[name];
+            if (!e->wait_group)
+                error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "no SYNC_GROUP before it is called '%s'", q->texts[name]);
+        }
+        if (e->opcode != CMDQ_SYNC_GROUP)
+            continue;
+        uint32_t *slot = &group[cmdq_integer(q, e, CMDQ_F_name)];
+        if (slot == group)
+            error(l, CMDQ_CODE_RANGE, i, NULL, "the 'name' of a group is empty");
+        if (*slot)
+            error(l, CMDQ_CODE_COMBINATION, i, NULL, "entry %" PRIu32 " has the same name", *slot - 1);
+        *slot = i + 1;
+    }
+    free(group);
+}
+
+unsigned cmdq_link(tv_program *program, cmdq_queue *queue, const tv_diag_sink *sink)
+{
+    linker l = {program, queue, sink, 0};
+    check_end(&l);
+    for (uint32_t i = 0; i < queue->count; i++)
+        check_lists(&l, i);
+    link_groups(&l);
+    check_versions(&l);
+    if (l.errors || !queue->forward)
+        return l.errors;
+    cmdq_graph graph;
+    uint32_t *order = calloc(queue->count, sizeof *order), stuck = UINT32_MAX;
+    if (!order || !cmdq_graph_make(queue, queue->count, &graph)) {
+        free(order);
+        tv_fail_memory(sink);
+        return 1;
+    }
+    if (!cmdq_order(queue, &graph, queue->count, NULL, order, &stuck)) {
+        tv_buf circle = {0};
+        if (stuck != UINT32_MAX)
+            cmdq_print_circle(queue, &graph, queue->count, NULL, stuck, &circle);
+        error(&l, CMDQ_CODE_CYCLE, stuck == UINT32_MAX ? 0 : stuck, NULL, "entries wait for each other: %s", tv_buf_cstr(&circle));
+        tv_buf_fini(&circle);
+    }
+    cmdq_graph_free(&graph);
+    free(order);
+    return l.errors;
+}
+
+/* ---- The graph ---- */
+
+/* Each edge once: calls `edge` with who comes first and who waits. */
+typedef void edge_fn(cmdq_graph *graph, uint32_t before, uint32_t after);
+
+static void for_edges(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph, edge_fn *edge)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const cmdq_entry *e = &queue->entries[i];
+        for (unsigned which = 0; which < CMDQ_LISTS; which++) {
+            cmdq_ids ids = cmdq_list(queue, e, which);
+            for (uint32_t k = 0; k < ids.count; k++)
+                if (ids.at[k] < count) /* of a part of a queue */
+                    which == CMDQ_DEPS_AFTER ? edge(graph, i, ids.at[k]) : edge(graph, ids.at[k], i);
+        }
+        if (e->wait_group)
+            edge(graph, e->wait_group - 1, i);
+    }
+}
+
+static void count_edge(cmdq_graph *graph, uint32_t before, uint32_t after)
+{
+    graph->first[before + 1]++;
+    graph->waits[after]++;
+}
+
+static void put_edge(cmdq_graph *graph, uint32_t before, uint32_t after) { graph->next[graph->first[before]++] = after; }
+
+void cmdq_graph_free(cmdq_graph *graph)
+{
+    free(graph->first);
+    free(graph->next);
+    free(graph->waits);
+    free(graph->barrier);
+    free(graph->barriers);
+    *graph = (cmdq_graph){0};
+}
+
+bool cmdq_graph_make(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph)
+{
+    *graph = (cmdq_graph){.first = calloc((size_t)count + 2, sizeof *graph->first), .waits = calloc((size_t)count + 1, sizeof *graph->waits),
+                          .barrier = calloc((size_t)count + 1, sizeof *graph->barrier)};
+    if (!graph->first || !graph->waits || !graph->barrier) {
+        cmdq_graph_free(graph);
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        graph->barrier[i] = graph->barrier_count;
+        graph->barrier_count += queue->entries[i].opcode == CMDQ_BARRIER;
+    }
+    for_edges(queue, count, graph, count_edge);
+    for (uint32_t i = 0; i < count; i++)
+        graph->first[i + 1] += graph->first[i];
+    graph->next = malloc((graph->first[count] + 1) * sizeof *graph->next);
+    graph->barriers = malloc(((size_t)graph->barrier_count + 1) * sizeof *graph->barriers);
+    if (!graph->next || !graph->barriers) {
+        cmdq_graph_free(graph);
+        return false;
+    }
+    for_edges(queue, count, graph, put_edge);
+    for (uint32_t i = count; i > 0; i--) /* put_edge has moved each start to the next one's */
+        graph->first[i] = graph->first[i - 1];
+    graph->first[0] = 0;
+    for (uint32_t i = 0, b = 0; i < count; i++)
+        if (queue->entries[i].opcode == CMDQ_BARRIER)
+            graph->barriers[b++] = i;
+    return true;
+}
+
+/* ---- The order ---- */
+
+/* A heap of entries, the least on top. */
+typedef struct heap {
+    uint32_t *at;
+    uint32_t count;
+} heap;
+
+static void push(heap *h, uint32_t x)
+{
+    uint32_t i = h->count++;
+    for (; i && h->at[(i - 1) / 2] > x; i = (i - 1) / 2)
+        h->at[i] = h->at[(i - 1) / 2];
+    h->at[i] = x;
+}
+
+static uint32_t pop(heap *h)
+{
+    uint32_t top = h->at[0], x = h->at[--h->count], i = 0, child;
+    while ((child = 2 * i + 1) < h->count) {
+        child += child + 1 < h->count && h->at[child + 1] < h->at[child];
+        if (h->at[child] >= x)
+            break;
+        h->at[i] = h->at[child];
+        i = child;
+    }
+    h->at[i] = x;
+    return top;
+}
+
+/* Entries waiting: what is left of their predecessors. The entry before in its queue, and its barrier, count one each. */
+typedef struct sorter {
+    uint32_t *left, *queue_next, *barrier_first;
+    heap ready;
+} sorter;
+
+static void sorter_free(sorter *s)
+{
+    free(s->left);
+    free(s->queue_next);
+    free(s->barrier_first);
+    free(s->ready.at);
+}
+
+static bool sorter_make(const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of, sorter *s)
+{
+    uint32_t last[UINT8_MAX];
+    *s = (sorter){.left = malloc(((size_t)count + 1) * sizeof *s->left), .queue_next = malloc(((size_t)count + 1) * sizeof *s->queue_next),
+                  .ready = {malloc(((size_t)count + 1) * sizeof *s->ready.at), 0}};
+    if (!s->left || !s->queue_next || !s->ready.at) {
+        sorter_free(s);
+        return false;
+    }
+    memset(last, 0xFF, sizeof last);
+    for (uint32_t i = 0; i < count; i++) {
+        s->left[i] = graph->waits[i] + (graph->barrier[i] != 0);
+        s->queue_next[i] = UINT32_MAX;
+        if (!queue_of || queue_of[i] == UINT8_MAX)
+            continue;
+        if (last[queue_of[i]] != UINT32_MAX) {
+            s->queue_next[last[queue_of[i]]] = i;
+            s->left[i]++;
+        }
+        last[queue_of[i]] = i;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (!s->left[i])
+            push(&s->ready, i);
+    return true;
+}
+
+static void release(sorter *s, uint32_t i)
+{
+    if (--s->left[i] == 0)
+        push(&s->ready, i);
+}
+
+/* Takes out all that can be; returns how many. */
+static uint32_t sort(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, sorter *s, uint32_t *order)
+{
+    uint32_t done = 0;
+    while (s->ready.count) {
+        uint32_t i = pop(&s->ready);
+        if (order)
+            order[done] = i;
+        done++;
+        for (uint64_t k = graph->first[i]; k < graph->first[i + 1]; k++)
+            release(s, graph->next[k]);
+        if (s->queue_next[i] != UINT32_MAX)
+            release(s, s->queue_next[i]);
+        if (queue->entries[i].opcode != CMDQ_BARRIER)
+            continue;
+        uint32_t next = graph->barrier[i] + 1; /* barriers wait for each other, so that the last before an entry says it all */
+        for (uint32_t k = i + 1; k < count && graph->barrier[k] == next; k++)
+            release(s, k);
+    }
+    return done;
+}
+
+bool cmdq_order(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of, uint32_t *order, uint32_t *stuck)
+{
+    sorter s;
+    *stuck = UINT32_MAX;
+    if (!sorter_make(graph, count, queue_of, &s))
+        return false;
+    bool all = sort(queue, graph, count, &s, order) == count;
+    for (uint32_t i = 0; !all && i < count && *stuck == UINT32_MAX; i++)
+        if (s.left[i])
+            *stuck = i;
+    sorter_free(&s);
+    return all;
+}
+
+/* Of each entry, one that is stuck and that it waits for by its engine's queue or by the other's deps_after; UINT32_MAX: none. */
+static uint32_t *stuck_others(const cmdq_queue *queue, uint32_t count, const sorter *s)
+{
+    uint32_t *others = malloc(((size_t)count + 1) * sizeof *others);
+    if (!others)
+        return NULL;
+    memset(others, 0xFF, ((size_t)count + 1) * sizeof *others);
+    for (uint32_t k = 0; k < count; k++) {
+        cmdq_ids after = cmdq_list(queue, &queue->entries[k], CMDQ_DEPS_AFTER);
+        if (!s->left[k])
+            continue;
+        if (s->queue_next[k] != UINT32_MAX)
+            others[s->queue_next[k]] = k;
+        for (uint32_t n = 0; n < after.count; n++)
+            if (after.at[n] < count)
+                others[after.at[n]] = k;
+    }
+    return others;
+}
+
+/* An entry that `i` waits for and that is stuck, too; there is one for every stuck entry. */
+static uint32_t stuck_before(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const sorter *s, const uint32_t *others, uint32_t i)
+{
+    const cmdq_entry *e = &queue->entries[i];
+    if (e->wait_group && s->left[e->wait_group - 1])
+        return e->wait_group - 1;
+    for (unsigned which = CMDQ_DEPS_BEFORE; which <= CMDQ_TARGETS; which += CMDQ_TARGETS) {
+        cmdq_ids ids = cmdq_list(queue, e, which);
+        for (uint32_t k = 0; k < ids.count; k++)
+            if (ids.at[k] < count && s->left[ids.at[k]])
+                return ids.at[k];
+    }
+    if (graph->barrier[i] && s->left[graph->barriers[graph->barrier[i] - 1]])
+        return graph->barriers[graph->barrier[i] - 1];
+    return others[i] != UINT32_MAX ? others[i] : i;
+}
+
+void cmdq_print_circle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of, uint32_t stuck, tv_buf *out)
+{
+    enum { SHOWN = 12 };
+    sorter s;
+    if (!sorter_make(graph, count, queue_of, &s))
+        return;
+    sort(queue, graph, count, &s, NULL);
+    uint32_t *others = stuck_others(queue, count, &s);
+    if (!others) {
+        sorter_free(&s);
+        return;
+    }
+    uint32_t at = stuck, seen = 0;
+    for (; seen < count; seen++) /* going back long enough ends on a circle */
+        if ((at = stuck_before(queue, graph, count, &s, others, at)) == stuck || seen >= 4096)
+            break;
+    uint32_t begin = at;
+    for (unsigned n = 0; n < SHOWN; n++) {
+        uint32_t before = stuck_before(queue, graph, count, &s, others, at);
+        tv_buf_printf(out, "%s%" PRIu32 " (%s) waits for %" PRIu32, n ? ", " : "", at, cmdq_name(&queue->entries[at]), before);
+        at = before;
+        if (at == begin)
+            break;
+        if (n + 1 == SHOWN)
+            tv_buf_str(out, ", …");
+    }
+    free(others);
+    sorter_free(&s);
+}

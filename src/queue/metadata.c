@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The metadata of a queue: version, initial contents of memories, KV layouts, outputs. */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "queue/queue.h"
+#include "trivet/file.h"
+
+enum { LIST_MAX = 4096 }; /* KV layouts, outputs */
+
+typedef struct metadata {
+    tv_program *program;
+    cmdq_queue *queue;
+    const tv_diag_sink *sink;
+    unsigned line, errors;
+} metadata;
+
+static void error(metadata *m, cmdq_code code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
+
+static void error(metadata *m, cmdq_code code, const char *hint, const char *format, ...)
+{
+    enum { ERRORS_MAX = 100 };
+    if (m->errors++ >= ERRORS_MAX)
+        return; /* the reader says so */
+    tv_place place = {.file = m->program->files[0], .line = m->line, .column = 1, .index = -1};
+    tv_buf text = {0};
+    va_list args;
+    va_start(args, format);
+    tv_buf_vprintf(&text, format, args);
+    va_end(args);
+    tv_report(m->sink, TV_ERROR, &cmdq_codes[code], &place, hint, "metadata: %s", tv_buf_cstr(&text));
+    tv_buf_fini(&text);
+}
+
+/* The keys of `object` are among `known`, which ends with NULL. */
+static bool check_keys(metadata *m, const json_t *object, const char *what, const char *const *known)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(object)) {
+        error(m, CMDQ_CODE_METADATA, NULL, "%s is an object", what);
+        return false;
+    }
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        unsigned i = 0;
+        tv_nearest nearest = tv_nearest_to(tv_sv_of(key));
+        for (; known[i] && strcmp(known[i], key) != 0; i++)
+            tv_nearest_offer(&nearest, known[i]);
+        if (known[i] || strcmp(key, "debug") == 0 || strncmp(key, "reserved_", 9) == 0)
+            continue;
+        char hint[80];
+        snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best ? nearest.best : "");
+        error(m, CMDQ_CODE_METADATA, nearest.best ? hint : "put notes into 'debug'", "%s has no field '%.60s'", what, key);
+    }
+    return true;
+}
+
+/* A required integer of `object` from 0 to `most`. */
+static uint64_t integer(metadata *m, const json_t *object, const char *what, const char *key, uint64_t most)
+{
+    const json_t *value = json_object_get(object, key);
+    json_int_t n = json_integer_value(value);
+    if (!json_is_integer(value) || n < 0 || (uint64_t)n > most) {
+        error(m, CMDQ_CODE_METADATA, NULL, "%s takes an integer '%s' from 0 to %" PRIu64, what, key, most);
+        return 0;
+    }
+    return (uint64_t)n;
+}
+
+/* ---- Version ---- */
+
+static void read_version(metadata *m, const json_t *root)
+{
+    const char *text = json_string_value(json_object_get(root, "version"));
+    size_t digits = text ? strspn(text, "0123456789") : 0; /* sscanf takes signs and spaces, too */
+    unsigned major, minor = 0;
+    char rest;
+    if (!text) {
+        error(m, CMDQ_CODE_VERSION, "\"version\": \"1.2\"", "the version is missing");
+    } else if (!digits || text[digits] != '.' || !strspn(text + digits + 1, "0123456789") || sscanf(text, "%3u.%3u%c", &major, &minor, &rest) != 2) {
+        error(m, CMDQ_CODE_VERSION, "\"version\": \"1.2\"", "'%.40s' is not a version", text);
+    } else if (major != CMDQ_VERSION_MAJOR) {
+        error(m, CMDQ_CODE_VERSION, NULL, "version %u.%u is not understood; this is version %d.%d", major, minor, CMDQ_VERSION_MAJOR, CMDQ_VERSION_MINOR);
+    } else if (minor > CMDQ_VERSION_MINOR) {
+        tv_place place = {.file = m->program->files[0], .line = m->line, .column = 1, .index = -1};
+        tv_report(m->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &place, NULL, "the file is of version %u.%u, this is version %d.%d", major, minor,
+                  CMDQ_VERSION_MAJOR, CMDQ_VERSION_MINOR);
+    }
+    m->queue->minor = minor;
+}
+
+/* ---- Initial contents ---- */
+
+static int nibble(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+
+static bool read_hex(metadata *m, const char *what, const char *text, cmdq_init *init)
+{
+    size_t n = strlen(text);
+    uint8_t *bytes = tv_arena_alloc(&m->queue->arena, n / 2 + 1);
+    if (!bytes) {
+        tv_fail_memory(m->sink);
+        m->errors++;
+        return false;
+    }
+    for (size_t i = 0; i + 1 < n || n % 2; i += 2) {
+        int high = nibble(text[i]), low = i + 1 < n ? nibble(text[i + 1]) : -1;
+        if (high < 0 || low < 0) {
+            error(m, CMDQ_CODE_METADATA, "two hexadecimal digits for each byte", "%s: 'hex' is wrong at digit %zu", what, i);
+            return false;
+        }
+        bytes[i / 2] = (uint8_t)(high << 4 | low);
+    }
+    init->bytes = bytes;
+    init->size = n / 2;
+    return true;
+}
+
+/* The file's path, which must lie in or below the folder of the queue, links followed. NULL: it does not; told. */
+static char *path_inside(metadata *m, const char *what, const char *name)
+{
+    const char *queue_path = m->program->files[0], *slash = strrchr(queue_path, '/');
+    tv_buf path = {0};
+    char *folder = NULL, *real = NULL;
+    if (name[0] != '/') {
+        tv_buf_printf(&path, "%.*s", slash ? (int)(slash - queue_path) : 1, slash ? queue_path : ".");
+        if (slash == queue_path)
+            tv_buf_str(&path, "/");
+        folder = realpath(tv_buf_cstr(&path), NULL);
+        tv_buf_printf(&path, "/%s", name);
+        real = realpath(tv_buf_cstr(&path), NULL);
+    }
+    tv_buf_fini(&path);
+    size_t n = folder ? strlen(folder) : 0;
+    n -= n == 1; /* the root */
+    bool inside = folder && real && strncmp(real, folder, n) == 0 && real[n] == '/';
+    if (name[0] != '/' && !real && errno == ENOENT)
+        error(m, CMDQ_CODE_METADATA, "paths are relative to the queue's folder", "%s: there is no file '%.200s'", what, name);
+    else if (!inside)
+        error(m, CMDQ_CODE_PATH, "copy the file beside the queue", "%s: '%.200s' is not in the queue's folder", what, name);
+    struct stat st;
+    if (inside && (stat(real, &st) != 0 || !S_ISREG(st.st_mode))) {
+        error(m, CMDQ_CODE_PATH, NULL, "%s: '%.200s' is not a regular file", what, name);
+        inside = false;
+    }
+    free(folder);
+    if (!inside) {
+        free(real);
+        return NULL;
+    }
+    return real;
+}
+
+static bool read_file(metadata *m, const char *what, const char *name, cmdq_init *init)
+{
+    char *path = path_inside(m, what, name);
+    tv_input input;
+    if (!path)
+        return false;
+    tv_status status = tv_input_open(path, m->sink, &input);
+    free(path);
+    if (status != TV_OK) {
+        m->errors++;
+        return false;
+    }
+    tv_buf_append(&m->queue->files, &input, sizeof input);
+    init->bytes = input.data;
+    init->size = input.size;
+    return true;
+}
+
+static void read_init(metadata *m, const json_t *object, bool spm)
+{
+    static const char *const spm_keys[] = {"bank", "offset", "file", "hex", "zero", "bytes", NULL};
+    static const char *const dram_keys[] = {"addr", "file", "hex", "zero", "bytes", NULL};
+    const char *what = spm ? "spm_init" : "dram_init";
+    if (!check_keys(m, object, what, spm ? spm_keys : dram_keys))
+        return;
+    const json_t *file = json_object_get(object, "file"), *hex = json_object_get(object, "hex"), *zero = json_object_get(object, "zero");
+    const json_t *bytes = json_object_get(object, "bytes");
+    cmdq_init init = {.spm = spm};
+    init.bank = spm ? (uint32_t)integer(m, object, what, "bank", UINT32_MAX) : 0;
+    init.addr = integer(m, object, what, spm ? "offset" : "addr", INT64_MAX);
+    uint64_t wanted = bytes ? integer(m, object, what, "bytes", INT64_MAX) : 0;
+    if (!!file + !!hex + !!zero != 1 || (file && !json_is_string(file)) || (hex && !json_is_string(hex)) || (zero && !json_is_true(zero)))
+        error(m, CMDQ_CODE_METADATA, "\"file\": \"weights.bin\", \"hex\": \"00ff\" or \"zero\": true", "%s takes one of 'file', 'hex' and 'zero'", what);
+    else if (zero && !bytes)
+        error(m, CMDQ_CODE_METADATA, NULL, "%s: 'zero' needs 'bytes'", what);
+    else if (zero)
+        init.size = wanted;
+    else if (!(file ? read_file(m, what, json_string_value(file), &init) : read_hex(m, what, json_string_value(hex), &init)))
+        return;
+    if (!zero && bytes && wanted > init.size)
+        error(m, CMDQ_CODE_METADATA, NULL, "%s: 'bytes' is %" PRIu64 ", but there are %" PRIu64, what, wanted, init.size);
+    if (bytes && wanted < init.size)
+        init.size = wanted;
+    if (init.size)
+        tv_buf_append(&m->queue->inits, &init, sizeof init);
+}
+
+/* ---- KV layouts and outputs ---- */
+
+static void read_layout(metadata *m, const json_t *object)
+{
+    static const char *const keys[] = {"id", "k_base", "v_base", "t_max", "d_head", "heads", NULL};
+    if (!check_keys(m, object, "a kv_layout", keys))
+        return;
+    cmdq_kv_layout layout = {integer(m, object, "a kv_layout", "id", UINT32_MAX), integer(m, object, "a kv_layout", "k_base", INT64_MAX),
+                             integer(m, object, "a kv_layout", "v_base", INT64_MAX), integer(m, object, "a kv_layout", "t_max", 1 << 24),
+                             integer(m, object, "a kv_layout", "d_head", 1 << 24), integer(m, object, "a kv_layout", "heads", 1 << 24)};
+    if (m->queue->layouts.len / sizeof layout >= LIST_MAX) {
+        error(m, CMDQ_CODE_LIMIT, NULL, "there are more than %d KV layouts", LIST_MAX);
+        return;
+    }
+    const cmdq_kv_layout *all = (const cmdq_kv_layout *)(const void *)m->queue->layouts.data;
+    for (size_t i = 0; i < m->queue->layouts.len / sizeof layout; i++)
+        if (all[i].id == layout.id)
+            error(m, CMDQ_CODE_METADATA, NULL, "two kv_layouts have the id %" PRIu64, layout.id);
+    tv_buf_append(&m->queue->layouts, &layout, sizeof layout);
+}
+
+static void read_output(metadata *m, const json_t *object)
+{
+    static const char *const keys[] = {"name", "dram_addr", "num_elements", "qbits", NULL};
+    if (!check_keys(m, object, "an output", keys))
+        return;
+    const char *name = json_string_value(json_object_get(object, "name"));
+    uint64_t qbits = integer(m, object, "an output", "qbits", 32);
+    tv_output_info out = {.space = "dram", .addr = integer(m, object, "an output", "dram_addr", INT64_MAX),
+                          .count = integer(m, object, "an output", "num_elements", UINT32_MAX),
+                          .type = qbits == 2 ? TV_I2 : qbits == 4 ? TV_I4 : qbits == 8 ? TV_S8 : qbits == 16 ? TV_F16 : TV_F32};
+    if (qbits != 2 && qbits != 4 && qbits != 8 && qbits != 16 && qbits != 32)
+        error(m, CMDQ_CODE_METADATA, "2, 4, 8, 16 or 32", "an output cannot have qbits %" PRIu64, qbits);
+    if (!name || !*name || strchr(name, '/'))
+        error(m, CMDQ_CODE_METADATA, "it may become a file's name", "an output takes a 'name' without '/'");
+    else if (!(out.name = tv_arena_str(&m->program->arena, tv_sv_of(name)))) {
+        tv_fail_memory(m->sink);
+        m->errors++;
+    }
+    for (uint64_t i = 0; name && i < m->program->output_count; i++)
+        if (m->program->outputs[i].name && strcmp(m->program->outputs[i].name, name) == 0)
+            error(m, CMDQ_CODE_METADATA, NULL, "two outputs are called '%.60s'", name);
+    if (m->program->output_count >= LIST_MAX)
+        error(m, CMDQ_CODE_LIMIT, NULL, "there are more than %d outputs", LIST_MAX);
+    else
+        m->program->outputs[m->program->output_count++] = out;
+}
+
+/* Calls `read` for each element of the list `key`. */
+static void read_list(metadata *m, const json_t *root, const char *key, void (*read)(metadata *m, const json_t *object))
+{
+    const json_t *list = json_object_get(root, key);
+    if (list && !json_is_array(list))
+        error(m, CMDQ_CODE_METADATA, NULL, "'%s' is a list", key);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        read(m, json_array_get(list, i));
+}
+
+static void read_spm(metadata *m, const json_t *object) { read_init(m, object, true); }
+
+static void read_dram(metadata *m, const json_t *object) { read_init(m, object, false); }
+
+unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned line, const tv_diag_sink *sink)
+{
+    static const char *const keys[] = {"version", "graph_name", "spm_init", "dram_init", "kv_layouts", "outputs", NULL};
+    metadata m = {program, queue, sink, line, 0};
+    json_error_t wrong;
+    json_t *root = json_loadb(queue->metadata.ptr, queue->metadata.len, JSON_REJECT_DUPLICATES, &wrong);
+    if (!root) {
+        m.line += wrong.line > 0 ? (unsigned)wrong.line - 1 : 0;
+        error(&m, CMDQ_CODE_METADATA, NULL, "%s", wrong.text);
+        return m.errors;
+    }
+    program->outputs = tv_arena_alloc(&program->arena, (json_array_size(json_object_get(root, "outputs")) + 1) * sizeof *program->outputs);
+    if (!program->outputs) {
+        tv_fail_memory(sink);
+        m.errors++;
+    } else if (check_keys(&m, root, "the file", keys)) {
+        const char *name = json_string_value(json_object_get(root, "graph_name"));
+        queue->graph_name = name ? tv_arena_str(&program->arena, tv_sv_of(name)) : NULL;
+        read_version(&m, root);
+        read_list(&m, root, "spm_init", read_spm);
+        read_list(&m, root, "dram_init", read_dram);
+        read_list(&m, root, "kv_layouts", read_layout);
+        read_list(&m, root, "outputs", read_output);
+    }
+    json_decref(root);
+    if (queue->inits.failed || queue->layouts.failed || queue->files.failed) {
+        tv_fail_memory(sink);
+        m.errors++;
+    }
+    return m.errors;
+}
