@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/targets.h"
 #include "program/program.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -36,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tv_program *program;
     tv_input input = {.data = malloc(size ? size : 1), .size = size};
     memcpy((uint8_t *)(uintptr_t)input.data, data, size);
-    if (tv_elf_read("fuzz.elf", &input, NULL, &program) == TV_OK) {
+    if (tv_elf_read("fuzz.elf", &input, &tv_isas, NULL, &program) == TV_OK) {
         volatile uint64_t seen = look(program);
         (void)seen;
         tv_program_free(program);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/targets.h"
 #include "program/program.h"
 #include "trivet/trivet.h"
 
@@ -58,8 +59,8 @@ static void run_words(const tv_isa *isa, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    for (unsigned i = 0; tv_isa_at(i); i++)
-        if (tv_isa_at(i)->word_bits)
-            run_words(tv_isa_at(i), data, size);
+    for (unsigned i = 0; i < tv_isas.count; i++)
+        if (tv_isas.isas[i]->word_bits)
+            run_words(tv_isas.isas[i], data, size);
     return 0;
 }

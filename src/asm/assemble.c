@@ -176,10 +176,11 @@ static tv_status finish(tv_asm_job *job, tv_program **out)
     return TV_OK;
 }
 
-static tv_status assemble(const char *name, tv_input *input, const char *text, size_t size, const tv_program_options *options,
+static tv_status assemble(const char *name, tv_input *input, const char *text, size_t size, const tv_isa_list *isas, const tv_program_options *options,
                           const tv_diag_sink *sink, tv_program **out)
 {
     tv_asm_job job = {.name = name,
+                      .isas = isas,
                       .options = options,
                       .sink = sink,
                       .lines_left = options && options->line_limit ? options->line_limit : 100000000,
@@ -202,13 +203,14 @@ static tv_status assemble(const char *name, tv_input *input, const char *text, s
     return status;
 }
 
-tv_status tv_program_assemble(const char *name, const char *text, size_t size, const tv_program_options *options,
-                              const tv_diag_sink *sink, tv_program **out)
+tv_status tv_asm_text(const char *name, const char *text, size_t size, const tv_isa_list *isas, const tv_program_options *options,
+                      const tv_diag_sink *sink, tv_program **out)
 {
-    return assemble(name, NULL, text, size, options, sink, out);
+    return assemble(name, NULL, text, size, isas, options, sink, out);
 }
 
-tv_status tv_asm_input(const char *name, tv_input *input, const tv_program_options *options, const tv_diag_sink *sink, tv_program **out)
+tv_status tv_asm_input(const char *name, tv_input *input, const tv_isa_list *isas, const tv_program_options *options,
+                       const tv_diag_sink *sink, tv_program **out)
 {
-    return assemble(name, input, (const char *)input->data, input->size, options, sink, out);
+    return assemble(name, input, (const char *)input->data, input->size, isas, options, sink, out);
 }

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of words from open inputs. */
+/* The assembler's entry points. */
 #ifndef TV_ASM_ASSEMBLE_H
 #define TV_ASM_ASSEMBLE_H
 
 #include "program/program.h"
+#include "trivet/codec.h"
 
-/* Assembles an open input; takes ownership of it. Else as tv_program_assemble. */
-tv_status tv_asm_input(const char *name, tv_input *input, const tv_program_options *options, const tv_diag_sink *sink,
-                       tv_program **out);
+/* Assembles `size` bytes of source called `name` in messages; `.target` names are looked up in `isas`. Otherwise as
+ * tv_program_assemble. */
+tv_status tv_asm_text(const char *name, const char *text, size_t size, const tv_isa_list *isas, const tv_program_options *options,
+                      const tv_diag_sink *sink, tv_program **out);
 
-/* tv_program_open for an input that is words in any form; takes ownership of it. */
-tv_status tv_words_open(const char *path, tv_input *input, const tv_program_options *options, const tv_diag_sink *sink,
-                        tv_program **out);
+/* The same for an open input, which is closed. */
+tv_status tv_asm_input(const char *name, tv_input *input, const tv_isa_list *isas, const tv_program_options *options,
+                       const tv_diag_sink *sink, tv_program **out);
+
+/* Reports every keyword of the assembly language of `isa`, as tv_assembly_words. */
+tv_status tv_asm_words(const tv_isa *isa, const tv_word_sink *words, const tv_diag_sink *sink);
 
 #endif

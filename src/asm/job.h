@@ -159,6 +159,7 @@ typedef struct tv_fixup {
 } tv_fixup;
 
 typedef struct tv_asm_job {
+    const tv_isa_list *isas; /* in which .target looks a name up */
     const char *name;
     const tv_program_options *options;
     const tv_diag_sink *sink;

@@ -51,17 +51,14 @@ static bool build_index(tv_asm_job *job)
 
 bool tv_operands_set_target(tv_asm_job *job, tv_sv name, unsigned column)
 {
-    const tv_isa *isa = tv_isa_find(name);
+    const tv_isa *isa = tv_isa_find(job->isas, name);
     if (isa && !isa->word_bits) {
         tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), "its programs are files of their own kind", "%s has no assembly", isa->target);
         return false;
     }
     if (!isa) {
-        tv_nearest nearest = tv_nearest_to(name);
-        for (unsigned i = 0; tv_isa_at(i); i++)
-            tv_nearest_offer(&nearest, tv_isa_at(i)->target);
         char hint[80];
-        snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?" : "`trivet targets` lists the machines%s", nearest.best ? nearest.best : "");
+        tv_isa_suggest(job->isas, name, hint);
         tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), hint, "there is no target '%.*s'", TV_SV_ARG(name));
         return false;
     }

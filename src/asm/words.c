@@ -2,6 +2,7 @@
 /* The words of an assembly language, gathered from the tables that the assembler itself uses. */
 #include <stdlib.h>
 
+#include "asm/assemble.h"
 #include "asm/job.h"
 
 typedef struct found {
@@ -55,13 +56,10 @@ static void tell_operand(gathering *g, const tv_isa *isa, const tv_operand *oper
     }
 }
 
-tv_status tv_assembly_words(const char *target, const tv_word_sink *words, const tv_diag_sink *sink)
+tv_status tv_asm_words(const tv_isa *isa, const tv_word_sink *words, const tv_diag_sink *sink)
 {
-    const tv_isa *isa = tv_isa_find(tv_sv_of(target));
     const char *name;
     gathering g = {.words = words};
-    if (!isa)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "`trivet targets` lists the machines", "there is no machine '%.60s'", target);
     if (!isa->word_bits)
         return TV_OK;
     for (unsigned i = 0; i < isa->insn_count; i++) {

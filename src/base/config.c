@@ -407,6 +407,8 @@ int tv_config_at(const tv_config *config, unsigned i, tv_config_entry *out)
     return 1;
 }
 
+const tv_schema *tv_config_schema(const tv_config *config) { return config->schema; }
+
 const char *tv_config_target(const tv_config *config) { return config->schema->target; }
 
 uint64_t tv_config_integer(const tv_config *config, unsigned index)

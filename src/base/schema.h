@@ -23,6 +23,7 @@ typedef struct tv_param {
 
 typedef struct tv_schema {
     const char *target;
+    const struct tv_target *machine; /* whose parameters these are; opaque here */
     const tv_param *params;
     unsigned count;
 } tv_schema;
@@ -42,6 +43,7 @@ typedef struct tv_embedded {
 extern const tv_embedded tv_embedded_profiles[];
 
 tv_status tv_config_create(const tv_schema *schema, const tv_diag_sink *sink, tv_config **out);
+const tv_schema *tv_config_schema(const tv_config *config);
 tv_status tv_config_copy(const tv_config *config, const tv_diag_sink *sink, tv_config **out);
 
 /* `index` is the machine's enum value of the parameter; its type must fit. */

@@ -5,6 +5,7 @@
 
 #include "base/c_locale.h"
 #include "debug/debug.h"
+#include "machine/target.h"
 
 /* ---- The list ---- */
 
@@ -149,7 +150,7 @@ static bool has_opcode(const tv_debug *d, const char *name)
     tv_insn_info info;
     tv_codec *codec = d->codec, *own = NULL;
     bool found = false;
-    if (!codec && tv_codec_new(tv_machine_target(d->machine), NULL, &own) == TV_OK)
+    if (!codec && tv_codec_make(tv_machine_get_target(d->machine)->isa, NULL, &own) == TV_OK)
         codec = own;
     for (unsigned i = 0; !found && codec && tv_codec_insn_at(codec, i, &info); i++)
         found = tv_sv_is_nocase(tv_sv_of(info.mnemonic), name) || tv_sv_is_nocase(tv_sv_of(info.id), name);

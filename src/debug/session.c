@@ -5,6 +5,7 @@
 
 #include "base/schema.h"
 #include "debug/debug.h"
+#include "machine/target.h"
 
 double debug_now(void)
 {
@@ -99,7 +100,7 @@ static tv_status begin(tv_debug *d, const tv_program *const *programs, const tv_
                            tv_config_target(d->config));
         d->programs[i] = programs[i];
     }
-    TV_TRY(tv_codec_new(tv_config_target(d->config), sink, &d->codec));
+    TV_TRY(tv_codec_make(tv_config_schema(d->config)->machine->isa, sink, &d->codec));
     if (!tv_codec_word_bits(d->codec)) {
         tv_codec_free(d->codec);
         d->codec = NULL;

@@ -61,6 +61,6 @@ tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t
 /* Reports the fault that a run has ended with; returns TV_FAULT. */
 tv_status tv_backend_fault(const tv_machine *machine, const tv_diag_sink *sink);
 
-extern const tv_backend tv_backend_host, tv_backend_pccx, tv_backend_opennpu, tv_backend_cmdq;
+extern const tv_backend tv_backend_host; /* in binary32 on this computer */
 
 #endif

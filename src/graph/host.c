@@ -50,7 +50,7 @@ static tv_status widen(const tv_matrix *m, float **out, const tv_diag_sink *sink
     if (!*out)
         return tv_fail_memory(sink);
     for (uint32_t r = 0; r < m->rows; r++)
-        TV_TRY(tv_gguf_row_f32(m->tensor, r, *out + (size_t)r * m->columns));
+        TV_TRY(tv_matrix_row_f32(m, r, *out + (size_t)r * m->columns));
     return TV_OK;
 }
 
@@ -106,7 +106,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
 
 static const float *weight_of(const host *h, const tv_graph_node *n) { return h->weights[(size_t)n->layer * TV_WEIGHTS + n->weight]; }
 
-static const tv_gguf_tensor *tensor_of(const host *h, const tv_graph_node *n) { return tv_model_matrix(h->model, n->weight, n->layer)->tensor; }
+static const tv_matrix *matrix_of(const host *h, const tv_graph_node *n) { return tv_model_matrix(h->model, n->weight, n->layer); }
 
 static float *row_of(const host *h, uint32_t value, uint32_t row) { return h->values[value] + (size_t)row * value_columns(h, value); }
 
@@ -133,7 +133,7 @@ static void multiply(void *user, uint64_t from, uint64_t to)
         if (wide) {
             w = wide + j * k;
         } else {
-            well = tv_gguf_row_f32(tensor_of(h, p->node), j, row) == TV_OK;
+            well = tv_matrix_row_f32(matrix_of(h, p->node), j, row) == TV_OK;
             w = row;
         }
         if (well)
@@ -215,7 +215,7 @@ static void run_row(const host *h, const tv_graph_node *n, uint32_t row)
     const float *a = n->inputs[0] == TV_NO_VALUE ? NULL : row_of(h, n->inputs[0], row), *b = n->inputs[1] == TV_NO_VALUE ? NULL : row_of(h, n->inputs[1], row);
     float *y = columns ? row_of(h, n->output, row) : NULL;
     switch (n->op) {
-    case TV_OP_EMBED: tv_gguf_row_f32(tensor_of(h, n), (uint64_t)h->tokens[row], y); break;
+    case TV_OP_EMBED: tv_matrix_row_f32(matrix_of(h, n), (uint64_t)h->tokens[row], y); break;
     case TV_OP_RMSNORM: norm_row(a, weight_of(h, n), y, columns, h->model->shape.eps); break;
     case TV_OP_ROPE: rope_row(h, n, a, y, position); break;
     case TV_OP_APPEND: {

@@ -3,7 +3,7 @@
 #ifndef TV_GRAPH_MODEL_H
 #define TV_GRAPH_MODEL_H
 
-#include "import/gguf.h"
+#include "base/diag.h"
 
 typedef struct tv_model_shape {
     uint32_t dim, hidden, layers, heads, kv_heads, head_dim, vocab, context;
@@ -33,26 +33,34 @@ static inline bool tv_weight_is_norm(tv_weight weight)
     return weight == TV_WEIGHT_NORM_ATTENTION || weight == TV_WEIGHT_NORM_FFN || weight == TV_WEIGHT_NORM_FINAL;
 }
 
+/* Whether each layer has such a matrix, or the model has one. */
+bool tv_weight_in_layer(tv_weight weight);
+
 /* A matrix of the file: `rows` rows of `columns`. */
 typedef struct tv_matrix {
-    const tv_gguf_tensor *tensor; /* NULL: the model is sizes alone */
+    const struct tv_gguf_tensor *tensor; /* as the importer has it; NULL: the model is sizes alone */
+    tv_status (*read_row)(const struct tv_gguf_tensor *tensor, uint64_t row, float *out); /* of tensor */
     uint32_t rows, columns;       /* 0: the model has no such matrix */
 } tv_matrix;
 
 typedef struct tv_model {
-    tv_gguf *gguf; /* owned; NULL: sizes alone, for timing */
+    struct tv_gguf *gguf; /* the importer's file, owned; NULL: sizes alone, for timing */
+    void (*close)(struct tv_gguf *gguf);
     tv_model_shape shape;
     tv_matrix *matrices; /* TV_WEIGHTS for each layer; those of the model in layer 0 */
 } tv_model;
 
-/* Opens a GGUF file and checks that it holds a llama model with all its matrices in the right sizes and readable types; or a
- * JSON object of sizes as models are published with (hidden_size, num_hidden_layers, …), whose matrices have no tensors. */
-tv_status tv_model_open(const char *path, const tv_diag_sink *sink, tv_model **out);
 void tv_model_free(tv_model *model);
 
 static inline const tv_matrix *tv_model_matrix(const tv_model *model, tv_weight weight, uint32_t layer)
 {
     return &model->matrices[(size_t)layer * TV_WEIGHTS + weight];
+}
+
+/* Row `row` of a matrix that has a tensor, as matrix->columns floats. TV_ERR_INPUT: the tensor's type cannot be read. */
+static inline tv_status tv_matrix_row_f32(const tv_matrix *matrix, uint64_t row, float *out)
+{
+    return matrix->read_row(matrix->tensor, row, out);
 }
 
 /* "blk.3.ffn_up": for messages and for the files of a lowering. */

@@ -68,7 +68,7 @@ static void quantize_part(void *user, uint64_t from, uint64_t to)
         int64_t source = j->sources ? j->sources[i] : (int64_t)(j->first + i);
         if (source < 0)
             continue;
-        well = tv_gguf_row_f32(j->tensor, (uint64_t)source, row) == TV_OK;
+        well = tv_matrix_row_f32(j->matrix, (uint64_t)source, row) == TV_OK;
         if (well)
             quantize_row(search, row, j->columns, j->group, j->bits, j->packed + i * j->columns * j->bits / 8, j->scales + i * (j->columns / j->group));
     }

@@ -4,7 +4,7 @@
 #define TV_GRAPH_QUANTIZE_H
 
 #include "base/base.h"
-#include "import/gguf.h"
+#include "graph/model.h"
 #include "sim/pool.h"
 
 /* Quantizes a row of `n` weights in groups of `group`, which divides n, to signed `bits` (4 or 8): q * scale is near the
@@ -16,7 +16,7 @@ void tv_quantize_row(const float *weights, uint32_t n, uint32_t group, unsigned 
 /* The same for `count` rows of a matrix, by the threads of `pool`: rows `first` on, or where `sources` is not NULL row sources[i],
  * or, where that is negative, none: its place in `packed` and `scales`, row after row, stays as it is. */
 typedef struct tv_quantize_job {
-    const tv_gguf_tensor *tensor;
+    const tv_matrix *matrix;
     uint64_t first;
     const int64_t *sources;
     uint32_t count, columns, group;

@@ -12,17 +12,23 @@ static void copy_text(char text[TV_CODEC_TEXT], tv_buf *buf)
     tv_buf_fini(buf);
 }
 
-tv_status tv_codec_new(const char *target, const tv_diag_sink *sink, tv_codec **out)
+const tv_isa *tv_isa_find(const tv_isa_list *list, tv_sv name)
 {
-    const tv_isa *isa = tv_isa_find(tv_sv_of(target));
-    if (isa)
-        return tv_codec_make(isa, sink, out);
-    tv_nearest nearest = tv_nearest_to(tv_sv_of(target));
-    for (unsigned i = 0; tv_isa_at(i); i++)
-        tv_nearest_offer(&nearest, tv_isa_at(i)->target);
-    char hint[80];
-    snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?" : "`trivet targets` lists the machines%s", nearest.best ? nearest.best : "");
-    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), hint, "there is no target '%.60s'", target);
+    for (unsigned i = 0; i < list->count; i++)
+        if (tv_sv_is(name, list->isas[i]->target))
+            return list->isas[i];
+    return NULL;
+}
+
+void tv_isa_suggest(const tv_isa_list *list, tv_sv name, char hint[80])
+{
+    tv_nearest nearest = tv_nearest_to(name);
+    for (unsigned i = 0; i < list->count; i++)
+        tv_nearest_offer(&nearest, list->isas[i]->target);
+    if (nearest.best)
+        snprintf(hint, 80, "did you mean '%s'?", nearest.best);
+    else
+        snprintf(hint, 80, "`trivet targets` lists the machines");
 }
 
 const char *tv_codec_target(const tv_codec *codec) { return tv_codec_isa(codec)->target; }

@@ -182,11 +182,17 @@ typedef struct tv_isa {
 } tv_isa;
 
 /* The instruction sets, in the order of the list of targets; NULL past the end. */
-const tv_isa *tv_isa_at(unsigned i);
-const tv_isa *tv_isa_find(tv_sv target);
+/* A list of instruction sets, in which names are looked up. The composition root (src/lib) has the list of all of them. */
+typedef struct tv_isa_list {
+    const tv_isa *const *isas;
+    unsigned count;
+} tv_isa_list;
 
-/* Code *i of those that every target and the instruction sets have; NULL past the last, and *i counts from there. */
-const tv_code *tv_isa_code_at(unsigned *i);
+/* The instruction set of the target `name`, or NULL. */
+const tv_isa *tv_isa_find(const tv_isa_list *list, tv_sv name);
+
+/* The hint for a target name that is in no list: the nearest name, or where to look. */
+void tv_isa_suggest(const tv_isa_list *list, tv_sv name, char hint[80]);
 
 static inline unsigned tv_field_width(const tv_isa *isa, const tv_field *field)
 {

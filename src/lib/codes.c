@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of this floor's codes. */
+/* The list of all diagnostic codes. */
 #include "graph/codes.h"
+#include "lib/targets.h"
 
-#include "isa/isa.h"
-
-const tv_code tv_llm_codes[TV_LLM_CODE_COUNT] = {
-#define TV_CODE_ROW(id, code_, name_, text_) {.code = (code_), .name = (name_), .text = (text_)},
-#include "graph/codes.def"
-#undef TV_CODE_ROW
-};
-
-/* The list of all codes ends with this floor's. */
 int tv_code_at(unsigned i, tv_code_info *out)
 {
-    const tv_code *code = tv_isa_code_at(&i);
-    if (!code && i >= TV_LLM_CODE_COUNT)
-        return 0;
-    *out = code ? *code : tv_llm_codes[i];
+    const tv_code *codes = tv_codes;
+    unsigned count = TV_CODE_COUNT;
+    for (unsigned t = 0; i >= count; t++) {
+        i -= count;
+        if (t > tv_isas.count)
+            return 0;
+        codes = t < tv_isas.count ? tv_isas.isas[t]->codes : tv_llm_codes;
+        count = t < tv_isas.count ? tv_isas.isas[t]->code_count : TV_LLM_CODE_COUNT;
+    }
+    *out = codes[i];
     return 1;
 }

@@ -1,16 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a program of any kind: a machine whose programs are not words reads its own. */
+/* Opening a program of any kind: a machine whose programs are not words reads its own, otherwise the file's contents
+ * and name decide between ELF, raw words and assembly source. */
 #include <stdlib.h>
 
 #include "asm/assemble.h"
-#include "machine/target.h"
+#include "lib/targets.h"
+
+static bool ends_with(const char *path, const char *ending)
+{
+    size_t n = strlen(path), m = strlen(ending);
+    return n >= m && tv_sv_is_nocase((tv_sv){path + n - m, m}, ending);
+}
+
+static tv_status raw_isa(const char *path, const tv_program_options *options, const tv_diag_sink *sink, const tv_isa **isa)
+{
+    if (!options || !options->target)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_TARGET), "give -t NAME; `trivet targets` lists the machines",
+                       "'%s' holds raw words and does not say for which machine", path);
+    *isa = tv_isa_find(&tv_isas, tv_sv_of(options->target));
+    if (!*isa)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "`trivet targets` lists the machines", "there is no target '%s'",
+                       options->target);
+    if (!(*isa)->word_bits)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_TARGET), "give its file", "'%s' cannot be a program of %s, which is not made of words", path,
+                       options->target);
+    return TV_OK;
+}
+
+/* Source is text: a NUL in its first bytes means that it is something else. */
+static bool looks_binary(const tv_input *input)
+{
+    size_t n = input->size < 4096 ? input->size : 4096;
+    return n && memchr(input->data, '\0', n) != NULL;
+}
+
+/* Opens an input that holds instruction words in any form; closes it, or gives it to the program. */
+static tv_status open_words(const char *path, tv_input *opened, const tv_program_options *options, const tv_diag_sink *sink, tv_program **out)
+{
+    tv_input input = *opened;
+    *opened = (tv_input){0};
+    const tv_isa *isa = NULL;
+    tv_status status;
+    if (tv_elf_recognise(input.data, input.size)) {
+        tv_program *program;
+        status = tv_elf_read(path, &input, &tv_isas, sink, &program);
+        if (status == TV_OK && options && options->target && strcmp(options->target, tv_program_target(program)) != 0) {
+            status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), "leave -t away: the file names its machine",
+                             "'%s' is for %s, not for %s", path, tv_program_target(program), options->target);
+            tv_program_free(program);
+        }
+        if (status == TV_OK)
+            *out = program;
+    } else if (ends_with(path, ".bin")) {
+        status = raw_isa(path, options, sink, &isa);
+        if (status == TV_OK)
+            status = tv_raw_read_bin(path, &input, isa, sink, out);
+    } else if (ends_with(path, ".hex")) {
+        status = raw_isa(path, options, sink, &isa);
+        if (status == TV_OK)
+            status = tv_raw_read_hex(path, &input, isa, sink, out);
+    } else if (looks_binary(&input)) {
+        status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_FORMAT), "raw words need a name that ends in .bin",
+                         "'%s' is neither a Trivet program nor assembly source", path);
+    } else {
+        return tv_asm_input(path, &input, &tv_isas, options, sink, out);
+    }
+    if (input.data)
+        tv_input_close(&input);
+    return status;
+}
 
 /* Takes over the input. */
 static tv_status open_input(const char *path, tv_input *input, const tv_program_options *options, const tv_diag_sink *sink, tv_program **out)
 {
-    tv_target_info info;
-    for (unsigned i = 0; tv_target_at(i, &info); i++) {
-        const tv_target *target = tv_target_find(info.name);
+    const tv_target *target;
+    for (unsigned i = 0; (target = tv_target_get(i)); i++) {
         if (!target->read || !target->recognise(path, input->data, input->size))
             continue;
         if (!options || !options->target || strcmp(options->target, target->name) == 0)
@@ -19,7 +83,7 @@ static tv_status open_input(const char *path, tv_input *input, const tv_program_
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), "leave -t away: the file says what it is", "'%s' is for %s, not for %s", path,
                        target->name, options->target);
     }
-    return tv_words_open(path, input, options, sink, out);
+    return open_words(path, input, options, sink, out);
 }
 
 tv_status tv_program_parse(const char *name, const void *bytes, size_t size, const tv_program_options *options, const tv_diag_sink *sink,
@@ -37,4 +101,10 @@ tv_status tv_program_open(const char *path, const tv_program_options *options, c
     tv_input input;
     TV_TRY(tv_input_open(path, sink, &input));
     return open_input(path, &input, options, sink, out);
+}
+
+tv_status tv_program_assemble(const char *name, const char *text, size_t size, const tv_program_options *options,
+                              const tv_diag_sink *sink, tv_program **out)
+{
+    return tv_asm_text(name, text, size, &tv_isas, options, sink, out);
 }

@@ -1,36 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instruction sets, from the build's list of targets. */
-#include "isa/isa.h"
+/* The lists of instruction sets and machines, and the public functions that look a name up in them. */
+#include "lib/targets.h"
+
+#include "asm/assemble.h"
 
 #define TV_TARGET(name) extern const tv_isa tv_isa_##name;
 #include "targets.def"
 #undef TV_TARGET
+#define TV_TARGET(name) extern const tv_target tv_target_##name;
+#include "targets.def"
+#undef TV_TARGET
 
-static const tv_isa *const all[] = {
+static const tv_isa *const isas[] = {
 #define TV_TARGET(name) &tv_isa_##name,
 #include "targets.def"
 #undef TV_TARGET
 };
 
-const tv_isa *tv_isa_at(unsigned i) { return i < TV_COUNTOF(all) ? all[i] : NULL; }
+static const tv_target *const targets[] = {
+#define TV_TARGET(name) &tv_target_##name,
+#include "targets.def"
+#undef TV_TARGET
+};
 
-const tv_isa *tv_isa_find(tv_sv target)
+const tv_isa_list tv_isas = {isas, TV_COUNTOF(isas)};
+
+const tv_target *tv_target_get(unsigned i) { return i < TV_COUNTOF(targets) ? targets[i] : NULL; }
+
+const tv_target *tv_target_find(const char *name)
 {
-    for (unsigned i = 0; i < TV_COUNTOF(all); i++)
-        if (tv_sv_is(target, all[i]->target))
-            return all[i];
+    for (size_t i = 0; i < TV_COUNTOF(targets); i++)
+        if (strcmp(targets[i]->name, name) == 0)
+            return targets[i];
     return NULL;
 }
 
-const tv_code *tv_isa_code_at(unsigned *i)
+int tv_target_at(unsigned i, tv_target_info *out)
 {
-    if (*i < TV_CODE_COUNT)
-        return &tv_codes[*i];
-    *i -= TV_CODE_COUNT;
-    for (unsigned t = 0; t < TV_COUNTOF(all); t++) {
-        if (*i < all[t]->code_count)
-            return &all[t]->codes[*i];
-        *i -= all[t]->code_count;
-    }
-    return NULL;
+    if (i >= TV_COUNTOF(targets))
+        return 0;
+    *out = (tv_target_info){targets[i]->name, targets[i]->isa->title, targets[i]->isa->word_bits};
+    return 1;
+}
+
+static tv_status fail_unknown(const char *name, const tv_diag_sink *sink)
+{
+    char hint[80];
+    tv_isa_suggest(&tv_isas, tv_sv_of(name), hint);
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), hint, "there is no target '%.60s'", name);
+}
+
+tv_status tv_config_new(const char *name, const tv_diag_sink *sink, tv_config **out)
+{
+    const tv_target *target = tv_target_find(name);
+    return target ? tv_config_create(target->schema, sink, out) : fail_unknown(name, sink);
+}
+
+tv_status tv_codec_new(const char *name, const tv_diag_sink *sink, tv_codec **out)
+{
+    const tv_isa *isa = tv_isa_find(&tv_isas, tv_sv_of(name));
+    return isa ? tv_codec_make(isa, sink, out) : fail_unknown(name, sink);
+}
+
+tv_status tv_assembly_words(const char *name, const tv_word_sink *words, const tv_diag_sink *sink)
+{
+    const tv_isa *isa = tv_isa_find(&tv_isas, tv_sv_of(name));
+    return isa ? tv_asm_words(isa, words, sink) : fail_unknown(name, sink);
 }

@@ -10,12 +10,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "graph/backend.h"
+#include "import/model.h"
 #include "import/tokenizer.h"
+#include "llm/session.h"
 
 enum { SAMPLE_TOKENS = 64, EVAL_WINDOW = 256, EMIT_MAX = 3840 };
-
-static const tv_backend *const backends[] = {&tv_backend_host, &tv_backend_pccx, &tv_backend_opennpu, &tv_backend_cmdq};
 
 struct tv_llm {
     tv_model *model;
@@ -34,8 +33,6 @@ struct tv_llm_session {
     bool timing; /* cycles without data */
     char *emit;  /* or NULL */
 };
-
-const char *tv_llm_target_at(unsigned i) { return i < TV_COUNTOF(backends) ? backends[i]->name : NULL; }
 
 /* ---- Models ---- */
 
@@ -111,14 +108,6 @@ uint32_t tv_llm_context(const tv_llm *llm) { return llm->model->shape.context; }
 
 /* ---- Sessions ---- */
 
-static const tv_backend *find_backend(const char *name)
-{
-    for (size_t i = 0; i < TV_COUNTOF(backends); i++)
-        if (strcmp(backends[i]->name, name) == 0)
-            return backends[i];
-    return NULL;
-}
-
 void tv_llm_session_free(tv_llm_session *session)
 {
     if (!session)
@@ -163,13 +152,11 @@ static bool has_steps(const char *folder)
     return found;
 }
 
-tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const tv_diag_sink *sink, tv_llm_session **out)
+tv_status tv_llm_session_create(tv_llm *llm, const tv_backend *backend, const tv_llm_options *options, const tv_diag_sink *sink,
+                                tv_llm_session **out)
 {
     int32_t sample[SAMPLE_TOKENS];
     uint32_t sample_count, vocab = llm->model->shape.vocab;
-    const tv_backend *backend = find_backend(options->target);
-    if (!backend)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "host or a machine", "no model runs on '%.60s'", options->target);
     if (!llm->model->gguf && !options->timing_only)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), "--timing-only needs none", "the model has no weights");
     if (options->timing_only && !backend->machine)

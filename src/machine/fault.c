@@ -34,18 +34,6 @@ void tv_fault_raise_word(tv_fault_record *record, const tv_isa *isa, const tv_pr
     tv_buf_fini(&text);
 }
 
-tv_place tv_program_place(const tv_program *program, uint64_t index)
-{
-    tv_source_line line;
-    tv_place place = {.index = (int64_t)index};
-    if (program && tv_program_line(program, index, &line)) {
-        place.file = line.file;
-        place.line = line.line;
-        place.column = line.column;
-    }
-    return place;
-}
-
 void tv_event_locate(tv_event *event, const tv_program *program, uint64_t index)
 {
     tv_source_line line;

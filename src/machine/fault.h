@@ -25,9 +25,6 @@ void tv_fault_raise(tv_fault_record *record, const tv_program *program, uint64_t
 void tv_fault_raise_word(tv_fault_record *record, const tv_isa *isa, const tv_program *program, uint64_t index, uint64_t word, int row,
                          const tv_code *code, const char *message);
 
-/* The place of an instruction: its index, and its line where the program, which may be NULL, knows it. */
-tv_place tv_program_place(const tv_program *program, uint64_t index);
-
 /* Gives an event of instruction `index` its source line, and, where it has no layer, its label. */
 void tv_event_locate(tv_event *event, const tv_program *program, uint64_t index);
 

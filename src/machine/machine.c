@@ -6,16 +6,6 @@
 #include "kernels/cpu.h"
 #include "machine/target.h"
 
-#define TV_TARGET(name) extern const tv_target tv_target_##name;
-#include "targets.def"
-#undef TV_TARGET
-
-static const tv_target *const targets[] = {
-#define TV_TARGET(name) &tv_target_##name,
-#include "targets.def"
-#undef TV_TARGET
-};
-
 struct tv_machine {
     const tv_target *target;
     tv_config *config;
@@ -27,38 +17,11 @@ struct tv_machine {
     tv_buf text;               /* of the state value told last */
 };
 
-const tv_target *tv_target_find(const char *name)
-{
-    for (size_t i = 0; i < TV_COUNTOF(targets); i++)
-        if (strcmp(targets[i]->name, name) == 0)
-            return targets[i];
-    return NULL;
-}
-
-int tv_target_at(unsigned i, tv_target_info *out)
-{
-    if (i >= TV_COUNTOF(targets))
-        return 0;
-    *out = (tv_target_info){targets[i]->name, targets[i]->isa->title, targets[i]->isa->word_bits};
-    return 1;
-}
-
-tv_status tv_config_new(const char *name, const tv_diag_sink *sink, tv_config **out)
-{
-    const tv_target *target = tv_target_find(name);
-    if (target)
-        return tv_config_create(target->schema, sink, out);
-    tv_nearest nearest = tv_nearest_to(tv_sv_of(name));
-    for (size_t i = 0; i < TV_COUNTOF(targets); i++)
-        tv_nearest_offer(&nearest, targets[i]->name);
-    char hint[80];
-    snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?" : "`trivet targets` lists the machines%s", nearest.best ? nearest.best : "");
-    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), hint, "there is no target '%.60s'", name);
-}
+static const tv_target *target_of(const tv_config *config) { return tv_config_schema(config)->machine; }
 
 tv_status tv_config_check(const tv_config *config, const tv_diag_sink *sink)
 {
-    const tv_target *target = tv_target_find(tv_config_target(config));
+    const tv_target *target = target_of(config);
     return target->validate ? target->validate(config, sink) : TV_OK;
 }
 
@@ -68,7 +31,7 @@ tv_status tv_machine_new(const tv_config *config, tv_mode mode, const tv_diag_si
     tv_machine *machine = calloc(1, sizeof *machine);
     if (!machine)
         return tv_fail_memory(sink);
-    machine->target = tv_target_find(tv_config_target(config));
+    machine->target = target_of(config);
     tv_status status = tv_config_copy(config, sink, &machine->config);
     if (status == TV_OK)
         status = machine->target->create(machine->config, mode, sink, &machine->state);
@@ -92,6 +55,8 @@ void tv_machine_free(tv_machine *machine)
 }
 
 const char *tv_kernels_at(unsigned i) { return i <= (unsigned)tv_cpu_host() ? tv_cpu_names[i] : NULL; }
+
+const tv_target *tv_machine_get_target(const tv_machine *machine) { return machine->target; }
 
 const char *tv_machine_target(const tv_machine *machine) { return machine->target->name; }
 
@@ -305,10 +270,10 @@ tv_status tv_machine_restore(tv_machine *machine, const tv_snapshot *snapshot)
 
 static tv_status check_target(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, const tv_target **target)
 {
-    *target = tv_target_find(tv_program_target(program));
-    if (strcmp(tv_config_target(config), (*target)->name) != 0)
+    *target = target_of(config);
+    if (strcmp(tv_program_target(program), (*target)->name) != 0)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_TARGET), NULL, "the configuration is for %s, the program for %s",
-                       tv_config_target(config), (*target)->name);
+                       (*target)->name, tv_program_target(program));
     return tv_config_check(config, sink);
 }
 

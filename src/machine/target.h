@@ -43,7 +43,8 @@ typedef struct tv_target {
     tv_status (*check)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);
 } tv_target;
 
-const tv_target *tv_target_find(const char *name);
+/* The target that a machine was created from. */
+const tv_target *tv_machine_get_target(const tv_machine *machine);
 
 /* The report that there is no such address space; returns TV_ERR_INPUT. */
 tv_status tv_fail_space(const tv_machine *machine, const char *name, const tv_diag_sink *sink);

@@ -12,6 +12,7 @@ enum { SEGMENTS_MAX = 65536 };
 
 typedef struct reader {
     const char *name;
+    const tv_isa_list *isas;
     const tv_diag_sink *sink;
     Elf *elf;
     size_t names; /* index of .shstrtab */
@@ -90,7 +91,7 @@ static tv_status read_note(reader *r, const tv_isa **isa, bool *proposed)
         return tv_fail(r->sink, TV_ERR_INPUT, TV_CODE(OBJ_VERSION), "use the newer trivet",
                        "'%s' has program format %u; this version reads up to %d", r->name, version, TV_ELF_VERSION);
     const char *target = (const char *)s.data + name_end + 4;
-    *isa = tv_isa_find(tv_sv_of(target));
+    *isa = tv_isa_find(r->isas, tv_sv_of(target));
     if (*isa && !(*isa)->word_bits)
         return damaged(r, "it is for a machine whose programs are not words");
     size_t length = strlen(target) + 1, rest = size - 4 - length; /* the note's last byte is a NUL */
@@ -260,9 +261,9 @@ static tv_status read_all(reader *r)
     return tv_program_seal(r->program, r->sink);
 }
 
-tv_status tv_elf_read(const char *name, tv_input *input, const tv_diag_sink *sink, tv_program **out)
+tv_status tv_elf_read(const char *name, tv_input *input, const tv_isa_list *isas, const tv_diag_sink *sink, tv_program **out)
 {
-    reader r = {.name = name, .sink = sink};
+    reader r = {.name = name, .isas = isas, .sink = sink};
     elf_version(EV_CURRENT);
     r.elf = elf_memory((char *)(uintptr_t)input->data, input->size);
     if (!r.elf)

@@ -183,3 +183,15 @@ int tv_program_output_at(const tv_program *program, uint64_t i, tv_output_info *
     *out = program->outputs[i];
     return 1;
 }
+
+tv_place tv_program_place(const tv_program *program, uint64_t index)
+{
+    tv_source_line line;
+    tv_place place = {.index = (int64_t)index};
+    if (program && tv_program_line(program, index, &line)) {
+        place.file = line.file;
+        place.line = line.line;
+        place.column = line.column;
+    }
+    return place;
+}

@@ -69,9 +69,12 @@ unsigned tv_isa_stream_count(const tv_isa *isa);
 /* Sorts segments by address, refuses overlaps, puts the labels in order. */
 tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink);
 
-/* ELF (elf_read.c, elf_write.c). `name` is for messages. On success the program owns `input`. */
+/* The place of an instruction: its index, and its line where the program, which may be NULL, knows it. */
+tv_place tv_program_place(const tv_program *program, uint64_t index);
+
+/* ELF (elf_read.c, elf_write.c). `name` is for messages; the file's target is looked up in `isas`. On success the program owns `input`. */
 bool tv_elf_recognise(const uint8_t *data, size_t size);
-tv_status tv_elf_read(const char *name, tv_input *input, const tv_diag_sink *sink, tv_program **out);
+tv_status tv_elf_read(const char *name, tv_input *input, const tv_isa_list *isas, const tv_diag_sink *sink, tv_program **out);
 tv_status tv_elf_write(const tv_program *program, tv_output *output, const tv_diag_sink *sink);
 
 /* Raw words (raw.c); as above. */

@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "report/report_data.h"
 #include "trivet/codec.h"
+#include "machine/target.h"
 
 enum { ACCESS_GAP = 1024 };
 
@@ -222,7 +223,7 @@ tv_status tv_report_open(const char *path, const char *title, const tv_machine *
     if (status == TV_OK && !(r->title = strdup(title)))
         status = tv_fail_memory(sink);
     if (status == TV_OK)
-        status = tv_codec_new(tv_machine_target(machine), sink, &r->codec);
+        status = tv_codec_make(tv_machine_get_target(machine)->isa, sink, &r->codec);
     if (status == TV_OK)
         status = tv_output_open(path, sink, &r->output);
     if (status != TV_OK) {

@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "base/diag.h"
+#include "machine/target.h"
 #include "report/report_data.h"
 
 /* ---- base64 of deflated bytes, as they come ---- */
@@ -130,15 +131,6 @@ static json_t *tables_json(const tv_report_writer *r)
     return tables;
 }
 
-static const char *target_title(const char *name)
-{
-    tv_target_info t;
-    for (unsigned i = 0; tv_target_at(i, &t); i++)
-        if (strcmp(t.name, name) == 0)
-            return t.title;
-    return name;
-}
-
 static json_t *fault_json(const tv_machine *machine)
 {
     const tv_fault *f = tv_machine_fault(machine);
@@ -153,7 +145,7 @@ static char *head_of(const tv_report_writer *r, const tv_machine *machine)
     tv_machine_stats(machine, &s);
     const char *target = tv_machine_target(machine);
     json_t *head = json_pack("{s:i, s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:o, s:b, s:o, s:o, s:o, s:I, s:o, s:o}", "format", 1, "version", tv_version(), "title", text_json(r->title),
-                             "target", target, "target_title", target_title(target), "first", (json_int_t)r->first, "last_cycle", (json_int_t)r->last_cycle,
+                             "target", target, "target_title", tv_machine_get_target(machine)->isa->title, "first", (json_int_t)r->first, "last_cycle", (json_int_t)r->last_cycle,
                              "window", (json_int_t)(r->windows.width ? r->windows.width : 1), "detail_end",
                              r->detail_end == UINT64_MAX ? json_null() : json_integer((json_int_t)r->detail_end), "texts_missing", r->texts.full || r->insns_full,
                              "stats", stats_json(&s), "config", config_json(machine), "spaces", spaces_json(machine), "text_bytes", (json_int_t)r->texts.bytes.len,

@@ -13,7 +13,7 @@ static const tv_param params[PARAMS] = {
     {"unit.wide", TV_PARAM_INTEGER, "bytes", "0", 0, UINT64_MAX, "anything"},
     {"path.rate", TV_PARAM_RATE, "bytes/cycle", "1.6", 0, 4096, "a rate"},
 };
-static const tv_schema schema = {"toy", params, PARAMS};
+static const tv_schema schema = {"toy", NULL, params, PARAMS};
 
 static tv_config *make_config(void)
 {

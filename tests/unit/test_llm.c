@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
+#include "import/model.h"
 #include "graph/model.h"
 #include "lower/pccx/quantize.h"
 #include "import/tokenizer.h"

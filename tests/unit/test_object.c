@@ -7,6 +7,7 @@
 #include <gelf.h>
 #include <unistd.h>
 
+#include "lib/targets.h"
 #include "program/program.h"
 
 static const char source[] = "        .target pccx\n"                                     /* 1 */
@@ -306,7 +307,7 @@ static bool read_damaged(const uint8_t *data, size_t size)
     unit_log log;
     tv_diag_sink sink = unit_sink(&log);
     tv_program *program = NULL;
-    tv_status status = tv_elf_read("damaged", &input, &sink, &program);
+    tv_status status = tv_elf_read("damaged", &input, &tv_isas, &sink, &program);
     if (status == TV_OK) {
         walk(program);
         tv_program_free(program);
@@ -392,7 +393,7 @@ static void overlapping_segments_are_refused(void **state)
     unit_log log;
     tv_diag_sink sink = unit_sink(&log);
     tv_program *program = NULL;
-    assert_int_equal(tv_elf_read("overlap", &input, &sink, &program), TV_ERR_INPUT);
+    assert_int_equal(tv_elf_read("overlap", &input, &tv_isas, &sink, &program), TV_ERR_INPUT);
     assert_string_equal(log.at[0].code, "TV-O006");
     free(elf);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "debug/debug.h"
+#include "machine/target.h"
 
 /* ---- disas ---- */
 
@@ -167,7 +168,7 @@ static void explain_parameters(debug_call *call, const char *text)
     tv_insn_info info;
     tv_parameter_info p;
     unsigned insn = 0;
-    if (tv_codec_new(tv_machine_target(call->d->machine), NULL, &codec) != TV_OK)
+    if (tv_codec_make(tv_machine_get_target(call->d->machine)->isa, NULL, &codec) != TV_OK)
         return;
     size_t n = strcspn(text, " ");
     json_t *list = json_array();

@@ -128,7 +128,7 @@ static tv_status check_room(const lowering *l, const tv_diag_sink *sink)
 static tv_status place_gains(lowering *l, const tv_matrix *from, const matrix *to, const tv_diag_sink *sink)
 {
     float *row = malloc(from->columns * sizeof *row);
-    tv_status status = row ? tv_gguf_row_f32(from->tensor, 0, row) : tv_fail_memory(sink);
+    tv_status status = row ? tv_matrix_row_f32(from, 0, row) : tv_fail_memory(sink);
     if (status == TV_OK)
         status = tv_machine_write(l->machine, "dram", to->data, row, from->columns * sizeof *row, sink);
     free(row);
@@ -144,7 +144,7 @@ static tv_status place_quantized(lowering *l, const tv_matrix *from, const matri
     tv_status status = scales && packed ? TV_OK : tv_fail_memory(sink);
     for (uint32_t r = 0, count; r < from->rows && status == TV_OK; r += count) {
         count = from->rows - r < most ? from->rows - r : most;
-        tv_quantize_job job = {.tensor = from->tensor, .first = r, .count = count, .columns = n, .group = l->group, .bits = l->weight_bits,
+        tv_quantize_job job = {.matrix = from, .first = r, .count = count, .columns = n, .group = l->group, .bits = l->weight_bits,
                                .packed = packed, .scales = scales};
         status = tv_quantize_rows(&job, l->pool) ? tv_machine_write(l->machine, "dram", to->data + r * to->row_bytes, packed, count * to->row_bytes, sink)
                                                  : tv_fail_memory(sink);
@@ -353,7 +353,7 @@ static tv_status put_rows(lowering *l, const int32_t *tokens, const tv_diag_sink
     float *row = malloc(bytes);
     tv_status status = row ? TV_OK : tv_fail_memory(sink);
     for (uint32_t r = 0; r < l->rows && status == TV_OK; r++) {
-        status = tv_gguf_row_f32(embedding->tensor, (uint64_t)tokens[r], row);
+        status = tv_matrix_row_f32(embedding, (uint64_t)tokens[r], row);
         if (status == TV_OK)
             status = l->emit ? print_hex(l, row, sink) : tv_machine_write(l->machine, "dram", l->x_addr + r * bytes, row, bytes, sink);
     }
@@ -536,4 +536,5 @@ static const float *value(void *state, uint32_t v)
 
 static tv_machine *machine(void *state) { return ((lowering *)state)->machine; }
 
+extern const tv_backend tv_backend_cmdq;
 const tv_backend tv_backend_cmdq = {.name = "cmdq", .create = create, .destroy = destroy, .step = step, .value = value, .machine = machine};

@@ -26,7 +26,7 @@ tv_status npu_init(npu *n, uint32_t k, const tv_diag_sink *sink)
     tv_codec *codec;
     uint64_t word;
     *n = (npu){.program.isa = &tv_isa_opennpu, .k = k, .period = k < NPU_PERIOD_MAX ? k : NPU_PERIOD_MAX};
-    TV_TRY(tv_codec_new("opennpu", sink, &codec));
+    TV_TRY(tv_codec_make(&tv_isa_opennpu, sink, &codec));
     tv_status status = TV_OK;
     for (unsigned i = 0; i < NPU_OP_COUNT && status == TV_OK; i++) {
         bool limits = i == NPU_VCVT_S32_F32 || i == NPU_VCVT_S16_S32 || i == NPU_VCVT_S8_F32;

@@ -235,7 +235,7 @@ static tv_status put_rows(npu_model *m, tv_weight weight, uint32_t layer, float 
     float *row = calloc(width, sizeof *row);
     tv_status status = row ? TV_OK : tv_fail_memory(sink);
     for (uint32_t r = 0; r < from->rows && status == TV_OK; r++) {
-        status = tv_gguf_row_f32(from->tensor, r, row);
+        status = tv_matrix_row_f32(from, r, row);
         for (uint32_t i = 0; i < from->columns; i++)
             row[i] /= unit;
         if (status == TV_OK)
@@ -257,7 +257,7 @@ static tv_status quantize_parts(const npu_model *m, const npu_linear *l, uint32_
         uint32_t rows = npu_chunks(m, from->rows) * m->k;
         for (uint32_t r = 0; r < rows; r++)
             sources[r] = source_row(m, l->parts[p], from->rows, r);
-        tv_quantize_job job = {.tensor = from->tensor, .sources = sources, .count = rows, .columns = l->columns, .group = l->columns, .bits = 8,
+        tv_quantize_job job = {.matrix = from, .sources = sources, .count = rows, .columns = l->columns, .group = l->columns, .bits = 8,
                                .packed = q + at * l->columns, .scales = scales + at};
         well = tv_quantize_rows(&job, m->pool);
         for (uint32_t r = 0; r < rows; r++)

@@ -557,4 +557,5 @@ static const float *value(void *state, uint32_t v)
 
 static tv_machine *machine(void *state) { return ((lowering *)state)->m.machine; }
 
+extern const tv_backend tv_backend_opennpu;
 const tv_backend tv_backend_opennpu = {.name = "opennpu", .weight_bits_only = 8, .activation_bits_only = 16, .create = create, .destroy = destroy, .step = step, .value = value, .machine = machine};

@@ -467,5 +467,6 @@ static unsigned host_ops(const void *state, const tv_host_op **list)
     return PCCX_HOST_OPS;
 }
 
+extern const tv_backend tv_backend_pccx;
 const tv_backend tv_backend_pccx = {.name = "pccx", .activation_bits_only = 8, .create = create, .destroy = destroy, .step = step, .value = value, .machine = machine,
                                      .host_ops = host_ops};

@@ -77,7 +77,7 @@ static void place_rows(void *user, uint64_t from, uint64_t to)
         uint32_t first = (uint32_t)(r / PCCX_ROWS * PCCX_ROWS), rows = p->to->rows - first < PCCX_ROWS ? p->to->rows - first : PCCX_ROWS;
         if (r >= p->from->rows)
             memset(values, 0, columns * sizeof *values);
-        else if (tv_gguf_row_f32(p->from->tensor, r, values) != TV_OK)
+        else if (tv_matrix_row_f32(p->from, r, values) != TV_OK)
             p->failed = true;
         for (uint32_t i = 0; i < p->from->columns; i++)
             values[i] *= p->factor * (p->gains ? p->gains[i] : 1);
@@ -138,7 +138,7 @@ static tv_status place_matrix(pccx_lowering *l, tv_weight weight, uint32_t layer
     float *gains = malloc(from->columns * sizeof *gains);
     tv_status status = gains && p.image ? TV_OK : tv_fail_memory(sink);
     if (status == TV_OK && norm != TV_WEIGHTS) {
-        status = tv_gguf_row_f32(tv_model_matrix(l->model, norm, layer)->tensor, 0, gains);
+        status = tv_matrix_row_f32(tv_model_matrix(l->model, norm, layer), 0, gains);
         p.gains = gains;
     }
     if (status == TV_OK) {
@@ -164,7 +164,7 @@ static tv_status place_embedding(pccx_lowering *l, const tv_diag_sink *sink)
     uint8_t *bytes = calloc(1, l->map.embedding_row);
     tv_status status = row && bytes ? TV_OK : tv_fail_memory(sink);
     for (uint32_t r = 0; r < s->vocab && status == TV_OK; r++) {
-        status = tv_gguf_row_f32(tv_model_matrix(l->model, TV_WEIGHT_EMBEDDING, 0)->tensor, r, row);
+        status = tv_matrix_row_f32(tv_model_matrix(l->model, TV_WEIGHT_EMBEDDING, 0), r, row);
         for (uint32_t i = 0; i < s->dim && status == TV_OK; i++)
             store_bf16(bytes + 2 * i, row[i]);
         if (status == TV_OK)

@@ -13,7 +13,7 @@ static const tv_param params[CMDQ_PARAMS] = {
 #undef TV_PARAM
 };
 
-const tv_schema cmdq_schema = {"cmdq", params, CMDQ_PARAMS};
+const tv_schema cmdq_schema = {"cmdq", &tv_target_cmdq, params, CMDQ_PARAMS};
 
 typedef cmdq_machine machine;
 

@@ -13,5 +13,6 @@ enum {
 };
 
 extern const tv_schema cmdq_schema;
+extern const struct tv_target tv_target_cmdq;
 
 #endif

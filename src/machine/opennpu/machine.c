@@ -15,7 +15,7 @@ static const tv_param params[OPENNPU_PARAMS] = {
 #undef TV_PARAM
 };
 
-const tv_schema opennpu_schema = {"opennpu", params, OPENNPU_PARAMS};
+const tv_schema opennpu_schema = {"opennpu", &tv_target_opennpu, params, OPENNPU_PARAMS};
 
 /* ---- Creating and loading ---- */
 

@@ -183,7 +183,7 @@ tv_status pccx_check(const tv_program *program, const tv_config *config, const t
     c.read = calloc(WORDS, sizeof *c.read);
     c.unread = calloc(count + 1, sizeof *c.unread);
     c.result_size = calloc(count + 1, sizeof *c.result_size);
-    tv_status status = c.writer && c.read && c.unread && c.result_size ? tv_codec_new("pccx", sink, &c.codec) : tv_fail_memory(sink);
+    tv_status status = c.writer && c.read && c.unread && c.result_size ? tv_codec_make(&tv_isa_pccx, sink, &c.codec) : tv_fail_memory(sink);
     if (status == TV_OK && !pccx_control_append(&c.control, program))
         status = tv_fail_memory(sink);
     if (status == TV_OK) {

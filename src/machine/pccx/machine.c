@@ -14,7 +14,7 @@ static const tv_param params[PCCX_PARAMS] = {
 #undef TV_PARAM
 };
 
-const tv_schema pccx_schema = {"pccx", params, PCCX_PARAMS};
+const tv_schema pccx_schema = {"pccx", &tv_target_pccx, params, PCCX_PARAMS};
 
 /* ---- Creating and loading ---- */
 

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models of the llama architecture from GGUF files, and from the sizes that a config.json states. */
+#include "import/model.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "graph/codes.h"
+#include "import/gguf.h"
+
+enum { DIM_MAX = 1 << 20, LAYERS_MAX = 4096, CONTEXT_MAX = 1 << 20 };
+
+/* A size of the model: llama.KEY, from 1 to `most`. */
+static tv_status size_of(const tv_gguf *gguf, const char *key, uint64_t fallback, uint64_t most, const tv_diag_sink *sink, uint32_t *out)
+{
+    char name[64];
+    snprintf(name, sizeof name, "llama.%s", key);
+    uint64_t value = tv_gguf_u64(gguf, name, fallback);
+    if (value < 1 || value > most)
+        return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY], NULL, "%s is %" PRIu64 ", which is not from 1 to %" PRIu64, name, value, most);
+    *out = (uint32_t)value;
+    return TV_OK;
+}
+
+static tv_status check_shape(const tv_model_shape *s, const tv_diag_sink *sink)
+{
+    if (s->dim % s->heads || s->head_dim != s->dim / s->heads || s->head_dim % 2 || s->heads % s->kv_heads)
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL,
+                       "%u heads, %u of the cache and %u dimensions of rotation do not go with %u dimensions", s->heads, s->kv_heads, s->head_dim, s->dim);
+    if (!(s->eps >= 0) || !(s->theta > 0))
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL, "epsilon or the base of rotation is not a positive number");
+    return TV_OK;
+}
+
+static tv_status read_shape(const tv_gguf *gguf, const tv_diag_sink *sink, tv_model_shape *s)
+{
+    tv_sv architecture = tv_gguf_string(gguf, "general.architecture", tv_sv_of(""));
+    if (!tv_sv_is(architecture, "llama"))
+        return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY], "models of the architecture llama can be run", "the architecture is '%.*s'",
+                       (int)tv_min_u64(architecture.len, 60), architecture.ptr);
+    TV_TRY(size_of(gguf, "embedding_length", 0, DIM_MAX, sink, &s->dim));
+    TV_TRY(size_of(gguf, "feed_forward_length", 0, DIM_MAX, sink, &s->hidden));
+    TV_TRY(size_of(gguf, "block_count", 0, LAYERS_MAX, sink, &s->layers));
+    TV_TRY(size_of(gguf, "attention.head_count", 0, s->dim, sink, &s->heads));
+    TV_TRY(size_of(gguf, "attention.head_count_kv", s->heads, s->heads, sink, &s->kv_heads));
+    TV_TRY(size_of(gguf, "context_length", 2048, CONTEXT_MAX, sink, &s->context));
+    TV_TRY(size_of(gguf, "rope.dimension_count", s->dim / s->heads, DIM_MAX, sink, &s->head_dim));
+    s->eps = tv_gguf_f32(gguf, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    s->theta = tv_gguf_f32(gguf, "llama.rope.freq_base", 10000.0f);
+    return check_shape(s, sink);
+}
+
+/* Rows and columns that a matrix must have; the vocabulary is what the embedding says. */
+static void wanted_size(const tv_model_shape *s, tv_weight weight, uint32_t *rows, uint32_t *columns)
+{
+    uint32_t wide = s->heads * s->head_dim, narrow = s->kv_heads * s->head_dim;
+    *columns = weight == TV_WEIGHT_O ? wide : weight == TV_WEIGHT_DOWN ? s->hidden : s->dim;
+    switch (weight) {
+    case TV_WEIGHT_EMBEDDING:
+    case TV_WEIGHT_CLASSIFIER: *rows = s->vocab; break;
+    case TV_WEIGHT_Q: *rows = wide; break;
+    case TV_WEIGHT_K:
+    case TV_WEIGHT_V: *rows = narrow; break;
+    case TV_WEIGHT_O:
+    case TV_WEIGHT_DOWN: *rows = s->dim; break;
+    case TV_WEIGHT_GATE:
+    case TV_WEIGHT_UP: *rows = s->hidden; break;
+    default: *rows = 1; break;
+    }
+}
+
+static tv_status find_matrix(tv_model *model, tv_weight weight, uint32_t layer, const tv_diag_sink *sink)
+{
+    tv_matrix *m = &model->matrices[(size_t)layer * TV_WEIGHTS + weight];
+    char name[64], full[80];
+    wanted_size(&model->shape, weight, &m->rows, &m->columns);
+    tv_model_matrix_name(weight == TV_WEIGHT_CLASSIFIER && model->shape.tied ? TV_WEIGHT_EMBEDDING : weight, layer, name);
+    snprintf(full, sizeof full, "%s.weight", name);
+    m->read_row = tv_gguf_row_f32;
+    return tv_gguf_tensor_want(model->gguf, full, m->columns, m->rows, sink, &m->tensor);
+}
+
+/* ---- Sizes alone ---- */
+
+static tv_status json_size(const json_t *root, const char *key, uint64_t fallback, uint64_t most, const tv_diag_sink *sink, uint32_t *out)
+{
+    const json_t *value = json_object_get(root, key);
+    json_int_t n = value ? json_integer_value(value) : (json_int_t)fallback;
+    if (n < 1 || (uint64_t)n > most)
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL, "%s is not from 1 to %" PRIu64, key, most);
+    *out = (uint32_t)n;
+    return TV_OK;
+}
+
+static tv_status read_json_shape(const json_t *root, const tv_diag_sink *sink, tv_model_shape *s)
+{
+    const json_t *eps = json_object_get(root, "rms_norm_eps"), *theta = json_object_get(root, "rope_theta");
+    TV_TRY(json_size(root, "hidden_size", 0, DIM_MAX, sink, &s->dim));
+    TV_TRY(json_size(root, "intermediate_size", 0, DIM_MAX, sink, &s->hidden));
+    TV_TRY(json_size(root, "num_hidden_layers", 0, LAYERS_MAX, sink, &s->layers));
+    TV_TRY(json_size(root, "num_attention_heads", 0, s->dim, sink, &s->heads));
+    TV_TRY(json_size(root, "num_key_value_heads", s->heads, s->heads, sink, &s->kv_heads));
+    TV_TRY(json_size(root, "vocab_size", 0, DIM_MAX, sink, &s->vocab));
+    TV_TRY(json_size(root, "max_position_embeddings", 2048, CONTEXT_MAX, sink, &s->context));
+    s->head_dim = s->dim / s->heads;
+    s->eps = eps ? (float)json_number_value(eps) : 1e-5f;
+    s->theta = theta ? (float)json_number_value(theta) : 10000.0f;
+    s->tied = json_is_true(json_object_get(root, "tie_word_embeddings"));
+    return check_shape(s, sink);
+}
+
+/* A file that is JSON has the sizes of a model and no weights. */
+static tv_status read_sizes(tv_model *model, const char *path, const tv_input *input, const tv_diag_sink *sink)
+{
+    json_error_t wrong;
+    json_t *root = input->size > 1 << 20 ? NULL : json_loadb((const char *)input->data, input->size, JSON_REJECT_DUPLICATES, &wrong);
+    if (!json_is_object(root)) {
+        json_decref(root);
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), NULL, "'%s' is not an object with the sizes of a model", path);
+    }
+    tv_status status = read_json_shape(root, sink, &model->shape);
+    json_decref(root);
+    if (status != TV_OK)
+        return status;
+    model->matrices = calloc((size_t)model->shape.layers * TV_WEIGHTS, sizeof *model->matrices);
+    if (!model->matrices)
+        return tv_fail_memory(sink);
+    for (uint32_t layer = 0; layer < model->shape.layers; layer++)
+        for (unsigned w = 0; w < TV_WEIGHTS; w++) {
+            tv_matrix *m = &model->matrices[(size_t)layer * TV_WEIGHTS + w];
+            if (tv_weight_in_layer((tv_weight)w) || layer == 0)
+                wanted_size(&model->shape, (tv_weight)w, &m->rows, &m->columns);
+        }
+    return TV_OK;
+}
+
+static tv_status find_matrices(tv_model *model, const tv_diag_sink *sink)
+{
+    tv_model_shape *s = &model->shape;
+    const tv_gguf_tensor *embedding = tv_gguf_tensor_find(model->gguf, "token_embd.weight");
+    if (!embedding || embedding->dims[1] < 1 || embedding->dims[1] > DIM_MAX)
+        return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY], NULL, "token_embd.weight is missing, or has no rows");
+    s->vocab = (uint32_t)embedding->dims[1];
+    s->tied = !tv_gguf_tensor_find(model->gguf, "output.weight");
+    for (uint32_t layer = 0; layer < s->layers; layer++)
+        for (unsigned w = 0; w < TV_WEIGHTS; w++)
+            if (tv_weight_in_layer((tv_weight)w) || layer == 0)
+                TV_TRY(find_matrix(model, (tv_weight)w, layer, sink));
+    return TV_OK;
+}
+
+tv_status tv_model_open(const char *path, const tv_diag_sink *sink, tv_model **out)
+{
+    tv_model *model = calloc(1, sizeof *model);
+    if (!model)
+        return tv_fail_memory(sink);
+    model->close = tv_gguf_free;
+    tv_input input;
+    tv_status status = tv_input_open(path, sink, &input);
+    if (status == TV_OK && input.size && input.data[0] == '{') {
+        status = read_sizes(model, path, &input, sink);
+        tv_input_close(&input);
+        if (status == TV_OK)
+            *out = model;
+        else
+            tv_model_free(model);
+        return status;
+    }
+    if (status == TV_OK) {
+        status = tv_gguf_read(path, &input, sink, &model->gguf);
+        if (status != TV_OK)
+            tv_input_close(&input);
+    }
+    if (status == TV_OK)
+        status = read_shape(model->gguf, sink, &model->shape);
+    if (status == TV_OK && !(model->matrices = calloc((size_t)model->shape.layers * TV_WEIGHTS, sizeof *model->matrices)))
+        status = tv_fail_memory(sink);
+    if (status == TV_OK)
+        status = find_matrices(model, sink);
+    if (status != TV_OK) {
+        tv_model_free(model);
+        return status;
+    }
+    *out = model;
+    return TV_OK;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions of a language model over a backend that the caller has chosen. */
+#ifndef TV_LLM_SESSION_H
+#define TV_LLM_SESSION_H
+
+#include "graph/backend.h"
+#include "trivet/llm.h"
+
+/* As tv_llm_session_new, with `backend` in place of options->target. */
+tv_status tv_llm_session_create(tv_llm *llm, const tv_backend *backend, const tv_llm_options *options, const tv_diag_sink *sink,
+                                tv_llm_session **out);
+
+#endif
