@@ -78,7 +78,7 @@ static void assemble(void *user)
     tv_program *program;
     if (tv_program_assemble("bench.s", d->source, d->source_size, NULL, NULL, &program) != TV_OK)
         exit(2);
-    d->sink += tv_program_word_count(program);
+    d->sink += tv_program_instruction_count(program);
     tv_program_free(program);
 }
 
@@ -118,7 +118,7 @@ static void read_queue(void *user)
     bench_data *d = user;
     tv_program *program = d->queue_program;
     read_queue_file(d);
-    d->sink += tv_program_word_count(d->queue_program);
+    d->sink += tv_program_instruction_count(d->queue_program);
     tv_program_free(d->queue_program);
     d->queue_program = program;
 }

@@ -14,7 +14,7 @@ static void check_text(const char *target, const char *text, uint64_t word)
     tv_program_options options = {.target = target};
     if (tv_program_assemble("fuzz.s", text, strlen(text), &options, NULL, &program) != TV_OK)
         abort();
-    if (tv_program_word_count(program) != 1 || tv_program_word(program, 0) != word)
+    if (tv_program_instruction_count(program) != 1 || tv_program_word(program, 0) != word)
         abort();
     tv_program_free(program);
 }

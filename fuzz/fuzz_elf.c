@@ -16,7 +16,7 @@ static uint64_t look(const tv_program *program)
     tv_descriptor descriptor;
     tv_source_line line;
     uint64_t sum = 0;
-    for (uint64_t i = 0; i < tv_program_word_count(program); i++) {
+    for (uint64_t i = 0; i < tv_program_instruction_count(program); i++) {
         sum += tv_program_word(program, i);
         if (tv_program_line(program, i, &line))
             sum += strlen(line.file);

@@ -50,7 +50,7 @@ static void look_at_tokenizer(const tv_gguf *gguf)
     tv_tokenizer *t;
     int32_t *ids;
     size_t count;
-    if (tv_tokenizer_make(gguf, NULL, &t) != TV_OK)
+    if (tv_tokenizer_new(gguf, NULL, &t) != TV_OK)
         return;
     if (tv_tokenizer_encode(t, text, sizeof text - 1, true, &ids, &count) == TV_OK) {
         tv_buf buf = {0};

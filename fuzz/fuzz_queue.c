@@ -51,7 +51,7 @@ static void read_both_ways(const uint8_t *data, size_t size)
 static void print_all(const tv_program *program)
 {
     tv_buf text = {0};
-    for (uint64_t i = 0; i < tv_program_word_count(program); i++) {
+    for (uint64_t i = 0; i < tv_program_instruction_count(program); i++) {
         text.len = 0;
         cmdq_print(cmdq_queue_of(program), (uint32_t)i, &text);
     }
@@ -60,10 +60,10 @@ static void print_all(const tv_program *program)
 
 static bool runs_fast(const tv_program *program, const tv_config *config)
 {
-    cmdq_shape shape;
+    cmdq_params shape;
     cmdq_plan plan;
     uint64_t errors = 0;
-    cmdq_shape_init(&shape, config);
+    cmdq_params_init(&shape, config);
     if (cmdq_plan_make(program, &shape, NULL, &errors, &plan) != TV_OK)
         return false;
     uint64_t macs = 0;
@@ -78,7 +78,7 @@ static void run_in_two_parts(const tv_program *program, const tv_config *config)
 {
     tv_machine *machine;
     tv_stats stats = {0};
-    tv_run_limits half = {tv_program_word_count(program) / 2, UINT64_MAX};
+    tv_run_limits half = {tv_program_instruction_count(program) / 2, UINT64_MAX};
     if (tv_machine_new(config, TV_MODE_FULL, NULL, &machine) != TV_OK)
         abort();
     if (tv_machine_load(machine, program, NULL) == TV_OK && tv_machine_run(machine, &half, NULL) == TV_OK) {
@@ -88,8 +88,8 @@ static void run_in_two_parts(const tv_program *program, const tv_config *config)
     tv_machine_stats(machine, &stats);
     for (unsigned e = 0; e < stats.engine_count; e++) {
         uint64_t sum = stats.engines[e].busy + stats.engines[e].idle;
-        for (unsigned c = 0; c < stats.cause_count; c++)
-            sum += stats.engines[e].held[c];
+        for (unsigned c = 0; c < stats.stall_reason_count; c++)
+            sum += stats.engines[e].stalled[c];
         if (sum != stats.cycles)
             abort();
     }

@@ -145,7 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint8_t *end = data + size, *text = take_lists(&l, flags, data + 1, end);
     tv_gguf *gguf = make_model(&l, flags);
     tv_tokenizer *t = NULL;
-    if (tv_tokenizer_make(gguf, NULL, &t) == TV_OK) {
+    if (tv_tokenizer_new(gguf, NULL, &t) == TV_OK) {
         tv_gguf_free(gguf); /* the tokenizer does not need it */
         check(t, flags, (const char *)text, (size_t)(end - text));
         tv_tokenizer_free(t);

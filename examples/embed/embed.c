@@ -46,7 +46,7 @@ int main(void)
     if (tv_machine_read(machine, "l2", 1, word, sizeof word, &sink) == TV_OK)
         for (int i = 0; i < 8; i++)
             printf("%g ", tv_dtype_value(TV_BF16, word, (uint64_t)i));
-    printf("\n%llu cycles, %s\n", (unsigned long long)stats.cycles, stats.verdict);
+    printf("\n%llu cycles, %s\n", (unsigned long long)stats.cycles, stats.bottleneck);
 
     tv_machine_free(machine);
     tv_config_free(config);

@@ -71,9 +71,9 @@ typedef struct tv_parameter_info {
     const char *fallback; /* the value where it is absent, or NULL */
     int required, common;
     int member;           /* of the instruction's object */
-    uint64_t least, most; /* of an integer … */
+    uint64_t min, max; /* of an integer … */
     uint64_t allowed;     /* … or bit n set: n is legal; 0: all between */
-    const char *const *words; /* of a word; NULL-terminated */
+    const char *const *enum_names; /* of a word; NULL-terminated */
 } tv_parameter_info;
 TV_API int tv_codec_parameter_at(const tv_codec *codec, unsigned insn, unsigned i, tv_parameter_info *out);
 
@@ -96,24 +96,24 @@ TV_API tv_status tv_codec_encode(const tv_codec *codec, const char *id, const tv
                                  const tv_diag_sink *sink, uint64_t *word);
 
 /* The words of a target's assembly language, for editors and the like: each once, by kind. Nothing for a target without one. */
-typedef enum tv_word_kind {
-    TV_WORD_MNEMONIC,
-    TV_WORD_SUFFIX,    /* of a mnemonic: "sat", without the point */
-    TV_WORD_REGISTER,  /* a class, which a number below `count` follows: "vx" */
-    TV_WORD_BRACKET,   /* an address space or a bank, which [expression] follows: "l2" */
-    TV_WORD_OPERAND,   /* an operand by itself: "fifo" */
-    TV_WORD_KEYWORD,   /* in front of "=": "shape" */
-    TV_WORD_FLAG,      /* "async" */
-    TV_WORD_STREAM,    /* behind wstream */
-    TV_WORD_DIRECTIVE, /* ".data" */
-    TV_WORD_FUNCTION,  /* of expressions: "exp" */
-} tv_word_kind;
+typedef enum tv_keyword_kind {
+    TV_KEYWORD_MNEMONIC,
+    TV_KEYWORD_SUFFIX,    /* of a mnemonic: "sat", without the point */
+    TV_KEYWORD_REGISTER,  /* a class, which a number below `count` follows: "vx" */
+    TV_KEYWORD_BRACKET,   /* an address space or a bank, which [expression] follows: "l2" */
+    TV_KEYWORD_OPERAND,   /* an operand by itself: "fifo" */
+    TV_KEYWORD_OPERAND_KEY,   /* in front of "=": "shape" */
+    TV_KEYWORD_FLAG,      /* "async" */
+    TV_KEYWORD_STREAM,    /* behind wstream */
+    TV_KEYWORD_DIRECTIVE, /* ".data" */
+    TV_KEYWORD_FUNCTION,  /* of expressions: "exp" */
+} tv_keyword_kind;
 
-typedef struct tv_word_sink {
-    void (*take)(void *user, tv_word_kind kind, const char *word, unsigned count); /* `word` is static */
+typedef struct tv_keyword_sink {
+    void (*take)(void *user, tv_keyword_kind kind, const char *word, unsigned count); /* `word` is static */
     void *user;
-} tv_word_sink;
-TV_API tv_status tv_assembly_words(const char *target, const tv_word_sink *words, const tv_diag_sink *sink);
+} tv_keyword_sink;
+TV_API tv_status tv_assembly_keywords(const char *target, const tv_keyword_sink *keywords, const tv_diag_sink *sink);
 
 #ifdef __cplusplus
 }

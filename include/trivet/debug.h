@@ -42,7 +42,7 @@ TV_API tv_status tv_debug_load(tv_debug *debug, const char *where, const char *p
 
 /* ---- Where it stands ---- */
 
-typedef struct tv_debug_place {
+typedef struct tv_debug_location {
     uint64_t index;        /* of the next instruction in its program */
     uint64_t position;     /* instructions executed, over all programs */
     unsigned program;      /* which of them */
@@ -52,11 +52,11 @@ typedef struct tv_debug_place {
     const char *file;      /* or NULL */
     unsigned line;
     const char *text;      /* its assembly; "" at the end; until the next call for this debugger */
-} tv_debug_place;
-TV_API void tv_debug_where(tv_debug *debug, tv_debug_place *out);
+} tv_debug_location;
+TV_API void tv_debug_where(tv_debug *debug, tv_debug_location *out);
 
 /* The same of any instruction of the loaded program; 0: there is none. `text` is as above. */
-TV_API int tv_debug_instruction(tv_debug *debug, uint64_t index, tv_debug_place *out);
+TV_API int tv_debug_instruction(tv_debug *debug, uint64_t index, tv_debug_location *out);
 
 /* ---- Running ---- */
 

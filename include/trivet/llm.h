@@ -77,13 +77,13 @@ TV_API tv_status tv_llm_eval(tv_llm_session *session, const char *text, size_t s
 
 /* How near a layer's output, or the logits, come to the host's, over all tokens: the least cosine of the angle between both, and
  * the largest difference. */
-typedef struct tv_llm_likeness {
+typedef struct tv_llm_similarity {
     double cosine, error;
-} tv_llm_likeness;
+} tv_llm_similarity;
 
 /* Runs at most `most` tokens of `text`, one by one, on this session, which was made with `verify`, and on the host. `*list` gets one
  * element a layer, then one for the logits; the caller frees it. */
-TV_API tv_status tv_llm_verify(tv_llm_session *session, const char *text, uint32_t most, tv_llm_likeness **list, uint32_t *count,
+TV_API tv_status tv_llm_verify(tv_llm_session *session, const char *text, uint32_t most, tv_llm_similarity **list, uint32_t *count,
                                const tv_diag_sink *sink);
 
 /* What has been done so far. Cycles are of the simulated machine: 0 on the host. */

@@ -64,7 +64,7 @@ TV_API tv_status tv_machine_step(tv_machine *machine, tv_stop *why);
 TV_API uint64_t tv_machine_next(const tv_machine *machine); /* index of the next instruction of the loaded program */
 
 /* Instructions of the programs before the loaded one: events count on from there. */
-TV_API uint64_t tv_machine_before(const tv_machine *machine);
+TV_API uint64_t tv_machine_instruction_base(const tv_machine *machine);
 
 /* Why the machine stopped; NULL when it has not faulted. Lives until the next load. */
 typedef struct tv_fault {
@@ -115,12 +115,12 @@ TV_API tv_status tv_machine_range(const tv_machine *machine, const tv_program *c
 TV_API tv_status tv_dtype_parse(const char *name, const tv_diag_sink *sink, tv_dtype *out);
 
 /* Statistics over everything the machine has run. Pointers are to static or machine-owned strings. */
-enum { TV_ENGINES_MAX = 32, TV_CAUSES_MAX = 12, TV_PATHS_MAX = 12 };
+enum { TV_ENGINES_MAX = 32, TV_STALL_REASONS_MAX = 12, TV_PATHS_MAX = 12 };
 
 typedef struct tv_engine_stats {
     const char *name;
     uint64_t busy, idle;
-    uint64_t held[TV_CAUSES_MAX]; /* by cause; busy + held + idle = cycles */
+    uint64_t stalled[TV_STALL_REASONS_MAX]; /* by cause; busy + held + idle = cycles */
 } tv_engine_stats;
 
 typedef struct tv_path_stats {
@@ -134,13 +134,13 @@ typedef struct tv_stats {
     double clock_hz, seconds;
     uint64_t instructions, macs;
     double peak_macs; /* a cycle, of the engine that multiplied most */
-    unsigned engine_count, cause_count, path_count;
-    const char *causes[TV_CAUSES_MAX];
+    unsigned engine_count, stall_reason_count, path_count;
+    const char *stall_reasons[TV_STALL_REASONS_MAX];
     tv_engine_stats engines[TV_ENGINES_MAX];
     tv_path_stats paths[TV_PATHS_MAX];
     char bound_by[48];    /* the resource that bounds the run, or "latency"; "": no cycles were simulated */
     double bound_share;   /* of all cycles */
-    char verdict[160];    /* the same as a sentence */
+    char bottleneck[160];    /* the same as a sentence */
 } tv_stats;
 TV_API void tv_machine_stats(const tv_machine *machine, tv_stats *out);
 

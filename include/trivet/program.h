@@ -52,7 +52,7 @@ TV_API tv_status tv_program_save(const tv_program *program, const char *path, tv
 
 TV_API const char *tv_program_target(const tv_program *program);
 TV_API int tv_program_proposed(const tv_program *program); /* 1: `.option proposed` was given */
-TV_API uint64_t tv_program_word_count(const tv_program *program); /* instructions, whatever they are made of */
+TV_API uint64_t tv_program_instruction_count(const tv_program *program); /* instructions, whatever they are made of */
 TV_API uint64_t tv_program_word(const tv_program *program, uint64_t index); /* index below the count; 0: not words */
 
 /* One line that says instruction `index` of a program that is not words. Returns 1, or 0 when there is none. `text` is

@@ -36,7 +36,7 @@ typedef struct tv_event {
     int64_t index;       /* instruction, counted over all programs of the machine; -1: none. Of a TOKEN: its position */
     const char *op;      /* the instruction's id, or the marker's text; of a TOKEN "prefill" or "decode" */
     uint64_t start, end; /* cycles; end is exclusive */
-    const char *cause;   /* STALL */
+    const char *reason;   /* STALL */
     int scheduler;       /* STALL: of the scheduler, which waits for the engines; not of a working engine */
     unsigned engine_id;  /* which of several engines of that name */
     const char *lane;    /* the engine's name among the statistics' where it is not `engine`: "TE1" */

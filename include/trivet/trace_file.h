@@ -20,16 +20,16 @@ typedef struct tv_trace_setting {
     const char *fallback; /* the default; NULL: this version has no such parameter */
 } tv_trace_setting;
 
-typedef struct tv_trace_cause {
+typedef struct tv_trace_stall_reason {
     const char *name;
     uint64_t cycles;
-} tv_trace_cause;
+} tv_trace_stall_reason;
 
 typedef struct tv_trace_engine {
     const char *name;
     uint64_t busy, idle;
-    const tv_trace_cause *held;
-    unsigned held_count;
+    const tv_trace_stall_reason *stalled;
+    unsigned stalled_count;
 } tv_trace_engine;
 
 typedef struct tv_trace_path {
@@ -43,7 +43,7 @@ typedef struct tv_trace_row {
     const char *name;
     uint64_t count;       /* instructions */
     uint64_t cycles;      /* that engines worked on them */
-    uint64_t held;        /* that engines were held by them, as far as the stalls say what for */
+    uint64_t stalled;        /* that engines were held by them, as far as the stalls say what for */
     uint64_t bytes, macs;
     uint64_t first, last; /* first cycle, and the end of the last */
 } tv_trace_row;
@@ -63,9 +63,9 @@ typedef struct tv_trace_insn {
 
 typedef struct tv_trace_stall {
     const char *engines; /* held at the same time, by the same: "DISP GEMV" */
-    const char *cause;
+    const char *reason;
     uint64_t start, end;
-    tv_trace_insn held, waits_for;
+    tv_trace_insn stalled, waits_for;
 } tv_trace_stall;
 
 /* Every string and table belongs to the summary. */
@@ -74,16 +74,16 @@ typedef struct tv_trace_summary {
     double clock_hz, seconds;
     uint64_t cycles, instructions, macs;
     double peak_macs; /* a cycle; 0: unknown */
-    const char *bound_by, *verdict; /* "" where the file does not say */
+    const char *bound_by, *bottleneck; /* "" where the file does not say */
     uint64_t events;
     const tv_trace_setting *settings; /* that differ from the defaults */
     const tv_trace_engine *engines;
-    const tv_trace_cause *causes; /* summed over the engines */
+    const tv_trace_stall_reason *stall_reasons; /* summed over the engines */
     const tv_trace_path *paths;
     const tv_trace_row *ops, *layers; /* most cycles first; layers: those with a name */
     const tv_trace_step *steps;
     const tv_trace_stall *stalls; /* longest first */
-    unsigned setting_count, engine_count, cause_count, path_count, op_count, layer_count, step_count, stall_count;
+    unsigned setting_count, engine_count, stall_reason_count, path_count, op_count, layer_count, step_count, stall_count;
     uint64_t steps_left_out; /* beyond TV_TRACE_ROWS */
 } tv_trace_summary;
 
@@ -118,7 +118,7 @@ typedef struct tv_trace_diff {
     const tv_trace_setting_change *settings;
     unsigned setting_count;
     tv_trace_changes engines; /* "TE0 busy", "TE0 held", "TE0 idle" */
-    tv_trace_changes causes;  /* cycles that engines were held, by cause */
+    tv_trace_changes stall_reasons;  /* cycles that engines were held, by cause */
     tv_trace_changes layers, ops; /* cycles that engines worked */
 } tv_trace_diff;
 

@@ -158,7 +158,7 @@ static tv_status finish(tv_asm_job *job, tv_program **out)
     if (job->errors || job->stop || !job->isa)
         return TV_ERR_INPUT;
     tv_listing_write(job);
-    TV_TRY(tv_program_make(job->isa, job->sink, &job->program));
+    TV_TRY(tv_program_new(job->isa, job->sink, &job->program));
     job->program->proposed = job->proposed_ok;
     job->program->proposed_said = job->proposed_said;
     tv_status status = tv_emit_finish(job);

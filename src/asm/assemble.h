@@ -15,7 +15,7 @@ tv_status tv_asm_text(const char *name, const char *text, size_t size, const tv_
 tv_status tv_asm_input(const char *name, tv_input *input, const tv_isa_list *isas, const tv_program_options *options,
                        const tv_diag_sink *sink, tv_program **out);
 
-/* Reports every keyword of the assembly language of `isa`, as tv_assembly_words. */
-tv_status tv_asm_words(const tv_isa *isa, const tv_word_sink *words, const tv_diag_sink *sink);
+/* Reports every keyword of the assembly language of `isa`, as tv_assembly_keywords. */
+tv_status tv_asm_keywords(const tv_isa *isa, const tv_keyword_sink *keywords, const tv_diag_sink *sink);
 
 #endif

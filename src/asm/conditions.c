@@ -19,7 +19,7 @@ void tv_conditions_close(tv_asm_job *job, unsigned depth)
 {
     while (job->conditions.len / sizeof(tv_condition) > depth) {
         const tv_condition *c = (const tv_condition *)(const void *)(job->conditions.data + job->conditions.len) - 1;
-        tv_asm_error_place(job, &c->place, TV_CODE(ASM_NESTING), "close it in the same file or macro", ".if without .endif");
+        tv_asm_error_loc(job, &c->loc, TV_CODE(ASM_NESTING), "close it in the same file or macro", ".if without .endif");
         job->conditions.len -= sizeof(tv_condition);
     }
 }
@@ -48,7 +48,7 @@ static void open_condition(tv_asm_job *job, tv_sv name, unsigned column)
         job->stop = true;
         return;
     }
-    tv_condition c = {.place = tv_asm_place(job, column, (unsigned)name.len)};
+    tv_condition c = {.loc = tv_asm_loc(job, column, (unsigned)name.len)};
     if (outer)
         c.active = c.taken = test(job, name);
     else

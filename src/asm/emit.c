@@ -21,7 +21,7 @@ static uint64_t chunk_end(const tv_chunk *chunk) { return chunk->addr + chunk->z
 
 static tv_chunk *add_chunk(tv_asm_job *job, uint64_t addr)
 {
-    tv_chunk chunk = {.addr = addr, .place = tv_asm_place(job, 0, 0)};
+    tv_chunk chunk = {.addr = addr, .loc = tv_asm_loc(job, 0, 0)};
     tv_buf_append(&job->chunks, &chunk, sizeof chunk);
     if (job->chunks.failed)
         job->out_of_memory = true;
@@ -102,7 +102,7 @@ static void add_fixup(tv_asm_job *job, tv_fixup fixup, const tv_expr *value)
     if (!tv_asm_take(job, sizeof fixup))
         return;
     fixup.node = value->node;
-    fixup.place = tv_asm_place(job, value->column, value->length);
+    fixup.loc = tv_asm_loc(job, value->column, value->length);
     tv_buf_append(&job->fixups, &fixup, sizeof fixup);
     if (job->fixups.failed)
         job->out_of_memory = true;
@@ -111,7 +111,7 @@ static void add_fixup(tv_asm_job *job, tv_fixup fixup, const tv_expr *value)
 /* ---- Instruction fields ---- */
 
 /* Checks `v` against the field and puts it into *word. */
-bool tv_emit_put_field(tv_asm_job *job, const tv_place *place, uint64_t *word, uint16_t index, tv_value v)
+bool tv_emit_put_field(tv_asm_job *job, const tv_source_loc *loc, uint64_t *word, uint16_t index, tv_value v)
 {
     const tv_isa *isa = job->isa;
     const tv_field *field = &isa->fields[index];
@@ -120,7 +120,7 @@ bool tv_emit_put_field(tv_asm_job *job, const tv_place *place, uint64_t *word, u
     if (field->limit && field->limit - 1 < most)
         most = field->limit - 1;
     if (v.real) {
-        tv_asm_error_place(job, place, TV_CODE(ASM_EXPR), "int() or round() makes one; bf16() gives a number's BF16 bits",
+        tv_asm_error_loc(job, loc, TV_CODE(ASM_EXPR), "int() or round() makes one; bf16() gives a number's BF16 bits",
                            "'%s' takes an integer", field->name);
         return false;
     }
@@ -129,7 +129,7 @@ bool tv_emit_put_field(tv_asm_job *job, const tv_place *place, uint64_t *word, u
         if (v.i < low || v.i > high) {
             char range[64];
             snprintf(range, sizeof range, "it takes %" PRId64 " to %" PRId64, low, high);
-            tv_asm_error_place(job, place, TV_CODE(ASM_RANGE), range, "%" PRId64 " does not fit the signed %u-bit field '%s'", v.i,
+            tv_asm_error_loc(job, loc, TV_CODE(ASM_RANGE), range, "%" PRId64 " does not fit the signed %u-bit field '%s'", v.i,
                                tv_field_width(isa, field), field->name);
             return false;
         }
@@ -139,12 +139,12 @@ bool tv_emit_put_field(tv_asm_job *job, const tv_place *place, uint64_t *word, u
     if (v.i < 0 || (uint64_t)v.i > most * scale) {
         char hint[96];
         snprintf(hint, sizeof hint, "it takes 0 to %" PRIu64 " (0x%" PRIx64 ")", most * scale, most * scale);
-        tv_asm_error_place(job, place, TV_CODE(ASM_RANGE), hint, "%" PRId64 " does not fit the %u-bit field '%s'", v.i,
+        tv_asm_error_loc(job, loc, TV_CODE(ASM_RANGE), hint, "%" PRId64 " does not fit the %u-bit field '%s'", v.i,
                            tv_field_width(isa, field), field->name);
         return false;
     }
     if ((uint64_t)v.i % scale) {
-        tv_asm_error_place(job, place, TV_CODE(ASM_ALIGN), ".balign puts a label on such an address",
+        tv_asm_error_loc(job, loc, TV_CODE(ASM_ALIGN), ".balign puts a label on such an address",
                            "0x%" PRIx64 " is not a multiple of %" PRIu64 ", as '%s' must be", (uint64_t)v.i, scale, field->name);
         return false;
     }
@@ -155,8 +155,8 @@ bool tv_emit_put_field(tv_asm_job *job, const tv_place *place, uint64_t *word, u
 void tv_emit_field(tv_asm_job *job, uint64_t *word, uint16_t field, const tv_expr *value)
 {
     if (value->known) {
-        tv_place place = tv_asm_place(job, value->column, value->length);
-        tv_emit_put_field(job, &place, word, field, value->value);
+        tv_source_loc loc = tv_asm_loc(job, value->column, value->length);
+        tv_emit_put_field(job, &loc, word, field, value->value);
     } else {
         add_fixup(job, (tv_fixup){.kind = TV_FIX_FIELD, .field = field, .offset = job->text.len}, value);
     }
@@ -164,7 +164,7 @@ void tv_emit_field(tv_asm_job *job, uint64_t *word, uint16_t field, const tv_exp
 
 /* ---- Data ---- */
 
-bool tv_emit_data_bits(tv_asm_job *job, const tv_place *place, int type, tv_value v, uint64_t *bits)
+bool tv_emit_data_bits(tv_asm_job *job, const tv_source_loc *loc, int type, tv_value v, uint64_t *bits)
 {
     double f = v.real ? v.f : tv_f64_odd_from_i64(v.i);
     switch ((tv_dtype)type) {
@@ -177,13 +177,13 @@ bool tv_emit_data_bits(tv_asm_job *job, const tv_place *place, int type, tv_valu
     int64_t low = width == 64 ? INT64_MIN : -(INT64_C(1) << (width - 1));
     int64_t high = width == 64 ? INT64_MAX : type == TV_I4 || type == TV_S8 ? -low - 1 : (int64_t)tv_mask(width);
     if (v.real) {
-        tv_asm_error_place(job, place, TV_CODE(ASM_EXPR), "int() or round() makes one", "an integer is wanted here");
+        tv_asm_error_loc(job, loc, TV_CODE(ASM_EXPR), "int() or round() makes one", "an integer is wanted here");
         return false;
     }
     if (v.i < low || v.i > high) {
         char hint[80];
         snprintf(hint, sizeof hint, "it takes %" PRId64 " to %" PRId64, low, high);
-        tv_asm_error_place(job, place, TV_CODE(ASM_RANGE), hint, "%" PRId64 " does not fit %u bits", v.i, width);
+        tv_asm_error_loc(job, loc, TV_CODE(ASM_RANGE), hint, "%" PRId64 " does not fit %u bits", v.i, width);
         return false;
     }
     *bits = (uint64_t)v.i & tv_mask(width);
@@ -205,8 +205,8 @@ void tv_emit_data(tv_asm_job *job, int type, const tv_expr *value)
         offset = buf->len;
     }
     if (value->known) {
-        tv_place place = tv_asm_place(job, value->column, value->length);
-        tv_emit_data_bits(job, &place, type, value->value, &bits);
+        tv_source_loc loc = tv_asm_loc(job, value->column, value->length);
+        tv_emit_data_bits(job, &loc, type, value->value, &bits);
     } else {
         add_fixup(job, (tv_fixup){.kind = TV_FIX_DATA, .type = (uint8_t)type, .chunk = chunk, .offset = offset}, value);
     }
@@ -226,12 +226,12 @@ void tv_emit_int4(tv_asm_job *job, const tv_expr *values, unsigned count)
         uint8_t byte = 0;
         for (unsigned k = 0; k < 2 && i + k < count; k++) {
             const tv_expr *value = &values[i + k];
-            tv_place place = tv_asm_place(job, value->column, value->length);
+            tv_source_loc loc = tv_asm_loc(job, value->column, value->length);
             uint64_t bits = 0;
             if (!value->known)
-                tv_asm_error_place(job, &place, TV_CODE(ASM_NOT_CONSTANT), "define the symbols it uses above this line",
+                tv_asm_error_loc(job, &loc, TV_CODE(ASM_NOT_CONSTANT), "define the symbols it uses above this line",
                                    "an .int4 value must be known here");
-            else if (tv_emit_data_bits(job, &place, TV_I4, value->value, &bits))
+            else if (tv_emit_data_bits(job, &loc, TV_I4, value->value, &bits))
                 tv_int4_set(&byte, k, (int)(bits ^ 8) - 8);
         }
         tv_emit_bytes(job, &byte, 1);
@@ -240,11 +240,11 @@ void tv_emit_int4(tv_asm_job *job, const tv_expr *values, unsigned count)
 
 /* ---- Streams ---- */
 
-bool tv_emit_put_stream(tv_asm_job *job, const tv_place *place, unsigned field, tv_value v, tv_descriptor *d)
+bool tv_emit_put_stream(tv_asm_job *job, const tv_source_loc *loc, unsigned field, tv_value v, tv_descriptor *d)
 {
     const char *what = field ? "size" : "address";
     if (v.real || v.i < 0) {
-        tv_asm_error_place(job, place, TV_CODE(ASM_RANGE), NULL, "a stream's %s is an integer from 0 up", what);
+        tv_asm_error_loc(job, loc, TV_CODE(ASM_RANGE), NULL, "a stream's %s is an integer from 0 up", what);
         return false;
     }
     *(field ? &d->bytes : &d->addr) = (uint64_t)v.i;
@@ -257,9 +257,9 @@ void tv_emit_stream(tv_asm_job *job, unsigned stream, const tv_expr *addr, const
     tv_descriptor d = {0};
     const tv_expr *values[2] = {addr, bytes};
     for (unsigned i = 0; i < 2; i++) {
-        tv_place place = tv_asm_place(job, values[i]->column, values[i]->length);
+        tv_source_loc loc = tv_asm_loc(job, values[i]->column, values[i]->length);
         if (values[i]->known)
-            tv_emit_put_stream(job, &place, i, values[i]->value, &d);
+            tv_emit_put_stream(job, &loc, i, values[i]->value, &d);
         else
             add_fixup(job, (tv_fixup){.kind = TV_FIX_STREAM, .type = (uint8_t)stream, .field = (uint16_t)i, .offset = list->len}, values[i]);
     }
@@ -295,8 +295,8 @@ static tv_status finish_data(tv_asm_job *job)
             continue;
         if (program->segment_count && chunks[i].addr < end) {
             char hint[160];
-            snprintf(hint, sizeof hint, "the other begins at %.100s:%u; move one with .org", chunks[last].place.file, chunks[last].place.line);
-            tv_asm_error_place(job, &chunks[i].place, TV_CODE(ASM_OVERLAP), hint, "data at 0x%" PRIx64 " overlaps data that ends at 0x%" PRIx64,
+            snprintf(hint, sizeof hint, "the other begins at %.100s:%u; move one with .org", chunks[last].loc.file, chunks[last].loc.line);
+            tv_asm_error_loc(job, &chunks[i].loc, TV_CODE(ASM_OVERLAP), hint, "data at 0x%" PRIx64 " overlaps data that ends at 0x%" PRIx64,
                                chunks[i].addr, end);
         }
         last = i;
@@ -366,7 +366,7 @@ tv_status tv_emit_finish(tv_asm_job *job)
     job->text = (tv_buf){0};
     job->lines = (tv_buf){0};
     program->text = program->text_buf.data;
-    program->word_count = program->text_buf.len / job->word_bytes;
+    program->instruction_count = program->text_buf.len / job->word_bytes;
     program->lines = (const tv_line_entry *)(const void *)program->lines_buf.data;
     return TV_OK;
 }

@@ -16,16 +16,16 @@ static const char *line_copy(tv_asm_job *job, tv_sv line)
     return copy;
 }
 
-tv_place tv_asm_place(const tv_asm_job *job, unsigned column, unsigned length)
+tv_source_loc tv_asm_loc(const tv_asm_job *job, unsigned column, unsigned length)
 {
-    tv_place place = {.column = column, .length = length, .index = -1};
+    tv_source_loc loc = {.column = column, .length = length, .index = -1};
     if (job->frame) {
-        place.file = job->files[job->frame->file].path;
-        place.line = job->frame->line;
+        loc.file = job->files[job->frame->file].path;
+        loc.line = job->frame->line;
         if (job->frame->kind == TV_FRAME_MACRO)
-            place.column = place.length = 0; /* columns of the expanded text say nothing about the file */
+            loc.column = loc.length = 0; /* columns of the expanded text say nothing about the file */
     }
-    return place;
+    return loc;
 }
 
 /* Says where the macros and repeats that led here were called. */
@@ -33,12 +33,12 @@ static void report_callers(tv_asm_job *job)
 {
     unsigned shown = 0;
     for (tv_frame *f = job->frame; f && f->up && shown < 4; f = f->up) {
-        tv_place place = {.file = job->files[f->up->file].path, .line = f->up->line, .index = -1};
+        tv_source_loc loc = {.file = job->files[f->up->file].path, .line = f->up->line, .index = -1};
         if (f->kind == TV_FRAME_MACRO) {
-            tv_report(job->sink, TV_NOTE, TV_CODE(ASM_ORIGIN), &place, NULL, "in the expansion of '%.*s' called here", TV_SV_ARG(f->macro->name));
+            tv_report(job->sink, TV_NOTE, TV_CODE(ASM_ORIGIN), &loc, NULL, "in the expansion of '%.*s' called here", TV_SV_ARG(f->macro->name));
             shown++;
         } else if (f->kind == TV_FRAME_FILE) {
-            tv_report(job->sink, TV_NOTE, TV_CODE(ASM_ORIGIN), &place, NULL, "included from here");
+            tv_report(job->sink, TV_NOTE, TV_CODE(ASM_ORIGIN), &loc, NULL, "included from here");
             shown++;
         }
     }
@@ -53,15 +53,15 @@ static void count_error(tv_asm_job *job)
 }
 
 /* Whether the same was said at the same place in an earlier round of a .rept. */
-static bool said_before(tv_asm_job *job, const tv_place *place, const tv_code *code, tv_sv text)
+static bool said_before(tv_asm_job *job, const tv_source_loc *loc, const tv_code *code, tv_sv text)
 {
     const tv_frame *f = job->frame;
     while (f && f->kind != TV_FRAME_REPEAT)
         f = f->up;
-    if (!f || !place->file || !job->sink) /* without a sink nothing is said: a look ahead, a branch not taken */
+    if (!f || !loc->file || !job->sink) /* without a sink nothing is said: a look ahead, a branch not taken */
         return false;
-    uint64_t hash = tv_sv_hash(text) ^ tv_sv_hash(tv_sv_of(code->code)) * 31 ^ tv_sv_hash(tv_sv_of(place->file)) * 127 ^
-                    ((uint64_t)place->line << 20 ^ place->column) * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t hash = tv_sv_hash(text) ^ tv_sv_hash(tv_sv_of(code->code)) * 31 ^ tv_sv_hash(tv_sv_of(loc->file)) * 127 ^
+                    ((uint64_t)loc->line << 20 ^ loc->column) * UINT64_C(0x9E3779B97F4A7C15);
     for (unsigned i = 0; i < job->said_count; i++)
         if (job->said[i] == hash)
             return true;
@@ -73,17 +73,17 @@ static bool said_before(tv_asm_job *job, const tv_place *place, const tv_code *c
 static void say(tv_asm_job *job, tv_severity severity, unsigned column, unsigned length, const tv_code *code, const char *hint,
                 const char *format, va_list args)
 {
-    tv_place place = tv_asm_place(job, column, length);
+    tv_source_loc loc = tv_asm_loc(job, column, length);
     if (column > job->line.len + 1) /* a column of a line that is done */
         column = length = 0;
-    place.column = column;
-    place.length = length;
-    place.source_line = line_copy(job, job->line);
+    loc.column = column;
+    loc.length = length;
+    loc.source_line = line_copy(job, job->line);
     tv_buf text = {0};
     tv_buf_vprintf(&text, format, args);
-    bool repeated = said_before(job, &place, code, (tv_sv){tv_buf_cstr(&text), text.len});
+    bool repeated = said_before(job, &loc, code, (tv_sv){tv_buf_cstr(&text), text.len});
     if (!repeated) {
-        tv_report(job->sink, severity, code, &place, hint, "%s", tv_buf_cstr(&text));
+        tv_report(job->sink, severity, code, &loc, hint, "%s", tv_buf_cstr(&text));
         report_callers(job);
     }
     tv_buf_fini(&text);
@@ -119,13 +119,13 @@ void tv_asm_warning(tv_asm_job *job, unsigned column, unsigned length, const tv_
 }
 
 /* The text of a line of a file that is still open. */
-static const char *stored_line(tv_asm_job *job, const tv_place *place)
+static const char *stored_line(tv_asm_job *job, const tv_source_loc *loc)
 {
     for (unsigned i = 0; i < job->file_count; i++) {
-        if (job->files[i].path != place->file || !job->files[i].input.data)
+        if (job->files[i].path != loc->file || !job->files[i].input.data)
             continue;
         const char *p = (const char *)job->files[i].input.data, *end = p + job->files[i].input.size;
-        for (unsigned line = 1; line < place->line && p < end; line++) {
+        for (unsigned line = 1; line < loc->line && p < end; line++) {
             const char *newline = memchr(p, '\n', (size_t)(end - p));
             p = newline ? newline + 1 : end;
         }
@@ -135,16 +135,16 @@ static const char *stored_line(tv_asm_job *job, const tv_place *place)
     return NULL;
 }
 
-void tv_asm_error_place(tv_asm_job *job, const tv_place *place, const tv_code *code, const char *hint, const char *format, ...)
+void tv_asm_error_loc(tv_asm_job *job, const tv_source_loc *loc, const tv_code *code, const char *hint, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    bool current = job->frame && place->file == job->files[job->frame->file].path && place->line == job->frame->line;
+    bool current = job->frame && loc->file == job->files[job->frame->file].path && loc->line == job->frame->line;
     if (current && job->line.ptr) {
-        say(job, TV_ERROR, place->column, place->length, code, hint, format, args);
+        say(job, TV_ERROR, loc->column, loc->length, code, hint, format, args);
     } else {
-        tv_place whole = *place;
-        whole.source_line = stored_line(job, place);
+        tv_source_loc whole = *loc;
+        whole.source_line = stored_line(job, loc);
         tv_buf text = {0};
         tv_buf_vprintf(&text, format, args);
         tv_report(job->sink, TV_ERROR, code, &whole, hint, "%s", tv_buf_cstr(&text));

@@ -460,7 +460,7 @@ bool tv_expr_constant(tv_asm_job *job, int64_t *out, tv_expr *where)
 
 /* ---- Evaluation at the end ---- */
 
-static bool eval_symbol(tv_asm_job *job, const tv_place *place, tv_asm_symbol *s, tv_value *out)
+static bool eval_symbol(tv_asm_job *job, const tv_source_loc *loc, tv_asm_symbol *s, tv_value *out)
 {
     if (s->state == TV_SYM_UNDEFINED) {
         if (!s->reported) {
@@ -470,7 +470,7 @@ static bool eval_symbol(tv_asm_job *job, const tv_place *place, tv_asm_symbol *s
                     tv_nearest_offer(&nearest, other->name.ptr);
             char hint[96];
             snprintf(hint, sizeof hint, "did you mean '%.64s'?", nearest.best ? nearest.best : "");
-            tv_asm_error_place(job, place, TV_CODE(ASM_SYMBOL), nearest.best ? hint : NULL, "'%.*s' is not defined", TV_SV_ARG(s->name));
+            tv_asm_error_loc(job, loc, TV_CODE(ASM_SYMBOL), nearest.best ? hint : NULL, "'%.*s' is not defined", TV_SV_ARG(s->name));
         }
         s->reported = true;
         job->errors += job->errors == 0;
@@ -482,12 +482,12 @@ static bool eval_symbol(tv_asm_job *job, const tv_place *place, tv_asm_symbol *s
     }
     if (s->visiting) {
         if (!s->reported)
-            tv_asm_error_place(job, &s->place, TV_CODE(ASM_EXPR), NULL, "'%.*s' is defined by itself", TV_SV_ARG(s->name));
+            tv_asm_error_loc(job, &s->loc, TV_CODE(ASM_EXPR), NULL, "'%.*s' is defined by itself", TV_SV_ARG(s->name));
         s->reported = true;
         return false;
     }
     s->visiting = true;
-    bool ok = tv_expr_eval(job, &s->place, s->node, out);
+    bool ok = tv_expr_eval(job, &s->loc, s->node, out);
     s->visiting = false;
     s->node = NULL; /* one report is enough */
     s->value = ok ? *out : (tv_value){0};
@@ -495,19 +495,19 @@ static bool eval_symbol(tv_asm_job *job, const tv_place *place, tv_asm_symbol *s
 }
 
 /* The node's own column, where the line is the source's. */
-static tv_place place_of(const tv_place *place, const tv_node *node)
+static tv_source_loc place_of(const tv_source_loc *loc, const tv_node *node)
 {
-    tv_place own = *place;
-    if (place->column && node->column) {
+    tv_source_loc own = *loc;
+    if (loc->column && node->column) {
         own.column = node->column;
         own.length = node->length;
     }
     return own;
 }
 
-static bool eval_node(tv_asm_job *job, const tv_place *place, tv_node *node, tv_value *out)
+static bool eval_node(tv_asm_job *job, const tv_source_loc *loc, tv_node *node, tv_value *out)
 {
-    tv_place own = place_of(place, node);
+    tv_source_loc own = place_of(loc, node);
     tv_value a = {0}, b = {0};
     const char *why = NULL;
     bool ok;
@@ -515,12 +515,12 @@ static bool eval_node(tv_asm_job *job, const tv_place *place, tv_node *node, tv_
     case TV_NODE_VALUE: *out = node->value; return true;
     case TV_NODE_SYMBOL: return eval_symbol(job, &own, node->symbol, out);
     case TV_NODE_CHOICE:
-        if (!tv_expr_eval(job, place, node->a, &a))
+        if (!tv_expr_eval(job, loc, node->a, &a))
             return false;
-        return tv_expr_eval(job, place, (a.real ? a.f != 0 : a.i != 0) ? node->b : node->c, out);
+        return tv_expr_eval(job, loc, (a.real ? a.f != 0 : a.i != 0) ? node->b : node->c, out);
     default: break;
     }
-    if (!tv_expr_eval(job, place, node->a, &a) || (node->b && !tv_expr_eval(job, place, node->b, &b)))
+    if (!tv_expr_eval(job, loc, node->a, &a) || (node->b && !tv_expr_eval(job, loc, node->b, &b)))
         return false;
     if (node->kind == TV_NODE_UNARY)
         ok = unary(node->op, a, out, &why);
@@ -529,20 +529,20 @@ static bool eval_node(tv_asm_job *job, const tv_place *place, tv_node *node, tv_
     else
         ok = call(node->op, a, b, out, &why);
     if (!ok)
-        tv_asm_error_place(job, &own, TV_CODE(ASM_EXPR), NULL, "%s", why);
+        tv_asm_error_loc(job, &own, TV_CODE(ASM_EXPR), NULL, "%s", why);
     return ok;
 }
 
-bool tv_expr_eval(tv_asm_job *job, const tv_place *place, tv_node *node, tv_value *out)
+bool tv_expr_eval(tv_asm_job *job, const tv_source_loc *loc, tv_node *node, tv_value *out)
 {
     if (job->eval_depth >= TV_ASM_EVAL_DEPTH) {
-        tv_asm_error_place(job, place, TV_CODE(ASM_EXPR), "define what it needs above it", "constants wait for each other more than %d deep",
+        tv_asm_error_loc(job, loc, TV_CODE(ASM_EXPR), "define what it needs above it", "constants wait for each other more than %d deep",
                            TV_ASM_EVAL_DEPTH);
         job->stop = true;
         return false;
     }
     job->eval_depth++;
-    bool ok = eval_node(job, place, node, out);
+    bool ok = eval_node(job, loc, node, out);
     job->eval_depth--;
     return ok;
 }

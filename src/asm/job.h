@@ -97,7 +97,7 @@ typedef struct tv_asm_symbol {
     tv_value value;
     tv_node *node; /* EQU that waits */
     bool visiting, reported;
-    tv_place place;
+    tv_source_loc loc;
 } tv_asm_symbol;
 
 /* ---- Source ---- */
@@ -134,7 +134,7 @@ typedef struct tv_asm_file {
 
 typedef struct tv_condition {
     bool taken, active, seen_else;
-    tv_place place;
+    tv_source_loc loc;
 } tv_condition;
 
 /* ---- Sections ---- */
@@ -143,7 +143,7 @@ typedef struct tv_chunk {
     uint64_t addr;
     uint64_t zeros; /* > 0: a run of zeros, and no bytes */
     tv_buf bytes;
-    tv_place place;
+    tv_source_loc loc;
 } tv_chunk;
 
 typedef enum tv_fix_kind { TV_FIX_FIELD, TV_FIX_DATA, TV_FIX_STREAM } tv_fix_kind;
@@ -155,7 +155,7 @@ typedef struct tv_fixup {
     uint32_t chunk;    /* DATA: index, or UINT32_MAX for .text */
     uint64_t offset;   /* of the word or element; STREAM: index of the descriptor */
     tv_node *node;
-    tv_place place;
+    tv_source_loc loc;
 } tv_fixup;
 
 typedef struct tv_asm_job {
@@ -221,11 +221,11 @@ void tv_lex_rest(tv_asm_job *job, tv_sv *rest); /* raw text from the current tok
 void tv_asm_error(tv_asm_job *job, const tv_code *code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
 void tv_asm_error_at(tv_asm_job *job, unsigned column, unsigned length, const tv_code *code, const char *hint,
                      const char *format, ...) TV_PRINTF(6, 7);
-void tv_asm_error_place(tv_asm_job *job, const tv_place *place, const tv_code *code, const char *hint,
+void tv_asm_error_loc(tv_asm_job *job, const tv_source_loc *loc, const tv_code *code, const char *hint,
                         const char *format, ...) TV_PRINTF(5, 6);
 void tv_asm_warning(tv_asm_job *job, unsigned column, unsigned length, const tv_code *code, const char *hint,
                     const char *format, ...) TV_PRINTF(6, 7);
-tv_place tv_asm_place(const tv_asm_job *job, unsigned column, unsigned length); /* for keeping: no source line */
+tv_source_loc tv_asm_loc(const tv_asm_job *job, unsigned column, unsigned length); /* for keeping: no source line */
 void *tv_asm_alloc(tv_asm_job *job, size_t size);                               /* sets out_of_memory */
 bool tv_asm_take(tv_asm_job *job, uint64_t bytes); /* from the output limit; an error, and stop, when it is spent */
 
@@ -249,7 +249,7 @@ bool tv_symbol_define(tv_asm_job *job, tv_sv name, unsigned column, int state, t
 bool tv_expr_parse(tv_asm_job *job, tv_expr *out);
 /* An integer that is known now, or an error; `where` (may be NULL) gets the expression for its column. */
 bool tv_expr_constant(tv_asm_job *job, int64_t *out, tv_expr *where);
-bool tv_expr_eval(tv_asm_job *job, const tv_place *place, tv_node *node, tv_value *out);
+bool tv_expr_eval(tv_asm_job *job, const tv_source_loc *loc, tv_node *node, tv_value *out);
 bool tv_expr_string(tv_asm_job *job, tv_buf *out);            /* the current string token, escapes resolved */
 
 /* emit.c. The put functions check a value and report at `place`. */
@@ -262,9 +262,9 @@ void tv_emit_int4(tv_asm_job *job, const tv_expr *values, unsigned count);
 void tv_emit_zeros(tv_asm_job *job, uint64_t n);
 void tv_emit_org(tv_asm_job *job, uint64_t addr);
 void tv_emit_stream(tv_asm_job *job, unsigned stream, const tv_expr *addr, const tv_expr *bytes);
-bool tv_emit_put_field(tv_asm_job *job, const tv_place *place, uint64_t *word, uint16_t index, tv_value v);
-bool tv_emit_data_bits(tv_asm_job *job, const tv_place *place, int type, tv_value v, uint64_t *bits);
-bool tv_emit_put_stream(tv_asm_job *job, const tv_place *place, unsigned field, tv_value v, tv_descriptor *d);
+bool tv_emit_put_field(tv_asm_job *job, const tv_source_loc *loc, uint64_t *word, uint16_t index, tv_value v);
+bool tv_emit_data_bits(tv_asm_job *job, const tv_source_loc *loc, int type, tv_value v, uint64_t *bits);
+bool tv_emit_put_stream(tv_asm_job *job, const tv_source_loc *loc, unsigned field, tv_value v, tv_descriptor *d);
 tv_status tv_emit_finish(tv_asm_job *job);
 
 /* listing.c: a line is noted around its statement, and printed when all symbols are known. */

@@ -152,7 +152,7 @@ static bool read_base(tv_asm_job *job, parsed *out)
     return true;
 }
 
-static bool read_shape(tv_asm_job *job, parsed *out)
+static bool read_dims(tv_asm_job *job, parsed *out)
 {
     tv_token token = job->lexer.token;
     *out = (parsed){.shape = SHAPE_EXPR, .column = tv_lex_column(job), .length = (unsigned)token.text.len};
@@ -192,7 +192,7 @@ static bool read_shape(tv_asm_job *job, parsed *out)
 
 static bool read_operand(tv_asm_job *job, parsed *out)
 {
-    bool ok = read_shape(job, out);
+    bool ok = read_dims(job, out);
     if (ok && job->lexer.last_end + 1 > out->column)
         out->length = (unsigned)job->lexer.last_end + 1 - out->column;
     return ok;

@@ -65,8 +65,8 @@ bool tv_symbol_define(tv_asm_job *job, tv_sv name, unsigned column, int state, t
     bool may = s->state == TV_SYM_UNDEFINED || (s->state == TV_SYM_SET && state == TV_SYM_SET);
     if (!may) {
         char hint[160] = "use .set for a constant that changes";
-        if (s->place.file)
-            snprintf(hint, sizeof hint, "it stands at %.100s:%u; use .set for a constant that changes", s->place.file, s->place.line);
+        if (s->loc.file)
+            snprintf(hint, sizeof hint, "it stands at %.100s:%u; use .set for a constant that changes", s->loc.file, s->loc.line);
         tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_REDEFINED), hint, "'%.*s' is defined already", TV_SV_ARG(name));
         return false;
     }
@@ -74,6 +74,6 @@ bool tv_symbol_define(tv_asm_job *job, tv_sv name, unsigned column, int state, t
     s->kind = kind;
     s->value = value.value;
     s->node = value.known ? NULL : value.node;
-    s->place = tv_asm_place(job, column, (unsigned)name.len);
+    s->loc = tv_asm_loc(job, column, (unsigned)name.len);
     return true;
 }

@@ -161,7 +161,7 @@ static int find_param(const tv_schema *schema, const char *key)
 
 /* Sets one value of `values`. Reports at `place`. */
 static tv_status assign(const tv_schema *schema, value *values, const char *key, const char *text, const char *origin,
-                        const tv_place *place, const tv_diag_sink *sink)
+                        const tv_source_loc *loc, const tv_diag_sink *sink)
 {
     int i = find_param(schema, key);
     if (i < 0) {
@@ -171,7 +171,7 @@ static tv_status assign(const tv_schema *schema, value *values, const char *key,
         char hint[128];
         snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?" : "`trivet config -t %s` lists them all",
                  nearest.best ? nearest.best : schema->target);
-        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_KEY), place, hint, "%s has no parameter '%.100s'", schema->target, key);
+        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_KEY), loc, hint, "%s has no parameter '%.100s'", schema->target, key);
         return TV_ERR_INPUT;
     }
     const tv_param *param = &schema->params[i];
@@ -179,7 +179,7 @@ static tv_status assign(const tv_schema *schema, value *values, const char *key,
     tv_rate rate = {0, 1};
     bool is_rate = param->type == TV_PARAM_RATE;
     if (is_rate ? !parse_rate(text, &rate) : !parse_integer(text, &integer)) {
-        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_VALUE), place,
+        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_VALUE), loc,
                   is_rate ? "write it like 20, 1.6 or 8/5" : "write it like 4096, 0x1000 or 4Ki",
                   "'%.100s' is not a value for %s (%s)", text, key, is_rate ? "a rate" : "an integer");
         return TV_ERR_INPUT;
@@ -189,7 +189,7 @@ static tv_status assign(const tv_schema *schema, value *values, const char *key,
     bool high = is_rate ? rate.num > param->max * rate.den : integer > param->max;
     if (low || high) {
         bool open = is_rate && param->min == 0;
-        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_RANGE), place, NULL, single ? "%s = %.100s cannot be: the only value is %llu" : open ? "%s = %.100s is outside above %llu to %llu %s" : "%s = %.100s is outside %llu to %llu %s",
+        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_RANGE), loc, NULL, single ? "%s = %.100s cannot be: the only value is %llu" : open ? "%s = %.100s is outside above %llu to %llu %s" : "%s = %.100s is outside %llu to %llu %s",
                   key, text, (unsigned long long)param->min, (unsigned long long)param->max, param->unit);
         return TV_ERR_INPUT;
     }
@@ -205,7 +205,7 @@ static tv_status assign(const tv_schema *schema, value *values, const char *key,
     return TV_OK;
 }
 
-tv_status tv_config_create(const tv_schema *schema, const tv_diag_sink *sink, tv_config **out)
+tv_status tv_config_new_for(const tv_schema *schema, const tv_diag_sink *sink, tv_config **out)
 {
     tv_config *config = calloc(1, sizeof *config);
     if (!config)
@@ -215,7 +215,7 @@ tv_status tv_config_create(const tv_schema *schema, const tv_diag_sink *sink, tv
     tv_status status = config->values ? TV_OK : tv_fail_memory(sink);
     for (unsigned i = 0; i < schema->count && status == TV_OK; i++)
         status = assign(schema, config->values, schema->params[i].key, schema->params[i].fallback, "default",
-                        &TV_NO_PLACE, sink);
+                        &TV_NO_SOURCE_LOC, sink);
     if (status != TV_OK) {
         tv_config_free(config);
         return status;
@@ -241,7 +241,7 @@ tv_status tv_config_copy(const tv_config *config, const tv_diag_sink *sink, tv_c
 
 tv_status tv_config_set(tv_config *config, const char *key, const char *text, const tv_diag_sink *sink)
 {
-    return assign(config->schema, config->values, key, text, "override", &TV_NO_PLACE, sink);
+    return assign(config->schema, config->values, key, text, "override", &TV_NO_SOURCE_LOC, sink);
 }
 
 /* What one parse carries: inih asks for lines and hands back pairs. */
@@ -274,8 +274,8 @@ static char *next_line(char *line, int size, void *user)
     job->line++;
     size_t kept = n < (size_t)size - 1 ? n : (size_t)size - 1;
     if (kept < n || memchr(job->rest.ptr, '\0', n)) {
-        tv_place place = {.file = job->name, .line = job->line, .index = -1};
-        tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &place, NULL,
+        tv_source_loc loc = {.file = job->name, .line = job->line, .index = -1};
+        tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &loc, NULL,
                   kept < n ? "the line is longer than %d bytes" : "the line holds a NUL byte (a line has at most %d bytes)", size - 1);
         job->status = TV_ERR_INPUT;
     }
@@ -285,8 +285,8 @@ static char *next_line(char *line, int size, void *user)
     if (job->line == 1 && text.len >= 3 && memcmp(text.ptr, "\xEF\xBB\xBF", 3) == 0)
         text = (tv_sv){text.ptr + 3, text.len - 3};
     if (!has_form(text)) {
-        tv_place place = {.file = job->name, .line = job->line, .index = -1};
-        tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &place, "write `[section]`, `key = value` or `; comment`",
+        tv_source_loc loc = {.file = job->name, .line = job->line, .index = -1};
+        tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &loc, "write `[section]`, `key = value` or `; comment`",
                   "this line is none of section, pair and comment");
         job->status = TV_ERR_INPUT;
         text.len = 0;
@@ -302,10 +302,10 @@ static char *next_line(char *line, int size, void *user)
 static int take_pair(void *user, const char *section, const char *name, const char *text)
 {
     parse *job = user;
-    tv_place place = {.file = job->name, .line = job->line, .index = -1};
+    tv_source_loc loc = {.file = job->name, .line = job->line, .index = -1};
     if (strcmp(section, "profile") == 0) {
         if (strcmp(name, "target") == 0 && strcmp(text, job->schema->target) != 0) {
-            tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_TARGET), &place, "choose a profile of this target, see `trivet config`",
+            tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_TARGET), &loc, "choose a profile of this target, see `trivet config`",
                       "this profile is for '%.100s', not for '%s'", text, job->schema->target);
             job->status = TV_ERR_INPUT;
         }
@@ -315,7 +315,7 @@ static int take_pair(void *user, const char *section, const char *name, const ch
     snprintf(key, sizeof key, section[0] ? "%s.%s" : "%s%s", section, name);
     snprintf(origin, sizeof origin, "%s:%u", job->name, job->line);
     tv_status status =
-        assign(job->schema, job->values, key, text, job->origin ? job->origin : origin, &place, job->sink);
+        assign(job->schema, job->values, key, text, job->origin ? job->origin : origin, &loc, job->sink);
     if (status != TV_OK)
         job->status = status;
     return 1;
@@ -338,8 +338,8 @@ tv_status tv_config_parse(tv_config *config, const char *name, const char *origi
     if (bad_line < 0)
         job.status = tv_fail_memory(sink);
     else if (bad_line > 0 && job.status == TV_OK) { /* a form that has_form let through */
-        tv_place place = {.file = name, .line = (unsigned)bad_line, .index = -1};
-        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &place, NULL, "this line is none of section, pair and comment");
+        tv_source_loc loc = {.file = name, .line = (unsigned)bad_line, .index = -1};
+        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &loc, NULL, "this line is none of section, pair and comment");
         job.status = TV_ERR_INPUT;
     }
     if (job.status != TV_OK) {

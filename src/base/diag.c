@@ -15,7 +15,7 @@ const tv_code tv_codes[TV_CODE_COUNT] = {
 
 static const char *const severity_text[] = {"note", "warning", "error"};
 
-static void report(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_place *place,
+static void report(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_source_loc *loc,
                    const char *hint, const char *format, va_list args)
 {
     if (!sink || !sink->emit)
@@ -25,24 +25,24 @@ static void report(const tv_diag_sink *sink, tv_severity severity, const tv_code
     tv_diag diag = {.severity = severity,
                     .code = code->code,
                     .name = code->name,
-                    .file = place->file,
-                    .line = place->line,
-                    .column = place->column,
-                    .length = place->length,
-                    .index = place->index,
+                    .file = loc->file,
+                    .line = loc->line,
+                    .column = loc->column,
+                    .length = loc->length,
+                    .index = loc->index,
                     .message = tv_buf_cstr(&message),
                     .hint = hint,
-                    .source_line = place->source_line};
+                    .source_line = loc->source_line};
     sink->emit(sink->user, &diag);
     tv_buf_fini(&message);
 }
 
-void tv_report(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_place *place,
+void tv_report(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_source_loc *loc,
                const char *hint, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    report(sink, severity, code, place, hint, format, args);
+    report(sink, severity, code, loc, hint, format, args);
     va_end(args);
 }
 
@@ -51,7 +51,7 @@ tv_status tv_fail(const tv_diag_sink *sink, tv_status status, const tv_code *cod
 {
     va_list args;
     va_start(args, format);
-    report(sink, TV_ERROR, code, &TV_NO_PLACE, hint, format, args);
+    report(sink, TV_ERROR, code, &TV_NO_SOURCE_LOC, hint, format, args);
     va_end(args);
     return status;
 }

@@ -21,17 +21,17 @@ extern const tv_code tv_codes[TV_CODE_COUNT];
 #define TV_CODE(id) (&tv_codes[TV_CODE_##id])
 
 /* Where a diagnostic belongs. Zeroed fields mean unknown, but `index` must be -1 for "no instruction". */
-typedef struct tv_place {
+typedef struct tv_source_loc {
     const char *file;
     unsigned line, column, length;
     int64_t index;
     const char *source_line; /* NUL-terminated, or NULL */
-} tv_place;
+} tv_source_loc;
 
-#define TV_NO_PLACE ((tv_place){.index = -1})
+#define TV_NO_SOURCE_LOC ((tv_source_loc){.index = -1})
 
 /* Builds the message and hands the diagnostic to `sink` (which may be NULL). `hint` may be NULL. */
-void tv_report(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_place *place,
+void tv_report(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_source_loc *loc,
                const char *hint, const char *format, ...) TV_PRINTF(6, 7);
 
 /* Reports an error without a place; returns `status`, so that a caller can return it. */

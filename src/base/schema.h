@@ -42,7 +42,7 @@ typedef struct tv_embedded {
 } tv_embedded;
 extern const tv_embedded tv_embedded_profiles[];
 
-tv_status tv_config_create(const tv_schema *schema, const tv_diag_sink *sink, tv_config **out);
+tv_status tv_config_new_for(const tv_schema *schema, const tv_diag_sink *sink, tv_config **out);
 const tv_schema *tv_config_schema(const tv_config *config);
 tv_status tv_config_copy(const tv_config *config, const tv_diag_sink *sink, tv_config **out);
 

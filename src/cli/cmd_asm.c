@@ -44,7 +44,7 @@ static void default_output(const char *source, tv_program_format format, char *o
 static json_t *result_json(const cli *c, const char *output, const tv_program *program)
 {
     return json_pack("{s:s, s:o, s:o, s:I, s:O}", "status", program ? "ok" : "error", "target", cli_string(program ? tv_program_target(program) : NULL),
-                     "output", cli_string(program ? output : NULL), "words", program ? (json_int_t)tv_program_word_count(program) : 0, "diagnostics",
+                     "output", cli_string(program ? output : NULL), "words", program ? (json_int_t)tv_program_instruction_count(program) : 0, "diagnostics",
                      c->diagnostics);
 }
 
@@ -89,7 +89,7 @@ static int run(cli *c)
     if (c->json && !taken)
         cli_print_json(c, result_json(c, output, status == TV_OK ? program : NULL));
     else if (status == TV_OK && c->verbose)
-        fprintf(taken ? stderr : stdout, "%s: %llu instructions for %s\n", output, (unsigned long long)tv_program_word_count(program), tv_program_target(program));
+        fprintf(taken ? stderr : stdout, "%s: %llu instructions for %s\n", output, (unsigned long long)tv_program_instruction_count(program), tv_program_target(program));
     else if (status == TV_ERR_INPUT && !c->quiet)
         fprintf(stderr, "trivet: %u error%s; nothing was written\n", c->errors, c->errors == 1 ? "" : "s");
     tv_program_free(program);

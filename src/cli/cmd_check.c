@@ -25,8 +25,8 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
     total->errors += counts.errors;
     total->warnings += counts.warnings;
     if (status == TV_OK && !c->json && !c->quiet)
-        printf("%s: %llu instruction%s, %llu error%s, %llu warning%s\n", path, (unsigned long long)tv_program_word_count(program),
-               plural(tv_program_word_count(program)), (unsigned long long)counts.errors, plural(counts.errors),
+        printf("%s: %llu instruction%s, %llu error%s, %llu warning%s\n", path, (unsigned long long)tv_program_instruction_count(program),
+               plural(tv_program_instruction_count(program)), (unsigned long long)counts.errors, plural(counts.errors),
                (unsigned long long)counts.warnings, plural(counts.warnings));
     tv_config_free(config);
     tv_program_free(program);

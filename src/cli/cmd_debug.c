@@ -151,7 +151,7 @@ static void print_answer(front *f, tv_debug_answer *answer)
 
 static const char *make_prompt(front *f)
 {
-    tv_debug_place place;
+    tv_debug_location place;
     tv_debug_where(f->debug, &place);
     char where[24] = "end", cycle[24] = "";
     if (!place.end)

@@ -212,7 +212,7 @@ static int dis_program(cli *c)
         return CLI_DONE;
     }
     status = tv_codec_new(tv_program_target(program), &c->sink, &codec);
-    uint64_t count = tv_program_word_count(program);
+    uint64_t count = tv_program_instruction_count(program);
     labels marks = {0};
     if (status == TV_OK && !collect_labels(program, &marks))
         status = TV_ERR_MEMORY;

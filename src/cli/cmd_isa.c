@@ -29,10 +29,10 @@ static void print_values(const tv_parameter_info *p, char *text, size_t size)
     for (uint64_t i = 0, left = p->allowed; left; i++, left >>= 1)
         if (left & 1)
             n += (size_t)snprintf(text + n, size - n, "%s%u", n == 0 ? "" : left == 1 ? " or " : ", ", (unsigned)i);
-    for (unsigned i = 0; p->words && p->words[i]; i++)
-        n += (size_t)snprintf(text + n, size - n, "%s%s", i == 0 ? "" : p->words[i + 1] ? ", " : " or ", p->words[i]);
+    for (unsigned i = 0; p->enum_names && p->enum_names[i]; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%s", i == 0 ? "" : p->enum_names[i + 1] ? ", " : " or ", p->enum_names[i]);
     if (n == 0 && strcmp(p->type, "integer") == 0)
-        snprintf(text, size, p->most == INT64_MAX ? "%llu or more" : "%llu to %llu", (unsigned long long)p->least, (unsigned long long)p->most);
+        snprintf(text, size, p->max == INT64_MAX ? "%llu or more" : "%llu to %llu", (unsigned long long)p->min, (unsigned long long)p->max);
 }
 
 static void print_parameters(const tv_codec *codec, unsigned insn)
@@ -107,18 +107,18 @@ static json_t *insn_json(const tv_codec *codec, unsigned i, const tv_insn_info *
 }
 
 /* The words of the assembly language, by kind; registers with how many there are. */
-static void take_word(void *user, tv_word_kind kind, const char *word, unsigned count)
+static void take_word(void *user, tv_keyword_kind kind, const char *word, unsigned count)
 {
-    static const char *const kinds[] = {[TV_WORD_MNEMONIC] = "mnemonics", [TV_WORD_SUFFIX] = "suffixes",    [TV_WORD_REGISTER] = "registers",
-                                        [TV_WORD_BRACKET] = "brackets",   [TV_WORD_OPERAND] = "operands",   [TV_WORD_KEYWORD] = "keywords",
-                                        [TV_WORD_FLAG] = "flags",         [TV_WORD_STREAM] = "streams",     [TV_WORD_DIRECTIVE] = "directives",
-                                        [TV_WORD_FUNCTION] = "functions"};
+    static const char *const kinds[] = {[TV_KEYWORD_MNEMONIC] = "mnemonics", [TV_KEYWORD_SUFFIX] = "suffixes",    [TV_KEYWORD_REGISTER] = "registers",
+                                        [TV_KEYWORD_BRACKET] = "brackets",   [TV_KEYWORD_OPERAND] = "operands",   [TV_KEYWORD_OPERAND_KEY] = "keywords",
+                                        [TV_KEYWORD_FLAG] = "flags",         [TV_KEYWORD_STREAM] = "streams",     [TV_KEYWORD_DIRECTIVE] = "directives",
+                                        [TV_KEYWORD_FUNCTION] = "functions"};
     json_t *object = user, *list = json_object_get(object, kinds[kind]);
     if (!list) {
-        list = kind == TV_WORD_REGISTER ? json_object() : json_array();
+        list = kind == TV_KEYWORD_REGISTER ? json_object() : json_array();
         json_object_set_new(object, kinds[kind], list);
     }
-    if (kind == TV_WORD_REGISTER)
+    if (kind == TV_KEYWORD_REGISTER)
         json_object_set_new(list, word, json_integer((json_int_t)count));
     else
         json_array_append_new(list, json_string(word));
@@ -127,7 +127,7 @@ static void take_word(void *user, tv_word_kind kind, const char *word, unsigned 
 static json_t *words_json(const char *target)
 {
     json_t *object = json_object();
-    tv_assembly_words(target, &(tv_word_sink){take_word, object}, NULL);
+    tv_assembly_keywords(target, &(tv_keyword_sink){take_word, object}, NULL);
     return object;
 }
 

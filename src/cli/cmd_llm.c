@@ -254,7 +254,7 @@ static tv_status evaluate(job *j, const char *target, const tv_input *text, outc
     return status;
 }
 
-static void print_likeness(const char *target, const tv_llm_likeness *list, uint32_t count)
+static void print_likeness(const char *target, const tv_llm_similarity *list, uint32_t count)
 {
     printf("%s against the host:\n  %-8s %12s %16s\n", target, "layer", "cosine", "largest error");
     for (uint32_t i = 0; i < count; i++) {
@@ -267,7 +267,7 @@ static void print_likeness(const char *target, const tv_llm_likeness *list, uint
 /* JSON has no infinities. */
 static json_t *json_figure(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
-static json_t *likeness_json(const char *target, const tv_llm_likeness *list, uint32_t count)
+static json_t *likeness_json(const char *target, const tv_llm_similarity *list, uint32_t count)
 {
     json_t *layers = json_array();
     for (uint32_t i = 0; i + 1 < count; i++)
@@ -284,7 +284,7 @@ static tv_status verify(job *j, const char *target, json_t *array)
     const char *prompt = cli_value(j->c, "prompt");
     tv_config *config;
     tv_llm_session *session;
-    tv_llm_likeness *list = NULL;
+    tv_llm_similarity *list = NULL;
     uint32_t count = 0;
     tv_status status = open_session(j, target, prompt, &config, &session);
     if (status == TV_OK)

@@ -235,7 +235,7 @@ static tv_status limits_of(job *j, tv_run_limits *limits)
 static tv_status run_program(job *j, unsigned i, const tv_run_limits *limits)
 {
     enum { SLICE = 65536 };
-    uint64_t total = tv_program_word_count(j->programs[i]);
+    uint64_t total = tv_program_instruction_count(j->programs[i]);
     cli_progress progress;
     tv_status status;
     cli_progress_begin(j->c, &progress);

@@ -5,7 +5,7 @@
 static json_t *integer_schema(const tv_parameter_info *p)
 {
     if (!p->allowed)
-        return json_pack("{s:s, s:I, s:I}", "type", "integer", "minimum", (json_int_t)p->least, "maximum", (json_int_t)p->most);
+        return json_pack("{s:s, s:I, s:I}", "type", "integer", "minimum", (json_int_t)p->min, "maximum", (json_int_t)p->max);
     json_t *values = json_array();
     for (unsigned i = 0; i < 64; i++)
         if (p->allowed >> i & 1)
@@ -16,8 +16,8 @@ static json_t *integer_schema(const tv_parameter_info *p)
 static json_t *words_schema(const tv_parameter_info *p)
 {
     json_t *values = json_array();
-    for (unsigned i = 0; p->words[i]; i++)
-        json_array_append_new(values, json_string(p->words[i]));
+    for (unsigned i = 0; p->enum_names[i]; i++)
+        json_array_append_new(values, json_string(p->enum_names[i]));
     return json_pack("{s:o}", "enum", values);
 }
 
@@ -29,7 +29,7 @@ static json_t *parameter_schema(const tv_parameter_info *p)
     else if (strcmp(p->type, "word") == 0)
         schema = words_schema(p);
     else if (strcmp(p->type, "ids") == 0)
-        schema = json_pack("{s:s, s:{s:s, s:i, s:I}}", "type", "array", "items", "type", "integer", "minimum", 0, "maximum", (json_int_t)p->most);
+        schema = json_pack("{s:s, s:{s:s, s:i, s:I}}", "type", "array", "items", "type", "integer", "minimum", 0, "maximum", (json_int_t)p->max);
     else if (strcmp(p->type, "text") == 0)
         schema = json_pack("{s:s}", "type", "string");
     else if (strcmp(p->type, "object") == 0)

@@ -6,11 +6,11 @@
 
 static json_t *engine_json(const tv_stats *s, const tv_engine_stats *e)
 {
-    json_t *held = json_object();
-    for (unsigned c = 0; c < s->cause_count; c++)
-        if (e->held[c])
-            json_object_set_new(held, s->causes[c], json_integer((json_int_t)e->held[c]));
-    return json_pack("{s:I, s:I, s:o}", "busy", (json_int_t)e->busy, "idle", (json_int_t)e->idle, "held", held);
+    json_t *stalled = json_object();
+    for (unsigned c = 0; c < s->stall_reason_count; c++)
+        if (e->stalled[c])
+            json_object_set_new(stalled, s->stall_reasons[c], json_integer((json_int_t)e->stalled[c]));
+    return json_pack("{s:I, s:I, s:o}", "busy", (json_int_t)e->busy, "idle", (json_int_t)e->idle, "held", stalled);
 }
 
 static json_t *fault_json(const tv_fault *f)
@@ -42,16 +42,16 @@ json_t *run_report_json(const tv_machine *machine, tv_stop stop, json_t *dumps)
 static void print_engine(const tv_stats *s, const tv_engine_stats *e, bool color, FILE *out)
 {
     double cycles = s->cycles ? (double)s->cycles : 1;
-    uint64_t held = 0;
-    for (unsigned c = 0; c < s->cause_count; c++)
-        held += e->held[c];
+    uint64_t stalled = 0;
+    for (unsigned c = 0; c < s->stall_reason_count; c++)
+        stalled += e->stalled[c];
     fprintf(out, "  %-6s ", e->name);
     cli_print_bar((double)e->busy / cycles, color, out);
-    fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%", 100 * (double)e->busy / cycles, 100 * (double)held / cycles, 100 * (double)e->idle / cycles);
+    fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%", 100 * (double)e->busy / cycles, 100 * (double)stalled / cycles, 100 * (double)e->idle / cycles);
     const char *separator = "  ";
-    for (unsigned c = 0; c < s->cause_count; c++)
-        if (e->held[c]) {
-            fprintf(out, "%s%s %.1f %%", separator, s->causes[c], 100 * (double)e->held[c] / cycles);
+    for (unsigned c = 0; c < s->stall_reason_count; c++)
+        if (e->stalled[c]) {
+            fprintf(out, "%s%s %.1f %%", separator, s->stall_reasons[c], 100 * (double)e->stalled[c] / cycles);
             separator = ", ";
         }
     fputc('\n', out);
@@ -97,7 +97,7 @@ void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *o
         cli_print_figure(s.peak_macs, 0, out);
         fprintf(out, " a cycle (%.1f %%)\n", 100 * (double)s.macs / cycles / s.peak_macs);
     }
-    fprintf(out, "\n  %s%s%s\n", bold, s.verdict, off);
+    fprintf(out, "\n  %s%s%s\n", bold, s.bottleneck, off);
 }
 
 void run_report_fault(const tv_fault *f, bool words, bool color)

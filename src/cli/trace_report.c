@@ -12,11 +12,11 @@ static json_t *number_or_null(double value) { return value > 0 ? json_real(value
 
 /* ---- The summary as JSON ---- */
 
-static json_t *causes_json(const tv_trace_cause *causes, unsigned count)
+static json_t *causes_json(const tv_trace_stall_reason *stall_reasons, unsigned count)
 {
     json_t *object = json_object();
     for (unsigned i = 0; i < count; i++)
-        json_object_set_new(object, causes[i].name, whole(causes[i].cycles));
+        json_object_set_new(object, stall_reasons[i].name, whole(stall_reasons[i].cycles));
     return object;
 }
 
@@ -26,7 +26,7 @@ static json_t *engines_json(const tv_trace_summary *s)
     for (unsigned i = 0; i < s->engine_count; i++) {
         const tv_trace_engine *e = &s->engines[i];
         json_object_set_new(object, e->name,
-                            json_pack("{s:I, s:I, s:o}", "busy", (json_int_t)e->busy, "idle", (json_int_t)e->idle, "held", causes_json(e->held, e->held_count)));
+                            json_pack("{s:I, s:I, s:o}", "busy", (json_int_t)e->busy, "idle", (json_int_t)e->idle, "held", causes_json(e->stalled, e->stalled_count)));
     }
     return object;
 }
@@ -46,7 +46,7 @@ static json_t *rows_json(const tv_trace_row *rows, unsigned count)
     for (unsigned i = 0; i < count; i++) {
         const tv_trace_row *r = &rows[i];
         json_t *object = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "name", r->name, "count", (json_int_t)r->count, "cycles", (json_int_t)r->cycles, "held",
-                                   (json_int_t)r->held, "bytes", (json_int_t)r->bytes, "macs", (json_int_t)r->macs);
+                                   (json_int_t)r->stalled, "bytes", (json_int_t)r->bytes, "macs", (json_int_t)r->macs);
         if (r->count) {
             json_object_set_new(object, "first_cycle", whole(r->first));
             json_object_set_new(object, "end_cycle", whole(r->last));
@@ -84,8 +84,8 @@ static json_t *stalls_json(const tv_trace_summary *s)
     json_t *list = json_array();
     for (unsigned i = 0; i < s->stall_count; i++) {
         const tv_trace_stall *t = &s->stalls[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:o, s:o}", "engines", t->engines, "cause", t->cause, "start_cycle", (json_int_t)t->start,
-                                              "end_cycle", (json_int_t)t->end, "held", insn_json(&t->held), "waits_for", insn_json(&t->waits_for)));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:o, s:o}", "engines", t->engines, "cause", t->reason, "start_cycle", (json_int_t)t->start,
+                                              "end_cycle", (json_int_t)t->end, "held", insn_json(&t->stalled), "waits_for", insn_json(&t->waits_for)));
     }
     return list;
 }
@@ -101,7 +101,7 @@ json_t *trace_summary_json(const tv_trace_summary *s)
                                s->bound_by[0] ? json_string(s->bound_by) : json_null(), "events", (json_int_t)s->events);
     json_object_set_new(object, "settings", settings);
     json_object_set_new(object, "engines", engines_json(s));
-    json_object_set_new(object, "causes", causes_json(s->causes, s->cause_count));
+    json_object_set_new(object, "causes", causes_json(s->stall_reasons, s->stall_reason_count));
     json_object_set_new(object, "paths", paths_json(s));
     json_object_set_new(object, "ops", rows_json(s->ops, s->op_count));
     json_object_set_new(object, "layers", rows_json(s->layers, s->layer_count));
@@ -135,18 +135,18 @@ static void print_engines(const tv_trace_summary *s, bool color, FILE *out)
         fprintf(out, "\n  engine %-20s    busy     held     idle  held by\n", "");
     for (unsigned i = 0; i < s->engine_count; i++) {
         const tv_trace_engine *e = &s->engines[i];
-        uint64_t held = 0;
-        for (unsigned c = 0; c < e->held_count; c++)
-            held += e->held[c].cycles;
+        uint64_t stalled = 0;
+        for (unsigned c = 0; c < e->stalled_count; c++)
+            stalled += e->stalled[c].cycles;
         double busy = share_of(e->busy, s->cycles);
         fputs("  ", out);
         print_name(e->name, 7, out);
         cli_print_bar(busy < 1 ? busy : 1, color, out);
-        fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%", 100 * busy, 100 * share_of(held, s->cycles), 100 * share_of(e->idle, s->cycles));
-        for (unsigned c = 0; c < e->held_count; c++) {
+        fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%", 100 * busy, 100 * share_of(stalled, s->cycles), 100 * share_of(e->idle, s->cycles));
+        for (unsigned c = 0; c < e->stalled_count; c++) {
             fputs(c ? ", " : "  ", out);
-            print_name(e->held[c].name, 0, out);
-            fprintf(out, " %.1f %%", 100 * share_of(e->held[c].cycles, s->cycles));
+            print_name(e->stalled[c].name, 0, out);
+            fprintf(out, " %.1f %%", 100 * share_of(e->stalled[c].cycles, s->cycles));
         }
         putc('\n', out);
     }
@@ -194,7 +194,7 @@ static void print_rows(const char *title, const tv_trace_row *table, unsigned co
         const tv_trace_row *r = &table[i];
         fputs("  ", out);
         print_name(r->name, 24, out);
-        fprintf(out, " %8" PRIu64 " %13" PRIu64 " %5.1f %% %11" PRIu64, r->count, r->cycles, 100 * share_of(r->cycles, all), r->held);
+        fprintf(out, " %8" PRIu64 " %13" PRIu64 " %5.1f %% %11" PRIu64, r->count, r->cycles, 100 * share_of(r->cycles, all), r->stalled);
         if (r->bytes || r->macs)
             print_bytes(r->bytes, out);
         if (r->macs)
@@ -266,10 +266,10 @@ static void print_stalls(const tv_trace_summary *s, FILE *out)
         fprintf(out, "  %9" PRIu64 " cycles from %-9" PRIu64 " ", t->end - t->start, t->start);
         print_name(t->engines, 10, out);
         putc(' ', out);
-        print_name(t->cause, 10, out);
+        print_name(t->reason, 10, out);
         putc(' ', out);
-        if (t->held.index >= 0)
-            print_insn(&t->held, out);
+        if (t->stalled.index >= 0)
+            print_insn(&t->stalled, out);
         if (t->waits_for.index >= 0) {
             fputs(" waits for ", out);
             print_insn(&t->waits_for, out);
@@ -312,9 +312,9 @@ void trace_summary_print(const tv_trace_summary *s, unsigned rows, bool color, F
     print_rows("layer", s->layers, s->layer_count, busy, rows, out);
     print_steps(s, rows, out);
     print_stalls(s, out);
-    if (s->verdict[0] || s->bound_by[0]) {
-        fprintf(out, "\n  %s%s", bold, s->verdict[0] ? "" : "bound by ");
-        print_name(s->verdict[0] ? s->verdict : s->bound_by, 0, out);
+    if (s->bottleneck[0] || s->bound_by[0]) {
+        fprintf(out, "\n  %s%s", bold, s->bottleneck[0] ? "" : "bound by ");
+        print_name(s->bottleneck[0] ? s->bottleneck : s->bound_by, 0, out);
         fprintf(out, "%s\n", off);
     }
 }
@@ -345,7 +345,7 @@ json_t *trace_diff_json(const tv_trace_diff *d)
         json_object_set_new(settings, d->settings[i].key,
                             json_pack("{s:o, s:o}", "before", cli_string(d->settings[i].before), "after", cli_string(d->settings[i].after)));
     return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "equal", d->equal, "cycles", change_json(NULL, d->before, d->after), "settings", settings, "engines",
-                     changes_json(&d->engines), "causes", changes_json(&d->causes), "layers", changes_json(&d->layers), "ops", changes_json(&d->ops));
+                     changes_json(&d->engines), "causes", changes_json(&d->stall_reasons), "layers", changes_json(&d->layers), "ops", changes_json(&d->ops));
 }
 
 static void print_change(const char *name, uint64_t before, uint64_t after, FILE *out)
@@ -391,7 +391,7 @@ void trace_diff_print(const tv_trace_diff *d, unsigned rows, bool color, FILE *o
         putc('\n', out);
     }
     print_changes("engine", &d->engines, rows, out);
-    print_changes("held by cause", &d->causes, rows, out);
+    print_changes("held by cause", &d->stall_reasons, rows, out);
     print_changes("instruction", &d->ops, rows, out);
     print_changes("layer", &d->layers, rows, out);
 }

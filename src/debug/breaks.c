@@ -150,7 +150,7 @@ static bool has_opcode(const tv_debug *d, const char *name)
     tv_insn_info info;
     tv_codec *codec = d->codec, *own = NULL;
     bool found = false;
-    if (!codec && tv_codec_make(tv_machine_get_target(d->machine)->isa, NULL, &own) == TV_OK)
+    if (!codec && tv_codec_new_for(tv_machine_get_target(d->machine)->isa, NULL, &own) == TV_OK)
         codec = own;
     for (unsigned i = 0; !found && codec && tv_codec_insn_at(codec, i, &info); i++)
         found = tv_sv_is_nocase(tv_sv_of(info.mnemonic), name) || tv_sv_is_nocase(tv_sv_of(info.id), name);
@@ -161,7 +161,7 @@ static bool has_opcode(const tv_debug *d, const char *name)
 static tv_status place_break(tv_debug *d, const tv_break *wanted, const tv_diag_sink *sink, debug_break *b)
 {
     unsigned line = (unsigned)wanted->value;
-    uint64_t count = wanted->kind == TV_BREAK_INDEX && wanted->program < d->count ? tv_program_word_count(d->programs[wanted->program]) : 0;
+    uint64_t count = wanted->kind == TV_BREAK_INDEX && wanted->program < d->count ? tv_program_instruction_count(d->programs[wanted->program]) : 0;
     switch (wanted->kind) {
     case TV_BREAK_INDEX:
         if (wanted->value < count)
@@ -256,7 +256,7 @@ static bool is_opcode(tv_debug *d, const tv_program *program, uint64_t index, co
 static void mark_break(tv_debug *d, const debug_break *b)
 {
     const tv_program *program = d->programs[d->program];
-    uint64_t count = tv_program_word_count(program);
+    uint64_t count = tv_program_instruction_count(program);
     const char *names[1024] = {NULL};
     tv_text text = {0};
     if (b->info.kind == TV_BREAK_INDEX && b->info.program == d->program && b->info.value < count)
@@ -272,7 +272,7 @@ static void mark_break(tv_debug *d, const debug_break *b)
 
 bool debug_mark(tv_debug *d)
 {
-    uint64_t words = tv_program_word_count(d->programs[d->program]) / 64 + 1;
+    uint64_t words = tv_program_instruction_count(d->programs[d->program]) / 64 + 1;
     if (d->marked)
         return true;
     uint64_t *marks = realloc(d->marks, words * sizeof *marks);
@@ -290,7 +290,7 @@ bool debug_mark(tv_debug *d)
 
 static bool marked_at(const tv_debug *d, uint64_t n)
 {
-    if (n >= tv_program_word_count(d->programs[d->program]))
+    if (n >= tv_program_instruction_count(d->programs[d->program]))
         return false;
     uint64_t index = d->ordered ? n : tv_machine_order(d->machine, n);
     return d->marks[index / 64] >> (index % 64) & 1;
@@ -468,7 +468,7 @@ int tv_debug_find_line(const tv_debug *d, const char *file, unsigned *line, unsi
 {
     unsigned best = UINT32_MAX;
     for (unsigned p = 0; p < d->count; p++)
-        for (uint64_t i = 0, n = tv_program_word_count(d->programs[p]); i < n; i++) {
+        for (uint64_t i = 0, n = tv_program_instruction_count(d->programs[p]); i < n; i++) {
             tv_source_line at;
             if (!tv_program_line(d->programs[p], i, &at) || at.line < *line || at.line >= best || !ends_with_file(at.file, file))
                 continue;

@@ -116,12 +116,12 @@ void debug_forget_passed(tv_debug *d); /* a run begins */
 void debug_breaks_fini(tv_debug *d);
 
 /* places.c */
-bool debug_instruction_of(tv_debug *d, unsigned program, uint64_t index, tv_debug_place *out);
+bool debug_instruction_of(tv_debug *d, unsigned program, uint64_t index, tv_debug_location *out);
 tv_status debug_parse_index(tv_debug *d, const char *text, const tv_diag_sink *sink, uint64_t *index); /* number or label of the loaded program */
 tv_status debug_parse_break(tv_debug *d, const char *text, char file[DEBUG_FILE_MAX], const tv_diag_sink *sink, tv_break *out);
 bool debug_parse_number(const char *text, uint64_t *out);
 void debug_print_address(const tv_debug *d, const char *space, uint64_t addr, tv_buf *out); /* "spm:1:0x40" */
-void debug_print_place(const tv_debug_place *place, tv_buf *out); /* "softmax+3 (softmax.s:41)" */
+void debug_print_place(const tv_debug_location *place, tv_buf *out); /* "softmax+3 (softmax.s:41)" */
 
 /* command.c and the verbs */
 typedef struct debug_call {

@@ -29,13 +29,13 @@ static const char *text_of(tv_debug *d, const tv_program *program, uint64_t inde
     return d->word_text;
 }
 
-bool debug_instruction_of(tv_debug *d, unsigned which, uint64_t index, tv_debug_place *out)
+bool debug_instruction_of(tv_debug *d, unsigned which, uint64_t index, tv_debug_location *out)
 {
     const tv_program *program = d->programs[which];
     tv_symbol label;
     tv_source_line line;
-    *out = (tv_debug_place){.index = index, .program = which, .text = ""};
-    if (index >= tv_program_word_count(program))
+    *out = (tv_debug_location){.index = index, .program = which, .text = ""};
+    if (index >= tv_program_instruction_count(program))
         return false;
     if (tv_program_label(program, index, &label)) {
         out->label = label.name;
@@ -49,12 +49,12 @@ bool debug_instruction_of(tv_debug *d, unsigned which, uint64_t index, tv_debug_
     return true;
 }
 
-int tv_debug_instruction(tv_debug *d, uint64_t index, tv_debug_place *out) { return debug_instruction_of(d, d->program, index, out); }
+int tv_debug_instruction(tv_debug *d, uint64_t index, tv_debug_location *out) { return debug_instruction_of(d, d->program, index, out); }
 
-void tv_debug_where(tv_debug *d, tv_debug_place *out)
+void tv_debug_where(tv_debug *d, tv_debug_location *out)
 {
     uint64_t next = tv_machine_next(d->machine);
-    bool more = next < tv_program_word_count(d->programs[d->program]);
+    bool more = next < tv_program_instruction_count(d->programs[d->program]);
     if (!tv_debug_instruction(d, more ? tv_machine_order(d->machine, next) : next, out))
         out->end = 1;
     out->position = debug_position(d);
@@ -71,7 +71,7 @@ void debug_print_address(const tv_debug *d, const char *space, uint64_t addr, tv
         tv_buf_printf(out, "%s:0x%" PRIx64, space, addr);
 }
 
-void debug_print_place(const tv_debug_place *place, tv_buf *out)
+void debug_print_place(const tv_debug_location *place, tv_buf *out)
 {
     if (place->label)
         tv_buf_str(out, place->label);
@@ -125,7 +125,7 @@ static bool split_line(tv_debug *d, const char *text, char *file, size_t size, u
     if (!colon || !debug_parse_number(colon + 1, line) || *line == 0 || *line > UINT32_MAX || (size_t)(colon - text) >= size)
         return false;
     snprintf(file, size, "%.*s", (int)(colon - text), text);
-    uint64_t count = tv_program_word_count(d->programs[d->program]), next = tv_machine_next(d->machine);
+    uint64_t count = tv_program_instruction_count(d->programs[d->program]), next = tv_machine_next(d->machine);
     if (!*file && count && tv_program_line(d->programs[d->program], next < count ? next : count - 1, &at))
         snprintf(file, size, "%s", at.file);
     return *file != '\0';
@@ -136,7 +136,7 @@ tv_status debug_parse_index(tv_debug *d, const char *text, const tv_diag_sink *s
     char file[DEBUG_FILE_MAX];
     unsigned program = d->program, line;
     uint64_t number;
-    uint64_t count = tv_program_word_count(d->programs[d->program]);
+    uint64_t count = tv_program_instruction_count(d->programs[d->program]);
     bool found = debug_parse_number(text, index);
     if (!found && split_line(d, text, file, sizeof file, &number)) {
         line = (unsigned)number;

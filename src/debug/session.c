@@ -20,7 +20,7 @@ uint64_t debug_position(const tv_debug *d) { return d->base[d->program] + tv_mac
 
 bool debug_at_end(const tv_debug *d)
 {
-    return d->program + 1 == d->count && tv_machine_next(d->machine) >= tv_program_word_count(d->programs[d->program]);
+    return d->program + 1 == d->count && tv_machine_next(d->machine) >= tv_program_instruction_count(d->programs[d->program]);
 }
 
 uint64_t debug_clock(tv_debug *d)
@@ -100,7 +100,7 @@ static tv_status begin(tv_debug *d, const tv_program *const *programs, const tv_
                            tv_config_target(d->config));
         d->programs[i] = programs[i];
     }
-    TV_TRY(tv_codec_make(tv_config_schema(d->config)->machine->isa, sink, &d->codec));
+    TV_TRY(tv_codec_new_for(tv_config_schema(d->config)->machine->isa, sink, &d->codec));
     if (!tv_codec_word_bits(d->codec)) {
         tv_codec_free(d->codec);
         d->codec = NULL;

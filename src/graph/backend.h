@@ -22,7 +22,7 @@ typedef struct tv_backend_options {
     tv_llm_progress progress; /* of `create` */
 } tv_backend_options;
 
-static inline void tv_progress_show(const tv_llm_progress *progress, const char *what, uint64_t done, uint64_t total)
+static inline void tv_progress_report(const tv_llm_progress *progress, const char *what, uint64_t done, uint64_t total)
 {
     if (progress->show)
         progress->show(progress->user, what, done, total);

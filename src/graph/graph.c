@@ -45,7 +45,7 @@ static uint32_t norm(builder *b, const char *name, uint32_t input, tv_weight wei
 
 static uint32_t attention(builder *b, uint32_t x)
 {
-    const tv_model_shape *s = b->graph->shape;
+    const tv_model_dims *s = b->graph->shape;
     uint32_t wide = s->heads * s->head_dim, narrow = s->kv_heads * s->head_dim;
     uint32_t xn = norm(b, "xn", x, TV_WEIGHT_NORM_ATTENTION);
     uint32_t q = matmul(b, "q", wide, xn, TV_WEIGHT_Q), k = matmul(b, "k", narrow, xn, TV_WEIGHT_K), v = matmul(b, "v", narrow, xn, TV_WEIGHT_V);
@@ -53,14 +53,14 @@ static uint32_t attention(builder *b, uint32_t x)
     node(b, TV_OP_APPEND, NULL, 0, kr, v, 0, s->kv_heads);
     uint32_t scores = node(b, TV_OP_SCORES, "scores", 0, qr, TV_NO_VALUE, 0, s->heads);
     uint32_t shares = node(b, TV_OP_SOFTMAX, "shares", 0, scores, TV_NO_VALUE, 0, s->heads);
-    uint32_t mixed = node(b, TV_OP_MIX, "mixed", wide, shares, TV_NO_VALUE, 0, s->heads);
+    uint32_t mixed = node(b, TV_OP_WEIGHTED_SUM, "mixed", wide, shares, TV_NO_VALUE, 0, s->heads);
     uint32_t o = matmul(b, "o", s->dim, mixed, TV_WEIGHT_O);
     return node(b, TV_OP_ADD, "xa", s->dim, x, o, 0, 0);
 }
 
 static uint32_t feed_forward(builder *b, uint32_t x)
 {
-    const tv_model_shape *s = b->graph->shape;
+    const tv_model_dims *s = b->graph->shape;
     uint32_t hn = norm(b, "hn", x, TV_WEIGHT_NORM_FFN);
     uint32_t gate = matmul(b, "gate", s->hidden, hn, TV_WEIGHT_GATE), up = matmul(b, "up", s->hidden, hn, TV_WEIGHT_UP);
     uint32_t act = node(b, TV_OP_SILU, "act", s->hidden, gate, TV_NO_VALUE, 0, 0), h = node(b, TV_OP_MUL, "h", s->hidden, act, up, 0, 0);
@@ -77,7 +77,7 @@ void tv_graph_free(tv_graph *graph)
     free(graph);
 }
 
-tv_status tv_graph_make(const tv_model *model, const tv_diag_sink *sink, tv_graph **out)
+tv_status tv_graph_new(const tv_model *model, const tv_diag_sink *sink, tv_graph **out)
 {
     tv_graph *g = calloc(1, sizeof *g);
     size_t most = (size_t)model->shape.layers * NODES_PER_LAYER + NODES_BESIDE;
@@ -126,7 +126,7 @@ static uint32_t columns_of(const tv_graph *g, uint32_t value) { return value == 
 static bool shapes_fit(const verifier *v, const tv_graph_node *n)
 {
     const tv_graph *g = v->graph;
-    const tv_model_shape *s = g->shape;
+    const tv_model_dims *s = g->shape;
     const tv_matrix *w = tv_model_matrix(v->model, n->weight, n->layer);
     uint32_t a = columns_of(g, n->inputs[0]), b = columns_of(g, n->inputs[1]), out = columns_of(g, n->output);
     switch (n->op) {
@@ -137,7 +137,7 @@ static bool shapes_fit(const verifier *v, const tv_graph_node *n)
     case TV_OP_APPEND: return a == b && a == s->kv_heads * s->head_dim;
     case TV_OP_SCORES: return a == n->heads * s->head_dim && out == 0 && s->heads % s->kv_heads == 0;
     case TV_OP_SOFTMAX: return a == 0 && out == 0;
-    case TV_OP_MIX: return a == 0 && out == n->heads * s->head_dim;
+    case TV_OP_WEIGHTED_SUM: return a == 0 && out == n->heads * s->head_dim;
     case TV_OP_ADD:
     case TV_OP_MUL: return a == b && out == a;
     case TV_OP_SILU: return out == a;
@@ -195,14 +195,14 @@ static void print_value(const tv_graph *g, uint32_t value, tv_buf *out)
     tv_buf_printf(out, "%%%" PRIu32 ".%s", g->values[value].layer, g->values[value].name);
 }
 
-void tv_graph_part(const tv_graph *graph, const tv_graph_node *node, char text[TV_PART_TEXT])
+void tv_graph_block_name(const tv_graph *graph, const tv_graph_node *node, char text[TV_BLOCK_NAME_MAX])
 {
     if (node->op == TV_OP_EMBED)
-        snprintf(text, TV_PART_TEXT, "token_embd");
+        snprintf(text, TV_BLOCK_NAME_MAX, "token_embd");
     else if (node->weight == TV_WEIGHT_NORM_FINAL || node->output == graph->logits)
-        snprintf(text, TV_PART_TEXT, "output");
+        snprintf(text, TV_BLOCK_NAME_MAX, "output");
     else
-        snprintf(text, TV_PART_TEXT, "blk.%u", node->layer % 1000000u); /* there are not so many */
+        snprintf(text, TV_BLOCK_NAME_MAX, "blk.%u", node->layer % 1000000u); /* there are not so many */
 }
 
 void tv_graph_print(const tv_graph *graph, tv_buf *out)

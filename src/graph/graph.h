@@ -15,7 +15,7 @@ typedef enum tv_graph_op {
     TV_OP_APPEND,  /* puts keys and values of the tokens into the layer's cache; no output */
     TV_OP_SCORES,  /* each head's query times the cached keys / sqrt(head_dim) */
     TV_OP_SOFTMAX, /* over the positions up to the token's own */
-    TV_OP_MIX,     /* the cached values, weighted */
+    TV_OP_WEIGHTED_SUM,     /* the cached values, weighted */
     TV_OP_ADD,
     TV_OP_MUL,
     TV_OP_SILU,
@@ -42,7 +42,7 @@ typedef struct tv_graph_node {
 } tv_graph_node;
 
 typedef struct tv_graph {
-    const tv_model_shape *shape;
+    const tv_model_dims *shape;
     tv_graph_value *values;
     uint32_t value_count;
     tv_graph_node *nodes;
@@ -53,13 +53,13 @@ typedef struct tv_graph {
 extern const char *const tv_graph_op_names[TV_OPS];
 
 /* The graph of a model; `model` outlives it. It has been verified. */
-tv_status tv_graph_make(const tv_model *model, const tv_diag_sink *sink, tv_graph **out);
+tv_status tv_graph_new(const tv_model *model, const tv_diag_sink *sink, tv_graph **out);
 void tv_graph_free(tv_graph *graph);
 
 /* The part of the model that a node belongs to, by the names of model files: "token_embd", "blk.3", "output". What the programs of a
  * lowering call their instructions, for traces. */
-enum { TV_PART_TEXT = 16 };
-void tv_graph_part(const tv_graph *graph, const tv_graph_node *node, char text[TV_PART_TEXT]);
+enum { TV_BLOCK_NAME_MAX = 16 };
+void tv_graph_block_name(const tv_graph *graph, const tv_graph_node *node, char text[TV_BLOCK_NAME_MAX]);
 
 /* Every value is written once, before it is read, with columns that fit the operation. False: *text says what is wrong. */
 bool tv_graph_verify(const tv_graph *graph, const tv_model *model, tv_buf *text);

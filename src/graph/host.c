@@ -80,12 +80,12 @@ static uint32_t value_columns(const host *h, uint32_t value)
 
 static tv_status create(const tv_graph *graph, const tv_model *model, const tv_backend_options *options, const tv_diag_sink *sink, void **state)
 {
-    const tv_model_shape *s = &model->shape;
+    const tv_model_dims *s = &model->shape;
     size_t cache = (size_t)s->layers * options->context * s->kv_heads * s->head_dim;
     host *h = calloc(1, sizeof *h);
     if (!h)
         return tv_fail_memory(sink);
-    *h = (host){.graph = graph, .model = model, .context = options->context, .pool = tv_pool_make(options->threads),
+    *h = (host){.graph = graph, .model = model, .context = options->context, .pool = tv_pool_new(options->threads),
                 .weights = calloc((size_t)s->layers * TV_WEIGHTS, sizeof *h->weights), .values = calloc(graph->value_count, sizeof *h->values),
                 .keys = calloc(cache, sizeof *h->keys), .cached = calloc(cache, sizeof *h->cached)};
     tv_status status = h->weights && h->values && h->keys && h->cached ? TV_OK : tv_fail_memory(sink);
@@ -174,7 +174,7 @@ static float *cache_row(const host *h, float *cache, uint32_t layer, uint32_t po
 
 static void scores_row(const host *h, const tv_graph_node *n, const float *q, float *y, uint32_t position)
 {
-    const tv_model_shape *s = &h->model->shape;
+    const tv_model_dims *s = &h->model->shape;
     float root = tv_func_f32(TV_FUNC_RSQRT, (float)s->head_dim);
     for (uint32_t head = 0; head < n->heads; head++)
         for (uint32_t t = 0; t <= position; t++) {
@@ -199,7 +199,7 @@ static void softmax_row(const host *h, const tv_graph_node *n, const float *x, f
 
 static void mix_row(const host *h, const tv_graph_node *n, const float *shares, float *y, uint32_t position)
 {
-    const tv_model_shape *s = &h->model->shape;
+    const tv_model_dims *s = &h->model->shape;
     for (uint32_t head = 0; head < n->heads; head++)
         for (uint32_t i = 0; i < s->head_dim; i++) {
             tv_sum8 sum = {{0}};
@@ -226,7 +226,7 @@ static void run_row(const host *h, const tv_graph_node *n, uint32_t row)
     }
     case TV_OP_SCORES: scores_row(h, n, a, y, position); break;
     case TV_OP_SOFTMAX: softmax_row(h, n, a, y, position); break;
-    case TV_OP_MIX: mix_row(h, n, a, y, position); break;
+    case TV_OP_WEIGHTED_SUM: mix_row(h, n, a, y, position); break;
     case TV_OP_ADD:
         for (uint32_t i = 0; i < columns; i++)
             y[i] = a[i] + b[i];

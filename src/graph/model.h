@@ -5,11 +5,11 @@
 
 #include "base/diag.h"
 
-typedef struct tv_model_shape {
+typedef struct tv_model_dims {
     uint32_t dim, hidden, layers, heads, kv_heads, head_dim, vocab, context;
     float eps, theta;
     bool tied; /* the classifier is the embedding */
-} tv_model_shape;
+} tv_model_dims;
 
 typedef enum tv_weight {
     TV_WEIGHT_EMBEDDING,   /* vocab x dim */
@@ -46,7 +46,7 @@ typedef struct tv_matrix {
 typedef struct tv_model {
     struct tv_gguf *gguf; /* the importer's file, owned; NULL: sizes alone, for timing */
     void (*close)(struct tv_gguf *gguf);
-    tv_model_shape shape;
+    tv_model_dims shape;
     tv_matrix *matrices; /* TV_WEIGHTS for each layer; those of the model in layer 0 */
 } tv_model;
 

@@ -10,12 +10,12 @@
 #include "num/int.h"
 
 /* Of the scales that map the largest magnitude to `most` or a little above. */
-static float choose_scale(tv_least_scale_fn search, const float *w, uint32_t n, unsigned bits)
+static float choose_scale(tv_scale_search_fn search, const float *w, uint32_t n, unsigned bits)
 {
     enum { SCALES = 17 };
-    int most = TV_INT_MOST(bits);
+    int most = TV_INT_MAX(bits);
     bool finite;
-    float largest = tv_largest(w, n, &finite), scales[SCALES] = {largest / (float)most};
+    float largest = tv_absmax(w, n, &finite), scales[SCALES] = {largest / (float)most};
     if (!(largest > 0) || !finite)
         return 0;
     if (bits == 8)
@@ -29,11 +29,11 @@ static float choose_scale(tv_least_scale_fn search, const float *w, uint32_t n, 
     return scales[best < SCALES ? best : 0];
 }
 
-static void quantize_row(tv_least_scale_fn search, const float *weights, uint32_t n, uint32_t group, unsigned bits, uint8_t *packed, float *scales)
+static void quantize_row(tv_scale_search_fn search, const float *weights, uint32_t n, uint32_t group, unsigned bits, uint8_t *packed, float *scales)
 {
     enum { PIECE = 256 };
     int8_t q[PIECE];
-    int most = TV_INT_MOST(bits);
+    int most = TV_INT_MAX(bits);
     memset(packed, 0, (size_t)n * bits / 8);
     for (uint32_t g = 0; g < n / group; g++) {
         float scale = choose_scale(search, weights + g * group, group, bits);
@@ -49,7 +49,7 @@ static void quantize_row(tv_least_scale_fn search, const float *weights, uint32_
 
 void tv_quantize_row(const float *weights, uint32_t n, uint32_t group, unsigned bits, uint8_t *packed, float *scales)
 {
-    quantize_row(tv_least_scale(tv_cpu()), weights, n, group, bits, packed, scales);
+    quantize_row(tv_scale_search(tv_cpu()), weights, n, group, bits, packed, scales);
 }
 
 typedef struct sharing {
@@ -61,7 +61,7 @@ static void quantize_part(void *user, uint64_t from, uint64_t to)
 {
     sharing *s = user;
     const tv_quantize_job *j = s->job;
-    tv_least_scale_fn search = tv_least_scale(tv_cpu());
+    tv_scale_search_fn search = tv_scale_search(tv_cpu());
     float *row = malloc(j->columns * sizeof *row);
     bool well = row != NULL;
     for (uint64_t i = from; i < to && well; i++) {

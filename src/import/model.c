@@ -24,7 +24,7 @@ static tv_status size_of(const tv_gguf *gguf, const char *key, uint64_t fallback
     return TV_OK;
 }
 
-static tv_status check_shape(const tv_model_shape *s, const tv_diag_sink *sink)
+static tv_status check_dims(const tv_model_dims *s, const tv_diag_sink *sink)
 {
     if (s->dim % s->heads || s->head_dim != s->dim / s->heads || s->head_dim % 2 || s->heads % s->kv_heads)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL,
@@ -34,7 +34,7 @@ static tv_status check_shape(const tv_model_shape *s, const tv_diag_sink *sink)
     return TV_OK;
 }
 
-static tv_status read_shape(const tv_gguf *gguf, const tv_diag_sink *sink, tv_model_shape *s)
+static tv_status read_dims(const tv_gguf *gguf, const tv_diag_sink *sink, tv_model_dims *s)
 {
     tv_sv architecture = tv_gguf_string(gguf, "general.architecture", tv_sv_of(""));
     if (!tv_sv_is(architecture, "llama"))
@@ -49,11 +49,11 @@ static tv_status read_shape(const tv_gguf *gguf, const tv_diag_sink *sink, tv_mo
     TV_TRY(size_of(gguf, "rope.dimension_count", s->dim / s->heads, DIM_MAX, sink, &s->head_dim));
     s->eps = tv_gguf_f32(gguf, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
     s->theta = tv_gguf_f32(gguf, "llama.rope.freq_base", 10000.0f);
-    return check_shape(s, sink);
+    return check_dims(s, sink);
 }
 
 /* Rows and columns that a matrix must have; the vocabulary is what the embedding says. */
-static void wanted_size(const tv_model_shape *s, tv_weight weight, uint32_t *rows, uint32_t *columns)
+static void wanted_size(const tv_model_dims *s, tv_weight weight, uint32_t *rows, uint32_t *columns)
 {
     uint32_t wide = s->heads * s->head_dim, narrow = s->kv_heads * s->head_dim;
     *columns = weight == TV_WEIGHT_O ? wide : weight == TV_WEIGHT_DOWN ? s->hidden : s->dim;
@@ -94,7 +94,7 @@ static tv_status json_size(const json_t *root, const char *key, uint64_t fallbac
     return TV_OK;
 }
 
-static tv_status read_json_shape(const json_t *root, const tv_diag_sink *sink, tv_model_shape *s)
+static tv_status read_json_dims(const json_t *root, const tv_diag_sink *sink, tv_model_dims *s)
 {
     const json_t *eps = json_object_get(root, "rms_norm_eps"), *theta = json_object_get(root, "rope_theta");
     TV_TRY(json_size(root, "hidden_size", 0, DIM_MAX, sink, &s->dim));
@@ -108,7 +108,7 @@ static tv_status read_json_shape(const json_t *root, const tv_diag_sink *sink, t
     s->eps = eps ? (float)json_number_value(eps) : 1e-5f;
     s->theta = theta ? (float)json_number_value(theta) : 10000.0f;
     s->tied = json_is_true(json_object_get(root, "tie_word_embeddings"));
-    return check_shape(s, sink);
+    return check_dims(s, sink);
 }
 
 /* A file that is JSON has the sizes of a model and no weights. */
@@ -120,7 +120,7 @@ static tv_status read_sizes(tv_model *model, const char *path, const tv_input *i
         json_decref(root);
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), NULL, "'%s' is not an object with the sizes of a model", path);
     }
-    tv_status status = read_json_shape(root, sink, &model->shape);
+    tv_status status = read_json_dims(root, sink, &model->shape);
     json_decref(root);
     if (status != TV_OK)
         return status;
@@ -138,7 +138,7 @@ static tv_status read_sizes(tv_model *model, const char *path, const tv_input *i
 
 static tv_status find_matrices(tv_model *model, const tv_diag_sink *sink)
 {
-    tv_model_shape *s = &model->shape;
+    tv_model_dims *s = &model->shape;
     const tv_gguf_tensor *embedding = tv_gguf_tensor_find(model->gguf, "token_embd.weight");
     if (!embedding || embedding->dims[1] < 1 || embedding->dims[1] > DIM_MAX)
         return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY], NULL, "token_embd.weight is missing, or has no rows");
@@ -174,7 +174,7 @@ tv_status tv_model_open(const char *path, const tv_diag_sink *sink, tv_model **o
             tv_input_close(&input);
     }
     if (status == TV_OK)
-        status = read_shape(model->gguf, sink, &model->shape);
+        status = read_dims(model->gguf, sink, &model->shape);
     if (status == TV_OK && !(model->matrices = calloc((size_t)model->shape.layers * TV_WEIGHTS, sizeof *model->matrices)))
         status = tv_fail_memory(sink);
     if (status == TV_OK)

@@ -254,7 +254,7 @@ static void find_bytes(maker *m)
             first = b;
         }
     if (missing > 0 && t->unk < 0)
-        tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_BYTES), &TV_NO_PLACE, NULL,
+        tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_BYTES), &TV_NO_SOURCE_LOC, NULL,
                   "the vocabulary has no token for %d bytes, the first is 0x%02X, and no unknown token: text loses them", missing,
                   (unsigned)first);
 }
@@ -304,7 +304,7 @@ static tv_status take_merge_list(maker *m, const tv_gguf_list *list, char *scrat
         strangers += taken == 0;
     }
     if (strangers > 0)
-        tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_MERGES), &TV_NO_PLACE, NULL,
+        tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_MERGES), &TV_NO_SOURCE_LOC, NULL,
                   "%llu of the %llu merges name pieces that are not in the vocabulary; they never apply", (unsigned long long)strangers,
                   (unsigned long long)list->count);
     qsort(t->merges, t->merge_count, sizeof *t->merges, compare_merges);
@@ -352,7 +352,7 @@ static void warn_of_split(const maker *m)
     if (!m->t->gpt2 || tv_sv_is(pre, "gpt-2") || tv_sv_is(pre, "gpt2") || tv_sv_is(pre, "default"))
         return;
     tv_buf text = {0};
-    tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_SPLIT), &TV_NO_PLACE, "some words become other tokens than in training",
+    tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_SPLIT), &TV_NO_SOURCE_LOC, "some words become other tokens than in training",
               "the tokenizer splits text by the rules '%s'; those of GPT-2 are used", shown(pre, &text));
     tv_buf_fini(&text);
 }
@@ -384,7 +384,7 @@ static tv_status make(maker *m)
     return TV_OK;
 }
 
-tv_status tv_tokenizer_make(const tv_gguf *gguf, const tv_diag_sink *sink, tv_tokenizer **out)
+tv_status tv_tokenizer_new(const tv_gguf *gguf, const tv_diag_sink *sink, tv_tokenizer **out)
 {
     maker m = {.t = calloc(1, sizeof *m.t), .gguf = gguf, .sink = sink};
     if (!m.t)

@@ -32,7 +32,7 @@ typedef struct tv_tokenizer tv_tokenizer;
 /* The tokenizer of `gguf`, which may be freed afterwards. The caller frees it with tv_tokenizer_free. TV_ERR_INPUT when the file has
  * none, one of an unknown kind, or lists that contradict each other. Warnings: a `tokenizer.ggml.pre` other than GPT-2's, merges of
  * pieces that are not in the vocabulary (they never apply), bytes that no token stands for. */
-tv_status tv_tokenizer_make(const tv_gguf *gguf, const tv_diag_sink *sink, tv_tokenizer **out);
+tv_status tv_tokenizer_new(const tv_gguf *gguf, const tv_diag_sink *sink, tv_tokenizer **out);
 void tv_tokenizer_free(tv_tokenizer *tokenizer); /* NULL: nothing */
 
 /* The tokens of `text`, `len` bytes of any content; with `bos`, the begin token first if the vocabulary has one. Time grows as

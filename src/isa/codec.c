@@ -190,7 +190,7 @@ void tv_codec_free(tv_codec *codec)
     free(codec);
 }
 
-tv_status tv_codec_make(const tv_isa *isa, const tv_diag_sink *sink, tv_codec **out)
+tv_status tv_codec_new_for(const tv_isa *isa, const tv_diag_sink *sink, tv_codec **out)
 {
     tv_codec *codec = calloc(1, sizeof *codec);
     if (codec)

@@ -142,8 +142,8 @@ int tv_codec_parameter_at(const tv_codec *codec, unsigned insn, unsigned i, tv_p
     *out = (tv_parameter_info){.name = p->name, .unit = p->unit, .doc = p->doc, .type = types[p->type], .fallback = p->fallback,
                                .required = common ? i == 0 : use->presence == TV_REQUIRED || use->presence == TV_MEMBER_REQUIRED, .common = common,
                                .member = use && use->presence >= TV_MEMBER,
-                               .least = p->least, .most = p->most,
-                               .allowed = p->type == TV_PARAMETER_INTEGER ? p->allowed : 0, .words = p->words};
+                               .min = p->min, .max = p->max,
+                               .allowed = p->type == TV_PARAMETER_INTEGER ? p->allowed : 0, .enum_names = p->enum_names};
     return 1;
 }
 
@@ -151,14 +151,14 @@ int tv_codec_nearest(const tv_codec *codec, uint64_t word)
 {
     const tv_isa *isa = tv_codec_isa(codec);
     int best = -1;
-    unsigned most = 0;
+    unsigned max = 0;
     for (unsigned i = 0; i < isa->insn_count; i++) {
         const tv_insn *insn = &isa->insns[i];
         unsigned n = 0;
         while (n < insn->fixed_count && tv_field_get(isa, &isa->fields[insn->fixed[n].field], word) == insn->fixed[n].value)
             n++;
-        if (n > most) {
-            most = n;
+        if (n > max) {
+            max = n;
             best = (int)i;
         }
     }

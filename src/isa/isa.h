@@ -94,7 +94,7 @@ typedef enum tv_parameter_type {
     TV_PARAMETER_INTEGER,
     TV_PARAMETER_REAL,
     TV_PARAMETER_BOOLEAN,
-    TV_PARAMETER_WORD, /* one of `words` */
+    TV_PARAMETER_ENUM, /* one of `words` */
     TV_PARAMETER_TEXT,
     TV_PARAMETER_IDS,  /* a list of entries */
     TV_PARAMETER_OBJECT,
@@ -107,8 +107,8 @@ typedef struct tv_parameter {
     const char *name;
     tv_parameter_type type;
     uint64_t allowed;         /* INTEGER: bit n set: n is legal; 0: all from least to most. REAL: a tv_sign */
-    const char *const *words; /* NULL-terminated */
-    uint64_t least, most;
+    const char *const *enum_names; /* NULL-terminated */
+    uint64_t min, max;
     const char *fallback;     /* its value where it is absent, or NULL: none */
     const char *unit, *doc;
 } tv_parameter;
@@ -225,7 +225,7 @@ static inline bool tv_uop_skipped(const tv_isa *isa, const tv_uop *uop, uint64_t
 }
 
 /* A reader of words (trivet/codec.h): the tables of `isa` with an index over them. */
-tv_status tv_codec_make(const tv_isa *isa, const tv_diag_sink *sink, tv_codec **out);
+tv_status tv_codec_new_for(const tv_isa *isa, const tv_diag_sink *sink, tv_codec **out);
 const tv_isa *tv_codec_isa(const tv_codec *codec);
 
 /* Whether `word` has only zeros in the bits that row `row` does not look at. */

@@ -5,7 +5,7 @@
 #include "kernels/clones.h"
 #include "num/float.h"
 
-TV_CLONES uint16_t tv_bf16_largest(const uint16_t *x, size_t n)
+TV_CLONES uint16_t tv_bf16_absmax(const uint16_t *x, size_t n)
 {
     uint16_t most = 0;
     for (size_t i = 0; i < n; i++) {

@@ -6,7 +6,7 @@
 #include "base/base.h"
 
 /* The largest magnitude, as bits without the sign; TV_BF16_INF and above: something is not finite. */
-uint16_t tv_bf16_largest(const uint16_t *x, size_t n);
+uint16_t tv_bf16_absmax(const uint16_t *x, size_t n);
 
 /* As binary32; subnormals become zeros. */
 void tv_bf16_widen(const uint16_t *x, size_t n, float *out);

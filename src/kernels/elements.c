@@ -97,7 +97,7 @@ TV_CLONES void tv_elements_scale(const int32_t *exact, size_t count, float facto
         y[i] = (float)exact[i] * factor * scale;
 }
 
-TV_CLONES void tv_elements_turn(const float *x, const float *c, const float *s, size_t half, bool apart, float *out)
+TV_CLONES void tv_elements_rotate(const float *x, const float *c, const float *s, size_t half, bool apart, float *out)
 {
     if (apart) {
         TV_NO_CARRY
@@ -116,7 +116,7 @@ TV_CLONES void tv_elements_turn(const float *x, const float *c, const float *s, 
     }
 }
 
-TV_CLONES float tv_elements_largest(const float *x, size_t count)
+TV_CLONES float tv_elements_max(const float *x, size_t count)
 {
     int32_t most = tv_f32_order((int32_t)tv_f32_bits(-INFINITY)), none = 0; /* numbers */
     for (size_t i = 0; i < count; i++) {

@@ -24,7 +24,7 @@ void tv_elements_product(const float *a, const float *b, size_t count, float *ou
 
 /* Pairs (a, b) of 2 * half elements become (a c[i] - b s[i], a s[i] + b c[i]), each operation rounded; a pair is elements 2i and 2i + 1,
  * or, `apart`, i and half + i. */
-void tv_elements_turn(const float *x, const float *c, const float *s, size_t half, bool apart, float *out);
+void tv_elements_rotate(const float *x, const float *c, const float *s, size_t half, bool apart, float *out);
 
 /* What becomes of products whose scales are in them: (y[i] + bias[i] + old[i] * scale) / scale, each operation rounded; bias, old: NULL:
  * without. */
@@ -34,7 +34,7 @@ void tv_elements_finish(const float *y, size_t count, const float *bias, const f
 void tv_elements_scale(const int32_t *exact, size_t count, float factor, const float *scales, float scale, float *y);
 
 /* The largest of some numbers; NaN if one is. -INFINITY: there are none. */
-float tv_elements_largest(const float *x, size_t count);
+float tv_elements_max(const float *x, size_t count);
 
 /* out[i] = (x[i] - least) / scale; `out` may be `x`. */
 void tv_elements_shift(const float *x, size_t count, float least, float scale, float *out);

@@ -19,10 +19,10 @@ TV_CLONES static void separate_block(const int8_t *q, int8_t *ready)
     }
 }
 
-void tv_groups_ready(const int8_t *q, size_t k, unsigned bits, int8_t *ready, int32_t *offsets)
+void tv_groups_pack(const int8_t *q, size_t k, unsigned bits, int8_t *ready, int32_t *offsets)
 {
     enum { HALF = TV_S4_BLOCK / 2 };
-    size_t bytes = tv_groups_ready_bytes(k), at = 0;
+    size_t bytes = tv_groups_packed_bytes(k), at = 0;
     memset(ready + k / TV_S4_BLOCK * TV_S4_BLOCK, 0, bytes - k / TV_S4_BLOCK * TV_S4_BLOCK);
     memset(offsets, 0, bytes / TV_GROUP * sizeof *offsets);
     for (; bits == 4 && at + TV_S4_BLOCK <= k; at += TV_S4_BLOCK)
@@ -32,7 +32,7 @@ void tv_groups_ready(const int8_t *q, size_t k, unsigned bits, int8_t *ready, in
     if (bits == 8)
         memcpy(ready, q, k);
     for (size_t g = 0; g < k / TV_GROUP; g++)
-        offsets[g] = tv_sum_s8(q + g * TV_GROUP, TV_GROUP) * (TV_INT_MOST(bits) + 1);
+        offsets[g] = tv_sum_s8(q + g * TV_GROUP, TV_GROUP) * (TV_INT_MAX(bits) + 1);
 }
 
 static void groups_scalar(unsigned bits, const void *weights, size_t k, size_t rows, const int8_t *ready, float factor, const float *scales, float *out)

@@ -12,12 +12,12 @@
 typedef int8_t s8x32 __attribute__((vector_size(32), aligned(1), may_alias));
 typedef int8_t s8x16 __attribute__((vector_size(16), aligned(1), may_alias));
 
-TV_CLONES void tv_s4s8_ready(const int8_t *q, size_t beats, int8_t *ready, int32_t *sum)
+TV_CLONES void tv_s4s8_pack(const int8_t *q, size_t beats, int8_t *ready, int32_t *sum)
 {
     enum { HALF = TV_S4_BLOCK / 2, OF_BLOCK = TV_S4_BLOCK / TV_S4_BEAT };
     int32_t total = 0;
     if (beats % OF_BLOCK)
-        memset(ready + tv_s4s8_ready_bytes(beats) - TV_S4_BLOCK, 0, TV_S4_BLOCK);
+        memset(ready + tv_s4s8_packed_bytes(beats) - TV_S4_BLOCK, 0, TV_S4_BLOCK);
     for (size_t b = 0; b < beats; b++) {
         int8_t *to = ready + b / OF_BLOCK * TV_S4_BLOCK + b % OF_BLOCK * (TV_S4_BEAT / 2);
         s8x32 all;

@@ -12,10 +12,10 @@
  * the end, so that a vector of low nibbles meets its partners as they lie. */
 enum { TV_S4_BLOCK = 128, TV_S4_BEAT = 32 };
 
-static inline size_t tv_s4s8_ready_bytes(size_t beats) { return (beats * TV_S4_BEAT + TV_S4_BLOCK - 1) / TV_S4_BLOCK * TV_S4_BLOCK; }
+static inline size_t tv_s4s8_packed_bytes(size_t beats) { return (beats * TV_S4_BEAT + TV_S4_BLOCK - 1) / TV_S4_BLOCK * TV_S4_BLOCK; }
 
 /* `q` has beats * 32 elements; *sum becomes their sum. */
-void tv_s4s8_ready(const int8_t *q, size_t beats, int8_t *ready, int32_t *sum);
+void tv_s4s8_pack(const int8_t *q, size_t beats, int8_t *ready, int32_t *sum);
 
 /* out[r * m + i] = the product of weight row r, `beats` beats of 16 bytes from weights + r * beats * 16 on, with row i of `ready`,
  * `stride` bytes after the row before it, whose sum is sums[i]. At most 2^19 elements a row: sums fit 32 bits. */

@@ -74,7 +74,7 @@ TV_CLONES static void mix_rows(bool two, const float *a, size_t k, const float *
             out[i * count + c] = mix_column(a + i * k, k, v + c, step);
 }
 
-void tv_mix_f32(const float *a, size_t rows, size_t k, const float *v, size_t step, size_t count, float *out)
+void tv_weighted_sum_f32(const float *a, size_t rows, size_t k, const float *v, size_t step, size_t count, float *out)
 {
     for (size_t i = 0; i < rows; i += 2)
         mix_rows(i + 1 < rows, a + i * k, k, v, step, count, out + i * count);

@@ -24,7 +24,7 @@ typedef struct tv_panel_weights {
 /* Activations made ready for weights of `bits`, by `ready` below: for each tile of rows, eight elements of each of its rows after eight of
  * each, zeros past the ends. Of eight come first four of each row, then four: the first four, or with INT4 those that meet the low
  * halves of bytes. */
-static inline size_t tv_panel_ready_bytes(size_t m, size_t k) { return tv_ceil_div(m, TV_PANEL_TILE) * TV_PANEL_TILE * (tv_ceil_div(k, 8) * 8); }
+static inline size_t tv_panel_packed_bytes(size_t m, size_t k) { return tv_ceil_div(m, TV_PANEL_TILE) * TV_PANEL_TILE * (tv_ceil_div(k, 8) * 8); }
 
 /* Offsets: what counting weights of `bits` from their least number adds to the sum of each group of `group` elements, with the other sign:
  * for each tile and group one of each of its rows, 0 past the last. */

@@ -48,14 +48,14 @@ TV_INLINE int32_t most_of(const float *x, size_t n)
     return most;
 }
 
-TV_CLONES float tv_largest(const float *x, size_t n, bool *finite)
+TV_CLONES float tv_absmax(const float *x, size_t n, bool *finite)
 {
     int32_t most = most_of(x, n);
     *finite = most < (int32_t)TV_F32_INF;
     return tv_f32_of_bits((uint32_t)most);
 }
 
-TV_CLONES float tv_extreme(const float *x, size_t n, bool *finite)
+TV_CLONES float tv_signed_absmax(const float *x, size_t n, bool *finite)
 {
     int32_t most = most_of(x, n);
     uint32_t first = (uint32_t)n - 1;

@@ -13,10 +13,10 @@ void tv_quantize_s8(const float *x, size_t n, float scale, int low, int high, in
 float tv_quantize_error(const float *x, size_t n, float scale, int low, int high);
 
 /* The largest magnitude, and whether all values are finite; if not, the magnitude means nothing. */
-float tv_largest(const float *x, size_t n, bool *finite);
+float tv_absmax(const float *x, size_t n, bool *finite);
 
 /* The value of largest magnitude, with its sign, of several the first; meant as above. `n` is 1 to 2^31. */
-float tv_extreme(const float *x, size_t n, bool *finite);
+float tv_signed_absmax(const float *x, size_t n, bool *finite);
 
 /* Bytes of -8 to 7 as packed INT4, low nibble first; of an odd `n` the last high nibble is 0. */
 void tv_pack_s4(const int8_t *q, size_t n, uint8_t *packed);

@@ -9,7 +9,7 @@
 typedef struct tv_rows {
     const uint8_t *weights; /* rows of `beats` beats, see matrix.h */
     size_t beats, rows;
-    const int8_t *ready;    /* the vector, made ready by tv_s4s8_ready … */
+    const int8_t *ready;    /* the vector, made ready by tv_s4s8_pack … */
     int32_t sum;            /* … which gave this sum */
     float vector_scale;
     const uint8_t *scales;  /* BF16 of each row, little endian; NULL: all 1 */

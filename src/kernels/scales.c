@@ -24,8 +24,8 @@ static unsigned least_scale_scalar(const float *x, size_t n, float extreme, cons
     return best;
 }
 
-tv_least_scale_fn tv_least_scale(tv_cpu_level level)
+tv_scale_search_fn tv_scale_search(tv_cpu_level level)
 {
-    static const tv_least_scale_fn versions[TV_CPU_LEVELS] = {least_scale_scalar, TV_X86(tv_least_scale_avx2, tv_least_scale_avx512) TV_ARM64(tv_least_scale_neon)};
+    static const tv_scale_search_fn versions[TV_CPU_LEVELS] = {least_scale_scalar, TV_X86(tv_scale_search_avx2, tv_scale_search_avx512) TV_ARM64(tv_scale_search_neon)};
     return TV_VERSION(versions, level);
 }

@@ -53,17 +53,17 @@ static tv_status fail_unknown(const char *name, const tv_diag_sink *sink)
 tv_status tv_config_new(const char *name, const tv_diag_sink *sink, tv_config **out)
 {
     const tv_target *target = tv_target_find(name);
-    return target ? tv_config_create(target->schema, sink, out) : fail_unknown(name, sink);
+    return target ? tv_config_new_for(target->schema, sink, out) : fail_unknown(name, sink);
 }
 
 tv_status tv_codec_new(const char *name, const tv_diag_sink *sink, tv_codec **out)
 {
     const tv_isa *isa = tv_isa_find(&tv_isas, tv_sv_of(name));
-    return isa ? tv_codec_make(isa, sink, out) : fail_unknown(name, sink);
+    return isa ? tv_codec_new_for(isa, sink, out) : fail_unknown(name, sink);
 }
 
-tv_status tv_assembly_words(const char *name, const tv_word_sink *words, const tv_diag_sink *sink)
+tv_status tv_assembly_keywords(const char *name, const tv_keyword_sink *keywords, const tv_diag_sink *sink)
 {
     const tv_isa *isa = tv_isa_find(&tv_isas, tv_sv_of(name));
-    return isa ? tv_asm_words(isa, words, sink) : fail_unknown(name, sink);
+    return isa ? tv_asm_keywords(isa, keywords, sink) : fail_unknown(name, sink);
 }

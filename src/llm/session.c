@@ -53,9 +53,9 @@ tv_status tv_llm_open(const char *path, const tv_diag_sink *sink, tv_llm **out)
         return tv_fail_memory(sink);
     tv_status status = tv_model_open(path, sink, &llm->model);
     if (status == TV_OK && llm->model->gguf)
-        status = tv_tokenizer_make(llm->model->gguf, sink, &llm->tokenizer);
+        status = tv_tokenizer_new(llm->model->gguf, sink, &llm->tokenizer);
     if (status == TV_OK)
-        status = tv_graph_make(llm->model, sink, &llm->graph);
+        status = tv_graph_new(llm->model, sink, &llm->graph);
     if (status != TV_OK) {
         tv_llm_free(llm);
         return status;
@@ -67,7 +67,7 @@ tv_status tv_llm_open(const char *path, const tv_diag_sink *sink, tv_llm **out)
 void tv_llm_print_info(const tv_llm *llm, FILE *out)
 {
     const tv_gguf *gguf = llm->model->gguf;
-    const tv_model_shape *s = &llm->model->shape;
+    const tv_model_dims *s = &llm->model->shape;
     fprintf(out, "llama: %u dimensions, %u hidden, %u layers, %u heads (%u of the cache), vocabulary of %u, context of %u\n", s->dim, s->hidden, s->layers,
             s->heads, s->kv_heads, s->vocab, s->context);
     if (!gguf)
@@ -152,7 +152,7 @@ static bool has_steps(const char *folder)
     return found;
 }
 
-tv_status tv_llm_session_create(tv_llm *llm, const tv_backend *backend, const tv_llm_options *options, const tv_diag_sink *sink,
+tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv_llm_options *options, const tv_diag_sink *sink,
                                 tv_llm_session **out)
 {
     int32_t sample[SAMPLE_TOKENS];
@@ -166,7 +166,7 @@ tv_status tv_llm_session_create(tv_llm *llm, const tv_backend *backend, const tv
     if (options->emit && !backend->machine)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "give -t with a machine", "the host runs no programs that could be written");
     if (options->context > llm->model->shape.context)
-        tv_report(sink, TV_WARNING, TV_LLM_CODE(CONTEXT), &TV_NO_PLACE, NULL, "the model has %u positions, of which %u were asked for; %u are used", llm->model->shape.context,
+        tv_report(sink, TV_WARNING, TV_LLM_CODE(CONTEXT), &TV_NO_SOURCE_LOC, NULL, "the model has %u positions, of which %u were asked for; %u are used", llm->model->shape.context,
                   options->context, llm->model->shape.context);
     if (options->emit && (strlen(options->emit) > EMIT_MAX || strpbrk(options->emit, "\"\\\n\r")))
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_WRITE), "choose a shorter or plainer name", "a folder for programs has at most %d bytes in its name, without quotes, backslashes and line ends",
@@ -176,10 +176,10 @@ tv_status tv_llm_session_create(tv_llm *llm, const tv_backend *backend, const tv
     if (options->emit && mkdir(options->emit, 0777) != 0 && errno != EEXIST)
         return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), "the folder above it must be there", "cannot make the folder '%.200s': %s", options->emit, strerror(errno));
     if (options->weight_bits && backend->weight_bits_only && options->weight_bits != backend->weight_bits_only)
-        tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_PLACE, NULL, "weights of %s have %u bits; %u are for other targets", backend->name,
+        tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_SOURCE_LOC, NULL, "weights of %s have %u bits; %u are for other targets", backend->name,
                   backend->weight_bits_only, options->weight_bits);
     if (options->activation_bits && backend->activation_bits_only && options->activation_bits != backend->activation_bits_only)
-        tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_PLACE, NULL, "activations of %s have %u bits; %u are for other targets", backend->name,
+        tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_SOURCE_LOC, NULL, "activations of %s have %u bits; %u are for other targets", backend->name,
                   backend->activation_bits_only, options->activation_bits);
     if (!options->timing_only)
         TV_TRY(sample_tokens(llm, options->sample, sample, &sample_count));
@@ -414,7 +414,7 @@ tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t
         uint32_t count = (uint32_t)tv_min_u64(tv_min_u64(window, n - spare - at), most - *tokens);
         status = eval_window(s, ids + at, count, nats, sink);
         *tokens += count;
-        tv_progress_show(&s->progress, "evaluating", *tokens, tv_min_u64(most, n));
+        tv_progress_report(&s->progress, "evaluating", *tokens, tv_min_u64(most, n));
     }
     free(ids);
     if (status == TV_OK && *tokens)
@@ -424,7 +424,7 @@ tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t
 
 /* ---- Comparing with the host ---- */
 
-static void compare(const float *a, const float *b, uint32_t n, tv_llm_likeness *out)
+static void compare(const float *a, const float *b, uint32_t n, tv_llm_similarity *out)
 {
     double dot = 0, aa = 0, bb = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -449,9 +449,9 @@ static uint32_t layer_output(const tv_graph *graph, uint32_t layer)
     return output;
 }
 
-static tv_status verify_token(tv_llm_session *s, void *host, float *host_logits, int32_t token, uint32_t at, tv_llm_likeness *list, const tv_diag_sink *sink)
+static tv_status verify_token(tv_llm_session *s, void *host, float *host_logits, int32_t token, uint32_t at, tv_llm_similarity *list, const tv_diag_sink *sink)
 {
-    const tv_model_shape *shape = &s->llm->model->shape;
+    const tv_model_dims *shape = &s->llm->model->shape;
     TV_TRY(step(s, &token, 1, true, false, sink));
     TV_TRY(tv_backend_host.step(host, &token, 1, at, true, host_logits, sink));
     for (uint32_t layer = 0; layer < shape->layers; layer++) {
@@ -464,9 +464,9 @@ static tv_status verify_token(tv_llm_session *s, void *host, float *host_logits,
     return TV_OK;
 }
 
-tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t most, tv_llm_likeness **list, uint32_t *count, const tv_diag_sink *sink)
+tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t most, tv_llm_similarity **list, uint32_t *count, const tv_diag_sink *sink)
 {
-    const tv_model_shape *shape = &s->llm->model->shape;
+    const tv_model_dims *shape = &s->llm->model->shape;
     int32_t *ids;
     size_t n;
     void *host = NULL;

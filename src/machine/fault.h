@@ -39,7 +39,7 @@ typedef struct tv_findings {
     uint64_t said[TV_FINDING_CODES_MAX]; /* by index of the code */
 } tv_findings;
 
-void tv_findings_say(tv_findings *findings, tv_severity severity, unsigned code, uint64_t index, const char *hint, const char *format, ...)
+void tv_findings_report(tv_findings *findings, tv_severity severity, unsigned code, uint64_t index, const char *hint, const char *format, ...)
     TV_PRINTF(6, 7);
 
 /* Says how many were left out. */

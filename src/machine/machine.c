@@ -81,7 +81,7 @@ tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const 
 uint64_t tv_machine_accesses(tv_machine *machine, const tv_access_sink *sink)
 {
     uint64_t next = machine->target->next(machine->state);
-    bool more = machine->program && next < tv_program_word_count(machine->program) && !machine->target->fault(machine->state);
+    bool more = machine->program && next < tv_program_instruction_count(machine->program) && !machine->target->fault(machine->state);
     return more ? machine->target->accesses(machine->state, sink) : next;
 }
 
@@ -157,7 +157,7 @@ void tv_machine_threads(tv_machine *machine, unsigned threads)
 
 uint64_t tv_machine_next(const tv_machine *machine) { return machine->target->next(machine->state); }
 
-uint64_t tv_machine_before(const tv_machine *machine) { return machine->before; }
+uint64_t tv_machine_instruction_base(const tv_machine *machine) { return machine->before; }
 
 const tv_fault *tv_machine_fault(const tv_machine *machine) { return machine->target->fault(machine->state); }
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-struct tv_parts {
+struct tv_state_visitor {
     tv_snapshot *snapshot;   /* being taken, or … */
     const tv_snapshot *from; /* … put back */
     const tv_snapshot *near;
@@ -14,11 +14,11 @@ struct tv_parts {
     bool failed;
 };
 
-bool tv_parts_restoring(const tv_parts *parts) { return parts->from != NULL; }
+bool tv_visit_is_restoring(const tv_state_visitor *parts) { return parts->from != NULL; }
 
-void tv_parts_fail(tv_parts *parts) { parts->failed = true; }
+void tv_visit_fail(tv_state_visitor *parts) { parts->failed = true; }
 
-void tv_part_bytes(tv_parts *parts, void *bytes, size_t size)
+void tv_visit_bytes(tv_state_visitor *parts, void *bytes, size_t size)
 {
     if (!parts->from) {
         tv_buf_append(&parts->snapshot->bytes, bytes, size);
@@ -29,10 +29,10 @@ void tv_part_bytes(tv_parts *parts, void *bytes, size_t size)
     parts->at += size;
 }
 
-void tv_part_buf(tv_parts *parts, tv_buf *buf)
+void tv_visit_buf(tv_state_visitor *parts, tv_buf *buf)
 {
     size_t len = buf->len;
-    tv_part_bytes(parts, &len, sizeof len);
+    tv_visit_bytes(parts, &len, sizeof len);
     if (parts->from) {
         buf->len = 0;
         if (len && !tv_buf_extend(buf, len)) {
@@ -42,10 +42,10 @@ void tv_part_buf(tv_parts *parts, tv_buf *buf)
         }
     }
     if (len)
-        tv_part_bytes(parts, buf->data, len);
+        tv_visit_bytes(parts, buf->data, len);
 }
 
-void tv_part_memory(tv_parts *parts, tv_memory *memory)
+void tv_visit_memory(tv_state_visitor *parts, tv_memory *memory)
 {
     unsigned i = parts->image++;
     assert(i < TV_IMAGES_MAX);
@@ -62,12 +62,12 @@ void tv_part_memory(tv_parts *parts, tv_memory *memory)
     s->size += used;
 }
 
-tv_status tv_snapshot_take(void *state, tv_show_parts *show, const tv_snapshot *near, uint64_t limit, tv_snapshot **out)
+tv_status tv_snapshot_take(void *state, tv_visit_state *show, const tv_snapshot *near, uint64_t limit, tv_snapshot **out)
 {
     tv_snapshot *s = calloc(1, sizeof *s);
     if (!s)
         return TV_ERR_MEMORY;
-    tv_parts parts = {.snapshot = s, .near = near, .limit = limit};
+    tv_state_visitor parts = {.snapshot = s, .near = near, .limit = limit};
     show(state, &parts);
     s->size += sizeof *s + s->bytes.cap;
     if (parts.failed || s->bytes.failed || s->size > limit) {
@@ -78,9 +78,9 @@ tv_status tv_snapshot_take(void *state, tv_show_parts *show, const tv_snapshot *
     return TV_OK;
 }
 
-tv_status tv_snapshot_restore(void *state, tv_show_parts *show, const tv_snapshot *snapshot)
+tv_status tv_snapshot_restore(void *state, tv_visit_state *show, const tv_snapshot *snapshot)
 {
-    tv_parts parts = {.from = snapshot};
+    tv_state_visitor parts = {.from = snapshot};
     show(state, &parts);
     return parts.failed ? TV_ERR_MEMORY : TV_OK;
 }

@@ -9,22 +9,22 @@
 #include "sim/image.h"
 #include "trivet/machine.h"
 
-typedef struct tv_parts tv_parts;
+typedef struct tv_state_visitor tv_state_visitor;
 
 /* `size` bytes of plain state. */
-void tv_part_bytes(tv_parts *parts, void *bytes, size_t size);
+void tv_visit_bytes(tv_state_visitor *parts, void *bytes, size_t size);
 
 /* A buffer's bytes, whatever their number. */
-void tv_part_buf(tv_parts *parts, tv_buf *buf);
+void tv_visit_buf(tv_state_visitor *parts, tv_buf *buf);
 
 /* Simulated memory. */
-void tv_part_memory(tv_parts *parts, tv_memory *memory);
+void tv_visit_memory(tv_state_visitor *parts, tv_memory *memory);
 
 /* The state is being put back. */
-bool tv_parts_restoring(const tv_parts *parts);
+bool tv_visit_is_restoring(const tv_state_visitor *parts);
 
 /* What could not be had is told with TV_ERR_MEMORY in the end. */
-void tv_parts_fail(tv_parts *parts);
+void tv_visit_fail(tv_state_visitor *parts);
 
 enum { TV_IMAGES_MAX = 2 };
 
@@ -38,8 +38,8 @@ struct tv_snapshot {
 };
 
 /* `show` is the machine's function. */
-typedef void tv_show_parts(void *state, tv_parts *parts);
-tv_status tv_snapshot_take(void *state, tv_show_parts *show, const tv_snapshot *near, uint64_t limit, tv_snapshot **out);
-tv_status tv_snapshot_restore(void *state, tv_show_parts *show, const tv_snapshot *snapshot);
+typedef void tv_visit_state(void *state, tv_state_visitor *parts);
+tv_status tv_snapshot_take(void *state, tv_visit_state *show, const tv_snapshot *near, uint64_t limit, tv_snapshot **out);
+tv_status tv_snapshot_restore(void *state, tv_visit_state *show, const tv_snapshot *snapshot);
 
 #endif

@@ -37,7 +37,7 @@ typedef struct tv_target {
     uint64_t (*order)(const void *state, uint64_t n); /* NULL: the machine works in the order of the program */
     bool (*state_at)(void *state, unsigned i, tv_buf *text, tv_state_value *out); /* `text` is empty, and becomes out->text */
     /* Shows every part of the state that running changes, a fault apart; restoring ends a fault. */
-    tv_show_parts *parts;
+    tv_visit_state *parts;
     /* NULL: the machine works in order */
     tv_status (*hazards)(const tv_program *program, const tv_config *config, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
     tv_status (*check)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);

@@ -80,7 +80,7 @@ static bool copy_labels(const tv_builder *b, tv_program *program)
         char *name = tv_arena_str(&program->arena, tv_sv_of(from[i].name));
         if (!name)
             return false;
-        if (from[i].index < program->word_count)
+        if (from[i].index < program->instruction_count)
             program->symbols[program->symbol_count++] = (tv_symbol){name, from[i].index, TV_SYMBOL_TEXT};
     }
     return program->symbols != NULL;
@@ -110,8 +110,8 @@ tv_status tv_builder_finish(tv_builder *b, const tv_diag_sink *sink, tv_program 
     tv_program *program;
     if (failed(b))
         return tv_fail_memory(sink);
-    TV_TRY(tv_program_make(b->isa, sink, &program));
-    program->word_count = tv_builder_count(b);
+    TV_TRY(tv_program_new(b->isa, sink, &program));
+    program->instruction_count = tv_builder_count(b);
     program->text_buf = b->words; /* moves over */
     program->text = program->text_buf.data;
     b->words = (tv_buf){0};

@@ -111,7 +111,7 @@ static tv_status read_text(reader *r)
     if (found && s.size % r->program->word_bytes != 0)
         return damaged(r, ".text is not whole words");
     r->program->text = found ? s.data : NULL;
-    r->program->word_count = found ? s.size / r->program->word_bytes : 0;
+    r->program->instruction_count = found ? s.size / r->program->word_bytes : 0;
     return TV_OK;
 }
 
@@ -220,10 +220,10 @@ static tv_status read_lines(reader *r)
     int found = find_section(r, TV_ELF_LINES, &lines);
     if (found == 0)
         return TV_OK;
-    if (found < 0 || find_section(r, TV_ELF_FILES, &files) != 1 || lines.size != program->word_count * 8)
+    if (found < 0 || find_section(r, TV_ELF_FILES, &files) != 1 || lines.size != program->instruction_count * 8)
         return damaged(r, "its line table does not match its words");
     program->files = tv_arena_alloc(&program->arena, TV_LINE_FILES_MAX * sizeof *program->files);
-    tv_line_entry *entries = tv_buf_extend(&program->lines_buf, program->word_count * sizeof *entries + 1);
+    tv_line_entry *entries = tv_buf_extend(&program->lines_buf, program->instruction_count * sizeof *entries + 1);
     if (!program->files || !entries)
         return tv_fail_memory(r->sink);
     for (uint64_t offset = 0; offset < files.size && program->file_count < TV_LINE_FILES_MAX;) {
@@ -233,7 +233,7 @@ static tv_status read_lines(reader *r)
         program->files[program->file_count++] = name;
         offset += strlen(name) + 1;
     }
-    for (uint64_t i = 0; i < program->word_count; i++)
+    for (uint64_t i = 0; i < program->instruction_count; i++)
         entries[i] = (tv_line_entry){tv_load_le32(lines.data + 8 * i), tv_load_le32(lines.data + 8 * i + 4)};
     program->lines = entries;
     return TV_OK;
@@ -251,7 +251,7 @@ static tv_status read_all(reader *r)
     const tv_isa *isa = NULL;
     bool proposed = false;
     TV_TRY(read_note(r, &isa, &proposed));
-    TV_TRY(tv_program_make(isa, r->sink, &r->program));
+    TV_TRY(tv_program_new(isa, r->sink, &r->program));
     r->program->proposed = proposed;
     TV_TRY(read_text(r));
     TV_TRY(read_segments(r));

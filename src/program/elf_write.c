@@ -139,7 +139,7 @@ static void add_lines(writer *w, const tv_program *program)
 {
     if (!program->lines)
         return;
-    for (uint64_t i = 0; i < program->word_count; i++) {
+    for (uint64_t i = 0; i < program->instruction_count; i++) {
         tv_buf_le(&w->lines, program->lines[i].file_column, 4);
         tv_buf_le(&w->lines, program->lines[i].line, 4);
     }
@@ -169,7 +169,7 @@ static bool build(writer *w, const tv_program *program)
     tv_buf_le(&w->names, 0, 1);
     add_note(w, program);
     w->text_index = add_section(w, TV_ELF_TEXT, SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0, program->text,
-                                program->word_count * program->word_bytes, program->word_bytes, 0, ELF_T_BYTE);
+                                program->instruction_count * program->word_bytes, program->word_bytes, 0, ELF_T_BYTE);
     add_data(w, program);
     add_streams(w, program);
     add_symbols(w, program);

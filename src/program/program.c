@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-tv_status tv_program_make(const tv_isa *isa, const tv_diag_sink *sink, tv_program **out)
+tv_status tv_program_new(const tv_isa *isa, const tv_diag_sink *sink, tv_program **out)
 {
     tv_program *program = calloc(1, sizeof *program);
     if (!program)
@@ -88,7 +88,7 @@ const char *tv_program_target(const tv_program *program) { return program->isa->
 
 int tv_program_proposed(const tv_program *program) { return program->proposed; }
 
-uint64_t tv_program_word_count(const tv_program *program) { return program->word_count; }
+uint64_t tv_program_instruction_count(const tv_program *program) { return program->instruction_count; }
 
 uint64_t tv_program_word(const tv_program *program, uint64_t index)
 {
@@ -100,7 +100,7 @@ uint64_t tv_program_word(const tv_program *program, uint64_t index)
 
 int tv_program_line(const tv_program *program, uint64_t index, tv_source_line *out)
 {
-    if (!program->lines || index >= program->word_count)
+    if (!program->lines || index >= program->instruction_count)
         return 0;
     tv_line_entry e = program->lines[index];
     uint32_t file = e.file_column & (TV_LINE_FILES_MAX - 1);
@@ -138,7 +138,7 @@ int tv_program_label(const tv_program *program, uint64_t index, tv_symbol *out)
         else
             high = middle;
     }
-    if (low == 0 || index >= program->word_count)
+    if (low == 0 || index >= program->instruction_count)
         return 0;
     *out = *program->labels[low - 1];
     return 1;
@@ -167,7 +167,7 @@ int tv_program_descriptor_at(const tv_program *program, unsigned stream, uint64_
 
 int tv_program_print(const tv_program *program, uint64_t index, tv_text *text)
 {
-    if (!program->form || index >= program->word_count)
+    if (!program->form || index >= program->instruction_count)
         return 0;
     tv_buf line = {0};
     program->form->print(program, index, &line);
@@ -184,14 +184,14 @@ int tv_program_output_at(const tv_program *program, uint64_t i, tv_output_info *
     return 1;
 }
 
-tv_place tv_program_place(const tv_program *program, uint64_t index)
+tv_source_loc tv_program_source_loc(const tv_program *program, uint64_t index)
 {
     tv_source_line line;
-    tv_place place = {.index = (int64_t)index};
+    tv_source_loc loc = {.index = (int64_t)index};
     if (program && tv_program_line(program, index, &line)) {
-        place.file = line.file;
-        place.line = line.line;
-        place.column = line.column;
+        loc.file = line.file;
+        loc.line = line.line;
+        loc.column = line.column;
     }
-    return place;
+    return loc;
 }

@@ -43,7 +43,7 @@ struct tv_program {
     uint64_t output_count;
     unsigned word_bytes; /* 0: not words */
     const uint8_t *text; /* little-endian words; in `text_buf`, or borrowed from `input` */
-    uint64_t word_count; /* instructions */
+    uint64_t instruction_count; /* instructions */
     tv_buf text_buf;
     tv_input input;
     tv_arena arena; /* owns names, segments' bytes and the arrays below */
@@ -62,7 +62,7 @@ struct tv_program {
 };
 
 /* An empty program of `isa`; freed with tv_program_free. */
-tv_status tv_program_make(const tv_isa *isa, const tv_diag_sink *sink, tv_program **out);
+tv_status tv_program_new(const tv_isa *isa, const tv_diag_sink *sink, tv_program **out);
 
 unsigned tv_isa_stream_count(const tv_isa *isa);
 
@@ -70,7 +70,7 @@ unsigned tv_isa_stream_count(const tv_isa *isa);
 tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink);
 
 /* The place of an instruction: its index, and its line where the program, which may be NULL, knows it. */
-tv_place tv_program_place(const tv_program *program, uint64_t index);
+tv_source_loc tv_program_source_loc(const tv_program *program, uint64_t index);
 
 /* ELF (elf_read.c, elf_write.c). `name` is for messages; the file's target is looked up in `isas`. On success the program owns `input`. */
 bool tv_elf_recognise(const uint8_t *data, size_t size);

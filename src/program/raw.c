@@ -11,11 +11,11 @@ tv_status tv_raw_read_bin(const char *name, tv_input *input, const tv_isa *isa, 
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_WORD), "is the target right, and the file whole?",
                        "'%s' has %zu bytes, not a multiple of %s's %u-byte words", name, input->size, isa->target, word_bytes);
     tv_program *program;
-    TV_TRY(tv_program_make(isa, sink, &program));
+    TV_TRY(tv_program_new(isa, sink, &program));
     program->input = *input;
     *input = (tv_input){0};
     program->text = program->input.data;
-    program->word_count = program->input.size / word_bytes;
+    program->instruction_count = program->input.size / word_bytes;
     *out = program;
     return TV_OK;
 }
@@ -56,19 +56,19 @@ tv_status tv_raw_read_hex(const char *name, const tv_input *input, const tv_isa 
 {
     enum { MOST_ERRORS = 20 };
     tv_program *program;
-    TV_TRY(tv_program_make(isa, sink, &program));
+    TV_TRY(tv_program_new(isa, sink, &program));
     unsigned digits = isa->word_bits / 4, errors = 0;
-    tv_place place = {.file = name, .index = -1};
+    tv_source_loc loc = {.file = name, .index = -1};
     const char *p = (const char *)input->data, *end = p + input->size;
     while (p < end && errors < MOST_ERRORS) {
         const char *newline = memchr(p, '\n', (size_t)(end - p));
         tv_sv line = {p, (size_t)((newline ? newline : end) - p)};
         p += line.len + (newline != NULL);
-        place.line++;
+        loc.line++;
         uint64_t word;
-        int found = parse_line(line, digits, &word, &place.column);
+        int found = parse_line(line, digits, &word, &loc.column);
         if (found < 0) {
-            tv_report(sink, TV_ERROR, TV_CODE(OBJ_WORD), &place, "comments begin with '#'",
+            tv_report(sink, TV_ERROR, TV_CODE(OBJ_WORD), &loc, "comments begin with '#'",
                       "expected one word of %u hexadecimal digits", digits);
             errors++;
         } else if (found > 0) {
@@ -81,7 +81,7 @@ tv_status tv_raw_read_hex(const char *name, const tv_input *input, const tv_isa 
         return status;
     }
     program->text = program->text_buf.data;
-    program->word_count = program->text_buf.len / program->word_bytes;
+    program->instruction_count = program->text_buf.len / program->word_bytes;
     *out = program;
     return TV_OK;
 }

@@ -7,12 +7,12 @@
 static void write_words(const tv_program *program, tv_program_format format, FILE *out)
 {
     if (format == TV_FORMAT_BIN) {
-        if (program->word_count)
-            fwrite(program->text, program->word_bytes, program->word_count, out);
+        if (program->instruction_count)
+            fwrite(program->text, program->word_bytes, program->instruction_count, out);
         return;
     }
-    fprintf(out, "# %s, %" PRIu64 " words\n", program->isa->target, program->word_count);
-    for (uint64_t i = 0; i < program->word_count; i++)
+    fprintf(out, "# %s, %" PRIu64 " words\n", program->isa->target, program->instruction_count);
+    for (uint64_t i = 0; i < program->instruction_count; i++)
         fprintf(out, "%0*" PRIx64 "\n", (int)program->word_bytes * 2, tv_program_word(program, i));
 }
 

@@ -9,13 +9,13 @@
 /* What is printed before the first entry, when the queue is saved. */
 enum { LINES_BEFORE = 2 };
 
-struct tv_entries {
+struct tv_queue_builder {
     reader r;
     uint8_t first[CMDQ_FIELDS]; /* of the fields of the same name */
     bool member;                /* fields are members of an object */
 };
 
-static void find_first_fields(tv_entries *b)
+static void find_first_fields(tv_queue_builder *b)
 {
     const tv_parameter *parameters = tv_isa_cmdq.parameters;
     for (unsigned f = 0; f < CMDQ_FIELDS; f++)
@@ -33,9 +33,9 @@ static void reuse(cmdq_queue *q, tv_program *old)
     tv_arena_reuse(&q->arena, &had->arena);
 }
 
-tv_status tv_entries_begin(const char *name, tv_sv metadata, tv_program *old, const tv_diag_sink *sink, tv_entries **out)
+tv_status tv_queue_builder_new(const char *name, tv_sv metadata, tv_program *old, const tv_diag_sink *sink, tv_queue_builder **out)
 {
-    tv_entries *b = calloc(1, sizeof *b);
+    tv_queue_builder *b = calloc(1, sizeof *b);
     tv_input input = {.data = malloc(metadata.len + 1), .size = metadata.len};
     if (!b || !input.data) {
         free(b);
@@ -61,7 +61,7 @@ tv_status tv_entries_begin(const char *name, tv_sv metadata, tv_program *old, co
     return TV_OK;
 }
 
-static given *add(tv_entries *b, cmdq_field field, value_kind kind)
+static given *add(tv_queue_builder *b, cmdq_field field, value_kind kind)
 {
     unsigned name = b->first[field];
     assert(!cmdq_reader_given(&b->r, name, b->member));
@@ -70,7 +70,7 @@ static given *add(tv_entries *b, cmdq_field field, value_kind kind)
     return g;
 }
 
-void tv_entries_opcode(tv_entries *b, cmdq_opcode opcode)
+void tv_queue_builder_opcode(tv_queue_builder *b, cmdq_opcode opcode)
 {
     b->r.bad = b->member = false;
     b->r.line = b->r.entry_line = b->r.queue->count + 1 + LINES_BEFORE;
@@ -79,7 +79,7 @@ void tv_entries_opcode(tv_entries *b, cmdq_opcode opcode)
     b->r.opcode = opcode;
 }
 
-void tv_entries_integer(tv_entries *b, cmdq_field field, uint64_t value)
+void tv_queue_builder_integer(tv_queue_builder *b, cmdq_field field, uint64_t value)
 {
     given *g = add(b, field, VALUE_INTEGER);
     g->huge = value > INT64_MAX;
@@ -87,27 +87,27 @@ void tv_entries_integer(tv_entries *b, cmdq_field field, uint64_t value)
     g->real = (double)value;
 }
 
-void tv_entries_real(tv_entries *b, cmdq_field field, double value) { add(b, field, VALUE_REAL)->real = value; }
+void tv_queue_builder_real(tv_queue_builder *b, cmdq_field field, double value) { add(b, field, VALUE_REAL)->real = value; }
 
-void tv_entries_flag(tv_entries *b, cmdq_field field, bool value) { add(b, field, VALUE_BOOLEAN)->integer = value; }
+void tv_queue_builder_flag(tv_queue_builder *b, cmdq_field field, bool value) { add(b, field, VALUE_BOOLEAN)->integer = value; }
 
-void tv_entries_text(tv_entries *b, cmdq_field field, const char *text)
+void tv_queue_builder_text(tv_queue_builder *b, cmdq_field field, const char *text)
 {
     given *g = add(b, field, VALUE_TEXT);
     g->text = cmdq_reader_text(&b->r, tv_sv_of(text));
 }
 
-void tv_entries_object(tv_entries *b, cmdq_field field)
+void tv_queue_builder_object(tv_queue_builder *b, cmdq_field field)
 {
     add(b, field, VALUE_OBJECT);
     b->member = true;
 }
 
-uint32_t tv_entries_end(tv_entries *b, const char *layer, const uint32_t *deps, uint32_t count)
+uint32_t tv_queue_builder_end_entry(tv_queue_builder *b, const char *layer, const uint32_t *deps, uint32_t count)
 {
     b->member = false;
     if (layer)
-        tv_entries_text(b, CMDQ_F_layer_id, layer);
+        tv_queue_builder_text(b, CMDQ_F_layer_id, layer);
     if (count) {
         add(b, CMDQ_F_deps_before, VALUE_IDS)->count = count;
         tv_buf_append(&b->r.ids, deps, count * sizeof *deps);
@@ -116,16 +116,16 @@ uint32_t tv_entries_end(tv_entries *b, const char *layer, const uint32_t *deps, 
     return b->r.queue->count - 1;
 }
 
-uint32_t tv_entries_count(const tv_entries *b) { return b->r.queue->count; }
+uint32_t tv_queue_builder_count(const tv_queue_builder *b) { return b->r.queue->count; }
 
-tv_status tv_entries_finish(tv_entries *b, tv_program **out)
+tv_status tv_queue_builder_finish(tv_queue_builder *b, tv_program **out)
 {
     tv_status status = cmdq_reader_finish(&b->r, out);
     free(b);
     return status;
 }
 
-void tv_entries_free(tv_entries *b)
+void tv_queue_builder_free(tv_queue_builder *b)
 {
     if (!b)
         return;

@@ -24,13 +24,13 @@ static void error(linker *l, cmdq_code code, uint32_t entry, const char *hint, c
 {
     if (l->errors++ >= ERRORS_MAX)
         return;
-    tv_place place = tv_program_place(l->program, entry);
+    tv_source_loc loc = tv_program_source_loc(l->program, entry);
     tv_buf text = {0};
     va_list args;
     va_start(args, format);
     tv_buf_vprintf(&text, format, args);
     va_end(args);
-    tv_report(l->sink, TV_ERROR, &cmdq_codes[code], &place, hint, "%s", tv_buf_cstr(&text));
+    tv_report(l->sink, TV_ERROR, &cmdq_codes[code], &loc, hint, "%s", tv_buf_cstr(&text));
     tv_buf_fini(&text);
 }
 
@@ -69,7 +69,7 @@ static void check_end(linker *l)
             return;
         }
     if (q->count == 0)
-        tv_report(l->sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_END], &(tv_place){.file = l->program->files[0], .index = -1}, "add {\"opcode\": \"END\"}",
+        tv_report(l->sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_END], &(tv_source_loc){.file = l->program->files[0], .index = -1}, "add {\"opcode\": \"END\"}",
                   "the queue is empty");
     l->errors += q->count == 0;
 }
@@ -86,8 +86,8 @@ static void check_versions(linker *l)
         known[opcode] = true;
         if (strtoul(since + 2, NULL, 10) <= l->queue->minor)
             continue;
-        tv_place place = tv_program_place(l->program, i);
-        tv_report(l->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &place, "raise the file's version", "%s is of version %s, the file says %d.%u",
+        tv_source_loc loc = tv_program_source_loc(l->program, i);
+        tv_report(l->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &loc, "raise the file's version", "%s is of version %s, the file says %d.%u",
                   tv_isa_cmdq.insns[opcode].id, since, CMDQ_VERSION_MAJOR, l->queue->minor);
     }
 }
@@ -122,7 +122,7 @@ static void link_groups(linker *l)
     free(group);
 }
 
-unsigned cmdq_link(tv_program *program, cmdq_queue *queue, const tv_diag_sink *sink)
+unsigned cmdq_resolve_dependencies(tv_program *program, cmdq_queue *queue, const tv_diag_sink *sink)
 {
     linker l = {program, queue, sink, 0};
     check_end(&l);
@@ -142,7 +142,7 @@ unsigned cmdq_link(tv_program *program, cmdq_queue *queue, const tv_diag_sink *s
     if (!cmdq_order(queue, &graph, queue->count, NULL, order, &stuck)) {
         tv_buf circle = {0};
         if (stuck != UINT32_MAX)
-            cmdq_print_circle(queue, &graph, queue->count, NULL, stuck, &circle);
+            cmdq_print_cycle(queue, &graph, queue->count, NULL, stuck, &circle);
         error(&l, CMDQ_CODE_CYCLE, stuck == UINT32_MAX ? 0 : stuck, NULL, "entries wait for each other: %s", tv_buf_cstr(&circle));
         tv_buf_fini(&circle);
     }
@@ -370,7 +370,7 @@ static uint32_t stuck_before(const cmdq_queue *queue, const cmdq_graph *graph, u
     return others[i] != UINT32_MAX ? others[i] : i;
 }
 
-void cmdq_print_circle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of, uint32_t stuck, tv_buf *out)
+void cmdq_print_cycle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of, uint32_t stuck, tv_buf *out)
 {
     enum { SHOWN = 12 };
     sorter s;

@@ -7,7 +7,7 @@
 
 /* Checks ids, groups and END of a queue that has just been read; makes wait_group an entry, and sets `forward`. Circles are
  * looked for without the queues of engines, which are a machine's. Returns the errors found, which have been told. */
-unsigned cmdq_link(tv_program *program, cmdq_queue *queue, const tv_diag_sink *sink);
+unsigned cmdq_resolve_dependencies(tv_program *program, cmdq_queue *queue, const tv_diag_sink *sink);
 
 /* Who waits for whom, as successors: entry i's are next[first[i]] to next[first[i + 1] - 1]. */
 typedef struct cmdq_graph {
@@ -29,6 +29,6 @@ void cmdq_graph_free(cmdq_graph *graph);
 bool cmdq_order(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of, uint32_t *order, uint32_t *stuck);
 
 /* "3, 7 and 9": entries of a circle through `stuck`, after cmdq_order has failed. */
-void cmdq_print_circle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of, uint32_t stuck, tv_buf *out);
+void cmdq_print_cycle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of, uint32_t stuck, tv_buf *out);
 
 #endif

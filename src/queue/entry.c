@@ -25,7 +25,7 @@ static bool kind_fits(const tv_parameter *p, const given *g)
     case TV_PARAMETER_INTEGER: return g->kind == VALUE_INTEGER;
     case TV_PARAMETER_REAL: return g->kind == VALUE_INTEGER || g->kind == VALUE_REAL;
     case TV_PARAMETER_BOOLEAN: return g->kind == VALUE_BOOLEAN;
-    case TV_PARAMETER_WORD:
+    case TV_PARAMETER_ENUM:
     case TV_PARAMETER_TEXT: return g->kind == VALUE_TEXT;
     case TV_PARAMETER_IDS: return g->kind == VALUE_IDS;
     case TV_PARAMETER_OBJECT: return g->kind == VALUE_OBJECT;
@@ -36,7 +36,7 @@ static bool kind_fits(const tv_parameter *p, const given *g)
 static void complain_type(reader *r, const tv_parameter *p, const given *g)
 {
     static const char *const wanted[] = {[TV_PARAMETER_INTEGER] = "an integer", [TV_PARAMETER_REAL] = "a number", [TV_PARAMETER_BOOLEAN] = "true or false",
-                                         [TV_PARAMETER_WORD] = "a string", [TV_PARAMETER_TEXT] = "a string", [TV_PARAMETER_IDS] = "a list of entry ids",
+                                         [TV_PARAMETER_ENUM] = "a string", [TV_PARAMETER_TEXT] = "a string", [TV_PARAMETER_IDS] = "a list of entry ids",
                                          [TV_PARAMETER_OBJECT] = "an object"};
     static const char *const found[] = {[VALUE_NULL] = "null", [VALUE_BOOLEAN] = "a boolean", [VALUE_INTEGER] = "an integer",
                                         [VALUE_REAL] = "a number with a fraction or exponent", [VALUE_TEXT] = "a string", [VALUE_IDS] = "a list",
@@ -56,7 +56,7 @@ static void print_set(uint64_t set, char text[64])
 static bool check_integer(reader *r, const tv_parameter *p, const given *g)
 {
     char hint[64], number[32] = "the number";
-    bool legal = !g->huge && g->integer >= 0 && (uint64_t)g->integer >= p->least && (uint64_t)g->integer <= p->most;
+    bool legal = !g->huge && g->integer >= 0 && (uint64_t)g->integer >= p->min && (uint64_t)g->integer <= p->max;
     if (legal && p->allowed)
         legal = g->integer < 64 && (p->allowed >> g->integer & 1);
     if (legal)
@@ -64,7 +64,7 @@ static bool check_integer(reader *r, const tv_parameter *p, const given *g)
     if (p->allowed)
         print_set(p->allowed, hint);
     else
-        snprintf(hint, sizeof hint, "it takes %" PRIu64 " to %" PRIu64, p->least, p->most);
+        snprintf(hint, sizeof hint, "it takes %" PRIu64 " to %" PRIu64, p->min, p->max);
     if (!g->huge)
         snprintf(number, sizeof number, "%" PRId64, g->integer);
     cmdq_reader_error(r, CMDQ_CODE_RANGE, g->at, hint, "%s is out of range for '%s'", number, p->name);
@@ -76,11 +76,11 @@ static bool check_word(reader *r, const tv_parameter *p, const given *g, uint32_
 {
     char hint[96] = "it takes";
     const char *text = r->queue->texts[g->text];
-    for (*index = 0; p->words[*index]; ++*index) {
-        if (strcmp(p->words[*index], text) == 0)
+    for (*index = 0; p->enum_names[*index]; ++*index) {
+        if (strcmp(p->enum_names[*index], text) == 0)
             return true;
         size_t n = strlen(hint);
-        snprintf(hint + n, sizeof hint - n, "%s %s", *index ? "," : "", p->words[*index]);
+        snprintf(hint + n, sizeof hint - n, "%s %s", *index ? "," : "", p->enum_names[*index]);
     }
     cmdq_reader_error(r, CMDQ_CODE_RANGE, g->at, hint, "'%s' cannot be '%.40s'", p->name, text);
     return false;
@@ -112,7 +112,7 @@ static bool value_words(reader *r, const tv_parameter *p, const given *g, uint32
     case TV_PARAMETER_REAL:
         memcpy(words, &real, sizeof real);
         return check_real(r, p, g, (float)real);
-    case TV_PARAMETER_WORD: return check_word(r, p, g, &words[0]);
+    case TV_PARAMETER_ENUM: return check_word(r, p, g, &words[0]);
     case TV_PARAMETER_BOOLEAN: words[0] = (uint32_t)g->integer; return true;
     default: words[0] = g->text; return true;
     }
@@ -190,8 +190,8 @@ static void check_pairs(reader *r, const cmdq_entry *e, const tv_insn *insn)
     if (cmdq_has(q, e, CMDQ_F_stride_bytes) && cmdq_integer(q, e, CMDQ_F_stride_bytes) && !cmdq_has(q, e, CMDQ_F_row_elements))
         cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_at, "how long is a row?", "'stride_bytes' needs 'row_elements'");
     if (insn->deprecated_since) {
-        tv_place place = cmdq_reader_place(r, r->entry_at);
-        tv_report(r->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_DEPRECATED], &place, NULL, "%s is deprecated since version %s", insn->id,
+        tv_source_loc loc = cmdq_reader_loc(r, r->entry_at);
+        tv_report(r->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_DEPRECATED], &loc, NULL, "%s is deprecated since version %s", insn->id,
                   insn->deprecated_since);
     }
 }

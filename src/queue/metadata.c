@@ -26,13 +26,13 @@ static void error(metadata *m, cmdq_code code, const char *hint, const char *for
     enum { ERRORS_MAX = 100 };
     if (m->errors++ >= ERRORS_MAX)
         return; /* the reader says so */
-    tv_place place = {.file = m->program->files[0], .line = m->line, .column = 1, .index = -1};
+    tv_source_loc loc = {.file = m->program->files[0], .line = m->line, .column = 1, .index = -1};
     tv_buf text = {0};
     va_list args;
     va_start(args, format);
     tv_buf_vprintf(&text, format, args);
     va_end(args);
-    tv_report(m->sink, TV_ERROR, &cmdq_codes[code], &place, hint, "metadata: %s", tv_buf_cstr(&text));
+    tv_report(m->sink, TV_ERROR, &cmdq_codes[code], &loc, hint, "metadata: %s", tv_buf_cstr(&text));
     tv_buf_fini(&text);
 }
 
@@ -87,8 +87,8 @@ static void read_version(metadata *m, const json_t *root)
     } else if (major != CMDQ_VERSION_MAJOR) {
         error(m, CMDQ_CODE_VERSION, NULL, "version %u.%u is not understood; this is version %d.%d", major, minor, CMDQ_VERSION_MAJOR, CMDQ_VERSION_MINOR);
     } else if (minor > CMDQ_VERSION_MINOR) {
-        tv_place place = {.file = m->program->files[0], .line = m->line, .column = 1, .index = -1};
-        tv_report(m->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &place, NULL, "the file is of version %u.%u, this is version %d.%d", major, minor,
+        tv_source_loc loc = {.file = m->program->files[0], .line = m->line, .column = 1, .index = -1};
+        tv_report(m->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &loc, NULL, "the file is of version %u.%u, this is version %d.%d", major, minor,
                   CMDQ_VERSION_MAJOR, CMDQ_VERSION_MINOR);
     }
     m->queue->minor = minor;

@@ -9,7 +9,7 @@ static uint8_t words_for(const tv_parameter *p)
 {
     if (p->type == TV_PARAMETER_IDS || p->type == TV_PARAMETER_OBJECT)
         return 0;
-    return p->type == TV_PARAMETER_REAL || (p->type == TV_PARAMETER_INTEGER && p->most > UINT32_MAX) ? 2 : 1;
+    return p->type == TV_PARAMETER_REAL || (p->type == TV_PARAMETER_INTEGER && p->max > UINT32_MAX) ? 2 : 1;
 }
 
 void cmdq_layout_init(cmdq_layout *layout)
@@ -22,8 +22,8 @@ void cmdq_layout_init(cmdq_layout *layout)
         const tv_parameter *p = &isa->parameters[f];
         if (p->fallback && p->type == TV_PARAMETER_REAL)
             layout->reals[f] = strtod(p->fallback, NULL); /* written without a point that a locale could change: 1, 1e-5 */
-        for (int64_t w = 0; p->fallback && p->words && p->words[w]; w++)
-            if (strcmp(p->words[w], p->fallback) == 0)
+        for (int64_t w = 0; p->fallback && p->enum_names && p->enum_names[w]; w++)
+            if (strcmp(p->enum_names[w], p->fallback) == 0)
                 layout->integers[f] = w;
         if (p->fallback && p->type == TV_PARAMETER_INTEGER)
             layout->integers[f] = strtoll(p->fallback, NULL, 10);
@@ -147,8 +147,8 @@ static void print_field(const cmdq_queue *queue, const cmdq_entry *e, unsigned f
     tv_buf_printf(out, " %.*s=", (int)strlen(p->name) - (ends_with(p->name, "_bank") ? 5 : 0), p->name);
     if (p->type == TV_PARAMETER_REAL)
         tv_buf_printf(out, "%.9g", cmdq_real(queue, e, (cmdq_field)field));
-    else if (p->type == TV_PARAMETER_WORD)
-        tv_buf_str(out, p->words[value]);
+    else if (p->type == TV_PARAMETER_ENUM)
+        tv_buf_str(out, p->enum_names[value]);
     else if (p->type == TV_PARAMETER_TEXT)
         print_text(queue->texts[value], out);
     else

@@ -114,7 +114,7 @@ bool cmdq_recognise(const char *path, const uint8_t *data, size_t size);
 tv_status cmdq_read(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out);
 
 /* The same, only slower: each byte goes through the JSON parser. For tests of the short way. */
-tv_status cmdq_read_carefully(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out);
+tv_status cmdq_read_slow_path(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out);
 
 /* metadata.c: the object in `queue->metadata`, whose first byte is at `line` of the file. Returns the errors found. */
 unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned line, const tv_diag_sink *sink);

@@ -29,10 +29,10 @@ void cmdq_reader_count_lines(reader *r, uint64_t to)
     r->line_at = tv_max_u64(r->line_at, to);
 }
 
-tv_place cmdq_reader_place(const reader *r, uint64_t at)
+tv_source_loc cmdq_reader_loc(const reader *r, uint64_t at)
 {
     if (at < r->entry_at || (at < r->line_at && !r->has_entries)) /* what concerns the file as a whole */
-        return (tv_place){.file = r->path, .line = 1, .column = 1, .index = -1};
+        return (tv_source_loc){.file = r->path, .line = 1, .column = 1, .index = -1};
     /* within an entry places go back: count from its first byte */
     uint64_t line_start = r->line_start;
     unsigned line = r->line;
@@ -46,7 +46,7 @@ tv_place cmdq_reader_place(const reader *r, uint64_t at)
             }
     }
     bool entry = r->state != AFTER && r->state != BEFORE && r->state != TOP && r->state != TOP_VALUE && !r->is_metadata && r->has_entries;
-    return (tv_place){.file = r->path, .line = line, .column = (unsigned)(at - line_start) + 1, .index = entry ? (int64_t)r->queue->count : -1};
+    return (tv_source_loc){.file = r->path, .line = line, .column = (unsigned)(at - line_start) + 1, .index = entry ? (int64_t)r->queue->count : -1};
 }
 
 void cmdq_reader_error(reader *r, cmdq_code code, uint64_t at, const char *hint, const char *format, ...)
@@ -58,13 +58,13 @@ void cmdq_reader_error(reader *r, cmdq_code code, uint64_t at, const char *hint,
     }
     if (at > r->line_at)
         cmdq_reader_count_lines(r, at);
-    tv_place place = cmdq_reader_place(r, at);
+    tv_source_loc loc = cmdq_reader_loc(r, at);
     tv_buf text = {0};
     va_list args;
     va_start(args, format);
     tv_buf_vprintf(&text, format, args);
     va_end(args);
-    tv_report(r->sink, TV_ERROR, &cmdq_codes[code], &place, hint, "%s", tv_buf_cstr(&text));
+    tv_report(r->sink, TV_ERROR, &cmdq_codes[code], &loc, hint, "%s", tv_buf_cstr(&text));
     tv_buf_fini(&text);
 }
 
@@ -577,16 +577,16 @@ static tv_status check_queue(reader *r)
     if (no_memory(r))
         return tv_fail_memory(r->sink);
     q->entries = (cmdq_entry *)(void *)q->entry_buf.data;
-    program->word_count = q->count;
+    program->instruction_count = q->count;
     program->lines = (const tv_line_entry *)(const void *)program->lines_buf.data;
     if (r->has_metadata && q->metadata.len > METADATA_MAX)
         cmdq_reader_error(r, CMDQ_CODE_LIMIT, 0, "put large contents into files", "the metadata are larger than %" PRIu64 " MiB", METADATA_MAX >> 20);
     else if (q->metadata.ptr)
         r->errors += cmdq_read_metadata(program, q, r->metadata_line, r->sink);
     if (!r->errors)
-        r->errors += cmdq_link(program, q, r->sink);
+        r->errors += cmdq_resolve_dependencies(program, q, r->sink);
     if (r->errors > ERRORS_MAX)
-        tv_report(r->sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_LIMIT], &(tv_place){.file = r->path, .index = -1}, NULL, "too many errors; the rest is not told");
+        tv_report(r->sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_LIMIT], &(tv_source_loc){.file = r->path, .index = -1}, NULL, "too many errors; the rest is not told");
     return r->errors ? TV_ERR_INPUT : TV_OK;
 }
 
@@ -605,7 +605,7 @@ static bool set_file(reader *r)
 tv_status cmdq_reader_init(reader *r, const char *path, tv_input *input, const tv_diag_sink *sink)
 {
     *r = (reader){.path = path, .data = input->data, .size = input->size, .sink = sink, .line = 1, .entry_line = 1, .entry_column = 1};
-    tv_status status = tv_program_make(&tv_isa_cmdq, sink, &r->program);
+    tv_status status = tv_program_new(&tv_isa_cmdq, sink, &r->program);
     if (status != TV_OK) {
         tv_input_close(input);
         return status;
@@ -667,7 +667,7 @@ static tv_status read_file(const char *path, tv_input *input, bool careful, cons
 
 tv_status cmdq_read(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out) { return read_file(path, input, false, sink, out); }
 
-tv_status cmdq_read_carefully(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out) { return read_file(path, input, true, sink, out); }
+tv_status cmdq_read_slow_path(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out) { return read_file(path, input, true, sink, out); }
 
 bool cmdq_recognise(const char *path, const uint8_t *data, size_t size)
 {

@@ -95,7 +95,7 @@ typedef struct reader {
 void cmdq_reader_error(reader *r, cmdq_code code, uint64_t at, const char *hint, const char *format, ...) TV_PRINTF(5, 6);
 
 /* Where byte `at` of the file is: of the entry being read, or after all that was asked for before. */
-tv_place cmdq_reader_place(const reader *r, uint64_t at);
+tv_source_loc cmdq_reader_loc(const reader *r, uint64_t at);
 
 /* Counts lines to byte `to`. */
 void cmdq_reader_count_lines(reader *r, uint64_t to);

@@ -55,7 +55,7 @@ static void write_field(const writer *w, const cmdq_entry *e, unsigned field, co
     switch (p->type) {
     case TV_PARAMETER_REAL: write_real(w->out, cmdq_real(w->queue, e, (cmdq_field)field)); break;
     case TV_PARAMETER_BOOLEAN: fputs(value ? "true" : "false", w->out); break;
-    case TV_PARAMETER_WORD: write_text(w->out, p->words[value]); break;
+    case TV_PARAMETER_ENUM: write_text(w->out, p->enum_names[value]); break;
     case TV_PARAMETER_TEXT: write_text(w->out, w->queue->texts[value]); break;
     default: fprintf(w->out, "%" PRIu64, value); break;
     }

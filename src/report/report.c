@@ -47,7 +47,7 @@ static uint32_t text_of(tv_report_writer *r, uint64_t index)
     char line[TV_CODEC_TEXT];
     tv_text text = {0};
     uint32_t number = 0;
-    if (!r->program || index < r->program_first || index - r->program_first >= tv_program_word_count(r->program))
+    if (!r->program || index < r->program_first || index - r->program_first >= tv_program_instruction_count(r->program))
         return 0;
     index -= r->program_first;
     if (r->codec) {
@@ -148,9 +148,9 @@ static void add_up(tv_report_writer *r, const tv_event *e, uint64_t insn, uint32
         break;
     case TV_EVENT_COMMAND: tv_windows_add(&r->windows, TV_CHANNEL_ISSUE, lane, 0, e->start, e->end, (double)cycles); break;
     case TV_EVENT_STALL:
-        tv_windows_add(&r->windows, TV_CHANNEL_HELD, lane, tv_texts_add(&r->texts, e->cause), e->start, e->end, (double)cycles);
+        tv_windows_add(&r->windows, TV_CHANNEL_STALLED, lane, tv_texts_add(&r->texts, e->reason), e->start, e->end, (double)cycles);
         if ((group = tv_groups_at(&r->groups, layer, op, lane)))
-            group->held += cycles;
+            group->stalled += cycles;
         break;
     case TV_EVENT_TRANSFER: tv_windows_add(&r->windows, TV_CHANNEL_BYTES, tv_texts_add(&r->texts, e->path), 0, e->start, e->end, (double)e->bytes); break;
     default: break;
@@ -166,7 +166,7 @@ static void put_row(tv_report_writer *r, const tv_event *e, uint64_t insn, uint3
     uint64_t v[TV_TABLE_COLUMNS] = {lane, insn, e->start, cycles};
     switch (e->kind) {
     case TV_EVENT_ENGINE: v[4] = e->bytes; v[5] = e->macs; break;
-    case TV_EVENT_STALL: v[4] = tv_texts_add(&r->texts, e->cause); v[5] = waits; v[6] = e->scheduler != 0; break;
+    case TV_EVENT_STALL: v[4] = tv_texts_add(&r->texts, e->reason); v[5] = waits; v[6] = e->scheduler != 0; break;
     case TV_EVENT_MARKER: v[0] = tv_texts_add(&r->texts, e->op); v[1] = e->start; break;
     case TV_EVENT_TRANSFER: v[0] = tv_texts_add(&r->texts, e->path); v[4] = e->bytes; v[5] = e->write != 0; v[6] = e->kv != 0; break;
     case TV_EVENT_TOKEN:
@@ -223,7 +223,7 @@ tv_status tv_report_open(const char *path, const char *title, const tv_machine *
     if (status == TV_OK && !(r->title = strdup(title)))
         status = tv_fail_memory(sink);
     if (status == TV_OK)
-        status = tv_codec_make(tv_machine_get_target(machine)->isa, sink, &r->codec);
+        status = tv_codec_new_for(tv_machine_get_target(machine)->isa, sink, &r->codec);
     if (status == TV_OK)
         status = tv_output_open(path, sink, &r->output);
     if (status != TV_OK) {
@@ -241,7 +241,7 @@ tv_status tv_report_open(const char *path, const char *title, const tv_machine *
     return TV_OK;
 }
 
-void tv_report_program(tv_report_writer *r, const tv_program *program) { begin_program(r, program, tv_machine_before(r->machine)); }
+void tv_report_program(tv_report_writer *r, const tv_program *program) { begin_program(r, program, tv_machine_instruction_base(r->machine)); }
 
 tv_trace_sink tv_report_sink(tv_report_writer *report) { return (tv_trace_sink){take_event, report}; }
 
@@ -270,14 +270,14 @@ static void fill_tables(tv_report_writer *r)
         const tv_group *g = &r->groups.slots[i];
         if (g->used)
             tv_table_put(&r->tables[TV_TABLE_GROUP], TV_TABLE_GROUP,
-                         (uint64_t[TV_TABLE_COLUMNS]){g->layer, g->op, g->lane, g->count, g->busy, g->held, g->bytes, g->macs});
+                         (uint64_t[TV_TABLE_COLUMNS]){g->layer, g->op, g->lane, g->count, g->busy, g->stalled, g->bytes, g->macs});
     }
     for (unsigned c = 0; c < r->windows.count; c++)
         for (unsigned w = 0; w < TV_WINDOWS; w++)
             if (r->windows.channels[c]->amounts[w] > 0) {
                 const tv_channel *channel = r->windows.channels[c];
                 uint64_t amount = (uint64_t)(fmin((double)channel->amounts[w], 0x1p52) * 16 + 0.5); /* in sixteenths */
-                tv_table_put(&r->tables[TV_TABLE_WINDOW], TV_TABLE_WINDOW, (uint64_t[TV_TABLE_COLUMNS]){channel->kind, channel->name, channel->cause, w, amount});
+                tv_table_put(&r->tables[TV_TABLE_WINDOW], TV_TABLE_WINDOW, (uint64_t[TV_TABLE_COLUMNS]){channel->kind, channel->name, channel->reason, w, amount});
             }
 }
 
@@ -297,10 +297,10 @@ static void warn_of_loss(const tv_report_writer *r, const tv_diag_sink *sink)
         kept += r->tables[t].rows;
     }
     if (kept < seen)
-        tv_report(sink, TV_WARNING, TV_CODE(REPORT_DETAIL), &TV_NO_PLACE, "run fewer instructions (`--until`, fewer tokens) to see each of them",
+        tv_report(sink, TV_WARNING, TV_CODE(REPORT_DETAIL), &TV_NO_SOURCE_LOC, "run fewer instructions (`--until`, fewer tokens) to see each of them",
                   "the report shows %llu of %llu events one by one; the rest is in its sums alone", (unsigned long long)kept, (unsigned long long)seen);
     else if (r->texts.full || r->insns_full)
-        tv_report(sink, TV_WARNING, TV_CODE(REPORT_DETAIL), &TV_NO_PLACE, NULL, "the report leaves out the text of some instructions");
+        tv_report(sink, TV_WARNING, TV_CODE(REPORT_DETAIL), &TV_NO_SOURCE_LOC, NULL, "the report leaves out the text of some instructions");
 }
 
 tv_status tv_report_finish(tv_report_writer *r, const tv_machine *machine, const tv_diag_sink *sink)

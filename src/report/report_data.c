@@ -135,11 +135,11 @@ void tv_table_fini(tv_table *table)
 
 enum { FIRST_WIDTH = 4 };
 
-static tv_channel *find_channel(tv_windows *w, uint32_t kind, uint32_t name, uint32_t cause)
+static tv_channel *find_channel(tv_windows *w, uint32_t kind, uint32_t name, uint32_t reason)
 {
     for (unsigned i = 0; i < w->count; i++) {
         tv_channel *c = w->channels[i];
-        if (c->kind == kind && c->name == name && c->cause == cause)
+        if (c->kind == kind && c->name == name && c->reason == reason)
             return c;
     }
     if (w->count == TV_CHANNELS_MAX)
@@ -151,7 +151,7 @@ static tv_channel *find_channel(tv_windows *w, uint32_t kind, uint32_t name, uin
     }
     c->kind = kind;
     c->name = name;
-    c->cause = cause;
+    c->reason = reason;
     return w->channels[w->count++] = c;
 }
 
@@ -166,9 +166,9 @@ static void widen(tv_windows *w)
     w->width *= 2;
 }
 
-void tv_windows_add(tv_windows *w, tv_channel_kind kind, uint32_t name, uint32_t cause, uint64_t start, uint64_t end, double amount)
+void tv_windows_add(tv_windows *w, tv_channel_kind kind, uint32_t name, uint32_t reason, uint64_t start, uint64_t end, double amount)
 {
-    tv_channel *c = find_channel(w, kind, name, cause);
+    tv_channel *c = find_channel(w, kind, name, reason);
     if (!c)
         return;
     if (w->width == 0)

@@ -53,10 +53,10 @@ bool tv_table_failed(const tv_table *table);
 
 enum { TV_WINDOWS = 2048, TV_CHANNELS_MAX = 512 };
 
-typedef enum tv_channel_kind { TV_CHANNEL_BYTES, TV_CHANNEL_BUSY, TV_CHANNEL_HELD, TV_CHANNEL_ISSUE } tv_channel_kind;
+typedef enum tv_channel_kind { TV_CHANNEL_BYTES, TV_CHANNEL_BUSY, TV_CHANNEL_STALLED, TV_CHANNEL_ISSUE } tv_channel_kind;
 
 typedef struct tv_channel {
-    uint32_t kind, name, cause; /* BYTES: of a path; the others: of a lane */
+    uint32_t kind, name, reason; /* BYTES: of a path; the others: of a lane */
     float amounts[TV_WINDOWS];
 } tv_channel;
 
@@ -67,7 +67,7 @@ typedef struct tv_windows {
     bool failed;
 } tv_windows;
 
-void tv_windows_add(tv_windows *windows, tv_channel_kind kind, uint32_t name, uint32_t cause, uint64_t start, uint64_t end, double amount);
+void tv_windows_add(tv_windows *windows, tv_channel_kind kind, uint32_t name, uint32_t reason, uint64_t start, uint64_t end, double amount);
 void tv_windows_fini(tv_windows *windows);
 
 /* ---- Groups: sums by layer, instruction class and lane ---- */
@@ -77,7 +77,7 @@ enum { TV_GROUPS_MAX = 32768 };
 typedef struct tv_group {
     uint32_t layer, op, lane;
     bool used;
-    uint64_t count, busy, held, bytes, macs;
+    uint64_t count, busy, stalled, bytes, macs;
 } tv_group;
 
 typedef struct tv_groups {

@@ -87,25 +87,25 @@ static json_t *engines_json(const tv_stats *s)
     json_t *list = json_array();
     for (unsigned i = 0; i < s->engine_count; i++) {
         const tv_engine_stats *e = &s->engines[i];
-        json_t *held = json_object();
-        for (unsigned c = 0; c < s->cause_count; c++)
-            if (e->held[c])
-                json_object_set_new(held, s->causes[c], json_integer((json_int_t)e->held[c]));
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o}", "name", e->name, "busy", (json_int_t)e->busy, "idle", (json_int_t)e->idle, "held", held));
+        json_t *stalled = json_object();
+        for (unsigned c = 0; c < s->stall_reason_count; c++)
+            if (e->stalled[c])
+                json_object_set_new(stalled, s->stall_reasons[c], json_integer((json_int_t)e->stalled[c]));
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o}", "name", e->name, "busy", (json_int_t)e->busy, "idle", (json_int_t)e->idle, "held", stalled));
     }
     return list;
 }
 
 static json_t *stats_json(const tv_stats *s)
 {
-    json_t *causes = json_array(), *paths = json_array();
-    for (unsigned c = 0; c < s->cause_count; c++)
-        json_array_append_new(causes, json_string(s->causes[c]));
+    json_t *stall_reasons = json_array(), *paths = json_array();
+    for (unsigned c = 0; c < s->stall_reason_count; c++)
+        json_array_append_new(stall_reasons, json_string(s->stall_reasons[c]));
     for (unsigned p = 0; p < s->path_count; p++)
         json_array_append_new(paths, json_pack("{s:s, s:I, s:f}", "name", s->paths[p].name, "bytes", (json_int_t)s->paths[p].bytes, "peak", s->paths[p].peak));
     return json_pack("{s:I, s:f, s:f, s:I, s:I, s:f, s:s, s:f, s:s, s:o, s:o, s:o}", "cycles", (json_int_t)s->cycles, "clock_hz", s->clock_hz, "seconds", s->seconds,
                      "instructions", (json_int_t)s->instructions, "macs", (json_int_t)s->macs, "peak_macs", s->peak_macs, "bound_by", s->bound_by, "bound_share",
-                     s->bound_share, "verdict", s->verdict, "engines", engines_json(s), "causes", causes, "paths", paths);
+                     s->bound_share, "verdict", s->bottleneck, "engines", engines_json(s), "causes", stall_reasons, "paths", paths);
 }
 
 static json_t *spaces_json(const tv_machine *machine)
@@ -134,7 +134,7 @@ static json_t *tables_json(const tv_report_writer *r)
 static json_t *fault_json(const tv_machine *machine)
 {
     const tv_fault *f = tv_machine_fault(machine);
-    return f ? json_pack("{s:s, s:s, s:I, s:o, s:o}", "code", f->code, "name", f->name, "index", (json_int_t)(tv_machine_before(machine) + f->index), "message",
+    return f ? json_pack("{s:s, s:s, s:I, s:o, s:o}", "code", f->code, "name", f->name, "index", (json_int_t)(tv_machine_instruction_base(machine) + f->index), "message",
                          text_json(f->message), "text", text_json(f->disassembly))
              : json_null();
 }

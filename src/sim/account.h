@@ -12,7 +12,7 @@
 typedef struct tv_account {
     const char *name;
     uint64_t cursor; /* everything before it is accounted for */
-    uint64_t busy, idle, held[TV_CAUSES_MAX];
+    uint64_t busy, idle, stalled[TV_STALL_REASONS_MAX];
 } tv_account;
 
 /* Idle up to `to`, which is not before the cursor. */
@@ -42,16 +42,16 @@ static inline void tv_account_tick(tv_account *account, uint64_t at)
     account->cursor = at + 1;
 }
 
-static inline void tv_account_held(tv_account *account, unsigned cause, uint64_t from, uint64_t to)
+static inline void tv_account_stall(tv_account *account, unsigned reason, uint64_t from, uint64_t to)
 {
     if (to <= from)
         return;
     tv_account_idle(account, from);
-    account->held[cause] += to - from;
+    account->stalled[reason] += to - from;
     account->cursor = to;
 }
 
 /* Idle up to `end`; then the sum is checked. */
-void tv_account_settle(tv_account *account, uint64_t end);
+void tv_account_finalize(tv_account *account, uint64_t end);
 
 #endif

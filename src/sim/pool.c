@@ -112,7 +112,7 @@ static void *serve(void *user)
     }
 }
 
-tv_pool *tv_pool_make(unsigned threads)
+tv_pool *tv_pool_new(unsigned threads)
 {
     tv_pool *pool = threads > 1 ? calloc(1, sizeof *pool) : NULL;
     if (!pool)

@@ -9,7 +9,7 @@
 typedef struct tv_pool tv_pool;
 
 /* `threads` counts the caller. NULL: one thread, or the host gives no more; tv_pool_run takes that. */
-tv_pool *tv_pool_make(unsigned threads);
+tv_pool *tv_pool_new(unsigned threads);
 void tv_pool_free(tv_pool *pool);
 
 /* Calls work(user, from, to) for parts that together are 0 to count, at the same time; returns when all are done. */

@@ -111,7 +111,7 @@ static bool csv_event(void *user, const tv_event *e, const char *more, const cha
         putc(',', out);
     }
     csv_whole(out, e->tokens != 0, e->tokens);
-    csv_text(out, e->cause);
+    csv_text(out, e->reason);
     csv_whole(out, e->waits_for >= 0, (uint64_t)e->waits_for);
     csv_text(out, e->file);
     if (e->file)

@@ -93,11 +93,11 @@ static tv_trace_changes engine_changes(diff *d, const tv_trace_summary *const ru
     for (int side = 0; side < 2; side++)
         for (unsigned i = 0; i < runs[side]->engine_count; i++) {
             const tv_trace_engine *e = &runs[side]->engines[i];
-            uint64_t held = 0;
-            for (unsigned c = 0; c < e->held_count; c++)
-                held += e->held[c].cycles;
+            uint64_t stalled = 0;
+            for (unsigned c = 0; c < e->stalled_count; c++)
+                stalled += e->stalled[c].cycles;
             put(d, &f, name_of(d, e->name, "busy"), e->busy, side);
-            put(d, &f, name_of(d, e->name, "held"), held, side);
+            put(d, &f, name_of(d, e->name, "held"), stalled, side);
             put(d, &f, name_of(d, e->name, "idle"), e->idle, side);
         }
     return changes_of(d, &f);
@@ -107,8 +107,8 @@ static tv_trace_changes cause_changes(diff *d, const tv_trace_summary *const run
 {
     figures f = {0};
     for (int side = 0; side < 2; side++)
-        for (unsigned i = 0; i < runs[side]->cause_count; i++)
-            put(d, &f, runs[side]->causes[i].name, runs[side]->causes[i].cycles, side);
+        for (unsigned i = 0; i < runs[side]->stall_reason_count; i++)
+            put(d, &f, runs[side]->stall_reasons[i].name, runs[side]->stall_reasons[i].cycles, side);
     return changes_of(d, &f);
 }
 
@@ -158,10 +158,10 @@ tv_status tv_trace_compare(const tv_trace_summary *before, const tv_trace_summar
     d->d.after = after->cycles;
     compare_settings(d, runs);
     d->d.engines = engine_changes(d, runs);
-    d->d.causes = cause_changes(d, runs);
+    d->d.stall_reasons = cause_changes(d, runs);
     d->d.layers = row_changes(d, (const tv_trace_row *const[]){before->layers, after->layers}, (const unsigned[]){before->layer_count, after->layer_count});
     d->d.ops = row_changes(d, (const tv_trace_row *const[]){before->ops, after->ops}, (const unsigned[]){before->op_count, after->op_count});
-    d->d.equal = d->d.before == d->d.after && !d->d.setting_count && !d->d.engines.count && !d->d.causes.count && !d->d.layers.count && !d->d.ops.count;
+    d->d.equal = d->d.before == d->d.after && !d->d.setting_count && !d->d.engines.count && !d->d.stall_reasons.count && !d->d.layers.count && !d->d.ops.count;
     if (d->failed) {
         tv_trace_diff_free(&d->d);
         return tv_fail_memory(sink);

@@ -87,7 +87,7 @@ static int fill_event(trace_reader *r, tv_event *e)
     e->engine = text_of(r, S_ENGINE);
     if (!e->engine && (e->kind == TV_EVENT_ENGINE || e->kind == TV_EVENT_STALL))
         return missing(r, "engine");
-    if (!has(r, S_CAUSE) && e->kind == TV_EVENT_STALL)
+    if (!has(r, S_REASON) && e->kind == TV_EVENT_STALL)
         return missing(r, "cause");
     if (whole_of(r, S_ENGINE_ID) > UINT16_MAX || whole_of(r, S_LINE) > UINT32_MAX)
         return trace_wrong(r, TV_CODE(TRACE_FORM), NULL, "engine_id is larger than %d, or line than 2^32", UINT16_MAX);
@@ -101,7 +101,7 @@ static int fill_event(trace_reader *r, tv_event *e)
     e->bytes = whole_of(r, S_BYTES);
     e->macs = whole_of(r, S_MACS);
     e->tokens = whole_of(r, S_TOKENS);
-    e->cause = text_of(r, S_CAUSE);
+    e->reason = text_of(r, S_REASON);
     e->waits_for = has(r, S_WAITS_FOR) ? (int64_t)r->values[S_WAITS_FOR].whole : -1;
     e->file = text_of(r, S_FILE);
     e->line = (unsigned)whole_of(r, S_LINE);

@@ -130,8 +130,8 @@ static void details(tv_trace_put *p, const tv_event *e)
         whole_member(p, "position", (uint64_t)e->index);
     if (e->tokens || e->kind == TV_EVENT_TOKEN)
         whole_member(p, "tokens", e->tokens);
-    if (e->cause)
-        text_member(p, "cause", e->cause);
+    if (e->reason)
+        text_member(p, "cause", e->reason);
     if (e->waits_for >= 0 && e->kind == TV_EVENT_STALL)
         whole_member(p, "waits_for", (uint64_t)e->waits_for);
     if (e->file) {
@@ -196,13 +196,13 @@ static unsigned track(tv_trace_put *p, const char *name)
 }
 
 /* Reserved colour names of the trace viewer, so that a cause keeps its colour; Perfetto colours by name. */
-static const char *cause_color(const char *cause)
+static const char *cause_color(const char *reason)
 {
     static const char *const colors[][2] = {{"sync", "grey"},          {"raw", "terrible"},  {"war", "bad"},
                                             {"waw", "yellow"},         {"frontend", "olive"}, {"resource", "generic_work"},
                                             {"stream", "vsync_highlight_color"}};
     for (size_t i = 0; i < TV_COUNTOF(colors); i++)
-        if (strcmp(colors[i][0], cause) == 0)
+        if (strcmp(colors[i][0], reason) == 0)
             return colors[i][1];
     return "black";
 }
@@ -210,7 +210,7 @@ static const char *cause_color(const char *cause)
 static void event_name(const tv_event *e, char *name, size_t size)
 {
     if (e->kind == TV_EVENT_STALL)
-        snprintf(name, size, "stall: %.48s", e->cause ? e->cause : "");
+        snprintf(name, size, "stall: %.48s", e->reason ? e->reason : "");
     else if (e->kind == TV_EVENT_STATUS)
         snprintf(name, size, "STAT_OUT %" PRId64, e->index);
     else if (e->kind == TV_EVENT_TOKEN)
@@ -259,7 +259,7 @@ static void chrome_event(tv_trace_put *p, const tv_event *e)
     else
         real_member(p, "dur", microseconds(p, e->end - e->start));
     if (e->kind == TV_EVENT_STALL)
-        text_member(p, "cname", cause_color(e->cause ? e->cause : ""));
+        text_member(p, "cname", cause_color(e->reason ? e->reason : ""));
     close_object(p);
     put_element(p, NULL, NULL);
 }

@@ -33,13 +33,13 @@ int trace_wrong(trace_reader *r, const tv_code *code, const char *hint, const ch
             line_start = r->base + i + 1;
         }
     uint64_t column = r->base + at > line_start ? r->base + at - line_start : 1;
-    tv_place place = {.file = r->path, .line = (unsigned)tv_min_u64(line, UINT32_MAX), .column = (unsigned)tv_min_u64(column, UINT32_MAX), .index = -1};
+    tv_source_loc loc = {.file = r->path, .line = (unsigned)tv_min_u64(line, UINT32_MAX), .column = (unsigned)tv_min_u64(column, UINT32_MAX), .index = -1};
     char message[512];
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    tv_report(r->sink, TV_ERROR, code, &place, hint, "%s", message);
+    tv_report(r->sink, TV_ERROR, code, &loc, hint, "%s", message);
     r->status = TV_ERR_INPUT;
     return 0;
 }

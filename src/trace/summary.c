@@ -13,7 +13,7 @@ enum { SETTINGS_MAX = 1000 };
 typedef struct summary {
     tv_trace_summary s; /* first: what the caller has is this */
     tv_arena arena;
-    tv_trace_table ops, commands, layers, causes;
+    tv_trace_table ops, commands, layers, stall_reasons;
     tv_trace_longest longest;
     tv_trace_step *steps;
     unsigned step_room;
@@ -85,7 +85,7 @@ static void add(tv_trace_row *row, const tv_event *e)
 {
     uint64_t cycles = e->end - e->start;
     if (e->kind == TV_EVENT_STALL) {
-        row->held += cycles;
+        row->stalled += cycles;
         return;
     }
     row->count++;
@@ -153,19 +153,19 @@ static double number(const json_t *object, const char *name) { return json_numbe
 
 static bool take_engine(summary *s, tv_trace_engine *engine, const char *name, const json_t *object)
 {
-    const json_t *held = json_object_get(object, "held_cycles");
-    tv_trace_cause *causes = tv_arena_alloc(&s->arena, (json_object_size(held) + 1) * sizeof *causes);
-    *engine = (tv_trace_engine){.name = copy(s, name), .busy = whole(object, "active_cycles"), .idle = whole(object, "idle_cycles"), .held = causes};
-    if (!causes || !engine->name)
+    const json_t *stalled = json_object_get(object, "held_cycles");
+    tv_trace_stall_reason *stall_reasons = tv_arena_alloc(&s->arena, (json_object_size(stalled) + 1) * sizeof *stall_reasons);
+    *engine = (tv_trace_engine){.name = copy(s, name), .busy = whole(object, "active_cycles"), .idle = whole(object, "idle_cycles"), .stalled = stall_reasons};
+    if (!stall_reasons || !engine->name)
         return false;
-    const char *cause;
+    const char *reason;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)held, cause, value) {
-        tv_trace_row *row = tv_trace_table_row(&s->causes, cause);
+    json_object_foreach((json_t *)(uintptr_t)stalled, reason, value) {
+        tv_trace_row *row = tv_trace_table_row(&s->stall_reasons, reason);
         if (!row)
             return false;
-        causes[engine->held_count] = (tv_trace_cause){row->name, whole(held, cause)};
-        row->cycles += causes[engine->held_count++].cycles;
+        stall_reasons[engine->stalled_count] = (tv_trace_stall_reason){row->name, whole(stalled, reason)};
+        row->cycles += stall_reasons[engine->stalled_count++].cycles;
     }
     return true;
 }
@@ -181,13 +181,13 @@ static bool take_engines(summary *s, const json_t *object)
     s->s.engines = engines;
     if (!good)
         return false;
-    tv_trace_table_sort(&s->causes);
-    tv_trace_cause *causes = tv_arena_alloc(&s->arena, (s->causes.count + 1) * sizeof *causes);
-    for (unsigned i = 0; causes && i < s->causes.count; i++)
-        causes[i] = (tv_trace_cause){s->causes.rows[i].name, s->causes.rows[i].cycles};
-    s->s.causes = causes;
-    s->s.cause_count = s->causes.count;
-    return causes != NULL;
+    tv_trace_table_sort(&s->stall_reasons);
+    tv_trace_stall_reason *stall_reasons = tv_arena_alloc(&s->arena, (s->stall_reasons.count + 1) * sizeof *stall_reasons);
+    for (unsigned i = 0; stall_reasons && i < s->stall_reasons.count; i++)
+        stall_reasons[i] = (tv_trace_stall_reason){s->stall_reasons.rows[i].name, s->stall_reasons.rows[i].cycles};
+    s->s.stall_reasons = stall_reasons;
+    s->s.stall_reason_count = s->stall_reasons.count;
+    return stall_reasons != NULL;
 }
 
 /* Traces of others may know the memory's bytes alone. */
@@ -257,8 +257,8 @@ static bool end(void *user, const tv_trace_tail *tail)
     s->s.macs = whole(object, "macs");
     s->s.peak_macs = number(object, "peak_macs_per_cycle");
     s->s.bound_by = copy(s, json_string_value(json_object_get(object, "bound_by")));
-    s->s.verdict = copy(s, json_string_value(json_object_get(object, "verdict")));
-    if (!s->s.bound_by || !s->s.verdict || !take_engines(s, json_object_get(object, "engines")) || !take_paths(s, object) || !count_commands(s))
+    s->s.bottleneck = copy(s, json_string_value(json_object_get(object, "verdict")));
+    if (!s->s.bound_by || !s->s.bottleneck || !take_engines(s, json_object_get(object, "engines")) || !take_paths(s, object) || !count_commands(s))
         return false;
     take_tables(s);
     return true;
@@ -272,7 +272,7 @@ tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const t
     summary *s = calloc(1, sizeof *s);
     if (!s)
         return tv_fail_memory(sink);
-    tv_trace_table *tables[] = {&s->ops, &s->commands, &s->layers, &s->causes};
+    tv_trace_table *tables[] = {&s->ops, &s->commands, &s->layers, &s->stall_reasons};
     for (unsigned i = 0; i < TV_COUNTOF(tables); i++)
         *tables[i] = (tv_trace_table){.arena = &s->arena, .limit = TV_TRACE_ROWS};
     tv_trace_calls calls = {.begin = begin, .event = event, .end = end, .user = s, .progress = progress};
@@ -301,7 +301,7 @@ void tv_trace_summary_free(tv_trace_summary *public_part)
     tv_trace_table_fini(&s->ops);
     tv_trace_table_fini(&s->commands);
     tv_trace_table_fini(&s->layers);
-    tv_trace_table_fini(&s->causes);
+    tv_trace_table_fini(&s->stall_reasons);
     tv_trace_longest_fini(&s->longest);
     tv_arena_fini(&s->arena);
     free(s->steps);

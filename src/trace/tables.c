@@ -127,8 +127,8 @@ static bool learn(tv_trace_longest *l, const tv_event *e)
     l->recent[e->index & (RECENT - 1)] = insn;
     for (unsigned i = 0; i < l->count; i++) {
         tv_trace_stall *s = &l->rows[i].stall;
-        if (s->held.index == e->index && !s->held.op)
-            s->held = insn;
+        if (s->stalled.index == e->index && !s->stalled.op)
+            s->stalled = insn;
         if (s->waits_for.index == e->index && !s->waits_for.op)
             s->waits_for = insn;
     }
@@ -141,7 +141,7 @@ static bool joins(tv_trace_longest *l, const tv_event *e, const char *lane)
     for (unsigned i = 0; i < l->count; i++) {
         tv_trace_long_stall *row = &l->rows[i];
         const tv_trace_stall *s = &row->stall;
-        if (s->start != e->start || s->end != e->end || s->held.index != e->index || s->waits_for.index != e->waits_for || strcmp(s->cause, e->cause) != 0)
+        if (s->start != e->start || s->end != e->end || s->stalled.index != e->index || s->waits_for.index != e->waits_for || strcmp(s->reason, e->reason) != 0)
             continue;
         size_t n = strlen(row->engines);
         snprintf(row->engines + n, sizeof row->engines - n, " %.40s", lane);
@@ -159,12 +159,12 @@ static bool take_stall(tv_trace_longest *l, const tv_event *e)
         at--;
     if (joins(l, e, lane) || at == TV_TRACE_STALLS || cycles == 0)
         return true;
-    tv_trace_long_stall row = {.stall = {.start = e->start, .end = e->end, .held = recall(l, e->index), .waits_for = recall(l, e->waits_for)}};
+    tv_trace_long_stall row = {.stall = {.start = e->start, .end = e->end, .stalled = recall(l, e->index), .waits_for = recall(l, e->waits_for)}};
     snprintf(row.engines, sizeof row.engines, "%.40s", lane);
-    if (!keep(l, e->cause, &row.stall.cause) || (e->op && !keep(l, e->op, &row.stall.held.op)) || (e->file && !keep(l, e->file, &row.stall.held.file)))
+    if (!keep(l, e->reason, &row.stall.reason) || (e->op && !keep(l, e->op, &row.stall.stalled.op)) || (e->file && !keep(l, e->file, &row.stall.stalled.file)))
         return false;
     if (e->file)
-        row.stall.held.line = e->line;
+        row.stall.stalled.line = e->line;
     memmove(&l->rows[at + 1], &l->rows[at], (l->count - at) * sizeof row);
     l->rows[at] = row;
     if (l->count < TV_TRACE_STALLS)

@@ -88,13 +88,13 @@ static json_t *engines_json(const tv_stats *s)
 {
     json_t *engines = json_object();
     for (unsigned e = 0; e < s->engine_count; e++) {
-        json_t *held = json_object();
-        for (unsigned c = 0; c < s->cause_count; c++)
-            if (s->engines[e].held[c])
-                json_object_set_new(held, s->causes[c], json_integer((json_int_t)s->engines[e].held[c]));
+        json_t *stalled = json_object();
+        for (unsigned c = 0; c < s->stall_reason_count; c++)
+            if (s->engines[e].stalled[c])
+                json_object_set_new(stalled, s->stall_reasons[c], json_integer((json_int_t)s->engines[e].stalled[c]));
         json_object_set_new(engines, s->engines[e].name,
                             json_pack("{s:I, s:I, s:o, s:f}", "active_cycles", (json_int_t)s->engines[e].busy, "idle_cycles",
-                                      (json_int_t)s->engines[e].idle, "held_cycles", held, "utilization",
+                                      (json_int_t)s->engines[e].idle, "held_cycles", stalled, "utilization",
                                       s->cycles ? (double)s->engines[e].busy / (double)s->cycles : 0.0));
     }
     return engines;
@@ -111,7 +111,7 @@ static json_t *summary_json(const tv_trace_writer *w, const tv_machine *machine)
                      "instructions", (json_int_t)s.instructions, "macs", (json_int_t)s.macs, "peak_macs_per_cycle", s.peak_macs, "dram_read_bytes",
                      w->read_bytes, "dram_write_bytes", w->written_bytes, "engines", engines_json(&s), "paths", paths, "kv_cache", "read_bytes",
                      (json_int_t)w->kv_bytes[0], "write_bytes", (json_int_t)w->kv_bytes[1], "tokens", (json_int_t)w->tokens, "bound_by", s.bound_by,
-                     "verdict", s.verdict);
+                     "verdict", s.bottleneck);
 }
 
 static void begin(tv_trace_writer *w, const tv_machine *machine)

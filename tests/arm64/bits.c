@@ -174,12 +174,12 @@ static void rows(void)
         }
         tv_bf16_widen(x, N, wide);
         mix(&bf16, wide, sizeof wide);
-        mix_number(&bf16, tv_bf16_largest(x, round));
+        mix_number(&bf16, tv_bf16_absmax(x, round));
         tv_bf16_scale(acc, 1 + round % 2, 0x1.8p-20f, scale, round % 3 ? x : NULL, N / 2, out);
         mix(&bf16, out, N / 2 * sizeof *out);
         for (unsigned i = 0; i < N; i++)
             wide[i] = plain(&rng);
-        mix_f32(&quantized, tv_largest(wide, N, &finite));
+        mix_f32(&quantized, tv_absmax(wide, N, &finite));
         mix_f32(&quantized, tv_quantize_error(wide, N, 0x1.9p-3f, -8, 7));
         tv_quantize_s8(wide, N, 0x1.9p-3f, -127, 127, q);
         mix(&quantized, q, sizeof q);
@@ -221,7 +221,7 @@ static hash products_at(tv_cpu_level level)
             scales[i] = plain(&rng);
         tv_dots_f32_s8(level)(x, n, w, n, n, COUNT, floats);
         mix(&h, floats, sizeof floats);
-        tv_s4s8_ready(a, beats, ready, sums);
+        tv_s4s8_pack(a, beats, ready, sums);
         tv_s4s8(level)(weights, beats, COUNT, ready, 0, sums, 1, out);
         mix(&h, out, COUNT * sizeof *out);
         tv_dots_s8(level)(a, n, w, n, n, COUNT, out);
@@ -232,9 +232,9 @@ static hash products_at(tv_cpu_level level)
         mix(&h, out, sizeof out);
         for (unsigned bits = 4; bits <= 8; bits += 4) {
             size_t groups = 1 + round % (N / TV_GROUP);
-            int8_t grouped[TV_GROUPS_TOGETHER * TV_GROUP];
-            int32_t offsets[TV_GROUPS_TOGETHER];
-            tv_groups_ready(a, groups * TV_GROUP, bits, grouped, offsets);
+            int8_t grouped[TV_GROUPS_PER_VECTOR * TV_GROUP];
+            int32_t offsets[TV_GROUPS_PER_VECTOR];
+            tv_groups_pack(a, groups * TV_GROUP, bits, grouped, offsets);
             tv_groups(level, bits)(weights, groups * TV_GROUP, COUNT, grouped, offsets, 0.3f, x, floats);
             mix(&h, floats, sizeof floats);
         }
@@ -242,12 +242,12 @@ static hash products_at(tv_cpu_level level)
         for (size_t i = 0; i < COUNT; i++)
             tv_store_le(short_rows + 2 * i, tv_bf16_from_f32(x[i]), 2);
         int32_t sum;
-        tv_s4s8_ready(a, beats, ready, &sum);
+        tv_s4s8_pack(a, beats, ready, &sum);
         tv_scaled_rows(level)(&(tv_rows){weights, beats, COUNT, ready, sum, 0x1.3p-9f, round % 3 ? (const uint8_t *)scales : NULL, round % 2, short_rows});
         mix(&h, short_rows, sizeof short_rows);
         for (size_t i = 0; i < COUNT; i++)
             floats[i] = 0.01f + 0.37f * (float)i;
-        mix_number(&h, tv_least_scale(level)(scales, n, scales[0], floats, COUNT, -8, 7));
+        mix_number(&h, tv_scale_search(level)(scales, n, scales[0], floats, COUNT, -8, 7));
         uint32_t k = 4u << round % 5;
         tv_outer_s8(level)(acc, k, a, w, 1 + round % (COUNT * N / TV_OUTER_K_MAX));
         mix(&h, acc, k * k * sizeof *acc);

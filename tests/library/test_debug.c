@@ -46,7 +46,7 @@ static bench bench_of(const char *target, const char *const settings[][2], const
     b.programs[0] = parse(name, first);
     b.programs[1] = second ? parse(name, second) : NULL;
     for (unsigned i = 0; i < b.count; i++)
-        b.total += tv_program_word_count(b.programs[i]);
+        b.total += tv_program_instruction_count(b.programs[i]);
     return b;
 }
 
@@ -162,7 +162,7 @@ static void compare(tv_machine *a, tv_machine *b)
     for (unsigned e = 0; e < x.engine_count; e++) {
         assert_int_equal(x.engines[e].busy, y.engines[e].busy);
         assert_int_equal(x.engines[e].idle, y.engines[e].idle);
-        assert_memory_equal(x.engines[e].held, y.engines[e].held, sizeof x.engines[e].held);
+        assert_memory_equal(x.engines[e].stalled, y.engines[e].stalled, sizeof x.engines[e].stalled);
     }
     for (unsigned p = 0; p < x.path_count; p++)
         assert_int_equal(x.paths[p].bytes, y.paths[p].bytes);
@@ -196,7 +196,7 @@ static tv_machine *fresh(const bench *b, uint64_t position, uint64_t write_at, u
 
 static void expect_as_fresh(tv_debug *d, const bench *b, uint64_t position, uint64_t write_at, uint8_t byte)
 {
-    tv_debug_place place;
+    tv_debug_location place;
     tv_machine *machine = fresh(b, position, write_at, byte);
     tv_debug_where(d, &place);
     assert_int_equal(place.position, position);
@@ -283,7 +283,7 @@ static void stops_mirror(bench b, const char *space, uint64_t addr, const char *
     static uint64_t forwards[MOST];
     tv_debug *d = debug_of(&b, 11, 0);
     tv_debug_stop stop;
-    tv_debug_place place;
+    tv_debug_location place;
     unsigned number, count = 0;
     assert_int_equal(tv_debug_break(d, &(tv_break){.kind = TV_BREAK_WATCH, .text = space, .value = addr, .writes = 1}, NULL, &number), TV_OK);
     assert_int_equal(tv_debug_break(d, &(tv_break){.kind = TV_BREAK_OPCODE, .text = opcode}, NULL, &number), TV_OK);

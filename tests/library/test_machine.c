@@ -49,8 +49,8 @@ static uint64_t cycles_of(const tv_machine *machine)
     tv_machine_stats(machine, &stats);
     for (unsigned e = 0; e < stats.engine_count; e++) {
         uint64_t sum = stats.engines[e].busy + stats.engines[e].idle;
-        for (unsigned c = 0; c < stats.cause_count; c++)
-            sum += stats.engines[e].held[c];
+        for (unsigned c = 0; c < stats.stall_reason_count; c++)
+            sum += stats.engines[e].stalled[c];
         assert_int_equal(sum, stats.cycles);
     }
     return stats.cycles;
@@ -323,7 +323,7 @@ static void take(void *user, const tv_event *e)
     switch (e->kind) {
     case TV_EVENT_ENGINE: s->engine++; break;
     case TV_EVENT_STALL:
-        assert_non_null(e->cause);
+        assert_non_null(e->reason);
         s->stall++;
         break;
     case TV_EVENT_COMMAND: s->command++; break;

@@ -86,7 +86,7 @@ static inline const char *reading_difference(const reading *x, const reading *y)
  * taken past the parser. */
 static inline const char *reading_compare(const uint8_t *data, size_t size, uint32_t *scanned)
 {
-    reading fast = reading_make(data, size, cmdq_read), careful = reading_make(data, size, cmdq_read_carefully);
+    reading fast = reading_make(data, size, cmdq_read), careful = reading_make(data, size, cmdq_read_slow_path);
     const char *difference = reading_difference(&fast, &careful);
     if (scanned)
         *scanned = fast.program ? cmdq_queue_of(fast.program)->scanned : 0;

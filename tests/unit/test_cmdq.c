@@ -254,7 +254,7 @@ static void take_pair(void *user, const tv_diag *diag)
     p->at[a][b] = true;
 }
 
-static uint64_t find(const tv_program *program, const cmdq_shape *shape, const cmdq_plan *plan, uint32_t window_max, pairs *found)
+static uint64_t find(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan, uint32_t window_max, pairs *found)
 {
     tv_diag_sink sink = {take_pair, found};
     tv_check_counts counts = {0};
@@ -263,17 +263,17 @@ static uint64_t find(const tv_program *program, const cmdq_shape *shape, const c
     return cmdq_find_hazards(program, shape, plan, window_max, TV_ERROR, &findings);
 }
 
-static cmdq_shape small_shape(void)
+static cmdq_params small_shape(void)
 {
-    cmdq_shape shape;
+    cmdq_params shape;
     tv_machine *machine = machine_with(TV_MODE_TIMING, small_machine);
-    cmdq_shape_init(&shape, tv_machine_config(machine));
+    cmdq_params_init(&shape, tv_machine_config(machine));
     tv_machine_free(machine);
     return shape;
 }
 
 /* Of few enough entries every pair is told, else their number is compared. */
-static void compare_hazards(const tv_program *program, const cmdq_shape *shape, const cmdq_plan *plan)
+static void compare_hazards(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan)
 {
     static const uint32_t windows[] = {0, 1, CMDQ_WINDOW_MAX, UINT32_MAX};
     static pairs want, got;
@@ -289,7 +289,7 @@ static void compare_hazards(const tv_program *program, const cmdq_shape *shape, 
 }
 
 /* Searches one random queue; false: its entries wait for each other, as both sides must say. */
-static bool search_one(unit_rng *rng, const cmdq_shape *shape, unsigned total)
+static bool search_one(unit_rng *rng, const cmdq_params *shape, unsigned total)
 {
     queue_text q = {0};
     tv_program *program;
@@ -319,7 +319,7 @@ static void hazards_are_those_of_brute_force_with_and_without_the_tree(void **st
 {
     (void)state;
     unit_rng rng = {1};
-    cmdq_shape shape = small_shape();
+    cmdq_params shape = small_shape();
     unsigned orderly = 0, circular = 0;
     while (orderly < 2000)
         *(search_one(&rng, &shape, 3 + (unsigned)unit_below(&rng, 12)) ? &orderly : &circular) += 1;
@@ -330,7 +330,7 @@ static void hazards_of_long_queues_are_as_many_as_by_brute_force(void **state)
 {
     (void)state;
     unit_rng rng = {2};
-    cmdq_shape shape = small_shape();
+    cmdq_params shape = small_shape();
     for (unsigned done = 0; done < 40;)
         done += search_one(&rng, &shape, ENTRIES_MAX - (unsigned)unit_below(&rng, 100));
 }
@@ -370,7 +370,7 @@ static void expect_same_times(const tv_stats *a, const tv_stats *b)
     for (unsigned e = 0; e < a->engine_count; e++) {
         assert_int_equal(a->engines[e].busy, b->engines[e].busy);
         assert_int_equal(a->engines[e].idle, b->engines[e].idle);
-        assert_memory_equal(a->engines[e].held, b->engines[e].held, sizeof a->engines[e].held);
+        assert_memory_equal(a->engines[e].stalled, b->engines[e].stalled, sizeof a->engines[e].stalled);
     }
 }
 
@@ -388,7 +388,7 @@ static tv_program *orderly_queue(unit_rng *rng, bool forward)
 
 static void run_by_steps(tv_machine *machine, const tv_program *program, unit_rng *rng)
 {
-    uint64_t all = tv_program_word_count(program), until = 0;
+    uint64_t all = tv_program_instruction_count(program), until = 0;
     tv_stop why;
     tv_stats ignored;
     assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
@@ -430,8 +430,8 @@ static void add_stats(tv_stats *sum, const tv_stats *more)
     for (unsigned e = 0; e < sum->engine_count; e++) {
         sum->engines[e].busy += more->engines[e].busy;
         sum->engines[e].idle += more->engines[e].idle;
-        for (unsigned c = 0; c < sum->cause_count; c++)
-            sum->engines[e].held[c] += more->engines[e].held[c];
+        for (unsigned c = 0; c < sum->stall_reason_count; c++)
+            sum->engines[e].stalled[c] += more->engines[e].stalled[c];
     }
 }
 
@@ -469,7 +469,7 @@ static void a_queue_that_is_left_in_the_middle_keeps_its_time(void **state)
     tv_program *a = orderly_queue(&rng, false), *b = orderly_queue(&rng, false);
     tv_machine *machine = filled_machine(0);
     assert_int_equal(tv_machine_load(machine, a, NULL), TV_OK);
-    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){tv_program_word_count(a) - 1, UINT64_MAX}, NULL), TV_OK);
+    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){tv_program_instruction_count(a) - 1, UINT64_MAX}, NULL), TV_OK);
     tv_machine_stats(machine, &part);
     assert_true(part.cycles > 0);
     assert_int_equal(tv_machine_load(machine, b, NULL), TV_OK);
@@ -616,7 +616,7 @@ static void a_million_entries_take_at_most_200_bytes_each(void **state)
     size_t used = heap_bytes() - empty;
     unlink(path);
     assert_int_equal(status, TV_OK);
-    assert_int_equal(tv_program_word_count(program), MANY);
+    assert_int_equal(tv_program_instruction_count(program), MANY);
     print_message("%zu bytes an entry\n", used / MANY);
     assert_true(used <= (size_t)MANY * BYTES_AN_ENTRY);
     tv_program_free(program);

@@ -9,51 +9,51 @@ static tv_sv metadata(void)
     return tv_sv_of("{\"version\": \"1.2\", \"kv_layouts\": [{\"id\": 3, \"k_base\": 0, \"v_base\": 4096, \"t_max\": 16, \"d_head\": 8, \"heads\": 2}]}");
 }
 
-static tv_entries *begin_in(unit_log *log, const char *name, tv_program *old)
+static tv_queue_builder *begin_in(unit_log *log, const char *name, tv_program *old)
 {
     static tv_diag_sink sink;
-    tv_entries *entries;
+    tv_queue_builder *entries;
     sink = unit_sink(log);
-    assert_int_equal(tv_entries_begin(name, metadata(), old, &sink, &entries), TV_OK);
+    assert_int_equal(tv_queue_builder_new(name, metadata(), old, &sink, &entries), TV_OK);
     return entries;
 }
 
-static tv_entries *begin(unit_log *log, const char *name) { return begin_in(log, name, NULL); }
+static tv_queue_builder *begin(unit_log *log, const char *name) { return begin_in(log, name, NULL); }
 
-static void add_kv_load(tv_entries *e, uint64_t t_len)
+static void add_kv_load(tv_queue_builder *e, uint64_t t_len)
 {
     const uint32_t deps[] = {0};
-    tv_entries_opcode(e, CMDQ_KV_LOAD_TILE);
-    tv_entries_integer(e, CMDQ_F_head_id, 1);
-    tv_entries_text(e, CMDQ_F_kv_kind, "v");
-    tv_entries_integer(e, CMDQ_F_qbits_kv, 8);
-    tv_entries_integer(e, CMDQ_F_kv_layout_id, 3);
-    tv_entries_integer(e, CMDQ_F_spm_bank, 1);
-    tv_entries_integer(e, CMDQ_F_spm_offset, 64);
-    tv_entries_object(e, CMDQ_F_kv_range_desc);
-    tv_entries_integer(e, CMDQ_F_t_start, 2);
-    tv_entries_integer(e, CMDQ_F_t_len, t_len);
-    assert_int_equal(tv_entries_end(e, "blk.0", deps, 1), 1);
+    tv_queue_builder_opcode(e, CMDQ_KV_LOAD_TILE);
+    tv_queue_builder_integer(e, CMDQ_F_head_id, 1);
+    tv_queue_builder_text(e, CMDQ_F_kv_kind, "v");
+    tv_queue_builder_integer(e, CMDQ_F_qbits_kv, 8);
+    tv_queue_builder_integer(e, CMDQ_F_kv_layout_id, 3);
+    tv_queue_builder_integer(e, CMDQ_F_spm_bank, 1);
+    tv_queue_builder_integer(e, CMDQ_F_spm_offset, 64);
+    tv_queue_builder_object(e, CMDQ_F_kv_range_desc);
+    tv_queue_builder_integer(e, CMDQ_F_t_start, 2);
+    tv_queue_builder_integer(e, CMDQ_F_t_len, t_len);
+    assert_int_equal(tv_queue_builder_end_entry(e, "blk.0", deps, 1), 1);
 }
 
-static void add_norm(tv_entries *e)
+static void add_norm(tv_queue_builder *e)
 {
-    tv_entries_opcode(e, CMDQ_VE_RMSNORM_TILE);
-    tv_entries_integer(e, CMDQ_F_ve_id, 0);
-    tv_entries_integer(e, CMDQ_F_length, 8);
-    tv_entries_integer(e, CMDQ_F_qbits_activation, 32);
-    tv_entries_integer(e, CMDQ_F_in_bank, 0);
-    tv_entries_integer(e, CMDQ_F_in_offset, 0);
-    tv_entries_integer(e, CMDQ_F_out_bank, 0);
-    tv_entries_integer(e, CMDQ_F_out_offset, 256);
-    tv_entries_real(e, CMDQ_F_eps, 1e-6);
-    assert_int_equal(tv_entries_end(e, NULL, NULL, 0), 0);
+    tv_queue_builder_opcode(e, CMDQ_VE_RMSNORM_TILE);
+    tv_queue_builder_integer(e, CMDQ_F_ve_id, 0);
+    tv_queue_builder_integer(e, CMDQ_F_length, 8);
+    tv_queue_builder_integer(e, CMDQ_F_qbits_activation, 32);
+    tv_queue_builder_integer(e, CMDQ_F_in_bank, 0);
+    tv_queue_builder_integer(e, CMDQ_F_in_offset, 0);
+    tv_queue_builder_integer(e, CMDQ_F_out_bank, 0);
+    tv_queue_builder_integer(e, CMDQ_F_out_offset, 256);
+    tv_queue_builder_real(e, CMDQ_F_eps, 1e-6);
+    assert_int_equal(tv_queue_builder_end_entry(e, NULL, NULL, 0), 0);
 }
 
-static void add_end(tv_entries *e)
+static void add_end(tv_queue_builder *e)
 {
-    tv_entries_opcode(e, CMDQ_END);
-    tv_entries_end(e, NULL, NULL, 0);
+    tv_queue_builder_opcode(e, CMDQ_END);
+    tv_queue_builder_end_entry(e, NULL, NULL, 0);
 }
 
 static void what_is_built_is_what_the_reader_makes_of_the_text(void **state)
@@ -68,13 +68,13 @@ static void what_is_built_is_what_the_reader_makes_of_the_text(void **state)
     tv_program *built = NULL, *read;
     assert_int_equal(tv_program_parse("read.json", text, sizeof text - 1, NULL, NULL, &read), TV_OK);
     for (unsigned round = 0; round < 3; round++) { /* at first in fresh memory, then in that of the one before */
-        tv_entries *e = begin_in(&log, "built", built);
+        tv_queue_builder *e = begin_in(&log, "built", built);
         add_norm(e);
         add_kv_load(e, 5);
         add_end(e);
-        assert_int_equal(tv_entries_count(e), 3);
-        assert_int_equal(tv_entries_finish(e, &built), TV_OK);
-        assert_int_equal(tv_program_word_count(built), 3);
+        assert_int_equal(tv_queue_builder_count(e), 3);
+        assert_int_equal(tv_queue_builder_finish(e, &built), TV_OK);
+        assert_int_equal(tv_program_instruction_count(built), 3);
         for (uint32_t i = 0; i < 3; i++) {
             tv_buf a = {0}, b = {0};
             cmdq_print(cmdq_queue_of(built), i, &a);
@@ -94,13 +94,13 @@ static void an_illegal_field_is_refused_at_its_entry(void **state)
     (void)state;
     unit_log log;
     char name[] = "built";
-    tv_entries *e = begin(&log, name);
+    tv_queue_builder *e = begin(&log, name);
     tv_program *program;
     memset(name, 'x', sizeof name - 1);
     add_norm(e);
     add_kv_load(e, UINT64_MAX);
     add_end(e);
-    assert_int_equal(tv_entries_finish(e, &program), TV_ERR_INPUT);
+    assert_int_equal(tv_queue_builder_finish(e, &program), TV_ERR_INPUT);
     assert_int_equal(log.count, 1);
     assert_string_equal(log.at[0].code, "TV-Q015");
     assert_string_equal(log.at[0].file, "built");
@@ -111,15 +111,15 @@ static void a_missing_field_and_a_missing_end_are_refused(void **state)
 {
     (void)state;
     unit_log log;
-    tv_entries *e = begin(&log, "built");
+    tv_queue_builder *e = begin(&log, "built");
     tv_program *program;
-    tv_entries_opcode(e, CMDQ_VE_ADD_TILE);
-    tv_entries_end(e, NULL, NULL, 0);
-    assert_int_equal(tv_entries_finish(e, &program), TV_ERR_INPUT);
+    tv_queue_builder_opcode(e, CMDQ_VE_ADD_TILE);
+    tv_queue_builder_end_entry(e, NULL, NULL, 0);
+    assert_int_equal(tv_queue_builder_finish(e, &program), TV_ERR_INPUT);
     assert_true(log.count >= 1);
     e = begin(&log, "built");
     add_norm(e);
-    assert_int_equal(tv_entries_finish(e, &program), TV_ERR_INPUT);
+    assert_int_equal(tv_queue_builder_finish(e, &program), TV_ERR_INPUT);
     assert_true(log.count >= 1);
 }
 
@@ -127,11 +127,11 @@ static void a_queue_may_be_left_half_built(void **state)
 {
     (void)state;
     unit_log log;
-    tv_entries *e = begin(&log, "built");
+    tv_queue_builder *e = begin(&log, "built");
     add_norm(e);
-    tv_entries_opcode(e, CMDQ_NOP);
-    tv_entries_free(e);
-    tv_entries_free(NULL);
+    tv_queue_builder_opcode(e, CMDQ_NOP);
+    tv_queue_builder_free(e);
+    tv_queue_builder_free(NULL);
 }
 
 int main(void)

@@ -57,7 +57,7 @@ static void put_value(tv_buf *out, const tv_parameter *p)
     case TV_PARAMETER_INTEGER:
     case TV_PARAMETER_REAL: put_number(out); return;
     case TV_PARAMETER_BOOLEAN: tv_buf_str(out, PICK("true", "false")); return;
-    case TV_PARAMETER_WORD: tv_buf_printf(out, "\"%s\"", p->words[0]); return;
+    case TV_PARAMETER_ENUM: tv_buf_printf(out, "\"%s\"", p->enum_names[0]); return;
     case TV_PARAMETER_TEXT:
         tv_buf_str(out, "\"");
         put_text(out);

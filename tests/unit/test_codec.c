@@ -208,7 +208,7 @@ static void check_batch(const uint64_t *words, unsigned count, const char *text,
     tv_program *program = NULL;
     if (tv_program_assemble("batch", text, size, &options, &sink, &program) != TV_OK)
         fail_msg("line %u: %s", log.at[0].line, log.at[0].message);
-    assert_int_equal(tv_program_word_count(program), count);
+    assert_int_equal(tv_program_instruction_count(program), count);
     for (unsigned i = 0; i < count; i++)
         if (tv_program_word(program, i) != words[i])
             fail_msg("%016llx assembles to %016llx", (unsigned long long)words[i],

@@ -273,7 +273,7 @@ static void round_trip(unsigned batches, uint64_t seed, enum kind kind)
             fail_msg("line %u: %s", log.at[0].line, log.at[0].message);
         for (unsigned i = 0; i < log.count && i < UNIT_DIAGS; i++)
             assert_non_null(strstr(log.at[i].message, "is cut to 8 bits")); /* words of bcast.imm and VALU_MOV with more */
-        assert_int_equal(tv_program_word_count(program), BATCH);
+        assert_int_equal(tv_program_instruction_count(program), BATCH);
         for (unsigned i = 0; i < BATCH; i++)
             if (tv_program_word(program, i) != words[i])
                 fail_msg("%08x assembles to %08x", words[i], (unsigned)tv_program_word(program, i));
@@ -336,7 +336,7 @@ static void the_lines_of_the_specification_have_these_words(void **state)
         snprintf(line, sizeof line, "%s\n", rows[i].text);
         if (assemble(line, strlen(line), &log, &program) != TV_OK)
             fail_msg("%s: %s", rows[i].text, log.at[0].message);
-        assert_int_equal(tv_program_word_count(program), 1);
+        assert_int_equal(tv_program_instruction_count(program), 1);
         if (tv_program_word(program, 0) != rows[i].word)
             fail_msg("%s is %08x, not %08x", rows[i].text, rows[i].word, (unsigned)tv_program_word(program, 0));
         tv_program_free(program);

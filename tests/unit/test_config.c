@@ -18,7 +18,7 @@ static const tv_schema schema = {"toy", NULL, params, PARAMS};
 static tv_config *make_config(void)
 {
     tv_config *config = NULL;
-    assert_int_equal(tv_config_create(&schema, NULL, &config), TV_OK);
+    assert_int_equal(tv_config_new_for(&schema, NULL, &config), TV_OK);
     return config;
 }
 

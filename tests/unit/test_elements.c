@@ -128,7 +128,7 @@ static void the_largest_is_found_and_taken_off(void **state)
     (void)state;
     unit_rng rng = {28};
     float x[60] = {0}, out[60];
-    assert_true(tv_elements_largest(x, 0) == -INFINITY);
+    assert_true(tv_elements_max(x, 0) == -INFINITY);
     for (unsigned round = 0; round < 300; round++) {
         size_t n = 1 + unit_below(&rng, TV_COUNTOF(x));
         float scale = round % 2 ? 1 : 0.37f, most = -INFINITY;
@@ -136,14 +136,14 @@ static void the_largest_is_found_and_taken_off(void **state)
             x[i] = round % 7 ? (float)unit_below(&rng, 2000) - 1900 : -INFINITY;
             most = fmaxf(most, x[i]);
         }
-        assert_true(tv_elements_largest(x, n) == most);
+        assert_true(tv_elements_max(x, n) == most);
         tv_elements_shift(x, n, most, scale, out);
         for (size_t i = 0; i < n; i++) {
             volatile float difference = x[i] - most;
             assert_same(out[i], difference / scale);
         }
         x[unit_below(&rng, n)] = NAN;
-        assert_true(isnan(tv_elements_largest(x, n)));
+        assert_true(isnan(tv_elements_max(x, n)));
     }
 }
 
@@ -158,7 +158,7 @@ static void pairs_are_turned(void **state)
         random_floats(&rng, x, 2 * HALF);
         random_floats(&rng, c, HALF);
         random_floats(&rng, s, HALF);
-        tv_elements_turn(x, c, s, HALF, apart, out);
+        tv_elements_rotate(x, c, s, HALF, apart, out);
         for (unsigned i = 0; i < HALF; i++) {
             unsigned first = apart ? i : 2 * i, second = apart ? HALF + i : 2 * i + 1;
             volatile float ac = x[first] * c[i], bs = x[second] * s[i], as = x[first] * s[i], bc = x[second] * c[i];
@@ -223,7 +223,7 @@ static void mixes_have_the_canonical_order(void **state)
             a[t] = ((float)unit_below(&rng, 20000) - 10000) * 1e-4f;
         for (size_t i = 0; i < k * step; i++)
             v[i] = (float)unit_below(&rng, 256) - 128;
-        tv_mix_f32(a, rows, k, v, step, count, out);
+        tv_weighted_sum_f32(a, rows, k, v, step, count, out);
         for (size_t i = 0; i < rows * count; i++) {
             float p[8] = {0};
             for (size_t t = 0; t < k; t++) {

@@ -16,7 +16,7 @@ typedef struct image {
     tv_buf bytes;
     size_t counts[64]; /* places of 64-bit lengths, counts, dimensions and offsets */
     size_t words[64];  /* places of 32-bit ones */
-    size_t count_count, word_count;
+    size_t count_count, instruction_count;
 } image;
 
 static void put64(image *f, uint64_t value)
@@ -27,7 +27,7 @@ static void put64(image *f, uint64_t value)
 
 static void put32(image *f, uint32_t value)
 {
-    f->words[f->word_count++] = f->bytes.len;
+    f->words[f->instruction_count++] = f->bytes.len;
     tv_buf_le(&f->bytes, value, 4);
 }
 
@@ -293,7 +293,7 @@ static void test_huge_numbers(void **state)
     image f;
     unsigned read = 0;
     make_image(&f);
-    for (size_t i = 0; i < f.count_count + f.word_count; i++) {
+    for (size_t i = 0; i < f.count_count + f.instruction_count; i++) {
         bool word = i >= f.count_count;
         uint8_t *p = f.bytes.data + (word ? f.words[i - f.count_count] : f.counts[i]), saved[8];
         memcpy(saved, p, word ? 4 : 8);

@@ -113,10 +113,10 @@ static void groups_of_every_level_have_the_canonical_order(void **state)
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
         for (unsigned round = 0; round < 60; round++) {
             make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, 20), 1);
-            int8_t ready[WIDEST + TV_GROUPS_TOGETHER * TV_GROUP];
-            int32_t offsets[WIDEST / GROUP + TV_GROUPS_TOGETHER];
+            int8_t ready[WIDEST + TV_GROUPS_PER_VECTOR * TV_GROUP];
+            int32_t offsets[WIDEST / GROUP + TV_GROUPS_PER_VECTOR];
             float out[ROWS_MAX];
-            tv_groups_ready(p.inputs, p.k, p.bits, ready, offsets);
+            tv_groups_pack(p.inputs, p.k, p.bits, ready, offsets);
             tv_groups((tv_cpu_level)level, p.bits)(guarded_weights(&p), p.k, p.rows, ready, offsets, p.factor, guarded_scales(&p), out);
             for (size_t r = 0; r < p.rows; r++)
                 assert_same_bits(out[r], wanted(&p, 0, r));

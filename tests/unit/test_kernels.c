@@ -57,13 +57,13 @@ static void compare_s4s8(unit_rng *rng, tv_cpu_level level, size_t beats, size_t
     static uint8_t weights[ROWS * WIDEST];
     static int8_t q[ROWS][WIDEST], ready[ROWS * (WIDEST + TV_S4_BLOCK)];
     int32_t sums[ROWS], out[ROWS * ROWS];
-    size_t n = beats * TV_S4_BEAT, stride = tv_s4s8_ready_bytes(beats);
+    size_t n = beats * TV_S4_BEAT, stride = tv_s4s8_packed_bytes(beats);
     for (size_t i = 0; i < rows * n / 2; i++)
         weights[i] = unit_below(rng, 4) ? (uint8_t)unit_below(rng, 256) : 0x88;
     for (size_t i = 0; i < m; i++) {
         for (size_t k = 0; k < n; k++)
             q[i][k] = random_byte(rng);
-        tv_s4s8_ready(q[i], beats, ready + i * stride, &sums[i]);
+        tv_s4s8_pack(q[i], beats, ready + i * stride, &sums[i]);
     }
     tv_s4s8(level)(weights, beats, rows, ready, stride, sums, m, out);
     for (size_t r = 0; r < rows; r++)
@@ -180,7 +180,7 @@ static void bf16_rows_are_what_single_values_are(void **state)
         assert_int_equal(bits, (subnormal ? i & 0x8000 : i) << 16);
     }
     for (uint32_t n = 1; n < 100; n++)
-        assert_int_equal(tv_bf16_largest(x + 40000, n), 40000 % 32768 + n - 1);
+        assert_int_equal(tv_bf16_absmax(x + 40000, n), 40000 % 32768 + n - 1);
 }
 
 static void scaled_outputs_are_rounded_after_each_operation(void **state)
@@ -236,9 +236,9 @@ static void quantizers_round_to_the_nearest_even_integer(void **state)
             error += ((double)x[i] - (double)scale * want) * ((double)x[i] - (double)scale * want);
         }
         assert_true(fabs((double)tv_quantize_error(x, N, scale, low, high) - error) <= 1e-5 * error);
-        assert_true(tv_largest(x, N, &finite) == most && finite);
+        assert_true(tv_absmax(x, N, &finite) == most && finite);
         x[round % N] = round % 3 ? INFINITY : NAN;
-        tv_largest(x, N, &finite);
+        tv_absmax(x, N, &finite);
         assert_false(finite);
         if (!four)
             continue;

@@ -122,7 +122,7 @@ static void test_checkpoint_contents(void **state)
     assert_int_equal(tv_gguf_u64(g, "llama.context_length", 0), SEQ);
     assert_true(tv_gguf_f32(g, "llama.attention.layer_norm_rms_epsilon", 0) == 1e-5f);
     tv_tokenizer *t = NULL;
-    assert_int_equal(tv_tokenizer_make(g, NULL, &t), TV_OK);
+    assert_int_equal(tv_tokenizer_new(g, NULL, &t), TV_OK);
     assert_true(tv_sv_is(tv_tokenizer_piece(t, 1), "<s>") && tv_sv_is(tv_tokenizer_piece(t, 4), "\xE2\x96\x81"
                                                                                                 "a\xE2\x96\x81"
                                                                                                 "b"));

@@ -75,7 +75,7 @@ static void turn(const plain *p, double *x, uint32_t heads, uint32_t position)
 
 static void attend(const plain *p, uint32_t layer, const double *q, uint32_t position, double *out)
 {
-    const tv_model_shape *s = &p->model->shape;
+    const tv_model_dims *s = &p->model->shape;
     uint32_t d = s->head_dim, narrow = s->kv_heads * d;
     double share[POSITIONS];
     for (uint32_t h = 0; h < s->heads; h++) {
@@ -98,7 +98,7 @@ static void attend(const plain *p, uint32_t layer, const double *q, uint32_t pos
 
 static void layer_of(const plain *p, uint32_t layer, uint32_t position, double *x)
 {
-    const tv_model_shape *s = &p->model->shape;
+    const tv_model_dims *s = &p->model->shape;
     uint32_t narrow = s->kv_heads * s->head_dim, wide = s->dim > s->hidden ? s->dim : s->hidden;
     double *xn = new_row(wide), *a = new_row(wide), *b = new_row(wide), *c = new_row(wide);
     size_t at = ((size_t)layer * POSITIONS + position) * narrow;
@@ -129,7 +129,7 @@ static void layer_of(const plain *p, uint32_t layer, uint32_t position, double *
 /* The likeliest token after `token`. */
 static int32_t next_token(const plain *p, int32_t token, uint32_t position)
 {
-    const tv_model_shape *s = &p->model->shape;
+    const tv_model_dims *s = &p->model->shape;
     double *x = new_row(s->dim), *xn = new_row(s->dim), *logits = new_row(s->vocab);
     int32_t best = 0;
     read_row(tv_model_matrix(p->model, TV_WEIGHT_EMBEDDING, 0), (uint32_t)token, x);
@@ -153,7 +153,7 @@ static void plain_text(const char *path, const char *prompt, char text[TEXT])
     size_t n;
     tv_buf out = {0};
     assert_int_equal(tv_model_open(path, NULL, &model), TV_OK);
-    assert_int_equal(tv_tokenizer_make(model->gguf, NULL, &tokenizer), TV_OK);
+    assert_int_equal(tv_tokenizer_new(model->gguf, NULL, &tokenizer), TV_OK);
     assert_int_equal(tv_tokenizer_encode(tokenizer, prompt, strlen(prompt), tv_tokenizer_adds_bos(tokenizer), &ids, &n), TV_OK);
     size_t cache = (size_t)model->shape.layers * POSITIONS * model->shape.kv_heads * model->shape.head_dim;
     plain p = {model, calloc(cache, sizeof(double)), calloc(cache, sizeof(double))};
@@ -248,7 +248,7 @@ static double least_cosine(const char *path, const char *target)
     tv_llm *llm;
     tv_config *config;
     tv_llm_session *session;
-    tv_llm_likeness *list;
+    tv_llm_similarity *list;
     uint32_t count;
     double least = 1;
     assert_int_equal(tv_llm_open(path, NULL, &llm), TV_OK);

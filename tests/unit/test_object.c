@@ -94,7 +94,7 @@ static void check_source_program(const tv_program *program)
 {
     const unsigned lines[] = {4, 5, 10};
     assert_string_equal(tv_program_target(program), "pccx");
-    assert_int_equal(tv_program_word_count(program), 3);
+    assert_int_equal(tv_program_instruction_count(program), 3);
     for (unsigned i = 0; i < 3; i++) {
         tv_source_line at;
         assert_true(tv_program_word(program, i) == source_words[i]);
@@ -154,7 +154,7 @@ static void an_empty_program_survives_every_format(void **state)
     for (size_t i = 0; i < TV_COUNTOF(rows); i++) {
         assert_int_equal(tv_program_save(program, rows[i].path, rows[i].format, NULL), TV_OK);
         assert_int_equal(tv_program_open(rows[i].path, &options, NULL, &loaded), TV_OK);
-        assert_int_equal(tv_program_word_count(loaded), 0);
+        assert_int_equal(tv_program_instruction_count(loaded), 0);
         tv_program_free(loaded);
     }
     tv_program_free(program);
@@ -274,7 +274,7 @@ static volatile uint64_t touched; /* keeps the reads */
 static void walk(const tv_program *program)
 {
     uint64_t sum = strlen(tv_program_target(program)), end = 0;
-    for (uint64_t i = 0; i < tv_program_word_count(program); i++) {
+    for (uint64_t i = 0; i < tv_program_instruction_count(program); i++) {
         tv_source_line at;
         sum += tv_program_word(program, i);
         if (tv_program_line(program, i, &at))

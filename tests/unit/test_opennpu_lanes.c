@@ -887,8 +887,8 @@ static void expect_the_same_books(const tv_machine *a, const tv_machine *b)
     for (unsigned e = 0; e < x.engine_count; e++) {
         assert_int_equal(x.engines[e].busy, y.engines[e].busy);
         assert_int_equal(x.engines[e].idle, y.engines[e].idle);
-        for (unsigned c = 0; c < x.cause_count; c++)
-            assert_int_equal(x.engines[e].held[c], y.engines[e].held[c]);
+        for (unsigned c = 0; c < x.stall_reason_count; c++)
+            assert_int_equal(x.engines[e].stalled[c], y.engines[e].stalled[c]);
     }
     for (unsigned n = 0; n < x.path_count; n++)
         assert_int_equal(x.paths[n].bytes, y.paths[n].bytes);

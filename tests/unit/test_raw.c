@@ -54,7 +54,7 @@ static void raw_words_are_little_endian_or_sixteen_digits(void **state)
     const char *const paths[] = {"a.bin", "a.hex"};
     for (size_t p = 0; p < 2; p++) {
         assert_int_equal(tv_program_open(paths[p], &options, NULL, &loaded), TV_OK);
-        assert_int_equal(tv_program_word_count(loaded), 3);
+        assert_int_equal(tv_program_instruction_count(loaded), 3);
         for (unsigned i = 0; i < 3; i++)
             assert_true(tv_program_word(loaded, i) == source_words[i]);
         tv_source_line at;
@@ -80,7 +80,7 @@ static void hex_takes_comments_prefixes_and_either_case(void **state)
     unit_log log;
     tv_program *program;
     assert_int_equal(open_text("a.hex", text, sizeof text - 1, &log, &program), TV_OK);
-    assert_int_equal(tv_program_word_count(program), 3);
+    assert_int_equal(tv_program_instruction_count(program), 3);
     for (unsigned i = 0; i < 3; i++)
         assert_true(tv_program_word(program, i) == words[i]);
     tv_program_free(program);

@@ -72,7 +72,7 @@ static void windows_keep_their_sums_when_they_widen(void **state)
     assert_true(got > sum * 0.999 && got < sum * 1.001);
     assert_true(windows.width * TV_WINDOWS >= UINT64_C(1) << 39);
     for (uint32_t i = 0; i < 2 * TV_CHANNELS_MAX; i++)
-        tv_windows_add(&windows, TV_CHANNEL_HELD, 1, i, 0, 1, 1);
+        tv_windows_add(&windows, TV_CHANNEL_STALLED, 1, i, 0, 1, 1);
     assert_int_equal(windows.count, TV_CHANNELS_MAX);
     tv_windows_fini(&windows);
 }
@@ -298,7 +298,7 @@ static void events_of_any_shape_do_no_harm(void **state)
         e.space = e.kind == TV_EVENT_ACCESS ? "none" : NULL;
         e.engine = unit_below(&rng, 2) ? "X\xff" : NULL;
         e.file = unit_below(&rng, 2) ? "/dev/zero" : NULL;
-        e.cause = e.path = e.op = e.layer = unit_below(&rng, 2) ? "\x01<!--" : NULL;
+        e.reason = e.path = e.op = e.layer = unit_below(&rng, 2) ? "\x01<!--" : NULL;
         events.event(events.user, &e);
     }
     finish(&f);

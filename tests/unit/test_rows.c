@@ -60,7 +60,7 @@ static void check_rows(unit_rng *rng, tv_cpu_level level, size_t beats, size_t r
     memcpy(c.before, c.out, sizeof c.out);
     tv_rows r = {.weights = c.weights, .beats = beats, .rows = rows, .ready = c.ready, .vector_scale = ldexpf(1, (int)unit_below(rng, 40) - 30),
                  .scales = kind & 1 ? c.scales : NULL, .add = kind >> 1 & 1, .out = c.out};
-    tv_s4s8_ready(c.q, beats, c.ready, &r.sum);
+    tv_s4s8_pack(c.q, beats, c.ready, &r.sum);
     tv_scaled_rows(level)(&r);
     for (size_t i = 0; i < rows; i++)
         assert_int_equal(tv_load_le16(c.out + 2 * i), expected_row(&c, &r, i));
@@ -127,14 +127,14 @@ static void the_scale_of_least_error_is_the_first_of_its_kind_at_every_level(voi
         unsigned count = 1 + (unsigned)unit_below(&rng, TV_SCALES_MAX);
         for (size_t i = 0; i < n; i++)
             x[i] = ldexpf((float)((int)unit_below(&rng, few ? 5 : 2001) - (few ? 2 : 1000)), exponent);
-        float most = tv_extreme(x, n, &finite);
+        float most = tv_signed_absmax(x, n, &finite);
         for (unsigned c = 0; c < count; c++) {
             scales[c] = most / (few ? 4 : 8) * (few ? (float)(1 + unit_below(&rng, 3)) : 0.5f + (float)unit_below(&rng, 1000) / 1000) * (unit_below(&rng, 2) ? 1 : -1);
             scales[c] = scales[c] == 0 || !isfinite(scales[c]) ? 1 : scales[c];
         }
         unsigned want = expected_scale(x, n, scales, count, low, high);
         for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
-            assert_int_equal(tv_least_scale((tv_cpu_level)level)(x, n, most, scales, count, low, high), want);
+            assert_int_equal(tv_scale_search((tv_cpu_level)level)(x, n, most, scales, count, low, high), want);
     }
 }
 
@@ -162,7 +162,7 @@ static void halves_and_corners_choose_the_same_scale_at_every_level(void **state
         unsigned want = expected_scale(x, n, scales, count, -8, 7);
         float extreme = x[unit_below(&rng, n)];
         for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
-            assert_int_equal(tv_least_scale((tv_cpu_level)level)(x, n, extreme, scales, count, -8, 7), want);
+            assert_int_equal(tv_scale_search((tv_cpu_level)level)(x, n, extreme, scales, count, -8, 7), want);
     }
 }
 
@@ -180,9 +180,9 @@ static void the_extreme_is_the_first_value_of_largest_magnitude(void **state)
         want = x[0];
         for (size_t i = 1; i < n; i++)
             want = fabsf(x[i]) > fabsf(want) ? x[i] : want;
-        assert_true(tv_extreme(x, n, &finite) == want && finite);
+        assert_true(tv_signed_absmax(x, n, &finite) == want && finite);
         x[unit_below(&rng, n)] = round % 2 ? -INFINITY : NAN;
-        tv_extreme(x, n, &finite);
+        tv_signed_absmax(x, n, &finite);
         assert_false(finite);
     }
 }

@@ -383,29 +383,29 @@ static void accounts_add_up_to_every_cycle(void **state)
     unit_rng rng = {4};
     for (unsigned n = 0; n < 2000; n++) {
         enum { CYCLES = 400 };
-        uint64_t count[TV_CAUSES_MAX + 2] = {0}, at = 0; /* causes, then busy, then idle */
+        uint64_t count[TV_STALL_REASONS_MAX + 2] = {0}, at = 0; /* causes, then busy, then idle */
         tv_account account = {.name = "engine"};
         for (;;) {
             uint64_t from = at + unit_below(&rng, 10), to = from + unit_below(&rng, 20);
-            unsigned kind = (unsigned)unit_below(&rng, TV_CAUSES_MAX + 1);
+            unsigned kind = (unsigned)unit_below(&rng, TV_STALL_REASONS_MAX + 1);
             if (to > CYCLES)
                 break;
-            if (kind == TV_CAUSES_MAX)
+            if (kind == TV_STALL_REASONS_MAX)
                 tv_account_busy(&account, from, to);
             else
-                tv_account_held(&account, kind, from, to);
+                tv_account_stall(&account, kind, from, to);
             if (to > from) {
-                count[TV_CAUSES_MAX + 1] += from - at;
+                count[TV_STALL_REASONS_MAX + 1] += from - at;
                 count[kind] += to - from;
                 at = to;
             }
         }
-        count[TV_CAUSES_MAX + 1] += CYCLES - at;
-        tv_account_settle(&account, CYCLES);
-        for (unsigned i = 0; i < TV_CAUSES_MAX; i++)
-            assert_int_equal(account.held[i], count[i]);
-        assert_int_equal(account.busy, count[TV_CAUSES_MAX]);
-        assert_int_equal(account.idle, count[TV_CAUSES_MAX + 1]);
+        count[TV_STALL_REASONS_MAX + 1] += CYCLES - at;
+        tv_account_finalize(&account, CYCLES);
+        for (unsigned i = 0; i < TV_STALL_REASONS_MAX; i++)
+            assert_int_equal(account.stalled[i], count[i]);
+        assert_int_equal(account.busy, count[TV_STALL_REASONS_MAX]);
+        assert_int_equal(account.idle, count[TV_STALL_REASONS_MAX + 1]);
     }
 }
 
@@ -467,7 +467,7 @@ static void every_part_of_every_piece_is_done_once(void **state)
     (void)state;
     unit_rng rng = {77};
     for (unsigned threads = 1; threads <= 5; threads++) {
-        tv_pool *pool = tv_pool_make(threads);
+        tv_pool *pool = tv_pool_new(threads);
         for (unsigned round = 0; round < 1000; round++) {
             pool_work w = {.count = 1 + unit_below(&rng, unit_below(&rng, 2) ? 20 : POOL_COUNT), .slow = round % 256 == 0};
             if (round % 512 == 0)

@@ -82,7 +82,7 @@ static tv_status make(model *m, const tv_diag_sink *sink, tv_tokenizer **out)
     size_t size = file.len;
     tv_input input = {.data = (const uint8_t *)tv_buf_take(&file), .size = size};
     assert_int_equal(tv_gguf_read("unit.gguf", &input, sink, &gguf), TV_OK);
-    tv_status status = tv_tokenizer_make(gguf, sink, out);
+    tv_status status = tv_tokenizer_new(gguf, sink, out);
     tv_gguf_free(gguf);
     return status;
 }

@@ -50,12 +50,12 @@ static tv_trace_summary *summary_of(const char *first, const char *second, const
     return summary;
 }
 
-static void check_row(const tv_trace_row *row, const char *name, uint64_t count, uint64_t cycles, uint64_t held, uint64_t bytes, uint64_t macs)
+static void check_row(const tv_trace_row *row, const char *name, uint64_t count, uint64_t cycles, uint64_t stalled, uint64_t bytes, uint64_t macs)
 {
     assert_string_equal(row->name, name);
     assert_int_equal(row->count, count);
     assert_int_equal(row->cycles, cycles);
-    assert_int_equal(row->held, held);
+    assert_int_equal(row->stalled, stalled);
     assert_int_equal(row->bytes, bytes);
     assert_int_equal(row->macs, macs);
 }
@@ -75,9 +75,9 @@ static void the_run_is_told_as_the_file_says(void **state)
     assert_int_equal(s->engine_count, 2);
     assert_string_equal(s->engines[1].name, "TE0");
     assert_int_equal(s->engines[1].busy, 23);
-    assert_int_equal(s->engines[1].held[0].cycles, 17);
-    assert_int_equal(s->cause_count, 1);
-    assert_int_equal(s->causes[0].cycles, 17);
+    assert_int_equal(s->engines[1].stalled[0].cycles, 17);
+    assert_int_equal(s->stall_reason_count, 1);
+    assert_int_equal(s->stall_reasons[0].cycles, 17);
     assert_int_equal(s->path_count, 1);
     assert_int_equal(s->paths[0].bytes, 160);
     tv_trace_summary_free(s);
@@ -132,10 +132,10 @@ static void stalls_know_who_waited_for_whom(void **state)
     assert_int_equal(s->stall_count, 2);
     assert_int_equal(s->stalls[0].end - s->stalls[0].start, 10);
     assert_string_equal(s->stalls[0].engines, "TE0");
-    assert_string_equal(s->stalls[0].cause, "dependency");
-    assert_string_equal(s->stalls[0].held.op, "MUL");
-    assert_string_equal(s->stalls[0].held.file, "a/q.json");
-    assert_int_equal(s->stalls[0].held.line, 4);
+    assert_string_equal(s->stalls[0].reason, "dependency");
+    assert_string_equal(s->stalls[0].stalled.op, "MUL");
+    assert_string_equal(s->stalls[0].stalled.file, "a/q.json");
+    assert_int_equal(s->stalls[0].stalled.line, 4);
     assert_int_equal(s->stalls[0].waits_for.index, 0);
     assert_string_equal(s->stalls[0].waits_for.op, "LOAD");
     assert_int_equal(s->stalls[1].waits_for.index, 1); /* told after the stall */
@@ -169,7 +169,7 @@ static void engines_held_together_are_one_stall(void **state)
     tv_trace_summary *s = summary_of(head, both, tail);
     assert_int_equal(s->stall_count, 2);
     assert_string_equal(s->stalls[0].engines, "DISP GEMV");
-    assert_string_equal(s->stalls[1].cause, "raw");
+    assert_string_equal(s->stalls[1].reason, "raw");
     tv_trace_summary_free(s);
 }
 

@@ -313,7 +313,7 @@ static void offer_opcodes(tv_debug *d, const char *word, size_t n, tv_buf *out)
 {
     tv_insn_info info;
     tv_codec *codec;
-    if (tv_codec_make(tv_machine_get_target(d->machine)->isa, NULL, &codec) != TV_OK)
+    if (tv_codec_new_for(tv_machine_get_target(d->machine)->isa, NULL, &codec) != TV_OK)
         return;
     for (unsigned i = 0; tv_codec_insn_at(codec, i, &info); i++)
         offer(out, word, n, info.mnemonic);

@@ -30,7 +30,7 @@ static json_t *break_json(const tv_break *b)
 
 static void print_break(tv_debug *d, const tv_break *b, tv_buf *out)
 {
-    tv_debug_place place;
+    tv_debug_location place;
     tv_buf_printf(out, "%-3u %s", b->number, b->once ? "once " : "");
     switch (b->kind) {
     case TV_BREAK_INDEX:

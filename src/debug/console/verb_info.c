@@ -38,19 +38,19 @@ static void show_engines(debug_call *call)
     tv_buf_printf(call->text, "%" PRIu64 " cycles if the run ended here\n%-8s %12s %12s %12s  held by\n", s.cycles, "engine", "busy", "held", "idle");
     for (unsigned e = 0; e < s.engine_count; e++) {
         const tv_engine_stats *g = &s.engines[e];
-        uint64_t held = 0;
-        json_t *causes = json_object();
-        for (unsigned c = 0; c < s.cause_count; c++)
-            held += g->held[c];
-        tv_buf_printf(call->text, "%-8s %12" PRIu64 " %12" PRIu64 " %12" PRIu64, g->name, g->busy, held, g->idle);
-        for (unsigned c = 0; c < s.cause_count; c++) {
-            if (!g->held[c])
+        uint64_t stalled = 0;
+        json_t *stall_reasons = json_object();
+        for (unsigned c = 0; c < s.stall_reason_count; c++)
+            stalled += g->stalled[c];
+        tv_buf_printf(call->text, "%-8s %12" PRIu64 " %12" PRIu64 " %12" PRIu64, g->name, g->busy, stalled, g->idle);
+        for (unsigned c = 0; c < s.stall_reason_count; c++) {
+            if (!g->stalled[c])
                 continue;
-            tv_buf_printf(call->text, "  %s %" PRIu64, s.causes[c], g->held[c]);
-            json_object_set_new(causes, s.causes[c], json_integer((json_int_t)g->held[c]));
+            tv_buf_printf(call->text, "  %s %" PRIu64, s.stall_reasons[c], g->stalled[c]);
+            json_object_set_new(stall_reasons, s.stall_reasons[c], json_integer((json_int_t)g->stalled[c]));
         }
         tv_buf_str(call->text, "\n");
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o}", "name", g->name, "busy", (json_int_t)g->busy, "idle", (json_int_t)g->idle, "held", causes));
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o}", "name", g->name, "busy", (json_int_t)g->busy, "idle", (json_int_t)g->idle, "held", stall_reasons));
     }
     json_object_set_new(call->json, "cycles", json_integer((json_int_t)s.cycles));
     json_object_set_new(call->json, "engines", list);
@@ -86,7 +86,7 @@ static void show_files(debug_call *call, const tv_program *program, json_t *file
 {
     tv_source_line at;
     const char *last = NULL;
-    for (uint64_t i = 0, n = tv_program_word_count(program); i < n; i++) {
+    for (uint64_t i = 0, n = tv_program_instruction_count(program); i < n; i++) {
         if (!tv_program_line(program, i, &at) || at.file == last)
             continue;
         last = at.file;
@@ -115,10 +115,10 @@ static void show_program(debug_call *call)
         while (tv_program_symbol_at(program, symbols, &symbol))
             symbols++;
         tv_buf_printf(call->text, "%s program %u of %u for %s: %" PRIu64 " instructions, %" PRIu64 " bytes of data, %" PRIu64 " symbols\n",
-                      p == d->program ? "=>" : "  ", p, d->count, tv_program_target(program), tv_program_word_count(program), bytes, symbols);
+                      p == d->program ? "=>" : "  ", p, d->count, tv_program_target(program), tv_program_instruction_count(program), bytes, symbols);
         show_files(call, program, files);
         json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:b, s:o}", "target", tv_program_target(program), "instructions",
-                                              (json_int_t)tv_program_word_count(program), "data", (json_int_t)bytes, "symbols", (json_int_t)symbols,
+                                              (json_int_t)tv_program_instruction_count(program), "data", (json_int_t)bytes, "symbols", (json_int_t)symbols,
                                               "loaded", p == d->program, "files", files));
     }
     json_object_set_new(call->json, "programs", list);

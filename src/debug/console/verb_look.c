@@ -11,7 +11,7 @@
 static tv_status range_of(debug_call *call, uint64_t *from, uint64_t *to)
 {
     tv_debug *d = call->d;
-    uint64_t next = tv_machine_next(d->machine), count = tv_program_word_count(d->programs[d->program]);
+    uint64_t next = tv_machine_next(d->machine), count = tv_program_instruction_count(d->programs[d->program]);
     char first[256], *comma;
     if (call->count == 0 && d->disassembled.next && d->disassembled.next < count && d->disassembled.position == debug_position(d)) {
         *from = d->disassembled.next;
@@ -42,7 +42,7 @@ static tv_status range_of(debug_call *call, uint64_t *from, uint64_t *to)
 tv_status debug_verb_disas(debug_call *call)
 {
     tv_debug *d = call->d;
-    tv_debug_place place, here;
+    tv_debug_location place, here;
     uint64_t from, to;
     TV_TRY(range_of(call, &from, &to));
     tv_debug_where(d, &here);
@@ -105,8 +105,8 @@ static tv_status lines_of(debug_call *call, const char *file, uint64_t from, uin
 tv_status debug_verb_list(debug_call *call)
 {
     tv_debug *d = call->d;
-    tv_debug_place place;
-    uint64_t line, next = tv_machine_next(d->machine), count = tv_program_word_count(d->programs[d->program]);
+    tv_debug_location place;
+    uint64_t line, next = tv_machine_next(d->machine), count = tv_program_instruction_count(d->programs[d->program]);
     if (!tv_debug_instruction(d, next < count ? tv_machine_order(d->machine, next) : count - (count > 0), &place) || !place.file)
         return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), "`disas` shows its instructions", "the program does not know its source lines");
     uint64_t current = place.line;
@@ -168,7 +168,7 @@ static void explain_parameters(debug_call *call, const char *text)
     tv_insn_info info;
     tv_parameter_info p;
     unsigned insn = 0;
-    if (tv_codec_make(tv_machine_get_target(call->d->machine)->isa, NULL, &codec) != TV_OK)
+    if (tv_codec_new_for(tv_machine_get_target(call->d->machine)->isa, NULL, &codec) != TV_OK)
         return;
     size_t n = strcspn(text, " ");
     json_t *list = json_array();
@@ -225,7 +225,7 @@ static void take_touch(void *user, const tv_access *a)
 tv_status debug_verb_explain(debug_call *call)
 {
     tv_debug *d = call->d;
-    tv_debug_place here, place;
+    tv_debug_location here, place;
     tv_debug_where(d, &here);
     uint64_t index = here.index;
     if (call->count)
@@ -262,7 +262,7 @@ typedef struct told {
     char fault[200]; /* what it faults with */
     uint64_t start, end;
     struct {
-        const char *cause, *engine;
+        const char *reason, *engine;
         uint64_t from, to;
         int64_t waits_for;
         bool scheduler;
@@ -280,11 +280,11 @@ static void take_event(void *user, const tv_event *e)
         t->issued = true;
     }
     for (unsigned i = 0; e->kind == TV_EVENT_STALL && i < t->count; i++) /* the engine waits as long as the scheduler */
-        if (strcmp(t->stalls[i].cause, e->cause) == 0 && t->stalls[i].to == e->end && t->stalls[i].scheduler != (e->scheduler != 0))
+        if (strcmp(t->stalls[i].reason, e->reason) == 0 && t->stalls[i].to == e->end && t->stalls[i].scheduler != (e->scheduler != 0))
             return;
     if (e->kind != TV_EVENT_STALL || t->count == STALLS_MAX)
         return;
-    t->stalls[t->count].cause = e->cause;
+    t->stalls[t->count].reason = e->reason;
     t->stalls[t->count].engine = e->lane ? e->lane : e->engine;
     t->stalls[t->count].from = e->start;
     t->stalls[t->count].to = e->end;
@@ -295,7 +295,7 @@ static void take_event(void *user, const tv_event *e)
 static void print_told(debug_call *call, const told *t, bool next)
 {
     tv_debug *d = call->d;
-    tv_debug_place place = {.text = ""};
+    tv_debug_location place = {.text = ""};
     json_t *list = json_array();
     debug_instruction_of(d, t->program, (uint64_t)(t->index - t->first), &place);
     tv_buf_printf(call->text, "%" PRIu64 "  %s\n", place.index, place.text);
@@ -305,12 +305,12 @@ static void print_told(debug_call *call, const told *t, bool next)
         tv_buf_printf(call->text, "  %s: %s\n", next ? "will fault" : "faulted", t->fault);
     for (unsigned i = 0; i < t->count; i++) {
         tv_buf_printf(call->text, "  held for %" PRIu64 " cycle%s (%" PRIu64 " to %" PRIu64 ") by %s in %s", t->stalls[i].to - t->stalls[i].from,
-                      t->stalls[i].to - t->stalls[i].from == 1 ? "" : "s", t->stalls[i].from, t->stalls[i].to, t->stalls[i].cause, t->stalls[i].engine);
+                      t->stalls[i].to - t->stalls[i].from == 1 ? "" : "s", t->stalls[i].from, t->stalls[i].to, t->stalls[i].reason, t->stalls[i].engine);
         bool known = t->stalls[i].waits_for >= t->first && debug_instruction_of(d, t->program, (uint64_t)(t->stalls[i].waits_for - t->first), &place);
         if (known)
             tv_buf_printf(call->text, "\n    waiting for %" PRIu64 "  %s", place.index, place.text);
         tv_buf_str(call->text, "\n");
-        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:I}", "cause", t->stalls[i].cause, "engine", t->stalls[i].engine, "from",
+        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:I}", "cause", t->stalls[i].reason, "engine", t->stalls[i].engine, "from",
                                               (json_int_t)t->stalls[i].from, "to", (json_int_t)t->stalls[i].to, "waits_for",
                                               (json_int_t)(known ? t->stalls[i].waits_for - t->first : -1)));
     }

@@ -7,7 +7,7 @@
 
 /* ---- Stops ---- */
 
-static json_t *place_json(tv_debug *d, const tv_debug_place *place)
+static json_t *place_json(tv_debug *d, const tv_debug_location *place)
 {
     json_t *object = json_pack("{s:I, s:I, s:I, s:b, s:o, s:I, s:o, s:I, s:o}", "program", (json_int_t)place->program, "index", (json_int_t)place->index,
                                "position", (json_int_t)place->position, "end", place->end, "label", debug_json_text(place->label), "offset",
@@ -48,7 +48,7 @@ static json_t *fault_json(const tv_fault *f)
 
 void debug_tell_stop(tv_debug *d, const tv_debug_stop *stop, tv_buf *text, json_t *json)
 {
-    tv_debug_place place;
+    tv_debug_location place;
     tv_debug_where(d, &place);
     json_t *object = place_json(d, &place);
     json_object_set_new(object, "reason", json_string(tv_debug_reason_name(stop->reason)));

@@ -132,7 +132,7 @@ static const char *known_file(const dap *s, const char *path)
     unsigned count = 0;
     for (unsigned p = 0; p < s->program_count; p++) {
         tv_source_line at;
-        for (uint64_t i = 0, n = tv_program_word_count(s->programs[p]); i < n; i++) {
+        for (uint64_t i = 0, n = tv_program_instruction_count(s->programs[p]); i < n; i++) {
             bool known = !tv_program_line(s->programs[p], i, &at);
             for (unsigned k = 0; k < SEEN && !known; k++)
                 known = seen[k] == at.file;

@@ -99,7 +99,7 @@ bool dap_reference(const dap *s, const char *text, json_int_t offset, unsigned *
 
 /* The source of a place and its line as the client counts: the file that it was written in, or, where that cannot be read, the list of the
  * program's instructions. NULL: neither. */
-json_t *dap_place_source(const dap *s, const tv_debug_place *place, json_int_t *line);
+json_t *dap_place_source(const dap *s, const tv_debug_location *place, json_int_t *line);
 bool dap_listed_program(const dap *s, const json_t *source, unsigned *program); /* whose instructions `source` lists */
 
 #endif

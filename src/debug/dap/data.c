@@ -103,9 +103,9 @@ static void list_engine(dap *s, unsigned e, json_t *list)
     tv_machine_stats(tv_debug_machine(s->debug), &stats);
     if (e >= stats.engine_count)
         return;
-    for (unsigned c = 0; c < stats.cause_count; c++) {
-        snprintf(text, sizeof text, "%" PRIu64, stats.engines[e].held[c]);
-        json_array_append_new(list, variable(stats.causes[c], text, 0));
+    for (unsigned c = 0; c < stats.stall_reason_count; c++) {
+        snprintf(text, sizeof text, "%" PRIu64, stats.engines[e].stalled[c]);
+        json_array_append_new(list, variable(stats.stall_reasons[c], text, 0));
     }
 }
 

@@ -188,7 +188,7 @@ void dap_threads(dap *s, const json_t *request)
 
 void dap_stack_trace(dap *s, const json_t *request)
 {
-    tv_debug_place place;
+    tv_debug_location place;
     tv_debug_where(s->debug, &place);
     tv_buf name = {0};
     char reference[DAP_REFERENCE_TEXT];
@@ -292,7 +292,7 @@ static void run(dap *s, const json_t *request, run_function *function, json_t *b
 /* At the end there is nothing to run: the client is let go. */
 static bool is_over(dap *s, const json_t *request, json_t *body)
 {
-    tv_debug_place place;
+    tv_debug_location place;
     tv_debug_where(s->debug, &place);
     if (!place.end || tv_debug_last(s->debug).reason != TV_DEBUG_END)
         return false;
@@ -314,7 +314,7 @@ static tv_status step_one(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *
 
 static tv_status back_one(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop) { return tv_debug_back(d, 1, sink, stop); }
 
-static bool same_line(const tv_debug_place *a, const tv_debug_place *b)
+static bool same_line(const tv_debug_location *a, const tv_debug_location *b)
 {
     return a->file && b->file && a->line == b->line && a->file == b->file && a->program == b->program && !b->end;
 }
@@ -322,7 +322,7 @@ static bool same_line(const tv_debug_place *a, const tv_debug_place *b)
 /* To the next instruction of another line: a macro is many of one. */
 static tv_status step_line(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
-    tv_debug_place first, now;
+    tv_debug_location first, now;
     tv_debug_where(d, &first);
     for (uint64_t i = 0;; i++) {
         TV_TRY(tv_debug_step(d, 1, sink, stop));
@@ -340,7 +340,7 @@ static tv_status step_line(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop 
 /* To the first instruction of the line before: over those of one line at once. */
 static tv_status back_line(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
-    tv_debug_place here, now;
+    tv_debug_location here, now;
     tv_debug_where(d, &here);
     uint64_t count = 0;
     /* where the lines are in the program; the way there is one jump */
@@ -349,7 +349,7 @@ static tv_status back_line(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop 
         count++;
         tv_debug_instruction(d, tv_machine_order(tv_debug_machine(d), next - count), &now);
         bool left = !same_line(&here, &now) || here.end;
-        tv_debug_place before;
+        tv_debug_location before;
         if (left && (count == next || !tv_debug_instruction(d, tv_machine_order(tv_debug_machine(d), next - count - 1), &before) || !same_line(&now, &before)))
             break;
     }

@@ -30,7 +30,7 @@ bool dap_reference(const dap *s, const char *text, json_int_t offset, unsigned *
 
 /* ---- Sources ---- */
 
-static bool can_list(const dap *s, unsigned program) { return tv_program_word_count(s->programs[program]) <= LISTED_MAX; }
+static bool can_list(const dap *s, unsigned program) { return tv_program_instruction_count(s->programs[program]) <= LISTED_MAX; }
 
 static const char *base_name(const char *path)
 {
@@ -52,7 +52,7 @@ static char *readable_file(const dap *s, const char *file)
     return NULL;
 }
 
-json_t *dap_place_source(const dap *s, const tv_debug_place *place, json_int_t *line)
+json_t *dap_place_source(const dap *s, const tv_debug_location *place, json_int_t *line)
 {
     char *path = place->file ? readable_file(s, place->file) : NULL;
     json_t *source = NULL;
@@ -82,7 +82,7 @@ bool dap_listed_program(const dap *s, const json_t *source, unsigned *program)
 
 void dap_source_request(dap *s, const json_t *request)
 {
-    tv_debug_place place;
+    tv_debug_location place;
     unsigned program;
     tv_buf text = {0};
     if (!dap_listed_program(s, dap_argument(request, "source"), &program) && !dap_listed_program(s, json_object_get(request, "arguments"), &program)) {
@@ -103,7 +103,7 @@ void dap_source_request(dap *s, const json_t *request)
 
 static json_t *instruction_json(dap *s, unsigned program, int64_t index)
 {
-    tv_debug_place place = {.text = ""};
+    tv_debug_location place = {.text = ""};
     char address[DAP_REFERENCE_TEXT];
     if (index < 0 || !debug_instruction_of(s->debug, program, (uint64_t)index, &place))
         return json_pack("{s:s, s:s, s:s}", "address", "-1", "instruction", "(none)", "presentationHint", "invalid");

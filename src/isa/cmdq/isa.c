@@ -8,13 +8,13 @@ const tv_code cmdq_codes[CMDQ_CODES] = {
 #undef TV_CODE_ROW
 };
 
-static const char *const words_transfer_roles[] = {"weight", "activation", "kv", "embedding", NULL};
-static const char *const words_attention_roles[] = {"q", "k", "v", NULL};
-static const char *const words_approximations[] = {"erf", "tanh", NULL};
-static const char *const words_pairings[] = {"adjacent", "half", NULL};
-static const char *const words_kv_kinds[] = {"k", "v", NULL};
+static const char *const enum_transfer_roles[] = {"weight", "activation", "kv", "embedding", NULL};
+static const char *const enum_attention_roles[] = {"q", "k", "v", NULL};
+static const char *const enum_approximations[] = {"erf", "tanh", NULL};
+static const char *const enum_pairings[] = {"adjacent", "half", NULL};
+static const char *const enum_kv_kinds[] = {"k", "v", NULL};
 
-/* The column `allowed` is a list of words for WORD, else a set of numbers. */
+/* The column `allowed` is a list of names for ENUM, else a set of numbers. */
 #define SET_ANY 0
 #define SET_QBITS (UINT64_C(1) << 2 | UINT64_C(1) << 4 | UINT64_C(1) << 8 | UINT64_C(1) << 16 | UINT64_C(1) << 32)
 #define ALLOWED_INTEGER(set) .allowed = SET_##set
@@ -23,7 +23,7 @@ static const char *const words_kv_kinds[] = {"k", "v", NULL};
 #define ALLOWED_TEXT(set) .allowed = 0
 #define ALLOWED_IDS(set) .allowed = 0
 #define ALLOWED_OBJECT(set) .allowed = 0
-#define ALLOWED_WORD(set) .words = words_##set
+#define ALLOWED_ENUM(set) .enum_names = enum_##set
 
 #define MOST INT64_MAX
 #define MOST_32 UINT32_MAX
@@ -31,8 +31,8 @@ static const char *const words_kv_kinds[] = {"k", "v", NULL};
 #define MOST_ID (UINT32_MAX - 1)
 
 static const tv_parameter parameters[CMDQ_FIELDS] = {
-#define TV_FIELD(id, name_, type_, allowed_, least_, most_, fallback_, unit_, doc_)                                             \
-    {.name = (name_), .type = TV_PARAMETER_##type_, ALLOWED_##type_(allowed_), .least = (least_), .most = (most_), .fallback = (fallback_), \
+#define TV_FIELD(id, name_, type_, allowed_, min_, max_, fallback_, unit_, doc_)                                             \
+    {.name = (name_), .type = TV_PARAMETER_##type_, ALLOWED_##type_(allowed_), .min = (min_), .max = (max_), .fallback = (fallback_), \
      .unit = (unit_), .doc = (doc_)},
 #include "isa/cmdq/fields.def"
 #undef TV_FIELD

@@ -22,7 +22,7 @@ void tv_groups_s4_dotprod(const void *weights, size_t k, size_t rows, const int8
 void tv_groups_s8_dotprod(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out);
 void tv_scaled_rows_neon(const tv_rows *r);
 void tv_scaled_rows_dotprod(const tv_rows *r);
-unsigned tv_least_scale_neon(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high);
+unsigned tv_scale_search_neon(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high);
 extern const tv_lanes_fn tv_lanes_neon[TV_LANE_OPS][TV_LANE_VARIANTS];
 #endif
 

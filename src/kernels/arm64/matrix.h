@@ -136,7 +136,7 @@ TARGET TV_INLINE void grouped(unsigned bits, const void *weights, size_t k, size
         float32x4_t low = vdupq_n_f32(0), high = low; /* partial sums 0 to 3 and 4 to 7 */
         tv_sum8 sum;
         size_t g = 0;
-        for (; g + TV_GROUPS_TOGETHER <= groups; g += TV_GROUPS_TOGETHER) {
+        for (; g + TV_GROUPS_PER_VECTOR <= groups; g += TV_GROUPS_PER_VECTOR) {
             low = vaddq_f32(low, four_groups(bits, w, ready, g, factor, scales));
             high = vaddq_f32(high, four_groups(bits, w, ready, g + 4, factor, scales));
         }

@@ -56,7 +56,7 @@ static float error_of(const float *x, size_t n, float32x4_t scale, float32x4_t i
     return vaddv_f32(vadd_f32(vget_low_f32(all), vget_high_f32(all))); /* (0 + 2) + (1 + 3) */
 }
 
-unsigned tv_least_scale_neon(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high)
+unsigned tv_scale_search_neon(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high)
 {
     const range r = {vdupq_n_f32((float)low), vdupq_n_f32((float)high)};
     float inverses[TV_SCALES_MAX], extremes[TV_SCALES_MAX], least = INFINITY;

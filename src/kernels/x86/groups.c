@@ -12,7 +12,7 @@
 #include "kernels/matrix.h"
 #include "kernels/x86/totals.h"
 
-enum { HALF = TV_S4_BLOCK / 2, NIBBLE = 15, FLIP_NIBBLES = 0x88, TOGETHER = TV_GROUPS_TOGETHER, SPAN = TOGETHER * TV_GROUP };
+enum { HALF = TV_S4_BLOCK / 2, NIBBLE = 15, FLIP_NIBBLES = 0x88, TOGETHER = TV_GROUPS_PER_VECTOR, SPAN = TOGETHER * TV_GROUP };
 
 #define TARGET_AVX2 __attribute__((target("avx2")))
 #define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
@@ -93,7 +93,7 @@ TARGET_AVX2 TV_INLINE void rows_avx2(unsigned bits, const uint8_t *w, size_t k, 
         __m256 p[8];
         for (size_t i = 0; i < 8; i++)
             p[i] = i < count ? row_avx2(bits, w + (r + i) * k * bits / 8, k, ready, offsets, times, scales + (r + i) * (k / TV_GROUP)) : _mm256_setzero_ps();
-        _mm256_storeu_ps(all, tv_totals_avx2(p));
+        _mm256_storeu_ps(all, tv_sums_avx2(p));
         memcpy(out + r, all, count * sizeof *out);
     }
 }
@@ -181,7 +181,7 @@ TARGET_AVX512 TV_INLINE void rows_avx512(unsigned bits, const uint8_t *w, size_t
         __m256 p[8];
         for (size_t i = 0; i < 8; i++)
             p[i] = i < count ? row_avx512(bits, w + (r + i) * k * bits / 8, k, ready, offsets, times, scales + (r + i) * (k / TV_GROUP)) : _mm256_setzero_ps();
-        _mm256_mask_storeu_ps(out + r, (__mmask8)((1u << count) - 1), tv_totals_avx2(p));
+        _mm256_mask_storeu_ps(out + r, (__mmask8)((1u << count) - 1), tv_sums_avx2(p));
     }
 }
 

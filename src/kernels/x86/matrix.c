@@ -153,7 +153,7 @@ TARGET_AVX2 void tv_dots_f32_s8_avx2(const float *a, size_t a_step, const int8_t
         for (size_t v = 0; v < SUMS; v++)
             p[v] = v < here ? add_rest(_mm256_setzero_ps(), a + (u + v) * a_step, w + (u + v) * w_step, n) : _mm256_setzero_ps();
         float all[SUMS];
-        _mm256_storeu_ps(all, tv_totals_avx2(p));
+        _mm256_storeu_ps(all, tv_sums_avx2(p));
         memcpy(out + u, all, here * sizeof *out);
     }
 }
@@ -187,7 +187,7 @@ TARGET_AVX512 TV_INLINE void eight_sums(const float *a, size_t a_step, const int
     }
     for (size_t v = 0; v < SUMS && rest; v++)
         p[v] = add_rest(p[v], a + v * a_step + n, w + v * w_step + n, rest);
-    _mm256_storeu_ps(out, tv_totals_avx2(p));
+    _mm256_storeu_ps(out, tv_sums_avx2(p));
 }
 
 TARGET_AVX512 void tv_dots_f32_s8_avx512(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, float *out)

@@ -137,7 +137,7 @@ TARGET static void ready_tile(const int8_t *a, size_t rows, size_t k, unsigned b
 TARGET static void make_ready(const int8_t *a, size_t m, size_t k, unsigned bits, bool grouped, int8_t *ready, int32_t *offsets)
 {
     for (size_t i = 0; i < m; i += TILE)
-        ready_tile(a + i * k, m - i < TILE ? m - i : TILE, k, bits, grouped, ready + tv_panel_ready_bytes(i, k), offsets + tv_panel_offsets_count(i, k, grouped ? GROUP : k));
+        ready_tile(a + i * k, m - i < TILE ? m - i : TILE, k, bits, grouped, ready + tv_panel_packed_bytes(i, k), offsets + tv_panel_offsets_count(i, k, grouped ? GROUP : k));
 }
 
 /* ---- Products ---- */
@@ -195,7 +195,7 @@ TARGET static void exact(const tv_panel_weights *w, size_t from, size_t count, c
 {
     _Alignas(64) uint8_t panels[2][ROWS * BLOCK];
     int32_t tile[TV_PANEL_INPUTS * PAIR];
-    size_t bytes = w->k * w->bits / 8, tiles = tv_ceil_div(m, TILE), step = tv_panel_ready_bytes(TILE, w->k);
+    size_t bytes = w->k * w->bits / 8, tiles = tv_ceil_div(m, TILE), step = tv_panel_packed_bytes(TILE, w->k);
     for (size_t i = 0; i < tiles * TILE; i++)
         for (size_t r = 0; r < PAIR; r += ROWS)
             _mm512_storeu_si512(tile + i * PAIR + r, _mm512_set1_epi32(offsets[i]));
@@ -330,7 +330,7 @@ TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, 
         for (size_t q = 0; q < 2 * tiles; q++) {
             size_t tile = q / 2, half = q % 2, i = tile * TILE;
             partial_sums *p = all > most ? &pair.sums[tile][half] : pair.sums[0];
-            const block_groups b = {pair.panels[half], ready + tv_panel_ready_bytes(i, w->k) + begin * GROUP * TILE, offsets + i * all + begin * TILE, pair.scales + half * ROWS,
+            const block_groups b = {pair.panels[half], ready + tv_panel_packed_bytes(i, w->k) + begin * GROUP * TILE, offsets + i * all + begin * TILE, pair.scales + half * ROWS,
                                     begin, here, used};
             ask_for(row_at(w->rows, w->stride, next_row), next * group_bytes, w->stride, here * group_bytes, q, 2 * tiles);
             ask_for(row_at(scales, scale_step * sizeof *scales, next_row), next * sizeof *scales, scale_step * sizeof *scales, here * sizeof *scales, q, 2 * tiles);

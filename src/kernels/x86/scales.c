@@ -61,7 +61,7 @@ TARGET_AVX2 TV_INLINE __m256 errors8(const float *x, size_t n, const scales8 *s)
 }
 
 /* Eight at a time; the last ones may be scales of before once more, which changes nothing. */
-TARGET_AVX2 unsigned tv_least_scale_avx2(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high)
+TARGET_AVX2 unsigned tv_scale_search_avx2(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high)
 {
     enum { LANES = 8 };
     float least = INFINITY, errors[LANES], few[LANES];
@@ -157,7 +157,7 @@ TARGET_AVX512 TV_INLINE void try_scales(const float *x, size_t n, const float *s
 }
 
 /* The first sixteen are tried, then what has a chance beside the best of these. Ones fill up. */
-TARGET_AVX512 unsigned tv_least_scale_avx512(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high)
+TARGET_AVX512 unsigned tv_scale_search_avx512(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high)
 {
     const __m512i step = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     float left[TV_SCALES_MAX];

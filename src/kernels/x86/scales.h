@@ -6,8 +6,8 @@
 #include "base/base.h"
 
 #if defined(__x86_64__)
-unsigned tv_least_scale_avx2(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high);
-unsigned tv_least_scale_avx512(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high);
+unsigned tv_scale_search_avx2(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high);
+unsigned tv_scale_search_avx512(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high);
 #endif
 
 #endif

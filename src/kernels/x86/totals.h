@@ -8,7 +8,7 @@
 #include "kernels/clones.h"
 
 /* Lane u: ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)) of the partial sums p[u]. */
-__attribute__((target("avx2"))) TV_INLINE __m256 tv_totals_avx2(const __m256 p[8])
+__attribute__((target("avx2"))) TV_INLINE __m256 tv_sums_avx2(const __m256 p[8])
 {
     __m256 h[4], q[2];
     for (unsigned i = 0; i < 4; i++) /* p[i] in the low half, p[i + 4] in the high one */

@@ -16,7 +16,7 @@
 /* What places take for `m` tokens at a time, and in which bank they stand best. */
 static void want_places(const lowering *l, uint32_t m, place wanted[PLACES])
 {
-    const tv_model_shape *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->shape;
     uint64_t dim = (uint64_t)m * s->dim, wide = (uint64_t)m * s->heads * s->head_dim, narrow = (uint64_t)m * s->kv_heads * s->head_dim;
     uint64_t seen = (uint64_t)(m < SEEN_ROWS ? m : SEEN_ROWS) * l->context, scores = seen * (s->heads / s->kv_heads), cache = (uint64_t)l->context * s->head_dim;
     uint64_t scale_bytes = l->bank_bytes * 32 / (32 + l->weight_bits * l->group) / 64 * 64; /* 32 bits for each group's bits */
@@ -83,7 +83,7 @@ static bool lay_out_place(const lowering *l, place *p, taken *t)
 /* Puts the places into banks for `m` tokens at a time: those that are always used before others. False: they do not fit. */
 static bool lay_out(lowering *l, uint32_t m)
 {
-    const tv_model_shape *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->shape;
     place wanted[PLACES];
     taken t = {{0}, {0}};
     want_places(l, m, wanted);
@@ -185,7 +185,7 @@ static void destroy(void *state)
         return;
     for (unsigned p = 0; p < PLACES; p++)
         tv_buf_fini(&l->places[p].readers);
-    tv_entries_free(l->entries);
+    tv_queue_builder_free(l->entries);
     tv_buf_fini(&l->metadata);
     tv_buf_fini(&l->deps);
     tv_pool_free(l->pool);
@@ -216,7 +216,7 @@ static bool choose_blocks(lowering *l)
 
 static tv_status read_config(lowering *l, const tv_backend_options *options, const tv_diag_sink *sink)
 {
-    const tv_model_shape *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->shape;
     l->te = (unsigned)tv_backend_parameter(options->config, "npu.te");
     l->ve = (unsigned)tv_backend_parameter(options->config, "npu.ve");
     l->bank_bytes = tv_backend_parameter(options->config, "spm.bank_bytes");
@@ -238,7 +238,7 @@ static tv_status read_config(lowering *l, const tv_backend_options *options, con
 
 static tv_status allocate(lowering *l, bool keep_values, const tv_diag_sink *sink)
 {
-    const tv_model_shape *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->shape;
     if (keep_values) {
         l->values = calloc(l->graph->value_count, sizeof *l->values);
         l->node_end = calloc(l->graph->node_count, sizeof *l->node_end);
@@ -271,11 +271,11 @@ static tv_status place_mask(lowering *l, const tv_diag_sink *sink)
 
 static tv_status place_model(lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
 {
-    const tv_model_shape *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->shape;
     uint64_t cache = (uint64_t)s->kv_heads * l->context * s->head_dim;
     for (uint32_t layer = 0; layer < s->layers; layer++)
         for (unsigned w = 0; w < TV_WEIGHTS; w++) {
-            tv_progress_show(progress, "placing weights", layer * TV_WEIGHTS + w, (uint64_t)s->layers * TV_WEIGHTS);
+            tv_progress_report(progress, "placing weights", layer * TV_WEIGHTS + w, (uint64_t)s->layers * TV_WEIGHTS);
             if (w != TV_WEIGHT_EMBEDDING)
                 TV_TRY(place_matrix(l, (tv_weight)w, layer, sink));
         }
@@ -299,7 +299,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     l->model = model;
     l->emit = options->emit;
     l->timing = options->mode == TV_MODE_TIMING;
-    l->pool = tv_pool_make(options->threads);
+    l->pool = tv_pool_new(options->threads);
     tv_status status = read_config(l, options, sink);
     if (status == TV_OK)
         status = allocate(l, options->keep_values, sink);
@@ -365,7 +365,7 @@ static tv_status put_rows(lowering *l, const int32_t *tokens, const tv_diag_sink
  * first queue that is written names the weights, so that the queues run by themselves. */
 static tv_status print_metadata(lowering *l, const int32_t *tokens, uint32_t first, const tv_diag_sink *sink)
 {
-    const tv_model_shape *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->shape;
     tv_buf *text = &l->metadata;
     text->len = 0;
     tv_buf_str(text, "{\"version\": \"1.2\", \"graph_name\": \"step\", \"kv_layouts\": [");
@@ -404,11 +404,11 @@ static tv_status begin_queue(lowering *l, const int32_t *tokens, uint32_t rows, 
     if (!l->emit && !l->timing)
         TV_TRY(put_rows(l, tokens, sink));
     TV_TRY(print_metadata(l, tokens, first, sink));
-    tv_entries_free(l->entries); /* of a step that failed */
+    tv_queue_builder_free(l->entries); /* of a step that failed */
     l->entries = NULL;
     tv_program *before = l->before;
     l->before = NULL;
-    return tv_entries_begin(queue_path(l, path), (tv_sv){(const char *)l->metadata.data, l->metadata.len}, before, sink, &l->entries);
+    return tv_queue_builder_new(queue_path(l, path), (tv_sv){(const char *)l->metadata.data, l->metadata.len}, before, sink, &l->entries);
 }
 
 /* ---- Values for comparing with the host's ---- */
@@ -422,7 +422,7 @@ static bool output_of(const lowering *l, const tv_graph_node *n, operand *out)
     case TV_OP_EMBED:
     case TV_OP_ADD: return true;
     case TV_OP_RMSNORM: *out = cmdq_activations(l, XN, cmdq_norm_range(l, n)); return true;
-    case TV_OP_MIX: *out = cmdq_activations(l, MIXED, r->mixed); return true;
+    case TV_OP_WEIGHTED_SUM: *out = cmdq_activations(l, MIXED, r->mixed); return true;
     case TV_OP_SILU: out->place = GATE; return true;
     case TV_OP_MUL: *out = cmdq_activations(l, HIDDEN, r->hidden); return true;
     case TV_OP_ROPE: *out = made_by(l, n->inputs[0]) == TV_WEIGHT_Q ? cmdq_activations(l, TURNED, r->q) : (operand){KEY8, 0, 8, r->k}; return true;
@@ -473,9 +473,9 @@ static tv_status run_queue(lowering *l, const tv_diag_sink *sink)
     tv_program *program;
     tv_stop stop;
     char path[PATH_LENGTH];
-    tv_entries *entries = l->entries;
+    tv_queue_builder *entries = l->entries;
     l->entries = NULL;
-    TV_TRY(tv_entries_finish(entries, &program));
+    TV_TRY(tv_queue_builder_finish(entries, &program));
     tv_status status = l->metadata.failed || l->deps.failed ? tv_fail_memory(sink) : TV_OK;
     if (status == TV_OK && l->emit)
         status = tv_program_save(program, queue_path(l, path), TV_FORMAT_JSON, sink);
@@ -503,7 +503,7 @@ static void lower_nodes(lowering *l, uint32_t first)
         if (first < l->rows || (n->weight != TV_WEIGHT_NORM_FINAL && n->weight != TV_WEIGHT_CLASSIFIER))
             cmdq_lower_node(l, n, first);
         if (l->node_end)
-            l->node_end[i] = tv_entries_count(l->entries);
+            l->node_end[i] = tv_queue_builder_count(l->entries);
     }
 }
 
@@ -511,8 +511,8 @@ static tv_status step_rows(lowering *l, const int32_t *tokens, uint32_t rows, ui
 {
     TV_TRY(begin_queue(l, tokens, rows, position, first, sink));
     lower_nodes(l, first);
-    tv_entries_opcode(l->entries, CMDQ_END);
-    tv_entries_end(l->entries, NULL, NULL, 0);
+    tv_queue_builder_opcode(l->entries, CMDQ_END);
+    tv_queue_builder_end_entry(l->entries, NULL, NULL, 0);
     TV_TRY(run_queue(l, sink));
     return first < rows ? tv_machine_read(l->machine, "dram", l->logits_addr, out, (size_t)(rows - first) * l->model->shape.vocab * sizeof *out, sink) : TV_OK;
 }

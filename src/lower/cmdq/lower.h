@@ -62,8 +62,8 @@ typedef struct lowering {
 
     /* the queue under construction */
     place places[PLACES];
-    char part[TV_PART_TEXT]; /* of the model, that the entries belong to */
-    tv_entries *entries;
+    char part[TV_BLOCK_NAME_MAX]; /* of the model, that the entries belong to */
+    tv_queue_builder *entries;
     tv_buf metadata, deps;
     uint32_t slot, te_turn, ve_turn;
     uint32_t *kv_writer; /* of each layer: its last KV_STORE */

@@ -26,7 +26,7 @@ static void depend(lowering *l, uint32_t entry)
 /* Ends an entry but for its dependencies, which follow from what it reads and writes; returns its id. */
 static uint32_t end_entry(lowering *l)
 {
-    uint32_t id = tv_entries_count(l->entries);
+    uint32_t id = tv_queue_builder_count(l->entries);
     for (unsigned i = 0; i < l->read_count; i++)
         depend(l, l->places[l->reads[i]].writer);
     for (unsigned i = 0; i < l->write_count; i++) {
@@ -41,7 +41,7 @@ static uint32_t end_entry(lowering *l)
         l->places[l->writes[i]].writer = id;
         l->places[l->writes[i]].readers.len = 0;
     }
-    tv_entries_end(l->entries, l->part, (const uint32_t *)(const void *)l->deps.data, (uint32_t)(l->deps.len / sizeof(uint32_t)));
+    tv_queue_builder_end_entry(l->entries, l->part, (const uint32_t *)(const void *)l->deps.data, (uint32_t)(l->deps.len / sizeof(uint32_t)));
     l->deps.len = 0;
     l->read_count = l->write_count = 0;
     return id;
@@ -49,13 +49,13 @@ static uint32_t end_entry(lowering *l)
 
 /* ---- Fields ---- */
 
-static void number(lowering *l, cmdq_field field, uint64_t value) { tv_entries_integer(l->entries, field, value); }
+static void number(lowering *l, cmdq_field field, uint64_t value) { tv_queue_builder_integer(l->entries, field, value); }
 
 /* A scale that is not 1, which is the default. */
 static void scale(lowering *l, cmdq_field field, float value)
 {
     if (value != 1)
-        tv_entries_real(l->entries, field, (double)value);
+        tv_queue_builder_real(l->entries, field, (double)value);
 }
 
 /* A place in SPM is two fields: the bank, and the offset after it. */
@@ -79,8 +79,8 @@ static operand input(const lowering *l, unsigned from) { return (operand){from, 
 
 static void transfer(lowering *l, cmdq_opcode opcode, const char *role, unsigned qbits, uint64_t addr, uint64_t rows, uint64_t elements, uint64_t stride)
 {
-    tv_entries_opcode(l->entries, opcode);
-    tv_entries_text(l->entries, CMDQ_F_tensor_role, role);
+    tv_queue_builder_opcode(l->entries, opcode);
+    tv_queue_builder_text(l->entries, CMDQ_F_tensor_role, role);
     number(l, CMDQ_F_qbits, qbits);
     number(l, CMDQ_F_dram_addr, addr);
     number(l, CMDQ_F_num_elements, rows * elements);
@@ -104,7 +104,7 @@ static void load(lowering *l, operand to, const char *role, uint64_t addr, uint6
 /* A tensor engine's product, all but what only some have. */
 static void tensor_entry(lowering *l, cmdq_opcode opcode, operand in, unsigned wgt, operand out, uint64_t m, uint64_t n, uint64_t k, unsigned weight_bits)
 {
-    tv_entries_opcode(l->entries, opcode);
+    tv_queue_builder_opcode(l->entries, opcode);
     number(l, CMDQ_F_te_id, l->te_turn++ % l->te);
     number(l, CMDQ_F_m, m);
     number(l, CMDQ_F_n, n);
@@ -136,7 +136,7 @@ static void product(lowering *l, const matrix *w, operand in, operand out, sum h
     spm(l, CMDQ_F_wgt_scale_bank, SCALES + slot, 0);
     number(l, CMDQ_F_wgt_group, l->group);
     if (how == ADDED)
-        tv_entries_flag(l->entries, CMDQ_F_accumulate, true);
+        tv_queue_builder_flag(l->entries, CMDQ_F_accumulate, true);
     reads(l, SCALES + slot);
     end_entry(l);
 }
@@ -174,7 +174,7 @@ static void product_by_columns(lowering *l, const matrix *w, operand in, uint32_
 
 static void vector_entry(lowering *l, cmdq_opcode opcode, operand in, operand out, uint64_t rows, uint64_t length)
 {
-    tv_entries_opcode(l->entries, opcode);
+    tv_queue_builder_opcode(l->entries, opcode);
     number(l, CMDQ_F_ve_id, l->ve_turn++ % l->ve);
     number(l, CMDQ_F_rows, rows);
     number(l, CMDQ_F_length, length);
@@ -220,7 +220,7 @@ static void norm(lowering *l, const tv_graph_node *n, uint32_t first)
     load(l, values(GAINS), "weight", matrix_of(l, n->weight, n->layer)->data, 1, dim, 0);
     vector_entry(l, CMDQ_VE_RMSNORM_TILE, in, cmdq_activations(l, XN, cmdq_norm_range(l, n)), l->rows - skipped, dim);
     spm(l, CMDQ_F_gamma_bank, GAINS, 0);
-    tv_entries_real(l->entries, CMDQ_F_eps, (double)l->model->shape.eps);
+    tv_queue_builder_real(l->entries, CMDQ_F_eps, (double)l->model->shape.eps);
     reads(l, GAINS);
     end_entry(l);
 }
@@ -237,16 +237,16 @@ static void rope(lowering *l, const tv_graph_node *n, unsigned in, operand out)
         vector_entry(l, CMDQ_VE_ROPE_TILE, from, to, l->rows, calls == 1 ? (uint64_t)n->heads * d : d);
         number(l, CMDQ_F_head_dim, d);
         number(l, CMDQ_F_position, l->position);
-        tv_entries_real(l->entries, CMDQ_F_theta, (double)l->model->shape.theta);
+        tv_queue_builder_real(l->entries, CMDQ_F_theta, (double)l->model->shape.theta);
         end_entry(l);
     }
 }
 
 static void kv_entry(lowering *l, cmdq_opcode opcode, bool v, uint32_t layer, uint32_t head, unsigned p, uint64_t offset)
 {
-    tv_entries_opcode(l->entries, opcode);
+    tv_queue_builder_opcode(l->entries, opcode);
     number(l, CMDQ_F_head_id, head);
-    tv_entries_text(l->entries, CMDQ_F_kv_kind, v ? "v" : "k");
+    tv_queue_builder_text(l->entries, CMDQ_F_kv_kind, v ? "v" : "k");
     number(l, CMDQ_F_qbits_kv, 8);
     number(l, CMDQ_F_kv_layout_id, layer);
     spm(l, CMDQ_F_spm_bank, p, offset);
@@ -272,7 +272,7 @@ static void fetch(lowering *l, const tv_graph_node *n, uint32_t head, bool v)
 {
     unsigned to = v ? VALUES : KEYS;
     kv_entry(l, CMDQ_KV_LOAD_TILE, v, n->layer, head, to, 0);
-    tv_entries_object(l->entries, CMDQ_F_kv_range_desc);
+    tv_queue_builder_object(l->entries, CMDQ_F_kv_range_desc);
     number(l, CMDQ_F_t_start, 0);
     number(l, CMDQ_F_t_len, l->position + l->rows);
     depend(l, l->kv_writer[n->layer]);
@@ -309,7 +309,7 @@ static void score(lowering *l, const tv_graph_node *n, uint32_t head, tokens r, 
 /* Scores, softmax and mix of the heads that share head `kv` of the cache, which is in SPM. */
 static void attend(lowering *l, const tv_graph_node *n, uint32_t kv, tokens r)
 {
-    const tv_model_shape *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->shape;
     const cmdq_ranges *ranges = &l->ranges[n->layer];
     uint32_t shared = s->heads / s->kv_heads, t = seen(l, r), d = s->head_dim;
     for (uint32_t h = 0; h < shared; h++)
@@ -406,8 +406,8 @@ static void matmul(lowering *l, const tv_graph_node *n, uint32_t first)
 
 void cmdq_lower_node(lowering *l, const tv_graph_node *n, uint32_t first)
 {
-    tv_graph_part(l->graph, n, l->part);
-    const tv_model_shape *s = &l->model->shape;
+    tv_graph_block_name(l->graph, n, l->part);
+    const tv_model_dims *s = &l->model->shape;
     switch (n->op) {
     case TV_OP_EMBED: embed(l); break;
     case TV_OP_RMSNORM: norm(l, n, first); break;
@@ -421,7 +421,7 @@ void cmdq_lower_node(lowering *l, const tv_graph_node *n, uint32_t first)
     case TV_OP_APPEND: append(l, n); break;
     case TV_OP_SCORES: attention(l, n); break;
     case TV_OP_SOFTMAX:
-    case TV_OP_MIX: /* done with the scores */
+    case TV_OP_WEIGHTED_SUM: /* done with the scores */
     case TV_OP_ADD: break; /* done with the product */
     case TV_OP_MUL: /* of more tokens than one both are done with the gate */
         if (l->rows == 1)

@@ -14,7 +14,7 @@ static float scale_of(const float *x, uint64_t n)
     float most = 0;
     for (uint64_t i = 0; i < n; i++)
         most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
-    float scale = most * MARGIN / (float)TV_INT_MOST(8);
+    float scale = most * MARGIN / (float)TV_INT_MAX(8);
     return isnormal(scale) ? scale : 1; /* what is 0, nearly so, or past all numbers has no range */
 }
 
@@ -34,7 +34,7 @@ static void learn_node(lowering *l, void *host, const tv_graph_node *n, uint32_t
         *(n->weight == TV_WEIGHT_NORM_ATTENTION ? &r->attention : n->weight == TV_WEIGHT_NORM_FFN ? &r->ffn : &l->ranges[0].final) = scale_of(x, count);
     } else if (n->op == TV_OP_ROPE && made_by(l, n->inputs[0]) == TV_WEIGHT_Q) {
         r->q = scale_of(x, count);
-    } else if (n->op == TV_OP_MIX) {
+    } else if (n->op == TV_OP_WEIGHTED_SUM) {
         r->mixed = scale_of(x, count);
     } else if (n->op == TV_OP_MUL) {
         r->hidden = scale_of(x, count);

@@ -219,7 +219,7 @@ static void turn(batch *b, uint64_t first, uint64_t second, uint32_t pair)
 
 static void place_queries(batch *b)
 {
-    const tv_model_shape *s = &b->m->model->shape;
+    const tv_model_dims *s = &b->m->model->shape;
     uint32_t half = s->head_dim / 2, k = b->m->k;
     npu_set(b->n, 6, NPU_C_BYTE_HALF);
     for (uint32_t h = 0; h < s->heads; h++)
@@ -234,7 +234,7 @@ static void place_queries(batch *b)
 /* Lanes are positions already. */
 static void append_keys(batch *b, uint32_t layer)
 {
-    const tv_model_shape *s = &b->m->model->shape;
+    const tv_model_dims *s = &b->m->model->shape;
     uint32_t half = s->head_dim / 2, k = b->m->k;
     for (uint32_t h = 0; h < s->kv_heads; h++)
         for (uint32_t i = 0; i < half; i++) {
@@ -260,7 +260,7 @@ static void to_scores(batch *b, const column_job *job, uint32_t c)
 
 static void scores(batch *b, uint32_t layer, uint32_t head)
 {
-    const tv_model_shape *s = &b->m->model->shape;
+    const tv_model_dims *s = &b->m->model->shape;
     uint32_t k = b->m->k, own = b->position / k;
     for (uint32_t block = 0; block <= own; block++) {
         uint64_t keys = npu_key_block(b->m, layer, head / (s->heads / s->kv_heads), block), q = b->m->q_planes + (uint64_t)head * s->head_dim * 2 * k;
@@ -327,7 +327,7 @@ static void to_mixed(batch *b, const column_job *job, uint32_t c)
 
 static void mix(batch *b, uint32_t layer, uint32_t head)
 {
-    const tv_model_shape *s = &b->m->model->shape;
+    const tv_model_dims *s = &b->m->model->shape;
     uint32_t kv = head / (s->heads / s->kv_heads), k = b->m->k, keys = b->position + b->rows;
     for (uint32_t at = 0; at < s->head_dim; at += k) {
         uint64_t from = b->m->layers[layer].values + kv * s->head_dim + at;
@@ -421,7 +421,7 @@ static void lower_node(batch *b, const tv_graph_node *node, const int32_t *token
     case TV_OP_SCORES: attention(b, node->layer); break;
     case TV_OP_SILU: feed_forward(b); break;
     case TV_OP_SOFTMAX: /* with the scores, head by head */
-    case TV_OP_MIX:
+    case TV_OP_WEIGHTED_SUM:
     case TV_OP_MUL:  /* with SILU */
     case TV_OP_ROPE: /* where q and k are used */
     case TV_OP_ADD:  /* with the product before it */

@@ -26,7 +26,7 @@ tv_status npu_init(npu *n, uint32_t k, const tv_diag_sink *sink)
     tv_codec *codec;
     uint64_t word;
     *n = (npu){.program.isa = &tv_isa_opennpu, .k = k, .period = k < NPU_PERIOD_MAX ? k : NPU_PERIOD_MAX};
-    TV_TRY(tv_codec_make(&tv_isa_opennpu, sink, &codec));
+    TV_TRY(tv_codec_new_for(&tv_isa_opennpu, sink, &codec));
     tv_status status = TV_OK;
     for (unsigned i = 0; i < NPU_OP_COUNT && status == TV_OK; i++) {
         bool limits = i == NPU_VCVT_S32_F32 || i == NPU_VCVT_S16_S32 || i == NPU_VCVT_S8_F32;
@@ -47,8 +47,8 @@ void npu_begin(npu *n)
 
 void npu_begin_part(npu *n, const tv_graph *graph, const tv_graph_node *node)
 {
-    char part[TV_PART_TEXT];
-    tv_graph_part(graph, node, part);
+    char part[TV_BLOCK_NAME_MAX];
+    tv_graph_block_name(graph, node, part);
     tv_builder_label(&n->program, part);
 }
 

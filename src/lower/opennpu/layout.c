@@ -73,7 +73,7 @@ static npu_linear take_linear(npu_model *m, uint32_t layer, unsigned part_count,
 
 static void take_weights(npu_model *m)
 {
-    const tv_model_shape *s = &m->model->shape;
+    const tv_model_dims *s = &m->model->shape;
     for (uint32_t i = 0; i < s->layers; i++) {
         npu_layer *l = &m->layers[i];
         l->qkv = take_linear(m, i, 3, TV_WEIGHT_Q, TV_WEIGHT_K, TV_WEIGHT_V);
@@ -111,7 +111,7 @@ static void take_batch(npu_model *m)
 
 static void take_memory(npu_model *m)
 {
-    const tv_model_shape *s = &m->model->shape;
+    const tv_model_dims *s = &m->model->shape;
     npu *n = &m->n;
     uint64_t vector = npu_vector(m), caches = (uint64_t)s->kv_heads * m->position_blocks * s->head_dim * m->k;
     for (unsigned c = 0; c < 3; c++)
@@ -193,7 +193,7 @@ static tv_status put_tables(npu_model *m, const tv_diag_sink *sink)
 /* cos, then sin, by lane; for the first of each pair the sine is negative. */
 static tv_status put_angles(npu_model *m, const tv_diag_sink *sink)
 {
-    const tv_model_shape *s = &m->model->shape;
+    const tv_model_dims *s = &m->model->shape;
     float row[2 * 64];
     for (uint32_t t = 0; t < m->context; t++)
         for (uint32_t c = 0; c < m->turn_period; c++) {
@@ -211,7 +211,7 @@ static tv_status put_angles(npu_model *m, const tv_diag_sink *sink)
 /* [pair][cos, sin][position]: the lanes of a batch are positions. */
 static tv_status put_pair_angles(npu_model *m, const tv_diag_sink *sink)
 {
-    const tv_model_shape *s = &m->model->shape;
+    const tv_model_dims *s = &m->model->shape;
     size_t width = m->context + m->k;
     float *row = malloc(2 * width * sizeof *row);
     tv_status status = row ? TV_OK : tv_fail_memory(sink);
@@ -306,7 +306,7 @@ static tv_status put_linear(npu_model *m, const npu_linear *l, uint32_t layer, f
 
 static tv_status put_layer(npu_model *m, uint32_t i, const tv_diag_sink *sink)
 {
-    const tv_model_shape *s = &m->model->shape;
+    const tv_model_dims *s = &m->model->shape;
     npu_layer *l = &m->layers[i];
     /* attention's mix comes in units of the values, made 256 times finer */
     const float qkv[] = {l->q_unit, l->k_unit, l->v_unit}, one[] = {1, 1, 1}, gate_up[] = {1, l->h_unit, 1};
@@ -326,7 +326,7 @@ static tv_status put_model(npu_model *m, const tv_llm_progress *progress, const 
 {
     const float one[] = {1, 1, 1};
     for (uint32_t i = 0; i < m->model->shape.layers; i++) {
-        tv_progress_show(progress, "placing weights", i, m->model->shape.layers);
+        tv_progress_report(progress, "placing weights", i, m->model->shape.layers);
         TV_TRY(put_layer(m, i, sink));
     }
     if (m->timing)
@@ -409,7 +409,7 @@ static uint32_t common_divisor(uint32_t a, uint32_t b) { return b ? common_divis
 
 tv_status npu_lay_out(npu_model *m, const tv_backend_options *options, const tv_diag_sink *sink)
 {
-    const tv_model_shape *s = &m->model->shape;
+    const tv_model_dims *s = &m->model->shape;
     m->context = options->context;
     m->position_blocks = npu_chunks(m, m->context);
     m->q_chunks = npu_chunks(m, s->heads * s->head_dim);

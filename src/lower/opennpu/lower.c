@@ -124,7 +124,7 @@ static void place_queries(lowering *l)
 static void append_key_chunk(lowering *l, uint32_t layer, uint32_t chunk)
 {
     enum { BATCH = 8 };
-    const tv_model_shape *s = &l->m.model->shape;
+    const tv_model_dims *s = &l->m.model->shape;
     uint64_t to[BATCH];
     unsigned count = 0;
     for (uint32_t h = 0; h < s->kv_heads; h++)
@@ -174,7 +174,7 @@ static npu_pack share_pack(const lowering *l, uint32_t head, uint32_t block)
 /* A channel of one head and block of positions. */
 static npu_product score_product(const lowering *l, uint32_t layer, uint32_t head, uint32_t block, uint32_t channel, uint32_t slot)
 {
-    const tv_model_shape *s = &l->m.model->shape;
+    const tv_model_dims *s = &l->m.model->shape;
     uint64_t keys = npu_key_block(&l->m, layer, head / (s->heads / s->kv_heads), block);
     uint32_t lane = npu_turned_lane(&l->m, head, channel);
     npu_pack pack = q_pack(l, lane / l->m.k);
@@ -184,7 +184,7 @@ static npu_product score_product(const lowering *l, uint32_t layer, uint32_t hea
 /* Integers: rows of the array are positions. Those to come are kept out. Heads that share keys come one behind the other. */
 static void scores(lowering *l, uint32_t layer)
 {
-    const tv_model_shape *s = &l->m.model->shape;
+    const tv_model_dims *s = &l->m.model->shape;
     uint32_t now = blocks_now(l), shared = s->heads / s->kv_heads, all = s->heads * now, valid = l->position % l->m.k + 1;
     for (uint32_t first = 0; first < all; first += together(l)) {
         uint32_t count = all - first < together(l) ? all - first : together(l);
@@ -281,7 +281,7 @@ static void softmax(lowering *l, uint32_t layer)
 /* One position and piece of a head: at most K of its channels. */
 static npu_product mix_product(const lowering *l, uint32_t layer, uint32_t head, uint32_t piece, uint32_t position, uint32_t slot)
 {
-    const tv_model_shape *s = &l->m.model->shape;
+    const tv_model_dims *s = &l->m.model->shape;
     uint32_t channel = head / (s->heads / s->kv_heads) * s->head_dim + piece * l->m.k, lane = position % l->m.k;
     npu_pack pack = share_pack(l, head, position / l->m.k);
     uint64_t row = l->m.layers[layer].values + (uint64_t)position * l->m.v_stride;
@@ -291,7 +291,7 @@ static npu_product mix_product(const lowering *l, uint32_t layer, uint32_t head,
 /* Rows of the array are channels. A block's lanes behind its head are overwritten by those that follow. */
 static void mix(lowering *l, uint32_t layer)
 {
-    const tv_model_shape *s = &l->m.model->shape;
+    const tv_model_dims *s = &l->m.model->shape;
     uint32_t pieces = npu_chunks(&l->m, s->head_dim), all = s->heads * pieces;
     for (uint32_t first = 0; first < all; first += together(l)) {
         uint32_t count = all - first < together(l) ? all - first : together(l);
@@ -389,7 +389,7 @@ static void lower_node(lowering *l, const tv_graph_node *node, int32_t token, bo
         break;
     case TV_OP_SCORES: scores(l, node->layer); break;
     case TV_OP_SOFTMAX: softmax(l, node->layer); break;
-    case TV_OP_MIX: mix(l, node->layer); break;
+    case TV_OP_WEIGHTED_SUM: mix(l, node->layer); break;
     case TV_OP_SILU: npu_gate(&l->m, l->m.ffn, l->m.ffn + l->m.hidden_chunks * npu_vector(&l->m), l->m.hidden_chunks); break;
     case TV_OP_MUL: place(l, l->m.ffn, 0, &l->m.h_in); break;
     case TV_OP_ROPE: /* where q and k are used */
@@ -495,7 +495,7 @@ enum { HEAD_MAX = 256, CONTEXT_MAX = 65536, COLUMNS_MAX = 131072 };
 
 static tv_status read_config(lowering *l, const tv_backend_options *options, const tv_diag_sink *sink)
 {
-    const tv_model_shape *s = &l->m.model->shape;
+    const tv_model_dims *s = &l->m.model->shape;
     l->m.k = (uint32_t)tv_backend_parameter(options->config, "vector.k");
     l->m.limit = tv_backend_parameter(options->config, "mem.bytes");
     if (tv_backend_parameter(options->config, "vector.l") != 32)
@@ -523,7 +523,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     l->m.model = model;
     l->emit = options->emit;
     l->m.timing = options->mode == TV_MODE_TIMING;
-    l->m.pool = tv_pool_make(options->threads);
+    l->m.pool = tv_pool_new(options->threads);
     tv_status status = read_config(l, options, sink);
     if (status == TV_OK)
         status = npu_init(&l->m.n, l->m.k, sink);

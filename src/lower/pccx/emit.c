@@ -15,7 +15,7 @@ tv_status pccx_begin_words(pccx_lowering *l, const tv_diag_sink *sink)
 {
     tv_codec *codec;
     tv_insn_info info;
-    TV_TRY(tv_codec_make(&tv_isa_pccx, sink, &codec));
+    TV_TRY(tv_codec_new_for(&tv_isa_pccx, sink, &codec));
     tv_status status = TV_OK;
     for (unsigned i = 0; i < PCCX_INSNS && status == TV_OK; i++) {
         tv_codec_insn_at(codec, i, &info);

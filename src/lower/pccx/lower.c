@@ -123,7 +123,7 @@ typedef struct head_places {
 
 static head_places places_of(const pccx_lowering *l, uint32_t i)
 {
-    const tv_model_shape *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->shape;
     uint32_t words = pccx_words(s->head_dim), buffer = i % 2 * pccx_words(l->context);
     return (head_places){.query = at(l, PCCX_TURNED) + i * words, .scores = at(l, PCCX_SCORES) + buffer, .powers = at(l, PCCX_POWERS) + buffer,
                          .raw = at(l, PCCX_RAW) + i * (words + 1), .mixed = at(l, PCCX_MIXED) + i * words,
@@ -252,7 +252,7 @@ static tv_status multiply(pccx_lowering *l, const tv_diag_sink *sink)
 static void classify(pccx_lowering *l, const tv_graph_node *n, uint32_t first)
 {
     const pccx_matrix *m = pccx_matrix_of(l, n->weight, n->layer);
-    const tv_model_shape *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->shape;
     for (uint32_t r = first; r < l->rows; r++) {
         pccx_project(l, m, 1, at(l, PCCX_XN) + r * pccx_words(s->dim), at(l, PCCX_LOGITS), 0, pccx_group_count(l, m), false);
         pccx_store(l, l->map.logits + (uint64_t)(r - first) * pccx_words(s->vocab) * PCCX_WORD, at(l, PCCX_LOGITS), s->vocab);
@@ -284,7 +284,7 @@ static bool is_query(const pccx_lowering *l, uint32_t value)
 /* Rows from `first` on have logits. */
 static tv_status lower_node(pccx_lowering *l, const tv_graph_node *n, const int32_t *tokens, uint32_t first, const tv_diag_sink *sink)
 {
-    tv_graph_part(l->graph, n, l->part);
+    tv_graph_block_name(l->graph, n, l->part);
     tv_builder_label(&l->program, l->part);
     switch (n->op) {
     case TV_OP_EMBED: embed(l, tokens); break;
@@ -305,7 +305,7 @@ static tv_status lower_node(pccx_lowering *l, const tv_graph_node *n, const int3
     case TV_OP_SCORES: attention(l, n); break;
     case TV_OP_MUL: return multiply(l, sink);
     case TV_OP_SOFTMAX:
-    case TV_OP_MIX:  /* done with the scores */
+    case TV_OP_WEIGHTED_SUM:  /* done with the scores */
     case TV_OP_SILU: /* done with gate and up */
     case TV_OP_ADD:  /* done with the product */
     case TV_OPS: break;
@@ -336,7 +336,7 @@ static void destroy(void *state)
 /* Gives each place its words for steps of `rows` tokens; constants stay where they are. Returns the words in all. */
 static uint64_t lay_out(pccx_lowering *l, uint32_t rows)
 {
-    const tv_model_shape *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->shape;
     uint64_t head = pccx_words(s->head_dim), dim = (uint64_t)rows * pccx_words(s->dim), hidden = (uint64_t)rows * pccx_words(l->hidden);
     uint64_t wide = rows * s->heads * head, narrow = rows * s->kv_heads * head, scores = 2 * (uint64_t)pccx_words(l->context);
     uint64_t widest = hidden > dim ? hidden : dim;
@@ -358,7 +358,7 @@ static uint64_t lay_out(pccx_lowering *l, uint32_t rows)
 static tv_status check_model(pccx_lowering *l, const tv_config *config, const tv_diag_sink *sink)
 {
     enum { VALUE_MAX = 65535 };
-    const tv_model_shape *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->shape;
     uint64_t words = lay_out(l, 1), most = pccx_space_size(l->machine, "l2");
     if (s->head_dim % PCCX_LANES)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "the other machines may take it", "%u dimensions of a head do not fill whole words of %d", s->head_dim,
@@ -378,7 +378,7 @@ static tv_status check_model(pccx_lowering *l, const tv_config *config, const tv
 
 static tv_status allocate(pccx_lowering *l, const tv_diag_sink *sink)
 {
-    const tv_model_shape *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->shape;
     l->matrices = calloc((size_t)s->layers * TV_WEIGHTS, sizeof *l->matrices);
     l->block = calloc((size_t)s->layers * s->kv_heads * s->head_dim, PCCX_BLOCK * sizeof *l->block);
     l->value_rows = calloc((size_t)s->layers * s->kv_heads * s->head_dim, sizeof *l->value_rows);
@@ -395,7 +395,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     *l = (pccx_lowering){
         .graph = graph, .model = model, .context = options->context, .group = GROUP, .planes = planes, .cache_planes = planes, .emit = options->emit,
         .timing = options->mode == TV_MODE_TIMING, .keep_values = options->keep_values,
-        .hidden = (model->shape.hidden + PCCX_LANES - 1) / PCCX_LANES * PCCX_LANES, .pool = tv_pool_make(options->threads), .least_scale = tv_least_scale(tv_cpu()),
+        .hidden = (model->shape.hidden + PCCX_LANES - 1) / PCCX_LANES * PCCX_LANES, .pool = tv_pool_new(options->threads), .least_scale = tv_scale_search(tv_cpu()),
         .host_ops = {{"pack keys to INT4", 0, 0}, {"pack values to INT4", 0, 0}, {"hand a vector to the weight stream", 0, 0}},
     };
     tv_status status = allocate(l, sink);

@@ -73,7 +73,7 @@ typedef struct pccx_lowering {
     tv_machine *machine;
     tv_program *loaded; /* into the machine */
     tv_pool *pool;
-    tv_least_scale_fn least_scale;
+    tv_scale_search_fn least_scale;
     uint32_t context;
     uint32_t hidden; /* the model's, filled up to whole words with zeros */
     uint32_t group;  /* columns that share a scale */
@@ -94,7 +94,7 @@ typedef struct pccx_lowering {
     uint32_t input; /* of the projections to come: where it is in L2 */
 
     /* the program under construction */
-    char part[TV_PART_TEXT]; /* of the model, that its last instructions belong to: a label */
+    char part[TV_BLOCK_NAME_MAX]; /* of the model, that its last instructions belong to: a label */
     tv_builder program;
     uint64_t words[PCCX_INSNS]; /* with nothing but what makes the instruction */
     struct {

@@ -28,7 +28,7 @@ typedef struct checker {
 
 static void complain(checker *c, const load *l)
 {
-    tv_findings_say(&c->findings, TV_WARNING, CMDQ_CODE_UNUSED_LOAD, l->entry, NULL, "nothing reads what %s loads", cmdq_name(&c->queue->entries[l->entry]));
+    tv_findings_report(&c->findings, TV_WARNING, CMDQ_CODE_UNUSED_LOAD, l->entry, NULL, "nothing reads what %s loads", cmdq_name(&c->queue->entries[l->entry]));
 }
 
 static bool is_load(unsigned opcode) { return opcode == CMDQ_DMA_LOAD_TILE || opcode == CMDQ_DMA_PREFETCH_TILE || opcode == CMDQ_KV_LOAD_TILE; }
@@ -61,12 +61,12 @@ static void write_tile(checker *c, const cmdq_tile *t, uint32_t entry, bool load
     b->at[b->count++] = (load){entry, t->start, t->start + t->bytes, false};
 }
 
-static void check_loads(checker *c, const cmdq_shape *shape, const cmdq_plan *plan)
+static void check_loads(checker *c, const cmdq_params *shape, const cmdq_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++) {
         uint32_t entry = plan->order ? plan->order[i] : i;
         cmdq_op op;
-        cmdq_wrong wrong;
+        cmdq_error wrong;
         uint64_t turn = 0;
         cmdq_resolve(c->queue, shape, entry, &turn, &op, &wrong);
         for (unsigned k = 0; k < op.tile_count; k++)
@@ -84,11 +84,11 @@ static void check_loads(checker *c, const cmdq_shape *shape, const cmdq_plan *pl
 
 tv_status cmdq_hazards(const tv_program *program, const tv_config *config, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts)
 {
-    cmdq_shape shape;
+    cmdq_params shape;
     cmdq_plan plan;
     tv_findings findings = {.program = program, .sink = sink, .codes = cmdq_codes, .counts = counts};
     uint64_t errors = 0;
-    cmdq_shape_init(&shape, config);
+    cmdq_params_init(&shape, config);
     TV_TRY(cmdq_plan_make(program, &shape, sink, &errors, &plan));
     bool done = cmdq_find_hazards(program, &shape, &plan, CMDQ_WINDOW_MAX, severity, &findings) != UINT64_MAX;
     tv_findings_end(&findings);
@@ -98,11 +98,11 @@ tv_status cmdq_hazards(const tv_program *program, const tv_config *config, tv_se
 
 tv_status cmdq_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts)
 {
-    cmdq_shape shape;
+    cmdq_params shape;
     cmdq_plan plan;
     checker c = {.program = program, .queue = cmdq_queue_of(program),
                  .findings = {.program = program, .sink = sink, .codes = cmdq_codes, .counts = counts}};
-    cmdq_shape_init(&shape, config);
+    cmdq_params_init(&shape, config);
     tv_status status = cmdq_plan_make(program, &shape, sink, &counts->errors, &plan);
     if (status != TV_OK)
         return status == TV_ERR_INPUT ? TV_OK : status; /* what is wrong has been told and counted */

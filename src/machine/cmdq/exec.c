@@ -104,7 +104,7 @@ static void transfer(cmdq_run *r)
 {
     const cmdq_tile *spm = cmdq_find_tile(r->op, CMDQ_IN), *dram = cmdq_find_tile(r->op, CMDQ_DRAM);
     unsigned used = (unsigned)(r->op->elements * spm->qbits % 8);
-    if (!used && cmdq_put_off(r, spm, dram))
+    if (!used && cmdq_defer_load(r, spm, dram))
         return;
     uint8_t *first = cmdq_bytes(r, dram), *packed = cmdq_bytes(r, spm); /* in this order: DRAM that changes is no place to read SPM from */
     if (dram->writes)
@@ -248,12 +248,12 @@ static bool make_ready(cmdq_run *r, cmdq_product *p, const cmdq_tile *in)
     bool same = m->ready.bytes && m->ready.spm == spm && m->ready.bytes == in->bytes && m->ready.m == p->m && m->ready.k == p->k && m->ready.way == p->way &&
                 m->ready.weight_bits == p->weight_bits;
     if (!same) {
-        int8_t *ready = cmdq_scratch(r, SCRATCH_READY, cmdq_ready_bytes(p));
+        int8_t *ready = cmdq_scratch(r, SCRATCH_READY, cmdq_packed_bytes(p));
         int32_t *sums = cmdq_scratch(r, SCRATCH_SUMS, cmdq_sums(p) * sizeof *sums);
         m->ready.bytes = 0;
         if (r->no_memory)
             return false;
-        cmdq_make_ready(p, ready, sums);
+        cmdq_pack_operands(p, ready, sums);
         m->ready.spm = spm;
         m->ready.bytes = in->qbits == 8 ? in->bytes : 0; /* others are unpacked first, which takes longer */
         m->ready.m = p->m;
@@ -272,7 +272,7 @@ static void take_scales(cmdq_run *r, cmdq_product *p)
     const cmdq_tile *t = cmdq_find_tile(r->op, CMDQ_SCALES);
     uint64_t groups = p->k / p->group, stride;
     p->scale_step = groups;
-    if (t && p->way == CMDQ_WAY_PANEL_GROUPS) {
+    if (t && p->way == CMDQ_VARIANT_PANEL_GROUPS) {
         const uint8_t *rows = cmdq_rows(r, t, groups * sizeof(float), &stride);
         if (((uintptr_t)rows | stride) % sizeof(float) == 0) {
             p->scales = (const float *)(const void *)rows;
@@ -294,9 +294,9 @@ static bool take_matrices(cmdq_run *r, cmdq_product *p)
     uint64_t weights = sparse ? op->n * (op->k / cmdq_get(r, CMDQ_F_sparse_m) * cmdq_get(r, CMDQ_F_sparse_n)) : op->n * op->k;
     p->whole = !conv && !sparse;
     p->transposed = av;
-    p->way = cmdq_choose_way(p, bytes, exact);
+    p->way = cmdq_choose_variant(p, bytes, exact);
     bool packed = wgt->qbits == 4 && !av && cmdq_takes_packed(p, p->way);
-    bytes = bytes && p->way != CMDQ_WAY_MIX;
+    bytes = bytes && p->way != CMDQ_VARIANT_WEIGHTED_SUM;
     bool rows = !av && cmdq_takes_rows(p->way) && (packed || wgt->qbits == 8);
     p->weight_bits = packed ? 4 : 8;
     p->stride = p->k * p->weight_bits / 8;
@@ -315,7 +315,7 @@ static bool take_matrices(cmdq_run *r, cmdq_product *p)
 /* Whether results may stand where they go at once: as they are, and over nothing that is still to be read. */
 static bool goes_straight(const cmdq_run *r, const cmdq_product *p, const cmdq_tile *out)
 {
-    return cmdq_ends_itself(p) && out->qbits == 32 && (out->bank * r->shape->bank_bytes + out->start) % sizeof(float) == 0 && cmdq_are_apart(out, cmdq_find_tile(r->op, CMDQ_IN)) &&
+    return cmdq_finishes_output(p) && out->qbits == 32 && (out->bank * r->shape->bank_bytes + out->start) % sizeof(float) == 0 && cmdq_are_apart(out, cmdq_find_tile(r->op, CMDQ_IN)) &&
            cmdq_are_apart(out, cmdq_find_tile(r->op, CMDQ_WGT)) && cmdq_are_apart(out, cmdq_find_tile(r->op, CMDQ_SCALES));
 }
 
@@ -348,7 +348,7 @@ static bool tensor(cmdq_run *r)
     return true;
 }
 
-cmdq_outcome cmdq_execute(const cmdq_queue *queue, const cmdq_shape *shape, cmdq_memories *memories, uint32_t index, const cmdq_op *op, cmdq_wrong *wrong)
+cmdq_outcome cmdq_execute(const cmdq_queue *queue, const cmdq_params *shape, cmdq_memories *memories, uint32_t index, const cmdq_op *op, cmdq_error *wrong)
 {
     cmdq_run r = {.queue = queue, .shape = shape, .memories = memories, .entry = &queue->entries[index], .op = op, .wrong = wrong};
     bool done = true;

@@ -7,11 +7,11 @@
 
 typedef struct cmdq_run {
     const cmdq_queue *queue;
-    const cmdq_shape *shape;
+    const cmdq_params *shape;
     cmdq_memories *memories;
     const cmdq_entry *entry;
     const cmdq_op *op;
-    cmdq_wrong *wrong;
+    cmdq_error *wrong;
     bool no_memory;
 } cmdq_run;
 
@@ -32,7 +32,7 @@ const uint8_t *cmdq_rows(const cmdq_run *r, const cmdq_tile *tile, uint64_t row_
 void cmdq_copy_rows(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t rows, uint64_t bytes);
 
 /* Puts a load off until somebody looks. False: it must be done now. */
-bool cmdq_put_off(const cmdq_run *r, const cmdq_tile *spm, const cmdq_tile *dram);
+bool cmdq_defer_load(const cmdq_run *r, const cmdq_tile *spm, const cmdq_tile *dram);
 
 /* Between packed elements and binary32. Packing rounds to nearest even, clamps integers, and makes NaNs canonical. */
 void cmdq_unpack(const uint8_t *packed, unsigned qbits, uint64_t count, float *out);

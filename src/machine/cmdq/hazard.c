@@ -19,7 +19,7 @@ enum { KEPT = 64 };
 typedef struct finder {
     const tv_program *program;
     const cmdq_queue *queue;
-    const cmdq_shape *shape;
+    const cmdq_params *shape;
     const cmdq_plan *plan;
     tv_findings *findings;
     tv_severity severity;
@@ -128,7 +128,7 @@ static stretch tree_stretch(const finder *f, const cmdq_tile *t, uint64_t row)
 
 static bool resolve(const finder *f, uint32_t entry, cmdq_op *op)
 {
-    cmdq_wrong wrong;
+    cmdq_error wrong;
     uint64_t turn = 0;
     return cmdq_resolve(f->queue, f->shape, entry, &turn, op, &wrong); /* the plan was made of it: it does not fail */
 }
@@ -293,7 +293,7 @@ static void report(finder *f, uint32_t a, uint32_t b, const cmdq_tile *earlier, 
     if (tile->bank != CMDQ_NO_BANK)
         snprintf(place, sizeof place, "SPM bank %u", tile->bank);
     snprintf(hint, sizeof hint, "add %" PRIu32 " to deps_before of entry %" PRIu32, a, b);
-    tv_findings_say(f->findings, f->severity, CMDQ_CODE_HAZARD, b, hint,
+    tv_findings_report(f->findings, f->severity, CMDQ_CODE_HAZARD, b, hint,
                     "entries %" PRIu32 " (%s) and %" PRIu32 " (%s) both touch %s bytes 0x%" PRIx64 " to 0x%" PRIx64 ", %s, and nothing orders them",
                     low, cmdq_name(&f->queue->entries[low]), high, cmdq_name(&f->queue->entries[high]), place, s->from - base, s->to - base - 1,
                     writer);
@@ -366,7 +366,7 @@ static bool make_queues(finder *f)
     return all;
 }
 
-uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_shape *shape, const cmdq_plan *plan, uint32_t window_max, tv_severity severity,
+uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan, uint32_t window_max, tv_severity severity,
                            tv_findings *findings)
 {
     finder f = {.program = program, .queue = cmdq_queue_of(program), .shape = shape, .plan = plan, .findings = findings, .severity = severity,
@@ -381,7 +381,7 @@ uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_shape *shape, c
         search(&f, entry);
     }
     if (ended(&f) && !f.no_memory)
-        tv_report(findings->sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_HAZARD], &TV_NO_PLACE, NULL, "the search for hazards ended here: there may be more");
+        tv_report(findings->sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_HAZARD], &TV_NO_SOURCE_LOC, NULL, "the search for hazards ended here: there may be more");
     free(f.clocks);
     free(f.position);
     for (unsigned q = 0; q < f.queues; q++)

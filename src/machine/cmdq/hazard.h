@@ -10,7 +10,7 @@ enum { CMDQ_HAZARDS_MAX = 100000, CMDQ_COMPARED_MAX = 20000000, CMDQ_WINDOW_MAX 
 
 /* Reports pairs of entries that touch the same bytes, one of them writing, and that nothing orders. Returns how many there are;
  * UINT64_MAX: no memory. */
-uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_shape *shape, const cmdq_plan *plan, uint32_t window_max, tv_severity severity,
+uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan, uint32_t window_max, tv_severity severity,
                            tv_findings *findings);
 
 #endif

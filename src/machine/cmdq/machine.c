@@ -7,13 +7,13 @@
 
 #include "machine/cmdq/hazard.h"
 
-static const tv_param params[CMDQ_PARAMS] = {
+static const tv_param params[CMDQ_PARAM_COUNT] = {
 #define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_) {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},
 #include "machine/cmdq/params.def"
 #undef TV_PARAM
 };
 
-const tv_schema cmdq_schema = {"cmdq", &tv_target_cmdq, params, CMDQ_PARAMS};
+const tv_schema cmdq_schema = {"cmdq", &tv_target_cmdq, params, CMDQ_PARAM_COUNT};
 
 typedef cmdq_machine machine;
 
@@ -70,7 +70,7 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->config = config;
     m->mode = mode;
     m->memories.level = tv_cpu();
-    cmdq_shape_init(&m->shape, config);
+    cmdq_params_init(&m->shape, config);
     for (unsigned e = 0; e < m->shape.engines; e++)
         m->timing.accounts[e].name = m->shape.names[e];
     tv_status status = tv_memory_init(&m->memories.spm, m->shape.banks * m->shape.bank_bytes, sink);
@@ -89,7 +89,7 @@ static void fill_memories(machine *m)
     const cmdq_queue *q = cmdq_queue_of(m->program);
     const cmdq_init *inits = (const cmdq_init *)(const void *)q->inits.data;
     if (q->inits.len)
-        cmdq_settle(&m->memories);
+        cmdq_materialize_loads(&m->memories);
     for (size_t i = 0; i < q->inits.len / sizeof *inits; i++) {
         tv_memory *memory = inits[i].spm ? &m->memories.spm : &m->memories.dram;
         uint64_t addr = inits[i].addr + (inits[i].spm ? inits[i].bank * m->shape.bank_bytes : 0);
@@ -151,7 +151,7 @@ static bool execute(machine *m, uint32_t entry, outcome *o)
 {
     const cmdq_queue *q = cmdq_queue_of(m->program);
     cmdq_op op;
-    cmdq_wrong wrong;
+    cmdq_error wrong;
     uint64_t turn = 0; /* the plan knows the channel */
     cmdq_resolve(q, &m->shape, entry, &turn, &op, &wrong);
     switch (cmdq_execute(q, &m->shape, &m->memories, entry, &op, &wrong)) {
@@ -184,7 +184,7 @@ static uint64_t accesses(void *state, const tv_access_sink *sink)
     const machine *m = state;
     uint32_t entry = m->plan.order ? m->plan.order[m->next] : m->next;
     cmdq_op op;
-    cmdq_wrong wrong;
+    cmdq_error wrong;
     uint64_t turn = 0; /* the channel does not matter */
     cmdq_resolve(cmdq_queue_of(m->program), &m->shape, entry, &turn, &op, &wrong);
     for (unsigned i = 0; i < op.tile_count; i++) {
@@ -273,7 +273,7 @@ static int space_at(const void *state, unsigned i, tv_space *out)
 
 static tv_memory *memory_of(machine *m, unsigned space)
 {
-    cmdq_settle(&m->memories);
+    cmdq_materialize_loads(&m->memories);
     return space == SPACE_SPM ? &m->memories.spm : &m->memories.dram;
 }
 
@@ -289,25 +289,25 @@ static void write_space(void *state, unsigned space, uint64_t byte, const void *
 static void judge(tv_stats *out)
 {
     unsigned busiest = 0, worst = 0;
-    uint64_t held[CMDQ_CAUSES] = {0};
+    uint64_t stalled[CMDQ_STALL_REASONS] = {0};
     if (out->cycles == 0)
         return;
     for (unsigned e = 0; e < out->engine_count; e++) {
         if (out->engines[e].busy > out->engines[busiest].busy)
             busiest = e;
-        for (unsigned c = 0; c < CMDQ_CAUSES; c++)
-            held[c] += out->engines[e].held[c];
+        for (unsigned c = 0; c < CMDQ_STALL_REASONS; c++)
+            stalled[c] += out->engines[e].stalled[c];
     }
-    for (unsigned c = 1; c < CMDQ_CAUSES; c++)
-        if (held[c] > held[worst])
+    for (unsigned c = 1; c < CMDQ_STALL_REASONS; c++)
+        if (stalled[c] > stalled[worst])
             worst = c;
     out->bound_share = (double)out->engines[busiest].busy / (double)out->cycles;
     bool latency = out->bound_share < 0.5;
     snprintf(out->bound_by, sizeof out->bound_by, "%s", latency ? "latency" : out->engines[busiest].name);
     if (latency)
-        snprintf(out->verdict, sizeof out->verdict, "bound by latency: no engine works half of the time; entries wait most for a %s", cmdq_cause_names[worst]);
+        snprintf(out->bottleneck, sizeof out->bottleneck, "bound by latency: no engine works half of the time; entries wait most for a %s", cmdq_stall_reason_names[worst]);
     else
-        snprintf(out->verdict, sizeof out->verdict, "bound by %s: %.0f %% of cycles", out->bound_by, 100 * out->bound_share);
+        snprintf(out->bottleneck, sizeof out->bottleneck, "bound by %s: %.0f %% of cycles", out->bound_by, 100 * out->bound_share);
 }
 
 static void stats(const void *state, tv_stats *out)
@@ -325,14 +325,14 @@ static void stats(const void *state, tv_stats *out)
     out->macs = m->macs;
     out->peak_macs = peak;
     out->engine_count = m->shape.engines;
-    out->cause_count = CMDQ_CAUSES;
+    out->stall_reason_count = CMDQ_STALL_REASONS;
     out->path_count = 2;
-    for (unsigned c = 0; c < CMDQ_CAUSES; c++)
-        out->causes[c] = cmdq_cause_names[c];
+    for (unsigned c = 0; c < CMDQ_STALL_REASONS; c++)
+        out->stall_reasons[c] = cmdq_stall_reason_names[c];
     for (unsigned e = 0; e < m->shape.engines; e++) {
         const tv_account *a = &timing.accounts[e];
         out->engines[e] = (tv_engine_stats){.name = m->shape.names[e], .busy = a->busy, .idle = a->idle};
-        memcpy(out->engines[e].held, a->held, sizeof a->held);
+        memcpy(out->engines[e].stalled, a->stalled, sizeof a->stalled);
     }
     out->paths[0] = (tv_path_stats){"dram read", m->bytes[0], (double)m->shape.peak};
     out->paths[1] = (tv_path_stats){"dram write", m->bytes[1], (double)m->shape.peak};
@@ -354,7 +354,7 @@ static void set_threads(void *state, unsigned threads)
 {
     machine *m = state;
     tv_pool_free(m->memories.pool);
-    m->memories.pool = tv_pool_make(threads);
+    m->memories.pool = tv_pool_new(threads);
 }
 
 static uint64_t clock_now(const void *state)
@@ -394,7 +394,7 @@ const tv_target tv_target_cmdq = {
     .accesses = accesses,
     .order = order,
     .state_at = cmdq_state_at,
-    .parts = cmdq_parts,
+    .parts = cmdq_visit_state,
     .hazards = cmdq_hazards,
     .check = cmdq_check,
 };

@@ -17,7 +17,7 @@
 enum { CMDQ_ENGINES_MAX = 24, CMDQ_BANKS_MAX = 64, CMDQ_TILES_MAX = 7, CMDQ_NO_ENGINE = UINT8_MAX, CMDQ_NO_BANK = UINT8_MAX };
 
 /* The machine's parameters, out of its configuration. */
-typedef struct cmdq_shape {
+typedef struct cmdq_params {
     unsigned count[CMDQ_SYNC]; /* engines of each class */
     unsigned first[CMDQ_SYNC]; /* … and the first of them among all engines */
     unsigned engines;
@@ -28,9 +28,9 @@ typedef struct cmdq_shape {
     uint64_t te_base, te_init, te_finalize, ve_lanes, ve_init, ve_finalize, ve_reduction, ve_sfu;
     tv_rate te_weight4, te_weight2, te_activation4, te_float16, te_float32, ve_ops, ve_activation8, ve_activation4;
     char names[CMDQ_ENGINES_MAX][8]; /* "DMA0" */
-} cmdq_shape;
+} cmdq_params;
 
-void cmdq_shape_init(cmdq_shape *shape, const tv_config *config);
+void cmdq_params_init(cmdq_params *shape, const tv_config *config);
 
 /* What tiles are for. */
 typedef enum cmdq_operand {
@@ -60,13 +60,13 @@ typedef struct cmdq_op {
 } cmdq_op;
 
 /* What is wrong with an entry on a machine: the code, the message. */
-typedef struct cmdq_wrong {
+typedef struct cmdq_error {
     cmdq_code code;
     char message[240], hint[120];
-} cmdq_wrong;
+} cmdq_error;
 
 /* `turn` counts the DMA entries without dma_id so far, and is moved on. False: the machine cannot do this; *wrong says why. */
-bool cmdq_resolve(const cmdq_queue *queue, const cmdq_shape *shape, uint32_t index, uint64_t *turn, cmdq_op *op, cmdq_wrong *wrong);
+bool cmdq_resolve(const cmdq_queue *queue, const cmdq_params *shape, uint32_t index, uint64_t *turn, cmdq_op *op, cmdq_error *wrong);
 
 static inline const cmdq_tile *cmdq_find_tile(const cmdq_op *op, cmdq_operand operand)
 {
@@ -98,34 +98,34 @@ typedef struct cmdq_plan {
 } cmdq_plan;
 
 /* Resolves all entries; `sink` gets what is wrong, `counts` counts it. TV_ERR_INPUT: something was. */
-tv_status cmdq_plan_make(const tv_program *program, const cmdq_shape *shape, const tv_diag_sink *sink, uint64_t *errors, cmdq_plan *plan);
+tv_status cmdq_plan_make(const tv_program *program, const cmdq_params *shape, const tv_diag_sink *sink, uint64_t *errors, cmdq_plan *plan);
 void cmdq_plan_free(cmdq_plan *plan);
 
 /* Whoever checks a queue has its plan when he is done, and mostly it is run next: a plan is kept with the queue for that.
  * cmdq_plan_keep takes over `plan`; cmdq_plan_take gives it to one caller, for a machine of the same shape alone. */
-void cmdq_plan_keep(const tv_program *program, const cmdq_shape *shape, cmdq_plan *plan);
-bool cmdq_plan_take(const tv_program *program, const cmdq_shape *shape, cmdq_plan *plan);
+void cmdq_plan_keep(const tv_program *program, const cmdq_params *shape, cmdq_plan *plan);
+bool cmdq_plan_take(const tv_program *program, const cmdq_params *shape, cmdq_plan *plan);
 
 enum { CMDQ_SCRATCHES = 9, CMDQ_LOADS_MAX = 8 };
 
 /* A load that has been put off: bytes of SPM that stand in DRAM (borrow.c), in rows of so many bytes, `stride` apart there. */
-typedef struct cmdq_load {
+typedef struct cmdq_deferred_load {
     uint64_t spm, dram, bytes; /* offsets */
     uint64_t row_bytes, stride;
-} cmdq_load;
+} cmdq_deferred_load;
 
-enum { CMDQ_TURNS = 64, CMDQ_TURNS_HEAD = 256 };
+enum { CMDQ_ROPE_ENTRIES = 64, CMDQ_ROPE_HEAD_MAX = 256 };
 
 /* Cosines, then sines, of the angles by which VE_ROPE_TILE turns a position: worked out once for all layers. */
-typedef struct cmdq_turns {
+typedef struct cmdq_rope_entry {
     uint64_t head, position; /* head 0: none */
     double theta;
-    float of[CMDQ_TURNS_HEAD];
-} cmdq_turns;
+    float of[CMDQ_ROPE_HEAD_MAX];
+} cmdq_rope_entry;
 
 typedef struct cmdq_memories {
-    tv_memory spm, dram; /* SPM: bank after bank; only cmdq_bytes knows what stands there, before cmdq_settle */
-    cmdq_load loads[CMDQ_LOADS_MAX]; /* no two overlap */
+    tv_memory spm, dram; /* SPM: bank after bank; only cmdq_bytes knows what stands there, before cmdq_materialize_loads */
+    cmdq_deferred_load loads[CMDQ_LOADS_MAX]; /* no two overlap */
     unsigned load_count;
     struct {
         uint64_t spm, bytes;     /* whose activations stand ready in scratch, until something is written there; bytes 0: none */
@@ -135,19 +135,19 @@ typedef struct cmdq_memories {
     tv_cpu_level level;    /* of the host, for kernels */
     tv_pool *pool;       /* NULL: one thread */
     tv_buf scratch[CMDQ_SCRATCHES]; /* operands as arrays; kept from entry to entry */
-    cmdq_turns turns[CMDQ_TURNS];   /* by position */
+    cmdq_rope_entry turns[CMDQ_ROPE_ENTRIES];   /* by position */
 } cmdq_memories;
 
 /* Does what was put off: before anybody but an entry looks at the memories. */
-void cmdq_settle(cmdq_memories *memories);
+void cmdq_materialize_loads(cmdq_memories *memories);
 
 /* exec.c. CMDQ_FAULT: the data are to blame, nothing has changed, *wrong says why. */
 typedef enum cmdq_outcome { CMDQ_EXECUTED, CMDQ_FAULT, CMDQ_NO_MEMORY } cmdq_outcome;
-cmdq_outcome cmdq_execute(const cmdq_queue *queue, const cmdq_shape *shape, cmdq_memories *memories, uint32_t index, const cmdq_op *op, cmdq_wrong *wrong);
+cmdq_outcome cmdq_execute(const cmdq_queue *queue, const cmdq_params *shape, cmdq_memories *memories, uint32_t index, const cmdq_op *op, cmdq_error *wrong);
 
 /* timing.c: a run of the first `count` entries from cycle `base` on. */
-typedef enum cmdq_cause { CMDQ_BY_BARRIER, CMDQ_BY_GROUP, CMDQ_BY_DEPENDENCY, CMDQ_CAUSES } cmdq_cause;
-extern const char *const cmdq_cause_names[CMDQ_CAUSES];
+typedef enum cmdq_stall_reason { CMDQ_STALL_BARRIER, CMDQ_STALL_GROUP, CMDQ_STALL_DEPENDENCY, CMDQ_STALL_REASONS } cmdq_stall_reason;
+extern const char *const cmdq_stall_reason_names[CMDQ_STALL_REASONS];
 
 typedef struct cmdq_timing {
     uint64_t end;        /* cycle in which the last entry completes */
@@ -157,14 +157,14 @@ typedef struct cmdq_timing {
 
 /* `sink` gets the events, or is NULL; `index_base` is added to entries' numbers. The accounts go on from `timing`, whose
  * `end` is the cycle to begin at. False: no memory. */
-bool cmdq_time(const tv_program *program, const cmdq_shape *shape, const cmdq_plan *plan, uint32_t count, uint64_t index_base,
+bool cmdq_time(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan, uint32_t count, uint64_t index_base,
                const tv_trace_sink *sink, cmdq_timing *timing);
 
 /* machine.c */
 typedef struct cmdq_machine {
     const tv_config *config;
     tv_mode mode;
-    cmdq_shape shape;
+    cmdq_params shape;
     cmdq_memories memories;
     cmdq_timing timing; /* of all queues that have ended */
     const tv_program *program;
@@ -181,7 +181,7 @@ typedef struct cmdq_machine {
 } cmdq_machine;
 
 /* state.c */
-void cmdq_parts(void *state, tv_parts *parts);
+void cmdq_visit_state(void *state, tv_state_visitor *parts);
 bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);
 
 /* check.c */

@@ -9,7 +9,7 @@ enum {
 #define TV_PARAM(id, key, type, unit, fallback, min, max, meaning) CMDQ_PARAM_##id,
 #include "machine/cmdq/params.def"
 #undef TV_PARAM
-    CMDQ_PARAMS
+    CMDQ_PARAM_COUNT
 };
 
 extern const tv_schema cmdq_schema;

@@ -10,37 +10,37 @@ enum { LONGEST = 1 << 16, GROUPS_AT_ONCE = 64, ROWS_AT_ONCE = 32, TOGETHER = 16,
 
 /* ---- Ways ---- */
 
-cmdq_way cmdq_choose_way(const cmdq_product *p, bool integer_weights, bool integers)
+cmdq_variant cmdq_choose_variant(const cmdq_product *p, bool integer_weights, bool integers)
 {
     bool panel = p->whole && p->m >= PANEL_WORTH && tv_panel(p->level) != NULL;
     if (p->transposed && !integers && !p->grouped)
-        return CMDQ_WAY_MIX;
+        return CMDQ_VARIANT_WEIGHTED_SUM;
     if (!integer_weights || p->group > LONGEST)
-        return CMDQ_WAY_SINGLY;
+        return CMDQ_VARIANT_SCALAR;
     if (p->grouped && integers && p->whole && p->group == TV_GROUP)
-        return panel ? CMDQ_WAY_PANEL_GROUPS : CMDQ_WAY_VECTORS;
+        return panel ? CMDQ_VARIANT_PANEL_GROUPS : CMDQ_VARIANT_VECTORS;
     if (p->grouped)
-        return CMDQ_WAY_GROUPS;
+        return CMDQ_VARIANT_GROUPS;
     if (!integers || !p->whole)
-        return CMDQ_WAY_ROWS;
-    return panel ? CMDQ_WAY_PANELS : CMDQ_WAY_BYTES;
+        return CMDQ_VARIANT_ROWS;
+    return panel ? CMDQ_VARIANT_PANELS : CMDQ_VARIANT_BYTES;
 }
 
-bool cmdq_takes_packed(const cmdq_product *p, cmdq_way way)
+bool cmdq_takes_packed(const cmdq_product *p, cmdq_variant way)
 {
-    return p->k % 2 == 0 && (way == CMDQ_WAY_VECTORS || way == CMDQ_WAY_PANELS || way == CMDQ_WAY_PANEL_GROUPS);
+    return p->k % 2 == 0 && (way == CMDQ_VARIANT_VECTORS || way == CMDQ_VARIANT_PANELS || way == CMDQ_VARIANT_PANEL_GROUPS);
 }
 
-bool cmdq_ends_itself(const cmdq_product *p) { return p->way == CMDQ_WAY_PANEL_GROUPS && !p->bias && p->scale_ofm == 1; }
+bool cmdq_finishes_output(const cmdq_product *p) { return p->way == CMDQ_VARIANT_PANEL_GROUPS && !p->bias && p->scale_ofm == 1; }
 
-static uint64_t vector_sums(uint64_t k) { return tv_groups_ready_bytes(k) / TV_GROUP; }
+static uint64_t vector_sums(uint64_t k) { return tv_groups_packed_bytes(k) / TV_GROUP; }
 
-uint64_t cmdq_ready_bytes(const cmdq_product *p)
+uint64_t cmdq_packed_bytes(const cmdq_product *p)
 {
     switch (p->way) {
-    case CMDQ_WAY_VECTORS: return p->m * tv_groups_ready_bytes(p->k);
-    case CMDQ_WAY_PANELS:
-    case CMDQ_WAY_PANEL_GROUPS: return tv_panel_ready_bytes(p->m, p->k);
+    case CMDQ_VARIANT_VECTORS: return p->m * tv_groups_packed_bytes(p->k);
+    case CMDQ_VARIANT_PANELS:
+    case CMDQ_VARIANT_PANEL_GROUPS: return tv_panel_packed_bytes(p->m, p->k);
     default: return 0;
     }
 }
@@ -48,21 +48,21 @@ uint64_t cmdq_ready_bytes(const cmdq_product *p)
 uint64_t cmdq_sums(const cmdq_product *p)
 {
     switch (p->way) {
-    case CMDQ_WAY_VECTORS: return p->m * vector_sums(p->k);
-    case CMDQ_WAY_PANEL_GROUPS: return tv_panel_offsets_count(p->m, p->k, TV_GROUP);
-    case CMDQ_WAY_PANELS: return tv_panel_offsets_count(p->m, p->k, p->k);
-    case CMDQ_WAY_BYTES: return p->m;
+    case CMDQ_VARIANT_VECTORS: return p->m * vector_sums(p->k);
+    case CMDQ_VARIANT_PANEL_GROUPS: return tv_panel_offsets_count(p->m, p->k, TV_GROUP);
+    case CMDQ_VARIANT_PANELS: return tv_panel_offsets_count(p->m, p->k, p->k);
+    case CMDQ_VARIANT_BYTES: return p->m;
     default: return 0;
     }
 }
 
-void cmdq_make_ready(const cmdq_product *p, int8_t *ready, int32_t *sums)
+void cmdq_pack_operands(const cmdq_product *p, int8_t *ready, int32_t *sums)
 {
-    if (p->way == CMDQ_WAY_PANELS || p->way == CMDQ_WAY_PANEL_GROUPS)
-        tv_panel(p->level)->ready(p->a8, p->m, p->k, p->weight_bits, p->way == CMDQ_WAY_PANEL_GROUPS, ready, sums);
-    for (uint64_t i = 0; i < p->m && p->way == CMDQ_WAY_VECTORS; i++)
-        tv_groups_ready(p->a8 + i * p->k, p->k, p->weight_bits, ready + i * tv_groups_ready_bytes(p->k), sums + i * vector_sums(p->k));
-    for (uint64_t i = 0; i < p->m && p->way == CMDQ_WAY_BYTES; i++)
+    if (p->way == CMDQ_VARIANT_PANELS || p->way == CMDQ_VARIANT_PANEL_GROUPS)
+        tv_panel(p->level)->ready(p->a8, p->m, p->k, p->weight_bits, p->way == CMDQ_VARIANT_PANEL_GROUPS, ready, sums);
+    for (uint64_t i = 0; i < p->m && p->way == CMDQ_VARIANT_VECTORS; i++)
+        tv_groups_pack(p->a8 + i * p->k, p->k, p->weight_bits, ready + i * tv_groups_packed_bytes(p->k), sums + i * vector_sums(p->k));
+    for (uint64_t i = 0; i < p->m && p->way == CMDQ_VARIANT_BYTES; i++)
         sums[i] = tv_sum_s8(p->a8 + i * p->k, p->k);
 }
 
@@ -105,7 +105,7 @@ static void multiply_panels(void *user, uint64_t from, uint64_t to)
     for (uint64_t i = 0; i < p->m; i += TV_PANEL_INPUTS)
         for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR) {
             uint64_t rows = tv_min_u64(p->m - i, TV_PANEL_INPUTS), count = tv_min_u64(p->n - j, TV_PANEL_PAIR);
-            tv_panel(p->level)->exact(&w, j, count, p->ready + tv_panel_ready_bytes(i, p->k), p->sums + i, rows, exact);
+            tv_panel(p->level)->exact(&w, j, count, p->ready + tv_panel_packed_bytes(i, p->k), p->sums + i, rows, exact);
             for (uint64_t r = 0; r < rows; r++)
                 put_exact(p, i + r, j, count, exact + r * TV_PANEL_PAIR);
         }
@@ -118,8 +118,8 @@ static void multiply_panel_groups(void *user, uint64_t from, uint64_t to)
     const tv_panel_weights w = panel_weights(p);
     for (uint64_t i = 0; i < p->m; i += TV_PANEL_GROUPED)
         for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR)
-            tv_panel(p->level)->groups(&w, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), p->ready + tv_panel_ready_bytes(i, p->k), p->sums + i * (p->k / TV_GROUP),
-                                       tv_min_u64(p->m - i, TV_PANEL_GROUPED), p->scales, p->scale_step, p->scale_ifm, cmdq_ends_itself(p) && p->old ? p->old + i * p->n + j : NULL, sums_at(p, i, j), p->n);
+            tv_panel(p->level)->groups(&w, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), p->ready + tv_panel_packed_bytes(i, p->k), p->sums + i * (p->k / TV_GROUP),
+                                       tv_min_u64(p->m - i, TV_PANEL_GROUPED), p->scales, p->scale_step, p->scale_ifm, cmdq_finishes_output(p) && p->old ? p->old + i * p->n + j : NULL, sums_at(p, i, j), p->n);
 }
 
 /* ---- By weight rows ---- */
@@ -131,7 +131,7 @@ static void multiply_vectors(const cmdq_product *p, uint64_t from, uint64_t to)
     uint64_t row_bytes = p->k * p->weight_bits / 8;
     for (uint64_t j = from; j < to; j += AT_ONCE)
         for (uint64_t i = 0; i < p->m; i++)
-            tv_groups(p->level, p->weight_bits)((const uint8_t *)p->b8 + j * row_bytes, p->k, tv_min_u64(to - j, AT_ONCE), p->ready + i * tv_groups_ready_bytes(p->k),
+            tv_groups(p->level, p->weight_bits)((const uint8_t *)p->b8 + j * row_bytes, p->k, tv_min_u64(to - j, AT_ONCE), p->ready + i * tv_groups_packed_bytes(p->k),
                                                 p->sums + i * vector_sums(p->k), p->scale_ifm, p->scales + j * (p->k / TV_GROUP), sums_at(p, i, j));
 }
 
@@ -181,7 +181,7 @@ static void multiply_rows(const cmdq_product *p, uint64_t from, uint64_t to)
 static void multiply_transposed(void *user, uint64_t from, uint64_t to)
 {
     const cmdq_product *p = user;
-    tv_mix_f32(p->a + from * p->k, to - from, p->k, p->b, p->n, p->n, sums_at(p, from, 0));
+    tv_weighted_sum_f32(p->a + from * p->k, to - from, p->k, p->b, p->n, p->n, sums_at(p, from, 0));
     for (uint64_t i = from; i < to; i++)
         scale_sums(p, i, 0, p->n);
 }
@@ -242,10 +242,10 @@ static void multiply_part(void *user, uint64_t from, uint64_t to)
 {
     const cmdq_product *p = user;
     switch (p->way) {
-    case CMDQ_WAY_ROWS: multiply_rows(p, from, to); break;
-    case CMDQ_WAY_BYTES: multiply_bytes(p, from, to); break;
-    case CMDQ_WAY_GROUPS: multiply_groups(p, from, to); break;
-    case CMDQ_WAY_VECTORS: multiply_vectors(p, from, to); break;
+    case CMDQ_VARIANT_ROWS: multiply_rows(p, from, to); break;
+    case CMDQ_VARIANT_BYTES: multiply_bytes(p, from, to); break;
+    case CMDQ_VARIANT_GROUPS: multiply_groups(p, from, to); break;
+    case CMDQ_VARIANT_VECTORS: multiply_vectors(p, from, to); break;
     default: multiply_singly(p, from, to); break;
     }
 }
@@ -257,14 +257,14 @@ void cmdq_multiply(const cmdq_product *p, tv_pool *pool)
     void *user = (void *)(uintptr_t)p;
     if (p->m * p->n * p->k < SMALL)
         pool = NULL;
-    if (p->way == CMDQ_WAY_PANELS)
+    if (p->way == CMDQ_VARIANT_PANELS)
         tv_pool_run(pool, tv_ceil_div(p->n, TV_PANEL_PAIR), multiply_panels, user);
-    else if (p->way == CMDQ_WAY_PANEL_GROUPS)
+    else if (p->way == CMDQ_VARIANT_PANEL_GROUPS)
         tv_pool_run(pool, tv_ceil_div(p->n, TV_PANEL_PAIR), multiply_panel_groups, user);
-    else if (p->way == CMDQ_WAY_MIX)
+    else if (p->way == CMDQ_VARIANT_WEIGHTED_SUM)
         tv_pool_run(pool, p->m, multiply_transposed, user);
     else
         tv_pool_run(pool, p->n, multiply_part, user);
-    if (!cmdq_ends_itself(p) && (p->bias || p->old || p->scale_ofm != 1))
+    if (!cmdq_finishes_output(p) && (p->bias || p->old || p->scale_ofm != 1))
         tv_pool_run(pool, p->m, finish_rows, user);
 }

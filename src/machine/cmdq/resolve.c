@@ -9,12 +9,12 @@
 #include "machine/cmdq/machine.h"
 
 
-void cmdq_shape_init(cmdq_shape *s, const tv_config *config)
+void cmdq_params_init(cmdq_params *s, const tv_config *config)
 {
     static const char *const names[CMDQ_SYNC] = {"DMA", "TE", "VE"};
     static const unsigned counts[CMDQ_SYNC] = {CMDQ_PARAM_DMA_COUNT, CMDQ_PARAM_TE, CMDQ_PARAM_VE};
     memset(s, 0, sizeof *s); /* shapes are compared as bytes */
-    *s = (cmdq_shape){
+    *s = (cmdq_params){
         .banks = (unsigned)tv_config_integer(config, CMDQ_PARAM_SPM_BANKS),
         .bank_bytes = tv_config_integer(config, CMDQ_PARAM_SPM_BANK_BYTES),
         .dram_bytes = tv_config_integer(config, CMDQ_PARAM_DRAM_BYTES),
@@ -53,10 +53,10 @@ void cmdq_shape_init(cmdq_shape *s, const tv_config *config)
 /* An entry being resolved. */
 typedef struct resolver {
     const cmdq_queue *queue;
-    const cmdq_shape *shape;
+    const cmdq_params *shape;
     const cmdq_entry *entry;
     cmdq_op *op;
-    cmdq_wrong *wrong;
+    cmdq_error *wrong;
 } resolver;
 
 static bool fail(resolver *r, cmdq_code code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
@@ -83,7 +83,7 @@ static const char *field_name(cmdq_field field) { return tv_isa_cmdq.parameters[
 /* `elements` of `qbits` at the place that two fields give; `access`: 1 reads, 2 writes, 3 both. */
 static bool spm_tile(resolver *r, cmdq_operand operand, cmdq_field bank_field, tv_u128 elements, unsigned qbits, unsigned access)
 {
-    const cmdq_shape *s = r->shape;
+    const cmdq_params *s = r->shape;
     uint64_t bank = get(r, bank_field), offset = get(r, (cmdq_field)(bank_field + 1));
     tv_u128 bits = elements * qbits, bytes = bits / 8 + (bits % 8 != 0);
     if (bank >= s->banks)
@@ -131,7 +131,7 @@ static uint64_t ceil_128(tv_u128 a, tv_u128 b)
 }
 
 /* Alone: the bursts that its aligned bytes take, or what DRAM gives at most. */
-static uint64_t dma_cycles(const cmdq_shape *s, const cmdq_tile *t)
+static uint64_t dma_cycles(const cmdq_params *s, const cmdq_tile *t)
 {
     uint64_t a = s->alignment, total = 0, period = 1;
     if (t->rows > 1) { /* the rows' places relative to the alignment come back */
@@ -161,7 +161,7 @@ static void times(quotient *q, tv_rate rate)
     q->den *= rate.den;
 }
 
-static uint64_t te_cycles(const cmdq_shape *s, uint64_t macs, unsigned weight, unsigned activation)
+static uint64_t te_cycles(const cmdq_params *s, uint64_t macs, unsigned weight, unsigned activation)
 {
     quotient rate = {s->te_base, 1};
     if (weight == 4 || weight == 2)
@@ -184,7 +184,7 @@ static unsigned ceil_log2(uint64_t n)
     return bits;
 }
 
-static uint64_t ve_cycles(const cmdq_shape *s, unsigned opcode, uint64_t rows, uint64_t length, unsigned qbits)
+static uint64_t ve_cycles(const cmdq_params *s, unsigned opcode, uint64_t rows, uint64_t length, unsigned qbits)
 {
     quotient ops = {s->ve_lanes, 1};
     times(&ops, s->ve_ops);
@@ -207,7 +207,7 @@ static uint64_t ve_cycles(const cmdq_shape *s, unsigned opcode, uint64_t rows, u
 
 static bool take_engine(resolver *r, cmdq_class class_, cmdq_field field, uint64_t *turn)
 {
-    const cmdq_shape *s = r->shape;
+    const cmdq_params *s = r->shape;
     uint64_t id = class_ == CMDQ_DMA && !has(r, field) ? (*turn)++ % s->count[class_] : get(r, field);
     if (id >= s->count[class_])
         return fail(r, CMDQ_CODE_ENGINE, "the configuration says how many there are", "'%s' is %" PRIu64 ", but the machine has %u of them", field_name(field), id,
@@ -369,7 +369,7 @@ static bool resolve_vector(resolver *r)
 
 static bool resolve(resolver *r, uint64_t *turn);
 
-bool cmdq_resolve(const cmdq_queue *queue, const cmdq_shape *shape, uint32_t index, uint64_t *turn, cmdq_op *op, cmdq_wrong *wrong)
+bool cmdq_resolve(const cmdq_queue *queue, const cmdq_params *shape, uint32_t index, uint64_t *turn, cmdq_op *op, cmdq_error *wrong)
 {
     resolver r = {queue, shape, &queue->entries[index], op, wrong};
     memset(op, 0, offsetof(cmdq_op, tiles));
@@ -414,7 +414,7 @@ void cmdq_plan_free(cmdq_plan *plan)
 }
 
 typedef struct cmdq_kept {
-    cmdq_shape shape;
+    cmdq_params shape;
     cmdq_plan plan;
 } cmdq_kept;
 
@@ -425,7 +425,7 @@ void cmdq_kept_free(cmdq_kept *kept)
     free(kept);
 }
 
-void cmdq_plan_keep(const tv_program *program, const cmdq_shape *shape, cmdq_plan *plan)
+void cmdq_plan_keep(const tv_program *program, const cmdq_params *shape, cmdq_plan *plan)
 {
     cmdq_queue *q = program->form_data;
     cmdq_kept *kept = malloc(sizeof *kept);
@@ -439,7 +439,7 @@ void cmdq_plan_keep(const tv_program *program, const cmdq_shape *shape, cmdq_pla
     cmdq_kept_free(atomic_exchange(&q->kept, kept));
 }
 
-bool cmdq_plan_take(const tv_program *program, const cmdq_shape *shape, cmdq_plan *plan)
+bool cmdq_plan_take(const tv_program *program, const cmdq_params *shape, cmdq_plan *plan)
 {
     cmdq_queue *q = program->form_data;
     cmdq_kept *kept = atomic_exchange(&q->kept, NULL);
@@ -468,7 +468,7 @@ static void plan_entry(cmdq_plan *plan, uint32_t i, const cmdq_op *op)
         plan->banks[i][n++] = CMDQ_NO_BANK;
 }
 
-static tv_status check_inits(const tv_program *program, const cmdq_shape *shape, const tv_diag_sink *sink, uint64_t *errors)
+static tv_status check_inits(const tv_program *program, const cmdq_params *shape, const tv_diag_sink *sink, uint64_t *errors)
 {
     const cmdq_queue *q = cmdq_queue_of(program);
     const cmdq_init *inits = (const cmdq_init *)(const void *)q->inits.data;
@@ -478,7 +478,7 @@ static tv_status check_inits(const tv_program *program, const cmdq_shape *shape,
         if (!wrong)
             continue;
         ++*errors;
-        tv_place place = {.file = program->files[0], .index = -1};
+        tv_source_loc place = {.file = program->files[0], .index = -1};
         if (inits[i].spm && inits[i].bank >= shape->banks) {
             tv_report(sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_SPM_RANGE], &place, NULL, "metadata: spm_init: there is no bank %" PRIu32 "; the machine has %u",
                       inits[i].bank, shape->banks);
@@ -491,7 +491,7 @@ static tv_status check_inits(const tv_program *program, const cmdq_shape *shape,
     for (uint64_t i = 0; i < program->output_count && *errors < 100; i++) {
         const tv_output_info *o = &program->outputs[i];
         uint64_t bytes = tv_dtype_bytes(o->type, o->count);
-        tv_place place = {.file = program->files[0], .index = -1};
+        tv_source_loc place = {.file = program->files[0], .index = -1};
         if (o->addr <= shape->dram_bytes && bytes <= shape->dram_bytes - o->addr)
             continue;
         ++*errors;
@@ -512,9 +512,9 @@ static tv_status plan_order(const tv_program *program, const tv_diag_sink *sink,
         return TV_OK;
     if (stuck == UINT32_MAX)
         return tv_fail_memory(sink);
-    tv_place place = tv_program_place(program, stuck);
+    tv_source_loc place = tv_program_source_loc(program, stuck);
     tv_buf circle = {0};
-    cmdq_print_circle(q, &plan->graph, plan->count, plan->engine, stuck, &circle);
+    cmdq_print_cycle(q, &plan->graph, plan->count, plan->engine, stuck, &circle);
     tv_report(sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_CYCLE], &place, "entries of an engine go in the order of their ids", "entries wait for each other: %s",
               tv_buf_cstr(&circle));
     tv_buf_fini(&circle);
@@ -522,7 +522,7 @@ static tv_status plan_order(const tv_program *program, const tv_diag_sink *sink,
     return TV_ERR_INPUT;
 }
 
-tv_status cmdq_plan_make(const tv_program *program, const cmdq_shape *shape, const tv_diag_sink *sink, uint64_t *errors, cmdq_plan *plan)
+tv_status cmdq_plan_make(const tv_program *program, const cmdq_params *shape, const tv_diag_sink *sink, uint64_t *errors, cmdq_plan *plan)
 {
     enum { ERRORS_MAX = 100 };
     const cmdq_queue *q = cmdq_queue_of(program);
@@ -537,23 +537,23 @@ tv_status cmdq_plan_make(const tv_program *program, const cmdq_shape *shape, con
         status = check_inits(program, shape, sink, &found);
     for (uint32_t i = 0; i < q->count && status == TV_OK; i++) {
         cmdq_op op;
-        cmdq_wrong wrong;
+        cmdq_error wrong;
         if (cmdq_resolve(q, shape, i, &turn, &op, &wrong)) {
             plan_entry(plan, i, &op);
             total += op.cycles + CONFLICTS_MAX * shape->conflict;
             if (total <= TOTAL_MAX)
                 continue;
-            wrong = (cmdq_wrong){.code = CMDQ_CODE_TOO_LONG, .message = "the queue would take more than 2^61 cycles"};
+            wrong = (cmdq_error){.code = CMDQ_CODE_TOO_LONG, .message = "the queue would take more than 2^61 cycles"};
             total = 0;
         }
         plan_entry(plan, i, &(cmdq_op){.engine = CMDQ_NO_ENGINE});
         if (found++ >= ERRORS_MAX)
             continue;
-        tv_place place = tv_program_place(program, i);
+        tv_source_loc place = tv_program_source_loc(program, i);
         tv_report(sink, TV_ERROR, &cmdq_codes[wrong.code], &place, wrong.hint[0] ? wrong.hint : NULL, "%s: %s", cmdq_name(&q->entries[i]), wrong.message);
     }
     if (found > ERRORS_MAX)
-        tv_report(sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_LIMIT], &(tv_place){.file = program->files[0], .index = -1}, NULL,
+        tv_report(sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_LIMIT], &(tv_source_loc){.file = program->files[0], .index = -1}, NULL,
                   "too many errors; the rest is not told");
     *errors += found;
     if (status == TV_OK && found)

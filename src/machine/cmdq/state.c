@@ -5,28 +5,28 @@
 
 #include "machine/cmdq/machine.h"
 
-#define PART(x) tv_part_bytes(parts, &(x), sizeof(x))
+#define PART(x) tv_visit_bytes(parts, &(x), sizeof(x))
 
 /* The plan is the program's: it is made again when the program is another. */
-static void change_plan(cmdq_machine *m, const tv_program *before, tv_parts *parts)
+static void change_plan(cmdq_machine *m, const tv_program *before, tv_state_visitor *parts)
 {
     uint64_t errors = 0;
-    if (!tv_parts_restoring(parts) || m->program == before)
+    if (!tv_visit_is_restoring(parts) || m->program == before)
         return;
     cmdq_plan_free(&m->plan);
     m->plan = (cmdq_plan){0};
     if (m->program && cmdq_plan_make(m->program, &m->shape, NULL, &errors, &m->plan) != TV_OK) {
         m->plan = (cmdq_plan){0};
         m->program = NULL;
-        tv_parts_fail(parts);
+        tv_visit_fail(parts);
     }
 }
 
-void cmdq_parts(void *state, tv_parts *parts)
+void cmdq_visit_state(void *state, tv_state_visitor *parts)
 {
     cmdq_machine *m = state;
     const tv_program *program = m->program;
-    cmdq_settle(&m->memories);
+    cmdq_materialize_loads(&m->memories);
     PART(m->program);
     change_plan(m, program, parts);
     PART(m->timing);
@@ -38,9 +38,9 @@ void cmdq_parts(void *state, tv_parts *parts)
     PART(m->base);
     PART(m->macs);
     PART(m->bytes);
-    tv_part_memory(parts, &m->memories.spm);
-    tv_part_memory(parts, &m->memories.dram);
-    if (tv_parts_restoring(parts)) {
+    tv_visit_memory(parts, &m->memories.spm);
+    tv_visit_memory(parts, &m->memories.dram);
+    if (tv_visit_is_restoring(parts)) {
         m->limit_cycles = UINT64_MAX;
         m->fault.raised = false;
     }

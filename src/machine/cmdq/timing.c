@@ -6,7 +6,7 @@
 #include "machine/cmdq/machine.h"
 #include "sim/ratio.h"
 
-const char *const cmdq_cause_names[CMDQ_CAUSES] = {"barrier", "group", "dependency"};
+const char *const cmdq_stall_reason_names[CMDQ_STALL_REASONS] = {"barrier", "group", "dependency"};
 
 static const uint32_t NONE = UINT32_MAX;
 
@@ -23,7 +23,7 @@ typedef struct worker {
 typedef struct simulation {
     const tv_program *program;
     const cmdq_queue *queue;
-    const cmdq_shape *shape;
+    const cmdq_params *shape;
     const cmdq_plan *plan;
     const tv_trace_sink *sink;
     uint64_t index_base;
@@ -62,7 +62,7 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
     if (!s->sink)
         return;
     cmdq_op op;
-    cmdq_wrong wrong;
+    cmdq_error wrong;
     uint64_t turn = 0;
     cmdq_resolve(s->queue, s->shape, entry, &turn, &op, &wrong);
     tv_event event = event_of(s, TV_EVENT_COMMAND, e, entry);
@@ -85,15 +85,15 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
     s->sink->event(s->sink->user, &event);
 }
 
-static void hold(simulation *s, unsigned e, uint32_t entry, cmdq_cause cause, uint64_t from, uint64_t to, uint32_t waits_for)
+static void hold(simulation *s, unsigned e, uint32_t entry, cmdq_stall_reason reason, uint64_t from, uint64_t to, uint32_t waits_for)
 {
-    tv_account_held(&s->accounts[e], cause, from, to);
+    tv_account_stall(&s->accounts[e], reason, from, to);
     if (!s->sink || to <= from)
         return;
     tv_event event = event_of(s, TV_EVENT_STALL, e, entry);
     event.start = from;
     event.end = to;
-    event.cause = cmdq_cause_names[cause];
+    event.reason = cmdq_stall_reason_names[reason];
     event.waits_for = waits_for == NONE ? -1 : (int64_t)(s->index_base + waits_for);
     s->sink->event(s->sink->user, &event);
 }
@@ -108,15 +108,15 @@ static void charge(simulation *s, unsigned e, uint32_t entry, uint64_t from, uin
     if (barrier) {
         uint32_t by = s->plan->graph.barriers[barrier - 1];
         uint64_t until = tv_min_u64(tv_max_u64(s->end[by], from), to);
-        hold(s, e, entry, CMDQ_BY_BARRIER, from, until, by);
+        hold(s, e, entry, CMDQ_STALL_BARRIER, from, until, by);
         from = until;
     }
     if (q->wait_group) {
         uint64_t until = tv_min_u64(tv_max_u64(s->end[q->wait_group - 1], from), to);
-        hold(s, e, entry, CMDQ_BY_GROUP, from, until, q->wait_group - 1);
+        hold(s, e, entry, CMDQ_STALL_GROUP, from, until, q->wait_group - 1);
         from = until;
     }
-    hold(s, e, entry, CMDQ_BY_DEPENDENCY, from, to, s->released ? s->released[entry] : NONE);
+    hold(s, e, entry, CMDQ_STALL_DEPENDENCY, from, to, s->released ? s->released[entry] : NONE);
 }
 
 /* ---- Transfers: processor sharing ---- */
@@ -355,7 +355,7 @@ static void drop_outside(simulation *s)
                 s->waits[graph->next[k]]--;
 }
 
-bool cmdq_time(const tv_program *program, const cmdq_shape *shape, const cmdq_plan *plan, uint32_t count, uint64_t index_base,
+bool cmdq_time(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan, uint32_t count, uint64_t index_base,
                const tv_trace_sink *sink, cmdq_timing *timing)
 {
     simulation s = {.program = program, .queue = cmdq_queue_of(program), .shape = shape, .plan = plan, .sink = sink, .index_base = index_base,
@@ -375,7 +375,7 @@ bool cmdq_time(const tv_program *program, const cmdq_shape *shape, const cmdq_pl
         timing->end = now;
     }
     for (unsigned e = 0; e < shape->engines; e++)
-        tv_account_settle(&timing->accounts[e], timing->end);
+        tv_account_finalize(&timing->accounts[e], timing->end);
     assert(s.completed + (count == plan->count && count) == count && "a queue without circles completes");
     simulation_free(&s);
     return true;

@@ -34,7 +34,7 @@ static void norm_row(const cmdq_run *r, const row *w, bool centred)
 static void softmax_row(const cmdq_run *r, const row *w)
 {
     uint64_t valid = cmdq_has(r->queue, r->entry, CMDQ_F_valid_length) ? cmdq_get(r, CMDQ_F_valid_length) : w->n;
-    tv_elements_shift(w->x, valid, tv_elements_largest(w->x, valid), cmdq_get_real(r, CMDQ_F_temperature), w->y); /* a NaN makes all of it NaN */
+    tv_elements_shift(w->x, valid, tv_elements_max(w->x, valid), cmdq_get_real(r, CMDQ_F_temperature), w->y); /* a NaN makes all of it NaN */
     tv_func_f32_row(TV_FUNC_EXP, w->y, valid, w->y);
     tv_elements_divide(w->y, valid, tv_sum_f32(w->y, valid));
     for (uint64_t i = valid; i < w->n; i++)
@@ -54,18 +54,18 @@ static void find_turns(uint64_t position, uint64_t half, double theta, float *tu
 /* The same for each row, in scratch; what is asked for often, as layers do, is remembered. NULL: no memory. */
 static const float *turns_of_rows(cmdq_run *r, unsigned which)
 {
-    cmdq_turns *known = r->memories->turns;
+    cmdq_rope_entry *known = r->memories->turns;
     uint64_t head = cmdq_get(r, CMDQ_F_head_dim), first = cmdq_get(r, CMDQ_F_position);
     double theta = (double)cmdq_get_real(r, CMDQ_F_theta);
     float *out = cmdq_scratch(r, which, r->op->m * head * sizeof *out);
     for (uint64_t i = 0; i < r->op->m && out; i++) {
-        cmdq_turns *t = &known[(first + i) % CMDQ_TURNS];
-        if (head > CMDQ_TURNS_HEAD) {
+        cmdq_rope_entry *t = &known[(first + i) % CMDQ_ROPE_ENTRIES];
+        if (head > CMDQ_ROPE_HEAD_MAX) {
             find_turns(first + i, head / 2, theta, out + i * head);
             continue;
         }
         if (t->head != head || t->position != first + i || t->theta != theta) {
-            *t = (cmdq_turns){.head = head, .position = first + i, .theta = theta};
+            *t = (cmdq_rope_entry){.head = head, .position = first + i, .theta = theta};
             find_turns(first + i, head / 2, theta, t->of);
         }
         memcpy(out + i * head, t->of, head * sizeof *out);
@@ -78,7 +78,7 @@ static void rope_row(const cmdq_run *r, const row *w)
     uint64_t head = cmdq_get(r, CMDQ_F_head_dim), half = head / 2;
     bool apart = cmdq_get(r, CMDQ_F_pairing) == CMDQ_PAIRING_HALF;
     for (uint64_t h = 0; h < w->n; h += head)
-        tv_elements_turn(w->x + h, w->turns, w->turns + half, half, apart, w->y + h);
+        tv_elements_rotate(w->x + h, w->turns, w->turns + half, half, apart, w->y + h);
 }
 
 static void function_row(const row *w, tv_func func)

@@ -18,7 +18,7 @@ typedef struct checker {
     const tv_program *program;
     tv_findings findings;
     const tv_codec *codec;
-    opennpu_shape shapes[OPENNPU_INSNS];
+    opennpu_opcode_info shapes[OPENNPU_INSNS];
     uint32_t k, l, segments;
     uint64_t index;
     int64_t writer[PLACES]; /* the instruction that wrote it last, -1: none */
@@ -30,7 +30,7 @@ typedef struct checker {
 
 static void stop(checker *c, unsigned code, const char *message)
 {
-    tv_findings_say(&c->findings, TV_ERROR, code, c->index, c->stopped ? NULL : "the machine stops here", "%s", message);
+    tv_findings_report(&c->findings, TV_ERROR, code, c->index, c->stopped ? NULL : "the machine stops here", "%s", message);
     c->stopped = true;
 }
 
@@ -63,7 +63,7 @@ static void read_span(checker *c, span s)
         return;
     char name[48];
     name_of(c, s.first < PLACE_LUT ? s : never, name);
-    tv_findings_say(&c->findings, TV_WARNING, OPENNPU_CODE_NEVER_WRITTEN, c->index, "it is zero after reset; --load sets it",
+    tv_findings_report(&c->findings, TV_WARNING, OPENNPU_CODE_NEVER_WRITTEN, c->index, "it is zero after reset; --load sets it",
                     "%s is read, but nothing has written it", name);
 }
 
@@ -83,7 +83,7 @@ static void write_span(checker *c, span s)
         if (old >= 0 && c->left[old] != UINT8_MAX && --c->left[old] == 0) {
             char name[48];
             name_of(c, i < PLACE_LUT ? s : (span){i, 1}, name);
-            tv_findings_say(&c->findings, TV_WARNING, OPENNPU_CODE_DEAD_WRITE, (uint64_t)old, "leave out one of them",
+            tv_findings_report(&c->findings, TV_WARNING, OPENNPU_CODE_DEAD_WRITE, (uint64_t)old, "leave out one of them",
                             "the result of %s is overwritten by instruction %" PRIu64 ", which writes %s, before anything reads it",
                             mnemonic_at(c, (uint64_t)old), c->index, name);
         }
@@ -163,7 +163,7 @@ static void check_word(checker *c)
         return; /* nothing is known of what would come after; only words that are no instructions are still told */
     if (tv_isa_opennpu.insns[op.insn].proposed && !c->proposed) {
         c->proposed = true;
-        tv_findings_say(&c->findings, TV_WARNING, OPENNPU_CODE_PROPOSED, c->index,
+        tv_findings_report(&c->findings, TV_WARNING, OPENNPU_CODE_PROPOSED, c->index,
                         "bcast.imm and ld are on every machine; `.option proposed` says that this is known", "%s",
                         opennpu_codes[OPENNPU_CODE_PROPOSED].text);
     }
@@ -176,15 +176,15 @@ tv_status opennpu_check(const tv_program *program, const tv_config *config, cons
                  .k = (uint32_t)tv_config_integer(config, OPENNPU_PARAM_K), .l = (uint32_t)tv_config_integer(config, OPENNPU_PARAM_L),
                  .proposed = program->proposed || program->proposed_said};
     c.segments = OPENNPU_LUT_ENTRIES / (4 * c.k);
-    c.left = calloc(tv_program_word_count(program) + 1, 1);
+    c.left = calloc(tv_program_instruction_count(program) + 1, 1);
     tv_codec *codec = NULL;
-    tv_status status = c.left ? tv_codec_make(&tv_isa_opennpu, sink, &codec) : tv_fail_memory(sink);
+    tv_status status = c.left ? tv_codec_new_for(&tv_isa_opennpu, sink, &codec) : tv_fail_memory(sink);
     if (status == TV_OK) {
         c.codec = codec;
-        opennpu_shapes_init(c.shapes, config);
+        opennpu_opcode_info_init(c.shapes, config);
         for (unsigned i = 0; i < PLACES; i++)
             c.writer[i] = -1;
-        for (; c.index < tv_program_word_count(program); c.index++)
+        for (; c.index < tv_program_instruction_count(program); c.index++)
             check_word(&c);
         tv_findings_end(&c.findings);
     }

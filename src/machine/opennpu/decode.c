@@ -36,7 +36,7 @@ static unsigned engine_of(const tv_insn *insn)
 }
 
 /* What lacks a row takes one tick. */
-static void set_times(opennpu_shape *shape, unsigned insn, uint16_t ld_latency)
+static void set_times(opennpu_opcode_info *shape, unsigned insn, uint16_t ld_latency)
 {
     shape->latency = shape->port_ticks = 1;
     switch (insn) {
@@ -53,12 +53,12 @@ static void set_times(opennpu_shape *shape, unsigned insn, uint16_t ld_latency)
     }
 }
 
-void opennpu_shapes_init(opennpu_shape shapes[OPENNPU_INSNS], const tv_config *config)
+void opennpu_opcode_info_init(opennpu_opcode_info shapes[OPENNPU_INSNS], const tv_config *config)
 {
     const tv_isa *isa = &tv_isa_opennpu;
     for (unsigned i = 0; i < OPENNPU_INSNS; i++) {
         const tv_insn *insn = &isa->insns[i];
-        shapes[i] = (opennpu_shape){.format = insn->format};
+        shapes[i] = (opennpu_opcode_info){.format = insn->format};
         shapes[i].engine = (uint8_t)engine_of(insn);
         set_times(&shapes[i], i, (uint16_t)tv_config_integer(config, OPENNPU_PARAM_LD_LATENCY));
         for (unsigned k = 0; k < insn->operand_count; k++) {
@@ -98,13 +98,13 @@ static void take_attributes(opennpu_op *op, unsigned format, uint32_t word)
 
 static uint32_t rows_mask(opennpu_rows rows) { return (uint32_t)(tv_mask(rows.count) << rows.first); }
 
-bool opennpu_decode(const tv_codec *codec, const opennpu_shape shapes[OPENNPU_INSNS], uint32_t word, uint32_t l, opennpu_op *op,
+bool opennpu_decode(const tv_codec *codec, const opennpu_opcode_info shapes[OPENNPU_INSNS], uint32_t word, uint32_t l, opennpu_op *op,
                     opennpu_illegal *illegal)
 {
     int insn = illegal->row = tv_codec_row(codec, word, &illegal->why);
     if (insn < 0)
         return false;
-    const opennpu_shape *shape = &shapes[insn];
+    const opennpu_opcode_info *shape = &shapes[insn];
     *op = (opennpu_op){.word = word, .insn = (uint8_t)insn, .reads = shape->reads, .writes = shape->writes, .engine = shape->engine,
                        .latency = shape->latency};
     take_attributes(op, shape->format, word);

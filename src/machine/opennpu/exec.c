@@ -52,7 +52,7 @@ static void join(opennpu_machine *m, unsigned group)
     m->wide |= (uint8_t)(1u << group);
 }
 
-void opennpu_turn_groups(opennpu_machine *m, const opennpu_op *op)
+void opennpu_convert_groups(opennpu_machine *m, const opennpu_op *op)
 {
     for (unsigned group = 0; group < OPENNPU_L_MAX / 4; group++)
         if (m->wide & op->planes & 1u << group)
@@ -409,7 +409,7 @@ static void exec_convert(opennpu_machine *m, const opennpu_op *op)
 
 /* ---- MMA ---- */
 
-void opennpu_settle_acc(opennpu_machine *m)
+void opennpu_flush_accumulators(opennpu_machine *m)
 {
     if (m->cleared)
         memset(m->acc, 0, (size_t)m->k * m->k * sizeof *m->acc);
@@ -440,7 +440,7 @@ static void accumulate(opennpu_machine *m, const opennpu_op *op, bool keep)
     if (!keep)
         clear_acc(m);
     if (m->pending == TV_OUTER_COUNT_MAX)
-        opennpu_settle_acc(m);
+        opennpu_flush_accumulators(m);
     keep_row(m, m->pending_a, op->rows[OPENNPU_RS1].first);
     keep_row(m, m->pending_b, op->rows[OPENNPU_RS2].first);
     m->pending++;
@@ -463,7 +463,7 @@ static void exec_mma(opennpu_machine *m, const opennpu_op *op)
     case OPENNPU_MMA_LAST_KEEP: accumulate(m, op, true); break;
     default: break;
     }
-    opennpu_settle_acc(m);
+    opennpu_flush_accumulators(m);
     memcpy(vr(m, rd(op).first, false), m->acc + (size_t)m->column * m->k, m->k * sizeof *m->acc);
     m->column = (m->column + 1) % m->k;
 }

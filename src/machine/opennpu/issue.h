@@ -31,7 +31,7 @@ static inline void opennpu_move_array(opennpu_timing *t, const opennpu_op *op, i
 }
 
 /* The port may be busy past the last result: a store is done when it issues. What lies past `end` is not of the run. */
-static inline void opennpu_settle_port(opennpu_timing *t, uint64_t end)
+static inline void opennpu_flush_port(opennpu_timing *t, uint64_t end)
 {
     tv_account_busy(&t->accounts[OPENNPU_PORT], t->port_from, tv_min_u64(t->port_free, end));
     t->port_from = t->port_free;
@@ -49,10 +49,10 @@ static inline bool opennpu_may_wait(opennpu_timing *t, const opennpu_op *op)
     return opennpu_is_last(op) && t->accumulated && t->last_accumulate + t->k + t->column > t->next;
 }
 
-static inline void opennpu_timing_issue_alone(opennpu_timing *t, const opennpu_op *op, int64_t index)
+static inline void opennpu_timing_issue_fast(opennpu_timing *t, const opennpu_op *op, int64_t index)
 {
     if (op->engine == OPENNPU_PORT)
-        opennpu_settle_port(t, UINT64_MAX);
+        opennpu_flush_port(t, UINT64_MAX);
     uint64_t tick = opennpu_may_wait(t, op) ? opennpu_timing_wait(t, op) : t->next;
     tv_account_tick(&t->accounts[OPENNPU_ISSUE], tick);
     if (op->engine == OPENNPU_VALU) {

@@ -9,13 +9,13 @@
 #include "kernels/clones.h"
 #include "machine/opennpu/params.h"
 
-static const tv_param params[OPENNPU_PARAMS] = {
+static const tv_param params[OPENNPU_PARAM_COUNT] = {
 #define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_) {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},
 #include "machine/opennpu/params.def"
 #undef TV_PARAM
 };
 
-const tv_schema opennpu_schema = {"opennpu", &tv_target_opennpu, params, OPENNPU_PARAMS};
+const tv_schema opennpu_schema = {"opennpu", &tv_target_opennpu, params, OPENNPU_PARAM_COUNT};
 
 /* ---- Creating and loading ---- */
 
@@ -73,15 +73,15 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->acc = aligned_alloc(64, k * k * sizeof *m->acc);
     m->pending_a = calloc(k, TV_OUTER_COUNT_MAX);
     m->pending_b = calloc(k, TV_OUTER_COUNT_MAX);
-    opennpu_shapes_init(m->shapes, config);
-    for (unsigned i = 0; i < OPENNPU_RECENT; i++)
-        forget(m, &m->recent[i]);
+    opennpu_opcode_info_init(m->shapes, config);
+    for (unsigned i = 0; i < OPENNPU_DECODE_CACHE; i++)
+        forget(m, &m->decode_cache[i]);
     opennpu_timing_init(&m->timing, m->shapes, config);
     if (m->planes)
         memset(m->planes, 0, l * k);
     if (m->acc)
         memset(m->acc, 0, k * k * sizeof *m->acc);
-    tv_status status = m->planes && m->acc && m->pending_a && m->pending_b ? tv_codec_make(&tv_isa_opennpu, sink, &m->codec) : tv_fail_memory(sink);
+    tv_status status = m->planes && m->acc && m->pending_a && m->pending_b ? tv_codec_new_for(&tv_isa_opennpu, sink, &m->codec) : tv_fail_memory(sink);
     if (status == TV_OK)
         status = tv_memory_init(&m->memory, tv_config_integer(config, OPENNPU_PARAM_MEM_BYTES), sink);
     if (status != TV_OK) {
@@ -109,7 +109,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     opennpu_timing_begin(&m->timing);
     m->program = program;
     m->next = 0;
-    m->count = tv_program_word_count(program);
+    m->count = tv_program_instruction_count(program);
     m->fault.raised = false;
     return TV_OK;
 }
@@ -140,7 +140,7 @@ TV_INLINE void count_work(opennpu_machine *m, const opennpu_op *op)
 typedef enum outcome { DONE, FAULTED, TOO_LATE } outcome;
 
 /* The place of a word among those lately decoded. */
-TV_INLINE opennpu_op *place_of(opennpu_machine *m, uint32_t word) { return &m->recent[word * UINT32_C(0x9E3779B1) >> (32 - OPENNPU_RECENT_BITS)]; }
+TV_INLINE opennpu_op *place_of(opennpu_machine *m, uint32_t word) { return &m->decode_cache[word * UINT32_C(0x9E3779B1) >> (32 - OPENNPU_DECODE_CACHE_BITS)]; }
 
 /* Decodes the next word. NULL: it faults. */
 static const opennpu_op *decode_next(opennpu_machine *m)
@@ -173,7 +173,7 @@ static bool execute_or_raise(opennpu_machine *m, const opennpu_op *op)
 TV_INLINE void call_kernel(opennpu_machine *m, const opennpu_op *op)
 {
     if ((m->wide & op->planes) | (~(unsigned)m->wide & op->lanes))
-        opennpu_turn_groups(m, op);
+        opennpu_convert_groups(m, op);
     m->wide |= op->widened;
     const opennpu_rows *rows = op->rows;
     uint8_t *p = m->planes;
@@ -241,7 +241,7 @@ TV_INLINE outcome run_alone(opennpu_machine *m, uint64_t end, bool executed, boo
                 return FAULTED;
         }
         if (timed)
-            opennpu_timing_issue_alone(&m->timing, op, (int64_t)(before + next));
+            opennpu_timing_issue_fast(&m->timing, op, (int64_t)(before + next));
         count_work(m, op);
     }
     set_next(m, next);
@@ -291,7 +291,7 @@ static void tell(const tv_access_sink *sink, const char *space, uint64_t addr, u
 static void tell_accesses(const opennpu_machine *m, const opennpu_op *op, const tv_access_sink *sink)
 {
     static const char *const spaces[] = {[1] = "vx", [2] = "ve", [4] = "vr"};
-    opennpu_shape shape = m->shapes[op->insn];
+    opennpu_opcode_info shape = m->shapes[op->insn];
     if (shape.engine == OPENNPU_PORT) {
         opennpu_transfer t = opennpu_transfer_of(m, op);
         if (!tv_memory_holds(&m->memory, t.addr, t.bytes))
@@ -373,7 +373,7 @@ static void read_space(void *state, unsigned space, uint64_t byte, void *data, s
 {
     opennpu_machine *m = state;
     uint8_t *out = data;
-    opennpu_settle_acc(m);
+    opennpu_flush_accumulators(m);
     if (space > SPACE_VR && space != SPACE_ACC)
         memcpy(out, linear(m, space) + byte, bytes);
     else
@@ -385,7 +385,7 @@ static void write_space(void *state, unsigned space, uint64_t byte, const void *
 {
     opennpu_machine *m = state;
     const uint8_t *in = data;
-    opennpu_settle_acc(m);
+    opennpu_flush_accumulators(m);
     if (space > SPACE_VR && space != SPACE_ACC)
         memcpy(linear(m, space) + byte, in, bytes);
     else
@@ -406,17 +406,17 @@ static void judge(tv_stats *out)
             best = (double)out->engines[e].busy / cycles;
             engine = e;
         }
-    for (unsigned c = 1; c < OPENNPU_CAUSES; c++)
-        if (out->engines[OPENNPU_ISSUE].held[c] > out->engines[OPENNPU_ISSUE].held[worst])
+    for (unsigned c = 1; c < OPENNPU_STALL_REASONS; c++)
+        if (out->engines[OPENNPU_ISSUE].stalled[c] > out->engines[OPENNPU_ISSUE].stalled[worst])
             worst = c;
     bool latency = best < 0.5;
-    out->bound_share = latency ? (double)out->engines[OPENNPU_ISSUE].held[worst] / cycles : best;
+    out->bound_share = latency ? (double)out->engines[OPENNPU_ISSUE].stalled[worst] / cycles : best;
     snprintf(out->bound_by, sizeof out->bound_by, "%s", latency ? "latency" : opennpu_engine_names[engine]);
     if (latency)
-        snprintf(out->verdict, sizeof out->verdict, "bound by latency: issue is held by %s in %.0f %% of ticks", opennpu_cause_names[worst],
+        snprintf(out->bottleneck, sizeof out->bottleneck, "bound by latency: issue is held by %s in %.0f %% of ticks", opennpu_stall_reason_names[worst],
                  100 * out->bound_share);
     else
-        snprintf(out->verdict, sizeof out->verdict, "bound by %s: %.0f %% of ticks", out->bound_by, 100 * best);
+        snprintf(out->bottleneck, sizeof out->bottleneck, "bound by %s: %.0f %% of ticks", out->bound_by, 100 * best);
 }
 
 static void stats(const void *state, tv_stats *out)
@@ -431,14 +431,14 @@ static void stats(const void *state, tv_stats *out)
     out->macs = m->macs;
     out->peak_macs = (double)m->k * m->k;
     out->engine_count = OPENNPU_ENGINES;
-    out->cause_count = OPENNPU_CAUSES;
+    out->stall_reason_count = OPENNPU_STALL_REASONS;
     out->path_count = 2;
-    for (unsigned c = 0; c < OPENNPU_CAUSES; c++)
-        out->causes[c] = opennpu_cause_names[c];
+    for (unsigned c = 0; c < OPENNPU_STALL_REASONS; c++)
+        out->stall_reasons[c] = opennpu_stall_reason_names[c];
     for (unsigned e = 0; e < OPENNPU_ENGINES; e++) {
         const tv_account *a = &timing.accounts[e];
         out->engines[e] = (tv_engine_stats){.name = a->name, .busy = a->busy, .idle = a->idle};
-        memcpy(out->engines[e].held, a->held, sizeof a->held);
+        memcpy(out->engines[e].stalled, a->stalled, sizeof a->stalled);
     }
     out->paths[0] = (tv_path_stats){"load", m->bytes[0], m->k};
     out->paths[1] = (tv_path_stats){"store", m->bytes[1], m->k};
@@ -488,6 +488,6 @@ const tv_target tv_target_opennpu = {
     .clock = clock_now,
     .accesses = accesses,
     .state_at = opennpu_state_at,
-    .parts = opennpu_parts,
+    .parts = opennpu_visit_state,
     .check = opennpu_check,
 };

@@ -14,7 +14,7 @@
 #include "sim/account.h"
 #include "sim/memory.h"
 
-enum { OPENNPU_K_MAX = 64, OPENNPU_L_MAX = 32, OPENNPU_BANKS = 2, OPENNPU_RECENT_BITS = 11, OPENNPU_RECENT = 1 << OPENNPU_RECENT_BITS };
+enum { OPENNPU_K_MAX = 64, OPENNPU_L_MAX = 32, OPENNPU_BANKS = 2, OPENNPU_DECODE_CACHE_BITS = 11, OPENNPU_DECODE_CACHE = 1 << OPENNPU_DECODE_CACHE_BITS };
 
 /* Base rows VX of a register: the first and how many; 0 for no register. */
 typedef struct opennpu_rows {
@@ -45,10 +45,10 @@ typedef struct opennpu_op {
 typedef enum opennpu_engine { OPENNPU_VALU, OPENNPU_MMA_ARRAY, OPENNPU_PORT, OPENNPU_ISSUE, OPENNPU_ENGINES } opennpu_engine;
 
 /* The order is the order in which a held tick is charged. */
-typedef enum opennpu_cause { OPENNPU_RAW, OPENNPU_WAW, OPENNPU_HELD_MMA, OPENNPU_HELD_PORT, OPENNPU_CAUSES } opennpu_cause;
+typedef enum opennpu_stall_reason { OPENNPU_STALL_RAW, OPENNPU_STALL_WAW, OPENNPU_STALL_MMA, OPENNPU_STALL_PORT, OPENNPU_STALL_REASONS } opennpu_stall_reason;
 
 /* What the parts of the machine must know of a row of the instruction table, worked out once. */
-typedef struct opennpu_shape {
+typedef struct opennpu_opcode_info {
     uint8_t engine, port_ticks;
     uint16_t latency;
     uint8_t format;
@@ -56,10 +56,10 @@ typedef struct opennpu_shape {
     uint8_t class_[OPENNPU_REGISTERS];    /* TV_CLASS_FIELD: what the width field says */
     uint16_t field[OPENNPU_REGISTERS];
     uint8_t lo[OPENNPU_REGISTERS];        /* … and where it stands in the word */
-} opennpu_shape;
+} opennpu_opcode_info;
 
 typedef struct opennpu_timing {
-    const opennpu_shape *shapes;
+    const opennpu_opcode_info *shapes;
     uint64_t k;
     uint64_t next;                  /* the first tick in which the next instruction may issue */
     uint64_t ready[OPENNPU_L_MAX];  /* by base row; results that take a tick hold nothing and may be left out */
@@ -81,9 +81,9 @@ typedef struct opennpu_timing {
 typedef struct opennpu_machine {
     tv_codec *codec;
     const tv_config *config;
-    opennpu_op recent[OPENNPU_RECENT]; /* words taken apart lately, by hash: loops are written out, so words come back */
+    opennpu_op decode_cache[OPENNPU_DECODE_CACHE]; /* words taken apart lately, by hash: loops are written out, so words come back */
     tv_mode mode;
-    opennpu_shape shapes[OPENNPU_INSNS];
+    opennpu_opcode_info shapes[OPENNPU_INSNS];
     uint32_t k, l;
     /* L rows of K bytes, four of them a group. A group stands as byte planes, which VX and VE are made of, or as the K
      * lanes of VR, where bit `group` of `wide` is set; opennpu_row and the accessors of exec.c turn one into the other. */
@@ -108,7 +108,7 @@ typedef struct opennpu_machine {
 } opennpu_machine;
 
 /* decode.c */
-void opennpu_shapes_init(opennpu_shape shapes[OPENNPU_INSNS], const tv_config *config);
+void opennpu_opcode_info_init(opennpu_opcode_info shapes[OPENNPU_INSNS], const tv_config *config);
 
 /* Why a word is no operation: what the codec says, or that a register of row `row` lies past the last. */
 typedef struct opennpu_illegal {
@@ -118,7 +118,7 @@ typedef struct opennpu_illegal {
 } opennpu_illegal;
 
 /* The operation of a word. False: it is none of a machine with L = `l`, *illegal says why. */
-bool opennpu_decode(const tv_codec *codec, const opennpu_shape shapes[OPENNPU_INSNS], uint32_t word, uint32_t l, opennpu_op *op,
+bool opennpu_decode(const tv_codec *codec, const opennpu_opcode_info shapes[OPENNPU_INSNS], uint32_t word, uint32_t l, opennpu_op *op,
                     opennpu_illegal *illegal);
 void opennpu_print_illegal(const opennpu_illegal *illegal, uint32_t l, tv_buf *out);
 
@@ -126,7 +126,7 @@ void opennpu_print_illegal(const opennpu_illegal *illegal, uint32_t l, tv_buf *o
 void opennpu_find_kernel(const opennpu_machine *machine, opennpu_op *op);
 
 /* exec.c: brings the groups into the forms that the operation's kernel takes. */
-void opennpu_turn_groups(opennpu_machine *machine, const opennpu_op *op);
+void opennpu_convert_groups(opennpu_machine *machine, const opennpu_op *op);
 
 /* exec.c: false when the instruction faults, with nothing changed; `code` and `message` say why. */
 bool opennpu_execute(opennpu_machine *machine, const opennpu_op *op, opennpu_code *code, char message[200]);
@@ -151,10 +151,10 @@ bool opennpu_segment_in_bank(const opennpu_op *op, uint32_t k, int64_t *first);
 #define OPENNPU_LUT_RANGE_MESSAGE "segment %d begins at entry %" PRId64 " of %d"
 
 /* Adds what is pending to ACC: before anything looks at it. */
-void opennpu_settle_acc(opennpu_machine *machine);
+void opennpu_flush_accumulators(opennpu_machine *machine);
 
 /* timing.c */
-void opennpu_timing_init(opennpu_timing *timing, const opennpu_shape *shapes, const tv_config *config);
+void opennpu_timing_init(opennpu_timing *timing, const opennpu_opcode_info *shapes, const tv_config *config);
 void opennpu_timing_begin(opennpu_timing *timing); /* a program begins when all results are ready */
 uint64_t opennpu_timing_earliest(const opennpu_timing *timing, const opennpu_op *op);
 void opennpu_timing_issue(opennpu_timing *timing, const opennpu_op *op, int64_t index);
@@ -162,10 +162,10 @@ void opennpu_timing_issue(opennpu_timing *timing, const opennpu_op *op, int64_t 
 uint64_t opennpu_timing_wait(opennpu_timing *timing, const opennpu_op *op);
 void opennpu_timing_drain(opennpu_timing *timing);
 extern const char *const opennpu_engine_names[OPENNPU_ENGINES];
-extern const char *const opennpu_cause_names[OPENNPU_CAUSES];
+extern const char *const opennpu_stall_reason_names[OPENNPU_STALL_REASONS];
 
 /* state.c */
-void opennpu_parts(void *state, tv_parts *parts);
+void opennpu_visit_state(void *state, tv_state_visitor *parts);
 bool opennpu_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);
 
 /* check.c */

@@ -9,7 +9,7 @@ enum {
 #define TV_PARAM(id, key, type, unit, fallback, min, max, meaning) OPENNPU_PARAM_##id,
 #include "machine/opennpu/params.def"
 #undef TV_PARAM
-    OPENNPU_PARAMS
+    OPENNPU_PARAM_COUNT
 };
 
 extern const tv_schema opennpu_schema;

@@ -4,20 +4,20 @@
 
 #include "machine/opennpu/machine.h"
 
-#define PART(x) tv_part_bytes(parts, &(x), sizeof(x))
+#define PART(x) tv_visit_bytes(parts, &(x), sizeof(x))
 
-void opennpu_parts(void *state, tv_parts *parts)
+void opennpu_visit_state(void *state, tv_state_visitor *parts)
 {
     opennpu_machine *m = state;
     const opennpu_timing own = m->timing; /* its pointers are this machine's */
-    tv_part_bytes(parts, m->planes, (size_t)m->l * m->k);
+    tv_visit_bytes(parts, m->planes, (size_t)m->l * m->k);
     PART(m->wide);
     PART(m->lut);
-    tv_part_bytes(parts, m->acc, (size_t)m->k * m->k * sizeof *m->acc);
+    tv_visit_bytes(parts, m->acc, (size_t)m->k * m->k * sizeof *m->acc);
     PART(m->cleared);
     PART(m->pending);
-    tv_part_bytes(parts, m->pending_a, (size_t)m->pending * m->k);
-    tv_part_bytes(parts, m->pending_b, (size_t)m->pending * m->k);
+    tv_visit_bytes(parts, m->pending_a, (size_t)m->pending * m->k);
+    tv_visit_bytes(parts, m->pending_b, (size_t)m->pending * m->k);
     PART(m->column);
     PART(m->timing);
     m->timing.shapes = own.shapes;
@@ -30,8 +30,8 @@ void opennpu_parts(void *state, tv_parts *parts)
     PART(m->instructions);
     PART(m->macs);
     PART(m->bytes);
-    tv_part_memory(parts, &m->memory);
-    if (tv_parts_restoring(parts))
+    tv_visit_memory(parts, &m->memory);
+    if (tv_visit_is_restoring(parts))
         m->fault.raised = false;
 }
 

@@ -53,11 +53,11 @@ static bool finish(pccx_machine *m, const pccx_op *op, const uint16_t *y, uint64
 }
 
 /* `accm` adds in binary32, so that the function is rounded to that first; else it is rounded to BF16 once. */
-static bool map(pccx_machine *m, const pccx_op *op, tv_func func, pccx_refusal *why)
+static bool map(pccx_machine *m, const pccx_op *op, tv_func func, pccx_rejection *why)
 {
     cvo_memory mem;
     if (!cvo_scratch(m, op->length, &mem))
-        return pccx_refuse_memory(why);
+        return pccx_fail_memory(why);
     pccx_load_vector(m, op->src, PCCX_FIFO_TO_SFU, op->length, mem.narrow);
     widen_inputs(m, op, &mem);
     if (accumulates(op)) {
@@ -69,18 +69,18 @@ static bool map(pccx_machine *m, const pccx_op *op, tv_func func, pccx_refusal *
     return finish(m, op, mem.narrow, op->length);
 }
 
-bool pccx_exec_CVO_EXP(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return map(m, op, TV_FUNC_EXP, why); }
-bool pccx_exec_CVO_SQRT(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return map(m, op, TV_FUNC_SQRT, why); }
-bool pccx_exec_CVO_GELU(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return map(m, op, TV_FUNC_GELU, why); }
-bool pccx_exec_CVO_SIN(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return map(m, op, TV_FUNC_SIN, why); }
-bool pccx_exec_CVO_COS(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return map(m, op, TV_FUNC_COS, why); }
-bool pccx_exec_CVO_RECIP(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return map(m, op, TV_FUNC_RECIP, why); }
+bool pccx_exec_CVO_EXP(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_EXP, why); }
+bool pccx_exec_CVO_SQRT(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_SQRT, why); }
+bool pccx_exec_CVO_GELU(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_GELU, why); }
+bool pccx_exec_CVO_SIN(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_SIN, why); }
+bool pccx_exec_CVO_COS(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_COS, why); }
+bool pccx_exec_CVO_RECIP(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_RECIP, why); }
 
-bool pccx_exec_CVO_REDUCE_SUM(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+bool pccx_exec_CVO_REDUCE_SUM(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
 {
     cvo_memory mem;
     if (!cvo_scratch(m, op->length, &mem))
-        return pccx_refuse_memory(why);
+        return pccx_fail_memory(why);
     float sum = 0;
     pccx_load_vector(m, op->src, PCCX_FIFO_TO_SFU, op->length, mem.narrow);
     widen_inputs(m, op, &mem);
@@ -100,11 +100,11 @@ static void scale_differences(const cvo_memory *mem, uint32_t length, double sca
     }
 }
 
-bool pccx_exec_CVO_SCALE(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+bool pccx_exec_CVO_SCALE(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
 {
     cvo_memory mem;
     if (!cvo_scratch(m, op->length, &mem))
-        return pccx_refuse_memory(why);
+        return pccx_fail_memory(why);
     float scalar = tv_bf16_to_f32(tv_bf16_flush(tv_load_le16(pccx_l2_at(m, op->src))));
     bool divide = pccx_CVO_recip_scale(op->word);
     pccx_load_lanes(m, op->src + 1, 0, op->length, mem.narrow);

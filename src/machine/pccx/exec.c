@@ -57,7 +57,7 @@ void *pccx_scratch(pccx_machine *m, size_t bytes)
 
 /* ---- W4A8: quantized activations ---- */
 
-bool pccx_refuse_memory(pccx_refusal *why)
+bool pccx_fail_memory(pccx_rejection *why)
 {
     why->out_of_memory = true;
     return false;
@@ -138,7 +138,7 @@ typedef struct matrix_memory {
     uint16_t *x;     /* one row of k … */
     float *wide;     /* … and as binary32 */
     int8_t *q;       /* one row, of k rounded up to beats; for panels all */
-    int8_t *ready;   /* all rows, see tv_s4s8_ready, or as panels want them */
+    int8_t *ready;   /* all rows, see tv_s4s8_pack, or as panels want them */
     size_t stride;   /* of `ready` */
     float *row_scale, *scale;
     int32_t *sum;    /* of each row of q, or its offset */
@@ -158,8 +158,8 @@ static bool matrix_scratch(pccx_machine *m, const pccx_op *op, matrix_memory *me
 {
     size_t rows = op->m, outputs = rows * op->n, whole = (mem->beats = tv_ceil_div(op->k, TV_S4_BEAT)) * TV_S4_BEAT;
     mem->panel = rows >= PANEL_WORTH ? tv_panel(m->level) : NULL;
-    mem->stride = tv_s4s8_ready_bytes(mem->beats);
-    size_t q = mem->panel ? rows * whole : whole, ready = mem->panel ? tv_panel_ready_bytes(rows, whole) : rows * mem->stride;
+    mem->stride = tv_s4s8_packed_bytes(mem->beats);
+    size_t q = mem->panel ? rows * whole : whole, ready = mem->panel ? tv_panel_packed_bytes(rows, whole) : rows * mem->stride;
     size_t sums = mem->panel ? tv_panel_offsets_count(rows, whole, whole) : rows, acc = mem->panel ? 0 : rows * WEIGHT_ROWS;
     uint8_t *p = pccx_scratch(m, q + ready + 4 * (sums + acc + rows + op->n) + 6 * (size_t)op->k + whole / 2 + 2 * outputs + 10 * 64);
     if (!p)
@@ -179,13 +179,13 @@ static bool matrix_scratch(pccx_machine *m, const pccx_op *op, matrix_memory *me
 }
 
 /* A row of activations, and the bits of its largest magnitude. False: one is not finite. */
-static bool load_row(pccx_machine *m, const pccx_op *op, uint32_t r, uint16_t *x, uint16_t *largest, pccx_refusal *why)
+static bool load_row(pccx_machine *m, const pccx_op *op, uint32_t r, uint16_t *x, uint16_t *largest, pccx_rejection *why)
 {
     if (op->insn == PCCX_GEMV)
         pccx_load_vector(m, op->src, PCCX_FIFO_TO_GEMV, op->k, x);
     else
         pccx_load_lanes(m, op->src + r * tv_ceil_div(op->k, PCCX_LANES), 0, op->k, x);
-    *largest = tv_bf16_largest(x, op->k);
+    *largest = tv_bf16_absmax(x, op->k);
     if (tv_bf16_is_finite(*largest))
         return true;
     uint32_t i = 0;
@@ -198,7 +198,7 @@ static bool load_row(pccx_machine *m, const pccx_op *op, uint32_t r, uint16_t *x
 
 /* q = clamp(RNE(x / s), -127, 127). Binary32 holds the quotient of two BF16 numbers, 8 bits each, closely enough that its rounding
  * to an integer of 7 bits is that of the exact quotient. */
-static bool load_activations(pccx_machine *m, const pccx_op *op, matrix_memory *mem, pccx_refusal *why)
+static bool load_activations(pccx_machine *m, const pccx_op *op, matrix_memory *mem, pccx_rejection *why)
 {
     size_t whole = mem->beats * TV_S4_BEAT;
     for (uint32_t r = 0; r < op->m; r++) {
@@ -210,7 +210,7 @@ static bool load_activations(pccx_machine *m, const pccx_op *op, matrix_memory *
         tv_bf16_widen(mem->x, op->k, mem->wide);
         tv_quantize_s8(mem->wide, op->k, mem->row_scale[r], -127, 127, q);
         if (!mem->panel)
-            tv_s4s8_ready(q, mem->beats, mem->ready + r * mem->stride, &mem->sum[r]);
+            tv_s4s8_pack(q, mem->beats, mem->ready + r * mem->stride, &mem->sum[r]);
     }
     if (mem->panel)
         mem->panel->ready(mem->q, op->m, whole, 4, false, mem->ready, mem->sum);
@@ -268,7 +268,7 @@ static void multiply_panels(void *user, uint64_t from, uint64_t to)
     for (uint32_t i = 0; i < p->op->m; i += TV_PANEL_INPUTS)
         for (size_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->rows, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR) {
             size_t inputs = tv_min_u64(p->op->m - i, TV_PANEL_INPUTS), count = tv_min_u64(p->rows - j, TV_PANEL_PAIR);
-            mem->panel->exact(&w, j, count, mem->ready + tv_panel_ready_bytes(i, w.k), mem->sum + i, inputs, exact);
+            mem->panel->exact(&w, j, count, mem->ready + tv_panel_packed_bytes(i, w.k), mem->sum + i, inputs, exact);
             for (size_t r = 0; r < inputs; r++)
                 scale_rows(p, i + (uint32_t)r, exact + r * TV_PANEL_PAIR, 1, j, count);
         }
@@ -347,11 +347,11 @@ static bool multiply_vector(pccx_machine *m, const pccx_op *op, const matrix_mem
     return true;
 }
 
-static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
 {
     matrix_memory mem;
     if (!matrix_scratch(m, op, &mem))
-        return pccx_refuse_memory(why);
+        return pccx_fail_memory(why);
     if (!load_activations(m, op, &mem, why))
         return false;
     bool to_fifo = op->insn == PCCX_GEMV && op->dst == PCCX_TAG_FIFO, from_fifo = op->insn == PCCX_GEMV && op->src == PCCX_TAG_FIFO;
@@ -385,27 +385,27 @@ static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
     return true;
 }
 
-bool pccx_exec_GEMV(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return exec_matrix(m, op, why); }
+bool pccx_exec_GEMV(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return exec_matrix(m, op, why); }
 
-bool pccx_exec_GEMM(pccx_machine *m, const pccx_op *op, pccx_refusal *why) { return exec_matrix(m, op, why); }
+bool pccx_exec_GEMM(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return exec_matrix(m, op, why); }
 
 /* ---- MEMCPY and MEMSET ---- */
 
-bool pccx_exec_MEMCPY_LOAD(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+bool pccx_exec_MEMCPY_LOAD(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
 {
     (void)why;
     memcpy(pccx_l2_at(m, op->dst), m->host.bytes + op->host_addr, op->words * PCCX_WORD_BYTES);
     return true;
 }
 
-bool pccx_exec_MEMCPY_STORE(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+bool pccx_exec_MEMCPY_STORE(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
 {
     (void)why;
     memcpy(m->host.bytes + op->host_addr, pccx_l2_at(m, op->src), op->words * PCCX_WORD_BYTES);
     return true;
 }
 
-bool pccx_exec_MEMCPY_MOVE(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+bool pccx_exec_MEMCPY_MOVE(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
 {
     (void)why;
     memmove(pccx_l2_at(m, op->dst), pccx_l2_at(m, op->src), op->words * PCCX_WORD_BYTES);
@@ -413,7 +413,7 @@ bool pccx_exec_MEMCPY_MOVE(pccx_machine *m, const pccx_op *op, pccx_refusal *why
 }
 
 /* The Constant Cache belongs to the control state: pccx_control_commit writes it. */
-bool pccx_exec_MEMSET(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+bool pccx_exec_MEMSET(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
 {
     (void)m;
     (void)op;
@@ -421,9 +421,9 @@ bool pccx_exec_MEMSET(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
     return true;
 }
 
-bool pccx_execute(pccx_machine *m, const pccx_op *op, pccx_refusal *why)
+bool pccx_execute(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
 {
-    typedef bool executor(pccx_machine *, const pccx_op *, pccx_refusal *);
+    typedef bool executor(pccx_machine *, const pccx_op *, pccx_rejection *);
     static executor *const executors[PCCX_INSNS] = {
 #define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source) [PCCX_##id] = pccx_exec_##id,
 #include "isa/pccx/insns.def"

@@ -18,12 +18,12 @@ void pccx_put_vector(pccx_machine *m, uint32_t dst, unsigned fifo, const uint16_
 
 void pccx_pop_fifo(pccx_machine *m, unsigned fifo, uint64_t count);
 
-/* Memory of the instruction's own; NULL: there is none, which is what pccx_refuse_memory says. */
+/* Memory of the instruction's own; NULL: there is none, which is what pccx_fail_memory says. */
 void *pccx_scratch(pccx_machine *m, size_t bytes);
-bool pccx_refuse_memory(pccx_refusal *why);
+bool pccx_fail_memory(pccx_rejection *why);
 
 /* One function an instruction. False: a data-dependent fault; nothing has changed. */
-#define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source) bool pccx_exec_##id(pccx_machine *m, const pccx_op *op, pccx_refusal *why);
+#define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source) bool pccx_exec_##id(pccx_machine *m, const pccx_op *op, pccx_rejection *why);
 #include "isa/pccx/insns.def"
 #undef TV_INSN
 

@@ -8,13 +8,13 @@
 
 #include "machine/pccx/params.h"
 
-static const tv_param params[PCCX_PARAMS] = {
+static const tv_param params[PCCX_PARAM_COUNT] = {
 #define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_) {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},
 #include "machine/pccx/params.def"
 #undef TV_PARAM
 };
 
-const tv_schema pccx_schema = {"pccx", &tv_target_pccx, params, PCCX_PARAMS};
+const tv_schema pccx_schema = {"pccx", &tv_target_pccx, params, PCCX_PARAM_COUNT};
 
 /* ---- Creating and loading ---- */
 
@@ -56,7 +56,7 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->multiply = tv_s4s8(m->level);
     m->multiply_rows = tv_scaled_rows(m->level);
     pccx_control_init(&m->control, config);
-    tv_status status = tv_codec_make(&tv_isa_pccx, sink, &m->codec);
+    tv_status status = tv_codec_new_for(&tv_isa_pccx, sink, &m->codec);
     pccx_timing_init(&m->timing, config);
     if (status == TV_OK)
         status = tv_memory_init(&m->l2, tv_config_integer(config, PCCX_PARAM_L2_WORDS) * PCCX_WORD_BYTES, sink);
@@ -105,7 +105,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     pccx_timing_begin(&m->timing);
     m->program = program;
     m->next = 0;
-    m->count = tv_program_word_count(program);
+    m->count = tv_program_instruction_count(program);
     m->commands.len = 0;
     m->commands_done = 0;
     m->status = 0;
@@ -154,7 +154,7 @@ static outcome execute_next(pccx_machine *m, uint64_t max_cycles)
 {
     uint64_t word = word_at(m, m->next);
     tv_illegal illegal;
-    pccx_refusal why; /* its message is long: it is not cleared */
+    pccx_rejection why; /* its message is long: it is not cleared */
     pccx_op op;
     bool timed = m->mode != TV_MODE_FUNCTIONAL;
     why.out_of_memory = false;
@@ -257,7 +257,7 @@ static void set_threads(void *state, unsigned threads)
 {
     pccx_machine *m = state;
     tv_pool_free(m->pool);
-    m->pool = tv_pool_make(threads);
+    m->pool = tv_pool_new(threads);
 }
 
 static uint64_t clock_now(const void *state)
@@ -305,7 +305,7 @@ static uint64_t accesses(void *state, const tv_access_sink *sink)
     const pccx_machine *m = state;
     uint64_t word = word_at(m, m->next);
     tv_illegal illegal;
-    pccx_refusal why;
+    pccx_rejection why;
     pccx_op op;
     int row = tv_codec_row(m->codec, word, &illegal);
     if (row < 0 || !pccx_resolve(&m->control, (pccx_insn)row, word, &op, &why))
@@ -345,6 +345,6 @@ const tv_target tv_target_pccx = {
     .clock = clock_now,
     .accesses = accesses,
     .state_at = pccx_state_at,
-    .parts = pccx_parts,
+    .parts = pccx_visit_state,
     .check = pccx_check,
 };

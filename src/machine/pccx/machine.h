@@ -49,18 +49,18 @@ typedef struct pccx_control {
 } pccx_control;
 
 /* Why an instruction cannot run. */
-typedef struct pccx_refusal {
+typedef struct pccx_rejection {
     bool out_of_memory; /* the host is to blame, not the program */
     pccx_code code;
     char message[200];
-} pccx_refusal;
+} pccx_rejection;
 
 void pccx_control_init(pccx_control *control, const tv_config *config);
 void pccx_control_fini(pccx_control *control);
 bool pccx_control_append(pccx_control *control, const tv_program *program); /* false: no memory */
 
 /* Resolves `word` of row `insn` against the control state. False: *why says what is wrong; nothing has changed. */
-bool pccx_resolve(const pccx_control *control, pccx_insn insn, uint64_t word, pccx_op *op, pccx_refusal *why);
+bool pccx_resolve(const pccx_control *control, pccx_insn insn, uint64_t word, pccx_op *op, pccx_rejection *why);
 
 /* Takes the instruction's effect on the control state: constants, FIFO counts, stream positions. */
 void pccx_control_commit(pccx_control *control, const pccx_op *op);
@@ -97,7 +97,7 @@ typedef struct pccx_machine {
 } pccx_machine;
 
 /* Executes `op`. False: a data-dependent fault; nothing has changed. */
-bool pccx_execute(pccx_machine *machine, const pccx_op *op, pccx_refusal *why);
+bool pccx_execute(pccx_machine *machine, const pccx_op *op, pccx_rejection *why);
 
 /* The loaded program's words and what the host has written behind them: the index past the last. */
 static inline uint64_t pccx_pending_end(const pccx_machine *machine)
@@ -106,7 +106,7 @@ static inline uint64_t pccx_pending_end(const pccx_machine *machine)
 }
 
 /* state.c */
-void pccx_parts(void *state, tv_parts *parts);
+void pccx_visit_state(void *state, tv_state_visitor *parts);
 bool pccx_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);
 
 /* Members of the target: spaces.c, stats.c, check.c. */

@@ -9,7 +9,7 @@ enum {
 #define TV_PARAM(id, key, type, unit, fallback, min, max, meaning) PCCX_PARAM_##id,
 #include "machine/pccx/params.def"
 #undef TV_PARAM
-    PCCX_PARAMS
+    PCCX_PARAM_COUNT
 };
 
 extern const tv_schema pccx_schema;

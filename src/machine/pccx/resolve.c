@@ -65,9 +65,9 @@ bool pccx_control_append(pccx_control *control, const tv_program *program)
     return good;
 }
 
-static bool refuse(pccx_refusal *why, pccx_code code, const char *format, ...) TV_PRINTF(3, 4);
+static bool refuse(pccx_rejection *why, pccx_code code, const char *format, ...) TV_PRINTF(3, 4);
 
-static bool refuse(pccx_refusal *why, pccx_code code, const char *format, ...)
+static bool refuse(pccx_rejection *why, pccx_code code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -83,7 +83,7 @@ static void add_range(pccx_op *op, pccx_place place, bool write, uint64_t from, 
     op->ranges[op->range_count++] = (pccx_range){(uint8_t)place, write, from, to};
 }
 
-static bool l2_range(const pccx_control *control, pccx_op *op, bool write, uint64_t addr, uint64_t words, const char *what, pccx_refusal *why)
+static bool l2_range(const pccx_control *control, pccx_op *op, bool write, uint64_t addr, uint64_t words, const char *what, pccx_rejection *why)
 {
     if (addr == PCCX_TAG_FIFO)
         return refuse(why, PCCX_CODE_L2_RANGE, "%s 0x1ffff names the direct FIFO, which this instruction cannot use", what);
@@ -94,7 +94,7 @@ static bool l2_range(const pccx_control *control, pccx_op *op, bool write, uint6
     return true;
 }
 
-static bool fifo_push(const pccx_control *control, pccx_op *op, unsigned fifo, uint64_t elements, pccx_refusal *why)
+static bool fifo_push(const pccx_control *control, pccx_op *op, unsigned fifo, uint64_t elements, pccx_rejection *why)
 {
     if (elements > control->fifo_elements - control->fifo_count[fifo])
         return refuse(why, PCCX_CODE_FIFO_OVERFLOW, "%" PRIu64 " results do not fit the direct FIFO: %u of its %u places are taken", elements,
@@ -103,7 +103,7 @@ static bool fifo_push(const pccx_control *control, pccx_op *op, unsigned fifo, u
     return true;
 }
 
-static bool fifo_pop(const pccx_control *control, pccx_op *op, unsigned fifo, uint64_t elements, pccx_refusal *why)
+static bool fifo_pop(const pccx_control *control, pccx_op *op, unsigned fifo, uint64_t elements, pccx_rejection *why)
 {
     if (elements > control->fifo_count[fifo])
         return refuse(why, PCCX_CODE_FIFO_LENGTH, "%" PRIu64 " elements are wanted from the direct FIFO, which holds %u", elements,
@@ -117,7 +117,7 @@ static uint64_t row_words(uint64_t elements) { return tv_ceil_div(elements, PCCX
 /* ---- One function an instruction ---- */
 
 /* GEMV and GEMM share their layout; `gemv` tells what differs. */
-static bool resolve_matrix(const pccx_control *control, pccx_op *op, pccx_refusal *why)
+static bool resolve_matrix(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
     uint64_t word = op->word;
     bool gemv = op->insn == PCCX_GEMV;
@@ -180,11 +180,11 @@ static bool resolve_matrix(const pccx_control *control, pccx_op *op, pccx_refusa
     return true;
 }
 
-static bool resolve_GEMV(const pccx_control *control, pccx_op *op, pccx_refusal *why) { return resolve_matrix(control, op, why); }
+static bool resolve_GEMV(const pccx_control *control, pccx_op *op, pccx_rejection *why) { return resolve_matrix(control, op, why); }
 
-static bool resolve_GEMM(const pccx_control *control, pccx_op *op, pccx_refusal *why) { return resolve_matrix(control, op, why); }
+static bool resolve_GEMM(const pccx_control *control, pccx_op *op, pccx_rejection *why) { return resolve_matrix(control, op, why); }
 
-static bool resolve_memcpy(const pccx_control *control, pccx_op *op, pccx_refusal *why)
+static bool resolve_memcpy(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
     uint64_t word = op->word;
     const uint16_t *shape = control->constants[PCCX_FMAP_SHAPE][pccx_MEMCPY_shape_ptr_addr(word)];
@@ -202,7 +202,7 @@ static bool resolve_memcpy(const pccx_control *control, pccx_op *op, pccx_refusa
 }
 
 /* The host side: its word address is aux_addr above the 17 bits of the address on that side. */
-static bool resolve_host(const pccx_control *control, pccx_op *op, bool write, uint64_t low, pccx_refusal *why)
+static bool resolve_host(const pccx_control *control, pccx_op *op, bool write, uint64_t low, pccx_rejection *why)
 {
     op->host_addr = ((uint64_t)pccx_MEMCPY_aux_addr(op->word) << 17 | low) * PCCX_WORD_BYTES;
     uint64_t bytes = op->words * PCCX_WORD_BYTES;
@@ -213,19 +213,19 @@ static bool resolve_host(const pccx_control *control, pccx_op *op, bool write, u
     return true;
 }
 
-static bool resolve_MEMCPY_LOAD(const pccx_control *control, pccx_op *op, pccx_refusal *why)
+static bool resolve_MEMCPY_LOAD(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
     return resolve_memcpy(control, op, why) && resolve_host(control, op, false, op->src, why);
 }
 
-static bool resolve_MEMCPY_STORE(const pccx_control *control, pccx_op *op, pccx_refusal *why)
+static bool resolve_MEMCPY_STORE(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
     return resolve_memcpy(control, op, why) && resolve_host(control, op, true, op->dst, why);
 }
 
-static bool resolve_MEMCPY_MOVE(const pccx_control *control, pccx_op *op, pccx_refusal *why) { return resolve_memcpy(control, op, why); }
+static bool resolve_MEMCPY_MOVE(const pccx_control *control, pccx_op *op, pccx_rejection *why) { return resolve_memcpy(control, op, why); }
 
-static bool resolve_MEMSET(const pccx_control *control, pccx_op *op, pccx_refusal *why)
+static bool resolve_MEMSET(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
     (void)control;
     (void)why;
@@ -233,7 +233,7 @@ static bool resolve_MEMSET(const pccx_control *control, pccx_op *op, pccx_refusa
     return true;
 }
 
-static bool resolve_cvo(const pccx_control *control, pccx_op *op, uint64_t src_words, uint64_t results, pccx_refusal *why)
+static bool resolve_cvo(const pccx_control *control, pccx_op *op, uint64_t src_words, uint64_t results, pccx_rejection *why)
 {
     uint64_t word = op->word;
     op->engine = PCCX_ENGINE_SFU;
@@ -258,14 +258,14 @@ static bool resolve_cvo(const pccx_control *control, pccx_op *op, uint64_t src_w
     return true;
 }
 
-static bool resolve_elementwise(const pccx_control *control, pccx_op *op, pccx_refusal *why)
+static bool resolve_elementwise(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
     uint64_t length = pccx_CVO_length(op->word);
     return resolve_cvo(control, op, row_words(length), length, why);
 }
 
 #define ELEMENTWISE(name) \
-    static bool resolve_##name(const pccx_control *control, pccx_op *op, pccx_refusal *why) { return resolve_elementwise(control, op, why); }
+    static bool resolve_##name(const pccx_control *control, pccx_op *op, pccx_rejection *why) { return resolve_elementwise(control, op, why); }
 ELEMENTWISE(CVO_EXP)
 ELEMENTWISE(CVO_SQRT)
 ELEMENTWISE(CVO_GELU)
@@ -274,12 +274,12 @@ ELEMENTWISE(CVO_COS)
 ELEMENTWISE(CVO_RECIP)
 #undef ELEMENTWISE
 
-static bool resolve_CVO_REDUCE_SUM(const pccx_control *control, pccx_op *op, pccx_refusal *why)
+static bool resolve_CVO_REDUCE_SUM(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
     return resolve_cvo(control, op, row_words(pccx_CVO_length(op->word)), 1, why);
 }
 
-static bool resolve_CVO_SCALE(const pccx_control *control, pccx_op *op, pccx_refusal *why)
+static bool resolve_CVO_SCALE(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
     uint64_t length = pccx_CVO_length(op->word);
     if (pccx_CVO_src_addr(op->word) == PCCX_TAG_FIFO)
@@ -287,9 +287,9 @@ static bool resolve_CVO_SCALE(const pccx_control *control, pccx_op *op, pccx_ref
     return resolve_cvo(control, op, 1 + row_words(length), length, why);
 }
 
-bool pccx_resolve(const pccx_control *control, pccx_insn insn, uint64_t word, pccx_op *op, pccx_refusal *why)
+bool pccx_resolve(const pccx_control *control, pccx_insn insn, uint64_t word, pccx_op *op, pccx_rejection *why)
 {
-    typedef bool resolver(const pccx_control *, pccx_op *, pccx_refusal *);
+    typedef bool resolver(const pccx_control *, pccx_op *, pccx_rejection *);
     static resolver *const resolvers[PCCX_INSNS] = {
 #define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source) [PCCX_##id] = resolve_##id,
 #include "isa/pccx/insns.def"

@@ -21,23 +21,23 @@ static void rebase_weights(pccx_machine *m, uint8_t *const before[PCCX_STREAMS])
     }
 }
 
-#define PART(x) tv_part_bytes(parts, &(x), sizeof(x))
+#define PART(x) tv_visit_bytes(parts, &(x), sizeof(x))
 
-static void show_control(pccx_machine *m, tv_parts *parts)
+static void show_control(pccx_machine *m, tv_state_visitor *parts)
 {
     pccx_control *c = &m->control;
     PART(c->constants);
     PART(c->written);
     PART(c->fifo_count);
     for (unsigned k = 0; k < PCCX_STREAMS; k++) {
-        tv_part_buf(parts, &c->weights[k].list);
+        tv_visit_buf(parts, &c->weights[k].list);
         PART(c->weights[k].next);
         PART(c->weights[k].offset);
         PART(c->weights[k].left);
     }
 }
 
-void pccx_parts(void *state, tv_parts *parts)
+void pccx_visit_state(void *state, tv_state_visitor *parts)
 {
     pccx_machine *m = state;
     const pccx_timing *t = &m->timing;
@@ -55,10 +55,10 @@ void pccx_parts(void *state, tv_parts *parts)
     m->timing.user = user;
     m->timing.share.moved = NULL; /* set before they are used */
     m->timing.share.user = NULL;
-    if (tv_parts_restoring(parts))
+    if (tv_visit_is_restoring(parts))
         rebase_weights(m, lists);
     for (unsigned i = 0; i < PCCX_FIFOS; i++) {
-        tv_part_bytes(parts, m->fifos[i].ring, m->control.fifo_elements * sizeof *m->fifos[i].ring);
+        tv_visit_bytes(parts, m->fifos[i].ring, m->control.fifo_elements * sizeof *m->fifos[i].ring);
         PART(m->fifos[i].head);
         PART(m->fifos[i].count);
     }
@@ -70,13 +70,13 @@ void pccx_parts(void *state, tv_parts *parts)
     PART(m->macs);
     PART(m->bytes);
     PART(m->command_low);
-    tv_part_buf(parts, &m->commands);
+    tv_visit_buf(parts, &m->commands);
     PART(m->commands_done);
     PART(m->status);
     PART(m->ended);
-    tv_part_memory(parts, &m->l2);
-    tv_part_memory(parts, &m->host);
-    if (tv_parts_restoring(parts))
+    tv_visit_memory(parts, &m->l2);
+    tv_visit_memory(parts, &m->host);
+    if (tv_visit_is_restoring(parts))
         m->fault.raised = false;
 }
 

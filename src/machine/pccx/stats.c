@@ -43,19 +43,19 @@ static void judge(const pccx_machine *m, tv_stats *out)
     }
     const tv_engine_stats *disp = &out->engines[PCCX_ENGINE_DISP];
     unsigned worst = 0;
-    for (unsigned c = 1; c < PCCX_CAUSES; c++)
-        if (disp->held[c] > disp->held[worst])
+    for (unsigned c = 1; c < PCCX_STALL_REASONS; c++)
+        if (disp->stalled[c] > disp->stalled[worst])
             worst = c;
     if (best < 0.5) {
         snprintf(out->bound_by, sizeof out->bound_by, "latency");
-        out->bound_share = cycles > 0 ? (double)disp->held[worst] / cycles : 0;
-        snprintf(out->verdict, sizeof out->verdict, "bound by latency: the dispatcher is held by %s in %.0f %% of cycles; no engine is busy in half of them",
-                 pccx_cause_names[worst], 100 * out->bound_share);
+        out->bound_share = cycles > 0 ? (double)disp->stalled[worst] / cycles : 0;
+        snprintf(out->bottleneck, sizeof out->bottleneck, "bound by latency: the dispatcher is held by %s in %.0f %% of cycles; no engine is busy in half of them",
+                 pccx_stall_reason_names[worst], 100 * out->bound_share);
         return;
     }
     snprintf(out->bound_by, sizeof out->bound_by, "%s", name);
     out->bound_share = best;
-    snprintf(out->verdict, sizeof out->verdict, "bound by %s (%s): %.0f %% of cycles", name, what, 100 * best);
+    snprintf(out->bottleneck, sizeof out->bottleneck, "bound by %s (%s): %.0f %% of cycles", name, what, 100 * best);
 }
 
 void pccx_stats(const void *state, tv_stats *out)
@@ -71,14 +71,14 @@ void pccx_stats(const void *state, tv_stats *out)
     out->instructions = m->instructions;
     out->macs = m->macs[0] + m->macs[1];
     out->engine_count = PCCX_ACCOUNTS;
-    out->cause_count = PCCX_CAUSES;
+    out->stall_reason_count = PCCX_STALL_REASONS;
     out->path_count = PCCX_PATHS;
-    for (unsigned c = 0; c < PCCX_CAUSES; c++)
-        out->causes[c] = pccx_cause_names[c];
+    for (unsigned c = 0; c < PCCX_STALL_REASONS; c++)
+        out->stall_reasons[c] = pccx_stall_reason_names[c];
     for (unsigned e = 0; e < PCCX_ACCOUNTS; e++) {
         const tv_account *a = &timing.accounts[e];
         out->engines[e] = (tv_engine_stats){.name = a->name, .busy = a->busy, .idle = a->idle};
-        memcpy(out->engines[e].held, a->held, sizeof a->held);
+        memcpy(out->engines[e].stalled, a->stalled, sizeof a->stalled);
     }
     for (unsigned p = 0; p < PCCX_PATHS; p++)
         out->paths[p] = (tv_path_stats){pccx_path_names[p], m->bytes[p], p == PCCX_PATH_MOVE ? PCCX_WORD_BYTES : rate(m, rates[p])};

@@ -5,7 +5,7 @@
 #include "machine/pccx/params.h"
 
 const char *const pccx_engine_names[PCCX_ACCOUNTS] = {"GEMM", "GEMV", "SFU", "ACP", "DISP"};
-const char *const pccx_cause_names[PCCX_CAUSES] = {"sync", "raw", "war", "waw", "frontend", "resource", "stream"};
+const char *const pccx_stall_reason_names[PCCX_STALL_REASONS] = {"sync", "raw", "war", "waw", "frontend", "resource", "stream"};
 const char *const pccx_path_names[PCCX_PATHS] = {"weights_gemm", "weights_gemv", "host_to_l2", "l2_to_host", "l2_to_l2"};
 
 enum { FLOW_ACP = PCCX_STREAMS, FLOWS };
@@ -130,11 +130,11 @@ static void emit_engine(pccx_timing *t, pccx_engine engine, const pccx_slot *slo
     emit(t, event);
 }
 
-static void emit_stall(pccx_timing *t, unsigned account, unsigned cause, uint64_t from, uint64_t to, int64_t index, int64_t waits_for)
+static void emit_stall(pccx_timing *t, unsigned account, unsigned reason, uint64_t from, uint64_t to, int64_t index, int64_t waits_for)
 {
     if (t->sink && to > from)
         emit(t, (tv_event){.kind = TV_EVENT_STALL, .engine = pccx_engine_names[account], .index = index, .start = from, .end = to,
-                           .cause = pccx_cause_names[cause], .waits_for = waits_for, .scheduler = account == PCCX_ENGINE_DISP});
+                           .reason = pccx_stall_reason_names[reason], .waits_for = waits_for, .scheduler = account == PCCX_ENGINE_DISP});
 }
 
 /* ---- Ends ---- */
@@ -148,11 +148,11 @@ static void settle(pccx_timing *t, pccx_engine engine, uint64_t end)
     bool streams = engine == PCCX_ENGINE_GEMM || engine == PCCX_ENGINE_GEMV;
     uint64_t busy_end = streams ? slot->formula_end : end;
     tv_account_busy(&t->accounts[engine], slot->start, busy_end);
-    tv_account_held(&t->accounts[engine], PCCX_CAUSE_STREAM, busy_end, end);
+    tv_account_stall(&t->accounts[engine], PCCX_STALL_STREAM, busy_end, end);
     t->latest_end = tv_max_u64(t->latest_end, end);
     if (t->sink) {
         emit_engine(t, engine, slot);
-        emit_stall(t, engine, PCCX_CAUSE_STREAM, busy_end, end, slot->index, -1);
+        emit_stall(t, engine, PCCX_STALL_STREAM, busy_end, end, slot->index, -1);
     }
 }
 
@@ -281,37 +281,37 @@ static bool forwards(const pccx_timing *t, const pccx_op *op, int64_t index)
 
 /* What holds the head, by cause: until when, and for whom. */
 typedef struct holds {
-    uint64_t until[PCCX_CAUSES];
-    int64_t by[PCCX_CAUSES];
+    uint64_t until[PCCX_STALL_REASONS];
+    int64_t by[PCCX_STALL_REASONS];
 } holds;
 
-static void hold(holds *h, pccx_cause cause, uint64_t until, int64_t by)
+static void hold(holds *h, pccx_stall_reason reason, uint64_t until, int64_t by)
 {
-    if (until > h->until[cause]) {
-        h->until[cause] = until;
-        h->by[cause] = by;
+    if (until > h->until[reason]) {
+        h->until[reason] = until;
+        h->by[reason] = by;
     }
 }
 
 static holds find_holds(pccx_timing *t, const pccx_op *op, bool forwarded)
 {
     holds h;
-    for (unsigned c = 0; c < PCCX_CAUSES; c++) {
+    for (unsigned c = 0; c < PCCX_STALL_REASONS; c++) {
         h.until[c] = 0;
         h.by[c] = -1;
     }
-    hold(&h, PCCX_CAUSE_FRONTEND, t->base + t->decode_latency + t->issued, -1);
+    hold(&h, PCCX_STALL_FRONTEND, t->base + t->decode_latency + t->issued, -1);
     if (t->last_synchronous >= 0)
-        hold(&h, PCCX_CAUSE_SYNC, end_of(t, (pccx_engine)t->last_synchronous), t->slots[t->last_synchronous].index);
+        hold(&h, PCCX_STALL_SYNC, end_of(t, (pccx_engine)t->last_synchronous), t->slots[t->last_synchronous].index);
     if (op->engine != PCCX_ENGINE_NONE && t->slots[op->engine].used)
-        hold(&h, PCCX_CAUSE_RESOURCE, end_of(t, op->engine), t->slots[op->engine].index);
+        hold(&h, PCCX_STALL_RESOURCE, end_of(t, op->engine), t->slots[op->engine].index);
     for (unsigned e = 0; e < PCCX_ENGINE_NONE; e++) {
         pccx_slot *slot = &t->slots[e];
         if (!slot->used || (slot->settled && slot->end <= t->head))
             continue;
         if (forwarded && e == PCCX_ENGINE_GEMV) {
             uint64_t first = slot->start + t->gemv_setup + tv_ceil_div(slot->op.k, t->gemv_tile_k);
-            hold(&h, PCCX_CAUSE_RAW, first, slot->index);
+            hold(&h, PCCX_STALL_RAW, first, slot->index);
             continue;
         }
         unsigned found = hazards(op, &slot->op);
@@ -319,11 +319,11 @@ static holds find_holds(pccx_timing *t, const pccx_op *op, bool forwarded)
             continue;
         uint64_t end = end_of(t, (pccx_engine)e);
         if (found & HAZARD_RAW)
-            hold(&h, PCCX_CAUSE_RAW, end, slot->index);
+            hold(&h, PCCX_STALL_RAW, end, slot->index);
         if (found & HAZARD_WAR)
-            hold(&h, PCCX_CAUSE_WAR, end, slot->index);
+            hold(&h, PCCX_STALL_WAR, end, slot->index);
         if (found & HAZARD_WAW)
-            hold(&h, PCCX_CAUSE_WAW, end, slot->index);
+            hold(&h, PCCX_STALL_WAW, end, slot->index);
     }
     return h;
 }
@@ -333,17 +333,17 @@ static uint64_t charge(pccx_timing *t, const pccx_op *op, int64_t index, const h
 {
     uint64_t cycle = t->head;
     uint64_t engine_free = op->engine == PCCX_ENGINE_NONE ? UINT64_MAX : t->slots[op->engine].end;
-    for (unsigned c = 0; c <= PCCX_CAUSE_RESOURCE; c++) {
+    for (unsigned c = 0; c <= PCCX_STALL_RESOURCE; c++) {
         if (h->until[c] <= cycle)
             continue;
         uint64_t from = cycle;
         cycle = h->until[c];
-        tv_account_held(&t->accounts[PCCX_ENGINE_DISP], c, from, cycle);
+        tv_account_stall(&t->accounts[PCCX_ENGINE_DISP], c, from, cycle);
         emit_stall(t, PCCX_ENGINE_DISP, c, from, cycle, index, h->by[c]);
         from = tv_max_u64(from, engine_free);
-        if (op->engine == PCCX_ENGINE_NONE || c == PCCX_CAUSE_RESOURCE || from >= cycle)
+        if (op->engine == PCCX_ENGINE_NONE || c == PCCX_STALL_RESOURCE || from >= cycle)
             continue;
-        tv_account_held(&t->accounts[op->engine], c, from, cycle);
+        tv_account_stall(&t->accounts[op->engine], c, from, cycle);
         emit_stall(t, op->engine, c, from, cycle, index, h->by[c]);
     }
     return cycle;
@@ -424,5 +424,5 @@ void pccx_timing_drain(pccx_timing *t)
             end_of(t, (pccx_engine)e);
     report_completions(t, UINT64_MAX);
     for (unsigned i = 0; i < PCCX_ACCOUNTS; i++)
-        tv_account_settle(&t->accounts[i], t->latest_end);
+        tv_account_finalize(&t->accounts[i], t->latest_end);
 }

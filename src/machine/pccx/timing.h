@@ -15,13 +15,13 @@ typedef enum pccx_engine { PCCX_ENGINE_GEMM, PCCX_ENGINE_GEMV, PCCX_ENGINE_SFU, 
 enum { PCCX_ENGINE_DISP = PCCX_ENGINE_NONE, PCCX_ACCOUNTS = PCCX_ENGINE_NONE + 1 };
 
 /* The order is the order in which a held cycle is charged. */
-typedef enum pccx_cause {
-    PCCX_CAUSE_SYNC, PCCX_CAUSE_RAW, PCCX_CAUSE_WAR, PCCX_CAUSE_WAW, PCCX_CAUSE_FRONTEND, PCCX_CAUSE_RESOURCE, PCCX_CAUSE_STREAM,
-    PCCX_CAUSES
-} pccx_cause;
+typedef enum pccx_stall_reason {
+    PCCX_STALL_SYNC, PCCX_STALL_RAW, PCCX_STALL_WAR, PCCX_STALL_WAW, PCCX_STALL_FRONTEND, PCCX_STALL_RESOURCE, PCCX_STALL_STREAM,
+    PCCX_STALL_REASONS
+} pccx_stall_reason;
 
 extern const char *const pccx_engine_names[PCCX_ACCOUNTS];
-extern const char *const pccx_cause_names[PCCX_CAUSES];
+extern const char *const pccx_stall_reason_names[PCCX_STALL_REASONS];
 
 /* Where bytes move. */
 typedef enum pccx_path {
