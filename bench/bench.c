@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Benchmarks of decoding, assembling, OpenNPU and queues: several runs of each, beside simple work on the same data in the same
- * process.
+/* Benchmarks of decoding, assembling, OpenNPU and queues: several runs of each, beside simple work on the same data in
+ * the same process.
  *
  *   bench [--json] [--runs N] [WORD]    rows whose name has WORD, or all
- *   bench --queue FILE                  reads, checks and times a queue once; prints the most memory that it took, in KiB
+ *   bench --queue FILE                  reads, checks and times a queue once; prints the most memory that it took, in
+ * KiB
  *
  * The baseline of a row is named in it: `sum words` adds up the 64-bit words that the row reads; `count newlines` finds
  * the lines of the text with memchr. Figures are for comparing, never for tests. */
@@ -17,7 +18,14 @@
 #include "harness.h"
 #include "trivet/trivet.h"
 
-enum { ENTRIES = 1000000, WORDS = 1 << 20, LINES = 200000, INSTRUCTIONS = 1000000, VECTOR_INSTRUCTIONS = 1600000, MMAS = 400000 };
+enum {
+    ENTRIES = 1000000,
+    WORDS = 1 << 20,
+    LINES = 200000,
+    INSTRUCTIONS = 1000000,
+    VECTOR_INSTRUCTIONS = 1600000,
+    MMAS = 400000
+};
 
 typedef struct bench_data {
     uint64_t *words;
@@ -87,7 +95,8 @@ static void decode_vector(void *user)
     bench_data *d = user;
     uint64_t sum = 0;
     for (int i = 0; i < WORDS; i++)
-        sum += (uint64_t)tv_codec_decode(d->vector_codec, tv_program_word(d->vector_program, (uint64_t)i % VECTOR_INSTRUCTIONS), NULL);
+        sum += (uint64_t)tv_codec_decode(d->vector_codec,
+                                         tv_program_word(d->vector_program, (uint64_t)i % VECTOR_INSTRUCTIONS), NULL);
     d->sink += sum;
 }
 
@@ -95,8 +104,8 @@ static void run_vector(bench_data *d, const tv_program *program)
 {
     tv_machine *machine;
     tv_stats stats;
-    if (tv_machine_new(d->vector_config, TV_MODE_FULL, NULL, &machine) != TV_OK || tv_machine_load(machine, program, NULL) != TV_OK ||
-        tv_machine_run(machine, NULL, NULL) != TV_OK)
+    if (tv_machine_new(d->vector_config, TV_MODE_FULL, NULL, &machine) != TV_OK ||
+        tv_machine_load(machine, program, NULL) != TV_OK || tv_machine_run(machine, NULL, NULL) != TV_OK)
         exit(2);
     tv_machine_stats(machine, &stats);
     d->sink += stats.cycles;
@@ -139,8 +148,8 @@ static void time_queue(void *user)
     bench_data *d = user;
     tv_machine *machine;
     tv_stats stats;
-    if (tv_machine_new(d->queue_config, TV_MODE_TIMING, NULL, &machine) != TV_OK || tv_machine_load(machine, d->queue_program, NULL) != TV_OK ||
-        tv_machine_run(machine, NULL, NULL) != TV_OK)
+    if (tv_machine_new(d->queue_config, TV_MODE_TIMING, NULL, &machine) != TV_OK ||
+        tv_machine_load(machine, d->queue_program, NULL) != TV_OK || tv_machine_run(machine, NULL, NULL) != TV_OK)
         exit(2);
     tv_machine_stats(machine, &stats);
     d->sink += stats.cycles;
@@ -172,8 +181,8 @@ static void simulate(void *user)
     bench_data *d = user;
     tv_machine *machine;
     tv_stats stats;
-    if (tv_machine_new(d->config, TV_MODE_FULL, NULL, &machine) != TV_OK || tv_machine_load(machine, d->program, NULL) != TV_OK ||
-        tv_machine_run(machine, NULL, NULL) != TV_OK)
+    if (tv_machine_new(d->config, TV_MODE_FULL, NULL, &machine) != TV_OK ||
+        tv_machine_load(machine, d->program, NULL) != TV_OK || tv_machine_run(machine, NULL, NULL) != TV_OK)
         exit(2);
     tv_machine_stats(machine, &stats);
     d->sink += stats.cycles;
@@ -188,11 +197,16 @@ static uint64_t random_word(uint64_t *state)
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     uint64_t x = *state ^ *state >> 29;
     switch (x % 5) {
-    case 0: return x & UINT64_C(0x0FFFFFFFFF8FFFF8);
-    case 1: return (x & UINT64_C(0x0FFFFFFFFF8FFFF8)) | UINT64_C(1) << 60;
-    case 2: return (x & UINT64_C(0x03FFFFFFFFFFFFFF)) | UINT64_C(0x28) << 56;
-    case 3: return (x & UINT64_C(0x07FFFFFFFFFFFFF0)) | UINT64_C(3) << 60;
-    default: return (x & UINT64_C(0x07FFFFFFFFFFFFF9)) | UINT64_C(4) << 60;
+    case 0:
+        return x & UINT64_C(0x0FFFFFFFFF8FFFF8);
+    case 1:
+        return (x & UINT64_C(0x0FFFFFFFFF8FFFF8)) | UINT64_C(1) << 60;
+    case 2:
+        return (x & UINT64_C(0x03FFFFFFFFFFFFFF)) | UINT64_C(0x28) << 56;
+    case 3:
+        return (x & UINT64_C(0x07FFFFFFFFFFFFF0)) | UINT64_C(3) << 60;
+    default:
+        return (x & UINT64_C(0x07FFFFFFFFFFFFF9)) | UINT64_C(4) << 60;
     }
 }
 
@@ -218,10 +232,13 @@ static void make_source(bench_data *d)
 static void make_queue(bench_data *d)
 {
     static const char *const kinds[] = {
-        "{\"opcode\": \"DMA_LOAD_TILE\", \"id\": %d, \"layer_id\": \"layer_%d\", \"tensor_role\": \"weight\", \"qbits\": 8, \"dram_addr\": %d, "
+        "{\"opcode\": \"DMA_LOAD_TILE\", \"id\": %d, \"layer_id\": \"layer_%d\", \"tensor_role\": \"weight\", "
+        "\"qbits\": 8, \"dram_addr\": %d, "
         "\"spm_bank\": %d, \"spm_offset\": 0, \"num_elements\": 4096, \"deps_before\": [%d]},\n",
-        "{\"opcode\": \"TE_GEMM_TILE\", \"id\": %d, \"layer_id\": \"layer_%d\", \"te_id\": 0, \"ifm_bank\": 4, \"ifm_offset\": %d, \"wgt_bank\": %d, "
-        "\"wgt_offset\": 0, \"ofm_bank\": 2, \"ofm_offset\": 0, \"m\": 1, \"n\": 64, \"k\": 64, \"qbits_weight\": 8, \"qbits_activation\": 8, "
+        "{\"opcode\": \"TE_GEMM_TILE\", \"id\": %d, \"layer_id\": \"layer_%d\", \"te_id\": 0, \"ifm_bank\": 4, "
+        "\"ifm_offset\": %d, \"wgt_bank\": %d, "
+        "\"wgt_offset\": 0, \"ofm_bank\": 2, \"ofm_offset\": 0, \"m\": 1, \"n\": 64, \"k\": 64, \"qbits_weight\": 8, "
+        "\"qbits_activation\": 8, "
         "\"deps_before\": [%d]},\n",
     };
     size_t cap = (size_t)ENTRIES * 300, n = 0;
@@ -232,12 +249,14 @@ static void make_queue(bench_data *d)
     for (int i = 0; i < 4; i++)
         n += (size_t)snprintf(d->queue + n, cap - n, "{\"opcode\": \"NOP\"},\n");
     for (int i = 4; i < ENTRIES - 1; i++) /* a load waits for the product two loads ago, a product for its load */
-        n += (size_t)snprintf(d->queue + n, cap - n, kinds[i % 2], i, i / 1000, i % 2 ? 0 : i * 2048, i / 2 % 2, i % 2 ? i - 1 : i - 3);
+        n += (size_t)snprintf(d->queue + n, cap - n, kinds[i % 2], i, i / 1000, i % 2 ? 0 : i * 2048, i / 2 % 2,
+                              i % 2 ? i - 1 : i - 3);
     n += (size_t)snprintf(d->queue + n, cap - n, "{\"opcode\": \"END\"}\n]}\n");
     d->queue_size = n;
     bench_temporary(d->queue_path);
     FILE *out = fopen(d->queue_path, "w");
-    if (!out || fwrite(d->queue, 1, n, out) != n || fclose(out) != 0 || tv_config_new("cmdq", NULL, &d->queue_config) != TV_OK ||
+    if (!out || fwrite(d->queue, 1, n, out) != n || fclose(out) != 0 ||
+        tv_config_new("cmdq", NULL, &d->queue_config) != TV_OK ||
         tv_program_open(d->queue_path, NULL, NULL, &d->queue_program) != TV_OK)
         exit(3);
 }
@@ -246,25 +265,39 @@ static void make_queue(bench_data *d)
  * operations on VX and VR, outer products and table lookups. */
 static void prepare_vector(bench_data *d)
 {
-    static const char start[] = "        .target opennpu\n        .option proposed\n        bcast.imm vx1, 1\n        bcast.imm vx2, 77\n        bcast.imm vx3, -3\n"
-                                "        bcast.imm vx8, 5\n        bcast.imm vx9, 1\n        bcast.imm vx10, 99\n        vcvt_s32_s8 vr4, vx2\n"
-                                "        vcvt_s32_s8 vr5, vx3\n        vcvt_f32_s8 vr6, vx2\n        vcvt_f32_s8 vr7, vx3\n        .rept 100000\n";
-    static const char lanes[] = "        vadd vx4, vx1, vx2\n        vmul.sat ve6, ve4, ve5\n        vadd vr4, vr4, vr5\n        vfadd vr7, vr6, vr7\n"
-                                "        vxor vx5, vx4, vx3\n        vadd.sat ve7, ve6, ve4\n        vmul vr5, vr4, vr5\n        vfmul vr6, vr7, vr6\n"
-                                "        vsub.sat vx6, vx5, vx1\n        vmax ve4, ve7, ve5\n        vsra vr5, vr4, vr5\n        vfma vr7, vr6, vr7, vr6\n"
-                                "        vmin vx7, vx6, vx2\n        vsub ve5, ve4, ve7\n        vsub vr4, vr5, vr4\n        vfsub vr6, vr7, vr6\n        .endr\n";
-    static const char mmas[] = "        mma.keep vx1, vx2\n        mma.keep vx3, vx1\n        mma.keep vx2, vx3\n        mma.keep vx8, vx10\n        .endr\n";
-    static const char mixed[] = "        vadd vx1, vx2, vx3\n        vmul.sat vx4, vx1, vx2\n        mma.keep vx5, vx6\n        vlut.a vx7, vx4\n"
-                                "        vadd vr4, vr5, vr6\n        vsub.sat vr7, vr4, vr5\n        mma.keep vx6, vx5\n        vxor vx8, vx7, vx1\n"
-                                "        vmax vx9, vx8, vx2\n        vmul vr6, vr5, vr7\n        mma.keep vx5, vx7\n        vlut.b vx10, vx9\n"
-                                "        vsra vr5, vr6, vr4\n        vadd.sat vx11, vx10, vx1\n        mma.keep vx6, vx7\n        vsub vx12, vx11, vx2\n"
-                                "        .endr\n";
+    static const char start[] =
+        "        .target opennpu\n        .option proposed\n        bcast.imm vx1, 1\n        bcast.imm vx2, 77\n      "
+        "  bcast.imm vx3, -3\n"
+        "        bcast.imm vx8, 5\n        bcast.imm vx9, 1\n        bcast.imm vx10, 99\n        vcvt_s32_s8 vr4, vx2\n"
+        "        vcvt_s32_s8 vr5, vx3\n        vcvt_f32_s8 vr6, vx2\n        vcvt_f32_s8 vr7, vx3\n        .rept "
+        "100000\n";
+    static const char lanes[] = "        vadd vx4, vx1, vx2\n        vmul.sat ve6, ve4, ve5\n        vadd vr4, vr4, "
+                                "vr5\n        vfadd vr7, vr6, vr7\n"
+                                "        vxor vx5, vx4, vx3\n        vadd.sat ve7, ve6, ve4\n        vmul vr5, vr4, "
+                                "vr5\n        vfmul vr6, vr7, vr6\n"
+                                "        vsub.sat vx6, vx5, vx1\n        vmax ve4, ve7, ve5\n        vsra vr5, vr4, "
+                                "vr5\n        vfma vr7, vr6, vr7, vr6\n"
+                                "        vmin vx7, vx6, vx2\n        vsub ve5, ve4, ve7\n        vsub vr4, vr5, vr4\n  "
+                                "      vfsub vr6, vr7, vr6\n        .endr\n";
+    static const char mmas[] = "        mma.keep vx1, vx2\n        mma.keep vx3, vx1\n        mma.keep vx2, vx3\n      "
+                               "  mma.keep vx8, vx10\n        .endr\n";
+    static const char mixed[] =
+        "        vadd vx1, vx2, vx3\n        vmul.sat vx4, vx1, vx2\n        mma.keep vx5, vx6\n        vlut.a vx7, "
+        "vx4\n"
+        "        vadd vr4, vr5, vr6\n        vsub.sat vr7, vr4, vr5\n        mma.keep vx6, vx5\n        vxor vx8, vx7, "
+        "vx1\n"
+        "        vmax vx9, vx8, vx2\n        vmul vr6, vr5, vr7\n        mma.keep vx5, vx7\n        vlut.b vx10, vx9\n"
+        "        vsra vr5, vr6, vr4\n        vadd.sat vx11, vx10, vx1\n        mma.keep vx6, vx7\n        vsub vx12, "
+        "vx11, vx2\n"
+        "        .endr\n";
     const struct {
         const char *start, *body;
         tv_program **program;
-    } programs[] = {{start, lanes, &d->lanes_program}, {start, mmas, &d->mma_program},
+    } programs[] = {{start, lanes, &d->lanes_program},
+                    {start, mmas, &d->mma_program},
                     {"        .target opennpu\n        .rept 100000\n", mixed, &d->vector_program}};
-    if (tv_codec_new("opennpu", NULL, &d->vector_codec) != TV_OK || tv_config_new("opennpu", NULL, &d->vector_config) != TV_OK)
+    if (tv_codec_new("opennpu", NULL, &d->vector_codec) != TV_OK ||
+        tv_config_new("opennpu", NULL, &d->vector_config) != TV_OK)
         exit(3);
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         char text[4000];
@@ -281,7 +314,8 @@ static void prepare(bench_data *d, bool queue)
     uint64_t state = 1;
     prepare_vector(d);
     d->words = malloc(WORDS * sizeof *d->words);
-    if (!d->words || tv_codec_new("pccx", NULL, &d->codec) != TV_OK || tv_config_new("pccx", NULL, &d->config) != TV_OK ||
+    if (!d->words || tv_codec_new("pccx", NULL, &d->codec) != TV_OK ||
+        tv_config_new("pccx", NULL, &d->config) != TV_OK ||
         tv_program_assemble("loop.s", loop, strlen(loop), NULL, NULL, &d->program) != TV_OK)
         exit(3);
     for (int i = 0; i < WORDS; i++)
@@ -333,7 +367,8 @@ static void measure(const bench_report *report, const row *r, bench_data *data)
     bench_row out = {.name = r->name, .unit = r->unit, .value = bench_rates(amount / r->scale, t), .goal = r->goal};
     if (!report->alone) {
         out.baseline = r->baseline;
-        out.times = t.median / amount / (bench_measure(r->base, data, report->runs).median / (r->base == sum_words ? WORDS : amount));
+        out.times = t.median / amount /
+                    (bench_measure(r->base, data, report->runs).median / (r->base == sum_words ? WORDS : amount));
     }
     bench_put(report, &out);
 }
@@ -347,7 +382,9 @@ static void measure_resident(const bench_report *report, const bench_data *data)
         return;
     double peak = peak_megabytes(data);
     if (peak > 0)
-        bench_put(report, &(bench_row){.name = resident_name, .unit = "MB", .value = {peak, peak, peak}, .goal = 1500, .lower = true});
+        bench_put(report,
+                  &(bench_row){
+                      .name = resident_name, .unit = "MB", .value = {peak, peak, peak}, .goal = 1500, .lower = true});
 }
 
 int main(int argc, char **argv)
@@ -357,15 +394,21 @@ int main(int argc, char **argv)
     static const row rows[] = {
         {"pccx decode", "M words/s", "`sum words`", WORDS, 1e6, 50, decode, sum_words},
         {"pccx assembler", "M lines/s", "`count newlines`", LINES, 1e6, 0.3, assemble, count_newlines},
-        {"pccx MEMSET + CVO of 8, executed and timed", "M instructions/s", "`sum words`", INSTRUCTIONS, 1e6, 0.5, simulate, sum_words},
+        {"pccx MEMSET + CVO of 8, executed and timed", "M instructions/s", "`sum words`", INSTRUCTIONS, 1e6, 0.5,
+         simulate, sum_words},
         {"opennpu decode", "M words/s", "`sum words`", WORDS, 1e6, 100, decode_vector, sum_words},
-        {"opennpu, K = 64: mix of VX/VE/VR integer and FP32", "M instructions/s", "`sum words`", VECTOR_INSTRUCTIONS, 1e6, 100, simulate_lanes, sum_words},
+        {"opennpu, K = 64: mix of VX/VE/VR integer and FP32", "M instructions/s", "`sum words`", VECTOR_INSTRUCTIONS,
+         1e6, 100, simulate_lanes, sum_words},
         {"opennpu, K = 64: mma", "M mma/s", "`sum words`", MMAS, 1e6, 12, simulate_mma, sum_words},
-        {"opennpu, K = 64: VX/VR, a quarter MMA, LUT", "M instructions/s", "`sum words`", VECTOR_INSTRUCTIONS, 1e6, 30, simulate_vector, sum_words},
-        {"cmdq file of a million entries, JSON: read, checked, timed", "MB/s", "`sum bytes`", 0, 1e6, 300, run_queue_file, sum_queue},
+        {"opennpu, K = 64: VX/VR, a quarter MMA, LUT", "M instructions/s", "`sum words`", VECTOR_INSTRUCTIONS, 1e6, 30,
+         simulate_vector, sum_words},
+        {"cmdq file of a million entries, JSON: read, checked, timed", "MB/s", "`sum bytes`", 0, 1e6, 300,
+         run_queue_file, sum_queue},
         {"cmdq reader, a million entries", "MB/s", "`sum bytes`", 0, 1e6, 0, read_queue, sum_queue},
-        {"cmdq load and timing, a million entries", "M entries/s", "`sum bytes`", ENTRIES, 1e6, 5, time_queue, sum_queue},
-        {"cmdq hazard check, a million entries", "M entries/s", "`cmdq load and timing`", ENTRIES, 1e6, 0, check_queue, time_queue},
+        {"cmdq load and timing, a million entries", "M entries/s", "`sum bytes`", ENTRIES, 1e6, 5, time_queue,
+         sum_queue},
+        {"cmdq hazard check, a million entries", "M entries/s", "`cmdq load and timing`", ENTRIES, 1e6, 0, check_queue,
+         time_queue},
     };
     bench_report report = bench_options(argc, argv);
     bench_data data = {.self = argv[0]};

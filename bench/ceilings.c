@@ -141,7 +141,8 @@ bench_ceilings bench_find_ceilings(void)
         c.s8s8 = 16 * products / bench_measure(multiply_s8s8_avx2, NULL, RUNS).least;
     }
     if (multiply)
-        c.two_threads = 2 * bench_measure(multiply, NULL, RUNS).least / bench_measure(run_twice, &(piece){multiply, NULL}, RUNS).least;
+        c.two_threads = 2 * bench_measure(multiply, NULL, RUNS).least /
+                        bench_measure(run_twice, &(piece){multiply, NULL}, RUNS).least;
 #endif
     return c;
 }

@@ -37,7 +37,10 @@ bench_report bench_options(int argc, char **argv)
         else if (argv[i][0] != '-' && !*r.wanted)
             r.wanted = argv[i];
         else {
-            fprintf(stderr, "bench: '%s' is not understood; usage: [--json] [--alone] [--runs N] [--tokens N] [--model FILE] [WORD]\n", argv[i]);
+            fprintf(stderr,
+                    "bench: '%s' is not understood; usage: [--json] [--alone] [--runs N] [--tokens N] [--model FILE] "
+                    "[WORD]\n",
+                    argv[i]);
             exit(2);
         }
     }
@@ -103,7 +106,8 @@ bench_times bench_rates(double amount, bench_times seconds)
 void bench_temporary(char path[BENCH_PATH])
 {
     const char *folder = getenv("TMPDIR");
-    int n = snprintf(path, BENCH_PATH, "%s/trivet-bench-XXXXXX", folder && *folder ? folder : "/tmp"), fd = n < BENCH_PATH ? mkstemp(path) : -1;
+    int n = snprintf(path, BENCH_PATH, "%s/trivet-bench-XXXXXX", folder && *folder ? folder : "/tmp"),
+        fd = n < BENCH_PATH ? mkstemp(path) : -1;
     if (fd < 0 || close(fd) != 0) {
         fprintf(stderr, "bench: cannot make a file in %s\n", folder && *folder ? folder : "/tmp");
         exit(3);
@@ -112,8 +116,8 @@ void bench_temporary(char path[BENCH_PATH])
 
 static void put_json(const bench_row *row)
 {
-    printf("{\"name\": \"%s\", \"unit\": \"%s\", \"median\": %.6g, \"least\": %.6g, \"most\": %.6g, \"better\": \"%s\"", row->name, row->unit, row->value.median,
-           row->value.least, row->value.most, row->lower ? "lower" : "higher");
+    printf("{\"name\": \"%s\", \"unit\": \"%s\", \"median\": %.6g, \"least\": %.6g, \"most\": %.6g, \"better\": \"%s\"",
+           row->name, row->unit, row->value.median, row->value.least, row->value.most, row->lower ? "lower" : "higher");
     if (row->of && row->ceiling > 0)
         printf(", \"of\": \"%s\", \"reached\": %.4g", row->of, row->value.median / row->ceiling);
     if (row->goal > 0 && (!row->of || row->ceiling > 0))
@@ -128,7 +132,8 @@ void bench_put(const bench_report *report, const bench_row *row)
     if (report->json) {
         put_json(row);
     } else {
-        printf("%-50s %10.4g %-18s %10.4g to %-10.4g", row->name, row->value.median, row->unit, row->value.least, row->value.most);
+        printf("%-50s %10.4g %-18s %10.4g to %-10.4g", row->name, row->value.median, row->unit, row->value.least,
+               row->value.most);
         if (row->of && row->ceiling > 0)
             printf(" %6.2f of %s", row->value.median / row->ceiling, row->of);
         if (row->goal > 0 && (!row->of || row->ceiling > 0))

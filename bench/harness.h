@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the benchmarks share: their command line, timing of several runs, and rows, which are a line of text or of JSON each.
- * `bench/run` reads the JSON; a row is the same in every program. */
+/* What the benchmarks share: their command line, timing of several runs, and rows, which are a line of text or of JSON
+ * each. `bench/run` reads the JSON; a row is the same in every program. */
 #ifndef TV_BENCH_HARNESS_H
 #define TV_BENCH_HARNESS_H
 

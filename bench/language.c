@@ -13,7 +13,11 @@
 #include "trivet/llm.h"
 #include "trivet/trivet.h"
 
-enum { CONTEXT = 512, PREFILL = 256, PROMPT = PREFILL - 4 }; /* with the token that begins a text, and the three bytes of the space before it, PREFILL */
+enum {
+    CONTEXT = 512,
+    PREFILL = 256,
+    PROMPT = PREFILL - 4
+}; /* with the token that begins a text, and the three bytes of the space before it, PREFILL */
 
 static const random_shape llama110m = {768, 2048, 12, 12, 12, 32000, 1024, true};
 
@@ -32,8 +36,14 @@ static tv_llm_session *session_of(tv_llm *llm, const char *target, unsigned bits
     tv_config *config;
     tv_llm_session *session;
     must(tv_config_new(target, NULL, &config));
-    must(tv_llm_session_new(llm, &(tv_llm_options){.target = target, .config = config, .threads = threads, .weight_bits = bits, .context = CONTEXT, .sample = "a"}, NULL,
-                            &session));
+    must(tv_llm_session_new(llm,
+                            &(tv_llm_options){.target = target,
+                                              .config = config,
+                                              .threads = threads,
+                                              .weight_bits = bits,
+                                              .context = CONTEXT,
+                                              .sample = "a"},
+                            NULL, &session));
     tv_config_free(config);
     return session;
 }
@@ -77,11 +87,13 @@ static void *keep_looking(void *user)
     return NULL;
 }
 
-/* The model as it lies in the machine's memory: matrices with their scales, and pccx's table of embeddings, which is BF16. */
+/* The model as it lies in the machine's memory: matrices with their scales, and pccx's table of embeddings, which is
+ * BF16. */
 static double quantized_bytes(const char *target, unsigned bits)
 {
     const random_shape *s = &llama110m;
-    double layer = 4.0 * s->dim * s->dim + 3.0 * s->dim * s->hidden, weights = s->layers * layer + (double)s->vocab * s->dim;
+    double layer = 4.0 * s->dim * s->dim + 3.0 * s->dim * s->hidden,
+           weights = s->layers * layer + (double)s->vocab * s->dim;
     bool pccx = strcmp(target, "pccx") == 0;
     double scales = pccx ? weights / 64 * 2 : weights / 32 * 4;
     return weights * bits / 8 + scales + (pccx ? (double)s->vocab * s->dim * 2 : 0);
@@ -102,8 +114,10 @@ bool language_load(const char *target, unsigned bits, const char *path)
     pthread_join(watcher, NULL);
     memory now = {0};
     look(&now);
-    printf("{\"seconds\": %.6g, \"most\": %.6g, \"anonymous\": %.6g, \"file\": %.6g, \"held\": %.6g, \"weights\": %.6g}\n", seconds, 1024e-6 * (double)now.most,
-           1024e-6 * (double)w.seen.anonymous, 1024e-6 * (double)w.seen.file, 1024e-6 * (double)(now.anonymous + now.file), quantized_bytes(target, bits) / 1e6);
+    printf(
+        "{\"seconds\": %.6g, \"most\": %.6g, \"anonymous\": %.6g, \"file\": %.6g, \"held\": %.6g, \"weights\": %.6g}\n",
+        seconds, 1024e-6 * (double)now.most, 1024e-6 * (double)w.seen.anonymous, 1024e-6 * (double)w.seen.file,
+        1024e-6 * (double)(now.anonymous + now.file), quantized_bytes(target, bits) / 1e6);
     tv_llm_session_free(session);
     tv_llm_free(llm);
     return true;
@@ -130,7 +144,8 @@ static bench_times rates(const bench_report *r, const task *t, unsigned threads)
         tv_llm_summary s;
         tv_stats stats;
         bench_profile(true);
-        must(tv_llm_generate(session, prompt, t->tokens ? (uint32_t)t->tokens : 1, &(tv_llm_sampling){0, 1, 1}, NULL, NULL, NULL));
+        must(tv_llm_generate(session, prompt, t->tokens ? (uint32_t)t->tokens : 1, &(tv_llm_sampling){0, 1, 1}, NULL,
+                             NULL, NULL));
         bench_profile(false);
         tv_llm_session_summary(session, &s);
         must(t->tokens || s.prompt_tokens == PREFILL ? TV_OK : TV_ERR_INPUT);
@@ -156,7 +171,12 @@ static void task_rows(const bench_report *r, const task *t, const char *name, be
     if (first)
         bench_put(r, &row);
     if (second)
-        bench_put(r, &(bench_row){.name = two, .unit = row.unit, .value = rates(r, t, 2), .of = "one thread", .ceiling = one.median, .goal = 1.7});
+        bench_put(r, &(bench_row){.name = two,
+                                  .unit = row.unit,
+                                  .value = rates(r, t, 2),
+                                  .of = "one thread",
+                                  .ceiling = one.median,
+                                  .goal = 1.7});
 }
 
 static bool any_wanted(const bench_report *r, const char *const *names, size_t count)
@@ -172,9 +192,11 @@ static bool any_wanted(const bench_report *r, const char *const *names, size_t c
 
 void language_rows(const bench_report *r, const bench_ceilings *c)
 {
-    static const char *const names[] = {"decode of 110M, pccx W4", "decode of 110M, cmdq W4", "decode of 110M, cmdq W8", "prefill of 256 tokens of 110M, cmdq W4"};
+    static const char *const names[] = {"decode of 110M, pccx W4", "decode of 110M, cmdq W4", "decode of 110M, cmdq W8",
+                                        "prefill of 256 tokens of 110M, cmdq W4"};
     char path[BENCH_PATH];
-    task tasks[] = {{NULL, "pccx", 4, r->tokens}, {NULL, "cmdq", 4, r->tokens}, {NULL, "cmdq", 8, r->tokens}, {NULL, "cmdq", 4, 0}};
+    task tasks[] = {
+        {NULL, "pccx", 4, r->tokens}, {NULL, "cmdq", 4, r->tokens}, {NULL, "cmdq", 8, r->tokens}, {NULL, "cmdq", 4, 0}};
     static const double goals[] = {150, 150, 90};
     tv_llm *llm;
     if (!any_wanted(r, names, sizeof names / sizeof names[0]))
@@ -188,8 +210,9 @@ void language_rows(const bench_report *r, const bench_ceilings *c)
     for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
         tasks[i].llm = llm;
         task_rows(r, &tasks[i], names[i],
-                  tasks[i].tokens ? (bench_row){.unit = "tokens/s", .goal = goals[i]}
-                                  : (bench_row){.unit = "GMAC/s", .of = "u4 x s8 peak", .ceiling = c->u4s8 / 1e9, .goal = 0.4});
+                  tasks[i].tokens
+                      ? (bench_row){.unit = "tokens/s", .goal = goals[i]}
+                      : (bench_row){.unit = "GMAC/s", .of = "u4 x s8 peak", .ceiling = c->u4s8 / 1e9, .goal = 0.4});
     }
     tv_llm_free(llm);
     if (!r->model)

@@ -9,8 +9,9 @@
 /* The model, as Q8_0. False: it could not be written. */
 bool language_write(const char *path);
 
-/* Opens and quantizes the model in `path` for a machine, with weights of `bits` bits, and prints one line of JSON: the seconds,
- * the most memory that was resident meanwhile, and the bytes of the quantized weights. For a process that does nothing else. */
+/* Opens and quantizes the model in `path` for a machine, with weights of `bits` bits, and prints one line of JSON: the
+ * seconds, the most memory that was resident meanwhile, and the bytes of the quantized weights. For a process that does
+ * nothing else. */
 bool language_load(const char *target, unsigned bits, const char *path);
 
 /* Decoding and prefill. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Benchmarks of products and models, on one thread unless a row says otherwise: each beside what the host can do at best, found
- * in the same run.
+/* Benchmarks of products and models, on one thread unless a row says otherwise: each beside what the host can do at
+ * best, found in the same run.
  *
- *   models [--json] [--runs N] [--model FILE] [WORD]   rows whose name has WORD, or all; FILE is what --write has written
- *   models --write FILE                                a model of the 110M shape with random weights
- *   models --load TARGET BITS FILE                     what it takes to open and quantize it, as JSON
+ *   models [--json] [--runs N] [--model FILE] [WORD]   rows whose name has WORD, or all; FILE is what --write has
+ * written models --write FILE                                a model of the 110M shape with random weights models
+ * --load TARGET BITS FILE                     what it takes to open and quantize it, as JSON
  *
  * Figures are for comparing, never for tests. */
 #include <inttypes.h>
@@ -38,7 +38,8 @@ typedef struct work {
     tv_program *program;
 } work;
 
-static work work_of(const char *target, const char *name, const char *source, const char *const (*settings)[2], unsigned threads)
+static work work_of(const char *target, const char *name, const char *source, const char *const (*settings)[2],
+                    unsigned threads)
 {
     work w;
     tv_config *config;
@@ -63,7 +64,8 @@ static void fill(tv_machine *machine, const char *space, uint64_t at, uint64_t b
             state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
             chunk[i] = (uint8_t)(state >> 56);
         }
-        must(tv_machine_write(machine, space, at + done, chunk, bytes - done < CHUNK ? (size_t)(bytes - done) : CHUNK, NULL));
+        must(tv_machine_write(machine, space, at + done, chunk, bytes - done < CHUNK ? (size_t)(bytes - done) : CHUNK,
+                              NULL));
     }
 }
 
@@ -85,7 +87,8 @@ static bench_times measure_work(const bench_report *r, work *w)
 /* L2 words of 8 numbers near 1. */
 static void fill_l2(tv_machine *machine, uint64_t words)
 {
-    static const uint8_t one[16] = {0x80, 0x3F, 0x90, 0xBF, 0xA0, 0x3F, 0xB0, 0xBF, 0xC0, 0x3E, 0xD0, 0x3F, 0xE0, 0xBF, 0xF0, 0x3E};
+    static const uint8_t one[16] = {0x80, 0x3F, 0x90, 0xBF, 0xA0, 0x3F, 0xB0, 0xBF,
+                                    0xC0, 0x3E, 0xD0, 0x3F, 0xE0, 0xBF, 0xF0, 0x3E};
     for (uint64_t i = 0; i < words; i++)
         must(tv_machine_write(machine, "l2", i, one, sizeof one, NULL));
 }
@@ -98,14 +101,25 @@ static void gemv(const bench_report *r, const bench_ceilings *c, unsigned n)
     if (!bench_wanted(r, name))
         return;
     uint64_t bytes = (uint64_t)n * K / 2;
-    int at = snprintf(source, sizeof source, "        .target pccx\n        memset fmap_shape[0], 0, 0, 0\n        memset weight_shape[0], 1, %u, %u\n", n, K);
+    int at = snprintf(
+        source, sizeof source,
+        "        .target pccx\n        memset fmap_shape[0], 0, 0, 0\n        memset weight_shape[0], 1, %u, %u\n", n,
+        K);
     for (unsigned i = 0; i < COPIES; i++) /* so many that they are in no cache */
-        at += snprintf(source + at, sizeof source - (size_t)at, "        wstream gemv, %" PRIu64 ", %" PRIu64 "\n        gemv l2[0x4000], l2[0], size=0, shape=0\n", i * bytes, bytes);
+        at += snprintf(source + at, sizeof source - (size_t)at,
+                       "        wstream gemv, %" PRIu64 ", %" PRIu64
+                       "\n        gemv l2[0x4000], l2[0], size=0, shape=0\n",
+                       i * bytes, bytes);
     work w = work_of("pccx", "gemv.s", source, settings, 1);
     fill(w.machine, "host", 0, COPIES * bytes);
     fill_l2(w.machine, K / 8);
     bench_times t = bench_rates((double)COPIES * n * K / 1e9, measure_work(r, &w));
-    bench_put(r, &(bench_row){.name = name, .unit = "GMAC/s", .value = t, .of = "read bandwidth", .ceiling = c->read * 2 / 1e9, .goal = 0.7});
+    bench_put(r, &(bench_row){.name = name,
+                              .unit = "GMAC/s",
+                              .value = t,
+                              .of = "read bandwidth",
+                              .ceiling = c->read * 2 / 1e9,
+                              .goal = 0.7});
 }
 
 typedef struct product {
@@ -129,18 +143,29 @@ static void product_rows(const bench_report *r, const product *p)
     if (bench_wanted(r, p->name) || !r->alone)
         t = bench_rates(p->macs / 1e9, p->measure(r, p->bits, 1));
     if (bench_wanted(r, p->name))
-        bench_put(r, &(bench_row){.name = p->name, .unit = "GMAC/s", .value = t, .of = p->of, .ceiling = p->ceiling / 1e9, .goal = p->goal});
+        bench_put(r, &(bench_row){.name = p->name,
+                                  .unit = "GMAC/s",
+                                  .value = t,
+                                  .of = p->of,
+                                  .ceiling = p->ceiling / 1e9,
+                                  .goal = p->goal});
     if (wanted_two)
-        bench_put(r, &(bench_row){.name = two, .unit = "GMAC/s", .value = bench_rates(p->macs / 1e9, p->measure(r, p->bits, 2)), .of = "one thread",
-                                  .ceiling = r->alone ? 0 : t.median, .goal = 1.7});
+        bench_put(r, &(bench_row){.name = two,
+                                  .unit = "GMAC/s",
+                                  .value = bench_rates(p->macs / 1e9, p->measure(r, p->bits, 2)),
+                                  .of = "one thread",
+                                  .ceiling = r->alone ? 0 : t.median,
+                                  .goal = 1.7});
 }
 
 static bench_times measure_gemm(const bench_report *r, unsigned bits, unsigned threads)
 {
     static const char *const settings[][2] = {{"l2.words", "131071"}, {NULL, NULL}};
     char source[512];
-    snprintf(source, sizeof source, "        .target pccx\n        memset fmap_shape[0], 0, 0, 0\n        memset weight_shape[0], %d, %d, %d\n"
-                                    "        wstream gemm, 0, %u\n        gemm l2[0x10000 - 0x20], l2[0], size=0, shape=0\n", M, N, K / 2, N * (K / 2) * bits / 8);
+    snprintf(source, sizeof source,
+             "        .target pccx\n        memset fmap_shape[0], 0, 0, 0\n        memset weight_shape[0], %d, %d, %d\n"
+             "        wstream gemm, 0, %u\n        gemm l2[0x10000 - 0x20], l2[0], size=0, shape=0\n",
+             M, N, K / 2, N * (K / 2) * bits / 8);
     work w = work_of("pccx", "gemm.s", source, settings, threads);
     fill(w.machine, "host", 0, (uint64_t)N * K / 2 * bits / 8);
     fill_l2(w.machine, M * K / 2 / 8);
@@ -151,9 +176,13 @@ static bench_times measure_tensor(const bench_report *r, unsigned bits, unsigned
 {
     static const char *const settings[][2] = {{"spm.bank_bytes", "16777216"}, {NULL, NULL}};
     char source[1024];
-    snprintf(source, sizeof source, "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": 0, \"ifm_offset\": 0, "
-                                    "\"wgt_bank\": 1, \"wgt_offset\": 0, \"ofm_bank\": 2, \"ofm_offset\": 0, \"m\": %d, \"n\": %d, \"k\": %d, \"qbits_weight\": %u, "
-                                    "\"qbits_activation\": 8, \"qbits_ofm\": 32}, {\"opcode\": \"END\"}]}", M, N, K, bits);
+    snprintf(source, sizeof source,
+             "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, "
+             "\"ifm_bank\": 0, \"ifm_offset\": 0, "
+             "\"wgt_bank\": 1, \"wgt_offset\": 0, \"ofm_bank\": 2, \"ofm_offset\": 0, \"m\": %d, \"n\": %d, \"k\": %d, "
+             "\"qbits_weight\": %u, "
+             "\"qbits_activation\": 8, \"qbits_ofm\": 32}, {\"opcode\": \"END\"}]}",
+             M, N, K, bits);
     work w = work_of("cmdq", "te.json", source, settings, threads);
     fill(w.machine, "spm", 0, 2 * (uint64_t)16777216);
     return measure_work(r, &w);
@@ -192,7 +221,11 @@ static void run_onednn(void *user)
 
 static void put_other(const bench_report *r, const bench_ceilings *c, const char *name, bench_times seconds)
 {
-    bench_put(r, &(bench_row){.name = name, .unit = "GMAC/s", .value = bench_rates((double)M * N * K / 1e9, seconds), .of = "s8 x s8 peak", .ceiling = c->s8s8 / 1e9});
+    bench_put(r, &(bench_row){.name = name,
+                              .unit = "GMAC/s",
+                              .value = bench_rates((double)M * N * K / 1e9, seconds),
+                              .of = "s8 x s8 peak",
+                              .ceiling = c->s8s8 / 1e9});
 }
 
 static void others(const bench_report *r, const bench_ceilings *c)
@@ -227,11 +260,13 @@ static void others(const bench_report *r, const bench_ceilings *c)
 static void put_host(const bench_report *r, const bench_ceilings *c)
 {
     if (r->json)
-        printf("{\"read\": %.4g, \"u4s8\": %.4g, \"s8s8\": %.4g, \"two_threads\": %.3g, \"kernels\": \"%s\", \"compiler\": \"%s\"}\n", c->read / 1e9, c->u4s8 / 1e9,
-               c->s8s8 / 1e9, c->two_threads, tv_cpu_names[tv_cpu()], COMPILER);
+        printf("{\"read\": %.4g, \"u4s8\": %.4g, \"s8s8\": %.4g, \"two_threads\": %.3g, \"kernels\": \"%s\", "
+               "\"compiler\": \"%s\"}\n",
+               c->read / 1e9, c->u4s8 / 1e9, c->s8s8 / 1e9, c->two_threads, tv_cpu_names[tv_cpu()], COMPILER);
     else
-        printf("this host, one thread: reads %.1f GB/s, multiplies u4 x s8 %.0f GMAC/s, s8 x s8 %.0f GMAC/s; two threads multiply %.2f times as fast\n\n", c->read / 1e9,
-               c->u4s8 / 1e9, c->s8s8 / 1e9, c->two_threads);
+        printf("this host, one thread: reads %.1f GB/s, multiplies u4 x s8 %.0f GMAC/s, s8 x s8 %.0f GMAC/s; two "
+               "threads multiply %.2f times as fast\n\n",
+               c->read / 1e9, c->u4s8 / 1e9, c->s8s8 / 1e9, c->two_threads);
     fflush(stdout);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same products by libraries of reputation, where the distribution's packages were there when the benchmarks were built. */
+/* The same products by libraries of reputation, where the distribution's packages were there when the benchmarks were
+ * built. */
 #ifndef TV_BENCH_OTHERS_H
 #define TV_BENCH_OTHERS_H
 

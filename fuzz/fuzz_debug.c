@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as what an editor sends, and as what a person types: the first byte says which. An editor has launched a program
- * before. Commands that name files are left out. */
+/* Any bytes as what an editor sends, and as what a person types: the first byte says which. An editor has launched a
+ * program before. Commands that name files are left out. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,16 +10,22 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char pccx_text[] = "        .target pccx\nstart:  memset fmap_shape[0], 8, 4, 1\n        memset weight_shape[0], 1, 16, 32\n"
-                                "copy:   memcpy l2[0], host[x], shape=0, async\n        wstream gemv, w, w_end - w\n        gemv l2[8], l2[0], size=1, shape=0, findemax\n"
-                                "        cvo.exp l2[16], l2[8], len=16, sub_emax, async\n        memcpy host[y], l2[16], shape=0\n        .data\n"
-                                "x:      .zero 64\nw:      .zero 256\nw_end:\n        .balign 16\ny:      .zero 64\n";
+static const char pccx_text[] =
+    "        .target pccx\nstart:  memset fmap_shape[0], 8, 4, 1\n        memset weight_shape[0], 1, 16, 32\n"
+    "copy:   memcpy l2[0], host[x], shape=0, async\n        wstream gemv, w, w_end - w\n        gemv l2[8], l2[0], "
+    "size=1, shape=0, findemax\n"
+    "        cvo.exp l2[16], l2[8], len=16, sub_emax, async\n        memcpy host[y], l2[16], shape=0\n        .data\n"
+    "x:      .zero 64\nw:      .zero 256\nw_end:\n        .balign 16\ny:      .zero 64\n";
 
-static const char opennpu_text[] = "        .target opennpu\n        ld.vr vr0, 0(vr7)\nloop:   .rept 20\n        mma vx0, vx4\n        mma.last vr3\n        st.vr vr3, 64(vr7)\n        .endr\n";
+static const char opennpu_text[] = "        .target opennpu\n        ld.vr vr0, 0(vr7)\nloop:   .rept 20\n        mma "
+                                   "vx0, vx4\n        mma.last vr3\n        st.vr vr3, 64(vr7)\n        .endr\n";
 
-static const char cmdq_text[] = "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [{\"opcode\": \"DMA_LOAD_TILE\", \"id\": 0, \"tensor_role\": \"activation\", \"qbits\": 8, \"dram_addr\": 0, "
-                                "\"spm_bank\": 0, \"spm_offset\": 0, \"num_elements\": 64}, {\"opcode\": \"DMA_STORE_TILE\", \"id\": 1, \"deps_before\": [0], "
-                                "\"tensor_role\": \"activation\", \"qbits\": 8, \"dram_addr\": 64, \"spm_bank\": 0, \"spm_offset\": 0, \"num_elements\": 64}, {\"opcode\": \"END\", \"id\": 2}]}";
+static const char cmdq_text[] = "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [{\"opcode\": \"DMA_LOAD_TILE\", "
+                                "\"id\": 0, \"tensor_role\": \"activation\", \"qbits\": 8, \"dram_addr\": 0, "
+                                "\"spm_bank\": 0, \"spm_offset\": 0, \"num_elements\": 64}, {\"opcode\": "
+                                "\"DMA_STORE_TILE\", \"id\": 1, \"deps_before\": [0], "
+                                "\"tensor_role\": \"activation\", \"qbits\": 8, \"dram_addr\": 64, \"spm_bank\": 0, "
+                                "\"spm_offset\": 0, \"num_elements\": 64}, {\"opcode\": \"END\", \"id\": 2}]}";
 
 static const struct {
     const char *target, *name, *text, *settings[2][2];
@@ -52,7 +58,8 @@ static void type_lines(unsigned kind, char *text)
     if (tv_debug_new(config, programs, 1, &options, NULL, &debug) != TV_OK)
         abort();
     unsigned lines = 0;
-    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && lines < 60; line = strtok_r(NULL, "\n", &save), lines++) {
+    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && lines < 60;
+         line = strtok_r(NULL, "\n", &save), lines++) {
         tv_debug_answer answer;
         free(tv_debug_complete(debug, line));
         if (names_files(line))
@@ -95,7 +102,10 @@ static void write_program(void)
     atexit(tidy);
 }
 
-static void say(tv_buf *out, const char *body) { tv_buf_printf(out, "Content-Length: %zu\r\n\r\n%s", strlen(body), body); }
+static void say(tv_buf *out, const char *body)
+{
+    tv_buf_printf(out, "Content-Length: %zu\r\n\r\n%s", strlen(body), body);
+}
 
 static void ignore(void *user, const void *bytes, size_t size) { (void)user, (void)bytes, (void)size; }
 
@@ -112,17 +122,23 @@ static size_t feed(void *user, void *bytes, size_t size, int wait)
     return n;
 }
 
-static bool holds(const uint8_t *data, size_t size, const char *word) { return memmem(data, size, word, strlen(word)) != NULL; }
+static bool holds(const uint8_t *data, size_t size, const char *word)
+{
+    return memmem(data, size, word, strlen(word)) != NULL;
+}
 
 static void talk(const uint8_t *data, size_t size)
 {
     pipe_end end = {0};
     char launch[256];
-    if (holds(data, size, "\\u") || (holds(data, size, "evaluate") && (holds(data, size, "tr") || holds(data, size, "so"))))
+    if (holds(data, size, "\\u") ||
+        (holds(data, size, "evaluate") && (holds(data, size, "tr") || holds(data, size, "so"))))
         return; /* it could name a file to write */
     write_program();
     snprintf(launch, sizeof launch,
-             "{\"seq\":1,\"type\":\"request\",\"command\":\"launch\",\"arguments\":{\"program\":\"%s\",\"parameters\":{\"host.bytes\":\"64Ki\",\"l2.words\":256}}}", path);
+             "{\"seq\":1,\"type\":\"request\",\"command\":\"launch\",\"arguments\":{\"program\":\"%s\",\"parameters\":{"
+             "\"host.bytes\":\"64Ki\",\"l2.words\":256}}}",
+             path);
     say(&end.bytes, launch);
     say(&end.bytes, "{\"seq\":2,\"type\":\"request\",\"command\":\"configurationDone\"}");
     tv_buf_append(&end.bytes, data, size);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a GGUF model or as a llama2.c checkpoint; one that opens is looked at whole, and a GGUF file also as a tokenizer. */
+/* Any bytes as a GGUF model or as a llama2.c checkpoint; one that opens is looked at whole, and a GGUF file also as a
+ * tokenizer. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a command queue. The two ways of reading must agree. One that is read is printed, checked, run in two parts on a small machine, and some are
- * written and read again: what was written must be read, and be written the same the second time. */
+/* Any bytes as a command queue. The two ways of reading must agree. One that is read is printed, checked, run in two
+ * parts on a small machine, and some are written and read again: what was written must be read, and be written the same
+ * the second time. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ static const uint64_t MACS_MAX = 1 << 21;
 /* A small machine makes the ends of its memories easy to find, and bounds the work of a vector entry. */
 static tv_config *small_config(void)
 {
-    static const char *const small[][2] = {{"dram.bytes", "64Ki"}, {"spm.banks", "4"}, {"spm.bank_bytes", "2Ki"}, {"dma.count", "2"}};
+    static const char *const small[][2] = {
+        {"dram.bytes", "64Ki"}, {"spm.banks", "4"}, {"spm.bank_bytes", "2Ki"}, {"dma.count", "2"}};
     tv_config *config;
     if (tv_config_new("cmdq", NULL, &config) != TV_OK)
         abort();
@@ -116,7 +118,8 @@ static void write_twice(const tv_program *program, tv_program_format format)
     snprintf(path, sizeof path, "%s/again.json", folder);
     tv_program *first = written_and_read(program, path, format);
     tv_program *second = written_and_read(first, path, format);
-    if (first->input.size != second->input.size || memcmp(first->input.data, second->input.data, first->input.size) != 0)
+    if (first->input.size != second->input.size ||
+        memcmp(first->input.data, second->input.data, first->input.size) != 0)
         abort();
     tv_program_free(first);
     tv_program_free(second);

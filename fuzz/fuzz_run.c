@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* A small machine makes the ends of its memories easy to find. */
 static const struct {
     const char *target, *key, *value;
-} small[] = {{"pccx", "host.bytes", "1Mi"}, {"pccx", "l2.words", "4096"},    {"pccx", "fifo.elements", "64"},
+} small[] = {{"pccx", "host.bytes", "1Mi"},    {"pccx", "l2.words", "4096"}, {"pccx", "fifo.elements", "64"},
              {"opennpu", "mem.bytes", "64Ki"}, {"opennpu", "vector.k", "8"}, {"opennpu", "vector.l", "28"}};
 
 static tv_config *small_config(const char *target)
@@ -45,7 +45,8 @@ static void run_words(const tv_isa *isa, const uint8_t *data, size_t size)
     tv_input input = {.data = malloc(size + 8), .size = (size < 512 ? size : 512) / 8 * 8};
     memcpy((uint8_t *)(uintptr_t)input.data, data, input.size);
     tv_config *config = small_config(isa->target);
-    if (tv_raw_read_bin("fuzz.bin", &input, isa, NULL, &program) != TV_OK || tv_program_check(program, config, NULL, &counts) != TV_OK ||
+    if (tv_raw_read_bin("fuzz.bin", &input, isa, NULL, &program) != TV_OK ||
+        tv_program_check(program, config, NULL, &counts) != TV_OK ||
         tv_machine_new(config, TV_MODE_FULL, NULL, &machine) != TV_OK)
         abort();
     warm_up(machine);

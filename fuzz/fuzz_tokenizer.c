@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vocabularies and texts from the bytes: a hostile vocabulary must be refused or encode any text to tokens of the vocabulary that,
- * where it has all bytes, decode to the text again.
+/* Vocabularies and texts from the bytes: a hostile vocabulary must be refused or encode any text to tokens of the
+ * vocabulary that, where it has all bytes, decode to the text again.
  *
- * The input: a byte of flags; lines of the vocabulary up to an empty one (a score byte, then the piece; for gpt2 a line with a
- * space is a merge); then the text. */
+ * The input: a byte of flags; lines of the vocabulary up to an empty one (a score byte, then the piece; for gpt2 a line
+ * with a space is a merge); then the text. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a trace file, compressed or not. One that is read is summed up, compared with itself, and written in every form;
- * JSON that was written must be read, and be written the same the second time. */
+/* Any bytes as a trace file, compressed or not. One that is read is summed up, compared with itself, and written in
+ * every form; JSON that was written must be read, and be written the same the second time. */
 #include <stdlib.h>
 
 #include "trace/reader.h"
@@ -56,8 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(copy, data, size);
     bool readable = convert(copy, size, TV_TRACE_JSON, &first) == TV_OK;
     sum_up(copy, size, readable);
-    if (readable && (convert((const uint8_t *)first.data, first.size, TV_TRACE_JSON, &again) != TV_OK || first.size != again.size ||
-                     memcmp(first.data, again.data, first.size) != 0))
+    if (readable && (convert((const uint8_t *)first.data, first.size, TV_TRACE_JSON, &again) != TV_OK ||
+                     first.size != again.size || memcmp(first.data, again.data, first.size) != 0))
         abort();
     for (size_t i = 0; readable && i < TV_COUNTOF(others); i++) {
         if (convert(copy, size, others[i], &other) != TV_OK)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Build-time tool: writes machine profiles (INI files) as the C array tv_embedded_profiles, or any files as arrays of bytes.
+/* Build-time tool: writes machine profiles (INI files) as the C array tv_embedded_profiles, or any files as arrays of
+ * bytes.
  *
  * usage: embed OUT.c FILE.ini …    The profile's name is the file's name without its folder and ending.
  *        embed --bytes OUT.c NAME=FILE …    Any files, each as an array NAME with its length NAME_size. */
@@ -66,7 +67,8 @@ static int write_files(int count, char **arguments)
         int n = path ? (int)(path - arguments[i]) : 0;
         if (!path)
             return fail("not NAME=FILE:", arguments[i]);
-        fprintf(out, "extern const unsigned char %.*s[];\nextern const size_t %.*s_size;\nconst unsigned char %.*s", n, arguments[i], n, arguments[i], n, arguments[i]);
+        fprintf(out, "extern const unsigned char %.*s[];\nextern const size_t %.*s_size;\nconst unsigned char %.*s", n,
+                arguments[i], n, arguments[i], n, arguments[i]);
         if (write_bytes(out, path + 1))
             return 1;
         fprintf(out, "const size_t %.*s_size = sizeof %.*s - 1;\n", n, arguments[i], n, arguments[i]);

@@ -3,9 +3,9 @@
  *
  *   digits PROGRAMS DATA [MACHINE [LEAST]]
  *
- * PROGRAMS is this folder, DATA holds what tools/digits/train.c writes, and a copy of each queue, which lies beside its data. Without MACHINE every machine of the table below runs.
- * Prints a few images with the answers and one row of results a machine. Exit status 1 when fewer than LEAST images are
- * right. Uses nothing but the public library. */
+ * PROGRAMS is this folder, DATA holds what tools/digits/train.c writes, and a copy of each queue, which lies beside its
+ * data. Without MACHINE every machine of the table below runs. Prints a few images with the answers and one row of
+ * results a machine. Exit status 1 when fewer than LEAST images are right. Uses nothing but the public library. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ struct run {
 /* To add a machine: a program in this folder, and a row of `machines`. */
 struct machine {
     const char *name, *weights;
-    const char *program;                                   /* its file in PROGRAMS, or in DATA where it is a queue */
+    const char *program; /* its file in PROGRAMS, or in DATA where it is a queue */
     bool queue;
     void (*logits)(const struct run *run, double *logits); /* reads CLASSES numbers an image, image by image */
 };
@@ -183,7 +183,8 @@ static uint8_t largest(const double *logits)
     return best;
 }
 
-static struct row classify(const struct machine *machine, const char *programs, const char *data, const struct images *images)
+static struct row classify(const struct machine *machine, const char *programs, const char *data,
+                           const struct images *images)
 {
     struct run run = run_program(machine, programs, data, images->count);
     struct row row = {.machine = machine, .answers = allocate(images->count)};
@@ -209,7 +210,10 @@ static void show_images(const struct images *images, const struct row *rows, uns
         printf("%10s", "");
         for (uint64_t i = first; i < images->count; i++) {
             for (int x = 0; x < SIDE; x++)
-                fputs(ink[(int)(tv_dtype_value(TV_BF16, images->pixels.data, i * PIXELS + (uint64_t)(y * SIDE + x)) * 4 + 0.5)], stdout);
+                fputs(
+                    ink[(int)(tv_dtype_value(TV_BF16, images->pixels.data, i * PIXELS + (uint64_t)(y * SIDE + x)) * 4 +
+                              0.5)],
+                    stdout);
             fputs("  ", stdout);
         }
         putchar('\n');
@@ -225,16 +229,17 @@ static void show_images(const struct images *images, const struct row *rows, uns
 
 static void show_table(const struct images *images, const struct row *rows, unsigned row_count)
 {
-    printf("%-8s %7s %6s %9s %13s %8s %8s %11s %8s   %s\n", "machine", "weights", "right", "accuracy", "instructions", "cycles", "ms",
-           "MACs/cycle", "bytes", "bound by");
+    printf("%-8s %7s %6s %9s %13s %8s %8s %11s %8s   %s\n", "machine", "weights", "right", "accuracy", "instructions",
+           "cycles", "ms", "MACs/cycle", "bytes", "bound by");
     for (unsigned r = 0; r < row_count; r++) {
         const tv_stats *s = &rows[r].stats;
         uint64_t bytes = 0;
         for (unsigned p = 0; p < s->path_count; p++)
             bytes += s->paths[p].bytes;
         printf("%-8s %7s %6" PRIu64 " %7.2f %% %13" PRIu64 " %8" PRIu64 " %8.4f %11.2f %8" PRIu64 "   %s (%.0f %%)\n",
-               rows[r].machine->name, rows[r].machine->weights, rows[r].right, 100.0 * (double)rows[r].right / (double)images->count,
-               s->instructions, s->cycles, 1e3 * s->seconds, (double)s->macs / (double)s->cycles, bytes, s->bound_by, 100 * s->bound_share);
+               rows[r].machine->name, rows[r].machine->weights, rows[r].right,
+               100.0 * (double)rows[r].right / (double)images->count, s->instructions, s->cycles, 1e3 * s->seconds,
+               (double)s->macs / (double)s->cycles, bytes, s->bound_by, 100 * s->bound_share);
     }
     printf("\nIn FP32 the network gets %d of %d images right, %.2f %%.\n", images->fp32_right, images->fp32_count,
            100.0 * images->fp32_right / images->fp32_count);

@@ -13,16 +13,14 @@ static const char source[] = "        .target pccx\n"
                              "        .data\n"
                              "x:      .bf16 0, 1, 2, 3, -1, -2, -3, 0.5\n";
 
-static void print_diagnostic(void *user, const tv_diag *diag)
-{
-    tv_diag_print(user, diag, 0);
-}
+static void print_diagnostic(void *user, const tv_diag *diag) { tv_diag_print(user, diag, 0); }
 
 static void print_event(void *user, const tv_event *event)
 {
     (void)user;
     if (event->kind == TV_EVENT_ENGINE)
-        printf("%-4s %-12s cycles %llu to %llu\n", event->engine, event->op, (unsigned long long)event->start, (unsigned long long)event->end);
+        printf("%-4s %-12s cycles %llu to %llu\n", event->engine, event->op, (unsigned long long)event->start,
+               (unsigned long long)event->end);
 }
 
 int main(void)
@@ -32,7 +30,8 @@ int main(void)
     tv_config *config;
     tv_machine *machine;
     if (tv_program_assemble("exp.s", source, strlen(source), NULL, &sink, &program) != TV_OK ||
-        tv_config_new("pccx", &sink, &config) != TV_OK || tv_machine_new(config, TV_MODE_FULL, &sink, &machine) != TV_OK ||
+        tv_config_new("pccx", &sink, &config) != TV_OK ||
+        tv_machine_new(config, TV_MODE_FULL, &sink, &machine) != TV_OK ||
         tv_machine_load(machine, program, &sink) != TV_OK)
         return 2;
 

@@ -16,8 +16,8 @@ extern "C" {
 
 typedef struct tv_codec tv_codec;
 
-/* TV_ERR_INPUT: no such target. A target whose programs are not words (word_bits 0) has instructions with parameters, and no
- * word of it is legal. The caller frees it with tv_codec_free. */
+/* TV_ERR_INPUT: no such target. A target whose programs are not words (word_bits 0) has instructions with parameters,
+ * and no word of it is legal. The caller frees it with tv_codec_free. */
 TV_API tv_status tv_codec_new(const char *target, const tv_diag_sink *sink, tv_codec **out);
 TV_API void tv_codec_free(tv_codec *codec);
 
@@ -41,8 +41,8 @@ TV_API int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[
 /* An instruction of the set. */
 typedef struct tv_insn_info {
     const char *id, *mnemonic, *format, *unit, *meaning, *source;
-    char form[TV_CODEC_TEXT]; /* the assembly form */
-    int proposed;             /* an extension under review */
+    char form[TV_CODEC_TEXT];             /* the assembly form */
+    int proposed;                         /* an extension under review */
     const char *since, *deprecated_since; /* versions of the set, or NULL */
 } tv_insn_info;
 TV_API int tv_codec_insn_at(const tv_codec *codec, unsigned i, tv_insn_info *out);
@@ -54,7 +54,7 @@ typedef struct tv_field_info {
     unsigned hi, lo;
     int reserved;
     int ignored; /* the instruction does not look at it */
-    int fixed; /* its value is what makes the instruction: `fixed_value` */
+    int fixed;   /* its value is what makes the instruction: `fixed_value` */
     uint64_t fixed_value;
     uint64_t value; /* in the word given */
 } tv_field_info;
@@ -63,16 +63,16 @@ TV_API int tv_codec_field_at(const tv_codec *codec, unsigned insn, unsigned i, u
 /* The instruction that shares most of what makes it one with `word`, its opcode at least; -1: there is none. */
 TV_API int tv_codec_nearest(const tv_codec *codec, uint64_t word);
 
-/* Parameter `i` of instruction `insn` of a target whose programs are not words: first those of every instruction, of which
- * the first alone, the instruction's name, is required. */
+/* Parameter `i` of instruction `insn` of a target whose programs are not words: first those of every instruction, of
+ * which the first alone, the instruction's name, is required. */
 typedef struct tv_parameter_info {
     const char *name, *unit, *doc;
     const char *type;     /* "integer", "number", "boolean", "word", "text", "ids", "object" */
     const char *fallback; /* the value where it is absent, or NULL */
     int required, common;
-    int member;           /* of the instruction's object */
-    uint64_t min, max; /* of an integer … */
-    uint64_t allowed;     /* … or bit n set: n is legal; 0: all between */
+    int member;                    /* of the instruction's object */
+    uint64_t min, max;             /* of an integer … */
+    uint64_t allowed;              /* … or bit n set: n is legal; 0: all between */
     const char *const *enum_names; /* of a word; NULL-terminated */
 } tv_parameter_info;
 TV_API int tv_codec_parameter_at(const tv_codec *codec, unsigned insn, unsigned i, tv_parameter_info *out);
@@ -81,13 +81,13 @@ TV_API int tv_codec_parameter_at(const tv_codec *codec, unsigned insn, unsigned 
 typedef struct tv_uop_info {
     const char *type, *route_name;
     unsigned route;
-    int skipped; /* the direct FIFO replaces it */
+    int skipped;                /* the direct FIFO replaces it */
     char fields[TV_CODEC_TEXT]; /* "src_addr=0x200 async=0" */
 } tv_uop_info;
 TV_API int tv_codec_uop_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t word, tv_uop_info *out);
 
-/* Encodes instruction `id` ("CVO_EXP") from named fields; those not given are zero. TV_ERR_INPUT: no such instruction or
- * field, or a value that does not fit, with a diagnostic. */
+/* Encodes instruction `id` ("CVO_EXP") from named fields; those not given are zero. TV_ERR_INPUT: no such instruction
+ * or field, or a value that does not fit, with a diagnostic. */
 typedef struct tv_field_value {
     const char *name;
     uint64_t value;
@@ -95,18 +95,19 @@ typedef struct tv_field_value {
 TV_API tv_status tv_codec_encode(const tv_codec *codec, const char *id, const tv_field_value *fields, unsigned count,
                                  const tv_diag_sink *sink, uint64_t *word);
 
-/* The words of a target's assembly language, for editors and the like: each once, by kind. Nothing for a target without one. */
+/* The words of a target's assembly language, for editors and the like: each once, by kind. Nothing for a target without
+ * one. */
 typedef enum tv_keyword_kind {
     TV_KEYWORD_MNEMONIC,
-    TV_KEYWORD_SUFFIX,    /* of a mnemonic: "sat", without the point */
-    TV_KEYWORD_REGISTER,  /* a class, which a number below `count` follows: "vx" */
-    TV_KEYWORD_BRACKET,   /* an address space or a bank, which [expression] follows: "l2" */
-    TV_KEYWORD_OPERAND,   /* an operand by itself: "fifo" */
-    TV_KEYWORD_OPERAND_KEY,   /* in front of "=": "shape" */
-    TV_KEYWORD_FLAG,      /* "async" */
-    TV_KEYWORD_STREAM,    /* behind wstream */
-    TV_KEYWORD_DIRECTIVE, /* ".data" */
-    TV_KEYWORD_FUNCTION,  /* of expressions: "exp" */
+    TV_KEYWORD_SUFFIX,      /* of a mnemonic: "sat", without the point */
+    TV_KEYWORD_REGISTER,    /* a class, which a number below `count` follows: "vx" */
+    TV_KEYWORD_BRACKET,     /* an address space or a bank, which [expression] follows: "l2" */
+    TV_KEYWORD_OPERAND,     /* an operand by itself: "fifo" */
+    TV_KEYWORD_OPERAND_KEY, /* in front of "=": "shape" */
+    TV_KEYWORD_FLAG,        /* "async" */
+    TV_KEYWORD_STREAM,      /* behind wstream */
+    TV_KEYWORD_DIRECTIVE,   /* ".data" */
+    TV_KEYWORD_FUNCTION,    /* of expressions: "exp" */
 } tv_keyword_kind;
 
 typedef struct tv_keyword_sink {

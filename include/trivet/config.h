@@ -2,7 +2,8 @@
 /* Machine parameters: each has a name, a type, a unit, a default, a range and a meaning, from one schema per machine.
  *
  * A configuration starts with the schema's defaults; profiles (INI) and single overrides are laid over them in the
- * order of the calls. It is copied by tv_machine_new, so that it may be freed or changed afterwards. Not thread safe. */
+ * order of the calls. It is copied by tv_machine_new, so that it may be freed or changed afterwards. Not thread safe.
+ */
 #ifndef TRIVET_CONFIG_H
 #define TRIVET_CONFIG_H
 
@@ -22,9 +23,9 @@ typedef struct tv_config_entry {
     const char *fallback; /* the default, as text */
     uint64_t min, max;
     const char *meaning;
-    const char *value;    /* as text */
-    uint64_t number;      /* of an integer */
-    const char *origin;   /* "default", "profile pccx-kv260", "my.ini:3" or "override" */
+    const char *value;  /* as text */
+    uint64_t number;    /* of an integer */
+    const char *origin; /* "default", "profile pccx-kv260", "my.ini:3" or "override" */
 } tv_config_entry;
 
 /* The defaults of `target`. The caller frees it with tv_config_free. TV_ERR_INPUT: unknown target. */
@@ -35,8 +36,8 @@ TV_API void tv_config_free(tv_config *config);
  * of an INI file. All errors of the file are reported; on error `config` is unchanged. */
 TV_API tv_status tv_config_load(tv_config *config, const char *profile_or_path, const tv_diag_sink *sink);
 
-/* Sets one parameter from text. An integer: decimal or 0x hexadecimal, `_` between digits, suffix Ki Mi Gi for 2^10 2^20
- * 2^30. A rate: an integer, a decimal with up to six places, or a fraction like 8/5. */
+/* Sets one parameter from text. An integer: decimal or 0x hexadecimal, `_` between digits, suffix Ki Mi Gi for 2^10
+ * 2^20 2^30. A rate: an integer, a decimal with up to six places, or a fraction like 8/5. */
 TV_API tv_status tv_config_set(tv_config *config, const char *key, const char *value, const tv_diag_sink *sink);
 
 /* Parameter `i` in the schema's order; returns 0 past the end. */

@@ -13,7 +13,21 @@ extern "C" {
 #endif
 
 typedef enum tv_dtype {
-    TV_I4, TV_S8, TV_U8, TV_S16, TV_U16, TV_S32, TV_U32, TV_F32, TV_F16, TV_BF16, TV_HEX8, TV_HEX16, TV_HEX32, TV_HEX64, TV_I2,
+    TV_I4,
+    TV_S8,
+    TV_U8,
+    TV_S16,
+    TV_U16,
+    TV_S32,
+    TV_U32,
+    TV_F32,
+    TV_F16,
+    TV_BF16,
+    TV_HEX8,
+    TV_HEX16,
+    TV_HEX32,
+    TV_HEX64,
+    TV_I2,
     TV_DTYPE_COUNT
 } tv_dtype;
 
@@ -34,9 +48,9 @@ TV_API uint64_t tv_dtype_bytes(tv_dtype type, uint64_t count);
 enum { TV_DTYPE_TEXT = 40 };
 TV_API void tv_dtype_text(tv_dtype type, const void *bytes, uint64_t i, char text[TV_DTYPE_TEXT]);
 
-/* Writes `text` as element `i`; the others stay. An integer is decimal or 0x and digits, of an unsigned or signed type within its
- * range (a 0x number may use all bits of a signed type, too); a floating value is rounded to nearest even. TV_ERR_INPUT: no
- * number of that type; nothing is written. */
+/* Writes `text` as element `i`; the others stay. An integer is decimal or 0x and digits, of an unsigned or signed type
+ * within its range (a 0x number may use all bits of a signed type, too); a floating value is rounded to nearest even.
+ * TV_ERR_INPUT: no number of that type; nothing is written. */
 TV_API tv_status tv_dtype_store(tv_dtype type, void *bytes, uint64_t i, const char *text);
 
 /* The element as a number; hexN as its unsigned value. */

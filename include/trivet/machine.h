@@ -32,8 +32,8 @@ TV_API void tv_machine_free(tv_machine *machine);
 /* Host threads that a machine may use from now on; 1 at first. Results and cycles do not depend on it. */
 TV_API void tv_machine_threads(tv_machine *machine, unsigned threads);
 
-/* Names of the host kernels that this host can run, plainest first; NULL past the last. Machines made later use the last one, or
- * the one that the environment's TRIVET_KERNELS names. The results are the same bits. */
+/* Names of the host kernels that this host can run, plainest first; NULL past the last. Machines made later use the
+ * last one, or the one that the environment's TRIVET_KERNELS names. The results are the same bits. */
 TV_API const char *tv_kernels_at(unsigned i);
 
 TV_API const char *tv_machine_target(const tv_machine *machine);
@@ -68,12 +68,12 @@ TV_API uint64_t tv_machine_instruction_base(const tv_machine *machine);
 
 /* Why the machine stopped; NULL when it has not faulted. Lives until the next load. */
 typedef struct tv_fault {
-    const char *code;        /* "TV-P016" */
-    const char *name;        /* "stream-underrun" */
-    uint64_t index;          /* of the instruction in its program */
-    uint64_t address;        /* of its word in .text, in bytes */
+    const char *code; /* "TV-P016" */
+    const char *name; /* "stream-underrun" */
+    uint64_t index;   /* of the instruction in its program */
+    uint64_t address; /* of its word in .text, in bytes */
     const char *disassembly;
-    const char *file;        /* its source, or NULL */
+    const char *file; /* its source, or NULL */
     unsigned line;
     const char *message;
 } tv_fault;
@@ -97,10 +97,11 @@ TV_API tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_
 TV_API tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr, const void *data, size_t bytes,
                                   const tv_diag_sink *sink);
 
-/* "SPACE:ADDR": ADDR is a number, or a symbol of one of the programs (the last first) with an optional +offset; in a space with
- * banks also BANK:OFFSET. *rest gets what stands behind the address and its ':', or NULL. */
-TV_API tv_status tv_machine_address(const tv_machine *machine, const tv_program *const *programs, unsigned count, const char *text,
-                                    const tv_diag_sink *sink, tv_space *space, uint64_t *addr, const char **rest);
+/* "SPACE:ADDR": ADDR is a number, or a symbol of one of the programs (the last first) with an optional +offset; in a
+ * space with banks also BANK:OFFSET. *rest gets what stands behind the address and its ':', or NULL. */
+TV_API tv_status tv_machine_address(const tv_machine *machine, const tv_program *const *programs, unsigned count,
+                                    const char *text, const tv_diag_sink *sink, tv_space *space, uint64_t *addr,
+                                    const char **rest);
 
 /* "SPACE:ADDR:LEN[:TYPE]", LEN in elements; hex16 where there is no TYPE. The range lies in the space. */
 typedef struct tv_range {
@@ -108,8 +109,8 @@ typedef struct tv_range {
     uint64_t addr, count;
     tv_dtype type;
 } tv_range;
-TV_API tv_status tv_machine_range(const tv_machine *machine, const tv_program *const *programs, unsigned count, const char *text,
-                                  const tv_diag_sink *sink, tv_range *out);
+TV_API tv_status tv_machine_range(const tv_machine *machine, const tv_program *const *programs, unsigned count,
+                                  const char *text, const tv_diag_sink *sink, tv_range *out);
 
 /* tv_dtype_find that tells what is wrong. */
 TV_API tv_status tv_dtype_parse(const char *name, const tv_diag_sink *sink, tv_dtype *out);
@@ -140,12 +141,12 @@ typedef struct tv_stats {
     tv_path_stats paths[TV_PATHS_MAX];
     char bound_by[48];    /* the resource that bounds the run, or "latency"; "": no cycles were simulated */
     double bound_share;   /* of all cycles */
-    char bottleneck[160];    /* the same as a sentence */
+    char bottleneck[160]; /* the same as a sentence */
 } tv_stats;
 TV_API void tv_machine_stats(const tv_machine *machine, tv_stats *out);
 
-/* Sends all later events to `sink`; NULL ends it. What is in flight when a trace ends is told as if the run ended there; the
- * run itself may go on. */
+/* Sends all later events to `sink`; NULL ends it. What is in flight when a trace ends is told as if the run ended
+ * there; the run itself may go on. */
 TV_API void tv_machine_trace(tv_machine *machine, const tv_trace_sink *sink);
 
 /* With `on` non-zero, a trace has ACCESS events, too; it is slower. */
@@ -154,13 +155,13 @@ TV_API void tv_machine_trace_accesses(tv_machine *machine, int on);
 /* Puts a MARKER event with `text` into the trace at the machine's clock. */
 TV_API void tv_machine_mark(tv_machine *machine, const char *text);
 
-/* Puts a TOKEN event into the trace, from cycle `start` to the machine's clock: a model's step `op` ("prefill" or "decode") over
- * `tokens` tokens, the first at `position`. */
+/* Puts a TOKEN event into the trace, from cycle `start` to the machine's clock: a model's step `op` ("prefill" or
+ * "decode") over `tokens` tokens, the first at `position`. */
 TV_API void tv_machine_token(tv_machine *machine, const char *op, int64_t position, uint64_t tokens, uint64_t start);
 
-/* Tells `take` each range that the next instruction of the loaded program will read or write; nothing for one that will fault.
- * Registers and tables are spaces, too. Returns the index of that instruction in its program: where a machine does not work
- * in the order of the program, it is not tv_machine_next. */
+/* Tells `take` each range that the next instruction of the loaded program will read or write; nothing for one that will
+ * fault. Registers and tables are spaces, too. Returns the index of that instruction in its program: where a machine
+ * does not work in the order of the program, it is not tv_machine_next. */
 typedef struct tv_access {
     const char *space; /* static */
     uint64_t addr;     /* the first unit of the space … */
@@ -173,34 +174,36 @@ typedef struct tv_access_sink {
 } tv_access_sink;
 TV_API uint64_t tv_machine_accesses(tv_machine *machine, const tv_access_sink *sink);
 
-/* The machine's clock: the first cycle in which the next instruction could begin, or that of the end. On CMDQ it is worked out
- * anew, in the time that the executed entries take. */
+/* The machine's clock: the first cycle in which the next instruction could begin, or that of the end. On CMDQ it is
+ * worked out anew, in the time that the executed entries take. */
 TV_API uint64_t tv_machine_clock(const tv_machine *machine);
 
-/* The index in its program of the instruction that is the n-th to take effect: n, but on a machine that does not work in the
- * order of the program. `n` is below the count. */
+/* The index in its program of the instruction that is the n-th to take effect: n, but on a machine that does not work
+ * in the order of the program. `n` is below the count. */
 TV_API uint64_t tv_machine_order(const tv_machine *machine, uint64_t n);
 
-/* Something that the machine holds and that is in no address space, or that is easier to read in words. Value `i`; returns 0
- * past the last. The strings live until the next call for this machine. */
+/* Something that the machine holds and that is in no address space, or that is easier to read in words. Value `i`;
+ * returns 0 past the last. The strings live until the next call for this machine. */
 typedef struct tv_state_value {
     const char *group; /* "registers", "queues", "streams", "hazards", "pending" */
     const char *name;  /* "e_max" */
     const char *text;
-    const char *doc;   /* or NULL */
+    const char *doc; /* or NULL */
 } tv_state_value;
 TV_API int tv_machine_state_at(tv_machine *machine, unsigned i, tv_state_value *out);
 
-/* A copy of the state of a machine, its clock and statistics too. Memory that is the same as in `near` (NULL, or a snapshot of
- * such a machine) is shared with it. TV_ERR_MEMORY, with nothing told: the copy would take more than `limit` bytes by itself, or the
- * host has no memory. A machine that has faulted or is being traced has no snapshots: TV_ERR_INPUT. The caller frees it. */
+/* A copy of the state of a machine, its clock and statistics too. Memory that is the same as in `near` (NULL, or a
+ * snapshot of such a machine) is shared with it. TV_ERR_MEMORY, with nothing told: the copy would take more than
+ * `limit` bytes by itself, or the host has no memory. A machine that has faulted or is being traced has no snapshots:
+ * TV_ERR_INPUT. The caller frees it. */
 typedef struct tv_snapshot tv_snapshot;
 TV_API tv_status tv_machine_snapshot(tv_machine *machine, const tv_snapshot *near, uint64_t limit, tv_snapshot **out);
 TV_API uint64_t tv_snapshot_bytes(const tv_snapshot *snapshot); /* that it takes; of what it shares its part */
 TV_API void tv_snapshot_free(tv_snapshot *snapshot);
 
-/* Puts a machine of the same configuration and mode, which is not being traced, into that state: what it runs from there on has the same
- * bits and cycles. The program of that time must still be there. TV_ERR_MEMORY: the state is lost; restore again, or free it. */
+/* Puts a machine of the same configuration and mode, which is not being traced, into that state: what it runs from
+ * there on has the same bits and cycles. The program of that time must still be there. TV_ERR_MEMORY: the state is
+ * lost; restore again, or free it. */
 TV_API tv_status tv_machine_restore(tv_machine *machine, const tv_snapshot *snapshot);
 
 /* Validates and lints a program without running it: encodings, ranges, streams, unused work. Diagnostics go to `sink`
@@ -211,10 +214,10 @@ typedef struct tv_check_counts {
 TV_API tv_status tv_program_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                                   tv_check_counts *counts);
 
-/* Reports pairs of instructions that touch the same bytes, one of them writing, while nothing orders them, with `severity`.
- * Machines that work in order have none. TV_OK even when there are some. */
-TV_API tv_status tv_program_hazards(const tv_program *program, const tv_config *config, tv_severity severity, const tv_diag_sink *sink,
-                                    tv_check_counts *counts);
+/* Reports pairs of instructions that touch the same bytes, one of them writing, while nothing orders them, with
+ * `severity`. Machines that work in order have none. TV_OK even when there are some. */
+TV_API tv_status tv_program_hazards(const tv_program *program, const tv_config *config, tv_severity severity,
+                                    const tv_diag_sink *sink, tv_check_counts *counts);
 
 /* Machines that this library knows; returns 0 past the end. */
 typedef struct tv_target_info {

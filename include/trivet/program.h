@@ -18,22 +18,23 @@ typedef struct tv_program_options {
     const char *target;              /* for a file that does not name its own; NULL: it must */
     const char *const *include_dirs; /* searched by .include and .incbin after the file's own folder */
     unsigned include_count;
-    const char *const *defines;      /* "NAME=expression" constants defined before the first line */
+    const char *const *defines; /* "NAME=expression" constants defined before the first line */
     unsigned define_count;
-    FILE *listing;                   /* the assembler writes its listing here; NULL: none */
-    uint64_t line_limit;             /* statements after all expansion; 0: 100 million */
-    uint64_t output_limit;           /* bytes of words, data and what waits for symbols; 0: 2 GiB */
+    FILE *listing;         /* the assembler writes its listing here; NULL: none */
+    uint64_t line_limit;   /* statements after all expansion; 0: 100 million */
+    uint64_t output_limit; /* bytes of words, data and what waits for symbols; 0: 2 GiB */
 } tv_program_options;
 
-/* Opens a program of any kind: an ELF file that Trivet wrote; a command queue (.json, .jsonl); assembly source (any text that is not .hex); raw words
- * (.bin, little endian) or one hexadecimal word a line (.hex). ELF and JSON are recognised by content, the rest by the file's
- * ending. "-" is assembly source from standard input. `options` may be NULL. The caller frees it.
- * TV_ERR_INPUT after all errors of the file have been reported. */
+/* Opens a program of any kind: an ELF file that Trivet wrote; a command queue (.json, .jsonl); assembly source (any
+ * text that is not .hex); raw words
+ * (.bin, little endian) or one hexadecimal word a line (.hex). ELF and JSON are recognised by content, the rest by the
+ * file's ending. "-" is assembly source from standard input. `options` may be NULL. The caller frees it. TV_ERR_INPUT
+ * after all errors of the file have been reported. */
 TV_API tv_status tv_program_open(const char *path, const tv_program_options *options, const tv_diag_sink *sink,
                                  tv_program **out);
 
-/* The same for the bytes of a file that is in memory; `name` is what messages call it, and its ending counts. Nothing of
- * `bytes` is kept. */
+/* The same for the bytes of a file that is in memory; `name` is what messages call it, and its ending counts. Nothing
+ * of `bytes` is kept. */
 TV_API tv_status tv_program_parse(const char *name, const void *bytes, size_t size, const tv_program_options *options,
                                   const tv_diag_sink *sink, tv_program **out);
 
@@ -43,7 +44,13 @@ TV_API tv_status tv_program_assemble(const char *name, const char *text, size_t 
 
 TV_API void tv_program_free(tv_program *program);
 
-typedef enum tv_program_format { TV_FORMAT_ELF, TV_FORMAT_BIN, TV_FORMAT_HEX, TV_FORMAT_JSON, TV_FORMAT_JSON_LINES } tv_program_format;
+typedef enum tv_program_format {
+    TV_FORMAT_ELF,
+    TV_FORMAT_BIN,
+    TV_FORMAT_HEX,
+    TV_FORMAT_JSON,
+    TV_FORMAT_JSON_LINES
+} tv_program_format;
 
 /* Writes the program whole or not at all. BIN and HEX hold the instruction words alone; JSON and JSON_LINES are for
  * programs that are not words, the others for those that are. */
@@ -51,7 +58,7 @@ TV_API tv_status tv_program_save(const tv_program *program, const char *path, tv
                                  const tv_diag_sink *sink);
 
 TV_API const char *tv_program_target(const tv_program *program);
-TV_API int tv_program_proposed(const tv_program *program); /* 1: `.option proposed` was given */
+TV_API int tv_program_proposed(const tv_program *program);               /* 1: `.option proposed` was given */
 TV_API uint64_t tv_program_instruction_count(const tv_program *program); /* instructions, whatever they are made of */
 TV_API uint64_t tv_program_word(const tv_program *program, uint64_t index); /* index below the count; 0: not words */
 

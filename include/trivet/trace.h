@@ -26,8 +26,8 @@ typedef enum tv_event_kind {
     TV_EVENT_TRANSFER, /* `bytes` moved over `path` between start and end */
     TV_EVENT_TOKEN,    /* a model's step over tokens, see tv_machine_token */
     TV_EVENT_LOAD,     /* `program` was loaded: its first instruction is `index`. Lives until the next load */
-    TV_EVENT_ACCESS,   /* instruction `index` reads or writes `bytes` bytes of `space` from unit `addr` on; without times, which
-                          its ENGINE event has. Only after tv_machine_trace_accesses */
+    TV_EVENT_ACCESS, /* instruction `index` reads or writes `bytes` bytes of `space` from unit `addr` on; without times,
+                        which its ENGINE event has. Only after tv_machine_trace_accesses */
 } tv_event_kind;
 
 typedef struct tv_event {
@@ -36,7 +36,7 @@ typedef struct tv_event {
     int64_t index;       /* instruction, counted over all programs of the machine; -1: none. Of a TOKEN: its position */
     const char *op;      /* the instruction's id, or the marker's text; of a TOKEN "prefill" or "decode" */
     uint64_t start, end; /* cycles; end is exclusive */
-    const char *reason;   /* STALL */
+    const char *reason;  /* STALL */
     int scheduler;       /* STALL: of the scheduler, which waits for the engines; not of a working engine */
     unsigned engine_id;  /* which of several engines of that name */
     const char *lane;    /* the engine's name among the statistics' where it is not `engine`: "TE1" */
@@ -50,9 +50,9 @@ typedef struct tv_event {
     int kv;              /* TRANSFER: of the KV cache */
     uint64_t tokens;     /* TOKEN: how many */
     const struct tv_program *program; /* LOAD */
-    const char *space;   /* ACCESS */
-    uint64_t addr;       /* ACCESS, in units of the space */
-    const char *file;    /* the instruction's source, or NULL */
+    const char *space;                /* ACCESS */
+    uint64_t addr;                    /* ACCESS, in units of the space */
+    const char *file;                 /* the instruction's source, or NULL */
     unsigned line;
 } tv_event;
 
@@ -64,11 +64,16 @@ typedef struct tv_trace_sink {
 /* A writer of trace files. Make one, give its sink to a machine (tv_machine_trace), then finish it with the machine's
  * statistics. The file appears whole on tv_trace_finish, or not at all. */
 typedef struct tv_trace_writer tv_trace_writer;
-typedef enum tv_trace_format { TV_TRACE_JSON, TV_TRACE_PERFETTO, TV_TRACE_CSV /* of tv_trace_convert alone */ } tv_trace_format;
+typedef enum tv_trace_format {
+    TV_TRACE_JSON,
+    TV_TRACE_PERFETTO,
+    TV_TRACE_CSV /* of tv_trace_convert alone */
+} tv_trace_format;
 
 struct tv_machine;
 
-/* Begins a file at `path` ("-": standard output; one that ends in ".zst" is compressed) for a run of `machine`, whose configuration goes into its head. */
+/* Begins a file at `path` ("-": standard output; one that ends in ".zst" is compressed) for a run of `machine`, whose
+ * configuration goes into its head. */
 TV_API tv_status tv_trace_open(const char *path, tv_trace_format format, const struct tv_machine *machine,
                                const tv_diag_sink *sink, tv_trace_writer **out);
 TV_API tv_trace_sink tv_trace_writer_sink(tv_trace_writer *writer);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trace files read again: summaries, comparisons, conversions.
  *
- * A file is the JSON trace of tv_trace_open or its Chrome trace events, compressed with zstd or not, of any size; "-" is standard
- * input. It is read as a stream in bounded memory. A table has at most TV_TRACE_ROWS rows; what is beyond is in one last row
- * called "(others)". */
+ * A file is the JSON trace of tv_trace_open or its Chrome trace events, compressed with zstd or not, of any size; "-"
+ * is standard input. It is read as a stream in bounded memory. A table has at most TV_TRACE_ROWS rows; what is beyond
+ * is in one last row called "(others)". */
 #ifndef TRIVET_TRACE_FILE_H
 #define TRIVET_TRACE_FILE_H
 
@@ -41,9 +41,9 @@ typedef struct tv_trace_path {
 /* What the events of one instruction class, or of one layer, come to. */
 typedef struct tv_trace_row {
     const char *name;
-    uint64_t count;       /* instructions */
-    uint64_t cycles;      /* that engines worked on them */
-    uint64_t stalled;        /* that engines were held by them, as far as the stalls say what for */
+    uint64_t count;   /* instructions */
+    uint64_t cycles;  /* that engines worked on them */
+    uint64_t stalled; /* that engines were held by them, as far as the stalls say what for */
     uint64_t bytes, macs;
     uint64_t first, last; /* first cycle, and the end of the last */
 } tv_trace_row;
@@ -73,7 +73,7 @@ typedef struct tv_trace_summary {
     const char *target, *tool_version;
     double clock_hz, seconds;
     uint64_t cycles, instructions, macs;
-    double peak_macs; /* a cycle; 0: unknown */
+    double peak_macs;                  /* a cycle; 0: unknown */
     const char *bound_by, *bottleneck; /* "" where the file does not say */
     uint64_t events;
     const tv_trace_setting *settings; /* that differ from the defaults */
@@ -83,18 +83,21 @@ typedef struct tv_trace_summary {
     const tv_trace_row *ops, *layers; /* most cycles first; layers: those with a name */
     const tv_trace_step *steps;
     const tv_trace_stall *stalls; /* longest first */
-    unsigned setting_count, engine_count, stall_reason_count, path_count, op_count, layer_count, step_count, stall_count;
+    unsigned setting_count, engine_count, stall_reason_count, path_count, op_count, layer_count, step_count,
+        stall_count;
     uint64_t steps_left_out; /* beyond TV_TRACE_ROWS */
 } tv_trace_summary;
 
-/* Told now and then how far a long file has been read; `total` is 0 where its size is not known. May be NULL everywhere. */
+/* Told now and then how far a long file has been read; `total` is 0 where its size is not known. May be NULL
+ * everywhere. */
 typedef struct tv_trace_progress {
     void (*show)(void *user, uint64_t done, uint64_t total);
     void *user;
 } tv_trace_progress;
 
 /* The caller frees it with tv_trace_summary_free. TV_ERR_INPUT: no readable trace. */
-TV_API tv_status tv_trace_summarise(const char *path, const tv_trace_progress *progress, const tv_diag_sink *sink, tv_trace_summary **out);
+TV_API tv_status tv_trace_summarise(const char *path, const tv_trace_progress *progress, const tv_diag_sink *sink,
+                                    tv_trace_summary **out);
 TV_API void tv_trace_summary_free(tv_trace_summary *summary);
 
 /* One figure of two runs. */
@@ -117,20 +120,21 @@ typedef struct tv_trace_diff {
     int equal;              /* no figure differs */
     const tv_trace_setting_change *settings;
     unsigned setting_count;
-    tv_trace_changes engines; /* "TE0 busy", "TE0 held", "TE0 idle" */
-    tv_trace_changes stall_reasons;  /* cycles that engines were held, by cause */
-    tv_trace_changes layers, ops; /* cycles that engines worked */
+    tv_trace_changes engines;       /* "TE0 busy", "TE0 held", "TE0 idle" */
+    tv_trace_changes stall_reasons; /* cycles that engines were held, by cause */
+    tv_trace_changes layers, ops;   /* cycles that engines worked */
 } tv_trace_diff;
 
 /* Both summaries must outlive the result. TV_ERR_INPUT: they are of different machines. */
-TV_API tv_status tv_trace_compare(const tv_trace_summary *before, const tv_trace_summary *after, const tv_diag_sink *sink,
-                                  tv_trace_diff **out);
+TV_API tv_status tv_trace_compare(const tv_trace_summary *before, const tv_trace_summary *after,
+                                  const tv_diag_sink *sink, tv_trace_diff **out);
 TV_API void tv_trace_diff_free(tv_trace_diff *diff);
 
-/* Writes the trace at `in` to `out` ("-": standard output; ".zst" at its end compresses) in a format. The JSON trace to itself
- * keeps everything; Chrome trace events do not have CMD_EVENT, CSV has the events alone, and none is read from CSV. */
-TV_API tv_status tv_trace_convert(const char *in, const char *out, tv_trace_format format, const tv_trace_progress *progress,
-                                  const tv_diag_sink *sink);
+/* Writes the trace at `in` to `out` ("-": standard output; ".zst" at its end compresses) in a format. The JSON trace to
+ * itself keeps everything; Chrome trace events do not have CMD_EVENT, CSV has the events alone, and none is read from
+ * CSV. */
+TV_API tv_status tv_trace_convert(const char *in, const char *out, tv_trace_format format,
+                                  const tv_trace_progress *progress, const tv_diag_sink *sink);
 
 #ifdef __cplusplus
 }

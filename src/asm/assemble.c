@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "asm/job.h"
 #include "asm/assemble.h"
+#include "asm/job.h"
 
 /* ---- Statements ---- */
 
@@ -23,7 +23,8 @@ static void unknown_statement(tv_asm_job *job, tv_sv name, unsigned column)
         snprintf(hint, sizeof hint, "write `.target NAME` first or give -t");
     else
         snprintf(hint, sizeof hint, "`trivet isa %.40s` lists the instructions", job->isa->target);
-    tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_MNEMONIC), hint, "unknown instruction or directive '%.*s'", TV_SV_ARG(name));
+    tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_MNEMONIC), hint,
+                    "unknown instruction or directive '%.*s'", TV_SV_ARG(name));
 }
 
 static void define_label(tv_asm_job *job, tv_sv name, unsigned column)
@@ -89,12 +90,14 @@ static void statement(tv_asm_job *job, tv_sv line)
             tv_operands_assemble(job, name, column);
         return;
     }
-    bool known = tv_directive_condition(job, name, column) || tv_directive(job, name, column) || tv_macro_call(job, name, column);
+    bool known = tv_directive_condition(job, name, column) || tv_directive(job, name, column) ||
+                 tv_macro_call(job, name, column);
     if (!known)
         unknown_statement(job, name, column);
-    else if (job->errors + job->unsaid == errors && job->lexer.token.kind != TV_TOK_END && job->lexer.token.kind != TV_TOK_BAD)
-        tv_asm_error(job, TV_CODE(ASM_SYNTAX), NULL, "unexpected '%.*s' at the end of %.*s", TV_SV_ARG(job->lexer.token.text),
-                     TV_SV_ARG(name));
+    else if (job->errors + job->unsaid == errors && job->lexer.token.kind != TV_TOK_END &&
+             job->lexer.token.kind != TV_TOK_BAD)
+        tv_asm_error(job, TV_CODE(ASM_SYNTAX), NULL, "unexpected '%.*s' at the end of %.*s",
+                     TV_SV_ARG(job->lexer.token.text), TV_SV_ARG(name));
 }
 
 /* ---- The job ---- */
@@ -105,7 +108,8 @@ static bool define_constants(tv_asm_job *job)
     for (unsigned i = job->options ? job->options->define_count : 0; i-- > 0;) {
         const char *text = job->options->defines[i], *equals = strchr(text, '=');
         tv_buf line = {0};
-        tv_buf_printf(&line, ".equ %.*s, %s", equals ? (int)(equals - text) : (int)strlen(text), text, equals ? equals + 1 : "1");
+        tv_buf_printf(&line, ".equ %.*s, %s", equals ? (int)(equals - text) : (int)strlen(text), text,
+                      equals ? equals + 1 : "1");
         char *copy = tv_arena_str(&job->arena, (tv_sv){tv_buf_cstr(&line), line.len});
         tv_buf_fini(&line);
         if (!copy || !tv_source_push_text(job, "<command line>", copy, strlen(copy)))
@@ -120,7 +124,8 @@ static void run_pass(tv_asm_job *job)
     while (!job->stop && !job->out_of_memory && tv_source_next(job, &line)) {
         if (job->lines_left-- == 0) {
             job->line = line;
-            tv_asm_error_at(job, 1, 1, TV_CODE(ASM_LIMIT), "does a .rept repeat too often?", "the program has too many lines after expansion");
+            tv_asm_error_at(job, 1, 1, TV_CODE(ASM_LIMIT), "does a .rept repeat too often?",
+                            "the program has too many lines after expansion");
             job->stop = true;
             return;
         }
@@ -138,7 +143,8 @@ static void job_fini(tv_asm_job *job)
     tv_chunk *chunks = (tv_chunk *)(void *)job->chunks.data;
     for (size_t i = 0; i < job->chunks.len / sizeof *chunks; i++)
         tv_buf_fini(&chunks[i].bytes);
-    tv_buf *bufs[] = {&job->conditions, &job->text, &job->lines, &job->chunks, &job->fixups, &job->listed, &job->listed_text};
+    tv_buf *bufs[] = {&job->conditions, &job->text,   &job->lines,      &job->chunks,
+                      &job->fixups,     &job->listed, &job->listed_text};
     for (size_t i = 0; i < TV_COUNTOF(bufs); i++)
         tv_buf_fini(bufs[i]);
     for (unsigned k = 0; k < TV_STREAMS_MAX; k++)
@@ -176,8 +182,8 @@ static tv_status finish(tv_asm_job *job, tv_program **out)
     return TV_OK;
 }
 
-static tv_status assemble(const char *name, tv_input *input, const char *text, size_t size, const tv_isa_list *isas, const tv_program_options *options,
-                          const tv_diag_sink *sink, tv_program **out)
+static tv_status assemble(const char *name, tv_input *input, const char *text, size_t size, const tv_isa_list *isas,
+                          const tv_program_options *options, const tv_diag_sink *sink, tv_program **out)
 {
     tv_asm_job job = {.name = name,
                       .isas = isas,
@@ -203,8 +209,8 @@ static tv_status assemble(const char *name, tv_input *input, const char *text, s
     return status;
 }
 
-tv_status tv_asm_text(const char *name, const char *text, size_t size, const tv_isa_list *isas, const tv_program_options *options,
-                      const tv_diag_sink *sink, tv_program **out)
+tv_status tv_asm_text(const char *name, const char *text, size_t size, const tv_isa_list *isas,
+                      const tv_program_options *options, const tv_diag_sink *sink, tv_program **out)
 {
     return assemble(name, NULL, text, size, isas, options, sink, out);
 }

@@ -8,8 +8,8 @@
 
 /* Assembles `size` bytes of source called `name` in messages; `.target` names are looked up in `isas`. Otherwise as
  * tv_program_assemble. */
-tv_status tv_asm_text(const char *name, const char *text, size_t size, const tv_isa_list *isas, const tv_program_options *options,
-                      const tv_diag_sink *sink, tv_program **out);
+tv_status tv_asm_text(const char *name, const char *text, size_t size, const tv_isa_list *isas,
+                      const tv_program_options *options, const tv_diag_sink *sink, tv_program **out);
 
 /* The same for an open input, which is closed. */
 tv_status tv_asm_input(const char *name, tv_input *input, const tv_isa_list *isas, const tv_program_options *options,

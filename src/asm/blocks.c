@@ -31,7 +31,8 @@ static bool read_params(tv_asm_job *job, tv_macro *macro)
 {
     while (job->lexer.token.kind != TV_TOK_END) {
         if (job->lexer.token.kind != TV_TOK_NAME || macro->param_count == TV_ASM_ARGS_MAX) {
-            tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), "write .macro NAME first, second=default", "expected a parameter's name");
+            tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), "write .macro NAME first, second=default",
+                         "expected a parameter's name");
             return false;
         }
         unsigned i = macro->param_count++;
@@ -130,15 +131,16 @@ bool tv_macro_call(tv_asm_job *job, tv_sv name, unsigned column)
     tv_sv args[TV_ASM_ARGS_MAX];
     unsigned count = read_args(job, args);
     if (count > macro->param_count) {
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_OPERAND_COUNT), NULL, "macro '%.*s' takes %u arguments, not %u",
-                        TV_SV_ARG(name), macro->param_count, count);
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_OPERAND_COUNT), NULL,
+                        "macro '%.*s' takes %u arguments, not %u", TV_SV_ARG(name), macro->param_count, count);
     } else {
         unsigned missing = count;
         while (missing < macro->param_count && macro->has_default[missing])
             missing++;
         if (missing < macro->param_count)
-            tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_OPERAND_COUNT), NULL, "macro '%.*s' lacks its argument '%.*s'",
-                            TV_SV_ARG(name), TV_SV_ARG(macro->params[missing]));
+            tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_OPERAND_COUNT), NULL,
+                            "macro '%.*s' lacks its argument '%.*s'", TV_SV_ARG(name),
+                            TV_SV_ARG(macro->params[missing]));
         else
             tv_source_push_macro(job, macro, args, count);
     }
@@ -155,7 +157,8 @@ void tv_block_repeat(tv_asm_job *job, unsigned column)
     tv_expr where;
     bool good = tv_expr_constant(job, &count, &where);
     if (good && count < 0) {
-        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL, ".rept takes a count from 0 up, not %" PRId64, count);
+        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL,
+                        ".rept takes a count from 0 up, not %" PRId64, count);
         good = false;
     }
     if (good && job->lexer.token.kind != TV_TOK_END)
@@ -163,7 +166,8 @@ void tv_block_repeat(tv_asm_job *job, unsigned column)
     tv_sv body;
     unsigned first_line;
     if (!tv_source_block(job, begin, ".endr", &body, &first_line))
-        tv_asm_error_at(job, column, 5, TV_CODE(ASM_NESTING), "close it in the same file or macro", ".rept without .endr");
+        tv_asm_error_at(job, column, 5, TV_CODE(ASM_NESTING), "close it in the same file or macro",
+                        ".rept without .endr");
     else if (good)
         tv_source_push_repeat(job, body, first_line, (uint64_t)count);
     tv_lex_begin(job, (tv_sv){"", 0});

@@ -19,7 +19,8 @@ void tv_conditions_close(tv_asm_job *job, unsigned depth)
 {
     while (job->conditions.len / sizeof(tv_condition) > depth) {
         const tv_condition *c = (const tv_condition *)(const void *)(job->conditions.data + job->conditions.len) - 1;
-        tv_asm_error_loc(job, &c->loc, TV_CODE(ASM_NESTING), "close it in the same file or macro", ".if without .endif");
+        tv_asm_error_loc(job, &c->loc, TV_CODE(ASM_NESTING), "close it in the same file or macro",
+                         ".if without .endif");
         job->conditions.len -= sizeof(tv_condition);
     }
 }
@@ -44,7 +45,8 @@ static void open_condition(tv_asm_job *job, tv_sv name, unsigned column)
 {
     bool outer = tv_conditions_active(job);
     if (job->conditions.len / sizeof(tv_condition) >= 256) {
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_NESTING), NULL, "conditionals nest deeper than 256");
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_NESTING), NULL,
+                        "conditionals nest deeper than 256");
         job->stop = true;
         return;
     }
@@ -63,8 +65,8 @@ static void next_branch(tv_asm_job *job, tv_sv name, unsigned column)
     tv_condition *c = top(job);
     bool plain_else = tv_sv_is(name, ".else");
     if (!c || c->seen_else) {
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_NESTING), NULL, c ? "%.*s after .else" : "%.*s without .if",
-                        TV_SV_ARG(name));
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_NESTING), NULL,
+                        c ? "%.*s after .else" : "%.*s without .if", TV_SV_ARG(name));
         return;
     }
     c->seen_else = plain_else;

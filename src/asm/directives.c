@@ -29,14 +29,16 @@ static void run_values(tv_asm_job *job, const directive *self, unsigned column)
     unsigned bytes = tv_dtype_bits((tv_dtype)self->type) / 8;
     bool raw_word = self->type == TV_HEX64 || self->type == TV_HEX32;
     if (!job->in_data && !job->isa) {
-        tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_TARGET), "write `.target NAME` first or give -t",
-                        "the target is not known yet");
+        tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_TARGET),
+                        "write `.target NAME` first or give -t", "the target is not known yet");
         return;
     }
     if (!job->in_data && !(raw_word && bytes == job->word_bytes)) {
         char hint[96];
-        snprintf(hint, sizeof hint, "in .text only %s makes a whole word of %s", job->word_bytes == 8 ? ".word64" : ".word", job->isa->target);
-        tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_SECTION), hint, "%s stands in .text", self->name);
+        snprintf(hint, sizeof hint, "in .text only %s makes a whole word of %s",
+                 job->word_bytes == 8 ? ".word64" : ".word", job->isa->target);
+        tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_SECTION), hint, "%s stands in .text",
+                        self->name);
         return;
     }
     do {
@@ -72,7 +74,8 @@ static void run_zero(tv_asm_job *job, const directive *self, unsigned column)
     if (!section_is_data(job, self, column) || !tv_expr_constant(job, &n, &where))
         return;
     if (n < 0)
-        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL, "a size is 0 or more, not %" PRId64, n);
+        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL, "a size is 0 or more, not %" PRId64,
+                        n);
     else
         tv_emit_zeros(job, (uint64_t)n);
 }
@@ -110,7 +113,8 @@ static void run_incbin(tv_asm_job *job, const directive *self, unsigned column)
     if (ok && tv_source_open(job, (tv_sv){tv_buf_cstr(&path), path.len}, at, &input, NULL)) {
         uint64_t size = input.size;
         if (skip < 0 || (uint64_t)skip > size || count < -1 || (count >= 0 && (uint64_t)count > size - (uint64_t)skip))
-            tv_asm_error_at(job, at, (unsigned)path.len + 2, TV_CODE(ASM_RANGE), "write .incbin \"FILE\", skip, count", "the file has %" PRIu64 " bytes, fewer than the part asked for", size);
+            tv_asm_error_at(job, at, (unsigned)path.len + 2, TV_CODE(ASM_RANGE), "write .incbin \"FILE\", skip, count",
+                            "the file has %" PRIu64 " bytes, fewer than the part asked for", size);
         else
             tv_emit_bytes(job, input.data + skip, count < 0 ? size - (uint64_t)skip : (uint64_t)count);
         tv_input_close(&input);
@@ -126,12 +130,14 @@ static void pad_text(tv_asm_job *job, uint64_t to, unsigned column)
     if (to == job->text.len)
         return;
     if (job->isa && job->isa->has_nop && to % job->word_bytes) {
-        tv_asm_error_at(job, column, 1, TV_CODE(ASM_ALIGN), NULL, ".text moves by whole words of %u bytes", job->word_bytes);
+        tv_asm_error_at(job, column, 1, TV_CODE(ASM_ALIGN), NULL, ".text moves by whole words of %u bytes",
+                        job->word_bytes);
         return;
     }
     if (!job->isa || !job->isa->has_nop) {
         tv_asm_error_at(job, column, 1, TV_CODE(ASM_SECTION), "only data can be moved or aligned",
-                        "%s has no instruction that does nothing to fill .text with", job->isa ? job->isa->target : "this target");
+                        "%s has no instruction that does nothing to fill .text with",
+                        job->isa ? job->isa->target : "this target");
         return;
     }
     while (job->text.len < to && !job->stop && !job->out_of_memory)
@@ -146,7 +152,8 @@ static void run_balign(tv_asm_job *job, const directive *self, unsigned column)
     if (!tv_expr_constant(job, &n, &where))
         return;
     if (n < 1 || n > 1 << 30 || (n & (n - 1))) {
-        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL, ".balign takes a power of two up to 2^30, not %" PRId64, n);
+        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL,
+                        ".balign takes a power of two up to 2^30, not %" PRId64, n);
         return;
     }
     uint64_t here = tv_emit_here(job), to = (here + (uint64_t)n - 1) & ~((uint64_t)n - 1);
@@ -164,7 +171,8 @@ static void run_org(tv_asm_job *job, const directive *self, unsigned column)
     if (!tv_expr_constant(job, &to, &where))
         return;
     if (to < 0)
-        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL, "an address is 0 or more, not %" PRId64, to);
+        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL,
+                        "an address is 0 or more, not %" PRId64, to);
     else if (job->in_data)
         tv_emit_org(job, (uint64_t)to);
     else if ((uint64_t)to < job->text.len)
@@ -223,8 +231,8 @@ static void run_assign(tv_asm_job *job, const directive *self, unsigned column)
     if (!tv_expr_parse(job, &value))
         return;
     if (self->type == TV_SYM_SET && !value.known) {
-        tv_asm_error_at(job, value.column, value.length, TV_CODE(ASM_NOT_CONSTANT), "use .equ for a value that comes later",
-                        ".set needs a value that is known here");
+        tv_asm_error_at(job, value.column, value.length, TV_CODE(ASM_NOT_CONSTANT),
+                        "use .equ for a value that comes later", ".set needs a value that is known here");
         return;
     }
     tv_symbol_define(job, name.text, at, self->type, TV_SYMBOL_CONSTANT, value);
@@ -297,8 +305,9 @@ static void run_wstream(tv_asm_job *job, const directive *self, unsigned column)
     tv_expr addr, bytes;
     unsigned k = 0, count = job->isa ? tv_isa_stream_count(job->isa) : 0;
     if (count == 0) {
-        tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_MNEMONIC), job->isa ? NULL : "write `.target NAME` first or give -t",
-                        "%s has no weight streams", job->isa ? job->isa->target : "an unknown target");
+        tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_MNEMONIC),
+                        job->isa ? NULL : "write `.target NAME` first or give -t", "%s has no weight streams",
+                        job->isa ? job->isa->target : "an unknown target");
         return;
     }
     while (k < count && !tv_sv_is(name.text, job->isa->streams[k]))
@@ -315,7 +324,8 @@ static void run_wstream(tv_asm_job *job, const directive *self, unsigned column)
     tv_lex_next(job);
     static const char example[] = "for example: wstream gemv, w, w_end - w";
     if (!tv_lex_accept(job, ','))
-        tv_asm_error(job, TV_CODE(ASM_COMMA), example, "a comma and an address are missing after '%.*s'", TV_SV_ARG(name.text));
+        tv_asm_error(job, TV_CODE(ASM_COMMA), example, "a comma and an address are missing after '%.*s'",
+                     TV_SV_ARG(name.text));
     else if (!tv_expr_parse(job, &addr))
         return;
     else if (!tv_lex_accept(job, ','))
@@ -338,22 +348,28 @@ static void run_repeat(tv_asm_job *job, const directive *self, unsigned column)
 
 static void run_stray_end(tv_asm_job *job, const directive *self, unsigned column)
 {
-    tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_NESTING), NULL, "%s closes nothing", self->name);
+    tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_NESTING), NULL, "%s closes nothing",
+                    self->name);
     tv_lex_begin(job, (tv_sv){"", 0});
 }
 
 static const directive directives[] = {
-    {".byte", run_values, TV_HEX8},      {".half", run_values, TV_HEX16},      {".word", run_values, TV_HEX32},
-    {".word64", run_values, TV_HEX64},   {".bf16", run_values, TV_BF16},       {".f16", run_values, TV_F16},
-    {".f32", run_values, TV_F32},        {".int4", run_int4, 0},               {".int8", run_values, TV_S8},
-    {".zero", run_zero, 0},              {".ascii", run_string, 0},            {".asciz", run_string, 1},
-    {".incbin", run_incbin, 0},          {".include", run_include, 0},         {".balign", run_balign, 0},
-    {".org", run_org, 0},                {".text", run_text, 0},               {".data", run_data, 0},
-    {".section", run_section, 0},        {".equ", run_assign, TV_SYM_EQU},     {".set", run_assign, TV_SYM_SET},
-    {".target", run_target, 0},          {".option", run_option, 0},           {".error", run_message, 1},
-    {".warning", run_message, 0},        {".global", run_ignored, 0},          {".globl", run_ignored, 0},
-    {"wstream", run_wstream, 0},         {".macro", run_macro, 0},             {".rept", run_repeat, 0},
-    {".endm", run_stray_end, 0},         {".endr", run_stray_end, 0},
+    {".byte", run_values, TV_HEX8},   {".half", run_values, TV_HEX16},
+    {".word", run_values, TV_HEX32},  {".word64", run_values, TV_HEX64},
+    {".bf16", run_values, TV_BF16},   {".f16", run_values, TV_F16},
+    {".f32", run_values, TV_F32},     {".int4", run_int4, 0},
+    {".int8", run_values, TV_S8},     {".zero", run_zero, 0},
+    {".ascii", run_string, 0},        {".asciz", run_string, 1},
+    {".incbin", run_incbin, 0},       {".include", run_include, 0},
+    {".balign", run_balign, 0},       {".org", run_org, 0},
+    {".text", run_text, 0},           {".data", run_data, 0},
+    {".section", run_section, 0},     {".equ", run_assign, TV_SYM_EQU},
+    {".set", run_assign, TV_SYM_SET}, {".target", run_target, 0},
+    {".option", run_option, 0},       {".error", run_message, 1},
+    {".warning", run_message, 0},     {".global", run_ignored, 0},
+    {".globl", run_ignored, 0},       {"wstream", run_wstream, 0},
+    {".macro", run_macro, 0},         {".rept", run_repeat, 0},
+    {".endm", run_stray_end, 0},      {".endr", run_stray_end, 0},
 };
 
 const char *tv_directive_name(unsigned i)

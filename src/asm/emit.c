@@ -93,7 +93,8 @@ void tv_emit_zeros(tv_asm_job *job, uint64_t n)
 
 void tv_emit_org(tv_asm_job *job, uint64_t addr)
 {
-    if (tv_asm_take(job, sizeof(tv_chunk)) && in_address_space(job, addr, 0) && (!current_chunk(job) || tv_emit_here(job) != addr))
+    if (tv_asm_take(job, sizeof(tv_chunk)) && in_address_space(job, addr, 0) &&
+        (!current_chunk(job) || tv_emit_here(job) != addr))
         add_chunk(job, addr);
 }
 
@@ -121,7 +122,7 @@ bool tv_emit_put_field(tv_asm_job *job, const tv_source_loc *loc, uint64_t *word
         most = field->limit - 1;
     if (v.real) {
         tv_asm_error_loc(job, loc, TV_CODE(ASM_EXPR), "int() or round() makes one; bf16() gives a number's BF16 bits",
-                           "'%s' takes an integer", field->name);
+                         "'%s' takes an integer", field->name);
         return false;
     }
     if (field->kind->syntax == TV_SYNTAX_SINT) {
@@ -129,8 +130,9 @@ bool tv_emit_put_field(tv_asm_job *job, const tv_source_loc *loc, uint64_t *word
         if (v.i < low || v.i > high) {
             char range[64];
             snprintf(range, sizeof range, "it takes %" PRId64 " to %" PRId64, low, high);
-            tv_asm_error_loc(job, loc, TV_CODE(ASM_RANGE), range, "%" PRId64 " does not fit the signed %u-bit field '%s'", v.i,
-                               tv_field_width(isa, field), field->name);
+            tv_asm_error_loc(job, loc, TV_CODE(ASM_RANGE), range,
+                             "%" PRId64 " does not fit the signed %u-bit field '%s'", v.i, tv_field_width(isa, field),
+                             field->name);
             return false;
         }
         *word = tv_field_set(isa, field, *word, (uint64_t)v.i & most);
@@ -140,12 +142,13 @@ bool tv_emit_put_field(tv_asm_job *job, const tv_source_loc *loc, uint64_t *word
         char hint[96];
         snprintf(hint, sizeof hint, "it takes 0 to %" PRIu64 " (0x%" PRIx64 ")", most * scale, most * scale);
         tv_asm_error_loc(job, loc, TV_CODE(ASM_RANGE), hint, "%" PRId64 " does not fit the %u-bit field '%s'", v.i,
-                           tv_field_width(isa, field), field->name);
+                         tv_field_width(isa, field), field->name);
         return false;
     }
     if ((uint64_t)v.i % scale) {
         tv_asm_error_loc(job, loc, TV_CODE(ASM_ALIGN), ".balign puts a label on such an address",
-                           "0x%" PRIx64 " is not a multiple of %" PRIu64 ", as '%s' must be", (uint64_t)v.i, scale, field->name);
+                         "0x%" PRIx64 " is not a multiple of %" PRIu64 ", as '%s' must be", (uint64_t)v.i, scale,
+                         field->name);
         return false;
     }
     *word = tv_field_set(isa, field, *word, (uint64_t)v.i / scale);
@@ -168,10 +171,17 @@ bool tv_emit_data_bits(tv_asm_job *job, const tv_source_loc *loc, int type, tv_v
 {
     double f = v.real ? v.f : tv_f64_odd_from_i64(v.i);
     switch ((tv_dtype)type) {
-    case TV_BF16: *bits = tv_bf16_from_f64(f); return true;
-    case TV_F16: *bits = tv_f16_from_f64(f); return true;
-    case TV_F32: *bits = tv_f32_bits((float)f); return true;
-    default: break;
+    case TV_BF16:
+        *bits = tv_bf16_from_f64(f);
+        return true;
+    case TV_F16:
+        *bits = tv_f16_from_f64(f);
+        return true;
+    case TV_F32:
+        *bits = tv_f32_bits((float)f);
+        return true;
+    default:
+        break;
     }
     unsigned width = tv_dtype_bits((tv_dtype)type);
     int64_t low = width == 64 ? INT64_MIN : -(INT64_C(1) << (width - 1));
@@ -230,7 +240,7 @@ void tv_emit_int4(tv_asm_job *job, const tv_expr *values, unsigned count)
             uint64_t bits = 0;
             if (!value->known)
                 tv_asm_error_loc(job, &loc, TV_CODE(ASM_NOT_CONSTANT), "define the symbols it uses above this line",
-                                   "an .int4 value must be known here");
+                                 "an .int4 value must be known here");
             else if (tv_emit_data_bits(job, &loc, TV_I4, value->value, &bits))
                 tv_int4_set(&byte, k, (int)(bits ^ 8) - 8);
         }
@@ -261,7 +271,10 @@ void tv_emit_stream(tv_asm_job *job, unsigned stream, const tv_expr *addr, const
         if (values[i]->known)
             tv_emit_put_stream(job, &loc, i, values[i]->value, &d);
         else
-            add_fixup(job, (tv_fixup){.kind = TV_FIX_STREAM, .type = (uint8_t)stream, .field = (uint16_t)i, .offset = list->len}, values[i]);
+            add_fixup(
+                job,
+                (tv_fixup){.kind = TV_FIX_STREAM, .type = (uint8_t)stream, .field = (uint16_t)i, .offset = list->len},
+                values[i]);
     }
     if (tv_asm_take(job, sizeof d))
         tv_buf_append(list, &d, sizeof d);
@@ -295,9 +308,10 @@ static tv_status finish_data(tv_asm_job *job)
             continue;
         if (program->segment_count && chunks[i].addr < end) {
             char hint[160];
-            snprintf(hint, sizeof hint, "the other begins at %.100s:%u; move one with .org", chunks[last].loc.file, chunks[last].loc.line);
-            tv_asm_error_loc(job, &chunks[i].loc, TV_CODE(ASM_OVERLAP), hint, "data at 0x%" PRIx64 " overlaps data that ends at 0x%" PRIx64,
-                               chunks[i].addr, end);
+            snprintf(hint, sizeof hint, "the other begins at %.100s:%u; move one with .org", chunks[last].loc.file,
+                     chunks[last].loc.line);
+            tv_asm_error_loc(job, &chunks[i].loc, TV_CODE(ASM_OVERLAP), hint,
+                             "data at 0x%" PRIx64 " overlaps data that ends at 0x%" PRIx64, chunks[i].addr, end);
         }
         last = i;
         end = chunks[i].addr + size;
@@ -315,7 +329,8 @@ static tv_status finish_data(tv_asm_job *job)
 
 static bool exported(const tv_asm_symbol *s)
 {
-    return s->state != TV_SYM_UNDEFINED && s->state != TV_SYM_SET && !s->value.real && strncmp(s->name.ptr, ".L", 2) != 0;
+    return s->state != TV_SYM_UNDEFINED && s->state != TV_SYM_SET && !s->value.real &&
+           strncmp(s->name.ptr, ".L", 2) != 0;
 }
 
 static tv_status finish_symbols(tv_asm_job *job)

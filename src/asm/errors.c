@@ -35,7 +35,8 @@ static void report_callers(tv_asm_job *job)
     for (tv_frame *f = job->frame; f && f->up && shown < 4; f = f->up) {
         tv_source_loc loc = {.file = job->files[f->up->file].path, .line = f->up->line, .index = -1};
         if (f->kind == TV_FRAME_MACRO) {
-            tv_report(job->sink, TV_NOTE, TV_CODE(ASM_ORIGIN), &loc, NULL, "in the expansion of '%.*s' called here", TV_SV_ARG(f->macro->name));
+            tv_report(job->sink, TV_NOTE, TV_CODE(ASM_ORIGIN), &loc, NULL, "in the expansion of '%.*s' called here",
+                      TV_SV_ARG(f->macro->name));
             shown++;
         } else if (f->kind == TV_FRAME_FILE) {
             tv_report(job->sink, TV_NOTE, TV_CODE(ASM_ORIGIN), &loc, NULL, "included from here");
@@ -49,7 +50,8 @@ static void count_error(tv_asm_job *job)
     if (++job->errors <= TV_ASM_ERRORS_MAX || job->stop)
         return;
     job->stop = true;
-    tv_fail(job->sink, TV_ERR_INPUT, TV_CODE(ASM_TOO_MANY), "mend these first", "more than %d errors", TV_ASM_ERRORS_MAX);
+    tv_fail(job->sink, TV_ERR_INPUT, TV_CODE(ASM_TOO_MANY), "mend these first", "more than %d errors",
+            TV_ASM_ERRORS_MAX);
 }
 
 /* Whether the same was said at the same place in an earlier round of a .rept. */
@@ -70,8 +72,8 @@ static bool said_before(tv_asm_job *job, const tv_source_loc *loc, const tv_code
     return false;
 }
 
-static void say(tv_asm_job *job, tv_severity severity, unsigned column, unsigned length, const tv_code *code, const char *hint,
-                const char *format, va_list args)
+static void say(tv_asm_job *job, tv_severity severity, unsigned column, unsigned length, const tv_code *code,
+                const char *hint, const char *format, va_list args)
 {
     tv_source_loc loc = tv_asm_loc(job, column, length);
     if (column > job->line.len + 1) /* a column of a line that is done */
@@ -102,7 +104,8 @@ void tv_asm_error(tv_asm_job *job, const tv_code *code, const char *hint, const 
     va_end(args);
 }
 
-void tv_asm_error_at(tv_asm_job *job, unsigned column, unsigned length, const tv_code *code, const char *hint, const char *format, ...)
+void tv_asm_error_at(tv_asm_job *job, unsigned column, unsigned length, const tv_code *code, const char *hint,
+                     const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -110,7 +113,8 @@ void tv_asm_error_at(tv_asm_job *job, unsigned column, unsigned length, const tv
     va_end(args);
 }
 
-void tv_asm_warning(tv_asm_job *job, unsigned column, unsigned length, const tv_code *code, const char *hint, const char *format, ...)
+void tv_asm_warning(tv_asm_job *job, unsigned column, unsigned length, const tv_code *code, const char *hint,
+                    const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -135,7 +139,8 @@ static const char *stored_line(tv_asm_job *job, const tv_source_loc *loc)
     return NULL;
 }
 
-void tv_asm_error_loc(tv_asm_job *job, const tv_source_loc *loc, const tv_code *code, const char *hint, const char *format, ...)
+void tv_asm_error_loc(tv_asm_job *job, const tv_source_loc *loc, const tv_code *code, const char *hint,
+                      const char *format, ...)
 {
     va_list args;
     va_start(args, format);

@@ -16,18 +16,37 @@ static double as_real(tv_value v) { return v.real ? v.f : (double)v.i; }
 /* ---- Functions ---- */
 
 typedef enum function {
-    FN_EXP, FN_LOG, FN_SQRT, FN_SIN, FN_COS, FN_TANH, FN_ERF, FN_ABS, FN_ROUND, FN_FLOOR, FN_CEIL, FN_INT, FN_FLOAT,
-    FN_BF16, FN_F16, FN_F32, FN_MIN, FN_MAX, FN_POW, FN_COUNT
+    FN_EXP,
+    FN_LOG,
+    FN_SQRT,
+    FN_SIN,
+    FN_COS,
+    FN_TANH,
+    FN_ERF,
+    FN_ABS,
+    FN_ROUND,
+    FN_FLOOR,
+    FN_CEIL,
+    FN_INT,
+    FN_FLOAT,
+    FN_BF16,
+    FN_F16,
+    FN_F32,
+    FN_MIN,
+    FN_MAX,
+    FN_POW,
+    FN_COUNT
 } function;
 
 static const struct {
     const char *name;
     unsigned args;
 } functions[FN_COUNT] = {
-    [FN_EXP] = {"exp", 1},     [FN_LOG] = {"log", 1},   [FN_SQRT] = {"sqrt", 1},   [FN_SIN] = {"sin", 1},   [FN_COS] = {"cos", 1},
-    [FN_TANH] = {"tanh", 1},   [FN_ERF] = {"erf", 1},   [FN_ABS] = {"abs", 1},     [FN_ROUND] = {"round", 1}, [FN_FLOOR] = {"floor", 1},
-    [FN_CEIL] = {"ceil", 1},   [FN_INT] = {"int", 1},   [FN_FLOAT] = {"float", 1}, [FN_BF16] = {"bf16", 1}, [FN_F16] = {"f16", 1},
-    [FN_F32] = {"f32", 1},     [FN_MIN] = {"min", 2},   [FN_MAX] = {"max", 2},     [FN_POW] = {"pow", 2},
+    [FN_EXP] = {"exp", 1},     [FN_LOG] = {"log", 1},     [FN_SQRT] = {"sqrt", 1}, [FN_SIN] = {"sin", 1},
+    [FN_COS] = {"cos", 1},     [FN_TANH] = {"tanh", 1},   [FN_ERF] = {"erf", 1},   [FN_ABS] = {"abs", 1},
+    [FN_ROUND] = {"round", 1}, [FN_FLOOR] = {"floor", 1}, [FN_CEIL] = {"ceil", 1}, [FN_INT] = {"int", 1},
+    [FN_FLOAT] = {"float", 1}, [FN_BF16] = {"bf16", 1},   [FN_F16] = {"f16", 1},   [FN_F32] = {"f32", 1},
+    [FN_MIN] = {"min", 2},     [FN_MAX] = {"max", 2},     [FN_POW] = {"pow", 2},
 };
 
 const char *tv_expr_function(unsigned i) { return i < FN_COUNT ? functions[i].name : NULL; }
@@ -45,9 +64,15 @@ static bool call(unsigned fn, tv_value a, tv_value b, tv_value *out, const char 
     double x = as_real(a), y = as_real(b), r = 0;
     *out = (tv_value){0};
     switch ((function)fn) {
-    case FN_BF16: out->i = tv_bf16_from_f64(x); return true;
-    case FN_F16: out->i = tv_f16_from_f64(x); return true;
-    case FN_F32: out->i = tv_f32_bits((float)x); return true;
+    case FN_BF16:
+        out->i = tv_bf16_from_f64(x);
+        return true;
+    case FN_F16:
+        out->i = tv_f16_from_f64(x);
+        return true;
+    case FN_F32:
+        out->i = tv_f32_bits((float)x);
+        return true;
     case FN_INT:
         *why = "the value does not fit 64 bits";
         return a.real ? to_int(a.f, &out->i) : (*out = a, true);
@@ -64,19 +89,44 @@ static bool call(unsigned fn, tv_value a, tv_value b, tv_value *out, const char 
         *out = less == (fn == FN_MIN) ? a : b;
         return true;
     }
-    case FN_EXP: r = exp(x); break;
-    case FN_LOG: r = log(x); break;
-    case FN_SQRT: r = sqrt(x); break;
-    case FN_SIN: r = sin(x); break;
-    case FN_COS: r = cos(x); break;
-    case FN_TANH: r = tanh(x); break;
-    case FN_ERF: r = erf(x); break;
-    case FN_ROUND: r = rint(x); break;
-    case FN_FLOOR: r = floor(x); break;
-    case FN_CEIL: r = ceil(x); break;
-    case FN_POW: r = pow(x, y); break;
-    case FN_FLOAT: r = x; break;
-    case FN_COUNT: break;
+    case FN_EXP:
+        r = exp(x);
+        break;
+    case FN_LOG:
+        r = log(x);
+        break;
+    case FN_SQRT:
+        r = sqrt(x);
+        break;
+    case FN_SIN:
+        r = sin(x);
+        break;
+    case FN_COS:
+        r = cos(x);
+        break;
+    case FN_TANH:
+        r = tanh(x);
+        break;
+    case FN_ERF:
+        r = erf(x);
+        break;
+    case FN_ROUND:
+        r = rint(x);
+        break;
+    case FN_FLOOR:
+        r = floor(x);
+        break;
+    case FN_CEIL:
+        r = ceil(x);
+        break;
+    case FN_POW:
+        r = pow(x, y);
+        break;
+    case FN_FLOAT:
+        r = x;
+        break;
+    case FN_COUNT:
+        break;
     }
     *out = (tv_value){.real = true, .f = r};
     return true;
@@ -92,9 +142,15 @@ static bool unary(unsigned op, tv_value a, tv_value *out, const char **why)
     case '-':
         *out = a.real ? (tv_value){.real = true, .f = -a.f} : (tv_value){.i = (int64_t)(0 - (uint64_t)a.i)};
         return true;
-    case '+': *out = a; return true;
-    case '!': out->i = a.real ? a.f == 0 : a.i == 0; return true;
-    default: out->i = ~a.i; return !a.real;
+    case '+':
+        *out = a;
+        return true;
+    case '!':
+        out->i = a.real ? a.f == 0 : a.i == 0;
+        return true;
+    default:
+        out->i = ~a.i;
+        return !a.real;
     }
 }
 
@@ -102,24 +158,52 @@ static bool real_binary(unsigned op, double a, double b, tv_value *out)
 {
     *out = (tv_value){.real = true};
     switch (op) {
-    case '+': out->f = a + b; return true;
-    case '-': out->f = a - b; return true;
-    case '*': out->f = a * b; return true;
-    case '/': out->f = a / b; return true;
-    case '%': out->f = fmod(a, b); return true;
-    default: break;
+    case '+':
+        out->f = a + b;
+        return true;
+    case '-':
+        out->f = a - b;
+        return true;
+    case '*':
+        out->f = a * b;
+        return true;
+    case '/':
+        out->f = a / b;
+        return true;
+    case '%':
+        out->f = fmod(a, b);
+        return true;
+    default:
+        break;
     }
     *out = (tv_value){0};
     switch (op) {
-    case '<': out->i = a < b; return true;
-    case '>': out->i = a > b; return true;
-    case TV_OP2('<', '='): out->i = a <= b; return true;
-    case TV_OP2('>', '='): out->i = a >= b; return true;
-    case TV_OP2('=', '='): out->i = a == b; return true;
-    case TV_OP2('!', '='): out->i = a != b; return true;
-    case TV_OP2('&', '&'): out->i = a != 0 && b != 0; return true;
-    case TV_OP2('|', '|'): out->i = a != 0 || b != 0; return true;
-    default: return false;
+    case '<':
+        out->i = a < b;
+        return true;
+    case '>':
+        out->i = a > b;
+        return true;
+    case TV_OP2('<', '='):
+        out->i = a <= b;
+        return true;
+    case TV_OP2('>', '='):
+        out->i = a >= b;
+        return true;
+    case TV_OP2('=', '='):
+        out->i = a == b;
+        return true;
+    case TV_OP2('!', '='):
+        out->i = a != b;
+        return true;
+    case TV_OP2('&', '&'):
+        out->i = a != 0 && b != 0;
+        return true;
+    case TV_OP2('|', '|'):
+        out->i = a != 0 || b != 0;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -127,9 +211,15 @@ static bool int_binary(unsigned op, int64_t a, int64_t b, int64_t *out, const ch
 {
     uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
     switch (op) {
-    case '+': *out = (int64_t)(ua + ub); return true;
-    case '-': *out = (int64_t)(ua - ub); return true;
-    case '*': *out = (int64_t)(ua * ub); return true;
+    case '+':
+        *out = (int64_t)(ua + ub);
+        return true;
+    case '-':
+        *out = (int64_t)(ua - ub);
+        return true;
+    case '*':
+        *out = (int64_t)(ua * ub);
+        return true;
     case '/':
     case '%':
         *why = "division by zero";
@@ -147,17 +237,39 @@ static bool int_binary(unsigned op, int64_t a, int64_t b, int64_t *out, const ch
             return false;
         *out = op == TV_OP2('<', '<') ? (int64_t)(ua << ub) : a >> b;
         return true;
-    case '&': *out = a & b; return true;
-    case '|': *out = a | b; return true;
-    case '^': *out = a ^ b; return true;
-    case '<': *out = a < b; return true;
-    case '>': *out = a > b; return true;
-    case TV_OP2('<', '='): *out = a <= b; return true;
-    case TV_OP2('>', '='): *out = a >= b; return true;
-    case TV_OP2('=', '='): *out = a == b; return true;
-    case TV_OP2('!', '='): *out = a != b; return true;
-    case TV_OP2('&', '&'): *out = a && b; return true;
-    default: *out = a || b; return true;
+    case '&':
+        *out = a & b;
+        return true;
+    case '|':
+        *out = a | b;
+        return true;
+    case '^':
+        *out = a ^ b;
+        return true;
+    case '<':
+        *out = a < b;
+        return true;
+    case '>':
+        *out = a > b;
+        return true;
+    case TV_OP2('<', '='):
+        *out = a <= b;
+        return true;
+    case TV_OP2('>', '='):
+        *out = a >= b;
+        return true;
+    case TV_OP2('=', '='):
+        *out = a == b;
+        return true;
+    case TV_OP2('!', '='):
+        *out = a != b;
+        return true;
+    case TV_OP2('&', '&'):
+        *out = a && b;
+        return true;
+    default:
+        *out = a || b;
+        return true;
     }
 }
 
@@ -198,7 +310,10 @@ static tv_expr make_node(tv_asm_job *job, int kind, unsigned op, const tv_expr *
     if (!n)
         return known_int(0);
     *n = (tv_node){.op = op, .a = node_of(job, a), .b = b ? node_of(job, b) : NULL, .c = c ? node_of(job, c) : NULL};
-    n->kind = kind == TV_NODE_UNARY ? TV_NODE_UNARY : kind == TV_NODE_BINARY ? TV_NODE_BINARY : kind == TV_NODE_CHOICE ? TV_NODE_CHOICE : TV_NODE_CALL;
+    n->kind = kind == TV_NODE_UNARY    ? TV_NODE_UNARY
+              : kind == TV_NODE_BINARY ? TV_NODE_BINARY
+              : kind == TV_NODE_CHOICE ? TV_NODE_CHOICE
+                                       : TV_NODE_CALL;
     unsigned depth = depth_of(n->a);
     depth = depth_of(n->b) > depth ? depth_of(n->b) : depth;
     depth = depth_of(n->c) > depth ? depth_of(n->c) : depth;
@@ -245,7 +360,8 @@ static bool register_follows(tv_asm_job *job)
             continue;
         const char *name = kind->names[kind->reg_class];
         size_t n = strlen(name);
-        return token.kind == TV_TOK_NAME && token.text.len > n && memcmp(token.text.ptr, name, n) == 0 && token.text.ptr[n] >= '0' && token.text.ptr[n] <= '9';
+        return token.kind == TV_TOK_NAME && token.text.len > n && memcmp(token.text.ptr, name, n) == 0 &&
+               token.text.ptr[n] >= '0' && token.text.ptr[n] <= '9';
     }
     return false;
 }
@@ -263,8 +379,8 @@ static tv_expr parse_call(tv_asm_job *job, tv_sv name, unsigned column, unsigned
             tv_nearest_offer(&nearest, functions[i].name);
         char hint[64];
         snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best ? nearest.best : "");
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_EXPR), nearest.best ? hint : NULL, "there is no function '%.*s'",
-                        TV_SV_ARG(name));
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_EXPR), nearest.best ? hint : NULL,
+                        "there is no function '%.*s'", TV_SV_ARG(name));
         *ok = false;
         return known_int(0);
     }
@@ -300,8 +416,12 @@ static tv_expr parse_primary(tv_asm_job *job, unsigned depth, bool *ok)
     tv_token token = job->lexer.token;
     unsigned column = tv_lex_column(job);
     switch (token.kind) {
-    case TV_TOK_INT: tv_lex_next(job); return known_int((int64_t)token.integer);
-    case TV_TOK_FLOAT: tv_lex_next(job); return known_real(token.real);
+    case TV_TOK_INT:
+        tv_lex_next(job);
+        return known_int((int64_t)token.integer);
+    case TV_TOK_FLOAT:
+        tv_lex_next(job);
+        return known_real(token.real);
     case TV_TOK_NAME:
         tv_lex_next(job);
         if (tv_sv_is(token.text, "."))
@@ -320,14 +440,17 @@ static tv_expr parse_primary(tv_asm_job *job, unsigned depth, bool *ok)
             return e;
         }
         break;
-    case TV_TOK_BAD: *ok = false; return known_int(0);
-    default: break;
+    case TV_TOK_BAD:
+        *ok = false;
+        return known_int(0);
+    default:
+        break;
     }
     if (token.kind == TV_TOK_END)
         tv_asm_error_at(job, column, 1, TV_CODE(ASM_EXPR), NULL, "expected a value, found the end of the line");
     else
-        tv_asm_error_at(job, column, (unsigned)token.text.len, TV_CODE(ASM_EXPR), NULL, "expected a value, found '%.*s'",
-                        TV_SV_ARG(token.text));
+        tv_asm_error_at(job, column, (unsigned)token.text.len, TV_CODE(ASM_EXPR), NULL,
+                        "expected a value, found '%.*s'", TV_SV_ARG(token.text));
     *ok = false;
     return known_int(0);
 }
@@ -362,17 +485,36 @@ static unsigned precedence(const tv_token *token)
     if (token->kind != TV_TOK_PUNCT)
         return 0;
     switch (token->op) {
-    case '*': case '/': case '%': return 10;
-    case '+': case '-': return 9;
-    case TV_OP2('<', '<'): case TV_OP2('>', '>'): return 8;
-    case '<': case '>': case TV_OP2('<', '='): case TV_OP2('>', '='): return 7;
-    case TV_OP2('=', '='): case TV_OP2('!', '='): return 6;
-    case '&': return 5;
-    case '^': return 4;
-    case '|': return 3;
-    case TV_OP2('&', '&'): return 2;
-    case TV_OP2('|', '|'): return 1;
-    default: return 0;
+    case '*':
+    case '/':
+    case '%':
+        return 10;
+    case '+':
+    case '-':
+        return 9;
+    case TV_OP2('<', '<'):
+    case TV_OP2('>', '>'):
+        return 8;
+    case '<':
+    case '>':
+    case TV_OP2('<', '='):
+    case TV_OP2('>', '='):
+        return 7;
+    case TV_OP2('=', '='):
+    case TV_OP2('!', '='):
+        return 6;
+    case '&':
+        return 5;
+    case '^':
+        return 4;
+    case '|':
+        return 3;
+    case TV_OP2('&', '&'):
+        return 2;
+    case TV_OP2('|', '|'):
+        return 1;
+    default:
+        return 0;
     }
 }
 
@@ -446,12 +588,13 @@ bool tv_expr_constant(tv_asm_job *job, int64_t *out, tv_expr *where)
     if (where)
         *where = e;
     if (!e.known) {
-        tv_asm_error_at(job, e.column, e.length, TV_CODE(ASM_NOT_CONSTANT), "define the symbols it uses above this line",
-                        "the value must be known here");
+        tv_asm_error_at(job, e.column, e.length, TV_CODE(ASM_NOT_CONSTANT),
+                        "define the symbols it uses above this line", "the value must be known here");
         return false;
     }
     if (e.value.real) {
-        tv_asm_error_at(job, e.column, e.length, TV_CODE(ASM_EXPR), "int() or round() makes one", "an integer is wanted here");
+        tv_asm_error_at(job, e.column, e.length, TV_CODE(ASM_EXPR), "int() or round() makes one",
+                        "an integer is wanted here");
         return false;
     }
     *out = e.value.i;
@@ -470,7 +613,8 @@ static bool eval_symbol(tv_asm_job *job, const tv_source_loc *loc, tv_asm_symbol
                     tv_nearest_offer(&nearest, other->name.ptr);
             char hint[96];
             snprintf(hint, sizeof hint, "did you mean '%.64s'?", nearest.best ? nearest.best : "");
-            tv_asm_error_loc(job, loc, TV_CODE(ASM_SYMBOL), nearest.best ? hint : NULL, "'%.*s' is not defined", TV_SV_ARG(s->name));
+            tv_asm_error_loc(job, loc, TV_CODE(ASM_SYMBOL), nearest.best ? hint : NULL, "'%.*s' is not defined",
+                             TV_SV_ARG(s->name));
         }
         s->reported = true;
         job->errors += job->errors == 0;
@@ -512,13 +656,17 @@ static bool eval_node(tv_asm_job *job, const tv_source_loc *loc, tv_node *node, 
     const char *why = NULL;
     bool ok;
     switch (node->kind) {
-    case TV_NODE_VALUE: *out = node->value; return true;
-    case TV_NODE_SYMBOL: return eval_symbol(job, &own, node->symbol, out);
+    case TV_NODE_VALUE:
+        *out = node->value;
+        return true;
+    case TV_NODE_SYMBOL:
+        return eval_symbol(job, &own, node->symbol, out);
     case TV_NODE_CHOICE:
         if (!tv_expr_eval(job, loc, node->a, &a))
             return false;
         return tv_expr_eval(job, loc, (a.real ? a.f != 0 : a.i != 0) ? node->b : node->c, out);
-    default: break;
+    default:
+        break;
     }
     if (!tv_expr_eval(job, loc, node->a, &a) || (node->b && !tv_expr_eval(job, loc, node->b, &b)))
         return false;
@@ -536,8 +684,8 @@ static bool eval_node(tv_asm_job *job, const tv_source_loc *loc, tv_node *node, 
 bool tv_expr_eval(tv_asm_job *job, const tv_source_loc *loc, tv_node *node, tv_value *out)
 {
     if (job->eval_depth >= TV_ASM_EVAL_DEPTH) {
-        tv_asm_error_loc(job, loc, TV_CODE(ASM_EXPR), "define what it needs above it", "constants wait for each other more than %d deep",
-                           TV_ASM_EVAL_DEPTH);
+        tv_asm_error_loc(job, loc, TV_CODE(ASM_EXPR), "define what it needs above it",
+                         "constants wait for each other more than %d deep", TV_ASM_EVAL_DEPTH);
         job->stop = true;
         return false;
     }
@@ -561,8 +709,8 @@ bool tv_expr_string(tv_asm_job *job, tv_buf *out)
             static const char from[] = "nrt0\\\"'", to[] = "\n\r\t\0\\\"'";
             const char *found = strchr(from, text.ptr[++i]);
             if (!found || !*found) {
-                tv_asm_error_at(job, tv_lex_column(job) + (unsigned)i - 1, 2, TV_CODE(ASM_NUMBER), "\\n \\r \\t \\0 \\\\ \\\" \\' are known",
-                                "unknown escape");
+                tv_asm_error_at(job, tv_lex_column(job) + (unsigned)i - 1, 2, TV_CODE(ASM_NUMBER),
+                                "\\n \\r \\t \\0 \\\\ \\\" \\' are known", "unknown escape");
                 return false;
             }
             c = to[found - from];

@@ -7,7 +7,8 @@ static void apply(tv_asm_job *job, const tv_fixup *fixup, tv_value v)
 {
     uint64_t bits = 0;
     if (fixup->kind == TV_FIX_STREAM) {
-        tv_emit_put_stream(job, &fixup->loc, fixup->field, v, (tv_descriptor *)(void *)(job->streams[fixup->type].data + fixup->offset));
+        tv_emit_put_stream(job, &fixup->loc, fixup->field, v,
+                           (tv_descriptor *)(void *)(job->streams[fixup->type].data + fixup->offset));
         return;
     }
     if (fixup->kind == TV_FIX_FIELD) {
@@ -19,8 +20,8 @@ static void apply(tv_asm_job *job, const tv_fixup *fixup, tv_value v)
     }
     if (!tv_emit_data_bits(job, &fixup->loc, fixup->type, v, &bits))
         return;
-    uint8_t *home = fixup->chunk == UINT32_MAX ? job->text.data
-                                               : ((tv_chunk *)(void *)job->chunks.data)[fixup->chunk].bytes.data;
+    uint8_t *home =
+        fixup->chunk == UINT32_MAX ? job->text.data : ((tv_chunk *)(void *)job->chunks.data)[fixup->chunk].bytes.data;
     tv_store_le(home + fixup->offset, bits, tv_dtype_bits((tv_dtype)fixup->type) / 8);
 }
 

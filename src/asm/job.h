@@ -19,21 +19,21 @@
 #include "program/program.h"
 
 enum {
-    TV_ASM_DEPTH_MAX = 128,       /* frames: includes, macros, repeats */
-    TV_ASM_EXPR_DEPTH = 200,      /* nested parentheses and operators */
-    TV_ASM_EVAL_DEPTH = 8000,     /* operators and constants that wait for each other */
-    TV_ASM_ERRORS_MAX = 200,      /* reported, then the job stops */
-    TV_ASM_ARGS_MAX = 64,         /* of a macro or an instruction */
+    TV_ASM_DEPTH_MAX = 128,   /* frames: includes, macros, repeats */
+    TV_ASM_EXPR_DEPTH = 200,  /* nested parentheses and operators */
+    TV_ASM_EVAL_DEPTH = 8000, /* operators and constants that wait for each other */
+    TV_ASM_ERRORS_MAX = 200,  /* reported, then the job stops */
+    TV_ASM_ARGS_MAX = 64,     /* of a macro or an instruction */
 };
-#define TV_ASM_OUTPUT_MAX ((uint64_t)2 << 30) /* bytes of words, data, and what waits for symbols */
-#define TV_ASM_ADDRESS_MAX ((uint64_t)1 << 48)  /* of data */
+#define TV_ASM_OUTPUT_MAX ((uint64_t)2 << 30)  /* bytes of words, data, and what waits for symbols */
+#define TV_ASM_ADDRESS_MAX ((uint64_t)1 << 48) /* of data */
 #define TV_ASM_EXPANSION_MAX ((size_t)1 << 20) /* bytes of one macro's text with its arguments */
 
 /* ---- Tokens ---- */
 
 typedef enum tv_token_kind {
     TV_TOK_END,
-    TV_TOK_NAME,   /* letters, digits, _ . $ */
+    TV_TOK_NAME, /* letters, digits, _ . $ */
     TV_TOK_INT,
     TV_TOK_FLOAT,
     TV_TOK_STRING, /* text between the quotes, escapes untouched */
@@ -120,10 +120,10 @@ typedef struct tv_frame {
     size_t pos;
     unsigned line, first_line; /* `line`: of the line last taken */
     uint32_t file;
-    char *owned;               /* text made for this frame */
+    char *owned; /* text made for this frame */
     const tv_macro *macro;
     uint64_t repeats_left;
-    unsigned if_depth;         /* conditionals open when it was pushed */
+    unsigned if_depth; /* conditionals open when it was pushed */
 } tv_frame;
 
 typedef struct tv_asm_file {
@@ -150,10 +150,10 @@ typedef enum tv_fix_kind { TV_FIX_FIELD, TV_FIX_DATA, TV_FIX_STREAM } tv_fix_kin
 
 typedef struct tv_fixup {
     tv_fix_kind kind;
-    uint8_t type;      /* DATA: tv_dtype; STREAM: which stream */
-    uint16_t field;    /* FIELD: index; STREAM: 0 address, 1 bytes */
-    uint32_t chunk;    /* DATA: index, or UINT32_MAX for .text */
-    uint64_t offset;   /* of the word or element; STREAM: index of the descriptor */
+    uint8_t type;    /* DATA: tv_dtype; STREAM: which stream */
+    uint16_t field;  /* FIELD: index; STREAM: 0 address, 1 bytes */
+    uint32_t chunk;  /* DATA: index, or UINT32_MAX for .text */
+    uint64_t offset; /* of the word or element; STREAM: index of the descriptor */
     tv_node *node;
     tv_source_loc loc;
 } tv_fixup;
@@ -172,9 +172,9 @@ typedef struct tv_asm_job {
     unsigned frame_depth;
     tv_asm_file *files;
     unsigned file_count, file_cap;
-    tv_sv line;           /* the statement being assembled */
+    tv_sv line; /* the statement being assembled */
     tv_lexer lexer;
-    unsigned unique;      /* \@ */
+    unsigned unique; /* \@ */
     uint64_t lines_left;
     uint64_t output_left;
 
@@ -185,9 +185,9 @@ typedef struct tv_asm_job {
     tv_buf conditions; /* tv_condition */
 
     bool in_data;
-    tv_buf text, lines;   /* words; tv_line_entry */
-    tv_buf chunks;        /* tv_chunk */
-    tv_buf fixups;        /* tv_fixup */
+    tv_buf text, lines;             /* words; tv_line_entry */
+    tv_buf chunks;                  /* tv_chunk */
+    tv_buf fixups;                  /* tv_fixup */
     tv_buf streams[TV_STREAMS_MAX]; /* tv_descriptor */
     struct tv_mnemonics *mnemonics;
 
@@ -195,7 +195,7 @@ typedef struct tv_asm_job {
     unsigned eval_depth;
     unsigned errors;
     uint64_t said[TV_ASM_ERRORS_MAX]; /* hashes of errors reported inside repeats */
-    unsigned said_count, unsaid;           /* `unsaid`: errors that were said in an earlier round */
+    unsigned said_count, unsaid;      /* `unsaid`: errors that were said in an earlier round */
     bool stop, out_of_memory;
     FILE *listing;
     tv_buf listed, listed_text; /* tv_listed; the lines' text */
@@ -214,7 +214,7 @@ static inline unsigned tv_lex_column(const tv_asm_job *job)
     return (unsigned)(job->lexer.token.text.ptr - job->lexer.line.ptr) + 1;
 }
 
-size_t tv_lex_skip(tv_sv text, size_t pos); /* past the character, string or character literal at `pos` */
+size_t tv_lex_skip(tv_sv text, size_t pos);     /* past the character, string or character literal at `pos` */
 void tv_lex_rest(tv_asm_job *job, tv_sv *rest); /* raw text from the current token to the comment or the end */
 
 /* errors.c: errors at the current token, at a column, or at a stored place. */
@@ -222,11 +222,11 @@ void tv_asm_error(tv_asm_job *job, const tv_code *code, const char *hint, const 
 void tv_asm_error_at(tv_asm_job *job, unsigned column, unsigned length, const tv_code *code, const char *hint,
                      const char *format, ...) TV_PRINTF(6, 7);
 void tv_asm_error_loc(tv_asm_job *job, const tv_source_loc *loc, const tv_code *code, const char *hint,
-                        const char *format, ...) TV_PRINTF(5, 6);
+                      const char *format, ...) TV_PRINTF(5, 6);
 void tv_asm_warning(tv_asm_job *job, unsigned column, unsigned length, const tv_code *code, const char *hint,
                     const char *format, ...) TV_PRINTF(6, 7);
 tv_source_loc tv_asm_loc(const tv_asm_job *job, unsigned column, unsigned length); /* for keeping: no source line */
-void *tv_asm_alloc(tv_asm_job *job, size_t size);                               /* sets out_of_memory */
+void *tv_asm_alloc(tv_asm_job *job, size_t size);                                  /* sets out_of_memory */
 bool tv_asm_take(tv_asm_job *job, uint64_t bytes); /* from the output limit; an error, and stop, when it is spent */
 
 /* source.c */
@@ -250,7 +250,7 @@ bool tv_expr_parse(tv_asm_job *job, tv_expr *out);
 /* An integer that is known now, or an error; `where` (may be NULL) gets the expression for its column. */
 bool tv_expr_constant(tv_asm_job *job, int64_t *out, tv_expr *where);
 bool tv_expr_eval(tv_asm_job *job, const tv_source_loc *loc, tv_node *node, tv_value *out);
-bool tv_expr_string(tv_asm_job *job, tv_buf *out);            /* the current string token, escapes resolved */
+bool tv_expr_string(tv_asm_job *job, tv_buf *out); /* the current string token, escapes resolved */
 
 /* emit.c. The put functions check a value and report at `place`. */
 void tv_emit_word(tv_asm_job *job, uint64_t word, unsigned column);

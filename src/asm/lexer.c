@@ -7,7 +7,10 @@
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-static bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || c == '$'; }
+static bool is_name_start(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || c == '$';
+}
 
 static bool is_name(char c) { return is_name_start(c) || is_digit(c); }
 
@@ -199,7 +202,10 @@ tv_token tv_lex_peek(tv_asm_job *job)
     return token;
 }
 
-bool tv_lex_is(const tv_asm_job *job, unsigned op) { return job->lexer.token.kind == TV_TOK_PUNCT && job->lexer.token.op == op; }
+bool tv_lex_is(const tv_asm_job *job, unsigned op)
+{
+    return job->lexer.token.kind == TV_TOK_PUNCT && job->lexer.token.op == op;
+}
 
 bool tv_lex_accept(tv_asm_job *job, unsigned op)
 {
@@ -230,7 +236,8 @@ void tv_lex_rest(tv_asm_job *job, tv_sv *rest)
             break;
         end = tv_lex_skip(lexer->line, end);
     }
-    while (end > start && (lexer->line.ptr[end - 1] == ' ' || lexer->line.ptr[end - 1] == '\t' || lexer->line.ptr[end - 1] == '\r'))
+    while (end > start &&
+           (lexer->line.ptr[end - 1] == ' ' || lexer->line.ptr[end - 1] == '\t' || lexer->line.ptr[end - 1] == '\r'))
         end--;
     *rest = (tv_sv){lexer->line.ptr + start, end - start};
 }

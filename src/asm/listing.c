@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listing: address, bytes and source of every line, then the symbols. It is printed at the end, when what waited for
- * symbols has been filled in. */
+/* The listing: address, bytes and source of every line, then the symbols. It is printed at the end, when what waited
+ * for symbols has been filled in. */
 #include <inttypes.h>
 
 #include "asm/job.h"
@@ -56,7 +56,9 @@ static void print_data(tv_asm_job *job, const tv_listed *l)
     fprintf(job->listing, "%08" PRIx64 "  ", l->addr);
     for (uint64_t i = 0; i < SHOWN; i++) {
         if (i < l->data_size)
-            fprintf(job->listing, "%02x", chunk->zeros || l->chunk_offset + i >= chunk->bytes.len ? 0 : chunk->bytes.data[l->chunk_offset + i]);
+            fprintf(job->listing, "%02x",
+                    chunk->zeros || l->chunk_offset + i >= chunk->bytes.len ? 0
+                                                                            : chunk->bytes.data[l->chunk_offset + i]);
         else
             fputs("  ", job->listing);
     }
@@ -78,7 +80,8 @@ static void print_line(tv_asm_job *job, const tv_listed *l)
     }
     fprintf(out, "%5u", l->line);
     if (l->text_length || l->expanded)
-        fprintf(out, "%c %.*s", l->expanded ? '+' : ' ', (int)l->text_length, (const char *)job->listed_text.data + l->text_at);
+        fprintf(out, "%c %.*s", l->expanded ? '+' : ' ', (int)l->text_length,
+                (const char *)job->listed_text.data + l->text_at);
     fputc('\n', out);
 }
 
@@ -93,5 +96,8 @@ void tv_listing_write(tv_asm_job *job)
     for (const tv_asm_symbol *s = job->first_symbol; s; s = s->next)
         if (s->state != TV_SYM_UNDEFINED && !s->value.real)
             fprintf(job->listing, "%016" PRIx64 "  %-8s %.*s\n", (uint64_t)s->value.i,
-                    s->kind == TV_SYMBOL_TEXT ? "text" : s->kind == TV_SYMBOL_DATA ? "data" : "constant", TV_SV_ARG(s->name));
+                    s->kind == TV_SYMBOL_TEXT   ? "text"
+                    : s->kind == TV_SYMBOL_DATA ? "data"
+                                                : "constant",
+                    TV_SV_ARG(s->name));
 }

@@ -53,18 +53,20 @@ bool tv_operands_set_target(tv_asm_job *job, tv_sv name, unsigned column)
 {
     const tv_isa *isa = tv_isa_find(job->isas, name);
     if (isa && !isa->word_bits) {
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), "its programs are files of their own kind", "%s has no assembly", isa->target);
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET),
+                        "its programs are files of their own kind", "%s has no assembly", isa->target);
         return false;
     }
     if (!isa) {
         char hint[80];
         tv_isa_suggest(job->isas, name, hint);
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), hint, "there is no target '%.*s'", TV_SV_ARG(name));
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), hint, "there is no target '%.*s'",
+                        TV_SV_ARG(name));
         return false;
     }
     if (job->isa && job->isa != isa) {
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), "a program is for one machine", "the target is %s already",
-                        job->isa->target);
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), "a program is for one machine",
+                        "the target is %s already", job->isa->target);
         return false;
     }
     if (job->isa)
@@ -253,18 +255,22 @@ static bool shape_fits(const tv_operand_kind *kind, const parsed *o)
         return true;
     switch (kind->syntax) {
     case TV_SYNTAX_UINT:
-    case TV_SYNTAX_SINT: return o->shape == SHAPE_EXPR || o->shape == SHAPE_WORD;
+    case TV_SYNTAX_SINT:
+        return o->shape == SHAPE_EXPR || o->shape == SHAPE_WORD;
     case TV_SYNTAX_REG:
         return o->shape == SHAPE_WORD && register_of(kind, o->word, &class_, &number) &&
                (kind->reg_class == TV_CLASS_FIELD || kind->reg_class == class_);
-    case TV_SYNTAX_ADDRESS: return o->shape == SHAPE_ADDRESS && register_of(kind, o->word, &class_, &number) && kind->reg_class == class_;
-    case TV_SYNTAX_BRACKET: return o->shape == SHAPE_BRACKET && tv_sv_is(o->word, kind->name);
+    case TV_SYNTAX_ADDRESS:
+        return o->shape == SHAPE_ADDRESS && register_of(kind, o->word, &class_, &number) && kind->reg_class == class_;
+    case TV_SYNTAX_BRACKET:
+        return o->shape == SHAPE_BRACKET && tv_sv_is(o->word, kind->name);
     case TV_SYNTAX_ENTRY:
         for (unsigned i = 0; o->shape == SHAPE_BRACKET && i < kind->name_count; i++)
             if (tv_sv_is(o->word, kind->names[i]))
                 return true;
         return false;
-    default: return false;
+    default:
+        return false;
     }
 }
 
@@ -312,10 +318,11 @@ static void complain_form(tv_asm_job *job, const tv_insn *insn, const tv_operand
     print_forms(job, insn, &all);
     if (operand) {
         tv_isa_print_form(job->isa, operand, &wanted);
-        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), tv_buf_cstr(&all), "'%s' takes %s here", insn->mnemonic,
-                        tv_buf_cstr(&wanted));
+        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), tv_buf_cstr(&all), "'%s' takes %s here",
+                        insn->mnemonic, tv_buf_cstr(&wanted));
     } else {
-        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND_COUNT), tv_buf_cstr(&all), "'%s' has too many operands", insn->mnemonic);
+        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND_COUNT), tv_buf_cstr(&all),
+                        "'%s' has too many operands", insn->mnemonic);
     }
     tv_buf_fini(&wanted);
     tv_buf_fini(&all);
@@ -327,8 +334,9 @@ static void complain_missing(tv_asm_job *job, const tv_insn *insn, const tv_oper
     tv_buf form = {0}, all = {0};
     tv_isa_print_form(job->isa, operand, &form);
     print_forms(job, insn, &all);
-    tv_asm_error_at(job, before ? before->column : (unsigned)job->lexer.last_end + 1, before ? before->length : 1, TV_CODE(ASM_OPERAND_COUNT),
-                    tv_buf_cstr(&all), "'%s' lacks its operand %s", insn->mnemonic, tv_buf_cstr(&form));
+    tv_asm_error_at(job, before ? before->column : (unsigned)job->lexer.last_end + 1, before ? before->length : 1,
+                    TV_CODE(ASM_OPERAND_COUNT), tv_buf_cstr(&all), "'%s' lacks its operand %s", insn->mnemonic,
+                    tv_buf_cstr(&form));
     tv_buf_fini(&form);
     tv_buf_fini(&all);
 }
@@ -347,7 +355,8 @@ static bool word_value(tv_asm_job *job, const parsed *o, tv_expr *out)
 }
 
 /* Puts a register into its field, and its class where the class is a field's; all such operands agree. */
-static bool encode_register(tv_asm_job *job, const tv_operand_kind *kind, const tv_field *field, const parsed *o, uint64_t *word, int *class_seen)
+static bool encode_register(tv_asm_job *job, const tv_operand_kind *kind, const tv_field *field, const parsed *o,
+                            uint64_t *word, int *class_seen)
 {
     unsigned class_ = 0;
     uint64_t number = 0;
@@ -355,8 +364,10 @@ static bool encode_register(tv_asm_job *job, const tv_operand_kind *kind, const 
     uint64_t count = tv_mask((unsigned)(field->hi - field->lo + 1)) + 1;
     if (number >= count >> class_) {
         char hint[64];
-        snprintf(hint, sizeof hint, "the last is %s%llu", kind->names[class_], (unsigned long long)(count >> class_) - 1);
-        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_RANGE), hint, "there is no register '%.*s'", TV_SV_ARG(o->word));
+        snprintf(hint, sizeof hint, "the last is %s%llu", kind->names[class_],
+                 (unsigned long long)(count >> class_) - 1);
+        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_RANGE), hint, "there is no register '%.*s'",
+                        TV_SV_ARG(o->word));
         return false;
     }
     *word = tv_field_set(job->isa, field, *word, number);
@@ -377,11 +388,12 @@ static void warn_cut(tv_asm_job *job, unsigned bits, const tv_expr *value)
 {
     int64_t x = value->value.i, least = -(INT64_C(1) << (bits - 1)), most = (int64_t)tv_mask(bits);
     if (x < least || x > most)
-        tv_asm_warning(job, value->column, value->length, TV_CODE(ASM_RANGE), "it takes the low bits", "%" PRId64 " is cut to %u bits: %" PRId64, x, bits,
-                       x & most);
+        tv_asm_warning(job, value->column, value->length, TV_CODE(ASM_RANGE), "it takes the low bits",
+                       "%" PRId64 " is cut to %u bits: %" PRId64, x, bits, x & most);
 }
 
-static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const parsed *o, uint64_t *word, int *class_seen)
+static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const parsed *o, uint64_t *word,
+                              int *class_seen)
 {
     const tv_field *field = &job->isa->fields[operand->field];
     const tv_operand_kind *kind = tv_operand_kind_of(job->isa, operand);
@@ -403,12 +415,13 @@ static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const 
         uint64_t bank = 0;
         while (!tv_sv_is(o->word, kind->names[bank]))
             bank++;
-        if (!value.known || value.value.real || value.value.i < 0 || (uint64_t)value.value.i > tv_mask(kind->index_bits)) {
+        if (!value.known || value.value.real || value.value.i < 0 ||
+            (uint64_t)value.value.i > tv_mask(kind->index_bits)) {
             char hint[64];
             snprintf(hint, sizeof hint, "it takes 0 to %llu", (unsigned long long)tv_mask(kind->index_bits));
             if (value.known && !value.value.real)
-                tv_asm_error_at(job, value.column, value.length, TV_CODE(ASM_RANGE), hint, "%s has no entry %lld", kind->names[bank],
-                                (long long)value.value.i);
+                tv_asm_error_at(job, value.column, value.length, TV_CODE(ASM_RANGE), hint, "%s has no entry %lld",
+                                kind->names[bank], (long long)value.value.i);
             else
                 tv_asm_error_at(job, value.column, value.length, TV_CODE(ASM_NOT_CONSTANT), hint,
                                 "the index of %s must be an integer that is known here", kind->names[bank]);
@@ -447,7 +460,8 @@ static void complain_name(tv_asm_job *job, const tv_insn *insn, const parsed *o)
     for (unsigned i = 0; i < insn->operand_count; i++)
         if (insn->operands[i].key && tv_sv_is(o->word, insn->operands[i].key)) {
             bool flag = insn->operands[i].form == TV_FLAG_OPTIONAL;
-            tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), flag ? "write the word alone" : "write it like size=0",
+            tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND),
+                            flag ? "write the word alone" : "write it like size=0",
                             flag ? "'%s' is a flag and takes no value" : "'%s' takes a value", insn->operands[i].key);
             return;
         }
@@ -460,13 +474,13 @@ static void complain_name(tv_asm_job *job, const tv_insn *insn, const parsed *o)
         tv_buf_printf(&hint, "did you mean '%s'?", nearest.best);
     else
         print_forms(job, insn, &hint);
-    tv_asm_error_at(job, o->column, (unsigned)o->word.len, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "'%s' has no operand '%.*s'",
-                    insn->mnemonic, TV_SV_ARG(o->word));
+    tv_asm_error_at(job, o->column, (unsigned)o->word.len, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint),
+                    "'%s' has no operand '%.*s'", insn->mnemonic, TV_SV_ARG(o->word));
     tv_buf_fini(&hint);
 }
 
-static bool encode_named(tv_asm_job *job, const tv_insn *insn, parsed *list, unsigned first, unsigned count, uint64_t *word,
-                         uint64_t *given)
+static bool encode_named(tv_asm_job *job, const tv_insn *insn, parsed *list, unsigned first, unsigned count,
+                         uint64_t *word, uint64_t *given)
 {
     bool ok = true;
     for (unsigned i = first; i < count; i++) {
@@ -478,7 +492,8 @@ static bool encode_named(tv_asm_job *job, const tv_insn *insn, parsed *list, uns
         }
         uint64_t bit = UINT64_C(1) << (operand - insn->operands);
         if (*given & bit) {
-            tv_asm_error_at(job, list[i].column, list[i].length, TV_CODE(ASM_DUPLICATE), NULL, "'%s' is given twice", operand->key);
+            tv_asm_error_at(job, list[i].column, list[i].length, TV_CODE(ASM_DUPLICATE), NULL, "'%s' is given twice",
+                            operand->key);
             ok = false;
             continue;
         }
@@ -504,8 +519,8 @@ static void complain_attribute(tv_asm_job *job, const tv_insn *insn, tv_sv whole
     for (unsigned i = 0; hint.data[0] == 'i' && i < insn->attribute_count; i++)
         tv_buf_printf(&hint, " .%s", insn->attributes[i].suffix);
     if (one.len)
-        tv_asm_error_at(job, column, (unsigned)one.len, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "'%s' has no suffix '.%.*s'", insn->mnemonic,
-                        TV_SV_ARG(one));
+        tv_asm_error_at(job, column, (unsigned)one.len, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint),
+                        "'%s' has no suffix '.%.*s'", insn->mnemonic, TV_SV_ARG(one));
     else
         tv_asm_error_at(job, column - 1, 1, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "a suffix is missing after '.'");
     tv_buf_fini(&hint);
@@ -533,8 +548,8 @@ static bool encode_attributes(tv_asm_job *job, const tv_insn *insn, tv_sv suffix
         if (before != 0) {
             while (other->field != a->field || other->value != before)
                 other++;
-            tv_asm_error_at(job, column, (unsigned)one.len, TV_CODE(ASM_DUPLICATE), NULL, other == a ? "'.%s' is given twice" : "'.%s' contradicts '.%s'",
-                            a->suffix, other->suffix);
+            tv_asm_error_at(job, column, (unsigned)one.len, TV_CODE(ASM_DUPLICATE), NULL,
+                            other == a ? "'.%s' is given twice" : "'.%s' contradicts '.%s'", a->suffix, other->suffix);
             return false;
         }
         *word = tv_field_set(job->isa, field, *word, a->value);
@@ -548,8 +563,8 @@ static void say_proposed(tv_asm_job *job, const tv_insn *insn, unsigned column)
     if (!insn->proposed || job->proposed_ok || job->proposed_said)
         return;
     job->proposed_said = true; /* once is enough */
-    tv_asm_warning(job, column, (unsigned)strlen(insn->mnemonic), job->isa->proposed_code, "`.option proposed` says that this is known", "%s",
-                   job->isa->proposed_code->text);
+    tv_asm_warning(job, column, (unsigned)strlen(insn->mnemonic), job->isa->proposed_code,
+                   "`.option proposed` says that this is known", "%s", job->isa->proposed_code->text);
 }
 
 static void encode(tv_asm_job *job, const tv_insn *insn, tv_sv suffixes, parsed *list, unsigned count, unsigned column)

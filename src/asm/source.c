@@ -117,7 +117,8 @@ bool tv_source_open(tv_asm_job *job, tv_sv path, unsigned column, tv_input *inpu
         if (open)
             return true;
     }
-    tv_asm_error_at(job, column, (unsigned)path.len + 2, TV_CODE(ASM_INCLUDE), "only files are read; it is looked for beside this file and in the -I folders",
+    tv_asm_error_at(job, column, (unsigned)path.len + 2, TV_CODE(ASM_INCLUDE),
+                    "only files are read; it is looked for beside this file and in the -I folders",
                     "cannot read '%.*s'", TV_SV_ARG(path));
     return false;
 }
@@ -137,7 +138,8 @@ bool tv_source_push_file(tv_asm_job *job, tv_sv path, unsigned column)
         tv_input_close(&input); /* included before: the same text serves again */
     else
         job->files[file] = (tv_asm_file){.path = job->files[file].path, .input = input, .open = true};
-    return tv_source_push_text(job, job->files[file].path, (const char *)job->files[file].input.data, job->files[file].input.size);
+    return tv_source_push_text(job, job->files[file].path, (const char *)job->files[file].input.data,
+                               job->files[file].input.size);
 }
 
 static bool name_char(char c)
@@ -177,8 +179,9 @@ static bool substitute(tv_asm_job *job, const tv_macro *macro, const tv_sv *args
             tv_buf_append(out, "\\", 1);
         }
         if (out->len > TV_ASM_EXPANSION_MAX) {
-            tv_asm_error(job, TV_CODE(ASM_LIMIT), "does an argument grow with every call?", "the expansion of '%.*s' has more than %zu bytes",
-                         TV_SV_ARG(macro->name), TV_ASM_EXPANSION_MAX);
+            tv_asm_error(job, TV_CODE(ASM_LIMIT), "does an argument grow with every call?",
+                         "the expansion of '%.*s' has more than %zu bytes", TV_SV_ARG(macro->name),
+                         TV_ASM_EXPANSION_MAX);
             return false;
         }
     }

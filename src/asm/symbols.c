@@ -66,8 +66,10 @@ bool tv_symbol_define(tv_asm_job *job, tv_sv name, unsigned column, int state, t
     if (!may) {
         char hint[160] = "use .set for a constant that changes";
         if (s->loc.file)
-            snprintf(hint, sizeof hint, "it stands at %.100s:%u; use .set for a constant that changes", s->loc.file, s->loc.line);
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_REDEFINED), hint, "'%.*s' is defined already", TV_SV_ARG(name));
+            snprintf(hint, sizeof hint, "it stands at %.100s:%u; use .set for a constant that changes", s->loc.file,
+                     s->loc.line);
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_REDEFINED), hint, "'%.*s' is defined already",
+                        TV_SV_ARG(name));
         return false;
     }
     s->state = (unsigned)state == TV_SYM_LABEL ? TV_SYM_LABEL : (unsigned)state == TV_SYM_EQU ? TV_SYM_EQU : TV_SYM_SET;

@@ -13,8 +13,8 @@ typedef struct tv_arena {
 /* A zeroed tv_arena is empty and ready. */
 void tv_arena_fini(tv_arena *arena);
 
-/* Frees what was allocated from `from`, and gives its newest block to `to`, which has none, for what will be: a job like the last one
- * finds its memory there. `from` is empty then. */
+/* Frees what was allocated from `from`, and gives its newest block to `to`, which has none, for what will be: a job
+ * like the last one finds its memory there. `from` is empty then. */
 void tv_arena_reuse(tv_arena *to, tv_arena *from);
 
 /* `size` bytes, zeroed, aligned for any type; NULL: no memory. Lives until tv_arena_fini or tv_arena_reuse. */

@@ -16,11 +16,11 @@ __extension__ typedef unsigned __int128 tv_u128; /* products of 64-bit numbers *
 #define TV_COUNTOF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Returns from the calling function when `expr` is not TV_OK. Only where nothing is left to clean up. */
-#define TV_TRY(expr)                       \
-    do {                                   \
-        tv_status tv_try_status = (expr);  \
-        if (tv_try_status != TV_OK)        \
-            return tv_try_status;          \
+#define TV_TRY(expr)                                                                                                   \
+    do {                                                                                                               \
+        tv_status tv_try_status = (expr);                                                                              \
+        if (tv_try_status != TV_OK)                                                                                    \
+            return tv_try_status;                                                                                      \
     } while (0)
 
 /* a / b rounded up; b is not zero. */

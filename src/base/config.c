@@ -189,7 +189,10 @@ static tv_status assign(const tv_schema *schema, value *values, const char *key,
     bool high = is_rate ? rate.num > param->max * rate.den : integer > param->max;
     if (low || high) {
         bool open = is_rate && param->min == 0;
-        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_RANGE), loc, NULL, single ? "%s = %.100s cannot be: the only value is %llu" : open ? "%s = %.100s is outside above %llu to %llu %s" : "%s = %.100s is outside %llu to %llu %s",
+        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_RANGE), loc, NULL,
+                  single ? "%s = %.100s cannot be: the only value is %llu"
+                  : open ? "%s = %.100s is outside above %llu to %llu %s"
+                         : "%s = %.100s is outside %llu to %llu %s",
                   key, text, (unsigned long long)param->min, (unsigned long long)param->max, param->unit);
         return TV_ERR_INPUT;
     }
@@ -263,7 +266,8 @@ static bool has_form(tv_sv line)
     return memchr(line.ptr, line.ptr[0] == '[' ? ']' : '=', line.len) != NULL;
 }
 
-/* The next line without what stands before its first word: inih would read an indented line as a value's second line. */
+/* The next line without what stands before its first word: inih would read an indented line as a value's second line.
+ */
 static char *next_line(char *line, int size, void *user)
 {
     parse *job = user;
@@ -276,7 +280,9 @@ static char *next_line(char *line, int size, void *user)
     if (kept < n || memchr(job->rest.ptr, '\0', n)) {
         tv_source_loc loc = {.file = job->name, .line = job->line, .index = -1};
         tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &loc, NULL,
-                  kept < n ? "the line is longer than %d bytes" : "the line holds a NUL byte (a line has at most %d bytes)", size - 1);
+                  kept < n ? "the line is longer than %d bytes"
+                           : "the line holds a NUL byte (a line has at most %d bytes)",
+                  size - 1);
         job->status = TV_ERR_INPUT;
     }
     tv_sv text = {job->rest.ptr, kept};
@@ -305,7 +311,8 @@ static int take_pair(void *user, const char *section, const char *name, const ch
     tv_source_loc loc = {.file = job->name, .line = job->line, .index = -1};
     if (strcmp(section, "profile") == 0) {
         if (strcmp(name, "target") == 0 && strcmp(text, job->schema->target) != 0) {
-            tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_TARGET), &loc, "choose a profile of this target, see `trivet config`",
+            tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_TARGET), &loc,
+                      "choose a profile of this target, see `trivet config`",
                       "this profile is for '%.100s', not for '%s'", text, job->schema->target);
             job->status = TV_ERR_INPUT;
         }
@@ -314,8 +321,7 @@ static int take_pair(void *user, const char *section, const char *name, const ch
     char key[256], origin[512];
     snprintf(key, sizeof key, section[0] ? "%s.%s" : "%s%s", section, name);
     snprintf(origin, sizeof origin, "%s:%u", job->name, job->line);
-    tv_status status =
-        assign(job->schema, job->values, key, text, job->origin ? job->origin : origin, &loc, job->sink);
+    tv_status status = assign(job->schema, job->values, key, text, job->origin ? job->origin : origin, &loc, job->sink);
     if (status != TV_OK)
         job->status = status;
     return 1;
@@ -357,7 +363,8 @@ static bool profile_matches(const tv_embedded *profile, const char *target, cons
     size_t n = strlen(target);
     if (strcmp(profile->name, name) == 0)
         return true;
-    return strncmp(profile->name, target, n) == 0 && profile->name[n] == '-' && strcmp(profile->name + n + 1, name) == 0;
+    return strncmp(profile->name, target, n) == 0 && profile->name[n] == '-' &&
+           strcmp(profile->name + n + 1, name) == 0;
 }
 
 tv_status tv_config_load(tv_config *config, const char *profile_or_path, const tv_diag_sink *sink)
@@ -377,9 +384,11 @@ tv_status tv_config_load(tv_config *config, const char *profile_or_path, const t
                 tv_nearest_offer(&nearest, p->name + strlen(target) + 1);
         }
         char hint[160];
-        snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?%s" : "%sa file is given by its path, with a `.` or a `/` in it",
+        snprintf(hint, sizeof hint,
+                 nearest.best ? "did you mean '%s'?%s" : "%sa file is given by its path, with a `.` or a `/` in it",
                  nearest.best ? nearest.best : "", "");
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_PROFILE), hint, "%s has no profile '%.100s'", target, profile_or_path);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_PROFILE), hint, "%s has no profile '%.100s'", target,
+                       profile_or_path);
     }
     tv_input input;
     TV_TRY(tv_input_open(profile_or_path, sink, &input));

@@ -46,8 +46,8 @@ void tv_report(const tv_diag_sink *sink, tv_severity severity, const tv_code *co
     va_end(args);
 }
 
-tv_status tv_fail(const tv_diag_sink *sink, tv_status status, const tv_code *code, const char *hint,
-                  const char *format, ...)
+tv_status tv_fail(const tv_diag_sink *sink, tv_status status, const tv_code *code, const char *hint, const char *format,
+                  ...)
 {
     va_list args;
     va_start(args, format);
@@ -129,10 +129,10 @@ char *tv_diag_json(const tv_diag *diag)
 {
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "severity", severity_text[diag->severity],
-                  "code", diag->code, "name", diag->name, "file", json_text(diag->file), "line",
-                  (json_int_t)diag->line, "column", (json_int_t)diag->column, "length", (json_int_t)diag->length,
-                  "index", diag->index < 0 ? json_null() : json_integer(diag->index), "message",
-                  json_text(diag->message), "hint", json_text(diag->hint));
+                  "code", diag->code, "name", diag->name, "file", json_text(diag->file), "line", (json_int_t)diag->line,
+                  "column", (json_int_t)diag->column, "length", (json_int_t)diag->length, "index",
+                  diag->index < 0 ? json_null() : json_integer(diag->index), "message", json_text(diag->message),
+                  "hint", json_text(diag->hint));
     char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
     return text;
@@ -141,11 +141,16 @@ char *tv_diag_json(const tv_diag *diag)
 const char *tv_status_text(tv_status status)
 {
     switch (status) {
-    case TV_OK: return "ok";
-    case TV_FAULT: return "fault";
-    case TV_ERR_INPUT: return "wrong input";
-    case TV_ERR_IO: return "host I/O failure";
-    case TV_ERR_MEMORY: return "out of memory";
+    case TV_OK:
+        return "ok";
+    case TV_FAULT:
+        return "fault";
+    case TV_ERR_INPUT:
+        return "wrong input";
+    case TV_ERR_IO:
+        return "host I/O failure";
+    case TV_ERR_MEMORY:
+        return "out of memory";
     }
     return "unknown status";
 }
@@ -153,7 +158,4 @@ const char *tv_status_text(tv_status status)
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 
-const char *tv_version(void)
-{
-    return TEXT(TV_VERSION_MAJOR) "." TEXT(TV_VERSION_MINOR) "." TEXT(TV_VERSION_PATCH);
-}
+const char *tv_version(void) { return TEXT(TV_VERSION_MAJOR) "." TEXT(TV_VERSION_MINOR) "." TEXT(TV_VERSION_PATCH); }

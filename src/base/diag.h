@@ -35,8 +35,8 @@ void tv_report(const tv_diag_sink *sink, tv_severity severity, const tv_code *co
                const char *hint, const char *format, ...) TV_PRINTF(6, 7);
 
 /* Reports an error without a place; returns `status`, so that a caller can return it. */
-tv_status tv_fail(const tv_diag_sink *sink, tv_status status, const tv_code *code, const char *hint,
-                  const char *format, ...) TV_PRINTF(5, 6);
+tv_status tv_fail(const tv_diag_sink *sink, tv_status status, const tv_code *code, const char *hint, const char *format,
+                  ...) TV_PRINTF(5, 6);
 
 /* The report that the host ran out of memory; returns TV_ERR_MEMORY. */
 tv_status tv_fail_memory(const tv_diag_sink *sink);

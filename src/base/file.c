@@ -21,7 +21,8 @@ static tv_status open_failed(const tv_diag_sink *sink, const char *path, int err
 {
     bool wrong = error == ENOENT || error == EISDIR || error == ENOTDIR || error == EACCES || error == ENAMETOOLONG;
     const char *hint = error == ENOENT ? "check the name; paths are relative to the current folder" : NULL;
-    return tv_fail(sink, wrong ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), hint, "cannot read '%s': %s", path, strerror(error));
+    return tv_fail(sink, wrong ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), hint, "cannot read '%s': %s", path,
+                   strerror(error));
 }
 
 static tv_status read_stream(int fd, const char *path, const tv_diag_sink *sink, tv_input *out)
@@ -112,7 +113,8 @@ static tv_status write_failed(const tv_diag_sink *sink, const char *path, int er
                    "cannot write '%s': %s", path, strerror(error));
 }
 
-/* A device or a pipe cannot be renamed over; a link that points to nothing yet is followed. Both are written in place. */
+/* A device or a pipe cannot be renamed over; a link that points to nothing yet is followed. Both are written in place.
+ */
 static bool written_in_place(const char *path)
 {
     struct stat st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of bytes, with zstd on either side. Memory is bounded: a window of at most 128 MiB for unpacking, which zstd itself
- * enforces, and buffers of its choice. */
+/* Streams of bytes, with zstd on either side. Memory is bounded: a window of at most 128 MiB for unpacking, which zstd
+ * itself enforces, and buffers of its choice. */
 #include "base/stream.h"
 
 #include <errno.h>
@@ -27,7 +27,8 @@ struct tv_stream {
 
 static tv_status failed(const tv_stream *s, const tv_diag_sink *sink)
 {
-    return tv_fail(sink, errno == EISDIR ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), NULL, "cannot read '%s': %s", s->name, strerror(errno));
+    return tv_fail(sink, errno == EISDIR ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), NULL, "cannot read '%s': %s",
+                   s->name, strerror(errno));
 }
 
 /* More of the file into the buffer, which is empty. */
@@ -107,7 +108,8 @@ tv_status tv_stream_open(const char *path, const tv_diag_sink *sink, tv_stream *
     if (s->fd < 0) {
         bool wrong = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ENAMETOOLONG;
         const char *hint = errno == ENOENT ? "check the name; paths are relative to the current folder" : NULL;
-        tv_status status = tv_fail(sink, wrong ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), hint, "cannot read '%s': %s", path, strerror(errno));
+        tv_status status = tv_fail(sink, wrong ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), hint,
+                                   "cannot read '%s': %s", path, strerror(errno));
         tv_stream_close(s);
         return status;
     }
@@ -125,7 +127,8 @@ tv_status tv_stream_of(const char *name, const void *data, size_t size, const tv
 
 static tv_status damaged(const tv_stream *s, const tv_diag_sink *sink, const char *what)
 {
-    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_PACKED), NULL, "the zstd data of '%s' cannot be unpacked: %s", s->name, what);
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_PACKED), NULL, "the zstd data of '%s' cannot be unpacked: %s",
+                   s->name, what);
 }
 
 static tv_status unpack(tv_stream *s, void *data, size_t size, const tv_diag_sink *sink, size_t *got)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs of any size, read piece by piece, and zstd: what is compressed is known by its first bytes and unpacked on the way. */
+/* Inputs of any size, read piece by piece, and zstd: what is compressed is known by its first bytes and unpacked on the
+ * way. */
 #ifndef TV_BASE_STREAM_H
 #define TV_BASE_STREAM_H
 
@@ -22,8 +23,8 @@ void tv_stream_close(tv_stream *stream);
 uint64_t tv_stream_position(const tv_stream *stream);
 uint64_t tv_stream_size(const tv_stream *stream);
 
-/* A stream that compresses what is written to it into `under`, which it does not close; NULL: no memory. Closing it with fclose
- * ends the compressed data. */
+/* A stream that compresses what is written to it into `under`, which it does not close; NULL: no memory. Closing it
+ * with fclose ends the compressed data. */
 FILE *tv_zstd_writer(FILE *under);
 
 #endif

@@ -18,8 +18,9 @@ bool tv_sv_is_utf8(tv_sv a)
     for (size_t i = 0, more; i < a.len; i += 1 + more) {
         unsigned lead = p[i], second = i + 1 < a.len ? p[i + 1] : 0;
         more = lead < 0x80 ? 0 : lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
-        if (lead >= 0x80 && (lead < 0xC2 || lead > 0xF4 || (lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
-                             (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)))
+        if (lead >= 0x80 &&
+            (lead < 0xC2 || lead > 0xF4 || (lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
+             (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)))
             return false;
     }
     return true;

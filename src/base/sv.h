@@ -14,7 +14,10 @@ typedef struct tv_sv {
 
 static inline tv_sv tv_sv_of(const char *text) { return (tv_sv){text, strlen(text)}; }
 
-static inline bool tv_sv_eq(tv_sv a, tv_sv b) { return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0); }
+static inline bool tv_sv_eq(tv_sv a, tv_sv b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
 
 static inline bool tv_sv_is(tv_sv a, const char *text)
 {

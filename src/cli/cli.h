@@ -17,9 +17,9 @@ enum { CLI_DONE = 0, CLI_FAULT = 1, CLI_WRONG = 2, CLI_FAILED = 3 };
 #define CLI_COUNTOF(array) (sizeof(array) / sizeof((array)[0]))
 
 typedef struct cli_option {
-    const char *name;   /* "--name" without the dashes */
-    char letter;        /* 0: none */
-    const char *arg;    /* name of its argument, or NULL */
+    const char *name; /* "--name" without the dashes */
+    char letter;      /* 0: none */
+    const char *arg;  /* name of its argument, or NULL */
     const char *help;
     const char *values; /* words for completion, or "FILE", "TARGET", "PROFILE"; NULL: none */
 } cli_option;
@@ -49,9 +49,9 @@ typedef struct cli_command {
     const char *example; /* lines, each a command and `# what it does` */
     const cli_option *options;
     unsigned option_count;
-    const char *common;  /* which common options it takes, by letter; 'j' --json */
+    const char *common;   /* which common options it takes, by letter; 'j' --json */
     unsigned least, most; /* positional arguments */
-    const char *values;  /* of positional arguments, as cli_option.values */
+    const char *values;   /* of positional arguments, as cli_option.values */
     int (*run)(cli *c);
 } cli_command;
 
@@ -75,7 +75,7 @@ extern const cli_command cli_help, cli_completion;
 int cli_exit_status(tv_status status);
 int cli_wrong(cli *c, const char *hint, const char *format, ...) TV_PRINTF(3, 4);
 void cli_print_json(cli *c, json_t *value); /* to stdout, takes the reference */
-json_t *cli_string(const char *text); /* JSON string, "?" for bytes that are not UTF-8; null for NULL */
+json_t *cli_string(const char *text);       /* JSON string, "?" for bytes that are not UTF-8; null for NULL */
 bool cli_parse_number(const char *text, uint64_t *out);
 bool cli_same_file(const char *a, const char *b); /* also by other names; "-" and devices are never the same */
 
@@ -92,14 +92,17 @@ void cli_progress_end(cli_progress *progress);
 void cli_print_bar(double share, bool color, FILE *out); /* 20 places */
 void cli_print_amount(double bytes, FILE *out);          /* 13 places */
 void cli_print_time(double seconds, FILE *out);
-void cli_print_figure(double value, int width, FILE *out); /* four digits, or all before the point; never an exponent for a large one */
+void cli_print_figure(double value, int width,
+                      FILE *out); /* four digits, or all before the point; never an exponent for a large one */
 
 /* program.c */
 tv_status cli_open_program(cli *c, const char *path, tv_program **out);
-tv_status cli_make_config(cli *c, const char *target, bool several, tv_config **out); /* several: -D may be of another machine */
-bool cli_use_kernels(cli *c); /* --kernels, else TRIVET_KERNELS; false after a message */
+tv_status cli_make_config(cli *c, const char *target, bool several,
+                          tv_config **out); /* several: -D may be of another machine */
+bool cli_use_kernels(cli *c);               /* --kernels, else TRIVET_KERNELS; false after a message */
 tv_program_options cli_program_options(const cli *c, const char **dirs, const char **defines);
 
-extern const cli_command cli_asm, cli_dis, cli_isa, cli_check, cli_run, cli_debug, cli_trace, cli_llm, cli_config, cli_targets, cli_version;
+extern const cli_command cli_asm, cli_dis, cli_isa, cli_check, cli_run, cli_debug, cli_trace, cli_llm, cli_config,
+    cli_targets, cli_version;
 
 #endif

@@ -3,15 +3,22 @@
 #include "cli/cli.h"
 
 static const cli_option options[] = {
-    {"output", 'o', "OUT", "write the program here (default: the source's name with .elf or the format's ending)", "FILE"},
-    {"format", 0, "FORMAT", "elf (default), bin or hex; json or jsonl for queues; the output's ending decides otherwise", "elf bin hex json jsonl"},
+    {"output", 'o', "OUT", "write the program here (default: the source's name with .elf or the format's ending)",
+     "FILE"},
+    {"format", 0, "FORMAT",
+     "elf (default), bin or hex; json or jsonl for queues; the output's ending decides otherwise",
+     "elf bin hex json jsonl"},
     {"listing", 'l', "LISTING", "write a listing: address, bytes, source, symbols", "FILE"},
 };
 
 static const struct {
     const char *name;
     tv_program_format format;
-} formats[] = {{"elf", TV_FORMAT_ELF}, {"bin", TV_FORMAT_BIN}, {"hex", TV_FORMAT_HEX}, {"json", TV_FORMAT_JSON}, {"jsonl", TV_FORMAT_JSON_LINES}};
+} formats[] = {{"elf", TV_FORMAT_ELF},
+               {"bin", TV_FORMAT_BIN},
+               {"hex", TV_FORMAT_HEX},
+               {"json", TV_FORMAT_JSON},
+               {"jsonl", TV_FORMAT_JSON_LINES}};
 
 static int choose_format(cli *c, const char *output, tv_program_format *format)
 {
@@ -30,8 +37,11 @@ static int choose_format(cli *c, const char *output, tv_program_format *format)
 
 static void default_output(const char *source, tv_program_format format, char *out, size_t size)
 {
-    static const char *const endings[] = {[TV_FORMAT_ELF] = ".elf", [TV_FORMAT_BIN] = ".bin", [TV_FORMAT_HEX] = ".hex",
-                                          [TV_FORMAT_JSON] = ".json", [TV_FORMAT_JSON_LINES] = ".jsonl"};
+    static const char *const endings[] = {[TV_FORMAT_ELF] = ".elf",
+                                          [TV_FORMAT_BIN] = ".bin",
+                                          [TV_FORMAT_HEX] = ".hex",
+                                          [TV_FORMAT_JSON] = ".json",
+                                          [TV_FORMAT_JSON_LINES] = ".jsonl"};
     const char *slash = strrchr(source, '/');
     const char *dot = strrchr(slash ? slash : source, '.');
     size_t stem = dot ? (size_t)(dot - source) : strlen(source);
@@ -43,9 +53,10 @@ static void default_output(const char *source, tv_program_format format, char *o
 
 static json_t *result_json(const cli *c, const char *output, const tv_program *program)
 {
-    return json_pack("{s:s, s:o, s:o, s:I, s:O}", "status", program ? "ok" : "error", "target", cli_string(program ? tv_program_target(program) : NULL),
-                     "output", cli_string(program ? output : NULL), "words", program ? (json_int_t)tv_program_instruction_count(program) : 0, "diagnostics",
-                     c->diagnostics);
+    return json_pack("{s:s, s:o, s:o, s:I, s:O}", "status", program ? "ok" : "error", "target",
+                     cli_string(program ? tv_program_target(program) : NULL), "output",
+                     cli_string(program ? output : NULL), "words",
+                     program ? (json_int_t)tv_program_instruction_count(program) : 0, "diagnostics", c->diagnostics);
 }
 
 static int run(cli *c)
@@ -64,8 +75,10 @@ static int run(cli *c)
         default_output(c->files[0], format, chosen, sizeof chosen);
         output = chosen;
     }
-    if (listing_path && (cli_same_file(listing_path, output) || (strcmp(listing_path, "-") == 0 && strcmp(output, "-") == 0)))
-        return cli_wrong(c, "choose another name for one of them", "program and listing cannot both go to '%s'", output);
+    if (listing_path &&
+        (cli_same_file(listing_path, output) || (strcmp(listing_path, "-") == 0 && strcmp(output, "-") == 0)))
+        return cli_wrong(c, "choose another name for one of them", "program and listing cannot both go to '%s'",
+                         output);
     if (listing_path && cli_same_file(listing_path, c->files[0]))
         return cli_wrong(c, "choose another name with -l", "the listing would overwrite the source '%s'", listing_path);
     if (cli_same_file(output, c->files[0]))
@@ -89,7 +102,8 @@ static int run(cli *c)
     if (c->json && !taken)
         cli_print_json(c, result_json(c, output, status == TV_OK ? program : NULL));
     else if (status == TV_OK && c->verbose)
-        fprintf(taken ? stderr : stdout, "%s: %llu instructions for %s\n", output, (unsigned long long)tv_program_instruction_count(program), tv_program_target(program));
+        fprintf(taken ? stderr : stdout, "%s: %llu instructions for %s\n", output,
+                (unsigned long long)tv_program_instruction_count(program), tv_program_target(program));
     else if (status == TV_ERR_INPUT && !c->quiet)
         fprintf(stderr, "trivet: %u error%s; nothing was written\n", c->errors, c->errors == 1 ? "" : "s");
     tv_program_free(program);
@@ -100,7 +114,8 @@ const cli_command cli_asm = {
     .name = "asm",
     .usage = "asm FILE [-o OUT] [--format elf|bin|hex|json|jsonl] [-l LISTING]",
     .summary = "assemble a source file, or rewrite a queue",
-    .about = "All errors of the file are reported; nothing is written when there are any. A command queue is written again as JSON or\n"
+    .about = "All errors of the file are reported; nothing is written when there are any. A command queue is written "
+             "again as JSON or\n"
              "JSON Lines, its fields in the table's order.",
     .example = "  trivet asm softmax.s                    # makes softmax.elf\n"
                "  trivet asm softmax.s -o softmax.hex -l softmax.lst\n"

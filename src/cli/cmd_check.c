@@ -25,9 +25,10 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
     total->errors += counts.errors;
     total->warnings += counts.warnings;
     if (status == TV_OK && !c->json && !c->quiet)
-        printf("%s: %llu instruction%s, %llu error%s, %llu warning%s\n", path, (unsigned long long)tv_program_instruction_count(program),
-               plural(tv_program_instruction_count(program)), (unsigned long long)counts.errors, plural(counts.errors),
-               (unsigned long long)counts.warnings, plural(counts.warnings));
+        printf("%s: %llu instruction%s, %llu error%s, %llu warning%s\n", path,
+               (unsigned long long)tv_program_instruction_count(program), plural(tv_program_instruction_count(program)),
+               (unsigned long long)counts.errors, plural(counts.errors), (unsigned long long)counts.warnings,
+               plural(counts.warnings));
     tv_config_free(config);
     tv_program_free(program);
     return status;
@@ -41,8 +42,12 @@ static int run(cli *c)
         status = check_file(c, c->files[i], &total);
     bool found = total.errors || (cli_has(c, "strict") && total.warnings);
     if (c->json)
-        cli_print_json(c, json_pack("{s:s, s:I, s:I, s:O}", "status", status != TV_OK ? "unreadable" : found ? "errors" : "ok", "errors",
-                                 (json_int_t)total.errors, "warnings", (json_int_t)total.warnings, "diagnostics", c->diagnostics));
+        cli_print_json(c, json_pack("{s:s, s:I, s:I, s:O}", "status",
+                                    status != TV_OK ? "unreadable"
+                                    : found         ? "errors"
+                                                    : "ok",
+                                    "errors", (json_int_t)total.errors, "warnings", (json_int_t)total.warnings,
+                                    "diagnostics", c->diagnostics));
     return status != TV_OK ? cli_exit_status(status) : found ? CLI_FAULT : CLI_DONE;
 }
 
@@ -50,8 +55,10 @@ const cli_command cli_check = {
     .name = "check",
     .usage = "check FILE … [--strict]",
     .summary = "validate and lint a program without running it",
-    .about = "Of a command queue: entries that touch the same bytes while nothing orders them, ranges, loads that nothing uses.\n"
-             "Finds decode faults, ranges outside memory, stream and FIFO underruns, reads of what was never written, results that are\n"
+    .about = "Of a command queue: entries that touch the same bytes while nothing orders them, ranges, loads that "
+             "nothing uses.\n"
+             "Finds decode faults, ranges outside memory, stream and FIFO underruns, reads of what was never written, "
+             "results that are\n"
              "overwritten unread, flags without meaning. Exit status 1 when there are errors.",
     .example = "  trivet check softmax.s\n  trivet check -c kv260 model.elf --json",
     .options = options,

@@ -41,8 +41,9 @@ static const char *target_of(const cli *c, const char *profile)
 
 static json_t *entry_json(const tv_config_entry *e)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:s}", "key", e->key, "value", e->value, "origin", e->origin, "type", e->type, "unit",
-                     e->unit, "default", e->fallback, "min", (json_int_t)e->min, "max", (json_int_t)e->max, "meaning", e->meaning);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:s}", "key", e->key, "value", e->value, "origin",
+                     e->origin, "type", e->type, "unit", e->unit, "default", e->fallback, "min", (json_int_t)e->min,
+                     "max", (json_int_t)e->max, "meaning", e->meaning);
 }
 
 /* The profile, then -c and -D over it. */
@@ -94,7 +95,8 @@ static int run_config(cli *c)
         return list_profiles(c);
     const char *target = target_of(c, profile ? profile : cli_has(c, "config") ? cli_value(c, "config") : "");
     if (!target)
-        return cli_wrong(c, "give -t NAME; `trivet targets` lists the machines", "the profile does not say which machine it is for");
+        return cli_wrong(c, "give -t NAME; `trivet targets` lists the machines",
+                         "the profile does not say which machine it is for");
     return print_config(c, target, profile);
 }
 
@@ -102,7 +104,8 @@ const cli_command cli_config = {
     .name = "config",
     .usage = "config [PROFILE] [-c FILE] [-t TARGET] [-D KEY=VALUE]",
     .summary = "list machine profiles, or print one with every parameter",
-    .example = "  trivet config                 # the profiles\n  trivet config pccx-kv260\n  trivet config kv260 -c my.ini   # my.ini over the profile\n  trivet config -t pccx -D l2.words=4096",
+    .example = "  trivet config                 # the profiles\n  trivet config pccx-kv260\n  trivet config kv260 -c "
+               "my.ini   # my.ini over the profile\n  trivet config -t pccx -D l2.words=4096",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tcDj",
@@ -117,7 +120,8 @@ static int run_targets(cli *c)
     json_t *list = json_array();
     for (unsigned i = 0; tv_target_at(i, &t); i++) {
         if (c->json)
-            json_array_append_new(list, json_pack("{s:s, s:s, s:i}", "name", t.name, "title", t.title, "word_bits", (int)t.word_bits));
+            json_array_append_new(
+                list, json_pack("{s:s, s:s, s:i}", "name", t.name, "title", t.title, "word_bits", (int)t.word_bits));
         else if (c->quiet)
             printf("%s\n", t.name);
         else
@@ -129,8 +133,12 @@ static int run_targets(cli *c)
     return CLI_DONE;
 }
 
-const cli_command cli_targets = {.name = "targets", .usage = "targets", .summary = "list the machines", .common = "j",
-                                 .example = "  trivet targets", .run = run_targets};
+const cli_command cli_targets = {.name = "targets",
+                                 .usage = "targets",
+                                 .summary = "list the machines",
+                                 .common = "j",
+                                 .example = "  trivet targets",
+                                 .run = run_targets};
 
 static int run_version(cli *c)
 {
@@ -141,5 +149,9 @@ static int run_version(cli *c)
     return CLI_DONE;
 }
 
-const cli_command cli_version = {.name = "version", .usage = "version", .summary = "print the version", .common = "j",
-                                 .example = "  trivet version", .run = run_version};
+const cli_command cli_version = {.name = "version",
+                                 .usage = "version",
+                                 .summary = "print the version",
+                                 .common = "j",
+                                 .example = "  trivet version",
+                                 .run = run_version};

@@ -71,7 +71,9 @@ static tv_status options_of(front *f, tv_debug_options *out)
     const char *memory = cli_value(c, "snapshot-memory"), *threads = cli_value(c, "threads");
     uint64_t number = 1;
     *out = (tv_debug_options){.poll = poll_interrupt};
-    out->mode = cli_has(c, "functional") ? TV_MODE_FUNCTIONAL : cli_has(c, "timing-only") ? TV_MODE_TIMING : TV_MODE_FULL;
+    out->mode = cli_has(c, "functional")    ? TV_MODE_FUNCTIONAL
+                : cli_has(c, "timing-only") ? TV_MODE_TIMING
+                                            : TV_MODE_FULL;
     if (cli_has(c, "functional") && cli_has(c, "timing-only"))
         cli_wrong(c, "leave both away for data and cycles", "--functional and --timing-only exclude each other");
     else if (memory && !parse_size(memory, &out->snapshot_memory))
@@ -245,7 +247,8 @@ static unsigned char complete(EditLine *editor, int key)
     size_t common = common_length(list, first);
     bool one = list[first] == '\n' && list[first + 1] == '\0', more = common > typed;
     char insert[256];
-    snprintf(insert, sizeof insert, "%.*s%s", more ? (int)(common - typed) : 0, list + typed, one && list[first - 1] != ':' ? " " : "");
+    snprintf(insert, sizeof insert, "%.*s%s", more ? (int)(common - typed) : 0, list + typed,
+             one && list[first - 1] != ':' ? " " : "");
     if (*insert)
         el_insertstr(editor, insert);
     else { /* several, and nothing more that they share */
@@ -360,7 +363,11 @@ static int run(cli *c)
         do_terminal(&f);
     else if (status == TV_OK && !f.quit)
         do_stream(&f, stdin, false);
-    int result = status != TV_OK ? cli_exit_status(status) : terminal ? CLI_DONE : f.failed ? CLI_WRONG : tv_machine_fault(tv_debug_machine(f.debug)) ? CLI_FAULT : CLI_DONE;
+    int result = status != TV_OK                               ? cli_exit_status(status)
+                 : terminal                                    ? CLI_DONE
+                 : f.failed                                    ? CLI_WRONG
+                 : tv_machine_fault(tv_debug_machine(f.debug)) ? CLI_FAULT
+                                                               : CLI_DONE;
     end(&f);
     return result;
 }
@@ -369,8 +376,10 @@ const cli_command cli_debug = {
     .name = "debug",
     .usage = "debug FILE … [options] | --dap",
     .summary = "step through programs, forwards and backwards",
-    .about = "Reads commands from the terminal, from scripts (-x) or from standard input; `help` lists them. On a terminal, Tab completes, the arrow\n"
-             "keys bring back earlier lines, and Ctrl-C interrupts a run. -v repeats commands that come from elsewhere. With --json each answer is one\n"
+    .about = "Reads commands from the terminal, from scripts (-x) or from standard input; `help` lists them. On a "
+             "terminal, Tab completes, the arrow\n"
+             "keys bring back earlier lines, and Ctrl-C interrupts a run. -v repeats commands that come from "
+             "elsewhere. With --json each answer is one\n"
              "JSON object on a line of its own. --dap serves editors: docs/debugger.md has a launch.json for VS Code.",
     .example = "  trivet debug softmax.s\n"
                "  printf 'break opcode cvo.exp\\ncontinue\\nwhy\\n' | trivet debug softmax.s   # commands from a pipe\n"

@@ -33,7 +33,8 @@ static void print_fields(const tv_codec *codec, int insn, uint64_t word)
     for (unsigned i = 0; row >= 0 && tv_codec_field_at(codec, (unsigned)row, i, word, &field); i++) {
         char bits[16];
         snprintf(bits, sizeof bits, field.hi == field.lo ? "[%u]" : "[%u:%u]", field.hi, field.lo);
-        printf("        ;   %-8s %-16s = 0x%-6" PRIx64 " %8" PRIu64 "  %s\n", bits, field.name, field.value, field.value, field.ignored ? "not looked at" : field.doc);
+        printf("        ;   %-8s %-16s = 0x%-6" PRIx64 " %8" PRIu64 "  %s\n", bits, field.name, field.value,
+               field.value, field.ignored ? "not looked at" : field.doc);
     }
     tv_insn_info info;
     if (insn >= 0 && tv_codec_insn_at(codec, (unsigned)insn, &info))
@@ -47,9 +48,11 @@ static json_t *word_json(const cli *c, const tv_codec *codec, uint64_t index, ui
     int insn = tv_codec_decode(codec, word, &why);
     tv_codec_disassemble(codec, word, text);
     snprintf(number, sizeof number, "0x%0*" PRIx64, (int)tv_codec_word_bits(codec) / 4, word);
-    json_t *object = json_pack("{s:I, s:s, s:s, s:b}", "index", (json_int_t)index, "word", number, "text", text, "legal", insn >= 0);
+    json_t *object =
+        json_pack("{s:I, s:s, s:s, s:b}", "index", (json_int_t)index, "word", number, "text", text, "legal", insn >= 0);
     if (insn < 0)
-        json_object_set_new(object, "fault", json_pack("{s:s, s:s, s:s}", "code", why.code, "name", why.name, "message", why.message));
+        json_object_set_new(object, "fault",
+                            json_pack("{s:s, s:s, s:s}", "code", why.code, "name", why.name, "message", why.message));
     tv_insn_info info;
     if (insn >= 0 && tv_codec_insn_at(codec, (unsigned)insn, &info))
         json_object_set_new(object, "id", json_string(info.id));
@@ -58,16 +61,18 @@ static json_t *word_json(const cli *c, const tv_codec *codec, uint64_t index, ui
         tv_field_info f;
         int row = insn >= 0 ? insn : tv_codec_nearest(codec, word);
         for (unsigned i = 0; row >= 0 && tv_codec_field_at(codec, (unsigned)row, i, word, &f); i++)
-            json_array_append_new(fields, json_pack("{s:s, s:i, s:i, s:I, s:b, s:s}", "name", f.name, "hi", (int)f.hi, "lo", (int)f.lo, "value",
-                                                    (json_int_t)f.value, "ignored", f.ignored, "doc", f.doc));
+            json_array_append_new(fields, json_pack("{s:s, s:i, s:i, s:I, s:b, s:s}", "name", f.name, "hi", (int)f.hi,
+                                                    "lo", (int)f.lo, "value", (json_int_t)f.value, "ignored", f.ignored,
+                                                    "doc", f.doc));
         json_object_set_new(object, "fields", fields);
     }
     if (cli_has(c, "uops")) {
         json_t *uops = json_array();
         tv_uop_info u;
         for (unsigned i = 0; insn >= 0 && tv_codec_uop_at(codec, (unsigned)insn, i, word, &u); i++)
-            json_array_append_new(uops, json_pack("{s:s, s:i, s:o, s:s, s:b}", "type", u.type, "route", (int)u.route, "route_name",
-                                                  cli_string(u.route_name), "fields", u.fields, "skipped", u.skipped));
+            json_array_append_new(uops, json_pack("{s:s, s:i, s:o, s:s, s:b}", "type", u.type, "route", (int)u.route,
+                                                  "route_name", cli_string(u.route_name), "fields", u.fields, "skipped",
+                                                  u.skipped));
         json_object_set_new(object, "uops", uops);
     }
     return object;
@@ -91,13 +96,15 @@ static int dis_words(cli *c)
     tv_codec *codec;
     tv_target_info first;
     if (!target && tv_target_at(1, &first))
-        return cli_wrong(c, "give -t NAME; `trivet targets` lists the machines", "--word does not say which machine the word is for");
+        return cli_wrong(c, "give -t NAME; `trivet targets` lists the machines",
+                         "--word does not say which machine the word is for");
     if (!target && tv_target_at(0, &first))
         target = first.name;
     tv_status status = tv_codec_new(target, &c->sink, &codec);
     if (status != TV_OK)
         return cli_exit_status(status);
-    int result = tv_codec_word_bits(codec) ? CLI_DONE : cli_wrong(c, "give a file", "programs of %s are not words", target);
+    int result =
+        tv_codec_word_bits(codec) ? CLI_DONE : cli_wrong(c, "give a file", "programs of %s are not words", target);
     json_t *list = json_array();
     for (unsigned i = 0; result == CLI_DONE && (text = cli_value_at(c, "word", i)); i++) {
         uint64_t word;
@@ -251,7 +258,8 @@ const cli_command cli_dis = {
     .name = "dis",
     .usage = "dis FILE | --word 0x… [--explain] [--uops]",
     .summary = "disassemble a program or a word",
-    .about = "Prints assembly source that assembles back to the same words; what is not an instruction is printed as raw data with the reason.\n"
+    .about = "Prints assembly source that assembles back to the same words; what is not an instruction is printed as "
+             "raw data with the reason.\n"
              "Of a command queue each entry is printed as one line, banks and offsets as BANK:OFFSET.",
     .example = "  trivet dis softmax.elf\n"
                "  trivet dis -t pccx --word 0x3010001100010000 --explain\n"

@@ -17,7 +17,8 @@ static void print_fields(const tv_codec *codec, unsigned insn)
             snprintf(value, sizeof value, " = %llu", (unsigned long long)f.fixed_value);
         else if (f.reserved)
             snprintf(value, sizeof value, " = 0");
-        printf("    %-8s %2u  %s%-*s  %s\n", bits, f.hi - f.lo + 1, f.name, (int)(22 - strlen(f.name)), value, f.ignored ? "not looked at" : f.doc);
+        printf("    %-8s %2u  %s%-*s  %s\n", bits, f.hi - f.lo + 1, f.name, (int)(22 - strlen(f.name)), value,
+               f.ignored ? "not looked at" : f.doc);
     }
 }
 
@@ -30,9 +31,14 @@ static void print_values(const tv_parameter_info *p, char *text, size_t size)
         if (left & 1)
             n += (size_t)snprintf(text + n, size - n, "%s%u", n == 0 ? "" : left == 1 ? " or " : ", ", (unsigned)i);
     for (unsigned i = 0; p->enum_names && p->enum_names[i]; i++)
-        n += (size_t)snprintf(text + n, size - n, "%s%s", i == 0 ? "" : p->enum_names[i + 1] ? ", " : " or ", p->enum_names[i]);
+        n += (size_t)snprintf(text + n, size - n, "%s%s",
+                              i == 0                 ? ""
+                              : p->enum_names[i + 1] ? ", "
+                                                     : " or ",
+                              p->enum_names[i]);
     if (n == 0 && strcmp(p->type, "integer") == 0)
-        snprintf(text, size, p->max == INT64_MAX ? "%llu or more" : "%llu to %llu", (unsigned long long)p->min, (unsigned long long)p->max);
+        snprintf(text, size, p->max == INT64_MAX ? "%llu or more" : "%llu to %llu", (unsigned long long)p->min,
+                 (unsigned long long)p->max);
 }
 
 static void print_parameters(const tv_codec *codec, unsigned insn)
@@ -41,9 +47,13 @@ static void print_parameters(const tv_codec *codec, unsigned insn)
     for (unsigned i = 0; tv_codec_parameter_at(codec, insn, i, &p); i++) {
         char values[96], presence[64];
         print_values(&p, values, sizeof values);
-        snprintf(presence, sizeof presence, p.required ? "required" : p.fallback ? "default %s" : "optional", p.fallback);
-        printf("    %s%-*s %-8s %-14s %s%s%s%s%s%s\n", p.member ? "  " : "", p.member ? 16 : 18, p.name, p.type, presence, p.doc, values[0] ? "; " : "", values,
-               p.unit[0] ? " (" : "", p.unit, p.unit[0] ? ")" : "");
+        snprintf(presence, sizeof presence,
+                 p.required   ? "required"
+                 : p.fallback ? "default %s"
+                              : "optional",
+                 p.fallback);
+        printf("    %s%-*s %-8s %-14s %s%s%s%s%s%s\n", p.member ? "  " : "", p.member ? 16 : 18, p.name, p.type,
+               presence, p.doc, values[0] ? "; " : "", values, p.unit[0] ? " (" : "", p.unit, p.unit[0] ? ")" : "");
     }
 }
 
@@ -51,12 +61,14 @@ static void print_insn(const tv_codec *codec, unsigned i, const tv_insn_info *in
 {
     if (!info->format) {
         printf("%s\n  %s\n  engine %s, since version %s%s%s; %s\n", info->id, info->meaning, info->unit, info->since,
-               info->deprecated_since ? ", deprecated since " : "", info->deprecated_since ? info->deprecated_since : "", info->source);
+               info->deprecated_since ? ", deprecated since " : "",
+               info->deprecated_since ? info->deprecated_since : "", info->source);
         print_parameters(codec, i);
         putchar('\n');
         return;
     }
-    printf("%s\n  %s%s\n  unit %s, format %s; %s\n", info->form, info->meaning, info->proposed ? "; proposed" : "", info->unit, info->format, info->source);
+    printf("%s\n  %s%s\n  unit %s, format %s; %s\n", info->form, info->meaning, info->proposed ? "; proposed" : "",
+           info->unit, info->format, info->source);
     print_fields(codec, i);
     tv_uop_info u;
     for (unsigned k = 0; tv_codec_uop_at(codec, i, k, 0, &u); k++) {
@@ -73,8 +85,9 @@ static json_t *parameters_json(const tv_codec *codec, unsigned insn)
     json_t *list = json_array();
     tv_parameter_info p;
     for (unsigned i = 0; tv_codec_parameter_at(codec, insn, i, &p); i++) {
-        json_t *object = json_pack("{s:s, s:s, s:b, s:b, s:b, s:o, s:s, s:s}", "name", p.name, "type", p.type, "required", p.required, "common", p.common,
-                                   "member", p.member, "default", cli_string(p.fallback), "unit", p.unit, "doc", p.doc);
+        json_t *object = json_pack("{s:s, s:s, s:b, s:b, s:b, s:o, s:s, s:s}", "name", p.name, "type", p.type,
+                                   "required", p.required, "common", p.common, "member", p.member, "default",
+                                   cli_string(p.fallback), "unit", p.unit, "doc", p.doc);
         char values[96];
         print_values(&p, values, sizeof values);
         if (values[0])
@@ -87,32 +100,35 @@ static json_t *parameters_json(const tv_codec *codec, unsigned insn)
 static json_t *insn_json(const tv_codec *codec, unsigned i, const tv_insn_info *info)
 {
     if (!info->format)
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "id", info->id, "unit", info->unit, "meaning", info->meaning, "source", info->source, "since",
-                         info->since, "deprecated_since", cli_string(info->deprecated_since), "parameters", parameters_json(codec, i));
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "id", info->id, "unit", info->unit, "meaning",
+                         info->meaning, "source", info->source, "since", info->since, "deprecated_since",
+                         cli_string(info->deprecated_since), "parameters", parameters_json(codec, i));
     json_t *fields = json_array(), *uops = json_array();
     tv_field_info f;
     for (unsigned k = 0; tv_codec_field_at(codec, i, k, 0, &f); k++) {
-        json_t *object = json_pack("{s:s, s:i, s:i, s:b, s:b, s:s}", "name", f.name, "hi", (int)f.hi, "lo", (int)f.lo, "reserved", f.reserved, "ignored",
-                                   f.ignored, "doc", f.doc);
+        json_t *object = json_pack("{s:s, s:i, s:i, s:b, s:b, s:s}", "name", f.name, "hi", (int)f.hi, "lo", (int)f.lo,
+                                   "reserved", f.reserved, "ignored", f.ignored, "doc", f.doc);
         if (f.fixed)
             json_object_set_new(object, "value", json_integer((json_int_t)f.fixed_value));
         json_array_append_new(fields, object);
     }
     tv_uop_info u;
     for (unsigned k = 0; tv_codec_uop_at(codec, i, k, 0, &u); k++)
-        json_array_append_new(uops, json_pack("{s:s, s:i, s:o}", "type", u.type, "route", (int)u.route, "route_name", cli_string(u.route_name)));
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o}", "id", info->id, "mnemonic", info->mnemonic, "form", info->form, "format",
-                     info->format, "unit", info->unit, "meaning", info->meaning, "source", info->source, "proposed", info->proposed, "fields",
-                     fields, "uops", uops);
+        json_array_append_new(uops, json_pack("{s:s, s:i, s:o}", "type", u.type, "route", (int)u.route, "route_name",
+                                              cli_string(u.route_name)));
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o}", "id", info->id, "mnemonic", info->mnemonic,
+                     "form", info->form, "format", info->format, "unit", info->unit, "meaning", info->meaning, "source",
+                     info->source, "proposed", info->proposed, "fields", fields, "uops", uops);
 }
 
 /* The words of the assembly language, by kind; registers with how many there are. */
 static void take_word(void *user, tv_keyword_kind kind, const char *word, unsigned count)
 {
-    static const char *const kinds[] = {[TV_KEYWORD_MNEMONIC] = "mnemonics", [TV_KEYWORD_SUFFIX] = "suffixes",    [TV_KEYWORD_REGISTER] = "registers",
-                                        [TV_KEYWORD_BRACKET] = "brackets",   [TV_KEYWORD_OPERAND] = "operands",   [TV_KEYWORD_OPERAND_KEY] = "keywords",
-                                        [TV_KEYWORD_FLAG] = "flags",         [TV_KEYWORD_STREAM] = "streams",     [TV_KEYWORD_DIRECTIVE] = "directives",
-                                        [TV_KEYWORD_FUNCTION] = "functions"};
+    static const char *const kinds[] = {
+        [TV_KEYWORD_MNEMONIC] = "mnemonics", [TV_KEYWORD_SUFFIX] = "suffixes",  [TV_KEYWORD_REGISTER] = "registers",
+        [TV_KEYWORD_BRACKET] = "brackets",   [TV_KEYWORD_OPERAND] = "operands", [TV_KEYWORD_OPERAND_KEY] = "keywords",
+        [TV_KEYWORD_FLAG] = "flags",         [TV_KEYWORD_STREAM] = "streams",   [TV_KEYWORD_DIRECTIVE] = "directives",
+        [TV_KEYWORD_FUNCTION] = "functions"};
     json_t *object = user, *list = json_object_get(object, kinds[kind]);
     if (!list) {
         list = kind == TV_KEYWORD_REGISTER ? json_object() : json_array();
@@ -156,7 +172,8 @@ static const char *mnemonic_at(unsigned i, const void *user)
 static int print_schema(cli *c, const tv_codec *codec)
 {
     if (tv_codec_word_bits(codec))
-        return cli_wrong(c, "a program of it is assembly source or ELF", "programs of %s are not JSON", tv_codec_target(codec));
+        return cli_wrong(c, "a program of it is assembly source or ELF", "programs of %s are not JSON",
+                         tv_codec_target(codec));
     json_t *schema = json_schema_make(codec);
     json_dumpf(schema, stdout, JSON_INDENT(1));
     putchar('\n');
@@ -166,7 +183,8 @@ static int print_schema(cli *c, const tv_codec *codec)
 
 static bool names(const char *wanted, const tv_insn_info *info, size_t length)
 {
-    return strcmp(info->id, wanted) == 0 || (strlen(info->mnemonic) == length && strncmp(info->mnemonic, wanted, length) == 0);
+    return strcmp(info->id, wanted) == 0 ||
+           (strlen(info->mnemonic) == length && strncmp(info->mnemonic, wanted, length) == 0);
 }
 
 /* How much of "vadd.sat" is the mnemonic. */
@@ -214,22 +232,25 @@ static int run(cli *c)
         else if (!info.format)
             printf("  %-22s %-4s %s  %s\n", info.id, info.unit, info.since, info.meaning);
         else
-            printf("  %-16s %s%s\n%*s%s\n", info.mnemonic, info.meaning, info.proposed ? "; proposed" : "", 19, "", info.form);
+            printf("  %-16s %s%s\n%*s%s\n", info.mnemonic, info.meaning, info.proposed ? "; proposed" : "", 19, "",
+                   info.form);
     }
     int result = CLI_DONE;
     if (!shown) {
         char hint[96];
         const char *best = cli_nearest(wanted, mnemonic_at, codec);
-        snprintf(hint, sizeof hint, best ? "did you mean '%s'?" : "`trivet isa %s` lists them", best ? best : c->files[0]);
+        snprintf(hint, sizeof hint, best ? "did you mean '%s'?" : "`trivet isa %s` lists them",
+                 best ? best : c->files[0]);
         result = cli_wrong(c, hint, "%s has no instruction '%s'", c->files[0], wanted);
     } else if (c->json) {
-        json_t *object = json_pack("{s:s, s:i, s:O}", "target", tv_codec_target(codec), "word_bits", (int)tv_codec_word_bits(codec), "instructions", list);
+        json_t *object = json_pack("{s:s, s:i, s:O}", "target", tv_codec_target(codec), "word_bits",
+                                   (int)tv_codec_word_bits(codec), "instructions", list);
         if (!wanted && tv_codec_word_bits(codec))
             json_object_set_new(object, "assembly", words_json(tv_codec_target(codec)));
         cli_print_json(c, object);
     } else if (!wanted) {
-        printf("\n`trivet isa %s %s` shows the %s of one.\n", c->files[0], tv_codec_word_bits(codec) ? "MNEMONIC" : "OPCODE",
-               tv_codec_word_bits(codec) ? "bits" : "fields");
+        printf("\n`trivet isa %s %s` shows the %s of one.\n", c->files[0],
+               tv_codec_word_bits(codec) ? "MNEMONIC" : "OPCODE", tv_codec_word_bits(codec) ? "bits" : "fields");
     }
     json_decref(list);
     tv_codec_free(codec);

@@ -21,11 +21,14 @@ static const cli_option options[] = {
     {"context", 0, "N", "positions to make room for (default: the model's)", NULL},
     {"weight-bits", 0, "4|8", "width of the weights where the machine takes both", "4 8"},
     {"activation-bits", 0, "8|16", "width of what is multiplied with them where the machine takes both", "8 16"},
-    {"kernels", 0, "NAME", "host kernels: scalar, avx2, avx512, neon or dotprod, of those that the host has; results are the same", "scalar avx2 avx512 neon dotprod"},
+    {"kernels", 0, "NAME",
+     "host kernels: scalar, avx2, avx512, neon or dotprod, of those that the host has; results are the same",
+     "scalar avx2 avx512 neon dotprod"},
     {"threads", 0, "N", "host threads (default: as many as there are cores)", NULL},
     {"emit", 0, "FOLDER", "write the machine's programs there, of -t all in a folder for each machine", "FILE"},
     {"eval", 0, "TEXT", "cross-entropy of a text file, beside that of the host", "FILE"},
-    {"timing-only", 0, NULL, "cycles without data: of -n tokens after a prompt of --prompt-tokens; MODEL may be sizes alone", NULL},
+    {"timing-only", 0, NULL,
+     "cycles without data: of -n tokens after a prompt of --prompt-tokens; MODEL may be sizes alone", NULL},
     {"prompt-tokens", 0, "N", "length of the prompt that --timing-only times (default 16)", NULL},
     {"host-ops", 0, NULL, "what the machine's instructions leave to the host", NULL},
     {"verify", 0, NULL, "compare each layer's output with the host's, token by token of the prompt", NULL},
@@ -81,7 +84,8 @@ static bool real_option(const job *j, const char *name, double fallback, double 
     return !text || (end != text && *end == '\0' && *out >= 0 && *out <= most);
 }
 
-static bool integer_option(const job *j, const char *name, uint64_t fallback, uint64_t least, uint64_t most, uint64_t *out)
+static bool integer_option(const job *j, const char *name, uint64_t fallback, uint64_t least, uint64_t most,
+                           uint64_t *out)
 {
     const char *text = cli_value(j->c, name);
     *out = fallback;
@@ -104,7 +108,8 @@ static int read_options(job *j)
         wrong = "threads";
     else if (!integer_option(j, "weight-bits", 0, 4, 8, &bits) || (bits != 0 && bits != 4 && bits != 8))
         wrong = "weight-bits";
-    else if (!integer_option(j, "activation-bits", 0, 8, 16, &activation_bits) || (activation_bits != 0 && activation_bits != 8 && activation_bits != 16))
+    else if (!integer_option(j, "activation-bits", 0, 8, 16, &activation_bits) ||
+             (activation_bits != 0 && activation_bits != 8 && activation_bits != 16))
         wrong = "activation-bits";
     else if (!integer_option(j, "seed", 1, 0, UINT64_MAX, &seed))
         wrong = "seed";
@@ -113,19 +118,26 @@ static int read_options(job *j)
     else if (!real_option(j, "top-p", 0.9, 1, &top_p))
         wrong = "top-p";
     if (wrong)
-        return cli_wrong(j->c, "`trivet llm --help` says what it takes", "--%s cannot be '%s'", wrong, cli_value(j->c, wrong));
-    static const char *const exclusive[][2] = {{"timing-only", "verify"}, {"timing-only", "eval"}, {"verify", "eval"}, {"host-ops", "eval"}, {"host-ops", "verify"}, {"timing-only", "prompt"}, {"eval", "prompt"}};
+        return cli_wrong(j->c, "`trivet llm --help` says what it takes", "--%s cannot be '%s'", wrong,
+                         cli_value(j->c, wrong));
+    static const char *const exclusive[][2] = {
+        {"timing-only", "verify"}, {"timing-only", "eval"},   {"verify", "eval"}, {"host-ops", "eval"},
+        {"host-ops", "verify"},    {"timing-only", "prompt"}, {"eval", "prompt"}};
     for (size_t i = 0; i < CLI_COUNTOF(exclusive); i++)
         if (cli_has(j->c, exclusive[i][0]) && cli_has(j->c, exclusive[i][1]))
-            return cli_wrong(j->c, "leave one of them away", "--%s and --%s exclude each other", exclusive[i][0], exclusive[i][1]);
+            return cli_wrong(j->c, "leave one of them away", "--%s and --%s exclude each other", exclusive[i][0],
+                             exclusive[i][1]);
     if (!cli_use_kernels(j->c))
         return cli_exit_status(TV_ERR_INPUT);
     if (run_outputs_wanted(j->c) && (cli_has(j->c, "eval") || cli_has(j->c, "verify")))
-        return cli_wrong(j->c, "they go with a text, or with --timing-only", "--eval and --verify write no trace and no report");
+        return cli_wrong(j->c, "they go with a text, or with --timing-only",
+                         "--eval and --verify write no trace and no report");
     if (run_outputs_wanted(j->c) && (cli_has(j->c, "info") || cli_has(j->c, "dump-graph")))
-        return cli_wrong(j->c, "leave them away to run the model", "--info and --dump-graph run nothing that a trace or report could tell of");
+        return cli_wrong(j->c, "leave them away to run the model",
+                         "--info and --dump-graph run nothing that a trace or report could tell of");
     if (run_outputs_on_stdout(j->c))
-        return cli_wrong(j->c, "write it to a file", "standard output has the text; no trace and no report can go there");
+        return cli_wrong(j->c, "write it to a file",
+                         "standard output has the text; no trace and no report can go there");
     if (run_outputs_check(j->c, j->c->files, j->c->file_count) != TV_OK)
         return cli_exit_status(TV_ERR_INPUT);
     j->tokens = (uint32_t)tokens;
@@ -146,7 +158,8 @@ static void show_progress(void *user, const char *what, uint64_t done, uint64_t 
     cli_progress_show(&j->progress, what, done, total);
 }
 
-static tv_status open_session(job *j, const char *target, const char *sample, tv_config **config, tv_llm_session **session)
+static tv_status open_session(job *j, const char *target, const char *sample, tv_config **config,
+                              tv_llm_session **session)
 {
     char emit[4096];
     bool all = all_targets(j), host = strcmp(target, "host") == 0;
@@ -157,8 +170,16 @@ static tv_status open_session(job *j, const char *target, const char *sample, tv
     }
     if (host && (all || cli_has(j->c, "eval"))) /* it comes along and has no programs */
         folder = NULL;
-    tv_llm_options own = {.target = target, .context = j->context, .threads = j->threads, .weight_bits = j->weight_bits, .activation_bits = j->activation_bits,
-                          .emit = folder, .timing_only = cli_has(j->c, "timing-only"), .verify = cli_has(j->c, "verify"), .sample = sample, .progress = {show_progress, j}};
+    tv_llm_options own = {.target = target,
+                          .context = j->context,
+                          .threads = j->threads,
+                          .weight_bits = j->weight_bits,
+                          .activation_bits = j->activation_bits,
+                          .emit = folder,
+                          .timing_only = cli_has(j->c, "timing-only"),
+                          .verify = cli_has(j->c, "verify"),
+                          .sample = sample,
+                          .progress = {show_progress, j}};
     *config = NULL;
     *session = NULL;
     tv_status status = host ? TV_OK : cli_make_config(j->c, target, all, config);
@@ -227,7 +248,8 @@ static tv_status generate(job *j, const char *target, outcome *out)
         if (out->summary.machine)
             tv_machine_stats(out->summary.machine, &stats);
         snprintf(out->bound_by, sizeof out->bound_by, "%s", stats.bound_by);
-        while (out->host_op_count < HOST_OPS_MAX && tv_llm_host_op_at(session, out->host_op_count, &out->host_ops[out->host_op_count]))
+        while (out->host_op_count < HOST_OPS_MAX &&
+               tv_llm_host_op_at(session, out->host_op_count, &out->host_ops[out->host_op_count]))
             out->host_op_count++;
         out->summary.machine = NULL;
     }
@@ -244,7 +266,8 @@ static tv_status evaluate(job *j, const char *target, const tv_input *text, outc
     *out = (outcome){.target = target};
     cli_progress_begin(j->c, &j->progress);
     if (status == TV_OK)
-        status = tv_llm_eval(session, (const char *)text->data, text->size, j->tokens, &out->nats, &out->evaluated, &j->c->sink);
+        status = tv_llm_eval(session, (const char *)text->data, text->size, j->tokens, &out->nats, &out->evaluated,
+                             &j->c->sink);
     cli_progress_end(&j->progress);
     if (session)
         tv_llm_session_summary(session, &out->summary);
@@ -271,10 +294,14 @@ static json_t *likeness_json(const char *target, const tv_llm_similarity *list, 
 {
     json_t *layers = json_array();
     for (uint32_t i = 0; i + 1 < count; i++)
-        json_array_append_new(layers, json_pack("{s:i, s:o, s:o}", "layer", (int)i, "cosine", json_figure(list[i].cosine), "largest_error", json_figure(list[i].error)));
+        json_array_append_new(layers,
+                              json_pack("{s:i, s:o, s:o}", "layer", (int)i, "cosine", json_figure(list[i].cosine),
+                                        "largest_error", json_figure(list[i].error)));
     json_t *o = json_pack("{s:s, s:o}", "target", target, "layers", layers);
     if (count)
-        json_object_set_new(o, "logits", json_pack("{s:o, s:o}", "cosine", json_figure(list[count - 1].cosine), "largest_error", json_figure(list[count - 1].error)));
+        json_object_set_new(o, "logits",
+                            json_pack("{s:o, s:o}", "cosine", json_figure(list[count - 1].cosine), "largest_error",
+                                      json_figure(list[count - 1].error)));
     return o;
 }
 
@@ -288,7 +315,8 @@ static tv_status verify(job *j, const char *target, json_t *array)
     uint32_t count = 0;
     tv_status status = open_session(j, target, prompt, &config, &session);
     if (status == TV_OK)
-        status = tv_llm_verify(session, prompt ? prompt : "To be, or not to be: that is the question.", j->tokens, &list, &count, &j->c->sink);
+        status = tv_llm_verify(session, prompt ? prompt : "To be, or not to be: that is the question.", j->tokens,
+                               &list, &count, &j->c->sink);
     if (status == TV_OK && j->c->json)
         json_array_append_new(array, likeness_json(target, list, count));
     else if (status == TV_OK)
@@ -305,7 +333,8 @@ static double per(double amount, double of) { return of > 0 ? amount / of : 0; }
 
 static void print_generated(const outcome *list, unsigned count)
 {
-    printf("\n  %-8s %7s %16s %16s %14s %14s  %s\n", "target", "tokens", "cycles/token", "prompt, c/token", "tokens/s", "bytes/token", "bound by");
+    printf("\n  %-8s %7s %16s %16s %14s %14s  %s\n", "target", "tokens", "cycles/token", "prompt, c/token", "tokens/s",
+           "bytes/token", "bound by");
     for (unsigned i = 0; i < count; i++) {
         const tv_llm_summary *s = &list[i].summary;
         double cycles = per((double)s->cycles, s->tokens);
@@ -314,8 +343,10 @@ static void print_generated(const outcome *list, unsigned count)
         if (host)
             printf("%16s %16s %14.1f %14s  %s\n", "", "", per(s->tokens, s->wall), "", "this computer");
         else
-            printf("%16.0f %16.0f %14.1f %14.0f  %s; simulated at %.1f tokens/s\n", cycles, per((double)s->prompt_cycles, s->prompt_tokens),
-                   per(s->clock_hz, cycles), per((double)(s->read_bytes + s->written_bytes), s->tokens), list[i].bound_by, per(s->tokens, s->wall));
+            printf("%16.0f %16.0f %14.1f %14.0f  %s; simulated at %.1f tokens/s\n", cycles,
+                   per((double)s->prompt_cycles, s->prompt_tokens), per(s->clock_hz, cycles),
+                   per((double)(s->read_bytes + s->written_bytes), s->tokens), list[i].bound_by,
+                   per(s->tokens, s->wall));
     }
 }
 
@@ -330,8 +361,8 @@ static void print_host_ops(const outcome *list, unsigned count)
         }
         printf("\n  %-8s %-44s %12s %16s\n", list[i].target, "left to the host", "times/token", "values/token");
         for (unsigned k = 0; k < list[i].host_op_count; k++)
-            printf("  %-8s %-44s %12.1f %16.1f\n", "", list[i].host_ops[k].name, per((double)list[i].host_ops[k].count, tokens),
-                   per((double)list[i].host_ops[k].elements, tokens));
+            printf("  %-8s %-44s %12.1f %16.1f\n", "", list[i].host_ops[k].name,
+                   per((double)list[i].host_ops[k].count, tokens), per((double)list[i].host_ops[k].elements, tokens));
     }
 }
 
@@ -339,7 +370,8 @@ static void print_evaluated(const outcome *list, unsigned count)
 {
     printf("  %-8s %7s %14s %12s\n", "target", "tokens", "nats/token", "against host");
     for (unsigned i = 0; i < count; i++)
-        printf("  %-8s %7u %14.4f %11.2f %%\n", list[i].target, list[i].evaluated, list[i].nats, 100 * (list[i].nats / list[0].nats - 1));
+        printf("  %-8s %7u %14.4f %11.2f %%\n", list[i].target, list[i].evaluated, list[i].nats,
+               100 * (list[i].nats / list[0].nats - 1));
 }
 
 static json_t *outcomes_json(const outcome *list, unsigned count)
@@ -347,14 +379,18 @@ static json_t *outcomes_json(const outcome *list, unsigned count)
     json_t *array = json_array();
     for (unsigned i = 0; i < count; i++) {
         const tv_llm_summary *s = &list[i].summary;
-        json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:s}", "target", list[i].target, "prompt_tokens", (json_int_t)s->prompt_tokens, "tokens",
-                              (json_int_t)s->tokens, "prompt_cycles", (json_int_t)s->prompt_cycles, "cycles", (json_int_t)s->cycles, "prompt_wall", s->prompt_wall,
-                              "wall", s->wall, "read_bytes", (json_int_t)s->read_bytes, "written_bytes", (json_int_t)s->written_bytes, "bound_by", list[i].bound_by);
+        json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:s}", "target", list[i].target,
+                              "prompt_tokens", (json_int_t)s->prompt_tokens, "tokens", (json_int_t)s->tokens,
+                              "prompt_cycles", (json_int_t)s->prompt_cycles, "cycles", (json_int_t)s->cycles,
+                              "prompt_wall", s->prompt_wall, "wall", s->wall, "read_bytes", (json_int_t)s->read_bytes,
+                              "written_bytes", (json_int_t)s->written_bytes, "bound_by", list[i].bound_by);
         if (list[i].evaluated)
-            json_object_update_new(o, json_pack("{s:o, s:I}", "nats", json_figure(list[i].nats), "evaluated", (json_int_t)list[i].evaluated));
+            json_object_update_new(o, json_pack("{s:o, s:I}", "nats", json_figure(list[i].nats), "evaluated",
+                                                (json_int_t)list[i].evaluated));
         json_t *host_ops = json_array();
         for (unsigned k = 0; k < list[i].host_op_count; k++)
-            json_array_append_new(host_ops, json_pack("{s:s, s:I, s:I}", "name", list[i].host_ops[k].name, "count", (json_int_t)list[i].host_ops[k].count, "values",
+            json_array_append_new(host_ops, json_pack("{s:s, s:I, s:I}", "name", list[i].host_ops[k].name, "count",
+                                                      (json_int_t)list[i].host_ops[k].count, "values",
                                                       (json_int_t)list[i].host_ops[k].elements));
         json_object_set_new(o, "host_ops", host_ops);
         json_array_append_new(array, o);
@@ -377,7 +413,8 @@ static unsigned list_targets(const job *j, const char *targets[TARGETS_MAX])
         return count;
     }
     for (unsigned i = 0; (name = tv_llm_target_at(i)) && count < TARGETS_MAX; i++)
-        if (strcmp(name, "host") != 0 ? wanted != NULL : !count && !(wanted && cli_has(j->c, "timing-only"))) /* which the host cannot */
+        if (strcmp(name, "host") != 0 ? wanted != NULL
+                                      : !count && !(wanted && cli_has(j->c, "timing-only"))) /* which the host cannot */
             targets[count++] = name;
     return count;
 }
@@ -387,7 +424,8 @@ static tv_status make_folder(job *j)
     const char *folder = cli_value(j->c, "emit");
     if (mkdir(folder, 0777) == 0 || errno == EEXIST)
         return TV_OK;
-    cli_wrong(j->c, "the folder above it must be there", "cannot make the folder '%.200s': %s", folder, strerror(errno));
+    cli_wrong(j->c, "the folder above it must be there", "cannot make the folder '%.200s': %s", folder,
+              strerror(errno));
     return TV_ERR_IO;
 }
 
@@ -430,9 +468,11 @@ static int run_model(job *j)
 {
     outcome list[TARGETS_MAX];
     unsigned count = 0;
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}; /* a second Ctrl-C ends everything */
+    struct sigaction action = {.sa_handler = on_interrupt,
+                               .sa_flags = (int)SA_RESETHAND}; /* a second Ctrl-C ends everything */
     if (!cli_has(j->c, "eval") && !cli_has(j->c, "verify") && !cli_has(j->c, "timing-only"))
-        sigaction(SIGINT, &action, NULL); /* a text has a summary also where it is cut; of the others a part says nothing */
+        sigaction(SIGINT, &action,
+                  NULL); /* a text has a summary also where it is cut; of the others a part says nothing */
     j->streaming = !j->c->json;
     json_t *likenesses = json_array();
     tv_status status = run_targets(j, list, &count, likenesses);
@@ -476,7 +516,8 @@ const cli_command cli_llm = {
     .name = "llm",
     .usage = "llm MODEL -t TARGET|all [-p PROMPT] [-n N]",
     .summary = "run a language model on the simulated machines",
-    .about = "MODEL is a GGUF file of the llama architecture. The machine's own instructions compute the text; what they cost is said at the end.\n"
+    .about = "MODEL is a GGUF file of the llama architecture. The machine's own instructions compute the text; what "
+             "they cost is said at the end.\n"
              "Without -t the host computes it. Ctrl-C ends the text, and the summary comes all the same.",
     .example = "  trivet llm models/shakespeare.gguf -t cmdq -p \"ROMEO:\" -n 200\n"
                "  trivet llm models/shakespeare.gguf -t all --eval text.txt -n 2000",

@@ -16,7 +16,9 @@ static const cli_option options[] = {
     {"max-cycles", 0, "N", "stop before an instruction that would issue at cycle N or later", NULL},
     {"functional", 0, NULL, "data without cycles", NULL},
     {"timing-only", 0, NULL, "cycles without data", NULL},
-    {"kernels", 0, "NAME", "host kernels: scalar, avx2, avx512, neon or dotprod, of those that the host has; results are the same", "scalar avx2 avx512 neon dotprod"},
+    {"kernels", 0, "NAME",
+     "host kernels: scalar, avx2, avx512, neon or dotprod, of those that the host has; results are the same",
+     "scalar avx2 avx512 neon dotprod"},
     {"threads", 0, "N", "host threads (default: as many as there are cores); results are the same", NULL},
     {"save-outputs", 0, "FOLDER", "write what the program says that it computes to FOLDER/NAME.bin", "FILE"},
     {"strict", 0, NULL, "hazards are errors, and nothing is run", NULL},
@@ -72,7 +74,8 @@ static tv_status load_file(job *j, const char *text)
         return TV_ERR_INPUT;
     }
     snprintf(head, sizeof head, "%.*s", (int)(equals - text), text);
-    tv_status status = tv_machine_address(j->machine, programs_of(j), j->count, head, &j->c->sink, &space, &addr, &rest);
+    tv_status status =
+        tv_machine_address(j->machine, programs_of(j), j->count, head, &j->c->sink, &space, &addr, &rest);
     if (status == TV_OK && rest) {
         cli_wrong(j->c, NULL, "--load takes SPACE:ADDR=FILE, not '%s'", text);
         status = TV_ERR_INPUT;
@@ -121,15 +124,16 @@ static tv_status read_dump(job *j, const char *text, dump *d)
 static json_t *dump_json(const dump *d)
 {
     const tv_range *r = &d->range;
-    return json_pack("{s:s, s:I, s:s, s:o}", "space", r->space.name, "addr", (json_int_t)r->addr, "type", tv_dtype_name(r->type), "values",
-                     elements_json(r->type, d->bytes, r->count));
+    return json_pack("{s:s, s:I, s:s, s:o}", "space", r->space.name, "addr", (json_int_t)r->addr, "type",
+                     tv_dtype_name(r->type), "values", elements_json(r->type, d->bytes, r->count));
 }
 
 static void print_dump(const dump *d)
 {
     const tv_range *r = &d->range;
     if (r->space.bank_size)
-        printf("%s:%" PRIu64 ":0x%" PRIx64 " %s\n", r->space.name, r->addr / r->space.bank_size, r->addr % r->space.bank_size, tv_dtype_name(r->type));
+        printf("%s:%" PRIu64 ":0x%" PRIx64 " %s\n", r->space.name, r->addr / r->space.bank_size,
+               r->addr % r->space.bank_size, tv_dtype_name(r->type));
     else
         printf("%s:0x%" PRIx64 " %s\n", r->space.name, r->addr, tv_dtype_name(r->type));
     elements_print(r->type, d->bytes, r->count, r->count);
@@ -179,7 +183,9 @@ static tv_status open_all(job *j)
             return status;
         j->count++;
     }
-    tv_mode mode = cli_has(c, "functional") ? TV_MODE_FUNCTIONAL : cli_has(c, "timing-only") ? TV_MODE_TIMING : TV_MODE_FULL;
+    tv_mode mode = cli_has(c, "functional")    ? TV_MODE_FUNCTIONAL
+                   : cli_has(c, "timing-only") ? TV_MODE_TIMING
+                                               : TV_MODE_FULL;
     if (cli_has(c, "timing-only") && cli_has(c, "save-outputs")) {
         cli_wrong(c, "leave --timing-only away", "--timing-only computes no outputs to save");
         return TV_ERR_INPUT;
@@ -212,7 +218,8 @@ static tv_status open_traces(job *j)
         snprintf(title + n, sizeof title - n, "%s%s", i ? ", " : "", name_of(j->c->files[i]));
     }
     if (count > 3)
-        snprintf(title, sizeof title, "%.100s … %.100s (%u programs)", name_of(j->c->files[0]), name_of(j->c->files[count - 1]), count);
+        snprintf(title, sizeof title, "%.100s … %.100s (%u programs)", name_of(j->c->files[0]),
+                 name_of(j->c->files[count - 1]), count);
     return run_outputs_open(&j->traces, j->c, title, NULL, j->machine);
 }
 
@@ -240,7 +247,8 @@ static tv_status run_program(job *j, unsigned i, const tv_run_limits *limits)
     tv_status status;
     cli_progress_begin(j->c, &progress);
     for (;;) {
-        uint64_t next = tv_machine_next(j->machine), until = next + SLICE < limits->until ? next + SLICE : limits->until;
+        uint64_t next = tv_machine_next(j->machine),
+                 until = next + SLICE < limits->until ? next + SLICE : limits->until;
         status = tv_machine_run(j->machine, &(tv_run_limits){until, limits->max_cycles}, &j->stop);
         if (status != TV_OK || j->stop != TV_STOP_UNTIL || until == limits->until)
             break;
@@ -258,7 +266,8 @@ static tv_status check_hazards(job *j)
     if (cli_has(j->c, "no-hazards"))
         return TV_OK;
     for (unsigned i = 0; i < j->count; i++) {
-        tv_status status = tv_program_hazards(j->programs[i], j->config, strict ? TV_ERROR : TV_WARNING, &j->c->sink, &counts);
+        tv_status status =
+            tv_program_hazards(j->programs[i], j->config, strict ? TV_ERROR : TV_WARNING, &j->c->sink, &counts);
         if (status != TV_OK)
             return status;
     }
@@ -281,7 +290,8 @@ static tv_status run_all(job *j)
         j->outcome = run_program(j, i, &own);
         if (j->outcome != TV_OK && j->outcome != TV_FAULT)
             return j->outcome;
-        if (j->outcome == TV_OK && j->stop == TV_STOP_END && !cli_has(j->c, "timing-only")) /* the next program may overwrite them */
+        if (j->outcome == TV_OK && j->stop == TV_STOP_END &&
+            !cli_has(j->c, "timing-only")) /* the next program may overwrite them */
             status = outputs_show(j->c, j->machine, j->programs[i], j->outputs, cli_value(j->c, "save-outputs"));
     }
     return status;
@@ -293,7 +303,8 @@ static void print_stop(const job *j)
     if (j->stop == TV_STOP_UNTIL)
         printf("stopped before instruction %" PRIu64 "\n", next);
     else if (j->stop == TV_STOP_CYCLES)
-        printf("stopped before instruction %" PRIu64 ": it would issue at cycle %s or later\n", next, cli_value(j->c, "max-cycles"));
+        printf("stopped before instruction %" PRIu64 ": it would issue at cycle %s or later\n", next,
+               cli_value(j->c, "max-cycles"));
 }
 
 static bool is_words(const tv_machine *machine)
@@ -362,8 +373,10 @@ const cli_command cli_run = {
     .name = "run",
     .usage = "run FILE … [options]",
     .summary = "execute and time programs",
-    .about = "Source, ELF, .bin, .hex and .json files run one after another on one machine. ADDR is a number or a symbol of the program,\n"
-             "with +offset if need be; the space's documentation (docs/isa) says what it counts. A space with banks takes BANK:OFFSET.",
+    .about = "Source, ELF, .bin, .hex and .json files run one after another on one machine. ADDR is a number or a "
+             "symbol of the program,\n"
+             "with +offset if need be; the space's documentation (docs/isa) says what it counts. A space with banks "
+             "takes BANK:OFFSET.",
     .example = "  trivet run softmax.s --dump l2:0x20:64:bf16\n"
                "  trivet run gemv.elf -c kv260 --load host:0x10000=weights.bin --trace trace.json\n"
                "  trivet run decode.s --timing-only --perfetto ui.json\n"

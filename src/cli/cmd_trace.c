@@ -29,7 +29,8 @@ static tv_status convert(cli *c, const char *out, tv_trace_format format)
 {
     cli_progress progress;
     cli_progress_begin(c, &progress);
-    tv_status status = tv_trace_convert(c->files[1], out, format, &(tv_trace_progress){show_progress, &progress}, &c->sink);
+    tv_status status =
+        tv_trace_convert(c->files[1], out, format, &(tv_trace_progress){show_progress, &progress}, &c->sink);
     cli_progress_end(&progress);
     return status;
 }
@@ -136,7 +137,9 @@ static bool format_of(const char *to, const char *out, tv_trace_format *format)
     static const struct {
         const char *name, *ending;
         tv_trace_format format;
-    } formats[] = {{"perfetto", ".perfetto.json", TV_TRACE_PERFETTO}, {"csv", ".csv", TV_TRACE_CSV}, {"json", ".json", TV_TRACE_JSON}};
+    } formats[] = {{"perfetto", ".perfetto.json", TV_TRACE_PERFETTO},
+                   {"csv", ".csv", TV_TRACE_CSV},
+                   {"json", ".json", TV_TRACE_JSON}};
     char name[4096];
     snprintf(name, sizeof name, "%s", out);
     if (ends_with(name, ".zst"))
@@ -154,10 +157,12 @@ static int run_convert(cli *c)
     const char *out = cli_value(c, "output"), *to = cli_value(c, "to");
     tv_trace_format format;
     if (c->file_count != 2 || !out)
-        return cli_wrong(c, "usage: trivet trace convert IN -o OUT", c->file_count != 2 ? "convert takes one trace" : "convert needs -o OUT");
+        return cli_wrong(c, "usage: trivet trace convert IN -o OUT",
+                         c->file_count != 2 ? "convert takes one trace" : "convert needs -o OUT");
     if (!format_of(to, out, &format))
         return to ? cli_wrong(c, "json, perfetto or csv", "--to cannot be '%s'", to)
-                  : cli_wrong(c, "say --to json, perfetto or csv", "the name '%s' does not end in .json, .perfetto.json or .csv", out);
+                  : cli_wrong(c, "say --to json, perfetto or csv",
+                              "the name '%s' does not end in .json, .perfetto.json or .csv", out);
     if (cli_same_file(c->files[1], out))
         return cli_wrong(c, "choose another name", "the result would overwrite the trace '%s'", c->files[1]);
     if (c->json)
@@ -182,7 +187,8 @@ static int run(cli *c)
     if (is_convert)
         return run_convert(c);
     if (c->file_count != 1)
-        return cli_wrong(c, "usage: trivet trace FILE, trivet trace diff A B, or trivet trace convert IN -o OUT", "too many arguments for 'trace'");
+        return cli_wrong(c, "usage: trivet trace FILE, trivet trace diff A B, or trivet trace convert IN -o OUT",
+                         "too many arguments for 'trace'");
     return run_summary(c, rows);
 }
 
@@ -190,7 +196,8 @@ const cli_command cli_trace = {
     .name = "trace",
     .usage = "trace FILE, trace diff A B, trace convert IN -o OUT",
     .summary = "look at trace files, compare two, convert one",
-    .about = "FILE is what `trivet run` writes with --trace or --perfetto, compressed with zstd or not, of any size; - is standard input.\n"
+    .about = "FILE is what `trivet run` writes with --trace or --perfetto, compressed with zstd or not, of any size; - "
+             "is standard input.\n"
              "A file called diff or convert is given as ./diff.",
     .example = "  trivet trace run.json                                  # where the time went\n"
                "  trivet trace diff before.json after.json --fail-above 2%  # exit status 1: slower by more\n"

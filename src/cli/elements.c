@@ -10,7 +10,9 @@ static json_t *element_json(tv_dtype type, const uint8_t *bytes, uint64_t i)
     tv_dtype_text(type, bytes, i, text);
     if (strncmp(text, "0x", 2) == 0 || strpbrk(text, "nN"))
         return json_string(text);
-    return strpbrk(text, ".e") || type == TV_F32 || type == TV_F16 || type == TV_BF16 ? json_real(strtod(text, NULL)) : json_integer(strtoll(text, NULL, 10));
+    return strpbrk(text, ".e") || type == TV_F32 || type == TV_F16 || type == TV_BF16
+               ? json_real(strtod(text, NULL))
+               : json_integer(strtoll(text, NULL, 10));
 }
 
 json_t *elements_json(tv_dtype type, const uint8_t *bytes, uint64_t count)
@@ -63,7 +65,8 @@ tv_status outputs_show(cli *c, tv_machine *machine, const tv_program *program, j
         if (status == TV_OK && object)
             json_object_set_new(object, info.name, elements_json(info.type, bytes, info.count));
         else if (status == TV_OK) {
-            printf("%s (%s:0x%" PRIx64 ", %" PRIu64 " %s)\n", info.name, info.space, info.addr, info.count, tv_dtype_name(info.type));
+            printf("%s (%s:0x%" PRIx64 ", %" PRIu64 " %s)\n", info.name, info.space, info.addr, info.count,
+                   tv_dtype_name(info.type));
             elements_print(info.type, bytes, info.count, SHOWN);
         }
         if (status == TV_OK && folder)

@@ -9,8 +9,8 @@
 void elements_print(tv_dtype type, const uint8_t *bytes, uint64_t count, uint64_t most);
 json_t *elements_json(tv_dtype type, const uint8_t *bytes, uint64_t count);
 
-/* The outputs of `program` as they stand in the machine: printed, added to `object` by name (not NULL), or each written to
- * `folder`/NAME.bin (not NULL). */
+/* The outputs of `program` as they stand in the machine: printed, added to `object` by name (not NULL), or each written
+ * to `folder`/NAME.bin (not NULL). */
 tv_status outputs_show(cli *c, tv_machine *machine, const tv_program *program, json_t *object, const char *folder);
 
 #endif

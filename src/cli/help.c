@@ -65,8 +65,14 @@ static int run_help(cli *c)
     return cli_wrong(c, hint, "unknown command '%s'", c->files[0]);
 }
 
-const cli_command cli_help = {.name = "help", .usage = "help [COMMAND]", .summary = "explain a command", .common = "", .most = 1,
-                              .values = "COMMAND", .example = "  trivet help run", .run = run_help};
+const cli_command cli_help = {.name = "help",
+                              .usage = "help [COMMAND]",
+                              .summary = "explain a command",
+                              .common = "",
+                              .most = 1,
+                              .values = "COMMAND",
+                              .example = "  trivet help run",
+                              .run = run_help};
 
 /* ---- Completion ---- */
 
@@ -156,13 +162,16 @@ static void zsh_text(const char *text, FILE *out)
 
 static void print_zsh(FILE *out)
 {
-    fputs("#compdef trivet\n# zsh completion of trivet, made by `trivet completion zsh`\n_trivet_commands() {\n  local -a commands=(\n", out);
+    fputs("#compdef trivet\n# zsh completion of trivet, made by `trivet completion zsh`\n_trivet_commands() {\n  local "
+          "-a commands=(\n",
+          out);
     for (unsigned i = 0; cli_commands[i]; i++) {
         fprintf(out, "    '%s:", cli_commands[i]->name);
         zsh_text(cli_commands[i]->summary, out);
         fputs("'\n", out);
     }
-    fputs("  )\n  _describe command commands\n}\n_trivet() {\n  if (( CURRENT == 2 )); then _trivet_commands; return; fi\n"
+    fputs("  )\n  _describe command commands\n}\n_trivet() {\n  if (( CURRENT == 2 )); then _trivet_commands; return; "
+          "fi\n"
           "  local command=$words[2]\n  shift words; (( CURRENT-- ))\n  case $command in\n",
           out);
     for (unsigned i = 0; cli_commands[i]; i++) {
@@ -226,8 +235,10 @@ static void print_man(FILE *out)
 {
     fprintf(out, ".TH TRIVET 1 \"\" \"trivet %s\" \"User Commands\"\n.SH NAME\ntrivet \\- ", tv_version());
     roff(summary, out);
-    fputs("\n.SH SYNOPSIS\n.B trivet\n.I COMMAND\n[options] …\n.SH DESCRIPTION\nTrivet is a golden model and a performance model of published "
-          "neural processors: it assembles, checks, disassembles, runs, times and traces their programs, bit by bit and cycle by cycle.\n",
+    fputs("\n.SH SYNOPSIS\n.B trivet\n.I COMMAND\n[options] …\n.SH DESCRIPTION\nTrivet is a golden model and a "
+          "performance model of published "
+          "neural processors: it assembles, checks, disassembles, runs, times and traces their programs, bit by bit "
+          "and cycle by cycle.\n",
           out);
     fputs(".SH COMMANDS\n", out);
     for (unsigned i = 0; cli_commands[i]; i++) {
@@ -258,7 +269,8 @@ static void print_man(FILE *out)
         roff(text + strspn(text, " "), out);
         fprintf(out, "\n%s\n", o->help);
     }
-    fputs(".SH \"EXIT STATUS\"\n0 done; 1 the simulated machine faulted or a check found errors; 2 wrong use or wrong input; "
+    fputs(".SH \"EXIT STATUS\"\n0 done; 1 the simulated machine faulted or a check found errors; 2 wrong use or wrong "
+          "input; "
           "3 the tool's own failure (I/O, memory).\n.SH \"SEE ALSO\"\nThe manual, installed under doc/trivet.\n",
           out);
 }
@@ -277,6 +289,12 @@ static int run_completion(cli *c)
     return CLI_DONE;
 }
 
-const cli_command cli_completion = {.name = "completion", .usage = "completion bash|zsh|man", .summary = "print shell completion or the manual page",
-                                    .common = "", .least = 1, .most = 1, .values = "bash zsh man",
-                                    .example = "  source <(trivet completion bash)   # completion in this shell", .run = run_completion};
+const cli_command cli_completion = {.name = "completion",
+                                    .usage = "completion bash|zsh|man",
+                                    .summary = "print shell completion or the manual page",
+                                    .common = "",
+                                    .least = 1,
+                                    .most = 1,
+                                    .values = "bash zsh man",
+                                    .example = "  source <(trivet completion bash)   # completion in this shell",
+                                    .run = run_completion};

@@ -2,8 +2,9 @@
 /* The trivet command: picks the command, parses its options, runs it. */
 #include "cli/cli.h"
 
-const cli_command *const cli_commands[] = {&cli_asm,    &cli_dis,     &cli_isa,     &cli_check, &cli_run, &cli_debug, &cli_trace, &cli_llm, &cli_config,
-                                           &cli_targets, &cli_version, &cli_help, &cli_completion, NULL};
+const cli_command *const cli_commands[] = {&cli_asm,     &cli_dis,   &cli_isa,        &cli_check,  &cli_run,
+                                           &cli_debug,   &cli_trace, &cli_llm,        &cli_config, &cli_targets,
+                                           &cli_version, &cli_help,  &cli_completion, NULL};
 
 /* Standard error for a person; with --json also kept for the result. */
 static void take_diagnostic(void *user, const tv_diag *diag)
@@ -32,7 +33,8 @@ static const char *command_name(unsigned i, const void *user)
 
 static const cli_command *find_command(const char *name)
 {
-    static const char *const aliases[][2] = {{"--help", "help"}, {"-h", "help"}, {"--version", "version"}, {"-V", "version"}};
+    static const char *const aliases[][2] = {
+        {"--help", "help"}, {"-h", "help"}, {"--version", "version"}, {"-V", "version"}};
     for (size_t i = 0; i < CLI_COUNTOF(aliases); i++)
         if (strcmp(name, aliases[i][0]) == 0)
             name = aliases[i][1];

@@ -137,7 +137,9 @@ static int apply_color(cli *c)
         return CLI_DONE;
     }
     c->color = c->out_color = strcmp(when, "always") == 0;
-    return c->color || strcmp(when, "never") == 0 ? CLI_DONE : cli_wrong(c, "use auto, always or never", "--color cannot be '%s'", when);
+    return c->color || strcmp(when, "never") == 0
+               ? CLI_DONE
+               : cli_wrong(c, "use auto, always or never", "--color cannot be '%s'", when);
 }
 
 int cli_parse(cli *c, int argc, char **argv)
@@ -179,7 +181,9 @@ int cli_parse(cli *c, int argc, char **argv)
     if (c->file_count < c->command->least || c->file_count > c->command->most) {
         char hint[160];
         snprintf(hint, sizeof hint, "usage: trivet %s", c->command->usage);
-        return cli_wrong(c, hint, c->file_count < c->command->least ? "too few arguments for '%s'" : "too many arguments for '%s'", c->command->name);
+        return cli_wrong(
+            c, hint, c->file_count < c->command->least ? "too few arguments for '%s'" : "too many arguments for '%s'",
+            c->command->name);
     }
     return CLI_DONE;
 }

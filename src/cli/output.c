@@ -11,10 +11,14 @@
 int cli_exit_status(tv_status status)
 {
     switch (status) {
-    case TV_OK: return CLI_DONE;
-    case TV_FAULT: return CLI_FAULT;
-    case TV_ERR_INPUT: return CLI_WRONG;
-    default: return CLI_FAILED;
+    case TV_OK:
+        return CLI_DONE;
+    case TV_FAULT:
+        return CLI_FAULT;
+    case TV_ERR_INPUT:
+        return CLI_WRONG;
+    default:
+        return CLI_FAILED;
     }
 }
 
@@ -30,8 +34,8 @@ int cli_wrong(cli *c, const char *hint, const char *format, ...)
     if (hint)
         fprintf(stderr, "        = %shint%s: %s\n", bold, off, hint);
     if (c->json)
-        json_array_append_new(c->diagnostics,
-                              json_pack("{s:s, s:o, s:o}", "severity", "error", "message", cli_string(message), "hint", cli_string(hint)));
+        json_array_append_new(c->diagnostics, json_pack("{s:s, s:o, s:o}", "severity", "error", "message",
+                                                        cli_string(message), "hint", cli_string(hint)));
     c->errors++;
     return CLI_WRONG;
 }
@@ -65,8 +69,9 @@ static bool same_place(const char *a, const char *b)
 {
     char *copies[4] = {strdup(a), strdup(b), strdup(a), strdup(b)};
     struct stat x, y;
-    bool same = copies[0] && copies[1] && copies[2] && copies[3] && strcmp(basename(copies[0]), basename(copies[1])) == 0 &&
-                stat(dirname(copies[2]), &x) == 0 && stat(dirname(copies[3]), &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    bool same = copies[0] && copies[1] && copies[2] && copies[3] &&
+                strcmp(basename(copies[0]), basename(copies[1])) == 0 && stat(dirname(copies[2]), &x) == 0 &&
+                stat(dirname(copies[3]), &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
     for (int i = 0; i < 4; i++)
         free(copies[i]);
     return same;

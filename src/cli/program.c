@@ -33,7 +33,8 @@ static bool has_key(const tv_config *config, const char *key)
 
 bool cli_use_kernels(cli *c)
 {
-    const char *option = cli_value(c, "kernels"), *variable = getenv("TRIVET_KERNELS"), *wanted = option ? option : variable, *name;
+    const char *option = cli_value(c, "kernels"), *variable = getenv("TRIVET_KERNELS"),
+               *wanted = option ? option : variable, *name;
     char hint[80] = "this host has";
     if (!wanted || !*wanted)
         return true;

@@ -37,7 +37,8 @@ static tv_status check_inputs(cli *c, const char *name, const char *path, const 
 {
     for (unsigned i = 0; path && i < count; i++)
         if (cli_same_file(path, inputs[i])) {
-            cli_wrong(c, "choose another name", "the %s would overwrite '%s'", strcmp(name, "report") == 0 ? "report" : "trace", inputs[i]);
+            cli_wrong(c, "choose another name", "the %s would overwrite '%s'",
+                      strcmp(name, "report") == 0 ? "report" : "trace", inputs[i]);
             return TV_ERR_INPUT;
         }
     return TV_OK;
@@ -57,7 +58,8 @@ tv_status run_outputs_check(cli *c, const char *const *inputs, unsigned count)
             return status;
     }
     if (run_outputs_on_stdout(c) && (c->json || cli_has(c, "dump"))) {
-        cli_wrong(c, "write the trace or the report to a file", "--%s and a trace or report cannot both go to standard output", c->json ? "json" : "dump");
+        cli_wrong(c, "write the trace or the report to a file",
+                  "--%s and a trace or report cannot both go to standard output", c->json ? "json" : "dump");
         return TV_ERR_INPUT;
     }
     return TV_OK;

@@ -19,13 +19,15 @@ static json_t *fault_json(const tv_fault *f)
         return json_null();
     char source[512];
     snprintf(source, sizeof source, "%s:%u", f->file ? f->file : "", f->line);
-    return json_pack("{s:s, s:s, s:I, s:I, s:s, s:o, s:s}", "code", f->code, "name", f->name, "index", (json_int_t)f->index, "address",
-                     (json_int_t)f->address, "disassembly", f->disassembly, "source", f->file ? cli_string(source) : json_null(), "message", f->message);
+    return json_pack("{s:s, s:s, s:I, s:I, s:s, s:o, s:s}", "code", f->code, "name", f->name, "index",
+                     (json_int_t)f->index, "address", (json_int_t)f->address, "disassembly", f->disassembly, "source",
+                     f->file ? cli_string(source) : json_null(), "message", f->message);
 }
 
 json_t *run_report_json(const tv_machine *machine, tv_stop stop, json_t *dumps)
 {
-    static const char *const stops[] = {[TV_STOP_END] = "end", [TV_STOP_UNTIL] = "until", [TV_STOP_CYCLES] = "max-cycles", [TV_STOP_FAULT] = "fault"};
+    static const char *const stops[] = {
+        [TV_STOP_END] = "end", [TV_STOP_UNTIL] = "until", [TV_STOP_CYCLES] = "max-cycles", [TV_STOP_FAULT] = "fault"};
     tv_stats s;
     tv_machine_stats(machine, &s);
     const tv_fault *fault = tv_machine_fault(machine);
@@ -34,9 +36,11 @@ json_t *run_report_json(const tv_machine *machine, tv_stop stop, json_t *dumps)
         json_object_set_new(engines, s.engines[e].name, engine_json(&s, &s.engines[e]));
     for (unsigned p = 0; p < s.path_count; p++)
         json_object_set_new(bytes, s.paths[p].name, json_integer((json_int_t)s.paths[p].bytes));
-    return json_pack("{s:s, s:s, s:s, s:o, s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:O}", "target", tv_machine_target(machine), "status",
-                     fault ? "fault" : "ok", "stop", stops[stop], "fault", fault_json(fault), "cycles", (json_int_t)s.cycles, "seconds", s.seconds, "instructions", (json_int_t)s.instructions,
-                     "macs", (json_int_t)s.macs, "engines", engines, "bytes", bytes, "bound_by", s.bound_by[0] ? json_string(s.bound_by) : json_null(), "dumps", dumps);
+    return json_pack("{s:s, s:s, s:s, s:o, s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:O}", "target",
+                     tv_machine_target(machine), "status", fault ? "fault" : "ok", "stop", stops[stop], "fault",
+                     fault_json(fault), "cycles", (json_int_t)s.cycles, "seconds", s.seconds, "instructions",
+                     (json_int_t)s.instructions, "macs", (json_int_t)s.macs, "engines", engines, "bytes", bytes,
+                     "bound_by", s.bound_by[0] ? json_string(s.bound_by) : json_null(), "dumps", dumps);
 }
 
 static void print_engine(const tv_stats *s, const tv_engine_stats *e, bool color, FILE *out)
@@ -47,7 +51,8 @@ static void print_engine(const tv_stats *s, const tv_engine_stats *e, bool color
         stalled += e->stalled[c];
     fprintf(out, "  %-6s ", e->name);
     cli_print_bar((double)e->busy / cycles, color, out);
-    fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%", 100 * (double)e->busy / cycles, 100 * (double)stalled / cycles, 100 * (double)e->idle / cycles);
+    fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%", 100 * (double)e->busy / cycles, 100 * (double)stalled / cycles,
+            100 * (double)e->idle / cycles);
     const char *separator = "  ";
     for (unsigned c = 0; c < s->stall_reason_count; c++)
         if (e->stalled[c]) {
@@ -62,7 +67,8 @@ void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *o
     tv_stats s;
     tv_machine_stats(machine, &s);
     const char *bold = color ? "\033[1m" : "", *off = color ? "\033[0m" : "";
-    fprintf(out, "%s%s%s: %" PRIu64 " instruction%s", bold, tv_machine_target(machine), off, s.instructions, s.instructions == 1 ? "" : "s");
+    fprintf(out, "%s%s%s: %" PRIu64 " instruction%s", bold, tv_machine_target(machine), off, s.instructions,
+            s.instructions == 1 ? "" : "s");
     if (!timed) {
         fprintf(out, ", %" PRIu64 " MACs, functional only: no cycles\n", s.macs);
         return;

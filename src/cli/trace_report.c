@@ -26,7 +26,8 @@ static json_t *engines_json(const tv_trace_summary *s)
     for (unsigned i = 0; i < s->engine_count; i++) {
         const tv_trace_engine *e = &s->engines[i];
         json_object_set_new(object, e->name,
-                            json_pack("{s:I, s:I, s:o}", "busy", (json_int_t)e->busy, "idle", (json_int_t)e->idle, "held", causes_json(e->stalled, e->stalled_count)));
+                            json_pack("{s:I, s:I, s:o}", "busy", (json_int_t)e->busy, "idle", (json_int_t)e->idle,
+                                      "held", causes_json(e->stalled, e->stalled_count)));
     }
     return object;
 }
@@ -35,8 +36,9 @@ static json_t *paths_json(const tv_trace_summary *s)
 {
     json_t *object = json_object();
     for (unsigned i = 0; i < s->path_count; i++)
-        json_object_set_new(object, s->paths[i].name, json_pack("{s:I, s:o}", "bytes", (json_int_t)s->paths[i].bytes, "peak_bytes_per_cycle",
-                                                                number_or_null(s->paths[i].peak)));
+        json_object_set_new(object, s->paths[i].name,
+                            json_pack("{s:I, s:o}", "bytes", (json_int_t)s->paths[i].bytes, "peak_bytes_per_cycle",
+                                      number_or_null(s->paths[i].peak)));
     return object;
 }
 
@@ -45,8 +47,9 @@ static json_t *rows_json(const tv_trace_row *rows, unsigned count)
     json_t *list = json_array();
     for (unsigned i = 0; i < count; i++) {
         const tv_trace_row *r = &rows[i];
-        json_t *object = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "name", r->name, "count", (json_int_t)r->count, "cycles", (json_int_t)r->cycles, "held",
-                                   (json_int_t)r->stalled, "bytes", (json_int_t)r->bytes, "macs", (json_int_t)r->macs);
+        json_t *object = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "name", r->name, "count", (json_int_t)r->count,
+                                   "cycles", (json_int_t)r->cycles, "held", (json_int_t)r->stalled, "bytes",
+                                   (json_int_t)r->bytes, "macs", (json_int_t)r->macs);
         if (r->count) {
             json_object_set_new(object, "first_cycle", whole(r->first));
             json_object_set_new(object, "end_cycle", whole(r->last));
@@ -61,8 +64,9 @@ static json_t *steps_json(const tv_trace_summary *s)
     json_t *list = json_array();
     for (unsigned i = 0; i < s->step_count; i++) {
         const tv_trace_step *t = &s->steps[i];
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:I}", "op", t->op, "position", (json_int_t)t->position, "tokens", (json_int_t)t->tokens,
-                                              "start_cycle", (json_int_t)t->start, "end_cycle", (json_int_t)t->end));
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:I}", "op", t->op, "position",
+                                              (json_int_t)t->position, "tokens", (json_int_t)t->tokens, "start_cycle",
+                                              (json_int_t)t->start, "end_cycle", (json_int_t)t->end));
     }
     return list;
 }
@@ -84,8 +88,10 @@ static json_t *stalls_json(const tv_trace_summary *s)
     json_t *list = json_array();
     for (unsigned i = 0; i < s->stall_count; i++) {
         const tv_trace_stall *t = &s->stalls[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:o, s:o}", "engines", t->engines, "cause", t->reason, "start_cycle", (json_int_t)t->start,
-                                              "end_cycle", (json_int_t)t->end, "held", insn_json(&t->stalled), "waits_for", insn_json(&t->waits_for)));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:I, s:I, s:o, s:o}", "engines", t->engines, "cause", t->reason,
+                                        "start_cycle", (json_int_t)t->start, "end_cycle", (json_int_t)t->end, "held",
+                                        insn_json(&t->stalled), "waits_for", insn_json(&t->waits_for)));
     }
     return list;
 }
@@ -94,11 +100,14 @@ json_t *trace_summary_json(const tv_trace_summary *s)
 {
     json_t *settings = json_object();
     for (unsigned i = 0; i < s->setting_count; i++)
-        json_object_set_new(settings, s->settings[i].key, json_pack("{s:s, s:o}", "value", s->settings[i].value, "default", cli_string(s->settings[i].fallback)));
-    json_t *object = json_pack("{s:s, s:s, s:f, s:I, s:f, s:I, s:I, s:o, s:o, s:I}", "target", s->target, "tool_version", s->tool_version, "clock_hz",
-                               s->clock_hz, "cycles", (json_int_t)s->cycles, "seconds", s->seconds, "instructions", (json_int_t)s->instructions, "macs",
-                               (json_int_t)s->macs, "peak_macs_per_cycle", number_or_null(s->peak_macs), "bound_by",
-                               s->bound_by[0] ? json_string(s->bound_by) : json_null(), "events", (json_int_t)s->events);
+        json_object_set_new(
+            settings, s->settings[i].key,
+            json_pack("{s:s, s:o}", "value", s->settings[i].value, "default", cli_string(s->settings[i].fallback)));
+    json_t *object = json_pack(
+        "{s:s, s:s, s:f, s:I, s:f, s:I, s:I, s:o, s:o, s:I}", "target", s->target, "tool_version", s->tool_version,
+        "clock_hz", s->clock_hz, "cycles", (json_int_t)s->cycles, "seconds", s->seconds, "instructions",
+        (json_int_t)s->instructions, "macs", (json_int_t)s->macs, "peak_macs_per_cycle", number_or_null(s->peak_macs),
+        "bound_by", s->bound_by[0] ? json_string(s->bound_by) : json_null(), "events", (json_int_t)s->events);
     json_object_set_new(object, "settings", settings);
     json_object_set_new(object, "engines", engines_json(s));
     json_object_set_new(object, "causes", causes_json(s->stall_reasons, s->stall_reason_count));
@@ -112,7 +121,8 @@ json_t *trace_summary_json(const tv_trace_summary *s)
 
 /* ---- The summary as tables ---- */
 
-/* Names come from files: what a terminal would take for commands is shown as '?'. Filled up to `width`; 0: as long as it is. */
+/* Names come from files: what a terminal would take for commands is shown as '?'. Filled up to `width`; 0: as long as
+ * it is. */
 static void print_name(const char *name, int width, FILE *out)
 {
     int places = 0, left = width > 0 ? width : 160;
@@ -142,7 +152,8 @@ static void print_engines(const tv_trace_summary *s, bool color, FILE *out)
         fputs("  ", out);
         print_name(e->name, 7, out);
         cli_print_bar(busy < 1 ? busy : 1, color, out);
-        fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%", 100 * busy, 100 * share_of(stalled, s->cycles), 100 * share_of(e->idle, s->cycles));
+        fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%", 100 * busy, 100 * share_of(stalled, s->cycles),
+                100 * share_of(e->idle, s->cycles));
         for (unsigned c = 0; c < e->stalled_count; c++) {
             fputs(c ? ", " : "  ", out);
             print_name(e->stalled[c].name, 0, out);
@@ -185,7 +196,8 @@ static void print_bytes(uint64_t bytes, FILE *out)
         fprintf(out, "%13s", "");
 }
 
-static void print_rows(const char *title, const tv_trace_row *table, unsigned count, uint64_t all, unsigned rows, FILE *out)
+static void print_rows(const char *title, const tv_trace_row *table, unsigned count, uint64_t all, unsigned rows,
+                       FILE *out)
 {
     if (!count)
         return;
@@ -194,7 +206,8 @@ static void print_rows(const char *title, const tv_trace_row *table, unsigned co
         const tv_trace_row *r = &table[i];
         fputs("  ", out);
         print_name(r->name, 24, out);
-        fprintf(out, " %8" PRIu64 " %13" PRIu64 " %5.1f %% %11" PRIu64, r->count, r->cycles, 100 * share_of(r->cycles, all), r->stalled);
+        fprintf(out, " %8" PRIu64 " %13" PRIu64 " %5.1f %% %11" PRIu64, r->count, r->cycles,
+                100 * share_of(r->cycles, all), r->stalled);
         if (r->bytes || r->macs)
             print_bytes(r->bytes, out);
         if (r->macs)
@@ -224,7 +237,8 @@ static void print_steps(const tv_trace_summary *s, unsigned rows, FILE *out)
         }
         if (!count)
             continue;
-        fprintf(out, "%s  %s: %" PRIu64 " token%s in %" PRIu64 " step%s, %" PRIu64 " cycles", heading ? "\n" : "", ops[o], tokens, tokens == 1 ? "" : "s", count, count == 1 ? "" : "s", cycles);
+        fprintf(out, "%s  %s: %" PRIu64 " token%s in %" PRIu64 " step%s, %" PRIu64 " cycles", heading ? "\n" : "",
+                ops[o], tokens, tokens == 1 ? "" : "s", count, count == 1 ? "" : "s", cycles);
         heading = false;
         if (tokens && cycles) {
             fprintf(out, ", %.1f a token, ", (double)cycles / (double)tokens);
@@ -239,7 +253,8 @@ static void print_steps(const tv_trace_summary *s, unsigned rows, FILE *out)
         fprintf(out, "\n  step      position  tokens         start        cycles\n");
     for (unsigned i = 0; i < s->step_count && i < rows; i++) {
         const tv_trace_step *t = &s->steps[i];
-        fprintf(out, "  %-8s %9" PRId64 " %7" PRIu64 " %13" PRIu64 " %13" PRIu64 "\n", t->op, t->position, t->tokens, t->start, t->end - t->start);
+        fprintf(out, "  %-8s %9" PRId64 " %7" PRIu64 " %13" PRIu64 " %13" PRIu64 "\n", t->op, t->position, t->tokens,
+                t->start, t->end - t->start);
     }
     print_more(s->step_count, rows, out);
 }
@@ -284,8 +299,8 @@ void trace_summary_print(const tv_trace_summary *s, unsigned rows, bool color, F
     uint64_t busy = 0;
     fputs(bold, out);
     print_name(s->target, 0, out);
-    fprintf(out, "%s: %" PRIu64 " instruction%s, %s%" PRIu64 " cycle%s%s, ", off, s->instructions, s->instructions == 1 ? "" : "s", bold, s->cycles,
-            s->cycles == 1 ? "" : "s", off);
+    fprintf(out, "%s: %" PRIu64 " instruction%s, %s%" PRIu64 " cycle%s%s, ", off, s->instructions,
+            s->instructions == 1 ? "" : "s", bold, s->cycles, s->cycles == 1 ? "" : "s", off);
     cli_print_time(s->seconds, out);
     fputs(" at ", out);
     cli_print_figure(s->clock_hz / 1e6, 0, out);
@@ -323,8 +338,10 @@ void trace_summary_print(const tv_trace_summary *s, unsigned rows, bool color, F
 
 static json_t *change_json(const char *name, uint64_t before, uint64_t after)
 {
-    json_t *object = json_pack("{s:I, s:I, s:I, s:o}", "before", (json_int_t)before, "after", (json_int_t)after, "change", (json_int_t)(after - before), "percent",
-                               before ? json_real(100 * ((double)after - (double)before) / (double)before) : json_null());
+    json_t *object =
+        json_pack("{s:I, s:I, s:I, s:o}", "before", (json_int_t)before, "after", (json_int_t)after, "change",
+                  (json_int_t)(after - before), "percent",
+                  before ? json_real(100 * ((double)after - (double)before) / (double)before) : json_null());
     if (name)
         json_object_set_new(object, "name", json_string(name));
     return object;
@@ -334,7 +351,8 @@ static json_t *changes_json(const tv_trace_changes *changes)
 {
     json_t *list = json_array();
     for (unsigned i = 0; i < changes->count; i++)
-        json_array_append_new(list, change_json(changes->rows[i].name, changes->rows[i].before, changes->rows[i].after));
+        json_array_append_new(list,
+                              change_json(changes->rows[i].name, changes->rows[i].before, changes->rows[i].after));
     return list;
 }
 
@@ -343,9 +361,12 @@ json_t *trace_diff_json(const tv_trace_diff *d)
     json_t *settings = json_object();
     for (unsigned i = 0; i < d->setting_count; i++)
         json_object_set_new(settings, d->settings[i].key,
-                            json_pack("{s:o, s:o}", "before", cli_string(d->settings[i].before), "after", cli_string(d->settings[i].after)));
-    return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "equal", d->equal, "cycles", change_json(NULL, d->before, d->after), "settings", settings, "engines",
-                     changes_json(&d->engines), "causes", changes_json(&d->stall_reasons), "layers", changes_json(&d->layers), "ops", changes_json(&d->ops));
+                            json_pack("{s:o, s:o}", "before", cli_string(d->settings[i].before), "after",
+                                      cli_string(d->settings[i].after)));
+    return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "equal", d->equal, "cycles",
+                     change_json(NULL, d->before, d->after), "settings", settings, "engines", changes_json(&d->engines),
+                     "causes", changes_json(&d->stall_reasons), "layers", changes_json(&d->layers), "ops",
+                     changes_json(&d->ops));
 }
 
 static void print_change(const char *name, uint64_t before, uint64_t after, FILE *out)
@@ -353,7 +374,8 @@ static void print_change(const char *name, uint64_t before, uint64_t after, FILE
     bool more = after >= before;
     fputs("  ", out);
     print_name(name, 24, out);
-    fprintf(out, " %13" PRIu64 " %13" PRIu64 "  %c%-12" PRIu64, before, after, more ? '+' : '-', more ? after - before : before - after);
+    fprintf(out, " %13" PRIu64 " %13" PRIu64 "  %c%-12" PRIu64, before, after, more ? '+' : '-',
+            more ? after - before : before - after);
     if (before)
         fprintf(out, " %+8.2f %%", 100 * ((double)after - (double)before) / (double)before);
     else
@@ -377,7 +399,8 @@ void trace_diff_print(const tv_trace_diff *d, unsigned rows, bool color, FILE *o
         fprintf(out, "no difference: both take %" PRIu64 " cycle%s\n", d->before, d->before == 1 ? "" : "s");
         return;
     }
-    fprintf(out, "%scycles %" PRIu64 " -> %" PRIu64 "%s", color ? "\033[1m" : "", d->before, d->after, color ? "\033[0m" : "");
+    fprintf(out, "%scycles %" PRIu64 " -> %" PRIu64 "%s", color ? "\033[1m" : "", d->before, d->after,
+            color ? "\033[0m" : "");
     if (d->before)
         fprintf(out, ", %+.2f %%", 100 * ((double)d->after - (double)d->before) / (double)d->before);
     putc('\n', out);

@@ -6,7 +6,8 @@
 #include "cli/cli.h"
 
 json_t *trace_summary_json(const tv_trace_summary *summary);
-void trace_summary_print(const tv_trace_summary *summary, unsigned rows, bool color, FILE *out); /* at most `rows` of each table */
+void trace_summary_print(const tv_trace_summary *summary, unsigned rows, bool color,
+                         FILE *out); /* at most `rows` of each table */
 
 json_t *trace_diff_json(const tv_trace_diff *diff);
 void trace_diff_print(const tv_trace_diff *diff, unsigned rows, bool color, FILE *out);

@@ -26,7 +26,8 @@ static debug_break *find(tv_debug *d, unsigned number)
 
 static tv_status fail_number(unsigned number, const tv_diag_sink *sink)
 {
-    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_BREAKPOINT), "`info break` lists them", "there is no breakpoint %u", number);
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_BREAKPOINT), "`info break` lists them",
+                   "there is no breakpoint %u", number);
 }
 
 static void remove_at(tv_debug *d, unsigned i)
@@ -103,7 +104,8 @@ static tv_status parse_condition(tv_debug *d, const char *text, const tv_diag_si
     const char *rest;
     tv_space space;
     if (sscanf(text, " %159s %3s %63s %c", left, op, right, &extra) != 3)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "for example: if l2:8:bf16 > 1.5", "a condition is SPACE:ADDR[:TYPE] OP NUMBER, not '%.80s'", text);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "for example: if l2:8:bf16 > 1.5",
+                       "a condition is SPACE:ADDR[:TYPE] OP NUMBER, not '%.80s'", text);
     TV_TRY(tv_machine_address(d->machine, d->programs, d->count, left, sink, &space, &b->cond_addr, &rest));
     TV_TRY(tv_dtype_parse(rest ? rest : tv_dtype_name(space.type), sink, &b->cond_type));
     unsigned i = 0;
@@ -114,7 +116,8 @@ static tv_status parse_condition(tv_debug *d, const char *text, const tv_diag_si
     b->cond_value = strncmp(right, "0x", 2) == 0 ? (double)strtoull(right, &end, 16) : strtod(right, &end);
     tv_c_locale_end(locale);
     if (i == TV_COUNTOF(operators) || *end || end == right)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "OP is one of == != < <= > >=", "'%.20s %.20s' compares with no number", op, right);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT),
+                       "OP is one of == != < <= > >=", "'%.20s %.20s' compares with no number", op, right);
     uint8_t bytes[16];
     TV_TRY(tv_machine_read(d->machine, space.name, b->cond_addr, bytes, (size_t)tv_dtype_bytes(b->cond_type, 1), sink));
     snprintf(b->cond_space, sizeof b->cond_space, "%s", space.name);
@@ -134,7 +137,8 @@ static tv_status place_watch(tv_debug *d, const tv_break *wanted, const tv_diag_
 {
     tv_space space;
     uint64_t bytes = wanted->bytes;
-    if (!find_space(d, wanted->text, &space) || wanted->value >= space.size || bytes > (space.size - wanted->value) * space.unit_bytes) {
+    if (!find_space(d, wanted->text, &space) || wanted->value >= space.size ||
+        bytes > (space.size - wanted->value) * space.unit_bytes) {
         uint8_t byte; /* the machine words it best */
         return tv_machine_read(d->machine, wanted->text, wanted->value, &byte, wanted->bytes ? (size_t)bytes : 1, sink);
     }
@@ -161,28 +165,35 @@ static bool has_opcode(const tv_debug *d, const char *name)
 static tv_status place_break(tv_debug *d, const tv_break *wanted, const tv_diag_sink *sink, debug_break *b)
 {
     unsigned line = (unsigned)wanted->value;
-    uint64_t count = wanted->kind == TV_BREAK_INDEX && wanted->program < d->count ? tv_program_instruction_count(d->programs[wanted->program]) : 0;
+    uint64_t count = wanted->kind == TV_BREAK_INDEX && wanted->program < d->count
+                         ? tv_program_instruction_count(d->programs[wanted->program])
+                         : 0;
     switch (wanted->kind) {
     case TV_BREAK_INDEX:
         if (wanted->value < count)
             return TV_OK;
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), NULL, "there is no instruction %" PRIu64 ": the program has %" PRIu64, wanted->value, count);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), NULL,
+                       "there is no instruction %" PRIu64 ": the program has %" PRIu64, wanted->value, count);
     case TV_BREAK_LINE:
         if (tv_debug_find_line(d, wanted->text, &line, &b->info.program, &b->from)) {
             b->info.value = line;
             return TV_OK;
         }
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), "`info program` lists the files", "no instruction was written at or behind %.80s:%u", wanted->text, line);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), "`info program` lists the files",
+                       "no instruction was written at or behind %.80s:%u", wanted->text, line);
     case TV_BREAK_OPCODE:
         if (has_opcode(d, wanted->text))
             return TV_OK;
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), "`trivet isa` lists them", "%s has no instruction '%.40s'", tv_machine_target(d->machine), wanted->text);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), "`trivet isa` lists them",
+                       "%s has no instruction '%.40s'", tv_machine_target(d->machine), wanted->text);
     case TV_BREAK_CYCLE:
         if (d->options.mode != TV_MODE_FUNCTIONAL)
             return TV_OK;
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), NULL, "a functional run has no cycles");
-    case TV_BREAK_FAULT: return TV_OK;
-    case TV_BREAK_WATCH: return place_watch(d, wanted, sink, b);
+    case TV_BREAK_FAULT:
+        return TV_OK;
+    case TV_BREAK_WATCH:
+        return place_watch(d, wanted, sink, b);
     }
     return TV_ERR_INPUT;
 }
@@ -191,7 +202,8 @@ tv_status tv_debug_break(tv_debug *d, const tv_break *wanted, const tv_diag_sink
 {
     debug_break b = {.info = *wanted};
     if (d->break_count >= DEBUG_BREAKS_MAX)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_BREAKPOINT), "delete some", "there are %d breakpoints", DEBUG_BREAKS_MAX);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_BREAKPOINT), "delete some", "there are %d breakpoints",
+                       DEBUG_BREAKS_MAX);
     if (d->break_count == d->break_cap) {
         unsigned cap = d->break_cap ? 2 * d->break_cap : 8;
         debug_break *breaks = realloc(d->breaks, cap * sizeof *breaks);
@@ -203,7 +215,8 @@ tv_status tv_debug_break(tv_debug *d, const tv_break *wanted, const tv_diag_sink
     tv_status status = place_break(d, wanted, sink, &b);
     if (status == TV_OK && wanted->condition)
         status = parse_condition(d, wanted->condition, sink, &b);
-    if (status == TV_OK && !(copy_text(wanted->text, &b.text) && copy_text(wanted->where, &b.where) && copy_text(wanted->condition, &b.condition)))
+    if (status == TV_OK && !(copy_text(wanted->text, &b.text) && copy_text(wanted->where, &b.where) &&
+                             copy_text(wanted->condition, &b.condition)))
         status = tv_fail_memory(sink);
     if (status != TV_OK) {
         free_break(&b);
@@ -235,10 +248,12 @@ static bool begins_line(const tv_program *program, uint64_t index, const char *f
     tv_source_line at, before;
     if (!tv_program_line(program, index, &at) || at.line != line || !ends_with_file(at.file, file))
         return false;
-    return index == 0 || !tv_program_line(program, index - 1, &before) || before.line != at.line || strcmp(before.file, at.file) != 0;
+    return index == 0 || !tv_program_line(program, index - 1, &before) || before.line != at.line ||
+           strcmp(before.file, at.file) != 0;
 }
 
-static bool is_opcode(tv_debug *d, const tv_program *program, uint64_t index, const char *name, const char **names, tv_text *text)
+static bool is_opcode(tv_debug *d, const tv_program *program, uint64_t index, const char *name, const char **names,
+                      tv_text *text)
 {
     tv_insn_info info;
     if (!d->codec) {
@@ -249,7 +264,8 @@ static bool is_opcode(tv_debug *d, const tv_program *program, uint64_t index, co
     if (insn < 0 || insn >= 1024)
         return false;
     if (!names[insn] && tv_codec_insn_at(d->codec, (unsigned)insn, &info)) /* its text is slow to make */
-        names[insn] = tv_sv_is_nocase(tv_sv_of(info.mnemonic), name) || tv_sv_is_nocase(tv_sv_of(info.id), name) ? "yes" : "no";
+        names[insn] =
+            tv_sv_is_nocase(tv_sv_of(info.mnemonic), name) || tv_sv_is_nocase(tv_sv_of(info.id), name) ? "yes" : "no";
     return names[insn] && names[insn][0] == 'y';
 }
 
@@ -318,16 +334,23 @@ static bool condition_holds(tv_debug *d, const debug_break *b)
     uint8_t bytes[16] = {0};
     if (!b->condition)
         return true;
-    if (tv_machine_read(d->machine, b->cond_space, b->cond_addr, bytes, (size_t)tv_dtype_bytes(b->cond_type, 1), NULL) != TV_OK)
+    if (tv_machine_read(d->machine, b->cond_space, b->cond_addr, bytes, (size_t)tv_dtype_bytes(b->cond_type, 1),
+                        NULL) != TV_OK)
         return true;
     double x = tv_dtype_value(b->cond_type, bytes, 0);
     switch (b->cond_op) {
-    case DEBUG_EQ: return x == b->cond_value;
-    case DEBUG_NE: return x != b->cond_value;
-    case DEBUG_LT: return x < b->cond_value;
-    case DEBUG_LE: return x <= b->cond_value;
-    case DEBUG_GT: return x > b->cond_value;
-    default: return x >= b->cond_value;
+    case DEBUG_EQ:
+        return x == b->cond_value;
+    case DEBUG_NE:
+        return x != b->cond_value;
+    case DEBUG_LT:
+        return x < b->cond_value;
+    case DEBUG_LE:
+        return x <= b->cond_value;
+    case DEBUG_GT:
+        return x > b->cond_value;
+    default:
+        return x >= b->cond_value;
     }
 }
 
@@ -371,8 +394,9 @@ static void take_access(void *user, const tv_access *access)
     uint64_t from = access->addr * space.unit_bytes, to = from + access->bytes;
     for (unsigned i = 0; i < t->d->break_count; i++) {
         debug_break *b = &t->d->breaks[i];
-        if (b->info.kind != TV_BREAK_WATCH || b->info.disabled || strcmp(b->space, name) != 0 || from >= b->to || b->from >= to ||
-            !(access->write ? b->info.writes : b->info.reads) || !condition_holds(t->d, b) || passes(t->d, b, t->count))
+        if (b->info.kind != TV_BREAK_WATCH || b->info.disabled || strcmp(b->space, name) != 0 || from >= b->to ||
+            b->from >= to || !(access->write ? b->info.writes : b->info.reads) || !condition_holds(t->d, b) ||
+            passes(t->d, b, t->count))
             continue;
         t->found = i + 1;
         t->access = *access;
@@ -425,7 +449,8 @@ bool debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop)
     tv_machine_accesses(d->machine, &(tv_access_sink){take_access, &t});
     if (!t.found)
         return false;
-    *stop = (tv_debug_stop){.reason = TV_DEBUG_WATCH, .breakpoint = d->breaks[t.found - 1].info.number, .access = t.access};
+    *stop =
+        (tv_debug_stop){.reason = TV_DEBUG_WATCH, .breakpoint = d->breaks[t.found - 1].info.number, .access = t.access};
     count_hit(d, t.found - 1, count);
     return true;
 }
@@ -443,7 +468,8 @@ bool debug_hit_cycle(tv_debug *d, uint64_t cycle, bool count, tv_debug_stop *sto
 {
     for (unsigned i = 0; i < d->break_count; i++) {
         debug_break *b = &d->breaks[i];
-        if (b->info.kind != TV_BREAK_CYCLE || b->info.disabled || b->info.value != cycle || !condition_holds(d, b) || passes(d, b, count))
+        if (b->info.kind != TV_BREAK_CYCLE || b->info.disabled || b->info.value != cycle || !condition_holds(d, b) ||
+            passes(d, b, count))
             continue;
         *stop = (tv_debug_stop){.reason = TV_DEBUG_BREAKPOINT, .breakpoint = b->info.number};
         count_hit(d, i, count);
@@ -470,7 +496,8 @@ int tv_debug_find_line(const tv_debug *d, const char *file, unsigned *line, unsi
     for (unsigned p = 0; p < d->count; p++)
         for (uint64_t i = 0, n = tv_program_instruction_count(d->programs[p]); i < n; i++) {
             tv_source_line at;
-            if (!tv_program_line(d->programs[p], i, &at) || at.line < *line || at.line >= best || !ends_with_file(at.file, file))
+            if (!tv_program_line(d->programs[p], i, &at) || at.line < *line || at.line >= best ||
+                !ends_with_file(at.file, file))
                 continue;
             best = at.line;
             *program = p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way back: snapshots, the fewer the longer ago, and what was written from outside. Without a snapshot the run is repeated from
- * its start. Snapshots decide how fast a debugger goes back, never where it arrives. */
+/* The way back: snapshots, the fewer the longer ago, and what was written from outside. Without a snapshot the run is
+ * repeated from its start. Snapshots decide how fast a debugger goes back, never where it arrives. */
 #include <stdlib.h>
 
 #include "debug/debug.h"
@@ -47,7 +47,8 @@ void debug_remember(tv_debug *d)
     double now = debug_now(), wait = COST_FACTOR * d->snapshot_cost;
     const debug_snapshot *last = d->snapshot_count ? &d->snapshots[d->snapshot_count - 1] : NULL;
     uint64_t since = position - tv_min_u64(last ? last->position : 0, position);
-    bool due = d->options.snapshot_every ? since >= d->options.snapshot_every : now - d->snapshot_time >= (wait > LEAST_SECONDS ? wait : LEAST_SECONDS);
+    bool due = d->options.snapshot_every ? since >= d->options.snapshot_every
+                                         : now - d->snapshot_time >= (wait > LEAST_SECONDS ? wait : LEAST_SECONDS);
     if (!due || since == 0 || d->trace)
         return;
     debug_snapshot s = {.position = position, .program = d->program, .writes = d->writes_done};
@@ -57,7 +58,8 @@ void debug_remember(tv_debug *d)
     if (status != TV_OK)
         return;
     d->snapshots[d->snapshot_count++] = s;
-    while (d->snapshot_count > 1 && (d->snapshot_count > DEBUG_SNAPSHOTS_MAX || debug_history_bytes(d) > d->options.snapshot_memory))
+    while (d->snapshot_count > 1 &&
+           (d->snapshot_count > DEBUG_SNAPSHOTS_MAX || debug_history_bytes(d) > d->options.snapshot_memory))
         drop_snapshot(d, least_useful(d));
 }
 
@@ -141,7 +143,8 @@ static bool keep_write(tv_debug *d, const debug_write *write)
     return true;
 }
 
-tv_status tv_debug_write(tv_debug *d, const char *space, uint64_t addr, const void *data, size_t bytes, const tv_diag_sink *sink)
+tv_status tv_debug_write(tv_debug *d, const char *space, uint64_t addr, const void *data, size_t bytes,
+                         const tv_diag_sink *sink)
 {
     bool there = true;
     if (bytes == 0)
@@ -155,7 +158,8 @@ tv_status tv_debug_write(tv_debug *d, const char *space, uint64_t addr, const vo
     if (tv_machine_fault(d->machine) && !d->trace) /* the instruction may be tried again */
         status = debug_travel(d, w.position, sink, &there);
     if (status == TV_OK && !there)
-        status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`where` tells the place", "the way back before the fault was interrupted; nothing is written");
+        status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`where` tells the place",
+                         "the way back before the fault was interrupted; nothing is written");
     if (status == TV_OK)
         status = tv_machine_write(d->machine, space, addr, data, bytes, sink);
     if (status == TV_OK && !keep_write(d, &w))
@@ -176,7 +180,8 @@ tv_status tv_debug_load(tv_debug *d, const char *where, const char *path, const 
     tv_input input;
     TV_TRY(tv_machine_address(d->machine, d->programs, d->count, where, sink, &space, &addr, &rest));
     if (rest)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "a file is loaded at SPACE:ADDR", "behind the address '%.60s' stands ':%.60s'", where, rest);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "a file is loaded at SPACE:ADDR",
+                       "behind the address '%.60s' stands ':%.60s'", where, rest);
     TV_TRY(tv_input_open(path, sink, &input));
     tv_status status = tv_debug_write(d, space.name, addr, input.data, input.size, sink);
     tv_input_close(&input);

@@ -49,7 +49,10 @@ bool debug_instruction_of(tv_debug *d, unsigned which, uint64_t index, tv_debug_
     return true;
 }
 
-int tv_debug_instruction(tv_debug *d, uint64_t index, tv_debug_location *out) { return debug_instruction_of(d, d->program, index, out); }
+int tv_debug_instruction(tv_debug *d, uint64_t index, tv_debug_location *out)
+{
+    return debug_instruction_of(d, d->program, index, out);
+}
 
 void tv_debug_where(tv_debug *d, tv_debug_location *out)
 {
@@ -122,7 +125,8 @@ static bool split_line(tv_debug *d, const char *text, char *file, size_t size, u
 {
     const char *colon = strrchr(text, ':');
     tv_source_line at;
-    if (!colon || !debug_parse_number(colon + 1, line) || *line == 0 || *line > UINT32_MAX || (size_t)(colon - text) >= size)
+    if (!colon || !debug_parse_number(colon + 1, line) || *line == 0 || *line > UINT32_MAX ||
+        (size_t)(colon - text) >= size)
         return false;
     snprintf(file, size, "%.*s", (int)(colon - text), text);
     uint64_t count = tv_program_instruction_count(d->programs[d->program]), next = tv_machine_next(d->machine);
@@ -146,7 +150,8 @@ tv_status debug_parse_index(tv_debug *d, const char *text, const tv_diag_sink *s
     if (found && program == d->program && *index < count)
         return TV_OK;
     if (found && program == d->program)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), NULL, "there is no instruction %" PRIu64 ": the program has %" PRIu64, *index, count);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), NULL,
+                       "there is no instruction %" PRIu64 ": the program has %" PRIu64, *index, count);
     return fail_place(d, text, sink);
 }
 
@@ -158,7 +163,8 @@ static const char *behind(const char *text, const char *word)
 }
 
 /* `out` points into `text` or `file` where it has a text. */
-tv_status debug_parse_break(tv_debug *d, const char *text, char file[DEBUG_FILE_MAX], const tv_diag_sink *sink, tv_break *out)
+tv_status debug_parse_break(tv_debug *d, const char *text, char file[DEBUG_FILE_MAX], const tv_diag_sink *sink,
+                            tv_break *out)
 {
     const char *rest;
     uint64_t number;
@@ -177,12 +183,14 @@ tv_status debug_parse_break(tv_debug *d, const char *text, char file[DEBUG_FILE_
         out->kind = TV_BREAK_CYCLE;
         if (debug_parse_number(rest, &out->value))
             return TV_OK;
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "for example: break cycle 1000", "'%.40s' is not a cycle", rest);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "for example: break cycle 1000",
+                       "'%.40s' is not a cycle", rest);
     }
     out->kind = TV_BREAK_INDEX;
     if (debug_parse_number(text, &out->value))
         return TV_OK;
-    if (strrchr(text, ':') && debug_parse_number(strrchr(text, ':') + 1, &number) && split_line(d, text, file, DEBUG_FILE_MAX, &out->value)) {
+    if (strrchr(text, ':') && debug_parse_number(strrchr(text, ':') + 1, &number) &&
+        split_line(d, text, file, DEBUG_FILE_MAX, &out->value)) {
         out->kind = TV_BREAK_LINE;
         out->text = file;
         return TV_OK;

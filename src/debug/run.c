@@ -2,7 +2,8 @@
 /* Running to the next reason to stop, forwards and backwards. */
 #include "debug/debug.h"
 
-static const char *const reason_names[] = {"start", "step", "breakpoint", "watch", "fault", "end", "beginning", "interrupted"};
+static const char *const reason_names[] = {"start", "step", "breakpoint", "watch",
+                                           "fault", "end",  "beginning",  "interrupted"};
 
 const char *tv_debug_reason_name(tv_debug_reason reason) { return reason_names[reason]; }
 
@@ -138,7 +139,8 @@ tv_status tv_debug_step(tv_debug *d, uint64_t count, const tv_diag_sink *sink, t
 
 static tv_status fail_traced(const tv_diag_sink *sink)
 {
-    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`trace off` ends the trace", "a run that is being traced cannot go back");
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`trace off` ends the trace",
+                   "a run that is being traced cannot go back");
 }
 
 /* To `position` and there it is: what had been done later from outside is no more. */

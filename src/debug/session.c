@@ -20,7 +20,8 @@ uint64_t debug_position(const tv_debug *d) { return d->base[d->program] + tv_mac
 
 bool debug_at_end(const tv_debug *d)
 {
-    return d->program + 1 == d->count && tv_machine_next(d->machine) >= tv_program_instruction_count(d->programs[d->program]);
+    return d->program + 1 == d->count &&
+           tv_machine_next(d->machine) >= tv_program_instruction_count(d->programs[d->program]);
 }
 
 uint64_t debug_clock(tv_debug *d)
@@ -96,8 +97,8 @@ static tv_status begin(tv_debug *d, const tv_program *const *programs, const tv_
         return tv_fail_memory(sink);
     for (unsigned i = 0; i < d->count; i++) {
         if (strcmp(tv_program_target(programs[i]), tv_config_target(d->config)) != 0)
-            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), NULL, "a program for %s cannot run on %s", tv_program_target(programs[i]),
-                           tv_config_target(d->config));
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), NULL, "a program for %s cannot run on %s",
+                           tv_program_target(programs[i]), tv_config_target(d->config));
         d->programs[i] = programs[i];
     }
     TV_TRY(tv_codec_new_for(tv_config_schema(d->config)->machine->isa, sink, &d->codec));
@@ -109,8 +110,8 @@ static tv_status begin(tv_debug *d, const tv_program *const *programs, const tv_
     return debug_reset(d, sink);
 }
 
-tv_status tv_debug_new(const tv_config *config, const tv_program *const *programs, unsigned count, const tv_debug_options *options,
-                       const tv_diag_sink *sink, tv_debug **out)
+tv_status tv_debug_new(const tv_config *config, const tv_program *const *programs, unsigned count,
+                       const tv_debug_options *options, const tv_diag_sink *sink, tv_debug **out)
 {
     if (count == 0)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), NULL, "there is no program to debug");

@@ -13,10 +13,12 @@ tv_status tv_backend_fault(const tv_machine *machine, const tv_diag_sink *sink)
 {
     const tv_fault *fault = tv_machine_fault(machine);
     const tv_code code = {fault->code, fault->name, ""};
-    return tv_fail(sink, TV_FAULT, &code, NULL, "machine fault at instruction %" PRIu64 ", %s: %s", fault->index, fault->disassembly, fault->message);
+    return tv_fail(sink, TV_FAULT, &code, NULL, "machine fault at instruction %" PRIu64 ", %s: %s", fault->index,
+                   fault->disassembly, fault->message);
 }
 
-tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_t bytes, tv_program *program, const tv_diag_sink *sink)
+tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_t bytes, tv_program *program,
+                                 const tv_diag_sink *sink)
 {
     uint64_t count = program->segment_count;
     tv_segment *segments = tv_arena_alloc(&program->arena, (count + 1) * sizeof *segments);
@@ -49,7 +51,8 @@ static tv_status copy_space(tv_machine *machine, const char *space, uint64_t byt
     return status;
 }
 
-tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t bytes, const char *folder, const char *name, const tv_diag_sink *sink)
+tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t bytes, const char *folder,
+                                const char *name, const tv_diag_sink *sink)
 {
     tv_buf path = {0};
     tv_output *output;

@@ -5,7 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-const char *const tv_graph_op_names[TV_OPS] = {"embed", "rmsnorm", "matmul", "rope", "append", "scores", "softmax", "mix", "add", "mul", "silu"};
+const char *const tv_graph_op_names[TV_OPS] = {"embed",   "rmsnorm", "matmul", "rope", "append", "scores",
+                                               "softmax", "mix",     "add",    "mul",  "silu"};
 
 /* ---- Building ---- */
 
@@ -24,12 +25,14 @@ static uint32_t value(builder *b, const char *name, uint32_t columns)
 }
 
 /* Appends a node and returns its output. */
-static uint32_t node(builder *b, tv_graph_op op, const char *name, uint32_t columns, uint32_t first, uint32_t second, tv_weight weight, uint32_t heads)
+static uint32_t node(builder *b, tv_graph_op op, const char *name, uint32_t columns, uint32_t first, uint32_t second,
+                     tv_weight weight, uint32_t heads)
 {
     tv_graph *g = b->graph;
     assert(g->node_count < g->shape->layers * NODES_PER_LAYER + NODES_BESIDE);
     uint32_t output = name ? value(b, name, columns) : TV_NO_VALUE;
-    g->nodes[g->node_count++] = (tv_graph_node){.op = op, .layer = b->layer, .inputs = {first, second}, .output = output, .weight = weight, .heads = heads};
+    g->nodes[g->node_count++] = (tv_graph_node){
+        .op = op, .layer = b->layer, .inputs = {first, second}, .output = output, .weight = weight, .heads = heads};
     return output;
 }
 
@@ -48,8 +51,10 @@ static uint32_t attention(builder *b, uint32_t x)
     const tv_model_dims *s = b->graph->shape;
     uint32_t wide = s->heads * s->head_dim, narrow = s->kv_heads * s->head_dim;
     uint32_t xn = norm(b, "xn", x, TV_WEIGHT_NORM_ATTENTION);
-    uint32_t q = matmul(b, "q", wide, xn, TV_WEIGHT_Q), k = matmul(b, "k", narrow, xn, TV_WEIGHT_K), v = matmul(b, "v", narrow, xn, TV_WEIGHT_V);
-    uint32_t qr = node(b, TV_OP_ROPE, "qr", wide, q, TV_NO_VALUE, 0, s->heads), kr = node(b, TV_OP_ROPE, "kr", narrow, k, TV_NO_VALUE, 0, s->kv_heads);
+    uint32_t q = matmul(b, "q", wide, xn, TV_WEIGHT_Q), k = matmul(b, "k", narrow, xn, TV_WEIGHT_K),
+             v = matmul(b, "v", narrow, xn, TV_WEIGHT_V);
+    uint32_t qr = node(b, TV_OP_ROPE, "qr", wide, q, TV_NO_VALUE, 0, s->heads),
+             kr = node(b, TV_OP_ROPE, "kr", narrow, k, TV_NO_VALUE, 0, s->kv_heads);
     node(b, TV_OP_APPEND, NULL, 0, kr, v, 0, s->kv_heads);
     uint32_t scores = node(b, TV_OP_SCORES, "scores", 0, qr, TV_NO_VALUE, 0, s->heads);
     uint32_t shares = node(b, TV_OP_SOFTMAX, "shares", 0, scores, TV_NO_VALUE, 0, s->heads);
@@ -63,7 +68,8 @@ static uint32_t feed_forward(builder *b, uint32_t x)
     const tv_model_dims *s = b->graph->shape;
     uint32_t hn = norm(b, "hn", x, TV_WEIGHT_NORM_FFN);
     uint32_t gate = matmul(b, "gate", s->hidden, hn, TV_WEIGHT_GATE), up = matmul(b, "up", s->hidden, hn, TV_WEIGHT_UP);
-    uint32_t act = node(b, TV_OP_SILU, "act", s->hidden, gate, TV_NO_VALUE, 0, 0), h = node(b, TV_OP_MUL, "h", s->hidden, act, up, 0, 0);
+    uint32_t act = node(b, TV_OP_SILU, "act", s->hidden, gate, TV_NO_VALUE, 0, 0),
+             h = node(b, TV_OP_MUL, "h", s->hidden, act, up, 0, 0);
     uint32_t down = matmul(b, "down", s->dim, h, TV_WEIGHT_DOWN);
     return node(b, TV_OP_ADD, "xf", s->dim, x, down, 0, 0);
 }
@@ -121,7 +127,10 @@ static bool wrong(verifier *v, uint32_t n, const char *what)
     return false;
 }
 
-static uint32_t columns_of(const tv_graph *g, uint32_t value) { return value == TV_NO_VALUE ? 0 : g->values[value].columns; }
+static uint32_t columns_of(const tv_graph *g, uint32_t value)
+{
+    return value == TV_NO_VALUE ? 0 : g->values[value].columns;
+}
 
 static bool shapes_fit(const verifier *v, const tv_graph_node *n)
 {
@@ -130,18 +139,29 @@ static bool shapes_fit(const verifier *v, const tv_graph_node *n)
     const tv_matrix *w = tv_model_matrix(v->model, n->weight, n->layer);
     uint32_t a = columns_of(g, n->inputs[0]), b = columns_of(g, n->inputs[1]), out = columns_of(g, n->output);
     switch (n->op) {
-    case TV_OP_EMBED: return out == w->columns;
-    case TV_OP_RMSNORM: return out == a && w->columns == a && w->rows == 1;
-    case TV_OP_MATMUL: return w->columns == a && w->rows == out;
-    case TV_OP_ROPE: return out == a && a == n->heads * s->head_dim && s->head_dim % 2 == 0;
-    case TV_OP_APPEND: return a == b && a == s->kv_heads * s->head_dim;
-    case TV_OP_SCORES: return a == n->heads * s->head_dim && out == 0 && s->heads % s->kv_heads == 0;
-    case TV_OP_SOFTMAX: return a == 0 && out == 0;
-    case TV_OP_WEIGHTED_SUM: return a == 0 && out == n->heads * s->head_dim;
+    case TV_OP_EMBED:
+        return out == w->columns;
+    case TV_OP_RMSNORM:
+        return out == a && w->columns == a && w->rows == 1;
+    case TV_OP_MATMUL:
+        return w->columns == a && w->rows == out;
+    case TV_OP_ROPE:
+        return out == a && a == n->heads * s->head_dim && s->head_dim % 2 == 0;
+    case TV_OP_APPEND:
+        return a == b && a == s->kv_heads * s->head_dim;
+    case TV_OP_SCORES:
+        return a == n->heads * s->head_dim && out == 0 && s->heads % s->kv_heads == 0;
+    case TV_OP_SOFTMAX:
+        return a == 0 && out == 0;
+    case TV_OP_WEIGHTED_SUM:
+        return a == 0 && out == n->heads * s->head_dim;
     case TV_OP_ADD:
-    case TV_OP_MUL: return a == b && out == a;
-    case TV_OP_SILU: return out == a;
-    case TV_OPS: break;
+    case TV_OP_MUL:
+        return a == b && out == a;
+    case TV_OP_SILU:
+        return out == a;
+    case TV_OPS:
+        break;
     }
     return false;
 }

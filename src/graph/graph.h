@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model computes for some tokens, as operations on named values: every lowering and the host's executor start from
- * this. A value has a row for each token; what depends on the number of tokens or of positions is symbolic. */
+/* What a model computes for some tokens, as operations on named values: every lowering and the host's executor start
+ * from this. A value has a row for each token; what depends on the number of tokens or of positions is symbolic. */
 #ifndef TV_GRAPH_GRAPH_H
 #define TV_GRAPH_GRAPH_H
 
@@ -8,14 +8,14 @@
 #include "graph/model.h"
 
 typedef enum tv_graph_op {
-    TV_OP_EMBED,   /* rows of the embedding, by token */
-    TV_OP_RMSNORM, /* input, weight: gains */
-    TV_OP_MATMUL,  /* input times weight's rows */
-    TV_OP_ROPE,    /* turns pairs of each head by the token's position */
-    TV_OP_APPEND,  /* puts keys and values of the tokens into the layer's cache; no output */
-    TV_OP_SCORES,  /* each head's query times the cached keys / sqrt(head_dim) */
-    TV_OP_SOFTMAX, /* over the positions up to the token's own */
-    TV_OP_WEIGHTED_SUM,     /* the cached values, weighted */
+    TV_OP_EMBED,        /* rows of the embedding, by token */
+    TV_OP_RMSNORM,      /* input, weight: gains */
+    TV_OP_MATMUL,       /* input times weight's rows */
+    TV_OP_ROPE,         /* turns pairs of each head by the token's position */
+    TV_OP_APPEND,       /* puts keys and values of the tokens into the layer's cache; no output */
+    TV_OP_SCORES,       /* each head's query times the cached keys / sqrt(head_dim) */
+    TV_OP_SOFTMAX,      /* over the positions up to the token's own */
+    TV_OP_WEIGHTED_SUM, /* the cached values, weighted */
     TV_OP_ADD,
     TV_OP_MUL,
     TV_OP_SILU,
@@ -27,8 +27,8 @@ enum { TV_GRAPH_INPUTS = 2 };
 #define TV_NO_VALUE UINT32_MAX /* instead of a value */
 
 typedef struct tv_graph_value {
-    const char *name;   /* "q"; with the layer of its node it is unique */
-    uint32_t columns;   /* 0: heads times the number of positions */
+    const char *name; /* "q"; with the layer of its node it is unique */
+    uint32_t columns; /* 0: heads times the number of positions */
     uint32_t layer;
 } tv_graph_value;
 
@@ -56,12 +56,13 @@ extern const char *const tv_graph_op_names[TV_OPS];
 tv_status tv_graph_new(const tv_model *model, const tv_diag_sink *sink, tv_graph **out);
 void tv_graph_free(tv_graph *graph);
 
-/* The part of the model that a node belongs to, by the names of model files: "token_embd", "blk.3", "output". What the programs of a
- * lowering call their instructions, for traces. */
+/* The part of the model that a node belongs to, by the names of model files: "token_embd", "blk.3", "output". What the
+ * programs of a lowering call their instructions, for traces. */
 enum { TV_BLOCK_NAME_MAX = 16 };
 void tv_graph_block_name(const tv_graph *graph, const tv_graph_node *node, char text[TV_BLOCK_NAME_MAX]);
 
-/* Every value is written once, before it is read, with columns that fit the operation. False: *text says what is wrong. */
+/* Every value is written once, before it is read, with columns that fit the operation. False: *text says what is wrong.
+ */
 bool tv_graph_verify(const tv_graph *graph, const tv_model *model, tv_buf *text);
 
 /* One line for each node: "%3.q = matmul(%3.xn, blk.3.attn_q)  [n x 128]". */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The graph in binary32 on the host: the measure of every lowering. Sums are in the canonical order, functions rounded once,
- * so that the result is the same on every host. */
+/* The graph in binary32 on the host: the measure of every lowering. Sums are in the canonical order, functions rounded
+ * once, so that the result is the same on every host. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "kernels/dot.h"
 #include "graph/backend.h"
+#include "kernels/dot.h"
 #include "num/func.h"
 #include "sim/pool.h"
 
@@ -17,9 +17,9 @@ typedef struct host {
     const tv_model *model;
     tv_pool *pool;
     uint32_t context;
-    float **weights; /* TV_WEIGHTS of each layer, rows after rows; NULL: not widened, see `widen_all` */
-    float **values;  /* of the graph: ROWS_MAX rows */
-    float *keys, *cached; /* [layer][position][kv_heads * head_dim] */
+    float **weights;         /* TV_WEIGHTS of each layer, rows after rows; NULL: not widened, see `widen_all` */
+    float **values;          /* of the graph: ROWS_MAX rows */
+    float *keys, *cached;    /* [layer][position][kv_heads * head_dim] */
     uint32_t rows, position; /* of the step */
     const int32_t *tokens;
     uint32_t last; /* first row whose logits are wanted */
@@ -54,8 +54,8 @@ static tv_status widen(const tv_matrix *m, float **out, const tv_diag_sink *sink
     return TV_OK;
 }
 
-/* Token by token a matrix is read again and again, and binary32 of it is kept; steps of many tokens, all that a lowering needs of
- * the host, widen a row for all of them at once. Of the embedding a token takes one row. */
+/* Token by token a matrix is read again and again, and binary32 of it is kept; steps of many tokens, all that a
+ * lowering needs of the host, widen a row for all of them at once. Of the embedding a token takes one row. */
 static tv_status widen_all(const host *h, const tv_diag_sink *sink)
 {
     for (size_t i = 0; i < (size_t)h->model->shape.layers * TV_WEIGHTS; i++)
@@ -78,16 +78,22 @@ static uint32_t value_columns(const host *h, uint32_t value)
     return columns ? columns : h->model->shape.heads * h->context;
 }
 
-static tv_status create(const tv_graph *graph, const tv_model *model, const tv_backend_options *options, const tv_diag_sink *sink, void **state)
+static tv_status create(const tv_graph *graph, const tv_model *model, const tv_backend_options *options,
+                        const tv_diag_sink *sink, void **state)
 {
     const tv_model_dims *s = &model->shape;
     size_t cache = (size_t)s->layers * options->context * s->kv_heads * s->head_dim;
     host *h = calloc(1, sizeof *h);
     if (!h)
         return tv_fail_memory(sink);
-    *h = (host){.graph = graph, .model = model, .context = options->context, .pool = tv_pool_new(options->threads),
-                .weights = calloc((size_t)s->layers * TV_WEIGHTS, sizeof *h->weights), .values = calloc(graph->value_count, sizeof *h->values),
-                .keys = calloc(cache, sizeof *h->keys), .cached = calloc(cache, sizeof *h->cached)};
+    *h = (host){.graph = graph,
+                .model = model,
+                .context = options->context,
+                .pool = tv_pool_new(options->threads),
+                .weights = calloc((size_t)s->layers * TV_WEIGHTS, sizeof *h->weights),
+                .values = calloc(graph->value_count, sizeof *h->values),
+                .keys = calloc(cache, sizeof *h->keys),
+                .cached = calloc(cache, sizeof *h->cached)};
     tv_status status = h->weights && h->values && h->keys && h->cached ? TV_OK : tv_fail_memory(sink);
     if (status == TV_OK) /* a longer session goes token by token */
         status = options->context > ROWS_MAX ? widen_all(h, sink) : widen_gains(h, sink);
@@ -104,11 +110,20 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
 
 /* ---- Operations, row by row ---- */
 
-static const float *weight_of(const host *h, const tv_graph_node *n) { return h->weights[(size_t)n->layer * TV_WEIGHTS + n->weight]; }
+static const float *weight_of(const host *h, const tv_graph_node *n)
+{
+    return h->weights[(size_t)n->layer * TV_WEIGHTS + n->weight];
+}
 
-static const tv_matrix *matrix_of(const host *h, const tv_graph_node *n) { return tv_model_matrix(h->model, n->weight, n->layer); }
+static const tv_matrix *matrix_of(const host *h, const tv_graph_node *n)
+{
+    return tv_model_matrix(h->model, n->weight, n->layer);
+}
 
-static float *row_of(const host *h, uint32_t value, uint32_t row) { return h->values[value] + (size_t)row * value_columns(h, value); }
+static float *row_of(const host *h, uint32_t value, uint32_t row)
+{
+    return h->values[value] + (size_t)row * value_columns(h, value);
+}
 
 typedef struct product {
     const host *host;
@@ -126,7 +141,8 @@ static void multiply(void *user, uint64_t from, uint64_t to)
     float *row = wide ? NULL : malloc(k * sizeof *row), sums[ROWS_MAX];
     bool well = wide || row;
     if (wide && first + 1 == h->rows) { /* one token: several rows of the weight at a time */
-        tv_dots_f32(wide + from * k, k, row_of(h, p->node->inputs[0], first), k, to - from, row_of(h, p->node->output, first) + from);
+        tv_dots_f32(wide + from * k, k, row_of(h, p->node->inputs[0], first), k, to - from,
+                    row_of(h, p->node->output, first) + from);
         return;
     }
     for (uint64_t j = from; j < to && well; j++) {
@@ -204,7 +220,10 @@ static void mix_row(const host *h, const tv_graph_node *n, const float *shares, 
         for (uint32_t i = 0; i < s->head_dim; i++) {
             tv_sum8 sum = {{0}};
             for (uint32_t t = 0; t <= position; t++)
-                tv_sum8_add(&sum, t, shares[(size_t)head * h->context + t] * cache_row(h, h->cached, n->layer, t)[head / (s->heads / s->kv_heads) * s->head_dim + i]);
+                tv_sum8_add(
+                    &sum, t,
+                    shares[(size_t)head * h->context + t] *
+                        cache_row(h, h->cached, n->layer, t)[head / (s->heads / s->kv_heads) * s->head_dim + i]);
             y[head * s->head_dim + i] = tv_sum8_total(&sum);
         }
 }
@@ -212,21 +231,34 @@ static void mix_row(const host *h, const tv_graph_node *n, const float *shares, 
 static void run_row(const host *h, const tv_graph_node *n, uint32_t row)
 {
     uint32_t position = h->position + row, columns = n->output == TV_NO_VALUE ? 0 : value_columns(h, n->output);
-    const float *a = n->inputs[0] == TV_NO_VALUE ? NULL : row_of(h, n->inputs[0], row), *b = n->inputs[1] == TV_NO_VALUE ? NULL : row_of(h, n->inputs[1], row);
+    const float *a = n->inputs[0] == TV_NO_VALUE ? NULL : row_of(h, n->inputs[0], row),
+                *b = n->inputs[1] == TV_NO_VALUE ? NULL : row_of(h, n->inputs[1], row);
     float *y = columns ? row_of(h, n->output, row) : NULL;
     switch (n->op) {
-    case TV_OP_EMBED: tv_matrix_row_f32(matrix_of(h, n), (uint64_t)h->tokens[row], y); break;
-    case TV_OP_RMSNORM: norm_row(a, weight_of(h, n), y, columns, h->model->shape.eps); break;
-    case TV_OP_ROPE: rope_row(h, n, a, y, position); break;
+    case TV_OP_EMBED:
+        tv_matrix_row_f32(matrix_of(h, n), (uint64_t)h->tokens[row], y);
+        break;
+    case TV_OP_RMSNORM:
+        norm_row(a, weight_of(h, n), y, columns, h->model->shape.eps);
+        break;
+    case TV_OP_ROPE:
+        rope_row(h, n, a, y, position);
+        break;
     case TV_OP_APPEND: {
         size_t bytes = (size_t)h->model->shape.kv_heads * h->model->shape.head_dim * sizeof(float);
         memcpy(cache_row(h, h->keys, n->layer, position), a, bytes);
         memcpy(cache_row(h, h->cached, n->layer, position), b, bytes);
         break;
     }
-    case TV_OP_SCORES: scores_row(h, n, a, y, position); break;
-    case TV_OP_SOFTMAX: softmax_row(h, n, a, y, position); break;
-    case TV_OP_WEIGHTED_SUM: mix_row(h, n, a, y, position); break;
+    case TV_OP_SCORES:
+        scores_row(h, n, a, y, position);
+        break;
+    case TV_OP_SOFTMAX:
+        softmax_row(h, n, a, y, position);
+        break;
+    case TV_OP_WEIGHTED_SUM:
+        mix_row(h, n, a, y, position);
+        break;
     case TV_OP_ADD:
         for (uint32_t i = 0; i < columns; i++)
             y[i] = a[i] + b[i];
@@ -240,7 +272,8 @@ static void run_row(const host *h, const tv_graph_node *n, uint32_t row)
             y[i] = tv_func_f32(TV_FUNC_SILU, a[i]);
         break;
     case TV_OP_MATMUL:
-    case TV_OPS: break;
+    case TV_OPS:
+        break;
     }
 }
 
@@ -268,7 +301,8 @@ static tv_status run_node(host *h, const tv_graph_node *n, const tv_diag_sink *s
     return p.failed ? tv_fail_memory(sink) : TV_OK;
 }
 
-static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32_t position, bool last_only, float *logits, const tv_diag_sink *sink)
+static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32_t position, bool last_only,
+                      float *logits, const tv_diag_sink *sink)
 {
     host *h = state;
     if (count == 1)
@@ -282,7 +316,8 @@ static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32
             TV_TRY(run_node(h, &h->graph->nodes[i], sink));
         uint32_t vocab = h->model->shape.vocab;
         for (uint32_t r = h->last; r < h->rows; r++)
-            memcpy(logits + (last_only ? 0 : (size_t)(done + r) * vocab), row_of(h, h->graph->logits, r), vocab * sizeof *logits);
+            memcpy(logits + (last_only ? 0 : (size_t)(done + r) * vocab), row_of(h, h->graph->logits, r),
+                   vocab * sizeof *logits);
     }
     return TV_OK;
 }

@@ -10,10 +10,18 @@ static const struct {
     const char *name;
     bool in_layer;
 } names[TV_WEIGHTS] = {
-    [TV_WEIGHT_EMBEDDING] = {"token_embd", false}, [TV_WEIGHT_NORM_ATTENTION] = {"attn_norm", true}, [TV_WEIGHT_Q] = {"attn_q", true},
-    [TV_WEIGHT_K] = {"attn_k", true},              [TV_WEIGHT_V] = {"attn_v", true},                 [TV_WEIGHT_O] = {"attn_output", true},
-    [TV_WEIGHT_NORM_FFN] = {"ffn_norm", true},     [TV_WEIGHT_GATE] = {"ffn_gate", true},            [TV_WEIGHT_UP] = {"ffn_up", true},
-    [TV_WEIGHT_DOWN] = {"ffn_down", true},         [TV_WEIGHT_NORM_FINAL] = {"output_norm", false},  [TV_WEIGHT_CLASSIFIER] = {"output", false},
+    [TV_WEIGHT_EMBEDDING] = {"token_embd", false},
+    [TV_WEIGHT_NORM_ATTENTION] = {"attn_norm", true},
+    [TV_WEIGHT_Q] = {"attn_q", true},
+    [TV_WEIGHT_K] = {"attn_k", true},
+    [TV_WEIGHT_V] = {"attn_v", true},
+    [TV_WEIGHT_O] = {"attn_output", true},
+    [TV_WEIGHT_NORM_FFN] = {"ffn_norm", true},
+    [TV_WEIGHT_GATE] = {"ffn_gate", true},
+    [TV_WEIGHT_UP] = {"ffn_up", true},
+    [TV_WEIGHT_DOWN] = {"ffn_down", true},
+    [TV_WEIGHT_NORM_FINAL] = {"output_norm", false},
+    [TV_WEIGHT_CLASSIFIER] = {"output", false},
 };
 
 bool tv_weight_in_layer(tv_weight weight) { return names[weight].in_layer; }

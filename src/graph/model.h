@@ -12,18 +12,18 @@ typedef struct tv_model_dims {
 } tv_model_dims;
 
 typedef enum tv_weight {
-    TV_WEIGHT_EMBEDDING,   /* vocab x dim */
+    TV_WEIGHT_EMBEDDING,      /* vocab x dim */
     TV_WEIGHT_NORM_ATTENTION, /* dim; of each layer, as those that follow */
-    TV_WEIGHT_Q,           /* heads * head_dim x dim */
-    TV_WEIGHT_K,           /* kv_heads * head_dim x dim */
+    TV_WEIGHT_Q,              /* heads * head_dim x dim */
+    TV_WEIGHT_K,              /* kv_heads * head_dim x dim */
     TV_WEIGHT_V,
-    TV_WEIGHT_O,           /* dim x heads * head_dim */
+    TV_WEIGHT_O, /* dim x heads * head_dim */
     TV_WEIGHT_NORM_FFN,
-    TV_WEIGHT_GATE,        /* hidden x dim */
+    TV_WEIGHT_GATE, /* hidden x dim */
     TV_WEIGHT_UP,
-    TV_WEIGHT_DOWN,        /* dim x hidden */
-    TV_WEIGHT_NORM_FINAL,  /* dim; of the model */
-    TV_WEIGHT_CLASSIFIER,  /* vocab x dim */
+    TV_WEIGHT_DOWN,       /* dim x hidden */
+    TV_WEIGHT_NORM_FINAL, /* dim; of the model */
+    TV_WEIGHT_CLASSIFIER, /* vocab x dim */
     TV_WEIGHTS
 } tv_weight;
 
@@ -40,7 +40,7 @@ bool tv_weight_in_layer(tv_weight weight);
 typedef struct tv_matrix {
     const struct tv_gguf_tensor *tensor; /* as the importer has it; NULL: the model is sizes alone */
     tv_status (*read_row)(const struct tv_gguf_tensor *tensor, uint64_t row, float *out); /* of tensor */
-    uint32_t rows, columns;       /* 0: the model has no such matrix */
+    uint32_t rows, columns; /* 0: the model has no such matrix */
 } tv_matrix;
 
 typedef struct tv_model {
@@ -57,7 +57,8 @@ static inline const tv_matrix *tv_model_matrix(const tv_model *model, tv_weight 
     return &model->matrices[(size_t)layer * TV_WEIGHTS + weight];
 }
 
-/* Row `row` of a matrix that has a tensor, as matrix->columns floats. TV_ERR_INPUT: the tensor's type cannot be read. */
+/* Row `row` of a matrix that has a tensor, as matrix->columns floats. TV_ERR_INPUT: the tensor's type cannot be read.
+ */
 static inline tv_status tv_matrix_row_f32(const tv_matrix *matrix, uint64_t row, float *out)
 {
     return matrix->read_row(matrix->tensor, row, out);

@@ -29,7 +29,8 @@ static float choose_scale(tv_scale_search_fn search, const float *w, uint32_t n,
     return scales[best < SCALES ? best : 0];
 }
 
-static void quantize_row(tv_scale_search_fn search, const float *weights, uint32_t n, uint32_t group, unsigned bits, uint8_t *packed, float *scales)
+static void quantize_row(tv_scale_search_fn search, const float *weights, uint32_t n, uint32_t group, unsigned bits,
+                         uint8_t *packed, float *scales)
 {
     enum { PIECE = 256 };
     int8_t q[PIECE];
@@ -70,7 +71,8 @@ static void quantize_part(void *user, uint64_t from, uint64_t to)
             continue;
         well = tv_matrix_row_f32(j->matrix, (uint64_t)source, row) == TV_OK;
         if (well)
-            quantize_row(search, row, j->columns, j->group, j->bits, j->packed + i * j->columns * j->bits / 8, j->scales + i * (j->columns / j->group));
+            quantize_row(search, row, j->columns, j->group, j->bits, j->packed + i * j->columns * j->bits / 8,
+                         j->scales + i * (j->columns / j->group));
     }
     if (!well)
         s->failed = true;

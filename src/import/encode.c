@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text to tokens. A text, or a word of it, is a linked list of symbols; a heap holds the joins that are possible, best first, and
- * forgets by looking whether both symbols are still as they were. */
+/* Text to tokens. A text, or a word of it, is a linked list of symbols; a heap holds the joins that are possible, best
+ * first, and forgets by looking whether both symbols are still as they were. */
 #include <stdlib.h>
 
 #include "import/gpt2_split.h"
@@ -33,7 +33,10 @@ typedef struct encoder {
     bool failed; /* no memory */
 } encoder;
 
-static bool before(const join *a, const join *b) { return a->order != b->order ? a->order < b->order : a->left < b->left; }
+static bool before(const join *a, const join *b)
+{
+    return a->order != b->order ? a->order < b->order : a->left < b->left;
+}
 
 static void push(encoder *e, join j)
 {
@@ -203,7 +206,8 @@ static void encode_gpt2(encoder *e, const char *text, size_t len)
     }
 }
 
-tv_status tv_tokenizer_encode(const tv_tokenizer *tokenizer, const char *text, size_t len, bool bos, int32_t **ids, size_t *count)
+tv_status tv_tokenizer_encode(const tv_tokenizer *tokenizer, const char *text, size_t len, bool bos, int32_t **ids,
+                              size_t *count)
 {
     if (len > TV_TOKENIZER_TEXT_MAX)
         return TV_ERR_INPUT;

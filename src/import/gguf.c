@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading GGUF files. One pass over the header with a cursor that never leaves the file; names are then sorted, which finds
- * duplicates and makes the lookups. Sorting, unlike hashing, has no bad inputs. */
+/* Reading GGUF files. One pass over the header with a cursor that never leaves the file; names are then sorted, which
+ * finds duplicates and makes the lookups. Sorting, unlike hashing, has no bad inputs. */
 #include "import/gguf.h"
 
 #include <stdlib.h>
@@ -45,15 +45,16 @@ static const char *shown(tv_sv name, char text[SHOWN + 1])
 
 static tv_status damaged(const reader *r, const char *what)
 {
-    return tv_fail(r->sink, TV_ERR_INPUT, TV_LLM_CODE(DAMAGED), "get the file again", "'%s' is damaged: %s (at byte %zu)", r->gguf->name,
-                   what, r->at);
+    return tv_fail(r->sink, TV_ERR_INPUT, TV_LLM_CODE(DAMAGED), "get the file again",
+                   "'%s' is damaged: %s (at byte %zu)", r->gguf->name, what, r->at);
 }
 
 /* About one entry or tensor. */
 static tv_status wrong(const reader *r, tv_llm_code_id code, const char *what, tv_sv name, const char *problem)
 {
     char text[SHOWN + 1];
-    return tv_fail(r->sink, TV_ERR_INPUT, &tv_llm_codes[code], NULL, "'%s': %s '%s' %s", r->gguf->name, what, shown(name, text), problem);
+    return tv_fail(r->sink, TV_ERR_INPUT, &tv_llm_codes[code], NULL, "'%s': %s '%s' %s", r->gguf->name, what,
+                   shown(name, text), problem);
 }
 
 /* ---- The cursor ---- */
@@ -84,8 +85,9 @@ static tv_status take_string(reader *r, const char *what, size_t limit, tv_sv *o
     if (!take_u64(r, &length))
         return damaged(r, "it ends in the length of a string");
     if (length > limit)
-        return tv_fail(r->sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), "get the file again", "'%s': %s has %llu bytes; at most %zu are accepted",
-                       r->gguf->name, what, (unsigned long long)length, limit);
+        return tv_fail(r->sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), "get the file again",
+                       "'%s': %s has %llu bytes; at most %zu are accepted", r->gguf->name, what,
+                       (unsigned long long)length, limit);
     if (length > left(r))
         return damaged(r, "it ends inside a string");
     *out = (tv_sv){(const char *)r->data + r->at, (size_t)length};
@@ -123,8 +125,8 @@ static tv_status take_elements(reader *r, unsigned depth, tv_gguf_list *list)
         return take_strings(r, list);
     if (list->kind == TV_GGUF_KIND_ARRAY) {
         if (depth == TV_GGUF_NESTING_MAX)
-            return tv_fail(r->sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), NULL, "'%s': arrays nest deeper than %d", r->gguf->name,
-                           TV_GGUF_NESTING_MAX);
+            return tv_fail(r->sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), NULL, "'%s': arrays nest deeper than %d",
+                           r->gguf->name, TV_GGUF_NESTING_MAX);
         tv_gguf_list inner; /* checked, and only its bytes kept */
         for (uint64_t i = 0; i < list->count; i++)
             TV_TRY(take_array(r, depth + 1, &inner));
@@ -316,17 +318,18 @@ static tv_status take_header(reader *r)
     if (!take_u32(r, &version))
         return damaged(r, "it ends in its header");
     if (version != TV_GGUF_VERSION && (version & 0xFFFF) == 0)
-        return tv_fail(r->sink, TV_ERR_INPUT, TV_LLM_CODE(VERSION), "get the little-endian file", "'%s' is a big-endian GGUF file",
-                       g->name);
+        return tv_fail(r->sink, TV_ERR_INPUT, TV_LLM_CODE(VERSION), "get the little-endian file",
+                       "'%s' is a big-endian GGUF file", g->name);
     if (version != TV_GGUF_VERSION)
         return tv_fail(r->sink, TV_ERR_INPUT, TV_LLM_CODE(VERSION), "convert it again with newer tools",
                        "'%s' has GGUF version %u; version %d is read", g->name, version, TV_GGUF_VERSION);
     if (!take_u64(r, &g->tensor_count) || !take_u64(r, &g->meta_count))
         return damaged(r, "it ends in its header");
     if (g->tensor_count > TV_GGUF_ENTRIES_MAX || g->meta_count > TV_GGUF_ENTRIES_MAX)
-        return tv_fail(r->sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), "get the file again",
-                       "'%s' says that it has %llu tensors and %llu metadata entries; at most %d of either are accepted", g->name,
-                       (unsigned long long)g->tensor_count, (unsigned long long)g->meta_count, TV_GGUF_ENTRIES_MAX);
+        return tv_fail(
+            r->sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), "get the file again",
+            "'%s' says that it has %llu tensors and %llu metadata entries; at most %d of either are accepted", g->name,
+            (unsigned long long)g->tensor_count, (unsigned long long)g->meta_count, TV_GGUF_ENTRIES_MAX);
     return TV_OK;
 }
 
@@ -382,14 +385,16 @@ void tv_gguf_free(tv_gguf *gguf)
 const tv_gguf_meta *tv_gguf_meta_find(const tv_gguf *gguf, const char *key)
 {
     const tv_gguf_meta wanted = {.key = tv_sv_of(key)}, *p = &wanted;
-    const tv_gguf_meta **found = bsearch(&p, gguf->metas_sorted, (size_t)gguf->meta_count, sizeof(tv_gguf_meta *), compare_metas);
+    const tv_gguf_meta **found =
+        bsearch(&p, gguf->metas_sorted, (size_t)gguf->meta_count, sizeof(tv_gguf_meta *), compare_metas);
     return found ? *found : NULL;
 }
 
 const tv_gguf_tensor *tv_gguf_tensor_find(const tv_gguf *gguf, const char *name)
 {
     const tv_gguf_tensor wanted = {.name = tv_sv_of(name)}, *p = &wanted;
-    const tv_gguf_tensor **found = bsearch(&p, gguf->tensors_sorted, (size_t)gguf->tensor_count, sizeof(tv_gguf_tensor *), compare_tensors);
+    const tv_gguf_tensor **found =
+        bsearch(&p, gguf->tensors_sorted, (size_t)gguf->tensor_count, sizeof(tv_gguf_tensor *), compare_tensors);
     return found ? *found : NULL;
 }
 
@@ -397,9 +402,15 @@ uint64_t tv_gguf_meta_count(const tv_gguf *gguf) { return gguf->meta_count; }
 
 uint64_t tv_gguf_tensor_count(const tv_gguf *gguf) { return gguf->tensor_count; }
 
-const tv_gguf_meta *tv_gguf_meta_at(const tv_gguf *gguf, uint64_t i) { return i < gguf->meta_count ? &gguf->metas[i] : NULL; }
+const tv_gguf_meta *tv_gguf_meta_at(const tv_gguf *gguf, uint64_t i)
+{
+    return i < gguf->meta_count ? &gguf->metas[i] : NULL;
+}
 
-const tv_gguf_tensor *tv_gguf_tensor_at(const tv_gguf *gguf, uint64_t i) { return i < gguf->tensor_count ? &gguf->tensors[i] : NULL; }
+const tv_gguf_tensor *tv_gguf_tensor_at(const tv_gguf *gguf, uint64_t i)
+{
+    return i < gguf->tensor_count ? &gguf->tensors[i] : NULL;
+}
 
 tv_status tv_gguf_tensor_check(const tv_gguf *gguf, const tv_gguf_tensor *tensor, const tv_diag_sink *sink)
 {
@@ -408,28 +419,30 @@ tv_status tv_gguf_tensor_check(const tv_gguf *gguf, const tv_gguf_tensor *tensor
     char text[SHOWN + 1];
     const char *name = tv_gguf_type_name(tensor->type);
     return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(TENSOR_TYPE), "use a file with F32, F16, BF16, Q8_0 or Q4_0",
-                   "'%s': tensor '%s' is stored as %s (type %u), which is not read", gguf->name, shown(tensor->name, text),
-                   name ? name : "something unknown", tensor->type);
+                   "'%s': tensor '%s' is stored as %s (type %u), which is not read", gguf->name,
+                   shown(tensor->name, text), name ? name : "something unknown", tensor->type);
 }
 
-tv_status tv_gguf_tensor_want(const tv_gguf *gguf, const char *name, uint64_t columns, uint64_t rows, const tv_diag_sink *sink,
-                              const tv_gguf_tensor **out)
+tv_status tv_gguf_tensor_want(const tv_gguf *gguf, const char *name, uint64_t columns, uint64_t rows,
+                              const tv_diag_sink *sink, const tv_gguf_tensor **out)
 {
     const tv_gguf_tensor *t = tv_gguf_tensor_find(gguf, name);
     if (!t)
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(TENSOR_MISSING), NULL, "'%s' has no tensor '%s'", gguf->name, name);
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(TENSOR_MISSING), NULL, "'%s' has no tensor '%s'", gguf->name,
+                       name);
     if (t->dims[0] != columns || t->dims[1] != rows || t->dims[2] != 1 || t->dims[3] != 1)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(TENSOR_SHAPE), NULL,
-                       "'%s': tensor '%s' has the dimensions %llu x %llu x %llu x %llu; %llu x %llu was expected", gguf->name, name,
-                       (unsigned long long)t->dims[0], (unsigned long long)t->dims[1], (unsigned long long)t->dims[2],
-                       (unsigned long long)t->dims[3], (unsigned long long)columns, (unsigned long long)rows);
+                       "'%s': tensor '%s' has the dimensions %llu x %llu x %llu x %llu; %llu x %llu was expected",
+                       gguf->name, name, (unsigned long long)t->dims[0], (unsigned long long)t->dims[1],
+                       (unsigned long long)t->dims[2], (unsigned long long)t->dims[3], (unsigned long long)columns,
+                       (unsigned long long)rows);
     TV_TRY(tv_gguf_tensor_check(gguf, t, sink));
     *out = t;
     return TV_OK;
 }
 
-/* Whole stretches up to `end`, the last of which a row from `start` on has completed, go back to the system: who has read the row has
- * mostly read what is before it. Whoever comes back finds the file's bytes there again. */
+/* Whole stretches up to `end`, the last of which a row from `start` on has completed, go back to the system: who has
+ * read the row has mostly read what is before it. Whoever comes back finds the file's bytes there again. */
 static void let_go(const uint8_t *mapping, const uint8_t *start, const uint8_t *end)
 {
     const uintptr_t stretch = (uintptr_t)1 << 20; /* a multiple of every page size in use */

@@ -18,17 +18,28 @@ static number number_at(tv_gguf_kind kind, const uint8_t *p)
 {
     switch (kind) {
     case TV_GGUF_KIND_U8:
-    case TV_GGUF_KIND_BOOL: return (number){.is = UNSIGNED, .u = *p};
-    case TV_GGUF_KIND_U16: return (number){.is = UNSIGNED, .u = tv_load_le16(p)};
-    case TV_GGUF_KIND_U32: return (number){.is = UNSIGNED, .u = tv_load_le32(p)};
-    case TV_GGUF_KIND_U64: return (number){.is = UNSIGNED, .u = tv_load_le64(p)};
-    case TV_GGUF_KIND_I8: return (number){.is = SIGNED, .i = (int8_t)*p};
-    case TV_GGUF_KIND_I16: return (number){.is = SIGNED, .i = (int16_t)tv_load_le16(p)};
-    case TV_GGUF_KIND_I32: return (number){.is = SIGNED, .i = (int32_t)tv_load_le32(p)};
-    case TV_GGUF_KIND_I64: return (number){.is = SIGNED, .i = (int64_t)tv_load_le64(p)};
-    case TV_GGUF_KIND_F32: return (number){.is = REAL, .f = (double)tv_f32_of_bits(tv_load_le32(p))};
-    case TV_GGUF_KIND_F64: return (number){.is = REAL, .f = tv_f64_of_bits(tv_load_le64(p))};
-    default: return (number){.is = NONE};
+    case TV_GGUF_KIND_BOOL:
+        return (number){.is = UNSIGNED, .u = *p};
+    case TV_GGUF_KIND_U16:
+        return (number){.is = UNSIGNED, .u = tv_load_le16(p)};
+    case TV_GGUF_KIND_U32:
+        return (number){.is = UNSIGNED, .u = tv_load_le32(p)};
+    case TV_GGUF_KIND_U64:
+        return (number){.is = UNSIGNED, .u = tv_load_le64(p)};
+    case TV_GGUF_KIND_I8:
+        return (number){.is = SIGNED, .i = (int8_t)*p};
+    case TV_GGUF_KIND_I16:
+        return (number){.is = SIGNED, .i = (int16_t)tv_load_le16(p)};
+    case TV_GGUF_KIND_I32:
+        return (number){.is = SIGNED, .i = (int32_t)tv_load_le32(p)};
+    case TV_GGUF_KIND_I64:
+        return (number){.is = SIGNED, .i = (int64_t)tv_load_le64(p)};
+    case TV_GGUF_KIND_F32:
+        return (number){.is = REAL, .f = (double)tv_f32_of_bits(tv_load_le32(p))};
+    case TV_GGUF_KIND_F64:
+        return (number){.is = REAL, .f = tv_f64_of_bits(tv_load_le64(p))};
+    default:
+        return (number){.is = NONE};
     }
 }
 

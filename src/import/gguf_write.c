@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing GGUF files. Metadata becomes bytes at once; a tensor's rows are asked for when the file is saved, one at a time, so
- * that a model needs no second copy in memory. */
+/* Writing GGUF files. Metadata becomes bytes at once; a tensor's rows are asked for when the file is saved, one at a
+ * time, so that a model needs no second copy in memory. */
 #include "import/gguf.h"
 
 #include <stdio.h>
@@ -166,8 +166,8 @@ tv_status tv_gguf_rows_of_array(void *user, uint64_t row, uint64_t length, float
     return TV_OK;
 }
 
-void tv_gguf_writer_tensor(tv_gguf_writer *writer, const char *name, tv_gguf_type type, const uint64_t *dims, unsigned dim_count,
-                           tv_gguf_rows rows, void *user)
+void tv_gguf_writer_tensor(tv_gguf_writer *writer, const char *name, tv_gguf_type type, const uint64_t *dims,
+                           unsigned dim_count, tv_gguf_rows rows, void *user)
 {
     assert(dim_count >= 1 && dim_count <= TV_GGUF_DIMS_MAX && dims[0] % tv_gguf_type_block(type) == 0);
     tensor *t = add_tensor(writer, tv_sv_of(name));
@@ -199,7 +199,10 @@ void tv_gguf_writer_copy(tv_gguf_writer *writer, const tv_gguf_tensor *source)
 
 /* ---- The file ---- */
 
-static uint64_t aligned(const tv_gguf_writer *writer, uint64_t at) { return tv_ceil_div(at, writer->alignment) * writer->alignment; }
+static uint64_t aligned(const tv_gguf_writer *writer, uint64_t at)
+{
+    return tv_ceil_div(at, writer->alignment) * writer->alignment;
+}
 
 /* Everything before the tensors' data, padded. */
 static void put_head(const tv_gguf_writer *writer, tv_buf *head)
@@ -235,8 +238,8 @@ static tv_status write_rows(const tensor *t, FILE *file, const tv_diag_sink *sin
         status = t->rows(t->user, i, length, row);
         if (status == TV_OK && !tv_gguf_encode((tv_gguf_type)t->type, row, length, bytes))
             status = tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(TENSOR_VALUE), "store the tensor as F32",
-                             "tensor '%s', row %llu: a value is not finite or too large for %s", t->name, (unsigned long long)i,
-                             tv_gguf_type_name(t->type));
+                             "tensor '%s', row %llu: a value is not finite or too large for %s", t->name,
+                             (unsigned long long)i, tv_gguf_type_name(t->type));
         if (status == TV_OK)
             fwrite(bytes, 1, row_bytes, file); /* an error shows in tv_output_commit */
     }

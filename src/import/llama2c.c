@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing llama2.c checkpoints. Where a tensor lies follows from the header alone, and the file must be exactly as
- * long as that asks for. */
+/* Reading and writing llama2.c checkpoints. Where a tensor lies follows from the header alone, and the file must be
+ * exactly as long as that asks for. */
 #include "import/llama2c.h"
 
 #include <math.h>
@@ -31,7 +31,8 @@ static const tv_llama2c_tensor order_2[] = {
     TV_LLAMA2C_W1,      TV_LLAMA2C_W2,      TV_LLAMA2C_W3,        TV_LLAMA2C_WCLS,
 };
 
-void tv_llama2c_dims(const tv_llama2c_shape *s, tv_llama2c_tensor tensor, uint64_t *columns, uint64_t *rows, uint32_t *layers)
+void tv_llama2c_dims(const tv_llama2c_shape *s, tv_llama2c_tensor tensor, uint64_t *columns, uint64_t *rows,
+                     uint32_t *layers)
 {
     uint64_t kv_dim = (uint64_t)s->dim / s->heads * s->kv_heads;
     *columns = s->dim;
@@ -46,20 +47,31 @@ void tv_llama2c_dims(const tv_llama2c_shape *s, tv_llama2c_tensor tensor, uint64
         *rows = s->vocab;
         *layers = !s->tied;
         break;
-    case TV_LLAMA2C_RMS_FINAL: *layers = 1; break;
+    case TV_LLAMA2C_RMS_FINAL:
+        *layers = 1;
+        break;
     case TV_LLAMA2C_RMS_ATT:
-    case TV_LLAMA2C_RMS_FFN: break;
+    case TV_LLAMA2C_RMS_FFN:
+        break;
     case TV_LLAMA2C_WQ:
-    case TV_LLAMA2C_WO: *rows = s->dim; break;
+    case TV_LLAMA2C_WO:
+        *rows = s->dim;
+        break;
     case TV_LLAMA2C_WK:
-    case TV_LLAMA2C_WV: *rows = kv_dim; break;
+    case TV_LLAMA2C_WV:
+        *rows = kv_dim;
+        break;
     case TV_LLAMA2C_W1:
-    case TV_LLAMA2C_W3: *rows = s->hidden_dim; break;
+    case TV_LLAMA2C_W3:
+        *rows = s->hidden_dim;
+        break;
     case TV_LLAMA2C_W2:
         *columns = s->hidden_dim;
         *rows = s->dim;
         break;
-    case TV_LLAMA2C_TENSORS: *layers = 0; break;
+    case TV_LLAMA2C_TENSORS:
+        *layers = 0;
+        break;
     }
 }
 
@@ -68,7 +80,10 @@ static bool is_vector(tv_llama2c_tensor tensor)
     return tensor == TV_LLAMA2C_RMS_ATT || tensor == TV_LLAMA2C_RMS_FFN || tensor == TV_LLAMA2C_RMS_FINAL;
 }
 
-static bool is_quantized(const tv_llama2c_shape *s, tv_llama2c_tensor tensor) { return s->version == 2 && !is_vector(tensor); }
+static bool is_quantized(const tv_llama2c_shape *s, tv_llama2c_tensor tensor)
+{
+    return s->version == 2 && !is_vector(tensor);
+}
 
 /* Bytes of the cosines, and likewise of the sines. */
 static uint64_t table_bytes(const tv_llama2c_shape *s) { return (uint64_t)s->seq_len * (s->dim / s->heads / 2) * 4; }
@@ -102,8 +117,8 @@ static uint64_t lay_out(const tv_llama2c_shape *s, uint64_t offsets[TV_LLAMA2C_T
 /* NULL, or what is wrong with it. */
 static const char *shape_problem(const tv_llama2c_shape *s)
 {
-    if (s->dim < 1 || s->dim > TV_LLAMA2C_SIDE_MAX || s->hidden_dim < 1 || s->hidden_dim > TV_LLAMA2C_SIDE_MAX || s->vocab < 1 ||
-        s->vocab > TV_LLAMA2C_SIDE_MAX)
+    if (s->dim < 1 || s->dim > TV_LLAMA2C_SIDE_MAX || s->hidden_dim < 1 || s->hidden_dim > TV_LLAMA2C_SIDE_MAX ||
+        s->vocab < 1 || s->vocab > TV_LLAMA2C_SIDE_MAX)
         return "dim, hidden_dim and vocab must be 1 to 16777216";
     if (s->layers < 1 || s->layers > TV_LLAMA2C_LAYERS_MAX)
         return "there must be 1 to 1024 layers";
@@ -157,9 +172,11 @@ bool tv_llama2c_recognise(const uint8_t *data, size_t size)
 static tv_status read_checkpoint(const char *name, tv_llama2c *c, const tv_input *input, const tv_diag_sink *sink)
 {
     if (!tv_llama2c_recognise(input->data, input->size))
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), NULL, "'%s' is not a llama2.c checkpoint: its header makes no sense", name);
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), NULL,
+                       "'%s' is not a llama2.c checkpoint: its header makes no sense", name);
     if (!take_header(input->data, input->size, &c->shape))
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT), "get the file again", "'%s' has a damaged header", name);
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT), "get the file again", "'%s' has a damaged header",
+                       name);
     if (c->shape.version != 0 && c->shape.version != 2)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT_VERSION), "export it with --version 0 or 2",
                        "'%s' has checkpoint version %u; 0 and 2 are read", name, c->shape.version);
@@ -168,8 +185,8 @@ static tv_status read_checkpoint(const char *name, tv_llama2c *c, const tv_input
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT), "get the file again", "'%s': %s", name, problem);
     uint64_t size = lay_out(&c->shape, c->offsets);
     if (size != input->size)
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT), "get the file again", "'%s' has %zu bytes; its header asks for %llu",
-                       name, input->size, (unsigned long long)size);
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT), "get the file again",
+                       "'%s' has %zu bytes; its header asks for %llu", name, input->size, (unsigned long long)size);
     return TV_OK;
 }
 
@@ -255,8 +272,9 @@ static void put_header(const writer *w)
         put_le32(w->file, MAGIC);
         put_le32(w->file, 2);
     }
-    const uint32_t fields[] = {
-        s->dim, s->hidden_dim, s->layers, s->heads, s->kv_heads, s->version == 0 && !s->tied ? 0 - s->vocab : s->vocab, s->seq_len};
+    const uint32_t fields[] = {s->dim,    s->hidden_dim, s->layers,
+                               s->heads,  s->kv_heads,   s->version == 0 && !s->tied ? 0 - s->vocab : s->vocab,
+                               s->seq_len};
     for (size_t i = 0; i < TV_COUNTOF(fields); i++)
         put_le32(w->file, fields[i]);
     if (s->version == 2) {
@@ -288,7 +306,8 @@ static tv_status put_group(writer *w)
         largest = fmaxf(largest, fabsf(w->group[i]));
     }
     if (!finite)
-        return tv_fail(w->sink, TV_ERR_INPUT, TV_LLM_CODE(TENSOR_VALUE), "write version 0", "a weight is not finite and cannot be an int8");
+        return tv_fail(w->sink, TV_ERR_INPUT, TV_LLM_CODE(TENSOR_VALUE), "write version 0",
+                       "a weight is not finite and cannot be an int8");
     float scale = largest / 127.0f;
     for (uint32_t i = 0; i < w->shape->group_size; i++) {
         int q = scale > 0 ? tv_int_round_clamp((double)(w->group[i] / scale), -127, 127) : 0;
@@ -344,16 +363,18 @@ static tv_status put_all(writer *w)
     return TV_OK;
 }
 
-tv_status tv_llama2c_write(const char *path, const tv_llama2c_shape *shape, tv_llama2c_rows rows, void *user, const tv_diag_sink *sink)
+tv_status tv_llama2c_write(const char *path, const tv_llama2c_shape *shape, tv_llama2c_rows rows, void *user,
+                           const tv_diag_sink *sink)
 {
     tv_llama2c_shape s = *shape;
     for (s.group_size = s.group_size ? s.group_size : GROUP; s.version == 2 && s.dim % s.group_size != 0;)
         s.group_size /= 2;
     const char *problem = s.version != 0 && s.version != 2 ? "versions 0 and 2 can be written" : shape_problem(&s);
     if (problem)
-        return tv_fail(sink, TV_ERR_INPUT,
-                       &tv_llm_codes[s.version == 0 || s.version == 2 ? TV_LLM_CODE_CONVERT : TV_LLM_CODE_CHECKPOINT_VERSION], NULL,
-                       "no checkpoint can be written: %s", problem);
+        return tv_fail(
+            sink, TV_ERR_INPUT,
+            &tv_llm_codes[s.version == 0 || s.version == 2 ? TV_LLM_CODE_CONVERT : TV_LLM_CODE_CHECKPOINT_VERSION],
+            NULL, "no checkpoint can be written: %s", problem);
     writer w = {.shape = &s, .rows = rows, .user = user, .sink = sink};
     tv_output *output = NULL;
     w.row = malloc((size_t)tv_max_u64(s.dim, s.hidden_dim) * sizeof *w.row);

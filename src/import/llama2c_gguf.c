@@ -79,15 +79,15 @@ static int32_t type_of(uint32_t id, tv_sv text)
         return TV_TOKEN_UNKNOWN;
     if (id == BEGIN || id == END)
         return TV_TOKEN_CONTROL;
-    bool byte = text.len == 6 && memcmp(text.ptr, "<0x", 3) == 0 && memchr(digits, text.ptr[3], 16) && memchr(digits, text.ptr[4], 16) &&
-                text.ptr[5] == '>';
+    bool byte = text.len == 6 && memcmp(text.ptr, "<0x", 3) == 0 && memchr(digits, text.ptr[3], 16) &&
+                memchr(digits, text.ptr[4], 16) && text.ptr[5] == '>';
     return byte ? TV_TOKEN_BYTE : TV_TOKEN_NORMAL;
 }
 
 static tv_status wrong_tokenizer(const char *path, const tv_diag_sink *sink, const char *what)
 {
-    return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT), "give the tokenizer.bin that belongs to the checkpoint", "'%s': %s", path,
-                   what);
+    return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT), "give the tokenizer.bin that belongs to the checkpoint",
+                   "'%s': %s", path, what);
 }
 
 static tv_status take_vocabulary(const char *path, const tv_input *input, vocabulary *v, const tv_diag_sink *sink)
@@ -97,7 +97,8 @@ static tv_status take_vocabulary(const char *path, const tv_input *input, vocabu
     tv_status status = TV_OK;
     for (uint32_t id = 0; status == TV_OK && id < v->count; id++) {
         uint32_t length = 0;
-        if (input->size < at || input->size - at < 8 || (length = tv_load_le32(input->data + at + 4)) > input->size - at - 8) {
+        if (input->size < at || input->size - at < 8 ||
+            (length = tv_load_le32(input->data + at + 4)) > input->size - at - 8) {
             status = wrong_tokenizer(path, sink, "it has fewer tokens than the checkpoint");
             break;
         }
@@ -194,12 +195,14 @@ static void put_tensors(tv_gguf_writer *w, const tv_llama2c *c, tv_gguf_type typ
         for (uint32_t layer = 0; layer < layers; layer++) {
             char name[NAME];
             *sources = (source){c, tensor, layer};
-            tv_gguf_writer_tensor(w, tensor_name(tensor, layer, name), stored, dims, vector ? 1 : 2, checkpoint_row, sources++);
+            tv_gguf_writer_tensor(w, tensor_name(tensor, layer, name), stored, dims, vector ? 1 : 2, checkpoint_row,
+                                  sources++);
         }
     }
 }
 
-tv_status tv_llama2c_to_gguf(const char *checkpoint, const char *tokenizer, const char *out, tv_gguf_type type, const tv_diag_sink *sink)
+tv_status tv_llama2c_to_gguf(const char *checkpoint, const char *tokenizer, const char *out, tv_gguf_type type,
+                             const tv_diag_sink *sink)
 {
     tv_llama2c *c = NULL;
     vocabulary v = {0};
@@ -236,7 +239,8 @@ typedef struct model {
 
 static tv_status no_place(const model *m, const char *what)
 {
-    return tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(CONVERT), NULL, "'%s' cannot become a llama2.c checkpoint: %s", m->path, what);
+    return tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(CONVERT), NULL, "'%s' cannot become a llama2.c checkpoint: %s",
+                   m->path, what);
 }
 
 static tv_status take_key(const model *m, const char *key, uint64_t fallback, uint32_t *out)
@@ -325,9 +329,9 @@ static tv_status write_vocabulary(const model *m, const char *path)
     tv_gguf_list tokens, scores;
     if (!tv_sv_is(tv_gguf_string(m->gguf, "tokenizer.ggml.model", tv_sv_of("")), "llama"))
         return no_place(m, "its tokenizer is not of the kind 'llama'");
-    if (!tv_gguf_array(m->gguf, "tokenizer.ggml.tokens", &tokens) || !tv_gguf_array(m->gguf, "tokenizer.ggml.scores", &scores) ||
-        tokens.kind != TV_GGUF_KIND_STRING || scores.kind != TV_GGUF_KIND_F32 || tokens.count != m->shape.vocab ||
-        scores.count != tokens.count)
+    if (!tv_gguf_array(m->gguf, "tokenizer.ggml.tokens", &tokens) ||
+        !tv_gguf_array(m->gguf, "tokenizer.ggml.scores", &scores) || tokens.kind != TV_GGUF_KIND_STRING ||
+        scores.kind != TV_GGUF_KIND_F32 || tokens.count != m->shape.vocab || scores.count != tokens.count)
         return no_place(m, "its tokens and scores are not as many as the embedding's rows");
     tv_buf bytes = {0};
     tv_output *output = NULL;
@@ -344,7 +348,8 @@ static tv_status write_vocabulary(const model *m, const char *path)
     return status;
 }
 
-tv_status tv_llama2c_from_gguf(const char *path, const char *out, const char *tokenizer, unsigned version, const tv_diag_sink *sink)
+tv_status tv_llama2c_from_gguf(const char *path, const char *out, const char *tokenizer, unsigned version,
+                               const tv_diag_sink *sink)
 {
     tv_gguf *gguf = NULL;
     TV_TRY(tv_gguf_open(path, sink, &gguf));

@@ -13,13 +13,15 @@
 enum { DIM_MAX = 1 << 20, LAYERS_MAX = 4096, CONTEXT_MAX = 1 << 20 };
 
 /* A size of the model: llama.KEY, from 1 to `most`. */
-static tv_status size_of(const tv_gguf *gguf, const char *key, uint64_t fallback, uint64_t most, const tv_diag_sink *sink, uint32_t *out)
+static tv_status size_of(const tv_gguf *gguf, const char *key, uint64_t fallback, uint64_t most,
+                         const tv_diag_sink *sink, uint32_t *out)
 {
     char name[64];
     snprintf(name, sizeof name, "llama.%s", key);
     uint64_t value = tv_gguf_u64(gguf, name, fallback);
     if (value < 1 || value > most)
-        return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY], NULL, "%s is %" PRIu64 ", which is not from 1 to %" PRIu64, name, value, most);
+        return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY], NULL,
+                       "%s is %" PRIu64 ", which is not from 1 to %" PRIu64, name, value, most);
     *out = (uint32_t)value;
     return TV_OK;
 }
@@ -28,9 +30,11 @@ static tv_status check_dims(const tv_model_dims *s, const tv_diag_sink *sink)
 {
     if (s->dim % s->heads || s->head_dim != s->dim / s->heads || s->head_dim % 2 || s->heads % s->kv_heads)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL,
-                       "%u heads, %u of the cache and %u dimensions of rotation do not go with %u dimensions", s->heads, s->kv_heads, s->head_dim, s->dim);
+                       "%u heads, %u of the cache and %u dimensions of rotation do not go with %u dimensions", s->heads,
+                       s->kv_heads, s->head_dim, s->dim);
     if (!(s->eps >= 0) || !(s->theta > 0))
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL, "epsilon or the base of rotation is not a positive number");
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL,
+                       "epsilon or the base of rotation is not a positive number");
     return TV_OK;
 }
 
@@ -38,7 +42,8 @@ static tv_status read_dims(const tv_gguf *gguf, const tv_diag_sink *sink, tv_mod
 {
     tv_sv architecture = tv_gguf_string(gguf, "general.architecture", tv_sv_of(""));
     if (!tv_sv_is(architecture, "llama"))
-        return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY], "models of the architecture llama can be run", "the architecture is '%.*s'",
+        return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY],
+                       "models of the architecture llama can be run", "the architecture is '%.*s'",
                        (int)tv_min_u64(architecture.len, 60), architecture.ptr);
     TV_TRY(size_of(gguf, "embedding_length", 0, DIM_MAX, sink, &s->dim));
     TV_TRY(size_of(gguf, "feed_forward_length", 0, DIM_MAX, sink, &s->hidden));
@@ -59,15 +64,27 @@ static void wanted_size(const tv_model_dims *s, tv_weight weight, uint32_t *rows
     *columns = weight == TV_WEIGHT_O ? wide : weight == TV_WEIGHT_DOWN ? s->hidden : s->dim;
     switch (weight) {
     case TV_WEIGHT_EMBEDDING:
-    case TV_WEIGHT_CLASSIFIER: *rows = s->vocab; break;
-    case TV_WEIGHT_Q: *rows = wide; break;
+    case TV_WEIGHT_CLASSIFIER:
+        *rows = s->vocab;
+        break;
+    case TV_WEIGHT_Q:
+        *rows = wide;
+        break;
     case TV_WEIGHT_K:
-    case TV_WEIGHT_V: *rows = narrow; break;
+    case TV_WEIGHT_V:
+        *rows = narrow;
+        break;
     case TV_WEIGHT_O:
-    case TV_WEIGHT_DOWN: *rows = s->dim; break;
+    case TV_WEIGHT_DOWN:
+        *rows = s->dim;
+        break;
     case TV_WEIGHT_GATE:
-    case TV_WEIGHT_UP: *rows = s->hidden; break;
-    default: *rows = 1; break;
+    case TV_WEIGHT_UP:
+        *rows = s->hidden;
+        break;
+    default:
+        *rows = 1;
+        break;
     }
 }
 
@@ -76,7 +93,8 @@ static tv_status find_matrix(tv_model *model, tv_weight weight, uint32_t layer, 
     tv_matrix *m = &model->matrices[(size_t)layer * TV_WEIGHTS + weight];
     char name[64], full[80];
     wanted_size(&model->shape, weight, &m->rows, &m->columns);
-    tv_model_matrix_name(weight == TV_WEIGHT_CLASSIFIER && model->shape.tied ? TV_WEIGHT_EMBEDDING : weight, layer, name);
+    tv_model_matrix_name(weight == TV_WEIGHT_CLASSIFIER && model->shape.tied ? TV_WEIGHT_EMBEDDING : weight, layer,
+                         name);
     snprintf(full, sizeof full, "%s.weight", name);
     m->read_row = tv_gguf_row_f32;
     return tv_gguf_tensor_want(model->gguf, full, m->columns, m->rows, sink, &m->tensor);
@@ -84,7 +102,8 @@ static tv_status find_matrix(tv_model *model, tv_weight weight, uint32_t layer, 
 
 /* ---- Sizes alone ---- */
 
-static tv_status json_size(const json_t *root, const char *key, uint64_t fallback, uint64_t most, const tv_diag_sink *sink, uint32_t *out)
+static tv_status json_size(const json_t *root, const char *key, uint64_t fallback, uint64_t most,
+                           const tv_diag_sink *sink, uint32_t *out)
 {
     const json_t *value = json_object_get(root, key);
     json_int_t n = value ? json_integer_value(value) : (json_int_t)fallback;
@@ -115,10 +134,13 @@ static tv_status read_json_dims(const json_t *root, const tv_diag_sink *sink, tv
 static tv_status read_sizes(tv_model *model, const char *path, const tv_input *input, const tv_diag_sink *sink)
 {
     json_error_t wrong;
-    json_t *root = input->size > 1 << 20 ? NULL : json_loadb((const char *)input->data, input->size, JSON_REJECT_DUPLICATES, &wrong);
+    json_t *root = input->size > 1 << 20
+                       ? NULL
+                       : json_loadb((const char *)input->data, input->size, JSON_REJECT_DUPLICATES, &wrong);
     if (!json_is_object(root)) {
         json_decref(root);
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), NULL, "'%s' is not an object with the sizes of a model", path);
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), NULL, "'%s' is not an object with the sizes of a model",
+                       path);
     }
     tv_status status = read_json_dims(root, sink, &model->shape);
     json_decref(root);
@@ -141,7 +163,8 @@ static tv_status find_matrices(tv_model *model, const tv_diag_sink *sink)
     tv_model_dims *s = &model->shape;
     const tv_gguf_tensor *embedding = tv_gguf_tensor_find(model->gguf, "token_embd.weight");
     if (!embedding || embedding->dims[1] < 1 || embedding->dims[1] > DIM_MAX)
-        return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY], NULL, "token_embd.weight is missing, or has no rows");
+        return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY], NULL,
+                       "token_embd.weight is missing, or has no rows");
     s->vocab = (uint32_t)embedding->dims[1];
     s->tied = !tv_gguf_tensor_find(model->gguf, "output.weight");
     for (uint32_t layer = 0; layer < s->layers; layer++)
@@ -175,7 +198,8 @@ tv_status tv_model_open(const char *path, const tv_diag_sink *sink, tv_model **o
     }
     if (status == TV_OK)
         status = read_dims(model->gguf, sink, &model->shape);
-    if (status == TV_OK && !(model->matrices = calloc((size_t)model->shape.layers * TV_WEIGHTS, sizeof *model->matrices)))
+    if (status == TV_OK &&
+        !(model->matrices = calloc((size_t)model->shape.layers * TV_WEIGHTS, sizeof *model->matrices)))
         status = tv_fail_memory(sink);
     if (status == TV_OK)
         status = find_matrices(model, sink);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a tokenizer from a model's metadata, and tokens back to text. Pieces are copied; lookups are binary searches, whose time no
- * vocabulary can spoil. */
+/* Making a tokenizer from a model's metadata, and tokens back to text. Pieces are copied; lookups are binary searches,
+ * whose time no vocabulary can spoil. */
 #include "import/tokenizer.h"
 
 #include <math.h>
@@ -19,8 +19,8 @@ typedef struct maker {
 
 static tv_status damaged(const maker *m, const char *what)
 {
-    return tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_DAMAGED), "get the model again", "the model's tokenizer is damaged: %s",
-                   what);
+    return tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_DAMAGED), "get the model again",
+                   "the model's tokenizer is damaged: %s", what);
 }
 
 /* ---- Lookups ---- */
@@ -101,7 +101,10 @@ static tv_status sort_pieces(maker *m)
 /* ---- GPT-2's characters for bytes ---- */
 
 /* The printable characters of Latin-1 stand for themselves, the other bytes, in order, are U+0100 onwards. */
-static bool stands_for_itself(uint32_t c) { return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF); }
+static bool stands_for_itself(uint32_t c)
+{
+    return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF);
+}
 
 typedef struct byte_table {
     int16_t of[0x144]; /* byte of a code point; -1: none */
@@ -254,9 +257,10 @@ static void find_bytes(maker *m)
             first = b;
         }
     if (missing > 0 && t->unk < 0)
-        tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_BYTES), &TV_NO_SOURCE_LOC, NULL,
-                  "the vocabulary has no token for %d bytes, the first is 0x%02X, and no unknown token: text loses them", missing,
-                  (unsigned)first);
+        tv_report(
+            m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_BYTES), &TV_NO_SOURCE_LOC, NULL,
+            "the vocabulary has no token for %d bytes, the first is 0x%02X, and no unknown token: text loses them",
+            missing, (unsigned)first);
 }
 
 /* ---- Merges ---- */
@@ -271,7 +275,8 @@ static int compare_merges(const void *a, const void *b)
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* One line "LEFT RIGHT" of the merges; `scratch` has room for its bytes. 1: taken; 0: names no pieces; -1: not two pieces. */
+/* One line "LEFT RIGHT" of the merges; `scratch` has room for its bytes. 1: taken; 0: names no pieces; -1: not two
+ * pieces. */
 static int take_merge(tv_tokenizer *t, const byte_table *table, tv_sv line, char *scratch, uint32_t rank)
 {
     const char *space = line.len > 2 ? memchr(line.ptr + 1, ' ', line.len - 2) : NULL;
@@ -305,8 +310,8 @@ static tv_status take_merge_list(maker *m, const tv_gguf_list *list, char *scrat
     }
     if (strangers > 0)
         tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_MERGES), &TV_NO_SOURCE_LOC, NULL,
-                  "%llu of the %llu merges name pieces that are not in the vocabulary; they never apply", (unsigned long long)strangers,
-                  (unsigned long long)list->count);
+                  "%llu of the %llu merges name pieces that are not in the vocabulary; they never apply",
+                  (unsigned long long)strangers, (unsigned long long)list->count);
     qsort(t->merges, t->merge_count, sizeof *t->merges, compare_merges);
     size_t n = 0;
     for (size_t i = 0; i < t->merge_count; i++)
@@ -352,7 +357,8 @@ static void warn_of_split(const maker *m)
     if (!m->t->gpt2 || tv_sv_is(pre, "gpt-2") || tv_sv_is(pre, "gpt2") || tv_sv_is(pre, "default"))
         return;
     tv_buf text = {0};
-    tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_SPLIT), &TV_NO_SOURCE_LOC, "some words become other tokens than in training",
+    tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_SPLIT), &TV_NO_SOURCE_LOC,
+              "some words become other tokens than in training",
               "the tokenizer splits text by the rules '%s'; those of GPT-2 are used", shown(pre, &text));
     tv_buf_fini(&text);
 }
@@ -360,8 +366,9 @@ static void warn_of_split(const maker *m)
 static tv_status unknown_model(const maker *m, tv_sv model)
 {
     tv_buf text = {0};
-    tv_status status = tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_MODEL), "use a model whose tokenizer is 'llama' or 'gpt2'",
-                               "the model's tokenizer is of the unknown kind '%s'", shown(model, &text));
+    tv_status status =
+        tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_MODEL), "use a model whose tokenizer is 'llama' or 'gpt2'",
+                "the model's tokenizer is of the unknown kind '%s'", shown(model, &text));
     tv_buf_fini(&text);
     return status;
 }

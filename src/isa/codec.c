@@ -24,7 +24,7 @@ typedef struct pattern {
 
 struct tv_codec {
     const tv_isa *isa;
-    uint64_t *used; /* of each row: the bits it looks at */
+    uint64_t *used;            /* of each row: the bits it looks at */
     pattern *patterns, *order; /* as the rows stand; sorted by key */
     unsigned pattern_count;
     uint16_t first[(1 << INDEX_BITS_MAX) + 1];
@@ -140,8 +140,9 @@ static uint64_t used_bits(const tv_isa *isa, const tv_insn *insn)
     uint64_t used = row_pattern(isa, (unsigned)(insn - isa->insns), 0).mask;
     for (unsigned i = 0; i < insn->operand_count; i++) {
         const tv_field *field = &isa->fields[insn->operands[i].field];
-        used |= field->role == TV_FIELD_JOINED ? tv_field_mask(&isa->fields[field->high_part]) | tv_field_mask(&isa->fields[field->low_part])
-                                               : tv_field_mask(field);
+        used |= field->role == TV_FIELD_JOINED
+                    ? tv_field_mask(&isa->fields[field->high_part]) | tv_field_mask(&isa->fields[field->low_part])
+                    : tv_field_mask(field);
     }
     for (unsigned i = 0; i < insn->attribute_count; i++)
         used |= tv_field_mask(&isa->fields[insn->attributes[i].field]);
@@ -163,7 +164,8 @@ static bool build_index(tv_codec *codec)
             codec->patterns[codec->pattern_count++] = row_pattern(isa, r, c);
     }
     /* A pattern that leaves some key bits open stands under every key that it may have. */
-    uint64_t key_mask = tv_mask(isa->index[0].width) << isa->index[0].lo | tv_mask(isa->index[1].width) << isa->index[1].lo;
+    uint64_t key_mask = tv_mask(isa->index[0].width) << isa->index[0].lo | tv_mask(isa->index[1].width)
+                                                                               << isa->index[1].lo;
     codec->order = calloc((size_t)codec->pattern_count << isa->index[1].width, sizeof *codec->order);
     if (!codec->order)
         return false;
@@ -222,7 +224,8 @@ static bool demanded(const tv_insn *insn, const tv_field *field, uint16_t index,
 }
 
 /* Keeps the rows that can have the word's value of `field`; rows of other formats have no say. */
-static unsigned narrow(const tv_isa *isa, uint16_t *rows, unsigned count, const tv_field *field, uint16_t index, uint64_t word)
+static unsigned narrow(const tv_isa *isa, uint16_t *rows, unsigned count, const tv_field *field, uint16_t index,
+                       uint64_t word)
 {
     uint64_t value = tv_field_get(isa, field, word), wanted;
     unsigned kept = 0;
@@ -238,7 +241,8 @@ static unsigned narrow_fixed(const tv_isa *isa, uint16_t *rows, unsigned count, 
     unsigned kept = 0;
     for (unsigned i = 0; i < count; i++) {
         const tv_insn *insn = &isa->insns[rows[i]];
-        if (which >= insn->fixed_count || tv_field_get(isa, &isa->fields[insn->fixed[which].field], word) == insn->fixed[which].value)
+        if (which >= insn->fixed_count ||
+            tv_field_get(isa, &isa->fields[insn->fixed[which].field], word) == insn->fixed[which].value)
             rows[kept++] = rows[i];
     }
     return kept;
@@ -250,7 +254,9 @@ static bool bad_register(const tv_isa *isa, const tv_insn *insn, const tv_field 
     for (unsigned i = 0; i < insn->operand_count; i++) {
         const tv_operand_kind *kind = tv_operand_kind_of(isa, &insn->operands[i]);
         if (register_field(isa, &insn->operands[i]) == field)
-            return tv_field_get(isa, field, word) >> (field->hi - field->lo + 1 - (int)tv_operand_class(isa, kind, word)) != 0;
+            return tv_field_get(isa, field, word) >>
+                       (field->hi - field->lo + 1 - (int)tv_operand_class(isa, kind, word)) !=
+                   0;
     }
     return false;
 }
@@ -285,7 +291,8 @@ static tv_illegal blame(const tv_codec *codec, uint64_t word)
         if (count == 0 || (field->limit && tv_field_get(isa, field, word) >= field->limit))
             return illegal_field(isa, field->illegal, fields[f], word);
     }
-    for (unsigned f = 0; f < field_count; f++) /* it is an instruction but for a register: which ones it has is known now */
+    for (unsigned f = 0; f < field_count;
+         f++) /* it is an instruction but for a register: which ones it has is known now */
         if (bad_register(isa, &isa->insns[rows[0]], &isa->fields[fields[f]], word))
             return illegal_field(isa, isa->register_code, fields[f], word);
     assert(false && "a word that no row matches has a field to blame");

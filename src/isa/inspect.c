@@ -75,7 +75,8 @@ int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODE
         return 0;
     /* A word with bits that nobody looks at would lose them as assembly. */
     if (row < 0 || !tv_codec_canonical(codec, (unsigned)row, word))
-        tv_buf_printf(&line, "%s 0x%0*" PRIx64 " ; ", isa->word_bits == 64 ? ".word64" : ".word", (int)isa->word_bits / 4, word);
+        tv_buf_printf(&line, "%s 0x%0*" PRIx64 " ; ", isa->word_bits == 64 ? ".word64" : ".word",
+                      (int)isa->word_bits / 4, word);
     if (row >= 0)
         tv_isa_print(isa, &isa->insns[row], word, &line);
     else
@@ -105,8 +106,14 @@ int tv_codec_insn_at(const tv_codec *codec, unsigned i, tv_insn_info *out)
         tv_buf_str(&form, k ? ", " : " ");
         tv_isa_print_form(isa, &insn->operands[k], &form);
     }
-    *out = (tv_insn_info){.id = insn->id, .mnemonic = insn->mnemonic, .format = isa->word_bits ? isa->formats[insn->format] : NULL, .unit = insn->unit,
-                          .meaning = insn->meaning, .source = insn->source, .proposed = insn->proposed, .since = insn->since,
+    *out = (tv_insn_info){.id = insn->id,
+                          .mnemonic = insn->mnemonic,
+                          .format = isa->word_bits ? isa->formats[insn->format] : NULL,
+                          .unit = insn->unit,
+                          .meaning = insn->meaning,
+                          .source = insn->source,
+                          .proposed = insn->proposed,
+                          .since = insn->since,
                           .deprecated_since = insn->deprecated_since};
     copy_text(out->form, &form);
     return 1;
@@ -119,8 +126,12 @@ int tv_codec_field_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t
     if (insn >= isa->insn_count || !isa->word_bits || i >= tv_isa_format_fields(isa, isa->insns[insn].format, fields))
         return 0;
     const tv_field *field = &isa->fields[fields[i]];
-    *out = (tv_field_info){.name = field->name, .doc = field->doc, .hi = field->hi, .lo = field->lo,
-                           .reserved = field->role == TV_FIELD_RESERVED, .ignored = !field->limit && !tv_codec_canonical(codec, insn, tv_field_mask(field)),
+    *out = (tv_field_info){.name = field->name,
+                           .doc = field->doc,
+                           .hi = field->hi,
+                           .lo = field->lo,
+                           .reserved = field->role == TV_FIELD_RESERVED,
+                           .ignored = !field->limit && !tv_codec_canonical(codec, insn, tv_field_mask(field)),
                            .value = tv_field_get(isa, field, word)};
     for (unsigned k = 0; k < isa->insns[insn].fixed_count; k++)
         if (isa->insns[insn].fixed[k].field == fields[i]) {
@@ -139,11 +150,19 @@ int tv_codec_parameter_at(const tv_codec *codec, unsigned insn, unsigned i, tv_p
         return 0;
     const tv_parameter_use *use = common ? NULL : &isa->insns[insn].parameters[i - isa->common_count];
     const tv_parameter *p = &isa->parameters[common ? i : use->parameter];
-    *out = (tv_parameter_info){.name = p->name, .unit = p->unit, .doc = p->doc, .type = types[p->type], .fallback = p->fallback,
-                               .required = common ? i == 0 : use->presence == TV_REQUIRED || use->presence == TV_MEMBER_REQUIRED, .common = common,
+    *out = (tv_parameter_info){.name = p->name,
+                               .unit = p->unit,
+                               .doc = p->doc,
+                               .type = types[p->type],
+                               .fallback = p->fallback,
+                               .required = common ? i == 0
+                                                  : use->presence == TV_REQUIRED || use->presence == TV_MEMBER_REQUIRED,
+                               .common = common,
                                .member = use && use->presence >= TV_MEMBER,
-                               .min = p->min, .max = p->max,
-                               .allowed = p->type == TV_PARAMETER_INTEGER ? p->allowed : 0, .enum_names = p->enum_names};
+                               .min = p->min,
+                               .max = p->max,
+                               .allowed = p->type == TV_PARAMETER_INTEGER ? p->allowed : 0,
+                               .enum_names = p->enum_names};
     return 1;
 }
 
@@ -155,7 +174,8 @@ int tv_codec_nearest(const tv_codec *codec, uint64_t word)
     for (unsigned i = 0; i < isa->insn_count; i++) {
         const tv_insn *insn = &isa->insns[i];
         unsigned n = 0;
-        while (n < insn->fixed_count && tv_field_get(isa, &isa->fields[insn->fixed[n].field], word) == insn->fixed[n].value)
+        while (n < insn->fixed_count &&
+               tv_field_get(isa, &isa->fields[insn->fixed[n].field], word) == insn->fixed[n].value)
             n++;
         if (n > max) {
             max = n;
@@ -171,10 +191,14 @@ int tv_codec_uop_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t w
     if (insn >= isa->insn_count || i >= isa->insns[insn].uop_count)
         return 0;
     const tv_uop *uop = &isa->insns[insn].uops[i];
-    *out = (tv_uop_info){.type = uop->type, .route_name = uop->route_name, .route = uop->route, .skipped = tv_uop_skipped(isa, uop, word)};
+    *out = (tv_uop_info){.type = uop->type,
+                         .route_name = uop->route_name,
+                         .route = uop->route,
+                         .skipped = tv_uop_skipped(isa, uop, word)};
     tv_buf text = {0};
     for (const uint16_t *f = uop->fields; *f != TV_NO_FIELD; f++)
-        tv_buf_printf(&text, "%s%s=0x%" PRIx64, f == uop->fields ? "" : " ", isa->fields[*f].name, tv_field_get(isa, &isa->fields[*f], word));
+        tv_buf_printf(&text, "%s%s=0x%" PRIx64, f == uop->fields ? "" : " ", isa->fields[*f].name,
+                      tv_field_get(isa, &isa->fields[*f], word));
     copy_text(out->fields, &text);
     return 1;
 }
@@ -197,15 +221,17 @@ tv_status tv_codec_encode(const tv_codec *codec, const char *id, const tv_field_
         if (strcmp(isa->insns[i].id, id) == 0)
             insn = &isa->insns[i];
     if (!insn)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(ASM_MNEMONIC), NULL, "%s has no instruction '%.60s'", isa->target, id);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(ASM_MNEMONIC), NULL, "%s has no instruction '%.60s'", isa->target,
+                       id);
     uint64_t w = 0;
     for (unsigned i = 0; i < count; i++) {
         const tv_field *field = field_of(isa, insn, values[i].name);
         if (!field)
-            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(ASM_OPERAND), NULL, "%s has no field '%.60s'", id, values[i].name);
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(ASM_OPERAND), NULL, "%s has no field '%.60s'", id,
+                           values[i].name);
         if (values[i].value & ~tv_mask(tv_field_width(isa, field)))
-            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(ASM_RANGE), NULL, "%" PRIu64 " does not fit the %u bits of '%s'", values[i].value,
-                           tv_field_width(isa, field), field->name);
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(ASM_RANGE), NULL, "%" PRIu64 " does not fit the %u bits of '%s'",
+                           values[i].value, tv_field_width(isa, field), field->name);
         w = tv_field_set(isa, field, w, values[i].value);
     }
     for (unsigned i = 0; i < insn->fixed_count; i++)

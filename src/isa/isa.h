@@ -29,14 +29,14 @@ typedef enum tv_syntax {
 typedef struct tv_operand_kind {
     const char *name; /* BRACKET: the word before the bracket */
     tv_syntax syntax;
-    uint32_t scale;         /* written value = field value * scale */
-    const char *tag;        /* a word that stands for tag_value, or NULL */
+    uint32_t scale;  /* written value = field value * scale */
+    const char *tag; /* a word that stands for tag_value, or NULL */
     uint64_t tag_value;
     const char *const *names; /* ENTRY: the banks; REG, ADDRESS: the classes */
     uint32_t name_count;
     uint32_t index_bits;
-    uint32_t kept_bits;  /* SINT: the machine uses that many low bits, which the assembler warns about; 0: all */
-    uint8_t reg_class;    /* REG, ADDRESS: the class; TV_CLASS_FIELD: what class_field says */
+    uint32_t kept_bits; /* SINT: the machine uses that many low bits, which the assembler warns about; 0: all */
+    uint8_t reg_class;  /* REG, ADDRESS: the class; TV_CLASS_FIELD: what class_field says */
     uint16_t class_field;
     const char *doc;
 } tv_operand_kind;
@@ -96,7 +96,7 @@ typedef enum tv_parameter_type {
     TV_PARAMETER_BOOLEAN,
     TV_PARAMETER_ENUM, /* one of `words` */
     TV_PARAMETER_TEXT,
-    TV_PARAMETER_IDS,  /* a list of entries */
+    TV_PARAMETER_IDS, /* a list of entries */
     TV_PARAMETER_OBJECT,
 } tv_parameter_type;
 
@@ -106,10 +106,10 @@ typedef enum tv_sign { TV_ANY_SIGN, TV_NOT_ZERO, TV_POSITIVE, TV_NOT_NEGATIVE } 
 typedef struct tv_parameter {
     const char *name;
     tv_parameter_type type;
-    uint64_t allowed;         /* INTEGER: bit n set: n is legal; 0: all from least to most. REAL: a tv_sign */
+    uint64_t allowed;              /* INTEGER: bit n set: n is legal; 0: all from least to most. REAL: a tv_sign */
     const char *const *enum_names; /* NULL-terminated */
     uint64_t min, max;
-    const char *fallback;     /* its value where it is absent, or NULL: none */
+    const char *fallback; /* its value where it is absent, or NULL: none */
     const char *unit, *doc;
 } tv_parameter;
 
@@ -126,7 +126,7 @@ typedef struct tv_uop {
     const char *type;
     uint32_t route; /* 0: none */
     const char *route_name;
-    uint16_t fields[9]; /* ends with TV_NO_FIELD */
+    uint16_t fields[9];  /* ends with TV_NO_FIELD */
     uint16_t skipped_by; /* the uop is not issued when this field names a FIFO, or TV_NO_FIELD */
 } tv_uop;
 
@@ -141,7 +141,7 @@ typedef struct tv_insn {
     const tv_attribute *attributes;
     const tv_uop *uops;
     uint8_t parameter_count;
-    const tv_parameter_use *parameters; /* required ones first */
+    const tv_parameter_use *parameters;   /* required ones first */
     const char *since, *deprecated_since; /* versions, or NULL */
     const char *unit;
     const char *meaning;
@@ -172,17 +172,18 @@ typedef struct tv_isa {
     struct {
         uint8_t lo, width; /* two groups of leading bits that lead a decoder to an instruction; width 0: none */
     } index[2];
-    const tv_code *register_code; /* what a decoder says of a register that is not there */
-    const tv_code *proposed_code; /* what is said of a proposed instruction */
+    const tv_code *register_code;                   /* what a decoder says of a register that is not there */
+    const tv_code *proposed_code;                   /* what is said of a proposed instruction */
     void (*refine)(uint64_t word, tv_illegal *why); /* a better reason where the tables know only the field; or NULL */
-    uint64_t fifo_tag;          /* the address that names a direct FIFO */
+    uint64_t fifo_tag;                              /* the address that names a direct FIFO */
     const char *const *streams; /* names for `wstream`, NULL-terminated; NULL: the machine has none */
     bool has_nop;
     uint64_t nop; /* the word that does nothing, for padding */
 } tv_isa;
 
 /* The instruction sets, in the order of the list of targets; NULL past the end. */
-/* A list of instruction sets, in which names are looked up. The composition root (src/lib) has the list of all of them. */
+/* A list of instruction sets, in which names are looked up. The composition root (src/lib) has the list of all of them.
+ */
 typedef struct tv_isa_list {
     const tv_isa *const *isas;
     unsigned count;
@@ -234,9 +235,9 @@ bool tv_codec_canonical(const tv_codec *codec, unsigned row, uint64_t word);
 /* The class of a register operand in `word`. */
 static inline unsigned tv_operand_class(const tv_isa *isa, const tv_operand_kind *kind, uint64_t word)
 {
-    return kind->reg_class != TV_CLASS_FIELD ? kind->reg_class : (unsigned)tv_field_get(isa, &isa->fields[kind->class_field], word);
+    return kind->reg_class != TV_CLASS_FIELD ? kind->reg_class
+                                             : (unsigned)tv_field_get(isa, &isa->fields[kind->class_field], word);
 }
-
 
 /* The row of `word`, or -1 with *why filled in. */
 int tv_codec_row(const tv_codec *codec, uint64_t word, tv_illegal *why);

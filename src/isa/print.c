@@ -25,17 +25,25 @@ static void print_value(const tv_isa *isa, const tv_operand *operand, uint64_t w
         tv_buf_printf(out, "%s[0x%" PRIx64 "]", kind->name, value * kind->scale);
         break;
     case TV_SYNTAX_ENTRY:
-        tv_buf_printf(out, "%s[%" PRIu64 "]", kind->names[value >> kind->index_bits], value & tv_mask(kind->index_bits));
+        tv_buf_printf(out, "%s[%" PRIu64 "]", kind->names[value >> kind->index_bits],
+                      value & tv_mask(kind->index_bits));
         break;
-    case TV_SYNTAX_SINT: tv_buf_printf(out, "%" PRId64, sign_extended(value, tv_field_width(isa, field))); break;
-    case TV_SYNTAX_REG: tv_buf_printf(out, "%s%" PRIu64, kind->names[tv_operand_class(isa, kind, word)], value); break;
+    case TV_SYNTAX_SINT:
+        tv_buf_printf(out, "%" PRId64, sign_extended(value, tv_field_width(isa, field)));
+        break;
+    case TV_SYNTAX_REG:
+        tv_buf_printf(out, "%s%" PRIu64, kind->names[tv_operand_class(isa, kind, word)], value);
+        break;
     case TV_SYNTAX_ADDRESS: {
         const tv_field *high = &isa->fields[field->high_part], *low = &isa->fields[field->low_part];
-        tv_buf_printf(out, "%" PRId64 "(%s%" PRIu64 ")", sign_extended(tv_field_get(isa, high, word), tv_field_width(isa, high)),
+        tv_buf_printf(out, "%" PRId64 "(%s%" PRIu64 ")",
+                      sign_extended(tv_field_get(isa, high, word), tv_field_width(isa, high)),
                       kind->names[kind->reg_class], tv_field_get(isa, low, word));
         break;
     }
-    default: tv_buf_printf(out, "%" PRIu64, value * (kind->scale ? kind->scale : 1)); break;
+    default:
+        tv_buf_printf(out, "%" PRIu64, value * (kind->scale ? kind->scale : 1));
+        break;
     }
 }
 

@@ -35,7 +35,8 @@ TV_CLONES void tv_bf16_add(float *x, size_t n, const uint16_t *standing)
         x[i] = x[i] + tv_bf16_to_f32(tv_bf16_flush(standing[i]));
 }
 
-TV_CLONES void tv_bf16_scale(const int32_t *acc, size_t step, float row_scale, const float *scale, const uint16_t *standing, size_t n, uint16_t *out)
+TV_CLONES void tv_bf16_scale(const int32_t *acc, size_t step, float row_scale, const float *scale,
+                             const uint16_t *standing, size_t n, uint16_t *out)
 {
     if (step != 1) {
         for (size_t i = 0; i < n; i++) {

@@ -17,8 +17,9 @@ void tv_bf16_narrow(const float *x, size_t n, uint16_t *out);
 /* x[i] += standing[i], whose subnormals are zeros; rounded. */
 void tv_bf16_add(float *x, size_t n, const uint16_t *standing);
 
-/* out[i] = BF16 of acc[i * step] * row_scale * scale[i] (+ standing[i], unless NULL), each operation rounded, the last to BF16 with
- * subnormals as zeros. `standing` may be `out`. */
-void tv_bf16_scale(const int32_t *acc, size_t step, float row_scale, const float *scale, const uint16_t *standing, size_t n, uint16_t *out);
+/* out[i] = BF16 of acc[i * step] * row_scale * scale[i] (+ standing[i], unless NULL), each operation rounded, the last
+ * to BF16 with subnormals as zeros. `standing` may be `out`. */
+void tv_bf16_scale(const int32_t *acc, size_t step, float row_scale, const float *scale, const uint16_t *standing,
+                   size_t n, uint16_t *out);
 
 #endif

@@ -27,7 +27,8 @@ tv_cpu_level tv_cpu(void);
 tv_cpu_level tv_cpu_host(void);
 
 /* A table of versions by level begins with the plain one; those of one kind of host follow, and are nothing on others:
- * {plain, TV_X86(avx2, avx512) TV_ARM64(neon, dotprod)}. Where a level has no version of its own, that of the level below serves. */
+ * {plain, TV_X86(avx2, avx512) TV_ARM64(neon, dotprod)}. Where a level has no version of its own, that of the level
+ * below serves. */
 #if defined(__x86_64__)
 #define TV_X86(...) __VA_ARGS__
 #else
@@ -39,6 +40,9 @@ tv_cpu_level tv_cpu_host(void);
 #define TV_ARM64(...)
 #endif
 
-#define TV_VERSION(versions, level) ((versions)[level] ? (versions)[level] : (level) > 1 && (versions)[(level) - 1] ? (versions)[(level) - 1] : (versions)[0])
+#define TV_VERSION(versions, level)                                                                                    \
+    ((versions)[level]                      ? (versions)[level]                                                        \
+     : (level) > 1 && (versions)[(level)-1] ? (versions)[(level)-1]                                                    \
+                                            : (versions)[0])
 
 #endif

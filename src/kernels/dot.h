@@ -8,9 +8,9 @@
 /* Sum of a[i] * b[i], exact. */
 int64_t tv_dot_s8(const int8_t *a, const int8_t *b, size_t n);
 
-/* Sums of binary32 in the canonical order of the CMDQ specification, section 6: term i is added to partial sum i mod 8 in
- * ascending order, each sum rounded; partial sums begin at +0 and are added as ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)). The
- * terms are x[i], or a[i] * b[i] rounded. */
+/* Sums of binary32 in the canonical order of the CMDQ specification, section 6: term i is added to partial sum i mod 8
+ * in ascending order, each sum rounded; partial sums begin at +0 and are added as ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)).
+ * The terms are x[i], or a[i] * b[i] rounded. */
 float tv_sum_f32(const float *x, size_t n);
 float tv_dot_f32(const float *a, const float *b, size_t n);
 

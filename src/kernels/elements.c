@@ -71,7 +71,8 @@ TV_CLONES void tv_elements_product(const float *a, const float *b, size_t count,
         out[i] = a[i] * b[i];
 }
 
-TV_CLONES void tv_elements_finish(const float *y, size_t count, const float *bias, const float *old, float scale, float *out)
+TV_CLONES void tv_elements_finish(const float *y, size_t count, const float *bias, const float *old, float scale,
+                                  float *out)
 {
     TV_NO_CARRY
     for (size_t i = 0; i < count; i++)
@@ -84,7 +85,8 @@ TV_CLONES void tv_elements_finish(const float *y, size_t count, const float *bia
             out[i] = out[i] / scale;
 }
 
-TV_CLONES void tv_elements_scale(const int32_t *exact, size_t count, float factor, const float *scales, float scale, float *y)
+TV_CLONES void tv_elements_scale(const int32_t *exact, size_t count, float factor, const float *scales, float scale,
+                                 float *y)
 {
     if (scales) {
         TV_NO_CARRY

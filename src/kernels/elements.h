@@ -22,12 +22,12 @@ void tv_elements_divide(float *x, size_t count, float scale);
 void tv_elements_add(const float *a, const float *b, size_t count, float *out);
 void tv_elements_product(const float *a, const float *b, size_t count, float *out);
 
-/* Pairs (a, b) of 2 * half elements become (a c[i] - b s[i], a s[i] + b c[i]), each operation rounded; a pair is elements 2i and 2i + 1,
- * or, `apart`, i and half + i. */
+/* Pairs (a, b) of 2 * half elements become (a c[i] - b s[i], a s[i] + b c[i]), each operation rounded; a pair is
+ * elements 2i and 2i + 1, or, `apart`, i and half + i. */
 void tv_elements_rotate(const float *x, const float *c, const float *s, size_t half, bool apart, float *out);
 
-/* What becomes of products whose scales are in them: (y[i] + bias[i] + old[i] * scale) / scale, each operation rounded; bias, old: NULL:
- * without. */
+/* What becomes of products whose scales are in them: (y[i] + bias[i] + old[i] * scale) / scale, each operation rounded;
+ * bias, old: NULL: without. */
 void tv_elements_finish(const float *y, size_t count, const float *bias, const float *old, float scale, float *out);
 
 /* y[i] = (float)exact[i] * factor * scales[i], each operation rounded; scales NULL: `scale` instead. */

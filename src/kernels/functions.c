@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions in vectors, as far as that is certain: a result that lies too near to a rounding boundary for the error of its
- * approximation is found again by num/func.c. Loops are plain; a compiler turns them into vectors of what the host has. */
+/* Functions in vectors, as far as that is certain: a result that lies too near to a rounding boundary for the error of
+ * its approximation is found again by num/func.c. Loops are plain; a compiler turns them into vectors of what the host
+ * has. */
 #include "kernels/functions.h"
 
 #include <math.h>
@@ -13,13 +14,14 @@ enum { PIECE = 256 };
 
 /* ---- Exponential ---- */
 
-/* exp x = 2^k exp r with |r| at most half of ln 2, by its series up to r^12; the next term is below 2^-52 of the sum. All rounding
- * adds less than 2^-48. An x beyond LIMIT, or NaN, gives something. */
+/* exp x = 2^k exp r with |r| at most half of ln 2, by its series up to r^12; the next term is below 2^-52 of the sum.
+ * All rounding adds less than 2^-48. An x beyond LIMIT, or NaN, gives something. */
 static const float LIMIT = 86, NOTHING = -104; /* exp of less is below half of binary32's least number */
 
 TV_INLINE double exp_near(double x)
 {
-    const double magic = 0x1.8p52, ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33; /* the high part times k is exact */
+    const double magic = 0x1.8p52, ln2_high = 0x1.62e42feep-1,
+                 ln2_low = 0x1.a39ef35793c76p-33; /* the high part times k is exact */
     double t = x * 0x1.71547652b82fep+0 + magic, k = t - magic, r = (x - k * ln2_high) - k * ln2_low;
     double p = 1.0 / 479001600;
     p = p * r + 1.0 / 39916800;
@@ -37,7 +39,8 @@ TV_INLINE double exp_near(double x)
     return p * tv_f64_power_of_two(tv_f64_bits(t));
 }
 
-/* Numbers on both sides of exp x, `bound` of it away and rounded to binary32: the exact value's rounding is not outside. */
+/* Numbers on both sides of exp x, `bound` of it away and rounded to binary32: the exact value's rounding is not
+ * outside. */
 TV_CLONES static void exp_bounds(const float *x, size_t n, double bound, float *low, float *high)
 {
     for (size_t i = 0; i < n; i++) {
@@ -96,7 +99,8 @@ static void silu_f32(const float *x, size_t n, float *y)
     settle(TV_FUNC_SILU, x, n, low, high, -INFINITY, y);
 }
 
-/* The bounds are some places of binary32 apart, so that a boundary of BF16, which is a number of binary32, cannot be both of them. */
+/* The bounds are some places of binary32 apart, so that a boundary of BF16, which is a number of binary32, cannot be
+ * both of them. */
 static void exp_bf16(const float *x, size_t n, uint16_t *y)
 {
     float low[PIECE], high[PIECE];
@@ -111,8 +115,8 @@ static void exp_bf16(const float *x, size_t n, uint16_t *y)
 
 /* ---- Reciprocal ---- */
 
-/* A quotient of two BF16 numbers is a boundary of BF16, or further than 2^-17 of it away from one: rounding it to binary32 first, which
- * moves it by 2^-22 where it is smallest, changes nothing. */
+/* A quotient of two BF16 numbers is a boundary of BF16, or further than 2^-17 of it away from one: rounding it to
+ * binary32 first, which moves it by 2^-22 where it is smallest, changes nothing. */
 static bool all_bf16(const float *x, size_t n)
 {
     uint32_t rest = 0;
@@ -170,7 +174,8 @@ void tv_func_bf16_row(tv_func func, const float *x, size_t n, uint16_t *y)
 
 /* ---- Scaling ---- */
 
-/* A product of two BF16 numbers fits binary32 where it is not below its least normal number, and near that one; of a quotient see above. */
+/* A product of two BF16 numbers fits binary32 where it is not below its least normal number, and near that one; of a
+ * quotient see above. */
 TV_CLONES void tv_scale_f32(const float *x, size_t n, float scalar, bool divide, float *y)
 {
     if (!divide)

@@ -11,8 +11,8 @@ void tv_func_f32_row(tv_func func, const float *x, size_t n, float *y);
 /* y[i] = tv_func_bf16(func, x[i]), subnormals as zeros. */
 void tv_func_bf16_row(tv_func func, const float *x, size_t n, uint16_t *y);
 
-/* y[i] = x[i] * scalar, or / scalar, rounded once to binary32; divided by zero all is 0. Where all are BF16 numbers, rounding y again to
- * BF16 with subnormals as zeros is one rounding. */
+/* y[i] = x[i] * scalar, or / scalar, rounded once to binary32; divided by zero all is 0. Where all are BF16 numbers,
+ * rounding y again to BF16 with subnormals as zeros is one rounding. */
 void tv_scale_f32(const float *x, size_t n, float scalar, bool divide, float *y);
 
 #endif

@@ -5,8 +5,8 @@
 #include "kernels/arm64/arm64.h"
 #include "kernels/clones.h"
 #include "kernels/dot.h"
-#include "kernels/x86/groups.h"
 #include "kernels/matrix.h"
+#include "kernels/x86/groups.h"
 #include "num/int.h"
 
 /* Elements of even index, then the others. */
@@ -35,7 +35,8 @@ void tv_groups_pack(const int8_t *q, size_t k, unsigned bits, int8_t *ready, int
         offsets[g] = tv_sum_s8(q + g * TV_GROUP, TV_GROUP) * (TV_INT_MAX(bits) + 1);
 }
 
-static void groups_scalar(unsigned bits, const void *weights, size_t k, size_t rows, const int8_t *ready, float factor, const float *scales, float *out)
+static void groups_scalar(unsigned bits, const void *weights, size_t k, size_t rows, const int8_t *ready, float factor,
+                          const float *scales, float *out)
 {
     enum { HALF = TV_S4_BLOCK / 2 };
     const uint8_t *w = weights;
@@ -44,20 +45,23 @@ static void groups_scalar(unsigned bits, const void *weights, size_t k, size_t r
         for (size_t g = 0; g < k / TV_GROUP; g++) {
             int32_t exact = 0;
             for (size_t i = g * TV_GROUP; i < (g + 1) * TV_GROUP; i++)
-                exact += tv_int_get(w, bits, i) * ready[bits == 8 ? i : i / TV_S4_BLOCK * TV_S4_BLOCK + i % 2 * HALF + i % TV_S4_BLOCK / 2];
+                exact += tv_int_get(w, bits, i) *
+                         ready[bits == 8 ? i : i / TV_S4_BLOCK * TV_S4_BLOCK + i % 2 * HALF + i % TV_S4_BLOCK / 2];
             tv_sum8_add(&sum, g, (float)exact * factor * scales[r * (k / TV_GROUP) + g]);
         }
         out[r] = tv_sum8_total(&sum);
     }
 }
 
-static void groups_s4_scalar(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+static void groups_s4_scalar(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
+                             float factor, const float *scales, float *out)
 {
     (void)offsets;
     groups_scalar(4, weights, k, rows, ready, factor, scales, out);
 }
 
-static void groups_s8_scalar(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+static void groups_s8_scalar(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
+                             float factor, const float *scales, float *out)
 {
     (void)offsets;
     groups_scalar(8, weights, k, rows, ready, factor, scales, out);
@@ -65,7 +69,11 @@ static void groups_s8_scalar(const void *weights, size_t k, size_t rows, const i
 
 tv_groups_fn tv_groups(tv_cpu_level level, unsigned bits)
 {
-    static const tv_groups_fn s4[TV_CPU_LEVELS] = {groups_s4_scalar, TV_X86(tv_groups_s4_avx2, tv_groups_s4_avx512) TV_ARM64(tv_groups_s4_neon, tv_groups_s4_dotprod)};
-    static const tv_groups_fn s8[TV_CPU_LEVELS] = {groups_s8_scalar, TV_X86(tv_groups_s8_avx2, tv_groups_s8_avx512) TV_ARM64(tv_groups_s8_neon, tv_groups_s8_dotprod)};
+    static const tv_groups_fn s4[TV_CPU_LEVELS] = {groups_s4_scalar,
+                                                   TV_X86(tv_groups_s4_avx2, tv_groups_s4_avx512)
+                                                       TV_ARM64(tv_groups_s4_neon, tv_groups_s4_dotprod)};
+    static const tv_groups_fn s8[TV_CPU_LEVELS] = {groups_s8_scalar,
+                                                   TV_X86(tv_groups_s8_avx2, tv_groups_s8_avx512)
+                                                       TV_ARM64(tv_groups_s8_neon, tv_groups_s8_dotprod)};
     return bits == 4 ? TV_VERSION(s4, level) : TV_VERSION(s8, level);
 }

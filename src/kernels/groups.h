@@ -7,14 +7,20 @@
 
 enum { TV_GROUP = 32, TV_GROUPS_PER_VECTOR = 8 };
 
-/* An input made ready for weights of `bits`, 4 or 8: its elements in the order in which they meet the weights, zeros past the end, and
- * for each group, up to a multiple of TV_GROUPS_PER_VECTOR, what counting weights from their least number adds to its sum. */
-static inline size_t tv_groups_packed_bytes(size_t k) { return tv_ceil_div(k / TV_GROUP, TV_GROUPS_PER_VECTOR) * TV_GROUPS_PER_VECTOR * TV_GROUP; }
+/* An input made ready for weights of `bits`, 4 or 8: its elements in the order in which they meet the weights, zeros
+ * past the end, and for each group, up to a multiple of TV_GROUPS_PER_VECTOR, what counting weights from their least
+ * number adds to its sum. */
+static inline size_t tv_groups_packed_bytes(size_t k)
+{
+    return tv_ceil_div(k / TV_GROUP, TV_GROUPS_PER_VECTOR) * TV_GROUPS_PER_VECTOR * TV_GROUP;
+}
 void tv_groups_pack(const int8_t *q, size_t k, unsigned bits, int8_t *ready, int32_t *offsets);
 
 /* out[r] = the sum, in the canonical order (dot.h), over groups g of (their exact sum times `factor`, rounded) times
- * scales[r * k / 32 + g], rounded; for `rows` rows of k elements, a multiple of 32, one after another from `weights` on. */
-typedef void (*tv_groups_fn)(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out);
+ * scales[r * k / 32 + g], rounded; for `rows` rows of k elements, a multiple of 32, one after another from `weights`
+ * on. */
+typedef void (*tv_groups_fn)(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
+                             float factor, const float *scales, float *out);
 tv_groups_fn tv_groups(tv_cpu_level level, unsigned bits);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products: the plain versions, and those in vectors that a compiler maps to whatever the host has. A vector of 8
- * floats holds the eight partial sums of the canonical order, so that vectors change no bit. */
+/* Matrix products: the plain versions, and those in vectors that a compiler maps to whatever the host has. A vector of
+ * 8 floats holds the eight partial sums of the canonical order, so that vectors change no bit. */
 #include "kernels/matrix.h"
 
 #include "kernels/arm64/arm64.h"
@@ -33,7 +33,8 @@ TV_CLONES void tv_s4s8_pack(const int8_t *q, size_t beats, int8_t *ready, int32_
 }
 
 /* Weights as they are meant: -8 to 7. */
-static void s4s8_scalar(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride, const int32_t *sums, size_t m, int32_t *out)
+static void s4s8_scalar(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
+                        const int32_t *sums, size_t m, int32_t *out)
 {
     enum { HALF = TV_S4_BLOCK / 2 };
     size_t bytes = beats * TV_S4_BEAT / 2;
@@ -52,11 +53,13 @@ static void s4s8_scalar(const uint8_t *weights, size_t beats, size_t rows, const
 
 tv_s4s8_fn tv_s4s8(tv_cpu_level level)
 {
-    static const tv_s4s8_fn versions[TV_CPU_LEVELS] = {s4s8_scalar, TV_X86(tv_s4s8_avx2, tv_s4s8_avx512) TV_ARM64(tv_s4s8_neon, tv_s4s8_dotprod)};
+    static const tv_s4s8_fn versions[TV_CPU_LEVELS] = {s4s8_scalar, TV_X86(tv_s4s8_avx2, tv_s4s8_avx512)
+                                                                        TV_ARM64(tv_s4s8_neon, tv_s4s8_dotprod)};
     return TV_VERSION(versions, level);
 }
 
-static void dots_s8_scalar(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, int32_t *out)
+static void dots_s8_scalar(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count,
+                           int32_t *out)
 {
     for (size_t u = 0; u < count; u++) {
         int32_t sum = 0;
@@ -68,7 +71,8 @@ static void dots_s8_scalar(const int8_t *a, size_t a_step, const int8_t *w, size
 
 tv_dots_s8_fn tv_dots_s8(tv_cpu_level level)
 {
-    static const tv_dots_s8_fn versions[TV_CPU_LEVELS] = {dots_s8_scalar, TV_X86(tv_dots_s8_avx2, tv_dots_s8_avx512) TV_ARM64(tv_dots_s8_neon, tv_dots_s8_dotprod)};
+    static const tv_dots_s8_fn versions[TV_CPU_LEVELS] = {
+        dots_s8_scalar, TV_X86(tv_dots_s8_avx2, tv_dots_s8_avx512) TV_ARM64(tv_dots_s8_neon, tv_dots_s8_dotprod)};
     return TV_VERSION(versions, level);
 }
 
@@ -80,7 +84,8 @@ TV_CLONES int32_t tv_sum_s8(const int8_t *x, size_t n)
     return sum;
 }
 
-static void s8s8_scalar(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m, int32_t *out)
+static void s8s8_scalar(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
+                        int32_t *out)
 {
     (void)sums;
     for (size_t r = 0; r < rows; r++)
@@ -90,7 +95,8 @@ static void s8s8_scalar(const int8_t *w, size_t n, size_t rows, const int8_t *a,
 
 tv_s8s8_fn tv_s8s8(tv_cpu_level level)
 {
-    static const tv_s8s8_fn versions[TV_CPU_LEVELS] = {s8s8_scalar, TV_X86(tv_s8s8_avx2, tv_s8s8_avx512) TV_ARM64(tv_s8s8_neon, tv_s8s8_dotprod)};
+    static const tv_s8s8_fn versions[TV_CPU_LEVELS] = {s8s8_scalar, TV_X86(tv_s8s8_avx2, tv_s8s8_avx512)
+                                                                        TV_ARM64(tv_s8s8_neon, tv_s8s8_dotprod)};
     return TV_VERSION(versions, level);
 }
 
@@ -102,7 +108,8 @@ typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 
 #define LOAD(type, p) (*(const type *)(const void *)(p))
 
-static void dots_f32_s8_scalar(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, float *out)
+static void dots_f32_s8_scalar(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count,
+                               float *out)
 {
     for (size_t u = 0; u < count; u++) {
         tv_sum8 sum = {{0}};
@@ -114,7 +121,8 @@ static void dots_f32_s8_scalar(const float *a, size_t a_step, const int8_t *w, s
 
 tv_dots_f32_s8_fn tv_dots_f32_s8(tv_cpu_level level)
 {
-    static const tv_dots_f32_s8_fn versions[TV_CPU_LEVELS] = {dots_f32_s8_scalar, TV_X86(tv_dots_f32_s8_avx2, tv_dots_f32_s8_avx512) TV_ARM64(tv_dots_f32_s8_neon)};
+    static const tv_dots_f32_s8_fn versions[TV_CPU_LEVELS] = {
+        dots_f32_s8_scalar, TV_X86(tv_dots_f32_s8_avx2, tv_dots_f32_s8_avx512) TV_ARM64(tv_dots_f32_s8_neon)};
     return TV_VERSION(versions, level);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sixteen columns are the lanes of a vector; of each there are the eight partial sums of the canonical order, which need not wait
- * for each other, of two rows that meet the same values. They are variables of their own, so that compilers keep them in registers. */
+/* Sixteen columns are the lanes of a vector; of each there are the eight partial sums of the canonical order, which
+ * need not wait for each other, of two rows that meet the same values. They are variables of their own, so that
+ * compilers keep them in registers. */
 #include "kernels/mix.h"
 
 #include "kernels/clones.h"
@@ -9,20 +10,21 @@ enum { COLUMNS = 16, PARTIALS = 8 };
 
 typedef float columns __attribute__((vector_size(4 * COLUMNS), aligned(4), may_alias));
 
-#define ADD(i)                                                                         \
-    do {                                                                               \
-        const columns row = *(const columns *)(const void *)(v + (t + (i)) * step);    \
-        p##i += a[t + (i)] * row;                                                      \
-        if (two)                                                                       \
-            q##i += b[t + (i)] * row;                                                  \
+#define ADD(i)                                                                                                         \
+    do {                                                                                                               \
+        const columns row = *(const columns *)(const void *)(v + (t + (i)) * step);                                    \
+        p##i += a[t + (i)] * row;                                                                                      \
+        if (two)                                                                                                       \
+            q##i += b[t + (i)] * row;                                                                                  \
     } while (0)
-#define ADD_LAST(i)  \
-    if (t + (i) < k) \
+#define ADD_LAST(i)                                                                                                    \
+    if (t + (i) < k)                                                                                                   \
     ADD(i)
 #define TOTAL(p) (((p##0 + p##4) + (p##2 + p##6)) + ((p##1 + p##5) + (p##3 + p##7)))
 
 /* Sixteen columns of row `a`, and of row `b` where there are two. */
-TV_INLINE void mix(bool two, const float *a, const float *b, size_t k, const float *v, size_t step, float *out_a, float *out_b)
+TV_INLINE void mix(bool two, const float *a, const float *b, size_t k, const float *v, size_t step, float *out_a,
+                   float *out_b)
 {
     columns p0 = {0}, p1 = {0}, p2 = {0}, p3 = {0}, p4 = {0}, p5 = {0}, p6 = {0}, p7 = {0};
     columns q0 = {0}, q1 = {0}, q2 = {0}, q3 = {0}, q4 = {0}, q5 = {0}, q6 = {0}, q7 = {0};
@@ -61,7 +63,8 @@ static float mix_column(const float *a, size_t k, const float *v, size_t step)
     return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
 }
 
-TV_CLONES static void mix_rows(bool two, const float *a, size_t k, const float *v, size_t step, size_t count, float *out)
+TV_CLONES static void mix_rows(bool two, const float *a, size_t k, const float *v, size_t step, size_t count,
+                               float *out)
 {
     size_t c = 0;
     for (; c + COLUMNS <= count; c += COLUMNS)

@@ -5,8 +5,8 @@
 
 #include "base/base.h"
 
-/* out[i * count + c] = the sum over t of a[i * k + t] * v[t * step + c], each product rounded, in the canonical order (dot.h); for `rows` rows,
- * k terms and `count` columns. */
+/* out[i * count + c] = the sum over t of a[i * k + t] * v[t * step + c], each product rounded, in the canonical order
+ * (dot.h); for `rows` rows, k terms and `count` columns. */
 void tv_weighted_sum_f32(const float *a, size_t rows, size_t k, const float *v, size_t step, size_t count, float *out);
 
 #endif

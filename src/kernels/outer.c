@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Outer products, many at a time. The vector versions take them two by two or four by four: a lane of 32 bits holds the
- * factors of all, one multiply-add makes and adds their products, and rows of ACC stay in registers while all are added. */
+ * factors of all, one multiply-add makes and adds their products, and rows of ACC stay in registers while all are
+ * added. */
 #include "kernels/outer.h"
 
 #include "kernels/arm64/arm64.h"
@@ -38,7 +39,8 @@ static unsigned pair_up(pairs out, uint32_t k, const int8_t *x, unsigned count)
     return n;
 }
 
-__attribute__((target("avx2"))) static void outer_avx2(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count)
+__attribute__((target("avx2"))) static void outer_avx2(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b,
+                                                       unsigned count)
 {
     enum { LANES = 8, ROWS = 4 };
     if (k < LANES) {
@@ -71,12 +73,15 @@ enum { QUADS_MAX = TV_OUTER_COUNT_MAX / 4, K_MAX = TV_OUTER_K_MAX };
 /* Lane j of quad p: x[4p .. 4p + 3][j] from the low byte up, zero past the last, with `flip` on top. */
 TARGET_AVX512 static unsigned pack_quads(uint32_t out[QUADS_MAX][K_MAX], const int8_t *x, unsigned count, uint32_t flip)
 {
-    const __m512i words = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), flips = _mm512_set1_epi32((int32_t)flip);
+    const __m512i words = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
+                  flips = _mm512_set1_epi32((int32_t)flip);
     unsigned n = (count + 3) / 4;
     for (unsigned p = 0; p < n; p++) {
         __m512i r[4]; /* word 4 i + j at 4 j + i, so that unpacking leaves the lanes in order */
         for (unsigned i = 0; i < 4; i++)
-            r[i] = 4 * p + i < count ? _mm512_permutexvar_epi32(words, _mm512_loadu_si512(x + (size_t)(4 * p + i) * K_MAX)) : _mm512_setzero_si512();
+            r[i] = 4 * p + i < count
+                       ? _mm512_permutexvar_epi32(words, _mm512_loadu_si512(x + (size_t)(4 * p + i) * K_MAX))
+                       : _mm512_setzero_si512();
         __m512i low01 = _mm512_unpacklo_epi8(r[0], r[1]), low23 = _mm512_unpacklo_epi8(r[2], r[3]);
         __m512i high01 = _mm512_unpackhi_epi8(r[0], r[1]), high23 = _mm512_unpackhi_epi8(r[2], r[3]);
         _mm512_storeu_si512(&out[p][0], _mm512_xor_si512(flips, _mm512_unpacklo_epi16(low01, low23)));
@@ -102,7 +107,8 @@ TARGET_AVX512 static void outer_avx512(int32_t *acc, uint32_t k, const int8_t *a
     for (unsigned v = 0; v < VECTORS; v++) {
         offset[v] = _mm512_setzero_si512();
         for (unsigned p = 0; p < n; p++)
-            offset[v] = _mm512_dpbusd_epi32(offset[v], _mm512_set1_epi8((char)128), _mm512_loadu_si512(&y[p][LANES * v]));
+            offset[v] =
+                _mm512_dpbusd_epi32(offset[v], _mm512_set1_epi8((char)128), _mm512_loadu_si512(&y[p][LANES * v]));
     }
     for (unsigned i = 0; i < K; i += ROWS) {
         int32_t *at = acc + (size_t)i * K;
@@ -125,6 +131,7 @@ TARGET_AVX512 static void outer_avx512(int32_t *acc, uint32_t k, const int8_t *a
 
 tv_outer_fn tv_outer_s8(tv_cpu_level level)
 {
-    static const tv_outer_fn versions[TV_CPU_LEVELS] = {outer_scalar, TV_X86(outer_avx2, outer_avx512) TV_ARM64(tv_outer_s8_neon, tv_outer_s8_dotprod)};
+    static const tv_outer_fn versions[TV_CPU_LEVELS] = {
+        outer_scalar, TV_X86(outer_avx2, outer_avx512) TV_ARM64(tv_outer_s8_neon, tv_outer_s8_dotprod)};
     return TV_VERSION(versions, level);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quantizers: loops that a compiler turns into vectors of what the host has. Sums are kept in 16 lanes, so that it may. */
+/* Quantizers: loops that a compiler turns into vectors of what the host has. Sums are kept in 16 lanes, so that it may.
+ */
 #include "kernels/quantize.h"
 
 #include "kernels/clones.h"

@@ -5,8 +5,8 @@
 
 #include "base/base.h"
 
-/* q[i] = x[i] / scale, rounded to the nearest integer, ties to even, and clamped to [low, high], which are within a byte. Neither x
- * nor scale is NaN, scale is not 0. */
+/* q[i] = x[i] / scale, rounded to the nearest integer, ties to even, and clamped to [low, high], which are within a
+ * byte. Neither x nor scale is NaN, scale is not 0. */
 void tv_quantize_s8(const float *x, size_t n, float scale, int low, int high, int8_t *q);
 
 /* Sum of (x[i] - scale * q)^2 with such q, but of x[i] * (1 / scale): a measure for comparing scales, in binary32. */

@@ -31,6 +31,8 @@ static void rows_scalar(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8(TV_CPU_SCA
 
 tv_rows_fn tv_scaled_rows(tv_cpu_level level)
 {
-    static const tv_rows_fn versions[TV_CPU_LEVELS] = {rows_scalar, TV_X86(tv_scaled_rows_avx2, tv_scaled_rows_avx512) TV_ARM64(tv_scaled_rows_neon, tv_scaled_rows_dotprod)};
+    static const tv_rows_fn versions[TV_CPU_LEVELS] = {rows_scalar,
+                                                       TV_X86(tv_scaled_rows_avx2, tv_scaled_rows_avx512)
+                                                           TV_ARM64(tv_scaled_rows_neon, tv_scaled_rows_dotprod)};
     return TV_VERSION(versions, level);
 }

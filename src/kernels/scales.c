@@ -8,7 +8,8 @@
 #include "kernels/quantize.h"
 #include "kernels/x86/scales.h"
 
-static unsigned least_scale_scalar(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high)
+static unsigned least_scale_scalar(const float *x, size_t n, float extreme, const float *scales, unsigned count,
+                                   int low, int high)
 {
     unsigned best = count;
     float least = INFINITY;
@@ -26,6 +27,7 @@ static unsigned least_scale_scalar(const float *x, size_t n, float extreme, cons
 
 tv_scale_search_fn tv_scale_search(tv_cpu_level level)
 {
-    static const tv_scale_search_fn versions[TV_CPU_LEVELS] = {least_scale_scalar, TV_X86(tv_scale_search_avx2, tv_scale_search_avx512) TV_ARM64(tv_scale_search_neon)};
+    static const tv_scale_search_fn versions[TV_CPU_LEVELS] = {
+        least_scale_scalar, TV_X86(tv_scale_search_avx2, tv_scale_search_avx512) TV_ARM64(tv_scale_search_neon)};
     return TV_VERSION(versions, level);
 }

@@ -15,5 +15,6 @@ tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const t
     for (size_t i = 0; i < TV_COUNTOF(backends); i++)
         if (strcmp(backends[i]->name, options->target) == 0)
             return tv_llm_session_new_on(llm, backends[i], options, sink, out);
-    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "host or a machine", "no model runs on '%.60s'", options->target);
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "host or a machine", "no model runs on '%.60s'",
+                   options->target);
 }

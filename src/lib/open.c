@@ -12,18 +12,19 @@ static bool ends_with(const char *path, const char *ending)
     return n >= m && tv_sv_is_nocase((tv_sv){path + n - m, m}, ending);
 }
 
-static tv_status raw_isa(const char *path, const tv_program_options *options, const tv_diag_sink *sink, const tv_isa **isa)
+static tv_status raw_isa(const char *path, const tv_program_options *options, const tv_diag_sink *sink,
+                         const tv_isa **isa)
 {
     if (!options || !options->target)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_TARGET), "give -t NAME; `trivet targets` lists the machines",
                        "'%s' holds raw words and does not say for which machine", path);
     *isa = tv_isa_find(&tv_isas, tv_sv_of(options->target));
     if (!*isa)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "`trivet targets` lists the machines", "there is no target '%s'",
-                       options->target);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "`trivet targets` lists the machines",
+                       "there is no target '%s'", options->target);
     if (!(*isa)->word_bits)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_TARGET), "give its file", "'%s' cannot be a program of %s, which is not made of words", path,
-                       options->target);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_TARGET), "give its file",
+                       "'%s' cannot be a program of %s, which is not made of words", path, options->target);
     return TV_OK;
 }
 
@@ -35,7 +36,8 @@ static bool looks_binary(const tv_input *input)
 }
 
 /* Opens an input that holds instruction words in any form; closes it, or gives it to the program. */
-static tv_status open_words(const char *path, tv_input *opened, const tv_program_options *options, const tv_diag_sink *sink, tv_program **out)
+static tv_status open_words(const char *path, tv_input *opened, const tv_program_options *options,
+                            const tv_diag_sink *sink, tv_program **out)
 {
     tv_input input = *opened;
     *opened = (tv_input){0};
@@ -71,7 +73,8 @@ static tv_status open_words(const char *path, tv_input *opened, const tv_program
 }
 
 /* Takes over the input. */
-static tv_status open_input(const char *path, tv_input *input, const tv_program_options *options, const tv_diag_sink *sink, tv_program **out)
+static tv_status open_input(const char *path, tv_input *input, const tv_program_options *options,
+                            const tv_diag_sink *sink, tv_program **out)
 {
     const tv_target *target;
     for (unsigned i = 0; (target = tv_target_get(i)); i++) {
@@ -80,14 +83,14 @@ static tv_status open_input(const char *path, tv_input *input, const tv_program_
         if (!options || !options->target || strcmp(options->target, target->name) == 0)
             return target->read(path, input, sink, out);
         tv_input_close(input);
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), "leave -t away: the file says what it is", "'%s' is for %s, not for %s", path,
-                       target->name, options->target);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), "leave -t away: the file says what it is",
+                       "'%s' is for %s, not for %s", path, target->name, options->target);
     }
     return open_words(path, input, options, sink, out);
 }
 
-tv_status tv_program_parse(const char *name, const void *bytes, size_t size, const tv_program_options *options, const tv_diag_sink *sink,
-                           tv_program **out)
+tv_status tv_program_parse(const char *name, const void *bytes, size_t size, const tv_program_options *options,
+                           const tv_diag_sink *sink, tv_program **out)
 {
     tv_input input = {.data = malloc(size + 1), .size = size};
     if (!input.data)
@@ -96,7 +99,8 @@ tv_status tv_program_parse(const char *name, const void *bytes, size_t size, con
     return open_input(name, &input, options, sink, out);
 }
 
-tv_status tv_program_open(const char *path, const tv_program_options *options, const tv_diag_sink *sink, tv_program **out)
+tv_status tv_program_open(const char *path, const tv_program_options *options, const tv_diag_sink *sink,
+                          tv_program **out)
 {
     tv_input input;
     TV_TRY(tv_input_open(path, sink, &input));

@@ -68,8 +68,9 @@ void tv_llm_print_info(const tv_llm *llm, FILE *out)
 {
     const tv_gguf *gguf = llm->model->gguf;
     const tv_model_dims *s = &llm->model->shape;
-    fprintf(out, "llama: %u dimensions, %u hidden, %u layers, %u heads (%u of the cache), vocabulary of %u, context of %u\n", s->dim, s->hidden, s->layers,
-            s->heads, s->kv_heads, s->vocab, s->context);
+    fprintf(out,
+            "llama: %u dimensions, %u hidden, %u layers, %u heads (%u of the cache), vocabulary of %u, context of %u\n",
+            s->dim, s->hidden, s->layers, s->heads, s->kv_heads, s->vocab, s->context);
     if (!gguf)
         return;
     const tv_gguf_meta *meta;
@@ -125,7 +126,8 @@ static tv_status sample_tokens(const tv_llm *llm, const char *text, int32_t toke
     uint64_t state = 1;
     size_t n = 0;
     int32_t *ids = NULL;
-    TV_TRY(tv_tokenizer_encode(llm->tokenizer, text ? text : "", text ? strlen(text) : 0, tv_tokenizer_adds_bos(llm->tokenizer), &ids, &n));
+    TV_TRY(tv_tokenizer_encode(llm->tokenizer, text ? text : "", text ? strlen(text) : 0,
+                               tv_tokenizer_adds_bos(llm->tokenizer), &ids, &n));
     *count = n > SAMPLE_TOKENS ? SAMPLE_TOKENS : (uint32_t)n;
     if (n)
         memcpy(tokens, ids, *count * sizeof *tokens);
@@ -152,8 +154,8 @@ static bool has_steps(const char *folder)
     return found;
 }
 
-tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv_llm_options *options, const tv_diag_sink *sink,
-                                tv_llm_session **out)
+tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv_llm_options *options,
+                                const tv_diag_sink *sink, tv_llm_session **out)
 {
     int32_t sample[SAMPLE_TOKENS];
     uint32_t sample_count, vocab = llm->model->shape.vocab;
@@ -162,24 +164,34 @@ tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv
     if (options->timing_only && !backend->machine)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "give -t with a machine", "the host has no cycles");
     if (options->timing_only && options->emit)
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "leave --timing-only away", "cycles without data leave no programs to write that compute anything");
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "leave --timing-only away",
+                       "cycles without data leave no programs to write that compute anything");
     if (options->emit && !backend->machine)
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "give -t with a machine", "the host runs no programs that could be written");
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "give -t with a machine",
+                       "the host runs no programs that could be written");
     if (options->context > llm->model->shape.context)
-        tv_report(sink, TV_WARNING, TV_LLM_CODE(CONTEXT), &TV_NO_SOURCE_LOC, NULL, "the model has %u positions, of which %u were asked for; %u are used", llm->model->shape.context,
+        tv_report(sink, TV_WARNING, TV_LLM_CODE(CONTEXT), &TV_NO_SOURCE_LOC, NULL,
+                  "the model has %u positions, of which %u were asked for; %u are used", llm->model->shape.context,
                   options->context, llm->model->shape.context);
     if (options->emit && (strlen(options->emit) > EMIT_MAX || strpbrk(options->emit, "\"\\\n\r")))
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_WRITE), "choose a shorter or plainer name", "a folder for programs has at most %d bytes in its name, without quotes, backslashes and line ends",
-                       EMIT_MAX);
+        return tv_fail(
+            sink, TV_ERR_INPUT, TV_CODE(FILE_WRITE), "choose a shorter or plainer name",
+            "a folder for programs has at most %d bytes in its name, without quotes, backslashes and line ends",
+            EMIT_MAX);
     if (options->emit && has_steps(options->emit))
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "remove them, or give another folder", "'%.200s' has programs of another session", options->emit);
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "remove them, or give another folder",
+                       "'%.200s' has programs of another session", options->emit);
     if (options->emit && mkdir(options->emit, 0777) != 0 && errno != EEXIST)
-        return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), "the folder above it must be there", "cannot make the folder '%.200s': %s", options->emit, strerror(errno));
+        return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), "the folder above it must be there",
+                       "cannot make the folder '%.200s': %s", options->emit, strerror(errno));
     if (options->weight_bits && backend->weight_bits_only && options->weight_bits != backend->weight_bits_only)
-        tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_SOURCE_LOC, NULL, "weights of %s have %u bits; %u are for other targets", backend->name,
-                  backend->weight_bits_only, options->weight_bits);
-    if (options->activation_bits && backend->activation_bits_only && options->activation_bits != backend->activation_bits_only)
-        tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_SOURCE_LOC, NULL, "activations of %s have %u bits; %u are for other targets", backend->name,
+        tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_SOURCE_LOC, NULL,
+                  "weights of %s have %u bits; %u are for other targets", backend->name, backend->weight_bits_only,
+                  options->weight_bits);
+    if (options->activation_bits && backend->activation_bits_only &&
+        options->activation_bits != backend->activation_bits_only)
+        tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_SOURCE_LOC, NULL,
+                  "activations of %s have %u bits; %u are for other targets", backend->name,
                   backend->activation_bits_only, options->activation_bits);
     if (!options->timing_only)
         TV_TRY(sample_tokens(llm, options->sample, sample, &sample_count));
@@ -192,12 +204,24 @@ tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv
     s->backend = backend;
     s->progress = options->progress;
     s->timing = options->timing_only != 0;
-    s->context = options->context && options->context < llm->model->shape.context ? options->context : llm->model->shape.context;
+    s->context =
+        options->context && options->context < llm->model->shape.context ? options->context : llm->model->shape.context;
     s->logits = malloc((size_t)EVAL_WINDOW * vocab * sizeof *s->logits);
     s->emit = options->emit ? strdup(options->emit) : NULL;
-    tv_backend_options own = {.config = options->config, .context = s->context, .threads = options->threads ? options->threads : 1, .mode = options->timing_only ? TV_MODE_TIMING : TV_MODE_FULL,
-                              .emit = s->emit, .keep_values = options->verify != 0, .weight_bits = options->weight_bits, .activation_bits = options->activation_bits, .sample = sample, .sample_count = sample_count, .progress = options->progress};
-    tv_status status = s->logits && (s->emit || !options->emit) ? backend->create(llm->graph, llm->model, &own, sink, &s->state) : tv_fail_memory(sink);
+    tv_backend_options own = {.config = options->config,
+                              .context = s->context,
+                              .threads = options->threads ? options->threads : 1,
+                              .mode = options->timing_only ? TV_MODE_TIMING : TV_MODE_FULL,
+                              .emit = s->emit,
+                              .keep_values = options->verify != 0,
+                              .weight_bits = options->weight_bits,
+                              .activation_bits = options->activation_bits,
+                              .sample = sample,
+                              .sample_count = sample_count,
+                              .progress = options->progress};
+    tv_status status = s->logits && (s->emit || !options->emit)
+                           ? backend->create(llm->graph, llm->model, &own, sink, &s->state)
+                           : tv_fail_memory(sink);
     if (status != TV_OK) {
         tv_llm_session_free(s);
         return status;
@@ -222,9 +246,13 @@ static double now(void)
 }
 
 /* Paths are named by what they do. */
-static bool is_write(const char *path) { return strstr(path, "write") || strstr(path, "store") || strcmp(path, "l2_to_host") == 0; }
+static bool is_write(const char *path)
+{
+    return strstr(path, "write") || strstr(path, "store") || strcmp(path, "l2_to_host") == 0;
+}
 
-static tv_status step(tv_llm_session *s, const int32_t *tokens, uint32_t count, bool last_only, bool prompt, const tv_diag_sink *sink)
+static tv_status step(tv_llm_session *s, const int32_t *tokens, uint32_t count, bool last_only, bool prompt,
+                      const tv_diag_sink *sink)
 {
     tv_stats before = {0}, after = {0};
     double start = now();
@@ -235,14 +263,16 @@ static tv_status step(tv_llm_session *s, const int32_t *tokens, uint32_t count, 
     if (s->summary.machine)
         tv_machine_stats(s->summary.machine, &after);
     if (s->summary.machine)
-        tv_machine_token(tv_llm_session_machine(s), prompt ? "prefill" : "decode", (int64_t)s->position - count, count, before.cycles);
+        tv_machine_token(tv_llm_session_machine(s), prompt ? "prefill" : "decode", (int64_t)s->position - count, count,
+                         before.cycles);
     *(prompt ? &s->summary.prompt_tokens : &s->summary.tokens) += count;
     *(prompt ? &s->summary.prompt_cycles : &s->summary.cycles) += after.cycles - before.cycles;
     *(prompt ? &s->summary.prompt_wall : &s->summary.wall) += now() - start;
     s->summary.clock_hz = after.clock_hz;
     for (unsigned p = 0; !prompt && p < after.path_count; p++)
         *(is_write(after.paths[p].name) ? &s->summary.written_bytes : &s->summary.read_bytes) +=
-            strcmp(after.paths[p].name, "l2_to_l2") != 0 ? after.paths[p].bytes - before.paths[p].bytes : 0; /* that one is on the chip */
+            strcmp(after.paths[p].name, "l2_to_l2") != 0 ? after.paths[p].bytes - before.paths[p].bytes
+                                                         : 0; /* that one is on the chip */
     return TV_OK;
 }
 
@@ -276,7 +306,8 @@ static int32_t likeliest(const float *logits, uint32_t n)
     return (int32_t)best;
 }
 
-static tv_status choose(const tv_llm_session *s, const tv_llm_sampling *sampling, uint64_t *random, int32_t *token, const tv_diag_sink *sink)
+static tv_status choose(const tv_llm_session *s, const tv_llm_sampling *sampling, uint64_t *random, int32_t *token,
+                        const tv_diag_sink *sink)
 {
     uint32_t n = s->llm->model->shape.vocab, kept = 0;
     *token = likeliest(s->logits, n);
@@ -324,7 +355,8 @@ static tv_status say(const tv_llm_session *s, listener *l, int32_t previous, int
 static tv_status check_text(const tv_llm_session *s, const tv_diag_sink *sink)
 {
     if (s->timing)
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), "open it without timing_only", "a session that only times has no values");
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), "open it without timing_only",
+                       "a session that only times has no values");
     return TV_OK;
 }
 
@@ -339,7 +371,8 @@ tv_status tv_llm_generate(tv_llm_session *s, const char *prompt, uint32_t count,
     TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, prompt, strlen(prompt), s->position == 0, &ids, &n));
     if (n == 0 || n > s->context - s->position) {
         free(ids);
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), "use a shorter prompt", "the prompt has %zu tokens; there is room for 1 to %u", n, s->context - s->position);
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), "use a shorter prompt",
+                       "the prompt has %zu tokens; there is room for 1 to %u", n, s->context - s->position);
     }
     tv_status status = step(s, ids, (uint32_t)n, true, true, sink);
     for (size_t i = 0; i < n && status == TV_OK; i++) {
@@ -366,7 +399,11 @@ tv_status tv_llm_time(tv_llm_session *s, uint32_t prompt, uint32_t count, const 
     int32_t *tokens = calloc((size_t)prompt + 1, sizeof *tokens);
     if (!tokens)
         return tv_fail_memory(sink);
-    tv_status status = prompt > s->context ? tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), "make the prompt shorter, or --context larger where the model has the positions", "the context has room for %u tokens", s->context) : TV_OK;
+    tv_status status = prompt > s->context
+                           ? tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT),
+                                     "make the prompt shorter, or --context larger where the model has the positions",
+                                     "the context has room for %u tokens", s->context)
+                           : TV_OK;
     if (status == TV_OK && prompt)
         status = step(s, tokens, prompt, true, true, sink);
     for (uint32_t i = 0; i < count && status == TV_OK && s->position < s->context; i++)
@@ -387,7 +424,8 @@ static double surprise(const float *logits, uint32_t n, int32_t token)
 }
 
 /* A window is the begin token, where there is one, and text; each token after the first is foretold. */
-static tv_status eval_window(tv_llm_session *s, const int32_t *ids, uint32_t count, double *nats, const tv_diag_sink *sink)
+static tv_status eval_window(tv_llm_session *s, const int32_t *ids, uint32_t count, double *nats,
+                             const tv_diag_sink *sink)
 {
     int32_t window[EVAL_WINDOW], bos = tv_tokenizer_bos(s->llm->tokenizer);
     uint32_t vocab = s->llm->model->shape.vocab, offset = bos >= 0;
@@ -400,12 +438,14 @@ static tv_status eval_window(tv_llm_session *s, const int32_t *ids, uint32_t cou
     return TV_OK;
 }
 
-tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t most, double *nats, uint32_t *tokens, const tv_diag_sink *sink)
+tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t most, double *nats, uint32_t *tokens,
+                      const tv_diag_sink *sink)
 {
     int32_t *ids;
     size_t n;
     TV_TRY(check_text(s, sink));
-    uint32_t window = s->context < EVAL_WINDOW ? s->context : EVAL_WINDOW, spare = tv_tokenizer_bos(s->llm->tokenizer) < 0;
+    uint32_t window = s->context < EVAL_WINDOW ? s->context : EVAL_WINDOW,
+             spare = tv_tokenizer_bos(s->llm->tokenizer) < 0;
     TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, text, size, false, &ids, &n));
     tv_status status = TV_OK;
     *nats = 0;
@@ -449,7 +489,8 @@ static uint32_t layer_output(const tv_graph *graph, uint32_t layer)
     return output;
 }
 
-static tv_status verify_token(tv_llm_session *s, void *host, float *host_logits, int32_t token, uint32_t at, tv_llm_similarity *list, const tv_diag_sink *sink)
+static tv_status verify_token(tv_llm_session *s, void *host, float *host_logits, int32_t token, uint32_t at,
+                              tv_llm_similarity *list, const tv_diag_sink *sink)
 {
     const tv_model_dims *shape = &s->llm->model->shape;
     TV_TRY(step(s, &token, 1, true, false, sink));
@@ -464,7 +505,8 @@ static tv_status verify_token(tv_llm_session *s, void *host, float *host_logits,
     return TV_OK;
 }
 
-tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t most, tv_llm_similarity **list, uint32_t *count, const tv_diag_sink *sink)
+tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t most, tv_llm_similarity **list, uint32_t *count,
+                        const tv_diag_sink *sink)
 {
     const tv_model_dims *shape = &s->llm->model->shape;
     int32_t *ids;
@@ -475,8 +517,11 @@ tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t most, tv_l
     float *host_logits = malloc(shape->vocab * sizeof *host_logits);
     *count = shape->layers + 1;
     *list = calloc(*count, sizeof **list);
-    tv_status status = host_logits && *list ? tv_backend_host.create(s->llm->graph, s->llm->model, &(tv_backend_options){.context = s->context, .threads = 1}, sink, &host)
-                                            : tv_fail_memory(sink);
+    tv_status status =
+        host_logits && *list
+            ? tv_backend_host.create(s->llm->graph, s->llm->model,
+                                     &(tv_backend_options){.context = s->context, .threads = 1}, sink, &host)
+            : tv_fail_memory(sink);
     for (uint32_t i = 0; *list && i < *count; i++)
         (*list)[i].cosine = 1;
     for (size_t i = 0; i < n && i < most && i < s->context && status == TV_OK; i++)

@@ -7,7 +7,7 @@
 #include "trivet/llm.h"
 
 /* As tv_llm_session_new, with `backend` in place of options->target. */
-tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv_llm_options *options, const tv_diag_sink *sink,
-                                tv_llm_session **out);
+tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv_llm_options *options,
+                                const tv_diag_sink *sink, tv_llm_session **out);
 
 #endif

@@ -65,14 +65,15 @@ const tv_config *tv_machine_config(const tv_machine *machine) { return machine->
 tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const tv_diag_sink *sink)
 {
     if (strcmp(tv_program_target(program), machine->target->name) != 0)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), NULL, "a program for %s cannot run on %s", tv_program_target(program),
-                       machine->target->name);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), NULL, "a program for %s cannot run on %s",
+                       tv_program_target(program), machine->target->name);
     uint64_t done = machine->target->next(machine->state);
     TV_TRY(machine->target->load(machine->state, program, sink));
     machine->before += done;
     machine->program = program;
     if (machine->sink.event) {
-        tv_event event = {.kind = TV_EVENT_LOAD, .index = (int64_t)machine->before, .waits_for = -1, .program = program};
+        tv_event event = {
+            .kind = TV_EVENT_LOAD, .index = (int64_t)machine->before, .waits_for = -1, .program = program};
         machine->sink.event(machine->sink.user, &event);
     }
     return TV_OK;
@@ -81,7 +82,8 @@ tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const 
 uint64_t tv_machine_accesses(tv_machine *machine, const tv_access_sink *sink)
 {
     uint64_t next = machine->target->next(machine->state);
-    bool more = machine->program && next < tv_program_instruction_count(machine->program) && !machine->target->fault(machine->state);
+    bool more = machine->program && next < tv_program_instruction_count(machine->program) &&
+                !machine->target->fault(machine->state);
     return more ? machine->target->accesses(machine->state, sink) : next;
 }
 
@@ -103,8 +105,12 @@ static void take_access(void *user, const tv_access *access)
         events->list = list;
         events->cap = cap;
     }
-    events->list[events->count++] = (tv_event){.kind = TV_EVENT_ACCESS, .waits_for = -1, .space = access->space, .addr = access->addr,
-                                               .bytes = access->bytes, .write = access->write};
+    events->list[events->count++] = (tv_event){.kind = TV_EVENT_ACCESS,
+                                               .waits_for = -1,
+                                               .space = access->space,
+                                               .addr = access->addr,
+                                               .bytes = access->bytes,
+                                               .write = access->write};
 }
 
 /* Instruction by instruction: a slice's end changes neither bits nor cycles. */
@@ -161,11 +167,14 @@ uint64_t tv_machine_instruction_base(const tv_machine *machine) { return machine
 
 const tv_fault *tv_machine_fault(const tv_machine *machine) { return machine->target->fault(machine->state); }
 
-int tv_machine_space_at(const tv_machine *machine, unsigned i, tv_space *out) { return machine->target->space_at(machine->state, i, out); }
+int tv_machine_space_at(const tv_machine *machine, unsigned i, tv_space *out)
+{
+    return machine->target->space_at(machine->state, i, out);
+}
 
 /* Finds the space and checks the range; *byte is the first byte. */
-static tv_status locate(const tv_machine *machine, const char *name, uint64_t addr, size_t bytes, const tv_diag_sink *sink,
-                        unsigned *index, uint64_t *byte)
+static tv_status locate(const tv_machine *machine, const char *name, uint64_t addr, size_t bytes,
+                        const tv_diag_sink *sink, unsigned *index, uint64_t *byte)
 {
     tv_space space;
     for (*index = 0; tv_machine_space_at(machine, *index, &space); ++*index) {
@@ -173,15 +182,17 @@ static tv_status locate(const tv_machine *machine, const char *name, uint64_t ad
             continue;
         if (addr > space.size || bytes > (space.size - addr) * space.unit_bytes)
             return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE), NULL,
-                           "%zu bytes at %s:0x%" PRIx64 " do not fit: the space has 0x%" PRIx64 " units of %" PRIu64 " bytes", bytes, name,
-                           addr, space.size, space.unit_bytes);
+                           "%zu bytes at %s:0x%" PRIx64 " do not fit: the space has 0x%" PRIx64 " units of %" PRIu64
+                           " bytes",
+                           bytes, name, addr, space.size, space.unit_bytes);
         *byte = addr * space.unit_bytes;
         return TV_OK;
     }
     return tv_fail_space(machine, name, sink);
 }
 
-tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_t addr, void *data, size_t bytes, const tv_diag_sink *sink)
+tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_t addr, void *data, size_t bytes,
+                          const tv_diag_sink *sink)
 {
     unsigned index = 0;
     uint64_t byte = 0;
@@ -190,7 +201,8 @@ tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_t addr,
     return TV_OK;
 }
 
-tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr, const void *data, size_t bytes, const tv_diag_sink *sink)
+tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr, const void *data, size_t bytes,
+                           const tv_diag_sink *sink)
 {
     unsigned index = 0;
     uint64_t byte = 0;
@@ -226,7 +238,8 @@ void tv_machine_token(tv_machine *machine, const char *op, int64_t position, uin
 {
     if (!machine->sink.event)
         return;
-    tv_event event = {.kind = TV_EVENT_TOKEN, .index = position, .op = op, .tokens = tokens, .start = start, .waits_for = -1};
+    tv_event event = {
+        .kind = TV_EVENT_TOKEN, .index = position, .op = op, .tokens = tokens, .start = start, .waits_for = -1};
     event.end = machine->target->clock(machine->state);
     machine->sink.event(machine->sink.user, &event);
 }
@@ -268,16 +281,18 @@ tv_status tv_machine_restore(tv_machine *machine, const tv_snapshot *snapshot)
     return TV_OK;
 }
 
-static tv_status check_target(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, const tv_target **target)
+static tv_status check_target(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
+                              const tv_target **target)
 {
     *target = target_of(config);
     if (strcmp(tv_program_target(program), (*target)->name) != 0)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_TARGET), NULL, "the configuration is for %s, the program for %s",
-                       (*target)->name, tv_program_target(program));
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_TARGET), NULL,
+                       "the configuration is for %s, the program for %s", (*target)->name, tv_program_target(program));
     return tv_config_check(config, sink);
 }
 
-tv_status tv_program_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts)
+tv_status tv_program_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
+                           tv_check_counts *counts)
 {
     const tv_target *target;
     TV_TRY(check_target(program, config, sink, &target));
@@ -285,8 +300,8 @@ tv_status tv_program_check(const tv_program *program, const tv_config *config, c
     return target->check(program, config, sink, counts);
 }
 
-tv_status tv_program_hazards(const tv_program *program, const tv_config *config, tv_severity severity, const tv_diag_sink *sink,
-                             tv_check_counts *counts)
+tv_status tv_program_hazards(const tv_program *program, const tv_config *config, tv_severity severity,
+                             const tv_diag_sink *sink, tv_check_counts *counts)
 {
     const tv_target *target;
     TV_TRY(check_target(program, config, sink, &target));

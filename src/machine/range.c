@@ -20,7 +20,8 @@ tv_status tv_fail_space(const tv_machine *machine, const char *name, const tv_di
     }
     if (nearest.best)
         snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best);
-    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_SPACE), hint, "%s has no address space '%.40s'", tv_machine_target(machine), name);
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_SPACE), hint, "%s has no address space '%.40s'",
+                   tv_machine_target(machine), name);
 }
 
 static bool parse_number(const char *text, uint64_t *out)
@@ -66,7 +67,8 @@ static bool resolve(const tv_program *const *programs, unsigned count, char *wor
     return false;
 }
 
-static tv_status fail_form(const tv_machine *machine, const char *text, const char *form, const char *rest, const tv_diag_sink *sink)
+static tv_status fail_form(const tv_machine *machine, const char *text, const char *form, const char *rest,
+                           const tv_diag_sink *sink)
 {
     char hint[96];
     tv_space first = {.name = "SPACE"};
@@ -77,12 +79,14 @@ static tv_status fail_form(const tv_machine *machine, const char *text, const ch
 
 static tv_status fail_address(const char *word, bool banks, const tv_diag_sink *sink)
 {
-    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_ADDRESS), banks ? "write BANK:OFFSET, an offset within the bank" : "use a number or a symbol of the program",
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_ADDRESS),
+                   banks ? "write BANK:OFFSET, an offset within the bank" : "use a number or a symbol of the program",
                    "'%.60s' is not an address", word);
 }
 
-tv_status tv_machine_address(const tv_machine *machine, const tv_program *const *programs, unsigned count, const char *text,
-                             const tv_diag_sink *sink, tv_space *space, uint64_t *addr, const char **rest)
+tv_status tv_machine_address(const tv_machine *machine, const tv_program *const *programs, unsigned count,
+                             const char *text, const tv_diag_sink *sink, tv_space *space, uint64_t *addr,
+                             const char **rest)
 {
     char word[WORD_MAX];
     const char *at = text;
@@ -98,8 +102,9 @@ tv_status tv_machine_address(const tv_machine *machine, const tv_program *const 
         return fail_form(machine, text, "SPACE:ADDR", "", sink);
     if (space->bank_size && at) {
         if (!parse_number(word, &bank) || bank >= space->size / space->bank_size)
-            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_ADDRESS), "write BANK:OFFSET", "'%.60s' is not a bank of %s, which has %" PRIu64, word,
-                           space->name, space->size / space->bank_size);
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_ADDRESS), "write BANK:OFFSET",
+                           "'%.60s' is not a bank of %s, which has %" PRIu64, word, space->name,
+                           space->size / space->bank_size);
         if (!take_word(&at, word))
             return fail_address("", true, sink);
     }
@@ -122,8 +127,8 @@ tv_status tv_dtype_parse(const char *name, const tv_diag_sink *sink, tv_dtype *o
     return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_VALUE), names, "there is no element type '%.40s'", name);
 }
 
-tv_status tv_machine_range(const tv_machine *machine, const tv_program *const *programs, unsigned count, const char *text,
-                           const tv_diag_sink *sink, tv_range *out)
+tv_status tv_machine_range(const tv_machine *machine, const tv_program *const *programs, unsigned count,
+                           const char *text, const tv_diag_sink *sink, tv_range *out)
 {
     static const char form[] = "SPACE:ADDR:LEN[:TYPE]", rest[] = ":16:s8";
     char word[WORD_MAX];
@@ -138,6 +143,7 @@ tv_status tv_machine_range(const tv_machine *machine, const tv_program *const *p
     if (out->addr <= out->space.size && bytes <= (out->space.size - out->addr) * out->space.unit_bytes)
         return TV_OK;
     return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE), NULL,
-                   "%" PRIu64 " bytes at %s:0x%" PRIx64 " do not fit: the space has 0x%" PRIx64 " units of %" PRIu64 " bytes", bytes, out->space.name,
-                   out->addr, out->space.size, out->space.unit_bytes);
+                   "%" PRIu64 " bytes at %s:0x%" PRIx64 " do not fit: the space has 0x%" PRIx64 " units of %" PRIu64
+                   " bytes",
+                   bytes, out->space.name, out->addr, out->space.size, out->space.unit_bytes);
 }

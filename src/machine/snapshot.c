@@ -8,7 +8,7 @@ struct tv_state_visitor {
     tv_snapshot *snapshot;   /* being taken, or … */
     const tv_snapshot *from; /* … put back */
     const tv_snapshot *near;
-    size_t at;               /* in the bytes of `from` */
+    size_t at; /* in the bytes of `from` */
     unsigned image;
     uint64_t limit;
     bool failed;
@@ -57,12 +57,14 @@ void tv_visit_memory(tv_state_visitor *parts, tv_memory *memory)
     tv_snapshot *s = parts->snapshot;
     if (parts->failed)
         return;
-    if (tv_image_take(&s->images[i], memory, parts->near ? &parts->near->images[i] : NULL, parts->limit - tv_min_u64(s->size, parts->limit), &used) != TV_OK)
+    if (tv_image_take(&s->images[i], memory, parts->near ? &parts->near->images[i] : NULL,
+                      parts->limit - tv_min_u64(s->size, parts->limit), &used) != TV_OK)
         parts->failed = true;
     s->size += used;
 }
 
-tv_status tv_snapshot_take(void *state, tv_visit_state *show, const tv_snapshot *near, uint64_t limit, tv_snapshot **out)
+tv_status tv_snapshot_take(void *state, tv_visit_state *show, const tv_snapshot *near, uint64_t limit,
+                           tv_snapshot **out)
 {
     tv_snapshot *s = calloc(1, sizeof *s);
     if (!s)

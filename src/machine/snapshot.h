@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of a machine's state. A machine has one function that shows its parts in turn; the same walk takes a copy and puts it
- * back, so that the two cannot drift apart. */
+/* Copies of a machine's state. A machine has one function that shows its parts in turn; the same walk takes a copy and
+ * puts it back, so that the two cannot drift apart. */
 #ifndef TV_MACHINE_SNAPSHOT_H
 #define TV_MACHINE_SNAPSHOT_H
 
@@ -39,7 +39,8 @@ struct tv_snapshot {
 
 /* `show` is the machine's function. */
 typedef void tv_visit_state(void *state, tv_state_visitor *parts);
-tv_status tv_snapshot_take(void *state, tv_visit_state *show, const tv_snapshot *near, uint64_t limit, tv_snapshot **out);
+tv_status tv_snapshot_take(void *state, tv_visit_state *show, const tv_snapshot *near, uint64_t limit,
+                           tv_snapshot **out);
 tv_status tv_snapshot_restore(void *state, tv_visit_state *show, const tv_snapshot *snapshot);
 
 #endif

@@ -16,10 +16,12 @@ typedef struct tv_target {
     const char *name;
     const tv_isa *isa;
     const tv_schema *schema;
-    /* Programs that are not words: is this file one, and read it. `input` becomes the program's, or is closed. NULL: words. */
+    /* Programs that are not words: is this file one, and read it. `input` becomes the program's, or is closed. NULL:
+     * words. */
     bool (*recognise)(const char *path, const uint8_t *data, size_t size);
     tv_status (*read)(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out);
-    tv_status (*validate)(const tv_config *config, const tv_diag_sink *sink); /* do its parameters go together? NULL: always */
+    tv_status (*validate)(const tv_config *config,
+                          const tv_diag_sink *sink); /* do its parameters go together? NULL: always */
     tv_status (*create)(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state);
     void (*destroy)(void *state);
     tv_status (*load)(void *state, const tv_program *program, const tv_diag_sink *sink);
@@ -33,14 +35,18 @@ typedef struct tv_target {
     void (*threads)(void *state, unsigned threads); /* NULL: it uses one */
     void (*trace)(void *state, const tv_trace_sink *sink);
     uint64_t (*clock)(const void *state);
-    uint64_t (*accesses)(void *state, const tv_access_sink *sink); /* see tv_machine_accesses; there is a next instruction */
+    uint64_t (*accesses)(void *state,
+                         const tv_access_sink *sink); /* see tv_machine_accesses; there is a next instruction */
     uint64_t (*order)(const void *state, uint64_t n); /* NULL: the machine works in the order of the program */
-    bool (*state_at)(void *state, unsigned i, tv_buf *text, tv_state_value *out); /* `text` is empty, and becomes out->text */
+    bool (*state_at)(void *state, unsigned i, tv_buf *text,
+                     tv_state_value *out); /* `text` is empty, and becomes out->text */
     /* Shows every part of the state that running changes, a fault apart; restoring ends a fault. */
     tv_visit_state *parts;
     /* NULL: the machine works in order */
-    tv_status (*hazards)(const tv_program *program, const tv_config *config, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
-    tv_status (*check)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);
+    tv_status (*hazards)(const tv_program *program, const tv_config *config, tv_severity severity,
+                         const tv_diag_sink *sink, tv_check_counts *counts);
+    tv_status (*check)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
+                       tv_check_counts *counts);
 } tv_target;
 
 /* The target that a machine was created from. */

@@ -19,12 +19,11 @@ static const struct {
     unsigned bits;
     kind kind;
 } types[TV_DTYPE_COUNT] = {
-    [TV_I4] = {"i4", 4, SIGNED},       [TV_S8] = {"s8", 8, SIGNED},      [TV_U8] = {"u8", 8, UNSIGNED},
-    [TV_S16] = {"s16", 16, SIGNED},    [TV_U16] = {"u16", 16, UNSIGNED}, [TV_S32] = {"s32", 32, SIGNED},
-    [TV_U32] = {"u32", 32, UNSIGNED},  [TV_F32] = {"f32", 32, FLOATING}, [TV_F16] = {"f16", 16, FLOATING},
+    [TV_I4] = {"i4", 4, SIGNED},        [TV_S8] = {"s8", 8, SIGNED},      [TV_U8] = {"u8", 8, UNSIGNED},
+    [TV_S16] = {"s16", 16, SIGNED},     [TV_U16] = {"u16", 16, UNSIGNED}, [TV_S32] = {"s32", 32, SIGNED},
+    [TV_U32] = {"u32", 32, UNSIGNED},   [TV_F32] = {"f32", 32, FLOATING}, [TV_F16] = {"f16", 16, FLOATING},
     [TV_BF16] = {"bf16", 16, FLOATING}, [TV_HEX8] = {"hex8", 8, HEX},     [TV_HEX16] = {"hex16", 16, HEX},
-    [TV_HEX32] = {"hex32", 32, HEX},   [TV_HEX64] = {"hex64", 64, HEX},
-    [TV_I2] = {"i2", 2, SIGNED},
+    [TV_HEX32] = {"hex32", 32, HEX},    [TV_HEX64] = {"hex64", 64, HEX},  [TV_I2] = {"i2", 2, SIGNED},
 };
 
 const char *tv_dtype_name(tv_dtype type) { return types[type].name; }
@@ -51,12 +50,18 @@ static uint64_t raw(tv_dtype type, const void *bytes, uint64_t i)
 {
     const uint8_t *p = bytes;
     switch (types[type].bits) {
-    case 2: return p[i / 4] >> (i % 4 * 2) & 3;
-    case 4: return p[i / 2] >> (i % 2 * 4) & 15;
-    case 8: return p[i];
-    case 16: return tv_load_le16(p + 2 * i);
-    case 32: return tv_load_le32(p + 4 * i);
-    default: return tv_load_le64(p + 8 * i);
+    case 2:
+        return p[i / 4] >> (i % 4 * 2) & 3;
+    case 4:
+        return p[i / 2] >> (i % 2 * 4) & 15;
+    case 8:
+        return p[i];
+    case 16:
+        return tv_load_le16(p + 2 * i);
+    case 32:
+        return tv_load_le32(p + 4 * i);
+    default:
+        return tv_load_le64(p + 8 * i);
     }
 }
 
@@ -103,10 +108,18 @@ void tv_dtype_text(tv_dtype type, const void *bytes, uint64_t i, char text[TV_DT
     uint64_t bits = raw(type, bytes, i);
     unsigned width = types[type].bits;
     switch (types[type].kind) {
-    case SIGNED: snprintf(text, TV_DTYPE_TEXT, "%" PRId64, sign_extended(bits, width)); break;
-    case UNSIGNED: snprintf(text, TV_DTYPE_TEXT, "%" PRIu64, bits); break;
-    case HEX: snprintf(text, TV_DTYPE_TEXT, "0x%0*" PRIx64, (int)(width / 4), bits); break;
-    case FLOATING: real_text(type, bits, text); break;
+    case SIGNED:
+        snprintf(text, TV_DTYPE_TEXT, "%" PRId64, sign_extended(bits, width));
+        break;
+    case UNSIGNED:
+        snprintf(text, TV_DTYPE_TEXT, "%" PRIu64, bits);
+        break;
+    case HEX:
+        snprintf(text, TV_DTYPE_TEXT, "0x%0*" PRIx64, (int)(width / 4), bits);
+        break;
+    case FLOATING:
+        real_text(type, bits, text);
+        break;
     }
 }
 
@@ -114,9 +127,12 @@ double tv_dtype_value(tv_dtype type, const void *bytes, uint64_t i)
 {
     uint64_t bits = raw(type, bytes, i);
     switch (types[type].kind) {
-    case SIGNED: return (double)sign_extended(bits, types[type].bits);
-    case FLOATING: return (double)real_value(type, bits);
-    default: return (double)bits;
+    case SIGNED:
+        return (double)sign_extended(bits, types[type].bits);
+    case FLOATING:
+        return (double)real_value(type, bits);
+    default:
+        return (double)bits;
     }
 }
 

@@ -16,10 +16,11 @@
 #define TV_BF16_ONE 0x3F80u
 #define TV_BF16_SIGN 0x8000u
 #define TV_BF16_LARGEST 0x7F7Fu /* finite */
-#define TV_BF16_TIE 0x7FFFu     /* added to binary32, with the bit that will be the last, it makes cutting off 16 bits round */
+#define TV_BF16_TIE                                                                                                    \
+    0x7FFFu /* added to binary32, with the bit that will be the last, it makes cutting off 16 bits round */
 #define TV_F32_NAN UINT32_C(0x7FC00000)
 #define TV_F32_SIGN UINT32_C(0x80000000)
-#define TV_F32_INF UINT32_C(0x7F800000) /* also the mask of the exponent */
+#define TV_F32_INF UINT32_C(0x7F800000)     /* also the mask of the exponent */
 #define TV_F32_LARGEST UINT32_C(0x7F7FFFFF) /* finite */
 #define TV_F32_FRACTION UINT32_C(0x007FFFFF)
 #define TV_F32_HIDDEN UINT32_C(0x00800000) /* the bit before the fraction of a normal number */
@@ -64,7 +65,8 @@ static inline uint32_t tv_f32_abs(uint32_t x) { return x & ~TV_F32_SIGN; }
 /* Bits as integers in the order of the numbers, and back: of a negative one the bits but the sign are turned around. */
 static inline int32_t tv_f32_order(int32_t x) { return x ^ (int32_t)((uint32_t)(x >> 31) >> 1); }
 
-/* 2^k, where it is a normal number, of the last bits of `k`: of x + 0x1.8p52 they are those of the integer that x rounds to. */
+/* 2^k, where it is a normal number, of the last bits of `k`: of x + 0x1.8p52 they are those of the integer that x
+ * rounds to. */
 static inline double tv_f64_power_of_two(uint64_t k) { return tv_f64_of_bits((k + 1023) << 52); }
 
 static inline float tv_bf16_to_f32(uint16_t x) { return tv_f32_of_bits((uint32_t)x << 16); }
@@ -108,7 +110,8 @@ static inline bool tv_f16_is_finite(uint16_t x) { return (x & TV_F16_INF) != TV_
 static inline float tv_f16_to_f32(uint16_t x)
 {
     uint32_t sign = (uint32_t)(x & 0x8000) << 16, magnitude = (uint32_t)(x & 0x7FFF) << 13;
-    uint32_t finite = tv_f32_bits(tv_f32_of_bits(magnitude) * 0x1p112f); /* the exponents' biases lie so far apart; exact, subnormals too */
+    uint32_t finite = tv_f32_bits(tv_f32_of_bits(magnitude) *
+                                  0x1p112f); /* the exponents' biases lie so far apart; exact, subnormals too */
     return tv_f32_of_bits(sign | (magnitude >= TV_F16_INF << 13 ? magnitude | TV_F32_INF : finite));
 }
 
@@ -116,9 +119,12 @@ static inline uint16_t tv_f16_from_f32(float x)
 {
     uint32_t bits = tv_f32_bits(x), sign = bits >> 16 & 0x8000, magnitude = bits & ~TV_F32_SIGN;
     uint32_t normal = (magnitude - (UINT32_C(112) << 23) + 0xFFF + (magnitude >> 13 & 1)) >> 13;
-    uint32_t subnormal = tv_f32_bits(tv_f32_of_bits(magnitude) + 0.5f) - tv_f32_bits(0.5f); /* the sum's last place is the format's */
+    uint32_t subnormal =
+        tv_f32_bits(tv_f32_of_bits(magnitude) + 0.5f) - tv_f32_bits(0.5f); /* the sum's last place is the format's */
     uint32_t finite = magnitude < tv_f32_bits(0x1p-14f) ? subnormal : normal;
-    uint32_t number = sign | (magnitude >= tv_f32_bits(65520.0f) ? TV_F16_INF : finite); /* from half a step past the largest number on */
+    uint32_t number =
+        sign |
+        (magnitude >= tv_f32_bits(65520.0f) ? TV_F16_INF : finite); /* from half a step past the largest number on */
     return (uint16_t)(magnitude > TV_F32_INF ? TV_F16_NAN : number);
 }
 

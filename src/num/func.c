@@ -48,15 +48,24 @@ static long double tanh_argument_wide(long double x)
 static double eval(tv_func func, double x)
 {
     switch (func) {
-    case TV_FUNC_EXP: return exp(x);
-    case TV_FUNC_SQRT: return sqrt(x);
-    case TV_FUNC_SIN: return sin(x);
-    case TV_FUNC_COS: return cos(x);
-    case TV_FUNC_RECIP: return 1.0 / x;
-    case TV_FUNC_GELU: return gelu_f64(x);
-    case TV_FUNC_RSQRT: return 1.0 / sqrt(x);
-    case TV_FUNC_SILU: return x / (1.0 + exp(-x));
-    case TV_FUNC_GELU_TANH: return x / (1.0 + exp(-tanh_argument(x)));
+    case TV_FUNC_EXP:
+        return exp(x);
+    case TV_FUNC_SQRT:
+        return sqrt(x);
+    case TV_FUNC_SIN:
+        return sin(x);
+    case TV_FUNC_COS:
+        return cos(x);
+    case TV_FUNC_RECIP:
+        return 1.0 / x;
+    case TV_FUNC_GELU:
+        return gelu_f64(x);
+    case TV_FUNC_RSQRT:
+        return 1.0 / sqrt(x);
+    case TV_FUNC_SILU:
+        return x / (1.0 + exp(-x));
+    case TV_FUNC_GELU_TANH:
+        return x / (1.0 + exp(-tanh_argument(x)));
     }
     return NAN;
 }
@@ -66,14 +75,29 @@ static double eval_wide(tv_func func, double x)
 {
     long double y = x;
     switch (func) {
-    case TV_FUNC_EXP: y = expl(y); break;
-    case TV_FUNC_SIN: y = sinl(y); break;
-    case TV_FUNC_COS: y = cosl(y); break;
-    case TV_FUNC_GELU: y = gelu_wide(y); break;
-    case TV_FUNC_RSQRT: y = 1.0L / sqrtl(y); break;
-    case TV_FUNC_SILU: y = y / (1.0L + expl(-y)); break;
-    case TV_FUNC_GELU_TANH: y = y / (1.0L + expl(-tanh_argument_wide(y))); break;
-    default: return eval(func, x);
+    case TV_FUNC_EXP:
+        y = expl(y);
+        break;
+    case TV_FUNC_SIN:
+        y = sinl(y);
+        break;
+    case TV_FUNC_COS:
+        y = cosl(y);
+        break;
+    case TV_FUNC_GELU:
+        y = gelu_wide(y);
+        break;
+    case TV_FUNC_RSQRT:
+        y = 1.0L / sqrtl(y);
+        break;
+    case TV_FUNC_SILU:
+        y = y / (1.0L + expl(-y));
+        break;
+    case TV_FUNC_GELU_TANH:
+        y = y / (1.0L + expl(-tanh_argument_wide(y)));
+        break;
+    default:
+        return eval(func, x);
     }
     double d = (double)y;
     if ((long double)d != y && (tv_f64_bits(d) & 1) == 0)

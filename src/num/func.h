@@ -7,13 +7,22 @@
 
 #include "base/base.h"
 
-typedef enum tv_func { TV_FUNC_EXP, TV_FUNC_SQRT, TV_FUNC_GELU, TV_FUNC_SIN, TV_FUNC_COS, TV_FUNC_RECIP, TV_FUNC_RSQRT, TV_FUNC_SILU,
-               TV_FUNC_GELU_TANH } tv_func;
+typedef enum tv_func {
+    TV_FUNC_EXP,
+    TV_FUNC_SQRT,
+    TV_FUNC_GELU,
+    TV_FUNC_SIN,
+    TV_FUNC_COS,
+    TV_FUNC_RECIP,
+    TV_FUNC_RSQRT,
+    TV_FUNC_SILU,
+    TV_FUNC_GELU_TANH
+} tv_func;
 
 /* GELU is x * (1 + erf(x / sqrt 2)) / 2, with the limit -0 at minus infinity; SIN and COS take radians over the whole
- * range; SQRT of a negative number, SIN and COS of infinity are NaN; RECIP of a zero is the infinity of its sign. RSQRT is
- * 1 / sqrt x, SILU x / (1 + exp -x), GELU_TANH x * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; the last two are -0 at minus
- * infinity. */
+ * range; SQRT of a negative number, SIN and COS of infinity are NaN; RECIP of a zero is the infinity of its sign. RSQRT
+ * is 1 / sqrt x, SILU x / (1 + exp -x), GELU_TANH x * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; the last two are
+ * -0 at minus infinity. */
 uint16_t tv_func_bf16(tv_func func, float x);
 float tv_func_f32(tv_func func, float x);
 

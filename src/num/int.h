@@ -34,10 +34,10 @@ static inline void tv_int_set(uint8_t *packed, unsigned bits, size_t i, int valu
 }
 
 /* The largest of `bits` bits; the smallest is -TV_INT_MAX(bits) - 1. */
-#define TV_INT_MAX(bits) ((int)(UINT32_C(1) << ((bits) - 1)) - 1)
+#define TV_INT_MAX(bits) ((int)(UINT32_C(1) << ((bits)-1)) - 1)
 
-/* Nearest integer, ties to even, of a magnitude up to 2^22: by adding a number whose last place is 1, which a compiler can do for
- * eight values at once. */
+/* Nearest integer, ties to even, of a magnitude up to 2^22: by adding a number whose last place is 1, which a compiler
+ * can do for eight values at once. */
 static inline float tv_round_small(float x)
 {
     static const float UNITS = 0x1.8p23f;
@@ -48,7 +48,8 @@ static inline float tv_round_small(float x)
 static inline int tv_int_saturate(float x, unsigned bits)
 {
     float most = (float)TV_INT_MAX(bits), below = x < most ? x : most;
-    int nearest = (int)tv_round_small(below > -most - 1 ? below : -most - 1); /* without branches, so that a compiler can do several values at once */
+    int nearest = (int)tv_round_small(
+        below > -most - 1 ? below : -most - 1); /* without branches, so that a compiler can do several values at once */
     return x == x ? nearest : 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tier 2 arithmetic on binary64: a product of two FP32 numbers is exact there, a sum is made exact by rounding it to odd,
- * and what is odd in the 53rd bit rounds to 24 bits or fewer as the exact number would. */
+/* Tier 2 arithmetic on binary64: a product of two FP32 numbers is exact there, a sum is made exact by rounding it to
+ * odd, and what is odd in the 53rd bit rounds to 24 bits or fewer as the exact number would. */
 #include "num/tier2.h"
 
 #include <math.h>
@@ -39,10 +39,14 @@ static double add_odd(double a, double b)
 static bool away(uint64_t kept, uint64_t rest, uint64_t unit, bool negative, tv_round round)
 {
     switch (round) {
-    case TV_ROUND_NEAREST: return 2 * rest > unit || (2 * rest == unit && (kept & 1));
-    case TV_ROUND_FLOOR: return negative && rest;
-    case TV_ROUND_CEIL: return !negative && rest;
-    default: return false;
+    case TV_ROUND_NEAREST:
+        return 2 * rest > unit || (2 * rest == unit && (kept & 1));
+    case TV_ROUND_FLOOR:
+        return negative && rest;
+    case TV_ROUND_CEIL:
+        return !negative && rest;
+    default:
+        return false;
     }
 }
 
@@ -72,7 +76,10 @@ static uint32_t magnitude(double x, const format *f, tv_round round)
     return result > f->largest ? f->largest : (uint32_t)result;
 }
 
-static uint32_t output(double x, tv_round round) { return magnitude(x, &f32, round) | (uint32_t)(tv_f64_bits(x) >> 32 & 0x80000000); }
+static uint32_t output(double x, tv_round round)
+{
+    return magnitude(x, &f32, round) | (uint32_t)(tv_f64_bits(x) >> 32 & 0x80000000);
+}
 
 /* The sign of an exact zero: that of both terms, or what the rounding direction says. */
 static uint32_t sum(double a, double b, tv_round round)
@@ -89,7 +96,10 @@ uint32_t tv_tier2_add(uint32_t a, uint32_t b, tv_round round) { return sum(input
 
 uint32_t tv_tier2_mul(uint32_t a, uint32_t b, tv_round round) { return output(input(a) * input(b), round); }
 
-uint32_t tv_tier2_fma(uint32_t a, uint32_t b, uint32_t c, tv_round round) { return sum(input(a) * input(b), input(c), round); }
+uint32_t tv_tier2_fma(uint32_t a, uint32_t b, uint32_t c, tv_round round)
+{
+    return sum(input(a) * input(b), input(c), round);
+}
 
 uint32_t tv_tier2_max(uint32_t a, uint32_t b)
 {
@@ -108,10 +118,14 @@ uint32_t tv_tier2_from_s32(int32_t x, tv_round round) { return x == 0 ? 0 : outp
 static double rounded(double x, tv_round round)
 {
     switch (round) {
-    case TV_ROUND_NEAREST: return rint(x);
-    case TV_ROUND_ZERO: return trunc(x);
-    case TV_ROUND_FLOOR: return floor(x);
-    default: return ceil(x);
+    case TV_ROUND_NEAREST:
+        return rint(x);
+    case TV_ROUND_ZERO:
+        return trunc(x);
+    case TV_ROUND_FLOOR:
+        return floor(x);
+    default:
+        return ceil(x);
     }
 }
 
@@ -129,7 +143,10 @@ int32_t tv_tier2_to_int(uint32_t a, unsigned bits, bool saturate, tv_round round
 
 uint32_t tv_tier2_from_bf16(uint16_t x) { return tv_f32_bits((float)input((uint32_t)x << 16)); }
 
-uint16_t tv_tier2_to_bf16(uint32_t a, tv_round round) { return (uint16_t)(magnitude(input(a), &bf16, round) | (a >> 16 & 0x8000)); }
+uint16_t tv_tier2_to_bf16(uint32_t a, tv_round round)
+{
+    return (uint16_t)(magnitude(input(a), &bf16, round) | (a >> 16 & 0x8000));
+}
 
 uint32_t tv_tier2_from_bf8(uint8_t x, bool is_e5m2)
 {
@@ -137,7 +154,8 @@ uint32_t tv_tier2_from_bf8(uint8_t x, bool is_e5m2)
     uint32_t m = x & 0x7F, sign = (uint32_t)(x & 0x80) << 24;
     if (m >> f->fraction == 0 || m > f->largest)
         return sign;
-    return sign | ((m >> f->fraction) + 127 - (uint32_t)f->bias) << 23 | (m & (uint32_t)tv_mask(f->fraction)) << (23 - f->fraction);
+    return sign | ((m >> f->fraction) + 127 - (uint32_t)f->bias) << 23 |
+           (m & (uint32_t)tv_mask(f->fraction)) << (23 - f->fraction);
 }
 
 uint8_t tv_tier2_to_bf8(uint32_t a, bool is_e5m2, tv_round round)

@@ -62,7 +62,8 @@ static bool copy_segments(const tv_builder *b, tv_program *program)
     const build_segment *from = (const build_segment *)(const void *)b->segments.data;
     uint64_t count = b->segments.len / sizeof *from;
     const uint8_t *bytes = copy(program, b->bytes.data, b->bytes.len);
-    program->segments = tv_arena_alloc(&program->arena, (count + 1) * sizeof *program->segments); /* room for one more */
+    program->segments =
+        tv_arena_alloc(&program->arena, (count + 1) * sizeof *program->segments); /* room for one more */
     if (!bytes || !program->segments)
         return false;
     for (uint64_t i = 0; i < count; i++)

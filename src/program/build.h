@@ -5,7 +5,8 @@
 
 #include "program/program.h"
 
-/* A program under construction. Zeroed but for `isa`, it is empty; what fails for lack of memory is told by tv_builder_finish. */
+/* A program under construction. Zeroed but for `isa`, it is empty; what fails for lack of memory is told by
+ * tv_builder_finish. */
 typedef struct tv_builder {
     const tv_isa *isa;
     tv_buf words;                   /* little endian */
@@ -25,8 +26,14 @@ typedef struct tv_build_label {
 void tv_builder_fini(tv_builder *builder);
 void tv_builder_clear(tv_builder *builder); /* empty again */
 
-static inline void tv_builder_word(tv_builder *builder, uint64_t word) { tv_buf_le(&builder->words, word, builder->isa->word_bits / 8); }
-static inline uint64_t tv_builder_count(const tv_builder *builder) { return builder->words.len / (builder->isa->word_bits / 8); }
+static inline void tv_builder_word(tv_builder *builder, uint64_t word)
+{
+    tv_buf_le(&builder->words, word, builder->isa->word_bits / 8);
+}
+static inline uint64_t tv_builder_count(const tv_builder *builder)
+{
+    return builder->words.len / (builder->isa->word_bits / 8);
+}
 
 /* The words to come stand behind this label, of at most 15 characters, unless they do already. */
 void tv_builder_label(tv_builder *builder, const char *name);

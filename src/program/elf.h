@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a Trivet program looks like as an ELF file; shared by the writer and the reader.
  *
- * ELF64, little endian, ET_EXEC, EM_NONE. Sections: .note.trivet (owner "Trivet": version word, target name, options), .text
- * (words), .data, .data.1 … (host memory with sh_addr; SHT_NOBITS for zeros), .wstream.NAME (pairs of 64-bit address
- * and size), .symtab and .strtab, .trivet.lines (one 8-byte entry a word: file and column, line), .trivet.files
+ * ELF64, little endian, ET_EXEC, EM_NONE. Sections: .note.trivet (owner "Trivet": version word, target name, options),
+ * .text (words), .data, .data.1 … (host memory with sh_addr; SHT_NOBITS for zeros), .wstream.NAME (pairs of 64-bit
+ * address and size), .symtab and .strtab, .trivet.lines (one 8-byte entry a word: file and column, line), .trivet.files
  * (NUL-terminated names). */
 #ifndef TV_PROGRAM_ELF_H
 #define TV_PROGRAM_ELF_H

@@ -26,11 +26,15 @@ typedef struct section {
     size_t size;
 } section;
 
-bool tv_elf_recognise(const uint8_t *data, size_t size) { return size >= SELFMAG && memcmp(data, ELFMAG, SELFMAG) == 0; }
+bool tv_elf_recognise(const uint8_t *data, size_t size)
+{
+    return size >= SELFMAG && memcmp(data, ELFMAG, SELFMAG) == 0;
+}
 
 static tv_status damaged(const reader *r, const char *what)
 {
-    return tv_fail(r->sink, TV_ERR_INPUT, TV_CODE(OBJ_DAMAGED), "assemble it again", "'%s' is damaged: %s", r->name, what);
+    return tv_fail(r->sink, TV_ERR_INPUT, TV_CODE(OBJ_DAMAGED), "assemble it again", "'%s' is damaged: %s", r->name,
+                   what);
 }
 
 /* Fills `out` with section `index`; false past the end or when libelf finds it outside the file. */
@@ -261,7 +265,8 @@ static tv_status read_all(reader *r)
     return tv_program_seal(r->program, r->sink);
 }
 
-tv_status tv_elf_read(const char *name, tv_input *input, const tv_isa_list *isas, const tv_diag_sink *sink, tv_program **out)
+tv_status tv_elf_read(const char *name, tv_input *input, const tv_isa_list *isas, const tv_diag_sink *sink,
+                      tv_program **out)
 {
     reader r = {.name = name, .isas = isas, .sink = sink};
     elf_version(EV_CURRENT);

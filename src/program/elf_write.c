@@ -122,8 +122,10 @@ static void add_symbols(writer *w, const tv_program *program)
         else
             add_symbol(w, s->name, s->value, ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE), SHN_ABS);
     }
-    size_t strings = add_section(w, ".strtab", SHT_STRTAB, 0, 0, w->symbol_names.data, w->symbol_names.len, 1, 0, ELF_T_BYTE);
-    size_t table = add_section(w, ".symtab", SHT_SYMTAB, 0, 0, w->symbols.data, w->symbols.len, 8, sizeof(Elf64_Sym), ELF_T_BYTE);
+    size_t strings =
+        add_section(w, ".strtab", SHT_STRTAB, 0, 0, w->symbol_names.data, w->symbol_names.len, 1, 0, ELF_T_BYTE);
+    size_t table =
+        add_section(w, ".symtab", SHT_SYMTAB, 0, 0, w->symbols.data, w->symbols.len, 8, sizeof(Elf64_Sym), ELF_T_BYTE);
     Elf_Scn *scn = elf_getscn(w->elf, table);
     GElf_Shdr header;
     if (!scn || !gelf_getshdr(scn, &header)) {
@@ -188,14 +190,16 @@ static bool build(writer *w, const tv_program *program)
     data->d_size = w->names.len;
     header.e_shstrndx = (GElf_Half)index;
     return gelf_update_shdr(scn, &name_header) && gelf_update_ehdr(w->elf, &header) && !w->failed && !w->names.failed &&
-           !w->symbols.failed && !w->symbol_names.failed && !w->lines.failed && !w->files.failed && !w->note.failed && !streams_failed(w);
+           !w->symbols.failed && !w->symbol_names.failed && !w->lines.failed && !w->files.failed && !w->note.failed &&
+           !streams_failed(w);
 }
 
 tv_status tv_elf_write(const tv_program *program, tv_output *output, const tv_diag_sink *sink)
 {
     if (program->segment_count > 60000)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_SIZE), "join data that lies close together",
-                       "%llu data segments are more than an ELF file holds", (unsigned long long)program->segment_count);
+                       "%llu data segments are more than an ELF file holds",
+                       (unsigned long long)program->segment_count);
     writer w = {0};
     elf_version(EV_CURRENT);
     /* libelf writes by file descriptor and seeks; standard output may be a pipe, so that it goes through a file. */

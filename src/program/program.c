@@ -75,7 +75,8 @@ tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink)
     for (uint64_t i = 0; i < program->segment_count; i++) {
         const tv_segment *s = &program->segments[i], *next = s + 1;
         if (s->addr + s->size < s->addr)
-            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_DAMAGED), NULL, "a data segment runs past the end of memory");
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_DAMAGED), NULL,
+                           "a data segment runs past the end of memory");
         if (i + 1 < program->segment_count && next->addr < s->addr + s->size)
             return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_OVERLAP), "move one of them with .org",
                            "data at 0x%" PRIx64 " overlaps data from 0x%" PRIx64 " to 0x%" PRIx64, next->addr, s->addr,

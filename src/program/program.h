@@ -30,19 +30,20 @@ static inline tv_line_entry tv_line_make(uint32_t file, uint32_t line, uint32_t 
 typedef struct tv_program_form {
     void (*free)(void *form_data);
     void (*print)(const struct tv_program *program, uint64_t index, tv_buf *out); /* an instruction in one line */
-    tv_status (*save)(const struct tv_program *program, const char *path, tv_program_format format, const tv_diag_sink *sink);
+    tv_status (*save)(const struct tv_program *program, const char *path, tv_program_format format,
+                      const tv_diag_sink *sink);
 } tv_program_form;
 
 struct tv_program {
     const tv_isa *isa;
-    bool proposed;      /* it says that it uses proposed extensions on purpose */
-    bool proposed_said; /* the assembler has just warned of them; not kept in files */
+    bool proposed;               /* it says that it uses proposed extensions on purpose */
+    bool proposed_said;          /* the assembler has just warned of them; not kept in files */
     const tv_program_form *form; /* NULL: words */
     void *form_data;
     tv_output_info *outputs;
     uint64_t output_count;
-    unsigned word_bytes; /* 0: not words */
-    const uint8_t *text; /* little-endian words; in `text_buf`, or borrowed from `input` */
+    unsigned word_bytes;        /* 0: not words */
+    const uint8_t *text;        /* little-endian words; in `text_buf`, or borrowed from `input` */
     uint64_t instruction_count; /* instructions */
     tv_buf text_buf;
     tv_input input;
@@ -72,13 +73,16 @@ tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink);
 /* The place of an instruction: its index, and its line where the program, which may be NULL, knows it. */
 tv_source_loc tv_program_source_loc(const tv_program *program, uint64_t index);
 
-/* ELF (elf_read.c, elf_write.c). `name` is for messages; the file's target is looked up in `isas`. On success the program owns `input`. */
+/* ELF (elf_read.c, elf_write.c). `name` is for messages; the file's target is looked up in `isas`. On success the
+ * program owns `input`. */
 bool tv_elf_recognise(const uint8_t *data, size_t size);
-tv_status tv_elf_read(const char *name, tv_input *input, const tv_isa_list *isas, const tv_diag_sink *sink, tv_program **out);
+tv_status tv_elf_read(const char *name, tv_input *input, const tv_isa_list *isas, const tv_diag_sink *sink,
+                      tv_program **out);
 tv_status tv_elf_write(const tv_program *program, tv_output *output, const tv_diag_sink *sink);
 
 /* Raw words (raw.c); as above. */
-tv_status tv_raw_read_bin(const char *name, tv_input *input, const tv_isa *isa, const tv_diag_sink *sink, tv_program **out);
+tv_status tv_raw_read_bin(const char *name, tv_input *input, const tv_isa *isa, const tv_diag_sink *sink,
+                          tv_program **out);
 tv_status tv_raw_read_hex(const char *name, const tv_input *input, const tv_isa *isa, const tv_diag_sink *sink,
                           tv_program **out);
 

@@ -4,12 +4,14 @@
 
 #include "program/program.h"
 
-tv_status tv_raw_read_bin(const char *name, tv_input *input, const tv_isa *isa, const tv_diag_sink *sink, tv_program **out)
+tv_status tv_raw_read_bin(const char *name, tv_input *input, const tv_isa *isa, const tv_diag_sink *sink,
+                          tv_program **out)
 {
     unsigned word_bytes = isa->word_bits / 8;
     if (input->size % word_bytes != 0)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_WORD), "is the target right, and the file whole?",
-                       "'%s' has %zu bytes, not a multiple of %s's %u-byte words", name, input->size, isa->target, word_bytes);
+                       "'%s' has %zu bytes, not a multiple of %s's %u-byte words", name, input->size, isa->target,
+                       word_bytes);
     tv_program *program;
     TV_TRY(tv_program_new(isa, sink, &program));
     program->input = *input;

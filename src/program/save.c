@@ -16,11 +16,13 @@ static void write_words(const tv_program *program, tv_program_format format, FIL
         fprintf(out, "%0*" PRIx64 "\n", (int)program->word_bytes * 2, tv_program_word(program, i));
 }
 
-tv_status tv_program_save(const tv_program *program, const char *path, tv_program_format format, const tv_diag_sink *sink)
+tv_status tv_program_save(const tv_program *program, const char *path, tv_program_format format,
+                          const tv_diag_sink *sink)
 {
     bool json = format == TV_FORMAT_JSON || format == TV_FORMAT_JSON_LINES;
     if (json != (program->form != NULL))
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_FORMAT), json ? "write it as elf, bin or hex" : "write it as json or jsonl",
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_FORMAT),
+                       json ? "write it as elf, bin or hex" : "write it as json or jsonl",
                        "programs of %s are %smade of words", program->isa->target, json ? "" : "not ");
     if (json)
         return program->form->save(program, path, format, sink);

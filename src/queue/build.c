@@ -33,7 +33,8 @@ static void reuse(cmdq_queue *q, tv_program *old)
     tv_arena_reuse(&q->arena, &had->arena);
 }
 
-tv_status tv_queue_builder_new(const char *name, tv_sv metadata, tv_program *old, const tv_diag_sink *sink, tv_queue_builder **out)
+tv_status tv_queue_builder_new(const char *name, tv_sv metadata, tv_program *old, const tv_diag_sink *sink,
+                               tv_queue_builder **out)
 {
     tv_queue_builder *b = calloc(1, sizeof *b);
     tv_input input = {.data = malloc(metadata.len + 1), .size = metadata.len};
@@ -87,9 +88,15 @@ void tv_queue_builder_integer(tv_queue_builder *b, cmdq_field field, uint64_t va
     g->real = (double)value;
 }
 
-void tv_queue_builder_real(tv_queue_builder *b, cmdq_field field, double value) { add(b, field, VALUE_REAL)->real = value; }
+void tv_queue_builder_real(tv_queue_builder *b, cmdq_field field, double value)
+{
+    add(b, field, VALUE_REAL)->real = value;
+}
 
-void tv_queue_builder_flag(tv_queue_builder *b, cmdq_field field, bool value) { add(b, field, VALUE_BOOLEAN)->integer = value; }
+void tv_queue_builder_flag(tv_queue_builder *b, cmdq_field field, bool value)
+{
+    add(b, field, VALUE_BOOLEAN)->integer = value;
+}
 
 void tv_queue_builder_text(tv_queue_builder *b, cmdq_field field, const char *text)
 {

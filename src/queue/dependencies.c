@@ -36,7 +36,10 @@ static void error(linker *l, cmdq_code code, uint32_t entry, const char *hint, c
 
 static const char *list_name(const cmdq_entry *e, unsigned which)
 {
-    return which == CMDQ_DEPS_BEFORE ? "deps_before" : which == CMDQ_DEPS_AFTER ? "deps_after" : e->opcode == CMDQ_BARRIER ? "wait_for" : "group";
+    return which == CMDQ_DEPS_BEFORE   ? "deps_before"
+           : which == CMDQ_DEPS_AFTER  ? "deps_after"
+           : e->opcode == CMDQ_BARRIER ? "wait_for"
+                                       : "group";
 }
 
 static void check_lists(linker *l, uint32_t i)
@@ -46,12 +49,13 @@ static void check_lists(linker *l, uint32_t i)
         cmdq_ids ids = cmdq_list(l->queue, e, which);
         for (uint32_t k = 0; k < ids.count; k++) {
             if (ids.at[k] >= l->queue->count)
-                error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' names entry %" PRIu32 "; the last is %" PRIu32, list_name(e, which), ids.at[k],
-                      l->queue->count - 1);
+                error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' names entry %" PRIu32 "; the last is %" PRIu32,
+                      list_name(e, which), ids.at[k], l->queue->count - 1);
             else if (l->queue->entries[which == CMDQ_DEPS_AFTER ? i : ids.at[k]].opcode == CMDQ_END)
                 error(l, CMDQ_CODE_CYCLE, i, NULL, "END waits for every entry, so that none can wait for it");
             else if (ids.at[k] == i)
-                error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' of entry %" PRIu32 " names itself", list_name(e, which), i);
+                error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' of entry %" PRIu32 " names itself", list_name(e, which),
+                      i);
             l->queue->forward = l->queue->forward || (which == CMDQ_DEPS_AFTER ? ids.at[k] < i : ids.at[k] > i);
         }
     }
@@ -69,7 +73,8 @@ static void check_end(linker *l)
             return;
         }
     if (q->count == 0)
-        tv_report(l->sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_END], &(tv_source_loc){.file = l->program->files[0], .index = -1}, "add {\"opcode\": \"END\"}",
+        tv_report(l->sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_END],
+                  &(tv_source_loc){.file = l->program->files[0], .index = -1}, "add {\"opcode\": \"END\"}",
                   "the queue is empty");
     l->errors += q->count == 0;
 }
@@ -87,8 +92,9 @@ static void check_versions(linker *l)
         if (strtoul(since + 2, NULL, 10) <= l->queue->minor)
             continue;
         tv_source_loc loc = tv_program_source_loc(l->program, i);
-        tv_report(l->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &loc, "raise the file's version", "%s is of version %s, the file says %d.%u",
-                  tv_isa_cmdq.insns[opcode].id, since, CMDQ_VERSION_MAJOR, l->queue->minor);
+        tv_report(l->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &loc, "raise the file's version",
+                  "%s is of version %s, the file says %d.%u", tv_isa_cmdq.insns[opcode].id, since, CMDQ_VERSION_MAJOR,
+                  l->queue->minor);
     }
 }
 
@@ -143,7 +149,8 @@ unsigned cmdq_resolve_dependencies(tv_program *program, cmdq_queue *queue, const
         tv_buf circle = {0};
         if (stuck != UINT32_MAX)
             cmdq_print_cycle(queue, &graph, queue->count, NULL, stuck, &circle);
-        error(&l, CMDQ_CODE_CYCLE, stuck == UINT32_MAX ? 0 : stuck, NULL, "entries wait for each other: %s", tv_buf_cstr(&circle));
+        error(&l, CMDQ_CODE_CYCLE, stuck == UINT32_MAX ? 0 : stuck, NULL, "entries wait for each other: %s",
+              tv_buf_cstr(&circle));
         tv_buf_fini(&circle);
     }
     cmdq_graph_free(&graph);
@@ -177,7 +184,10 @@ static void count_edge(cmdq_graph *graph, uint32_t before, uint32_t after)
     graph->waits[after]++;
 }
 
-static void put_edge(cmdq_graph *graph, uint32_t before, uint32_t after) { graph->next[graph->first[before]++] = after; }
+static void put_edge(cmdq_graph *graph, uint32_t before, uint32_t after)
+{
+    graph->next[graph->first[before]++] = after;
+}
 
 void cmdq_graph_free(cmdq_graph *graph)
 {
@@ -191,7 +201,8 @@ void cmdq_graph_free(cmdq_graph *graph)
 
 bool cmdq_graph_make(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph)
 {
-    *graph = (cmdq_graph){.first = calloc((size_t)count + 2, sizeof *graph->first), .waits = calloc((size_t)count + 1, sizeof *graph->waits),
+    *graph = (cmdq_graph){.first = calloc((size_t)count + 2, sizeof *graph->first),
+                          .waits = calloc((size_t)count + 1, sizeof *graph->waits),
                           .barrier = calloc((size_t)count + 1, sizeof *graph->barrier)};
     if (!graph->first || !graph->waits || !graph->barrier) {
         cmdq_graph_free(graph);
@@ -250,7 +261,8 @@ static uint32_t pop(heap *h)
     return top;
 }
 
-/* Entries waiting: what is left of their predecessors. The entry before in its queue, and its barrier, count one each. */
+/* Entries waiting: what is left of their predecessors. The entry before in its queue, and its barrier, count one each.
+ */
 typedef struct sorter {
     uint32_t *left, *queue_next, *barrier_first;
     heap ready;
@@ -267,7 +279,8 @@ static void sorter_free(sorter *s)
 static bool sorter_make(const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of, sorter *s)
 {
     uint32_t last[UINT8_MAX];
-    *s = (sorter){.left = malloc(((size_t)count + 1) * sizeof *s->left), .queue_next = malloc(((size_t)count + 1) * sizeof *s->queue_next),
+    *s = (sorter){.left = malloc(((size_t)count + 1) * sizeof *s->left),
+                  .queue_next = malloc(((size_t)count + 1) * sizeof *s->queue_next),
                   .ready = {malloc(((size_t)count + 1) * sizeof *s->ready.at), 0}};
     if (!s->left || !s->queue_next || !s->ready.at) {
         sorter_free(s);
@@ -312,14 +325,16 @@ static uint32_t sort(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t 
             release(s, s->queue_next[i]);
         if (queue->entries[i].opcode != CMDQ_BARRIER)
             continue;
-        uint32_t next = graph->barrier[i] + 1; /* barriers wait for each other, so that the last before an entry says it all */
+        uint32_t next =
+            graph->barrier[i] + 1; /* barriers wait for each other, so that the last before an entry says it all */
         for (uint32_t k = i + 1; k < count && graph->barrier[k] == next; k++)
             release(s, k);
     }
     return done;
 }
 
-bool cmdq_order(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of, uint32_t *order, uint32_t *stuck)
+bool cmdq_order(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of,
+                uint32_t *order, uint32_t *stuck)
 {
     sorter s;
     *stuck = UINT32_MAX;
@@ -333,7 +348,8 @@ bool cmdq_order(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count
     return all;
 }
 
-/* Of each entry, one that is stuck and that it waits for by its engine's queue or by the other's deps_after; UINT32_MAX: none. */
+/* Of each entry, one that is stuck and that it waits for by its engine's queue or by the other's deps_after;
+ * UINT32_MAX: none. */
 static uint32_t *stuck_others(const cmdq_queue *queue, uint32_t count, const sorter *s)
 {
     uint32_t *others = malloc(((size_t)count + 1) * sizeof *others);
@@ -354,7 +370,8 @@ static uint32_t *stuck_others(const cmdq_queue *queue, uint32_t count, const sor
 }
 
 /* An entry that `i` waits for and that is stuck, too; there is one for every stuck entry. */
-static uint32_t stuck_before(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const sorter *s, const uint32_t *others, uint32_t i)
+static uint32_t stuck_before(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const sorter *s,
+                             const uint32_t *others, uint32_t i)
 {
     const cmdq_entry *e = &queue->entries[i];
     if (e->wait_group && s->left[e->wait_group - 1])
@@ -370,7 +387,8 @@ static uint32_t stuck_before(const cmdq_queue *queue, const cmdq_graph *graph, u
     return others[i] != UINT32_MAX ? others[i] : i;
 }
 
-void cmdq_print_cycle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of, uint32_t stuck, tv_buf *out)
+void cmdq_print_cycle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of,
+                      uint32_t stuck, tv_buf *out)
 {
     enum { SHOWN = 12 };
     sorter s;
@@ -389,7 +407,8 @@ void cmdq_print_cycle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t
     uint32_t begin = at;
     for (unsigned n = 0; n < SHOWN; n++) {
         uint32_t before = stuck_before(queue, graph, count, &s, others, at);
-        tv_buf_printf(out, "%s%" PRIu32 " (%s) waits for %" PRIu32, n ? ", " : "", at, cmdq_name(&queue->entries[at]), before);
+        tv_buf_printf(out, "%s%" PRIu32 " (%s) waits for %" PRIu32, n ? ", " : "", at, cmdq_name(&queue->entries[at]),
+                      before);
         at = before;
         if (at == begin)
             break;

@@ -15,33 +15,46 @@ void cmdq_reader_unknown(reader *r, const tv_insn *insn, tv_sv name, uint64_t at
     if (nearest.best)
         snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best);
     else
-        snprintf(hint, sizeof hint, "`trivet isa cmdq %s` lists its fields; put notes into 'debug'", insn ? insn->id : "");
-    cmdq_reader_error(r, CMDQ_CODE_FIELD, at, hint, "%s has no field '%.*s'", insn ? insn->id : "an entry", TV_SV_ARG(name));
+        snprintf(hint, sizeof hint, "`trivet isa cmdq %s` lists its fields; put notes into 'debug'",
+                 insn ? insn->id : "");
+    cmdq_reader_error(r, CMDQ_CODE_FIELD, at, hint, "%s has no field '%.*s'", insn ? insn->id : "an entry",
+                      TV_SV_ARG(name));
 }
 
 static bool kind_fits(const tv_parameter *p, const given *g)
 {
     switch (p->type) {
-    case TV_PARAMETER_INTEGER: return g->kind == VALUE_INTEGER;
-    case TV_PARAMETER_REAL: return g->kind == VALUE_INTEGER || g->kind == VALUE_REAL;
-    case TV_PARAMETER_BOOLEAN: return g->kind == VALUE_BOOLEAN;
+    case TV_PARAMETER_INTEGER:
+        return g->kind == VALUE_INTEGER;
+    case TV_PARAMETER_REAL:
+        return g->kind == VALUE_INTEGER || g->kind == VALUE_REAL;
+    case TV_PARAMETER_BOOLEAN:
+        return g->kind == VALUE_BOOLEAN;
     case TV_PARAMETER_ENUM:
-    case TV_PARAMETER_TEXT: return g->kind == VALUE_TEXT;
-    case TV_PARAMETER_IDS: return g->kind == VALUE_IDS;
-    case TV_PARAMETER_OBJECT: return g->kind == VALUE_OBJECT;
+    case TV_PARAMETER_TEXT:
+        return g->kind == VALUE_TEXT;
+    case TV_PARAMETER_IDS:
+        return g->kind == VALUE_IDS;
+    case TV_PARAMETER_OBJECT:
+        return g->kind == VALUE_OBJECT;
     }
     return false;
 }
 
 static void complain_type(reader *r, const tv_parameter *p, const given *g)
 {
-    static const char *const wanted[] = {[TV_PARAMETER_INTEGER] = "an integer", [TV_PARAMETER_REAL] = "a number", [TV_PARAMETER_BOOLEAN] = "true or false",
-                                         [TV_PARAMETER_ENUM] = "a string", [TV_PARAMETER_TEXT] = "a string", [TV_PARAMETER_IDS] = "a list of entry ids",
-                                         [TV_PARAMETER_OBJECT] = "an object"};
-    static const char *const found[] = {[VALUE_NULL] = "null", [VALUE_BOOLEAN] = "a boolean", [VALUE_INTEGER] = "an integer",
-                                        [VALUE_REAL] = "a number with a fraction or exponent", [VALUE_TEXT] = "a string", [VALUE_IDS] = "a list",
-                                        [VALUE_OBJECT] = "an object"};
-    cmdq_reader_error(r, CMDQ_CODE_TYPE, g->at, NULL, "'%s' takes %s, not %s", p->name, wanted[p->type], found[g->kind]);
+    static const char *const wanted[] = {
+        [TV_PARAMETER_INTEGER] = "an integer",    [TV_PARAMETER_REAL] = "a number",
+        [TV_PARAMETER_BOOLEAN] = "true or false", [TV_PARAMETER_ENUM] = "a string",
+        [TV_PARAMETER_TEXT] = "a string",         [TV_PARAMETER_IDS] = "a list of entry ids",
+        [TV_PARAMETER_OBJECT] = "an object"};
+    static const char *const found[] = {
+        [VALUE_NULL] = "null",          [VALUE_BOOLEAN] = "a boolean",
+        [VALUE_INTEGER] = "an integer", [VALUE_REAL] = "a number with a fraction or exponent",
+        [VALUE_TEXT] = "a string",      [VALUE_IDS] = "a list",
+        [VALUE_OBJECT] = "an object"};
+    cmdq_reader_error(r, CMDQ_CODE_TYPE, g->at, NULL, "'%s' takes %s, not %s", p->name, wanted[p->type],
+                      found[g->kind]);
 }
 
 /* "2, 4, 8, 16 or 32" */
@@ -88,11 +101,16 @@ static bool check_word(reader *r, const tv_parameter *p, const given *g, uint32_
 
 static bool check_real(reader *r, const tv_parameter *p, const given *g, float x)
 {
-    static const char *const wanted[] = {[TV_ANY_SIGN] = "a finite number", [TV_NOT_ZERO] = "a finite number that is not 0",
-                                         [TV_POSITIVE] = "a finite number above 0", [TV_NOT_NEGATIVE] = "a finite number from 0"};
-    bool legal = x - x == 0 && (p->allowed == TV_ANY_SIGN || (p->allowed == TV_NOT_ZERO ? x != 0 : p->allowed == TV_POSITIVE ? x > 0 : x >= 0));
+    static const char *const wanted[] = {[TV_ANY_SIGN] = "a finite number",
+                                         [TV_NOT_ZERO] = "a finite number that is not 0",
+                                         [TV_POSITIVE] = "a finite number above 0",
+                                         [TV_NOT_NEGATIVE] = "a finite number from 0"};
+    bool legal = x - x == 0 && (p->allowed == TV_ANY_SIGN || (p->allowed == TV_NOT_ZERO   ? x != 0
+                                                              : p->allowed == TV_POSITIVE ? x > 0
+                                                                                          : x >= 0));
     if (!legal)
-        cmdq_reader_error(r, CMDQ_CODE_RANGE, g->at, "it counts as rounded to binary32", "'%s' takes %s", p->name, wanted[p->allowed]);
+        cmdq_reader_error(r, CMDQ_CODE_RANGE, g->at, "it counts as rounded to binary32", "'%s' takes %s", p->name,
+                          wanted[p->allowed]);
     return legal;
 }
 
@@ -112,17 +130,23 @@ static bool value_words(reader *r, const tv_parameter *p, const given *g, uint32
     case TV_PARAMETER_REAL:
         memcpy(words, &real, sizeof real);
         return check_real(r, p, g, (float)real);
-    case TV_PARAMETER_ENUM: return check_word(r, p, g, &words[0]);
-    case TV_PARAMETER_BOOLEAN: words[0] = (uint32_t)g->integer; return true;
-    default: words[0] = g->text; return true;
+    case TV_PARAMETER_ENUM:
+        return check_word(r, p, g, &words[0]);
+    case TV_PARAMETER_BOOLEAN:
+        words[0] = (uint32_t)g->integer;
+        return true;
+    default:
+        words[0] = g->text;
+        return true;
     }
 }
 
 /* Appends the entry's lists of ids, empty ones for those that it has not. */
 static void put_lists(reader *r, uint8_t opcode)
 {
-    const given *lists[CMDQ_LISTS] = {cmdq_reader_given(r, CMDQ_F_deps_before, false), cmdq_reader_given(r, CMDQ_F_deps_after, false),
-                                      cmdq_reader_given(r, opcode == CMDQ_BARRIER ? CMDQ_F_wait_for : CMDQ_F_group, false)};
+    const given *lists[CMDQ_LISTS] = {
+        cmdq_reader_given(r, CMDQ_F_deps_before, false), cmdq_reader_given(r, CMDQ_F_deps_after, false),
+        cmdq_reader_given(r, opcode == CMDQ_BARRIER ? CMDQ_F_wait_for : CMDQ_F_group, false)};
     size_t words = CMDQ_LISTS;
     for (unsigned i = 0; i < CMDQ_LISTS; i++) {
         lists[i] = lists[i] && lists[i]->kind == VALUE_IDS && !r->ids.failed ? lists[i] : NULL;
@@ -140,7 +164,8 @@ static void put_lists(reader *r, uint8_t opcode)
 
 static void check_common(reader *r, cmdq_entry *e)
 {
-    static const uint8_t typed[] = {CMDQ_F_id, CMDQ_F_layer_id, CMDQ_F_deps_before, CMDQ_F_deps_after, CMDQ_F_wait_group};
+    static const uint8_t typed[] = {CMDQ_F_id, CMDQ_F_layer_id, CMDQ_F_deps_before, CMDQ_F_deps_after,
+                                    CMDQ_F_wait_group};
     for (unsigned i = 0; i < TV_COUNTOF(typed); i++) {
         const tv_parameter *p = &tv_isa_cmdq.parameters[typed[i]];
         const given *g = cmdq_reader_given(r, typed[i], false);
@@ -151,7 +176,8 @@ static void check_common(reader *r, cmdq_entry *e)
             complain_type(r, p, g);
         } else if (typed[i] == CMDQ_F_id) {
             if (g->huge || g->integer != (int64_t)r->queue->count)
-                cmdq_reader_error(r, CMDQ_CODE_ID, g->at, "leave it away, and it is the position", "the id is not the position %" PRIu32, r->queue->count);
+                cmdq_reader_error(r, CMDQ_CODE_ID, g->at, "leave it away, and it is the position",
+                                  "the id is not the position %" PRIu32, r->queue->count);
         } else if (typed[i] == CMDQ_F_layer_id) {
             e->layer = g->text;
         } else if (typed[i] == CMDQ_F_wait_group) {
@@ -168,7 +194,8 @@ static void complain_missing(reader *r, const tv_insn *insn, uint64_t missing)
     unsigned count = 0;
     for (unsigned u = 0; u < insn->parameter_count; u++)
         if (missing >> u & 1)
-            tv_buf_printf(&names, count++ ? ", '%s'" : "'%s'", tv_isa_cmdq.parameters[insn->parameters[u].parameter].name);
+            tv_buf_printf(&names, count++ ? ", '%s'" : "'%s'",
+                          tv_isa_cmdq.parameters[insn->parameters[u].parameter].name);
     char hint[80];
     snprintf(hint, sizeof hint, "`trivet isa cmdq %s` lists its fields", insn->id);
     cmdq_reader_error(r, CMDQ_CODE_MISSING, r->entry_at, hint, "%s lacks %s", insn->id, tv_buf_cstr(&names));
@@ -178,21 +205,26 @@ static void complain_missing(reader *r, const tv_insn *insn, uint64_t missing)
 /* Fields that say something only together. */
 static void check_pairs(reader *r, const cmdq_entry *e, const tv_insn *insn)
 {
-    static const uint8_t pairs[][2] = {{CMDQ_F_bias_bank, CMDQ_F_bias_offset}, {CMDQ_F_wgt_scale_bank, CMDQ_F_wgt_scale_offset},
-                                       {CMDQ_F_gamma_bank, CMDQ_F_gamma_offset}, {CMDQ_F_beta_bank, CMDQ_F_beta_offset}};
+    static const uint8_t pairs[][2] = {{CMDQ_F_bias_bank, CMDQ_F_bias_offset},
+                                       {CMDQ_F_wgt_scale_bank, CMDQ_F_wgt_scale_offset},
+                                       {CMDQ_F_gamma_bank, CMDQ_F_gamma_offset},
+                                       {CMDQ_F_beta_bank, CMDQ_F_beta_offset}};
     const cmdq_queue *q = r->queue;
     for (unsigned i = 0; i < TV_COUNTOF(pairs); i++)
         if (cmdq_has(q, e, pairs[i][0]) != cmdq_has(q, e, pairs[i][1]))
-            cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_at, NULL, "'%s' and '%s' go together", tv_isa_cmdq.parameters[pairs[i][0]].name,
-                  tv_isa_cmdq.parameters[pairs[i][1]].name);
+            cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_at, NULL, "'%s' and '%s' go together",
+                              tv_isa_cmdq.parameters[pairs[i][0]].name, tv_isa_cmdq.parameters[pairs[i][1]].name);
     if (cmdq_has(q, e, CMDQ_F_wgt_group) && !cmdq_has(q, e, CMDQ_F_wgt_scale_bank))
-        cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_at, "a scale for each group stands there", "'wgt_group' needs 'wgt_scale_bank'");
-    if (cmdq_has(q, e, CMDQ_F_stride_bytes) && cmdq_integer(q, e, CMDQ_F_stride_bytes) && !cmdq_has(q, e, CMDQ_F_row_elements))
-        cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_at, "how long is a row?", "'stride_bytes' needs 'row_elements'");
+        cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_at, "a scale for each group stands there",
+                          "'wgt_group' needs 'wgt_scale_bank'");
+    if (cmdq_has(q, e, CMDQ_F_stride_bytes) && cmdq_integer(q, e, CMDQ_F_stride_bytes) &&
+        !cmdq_has(q, e, CMDQ_F_row_elements))
+        cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_at, "how long is a row?",
+                          "'stride_bytes' needs 'row_elements'");
     if (insn->deprecated_since) {
         tv_source_loc loc = cmdq_reader_loc(r, r->entry_at);
-        tv_report(r->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_DEPRECATED], &loc, NULL, "%s is deprecated since version %s", insn->id,
-                  insn->deprecated_since);
+        tv_report(r->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_DEPRECATED], &loc, NULL,
+                  "%s is deprecated since version %s", insn->id, insn->deprecated_since);
     }
 }
 
@@ -245,14 +277,16 @@ static void complain_opcode(reader *r)
     tv_nearest nearest = tv_nearest_to(tv_sv_of(r->queue->texts[g->text]));
     for (unsigned o = 0; o < CMDQ_OPCODES; o++)
         tv_nearest_offer(&nearest, tv_isa_cmdq.insns[o].id);
-    snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?" : "`trivet isa cmdq` lists them%s", nearest.best ? nearest.best : "");
+    snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?" : "`trivet isa cmdq` lists them%s",
+             nearest.best ? nearest.best : "");
     cmdq_reader_error(r, CMDQ_CODE_OPCODE, g->at, hint, "there is no opcode '%.60s'", r->queue->texts[g->text]);
 }
 
 void cmdq_reader_end_entry(reader *r)
 {
     cmdq_queue *q = r->queue;
-    cmdq_entry e = {.opcode = CMDQ_NOP, .values = q->values.len / sizeof(uint32_t), .lists = q->lists.len / sizeof(uint32_t)};
+    cmdq_entry e = {
+        .opcode = CMDQ_NOP, .values = q->values.len / sizeof(uint32_t), .lists = q->lists.len / sizeof(uint32_t)};
     if (!r->has_opcode) {
         complain_opcode(r);
     } else {

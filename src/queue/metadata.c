@@ -45,8 +45,7 @@ static bool check_keys(metadata *m, const json_t *object, const char *what, cons
         error(m, CMDQ_CODE_METADATA, NULL, "%s is an object", what);
         return false;
     }
-    json_object_foreach((json_t *)(uintptr_t)object, key, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)object, key, value) {
         unsigned i = 0;
         tv_nearest nearest = tv_nearest_to(tv_sv_of(key));
         for (; known[i] && strcmp(known[i], key) != 0; i++)
@@ -55,7 +54,8 @@ static bool check_keys(metadata *m, const json_t *object, const char *what, cons
             continue;
         char hint[80];
         snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best ? nearest.best : "");
-        error(m, CMDQ_CODE_METADATA, nearest.best ? hint : "put notes into 'debug'", "%s has no field '%.60s'", what, key);
+        error(m, CMDQ_CODE_METADATA, nearest.best ? hint : "put notes into 'debug'", "%s has no field '%.60s'", what,
+              key);
     }
     return true;
 }
@@ -82,21 +82,30 @@ static void read_version(metadata *m, const json_t *root)
     char rest;
     if (!text) {
         error(m, CMDQ_CODE_VERSION, "\"version\": \"1.2\"", "the version is missing");
-    } else if (!digits || text[digits] != '.' || !strspn(text + digits + 1, "0123456789") || sscanf(text, "%3u.%3u%c", &major, &minor, &rest) != 2) {
+    } else if (!digits || text[digits] != '.' || !strspn(text + digits + 1, "0123456789") ||
+               sscanf(text, "%3u.%3u%c", &major, &minor, &rest) != 2) {
         error(m, CMDQ_CODE_VERSION, "\"version\": \"1.2\"", "'%.40s' is not a version", text);
     } else if (major != CMDQ_VERSION_MAJOR) {
-        error(m, CMDQ_CODE_VERSION, NULL, "version %u.%u is not understood; this is version %d.%d", major, minor, CMDQ_VERSION_MAJOR, CMDQ_VERSION_MINOR);
+        error(m, CMDQ_CODE_VERSION, NULL, "version %u.%u is not understood; this is version %d.%d", major, minor,
+              CMDQ_VERSION_MAJOR, CMDQ_VERSION_MINOR);
     } else if (minor > CMDQ_VERSION_MINOR) {
         tv_source_loc loc = {.file = m->program->files[0], .line = m->line, .column = 1, .index = -1};
-        tv_report(m->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &loc, NULL, "the file is of version %u.%u, this is version %d.%d", major, minor,
-                  CMDQ_VERSION_MAJOR, CMDQ_VERSION_MINOR);
+        tv_report(m->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &loc, NULL,
+                  "the file is of version %u.%u, this is version %d.%d", major, minor, CMDQ_VERSION_MAJOR,
+                  CMDQ_VERSION_MINOR);
     }
     m->queue->minor = minor;
 }
 
 /* ---- Initial contents ---- */
 
-static int nibble(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+static int nibble(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
 
 static bool read_hex(metadata *m, const char *what, const char *text, cmdq_init *init)
 {
@@ -110,7 +119,8 @@ static bool read_hex(metadata *m, const char *what, const char *text, cmdq_init 
     for (size_t i = 0; i + 1 < n || n % 2; i += 2) {
         int high = nibble(text[i]), low = i + 1 < n ? nibble(text[i + 1]) : -1;
         if (high < 0 || low < 0) {
-            error(m, CMDQ_CODE_METADATA, "two hexadecimal digits for each byte", "%s: 'hex' is wrong at digit %zu", what, i);
+            error(m, CMDQ_CODE_METADATA, "two hexadecimal digits for each byte", "%s: 'hex' is wrong at digit %zu",
+                  what, i);
             return false;
         }
         bytes[i / 2] = (uint8_t)(high << 4 | low);
@@ -139,9 +149,11 @@ static char *path_inside(metadata *m, const char *what, const char *name)
     n -= n == 1; /* the root */
     bool inside = folder && real && strncmp(real, folder, n) == 0 && real[n] == '/';
     if (name[0] != '/' && !real && errno == ENOENT)
-        error(m, CMDQ_CODE_METADATA, "paths are relative to the queue's folder", "%s: there is no file '%.200s'", what, name);
+        error(m, CMDQ_CODE_METADATA, "paths are relative to the queue's folder", "%s: there is no file '%.200s'", what,
+              name);
     else if (!inside)
-        error(m, CMDQ_CODE_PATH, "copy the file beside the queue", "%s: '%.200s' is not in the queue's folder", what, name);
+        error(m, CMDQ_CODE_PATH, "copy the file beside the queue", "%s: '%.200s' is not in the queue's folder", what,
+              name);
     struct stat st;
     if (inside && (stat(real, &st) != 0 || !S_ISREG(st.st_mode))) {
         error(m, CMDQ_CODE_PATH, NULL, "%s: '%.200s' is not a regular file", what, name);
@@ -180,22 +192,27 @@ static void read_init(metadata *m, const json_t *object, bool spm)
     const char *what = spm ? "spm_init" : "dram_init";
     if (!check_keys(m, object, what, spm ? spm_keys : dram_keys))
         return;
-    const json_t *file = json_object_get(object, "file"), *hex = json_object_get(object, "hex"), *zero = json_object_get(object, "zero");
+    const json_t *file = json_object_get(object, "file"), *hex = json_object_get(object, "hex"),
+                 *zero = json_object_get(object, "zero");
     const json_t *bytes = json_object_get(object, "bytes");
     cmdq_init init = {.spm = spm};
     init.bank = spm ? (uint32_t)integer(m, object, what, "bank", UINT32_MAX) : 0;
     init.addr = integer(m, object, what, spm ? "offset" : "addr", INT64_MAX);
     uint64_t wanted = bytes ? integer(m, object, what, "bytes", INT64_MAX) : 0;
-    if (!!file + !!hex + !!zero != 1 || (file && !json_is_string(file)) || (hex && !json_is_string(hex)) || (zero && !json_is_true(zero)))
-        error(m, CMDQ_CODE_METADATA, "\"file\": \"weights.bin\", \"hex\": \"00ff\" or \"zero\": true", "%s takes one of 'file', 'hex' and 'zero'", what);
+    if (!!file + !!hex + !!zero != 1 || (file && !json_is_string(file)) || (hex && !json_is_string(hex)) ||
+        (zero && !json_is_true(zero)))
+        error(m, CMDQ_CODE_METADATA, "\"file\": \"weights.bin\", \"hex\": \"00ff\" or \"zero\": true",
+              "%s takes one of 'file', 'hex' and 'zero'", what);
     else if (zero && !bytes)
         error(m, CMDQ_CODE_METADATA, NULL, "%s: 'zero' needs 'bytes'", what);
     else if (zero)
         init.size = wanted;
-    else if (!(file ? read_file(m, what, json_string_value(file), &init) : read_hex(m, what, json_string_value(hex), &init)))
+    else if (!(file ? read_file(m, what, json_string_value(file), &init)
+                    : read_hex(m, what, json_string_value(hex), &init)))
         return;
     if (!zero && bytes && wanted > init.size)
-        error(m, CMDQ_CODE_METADATA, NULL, "%s: 'bytes' is %" PRIu64 ", but there are %" PRIu64, what, wanted, init.size);
+        error(m, CMDQ_CODE_METADATA, NULL, "%s: 'bytes' is %" PRIu64 ", but there are %" PRIu64, what, wanted,
+              init.size);
     if (bytes && wanted < init.size)
         init.size = wanted;
     if (init.size)
@@ -209,9 +226,10 @@ static void read_layout(metadata *m, const json_t *object)
     static const char *const keys[] = {"id", "k_base", "v_base", "t_max", "d_head", "heads", NULL};
     if (!check_keys(m, object, "a kv_layout", keys))
         return;
-    cmdq_kv_layout layout = {integer(m, object, "a kv_layout", "id", UINT32_MAX), integer(m, object, "a kv_layout", "k_base", INT64_MAX),
-                             integer(m, object, "a kv_layout", "v_base", INT64_MAX), integer(m, object, "a kv_layout", "t_max", 1 << 24),
-                             integer(m, object, "a kv_layout", "d_head", 1 << 24), integer(m, object, "a kv_layout", "heads", 1 << 24)};
+    cmdq_kv_layout layout = {
+        integer(m, object, "a kv_layout", "id", UINT32_MAX),    integer(m, object, "a kv_layout", "k_base", INT64_MAX),
+        integer(m, object, "a kv_layout", "v_base", INT64_MAX), integer(m, object, "a kv_layout", "t_max", 1 << 24),
+        integer(m, object, "a kv_layout", "d_head", 1 << 24),   integer(m, object, "a kv_layout", "heads", 1 << 24)};
     if (m->queue->layouts.len / sizeof layout >= LIST_MAX) {
         error(m, CMDQ_CODE_LIMIT, NULL, "there are more than %d KV layouts", LIST_MAX);
         return;
@@ -230,9 +248,14 @@ static void read_output(metadata *m, const json_t *object)
         return;
     const char *name = json_string_value(json_object_get(object, "name"));
     uint64_t qbits = integer(m, object, "an output", "qbits", 32);
-    tv_output_info out = {.space = "dram", .addr = integer(m, object, "an output", "dram_addr", INT64_MAX),
+    tv_output_info out = {.space = "dram",
+                          .addr = integer(m, object, "an output", "dram_addr", INT64_MAX),
                           .count = integer(m, object, "an output", "num_elements", UINT32_MAX),
-                          .type = qbits == 2 ? TV_I2 : qbits == 4 ? TV_I4 : qbits == 8 ? TV_S8 : qbits == 16 ? TV_F16 : TV_F32};
+                          .type = qbits == 2    ? TV_I2
+                                  : qbits == 4  ? TV_I4
+                                  : qbits == 8  ? TV_S8
+                                  : qbits == 16 ? TV_F16
+                                                : TV_F32};
     if (qbits != 2 && qbits != 4 && qbits != 8 && qbits != 16 && qbits != 32)
         error(m, CMDQ_CODE_METADATA, "2, 4, 8, 16 or 32", "an output cannot have qbits %" PRIu64, qbits);
     if (!name || !*name || strchr(name, '/'))
@@ -275,7 +298,8 @@ unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned lin
         error(&m, CMDQ_CODE_METADATA, NULL, "%s", wrong.text);
         return m.errors;
     }
-    program->outputs = tv_arena_alloc(&program->arena, (json_array_size(json_object_get(root, "outputs")) + 1) * sizeof *program->outputs);
+    program->outputs = tv_arena_alloc(&program->arena, (json_array_size(json_object_get(root, "outputs")) + 1) *
+                                                           sizeof *program->outputs);
     if (!program->outputs) {
         tv_fail_memory(sink);
         m.errors++;

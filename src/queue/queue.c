@@ -21,7 +21,8 @@ void cmdq_layout_init(cmdq_layout *layout)
     for (unsigned f = 0; f < CMDQ_FIELDS; f++) {
         const tv_parameter *p = &isa->parameters[f];
         if (p->fallback && p->type == TV_PARAMETER_REAL)
-            layout->reals[f] = strtod(p->fallback, NULL); /* written without a point that a locale could change: 1, 1e-5 */
+            layout->reals[f] =
+                strtod(p->fallback, NULL); /* written without a point that a locale could change: 1, 1e-5 */
         for (int64_t w = 0; p->fallback && p->enum_names && p->enum_names[w]; w++)
             if (strcmp(p->enum_names[w], p->fallback) == 0)
                 layout->integers[f] = w;
@@ -177,7 +178,10 @@ void cmdq_print(const cmdq_queue *queue, uint32_t index, tv_buf *out)
     }
 }
 
-static void print_instruction(const tv_program *program, uint64_t index, tv_buf *out) { cmdq_print(cmdq_queue_of(program), (uint32_t)index, out); }
+static void print_instruction(const tv_program *program, uint64_t index, tv_buf *out)
+{
+    cmdq_print(cmdq_queue_of(program), (uint32_t)index, out);
+}
 
 static void free_form(void *data) { cmdq_queue_free(data); }
 

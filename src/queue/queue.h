@@ -60,18 +60,18 @@ typedef struct cmdq_queue {
     cmdq_layout layout;
     cmdq_entry *entries;
     uint32_t count;
-    uint32_t scanned; /* entries that did not come to the JSON parser */
+    uint32_t scanned;                /* entries that did not come to the JSON parser */
     tv_buf entry_buf, values, lists; /* cmdq_entry, uint32_t, uint32_t */
     tv_arena arena;
     const char **texts; /* by number; texts[0] is "" */
     uint32_t text_count;
-    bool forward;       /* an entry waits for a later one: the order of execution is not the order of ids */
+    bool forward; /* an entry waits for a later one: the order of execution is not the order of ids */
     bool json_lines;
-    unsigned minor;     /* of its version */
-    tv_sv metadata;     /* its JSON text */
+    unsigned minor; /* of its version */
+    tv_sv metadata; /* its JSON text */
     const char *graph_name;
-    tv_buf inits, layouts, extras; /* cmdq_init, cmdq_kv_layout, cmdq_extra */
-    tv_buf files;                  /* tv_input: what inits point into */
+    tv_buf inits, layouts, extras;    /* cmdq_init, cmdq_kv_layout, cmdq_extra */
+    tv_buf files;                     /* tv_input: what inits point into */
     _Atomic(struct cmdq_kept *) kept; /* a plan that the next to run the queue can have; threads take it whole */
 } cmdq_queue;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading queues: a streaming parser hands over keys and values; an entry is gathered, checked against the opcode table,
- * and stored compactly. All errors of a file are told, up to a limit. Entries that are plain, which most are, do not come
- * to the parser at all: scan.c takes them from between two that do. */
+/* Reading queues: a streaming parser hands over keys and values; an entry is gathered, checked against the opcode
+ * table, and stored compactly. All errors of a file are told, up to a limit. Entries that are plain, which most are, do
+ * not come to the parser at all: scan.c takes them from between two that do. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -45,8 +45,12 @@ tv_source_loc cmdq_reader_loc(const reader *r, uint64_t at)
                 line_start = i + 1;
             }
     }
-    bool entry = r->state != AFTER && r->state != BEFORE && r->state != TOP && r->state != TOP_VALUE && !r->is_metadata && r->has_entries;
-    return (tv_source_loc){.file = r->path, .line = line, .column = (unsigned)(at - line_start) + 1, .index = entry ? (int64_t)r->queue->count : -1};
+    bool entry = r->state != AFTER && r->state != BEFORE && r->state != TOP && r->state != TOP_VALUE &&
+                 !r->is_metadata && r->has_entries;
+    return (tv_source_loc){.file = r->path,
+                           .line = line,
+                           .column = (unsigned)(at - line_start) + 1,
+                           .index = entry ? (int64_t)r->queue->count : -1};
 }
 
 void cmdq_reader_error(reader *r, cmdq_code code, uint64_t at, const char *hint, const char *format, ...)
@@ -120,7 +124,8 @@ static void make_names(reader *r)
             first++;
         if (first != f)
             continue;
-        for (i = (unsigned)tv_sv_hash(tv_sv_of(tv_isa_cmdq.parameters[f].name)) % NAMES; r->names[i]; i = (i + 1) % NAMES)
+        for (i = (unsigned)tv_sv_hash(tv_sv_of(tv_isa_cmdq.parameters[f].name)) % NAMES; r->names[i];
+             i = (i + 1) % NAMES)
             continue;
         r->names[i] = (uint16_t)(f + 1);
         cmdq_scan_name(&r->scan_names[f], tv_isa_cmdq.parameters[f].name);
@@ -202,10 +207,13 @@ static given *value_slot(reader *r)
 
 static void wrong_value(reader *r, const char *what, uint64_t at)
 {
-    static const char *const hints[] = {[BEFORE] = "a queue is an object", [TOP_VALUE] = "'cmdq' is a list of entries, 'metadata' an object",
-                                        [ENTRIES] = "an entry is an object", [IDS] = "a list of entries holds their ids"};
-    cmdq_reader_error(r, r->state == IDS ? CMDQ_CODE_TYPE : CMDQ_CODE_STRUCTURE, at, r->state < TV_COUNTOF(hints) ? hints[r->state] : NULL,
-          r->state == AFTER ? "there is %s after the end of the queue" : "%s does not belong here", what);
+    static const char *const hints[] = {[BEFORE] = "a queue is an object",
+                                        [TOP_VALUE] = "'cmdq' is a list of entries, 'metadata' an object",
+                                        [ENTRIES] = "an entry is an object",
+                                        [IDS] = "a list of entries holds their ids"};
+    cmdq_reader_error(r, r->state == IDS ? CMDQ_CODE_TYPE : CMDQ_CODE_STRUCTURE, at,
+                      r->state < TV_COUNTOF(hints) ? hints[r->state] : NULL,
+                      r->state == AFTER ? "there is %s after the end of the queue" : "%s does not belong here", what);
     if (r->state == AFTER || r->state == BEFORE)
         r->stopped = true;
 }
@@ -234,13 +242,14 @@ static int scalar(reader *r, const given *value, const char *what, uint64_t leng
         slot->real = value->real;
         slot->text = value->text;
         r->state = r->state == MEMBER_VALUE ? MEMBER : ENTRY;
-    } else if (r->state == IDS && value->kind == VALUE_INTEGER && !value->huge && value->integer >= 0 && value->integer < UINT32_MAX) {
+    } else if (r->state == IDS && value->kind == VALUE_INTEGER && !value->huge && value->integer >= 0 &&
+               value->integer < UINT32_MAX) {
         uint32_t id = (uint32_t)value->integer;
         tv_buf_append(&r->ids, &id, sizeof id);
         r->fields[r->field_count - 1].count++;
     } else if (r->state == IDS && value->kind == VALUE_INTEGER) {
-        cmdq_reader_error(r, CMDQ_CODE_RANGE, here(r) - 1, NULL, "'%s' takes ids from 0 to %" PRIu32, tv_isa_cmdq.parameters[r->fields[r->field_count - 1].name].name,
-                          UINT32_MAX - 1);
+        cmdq_reader_error(r, CMDQ_CODE_RANGE, here(r) - 1, NULL, "'%s' takes ids from 0 to %" PRIu32,
+                          tv_isa_cmdq.parameters[r->fields[r->field_count - 1].name].name, UINT32_MAX - 1);
     } else if (r->state == SKIPPED) {
         if (r->depth == r->skip_depth)
             end_skip(r);
@@ -253,7 +262,10 @@ static int scalar(reader *r, const given *value, const char *what, uint64_t leng
 
 static int on_null(void *user) { return scalar(user, &(given){.kind = VALUE_NULL}, "null", 4); }
 
-static int on_boolean(void *user, int value) { return scalar(user, &(given){.kind = VALUE_BOOLEAN, .integer = value}, "a boolean", value ? 4 : 5); }
+static int on_boolean(void *user, int value)
+{
+    return scalar(user, &(given){.kind = VALUE_BOOLEAN, .integer = value}, "a boolean", value ? 4 : 5);
+}
 
 /* Short enough for a copy. */
 enum { NUMBER_MAX = 400 };
@@ -283,7 +295,8 @@ static int on_number(void *user, const char *text, size_t length)
     if (r->state == SKIPPED)
         return scalar(r, &g, "", length);
     if (length >= NUMBER_MAX)
-        cmdq_reader_error(r, CMDQ_CODE_RANGE, here(r) - length, NULL, "the number has more than %d digits", NUMBER_MAX - 1);
+        cmdq_reader_error(r, CMDQ_CODE_RANGE, here(r) - length, NULL, "the number has more than %d digits",
+                          NUMBER_MAX - 1);
     cmdq_reader_number(text, tv_min_u64(length, NUMBER_MAX - 1), &g);
     return scalar(r, &g, "a number", length);
 }
@@ -291,7 +304,8 @@ static int on_number(void *user, const char *text, size_t length)
 bool cmdq_reader_opcode(tv_sv text, unsigned *opcode)
 {
     for (*opcode = 0; *opcode < CMDQ_OPCODES; ++*opcode)
-        if (text.len && text.ptr[0] == tv_isa_cmdq.insns[*opcode].id[0] && tv_sv_is(text, tv_isa_cmdq.insns[*opcode].id))
+        if (text.len && text.ptr[0] == tv_isa_cmdq.insns[*opcode].id[0] &&
+            tv_sv_is(text, tv_isa_cmdq.insns[*opcode].id))
             return true;
     return false;
 }
@@ -311,7 +325,8 @@ static int on_string(void *user, const unsigned char *text, size_t length)
     tv_sv sv = {(const char *)text, length};
     const given *slot = value_slot(r);
     if (slot && (length > 4096 || memchr(text, '\0', length))) {
-        cmdq_reader_error(r, CMDQ_CODE_RANGE, slot->at, NULL, length > 4096 ? "the string has more than 4096 bytes" : "the string holds a NUL");
+        cmdq_reader_error(r, CMDQ_CODE_RANGE, slot->at, NULL,
+                          length > 4096 ? "the string has more than 4096 bytes" : "the string holds a NUL");
     } else if (slot) {
         if (slot->name == CMDQ_F_opcode && !slot->member)
             r->has_opcode = cmdq_reader_opcode(sv, &r->opcode);
@@ -437,7 +452,8 @@ static void top_key(reader *r, tv_sv key)
         r->queue->json_lines = true;
         begin_metadata(r, BEFORE, r->skip_from, 0);
     } else {
-        cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, at, "a queue has 'metadata' and 'cmdq'", "the file has a key '%.*s'", (int)tv_min_u64(key.len, 60), key.ptr);
+        cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, at, "a queue has 'metadata' and 'cmdq'", "the file has a key '%.*s'",
+                          (int)tv_min_u64(key.len, 60), key.ptr);
         begin_skip(r, TOP, here(r), r->depth);
     }
 }
@@ -453,7 +469,8 @@ static void entry_key(reader *r, tv_sv key)
     }
     if (name < 0 || (name >= 0 && cmdq_reader_given(r, (unsigned)name, member))) {
         if (name < 0)
-            cmdq_reader_unknown(r, r->has_opcode ? &tv_isa_cmdq.insns[r->opcode] : NULL, (tv_sv){key.ptr, tv_min_u64(key.len, 60)}, at);
+            cmdq_reader_unknown(r, r->has_opcode ? &tv_isa_cmdq.insns[r->opcode] : NULL,
+                                (tv_sv){key.ptr, tv_min_u64(key.len, 60)}, at);
         else
             cmdq_reader_error(r, CMDQ_CODE_DUPLICATE, at, NULL, "'%.*s' is given twice", TV_SV_ARG(key));
         begin_skip(r, r->state, at, r->depth);
@@ -486,7 +503,8 @@ static void syntax_error(reader *r)
         message = (tv_sv){colon + 2, message.len - (size_t)(colon + 2 - message.ptr)};
     while (message.len && isspace((unsigned char)message.ptr[message.len - 1]))
         message.len--;
-    cmdq_reader_error(r, CMDQ_CODE_JSON, tv_min_u64(here(r), r->size), NULL, "the file is not JSON here: %.*s", TV_SV_ARG(message));
+    cmdq_reader_error(r, CMDQ_CODE_JSON, tv_min_u64(here(r), r->size), NULL, "the file is not JSON here: %.*s",
+                      TV_SV_ARG(message));
     yajl_free_error(r->parser, text);
 }
 
@@ -548,7 +566,8 @@ static void parse(reader *r)
         if (status != yajl_status_ok)
             break;
         if (silent > SILENT_MAX) {
-            cmdq_reader_error(r, CMDQ_CODE_LIMIT, r->base, NULL, "a string or number is longer than %d MiB", SILENT_MAX >> 20);
+            cmdq_reader_error(r, CMDQ_CODE_LIMIT, r->base, NULL, "a string or number is longer than %d MiB",
+                              SILENT_MAX >> 20);
             return;
         }
     }
@@ -559,7 +578,8 @@ static void parse(reader *r)
     if (status == yajl_status_error)
         syntax_error(r);
     else if (status == yajl_status_ok && !r->has_metadata)
-        cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, 0, "{\"metadata\": {\"version\": \"1.2\", …}, \"cmdq\": […]}", "the file has no metadata");
+        cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, 0, "{\"metadata\": {\"version\": \"1.2\", …}, \"cmdq\": […]}",
+                          "the file has no metadata");
     else if (status == yajl_status_ok && !r->has_entries)
         cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, 0, "{\"metadata\": {…}, \"cmdq\": […]}", "the file has no entries");
 }
@@ -567,7 +587,8 @@ static void parse(reader *r)
 static bool no_memory(const reader *r)
 {
     const cmdq_queue *q = r->queue;
-    return q->entry_buf.failed || q->values.failed || q->lists.failed || q->extras.failed || r->ids.failed || r->program->lines_buf.failed;
+    return q->entry_buf.failed || q->values.failed || q->lists.failed || q->extras.failed || r->ids.failed ||
+           r->program->lines_buf.failed;
 }
 
 static tv_status check_queue(reader *r)
@@ -580,13 +601,15 @@ static tv_status check_queue(reader *r)
     program->instruction_count = q->count;
     program->lines = (const tv_line_entry *)(const void *)program->lines_buf.data;
     if (r->has_metadata && q->metadata.len > METADATA_MAX)
-        cmdq_reader_error(r, CMDQ_CODE_LIMIT, 0, "put large contents into files", "the metadata are larger than %" PRIu64 " MiB", METADATA_MAX >> 20);
+        cmdq_reader_error(r, CMDQ_CODE_LIMIT, 0, "put large contents into files",
+                          "the metadata are larger than %" PRIu64 " MiB", METADATA_MAX >> 20);
     else if (q->metadata.ptr)
         r->errors += cmdq_read_metadata(program, q, r->metadata_line, r->sink);
     if (!r->errors)
         r->errors += cmdq_resolve_dependencies(program, q, r->sink);
     if (r->errors > ERRORS_MAX)
-        tv_report(r->sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_LIMIT], &(tv_source_loc){.file = r->path, .index = -1}, NULL, "too many errors; the rest is not told");
+        tv_report(r->sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_LIMIT], &(tv_source_loc){.file = r->path, .index = -1}, NULL,
+                  "too many errors; the rest is not told");
     return r->errors ? TV_ERR_INPUT : TV_OK;
 }
 
@@ -604,7 +627,13 @@ static bool set_file(reader *r)
 
 tv_status cmdq_reader_init(reader *r, const char *path, tv_input *input, const tv_diag_sink *sink)
 {
-    *r = (reader){.path = path, .data = input->data, .size = input->size, .sink = sink, .line = 1, .entry_line = 1, .entry_column = 1};
+    *r = (reader){.path = path,
+                  .data = input->data,
+                  .size = input->size,
+                  .sink = sink,
+                  .line = 1,
+                  .entry_line = 1,
+                  .entry_column = 1};
     tv_status status = tv_program_new(&tv_isa_cmdq, sink, &r->program);
     if (status != TV_OK) {
         tv_input_close(input);
@@ -648,9 +677,15 @@ tv_status cmdq_reader_finish(reader *r, tv_program **out)
 
 static tv_status read_file(const char *path, tv_input *input, bool careful, const tv_diag_sink *sink, tv_program **out)
 {
-    static const yajl_callbacks callbacks = {
-        .yajl_null = on_null, .yajl_boolean = on_boolean, .yajl_number = on_number, .yajl_string = on_string, .yajl_start_map = on_start_map,
-        .yajl_map_key = on_key, .yajl_end_map = on_end_map, .yajl_start_array = on_start_array, .yajl_end_array = on_end_array};
+    static const yajl_callbacks callbacks = {.yajl_null = on_null,
+                                             .yajl_boolean = on_boolean,
+                                             .yajl_number = on_number,
+                                             .yajl_string = on_string,
+                                             .yajl_start_map = on_start_map,
+                                             .yajl_map_key = on_key,
+                                             .yajl_end_map = on_end_map,
+                                             .yajl_start_array = on_start_array,
+                                             .yajl_end_array = on_end_array};
     reader r;
     TV_TRY(cmdq_reader_init(&r, path, input, sink));
     r.careful = careful;
@@ -665,9 +700,15 @@ static tv_status read_file(const char *path, tv_input *input, bool careful, cons
     return cmdq_reader_finish(&r, out);
 }
 
-tv_status cmdq_read(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out) { return read_file(path, input, false, sink, out); }
+tv_status cmdq_read(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out)
+{
+    return read_file(path, input, false, sink, out);
+}
 
-tv_status cmdq_read_slow_path(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out) { return read_file(path, input, true, sink, out); }
+tv_status cmdq_read_slow_path(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out)
+{
+    return read_file(path, input, true, sink, out);
+}
 
 bool cmdq_recognise(const char *path, const uint8_t *data, size_t size)
 {

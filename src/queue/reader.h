@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader from the inside: reader.c hears the parser's events and gathers an entry's fields; scan.c gathers those of plain
- * entries without it; entry.c checks them against the opcode table and stores them. */
+/* The reader from the inside: reader.c hears the parser's events and gathers an entry's fields; scan.c gathers those of
+ * plain entries without it; entry.c checks them against the opcode table and stores them. */
 #ifndef TV_QUEUE_READER_H
 #define TV_QUEUE_READER_H
 
@@ -8,33 +8,48 @@
 
 #include "queue/queue.h"
 
-enum { ERRORS_MAX = 100, DEPTH_MAX = 64, GIVEN_MAX = 2 * CMDQ_FIELDS /* as field and as member */, CHUNK = 1 << 20, SILENT_MAX = 64 << 20, NAMES = 256 };
+enum {
+    ERRORS_MAX = 100,
+    DEPTH_MAX = 64,
+    GIVEN_MAX = 2 * CMDQ_FIELDS /* as field and as member */,
+    CHUNK = 1 << 20,
+    SILENT_MAX = 64 << 20,
+    NAMES = 256
+};
 
 _Static_assert(GIVEN_MAX <= UINT8_MAX, "`where` and `follows` hold bytes");
 
 /* What the next event belongs to. */
 typedef enum state {
-    BEFORE,      /* a value of the file: the object with everything, or the metadata of JSON Lines, or an entry of them */
-    TOP,         /* a key of the object with everything */
-    TOP_VALUE,   /* … and its value */
-    ENTRIES,     /* an entry of the list */
-    ENTRY,       /* a key of an entry */
+    BEFORE,    /* a value of the file: the object with everything, or the metadata of JSON Lines, or an entry of them */
+    TOP,       /* a key of the object with everything */
+    TOP_VALUE, /* … and its value */
+    ENTRIES,   /* an entry of the list */
+    ENTRY,     /* a key of an entry */
     ENTRY_VALUE, /* … and its value */
     IDS,         /* an element of a list of ids */
     MEMBER,      /* a key of kv_range_desc */
     MEMBER_VALUE,
-    SKIPPED,     /* inside a value that is not looked at */
+    SKIPPED, /* inside a value that is not looked at */
     AFTER,
 } state;
 
-typedef enum value_kind { VALUE_NULL, VALUE_BOOLEAN, VALUE_INTEGER, VALUE_REAL, VALUE_TEXT, VALUE_IDS, VALUE_OBJECT } value_kind;
+typedef enum value_kind {
+    VALUE_NULL,
+    VALUE_BOOLEAN,
+    VALUE_INTEGER,
+    VALUE_REAL,
+    VALUE_TEXT,
+    VALUE_IDS,
+    VALUE_OBJECT
+} value_kind;
 
 /* A field of the entry that is being gathered. */
 typedef struct given {
-    uint16_t name;  /* first field of that name */
-    uint8_t kind;   /* value_kind */
+    uint16_t name; /* first field of that name */
+    uint8_t kind;  /* value_kind */
     bool member;
-    bool huge;      /* INTEGER: past 63 bits */
+    bool huge; /* INTEGER: past 63 bits */
     int64_t integer;
     double real;
     uint32_t text;  /* number of the text; IDS: where they begin in `ids` */
@@ -58,27 +73,27 @@ typedef struct reader {
     yajl_handle parser;
     unsigned errors;
     bool stopped;
-    uint64_t base;            /* of the chunk that the parser has */
-    uint64_t parsed;          /* bytes that the parser got since something was scanned */
-    bool heard;               /* the parser has called in this chunk */
-    bool careful;             /* the parser gets everything */
-    bool quoted, escaped;     /* byte `base` is inside a string; it follows a backslash there */
-    bool closed;              /* a brace before byte `base` closes what may be an entry */
+    uint64_t base;        /* of the chunk that the parser has */
+    uint64_t parsed;      /* bytes that the parser got since something was scanned */
+    bool heard;           /* the parser has called in this chunk */
+    bool careful;         /* the parser gets everything */
+    bool quoted, escaped; /* byte `base` is inside a string; it follows a backslash there */
+    bool closed;          /* a brace before byte `base` closes what may be an entry */
     state state, after_skip;
     unsigned depth, skip_depth;
-    bool is_metadata;         /* what is skipped are the metadata */
+    bool is_metadata; /* what is skipped are the metadata */
     bool has_metadata, has_entries, in_cmdq;
-    uint64_t skip_from;       /* of the value that is skipped, or its key */
+    uint64_t skip_from; /* of the value that is skipped, or its key */
     unsigned metadata_line;
-    uint64_t line_at;         /* lines are counted to here */
-    unsigned line;            /* … and this is its number, from 1 */
+    uint64_t line_at; /* lines are counted to here */
+    unsigned line;    /* … and this is its number, from 1 */
     uint64_t line_start;
 
-    uint32_t *text_slots;     /* hash table of the texts */
+    uint32_t *text_slots; /* hash table of the texts */
     uint32_t text_mask;
-    uint16_t names[NAMES];    /* hash table of the fields' names: number plus 1 */
+    uint16_t names[NAMES]; /* hash table of the fields' names: number plus 1 */
 
-    bool bad, has_opcode;     /* of the entry */
+    bool bad, has_opcode; /* of the entry */
     unsigned opcode;
     unsigned entry_line, entry_column;
     uint64_t entry_at;
@@ -88,11 +103,13 @@ typedef struct reader {
     tv_buf ids;
 
     scan_name scan_names[CMDQ_FIELDS];
-    uint8_t follows[CMDQ_OPCODES + 1][CMDQ_FIELDS + 1]; /* scan.c: the name that came after another (plus 1), or first, with each opcode; before it is known, and of members */
+    uint8_t follows[CMDQ_OPCODES + 1][CMDQ_FIELDS + 1]; /* scan.c: the name that came after another (plus 1), or first,
+                                                           with each opcode; before it is known, and of members */
     uint32_t last_text[CMDQ_FIELDS];                    /* … and the last text of each field */
 } reader;
 
-void cmdq_reader_error(reader *r, cmdq_code code, uint64_t at, const char *hint, const char *format, ...) TV_PRINTF(5, 6);
+void cmdq_reader_error(reader *r, cmdq_code code, uint64_t at, const char *hint, const char *format, ...)
+    TV_PRINTF(5, 6);
 
 /* Where byte `at` of the file is: of the entry being read, or after all that was asked for before. */
 tv_source_loc cmdq_reader_loc(const reader *r, uint64_t at);
@@ -146,9 +163,9 @@ static inline const given *cmdq_reader_given(const reader *r, unsigned name, boo
     return r->where[member][name] ? &r->fields[r->where[member][name] - 1] : NULL;
 }
 
-/* scan.c: reads plain entries from byte `at` on, which follows an entry; returns where what is not plain begins. An entry
- * is plain that has nothing to complain of but its values, no escapes, nothing past ASCII, and no field that is passed
- * over. What it reads it reads as the parser would. */
+/* scan.c: reads plain entries from byte `at` on, which follows an entry; returns where what is not plain begins. An
+ * entry is plain that has nothing to complain of but its values, no escapes, nothing past ASCII, and no field that is
+ * passed over. What it reads it reads as the parser would. */
 uint64_t cmdq_scan_entries(reader *r, uint64_t at);
 void cmdq_scan_name(scan_name *name, const char *text);
 

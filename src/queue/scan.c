@@ -3,8 +3,9 @@
  * program: its entries have the same keys in the same order, and short numbers. Each key is first compared with the one
  * that came after the key before it the last time.
  *
- * Nothing is decided here that the parser might see otherwise: at the first byte that is not plain an entry is left alone,
- * as if it had not been looked at, and the parser gets it from its first byte on. So there are no messages here. */
+ * Nothing is decided here that the parser might see otherwise: at the first byte that is not plain an entry is left
+ * alone, as if it had not been looked at, and the parser gets it from its first byte on. So there are no messages here.
+ */
 #include "queue/reader.h"
 
 /* Bytes that can be read from wherever a token begins: the longest that is read without a look at the end. */
@@ -40,7 +41,10 @@ static inline bool take(scanner *s, uint8_t byte)
 static inline bool is_digit(uint8_t byte) { return byte >= '0' && byte <= '9'; }
 
 /* What ends a number or a word. */
-static inline bool is_end(uint8_t byte) { return byte == ',' || byte == '}' || byte == ']' || byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t'; }
+static inline bool is_end(uint8_t byte)
+{
+    return byte == ',' || byte == '}' || byte == ']' || byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
+}
 
 /* ---- Values ---- */
 
@@ -51,7 +55,8 @@ static bool take_text(scanner *s, tv_sv *text)
     const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
     for (; s->at < s->limit && s->at - start <= TEXT_MAX; s->at += 8) {
         uint64_t w = tv_load_le64(s->at), quote = w ^ ones * '"', slash = w ^ ones * '\\';
-        uint64_t odd = ((quote - ones) & ~quote) | ((slash - ones) & ~slash) | (w - ones * ' ') | w; /* their top bits; the lowest that is set is right */
+        uint64_t odd = ((quote - ones) & ~quote) | ((slash - ones) & ~slash) | (w - ones * ' ') |
+                       w; /* their top bits; the lowest that is set is right */
         if (!(odd & tops))
             continue;
         s->at += (unsigned)__builtin_ctzll(odd & tops) / 8;
@@ -198,7 +203,8 @@ static int take_key(scanner *s, unsigned before, bool member)
         return -1;
     s->at++;
     const scan_name *guess = &r->scan_names[name]; /* of `opcode` where nothing came yet, which serves as well */
-    uint64_t differs = ((tv_load_le64(s->at) ^ guess->text[0]) & guess->mask[0]) | ((tv_load_le64(s->at + 8) ^ guess->text[1]) & guess->mask[1]);
+    uint64_t differs = ((tv_load_le64(s->at) ^ guess->text[0]) & guess->mask[0]) |
+                       ((tv_load_le64(s->at + 8) ^ guess->text[1]) & guess->mask[1]);
     if (!differs && s->at[guess->length] == '"') {
         s->at += guess->length + 1;
     } else {

@@ -53,11 +53,21 @@ static void write_field(const writer *w, const cmdq_entry *e, unsigned field, co
     uint64_t value = p->type == TV_PARAMETER_REAL ? 0 : cmdq_integer(w->queue, e, (cmdq_field)field);
     fprintf(w->out, "%s\"%s\": ", separator, p->name);
     switch (p->type) {
-    case TV_PARAMETER_REAL: write_real(w->out, cmdq_real(w->queue, e, (cmdq_field)field)); break;
-    case TV_PARAMETER_BOOLEAN: fputs(value ? "true" : "false", w->out); break;
-    case TV_PARAMETER_ENUM: write_text(w->out, p->enum_names[value]); break;
-    case TV_PARAMETER_TEXT: write_text(w->out, w->queue->texts[value]); break;
-    default: fprintf(w->out, "%" PRIu64, value); break;
+    case TV_PARAMETER_REAL:
+        write_real(w->out, cmdq_real(w->queue, e, (cmdq_field)field));
+        break;
+    case TV_PARAMETER_BOOLEAN:
+        fputs(value ? "true" : "false", w->out);
+        break;
+    case TV_PARAMETER_ENUM:
+        write_text(w->out, p->enum_names[value]);
+        break;
+    case TV_PARAMETER_TEXT:
+        write_text(w->out, w->queue->texts[value]);
+        break;
+    default:
+        fprintf(w->out, "%" PRIu64, value);
+        break;
     }
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A report while the machine runs: events into tables, their sums into windows and groups. Nothing is written before
- * tv_report_finish. Texts of events live until the sink returns, so they are copied; programs are asked for an instruction's
- * text when its first event comes. */
+ * tv_report_finish. Texts of events live until the sink returns, so they are copied; programs are asked for an
+ * instruction's text when its first event comes. */
 #include "trivet/report.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/diag.h"
+#include "machine/target.h"
 #include "report/report_data.h"
 #include "trivet/codec.h"
-#include "machine/target.h"
 
 enum { ACCESS_GAP = 1024 };
 
@@ -89,8 +89,9 @@ static void flush_access(tv_report_writer *r)
     table->seen++;
     if (table->rows < r->event_limit)
         tv_table_put(table, TV_TABLE_ACCESS,
-                     (uint64_t[TV_TABLE_COLUMNS]){tv_texts_add(&r->texts, r->access.space), r->access_insn, r->access.addr, r->access.bytes,
-                                                  r->access_extent, r->access.write != 0});
+                     (uint64_t[TV_TABLE_COLUMNS]){tv_texts_add(&r->texts, r->access.space), r->access_insn,
+                                                  r->access.addr, r->access.bytes, r->access_extent,
+                                                  r->access.write != 0});
     r->access.space = NULL;
 }
 
@@ -106,10 +107,11 @@ static uint64_t unit_of(const tv_report_writer *r, const char *name)
 /* The rows of a tile come one by one; those near each other are one stretch of the map. Space names are static. */
 static void take_access(tv_report_writer *r, const tv_event *e)
 {
-    uint64_t unit = unit_of(r, e->space), insn = r->begun && e->index >= 0 && (uint64_t)e->index >= r->first ? (uint64_t)e->index - r->first + 1 : 0;
+    uint64_t unit = unit_of(r, e->space),
+             insn = r->begun && e->index >= 0 && (uint64_t)e->index >= r->first ? (uint64_t)e->index - r->first + 1 : 0;
     uint64_t units = tv_ceil_div(e->bytes, unit), end = r->access.addr + r->access_extent;
-    bool joins = r->access.space && strcmp(r->access.space, e->space) == 0 && r->access_insn == insn && r->access.write == e->write &&
-                 e->addr >= r->access.addr && e->addr <= end + ACCESS_GAP / unit;
+    bool joins = r->access.space && strcmp(r->access.space, e->space) == 0 && r->access_insn == insn &&
+                 r->access.write == e->write && e->addr >= r->access.addr && e->addr <= end + ACCESS_GAP / unit;
     if (joins) {
         r->access.bytes += e->bytes;
         r->access_extent = tv_max_u64(r->access_extent, e->addr + units - r->access.addr);
@@ -123,17 +125,18 @@ static void take_access(tv_report_writer *r, const tv_event *e)
 
 /* ---- Events ---- */
 
-static const tv_table_id table_of[] = {[TV_EVENT_ENGINE] = TV_TABLE_WORK,     [TV_EVENT_STALL] = TV_TABLE_STALL,
-                                       [TV_EVENT_COMMAND] = TV_TABLE_ISSUE,   [TV_EVENT_STATUS] = TV_TABLE_STATUS,
-                                       [TV_EVENT_MARKER] = TV_TABLE_MARKER,   [TV_EVENT_TRANSFER] = TV_TABLE_TRANSFER,
-                                       [TV_EVENT_TOKEN] = TV_TABLE_TOKEN,     [TV_EVENT_ACCESS] = TV_TABLE_ACCESS};
+static const tv_table_id table_of[] = {
+    [TV_EVENT_ENGINE] = TV_TABLE_WORK,   [TV_EVENT_STALL] = TV_TABLE_STALL,   [TV_EVENT_COMMAND] = TV_TABLE_ISSUE,
+    [TV_EVENT_STATUS] = TV_TABLE_STATUS, [TV_EVENT_MARKER] = TV_TABLE_MARKER, [TV_EVENT_TRANSFER] = TV_TABLE_TRANSFER,
+    [TV_EVENT_TOKEN] = TV_TABLE_TOKEN,   [TV_EVENT_ACCESS] = TV_TABLE_ACCESS};
 
 /* What is added up however many events there are. */
 static void add_up(tv_report_writer *r, const tv_event *e, uint64_t insn, uint32_t lane)
 {
     uint64_t cycles = e->end > e->start ? e->end - e->start : 0;
     const tv_report_insn *i = insn ? &r->insns[insn - 1] : &(tv_report_insn){0};
-    uint32_t layer = i->layer ? i->layer : tv_texts_add(&r->texts, e->layer), op = i->op ? i->op : tv_texts_add(&r->texts, e->op);
+    uint32_t layer = i->layer ? i->layer : tv_texts_add(&r->texts, e->layer),
+             op = i->op ? i->op : tv_texts_add(&r->texts, e->op);
     tv_group *group = NULL;
     r->last_cycle = tv_max_u64(r->last_cycle, e->end);
     switch (e->kind) {
@@ -146,14 +149,21 @@ static void add_up(tv_report_writer *r, const tv_event *e, uint64_t insn, uint32
             group->macs += e->macs;
         }
         break;
-    case TV_EVENT_COMMAND: tv_windows_add(&r->windows, TV_CHANNEL_ISSUE, lane, 0, e->start, e->end, (double)cycles); break;
+    case TV_EVENT_COMMAND:
+        tv_windows_add(&r->windows, TV_CHANNEL_ISSUE, lane, 0, e->start, e->end, (double)cycles);
+        break;
     case TV_EVENT_STALL:
-        tv_windows_add(&r->windows, TV_CHANNEL_STALLED, lane, tv_texts_add(&r->texts, e->reason), e->start, e->end, (double)cycles);
+        tv_windows_add(&r->windows, TV_CHANNEL_STALLED, lane, tv_texts_add(&r->texts, e->reason), e->start, e->end,
+                       (double)cycles);
         if ((group = tv_groups_at(&r->groups, layer, op, lane)))
             group->stalled += cycles;
         break;
-    case TV_EVENT_TRANSFER: tv_windows_add(&r->windows, TV_CHANNEL_BYTES, tv_texts_add(&r->texts, e->path), 0, e->start, e->end, (double)e->bytes); break;
-    default: break;
+    case TV_EVENT_TRANSFER:
+        tv_windows_add(&r->windows, TV_CHANNEL_BYTES, tv_texts_add(&r->texts, e->path), 0, e->start, e->end,
+                       (double)e->bytes);
+        break;
+    default:
+        break;
     }
 }
 
@@ -165,14 +175,34 @@ static void put_row(tv_report_writer *r, const tv_event *e, uint64_t insn, uint3
         waits = (uint64_t)e->waits_for - r->first + 1;
     uint64_t v[TV_TABLE_COLUMNS] = {lane, insn, e->start, cycles};
     switch (e->kind) {
-    case TV_EVENT_ENGINE: v[4] = e->bytes; v[5] = e->macs; break;
-    case TV_EVENT_STALL: v[4] = tv_texts_add(&r->texts, e->reason); v[5] = waits; v[6] = e->scheduler != 0; break;
-    case TV_EVENT_MARKER: v[0] = tv_texts_add(&r->texts, e->op); v[1] = e->start; break;
-    case TV_EVENT_TRANSFER: v[0] = tv_texts_add(&r->texts, e->path); v[4] = e->bytes; v[5] = e->write != 0; v[6] = e->kv != 0; break;
-    case TV_EVENT_TOKEN:
-        v[0] = tv_texts_add(&r->texts, e->op); v[1] = e->index > 0 ? (uint64_t)e->index : 0; v[2] = e->tokens; v[3] = e->start; v[4] = cycles;
+    case TV_EVENT_ENGINE:
+        v[4] = e->bytes;
+        v[5] = e->macs;
         break;
-    default: break;
+    case TV_EVENT_STALL:
+        v[4] = tv_texts_add(&r->texts, e->reason);
+        v[5] = waits;
+        v[6] = e->scheduler != 0;
+        break;
+    case TV_EVENT_MARKER:
+        v[0] = tv_texts_add(&r->texts, e->op);
+        v[1] = e->start;
+        break;
+    case TV_EVENT_TRANSFER:
+        v[0] = tv_texts_add(&r->texts, e->path);
+        v[4] = e->bytes;
+        v[5] = e->write != 0;
+        v[6] = e->kv != 0;
+        break;
+    case TV_EVENT_TOKEN:
+        v[0] = tv_texts_add(&r->texts, e->op);
+        v[1] = e->index > 0 ? (uint64_t)e->index : 0;
+        v[2] = e->tokens;
+        v[3] = e->start;
+        v[4] = cycles;
+        break;
+    default:
+        break;
     }
     tv_table_put(table, table_of[e->kind], v);
 }
@@ -205,7 +235,8 @@ static void take_event(void *user, const tv_event *e)
     add_up(r, e, insn, lane);
     r->tables[table_of[e->kind]].seen++;
     /* steps and marks are few, and what a person looks for first */
-    bool kept = r->events < r->event_limit || ((e->kind == TV_EVENT_TOKEN || e->kind == TV_EVENT_MARKER) && r->events < r->event_limit + r->event_limit / 4);
+    bool kept = r->events < r->event_limit || ((e->kind == TV_EVENT_TOKEN || e->kind == TV_EVENT_MARKER) &&
+                                               r->events < r->event_limit + r->event_limit / 4);
     if (!kept) {
         r->detail_end = tv_min_u64(r->detail_end, e->start);
         return;
@@ -216,7 +247,8 @@ static void take_event(void *user, const tv_event *e)
 
 /* ---- The report ---- */
 
-tv_status tv_report_open(const char *path, const char *title, const tv_machine *machine, const tv_diag_sink *sink, tv_report_writer **out)
+tv_status tv_report_open(const char *path, const char *title, const tv_machine *machine, const tv_diag_sink *sink,
+                         tv_report_writer **out)
 {
     tv_report_writer *r = calloc(1, sizeof *r);
     tv_status status = r ? TV_OK : tv_fail_memory(sink);
@@ -241,7 +273,10 @@ tv_status tv_report_open(const char *path, const char *title, const tv_machine *
     return TV_OK;
 }
 
-void tv_report_program(tv_report_writer *r, const tv_program *program) { begin_program(r, program, tv_machine_instruction_base(r->machine)); }
+void tv_report_program(tv_report_writer *r, const tv_program *program)
+{
+    begin_program(r, program, tv_machine_instruction_base(r->machine));
+}
 
 tv_trace_sink tv_report_sink(tv_report_writer *report) { return (tv_trace_sink){take_event, report}; }
 
@@ -264,20 +299,23 @@ static void fill_tables(tv_report_writer *r)
     flush_access(r);
     for (size_t i = 0; i < r->insn_count; i++) {
         const tv_report_insn *n = &r->insns[i];
-        tv_table_put(&r->tables[TV_TABLE_INSN], TV_TABLE_INSN, (uint64_t[TV_TABLE_COLUMNS]){n->op, n->text, n->file, n->line, n->layer, n->source});
+        tv_table_put(&r->tables[TV_TABLE_INSN], TV_TABLE_INSN,
+                     (uint64_t[TV_TABLE_COLUMNS]){n->op, n->text, n->file, n->line, n->layer, n->source});
     }
     for (size_t i = 0; r->groups.slots && i < 2 * TV_GROUPS_MAX; i++) {
         const tv_group *g = &r->groups.slots[i];
         if (g->used)
             tv_table_put(&r->tables[TV_TABLE_GROUP], TV_TABLE_GROUP,
-                         (uint64_t[TV_TABLE_COLUMNS]){g->layer, g->op, g->lane, g->count, g->busy, g->stalled, g->bytes, g->macs});
+                         (uint64_t[TV_TABLE_COLUMNS]){g->layer, g->op, g->lane, g->count, g->busy, g->stalled, g->bytes,
+                                                      g->macs});
     }
     for (unsigned c = 0; c < r->windows.count; c++)
         for (unsigned w = 0; w < TV_WINDOWS; w++)
             if (r->windows.channels[c]->amounts[w] > 0) {
                 const tv_channel *channel = r->windows.channels[c];
                 uint64_t amount = (uint64_t)(fmin((double)channel->amounts[w], 0x1p52) * 16 + 0.5); /* in sixteenths */
-                tv_table_put(&r->tables[TV_TABLE_WINDOW], TV_TABLE_WINDOW, (uint64_t[TV_TABLE_COLUMNS]){channel->kind, channel->name, channel->reason, w, amount});
+                tv_table_put(&r->tables[TV_TABLE_WINDOW], TV_TABLE_WINDOW,
+                             (uint64_t[TV_TABLE_COLUMNS]){channel->kind, channel->name, channel->reason, w, amount});
             }
 }
 
@@ -297,17 +335,21 @@ static void warn_of_loss(const tv_report_writer *r, const tv_diag_sink *sink)
         kept += r->tables[t].rows;
     }
     if (kept < seen)
-        tv_report(sink, TV_WARNING, TV_CODE(REPORT_DETAIL), &TV_NO_SOURCE_LOC, "run fewer instructions (`--until`, fewer tokens) to see each of them",
-                  "the report shows %llu of %llu events one by one; the rest is in its sums alone", (unsigned long long)kept, (unsigned long long)seen);
+        tv_report(sink, TV_WARNING, TV_CODE(REPORT_DETAIL), &TV_NO_SOURCE_LOC,
+                  "run fewer instructions (`--until`, fewer tokens) to see each of them",
+                  "the report shows %llu of %llu events one by one; the rest is in its sums alone",
+                  (unsigned long long)kept, (unsigned long long)seen);
     else if (r->texts.full || r->insns_full)
-        tv_report(sink, TV_WARNING, TV_CODE(REPORT_DETAIL), &TV_NO_SOURCE_LOC, NULL, "the report leaves out the text of some instructions");
+        tv_report(sink, TV_WARNING, TV_CODE(REPORT_DETAIL), &TV_NO_SOURCE_LOC, NULL,
+                  "the report leaves out the text of some instructions");
 }
 
 tv_status tv_report_finish(tv_report_writer *r, const tv_machine *machine, const tv_diag_sink *sink)
 {
     tv_report_read_sources(r);
     fill_tables(r);
-    tv_status status = has_failed(r) ? tv_fail_memory(sink) : tv_report_write_page(r, machine, tv_output_stream(r->output), sink);
+    tv_status status =
+        has_failed(r) ? tv_fail_memory(sink) : tv_report_write_page(r, machine, tv_output_stream(r->output), sink);
     if (status == TV_OK) {
         warn_of_loss(r, sink);
         status = tv_output_commit(r->output, sink);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The containers of a report: texts, tables, windows, groups. A table row costs some ten bytes, so that two million events stay
- * within tens of megabytes, and a text costs its length once. */
+/* The containers of a report: texts, tables, windows, groups. A table row costs some ten bytes, so that two million
+ * events stay within tens of megabytes, and a text costs its length once. */
 #include "report/report_data.h"
 
 #include <stdlib.h>
@@ -38,7 +38,10 @@ static bool grow_texts(tv_texts *t)
     return !t->bytes.failed;
 }
 
-const char *tv_texts_at(const tv_texts *t, uint32_t number) { return number < t->count ? (const char *)t->bytes.data + t->starts[number] : ""; }
+const char *tv_texts_at(const tv_texts *t, uint32_t number)
+{
+    return number < t->count ? (const char *)t->bytes.data + t->starts[number] : "";
+}
 
 uint32_t tv_texts_add(tv_texts *t, const char *text)
 {
@@ -166,7 +169,8 @@ static void widen(tv_windows *w)
     w->width *= 2;
 }
 
-void tv_windows_add(tv_windows *w, tv_channel_kind kind, uint32_t name, uint32_t reason, uint64_t start, uint64_t end, double amount)
+void tv_windows_add(tv_windows *w, tv_channel_kind kind, uint32_t name, uint32_t reason, uint64_t start, uint64_t end,
+                    double amount)
 {
     tv_channel *c = find_channel(w, kind, name, reason);
     if (!c)

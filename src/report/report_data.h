@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a report keeps of a run: strings once each, tables of events as compressed columns, sums over windows of time, sums by
- * class. All of it is bounded; nothing here fails but by memory, which is remembered in `failed` and told at the end. */
+/* What a report keeps of a run: strings once each, tables of events as compressed columns, sums over windows of time,
+ * sums by class. All of it is bounded; nothing here fails but by memory, which is remembered in `failed` and told at
+ * the end. */
 #ifndef TV_REPORT_REPORT_DATA_H
 #define TV_REPORT_REPORT_DATA_H
 
@@ -12,9 +13,9 @@
 /* ---- Strings: a number for each text; 0 is no text ---- */
 
 typedef struct tv_texts {
-    tv_buf bytes;     /* NUL-terminated, one after another; text 0 is empty */
-    uint32_t *slots;  /* hash table of numbers */
-    size_t *starts;   /* by number */
+    tv_buf bytes;    /* NUL-terminated, one after another; text 0 is empty */
+    uint32_t *slots; /* hash table of numbers */
+    size_t *starts;  /* by number */
     size_t count, cap;
     bool full, failed; /* full: texts were left out */
 } tv_texts;
@@ -23,13 +24,24 @@ uint32_t tv_texts_add(tv_texts *texts, const char *text); /* NULL and what has n
 const char *tv_texts_at(const tv_texts *texts, uint32_t number);
 void tv_texts_fini(tv_texts *texts);
 
-/* ---- Tables: rows of numbers, a column each as LEB128; a delta column keeps the zigzag difference to the row before ---- */
+/* ---- Tables: rows of numbers, a column each as LEB128; a delta column keeps the zigzag difference to the row before
+ * ---- */
 
 enum { TV_TABLE_COLUMNS = 8 };
 
 typedef enum tv_table_id {
-    TV_TABLE_WORK, TV_TABLE_STALL, TV_TABLE_ISSUE, TV_TABLE_STATUS, TV_TABLE_MARKER, TV_TABLE_TRANSFER, TV_TABLE_TOKEN, TV_TABLE_ACCESS,
-    TV_TABLE_INSN, TV_TABLE_GROUP, TV_TABLE_WINDOW, TV_TABLES
+    TV_TABLE_WORK,
+    TV_TABLE_STALL,
+    TV_TABLE_ISSUE,
+    TV_TABLE_STATUS,
+    TV_TABLE_MARKER,
+    TV_TABLE_TRANSFER,
+    TV_TABLE_TOKEN,
+    TV_TABLE_ACCESS,
+    TV_TABLE_INSN,
+    TV_TABLE_GROUP,
+    TV_TABLE_WINDOW,
+    TV_TABLES
 } tv_table_id;
 
 typedef struct tv_table_spec {
@@ -53,7 +65,12 @@ bool tv_table_failed(const tv_table *table);
 
 enum { TV_WINDOWS = 2048, TV_CHANNELS_MAX = 512 };
 
-typedef enum tv_channel_kind { TV_CHANNEL_BYTES, TV_CHANNEL_BUSY, TV_CHANNEL_STALLED, TV_CHANNEL_ISSUE } tv_channel_kind;
+typedef enum tv_channel_kind {
+    TV_CHANNEL_BYTES,
+    TV_CHANNEL_BUSY,
+    TV_CHANNEL_STALLED,
+    TV_CHANNEL_ISSUE
+} tv_channel_kind;
 
 typedef struct tv_channel {
     uint32_t kind, name, reason; /* BYTES: of a path; the others: of a lane */
@@ -67,7 +84,8 @@ typedef struct tv_windows {
     bool failed;
 } tv_windows;
 
-void tv_windows_add(tv_windows *windows, tv_channel_kind kind, uint32_t name, uint32_t reason, uint64_t start, uint64_t end, double amount);
+void tv_windows_add(tv_windows *windows, tv_channel_kind kind, uint32_t name, uint32_t reason, uint64_t start,
+                    uint64_t end, double amount);
 void tv_windows_fini(tv_windows *windows);
 
 /* ---- Groups: sums by layer, instruction class and lane ---- */
@@ -101,20 +119,20 @@ struct tv_report_writer {
     char *title;
     const tv_machine *machine;
     const tv_program *program;
-    tv_codec *codec;         /* NULL: programs are not words */
+    tv_codec *codec; /* NULL: programs are not words */
     bool begun;
-    uint64_t first;          /* number of the first program's first instruction; instructions count from there */
-    uint64_t program_first;  /* … and of the present program's */
+    uint64_t first;         /* number of the first program's first instruction; instructions count from there */
+    uint64_t program_first; /* … and of the present program's */
     uint64_t event_limit;
     tv_texts texts;
     tv_table tables[TV_TABLES];
-    uint64_t events;         /* rows kept, without accesses */
-    uint64_t detail_end;     /* cycle of the first event that was left out; UINT64_MAX: none */
+    uint64_t events;     /* rows kept, without accesses */
+    uint64_t detail_end; /* cycle of the first event that was left out; UINT64_MAX: none */
     uint64_t last_cycle;
     tv_report_insn *insns;
     size_t insn_count, insn_cap;
     bool insns_full, failed;
-    tv_access access;        /* the last access, until it is known whether the next one joins it */
+    tv_access access; /* the last access, until it is known whether the next one joins it */
     uint64_t access_insn, access_extent;
     tv_windows windows;
     tv_groups groups;
@@ -124,7 +142,8 @@ struct tv_report_writer {
 void tv_report_read_sources(tv_report_writer *report);
 
 /* report_page.c: writes the whole page to `out`. */
-tv_status tv_report_write_page(tv_report_writer *report, const tv_machine *machine, FILE *out, const tv_diag_sink *sink);
+tv_status tv_report_write_page(tv_report_writer *report, const tv_machine *machine, FILE *out,
+                               const tv_diag_sink *sink);
 
 /* The page without its data, made from src/report/web at build time. */
 extern const unsigned char tv_page_html[], tv_page_css[], tv_page_js[];

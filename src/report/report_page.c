@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report's file: the page that the build made, and in it the data, deflated and in base64.
  *
- * The data begin with the length of a JSON head (32 bits, little endian), then the head, the texts (each ended by NUL), and the
- * columns of the tables one after another. The head says how long each of them is. docs/report.md describes it. */
+ * The data begin with the length of a JSON head (32 bits, little endian), then the head, the texts (each ended by NUL),
+ * and the columns of the tables one after another. The head says how long each of them is. docs/report.md describes it.
+ */
 #include <jansson.h>
 #include <zlib.h>
 
@@ -24,7 +25,8 @@ static void put_group(encoder *e, unsigned n)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     uint32_t v = (uint32_t)e->carry[0] << 16 | (n > 1 ? (uint32_t)e->carry[1] << 8 : 0) | (n > 2 ? e->carry[2] : 0u);
-    char text[4] = {digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=', n > 2 ? digits[v & 63] : '='};
+    char text[4] = {digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=',
+                    n > 2 ? digits[v & 63] : '='};
     fwrite(text, 1, 4, e->out);
 }
 
@@ -78,7 +80,8 @@ static json_t *config_json(const tv_machine *machine)
     json_t *list = json_array();
     tv_config_entry e;
     for (unsigned i = 0; tv_config_at(tv_machine_config(machine), i, &e); i++)
-        json_array_append_new(list, json_pack("[o, o, o, o, o]", text_json(e.key), text_json(e.value), text_json(e.unit), text_json(e.origin), text_json(e.meaning)));
+        json_array_append_new(list, json_pack("[o, o, o, o, o]", text_json(e.key), text_json(e.value),
+                                              text_json(e.unit), text_json(e.origin), text_json(e.meaning)));
     return list;
 }
 
@@ -91,7 +94,8 @@ static json_t *engines_json(const tv_stats *s)
         for (unsigned c = 0; c < s->stall_reason_count; c++)
             if (e->stalled[c])
                 json_object_set_new(stalled, s->stall_reasons[c], json_integer((json_int_t)e->stalled[c]));
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o}", "name", e->name, "busy", (json_int_t)e->busy, "idle", (json_int_t)e->idle, "held", stalled));
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o}", "name", e->name, "busy", (json_int_t)e->busy,
+                                              "idle", (json_int_t)e->idle, "held", stalled));
     }
     return list;
 }
@@ -102,10 +106,13 @@ static json_t *stats_json(const tv_stats *s)
     for (unsigned c = 0; c < s->stall_reason_count; c++)
         json_array_append_new(stall_reasons, json_string(s->stall_reasons[c]));
     for (unsigned p = 0; p < s->path_count; p++)
-        json_array_append_new(paths, json_pack("{s:s, s:I, s:f}", "name", s->paths[p].name, "bytes", (json_int_t)s->paths[p].bytes, "peak", s->paths[p].peak));
-    return json_pack("{s:I, s:f, s:f, s:I, s:I, s:f, s:s, s:f, s:s, s:o, s:o, s:o}", "cycles", (json_int_t)s->cycles, "clock_hz", s->clock_hz, "seconds", s->seconds,
-                     "instructions", (json_int_t)s->instructions, "macs", (json_int_t)s->macs, "peak_macs", s->peak_macs, "bound_by", s->bound_by, "bound_share",
-                     s->bound_share, "verdict", s->bottleneck, "engines", engines_json(s), "causes", stall_reasons, "paths", paths);
+        json_array_append_new(paths, json_pack("{s:s, s:I, s:f}", "name", s->paths[p].name, "bytes",
+                                               (json_int_t)s->paths[p].bytes, "peak", s->paths[p].peak));
+    return json_pack("{s:I, s:f, s:f, s:I, s:I, s:f, s:s, s:f, s:s, s:o, s:o, s:o}", "cycles", (json_int_t)s->cycles,
+                     "clock_hz", s->clock_hz, "seconds", s->seconds, "instructions", (json_int_t)s->instructions,
+                     "macs", (json_int_t)s->macs, "peak_macs", s->peak_macs, "bound_by", s->bound_by, "bound_share",
+                     s->bound_share, "verdict", s->bottleneck, "engines", engines_json(s), "causes", stall_reasons,
+                     "paths", paths);
 }
 
 static json_t *spaces_json(const tv_machine *machine)
@@ -113,7 +120,8 @@ static json_t *spaces_json(const tv_machine *machine)
     json_t *list = json_array();
     tv_space s;
     for (unsigned i = 0; tv_machine_space_at(machine, i, &s); i++)
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:s}", "name", s.name, "unit", (json_int_t)s.unit_bytes, "size", (json_int_t)s.size, "bank",
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:s}", "name", s.name, "unit",
+                                              (json_int_t)s.unit_bytes, "size", (json_int_t)s.size, "bank",
                                               (json_int_t)s.bank_size, "doc", s.doc ? s.doc : ""));
     return list;
 }
@@ -124,9 +132,11 @@ static json_t *tables_json(const tv_report_writer *r)
     for (unsigned t = 0; t < TV_TABLES; t++) {
         json_t *columns = json_array();
         for (unsigned c = 0; c < TV_TABLE_COLUMNS && tv_table_specs[t].columns[c]; c++)
-            json_array_append_new(columns, json_pack("[s, I]", tv_table_specs[t].columns[c], (json_int_t)r->tables[t].columns[c].len));
-        json_array_append_new(tables, json_pack("{s:s, s:I, s:I, s:o}", "name", tv_table_specs[t].name, "rows", (json_int_t)r->tables[t].rows, "seen",
-                                                (json_int_t)r->tables[t].seen, "columns", columns));
+            json_array_append_new(
+                columns, json_pack("[s, I]", tv_table_specs[t].columns[c], (json_int_t)r->tables[t].columns[c].len));
+        json_array_append_new(tables, json_pack("{s:s, s:I, s:I, s:o}", "name", tv_table_specs[t].name, "rows",
+                                                (json_int_t)r->tables[t].rows, "seen", (json_int_t)r->tables[t].seen,
+                                                "columns", columns));
     }
     return tables;
 }
@@ -134,7 +144,8 @@ static json_t *tables_json(const tv_report_writer *r)
 static json_t *fault_json(const tv_machine *machine)
 {
     const tv_fault *f = tv_machine_fault(machine);
-    return f ? json_pack("{s:s, s:s, s:I, s:o, s:o}", "code", f->code, "name", f->name, "index", (json_int_t)(tv_machine_instruction_base(machine) + f->index), "message",
+    return f ? json_pack("{s:s, s:s, s:I, s:o, s:o}", "code", f->code, "name", f->name, "index",
+                         (json_int_t)(tv_machine_instruction_base(machine) + f->index), "message",
                          text_json(f->message), "text", text_json(f->disassembly))
              : json_null();
 }
@@ -144,12 +155,15 @@ static char *head_of(const tv_report_writer *r, const tv_machine *machine)
     tv_stats s;
     tv_machine_stats(machine, &s);
     const char *target = tv_machine_target(machine);
-    json_t *head = json_pack("{s:i, s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:o, s:b, s:o, s:o, s:o, s:I, s:o, s:o}", "format", 1, "version", tv_version(), "title", text_json(r->title),
-                             "target", target, "target_title", tv_machine_get_target(machine)->isa->title, "first", (json_int_t)r->first, "last_cycle", (json_int_t)r->last_cycle,
-                             "window", (json_int_t)(r->windows.width ? r->windows.width : 1), "detail_end",
-                             r->detail_end == UINT64_MAX ? json_null() : json_integer((json_int_t)r->detail_end), "texts_missing", r->texts.full || r->insns_full,
-                             "stats", stats_json(&s), "config", config_json(machine), "spaces", spaces_json(machine), "text_bytes", (json_int_t)r->texts.bytes.len,
-                             "fault", fault_json(machine), "tables", tables_json(r));
+    json_t *head =
+        json_pack("{s:i, s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:o, s:b, s:o, s:o, s:o, s:I, s:o, s:o}", "format", 1,
+                  "version", tv_version(), "title", text_json(r->title), "target", target, "target_title",
+                  tv_machine_get_target(machine)->isa->title, "first", (json_int_t)r->first, "last_cycle",
+                  (json_int_t)r->last_cycle, "window", (json_int_t)(r->windows.width ? r->windows.width : 1),
+                  "detail_end", r->detail_end == UINT64_MAX ? json_null() : json_integer((json_int_t)r->detail_end),
+                  "texts_missing", r->texts.full || r->insns_full, "stats", stats_json(&s), "config",
+                  config_json(machine), "spaces", spaces_json(machine), "text_bytes", (json_int_t)r->texts.bytes.len,
+                  "fault", fault_json(machine), "tables", tables_json(r));
     char *text = head ? json_dumps(head, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(head);
     return text;
@@ -204,7 +218,8 @@ tv_status tv_report_write_page(tv_report_writer *r, const tv_machine *machine, F
     }
     const char *p = (const char *)tv_page_html, *end = p + tv_page_html_size;
     while (p < end) {
-        const char *mark = memchr(p, '@', (size_t)(end - p)), *close = mark ? memchr(mark + 1, '@', (size_t)(end - mark - 1)) : NULL;
+        const char *mark = memchr(p, '@', (size_t)(end - p)),
+                   *close = mark ? memchr(mark + 1, '@', (size_t)(end - mark - 1)) : NULL;
         fwrite(p, 1, (size_t)((close ? mark : end) - p), out);
         if (!close)
             break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The source lines of a report: the files that instructions name, read when the run is over. A file that cannot be read, is no
- * regular file or is very large is left out without a word: the report shows its name and the line all the same. */
+/* The source lines of a report: the files that instructions name, read when the run is over. A file that cannot be
+ * read, is no regular file or is very large is left out without a word: the report shows its name and the line all the
+ * same. */
 #include <stdlib.h>
 #include <sys/stat.h>
 

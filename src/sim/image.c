@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images of memory. Which pages have been touched is asked of the kernel (/proc/self/pagemap), so that the price is that of
- * what a program uses and not of what it could use; without an answer every page is looked at. */
+/* Images of memory. Which pages have been touched is asked of the kernel (/proc/self/pagemap), so that the price is
+ * that of what a program uses and not of what it could use; without an answer every page is looked at. */
 #include "sim/image.h"
 
 #include <fcntl.h>
@@ -17,10 +17,10 @@ struct tv_image_page {
 /* A walk over the pages that may hold something. */
 typedef struct walk {
     const tv_memory *memory;
-    int pagemap;              /* -1: every page is looked at */
-    uint64_t host_page;       /* the kernel's */
-    uint64_t next, pages;     /* of PAGE bytes */
-    uint64_t window, known;   /* first host page of `flags`, and how many */
+    int pagemap;            /* -1: every page is looked at */
+    uint64_t host_page;     /* the kernel's */
+    uint64_t next, pages;   /* of PAGE bytes */
+    uint64_t window, known; /* first host page of `flags`, and how many */
     uint64_t flags[WINDOW];
 } walk;
 
@@ -75,7 +75,10 @@ static bool walk_next(walk *w, uint64_t *page)
     return false;
 }
 
-static size_t bytes_in(const tv_memory *memory, uint64_t page) { return (size_t)tv_min_u64(PAGE, memory->size - page * PAGE); }
+static size_t bytes_in(const tv_memory *memory, uint64_t page)
+{
+    return (size_t)tv_min_u64(PAGE, memory->size - page * PAGE);
+}
 
 static bool is_zero(const uint8_t *bytes, size_t size)
 {
@@ -128,7 +131,8 @@ static tv_image_page *copy_page(const uint8_t *bytes, size_t size)
     return page;
 }
 
-static bool take_page(tv_image *image, const tv_memory *memory, uint64_t number, const tv_image *near, size_t *at, uint64_t *bytes)
+static bool take_page(tv_image *image, const tv_memory *memory, uint64_t number, const tv_image *near, size_t *at,
+                      uint64_t *bytes)
 {
     const uint8_t *data = memory->bytes + number * PAGE;
     size_t size = bytes_in(memory, number);
@@ -137,7 +141,8 @@ static bool take_page(tv_image *image, const tv_memory *memory, uint64_t number,
         return true;
     while (near && *at < near->count && near->entries[*at].number < number)
         ++*at;
-    if (near && *at < near->count && near->entries[*at].number == number && memcmp(near->entries[*at].page->bytes, data, size) == 0) {
+    if (near && *at < near->count && near->entries[*at].number == number &&
+        memcmp(near->entries[*at].page->bytes, data, size) == 0) {
         page = near->entries[*at].page;
         page->users++;
     } else {

@@ -17,9 +17,10 @@ typedef struct tv_image {
     size_t count, cap;
 } tv_image;
 
-/* Copies `memory`; pages that are the same in `near` (or NULL) are shared with it. *bytes gets what the copy takes by itself.
- * TV_ERR_MEMORY: no memory, or the copy would take more than `limit`; nothing is left to free. */
-tv_status tv_image_take(tv_image *image, const tv_memory *memory, const tv_image *near, uint64_t limit, uint64_t *bytes);
+/* Copies `memory`; pages that are the same in `near` (or NULL) are shared with it. *bytes gets what the copy takes by
+ * itself. TV_ERR_MEMORY: no memory, or the copy would take more than `limit`; nothing is left to free. */
+tv_status tv_image_take(tv_image *image, const tv_memory *memory, const tv_image *near, uint64_t limit,
+                        uint64_t *bytes);
 
 /* Makes `memory` what it was. */
 void tv_image_restore(const tv_image *image, tv_memory *memory);

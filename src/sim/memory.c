@@ -28,7 +28,8 @@ void tv_memory_write(tv_memory *memory, uint64_t addr, const void *bytes, uint64
     const uint64_t page = (uint64_t)2 << 20;
     uint64_t first = addr / page * page, last = (addr + size + page - 1) / page * page;
     if (size >= LARGE)
-        madvise(memory->bytes + first, (last < memory->size ? last : memory->size) - first, MADV_HUGEPAGE); /* a wish: small pages do as well */
+        madvise(memory->bytes + first, (last < memory->size ? last : memory->size) - first,
+                MADV_HUGEPAGE); /* a wish: small pages do as well */
     if (size)
         memcpy(memory->bytes + addr, bytes, size);
 }

@@ -13,7 +13,8 @@ typedef struct tv_memory {
 tv_status tv_memory_init(tv_memory *memory, uint64_t size, const tv_diag_sink *sink);
 void tv_memory_fini(tv_memory *memory);
 
-/* Copies bytes into the memory; a large piece gets large pages where the host gives them, since more is likely to come beside it. */
+/* Copies bytes into the memory; a large piece gets large pages where the host gives them, since more is likely to come
+ * beside it. */
 void tv_memory_write(tv_memory *memory, uint64_t addr, const void *bytes, uint64_t size);
 
 /* Zeroes a range, giving whole pages back. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pool of threads: each piece of work is cut into more parts than there are threads, and whoever is there takes the next. A thread
- * that comes late takes none, and nobody waits for it: small pieces cost no more than one thread takes for them.
+/* A pool of threads: each piece of work is cut into more parts than there are threads, and whoever is there takes the
+ * next. A thread that comes late takes none, and nobody waits for it: small pieces cost no more than one thread takes
+ * for them.
  *
- * A thread looks out for more work for a moment before it sleeps, since pieces mostly follow each other. Whether work is open, who is
- * at it and who sleeps is told by sequentially consistent atomics: of two sides that each write one and then read the other, one
- * sees the other. */
+ * A thread looks out for more work for a moment before it sleeps, since pieces mostly follow each other. Whether work
+ * is open, who is at it and who sleeps is told by sequentially consistent atomics: of two sides that each write one and
+ * then read the other, one sees the other. */
 #include "sim/pool.h"
 
 #include <pthread.h>
@@ -18,13 +19,13 @@ struct tv_pool {
     pthread_mutex_t lock; /* for sleeping and waking */
     pthread_cond_t begun, done;
     pthread_t threads[THREADS_MAX];
-    unsigned count;             /* threads besides the caller */
+    unsigned count; /* threads besides the caller */
     atomic_bool ending;
-    _Atomic(uint64_t) open;     /* the number of the piece of work that parts can be taken of; 0: none */
-    atomic_uint active;         /* threads that may take some; while there are any, the rest stays */
+    _Atomic(uint64_t) open; /* the number of the piece of work that parts can be taken of; 0: none */
+    atomic_uint active;     /* threads that may take some; while there are any, the rest stays */
     atomic_uint sleeping;
-    atomic_bool waiting;        /* the caller sleeps until none is active */
-    _Atomic(uint64_t) next;     /* part */
+    atomic_bool waiting;    /* the caller sleeps until none is active */
+    _Atomic(uint64_t) next; /* part */
     uint64_t rounds, parts, each, total;
     tv_pool_work *work;
     void *user;
@@ -168,7 +169,8 @@ void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
         return;
     }
     uint64_t parts = (uint64_t)(pool->count + 1) * PARTS_EACH, each = tv_ceil_div(count, parts);
-    pool->each = count >= PARTS_EACH * GRAIN ? tv_ceil_div(each, GRAIN) * GRAIN : each; /* kernels take some rows together */
+    pool->each =
+        count >= PARTS_EACH * GRAIN ? tv_ceil_div(each, GRAIN) * GRAIN : each; /* kernels take some rows together */
     pool->parts = tv_ceil_div(count, pool->each);
     pool->total = count;
     pool->work = work;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that share the rows of one piece of work. They sleep between pieces; what each row's result is does not depend on
- * how many there are. */
+/* Threads that share the rows of one piece of work. They sleep between pieces; what each row's result is does not
+ * depend on how many there are. */
 #ifndef TV_SIM_POOL_H
 #define TV_SIM_POOL_H
 

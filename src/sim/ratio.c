@@ -70,7 +70,8 @@ tv_ratio tv_ratio_sub_fraction(tv_ratio a, tv_ratio b)
 {
     if (fits(a.den) && fits(b.den)) {
         bool same = a.den == b.den;
-        uint64_t common = same ? a.den : a.den * b.den, from = same ? a.num : a.num * b.den, less = same ? b.num : b.num * a.den;
+        uint64_t common = same ? a.den : a.den * b.den, from = same ? a.num : a.num * b.den,
+                 less = same ? b.num : b.num * a.den;
         bool borrow = from < less;
         return normal_small(a.whole - b.whole - borrow, from + (borrow ? common : 0) - less, common);
     }

@@ -34,8 +34,8 @@ static bool active(const tv_share *share, const tv_flow *flow)
     return flow->moved.whole < flow->limit && share->now.whole >= flow->start;
 }
 
-/* The speed of each flow as num / den bytes a cycle; 0 / 0: it rests. Where the memory is short of bytes, the slowest flows take what they
- * can, the rest share evenly. */
+/* The speed of each flow as num / den bytes a cycle; 0 / 0: it rests. Where the memory is short of bytes, the slowest
+ * flows take what they can, the rest share evenly. */
 typedef struct speeds {
     uint64_t num[TV_FLOWS_MAX], den[TV_FLOWS_MAX];
 } speeds;
@@ -106,7 +106,8 @@ static event next_event(const tv_share *share, const speeds *s, bool bounded, tv
         const tv_flow *flow = &share->flows[i];
         event e = {.flow = TV_FLOWS_MAX};
         if (s->den[i]) {
-            e.to = flow->waiting && flow->target < flow->limit && flow->moved.whole < flow->target ? flow->target : flow->limit;
+            e.to = flow->waiting && flow->target < flow->limit && flow->moved.whole < flow->target ? flow->target
+                                                                                                   : flow->limit;
             tv_ratio left = tv_ratio_sub(tv_ratio_of(e.to), flow->moved);
             e.time = tv_ratio_add(share->now, tv_ratio_scale(left, s->den[i], s->num[i]));
             e.flow = is_exact(share, flow, s->num[i], s->den[i]) ? i : TV_FLOWS_MAX;

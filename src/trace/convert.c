@@ -84,7 +84,9 @@ static bool csv_begin(void *user, const tv_trace_head *head, const json_t *run, 
     (void)head;
     (void)run;
     (void)config;
-    fputs("type,engine,engine_id,index,layer,op,start_cycle,end_cycle,cycles,bytes,macs,route_in,route_out,tokens,cause,waits_for,file,line\r\n", c->put.out);
+    fputs("type,engine,engine_id,index,layer,op,start_cycle,end_cycle,cycles,bytes,macs,route_in,route_out,tokens,"
+          "cause,waits_for,file,line\r\n",
+          c->put.out);
     return true;
 }
 
@@ -122,8 +124,8 @@ static bool csv_event(void *user, const tv_event *e, const char *more, const cha
 
 /* ---- The conversion ---- */
 
-tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out, tv_trace_format format, const tv_trace_progress *progress,
-                                  const tv_diag_sink *sink)
+tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out, tv_trace_format format,
+                                  const tv_trace_progress *progress, const tv_diag_sink *sink)
 {
     converter *c = calloc(1, sizeof *c);
     if (!c)
@@ -131,7 +133,8 @@ tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out
     tv_trace_calls calls = format == TV_TRACE_CSV ? (tv_trace_calls){.begin = csv_begin, .event = csv_event, .user = c}
                                                   : (tv_trace_calls){begin, event, sample, end, c, NULL};
     calls.progress = progress;
-    tv_status status = tv_trace_put_init(&c->put, out, format) ? tv_trace_read(name, stream, &calls, sink) : tv_fail_memory(sink);
+    tv_status status =
+        tv_trace_put_init(&c->put, out, format) ? tv_trace_read(name, stream, &calls, sink) : tv_fail_memory(sink);
     if (status == TV_OK && c->put.failed)
         status = tv_fail_memory(sink);
     tv_trace_put_fini(&c->put);
@@ -139,7 +142,8 @@ tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out
     return status;
 }
 
-tv_status tv_trace_convert(const char *in, const char *out, tv_trace_format format, const tv_trace_progress *progress, const tv_diag_sink *sink)
+tv_status tv_trace_convert(const char *in, const char *out, tv_trace_format format, const tv_trace_progress *progress,
+                           const tv_diag_sink *sink)
 {
     tv_stream *stream;
     tv_output *output;

@@ -47,7 +47,10 @@ static int by_name(const void *a, const void *b)
     return order ? order : x->side - y->side;
 }
 
-static uint64_t size_of(const tv_trace_change *c) { return c->after > c->before ? c->after - c->before : c->before - c->after; }
+static uint64_t size_of(const tv_trace_change *c)
+{
+    return c->after > c->before ? c->after - c->before : c->before - c->after;
+}
 
 static int by_change(const void *a, const void *b)
 {
@@ -132,7 +135,8 @@ static const tv_trace_setting *setting_of(const tv_trace_summary *run, const cha
 /* What one run has and the other has not is the default in the other. */
 static void compare_settings(diff *d, const tv_trace_summary *const runs[2])
 {
-    tv_trace_setting_change *rows = tv_arena_alloc(&d->arena, ((size_t)runs[0]->setting_count + runs[1]->setting_count + 1) * sizeof *rows);
+    tv_trace_setting_change *rows =
+        tv_arena_alloc(&d->arena, ((size_t)runs[0]->setting_count + runs[1]->setting_count + 1) * sizeof *rows);
     d->failed |= !rows;
     for (unsigned side = 0; rows && side < 2; side++)
         for (unsigned i = 0; i < runs[side]->setting_count; i++) {
@@ -140,17 +144,19 @@ static void compare_settings(diff *d, const tv_trace_summary *const runs[2])
             const char *other_value = other ? other->value : own->fallback;
             if ((side == 1 && other) || (other_value && strcmp(own->value, other_value) == 0))
                 continue;
-            rows[d->d.setting_count++] = (tv_trace_setting_change){own->key, side ? other_value : own->value, side ? own->value : other_value};
+            rows[d->d.setting_count++] =
+                (tv_trace_setting_change){own->key, side ? other_value : own->value, side ? own->value : other_value};
         }
     d->d.settings = rows;
 }
 
-tv_status tv_trace_compare(const tv_trace_summary *before, const tv_trace_summary *after, const tv_diag_sink *sink, tv_trace_diff **out)
+tv_status tv_trace_compare(const tv_trace_summary *before, const tv_trace_summary *after, const tv_diag_sink *sink,
+                           tv_trace_diff **out)
 {
     const tv_trace_summary *const runs[2] = {before, after};
     if (strcmp(before->target, after->target) != 0)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TRACE_TARGET), "compare runs of the same machine", "the first trace is of %.60s, the second of %.60s",
-                       before->target, after->target);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TRACE_TARGET), "compare runs of the same machine",
+                       "the first trace is of %.60s, the second of %.60s", before->target, after->target);
     diff *d = calloc(1, sizeof *d);
     if (!d)
         return tv_fail_memory(sink);
@@ -159,9 +165,12 @@ tv_status tv_trace_compare(const tv_trace_summary *before, const tv_trace_summar
     compare_settings(d, runs);
     d->d.engines = engine_changes(d, runs);
     d->d.stall_reasons = cause_changes(d, runs);
-    d->d.layers = row_changes(d, (const tv_trace_row *const[]){before->layers, after->layers}, (const unsigned[]){before->layer_count, after->layer_count});
-    d->d.ops = row_changes(d, (const tv_trace_row *const[]){before->ops, after->ops}, (const unsigned[]){before->op_count, after->op_count});
-    d->d.equal = d->d.before == d->d.after && !d->d.setting_count && !d->d.engines.count && !d->d.stall_reasons.count && !d->d.layers.count && !d->d.ops.count;
+    d->d.layers = row_changes(d, (const tv_trace_row *const[]){before->layers, after->layers},
+                              (const unsigned[]){before->layer_count, after->layer_count});
+    d->d.ops = row_changes(d, (const tv_trace_row *const[]){before->ops, after->ops},
+                           (const unsigned[]){before->op_count, after->op_count});
+    d->d.equal = d->d.before == d->d.after && !d->d.setting_count && !d->d.engines.count && !d->d.stall_reasons.count &&
+                 !d->d.layers.count && !d->d.ops.count;
     if (d->failed) {
         tv_trace_diff_free(&d->d);
         return tv_fail_memory(sink);

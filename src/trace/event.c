@@ -8,7 +8,10 @@
 
 static bool has(const trace_reader *r, slot s) { return (r->given >> s & 1) != 0; }
 
-static const char *text_of(const trace_reader *r, slot s) { return has(r, s) ? (const char *)r->texts.data + r->values[s].text : NULL; }
+static const char *text_of(const trace_reader *r, slot s)
+{
+    return has(r, s) ? (const char *)r->texts.data + r->values[s].text : NULL;
+}
 
 static uint64_t whole_of(const trace_reader *r, slot s) { return has(r, s) ? r->values[s].whole : 0; }
 
@@ -83,7 +86,8 @@ static int fill_event(trace_reader *r, tv_event *e)
     e->start = r->values[S_START].whole;
     e->end = r->values[S_END].whole;
     if (e->end < e->start)
-        return trace_wrong(r, TV_CODE(TRACE_FORM), NULL, "the event that ends here runs from cycle %" PRIu64 " to %" PRIu64, e->start, e->end);
+        return trace_wrong(r, TV_CODE(TRACE_FORM), NULL,
+                           "the event that ends here runs from cycle %" PRIu64 " to %" PRIu64, e->start, e->end);
     e->engine = text_of(r, S_ENGINE);
     if (!e->engine && (e->kind == TV_EVENT_ENGINE || e->kind == TV_EVENT_STALL))
         return missing(r, "engine");
@@ -93,7 +97,8 @@ static int fill_event(trace_reader *r, tv_event *e)
         return trace_wrong(r, TV_CODE(TRACE_FORM), NULL, "engine_id is larger than %d, or line than 2^32", UINT16_MAX);
     slot index = e->kind == TV_EVENT_TOKEN && has(r, S_POSITION) ? S_POSITION : S_INDEX;
     if (has(r, S_POSITION) && e->kind != TV_EVENT_TOKEN) /* a member like any other that is not known */
-        tv_buf_printf(&r->more_details, "%s\"position\":%" PRIu64, r->more_details.len ? "," : "", whole_of(r, S_POSITION));
+        tv_buf_printf(&r->more_details, "%s\"position\":%" PRIu64, r->more_details.len ? "," : "",
+                      whole_of(r, S_POSITION));
     e->engine_id = (unsigned)whole_of(r, S_ENGINE_ID);
     e->index = has(r, index) ? (int64_t)r->values[index].whole : -1;
     e->layer = text_of(r, S_LAYER);
@@ -128,11 +133,16 @@ static int chrome_sample(trace_reader *r)
     double width = (double)whole_of(r, S_WINDOW);
     if (width == 0)
         return 1;
-    tv_trace_sample s = {.cycle = whole_of(r, S_CYCLE), .window_cycles = whole_of(r, S_WINDOW), .read = has(r, S_READ) ? r->values[S_READ].real * width : 0,
-                         .written = has(r, S_WRITE) ? r->values[S_WRITE].real * width : 0, .stalled = has(r, S_STALLED) ? r->values[S_STALLED].real : 0};
+    tv_trace_sample s = {.cycle = whole_of(r, S_CYCLE),
+                         .window_cycles = whole_of(r, S_WINDOW),
+                         .read = has(r, S_READ) ? r->values[S_READ].real * width : 0,
+                         .written = has(r, S_WRITE) ? r->values[S_WRITE].real * width : 0,
+                         .stalled = has(r, S_STALLED) ? r->values[S_STALLED].real : 0};
     if (s.read == 0 && s.written == 0 && s.stalled == 0)
         return 1;
-    return add_sample(r, &s) ? 1 : trace_wrong(r, TV_CODE(TRACE_LIMIT), NULL, "more than %d bandwidth samples", SAMPLES_MAX);
+    return add_sample(r, &s)
+               ? 1
+               : trace_wrong(r, TV_CODE(TRACE_LIMIT), NULL, "more than %d bandwidth samples", SAMPLES_MAX);
 }
 
 static const char *extras(tv_buf *buf) { return buf->len ? tv_buf_cstr(buf) : NULL; }
@@ -147,7 +157,8 @@ int trace_event_end(trace_reader *r)
         if (!phase || (strcmp(phase, "X") != 0 && strcmp(phase, "i") != 0)) /* names, and what others have added */
             return phase ? 1 : missing(r, "ph");
         if (!has(r, S_START))
-            return trace_wrong(r, TV_CODE(TRACE_FORM), "`trivet run --perfetto` writes them", "the Chrome event that ends here has no start_cycle in its args");
+            return trace_wrong(r, TV_CODE(TRACE_FORM), "`trivet run --perfetto` writes them",
+                               "the Chrome event that ends here has no start_cycle in its args");
     }
     if (!fill_event(r, &e))
         return 0;
@@ -157,21 +168,29 @@ int trace_event_end(trace_reader *r)
     if (r->texts.failed || r->more.failed || r->more_details.failed)
         return trace_no_memory(r);
     bool kept = r->part != P_CHROME; /* what a Chrome event has besides is for its viewers */
-    return !r->calls->event || r->calls->event(r->calls->user, &e, kept ? extras(&r->more) : NULL, kept ? extras(&r->more_details) : NULL) ? 1
-                                                                                                                                    : trace_no_memory(r);
+    return !r->calls->event || r->calls->event(r->calls->user, &e, kept ? extras(&r->more) : NULL,
+                                               kept ? extras(&r->more_details) : NULL)
+               ? 1
+               : trace_no_memory(r);
 }
 
-static double real_of(const json_t *object, const char *name) { return json_number_value(json_object_get(object, name)); }
+static double real_of(const json_t *object, const char *name)
+{
+    return json_number_value(json_object_get(object, name));
+}
 
 int trace_sample_end(trace_reader *r, const json_t *object)
 {
-    static const char *const names[] = {"cycle", "window_cycles", "dram_read_bytes", "dram_write_bytes", "stall_cycles"};
+    static const char *const names[] = {"cycle", "window_cycles", "dram_read_bytes", "dram_write_bytes",
+                                        "stall_cycles"};
     for (unsigned i = 0; i < TV_COUNTOF(names); i++) {
         const json_t *value = json_object_get(object, names[i]);
         if (i < 2 ? !json_is_integer(value) || json_integer_value(value) < 0 : value && !json_is_number(value))
-            return trace_wrong(r, TV_CODE(TRACE_FORM), NULL, "'%s' of the bandwidth sample that ends here is %s", names[i], value ? "not such a number" : "missing");
+            return trace_wrong(r, TV_CODE(TRACE_FORM), NULL, "'%s' of the bandwidth sample that ends here is %s",
+                               names[i], value ? "not such a number" : "missing");
     }
-    tv_trace_sample s = {(uint64_t)json_integer_value(json_object_get(object, names[0])), (uint64_t)json_integer_value(json_object_get(object, names[1])),
-                         real_of(object, names[2]), real_of(object, names[3]), real_of(object, names[4])};
+    tv_trace_sample s = {(uint64_t)json_integer_value(json_object_get(object, names[0])),
+                         (uint64_t)json_integer_value(json_object_get(object, names[1])), real_of(object, names[2]),
+                         real_of(object, names[3]), real_of(object, names[4])};
     return !r->calls->sample || r->calls->sample(r->calls->user, &s) ? 1 : trace_no_memory(r);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader from the inside: trace_reader.c hears the parser, keeps what stands around the events, and gathers an event's values;
- * trace_event.c makes events of them. */
+/* The reader from the inside: trace_reader.c hears the parser, keeps what stands around the events, and gathers an
+ * event's values; trace_event.c makes events of them. */
 #ifndef TV_TRACE_PARSE_H
 #define TV_TRACE_PARSE_H
 
@@ -12,16 +12,49 @@
 #include "trace/reader.h"
 #include "trivet/machine.h"
 
-/* CAPTURE_MAX: of one part around the events, or of what an event has that is not known. LANES_MAX: names of engines. */
-enum { CHUNK = 1 << 18, SILENT_MAX = 4 << 20, DEPTH_MAX = 64, CAPTURE_MAX = 1 << 20, TEXT_MAX = 1 << 16, LANES_MAX = 256, SAMPLES_MAX = 1 << 16,
-       MEMBERS_MAX = 64 };
+/* CAPTURE_MAX: of one part around the events, or of what an event has that is not known. LANES_MAX: names of engines.
+ */
+enum {
+    CHUNK = 1 << 18,
+    SILENT_MAX = 4 << 20,
+    DEPTH_MAX = 64,
+    CAPTURE_MAX = 1 << 20,
+    TEXT_MAX = 1 << 16,
+    LANES_MAX = 256,
+    SAMPLES_MAX = 1 << 16,
+    MEMBERS_MAX = 64
+};
 
 /* One past the largest cycle or amount, so that sums of two cannot overflow. */
 static const uint64_t WHOLE_LIMIT = UINT64_C(1) << 62;
 
 typedef enum slot {
-    S_KIND, S_ENGINE, S_ENGINE_ID, S_INDEX, S_LAYER, S_OP, S_START, S_END, S_DETAILS, S_BYTES, S_MACS, S_ROUTE_IN, S_ROUTE_OUT, S_TOKENS, S_REASON,
-    S_WAITS_FOR, S_FILE, S_LINE, S_PHASE, S_CYCLE, S_WINDOW, S_STALLED, S_POSITION, S_READ, S_WRITE, SLOTS
+    S_KIND,
+    S_ENGINE,
+    S_ENGINE_ID,
+    S_INDEX,
+    S_LAYER,
+    S_OP,
+    S_START,
+    S_END,
+    S_DETAILS,
+    S_BYTES,
+    S_MACS,
+    S_ROUTE_IN,
+    S_ROUTE_OUT,
+    S_TOKENS,
+    S_REASON,
+    S_WAITS_FOR,
+    S_FILE,
+    S_LINE,
+    S_PHASE,
+    S_CYCLE,
+    S_WINDOW,
+    S_STALLED,
+    S_POSITION,
+    S_READ,
+    S_WRITE,
+    SLOTS
 } slot;
 
 typedef enum level { L_EVENT, L_DETAILS, L_CHROME, L_ARGS } level;
@@ -66,12 +99,12 @@ typedef struct trace_reader {
     const tv_trace_calls *calls;
     const tv_diag_sink *sink;
     yajl_handle parser;
-    yajl_gen gen; /* writes again what is captured */
-    tv_arena arena; /* of the file: the parts */
+    yajl_gen gen;     /* writes again what is captured */
+    tv_arena arena;   /* of the file: the parts */
     tv_status status; /* of what has been reported */
 
     const uint8_t *chunk;
-    bool heard; /* the parser has called in this chunk */
+    bool heard;                      /* the parser has called in this chunk */
     uint64_t line, line_start, base; /* at the beginning of the chunk; offsets in the file */
 
     state state, after_capture;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two forms of trace files: the JSON trace that all machines share, and Chrome trace events, which the Perfetto UI opens.
- * docs/trace.md describes both. */
+/* The two forms of trace files: the JSON trace that all machines share, and Chrome trace events, which the Perfetto UI
+ * opens. docs/trace.md describes both. */
 #include "trace/put.h"
 
 #include <inttypes.h>
@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 const char *const tv_trace_kind_names[TV_EVENT_ACCESS + 1] = {
-    [TV_EVENT_ENGINE] = "ENGINE_EVENT", [TV_EVENT_STALL] = "STALL_EVENT", [TV_EVENT_COMMAND] = "CMD_EVENT", [TV_EVENT_STATUS] = "STAT_OUT",
-    [TV_EVENT_MARKER] = "MARKER_EVENT", [TV_EVENT_TRANSFER] = "TRANSFER", [TV_EVENT_TOKEN] = "TOKEN_EVENT"};
+    [TV_EVENT_ENGINE] = "ENGINE_EVENT", [TV_EVENT_STALL] = "STALL_EVENT",   [TV_EVENT_COMMAND] = "CMD_EVENT",
+    [TV_EVENT_STATUS] = "STAT_OUT",     [TV_EVENT_MARKER] = "MARKER_EVENT", [TV_EVENT_TRANSFER] = "TRANSFER",
+    [TV_EVENT_TOKEN] = "TOKEN_EVENT"};
 
 bool tv_trace_put_init(tv_trace_put *p, FILE *out, tv_trace_format format)
 {
@@ -53,7 +54,10 @@ static void text(tv_trace_put *p, const char *value)
         yajl_gen_null(p->gen);
 }
 
-static void key(tv_trace_put *p, const char *name) { yajl_gen_string(p->gen, (const unsigned char *)name, strlen(name)); }
+static void key(tv_trace_put *p, const char *name)
+{
+    yajl_gen_string(p->gen, (const unsigned char *)name, strlen(name));
+}
 
 static void text_member(tv_trace_put *p, const char *name, const char *value)
 {
@@ -94,7 +98,8 @@ static void open_object(tv_trace_put *p) { yajl_gen_map_open(p->gen); }
 
 static void close_object(tv_trace_put *p) { yajl_gen_map_close(p->gen); }
 
-/* What has been generated, as an element of a list. `more` go before its last brace, `inner` before the one before that. */
+/* What has been generated, as an element of a list. `more` go before its last brace, `inner` before the one before
+ * that. */
 static void put_element(tv_trace_put *p, const char *more, const char *inner)
 {
     const unsigned char *data;
@@ -103,8 +108,8 @@ static void put_element(tv_trace_put *p, const char *more, const char *inner)
     if (yajl_gen_get_buf(p->gen, &data, &size) != yajl_gen_status_ok || size < 2)
         p->failed = true;
     else if (more || inner)
-        fprintf(p->out, "%.*s%s%s}%s%s}", (int)(size - 2), (const char *)data, inner && data[size - 3] != '{' ? "," : "", inner ? inner : "", more ? "," : "",
-                more ? more : "");
+        fprintf(p->out, "%.*s%s%s}%s%s}", (int)(size - 2), (const char *)data,
+                inner && data[size - 3] != '{' ? "," : "", inner ? inner : "", more ? "," : "", more ? more : "");
     else
         fwrite(data, 1, size, p->out);
     yajl_gen_clear(p->gen);
@@ -198,8 +203,12 @@ static unsigned track(tv_trace_put *p, const char *name)
 /* Reserved colour names of the trace viewer, so that a cause keeps its colour; Perfetto colours by name. */
 static const char *cause_color(const char *reason)
 {
-    static const char *const colors[][2] = {{"sync", "grey"},          {"raw", "terrible"},  {"war", "bad"},
-                                            {"waw", "yellow"},         {"frontend", "olive"}, {"resource", "generic_work"},
+    static const char *const colors[][2] = {{"sync", "grey"},
+                                            {"raw", "terrible"},
+                                            {"war", "bad"},
+                                            {"waw", "yellow"},
+                                            {"frontend", "olive"},
+                                            {"resource", "generic_work"},
                                             {"stream", "vsync_highlight_color"}};
     for (size_t i = 0; i < TV_COUNTOF(colors); i++)
         if (strcmp(colors[i][0], reason) == 0)
@@ -243,7 +252,9 @@ static void chrome_args(tv_trace_put *p, const tv_event *e)
 static void chrome_event(tv_trace_put *p, const tv_event *e)
 {
     bool instant = e->kind == TV_EVENT_STATUS || e->kind == TV_EVENT_MARKER;
-    unsigned tid = e->kind == TV_EVENT_TOKEN ? track(p, "tokens") : e->engine ? track(p, e->lane ? e->lane : e->engine) : 0;
+    unsigned tid = e->kind == TV_EVENT_TOKEN ? track(p, "tokens")
+                   : e->engine               ? track(p, e->lane ? e->lane : e->engine)
+                                             : 0;
     char name[80];
     event_name(e, name, sizeof name);
     open_object(p);
@@ -278,10 +289,12 @@ void tv_trace_put_begin(tv_trace_put *p, const tv_trace_head *head)
 {
     p->clock_hz = head->clock_hz > 0 ? head->clock_hz : 1e9;
     if (p->format == TV_TRACE_JSON) {
-        fprintf(p->out, "{\"version\":\"1.1\",\n\"run_metadata\":%s,\n\"config_snapshot\":%s,\n\"timeline_events\":[", head->run_metadata, head->config);
+        fprintf(p->out, "{\"version\":\"1.1\",\n\"run_metadata\":%s,\n\"config_snapshot\":%s,\n\"timeline_events\":[",
+                head->run_metadata, head->config);
         return;
     }
-    fprintf(p->out, "{\"displayTimeUnit\":\"ns\",\n\"run_metadata\":%s,\n\"config_snapshot\":%s,\n\"traceEvents\":[", head->run_metadata, head->config);
+    fprintf(p->out, "{\"displayTimeUnit\":\"ns\",\n\"run_metadata\":%s,\n\"config_snapshot\":%s,\n\"traceEvents\":[",
+            head->run_metadata, head->config);
     name_event(p, "process_name", 0, head->target);
     for (unsigned e = 0; e < head->engine_count; e++)
         track(p, head->engines[e]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trace files piece by piece, in either form of JSON: what the writer and the converter share. Where events come from is not
- * known here. What has failed is remembered in `failed`; a caller looks once, at the end. */
+/* Trace files piece by piece, in either form of JSON: what the writer and the converter share. Where events come from
+ * is not known here. What has failed is remembered in `failed`; a caller looks once, at the end. */
 #ifndef TV_TRACE_PUT_H
 #define TV_TRACE_PUT_H
 
@@ -18,7 +18,7 @@ typedef struct tv_trace_put {
     bool first; /* of a list */
     bool failed;
     yajl_gen gen;
-    uint64_t counted; /* Perfetto: the cycle that the bandwidth counter has reached */
+    uint64_t counted;                    /* Perfetto: the cycle that the bandwidth counter has reached */
     char tracks[TRACKS_MAX][TRACK_NAME]; /* Perfetto: the engines seen, and the tokens */
     unsigned track_count;
 } tv_trace_put;
@@ -44,9 +44,9 @@ extern const char *const tv_trace_kind_names[TV_EVENT_ACCESS + 1];
 bool tv_trace_put_init(tv_trace_put *put, FILE *out, tv_trace_format format);
 void tv_trace_put_fini(tv_trace_put *put);
 
-/* In this order: the head, events, the end of events, samples, the summary, members of a reader's that this version does not
- * know, the end. `more` and `more_details` are members to add, as JSON without the braces
- * around them, or NULL; Perfetto does not get them. */
+/* In this order: the head, events, the end of events, samples, the summary, members of a reader's that this version
+ * does not know, the end. `more` and `more_details` are members to add, as JSON without the braces around them, or
+ * NULL; Perfetto does not get them. */
 void tv_trace_put_begin(tv_trace_put *put, const tv_trace_head *head);
 void tv_trace_put_event(tv_trace_put *put, const tv_event *event, const char *more, const char *more_details);
 void tv_trace_put_events_end(tv_trace_put *put);

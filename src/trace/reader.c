@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading trace files: a streaming parser hands over names and values. What stands around the events is captured as text; an
- * event's values go into slots until it ends. Hostile files meet a limit on depth, on texts, on what is captured, and on bytes
- * without a value, at which the parser would otherwise look again and again. */
+/* Reading trace files: a streaming parser hands over names and values. What stands around the events is captured as
+ * text; an event's values go into slots until it ends. Hostile files meet a limit on depth, on texts, on what is
+ * captured, and on bytes without a value, at which the parser would otherwise look again and again. */
 #include "trace/reader.h"
 
 #include <ctype.h>
@@ -33,7 +33,10 @@ int trace_wrong(trace_reader *r, const tv_code *code, const char *hint, const ch
             line_start = r->base + i + 1;
         }
     uint64_t column = r->base + at > line_start ? r->base + at - line_start : 1;
-    tv_source_loc loc = {.file = r->path, .line = (unsigned)tv_min_u64(line, UINT32_MAX), .column = (unsigned)tv_min_u64(column, UINT32_MAX), .index = -1};
+    tv_source_loc loc = {.file = r->path,
+                         .line = (unsigned)tv_min_u64(line, UINT32_MAX),
+                         .column = (unsigned)tv_min_u64(column, UINT32_MAX),
+                         .index = -1};
     char message[512];
     va_list args;
     va_start(args, format);
@@ -60,9 +63,14 @@ static int wrong_type(trace_reader *r, const char *found, const char *expected)
 /* A value where the reader's state has no place for one. */
 static int misplaced(trace_reader *r, const char *found)
 {
-    static const char *const expected[] = {[BEFORE] = "an object", [LIST] = "a list", [EVENTS] = "an object", [SAMPLES] = "an object"};
-    static const char *const types[] = {[T_TEXT] = "a string", [T_TEXT_OR_NULL] = "a string or null", [T_WHOLE] = "a whole number from 0 up",
-                                        [T_WHOLE_OR_NULL] = "a whole number from 0 up, or null", [T_REAL] = "a number", [T_OBJECT] = "an object"};
+    static const char *const expected[] = {
+        [BEFORE] = "an object", [LIST] = "a list", [EVENTS] = "an object", [SAMPLES] = "an object"};
+    static const char *const types[] = {[T_TEXT] = "a string",
+                                        [T_TEXT_OR_NULL] = "a string or null",
+                                        [T_WHOLE] = "a whole number from 0 up",
+                                        [T_WHOLE_OR_NULL] = "a whole number from 0 up, or null",
+                                        [T_REAL] = "a number",
+                                        [T_OBJECT] = "an object"};
     if (r->state == VALUE)
         return wrong_type(r, found, types[r->field->type]);
     return wrong_type(r, found, r->state < TV_COUNTOF(expected) && expected[r->state] ? expected[r->state] : "nothing");
@@ -153,7 +161,8 @@ static int captured(trace_reader *r, yajl_gen_status status)
         return trace_wrong(r, TV_CODE(TRACE_LIMIT), NULL, "a value cannot be kept");
     yajl_gen_get_buf(r->gen, &data, &size);
     if (size + (r->capture_to ? r->capture_to->len : 0) > CAPTURE_MAX)
-        return trace_wrong(r, TV_CODE(TRACE_LIMIT), NULL, "'%s' is larger than %d MiB", r->part_name, CAPTURE_MAX >> 20);
+        return trace_wrong(r, TV_CODE(TRACE_LIMIT), NULL, "'%s' is larger than %d MiB", r->part_name,
+                           CAPTURE_MAX >> 20);
     return r->depth == r->capture_depth ? end_capture(r) : 1;
 }
 
@@ -161,7 +170,7 @@ static int take_engines(trace_reader *r)
 {
     size_t i;
     json_t *name;
-    json_array_foreach(json_object_get(r->run, "engines"), i, name)
+    json_array_foreach (json_object_get(r->run, "engines"), i, name)
         if (json_is_string(name) && r->engine_count < TV_ENGINES_MAX && strlen(json_string_value(name)) < TRACK_NAME)
             r->engines[r->engine_count++] = json_string_value(name);
     return 1;
@@ -173,9 +182,11 @@ static int begin_events(trace_reader *r)
     const char *target = json_string_value(json_object_get(r->run, "target"));
     double clock = json_number_value(json_object_get(r->run, "clock_hz"));
     if (!r->run || !target)
-        return trace_wrong(r, TV_CODE(TRACE_FORM), "run_metadata with the target stand before the events", "the trace does not say of which machine it is");
+        return trace_wrong(r, TV_CODE(TRACE_FORM), "run_metadata with the target stand before the events",
+                           "the trace does not say of which machine it is");
     if (!(clock > 0))
-        return trace_wrong(r, TV_CODE(TRACE_FORM), "run_metadata stand before the events", "clock_hz of the run_metadata is not a number above 0");
+        return trace_wrong(r, TV_CODE(TRACE_FORM), "run_metadata stand before the events",
+                           "clock_hz of the run_metadata is not a number above 0");
     if (r->begun)
         return trace_wrong(r, TV_CODE(TRACE_FORM), NULL, "there are two lists of events");
     r->begun = true;
@@ -186,9 +197,10 @@ static int begin_events(trace_reader *r)
 
 static int top_key(trace_reader *r, tv_sv name)
 {
-    static const char *const names[PARTS] = {[P_EVENTS] = "timeline_events", [P_CHROME] = "traceEvents",       [P_SAMPLES] = "bandwidth_samples",
-                                             [P_RUN] = "run_metadata",       [P_CONFIG] = "config_snapshot",   [P_SUMMARY] = "summary_metrics",
-                                             [P_VERSION] = "version",        [P_OTHER] = "displayTimeUnit"};
+    static const char *const names[PARTS] = {
+        [P_EVENTS] = "timeline_events", [P_CHROME] = "traceEvents",     [P_SAMPLES] = "bandwidth_samples",
+        [P_RUN] = "run_metadata",       [P_CONFIG] = "config_snapshot", [P_SUMMARY] = "summary_metrics",
+        [P_VERSION] = "version",        [P_OTHER] = "displayTimeUnit"};
     unsigned p = 0;
     while (p < P_OTHER && !tv_sv_is(name, names[p]))
         p++;
@@ -340,7 +352,8 @@ static int on_number(void *user, const char *text, size_t length)
     if (r->state == VALUE && (r->field->type == T_WHOLE || r->field->type == T_WHOLE_OR_NULL)) {
         if (whole_number(text, length, &r->values[r->field->slot].whole))
             return slot_filled(r);
-    } else if (r->state == VALUE && r->field->type == T_REAL && real_number(text, length, &r->values[r->field->slot].real)) {
+    } else if (r->state == VALUE && r->field->type == T_REAL &&
+               real_number(text, length, &r->values[r->field->slot].real)) {
         return slot_filled(r);
     }
     char found[64];
@@ -359,7 +372,8 @@ static int on_string(void *user, const unsigned char *text, size_t length)
     if (r->state != VALUE || (r->field->type != T_TEXT && r->field->type != T_TEXT_OR_NULL))
         return misplaced(r, "a string");
     if (length > TEXT_MAX || memchr(text, '\0', length))
-        return trace_wrong(r, TV_CODE(TRACE_LIMIT), NULL, length > TEXT_MAX ? "'%s' has more than 64 KiB" : "'%s' holds a NUL", r->field->name);
+        return trace_wrong(r, TV_CODE(TRACE_LIMIT), NULL,
+                           length > TEXT_MAX ? "'%s' has more than 64 KiB" : "'%s' holds a NUL", r->field->name);
     r->values[r->field->slot].text = r->texts.len;
     tv_buf_append(&r->texts, text, length);
     tv_buf_append(&r->texts, "", 1);
@@ -471,7 +485,8 @@ static void syntax_error(trace_reader *r)
 
 static void next_chunk(trace_reader *r, size_t size)
 {
-    for (const uint8_t *p = r->chunk, *end = p + size, *newline; (newline = memchr(p, '\n', (size_t)(end - p))); p = newline + 1) {
+    for (const uint8_t *p = r->chunk, *end = p + size, *newline; (newline = memchr(p, '\n', (size_t)(end - p)));
+         p = newline + 1) {
         r->line++;
         r->line_start = r->base + (uint64_t)(newline + 1 - r->chunk);
     }
@@ -509,13 +524,16 @@ static tv_status parse(trace_reader *r, tv_stream *stream, uint8_t *buffer)
 static tv_status end_of_file(trace_reader *r)
 {
     if (r->state != AFTER || yajl_complete_parse(r->parser) != yajl_status_ok) {
-        trace_wrong(r, TV_CODE(TRACE_JSON), "a run that was stopped leaves no whole trace", r->base ? "the file ends too early" : "the file is empty");
+        trace_wrong(r, TV_CODE(TRACE_JSON), "a run that was stopped leaves no whole trace",
+                    r->base ? "the file ends too early" : "the file is empty");
         return r->status;
     }
     if (!r->begun)
-        trace_wrong(r, TV_CODE(TRACE_FORM), "`trivet run --trace` writes one", "the file has neither timeline_events nor traceEvents: it is no trace");
+        trace_wrong(r, TV_CODE(TRACE_FORM), "`trivet run --trace` writes one",
+                    "the file has neither timeline_events nor traceEvents: it is no trace");
     else if (!r->summary)
-        trace_wrong(r, TV_CODE(TRACE_FORM), NULL, "the trace has no %s", r->parts_given >> P_CHROME & 1 ? "otherData" : "summary_metrics");
+        trace_wrong(r, TV_CODE(TRACE_FORM), NULL, "the trace has no %s",
+                    r->parts_given >> P_CHROME & 1 ? "otherData" : "summary_metrics");
     for (unsigned i = 0; i < r->sample_count && r->status == TV_OK; i++)
         if (r->calls->sample && !r->calls->sample(r->calls->user, &r->samples[i]))
             trace_no_memory(r);
@@ -544,9 +562,15 @@ static void fini(trace_reader *r)
 
 tv_status tv_trace_read(const char *name, tv_stream *stream, const tv_trace_calls *calls, const tv_diag_sink *sink)
 {
-    static const yajl_callbacks callbacks = {
-        .yajl_null = on_null, .yajl_boolean = on_boolean, .yajl_number = on_number, .yajl_string = on_string, .yajl_start_map = on_start_map,
-        .yajl_map_key = on_key, .yajl_end_map = on_end_map, .yajl_start_array = on_start_array, .yajl_end_array = on_end_array};
+    static const yajl_callbacks callbacks = {.yajl_null = on_null,
+                                             .yajl_boolean = on_boolean,
+                                             .yajl_number = on_number,
+                                             .yajl_string = on_string,
+                                             .yajl_start_map = on_start_map,
+                                             .yajl_map_key = on_key,
+                                             .yajl_end_map = on_end_map,
+                                             .yajl_start_array = on_start_array,
+                                             .yajl_end_array = on_end_array};
     trace_reader *r = calloc(1, sizeof *r);
     uint8_t *buffer = malloc(CHUNK);
     tv_status status = TV_ERR_MEMORY;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a trace file says of its run: the machine's own sums from the end of the file, and sums by instruction class, layer and
- * step over its events. */
+/* What a trace file says of its run: the machine's own sums from the end of the file, and sums by instruction class,
+ * layer and step over its events. */
 #include <stdlib.h>
 
 #include "base/diag.h"
@@ -45,7 +45,8 @@ static bool add_setting(summary *s, tv_trace_setting *settings, tv_config *confi
         i++;
     bool known = config && tv_config_at(config, i, &entry);
     tv_trace_setting *row = &settings[s->s.setting_count];
-    *row = (tv_trace_setting){.key = copy(s, key), .value = copy(s, value), .fallback = known ? copy(s, entry.fallback) : NULL};
+    *row = (tv_trace_setting){
+        .key = copy(s, key), .value = copy(s, value), .fallback = known ? copy(s, entry.fallback) : NULL};
     if (!row->key || !row->value || (known && !row->fallback))
         return false;
     s->s.setting_count += !known || !same_value(config, i, &entry, value);
@@ -63,8 +64,9 @@ static bool take_config(summary *s, const char *target, const json_t *object)
         return false;
     if (tv_config_new(target, NULL, &config) != TV_OK)
         config = NULL;
-    json_object_foreach((json_t *)(uintptr_t)object, key, value)
-        good = good && (!json_is_string(value) || s->s.setting_count == SETTINGS_MAX || add_setting(s, settings, config, key, json_string_value(value)));
+    json_object_foreach ((json_t *)(uintptr_t)object, key, value)
+        good = good && (!json_is_string(value) || s->s.setting_count == SETTINGS_MAX ||
+                        add_setting(s, settings, config, key, json_string_value(value)));
     s->s.settings = settings;
     tv_config_free(config);
     return good;
@@ -119,7 +121,9 @@ static bool add_step(summary *s, const tv_event *e)
         s->steps = steps;
         s->step_room = room;
     }
-    const char *op = e->op && strcmp(e->op, "prefill") == 0 ? "prefill" : e->op && strcmp(e->op, "decode") == 0 ? "decode" : "step";
+    const char *op = e->op && strcmp(e->op, "prefill") == 0  ? "prefill"
+                     : e->op && strcmp(e->op, "decode") == 0 ? "decode"
+                                                             : "step";
     s->steps[s->s.step_count++] = (tv_trace_step){op, e->index, e->tokens, e->start, e->end};
     return true;
 }
@@ -134,10 +138,14 @@ static bool event(void *user, const tv_event *e, const char *more, const char *m
         return false;
     switch (e->kind) {
     case TV_EVENT_ENGINE:
-    case TV_EVENT_STALL: return add_to(&s->ops, e->op, e) && add_to(&s->layers, e->layer, e);
-    case TV_EVENT_COMMAND: return add_to(&s->commands, e->op, e);
-    case TV_EVENT_TOKEN: return add_step(s, e);
-    default: return true;
+    case TV_EVENT_STALL:
+        return add_to(&s->ops, e->op, e) && add_to(&s->layers, e->layer, e);
+    case TV_EVENT_COMMAND:
+        return add_to(&s->commands, e->op, e);
+    case TV_EVENT_TOKEN:
+        return add_step(s, e);
+    default:
+        return true;
     }
 }
 
@@ -149,18 +157,25 @@ static uint64_t whole(const json_t *object, const char *name)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-static double number(const json_t *object, const char *name) { return json_number_value(json_object_get(object, name)); }
+static double number(const json_t *object, const char *name)
+{
+    return json_number_value(json_object_get(object, name));
+}
 
 static bool take_engine(summary *s, tv_trace_engine *engine, const char *name, const json_t *object)
 {
     const json_t *stalled = json_object_get(object, "held_cycles");
-    tv_trace_stall_reason *stall_reasons = tv_arena_alloc(&s->arena, (json_object_size(stalled) + 1) * sizeof *stall_reasons);
-    *engine = (tv_trace_engine){.name = copy(s, name), .busy = whole(object, "active_cycles"), .idle = whole(object, "idle_cycles"), .stalled = stall_reasons};
+    tv_trace_stall_reason *stall_reasons =
+        tv_arena_alloc(&s->arena, (json_object_size(stalled) + 1) * sizeof *stall_reasons);
+    *engine = (tv_trace_engine){.name = copy(s, name),
+                                .busy = whole(object, "active_cycles"),
+                                .idle = whole(object, "idle_cycles"),
+                                .stalled = stall_reasons};
     if (!stall_reasons || !engine->name)
         return false;
     const char *reason;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)stalled, reason, value) {
+    json_object_foreach ((json_t *)(uintptr_t)stalled, reason, value) {
         tv_trace_row *row = tv_trace_table_row(&s->stall_reasons, reason);
         if (!row)
             return false;
@@ -176,13 +191,14 @@ static bool take_engines(summary *s, const json_t *object)
     const char *name;
     json_t *value;
     bool good = engines != NULL;
-    json_object_foreach((json_t *)(uintptr_t)object, name, value)
+    json_object_foreach ((json_t *)(uintptr_t)object, name, value)
         good = good && take_engine(s, &engines[s->s.engine_count++], name, value);
     s->s.engines = engines;
     if (!good)
         return false;
     tv_trace_table_sort(&s->stall_reasons);
-    tv_trace_stall_reason *stall_reasons = tv_arena_alloc(&s->arena, (s->stall_reasons.count + 1) * sizeof *stall_reasons);
+    tv_trace_stall_reason *stall_reasons =
+        tv_arena_alloc(&s->arena, (s->stall_reasons.count + 1) * sizeof *stall_reasons);
     for (unsigned i = 0; stall_reasons && i < s->stall_reasons.count; i++)
         stall_reasons[i] = (tv_trace_stall_reason){s->stall_reasons.rows[i].name, s->stall_reasons.rows[i].cycles};
     s->s.stall_reasons = stall_reasons;
@@ -201,8 +217,9 @@ static bool take_paths(summary *s, const json_t *tail)
     if (!paths)
         return false;
     s->s.paths = paths;
-    json_object_foreach((json_t *)(uintptr_t)object, name, value) {
-        paths[s->s.path_count] = (tv_trace_path){copy(s, name), whole(value, "bytes"), number(value, "peak_bytes_per_cycle")};
+    json_object_foreach ((json_t *)(uintptr_t)object, name, value) {
+        paths[s->s.path_count] =
+            (tv_trace_path){copy(s, name), whole(value, "bytes"), number(value, "peak_bytes_per_cycle")};
         if (!paths[s->s.path_count++].name)
             return false;
     }
@@ -258,7 +275,8 @@ static bool end(void *user, const tv_trace_tail *tail)
     s->s.peak_macs = number(object, "peak_macs_per_cycle");
     s->s.bound_by = copy(s, json_string_value(json_object_get(object, "bound_by")));
     s->s.bottleneck = copy(s, json_string_value(json_object_get(object, "verdict")));
-    if (!s->s.bound_by || !s->s.bottleneck || !take_engines(s, json_object_get(object, "engines")) || !take_paths(s, object) || !count_commands(s))
+    if (!s->s.bound_by || !s->s.bottleneck || !take_engines(s, json_object_get(object, "engines")) ||
+        !take_paths(s, object) || !count_commands(s))
         return false;
     take_tables(s);
     return true;
@@ -266,8 +284,8 @@ static bool end(void *user, const tv_trace_tail *tail)
 
 /* ---- The door ---- */
 
-tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const tv_trace_progress *progress, const tv_diag_sink *sink,
-                                    tv_trace_summary **out)
+tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const tv_trace_progress *progress,
+                                    const tv_diag_sink *sink, tv_trace_summary **out)
 {
     summary *s = calloc(1, sizeof *s);
     if (!s)
@@ -276,7 +294,8 @@ tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const t
     for (unsigned i = 0; i < TV_COUNTOF(tables); i++)
         *tables[i] = (tv_trace_table){.arena = &s->arena, .limit = TV_TRACE_ROWS};
     tv_trace_calls calls = {.begin = begin, .event = event, .end = end, .user = s, .progress = progress};
-    tv_status status = tv_trace_longest_init(&s->longest, &s->arena) ? tv_trace_read(name, stream, &calls, sink) : tv_fail_memory(sink);
+    tv_status status = tv_trace_longest_init(&s->longest, &s->arena) ? tv_trace_read(name, stream, &calls, sink)
+                                                                     : tv_fail_memory(sink);
     if (status != TV_OK)
         tv_trace_summary_free(&s->s);
     else
@@ -284,7 +303,8 @@ tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const t
     return status;
 }
 
-tv_status tv_trace_summarise(const char *path, const tv_trace_progress *progress, const tv_diag_sink *sink, tv_trace_summary **out)
+tv_status tv_trace_summarise(const char *path, const tv_trace_progress *progress, const tv_diag_sink *sink,
+                             tv_trace_summary **out)
 {
     tv_stream *stream;
     TV_TRY(tv_stream_open(path, sink, &stream));

@@ -141,7 +141,8 @@ static bool joins(tv_trace_longest *l, const tv_event *e, const char *lane)
     for (unsigned i = 0; i < l->count; i++) {
         tv_trace_long_stall *row = &l->rows[i];
         const tv_trace_stall *s = &row->stall;
-        if (s->start != e->start || s->end != e->end || s->stalled.index != e->index || s->waits_for.index != e->waits_for || strcmp(s->reason, e->reason) != 0)
+        if (s->start != e->start || s->end != e->end || s->stalled.index != e->index ||
+            s->waits_for.index != e->waits_for || strcmp(s->reason, e->reason) != 0)
             continue;
         size_t n = strlen(row->engines);
         snprintf(row->engines + n, sizeof row->engines - n, " %.40s", lane);
@@ -159,9 +160,12 @@ static bool take_stall(tv_trace_longest *l, const tv_event *e)
         at--;
     if (joins(l, e, lane) || at == TV_TRACE_STALLS || cycles == 0)
         return true;
-    tv_trace_long_stall row = {.stall = {.start = e->start, .end = e->end, .stalled = recall(l, e->index), .waits_for = recall(l, e->waits_for)}};
+    tv_trace_long_stall row = {
+        .stall = {
+            .start = e->start, .end = e->end, .stalled = recall(l, e->index), .waits_for = recall(l, e->waits_for)}};
     snprintf(row.engines, sizeof row.engines, "%.40s", lane);
-    if (!keep(l, e->reason, &row.stall.reason) || (e->op && !keep(l, e->op, &row.stall.stalled.op)) || (e->file && !keep(l, e->file, &row.stall.stalled.file)))
+    if (!keep(l, e->reason, &row.stall.reason) || (e->op && !keep(l, e->op, &row.stall.stalled.op)) ||
+        (e->file && !keep(l, e->file, &row.stall.stalled.file)))
         return false;
     if (e->file)
         row.stall.stalled.line = e->line;

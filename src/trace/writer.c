@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trace files of a running machine, written as the events come. Memory stays bounded however long the run is: bandwidth is
- * gathered in windows that double in width when there are too many. */
+/* Trace files of a running machine, written as the events come. Memory stays bounded however long the run is: bandwidth
+ * is gathered in windows that double in width when there are too many. */
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -93,9 +93,9 @@ static json_t *engines_json(const tv_stats *s)
             if (s->engines[e].stalled[c])
                 json_object_set_new(stalled, s->stall_reasons[c], json_integer((json_int_t)s->engines[e].stalled[c]));
         json_object_set_new(engines, s->engines[e].name,
-                            json_pack("{s:I, s:I, s:o, s:f}", "active_cycles", (json_int_t)s->engines[e].busy, "idle_cycles",
-                                      (json_int_t)s->engines[e].idle, "held_cycles", stalled, "utilization",
-                                      s->cycles ? (double)s->engines[e].busy / (double)s->cycles : 0.0));
+                            json_pack("{s:I, s:I, s:o, s:f}", "active_cycles", (json_int_t)s->engines[e].busy,
+                                      "idle_cycles", (json_int_t)s->engines[e].idle, "held_cycles", stalled,
+                                      "utilization", s->cycles ? (double)s->engines[e].busy / (double)s->cycles : 0.0));
     }
     return engines;
 }
@@ -106,12 +106,15 @@ static json_t *summary_json(const tv_trace_writer *w, const tv_machine *machine)
     tv_machine_stats(machine, &s);
     json_t *paths = json_object();
     for (unsigned p = 0; p < s.path_count; p++)
-        json_object_set_new(paths, s.paths[p].name, json_pack("{s:I, s:f}", "bytes", (json_int_t)s.paths[p].bytes, "peak_bytes_per_cycle", s.paths[p].peak));
-    return json_pack("{s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:{s:I, s:I}, s:I, s:s, s:s}", "cycles_total", (json_int_t)s.cycles, "seconds", s.seconds,
-                     "instructions", (json_int_t)s.instructions, "macs", (json_int_t)s.macs, "peak_macs_per_cycle", s.peak_macs, "dram_read_bytes",
-                     w->read_bytes, "dram_write_bytes", w->written_bytes, "engines", engines_json(&s), "paths", paths, "kv_cache", "read_bytes",
-                     (json_int_t)w->kv_bytes[0], "write_bytes", (json_int_t)w->kv_bytes[1], "tokens", (json_int_t)w->tokens, "bound_by", s.bound_by,
-                     "verdict", s.bottleneck);
+        json_object_set_new(
+            paths, s.paths[p].name,
+            json_pack("{s:I, s:f}", "bytes", (json_int_t)s.paths[p].bytes, "peak_bytes_per_cycle", s.paths[p].peak));
+    return json_pack("{s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:{s:I, s:I}, s:I, s:s, s:s}", "cycles_total",
+                     (json_int_t)s.cycles, "seconds", s.seconds, "instructions", (json_int_t)s.instructions, "macs",
+                     (json_int_t)s.macs, "peak_macs_per_cycle", s.peak_macs, "dram_read_bytes", w->read_bytes,
+                     "dram_write_bytes", w->written_bytes, "engines", engines_json(&s), "paths", paths, "kv_cache",
+                     "read_bytes", (json_int_t)w->kv_bytes[0], "write_bytes", (json_int_t)w->kv_bytes[1], "tokens",
+                     (json_int_t)w->tokens, "bound_by", s.bound_by, "verdict", s.bottleneck);
 }
 
 static void begin(tv_trace_writer *w, const tv_machine *machine)
@@ -125,8 +128,8 @@ static void begin(tv_trace_writer *w, const tv_machine *machine)
         json_array_append_new(engines, json_string(names[e]));
     }
     const char *target = tv_machine_target(machine);
-    char *run = text_of(json_pack("{s:s, s:s, s:s, s:f, s:o}", "tool", "trivet", "tool_version", tv_version(), "target", target, "clock_hz", s.clock_hz,
-                                  "engines", engines));
+    char *run = text_of(json_pack("{s:s, s:s, s:s, s:f, s:o}", "tool", "trivet", "tool_version", tv_version(), "target",
+                                  target, "clock_hz", s.clock_hz, "engines", engines));
     char *config = text_of(config_json(machine));
     if (run && config)
         tv_trace_put_begin(&w->put, &(tv_trace_head){target, s.clock_hz, run, config, names, s.engine_count});
@@ -142,7 +145,8 @@ static void end(tv_trace_writer *w, const tv_machine *machine)
     for (unsigned i = 0; i < w->window_count; i++) {
         const window *v = &w->windows[i];
         if (v->read != 0 || v->written != 0 || v->stalled != 0)
-            tv_trace_put_sample(&w->put, &(tv_trace_sample){i * w->window_cycles, w->window_cycles, v->read, v->written, v->stalled});
+            tv_trace_put_sample(
+                &w->put, &(tv_trace_sample){i * w->window_cycles, w->window_cycles, v->read, v->written, v->stalled});
     }
     char *summary = text_of(summary_json(w, machine));
     if (summary)
@@ -172,10 +176,12 @@ static void take_event(void *user, const tv_event *e)
     tv_trace_put_event(&w->put, e, NULL, NULL);
 }
 
-tv_status tv_trace_open(const char *path, tv_trace_format format, const tv_machine *machine, const tv_diag_sink *sink, tv_trace_writer **out)
+tv_status tv_trace_open(const char *path, tv_trace_format format, const tv_machine *machine, const tv_diag_sink *sink,
+                        tv_trace_writer **out)
 {
     if (format == TV_TRACE_CSV)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TRACE_FORMAT), "write a JSON trace and convert it", "a machine does not write CSV");
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TRACE_FORMAT), "write a JSON trace and convert it",
+                       "a machine does not write CSV");
     tv_trace_writer *w = calloc(1, sizeof *w);
     if (!w)
         return tv_fail_memory(sink);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints a hash of what the functions of src/num and src/kernels make of many numbers: every host must print the same. What is
- * right is a matter of tests/unit; this finds what depends on the host: NaN and its sign, conversions out of range, contracted
- * multiply-adds, a char's sign. Kernels with several versions must agree within the host, too. */
+/* Prints a hash of what the functions of src/num and src/kernels make of many numbers: every host must print the same.
+ * What is right is a matter of tests/unit; this finds what depends on the host: NaN and its sign, conversions out of
+ * range, contracted multiply-adds, a char's sign. Kernels with several versions must agree within the host, too. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,8 @@ static uint64_t next(uint64_t *rng)
 /* Bits of any binary32, corners often. */
 static uint32_t any_bits(uint64_t *rng)
 {
-    static const uint32_t corners[] = {0, 1, 0x7FFFFF, 0x800000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000, 0x7FA00001, 0x3F800000, 0x4B000000, 0x4F000000};
+    static const uint32_t corners[] = {0,          1,          0x7FFFFF,   0x800000,   0x7F7FFFFF, 0x7F800000,
+                                       0x7FC00000, 0x7FA00001, 0x3F800000, 0x4B000000, 0x4F000000};
     uint64_t x = next(rng);
     if (x >> 60)
         return (uint32_t)x;
@@ -70,7 +71,8 @@ static void conversions(void)
     for (unsigned i = 0; i < ROUNDS; i++) {
         float x = tv_f32_of_bits(any_bits(&rng));
         uint64_t bits = next(&rng);
-        double d = i % 2 ? (double)x : tv_f64_of_bits((bits & UINT64_C(0x800FFFFFFFFFFFFF)) | (850 + (bits >> 52) % 360) << 52);
+        double d = i % 2 ? (double)x
+                         : tv_f64_of_bits((bits & UINT64_C(0x800FFFFFFFFFFFFF)) | (850 + (bits >> 52) % 360) << 52);
         mix_number(&narrow, tv_bf16_from_f32(x));
         mix_number(&narrow, tv_f16_from_f32(x));
         mix_number(&narrow, tv_bf16_from_f64(d));
@@ -88,7 +90,8 @@ static void tier2(void)
     uint64_t rng = 2;
     hash h = 0;
     for (unsigned i = 0; i < ROUNDS; i++) {
-        uint32_t a = any_bits(&rng), b = i % 3 ? any_bits(&rng) : a ^ (uint32_t)(next(&rng) & 0x80000003), c = any_bits(&rng);
+        uint32_t a = any_bits(&rng), b = i % 3 ? any_bits(&rng) : a ^ (uint32_t)(next(&rng) & 0x80000003),
+                 c = any_bits(&rng);
         tv_round round = i % 4;
         mix_number(&h, tv_tier2_add(a, b, round));
         mix_number(&h, tv_tier2_mul(a, b, round));
@@ -215,7 +218,8 @@ static hash products_at(tv_cpu_level level)
             weights[i] = (uint8_t)next(&rng);
             a[i] = (int8_t)next(&rng);
             w[i] = (int8_t)next(&rng);
-            x[i] = round % 5 ? plain(&rng) : tv_f32_of_bits(any_bits(&rng) & 0xBFFFFFFF); /* no infinities, but what is subnormal */
+            x[i] = round % 5 ? plain(&rng)
+                             : tv_f32_of_bits(any_bits(&rng) & 0xBFFFFFFF); /* no infinities, but what is subnormal */
         }
         for (size_t i = 0; i < N; i++)
             scales[i] = plain(&rng);
@@ -243,7 +247,8 @@ static hash products_at(tv_cpu_level level)
             tv_store_le(short_rows + 2 * i, tv_bf16_from_f32(x[i]), 2);
         int32_t sum;
         tv_s4s8_pack(a, beats, ready, &sum);
-        tv_scaled_rows(level)(&(tv_rows){weights, beats, COUNT, ready, sum, 0x1.3p-9f, round % 3 ? (const uint8_t *)scales : NULL, round % 2, short_rows});
+        tv_scaled_rows(level)(&(tv_rows){weights, beats, COUNT, ready, sum, 0x1.3p-9f,
+                                         round % 3 ? (const uint8_t *)scales : NULL, round % 2, short_rows});
         mix(&h, short_rows, sizeof short_rows);
         for (size_t i = 0; i < COUNT; i++)
             floats[i] = 0.01f + 0.37f * (float)i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Going back is exact: whatever way a debugger has come, its whole state is that of a fresh machine that has run as far. Public
- * headers only. */
+/* Going back is exact: whatever way a debugger has come, its whole state is that of a fresh machine that has run as
+ * far. Public headers only. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -37,7 +37,8 @@ static tv_program *parse(const char *name, const char *text)
     return program;
 }
 
-static bench bench_of(const char *target, const char *const settings[][2], const char *name, const char *first, const char *second)
+static bench bench_of(const char *target, const char *const settings[][2], const char *name, const char *first,
+                      const char *second)
 {
     bench b = {.count = second ? 2 : 1};
     assert_int_equal(tv_config_new(target, NULL, &b.config), TV_OK);
@@ -57,16 +58,19 @@ static void bench_free(bench *b)
         tv_program_free((tv_program *)(uintptr_t)b->programs[i]);
 }
 
-static const char pccx_text[] = "        .target pccx\n        .macro round n\n"
-                                "        memset  fmap_shape[0], 8, 4, 1\n        memset  weight_shape[0], 1, 16, 32\n"
-                                "        memcpy  l2[0], host[x], shape=0, async\n        wstream gemv, w, w_end - w\n"
-                                "        gemv    l2[8 + \\n], l2[0], size=1, shape=0, findemax\n"
-                                "        cvo.exp l2[16 + \\n], l2[8 + \\n], len=16, sub_emax, async\n"
-                                "        cvo.gelu l2[24 + \\n], l2[8 + \\n], len=16, async\n        memcpy  host[y], l2[16 + \\n], shape=0\n        .endm\n"
-                                "        memset fmap_shape[1], 0, 0, 0\n"
-                                "        round 0\n        round 1\n        round 2\n        round 0\n        round 3\n        round 1\n        round 4\n        round 5\n"
-                                "        .data\nx:      .rept 32\n        .bf16 (. / 2) * 0.25 - 3\n        .endr\n"
-                                "w:      .rept 256\n        .byte (. * 7) & 255\n        .endr\nw_end:\n        .balign 16\ny:      .zero 64\n";
+static const char pccx_text[] =
+    "        .target pccx\n        .macro round n\n"
+    "        memset  fmap_shape[0], 8, 4, 1\n        memset  weight_shape[0], 1, 16, 32\n"
+    "        memcpy  l2[0], host[x], shape=0, async\n        wstream gemv, w, w_end - w\n"
+    "        gemv    l2[8 + \\n], l2[0], size=1, shape=0, findemax\n"
+    "        cvo.exp l2[16 + \\n], l2[8 + \\n], len=16, sub_emax, async\n"
+    "        cvo.gelu l2[24 + \\n], l2[8 + \\n], len=16, async\n        memcpy  host[y], l2[16 + \\n], shape=0\n       "
+    " .endm\n"
+    "        memset fmap_shape[1], 0, 0, 0\n"
+    "        round 0\n        round 1\n        round 2\n        round 0\n        round 3\n        round 1\n        "
+    "round 4\n        round 5\n"
+    "        .data\nx:      .rept 32\n        .bf16 (. / 2) * 0.25 - 3\n        .endr\n"
+    "w:      .rept 256\n        .byte (. * 7) & 255\n        .endr\nw_end:\n        .balign 16\ny:      .zero 64\n";
 
 static bench pccx_bench(void)
 {
@@ -74,9 +78,12 @@ static bench pccx_bench(void)
     return bench_of("pccx", settings, "test.s", pccx_text, pccx_text);
 }
 
-static const char opennpu_text[] = "        .target opennpu\n        .rept 40\n        ld.vr vr0, 0(vr7)\n        ld.vr vr1, 32(vr7)\n"
-                                   "        mma.reset\n        mma vx0, vx4\n        mma vx1, vx5\n        mma.last vr3\n        mma.last vr4\n        st.vr vr3, 64(vr7)\n"
-                                   "        ld.vr vr2, 64(vr7)\n        .endr\n        .data\n        .rept 256\n        .byte (. * 11) & 127\n        .endr\n";
+static const char opennpu_text[] =
+    "        .target opennpu\n        .rept 40\n        ld.vr vr0, 0(vr7)\n        ld.vr vr1, 32(vr7)\n"
+    "        mma.reset\n        mma vx0, vx4\n        mma vx1, vx5\n        mma.last vr3\n        mma.last vr4\n       "
+    " st.vr vr3, 64(vr7)\n"
+    "        ld.vr vr2, 64(vr7)\n        .endr\n        .data\n        .rept 256\n        .byte (. * 11) & 127\n       "
+    " .endr\n";
 
 static bench opennpu_bench(void)
 {
@@ -91,19 +98,25 @@ static char *cmdq_text(void)
     char *text = malloc(SIZE);
     size_t n = 0;
     unsigned id = 0;
-    n += (size_t)snprintf(text + n, SIZE - n, "{\"metadata\": {\"version\": \"1.2\", \"dram_init\": [{\"addr\": 0, \"hex\": \"0102030405060708090a0b0c0d0e0f10\"}]}, \"cmdq\": [");
+    n += (size_t)snprintf(text + n, SIZE - n,
+                          "{\"metadata\": {\"version\": \"1.2\", \"dram_init\": [{\"addr\": 0, \"hex\": "
+                          "\"0102030405060708090a0b0c0d0e0f10\"}]}, \"cmdq\": [");
     for (unsigned r = 0; r < ROUNDS; r++) {
         n += (size_t)snprintf(text + n, SIZE - n,
-                              "{\"opcode\": \"DMA_LOAD_TILE\", \"id\": %u, \"tensor_role\": \"activation\", \"qbits\": 8, \"dram_addr\": %u, \"spm_bank\": 0, "
+                              "{\"opcode\": \"DMA_LOAD_TILE\", \"id\": %u, \"tensor_role\": \"activation\", \"qbits\": "
+                              "8, \"dram_addr\": %u, \"spm_bank\": 0, "
                               "\"spm_offset\": 0, \"num_elements\": 64%s},",
                               id, r % 5 * 32, "");
         n += (size_t)snprintf(text + n, SIZE - n,
-                              "{\"opcode\": \"TE_GEMM_TILE\", \"id\": %u, \"deps_before\": [%u], \"te_id\": %u, \"ifm_bank\": 0, \"ifm_offset\": 0, \"wgt_bank\": 0, "
-                              "\"wgt_offset\": 32, \"ofm_bank\": 1, \"ofm_offset\": %u, \"m\": 4, \"n\": 4, \"k\": 8, \"qbits_weight\": 8, \"qbits_activation\": 8, "
+                              "{\"opcode\": \"TE_GEMM_TILE\", \"id\": %u, \"deps_before\": [%u], \"te_id\": %u, "
+                              "\"ifm_bank\": 0, \"ifm_offset\": 0, \"wgt_bank\": 0, "
+                              "\"wgt_offset\": 32, \"ofm_bank\": 1, \"ofm_offset\": %u, \"m\": 4, \"n\": 4, \"k\": 8, "
+                              "\"qbits_weight\": 8, \"qbits_activation\": 8, "
                               "\"qbits_ofm\": 8, \"scale_ofm\": 16},",
                               id + 1, id, r % 2, r % 4 * 32);
         n += (size_t)snprintf(text + n, SIZE - n,
-                              "{\"opcode\": \"DMA_STORE_TILE\", \"id\": %u, \"deps_before\": [%u], \"tensor_role\": \"activation\", \"qbits\": 8, \"dram_addr\": %u, "
+                              "{\"opcode\": \"DMA_STORE_TILE\", \"id\": %u, \"deps_before\": [%u], \"tensor_role\": "
+                              "\"activation\", \"qbits\": 8, \"dram_addr\": %u, "
                               "\"spm_bank\": 1, \"spm_offset\": 0, \"num_elements\": 128},",
                               id + 2, id + 1, r % 3 * 64);
         id += 3;
@@ -114,7 +127,8 @@ static char *cmdq_text(void)
 
 static bench cmdq_bench(void)
 {
-    static const char *const settings[][2] = {{"dram.bytes", "64Ki"}, {"spm.banks", "2"}, {"spm.bank_bytes", "2Ki"}, {NULL, NULL}};
+    static const char *const settings[][2] = {
+        {"dram.bytes", "64Ki"}, {"spm.banks", "2"}, {"spm.bank_bytes", "2Ki"}, {NULL, NULL}};
     char *text = cmdq_text();
     bench b = bench_of("cmdq", settings, "test.json", text, text);
     free(text);
@@ -171,7 +185,8 @@ static void compare(tv_machine *a, tv_machine *b)
     compare_states(a, b);
 }
 
-/* A machine that has never heard of debuggers, `position` instructions into the programs. A write is done at `write_at`. */
+/* A machine that has never heard of debuggers, `position` instructions into the programs. A write is done at
+ * `write_at`. */
 static tv_machine *fresh(const bench *b, uint64_t position, uint64_t write_at, uint8_t byte)
 {
     tv_machine *machine;
@@ -236,14 +251,38 @@ static void walk(bench b, uint64_t every, uint64_t memory)
     bench_free(&b);
 }
 
-static void pccx_walks_exactly(void **state) { (void)state; walk(pccx_bench(), 5, 0); }
-static void opennpu_walks_exactly(void **state) { (void)state; walk(opennpu_bench(), 50, 0); }
-static void cmdq_walks_exactly(void **state) { (void)state; walk(cmdq_bench(), 9, 0); }
+static void pccx_walks_exactly(void **state)
+{
+    (void)state;
+    walk(pccx_bench(), 5, 0);
+}
+static void opennpu_walks_exactly(void **state)
+{
+    (void)state;
+    walk(opennpu_bench(), 50, 0);
+}
+static void cmdq_walks_exactly(void **state)
+{
+    (void)state;
+    walk(cmdq_bench(), 9, 0);
+}
 
 /* Snapshots that do not fit, and few that do. */
-static void pccx_walks_without_snapshots(void **state) { (void)state; walk(pccx_bench(), 5, 1); }
-static void opennpu_walks_with_few_snapshots(void **state) { (void)state; walk(opennpu_bench(), 10, 300000); }
-static void cmdq_walks_without_snapshots(void **state) { (void)state; walk(cmdq_bench(), 9, 1); }
+static void pccx_walks_without_snapshots(void **state)
+{
+    (void)state;
+    walk(pccx_bench(), 5, 1);
+}
+static void opennpu_walks_with_few_snapshots(void **state)
+{
+    (void)state;
+    walk(opennpu_bench(), 10, 300000);
+}
+static void cmdq_walks_without_snapshots(void **state)
+{
+    (void)state;
+    walk(cmdq_bench(), 9, 1);
+}
 
 /* A write from outside is repeated, and undone by going back before it. */
 static void write_and_walk(bench b)
@@ -272,9 +311,21 @@ static void write_and_walk(bench b)
     bench_free(&b);
 }
 
-static void pccx_repeats_writes(void **state) { (void)state; write_and_walk(pccx_bench()); }
-static void opennpu_repeats_writes(void **state) { (void)state; write_and_walk(opennpu_bench()); }
-static void cmdq_repeats_writes(void **state) { (void)state; write_and_walk(cmdq_bench()); }
+static void pccx_repeats_writes(void **state)
+{
+    (void)state;
+    write_and_walk(pccx_bench());
+}
+static void opennpu_repeats_writes(void **state)
+{
+    (void)state;
+    write_and_walk(opennpu_bench());
+}
+static void cmdq_repeats_writes(void **state)
+{
+    (void)state;
+    write_and_walk(cmdq_bench());
+}
 
 /* Backwards stops where forwards stops, in the other order. */
 static void stops_mirror(bench b, const char *space, uint64_t addr, const char *opcode)
@@ -285,7 +336,9 @@ static void stops_mirror(bench b, const char *space, uint64_t addr, const char *
     tv_debug_stop stop;
     tv_debug_location place;
     unsigned number, count = 0;
-    assert_int_equal(tv_debug_break(d, &(tv_break){.kind = TV_BREAK_WATCH, .text = space, .value = addr, .writes = 1}, NULL, &number), TV_OK);
+    assert_int_equal(tv_debug_break(d, &(tv_break){.kind = TV_BREAK_WATCH, .text = space, .value = addr, .writes = 1},
+                                    NULL, &number),
+                     TV_OK);
     assert_int_equal(tv_debug_break(d, &(tv_break){.kind = TV_BREAK_OPCODE, .text = opcode}, NULL, &number), TV_OK);
     do {
         assert_int_equal(tv_debug_continue(d, NULL, &stop), TV_OK);
@@ -308,9 +361,21 @@ static void stops_mirror(bench b, const char *space, uint64_t addr, const char *
     bench_free(&b);
 }
 
-static void pccx_stops_mirror(void **state) { (void)state; stops_mirror(pccx_bench(), "l2", 9, "cvo.gelu"); }
-static void opennpu_stops_mirror(void **state) { (void)state; stops_mirror(opennpu_bench(), "vx", 13, "mma.reset"); }
-static void cmdq_stops_mirror(void **state) { (void)state; stops_mirror(cmdq_bench(), "spm", 2048, "DMA_LOAD_TILE"); }
+static void pccx_stops_mirror(void **state)
+{
+    (void)state;
+    stops_mirror(pccx_bench(), "l2", 9, "cvo.gelu");
+}
+static void opennpu_stops_mirror(void **state)
+{
+    (void)state;
+    stops_mirror(opennpu_bench(), "vx", 13, "mma.reset");
+}
+static void cmdq_stops_mirror(void **state)
+{
+    (void)state;
+    stops_mirror(cmdq_bench(), "spm", 2048, "DMA_LOAD_TILE");
+}
 
 /* ---- Snapshots ---- */
 
@@ -375,8 +440,9 @@ static void element_is(const char *type, const char *text, uint64_t bits)
 
 static void elements_are_read(void **state)
 {
-    static const char *const wrong[][2] = {{"s8", "128"}, {"s8", "-129"}, {"u8", "-1"}, {"u8", "256"}, {"i4", "8"}, {"bf16", "x"}, {"f32", ""}, {"s32", "1.5"},
-                                           {"hex8", "0x100"}, {"u32", "0x"}, {"i2", "2"}, {"s16", "1e2"}};
+    static const char *const wrong[][2] = {{"s8", "128"},     {"s8", "-129"}, {"u8", "-1"}, {"u8", "256"},
+                                           {"i4", "8"},       {"bf16", "x"},  {"f32", ""},  {"s32", "1.5"},
+                                           {"hex8", "0x100"}, {"u32", "0x"},  {"i2", "2"},  {"s16", "1e2"}};
     (void)state;
     element_is("s8", "-128", 0x80);
     element_is("s8", "0xff", 0xff);
@@ -410,12 +476,22 @@ static void elements_leave_their_neighbours(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pccx_walks_exactly),           cmocka_unit_test(opennpu_walks_exactly),           cmocka_unit_test(cmdq_walks_exactly),
-        cmocka_unit_test(pccx_walks_without_snapshots), cmocka_unit_test(opennpu_walks_with_few_snapshots), cmocka_unit_test(cmdq_walks_without_snapshots),
-        cmocka_unit_test(pccx_repeats_writes),          cmocka_unit_test(opennpu_repeats_writes),          cmocka_unit_test(cmdq_repeats_writes),
-        cmocka_unit_test(pccx_stops_mirror),            cmocka_unit_test(opennpu_stops_mirror),            cmocka_unit_test(cmdq_stops_mirror),
-        cmocka_unit_test(snapshots_share_what_is_alike), cmocka_unit_test(snapshots_are_refused),
-        cmocka_unit_test(elements_are_read),            cmocka_unit_test(elements_leave_their_neighbours),
+        cmocka_unit_test(pccx_walks_exactly),
+        cmocka_unit_test(opennpu_walks_exactly),
+        cmocka_unit_test(cmdq_walks_exactly),
+        cmocka_unit_test(pccx_walks_without_snapshots),
+        cmocka_unit_test(opennpu_walks_with_few_snapshots),
+        cmocka_unit_test(cmdq_walks_without_snapshots),
+        cmocka_unit_test(pccx_repeats_writes),
+        cmocka_unit_test(opennpu_repeats_writes),
+        cmocka_unit_test(cmdq_repeats_writes),
+        cmocka_unit_test(pccx_stops_mirror),
+        cmocka_unit_test(opennpu_stops_mirror),
+        cmocka_unit_test(cmdq_stops_mirror),
+        cmocka_unit_test(snapshots_share_what_is_alike),
+        cmocka_unit_test(snapshots_are_refused),
+        cmocka_unit_test(elements_are_read),
+        cmocka_unit_test(elements_leave_their_neighbours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* With every set of kernels that the host has, and with one thread and two, programs and a language model leave the same
- * memories, say the same, take the same cycles and write the same trace, byte for byte, as with the plain set and one thread.
+/* With every set of kernels that the host has, and with one thread and two, programs and a language model leave the
+ * same memories, say the same, take the same cycles and write the same trace, byte for byte, as with the plain set and
+ * one thread.
  *
  *     test_kernel_sets all|few MODEL PROGRAM …
  *
@@ -63,14 +64,18 @@ static void keep_memories(tv_machine *machine, outcome *out)
 }
 
 /* Nothing is the same as nothing, which memcmp must not be asked. */
-static bool same_bytes(const void *a, size_t a_bytes, const void *b, size_t b_bytes) { return a_bytes == b_bytes && (a_bytes == 0 || memcmp(a, b, a_bytes) == 0); }
+static bool same_bytes(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    return a_bytes == b_bytes && (a_bytes == 0 || memcmp(a, b, a_bytes) == 0);
+}
 
 static void check_same(const outcome *want, const outcome *got, const char *what, const char *kernels, unsigned threads)
 {
-    const char *wrong = got->cycles != want->cycles ? "the cycles differ"
-        : !same_bytes(got->said, got->length, want->said, want->length) ? "what it says differs"
-        : !same_bytes(got->trace, got->trace_bytes, want->trace, want->trace_bytes) ? "the trace differs"
-        : NULL;
+    const char *wrong = got->cycles != want->cycles                                     ? "the cycles differ"
+                        : !same_bytes(got->said, got->length, want->said, want->length) ? "what it says differs"
+                        : !same_bytes(got->trace, got->trace_bytes, want->trace, want->trace_bytes)
+                            ? "the trace differs"
+                            : NULL;
     for (unsigned i = 0; i < want->spaces && !wrong; i++)
         if (!same_bytes(got->memory[i], got->bytes[i], want->memory[i], want->bytes[i]))
             wrong = "the memories differ";
@@ -139,7 +144,8 @@ static void run_program(const tv_program *program, const tv_config *config, unsi
     tv_machine_run(machine, NULL, NULL); /* many of these programs fault */
     const tv_fault *fault = tv_machine_fault(machine);
     if (fault)
-        snprintf(out->said, sizeof out->said, "%s at %llu: %s", fault->code, (unsigned long long)fault->index, fault->message);
+        snprintf(out->said, sizeof out->said, "%s at %llu: %s", fault->code, (unsigned long long)fault->index,
+                 fault->message);
     out->length = strlen(out->said);
     out->cycles = tv_machine_clock(machine);
     keep_memories(machine, out);
@@ -245,7 +251,8 @@ static void compare_session(const char *kernels, unsigned threads, void *user)
     assert_int_equal(tv_config_new(c->target, NULL, (tv_config **)(uintptr_t)&options.config), TV_OK);
     assert_int_equal(tv_llm_session_new(c->llm, &options, NULL, &session), TV_OK);
     tv_machine *machine = tv_llm_session_machine(session);
-    assert_int_equal(tv_llm_generate(session, "ROMEO: What", given.few ? 1 : 4, &likeliest, collect, &got, NULL), TV_OK);
+    assert_int_equal(tv_llm_generate(session, "ROMEO: What", given.few ? 1 : 4, &likeliest, collect, &got, NULL),
+                     TV_OK);
     tv_trace_writer *writer = begin_trace(machine, path);
     assert_int_equal(tv_llm_generate(session, "A", 1, &likeliest, collect, &got, NULL), TV_OK);
     end_trace(writer, machine, path, &got);

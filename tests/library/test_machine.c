@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library as an embedder uses it: machines, programs, modes, steps, traces, the host's window. Public headers only. */
+/* The library as an embedder uses it: machines, programs, modes, steps, traces, the host's window. Public headers only.
+ */
 #include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -113,9 +114,11 @@ static void interleaved_machines_do_not_touch_each_other(void **state)
 static void programs_in_a_row_keep_state_and_clock(void **state)
 {
     (void)state;
-    tv_program *first = program_of("        .target pccx\n        memset fmap_shape[0], 8, 1, 1\n        memcpy l2[0], host[x], shape=0\n"
-                                   "        .data\nx: .bf16 1, 2, 3, 4, 5, 6, 7, 8\n");
-    tv_program *second = program_of("        .target pccx\n        cvo.recip l2[1], l2[0], len=8\n        memcpy l2[2], l2[1], shape=0\n");
+    tv_program *first = program_of(
+        "        .target pccx\n        memset fmap_shape[0], 8, 1, 1\n        memcpy l2[0], host[x], shape=0\n"
+        "        .data\nx: .bf16 1, 2, 3, 4, 5, 6, 7, 8\n");
+    tv_program *second = program_of(
+        "        .target pccx\n        cvo.recip l2[1], l2[0], len=8\n        memcpy l2[2], l2[1], shape=0\n");
     tv_machine *machine = machine_of(TV_MODE_FULL);
     uint8_t word[16];
     tv_machine_load(machine, first, NULL);
@@ -133,15 +136,20 @@ static void programs_in_a_row_keep_state_and_clock(void **state)
     tv_program_free(second);
 }
 
-/* Three GEMVs from one stream, whose descriptors end within beats: in one program, and in three, of which the second brings the last descriptor. */
+/* Three GEMVs from one stream, whose descriptors end within beats: in one program, and in three, of which the second
+ * brings the last descriptor. */
 static void what_is_left_of_a_stream_is_for_the_next_program(void **state)
 {
     (void)state;
-    static const char start[] = "        .target pccx\n        memset  fmap_shape[0], 8, 4, 1\n        memset  weight_shape[0], 1, 8, 32\n"
-                                "        memcpy  l2[0], host[x], shape=0\n        wstream gemv, 4096, 100\n        wstream gemv, 4196, 130\n        gemv    l2[8], l2[0], size=1, shape=0\n";
-    static const char data[] = "        .data\nx:      .rept 32\n        .bf16 (. / 2) * 0.25 - 3\n        .endr\n"
-                               "        .org 4096\n        .rept 384\n        .byte (. * 7 + . / 13) & 255\n        .endr\n";
-    static const char second[] = "        wstream gemv, 4326, 154\n        gemv    l2[16], l2[0], size=1, shape=0\n", third[] = "        gemv    l2[24], l2[0], size=1, shape=0\n";
+    static const char start[] =
+        "        .target pccx\n        memset  fmap_shape[0], 8, 4, 1\n        memset  weight_shape[0], 1, 8, 32\n"
+        "        memcpy  l2[0], host[x], shape=0\n        wstream gemv, 4096, 100\n        wstream gemv, 4196, 130\n   "
+        "     gemv    l2[8], l2[0], size=1, shape=0\n";
+    static const char data[] =
+        "        .data\nx:      .rept 32\n        .bf16 (. / 2) * 0.25 - 3\n        .endr\n"
+        "        .org 4096\n        .rept 384\n        .byte (. * 7 + . / 13) & 255\n        .endr\n";
+    static const char second[] = "        wstream gemv, 4326, 154\n        gemv    l2[16], l2[0], size=1, shape=0\n",
+                      third[] = "        gemv    l2[24], l2[0], size=1, shape=0\n";
     char text[3][2000];
     uint8_t one[512], three[512];
     tv_stop why;
@@ -173,7 +181,8 @@ static void modes_agree_on_what_they_share(void **state)
 {
     (void)state;
     tv_program *program = program_of(pipeline);
-    tv_machine *full = machine_of(TV_MODE_FULL), *data = machine_of(TV_MODE_FUNCTIONAL), *time = machine_of(TV_MODE_TIMING);
+    tv_machine *full = machine_of(TV_MODE_FULL), *data = machine_of(TV_MODE_FUNCTIONAL),
+               *time = machine_of(TV_MODE_TIMING);
     tv_machine *all[] = {full, data, time};
     uint8_t a[512], b[512], zero[512] = {0};
     for (int i = 0; i < 3; i++) {
@@ -225,8 +234,9 @@ static void limits_stop_before_an_instruction_and_the_run_goes_on(void **state)
 static void a_fault_changes_nothing_and_names_its_place(void **state)
 {
     (void)state;
-    tv_program *program = program_of("        .target pccx\n        memset fmap_shape[0], 8, 1, 1\n        memcpy l2[3], host[16], shape=0\n"
-                                     "        cvo.exp l2[0], l2[3], len=0\n        memset fmap_shape[0], 1, 1, 1\n");
+    tv_program *program = program_of(
+        "        .target pccx\n        memset fmap_shape[0], 8, 1, 1\n        memcpy l2[3], host[16], shape=0\n"
+        "        cvo.exp l2[0], l2[3], len=0\n        memset fmap_shape[0], 1, 1, 1\n");
     tv_machine *machine = machine_of(TV_MODE_FULL);
     uint8_t entry[6], status[4];
     tv_stop why;
@@ -244,7 +254,7 @@ static void a_fault_changes_nothing_and_names_its_place(void **state)
     tv_machine_read(machine, "const", 0, entry, sizeof entry, NULL);
     assert_int_equal(entry[0], 8);
     tv_machine_read(machine, "mmio", 8, status, sizeof status, NULL);
-    assert_int_equal(status[0] & 4, 4); /* ERROR */
+    assert_int_equal(status[0] & 4, 4);                              /* ERROR */
     assert_int_equal(tv_machine_run(machine, NULL, &why), TV_FAULT); /* it stays so … */
     tv_machine_load(machine, program, NULL);
     assert_null(tv_machine_fault(machine)); /* … until the next load */
@@ -321,12 +331,16 @@ static void take(void *user, const tv_event *e)
 {
     seen *s = user;
     switch (e->kind) {
-    case TV_EVENT_ENGINE: s->engine++; break;
+    case TV_EVENT_ENGINE:
+        s->engine++;
+        break;
     case TV_EVENT_STALL:
         assert_non_null(e->reason);
         s->stall++;
         break;
-    case TV_EVENT_COMMAND: s->command++; break;
+    case TV_EVENT_COMMAND:
+        s->command++;
+        break;
     case TV_EVENT_STATUS:
         assert_true(e->start >= s->last_completion);
         s->last_completion = e->start;
@@ -334,9 +348,16 @@ static void take(void *user, const tv_event *e)
             s->completed[s->status] = e->index;
         s->status++;
         break;
-    case TV_EVENT_MARKER: s->marker++; break;
-    case TV_EVENT_TRANSFER: s->bytes += e->bytes; break;
-    case TV_EVENT_TOKEN: case TV_EVENT_ACCESS: case TV_EVENT_LOAD: break;
+    case TV_EVENT_MARKER:
+        s->marker++;
+        break;
+    case TV_EVENT_TRANSFER:
+        s->bytes += e->bytes;
+        break;
+    case TV_EVENT_TOKEN:
+    case TV_EVENT_ACCESS:
+    case TV_EVENT_LOAD:
+        break;
     }
 }
 
@@ -398,7 +419,8 @@ static void take_touched(void *user, const tv_access *a)
 {
     touched *t = user;
     size_t n = strlen(t->text);
-    snprintf(t->text + n, sizeof t->text - n, "%s:%llu+%llu%s ", a->space, (unsigned long long)a->addr, (unsigned long long)a->bytes, a->write ? "w" : "");
+    snprintf(t->text + n, sizeof t->text - n, "%s:%llu+%llu%s ", a->space, (unsigned long long)a->addr,
+             (unsigned long long)a->bytes, a->write ? "w" : "");
 }
 
 static void expect_accesses(const char *target, const char *source, const char *const expected[])
@@ -409,7 +431,8 @@ static void expect_accesses(const char *target, const char *source, const char *
     assert_int_equal(tv_config_new(target, NULL, &config), TV_OK);
     if (strcmp(target, "opennpu") == 0)
         assert_int_equal(tv_config_set(config, "vector.k", "16", NULL), TV_OK);
-    assert_int_equal(tv_program_parse(source[0] == '{' ? "a.json" : "a.s", source, strlen(source), NULL, NULL, &program), TV_OK);
+    assert_int_equal(
+        tv_program_parse(source[0] == '{' ? "a.json" : "a.s", source, strlen(source), NULL, NULL, &program), TV_OK);
     assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
     assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
     for (uint64_t i = 0; expected[i]; i++) {
@@ -429,13 +452,21 @@ static void expect_accesses(const char *target, const char *source, const char *
 static void the_next_instruction_tells_what_it_will_touch(void **state)
 {
     (void)state;
-    expect_accesses("pccx", "        .target pccx\n        memset fmap_shape[3], 8, 2, 1\n        memcpy l2[5], host[0x40], shape=3\n",
-                    (const char *const[]){"const:3+6w ", "l2:5+32w host:64+32 const:3+6 ", NULL});
-    expect_accesses("opennpu", "        .target opennpu\n        bcast.imm vx0, 64\n        ld.vx vx8, 8(vr0)\n        mma vx8, vx9\n        vsetlut.b vr1, 1\n        vlut.b vx1, vx2\n",
-                    (const char *const[]){"vx:0+16w ", "mem:72+16 vr:0+64 vx:8+16w ", "vx:8+16 vx:9+16 acc:0+1024w ", "vr:1+64 lut_b:64+64w ", "vx:2+16 vx:1+16w lut_b:0+256 ", NULL});
-    expect_accesses("cmdq", "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [{\"opcode\": \"DMA_LOAD_TILE\", \"tensor_role\": \"weight\", \"qbits\": 8, \"dram_addr\": 4096, \"num_elements\": 128, "
-                            "\"row_elements\": 64, \"stride_bytes\": 256, \"spm_bank\": 1, \"spm_offset\": 64}, {\"opcode\": \"END\"}]}",
-                    (const char *const[]){"spm:262208+128w dram:4096+64 dram:4352+64 ", "", NULL});
+    expect_accesses(
+        "pccx",
+        "        .target pccx\n        memset fmap_shape[3], 8, 2, 1\n        memcpy l2[5], host[0x40], shape=3\n",
+        (const char *const[]){"const:3+6w ", "l2:5+32w host:64+32 const:3+6 ", NULL});
+    expect_accesses("opennpu",
+                    "        .target opennpu\n        bcast.imm vx0, 64\n        ld.vx vx8, 8(vr0)\n        mma vx8, "
+                    "vx9\n        vsetlut.b vr1, 1\n        vlut.b vx1, vx2\n",
+                    (const char *const[]){"vx:0+16w ", "mem:72+16 vr:0+64 vx:8+16w ", "vx:8+16 vx:9+16 acc:0+1024w ",
+                                          "vr:1+64 lut_b:64+64w ", "vx:2+16 vx:1+16w lut_b:0+256 ", NULL});
+    expect_accesses(
+        "cmdq",
+        "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [{\"opcode\": \"DMA_LOAD_TILE\", \"tensor_role\": "
+        "\"weight\", \"qbits\": 8, \"dram_addr\": 4096, \"num_elements\": 128, "
+        "\"row_elements\": 64, \"stride_bytes\": 256, \"spm_bank\": 1, \"spm_offset\": 64}, {\"opcode\": \"END\"}]}",
+        (const char *const[]){"spm:262208+128w dram:4096+64 dram:4352+64 ", "", NULL});
 }
 
 typedef struct told {
@@ -466,8 +497,9 @@ static void take_told(void *user, const tv_event *e)
 static void a_trace_tells_loads_steps_and_labels(void **state)
 {
     (void)state;
-    tv_program *program = program_of("        .target pccx\n        memset fmap_shape[0], 8, 1, 1\nfirst:  memcpy l2[0], host[0], shape=0\n"
-                                     "        memcpy l2[1], host[0], shape=0\nlast:   memcpy l2[2], host[0], shape=0\n");
+    tv_program *program = program_of(
+        "        .target pccx\n        memset fmap_shape[0], 8, 1, 1\nfirst:  memcpy l2[0], host[0], shape=0\n"
+        "        memcpy l2[1], host[0], shape=0\nlast:   memcpy l2[2], host[0], shape=0\n");
     tv_machine *machine = machine_of(TV_MODE_FULL);
     told t = {0};
     tv_symbol label;
@@ -520,8 +552,9 @@ static void a_mark_after_the_end_stands_at_the_end(void **state)
 static void a_limit_of_cycles_comes_before_a_fault_behind_it(void **state)
 {
     (void)state;
-    tv_program *program = program_of("        .target pccx\n        memset fmap_shape[0], 8, 1, 1\n        memcpy l2[0], l2[8], shape=0\n"
-                                     "        .word64 0xF000000000000000\n");
+    tv_program *program =
+        program_of("        .target pccx\n        memset fmap_shape[0], 8, 1, 1\n        memcpy l2[0], l2[8], shape=0\n"
+                   "        .word64 0xF000000000000000\n");
     tv_machine *machine = machine_of(TV_MODE_FULL);
     tv_stop why;
     tv_machine_load(machine, program, NULL);
@@ -553,9 +586,10 @@ static void a_load_leaves_no_status_behind(void **state)
 static void the_peak_is_of_the_engine_that_multiplied_most(void **state)
 {
     (void)state;
-    tv_program *program = program_of("        .target pccx\n        memset weight_shape[0], 1, 64, 64\n        memset weight_shape[1], 1, 1, 32\n"
-                                     "        wstream gemv, 0, 64 * 2 * 16\n        wstream gemm, 0, 16\n"
-                                     "        gemv l2[64], l2[0], size=0, shape=0\n        gemm l2[96], l2[0], size=0, shape=1\n");
+    tv_program *program = program_of(
+        "        .target pccx\n        memset weight_shape[0], 1, 64, 64\n        memset weight_shape[1], 1, 1, 32\n"
+        "        wstream gemv, 0, 64 * 2 * 16\n        wstream gemm, 0, 16\n"
+        "        gemv l2[64], l2[0], size=0, shape=0\n        gemm l2[96], l2[0], size=0, shape=1\n");
     tv_machine *machine = machine_of(TV_MODE_FULL);
     tv_stats stats;
     tv_machine_load(machine, program, NULL);
@@ -610,8 +644,10 @@ static void wrong_spaces_and_ranges_are_refused(void **state)
     assert_int_equal(tv_machine_read(machine, "emax", 0, b, 3, NULL), TV_ERR_INPUT);
     assert_int_equal(tv_machine_read(machine, "emax", 2, b, 0, NULL), TV_ERR_INPUT);
     for (unsigned i = 0; tv_machine_space_at(machine, i, &space); i++) {
-        assert_int_equal(tv_machine_read(machine, space.name, space.size - 1, b, (size_t)space.unit_bytes, NULL), TV_OK);
-        assert_int_equal(tv_machine_read(machine, space.name, space.size - 1, b, (size_t)space.unit_bytes + 1, NULL), TV_ERR_INPUT);
+        assert_int_equal(tv_machine_read(machine, space.name, space.size - 1, b, (size_t)space.unit_bytes, NULL),
+                         TV_OK);
+        assert_int_equal(tv_machine_read(machine, space.name, space.size - 1, b, (size_t)space.unit_bytes + 1, NULL),
+                         TV_ERR_INPUT);
         assert_int_equal(tv_machine_write(machine, space.name, UINT64_MAX, b, 1, NULL), TV_ERR_INPUT);
     }
     tv_machine_free(machine);

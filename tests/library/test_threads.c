@@ -15,13 +15,17 @@
 /* Large enough that the work is shared out: a product in integers, one in floating point, and rows of softmax. */
 static const char queue[] =
     "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [\n"
-    "{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": 0, \"ifm_offset\": 0, \"wgt_bank\": 1, \"wgt_offset\": 0, \"ofm_bank\": 2, \"ofm_offset\": 0,"
+    "{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": 0, \"ifm_offset\": 0, \"wgt_bank\": 1, \"wgt_offset\": "
+    "0, \"ofm_bank\": 2, \"ofm_offset\": 0,"
     " \"m\": 61, \"n\": 67, \"k\": 512, \"qbits_weight\": 4, \"qbits_activation\": 8, \"scale_wgt\": 0.01},\n"
-    "{\"opcode\": \"VE_SOFTMAX_TILE\", \"ve_id\": 0, \"in_bank\": 2, \"in_offset\": 0, \"out_bank\": 3, \"out_offset\": 0, \"length\": 67, \"rows\": 61,"
+    "{\"opcode\": \"VE_SOFTMAX_TILE\", \"ve_id\": 0, \"in_bank\": 2, \"in_offset\": 0, \"out_bank\": 3, "
+    "\"out_offset\": 0, \"length\": 67, \"rows\": 61,"
     " \"qbits_activation\": 32, \"deps_before\": [0]},\n"
-    "{\"opcode\": \"VE_GELU_TILE\", \"ve_id\": 0, \"in_bank\": 0, \"in_offset\": 0, \"out_bank\": 5, \"out_offset\": 0, \"length\": 256, \"rows\": 100,"
+    "{\"opcode\": \"VE_GELU_TILE\", \"ve_id\": 0, \"in_bank\": 0, \"in_offset\": 0, \"out_bank\": 5, \"out_offset\": "
+    "0, \"length\": 256, \"rows\": 100,"
     " \"qbits_activation\": 8, \"qbits_out\": 32, \"scale_in\": 0.03, \"deps_before\": [1]},\n"
-    "{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": 5, \"ifm_offset\": 0, \"wgt_bank\": 1, \"wgt_offset\": 0, \"ofm_bank\": 4, \"ofm_offset\": 0,"
+    "{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": 5, \"ifm_offset\": 0, \"wgt_bank\": 1, \"wgt_offset\": "
+    "0, \"ofm_bank\": 4, \"ofm_offset\": 0,"
     " \"m\": 31, \"n\": 129, \"k\": 300, \"qbits_weight\": 2, \"qbits_activation\": 32, \"deps_before\": [2]},\n"
     "{\"opcode\": \"END\"}]}\n";
 
@@ -49,7 +53,8 @@ static void run_with(const tv_program *program, unsigned threads, result *out)
     assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
     assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
     for (unsigned bank = 0; bank < 3; bank++)
-        assert_int_equal(tv_machine_read(machine, "spm", (bank + 2) * UINT64_C(262144), out->banks[bank], BYTES, NULL), TV_OK);
+        assert_int_equal(tv_machine_read(machine, "spm", (bank + 2) * UINT64_C(262144), out->banks[bank], BYTES, NULL),
+                         TV_OK);
     tv_machine_stats(machine, &stats);
     out->cycles = stats.cycles;
     tv_machine_free(machine);

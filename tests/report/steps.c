@@ -45,8 +45,10 @@ int main(int argc, char **argv)
     tv_machine *machine;
     tv_report_writer *report;
     tv_trace_writer *trace;
-    if (argc != 4 || tv_program_open(argv[1], NULL, &sink, &program) != TV_OK || tv_config_new(tv_program_target(program), &sink, &config) != TV_OK ||
-        tv_machine_new(config, TV_MODE_FULL, &sink, &machine) != TV_OK || tv_report_open(argv[2], "steps </title><script>alert(1)</script>", machine, &sink, &report) != TV_OK ||
+    if (argc != 4 || tv_program_open(argv[1], NULL, &sink, &program) != TV_OK ||
+        tv_config_new(tv_program_target(program), &sink, &config) != TV_OK ||
+        tv_machine_new(config, TV_MODE_FULL, &sink, &machine) != TV_OK ||
+        tv_report_open(argv[2], "steps </title><script>alert(1)</script>", machine, &sink, &report) != TV_OK ||
         tv_trace_open(argv[3], TV_TRACE_JSON, machine, &sink, &trace) != TV_OK)
         return 1;
     sinks[0] = tv_report_sink(report);

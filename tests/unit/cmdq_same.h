@@ -17,8 +17,8 @@ typedef struct reading {
 
 static inline void reading_hear(void *user, const tv_diag *d)
 {
-    tv_buf_printf(user, "%s:%u:%u: %" PRId64 ": %d %s: %s (%s)\n", d->file ? d->file : "", d->line, d->column, d->index, (int)d->severity, d->code, d->message,
-                  d->hint ? d->hint : "");
+    tv_buf_printf(user, "%s:%u:%u: %" PRId64 ": %d %s: %s (%s)\n", d->file ? d->file : "", d->line, d->column, d->index,
+                  (int)d->severity, d->code, d->message, d->hint ? d->hint : "");
 }
 
 typedef tv_status read_fn(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out);
@@ -42,7 +42,10 @@ static inline void reading_free(reading *r)
     tv_program_free(r->program);
 }
 
-static inline bool same_bytes(const tv_buf *a, const tv_buf *b) { return a->len == b->len && (!a->len || memcmp(a->data, b->data, a->len) == 0); }
+static inline bool same_bytes(const tv_buf *a, const tv_buf *b)
+{
+    return a->len == b->len && (!a->len || memcmp(a->data, b->data, a->len) == 0);
+}
 
 static inline bool same_texts(const cmdq_queue *a, const cmdq_queue *b)
 {
@@ -54,8 +57,8 @@ static inline bool same_texts(const cmdq_queue *a, const cmdq_queue *b)
 
 static inline bool same_entry(const cmdq_entry *a, const cmdq_entry *b)
 {
-    return a->opcode == b->opcode && a->layer == b->layer && a->wait_group == b->wait_group && a->given == b->given && a->values == b->values &&
-           a->lists == b->lists;
+    return a->opcode == b->opcode && a->layer == b->layer && a->wait_group == b->wait_group && a->given == b->given &&
+           a->values == b->values && a->lists == b->lists;
 }
 
 /* What differs, or NULL. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every one of the 2^32 OpenNPU words: legal or not as by the second decoder of spec_opennpu.h, the same instruction, and
- * encoded again from its fields to the same word. Optional arguments: how many of the 4096 blocks of 2^20 words to do,
- * spread evenly (all); threads (the machine's processors). */
+/* Every one of the 2^32 OpenNPU words: legal or not as by the second decoder of spec_opennpu.h, the same instruction,
+ * and encoded again from its fields to the same word. Optional arguments: how many of the 4096 blocks of 2^20 words to
+ * do, spread evenly (all); threads (the machine's processors). */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -70,7 +70,8 @@ static bool check(uint32_t word)
     tv_field_value values[FIELDS_MAX];
     uint64_t made = 0;
     for (unsigned i = 0; i < rows[r].count; i++)
-        values[i] = (tv_field_value){rows[r].fields[i].name, spec_bits(word, rows[r].fields[i].hi, rows[r].fields[i].lo)};
+        values[i] =
+            (tv_field_value){rows[r].fields[i].name, spec_bits(word, rows[r].fields[i].hi, rows[r].fields[i].lo)};
     if (tv_codec_encode(codec, rows[r].id, values, rows[r].count, NULL, &made) != TV_OK || made != word)
         fault(word, "is encoded to another word");
     return true;
@@ -109,6 +110,7 @@ int main(int argc, char **argv)
     for (long i = 0; i < started; i++)
         pthread_join(ids[i], NULL);
     tv_codec_free(codec);
-    printf("%" PRIu64 " words, %llu legal, %u faults\n", (uint64_t)blocks << BLOCK_BITS, atomic_load(&legal_words), atomic_load(&faults));
+    printf("%" PRIu64 " words, %llu legal, %u faults\n", (uint64_t)blocks << BLOCK_BITS, atomic_load(&legal_words),
+           atomic_load(&faults));
     return atomic_load(&faults) != 0;
 }

@@ -48,9 +48,12 @@ static uint32_t encode(const insn *i)
         return word | ((uint32_t)i->imm & 0xFFF) << 20;
     word |= i->reg[RS2] << 20;
     switch (i->family) {
-    case FMA: return word | i->round << 25 | i->reg[RS3] << 27;
-    case CVT: return word | i->from << 25 | i->sat << 28 | i->round << 29 | i->e5m2 << 31;
-    default: return word | i->width << 25 | i->round << 27 | i->sat << 29 | i->dtype << 30;
+    case FMA:
+        return word | i->round << 25 | i->reg[RS3] << 27;
+    case CVT:
+        return word | i->from << 25 | i->sat << 28 | i->round << 29 | i->e5m2 << 31;
+    default:
+        return word | i->width << 25 | i->round << 27 | i->sat << 29 | i->dtype << 30;
     }
 }
 
@@ -60,21 +63,43 @@ static void classes_of(const insn *i, unsigned c[FIELDS])
     unsigned f = i->funct3, w = i->width;
     c[RD] = c[RS1] = c[RS2] = c[RS3] = NONE;
     switch (i->family) {
-    case LD: case ST: c[RD] = f % 3, c[RS1] = VR; break;
+    case LD:
+    case ST:
+        c[RD] = f % 3, c[RS1] = VR;
+        break;
     case MMA:
         c[RD] = f == 1 ? VR : NONE;
         c[RS1] = c[RS2] = f == 0 || (f == 1 && i->sat) ? VX : NONE;
         break;
-    case ARITH: c[RD] = c[RS1] = w, c[RS2] = f == 3 || f == 4 ? NONE : w; break;
-    case LOGIC: c[RD] = c[RS1] = w, c[RS2] = f == 5 ? NONE : w; break;
-    case REDUCE: c[RD] = VR, c[RS1] = w; break;
-    case LUT: c[RD] = f < 4 ? VX : NONE, c[RS1] = f < 4 ? VX : VR; break;
-    case CVT: c[RD] = class_of_format[f], c[RS1] = class_of_format[i->from]; break;
-    case BCAST: c[RD] = f ? VX : w, c[RS1] = f ? NONE : w; break;
-    case FP: c[RD] = c[RS1] = VR, c[RS2] = f == 3 || f == 4 ? NONE : VR; break;
-    case FMA: c[RD] = c[RS1] = c[RS2] = c[RS3] = VR; break;
-    case MOV: c[RD] = f == 0 ? w : f == 1 ? VX : VE, c[RS1] = f ? NONE : w; break;
-    default: break;
+    case ARITH:
+        c[RD] = c[RS1] = w, c[RS2] = f == 3 || f == 4 ? NONE : w;
+        break;
+    case LOGIC:
+        c[RD] = c[RS1] = w, c[RS2] = f == 5 ? NONE : w;
+        break;
+    case REDUCE:
+        c[RD] = VR, c[RS1] = w;
+        break;
+    case LUT:
+        c[RD] = f < 4 ? VX : NONE, c[RS1] = f < 4 ? VX : VR;
+        break;
+    case CVT:
+        c[RD] = class_of_format[f], c[RS1] = class_of_format[i->from];
+        break;
+    case BCAST:
+        c[RD] = f ? VX : w, c[RS1] = f ? NONE : w;
+        break;
+    case FP:
+        c[RD] = c[RS1] = VR, c[RS2] = f == 3 || f == 4 ? NONE : VR;
+        break;
+    case FMA:
+        c[RD] = c[RS1] = c[RS2] = c[RS3] = VR;
+        break;
+    case MOV:
+        c[RD] = f == 0 ? w : f == 1 ? VX : VE, c[RS1] = f ? NONE : w;
+        break;
+    default:
+        break;
     }
 }
 
@@ -160,7 +185,8 @@ static void read_float(number *x, uint32_t code, const format *f)
         mpz_neg(x->man, x->man);
 }
 
-/* Gradual underflow first; then a subnormal becomes zero, an overflow the largest. `zero_negative`: the sign of an exact zero. */
+/* Gradual underflow first; then a subnormal becomes zero, an overflow the largest. `zero_negative`: the sign of an
+ * exact zero. */
 static uint32_t write_float(const number *x, const format *f, unsigned mode, bool zero_negative)
 {
     if (mpz_sgn(x->man) == 0)
@@ -198,14 +224,30 @@ static uint32_t arith(const insn *i, uint32_t a, uint32_t b)
     set_signed(za, a, bits);
     set_signed(zb, b, bits);
     switch (i->funct3) {
-    case 0: mpz_add(zr, za, zb); break;
-    case 1: mpz_sub(zr, za, zb); break;
-    case 2: mpz_mul(zr, za, zb); break;
-    case 3: mpz_neg(zr, za); break;
-    case 4: mpz_abs(zr, za); break;
-    case 5: mpz_set(zr, mpz_cmp(za, zb) > 0 ? za : zb); break;
-    case 6: mpz_set(zr, mpz_cmp(za, zb) < 0 ? za : zb); break;
-    default: mpz_sub(zr, zb, za); break;
+    case 0:
+        mpz_add(zr, za, zb);
+        break;
+    case 1:
+        mpz_sub(zr, za, zb);
+        break;
+    case 2:
+        mpz_mul(zr, za, zb);
+        break;
+    case 3:
+        mpz_neg(zr, za);
+        break;
+    case 4:
+        mpz_abs(zr, za);
+        break;
+    case 5:
+        mpz_set(zr, mpz_cmp(za, zb) > 0 ? za : zb);
+        break;
+    case 6:
+        mpz_set(zr, mpz_cmp(za, zb) < 0 ? za : zb);
+        break;
+    default:
+        mpz_sub(zr, zb, za);
+        break;
     }
     return lane_of_zr(bits, i->sat);
 }
@@ -219,17 +261,30 @@ static uint32_t logic(const insn *i, uint32_t a, uint32_t b)
     if (sign_counts)
         set_signed(za, a, bits);
     switch (i->funct3) {
-    case 0: mpz_mul_2exp(zr, za, amount); break;
-    case 1: case 2: mpz_fdiv_q_2exp(zr, za, amount); break;
+    case 0:
+        mpz_mul_2exp(zr, za, amount);
+        break;
+    case 1:
+    case 2:
+        mpz_fdiv_q_2exp(zr, za, amount);
+        break;
     case 3: /* what leaves at the top enters at the bottom */
         mpz_mul_2exp(za, za, amount);
         mpz_fdiv_q_2exp(zb, za, bits);
         mpz_add(zr, za, zb);
         break;
-    case 4: mpz_xor(zr, za, zb); break;
-    case 5: mpz_com(zr, za); break;
-    case 6: mpz_ior(zr, za, zb); break;
-    default: mpz_and(zr, za, zb); break;
+    case 4:
+        mpz_xor(zr, za, zb);
+        break;
+    case 5:
+        mpz_com(zr, za);
+        break;
+    case 6:
+        mpz_ior(zr, za, zb);
+        break;
+    default:
+        mpz_and(zr, za, zb);
+        break;
     }
     return lane_of_zr(bits, false);
 }
@@ -258,7 +313,8 @@ static uint32_t larger_or_smaller(uint32_t a, uint32_t b, bool larger)
 {
     read_float(&na, a, &format_f32);
     read_float(&nb, b, &format_f32);
-    uint32_t flushed_a = write_float(&na, &format_f32, NEAREST, a >> 31), flushed_b = write_float(&nb, &format_f32, NEAREST, b >> 31);
+    uint32_t flushed_a = write_float(&na, &format_f32, NEAREST, a >> 31),
+             flushed_b = write_float(&nb, &format_f32, NEAREST, b >> 31);
     mpz_neg(nb.man, nb.man);
     add(&na, &nb);
     int order = mpz_sgn(na.man);
@@ -270,12 +326,18 @@ static uint32_t larger_or_smaller(uint32_t a, uint32_t b, bool larger)
 static uint32_t fp(const insn *i, uint32_t a, uint32_t b)
 {
     switch (i->funct3) {
-    case 0: return fused(a, ONE, b, i->round);
-    case 1: return fused(a, ONE, b ^ SIGN, i->round);
-    case 2: return product(a, b, i->round);
-    case 3: return a ^ SIGN;
-    case 4: return a & ~SIGN;
-    default: return larger_or_smaller(a, b, i->funct3 == 5);
+    case 0:
+        return fused(a, ONE, b, i->round);
+    case 1:
+        return fused(a, ONE, b ^ SIGN, i->round);
+    case 2:
+        return product(a, b, i->round);
+    case 3:
+        return a ^ SIGN;
+    case 4:
+        return a & ~SIGN;
+    default:
+        return larger_or_smaller(a, b, i->funct3 == 5);
     }
 }
 
@@ -334,12 +396,24 @@ static uint32_t reduce(const insn *i, const uint32_t *a, unsigned k)
     for (unsigned j = 1; j < k; j++) {
         set_signed(za, a[j], 8u << i->width);
         switch (i->funct3) {
-        case 0: mpz_add(zr, zr, za); break;
-        case 1: mpz_set(zr, mpz_cmp(za, zr) > 0 ? za : zr); break;
-        case 2: mpz_set(zr, mpz_cmp(za, zr) < 0 ? za : zr); break;
-        case 3: mpz_and(zr, zr, za); break;
-        case 4: mpz_ior(zr, zr, za); break;
-        default: mpz_xor(zr, zr, za); break;
+        case 0:
+            mpz_add(zr, zr, za);
+            break;
+        case 1:
+            mpz_set(zr, mpz_cmp(za, zr) > 0 ? za : zr);
+            break;
+        case 2:
+            mpz_set(zr, mpz_cmp(za, zr) < 0 ? za : zr);
+            break;
+        case 3:
+            mpz_and(zr, zr, za);
+            break;
+        case 4:
+            mpz_ior(zr, zr, za);
+            break;
+        default:
+            mpz_xor(zr, zr, za);
+            break;
         }
     }
     return lane_of_zr(32, false);
@@ -387,14 +461,22 @@ static uint32_t lane_result(const npu *s, const insn *i, unsigned j, uint32_t v[
 {
     uint32_t a = v[RS1][j], b = v[RS2][j], c = v[RS3][j];
     switch (i->family) {
-    case ARITH: return arith(i, a, b);
-    case LOGIC: return logic(i, a, b);
-    case LUT: return s->lut[i->funct3][a];
-    case CVT: return convert(i, a);
-    case BCAST: return i->funct3 ? (uint32_t)i->imm : v[RS1][0];
-    case FP: return fp(i, a, b);
-    case FMA: return fma_lane(i, a, b, c);
-    default: return a;
+    case ARITH:
+        return arith(i, a, b);
+    case LOGIC:
+        return logic(i, a, b);
+    case LUT:
+        return s->lut[i->funct3][a];
+    case CVT:
+        return convert(i, a);
+    case BCAST:
+        return i->funct3 ? (uint32_t)i->imm : v[RS1][0];
+    case FP:
+        return fp(i, a, b);
+    case FMA:
+        return fma_lane(i, a, b, c);
+    default:
+        return a;
     }
 }
 
@@ -418,7 +500,10 @@ static void step(npu *s, const insn *i)
             mma(s, i, v[RD], v[RS1], v[RS2]);
         uint32_t all = i->family == REDUCE ? reduce(i, v[RS1], s->k) : 0;
         for (unsigned j = 0; c[RD] != NONE && j < s->k; j++)
-            set_lane(s, c[RD], i->reg[RD], j, i->family == MMA ? v[RD][j] : i->family == REDUCE ? all : lane_result(s, i, j, v));
+            set_lane(s, c[RD], i->reg[RD], j,
+                     i->family == MMA      ? v[RD][j]
+                     : i->family == REDUCE ? all
+                                           : lane_result(s, i, j, v));
     }
 }
 

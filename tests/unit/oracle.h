@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Narrow IEEE-like formats by MPFR: a number is computed with the format's precision and MPFR's ternary value, then
- * fitted to the exponent range, and only then, if it is small, rounded again as a subnormal (MPFR manual, "Exceptions"). */
+ * fitted to the exponent range, and only then, if it is small, rounded again as a subnormal (MPFR manual,
+ * "Exceptions"). */
 #ifndef TV_TESTS_ORACLE_H
 #define TV_TESTS_ORACLE_H
 
@@ -68,7 +69,7 @@ static inline double oracle_value(uint32_t bits, const format *f)
     int bias = (int)(max_exponent >> 1);
     double magnitude = exponent == max_exponent ? (fraction ? (double)NAN : (double)INFINITY)
                        : exponent == 0          ? ldexp(fraction, 1 - bias - (int)f->man)
-                                                : ldexp(fraction + ldexp(1, (int)f->man), (int)exponent - bias - (int)f->man);
+                                       : ldexp(fraction + ldexp(1, (int)f->man), (int)exponent - bias - (int)f->man);
     return bits >> (f->bits - 1) & 1 ? -magnitude : magnitude;
 }
 

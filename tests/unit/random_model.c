@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a model of random weights: random_model OUT DIM HIDDEN LAYERS HEADS KV_HEADS VOCAB CONTEXT. Stored as Q8_0 where its sizes
- * allow, else as F32; the output is the embedding. */
+/* Writes a model of random weights: random_model OUT DIM HIDDEN LAYERS HEADS KV_HEADS VOCAB CONTEXT. Stored as Q8_0
+ * where its sizes allow, else as F32; the output is the embedding. */
 #include "random_model.h"
 
 int main(int argc, char **argv)

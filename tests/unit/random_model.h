@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models of any shape with random weights, for tests of lowerings: what they say means nothing, but every size is real. */
+/* Models of any shape with random weights, for tests of lowerings: what they say means nothing, but every size is real.
+ */
 #ifndef TV_TESTS_RANDOM_MODEL_H
 #define TV_TESTS_RANDOM_MODEL_H
 
@@ -39,14 +40,16 @@ static inline tv_status random_gains(void *user, uint64_t row, uint64_t length, 
 }
 
 /* Gains where there is one row. `layer` UINT32_MAX: of the model. */
-static inline void random_put(tv_gguf_writer *w, const char *name, uint32_t layer, tv_gguf_type type, uint32_t rows, uint32_t columns, uint64_t *state)
+static inline void random_put(tv_gguf_writer *w, const char *name, uint32_t layer, tv_gguf_type type, uint32_t rows,
+                              uint32_t columns, uint64_t *state)
 {
     char full[64];
     if (layer == UINT32_MAX)
         snprintf(full, sizeof full, "%s.weight", name);
     else
         snprintf(full, sizeof full, "blk.%u.%s.weight", layer, name);
-    tv_gguf_writer_tensor(w, full, rows == 1 ? TV_GGUF_F32 : type, (const uint64_t[]){columns, rows}, rows == 1 ? 1 : 2, rows == 1 ? random_gains : random_rows, state);
+    tv_gguf_writer_tensor(w, full, rows == 1 ? TV_GGUF_F32 : type, (const uint64_t[]){columns, rows}, rows == 1 ? 1 : 2,
+                          rows == 1 ? random_gains : random_rows, state);
 }
 
 /* Bytes, and words that no text has: any text can be said. False: no memory. */
@@ -65,7 +68,10 @@ static inline bool random_vocabulary(tv_gguf_writer *w, uint32_t count)
             snprintf(texts[i], sizeof texts[i], i < RANDOM_BYTES_FROM ? "<s%u>" : "q%u", i);
         pieces[i] = tv_sv_of(texts[i]);
         scores[i] = -(float)i;
-        types[i] = i == 0 ? TV_TOKEN_UNKNOWN : i < RANDOM_BYTES_FROM ? TV_TOKEN_CONTROL : byte ? TV_TOKEN_BYTE : TV_TOKEN_NORMAL;
+        types[i] = i == 0                  ? TV_TOKEN_UNKNOWN
+                   : i < RANDOM_BYTES_FROM ? TV_TOKEN_CONTROL
+                   : byte                  ? TV_TOKEN_BYTE
+                                           : TV_TOKEN_NORMAL;
     }
     if (well) {
         tv_gguf_writer_string(w, "tokenizer.ggml.model", tv_sv_of("llama"));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A second decoder of OpenNPU words, typed from section 2 of the specification for a machine of 32 VX: every rule that a
- * word breaks, the bits that its instruction looks at, and the instruction's name. It shares nothing with the tables. */
+/* A second decoder of OpenNPU words, typed from section 2 of the specification for a machine of 32 VX: every rule that
+ * a word breaks, the bits that its instruction looks at, and the instruction's name. It shares nothing with the tables.
+ */
 #ifndef TV_TESTS_SPEC_OPENNPU_H
 #define TV_TESTS_SPEC_OPENNPU_H
 
@@ -8,9 +9,25 @@
 #include <stdint.h>
 
 /* Bit n - 1 of a set of faults is code TV-N00n. */
-enum { N_OPCODE = 1, N_FUNCT3 = 2, N_WIDTH = 4, N_DTYPE = 8, N_CVT_SAME = 16, N_CVT_FORMAT = 32, N_CVT_PAIR = 64, N_REGISTER = 128 };
+enum {
+    N_OPCODE = 1,
+    N_FUNCT3 = 2,
+    N_WIDTH = 4,
+    N_DTYPE = 8,
+    N_CVT_SAME = 16,
+    N_CVT_FORMAT = 32,
+    N_CVT_PAIR = 64,
+    N_REGISTER = 128
+};
 
-enum { U_OPCODE = 0x7F, U_RD = 0x1F << 7, U_FUNCT3 = 7 << 12, U_RS1 = 0x1F << 15, U_RS2 = 0x1F << 20, U_WIDTH = 3 << 25 };
+enum {
+    U_OPCODE = 0x7F,
+    U_RD = 0x1F << 7,
+    U_FUNCT3 = 7 << 12,
+    U_RS1 = 0x1F << 15,
+    U_RS2 = 0x1F << 20,
+    U_WIDTH = 3 << 25
+};
 #define U_ROUND (UINT32_C(3) << 27)
 #define U_SAT (UINT32_C(1) << 29)
 #define U_IMM (UINT32_C(0xFFF) << 20)
@@ -21,7 +38,10 @@ typedef struct spec_insn {
     const char *id; /* without faults only */
 } spec_insn;
 
-static inline uint32_t spec_bits(uint32_t word, unsigned hi, unsigned lo) { return word << (31 - hi) >> (31 - hi + lo); }
+static inline uint32_t spec_bits(uint32_t word, unsigned hi, unsigned lo)
+{
+    return word << (31 - hi) >> (31 - hi + lo);
+}
 
 /* Class 0 VX, 1 VE, 2 VR; class 3 is none. */
 static inline unsigned spec_reg(uint32_t word, unsigned lo, unsigned reg_class)
@@ -70,20 +90,23 @@ static inline spec_insn spec_cvt(uint32_t word)
 
 static inline spec_insn spec_decode(uint32_t word)
 {
-    static const char *const ld[] = {"LD_B", "LD_H", "LD_W", "LD_VX", "LD_VE", "LD_VR"}, *const st[] = {"ST_B",  "ST_H",  "ST_W",
-                                                                                                        "ST_VX", "ST_VE", "ST_VR"},
+    static const char *const ld[] = {"LD_B", "LD_H", "LD_W", "LD_VX", "LD_VE", "LD_VR"},
+                             *const st[] = {"ST_B", "ST_H", "ST_W", "ST_VX", "ST_VE", "ST_VR"},
                              *const arith[] = {"VADD", "VSUB", "VMUL", "VNEG", "VABS", "VMAX", "VMIN", "VRSUB"},
                              *const logic[] = {"VSLL", "VSRL", "VSRA", "VROL", "VXOR", "VNOT", "VOR", "VAND"},
                              *const reduce[] = {"VSUM", "VRMAX", "VRMIN", "VRAND", "VROR", "VRXOR"},
                              *const lut[] = {"VLUT_A", "VLUT_B", NULL, NULL, "VSETLUT_A", "VSETLUT_B"},
-                             *const bcast[] = {"BCAST_REG", "BCAST_IMM"}, *const fp[] = {"VFADD", "VFSUB", "VFMUL", "VFNEG",
-                                                                                         "VFABS", "VFMAX", "VFMIN"},
+                             *const bcast[] = {"BCAST_REG", "BCAST_IMM"}, *const fp[] = {"VFADD", "VFSUB", "VFMUL",
+                                                                                         "VFNEG", "VFABS", "VFMAX",
+                                                                                         "VFMIN"},
                              *const fma_[] = {"VFMA", "VFMS", "VNFMA", "VNFMS"}, *const mov[] = {"MOV", "MOVI", "MOVH"};
     uint32_t op = spec_bits(word, 6, 0), f3 = spec_bits(word, 14, 12), width = spec_bits(word, 26, 25);
-    unsigned attributes = (width == 3 ? N_WIDTH : 0u) | (spec_bits(word, 31, 30) == 3 ? N_DTYPE : 0u); /* of an R-type */
+    unsigned attributes =
+        (width == 3 ? N_WIDTH : 0u) | (spec_bits(word, 31, 30) == 3 ? N_DTYPE : 0u); /* of an R-type */
     spec_insn insn = {0, U_OPCODE | U_FUNCT3, NULL};
     switch (op) {
-    case 0x00: return (spec_insn){0, U_OPCODE, "NOP"};
+    case 0x00:
+        return (spec_insn){0, U_OPCODE, "NOP"};
     case 0x01:
     case 0x02:
         if (f3 > 5) /* whatever is moved, rs1 is a VR */
@@ -103,8 +126,8 @@ static inline spec_insn spec_decode(uint32_t word)
     case 0x11: {
         int unary = op == 0x10 ? f3 == 3 || f3 == 4 : f3 == 5;
         insn.id = op == 0x10 ? arith[f3] : logic[f3];
-        insn.faults =
-            attributes | spec_reg(word, AT_RD, width) | spec_reg(word, AT_RS1, width) | (unary ? 0 : spec_reg(word, AT_RS2, width));
+        insn.faults = attributes | spec_reg(word, AT_RD, width) | spec_reg(word, AT_RS1, width) |
+                      (unary ? 0 : spec_reg(word, AT_RS2, width));
         insn.used |= U_WIDTH | U_RD | U_RS1 | (unary ? 0u : U_RS2) | (op == 0x10 && f3 != 5 && f3 != 6 ? U_SAT : 0);
         return insn;
     }
@@ -120,7 +143,8 @@ static inline spec_insn spec_decode(uint32_t word)
         insn.faults = f3 < 2 ? attributes : spec_reg(word, AT_RS1, 2);
         insn.used |= U_RS1 | (f3 < 2 ? U_RD : U_IMM);
         return insn;
-    case 0x14: return spec_cvt(word);
+    case 0x14:
+        return spec_cvt(word);
     case 0x15:
     case 0x18:
         if (f3 > (op == 0x15 ? 1u : 2u))
@@ -143,12 +167,13 @@ static inline spec_insn spec_decode(uint32_t word)
         return insn;
     }
     case 0x17:
-        insn.faults = (f3 > 3 ? N_FUNCT3 : 0u) | spec_reg(word, AT_RD, 2) | spec_reg(word, AT_RS1, 2) | spec_reg(word, AT_RS2, 2) |
-                      spec_reg(word, AT_RS3, 2);
+        insn.faults = (f3 > 3 ? N_FUNCT3 : 0u) | spec_reg(word, AT_RD, 2) | spec_reg(word, AT_RS1, 2) |
+                      spec_reg(word, AT_RS2, 2) | spec_reg(word, AT_RS3, 2);
         insn.id = f3 > 3 ? NULL : fma_[f3];
         insn.used = UINT32_MAX;
         return insn;
-    default: return (spec_insn){N_OPCODE, 0, NULL};
+    default:
+        return (spec_insn){N_OPCODE, 0, NULL};
     }
 }
 

@@ -356,8 +356,16 @@ static void assert_printed(const tv_diag *diag, const char *expected)
     free(text);
 }
 
-static const tv_diag sample = {.severity = TV_ERROR, .code = "TV-A005", .name = "field-range", .file = "a.s", .line = 12,
-                               .column = 6, .length = 3, .index = -1, .message = "too large", .hint = "use less",
+static const tv_diag sample = {.severity = TV_ERROR,
+                               .code = "TV-A005",
+                               .name = "field-range",
+                               .file = "a.s",
+                               .line = 12,
+                               .column = 6,
+                               .length = 3,
+                               .index = -1,
+                               .message = "too large",
+                               .hint = "use less",
                                .source_line = "gemv abc, d"};
 
 static void diagnostics_print_place_caret_and_hint(void **state)
@@ -392,7 +400,8 @@ static void the_caret_stands_below_tabs_and_utf_8(void **state)
     assert_printed(&diag, "a.s:12:4: error: too large [TV-A005]\n"
                           "     12 | \tx\tabc\n"
                           "        | \t \t^~~\n");
-    diag.source_line = "\xC3\xA9\xE2\x82\xAC \xC3\xA9z"; /* two letters of 2 and 3 bytes, a space, then at byte 7 2 + 1 bytes */
+    diag.source_line =
+        "\xC3\xA9\xE2\x82\xAC \xC3\xA9z"; /* two letters of 2 and 3 bytes, a space, then at byte 7 2 + 1 bytes */
     diag.column = 7;
     assert_printed(&diag, "a.s:12:7: error: too large [TV-A005]\n"
                           "     12 | \xC3\xA9\xE2\x82\xAC \xC3\xA9z\n"
@@ -424,14 +433,16 @@ static void assert_json(const tv_diag *diag, const char *expected)
 static void diagnostics_become_one_line_of_json(void **state)
 {
     (void)state;
-    assert_json(&sample, "{\"severity\":\"error\",\"code\":\"TV-A005\",\"name\":\"field-range\",\"file\":\"a.s\",\"line\":12,"
-                         "\"column\":6,\"length\":3,\"index\":null,\"message\":\"too large\",\"hint\":\"use less\"}");
+    assert_json(&sample,
+                "{\"severity\":\"error\",\"code\":\"TV-A005\",\"name\":\"field-range\",\"file\":\"a.s\",\"line\":12,"
+                "\"column\":6,\"length\":3,\"index\":null,\"message\":\"too large\",\"hint\":\"use less\"}");
     tv_diag diag = sample;
     diag.file = diag.hint = NULL;
     diag.index = 0;
     diag.message = "a \"quote\"\n\xFF"; /* the last byte is no UTF-8 */
-    assert_json(&diag, "{\"severity\":\"error\",\"code\":\"TV-A005\",\"name\":\"field-range\",\"file\":null,\"line\":12,"
-                       "\"column\":6,\"length\":3,\"index\":0,\"message\":\"a \\\"quote\\\"\\n?\",\"hint\":null}");
+    assert_json(&diag,
+                "{\"severity\":\"error\",\"code\":\"TV-A005\",\"name\":\"field-range\",\"file\":null,\"line\":12,"
+                "\"column\":6,\"length\":3,\"index\":0,\"message\":\"a \\\"quote\\\"\\n?\",\"hint\":null}");
 }
 
 static void codes_are_unique_and_explained(void **state)

@@ -28,19 +28,24 @@ static void expect_busy(const char *engine, uint64_t cycles, const char *const *
     tv_program_free(program);
 }
 
-#define GEMM(id, sizes)                                                                                                                  \
-    "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": " id ", \"ifm_bank\": 0, \"ifm_offset\": 0, \"wgt_bank\": 1, \"wgt_offset\": 0, \"ofm_bank\": 2, " \
+#define GEMM(id, sizes)                                                                                                \
+    "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": " id                                                                     \
+    ", \"ifm_bank\": 0, \"ifm_offset\": 0, \"wgt_bank\": 1, \"wgt_offset\": 0, \"ofm_bank\": 2, "                      \
     "\"ofm_offset\": 0, " sizes
-#define ROWS(opcode, sizes)                                                                                                       \
-    "\"opcode\": \"" opcode "\", \"ve_id\": 1, \"in_bank\": 0, \"in_offset\": 0, \"out_bank\": 1, \"out_offset\": 0, " sizes
+#define ROWS(opcode, sizes)                                                                                            \
+    "\"opcode\": \"" opcode                                                                                            \
+    "\", \"ve_id\": 1, \"in_bank\": 0, \"in_offset\": 0, \"out_bank\": 1, \"out_offset\": 0, " sizes
 
 static void tensor_engine_times_are_those_of_the_specification(void **state)
 {
     (void)state;
     static const char *const wide[] = {"te.macs_per_cycle_base=8192", NULL};
-    expect_busy("TE0", 354, NULL, GEMM("0", "\"m\": 64, \"n\": 128, \"k\": 256, \"qbits_weight\": 4, \"qbits_activation\": 8"));
-    expect_busy("TE1", 1036, wide, GEMM("1", "\"m\": 256, \"n\": 256, \"k\": 256, \"qbits_weight\": 2, \"qbits_activation\": 8"));
-    expect_busy("TE0", 13, NULL, GEMM("0", "\"m\": 16, \"n\": 16, \"k\": 16, \"qbits_weight\": 8, \"qbits_activation\": 8"));
+    expect_busy("TE0", 354, NULL,
+                GEMM("0", "\"m\": 64, \"n\": 128, \"k\": 256, \"qbits_weight\": 4, \"qbits_activation\": 8"));
+    expect_busy("TE1", 1036, wide,
+                GEMM("1", "\"m\": 256, \"n\": 256, \"k\": 256, \"qbits_weight\": 2, \"qbits_activation\": 8"));
+    expect_busy("TE0", 13, NULL,
+                GEMM("0", "\"m\": 16, \"n\": 16, \"k\": 16, \"qbits_weight\": 8, \"qbits_activation\": 8"));
 }
 
 static void vector_engine_times_are_those_of_the_specification(void **state)
@@ -68,7 +73,8 @@ static model_entry model[ENTRIES_MAX];
 static bool before[ENTRIES_MAX][ENTRIES_MAX]; /* the first comes before the second */
 static unsigned count, turns;
 
-static const char *const small_machine[] = {"npu.te=1", "npu.ve=2", "dma.count=2", "spm.banks=2", "spm.bank_bytes=192", "dram.bytes=4096", NULL};
+static const char *const small_machine[] = {"npu.te=1",           "npu.ve=2",        "dma.count=2", "spm.banks=2",
+                                            "spm.bank_bytes=192", "dram.bytes=4096", NULL};
 
 static void touch(unsigned space, unsigned from, unsigned bytes, unsigned how)
 {
@@ -92,7 +98,7 @@ static void add_transfer(unit_rng *rng, queue_text *q, const char *more)
 {
     bool store = unit_below(rng, 2), fixed = unit_below(rng, 2);
     unsigned rows = 1 + (unsigned)unit_below(rng, 4), row = 1 + (unsigned)unit_below(rng, 6),
-        stride = rows == 1 ? 0 : row + (unsigned)unit_below(rng, 9);
+             stride = rows == 1 ? 0 : row + (unsigned)unit_below(rng, 9);
     unsigned addr = (unsigned)unit_below(rng, DRAM_BYTES - 64), id = fixed ? (unsigned)unit_below(rng, 2) : turns++ % 2;
     place p = random_place(rng, rows * row, store ? 1 : 2);
     for (unsigned i = 0; i < rows; i++)
@@ -103,21 +109,26 @@ static void add_transfer(unit_rng *rng, queue_text *q, const char *more)
         snprintf(channel, sizeof channel, ", \"dma_id\": %u", id);
     if (stride)
         snprintf(two_d, sizeof two_d, ", \"stride_bytes\": %u, \"row_elements\": %u", stride, row);
-    queue_add(q, "\"opcode\": \"%s\", \"tensor_role\": \"kv\", \"qbits\": 8, \"dram_addr\": %u, \"spm_bank\": %u, \"spm_offset\": %u, "
-                 "\"num_elements\": %u%s%s%s",
+    queue_add(q,
+              "\"opcode\": \"%s\", \"tensor_role\": \"kv\", \"qbits\": 8, \"dram_addr\": %u, \"spm_bank\": %u, "
+              "\"spm_offset\": %u, "
+              "\"num_elements\": %u%s%s%s",
               store ? "DMA_STORE_TILE" : "DMA_LOAD_TILE", addr, p.bank, p.offset, rows * row, channel, two_d, more);
 }
 
 static void add_gemm(unit_rng *rng, queue_text *q, const char *more)
 {
-    unsigned m = 1 + (unsigned)unit_below(rng, 4), n = 1 + (unsigned)unit_below(rng, 4), k = 1 + (unsigned)unit_below(rng, 4);
+    unsigned m = 1 + (unsigned)unit_below(rng, 4), n = 1 + (unsigned)unit_below(rng, 4),
+             k = 1 + (unsigned)unit_below(rng, 4);
     bool add = unit_below(rng, 2);
     place a = random_place(rng, m * k, 1), w = random_place(rng, n * k, 1), o = random_place(rng, m * n, add ? 3 : 2);
     model[count].engine = 2;
     queue_add(q,
-              "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": %u, \"ifm_offset\": %u, \"wgt_bank\": %u, \"wgt_offset\": %u, "
+              "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": %u, \"ifm_offset\": %u, \"wgt_bank\": %u, "
+              "\"wgt_offset\": %u, "
               "\"ofm_bank\": %u, "
-              "\"ofm_offset\": %u, \"m\": %u, \"n\": %u, \"k\": %u, \"qbits_weight\": 8, \"qbits_activation\": 8, \"qbits_ofm\": 8, "
+              "\"ofm_offset\": %u, \"m\": %u, \"n\": %u, \"k\": %u, \"qbits_weight\": 8, \"qbits_activation\": 8, "
+              "\"qbits_ofm\": 8, "
               "\"scale_ofm\": 100, "
               "\"accumulate\": %s%s",
               a.bank, a.offset, w.bank, w.offset, o.bank, o.offset, m, n, k, add ? "true" : "false", more);
@@ -129,7 +140,8 @@ static void add_vector(unit_rng *rng, queue_text *q, const char *more)
     place a = random_place(rng, length, 1), b = random_place(rng, length, 1), o = random_place(rng, length, 2);
     model[count].engine = 3 + id;
     queue_add(q,
-              "\"opcode\": \"VE_ADD_TILE\", \"ve_id\": %u, \"in_bank\": %u, \"in_offset\": %u, \"in2_bank\": %u, \"in2_offset\": %u, "
+              "\"opcode\": \"VE_ADD_TILE\", \"ve_id\": %u, \"in_bank\": %u, \"in_offset\": %u, \"in2_bank\": %u, "
+              "\"in2_offset\": %u, "
               "\"out_bank\": %u, "
               "\"out_offset\": %u, \"length\": %u, \"qbits_activation\": 8%s",
               id, a.bank, a.offset, b.bank, b.offset, o.bank, o.offset, length, more);
@@ -178,7 +190,8 @@ static int add_control(unit_rng *rng, queue_text *q, int group, const char *more
         queue_add(q, "\"opcode\": \"BARRIER\", \"wait_for\": [%s]%s", tv_buf_cstr(&ids), more);
         model[count].barrier = true;
     } else if (kind == 1) {
-        queue_add(q, "\"opcode\": \"SYNC_GROUP\", \"group\": [%s], \"name\": \"g%u\"%s", tv_buf_cstr(&ids), count, more);
+        queue_add(q, "\"opcode\": \"SYNC_GROUP\", \"group\": [%s], \"name\": \"g%u\"%s", tv_buf_cstr(&ids), count,
+                  more);
         group = (int)count;
     } else {
         queue_add(q, "\"opcode\": \"NOP\"%s", more);
@@ -216,7 +229,8 @@ static bool close_paths(void)
 {
     for (unsigned a = 0; a < count; a++)
         for (unsigned b = a + 1; b < count; b++)
-            before[a][b] = before[a][b] || model[a].barrier || (model[a].engine != UINT_MAX && model[a].engine == model[b].engine);
+            before[a][b] =
+                before[a][b] || model[a].barrier || (model[a].engine != UINT_MAX && model[a].engine == model[b].engine);
     for (unsigned k = 0; k < count; k++)
         for (unsigned a = 0; a < count; a++)
             for (unsigned b = 0; before[a][k] && b < count; b++)
@@ -254,7 +268,8 @@ static void take_pair(void *user, const tv_diag *diag)
     p->at[a][b] = true;
 }
 
-static uint64_t find(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan, uint32_t window_max, pairs *found)
+static uint64_t find(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan, uint32_t window_max,
+                     pairs *found)
 {
     tv_diag_sink sink = {take_pair, found};
     tv_check_counts counts = {0};
@@ -469,7 +484,8 @@ static void a_queue_that_is_left_in_the_middle_keeps_its_time(void **state)
     tv_program *a = orderly_queue(&rng, false), *b = orderly_queue(&rng, false);
     tv_machine *machine = filled_machine(0);
     assert_int_equal(tv_machine_load(machine, a, NULL), TV_OK);
-    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){tv_program_instruction_count(a) - 1, UINT64_MAX}, NULL), TV_OK);
+    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){tv_program_instruction_count(a) - 1, UINT64_MAX}, NULL),
+                     TV_OK);
     tv_machine_stats(machine, &part);
     assert_true(part.cycles > 0);
     assert_int_equal(tv_machine_load(machine, b, NULL), TV_OK);
@@ -482,8 +498,9 @@ static void a_queue_that_is_left_in_the_middle_keeps_its_time(void **state)
 
 /* ---- Forward dependencies ---- */
 
-#define TRANSFER(opcode, dram, spm, channel)                                                                                            \
-    "\"opcode\": \"" opcode "\", \"tensor_role\": \"kv\", \"qbits\": 8, \"num_elements\": 8, \"spm_bank\": 0, \"dram_addr\": " dram \
+#define TRANSFER(opcode, dram, spm, channel)                                                                           \
+    "\"opcode\": \"" opcode                                                                                            \
+    "\", \"tensor_role\": \"kv\", \"qbits\": 8, \"num_elements\": 8, \"spm_bank\": 0, \"dram_addr\": " dram            \
     ", \"spm_offset\": " spm ", \"dma_id\": " channel
 
 /* Bytes 0 to 7 of DRAM go through SPM to 128 and 192 if what waits comes second. */
@@ -577,9 +594,11 @@ static void write_many(FILE *f)
     for (unsigned i = 0; i + 1 < MANY; i++) {
         if (i % 4 == 3)
             fprintf(f,
-                    "{\"opcode\": \"TE_GEMM_TILE\", \"layer_id\": \"layer_%u\", \"deps_before\": [%u, %u], \"te_id\": 0, \"ifm_bank\": 0, "
+                    "{\"opcode\": \"TE_GEMM_TILE\", \"layer_id\": \"layer_%u\", \"deps_before\": [%u, %u], \"te_id\": "
+                    "0, \"ifm_bank\": 0, "
                     "\"ifm_offset\": 0, "
-                    "\"wgt_bank\": 1, \"wgt_offset\": 0, \"ofm_bank\": 2, \"ofm_offset\": 0, \"m\": 16, \"n\": 16, \"k\": 16, \"qbits_weight\": 4, "
+                    "\"wgt_bank\": 1, \"wgt_offset\": 0, \"ofm_bank\": 2, \"ofm_offset\": 0, \"m\": 16, \"n\": 16, "
+                    "\"k\": 16, \"qbits_weight\": 4, "
                     "\"qbits_activation\": 8, \"scale_ifm\": 0.125, \"scale_wgt\": 0.5},\n",
                     i / 10000, i - 1, i - 2);
         else

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues that are built entry by entry are those that the reader makes of their text, and are refused as they would be. */
+/* Queues that are built entry by entry are those that the reader makes of their text, and are refused as they would be.
+ */
 #include "test_cmdq.h"
 
 #include "queue/entries.h"
 
 static tv_sv metadata(void)
 {
-    return tv_sv_of("{\"version\": \"1.2\", \"kv_layouts\": [{\"id\": 3, \"k_base\": 0, \"v_base\": 4096, \"t_max\": 16, \"d_head\": 8, \"heads\": 2}]}");
+    return tv_sv_of("{\"version\": \"1.2\", \"kv_layouts\": [{\"id\": 3, \"k_base\": 0, \"v_base\": 4096, \"t_max\": "
+                    "16, \"d_head\": 8, \"heads\": 2}]}");
 }
 
 static tv_queue_builder *begin_in(unit_log *log, const char *name, tv_program *old)
@@ -60,9 +62,12 @@ static void what_is_built_is_what_the_reader_makes_of_the_text(void **state)
 {
     (void)state;
     static const char text[] =
-        "{\"metadata\": {\"version\": \"1.2\", \"kv_layouts\": [{\"id\": 3, \"k_base\": 0, \"v_base\": 4096, \"t_max\": 16, \"d_head\": 8, \"heads\": 2}]}, \"cmdq\": ["
-        "{\"opcode\": \"VE_RMSNORM_TILE\", \"ve_id\": 0, \"length\": 8, \"qbits_activation\": 32, \"in_bank\": 0, \"in_offset\": 0, \"out_bank\": 0, \"out_offset\": 256, \"eps\": 1e-6},"
-        "{\"opcode\": \"KV_LOAD_TILE\", \"head_id\": 1, \"kv_kind\": \"v\", \"qbits_kv\": 8, \"kv_layout_id\": 3, \"spm_bank\": 1, \"spm_offset\": 64, \"layer_id\": \"blk.0\", "
+        "{\"metadata\": {\"version\": \"1.2\", \"kv_layouts\": [{\"id\": 3, \"k_base\": 0, \"v_base\": 4096, "
+        "\"t_max\": 16, \"d_head\": 8, \"heads\": 2}]}, \"cmdq\": ["
+        "{\"opcode\": \"VE_RMSNORM_TILE\", \"ve_id\": 0, \"length\": 8, \"qbits_activation\": 32, \"in_bank\": 0, "
+        "\"in_offset\": 0, \"out_bank\": 0, \"out_offset\": 256, \"eps\": 1e-6},"
+        "{\"opcode\": \"KV_LOAD_TILE\", \"head_id\": 1, \"kv_kind\": \"v\", \"qbits_kv\": 8, \"kv_layout_id\": 3, "
+        "\"spm_bank\": 1, \"spm_offset\": 64, \"layer_id\": \"blk.0\", "
         "\"kv_range_desc\": {\"t_start\": 2, \"t_len\": 5}, \"deps_before\": [0]}, {\"opcode\": \"END\"}]}";
     unit_log log;
     tv_program *built = NULL, *read;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads may be put off, but nobody can tell: random queues of loads, stores, copies and sums over few bytes, read and written from
- * outside now and then, end with the memory of a plain array that does each thing at once. */
+/* Loads may be put off, but nobody can tell: random queues of loads, stores, copies and sums over few bytes, read and
+ * written from outside now and then, end with the memory of a plain array that does each thing at once. */
 #include "test_cmdq.h"
 
 enum { BANK = 512, BANKS = 2, DRAM = 2048, ENTRIES = 60, ROUNDS = 400 };
@@ -11,8 +11,8 @@ typedef struct memories {
     uint8_t spm[BANKS * BANK], dram[DRAM];
 } memories;
 
-/* What one entry does to the memories: LOAD and STORE between SPM and DRAM, COPY from one place of SPM to another; ADD adds to what is
- * there, SUM adds bytes times the first of them. */
+/* What one entry does to the memories: LOAD and STORE between SPM and DRAM, COPY from one place of SPM to another; ADD
+ * adds to what is there, SUM adds bytes times the first of them. */
 typedef enum kind { LOAD, STORE, COPY, ADD, SUM, KINDS } kind;
 
 typedef struct step {
@@ -48,20 +48,30 @@ static void print_step(queue_text *q, const step *s)
     switch (s->kind) {
     case LOAD:
     case STORE:
-        queue_add(q, "\"opcode\": \"%s\", \"dma_id\": 0, \"tensor_role\": \"weight\", \"qbits\": 8, \"dram_addr\": %u, \"spm_bank\": %u, \"spm_offset\": %u, \"num_elements\": %u%s",
+        queue_add(q,
+                  "\"opcode\": \"%s\", \"dma_id\": 0, \"tensor_role\": \"weight\", \"qbits\": 8, \"dram_addr\": %u, "
+                  "\"spm_bank\": %u, \"spm_offset\": %u, \"num_elements\": %u%s",
                   s->kind == LOAD ? "DMA_LOAD_TILE" : "DMA_STORE_TILE", s->addr, s->bank, s->offset, s->bytes, rows);
         break;
     case COPY:
-        queue_add(q, "\"opcode\": \"VE_CAST_TILE\", \"ve_id\": 0, \"length\": %u, \"qbits_activation\": 8, \"in_bank\": %u, \"in_offset\": %u, \"out_bank\": %u, \"out_offset\": %u",
+        queue_add(q,
+                  "\"opcode\": \"VE_CAST_TILE\", \"ve_id\": 0, \"length\": %u, \"qbits_activation\": 8, \"in_bank\": "
+                  "%u, \"in_offset\": %u, \"out_bank\": %u, \"out_offset\": %u",
                   s->bytes, s->bank, s->offset, s->out_bank, s->out_offset);
         break;
     case ADD:
-        queue_add(q, "\"opcode\": \"VE_ADD_TILE\", \"ve_id\": 0, \"length\": %u, \"qbits_activation\": 8, \"in_bank\": %u, \"in_offset\": %u, \"out_bank\": %u, \"out_offset\": %u, "
-                     "\"in2_bank\": %u, \"in2_offset\": %u", s->bytes, s->bank, s->offset, s->out_bank, s->out_offset, s->out_bank, s->out_offset);
+        queue_add(q,
+                  "\"opcode\": \"VE_ADD_TILE\", \"ve_id\": 0, \"length\": %u, \"qbits_activation\": 8, \"in_bank\": "
+                  "%u, \"in_offset\": %u, \"out_bank\": %u, \"out_offset\": %u, "
+                  "\"in2_bank\": %u, \"in2_offset\": %u",
+                  s->bytes, s->bank, s->offset, s->out_bank, s->out_offset, s->out_bank, s->out_offset);
         break;
     default:
-        queue_add(q, "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"m\": 1, \"n\": %u, \"k\": 1, \"qbits_weight\": 8, \"qbits_activation\": 8, \"qbits_ofm\": 8, \"accumulate\": true, "
-                     "\"ifm_bank\": %u, \"ifm_offset\": %u, \"wgt_bank\": %u, \"wgt_offset\": %u, \"ofm_bank\": %u, \"ofm_offset\": %u",
+        queue_add(q,
+                  "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"m\": 1, \"n\": %u, \"k\": 1, \"qbits_weight\": 8, "
+                  "\"qbits_activation\": 8, \"qbits_ofm\": 8, \"accumulate\": true, "
+                  "\"ifm_bank\": %u, \"ifm_offset\": %u, \"wgt_bank\": %u, \"wgt_offset\": %u, \"ofm_bank\": %u, "
+                  "\"ofm_offset\": %u",
                   s->bytes, s->bank, s->offset, s->bank, s->offset, s->out_bank, s->out_offset);
         break;
     }
@@ -81,13 +91,16 @@ static void do_step(memories *m, const step *s)
     uint8_t sums[BANK];
     for (unsigned i = 0; i < s->bytes && s->kind > STORE; i++) {
         int x = (int8_t)old[i], standing = (int8_t)to[i];
-        sums[i] = s->kind == COPY ? (uint8_t)x : s->kind == ADD ? saturated(x + standing) : saturated(x * (int8_t)old[0] + standing);
+        sums[i] = s->kind == COPY  ? (uint8_t)x
+                  : s->kind == ADD ? saturated(x + standing)
+                                   : saturated(x * (int8_t)old[0] + standing);
     }
     if (s->kind > STORE)
         memcpy(to, sums, s->bytes);
 }
 
-/* Somebody from outside looks at some bytes, or changes them; or takes a snapshot, and goes back to it when they have changed. */
+/* Somebody from outside looks at some bytes, or changes them; or takes a snapshot, and goes back to it when they have
+ * changed. */
 static void look(unit_rng *rng, tv_machine *machine, memories *m)
 {
     tv_snapshot *snapshot = NULL;
@@ -101,7 +114,8 @@ static void look(unit_rng *rng, tv_machine *machine, memories *m)
         tv_snapshot_free(snapshot);
     }
     bool spm = below(rng, 2);
-    unsigned size = spm ? BANKS * BANK : DRAM, bytes = 1 + below(rng, 200), at = below(rng, 2) ? below(rng, size - bytes) : 0;
+    unsigned size = spm ? BANKS * BANK : DRAM, bytes = 1 + below(rng, 200),
+             at = below(rng, 2) ? below(rng, size - bytes) : 0;
     uint8_t *want = (spm ? m->spm : m->dram) + at, got[200];
     assert_int_equal(tv_machine_read(machine, spm ? "spm" : "dram", at, got, bytes, NULL), TV_OK);
     assert_memory_equal(got, want, bytes);
@@ -161,18 +175,27 @@ typedef struct part {
 
 static part random_part(unit_rng *rng)
 {
-    part p = {.bits = below(rng, 2) ? 4 : 8, .m = 1 + below(rng, 12), .n = 1 + below(rng, 70), .k = 32 * (1 + below(rng, 4)), .accumulate = below(rng, 2)};
+    part p = {.bits = below(rng, 2) ? 4 : 8,
+              .m = 1 + below(rng, 12),
+              .n = 1 + below(rng, 70),
+              .k = 32 * (1 + below(rng, 4)),
+              .accumulate = below(rng, 2)};
     p.stride = p.k * p.bits / 8 + below(rng, 2) * below(rng, 90);
-    p.scale_stride = p.k / 32 * 4 + 4 * below(rng, 3) + (below(rng, 5) == 0); /* now and then no multiple of a number's size */
+    p.scale_stride =
+        p.k / 32 * 4 + 4 * below(rng, 3) + (below(rng, 5) == 0); /* now and then no multiple of a number's size */
     p.in = below(rng, 2) * 7;
     p.out = below(rng, 4) ? 4096 + 4 * below(rng, 3) + (below(rng, 5) == 0) : below(rng, 64) * 4;
     return p;
 }
 
-static void print_load(queue_text *q, unsigned bits, unsigned addr, unsigned bank, unsigned rows, unsigned elements, unsigned stride)
+static void print_load(queue_text *q, unsigned bits, unsigned addr, unsigned bank, unsigned rows, unsigned elements,
+                       unsigned stride)
 {
-    queue_add(q, "\"opcode\": \"DMA_LOAD_TILE\", \"dma_id\": 0, \"tensor_role\": \"weight\", \"qbits\": %u, \"dram_addr\": %u, \"spm_bank\": %u, \"spm_offset\": 0, "
-                 "\"num_elements\": %u, \"stride_bytes\": %u, \"row_elements\": %u", bits, addr, bank, rows * elements, stride, elements);
+    queue_add(q,
+              "\"opcode\": \"DMA_LOAD_TILE\", \"dma_id\": 0, \"tensor_role\": \"weight\", \"qbits\": %u, "
+              "\"dram_addr\": %u, \"spm_bank\": %u, \"spm_offset\": 0, "
+              "\"num_elements\": %u, \"stride_bytes\": %u, \"row_elements\": %u",
+              bits, addr, bank, rows * elements, stride, elements);
 }
 
 /* `loads`: the weights and scales come from DRAM; else they stand in SPM. */
@@ -183,18 +206,24 @@ static tv_program *product_of(const part *p, bool loads)
         print_load(&q, p->bits, 0, WGT_BANK, p->n, p->k, p->stride);
         print_load(&q, 32, MATRIX, SCALES_BANK, p->n, p->k / 32, p->scale_stride);
     }
-    queue_add(&q, "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"m\": %u, \"n\": %u, \"k\": %u, \"qbits_weight\": %u, \"qbits_activation\": 8, \"qbits_ofm\": 32, "
-                  "\"ifm_bank\": 0, \"ifm_offset\": %u, \"wgt_bank\": 1, \"wgt_offset\": 0, \"wgt_scale_bank\": 2, \"wgt_scale_offset\": 0, \"wgt_group\": 32, "
-                  "\"ofm_bank\": 0, \"ofm_offset\": %u, \"accumulate\": %s%s", p->m, p->n, p->k, p->bits, p->in, p->out, p->accumulate ? "true" : "false",
+    queue_add(&q,
+              "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"m\": %u, \"n\": %u, \"k\": %u, \"qbits_weight\": %u, "
+              "\"qbits_activation\": 8, \"qbits_ofm\": 32, "
+              "\"ifm_bank\": 0, \"ifm_offset\": %u, \"wgt_bank\": 1, \"wgt_offset\": 0, \"wgt_scale_bank\": 2, "
+              "\"wgt_scale_offset\": 0, \"wgt_group\": 32, "
+              "\"ofm_bank\": 0, \"ofm_offset\": %u, \"accumulate\": %s%s",
+              p->m, p->n, p->k, p->bits, p->in, p->out, p->accumulate ? "true" : "false",
               loads ? ", \"deps_before\": [0, 1]" : "");
     return queue_open(&q);
 }
 
 /* Writes rows to SPM one after the other. */
-static void copy_rows(tv_machine *machine, unsigned bank, const uint8_t *from, unsigned rows, unsigned bytes, unsigned stride)
+static void copy_rows(tv_machine *machine, unsigned bank, const uint8_t *from, unsigned rows, unsigned bytes,
+                      unsigned stride)
 {
     for (unsigned r = 0; r < rows; r++)
-        assert_int_equal(tv_machine_write(machine, "spm", bank * SPM_BANK + r * bytes, from + r * stride, bytes, NULL), TV_OK);
+        assert_int_equal(tv_machine_write(machine, "spm", bank * SPM_BANK + r * bytes, from + r * stride, bytes, NULL),
+                         TV_OK);
 }
 
 static void random_numbers(unit_rng *rng, uint8_t *out, size_t bytes)

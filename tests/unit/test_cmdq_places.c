@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands may stand anywhere in SPM, over one another too: an entry does with them what it does with copies that stand in banks of their
- * own. Loads of its operands come before, as they may be read where they came from. */
+/* Operands may stand anywhere in SPM, over one another too: an entry does with them what it does with copies that stand
+ * in banks of their own. Loads of its operands come before, as they may be read where they came from. */
 #include "test_cmdq.h"
 
-enum { BANK = 8192, USED = 2 /* banks where operands meet */, OWN = 7 /* banks with one each */, DRAM = 65536, ROUNDS = 1500 };
+enum {
+    BANK = 8192,
+    USED = 2 /* banks where operands meet */,
+    OWN = 7 /* banks with one each */,
+    DRAM = 65536,
+    ROUNDS = 1500
+};
 
 static const char *const banks[] = {"spm.banks=9", "spm.bank_bytes=8192", "dram.bytes=65536", NULL};
 static const unsigned widths[] = {2, 4, 8, 16, 32};
@@ -51,12 +57,18 @@ static operation matrix_operation(void)
     static const char *const opcodes[] = {"TE_GEMM_TILE", "TE_QKT_TILE", "TE_AV_TILE"};
     operation o = {.fits = true};
     bool grouped = !one_in(3), biased = one_in(4), scaled = grouped || one_in(2);
-    unsigned m = 1 + below(20), n = 1 + below(70), group = one_in(3) ? 16 : 32, k = grouped ? group * (1 + below(6)) : 1 + below(150);
-    unsigned weight = one_in(4) ? any_width() : one_in(2) ? 4 : 8, activation = one_in(4) ? any_width() : 8, output = one_in(3) ? any_width() : 32;
-    int at = snprintf(o.text, sizeof o.text,
-                      "\"opcode\": \"%s\", \"te_id\": 0, \"m\": %u, \"n\": %u, \"k\": %u, \"qbits_weight\": %u, \"qbits_activation\": %u, \"qbits_ofm\": %u, \"accumulate\": %s%s%s",
-                      opcodes[below(TV_COUNTOF(opcodes))], m, n, k, weight, activation, output, one_in(2) ? "true" : "false", one_in(3) ? ", \"scale_ifm\": 0.375" : "",
-                      one_in(3) ? ", \"scale_ofm\": 1.75" : "");
+    unsigned m = 1 + below(20), n = 1 + below(70), group = one_in(3) ? 16 : 32,
+             k = grouped ? group * (1 + below(6)) : 1 + below(150);
+    unsigned weight = one_in(4)   ? any_width()
+                      : one_in(2) ? 4
+                                  : 8,
+             activation = one_in(4) ? any_width() : 8, output = one_in(3) ? any_width() : 32;
+    int at =
+        snprintf(o.text, sizeof o.text,
+                 "\"opcode\": \"%s\", \"te_id\": 0, \"m\": %u, \"n\": %u, \"k\": %u, \"qbits_weight\": %u, "
+                 "\"qbits_activation\": %u, \"qbits_ofm\": %u, \"accumulate\": %s%s%s",
+                 opcodes[below(TV_COUNTOF(opcodes))], m, n, k, weight, activation, output, one_in(2) ? "true" : "false",
+                 one_in(3) ? ", \"scale_ifm\": 0.375" : "", one_in(3) ? ", \"scale_ofm\": 1.75" : "");
     if (grouped)
         snprintf(o.text + at, sizeof o.text - (size_t)at, ", \"wgt_group\": %u", group);
     add_place(&o, "wgt", n, k, weight);
@@ -71,12 +83,16 @@ static operation matrix_operation(void)
 
 static operation vector_operation(void)
 {
-    static const char *const opcodes[] = {"VE_LAYERNORM_TILE", "VE_RMSNORM_TILE", "VE_SOFTMAX_TILE", "VE_GELU_TILE", "VE_SILU_TILE", "VE_CAST_TILE", "VE_ADD_TILE", "VE_MUL_TILE"};
+    static const char *const opcodes[] = {"VE_LAYERNORM_TILE", "VE_RMSNORM_TILE", "VE_SOFTMAX_TILE", "VE_GELU_TILE",
+                                          "VE_SILU_TILE",      "VE_CAST_TILE",    "VE_ADD_TILE",     "VE_MUL_TILE"};
     operation o = {.fits = true};
-    unsigned opcode = below(TV_COUNTOF(opcodes)), rows = 1 + below(6), length = 1 + below(one_in(3) ? 1300 : 200), in = one_in(3) ? any_width() : 32;
+    unsigned opcode = below(TV_COUNTOF(opcodes)), rows = 1 + below(6), length = 1 + below(one_in(3) ? 1300 : 200),
+             in = one_in(3) ? any_width() : 32;
     unsigned out = one_in(3) ? any_width() : in;
-    snprintf(o.text, sizeof o.text, "\"opcode\": \"%s\", \"ve_id\": 0, \"rows\": %u, \"length\": %u, \"qbits_activation\": %u, \"qbits_out\": %u%s", opcodes[opcode], rows, length, in, out,
-             one_in(3) ? ", \"scale_out\": 1.75" : "");
+    snprintf(
+        o.text, sizeof o.text,
+        "\"opcode\": \"%s\", \"ve_id\": 0, \"rows\": %u, \"length\": %u, \"qbits_activation\": %u, \"qbits_out\": %u%s",
+        opcodes[opcode], rows, length, in, out, one_in(3) ? ", \"scale_out\": 1.75" : "");
     add_place(&o, "in", rows, length, in);
     if (opcode >= 6)
         add_place(&o, "in2", rows, length, in);
@@ -101,8 +117,8 @@ static void add_operation(queue_text *q, const operation *o, bool apart, unsigne
     char fields[512], deps[40] = "";
     int n = 0;
     for (unsigned i = 0; i < o->count; i++)
-        n += snprintf(fields + n, sizeof fields - (size_t)n, ", \"%s_bank\": %u, \"%s_offset\": %u", o->places[i].name, apart ? USED + i : o->places[i].bank, o->places[i].name,
-                      apart ? 0 : o->places[i].offset);
+        n += snprintf(fields + n, sizeof fields - (size_t)n, ", \"%s_bank\": %u, \"%s_offset\": %u", o->places[i].name,
+                      apart ? USED + i : o->places[i].bank, o->places[i].name, apart ? 0 : o->places[i].offset);
     if (before)
         snprintf(deps, sizeof deps, ", \"deps_before\": [%u]", before - 1);
     queue_add(q, "%s%s%s", o->text, fields, deps);
@@ -111,13 +127,17 @@ static void add_operation(queue_text *q, const operation *o, bool apart, unsigne
 /* A load of an operand, by rows that may stand apart, and what it does. */
 static void add_load(queue_text *q, memories *m, const place *p, unsigned before)
 {
-    unsigned rows = p->bytes % p->rows ? 1 : p->rows, bytes = p->bytes / rows, gap = one_in(2) ? below(40) : 0, extent = rows * (bytes + gap), from = below(DRAM - extent);
+    unsigned rows = p->bytes % p->rows ? 1 : p->rows, bytes = p->bytes / rows, gap = one_in(2) ? below(40) : 0,
+             extent = rows * (bytes + gap), from = below(DRAM - extent);
     char deps[40] = "";
     from = one_in(4) ? from : from / 4 * 4;
     if (before)
         snprintf(deps, sizeof deps, ", \"deps_before\": [%u]", before - 1);
-    queue_add(q, "\"opcode\": \"DMA_LOAD_TILE\", \"dma_id\": 0, \"tensor_role\": \"weight\", \"qbits\": 8, \"dram_addr\": %u, \"spm_bank\": %u, \"spm_offset\": %u, "
-                 "\"num_elements\": %u, \"stride_bytes\": %u, \"row_elements\": %u%s", from, p->bank, p->offset, p->bytes, bytes + gap, bytes, deps);
+    queue_add(q,
+              "\"opcode\": \"DMA_LOAD_TILE\", \"dma_id\": 0, \"tensor_role\": \"weight\", \"qbits\": 8, \"dram_addr\": "
+              "%u, \"spm_bank\": %u, \"spm_offset\": %u, "
+              "\"num_elements\": %u, \"stride_bytes\": %u, \"row_elements\": %u%s",
+              from, p->bank, p->offset, p->bytes, bytes + gap, bytes, deps);
     for (unsigned r = 0; r < rows; r++)
         memcpy(at(m, p) + r * bytes, m->dram + from + r * (bytes + gap), bytes);
 }
@@ -139,9 +159,11 @@ static void do_apart(tv_machine *machine, memories *m, const operation *o)
     queue_text q = {0};
     add_operation(&q, o, true, 0);
     for (unsigned i = 0; i < o->count; i++)
-        assert_int_equal(tv_machine_write(machine, "spm", (USED + i) * BANK, at(m, &o->places[i]), o->places[i].bytes, NULL), TV_OK);
+        assert_int_equal(
+            tv_machine_write(machine, "spm", (USED + i) * BANK, at(m, &o->places[i]), o->places[i].bytes, NULL), TV_OK);
     run_queue(machine, &q);
-    assert_int_equal(tv_machine_read(machine, "spm", (USED + o->count - 1) * BANK, at(m, out), out->bytes, NULL), TV_OK);
+    assert_int_equal(tv_machine_read(machine, "spm", (USED + o->count - 1) * BANK, at(m, out), out->bytes, NULL),
+                     TV_OK);
 }
 
 static void random_memories(memories *m)

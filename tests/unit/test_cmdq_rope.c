@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* VE_ROPE_TILE turns every position by its own angle, whatever has been remembered of others: of more rows than are remembered, of heads
- * too large to be, and of the same positions with another base. Cosines and sines are those of long double, rounded. */
+/* VE_ROPE_TILE turns every position by its own angle, whatever has been remembered of others: of more rows than are
+ * remembered, of heads too large to be, and of the same positions with another base. Cosines and sines are those of
+ * long double, rounded. */
 #include <math.h>
 
 #include "test_cmdq.h"
@@ -14,8 +15,11 @@ static void check(tv_machine *machine, unsigned head, unsigned position, double 
     static float in[ROWS * WIDEST], out[ROWS * WIDEST];
     unsigned rows = head > 64 ? 3 : ROWS;
     queue_text q = {0};
-    queue_add(&q, "\"opcode\": \"VE_ROPE_TILE\", \"ve_id\": 0, \"rows\": %u, \"length\": %u, \"head_dim\": %u, \"position\": %u, \"theta\": %g, \"pairing\": \"%s\", \"qbits_activation\": 32, "
-                  "\"in_bank\": 0, \"in_offset\": 0, \"out_bank\": 1, \"out_offset\": 0", rows, head, head, position, theta, apart ? "half" : "adjacent");
+    queue_add(&q,
+              "\"opcode\": \"VE_ROPE_TILE\", \"ve_id\": 0, \"rows\": %u, \"length\": %u, \"head_dim\": %u, "
+              "\"position\": %u, \"theta\": %g, \"pairing\": \"%s\", \"qbits_activation\": 32, "
+              "\"in_bank\": 0, \"in_offset\": 0, \"out_bank\": 1, \"out_offset\": 0",
+              rows, head, head, position, theta, apart ? "half" : "adjacent");
     tv_program *program = queue_open(&q);
     for (unsigned i = 0; i < rows * head; i++)
         in[i] = input_at(i / head, i % head);

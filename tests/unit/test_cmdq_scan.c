@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries that are taken past the JSON parser are what it would have made of them: queues of every opcode and field with
- * numbers, texts and space of many forms, whole and damaged, and the queues of the tests' folder.
+/* Entries that are taken past the JSON parser are what it would have made of them: queues of every opcode and field
+ * with numbers, texts and space of many forms, whole and damaged, and the queues of the tests' folder.
  *
  *   test_cmdq_scan FOLDER */
 #include "unit.h"
@@ -29,11 +29,22 @@ static void put_space(tv_buf *out)
 static void put_number(tv_buf *out)
 {
     switch (unit_below(&rng, 8)) {
-    case 0: tv_buf_str(out, PICK("-0", "-1", "0.5", "1e-5", "-0.0", "1E+2", "123456789.123456789", "1e400", "-1e-400", "0.1", "2.5e-324")); break;
-    case 1: tv_buf_str(out, PICK("999999999999999999", "1000000000000000000", "9223372036854775807", "9223372036854775808", "18446744073709551616",
-                                 "4294967295", "4294967296", "123456789012345678901234567890123456789012345678901234567890")); break;
-    case 2: tv_buf_str(out, PICK("01", "-", "1.", ".5", "1e", "+1", "0x10", "1e+", "--1", "00", "-01", "1.5.5", "1 2", "NaN")); break;
-    default: tv_buf_printf(out, "%" PRIu64, unit_sized(&rng, unit_below(&rng, 2) ? 6 : 60)); break;
+    case 0:
+        tv_buf_str(out, PICK("-0", "-1", "0.5", "1e-5", "-0.0", "1E+2", "123456789.123456789", "1e400", "-1e-400",
+                             "0.1", "2.5e-324"));
+        break;
+    case 1:
+        tv_buf_str(out, PICK("999999999999999999", "1000000000000000000", "9223372036854775807", "9223372036854775808",
+                             "18446744073709551616", "4294967295", "4294967296",
+                             "123456789012345678901234567890123456789012345678901234567890"));
+        break;
+    case 2:
+        tv_buf_str(out,
+                   PICK("01", "-", "1.", ".5", "1e", "+1", "0x10", "1e+", "--1", "00", "-01", "1.5.5", "1 2", "NaN"));
+        break;
+    default:
+        tv_buf_printf(out, "%" PRIu64, unit_sized(&rng, unit_below(&rng, 2) ? 6 : 60));
+        break;
     }
 }
 
@@ -44,26 +55,37 @@ static void put_text(tv_buf *out)
     for (uint64_t i = 0; i < length; i++)
         tv_buf_printf(out, "%c", (int)(unit_below(&rng, 26) + (uint64_t)(unit_below(&rng, 2) ? 'a' : 'A')));
     if (unit_below(&rng, 12) == 0)
-        tv_buf_str(out, PICK("\\n", "\\\"", "\\u0041", "é", "😀", "\xC3", "\x7F", "\x1F", "\\", "\\u0000", "\xED\xA0\x80", "{}", "}", "\n"));
+        tv_buf_str(out, PICK("\\n", "\\\"", "\\u0041", "é", "😀", "\xC3", "\x7F", "\x1F", "\\", "\\u0000",
+                             "\xED\xA0\x80", "{}", "}", "\n"));
 }
 
 static void put_value(tv_buf *out, const tv_parameter *p)
 {
     if (unit_below(&rng, 60) == 0) {
-        tv_buf_str(out, PICK("null", "true", "false", "nul", "truex", "{}", "[]", "\"\"", "1", "1.5", "[1]", "{\"t_start\": 0, \"t_len\": 1}", "[[", ""));
+        tv_buf_str(out, PICK("null", "true", "false", "nul", "truex", "{}", "[]", "\"\"", "1", "1.5", "[1]",
+                             "{\"t_start\": 0, \"t_len\": 1}", "[[", ""));
         return;
     }
     switch (p->type) {
     case TV_PARAMETER_INTEGER:
-    case TV_PARAMETER_REAL: put_number(out); return;
-    case TV_PARAMETER_BOOLEAN: tv_buf_str(out, PICK("true", "false")); return;
-    case TV_PARAMETER_ENUM: tv_buf_printf(out, "\"%s\"", p->enum_names[0]); return;
+    case TV_PARAMETER_REAL:
+        put_number(out);
+        return;
+    case TV_PARAMETER_BOOLEAN:
+        tv_buf_str(out, PICK("true", "false"));
+        return;
+    case TV_PARAMETER_ENUM:
+        tv_buf_printf(out, "\"%s\"", p->enum_names[0]);
+        return;
     case TV_PARAMETER_TEXT:
         tv_buf_str(out, "\"");
         put_text(out);
         tv_buf_str(out, "\"");
         return;
-    case TV_PARAMETER_OBJECT: tv_buf_str(out, PICK("{\"t_start\": 1, \"t_len\": 2}", "{ \"t_len\":2,\"t_start\" :1 , \"d_len\": 3 }", "{}", "{\"t_len\": 1, \"t_len\": 1}")); return;
+    case TV_PARAMETER_OBJECT:
+        tv_buf_str(out, PICK("{\"t_start\": 1, \"t_len\": 2}", "{ \"t_len\":2,\"t_start\" :1 , \"d_len\": 3 }", "{}",
+                             "{\"t_len\": 1, \"t_len\": 1}"));
+        return;
     case TV_PARAMETER_IDS:
         tv_buf_str(out, "[");
         for (uint64_t n = unit_below(&rng, 4), i = 0; i < n; i++) {
@@ -105,7 +127,8 @@ static void put_entry(tv_buf *out)
     if (unit_below(&rng, 20) == 0)
         put_field(out, (unsigned)unit_below(&rng, CMDQ_FIELDS));
     if (unit_below(&rng, 20) == 0)
-        tv_buf_str(out, PICK(", \"debug\": {\"a\": [1, {\"}\": 2}]}", ", \"reserved_x\": \"}\"", ", \"x\": 1", ", ", ", \"k\": 1, \"k\": 2"));
+        tv_buf_str(out, PICK(", \"debug\": {\"a\": [1, {\"}\": 2}]}", ", \"reserved_x\": \"}\"", ", \"x\": 1", ", ",
+                             ", \"k\": 1, \"k\": 2"));
     tv_buf_str(out, "}");
 }
 
@@ -113,14 +136,21 @@ static void put_entry(tv_buf *out)
 static void put_legal_entry(tv_buf *out, unsigned index)
 {
     put_space(out);
-    tv_buf_printf(out, "{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": %" PRIu64 ", \"ifm_offset\": %" PRIu64 ", \"wgt_bank\": 1, \"wgt_offset\": 0,",
+    tv_buf_printf(out,
+                  "{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": %" PRIu64 ", \"ifm_offset\": %" PRIu64
+                  ", \"wgt_bank\": 1, \"wgt_offset\": 0,",
                   unit_below(&rng, 8), unit_sized(&rng, 32));
     put_space(out);
-    tv_buf_printf(out, "\"ofm_bank\": 2, \"ofm_offset\": 0, \"m\": 2, \"n\": %" PRIu64 ", \"k\": 2, \"qbits_weight\": 8, \"qbits_activation\": 8", unit_below(&rng, 99) + 1);
+    tv_buf_printf(out,
+                  "\"ofm_bank\": 2, \"ofm_offset\": 0, \"m\": 2, \"n\": %" PRIu64
+                  ", \"k\": 2, \"qbits_weight\": 8, \"qbits_activation\": 8",
+                  unit_below(&rng, 99) + 1);
     if (unit_below(&rng, 2))
-        tv_buf_printf(out, ", \"scale_ifm\": %s1.%" PRIu64 "%s", PICK("", "-", "1"), unit_sized(&rng, 60), PICK("", "e5", "E-12", "e+0"));
+        tv_buf_printf(out, ", \"scale_ifm\": %s1.%" PRIu64 "%s", PICK("", "-", "1"), unit_sized(&rng, 60),
+                      PICK("", "e5", "E-12", "e+0"));
     if (unit_below(&rng, 2))
-        tv_buf_printf(out, ", \"accumulate\": %s, \"layer_id\": %s", PICK("true", "false"), PICK("\"a\"", "\"layer.1\"", "null", "\"\"", "\"é\"", "\"a\\tb\""));
+        tv_buf_printf(out, ", \"accumulate\": %s, \"layer_id\": %s", PICK("true", "false"),
+                      PICK("\"a\"", "\"layer.1\"", "null", "\"\"", "\"é\"", "\"a\\tb\""));
     if (index && unit_below(&rng, 2))
         tv_buf_printf(out, ",\"deps_before\" :[%" PRIu64 "], \"id\": %u", unit_below(&rng, index), index);
     if (unit_below(&rng, 8) == 0)
@@ -155,12 +185,16 @@ static void damage(tv_buf *text)
         size_t at = (size_t)unit_below(&rng, text->len), length = (size_t)unit_below(&rng, 24);
         length = length < text->len - at ? length : text->len - at;
         switch (unit_below(&rng, 4)) {
-        case 0: text->data[at] = (uint8_t)likely[unit_below(&rng, sizeof likely - 1)]; break;
+        case 0:
+            text->data[at] = (uint8_t)likely[unit_below(&rng, sizeof likely - 1)];
+            break;
         case 1:
             memmove(text->data + at, text->data + at + length, text->len - at - length);
             text->len -= length;
             break;
-        case 2: text->data[at] ^= (uint8_t)(1U << unit_below(&rng, 8)); break;
+        case 2:
+            text->data[at] ^= (uint8_t)(1U << unit_below(&rng, 8));
+            break;
         default: {
             uint8_t copy[24];
             memcpy(copy, text->data + at, length);
@@ -203,8 +237,20 @@ static void entries_are_what_the_parser_makes_of_them(void **state)
 static void braces_in_strings_end_nothing(void **state)
 {
     (void)state;
-    static const char *const between[] = {"\"}, \",", "\"}{\"", "\"x\\\"}\",", "\"} ", "{\"}\": 1},", "{\"opcode\": \"}\"},", "{\"opcode\": \"NOP\" \"x}y\": 1},",
-                                          "{\"opcode\": \"NOP\", \"debug\": \"}\\\\\"},", "[\"}\"],", "[{}],", "{}, {\"}", "}", "]},", "},{\"}"};
+    static const char *const between[] = {"\"}, \",",
+                                          "\"}{\"",
+                                          "\"x\\\"}\",",
+                                          "\"} ",
+                                          "{\"}\": 1},",
+                                          "{\"opcode\": \"}\"},",
+                                          "{\"opcode\": \"NOP\" \"x}y\": 1},",
+                                          "{\"opcode\": \"NOP\", \"debug\": \"}\\\\\"},",
+                                          "[\"}\"],",
+                                          "[{}],",
+                                          "{}, {\"}",
+                                          "}",
+                                          "]},",
+                                          "},{\"}"};
     for (unsigned i = 0; i < 2 * TV_COUNTOF(between); i++) {
         tv_buf text = {0};
         tv_buf_str(&text, i % 2 ? "{\"version\": \"1.2\"}\n" : "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [\n");
@@ -224,10 +270,14 @@ static void entries_that_a_program_writes_are_taken_past_the_parser(void **state
     (void)state;
     for (unsigned lines = 0; lines < 2; lines++) {
         tv_buf text = {0};
-        tv_buf_str(&text, lines ? "{\"version\": \"1.2\"}\n{\"opcode\": \"NOP\"}\n" : "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [\n{\"opcode\": \"NOP\"},\n");
+        tv_buf_str(&text, lines ? "{\"version\": \"1.2\"}\n{\"opcode\": \"NOP\"}\n"
+                                : "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [\n{\"opcode\": \"NOP\"},\n");
         for (unsigned i = 0; i < 1000; i++)
-            tv_buf_printf(&text, "{\"opcode\": \"DMA_LOAD_TILE\", \"id\": %u, \"layer_id\": \"l%u\", \"tensor_role\": \"kv\", \"qbits\": 8, \"dram_addr\": %u, \"spm_bank\": 0, "
-                                 "\"spm_offset\": 0, \"num_elements\": 8, \"deps_before\": [%u]}%s\n", i + 1, i / 100, i, i, lines ? "" : ",");
+            tv_buf_printf(&text,
+                          "{\"opcode\": \"DMA_LOAD_TILE\", \"id\": %u, \"layer_id\": \"l%u\", \"tensor_role\": \"kv\", "
+                          "\"qbits\": 8, \"dram_addr\": %u, \"spm_bank\": 0, "
+                          "\"spm_offset\": 0, \"num_elements\": 8, \"deps_before\": [%u]}%s\n",
+                          i + 1, i / 100, i, i, lines ? "" : ",");
         tv_buf_str(&text, lines ? "{\"opcode\": \"END\"}\n" : "{\"opcode\": \"END\"}]}\n");
         assert_true(expect_same(&text) >= 990); /* the parser gets the first and the last */
         tv_buf_fini(&text);

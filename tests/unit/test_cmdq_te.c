@@ -180,13 +180,15 @@ static const unsigned places[][2] = {{0, 3}, {1, 0}, {2, 5}, {3, 1}, {4, 7}};
 
 static void put_operand(unsigned i, const operand *o)
 {
-    assert_int_equal(tv_machine_write(machine, "spm", places[i][0] * BANK + places[i][1], o->bytes, byte_count(o) + 1, NULL), TV_OK);
+    assert_int_equal(
+        tv_machine_write(machine, "spm", places[i][0] * BANK + places[i][1], o->bytes, byte_count(o) + 1, NULL), TV_OK);
 }
 
 /* The output's bytes after the run; its guard is untouched. */
 static void get_output(uint8_t *bytes)
 {
-    assert_int_equal(tv_machine_read(machine, "spm", places[2][0] * BANK + places[2][1], bytes, byte_count(&ofm) + 1, NULL), TV_OK);
+    assert_int_equal(
+        tv_machine_read(machine, "spm", places[2][0] * BANK + places[2][1], bytes, byte_count(&ofm) + 1, NULL), TV_OK);
     assert_int_equal(bytes[byte_count(&ofm)], ofm.bytes[byte_count(&ofm)]);
 }
 
@@ -200,18 +202,24 @@ static double random_scale(unit_rng *rng)
 static void add_entry(queue_text *q, const char *opcode, const char *sizes, const shape *s)
 {
     char more[400] = "";
-    int n = s->biased ? snprintf(more, sizeof more, ", \"bias_bank\": %u, \"bias_offset\": %u", places[3][0], places[3][1]) : 0;
+    int n = s->biased
+                ? snprintf(more, sizeof more, ", \"bias_bank\": %u, \"bias_offset\": %u", places[3][0], places[3][1])
+                : 0;
     if (s->scaling != SCALE_OF_ALL)
-        n += snprintf(more + n, sizeof more - (size_t)n, ", \"wgt_scale_bank\": %u, \"wgt_scale_offset\": %u", places[4][0], places[4][1]);
+        n += snprintf(more + n, sizeof more - (size_t)n, ", \"wgt_scale_bank\": %u, \"wgt_scale_offset\": %u",
+                      places[4][0], places[4][1]);
     if (s->scaling == SCALE_OF_GROUP)
         snprintf(more + n, sizeof more - (size_t)n, ", \"wgt_group\": %u", s->group);
     queue_add(q,
-              "\"opcode\": \"%s\", \"te_id\": 0, \"ifm_bank\": %u, \"ifm_offset\": %u, \"wgt_bank\": %u, \"wgt_offset\": %u, \"ofm_bank\": %u, "
-              "\"ofm_offset\": %u, %s, \"qbits_weight\": %u, \"qbits_activation\": %u, \"qbits_ofm\": %u, \"scale_ifm\": %.17g, "
+              "\"opcode\": \"%s\", \"te_id\": 0, \"ifm_bank\": %u, \"ifm_offset\": %u, \"wgt_bank\": %u, "
+              "\"wgt_offset\": %u, \"ofm_bank\": %u, "
+              "\"ofm_offset\": %u, %s, \"qbits_weight\": %u, \"qbits_activation\": %u, \"qbits_ofm\": %u, "
+              "\"scale_ifm\": %.17g, "
               "\"scale_wgt\": %.17g, "
               "\"scale_ofm\": %.17g, \"accumulate\": %s%s",
-              opcode, places[0][0], places[0][1], places[1][0], places[1][1], places[2][0], places[2][1], sizes, wgt.qbits, ifm.qbits, ofm.qbits,
-              s->scale_ifm, s->scale_wgt, s->scale_ofm, s->accumulate ? "true" : "false", more);
+              opcode, places[0][0], places[0][1], places[1][0], places[1][1], places[2][0], places[2][1], sizes,
+              wgt.qbits, ifm.qbits, ofm.qbits, s->scale_ifm, s->scale_wgt, s->scale_ofm,
+              s->accumulate ? "true" : "false", more);
 }
 
 /* Puts the operands in their places and runs one entry. */
@@ -240,7 +248,10 @@ static void run_matrix(const char *opcode, const shape *s, uint8_t *bytes)
     run_entry(opcode, sizes, s, bytes);
 }
 
-static unsigned outputs_with_scale(const shape *s) { return s->scaling == SCALE_OF_GROUP ? s->n * (s->k / s->group) : s->n; }
+static unsigned outputs_with_scale(const shape *s)
+{
+    return s->scaling == SCALE_OF_GROUP ? s->n * (s->k / s->group) : s->n;
+}
 
 static void random_rest(unit_rng *rng, shape *s, unsigned qbits_ofm)
 {
@@ -256,9 +267,11 @@ static void random_rest(unit_rng *rng, shape *s, unsigned qbits_ofm)
 /* ---- The reference ---- */
 
 /* The value of a group: x[i] * w[i], scaled. */
-static double group_value(const shape *s, const double *x, const double *w, unsigned output, unsigned g, unsigned groups)
+static double group_value(const shape *s, const double *x, const double *w, unsigned output, unsigned g,
+                          unsigned groups)
 {
-    double terms[ELEMENTS_MAX], scale = s->scaling == SCALE_OF_ALL ? s->scale_wgt : scales.values[output * groups + g], total;
+    double terms[ELEMENTS_MAX], scale = s->scaling == SCALE_OF_ALL ? s->scale_wgt : scales.values[output * groups + g],
+                                total;
     if (ifm.qbits <= 8 && wgt.qbits <= 8) {
         int64_t integers = 0;
         for (unsigned i = 0; i < s->group; i++)
@@ -317,8 +330,8 @@ static void expect(const char *what, const shape *s, const uint8_t *bytes, unsig
 {
     double want = stored(y, ofm.qbits), got = output_pattern_value(bytes, i);
     if (want != got)
-        fail_msg("%s %ux%ux%u, group %u, %u by %u to %u bits: output %u is %a, expected %a", what, s->m, s->n, s->k, s->group, ifm.qbits, wgt.qbits,
-                 ofm.qbits, i, got, want);
+        fail_msg("%s %ux%ux%u, group %u, %u by %u to %u bits: output %u is %a, expected %a", what, s->m, s->n, s->k,
+                 s->group, ifm.qbits, wgt.qbits, ofm.qbits, i, got, want);
 }
 
 /* The bits past the last element are 0. */
@@ -336,7 +349,8 @@ static void compare_matrix(const shape *s)
     expect_clean_end(bytes);
     for (unsigned i = 0; i < s->m; i++)
         for (unsigned j = 0; j < s->n; j++)
-            expect("GEMM", s, bytes, i * s->n + j, output_value(s, ifm.values + i * s->k, wgt.values + j * s->k, j, ofm.values[i * s->n + j]));
+            expect("GEMM", s, bytes, i * s->n + j,
+                   output_value(s, ifm.values + i * s->k, wgt.values + j * s->k, j, ofm.values[i * s->n + j]));
 }
 
 /* ---- GEMM ---- */
@@ -346,8 +360,13 @@ static const unsigned widths[] = {2, 4, 8, 16, 32};
 static void gemm_case(unit_rng *rng, unsigned activation, unsigned weight, unsigned output, unsigned variant)
 {
     unsigned groups = 1 + (unsigned)unit_below(rng, 9), group = 1 + (unsigned)unit_below(rng, 9);
-    shape s = {.m = 1 + (unsigned)unit_below(rng, 4), .n = 1 + (unsigned)unit_below(rng, 5), .k = groups * group, .group = group,
-               .scaling = variant % SCALINGS, .accumulate = variant / SCALINGS % 2, .biased = variant / SCALINGS / 2 % 2};
+    shape s = {.m = 1 + (unsigned)unit_below(rng, 4),
+               .n = 1 + (unsigned)unit_below(rng, 5),
+               .k = groups * group,
+               .group = group,
+               .scaling = variant % SCALINGS,
+               .accumulate = variant / SCALINGS % 2,
+               .biased = variant / SCALINGS / 2 % 2};
     fill(rng, &ifm, activation, s.m * s.k);
     fill(rng, &wgt, weight, s.n * s.k);
     random_rest(rng, &s, output);
@@ -413,11 +432,15 @@ static void output_over_its_inputs_is_written_last(void **state)
     random_rest(&rng, &s, 8);
     s.scale_ofm = 128;
     run_matrix("TE_GEMM_TILE", &s, apart);
-    queue_add(&q, "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": 0, \"ifm_offset\": 3, \"wgt_bank\": 1, \"wgt_offset\": 0, "
-                  "\"ofm_bank\": 0, "
-                  "\"ofm_offset\": 4, \"m\": 3, \"n\": 4, \"k\": 4, \"qbits_weight\": 8, \"qbits_activation\": 8, \"qbits_ofm\": 8, "
-                  "\"scale_ifm\": %.17g, "
-                  "\"scale_wgt\": %.17g, \"scale_ofm\": 128", s.scale_ifm, s.scale_wgt);
+    queue_add(&q,
+              "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": 0, \"ifm_offset\": 3, \"wgt_bank\": 1, "
+              "\"wgt_offset\": 0, "
+              "\"ofm_bank\": 0, "
+              "\"ofm_offset\": 4, \"m\": 3, \"n\": 4, \"k\": 4, \"qbits_weight\": 8, \"qbits_activation\": 8, "
+              "\"qbits_ofm\": 8, "
+              "\"scale_ifm\": %.17g, "
+              "\"scale_wgt\": %.17g, \"scale_ofm\": 128",
+              s.scale_ifm, s.scale_wgt);
     tv_program *program = queue_open(&q);
     tv_machine *own = machine_with(TV_MODE_FULL, NULL);
     assert_int_equal(tv_machine_write(own, "spm", 3, ifm.bytes, 12, NULL), TV_OK);
@@ -438,9 +461,13 @@ static void qkt_equals_gemm(void **state)
     static uint8_t gemm[4096], qkt[4096];
     for (unsigned round = 0; round < 100; round++) {
         unsigned group = 1 + (unsigned)unit_below(&rng, 6);
-        shape s = {.m = 1 + (unsigned)unit_below(&rng, 6), .n = 1 + (unsigned)unit_below(&rng, 6), .k = group * 5, .group = group,
+        shape s = {.m = 1 + (unsigned)unit_below(&rng, 6),
+                   .n = 1 + (unsigned)unit_below(&rng, 6),
+                   .k = group * 5,
+                   .group = group,
                    .scaling = round % SCALINGS,
-                   .accumulate = round / 3 % 2, .biased = round / 6 % 2};
+                   .accumulate = round / 3 % 2,
+                   .biased = round / 6 % 2};
         fill(&rng, &ifm, widths[unit_below(&rng, 5)], s.m * s.k);
         fill(&rng, &wgt, widths[unit_below(&rng, 5)], s.n * s.k);
         random_rest(&rng, &s, widths[unit_below(&rng, 5)]);
@@ -457,9 +484,13 @@ static void av_equals_gemm_of_the_transposed(void **state)
     static uint8_t gemm[4096], av[4096];
     for (unsigned round = 0; round < 200; round++) {
         unsigned group = 1 + (unsigned)unit_below(&rng, 6);
-        shape s = {.m = 1 + (unsigned)unit_below(&rng, 6), .n = 1 + (unsigned)unit_below(&rng, 6), .k = group * 5, .group = group,
+        shape s = {.m = 1 + (unsigned)unit_below(&rng, 6),
+                   .n = 1 + (unsigned)unit_below(&rng, 6),
+                   .k = group * 5,
+                   .group = group,
                    .scaling = round % SCALINGS,
-                   .accumulate = round / 3 % 2, .biased = round / 6 % 2};
+                   .accumulate = round / 3 % 2,
+                   .biased = round / 6 % 2};
         static operand v;
         fill(&rng, &ifm, widths[unit_below(&rng, 5)], s.m * s.k);
         fill(&rng, &wgt, widths[unit_below(&rng, 5)], s.n * s.k);
@@ -493,10 +524,18 @@ static unsigned from_1(unit_rng *rng, unsigned most) { return 1 + (unsigned)unit
 
 static image random_image(unit_rng *rng)
 {
-    image c = {.in_h = from_1(rng, 6), .in_w = from_1(rng, 6), .in_c = from_1(rng, 4), .out_c = from_1(rng, 3), .kernel_h = from_1(rng, 3),
-               .kernel_w = from_1(rng, 3), .stride_h = from_1(rng, 3), .stride_w = from_1(rng, 3), .pad_h = from_1(rng, 4) - 1,
+    image c = {.in_h = from_1(rng, 6),
+               .in_w = from_1(rng, 6),
+               .in_c = from_1(rng, 4),
+               .out_c = from_1(rng, 3),
+               .kernel_h = from_1(rng, 3),
+               .kernel_w = from_1(rng, 3),
+               .stride_h = from_1(rng, 3),
+               .stride_w = from_1(rng, 3),
+               .pad_h = from_1(rng, 4) - 1,
                .pad_w = from_1(rng, 4) - 1,
-               .dil_h = from_1(rng, 3), .dil_w = from_1(rng, 3)};
+               .dil_h = from_1(rng, 3),
+               .dil_w = from_1(rng, 3)};
     c.out_h = side(c.in_h, c.pad_h, c.dil_h, c.kernel_h, c.stride_h);
     c.out_w = side(c.in_w, c.pad_w, c.dil_w, c.kernel_w, c.stride_w);
     return c;
@@ -508,7 +547,8 @@ static void gather(const image *c, unsigned oy, unsigned ox, double *x)
     for (unsigned ky = 0; ky < c->kernel_h; ky++)
         for (unsigned kx = 0; kx < c->kernel_w; kx++)
             for (unsigned ch = 0; ch < c->in_c; ch++) {
-                int y = (int)(oy * c->stride_h + ky * c->dil_h) - (int)c->pad_h, z = (int)(ox * c->stride_w + kx * c->dil_w) - (int)c->pad_w;
+                int y = (int)(oy * c->stride_h + ky * c->dil_h) - (int)c->pad_h,
+                    z = (int)(ox * c->stride_w + kx * c->dil_w) - (int)c->pad_w;
                 bool inside = y >= 0 && y < (int)c->in_h && z >= 0 && z < (int)c->in_w;
                 *x++ = inside ? ifm.values[((unsigned)y * c->in_w + (unsigned)z) * c->in_c + ch] : 0;
             }
@@ -520,15 +560,18 @@ static void compare_image(const image *c, const shape *s)
     static double x[ELEMENTS_MAX];
     char sizes[400];
     snprintf(sizes, sizeof sizes,
-             "\"in_h\": %u, \"in_w\": %u, \"in_c\": %u, \"out_c\": %u, \"kernel_h\": %u, \"kernel_w\": %u, \"stride_h\": %u, \"stride_w\": %u, "
+             "\"in_h\": %u, \"in_w\": %u, \"in_c\": %u, \"out_c\": %u, \"kernel_h\": %u, \"kernel_w\": %u, "
+             "\"stride_h\": %u, \"stride_w\": %u, "
              "\"pad_h\": %u, \"pad_w\": %u, \"dil_h\": %u, \"dil_w\": %u",
-             c->in_h, c->in_w, c->in_c, c->out_c, c->kernel_h, c->kernel_w, c->stride_h, c->stride_w, c->pad_h, c->pad_w, c->dil_h, c->dil_w);
+             c->in_h, c->in_w, c->in_c, c->out_c, c->kernel_h, c->kernel_w, c->stride_h, c->stride_w, c->pad_h,
+             c->pad_w, c->dil_h, c->dil_w);
     run_entry("TE_CONV_TILE", sizes, s, bytes);
     expect_clean_end(bytes);
     for (unsigned i = 0; i < s->m; i++) {
         gather(c, i / c->out_w, i % c->out_w, x);
         for (unsigned j = 0; j < s->n; j++)
-            expect("convolution", s, bytes, i * s->n + j, output_value(s, x, wgt.values + j * s->k, j, ofm.values[i * s->n + j]));
+            expect("convolution", s, bytes, i * s->n + j,
+                   output_value(s, x, wgt.values + j * s->k, j, ofm.values[i * s->n + j]));
     }
 }
 
@@ -540,8 +583,13 @@ static void convolution_equals_a_direct_loop(void **state)
         image c = random_image(&rng);
         if (!c.out_h || !c.out_w)
             continue;
-        shape s = {.m = c.out_h * c.out_w, .n = c.out_c, .k = c.kernel_h * c.kernel_w * c.in_c, .group = c.in_c, .scaling = round % SCALINGS,
-                   .accumulate = round / 3 % 2, .biased = round / 6 % 2};
+        shape s = {.m = c.out_h * c.out_w,
+                   .n = c.out_c,
+                   .k = c.kernel_h * c.kernel_w * c.in_c,
+                   .group = c.in_c,
+                   .scaling = round % SCALINGS,
+                   .accumulate = round / 3 % 2,
+                   .biased = round / 6 % 2};
         fill(&rng, &ifm, widths[unit_below(&rng, 5)], c.in_h * c.in_w * c.in_c);
         fill(&rng, &wgt, widths[unit_below(&rng, 5)], s.n * s.k);
         random_rest(&rng, &s, widths[unit_below(&rng, 5)]);
@@ -561,7 +609,9 @@ static void a_kernel_larger_than_the_padded_input_is_refused(void **state)
     fill(&rng, &ifm, 8, 4);
     fill(&rng, &wgt, 8, 6);
     random_rest(&rng, &s, 8);
-    add_entry(&q, "TE_CONV_TILE", "\"in_h\": 2, \"in_w\": 2, \"in_c\": 1, \"out_c\": 1, \"kernel_h\": 3, \"kernel_w\": 2, \"pad_w\": 4", &s);
+    add_entry(&q, "TE_CONV_TILE",
+              "\"in_h\": 2, \"in_w\": 2, \"in_c\": 1, \"out_c\": 1, \"kernel_h\": 3, \"kernel_w\": 2, \"pad_w\": 4",
+              &s);
     tv_program *program = queue_open(&q);
     assert_int_equal(tv_machine_load(machine, program, &sink), TV_ERR_INPUT);
     assert_string_equal(log.at[0].code, "TV-Q016");
@@ -604,7 +654,8 @@ static void append_indices(const sparse *p)
 static void run_sparse(const sparse *p, const shape *s, uint8_t *bytes)
 {
     char sizes[120];
-    snprintf(sizes, sizeof sizes, "\"m\": %u, \"n\": %u, \"k\": %u, \"sparse_n\": %u, \"sparse_m\": %u", s->m, s->n, s->k, p->n, p->m);
+    snprintf(sizes, sizeof sizes, "\"m\": %u, \"n\": %u, \"k\": %u, \"sparse_n\": %u, \"sparse_m\": %u", s->m, s->n,
+             s->k, p->n, p->m);
     run_entry("TE_SPARSE_GEMM_TILE", sizes, s, bytes);
 }
 
@@ -618,7 +669,11 @@ static void compare_with_dense(unit_rng *rng, unsigned round)
     p.n = shapes[round % 8][0];
     p.m = shapes[round % 8][1];
     unsigned groups = from_1(rng, 4), weight = widths[unit_below(rng, 3)];
-    shape s = {.m = from_1(rng, 4), .n = from_1(rng, 4), .k = groups * p.m, .group = p.m, .scaling = round / 8 % SCALINGS,
+    shape s = {.m = from_1(rng, 4),
+               .n = from_1(rng, 4),
+               .k = groups * p.m,
+               .group = p.m,
+               .scaling = round / 8 % SCALINGS,
                .accumulate = round / 24 % 2,
                .biased = round / 48 % 2};
     fill(rng, &ifm, widths[unit_below(rng, 3)], s.m * s.k);
@@ -633,7 +688,8 @@ static void compare_with_dense(unit_rng *rng, unsigned round)
     wgt = dense;
     run_matrix("TE_GEMM_TILE", &s, full);
     if (memcmp(thin, full, byte_count(&ofm)) != 0)
-        fail_msg("%u of %u, %ux%ux%u, %u-bit weights: the sparse product is not that of the expanded weights", p.n, p.m, s.m, s.n, s.k, weight);
+        fail_msg("%u of %u, %ux%ux%u, %u-bit weights: the sparse product is not that of the expanded weights", p.n, p.m,
+                 s.m, s.n, s.k, weight);
 }
 
 static void sparse_integers_equal_the_expanded_weights(void **state)
@@ -657,7 +713,8 @@ static void sparse_sums_are_in_the_order_of_the_values(void **state)
         p.m = from_1(&rng, 9);
         p.n = from_1(&rng, p.m);
         unsigned kept = groups * p.n;
-        shape s = {.m = from_1(&rng, 3), .n = from_1(&rng, 3), .k = groups * p.m, .group = p.m, .scaling = round % SCALINGS};
+        shape s = {
+            .m = from_1(&rng, 3), .n = from_1(&rng, 3), .k = groups * p.m, .group = p.m, .scaling = round % SCALINGS};
         fill(&rng, &ifm, widths[unit_below(&rng, 5)], s.m * s.k);
         fill(&rng, &wgt, widths[unit_below(&rng, 5)], s.n * kept);
         random_rest(&rng, &s, 32);

@@ -16,17 +16,37 @@ typedef struct spec_field {
 } spec_field;
 
 static const spec_field spec[] = {
-#define MATRIX(op)                                                                                                    \
-    {op, 59, 43, "dest_reg"}, {op, 42, 26, "src_addr"}, {op, 25, 25, "findemax"}, {op, 24, 24, "accm"},               \
-        {op, 23, 23, "w_scale"}, {op, 22, 20, NULL}, {op, 19, 14, "size_ptr_addr"}, {op, 13, 8, "shape_ptr_addr"},    \
-        {op, 7, 3, "parallel_lane"}, {op, 2, 0, NULL}
-    MATRIX(0), MATRIX(1),
-    {2, 59, 59, "from_device"}, {2, 58, 58, "to_device"}, {2, 57, 41, "dest_addr"}, {2, 40, 24, "src_addr"},
-    {2, 23, 7, "aux_addr"}, {2, 6, 1, "shape_ptr_addr"}, {2, 0, 0, "async"},
-    {3, 59, 58, "dest_cache"}, {3, 57, 52, "dest_addr"}, {3, 51, 36, "a_value"}, {3, 35, 20, "b_value"},
-    {3, 19, 4, "c_value"}, {3, 3, 0, NULL},
-    {4, 59, 56, "cvo_func"}, {4, 55, 39, "src_addr"}, {4, 38, 22, "dst_addr"}, {4, 21, 6, "length"},
-    {4, 5, 5, "sub_emax"}, {4, 4, 4, "recip_scale"}, {4, 3, 3, "accm"}, {4, 2, 1, NULL}, {4, 0, 0, "async"},
+#define MATRIX(op)                                                                                                     \
+    {op, 59, 43, "dest_reg"}, {op, 42, 26, "src_addr"}, {op, 25, 25, "findemax"}, {op, 24, 24, "accm"},                \
+        {op, 23, 23, "w_scale"}, {op, 22, 20, NULL}, {op, 19, 14, "size_ptr_addr"}, {op, 13, 8, "shape_ptr_addr"},     \
+        {op, 7, 3, "parallel_lane"},                                                                                   \
+    {                                                                                                                  \
+        op, 2, 0, NULL                                                                                                 \
+    }
+    MATRIX(0),
+    MATRIX(1),
+    {2, 59, 59, "from_device"},
+    {2, 58, 58, "to_device"},
+    {2, 57, 41, "dest_addr"},
+    {2, 40, 24, "src_addr"},
+    {2, 23, 7, "aux_addr"},
+    {2, 6, 1, "shape_ptr_addr"},
+    {2, 0, 0, "async"},
+    {3, 59, 58, "dest_cache"},
+    {3, 57, 52, "dest_addr"},
+    {3, 51, 36, "a_value"},
+    {3, 35, 20, "b_value"},
+    {3, 19, 4, "c_value"},
+    {3, 3, 0, NULL},
+    {4, 59, 56, "cvo_func"},
+    {4, 55, 39, "src_addr"},
+    {4, 38, 22, "dst_addr"},
+    {4, 21, 6, "length"},
+    {4, 5, 5, "sub_emax"},
+    {4, 4, 4, "recip_scale"},
+    {4, 3, 3, "accm"},
+    {4, 2, 1, NULL},
+    {4, 0, 0, "async"},
 };
 
 static uint64_t bits(uint64_t word, unsigned hi, unsigned lo) { return word << (63 - hi) >> (63 - hi + lo); }
@@ -46,22 +66,27 @@ static unsigned spec_faults(uint64_t word)
     unsigned op = (unsigned)bits(word, 63, 60);
     switch (op) {
     case 0:
-    case 1: return bits(word, 22, 20) || bits(word, 2, 0) ? RESERVED : 0;
+    case 1:
+        return bits(word, 22, 20) || bits(word, 2, 0) ? RESERVED : 0;
     case 2: {
         uint64_t from = bits(word, 59, 59), to = bits(word, 58, 58);
         return from && to ? DIRECTION : !from && !to && bits(word, 23, 7) ? AUX : 0;
     }
-    case 3: return (bits(word, 59, 58) >= 2 ? CACHE : 0) | (bits(word, 3, 0) ? RESERVED : 0);
-    case 4: return (bits(word, 59, 56) >= 8 ? FUNC : 0) | (bits(word, 2, 1) ? RESERVED : 0);
-    default: return OPCODE;
+    case 3:
+        return (bits(word, 59, 58) >= 2 ? CACHE : 0) | (bits(word, 3, 0) ? RESERVED : 0);
+    case 4:
+        return (bits(word, 59, 56) >= 8 ? FUNC : 0) | (bits(word, 2, 1) ? RESERVED : 0);
+    default:
+        return OPCODE;
     }
 }
 
 static const char *spec_id(uint64_t word)
 {
-    static const char *const matrix[] = {"GEMV", "GEMM"}, *const copy[] = {"MEMCPY_MOVE", "MEMCPY_STORE", "MEMCPY_LOAD"},
-                             *const cvo[] = {"CVO_EXP", "CVO_SQRT", "CVO_GELU", "CVO_SIN", "CVO_COS", "CVO_REDUCE_SUM",
-                                             "CVO_SCALE", "CVO_RECIP"};
+    static const char *const matrix[] = {"GEMV", "GEMM"},
+                             *const copy[] = {"MEMCPY_MOVE", "MEMCPY_STORE", "MEMCPY_LOAD"},
+                             *const cvo[] = {"CVO_EXP", "CVO_SQRT",       "CVO_GELU",  "CVO_SIN",
+                                             "CVO_COS", "CVO_REDUCE_SUM", "CVO_SCALE", "CVO_RECIP"};
     uint64_t op = bits(word, 63, 60);
     return op < 2 ? matrix[op] : op == 2 ? copy[bits(word, 59, 58)] : op == 3 ? "MEMSET" : cvo[bits(word, 59, 56)];
 }
@@ -259,7 +284,8 @@ static void disassembly_is_the_text_of_the_specification(void **state)
     const uint64_t fifo = with(with(0, 59, 43, 0x1FFFF), 19, 14, 63);
     const uint64_t load = with(with(with(with(UINT64_C(2) << 60, 59, 59, 1), 40, 24, 0x12), 23, 7, 1), 0, 0, 1);
     const uint64_t store = with(with(with(UINT64_C(2) << 60, 58, 58, 1), 57, 41, 3), 6, 1, 5);
-    const uint64_t exp_ = with(with(with(with(with(UINT64_C(4) << 60, 38, 22, 0x401), 55, 39, 0x200), 21, 6, 4096), 5, 5, 1), 0, 0, 1);
+    const uint64_t exp_ =
+        with(with(with(with(with(UINT64_C(4) << 60, 38, 22, 0x401), 55, 39, 0x200), 21, 6, 4096), 5, 5, 1), 0, 0, 1);
     const struct {
         uint64_t word;
         const char *text;
@@ -290,7 +316,8 @@ static void words_encode_from_their_fields(void **state)
             if (spec[i].opcode == opcode && spec[i].name)
                 fields[count++] = (tv_field_value){spec[i].name, bits(word, spec[i].hi, spec[i].lo)};
         if (tv_codec_encode(codec, spec_id(word), fields, count, NULL, &made) != TV_OK || made != word)
-            fail_msg("%s: %016llx encodes to %016llx", spec_id(word), (unsigned long long)word, (unsigned long long)made);
+            fail_msg("%s: %016llx encodes to %016llx", spec_id(word), (unsigned long long)word,
+                     (unsigned long long)made);
     }
 }
 
@@ -302,10 +329,10 @@ static void encode_refuses_what_does_not_fit_and_leaves_the_word(void **state)
         tv_field_value field;
         const char *code;
     } rows[] = {
-        {"GEMV", {"parallel_lane", 32}, "TV-A005"},       {"GEMV", {"dest_reg", 0x20000}, "TV-A005"},
-        {"CVO_EXP", {"length", 65536}, "TV-A005"},        {"GEMV", {"no_such_field", 0}, "TV-A003"},
-        {"NO_SUCH", {"length", 0}, "TV-A002"},            {"MEMSET", {"dest_cache", 2}, "TV-P003"},
-        {"MEMSET", {"reserved", 1}, "TV-P002"},           {"MEMSET", {"a_value", UINT64_MAX}, "TV-A005"},
+        {"GEMV", {"parallel_lane", 32}, "TV-A005"}, {"GEMV", {"dest_reg", 0x20000}, "TV-A005"},
+        {"CVO_EXP", {"length", 65536}, "TV-A005"},  {"GEMV", {"no_such_field", 0}, "TV-A003"},
+        {"NO_SUCH", {"length", 0}, "TV-A002"},      {"MEMSET", {"dest_cache", 2}, "TV-P003"},
+        {"MEMSET", {"reserved", 1}, "TV-P002"},     {"MEMSET", {"a_value", UINT64_MAX}, "TV-A005"},
     };
     for (size_t i = 0; i < TV_COUNTOF(rows); i++) {
         unit_log log;
@@ -326,8 +353,8 @@ static void check_fault(uint64_t word, const char *code, unsigned hi, unsigned l
     if (tv_codec_decode(codec, word, &why) >= 0)
         fail_msg("%016llx is accepted, but breaks %s", (unsigned long long)word, code);
     if (strcmp(why.code, code) != 0 || why.hi > hi || why.lo < lo || why.hi < why.lo)
-        fail_msg("%016llx: expected %s in bits %u:%u, got %s in %u:%u", (unsigned long long)word, code, hi, lo, why.code,
-                 why.hi, why.lo);
+        fail_msg("%016llx: expected %s in bits %u:%u, got %s in %u:%u", (unsigned long long)word, code, hi, lo,
+                 why.code, why.hi, why.lo);
     char place[32];
     snprintf(place, sizeof place, why.hi == why.lo ? "bit %u" : "bits %u:%u", why.hi, why.lo);
     assert_non_null(strstr(why.message, place));

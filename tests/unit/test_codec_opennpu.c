@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OpenNPU codec against the second decoder of spec_opennpu.h: what is legal and why not, which instruction it is, and
- * every way round: disassemble and assemble, with the bits that nobody looks at kept by a `.word` line. */
+/* The OpenNPU codec against the second decoder of spec_opennpu.h: what is legal and why not, which instruction it is,
+ * and every way round: disassemble and assemble, with the bits that nobody looks at kept by a `.word` line. */
 #include "unit.h"
 
 #include "base/base.h"
@@ -88,7 +88,8 @@ static void ten_million_words_are_judged_as_by_the_second_decoder(void **state)
     unsigned legal = 0;
     for (unsigned n = 0; n < 10000000; n++) {
         uint64_t dice = unit_next(&rng);
-        uint32_t word = dice % 8 == 0 ? (uint32_t)(dice >> 32) : family_word(&rng, opcodes[(dice >> 8) % TV_COUNTOF(opcodes)]);
+        uint32_t word =
+            dice % 8 == 0 ? (uint32_t)(dice >> 32) : family_word(&rng, opcodes[(dice >> 8) % TV_COUNTOF(opcodes)]);
         legal += check_word(word, (dice >> 3 & 3) == 0);
     }
     assert_in_range(legal, 1000000, 9000000);
@@ -102,8 +103,8 @@ static void each_family_is_judged_for_every_attribute(void **state)
         for (uint32_t f3 = 0; f3 < 8; f3++)
             for (uint32_t f7 = 0; f7 < 128; f7++)
                 for (uint32_t fields = 0; fields < 8; fields++)
-                    check_word(f7 << 25 | (fields & 1 ? U_RS2 : 0u) | (fields & 2 ? U_RS1 : 0u) | f3 << 12 | (fields & 4 ? U_RD : 0u) |
-                                   opcode,
+                    check_word(f7 << 25 | (fields & 1 ? U_RS2 : 0u) | (fields & 2 ? U_RS1 : 0u) | f3 << 12 |
+                                   (fields & 4 ? U_RD : 0u) | opcode,
                                true);
 }
 
@@ -272,7 +273,8 @@ static void round_trip(unsigned batches, uint64_t seed, enum kind kind)
         if (assemble(text, size, &log, &program) != TV_OK)
             fail_msg("line %u: %s", log.at[0].line, log.at[0].message);
         for (unsigned i = 0; i < log.count && i < UNIT_DIAGS; i++)
-            assert_non_null(strstr(log.at[i].message, "is cut to 8 bits")); /* words of bcast.imm and VALU_MOV with more */
+            assert_non_null(
+                strstr(log.at[i].message, "is cut to 8 bits")); /* words of bcast.imm and VALU_MOV with more */
         assert_int_equal(tv_program_instruction_count(program), BATCH);
         for (unsigned i = 0; i < BATCH; i++)
             if (tv_program_word(program, i) != words[i])
@@ -303,8 +305,9 @@ static void illegal_words_disassemble_to_data_that_assembles_back(void **state)
 static void the_lines_of_the_specification_have_these_words(void **state)
 {
     (void)state;
-#define R(f7, rs2, rs1, f3, rd, op)                                                                                                        \
-    (UINT32_C(f7) << 25 | UINT32_C(rs2) << 20 | UINT32_C(rs1) << 15 | UINT32_C(f3) << 12 | UINT32_C(rd) << 7 | UINT32_C(op))
+#define R(f7, rs2, rs1, f3, rd, op)                                                                                    \
+    (UINT32_C(f7) << 25 | UINT32_C(rs2) << 20 | UINT32_C(rs1) << 15 | UINT32_C(f3) << 12 | UINT32_C(rd) << 7 |         \
+     UINT32_C(op))
     static const struct {
         const char *text;
         uint32_t word;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configurations: defaults, every form of a value, ranges, suggestions, profiles that are right, wrong, or both at once.
+/* Configurations: defaults, every form of a value, ranges, suggestions, profiles that are right, wrong, or both at
+ * once.
  *
  * A schema of this file stands beside the pccx machine's own, so that ranges and names are known here. */
 #include "unit.h"
@@ -55,9 +56,20 @@ static void integers_are_read_in_every_form(void **state)
         const char *text;
         uint64_t value;
     } rows[] = {
-        {"0", 0}, {"16", 16}, {"0x10", 16}, {"0XfF", 255}, {"1_000_000", 1000000}, {"0xFFFF_0000", 0xFFFF0000},
-        {"1Ki", 1024}, {"3Mi", 3145728}, {"2Gi", UINT64_C(2147483648)}, {"0x10Ki", 16384}, {"007", 7},
-        {"18446744073709551615", UINT64_MAX}, {"0xFFFFFFFFFFFFFFFF", UINT64_MAX}, {"17179869183Gi", UINT64_MAX - 0x3FFFFFFF},
+        {"0", 0},
+        {"16", 16},
+        {"0x10", 16},
+        {"0XfF", 255},
+        {"1_000_000", 1000000},
+        {"0xFFFF_0000", 0xFFFF0000},
+        {"1Ki", 1024},
+        {"3Mi", 3145728},
+        {"2Gi", UINT64_C(2147483648)},
+        {"0x10Ki", 16384},
+        {"007", 7},
+        {"18446744073709551615", UINT64_MAX},
+        {"0xFFFFFFFFFFFFFFFF", UINT64_MAX},
+        {"17179869183Gi", UINT64_MAX - 0x3FFFFFFF},
     };
     tv_config *config = make_config();
     for (size_t i = 0; i < TV_COUNTOF(rows); i++) {
@@ -96,8 +108,26 @@ static void check_refused(const char *key, const char *const *texts, size_t coun
 static void malformed_integers_are_refused(void **state)
 {
     (void)state;
-    const char *const texts[] = {"", " ", "x", "0x", "-1", "+1", "1.5", "1 ", "1k", "1KI", "1ki", "1Ti", "1KiB", "_1",
-                                 "0x_1", "1e3", "18446744073709551616", "0x10000000000000000", "17179869184Gi", "Ki"};
+    const char *const texts[] = {"",
+                                 " ",
+                                 "x",
+                                 "0x",
+                                 "-1",
+                                 "+1",
+                                 "1.5",
+                                 "1 ",
+                                 "1k",
+                                 "1KI",
+                                 "1ki",
+                                 "1Ti",
+                                 "1KiB",
+                                 "_1",
+                                 "0x_1",
+                                 "1e3",
+                                 "18446744073709551616",
+                                 "0x10000000000000000",
+                                 "17179869184Gi",
+                                 "Ki"};
     check_refused("unit.wide", texts, TV_COUNTOF(texts), "TV-C002");
 }
 
@@ -114,8 +144,16 @@ static void rates_are_read_exactly(void **state)
     const struct {
         const char *text;
         uint32_t num, den;
-    } rows[] = {{"20", 20, 1},    {"1.6", 8, 5},           {"8/5", 8, 5},          {"16/10", 8, 5}, {"0.25", 1, 4},
-                {"4096", 4096, 1}, {"1/4294967295", 1, UINT32_MAX}, {"0.000001", 1, 1000000}, {"0x10", 16, 1}, {"1_0/4", 5, 2}};
+    } rows[] = {{"20", 20, 1},
+                {"1.6", 8, 5},
+                {"8/5", 8, 5},
+                {"16/10", 8, 5},
+                {"0.25", 1, 4},
+                {"4096", 4096, 1},
+                {"1/4294967295", 1, UINT32_MAX},
+                {"0.000001", 1, 1000000},
+                {"0x10", 16, 1},
+                {"1_0/4", 5, 2}};
     tv_config *config = make_config();
     for (size_t i = 0; i < TV_COUNTOF(rows); i++) {
         assert_int_equal(tv_config_set(config, "path.rate", rows[i].text, NULL), TV_OK);
@@ -142,7 +180,8 @@ static void a_decimal_point_wants_decimal_digits_on_both_sides(void **state)
 static void values_outside_the_range_are_refused(void **state)
 {
     (void)state;
-    const char *const counts[] = {"0", "15", "131073", "129Ki"}, *const rates[] = {"0", "0.0", "0/7", "4096.1", "8193/2"};
+    const char *const counts[] = {"0", "15", "131073", "129Ki"}, *const rates[] = {"0", "0.0", "0/7", "4096.1",
+                                                                                   "8193/2"};
     check_refused("unit.count", counts, TV_COUNTOF(counts), "TV-C003");
     check_refused("path.rate", rates, TV_COUNTOF(rates), "TV-C003");
     tv_config *config = make_config();
@@ -178,8 +217,11 @@ static void a_profile_sets_values_and_remembers_their_lines(void **state)
     (void)state;
     tv_config *config = make_config();
     unit_log log;
-    assert_int_equal(load_text(config, "; a comment\n[profile]\ntarget = toy\ndescription = x\n\n[unit]\ncount = 8Ki\n"
-                                       "# another\n[path]\nrate = 5/2 ; why\n", &log), TV_OK);
+    assert_int_equal(load_text(config,
+                               "; a comment\n[profile]\ntarget = toy\ndescription = x\n\n[unit]\ncount = 8Ki\n"
+                               "# another\n[path]\nrate = 5/2 ; why\n",
+                               &log),
+                     TV_OK);
     assert_int_equal(log.count, 0);
     assert_int_equal(tv_config_integer(config, COUNT), 8192);
     assert_int_equal(tv_config_rate(config, RATE).num, 5);
@@ -205,8 +247,9 @@ static void a_wrong_profile_reports_every_line_and_changes_nothing(void **state)
     (void)state;
     tv_config *config = make_config();
     unit_log log;
-    assert_int_equal(load_text(config, "[unit]\ncount = 32\ncount = 1\nwide = x\ncuont = 3\n[path]\nrate = 9999\n", &log),
-                     TV_ERR_INPUT);
+    assert_int_equal(
+        load_text(config, "[unit]\ncount = 32\ncount = 1\nwide = x\ncuont = 3\n[path]\nrate = 9999\n", &log),
+        TV_ERR_INPUT);
     const struct {
         const char *code;
         unsigned line;
@@ -278,7 +321,8 @@ static void long_lines_and_nul_bytes_are_refused(void **state)
     assert_int_equal(log.at[0].line, 2);
     tv_diag_sink sink = unit_sink(&log);
     const char nul[] = "[unit]\ncount = 32\0\n";
-    assert_int_equal(tv_config_parse(config, "my.ini", NULL, (const uint8_t *)nul, sizeof nul - 1, &sink), TV_ERR_INPUT);
+    assert_int_equal(tv_config_parse(config, "my.ini", NULL, (const uint8_t *)nul, sizeof nul - 1, &sink),
+                     TV_ERR_INPUT);
     check_unchanged(config);
     tv_config_free(config);
 }

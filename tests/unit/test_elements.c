@@ -13,7 +13,8 @@ enum { COUNT = 4099 }; /* no multiple of any vector's length */
 
 static uint32_t random_bits(unit_rng *rng)
 {
-    static const uint32_t corners[] = {0, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 1, 0x007FFFFF, 0x477FEFFF, 0x477FF000, 0x33000000, 0x33000001, 0x387FFFFF};
+    static const uint32_t corners[] = {0,          0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 1,
+                                       0x007FFFFF, 0x477FEFFF, 0x477FF000, 0x33000000, 0x33000001, 0x387FFFFF};
     return unit_below(rng, 8) ? (uint32_t)unit_next(rng) : corners[unit_below(rng, TV_COUNTOF(corners))];
 }
 
@@ -34,7 +35,9 @@ static void every_binary16_becomes_the_binary32_of_its_value(void **state)
     tv_elements_from_f16(elements, 1 << 16, out);
     for (uint32_t i = 0; i < 1 << 16; i++) {
         unsigned exponent = i >> 10 & 31, fraction = i & 0x3FF;
-        double magnitude = exponent == 31 ? (fraction ? NAN : INFINITY) : exponent ? ldexp(1024 + fraction, (int)exponent - 25) : ldexp(fraction, -24);
+        double magnitude = exponent == 31 ? (fraction ? NAN : INFINITY)
+                           : exponent     ? ldexp(1024 + fraction, (int)exponent - 25)
+                                          : ldexp(fraction, -24);
         if (isnan(magnitude))
             assert_true(isnan(out[i]));
         else
@@ -56,7 +59,8 @@ static void elements_are_rounded_as_single_values_are(void **state)
         tv_elements_to_s8(x, COUNT, s8);
         for (size_t i = 0; i < COUNT; i++) {
             assert_int_equal(tv_load_le32(f32 + 4 * i), x[i] != x[i] ? 0x7FC00000 : tv_f32_bits(x[i]));
-            assert_int_equal(tv_load_le16(f16 + 1 + 2 * i), tv_f16_from_f64((double)x[i])); /* which test_float holds against MPFR */
+            assert_int_equal(tv_load_le16(f16 + 1 + 2 * i),
+                             tv_f16_from_f64((double)x[i])); /* which test_float holds against MPFR */
             double nearest = x[i] != x[i] ? 0 : nearbyint((double)x[i]);
             assert_int_equal(s8[i], (int)(nearest > 127 ? 127 : nearest < -128 ? -128 : nearest));
         }
@@ -114,7 +118,8 @@ static void operations_are_those_of_single_values(void **state)
         tv_elements_product(a, b, COUNT, product);
         tv_elements_multiply(times, COUNT, 0.3f);
         tv_elements_divide(over, COUNT, 0.3f);
-        for (size_t i = 0; i < COUNT; i++) { /* in binary64 a product of two numbers is exact, and rounding a sum or quotient of them twice is harmless */
+        for (size_t i = 0; i < COUNT; i++) { /* in binary64 a product of two numbers is exact, and rounding a sum or
+                                                quotient of them twice is harmless */
             assert_same(sum[i], (float)((double)a[i] + (double)b[i]));
             assert_same(product[i], (float)((double)a[i] * (double)b[i]));
             assert_same(times[i], (float)((double)a[i] * (double)0.3f));
@@ -178,10 +183,13 @@ static void rows_of_functions_are_what_single_values_are(void **state)
         random_floats(&rng, x, COUNT);
         for (size_t i = 0; i < COUNT; i++)
             if (i % 3 == 0) /* where they bend */
-                x[i] = tv_f32_of_bits((tv_f32_bits(x[i]) & 0x807FFFFF) | (uint32_t)(127 - 32 + unit_below(&rng, 40)) << 23);
+                x[i] = tv_f32_of_bits((tv_f32_bits(x[i]) & 0x807FFFFF) | (uint32_t)(127 - 32 + unit_below(&rng, 40))
+                                                                             << 23);
         tv_func_f32_row(functions[round % 4], x, COUNT, y);
         for (size_t i = 0; i < COUNT; i++)
-            assert_int_equal(tv_f32_bits(y[i]), tv_f32_bits(tv_func_f32(functions[round % 4], x[i]))); /* which test_func holds against MPFR */
+            assert_int_equal(
+                tv_f32_bits(y[i]),
+                tv_f32_bits(tv_func_f32(functions[round % 4], x[i]))); /* which test_func holds against MPFR */
     }
 }
 
@@ -218,7 +226,8 @@ static void mixes_have_the_canonical_order(void **state)
     float a[ROWS * LONGEST], out[ROWS * WIDEST];
     float v[LONGEST * WIDEST];
     for (unsigned round = 0; round < 300; round++) {
-        size_t k = 1 + unit_below(&rng, LONGEST), count = 1 + unit_below(&rng, WIDEST - 1), step = count + unit_below(&rng, WIDEST - count), rows = 1 + unit_below(&rng, ROWS);
+        size_t k = 1 + unit_below(&rng, LONGEST), count = 1 + unit_below(&rng, WIDEST - 1),
+               step = count + unit_below(&rng, WIDEST - count), rows = 1 + unit_below(&rng, ROWS);
         for (size_t t = 0; t < rows * k; t++)
             a[t] = ((float)unit_below(&rng, 20000) - 10000) * 1e-4f;
         for (size_t i = 0; i < k * step; i++)

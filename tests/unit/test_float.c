@@ -31,10 +31,7 @@ static void check_f64(double x)
         fail_msg("f16 of f64 %a: expected %04x, got %04x", x, f16, tv_f16_from_f64(x));
 }
 
-static bool is_nan_code(uint32_t bits, const format *f)
-{
-    return oracle_value(bits, f) != oracle_value(bits, f);
-}
+static bool is_nan_code(uint32_t bits, const format *f) { return oracle_value(bits, f) != oracle_value(bits, f); }
 
 static void every_bf16_value_widens_exactly_and_narrows_back(void **state)
 {

@@ -14,8 +14,8 @@ enum { RANDOM_INPUTS = 400000, PRINTED = 8 };
 
 static mpfr_t arg, result, low, high;
 
-/* x / 2 * erfc(-x / sqrt 2) with a relative error below 2^(20 - precision) for |x| <= 100: erfc magnifies the error of its
- * argument z by at most 2 z^2 + 2 < 2^14. */
+/* x / 2 * erfc(-x / sqrt 2) with a relative error below 2^(20 - precision) for |x| <= 100: erfc magnifies the error of
+ * its argument z by at most 2 z^2 + 2 < 2^14. */
 static void gelu_approximate(double x, mpfr_prec_t precision, mpfr_t y)
 {
     mpfr_t z;
@@ -62,8 +62,9 @@ static void gelu_tanh_approximate(double x, mpfr_prec_t precision, mpfr_t y)
     mpfr_clear(z);
 }
 
-/* A function without one of MPFR: relative error below 2^(24 - precision) where |x| <= `low_end`, from where on downwards it
- * is below half of every least subnormal; above `high_end` it is nearer below x than any rounding boundary. */
+/* A function without one of MPFR: relative error below 2^(24 - precision) where |x| <= `low_end`, from where on
+ * downwards it is below half of every least subnormal; above `high_end` it is nearer below x than any rounding
+ * boundary. */
 typedef struct bracketed {
     void (*approximate)(double x, mpfr_prec_t precision, mpfr_t y);
     double low_end, high_end;
@@ -125,13 +126,26 @@ static uint32_t oracle(tv_func func, double x, const format *f)
     mpfr_set_prec(result, f->precision);
     int ternary = 0;
     switch (func) {
-    case TV_FUNC_EXP: ternary = mpfr_exp(result, arg, MPFR_RNDN); break;
-    case TV_FUNC_SQRT: ternary = mpfr_sqrt(result, arg, MPFR_RNDN); break;
-    case TV_FUNC_SIN: ternary = mpfr_sin(result, arg, MPFR_RNDN); break;
-    case TV_FUNC_COS: ternary = mpfr_cos(result, arg, MPFR_RNDN); break;
-    case TV_FUNC_RECIP: ternary = mpfr_ui_div(result, 1, arg, MPFR_RNDN); break;
-    case TV_FUNC_RSQRT: ternary = mpfr_rec_sqrt(result, arg, MPFR_RNDN); break;
-    default: break;
+    case TV_FUNC_EXP:
+        ternary = mpfr_exp(result, arg, MPFR_RNDN);
+        break;
+    case TV_FUNC_SQRT:
+        ternary = mpfr_sqrt(result, arg, MPFR_RNDN);
+        break;
+    case TV_FUNC_SIN:
+        ternary = mpfr_sin(result, arg, MPFR_RNDN);
+        break;
+    case TV_FUNC_COS:
+        ternary = mpfr_cos(result, arg, MPFR_RNDN);
+        break;
+    case TV_FUNC_RECIP:
+        ternary = mpfr_ui_div(result, 1, arg, MPFR_RNDN);
+        break;
+    case TV_FUNC_RSQRT:
+        ternary = mpfr_rec_sqrt(result, arg, MPFR_RNDN);
+        break;
+    default:
+        break;
     }
     if (func == TV_FUNC_RSQRT && mpfr_zero_p(arg)) /* IEEE 754: infinity of the zero's sign; MPFR: always plus */
         mpfr_setsign(result, result, mpfr_signbit(arg), MPFR_RNDN);
@@ -141,8 +155,8 @@ static uint32_t oracle(tv_func func, double x, const format *f)
 
 static uint16_t flushed(uint32_t bf16) { return (uint16_t)((bf16 & 0x7F80) == 0 ? bf16 & 0x8000 : bf16); }
 
-static const tv_func funcs[] = {TV_FUNC_EXP, TV_FUNC_SQRT, TV_FUNC_GELU, TV_FUNC_SIN, TV_FUNC_COS, TV_FUNC_RECIP,
-                               TV_FUNC_RSQRT, TV_FUNC_SILU, TV_FUNC_GELU_TANH};
+static const tv_func funcs[] = {TV_FUNC_EXP,   TV_FUNC_SQRT,  TV_FUNC_GELU, TV_FUNC_SIN,      TV_FUNC_COS,
+                                TV_FUNC_RECIP, TV_FUNC_RSQRT, TV_FUNC_SILU, TV_FUNC_GELU_TANH};
 static const char *const names[] = {"exp", "sqrt", "gelu", "sin", "cos", "recip", "rsqrt", "silu", "gelu_tanh"};
 
 static void check_every_bf16(void **state)
@@ -233,8 +247,8 @@ static void check_angle(tv_func func, double angle, unsigned *wrong)
         print_error("%s(%a): expected %08x, got %08x\n", names[func], angle, expected, actual);
 }
 
-/* Of a magnitude that `exponent` gives. Some have 24 or 25 significant bits, or lie beside such a number: where sin x is
- * nearly x, a number of 25 bits is nearly a tie. */
+/* Of a magnitude that `exponent` gives. Some have 24 or 25 significant bits, or lie beside such a number: where sin x
+ * is nearly x, a number of 25 bits is nearly a tie. */
 static double random_angle(unit_rng *rng, int exponent)
 {
     uint64_t bits = unit_next(rng) >> 12;
@@ -252,7 +266,9 @@ static void check_random_angles(void **state)
     check_angle(func, 0, &wrong);
     check_angle(func, -0.0, &wrong);
     for (unsigned i = 0; i < RANDOM_INPUTS; i++) {
-        int exponent = i % 8 == 0 ? -1074 + (int)unit_below(&rng, 1104) : i % 8 < 4 ? -40 + (int)unit_below(&rng, 40) : (int)unit_below(&rng, 30);
+        int exponent = i % 8 == 0  ? -1074 + (int)unit_below(&rng, 1104)
+                       : i % 8 < 4 ? -40 + (int)unit_below(&rng, 40)
+                                   : (int)unit_below(&rng, 30);
         check_angle(func, random_angle(&rng, exponent), &wrong);
     }
     assert_int_equal(wrong, 0);
@@ -291,17 +307,23 @@ static void special_values_are_those_of_the_specification(void **state)
         float x;
         uint16_t y;
     } rows[] = {
-        {TV_FUNC_EXP, -INFINITY, 0x0000},   {TV_FUNC_EXP, INFINITY, 0x7F80},   {TV_FUNC_EXP, -0.0f, 0x3F80},
-        {TV_FUNC_SQRT, -1.0f, 0x7FC0},      {TV_FUNC_SQRT, -INFINITY, 0x7FC0}, {TV_FUNC_SQRT, -0.0f, 0x8000},
-        {TV_FUNC_SQRT, INFINITY, 0x7F80},   {TV_FUNC_GELU, -INFINITY, 0x8000}, {TV_FUNC_GELU, INFINITY, 0x7F80},
-        {TV_FUNC_GELU, -0.0f, 0x8000},      {TV_FUNC_SIN, INFINITY, 0x7FC0},   {TV_FUNC_COS, -INFINITY, 0x7FC0},
-        {TV_FUNC_SIN, -0.0f, 0x8000},       {TV_FUNC_COS, 0.0f, 0x3F80},       {TV_FUNC_RECIP, 0.0f, 0x7F80},
-        {TV_FUNC_RECIP, -0.0f, 0xFF80},     {TV_FUNC_RECIP, -INFINITY, 0x8000}, {TV_FUNC_RECIP, 2.0f, 0x3F00},
-        {TV_FUNC_RSQRT, 4.0f, 0x3F00},      {TV_FUNC_RSQRT, 0.0f, 0x7F80},     {TV_FUNC_RSQRT, INFINITY, 0x0000},
-        {TV_FUNC_RSQRT, -1.0f, 0x7FC0},     {TV_FUNC_RSQRT, -0.0f, 0xFF80},    {TV_FUNC_RSQRT, -INFINITY, 0x7FC0},
-        {TV_FUNC_SILU, -INFINITY, 0x8000},  {TV_FUNC_SILU, INFINITY, 0x7F80},  {TV_FUNC_SILU, -0.0f, 0x8000},
-        {TV_FUNC_SILU, 0.0f, 0x0000},       {TV_FUNC_SILU, -3e38f, 0x8000},    {TV_FUNC_GELU_TANH, -3e38f, 0x8000},
-        {TV_FUNC_GELU_TANH, -INFINITY, 0x8000}, {TV_FUNC_GELU_TANH, INFINITY, 0x7F80}, {TV_FUNC_GELU_TANH, -0.0f, 0x8000},
+        {TV_FUNC_EXP, -INFINITY, 0x0000},       {TV_FUNC_EXP, INFINITY, 0x7F80},
+        {TV_FUNC_EXP, -0.0f, 0x3F80},           {TV_FUNC_SQRT, -1.0f, 0x7FC0},
+        {TV_FUNC_SQRT, -INFINITY, 0x7FC0},      {TV_FUNC_SQRT, -0.0f, 0x8000},
+        {TV_FUNC_SQRT, INFINITY, 0x7F80},       {TV_FUNC_GELU, -INFINITY, 0x8000},
+        {TV_FUNC_GELU, INFINITY, 0x7F80},       {TV_FUNC_GELU, -0.0f, 0x8000},
+        {TV_FUNC_SIN, INFINITY, 0x7FC0},        {TV_FUNC_COS, -INFINITY, 0x7FC0},
+        {TV_FUNC_SIN, -0.0f, 0x8000},           {TV_FUNC_COS, 0.0f, 0x3F80},
+        {TV_FUNC_RECIP, 0.0f, 0x7F80},          {TV_FUNC_RECIP, -0.0f, 0xFF80},
+        {TV_FUNC_RECIP, -INFINITY, 0x8000},     {TV_FUNC_RECIP, 2.0f, 0x3F00},
+        {TV_FUNC_RSQRT, 4.0f, 0x3F00},          {TV_FUNC_RSQRT, 0.0f, 0x7F80},
+        {TV_FUNC_RSQRT, INFINITY, 0x0000},      {TV_FUNC_RSQRT, -1.0f, 0x7FC0},
+        {TV_FUNC_RSQRT, -0.0f, 0xFF80},         {TV_FUNC_RSQRT, -INFINITY, 0x7FC0},
+        {TV_FUNC_SILU, -INFINITY, 0x8000},      {TV_FUNC_SILU, INFINITY, 0x7F80},
+        {TV_FUNC_SILU, -0.0f, 0x8000},          {TV_FUNC_SILU, 0.0f, 0x0000},
+        {TV_FUNC_SILU, -3e38f, 0x8000},         {TV_FUNC_GELU_TANH, -3e38f, 0x8000},
+        {TV_FUNC_GELU_TANH, -INFINITY, 0x8000}, {TV_FUNC_GELU_TANH, INFINITY, 0x7F80},
+        {TV_FUNC_GELU_TANH, -0.0f, 0x8000},
     };
     for (size_t i = 0; i < TV_COUNTOF(rows); i++)
         assert_int_equal(tv_func_bf16(rows[i].func, rows[i].x), rows[i].y);
@@ -309,15 +331,20 @@ static void special_values_are_those_of_the_specification(void **state)
         assert_int_equal(tv_func_bf16(funcs[i], tv_f32_of_bits(0xFFA00001)), 0x7FC0);
 }
 
-#define ALL_CHECKS(name, i)                                                             \
-    {"every_bf16_input_of_" name "_rounds_correctly", check_every_bf16, NULL, NULL, (void *)(uintptr_t)&funcs[i]}, \
-    {"every_exponent_of_" name "_rounds_correctly", check_edges_f32, NULL, NULL, (void *)(uintptr_t)&funcs[i]},    \
-    {"random_f32_inputs_of_" name "_round_correctly", check_random_f32, NULL, NULL, (void *)(uintptr_t)&funcs[i]}
+#define ALL_CHECKS(name, i)                                                                                            \
+    {"every_bf16_input_of_" name "_rounds_correctly", check_every_bf16, NULL, NULL, (void *)(uintptr_t)&funcs[i]},     \
+        {"every_exponent_of_" name "_rounds_correctly", check_edges_f32, NULL, NULL, (void *)(uintptr_t)&funcs[i]},    \
+    {                                                                                                                  \
+        "random_f32_inputs_of_" name "_round_correctly", check_random_f32, NULL, NULL, (void *)(uintptr_t)&funcs[i]    \
+    }
 
-#define ANGLE_CHECKS(name, i)                                                                                                            \
-    {"random_angles_of_" name "_round_correctly", check_random_angles, NULL, NULL, (void *)(uintptr_t)&funcs[i]},                     \
-    {"tiny_angles_of_" name "_round_correctly", check_tiny_angles, NULL, NULL, (void *)(uintptr_t)&funcs[i]},                         \
-    {"multiples_of_half_pi_of_" name "_round_correctly", check_multiples_of_half_pi, NULL, NULL, (void *)(uintptr_t)&funcs[i]}
+#define ANGLE_CHECKS(name, i)                                                                                          \
+    {"random_angles_of_" name "_round_correctly", check_random_angles, NULL, NULL, (void *)(uintptr_t)&funcs[i]},      \
+        {"tiny_angles_of_" name "_round_correctly", check_tiny_angles, NULL, NULL, (void *)(uintptr_t)&funcs[i]},      \
+    {                                                                                                                  \
+        "multiples_of_half_pi_of_" name "_round_correctly", check_multiples_of_half_pi, NULL, NULL,                    \
+            (void *)(uintptr_t)&funcs[i]                                                                               \
+    }
 
 int main(void)
 {
@@ -325,10 +352,17 @@ int main(void)
         cmocka_unit_test(special_values_are_those_of_the_specification),
         cmocka_unit_test(gelu_fades_to_negative_zero),
         cmocka_unit_test(silu_fades_to_negative_zero),
-        ALL_CHECKS("exp", 0), ALL_CHECKS("sqrt", 1), ALL_CHECKS("gelu", 2),
-        ALL_CHECKS("sin", 3), ALL_CHECKS("cos", 4), ALL_CHECKS("recip", 5),
-        ALL_CHECKS("rsqrt", 6), ALL_CHECKS("silu", 7), ALL_CHECKS("gelu_tanh", 8),
-        ANGLE_CHECKS("sin", 3), ANGLE_CHECKS("cos", 4),
+        ALL_CHECKS("exp", 0),
+        ALL_CHECKS("sqrt", 1),
+        ALL_CHECKS("gelu", 2),
+        ALL_CHECKS("sin", 3),
+        ALL_CHECKS("cos", 4),
+        ALL_CHECKS("recip", 5),
+        ALL_CHECKS("rsqrt", 6),
+        ALL_CHECKS("silu", 7),
+        ALL_CHECKS("gelu_tanh", 8),
+        ANGLE_CHECKS("sin", 3),
+        ANGLE_CHECKS("cos", 4),
     };
     mpfr_inits2(64, arg, result, low, high, (mpfr_ptr)NULL);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GGUF files. They are made byte by byte from the format's description; stored numbers are compared with MPFR; every prefix of a
- * file, and every number in it made huge, must be refused or read, but never break the reader. */
+/* GGUF files. They are made byte by byte from the format's description; stored numbers are compared with MPFR; every
+ * prefix of a file, and every number in it made huge, must be refused or read, but never break the reader. */
 #include "unit.h"
 
 #include <math.h>
@@ -67,10 +67,11 @@ static void make_image(image *f)
     put_text(f, "u64"), put32(f, 10), tv_buf_le(&f->bytes, UINT64_MAX, 8);
     put_text(f, "i64"), put32(f, 11), tv_buf_le(&f->bytes, UINT64_MAX, 8);
     put_text(f, "f64"), put32(f, 12), tv_buf_le(&f->bytes, UINT64_C(0xC004000000000000), 8); /* -2.5 */
-    put_text(f, "words"), put32(f, 9), put32(f, 8), put64(f, 3), put_text(f, "one"), put_text(f, ""), put_text(f, "three");
+    put_text(f, "words"), put32(f, 9), put32(f, 8), put64(f, 3), put_text(f, "one"), put_text(f, ""),
+        put_text(f, "three");
     put_text(f, "numbers"), put32(f, 9), put32(f, 3), put64(f, 2), tv_buf_le(&f->bytes, 0xFFFE0005, 4); /* 5, -2 */
-    put_text(f, "nested"), put32(f, 9), put32(f, 9), put64(f, 2), put32(f, 0), put64(f, 1), tv_buf_le(&f->bytes, 9, 1), put32(f, 8),
-        put64(f, 0);
+    put_text(f, "nested"), put32(f, 9), put32(f, 9), put64(f, 2), put32(f, 0), put64(f, 1), tv_buf_le(&f->bytes, 9, 1),
+        put32(f, 8), put64(f, 0);
     put_tensor(f, "f32", 2, (const uint64_t[]){2, 2}, 0, 0);
     put_tensor(f, "f16", 1, (const uint64_t[]){3}, 1, 32);
     put_tensor(f, "bf16", 3, (const uint64_t[]){1, 2, 1}, 30, 64);
@@ -141,8 +142,9 @@ static void test_metadata(void **state)
     static const struct {
         const char *key;
         uint64_t value;
-    } numbers[] = {{"u8", 200}, {"i8", 99},          {"u16", 65535}, {"i16", 99},  {"u32", 4000000000u}, {"i32", 7},     {"f32", 99},
-                   {"yes", 99}, {"u64", UINT64_MAX}, {"i64", 99},    {"text", 99}, {"words", 99},        {"nothing", 99}};
+    } numbers[] = {{"u8", 200},  {"i8", 99},    {"u16", 65535}, {"i16", 99},         {"u32", 4000000000u},
+                   {"i32", 7},   {"f32", 99},   {"yes", 99},    {"u64", UINT64_MAX}, {"i64", 99},
+                   {"text", 99}, {"words", 99}, {"nothing", 99}};
     for (size_t i = 0; i < TV_COUNTOF(numbers); i++)
         if (tv_gguf_u64(g, numbers[i].key, 99) != numbers[i].value)
             fail_msg("%s is %llu", numbers[i].key, (unsigned long long)tv_gguf_u64(g, numbers[i].key, 99));
@@ -151,7 +153,8 @@ static void test_metadata(void **state)
     tv_gguf_list list;
     assert_true(tv_gguf_array(g, "words", &list));
     assert_int_equal(list.count, 3);
-    assert_true(tv_sv_is(list.strings[0], "one") && tv_sv_is(list.strings[1], "") && tv_sv_is(list.strings[2], "three"));
+    assert_true(tv_sv_is(list.strings[0], "one") && tv_sv_is(list.strings[1], "") &&
+                tv_sv_is(list.strings[2], "three"));
     assert_true(tv_gguf_array(g, "numbers", &list));
     assert_int_equal(list.kind, TV_GGUF_KIND_I16);
     assert_true(tv_gguf_list_i64(&list, 0) == 5 && tv_gguf_list_i64(&list, 1) == -2);
@@ -380,7 +383,8 @@ static void test_nesting(void **state)
             put32(&f, 9), put64(&f, 1);
         put32(&f, 0), put64(&f, 0);
         tv_gguf *g = NULL;
-        assert_int_equal(read_bytes(f.bytes.data, f.bytes.len, NULL, &g), depth <= TV_GGUF_NESTING_MAX ? TV_OK : TV_ERR_INPUT);
+        assert_int_equal(read_bytes(f.bytes.data, f.bytes.len, NULL, &g),
+                         depth <= TV_GGUF_NESTING_MAX ? TV_OK : TV_ERR_INPUT);
         tv_gguf_free(g);
         tv_buf_fini(&f.bytes);
     }
@@ -435,7 +439,8 @@ static uint16_t nearest_f16(float d)
     uint16_t best = 0;
     double least = INFINITY;
     for (uint32_t bits = 0; bits < 0x10000; bits++) {
-        double value = ldexp((bits >> 10 & 31 ? 1024 : 0) + (double)(bits & 1023), (int)(bits >> 10 & 31 ? (bits >> 10 & 31) : 1) - 25);
+        double value = ldexp((bits >> 10 & 31 ? 1024 : 0) + (double)(bits & 1023),
+                             (int)(bits >> 10 & 31 ? (bits >> 10 & 31) : 1) - 25);
         double distance = fabs((double)d - (bits & 0x8000 ? -value : value));
         if ((bits & 0x7C00) == 0x7C00 || (bits == 0x8000 && !signbit(d)) || (bits == 0 && signbit(d)))
             continue;
@@ -461,7 +466,7 @@ static void test_quantized(void **state)
             x[i] = ldexpf((float)((double)unit_next(&rng) * 0x1p-63 - 1.0), scale);
             if (round % 5 == 0)
                 x[i] = ldexpf((float)((int)unit_below(&rng, 17) - 8) / 2, scale); /* many ties */
-            if (round % 7 == 0)                                                   /* q itself is halves: d is a power of two */
+            if (round % 7 == 0) /* q itself is halves: d is a power of two */
                 x[i] = ldexpf(i == 0 ? 127.0f : (float)((int)unit_below(&rng, 253) - 126) / 2, scale);
             if (round < 4)
                 x[i] = round < 2 ? 0.0f : -0.0f;
@@ -555,14 +560,15 @@ static void test_writer(void **state)
     tv_gguf_writer_f32s(w, "fs", (const float[]){1, -2}, 2);
     tv_gguf_writer_i32s(w, "is", (const int32_t[]){1, -2, 3}, 3);
     for (size_t i = 0; i < TV_COUNTOF(types); i++)
-        tv_gguf_writer_tensor(w, tv_gguf_type_name((uint32_t)types[i]), types[i], (const uint64_t[]){64, 3}, 2, tv_gguf_rows_of_array,
-                              values);
+        tv_gguf_writer_tensor(w, tv_gguf_type_name((uint32_t)types[i]), types[i], (const uint64_t[]){64, 3}, 2,
+                              tv_gguf_rows_of_array, values);
     assert_int_equal(tv_gguf_writer_save(w, "a.gguf", NULL), TV_OK);
     tv_gguf_writer_free(w);
     tv_gguf *g = NULL;
     assert_int_equal(tv_gguf_open("a.gguf", NULL, &g), TV_OK);
     tv_gguf_list list;
-    assert_true(tv_gguf_u64(g, "u64", 0) == UINT64_C(1) << 40 && tv_gguf_u64(g, "u32", 0) == 5 && tv_gguf_f32(g, "f", 0) == 0.25f);
+    assert_true(tv_gguf_u64(g, "u64", 0) == UINT64_C(1) << 40 && tv_gguf_u64(g, "u32", 0) == 5 &&
+                tv_gguf_f32(g, "f", 0) == 0.25f);
     assert_true(tv_gguf_bool(g, "b", false) && tv_sv_is(tv_gguf_string(g, "s", tv_sv_of("")), "text"));
     assert_true(tv_gguf_array(g, "is", &list) && list.count == 3 && tv_gguf_list_i64(&list, 1) == -2);
     assert_true(tv_gguf_array(g, "fs", &list) && list.count == 2 && tv_gguf_list_f32(&list, 1) == -2);
@@ -574,7 +580,8 @@ static void test_writer(void **state)
             assert_int_equal(tv_gguf_row_f32(t, r, row), TV_OK);
             for (size_t k = 0; k < 64; k++)
                 if (fabs((double)row[k] - (double)values[r * 64 + k]) > bound[i])
-                    fail_msg("%s: %g became %g", tv_gguf_type_name((uint32_t)types[i]), (double)values[r * 64 + k], (double)row[k]);
+                    fail_msg("%s: %g became %g", tv_gguf_type_name((uint32_t)types[i]), (double)values[r * 64 + k],
+                             (double)row[k]);
         }
     }
     tv_gguf_free(g);
@@ -646,11 +653,12 @@ static void test_writer_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_metadata),     cmocka_unit_test(test_tensors),        cmocka_unit_test(test_prefixes),
-        cmocka_unit_test(test_huge_numbers), cmocka_unit_test(test_odd_files),      cmocka_unit_test(test_nesting),
-        cmocka_unit_test(test_quantized),    cmocka_unit_test(test_unstorable),     cmocka_unit_test(test_write_again),
-        cmocka_unit_test(test_writer),       cmocka_unit_test(test_writer_refuses),
-        cmocka_unit_test(test_pages_go_back),
+        cmocka_unit_test(test_metadata),       cmocka_unit_test(test_tensors),
+        cmocka_unit_test(test_prefixes),       cmocka_unit_test(test_huge_numbers),
+        cmocka_unit_test(test_odd_files),      cmocka_unit_test(test_nesting),
+        cmocka_unit_test(test_quantized),      cmocka_unit_test(test_unstorable),
+        cmocka_unit_test(test_write_again),    cmocka_unit_test(test_writer),
+        cmocka_unit_test(test_writer_refuses), cmocka_unit_test(test_pages_go_back),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products with scaled groups, and products by panels: every version gives the bits of exact sums, and of the canonical order worked
- * out here term by term. */
+/* Products with scaled groups, and products by panels: every version gives the bits of exact sums, and of the canonical
+ * order worked out here term by term. */
 #include "kernels/groups.h"
 #include "kernels/panel.h"
 #include "num/float.h"
@@ -31,7 +31,9 @@ static void make(unit_rng *rng, product *p, unsigned bits, size_t k, size_t rows
     static const float factors[] = {1, 0.37f, -3e-20f, 1e10f};
     *p = (product){.bits = bits, .k = k, .rows = rows, .m = m, .factor = factors[unit_below(rng, TV_COUNTOF(factors))]};
     for (size_t i = 0; i < rows * k * bits / 8; i++)
-        p->weights[i] = bits == 8 ? (uint8_t)random_byte(rng) : unit_below(rng, 4) ? (uint8_t)unit_below(rng, 256) : 0x88;
+        p->weights[i] = bits == 8            ? (uint8_t)random_byte(rng)
+                        : unit_below(rng, 4) ? (uint8_t)unit_below(rng, 256)
+                                             : 0x88;
     for (size_t i = 0; i < m * k; i++)
         p->inputs[i] = random_byte(rng);
     for (size_t i = 0; i < rows * (k / GROUP); i++)
@@ -57,7 +59,8 @@ static float wanted(const product *p, size_t input, size_t row)
 {
     float s[8] = {0};
     for (size_t g = 0; g < p->k / GROUP; g++) {
-        volatile float scaled = (float)exact_sum(p, input, row, g * GROUP, (g + 1) * GROUP) * p->factor; /* rounded, whatever the compiler may do */
+        volatile float scaled = (float)exact_sum(p, input, row, g * GROUP, (g + 1) * GROUP) *
+                                p->factor; /* rounded, whatever the compiler may do */
         scaled *= p->scales[row * (p->k / GROUP) + g];
         s[g % 8] += scaled;
     }
@@ -83,7 +86,10 @@ static const void *at_the_end(unsigned which, const void *bytes, size_t size)
 
 static const void *guarded_weights(const product *p) { return at_the_end(0, p->weights, p->rows * p->k * p->bits / 8); }
 
-static const float *guarded_scales(const product *p) { return at_the_end(1, p->scales, p->rows * (p->k / GROUP) * sizeof *p->scales); }
+static const float *guarded_scales(const product *p)
+{
+    return at_the_end(1, p->scales, p->rows * (p->k / GROUP) * sizeof *p->scales);
+}
 
 /* The same with `gap` bytes of something between rows. */
 static const void *rows_apart(unsigned which, const void *rows, size_t count, size_t bytes, size_t gap)
@@ -117,7 +123,8 @@ static void groups_of_every_level_have_the_canonical_order(void **state)
             int32_t offsets[WIDEST / GROUP + TV_GROUPS_PER_VECTOR];
             float out[ROWS_MAX];
             tv_groups_pack(p.inputs, p.k, p.bits, ready, offsets);
-            tv_groups((tv_cpu_level)level, p.bits)(guarded_weights(&p), p.k, p.rows, ready, offsets, p.factor, guarded_scales(&p), out);
+            tv_groups((tv_cpu_level)level, p.bits)(guarded_weights(&p), p.k, p.rows, ready, offsets, p.factor,
+                                                   guarded_scales(&p), out);
             for (size_t r = 0; r < p.rows; r++)
                 assert_same_bits(out[r], wanted(&p, 0, r));
         }
@@ -132,19 +139,27 @@ static void panels_of_groups_have_the_canonical_order(void **state)
     unit_rng rng = {12};
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
         for (unsigned round = 0; round < 60 && tv_panel((tv_cpu_level)level); round++) {
-            make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, ROWS_MAX), 1 + unit_below(&rng, TV_PANEL_GROUPED));
-            tv_panel((tv_cpu_level)level)->ready(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, true, ready, offsets);
+            make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, ROWS_MAX),
+                 1 + unit_below(&rng, TV_PANEL_GROUPED));
+            tv_panel((tv_cpu_level)level)
+                ->ready(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, true, ready, offsets);
             float out[TV_PANEL_GROUPED * ROWS_MAX];
             const tv_panel_weights w = panel_weights(&rng, &p);
             size_t step = p.k / GROUP + unit_below(&rng, 3);
-            const float *scales = rows_apart(1, p.scales, p.rows, p.k / GROUP * sizeof *scales, (step - p.k / GROUP) * sizeof *scales);
+            const float *scales =
+                rows_apart(1, p.scales, p.rows, p.k / GROUP * sizeof *scales, (step - p.k / GROUP) * sizeof *scales);
             float old[TV_PANEL_GROUPED * ROWS_MAX];
-            unsigned how = (unsigned)unit_below(&rng, 3); /* nothing stands there; something in another place; something in the same */
+            unsigned how = (unsigned)unit_below(
+                &rng, 3); /* nothing stands there; something in another place; something in the same */
             for (size_t i = 0; i < p.m * p.rows; i++)
-                out[i] = old[i] = unit_below(&rng, 50) ? ((float)unit_below(&rng, 1 << 20) - (1 << 19)) * 1e-3f : unit_below(&rng, 2) ? NAN : -INFINITY;
+                out[i] = old[i] = unit_below(&rng, 50)  ? ((float)unit_below(&rng, 1 << 20) - (1 << 19)) * 1e-3f
+                                  : unit_below(&rng, 2) ? NAN
+                                                        : -INFINITY;
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR)
-                tv_panel((tv_cpu_level)level)->groups(&w, from, p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR, ready, offsets, p.m, scales, step, p.factor, how == 0 ? NULL : (how == 1 ? old : out) + from, out + from,
-                                                      p.rows);
+                tv_panel((tv_cpu_level)level)
+                    ->groups(&w, from, p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR, ready, offsets,
+                             p.m, scales, step, p.factor, how == 0 ? NULL : (how == 1 ? old : out) + from, out + from,
+                             p.rows);
             for (size_t i = 0; i < p.m * p.rows; i++) {
                 volatile float sum = wanted(&p, i / p.rows, i % p.rows);
                 float want = how == 0 ? sum : sum + old[i];
@@ -163,17 +178,20 @@ static void panels_equal_sums_in_64_bits(void **state)
         for (unsigned round = 0; round < 60 && tv_panel((tv_cpu_level)level); round++) {
             unsigned bits = round % 2 ? 4 : 8;
             bool many = unit_below(&rng, 3) == 0;
-            make(&rng, &p, bits, (1 + unit_below(&rng, many ? MANY_INPUTS_WIDEST / 2 : WIDEST / 2)) * (bits == 4 ? 2 : 1), 1 + unit_below(&rng, ROWS_MAX),
-                 1 + unit_below(&rng, many ? INPUTS_MAX : 20));
+            make(&rng, &p, bits,
+                 (1 + unit_below(&rng, many ? MANY_INPUTS_WIDEST / 2 : WIDEST / 2)) * (bits == 4 ? 2 : 1),
+                 1 + unit_below(&rng, ROWS_MAX), 1 + unit_below(&rng, many ? INPUTS_MAX : 20));
             int32_t offsets[INPUTS_MAX + TV_PANEL_TILE];
             const tv_panel_weights w = panel_weights(&rng, &p);
-            tv_panel((tv_cpu_level)level)->ready(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, false, ready, offsets);
+            tv_panel((tv_cpu_level)level)
+                ->ready(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, false, ready, offsets);
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR) {
                 int32_t out[INPUTS_MAX * TV_PANEL_PAIR];
                 size_t count = p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR;
                 tv_panel((tv_cpu_level)level)->exact(&w, from, count, ready, offsets, p.m, out);
                 for (size_t i = 0; i < p.m * count; i++)
-                    assert_int_equal(out[i / count * TV_PANEL_PAIR + i % count], exact_sum(&p, i / count, from + i % count, 0, p.k));
+                    assert_int_equal(out[i / count * TV_PANEL_PAIR + i % count],
+                                     exact_sum(&p, i / count, from + i % count, 0, p.k));
             }
         }
 }

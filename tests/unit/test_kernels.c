@@ -83,7 +83,8 @@ static void int4_products_of_every_level_equal_sums_in_64_bits(void **state)
     unit_rng rng = {2};
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
         for (unsigned round = 0; round < ROUNDS; round++)
-            compare_s4s8(&rng, (tv_cpu_level)level, 1 + unit_below(&rng, WIDEST / TV_S4_BEAT), 1 + unit_below(&rng, ROWS), 1 + unit_below(&rng, ROWS));
+            compare_s4s8(&rng, (tv_cpu_level)level, 1 + unit_below(&rng, WIDEST / TV_S4_BEAT),
+                         1 + unit_below(&rng, ROWS), 1 + unit_below(&rng, ROWS));
 }
 
 enum { DOTS = 21, TERMS = 200 };
@@ -95,7 +96,8 @@ static void byte_products_of_every_level_equal_sums_in_64_bits(void **state)
     static int8_t a[DOTS * TERMS], w[DOTS * TERMS];
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
         for (unsigned round = 0; round < ROUNDS; round++) {
-            size_t n = round % 3 ? 1 + unit_below(&rng, TERMS) : 32, count = 1 + unit_below(&rng, DOTS), a_step = round % 2 ? n : 0;
+            size_t n = round % 3 ? 1 + unit_below(&rng, TERMS) : 32, count = 1 + unit_below(&rng, DOTS),
+                   a_step = round % 2 ? n : 0;
             int32_t out[DOTS];
             for (size_t i = 0; i < count * n; i++) {
                 a[i] = random_byte(&rng);
@@ -142,7 +144,8 @@ static void float_products_have_the_canonical_order(void **state)
     static float a[DOTS * TERMS];
     static int8_t w[DOTS * TERMS];
     for (unsigned round = 0, levels = (unsigned)tv_cpu_host() + 1; round < ROUNDS * levels; round++) {
-        size_t n = round % 5 ? 1 + unit_below(&rng, TERMS) : 32, count = 1 + unit_below(&rng, DOTS), a_step = round % 7 % 2 ? n : 0;
+        size_t n = round % 5 ? 1 + unit_below(&rng, TERMS) : 32, count = 1 + unit_below(&rng, DOTS),
+               a_step = round % 7 % 2 ? n : 0;
         float out[DOTS], factors[DOTS], partial[8] = {0}, again[8] = {0};
         for (size_t i = 0; i < count * n; i++) {
             a[i] = ldexpf((float)((int)unit_below(&rng, 1 << 20) - (1 << 19)), (int)unit_below(&rng, 40) - 40);
@@ -173,7 +176,8 @@ static void bf16_rows_are_what_single_values_are(void **state)
     for (uint32_t i = 0; i < 1 << 16; i++)
         x[i] = (uint16_t)i;
     tv_bf16_widen(x, 1 << 16, wide);
-    for (uint32_t i = 0; i < 1 << 16; i++) { /* section 1 of the pccx specification: subnormals are zeros of their sign */
+    for (uint32_t i = 0; i < 1 << 16;
+         i++) { /* section 1 of the pccx specification: subnormals are zeros of their sign */
         bool subnormal = (i & 0x7F80) == 0;
         uint32_t bits;
         memcpy(&bits, &wide[i], 4);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on 64 lanes: every version gives what whole numbers in 64 bits, or the Tier 2 functions of single numbers, give lane by
- * lane; it reads its registers before it writes them, and leaves all other bytes as they were. */
+/* Operations on 64 lanes: every version gives what whole numbers in 64 bits, or the Tier 2 functions of single numbers,
+ * give lane by lane; it reads its registers before it writes them, and leaves all other bytes as they were. */
 #include <fenv.h>
 
 #include "kernels/lanes.h"
@@ -17,29 +17,63 @@ enum { BYTES, SHORTS, WORDS, OF_VARIANT };
 static const struct operation {
     uint8_t op, from, to;
 } operations[] = {
-    {TV_LANE_ADD, OF_VARIANT, OF_VARIANT}, {TV_LANE_SUB, OF_VARIANT, OF_VARIANT}, {TV_LANE_RSUB, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_MUL, OF_VARIANT, OF_VARIANT}, {TV_LANE_NEG, OF_VARIANT, OF_VARIANT}, {TV_LANE_ABS, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_MAX, OF_VARIANT, OF_VARIANT}, {TV_LANE_MIN, OF_VARIANT, OF_VARIANT}, {TV_LANE_SLL, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_SRL, OF_VARIANT, OF_VARIANT}, {TV_LANE_SRA, OF_VARIANT, OF_VARIANT}, {TV_LANE_ROL, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_XOR, OF_VARIANT, OF_VARIANT}, {TV_LANE_NOT, OF_VARIANT, OF_VARIANT}, {TV_LANE_OR, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_AND, OF_VARIANT, OF_VARIANT}, {TV_LANE_MOVE, OF_VARIANT, OF_VARIANT}, {TV_LANE_FIRST, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_SUM, OF_VARIANT, WORDS}, {TV_LANE_RMAX, OF_VARIANT, WORDS}, {TV_LANE_RMIN, OF_VARIANT, WORDS},
-    {TV_LANE_RAND, OF_VARIANT, WORDS}, {TV_LANE_ROR, OF_VARIANT, WORDS}, {TV_LANE_RXOR, OF_VARIANT, WORDS},
+    {TV_LANE_ADD, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_SUB, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_RSUB, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_MUL, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_NEG, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_ABS, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_MAX, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_MIN, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_SLL, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_SRL, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_SRA, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_ROL, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_XOR, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_NOT, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_OR, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_AND, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_MOVE, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_FIRST, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_SUM, OF_VARIANT, WORDS},
+    {TV_LANE_RMAX, OF_VARIANT, WORDS},
+    {TV_LANE_RMIN, OF_VARIANT, WORDS},
+    {TV_LANE_RAND, OF_VARIANT, WORDS},
+    {TV_LANE_ROR, OF_VARIANT, WORDS},
+    {TV_LANE_RXOR, OF_VARIANT, WORDS},
     {TV_LANE_FILL, BYTES, BYTES},
-    {TV_LANE_FADD, WORDS, WORDS}, {TV_LANE_FSUB, WORDS, WORDS}, {TV_LANE_FMUL, WORDS, WORDS}, {TV_LANE_FMA, WORDS, WORDS},
-    {TV_LANE_FMS, WORDS, WORDS}, {TV_LANE_NFMA, WORDS, WORDS}, {TV_LANE_NFMS, WORDS, WORDS},
-    {TV_LANE_FNEG, WORDS, WORDS}, {TV_LANE_FABS, WORDS, WORDS}, {TV_LANE_FMAX, WORDS, WORDS}, {TV_LANE_FMIN, WORDS, WORDS},
-    {TV_LANE_S8_S32, WORDS, BYTES}, {TV_LANE_S16_S32, WORDS, SHORTS}, {TV_LANE_S32_S8, BYTES, WORDS}, {TV_LANE_S32_S16, SHORTS, WORDS},
-    {TV_LANE_F32_S32, WORDS, WORDS}, {TV_LANE_F32_S8, BYTES, WORDS}, {TV_LANE_F32_BF16, SHORTS, WORDS},
-    {TV_LANE_S32_F32, WORDS, WORDS}, {TV_LANE_S8_F32, WORDS, BYTES}, {TV_LANE_BF16_F32, WORDS, SHORTS},
+    {TV_LANE_FADD, WORDS, WORDS},
+    {TV_LANE_FSUB, WORDS, WORDS},
+    {TV_LANE_FMUL, WORDS, WORDS},
+    {TV_LANE_FMA, WORDS, WORDS},
+    {TV_LANE_FMS, WORDS, WORDS},
+    {TV_LANE_NFMA, WORDS, WORDS},
+    {TV_LANE_NFMS, WORDS, WORDS},
+    {TV_LANE_FNEG, WORDS, WORDS},
+    {TV_LANE_FABS, WORDS, WORDS},
+    {TV_LANE_FMAX, WORDS, WORDS},
+    {TV_LANE_FMIN, WORDS, WORDS},
+    {TV_LANE_S8_S32, WORDS, BYTES},
+    {TV_LANE_S16_S32, WORDS, SHORTS},
+    {TV_LANE_S32_S8, BYTES, WORDS},
+    {TV_LANE_S32_S16, SHORTS, WORDS},
+    {TV_LANE_F32_S32, WORDS, WORDS},
+    {TV_LANE_F32_S8, BYTES, WORDS},
+    {TV_LANE_F32_BF16, SHORTS, WORDS},
+    {TV_LANE_S32_F32, WORDS, WORDS},
+    {TV_LANE_S8_F32, WORDS, BYTES},
+    {TV_LANE_BF16_F32, WORDS, SHORTS},
 };
 
 static int32_t get_lane(const uint8_t *p, unsigned class_, unsigned i)
 {
     switch (class_) {
-    case BYTES: return (int8_t)p[i];
-    case SHORTS: return (int16_t)(p[i] | p[ROW + i] << 8);
-    default: return (int32_t)tv_load_le32(p + 4 * (size_t)i);
+    case BYTES:
+        return (int8_t)p[i];
+    case SHORTS:
+        return (int16_t)(p[i] | p[ROW + i] << 8);
+    default:
+        return (int32_t)tv_load_le32(p + 4 * (size_t)i);
     }
 }
 
@@ -63,23 +97,40 @@ static int64_t integer(unsigned op, int64_t a, int64_t b, unsigned bits)
 {
     uint64_t low = (uint64_t)a & tv_mask(bits), n = (uint64_t)b & (bits - 1);
     switch (op) {
-    case TV_LANE_ADD: return a + b;
-    case TV_LANE_SUB: return a - b;
-    case TV_LANE_RSUB: return b - a;
-    case TV_LANE_MUL: return a * b;
-    case TV_LANE_NEG: return -a;
-    case TV_LANE_ABS: return a < 0 ? -a : a;
-    case TV_LANE_MAX: return a > b ? a : b;
-    case TV_LANE_MIN: return a < b ? a : b;
-    case TV_LANE_SLL: return (int64_t)(low << n);
-    case TV_LANE_SRL: return (int64_t)(low >> n);
-    case TV_LANE_SRA: return a >> n;
-    case TV_LANE_ROL: return (int64_t)(low << n | low >> (bits - n));
-    case TV_LANE_XOR: return a ^ b;
-    case TV_LANE_NOT: return ~a;
-    case TV_LANE_OR: return a | b;
-    case TV_LANE_AND: return a & b;
-    default: return a;
+    case TV_LANE_ADD:
+        return a + b;
+    case TV_LANE_SUB:
+        return a - b;
+    case TV_LANE_RSUB:
+        return b - a;
+    case TV_LANE_MUL:
+        return a * b;
+    case TV_LANE_NEG:
+        return -a;
+    case TV_LANE_ABS:
+        return a < 0 ? -a : a;
+    case TV_LANE_MAX:
+        return a > b ? a : b;
+    case TV_LANE_MIN:
+        return a < b ? a : b;
+    case TV_LANE_SLL:
+        return (int64_t)(low << n);
+    case TV_LANE_SRL:
+        return (int64_t)(low >> n);
+    case TV_LANE_SRA:
+        return a >> n;
+    case TV_LANE_ROL:
+        return (int64_t)(low << n | low >> (bits - n));
+    case TV_LANE_XOR:
+        return a ^ b;
+    case TV_LANE_NOT:
+        return ~a;
+    case TV_LANE_OR:
+        return a | b;
+    case TV_LANE_AND:
+        return a & b;
+    default:
+        return a;
     }
 }
 
@@ -89,12 +140,23 @@ static uint32_t reduced(unsigned op, const uint8_t *p, unsigned class_)
     for (unsigned i = 1; i < TV_LANE_COUNT; i++) {
         int64_t x = get_lane(p, class_, i);
         switch (op) {
-        case TV_LANE_SUM: y += x; break;
-        case TV_LANE_RMAX: y = x > y ? x : y; break;
-        case TV_LANE_RMIN: y = x < y ? x : y; break;
-        case TV_LANE_RAND: y &= x; break;
-        case TV_LANE_ROR: y |= x; break;
-        default: y ^= x;
+        case TV_LANE_SUM:
+            y += x;
+            break;
+        case TV_LANE_RMAX:
+            y = x > y ? x : y;
+            break;
+        case TV_LANE_RMIN:
+            y = x < y ? x : y;
+            break;
+        case TV_LANE_RAND:
+            y &= x;
+            break;
+        case TV_LANE_ROR:
+            y |= x;
+            break;
+        default:
+            y ^= x;
         }
     }
     return (uint32_t)(uint64_t)y;
@@ -103,17 +165,28 @@ static uint32_t reduced(unsigned op, const uint8_t *p, unsigned class_)
 static uint32_t floating(unsigned op, uint32_t a, uint32_t b, uint32_t c, tv_round round)
 {
     switch (op) {
-    case TV_LANE_FADD: return tv_tier2_add(a, b, round);
-    case TV_LANE_FSUB: return tv_tier2_add(a, tv_f32_negate(b), round);
-    case TV_LANE_FMUL: return tv_tier2_mul(a, b, round);
-    case TV_LANE_FMA: return tv_tier2_fma(a, b, c, round);
-    case TV_LANE_FMS: return tv_tier2_fma(a, b, tv_f32_negate(c), round);
-    case TV_LANE_NFMA: return tv_tier2_fma(tv_f32_negate(a), b, c, round);
-    case TV_LANE_NFMS: return tv_tier2_fma(tv_f32_negate(a), b, tv_f32_negate(c), round);
-    case TV_LANE_FNEG: return tv_f32_negate(a);
-    case TV_LANE_FABS: return tv_f32_abs(a);
-    case TV_LANE_FMAX: return tv_tier2_max(a, b);
-    default: return tv_tier2_min(a, b);
+    case TV_LANE_FADD:
+        return tv_tier2_add(a, b, round);
+    case TV_LANE_FSUB:
+        return tv_tier2_add(a, tv_f32_negate(b), round);
+    case TV_LANE_FMUL:
+        return tv_tier2_mul(a, b, round);
+    case TV_LANE_FMA:
+        return tv_tier2_fma(a, b, c, round);
+    case TV_LANE_FMS:
+        return tv_tier2_fma(a, b, tv_f32_negate(c), round);
+    case TV_LANE_NFMA:
+        return tv_tier2_fma(tv_f32_negate(a), b, c, round);
+    case TV_LANE_NFMS:
+        return tv_tier2_fma(tv_f32_negate(a), b, tv_f32_negate(c), round);
+    case TV_LANE_FNEG:
+        return tv_f32_negate(a);
+    case TV_LANE_FABS:
+        return tv_f32_abs(a);
+    case TV_LANE_FMAX:
+        return tv_tier2_max(a, b);
+    default:
+        return tv_tier2_min(a, b);
     }
 }
 
@@ -122,20 +195,30 @@ static uint32_t converted(unsigned op, int32_t a, unsigned variant)
     tv_round round = (tv_round)(variant % 4);
     bool saturate = variant / 4;
     switch (op) {
-    case TV_LANE_S8_S32: return (uint32_t)limited(a, 8, saturate);
-    case TV_LANE_S16_S32: return (uint32_t)limited(a, 16, saturate);
-    case TV_LANE_F32_S32: return tv_tier2_from_s32(a, round);
-    case TV_LANE_F32_S8: return tv_tier2_from_s32(a, TV_ROUND_NEAREST);
-    case TV_LANE_F32_BF16: return tv_tier2_from_bf16((uint16_t)a);
-    case TV_LANE_S32_F32: return (uint32_t)tv_tier2_to_int((uint32_t)a, 32, saturate, round);
-    case TV_LANE_S8_F32: return (uint32_t)tv_tier2_to_int((uint32_t)a, 8, saturate, round);
-    case TV_LANE_BF16_F32: return tv_tier2_to_bf16((uint32_t)a, round);
-    default: return (uint32_t)a;
+    case TV_LANE_S8_S32:
+        return (uint32_t)limited(a, 8, saturate);
+    case TV_LANE_S16_S32:
+        return (uint32_t)limited(a, 16, saturate);
+    case TV_LANE_F32_S32:
+        return tv_tier2_from_s32(a, round);
+    case TV_LANE_F32_S8:
+        return tv_tier2_from_s32(a, TV_ROUND_NEAREST);
+    case TV_LANE_F32_BF16:
+        return tv_tier2_from_bf16((uint16_t)a);
+    case TV_LANE_S32_F32:
+        return (uint32_t)tv_tier2_to_int((uint32_t)a, 32, saturate, round);
+    case TV_LANE_S8_F32:
+        return (uint32_t)tv_tier2_to_int((uint32_t)a, 8, saturate, round);
+    case TV_LANE_BF16_F32:
+        return tv_tier2_to_bf16((uint32_t)a, round);
+    default:
+        return (uint32_t)a;
     }
 }
 
 /* Lane i of the result, from registers as they were. */
-static uint32_t expected(const struct operation *o, unsigned variant, const uint8_t *a, const uint8_t *b, const uint8_t *c, int imm, unsigned i)
+static uint32_t expected(const struct operation *o, unsigned variant, const uint8_t *a, const uint8_t *b,
+                         const uint8_t *c, int imm, unsigned i)
 {
     unsigned from = o->from == OF_VARIANT ? variant / 2 : o->from, bits = 8u << from;
     int32_t x = get_lane(a, from, i), y = get_lane(b, from, i), z = get_lane(c, from, i);
@@ -156,8 +239,10 @@ static uint32_t expected(const struct operation *o, unsigned variant, const uint
 
 static uint32_t any_integer(unit_rng *rng)
 {
-    static const int corners[] = {0, 1, INT8_MAX, INT8_MAX + 1, INT16_MAX, INT16_MAX + 1, INT32_MAX, 11, 12, 181, 182, 46340, 46341};
-    uint32_t x = unit_below(rng, 3) ? (uint32_t)unit_sized(rng, 32) : (uint32_t)corners[unit_below(rng, TV_COUNTOF(corners))];
+    static const int corners[] = {0,  1,  INT8_MAX, INT8_MAX + 1, INT16_MAX, INT16_MAX + 1, INT32_MAX,
+                                  11, 12, 181,      182,          46340,     46341};
+    uint32_t x =
+        unit_below(rng, 3) ? (uint32_t)unit_sized(rng, 32) : (uint32_t)corners[unit_below(rng, TV_COUNTOF(corners))];
     return unit_below(rng, 2) ? x : ~x + (uint32_t)unit_below(rng, 2);
 }
 
@@ -168,46 +253,74 @@ static uint32_t float_near(unit_rng *rng, int exponent)
     exponent += (int)unit_below(rng, 5) - 2;
     exponent = exponent < 0 ? 0 : exponent > 255 ? 255 : exponent;
     switch (unit_below(rng, 4)) {
-    case 0: fraction &= UINT32_MAX << unit_below(rng, 24); break;
-    case 1: fraction = TV_F32_FRACTION - (uint32_t)unit_below(rng, 3); break;
-    default: break;
+    case 0:
+        fraction &= UINT32_MAX << unit_below(rng, 24);
+        break;
+    case 1:
+        fraction = TV_F32_FRACTION - (uint32_t)unit_below(rng, 3);
+        break;
+    default:
+        break;
     }
     return (uint32_t)unit_below(rng, 2) << 31 | (uint32_t)exponent << 23 | fraction;
 }
 
 static uint32_t any_float(unit_rng *rng)
 {
-    static const uint32_t corners[] = {0, 1, 0x7FFFFF, 0x800000, 0x800001, 0x7F7FFFFF, 0x7F7FFFFE, 0x7F800000, 0x7F800001, 0x7FC00000, 0x7FFFFFFF,
-                                       0x3F800000, 0x3F000000, 0x3EFFFFFF, 0x4AFFFFFF, 0x4B000001, 0x4EFFFFFF, 0x4F000000, 0x4F000001, 0x4F800000};
+    static const uint32_t corners[] = {0,          1,          0x7FFFFF,   0x800000,   0x800001,
+                                       0x7F7FFFFF, 0x7F7FFFFE, 0x7F800000, 0x7F800001, 0x7FC00000,
+                                       0x7FFFFFFF, 0x3F800000, 0x3F000000, 0x3EFFFFFF, 0x4AFFFFFF,
+                                       0x4B000001, 0x4EFFFFFF, 0x4F000000, 0x4F000001, 0x4F800000};
     switch (unit_below(rng, 6)) {
-    case 0: return corners[unit_below(rng, TV_COUNTOF(corners))] ^ (uint32_t)unit_below(rng, 2) << 31;
-    case 1: return (uint32_t)unit_next(rng);
-    case 2: return tv_f32_bits((float)(int32_t)any_integer(rng) / (float)(1u << unit_below(rng, 24))); /* ties */
-    case 3: return tv_f32_bits((float)((int)unit_below(rng, 1201) - 600) / 4);                         /* about the ends of s8 */
-    case 4: return float_near(rng, 127 + 32);
-    default: return float_near(rng, (int)unit_below(rng, 256));
+    case 0:
+        return corners[unit_below(rng, TV_COUNTOF(corners))] ^ (uint32_t)unit_below(rng, 2) << 31;
+    case 1:
+        return (uint32_t)unit_next(rng);
+    case 2:
+        return tv_f32_bits((float)(int32_t)any_integer(rng) / (float)(1u << unit_below(rng, 24))); /* ties */
+    case 3:
+        return tv_f32_bits((float)((int)unit_below(rng, 1201) - 600) / 4); /* about the ends of s8 */
+    case 4:
+        return float_near(rng, 127 + 32);
+    default:
+        return float_near(rng, (int)unit_below(rng, 256));
     }
 }
 
 static int exponent_of(uint32_t x) { return (int)(x >> 23 & 0xFF); }
 
-/* Three floats: sums that cancel, products about the least and the largest number, and what a product's rounding leaves. */
+/* Three floats: sums that cancel, products about the least and the largest number, and what a product's rounding
+ * leaves. */
 static void three_floats(unit_rng *rng, uint32_t x[3])
 {
     for (unsigned i = 0; i < 3; i++)
         x[i] = any_float(rng);
     int e = exponent_of(x[0]);
     switch (unit_below(rng, 6)) {
-    case 0: x[1] = (x[0] ^ TV_F32_SIGN) + (uint32_t)unit_below(rng, 5) - 2; break;
-    case 1: x[1] = float_near(rng, e - (int)unit_below(rng, 26)); break;
-    case 2: x[1] = float_near(rng, 381 - e); break;
-    case 3: x[1] = float_near(rng, 120 - e); break;
-    default: break;
+    case 0:
+        x[1] = (x[0] ^ TV_F32_SIGN) + (uint32_t)unit_below(rng, 5) - 2;
+        break;
+    case 1:
+        x[1] = float_near(rng, e - (int)unit_below(rng, 26));
+        break;
+    case 2:
+        x[1] = float_near(rng, 381 - e);
+        break;
+    case 3:
+        x[1] = float_near(rng, 120 - e);
+        break;
+    default:
+        break;
     }
     switch (unit_below(rng, 4)) {
-    case 0: x[2] = tv_tier2_mul(x[0], x[1], TV_ROUND_NEAREST) ^ (uint32_t)unit_below(rng, 2) << 31; break;
-    case 1: x[2] = float_near(rng, e + exponent_of(x[1]) - 127 + (int)unit_below(rng, 52) - 26); break;
-    default: break;
+    case 0:
+        x[2] = tv_tier2_mul(x[0], x[1], TV_ROUND_NEAREST) ^ (uint32_t)unit_below(rng, 2) << 31;
+        break;
+    case 1:
+        x[2] = float_near(rng, e + exponent_of(x[1]) - 127 + (int)unit_below(rng, 52) - 26);
+        break;
+    default:
+        break;
     }
 }
 
@@ -229,7 +342,9 @@ static void fill_registers(unit_rng *rng, registers *r, unsigned class_, bool fl
         if (floats)
             three_floats(rng, x);
         if (alike && !floats)
-            x[0] = i ? (uint32_t)get_lane(r->bytes + a, class_, 0) ^ (unit_below(rng, 64) ? 0 : 1u << unit_below(rng, 32)) : x[0];
+            x[0] =
+                i ? (uint32_t)get_lane(r->bytes + a, class_, 0) ^ (unit_below(rng, 64) ? 0 : 1u << unit_below(rng, 32))
+                  : x[0];
         put_lane(r->bytes + a, class_, i, x[0]);
         put_lane(r->bytes + B, class_, i, x[1]);
         put_lane(r->bytes + C, class_, i, x[2]);
@@ -255,11 +370,13 @@ static void check(unit_rng *rng, tv_lanes_fn kernel, const char *level, const st
     before = r;
     kernel(r.bytes + y, r.bytes + a, r.bytes + B, r.bytes + C, imm);
     for (unsigned i = 0; i < TV_LANE_COUNT; i++) {
-        uint32_t want = expected(o, variant, before.bytes + a, before.bytes + B, before.bytes + C, imm, i), got = (uint32_t)get_lane(r.bytes + y, to, i);
+        uint32_t want = expected(o, variant, before.bytes + a, before.bytes + B, before.bytes + C, imm, i),
+                 got = (uint32_t)get_lane(r.bytes + y, to, i);
         if ((want ^ got) & tv_mask(8u << to))
-            fail_msg("%s, operation %u, variant %u: lane %u of %08x, %08x, %08x is %08x, not %08x", level, o->op, variant, i,
-                     (unsigned)get_lane(before.bytes + a, from, i), (unsigned)get_lane(before.bytes + B, from, i),
-                     (unsigned)get_lane(before.bytes + C, from, i), (unsigned)got, (unsigned)want);
+            fail_msg("%s, operation %u, variant %u: lane %u of %08x, %08x, %08x is %08x, not %08x", level, o->op,
+                     variant, i, (unsigned)get_lane(before.bytes + a, from, i),
+                     (unsigned)get_lane(before.bytes + B, from, i), (unsigned)get_lane(before.bytes + C, from, i),
+                     (unsigned)got, (unsigned)want);
     }
     memcpy(before.bytes + y, r.bytes + y, (size_t)ROW << to);
     assert_memory_equal(r.bytes, before.bytes, sizeof r.bytes);
@@ -290,7 +407,8 @@ static void groups_become_planes_and_lanes_in_place(void **state)
     (void)state;
     unit_rng rng = {2};
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++) {
-        tv_lanes_fn split = tv_lanes_find((tv_cpu_level)level, TV_LANE_SPLIT, 0), join = tv_lanes_find((tv_cpu_level)level, TV_LANE_JOIN, 0);
+        tv_lanes_fn split = tv_lanes_find((tv_cpu_level)level, TV_LANE_SPLIT, 0),
+                    join = tv_lanes_find((tv_cpu_level)level, TV_LANE_JOIN, 0);
         for (unsigned round = 0; split && round < ROUNDS; round++) {
             static registers lanes, planes, r;
             for (size_t i = 0; i < sizeof r.bytes; i++)
@@ -311,7 +429,8 @@ static void lanes_of_16_bit_come_from_and_go_to_any_address(void **state)
     (void)state;
     unit_rng rng = {3};
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++) {
-        tv_lanes_fn unzip = tv_lanes_find((tv_cpu_level)level, TV_LANE_UNZIP, 0), zip = tv_lanes_find((tv_cpu_level)level, TV_LANE_ZIP, 0);
+        tv_lanes_fn unzip = tv_lanes_find((tv_cpu_level)level, TV_LANE_UNZIP, 0),
+                    zip = tv_lanes_find((tv_cpu_level)level, TV_LANE_ZIP, 0);
         for (unsigned at = 0; unzip && at < ROW; at++) {
             static registers before, r;
             for (size_t i = 0; i < sizeof r.bytes; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* llama2.c checkpoints and tokenizer.bin, made byte by byte as llama2.c's programs write them; to GGUF and back; damaged ones. */
+/* llama2.c checkpoints and tokenizer.bin, made byte by byte as llama2.c's programs write them; to GGUF and back;
+ * damaged ones. */
 #include "unit.h"
 
 #include <math.h>
@@ -9,7 +10,17 @@
 #include "model_files.h"
 #include "num/float.h"
 
-enum { DIM = 8, HIDDEN = 12, LAYERS = 2, HEADS = 2, KV_HEADS = 1, VOCAB = 6, SEQ = 5, HEAD = DIM / HEADS, KV = KV_HEADS * HEAD };
+enum {
+    DIM = 8,
+    HIDDEN = 12,
+    LAYERS = 2,
+    HEADS = 2,
+    KV_HEADS = 1,
+    VOCAB = 6,
+    SEQ = 5,
+    HEAD = DIM / HEADS,
+    KV = KV_HEADS * HEAD
+};
 
 static void put_floats(tv_buf *buf, unit_rng *rng, size_t n)
 {
@@ -103,10 +114,13 @@ static void test_checkpoint_contents(void **state)
         {"blk.1.attn_output.weight", DIM, DIM, E + L * (DIM + DIM * DIM + 2 * DIM * KV) + DIM * DIM},
         {"blk.1.ffn_norm.weight", DIM, 1, E + L * (DIM + 2 * DIM * DIM + 2 * DIM * KV) + DIM},
         {"blk.1.ffn_gate.weight", DIM, HIDDEN, E + L * (2 * DIM + 2 * DIM * DIM + 2 * DIM * KV) + DIM * HIDDEN},
-        {"blk.1.ffn_down.weight", HIDDEN, DIM, E + L * (2 * DIM + 2 * DIM * DIM + 2 * DIM * KV + DIM * HIDDEN) + DIM * HIDDEN},
-        {"blk.1.ffn_up.weight", DIM, HIDDEN, E + L * (2 * DIM + 2 * DIM * DIM + 2 * DIM * KV + 2 * DIM * HIDDEN) + DIM * HIDDEN},
+        {"blk.1.ffn_down.weight", HIDDEN, DIM,
+         E + L * (2 * DIM + 2 * DIM * DIM + 2 * DIM * KV + DIM * HIDDEN) + DIM * HIDDEN},
+        {"blk.1.ffn_up.weight", DIM, HIDDEN,
+         E + L * (2 * DIM + 2 * DIM * DIM + 2 * DIM * KV + 2 * DIM * HIDDEN) + DIM * HIDDEN},
         {"output_norm.weight", DIM, 1, E + L * (2 * DIM + 2 * DIM * DIM + 2 * DIM * KV + 3 * DIM * HIDDEN)},
-        {"output.weight", DIM, VOCAB, E + L * (2 * DIM + 2 * DIM * DIM + 2 * DIM * KV + 3 * DIM * HIDDEN) + DIM + SEQ * HEAD},
+        {"output.weight", DIM, VOCAB,
+         E + L * (2 * DIM + 2 * DIM * DIM + 2 * DIM * KV + 3 * DIM * HIDDEN) + DIM + SEQ * HEAD},
     };
     for (size_t i = 0; i < TV_COUNTOF(places); i++) {
         const tv_gguf_tensor *t = NULL;
@@ -140,8 +154,9 @@ static void make_checkpoint_2(tv_buf *buf)
     const int fields[] = {DIM, HIDDEN, LAYERS, HEADS, KV_HEADS, VOCAB, SEQ};
     static const struct {
         unsigned count, size;
-    } matrices[] = {{1, VOCAB * DIM},       {LAYERS, DIM * DIM},    {LAYERS, DIM * KV},     {LAYERS, DIM * KV}, {LAYERS, DIM * DIM},
-                    {LAYERS, DIM * HIDDEN}, {LAYERS, DIM * HIDDEN}, {LAYERS, DIM * HIDDEN}, {1, VOCAB * DIM}};
+    } matrices[] = {{1, VOCAB * DIM},       {LAYERS, DIM * DIM},    {LAYERS, DIM * KV},
+                    {LAYERS, DIM * KV},     {LAYERS, DIM * DIM},    {LAYERS, DIM * HIDDEN},
+                    {LAYERS, DIM * HIDDEN}, {LAYERS, DIM * HIDDEN}, {1, VOCAB * DIM}};
     tv_buf_str(buf, "24ka"); /* 0x616b3432, little endian */
     tv_buf_le(buf, 2, 4);
     for (size_t i = 0; i < TV_COUNTOF(fields); i++)
@@ -155,7 +170,8 @@ static void make_checkpoint_2(tv_buf *buf)
             for (unsigned k = 0; k < matrices[i].size; k++) /* each group has its 127, as quantizing makes it */
                 tv_buf_le(buf, k % 4 == 0 ? 127 : unit_below(&rng, 255) - 127, 1);
             for (unsigned k = 0; k < matrices[i].size / 4; k++)
-                tv_buf_le(buf, tv_f32_bits((float)(1 + unit_below(&rng, 1000)) / 1024), 4); /* so short that q * scale is exact */
+                tv_buf_le(buf, tv_f32_bits((float)(1 + unit_below(&rng, 1000)) / 1024),
+                          4); /* so short that q * scale is exact */
         }
 }
 
@@ -174,7 +190,8 @@ static void test_checkpoint_version_2(void **state)
     tv_llama2c_row(checkpoint, TV_LLAMA2C_TOKEN_EMBEDDING, 0, 2, row);
     for (unsigned i = 0; i < DIM; i++) {
         size_t at = 2 * DIM + i;
-        assert_true(row[i] == (float)(int8_t)c.data[embedding + at] * tv_f32_of_bits(tv_load_le32(c.data + scales + 4 * (at / 4))));
+        assert_true(row[i] == (float)(int8_t)c.data[embedding + at] *
+                                  tv_f32_of_bits(tv_load_le32(c.data + scales + 4 * (at / 4))));
     }
     tv_llama2c_row(checkpoint, TV_LLAMA2C_RMS_FFN, 1, 0, row);
     assert_int_equal(tv_f32_bits(row[0]), tv_load_le32(c.data + 256 + 4 * (3 * DIM)));
@@ -326,8 +343,8 @@ static void test_tokenizer_damaged(void **state)
 static void test_cannot_convert(void **state)
 {
     (void)state;
-    static const char *const keys[] = {"llama.rope.freq_base", "llama.attention.layer_norm_rms_epsilon", "llama.attention.head_count_kv",
-                                       "extra"};
+    static const char *const keys[] = {"llama.rope.freq_base", "llama.attention.layer_norm_rms_epsilon",
+                                       "llama.attention.head_count_kv", "extra"};
     static const char *const codes[] = {"TV-L032", "TV-L032", "TV-L006", "TV-L032"};
     static float zero[DIM];
     tv_buf c = {0};
@@ -350,7 +367,8 @@ static void test_cannot_convert(void **state)
         for (uint64_t i = 0; i < tv_gguf_tensor_count(g); i++)
             tv_gguf_writer_copy(w, tv_gguf_tensor_at(g, i));
         if (k == 3)
-            tv_gguf_writer_tensor(w, "rope_freqs.weight", TV_GGUF_F32, (const uint64_t[]){DIM}, 1, tv_gguf_rows_of_array, zero);
+            tv_gguf_writer_tensor(w, "rope_freqs.weight", TV_GGUF_F32, (const uint64_t[]){DIM}, 1,
+                                  tv_gguf_rows_of_array, zero);
         assert_int_equal(tv_gguf_writer_save(w, "b.gguf", NULL), TV_OK);
         tv_gguf_writer_free(w);
         tv_gguf_free(g);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The graph on the host and its lowerings against a second implementation in double precision, written the plain way: one
- * token after another, no graph. */
+/* The graph on the host and its lowerings against a second implementation in double precision, written the plain way:
+ * one token after another, no graph. */
 #include <dirent.h>
 #include <math.h>
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "import/model.h"
 #include "graph/model.h"
-#include "lower/pccx/quantize.h"
+#include "import/model.h"
 #include "import/tokenizer.h"
+#include "lower/pccx/quantize.h"
 #include "random_model.h"
 #include "trivet/llm.h"
 #include "unit.h"
@@ -154,7 +154,8 @@ static void plain_text(const char *path, const char *prompt, char text[TEXT])
     tv_buf out = {0};
     assert_int_equal(tv_model_open(path, NULL, &model), TV_OK);
     assert_int_equal(tv_tokenizer_new(model->gguf, NULL, &tokenizer), TV_OK);
-    assert_int_equal(tv_tokenizer_encode(tokenizer, prompt, strlen(prompt), tv_tokenizer_adds_bos(tokenizer), &ids, &n), TV_OK);
+    assert_int_equal(tv_tokenizer_encode(tokenizer, prompt, strlen(prompt), tv_tokenizer_adds_bos(tokenizer), &ids, &n),
+                     TV_OK);
     size_t cache = (size_t)model->shape.layers * POSITIONS * model->shape.kv_heads * model->shape.head_dim;
     plain p = {model, calloc(cache, sizeof(double)), calloc(cache, sizeof(double))};
     assert_non_null(p.keys);
@@ -195,13 +196,17 @@ static int collect(void *user, const char *bytes, size_t size)
 static const char *shipped(void) { return getenv("TRIVET_TEST_MODEL"); }
 
 /* `context` 0: the model's. */
-static void host_text(const char *path, const char *prompt, unsigned threads, uint32_t context, uint32_t count, collected *out)
+static void host_text(const char *path, const char *prompt, unsigned threads, uint32_t context, uint32_t count,
+                      collected *out)
 {
     tv_llm *llm;
     tv_llm_session *session;
     memset(out, 0, sizeof *out);
     assert_int_equal(tv_llm_open(path, NULL, &llm), TV_OK);
-    assert_int_equal(tv_llm_session_new(llm, &(tv_llm_options){.target = "host", .threads = threads, .context = context}, NULL, &session), TV_OK);
+    assert_int_equal(tv_llm_session_new(llm,
+                                        &(tv_llm_options){.target = "host", .threads = threads, .context = context},
+                                        NULL, &session),
+                     TV_OK);
     assert_int_equal(tv_llm_generate(session, prompt, count, &(tv_llm_sampling){0, 1, 1}, collect, out, NULL), TV_OK);
     tv_llm_session_free(session);
     tv_llm_free(llm);
@@ -253,7 +258,10 @@ static double least_cosine(const char *path, const char *target)
     double least = 1;
     assert_int_equal(tv_llm_open(path, NULL, &llm), TV_OK);
     assert_int_equal(tv_config_new(target, NULL, &config), TV_OK);
-    assert_int_equal(tv_llm_session_new(llm, &(tv_llm_options){.target = target, .config = config, .threads = 1, .verify = 1}, NULL, &session), TV_OK);
+    assert_int_equal(
+        tv_llm_session_new(llm, &(tv_llm_options){.target = target, .config = config, .threads = 1, .verify = 1}, NULL,
+                           &session),
+        TV_OK);
     assert_int_equal(tv_llm_verify(session, "What say you, my lord?", 24, &list, &count, NULL), TV_OK);
     for (uint32_t i = 0; i < count; i++)
         least = list[i].cosine < least ? list[i].cosine : least;
@@ -308,7 +316,8 @@ static void check_same_memories(tv_machine *a, tv_machine *b)
     free(y);
 }
 
-/* Loads and runs a folder's programs in the order of their names, and removes them. Returns the last, which the machine looks at. */
+/* Loads and runs a folder's programs in the order of their names, and removes them. Returns the last, which the machine
+ * looks at. */
 static tv_program *run_folder(const char *folder, tv_machine *machine)
 {
     struct dirent **names;
@@ -349,8 +358,13 @@ static void written_programs_leave_every_bit_and_cycle_of_the_session(void **sta
         assert_non_null(mkdtemp(path));
         assert_int_equal(tv_llm_open(shipped(), NULL, &llm), TV_OK);
         assert_int_equal(tv_config_new(targets[t], NULL, &config), TV_OK);
-        assert_int_equal(tv_llm_session_new(llm, &(tv_llm_options){.target = targets[t], .config = config, .emit = path}, NULL, &session), TV_OK);
-        assert_int_equal(tv_llm_generate(session, "First Citizen:\nBefore we proceed any further", 5, &(tv_llm_sampling){0, 1, 1}, NULL, NULL, NULL), TV_OK);
+        assert_int_equal(tv_llm_session_new(llm,
+                                            &(tv_llm_options){.target = targets[t], .config = config, .emit = path},
+                                            NULL, &session),
+                         TV_OK);
+        assert_int_equal(tv_llm_generate(session, "First Citizen:\nBefore we proceed any further", 5,
+                                         &(tv_llm_sampling){0, 1, 1}, NULL, NULL, NULL),
+                         TV_OK);
         tv_llm_session_summary(session, &summary);
         tv_machine *machine = machine_like(config);
         tv_program *last = run_folder(path, machine);
@@ -393,7 +407,8 @@ static void values_that_are_put_beside_others_are_rounded_like_them(void **state
 static void models_of_odd_shapes_run_everywhere(void **state)
 {
     (void)state;
-    static const random_shape shapes[] = {{64, 172, 3, 8, 4, 300, 128, true}, {96, 100, 2, 2, 1, 300, 128, false}, {144, 200, 2, 3, 3, 300, 128, false}};
+    static const random_shape shapes[] = {
+        {64, 172, 3, 8, 4, 300, 128, true}, {96, 100, 2, 2, 1, 300, 128, false}, {144, 200, 2, 3, 3, 300, 128, false}};
     static collected host;
     static char plainly[TEXT];
     for (unsigned i = 0; i < 3; i++) {

@@ -10,23 +10,23 @@
 #include "lib/targets.h"
 #include "program/program.h"
 
-static const char source[] = "        .target pccx\n"                                     /* 1 */
-                             "        .equ    X, 0x40\n"                                  /* 2 */
-                             "        .equ    NEGATIVE, -5\n"                             /* 3 */
-                             "start:  memset  weight_shape[1], 1, 8, 32\n"                /* 4 */
-                             "        memcpy  l2[X], host[input], shape=0\n"              /* 5 */
-                             "        wstream gemv, weights, weights_end - weights\n"     /* 6 */
-                             "        wstream gemm, 0x1000, 64\n"                         /* 7 */
-                             "        wstream gemv, 0x2000, 32\n"                         /* 8 */
-                             "\n"                                                         /* 9 */
-                             "last:   cvo.exp l2[1], l2[X], len=8, async\n"               /* 10 */
-                             "        .data\n"                                            /* 11 */
-                             "        .org    0x100\n"                                    /* 12 */
-                             "input:  .bf16   1.0, -2.5\n"                                /* 13 */
-                             "weights: .int4  1, -8, 7, 0\n"                              /* 14 */
-                             "weights_end:\n"                                             /* 15 */
-                             "        .org    0x10000\n"                                  /* 16 */
-                             "out:    .zero   65536\n";                                   /* 17 */
+static const char source[] = "        .target pccx\n"                                 /* 1 */
+                             "        .equ    X, 0x40\n"                              /* 2 */
+                             "        .equ    NEGATIVE, -5\n"                         /* 3 */
+                             "start:  memset  weight_shape[1], 1, 8, 32\n"            /* 4 */
+                             "        memcpy  l2[X], host[input], shape=0\n"          /* 5 */
+                             "        wstream gemv, weights, weights_end - weights\n" /* 6 */
+                             "        wstream gemm, 0x1000, 64\n"                     /* 7 */
+                             "        wstream gemv, 0x2000, 32\n"                     /* 8 */
+                             "\n"                                                     /* 9 */
+                             "last:   cvo.exp l2[1], l2[X], len=8, async\n"           /* 10 */
+                             "        .data\n"                                        /* 11 */
+                             "        .org    0x100\n"                                /* 12 */
+                             "input:  .bf16   1.0, -2.5\n"                            /* 13 */
+                             "weights: .int4  1, -8, 7, 0\n"                          /* 14 */
+                             "weights_end:\n"                                         /* 15 */
+                             "        .org    0x10000\n"                              /* 16 */
+                             "out:    .zero   65536\n";                               /* 17 */
 
 /* The words that section 2 of the specification gives for the three instructions. */
 static const uint64_t source_words[] = {
@@ -210,10 +210,10 @@ static void check_elf(Elf *elf)
         const char *name;
         GElf_Word type;
         uint64_t addr, size;
-    } rows[] = {{".note.trivet", SHT_NOTE, 0, 0},        {".text", SHT_PROGBITS, 0, 24},
-                {".wstream.gemm", SHT_PROGBITS, 0, 16},  {".wstream.gemv", SHT_PROGBITS, 0, 32},
-                {".data", SHT_PROGBITS, 0x100, 6},       {".data.1", SHT_NOBITS, 0x10000, 65536},
-                {".strtab", SHT_STRTAB, 0, 0},           {".trivet.lines", SHT_PROGBITS, 0, 24}};
+    } rows[] = {{".note.trivet", SHT_NOTE, 0, 0},       {".text", SHT_PROGBITS, 0, 24},
+                {".wstream.gemm", SHT_PROGBITS, 0, 16}, {".wstream.gemv", SHT_PROGBITS, 0, 32},
+                {".data", SHT_PROGBITS, 0x100, 6},      {".data.1", SHT_NOBITS, 0x10000, 65536},
+                {".strtab", SHT_STRTAB, 0, 0},          {".trivet.lines", SHT_PROGBITS, 0, 24}};
     for (size_t i = 0; i < TV_COUNTOF(rows); i++) {
         GElf_Shdr s;
         Elf_Data *data;

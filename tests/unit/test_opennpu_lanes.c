@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every lane that an OpenNPU instruction writes, against a second machine that keeps the registers as byte planes and computes
- * with GMP's integers: each result exactly first, then cut, limited or rounded as section 3 of the specification says.
+/* Every lane that an OpenNPU instruction writes, against a second machine that keeps the registers as byte planes and
+ * computes with GMP's integers: each result exactly first, then cut, limited or rounded as section 3 of the
+ * specification says.
  *
- * The machine is seen through the public interface only. It may hold registers in other forms than byte planes, so that operands
- * come through the host's spaces or out of other instructions, registers overlap in all ways, and nobody looks in between. */
+ * The machine is seen through the public interface only. It may hold registers in other forms than byte planes, so that
+ * operands come through the host's spaces or out of other instructions, registers overlap in all ways, and nobody looks
+ * in between. */
 #include "opennpu_reference.h"
 #include "trivet/trivet.h"
 
@@ -84,22 +86,26 @@ static bool differ(const pair *p, const npu *s, unsigned class_, char text[160])
             continue;
         while (got[reg * n + at] == want[at])
             at++;
-        snprintf(text, 160, "byte %u of lane %u of %s%u is %02x, not %02x", (unsigned)at & ((1u << class_) - 1), (unsigned)at >> class_,
-                 space_of[class_], reg, want[at], got[reg * n + at]);
+        snprintf(text, 160, "byte %u of lane %u of %s%u is %02x, not %02x", (unsigned)at & ((1u << class_) - 1),
+                 (unsigned)at >> class_, space_of[class_], reg, want[at], got[reg * n + at]);
         return true;
     }
     const struct {
         const char *name;
         const void *bytes;
         size_t count;
-    } others[] = {{"lut_a", s->lut[0], 256}, {"lut_b", s->lut[1], 256}, {"mem", s->mem, MEM_BYTES}, {"acc", s->acc, 4ul * s->k * s->k}};
+    } others[] = {{"lut_a", s->lut[0], 256},
+                  {"lut_b", s->lut[1], 256},
+                  {"mem", s->mem, MEM_BYTES},
+                  {"acc", s->acc, 4ul * s->k * s->k}};
     for (size_t o = 0; o < COUNT(others); o++) {
         assert_int_equal(tv_machine_read(p->machine, others[o].name, 0, got, others[o].count, NULL), TV_OK);
         size_t at = 0;
         while (at < others[o].count && got[at] == ((const uint8_t *)others[o].bytes)[at])
             at++;
         if (at < others[o].count) {
-            snprintf(text, 160, "byte %zu of %s is %02x, not %02x", at, others[o].name, ((const uint8_t *)others[o].bytes)[at], got[at]);
+            snprintf(text, 160, "byte %zu of %s is %02x, not %02x", at, others[o].name,
+                     ((const uint8_t *)others[o].bytes)[at], got[at]);
             return true;
         }
     }
@@ -188,29 +194,47 @@ static void check_program(pair *p, const insn *code, unsigned count, unsigned cl
 static uint32_t integer(unit_rng *rng, unsigned bits)
 {
     static const int roots[] = {11, 12, 181, 182, 46340, 46341};
-    uint32_t x = (uint32_t)unit_sized(rng, bits), d = (uint32_t)unit_below(rng, 3) - 1, mask = (uint32_t)((1ull << bits) - 1);
+    uint32_t x = (uint32_t)unit_sized(rng, bits), d = (uint32_t)unit_below(rng, 3) - 1,
+             mask = (uint32_t)((1ull << bits) - 1);
     switch (unit_below(rng, 8)) {
-    case 0: x = d; break;
-    case 1: x = (1u << (bits - 1)) + d; break; /* both ends */
-    case 2: x = (1u << unit_below(rng, bits)) + d; break;
-    case 3: x = (uint32_t)roots[unit_below(rng, COUNT(roots))]; break; /* products about the ends */
-    case 4: x = (uint32_t)unit_next(rng); break;
-    case 5: x = (uint32_t)unit_next(rng) & UINT32_MAX << unit_below(rng, bits); break;
-    default: break;
+    case 0:
+        x = d;
+        break;
+    case 1:
+        x = (1u << (bits - 1)) + d;
+        break; /* both ends */
+    case 2:
+        x = (1u << unit_below(rng, bits)) + d;
+        break;
+    case 3:
+        x = (uint32_t)roots[unit_below(rng, COUNT(roots))];
+        break; /* products about the ends */
+    case 4:
+        x = (uint32_t)unit_next(rng);
+        break;
+    case 5:
+        x = (uint32_t)unit_next(rng) & UINT32_MAX << unit_below(rng, bits);
+        break;
+    default:
+        break;
     }
     return (unit_below(rng, 2) ? x : 0 - x) & mask;
 }
 
 static const uint32_t float_corners[] = {
-    0x00000000, 0x00000001, 0x007FFFFF, 0x00800000, 0x00800001, 0x00FFFFFF, 0x01000000, 0x0C000000, 0x1FFFFFFF, 0x20000000,
-    0x33800000, 0x34000000, 0x3F000000, 0x3F7FFFFF, 0x3F800000, 0x3F800001, 0x3FC00000, 0x40000000, 0x4B000001, 0x4B800000,
-    0x5F7FFFFF, 0x5F800000, 0x7F000000, 0x7F7FFFFE, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC00000, 0x7FFFFFFF,
+    0x00000000, 0x00000001, 0x007FFFFF, 0x00800000, 0x00800001, 0x00FFFFFF, 0x01000000, 0x0C000000,
+    0x1FFFFFFF, 0x20000000, 0x33800000, 0x34000000, 0x3F000000, 0x3F7FFFFF, 0x3F800000, 0x3F800001,
+    0x3FC00000, 0x40000000, 0x4B000001, 0x4B800000, 0x5F7FFFFF, 0x5F800000, 0x7F000000, 0x7F7FFFFE,
+    0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC00000, 0x7FFFFFFF,
 };
 enum { FLOAT_CORNERS = 2 * COUNT(float_corners) };
 
 static uint32_t float_corner(uint64_t n) { return float_corners[n / 2 % COUNT(float_corners)] | (n & 1 ? SIGN : 0); }
 
-static int about(unit_rng *rng, int centre, unsigned width) { return centre + (int)unit_below(rng, 2 * width + 1) - (int)width; }
+static int about(unit_rng *rng, int centre, unsigned width)
+{
+    return centre + (int)unit_below(rng, 2 * width + 1) - (int)width;
+}
 
 /* A float of this biased exponent: any significand, few significant bits (ties), or nearly the next power of two. */
 static uint32_t float_at(unit_rng *rng, int exponent)
@@ -247,12 +271,24 @@ static void one_register(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FI
     unsigned bits = 8u << i->width;
     uint32_t high = UINT32_MAX >> (33 - bits), bit = unit_below(rng, 40) ? 0 : 1u << unit_below(rng, bits);
     switch (n / K_MAX % 8) {
-    case 0: v[RS1] = ~bit; break;
-    case 1: v[RS1] = bit; break;
-    case 2: v[RS1] = high - (uint32_t)unit_below(rng, 3); break;
-    case 3: v[RS1] = high + 1 + (uint32_t)unit_below(rng, 3); break;
-    case 4: v[RS1] = (uint32_t)unit_next(rng); break;
-    default: v[RS1] = integer(rng, bits); break;
+    case 0:
+        v[RS1] = ~bit;
+        break;
+    case 1:
+        v[RS1] = bit;
+        break;
+    case 2:
+        v[RS1] = high - (uint32_t)unit_below(rng, 3);
+        break;
+    case 3:
+        v[RS1] = high + 1 + (uint32_t)unit_below(rng, 3);
+        break;
+    case 4:
+        v[RS1] = (uint32_t)unit_next(rng);
+        break;
+    default:
+        v[RS1] = integer(rng, bits);
+        break;
     }
 }
 
@@ -261,14 +297,30 @@ static void sum_operands(unit_rng *rng, uint32_t *a, uint32_t *b)
     int e = (int)unit_below(rng, 256);
     *a = float_at(rng, e);
     switch (unit_below(rng, 8)) {
-    case 0: *a = (uint32_t)unit_next(rng), *b = (uint32_t)unit_next(rng); break;
-    case 1: *b = float_at(rng, about(rng, e, 3)); break;
-    case 2: *b = float_at(rng, about(rng, e - 24, 3)); break;
-    case 3: *b = nearly_minus(rng, *a); break;
-    case 4: *a = float_at(rng, about(rng, 253, 2)), *b = float_at(rng, about(rng, 253, 2)); break;
-    case 5: *a = float_at(rng, about(rng, 3, 3)), *b = float_at(rng, about(rng, 3, 3)); break;
-    case 6: *a = float_at(rng, about(rng, 253, 1)), *b = float_at(rng, about(rng, 229, 2)); break;
-    default: *b = float_corner(unit_next(rng) >> 8); break;
+    case 0:
+        *a = (uint32_t)unit_next(rng), *b = (uint32_t)unit_next(rng);
+        break;
+    case 1:
+        *b = float_at(rng, about(rng, e, 3));
+        break;
+    case 2:
+        *b = float_at(rng, about(rng, e - 24, 3));
+        break;
+    case 3:
+        *b = nearly_minus(rng, *a);
+        break;
+    case 4:
+        *a = float_at(rng, about(rng, 253, 2)), *b = float_at(rng, about(rng, 253, 2));
+        break;
+    case 5:
+        *a = float_at(rng, about(rng, 3, 3)), *b = float_at(rng, about(rng, 3, 3));
+        break;
+    case 6:
+        *a = float_at(rng, about(rng, 253, 1)), *b = float_at(rng, about(rng, 229, 2));
+        break;
+    default:
+        *b = float_corner(unit_next(rng) >> 8);
+        break;
     }
 }
 
@@ -277,12 +329,24 @@ static void product_operands(unit_rng *rng, uint32_t *a, uint32_t *b)
     int e = (int)unit_below(rng, 256);
     *a = float_at(rng, e);
     switch (unit_below(rng, 6)) {
-    case 0: *b = (uint32_t)unit_next(rng); break;
-    case 1: *b = float_at(rng, about(rng, 381 - e, 2)); break;  /* about the largest */
-    case 2: *b = float_at(rng, about(rng, 128 - e, 2)); break;  /* about the least normal number */
-    case 3: *b = float_at(rng, about(rng, 115 - e, 14)); break; /* where subnormals would be */
-    case 4: *b = float_at(rng, about(rng, 127, 20)); break;
-    default: *b = float_corner(unit_next(rng) >> 8); break;
+    case 0:
+        *b = (uint32_t)unit_next(rng);
+        break;
+    case 1:
+        *b = float_at(rng, about(rng, 381 - e, 2));
+        break; /* about the largest */
+    case 2:
+        *b = float_at(rng, about(rng, 128 - e, 2));
+        break; /* about the least normal number */
+    case 3:
+        *b = float_at(rng, about(rng, 115 - e, 14));
+        break; /* where subnormals would be */
+    case 4:
+        *b = float_at(rng, about(rng, 127, 20));
+        break;
+    default:
+        *b = float_corner(unit_next(rng) >> 8);
+        break;
     }
 }
 
@@ -304,17 +368,31 @@ static void three_floats(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FI
     product_operands(rng, a, b);
     int e = exponent_of(*a) + exponent_of(*b) - 127;
     switch (unit_below(rng, 8)) {
-    case 0: *c = (uint32_t)unit_next(rng); break;
-    case 1: *c = float_at(rng, about(rng, e, 3)); break;
-    case 2: *c = float_at(rng, about(rng, e + 24, 4)); break;
-    case 3: *c = float_at(rng, about(rng, e - 24, 26)); break;
-    case 4: *c = nearly_minus(rng, product(*a, *b, NEAREST)) ^ (n & 1 ? SIGN : 0); break; /* what rounding of the product drops */
-    case 5: *c = float_corner(unit_next(rng) >> 8); break;
+    case 0:
+        *c = (uint32_t)unit_next(rng);
+        break;
+    case 1:
+        *c = float_at(rng, about(rng, e, 3));
+        break;
+    case 2:
+        *c = float_at(rng, about(rng, e + 24, 4));
+        break;
+    case 3:
+        *c = float_at(rng, about(rng, e - 24, 26));
+        break;
+    case 4:
+        *c = nearly_minus(rng, product(*a, *b, NEAREST)) ^ (n & 1 ? SIGN : 0);
+        break; /* what rounding of the product drops */
+    case 5:
+        *c = float_corner(unit_next(rng) >> 8);
+        break;
     case 6:
         sum_operands(rng, b, c);
         *a = unit_below(rng, 2) ? ONE : float_at(rng, about(rng, 127, 2));
         break;
-    default: *a = float_corner(unit_next(rng)), *b = float_corner(unit_next(rng)), *c = float_corner(unit_next(rng)); break;
+    default:
+        *a = float_corner(unit_next(rng)), *b = float_corner(unit_next(rng)), *c = float_corner(unit_next(rng));
+        break;
     }
     (void)i;
 }
@@ -351,7 +429,9 @@ static void one_to_convert(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[
     unsigned to = i->funct3;
     if (i->from != F32) {
         unsigned bits = 8u << class_of_format[i->from];
-        v[RS1] = bits < 32 && n < 1u << bits ? (uint32_t)n : i->from == BF16 ? (uint32_t)unit_next(rng) : integer(rng, bits);
+        v[RS1] = bits < 32 && n < 1u << bits ? (uint32_t)n
+                 : i->from == BF16           ? (uint32_t)unit_next(rng)
+                                             : integer(rng, bits);
     } else if (n < 8 * FLOAT_CORNERS) {
         v[RS1] = float_corner(n) + (uint32_t)(n / FLOAT_CORNERS);
     } else if (to <= S32 && n < 16384) { /* every tie and both ends of s8 */
@@ -378,7 +458,8 @@ static int setup(void **state)
     (void)state;
     while (pair_count < SIZES || (pair_count < PAIRS && lesser_kernels(pair_count - SIZES))) {
         unsigned n = pair_count++;
-        pair_init(&pairs[n], n < SIZES ? lane_counts[n] : K_MAX, L_MAX, n & 1 ? TV_MODE_FULL : TV_MODE_FUNCTIONAL, n < SIZES ? NULL : lesser_kernels(n - SIZES));
+        pair_init(&pairs[n], n < SIZES ? lane_counts[n] : K_MAX, L_MAX, n & 1 ? TV_MODE_FULL : TV_MODE_FUNCTIONAL,
+                  n < SIZES ? NULL : lesser_kernels(n - SIZES));
     }
     return setup_numbers();
 }
@@ -423,7 +504,8 @@ static void choose_registers(unit_rng *rng, insn *i, unsigned l)
     i->reg[RD] = row >> c[RD];
 }
 
-/* Instructions before it that bring its sources into the form of their own class, of bytes, or leave them as the host wrote them. */
+/* Instructions before it that bring its sources into the form of their own class, of bytes, or leave them as the host
+ * wrote them. */
 static unsigned lead_in(const insn *i, unsigned form, insn *code)
 {
     unsigned c[FIELDS], n = 0;
@@ -449,8 +531,9 @@ static void fail_lane(const pair *p, const insn *i, uint32_t v[FIELDS][K_MAX], u
         for (unsigned b = 0; b < 1u << class_; b++)
             x |= (uint32_t)got[(j << class_) + b] << 8 * b;
         if (x != want)
-            fail_msg("K = %u: .word 0x%08x: lane %u of sources %08x %08x %08x is %08x, not %08x", p->s.k, (unsigned)encode(i), j,
-                     (unsigned)v[RS1][j], (unsigned)v[RS2][j], (unsigned)v[RS3][j], (unsigned)want, (unsigned)x);
+            fail_msg("K = %u: .word 0x%08x: lane %u of sources %08x %08x %08x is %08x, not %08x", p->s.k,
+                     (unsigned)encode(i), j, (unsigned)v[RS1][j], (unsigned)v[RS2][j], (unsigned)v[RS3][j],
+                     (unsigned)want, (unsigned)x);
     }
 }
 
@@ -508,7 +591,8 @@ static void check_variant(const insn *variant, operands *make)
             add_noise(&rng, &i);
             check_registers(&pairs[b], &rng, &i, make, &n, lanes * choice / REGISTER_CHOICES);
         }
-        i.reg[RS1] = i.reg[RS2] = i.reg[RS3] = (unsigned)unit_below(&rng, L_MAX / 4); /* sources alike, then the destination too */
+        i.reg[RS1] = i.reg[RS2] = i.reg[RS3] =
+            (unsigned)unit_below(&rng, L_MAX / 4); /* sources alike, then the destination too */
         check_registers(&pairs[b], &rng, &i, make, &n, n + lanes / 64);
         i.reg[RD] = i.reg[RS1];
         check_registers(&pairs[b], &rng, &i, make, &n, n + lanes / 64);
@@ -562,8 +646,14 @@ static void conversions_round_limit_and_flush(void **state)
     (void)state;
     for (size_t n = 0; n < COUNT(conversions); n++)
         for (unsigned v = 0; v < 16; v++) {
-            insn i = {.family = CVT, .funct3 = conversions[n].to, .from = conversions[n].from, .sat = v & 1, .round = v >> 1 & 3, .e5m2 = v >> 3};
-            bool rounds = i.from == F32 || (i.from == S32 && i.funct3 == F32), has_bf8 = i.from == BF8 || i.funct3 == BF8;
+            insn i = {.family = CVT,
+                      .funct3 = conversions[n].to,
+                      .from = conversions[n].from,
+                      .sat = v & 1,
+                      .round = v >> 1 & 3,
+                      .e5m2 = v >> 3};
+            bool rounds = i.from == F32 || (i.from == S32 && i.funct3 == F32),
+                 has_bf8 = i.from == BF8 || i.funct3 == BF8;
             bool limits = i.funct3 <= S32 && (i.from == F32 || i.from == S32);
             if ((rounds || !i.round || v == 6) && (has_bf8 || !i.e5m2 || v == 15) && (limits || !i.sat || v == 15))
                 check_variant(&i, one_to_convert);
@@ -608,12 +698,14 @@ static unsigned one(unit_rng *rng, const npu *s, insn i, insn *code)
     return 1;
 }
 
-/* A load or store. Its base, lane 0 of a VR, comes out of writes to single bytes of it, and half the time once more as VR: 2048 to
- * 4095. */
+/* A load or store. Its base, lane 0 of a VR, comes out of writes to single bytes of it, and half the time once more as
+ * VR: 2048 to 4095. */
 static unsigned memory_insns(unit_rng *rng, const npu *s, insn *code)
 {
     unsigned base = any_register(rng, VR, s->l);
-    insn i = {.family = LD + (unsigned)unit_below(rng, 2), .funct3 = (unsigned)unit_below(rng, 6), .imm = (int)unit_below(rng, 4096) - 2048};
+    insn i = {.family = LD + (unsigned)unit_below(rng, 2),
+              .funct3 = (unsigned)unit_below(rng, 6),
+              .imm = (int)unit_below(rng, 4096) - 2048};
     any_registers(rng, &i, s);
     i.reg[RS1] = base;
     code[0] = (insn){.family = MOV, .funct3 = 2, .reg = {2 * base}, .imm = 8 + (int)unit_below(rng, 8)};
@@ -629,7 +721,8 @@ static unsigned table_insns(unit_rng *rng, const npu *s, insn *code)
 {
     bool set = unit_below(rng, 4) == 0;
     unsigned bank = (unsigned)unit_below(rng, 2);
-    return one(rng, s, (insn){.family = LUT, .funct3 = bank + (set ? 4 : 0), .imm = (int)unit_below(rng, 64 / s->k)}, code);
+    return one(rng, s, (insn){.family = LUT, .funct3 = bank + (set ? 4 : 0), .imm = (int)unit_below(rng, 64 / s->k)},
+               code);
 }
 
 /* movi, movh and bcast.imm in turn, each with every immediate in turn. */
@@ -639,7 +732,8 @@ static unsigned immediate_insns(unit_rng *rng, const npu *s, insn *code)
     unsigned funct3 = 1 + turn % 3;
     int imm = (int)(turn / 3 % 4096) - 2048;
     turn++;
-    return one(rng, s, (insn){.family = funct3 == 3 ? BCAST : MOV, .funct3 = funct3 == 3 ? 1 : funct3, .imm = imm}, code);
+    return one(rng, s, (insn){.family = funct3 == 3 ? BCAST : MOV, .funct3 = funct3 == 3 ? 1 : funct3, .imm = imm},
+               code);
 }
 
 static unsigned mma_insns(unit_rng *rng, const npu *s, insn *code)
@@ -651,19 +745,26 @@ static unsigned mma_insns(unit_rng *rng, const npu *s, insn *code)
 /* Up to five instructions of any family. */
 static unsigned any_insns(unit_rng *rng, const npu *s, insn *code)
 {
-    static const unsigned char families[] = {ARITH, ARITH, ARITH, ARITH, ARITH, LOGIC, LOGIC, LOGIC, LOGIC, REDUCE, CVT, CVT, CVT, CVT, FP,
-                                             FP,    FMA,   FMA,   FMA,   BCAST, MOV,   MOV,   MOV,   LUT,   LUT,    MMA, LD,  LD,  NOP};
-    static const unsigned char counts[] = {[NOP] = 8, [ARITH] = 8, [LOGIC] = 8, [REDUCE] = 6, [CVT] = 1, [BCAST] = 1, [FP] = 7, [FMA] = 4, [MOV] = 1};
+    static const unsigned char families[] = {ARITH, ARITH, ARITH, ARITH, ARITH, LOGIC, LOGIC, LOGIC, LOGIC, REDUCE,
+                                             CVT,   CVT,   CVT,   CVT,   FP,    FP,    FMA,   FMA,   FMA,   BCAST,
+                                             MOV,   MOV,   MOV,   LUT,   LUT,   MMA,   LD,    LD,    NOP};
+    static const unsigned char counts[] = {
+        [NOP] = 8, [ARITH] = 8, [LOGIC] = 8, [REDUCE] = 6, [CVT] = 1, [BCAST] = 1, [FP] = 7, [FMA] = 4, [MOV] = 1};
     insn i = {.family = families[unit_below(rng, COUNT(families))]};
     switch (i.family) {
-    case LD: return memory_insns(rng, s, code);
-    case MMA: return mma_insns(rng, s, code);
-    case LUT: return table_insns(rng, s, code);
-    case BCAST: case MOV:
+    case LD:
+        return memory_insns(rng, s, code);
+    case MMA:
+        return mma_insns(rng, s, code);
+    case LUT:
+        return table_insns(rng, s, code);
+    case BCAST:
+    case MOV:
         if (unit_below(rng, 2))
             return immediate_insns(rng, s, code);
         break;
-    default: break;
+    default:
+        break;
     }
     i.funct3 = (unsigned)unit_below(rng, counts[i.family]);
     i.width = (unsigned)unit_below(rng, 3);
@@ -683,18 +784,24 @@ static uint32_t any_bytes(unit_rng *rng, unsigned sort, unsigned class_)
 {
     static const uint32_t repeat[] = {0x01010101, 0x00010001, 1};
     switch (sort) {
-    case 0: return float_at(rng, about(rng, 127, 30));
-    case 1: return float_corner(unit_next(rng) >> 8);
-    case 2: return integer(rng, 8u << class_) * repeat[class_];
-    default: return (uint32_t)unit_next(rng);
+    case 0:
+        return float_at(rng, about(rng, 127, 30));
+    case 1:
+        return float_corner(unit_next(rng) >> 8);
+    case 2:
+        return integer(rng, 8u << class_) * repeat[class_];
+    default:
+        return (uint32_t)unit_next(rng);
     }
 }
 
-/* The host writes from the beginning of a register on: a register, or any number of bytes, through any of the three spaces. */
+/* The host writes from the beginning of a register on: a register, or any number of bytes, through any of the three
+ * spaces. */
 static void host_writes_registers(pair *p, unit_rng *rng)
 {
     uint8_t bytes[K_MAX * L_MAX];
-    unsigned class_ = (unsigned)unit_below(rng, 3), reg = any_register(rng, class_, p->s.l), sort = (unsigned)unit_below(rng, 4);
+    unsigned class_ = (unsigned)unit_below(rng, 3), reg = any_register(rng, class_, p->s.l),
+             sort = (unsigned)unit_below(rng, 4);
     size_t whole = (size_t)p->s.k << class_, most = (size_t)p->s.k * (p->s.l - (reg << class_));
     size_t n = unit_below(rng, 2) ? whole : 1 + (size_t)unit_below(rng, most);
     uint32_t x = 0;
@@ -728,8 +835,10 @@ static void host_writes_acc(pair *p, unit_rng *rng)
 
 typedef unsigned generator(unit_rng *rng, const npu *s, insn *code);
 
-/* Programs of up to `longest` instructions until `total` have run; the machines meet at the end of each program only. */
-static void check_programs_with(const char *kernels, unsigned k, unsigned l, generator *next, unsigned total, unsigned longest)
+/* Programs of up to `longest` instructions until `total` have run; the machines meet at the end of each program only.
+ */
+static void check_programs_with(const char *kernels, unsigned k, unsigned l, generator *next, unsigned total,
+                                unsigned longest)
 {
     static pair p;
     unit_rng rng = {k * 1000 + l};
@@ -837,13 +946,15 @@ static void a_register_is_the_bytes_of_its_rows_whoever_wrote_them(void **state)
         expect_vr(p, 1, 0x04030201);
         run(p, (insn[]){{.family = ARITH, .width = VR, .reg = {1, 1, 1}}}, 1);
         expect_vr(p, 1, 0x08060402);
-        run(p, (insn[]){{.family = ARITH, .width = VE, .funct3 = 3, .reg = {3, 2}}, bcast(5, 0xFF)}, 2); /* ve3 = -0x0402 */
+        run(p, (insn[]){{.family = ARITH, .width = VE, .funct3 = 3, .reg = {3, 2}}, bcast(5, 0xFF)},
+            2); /* ve3 = -0x0402 */
         expect_vr(p, 1, 0xFBFEFF02);
         run(p, (insn[]){{.family = REDUCE, .width = VX, .reg = {1, 7}}}, 1); /* K * -5 into its own rows */
         expect_vr(p, 1, 0u - 5 * p->s.k);
         run(p, (insn[]){{.family = CVT, .funct3 = F32, .from = S8, .reg = {1, 7}}}, 1); /* -1 */
         expect_vr(p, 1, 0xBF800000);
-        run(p, (insn[]){{.family = CVT, .funct3 = BF16, .from = F32, .reg = {2, 1}}}, 1); /* 0xBF80 into its own low half */
+        run(p, (insn[]){{.family = CVT, .funct3 = BF16, .from = F32, .reg = {2, 1}}},
+            1); /* 0xBF80 into its own low half */
         expect_vr(p, 1, 0xBF80BF80);
         run(p, (insn[]){{.family = CVT, .funct3 = S32, .from = F32, .reg = {1, 1}}}, 1); /* -1.0058 */
         expect_vr(p, 1, 0xFFFFFFFF);
@@ -870,7 +981,9 @@ static void run_looked_at(tv_machine *machine, const tv_program *program, unsign
     if (look == TRACED)
         tv_machine_trace(machine, &sink);
     while (why == TV_STOP_UNTIL)
-        assert_int_equal(look == STEPPED ? tv_machine_step(machine, &why) : tv_machine_run(machine, look == LIMITED ? &limits : NULL, &why), TV_OK);
+        assert_int_equal(look == STEPPED ? tv_machine_step(machine, &why)
+                                         : tv_machine_run(machine, look == LIMITED ? &limits : NULL, &why),
+                         TV_OK);
     if (look == TRACED) {
         tv_machine_trace(machine, NULL);
         assert_true(events > 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of reports: columns against LEB128 by hand, sums that stay whole when windows widen, bounds that hold, and a page
- * whose data are read back with zlib and jansson. tests/report/browser.py tests the rest in a browser. */
+/* The inside of reports: columns against LEB128 by hand, sums that stay whole when windows widen, bounds that hold, and
+ * a page whose data are read back with zlib and jansson. tests/report/browser.py tests the rest in a browser. */
 #include "unit.h"
 
 #include <jansson.h>
@@ -20,7 +20,8 @@ static void columns_are_leb128_and_differences_are_zigzag(void **state)
     tv_table table = {0};
     static const uint64_t starts[] = {5, 5, 4, 300, 0};
     for (size_t i = 0; i < TV_COUNTOF(starts); i++)
-        tv_table_put(&table, TV_TABLE_STATUS, (uint64_t[TV_TABLE_COLUMNS]){127 + i, i == 4 ? UINT64_MAX : 0, starts[i]});
+        tv_table_put(&table, TV_TABLE_STATUS,
+                     (uint64_t[TV_TABLE_COLUMNS]){127 + i, i == 4 ? UINT64_MAX : 0, starts[i]});
     static const uint8_t lanes[] = {127, 0x80, 1, 0x81, 1, 0x82, 1, 0x83, 1};
     static const uint8_t differences[] = {10, 0, 1, 0xd0, 0x04, 0xd7, 0x04}; /* +5, 0, -1, +296, -300 */
     static const uint8_t insns[] = {0, 0, 0, 0, 1};                          /* 2^64 - 1 is -1 after 0 */
@@ -106,7 +107,8 @@ typedef struct fixture {
 
 static void open_fixture(fixture *f, const char *title, const char *source_name)
 {
-    static const char source[] = "        .target opennpu\nfirst:\n        vadd vx1, vx1, vx2\n        vsub vx3, vx1, vx2\n";
+    static const char source[] =
+        "        .target opennpu\nfirst:\n        vadd vx1, vx1, vx2\n        vsub vx3, vx1, vx2\n";
     tv_config *config;
     *f = (fixture){.folder = "/tmp/trivet-report-XXXXXX"};
     f->sink = (tv_diag_sink){unit_log_emit, &f->log};
@@ -155,7 +157,11 @@ static size_t from_base64(const char *text, uint8_t *out)
     uint32_t bits = 0;
     unsigned count = 0;
     for (; *text && *text != '<' && *text != '='; text++) {
-        uint32_t digit = *text >= 'a' ? (uint32_t)(*text - 'a' + 26) : *text >= 'A' ? (uint32_t)(*text - 'A') : *text >= '0' ? (uint32_t)(*text - '0' + 52) : *text == '+' ? 62u : 63u;
+        uint32_t digit = *text >= 'a'   ? (uint32_t)(*text - 'a' + 26)
+                         : *text >= 'A' ? (uint32_t)(*text - 'A')
+                         : *text >= '0' ? (uint32_t)(*text - '0' + 52)
+                         : *text == '+' ? 62u
+                                        : 63u;
         bits = bits << 6 | digit;
         if (++count % 4 != 1)
             out[n++] = (uint8_t)(bits >> (6 - 2 * ((count - 1) % 4)));
@@ -191,7 +197,7 @@ static json_int_t of_table(const json_t *head, const char *name, const char *wha
 {
     size_t i;
     json_t *table;
-    json_array_foreach(json_object_get(head, "tables"), i, table)
+    json_array_foreach (json_object_get(head, "tables"), i, table)
         if (strcmp(json_string_value(json_object_get(table, "name")), name) == 0)
             return json_integer_value(json_object_get(table, what));
     fail_msg("no table %s", name);
@@ -263,8 +269,20 @@ static void what_is_too_much_is_summed_and_said(void **state)
     f.report->event_limit = 10;
     tv_trace_sink events = tv_report_sink(f.report);
     for (uint64_t i = 0; i < 25; i++) {
-        events.event(events.user, &(tv_event){.kind = TV_EVENT_ENGINE, .engine = "VALU", .index = (int64_t)i, .op = "VADD", .start = 10 * i, .end = 10 * i + 4, .waits_for = -1, .macs = 3});
-        events.event(events.user, &(tv_event){.kind = TV_EVENT_ACCESS, .index = (int64_t)i, .space = "mem", .addr = 100000 * i, .bytes = 16, .waits_for = -1});
+        events.event(events.user, &(tv_event){.kind = TV_EVENT_ENGINE,
+                                              .engine = "VALU",
+                                              .index = (int64_t)i,
+                                              .op = "VADD",
+                                              .start = 10 * i,
+                                              .end = 10 * i + 4,
+                                              .waits_for = -1,
+                                              .macs = 3});
+        events.event(events.user, &(tv_event){.kind = TV_EVENT_ACCESS,
+                                              .index = (int64_t)i,
+                                              .space = "mem",
+                                              .addr = 100000 * i,
+                                              .bytes = 16,
+                                              .waits_for = -1});
     }
     finish(&f);
     char *page = page_of(&f);
@@ -292,8 +310,14 @@ static void events_of_any_shape_do_no_harm(void **state)
     open_fixture(&f, "", "nowhere.s");
     tv_trace_sink events = tv_report_sink(f.report);
     for (unsigned i = 0; i < 2000; i++) {
-        tv_event e = {.kind = (tv_event_kind)unit_below(&rng, TV_EVENT_ACCESS + 1), .index = (int64_t)unit_sized(&rng, 63) - 1, .start = unit_sized(&rng, 52), .waits_for = (int64_t)unit_sized(&rng, 63) - 1,
-                      .bytes = unit_sized(&rng, 48), .macs = unit_sized(&rng, 64), .engine_id = (unsigned)i, .line = (unsigned)unit_sized(&rng, 32)};
+        tv_event e = {.kind = (tv_event_kind)unit_below(&rng, TV_EVENT_ACCESS + 1),
+                      .index = (int64_t)unit_sized(&rng, 63) - 1,
+                      .start = unit_sized(&rng, 52),
+                      .waits_for = (int64_t)unit_sized(&rng, 63) - 1,
+                      .bytes = unit_sized(&rng, 48),
+                      .macs = unit_sized(&rng, 64),
+                      .engine_id = (unsigned)i,
+                      .line = (unsigned)unit_sized(&rng, 32)};
         e.end = e.start + unit_sized(&rng, 20);
         e.space = e.kind == TV_EVENT_ACCESS ? "none" : NULL;
         e.engine = unit_below(&rng, 2) ? "X\xff" : NULL;

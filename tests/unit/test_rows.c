@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of rows: what they give is what 64-bit sums, single operations and the functions of src/num give one by one. */
+/* Kernels of rows: what they give is what 64-bit sums, single operations and the functions of src/num give one by one.
+ */
 #include <math.h>
 
 #include "kernels/bf16.h"
@@ -27,7 +28,8 @@ static uint16_t any_bf16(unit_rng *rng)
 enum { ROWS_MAX = 70, BEATS_MAX = 9 };
 
 typedef struct rows_case {
-    uint8_t weights[ROWS_MAX * BEATS_MAX * TV_S4_BEAT / 2], scales[2 * ROWS_MAX], out[2 * ROWS_MAX + 8], before[2 * ROWS_MAX + 8];
+    uint8_t weights[ROWS_MAX * BEATS_MAX * TV_S4_BEAT / 2], scales[2 * ROWS_MAX], out[2 * ROWS_MAX + 8],
+        before[2 * ROWS_MAX + 8];
     int8_t q[BEATS_MAX * TV_S4_BEAT], ready[BEATS_MAX * TV_S4_BEAT + TV_S4_BLOCK];
 } rows_case;
 
@@ -58,8 +60,14 @@ static void check_rows(unit_rng *rng, tv_cpu_level level, size_t beats, size_t r
     for (size_t i = 0; i < ROWS_MAX; i++)
         tv_store_le(c.scales + 2 * i, any_bf16(rng), 2);
     memcpy(c.before, c.out, sizeof c.out);
-    tv_rows r = {.weights = c.weights, .beats = beats, .rows = rows, .ready = c.ready, .vector_scale = ldexpf(1, (int)unit_below(rng, 40) - 30),
-                 .scales = kind & 1 ? c.scales : NULL, .add = kind >> 1 & 1, .out = c.out};
+    tv_rows r = {.weights = c.weights,
+                 .beats = beats,
+                 .rows = rows,
+                 .ready = c.ready,
+                 .vector_scale = ldexpf(1, (int)unit_below(rng, 40) - 30),
+                 .scales = kind & 1 ? c.scales : NULL,
+                 .add = kind >> 1 & 1,
+                 .out = c.out};
     tv_s4s8_pack(c.q, beats, c.ready, &r.sum);
     tv_scaled_rows(level)(&r);
     for (size_t i = 0; i < rows; i++)
@@ -129,7 +137,9 @@ static void the_scale_of_least_error_is_the_first_of_its_kind_at_every_level(voi
             x[i] = ldexpf((float)((int)unit_below(&rng, few ? 5 : 2001) - (few ? 2 : 1000)), exponent);
         float most = tv_signed_absmax(x, n, &finite);
         for (unsigned c = 0; c < count; c++) {
-            scales[c] = most / (few ? 4 : 8) * (few ? (float)(1 + unit_below(&rng, 3)) : 0.5f + (float)unit_below(&rng, 1000) / 1000) * (unit_below(&rng, 2) ? 1 : -1);
+            scales[c] = most / (few ? 4 : 8) *
+                        (few ? (float)(1 + unit_below(&rng, 3)) : 0.5f + (float)unit_below(&rng, 1000) / 1000) *
+                        (unit_below(&rng, 2) ? 1 : -1);
             scales[c] = scales[c] == 0 || !isfinite(scales[c]) ? 1 : scales[c];
         }
         unsigned want = expected_scale(x, n, scales, count, low, high);
@@ -138,25 +148,30 @@ static void the_scale_of_least_error_is_the_first_of_its_kind_at_every_level(voi
     }
 }
 
-/* Scales a few last places apart, so that it matters where a half is rounded to; zeros; sizes at the ends, and what is no number,
- * of which no error is less than another. */
+/* Scales a few last places apart, so that it matters where a half is rounded to; zeros; sizes at the ends, and what is
+ * no number, of which no error is less than another. */
 static void halves_and_corners_choose_the_same_scale_at_every_level(void **state)
 {
     (void)state;
     enum { N = 40 };
     enum { HALVES, ZEROS, ONE_CORNER, CORNERS, KINDS };
-    static const float corners[] = {0, -0.0f, 0x1p-149f, -0x1p-126f, 0x1.fffffep127f, -0x1.fffffep127f, INFINITY, -INFINITY, NAN, 1, -8.5f, 7.5f};
+    static const float corners[] = {0,        -0.0f,     0x1p-149f, -0x1p-126f, 0x1.fffffep127f, -0x1.fffffep127f,
+                                    INFINITY, -INFINITY, NAN,       1,          -8.5f,           7.5f};
     unit_rng rng = {4};
     for (unsigned round = 0; round < 20 * ROUNDS; round++) {
-        float x[N], scales[TV_SCALES_MAX], base = ldexpf(1 + (float)unit_below(&rng, 1000) / 1000, (int)unit_below(&rng, 40) - 20);
+        float x[N], scales[TV_SCALES_MAX],
+            base = ldexpf(1 + (float)unit_below(&rng, 1000) / 1000, (int)unit_below(&rng, 40) - 20);
         unsigned kind = round % KINDS, count = 1 + (unsigned)unit_below(&rng, TV_SCALES_MAX);
         size_t n = 1 + unit_below(&rng, round % 8 < 4 ? 3 : N);
         for (size_t i = 0; i < n; i++)
-            x[i] = kind == CORNERS ? corners[unit_below(&rng, TV_COUNTOF(corners))] : kind == ZEROS ? 0 : ((float)((int)unit_below(&rng, 16) - 8) + 0.5f) * base;
+            x[i] = kind == CORNERS ? corners[unit_below(&rng, TV_COUNTOF(corners))]
+                   : kind == ZEROS ? 0
+                                   : ((float)((int)unit_below(&rng, 16) - 8) + 0.5f) * base;
         if (kind == ONE_CORNER)
             x[unit_below(&rng, n)] = corners[unit_below(&rng, TV_COUNTOF(corners))];
         for (unsigned c = 0; c < count; c++) {
-            scales[c] = kind == CORNERS ? corners[unit_below(&rng, TV_COUNTOF(corners))] : tv_f32_of_bits(tv_f32_bits(base) + (uint32_t)unit_below(&rng, 9) - 4);
+            scales[c] = kind == CORNERS ? corners[unit_below(&rng, TV_COUNTOF(corners))]
+                                        : tv_f32_of_bits(tv_f32_bits(base) + (uint32_t)unit_below(&rng, 9) - 4);
             scales[c] = scales[c] == 0 ? base : scales[c];
         }
         unsigned want = expected_scale(x, n, scales, count, -8, 7);
@@ -202,7 +217,8 @@ static void check_functions(const float *x, size_t n)
         tv_func_bf16_row(functions[f], x, n, narrow);
         for (size_t i = 0; i < n; i++) {
             float want = tv_func_f32(functions[f], x[i]);
-            if (narrow[i] != flushed(tv_func_bf16(functions[f], x[i])) || tv_f32_canonical(wide[i]) != tv_f32_canonical(want))
+            if (narrow[i] != flushed(tv_func_bf16(functions[f], x[i])) ||
+                tv_f32_canonical(wide[i]) != tv_f32_canonical(want))
                 fail_msg("function %u of %a is %a and 0x%04x", f, (double)x[i], (double)wide[i], narrow[i]);
         }
     }
@@ -219,7 +235,8 @@ static void functions_of_rows_are_those_of_single_values(void **state)
     check_functions(x, N);
     for (unsigned round = 0; round < 4; round++) {
         for (uint32_t i = 0; i < N; i++) /* anything, and what an exponential takes */
-            x[i] = round % 2 ? tv_f32_of_bits((uint32_t)unit_next(&rng)) : ((float)unit_below(&rng, 1 << 24) / (1 << 23) - 1) * (round ? 110 : 1);
+            x[i] = round % 2 ? tv_f32_of_bits((uint32_t)unit_next(&rng))
+                             : ((float)unit_below(&rng, 1 << 24) / (1 << 23) - 1) * (round ? 110 : 1);
         check_functions(x, round == 3 ? 1000 : N);
     }
 }

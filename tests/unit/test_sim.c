@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exact time: rationals against GMP, the shared memory against a plain max-min fair model in GMP rationals, cycle
- * accounts against a painted array of cycles, sparse memory against an ordinary array, parts of work against a list of them. */
+ * accounts against a painted array of cycles, sparse memory against an ordinary array, parts of work against a list of
+ * them. */
 #include "unit.h"
 
 #include <gmp.h>
@@ -181,8 +182,8 @@ static void earliest(mpq_t best, bool *found, const mpq_t t)
     *found = true;
 }
 
-/* One stretch of constant speeds: to `end`, or to when `flow` (if >= 0) has moved `target`, at the latest. False: nothing
- * would ever happen again. */
+/* One stretch of constant speeds: to `end`, or to when `flow` (if >= 0) has moved `target`, at the latest. False:
+ * nothing would ever happen again. */
 static bool model_step(model *m, const uint64_t *end, int flow, uint64_t target)
 {
     mpq_t t, next, moved;
@@ -469,7 +470,8 @@ static void every_part_of_every_piece_is_done_once(void **state)
     for (unsigned threads = 1; threads <= 5; threads++) {
         tv_pool *pool = tv_pool_new(threads);
         for (unsigned round = 0; round < 1000; round++) {
-            pool_work w = {.count = 1 + unit_below(&rng, unit_below(&rng, 2) ? 20 : POOL_COUNT), .slow = round % 256 == 0};
+            pool_work w = {.count = 1 + unit_below(&rng, unit_below(&rng, 2) ? 20 : POOL_COUNT),
+                           .slow = round % 256 == 0};
             if (round % 512 == 0)
                 nanosleep(&(struct timespec){0, 2000000}, NULL);
             tv_pool_run(pool, w.count, mark, &w);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tier 2 arithmetic against exact rationals (GMP): every result is computed without error and rounded here, to the format's
- * quantum (gradually below the least normal number); only then a subnormal becomes zero and an overflow the largest.
+/* Tier 2 arithmetic against exact rationals (GMP): every result is computed without error and rounded here, to the
+ * format's quantum (gradually below the least normal number); only then a subnormal becomes zero and an overflow the
+ * largest.
  *
  * Each exact result is rounded in all four modes. */
 #include "unit.h"
@@ -19,7 +20,8 @@ typedef struct target {
     unsigned sign_bit;
 } target;
 
-static const target F32 = {23, -126, 0x7F7FFFFF, 31}, BF16 = {7, -126, 0x7F7F, 15}, BF8[2] = {{3, -6, 0x7E, 7}, {2, -14, 0x7B, 7}};
+static const target F32 = {23, -126, 0x7F7FFFFF, 31}, BF16 = {7, -126, 0x7F7F, 15},
+                    BF8[2] = {{3, -6, 0x7E, 7}, {2, -14, 0x7B, 7}};
 static const char *const mode_names[MODES] = {"nearest", "zero", "floor", "ceil"};
 
 static mpz_t num, den, quotient, rest;
@@ -55,10 +57,14 @@ static bool divide(const mpq_t x, long shift, unsigned mode)
     if (mpz_sgn(rest) == 0)
         return false;
     switch (mode) {
-    case TV_ROUND_ZERO: return false;
-    case TV_ROUND_FLOOR: return negative;
-    case TV_ROUND_CEIL: return !negative;
-    default: break;
+    case TV_ROUND_ZERO:
+        return false;
+    case TV_ROUND_FLOOR:
+        return negative;
+    case TV_ROUND_CEIL:
+        return !negative;
+    default:
+        break;
     }
     mpz_mul_2exp(rest, rest, 1);
     int half = mpz_cmp(rest, den);
@@ -117,9 +123,10 @@ static uint32_t bits_of(double x)
 /* ---- Inputs ---- */
 
 static const uint32_t corners[] = {
-    0x00000000, 0x00000001, 0x007FFFFF, 0x00800000, 0x00800001, 0x00FFFFFF, 0x01000000, 0x0C000000, 0x20000000, 0x1FFFFFFF,
-    0x33800000, 0x34000000, 0x3F000000, 0x3F7FFFFF, 0x3F800000, 0x3F800001, 0x3FC00000, 0x40000000, 0x4B000001, 0x4B800000,
-    0x5F7FFFFF, 0x5F800000, 0x73000000, 0x7F000000, 0x7F7FFFFE, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC00000, 0x7FFFFFFF,
+    0x00000000, 0x00000001, 0x007FFFFF, 0x00800000, 0x00800001, 0x00FFFFFF, 0x01000000, 0x0C000000,
+    0x20000000, 0x1FFFFFFF, 0x33800000, 0x34000000, 0x3F000000, 0x3F7FFFFF, 0x3F800000, 0x3F800001,
+    0x3FC00000, 0x40000000, 0x4B000001, 0x4B800000, 0x5F7FFFFF, 0x5F800000, 0x73000000, 0x7F000000,
+    0x7F7FFFFE, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC00000, 0x7FFFFFFF,
 };
 enum { CORNERS = 2 * TV_COUNTOF(corners) };
 
@@ -137,21 +144,40 @@ static uint32_t make(unit_rng *rng, int exponent)
     return (uint32_t)(r >> 32 & 0x80000000) | (uint32_t)exponent << 23 | man;
 }
 
-static int near(unit_rng *rng, int centre, unsigned width) { return centre + (int)unit_below(rng, 2 * width + 1) - (int)width; }
+static int near(unit_rng *rng, int centre, unsigned width)
+{
+    return centre + (int)unit_below(rng, 2 * width + 1) - (int)width;
+}
 
 /* a, b for a sum: any, close, far by about a significand, cancelling, at either end of the exponents. */
 static void sum_case(unit_rng *rng, uint32_t *a, uint32_t *b)
 {
     int e = (int)unit_below(rng, 256);
     switch (unit_below(rng, 8)) {
-    case 0: *a = (uint32_t)unit_next(rng), *b = (uint32_t)unit_next(rng); break;
-    case 1: *a = make(rng, e), *b = make(rng, near(rng, e, 3)); break;
-    case 2: *a = make(rng, e), *b = make(rng, near(rng, e - 24, 3)); break;
-    case 3: *a = make(rng, e), *b = (*a ^ 0x80000000) + (uint32_t)unit_below(rng, 5) - 2; break;
-    case 4: *a = make(rng, near(rng, 253, 2)), *b = make(rng, near(rng, 253, 2)); break;
-    case 5: *a = make(rng, near(rng, 3, 3)), *b = make(rng, near(rng, 3, 3)); break;
-    case 6: *a = make(rng, near(rng, 253, 1)), *b = make(rng, near(rng, 229, 2)); break;
-    default: *a = corner(unit_below(rng, CORNERS)), *b = make(rng, near(rng, (int)(*a >> 23 & 0xFF), 25)); break;
+    case 0:
+        *a = (uint32_t)unit_next(rng), *b = (uint32_t)unit_next(rng);
+        break;
+    case 1:
+        *a = make(rng, e), *b = make(rng, near(rng, e, 3));
+        break;
+    case 2:
+        *a = make(rng, e), *b = make(rng, near(rng, e - 24, 3));
+        break;
+    case 3:
+        *a = make(rng, e), *b = (*a ^ 0x80000000) + (uint32_t)unit_below(rng, 5) - 2;
+        break;
+    case 4:
+        *a = make(rng, near(rng, 253, 2)), *b = make(rng, near(rng, 253, 2));
+        break;
+    case 5:
+        *a = make(rng, near(rng, 3, 3)), *b = make(rng, near(rng, 3, 3));
+        break;
+    case 6:
+        *a = make(rng, near(rng, 253, 1)), *b = make(rng, near(rng, 229, 2));
+        break;
+    default:
+        *a = corner(unit_below(rng, CORNERS)), *b = make(rng, near(rng, (int)(*a >> 23 & 0xFF), 25));
+        break;
     }
 }
 
@@ -160,12 +186,24 @@ static void product_case(unit_rng *rng, uint32_t *a, uint32_t *b)
     int e = (int)unit_below(rng, 256);
     *a = make(rng, e);
     switch (unit_below(rng, 6)) {
-    case 0: *b = (uint32_t)unit_next(rng); break;
-    case 1: *b = make(rng, near(rng, 127 + 254 - e, 2)); break; /* overflow */
-    case 2: *b = make(rng, near(rng, 127 + 1 - e, 2)); break;   /* the least normal number */
-    case 3: *b = make(rng, near(rng, 127 - 12 - e, 14)); break; /* where subnormals would be */
-    case 4: *b = make(rng, near(rng, 127, 20)); break;
-    default: *b = corner(unit_below(rng, CORNERS)); break;
+    case 0:
+        *b = (uint32_t)unit_next(rng);
+        break;
+    case 1:
+        *b = make(rng, near(rng, 127 + 254 - e, 2));
+        break; /* overflow */
+    case 2:
+        *b = make(rng, near(rng, 127 + 1 - e, 2));
+        break; /* the least normal number */
+    case 3:
+        *b = make(rng, near(rng, 127 - 12 - e, 14));
+        break; /* where subnormals would be */
+    case 4:
+        *b = make(rng, near(rng, 127, 20));
+        break;
+    default:
+        *b = corner(unit_below(rng, CORNERS));
+        break;
     }
 }
 
@@ -179,17 +217,27 @@ static void fma_case(unit_rng *rng, uint32_t *a, uint32_t *b, uint32_t *c)
     product_case(rng, a, b);
     int e = (int)(*a >> 23 & 0xFF) + (int)(*b >> 23 & 0xFF) - 127;
     switch (unit_below(rng, 6)) {
-    case 0: *c = (uint32_t)unit_next(rng); break;
-    case 1: *c = make(rng, near(rng, e, 3)); break;
-    case 2: *c = make(rng, near(rng, e + 24, 4)); break;
-    case 3: *c = make(rng, near(rng, e - 24, 26)); break;
+    case 0:
+        *c = (uint32_t)unit_next(rng);
+        break;
+    case 1:
+        *c = make(rng, near(rng, e, 3));
+        break;
+    case 2:
+        *c = make(rng, near(rng, e + 24, 4));
+        break;
+    case 3:
+        *c = make(rng, near(rng, e - 24, 26));
+        break;
     case 4: /* what remains of a product when its rounded self is taken away */
         set_value(exact, *a);
         set_value(term, *b);
         mpq_mul(exact, exact, term);
         *c = mpq_sgn(exact) == 0 ? 0 : (to_format(exact, &F32, 0) ^ 0x80000000) + (uint32_t)unit_below(rng, 3) - 1;
         break;
-    default: *c = corner(unit_below(rng, CORNERS)); break;
+    default:
+        *c = corner(unit_below(rng, CORNERS));
+        break;
     }
 }
 
@@ -295,7 +343,8 @@ static void check_max_min(uint32_t a, uint32_t b)
         order = (int)(b >> 31) - (int)(a >> 31);
     uint32_t larger = flushed(order >= 0 ? a : b), smaller = flushed(order >= 0 ? b : a);
     if (tv_tier2_max(a, b) != larger || tv_tier2_min(a, b) != smaller)
-        fail_msg("max, min of %08x, %08x: %08x, %08x, not %08x, %08x", a, b, larger, smaller, tv_tier2_max(a, b), tv_tier2_min(a, b));
+        fail_msg("max, min of %08x, %08x: %08x, %08x, not %08x, %08x", a, b, larger, smaller, tv_tier2_max(a, b),
+                 tv_tier2_min(a, b));
 }
 
 static void max_and_min_compare_by_value_and_sign_of_zero(void **state)
@@ -355,12 +404,14 @@ static void check_to_int(uint32_t a)
             int64_t wrapped = (int64_t)mpz_get_ui(rest);
             if (wrapped > high)
                 wrapped -= 2 * (high + 1);
-            int64_t clamped = mpz_cmp_si(quotient, high) > 0 ? high : mpz_cmp_si(quotient, low) < 0 ? low : mpz_get_si(quotient);
+            int64_t clamped = mpz_cmp_si(quotient, high) > 0  ? high
+                              : mpz_cmp_si(quotient, low) < 0 ? low
+                                                              : mpz_get_si(quotient);
             for (unsigned sat = 0; sat < 2; sat++) {
                 int64_t want = sat ? clamped : wrapped, got = tv_tier2_to_int(a, widths[w], sat, (tv_round)mode);
                 if (got != want)
-                    fail_msg("%08x to s%u (%s, saturate %u) is %lld, not %lld", a, widths[w], mode_names[mode], sat, (long long)want,
-                             (long long)got);
+                    fail_msg("%08x to s%u (%s, saturate %u) is %lld, not %lld", a, widths[w], mode_names[mode], sat,
+                             (long long)want, (long long)got);
             }
         }
     }
@@ -379,7 +430,8 @@ static void f32_rounds_to_integers(void **state)
         if (a << 1)
             check_to_int(a - 1);
     }
-    static const double ends[] = {32767, 32767.5, 32768, 32768.5, 2147483520, 2147483648, 4294967040, 4294967296, 8388607.5, 8388608};
+    static const double ends[] = {32767,      32767.5,    32768,      32768.5,   2147483520,
+                                  2147483648, 4294967040, 4294967296, 8388607.5, 8388608};
     for (size_t i = 0; i < TV_COUNTOF(ends); i++)
         for (uint32_t d = 0; d < 7; d++) {
             check_to_int(bits_of(ends[i]) + d - 3);
@@ -404,9 +456,14 @@ static void check_narrow(uint32_t a, const target *t, unsigned which)
     set_value(exact, a);
     for (unsigned mode = 0; mode < MODES; mode++) {
         uint32_t want = mpq_sgn(exact) ? to_format(exact, t, mode) : a >> 31 << t->sign_bit;
-        uint32_t got = which == 2 ? tv_tier2_to_bf16(a, (tv_round)mode) : tv_tier2_to_bf8(a, which == 1, (tv_round)mode);
+        uint32_t got =
+            which == 2 ? tv_tier2_to_bf16(a, (tv_round)mode) : tv_tier2_to_bf8(a, which == 1, (tv_round)mode);
         if (got != want)
-            fail_msg("%08x to %s (%s) is %x, not %x", a, which == 2 ? "bf16" : which ? "e5m2" : "e4m3", mode_names[mode], want, got);
+            fail_msg("%08x to %s (%s) is %x, not %x", a,
+                     which == 2 ? "bf16"
+                     : which    ? "e5m2"
+                                : "e4m3",
+                     mode_names[mode], want, got);
     }
 }
 
@@ -420,8 +477,8 @@ static void f32_rounds_to_bf16_at_every_boundary(void **state)
         }
 }
 
-/* The value of a BF8 code by the OCP definition, gradual subnormals included; the format's special codes are read as numbers,
- * which gives the boundaries above the largest. */
+/* The value of a BF8 code by the OCP definition, gradual subnormals included; the format's special codes are read as
+ * numbers, which gives the boundaries above the largest. */
 static double bf8_value(uint32_t magnitude, unsigned e5m2)
 {
     int man = e5m2 ? 2 : 3, bias = e5m2 ? 15 : 7;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokenizers: random vocabularies and texts against joins by brute force, straight from the definition; GPT-2's split against words
- * cut by hand; vocabularies that contradict themselves. */
+/* Tokenizers: random vocabularies and texts against joins by brute force, straight from the definition; GPT-2's split
+ * against words cut by hand; vocabularies that contradict themselves. */
 #include "unit.h"
 
 #include <math.h>
@@ -140,7 +140,8 @@ static model llama_model(const vocabulary *v)
     return m;
 }
 
-static void check_ids(const tv_tokenizer *t, const char *text, size_t len, bool bos, const int32_t *expected, size_t expected_count)
+static void check_ids(const tv_tokenizer *t, const char *text, size_t len, bool bos, const int32_t *expected,
+                      size_t expected_count)
 {
     int32_t *ids = NULL;
     size_t count = 0;
@@ -296,7 +297,8 @@ static void test_llama_by_hand(void **state)
     add_specials(&v, true);
     enum { BYTES = 3 };
     int32_t space = add(&v, LB, 3, -10, 1), a = add(&v, "a", 1, -10, 1), b = add(&v, "b", 1, -10, 1);
-    int32_t ab = add(&v, "ab", 2, -2, 1), ba = add(&v, "ba", 2, -1, 1), word = add(&v, LB "ab", 5, -3, 1), aa = add(&v, "aa", 2, -4, 1);
+    int32_t ab = add(&v, "ab", 2, -2, 1), ba = add(&v, "ba", 2, -1, 1), word = add(&v, LB "ab", 5, -3, 1),
+            aa = add(&v, "aa", 2, -4, 1);
     model m = llama_model(&v);
     tv_tokenizer *t = make_or_fail(&m);
     assert_int_equal(tv_tokenizer_bos(t), 1);
@@ -311,8 +313,10 @@ static void test_llama_by_hand(void **state)
     check_ids(t, "", 0, true, (int32_t[]){1}, 1);
     check_ids(t, "", 0, false, NULL, 0);
     check_ids(t, "\xC3\xA9", 2, false, (int32_t[]){space, BYTES + 0xC3, BYTES + 0xA9}, 3);
-    check_ids(t, "<s>", 3, false, (int32_t[]){space, BYTES + '<', BYTES + 's', BYTES + '>'}, 4); /* no way to a control token */
-    check_ids(t, "<0x41>", 6, false, (int32_t[]){space, BYTES + '<', BYTES + '0', BYTES + 'x', BYTES + '4', BYTES + '1', BYTES + '>'}, 7);
+    check_ids(t, "<s>", 3, false, (int32_t[]){space, BYTES + '<', BYTES + 's', BYTES + '>'},
+              4); /* no way to a control token */
+    check_ids(t, "<0x41>", 6, false,
+              (int32_t[]){space, BYTES + '<', BYTES + '0', BYTES + 'x', BYTES + '4', BYTES + '1', BYTES + '>'}, 7);
     check_text(t, (int32_t[]){1, word, word, b}, 4, "ab abb", 6);
     check_text(t, (int32_t[]){word, ab, 2}, 3, "abab", 4);
     check_text(t, (int32_t[]){ab, word}, 2, "ab ab", 5);
@@ -361,7 +365,8 @@ typedef struct merges {
 static void add_merge(merges *g, const vocabulary *v, int32_t left, int32_t right, int32_t joined)
 {
     size_t i = g->count++;
-    int n = snprintf(g->names[i], sizeof g->names[i], "%.*s %.*s", TV_SV_ARG(v->pieces[left]), TV_SV_ARG(v->pieces[right]));
+    int n =
+        snprintf(g->names[i], sizeof g->names[i], "%.*s %.*s", TV_SV_ARG(v->pieces[left]), TV_SV_ARG(v->pieces[right]));
     g->left[i] = left;
     g->right[i] = right;
     g->joined[i] = joined;
@@ -417,7 +422,8 @@ static void random_merges(unit_rng *rng, vocabulary *v, merges *g, size_t count)
     }
 }
 
-/* GPT-2's own loop: the pair of the lowest rank, everywhere in the word, from the left. `all` false: only its first place. */
+/* GPT-2's own loop: the pair of the lowest rank, everywhere in the word, from the left. `all` false: only its first
+ * place. */
 static size_t brute_gpt2(const merges *g, bool all, const char *word, size_t len, int32_t *ids)
 {
     size_t n = 0;
@@ -457,7 +463,8 @@ static void test_gpt2_random(void **state)
             size_t k = unit_below(&rng, i);
             tv_sv line = g.lines[i - 1];
             int32_t parts[] = {g.left[i - 1], g.right[i - 1], g.joined[i - 1]};
-            g.lines[i - 1] = g.lines[k], g.left[i - 1] = g.left[k], g.right[i - 1] = g.right[k], g.joined[i - 1] = g.joined[k];
+            g.lines[i - 1] = g.lines[k], g.left[i - 1] = g.left[k], g.right[i - 1] = g.right[k],
+                        g.joined[i - 1] = g.joined[k];
             g.lines[k] = line, g.left[k] = parts[0], g.right[k] = parts[1], g.joined[k] = parts[2];
         }
         model m = gpt2_model(&v, &g);
@@ -518,8 +525,9 @@ static const char *const splits[] = {
     "x|\t|y| |\t|z",
     "abc|123|def| 45|,|6",
     " ...|a| ?!|9",
-    "caf\xC3\xA9| na\xC3\xAFve|\xE2\x80\x94|\xE6\x97\xA5\xE6\x9C\xAC|\xE2\x85\xA7\xC2\xB2", /* dash; kanji; Roman eight and a raised two,
-                                                                                               both \p{N} */
+    "caf\xC3\xA9| na\xC3\xAFve|\xE2\x80\x94|\xE6\x97\xA5\xE6\x9C\xAC|\xE2\x85\xA7\xC2\xB2", /* dash; kanji; Roman eight
+                                                                                               and a raised two, both
+                                                                                               \p{N} */
     "a|\xC2\xA0|b| \xFF\xC3|c",
 };
 

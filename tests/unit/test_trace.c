@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trace files through the public library: a trace worked by hand, its summary figure by figure, compared with another. */
+/* Trace files through the public library: a trace worked by hand, its summary figure by figure, compared with another.
+ */
 #include "unit.h"
 
 #include <unistd.h>
@@ -12,16 +13,21 @@
  *        multiplies 3 from 25 to 40 (150 MACs, layer "mid")
  *   a prefill of 7 tokens at 0 takes 0 to 18, a decode of one at 7 takes 18 to 40
  * in 40 cycles. A barrier is issued at 5 and no engine works on it. */
-static const char head[] = "{\"version\":\"1.1\",\"run_metadata\":{\"tool\":\"trivet\",\"tool_version\":\"9.8.7\",\"target\":\"cmdq\",\"clock_hz\":2e9,"
-                           "\"engines\":[\"DMA0\",\"TE0\"]},\"config_snapshot\":{\"npu.te\":\"2\",\"dma.count\":\"3\",\"own.key\":\"x\",\"spm.bank_bytes\":\"262144\"},"
+static const char head[] = "{\"version\":\"1.1\",\"run_metadata\":{\"tool\":\"trivet\",\"tool_version\":\"9.8.7\","
+                           "\"target\":\"cmdq\",\"clock_hz\":2e9,"
+                           "\"engines\":[\"DMA0\",\"TE0\"]},\"config_snapshot\":{\"npu.te\":\"2\",\"dma.count\":\"3\","
+                           "\"own.key\":\"x\",\"spm.bank_bytes\":\"262144\"},"
                            "\"timeline_events\":[";
 
-#define EVENT(type, engine, index, layer, op, start, end, details)                                                                                      \
-    "{\"type\":\"" type "\",\"engine\":" engine ",\"engine_id\":0,\"cmdq_id\":" index ",\"layer_id\":" layer ",\"op\":\"" op "\",\"start_cycle\":" start \
-    ",\"end_cycle\":" end ",\"details\":{" details "}}"
+#define EVENT(type, engine, index, layer, op, start, end, details)                                                     \
+    "{\"type\":\"" type "\",\"engine\":" engine ",\"engine_id\":0,\"cmdq_id\":" index ",\"layer_id\":" layer           \
+    ",\"op\":\"" op "\",\"start_cycle\":" start ",\"end_cycle\":" end ",\"details\":{" details "}}"
 
-static const char events[] = EVENT("ENGINE_EVENT", "\"DMA\"", "0", "\"in\"", "LOAD", "0", "10", "\"bytes\":64") ","
-    EVENT("STALL_EVENT", "\"TE\"", "2", "\"mid\"", "MUL", "0", "10", "\"cause\":\"dependency\",\"waits_for\":0,\"file\":\"a/q.json\",\"line\":4") ","
+/* clang-format off */
+static const char events[] =
+    EVENT("ENGINE_EVENT", "\"DMA\"", "0", "\"in\"", "LOAD", "0", "10", "\"bytes\":64") ","
+    EVENT("STALL_EVENT", "\"TE\"", "2", "\"mid\"", "MUL", "0", "10",
+          "\"cause\":\"dependency\",\"waits_for\":0,\"file\":\"a/q.json\",\"line\":4") ","
     EVENT("ENGINE_EVENT", "\"TE\"", "2", "\"mid\"", "MUL", "10", "18", "\"macs\":100") ","
     EVENT("STALL_EVENT", "\"TE\"", "3", "\"mid\"", "MUL", "18", "25", "\"cause\":\"dependency\",\"waits_for\":1") ","
     EVENT("ENGINE_EVENT", "\"DMA\"", "1", "\"in\"", "LOAD", "10", "25", "\"bytes\":96,\"file\":\"a/q.json\",\"line\":3") ","
@@ -29,12 +35,15 @@ static const char events[] = EVENT("ENGINE_EVENT", "\"DMA\"", "0", "\"in\"", "LO
     EVENT("ENGINE_EVENT", "\"TE\"", "3", "\"mid\"", "MUL", "25", "40", "\"macs\":150") ","
     EVENT("TOKEN_EVENT", "null", "null", "null", "prefill", "0", "18", "\"position\":0,\"tokens\":7") ","
     EVENT("TOKEN_EVENT", "null", "null", "null", "decode", "18", "40", "\"position\":7,\"tokens\":1");
+/* clang-format on */
 
-static const char tail[] = "],\"bandwidth_samples\":[],\"summary_metrics\":{\"cycles_total\":40,\"seconds\":2e-8,\"instructions\":5,\"macs\":250,"
-                           "\"peak_macs_per_cycle\":50.0,\"bound_by\":\"DMA0\",\"verdict\":\"bound by DMA0\",\"engines\":{"
-                           "\"DMA0\":{\"active_cycles\":25,\"idle_cycles\":15,\"held_cycles\":{}},"
-                           "\"TE0\":{\"active_cycles\":23,\"idle_cycles\":0,\"held_cycles\":{\"dependency\":17}}},"
-                           "\"paths\":{\"dram read\":{\"bytes\":160,\"peak_bytes_per_cycle\":8.0}}}}";
+static const char tail[] =
+    "],\"bandwidth_samples\":[],\"summary_metrics\":{\"cycles_total\":40,\"seconds\":2e-8,\"instructions\":5,\"macs\":"
+    "250,"
+    "\"peak_macs_per_cycle\":50.0,\"bound_by\":\"DMA0\",\"verdict\":\"bound by DMA0\",\"engines\":{"
+    "\"DMA0\":{\"active_cycles\":25,\"idle_cycles\":15,\"held_cycles\":{}},"
+    "\"TE0\":{\"active_cycles\":23,\"idle_cycles\":0,\"held_cycles\":{\"dependency\":17}}},"
+    "\"paths\":{\"dram read\":{\"bytes\":160,\"peak_bytes_per_cycle\":8.0}}}}";
 
 static tv_trace_summary *summary_of(const char *first, const char *second, const char *third)
 {
@@ -50,7 +59,8 @@ static tv_trace_summary *summary_of(const char *first, const char *second, const
     return summary;
 }
 
-static void check_row(const tv_trace_row *row, const char *name, uint64_t count, uint64_t cycles, uint64_t stalled, uint64_t bytes, uint64_t macs)
+static void check_row(const tv_trace_row *row, const char *name, uint64_t count, uint64_t cycles, uint64_t stalled,
+                      uint64_t bytes, uint64_t macs)
 {
     assert_string_equal(row->name, name);
     assert_int_equal(row->count, count);
@@ -149,8 +159,10 @@ static void the_ten_longest_of_many_stalls_stay(void **state)
     (void)state;
     char text[8192] = "", one[300];
     for (unsigned i = 0; i < 25; i++) { /* 7, 14 … modulo 25: every length from 0 to 24 once */
-        snprintf(one, sizeof one, "%s{\"type\":\"STALL_EVENT\",\"engine\":\"TE\",\"start_cycle\":%u,\"end_cycle\":%u,\"details\":{\"cause\":\"c\"}}", i ? "," : "", 100 * i,
-                 100 * i + 7 * i % 25);
+        snprintf(one, sizeof one,
+                 "%s{\"type\":\"STALL_EVENT\",\"engine\":\"TE\",\"start_cycle\":%u,\"end_cycle\":%u,\"details\":{"
+                 "\"cause\":\"c\"}}",
+                 i ? "," : "", 100 * i, 100 * i + 7 * i % 25);
         strcat(text, one);
     }
     tv_trace_summary *s = summary_of(head, text, tail);
@@ -163,9 +175,11 @@ static void the_ten_longest_of_many_stalls_stay(void **state)
 static void engines_held_together_are_one_stall(void **state)
 {
     (void)state;
-    static const char both[] = EVENT("STALL_EVENT", "\"DISP\"", "2", "null", "MUL", "0", "10", "\"cause\":\"sync\",\"waits_for\":0") ","
-        EVENT("STALL_EVENT", "\"GEMV\"", "2", "null", "MUL", "0", "10", "\"cause\":\"sync\",\"waits_for\":0") ","
-        EVENT("STALL_EVENT", "\"GEMV\"", "2", "null", "MUL", "0", "10", "\"cause\":\"raw\",\"waits_for\":0");
+    static const char both[] =
+        EVENT("STALL_EVENT", "\"DISP\"", "2", "null", "MUL", "0", "10", "\"cause\":\"sync\",\"waits_for\":0") "," EVENT(
+            "STALL_EVENT", "\"GEMV\"", "2", "null", "MUL", "0", "10",
+            "\"cause\":\"sync\",\"waits_for\":0") "," EVENT("STALL_EVENT", "\"GEMV\"", "2", "null", "MUL", "0", "10",
+                                                            "\"cause\":\"raw\",\"waits_for\":0");
     tv_trace_summary *s = summary_of(head, both, tail);
     assert_int_equal(s->stall_count, 2);
     assert_string_equal(s->stalls[0].engines, "DISP GEMV");
@@ -176,14 +190,15 @@ static void engines_held_together_are_one_stall(void **state)
 static void what_changed_is_told_largest_first(void **state)
 {
     (void)state;
-    static const char faster[] = EVENT("ENGINE_EVENT", "\"DMA\"", "0", "\"in\"", "LOAD", "0", "10", "\"bytes\":64") ","
-        EVENT("ENGINE_EVENT", "\"TE\"", "2", "\"new\"", "MUL", "10", "18", "\"macs\":100");
+    static const char faster[] =
+        EVENT("ENGINE_EVENT", "\"DMA\"", "0", "\"in\"", "LOAD", "0", "10",
+              "\"bytes\":64") "," EVENT("ENGINE_EVENT", "\"TE\"", "2", "\"new\"", "MUL", "10", "18", "\"macs\":100");
     tv_trace_summary *a = summary_of(head, events, tail), *b = summary_of(head, faster, tail);
     tv_trace_diff *d;
     assert_int_equal(tv_trace_compare(a, b, NULL, &d), TV_OK);
     assert_false(d->equal);
     assert_int_equal(d->engines.count, 0); /* the same summary */
-    assert_int_equal(d->ops.count, 2); /* LOAD 25 to 10, MUL 23 to 8: alike, so by name */
+    assert_int_equal(d->ops.count, 2);     /* LOAD 25 to 10, MUL 23 to 8: alike, so by name */
     assert_string_equal(d->ops.rows[0].name, "LOAD");
     assert_int_equal(d->ops.rows[0].before, 25);
     assert_int_equal(d->ops.rows[0].after, 10);

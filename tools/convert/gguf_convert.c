@@ -17,18 +17,18 @@ typedef struct conversion {
     unsigned version;
 } conversion;
 
-static const char usage[] =
-    "usage: gguf-convert [options] IN OUT\n"
-    "\n"
-    "IN   a GGUF model, or a llama2.c checkpoint of version 0 or 2\n"
-    "OUT  NAME.gguf, or another name for a llama2.c checkpoint\n"
-    "\n"
-    "  -t, --type TYPE            matrices of a GGUF file: F32, F16, BF16, Q8_0 or Q4_0 (F32 from a checkpoint, else as they are)\n"
-    "  -k, --tokenizer FILE       the checkpoint's tokenizer.bin, which is read or written\n"
-    "  -c, --checkpoint-version N 0 (F32) or 2 (int8); 0\n"
-    "  -h, --help                 this text\n"
-    "\n"
-    "example: gguf-convert -t Q8_0 -k tokenizer.bin stories15M.bin stories15M.gguf\n";
+static const char usage[] = "usage: gguf-convert [options] IN OUT\n"
+                            "\n"
+                            "IN   a GGUF model, or a llama2.c checkpoint of version 0 or 2\n"
+                            "OUT  NAME.gguf, or another name for a llama2.c checkpoint\n"
+                            "\n"
+                            "  -t, --type TYPE            matrices of a GGUF file: F32, F16, BF16, Q8_0 or Q4_0 (F32 "
+                            "from a checkpoint, else as they are)\n"
+                            "  -k, --tokenizer FILE       the checkpoint's tokenizer.bin, which is read or written\n"
+                            "  -c, --checkpoint-version N 0 (F32) or 2 (int8); 0\n"
+                            "  -h, --help                 this text\n"
+                            "\n"
+                            "example: gguf-convert -t Q8_0 -k tokenizer.bin stories15M.bin stories15M.gguf\n";
 
 static void print_diag(void *user, const tv_diag *diag)
 {
@@ -48,7 +48,8 @@ static tv_status tensor_row(void *user, uint64_t row, uint64_t length, float *ou
     return tv_gguf_row_f32(user, row, out);
 }
 
-/* Metadata as it is; matrices that can be read in the type that was asked for, unless their rows are not whole blocks of it. */
+/* Metadata as it is; matrices that can be read in the type that was asked for, unless their rows are not whole blocks
+ * of it. */
 static tv_status retype(const conversion *job, const tv_diag_sink *sink)
 {
     tv_gguf *gguf = NULL;
@@ -110,7 +111,9 @@ static int parse(int argc, char **argv, conversion *job)
                 return 3;
             }
             break;
-        case 'k': job->tokenizer = optarg; break;
+        case 'k':
+            job->tokenizer = optarg;
+            break;
         case 'c':
             if (strcmp(optarg, "0") != 0 && strcmp(optarg, "2") != 0) {
                 fprintf(stderr, "gguf-convert: '%s' is no checkpoint version; 0 and 2 are\n", optarg);
@@ -118,8 +121,12 @@ static int parse(int argc, char **argv, conversion *job)
             }
             job->version = optarg[0] == '2' ? 2 : 0;
             break;
-        case 'h': fputs(usage, stdout); return 1;
-        default: fputs("gguf-convert --help shows the options\n", stderr); return 3;
+        case 'h':
+            fputs(usage, stdout);
+            return 1;
+        default:
+            fputs("gguf-convert --help shows the options\n", stderr);
+            return 3;
         }
     }
     if (argc - optind != 2) {
@@ -139,9 +146,12 @@ int main(int argc, char **argv)
         return stop - 1;
     tv_diag_sink sink = {print_diag, NULL};
     switch (convert(&job, &sink)) {
-    case TV_OK: return 0;
+    case TV_OK:
+        return 0;
     case TV_ERR_IO:
-    case TV_ERR_MEMORY: return 3;
-    default: return 2;
+    case TV_ERR_MEMORY:
+        return 3;
+    default:
+        return 2;
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The INT8 network on CMDQ: what examples/digits/cmdq.json does, number by number, and the files that it names.
  *
- * Contract: cmdq_run() gives, bit for bit, the logits of the queue. The weights are those of quant.c, INT8 with a scale a row;
- * pixels are sixteenths, and the hidden layer is INT8 in units of HIDDEN_UNIT. Sums are exact; each product with a scale, the
- * bias and GELU are rounded once.
+ * Contract: cmdq_run() gives, bit for bit, the logits of the queue. The weights are those of quant.c, INT8 with a scale
+ * a row; pixels are sixteenths, and the hidden layer is INT8 in units of HIDDEN_UNIT. Sums are exact; each product with
+ * a scale, the bias and GELU are rounded once.
  */
 #include "digits.h"
 

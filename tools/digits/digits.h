@@ -27,7 +27,7 @@ enum {
     CLASSES = 10,
     LAYERS = 2,
     MAX_DIM = HIDDEN > PIXELS ? HIDDEN : PIXELS,
-    LANES = 8,  /* BF16 values in a word of L2 */
+    LANES = 8,   /* BF16 values in a word of L2 */
     NIBBLES = 32 /* INT4 weights in a beat of the stream */
 };
 
@@ -36,16 +36,16 @@ struct rng {
     uint64_t state;
 };
 uint64_t rng_next(struct rng *r);
-int rng_below(struct rng *r, int n);       /* 0 .. n-1 */
+int rng_below(struct rng *r, int n); /* 0 .. n-1 */
 float rng_between(struct rng *r, float lo, float hi);
-float rng_normal(struct rng *r);           /* mean 0, variance 1, from twelve uniforms */
+float rng_normal(struct rng *r); /* mean 0, variance 1, from twelve uniforms */
 
 /* One dense layer. Matrices are [in][stride], stride = out rounded up to 16: the inner loops then
  * run over outputs, have no tail, and vectorise without reordering any sum. Padding stays 0. */
 struct layer {
     int in, out, stride;
-    float w[MAX_DIM * MAX_DIM], b[MAX_DIM];       /* what descent updates */
-    float used[MAX_DIM * MAX_DIM];                /* what forward and backward see: w or its INT4 image */
+    float w[MAX_DIM * MAX_DIM], b[MAX_DIM]; /* what descent updates */
+    float used[MAX_DIM * MAX_DIM];          /* what forward and backward see: w or its INT4 image */
     float grad_w[MAX_DIM * MAX_DIM], grad_b[MAX_DIM];
     float vel_w[MAX_DIM * MAX_DIM], vel_b[MAX_DIM]; /* momentum */
 };
@@ -134,7 +134,7 @@ void check_directory(const char *dir); /* dies unless files can be made there */
 void load(const char *path, struct image *image);
 void write_bytes(const char *dir, const char *name, const void *bytes, size_t size);
 void to_bf16(const struct image *image, uint16_t x[PIXELS]);
-void write_all(const char *dir, const struct net *n, const struct qlayer q[LAYERS],
-               const struct image *test, int count, int fp32_correct);
+void write_all(const char *dir, const struct net *n, const struct qlayer q[LAYERS], const struct image *test, int count,
+               int fp32_correct);
 
 #endif

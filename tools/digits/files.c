@@ -34,8 +34,8 @@ static int parse_value(char **text, int column, int max, const char *path, int l
         die(2, "%s:%d: value %d is not a number from 0 to %d", path, line, column + 1, max);
     int last = column == PIXELS;
     if (last ? (*end != '\n' && *end != '\r' && *end != '\0') : *end != ',')
-        die(2, "%s:%d: expected %s after value %d of %d", path, line,
-            last ? "the end of the line" : "','", column + 1, PIXELS + 1);
+        die(2, "%s:%d: expected %s after value %d of %d", path, line, last ? "the end of the line" : "','", column + 1,
+            PIXELS + 1);
     *text = end + 1;
     return (int)value;
 }
@@ -202,8 +202,8 @@ static void write_model(const char *dir, const struct net *n)
     file_close(&o);
 }
 
-void write_all(const char *dir, const struct net *n, const struct qlayer q[LAYERS],
-               const struct image *test, int count, int fp32_correct)
+void write_all(const char *dir, const struct net *n, const struct qlayer q[LAYERS], const struct image *test, int count,
+               int fp32_correct)
 {
     struct file o;
     write_stream(dir, "w1.wstream", &q[0]);

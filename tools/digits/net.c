@@ -18,10 +18,7 @@ uint64_t rng_next(struct rng *r)
     return z ^ (z >> 31);
 }
 
-int rng_below(struct rng *r, int n)
-{
-    return (int)((rng_next(r) >> 32) * (uint64_t)n >> 32);
-}
+int rng_below(struct rng *r, int n) { return (int)((rng_next(r) >> 32) * (uint64_t)n >> 32); }
 
 float rng_between(struct rng *r, float lo, float hi)
 {
@@ -50,10 +47,7 @@ int argmax(const float *v, int n)
     return best;
 }
 
-static float pixel_at(const float *p, int x, int y)
-{
-    return x < 0 || x > 7 || y < 0 || y > 7 ? 0.0f : p[8 * y + x];
-}
+static float pixel_at(const float *p, int x, int y) { return x < 0 || x > 7 || y < 0 || y > 7 ? 0.0f : p[8 * y + x]; }
 
 void augment(struct rng *r, const float *in, float *out)
 {
@@ -130,10 +124,7 @@ static void layer_forward(const struct layer *l, const float *x, float *z)
 }
 
 /* The normal distribution function; GELU(z) = z * normal_cdf(z). */
-static float normal_cdf(float z)
-{
-    return 0.5f * erfcf(-0.70710678f * z);
-}
+static float normal_cdf(float z) { return 0.5f * erfcf(-0.70710678f * z); }
 
 void net_forward(const struct net *n, const float *x, float *logits)
 {

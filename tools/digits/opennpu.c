@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The network in INT8 for OpenNPU: quantization, and what examples/digits/opennpu.s does with it, number by number.
  *
- * Contract: opennpu_run() gives, bit for bit, the logits of the program. One scale serves a layer. The biases are part of
- * the integer sums: a bias is 127 * hi + lo, two more columns of weights for the inputs 127 and 1. Between the layers
- * stands a table of 256 entries, from GELU's argument in units of `z_unit` to its value in units of `h_unit`; both units
- * come from the images trained on.
+ * Contract: opennpu_run() gives, bit for bit, the logits of the program. One scale serves a layer. The biases are part
+ * of the integer sums: a bias is 127 * hi + lo, two more columns of weights for the inputs 127 and 1. Between the
+ * layers stands a table of 256 entries, from GELU's argument in units of `z_unit` to its value in units of `h_unit`;
+ * both units come from the images trained on.
  */
 #include "digits.h"
 
@@ -20,10 +20,7 @@ static int8_t to_int8(double x)
     return (int8_t)(r < -128.0 ? -128.0 : r > 127.0 ? 127.0 : r);
 }
 
-static double gelu_of(double z)
-{
-    return 0.5 * z * (1.0 + erf(z * 0.70710678118654752));
-}
+static double gelu_of(double z) { return 0.5 * z * (1.0 + erf(z * 0.70710678118654752)); }
 
 /* The largest |z| and h of the hidden layer over the images. */
 static void hidden_range(const struct layer *l, const struct image *image, const int *order, int count, double *z_top,
@@ -126,10 +123,10 @@ void opennpu_write(const char *dir, const struct opennpu_net *q, const struct im
 
     char text[512];
     int length = snprintf(text, sizeof text,
-        "; SPDX-License-Identifier: Apache-2.0\n"
-        "; Written by digits-train.\n"
-        "        .equ    Z_UNIT, %.17g\n        .equ    H_UNIT, %.17g\n"
-        "        .equ    SCALE1, %.17g\n        .equ    SCALE2, %.17g\n",
-        q->z_unit, q->h_unit, (double)q->scale[0], (double)q->scale[1]);
+                          "; SPDX-License-Identifier: Apache-2.0\n"
+                          "; Written by digits-train.\n"
+                          "        .equ    Z_UNIT, %.17g\n        .equ    H_UNIT, %.17g\n"
+                          "        .equ    SCALE1, %.17g\n        .equ    SCALE2, %.17g\n",
+                          q->z_unit, q->h_unit, (double)q->scale[0], (double)q->scale[1]);
     write_bytes(dir, "opennpu.inc", text, (size_t)length);
 }

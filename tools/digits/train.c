@@ -82,8 +82,7 @@ static float train_epoch(struct net *n, struct qlayer *q, struct task *t, struct
 
 /* One phase, its rate falling from `rate` to 0 along a cosine. With q the forward pass has INT4
  * weights while descent moves the FP32 ones (straight through); scales are refitted every epoch. */
-static void train_phase(struct net *n, struct qlayer *q, struct task *t, struct rng *r, int epochs,
-                        float rate)
+static void train_phase(struct net *n, struct qlayer *q, struct task *t, struct rng *r, int epochs, float rate)
 {
     int every = (epochs + REPORTS - 1) / REPORTS;
     net_rest(n);
@@ -181,21 +180,31 @@ static int parse_count(const char *option, const char *text, int min, int max)
 
 static struct options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {{"data", required_argument, NULL, 'd'},
-                                          {"out", required_argument, NULL, 'o'},
-                                          {"epochs", required_argument, NULL, 'e'},
-                                          {"fold", required_argument, NULL, 'f'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"data", required_argument, NULL, 'd'},   {"out", required_argument, NULL, 'o'},
+        {"epochs", required_argument, NULL, 'e'}, {"fold", required_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     struct options o = {.epochs = EPOCHS, .fold = -1};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (c) {
-        case 'd': o.data = optarg; break;
-        case 'o': o.out = optarg; break;
-        case 'e': o.epochs = parse_count("epochs", optarg, 1, 100000); break;
-        case 'f': o.fold = parse_count("fold", optarg, 0, FOLDS - 1); break;
-        case 'h': fputs(USAGE, stdout); exit(0);
-        default: fputs(USAGE, stderr); exit(2);
+        case 'd':
+            o.data = optarg;
+            break;
+        case 'o':
+            o.out = optarg;
+            break;
+        case 'e':
+            o.epochs = parse_count("epochs", optarg, 1, 100000);
+            break;
+        case 'f':
+            o.fold = parse_count("fold", optarg, 0, FOLDS - 1);
+            break;
+        case 'h':
+            fputs(USAGE, stdout);
+            exit(0);
+        default:
+            fputs(USAGE, stderr);
+            exit(2);
         }
     }
     if (optind < argc)

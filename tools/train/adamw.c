@@ -12,7 +12,8 @@ static float length_of(const float *g, size_t n)
     return (float)sqrt(sum);
 }
 
-float adamw_step(const struct adamw *a, const struct config *c, size_t step, float *w, const float *g, float *m, float *v)
+float adamw_step(const struct adamw *a, const struct config *c, size_t step, float *w, const float *g, float *m,
+                 float *v)
 {
     struct shape s;
     config_shape(c, &s);

@@ -78,7 +78,8 @@ void run_backward(struct run *run, const float *weights, float *grads, const int
     const struct config *c = run->config;
     const struct shape *s = &run->shape;
     size_t n = run->batch * run->length, d = c->dim;
-    multiply_back(run->dnorm, grads + s->at[EMBEDDING], run->logits, run->norm, weights + s->at[EMBEDDING], n, c->vocab, d, 0.0f);
+    multiply_back(run->dnorm, grads + s->at[EMBEDDING], run->logits, run->norm, weights + s->at[EMBEDDING], n, c->vocab,
+                  d, 0.0f);
     memset(run->dx, 0, n * d * sizeof(float));
     rmsnorm_back(run->dx, grads + s->at[NORM_LAST], run->dnorm, run->x, run->r, weights + s->at[NORM_LAST], n, d);
     for (size_t i = c->layers; i-- > 0;) {

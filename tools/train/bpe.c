@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Byte-pair encoding as SentencePiece's "llama" tokenizers have it: pieces with scores, any other byte as a token of its
- * own. Merges are learned among letters, or among other characters, of one word; a word is what stands between spaces
- * and newlines, its space before it.
+/* Byte-pair encoding as SentencePiece's "llama" tokenizers have it: pieces with scores, any other byte as a token of
+ * its own. Merges are learned among letters, or among other characters, of one word; a word is what stands between
+ * spaces and newlines, its space before it.
  */
 #include "train.h"
 
@@ -88,7 +88,8 @@ static size_t merge(const struct vocab *v, int *token, size_t n, float skip, str
     }
 }
 
-size_t vocab_encode(const struct vocab *v, const char *text, size_t length, bool prefix, float skip, struct rng *r, int *token, size_t room)
+size_t vocab_encode(const struct vocab *v, const char *text, size_t length, bool prefix, float skip, struct rng *r,
+                    int *token, size_t room)
 {
     enum { WORD = 256 }; /* longer words are cut */
     size_t n = 0;
@@ -202,7 +203,10 @@ static size_t count_characters(struct tally *tally, size_t most, const char *tex
 }
 
 /* Letters join letters, other characters their like; a space and an apostrophe count as letters. */
-static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ' ' || c == '\'' || (unsigned char)c >= 0x80; }
+static bool letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ' ' || c == '\'' || (unsigned char)c >= 0x80;
+}
 
 static bool may_join(const struct vocab *v, int a, int b)
 {
@@ -235,7 +239,8 @@ static void apply(const struct vocab *v, struct word *w, int id)
         if (w->token[k] < TOKEN_PIECES || w->token[k + 1] < TOKEN_PIECES)
             continue;
         const struct piece *p = &v->piece[w->token[k]], *q = &v->piece[w->token[k + 1]];
-        if (p->size + q->size != made->size || memcmp(p->bytes, made->bytes, p->size) || memcmp(q->bytes, made->bytes + p->size, q->size))
+        if (p->size + q->size != made->size || memcmp(p->bytes, made->bytes, p->size) ||
+            memcmp(q->bytes, made->bytes + p->size, q->size))
             continue;
         w->token[k] = id;
         memmove(w->token + k + 1, w->token + k + 2, (w->tokens - k - 2) * sizeof *w->token);
@@ -301,7 +306,8 @@ void vocab_link(struct vocab *v)
     memset(v->join, 0xff, v->size * v->size * sizeof *v->join);
     for (size_t i = TOKEN_PIECES; i < v->size; i++)
         for (size_t cut = 1; cut < v->piece[i].size; cut++) {
-            int a = find_piece(v, v->piece[i].bytes, cut), b = find_piece(v, v->piece[i].bytes + cut, v->piece[i].size - cut);
+            int a = find_piece(v, v->piece[i].bytes, cut),
+                b = find_piece(v, v->piece[i].bytes + cut, v->piece[i].size - cut);
             if (a >= 0 && b >= 0)
                 v->join[(size_t)a * v->size + (size_t)b] = (int16_t)i;
         }

@@ -36,7 +36,8 @@ static void *work(void *argument)
     return NULL;
 }
 
-double crew_work(struct crew *crew, const float *weights, const int *token, const int *target, size_t sequences, float rate, struct rng r)
+double crew_work(struct crew *crew, const float *weights, const int *token, const int *target, size_t sequences,
+                 float rate, struct rng r)
 {
     struct job *job = zalloc(crew->threads, sizeof *job);
     pthread_t *thread = zalloc(crew->threads, sizeof *thread);

@@ -66,7 +66,8 @@ static bool fill_losses(FILE *f, const void *what)
     fprintf(f, "step,tokens,minutes,rate,train_loss,held_out_loss,held_out_bits_per_character\n");
     for (size_t i = 0; i < s->records; i++) {
         const struct record *r = &s->record[i];
-        fprintf(f, "%.0f,%.0f,%.2f,%.3g,%.4f,%.4f,%.4f\n", r->step, r->tokens, r->minutes, r->rate, r->train, r->held_out, r->bits);
+        fprintf(f, "%.0f,%.0f,%.2f,%.3g,%.4f,%.4f,%.4f\n", r->step, r->tokens, r->minutes, r->rate, r->train,
+                r->held_out, r->bits);
     }
     return !ferror(f);
 }

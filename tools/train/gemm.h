@@ -10,11 +10,11 @@
 enum { STRIP = 64 }; /* rows of attention taken together */
 
 /* c = alpha op(a) op(b) + beta c, where op(a) is [m][k], op(b) is [k][n] and op transposes on demand. */
-static inline void gemm(bool ta, bool tb, size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b, size_t ldb,
-                        float beta, float *c, size_t ldc)
+static inline void gemm(bool ta, bool tb, size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
+                        const float *b, size_t ldb, float beta, float *c, size_t ldc)
 {
-    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, alpha, a, (int)lda,
-                b, (int)ldb, beta, c, (int)ldc);
+    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k,
+                alpha, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
 }
 
 /* y = x w^T */
@@ -24,8 +24,8 @@ static inline void multiply(float *y, const float *x, const float *w, size_t n, 
 }
 
 /* dx = dy w + beta dx, dw += dy^T x */
-static inline void multiply_back(float *dx, float *dw, const float *dy, const float *x, const float *w, size_t n, size_t out, size_t in,
-                                 float beta)
+static inline void multiply_back(float *dx, float *dw, const float *dy, const float *x, const float *w, size_t n,
+                                 size_t out, size_t in, float beta)
 {
     gemm(false, false, n, in, out, 1.0f, dy, out, w, in, beta, dx, in);
     gemm(true, false, out, in, n, 1.0f, dy, out, x, in, 1.0f, dw, in);

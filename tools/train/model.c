@@ -116,15 +116,18 @@ static void attend(const struct run *run, const struct layer *l, size_t sequence
     const struct config *c = run->config;
     size_t size = config_head(c), kv = config_kv(c), length = run->length, first = sequence * length;
     size_t group = head / (c->heads / c->kv_heads);
-    const float *q = l->q + first * c->dim + head * size, *k = l->k + first * kv + group * size, *v = l->v + first * kv + group * size;
-    float *p = l->p + (sequence * c->heads + head) * c->context * c->context, *out = l->att + first * c->dim + head * size;
+    const float *q = l->q + first * c->dim + head * size, *k = l->k + first * kv + group * size,
+                *v = l->v + first * kv + group * size;
+    float *p = l->p + (sequence * c->heads + head) * c->context * c->context,
+          *out = l->att + first * c->dim + head * size;
     for (size_t row = 0; row < length; row += STRIP) {
         size_t rows = row + STRIP < length ? STRIP : length - row, past = row + rows;
-        gemm(false, true, rows, past, size, 1.0f / sqrtf((float)size), q + row * c->dim, c->dim, k, kv, 0.0f, p + row * c->context,
-             c->context);
+        gemm(false, true, rows, past, size, 1.0f / sqrtf((float)size), q + row * c->dim, c->dim, k, kv, 0.0f,
+             p + row * c->context, c->context);
         for (size_t i = row; i < past; i++)
             softmax(p + i * c->context, i + 1, past);
-        gemm(false, false, rows, size, past, 1.0f, p + row * c->context, c->context, v, kv, 0.0f, out + row * c->dim, c->dim);
+        gemm(false, false, rows, size, past, 1.0f, p + row * c->context, c->context, v, kv, 0.0f, out + row * c->dim,
+             c->dim);
     }
 }
 

@@ -100,7 +100,8 @@ void rmsnorm(float *y, float *r, const float *x, const float *gain, size_t n, si
     }
 }
 
-void rmsnorm_back(float *dx, float *dgain, const float *dy, const float *x, const float *r, const float *gain, size_t n, size_t dim)
+void rmsnorm_back(float *dx, float *dgain, const float *dy, const float *x, const float *r, const float *gain, size_t n,
+                  size_t dim)
 {
     for (size_t i = 0; i < n; i++, x += dim, dx += dim, dy += dim) {
         float dot = 0.0f;

@@ -63,8 +63,9 @@ static bool put(FILE *f, const void *p, size_t n, size_t size) { return fwrite(p
 static bool fill_state(FILE *f, const void *what)
 {
     const struct state *s = what;
-    return put(f, MAGIC, 1, sizeof MAGIC) && put(f, &s->config, 1, sizeof s->config) && put(f, &s->step, 1, sizeof s->step) &&
-           put(f, &s->records, 1, sizeof s->records) && put(f, &s->tokens, 1, sizeof(double)) && put(f, &s->minutes, 1, sizeof(double)) &&
+    return put(f, MAGIC, 1, sizeof MAGIC) && put(f, &s->config, 1, sizeof s->config) &&
+           put(f, &s->step, 1, sizeof s->step) && put(f, &s->records, 1, sizeof s->records) &&
+           put(f, &s->tokens, 1, sizeof(double)) && put(f, &s->minutes, 1, sizeof(double)) &&
            put(f, &s->best, 1, sizeof(double)) && put(f, s->vocab.piece, s->vocab.size, sizeof(struct piece)) &&
            put(f, s->record, s->records, sizeof *s->record) && put(f, s->w, s->params, sizeof(float)) &&
            put(f, s->m, s->params, sizeof(float)) && put(f, s->v, s->params, sizeof(float));
@@ -80,13 +81,14 @@ static bool read_state(struct state *s, FILE *f)
 {
     char magic[sizeof MAGIC];
     struct config c;
-    if (!get(f, magic, 1, sizeof magic) || memcmp(magic, MAGIC, sizeof magic) || !get(f, &c, 1, sizeof c) || !config_check(&c))
+    if (!get(f, magic, 1, sizeof magic) || memcmp(magic, MAGIC, sizeof magic) || !get(f, &c, 1, sizeof c) ||
+        !config_check(&c))
         return false;
     state_new(s, &c);
     s->vocab.size = c.vocab;
     if (!get(f, &s->step, 1, sizeof s->step) || !get(f, &s->records, 1, sizeof s->records) || s->records > 1000000 ||
-        !get(f, &s->tokens, 1, sizeof(double)) || !get(f, &s->minutes, 1, sizeof(double)) || !get(f, &s->best, 1, sizeof(double)) ||
-        !get(f, s->vocab.piece, s->vocab.size, sizeof(struct piece)))
+        !get(f, &s->tokens, 1, sizeof(double)) || !get(f, &s->minutes, 1, sizeof(double)) ||
+        !get(f, &s->best, 1, sizeof(double)) || !get(f, s->vocab.piece, s->vocab.size, sizeof(struct piece)))
         return false;
     for (size_t i = TOKEN_PIECES; i < s->vocab.size; i++)
         if (!s->vocab.piece[i].size || s->vocab.piece[i].size > PIECE_MAX)

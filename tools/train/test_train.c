@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of the trainer: the hand-written gradients against differences of the loss on a tiny model, with and without
- * dropout; the vocabulary; that two threads train like one; that a state comes back from its file, and a cut one does not.
+ * dropout; the vocabulary; that two threads train like one; that a state comes back from its file, and a cut one does
+ * not.
  */
 #include "train.h"
 
@@ -19,7 +20,8 @@ static void check(bool good, const char *what, double figure)
 }
 
 /* The context is longer than a strip of attention. */
-static const struct config TINY = {.dim = 8, .hidden = 12, .layers = 2, .heads = 4, .kv_heads = 2, .vocab = 262, .context = 72};
+static const struct config TINY = {
+    .dim = 8, .hidden = 12, .layers = 2, .heads = 4, .kv_heads = 2, .vocab = 262, .context = 72};
 
 enum { SEQUENCES = 2, SEED = 7 };
 
@@ -32,8 +34,8 @@ static double loss_at(struct run *run, const float *w, const int *token, const i
 }
 
 /* Worst difference over a sample of each tensor, as a part of the tensor's largest gradient. */
-static double worst_gradient(enum tensor t, struct run *run, float *w, const float *g, const int *token, const int *target, float rate,
-                             float scale)
+static double worst_gradient(enum tensor t, struct run *run, float *w, const float *g, const int *token,
+                             const int *target, float rate, float scale)
 {
     struct shape s;
     double worst = 0.0, largest = 1e-9;
@@ -58,7 +60,8 @@ static double worst_gradient(enum tensor t, struct run *run, float *w, const flo
 
 static void test_gradients(float rate)
 {
-    static const char *const name[TENSORS] = {"embedding", "norm_att", "wq", "wk", "wv", "wo", "norm_ffn", "w1", "w2", "w3", "norm_last"};
+    static const char *const name[TENSORS] = {"embedding", "norm_att", "wq", "wk", "wv",       "wo",
+                                              "norm_ffn",  "w1",       "w2", "w3", "norm_last"};
     struct shape s;
     struct run run;
     struct rng r = rng_stream(SEED, 1, 1);
@@ -85,7 +88,8 @@ static void test_gradients(float rate)
     free(g);
 }
 
-static const char TEXT[] = "the cat sat on the mat.\nThe rat; the hat -- the bat!\n\nthat is that, the cat thatched the shed\n";
+static const char TEXT[] =
+    "the cat sat on the mat.\nThe rat; the hat -- the bat!\n\nthat is that, the cat thatched the shed\n";
 
 static void test_vocabulary(void)
 {
@@ -98,7 +102,8 @@ static void test_vocabulary(void)
         for (int skip = 0; skip < 2; skip++) {
             int token[256];
             char back[4096], bytes[PIECE_MAX];
-            size_t length = 0, n = vocab_encode(v, samples[i], strlen(samples[i]), false, skip ? 0.5f : 0.0f, &r, token, 256);
+            size_t length = 0,
+                   n = vocab_encode(v, samples[i], strlen(samples[i]), false, skip ? 0.5f : 0.0f, &r, token, 256);
             for (size_t k = 0; k < n; k++) {
                 size_t size = vocab_decode(v, token[k], bytes);
                 memcpy(back + length, bytes, size);
@@ -108,7 +113,8 @@ static void test_vocabulary(void)
         }
     int the[4];
     size_t n = vocab_encode(v, "the", 3, true, 0.0f, &r, the, 4);
-    check(n == 1 && v->piece[the[0]].size == 4 && !memcmp(v->piece[the[0]].bytes, " the", 4), "\"the\" is one token", (double)n);
+    check(n == 1 && v->piece[the[0]].size == 4 && !memcmp(v->piece[the[0]].bytes, " the", 4), "\"the\" is one token",
+          (double)n);
     vocab_fini(v);
     free(v);
 }
@@ -157,9 +163,11 @@ static void test_state(void)
     bool good = state_save(&s[0], path) && state_load(&s[1], path);
     check(good, "a state is saved and loaded", 0);
     if (good) {
-        check(s[1].step == 11 && s[1].records == 1 && !memcmp(s[1].record, &record, sizeof record), "what it counts", (double)s[1].step);
+        check(s[1].step == 11 && s[1].records == 1 && !memcmp(s[1].record, &record, sizeof record), "what it counts",
+              (double)s[1].step);
         check(!memcmp(s[0].w, s[1].w, s[0].params * sizeof(float)), "its weights", (double)s[1].params);
-        check(!memcmp(s[0].vocab.join, s[1].vocab.join, c.vocab * c.vocab * sizeof(int16_t)), "its vocabulary", (double)s[1].vocab.size);
+        check(!memcmp(s[0].vocab.join, s[1].vocab.join, c.vocab * c.vocab * sizeof(int16_t)), "its vocabulary",
+              (double)s[1].vocab.size);
         state_fini(&s[1]);
     }
     check(truncate(path, 4000) == 0 && !state_load(&s[1], path), "a cut state is refused", 0);

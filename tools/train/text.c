@@ -22,13 +22,15 @@ static size_t draw_place(const struct text *t, bool line, struct rng *r)
     return at < t->train ? at : 0;
 }
 
-void draw_sequences(const struct state *s, const struct text *t, float skip, struct rng r, int *token, int *target, size_t sequences)
+void draw_sequences(const struct state *s, const struct text *t, float skip, struct rng r, int *token, int *target,
+                    size_t sequences)
 {
     size_t context = s->config.context;
     for (size_t i = 0; i < sequences; i++) {
         int *to = target + i * context, *from = token + i * context;
         bool line = i % 2 == 0;
-        size_t at = draw_place(t, line, &r), n = vocab_encode(&s->vocab, t->bytes + at, t->train - at, line, skip, &r, to, context);
+        size_t at = draw_place(t, line, &r),
+               n = vocab_encode(&s->vocab, t->bytes + at, t->train - at, line, skip, &r, to, context);
         for (size_t k = n; k < context; k++) /* the text ended */
             to[k] = -1;
         from[0] = TOKEN_BOS;

@@ -100,10 +100,18 @@ static bool set_option(struct options *o, const struct option_row *row, const ch
         return false;
     }
     switch (row->kind) {
-    case COUNT: *(size_t *)value = (size_t)x; break;
-    case REAL: *(double *)value = x; break;
-    case REAL4: *(float *)value = (float)x; break;
-    case TEXT: *(const char **)value = text; break;
+    case COUNT:
+        *(size_t *)value = (size_t)x;
+        break;
+    case REAL:
+        *(double *)value = x;
+        break;
+    case REAL4:
+        *(float *)value = (float)x;
+        break;
+    case TEXT:
+        *(const char **)value = text;
+        break;
     }
     return true;
 }
@@ -191,8 +199,8 @@ static bool judge(struct crew *crew, struct state *s, const struct text *t, cons
     state_record(s, &r);
     bool best = r.bits < s->best;
     s->best = best ? r.bits : s->best;
-    printf("step %6zu  %5.1f min  train %.4f  held out %.4f nats a token, %.4f bits a character%s\n", s->step, s->minutes, train,
-           r.held_out, r.bits, best ? " *" : "");
+    printf("step %6zu  %5.1f min  train %.4f  held out %.4f nats a token, %.4f bits a character%s\n", s->step,
+           s->minutes, train, r.held_out, r.bits, best ? " *" : "");
     fflush(stdout);
     return state_save(s, o->state) && (!o->out || (export_losses(s, o->out) && (!best || export_model(s, o->out))));
 }
@@ -221,7 +229,8 @@ static bool train(struct state *s, const struct text *t, const struct options *o
     size_t count = 0;
     bool good = true;
     crew_init(&crew, &s->config, o->threads, o->micro);
-    printf("%zu parameters, %zu threads, %zu sequences of %zu tokens a step\n", s->params, o->threads, o->batch, s->config.context);
+    printf("%zu parameters, %zu threads, %zu sequences of %zu tokens a step\n", s->params, o->threads, o->batch,
+           s->config.context);
     while (good && !stopped && s->step < o->steps && (o->minutes <= 0.0 || last - begun < o->minutes)) {
         double loss, now;
         train_step(&crew, s, t, o, &loss);
@@ -230,7 +239,8 @@ static bool train(struct state *s, const struct text *t, const struct options *o
         sum += loss;
         count++;
         if (count % 25 == 0) {
-            printf("step %6zu  loss %.4f  %.0f tokens/s\n", s->step, loss, (double)(o->batch * s->config.context) / (now - last) / 60.0);
+            printf("step %6zu  loss %.4f  %.0f tokens/s\n", s->step, loss,
+                   (double)(o->batch * s->config.context) / (now - last) / 60.0);
             fflush(stdout);
         }
         if (s->step % o->every == 0 || s->step == o->steps) {

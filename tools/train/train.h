@@ -63,10 +63,10 @@ void vocab_fini(struct vocab *v);
 float vocab_score(size_t token); /* what SentencePiece merges by: higher first */
 
 /* Encodes at most `room` tokens of the text and returns their number: the pair whose piece has the best score is merged
- * first, the leftmost of equals. With `skip` above 0 a merge is passed over with that probability. With `prefix` a space
- * goes before the text, as SentencePiece does it. */
-size_t vocab_encode(const struct vocab *v, const char *text, size_t length, bool prefix, float skip, struct rng *r, int *token,
-                    size_t room);
+ * first, the leftmost of equals. With `skip` above 0 a merge is passed over with that probability. With `prefix` a
+ * space goes before the text, as SentencePiece does it. */
+size_t vocab_encode(const struct vocab *v, const char *text, size_t length, bool prefix, float skip, struct rng *r,
+                    int *token, size_t room);
 /* Bytes of a token, its number of them returned; none for the three control tokens. */
 size_t vocab_decode(const struct vocab *v, int token, char bytes[PIECE_MAX]);
 
@@ -130,7 +130,8 @@ void run_backward(struct run *run, const float *weights, float *grads, const int
 
 void rmsnorm(float *y, float *r, const float *x, const float *gain, size_t n, size_t dim);
 /* dx gets the gradient added, dgain too. */
-void rmsnorm_back(float *dx, float *dgain, const float *dy, const float *x, const float *r, const float *gain, size_t n, size_t dim);
+void rmsnorm_back(float *dx, float *dgain, const float *dy, const float *x, const float *r, const float *gain, size_t n,
+                  size_t dim);
 /* Rotates each head of [batch][length][width]; `turn` is -1 for the backward pass. */
 void rope(float *x, const struct run *run, size_t width, float turn);
 void swiglu(float *act, const float *h1, const float *h3, size_t n);
@@ -147,9 +148,10 @@ struct adamw {
     float rate, beta1, beta2, decay, clip;
 };
 
-/* One step, the `step`-th from 1. Gradients longer than `clip` are shortened to it. Norm gains do not decay. Returns the
- * length the gradients had. */
-float adamw_step(const struct adamw *a, const struct config *c, size_t step, float *w, const float *g, float *m, float *v);
+/* One step, the `step`-th from 1. Gradients longer than `clip` are shortened to it. Norm gains do not decay. Returns
+ * the length the gradients had. */
+float adamw_step(const struct adamw *a, const struct config *c, size_t step, float *w, const float *g, float *m,
+                 float *v);
 
 /* ---- state.c, export.c: files ----------------------------------------------------------------------------------- */
 
@@ -195,9 +197,11 @@ struct crew {
 void crew_init(struct crew *crew, const struct config *c, size_t threads, size_t micro);
 void crew_fini(struct crew *crew);
 /* Mean loss in nats a token over [sequences][context]; with dropout not below 0 the gradients too. */
-double crew_work(struct crew *crew, const float *weights, const int *token, const int *target, size_t sequences, float rate, struct rng r);
+double crew_work(struct crew *crew, const float *weights, const int *token, const int *target, size_t sequences,
+                 float rate, struct rng r);
 /* Sequences of a training step: half begin at a line as a prompt does, half at a word. */
-void draw_sequences(const struct state *s, const struct text *t, float skip, struct rng r, int *token, int *target, size_t sequences);
+void draw_sequences(const struct state *s, const struct text *t, float skip, struct rng r, int *token, int *target,
+                    size_t sequences);
 /* Nats a token over the text not trained on, in windows of the context, each after a BOS. */
 double held_out(struct crew *crew, const struct state *s, const struct text *t, double *bits);
 /* Writes a continuation of the prompt. */

@@ -5,39 +5,60 @@
 #include <stdlib.h>
 
 #include "debug/debug.h"
-#include "trivet/file.h"
 #include "machine/target.h"
+#include "trivet/file.h"
 
 enum { LINE_MAX_BYTES = 65536, WORDS_MAX = 1024, DEPTH_MAX = 8, SCRIPT_MAX = 1 << 20, ANSWER_MAX = 64 << 20 };
 
 const debug_verb debug_verbs[] = {
-    {"break", "b", "WHERE [if CONDITION]", "stop before an instruction: its number, LABEL[+N], FILE:LINE, `opcode NAME`, `cycle N` or `fault`", DEBUG_PLACES, 1, 64, DEBUG_ONCE, debug_verb_break},
+    {"break", "b", "WHERE [if CONDITION]",
+     "stop before an instruction: its number, LABEL[+N], FILE:LINE, `opcode NAME`, `cycle N` or `fault`", DEBUG_PLACES,
+     1, 64, DEBUG_ONCE, debug_verb_break},
     {"tbreak", "tb", "WHERE [if CONDITION]", "the same, once", DEBUG_PLACES, 1, 64, DEBUG_ONCE, debug_verb_tbreak},
-    {"watch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that writes there", DEBUG_SPACES, 1, 64, DEBUG_ONCE, debug_verb_watch},
-    {"rwatch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that reads there", DEBUG_SPACES, 1, 64, DEBUG_ONCE, debug_verb_watch},
-    {"awatch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that reads or writes there", DEBUG_SPACES, 1, 64, DEBUG_ONCE, debug_verb_watch},
-    {"delete", "d", "[NUMBER …]", "forget breakpoints, or all of them", DEBUG_NUMBERS, 0, 64, DEBUG_ONCE, debug_verb_delete},
-    {"disable", "", "[NUMBER …]", "pass over breakpoints, or all of them", DEBUG_NUMBERS, 0, 64, DEBUG_ONCE, debug_verb_enable},
+    {"watch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that writes there", DEBUG_SPACES, 1,
+     64, DEBUG_ONCE, debug_verb_watch},
+    {"rwatch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that reads there", DEBUG_SPACES, 1,
+     64, DEBUG_ONCE, debug_verb_watch},
+    {"awatch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that reads or writes there",
+     DEBUG_SPACES, 1, 64, DEBUG_ONCE, debug_verb_watch},
+    {"delete", "d", "[NUMBER …]", "forget breakpoints, or all of them", DEBUG_NUMBERS, 0, 64, DEBUG_ONCE,
+     debug_verb_delete},
+    {"disable", "", "[NUMBER …]", "pass over breakpoints, or all of them", DEBUG_NUMBERS, 0, 64, DEBUG_ONCE,
+     debug_verb_enable},
     {"enable", "", "[NUMBER …]", "stop at them again", DEBUG_NUMBERS, 0, 64, DEBUG_ONCE, debug_verb_enable},
-    {"ignore", "", "NUMBER COUNT", "pass over the next COUNT hits of a breakpoint", DEBUG_NUMBERS, 2, 2, DEBUG_ONCE, debug_verb_ignore},
+    {"ignore", "", "NUMBER COUNT", "pass over the next COUNT hits of a breakpoint", DEBUG_NUMBERS, 2, 2, DEBUG_ONCE,
+     debug_verb_ignore},
     {"step", "s si", "[N]", "run one instruction, or N", DEBUG_NOTHING, 0, 1, DEBUG_AGAIN, debug_verb_step},
-    {"next", "n ni", "[N]", "the same as step: these machines have no calls to step over", DEBUG_NOTHING, 0, 1, DEBUG_AGAIN, debug_verb_step},
-    {"continue", "c", "", "run to the next breakpoint, fault or the end", DEBUG_NOTHING, 0, 0, DEBUG_AGAIN, debug_verb_continue},
-    {"until", "u", "WHERE", "run to an instruction of the loaded program", DEBUG_PLACES, 1, 1, DEBUG_ONCE, debug_verb_until},
+    {"next", "n ni", "[N]", "the same as step: these machines have no calls to step over", DEBUG_NOTHING, 0, 1,
+     DEBUG_AGAIN, debug_verb_step},
+    {"continue", "c", "", "run to the next breakpoint, fault or the end", DEBUG_NOTHING, 0, 0, DEBUG_AGAIN,
+     debug_verb_continue},
+    {"until", "u", "WHERE", "run to an instruction of the loaded program", DEBUG_PLACES, 1, 1, DEBUG_ONCE,
+     debug_verb_until},
     {"run", "r", "", "run from the start", DEBUG_NOTHING, 0, 0, DEBUG_ONCE, debug_verb_run},
     {"restart", "", "", "go back to the start", DEBUG_NOTHING, 0, 0, DEBUG_ONCE, debug_verb_restart},
     {"back", "bk", "[N]", "undo one instruction, or N", DEBUG_NOTHING, 0, 1, DEBUG_AGAIN, debug_verb_back},
-    {"rcontinue", "rc", "", "go back to the last breakpoint before this place, or to the start", DEBUG_NOTHING, 0, 0, DEBUG_AGAIN, debug_verb_rcontinue},
+    {"rcontinue", "rc", "", "go back to the last breakpoint before this place, or to the start", DEBUG_NOTHING, 0, 0,
+     DEBUG_AGAIN, debug_verb_rcontinue},
     {"where", "w", "", "show the place again", DEBUG_NOTHING, 0, 0, DEBUG_ONCE, debug_verb_where},
-    {"info", "i", "TOPIC", "break, registers, engines, queues, streams, hazards, pending, program, spaces, config, history", DEBUG_TOPICS, 1, 2, DEBUG_ONCE, debug_verb_info},
-    {"x", "", "[/COUNT] [TYPE] SPACE:ADDR, or SPACE:ADDR:LEN[:TYPE]", "show memory", DEBUG_SPACES, 1, 3, DEBUG_ONCE, debug_verb_x},
+    {"info", "i", "TOPIC",
+     "break, registers, engines, queues, streams, hazards, pending, program, spaces, config, history", DEBUG_TOPICS, 1,
+     2, DEBUG_ONCE, debug_verb_info},
+    {"x", "", "[/COUNT] [TYPE] SPACE:ADDR, or SPACE:ADDR:LEN[:TYPE]", "show memory", DEBUG_SPACES, 1, 3, DEBUG_ONCE,
+     debug_verb_x},
     {"set", "", "SPACE:ADDR[:TYPE] = VALUE …", "write memory", DEBUG_SPACES, 1, WORDS_MAX, DEBUG_ONCE, debug_verb_set},
-    {"print", "p", "SYMBOL|NUMBER", "show a symbol's value, or a number in other bases", DEBUG_PLACES, 1, 1, DEBUG_ONCE, debug_verb_print},
-    {"disas", "dis", "[FROM[,TO]]", "disassemble; again: what follows", DEBUG_PLACES, 0, 2, DEBUG_GOES_ON, debug_verb_disas},
-    {"list", "l", "[LINE|FILE:LINE]", "show the source around a line; again: what follows", DEBUG_PLACES, 0, 1, DEBUG_GOES_ON, debug_verb_list},
-    {"explain", "e", "[WHERE]", "the next instruction in full: fields, meaning, what it will touch", DEBUG_PLACES, 0, 1, DEBUG_ONCE, debug_verb_explain},
-    {"why", "", "[next]", "what held the last instruction, or will hold the next", DEBUG_NOTHING, 0, 1, DEBUG_ONCE, debug_verb_why},
-    {"trace", "", "on FILE [perfetto]|off", "write a trace of what runs from here on", DEBUG_SWITCH, 1, 3, DEBUG_ONCE, debug_verb_trace},
+    {"print", "p", "SYMBOL|NUMBER", "show a symbol's value, or a number in other bases", DEBUG_PLACES, 1, 1, DEBUG_ONCE,
+     debug_verb_print},
+    {"disas", "dis", "[FROM[,TO]]", "disassemble; again: what follows", DEBUG_PLACES, 0, 2, DEBUG_GOES_ON,
+     debug_verb_disas},
+    {"list", "l", "[LINE|FILE:LINE]", "show the source around a line; again: what follows", DEBUG_PLACES, 0, 1,
+     DEBUG_GOES_ON, debug_verb_list},
+    {"explain", "e", "[WHERE]", "the next instruction in full: fields, meaning, what it will touch", DEBUG_PLACES, 0, 1,
+     DEBUG_ONCE, debug_verb_explain},
+    {"why", "", "[next]", "what held the last instruction, or will hold the next", DEBUG_NOTHING, 0, 1, DEBUG_ONCE,
+     debug_verb_why},
+    {"trace", "", "on FILE [perfetto]|off", "write a trace of what runs from here on", DEBUG_SWITCH, 1, 3, DEBUG_ONCE,
+     debug_verb_trace},
     {"source", "", "FILE", "do the commands of a file", DEBUG_FILES, 1, 1, DEBUG_ONCE, debug_verb_source},
     {"help", "h ?", "[COMMAND]", "explain the commands", DEBUG_VERBS, 0, 1, DEBUG_ONCE, debug_verb_help},
     {"quit", "q exit", "", "leave the debugger", DEBUG_NOTHING, 0, 0, DEBUG_ONCE, debug_verb_quit},
@@ -131,7 +152,8 @@ static tv_status do_verb(debug_call *call, const debug_verb *verb)
 static unsigned split(char *copy, char **words)
 {
     unsigned count = 0;
-    for (char *save = NULL, *word = strtok_r(copy, " \t\r\n", &save); word && count < WORDS_MAX; word = strtok_r(NULL, " \t\r\n", &save))
+    for (char *save = NULL, *word = strtok_r(copy, " \t\r\n", &save); word && count < WORDS_MAX;
+         word = strtok_r(NULL, " \t\r\n", &save))
         words[count++] = word;
     return count;
 }
@@ -190,7 +212,9 @@ tv_status tv_debug_command(tv_debug *d, const char *line, const tv_diag_sink *si
     tv_buf text = {0};
     debug_call call = {.d = d, .sink = &own, .text = &text, .json = json_object()};
     *answer = (tv_debug_answer){0};
-    tv_status status = strlen(line) < LINE_MAX_BYTES ? do_line(&call, line) : tv_fail(&own, TV_ERR_INPUT, TV_CODE(DEBUG_VERB), NULL, "the line is too long");
+    tv_status status = strlen(line) < LINE_MAX_BYTES
+                           ? do_line(&call, line)
+                           : tv_fail(&own, TV_ERR_INPUT, TV_CODE(DEBUG_VERB), NULL, "the line is too long");
     finish(&call, status, e.list, answer);
     return status;
 }
@@ -230,10 +254,12 @@ tv_status debug_verb_help(debug_call *call)
         tv_buf_printf(call->text, one ? "%s\n  %s\n" : "%-14s %s\n", one ? form : v->name, v->help);
         if (one && *v->aliases)
             tv_buf_printf(call->text, "  short: %s\n", v->aliases);
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", v->name, "arguments", v->arguments, "help", v->help, "aliases", v->aliases));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", v->name, "arguments", v->arguments,
+                                              "help", v->help, "aliases", v->aliases));
     }
     if (!one)
-        tv_buf_str(call->text, "An empty line repeats step, back, continue, disas and list. `help COMMAND` has the arguments; the beginning of a name will do.\n");
+        tv_buf_str(call->text, "An empty line repeats step, back, continue, disas and list. `help COMMAND` has the "
+                               "arguments; the beginning of a name will do.\n");
     json_object_set_new(call->json, "commands", list);
     return TV_OK;
 }
@@ -265,7 +291,8 @@ tv_status debug_verb_source(debug_call *call)
     tv_input input;
     tv_buf text = {0};
     if (call->d->depth >= DEPTH_MAX)
-        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_SCRIPT), NULL, "scripts call each other more than %d deep", DEPTH_MAX);
+        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_SCRIPT), NULL,
+                       "scripts call each other more than %d deep", DEPTH_MAX);
     if (strcmp(call->words[0], "-") == 0) /* commands, or an editor's messages, may come from there */
         return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_SCRIPT), NULL, "a script is a file, not standard input");
     TV_TRY(tv_input_open(call->words[0], call->sink, &input));
@@ -276,7 +303,8 @@ tv_status debug_verb_source(debug_call *call)
     json_t *list = json_array();
     tv_status status = TV_OK;
     if (!fits)
-        status = tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_SCRIPT), NULL, "the script has more than %d bytes", SCRIPT_MAX);
+        status = tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_SCRIPT), NULL, "the script has more than %d bytes",
+                         SCRIPT_MAX);
     call->d->depth++;
     tv_buf_cstr(&text);
     for (char *line = (char *)text.data, *end; status == TV_OK && line && *line && !call->quit; line = end) {
@@ -326,8 +354,11 @@ static void offer_values(tv_debug *d, const debug_verb *verb, const char *word, 
     tv_space space;
     switch (verb->values) {
     case DEBUG_NOTHING:
-    case DEBUG_FILES: break;
-    case DEBUG_PLACES: offer_places(d, word, n, out); break;
+    case DEBUG_FILES:
+        break;
+    case DEBUG_PLACES:
+        offer_places(d, word, n, out);
+        break;
     case DEBUG_SPACES:
         for (unsigned i = 0; tv_machine_space_at(d->machine, i, &space); i++) {
             snprintf(text, sizeof text, "%s:", space.name);

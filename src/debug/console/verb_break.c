@@ -22,10 +22,10 @@ static bool split_condition(const char *rest, char *where, size_t size, const ch
 static json_t *break_json(const tv_break *b)
 {
     static const char *const kinds[] = {"index", "line", "opcode", "cycle", "fault", "watch"};
-    return json_pack("{s:I, s:s, s:o, s:I, s:I, s:b, s:b, s:o, s:I, s:I}", "number", (json_int_t)b->number, "kind", kinds[b->kind], "where",
-                     debug_json_text(b->where), "value", (json_int_t)b->value, "bytes", (json_int_t)b->bytes, "once", b->once, "enabled", !b->disabled,
-                     "condition", debug_json_text(b->condition), "skip", (json_int_t)b->skip, "hits",
-                     (json_int_t)b->hits);
+    return json_pack("{s:I, s:s, s:o, s:I, s:I, s:b, s:b, s:o, s:I, s:I}", "number", (json_int_t)b->number, "kind",
+                     kinds[b->kind], "where", debug_json_text(b->where), "value", (json_int_t)b->value, "bytes",
+                     (json_int_t)b->bytes, "once", b->once, "enabled", !b->disabled, "condition",
+                     debug_json_text(b->condition), "skip", (json_int_t)b->skip, "hits", (json_int_t)b->hits);
 }
 
 static void print_break(tv_debug *d, const tv_break *b, tv_buf *out)
@@ -40,13 +40,24 @@ static void print_break(tv_debug *d, const tv_break *b, tv_buf *out)
             debug_print_place(&place, out);
         }
         break;
-    case TV_BREAK_LINE: tv_buf_printf(out, "%s:%" PRIu64, b->text, b->value); break;
-    case TV_BREAK_OPCODE: tv_buf_printf(out, "every %s", b->text); break;
-    case TV_BREAK_CYCLE: tv_buf_printf(out, "cycle %" PRIu64, b->value); break;
-    case TV_BREAK_FAULT: tv_buf_str(out, "a fault"); break;
+    case TV_BREAK_LINE:
+        tv_buf_printf(out, "%s:%" PRIu64, b->text, b->value);
+        break;
+    case TV_BREAK_OPCODE:
+        tv_buf_printf(out, "every %s", b->text);
+        break;
+    case TV_BREAK_CYCLE:
+        tv_buf_printf(out, "cycle %" PRIu64, b->value);
+        break;
+    case TV_BREAK_FAULT:
+        tv_buf_str(out, "a fault");
+        break;
     case TV_BREAK_WATCH:
-        tv_buf_printf(out, "%s of %" PRIu64 " byte%s at %s", b->reads && b->writes ? "reads and writes" : b->reads ? "reads" : "writes", b->bytes,
-                      b->bytes == 1 ? "" : "s", b->where);
+        tv_buf_printf(out, "%s of %" PRIu64 " byte%s at %s",
+                      b->reads && b->writes ? "reads and writes"
+                      : b->reads            ? "reads"
+                                            : "writes",
+                      b->bytes, b->bytes == 1 ? "" : "s", b->where);
         break;
     }
     if (b->condition)
@@ -87,10 +98,12 @@ tv_status debug_verb_watch(debug_call *call)
     char where[512];
     const char *rest;
     tv_space space;
-    tv_break b = {.kind = TV_BREAK_WATCH, .reads = call->name[0] != 'w', .writes = call->name[0] != 'r', .where = where};
+    tv_break b = {
+        .kind = TV_BREAK_WATCH, .reads = call->name[0] != 'w', .writes = call->name[0] != 'r', .where = where};
     if (!split_condition(call->rest, where, sizeof where, &b.condition))
         return debug_fail_argument(call, "watch SPACE:ADDR[:BYTES]", "there is no address");
-    TV_TRY(tv_machine_address(call->d->machine, call->d->programs, call->d->count, where, call->sink, &space, &b.value, &rest));
+    TV_TRY(tv_machine_address(call->d->machine, call->d->programs, call->d->count, where, call->sink, &space, &b.value,
+                              &rest));
     if (rest && (!debug_parse_number(rest, &b.bytes) || b.bytes == 0))
         return debug_fail_argument(call, "watch SPACE:ADDR[:BYTES]", "'%.40s' is no number of bytes", rest);
     b.text = space.name;
@@ -138,7 +151,9 @@ tv_status debug_verb_ignore(debug_call *call)
     unsigned number;
     uint64_t count;
     if (!is_number(call, 0, &number) || !debug_parse_number(call->words[1], &count))
-        return debug_fail_argument(call, "ignore NUMBER COUNT", "'%.40s %.40s' is no number of a breakpoint and a count", call->words[0], call->words[1]);
+        return debug_fail_argument(call, "ignore NUMBER COUNT",
+                                   "'%.40s %.40s' is no number of a breakpoint and a count", call->words[0],
+                                   call->words[1]);
     TV_TRY(tv_debug_break_skip(call->d, number, count, call->sink));
     tv_break b;
     for (unsigned i = 0; tv_debug_break_at(call->d, i, &b); i++)

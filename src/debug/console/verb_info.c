@@ -17,7 +17,8 @@ static tv_status show_state(debug_call *call, const char *group)
         if (strcmp(v.group, group) != 0 || (one && strcmp(one, v.name) != 0))
             continue;
         tv_buf_printf(call->text, "%-14s %s\n", v.name, v.text);
-        json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "name", v.name, "text", debug_json_text(v.text), "doc", debug_json_text(v.doc)));
+        json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "name", v.name, "text", debug_json_text(v.text), "doc",
+                                              debug_json_text(v.doc)));
     }
     if (!json_array_size(list)) {
         json_decref(list);
@@ -35,7 +36,8 @@ static void show_engines(debug_call *call)
     tv_stats s;
     json_t *list = json_array();
     tv_machine_stats(call->d->machine, &s);
-    tv_buf_printf(call->text, "%" PRIu64 " cycles if the run ended here\n%-8s %12s %12s %12s  held by\n", s.cycles, "engine", "busy", "held", "idle");
+    tv_buf_printf(call->text, "%" PRIu64 " cycles if the run ended here\n%-8s %12s %12s %12s  held by\n", s.cycles,
+                  "engine", "busy", "held", "idle");
     for (unsigned e = 0; e < s.engine_count; e++) {
         const tv_engine_stats *g = &s.engines[e];
         uint64_t stalled = 0;
@@ -50,7 +52,8 @@ static void show_engines(debug_call *call)
             json_object_set_new(stall_reasons, s.stall_reasons[c], json_integer((json_int_t)g->stalled[c]));
         }
         tv_buf_str(call->text, "\n");
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o}", "name", g->name, "busy", (json_int_t)g->busy, "idle", (json_int_t)g->idle, "held", stall_reasons));
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o}", "name", g->name, "busy", (json_int_t)g->busy,
+                                              "idle", (json_int_t)g->idle, "held", stall_reasons));
     }
     json_object_set_new(call->json, "cycles", json_integer((json_int_t)s.cycles));
     json_object_set_new(call->json, "engines", list);
@@ -61,9 +64,11 @@ static void show_spaces(debug_call *call)
     tv_space s;
     json_t *list = json_array();
     for (unsigned i = 0; tv_machine_space_at(call->d->machine, i, &s); i++) {
-        tv_buf_printf(call->text, "%-8s %12" PRIu64 " units of %3" PRIu64 " byte%s  %s\n", s.name, s.size, s.unit_bytes, s.unit_bytes == 1 ? " " : "s", s.doc);
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:s}", "name", s.name, "size", (json_int_t)s.size, "unit_bytes",
-                                              (json_int_t)s.unit_bytes, "bank_size", (json_int_t)s.bank_size, "doc", s.doc));
+        tv_buf_printf(call->text, "%-8s %12" PRIu64 " units of %3" PRIu64 " byte%s  %s\n", s.name, s.size, s.unit_bytes,
+                      s.unit_bytes == 1 ? " " : "s", s.doc);
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:s}", "name", s.name, "size", (json_int_t)s.size,
+                                              "unit_bytes", (json_int_t)s.unit_bytes, "bank_size",
+                                              (json_int_t)s.bank_size, "doc", s.doc));
     }
     json_object_set_new(call->json, "spaces", list);
 }
@@ -73,7 +78,8 @@ static void show_config(debug_call *call)
     tv_config_entry e;
     json_t *object = json_object();
     for (unsigned i = 0; tv_config_at(tv_machine_config(call->d->machine), i, &e); i++) {
-        tv_buf_printf(call->text, "%-28s %s%s%s%s\n", e.key, e.value, *e.unit ? " " : "", e.unit, strcmp(e.origin, "default") == 0 ? "" : " *");
+        tv_buf_printf(call->text, "%-28s %s%s%s%s\n", e.key, e.value, *e.unit ? " " : "", e.unit,
+                      strcmp(e.origin, "default") == 0 ? "" : " *");
         json_object_set_new(object, e.key, json_string(e.value));
     }
     json_object_set_new(call->json, "config", object);
@@ -114,12 +120,16 @@ static void show_program(debug_call *call)
             bytes += segment.size;
         while (tv_program_symbol_at(program, symbols, &symbol))
             symbols++;
-        tv_buf_printf(call->text, "%s program %u of %u for %s: %" PRIu64 " instructions, %" PRIu64 " bytes of data, %" PRIu64 " symbols\n",
-                      p == d->program ? "=>" : "  ", p, d->count, tv_program_target(program), tv_program_instruction_count(program), bytes, symbols);
+        tv_buf_printf(call->text,
+                      "%s program %u of %u for %s: %" PRIu64 " instructions, %" PRIu64 " bytes of data, %" PRIu64
+                      " symbols\n",
+                      p == d->program ? "=>" : "  ", p, d->count, tv_program_target(program),
+                      tv_program_instruction_count(program), bytes, symbols);
         show_files(call, program, files);
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:b, s:o}", "target", tv_program_target(program), "instructions",
-                                              (json_int_t)tv_program_instruction_count(program), "data", (json_int_t)bytes, "symbols", (json_int_t)symbols,
-                                              "loaded", p == d->program, "files", files));
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:b, s:o}", "target", tv_program_target(program),
+                                              "instructions", (json_int_t)tv_program_instruction_count(program), "data",
+                                              (json_int_t)bytes, "symbols", (json_int_t)symbols, "loaded",
+                                              p == d->program, "files", files));
     }
     json_object_set_new(call->json, "programs", list);
 }
@@ -128,8 +138,9 @@ static void show_history(debug_call *call)
 {
     const tv_debug *d = call->d;
     uint64_t bytes = debug_history_bytes(d);
-    tv_buf_printf(call->text, "%u snapshot%s of %" PRIu64 " bytes, of at most %" PRIu64 "; %zu write%s\n", d->snapshot_count, d->snapshot_count == 1 ? "" : "s",
-                  bytes, d->options.snapshot_memory, d->write_count, d->write_count == 1 ? "" : "s");
+    tv_buf_printf(call->text, "%u snapshot%s of %" PRIu64 " bytes, of at most %" PRIu64 "; %zu write%s\n",
+                  d->snapshot_count, d->snapshot_count == 1 ? "" : "s", bytes, d->options.snapshot_memory,
+                  d->write_count, d->write_count == 1 ? "" : "s");
     json_t *list = json_array();
     for (unsigned i = 0; i < d->snapshot_count; i++)
         json_array_append_new(list, json_integer((json_int_t)d->snapshots[i].position));
@@ -139,16 +150,20 @@ static void show_history(debug_call *call)
 
 /* ---- The topics ---- */
 
-const char *const debug_topics[] = {"break", "registers", "engines", "queues", "streams", "hazards", "pending", "program", "spaces", "config", "history", NULL};
+const char *const debug_topics[] = {"break",   "registers", "engines", "queues", "streams", "hazards",
+                                    "pending", "program",   "spaces",  "config", "history", NULL};
 
 tv_status debug_verb_info(debug_call *call)
 {
-    static void (*const shows[])(debug_call *) = {debug_info_breaks, NULL, show_engines, NULL, NULL, NULL, NULL, show_program, show_spaces, show_config, show_history};
+    static void (*const shows[])(debug_call *) = {
+        debug_info_breaks, NULL,        show_engines, NULL,        NULL, NULL, NULL,
+        show_program,      show_spaces, show_config,  show_history};
     const char *word = call->words[0];
     char hint[160] = "the topics are";
     unsigned found = TV_COUNTOF(shows);
     for (unsigned i = 0; debug_topics[i]; i++) {
-        if (strncmp(debug_topics[i], word, strlen(word)) == 0 && (found == TV_COUNTOF(shows) || strcmp(debug_topics[i], word) == 0))
+        if (strncmp(debug_topics[i], word, strlen(word)) == 0 &&
+            (found == TV_COUNTOF(shows) || strcmp(debug_topics[i], word) == 0))
             found = i;
         size_t n = strlen(hint);
         snprintf(hint + n, sizeof hint - n, " %s", debug_topics[i]);

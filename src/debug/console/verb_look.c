@@ -13,7 +13,8 @@ static tv_status range_of(debug_call *call, uint64_t *from, uint64_t *to)
     tv_debug *d = call->d;
     uint64_t next = tv_machine_next(d->machine), count = tv_program_instruction_count(d->programs[d->program]);
     char first[256], *comma;
-    if (call->count == 0 && d->disassembled.next && d->disassembled.next < count && d->disassembled.position == debug_position(d)) {
+    if (call->count == 0 && d->disassembled.next && d->disassembled.next < count &&
+        d->disassembled.position == debug_position(d)) {
         *from = d->disassembled.next;
         *to = tv_min_u64(*from + 12, count);
         return TV_OK;
@@ -51,8 +52,9 @@ tv_status debug_verb_disas(debug_call *call)
         if (place.label && place.offset == 0)
             tv_buf_printf(call->text, "%s:\n", place.label);
         tv_buf_printf(call->text, "%s %5" PRIu64 "  %s\n", i == here.index && !here.end ? "=>" : "  ", i, place.text);
-        json_array_append_new(list, json_pack("{s:I, s:o, s:o, s:I}", "index", (json_int_t)i, "instruction", debug_json_text(place.text), "file",
-                                              debug_json_text(place.file), "line", (json_int_t)place.line));
+        json_array_append_new(list, json_pack("{s:I, s:o, s:o, s:I}", "index", (json_int_t)i, "instruction",
+                                              debug_json_text(place.text), "file", debug_json_text(place.file), "line",
+                                              (json_int_t)place.line));
     }
     d->disassembled.position = debug_position(d);
     d->disassembled.next = to;
@@ -79,7 +81,9 @@ static tv_status lines_of(debug_call *call, const char *file, uint64_t from, uin
     enum { SHOWN = 11 };
     if (!debug_read_source(file, &text)) {
         tv_buf_fini(&text);
-        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), "start the debugger in the folder of the sources; `disas` shows the instructions", "cannot read the source file '%.200s'", file);
+        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE),
+                       "start the debugger in the folder of the sources; `disas` shows the instructions",
+                       "cannot read the source file '%.200s'", file);
     }
     json_t *list = json_array();
     size_t length;
@@ -107,13 +111,16 @@ tv_status debug_verb_list(debug_call *call)
     tv_debug *d = call->d;
     tv_debug_location place;
     uint64_t line, next = tv_machine_next(d->machine), count = tv_program_instruction_count(d->programs[d->program]);
-    if (!tv_debug_instruction(d, next < count ? tv_machine_order(d->machine, next) : count - (count > 0), &place) || !place.file)
-        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), "`disas` shows its instructions", "the program does not know its source lines");
+    if (!tv_debug_instruction(d, next < count ? tv_machine_order(d->machine, next) : count - (count > 0), &place) ||
+        !place.file)
+        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), "`disas` shows its instructions",
+                       "the program does not know its source lines");
     uint64_t current = place.line;
     const char *file = place.file, *colon = call->count ? strrchr(call->words[0], ':') : NULL;
     char other[512];
     if (!call->count && d->listed.next && d->listed.position == debug_position(d))
-        return lines_of(call, d->listed.file, d->listed.next, next < count && strcmp(file, d->listed.file) == 0 ? current : 0);
+        return lines_of(call, d->listed.file, d->listed.next,
+                        next < count && strcmp(file, d->listed.file) == 0 ? current : 0);
     if (!call->count)
         return lines_of(call, file, current > 5 ? current - 5 : 1, next < count ? current : 0);
     if (!debug_parse_number(colon ? colon + 1 : call->words[0], &line) || line == 0 || line > UINT32_MAX)
@@ -123,8 +130,10 @@ tv_status debug_verb_list(debug_call *call)
         uint64_t index;
         tv_source_line at;
         snprintf(other, sizeof other, "%.*s", (int)(colon - call->words[0]), call->words[0]);
-        if (!tv_debug_find_line(d, other, &found, &program, &index) || !tv_program_line(d->programs[program], index, &at))
-            return debug_fail_argument(call, "`info program` lists the files", "the program has no source file '%.80s'", other);
+        if (!tv_debug_find_line(d, other, &found, &program, &index) ||
+            !tv_program_line(d->programs[program], index, &at))
+            return debug_fail_argument(call, "`info program` lists the files", "the program has no source file '%.80s'",
+                                       other);
         current = strcmp(file, at.file) == 0 ? current : 0;
         file = at.file;
     }
@@ -149,8 +158,10 @@ static void explain_fields(debug_call *call, uint64_t word)
     for (unsigned i = 0; row >= 0 && tv_codec_field_at(codec, (unsigned)row, i, word, &f); i++) {
         char bits[16];
         snprintf(bits, sizeof bits, f.hi == f.lo ? "[%u]" : "[%u:%u]", f.hi, f.lo);
-        tv_buf_printf(call->text, "  %-8s %-16s = 0x%-6" PRIx64 " %8" PRIu64 "  %s\n", bits, f.name, f.value, f.value, f.ignored ? "not looked at" : f.doc);
-        json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:I, s:s}", "name", f.name, "hi", (int)f.hi, "lo", (int)f.lo, "value", (json_int_t)f.value, "doc", f.doc));
+        tv_buf_printf(call->text, "  %-8s %-16s = 0x%-6" PRIx64 " %8" PRIu64 "  %s\n", bits, f.name, f.value, f.value,
+                      f.ignored ? "not looked at" : f.doc);
+        json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:I, s:s}", "name", f.name, "hi", (int)f.hi, "lo",
+                                              (int)f.lo, "value", (json_int_t)f.value, "doc", f.doc));
     }
     json_object_set_new(call->json, "fields", list);
 }
@@ -158,7 +169,8 @@ static void explain_fields(debug_call *call, uint64_t word)
 static bool same_name(const char *parameter, const char *word, size_t n)
 {
     size_t m = strlen(parameter);
-    return (m == n && strncmp(parameter, word, n) == 0) || (m == n + 5 && strncmp(parameter, word, n) == 0 && strcmp(parameter + n, "_bank") == 0);
+    return (m == n && strncmp(parameter, word, n) == 0) ||
+           (m == n + 5 && strncmp(parameter, word, n) == 0 && strcmp(parameter + n, "_bank") == 0);
 }
 
 /* "NAME key=value key=value": each with what it means. */
@@ -184,12 +196,13 @@ static void explain_parameters(debug_call *call, const char *text)
             found = same_name(p.name, at, key);
         if (!found)
             continue;
-        tv_buf_printf(call->text, "  %-16.*s = %-14.*s %s%s%s\n", (int)key, at, (int)(end - key - 1), at + key + 1, p.doc, p.unit && *p.unit ? ", in " : "",
-                      p.unit ? p.unit : "");
+        tv_buf_printf(call->text, "  %-16.*s = %-14.*s %s%s%s\n", (int)key, at, (int)(end - key - 1), at + key + 1,
+                      p.doc, p.unit && *p.unit ? ", in " : "", p.unit ? p.unit : "");
         char name[64], value[256];
         snprintf(name, sizeof name, "%.*s", (int)key, at);
         snprintf(value, sizeof value, "%.*s", (int)(end - key - 1), at + key + 1);
-        json_array_append_new(list, json_pack("{s:o, s:o, s:s}", "name", debug_json_text(name), "value", debug_json_text(value), "doc", p.doc));
+        json_array_append_new(list, json_pack("{s:o, s:o, s:s}", "name", debug_json_text(name), "value",
+                                              debug_json_text(value), "doc", p.doc));
     }
     json_object_set_new(call->json, "parameters", list);
     tv_codec_free(codec);
@@ -210,7 +223,8 @@ static void take_touch(void *user, const tv_access *a)
     tv_buf *text = t->call->text;
     if (t->count++ >= SHOWN)
         return;
-    tv_buf_printf(text, "  %s %" PRIu64 " byte%s at ", a->write ? "writes" : "reads", a->bytes, a->bytes == 1 ? "" : "s");
+    tv_buf_printf(text, "  %s %" PRIu64 " byte%s at ", a->write ? "writes" : "reads", a->bytes,
+                  a->bytes == 1 ? "" : "s");
     debug_print_address(t->call->d, a->space, a->addr, text);
     if (tv_machine_read(t->call->d->machine, a->space, a->addr, bytes, size, NULL) == TV_OK) {
         tv_buf_str(text, a->write ? ", now" : ":");
@@ -219,7 +233,8 @@ static void take_touch(void *user, const tv_access *a)
         tv_buf_str(text, size < a->bytes ? " …" : "");
     }
     tv_buf_str(text, "\n");
-    json_array_append_new(t->list, json_pack("{s:s, s:I, s:I, s:b}", "space", a->space, "addr", (json_int_t)a->addr, "bytes", (json_int_t)a->bytes, "write", a->write));
+    json_array_append_new(t->list, json_pack("{s:s, s:I, s:I, s:b}", "space", a->space, "addr", (json_int_t)a->addr,
+                                             "bytes", (json_int_t)a->bytes, "write", a->write));
 }
 
 tv_status debug_verb_explain(debug_call *call)
@@ -231,7 +246,8 @@ tv_status debug_verb_explain(debug_call *call)
     if (call->count)
         TV_TRY(debug_parse_index(d, call->words[0], call->sink, &index));
     if (!tv_debug_instruction(d, index, &place))
-        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`explain WHERE` takes an instruction", "there is no next instruction");
+        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`explain WHERE` takes an instruction",
+                       "there is no next instruction");
     tv_buf_printf(call->text, "%" PRIu64 "  %s\n", index, place.text);
     json_object_set_new(call->json, "index", json_integer((json_int_t)index));
     json_object_set_new(call->json, "instruction", debug_json_text(place.text));
@@ -280,7 +296,8 @@ static void take_event(void *user, const tv_event *e)
         t->issued = true;
     }
     for (unsigned i = 0; e->kind == TV_EVENT_STALL && i < t->count; i++) /* the engine waits as long as the scheduler */
-        if (strcmp(t->stalls[i].reason, e->reason) == 0 && t->stalls[i].to == e->end && t->stalls[i].scheduler != (e->scheduler != 0))
+        if (strcmp(t->stalls[i].reason, e->reason) == 0 && t->stalls[i].to == e->end &&
+            t->stalls[i].scheduler != (e->scheduler != 0))
             return;
     if (e->kind != TV_EVENT_STALL || t->count == STALLS_MAX)
         return;
@@ -300,18 +317,24 @@ static void print_told(debug_call *call, const told *t, bool next)
     debug_instruction_of(d, t->program, (uint64_t)(t->index - t->first), &place);
     tv_buf_printf(call->text, "%" PRIu64 "  %s\n", place.index, place.text);
     if (t->issued)
-        tv_buf_printf(call->text, next ? "  will begin at cycle %" PRIu64 " and end at %" PRIu64 "\n" : "  began at cycle %" PRIu64 ", ends at %" PRIu64 "\n", t->start, t->end);
+        tv_buf_printf(call->text,
+                      next ? "  will begin at cycle %" PRIu64 " and end at %" PRIu64 "\n"
+                           : "  began at cycle %" PRIu64 ", ends at %" PRIu64 "\n",
+                      t->start, t->end);
     if (t->faults)
         tv_buf_printf(call->text, "  %s: %s\n", next ? "will fault" : "faulted", t->fault);
     for (unsigned i = 0; i < t->count; i++) {
-        tv_buf_printf(call->text, "  held for %" PRIu64 " cycle%s (%" PRIu64 " to %" PRIu64 ") by %s in %s", t->stalls[i].to - t->stalls[i].from,
-                      t->stalls[i].to - t->stalls[i].from == 1 ? "" : "s", t->stalls[i].from, t->stalls[i].to, t->stalls[i].reason, t->stalls[i].engine);
-        bool known = t->stalls[i].waits_for >= t->first && debug_instruction_of(d, t->program, (uint64_t)(t->stalls[i].waits_for - t->first), &place);
+        tv_buf_printf(call->text, "  held for %" PRIu64 " cycle%s (%" PRIu64 " to %" PRIu64 ") by %s in %s",
+                      t->stalls[i].to - t->stalls[i].from, t->stalls[i].to - t->stalls[i].from == 1 ? "" : "s",
+                      t->stalls[i].from, t->stalls[i].to, t->stalls[i].reason, t->stalls[i].engine);
+        bool known = t->stalls[i].waits_for >= t->first &&
+                     debug_instruction_of(d, t->program, (uint64_t)(t->stalls[i].waits_for - t->first), &place);
         if (known)
             tv_buf_printf(call->text, "\n    waiting for %" PRIu64 "  %s", place.index, place.text);
         tv_buf_str(call->text, "\n");
-        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:I}", "cause", t->stalls[i].reason, "engine", t->stalls[i].engine, "from",
-                                              (json_int_t)t->stalls[i].from, "to", (json_int_t)t->stalls[i].to, "waits_for",
+        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:I}", "cause", t->stalls[i].reason, "engine",
+                                              t->stalls[i].engine, "from", (json_int_t)t->stalls[i].from, "to",
+                                              (json_int_t)t->stalls[i].to, "waits_for",
                                               (json_int_t)(known ? t->stalls[i].waits_for - t->first : -1)));
     }
     if (!t->count && !t->faults)
@@ -338,7 +361,8 @@ static tv_status listen(tv_debug *d, told *t, const tv_diag_sink *sink)
     return t->faults ? TV_OK : status;
 }
 
-/* The same of the instruction at `at`; the machine then stands as before, at a fault, too, unless the way was interrupted. */
+/* The same of the instruction at `at`; the machine then stands as before, at a fault, too, unless the way was
+ * interrupted. */
 static tv_status listen_at(tv_debug *d, uint64_t at, told *t, const tv_diag_sink *sink, bool *there)
 {
     uint64_t position = debug_position(d);
@@ -371,9 +395,12 @@ tv_status debug_verb_why(debug_call *call)
     else if (d->options.mode == TV_MODE_FUNCTIONAL)
         status = tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), NULL, "a functional run has no cycles");
     else if (d->trace)
-        status = tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`trace off` ends the trace", "that takes a step back, which a run that is being traced cannot do");
+        status = tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`trace off` ends the trace",
+                         "that takes a step back, which a run that is being traced cannot do");
     else if (next ? debug_at_end(d) : position == 0)
-        status = tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), NULL, next ? "there is no next instruction" : "nothing has run; `why next` asks about the next instruction");
+        status = tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), NULL,
+                         next ? "there is no next instruction"
+                              : "nothing has run; `why next` asks about the next instruction");
     if (status == TV_OK)
         status = listen_at(d, next ? position : position - 1, t, call->sink, &there);
     if (status == TV_OK && !there) { /* on the way back */

@@ -15,15 +15,18 @@ static json_t *element_json(tv_dtype type, const uint8_t *bytes, uint64_t i)
     tv_dtype_text(type, bytes, i, text);
     if (strncmp(text, "0x", 2) == 0 || strpbrk(text, "nN"))
         return json_string(text);
-    return type == TV_F32 || type == TV_F16 || type == TV_BF16 ? json_real(tv_dtype_value(type, bytes, i)) : json_integer(strtoll(text, NULL, 10));
+    return type == TV_F32 || type == TV_F16 || type == TV_BF16 ? json_real(tv_dtype_value(type, bytes, i))
+                                                               : json_integer(strtoll(text, NULL, 10));
 }
 
-/* Lines begin with the unit that their first element stands in; of one that begins within a unit also the byte of it. */
+/* Lines begin with the unit that their first element stands in; of one that begins within a unit also the byte of it.
+ */
 static void print_address(const tv_range *r, uint64_t byte, tv_buf *out)
 {
     uint64_t unit = r->addr + byte / r->space.unit_bytes, rest = byte % r->space.unit_bytes;
     if (r->space.bank_size)
-        tv_buf_printf(out, "%s:%" PRIu64 ":0x%-6" PRIx64, r->space.name, unit / r->space.bank_size, unit % r->space.bank_size);
+        tv_buf_printf(out, "%s:%" PRIu64 ":0x%-6" PRIx64, r->space.name, unit / r->space.bank_size,
+                      unit % r->space.bank_size);
     else if (rest)
         tv_buf_printf(out, "%s:0x%" PRIx64 "+%-4" PRIu64, r->space.name, unit, rest);
     else
@@ -50,8 +53,9 @@ static tv_status show_range(debug_call *call, const tv_range *r)
         json_array_append_new(values, element_json(r->type, bytes, i));
     }
     free(bytes);
-    json_object_set_new(call->json, "memory", json_pack("{s:s, s:I, s:s, s:o}", "space", r->space.name, "addr", (json_int_t)r->addr, "type",
-                                                        tv_dtype_name(r->type), "values", values));
+    json_object_set_new(call->json, "memory",
+                        json_pack("{s:s, s:I, s:s, s:o}", "space", r->space.name, "addr", (json_int_t)r->addr, "type",
+                                  tv_dtype_name(r->type), "values", values));
     return status;
 }
 
@@ -72,13 +76,15 @@ tv_status debug_verb_x(debug_call *call)
         TV_TRY(tv_dtype_parse(call->words[at++], call->sink, &r.type));
     if (at + 1 != call->count)
         return debug_fail_argument(call, "x[/COUNT] [TYPE] SPACE:ADDR", "there is no address");
-    TV_TRY(tv_machine_address(d->machine, d->programs, d->count, call->words[at], call->sink, &r.space, &r.addr, &rest));
+    TV_TRY(
+        tv_machine_address(d->machine, d->programs, d->count, call->words[at], call->sink, &r.space, &r.addr, &rest));
     if (!typed)
         r.type = r.space.type;
     if (rest)
         TV_TRY(tv_machine_range(d->machine, d->programs, d->count, call->words[at], call->sink, &r));
     else if (at == 0 || (at == 1 && call->words[0][0] != '/')) { /* not more than there is */
-        uint64_t left = r.addr < r.space.size ? (r.space.size - r.addr) * r.space.unit_bytes * 8 / tv_dtype_bits(r.type) : 0;
+        uint64_t left =
+            r.addr < r.space.size ? (r.space.size - r.addr) * r.space.unit_bytes * 8 / tv_dtype_bits(r.type) : 0;
         r.count = left ? tv_min_u64(left, r.count) : r.count;
     }
     return show_range(call, &r);
@@ -121,7 +127,8 @@ tv_status debug_verb_set(debug_call *call)
         if (n > 1 && word[n - 1] == ',')
             word[n - 1] = '\0';
         if (tv_dtype_store(type, bytes, i, word) != TV_OK)
-            status = tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(MACHINE_VALUE), NULL, "'%.40s' is no %s", word, tv_dtype_name(type));
+            status = tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(MACHINE_VALUE), NULL, "'%.40s' is no %s", word,
+                             tv_dtype_name(type));
     }
     if (status == TV_OK)
         status = tv_debug_write(d, space.name, addr, bytes, size, call->sink);
@@ -144,7 +151,8 @@ tv_status debug_verb_print(debug_call *call)
     }
     for (unsigned i = 0; i < call->d->count; i++)
         if (tv_program_symbol(call->d->programs[(call->d->program + i) % call->d->count], word, &symbol)) {
-            tv_buf_printf(call->text, "%s = %" PRId64 " = 0x%" PRIx64 " (%s)\n", symbol.name, (int64_t)symbol.value, symbol.value, kinds[symbol.kind]);
+            tv_buf_printf(call->text, "%s = %" PRId64 " = 0x%" PRIx64 " (%s)\n", symbol.name, (int64_t)symbol.value,
+                          symbol.value, kinds[symbol.kind]);
             json_object_set_new(call->json, "value", json_integer((json_int_t)symbol.value));
             return TV_OK;
         }

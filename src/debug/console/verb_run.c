@@ -9,9 +9,10 @@
 
 static json_t *place_json(tv_debug *d, const tv_debug_location *place)
 {
-    json_t *object = json_pack("{s:I, s:I, s:I, s:b, s:o, s:I, s:o, s:I, s:o}", "program", (json_int_t)place->program, "index", (json_int_t)place->index,
-                               "position", (json_int_t)place->position, "end", place->end, "label", debug_json_text(place->label), "offset",
-                               (json_int_t)place->offset, "file", debug_json_text(place->file), "line", (json_int_t)place->line, "instruction",
+    json_t *object = json_pack("{s:I, s:I, s:I, s:b, s:o, s:I, s:o, s:I, s:o}", "program", (json_int_t)place->program,
+                               "index", (json_int_t)place->index, "position", (json_int_t)place->position, "end",
+                               place->end, "label", debug_json_text(place->label), "offset", (json_int_t)place->offset,
+                               "file", debug_json_text(place->file), "line", (json_int_t)place->line, "instruction",
                                debug_json_text(place->text));
     if (d->options.mode != TV_MODE_FUNCTIONAL)
         json_object_set_new(object, "cycle", json_integer((json_int_t)debug_clock(d)));
@@ -22,28 +23,40 @@ static void tell_reason(tv_debug *d, const tv_debug_stop *stop, tv_buf *text)
 {
     const tv_fault *fault = tv_machine_fault(d->machine);
     switch (stop->reason) {
-    case TV_DEBUG_START: tv_buf_str(text, "at the start"); break;
-    case TV_DEBUG_STEP: return;
-    case TV_DEBUG_BREAKPOINT: tv_buf_printf(text, "breakpoint %u", stop->breakpoint); break;
+    case TV_DEBUG_START:
+        tv_buf_str(text, "at the start");
+        break;
+    case TV_DEBUG_STEP:
+        return;
+    case TV_DEBUG_BREAKPOINT:
+        tv_buf_printf(text, "breakpoint %u", stop->breakpoint);
+        break;
     case TV_DEBUG_WATCH:
-        tv_buf_printf(text, "watch %u: the next instruction %s %" PRIu64 " byte%s at ", stop->breakpoint, stop->access.write ? "writes" : "reads",
-                      stop->access.bytes, stop->access.bytes == 1 ? "" : "s");
+        tv_buf_printf(text, "watch %u: the next instruction %s %" PRIu64 " byte%s at ", stop->breakpoint,
+                      stop->access.write ? "writes" : "reads", stop->access.bytes, stop->access.bytes == 1 ? "" : "s");
         debug_print_address(d, stop->access.space, stop->access.addr, text);
         break;
     case TV_DEBUG_FAULT:
         if (fault)
             tv_buf_printf(text, "machine fault: %s [%s %s]", fault->message, fault->code, fault->name);
         break;
-    case TV_DEBUG_END: tv_buf_printf(text, "%s ended", d->count > 1 ? "the programs have" : "the program has"); break;
-    case TV_DEBUG_BEGINNING: tv_buf_str(text, "nothing further back: at the start"); break;
-    case TV_DEBUG_INTERRUPTED: tv_buf_str(text, "interrupted"); break;
+    case TV_DEBUG_END:
+        tv_buf_printf(text, "%s ended", d->count > 1 ? "the programs have" : "the program has");
+        break;
+    case TV_DEBUG_BEGINNING:
+        tv_buf_str(text, "nothing further back: at the start");
+        break;
+    case TV_DEBUG_INTERRUPTED:
+        tv_buf_str(text, "interrupted");
+        break;
     }
     tv_buf_str(text, "\n");
 }
 
 static json_t *fault_json(const tv_fault *f)
 {
-    return json_pack("{s:s, s:s, s:I, s:o}", "code", f->code, "name", f->name, "index", (json_int_t)f->index, "message", debug_json_text(f->message));
+    return json_pack("{s:s, s:s, s:I, s:o}", "code", f->code, "name", f->name, "index", (json_int_t)f->index, "message",
+                     debug_json_text(f->message));
 }
 
 void debug_tell_stop(tv_debug *d, const tv_debug_stop *stop, tv_buf *text, json_t *json)
@@ -55,8 +68,10 @@ void debug_tell_stop(tv_debug *d, const tv_debug_stop *stop, tv_buf *text, json_
     if (stop->breakpoint)
         json_object_set_new(object, "breakpoint", json_integer(stop->breakpoint));
     if (stop->reason == TV_DEBUG_WATCH)
-        json_object_set_new(object, "access", json_pack("{s:s, s:I, s:I, s:b}", "space", stop->access.space, "addr", (json_int_t)stop->access.addr, "bytes",
-                                                        (json_int_t)stop->access.bytes, "write", stop->access.write));
+        json_object_set_new(object, "access",
+                            json_pack("{s:s, s:I, s:I, s:b}", "space", stop->access.space, "addr",
+                                      (json_int_t)stop->access.addr, "bytes", (json_int_t)stop->access.bytes, "write",
+                                      stop->access.write));
     const tv_fault *fault = tv_machine_fault(d->machine);
     if (fault)
         json_object_set_new(object, "fault", fault_json(fault));
@@ -70,7 +85,8 @@ void debug_tell_stop(tv_debug *d, const tv_debug_stop *stop, tv_buf *text, json_
         if (d->options.mode == TV_MODE_FUNCTIONAL)
             tv_buf_printf(text, "%" PRIu64 " instruction%s\n", place.position, place.position == 1 ? "" : "s");
         else
-            tv_buf_printf(text, "%" PRIu64 " instruction%s, %" PRIu64 " cycles\n", place.position, place.position == 1 ? "" : "s", debug_clock(d));
+            tv_buf_printf(text, "%" PRIu64 " instruction%s, %" PRIu64 " cycles\n", place.position,
+                          place.position == 1 ? "" : "s", debug_clock(d));
         return;
     }
     tv_buf_printf(text, "=> %" PRIu64 "  %s\n", place.index, place.text);
@@ -189,10 +205,12 @@ static tv_status begin_trace(debug_call *call)
     if (d->options.mode == TV_MODE_FUNCTIONAL)
         return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), NULL, "a functional run has no cycles to trace");
     if (d->trace)
-        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`trace off` ends it", "a trace is being written to %.200s", d->trace_path);
+        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`trace off` ends it",
+                       "a trace is being written to %.200s", d->trace_path);
     if (strcmp(call->words[1], "-") == 0)
         return debug_fail_argument(call, NULL, "a trace needs a file of its own");
-    TV_TRY(tv_trace_open(call->words[1], perfetto ? TV_TRACE_PERFETTO : TV_TRACE_JSON, d->machine, call->sink, &d->trace));
+    TV_TRY(
+        tv_trace_open(call->words[1], perfetto ? TV_TRACE_PERFETTO : TV_TRACE_JSON, d->machine, call->sink, &d->trace));
     d->trace_path = strdup(call->words[1]);
     tv_trace_sink sink = tv_trace_writer_sink(d->trace);
     tv_machine_trace(d->machine, &sink);
@@ -208,7 +226,8 @@ tv_status debug_verb_trace(debug_call *call)
     if (!off || call->count != 1)
         return debug_fail_argument(call, "trace on FILE [perfetto], or trace off", "that is neither on nor off");
     if (!call->d->trace)
-        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`trace on FILE` begins one", "no trace is being written");
+        return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`trace on FILE` begins one",
+                       "no trace is being written");
     tv_buf_printf(call->text, "the trace is in %s\n", call->d->trace_path ? call->d->trace_path : "its file");
     return debug_trace_end(call->d, call->sink);
 }

@@ -69,7 +69,8 @@ static json_t *set(dap *s, dap_source source, const char *file, const tv_break *
         continue;
     json_t *object = json_pack("{s:b, s:I}", "verified", 1, "id", (json_int_t)number);
     if (source == DAP_LINES)
-        json_object_set_new(object, "line", json_integer((json_int_t)b.value + s->first_line - (b.kind == TV_BREAK_LINE)));
+        json_object_set_new(object, "line",
+                            json_integer((json_int_t)b.value + s->first_line - (b.kind == TV_BREAK_LINE)));
     return object;
 }
 
@@ -79,7 +80,10 @@ static const char *text_of(const json_t *object, const char *key)
     return text && *text ? text : NULL;
 }
 
-static void answer(dap *s, const json_t *request, json_t *list) { dap_respond(s, request, json_pack("{s:o}", "breakpoints", list)); }
+static void answer(dap *s, const json_t *request, json_t *list)
+{
+    dap_respond(s, request, json_pack("{s:o}", "breakpoints", list));
+}
 
 /* The breakpoints that a request is for; false: they are too many, and it has been refused. */
 static bool take_wanted(dap *s, const json_t *request, json_t **list)
@@ -105,7 +109,8 @@ static tv_status read_conditions(const json_t *object, const tv_diag_sink *sink,
     digits += strncmp(digits, ">=", 2) == 0 ? 2 : 0;
     digits += strspn(digits, " ");
     if (!debug_parse_number(digits, &number) || number == 0)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "a number N stops from the Nth time on", "the hit count '%.40s' cannot be read", hits);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "a number N stops from the Nth time on",
+                       "the hit count '%.40s' cannot be read", hits);
     out->skip = number - 1;
     return TV_OK;
 }
@@ -115,7 +120,8 @@ static tv_status read_conditions(const json_t *object, const tv_diag_sink *sink,
 static bool same_path(const char *known, const char *path)
 {
     size_t n = strlen(known), m = strlen(path);
-    if (strcmp(known, path) == 0 || (m > n && known[0] != '/' && path[m - n - 1] == '/' && strcmp(path + m - n, known) == 0))
+    if (strcmp(known, path) == 0 ||
+        (m > n && known[0] != '/' && path[m - n - 1] == '/' && strcmp(path + m - n, known) == 0))
         return true;
     char *a = realpath(known, NULL), *b = realpath(path, NULL);
     bool same = a && b && strcmp(a, b) == 0;
@@ -149,7 +155,8 @@ static const char *known_file(const dap *s, const char *path)
 static json_t *set_line(dap *s, const char *key, const char *file, const json_t *one)
 {
     json_int_t line = json_integer_value(json_object_get(one, "line")) - s->first_line + 1;
-    tv_break b = {.kind = TV_BREAK_LINE, .text = file, .value = line > 0 && line <= UINT32_MAX ? (uint64_t)line : UINT32_MAX};
+    tv_break b = {
+        .kind = TV_BREAK_LINE, .text = file, .value = line > 0 && line <= UINT32_MAX ? (uint64_t)line : UINT32_MAX};
     tv_diag_sink sink = dap_sink(s);
     tv_status status = read_conditions(one, &sink, &b);
     return set(s, DAP_LINES, key, &b, status);
@@ -191,7 +198,8 @@ void dap_set_breakpoints(dap *s, const json_t *request)
         else if (file)
             json_array_append_new(list, set_line(s, path, file, one));
         else
-            json_array_append_new(list, json_pack("{s:b, s:s}", "verified", 0, "message", "no instruction of the program was written in this file"));
+            json_array_append_new(list, json_pack("{s:b, s:s}", "verified", 0, "message",
+                                                  "no instruction of the program was written in this file"));
     }
     answer(s, request, list);
 }
@@ -232,14 +240,19 @@ void dap_set_instruction_breakpoints(dap *s, const json_t *request)
         tv_break b = {.kind = TV_BREAK_INDEX};
         tv_diag_sink sink = dap_sink(s);
         tv_status status = read_conditions(one, &sink, &b);
-        bool fine = dap_reference(s, text_of(one, "instructionReference"), json_integer_value(json_object_get(one, "offset")), &b.program, &index) && index >= 0;
+        bool fine = dap_reference(s, text_of(one, "instructionReference"),
+                                  json_integer_value(json_object_get(one, "offset")), &b.program, &index) &&
+                    index >= 0;
         b.value = (uint64_t)index;
         json_array_append_new(list, set(s, DAP_INSTRUCTIONS, NULL, &b, fine ? status : TV_ERR_INPUT));
     }
     answer(s, request, list);
 }
 
-void dap_set_exception_breakpoints(dap *s, const json_t *request) { answer(s, request, json_array()); } /* faults always stop */
+void dap_set_exception_breakpoints(dap *s, const json_t *request)
+{
+    answer(s, request, json_array());
+} /* faults always stop */
 
 /* ---- Data ---- */
 
@@ -255,13 +268,15 @@ static bool data_id(dap *s, const json_t *request, char id[160])
     if (!name)
         return false;
     if (reference > 0) {
-        if (!dap_node_at(s, reference, &node) || (node.kind != DAP_SPACE && node.kind != DAP_UNIT) || sscanf(name, "[%" SCNu64 "]", &addr) != 1)
+        if (!dap_node_at(s, reference, &node) || (node.kind != DAP_SPACE && node.kind != DAP_UNIT) ||
+            sscanf(name, "[%" SCNu64 "]", &addr) != 1)
             return false;
         tv_machine_space_at(machine, node.index, &space);
         addr = node.kind == DAP_UNIT ? node.unit : addr; /* a lane is watched with its unit */
         bytes = space.unit_bytes;
     } else {
-        if (tv_machine_address(machine, (const tv_program *const *)s->programs, s->program_count, name, NULL, &space, &addr, &rest) != TV_OK)
+        if (tv_machine_address(machine, (const tv_program *const *)s->programs, s->program_count, name, NULL, &space,
+                               &addr, &rest) != TV_OK)
             return false;
         bytes = (uint64_t)dap_integer(request, "bytes", (json_int_t)space.unit_bytes);
         if (rest && !debug_parse_number(rest, &bytes))
@@ -277,9 +292,12 @@ void dap_data_breakpoint_info(dap *s, const json_t *request)
 {
     char id[160];
     if (data_id(s, request, id))
-        dap_respond(s, request, json_pack("{s:s, s:s, s:[s,s,s]}", "dataId", id, "description", id, "accessTypes", "read", "write", "readWrite"));
+        dap_respond(s, request,
+                    json_pack("{s:s, s:s, s:[s,s,s]}", "dataId", id, "description", id, "accessTypes", "read", "write",
+                              "readWrite"));
     else
-        dap_respond(s, request, json_pack("{s:n, s:s}", "dataId", "description", "this cannot be watched; SPACE:ADDR[:BYTES] can"));
+        dap_respond(s, request,
+                    json_pack("{s:n, s:s}", "dataId", "description", "this cannot be watched; SPACE:ADDR[:BYTES] can"));
 }
 
 void dap_set_data_breakpoints(dap *s, const json_t *request)

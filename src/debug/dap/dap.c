@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Debug Adapter Protocol as a stream of messages: framing, the table of requests, answers and events.
  *
- * A run is a request that has been answered and goes on; between its slices the requests of the table that are marked so are
- * answered, and the others wait for its end. What is not a message ends the conversation; a wrong request is refused. */
+ * A run is a request that has been answered and goes on; between its slices the requests of the table that are marked
+ * so are answered, and the others wait for its end. What is not a message ends the conversation; a wrong request is
+ * refused. */
 #include "debug/dap/dap.h"
 
 #include <inttypes.h>
@@ -66,8 +67,9 @@ static void send_message(dap *s, json_t *message)
 static json_t *response(const json_t *request, bool success)
 {
     const char *command = json_string_value(json_object_get(request, "command"));
-    return json_pack("{s:s, s:I, s:b, s:o}", "type", "response", "request_seq", json_integer_value(json_object_get(request, "seq")), "success", success,
-                     "command", debug_json_text(command ? command : ""));
+    return json_pack("{s:s, s:I, s:b, s:o}", "type", "response", "request_seq",
+                     json_integer_value(json_object_get(request, "seq")), "success", success, "command",
+                     debug_json_text(command ? command : ""));
 }
 
 void dap_respond(dap *s, const json_t *request, json_t *body)
@@ -82,7 +84,9 @@ void dap_refuse(dap *s, const json_t *request, const char *text)
 {
     json_t *message = response(request, false);
     json_object_set_new(message, "message", debug_json_text(text));
-    json_object_set_new(message, "body", json_pack("{s:{s:i, s:o, s:b}}", "error", "id", 1, "format", debug_json_text(text), "showUser", 1));
+    json_object_set_new(
+        message, "body",
+        json_pack("{s:{s:i, s:o, s:b}}", "error", "id", 1, "format", debug_json_text(text), "showUser", 1));
     send_message(s, message);
 }
 
@@ -115,7 +119,8 @@ static void output_diag(dap *s, const tv_diag *diag)
     tv_buf text = {0};
     print_diag(diag, &text);
     tv_buf_str(&text, "\n");
-    json_t *body = json_pack("{s:s, s:o}", "category", diag->severity == TV_ERROR ? "stderr" : "console", "output", debug_json_text(tv_buf_cstr(&text)));
+    json_t *body = json_pack("{s:s, s:o}", "category", diag->severity == TV_ERROR ? "stderr" : "console", "output",
+                             debug_json_text(tv_buf_cstr(&text)));
     if (diag->file && diag->line && debug_is_file(diag->file)) {
         json_object_set_new(body, "source", json_pack("{s:o}", "path", debug_json_text(diag->file)));
         json_object_set_new(body, "line", json_integer((json_int_t)diag->line - 1 + s->first_line));
@@ -155,7 +160,10 @@ const char *dap_said(dap *s)
 
 /* ---- Arguments ---- */
 
-json_t *dap_argument(const json_t *request, const char *key) { return json_object_get(json_object_get(request, "arguments"), key); }
+json_t *dap_argument(const json_t *request, const char *key)
+{
+    return json_object_get(json_object_get(request, "arguments"), key);
+}
 
 const char *dap_text(const json_t *request, const char *key) { return json_string_value(dap_argument(request, key)); }
 
@@ -296,9 +304,12 @@ static tv_status talk(dap *s)
             continue;
         }
         if (s->broken)
-            return tv_fail(s->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PROTOCOL), NULL, "what came has no header with a Content-Length of at most %d bytes", DAP_BODY_MAX);
+            return tv_fail(s->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PROTOCOL), NULL,
+                           "what came has no header with a Content-Length of at most %d bytes", DAP_BODY_MAX);
         if (!receive(s, true))
-            return s->in.len && !s->ended ? tv_fail(s->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PROTOCOL), NULL, "the input ended within a message") : TV_OK;
+            return s->in.len && !s->ended ? tv_fail(s->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PROTOCOL), NULL,
+                                                    "the input ended within a message")
+                                          : TV_OK;
     }
     return TV_OK;
 }

@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Debug Adapter Protocol, from the inside: dap.c frames messages and hands them out, dap_launch.c begins and runs, dap_break.c sets
- * breakpoints, dap_data.c shows what the machine holds, dap_source.c its instructions and where they were written. */
+/* The Debug Adapter Protocol, from the inside: dap.c frames messages and hands them out, dap_launch.c begins and runs,
+ * dap_break.c sets breakpoints, dap_data.c shows what the machine holds, dap_source.c its instructions and where they
+ * were written. */
 #ifndef TV_DEBUG_DAP_DAP_H
 #define TV_DEBUG_DAP_DAP_H
 
 #include "debug/debug.h"
 
-enum { DAP_HEADER_MAX = 4096, DAP_BODY_MAX = 16 << 20, DAP_WAITING_MAX = 1000, DAP_THREAD = 1, DAP_FRAME = 1, DAP_REFERENCE_TEXT = 24 };
+enum {
+    DAP_HEADER_MAX = 4096,
+    DAP_BODY_MAX = 16 << 20,
+    DAP_WAITING_MAX = 1000,
+    DAP_THREAD = 1,
+    DAP_FRAME = 1,
+    DAP_REFERENCE_TEXT = 24
+};
 
 /* Something that a client may look into, until the next run. */
 typedef enum dap_node_kind { DAP_GROUP, DAP_ENGINES, DAP_ENGINE, DAP_SPACE, DAP_UNIT } dap_node_kind;
 typedef struct dap_node {
     dap_node_kind kind;
-    const char *group;   /* GROUP */
-    unsigned index;      /* of the space or engine */
-    uint64_t unit;       /* UNIT */
+    const char *group; /* GROUP */
+    unsigned index;    /* of the space or engine */
+    uint64_t unit;     /* UNIT */
 } dap_node;
 
 /* Which request a breakpoint came from, so that the next one replaces it. */
@@ -38,9 +46,9 @@ typedef struct dap {
     tv_config *config;
     tv_program **programs;
     unsigned program_count;
-    json_t *paths;      /* of the programs, as they were launched */
-    char *folder;       /* that relative paths begin in, or NULL */
-    tv_debug *debug;    /* NULL: not launched */
+    json_t *paths;   /* of the programs, as they were launched */
+    char *folder;    /* that relative paths begin in, or NULL */
+    tv_debug *debug; /* NULL: not launched */
     bool configured, begun, no_debug, stop_on_entry, stop_on_end, running, pause, terminated;
     bool evaluating, told_running; /* a command of the console; it takes so long that the client was told */
 
@@ -50,7 +58,7 @@ typedef struct dap {
     dap_breakpoint *breakpoints;
     size_t breakpoint_count, breakpoint_cap;
 
-    tv_buf said;        /* errors of the request at hand, the first of them */
+    tv_buf said;              /* errors of the request at hand, the first of them */
     unsigned errors, outputs; /* how many there were; what went to the console */
     bool launching;
 } dap;
@@ -61,9 +69,9 @@ typedef struct dap {
 void dap_respond(dap *s, const json_t *request, json_t *body);
 void dap_refuse(dap *s, const json_t *request, const char *message);
 void dap_event(dap *s, const char *event, json_t *body);
-tv_diag_sink dap_sink(dap *s);       /* into `said` */
-const char *dap_said(dap *s);        /* what was told */
-int dap_poll(void *user);            /* tv_debug_options.poll */
+tv_diag_sink dap_sink(dap *s); /* into `said` */
+const char *dap_said(dap *s);  /* what was told */
+int dap_poll(void *user);      /* tv_debug_options.poll */
 
 /* A member of the request's arguments, or what stands for it. */
 const char *dap_text(const json_t *request, const char *key);
@@ -74,15 +82,16 @@ json_t *dap_argument(const json_t *request, const char *key);
 typedef void dap_handler(dap *s, const json_t *request);
 
 /* ---- dap_launch.c ---- */
-dap_handler dap_initialize, dap_launch, dap_exception_info, dap_configuration_done, dap_threads, dap_stack_trace, dap_continue, dap_next, dap_step_back, dap_reverse_continue,
-    dap_step_out, dap_pause, dap_restart, dap_evaluate, dap_completions, dap_disconnect, dap_terminate;
+dap_handler dap_initialize, dap_launch, dap_exception_info, dap_configuration_done, dap_threads, dap_stack_trace,
+    dap_continue, dap_next, dap_step_back, dap_reverse_continue, dap_step_out, dap_pause, dap_restart, dap_evaluate,
+    dap_completions, dap_disconnect, dap_terminate;
 void dap_stopped(dap *s, const tv_debug_stop *stop);
 void dap_close(dap *s);
 char *dap_path(const dap *s, const char *path); /* within the launch's folder; heap; NULL: no memory */
 
 /* ---- dap_break.c ---- */
-dap_handler dap_set_breakpoints, dap_set_function_breakpoints, dap_set_instruction_breakpoints, dap_data_breakpoint_info, dap_set_data_breakpoints,
-    dap_set_exception_breakpoints;
+dap_handler dap_set_breakpoints, dap_set_function_breakpoints, dap_set_instruction_breakpoints,
+    dap_data_breakpoint_info, dap_set_data_breakpoints, dap_set_exception_breakpoints;
 void dap_forget_breakpoints(dap *s);
 
 /* ---- dap_data.c ---- */
@@ -97,8 +106,8 @@ dap_handler dap_disassemble, dap_source_request;
 void dap_print_reference(unsigned program, uint64_t index, char text[DAP_REFERENCE_TEXT]);
 bool dap_reference(const dap *s, const char *text, json_int_t offset, unsigned *program, int64_t *index);
 
-/* The source of a place and its line as the client counts: the file that it was written in, or, where that cannot be read, the list of the
- * program's instructions. NULL: neither. */
+/* The source of a place and its line as the client counts: the file that it was written in, or, where that cannot be
+ * read, the list of the program's instructions. NULL: neither. */
 json_t *dap_place_source(const dap *s, const tv_debug_location *place, json_int_t *line);
 bool dap_listed_program(const dap *s, const json_t *source, unsigned *program); /* whose instructions `source` lists */
 

@@ -41,7 +41,8 @@ bool dap_node_at(const dap *s, json_int_t reference, dap_node *out)
 
 static json_t *scope(dap *s, const char *name, dap_node node, bool expensive, uint64_t units)
 {
-    json_t *object = json_pack("{s:s, s:I, s:b}", "name", name, "variablesReference", add_node(s, node), "expensive", expensive);
+    json_t *object =
+        json_pack("{s:s, s:I, s:b}", "name", name, "variablesReference", add_node(s, node), "expensive", expensive);
     if (units)
         json_object_set_new(object, "indexedVariables", json_integer((json_int_t)tv_min_u64(units, INT32_MAX)));
     if (node.kind == DAP_GROUP && strcmp(node.group, "registers") == 0)
@@ -51,7 +52,11 @@ static json_t *scope(dap *s, const char *name, dap_node node, bool expensive, ui
 
 void dap_scopes(dap *s, const json_t *request)
 {
-    static const char *const groups[][2] = {{"registers", "Registers"}, {"queues", "Queues"}, {"streams", "Streams"}, {"pending", "In flight"}, {"hazards", "Hazards"}};
+    static const char *const groups[][2] = {{"registers", "Registers"},
+                                            {"queues", "Queues"},
+                                            {"streams", "Streams"},
+                                            {"pending", "In flight"},
+                                            {"hazards", "Hazards"}};
     tv_machine *machine = tv_debug_machine(s->debug);
     json_t *list = json_array();
     tv_state_value v;
@@ -59,7 +64,8 @@ void dap_scopes(dap *s, const json_t *request)
     for (size_t g = 0; g < TV_COUNTOF(groups); g++)
         for (unsigned i = 0; tv_machine_state_at(machine, i, &v); i++)
             if (strcmp(v.group, groups[g][0]) == 0) {
-                json_array_append_new(list, scope(s, groups[g][1], (dap_node){.kind = DAP_GROUP, .group = groups[g][0]}, false, 0));
+                json_array_append_new(
+                    list, scope(s, groups[g][1], (dap_node){.kind = DAP_GROUP, .group = groups[g][0]}, false, 0));
                 break;
             }
     json_array_append_new(list, scope(s, "Engines", (dap_node){.kind = DAP_ENGINES}, true, 0));
@@ -92,7 +98,8 @@ static void list_engines(dap *s, json_t *list)
     json_array_append_new(list, variable("cycles", text, 0));
     for (unsigned e = 0; e < stats.engine_count; e++) {
         snprintf(text, sizeof text, "%" PRIu64 " busy, %" PRIu64 " idle", stats.engines[e].busy, stats.engines[e].idle);
-        json_array_append_new(list, variable(stats.engines[e].name, text, add_node(s, (dap_node){.kind = DAP_ENGINE, .index = e})));
+        json_array_append_new(
+            list, variable(stats.engines[e].name, text, add_node(s, (dap_node){.kind = DAP_ENGINE, .index = e})));
     }
 }
 
@@ -156,7 +163,8 @@ static void list_space(dap *s, const json_t *request, unsigned index, json_t *li
     page_of(request, space.size, &from, &to);
     for (uint64_t i = from; i < to; i++) {
         char name[32], reference[64];
-        json_int_t node = lanes_of(&space) > 1 ? add_node(s, (dap_node){.kind = DAP_UNIT, .index = index, .unit = i}) : 0;
+        json_int_t node =
+            lanes_of(&space) > 1 ? add_node(s, (dap_node){.kind = DAP_UNIT, .index = index, .unit = i}) : 0;
         snprintf(name, sizeof name, "[%" PRIu64 "]", i);
         snprintf(reference, sizeof reference, "%s %" PRIu64, space.name, i);
         unit_text(s, &space, i, &text);
@@ -176,7 +184,8 @@ static void list_unit(dap *s, const json_t *request, const dap_node *node, json_
     uint64_t from, to;
     tv_machine_space_at(tv_debug_machine(s->debug), node->index, &space);
     uint8_t *bytes = calloc((size_t)space.unit_bytes + 8, 1);
-    if (bytes && tv_machine_read(tv_debug_machine(s->debug), space.name, node->unit, bytes, (size_t)space.unit_bytes, NULL) == TV_OK) {
+    if (bytes && tv_machine_read(tv_debug_machine(s->debug), space.name, node->unit, bytes, (size_t)space.unit_bytes,
+                                 NULL) == TV_OK) {
         page_of(request, lanes_of(&space), &from, &to);
         for (uint64_t i = from; i < to; i++) {
             char name[32], text[TV_DTYPE_TEXT];
@@ -227,21 +236,26 @@ void dap_variables(dap *s, const json_t *request)
 /* ---- Changing one ---- */
 
 /* Values as unit_text shows them, from lane `first` of a unit on; the lanes behind them stay. */
-static tv_status store_lanes(dap *s, const tv_space *space, uint64_t unit, uint64_t first, const char *value, const tv_diag_sink *sink)
+static tv_status store_lanes(dap *s, const tv_space *space, uint64_t unit, uint64_t first, const char *value,
+                             const tv_diag_sink *sink)
 {
     char word[TV_DTYPE_TEXT];
     uint64_t lane = first, lanes = lanes_of(space);
     uint8_t *bytes = calloc((size_t)space->unit_bytes + 8, 1);
     if (!bytes)
         return tv_fail_memory(sink);
-    tv_status status = tv_machine_read(tv_debug_machine(s->debug), space->name, unit, bytes, (size_t)space->unit_bytes, sink);
-    for (const char *p = value + strspn(value, " "); status == TV_OK && *p && strcmp(p, "…") != 0; p += strspn(p, " "), lane++) {
+    tv_status status =
+        tv_machine_read(tv_debug_machine(s->debug), space->name, unit, bytes, (size_t)space->unit_bytes, sink);
+    for (const char *p = value + strspn(value, " "); status == TV_OK && *p && strcmp(p, "…") != 0;
+         p += strspn(p, " "), lane++) {
         size_t n = strcspn(p, " ");
         snprintf(word, sizeof word, "%.*s", n < sizeof word ? (int)n : 0, p);
         if (lane >= lanes)
-            status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_VALUE), NULL, "there are only %" PRIu64 " elements", lanes - first);
+            status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_VALUE), NULL, "there are only %" PRIu64 " elements",
+                             lanes - first);
         else if (tv_dtype_store(space->type, bytes, lane, word) != TV_OK)
-            status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_VALUE), NULL, "'%.*s' is no %s", n < 40 ? (int)n : 40, p, tv_dtype_name(space->type));
+            status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_VALUE), NULL, "'%.*s' is no %s", n < 40 ? (int)n : 40,
+                             p, tv_dtype_name(space->type));
         p += n;
     }
     if (status == TV_OK && lane == first)
@@ -256,7 +270,8 @@ static void lane_text(dap *s, const tv_space *space, uint64_t unit, uint64_t lan
 {
     char text[TV_DTYPE_TEXT] = "";
     uint8_t *bytes = calloc((size_t)space->unit_bytes + 8, 1);
-    if (bytes && tv_machine_read(tv_debug_machine(s->debug), space->name, unit, bytes, (size_t)space->unit_bytes, NULL) == TV_OK)
+    if (bytes &&
+        tv_machine_read(tv_debug_machine(s->debug), space->name, unit, bytes, (size_t)space->unit_bytes, NULL) == TV_OK)
         tv_dtype_text(space->type, bytes, lane, text);
     tv_buf_str(out, text);
     free(bytes);
@@ -271,15 +286,17 @@ void dap_set_variable(dap *s, const json_t *request)
     uint64_t at;
     tv_buf text = {0};
     char end;
-    if (!name || !value || !dap_node_at(s, dap_integer(request, "variablesReference", 0), &node) || (node.kind != DAP_SPACE && node.kind != DAP_UNIT) ||
-        sscanf(name, "[%" SCNu64 "%c", &at, &end) != 2 || end != ']') {
+    if (!name || !value || !dap_node_at(s, dap_integer(request, "variablesReference", 0), &node) ||
+        (node.kind != DAP_SPACE && node.kind != DAP_UNIT) || sscanf(name, "[%" SCNu64 "%c", &at, &end) != 2 ||
+        end != ']') {
         dap_refuse(s, request, "only elements of memories can be set");
         return;
     }
     tv_machine_space_at(tv_debug_machine(s->debug), node.index, &space);
     bool lane = node.kind == DAP_UNIT;
     tv_diag_sink sink = dap_sink(s);
-    if (at >= (lane ? lanes_of(&space) : space.size) || store_lanes(s, &space, lane ? node.unit : at, lane ? at : 0, value, &sink) != TV_OK) {
+    if (at >= (lane ? lanes_of(&space) : space.size) ||
+        store_lanes(s, &space, lane ? node.unit : at, lane ? at : 0, value, &sink) != TV_OK) {
         dap_refuse(s, request, s->said.len ? dap_said(s) : "there is no such element");
         return;
     }
@@ -289,7 +306,8 @@ void dap_set_variable(dap *s, const json_t *request)
         unit_text(s, &space, at, &text);
     json_t *body = json_pack("{s:o}", "value", debug_json_text(tv_buf_cstr(&text)));
     if (!lane && lanes_of(&space) > 1)
-        json_object_set_new(body, "variablesReference", json_integer(add_node(s, (dap_node){.kind = DAP_UNIT, .index = node.index, .unit = at})));
+        json_object_set_new(body, "variablesReference",
+                            json_integer(add_node(s, (dap_node){.kind = DAP_UNIT, .index = node.index, .unit = at})));
     tv_buf_fini(&text);
     dap_respond(s, request, body);
 }
@@ -303,7 +321,8 @@ static void encode_base64(const uint8_t *bytes, size_t size, tv_buf *out)
     for (size_t i = 0; i < size; i += 3) {
         size_t n = size - i < 3 ? size - i : 3;
         uint32_t v = (uint32_t)bytes[i] << 16 | (n > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) | (n > 2 ? bytes[i + 2] : 0);
-        char text[5] = {digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=', n > 2 ? digits[v & 63] : '=', '\0'};
+        char text[5] = {digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=',
+                        n > 2 ? digits[v & 63] : '=', '\0'};
         tv_buf_str(out, text);
     }
 }
@@ -344,7 +363,9 @@ static bool find_memory(dap *s, const json_t *request, tv_space *space, uint64_t
             i++;
         if (!tv_machine_space_at(tv_debug_machine(s->debug), i, space) || !debug_parse_number(blank + 1, &unit))
             return false;
-    } else if (tv_machine_address(tv_debug_machine(s->debug), (const tv_program *const *)s->programs, s->program_count, text, NULL, space, &unit, &rest) != TV_OK || rest)
+    } else if (tv_machine_address(tv_debug_machine(s->debug), (const tv_program *const *)s->programs, s->program_count,
+                                  text, NULL, space, &unit, &rest) != TV_OK ||
+               rest)
         return false;
     if (unit > space->size)
         return false;
@@ -369,11 +390,15 @@ void dap_read_memory(dap *s, const json_t *request)
     uint64_t size = byte < total ? tv_min_u64(tv_min_u64((uint64_t)count, total - byte), MEMORY_MAX) : 0;
     uint8_t *bytes = calloc((size_t)(size + lead) + 1, 1);
     tv_buf text = {0};
-    if (bytes && size && tv_machine_read(tv_debug_machine(s->debug), space.name, byte / space.unit_bytes, bytes, (size_t)(size + lead), NULL) == TV_OK)
+    if (bytes && size &&
+        tv_machine_read(tv_debug_machine(s->debug), space.name, byte / space.unit_bytes, bytes, (size_t)(size + lead),
+                        NULL) == TV_OK)
         encode_base64(bytes + lead, (size_t)size, &text);
     free(bytes);
     snprintf(address, sizeof address, "0x%" PRIx64, byte);
-    dap_respond(s, request, json_pack("{s:s, s:I, s:s}", "address", address, "unreadableBytes", (json_int_t)((uint64_t)count - size), "data", tv_buf_cstr(&text)));
+    dap_respond(s, request,
+                json_pack("{s:s, s:I, s:s}", "address", address, "unreadableBytes",
+                          (json_int_t)((uint64_t)count - size), "data", tv_buf_cstr(&text)));
     tv_buf_fini(&text);
 }
 
@@ -390,7 +415,8 @@ void dap_write_memory(dap *s, const json_t *request)
         if (lead) { /* what stands before it in its unit stays */
             uint8_t *before = tv_buf_extend(&bytes, (size_t)lead);
             if (before)
-                tv_machine_read(tv_debug_machine(s->debug), space.name, byte / space.unit_bytes, before, (size_t)lead, NULL);
+                tv_machine_read(tv_debug_machine(s->debug), space.name, byte / space.unit_bytes, before, (size_t)lead,
+                                NULL);
         }
         if (decode_base64(data, &bytes))
             status = tv_debug_write(s->debug, space.name, byte / space.unit_bytes, bytes.data, bytes.len, &sink);

@@ -9,11 +9,23 @@
 
 void dap_initialize(dap *s, const json_t *request)
 {
-    /* supportsRestartRequest is not among them: a client then launches anew, and reads what has changed in the program */
-    static const char *const can[] = {"supportsConfigurationDoneRequest", "supportsFunctionBreakpoints", "supportsConditionalBreakpoints",
-                                      "supportsHitConditionalBreakpoints", "supportsEvaluateForHovers", "supportsStepBack", "supportsSetVariable",
-                                      "supportsTerminateRequest", "supportsReadMemoryRequest", "supportsWriteMemoryRequest", "supportsDisassembleRequest",
-                                      "supportsSteppingGranularity", "supportsInstructionBreakpoints", "supportsDataBreakpoints", "supportsCompletionsRequest",
+    /* supportsRestartRequest is not among them: a client then launches anew, and reads what has changed in the program
+     */
+    static const char *const can[] = {"supportsConfigurationDoneRequest",
+                                      "supportsFunctionBreakpoints",
+                                      "supportsConditionalBreakpoints",
+                                      "supportsHitConditionalBreakpoints",
+                                      "supportsEvaluateForHovers",
+                                      "supportsStepBack",
+                                      "supportsSetVariable",
+                                      "supportsTerminateRequest",
+                                      "supportsReadMemoryRequest",
+                                      "supportsWriteMemoryRequest",
+                                      "supportsDisassembleRequest",
+                                      "supportsSteppingGranularity",
+                                      "supportsInstructionBreakpoints",
+                                      "supportsDataBreakpoints",
+                                      "supportsCompletionsRequest",
                                       "supportsExceptionInfoRequest"};
     json_t *body = json_object();
     s->first_line = dap_true(request, "linesStartAt1", true);
@@ -54,9 +66,11 @@ static tv_status open_program(dap *s, const json_t *request, const char *path, c
 {
     tv_program_options options = {.target = dap_text(request, "target")};
     if (!path || !*path || strcmp(path, "-") == 0)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "\"program\": \"softmax.s\"", "the launch names no program");
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "\"program\": \"softmax.s\"",
+                       "the launch names no program");
     char *full = dap_path(s, path);
-    tv_status status = full ? tv_program_open(full, &options, sink, &s->programs[s->program_count]) : tv_fail_memory(sink);
+    tv_status status =
+        full ? tv_program_open(full, &options, sink, &s->programs[s->program_count]) : tv_fail_memory(sink);
     if (status == TV_OK)
         s->program_count++;
     free(full);
@@ -82,7 +96,8 @@ static tv_status open_programs(dap *s, const json_t *request, const tv_diag_sink
 static tv_status load_profile(dap *s, const char *name, const tv_diag_sink *sink)
 {
     if (!name || strcmp(name, "-") == 0) /* the messages come from there */
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "\"config\": \"kv260\"", "\"config\" is the name of a profile, the path of a file, or a list of them");
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "\"config\": \"kv260\"",
+                       "\"config\" is the name of a profile, the path of a file, or a list of them");
     char *path = dap_path(s, name);
     if (!path)
         return tv_fail_memory(sink);
@@ -100,8 +115,9 @@ static tv_status make_config(dap *s, const json_t *request, const tv_diag_sink *
         TV_TRY(load_profile(s, json_string_value(profiles), sink));
     for (size_t i = 0; i < json_array_size(profiles); i++)
         TV_TRY(load_profile(s, json_string_value(json_array_get(profiles, i)), sink));
-    json_object_foreach(parameters, key, value) {
-        char *text = json_is_string(value) ? strdup(json_string_value(value)) : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    json_object_foreach (parameters, key, value) {
+        char *text = json_is_string(value) ? strdup(json_string_value(value))
+                                           : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
         tv_status status = text ? tv_config_set(s->config, key, text, sink) : tv_fail_memory(sink);
         free(text);
         TV_TRY(status);
@@ -114,9 +130,10 @@ static tv_status load_files(dap *s, const json_t *request, const tv_diag_sink *s
 {
     const char *where;
     json_t *file;
-    json_object_foreach(dap_argument(request, "load"), where, file) {
+    json_object_foreach (dap_argument(request, "load"), where, file) {
         if (!json_is_string(file) || strcmp(json_string_value(file), "-") == 0) /* the messages come from there */
-            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "\"load\": {\"mem:0\": \"memory.bin\"}", "what is loaded at '%.60s' is no file", where);
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "\"load\": {\"mem:0\": \"memory.bin\"}",
+                           "what is loaded at '%.60s' is no file", where);
         char *path = dap_path(s, json_string_value(file));
         tv_status status = path ? tv_debug_load(s->debug, where, path, sink) : tv_fail_memory(sink);
         free(path);
@@ -133,7 +150,8 @@ static tv_status make_debug(dap *s, const json_t *request, const tv_diag_sink *s
         options.mode = TV_MODE_FUNCTIONAL;
     TV_TRY(open_programs(s, request, sink));
     TV_TRY(make_config(s, request, sink));
-    TV_TRY(tv_debug_new(s->config, (const tv_program *const *)s->programs, s->program_count, &options, sink, &s->debug));
+    TV_TRY(
+        tv_debug_new(s->config, (const tv_program *const *)s->programs, s->program_count, &options, sink, &s->debug));
     return load_files(s, request, sink);
 }
 
@@ -183,7 +201,9 @@ void dap_configuration_done(dap *s, const json_t *request)
 
 void dap_threads(dap *s, const json_t *request)
 {
-    dap_respond(s, request, json_pack("{s:[{s:i, s:s}]}", "threads", "id", DAP_THREAD, "name", s->debug ? tv_machine_target(tv_debug_machine(s->debug)) : "machine"));
+    dap_respond(s, request,
+                json_pack("{s:[{s:i, s:s}]}", "threads", "id", DAP_THREAD, "name",
+                          s->debug ? tv_machine_target(tv_debug_machine(s->debug)) : "machine"));
 }
 
 void dap_stack_trace(dap *s, const json_t *request)
@@ -201,8 +221,9 @@ void dap_stack_trace(dap *s, const json_t *request)
         tv_buf_printf(&name, place.offset ? "%s+%" PRIu64 : "%s", place.label, place.offset);
     else
         tv_buf_printf(&name, "instruction %" PRIu64, place.index);
-    json_t *frame = json_pack("{s:i, s:o, s:i, s:i, s:s}", "id", DAP_FRAME, "name", debug_json_text(tv_buf_cstr(&name)), "line", (int)line, "column", source ? (int)s->first_column : 0,
-                              "instructionPointerReference", reference);
+    json_t *frame =
+        json_pack("{s:i, s:o, s:i, s:i, s:s}", "id", DAP_FRAME, "name", debug_json_text(tv_buf_cstr(&name)), "line",
+                  (int)line, "column", source ? (int)s->first_column : 0, "instructionPointerReference", reference);
     if (source)
         json_object_set_new(frame, "source", source);
     tv_buf_fini(&name);
@@ -218,13 +239,15 @@ static void say_goodbye(dap *s)
     if (s->terminated)
         return;
     s->terminated = true;
-    dap_event(s, "exited", json_pack("{s:i}", "exitCode", s->debug && tv_machine_fault(tv_debug_machine(s->debug)) ? 1 : 0));
+    dap_event(s, "exited",
+              json_pack("{s:i}", "exitCode", s->debug && tv_machine_fault(tv_debug_machine(s->debug)) ? 1 : 0));
     dap_event(s, "terminated", NULL);
 }
 
 void dap_stopped(dap *s, const tv_debug_stop *stop)
 {
-    static const char *const reasons[] = {"entry", "step", "breakpoint", "data breakpoint", "exception", "pause", "entry", "pause"};
+    static const char *const reasons[] = {"entry",     "step",  "breakpoint", "data breakpoint",
+                                          "exception", "pause", "entry",      "pause"};
     tv_debug_answer answer;
     bool over = stop->reason == TV_DEBUG_END || stop->reason == TV_DEBUG_FAULT;
     dap_forget_nodes(s);
@@ -240,7 +263,8 @@ void dap_stopped(dap *s, const tv_debug_stop *stop)
     char first[512] = "";
     if (answer.text)
         snprintf(first, sizeof first, "%.*s", (int)strcspn(answer.text, "\n"), answer.text);
-    json_t *body = json_pack("{s:s, s:i, s:b}", "reason", reasons[stop->reason], "threadId", DAP_THREAD, "allThreadsStopped", 1);
+    json_t *body =
+        json_pack("{s:s, s:i, s:b}", "reason", reasons[stop->reason], "threadId", DAP_THREAD, "allThreadsStopped", 1);
     if (stop->reason != TV_DEBUG_STEP || stop->undone) /* of a step the place is all there is to say */
         json_object_set_new(body, "description", debug_json_text(first));
     if (stop->breakpoint)
@@ -260,8 +284,9 @@ void dap_exception_info(dap *s, const json_t *request)
     }
     tv_buf name = {0};
     tv_buf_printf(&name, "%s %s", fault->code, fault->name);
-    dap_respond(s, request, json_pack("{s:o, s:o, s:s}", "exceptionId", debug_json_text(tv_buf_cstr(&name)), "description", debug_json_text(fault->message),
-                                      "breakMode", "always"));
+    dap_respond(s, request,
+                json_pack("{s:o, s:o, s:s}", "exceptionId", debug_json_text(tv_buf_cstr(&name)), "description",
+                          debug_json_text(fault->message), "breakMode", "always"));
     tv_buf_fini(&name);
 }
 
@@ -310,9 +335,15 @@ void dap_continue(dap *s, const json_t *request)
 
 enum { LINE_STEPS_MAX = 1000000 };
 
-static tv_status step_one(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop) { return tv_debug_step(d, 1, sink, stop); }
+static tv_status step_one(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
+{
+    return tv_debug_step(d, 1, sink, stop);
+}
 
-static tv_status back_one(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop) { return tv_debug_back(d, 1, sink, stop); }
+static tv_status back_one(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
+{
+    return tv_debug_back(d, 1, sink, stop);
+}
 
 static bool same_line(const tv_debug_location *a, const tv_debug_location *b)
 {
@@ -350,7 +381,9 @@ static tv_status back_line(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop 
         tv_debug_instruction(d, tv_machine_order(tv_debug_machine(d), next - count), &now);
         bool left = !same_line(&here, &now) || here.end;
         tv_debug_location before;
-        if (left && (count == next || !tv_debug_instruction(d, tv_machine_order(tv_debug_machine(d), next - count - 1), &before) || !same_line(&now, &before)))
+        if (left && (count == next ||
+                     !tv_debug_instruction(d, tv_machine_order(tv_debug_machine(d), next - count - 1), &before) ||
+                     !same_line(&now, &before)))
             break;
     }
     return tv_debug_back(d, count ? count : 1, sink, stop);
@@ -368,7 +401,10 @@ void dap_next(dap *s, const json_t *request)
         run(s, request, by_instruction(request) ? step_one : step_line, NULL);
 }
 
-void dap_step_back(dap *s, const json_t *request) { run(s, request, by_instruction(request) ? back_one : back_line, NULL); }
+void dap_step_back(dap *s, const json_t *request)
+{
+    run(s, request, by_instruction(request) ? back_one : back_line, NULL);
+}
 
 void dap_reverse_continue(dap *s, const json_t *request) { run(s, request, tv_debug_reverse, NULL); }
 
@@ -382,7 +418,10 @@ static tv_status restart(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *s
 
 void dap_restart(dap *s, const json_t *request) { run(s, request, restart, NULL); }
 
-void dap_step_out(dap *s, const json_t *request) { dap_refuse(s, request, "these machines have no calls to step out of"); }
+void dap_step_out(dap *s, const json_t *request)
+{
+    dap_refuse(s, request, "these machines have no calls to step out of");
+}
 
 void dap_pause(dap *s, const json_t *request)
 {
@@ -419,7 +458,8 @@ void dap_evaluate(dap *s, const json_t *request)
         dap_refuse(s, request, "there is no expression");
         return;
     }
-    bool quiet = context && (strcmp(context, "hover") == 0 || strcmp(context, "watch") == 0 || strcmp(context, "variables") == 0);
+    bool quiet = context &&
+                 (strcmp(context, "hover") == 0 || strcmp(context, "watch") == 0 || strcmp(context, "variables") == 0);
     s->running = s->evaluating = true;
     s->told_running = false;
     if (quiet)
@@ -430,7 +470,9 @@ void dap_evaluate(dap *s, const json_t *request)
     if (answer.text && answer.text[0] && answer.text[strlen(answer.text) - 1] == '\n')
         answer.text[strlen(answer.text) - 1] = '\0';
     if (status == TV_OK)
-        dap_respond(s, request, json_pack("{s:o, s:i}", "result", debug_json_text(answer.text ? answer.text : ""), "variablesReference", 0));
+        dap_respond(s, request,
+                    json_pack("{s:o, s:i}", "result", debug_json_text(answer.text ? answer.text : ""),
+                              "variablesReference", 0));
     else
         dap_refuse(s, request, quiet ? "not available" : dap_said(s));
     bool quit = answer.quit, stopped = answer.stopped || s->told_running;
@@ -460,7 +502,8 @@ void dap_completions(dap *s, const json_t *request)
     json_t *targets = json_array();
     for (char *save = NULL, *word = list ? strtok_r(list, "\n", &save) : NULL; word; word = strtok_r(NULL, "\n", &save))
         json_array_append_new(targets, json_pack("{s:o, s:I, s:I}", "label", debug_json_text(word), "start",
-                                                  (json_int_t)(word_at + s->first_column), "length", (json_int_t)(length - word_at)));
+                                                 (json_int_t)(word_at + s->first_column), "length",
+                                                 (json_int_t)(length - word_at)));
     free(list);
     dap_respond(s, request, json_pack("{s:o}", "targets", targets));
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Instructions and sources: how a client names an instruction, where that was written, and disassembly.
  *
- * A program that was emitted, or whose source is not at hand, still has something to show and to set breakpoints in: the list of its
- * instructions, one a line, which the client asks for by a source reference (the program's number + 1). */
+ * A program that was emitted, or whose source is not at hand, still has something to show and to set breakpoints in:
+ * the list of its instructions, one a line, which the client asks for by a source reference (the program's number + 1).
+ */
 #include "debug/dap/dap.h"
 
 #include <inttypes.h>
@@ -21,7 +22,8 @@ bool dap_reference(const dap *s, const char *text, json_int_t offset, unsigned *
 {
     const json_int_t most = (json_int_t)1 << INDEX_BITS;
     uint64_t value;
-    if (!text || !debug_parse_number(text, &value) || value >> INDEX_BITS >= s->program_count || offset > most || offset < -most)
+    if (!text || !debug_parse_number(text, &value) || value >> INDEX_BITS >= s->program_count || offset > most ||
+        offset < -most)
         return false;
     *program = (unsigned)(value >> INDEX_BITS);
     *index = (int64_t)(value & (uint64_t)(most - 1)) + offset;
@@ -30,7 +32,10 @@ bool dap_reference(const dap *s, const char *text, json_int_t offset, unsigned *
 
 /* ---- Sources ---- */
 
-static bool can_list(const dap *s, unsigned program) { return tv_program_instruction_count(s->programs[program]) <= LISTED_MAX; }
+static bool can_list(const dap *s, unsigned program)
+{
+    return tv_program_instruction_count(s->programs[program]) <= LISTED_MAX;
+}
 
 static const char *base_name(const char *path)
 {
@@ -63,7 +68,8 @@ json_t *dap_place_source(const dap *s, const tv_debug_location *place, json_int_
         const char *program = json_string_value(json_array_get(s->paths, place->program));
         tv_buf name = {0};
         tv_buf_printf(&name, "%s (instructions)", program ? base_name(program) : "program");
-        source = json_pack("{s:o, s:I}", "name", debug_json_text(tv_buf_cstr(&name)), "sourceReference", (json_int_t)place->program + 1);
+        source = json_pack("{s:o, s:I}", "name", debug_json_text(tv_buf_cstr(&name)), "sourceReference",
+                           (json_int_t)place->program + 1);
         *line = (json_int_t)place->index + s->first_line;
         tv_buf_fini(&name);
     }
@@ -85,7 +91,8 @@ void dap_source_request(dap *s, const json_t *request)
     tv_debug_location place;
     unsigned program;
     tv_buf text = {0};
-    if (!dap_listed_program(s, dap_argument(request, "source"), &program) && !dap_listed_program(s, json_object_get(request, "arguments"), &program)) {
+    if (!dap_listed_program(s, dap_argument(request, "source"), &program) &&
+        !dap_listed_program(s, json_object_get(request, "arguments"), &program)) {
         dap_refuse(s, request, "sources that are files are read by their path; there is no other of that number");
         return;
     }
@@ -126,8 +133,8 @@ void dap_disassemble(dap *s, const json_t *request)
     int64_t first;
     unsigned program;
     json_int_t count = dap_integer(request, "instructionCount", 0), skip = dap_integer(request, "instructionOffset", 0);
-    if (!dap_reference(s, dap_text(request, "memoryReference"), dap_integer(request, "offset", 0), &program, &first) || count < 0 || count > INSTRUCTIONS_MAX ||
-        skip > INT64_MAX / 4 || skip < -(INT64_MAX / 4)) {
+    if (!dap_reference(s, dap_text(request, "memoryReference"), dap_integer(request, "offset", 0), &program, &first) ||
+        count < 0 || count > INSTRUCTIONS_MAX || skip > INT64_MAX / 4 || skip < -(INT64_MAX / 4)) {
         dap_refuse(s, request, "that is no instruction, or too many are asked for");
         return;
     }

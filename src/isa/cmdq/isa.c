@@ -27,13 +27,19 @@ static const char *const enum_kv_kinds[] = {"k", "v", NULL};
 
 #define MOST INT64_MAX
 #define MOST_32 UINT32_MAX
-#define MOST_DIM (1 << 24)       /* so that products of three stay in range once their tiles fit SPM */
+#define MOST_DIM (1 << 24) /* so that products of three stay in range once their tiles fit SPM */
 #define MOST_ID (UINT32_MAX - 1)
 
 static const tv_parameter parameters[CMDQ_FIELDS] = {
-#define TV_FIELD(id, name_, type_, allowed_, min_, max_, fallback_, unit_, doc_)                                             \
-    {.name = (name_), .type = TV_PARAMETER_##type_, ALLOWED_##type_(allowed_), .min = (min_), .max = (max_), .fallback = (fallback_), \
-     .unit = (unit_), .doc = (doc_)},
+#define TV_FIELD(id, name_, type_, allowed_, min_, max_, fallback_, unit_, doc_)                                       \
+    {.name = (name_),                                                                                                  \
+     .type = TV_PARAMETER_##type_,                                                                                     \
+     ALLOWED_##type_(allowed_),                                                                                        \
+     .min = (min_),                                                                                                    \
+     .max = (max_),                                                                                                    \
+     .fallback = (fallback_),                                                                                          \
+     .unit = (unit_),                                                                                                  \
+     .doc = (doc_)},
 #include "isa/cmdq/fields.def"
 #undef TV_FIELD
 };
@@ -44,7 +50,7 @@ static const tv_parameter parameters[CMDQ_FIELDS] = {
 #define OPT(field) {CMDQ_F_##field, TV_OPTIONAL},
 #define MEM(field) {CMDQ_F_##field, TV_MEMBER},
 #define MEM_REQ(field) {CMDQ_F_##field, TV_MEMBER_REQUIRED},
-#define TV_OPCODE(id, since, deprecated, required, optional, class, meaning, source) \
+#define TV_OPCODE(id, since, deprecated, required, optional, class, meaning, source)                                   \
     static const tv_parameter_use uses_##id[] = {UNWRAP required UNWRAP optional{0}};
 #include "isa/cmdq/opcodes.def"
 #undef TV_OPCODE
@@ -65,9 +71,16 @@ const uint8_t cmdq_classes[CMDQ_OPCODES] = {
 #define UNIT_SYNC "sync"
 
 static const tv_insn insns[CMDQ_OPCODES] = {
-#define TV_OPCODE(id_, since_, deprecated_, required, optional, class, meaning_, source_)                                                     \
-    {.id = #id_, .mnemonic = #id_, .parameter_count = TV_COUNTOF(uses_##id_) - 1, .parameters = uses_##id_, .since = (since_), .deprecated_since = (deprecated_), .unit = UNIT_##class, \
-     .meaning = (meaning_), .source = (source_)},
+#define TV_OPCODE(id_, since_, deprecated_, required, optional, class, meaning_, source_)                              \
+    {.id = #id_,                                                                                                       \
+     .mnemonic = #id_,                                                                                                 \
+     .parameter_count = TV_COUNTOF(uses_##id_) - 1,                                                                    \
+     .parameters = uses_##id_,                                                                                         \
+     .since = (since_),                                                                                                \
+     .deprecated_since = (deprecated_),                                                                                \
+     .unit = UNIT_##class,                                                                                             \
+     .meaning = (meaning_),                                                                                            \
+     .source = (source_)},
 #include "isa/cmdq/opcodes.def"
 #undef TV_OPCODE
 };

@@ -45,10 +45,10 @@ enum opennpu_lo {
 };
 
 #define TV_FORMAT(id)
-#define TV_FIELD(format, name, hi, lo, kind, limit, illegal, doc)      \
-    static inline uint32_t opennpu_##format##_##name(uint32_t word)    \
-    {                                                                  \
-        return word >> (lo) & (uint32_t)tv_mask((hi) - (lo) + 1);      \
+#define TV_FIELD(format, name, hi, lo, kind, limit, illegal, doc)                                                      \
+    static inline uint32_t opennpu_##format##_##name(uint32_t word)                                                    \
+    {                                                                                                                  \
+        return word >> (lo) & (uint32_t)tv_mask((hi) - (lo) + 1);                                                      \
     }
 #define TV_JOINED(format, name, high, low, kind, doc)
 #include "isa/opennpu/fields.def"

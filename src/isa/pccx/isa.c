@@ -22,22 +22,19 @@
 static const char *const bank_names[] = {"fmap_shape", "weight_shape"};
 
 static const tv_operand_kind kind_NONE = {.name = "none", .syntax = TV_SYNTAX_NONE, .doc = "not an operand"};
-static const tv_operand_kind kind_UINT = {.name = "number", .syntax = TV_SYNTAX_UINT, .scale = 1, .doc = "unsigned number"};
+static const tv_operand_kind kind_UINT = {
+    .name = "number", .syntax = TV_SYNTAX_UINT, .scale = 1, .doc = "unsigned number"};
 static const tv_operand_kind kind_FLAG = {.name = "flag", .syntax = TV_SYNTAX_FLAG, .doc = "present or absent"};
-static const tv_operand_kind kind_L2 = {.name = "l2",
-                                        .syntax = TV_SYNTAX_BRACKET,
-                                        .scale = 1,
-                                        .doc = "L2 word address (16 bytes, 8 BF16 lanes)"};
+static const tv_operand_kind kind_L2 = {
+    .name = "l2", .syntax = TV_SYNTAX_BRACKET, .scale = 1, .doc = "L2 word address (16 bytes, 8 BF16 lanes)"};
 static const tv_operand_kind kind_L2_OR_FIFO = {.name = "l2",
                                                 .syntax = TV_SYNTAX_BRACKET,
                                                 .scale = 1,
                                                 .tag = "fifo",
                                                 .tag_value = PCCX_TAG_FIFO,
                                                 .doc = "L2 word address, or the direct FIFO"};
-static const tv_operand_kind kind_HOST = {.name = "host",
-                                          .syntax = TV_SYNTAX_BRACKET,
-                                          .scale = 16,
-                                          .doc = "host byte address, a multiple of 16"};
+static const tv_operand_kind kind_HOST = {
+    .name = "host", .syntax = TV_SYNTAX_BRACKET, .scale = 16, .doc = "host byte address, a multiple of 16"};
 static const tv_operand_kind kind_ENTRY = {.name = "entry",
                                            .syntax = TV_SYNTAX_ENTRY,
                                            .names = bank_names,
@@ -67,33 +64,33 @@ static const char *const formats[] = {
 
 static const tv_field fields[PCCX_FIELDS] = {
 #define TV_FORMAT(id)
-#define TV_FIELD(format_, name_, hi_, lo_, k_, limit_, illegal_, doc_) \
-    {.name = #name_,                                                      \
-     .format = PCCX_FORMAT_##format_,                                     \
-     .role = TV_FIELD_VALUE,                                              \
-     .hi = (hi_),                                                         \
-     .lo = (lo_),                                                         \
-     .kind = &kind_##k_,                                               \
-     .limit = (limit_),                                                   \
-     .illegal = &pccx_codes[PCCX_CODE_##illegal_],                        \
+#define TV_FIELD(format_, name_, hi_, lo_, k_, limit_, illegal_, doc_)                                                 \
+    {.name = #name_,                                                                                                   \
+     .format = PCCX_FORMAT_##format_,                                                                                  \
+     .role = TV_FIELD_VALUE,                                                                                           \
+     .hi = (hi_),                                                                                                      \
+     .lo = (lo_),                                                                                                      \
+     .kind = &kind_##k_,                                                                                               \
+     .limit = (limit_),                                                                                                \
+     .illegal = &pccx_codes[PCCX_CODE_##illegal_],                                                                     \
      .doc = (doc_)},
-#define TV_RESERVED(format_, name_, hi_, lo_)       \
-    {.name = #name_,                                \
-     .format = PCCX_FORMAT_##format_,               \
-     .role = TV_FIELD_RESERVED,                     \
-     .hi = (hi_),                                   \
-     .lo = (lo_),                                   \
-     .kind = &kind_NONE,                            \
-     .illegal = &pccx_codes[PCCX_CODE_RESERVED],    \
+#define TV_RESERVED(format_, name_, hi_, lo_)                                                                          \
+    {.name = #name_,                                                                                                   \
+     .format = PCCX_FORMAT_##format_,                                                                                  \
+     .role = TV_FIELD_RESERVED,                                                                                        \
+     .hi = (hi_),                                                                                                      \
+     .lo = (lo_),                                                                                                      \
+     .kind = &kind_NONE,                                                                                               \
+     .illegal = &pccx_codes[PCCX_CODE_RESERVED],                                                                       \
      .doc = "must be zero"},
-#define TV_JOINED(format_, name_, high_, low_, k_, doc_) \
-    {.name = #name_,                                        \
-     .format = PCCX_FORMAT_##format_,                       \
-     .role = TV_FIELD_JOINED,                               \
-     .high_part = PCCX_F_##format_##_##high_,               \
-     .low_part = PCCX_F_##format_##_##low_,                 \
-     .kind = &kind_##k_,                                 \
-     .illegal = &pccx_codes[PCCX_CODE_OPCODE],              \
+#define TV_JOINED(format_, name_, high_, low_, k_, doc_)                                                               \
+    {.name = #name_,                                                                                                   \
+     .format = PCCX_FORMAT_##format_,                                                                                  \
+     .role = TV_FIELD_JOINED,                                                                                          \
+     .high_part = PCCX_F_##format_##_##high_,                                                                          \
+     .low_part = PCCX_F_##format_##_##low_,                                                                            \
+     .kind = &kind_##k_,                                                                                               \
+     .illegal = &pccx_codes[PCCX_CODE_OPCODE],                                                                         \
      .doc = (doc_)},
 #include "isa/pccx/fields.def"
 #undef TV_FORMAT
@@ -109,7 +106,7 @@ static const tv_field fields[PCCX_FIELDS] = {
 
 enum {
 #define TV_FORMAT(id)
-#define TV_FIELD(format, name, hi, lo, kind, limit, illegal, doc) \
+#define TV_FIELD(format, name, hi, lo, kind, limit, illegal, doc)                                                      \
     format##_##name##_max = (hi) - (lo) >= 30 ? INT32_MAX : (1 << (((hi) - (lo) + 1) & 31)) - 1,
 #define TV_RESERVED(format, name, hi, lo)
 #define TV_JOINED(format, name, high, low, kind, doc)
@@ -121,7 +118,7 @@ enum {
 };
 
 #define FIX(format, field, value) {PCCX_F_##format##_##field, FITS(format##_##field, value)},
-#define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source) \
+#define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source)                                    \
     static const tv_fixed fixed_##id[] = {UNWRAP fixed};
 #include "isa/pccx/insns.def"
 #undef TV_INSN
@@ -132,7 +129,7 @@ enum {
 #define KEY(word, format, field) {TV_KEYWORD, word, PCCX_F_##format##_##field, NULL},
 #define OPT(word, format, field) {TV_KEYWORD_OPTIONAL, word, PCCX_F_##format##_##field, NULL},
 #define FLAG(format, field) {TV_FLAG_OPTIONAL, #field, PCCX_F_##format##_##field, NULL},
-#define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source) \
+#define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source)                                    \
     static const tv_operand operands_##id[] = {UNWRAP operands};
 #include "isa/pccx/insns.def"
 #undef TV_INSN
@@ -145,17 +142,24 @@ enum {
 /* ---- uops and routes (instruction encoding, sections 4 and 5) --------------------------------------------------- */
 
 #define F(format, field) PCCX_F_##format##_##field
-#define MATRIX_CONTROL \
-    {F(MATRIX, findemax), F(MATRIX, accm), F(MATRIX, w_scale), F(MATRIX, size_ptr_addr), F(MATRIX, parallel_lane), TV_NO_FIELD}
-#define MATRIX_READ(route_, name_, skipped) \
-    {"memory_control_uop_t", route_, name_, {F(MATRIX, src_addr), F(MATRIX, shape_ptr_addr), TV_NO_FIELD}, skipped}
-#define MATRIX_WRITE(route_, name_, skipped) \
-    {"memory_control_uop_t", route_, name_, {F(MATRIX, dest_reg), F(MATRIX, shape_ptr_addr), TV_NO_FIELD}, skipped}
-#define MEMCPY_UOP(route_, name_)                                                                    \
-    {                                                                                                \
-        "memory_control_uop_t", route_, name_,                                                       \
-            {F(MEMCPY, dest_addr), F(MEMCPY, src_addr), F(MEMCPY, aux_addr), F(MEMCPY, shape_ptr_addr), F(MEMCPY, async), TV_NO_FIELD}, \
-            TV_NO_FIELD                                                                              \
+#define MATRIX_CONTROL                                                                                                 \
+    {                                                                                                                  \
+        F(MATRIX, findemax), F(MATRIX, accm), F(MATRIX, w_scale), F(MATRIX, size_ptr_addr), F(MATRIX, parallel_lane),  \
+            TV_NO_FIELD                                                                                                \
+    }
+#define MATRIX_READ(route_, name_, skipped)                                                                            \
+    {                                                                                                                  \
+        "memory_control_uop_t", route_, name_, {F(MATRIX, src_addr), F(MATRIX, shape_ptr_addr), TV_NO_FIELD}, skipped  \
+    }
+#define MATRIX_WRITE(route_, name_, skipped)                                                                           \
+    {                                                                                                                  \
+        "memory_control_uop_t", route_, name_, {F(MATRIX, dest_reg), F(MATRIX, shape_ptr_addr), TV_NO_FIELD}, skipped  \
+    }
+#define MEMCPY_UOP(route_, name_)                                                                                      \
+    {                                                                                                                  \
+        "memory_control_uop_t", route_, name_, {F(MEMCPY, dest_addr),      F(MEMCPY, src_addr), F(MEMCPY, aux_addr),   \
+                                                F(MEMCPY, shape_ptr_addr), F(MEMCPY, async),    TV_NO_FIELD},          \
+            TV_NO_FIELD                                                                                                \
     }
 
 static const tv_uop gemv_uops[] = {
@@ -172,32 +176,41 @@ static const tv_uop load_uops[] = {MEMCPY_UOP(0x01, "from_host_to_L2")};
 static const tv_uop store_uops[] = {MEMCPY_UOP(0x10, "from_L2_to_host")};
 static const tv_uop move_uops[] = {MEMCPY_UOP(0x11, "from_L2_to_L2")}; /* the documents name no code for this route */
 static const tv_uop memset_uops[] = {
-    {"memory_set_uop_t", 0, NULL,
-     {F(MEMSET, dest_cache), F(MEMSET, dest_addr), F(MEMSET, a_value), F(MEMSET, b_value), F(MEMSET, c_value), TV_NO_FIELD},
+    {"memory_set_uop_t",
+     0,
+     NULL,
+     {F(MEMSET, dest_cache), F(MEMSET, dest_addr), F(MEMSET, a_value), F(MEMSET, b_value), F(MEMSET, c_value),
+      TV_NO_FIELD},
      TV_NO_FIELD},
 };
 static const tv_uop cvo_uops[] = {
     {"memory_control_uop_t", 0x14, "from_L2_to_CVO", {F(CVO, src_addr), F(CVO, async), TV_NO_FIELD}, F(CVO, src_addr)},
-    {"cvo_control_uop_t", 0, NULL,
+    {"cvo_control_uop_t",
+     0,
+     NULL,
      {F(CVO, cvo_func), F(CVO, src_addr), F(CVO, dst_addr), F(CVO, length), F(CVO, sub_emax), F(CVO, recip_scale),
       F(CVO, accm), F(CVO, async), TV_NO_FIELD},
      TV_NO_FIELD},
-    {"memory_control_uop_t", 0x41, "from_CVO_res_to_L2", {F(CVO, dst_addr), F(CVO, async), TV_NO_FIELD}, F(CVO, dst_addr)},
+    {"memory_control_uop_t",
+     0x41,
+     "from_CVO_res_to_L2",
+     {F(CVO, dst_addr), F(CVO, async), TV_NO_FIELD},
+     F(CVO, dst_addr)},
 };
 
 static const tv_insn insns[PCCX_INSNS] = {
-#define TV_INSN(id_, mnemonic_, format_, fix_, ops_, unit_, uops_, meaning_, source_) \
-    {.id = #id_,                                                                             \
-     .mnemonic = (mnemonic_),                                                                \
-     .format = PCCX_FORMAT_##format_,                                                        \
-     .fixed_count = TV_COUNTOF(fixed_##id_),                                                 \
-     .operand_count = TV_COUNTOF(operands_##id_),                                            \
-     .uop_count = TV_COUNTOF(uops_),                                                         \
-     .fixed = fixed_##id_,                                                                   \
-     .operands = operands_##id_,                                                             \
-     .uops = (uops_),                                                                        \
-     .unit = (unit_),                                                                        \
-     .meaning = (meaning_),                                                                  \
+#define TV_INSN(id_, mnemonic_, format_, fix_, ops_, unit_, uops_, meaning_, source_)                                  \
+    {.id = #id_,                                                                                                       \
+     .mnemonic = (mnemonic_),                                                                                          \
+     .format = PCCX_FORMAT_##format_,                                                                                  \
+     .fixed_count = TV_COUNTOF(fixed_##id_),                                                                           \
+     .operand_count = TV_COUNTOF(operands_##id_),                                                                      \
+     .uop_count = TV_COUNTOF(uops_),                                                                                   \
+     .fixed = fixed_##id_,                                                                                             \
+     .operands = operands_##id_,                                                                                       \
+     .uops = (uops_),                                                                                                  \
+     .unit = (unit_),                                                                                                  \
+     .meaning = (meaning_),                                                                                            \
      .source = (source_)},
 #include "isa/pccx/insns.def"
 #undef TV_INSN

@@ -36,10 +36,10 @@ enum pccx_field {
     PCCX_FIELDS
 };
 
-#define TV_FIELD(format, name, hi, lo, kind, limit, illegal, doc)    \
-    static inline uint32_t pccx_##format##_##name(uint64_t word)     \
-    {                                                                \
-        return (uint32_t)(word >> (lo) & tv_mask((hi) - (lo) + 1));  \
+#define TV_FIELD(format, name, hi, lo, kind, limit, illegal, doc)                                                      \
+    static inline uint32_t pccx_##format##_##name(uint64_t word)                                                       \
+    {                                                                                                                  \
+        return (uint32_t)(word >> (lo)&tv_mask((hi) - (lo) + 1));                                                      \
     }
 #define TV_RESERVED(format, name, hi, lo)
 #define TV_JOINED(format, name, high, low, kind, doc)

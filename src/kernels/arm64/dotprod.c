@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integer products with the sums of four that arm64 may have: matrix_neon.h over these, and outer products four by four. */
+/* Integer products with the sums of four that arm64 may have: matrix_neon.h over these, and outer products four by
+ * four. */
 #include "kernels/arm64/arm64.h"
 
 #if defined(__aarch64__)
@@ -22,37 +23,43 @@ TARGET TV_INLINE int32x4_t add_products(int32x4_t sum, int8x16_t a, int8x16_t b)
     return sum;
 }
 
-TARGET TV_INLINE int32x4_t add_nibble_products(int32x4_t sum, int8x16_t low, int8x16_t high, int8x16_t even, int8x16_t odd)
+TARGET TV_INLINE int32x4_t add_nibble_products(int32x4_t sum, int8x16_t low, int8x16_t high, int8x16_t even,
+                                               int8x16_t odd)
 {
     return add_products(add_products(sum, low, even), high, odd);
 }
 
 #include "kernels/arm64/matrix.h"
 
-TARGET void tv_s4s8_dotprod(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride, const int32_t *sums, size_t m, int32_t *out)
+TARGET void tv_s4s8_dotprod(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
+                            const int32_t *sums, size_t m, int32_t *out)
 {
     (void)sums;
     nibbles(weights, beats, rows, ready, stride, m, out);
 }
 
-TARGET void tv_s8s8_dotprod(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m, int32_t *out)
+TARGET void tv_s8s8_dotprod(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
+                            int32_t *out)
 {
     (void)sums;
     bytes(w, n, rows, a, m, out);
 }
 
-TARGET void tv_dots_s8_dotprod(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, int32_t *out)
+TARGET void tv_dots_s8_dotprod(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count,
+                               int32_t *out)
 {
     dots(a, a_step, w, w_step, n, count, out);
 }
 
-TARGET void tv_groups_s4_dotprod(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+TARGET void tv_groups_s4_dotprod(const void *weights, size_t k, size_t rows, const int8_t *ready,
+                                 const int32_t *offsets, float factor, const float *scales, float *out)
 {
     (void)offsets;
     grouped(4, weights, k, rows, ready, factor, scales, out);
 }
 
-TARGET void tv_groups_s8_dotprod(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+TARGET void tv_groups_s8_dotprod(const void *weights, size_t k, size_t rows, const int8_t *ready,
+                                 const int32_t *offsets, float factor, const float *scales, float *out)
 {
     (void)offsets;
     grouped(8, weights, k, rows, ready, factor, scales, out);
@@ -73,8 +80,10 @@ TARGET static unsigned pack_quads(int32_t out[QUADS_MAX][K_MAX], uint32_t k, con
             int8x16_t r[4];
             for (unsigned i = 0; i < 4; i++)
                 r[i] = 4 * p + i < count ? vld1q_s8(x + (size_t)(4 * p + i) * k + j) : vdupq_n_s8(0);
-            int16x8_t low01 = vreinterpretq_s16_s8(vzip1q_s8(r[0], r[1])), low23 = vreinterpretq_s16_s8(vzip1q_s8(r[2], r[3]));
-            int16x8_t high01 = vreinterpretq_s16_s8(vzip2q_s8(r[0], r[1])), high23 = vreinterpretq_s16_s8(vzip2q_s8(r[2], r[3]));
+            int16x8_t low01 = vreinterpretq_s16_s8(vzip1q_s8(r[0], r[1])),
+                      low23 = vreinterpretq_s16_s8(vzip1q_s8(r[2], r[3]));
+            int16x8_t high01 = vreinterpretq_s16_s8(vzip2q_s8(r[0], r[1])),
+                      high23 = vreinterpretq_s16_s8(vzip2q_s8(r[2], r[3]));
             vst1q_s32(&out[p][j], vreinterpretq_s32_s16(vzip1q_s16(low01, low23)));
             vst1q_s32(&out[p][j + 4], vreinterpretq_s32_s16(vzip2q_s16(low01, low23)));
             vst1q_s32(&out[p][j + 8], vreinterpretq_s32_s16(vzip1q_s16(high01, high23)));
@@ -104,7 +113,8 @@ TARGET void tv_outer_s8_dotprod(int32_t *acc, uint32_t k, const int8_t *a, const
                 for (unsigned r = 0; r < ROWS; r++) {
                     int8x16_t factor = vreinterpretq_s8_s32(vdupq_n_s32(x[p][i + r]));
                     for (unsigned v = 0; v < VECTORS; v++)
-                        sum[r][v] = add_products(sum[r][v], factor, vreinterpretq_s8_s32(vld1q_s32(&y[p][j + v * LANES])));
+                        sum[r][v] =
+                            add_products(sum[r][v], factor, vreinterpretq_s8_s32(vld1q_s32(&y[p][j + v * LANES])));
                 }
             for (unsigned r = 0; r < ROWS; r++)
                 for (unsigned v = 0; v < VECTORS; v++)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on registers of 64 lanes with NEON: all of them, since what has no kernel here is done to lanes of 32 bit, or byte
- * by byte where planes and lanes are turned into each other, and FP32 by functions of single numbers.
+/* Operations on registers of 64 lanes with NEON: all of them, since what has no kernel here is done to lanes of 32 bit,
+ * or byte by byte where planes and lanes are turned into each other, and FP32 by functions of single numbers.
  *
- * The host rounds as Tier 2 does; what is NaN, infinite, subnormal or too large is mended before and after, as in lanes_avx512.c.
- * Directions other than to nearest are set for the length of a register, unless the instruction names its own. */
+ * The host rounds as Tier 2 does; what is NaN, infinite, subnormal or too large is mended before and after, as in
+ * lanes_avx512.c. Directions other than to nearest are set for the length of a register, unless the instruction names
+ * its own. */
 #include "kernels/arm64/arm64.h"
 
 #if defined(__aarch64__)
@@ -43,89 +44,126 @@ TV_INLINE void store_16(uint8_t *p, halves x)
     store_8(p + ROW, vuzp2q_s8(low, high));
 }
 
-/* ---- Integers: the same for lanes of each width, whose signed and unsigned vectors are S and U, and W the signed of twice the width ---- */
+/* ---- Integers: the same for lanes of each width, whose signed and unsigned vectors are S and U, and W the signed of
+ * twice the width ---- */
 
 /* What may wrap is unsigned, since some headers write these functions with the compiler's own operators. */
 #define WRAPPING(f, S, U, a, b) vreinterpretq_##S##_##U(f##_##U(vreinterpretq_##U##_##S(a), vreinterpretq_##U##_##S(b)))
 
-#define FUNCTIONS(bits, vec, S, U, W)                                                                                      \
-    TV_INLINE vec add_##bits(vec a, vec b) { return WRAPPING(vaddq, S, U, a, b); }                                         \
-    TV_INLINE vec sub_##bits(vec a, vec b) { return WRAPPING(vsubq, S, U, a, b); }                                         \
-    TV_INLINE vec rsub_##bits(vec a, vec b) { return WRAPPING(vsubq, S, U, b, a); }                                        \
-    TV_INLINE vec mul_##bits(vec a, vec b) { return WRAPPING(vmulq, S, U, a, b); }                                         \
-    TV_INLINE vec neg_##bits(vec a, vec b) { UNUSED(b); return WRAPPING(vsubq, S, U, vdupq_n_##S(0), a); }                 \
-    TV_INLINE vec abs_##bits(vec a, vec b) { UNUSED(b); return vabsq_##S(a); }                                             \
-    TV_INLINE vec adds_##bits(vec a, vec b) { return vqaddq_##S(a, b); }                                                   \
-    TV_INLINE vec subs_##bits(vec a, vec b) { return vqsubq_##S(a, b); }                                                   \
-    TV_INLINE vec rsubs_##bits(vec a, vec b) { return vqsubq_##S(b, a); }                                                  \
-    TV_INLINE vec muls_##bits(vec a, vec b)                                                                                \
-    {                                                                                                                      \
-        return vqmovn_high_##W(vqmovn_##W(vmull_##S(vget_low_##S(a), vget_low_##S(b))), vmull_high_##S(a, b));             \
-    }                                                                                                                      \
-    TV_INLINE vec negs_##bits(vec a, vec b) { UNUSED(b); return vqnegq_##S(a); }                                           \
-    TV_INLINE vec abss_##bits(vec a, vec b) { UNUSED(b); return vqabsq_##S(a); }                                           \
-    TV_INLINE vec max_##bits(vec a, vec b) { return vmaxq_##S(a, b); }                                                     \
-    TV_INLINE vec min_##bits(vec a, vec b) { return vminq_##S(a, b); }                                                     \
-    TV_INLINE vec counts_##bits(vec b) { return vandq_##S(b, vdupq_n_##S(bits - 1)); }                                     \
-    TV_INLINE vec unsigned_shift_##bits(vec a, vec n) { return vreinterpretq_##S##_##U(vshlq_##U(vreinterpretq_##U##_##S(a), n)); } \
-    TV_INLINE vec sll_##bits(vec a, vec b) { return vshlq_##S(a, counts_##bits(b)); }                                      \
-    TV_INLINE vec srl_##bits(vec a, vec b) { return unsigned_shift_##bits(a, vnegq_##S(counts_##bits(b))); }               \
-    TV_INLINE vec sra_##bits(vec a, vec b) { return vshlq_##S(a, vnegq_##S(counts_##bits(b))); }                           \
-    TV_INLINE vec rol_##bits(vec a, vec b)                                                                                 \
-    {                                                                                                                      \
-        vec n = counts_##bits(b);                                                                                          \
-        return vorrq_##S(vshlq_##S(a, n), unsigned_shift_##bits(a, vsubq_##S(n, vdupq_n_##S(bits))));                      \
+#define FUNCTIONS(bits, vec, S, U, W)                                                                                  \
+    TV_INLINE vec add_##bits(vec a, vec b) { return WRAPPING(vaddq, S, U, a, b); }                                     \
+    TV_INLINE vec sub_##bits(vec a, vec b) { return WRAPPING(vsubq, S, U, a, b); }                                     \
+    TV_INLINE vec rsub_##bits(vec a, vec b) { return WRAPPING(vsubq, S, U, b, a); }                                    \
+    TV_INLINE vec mul_##bits(vec a, vec b) { return WRAPPING(vmulq, S, U, a, b); }                                     \
+    TV_INLINE vec neg_##bits(vec a, vec b)                                                                             \
+    {                                                                                                                  \
+        UNUSED(b);                                                                                                     \
+        return WRAPPING(vsubq, S, U, vdupq_n_##S(0), a);                                                               \
+    }                                                                                                                  \
+    TV_INLINE vec abs_##bits(vec a, vec b)                                                                             \
+    {                                                                                                                  \
+        UNUSED(b);                                                                                                     \
+        return vabsq_##S(a);                                                                                           \
+    }                                                                                                                  \
+    TV_INLINE vec adds_##bits(vec a, vec b) { return vqaddq_##S(a, b); }                                               \
+    TV_INLINE vec subs_##bits(vec a, vec b) { return vqsubq_##S(a, b); }                                               \
+    TV_INLINE vec rsubs_##bits(vec a, vec b) { return vqsubq_##S(b, a); }                                              \
+    TV_INLINE vec muls_##bits(vec a, vec b)                                                                            \
+    {                                                                                                                  \
+        return vqmovn_high_##W(vqmovn_##W(vmull_##S(vget_low_##S(a), vget_low_##S(b))), vmull_high_##S(a, b));         \
+    }                                                                                                                  \
+    TV_INLINE vec negs_##bits(vec a, vec b)                                                                            \
+    {                                                                                                                  \
+        UNUSED(b);                                                                                                     \
+        return vqnegq_##S(a);                                                                                          \
+    }                                                                                                                  \
+    TV_INLINE vec abss_##bits(vec a, vec b)                                                                            \
+    {                                                                                                                  \
+        UNUSED(b);                                                                                                     \
+        return vqabsq_##S(a);                                                                                          \
+    }                                                                                                                  \
+    TV_INLINE vec max_##bits(vec a, vec b) { return vmaxq_##S(a, b); }                                                 \
+    TV_INLINE vec min_##bits(vec a, vec b) { return vminq_##S(a, b); }                                                 \
+    TV_INLINE vec counts_##bits(vec b) { return vandq_##S(b, vdupq_n_##S(bits - 1)); }                                 \
+    TV_INLINE vec unsigned_shift_##bits(vec a, vec n)                                                                  \
+    {                                                                                                                  \
+        return vreinterpretq_##S##_##U(vshlq_##U(vreinterpretq_##U##_##S(a), n));                                      \
+    }                                                                                                                  \
+    TV_INLINE vec sll_##bits(vec a, vec b) { return vshlq_##S(a, counts_##bits(b)); }                                  \
+    TV_INLINE vec srl_##bits(vec a, vec b) { return unsigned_shift_##bits(a, vnegq_##S(counts_##bits(b))); }           \
+    TV_INLINE vec sra_##bits(vec a, vec b) { return vshlq_##S(a, vnegq_##S(counts_##bits(b))); }                       \
+    TV_INLINE vec rol_##bits(vec a, vec b)                                                                             \
+    {                                                                                                                  \
+        vec n = counts_##bits(b);                                                                                      \
+        return vorrq_##S(vshlq_##S(a, n), unsigned_shift_##bits(a, vsubq_##S(n, vdupq_n_##S(bits))));                  \
     }
 FUNCTIONS(8, int8x16_t, s8, u8, s16)
 FUNCTIONS(16, int16x8_t, s16, u16, s32)
 FUNCTIONS(32, int32x4_t, s32, u32, s64)
 
 /* Registers are the same or apart, so that a vector may be written before the next is read. */
-#define KERNEL_8(name, f, rows)                                  \
-    KERNEL(name)                                                 \
-    {                                                            \
-        UNUSED(c), UNUSED(imm);                                  \
-        for (unsigned i = 0; i < (rows) * ROW; i += WIDTH)       \
-            store_8(y + i, f(load_8(a + i), load_8(b + i)));     \
+#define KERNEL_8(name, f, rows)                                                                                        \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        UNUSED(c), UNUSED(imm);                                                                                        \
+        for (unsigned i = 0; i < (rows)*ROW; i += WIDTH)                                                               \
+            store_8(y + i, f(load_8(a + i), load_8(b + i)));                                                           \
     }
-#define KERNEL_16(name, f)                                                           \
-    KERNEL(name)                                                                     \
-    {                                                                                \
-        UNUSED(c), UNUSED(imm);                                                      \
-        for (unsigned i = 0; i < ROW; i += WIDTH) {                                  \
-            halves s = load_16(a + i), t = load_16(b + i);                           \
-            store_16(y + i, (halves){f(s.low, t.low), f(s.high, t.high)});           \
-        }                                                                            \
+#define KERNEL_16(name, f)                                                                                             \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        UNUSED(c), UNUSED(imm);                                                                                        \
+        for (unsigned i = 0; i < ROW; i += WIDTH) {                                                                    \
+            halves s = load_16(a + i), t = load_16(b + i);                                                             \
+            store_16(y + i, (halves){f(s.low, t.low), f(s.high, t.high)});                                             \
+        }                                                                                                              \
     }
-#define KERNEL_32(name, f)                                       \
-    KERNEL(name)                                                 \
-    {                                                            \
-        UNUSED(c), UNUSED(imm);                                  \
-        for (unsigned i = 0; i < 4 * ROW; i += WIDTH)            \
-            store_32(y + i, f(load_32(a + i), load_32(b + i)));  \
+#define KERNEL_32(name, f)                                                                                             \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        UNUSED(c), UNUSED(imm);                                                                                        \
+        for (unsigned i = 0; i < 4 * ROW; i += WIDTH)                                                                  \
+            store_32(y + i, f(load_32(a + i), load_32(b + i)));                                                        \
     }
 #define KERNELS(f) KERNEL_8(k_##f##_8, f##_8, 1) KERNEL_16(k_##f##_16, f##_16) KERNEL_32(k_##f##_32, f##_32)
-KERNELS(add) KERNELS(sub) KERNELS(rsub) KERNELS(mul) KERNELS(neg) KERNELS(abs)
-KERNELS(adds) KERNELS(subs) KERNELS(rsubs) KERNELS(muls) KERNELS(negs) KERNELS(abss)
-KERNELS(max) KERNELS(min) KERNELS(sll) KERNELS(srl) KERNELS(sra) KERNELS(rol)
+KERNELS(add)
+KERNELS(sub) KERNELS(rsub) KERNELS(mul) KERNELS(neg) KERNELS(abs) KERNELS(adds) KERNELS(subs) KERNELS(rsubs)
+    KERNELS(muls) KERNELS(negs) KERNELS(abss) KERNELS(max) KERNELS(min) KERNELS(sll) KERNELS(srl) KERNELS(sra)
+        KERNELS(rol)
 
-/* Bits are the same in planes and lanes. */
-TV_INLINE int8x16_t xor_bits(int8x16_t a, int8x16_t b) { return veorq_s8(a, b); }
-TV_INLINE int8x16_t not_bits(int8x16_t a, int8x16_t b) { UNUSED(b); return vmvnq_s8(a); }
+    /* Bits are the same in planes and lanes. */
+    TV_INLINE int8x16_t xor_bits(int8x16_t a, int8x16_t b)
+{
+    return veorq_s8(a, b);
+}
+TV_INLINE int8x16_t not_bits(int8x16_t a, int8x16_t b)
+{
+    UNUSED(b);
+    return vmvnq_s8(a);
+}
 TV_INLINE int8x16_t or_bits(int8x16_t a, int8x16_t b) { return vorrq_s8(a, b); }
 TV_INLINE int8x16_t and_bits(int8x16_t a, int8x16_t b) { return vandq_s8(a, b); }
-TV_INLINE int8x16_t same_bits(int8x16_t a, int8x16_t b) { UNUSED(b); return a; }
-#define KERNELS_BITWISE(f) KERNEL_8(k_##f##_8, f##_bits, 1) KERNEL_8(k_##f##_16, f##_bits, 2) KERNEL_8(k_##f##_32, f##_bits, 4)
-KERNELS_BITWISE(xor) KERNELS_BITWISE(not) KERNELS_BITWISE(or) KERNELS_BITWISE(and) KERNELS_BITWISE(same)
+TV_INLINE int8x16_t same_bits(int8x16_t a, int8x16_t b)
+{
+    UNUSED(b);
+    return a;
+}
+#define KERNELS_BITWISE(f)                                                                                             \
+    KERNEL_8(k_##f##_8, f##_bits, 1) KERNEL_8(k_##f##_16, f##_bits, 2) KERNEL_8(k_##f##_32, f##_bits, 4)
+KERNELS_BITWISE(xor) KERNELS_BITWISE(not ) KERNELS_BITWISE(or) KERNELS_BITWISE(and) KERNELS_BITWISE(same)
 
-TV_INLINE void fill(uint8_t *y, unsigned rows, int8x16_t x)
+    TV_INLINE void fill(uint8_t *y, unsigned rows, int8x16_t x)
 {
     for (unsigned i = 0; i < rows * ROW; i += WIDTH)
         store_8(y + i, x);
 }
 TV_INLINE void fill_32(uint8_t *y, int32_t x) { fill(y, 4, vreinterpretq_s8_s32(vdupq_n_s32(x))); }
 
-KERNEL(first_8) { UNUSED_BUT_A; fill(y, 1, vdupq_n_s8((int8_t)a[0])); }
+KERNEL(first_8)
+{
+    UNUSED_BUT_A;
+    fill(y, 1, vdupq_n_s8((int8_t)a[0]));
+}
 KERNEL(first_16)
 {
     UNUSED_BUT_A;
@@ -133,8 +171,16 @@ KERNEL(first_16)
     fill(y, 1, low);
     fill(y + ROW, 1, high);
 }
-KERNEL(first_32) { UNUSED_BUT_A; fill_32(y, (int32_t)tv_load_le32(a)); }
-KERNEL(fill_8) { UNUSED(a), UNUSED(b), UNUSED(c); fill(y, 1, vdupq_n_s8((int8_t)imm)); }
+KERNEL(first_32)
+{
+    UNUSED_BUT_A;
+    fill_32(y, (int32_t)tv_load_le32(a));
+}
+KERNEL(fill_8)
+{
+    UNUSED(a), UNUSED(b), UNUSED(c);
+    fill(y, 1, vdupq_n_s8((int8_t)imm));
+}
 
 /* ---- Reductions: vectors, then the lanes of one ---- */
 
@@ -146,14 +192,14 @@ TV_INLINE int16x8_t vector_16(const uint8_t *p, unsigned i)
     return i % 2 ? x.high : x.low;
 }
 
-#define REDUCE(name, bits, vec, first, next, across)          \
-    KERNEL(name##_##bits)                                     \
-    {                                                         \
-        UNUSED_BUT_A;                                         \
-        vec x = first(vector_##bits(a, 0));                   \
-        for (unsigned i = 1; i < VECTORS_##bits; i++)         \
-            x = next(x, vector_##bits(a, i));                 \
-        fill_32(y, across(x));                                \
+#define REDUCE(name, bits, vec, first, next, across)                                                                   \
+    KERNEL(name##_##bits)                                                                                              \
+    {                                                                                                                  \
+        UNUSED_BUT_A;                                                                                                  \
+        vec x = first(vector_##bits(a, 0));                                                                            \
+        for (unsigned i = 1; i < VECTORS_##bits; i++)                                                                  \
+            x = next(x, vector_##bits(a, i));                                                                          \
+        fill_32(y, across(x));                                                                                         \
     }
 #define SAME(x) (x)
 REDUCE(sum, 8, int16x8_t, vpaddlq_s8, vpadalq_s8, vaddlvq_s16)
@@ -167,18 +213,18 @@ REDUCE(rmin, 8, int8x16_t, SAME, vminq_s8, vminvq_s8)
 REDUCE(rmin, 16, int16x8_t, SAME, vminq_s16, vminvq_s16)
 REDUCE(rmin, 32, int32x4_t, SAME, vminq_s32, vminvq_s32)
 
-#define REDUCE_BITS(name, bits, vec, S, join, op)                                                              \
-    TV_INLINE int32_t name##_across_##bits(vec x)                                                              \
-    {                                                                                                          \
-        uint64_t all = vgetq_lane_u64(vreinterpretq_u64_##S(x), 0) op vgetq_lane_u64(vreinterpretq_u64_##S(x), 1); \
-        for (unsigned n = 32; n >= (bits); n /= 2)                                                             \
-            all = all op (all >> n);                                                                           \
-        return (int##bits##_t)all;                                                                             \
-    }                                                                                                          \
+#define REDUCE_BITS(name, bits, vec, S, join, op)                                                                      \
+    TV_INLINE int32_t name##_across_##bits(vec x)                                                                      \
+    {                                                                                                                  \
+        uint64_t all = vgetq_lane_u64(vreinterpretq_u64_##S(x), 0) op vgetq_lane_u64(vreinterpretq_u64_##S(x), 1);     \
+        for (unsigned n = 32; n >= (bits); n /= 2)                                                                     \
+            all = all op(all >> n);                                                                                    \
+        return (int##bits##_t)all;                                                                                     \
+    }                                                                                                                  \
     REDUCE(name, bits, vec, SAME, join##_##S, name##_across_##bits)
-#define REDUCE_EACH_BITS(name, join, op)                \
-    REDUCE_BITS(name, 8, int8x16_t, s8, join, op)       \
-    REDUCE_BITS(name, 16, int16x8_t, s16, join, op)     \
+#define REDUCE_EACH_BITS(name, join, op)                                                                               \
+    REDUCE_BITS(name, 8, int8x16_t, s8, join, op)                                                                      \
+    REDUCE_BITS(name, 16, int16x8_t, s16, join, op)                                                                    \
     REDUCE_BITS(name, 32, int32x4_t, s32, join, op)
 REDUCE_EACH_BITS(rand, vandq, &)
 REDUCE_EACH_BITS(ror, vorrq, |)
@@ -191,7 +237,8 @@ TV_INLINE uint32x4_t bits_of(float32x4_t x) { return vreinterpretq_u32_f32(x); }
 TV_INLINE uint32x4_t load_bits(const uint8_t *p) { return vreinterpretq_u32_u8(vld1q_u8(p)); }
 TV_INLINE void store_bits(uint8_t *p, uint32x4_t x) { vst1q_u8(p, vreinterpretq_u8_u32(x)); }
 
-/* Zero of their sign for those that are NaN, infinite or subnormal: whose exponent, counted on by one, is one or back at zero. */
+/* Zero of their sign for those that are NaN, infinite or subnormal: whose exponent, counted on by one, is one or back
+ * at zero. */
 TV_INLINE uint32x4_t mended(uint32x4_t x)
 {
     uint32x4_t normal = vtstq_u32(vaddq_u32(x, all_32(TV_F32_HIDDEN)), all_32(TV_F32_INF ^ TV_F32_HIDDEN));
@@ -219,20 +266,20 @@ TV_INLINE uint64_t begin_rounding(unsigned round)
 
 TV_INLINE void end_rounding(uint64_t before) { __asm__ volatile("msr fpcr, %0" : : "r"(before) : "memory"); }
 
-#define FP_LOOP(name, round, expression)                     \
-    KERNEL(name)                                             \
-    {                                                        \
-        UNUSED_BUT_A;                                        \
-        uint64_t before = round ? begin_rounding(round) : 0; \
-        for (unsigned i = 0; i < 4 * ROW; i += WIDTH)        \
-            store_bits(y + i, expression);                   \
-        if (round)                                           \
-            end_rounding(before);                            \
+#define FP_LOOP(name, round, expression)                                                                               \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        UNUSED_BUT_A;                                                                                                  \
+        uint64_t before = round ? begin_rounding(round) : 0;                                                           \
+        for (unsigned i = 0; i < 4 * ROW; i += WIDTH)                                                                  \
+            store_bits(y + i, expression);                                                                             \
+        if (round)                                                                                                     \
+            end_rounding(before);                                                                                      \
     }
 #define IN(p) input(load_bits(p + i))
-#define ROUNDED_KERNELS(name, expression)                                                \
-    FP_LOOP(name##_0, 0, expression) FP_LOOP(name##_1, 1, expression)                    \
-    FP_LOOP(name##_2, 2, expression) FP_LOOP(name##_3, 3, expression)
+#define ROUNDED_KERNELS(name, expression)                                                                              \
+    FP_LOOP(name##_0, 0, expression)                                                                                   \
+    FP_LOOP(name##_1, 1, expression) FP_LOOP(name##_2, 2, expression) FP_LOOP(name##_3, 3, expression)
 ROUNDED_KERNELS(fadd, output(vaddq_f32(IN(a), IN(b))))
 ROUNDED_KERNELS(fsub, output(vsubq_f32(IN(a), IN(b))))
 ROUNDED_KERNELS(fmul, output(vmulq_f32(IN(a), IN(b))))
@@ -254,7 +301,8 @@ typedef struct words {
 
 TV_INLINE words words_of(halves x)
 {
-    return (words){{vmovl_s16(vget_low_s16(x.low)), vmovl_high_s16(x.low), vmovl_s16(vget_low_s16(x.high)), vmovl_high_s16(x.high)}};
+    return (words){{vmovl_s16(vget_low_s16(x.low)), vmovl_high_s16(x.low), vmovl_s16(vget_low_s16(x.high)),
+                    vmovl_high_s16(x.high)}};
 }
 TV_INLINE words words_of_bytes(int8x16_t x) { return words_of((halves){vmovl_s8(vget_low_s8(x)), vmovl_high_s8(x)}); }
 
@@ -284,34 +332,35 @@ TV_INLINE int32x4_t far_bits(uint32x4_t x)
 {
     int32x4_t shift = vreinterpretq_s32_u32(vshrq_n_u32(vbicq_u32(x, all_32(TV_F32_SIGN)), TV_F32_FRACTION_BITS));
     uint32x4_t significand = vorrq_u32(vandq_u32(x, all_32(TV_F32_FRACTION)), all_32(TV_F32_HIDDEN));
-    int32x4_t bits = vreinterpretq_s32_u32(vshlq_u32(significand, vsubq_s32(shift, vdupq_n_s32(TV_F32_BIAS + TV_F32_FRACTION_BITS))));
+    int32x4_t bits = vreinterpretq_s32_u32(
+        vshlq_u32(significand, vsubq_s32(shift, vdupq_n_s32(TV_F32_BIAS + TV_F32_FRACTION_BITS))));
     return vbslq_s32(vcltzq_s32(vreinterpretq_s32_u32(x)), neg_32(bits, bits), bits);
 }
 
-#define TO_INTEGER(round, convert)                                                                     \
-    TV_INLINE int32x4_t limited_##round(int32x4_t x) { return convert(input(vreinterpretq_u32_s32(x))); } \
-    TV_INLINE int32x4_t wrapped_##round(int32x4_t x)                                                   \
-    {                                                                                                  \
-        float32x4_t f = input(vreinterpretq_u32_s32(x));                                               \
-        return vbslq_s32(vcageq_f32(f, vdupq_n_f32(0x1p31f)), far_bits(bits_of(f)), convert(f));       \
-    }                                                                                                  \
-    FP_LOOP(s32_f32_##round, 0, vreinterpretq_u32_s32(wrapped_##round(load_32(a + i))))                \
+#define TO_INTEGER(round, convert)                                                                                     \
+    TV_INLINE int32x4_t limited_##round(int32x4_t x) { return convert(input(vreinterpretq_u32_s32(x))); }              \
+    TV_INLINE int32x4_t wrapped_##round(int32x4_t x)                                                                   \
+    {                                                                                                                  \
+        float32x4_t f = input(vreinterpretq_u32_s32(x));                                                               \
+        return vbslq_s32(vcageq_f32(f, vdupq_n_f32(0x1p31f)), far_bits(bits_of(f)), convert(f));                       \
+    }                                                                                                                  \
+    FP_LOOP(s32_f32_##round, 0, vreinterpretq_u32_s32(wrapped_##round(load_32(a + i))))                                \
     FP_LOOP(s32_f32_sat_##round, 0, vreinterpretq_u32_s32(limited_##round(load_32(a + i))))
 TO_INTEGER(0, vcvtnq_s32_f32)
 TO_INTEGER(1, vcvtq_s32_f32)
 TO_INTEGER(2, vcvtmq_s32_f32)
 TO_INTEGER(3, vcvtpq_s32_f32)
 
-#define NARROW(name, store, pack, f)                                                           \
-    KERNEL(name)                                                                               \
-    {                                                                                          \
-        UNUSED_BUT_A;                                                                          \
-        for (unsigned i = 0; i < ROW; i += WIDTH) {                                            \
-            words w;                                                                           \
-            for (unsigned v = 0; v < 4; v++)                                                   \
-                w.at[v] = f(load_32(a + 4 * (size_t)i + v * (size_t)WIDTH));                   \
-            store(y + i, pack(w));                                                             \
-        }                                                                                      \
+#define NARROW(name, store, pack, f)                                                                                   \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        UNUSED_BUT_A;                                                                                                  \
+        for (unsigned i = 0; i < ROW; i += WIDTH) {                                                                    \
+            words w;                                                                                                   \
+            for (unsigned v = 0; v < 4; v++)                                                                           \
+                w.at[v] = f(load_32(a + 4 * (size_t)i + v * (size_t)WIDTH));                                           \
+            store(y + i, pack(w));                                                                                     \
+        }                                                                                                              \
     }
 NARROW(s8_s32, store_8, low_bytes, SAME)
 NARROW(s8_s32_sat, store_8, limited_bytes, SAME)
@@ -326,8 +375,8 @@ NARROW(s8_f32_sat_1, store_8, limited_bytes, limited_1)
 NARROW(s8_f32_sat_2, store_8, limited_bytes, limited_2)
 NARROW(s8_f32_sat_3, store_8, limited_bytes, limited_3)
 
-/* Adds what makes cutting off 16 bits round: half a unit less the tie's bit, nothing, or all but a unit for one sign. The sign
- * is never carried into, since the number is finite. */
+/* Adds what makes cutting off 16 bits round: half a unit less the tie's bit, nothing, or all but a unit for one sign.
+ * The sign is never carried into, since the number is finite. */
 TV_INLINE int32x4_t to_bf16(int32x4_t bits, unsigned round)
 {
     uint32x4_t x = mended(vreinterpretq_u32_s32(bits)), magnitude = vbicq_u32(x, all_32(TV_F32_SIGN)), up = all_32(0);
@@ -351,19 +400,22 @@ NARROW(bf16_f32_2, store_16, low_halves, TO_BF16_2)
 NARROW(bf16_f32_3, store_16, low_halves, TO_BF16_3)
 
 /* All lanes are read before the first is written: y may be around a. */
-#define WIDEN(name, type, load, widen, f)                                                      \
-    KERNEL(name)                                                                               \
-    {                                                                                          \
-        UNUSED_BUT_A;                                                                          \
-        const type x[] = {load(a), load(a + WIDTH), load(a + 2 * WIDTH), load(a + 3 * WIDTH)}; \
-        for (unsigned i = 0; i < ROW; i += WIDTH) {                                            \
-            words w = widen(x[i / WIDTH]);                                                     \
-            for (unsigned v = 0; v < 4; v++)                                                   \
-                store_32(y + 4 * (size_t)i + v * (size_t)WIDTH, f(w.at[v]));                   \
-        }                                                                                      \
+#define WIDEN(name, type, load, widen, f)                                                                              \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        UNUSED_BUT_A;                                                                                                  \
+        const type x[] = {load(a), load(a + WIDTH), load(a + 2 * WIDTH), load(a + 3 * WIDTH)};                         \
+        for (unsigned i = 0; i < ROW; i += WIDTH) {                                                                    \
+            words w = widen(x[i / WIDTH]);                                                                             \
+            for (unsigned v = 0; v < 4; v++)                                                                           \
+                store_32(y + 4 * (size_t)i + v * (size_t)WIDTH, f(w.at[v]));                                           \
+        }                                                                                                              \
     }
 TV_INLINE int32x4_t float_of(int32x4_t x) { return vreinterpretq_s32_f32(vcvtq_f32_s32(x)); }
-TV_INLINE int32x4_t float_of_bf16(int32x4_t x) { return vreinterpretq_s32_u32(mended(vshlq_n_u32(vreinterpretq_u32_s32(x), 16))); }
+TV_INLINE int32x4_t float_of_bf16(int32x4_t x)
+{
+    return vreinterpretq_s32_u32(mended(vshlq_n_u32(vreinterpretq_u32_s32(x), 16)));
+}
 WIDEN(s32_s8, int8x16_t, load_8, words_of_bytes, SAME)
 WIDEN(f32_s8, int8x16_t, load_8, words_of_bytes, float_of)
 WIDEN(s32_s16, halves, load_16, words_of, SAME)
@@ -423,7 +475,8 @@ KERNEL(lookup)
 {
     enum { ENTRIES = 64 };
     UNUSED(c), UNUSED(imm);
-    const uint8x16x4_t first = entries_at(b), second = entries_at(b + ENTRIES), third = entries_at(b + 2 * ENTRIES), last = entries_at(b + 3 * ENTRIES);
+    const uint8x16x4_t first = entries_at(b), second = entries_at(b + ENTRIES), third = entries_at(b + 2 * ENTRIES),
+                       last = entries_at(b + 3 * ENTRIES);
     for (unsigned i = 0; i < ROW; i += WIDTH) {
         uint8x16_t index = vld1q_u8(a + i), found = vqtbl4q_u8(first, index);
         found = vqtbx4q_u8(found, second, vsubq_u8(index, vdupq_n_u8(ENTRIES)));

@@ -27,7 +27,8 @@ TV_INLINE int32x4_t add_nibble_products(int32x4_t sum, int8x16_t low, int8x16_t 
 
 #include "kernels/arm64/matrix.h"
 
-void tv_s4s8_neon(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride, const int32_t *sums, size_t m, int32_t *out)
+void tv_s4s8_neon(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
+                  const int32_t *sums, size_t m, int32_t *out)
 {
     (void)sums;
     nibbles(weights, beats, rows, ready, stride, m, out);
@@ -39,18 +40,21 @@ void tv_s8s8_neon(const int8_t *w, size_t n, size_t rows, const int8_t *a, const
     bytes(w, n, rows, a, m, out);
 }
 
-void tv_dots_s8_neon(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, int32_t *out)
+void tv_dots_s8_neon(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count,
+                     int32_t *out)
 {
     dots(a, a_step, w, w_step, n, count, out);
 }
 
-void tv_groups_s4_neon(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+void tv_groups_s4_neon(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
+                       float factor, const float *scales, float *out)
 {
     (void)offsets;
     grouped(4, weights, k, rows, ready, factor, scales, out);
 }
 
-void tv_groups_s8_neon(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+void tv_groups_s8_neon(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
+                       float factor, const float *scales, float *out)
 {
     (void)offsets;
     grouped(8, weights, k, rows, ready, factor, scales, out);
@@ -60,13 +64,14 @@ void tv_scaled_rows_neon(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8_neon, r);
 
 /* ---- Binary32 times INT8, in the canonical order ---- */
 
-/* Partial sums 0 to 3 and 4 to 7. Four dot products at a time, so that one's additions need not wait for another's. What is
- * missing of the last eight terms is +0, which changes no sum: none is ever -0, as all begin at +0. */
+/* Partial sums 0 to 3 and 4 to 7. Four dot products at a time, so that one's additions need not wait for another's.
+ * What is missing of the last eight terms is +0, which changes no sum: none is ever -0, as all begin at +0. */
 enum { PARTIALS = 8, SUMS = 4 };
 
 TV_INLINE float32x4_t widened(int16x4_t w) { return vcvtq_f32_s32(vmovl_s16(w)); }
 
-TV_INLINE void float_dots(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, unsigned count, float *out)
+TV_INLINE void float_dots(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, unsigned count,
+                          float *out)
 {
     float32x4_t low[SUMS], high[SUMS];
     size_t i = 0;
@@ -88,7 +93,8 @@ TV_INLINE void float_dots(const float *a, size_t a_step, const int8_t *w, size_t
     }
 }
 
-void tv_dots_f32_s8_neon(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, float *out)
+void tv_dots_f32_s8_neon(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count,
+                         float *out)
 {
     size_t u = 0;
     for (; u + SUMS <= count; u += SUMS)

@@ -17,8 +17,10 @@
 
 enum { HALF = TV_S4_BLOCK / 2, TILE = 4, VECTOR = 16 };
 
-/* `rows` rows of weights times `m` of activations, both at most TILE and known to the compiler: all sums stay in registers. */
-TARGET TV_INLINE void nibble_tile(const uint8_t *w, size_t bytes, unsigned rows, const int8_t *ready, size_t stride, unsigned m, int32_t *out, size_t out_step)
+/* `rows` rows of weights times `m` of activations, both at most TILE and known to the compiler: all sums stay in
+ * registers. */
+TARGET TV_INLINE void nibble_tile(const uint8_t *w, size_t bytes, unsigned rows, const int8_t *ready, size_t stride,
+                                  unsigned m, int32_t *out, size_t out_step)
 {
     int32x4_t sum[TILE][TILE];
     for (unsigned r = 0; r < rows; r++)
@@ -43,7 +45,8 @@ TARGET TV_INLINE void nibble_tile(const uint8_t *w, size_t bytes, unsigned rows,
             out[r * out_step + i] = vaddvq_s32(sum[r][i]);
 }
 
-TARGET TV_INLINE void nibbles(const uint8_t *w, size_t beats, size_t rows, const int8_t *ready, size_t stride, size_t m, int32_t *out)
+TARGET TV_INLINE void nibbles(const uint8_t *w, size_t beats, size_t rows, const int8_t *ready, size_t stride, size_t m,
+                              int32_t *out)
 {
     size_t bytes = beats * TV_S4_BEAT / 2, r = 0;
     for (; r + TILE <= rows; r += TILE) {
@@ -59,7 +62,8 @@ TARGET TV_INLINE void nibbles(const uint8_t *w, size_t beats, size_t rows, const
 }
 
 /* The same of bytes. */
-TARGET TV_INLINE void byte_tile(const int8_t *w, size_t n, unsigned rows, const int8_t *a, unsigned m, int32_t *out, size_t out_step)
+TARGET TV_INLINE void byte_tile(const int8_t *w, size_t n, unsigned rows, const int8_t *a, unsigned m, int32_t *out,
+                                size_t out_step)
 {
     int32x4_t sum[TILE][TILE];
     size_t k = 0;
@@ -100,7 +104,8 @@ TARGET TV_INLINE void bytes(const int8_t *w, size_t n, size_t rows, const int8_t
             byte_tile(w + r * n, n, 1, a + i * n, 1, out + r * m + i, m);
 }
 
-TARGET TV_INLINE void dots(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, int32_t *out)
+TARGET TV_INLINE void dots(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count,
+                           int32_t *out)
 {
     for (size_t u = 0; u < count; u++)
         byte_tile(w + u * w_step, n, 1, a + u * a_step, 1, out + u, 1);
@@ -114,21 +119,25 @@ TARGET TV_INLINE int32x4_t group_products(unsigned bits, const uint8_t *w, const
     if (bits == 4) {
         const int8_t *x = ready + g * TV_GROUP / TV_S4_BLOCK * TV_S4_BLOCK + g % (TV_S4_BLOCK / TV_GROUP) * VECTOR;
         int8x16_t both = vreinterpretq_s8_u8(vld1q_u8(w + g * VECTOR));
-        return add_nibble_products(vdupq_n_s32(0), vshrq_n_s8(vshlq_n_s8(both, 4), 4), vshrq_n_s8(both, 4), vld1q_s8(x), vld1q_s8(x + HALF));
+        return add_nibble_products(vdupq_n_s32(0), vshrq_n_s8(vshlq_n_s8(both, 4), 4), vshrq_n_s8(both, 4), vld1q_s8(x),
+                                   vld1q_s8(x + HALF));
     }
     const int8_t *x = ready + g * TV_GROUP, *y = (const int8_t *)w + g * TV_GROUP;
-    return add_products(add_products(vdupq_n_s32(0), vld1q_s8(x), vld1q_s8(y)), vld1q_s8(x + VECTOR), vld1q_s8(y + VECTOR));
+    return add_products(add_products(vdupq_n_s32(0), vld1q_s8(x), vld1q_s8(y)), vld1q_s8(x + VECTOR),
+                        vld1q_s8(y + VECTOR));
 }
 
 /* The scaled sums of four groups from g on. */
-TARGET TV_INLINE float32x4_t four_groups(unsigned bits, const uint8_t *w, const int8_t *ready, size_t g, float factor, const float *scales)
+TARGET TV_INLINE float32x4_t four_groups(unsigned bits, const uint8_t *w, const int8_t *ready, size_t g, float factor,
+                                         const float *scales)
 {
     int32x4_t a = vpaddq_s32(group_products(bits, w, ready, g), group_products(bits, w, ready, g + 1));
     int32x4_t b = vpaddq_s32(group_products(bits, w, ready, g + 2), group_products(bits, w, ready, g + 3));
     return vmulq_f32(vmulq_n_f32(vcvtq_f32_s32(vpaddq_s32(a, b)), factor), vld1q_f32(scales + g));
 }
 
-TARGET TV_INLINE void grouped(unsigned bits, const void *weights, size_t k, size_t rows, const int8_t *ready, float factor, const float *scales, float *out)
+TARGET TV_INLINE void grouped(unsigned bits, const void *weights, size_t k, size_t rows, const int8_t *ready,
+                              float factor, const float *scales, float *out)
 {
     const uint8_t *w = weights;
     size_t groups = k / TV_GROUP;

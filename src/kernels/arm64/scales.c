@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search for a scale with NEON: the sixteen sums are four vectors, and the tree that adds them up is that of tv_quantize_error.
- * With lanes for scales, as in scales_x86.c, each value would have to be copied into a vector for every four of them: here only
- * what the extreme value costs is found so, for all scales first. */
+/* The search for a scale with NEON: the sixteen sums are four vectors, and the tree that adds them up is that of
+ * tv_quantize_error. With lanes for scales, as in scales_x86.c, each value would have to be copied into a vector for
+ * every four of them: here only what the extreme value costs is found so, for all scales first. */
 #include "kernels/arm64/arm64.h"
 
 #if defined(__aarch64__)
@@ -29,7 +29,8 @@ TV_INLINE float32x4_t squares(float32x4_t x, float32x4_t scale, float32x4_t inve
 TV_INLINE float32x4_t first_of(float32x4_t all, size_t n)
 {
     static const uint32_t lanes[LANES] = {0, 1, 2, 3};
-    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(all), vcltq_u32(vld1q_u32(lanes), vdupq_n_u32((uint32_t)n))));
+    return vreinterpretq_f32_u32(
+        vandq_u32(vreinterpretq_u32_f32(all), vcltq_u32(vld1q_u32(lanes), vdupq_n_u32((uint32_t)n))));
 }
 
 static float error_of(const float *x, size_t n, float32x4_t scale, float32x4_t inverse, range r)
@@ -50,13 +51,15 @@ static float error_of(const float *x, size_t n, float32x4_t scale, float32x4_t i
 #pragma GCC unroll 4
         for (unsigned v = 0; v < VECTORS; v++)
             if (i + (size_t)v * LANES < n)
-                sum[v] = vaddq_f32(sum[v], first_of(squares(vld1q_f32(last + (size_t)v * LANES), scale, inverse, r), n - i - (size_t)v * LANES));
+                sum[v] = vaddq_f32(sum[v], first_of(squares(vld1q_f32(last + (size_t)v * LANES), scale, inverse, r),
+                                                    n - i - (size_t)v * LANES));
     }
     float32x4_t all = vaddq_f32(vaddq_f32(sum[0], sum[2]), vaddq_f32(sum[1], sum[3]));
     return vaddv_f32(vadd_f32(vget_low_f32(all), vget_high_f32(all))); /* (0 + 2) + (1 + 3) */
 }
 
-unsigned tv_scale_search_neon(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high)
+unsigned tv_scale_search_neon(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low,
+                              int high)
 {
     const range r = {vdupq_n_f32((float)low), vdupq_n_f32((float)high)};
     float inverses[TV_SCALES_MAX], extremes[TV_SCALES_MAX], least = INFINITY;
@@ -65,7 +68,8 @@ unsigned tv_scale_search_neon(const float *x, size_t n, float extreme, const flo
         float few[LANES];
         for (unsigned i = 0; i < LANES && at + LANES > count; i++)
             few[i] = scales[at + i < count ? at + i : at];
-        float32x4_t scale = vld1q_f32(at + LANES > count ? few : scales + at), inverse = vdivq_f32(vdupq_n_f32(1), scale);
+        float32x4_t scale = vld1q_f32(at + LANES > count ? few : scales + at),
+                    inverse = vdivq_f32(vdupq_n_f32(1), scale);
         vst1q_f32(inverses + at, inverse);
         vst1q_f32(extremes + at, squares(vdupq_n_f32(extreme), scale, inverse, r));
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of groups with AVX2 and AVX-512: eight groups at a time, whose sums are the lanes of a vector as the eight partial sums of the
- * canonical order are. What is missing of the last eight is 0 times 0, which changes no sum: none is ever -0, as all begin
- * at +0. Weights count from their least number; `offsets` takes that back. */
+/* Sums of groups with AVX2 and AVX-512: eight groups at a time, whose sums are the lanes of a vector as the eight
+ * partial sums of the canonical order are. What is missing of the last eight is 0 times 0, which changes no sum: none
+ * is ever -0, as all begin at +0. Weights count from their least number; `offsets` takes that back. */
 #include "kernels/x86/groups.h"
 
 #if defined(__x86_64__)
@@ -12,7 +12,13 @@
 #include "kernels/matrix.h"
 #include "kernels/x86/totals.h"
 
-enum { HALF = TV_S4_BLOCK / 2, NIBBLE = 15, FLIP_NIBBLES = 0x88, TOGETHER = TV_GROUPS_PER_VECTOR, SPAN = TOGETHER * TV_GROUP };
+enum {
+    HALF = TV_S4_BLOCK / 2,
+    NIBBLE = 15,
+    FLIP_NIBBLES = 0x88,
+    TOGETHER = TV_GROUPS_PER_VECTOR,
+    SPAN = TOGETHER * TV_GROUP
+};
 
 #define TARGET_AVX2 __attribute__((target("avx2")))
 #define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
@@ -31,7 +37,8 @@ TARGET_AVX2 TV_INLINE __m256 load_scales(const float *scales, size_t count)
 
 TARGET_AVX2 TV_INLINE __m256i load256(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 
-/* Four vectors, each with the lanes of one group in its low half and of the next in its high half: sums of the eight groups. */
+/* Four vectors, each with the lanes of one group in its low half and of the next in its high half: sums of the eight
+ * groups. */
 TARGET_AVX2 TV_INLINE __m256i add_pairs(const __m256i two[4])
 {
     __m256i all = _mm256_hadd_epi32(_mm256_hadd_epi32(two[0], two[1]), _mm256_hadd_epi32(two[2], two[3]));
@@ -41,7 +48,8 @@ TARGET_AVX2 TV_INLINE __m256i add_pairs(const __m256i two[4])
 /* 128 bytes of INT4 meet 256 activations. */
 TARGET_AVX2 TV_INLINE __m256i eight_s4_avx2(const uint8_t *w, const int8_t *ready)
 {
-    const __m256i nibble = _mm256_set1_epi8(NIBBLE), flip = _mm256_set1_epi8((char)FLIP_NIBBLES), ones = _mm256_set1_epi16(1);
+    const __m256i nibble = _mm256_set1_epi8(NIBBLE), flip = _mm256_set1_epi8((char)FLIP_NIBBLES),
+                  ones = _mm256_set1_epi16(1);
     __m256i two[4];
     for (unsigned v = 0; v < 4; v++) {
         __m256i both = _mm256_xor_si256(load256(w + 32 * v), flip);
@@ -53,20 +61,26 @@ TARGET_AVX2 TV_INLINE __m256i eight_s4_avx2(const uint8_t *w, const int8_t *read
     return add_pairs(two);
 }
 
-TARGET_AVX2 TV_INLINE __m256i widen(const int8_t *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p)); }
+TARGET_AVX2 TV_INLINE __m256i widen(const int8_t *p)
+{
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
 
 /* Signed bytes as they are: nothing is to be taken back. */
 TARGET_AVX2 TV_INLINE __m256i eight_s8_avx2(const int8_t *w, const int8_t *ready)
 {
     __m256i part[8], two[4];
     for (unsigned g = 0; g < 8; g++)
-        part[g] = _mm256_add_epi32(_mm256_madd_epi16(widen(w + 32 * g), widen(ready + 32 * g)), _mm256_madd_epi16(widen(w + 32 * g + 16), widen(ready + 32 * g + 16)));
+        part[g] = _mm256_add_epi32(_mm256_madd_epi16(widen(w + 32 * g), widen(ready + 32 * g)),
+                                   _mm256_madd_epi16(widen(w + 32 * g + 16), widen(ready + 32 * g + 16)));
     for (unsigned v = 0; v < 4; v++)
-        two[v] = _mm256_add_epi32(_mm256_permute2x128_si256(part[2 * v], part[2 * v + 1], 0x20), _mm256_permute2x128_si256(part[2 * v], part[2 * v + 1], 0x31));
+        two[v] = _mm256_add_epi32(_mm256_permute2x128_si256(part[2 * v], part[2 * v + 1], 0x20),
+                                  _mm256_permute2x128_si256(part[2 * v], part[2 * v + 1], 0x31));
     return add_pairs(two);
 }
 
-TARGET_AVX2 TV_INLINE __m256 row_avx2(unsigned bits, const uint8_t *w, size_t k, const int8_t *ready, const int32_t *offsets, __m256 factor, const float *scales)
+TARGET_AVX2 TV_INLINE __m256 row_avx2(unsigned bits, const uint8_t *w, size_t k, const int8_t *ready,
+                                      const int32_t *offsets, __m256 factor, const float *scales)
 {
     __m256 p = _mm256_setzero_ps();
     for (size_t at = 0; at < k; at += SPAN) {
@@ -76,15 +90,17 @@ TARGET_AVX2 TV_INLINE __m256 row_avx2(unsigned bits, const uint8_t *w, size_t k,
             memcpy(tail, from, (k - at) * bits / 8);
             from = tail;
         }
-        __m256i sums = bits == 4 ? _mm256_sub_epi32(eight_s4_avx2(from, ready + at), load256(offsets + at / TV_GROUP)) : eight_s8_avx2((const int8_t *)from, ready + at);
-        __m256 scaled = _mm256_mul_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), factor), load_scales(scales + at / TV_GROUP, (k - at) / TV_GROUP));
+        __m256i sums = bits == 4 ? _mm256_sub_epi32(eight_s4_avx2(from, ready + at), load256(offsets + at / TV_GROUP))
+                                 : eight_s8_avx2((const int8_t *)from, ready + at);
+        __m256 scaled = _mm256_mul_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), factor),
+                                      load_scales(scales + at / TV_GROUP, (k - at) / TV_GROUP));
         p = _mm256_add_ps(p, scaled);
     }
     return p;
 }
 
-TARGET_AVX2 TV_INLINE void rows_avx2(unsigned bits, const uint8_t *w, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales,
-                                     float *out)
+TARGET_AVX2 TV_INLINE void rows_avx2(unsigned bits, const uint8_t *w, size_t k, size_t rows, const int8_t *ready,
+                                     const int32_t *offsets, float factor, const float *scales, float *out)
 {
     __m256 times = _mm256_set1_ps(factor);
     for (size_t r = 0; r < rows; r += 8) {
@@ -92,18 +108,22 @@ TARGET_AVX2 TV_INLINE void rows_avx2(unsigned bits, const uint8_t *w, size_t k, 
         float all[8];
         __m256 p[8];
         for (size_t i = 0; i < 8; i++)
-            p[i] = i < count ? row_avx2(bits, w + (r + i) * k * bits / 8, k, ready, offsets, times, scales + (r + i) * (k / TV_GROUP)) : _mm256_setzero_ps();
+            p[i] = i < count ? row_avx2(bits, w + (r + i) * k * bits / 8, k, ready, offsets, times,
+                                        scales + (r + i) * (k / TV_GROUP))
+                             : _mm256_setzero_ps();
         _mm256_storeu_ps(all, tv_sums_avx2(p));
         memcpy(out + r, all, count * sizeof *out);
     }
 }
 
-TARGET_AVX2 void tv_groups_s4_avx2(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+TARGET_AVX2 void tv_groups_s4_avx2(const void *weights, size_t k, size_t rows, const int8_t *ready,
+                                   const int32_t *offsets, float factor, const float *scales, float *out)
 {
     rows_avx2(4, weights, k, rows, ready, offsets, factor, scales, out);
 }
 
-TARGET_AVX2 void tv_groups_s8_avx2(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+TARGET_AVX2 void tv_groups_s8_avx2(const void *weights, size_t k, size_t rows, const int8_t *ready,
+                                   const int32_t *offsets, float factor, const float *scales, float *out)
 {
     rows_avx2(8, weights, k, rows, ready, offsets, factor, scales, out);
 }
@@ -115,9 +135,15 @@ TARGET_AVX512 TV_INLINE __m512i load_some(const uint8_t *p, size_t left)
     return left >= 64 ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi8(left ? ~(__mmask64)0 >> (64 - left) : 0, p);
 }
 
-TARGET_AVX512 TV_INLINE __m512i add_halves32(__m512i a, __m512i b) { return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b)); }
+TARGET_AVX512 TV_INLINE __m512i add_halves32(__m512i a, __m512i b)
+{
+    return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+}
 
-TARGET_AVX512 TV_INLINE __m512i add_halves64(__m512i a, __m512i b) { return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)); }
+TARGET_AVX512 TV_INLINE __m512i add_halves64(__m512i a, __m512i b)
+{
+    return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+}
 
 /* Two vectors of weights: four lanes are a group, so the groups of the first are in its quarters. */
 TARGET_AVX512 TV_INLINE __m256i eight_s4_avx512(const uint8_t *w, size_t bytes, const int8_t *ready)
@@ -128,10 +154,13 @@ TARGET_AVX512 TV_INLINE __m256i eight_s4_avx512(const uint8_t *w, size_t bytes, 
         __m512i both = _mm512_xor_si512(load_some(w + 64 * v, bytes < 64 * v ? 0 : bytes - 64 * v), flip);
         const int8_t *x = ready + v * TV_S4_BLOCK;
         sum[v] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_and_si512(both, nibble), _mm512_loadu_si512(x));
-        sum[v] = _mm512_dpbusd_epi32(sum[v], _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble), _mm512_loadu_si512(x + HALF));
+        sum[v] = _mm512_dpbusd_epi32(sum[v], _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble),
+                                     _mm512_loadu_si512(x + HALF));
     }
     __m512i t = add_halves32(sum[0], sum[1]);
-    t = _mm512_add_epi32(t, _mm512_shuffle_epi32(t, (_MM_PERM_ENUM)0x4E)); /* lanes 0 and 1 of a quarter: of the first vector, of the second */
+    t = _mm512_add_epi32(
+        t, _mm512_shuffle_epi32(
+               t, (_MM_PERM_ENUM)0x4E)); /* lanes 0 and 1 of a quarter: of the first vector, of the second */
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 0, 0, 0, 0, 0, 0, 0, 0);
     return _mm512_castsi512_si256(_mm512_permutexvar_epi32(order, t));
 }
@@ -145,13 +174,15 @@ TARGET_AVX512 TV_INLINE __m256i eight_s8_avx512(const uint8_t *w, size_t bytes, 
         __m512i from_least = _mm512_xor_si512(load_some(w + 64 * v, bytes < 64 * v ? 0 : bytes - 64 * v), flip);
         sum[v] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), from_least, _mm512_loadu_si512(ready + 64 * v));
     }
-    __m512i t = add_halves64(add_halves32(sum[0], sum[1]), add_halves32(sum[2], sum[3])); /* a quarter: its part of the four vectors */
+    __m512i t = add_halves64(add_halves32(sum[0], sum[1]),
+                             add_halves32(sum[2], sum[3])); /* a quarter: its part of the four vectors */
     t = _mm512_add_epi32(t, _mm512_shuffle_i32x4(t, t, 0xB1));
     const __m512i order = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 0, 0, 0, 0, 0, 0, 0, 0);
     return _mm512_castsi512_si256(_mm512_permutexvar_epi32(order, t));
 }
 
-TARGET_AVX512 TV_INLINE __m256 scaled_avx512(unsigned bits, const uint8_t *w, size_t left, const int8_t *ready, const int32_t *offsets, __m256 factor, __m256 scales)
+TARGET_AVX512 TV_INLINE __m256 scaled_avx512(unsigned bits, const uint8_t *w, size_t left, const int8_t *ready,
+                                             const int32_t *offsets, __m256 factor, __m256 scales)
 {
     size_t bytes = left * bits / 8;
     __m256i sums = bits == 4 ? eight_s4_avx512(w, bytes, ready) : eight_s8_avx512(w, bytes, ready);
@@ -159,38 +190,45 @@ TARGET_AVX512 TV_INLINE __m256 scaled_avx512(unsigned bits, const uint8_t *w, si
     return _mm256_mul_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), factor), scales);
 }
 
-TARGET_AVX512 TV_INLINE __m256 row_avx512(unsigned bits, const uint8_t *w, size_t k, const int8_t *ready, const int32_t *offsets, __m256 factor, const float *scales)
+TARGET_AVX512 TV_INLINE __m256 row_avx512(unsigned bits, const uint8_t *w, size_t k, const int8_t *ready,
+                                          const int32_t *offsets, __m256 factor, const float *scales)
 {
     __m256 p = _mm256_setzero_ps();
     size_t at = 0;
     for (; at + SPAN <= k; at += SPAN)
-        p = _mm256_add_ps(p, scaled_avx512(bits, w + at * bits / 8, SPAN, ready + at, offsets + at / TV_GROUP, factor, _mm256_loadu_ps(scales + at / TV_GROUP)));
+        p = _mm256_add_ps(p, scaled_avx512(bits, w + at * bits / 8, SPAN, ready + at, offsets + at / TV_GROUP, factor,
+                                           _mm256_loadu_ps(scales + at / TV_GROUP)));
     if (at < k) {
         __m256 rest = _mm256_maskz_loadu_ps((__mmask8)((1u << (k - at) / TV_GROUP) - 1), scales + at / TV_GROUP);
-        p = _mm256_add_ps(p, scaled_avx512(bits, w + at * bits / 8, k - at, ready + at, offsets + at / TV_GROUP, factor, rest));
+        p = _mm256_add_ps(
+            p, scaled_avx512(bits, w + at * bits / 8, k - at, ready + at, offsets + at / TV_GROUP, factor, rest));
     }
     return p;
 }
 
-TARGET_AVX512 TV_INLINE void rows_avx512(unsigned bits, const uint8_t *w, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor,
-                                         const float *scales, float *out)
+TARGET_AVX512 TV_INLINE void rows_avx512(unsigned bits, const uint8_t *w, size_t k, size_t rows, const int8_t *ready,
+                                         const int32_t *offsets, float factor, const float *scales, float *out)
 {
     __m256 times = _mm256_set1_ps(factor);
     for (size_t r = 0; r < rows; r += 8) {
         size_t count = rows - r < 8 ? rows - r : 8;
         __m256 p[8];
         for (size_t i = 0; i < 8; i++)
-            p[i] = i < count ? row_avx512(bits, w + (r + i) * k * bits / 8, k, ready, offsets, times, scales + (r + i) * (k / TV_GROUP)) : _mm256_setzero_ps();
+            p[i] = i < count ? row_avx512(bits, w + (r + i) * k * bits / 8, k, ready, offsets, times,
+                                          scales + (r + i) * (k / TV_GROUP))
+                             : _mm256_setzero_ps();
         _mm256_mask_storeu_ps(out + r, (__mmask8)((1u << count) - 1), tv_sums_avx2(p));
     }
 }
 
-TARGET_AVX512 void tv_groups_s4_avx512(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+TARGET_AVX512 void tv_groups_s4_avx512(const void *weights, size_t k, size_t rows, const int8_t *ready,
+                                       const int32_t *offsets, float factor, const float *scales, float *out)
 {
     rows_avx512(4, weights, k, rows, ready, offsets, factor, scales, out);
 }
 
-TARGET_AVX512 void tv_groups_s8_avx512(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets, float factor, const float *scales, float *out)
+TARGET_AVX512 void tv_groups_s8_avx512(const void *weights, size_t k, size_t rows, const int8_t *ready,
+                                       const int32_t *offsets, float factor, const float *scales, float *out)
 {
     rows_avx512(8, weights, k, rows, ready, offsets, factor, scales, out);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on registers of 64 lanes for hosts with AVX2 and FMA: those that plain loops do many times slower, FP32 and
- * lanes of 16 bit. FP32 is as in lanes_avx512.c; directions other than to nearest are set for the length of a register. */
+/* Operations on registers of 64 lanes for hosts with AVX2 and FMA: those that plain loops do many times slower, FP32
+ * and lanes of 16 bit. FP32 is as in lanes_avx512.c; directions other than to nearest are set for the length of a
+ * register. */
 #include "kernels/x86/lanes.h"
 
 #if defined(__x86_64__)
@@ -60,33 +61,35 @@ INNER void store_16(uint8_t *p, halves x)
 }
 
 /* Registers are the same or apart. */
-#define KERNEL_16(f)                                                       \
-    KERNEL(k_##f##_16)                                                     \
-    {                                                                      \
-        UNUSED(c), UNUSED(imm);                                            \
-        for (unsigned i = 0; i < ROW; i += WIDTH) {                        \
-            halves s = load_16(a + i), t = load_16(b + i);                 \
-            store_16(y + i, (halves){f##_16(s.low, t.low), f##_16(s.high, t.high)}); \
-        }                                                                  \
+#define KERNEL_16(f)                                                                                                   \
+    KERNEL(k_##f##_16)                                                                                                 \
+    {                                                                                                                  \
+        UNUSED(c), UNUSED(imm);                                                                                        \
+        for (unsigned i = 0; i < ROW; i += WIDTH) {                                                                    \
+            halves s = load_16(a + i), t = load_16(b + i);                                                             \
+            store_16(y + i, (halves){f##_16(s.low, t.low), f##_16(s.high, t.high)});                                   \
+        }                                                                                                              \
     }
-KERNEL_16(add) KERNEL_16(sub) KERNEL_16(rsub) KERNEL_16(mul) KERNEL_16(max) KERNEL_16(min)
-KERNEL_16(adds) KERNEL_16(subs) KERNEL_16(rsubs) KERNEL_16(muls)
-KERNEL_16(xor) KERNEL_16(or) KERNEL_16(and)
+KERNEL_16(add)
+KERNEL_16(sub) KERNEL_16(rsub) KERNEL_16(mul) KERNEL_16(max) KERNEL_16(min) KERNEL_16(adds) KERNEL_16(subs)
+    KERNEL_16(rsubs) KERNEL_16(muls) KERNEL_16(xor) KERNEL_16(or) KERNEL_16(and)
 
-/* ---- FP32 ---- */
+    /* ---- FP32 ---- */
 
-/* Zero of their sign for those that are NaN, infinite or subnormal. */
-INNER __m256 input(vec x)
+    /* Zero of their sign for those that are NaN, infinite or subnormal. */
+    INNER __m256 input(vec x)
 {
     vec exponent = _mm256_and_si256(x, all32(TV_F32_INF));
-    vec odd = _mm256_or_si256(_mm256_cmpeq_epi32(exponent, _mm256_setzero_si256()), _mm256_cmpeq_epi32(exponent, all32(TV_F32_INF)));
+    vec odd = _mm256_or_si256(_mm256_cmpeq_epi32(exponent, _mm256_setzero_si256()),
+                              _mm256_cmpeq_epi32(exponent, all32(TV_F32_INF)));
     return _mm256_castsi256_ps(_mm256_andnot_si256(_mm256_srli_epi32(odd, 1), x));
 }
 
 INNER vec output(__m256 result)
 {
     vec x = _mm256_castps_si256(result), magnitude = _mm256_and_si256(x, all32(INT32_MAX));
-    vec finite = _mm256_min_epi32(magnitude, all32(0x7F7FFFFF)), small = _mm256_cmpgt_epi32(all32(0x00800000), magnitude);
+    vec finite = _mm256_min_epi32(magnitude, all32(0x7F7FFFFF)),
+        small = _mm256_cmpgt_epi32(all32(0x00800000), magnitude);
     return _mm256_or_si256(_mm256_andnot_si256(small, finite), _mm256_and_si256(x, all32(INT32_MIN)));
 }
 
@@ -107,20 +110,20 @@ INNER void end_rounding(unsigned before)
     _mm_setcsr(before);
 }
 
-#define FP_LOOP(name, round, expression)                     \
-    KERNEL(name)                                             \
-    {                                                        \
-        UNUSED_BUT_A;                                        \
-        unsigned before = round ? begin_rounding(round) : 0; \
-        for (unsigned i = 0; i < 4 * ROW; i += WIDTH)        \
-            store(y + i, expression);                        \
-        if (round)                                           \
-            end_rounding(before);                            \
+#define FP_LOOP(name, round, expression)                                                                               \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        UNUSED_BUT_A;                                                                                                  \
+        unsigned before = round ? begin_rounding(round) : 0;                                                           \
+        for (unsigned i = 0; i < 4 * ROW; i += WIDTH)                                                                  \
+            store(y + i, expression);                                                                                  \
+        if (round)                                                                                                     \
+            end_rounding(before);                                                                                      \
     }
 #define IN(p) input(load(p + i))
-#define ROUNDED_KERNELS(name, expression)                                                \
-    FP_LOOP(name##_0, 0, expression) FP_LOOP(name##_1, 1, expression)                    \
-    FP_LOOP(name##_2, 2, expression) FP_LOOP(name##_3, 3, expression)
+#define ROUNDED_KERNELS(name, expression)                                                                              \
+    FP_LOOP(name##_0, 0, expression)                                                                                   \
+    FP_LOOP(name##_1, 1, expression) FP_LOOP(name##_2, 2, expression) FP_LOOP(name##_3, 3, expression)
 ROUNDED_KERNELS(fadd, output(_mm256_add_ps(IN(a), IN(b))))
 ROUNDED_KERNELS(fsub, output(_mm256_sub_ps(IN(a), IN(b))))
 ROUNDED_KERNELS(fmul, output(_mm256_mul_ps(IN(a), IN(b))))
@@ -142,7 +145,8 @@ INNER vec is_far(vec x) { return _mm256_cmpgt_epi32(_mm256_and_si256(x, all32(IN
 
 INNER vec far_bits(vec x)
 {
-    vec exponent = _mm256_and_si256(_mm256_srli_epi32(x, TV_F32_FRACTION_BITS), all32(0xFF)), sign = _mm256_srai_epi32(x, 31);
+    vec exponent = _mm256_and_si256(_mm256_srli_epi32(x, TV_F32_FRACTION_BITS), all32(0xFF)),
+        sign = _mm256_srai_epi32(x, 31);
     vec significand = _mm256_or_si256(_mm256_and_si256(x, all32(TV_F32_FRACTION)), all32(TV_F32_HIDDEN));
     vec bits = _mm256_sllv_epi32(significand, _mm256_sub_epi32(exponent, all32(TV_F32_BIAS + TV_F32_FRACTION_BITS)));
     return _mm256_sub_epi32(_mm256_xor_si256(bits, sign), sign);
@@ -179,19 +183,19 @@ INNER vec limited_bytes(words w)
     return in_order(_mm256_packs_epi16(_mm256_packs_epi32(w.at[0], w.at[1]), _mm256_packs_epi32(w.at[2], w.at[3])));
 }
 
-#define NARROW(name, round, pack, f)                                                                        \
-    KERNEL(name)                                                                                            \
-    {                                                                                                       \
-        UNUSED_BUT_A;                                                                                       \
-        unsigned before = round ? begin_rounding(round) : 0;                                                \
-        for (unsigned i = 0; i < ROW; i += WIDTH) {                                                         \
-            words w;                                                                                        \
-            for (unsigned v = 0; v < 4; v++)                                                                \
-                w.at[v] = f(load(a + 4 * (size_t)i + v * (size_t)WIDTH));                                   \
-            store(y + i, pack(w));                                                                          \
-        }                                                                                                   \
-        if (round)                                                                                          \
-            end_rounding(before);                                                                           \
+#define NARROW(name, round, pack, f)                                                                                   \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        UNUSED_BUT_A;                                                                                                  \
+        unsigned before = round ? begin_rounding(round) : 0;                                                           \
+        for (unsigned i = 0; i < ROW; i += WIDTH) {                                                                    \
+            words w;                                                                                                   \
+            for (unsigned v = 0; v < 4; v++)                                                                           \
+                w.at[v] = f(load(a + 4 * (size_t)i + v * (size_t)WIDTH));                                              \
+            store(y + i, pack(w));                                                                                     \
+        }                                                                                                              \
+        if (round)                                                                                                     \
+            end_rounding(before);                                                                                      \
     }
 #define SAME(x) (x)
 NARROW(s8_s32, 0, low_bytes, SAME)
@@ -229,8 +233,10 @@ KERNEL(lookup)
     for (unsigned i = 0; i < ROW; i += WIDTH) {
         vec index = load(a + i), found = _mm256_setzero_si256();
         for (unsigned n = 0; n < 16; n++) {
-            vec entries = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(b + 16 * (size_t)n)));
-            vec place = _mm256_adds_epu8(_mm256_xor_si256(index, _mm256_set1_epi8((char)(16 * n))), _mm256_set1_epi8(0x70));
+            vec entries =
+                _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(b + 16 * (size_t)n)));
+            vec place =
+                _mm256_adds_epu8(_mm256_xor_si256(index, _mm256_set1_epi8((char)(16 * n))), _mm256_set1_epi8(0x70));
             found = _mm256_or_si256(found, _mm256_shuffle_epi8(entries, place));
         }
         store(y + i, found);
@@ -239,18 +245,50 @@ KERNEL(lookup)
 
 /* ---- The table ---- */
 
-#define SIZED(f) {[2] = k_##f##_16, k_##f##_16}
-#define SIZED_SAT(f) {[2] = k_##f##_16, k_##f##s_16}
-#define ROUNDED(f) {f##_0, f##_1, f##_2, f##_3}
-#define SAT_ROUNDED(f) {f##_0, f##_1, f##_2, f##_3, f##_sat_0, f##_sat_1, f##_sat_2, f##_sat_3}
+#define SIZED(f)                                                                                                       \
+    {                                                                                                                  \
+        [2] = k_##f##_16, k_##f##_16                                                                                   \
+    }
+#define SIZED_SAT(f)                                                                                                   \
+    {                                                                                                                  \
+        [2] = k_##f##_16, k_##f##s_16                                                                                  \
+    }
+#define ROUNDED(f)                                                                                                     \
+    {                                                                                                                  \
+        f##_0, f##_1, f##_2, f##_3                                                                                     \
+    }
+#define SAT_ROUNDED(f)                                                                                                 \
+    {                                                                                                                  \
+        f##_0, f##_1, f##_2, f##_3, f##_sat_0, f##_sat_1, f##_sat_2, f##_sat_3                                         \
+    }
 
 const tv_lanes_fn tv_lanes_avx2[TV_LANE_OPS][TV_LANE_VARIANTS] = {
-    [TV_LANE_ADD] = SIZED_SAT(add), [TV_LANE_SUB] = SIZED_SAT(sub), [TV_LANE_RSUB] = SIZED_SAT(rsub), [TV_LANE_MUL] = SIZED_SAT(mul),
-    [TV_LANE_MAX] = SIZED(max), [TV_LANE_MIN] = SIZED(min), [TV_LANE_XOR] = SIZED(xor), [TV_LANE_OR] = SIZED(or), [TV_LANE_AND] = SIZED(and),
-    [TV_LANE_FADD] = ROUNDED(fadd), [TV_LANE_FSUB] = ROUNDED(fsub), [TV_LANE_FMUL] = ROUNDED(fmul), [TV_LANE_FMA] = ROUNDED(fma),
-    [TV_LANE_FMS] = ROUNDED(fms), [TV_LANE_NFMA] = ROUNDED(nfma), [TV_LANE_NFMS] = ROUNDED(nfms),
-    [TV_LANE_FNEG] = {fneg}, [TV_LANE_FABS] = {fabs_}, [TV_LANE_FMAX] = {fmax_}, [TV_LANE_FMIN] = {fmin_},
-    [TV_LANE_F32_S32] = ROUNDED(f32_s32), [TV_LANE_S32_F32] = SAT_ROUNDED(s32_f32), [TV_LANE_S8_F32] = SAT_ROUNDED(s8_f32),
-    [TV_LANE_S8_S32] = {s8_s32, [4] = s8_s32_sat}, [TV_LANE_S32_S8] = {s32_s8}, [TV_LANE_F32_S8] = {f32_s8}, [TV_LANE_LOOKUP] = {lookup},
+    [TV_LANE_ADD] = SIZED_SAT(add),
+    [TV_LANE_SUB] = SIZED_SAT(sub),
+    [TV_LANE_RSUB] = SIZED_SAT(rsub),
+    [TV_LANE_MUL] = SIZED_SAT(mul),
+    [TV_LANE_MAX] = SIZED(max),
+    [TV_LANE_MIN] = SIZED(min),
+    [TV_LANE_XOR] = SIZED(xor),
+    [TV_LANE_OR] = SIZED(or),
+    [TV_LANE_AND] = SIZED(and),
+    [TV_LANE_FADD] = ROUNDED(fadd),
+    [TV_LANE_FSUB] = ROUNDED(fsub),
+    [TV_LANE_FMUL] = ROUNDED(fmul),
+    [TV_LANE_FMA] = ROUNDED(fma),
+    [TV_LANE_FMS] = ROUNDED(fms),
+    [TV_LANE_NFMA] = ROUNDED(nfma),
+    [TV_LANE_NFMS] = ROUNDED(nfms),
+    [TV_LANE_FNEG] = {fneg},
+    [TV_LANE_FABS] = {fabs_},
+    [TV_LANE_FMAX] = {fmax_},
+    [TV_LANE_FMIN] = {fmin_},
+    [TV_LANE_F32_S32] = ROUNDED(f32_s32),
+    [TV_LANE_S32_F32] = SAT_ROUNDED(s32_f32),
+    [TV_LANE_S8_F32] = SAT_ROUNDED(s8_f32),
+    [TV_LANE_S8_S32] = {s8_s32, [4] = s8_s32_sat},
+    [TV_LANE_S32_S8] = {s32_s8},
+    [TV_LANE_F32_S8] = {f32_s8},
+    [TV_LANE_LOOKUP] = {lookup},
 };
 #endif

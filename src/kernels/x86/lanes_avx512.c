@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on registers of 64 lanes for hosts with AVX-512: a vector holds a row of bytes, half of a register of 16 bit
- * (in the order that unpacking gives; packing undoes it), a quarter of one of 32 bit. */
+/* Operations on registers of 64 lanes for hosts with AVX-512: a vector holds a row of bytes, half of a register of 16
+ * bit (in the order that unpacking gives; packing undoes it), a quarter of one of 32 bit. */
 #include "kernels/x86/lanes.h"
 
 #if defined(__x86_64__)
@@ -38,28 +38,57 @@ INNER vec add_8(vec a, vec b) { return _mm512_add_epi8(a, b); }
 INNER vec sub_8(vec a, vec b) { return _mm512_sub_epi8(a, b); }
 INNER vec rsub_8(vec a, vec b) { return _mm512_sub_epi8(b, a); }
 INNER vec mul_8(vec a, vec b) { return merge(_mm512_mullo_epi16(a, b), _mm512_mullo_epi16(odds(a), tops(b))); }
-INNER vec neg_8(vec a, vec b) { UNUSED(b); return _mm512_sub_epi8(zero(), a); }
-INNER vec abs_8(vec a, vec b) { UNUSED(b); return _mm512_abs_epi8(a); }
+INNER vec neg_8(vec a, vec b)
+{
+    UNUSED(b);
+    return _mm512_sub_epi8(zero(), a);
+}
+INNER vec abs_8(vec a, vec b)
+{
+    UNUSED(b);
+    return _mm512_abs_epi8(a);
+}
 INNER vec max_8(vec a, vec b) { return _mm512_max_epi8(a, b); }
 INNER vec min_8(vec a, vec b) { return _mm512_min_epi8(a, b); }
-INNER vec sll_8(vec a, vec b) { return merge(_mm512_sllv_epi16(a, even_counts(b)), _mm512_sllv_epi16(tops(a), odd_counts(b))); }
-INNER vec srl_8(vec a, vec b) { return merge(_mm512_srlv_epi16(evens(a), even_counts(b)), _mm512_srlv_epi16(a, odd_counts(b))); }
+INNER vec sll_8(vec a, vec b)
+{
+    return merge(_mm512_sllv_epi16(a, even_counts(b)), _mm512_sllv_epi16(tops(a), odd_counts(b)));
+}
+INNER vec srl_8(vec a, vec b)
+{
+    return merge(_mm512_srlv_epi16(evens(a), even_counts(b)), _mm512_srlv_epi16(a, odd_counts(b)));
+}
 INNER vec sra_8(vec a, vec b)
 {
     vec even = _mm512_srav_epi16(_mm512_slli_epi16(a, 8), even_counts(b));
     return merge(odds(even), _mm512_srav_epi16(a, odd_counts(b)));
 }
-INNER vec rotate(vec low, vec n) { return _mm512_or_si512(_mm512_sllv_epi16(low, n), _mm512_srlv_epi16(low, _mm512_sub_epi16(all16(8), n))); }
-INNER vec rol_8(vec a, vec b) { return merge(rotate(evens(a), even_counts(b)), _mm512_slli_epi16(rotate(odds(a), odd_counts(b)), 8)); }
+INNER vec rotate(vec low, vec n)
+{
+    return _mm512_or_si512(_mm512_sllv_epi16(low, n), _mm512_srlv_epi16(low, _mm512_sub_epi16(all16(8), n)));
+}
+INNER vec rol_8(vec a, vec b)
+{
+    return merge(rotate(evens(a), even_counts(b)), _mm512_slli_epi16(rotate(odds(a), odd_counts(b)), 8));
+}
 INNER vec adds_8(vec a, vec b) { return _mm512_adds_epi8(a, b); }
 INNER vec subs_8(vec a, vec b) { return _mm512_subs_epi8(a, b); }
 INNER vec rsubs_8(vec a, vec b) { return _mm512_subs_epi8(b, a); }
-INNER vec negs_8(vec a, vec b) { UNUSED(b); return _mm512_subs_epi8(zero(), a); }
-INNER vec abss_8(vec a, vec b) { UNUSED(b); return _mm512_min_epu8(_mm512_abs_epi8(a), all8(127)); }
+INNER vec negs_8(vec a, vec b)
+{
+    UNUSED(b);
+    return _mm512_subs_epi8(zero(), a);
+}
+INNER vec abss_8(vec a, vec b)
+{
+    UNUSED(b);
+    return _mm512_min_epu8(_mm512_abs_epi8(a), all8(127));
+}
 INNER vec clamp_byte(vec x) { return _mm512_max_epi16(_mm512_min_epi16(x, all16(127)), all16(-128)); }
 INNER vec muls_8(vec a, vec b)
 {
-    vec even = _mm512_mullo_epi16(_mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8), _mm512_srai_epi16(_mm512_slli_epi16(b, 8), 8));
+    vec even = _mm512_mullo_epi16(_mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8),
+                                  _mm512_srai_epi16(_mm512_slli_epi16(b, 8), 8));
     vec odd = _mm512_mullo_epi16(_mm512_srai_epi16(a, 8), _mm512_srai_epi16(b, 8));
     return merge(clamp_byte(even), _mm512_slli_epi16(clamp_byte(odd), 8));
 }
@@ -71,8 +100,16 @@ INNER vec add_16(vec a, vec b) { return _mm512_add_epi16(a, b); }
 INNER vec sub_16(vec a, vec b) { return _mm512_sub_epi16(a, b); }
 INNER vec rsub_16(vec a, vec b) { return _mm512_sub_epi16(b, a); }
 INNER vec mul_16(vec a, vec b) { return _mm512_mullo_epi16(a, b); }
-INNER vec neg_16(vec a, vec b) { UNUSED(b); return _mm512_sub_epi16(zero(), a); }
-INNER vec abs_16(vec a, vec b) { UNUSED(b); return _mm512_abs_epi16(a); }
+INNER vec neg_16(vec a, vec b)
+{
+    UNUSED(b);
+    return _mm512_sub_epi16(zero(), a);
+}
+INNER vec abs_16(vec a, vec b)
+{
+    UNUSED(b);
+    return _mm512_abs_epi16(a);
+}
 INNER vec max_16(vec a, vec b) { return _mm512_max_epi16(a, b); }
 INNER vec min_16(vec a, vec b) { return _mm512_min_epi16(a, b); }
 INNER vec sll_16(vec a, vec b) { return _mm512_sllv_epi16(a, counts_16(b)); }
@@ -86,8 +123,16 @@ INNER vec rol_16(vec a, vec b)
 INNER vec adds_16(vec a, vec b) { return _mm512_adds_epi16(a, b); }
 INNER vec subs_16(vec a, vec b) { return _mm512_subs_epi16(a, b); }
 INNER vec rsubs_16(vec a, vec b) { return _mm512_subs_epi16(b, a); }
-INNER vec negs_16(vec a, vec b) { UNUSED(b); return _mm512_subs_epi16(zero(), a); }
-INNER vec abss_16(vec a, vec b) { UNUSED(b); return _mm512_min_epu16(_mm512_abs_epi16(a), all16(INT16_MAX)); }
+INNER vec negs_16(vec a, vec b)
+{
+    UNUSED(b);
+    return _mm512_subs_epi16(zero(), a);
+}
+INNER vec abss_16(vec a, vec b)
+{
+    UNUSED(b);
+    return _mm512_min_epu16(_mm512_abs_epi16(a), all16(INT16_MAX));
+}
 INNER vec muls_16(vec a, vec b)
 {
     vec low = _mm512_mullo_epi16(a, b), high = _mm512_mulhi_epi16(a, b);
@@ -104,8 +149,16 @@ INNER vec add_32(vec a, vec b) { return _mm512_add_epi32(a, b); }
 INNER vec sub_32(vec a, vec b) { return _mm512_sub_epi32(a, b); }
 INNER vec rsub_32(vec a, vec b) { return _mm512_sub_epi32(b, a); }
 INNER vec mul_32(vec a, vec b) { return _mm512_mullo_epi32(a, b); }
-INNER vec neg_32(vec a, vec b) { UNUSED(b); return _mm512_sub_epi32(zero(), a); }
-INNER vec abs_32(vec a, vec b) { UNUSED(b); return _mm512_abs_epi32(a); }
+INNER vec neg_32(vec a, vec b)
+{
+    UNUSED(b);
+    return _mm512_sub_epi32(zero(), a);
+}
+INNER vec abs_32(vec a, vec b)
+{
+    UNUSED(b);
+    return _mm512_abs_epi32(a);
+}
 INNER vec max_32(vec a, vec b) { return _mm512_max_epi32(a, b); }
 INNER vec min_32(vec a, vec b) { return _mm512_min_epi32(a, b); }
 INNER vec sll_32(vec a, vec b) { return _mm512_sllv_epi32(a, counts_32(b)); }
@@ -113,7 +166,11 @@ INNER vec srl_32(vec a, vec b) { return _mm512_srlv_epi32(a, counts_32(b)); }
 INNER vec sra_32(vec a, vec b) { return _mm512_srav_epi32(a, counts_32(b)); }
 INNER vec rol_32(vec a, vec b) { return _mm512_rolv_epi32(a, b); }
 INNER vec xor_32(vec a, vec b) { return _mm512_xor_si512(a, b); }
-INNER vec not_32(vec a, vec b) { UNUSED(b); return _mm512_xor_si512(a, all32(-1)); }
+INNER vec not_32(vec a, vec b)
+{
+    UNUSED(b);
+    return _mm512_xor_si512(a, all32(-1));
+}
 INNER vec or_32(vec a, vec b) { return _mm512_or_si512(a, b); }
 INNER vec and_32(vec a, vec b) { return _mm512_and_si512(a, b); }
 INNER vec adds_32(vec a, vec b)
@@ -127,8 +184,16 @@ INNER vec subs_32(vec a, vec b)
     return _mm512_mask_mov_epi32(rest, _mm512_movepi32_mask(over), limit_32(a));
 }
 INNER vec rsubs_32(vec a, vec b) { return subs_32(b, a); }
-INNER vec negs_32(vec a, vec b) { UNUSED(b); return subs_32(zero(), a); }
-INNER vec abss_32(vec a, vec b) { UNUSED(b); return _mm512_min_epu32(_mm512_abs_epi32(a), all32(INT32_MAX)); }
+INNER vec negs_32(vec a, vec b)
+{
+    UNUSED(b);
+    return subs_32(zero(), a);
+}
+INNER vec abss_32(vec a, vec b)
+{
+    UNUSED(b);
+    return _mm512_min_epu32(_mm512_abs_epi32(a), all32(INT32_MAX));
+}
 INNER vec muls_32(vec a, vec b)
 {
     vec even = _mm512_mul_epi32(a, b), odd = _mm512_mul_epi32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
@@ -155,42 +220,41 @@ INNER void store_16(uint8_t *p, halves x)
     store(p + ROW, _mm512_packus_epi16(odds(x.low), odds(x.high)));
 }
 
-#define KERNEL_8(name, f)         \
-    KERNEL(name)                  \
-    {                             \
-        UNUSED(c), UNUSED(imm);   \
-        store(y, f(load(a), load(b))); \
+#define KERNEL_8(name, f)                                                                                              \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        UNUSED(c), UNUSED(imm);                                                                                        \
+        store(y, f(load(a), load(b)));                                                                                 \
     }
-#define KERNEL_16(name, f)                                                       \
-    KERNEL(name)                                                                 \
-    {                                                                            \
-        UNUSED(c), UNUSED(imm);                                                  \
-        halves s = load_16(a), t = load_16(b);                                   \
-        store_16(y, (halves){f(s.low, t.low), f(s.high, t.high)});               \
+#define KERNEL_16(name, f)                                                                                             \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        UNUSED(c), UNUSED(imm);                                                                                        \
+        halves s = load_16(a), t = load_16(b);                                                                         \
+        store_16(y, (halves){f(s.low, t.low), f(s.high, t.high)});                                                     \
     }
 /* Registers of 32 bit are the same or apart: lane by lane is no harm. */
-#define KERNEL_32(name, f)                                         \
-    KERNEL(name)                                                   \
-    {                                                              \
-        UNUSED(c), UNUSED(imm);                                    \
-        for (unsigned i = 0; i < 4 * ROW; i += ROW)                \
-            store(y + i, f(load(a + i), load(b + i)));             \
+#define KERNEL_32(name, f)                                                                                             \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        UNUSED(c), UNUSED(imm);                                                                                        \
+        for (unsigned i = 0; i < 4 * ROW; i += ROW)                                                                    \
+            store(y + i, f(load(a + i), load(b + i)));                                                                 \
     }
 
 #define ARITHMETIC(X) X(add) X(sub) X(rsub) X(mul) X(neg) X(abs)
 #define PLAIN(X) X(max) X(min) X(sll) X(srl) X(sra) X(rol)
-#define BITWISE(X) X(xor) X(not) X(or) X(and)
+#define BITWISE(X) X(xor) X(not ) X(or) X(and)
 
 #define KERNELS(f) KERNEL_8(k_##f##_8, f##_8) KERNEL_16(k_##f##_16, f##_16) KERNEL_32(k_##f##_32, f##_32)
 #define KERNELS_SAT(f) KERNELS(f##s)
-#define KERNELS_BITWISE(f)                                  \
-    KERNEL_8(k_##f##_8, f##_32) KERNEL_32(k_##f##_32, f##_32) \
-    KERNEL(k_##f##_16)                                      \
-    {                                                       \
-        UNUSED(c), UNUSED(imm);                             \
-        vec low = f##_32(load(a), load(b)), high = f##_32(load(a + ROW), load(b + ROW)); \
-        store(y, low);                                      \
-        store(y + ROW, high);                               \
+#define KERNELS_BITWISE(f)                                                                                             \
+    KERNEL_8(k_##f##_8, f##_32) KERNEL_32(k_##f##_32, f##_32) KERNEL(k_##f##_16)                                       \
+    {                                                                                                                  \
+        UNUSED(c), UNUSED(imm);                                                                                        \
+        vec low = f##_32(load(a), load(b)), high = f##_32(load(a + ROW), load(b + ROW));                               \
+        store(y, low);                                                                                                 \
+        store(y + ROW, high);                                                                                          \
     }
 ARITHMETIC(KERNELS)
 ARITHMETIC(KERNELS_SAT)
@@ -204,16 +268,32 @@ INNER void copy(uint8_t *y, const uint8_t *a, unsigned rows)
     for (unsigned i = 0; i < rows * ROW; i += ROW)
         store(y + i, load(a + i));
 }
-KERNEL(move_8) { UNUSED_BUT_A; copy(y, a, 1); }
-KERNEL(move_16) { UNUSED_BUT_A; copy(y, a, 2); }
-KERNEL(move_32) { UNUSED_BUT_A; copy(y, a, 4); }
+KERNEL(move_8)
+{
+    UNUSED_BUT_A;
+    copy(y, a, 1);
+}
+KERNEL(move_16)
+{
+    UNUSED_BUT_A;
+    copy(y, a, 2);
+}
+KERNEL(move_32)
+{
+    UNUSED_BUT_A;
+    copy(y, a, 4);
+}
 
 INNER void fill_32(uint8_t *y, int x)
 {
     for (unsigned i = 0; i < 4 * ROW; i += ROW)
         store(y + i, all32(x));
 }
-KERNEL(first_8) { UNUSED_BUT_A; store(y, all8(a[0])); }
+KERNEL(first_8)
+{
+    UNUSED_BUT_A;
+    store(y, all8(a[0]));
+}
 KERNEL(first_16)
 {
     UNUSED_BUT_A;
@@ -221,8 +301,16 @@ KERNEL(first_16)
     store(y, low);
     store(y + ROW, high);
 }
-KERNEL(first_32) { UNUSED_BUT_A; fill_32(y, (int)tv_load_le32(a)); }
-KERNEL(fill_8) { UNUSED(a), UNUSED(b), UNUSED(c); store(y, all8(imm)); }
+KERNEL(first_32)
+{
+    UNUSED_BUT_A;
+    fill_32(y, (int)tv_load_le32(a));
+}
+KERNEL(fill_8)
+{
+    UNUSED(a), UNUSED(b), UNUSED(c);
+    store(y, all8(imm));
+}
 
 /* ---- Reductions ---- */
 
@@ -230,7 +318,10 @@ typedef struct quarters {
     vec at[4];
 } quarters;
 
-INNER quarters load_32(const uint8_t *p) { return (quarters){{load(p), load(p + ROW), load(p + 2 * ROW), load(p + 3 * ROW)}}; }
+INNER quarters load_32(const uint8_t *p)
+{
+    return (quarters){{load(p), load(p + ROW), load(p + 2 * ROW), load(p + 3 * ROW)}};
+}
 
 INNER void store_32(uint8_t *p, quarters x)
 {
@@ -238,7 +329,10 @@ INNER void store_32(uint8_t *p, quarters x)
         store(p + (size_t)i * ROW, x.at[i]);
 }
 
-INNER __m128i part(const uint8_t *p, unsigned i) { return _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * (size_t)i)); }
+INNER __m128i part(const uint8_t *p, unsigned i)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * (size_t)i));
+}
 
 /* Lanes of 8 or 16 bit, sign extended, in order. */
 INNER quarters widen_8(const uint8_t *p)
@@ -252,16 +346,17 @@ INNER quarters widen_16(const uint8_t *p)
 {
     quarters q;
     for (unsigned i = 0; i < 4; i++)
-        q.at[i] = _mm512_or_si512(_mm512_cvtepu8_epi32(part(p, i)), _mm512_slli_epi32(_mm512_cvtepi8_epi32(part(p + ROW, i)), 8));
+        q.at[i] = _mm512_or_si512(_mm512_cvtepu8_epi32(part(p, i)),
+                                  _mm512_slli_epi32(_mm512_cvtepi8_epi32(part(p + ROW, i)), 8));
     return q;
 }
 
-#define REDUCE_ONE(name, load_lanes, join, reduce)                                                      \
-    KERNEL(name)                                                                                        \
-    {                                                                                                   \
-        UNUSED_BUT_A;                                                                                   \
-        quarters q = load_lanes(a);                                                                     \
-        fill_32(y, (int)reduce(join(join(q.at[0], q.at[1]), join(q.at[2], q.at[3]))));                  \
+#define REDUCE_ONE(name, load_lanes, join, reduce)                                                                     \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        UNUSED_BUT_A;                                                                                                  \
+        quarters q = load_lanes(a);                                                                                    \
+        fill_32(y, (int)reduce(join(join(q.at[0], q.at[1]), join(q.at[2], q.at[3]))));                                 \
     }
 INNER int reduce_xor(vec x)
 {
@@ -271,9 +366,9 @@ INNER int reduce_xor(vec x)
     x = _mm512_xor_si512(x, _mm512_shuffle_epi32(x, (_MM_PERM_ENUM)0xB1));
     return _mm_cvtsi128_si32(_mm512_castsi512_si128(x));
 }
-#define REDUCE(name, join, reduce)                      \
-    REDUCE_ONE(name##_8, widen_8, join, reduce)         \
-    REDUCE_ONE(name##_16, widen_16, join, reduce)       \
+#define REDUCE(name, join, reduce)                                                                                     \
+    REDUCE_ONE(name##_8, widen_8, join, reduce)                                                                        \
+    REDUCE_ONE(name##_16, widen_16, join, reduce)                                                                      \
     REDUCE_ONE(name##_32, load_32, join, reduce)
 REDUCE(sum, _mm512_add_epi32, _mm512_reduce_add_epi32)
 REDUCE(rmax, _mm512_max_epi32, _mm512_reduce_max_epi32)
@@ -282,7 +377,8 @@ REDUCE(rand, _mm512_and_si512, _mm512_reduce_and_epi32)
 REDUCE(ror, _mm512_or_si512, _mm512_reduce_or_epi32)
 REDUCE(rxor, _mm512_xor_si512, reduce_xor)
 
-/* ---- FP32. The host rounds as Tier 2 does; what is NaN, infinite, subnormal or too large is mended before and after. ---- */
+/* ---- FP32. The host rounds as Tier 2 does; what is NaN, infinite, subnormal or too large is mended before and after.
+ * ---- */
 
 enum { QUIET = 0x01, INFINITE = 0x08 | 0x10, SUBNORMAL = 0x20, SIGNALLING = 0x80 };
 
@@ -295,25 +391,28 @@ INNER __m512 input(vec x)
 }
 
 /* Absolute minimum, the sign of the first. */
-INNER __m512 clamped_to_finite(__m512 x) { return _mm512_range_ps(x, _mm512_castsi512_ps(all32(TV_F32_LARGEST)), 0x02); }
+INNER __m512 clamped_to_finite(__m512 x)
+{
+    return _mm512_range_ps(x, _mm512_castsi512_ps(all32(TV_F32_LARGEST)), 0x02);
+}
 
 INNER vec output(__m512 x)
 {
     return sign_of_zero(_mm512_castps_si512(clamped_to_finite(x)), _mm512_fpclass_ps_mask(x, SUBNORMAL));
 }
 
-#define FP_LOOP(name, expression)                                                 \
-    KERNEL(name)                                                                  \
-    {                                                                             \
-        UNUSED(b), UNUSED(c), UNUSED(imm);                                        \
-        for (unsigned i = 0; i < 4 * ROW; i += ROW)                               \
-            store(y + i, expression);                                             \
+#define FP_LOOP(name, expression)                                                                                      \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        UNUSED(b), UNUSED(c), UNUSED(imm);                                                                             \
+        for (unsigned i = 0; i < 4 * ROW; i += ROW)                                                                    \
+            store(y + i, expression);                                                                                  \
     }
 #define IN(p) input(load(p + i))
-#define ROUNDED_KERNELS(name, f, ...)                                                                  \
-    FP_LOOP(name##_0, output(f(__VA_ARGS__, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)))           \
-    FP_LOOP(name##_1, output(f(__VA_ARGS__, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)))                  \
-    FP_LOOP(name##_2, output(f(__VA_ARGS__, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)))               \
+#define ROUNDED_KERNELS(name, f, ...)                                                                                  \
+    FP_LOOP(name##_0, output(f(__VA_ARGS__, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)))                           \
+    FP_LOOP(name##_1, output(f(__VA_ARGS__, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)))                                  \
+    FP_LOOP(name##_2, output(f(__VA_ARGS__, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)))                               \
     FP_LOOP(name##_3, output(f(__VA_ARGS__, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)))
 ROUNDED_KERNELS(fadd, _mm512_add_round_ps, IN(a), IN(b))
 ROUNDED_KERNELS(fsub, _mm512_sub_round_ps, IN(a), IN(b))
@@ -345,18 +444,18 @@ INNER void store_narrow_16(uint8_t *y, quarters q)
     store_narrow(y + ROW, q);
 }
 
-#define MAP(q, expression)              \
-    for (unsigned i = 0; i < 4; i++) {  \
-        vec x = (q).at[i];              \
-        (q).at[i] = (expression);       \
+#define MAP(q, expression)                                                                                             \
+    for (unsigned i = 0; i < 4; i++) {                                                                                 \
+        vec x = (q).at[i];                                                                                             \
+        (q).at[i] = (expression);                                                                                      \
     }
-#define CONVERT(name, load_lanes, store_lanes, expression) \
-    KERNEL(name)                                           \
-    {                                                      \
-        UNUSED_BUT_A;                                      \
-        quarters q = load_lanes(a);                        \
-        MAP(q, expression)                                 \
-        store_lanes(y, q);                                 \
+#define CONVERT(name, load_lanes, store_lanes, expression)                                                             \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        UNUSED_BUT_A;                                                                                                  \
+        quarters q = load_lanes(a);                                                                                    \
+        MAP(q, expression)                                                                                             \
+        store_lanes(y, q);                                                                                             \
     }
 INNER vec clamp(vec x, int low, int high) { return _mm512_max_epi32(_mm512_min_epi32(x, all32(high)), all32(low)); }
 
@@ -370,7 +469,10 @@ CONVERT(f32_s8, widen_8, store_32, _mm512_castps_si512(_mm512_cvtepi32_ps(x)))
 CONVERT(f32_bf16, widen_16, store_32, _mm512_castps_si512(input(_mm512_slli_epi32(x, 16))))
 
 /* Numbers of 2^31 and more: none is a fraction, and their low bits are the significand's. */
-INNER __mmask16 is_far(vec x) { return _mm512_cmpge_epu32_mask(_mm512_and_si512(x, all32(INT32_MAX)), all32((int)tv_f32_bits(0x1p31f))); }
+INNER __mmask16 is_far(vec x)
+{
+    return _mm512_cmpge_epu32_mask(_mm512_and_si512(x, all32(INT32_MAX)), all32((int)tv_f32_bits(0x1p31f)));
+}
 
 INNER vec far_bits(vec x)
 {
@@ -380,32 +482,35 @@ INNER vec far_bits(vec x)
     return _mm512_mask_sub_epi32(bits, _mm512_movepi32_mask(x), zero(), bits);
 }
 
-#define TO_INTEGER(suffix, mode)                                                                                        \
-    INNER vec integer_##suffix(__m512 x) { return _mm512_cvt_roundps_epi32(x, (mode) | _MM_FROUND_NO_EXC); }            \
-    INNER vec wrapped_##suffix(vec bits)                                                                                \
-    {                                                                                                                   \
-        vec x = _mm512_castps_si512(input(bits));                                                                       \
-        return _mm512_mask_mov_epi32(integer_##suffix(_mm512_castsi512_ps(x)), is_far(x), far_bits(x));                 \
-    }                                                                                                                   \
-    INNER vec limited_##suffix(vec bits)                                                                                \
-    {                                                                                                                   \
-        vec x = _mm512_castps_si512(input(bits));                                                                       \
-        return _mm512_mask_mov_epi32(integer_##suffix(_mm512_castsi512_ps(x)), is_far(x), limit_32(x));                 \
-    }                                                                                                                   \
-    CONVERT(s32_f32_##suffix, load_32, store_32, wrapped_##suffix(x))                                                   \
-    CONVERT(s32_f32_sat_##suffix, load_32, store_32, limited_##suffix(x))                                               \
-    CONVERT(s8_f32_##suffix, load_32, store_narrow, wrapped_##suffix(x))                                                \
-    CONVERT(s8_f32_sat_##suffix, load_32, store_narrow, clamp(limited_##suffix(x), INT8_MIN, INT8_MAX))                 \
-    CONVERT(f32_s32_##suffix, load_32, store_32, _mm512_castps_si512(_mm512_cvt_roundepi32_ps(x, (mode) | _MM_FROUND_NO_EXC)))
+#define TO_INTEGER(suffix, mode)                                                                                       \
+    INNER vec integer_##suffix(__m512 x) { return _mm512_cvt_roundps_epi32(x, (mode) | _MM_FROUND_NO_EXC); }           \
+    INNER vec wrapped_##suffix(vec bits)                                                                               \
+    {                                                                                                                  \
+        vec x = _mm512_castps_si512(input(bits));                                                                      \
+        return _mm512_mask_mov_epi32(integer_##suffix(_mm512_castsi512_ps(x)), is_far(x), far_bits(x));                \
+    }                                                                                                                  \
+    INNER vec limited_##suffix(vec bits)                                                                               \
+    {                                                                                                                  \
+        vec x = _mm512_castps_si512(input(bits));                                                                      \
+        return _mm512_mask_mov_epi32(integer_##suffix(_mm512_castsi512_ps(x)), is_far(x), limit_32(x));                \
+    }                                                                                                                  \
+    CONVERT(s32_f32_##suffix, load_32, store_32, wrapped_##suffix(x))                                                  \
+    CONVERT(s32_f32_sat_##suffix, load_32, store_32, limited_##suffix(x))                                              \
+    CONVERT(s8_f32_##suffix, load_32, store_narrow, wrapped_##suffix(x))                                               \
+    CONVERT(s8_f32_sat_##suffix, load_32, store_narrow, clamp(limited_##suffix(x), INT8_MIN, INT8_MAX))                \
+    CONVERT(f32_s32_##suffix, load_32, store_32,                                                                       \
+            _mm512_castps_si512(_mm512_cvt_roundepi32_ps(x, (mode) | _MM_FROUND_NO_EXC)))
 TO_INTEGER(0, _MM_FROUND_TO_NEAREST_INT)
 TO_INTEGER(1, _MM_FROUND_TO_ZERO)
 TO_INTEGER(2, _MM_FROUND_TO_NEG_INF)
 TO_INTEGER(3, _MM_FROUND_TO_POS_INF)
 
-/* Adds what makes cutting off 16 bits round: half a unit less the tie's bit, nothing, or all but a unit for one sign. */
+/* Adds what makes cutting off 16 bits round: half a unit less the tie's bit, nothing, or all but a unit for one sign.
+ */
 INNER vec to_bf16(vec bits, unsigned round)
 {
-    vec x = _mm512_castps_si512(input(bits)), magnitude = _mm512_and_si512(x, all32(INT32_MAX)), negative = _mm512_srai_epi32(x, 31), up = zero();
+    vec x = _mm512_castps_si512(input(bits)), magnitude = _mm512_and_si512(x, all32(INT32_MAX)),
+        negative = _mm512_srai_epi32(x, 31), up = zero();
     if (round == 0)
         up = _mm512_add_epi32(all32(TV_BF16_TIE), _mm512_and_si512(_mm512_srli_epi32(magnitude, 16), all32(1)));
     else if (round == 2)
@@ -481,9 +586,11 @@ KERNEL(lookup)
 {
     UNUSED(c), UNUSED(imm);
     const vec nibble = all8(15);
-    vec index = load(a), low = _mm512_and_si512(index, nibble), high = _mm512_and_si512(_mm512_srli_epi16(index, 4), nibble), found = zero();
+    vec index = load(a), low = _mm512_and_si512(index, nibble),
+        high = _mm512_and_si512(_mm512_srli_epi16(index, 4), nibble), found = zero();
     for (unsigned i = 0; i < 16; i++)
-        found = _mm512_mask_shuffle_epi8(found, _mm512_cmpeq_epi8_mask(high, all8((int)i)), _mm512_broadcast_i32x4(part(b, i)), low);
+        found = _mm512_mask_shuffle_epi8(found, _mm512_cmpeq_epi8_mask(high, all8((int)i)),
+                                         _mm512_broadcast_i32x4(part(b, i)), low);
     store(y, found);
 }
 

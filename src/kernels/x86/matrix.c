@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Integer matrix products with AVX2 and AVX-512.
  *
- * The host multiplies unsigned by signed bytes. INT4 weights count from -8 (their bits with the highest flipped), so that eight
- * times the sum of the activations is taken off; bytes count from -128, and 128 times that sum is. */
+ * The host multiplies unsigned by signed bytes. INT4 weights count from -8 (their bits with the highest flipped), so
+ * that eight times the sum of the activations is taken off; bytes count from -128, and 128 times that sum is. */
 #include "kernels/x86/matrix.h"
 
 #if defined(__x86_64__)
@@ -32,9 +32,11 @@ TARGET_AVX2 TV_INLINE int32_t total256(__m256i x)
 /* Products of 15 and -128 at most: eight pairs of them fit 16 bits, which are four vectors of weights. */
 enum { PAIRS_BEFORE_WIDENING = 4 };
 
-TARGET_AVX2 TV_INLINE void row_avx2(const uint8_t *w, size_t bytes, const int8_t *ready, size_t stride, const int32_t *sums, unsigned m, int32_t *out)
+TARGET_AVX2 TV_INLINE void row_avx2(const uint8_t *w, size_t bytes, const int8_t *ready, size_t stride,
+                                    const int32_t *sums, unsigned m, int32_t *out)
 {
-    const __m256i nibble = _mm256_set1_epi8(NIBBLE), flip = _mm256_set1_epi8((char)FLIP_NIBBLES), ones = _mm256_set1_epi16(1);
+    const __m256i nibble = _mm256_set1_epi8(NIBBLE), flip = _mm256_set1_epi8((char)FLIP_NIBBLES),
+                  ones = _mm256_set1_epi16(1);
     __m256i sum[TILE], narrow[TILE];
     uint8_t tail[32] = {0};
     unsigned waiting = 0;
@@ -44,10 +46,12 @@ TARGET_AVX2 TV_INLINE void row_avx2(const uint8_t *w, size_t bytes, const int8_t
         const uint8_t *p = w + at;
         if (bytes - at < 32)
             p = memcpy(tail, p, bytes - at);
-        __m256i both = _mm256_xor_si256(load256(p), flip), low = _mm256_and_si256(both, nibble), high = _mm256_and_si256(_mm256_srli_epi16(both, 4), nibble);
+        __m256i both = _mm256_xor_si256(load256(p), flip), low = _mm256_and_si256(both, nibble),
+                high = _mm256_and_si256(_mm256_srli_epi16(both, 4), nibble);
         const int8_t *x = ready + at / HALF * TV_S4_BLOCK + at % HALF;
         for (unsigned i = 0; i < m; i++) {
-            __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(low, load256(x + i * stride)), _mm256_maddubs_epi16(high, load256(x + i * stride + HALF)));
+            __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(low, load256(x + i * stride)),
+                                             _mm256_maddubs_epi16(high, load256(x + i * stride + HALF)));
             narrow[i] = _mm256_add_epi16(narrow[i], pairs);
         }
         if (++waiting < PAIRS_BEFORE_WIDENING && at + 32 < bytes)
@@ -62,7 +66,8 @@ TARGET_AVX2 TV_INLINE void row_avx2(const uint8_t *w, size_t bytes, const int8_t
         out[i] = total256(sum[i]) - 8 * sums[i];
 }
 
-TARGET_AVX2 void tv_s4s8_avx2(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride, const int32_t *sums, size_t m, int32_t *out)
+TARGET_AVX2 void tv_s4s8_avx2(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
+                              const int32_t *sums, size_t m, int32_t *out)
 {
     size_t bytes = beats * TV_S4_BEAT / 2;
     for (size_t i = 0; i < m; i += TILE)
@@ -78,7 +83,8 @@ TARGET_AVX2 void tv_s4s8_avx2(const uint8_t *weights, size_t beats, size_t rows,
         }
 }
 
-TARGET_AVX2 void tv_dots_s8_avx2(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, int32_t *out)
+TARGET_AVX2 void tv_dots_s8_avx2(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count,
+                                 int32_t *out)
 {
     for (size_t u = 0; u < count; u++, a += a_step, w += w_step) {
         __m256i sum = _mm256_setzero_si256();
@@ -104,7 +110,9 @@ TARGET_AVX2 TV_INLINE void bytes_avx2(const int8_t *w, size_t n, const int8_t *a
     for (; k + 16 <= n; k += 16) {
         __m256i y = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(w + k)));
         for (unsigned i = 0; i < m; i++)
-            sum[i] = _mm256_add_epi32(sum[i], _mm256_madd_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(a + i * n + k))), y));
+            sum[i] = _mm256_add_epi32(
+                sum[i], _mm256_madd_epi16(
+                            _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(a + i * n + k))), y));
     }
     for (unsigned i = 0; i < m; i++) {
         out[i] = total256(sum[i]);
@@ -113,7 +121,8 @@ TARGET_AVX2 TV_INLINE void bytes_avx2(const int8_t *w, size_t n, const int8_t *a
     }
 }
 
-TARGET_AVX2 void tv_s8s8_avx2(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m, int32_t *out)
+TARGET_AVX2 void tv_s8s8_avx2(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
+                              int32_t *out)
 {
     (void)sums;
     for (size_t i = 0; i < m; i += TILE)
@@ -126,11 +135,15 @@ TARGET_AVX2 void tv_s8s8_avx2(const int8_t *w, size_t n, size_t rows, const int8
         }
 }
 
-/* The eight partial sums of the canonical order are the lanes of a vector. Eight sums at a time, so that one's additions need not
- * wait for another's. What is missing of the last eight terms is +0, which changes no sum: none is ever -0, as all begin at +0. */
+/* The eight partial sums of the canonical order are the lanes of a vector. Eight sums at a time, so that one's
+ * additions need not wait for another's. What is missing of the last eight terms is +0, which changes no sum: none is
+ * ever -0, as all begin at +0. */
 enum { SUMS = 8 };
 
-TARGET_AVX2 TV_INLINE __m256 widened(const int8_t *w) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)w))); }
+TARGET_AVX2 TV_INLINE __m256 widened(const int8_t *w)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)w)));
+}
 
 TARGET_AVX2 TV_INLINE __m256 add_rest(__m256 p, const float *a, const int8_t *w, size_t n)
 {
@@ -145,13 +158,15 @@ TARGET_AVX2 TV_INLINE __m256 add_rest(__m256 p, const float *a, const int8_t *w,
     return _mm256_add_ps(p, _mm256_loadu_ps(x));
 }
 
-TARGET_AVX2 void tv_dots_f32_s8_avx2(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, float *out)
+TARGET_AVX2 void tv_dots_f32_s8_avx2(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n,
+                                     size_t count, float *out)
 {
     for (size_t u = 0; u < count; u += SUMS) {
         __m256 p[SUMS];
         size_t here = count - u < SUMS ? count - u : SUMS;
         for (size_t v = 0; v < SUMS; v++)
-            p[v] = v < here ? add_rest(_mm256_setzero_ps(), a + (u + v) * a_step, w + (u + v) * w_step, n) : _mm256_setzero_ps();
+            p[v] = v < here ? add_rest(_mm256_setzero_ps(), a + (u + v) * a_step, w + (u + v) * w_step, n)
+                            : _mm256_setzero_ps();
         float all[SUMS];
         _mm256_storeu_ps(all, tv_sums_avx2(p));
         memcpy(out + u, all, here * sizeof *out);
@@ -162,7 +177,8 @@ TARGET_AVX2 void tv_dots_f32_s8_avx2(const float *a, size_t a_step, const int8_t
 
 TARGET_AVX512 TV_INLINE __m512 products16(const float *a, const int8_t *w)
 {
-    return _mm512_mul_ps(_mm512_loadu_ps(a), _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)w))));
+    return _mm512_mul_ps(_mm512_loadu_ps(a),
+                         _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)w))));
 }
 
 /* Two sums in a vector, of their first n terms, a multiple of 16. */
@@ -177,7 +193,8 @@ TARGET_AVX512 TV_INLINE __m512 two_sums(const float *a0, const float *a1, const 
     return p;
 }
 
-TARGET_AVX512 TV_INLINE void eight_sums(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t rest, float *out)
+TARGET_AVX512 TV_INLINE void eight_sums(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n,
+                                        size_t rest, float *out)
 {
     __m256 p[SUMS];
     for (size_t v = 0; v < SUMS; v += 2) {
@@ -190,7 +207,8 @@ TARGET_AVX512 TV_INLINE void eight_sums(const float *a, size_t a_step, const int
     _mm256_storeu_ps(out, tv_sums_avx2(p));
 }
 
-TARGET_AVX512 void tv_dots_f32_s8_avx512(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, float *out)
+TARGET_AVX512 void tv_dots_f32_s8_avx512(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n,
+                                         size_t count, float *out)
 {
     size_t u = 0;
     for (; u + SUMS <= count; u += SUMS) {
@@ -202,9 +220,10 @@ TARGET_AVX512 void tv_dots_f32_s8_avx512(const float *a, size_t a_step, const in
     tv_dots_f32_s8_avx2(a + u * a_step, a_step, w + u * w_step, w_step, n, count - u, out + u);
 }
 
-/* `rows` rows of weights times `m` of activations, both at most TILE and known to the compiler: all sums stay in registers. */
-TARGET_AVX512 TV_INLINE void tile_avx512(const uint8_t *w, size_t bytes, unsigned rows, const int8_t *ready, size_t stride, const int32_t *sums, unsigned m,
-                                         int32_t *out, size_t out_step)
+/* `rows` rows of weights times `m` of activations, both at most TILE and known to the compiler: all sums stay in
+ * registers. */
+TARGET_AVX512 TV_INLINE void tile_avx512(const uint8_t *w, size_t bytes, unsigned rows, const int8_t *ready,
+                                         size_t stride, const int32_t *sums, unsigned m, int32_t *out, size_t out_step)
 {
     const __m512i nibble = _mm512_set1_epi8(NIBBLE), flip = _mm512_set1_epi8((char)FLIP_NIBBLES);
     __m512i sum[TILE][TILE];
@@ -231,8 +250,10 @@ TARGET_AVX512 TV_INLINE void tile_avx512(const uint8_t *w, size_t bytes, unsigne
             out[r * out_step + i] = _mm512_reduce_add_epi32(sum[r][i]) - 8 * sums[i];
 }
 
-/* One row of activations: rows of weights one after another, as they lie in memory, with sums enough to hide a multiply-add's time. */
-TARGET_AVX512 static void vector_avx512(const uint8_t *w, size_t bytes, size_t rows, const int8_t *ready, int32_t sum_of_q, int32_t *out)
+/* One row of activations: rows of weights one after another, as they lie in memory, with sums enough to hide a
+ * multiply-add's time. */
+TARGET_AVX512 static void vector_avx512(const uint8_t *w, size_t bytes, size_t rows, const int8_t *ready,
+                                        int32_t sum_of_q, int32_t *out)
 {
     const __m512i nibble = _mm512_set1_epi8(NIBBLE), flip = _mm512_set1_epi8((char)FLIP_NIBBLES);
     for (size_t r = 0; r < rows; r++, w += bytes) {
@@ -243,19 +264,24 @@ TARGET_AVX512 static void vector_avx512(const uint8_t *w, size_t bytes, size_t r
                 __m512i both = _mm512_xor_si512(_mm512_loadu_si512(w + at + i * HALF), flip);
                 const int8_t *x = ready + (at + i * HALF) * 2;
                 low[i] = _mm512_dpbusd_epi32(low[i], _mm512_and_si512(both, nibble), _mm512_loadu_si512(x));
-                high[i] = _mm512_dpbusd_epi32(high[i], _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble), _mm512_loadu_si512(x + HALF));
+                high[i] = _mm512_dpbusd_epi32(high[i], _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble),
+                                              _mm512_loadu_si512(x + HALF));
             }
         for (; at < bytes; at += HALF) {
             __mmask64 mask = bytes - at >= HALF ? ~(__mmask64)0 : ((__mmask64)1 << (bytes - at)) - 1;
             __m512i both = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, w + at), flip);
             low[0] = _mm512_dpbusd_epi32(low[0], _mm512_and_si512(both, nibble), _mm512_loadu_si512(ready + at * 2));
-            high[0] = _mm512_dpbusd_epi32(high[0], _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble), _mm512_loadu_si512(ready + at * 2 + HALF));
+            high[0] = _mm512_dpbusd_epi32(high[0], _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble),
+                                          _mm512_loadu_si512(ready + at * 2 + HALF));
         }
-        out[r] = _mm512_reduce_add_epi32(_mm512_add_epi32(_mm512_add_epi32(low[0], low[1]), _mm512_add_epi32(high[0], high[1]))) - 8 * sum_of_q;
+        out[r] = _mm512_reduce_add_epi32(
+                     _mm512_add_epi32(_mm512_add_epi32(low[0], low[1]), _mm512_add_epi32(high[0], high[1]))) -
+                 8 * sum_of_q;
     }
 }
 
-TARGET_AVX512 static void tiles_avx512(const uint8_t *w, size_t bytes, size_t rows, const int8_t *ready, size_t stride, const int32_t *sums, size_t m, int32_t *out)
+TARGET_AVX512 static void tiles_avx512(const uint8_t *w, size_t bytes, size_t rows, const int8_t *ready, size_t stride,
+                                       const int32_t *sums, size_t m, int32_t *out)
 {
     for (size_t i = 0; i < m;) {
         if (rows == TILE && m - i >= TILE) {
@@ -272,7 +298,8 @@ TARGET_AVX512 static void tiles_avx512(const uint8_t *w, size_t bytes, size_t ro
     }
 }
 
-TARGET_AVX512 void tv_s4s8_avx512(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride, const int32_t *sums, size_t m, int32_t *out)
+TARGET_AVX512 void tv_s4s8_avx512(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
+                                  const int32_t *sums, size_t m, int32_t *out)
 {
     size_t bytes = beats * TV_S4_BEAT / 2;
     if (m == 1) {
@@ -280,7 +307,8 @@ TARGET_AVX512 void tv_s4s8_avx512(const uint8_t *weights, size_t beats, size_t r
         return;
     }
     for (size_t r = 0; r < rows; r += TILE)
-        tiles_avx512(weights + r * bytes, bytes, rows - r < TILE ? rows - r : TILE, ready, stride, sums, m, out + r * m);
+        tiles_avx512(weights + r * bytes, bytes, rows - r < TILE ? rows - r : TILE, ready, stride, sums, m,
+                     out + r * m);
 }
 
 TARGET_AVX512 TV_INLINE __m512i load_bytes(const int8_t *p, size_t left)
@@ -288,7 +316,8 @@ TARGET_AVX512 TV_INLINE __m512i load_bytes(const int8_t *p, size_t left)
     return left >= 64 ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi8(((__mmask64)1 << left) - 1, p);
 }
 
-TARGET_AVX512 TV_INLINE void bytes_avx512(const int8_t *w, size_t n, unsigned rows, const int8_t *a, const int32_t *sums, unsigned m, int32_t *out, size_t out_step)
+TARGET_AVX512 TV_INLINE void bytes_avx512(const int8_t *w, size_t n, unsigned rows, const int8_t *a,
+                                          const int32_t *sums, unsigned m, int32_t *out, size_t out_step)
 {
     const __m512i flip = _mm512_set1_epi8((char)0x80);
     __m512i sum[TILE][TILE];
@@ -316,7 +345,8 @@ TARGET_AVX512 TV_INLINE void bytes_avx512(const int8_t *w, size_t n, unsigned ro
             out[r * out_step + i] = _mm512_reduce_add_epi32(sum[r][i]) - 128 * sums[i];
 }
 
-TARGET_AVX512 void tv_s8s8_avx512(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m, int32_t *out)
+TARGET_AVX512 void tv_s8s8_avx512(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums,
+                                  size_t m, int32_t *out)
 {
     size_t r = 0;
     for (; r + TILE <= rows; r += TILE) {
@@ -339,7 +369,8 @@ TARGET_AVX512 static size_t groups_avx512(const int8_t *a, const int8_t *w, size
     for (; u + 8 <= count; u += 8) {
         __m256i part[8];
         for (unsigned v = 0; v < 4; v++) {
-            __m512i x = _mm512_loadu_si512(a + (u + 2 * v) * 32), y = _mm512_xor_si512(_mm512_loadu_si512(w + (u + 2 * v) * 32), flip);
+            __m512i x = _mm512_loadu_si512(a + (u + 2 * v) * 32),
+                    y = _mm512_xor_si512(_mm512_loadu_si512(w + (u + 2 * v) * 32), flip);
             __m512i s = _mm512_dpbusd_epi32(_mm512_setzero_si512(), y, x);
             s = _mm512_sub_epi32(s, _mm512_dpbusd_epi32(_mm512_setzero_si512(), flip, x));
             part[2 * v] = _mm512_castsi512_si256(s);
@@ -356,7 +387,8 @@ TARGET_AVX512 static size_t groups_avx512(const int8_t *a, const int8_t *w, size
     return u;
 }
 
-TARGET_AVX512 void tv_dots_s8_avx512(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count, int32_t *out)
+TARGET_AVX512 void tv_dots_s8_avx512(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n,
+                                     size_t count, int32_t *out)
 {
     const __m512i flip = _mm512_set1_epi8((char)0x80);
     size_t u = n == 32 && a_step == 32 && w_step == 32 ? groups_avx512(a, w, count, out) : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows with scales with AVX-512: 16 rows of one, two or four beats at a time, four, two or one in a vector. Their sums are added up
- * in a tree that leaves each row in its lane, and stay in registers until they are BF16. AVX2 has no kernel of its own for short rows. */
+/* Rows with scales with AVX-512: 16 rows of one, two or four beats at a time, four, two or one in a vector. Their sums
+ * are added up in a tree that leaves each row in its lane, and stay in registers until they are BF16. AVX2 has no
+ * kernel of its own for short rows. */
 #include "kernels/x86/rows.h"
 
 #if defined(__x86_64__)
@@ -15,8 +16,8 @@ enum { ROWS = 16, HALF = TV_S4_BLOCK / 2, FLIP_NIBBLES = 0x88, NIBBLE = 15, BEAT
 
 void tv_scaled_rows_avx2(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8(TV_CPU_AVX2), r); }
 
-/* The activations of even and of odd index as often as rows are in a vector, and what a row's sum begins with, since weights
- * count from -8: in its first lane. */
+/* The activations of even and of odd index as often as rows are in a vector, and what a row's sum begins with, since
+ * weights count from -8: in its first lane. */
 typedef struct operand {
     __m512i even, odd, begin;
 } operand;
@@ -77,9 +78,11 @@ TARGET_AVX512 TV_INLINE __m512i sums_of(const uint8_t *w, unsigned beats, const 
     for (unsigned i = 0; i < 4; i++)
         v[i] = four_rows(w + i * 4 * beats * BEAT_BYTES, beats, o);
     for (unsigned i = 0; i < 2; i++)
-        pair[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]), _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
+        pair[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
+                                   _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
     __m512i all = _mm512_add_epi32(_mm512_unpacklo_epi64(pair[0], pair[1]), _mm512_unpackhi_epi64(pair[0], pair[1]));
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15); /* lane 4i + j has row i + 4j */
+    const __m512i order =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15); /* lane 4i + j has row i + 4j */
     return _mm512_permutexvar_epi32(order, all);
 }
 
@@ -111,10 +114,18 @@ TARGET_AVX512 TV_INLINE void short_rows(const tv_rows *r, unsigned beats)
 TARGET_AVX512 void tv_scaled_rows_avx512(const tv_rows *r)
 {
     switch (r->beats) {
-    case 1: short_rows(r, 1); break;
-    case 2: short_rows(r, 2); break;
-    case 4: short_rows(r, 4); break;
-    default: tv_scaled_rows_by(tv_s4s8(TV_CPU_AVX512), r); break;
+    case 1:
+        short_rows(r, 1);
+        break;
+    case 2:
+        short_rows(r, 2);
+        break;
+    case 4:
+        short_rows(r, 4);
+        break;
+    default:
+        tv_scaled_rows_by(tv_s4s8(TV_CPU_AVX512), r);
+        break;
     }
 }
 #else

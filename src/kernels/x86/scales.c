@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search for a scale with AVX2 and AVX-512: a lane for each scale, so that nothing is added across lanes. The 16 sums of each
- * scale and the tree that adds them up are those of tv_quantize_error.
+/* The search for a scale with AVX2 and AVX-512: a lane for each scale, so that nothing is added across lanes. The 16
+ * sums of each scale and the tree that adds them up are those of tv_quantize_error.
  *
- * An error is a sum of squares, and rounding keeps order: it is never below the term of the extreme value, nor of any other. */
+ * An error is a sum of squares, and rounding keeps order: it is never below the term of the extreme value, nor of any
+ * other. */
 #include "kernels/x86/scales.h"
 
 #if defined(__x86_64__)
@@ -26,7 +27,8 @@ typedef struct scales8 {
 TARGET_AVX2 TV_INLINE scales8 load8(const float *scales, int low, int high)
 {
     __m256 scale = _mm256_loadu_ps(scales);
-    return (scales8){scale, _mm256_div_ps(_mm256_set1_ps(1), scale), _mm256_set1_ps((float)low), _mm256_set1_ps((float)high)};
+    return (scales8){scale, _mm256_div_ps(_mm256_set1_ps(1), scale), _mm256_set1_ps((float)low),
+                     _mm256_set1_ps((float)high)};
 }
 
 /* Where a value is NaN the second operand of a minimum or maximum stays, as it does in C. */
@@ -61,7 +63,8 @@ TARGET_AVX2 TV_INLINE __m256 errors8(const float *x, size_t n, const scales8 *s)
 }
 
 /* Eight at a time; the last ones may be scales of before once more, which changes nothing. */
-TARGET_AVX2 unsigned tv_scale_search_avx2(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high)
+TARGET_AVX2 unsigned tv_scale_search_avx2(const float *x, size_t n, float extreme, const float *scales, unsigned count,
+                                          int low, int high)
 {
     enum { LANES = 8 };
     float least = INFINITY, errors[LANES], few[LANES];
@@ -92,7 +95,8 @@ typedef struct scales16 {
 
 TARGET_AVX512 TV_INLINE scales16 load16(__m512 scale, int low, int high)
 {
-    return (scales16){scale, _mm512_div_ps(_mm512_set1_ps(1), scale), _mm512_set1_ps((float)low), _mm512_set1_ps((float)high)};
+    return (scales16){scale, _mm512_div_ps(_mm512_set1_ps(1), scale), _mm512_set1_ps((float)low),
+                      _mm512_set1_ps((float)high)};
 }
 
 TARGET_AVX512 TV_INLINE __m512 square16(float value, const scales16 *s)
@@ -144,7 +148,8 @@ TARGET_AVX512 TV_INLINE void take_best(__m512 e, __m512i indices, __mmask16 mask
 enum { FEW = 8 };
 
 /* As many at once as are there. */
-TARGET_AVX512 TV_INLINE void try_scales(const float *x, size_t n, const float *scales, const uint32_t *which, unsigned count, int low, int high, best *b)
+TARGET_AVX512 TV_INLINE void try_scales(const float *x, size_t n, const float *scales, const uint32_t *which,
+                                        unsigned count, int low, int high, best *b)
 {
     __m512i indices = _mm512_loadu_si512(which);
     if (count <= FEW) {
@@ -157,7 +162,8 @@ TARGET_AVX512 TV_INLINE void try_scales(const float *x, size_t n, const float *s
 }
 
 /* The first sixteen are tried, then what has a chance beside the best of these. Ones fill up. */
-TARGET_AVX512 unsigned tv_scale_search_avx512(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high)
+TARGET_AVX512 unsigned tv_scale_search_avx512(const float *x, size_t n, float extreme, const float *scales,
+                                              unsigned count, int low, int high)
 {
     const __m512i step = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     float left[TV_SCALES_MAX];
@@ -173,7 +179,8 @@ TARGET_AVX512 unsigned tv_scale_search_avx512(const float *x, size_t n, float ex
         const scales16 s = load16(_mm512_mask_loadu_ps(ones, mask, scales + at), low, high);
         mask &= _mm512_cmp_ps_mask(square16(extreme, &s), _mm512_set1_ps(b.error), _CMP_LT_OQ);
         _mm512_storeu_ps(left + waiting, _mm512_mask_compress_ps(ones, mask, s.scale));
-        _mm512_storeu_si512(which + waiting, _mm512_maskz_compress_epi32(mask, _mm512_add_epi32(step, _mm512_set1_epi32((int)at))));
+        _mm512_storeu_si512(which + waiting,
+                            _mm512_maskz_compress_epi32(mask, _mm512_add_epi32(step, _mm512_set1_epi32((int)at))));
         waiting += (unsigned)__builtin_popcount(mask);
     }
     for (unsigned at = 0; at < waiting; at += LANES)

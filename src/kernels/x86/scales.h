@@ -6,8 +6,10 @@
 #include "base/base.h"
 
 #if defined(__x86_64__)
-unsigned tv_scale_search_avx2(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high);
-unsigned tv_scale_search_avx512(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low, int high);
+unsigned tv_scale_search_avx2(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low,
+                              int high);
+unsigned tv_scale_search_avx512(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low,
+                                int high);
 #endif
 
 #endif

@@ -12,7 +12,8 @@ __attribute__((target("avx2"))) TV_INLINE __m256 tv_sums_avx2(const __m256 p[8])
 {
     __m256 h[4], q[2];
     for (unsigned i = 0; i < 4; i++) /* p[i] in the low half, p[i + 4] in the high one */
-        h[i] = _mm256_add_ps(_mm256_permute2f128_ps(p[i], p[i + 4], 0x20), _mm256_permute2f128_ps(p[i], p[i + 4], 0x31));
+        h[i] =
+            _mm256_add_ps(_mm256_permute2f128_ps(p[i], p[i + 4], 0x20), _mm256_permute2f128_ps(p[i], p[i + 4], 0x31));
     for (unsigned i = 0; i < 2; i++) /* h[i] in lanes 0 and 1 of a half, h[i + 2] in 2 and 3 */
         q[i] = _mm256_add_ps(_mm256_shuffle_ps(h[i], h[i + 2], 0x44), _mm256_shuffle_ps(h[i], h[i + 2], 0xEE));
     __m256 even = _mm256_shuffle_ps(q[0], q[1], 0x88), odd = _mm256_shuffle_ps(q[0], q[1], 0xDD);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lowering to CMDQ: for each step a queue of tiles. Weights lie in DRAM as integers with a scale for each group of a row and
- * pass through two SPM banks in turn, so that one block is loaded while the other is used; activations stay in SPM; keys and
- * values go to the cache and come back through KV entries. */
+/* Lowering to CMDQ: for each step a queue of tiles. Weights lie in DRAM as integers with a scale for each group of a
+ * row and pass through two SPM banks in turn, so that one block is loaded while the other is used; activations stay in
+ * SPM; keys and values go to the cache and come back through KV entries. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "lower/cmdq/lower.h"
 #include "graph/quantize.h"
+#include "lower/cmdq/lower.h"
 #include "num/float.h"
 #include "trivet/file.h"
 
@@ -17,10 +17,14 @@
 static void want_places(const lowering *l, uint32_t m, place wanted[PLACES])
 {
     const tv_model_dims *s = &l->model->shape;
-    uint64_t dim = (uint64_t)m * s->dim, wide = (uint64_t)m * s->heads * s->head_dim, narrow = (uint64_t)m * s->kv_heads * s->head_dim;
-    uint64_t seen = (uint64_t)(m < SEEN_ROWS ? m : SEEN_ROWS) * l->context, scores = seen * (s->heads / s->kv_heads), cache = (uint64_t)l->context * s->head_dim;
-    uint64_t scale_bytes = l->bank_bytes * 32 / (32 + l->weight_bits * l->group) / 64 * 64; /* 32 bits for each group's bits */
-    uint64_t vocab = (uint64_t)s->vocab * 4, hidden = (uint64_t)m * s->hidden, unit = m == 1 || s->hidden < l->unit ? hidden : (uint64_t)m * l->unit, input = l->activation_bits / 8;
+    uint64_t dim = (uint64_t)m * s->dim, wide = (uint64_t)m * s->heads * s->head_dim,
+             narrow = (uint64_t)m * s->kv_heads * s->head_dim;
+    uint64_t seen = (uint64_t)(m < SEEN_ROWS ? m : SEEN_ROWS) * l->context, scores = seen * (s->heads / s->kv_heads),
+             cache = (uint64_t)l->context * s->head_dim;
+    uint64_t scale_bytes =
+        l->bank_bytes * 32 / (32 + l->weight_bits * l->group) / 64 * 64; /* 32 bits for each group's bits */
+    uint64_t vocab = (uint64_t)s->vocab * 4, hidden = (uint64_t)m * s->hidden,
+             unit = m == 1 || s->hidden < l->unit ? hidden : (uint64_t)m * l->unit, input = l->activation_bits / 8;
     const place list[PLACES] = {
         [X] = {.bank = BANK_X, .bytes = dim * 4},
         [XN] = {.bank = BANK_X, .bytes = dim * input},
@@ -41,7 +45,10 @@ static void want_places(const lowering *l, uint32_t m, place wanted[PLACES])
         [GATE + 1] = {.bank = BANK_QUERY, .phase = FEED_FORWARD, .bytes = m == 1 ? 0 : unit * 4},
         [UP + 1] = {.bank = BANK_KEY, .phase = FEED_FORWARD, .bytes = m == 1 ? 0 : unit * 4},
         [HIDDEN] = {.bank = BANK_HIDDEN, .phase = FEED_FORWARD, .bytes = hidden * input},
-        [LOGITS] = {.bank = BANK_CACHE, .phase = FEED_FORWARD, .bytes = tv_min_u64(m * vocab, tv_max_u64(l->bank_bytes / 4, (uint64_t)m * 4))}, /* a column at least */
+        [LOGITS] = {.bank = BANK_CACHE,
+                    .phase = FEED_FORWARD,
+                    .bytes =
+                        tv_min_u64(m * vocab, tv_max_u64(l->bank_bytes / 4, (uint64_t)m * 4))}, /* a column at least */
         [WEIGHTS] = {.bank = BANK_WEIGHTS, .bytes = (l->bank_bytes - scale_bytes) / 64 * 64},
         [WEIGHTS + 1] = {.bank = BANK_WEIGHTS + 1, .bytes = (l->bank_bytes - scale_bytes) / 64 * 64},
         [SCALES] = {.bank = BANK_WEIGHTS, .bytes = scale_bytes},
@@ -80,7 +87,8 @@ static bool lay_out_place(const lowering *l, place *p, taken *t)
     return turns < BANKS;
 }
 
-/* Puts the places into banks for `m` tokens at a time: those that are always used before others. False: they do not fit. */
+/* Puts the places into banks for `m` tokens at a time: those that are always used before others. False: they do not
+ * fit. */
 static bool lay_out(lowering *l, uint32_t m)
 {
     const tv_model_dims *s = &l->model->shape;
@@ -105,8 +113,8 @@ static bool lay_out(lowering *l, uint32_t m)
     if (m == 1)
         return rows_that_fit(l, widest) > 0 && rows_that_fit(l, s->heads * s->head_dim) > 0;
     /* blocks of the output for each unit of columns, whole columns of it for each unit of input */
-    return rows_that_fit(l, s->dim) >= (s->head_dim > l->unit ? s->head_dim : l->unit) && rows_that_fit(l, l->unit) >= s->dim &&
-           rows_that_fit(l, s->head_dim) >= s->dim;
+    return rows_that_fit(l, s->dim) >= (s->head_dim > l->unit ? s->head_dim : l->unit) &&
+           rows_that_fit(l, l->unit) >= s->dim && rows_that_fit(l, s->head_dim) >= s->dim;
 }
 
 static uint64_t take_dram(lowering *l, uint64_t bytes)
@@ -121,7 +129,8 @@ static tv_status check_room(const lowering *l, const tv_diag_sink *sink)
     uint64_t size = tv_backend_parameter(tv_machine_config(l->machine), "dram.bytes");
     if (l->dram_end <= size)
         return TV_OK;
-    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make dram.bytes larger with -D, or the context smaller",
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION),
+                   "make dram.bytes larger with -D, or the context smaller",
                    "the model and its cache take more than the %" PRIu64 " bytes of DRAM", size);
 }
 
@@ -135,7 +144,8 @@ static tv_status place_gains(lowering *l, const tv_matrix *from, const matrix *t
     return status;
 }
 
-static tv_status place_quantized(lowering *l, const tv_matrix *from, const matrix *to, float input, const tv_diag_sink *sink)
+static tv_status place_quantized(lowering *l, const tv_matrix *from, const matrix *to, float input,
+                                 const tv_diag_sink *sink)
 {
     enum { TOGETHER = 4096 };
     uint32_t n = from->columns, groups = n / l->group, most = from->rows < TOGETHER ? from->rows : TOGETHER;
@@ -144,14 +154,22 @@ static tv_status place_quantized(lowering *l, const tv_matrix *from, const matri
     tv_status status = scales && packed ? TV_OK : tv_fail_memory(sink);
     for (uint32_t r = 0, count; r < from->rows && status == TV_OK; r += count) {
         count = from->rows - r < most ? from->rows - r : most;
-        tv_quantize_job job = {.matrix = from, .first = r, .count = count, .columns = n, .group = l->group, .bits = l->weight_bits,
-                               .packed = packed, .scales = scales};
-        status = tv_quantize_rows(&job, l->pool) ? tv_machine_write(l->machine, "dram", to->data + r * to->row_bytes, packed, count * to->row_bytes, sink)
+        tv_quantize_job job = {.matrix = from,
+                               .first = r,
+                               .count = count,
+                               .columns = n,
+                               .group = l->group,
+                               .bits = l->weight_bits,
+                               .packed = packed,
+                               .scales = scales};
+        status = tv_quantize_rows(&job, l->pool) ? tv_machine_write(l->machine, "dram", to->data + r * to->row_bytes,
+                                                                    packed, count * to->row_bytes, sink)
                                                  : tv_fail_memory(sink);
         for (size_t i = 0; i < (size_t)count * groups && status == TV_OK; i++)
             scales[i] *= input;
         if (status == TV_OK)
-            status = tv_machine_write(l->machine, "dram", to->scales + (uint64_t)r * groups * 4, scales, (size_t)count * groups * 4, sink);
+            status = tv_machine_write(l->machine, "dram", to->scales + (uint64_t)r * groups * 4, scales,
+                                      (size_t)count * groups * 4, sink);
     }
     free(scales);
     free(packed);
@@ -167,13 +185,15 @@ static tv_status place_matrix(lowering *l, tv_weight weight, uint32_t layer, con
         return TV_OK;
     bool gains = tv_weight_is_norm(weight);
     uint32_t n = from->columns;
-    *to = (matrix){.rows = from->rows, .columns = n, .row_bytes = gains ? (uint64_t)n * 4 : (uint64_t)n * l->weight_bits / 8};
+    *to = (matrix){
+        .rows = from->rows, .columns = n, .row_bytes = gains ? (uint64_t)n * 4 : (uint64_t)n * l->weight_bits / 8};
     to->data = take_dram(l, to->row_bytes * from->rows);
     to->scales = gains ? 0 : take_dram(l, (uint64_t)from->rows * (n / l->group) * 4);
     TV_TRY(check_room(l, sink));
     if (l->timing)
         return TV_OK;
-    return gains ? place_gains(l, from, to, sink) : place_quantized(l, from, to, cmdq_input_range(l, weight, layer), sink);
+    return gains ? place_gains(l, from, to, sink)
+                 : place_quantized(l, from, to, cmdq_input_range(l, weight, layer), sink);
 }
 
 /* ---- Creating ---- */
@@ -227,11 +247,14 @@ static tv_status read_config(lowering *l, const tv_backend_options *options, con
         continue;
     if (l->group < 2)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "the other machines may take it",
-                       "groups of weights need even sizes; the model has %u dimensions, %u hidden, %u of a head", s->dim, s->hidden, s->head_dim);
+                       "groups of weights need even sizes; the model has %u dimensions, %u hidden, %u of a head",
+                       s->dim, s->hidden, s->head_dim);
     if (tv_backend_parameter(options->config, "spm.banks") < BANKS)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make spm.banks larger with -D", "the lowering needs %d SPM banks", BANKS);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make spm.banks larger with -D",
+                       "the lowering needs %d SPM banks", BANKS);
     if (!choose_blocks(l) || !lay_out(l, 1)) /* one token has other places than more have */
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make spm.bank_bytes larger with -D, or the context smaller",
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION),
+                       "make spm.bank_bytes larger with -D, or the context smaller",
                        "the model's activations and cache do not fit the SPM banks");
     return TV_OK;
 }
@@ -263,7 +286,8 @@ static tv_status place_mask(lowering *l, const tv_diag_sink *sink)
     for (uint32_t r = 0; r < SEEN_ROWS && status == TV_OK; r++) {
         for (uint32_t c = 0; c < columns; c++)
             row[c] = c <= l->context + r ? 0 : -INFINITY;
-        status = tv_machine_write(l->machine, "dram", l->mask_addr + (uint64_t)r * columns * sizeof *row, row, columns * sizeof *row, sink);
+        status = tv_machine_write(l->machine, "dram", l->mask_addr + (uint64_t)r * columns * sizeof *row, row,
+                                  columns * sizeof *row, sink);
     }
     free(row);
     return status;
@@ -290,7 +314,8 @@ static tv_status place_model(lowering *l, const tv_llm_progress *progress, const
     return l->timing ? TV_OK : place_mask(l, sink);
 }
 
-static tv_status create(const tv_graph *graph, const tv_model *model, const tv_backend_options *options, const tv_diag_sink *sink, void **state)
+static tv_status create(const tv_graph *graph, const tv_model *model, const tv_backend_options *options,
+                        const tv_diag_sink *sink, void **state)
 {
     lowering *l = calloc(1, sizeof *l);
     if (!l)
@@ -331,7 +356,8 @@ static const char *queue_path(const lowering *l, char path[PATH_LENGTH])
     return path;
 }
 
-/* ---- The tokens' rows of the embedding: they come with a queue that is written, else straight to DRAM, which is faster ---- */
+/* ---- The tokens' rows of the embedding: they come with a queue that is written, else straight to DRAM, which is
+ * faster ---- */
 
 static tv_status print_hex(lowering *l, const float *row, const tv_diag_sink *sink)
 {
@@ -355,14 +381,15 @@ static tv_status put_rows(lowering *l, const int32_t *tokens, const tv_diag_sink
     for (uint32_t r = 0; r < l->rows && status == TV_OK; r++) {
         status = tv_matrix_row_f32(embedding, (uint64_t)tokens[r], row);
         if (status == TV_OK)
-            status = l->emit ? print_hex(l, row, sink) : tv_machine_write(l->machine, "dram", l->x_addr + r * bytes, row, bytes, sink);
+            status = l->emit ? print_hex(l, row, sink)
+                             : tv_machine_write(l->machine, "dram", l->x_addr + r * bytes, row, bytes, sink);
     }
     free(row);
     return status;
 }
 
-/* What the metadata of a step say: the cache, what DRAM holds before, and the logits, which are what the queue leaves for the host. The
- * first queue that is written names the weights, so that the queues run by themselves. */
+/* What the metadata of a step say: the cache, what DRAM holds before, and the logits, which are what the queue leaves
+ * for the host. The first queue that is written names the weights, so that the queues run by themselves. */
 static tv_status print_metadata(lowering *l, const int32_t *tokens, uint32_t first, const tv_diag_sink *sink)
 {
     const tv_model_dims *s = &l->model->shape;
@@ -370,9 +397,12 @@ static tv_status print_metadata(lowering *l, const int32_t *tokens, uint32_t fir
     text->len = 0;
     tv_buf_str(text, "{\"version\": \"1.2\", \"graph_name\": \"step\", \"kv_layouts\": [");
     for (uint32_t i = 0; i < s->layers; i++)
-        tv_buf_printf(text, "%s{\"id\": %" PRIu32 ", \"k_base\": %" PRIu64 ", \"v_base\": %" PRIu64 ", \"t_max\": %" PRIu32 ", \"d_head\": %" PRIu32 ", \"heads\": %" PRIu32 "}",
+        tv_buf_printf(text,
+                      "%s{\"id\": %" PRIu32 ", \"k_base\": %" PRIu64 ", \"v_base\": %" PRIu64 ", \"t_max\": %" PRIu32
+                      ", \"d_head\": %" PRIu32 ", \"heads\": %" PRIu32 "}",
                       i ? ", " : "", i, l->k_base[i], l->v_base[i], l->context, s->head_dim, s->kv_heads);
-    tv_buf_printf(text, "], \"dram_init\": [%s", l->emit && l->steps == 0 ? "{\"addr\": 0, \"file\": \"weights.bin\"}, " : "");
+    tv_buf_printf(text, "], \"dram_init\": [%s",
+                  l->emit && l->steps == 0 ? "{\"addr\": 0, \"file\": \"weights.bin\"}, " : "");
     if (l->emit) {
         tv_buf_printf(text, "{\"addr\": %" PRIu64 ", \"hex\": \"", l->x_addr);
         TV_TRY(put_rows(l, tokens, sink));
@@ -380,13 +410,15 @@ static tv_status print_metadata(lowering *l, const int32_t *tokens, uint32_t fir
     }
     tv_buf_str(text, "], \"outputs\": [");
     if (first < l->rows)
-        tv_buf_printf(text, "{\"name\": \"logits\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64 ", \"qbits\": 32}", l->logits_addr,
-                      (uint64_t)(l->rows - first) * s->vocab);
+        tv_buf_printf(
+            text, "{\"name\": \"logits\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64 ", \"qbits\": 32}",
+            l->logits_addr, (uint64_t)(l->rows - first) * s->vocab);
     tv_buf_str(text, "]}");
     return TV_OK;
 }
 
-static tv_status begin_queue(lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, uint32_t first, const tv_diag_sink *sink)
+static tv_status begin_queue(lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, uint32_t first,
+                             const tv_diag_sink *sink)
 {
     char path[PATH_LENGTH];
     l->rows = rows;
@@ -408,7 +440,8 @@ static tv_status begin_queue(lowering *l, const int32_t *tokens, uint32_t rows, 
     l->entries = NULL;
     tv_program *before = l->before;
     l->before = NULL;
-    return tv_queue_builder_new(queue_path(l, path), (tv_sv){(const char *)l->metadata.data, l->metadata.len}, before, sink, &l->entries);
+    return tv_queue_builder_new(queue_path(l, path), (tv_sv){(const char *)l->metadata.data, l->metadata.len}, before,
+                                sink, &l->entries);
 }
 
 /* ---- Values for comparing with the host's ---- */
@@ -420,18 +453,35 @@ static bool output_of(const lowering *l, const tv_graph_node *n, operand *out)
     *out = (operand){X, 0, 32, 1};
     switch (n->op) {
     case TV_OP_EMBED:
-    case TV_OP_ADD: return true;
-    case TV_OP_RMSNORM: *out = cmdq_activations(l, XN, cmdq_norm_range(l, n)); return true;
-    case TV_OP_WEIGHTED_SUM: *out = cmdq_activations(l, MIXED, r->mixed); return true;
-    case TV_OP_SILU: out->place = GATE; return true;
-    case TV_OP_MUL: *out = cmdq_activations(l, HIDDEN, r->hidden); return true;
-    case TV_OP_ROPE: *out = made_by(l, n->inputs[0]) == TV_WEIGHT_Q ? cmdq_activations(l, TURNED, r->q) : (operand){KEY8, 0, 8, r->k}; return true;
+    case TV_OP_ADD:
+        return true;
+    case TV_OP_RMSNORM:
+        *out = cmdq_activations(l, XN, cmdq_norm_range(l, n));
+        return true;
+    case TV_OP_WEIGHTED_SUM:
+        *out = cmdq_activations(l, MIXED, r->mixed);
+        return true;
+    case TV_OP_SILU:
+        out->place = GATE;
+        return true;
+    case TV_OP_MUL:
+        *out = cmdq_activations(l, HIDDEN, r->hidden);
+        return true;
+    case TV_OP_ROPE:
+        *out =
+            made_by(l, n->inputs[0]) == TV_WEIGHT_Q ? cmdq_activations(l, TURNED, r->q) : (operand){KEY8, 0, 8, r->k};
+        return true;
     case TV_OP_MATMUL:
-        out->place = n->weight == TV_WEIGHT_Q ? QUERY : n->weight == TV_WEIGHT_K ? KEY : n->weight == TV_WEIGHT_GATE ? GATE : UP;
+        out->place = n->weight == TV_WEIGHT_Q      ? QUERY
+                     : n->weight == TV_WEIGHT_K    ? KEY
+                     : n->weight == TV_WEIGHT_GATE ? GATE
+                                                   : UP;
         if (n->weight == TV_WEIGHT_V)
             *out = (operand){VALUE8, 0, 8, r->v};
-        return n->weight != TV_WEIGHT_CLASSIFIER && n->weight != TV_WEIGHT_O && n->weight != TV_WEIGHT_DOWN; /* which are added to what stands */
-    default: return false;
+        return n->weight != TV_WEIGHT_CLASSIFIER && n->weight != TV_WEIGHT_O &&
+               n->weight != TV_WEIGHT_DOWN; /* which are added to what stands */
+    default:
+        return false;
     }
 }
 
@@ -450,7 +500,11 @@ static tv_status keep_value(lowering *l, const tv_graph_node *n, const tv_diag_s
     if (status == TV_OK)
         status = tv_machine_read(l->machine, "spm", at, bytes, (size_t)columns * from.qbits / 8, sink);
     for (uint32_t i = 0; i < columns && status == TV_OK; i++)
-        (*value)[i] = (float)tv_dtype_value(from.qbits == 32 ? TV_F32 : from.qbits == 16 ? TV_F16 : TV_S8, bytes, i) * from.scale;
+        (*value)[i] = (float)tv_dtype_value(from.qbits == 32   ? TV_F32
+                                            : from.qbits == 16 ? TV_F16
+                                                               : TV_S8,
+                                            bytes, i) *
+                      from.scale;
     free(bytes);
     return status;
 }
@@ -507,23 +561,28 @@ static void lower_nodes(lowering *l, uint32_t first)
     }
 }
 
-static tv_status step_rows(lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, uint32_t first, float *out, const tv_diag_sink *sink)
+static tv_status step_rows(lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, uint32_t first,
+                           float *out, const tv_diag_sink *sink)
 {
     TV_TRY(begin_queue(l, tokens, rows, position, first, sink));
     lower_nodes(l, first);
     tv_queue_builder_opcode(l->entries, CMDQ_END);
     tv_queue_builder_end_entry(l->entries, NULL, NULL, 0);
     TV_TRY(run_queue(l, sink));
-    return first < rows ? tv_machine_read(l->machine, "dram", l->logits_addr, out, (size_t)(rows - first) * l->model->shape.vocab * sizeof *out, sink) : TV_OK;
+    return first < rows ? tv_machine_read(l->machine, "dram", l->logits_addr, out,
+                                          (size_t)(rows - first) * l->model->shape.vocab * sizeof *out, sink)
+                        : TV_OK;
 }
 
-static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32_t position, bool last_only, float *logits_out, const tv_diag_sink *sink)
+static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32_t position, bool last_only,
+                      float *logits_out, const tv_diag_sink *sink)
 {
     lowering *l = state;
     for (uint32_t done = 0, rows; done < count; done += rows) {
         rows = count - done < l->rows_max ? count - done : l->rows_max;
         uint32_t first = !last_only ? 0 : done + rows == count ? rows - 1 : rows;
-        TV_TRY(step_rows(l, tokens + done, rows, position + done, first, logits_out + (last_only ? 0 : (size_t)done * l->model->shape.vocab), sink));
+        TV_TRY(step_rows(l, tokens + done, rows, position + done, first,
+                         logits_out + (last_only ? 0 : (size_t)done * l->model->shape.vocab), sink));
     }
     return TV_OK;
 }
@@ -537,4 +596,5 @@ static const float *value(void *state, uint32_t v)
 static tv_machine *machine(void *state) { return ((lowering *)state)->machine; }
 
 extern const tv_backend tv_backend_cmdq;
-const tv_backend tv_backend_cmdq = {.name = "cmdq", .create = create, .destroy = destroy, .step = step, .value = value, .machine = machine};
+const tv_backend tv_backend_cmdq = {
+    .name = "cmdq", .create = create, .destroy = destroy, .step = step, .value = value, .machine = machine};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CMDQ lowering from the inside: cmdq_nodes.c turns nodes of the graph into entries of a queue, lower_cmdq.c lays out the
- * memories, quantizes the model and runs the queues. */
+/* The CMDQ lowering from the inside: cmdq_nodes.c turns nodes of the graph into entries of a queue, lower_cmdq.c lays
+ * out the memories, quantizes the model and runs the queues. */
 #ifndef TV_LOWER_CMDQ_LOWER_H
 #define TV_LOWER_CMDQ_LOWER_H
 
@@ -8,12 +8,26 @@
 #include "queue/entries.h"
 #include "sim/pool.h"
 
-enum { BANK_X, BANK_QUERY, BANK_WEIGHTS, BANK_KEY = 4, BANK_SCORES, BANK_CACHE, BANK_HIDDEN, BANKS, SLOTS = 2, ROWS_MAX = 64, SEEN_ROWS = 32, UNIT_MAX = 512, UNIT_MIN = 64 };
+enum {
+    BANK_X,
+    BANK_QUERY,
+    BANK_WEIGHTS,
+    BANK_KEY = 4,
+    BANK_SCORES,
+    BANK_CACHE,
+    BANK_HIDDEN,
+    BANKS,
+    SLOTS = 2,
+    ROWS_MAX = 64,
+    SEEN_ROWS = 32,
+    UNIT_MAX = 512,
+    UNIT_MIN = 64
+};
 
 #define NO_ENTRY UINT32_MAX
 
-/* When a place is used: what goes to attention and what goes to the feed-forward layer need not be there at once. The data flow orders
- * the two. */
+/* When a place is used: what goes to attention and what goes to the feed-forward layer need not be there at once. The
+ * data flow orders the two. */
 typedef enum phase { ALWAYS, ATTENTION, FEED_FORWARD } phase;
 
 /* A stretch of SPM, and the entries of the queue under construction that wrote and read it last. */
@@ -26,8 +40,27 @@ typedef struct place {
 } place;
 
 typedef enum place_id {
-    X, XN, GAINS, MASK, QUERY, TURNED, KEY, KEY8, VALUE8, MIXED, SCORES, SHARES, LOGITS, KEYS, VALUES, HIDDEN, GATE,
-    UP = GATE + SLOTS, WEIGHTS = UP + SLOTS, SCALES = WEIGHTS + SLOTS, PLACES = SCALES + SLOTS
+    X,
+    XN,
+    GAINS,
+    MASK,
+    QUERY,
+    TURNED,
+    KEY,
+    KEY8,
+    VALUE8,
+    MIXED,
+    SCORES,
+    SHARES,
+    LOGITS,
+    KEYS,
+    VALUES,
+    HIDDEN,
+    GATE,
+    UP = GATE + SLOTS,
+    WEIGHTS = UP + SLOTS,
+    SCALES = WEIGHTS + SLOTS,
+    PLACES = SCALES + SLOTS
 } place_id;
 
 /* A matrix in DRAM. */
@@ -36,12 +69,12 @@ typedef struct matrix {
     uint64_t data, scales, row_bytes;
 } matrix;
 
-/* What 1 of an integer is worth: of activations that are inputs of products, and of the cache. Activations of 16 bits are numbers
- * themselves: 1. */
+/* What 1 of an integer is worth: of activations that are inputs of products, and of the cache. Activations of 16 bits
+ * are numbers themselves: 1. */
 typedef struct cmdq_ranges {
-    float attention, q, mixed;  /* the normalised input, turned queries, the heads' mix */
-    float ffn, hidden;          /* the same before the feed-forward layer, and what goes down from it */
-    float final;                /* input of the logits */
+    float attention, q, mixed; /* the normalised input, turned queries, the heads' mix */
+    float ffn, hidden;         /* the same before the feed-forward layer, and what goes down from it */
+    float final;               /* input of the logits */
     float k, v;
 } cmdq_ranges;
 
@@ -49,7 +82,7 @@ typedef struct lowering {
     const tv_graph *graph;
     const tv_model *model;
     tv_machine *machine;
-    tv_pool *pool; /* quantizes */
+    tv_pool *pool;       /* quantizes */
     tv_program *program; /* what the machine has loaded */
     tv_program *before;  /* the one before, whose memory the next one gets; or NULL */
     unsigned weight_bits, activation_bits, group, te, ve;
@@ -85,42 +118,58 @@ typedef struct operand {
 } operand;
 
 /* An input of products: of 8 bits, of which 1 is worth `range`, or of 16. */
-static inline operand cmdq_activations(const lowering *l, place_id to, float range) { return (operand){to, 0, l->activation_bits, range}; }
+static inline operand cmdq_activations(const lowering *l, place_id to, float range)
+{
+    return (operand){to, 0, l->activation_bits, range};
+}
 
-/* What 1 is worth of the input that a weight is multiplied with: its scales have that in them, so that a product needs no other. */
+/* What 1 is worth of the input that a weight is multiplied with: its scales have that in them, so that a product needs
+ * no other. */
 static inline float cmdq_input_range(const lowering *l, tv_weight weight, uint32_t layer)
 {
     const cmdq_ranges *r = &l->ranges[layer];
     switch (weight) {
     case TV_WEIGHT_Q:
     case TV_WEIGHT_K:
-    case TV_WEIGHT_V: return r->attention;
-    case TV_WEIGHT_O: return r->mixed;
+    case TV_WEIGHT_V:
+        return r->attention;
+    case TV_WEIGHT_O:
+        return r->mixed;
     case TV_WEIGHT_GATE:
-    case TV_WEIGHT_UP: return r->ffn;
-    case TV_WEIGHT_DOWN: return r->hidden;
-    default: return l->ranges[0].final;
+    case TV_WEIGHT_UP:
+        return r->ffn;
+    case TV_WEIGHT_DOWN:
+        return r->hidden;
+    default:
+        return l->ranges[0].final;
     }
 }
 
 /* What 1 is worth behind a norm: as input of what comes behind it. */
 static inline float cmdq_norm_range(const lowering *l, const tv_graph_node *n)
 {
-    tv_weight behind = n->weight == TV_WEIGHT_NORM_FINAL ? TV_WEIGHT_CLASSIFIER : n->weight == TV_WEIGHT_NORM_FFN ? TV_WEIGHT_GATE : TV_WEIGHT_Q;
+    tv_weight behind = n->weight == TV_WEIGHT_NORM_FINAL ? TV_WEIGHT_CLASSIFIER
+                       : n->weight == TV_WEIGHT_NORM_FFN ? TV_WEIGHT_GATE
+                                                         : TV_WEIGHT_Q;
     return cmdq_input_range(l, behind, n->layer);
 }
 
-static inline matrix *matrix_of(const lowering *l, tv_weight weight, uint32_t layer) { return &l->matrices[(size_t)layer * TV_WEIGHTS + weight]; }
+static inline matrix *matrix_of(const lowering *l, tv_weight weight, uint32_t layer)
+{
+    return &l->matrices[(size_t)layer * TV_WEIGHTS + weight];
+}
 
 /* Rows of a weight that fit a bank with their scales, `columns` of them. */
 static inline uint32_t rows_that_fit(const lowering *l, uint32_t columns)
 {
-    uint64_t weights = l->places[WEIGHTS].bytes / ((uint64_t)columns * l->weight_bits / 8), scales = l->places[SCALES].bytes / (columns / l->group * 4);
+    uint64_t weights = l->places[WEIGHTS].bytes / ((uint64_t)columns * l->weight_bits / 8),
+             scales = l->places[SCALES].bytes / (columns / l->group * 4);
     return (uint32_t)(weights < scales ? weights : scales);
 }
 
-/* What is added to scores, so that a token sees none behind it: in DRAM for each of SEEN_ROWS tokens a row of zeros, then of -infinity from
- * column context + row + 1 on, of which tokens at any position take the columns that they need. */
+/* What is added to scores, so that a token sees none behind it: in DRAM for each of SEEN_ROWS tokens a row of zeros,
+ * then of -infinity from column context + row + 1 on, of which tokens at any position take the columns that they need.
+ */
 static inline uint32_t cmdq_mask_columns(const lowering *l) { return l->context + SEEN_ROWS; }
 
 /* The weight whose product a value is. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes of the graph as entries of a queue. Whoever writes or reads a place in SPM is remembered, and every entry waits for
- * those before it that it must: the queue has no hazard by construction. */
+/* Nodes of the graph as entries of a queue. Whoever writes or reads a place in SPM is remembered, and every entry waits
+ * for those before it that it must: the queue has no hazard by construction. */
 #include <math.h>
 
 #include "lower/cmdq/lower.h"
@@ -41,7 +41,8 @@ static uint32_t end_entry(lowering *l)
         l->places[l->writes[i]].writer = id;
         l->places[l->writes[i]].readers.len = 0;
     }
-    tv_queue_builder_end_entry(l->entries, l->part, (const uint32_t *)(const void *)l->deps.data, (uint32_t)(l->deps.len / sizeof(uint32_t)));
+    tv_queue_builder_end_entry(l->entries, l->part, (const uint32_t *)(const void *)l->deps.data,
+                               (uint32_t)(l->deps.len / sizeof(uint32_t)));
     l->deps.len = 0;
     l->read_count = l->write_count = 0;
     return id;
@@ -49,7 +50,10 @@ static uint32_t end_entry(lowering *l)
 
 /* ---- Fields ---- */
 
-static void number(lowering *l, cmdq_field field, uint64_t value) { tv_queue_builder_integer(l->entries, field, value); }
+static void number(lowering *l, cmdq_field field, uint64_t value)
+{
+    tv_queue_builder_integer(l->entries, field, value);
+}
 
 /* A scale that is not 1, which is the default. */
 static void scale(lowering *l, cmdq_field field, float value)
@@ -65,9 +69,11 @@ static void spm(lowering *l, cmdq_field bank, unsigned p, uint64_t offset)
     number(l, bank + 1, l->places[p].offset + offset);
 }
 
-_Static_assert(CMDQ_F_spm_offset == CMDQ_F_spm_bank + 1 && CMDQ_F_ifm_offset == CMDQ_F_ifm_bank + 1 && CMDQ_F_wgt_offset == CMDQ_F_wgt_bank + 1 &&
-                   CMDQ_F_ofm_offset == CMDQ_F_ofm_bank + 1 && CMDQ_F_wgt_scale_offset == CMDQ_F_wgt_scale_bank + 1 && CMDQ_F_in_offset == CMDQ_F_in_bank + 1 &&
-                   CMDQ_F_in2_offset == CMDQ_F_in2_bank + 1 && CMDQ_F_out_offset == CMDQ_F_out_bank + 1 && CMDQ_F_gamma_offset == CMDQ_F_gamma_bank + 1,
+_Static_assert(CMDQ_F_spm_offset == CMDQ_F_spm_bank + 1 && CMDQ_F_ifm_offset == CMDQ_F_ifm_bank + 1 &&
+                   CMDQ_F_wgt_offset == CMDQ_F_wgt_bank + 1 && CMDQ_F_ofm_offset == CMDQ_F_ofm_bank + 1 &&
+                   CMDQ_F_wgt_scale_offset == CMDQ_F_wgt_scale_bank + 1 && CMDQ_F_in_offset == CMDQ_F_in_bank + 1 &&
+                   CMDQ_F_in2_offset == CMDQ_F_in2_bank + 1 && CMDQ_F_out_offset == CMDQ_F_out_bank + 1 &&
+                   CMDQ_F_gamma_offset == CMDQ_F_gamma_bank + 1,
                "an offset follows its bank");
 
 static operand values(unsigned to) { return (operand){to, 0, 32, 1}; }
@@ -77,7 +83,8 @@ static operand input(const lowering *l, unsigned from) { return (operand){from, 
 
 /* ---- Transfers ---- */
 
-static void transfer(lowering *l, cmdq_opcode opcode, const char *role, unsigned qbits, uint64_t addr, uint64_t rows, uint64_t elements, uint64_t stride)
+static void transfer(lowering *l, cmdq_opcode opcode, const char *role, unsigned qbits, uint64_t addr, uint64_t rows,
+                     uint64_t elements, uint64_t stride)
 {
     tv_queue_builder_opcode(l->entries, opcode);
     tv_queue_builder_text(l->entries, CMDQ_F_tensor_role, role);
@@ -91,7 +98,8 @@ static void transfer(lowering *l, cmdq_opcode opcode, const char *role, unsigned
 }
 
 /* Loads `rows` stretches of `elements`, `stride` bytes apart. */
-static void load(lowering *l, operand to, const char *role, uint64_t addr, uint64_t rows, uint64_t elements, uint64_t stride)
+static void load(lowering *l, operand to, const char *role, uint64_t addr, uint64_t rows, uint64_t elements,
+                 uint64_t stride)
 {
     transfer(l, CMDQ_DMA_LOAD_TILE, role, to.qbits, addr, rows, elements, stride);
     spm(l, CMDQ_F_spm_bank, to.place, to.offset);
@@ -102,7 +110,8 @@ static void load(lowering *l, operand to, const char *role, uint64_t addr, uint6
 /* ---- Matrix products ---- */
 
 /* A tensor engine's product, all but what only some have. */
-static void tensor_entry(lowering *l, cmdq_opcode opcode, operand in, unsigned wgt, operand out, uint64_t m, uint64_t n, uint64_t k, unsigned weight_bits)
+static void tensor_entry(lowering *l, cmdq_opcode opcode, operand in, unsigned wgt, operand out, uint64_t m, uint64_t n,
+                         uint64_t k, unsigned weight_bits)
 {
     tv_queue_builder_opcode(l->entries, opcode);
     number(l, CMDQ_F_te_id, l->te_turn++ % l->te);
@@ -126,12 +135,15 @@ static void tensor_entry(lowering *l, cmdq_opcode opcode, operand in, unsigned w
 typedef enum sum { ANEW, ADDED } sum;
 
 /* out[m][rows] (+)= in[m][columns] times rows `row` on, columns `column` on, of the weight. */
-static void product(lowering *l, const matrix *w, operand in, operand out, sum how, uint32_t row, uint32_t rows, uint32_t column, uint32_t columns, uint32_t m)
+static void product(lowering *l, const matrix *w, operand in, operand out, sum how, uint32_t row, uint32_t rows,
+                    uint32_t column, uint32_t columns, uint32_t m)
 {
     unsigned slot = l->slot++ % SLOTS;
     uint64_t scale_row = w->columns / l->group * 4;
-    load(l, (operand){WEIGHTS + slot, 0, l->weight_bits, 1}, "weight", w->data + row * w->row_bytes + (uint64_t)column * l->weight_bits / 8, rows, columns, w->row_bytes);
-    load(l, values(SCALES + slot), "weight", w->scales + row * scale_row + column / l->group * 4, rows, columns / l->group, scale_row);
+    load(l, (operand){WEIGHTS + slot, 0, l->weight_bits, 1}, "weight",
+         w->data + row * w->row_bytes + (uint64_t)column * l->weight_bits / 8, rows, columns, w->row_bytes);
+    load(l, values(SCALES + slot), "weight", w->scales + row * scale_row + column / l->group * 4, rows,
+         columns / l->group, scale_row);
     tensor_entry(l, CMDQ_TE_GEMM_TILE, in, WEIGHTS + slot, out, m, rows, columns, l->weight_bits);
     spm(l, CMDQ_F_wgt_scale_bank, SCALES + slot, 0);
     number(l, CMDQ_F_wgt_group, l->group);
@@ -141,8 +153,8 @@ static void product(lowering *l, const matrix *w, operand in, operand out, sum h
     end_entry(l);
 }
 
-/* Whole rows of input. With one token the output's columns follow each other, and blocks are as large as a bank; with more,
- * each `unit` of columns is a place [m][unit] of its own. */
+/* Whole rows of input. With one token the output's columns follow each other, and blocks are as large as a bank; with
+ * more, each `unit` of columns is a place [m][unit] of its own. */
 static void product_by_rows(lowering *l, const matrix *w, operand in, operand out, sum how, uint32_t unit)
 {
     uint32_t m = l->rows, most = rows_that_fit(l, w->columns), step = m == 1 ? most : unit < most ? unit : most;
@@ -199,7 +211,10 @@ static tokens tokens_from(const lowering *l, uint32_t first)
 
 static uint32_t seen(const lowering *l, tokens r) { return l->position + r.first + r.count; }
 
-static operand mask_of(const lowering *l, tokens r) { return (operand){MASK, (uint64_t)r.first * l->context * 4, 32, 1}; }
+static operand mask_of(const lowering *l, tokens r)
+{
+    return (operand){MASK, (uint64_t)r.first * l->context * 4, 32, 1};
+}
 
 /* The tokens, and what hides those behind each. */
 static void embed(lowering *l)
@@ -207,7 +222,8 @@ static void embed(lowering *l)
     load(l, values(X), "embedding", l->x_addr, 1, (uint64_t)l->rows * l->model->shape.dim, 0);
     for (uint32_t first = 0; first < l->rows && l->rows > 1; first += SEEN_ROWS) {
         tokens r = tokens_from(l, first);
-        load(l, mask_of(l, r), "activation", l->mask_addr + (uint64_t)(l->context - l->position - first) * 4, r.count, seen(l, r), (uint64_t)cmdq_mask_columns(l) * 4);
+        load(l, mask_of(l, r), "activation", l->mask_addr + (uint64_t)(l->context - l->position - first) * 4, r.count,
+             seen(l, r), (uint64_t)cmdq_mask_columns(l) * 4);
     }
 }
 
@@ -242,7 +258,8 @@ static void rope(lowering *l, const tv_graph_node *n, unsigned in, operand out)
     }
 }
 
-static void kv_entry(lowering *l, cmdq_opcode opcode, bool v, uint32_t layer, uint32_t head, unsigned p, uint64_t offset)
+static void kv_entry(lowering *l, cmdq_opcode opcode, bool v, uint32_t layer, uint32_t head, unsigned p,
+                     uint64_t offset)
 {
     tv_queue_builder_opcode(l->entries, opcode);
     number(l, CMDQ_F_head_id, head);
@@ -336,10 +353,16 @@ static void attention(lowering *l, const tv_graph_node *n)
     }
 }
 
-static operand hidden(const lowering *l, uint32_t layer) { return cmdq_activations(l, HIDDEN, l->ranges[layer].hidden); }
+static operand hidden(const lowering *l, uint32_t layer)
+{
+    return cmdq_activations(l, HIDDEN, l->ranges[layer].hidden);
+}
 
 /* Its SiLU, in place. */
-static void silu(lowering *l, unsigned gate, uint64_t count) { elementwise(l, CMDQ_VE_SILU_TILE, values(gate), NULL, values(gate), count); }
+static void silu(lowering *l, unsigned gate, uint64_t count)
+{
+    elementwise(l, CMDQ_VE_SILU_TILE, values(gate), NULL, values(gate), count);
+}
 
 static void multiply(lowering *l, unsigned a, unsigned b, operand out, uint64_t count)
 {
@@ -347,8 +370,8 @@ static void multiply(lowering *l, unsigned a, unsigned b, operand out, uint64_t 
     elementwise(l, CMDQ_VE_MUL_TILE, values(a), &second, out, count);
 }
 
-/* Gate, up and what is made of them, unit after unit of the hidden columns: four nodes of the graph at once, so that only two
- * units need room. */
+/* Gate, up and what is made of them, unit after unit of the hidden columns: four nodes of the graph at once, so that
+ * only two units need room. */
 static void feed_forward(lowering *l, const tv_graph_node *n, operand in)
 {
     const matrix *gate = matrix_of(l, TV_WEIGHT_GATE, n->layer), *up = matrix_of(l, TV_WEIGHT_UP, n->layer);
@@ -372,7 +395,8 @@ static void logits(lowering *l, const matrix *w, operand in, uint32_t m)
     for (uint32_t row = 0; row < w->rows; row += step) {
         uint32_t rows = w->rows - row < step ? w->rows - row : step;
         product(l, w, in, values(LOGITS), ANEW, row, rows, 0, w->columns, m);
-        transfer(l, CMDQ_DMA_STORE_TILE, "activation", 32, l->logits_addr + (uint64_t)row * 4, m, rows, (uint64_t)w->rows * 4);
+        transfer(l, CMDQ_DMA_STORE_TILE, "activation", 32, l->logits_addr + (uint64_t)row * 4, m, rows,
+                 (uint64_t)w->rows * 4);
         spm(l, CMDQ_F_spm_bank, LOGITS, 0);
         reads(l, LOGITS);
         end_entry(l);
@@ -385,10 +409,18 @@ static void matmul(lowering *l, const tv_graph_node *n, uint32_t first)
     const operand in = input(l, n->weight == TV_WEIGHT_O ? MIXED : n->weight == TV_WEIGHT_DOWN ? HIDDEN : XN);
     uint32_t d = l->model->shape.head_dim;
     switch (n->weight) {
-    case TV_WEIGHT_Q: product_by_rows(l, w, in, values(QUERY), ANEW, d); break;
-    case TV_WEIGHT_K: product_by_rows(l, w, in, values(KEY), ANEW, d); break;
-    case TV_WEIGHT_V: product_by_rows(l, w, in, (operand){VALUE8, 0, 8, l->ranges[n->layer].v}, ANEW, d); break;
-    case TV_WEIGHT_O: product_by_columns(l, w, in, d); break;
+    case TV_WEIGHT_Q:
+        product_by_rows(l, w, in, values(QUERY), ANEW, d);
+        break;
+    case TV_WEIGHT_K:
+        product_by_rows(l, w, in, values(KEY), ANEW, d);
+        break;
+    case TV_WEIGHT_V:
+        product_by_rows(l, w, in, (operand){VALUE8, 0, 8, l->ranges[n->layer].v}, ANEW, d);
+        break;
+    case TV_WEIGHT_O:
+        product_by_columns(l, w, in, d);
+        break;
     case TV_WEIGHT_GATE:
         if (l->rows > 1)
             feed_forward(l, n, in);
@@ -399,8 +431,12 @@ static void matmul(lowering *l, const tv_graph_node *n, uint32_t first)
         if (l->rows == 1)
             product_by_rows(l, w, in, values(UP), ANEW, w->rows);
         break;
-    case TV_WEIGHT_DOWN: product_by_columns(l, w, in, l->unit); break;
-    default: logits(l, w, in, l->rows - first); break;
+    case TV_WEIGHT_DOWN:
+        product_by_columns(l, w, in, l->unit);
+        break;
+    default:
+        logits(l, w, in, l->rows - first);
+        break;
     }
 }
 
@@ -409,20 +445,31 @@ void cmdq_lower_node(lowering *l, const tv_graph_node *n, uint32_t first)
     tv_graph_block_name(l->graph, n, l->part);
     const tv_model_dims *s = &l->model->shape;
     switch (n->op) {
-    case TV_OP_EMBED: embed(l); break;
-    case TV_OP_RMSNORM: norm(l, n, first); break;
-    case TV_OP_MATMUL: matmul(l, n, first); break;
+    case TV_OP_EMBED:
+        embed(l);
+        break;
+    case TV_OP_RMSNORM:
+        norm(l, n, first);
+        break;
+    case TV_OP_MATMUL:
+        matmul(l, n, first);
+        break;
     case TV_OP_ROPE:
         if (made_by(l, n->inputs[0]) == TV_WEIGHT_Q)
             rope(l, n, QUERY, cmdq_activations(l, TURNED, l->ranges[n->layer].q));
         else
             rope(l, n, KEY, (operand){KEY8, 0, 8, l->ranges[n->layer].k});
         break;
-    case TV_OP_APPEND: append(l, n); break;
-    case TV_OP_SCORES: attention(l, n); break;
+    case TV_OP_APPEND:
+        append(l, n);
+        break;
+    case TV_OP_SCORES:
+        attention(l, n);
+        break;
     case TV_OP_SOFTMAX:
     case TV_OP_WEIGHTED_SUM: /* done with the scores */
-    case TV_OP_ADD: break; /* done with the product */
+    case TV_OP_ADD:
+        break;      /* done with the product */
     case TV_OP_MUL: /* of more tokens than one both are done with the gate */
         if (l->rows == 1)
             multiply(l, GATE, UP, hidden(l, n->layer), s->hidden);
@@ -431,6 +478,7 @@ void cmdq_lower_node(lowering *l, const tv_graph_node *n, uint32_t first)
         if (l->rows == 1)
             silu(l, GATE, s->hidden);
         break;
-    case TV_OPS: break;
+    case TV_OPS:
+        break;
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What integers are worth, of activations and of the cache. Queues hold scales as numbers, so they must be known before the first
- * token: the host runs a sample, and what it finds is widened, since a sample is not all there is. What is larger later is
- * cut off. */
+/* What integers are worth, of activations and of the cache. Queues hold scales as numbers, so they must be known before
+ * the first token: the host runs a sample, and what it finds is widened, since a sample is not all there is. What is
+ * larger later is cut off. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -31,7 +31,9 @@ static void learn_node(lowering *l, void *host, const tv_graph_node *n, uint32_t
     } else if (l->activation_bits != 8) {
         return;
     } else if (n->op == TV_OP_RMSNORM) {
-        *(n->weight == TV_WEIGHT_NORM_ATTENTION ? &r->attention : n->weight == TV_WEIGHT_NORM_FFN ? &r->ffn : &l->ranges[0].final) = scale_of(x, count);
+        *(n->weight == TV_WEIGHT_NORM_ATTENTION ? &r->attention
+          : n->weight == TV_WEIGHT_NORM_FFN     ? &r->ffn
+                                                : &l->ranges[0].final) = scale_of(x, count);
     } else if (n->op == TV_OP_ROPE && made_by(l, n->inputs[0]) == TV_WEIGHT_Q) {
         r->q = scale_of(x, count);
     } else if (n->op == TV_OP_WEIGHTED_SUM) {
@@ -48,7 +50,8 @@ tv_status cmdq_learn_ranges(lowering *l, const tv_backend_options *options, cons
     float *unused = malloc(l->model->shape.vocab * sizeof *unused);
     if (!unused)
         return tv_fail_memory(sink);
-    tv_status status = tv_backend_host.create(l->graph, l->model, &(tv_backend_options){.context = n, .threads = options->threads}, sink, &host);
+    tv_status status = tv_backend_host.create(
+        l->graph, l->model, &(tv_backend_options){.context = n, .threads = options->threads}, sink, &host);
     if (status == TV_OK) {
         status = tv_backend_host.step(host, options->sample, n, 0, true, unused, sink);
         for (uint32_t i = 0; i < l->graph->node_count && status == TV_OK; i++)

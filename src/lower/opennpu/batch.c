@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Up to K tokens at once. A vector has a lane for each token and there is one for each channel, so that norms and softmax are sums of
- * vectors and every product of the array counts: a holds an activation of all tokens, b a column of K rows of weights, or
- * of keys or values. Activations of 16 bits are multiplied in two passes, low bytes and high bytes. Weights, keys and values lie
- * in memory as they do for one token. */
+/* Up to K tokens at once. A vector has a lane for each token and there is one for each channel, so that norms and
+ * softmax are sums of vectors and every product of the array counts: a holds an activation of all tokens, b a column of
+ * K rows of weights, or of keys or values. Activations of 16 bits are multiplied in two passes, low bytes and high
+ * bytes. Weights, keys and values lie in memory as they do for one token. */
 #include "lower/opennpu/layout.h"
 
 typedef struct batch {
@@ -92,7 +92,8 @@ static void two_passes(batch *b, size_t count, const column_job *job)
 /* The products of one block of a linear. */
 static size_t block_products(batch *b, const npu_linear *w, uint64_t planes, uint32_t block, bool turned)
 {
-    uint32_t together = b->m->n.period / 2, first = block / together * together, count = w->blocks - first < together ? w->blocks - first : together;
+    uint32_t together = b->m->n.period / 2, first = block / together * together,
+             count = w->blocks - first < together ? w->blocks - first : together;
     npu_input input = {b->m->xn_in.at, w->columns};
     size_t all = npu_linear_products(b->m, w, &input, first, count, b->list), kept = 0;
     for (size_t i = 0; i < all; i++)
@@ -107,7 +108,10 @@ static size_t block_products(batch *b, const npu_linear *w, uint64_t planes, uin
 }
 
 /* Scale and addend are reached by VR 3 and 2, so that neither they nor what is stored moves another's address. */
-static void load_scale(batch *b, const column_job *job, uint32_t c) { npu_lane0(b->n, NPU_LD_W, 0, 3, job->scale + (uint64_t)c * 4); }
+static void load_scale(batch *b, const column_job *job, uint32_t c)
+{
+    npu_lane0(b->n, NPU_LD_W, 0, 3, job->scale + (uint64_t)c * 4);
+}
 
 static void to_channel(batch *b, const column_job *job, uint32_t c)
 {
@@ -126,8 +130,13 @@ static void linear(batch *b, const npu_linear *w, uint64_t planes, uint32_t bloc
     uint64_t each = b->m->k * b->vector;
     for (uint32_t i = 0; i < blocks; i++) {
         size_t count = block_products(b, w, planes, i, true);
-        two_passes(b, count, &(column_job){.count = b->m->k, .ahead = load_scale, .use = to_channel, .scale = w->scales + i * b->vector,
-                                           .add = add ? add + i * each : 0, .out = out + i * each});
+        two_passes(b, count,
+                   &(column_job){.count = b->m->k,
+                                 .ahead = load_scale,
+                                 .use = to_channel,
+                                 .scale = w->scales + i * b->vector,
+                                 .add = add ? add + i * each : 0,
+                                 .out = out + i * each});
     }
 }
 
@@ -158,8 +167,13 @@ static void values(batch *b, uint32_t layer)
     for (uint32_t c = 0; c < b->m->kv_chunks; c++) {
         uint32_t block = b->m->q_chunks + b->m->kv_chunks + c;
         size_t count = block_products(b, &l->qkv, b->m->xn_planes, block, false);
-        two_passes(b, count, &(column_job){.count = b->rows, .ahead = load_scales, .use = to_value, .scale = l->qkv.scales + block * b->vector,
-                                           .out = l->values + (uint64_t)b->position * b->m->v_stride + c * b->m->k, .stride = b->m->v_stride});
+        two_passes(b, count,
+                   &(column_job){.count = b->rows,
+                                 .ahead = load_scales,
+                                 .use = to_value,
+                                 .scale = l->qkv.scales + block * b->vector,
+                                 .out = l->values + (uint64_t)b->position * b->m->v_stride + c * b->m->k,
+                                 .stride = b->m->v_stride});
     }
 }
 
@@ -168,9 +182,14 @@ static void logits(batch *b)
     const npu_linear *w = &b->m->classifier;
     for (uint32_t i = 0; i < w->blocks; i++) {
         size_t count = block_products(b, w, b->m->xn_planes, i, false);
-        two_passes(b, count, &(column_job){.count = b->rows, .skipped = b->wanted, .ahead = load_scales, .use = to_logits,
-                                           .scale = w->scales + i * b->vector, .out = b->m->batch_logits + i * b->vector,
-                                           .stride = w->blocks * b->vector});
+        two_passes(b, count,
+                   &(column_job){.count = b->rows,
+                                 .skipped = b->wanted,
+                                 .ahead = load_scales,
+                                 .use = to_logits,
+                                 .scale = w->scales + i * b->vector,
+                                 .out = b->m->batch_logits + i * b->vector,
+                                 .stride = w->blocks * b->vector});
     }
 }
 
@@ -206,7 +225,8 @@ static void norm(batch *b, uint64_t x, uint64_t gains)
 static void turn(batch *b, uint64_t first, uint64_t second, uint32_t pair)
 {
     npu *n = b->n;
-    uint64_t width = (uint64_t)(b->m->context + b->m->k) * 4, angles = b->m->pair_angles + pair * 2 * width + (uint64_t)b->position * 4;
+    uint64_t width = (uint64_t)(b->m->context + b->m->k) * 4,
+             angles = b->m->pair_angles + pair * 2 * width + (uint64_t)b->position * 4;
     npu_load(n, NPU_VR, 0, NPU_X, first);
     npu_load(n, NPU_VR, 3, NPU_W, angles + width);
     npu_load(n, NPU_VR, 1, NPU_X, second);
@@ -224,7 +244,8 @@ static void place_queries(batch *b)
     npu_set(b->n, 6, NPU_C_BYTE_HALF);
     for (uint32_t h = 0; h < s->heads; h++)
         for (uint32_t i = 0; i < half; i++) {
-            uint64_t at = b->m->batch_qk + npu_turned_lane(b->m, h, i) * b->vector, planes = b->m->q_planes + ((uint64_t)h * s->head_dim + i) * 2 * k;
+            uint64_t at = b->m->batch_qk + npu_turned_lane(b->m, h, i) * b->vector,
+                     planes = b->m->q_planes + ((uint64_t)h * s->head_dim + i) * 2 * k;
             turn(b, at, at + k / 2 * b->vector, i);
             put_planes(b, true, 2, 6, planes);
             put_planes(b, true, 7, 6, planes + (uint64_t)half * 2 * k);
@@ -263,12 +284,16 @@ static void scores(batch *b, uint32_t layer, uint32_t head)
     const tv_model_dims *s = &b->m->model->shape;
     uint32_t k = b->m->k, own = b->position / k;
     for (uint32_t block = 0; block <= own; block++) {
-        uint64_t keys = npu_key_block(b->m, layer, head / (s->heads / s->kv_heads), block), q = b->m->q_planes + (uint64_t)head * s->head_dim * 2 * k;
+        uint64_t keys = npu_key_block(b->m, layer, head / (s->heads / s->kv_heads), block),
+                 q = b->m->q_planes + (uint64_t)head * s->head_dim * 2 * k;
         for (uint32_t i = 0; i < s->head_dim; i++)
             b->list[i] = (npu_product){keys + (uint64_t)i * k, q + (uint64_t)i * 2 * k, i, 0, 0, NPU_VX, 1, true};
-        two_passes(b, s->head_dim, &(column_job){.count = block == own ? b->rows : k, .use = to_scores,
-                                                 .add = block == own ? b->m->later + b->vector : 0,
-                                                 .out = b->m->batch_scores + (uint64_t)block * k * b->vector, .integers = true});
+        two_passes(b, s->head_dim,
+                   &(column_job){.count = block == own ? b->rows : k,
+                                 .use = to_scores,
+                                 .add = block == own ? b->m->later + b->vector : 0,
+                                 .out = b->m->batch_scores + (uint64_t)block * k * b->vector,
+                                 .integers = true});
     }
 }
 
@@ -332,9 +357,20 @@ static void mix(batch *b, uint32_t layer, uint32_t head)
     for (uint32_t at = 0; at < s->head_dim; at += k) {
         uint64_t from = b->m->layers[layer].values + kv * s->head_dim + at;
         for (uint32_t t = 0; t < keys; t++)
-            b->list[t] = (npu_product){from + (uint64_t)t * b->m->v_stride, b->m->share_planes + (uint64_t)t * 2 * k, t, 0, 0, NPU_VX, 1, true};
-        two_passes(b, keys, &(column_job){.count = s->head_dim - at < k ? s->head_dim - at : k, .ahead = load_scales, .use = to_mixed,
-                                          .scale = b->m->batch_scale, .first = head * s->head_dim + at});
+            b->list[t] = (npu_product){from + (uint64_t)t * b->m->v_stride,
+                                       b->m->share_planes + (uint64_t)t * 2 * k,
+                                       t,
+                                       0,
+                                       0,
+                                       NPU_VX,
+                                       1,
+                                       true};
+        two_passes(b, keys,
+                   &(column_job){.count = s->head_dim - at < k ? s->head_dim - at : k,
+                                 .ahead = load_scales,
+                                 .use = to_mixed,
+                                 .scale = b->m->batch_scale,
+                                 .first = head * s->head_dim + at});
     }
 }
 
@@ -386,13 +422,22 @@ static void matmul(batch *b, const tv_graph_node *node)
         linear(b, &l->qkv, m->xn_planes, m->q_chunks + m->kv_chunks, 0, m->batch_qk);
         values(b, node->layer);
         break;
-    case TV_WEIGHT_GATE: linear(b, &l->gate_up, m->xn_planes, l->gate_up.blocks, 0, m->batch_ffn); break;
-    case TV_WEIGHT_O: linear(b, &l->o, m->mixed_planes, l->o.blocks, m->batch_x, m->batch_xa); break; /* with the sum that follows */
-    case TV_WEIGHT_DOWN: linear(b, &l->down, m->h_planes, l->down.blocks, m->batch_xa, m->batch_x); break;
+    case TV_WEIGHT_GATE:
+        linear(b, &l->gate_up, m->xn_planes, l->gate_up.blocks, 0, m->batch_ffn);
+        break;
+    case TV_WEIGHT_O:
+        linear(b, &l->o, m->mixed_planes, l->o.blocks, m->batch_x, m->batch_xa);
+        break; /* with the sum that follows */
+    case TV_WEIGHT_DOWN:
+        linear(b, &l->down, m->h_planes, l->down.blocks, m->batch_xa, m->batch_x);
+        break;
     case TV_WEIGHT_K:
     case TV_WEIGHT_V:
-    case TV_WEIGHT_UP: break;
-    default: logits(b); break;
+    case TV_WEIGHT_UP:
+        break;
+    default:
+        logits(b);
+        break;
     }
 }
 
@@ -403,7 +448,9 @@ static void lower_node(batch *b, const tv_graph_node *node, const int32_t *token
     bool last = node->weight == TV_WEIGHT_NORM_FINAL || node->output == m->graph->logits, wanted = b->wanted < b->rows;
     npu_begin_part(b->n, m->graph, node);
     switch (node->op) {
-    case TV_OP_EMBED: embed(b, tokens); break;
+    case TV_OP_EMBED:
+        embed(b, tokens);
+        break;
     case TV_OP_RMSNORM:
         if (node->weight == TV_WEIGHT_NORM_FFN)
             norm(b, m->batch_xa, l->norm[1]);
@@ -418,20 +465,32 @@ static void lower_node(batch *b, const tv_graph_node *node, const int32_t *token
         place_queries(b);
         append_keys(b, node->layer);
         break;
-    case TV_OP_SCORES: attention(b, node->layer); break;
-    case TV_OP_SILU: feed_forward(b); break;
+    case TV_OP_SCORES:
+        attention(b, node->layer);
+        break;
+    case TV_OP_SILU:
+        feed_forward(b);
+        break;
     case TV_OP_SOFTMAX: /* with the scores, head by head */
     case TV_OP_WEIGHTED_SUM:
     case TV_OP_MUL:  /* with SILU */
     case TV_OP_ROPE: /* where q and k are used */
     case TV_OP_ADD:  /* with the product before it */
-    case TV_OPS: break;
+    case TV_OPS:
+        break;
     }
 }
 
-void npu_batch(npu_model *m, npu_product *list, const int32_t *tokens, uint32_t rows, uint32_t position, uint32_t wanted)
+void npu_batch(npu_model *m, npu_product *list, const int32_t *tokens, uint32_t rows, uint32_t position,
+               uint32_t wanted)
 {
-    batch b = {.m = m, .n = &m->n, .list = list, .rows = rows, .position = position, .wanted = wanted, .vector = npu_vector(m)};
+    batch b = {.m = m,
+               .n = &m->n,
+               .list = list,
+               .rows = rows,
+               .position = position,
+               .wanted = wanted,
+               .vector = npu_vector(m)};
     for (uint32_t i = 0; i < m->graph->node_count; i++)
         lower_node(&b, &m->graph->nodes[i], tokens);
 }

@@ -15,11 +15,18 @@ static const char *const ids[NPU_OP_COUNT] = {
 
 /* The registers of formats R, I and S stand at the same places. */
 enum {
-    RD_AT = OPENNPU_LO_R_rd, RS1_AT = OPENNPU_LO_R_rs1, RS2_AT = OPENNPU_LO_R_rs2, IMM_AT = OPENNPU_LO_I_imm, WIDTH_AT = OPENNPU_LO_R_width,
-    RS3_AT = OPENNPU_LO_S_rs3, KEEP_AT = OPENNPU_LO_R_sat
+    RD_AT = OPENNPU_LO_R_rd,
+    RS1_AT = OPENNPU_LO_R_rs1,
+    RS2_AT = OPENNPU_LO_R_rs2,
+    IMM_AT = OPENNPU_LO_I_imm,
+    WIDTH_AT = OPENNPU_LO_R_width,
+    RS3_AT = OPENNPU_LO_S_rs3,
+    KEEP_AT = OPENNPU_LO_R_sat
 };
-static_assert((int)OPENNPU_LO_I_rd == (int)RD_AT && (int)OPENNPU_LO_S_rd == (int)RD_AT && (int)OPENNPU_LO_I_rs1 == (int)RS1_AT &&
-              (int)OPENNPU_LO_S_rs1 == (int)RS1_AT && (int)OPENNPU_LO_S_rs2 == (int)RS2_AT, "one place for each register");
+static_assert((int)OPENNPU_LO_I_rd == (int)RD_AT && (int)OPENNPU_LO_S_rd == (int)RD_AT &&
+                  (int)OPENNPU_LO_I_rs1 == (int)RS1_AT && (int)OPENNPU_LO_S_rs1 == (int)RS1_AT &&
+                  (int)OPENNPU_LO_S_rs2 == (int)RS2_AT,
+              "one place for each register");
 
 tv_status npu_init(npu *n, uint32_t k, const tv_diag_sink *sink)
 {
@@ -93,13 +100,14 @@ void npu_set(npu *n, unsigned vr, uint32_t bits)
     }
 }
 
-/* Makes the address reachable from VR `base`; returns the immediate. The new base is as high as can be, since most of what
- * comes lies behind; its lowest byte is 0, so that one or two broadcasts of a byte make it. */
+/* Makes the address reachable from VR `base`; returns the immediate. The new base is as high as can be, since most of
+ * what comes lies behind; its lowest byte is 0, so that one or two broadcasts of a byte make it. */
 static int64_t reach(npu *n, unsigned base, uint64_t address)
 {
     const int16_t *known = n->known[base];
     if (known[0] >= 0 && known[1] >= 0 && known[2] >= 0 && known[3] >= 0) {
-        int64_t at = (int64_t)known[0] | (int64_t)known[1] << 8 | (int64_t)known[2] << 16 | (int64_t)known[3] << 24, imm = (int64_t)address - at;
+        int64_t at = (int64_t)known[0] | (int64_t)known[1] << 8 | (int64_t)known[2] << 16 | (int64_t)known[3] << 24,
+                imm = (int64_t)address - at;
         if (imm >= -2048 && imm <= 2047)
             return imm;
     }
@@ -161,7 +169,8 @@ uint64_t npu_input_bytes(const npu *n, uint32_t columns)
 
 uint64_t npu_lane(const npu *n, const npu_pack *pack, uint32_t lane, uint32_t block)
 {
-    return pack->at + lane % n->period * copy_bytes(n, pack->class_) + ((uint64_t)(n->period + lane - 2 * block) << pack->class_);
+    return pack->at + lane % n->period * copy_bytes(n, pack->class_) +
+           ((uint64_t)(n->period + lane - 2 * block) << pack->class_);
 }
 
 void npu_split(npu *n, unsigned plane)
@@ -172,11 +181,12 @@ void npu_split(npu *n, unsigned plane)
     npu_sized(n, NPU_VOR, NPU_VX, npu_in(1, NPU_VX) + plane, npu_in(3, NPU_VX) + 1, npu_in(3, NPU_VX) + 1);
 }
 
-/* Copy c has the low bytes of the lanes that are c modulo the period, and behind each its high bytes. Those of the highest lane stand
- * behind the last copy; there they are first put as they are, one lane on, and read back turned. */
+/* Copy c has the low bytes of the lanes that are c modulo the period, and behind each its high bytes. Those of the
+ * highest lane stand behind the last copy; there they are first put as they are, one lane on, and read back turned. */
 void npu_spread(npu *n, const npu_pack *pack)
 {
-    unsigned c = pack->class_, low = npu_in(0, c), high = npu_in(1, c), mask[2] = {npu_in(2, c), npu_in(3, c)}, y = npu_in(6, c);
+    unsigned c = pack->class_, low = npu_in(0, c), high = npu_in(1, c), mask[2] = {npu_in(2, c), npu_in(3, c)},
+             y = npu_in(6, c);
     uint64_t unit = UINT64_C(1) << c, last = npu_lane(n, pack, 0, 0) + (n->period - 1) * copy_bytes(n, c);
     npu_store(n, c, high, NPU_X, last + unit);
     npu_load(n, c, high, NPU_X, last);
@@ -193,13 +203,15 @@ void npu_spread(npu *n, const npu_pack *pack)
 
 /* ---- Products ---- */
 
-/* Planes `from` to `to` - 1 of a product whose weights are in slot `w` of their ring, activations in slot `x` of theirs. */
+/* Planes `from` to `to` - 1 of a product whose weights are in slot `w` of their ring, activations in slot `x` of
+ * theirs. */
 static void multiply(npu *n, const npu_product *p, unsigned w, unsigned x, unsigned from, unsigned to, bool *first)
 {
     unsigned w_at = p->turned ? RS2_AT : RS1_AT, x_at = p->turned ? RS1_AT : RS2_AT;
     for (unsigned i = from; i < to; i++) {
         uint32_t keep = *first ? 0 : UINT32_C(1) << KEEP_AT;
-        tv_builder_word(&n->program, n->base[NPU_MMA] | keep | ((w << p->class_) + i) << w_at | ((x << p->class_) + i) << x_at);
+        tv_builder_word(&n->program,
+                        n->base[NPU_MMA] | keep | ((w << p->class_) + i) << w_at | ((x << p->class_) + i) << x_at);
         *first = false;
     }
 }
@@ -212,15 +224,16 @@ static void load_activations(npu *n, const npu_product *p, unsigned slot)
         npu_load(n, NPU_VX, (slot << p->class_) + i, NPU_X, p->x + (uint64_t)i * p->x_stride);
 }
 
-/* Products of one class: VR 0 and 1 are a ring of weights, VR 2 and 3 one of activations. Loads run `ahead` products before
- * their use, since a load takes four ticks, and stand between products, which use the ticks for which the port is busy. Weights
- * that the product before has as well are there already. */
+/* Products of one class: VR 0 and 1 are a ring of weights, VR 2 and 3 one of activations. Loads run `ahead` products
+ * before their use, since a load takes four ticks, and stand between products, which use the ticks for which the port
+ * is busy. Weights that the product before has as well are there already. */
 static void run_of_class(npu *n, const npu_product *list, size_t count, bool *first)
 {
     unsigned c = list->class_, ring = 8u >> c, ahead = c == NPU_VR ? 1 : 3, last = 0, slots[4] = {0};
     for (size_t i = 0; i < count + ahead; i++) {
         const npu_product *now = i >= ahead ? &list[i - ahead] : NULL, *later = i < count ? &list[i] : NULL;
-        unsigned half = now ? (now->planes + 1u) / 2 : 0, w = slots[(i + 4 - ahead) % 4], x = ring + (unsigned)(i + ring - ahead) % ring;
+        unsigned half = now ? (now->planes + 1u) / 2 : 0, w = slots[(i + 4 - ahead) % 4],
+                 x = ring + (unsigned)(i + ring - ahead) % ring;
         bool there = later && i > 0 && later->w == list[i - 1].w;
         if (later && !there) {
             last = (last + 1) % ring;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills data memory: weights as 8-bit integers with a scale for each row, tables, room for activations and the cache. */
+/* Fills data memory: weights as 8-bit integers with a scale for each row, tables, room for activations and the cache.
+ */
 #include "lower/opennpu/layout.h"
 
 #include <inttypes.h>
@@ -30,7 +31,8 @@ static int64_t source_row(const npu_model *m, tv_weight weight, uint32_t rows, u
 /* Columns of the stream: whole registers are loaded, so that the last ones of an input may be longer than it. */
 static uint64_t stream_columns(const npu_model *m, uint32_t columns) { return (uint64_t)npu_chunks(m, columns) * m->k; }
 
-size_t npu_linear_products(const npu_model *m, const npu_linear *linear, const npu_input *input, uint32_t first, uint32_t count, npu_product *list)
+size_t npu_linear_products(const npu_model *m, const npu_linear *linear, const npu_input *input, uint32_t first,
+                           uint32_t count, npu_product *list)
 {
     const npu *n = &m->n;
     npu_pack pack;
@@ -43,7 +45,8 @@ size_t npu_linear_products(const npu_model *m, const npu_linear *linear, const n
             while (planes < 1u << pack.class_ && column + planes * m->k < linear->columns)
                 planes++;
             for (uint32_t b = 0; b < count && planes; b++) {
-                list[made++] = (npu_product){w, npu_lane(n, &pack, lane, b), column, first + b, 0, (uint8_t)pack.class_, (uint8_t)planes, false};
+                list[made++] = (npu_product){w, npu_lane(n, &pack, lane, b), column,          first + b,
+                                             0, (uint8_t)pack.class_,        (uint8_t)planes, false};
                 w += (uint64_t)m->k << pack.class_;
             }
         }
@@ -59,11 +62,15 @@ static uint64_t take(npu_model *m, uint64_t bytes)
     return at;
 }
 
-static npu_input take_input(npu_model *m, uint32_t columns) { return (npu_input){take(m, npu_input_bytes(&m->n, columns)), columns}; }
+static npu_input take_input(npu_model *m, uint32_t columns)
+{
+    return (npu_input){take(m, npu_input_bytes(&m->n, columns)), columns};
+}
 
 static npu_linear take_linear(npu_model *m, uint32_t layer, unsigned part_count, tv_weight a, tv_weight b, tv_weight c)
 {
-    npu_linear l = {.parts = {a, b, c}, .part_count = part_count, .columns = tv_model_matrix(m->model, a, layer)->columns};
+    npu_linear l = {
+        .parts = {a, b, c}, .part_count = part_count, .columns = tv_model_matrix(m->model, a, layer)->columns};
     for (unsigned i = 0; i < part_count; i++)
         l.blocks += npu_chunks(m, tv_model_matrix(m->model, l.parts[i], layer)->rows);
     l.stream = take(m, (uint64_t)l.blocks * stream_columns(m, l.columns) * m->k);
@@ -203,7 +210,8 @@ static tv_status put_angles(npu_model *m, const tv_diag_sink *sink)
                 row[i] = (float)cos(angle);
                 row[m->k + i] = (float)(i < m->k / 2 ? -sin(angle) : sin(angle));
             }
-            TV_TRY(put_floats(m, m->angles + ((uint64_t)t * m->turn_period + c) * 2 * npu_vector(m), row, (size_t)2 * m->k, sink));
+            TV_TRY(put_floats(m, m->angles + ((uint64_t)t * m->turn_period + c) * 2 * npu_vector(m), row,
+                              (size_t)2 * m->k, sink));
         }
     return TV_OK;
 }
@@ -228,7 +236,8 @@ static tv_status put_pair_angles(npu_model *m, const tv_diag_sink *sink)
 }
 
 /* The rows of a matrix of one row or more, divided by `unit`, each in whole vectors. */
-static tv_status put_rows(npu_model *m, tv_weight weight, uint32_t layer, float unit, uint64_t at, const tv_diag_sink *sink)
+static tv_status put_rows(npu_model *m, tv_weight weight, uint32_t layer, float unit, uint64_t at,
+                          const tv_diag_sink *sink)
 {
     const tv_matrix *from = tv_model_matrix(m->model, weight, layer);
     size_t width = (size_t)npu_chunks(m, from->columns) * m->k;
@@ -246,8 +255,8 @@ static tv_status put_rows(npu_model *m, tv_weight weight, uint32_t layer, float 
 }
 
 /* Rows of all parts as integers [blocks * K][columns], and their scales over the unit of what they make. */
-static tv_status quantize_parts(const npu_model *m, const npu_linear *l, uint32_t layer, float in_unit, const float out_units[NPU_PARTS], uint8_t *q,
-                                float *scales)
+static tv_status quantize_parts(const npu_model *m, const npu_linear *l, uint32_t layer, float in_unit,
+                                const float out_units[NPU_PARTS], uint8_t *q, float *scales)
 {
     int64_t *sources = malloc((size_t)l->blocks * m->k * sizeof *sources);
     size_t at = 0;
@@ -257,8 +266,14 @@ static tv_status quantize_parts(const npu_model *m, const npu_linear *l, uint32_
         uint32_t rows = npu_chunks(m, from->rows) * m->k;
         for (uint32_t r = 0; r < rows; r++)
             sources[r] = source_row(m, l->parts[p], from->rows, r);
-        tv_quantize_job job = {.matrix = from, .sources = sources, .count = rows, .columns = l->columns, .group = l->columns, .bits = 8,
-                               .packed = q + at * l->columns, .scales = scales + at};
+        tv_quantize_job job = {.matrix = from,
+                               .sources = sources,
+                               .count = rows,
+                               .columns = l->columns,
+                               .group = l->columns,
+                               .bits = 8,
+                               .packed = q + at * l->columns,
+                               .scales = scales + at};
         well = tv_quantize_rows(&job, m->pool);
         for (uint32_t r = 0; r < rows; r++)
             scales[at + r] *= in_unit / out_units[p];
@@ -273,11 +288,12 @@ static void fill_register(const npu_model *m, const npu_linear *l, const npu_pro
 {
     for (uint32_t i = 0; i < m->k; i++)
         for (uint32_t plane = 0; plane < p->planes; plane++)
-            out[((size_t)i << p->class_) + plane] = q[((size_t)p->block * m->k + i) * l->columns + p->column + (size_t)plane * m->k];
+            out[((size_t)i << p->class_) + plane] =
+                q[((size_t)p->block * m->k + i) * l->columns + p->column + (size_t)plane * m->k];
 }
 
-static tv_status put_linear(npu_model *m, const npu_linear *l, uint32_t layer, float in_unit, const float out_units[NPU_PARTS],
-                            const tv_diag_sink *sink)
+static tv_status put_linear(npu_model *m, const npu_linear *l, uint32_t layer, float in_unit,
+                            const float out_units[NPU_PARTS], const tv_diag_sink *sink)
 {
     size_t rows = (size_t)l->blocks * m->k, stream_bytes = (size_t)(l->blocks * stream_columns(m, l->columns) * m->k);
     uint8_t *q = calloc(rows, l->columns), *stream = calloc(1, stream_bytes);
@@ -285,7 +301,8 @@ static tv_status put_linear(npu_model *m, const npu_linear *l, uint32_t layer, f
     uint32_t together = m->n.period / 2;
     npu_product *list = malloc((size_t)together * l->columns * sizeof *list);
     npu_input input = {(uint64_t)1 << 20, l->columns};
-    tv_status status = q && stream && scales && list ? quantize_parts(m, l, layer, in_unit, out_units, q, scales) : TV_ERR_MEMORY;
+    tv_status status =
+        q && stream && scales && list ? quantize_parts(m, l, layer, in_unit, out_units, q, scales) : TV_ERR_MEMORY;
     if (status == TV_ERR_MEMORY)
         tv_fail_memory(sink);
     for (uint32_t b = 0; b < l->blocks && status == TV_OK; b += together) {
@@ -365,7 +382,9 @@ static void learn_node(npu_model *m, const tv_graph_node *node, void *host, uint
         l->k_unit = found[0] * 1.25f / 127;
         l->v_unit = found[1] * 1.25f / 127;
     } else if (node->op == TV_OP_RMSNORM) { /* 16 bits have room enough for what the sample did not show */
-        float *unit = node->weight == TV_WEIGHT_NORM_FINAL ? &m->final_unit : node->weight == TV_WEIGHT_NORM_FFN ? &l->hn_unit : &l->xn_unit;
+        float *unit = node->weight == TV_WEIGHT_NORM_FINAL ? &m->final_unit
+                      : node->weight == TV_WEIGHT_NORM_FFN ? &l->hn_unit
+                                                           : &l->xn_unit;
         *unit = found[0] * 2 / 32512;
     } else if (node->op == TV_OP_MUL) {
         l->h_unit = found[0] * 4 / 32512;
@@ -386,7 +405,8 @@ static tv_status learn_ranges(npu_model *m, const tv_backend_options *options, c
     float *unused = malloc(m->model->shape.vocab * sizeof *unused);
     if (!unused)
         return tv_fail_memory(sink);
-    tv_status status = tv_backend_host.create(m->graph, m->model, &(tv_backend_options){.context = n, .threads = options->threads}, sink, &host);
+    tv_status status = tv_backend_host.create(
+        m->graph, m->model, &(tv_backend_options){.context = n, .threads = options->threads}, sink, &host);
     if (status == TV_OK) {
         status = tv_backend_host.step(host, options->sample, n, 0, true, unused, sink);
         for (uint32_t i = 0; i < m->graph->node_count && status == TV_OK; i++)
@@ -423,10 +443,14 @@ tv_status npu_lay_out(npu_model *m, const tv_backend_options *options, const tv_
     take_memory(m);
     enum { REACH = 4096 }; /* base registers run ahead of an address, and they have 32 bits */
     if (m->end > UINT32_MAX - REACH)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), m->constants_end > UINT32_MAX - REACH ? "the weights alone are too many; pccx and CMDQ take larger models" : "make the context smaller",
-                       "the model needs %" PRIu64 " bytes of data memory, and addresses of OpenNPU have 32 bits", m->end);
+        return tv_fail(
+            sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION),
+            m->constants_end > UINT32_MAX - REACH ? "the weights alone are too many; pccx and CMDQ take larger models"
+                                                  : "make the context smaller",
+            "the model needs %" PRIu64 " bytes of data memory, and addresses of OpenNPU have 32 bits", m->end);
     if (m->end > m->limit)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make mem.bytes larger with -D, or the context smaller",
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION),
+                       "make mem.bytes larger with -D, or the context smaller",
                        "the model needs %" PRIu64 " bytes of data memory; mem.bytes = %" PRIu64, m->end, m->limit);
     TV_TRY(learn_ranges(m, options, sink));
     return put_model(m, &options->progress, sink);

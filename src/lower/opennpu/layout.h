@@ -20,10 +20,10 @@ typedef struct npu_linear {
 
 typedef struct npu_layer {
     npu_linear qkv, o, gate_up, down;
-    uint64_t norm[2];     /* gains, over the unit of what is multiplied next; of the last layer the final norm is apart */
-    uint32_t score_scale; /* from integers to powers of two: bits of FP32 */
-    uint64_t keys;        /* [kv head][block of positions][channel][K] bytes */
-    uint64_t values;      /* [position][v_stride] bytes */
+    uint64_t norm[2]; /* gains, over the unit of what is multiplied next; of the last layer the final norm is apart */
+    uint32_t score_scale;                                   /* from integers to powers of two: bits of FP32 */
+    uint64_t keys;                                          /* [kv head][block of positions][channel][K] bytes */
+    uint64_t values;                                        /* [position][v_stride] bytes */
     float xn_unit, hn_unit, q_unit, k_unit, v_unit, h_unit; /* what 1 of the integers stands for */
 } npu_layer;
 
@@ -46,7 +46,8 @@ typedef struct npu_model {
     npu_input xn_in, mixed_in, h_in;
     uint64_t q_packs, share_packs;
 
-    /* for many tokens at once: vectors have a lane for each token, so a vector for each channel; planes are two of K bytes, low and high */
+    /* for many tokens at once: vectors have a lane for each token, so a vector for each channel; planes are two of K
+     * bytes, low and high */
     uint64_t batch_x, batch_xa, batch_qk, batch_ffn, batch_scores, batch_sums, batch_most, batch_scale, batch_logits;
     uint64_t xn_planes, q_planes, share_planes, mixed_planes, h_planes;
     uint64_t pair_angles, later; /* by pair and position; keys that a token does not see */
@@ -55,12 +56,15 @@ typedef struct npu_model {
 static inline uint32_t npu_chunks(const npu_model *m, uint32_t n) { return (n + m->k - 1) / m->k; }
 static inline uint64_t npu_vector(const npu_model *m) { return (uint64_t)4 * m->k; } /* bytes */
 
-/* Heads are turned in pairs of channels: chunk by chunk of q and k the first of K/2 pairs, then their second. This is the lane of
- * channel `i` of a head, counted from the first lane of q or k: first those that are first of a pair, then the others. */
+/* Heads are turned in pairs of channels: chunk by chunk of q and k the first of K/2 pairs, then their second. This is
+ * the lane of channel `i` of a head, counted from the first lane of q or k: first those that are first of a pair, then
+ * the others. */
 uint32_t npu_turned_lane(const npu_model *m, uint32_t head, uint32_t i);
 
-/* Products of blocks first to first + count - 1 of a linear with its input, into `list`; returns how many, at most count * columns. */
-size_t npu_linear_products(const npu_model *m, const npu_linear *linear, const npu_input *input, uint32_t first, uint32_t count, npu_product *list);
+/* Products of blocks first to first + count - 1 of a linear with its input, into `list`; returns how many, at most
+ * count * columns. */
+size_t npu_linear_products(const npu_model *m, const npu_linear *linear, const npu_input *input, uint32_t first,
+                           uint32_t count, npu_product *list);
 
 /* gate = gate / (1 + 2^(-gate log2 e)) * up, of vectors one behind the other. */
 void npu_gate(npu_model *m, uint64_t at, uint64_t up, uint32_t vectors);
@@ -68,9 +72,10 @@ void npu_gate(npu_model *m, uint64_t at, uint64_t up, uint32_t vectors);
 /* Where the bytes of a key head's channels are, [channel][K], for a block of K positions. */
 uint64_t npu_key_block(const npu_model *m, uint32_t layer, uint32_t head, uint32_t block);
 
-/* Appends what `rows` tokens at `position` on, a multiple of K, do to the program; their logits, [rows][blocks of the classifier][K], are
- * made from row `wanted` on. `list` has room for period / 2 times the most columns of an input. */
-void npu_batch(npu_model *m, npu_product *list, const int32_t *tokens, uint32_t rows, uint32_t position, uint32_t wanted);
+/* Appends what `rows` tokens at `position` on, a multiple of K, do to the program; their logits, [rows][blocks of the
+ * classifier][K], are made from row `wanted` on. `list` has room for period / 2 times the most columns of an input. */
+void npu_batch(npu_model *m, npu_product *list, const int32_t *tokens, uint32_t rows, uint32_t position,
+               uint32_t wanted);
 
 /* Quantizes the model and fills the machine's memory. */
 tv_status npu_lay_out(npu_model *m, const tv_backend_options *options, const tv_diag_sink *sink);

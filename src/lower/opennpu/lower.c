@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lowering to OpenNPU: a straight-line program for each token, all of whose arithmetic is the machine's own. Weights are 8-bit integers
- * with a scale for each row, activations 16-bit integers where they are multiplied and FP32 elsewhere; keys and values are kept
- * as 8-bit integers. Everything a program needs lies in data memory from the beginning, so that it is made of words alone:
- * rows of the embedding, angles, gains, scales. The host computes nothing of the model.
+/* Lowering to OpenNPU: a straight-line program for each token, all of whose arithmetic is the machine's own. Weights
+ * are 8-bit integers with a scale for each row, activations 16-bit integers where they are multiplied and FP32
+ * elsewhere; keys and values are kept as 8-bit integers. Everything a program needs lies in data memory from the
+ * beginning, so that it is made of words alone: rows of the embedding, angles, gains, scales. The host computes nothing
+ * of the model.
  *
  * With `emit`, memory.bin is what data memory holds before the first program, and step_NNNNNN.elf are the programs:
  * trivet run --load mem:0=memory.bin step_000000.elf step_000001.elf … does the same again. */
@@ -25,9 +26,15 @@ typedef struct lowering {
 } lowering;
 
 /* Before a layer, or behind the last. */
-static uint64_t x_of(const lowering *l, uint32_t layer) { return l->m.x + (uint64_t)layer * l->m.dim_chunks * npu_vector(&l->m); }
+static uint64_t x_of(const lowering *l, uint32_t layer)
+{
+    return l->m.x + (uint64_t)layer * l->m.dim_chunks * npu_vector(&l->m);
+}
 
-static uint64_t xa_of(const lowering *l, uint32_t layer) { return l->m.xa + (uint64_t)layer * l->m.dim_chunks * npu_vector(&l->m); }
+static uint64_t xa_of(const lowering *l, uint32_t layer)
+{
+    return l->m.xa + (uint64_t)layer * l->m.dim_chunks * npu_vector(&l->m);
+}
 
 static uint32_t together(const lowering *l) { return l->m.n.period / 2; }
 
@@ -40,13 +47,15 @@ static void linear(lowering *l, const npu_linear *w, const npu_input *input, uin
     for (uint32_t first = 0; first < w->blocks; first += together(l)) {
         uint32_t count = w->blocks - first < together(l) ? w->blocks - first : together(l);
         for (uint32_t b = 0; b < count; b++)
-            l->blocks[b] = (npu_block){w->scales + (first + b) * vector, add ? add + (first + b) * vector : 0, 0, out + (first + b) * vector};
+            l->blocks[b] = (npu_block){w->scales + (first + b) * vector, add ? add + (first + b) * vector : 0, 0,
+                                       out + (first + b) * vector};
         size_t made = npu_linear_products(&l->m, w, input, first, count, l->products);
         npu_products(&l->m.n, l->products, made, l->blocks, count);
     }
 }
 
-/* Puts a vector that is in units of the input into place; with gains it is normalized on the way, by what VR 7 holds. */
+/* Puts a vector that is in units of the input into place; with gains it is normalized on the way, by what VR 7 holds.
+ */
 static void place(lowering *l, uint64_t at, uint64_t gains, const npu_input *input)
 {
     npu *n = &l->m.n;
@@ -86,12 +95,13 @@ static void norm(lowering *l, uint64_t x, uint64_t gains)
 
 /* ---- Attention ---- */
 
-/* VR 2 = the chunk turned by the position: times the cosine, plus its other half of lanes times the sine. The halves change
- * places by way of memory. */
+/* VR 2 = the chunk turned by the position: times the cosine, plus its other half of lanes times the sine. The halves
+ * change places by way of memory. */
 static void turn(lowering *l, uint64_t at, uint32_t chunk)
 {
     npu *n = &l->m.n;
-    uint64_t vector = npu_vector(&l->m), angles = l->m.angles + ((uint64_t)l->position * l->m.turn_period + chunk % l->m.turn_period) * 2 * vector;
+    uint64_t vector = npu_vector(&l->m),
+             angles = l->m.angles + ((uint64_t)l->position * l->m.turn_period + chunk % l->m.turn_period) * 2 * vector;
     npu_load(n, NPU_VR, 0, NPU_X, at);
     npu_store(n, NPU_VR, 0, NPU_X, n->turn);
     npu_store(n, NPU_VR, 0, NPU_X, n->turn + vector);
@@ -120,7 +130,8 @@ static void place_queries(lowering *l)
     }
 }
 
-/* A channel of the keys has the positions in its lanes: bytes are moved there one by one, eight loads before eight stores. */
+/* A channel of the keys has the positions in its lanes: bytes are moved there one by one, eight loads before eight
+ * stores. */
 static void append_key_chunk(lowering *l, uint32_t layer, uint32_t chunk)
 {
     enum { BATCH = 8 };
@@ -132,7 +143,8 @@ static void append_key_chunk(lowering *l, uint32_t layer, uint32_t chunk)
             uint32_t lane = npu_turned_lane(&l->m, h, i);
             if (lane / l->m.k == chunk) {
                 npu_lane0(&l->m.n, NPU_LD_B, count, NPU_X, l->m.bytes + lane % l->m.k);
-                to[count++] = npu_key_block(&l->m, layer, h, l->position / l->m.k) + (uint64_t)i * l->m.k + l->position % l->m.k;
+                to[count++] =
+                    npu_key_block(&l->m, layer, h, l->position / l->m.k) + (uint64_t)i * l->m.k + l->position % l->m.k;
             }
             if (count == BATCH || (count && h + 1 == s->kv_heads && i + 1 == s->head_dim)) {
                 for (unsigned b = 0; b < count; b++)
@@ -145,7 +157,8 @@ static void append_key_chunk(lowering *l, uint32_t layer, uint32_t chunk)
 static void append(lowering *l, uint32_t layer)
 {
     npu *n = &l->m.n;
-    uint64_t vector = npu_vector(&l->m), keys = l->m.qkv + l->m.q_chunks * vector, values = keys + l->m.kv_chunks * vector;
+    uint64_t vector = npu_vector(&l->m), keys = l->m.qkv + l->m.q_chunks * vector,
+             values = keys + l->m.kv_chunks * vector;
     for (uint32_t c = 0; c < l->m.kv_chunks; c++) {
         turn(l, keys + c * vector, c);
         npu_plain(n, NPU_VCVT_S8_F32, 0, 2, 0);
@@ -168,24 +181,36 @@ static uint64_t scores_at(const lowering *l, uint32_t head, uint32_t block)
 
 static npu_pack share_pack(const lowering *l, uint32_t head, uint32_t block)
 {
-    return (npu_pack){l->m.share_packs + ((uint64_t)block * l->m.model->shape.heads + head) * npu_pack_bytes(&l->m.n, NPU_VX), NPU_VX, 0};
+    return (npu_pack){l->m.share_packs +
+                          ((uint64_t)block * l->m.model->shape.heads + head) * npu_pack_bytes(&l->m.n, NPU_VX),
+                      NPU_VX, 0};
 }
 
 /* A channel of one head and block of positions. */
-static npu_product score_product(const lowering *l, uint32_t layer, uint32_t head, uint32_t block, uint32_t channel, uint32_t slot)
+static npu_product score_product(const lowering *l, uint32_t layer, uint32_t head, uint32_t block, uint32_t channel,
+                                 uint32_t slot)
 {
     const tv_model_dims *s = &l->m.model->shape;
     uint64_t keys = npu_key_block(&l->m, layer, head / (s->heads / s->kv_heads), block);
     uint32_t lane = npu_turned_lane(&l->m, head, channel);
     npu_pack pack = q_pack(l, lane / l->m.k);
-    return (npu_product){keys + (uint64_t)channel * l->m.k, npu_lane(&l->m.n, &pack, lane % l->m.k, slot), channel, slot, 0, NPU_VX, 1, false};
+    return (npu_product){keys + (uint64_t)channel * l->m.k,
+                         npu_lane(&l->m.n, &pack, lane % l->m.k, slot),
+                         channel,
+                         slot,
+                         0,
+                         NPU_VX,
+                         1,
+                         false};
 }
 
-/* Integers: rows of the array are positions. Those to come are kept out. Heads that share keys come one behind the other. */
+/* Integers: rows of the array are positions. Those to come are kept out. Heads that share keys come one behind the
+ * other. */
 static void scores(lowering *l, uint32_t layer)
 {
     const tv_model_dims *s = &l->m.model->shape;
-    uint32_t now = blocks_now(l), shared = s->heads / s->kv_heads, all = s->heads * now, valid = l->position % l->m.k + 1;
+    uint32_t now = blocks_now(l), shared = s->heads / s->kv_heads, all = s->heads * now,
+             valid = l->position % l->m.k + 1;
     for (uint32_t first = 0; first < all; first += together(l)) {
         uint32_t count = all - first < together(l) ? all - first : together(l);
         size_t made = 0;
@@ -193,7 +218,8 @@ static void scores(lowering *l, uint32_t layer)
             for (uint32_t b = 0; b < count; b++) {
                 uint32_t at = first + b, head = at / shared / now * shared + at % shared, block = at / shared % now;
                 l->products[made++] = score_product(l, layer, head, block, i, b);
-                l->blocks[b] = (npu_block){0, 0, block + 1 == now ? l->m.limits + (uint64_t)(l->m.k - valid) * 4 : 0, scores_at(l, head, block)};
+                l->blocks[b] = (npu_block){0, 0, block + 1 == now ? l->m.limits + (uint64_t)(l->m.k - valid) * 4 : 0,
+                                           scores_at(l, head, block)};
             }
         npu_products(&l->m.n, l->products, made, l->blocks, count);
     }
@@ -238,7 +264,8 @@ static void exponentials(lowering *l)
     }
 }
 
-/* Shares are not divided by their sum; the mix is, 256 times finer than the values. The sum is that of the rounded shares. */
+/* Shares are not divided by their sum; the mix is, 256 times finer than the values. The sum is that of the rounded
+ * shares. */
 static void sums(lowering *l)
 {
     npu *n = &l->m.n;
@@ -279,7 +306,8 @@ static void softmax(lowering *l, uint32_t layer)
 }
 
 /* One position and piece of a head: at most K of its channels. */
-static npu_product mix_product(const lowering *l, uint32_t layer, uint32_t head, uint32_t piece, uint32_t position, uint32_t slot)
+static npu_product mix_product(const lowering *l, uint32_t layer, uint32_t head, uint32_t piece, uint32_t position,
+                               uint32_t slot)
 {
     const tv_model_dims *s = &l->m.model->shape;
     uint32_t channel = head / (s->heads / s->kv_heads) * s->head_dim + piece * l->m.k, lane = position % l->m.k;
@@ -301,7 +329,8 @@ static void mix(lowering *l, uint32_t layer)
                 l->products[made++] = mix_product(l, layer, (first + b) / pieces, (first + b) % pieces, t, b);
         for (uint32_t b = 0; b < count; b++) {
             uint32_t head = (first + b) / pieces, at = head * s->head_dim + (first + b) % pieces * l->m.k;
-            l->blocks[b] = (npu_block){l->m.shares_scale + head * npu_vector(&l->m), 0, 0, l->m.mixed + (uint64_t)at * 4};
+            l->blocks[b] =
+                (npu_block){l->m.shares_scale + head * npu_vector(&l->m), 0, 0, l->m.mixed + (uint64_t)at * 4};
         }
         npu_products(&l->m.n, l->products, made, l->blocks, count);
     }
@@ -354,14 +383,25 @@ static void matmul(lowering *l, const tv_graph_node *node)
 {
     const npu_layer *layer = &l->m.layers[node->layer];
     switch (node->weight) {
-    case TV_WEIGHT_Q: linear(l, &layer->qkv, &l->m.xn_in, 0, l->m.qkv); break;
-    case TV_WEIGHT_GATE: linear(l, &layer->gate_up, &l->m.xn_in, 0, l->m.ffn); break;
-    case TV_WEIGHT_O: linear(l, &layer->o, &l->m.mixed_in, x_of(l, node->layer), xa_of(l, node->layer)); break; /* with the sum that follows */
-    case TV_WEIGHT_DOWN: linear(l, &layer->down, &l->m.h_in, xa_of(l, node->layer), x_of(l, node->layer + 1)); break;
+    case TV_WEIGHT_Q:
+        linear(l, &layer->qkv, &l->m.xn_in, 0, l->m.qkv);
+        break;
+    case TV_WEIGHT_GATE:
+        linear(l, &layer->gate_up, &l->m.xn_in, 0, l->m.ffn);
+        break;
+    case TV_WEIGHT_O:
+        linear(l, &layer->o, &l->m.mixed_in, x_of(l, node->layer), xa_of(l, node->layer));
+        break; /* with the sum that follows */
+    case TV_WEIGHT_DOWN:
+        linear(l, &layer->down, &l->m.h_in, xa_of(l, node->layer), x_of(l, node->layer + 1));
+        break;
     case TV_WEIGHT_K:
     case TV_WEIGHT_V:
-    case TV_WEIGHT_UP: break;
-    default: linear(l, &l->m.classifier, &l->m.xn_in, 0, l->m.logits); break;
+    case TV_WEIGHT_UP:
+        break;
+    default:
+        linear(l, &l->m.classifier, &l->m.xn_in, 0, l->m.logits);
+        break;
     }
 }
 
@@ -370,7 +410,9 @@ static void lower_node(lowering *l, const tv_graph_node *node, int32_t token, bo
     npu_layer *layer = &l->m.layers[node->layer];
     npu_begin_part(&l->m.n, l->m.graph, node);
     switch (node->op) {
-    case TV_OP_EMBED: embed(l, token); break;
+    case TV_OP_EMBED:
+        embed(l, token);
+        break;
     case TV_OP_RMSNORM:
         if (node->weight == TV_WEIGHT_NORM_ATTENTION)
             norm(l, x_of(l, node->layer), layer->norm[0]);
@@ -387,14 +429,25 @@ static void lower_node(lowering *l, const tv_graph_node *node, int32_t token, bo
         place_queries(l);
         append(l, node->layer);
         break;
-    case TV_OP_SCORES: scores(l, node->layer); break;
-    case TV_OP_SOFTMAX: softmax(l, node->layer); break;
-    case TV_OP_WEIGHTED_SUM: mix(l, node->layer); break;
-    case TV_OP_SILU: npu_gate(&l->m, l->m.ffn, l->m.ffn + l->m.hidden_chunks * npu_vector(&l->m), l->m.hidden_chunks); break;
-    case TV_OP_MUL: place(l, l->m.ffn, 0, &l->m.h_in); break;
+    case TV_OP_SCORES:
+        scores(l, node->layer);
+        break;
+    case TV_OP_SOFTMAX:
+        softmax(l, node->layer);
+        break;
+    case TV_OP_WEIGHTED_SUM:
+        mix(l, node->layer);
+        break;
+    case TV_OP_SILU:
+        npu_gate(&l->m, l->m.ffn, l->m.ffn + l->m.hidden_chunks * npu_vector(&l->m), l->m.hidden_chunks);
+        break;
+    case TV_OP_MUL:
+        place(l, l->m.ffn, 0, &l->m.h_in);
+        break;
     case TV_OP_ROPE: /* where q and k are used */
     case TV_OP_ADD:  /* with the product before it */
-    case TV_OPS: break;
+    case TV_OPS:
+        break;
     }
 }
 
@@ -437,12 +490,14 @@ static tv_status step_token(lowering *l, int32_t token, uint32_t position, float
     for (uint32_t i = 0; i < l->m.graph->node_count; i++)
         lower_node(l, &l->m.graph->nodes[i], token, logits != NULL);
     TV_TRY(run_words(l, sink));
-    return logits ? tv_machine_read(l->m.machine, "mem", l->m.logits, logits, l->m.model->shape.vocab * sizeof *logits, sink) : TV_OK;
+    return logits ? tv_machine_read(l->m.machine, "mem", l->m.logits, logits, l->m.model->shape.vocab * sizeof *logits,
+                                    sink)
+                  : TV_OK;
 }
 
 /* Logits of the rows from `wanted` on. */
-static tv_status step_batch(lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, uint32_t wanted, float *logits,
-                            const tv_diag_sink *sink)
+static tv_status step_batch(lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, uint32_t wanted,
+                            float *logits, const tv_diag_sink *sink)
 {
     uint64_t row = l->m.classifier.blocks * npu_vector(&l->m);
     uint32_t vocab = l->m.model->shape.vocab;
@@ -455,7 +510,8 @@ static tv_status step_batch(lowering *l, const int32_t *tokens, uint32_t rows, u
 }
 
 /* As many as K tokens are worked on at once, where a block of K positions begins; a few are faster one by one. */
-static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32_t position, bool last_only, float *logits, const tv_diag_sink *sink)
+static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32_t position, bool last_only,
+                      float *logits, const tv_diag_sink *sink)
 {
     lowering *l = state;
     uint32_t vocab = l->m.model->shape.vocab;
@@ -465,7 +521,11 @@ static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32
         rows = count - done < l->m.k ? count - done : l->m.k;
         l->one = count == 1;
         if ((position + done) % l->m.k == 0 && rows >= 2 && rows > l->m.k / 8) {
-            TV_TRY(step_batch(l, tokens + done, rows, position + done, !last_only ? 0 : last ? rows - 1 : rows, out, sink));
+            TV_TRY(step_batch(l, tokens + done, rows, position + done,
+                              !last_only ? 0
+                              : last     ? rows - 1
+                                         : rows,
+                              out, sink));
             continue;
         }
         rows = 1;
@@ -499,12 +559,15 @@ static tv_status read_config(lowering *l, const tv_backend_options *options, con
     l->m.k = (uint32_t)tv_backend_parameter(options->config, "vector.k");
     l->m.limit = tv_backend_parameter(options->config, "mem.bytes");
     if (tv_backend_parameter(options->config, "vector.l") != 32)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), NULL, "the lowering needs vector.l = 32, which is eight registers VR");
-    /* Integer sums stay within 32 bits: shares of 32000 over the positions, 128 * 127 over the columns, 32512 * 127 over a head. */
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), NULL,
+                       "the lowering needs vector.l = 32, which is eight registers VR");
+    /* Integer sums stay within 32 bits: shares of 32000 over the positions, 128 * 127 over the columns, 32512 * 127
+     * over a head. */
     if (s->head_dim > HEAD_MAX || options->context > CONTEXT_MAX || s->dim > COLUMNS_MAX || s->hidden > COLUMNS_MAX)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "a smaller --context may help",
-                       "%u dimensions, %u of the hidden layer, %u of a head or %u positions are too many for sums of 32 bits", s->dim, s->hidden,
-                       s->head_dim, options->context);
+        return tv_fail(
+            sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "a smaller --context may help",
+            "%u dimensions, %u of the hidden layer, %u of a head or %u positions are too many for sums of 32 bits",
+            s->dim, s->hidden, s->head_dim, options->context);
     uint32_t widest = s->dim > s->hidden ? s->dim : s->hidden;
     widest = widest > options->context ? widest : options->context;
     widest = widest > s->heads * s->head_dim ? widest : s->heads * s->head_dim;
@@ -514,7 +577,8 @@ static tv_status read_config(lowering *l, const tv_backend_options *options, con
     return l->products && l->m.layers && l->kept ? TV_OK : tv_fail_memory(sink);
 }
 
-static tv_status create(const tv_graph *graph, const tv_model *model, const tv_backend_options *options, const tv_diag_sink *sink, void **state)
+static tv_status create(const tv_graph *graph, const tv_model *model, const tv_backend_options *options,
+                        const tv_diag_sink *sink, void **state)
 {
     lowering *l = calloc(1, sizeof *l);
     if (!l)
@@ -552,10 +616,19 @@ static const float *value(void *state, uint32_t v)
     if (!l->one || g->nodes[i].op != TV_OP_ADD)
         return NULL;
     uint64_t at = down ? x_of(l, g->nodes[i].layer + 1) : xa_of(l, g->nodes[i].layer);
-    return tv_machine_read(l->m.machine, "mem", at, l->kept, l->m.model->shape.dim * sizeof *l->kept, NULL) == TV_OK ? l->kept : NULL;
+    return tv_machine_read(l->m.machine, "mem", at, l->kept, l->m.model->shape.dim * sizeof *l->kept, NULL) == TV_OK
+               ? l->kept
+               : NULL;
 }
 
 static tv_machine *machine(void *state) { return ((lowering *)state)->m.machine; }
 
 extern const tv_backend tv_backend_opennpu;
-const tv_backend tv_backend_opennpu = {.name = "opennpu", .weight_bits_only = 8, .activation_bits_only = 16, .create = create, .destroy = destroy, .step = step, .value = value, .machine = machine};
+const tv_backend tv_backend_opennpu = {.name = "opennpu",
+                                       .weight_bits_only = 8,
+                                       .activation_bits_only = 16,
+                                       .create = create,
+                                       .destroy = destroy,
+                                       .step = step,
+                                       .value = value,
+                                       .machine = machine};

@@ -4,7 +4,8 @@
 
 static const unsigned same[2] = {NPU_W, NPU_W};
 
-static void between(npu *n, unsigned count, npu_op op, const unsigned rd[2], const unsigned rs1[2], const unsigned rs2[2])
+static void between(npu *n, unsigned count, npu_op op, const unsigned rd[2], const unsigned rs1[2],
+                    const unsigned rs2[2])
 {
     for (unsigned v = 0; v < count; v++)
         if (op == NPU_VADD || op == NPU_VSUB || op == NPU_VSLL)
@@ -25,7 +26,8 @@ void npu_each_at(npu *n, unsigned count, npu_op op, const unsigned rd[2], const 
     between(n, count, op, rd, rs1, same);
 }
 
-/* x = i + r: 2^r by a polynomial on [-1/2, 1/2], i added to its exponent. Adding 1.5 * 2^23 rounds, and leaves i in the low bits. */
+/* x = i + r: 2^r by a polynomial on [-1/2, 1/2], i added to its exponent. Adding 1.5 * 2^23 rounds, and leaves i in the
+ * low bits. */
 void npu_exp2(npu *n, unsigned count)
 {
     static const uint32_t terms[] = {NPU_C_EXP_3, NPU_C_EXP_2, NPU_C_EXP_1, NPU_C_F_1};
@@ -60,7 +62,8 @@ void npu_reciprocal(npu *n, unsigned count)
     }
 }
 
-/* The sum of lanes is one of integers: all are first scaled by the power of two that brings the largest just under 2^24. */
+/* The sum of lanes is one of integers: all are first scaled by the power of two that brings the largest just under
+ * 2^24. */
 void npu_sum_lanes(npu *n)
 {
     npu_sized(n, NPU_VRMAX, NPU_VR, 1, 0, 0); /* numbers that are not negative compare like their bits */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys and values for pccx: INT4 in host memory, as weights of GEMVs. No instruction makes INT4, so the host packs them.
+/* Keys and values for pccx: INT4 in host memory, as weights of GEMVs. No instruction makes INT4, so the host packs
+ * them.
  *
- * A head's keys are rows of one matrix, a row and a scale for each position. Its values are matrices of PCCX_BLOCK positions,
- * with a row and a scale for each of its dimensions. The unfinished block is brought anew with every step: a row's scale is that of its
- * first 1, 2, 4 … positions, or of those up to the value of largest magnitude, whichever are more. So a scale is searched for now and
- * then alone, and depends on how many of its positions have come, but not on how many came at once. */
+ * A head's keys are rows of one matrix, a row and a scale for each position. Its values are matrices of PCCX_BLOCK
+ * positions, with a row and a scale for each of its dimensions. The unfinished block is brought anew with every step: a
+ * row's scale is that of its first 1, 2, 4 … positions, or of those up to the value of largest magnitude, whichever are
+ * more. So a scale is searched for now and then alone, and depends on how many of its positions have come, but not on
+ * how many came at once. */
 #include <stdlib.h>
 
 #include "lower/pccx/lower.h"
@@ -12,7 +14,8 @@
 
 uint64_t pccx_key_bytes(const pccx_lowering *l)
 {
-    return (uint64_t)pccx_words(l->context) * PCCX_WORD + (uint64_t)l->context * pccx_beats(l->model->shape.head_dim) * PCCX_BEAT;
+    return (uint64_t)pccx_words(l->context) * PCCX_WORD +
+           (uint64_t)l->context * pccx_beats(l->model->shape.head_dim) * PCCX_BEAT;
 }
 
 uint64_t pccx_value_bytes(const pccx_lowering *l)
@@ -23,20 +26,22 @@ uint64_t pccx_value_bytes(const pccx_lowering *l)
 
 static uint64_t key_plane(const pccx_lowering *l, uint32_t layer, uint32_t head, unsigned plane)
 {
-    return l->map.keys + (((uint64_t)layer * l->model->shape.kv_heads + head) * l->cache_planes + plane) * pccx_key_bytes(l);
+    return l->map.keys +
+           (((uint64_t)layer * l->model->shape.kv_heads + head) * l->cache_planes + plane) * pccx_key_bytes(l);
 }
 
 /* Blocks of a head follow each other, the planes of a block too. */
 static uint64_t value_block(const pccx_lowering *l, uint32_t layer, uint32_t head, uint32_t block)
 {
     uint64_t blocks = (l->context + PCCX_BLOCK - 1) / PCCX_BLOCK;
-    return l->map.values + (((uint64_t)layer * l->model->shape.kv_heads + head) * blocks + block) * l->cache_planes * pccx_value_bytes(l);
+    return l->map.values + (((uint64_t)layer * l->model->shape.kv_heads + head) * blocks + block) * l->cache_planes *
+                               pccx_value_bytes(l);
 }
 
 /* ---- Packing ---- */
 
-/* Heads are packed by all threads, each to its place in `packed`: keys of the step's rows, plane after plane, then the blocks of values
- * that the step changes. */
+/* Heads are packed by all threads, each to its place in `packed`: keys of the step's rows, plane after plane, then the
+ * blocks of values that the step changes. */
 typedef struct packing {
     const pccx_lowering *l;
     uint32_t layer;
@@ -48,11 +53,15 @@ static uint32_t key_row_bytes(const pccx_lowering *l) { return 2 + pccx_beats(l-
 
 static uint32_t first_block(const pccx_lowering *l) { return l->position / PCCX_BLOCK; }
 
-static uint32_t block_count(const pccx_lowering *l) { return (l->position + l->rows - 1) / PCCX_BLOCK - first_block(l) + 1; }
+static uint32_t block_count(const pccx_lowering *l)
+{
+    return (l->position + l->rows - 1) / PCCX_BLOCK - first_block(l) + 1;
+}
 
 static uint64_t head_bytes(const pccx_lowering *l)
 {
-    return (uint64_t)l->rows * l->cache_planes * key_row_bytes(l) + block_count(l) * l->cache_planes * pccx_value_bytes(l);
+    return (uint64_t)l->rows * l->cache_planes * key_row_bytes(l) +
+           block_count(l) * l->cache_planes * pccx_value_bytes(l);
 }
 
 static uint8_t *key_at(const packing *p, uint32_t head, uint32_t row, unsigned plane)
@@ -88,7 +97,8 @@ static void choose_scale(const pccx_lowering *l, const float *values, pccx_value
     row->seen = 0;
 }
 
-/* A row of a block of which `count` values have come, in the only plane: while the scale stays, new values are put beside the others. */
+/* A row of a block of which `count` values have come, in the only plane: while the scale stays, new values are put
+ * beside the others. */
 static void pack_row(const pccx_lowering *l, const float *values, uint32_t count, pccx_value_row *row)
 {
     choose_scale(l, values, row);
@@ -100,7 +110,8 @@ static void pack_row(const pccx_lowering *l, const float *values, uint32_t count
 }
 
 /* The same in several planes, each of what the ones before have left. */
-static void pack_planes(const pccx_lowering *l, float *values, uint32_t count, pccx_value_row *row, uint8_t *scale, uint8_t *beat)
+static void pack_planes(const pccx_lowering *l, float *values, uint32_t count, pccx_value_row *row, uint8_t *scale,
+                        uint8_t *beat)
 {
     uint64_t bytes = pccx_value_bytes(l);
     choose_scale(l, values, row);
@@ -131,7 +142,8 @@ static void pack_block(const packing *p, uint32_t head, uint32_t position, const
 /* A value more of a row of which `count` have come before. */
 static void take_value(pccx_value_row *row, float value, uint32_t count)
 {
-    bool larger = count == 0 || tv_f32_abs(tv_f32_bits(value)) > tv_f32_abs(tv_f32_bits(row->extreme)); /* by bits: what is not finite is largest */
+    bool larger = count == 0 || tv_f32_abs(tv_f32_bits(value)) >
+                                    tv_f32_abs(tv_f32_bits(row->extreme)); /* by bits: what is not finite is largest */
     if (count == 0)
         row->packed = 0;
     if (larger)
@@ -144,7 +156,8 @@ static void take_value(pccx_value_row *row, float value, uint32_t count)
 static void pack_value(const packing *p, uint32_t head, uint32_t row)
 {
     const pccx_lowering *l = p->l;
-    uint32_t heads = l->model->shape.kv_heads, d = l->model->shape.head_dim, position = l->position + row, count = position % PCCX_BLOCK;
+    uint32_t heads = l->model->shape.kv_heads, d = l->model->shape.head_dim, position = l->position + row,
+             count = position % PCCX_BLOCK;
     size_t first_row = ((size_t)p->layer * heads + head) * d;
     float *block = l->block + first_row * PCCX_BLOCK;
     const float *value = p->values + ((size_t)row * heads + head) * d;
@@ -175,12 +188,14 @@ static void put_head(pccx_lowering *l, const packing *p, uint32_t head)
             uint64_t to = key_plane(l, p->layer, head, plane), position = l->position + row;
             const uint8_t *from = key_at(p, head, row, plane);
             pccx_put(l, to + 2 * position, from, 2);
-            pccx_put(l, to + (uint64_t)pccx_words(l->context) * PCCX_WORD + position * beats * PCCX_BEAT, from + 2, (size_t)beats * PCCX_BEAT);
+            pccx_put(l, to + (uint64_t)pccx_words(l->context) * PCCX_WORD + position * beats * PCCX_BEAT, from + 2,
+                     (size_t)beats * PCCX_BEAT);
         }
     for (uint32_t block = first_block(l); block < first_block(l) + block_count(l); block++)
         for (unsigned plane = 0; plane < l->cache_planes; plane++) {
             uint64_t offset = plane * pccx_value_bytes(l);
-            pccx_put(l, value_block(l, p->layer, head, block) + offset, block_at(p, head, block) + offset, pccx_value_bytes(l));
+            pccx_put(l, value_block(l, p->layer, head, block) + offset, block_at(p, head, block) + offset,
+                     pccx_value_bytes(l));
         }
 }
 
@@ -212,7 +227,8 @@ void pccx_scores(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t layer, ui
         uint64_t at = key_plane(l, layer, kv_head, plane);
         bool last = plane + 1 == l->cache_planes;
         pccx_stream(l, false, at, (uint64_t)pccx_words(count) * PCCX_WORD);
-        pccx_stream(l, false, at + (uint64_t)pccx_words(l->context) * PCCX_WORD, (uint64_t)count * pccx_beats(d) * PCCX_BEAT);
+        pccx_stream(l, false, at + (uint64_t)pccx_words(l->context) * PCCX_WORD,
+                    (uint64_t)count * pccx_beats(d) * PCCX_BEAT);
         pccx_gemv(l, out, in, count, d, (plane ? PCCX_ACCM : 0u) | (last ? PCCX_FINDEMAX : 0u));
     }
 }

@@ -37,7 +37,8 @@ static uint64_t field(unsigned f, uint64_t value)
 
 static uint64_t flag(unsigned flags, unsigned which, unsigned f) { return field(f, (flags & which) != 0); }
 
-/* The entry with these values; a full bank is filled anew from its first entry, which is safe because entries are read at issue. */
+/* The entry with these values; a full bank is filled anew from its first entry, which is safe because entries are read
+ * at issue. */
 static uint32_t shape(pccx_lowering *l, unsigned bank, uint32_t a, uint32_t b, uint32_t c)
 {
     uint32_t count = l->shape_count[bank] < PCCX_SHAPES ? l->shape_count[bank] : PCCX_SHAPES;
@@ -48,29 +49,40 @@ static uint32_t shape(pccx_lowering *l, unsigned bank, uint32_t a, uint32_t b, u
     l->shapes[bank][i].a = a;
     l->shapes[bank][i].b = b;
     l->shapes[bank][i].c = c;
-    tv_builder_word(&l->program, l->words[PCCX_MEMSET] | field(PCCX_F_MEMSET_dest_cache, bank) | field(PCCX_F_MEMSET_dest_addr, i) |
-                                     field(PCCX_F_MEMSET_a_value, a) | field(PCCX_F_MEMSET_b_value, b) | field(PCCX_F_MEMSET_c_value, c));
+    tv_builder_word(&l->program, l->words[PCCX_MEMSET] | field(PCCX_F_MEMSET_dest_cache, bank) |
+                                     field(PCCX_F_MEMSET_dest_addr, i) | field(PCCX_F_MEMSET_a_value, a) |
+                                     field(PCCX_F_MEMSET_b_value, b) | field(PCCX_F_MEMSET_c_value, c));
     return i;
 }
 
-/* A copy between places of L2, or by its host address, `host`, that has two fields. Its shape is of whole words: their number may be
- * larger than one value of an entry. */
+/* A copy between places of L2, or by its host address, `host`, that has two fields. Its shape is of whole words: their
+ * number may be larger than one value of an entry. */
 static void copy(pccx_lowering *l, pccx_insn insn, uint64_t to, uint64_t from, uint64_t host, uint32_t elements)
 {
     uint32_t entry = shape(l, PCCX_FMAP_SHAPE, PCCX_LANES, pccx_words(elements), 1);
-    tv_builder_word(&l->program, l->words[insn] | field(PCCX_F_MEMCPY_dest_addr, to) | field(PCCX_F_MEMCPY_src_addr, from) |
-                                     field(PCCX_F_MEMCPY_aux_addr, host) | field(PCCX_F_MEMCPY_shape_ptr_addr, entry) | field(PCCX_F_MEMCPY_async, 1));
+    tv_builder_word(&l->program, l->words[insn] | field(PCCX_F_MEMCPY_dest_addr, to) |
+                                     field(PCCX_F_MEMCPY_src_addr, from) | field(PCCX_F_MEMCPY_aux_addr, host) |
+                                     field(PCCX_F_MEMCPY_shape_ptr_addr, entry) | field(PCCX_F_MEMCPY_async, 1));
 }
 
 /* A host address has two fields: the lower one is the address in L2, which is as wide on either side. */
 static uint64_t host_low(uint64_t addr) { return addr / PCCX_WORD & tv_mask(width(PCCX_F_MEMCPY_dest_addr)); }
 static uint64_t host_high(uint64_t addr) { return addr / PCCX_WORD >> width(PCCX_F_MEMCPY_dest_addr); }
 
-void pccx_load(pccx_lowering *l, uint32_t to, uint64_t from, uint32_t elements) { copy(l, PCCX_MEMCPY_LOAD, to, host_low(from), host_high(from), elements); }
+void pccx_load(pccx_lowering *l, uint32_t to, uint64_t from, uint32_t elements)
+{
+    copy(l, PCCX_MEMCPY_LOAD, to, host_low(from), host_high(from), elements);
+}
 
-void pccx_store(pccx_lowering *l, uint64_t to, uint32_t from, uint32_t elements) { copy(l, PCCX_MEMCPY_STORE, host_low(to), from, host_high(to), elements); }
+void pccx_store(pccx_lowering *l, uint64_t to, uint32_t from, uint32_t elements)
+{
+    copy(l, PCCX_MEMCPY_STORE, host_low(to), from, host_high(to), elements);
+}
 
-void pccx_move(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t elements) { copy(l, PCCX_MEMCPY_MOVE, to, from, 0, elements); }
+void pccx_move(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t elements)
+{
+    copy(l, PCCX_MEMCPY_MOVE, to, from, 0, elements);
+}
 
 void pccx_stream(pccx_lowering *l, bool gemm, uint64_t addr, uint64_t bytes)
 {
@@ -81,9 +93,11 @@ void pccx_stream(pccx_lowering *l, bool gemm, uint64_t addr, uint64_t bytes)
 static void matrix_insn(pccx_lowering *l, pccx_insn insn, uint32_t to, uint32_t from, uint32_t entry, unsigned flags)
 {
     uint32_t size = shape(l, PCCX_FMAP_SHAPE, 0, 0, 0);
-    tv_builder_word(&l->program, l->words[insn] | field(PCCX_F_MATRIX_dest_reg, to) | field(PCCX_F_MATRIX_src_addr, from) | field(PCCX_F_MATRIX_size_ptr_addr, size) |
+    tv_builder_word(&l->program, l->words[insn] | field(PCCX_F_MATRIX_dest_reg, to) |
+                                     field(PCCX_F_MATRIX_src_addr, from) | field(PCCX_F_MATRIX_size_ptr_addr, size) |
                                      field(PCCX_F_MATRIX_shape_ptr_addr, entry) | field(PCCX_F_MATRIX_w_scale, 1) |
-                                     flag(flags, PCCX_ACCM, PCCX_F_MATRIX_accm) | flag(flags, PCCX_FINDEMAX, PCCX_F_MATRIX_findemax));
+                                     flag(flags, PCCX_ACCM, PCCX_F_MATRIX_accm) |
+                                     flag(flags, PCCX_FINDEMAX, PCCX_F_MATRIX_findemax));
 }
 
 void pccx_gemv(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t n, uint32_t k, unsigned flags)
@@ -98,19 +112,28 @@ void pccx_gemm(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t m, uint32_
 
 void pccx_cvo(pccx_lowering *l, pccx_insn insn, uint32_t to, uint32_t from, uint32_t length, unsigned flags)
 {
-    tv_builder_word(&l->program, l->words[insn] | field(PCCX_F_CVO_src_addr, from) | field(PCCX_F_CVO_dst_addr, to) | field(PCCX_F_CVO_length, length) |
-                                     field(PCCX_F_CVO_async, 1) | flag(flags, PCCX_SUB_EMAX, PCCX_F_CVO_sub_emax) |
-                                     flag(flags, PCCX_RECIP_SCALE, PCCX_F_CVO_recip_scale) | flag(flags, PCCX_ACCM, PCCX_F_CVO_accm));
+    tv_builder_word(&l->program, l->words[insn] | field(PCCX_F_CVO_src_addr, from) | field(PCCX_F_CVO_dst_addr, to) |
+                                     field(PCCX_F_CVO_length, length) | field(PCCX_F_CVO_async, 1) |
+                                     flag(flags, PCCX_SUB_EMAX, PCCX_F_CVO_sub_emax) |
+                                     flag(flags, PCCX_RECIP_SCALE, PCCX_F_CVO_recip_scale) |
+                                     flag(flags, PCCX_ACCM, PCCX_F_CVO_accm));
 }
 
-void pccx_put(pccx_lowering *l, uint64_t addr, const uint8_t *bytes, size_t n) { tv_builder_data(&l->program, addr, bytes, n); }
+void pccx_put(pccx_lowering *l, uint64_t addr, const uint8_t *bytes, size_t n)
+{
+    tv_builder_data(&l->program, addr, bytes, n);
+}
 
 /* ---- Products ---- */
 
-uint32_t pccx_group_count(const pccx_lowering *l, const pccx_matrix *m) { return (m->columns + l->group - 1) / l->group; }
+uint32_t pccx_group_count(const pccx_lowering *l, const pccx_matrix *m)
+{
+    return (m->columns + l->group - 1) / l->group;
+}
 
 /* One group of columns for a block of rows of the matrix. */
-static void project_group(pccx_lowering *l, uint32_t vectors, uint32_t in, uint32_t out, uint32_t n, uint32_t group, uint32_t columns, bool accm)
+static void project_group(pccx_lowering *l, uint32_t vectors, uint32_t in, uint32_t out, uint32_t n, uint32_t group,
+                          uint32_t columns, bool accm)
 {
     uint32_t from = in + group * (l->group / PCCX_LANES) * vectors;
     for (unsigned plane = 0; plane < l->planes; plane++) {
@@ -122,7 +145,8 @@ static void project_group(pccx_lowering *l, uint32_t vectors, uint32_t in, uint3
     }
 }
 
-void pccx_project(pccx_lowering *l, const pccx_matrix *m, uint32_t rows, uint32_t in, uint32_t out, uint32_t from, uint32_t to, bool accm)
+void pccx_project(pccx_lowering *l, const pccx_matrix *m, uint32_t rows, uint32_t in, uint32_t out, uint32_t from,
+                  uint32_t to, bool accm)
 {
     uint64_t addr = m->addr;
     for (uint32_t row = 0; row < m->rows; row += PCCX_ROWS) {
@@ -154,13 +178,15 @@ uint32_t pccx_group_rows(pccx_lowering *l, uint32_t in, uint32_t columns)
     return l->places[PCCX_GROUPED];
 }
 
-void pccx_product(pccx_lowering *l, uint32_t out, uint32_t in, uint64_t scales, uint64_t matrix, uint32_t n, bool sum, bool accm)
+void pccx_product(pccx_lowering *l, uint32_t out, uint32_t in, uint64_t scales, uint64_t matrix, uint32_t n, bool sum,
+                  bool accm)
 {
     for (uint32_t i = 0; i < n; i += PCCX_BLOCK) {
         uint32_t count = n - i < PCCX_BLOCK ? n - i : PCCX_BLOCK;
         pccx_stream(l, false, scales + 2 * (uint64_t)i, 2 * (uint64_t)count);
         pccx_stream(l, false, matrix, (uint64_t)count * PCCX_BEAT);
-        pccx_gemv(l, out + (sum ? 0 : i / PCCX_LANES), in + i / PCCX_LANES, count, count, accm || (sum && i) ? PCCX_ACCM : 0);
+        pccx_gemv(l, out + (sum ? 0 : i / PCCX_LANES), in + i / PCCX_LANES, count, count,
+                  accm || (sum && i) ? PCCX_ACCM : 0);
     }
 }
 
@@ -182,7 +208,8 @@ tv_status pccx_read_bf16(pccx_lowering *l, uint64_t addr, size_t n, float *out, 
 static tv_status save_program(pccx_lowering *l, tv_program *program, const tv_diag_sink *sink)
 {
     char path[PCCX_NAME_TEXT];
-    if (l->steps == 0 && l->programs == 0) /* the first brings the model, so that the programs run by themselves, in their order */
+    if (l->steps == 0 &&
+        l->programs == 0) /* the first brings the model, so that the programs run by themselves, in their order */
         TV_TRY(tv_backend_bring_space(l->machine, "host", l->map.model_end, program, sink));
     snprintf(path, sizeof path, "%s/step_%06" PRIu32 "_%03" PRIu32 ".elf", l->emit, l->steps, l->programs);
     return tv_program_save(program, path, TV_FORMAT_ELF, sink);

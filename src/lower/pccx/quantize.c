@@ -10,12 +10,14 @@
 
 enum { LEAST = -8, MOST = 7, STEPS = 20, SCALES = 2 * STEPS };
 
-/* Scales that take the extreme to -8, or have it clipped, or take it to 7: both signs are tried, since -8 has no counterpart. */
+/* Scales that take the extreme to -8, or have it clipped, or take it to 7: both signs are tried, since -8 has no
+ * counterpart. */
 TV_CLONES static void make_scales(float most, float scales[SCALES])
 {
 #define SHARE(i) -(1.15f - 0.03f * (i)), 1.15f - 0.03f * (i)
-    static const float shares[SCALES] = {SHARE(0),  SHARE(1),  SHARE(2),  SHARE(3),  SHARE(4),  SHARE(5),  SHARE(6),  SHARE(7),  SHARE(8),  SHARE(9),
-                                         SHARE(10), SHARE(11), SHARE(12), SHARE(13), SHARE(14), SHARE(15), SHARE(16), SHARE(17), SHARE(18), SHARE(19)};
+    static const float shares[SCALES] = {SHARE(0),  SHARE(1),  SHARE(2),  SHARE(3),  SHARE(4),  SHARE(5),  SHARE(6),
+                                         SHARE(7),  SHARE(8),  SHARE(9),  SHARE(10), SHARE(11), SHARE(12), SHARE(13),
+                                         SHARE(14), SHARE(15), SHARE(16), SHARE(17), SHARE(18), SHARE(19)};
 #undef SHARE
     float eighth = most / 8;
     for (unsigned i = 0; i < SCALES; i++)

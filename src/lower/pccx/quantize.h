@@ -7,14 +7,14 @@
 
 enum { PCCX_BEAT = 16, PCCX_BEAT_WEIGHTS = 32 };
 
-/* A scale for `n` values, of some around the largest magnitude over 7 or 8 and of either sign: the one whose squared error is least when
- * they are rounded to -8 ... 7 times it; `extreme` is their tv_signed_absmax (kernels/quantize.h). Of zeros, or of what is not finite, 0.
- * `search` is the host's version of that kernel. */
+/* A scale for `n` values, of some around the largest magnitude over 7 or 8 and of either sign: the one whose squared
+ * error is least when they are rounded to -8 ... 7 times it; `extreme` is their tv_signed_absmax (kernels/quantize.h).
+ * Of zeros, or of what is not finite, 0. `search` is the host's version of that kernel. */
 float pccx_choose_scale(tv_scale_search_fn search, const float *values, uint32_t n, float extreme);
 
-/* Rounds `n` values to -8 ... 7 times a scale; 0: they become zeros. `values` has zeros up to whole beats of 32; `beats` gets those beats.
- * `left`, which may be `values` or NULL, gets what is left: value less scale times weight, so that a second plane may take it. Returns
- * the scale's BF16 bits; of 0, 1. */
+/* Rounds `n` values to -8 ... 7 times a scale; 0: they become zeros. `values` has zeros up to whole beats of 32;
+ * `beats` gets those beats. `left`, which may be `values` or NULL, gets what is left: value less scale times weight, so
+ * that a second plane may take it. Returns the scale's BF16 bits; of 0, 1. */
 uint16_t pccx_round(const float *values, uint32_t n, float scale, uint8_t *beats, float *left);
 
 /* Puts values `from` to `to`, within one beat, beside those that stand in it. */

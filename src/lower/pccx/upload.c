@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model in pccx's host memory. A norm's gains, the root of its length and the scale of scores are factors of the weights
- * behind them, so that the machine need not multiply by them: rows are quantized with these folded in. */
+/* The model in pccx's host memory. A norm's gains, the root of its length and the scale of scores are factors of the
+ * weights behind them, so that the machine need not multiply by them: rows are quantized with these folded in. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -35,7 +35,10 @@ static uint64_t plane_bytes(uint32_t rows, uint32_t columns)
     return (uint64_t)pccx_words(rows) * PCCX_WORD + (uint64_t)rows * pccx_beats(columns) * PCCX_BEAT;
 }
 
-uint64_t pccx_group_bytes(const pccx_lowering *l, uint32_t rows, uint32_t columns) { return l->planes * plane_bytes(rows, columns); }
+uint64_t pccx_group_bytes(const pccx_lowering *l, uint32_t rows, uint32_t columns)
+{
+    return l->planes * plane_bytes(rows, columns);
+}
 
 typedef struct placing {
     const pccx_lowering *l;
@@ -54,7 +57,8 @@ static void quantize_row(const placing *p, float *values, uint8_t *block, uint32
     for (uint32_t at = 0; at < p->to->columns; at += l->group) {
         uint32_t columns = p->to->columns - at < l->group ? p->to->columns - at : l->group;
         for (unsigned plane = 0; plane < l->planes; plane++) {
-            uint8_t *beats = block + (uint64_t)pccx_words(rows) * PCCX_WORD + (uint64_t)row * pccx_beats(columns) * PCCX_BEAT;
+            uint8_t *beats =
+                block + (uint64_t)pccx_words(rows) * PCCX_WORD + (uint64_t)row * pccx_beats(columns) * PCCX_BEAT;
             tv_store_le(block + 2 * (uint64_t)row, pccx_quantize(l->least_scale, values + at, columns, beats), 2);
             block += plane_bytes(rows, columns);
         }
@@ -72,9 +76,11 @@ static void place_rows(void *user, uint64_t from, uint64_t to)
     placing *p = user;
     uint32_t columns = p->to->columns;
     uint64_t whole_block = block_bytes(p->l, PCCX_ROWS, columns);
-    float *values = calloc((size_t)pccx_beats(columns) * PCCX_BEAT_WEIGHTS, sizeof *values); /* what is padding stays 0 */
+    float *values =
+        calloc((size_t)pccx_beats(columns) * PCCX_BEAT_WEIGHTS, sizeof *values); /* what is padding stays 0 */
     for (uint64_t r = from; r < to && values; r++) {
-        uint32_t first = (uint32_t)(r / PCCX_ROWS * PCCX_ROWS), rows = p->to->rows - first < PCCX_ROWS ? p->to->rows - first : PCCX_ROWS;
+        uint32_t first = (uint32_t)(r / PCCX_ROWS * PCCX_ROWS),
+                 rows = p->to->rows - first < PCCX_ROWS ? p->to->rows - first : PCCX_ROWS;
         if (r >= p->from->rows)
             memset(values, 0, columns * sizeof *values);
         else if (tv_matrix_row_f32(p->from, r, values) != TV_OK)
@@ -94,11 +100,15 @@ static tv_weight norm_before(tv_weight weight)
     switch (weight) {
     case TV_WEIGHT_Q:
     case TV_WEIGHT_K:
-    case TV_WEIGHT_V: return TV_WEIGHT_NORM_ATTENTION;
+    case TV_WEIGHT_V:
+        return TV_WEIGHT_NORM_ATTENTION;
     case TV_WEIGHT_GATE:
-    case TV_WEIGHT_UP: return TV_WEIGHT_NORM_FFN;
-    case TV_WEIGHT_CLASSIFIER: return TV_WEIGHT_NORM_FINAL;
-    default: return TV_WEIGHTS;
+    case TV_WEIGHT_UP:
+        return TV_WEIGHT_NORM_FFN;
+    case TV_WEIGHT_CLASSIFIER:
+        return TV_WEIGHT_NORM_FINAL;
+    default:
+        return TV_WEIGHTS;
     }
 }
 
@@ -107,14 +117,17 @@ static float factor_of(const pccx_lowering *l, tv_weight weight)
 {
     const tv_model_dims *s = &l->model->shape;
     float factor = norm_before(weight) == TV_WEIGHTS ? 1 : sqrtf((float)s->dim);
-    return weight == TV_WEIGHT_Q ? factor / sqrtf((float)s->head_dim) : weight == TV_WEIGHT_GATE || weight == TV_WEIGHT_UP ? -factor : factor;
+    return weight == TV_WEIGHT_Q                                ? factor / sqrtf((float)s->head_dim)
+           : weight == TV_WEIGHT_GATE || weight == TV_WEIGHT_UP ? -factor
+                                                                : factor;
 }
 
 static tv_status check_room(const pccx_lowering *l, const tv_diag_sink *sink)
 {
     uint64_t size = pccx_space_size(l->machine, "host");
     if (l->map.end > size)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make host.bytes larger with -D, or the context smaller",
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION),
+                       "make host.bytes larger with -D, or the context smaller",
                        "the model and its cache take more than the %" PRIu64 " bytes of host memory", size);
     return TV_OK;
 }
@@ -129,7 +142,8 @@ static tv_status place_matrix(pccx_lowering *l, tv_weight weight, uint32_t layer
     to->rows = weight == TV_WEIGHT_GATE || weight == TV_WEIGHT_UP ? l->hidden : from->rows;
     to->columns = weight == TV_WEIGHT_DOWN ? l->hidden : from->columns;
     uint32_t rest = to->rows % PCCX_ROWS;
-    uint64_t bytes = to->rows / PCCX_ROWS * block_bytes(l, PCCX_ROWS, to->columns) + (rest ? block_bytes(l, rest, to->columns) : 0);
+    uint64_t bytes =
+        to->rows / PCCX_ROWS * block_bytes(l, PCCX_ROWS, to->columns) + (rest ? block_bytes(l, rest, to->columns) : 0);
     to->addr = take(l, bytes);
     TV_TRY(check_room(l, sink));
     if (l->timing)
@@ -168,7 +182,8 @@ static tv_status place_embedding(pccx_lowering *l, const tv_diag_sink *sink)
         for (uint32_t i = 0; i < s->dim && status == TV_OK; i++)
             store_bf16(bytes + 2 * i, row[i]);
         if (status == TV_OK)
-            status = tv_machine_write(l->machine, "host", l->map.embedding + r * l->map.embedding_row, bytes, l->map.embedding_row, sink);
+            status = tv_machine_write(l->machine, "host", l->map.embedding + r * l->map.embedding_row, bytes,
+                                      l->map.embedding_row, sink);
     }
     free(row);
     free(bytes);
@@ -234,7 +249,8 @@ static void place_session(pccx_lowering *l)
 {
     const tv_model_dims *s = &l->model->shape;
     uint64_t widest = l->hidden > s->dim ? l->hidden : s->dim, narrow = (uint64_t)s->kv_heads * s->head_dim;
-    uint64_t heads = (uint64_t)s->layers * s->kv_heads * l->cache_planes, blocks = (l->context + PCCX_BLOCK - 1) / PCCX_BLOCK;
+    uint64_t heads = (uint64_t)s->layers * s->kv_heads * l->cache_planes,
+             blocks = (l->context + PCCX_BLOCK - 1) / PCCX_BLOCK;
     l->map.vector = take(l, l->rows_max * widest * 2);
     l->map.vector2 = take(l, l->rows_max * widest * 2);
     l->map.key = take(l, l->rows_max * narrow * 2);
@@ -248,7 +264,8 @@ tv_status pccx_place_model(pccx_lowering *l, const tv_llm_progress *progress, co
 {
     for (uint32_t layer = 0; layer < l->model->shape.layers; layer++)
         for (unsigned w = 0; w < TV_WEIGHTS; w++) {
-            tv_progress_report(progress, "placing weights", layer * TV_WEIGHTS + w, (uint64_t)l->model->shape.layers * TV_WEIGHTS);
+            tv_progress_report(progress, "placing weights", layer * TV_WEIGHTS + w,
+                               (uint64_t)l->model->shape.layers * TV_WEIGHTS);
             if (w != TV_WEIGHT_EMBEDDING)
                 TV_TRY(place_matrix(l, (tv_weight)w, layer, sink));
         }

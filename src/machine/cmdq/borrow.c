@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where tiles are on the host. A large load from DRAM is put off: until somebody looks, the tile is read where it came from. Mostly
- * it is weights, which a tensor engine reads once before the next load takes their place. */
+/* Where tiles are on the host. A large load from DRAM is put off: until somebody looks, the tile is read where it came
+ * from. Mostly it is weights, which a tensor engine reads once before the next load takes their place. */
 #include "machine/cmdq/exec.h"
 
 /* Bytes of DRAM from the first of a load to the last. */
-static uint64_t extent(const cmdq_deferred_load *load) { return (load->bytes / load->row_bytes - 1) * load->stride + load->row_bytes; }
+static uint64_t extent(const cmdq_deferred_load *load)
+{
+    return (load->bytes / load->row_bytes - 1) * load->stride + load->row_bytes;
+}
 
 static void settle(cmdq_memories *m, unsigned i)
 {
     const cmdq_deferred_load *load = &m->loads[i];
-    cmdq_copy_rows(m->spm.bytes + load->spm, load->row_bytes, m->dram.bytes + load->dram, load->stride, load->bytes / load->row_bytes, load->row_bytes);
+    cmdq_copy_rows(m->spm.bytes + load->spm, load->row_bytes, m->dram.bytes + load->dram, load->stride,
+                   load->bytes / load->row_bytes, load->row_bytes);
     m->loads[i] = m->loads[--m->load_count];
 }
 
@@ -20,7 +24,8 @@ void cmdq_materialize_loads(cmdq_memories *m)
         settle(m, 0);
 }
 
-/* Loads whose place is written over, and not read before, have never been; of others that overlap it what stays must be there. */
+/* Loads whose place is written over, and not read before, have never been; of others that overlap it what stays must be
+ * there. */
 static uint8_t *place_to_write(cmdq_memories *m, uint64_t start, uint64_t bytes, bool reads)
 {
     if (cmdq_overlap(start, bytes, m->ready.spm, m->ready.bytes))
@@ -81,7 +86,8 @@ bool cmdq_defer_load(const cmdq_run *r, const cmdq_tile *spm, const cmdq_tile *d
     bool together = dram->rows == 1 || dram->stride == dram->bytes;
     if (dram->writes || spm->bytes < LARGE || spm->bytes != dram->rows * dram->bytes)
         return false;
-    cmdq_deferred_load load = {spm->bank * r->shape->bank_bytes + spm->start, dram->start, spm->bytes, together ? spm->bytes : dram->bytes, together ? spm->bytes : dram->stride};
+    cmdq_deferred_load load = {spm->bank * r->shape->bank_bytes + spm->start, dram->start, spm->bytes,
+                               together ? spm->bytes : dram->bytes, together ? spm->bytes : dram->stride};
     place_to_write(m, load.spm, load.bytes, false);
     if (m->load_count == CMDQ_LOADS_MAX)
         settle(m, 0);

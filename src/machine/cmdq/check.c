@@ -28,10 +28,14 @@ typedef struct checker {
 
 static void complain(checker *c, const load *l)
 {
-    tv_findings_report(&c->findings, TV_WARNING, CMDQ_CODE_UNUSED_LOAD, l->entry, NULL, "nothing reads what %s loads", cmdq_name(&c->queue->entries[l->entry]));
+    tv_findings_report(&c->findings, TV_WARNING, CMDQ_CODE_UNUSED_LOAD, l->entry, NULL, "nothing reads what %s loads",
+                       cmdq_name(&c->queue->entries[l->entry]));
 }
 
-static bool is_load(unsigned opcode) { return opcode == CMDQ_DMA_LOAD_TILE || opcode == CMDQ_DMA_PREFETCH_TILE || opcode == CMDQ_KV_LOAD_TILE; }
+static bool is_load(unsigned opcode)
+{
+    return opcode == CMDQ_DMA_LOAD_TILE || opcode == CMDQ_DMA_PREFETCH_TILE || opcode == CMDQ_KV_LOAD_TILE;
+}
 
 static void read_tile(checker *c, const cmdq_tile *t)
 {
@@ -82,7 +86,8 @@ static void check_loads(checker *c, const cmdq_params *shape, const cmdq_plan *p
                 complain(c, &c->banks[b].at[i]);
 }
 
-tv_status cmdq_hazards(const tv_program *program, const tv_config *config, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts)
+tv_status cmdq_hazards(const tv_program *program, const tv_config *config, tv_severity severity,
+                       const tv_diag_sink *sink, tv_check_counts *counts)
 {
     cmdq_params shape;
     cmdq_plan plan;
@@ -96,11 +101,13 @@ tv_status cmdq_hazards(const tv_program *program, const tv_config *config, tv_se
     return done ? TV_OK : tv_fail_memory(sink);
 }
 
-tv_status cmdq_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts)
+tv_status cmdq_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
+                     tv_check_counts *counts)
 {
     cmdq_params shape;
     cmdq_plan plan;
-    checker c = {.program = program, .queue = cmdq_queue_of(program),
+    checker c = {.program = program,
+                 .queue = cmdq_queue_of(program),
                  .findings = {.program = program, .sink = sink, .codes = cmdq_codes, .counts = counts}};
     cmdq_params_init(&shape, config);
     tv_status status = cmdq_plan_make(program, &shape, sink, &counts->errors, &plan);

@@ -82,21 +82,33 @@ const float *cmdq_numbers(cmdq_run *r, const cmdq_tile *t, uint64_t count, float
 
 /* ---- Transfers ---- */
 
-TV_INLINE void copy_each(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t rows, size_t bytes)
+TV_INLINE void copy_each(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t rows,
+                         size_t bytes)
 {
     for (; rows; rows--, to += to_step, from += from_step)
         memcpy(to, from, bytes);
 }
 
 /* Short rows, of parts of matrices, are many: known lengths are copied without a call. */
-void cmdq_copy_rows(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t rows, uint64_t bytes)
+void cmdq_copy_rows(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t rows,
+                    uint64_t bytes)
 {
     switch (bytes) {
-    case 8: copy_each(to, to_step, from, from_step, rows, 8); break;
-    case 16: copy_each(to, to_step, from, from_step, rows, 16); break;
-    case 32: copy_each(to, to_step, from, from_step, rows, 32); break;
-    case 64: copy_each(to, to_step, from, from_step, rows, 64); break;
-    default: copy_each(to, to_step, from, from_step, rows, bytes); break;
+    case 8:
+        copy_each(to, to_step, from, from_step, rows, 8);
+        break;
+    case 16:
+        copy_each(to, to_step, from, from_step, rows, 16);
+        break;
+    case 32:
+        copy_each(to, to_step, from, from_step, rows, 32);
+        break;
+    case 64:
+        copy_each(to, to_step, from, from_step, rows, 64);
+        break;
+    default:
+        copy_each(to, to_step, from, from_step, rows, bytes);
+        break;
     }
 }
 
@@ -106,7 +118,8 @@ static void transfer(cmdq_run *r)
     unsigned used = (unsigned)(r->op->elements * spm->qbits % 8);
     if (!used && cmdq_defer_load(r, spm, dram))
         return;
-    uint8_t *first = cmdq_bytes(r, dram), *packed = cmdq_bytes(r, spm); /* in this order: DRAM that changes is no place to read SPM from */
+    uint8_t *first = cmdq_bytes(r, dram),
+            *packed = cmdq_bytes(r, spm); /* in this order: DRAM that changes is no place to read SPM from */
     if (dram->writes)
         cmdq_copy_rows(first, dram->stride, packed, dram->bytes, dram->rows, dram->bytes);
     else
@@ -152,7 +165,8 @@ static void *transposed(cmdq_run *r, const void *v, uint64_t k, uint64_t n, size
 static void unfold(const cmdq_run *r, const void *in, uint64_t i, size_t size, uint8_t *out)
 {
     uint64_t h = cmdq_get(r, CMDQ_F_in_h), w = cmdq_get(r, CMDQ_F_in_w), bytes = cmdq_get(r, CMDQ_F_in_c) * size;
-    uint64_t kh = cmdq_get(r, CMDQ_F_kernel_h), kw = cmdq_get(r, CMDQ_F_kernel_w), dil_h = cmdq_get(r, CMDQ_F_dil_h), dil_w = cmdq_get(r, CMDQ_F_dil_w);
+    uint64_t kh = cmdq_get(r, CMDQ_F_kernel_h), kw = cmdq_get(r, CMDQ_F_kernel_w), dil_h = cmdq_get(r, CMDQ_F_dil_h),
+             dil_w = cmdq_get(r, CMDQ_F_dil_w);
     uint64_t pad_h = cmdq_get(r, CMDQ_F_pad_h), pad_w = cmdq_get(r, CMDQ_F_pad_w);
     uint64_t columns = (w + 2 * pad_w - dil_w * (kw - 1) - 1) / cmdq_get(r, CMDQ_F_stride_w) + 1;
     uint64_t top = i / columns * cmdq_get(r, CMDQ_F_stride_h), left = i % columns * cmdq_get(r, CMDQ_F_stride_w);
@@ -161,7 +175,8 @@ static void unfold(const cmdq_run *r, const void *in, uint64_t i, size_t size, u
         for (uint64_t x = 0; x < kw; x++) {
             uint64_t row = top + y * dil_h, column = left + x * dil_w;
             if (row >= pad_h && row - pad_h < h && column >= pad_w && column - pad_w < w)
-                memcpy(out + (y * kw + x) * bytes, (const uint8_t *)in + ((row - pad_h) * w + column - pad_w) * bytes, bytes);
+                memcpy(out + (y * kw + x) * bytes, (const uint8_t *)in + ((row - pad_h) * w + column - pad_w) * bytes,
+                       bytes);
         }
 }
 
@@ -192,8 +207,8 @@ static unsigned sparse_index(const uint8_t *indices, unsigned bits, uint64_t i)
     return value;
 }
 
-/* For each row of weights, the inputs that its values meet: both become rows of k * sparse_n / sparse_m. False: an index is
- * past its group. */
+/* For each row of weights, the inputs that its values meet: both become rows of k * sparse_n / sparse_m. False: an
+ * index is past its group. */
 static bool run_sparse(cmdq_run *r, const cmdq_product *p)
 {
     const cmdq_op *op = r->op;
@@ -205,8 +220,9 @@ static bool run_sparse(cmdq_run *r, const cmdq_product *p)
         bits++;
     for (uint64_t i = 0; i < op->n * kept; i++)
         if (sparse_index(indices, bits, i) >= sm) {
-            snprintf(r->wrong->message, sizeof r->wrong->message, "the index of value %" PRIu64 " of weight row %" PRIu64 " is %u, its group has %" PRIu64,
-                     i % kept, i / kept, sparse_index(indices, bits, i), sm);
+            snprintf(r->wrong->message, sizeof r->wrong->message,
+                     "the index of value %" PRIu64 " of weight row %" PRIu64 " is %u, its group has %" PRIu64, i % kept,
+                     i / kept, sparse_index(indices, bits, i), sm);
             r->wrong->code = CMDQ_CODE_SPARSE_INDEX;
             return false;
         }
@@ -228,7 +244,8 @@ static bool run_sparse(cmdq_run *r, const cmdq_product *p)
     for (uint64_t i = 0; i < p->m; i++)
         for (uint64_t j = 0; j < n; j++) {
             for (uint64_t v = 0; v < kept; v++)
-                copy_element(met, v, p->a8 ? (const void *)p->a8 : p->a, i * op->k + v / sn * sm + sparse_index(indices, bits, j * kept + v), size);
+                copy_element(met, v, p->a8 ? (const void *)p->a8 : p->a,
+                             i * op->k + v / sn * sm + sparse_index(indices, bits, j * kept + v), size);
             one.b8 = p->b8 ? (const int8_t *)p->b8 + j * kept : NULL;
             one.b = p->b ? p->b + j * kept : NULL;
             one.scales = scales ? scales + j * groups : NULL;
@@ -245,8 +262,8 @@ static bool make_ready(cmdq_run *r, cmdq_product *p, const cmdq_tile *in)
 {
     cmdq_memories *m = r->memories;
     uint64_t spm = in->bank * r->shape->bank_bytes + in->start;
-    bool same = m->ready.bytes && m->ready.spm == spm && m->ready.bytes == in->bytes && m->ready.m == p->m && m->ready.k == p->k && m->ready.way == p->way &&
-                m->ready.weight_bits == p->weight_bits;
+    bool same = m->ready.bytes && m->ready.spm == spm && m->ready.bytes == in->bytes && m->ready.m == p->m &&
+                m->ready.k == p->k && m->ready.way == p->way && m->ready.weight_bits == p->weight_bits;
     if (!same) {
         int8_t *ready = cmdq_scratch(r, SCRATCH_READY, cmdq_packed_bytes(p));
         int32_t *sums = cmdq_scratch(r, SCRATCH_SUMS, cmdq_sums(p) * sizeof *sums);
@@ -288,10 +305,13 @@ static bool take_matrices(cmdq_run *r, cmdq_product *p)
 {
     const cmdq_op *op = r->op;
     const cmdq_tile *in = cmdq_find_tile(op, CMDQ_IN), *wgt = cmdq_find_tile(op, CMDQ_WGT);
-    bool conv = op->opcode == CMDQ_TE_CONV_TILE, sparse = op->opcode == CMDQ_TE_SPARSE_GEMM_TILE, av = op->opcode == CMDQ_TE_AV_TILE;
+    bool conv = op->opcode == CMDQ_TE_CONV_TILE, sparse = op->opcode == CMDQ_TE_SPARSE_GEMM_TILE,
+         av = op->opcode == CMDQ_TE_AV_TILE;
     bool bytes = wgt->qbits <= 8, exact = bytes && in->qbits <= 8;
-    uint64_t inputs = conv ? cmdq_get(r, CMDQ_F_in_h) * cmdq_get(r, CMDQ_F_in_w) * cmdq_get(r, CMDQ_F_in_c) : op->m * op->k;
-    uint64_t weights = sparse ? op->n * (op->k / cmdq_get(r, CMDQ_F_sparse_m) * cmdq_get(r, CMDQ_F_sparse_n)) : op->n * op->k;
+    uint64_t inputs =
+        conv ? cmdq_get(r, CMDQ_F_in_h) * cmdq_get(r, CMDQ_F_in_w) * cmdq_get(r, CMDQ_F_in_c) : op->m * op->k;
+    uint64_t weights =
+        sparse ? op->n * (op->k / cmdq_get(r, CMDQ_F_sparse_m) * cmdq_get(r, CMDQ_F_sparse_n)) : op->n * op->k;
     p->whole = !conv && !sparse;
     p->transposed = av;
     p->way = cmdq_choose_variant(p, bytes, exact);
@@ -301,7 +321,9 @@ static bool take_matrices(cmdq_run *r, cmdq_product *p)
     p->weight_bits = packed ? 4 : 8;
     p->stride = p->k * p->weight_bits / 8;
     const void *a = unpack_operand(r, in, exact, inputs, 0);
-    const void *b = rows ? cmdq_rows(r, wgt, p->stride, &p->stride) : packed ? cmdq_bytes(r, wgt) : unpack_operand(r, wgt, bytes, weights, 1);
+    const void *b = rows     ? cmdq_rows(r, wgt, p->stride, &p->stride)
+                    : packed ? cmdq_bytes(r, wgt)
+                             : unpack_operand(r, wgt, bytes, weights, 1);
     if (av && b && !cmdq_takes_transposed(p->way))
         b = transposed(r, b, op->k, op->n, bytes ? 1 : sizeof(float), 4);
     take_scales(r, p);
@@ -315,16 +337,24 @@ static bool take_matrices(cmdq_run *r, cmdq_product *p)
 /* Whether results may stand where they go at once: as they are, and over nothing that is still to be read. */
 static bool goes_straight(const cmdq_run *r, const cmdq_product *p, const cmdq_tile *out)
 {
-    return cmdq_finishes_output(p) && out->qbits == 32 && (out->bank * r->shape->bank_bytes + out->start) % sizeof(float) == 0 && cmdq_are_apart(out, cmdq_find_tile(r->op, CMDQ_IN)) &&
-           cmdq_are_apart(out, cmdq_find_tile(r->op, CMDQ_WGT)) && cmdq_are_apart(out, cmdq_find_tile(r->op, CMDQ_SCALES));
+    return cmdq_finishes_output(p) && out->qbits == 32 &&
+           (out->bank * r->shape->bank_bytes + out->start) % sizeof(float) == 0 &&
+           cmdq_are_apart(out, cmdq_find_tile(r->op, CMDQ_IN)) &&
+           cmdq_are_apart(out, cmdq_find_tile(r->op, CMDQ_WGT)) &&
+           cmdq_are_apart(out, cmdq_find_tile(r->op, CMDQ_SCALES));
 }
 
 static bool tensor(cmdq_run *r)
 {
     const cmdq_op *op = r->op;
     const cmdq_tile *out = cmdq_find_tile(op, CMDQ_OUT);
-    cmdq_product p = {.m = op->m, .n = op->n, .k = op->k, .grouped = cmdq_has(r->queue, r->entry, CMDQ_F_wgt_group), .level = r->memories->level,
-                      .scale_ifm = cmdq_get_real(r, CMDQ_F_scale_ifm), .scale_wgt = cmdq_get_real(r, CMDQ_F_scale_wgt),
+    cmdq_product p = {.m = op->m,
+                      .n = op->n,
+                      .k = op->k,
+                      .grouped = cmdq_has(r->queue, r->entry, CMDQ_F_wgt_group),
+                      .level = r->memories->level,
+                      .scale_ifm = cmdq_get_real(r, CMDQ_F_scale_ifm),
+                      .scale_wgt = cmdq_get_real(r, CMDQ_F_scale_wgt),
                       .scale_ofm = cmdq_get_real(r, CMDQ_F_scale_ofm)};
     p.group = p.grouped ? cmdq_get(r, CMDQ_F_wgt_group) : p.k;
     p.bias = cmdq_numbers(r, cmdq_find_tile(op, CMDQ_BIAS), op->n, 1, 7);
@@ -348,9 +378,15 @@ static bool tensor(cmdq_run *r)
     return true;
 }
 
-cmdq_outcome cmdq_execute(const cmdq_queue *queue, const cmdq_params *shape, cmdq_memories *memories, uint32_t index, const cmdq_op *op, cmdq_error *wrong)
+cmdq_outcome cmdq_execute(const cmdq_queue *queue, const cmdq_params *shape, cmdq_memories *memories, uint32_t index,
+                          const cmdq_op *op, cmdq_error *wrong)
 {
-    cmdq_run r = {.queue = queue, .shape = shape, .memories = memories, .entry = &queue->entries[index], .op = op, .wrong = wrong};
+    cmdq_run r = {.queue = queue,
+                  .shape = shape,
+                  .memories = memories,
+                  .entry = &queue->entries[index],
+                  .op = op,
+                  .wrong = wrong};
     bool done = true;
     if (op->class_ == CMDQ_DMA)
         transfer(&r);

@@ -17,7 +17,10 @@ typedef struct cmdq_run {
 
 static inline uint64_t cmdq_get(const cmdq_run *r, cmdq_field field) { return cmdq_integer(r->queue, r->entry, field); }
 
-static inline float cmdq_get_real(const cmdq_run *r, cmdq_field field) { return (float)cmdq_real(r->queue, r->entry, field); }
+static inline float cmdq_get_real(const cmdq_run *r, cmdq_field field)
+{
+    return (float)cmdq_real(r->queue, r->entry, field);
+}
 
 /* Room that lives until the same scratch is asked for again; NULL sets no_memory. */
 void *cmdq_scratch(cmdq_run *r, unsigned which, uint64_t bytes);
@@ -29,7 +32,8 @@ uint8_t *cmdq_bytes(const cmdq_run *r, const cmdq_tile *tile);
 const uint8_t *cmdq_rows(const cmdq_run *r, const cmdq_tile *tile, uint64_t row_bytes, uint64_t *stride);
 
 /* Copies rows of `bytes` that lie so many steps apart. */
-void cmdq_copy_rows(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t rows, uint64_t bytes);
+void cmdq_copy_rows(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t rows,
+                    uint64_t bytes);
 
 /* Puts a load off until somebody looks. False: it must be done now. */
 bool cmdq_defer_load(const cmdq_run *r, const cmdq_tile *spm, const cmdq_tile *dram);
@@ -38,8 +42,8 @@ bool cmdq_defer_load(const cmdq_run *r, const cmdq_tile *spm, const cmdq_tile *d
 void cmdq_unpack(const uint8_t *packed, unsigned qbits, uint64_t count, float *out);
 void cmdq_pack(const float *values, unsigned qbits, uint64_t count, uint8_t *packed);
 
-/* The elements of a tile, times `scale`: in scratch `which`, or where they lie, if they are such numbers already. NULL: `tile` is, or there
- * is no memory. */
+/* The elements of a tile, times `scale`: in scratch `which`, or where they lie, if they are such numbers already. NULL:
+ * `tile` is, or there is no memory. */
 const float *cmdq_numbers(cmdq_run *r, const cmdq_tile *tile, uint64_t count, float scale, unsigned which);
 
 /* vector.c */

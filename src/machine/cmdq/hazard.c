@@ -25,16 +25,16 @@ typedef struct finder {
     tv_severity severity;
     uint32_t window_max;
     unsigned queues;
-    uint32_t *clocks;                     /* of each entry: `queues` counts */
-    uint32_t *position;                   /* of each entry: its number in its queue, from 1 */
-    uint32_t *taken[CMDQ_ENGINES_MAX];    /* of each queue: its entries in order */
-    uint32_t length[CMDQ_ENGINES_MAX];    /* … as many as were taken so far */
-    struct tree *tree;                    /* NULL until a window is large */
-    uint32_t in_tree[CMDQ_ENGINES_MAX];   /* entries of each queue that the tree knows */
+    uint32_t *clocks;                   /* of each entry: `queues` counts */
+    uint32_t *position;                 /* of each entry: its number in its queue, from 1 */
+    uint32_t *taken[CMDQ_ENGINES_MAX];  /* of each queue: its entries in order */
+    uint32_t length[CMDQ_ENGINES_MAX];  /* … as many as were taken so far */
+    struct tree *tree;                  /* NULL until a window is large */
+    uint32_t in_tree[CMDQ_ENGINES_MAX]; /* entries of each queue that the tree knows */
     uint64_t found, compared;
     bool no_memory;
-    uint32_t kept_entry[KEPT];            /* plus 1 */
-    cmdq_op kept[KEPT];                   /* what entries were resolved to: those of a window are looked at again soon */
+    uint32_t kept_entry[KEPT]; /* plus 1 */
+    cmdq_op kept[KEPT];        /* what entries were resolved to: those of a window are looked at again soon */
     cmdq_op spare;
 } finder;
 
@@ -86,7 +86,8 @@ typedef struct stretch {
 
 static stretch stretch_of(const finder *f, const cmdq_tile *t, uint64_t row)
 {
-    uint64_t base = t->bank == CMDQ_NO_BANK ? DRAM_BASE : t->bank * f->shape->bank_bytes, from = base + t->start + row * t->stride;
+    uint64_t base = t->bank == CMDQ_NO_BANK ? DRAM_BASE : t->bank * f->shape->bank_bytes,
+             from = base + t->start + row * t->stride;
     return (stretch){from, from + t->bytes};
 }
 
@@ -95,7 +96,8 @@ static bool overlap(const finder *f, const cmdq_tile *a, const cmdq_tile *b, str
 {
     if (!(a->writes || b->writes) || (a->bank != b->bank))
         return false;
-    stretch all_a = {stretch_of(f, a, 0).from, stretch_of(f, a, a->rows - 1).to}, all_b = {stretch_of(f, b, 0).from, stretch_of(f, b, b->rows - 1).to};
+    stretch all_a = {stretch_of(f, a, 0).from, stretch_of(f, a, a->rows - 1).to},
+            all_b = {stretch_of(f, b, 0).from, stretch_of(f, b, b->rows - 1).to};
     if (all_a.to <= all_b.from || all_b.to <= all_a.from)
         return false;
     for (uint64_t i = 0, k = 0; i < a->rows && k < b->rows;) {
@@ -112,8 +114,8 @@ static bool overlap(const finder *f, const cmdq_tile *a, const cmdq_tile *b, str
     return false;
 }
 
-/* What the tree knows of a tile: its rows where they are few, else all between the first and the last. A hit may then be none;
- * overlap() is the judge. */
+/* What the tree knows of a tile: its rows where they are few, else all between the first and the last. A hit may then
+ * be none; overlap() is the judge. */
 enum { TREE_ROWS_MAX = 16 };
 
 static uint64_t tree_rows(const cmdq_tile *t) { return t->rows > TREE_ROWS_MAX ? 1 : t->rows; }
@@ -138,7 +140,7 @@ static bool resolve(const finder *f, uint32_t entry, cmdq_op *op)
 typedef struct tree {
     uint64_t *edges; /* ascending: stretch i is edges[i] to edges[i + 1] */
     size_t edge_count, leaves;
-    uint32_t *last;  /* [node][queue][reads, writes][whole node, or something below it] */
+    uint32_t *last; /* [node][queue][reads, writes][whole node, or something below it] */
 } tree;
 
 static void tree_free(tree *t)
@@ -204,7 +206,10 @@ static size_t edge_index(const tree *t, uint64_t at)
     return low;
 }
 
-static uint32_t *cell(const finder *f, size_t node, unsigned queue, unsigned writes) { return f->tree->last + ((node * f->queues + queue) * 2 + writes) * 2; }
+static uint32_t *cell(const finder *f, size_t node, unsigned queue, unsigned writes)
+{
+    return f->tree->last + ((node * f->queues + queue) * 2 + writes) * 2;
+}
 
 /* A range of leaves, and what is done with it. */
 typedef struct range {
@@ -240,7 +245,8 @@ static uint32_t tree_get(const finder *f, size_t node, size_t first, size_t coun
     }
     if (whole)
         return best;
-    uint32_t left = tree_get(f, 2 * node, first, count / 2, r), right = tree_get(f, 2 * node + 1, first + count / 2, count / 2, r);
+    uint32_t left = tree_get(f, 2 * node, first, count / 2, r),
+             right = tree_get(f, 2 * node + 1, first + count / 2, count / 2, r);
     best = left > best ? left : best;
     return right > best ? right : best;
 }
@@ -257,7 +263,8 @@ static void tree_catch_up(finder *f, unsigned queue)
                 for (unsigned w = 0; w < 2; w++)
                     if (w ? op.tiles[k].writes : op.tiles[k].reads)
                         tree_put(f, 1, 0, f->tree->leaves,
-                                 &(range){edge_index(f->tree, s.from), edge_index(f->tree, s.to), queue, w, f->in_tree[queue] + 1});
+                                 &(range){edge_index(f->tree, s.from), edge_index(f->tree, s.to), queue, w,
+                                          f->in_tree[queue] + 1});
             }
     }
 }
@@ -294,9 +301,10 @@ static void report(finder *f, uint32_t a, uint32_t b, const cmdq_tile *earlier, 
         snprintf(place, sizeof place, "SPM bank %u", tile->bank);
     snprintf(hint, sizeof hint, "add %" PRIu32 " to deps_before of entry %" PRIu32, a, b);
     tv_findings_report(f->findings, f->severity, CMDQ_CODE_HAZARD, b, hint,
-                    "entries %" PRIu32 " (%s) and %" PRIu32 " (%s) both touch %s bytes 0x%" PRIx64 " to 0x%" PRIx64 ", %s, and nothing orders them",
-                    low, cmdq_name(&f->queue->entries[low]), high, cmdq_name(&f->queue->entries[high]), place, s->from - base, s->to - base - 1,
-                    writer);
+                       "entries %" PRIu32 " (%s) and %" PRIu32 " (%s) both touch %s bytes 0x%" PRIx64 " to 0x%" PRIx64
+                       ", %s, and nothing orders them",
+                       low, cmdq_name(&f->queue->entries[low]), high, cmdq_name(&f->queue->entries[high]), place,
+                       s->from - base, s->to - base - 1, writer);
     f->found++;
 }
 
@@ -366,11 +374,17 @@ static bool make_queues(finder *f)
     return all;
 }
 
-uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan, uint32_t window_max, tv_severity severity,
-                           tv_findings *findings)
+uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan,
+                           uint32_t window_max, tv_severity severity, tv_findings *findings)
 {
-    finder f = {.program = program, .queue = cmdq_queue_of(program), .shape = shape, .plan = plan, .findings = findings, .severity = severity,
-                .window_max = window_max, .queues = shape->engines};
+    finder f = {.program = program,
+                .queue = cmdq_queue_of(program),
+                .shape = shape,
+                .plan = plan,
+                .findings = findings,
+                .severity = severity,
+                .window_max = window_max,
+                .queues = shape->engines};
     f.no_memory = !make_queues(&f);
     for (uint32_t i = 0; i < plan->count && !f.no_memory && !ended(&f); i++) {
         uint32_t entry = plan->order ? plan->order[i] : i;
@@ -381,7 +395,8 @@ uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_params *shape, 
         search(&f, entry);
     }
     if (ended(&f) && !f.no_memory)
-        tv_report(findings->sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_HAZARD], &TV_NO_SOURCE_LOC, NULL, "the search for hazards ended here: there may be more");
+        tv_report(findings->sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_HAZARD], &TV_NO_SOURCE_LOC, NULL,
+                  "the search for hazards ended here: there may be more");
     free(f.clocks);
     free(f.position);
     for (unsigned q = 0; q < f.queues; q++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CMDQ machine as a target: creating, loading, running, faults, address spaces, statistics. Entries are executed one by
- * one; their time is worked out when the queue has ended, or when somebody asks. */
+/* The CMDQ machine as a target: creating, loading, running, faults, address spaces, statistics. Entries are executed
+ * one by one; their time is worked out when the queue has ended, or when somebody asks. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 #include "machine/cmdq/hazard.h"
 
 static const tv_param params[CMDQ_PARAM_COUNT] = {
-#define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_) {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},
+#define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_)                                              \
+    {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},
 #include "machine/cmdq/params.def"
 #undef TV_PARAM
 };
@@ -32,18 +33,21 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 /* The quotients of section 5 are worked out in 128 bits. */
 static tv_status validate(const tv_config *config, const tv_diag_sink *sink)
 {
-    static const unsigned rates[] = {CMDQ_PARAM_TE_WEIGHT4, CMDQ_PARAM_TE_WEIGHT2, CMDQ_PARAM_TE_ACTIVATION4, CMDQ_PARAM_TE_FLOAT16,
-                                     CMDQ_PARAM_TE_FLOAT32, CMDQ_PARAM_VE_OPS, CMDQ_PARAM_VE_ACTIVATION8, CMDQ_PARAM_VE_ACTIVATION4};
+    static const unsigned rates[] = {CMDQ_PARAM_TE_WEIGHT4,     CMDQ_PARAM_TE_WEIGHT2,    CMDQ_PARAM_TE_ACTIVATION4,
+                                     CMDQ_PARAM_TE_FLOAT16,     CMDQ_PARAM_TE_FLOAT32,    CMDQ_PARAM_VE_OPS,
+                                     CMDQ_PARAM_VE_ACTIVATION8, CMDQ_PARAM_VE_ACTIVATION4};
     for (size_t i = 0; i < TV_COUNTOF(rates); i++) {
         tv_rate rate = tv_config_rate(config, rates[i]);
         uint64_t g = gcd(rate.num, rate.den);
         if (rate.num / g > 1 << 20 || rate.den / g > 1 << 20)
-            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "use few decimals", "%s has a numerator or denominator over 2^20",
-                           params[rates[i]].key);
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "use few decimals",
+                           "%s has a numerator or denominator over 2^20", params[rates[i]].key);
     }
-    uint64_t spm = tv_config_integer(config, CMDQ_PARAM_SPM_BANKS) * tv_config_integer(config, CMDQ_PARAM_SPM_BANK_BYTES);
+    uint64_t spm =
+        tv_config_integer(config, CMDQ_PARAM_SPM_BANKS) * tv_config_integer(config, CMDQ_PARAM_SPM_BANK_BYTES);
     if (spm > UINT64_C(1) << 36)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), NULL, "spm.banks times spm.bank_bytes is more than 64 GiB");
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), NULL,
+                       "spm.banks times spm.bank_bytes is more than 64 GiB");
     return TV_OK;
 }
 
@@ -102,8 +106,8 @@ static void fill_memories(machine *m)
 
 /* ---- Running ---- */
 
-/* The time of what has been executed of the loaded queue, after `timing`. With forward dependencies the executed entries are
- * no prefix of the ids; then the time is of the ids below the least that is left. */
+/* The time of what has been executed of the loaded queue, after `timing`. With forward dependencies the executed
+ * entries are no prefix of the ids; then the time is of the ids below the least that is left. */
 static bool time_executed(const machine *m, const tv_trace_sink *sink, cmdq_timing *timing)
 {
     uint32_t count = m->next;
@@ -155,9 +159,13 @@ static bool execute(machine *m, uint32_t entry, outcome *o)
     uint64_t turn = 0; /* the plan knows the channel */
     cmdq_resolve(q, &m->shape, entry, &turn, &op, &wrong);
     switch (cmdq_execute(q, &m->shape, &m->memories, entry, &op, &wrong)) {
-    case CMDQ_EXECUTED: return true;
-    case CMDQ_NO_MEMORY: *o = NO_MEMORY; return false;
-    case CMDQ_FAULT: break;
+    case CMDQ_EXECUTED:
+        return true;
+    case CMDQ_NO_MEMORY:
+        *o = NO_MEMORY;
+        return false;
+    case CMDQ_FAULT:
+        break;
     }
     tv_buf text = {0};
     cmdq_print(q, entry, &text);
@@ -190,7 +198,8 @@ static uint64_t accesses(void *state, const tv_access_sink *sink)
     for (unsigned i = 0; i < op.tile_count; i++) {
         const cmdq_tile *t = &op.tiles[i];
         bool dram = t->bank == CMDQ_NO_BANK;
-        tv_access access = {dram ? "dram" : "spm", t->start + (dram ? 0 : t->bank * m->shape.bank_bytes), t->bytes, t->writes};
+        tv_access access = {dram ? "dram" : "spm", t->start + (dram ? 0 : t->bank * m->shape.bank_bytes), t->bytes,
+                            t->writes};
         for (uint64_t row = 0; row < t->rows; row++, access.addr += t->stride)
             sink->take(sink->user, &access);
     }
@@ -277,7 +286,10 @@ static tv_memory *memory_of(machine *m, unsigned space)
     return space == SPACE_SPM ? &m->memories.spm : &m->memories.dram;
 }
 
-static void read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes) { memcpy(data, memory_of(state, space)->bytes + byte, bytes); }
+static void read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes)
+{
+    memcpy(data, memory_of(state, space)->bytes + byte, bytes);
+}
 
 static void write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes)
 {
@@ -305,9 +317,12 @@ static void judge(tv_stats *out)
     bool latency = out->bound_share < 0.5;
     snprintf(out->bound_by, sizeof out->bound_by, "%s", latency ? "latency" : out->engines[busiest].name);
     if (latency)
-        snprintf(out->bottleneck, sizeof out->bottleneck, "bound by latency: no engine works half of the time; entries wait most for a %s", cmdq_stall_reason_names[worst]);
+        snprintf(out->bottleneck, sizeof out->bottleneck,
+                 "bound by latency: no engine works half of the time; entries wait most for a %s",
+                 cmdq_stall_reason_names[worst]);
     else
-        snprintf(out->bottleneck, sizeof out->bottleneck, "bound by %s: %.0f %% of cycles", out->bound_by, 100 * out->bound_share);
+        snprintf(out->bottleneck, sizeof out->bottleneck, "bound by %s: %.0f %% of cycles", out->bound_by,
+                 100 * out->bound_share);
 }
 
 static void stats(const void *state, tv_stats *out)

@@ -6,7 +6,13 @@
 #include "kernels/elements.h"
 #include "kernels/mix.h"
 
-enum { LONGEST = 1 << 16, GROUPS_AT_ONCE = 64, ROWS_AT_ONCE = 32, TOGETHER = 16, PANEL_WORTH = 4 /* rows of activations */ };
+enum {
+    LONGEST = 1 << 16,
+    GROUPS_AT_ONCE = 64,
+    ROWS_AT_ONCE = 32,
+    TOGETHER = 16,
+    PANEL_WORTH = 4 /* rows of activations */
+};
 
 /* ---- Ways ---- */
 
@@ -28,31 +34,43 @@ cmdq_variant cmdq_choose_variant(const cmdq_product *p, bool integer_weights, bo
 
 bool cmdq_takes_packed(const cmdq_product *p, cmdq_variant way)
 {
-    return p->k % 2 == 0 && (way == CMDQ_VARIANT_VECTORS || way == CMDQ_VARIANT_PANELS || way == CMDQ_VARIANT_PANEL_GROUPS);
+    return p->k % 2 == 0 &&
+           (way == CMDQ_VARIANT_VECTORS || way == CMDQ_VARIANT_PANELS || way == CMDQ_VARIANT_PANEL_GROUPS);
 }
 
-bool cmdq_finishes_output(const cmdq_product *p) { return p->way == CMDQ_VARIANT_PANEL_GROUPS && !p->bias && p->scale_ofm == 1; }
+bool cmdq_finishes_output(const cmdq_product *p)
+{
+    return p->way == CMDQ_VARIANT_PANEL_GROUPS && !p->bias && p->scale_ofm == 1;
+}
 
 static uint64_t vector_sums(uint64_t k) { return tv_groups_packed_bytes(k) / TV_GROUP; }
 
 uint64_t cmdq_packed_bytes(const cmdq_product *p)
 {
     switch (p->way) {
-    case CMDQ_VARIANT_VECTORS: return p->m * tv_groups_packed_bytes(p->k);
+    case CMDQ_VARIANT_VECTORS:
+        return p->m * tv_groups_packed_bytes(p->k);
     case CMDQ_VARIANT_PANELS:
-    case CMDQ_VARIANT_PANEL_GROUPS: return tv_panel_packed_bytes(p->m, p->k);
-    default: return 0;
+    case CMDQ_VARIANT_PANEL_GROUPS:
+        return tv_panel_packed_bytes(p->m, p->k);
+    default:
+        return 0;
     }
 }
 
 uint64_t cmdq_sums(const cmdq_product *p)
 {
     switch (p->way) {
-    case CMDQ_VARIANT_VECTORS: return p->m * vector_sums(p->k);
-    case CMDQ_VARIANT_PANEL_GROUPS: return tv_panel_offsets_count(p->m, p->k, TV_GROUP);
-    case CMDQ_VARIANT_PANELS: return tv_panel_offsets_count(p->m, p->k, p->k);
-    case CMDQ_VARIANT_BYTES: return p->m;
-    default: return 0;
+    case CMDQ_VARIANT_VECTORS:
+        return p->m * vector_sums(p->k);
+    case CMDQ_VARIANT_PANEL_GROUPS:
+        return tv_panel_offsets_count(p->m, p->k, TV_GROUP);
+    case CMDQ_VARIANT_PANELS:
+        return tv_panel_offsets_count(p->m, p->k, p->k);
+    case CMDQ_VARIANT_BYTES:
+        return p->m;
+    default:
+        return 0;
     }
 }
 
@@ -61,7 +79,8 @@ void cmdq_pack_operands(const cmdq_product *p, int8_t *ready, int32_t *sums)
     if (p->way == CMDQ_VARIANT_PANELS || p->way == CMDQ_VARIANT_PANEL_GROUPS)
         tv_panel(p->level)->ready(p->a8, p->m, p->k, p->weight_bits, p->way == CMDQ_VARIANT_PANEL_GROUPS, ready, sums);
     for (uint64_t i = 0; i < p->m && p->way == CMDQ_VARIANT_VECTORS; i++)
-        tv_groups_pack(p->a8 + i * p->k, p->k, p->weight_bits, ready + i * tv_groups_packed_bytes(p->k), sums + i * vector_sums(p->k));
+        tv_groups_pack(p->a8 + i * p->k, p->k, p->weight_bits, ready + i * tv_groups_packed_bytes(p->k),
+                       sums + i * vector_sums(p->k));
     for (uint64_t i = 0; i < p->m && p->way == CMDQ_VARIANT_BYTES; i++)
         sums[i] = tv_sum_s8(p->a8 + i * p->k, p->k);
 }
@@ -89,12 +108,16 @@ static void finish_rows(void *user, uint64_t from, uint64_t to)
 {
     const cmdq_product *p = user;
     for (uint64_t i = from; i < to; i++)
-        tv_elements_finish(sums_at(p, i, 0), p->n, p->bias, p->old ? p->old + i * p->n : NULL, p->scale_ofm, sums_at(p, i, 0));
+        tv_elements_finish(sums_at(p, i, 0), p->n, p->bias, p->old ? p->old + i * p->n : NULL, p->scale_ofm,
+                           sums_at(p, i, 0));
 }
 
 /* ---- By panels ---- */
 
-static tv_panel_weights panel_weights(const cmdq_product *p) { return (tv_panel_weights){p->b8, p->weight_bits, p->k, p->stride}; }
+static tv_panel_weights panel_weights(const cmdq_product *p)
+{
+    return (tv_panel_weights){p->b8, p->weight_bits, p->k, p->stride};
+}
 
 /* Pairs of panels `from` to `to`. */
 static void multiply_panels(void *user, uint64_t from, uint64_t to)
@@ -105,7 +128,8 @@ static void multiply_panels(void *user, uint64_t from, uint64_t to)
     for (uint64_t i = 0; i < p->m; i += TV_PANEL_INPUTS)
         for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR) {
             uint64_t rows = tv_min_u64(p->m - i, TV_PANEL_INPUTS), count = tv_min_u64(p->n - j, TV_PANEL_PAIR);
-            tv_panel(p->level)->exact(&w, j, count, p->ready + tv_panel_packed_bytes(i, p->k), p->sums + i, rows, exact);
+            tv_panel(p->level)->exact(&w, j, count, p->ready + tv_panel_packed_bytes(i, p->k), p->sums + i, rows,
+                                      exact);
             for (uint64_t r = 0; r < rows; r++)
                 put_exact(p, i + r, j, count, exact + r * TV_PANEL_PAIR);
         }
@@ -118,8 +142,10 @@ static void multiply_panel_groups(void *user, uint64_t from, uint64_t to)
     const tv_panel_weights w = panel_weights(p);
     for (uint64_t i = 0; i < p->m; i += TV_PANEL_GROUPED)
         for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR)
-            tv_panel(p->level)->groups(&w, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), p->ready + tv_panel_packed_bytes(i, p->k), p->sums + i * (p->k / TV_GROUP),
-                                       tv_min_u64(p->m - i, TV_PANEL_GROUPED), p->scales, p->scale_step, p->scale_ifm, cmdq_finishes_output(p) && p->old ? p->old + i * p->n + j : NULL, sums_at(p, i, j), p->n);
+            tv_panel(p->level)->groups(
+                &w, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), p->ready + tv_panel_packed_bytes(i, p->k),
+                p->sums + i * (p->k / TV_GROUP), tv_min_u64(p->m - i, TV_PANEL_GROUPED), p->scales, p->scale_step,
+                p->scale_ifm, cmdq_finishes_output(p) && p->old ? p->old + i * p->n + j : NULL, sums_at(p, i, j), p->n);
 }
 
 /* ---- By weight rows ---- */
@@ -131,8 +157,10 @@ static void multiply_vectors(const cmdq_product *p, uint64_t from, uint64_t to)
     uint64_t row_bytes = p->k * p->weight_bits / 8;
     for (uint64_t j = from; j < to; j += AT_ONCE)
         for (uint64_t i = 0; i < p->m; i++)
-            tv_groups(p->level, p->weight_bits)((const uint8_t *)p->b8 + j * row_bytes, p->k, tv_min_u64(to - j, AT_ONCE), p->ready + i * tv_groups_packed_bytes(p->k),
-                                                p->sums + i * vector_sums(p->k), p->scale_ifm, p->scales + j * (p->k / TV_GROUP), sums_at(p, i, j));
+            tv_groups(p->level,
+                      p->weight_bits)((const uint8_t *)p->b8 + j * row_bytes, p->k, tv_min_u64(to - j, AT_ONCE),
+                                      p->ready + i * tv_groups_packed_bytes(p->k), p->sums + i * vector_sums(p->k),
+                                      p->scale_ifm, p->scales + j * (p->k / TV_GROUP), sums_at(p, i, j));
 }
 
 /* Integers: as many weight rows and activations as a tile of results has room for. */
@@ -142,7 +170,8 @@ static void multiply_bytes(const cmdq_product *p, uint64_t from, uint64_t to)
     for (uint64_t j = from; j < to; j += TOGETHER)
         for (uint64_t i = 0; i < p->m; i += ROWS_AT_ONCE) {
             uint64_t rows = tv_min_u64(p->m - i, ROWS_AT_ONCE), count = tv_min_u64(to - j, TOGETHER);
-            tv_s8s8(p->level)((const int8_t *)p->b8 + j * p->k, p->k, count, p->a8 + i * p->k, p->sums + i, rows, exact);
+            tv_s8s8(p->level)((const int8_t *)p->b8 + j * p->k, p->k, count, p->a8 + i * p->k, p->sums + i, rows,
+                              exact);
             for (uint64_t r = 0; r < rows; r++) {
                 for (uint64_t u = 0; u < count; u++)
                     row[u] = exact[u * rows + r];
@@ -151,9 +180,10 @@ static void multiply_bytes(const cmdq_product *p, uint64_t from, uint64_t to)
         }
 }
 
-/* Sums over `length` elements of row i of the activations from element `at` on: `count` of them, each `a_step` and `b_step` after the
- * one before. Lengths are within LONGEST. */
-static void sums_of(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t at, uint64_t a_step, uint64_t b_step, uint64_t length, uint64_t count, float *out)
+/* Sums over `length` elements of row i of the activations from element `at` on: `count` of them, each `a_step` and
+ * `b_step` after the one before. Lengths are within LONGEST. */
+static void sums_of(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t at, uint64_t a_step, uint64_t b_step,
+                    uint64_t length, uint64_t count, float *out)
 {
     int32_t exact[GROUPS_AT_ONCE];
     const int8_t *b = (const int8_t *)p->b8 + j * p->k + at;
@@ -242,11 +272,21 @@ static void multiply_part(void *user, uint64_t from, uint64_t to)
 {
     const cmdq_product *p = user;
     switch (p->way) {
-    case CMDQ_VARIANT_ROWS: multiply_rows(p, from, to); break;
-    case CMDQ_VARIANT_BYTES: multiply_bytes(p, from, to); break;
-    case CMDQ_VARIANT_GROUPS: multiply_groups(p, from, to); break;
-    case CMDQ_VARIANT_VECTORS: multiply_vectors(p, from, to); break;
-    default: multiply_singly(p, from, to); break;
+    case CMDQ_VARIANT_ROWS:
+        multiply_rows(p, from, to);
+        break;
+    case CMDQ_VARIANT_BYTES:
+        multiply_bytes(p, from, to);
+        break;
+    case CMDQ_VARIANT_GROUPS:
+        multiply_groups(p, from, to);
+        break;
+    case CMDQ_VARIANT_VECTORS:
+        multiply_vectors(p, from, to);
+        break;
+    default:
+        multiply_singly(p, from, to);
+        break;
     }
 }
 

@@ -17,10 +17,11 @@ typedef enum cmdq_variant {
     CMDQ_VARIANT_VECTORS,      /* groups of 32: each row of activations by itself */
     CMDQ_VARIANT_PANELS,       /* INT4 or INT8 weights, without groups: many rows of activations */
     CMDQ_VARIANT_PANEL_GROUPS, /* the same with groups of 32 */
-    CMDQ_VARIANT_WEIGHTED_SUM,          /* binary32 by weights that lie transposed, whatever their type, as binary32 */
+    CMDQ_VARIANT_WEIGHTED_SUM, /* binary32 by weights that lie transposed, whatever their type, as binary32 */
 } cmdq_variant;
 
-/* Rows of activations and rows of weights, both k long: both integers, activations of binary32 and integers, or both binary32. */
+/* Rows of activations and rows of weights, both k long: both integers, activations of binary32 and integers, or both
+ * binary32. */
 typedef struct cmdq_product {
     uint64_t m, n, k, group; /* group: k without groups */
     bool grouped;
@@ -35,14 +36,15 @@ typedef struct cmdq_product {
     uint64_t scale_step;     /* between those of rows of groups; likewise */
     const float *bias, *old; /* or NULL */
     float scale_ifm, scale_wgt, scale_ofm;
-    float *out;              /* m by n */
+    float *out; /* m by n */
     tv_cpu_level level;
     cmdq_variant way;
-    const int8_t *ready;     /* what the way wants of a8, of cmdq_packed_bytes and cmdq_sums */
+    const int8_t *ready; /* what the way wants of a8, of cmdq_packed_bytes and cmdq_sums */
     const int32_t *sums;
 } cmdq_product;
 
-/* The way for a product whose sizes, widths and `whole` are known; `integers`: of which weights and activations are at most 8 bits wide. */
+/* The way for a product whose sizes, widths and `whole` are known; `integers`: of which weights and activations are at
+ * most 8 bits wide. */
 cmdq_variant cmdq_choose_variant(const cmdq_product *product, bool integer_weights, bool integers);
 
 /* Whether a way takes weights of `transposed` as they lie; others want rows of k. */
@@ -52,9 +54,13 @@ static inline bool cmdq_takes_transposed(cmdq_variant way) { return way == CMDQ_
 bool cmdq_takes_packed(const cmdq_product *product, cmdq_variant way);
 
 /* Whether a way takes rows of INT8 or packed INT4, and groups' scales, with gaps between them. */
-static inline bool cmdq_takes_rows(cmdq_variant way) { return way == CMDQ_VARIANT_PANELS || way == CMDQ_VARIANT_PANEL_GROUPS; }
+static inline bool cmdq_takes_rows(cmdq_variant way)
+{
+    return way == CMDQ_VARIANT_PANELS || way == CMDQ_VARIANT_PANEL_GROUPS;
+}
 
-/* Whether a product adds what stands by itself, and its results are all that there is to be done: `out` may be `old`, NaN is canonical. */
+/* Whether a product adds what stands by itself, and its results are all that there is to be done: `out` may be `old`,
+ * NaN is canonical. */
 bool cmdq_finishes_output(const cmdq_product *product);
 
 /* Room for `ready` and `sums` (elements), and filling it; 0: the way wants none. */

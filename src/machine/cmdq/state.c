@@ -50,8 +50,8 @@ void cmdq_visit_state(void *state, tv_state_visitor *parts)
 
 enum { LISTED = 4, LOOKED_AT = 65536 };
 
-/* A bit for each entry that has been executed, where that is not the order of the queue; the caller frees it. NULL also when there is no
- * memory: then nothing counts as done. */
+/* A bit for each entry that has been executed, where that is not the order of the queue; the caller frees it. NULL also
+ * when there is no memory: then nothing counts as done. */
 static uint8_t *done_set(const cmdq_machine *m)
 {
     uint8_t *done = m->plan.order ? calloc(m->plan.count / 8 + 1, 1) : NULL;
@@ -145,16 +145,23 @@ bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
         return false;
     *out = i < ENGINE ? fixed[i] : (tv_state_value){"queues", m->shape.names[i - ENGINE], NULL, "the engine's queue"};
     switch (i) {
-    case DONE: tv_buf_printf(text, "%" PRIu32 " of %" PRIu32, m->next, m->plan.count); break;
-    case BARRIERS: print_controls(m, CMDQ_BARRIER, text); break;
-    case GROUPS: print_controls(m, CMDQ_SYNC_GROUP, text); break;
+    case DONE:
+        tv_buf_printf(text, "%" PRIu32 " of %" PRIu32, m->next, m->plan.count);
+        break;
+    case BARRIERS:
+        print_controls(m, CMDQ_BARRIER, text);
+        break;
+    case GROUPS:
+        print_controls(m, CMDQ_SYNC_GROUP, text);
+        break;
     case NEXT:
         if (m->next == m->plan.count) {
             tv_buf_str(text, "none");
             break;
         }
         uint32_t entry = m->plan.order ? m->plan.order[m->next] : m->next;
-        cmdq_ids ids = cmdq_list(cmdq_queue_of(m->program), &cmdq_queue_of(m->program)->entries[entry], CMDQ_DEPS_BEFORE);
+        cmdq_ids ids =
+            cmdq_list(cmdq_queue_of(m->program), &cmdq_queue_of(m->program)->entries[entry], CMDQ_DEPS_BEFORE);
         print_entry(m, entry, text);
         for (uint32_t k = 0; k < ids.count && k < LISTED; k++) {
             tv_buf_str(text, k ? ", " : " after ");
@@ -163,7 +170,8 @@ bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
         if (ids.count > LISTED)
             tv_buf_printf(text, " and %" PRIu32 " more", ids.count - LISTED);
         break;
-    default: print_engine(m, i - ENGINE, text);
+    default:
+        print_engine(m, i - ENGINE, text);
     }
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The timing model of CMDQ (its specification, section 5): engines take entries from their queues, transfers share DRAM,
- * and time moves from completion to completion. */
+/* The timing model of CMDQ (its specification, section 5): engines take entries from their queues, transfers share
+ * DRAM, and time moves from completion to completion. */
 #include <stdlib.h>
 
 #include "machine/cmdq/machine.h"
@@ -12,11 +12,11 @@ static const uint32_t NONE = UINT32_MAX;
 
 /* What an engine does. A DMA channel first moves its bytes, then pays for its conflicts. */
 typedef struct worker {
-    uint32_t head;     /* next entry of its queue, or NONE */
-    uint32_t running;  /* or NONE */
+    uint32_t head;                /* next entry of its queue, or NONE */
+    uint32_t running;             /* or NONE */
     uint64_t started, free, done; /* done: UINT64_MAX while the end is not known */
-    bool moving;       /* DMA: bytes are left */
-    tv_ratio left;     /* … so many cycles of the full rate */
+    bool moving;                  /* DMA: bytes are left */
+    tv_ratio left;                /* … so many cycles of the full rate */
     uint64_t weight, penalty;
 } worker;
 
@@ -28,17 +28,17 @@ typedef struct simulation {
     const tv_trace_sink *sink;
     uint64_t index_base;
     uint32_t count, completed;
-    uint32_t *waits;       /* of each entry: predecessors that are not complete */
-    uint64_t *end;         /* of each entry: when it completed */
-    uint32_t *next;        /* of each entry: the next of its engine */
-    uint32_t *parked;      /* of each barrier number: control entries that wait for it alone, linked by `next` */
-    uint32_t *released;    /* traced: of each entry, the predecessor that completed last */
-    uint32_t *work;        /* control entries that can complete now */
+    uint32_t *waits;    /* of each entry: predecessors that are not complete */
+    uint64_t *end;      /* of each entry: when it completed */
+    uint32_t *next;     /* of each entry: the next of its engine */
+    uint32_t *parked;   /* of each barrier number: control entries that wait for it alone, linked by `next` */
+    uint32_t *released; /* traced: of each entry, the predecessor that completed last */
+    uint32_t *work;     /* control entries that can complete now */
     uint32_t work_count;
     uint32_t barriers_done;
     worker engines[CMDQ_ENGINES_MAX];
-    tv_ratio moved_to;     /* transfers are worked out to here */
-    unsigned moving;       /* transfers with bytes left */
+    tv_ratio moved_to; /* transfers are worked out to here */
+    unsigned moving;   /* transfers with bytes left */
     uint64_t *starts;
     tv_account *accounts;
 } simulation;
@@ -49,8 +49,13 @@ static tv_event event_of(const simulation *s, tv_event_kind kind, unsigned e, ui
 {
     static const char *const names[CMDQ_SYNC] = {"DMA", "TE", "VE"};
     unsigned c = e < s->shape->first[CMDQ_TE] ? CMDQ_DMA : e < s->shape->first[CMDQ_VE] ? CMDQ_TE : CMDQ_VE;
-    tv_event event = {.kind = kind, .engine = names[c], .engine_id = e - s->shape->first[c], .index = (int64_t)(s->index_base + entry),
-                      .lane = s->shape->names[e], .op = cmdq_name(&s->queue->entries[entry]), .waits_for = -1};
+    tv_event event = {.kind = kind,
+                      .engine = names[c],
+                      .engine_id = e - s->shape->first[c],
+                      .index = (int64_t)(s->index_base + entry),
+                      .lane = s->shape->names[e],
+                      .op = cmdq_name(&s->queue->entries[entry]),
+                      .waits_for = -1};
     if (s->queue->entries[entry].layer)
         event.layer = s->queue->texts[s->queue->entries[entry].layer];
     tv_event_locate(&event, s->program, entry);
@@ -85,7 +90,8 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
     s->sink->event(s->sink->user, &event);
 }
 
-static void hold(simulation *s, unsigned e, uint32_t entry, cmdq_stall_reason reason, uint64_t from, uint64_t to, uint32_t waits_for)
+static void hold(simulation *s, unsigned e, uint32_t entry, cmdq_stall_reason reason, uint64_t from, uint64_t to,
+                 uint32_t waits_for)
 {
     tv_account_stall(&s->accounts[e], reason, from, to);
     if (!s->sink || to <= from)
@@ -187,7 +193,10 @@ static uint64_t conflicts(const simulation *s, unsigned own, uint32_t entry)
 
 /* ---- Entries ---- */
 
-static bool is_free(const simulation *s, uint32_t entry) { return s->waits[entry] == 0 && s->barriers_done >= s->plan->graph.barrier[entry]; }
+static bool is_free(const simulation *s, uint32_t entry)
+{
+    return s->waits[entry] == 0 && s->barriers_done >= s->plan->graph.barrier[entry];
+}
 
 static void start(simulation *s, unsigned e, uint64_t now)
 {
@@ -217,8 +226,8 @@ static void start_ready(simulation *s, uint64_t now)
         unsigned best = CMDQ_ENGINES_MAX;
         for (unsigned e = 0; e < s->shape->engines; e++) {
             const worker *engine = &s->engines[e];
-            if (engine->running == NONE && engine->head != NONE && (best == CMDQ_ENGINES_MAX || engine->head < s->engines[best].head) &&
-                is_free(s, engine->head))
+            if (engine->running == NONE && engine->head != NONE &&
+                (best == CMDQ_ENGINES_MAX || engine->head < s->engines[best].head) && is_free(s, engine->head))
                 best = e;
         }
         if (best == CMDQ_ENGINES_MAX)
@@ -250,7 +259,8 @@ static void complete(simulation *s, uint32_t entry, uint64_t now)
         uint32_t after = graph->next[k];
         if (after < s->count && s->released)
             s->released[after] = entry;
-        if (after < s->count && --s->waits[after] == 0 && cmdq_is_control(&s->queue->entries[after]) && s->queue->entries[after].opcode != CMDQ_END)
+        if (after < s->count && --s->waits[after] == 0 && cmdq_is_control(&s->queue->entries[after]) &&
+            s->queue->entries[after].opcode != CMDQ_END)
             offer_control(s, after);
     }
 }
@@ -355,11 +365,19 @@ static void drop_outside(simulation *s)
                 s->waits[graph->next[k]]--;
 }
 
-bool cmdq_time(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan, uint32_t count, uint64_t index_base,
-               const tv_trace_sink *sink, cmdq_timing *timing)
+bool cmdq_time(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan, uint32_t count,
+               uint64_t index_base, const tv_trace_sink *sink, cmdq_timing *timing)
 {
-    simulation s = {.program = program, .queue = cmdq_queue_of(program), .shape = shape, .plan = plan, .sink = sink, .index_base = index_base,
-                    .count = count, .moved_to = tv_ratio_of(timing->end), .accounts = timing->accounts, .starts = timing->starts};
+    simulation s = {.program = program,
+                    .queue = cmdq_queue_of(program),
+                    .shape = shape,
+                    .plan = plan,
+                    .sink = sink,
+                    .index_base = index_base,
+                    .count = count,
+                    .moved_to = tv_ratio_of(timing->end),
+                    .accounts = timing->accounts,
+                    .starts = timing->starts};
     if (!simulation_make(&s))
         return false;
     if (s.queue->forward && count < plan->count)

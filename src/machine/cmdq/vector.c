@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vector engines (CMDQ specification, section 4): rows of binary32, functions rounded once, sums in the canonical order. */
+/* Vector engines (CMDQ specification, section 4): rows of binary32, functions rounded once, sums in the canonical
+ * order. */
 #include <math.h>
 
 #include "kernels/dot.h"
@@ -13,7 +14,7 @@ typedef struct row {
     const float *x;
     float *y;
     const float *second, *gamma, *beta; /* or NULL */
-    const float *turns; /* ROPE: cosines, then sines, of this row */
+    const float *turns;                 /* ROPE: cosines, then sines, of this row */
     uint64_t n;
 } row;
 
@@ -34,7 +35,8 @@ static void norm_row(const cmdq_run *r, const row *w, bool centred)
 static void softmax_row(const cmdq_run *r, const row *w)
 {
     uint64_t valid = cmdq_has(r->queue, r->entry, CMDQ_F_valid_length) ? cmdq_get(r, CMDQ_F_valid_length) : w->n;
-    tv_elements_shift(w->x, valid, tv_elements_max(w->x, valid), cmdq_get_real(r, CMDQ_F_temperature), w->y); /* a NaN makes all of it NaN */
+    tv_elements_shift(w->x, valid, tv_elements_max(w->x, valid), cmdq_get_real(r, CMDQ_F_temperature),
+                      w->y); /* a NaN makes all of it NaN */
     tv_func_f32_row(TV_FUNC_EXP, w->y, valid, w->y);
     tv_elements_divide(w->y, valid, tv_sum_f32(w->y, valid));
     for (uint64_t i = valid; i < w->n; i++)
@@ -81,23 +83,38 @@ static void rope_row(const cmdq_run *r, const row *w)
         tv_elements_rotate(w->x + h, w->turns, w->turns + half, half, apart, w->y + h);
 }
 
-static void function_row(const row *w, tv_func func)
-{
-    tv_func_f32_row(func, w->x, w->n, w->y);
-}
+static void function_row(const row *w, tv_func func) { tv_func_f32_row(func, w->x, w->n, w->y); }
 
 static void compute_row(const cmdq_run *r, const row *w)
 {
     switch (r->op->opcode) {
-    case CMDQ_VE_LAYERNORM_TILE: norm_row(r, w, true); break;
-    case CMDQ_VE_RMSNORM_TILE: norm_row(r, w, false); break;
-    case CMDQ_VE_SOFTMAX_TILE: softmax_row(r, w); break;
-    case CMDQ_VE_GELU_TILE: function_row(w, cmdq_get(r, CMDQ_F_approximation) == CMDQ_GELU_TANH ? TV_FUNC_GELU_TANH : TV_FUNC_GELU); break;
-    case CMDQ_VE_SILU_TILE: function_row(w, TV_FUNC_SILU); break;
-    case CMDQ_VE_ROPE_TILE: rope_row(r, w); break;
-    case CMDQ_VE_ADD_TILE: tv_elements_add(w->x, w->second, w->n, w->y); break;
-    case CMDQ_VE_MUL_TILE: tv_elements_product(w->x, w->second, w->n, w->y); break;
-    default: memcpy(w->y, w->x, w->n * sizeof *w->y); break; /* CAST */
+    case CMDQ_VE_LAYERNORM_TILE:
+        norm_row(r, w, true);
+        break;
+    case CMDQ_VE_RMSNORM_TILE:
+        norm_row(r, w, false);
+        break;
+    case CMDQ_VE_SOFTMAX_TILE:
+        softmax_row(r, w);
+        break;
+    case CMDQ_VE_GELU_TILE:
+        function_row(w, cmdq_get(r, CMDQ_F_approximation) == CMDQ_GELU_TANH ? TV_FUNC_GELU_TANH : TV_FUNC_GELU);
+        break;
+    case CMDQ_VE_SILU_TILE:
+        function_row(w, TV_FUNC_SILU);
+        break;
+    case CMDQ_VE_ROPE_TILE:
+        rope_row(r, w);
+        break;
+    case CMDQ_VE_ADD_TILE:
+        tv_elements_add(w->x, w->second, w->n, w->y);
+        break;
+    case CMDQ_VE_MUL_TILE:
+        tv_elements_product(w->x, w->second, w->n, w->y);
+        break;
+    default:
+        memcpy(w->y, w->x, w->n * sizeof *w->y);
+        break; /* CAST */
     }
 }
 
@@ -113,7 +130,7 @@ typedef struct rows_work {
     uint64_t total; /* elements of all rows */
     float scale_out;
     unsigned qbits;
-    uint8_t *out;   /* where they are packed; NULL: when all are there */
+    uint8_t *out; /* where they are packed; NULL: when all are there */
 } rows_work;
 
 static void end_rows(const rows_work *work, float *y, uint64_t count, uint8_t *out)
@@ -147,10 +164,12 @@ static void compute_rows(void *user, uint64_t from, uint64_t to)
 /* Whether each element is by itself, so that rows may be cut anywhere. */
 static bool is_elementwise(cmdq_opcode opcode)
 {
-    return opcode == CMDQ_VE_GELU_TILE || opcode == CMDQ_VE_SILU_TILE || opcode == CMDQ_VE_ADD_TILE || opcode == CMDQ_VE_MUL_TILE || opcode == CMDQ_VE_CAST_TILE;
+    return opcode == CMDQ_VE_GELU_TILE || opcode == CMDQ_VE_SILU_TILE || opcode == CMDQ_VE_ADD_TILE ||
+           opcode == CMDQ_VE_MUL_TILE || opcode == CMDQ_VE_CAST_TILE;
 }
 
-/* Whether a row of results may stand before the next one's inputs are read: they are elsewhere, or each in its own place. */
+/* Whether a row of results may stand before the next one's inputs are read: they are elsewhere, or each in its own
+ * place. */
 static bool is_apart(const cmdq_tile *out, const cmdq_tile *in)
 {
     return cmdq_are_apart(out, in) || (in->start == out->start && in->bytes == out->bytes && in->qbits == out->qbits);
@@ -158,15 +177,18 @@ static bool is_apart(const cmdq_tile *out, const cmdq_tile *in)
 
 static bool packs_by_rows(const cmdq_op *op, const cmdq_tile *out)
 {
-    return out->qbits >= 8 && is_apart(out, cmdq_find_tile(op, CMDQ_IN)) && is_apart(out, cmdq_find_tile(op, CMDQ_IN2)) &&
-           cmdq_are_apart(out, cmdq_find_tile(op, CMDQ_GAMMA)) && cmdq_are_apart(out, cmdq_find_tile(op, CMDQ_BETA));
+    return out->qbits >= 8 && is_apart(out, cmdq_find_tile(op, CMDQ_IN)) &&
+           is_apart(out, cmdq_find_tile(op, CMDQ_IN2)) && cmdq_are_apart(out, cmdq_find_tile(op, CMDQ_GAMMA)) &&
+           cmdq_are_apart(out, cmdq_find_tile(op, CMDQ_BETA));
 }
 
 /* Pieces of work that are done before other threads have joined. */
 static bool is_small(cmdq_opcode opcode, uint64_t total)
 {
     enum { SMALL = 1 << 14, SMALL_FUNCTIONS = 1 << 11 };
-    return total < (opcode == CMDQ_VE_GELU_TILE || opcode == CMDQ_VE_SILU_TILE || opcode == CMDQ_VE_SOFTMAX_TILE ? SMALL_FUNCTIONS : SMALL);
+    return total < (opcode == CMDQ_VE_GELU_TILE || opcode == CMDQ_VE_SILU_TILE || opcode == CMDQ_VE_SOFTMAX_TILE
+                        ? SMALL_FUNCTIONS
+                        : SMALL);
 }
 
 /* Elements that stand by themselves are worked on in pieces that stay in the first cache. */
@@ -176,7 +198,8 @@ static void compute(cmdq_run *r, rows_work *work)
     cmdq_opcode opcode = r->op->opcode;
     if (is_elementwise(opcode))
         work->first.n = PIECE;
-    tv_pool_run(is_small(opcode, work->total) ? NULL : r->memories->pool, tv_ceil_div(work->total, work->first.n), compute_rows, work);
+    tv_pool_run(is_small(opcode, work->total) ? NULL : r->memories->pool, tv_ceil_div(work->total, work->first.n),
+                compute_rows, work);
 }
 
 void cmdq_vector(cmdq_run *r)
@@ -187,8 +210,11 @@ void cmdq_vector(cmdq_run *r)
     const float *gamma = operand_of(r, CMDQ_GAMMA, n, 1, 2), *beta = operand_of(r, CMDQ_BETA, n, 1, 4);
     const cmdq_tile *out = cmdq_find_tile(r->op, CMDQ_OUT);
     float *y = cmdq_scratch(r, 3, total * sizeof *y);
-    rows_work work = {.run = r, .first = {.x = x, .y = y, .second = second, .gamma = gamma, .beta = beta, .n = n}, .total = total,
-                      .scale_out = cmdq_get_real(r, CMDQ_F_scale_out), .qbits = out->qbits};
+    rows_work work = {.run = r,
+                      .first = {.x = x, .y = y, .second = second, .gamma = gamma, .beta = beta, .n = n},
+                      .total = total,
+                      .scale_out = cmdq_get_real(r, CMDQ_F_scale_out),
+                      .qbits = out->qbits};
     if (r->op->opcode == CMDQ_VE_ROPE_TILE && !r->no_memory) {
         work.first.turns = turns_of_rows(r, 7);
         work.head = cmdq_get(r, CMDQ_F_head_dim);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The static check of an OpenNPU program: decode faults, segments past a bank, and who wrote what is read: base rows, LUT
- * segments, ACC. Assumes a machine that has just been reset. Data memory is not followed: addresses are data. */
+/* The static check of an OpenNPU program: decode faults, segments past a bank, and who wrote what is read: base rows,
+ * LUT segments, ACC. Assumes a machine that has just been reset. Data memory is not followed: addresses are data. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -8,7 +8,12 @@
 #include "machine/opennpu/params.h"
 
 /* What can be written and read: the base rows, the segments of the LUT banks, ACC. */
-enum { SEGMENTS_MAX = OPENNPU_LUT_ENTRIES / (4 * 4), PLACE_LUT = OPENNPU_L_MAX, PLACE_ACC = PLACE_LUT + OPENNPU_BANKS * SEGMENTS_MAX, PLACES };
+enum {
+    SEGMENTS_MAX = OPENNPU_LUT_ENTRIES / (4 * 4),
+    PLACE_LUT = OPENNPU_L_MAX,
+    PLACE_ACC = PLACE_LUT + OPENNPU_BANKS * SEGMENTS_MAX,
+    PLACES
+};
 
 typedef struct span {
     unsigned first, count;
@@ -24,13 +29,14 @@ typedef struct checker {
     int64_t writer[PLACES]; /* the instruction that wrote it last, -1: none */
     bool read[PLACES];      /* … and whether that has been read */
     bool said[PLACES];      /* a read of what was never written, once */
-    uint8_t *left;          /* of each instruction's result: places not overwritten unread; UINT8_MAX: some were of use */
+    uint8_t *left; /* of each instruction's result: places not overwritten unread; UINT8_MAX: some were of use */
     bool stopped, proposed;
 } checker;
 
 static void stop(checker *c, unsigned code, const char *message)
 {
-    tv_findings_report(&c->findings, TV_ERROR, code, c->index, c->stopped ? NULL : "the machine stops here", "%s", message);
+    tv_findings_report(&c->findings, TV_ERROR, code, c->index, c->stopped ? NULL : "the machine stops here", "%s",
+                       message);
     c->stopped = true;
 }
 
@@ -42,7 +48,8 @@ static void name_of(const checker *c, span s, char text[48])
         snprintf(text, 48, "ACC");
     } else if (s.first >= PLACE_LUT) {
         unsigned bank = (s.first - PLACE_LUT) / SEGMENTS_MAX, segment = (s.first - PLACE_LUT) % SEGMENTS_MAX;
-        snprintf(text, 48, "entries %u to %u of LUT bank %c", segment * 4 * c->k, (segment + s.count) * 4 * c->k - 1, 'A' + (int)bank);
+        snprintf(text, 48, "entries %u to %u of LUT bank %c", segment * 4 * c->k, (segment + s.count) * 4 * c->k - 1,
+                 'A' + (int)bank);
     } else {
         snprintf(text, 48, "%s%u", classes[s.count], s.first / s.count);
     }
@@ -63,8 +70,8 @@ static void read_span(checker *c, span s)
         return;
     char name[48];
     name_of(c, s.first < PLACE_LUT ? s : never, name);
-    tv_findings_report(&c->findings, TV_WARNING, OPENNPU_CODE_NEVER_WRITTEN, c->index, "it is zero after reset; --load sets it",
-                    "%s is read, but nothing has written it", name);
+    tv_findings_report(&c->findings, TV_WARNING, OPENNPU_CODE_NEVER_WRITTEN, c->index,
+                       "it is zero after reset; --load sets it", "%s is read, but nothing has written it", name);
 }
 
 static const char *mnemonic_at(const checker *c, uint64_t index)
@@ -83,9 +90,10 @@ static void write_span(checker *c, span s)
         if (old >= 0 && c->left[old] != UINT8_MAX && --c->left[old] == 0) {
             char name[48];
             name_of(c, i < PLACE_LUT ? s : (span){i, 1}, name);
-            tv_findings_report(&c->findings, TV_WARNING, OPENNPU_CODE_DEAD_WRITE, (uint64_t)old, "leave out one of them",
-                            "the result of %s is overwritten by instruction %" PRIu64 ", which writes %s, before anything reads it",
-                            mnemonic_at(c, (uint64_t)old), c->index, name);
+            tv_findings_report(
+                &c->findings, TV_WARNING, OPENNPU_CODE_DEAD_WRITE, (uint64_t)old, "leave out one of them",
+                "the result of %s is overwritten by instruction %" PRIu64 ", which writes %s, before anything reads it",
+                mnemonic_at(c, (uint64_t)old), c->index, name);
         }
         c->writer[i] = (int64_t)c->index;
         c->read[i] = false;
@@ -98,7 +106,10 @@ static span rows_of(const opennpu_op *op, unsigned r) { return (span){op->rows[r
 /* It moves on to the next column, too: never without use. */
 static bool is_drain(unsigned insn) { return insn == OPENNPU_MMA_LAST || insn == OPENNPU_MMA_LAST_KEEP; }
 
-static bool writes_a_part(unsigned insn) { return (insn >= OPENNPU_LD_B && insn <= OPENNPU_LD_W) || insn == OPENNPU_MOVI || insn == OPENNPU_MOVH; }
+static bool writes_a_part(unsigned insn)
+{
+    return (insn >= OPENNPU_LD_B && insn <= OPENNPU_LD_W) || insn == OPENNPU_MOVI || insn == OPENNPU_MOVH;
+}
 
 static const span acc = {PLACE_ACC, 1};
 
@@ -115,7 +126,8 @@ static void check_segment(checker *c, const opennpu_op *op)
     int64_t first;
     char message[120];
     unsigned bank = op->insn == OPENNPU_VSETLUT_B;
-    snprintf(message, sizeof message, OPENNPU_LUT_RANGE_MESSAGE, op->imm, (int64_t)op->imm * 4 * c->k, OPENNPU_LUT_ENTRIES);
+    snprintf(message, sizeof message, OPENNPU_LUT_RANGE_MESSAGE, op->imm, (int64_t)op->imm * 4 * c->k,
+             OPENNPU_LUT_ENTRIES);
     if (opennpu_segment_in_bank(op, c->k, &first))
         write_span(c, (span){PLACE_LUT + bank * SEGMENTS_MAX + (unsigned)op->imm, 1});
     else
@@ -164,16 +176,19 @@ static void check_word(checker *c)
     if (tv_isa_opennpu.insns[op.insn].proposed && !c->proposed) {
         c->proposed = true;
         tv_findings_report(&c->findings, TV_WARNING, OPENNPU_CODE_PROPOSED, c->index,
-                        "bcast.imm and ld are on every machine; `.option proposed` says that this is known", "%s",
-                        opennpu_codes[OPENNPU_CODE_PROPOSED].text);
+                           "bcast.imm and ld are on every machine; `.option proposed` says that this is known", "%s",
+                           opennpu_codes[OPENNPU_CODE_PROPOSED].text);
     }
     check_op(c, &op);
 }
 
-tv_status opennpu_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts)
+tv_status opennpu_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
+                        tv_check_counts *counts)
 {
-    checker c = {.program = program, .findings = {.program = program, .sink = sink, .codes = opennpu_codes, .counts = counts},
-                 .k = (uint32_t)tv_config_integer(config, OPENNPU_PARAM_K), .l = (uint32_t)tv_config_integer(config, OPENNPU_PARAM_L),
+    checker c = {.program = program,
+                 .findings = {.program = program, .sink = sink, .codes = opennpu_codes, .counts = counts},
+                 .k = (uint32_t)tv_config_integer(config, OPENNPU_PARAM_K),
+                 .l = (uint32_t)tv_config_integer(config, OPENNPU_PARAM_L),
                  .proposed = program->proposed || program->proposed_said};
     c.segments = OPENNPU_LUT_ENTRIES / (4 * c.k);
     c.left = calloc(tv_program_instruction_count(program) + 1, 1);

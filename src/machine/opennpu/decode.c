@@ -7,15 +7,31 @@
 static int register_of(unsigned field)
 {
     switch (field) {
-    case OPENNPU_F_R_rs1: case OPENNPU_F_I_rs1: case OPENNPU_F_I_address: case OPENNPU_F_S_rs1: case OPENNPU_F_CVT_rs1: return OPENNPU_RS1;
-    case OPENNPU_F_R_rs2: case OPENNPU_F_S_rs2: return OPENNPU_RS2;
-    case OPENNPU_F_S_rs3: return OPENNPU_RS3;
-    case OPENNPU_F_R_rd: case OPENNPU_F_I_rd: case OPENNPU_F_S_rd: case OPENNPU_F_CVT_rd: return OPENNPU_RD;
-    default: return -1;
+    case OPENNPU_F_R_rs1:
+    case OPENNPU_F_I_rs1:
+    case OPENNPU_F_I_address:
+    case OPENNPU_F_S_rs1:
+    case OPENNPU_F_CVT_rs1:
+        return OPENNPU_RS1;
+    case OPENNPU_F_R_rs2:
+    case OPENNPU_F_S_rs2:
+        return OPENNPU_RS2;
+    case OPENNPU_F_S_rs3:
+        return OPENNPU_RS3;
+    case OPENNPU_F_R_rd:
+    case OPENNPU_F_I_rd:
+    case OPENNPU_F_S_rd:
+    case OPENNPU_F_CVT_rd:
+        return OPENNPU_RD;
+    default:
+        return -1;
     }
 }
 
-uint64_t opennpu_macs(unsigned insn, uint64_t k) { return insn == OPENNPU_MMA || insn == OPENNPU_MMA_LAST_KEEP ? k * k : 0; }
+uint64_t opennpu_macs(unsigned insn, uint64_t k)
+{
+    return insn == OPENNPU_MMA || insn == OPENNPU_MMA_LAST_KEEP ? k * k : 0;
+}
 
 uint64_t opennpu_port_bytes(unsigned insn, uint64_t k)
 {
@@ -41,15 +57,16 @@ static void set_times(opennpu_opcode_info *shape, unsigned insn, uint16_t ld_lat
     shape->latency = shape->port_ticks = 1;
     switch (insn) {
 #define LD ld_latency
-#define TV_TIME(id, latency_, port_ticks_, source) \
-    case OPENNPU_##id:                             \
-        shape->latency = (latency_);               \
-        shape->port_ticks = (port_ticks_);         \
+#define TV_TIME(id, latency_, port_ticks_, source)                                                                     \
+    case OPENNPU_##id:                                                                                                 \
+        shape->latency = (latency_);                                                                                   \
+        shape->port_ticks = (port_ticks_);                                                                             \
         break;
 #include "machine/opennpu/times.def"
 #undef TV_TIME
 #undef LD
-    default: break;
+    default:
+        break;
     }
 }
 
@@ -85,34 +102,44 @@ static void take_attributes(opennpu_op *op, unsigned format, uint32_t word)
         op->round = (uint8_t)opennpu_R_round(word);
         op->sat = (uint8_t)opennpu_R_sat(word);
         break;
-    case OPENNPU_FORMAT_S: op->round = (uint8_t)opennpu_S_rnd(word); break;
-    case OPENNPU_FORMAT_I: op->imm = (int16_t)((int32_t)(opennpu_I_imm(word) ^ 0x800) - 0x800); break;
+    case OPENNPU_FORMAT_S:
+        op->round = (uint8_t)opennpu_S_rnd(word);
+        break;
+    case OPENNPU_FORMAT_I:
+        op->imm = (int16_t)((int32_t)(opennpu_I_imm(word) ^ 0x800) - 0x800);
+        break;
     case OPENNPU_FORMAT_CVT:
         op->round = (uint8_t)opennpu_CVT_round(word);
         op->sat = (uint8_t)opennpu_CVT_sat(word);
         op->e5m2 = (uint8_t)opennpu_CVT_bf8(word);
         break;
-    default: break;
+    default:
+        break;
     }
 }
 
 static uint32_t rows_mask(opennpu_rows rows) { return (uint32_t)(tv_mask(rows.count) << rows.first); }
 
-bool opennpu_decode(const tv_codec *codec, const opennpu_opcode_info shapes[OPENNPU_INSNS], uint32_t word, uint32_t l, opennpu_op *op,
-                    opennpu_illegal *illegal)
+bool opennpu_decode(const tv_codec *codec, const opennpu_opcode_info shapes[OPENNPU_INSNS], uint32_t word, uint32_t l,
+                    opennpu_op *op, opennpu_illegal *illegal)
 {
     int insn = illegal->row = tv_codec_row(codec, word, &illegal->why);
     if (insn < 0)
         return false;
     const opennpu_opcode_info *shape = &shapes[insn];
-    *op = (opennpu_op){.word = word, .insn = (uint8_t)insn, .reads = shape->reads, .writes = shape->writes, .engine = shape->engine,
+    *op = (opennpu_op){.word = word,
+                       .insn = (uint8_t)insn,
+                       .reads = shape->reads,
+                       .writes = shape->writes,
+                       .engine = shape->engine,
                        .latency = shape->latency};
     take_attributes(op, shape->format, word);
     int missing = -1;
     for (unsigned r = 0; r < OPENNPU_REGISTERS; r++) {
         if (!((op->reads | op->writes) >> r & 1))
             continue;
-        unsigned class_ = shape->class_[r] == TV_CLASS_FIELD ? op->class_ : shape->class_[r], index = word >> shape->lo[r] & 31;
+        unsigned class_ = shape->class_[r] == TV_CLASS_FIELD ? op->class_ : shape->class_[r],
+                 index = word >> shape->lo[r] & 31;
         op->rows[r] = (opennpu_rows){(uint8_t)(index << class_), (uint8_t)(1u << class_)};
         if (op->reads >> r & 1)
             op->read |= rows_mask(op->rows[r]);
@@ -124,7 +151,8 @@ bool opennpu_decode(const tv_codec *codec, const opennpu_opcode_info shapes[OPEN
     if (op->writes)
         op->written = rows_mask(op->rows[OPENNPU_RD]);
     if (missing >= 0)
-        illegal->why = (tv_illegal){&opennpu_codes[OPENNPU_CODE_REGISTER], shape->field[missing], word >> shape->lo[missing] & 31};
+        illegal->why =
+            (tv_illegal){&opennpu_codes[OPENNPU_CODE_REGISTER], shape->field[missing], word >> shape->lo[missing] & 31};
     return missing < 0;
 }
 
@@ -134,6 +162,6 @@ void opennpu_print_illegal(const opennpu_illegal *illegal, uint32_t l, tv_buf *o
     if (illegal->row < 0)
         tv_isa_print_illegal(&tv_isa_opennpu, &illegal->why, out);
     else
-        tv_buf_printf(out, "there is no %s%u: with vector.l = %u the last is %s%u", names[illegal->class_], (unsigned)illegal->why.value, l,
-                      names[illegal->class_], (l >> illegal->class_) - 1);
+        tv_buf_printf(out, "there is no %s%u: with vector.l = %u the last is %s%u", names[illegal->class_],
+                      (unsigned)illegal->why.value, l, names[illegal->class_], (l >> illegal->class_) - 1);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What instructions do to registers, tables and memory (OpenNPU specification, section 3): plain loops over lanes that a
- * compiler turns into vector code, with K = 64 as a case of its own. */
+/* What instructions do to registers, tables and memory (OpenNPU specification, section 3): plain loops over lanes that
+ * a compiler turns into vector code, with K = 64 as a case of its own. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -39,7 +39,7 @@ static void split(opennpu_machine *m, unsigned group)
         m->split(at, at, at, at, 0);
     else
         lanes_to_planes(at, m->k);
-    m->wide &= (uint8_t)~(1u << group);
+    m->wide &= (uint8_t) ~(1u << group);
 }
 
 static void join(opennpu_machine *m, unsigned group)
@@ -99,7 +99,10 @@ TV_INLINE const int32_t *get(opennpu_machine *m, opennpu_rows r, uint32_t k, lan
 
 TV_INLINE opennpu_rows rd(const opennpu_op *op) { return op->rows[OPENNPU_RD]; }
 
-TV_INLINE const int32_t *rs1(opennpu_machine *m, const opennpu_op *op, uint32_t k, lanes *scratch) { return get(m, op->rows[OPENNPU_RS1], k, scratch); }
+TV_INLINE const int32_t *rs1(opennpu_machine *m, const opennpu_op *op, uint32_t k, lanes *scratch)
+{
+    return get(m, op->rows[OPENNPU_RS1], k, scratch);
+}
 
 /* Where the lanes of the destination go, after all sources have been got; store() ends it. */
 TV_INLINE int32_t *result(opennpu_machine *m, const opennpu_op *op, lanes *scratch)
@@ -132,14 +135,22 @@ TV_INLINE int32_t narrowed(int64_t x, unsigned bits, bool saturate)
 TV_INLINE int64_t arith(unsigned insn, int64_t a, int64_t b)
 {
     switch (insn) {
-    case OPENNPU_VADD: return a + b;
-    case OPENNPU_VSUB: return a - b;
-    case OPENNPU_VMUL: return a * b;
-    case OPENNPU_VNEG: return -a;
-    case OPENNPU_VABS: return a < 0 ? -a : a;
-    case OPENNPU_VMAX: return a > b ? a : b;
-    case OPENNPU_VMIN: return a < b ? a : b;
-    default: return b - a;
+    case OPENNPU_VADD:
+        return a + b;
+    case OPENNPU_VSUB:
+        return a - b;
+    case OPENNPU_VMUL:
+        return a * b;
+    case OPENNPU_VNEG:
+        return -a;
+    case OPENNPU_VABS:
+        return a < 0 ? -a : a;
+    case OPENNPU_VMAX:
+        return a > b ? a : b;
+    case OPENNPU_VMIN:
+        return a < b ? a : b;
+    default:
+        return b - a;
     }
 }
 
@@ -147,32 +158,41 @@ TV_INLINE uint32_t logic(unsigned insn, uint32_t a, uint32_t b, unsigned bits)
 {
     uint32_t mask = (uint32_t)tv_mask(bits), n = b & (bits - 1), low = a & mask;
     switch (insn) {
-    case OPENNPU_VSLL: return a << n;
-    case OPENNPU_VSRL: return low >> n;
-    case OPENNPU_VSRA: return (uint32_t)((int32_t)a >> n);
-    case OPENNPU_VROL: return n ? low << n | low >> (bits - n) : low;
-    case OPENNPU_VXOR: return a ^ b;
-    case OPENNPU_VNOT: return ~a;
-    case OPENNPU_VOR: return a | b;
-    default: return a & b;
+    case OPENNPU_VSLL:
+        return a << n;
+    case OPENNPU_VSRL:
+        return low >> n;
+    case OPENNPU_VSRA:
+        return (uint32_t)((int32_t)a >> n);
+    case OPENNPU_VROL:
+        return n ? low << n | low >> (bits - n) : low;
+    case OPENNPU_VXOR:
+        return a ^ b;
+    case OPENNPU_VNOT:
+        return ~a;
+    case OPENNPU_VOR:
+        return a | b;
+    default:
+        return a & b;
     }
 }
 
-/* The switch stands outside the loops: each case becomes a vector loop of its own. y may be a or b, never a part of them. */
-#define EACH(expression)                \
-    TV_NO_CARRY                         \
-    for (uint32_t i = 0; i < k; i++)    \
-        y[i] = (expression);            \
+/* The switch stands outside the loops: each case becomes a vector loop of its own. y may be a or b, never a part of
+ * them. */
+#define EACH(expression)                                                                                               \
+    TV_NO_CARRY                                                                                                        \
+    for (uint32_t i = 0; i < k; i++)                                                                                   \
+        y[i] = (expression);                                                                                           \
     break
 
 /* NAME of an operation on k lanes, compiled with K = 64 known and for any K. */
-#define FOR_ANY_K(name, body)                                       \
-    TV_CLONES static void name(opennpu_machine *m, const opennpu_op *op) \
-    {                                                               \
-        if (m->k == OPENNPU_K_MAX)                                  \
-            body(m, op, OPENNPU_K_MAX);                             \
-        else                                                        \
-            body(m, op, m->k);                                      \
+#define FOR_ANY_K(name, body)                                                                                          \
+    TV_CLONES static void name(opennpu_machine *m, const opennpu_op *op)                                               \
+    {                                                                                                                  \
+        if (m->k == OPENNPU_K_MAX)                                                                                     \
+            body(m, op, OPENNPU_K_MAX);                                                                                \
+        else                                                                                                           \
+            body(m, op, m->k);                                                                                         \
     }
 
 TV_INLINE int clamp8(int x) { return x > 127 ? 127 : x < -128 ? -128 : x; }
@@ -181,26 +201,50 @@ TV_INLINE int clamp8(int x) { return x > 127 ? 127 : x < -128 ? -128 : x; }
 TV_INLINE void bytes(opennpu_machine *m, const opennpu_op *op, uint32_t k)
 {
     int8_t *y = (int8_t *)opennpu_row(m, rd(op).first);
-    const int8_t *a = (const int8_t *)opennpu_row(m, op->rows[OPENNPU_RS1].first), *b = (const int8_t *)opennpu_row(m, op->rows[OPENNPU_RS2].first);
+    const int8_t *a = (const int8_t *)opennpu_row(m, op->rows[OPENNPU_RS1].first),
+                 *b = (const int8_t *)opennpu_row(m, op->rows[OPENNPU_RS2].first);
     switch (op->insn + (op->sat ? OPENNPU_INSNS : 0)) {
-    case OPENNPU_VADD: EACH((int8_t)(a[i] + b[i]));
-    case OPENNPU_VSUB: EACH((int8_t)(a[i] - b[i]));
-    case OPENNPU_VRSUB: EACH((int8_t)(b[i] - a[i]));
-    case OPENNPU_VMUL: EACH((int8_t)(a[i] * b[i]));
-    case OPENNPU_VNEG: EACH((int8_t)-a[i]);
-    case OPENNPU_VABS: EACH((int8_t)(a[i] < 0 ? -a[i] : a[i]));
-    case OPENNPU_VADD + OPENNPU_INSNS: EACH((int8_t)clamp8(a[i] + b[i]));
-    case OPENNPU_VSUB + OPENNPU_INSNS: EACH((int8_t)clamp8(a[i] - b[i]));
-    case OPENNPU_VRSUB + OPENNPU_INSNS: EACH((int8_t)clamp8(b[i] - a[i]));
-    case OPENNPU_VMUL + OPENNPU_INSNS: EACH((int8_t)clamp8(a[i] * b[i]));
-    case OPENNPU_VNEG + OPENNPU_INSNS: EACH((int8_t)clamp8(-a[i]));
-    case OPENNPU_VABS + OPENNPU_INSNS: EACH((int8_t)clamp8(a[i] < 0 ? -a[i] : a[i]));
-    case OPENNPU_VMAX: case OPENNPU_VMAX + OPENNPU_INSNS: EACH(a[i] > b[i] ? a[i] : b[i]);
-    case OPENNPU_VMIN: case OPENNPU_VMIN + OPENNPU_INSNS: EACH(a[i] < b[i] ? a[i] : b[i]);
-    case OPENNPU_VXOR: case OPENNPU_VXOR + OPENNPU_INSNS: EACH((int8_t)(a[i] ^ b[i]));
-    case OPENNPU_VOR: case OPENNPU_VOR + OPENNPU_INSNS: EACH((int8_t)(a[i] | b[i]));
-    case OPENNPU_VAND: case OPENNPU_VAND + OPENNPU_INSNS: EACH((int8_t)(a[i] & b[i]));
-    default: EACH((int8_t)logic(op->insn, (uint32_t)a[i], (uint32_t)b[i], 8));
+    case OPENNPU_VADD:
+        EACH((int8_t)(a[i] + b[i]));
+    case OPENNPU_VSUB:
+        EACH((int8_t)(a[i] - b[i]));
+    case OPENNPU_VRSUB:
+        EACH((int8_t)(b[i] - a[i]));
+    case OPENNPU_VMUL:
+        EACH((int8_t)(a[i] * b[i]));
+    case OPENNPU_VNEG:
+        EACH((int8_t)-a[i]);
+    case OPENNPU_VABS:
+        EACH((int8_t)(a[i] < 0 ? -a[i] : a[i]));
+    case OPENNPU_VADD + OPENNPU_INSNS:
+        EACH((int8_t)clamp8(a[i] + b[i]));
+    case OPENNPU_VSUB + OPENNPU_INSNS:
+        EACH((int8_t)clamp8(a[i] - b[i]));
+    case OPENNPU_VRSUB + OPENNPU_INSNS:
+        EACH((int8_t)clamp8(b[i] - a[i]));
+    case OPENNPU_VMUL + OPENNPU_INSNS:
+        EACH((int8_t)clamp8(a[i] * b[i]));
+    case OPENNPU_VNEG + OPENNPU_INSNS:
+        EACH((int8_t)clamp8(-a[i]));
+    case OPENNPU_VABS + OPENNPU_INSNS:
+        EACH((int8_t)clamp8(a[i] < 0 ? -a[i] : a[i]));
+    case OPENNPU_VMAX:
+    case OPENNPU_VMAX + OPENNPU_INSNS:
+        EACH(a[i] > b[i] ? a[i] : b[i]);
+    case OPENNPU_VMIN:
+    case OPENNPU_VMIN + OPENNPU_INSNS:
+        EACH(a[i] < b[i] ? a[i] : b[i]);
+    case OPENNPU_VXOR:
+    case OPENNPU_VXOR + OPENNPU_INSNS:
+        EACH((int8_t)(a[i] ^ b[i]));
+    case OPENNPU_VOR:
+    case OPENNPU_VOR + OPENNPU_INSNS:
+        EACH((int8_t)(a[i] | b[i]));
+    case OPENNPU_VAND:
+    case OPENNPU_VAND + OPENNPU_INSNS:
+        EACH((int8_t)(a[i] & b[i]));
+    default:
+        EACH((int8_t)logic(op->insn, (uint32_t)a[i], (uint32_t)b[i], 8));
     }
 }
 FOR_ANY_K(exec_bytes, bytes)
@@ -209,22 +253,36 @@ FOR_ANY_K(exec_bytes, bytes)
 TV_INLINE void wrapping(opennpu_machine *m, const opennpu_op *op, uint32_t k)
 {
     lanes scratch[3];
-    const int32_t *a = rs1(m, op, k, &scratch[0]), *b = op->reads & 1 << OPENNPU_RS2 ? get(m, op->rows[OPENNPU_RS2], k, &scratch[1]) : a;
+    const int32_t *a = rs1(m, op, k, &scratch[0]),
+                  *b = op->reads & 1 << OPENNPU_RS2 ? get(m, op->rows[OPENNPU_RS2], k, &scratch[1]) : a;
     int32_t *y = result(m, op, &scratch[2]);
     switch (op->insn) {
-    case OPENNPU_VADD: EACH((int32_t)((uint32_t)a[i] + (uint32_t)b[i]));
-    case OPENNPU_VSUB: EACH((int32_t)((uint32_t)a[i] - (uint32_t)b[i]));
-    case OPENNPU_VRSUB: EACH((int32_t)((uint32_t)b[i] - (uint32_t)a[i]));
-    case OPENNPU_VMUL: EACH((int32_t)((uint32_t)a[i] * (uint32_t)b[i]));
-    case OPENNPU_VNEG: EACH((int32_t)(0 - (uint32_t)a[i]));
-    case OPENNPU_VABS: EACH(a[i] < 0 ? (int32_t)(0 - (uint32_t)a[i]) : a[i]);
-    case OPENNPU_VMAX: EACH(a[i] > b[i] ? a[i] : b[i]);
-    case OPENNPU_VMIN: EACH(a[i] < b[i] ? a[i] : b[i]);
-    case OPENNPU_VSRA: EACH(a[i] >> (b[i] & (int32_t)((8u << op->class_) - 1)));
-    case OPENNPU_VXOR: EACH(a[i] ^ b[i]);
-    case OPENNPU_VOR: EACH(a[i] | b[i]);
-    case OPENNPU_VAND: EACH(a[i] & b[i]);
-    default: EACH((int32_t)logic(op->insn, (uint32_t)a[i], (uint32_t)b[i], 8u << op->class_));
+    case OPENNPU_VADD:
+        EACH((int32_t)((uint32_t)a[i] + (uint32_t)b[i]));
+    case OPENNPU_VSUB:
+        EACH((int32_t)((uint32_t)a[i] - (uint32_t)b[i]));
+    case OPENNPU_VRSUB:
+        EACH((int32_t)((uint32_t)b[i] - (uint32_t)a[i]));
+    case OPENNPU_VMUL:
+        EACH((int32_t)((uint32_t)a[i] * (uint32_t)b[i]));
+    case OPENNPU_VNEG:
+        EACH((int32_t)(0 - (uint32_t)a[i]));
+    case OPENNPU_VABS:
+        EACH(a[i] < 0 ? (int32_t)(0 - (uint32_t)a[i]) : a[i]);
+    case OPENNPU_VMAX:
+        EACH(a[i] > b[i] ? a[i] : b[i]);
+    case OPENNPU_VMIN:
+        EACH(a[i] < b[i] ? a[i] : b[i]);
+    case OPENNPU_VSRA:
+        EACH(a[i] >> (b[i] & (int32_t)((8u << op->class_) - 1)));
+    case OPENNPU_VXOR:
+        EACH(a[i] ^ b[i]);
+    case OPENNPU_VOR:
+        EACH(a[i] | b[i]);
+    case OPENNPU_VAND:
+        EACH(a[i] & b[i]);
+    default:
+        EACH((int32_t)logic(op->insn, (uint32_t)a[i], (uint32_t)b[i], 8u << op->class_));
     }
     store(m, op, k, y);
 }
@@ -234,14 +292,19 @@ FOR_ANY_K(exec_wrapping, wrapping)
 TV_INLINE void saturating(opennpu_machine *m, const opennpu_op *op, uint32_t k)
 {
     lanes scratch[3];
-    const int32_t *a = rs1(m, op, k, &scratch[0]), *b = op->reads & 1 << OPENNPU_RS2 ? get(m, op->rows[OPENNPU_RS2], k, &scratch[1]) : a;
+    const int32_t *a = rs1(m, op, k, &scratch[0]),
+                  *b = op->reads & 1 << OPENNPU_RS2 ? get(m, op->rows[OPENNPU_RS2], k, &scratch[1]) : a;
     int32_t *y = result(m, op, &scratch[2]);
     unsigned bits = 8u << op->class_;
     switch (op->insn) {
-    case OPENNPU_VADD: EACH(narrowed(arith(OPENNPU_VADD, a[i], b[i]), bits, true));
-    case OPENNPU_VSUB: EACH(narrowed(arith(OPENNPU_VSUB, a[i], b[i]), bits, true));
-    case OPENNPU_VMUL: EACH(narrowed(arith(OPENNPU_VMUL, a[i], b[i]), bits, true));
-    default: EACH(narrowed(arith(op->insn, a[i], b[i]), bits, true));
+    case OPENNPU_VADD:
+        EACH(narrowed(arith(OPENNPU_VADD, a[i], b[i]), bits, true));
+    case OPENNPU_VSUB:
+        EACH(narrowed(arith(OPENNPU_VSUB, a[i], b[i]), bits, true));
+    case OPENNPU_VMUL:
+        EACH(narrowed(arith(OPENNPU_VMUL, a[i], b[i]), bits, true));
+    default:
+        EACH(narrowed(arith(op->insn, a[i], b[i]), bits, true));
     }
     store(m, op, k, y);
 }
@@ -354,17 +417,28 @@ static void exec_move(opennpu_machine *m, const opennpu_op *op)
 static uint32_t fp(unsigned insn, uint32_t a, uint32_t b, uint32_t c, tv_round round)
 {
     switch (insn) {
-    case OPENNPU_VFADD: return tv_tier2_add(a, b, round);
-    case OPENNPU_VFSUB: return tv_tier2_add(a, tv_f32_negate(b), round);
-    case OPENNPU_VFMUL: return tv_tier2_mul(a, b, round);
-    case OPENNPU_VFNEG: return tv_f32_negate(a);
-    case OPENNPU_VFABS: return tv_f32_abs(a);
-    case OPENNPU_VFMAX: return tv_tier2_max(a, b);
-    case OPENNPU_VFMIN: return tv_tier2_min(a, b);
-    case OPENNPU_VFMA: return tv_tier2_fma(a, b, c, round);
-    case OPENNPU_VFMS: return tv_tier2_fma(a, b, tv_f32_negate(c), round);
-    case OPENNPU_VNFMA: return tv_tier2_fma(tv_f32_negate(a), b, c, round);
-    default: return tv_tier2_fma(tv_f32_negate(a), b, tv_f32_negate(c), round);
+    case OPENNPU_VFADD:
+        return tv_tier2_add(a, b, round);
+    case OPENNPU_VFSUB:
+        return tv_tier2_add(a, tv_f32_negate(b), round);
+    case OPENNPU_VFMUL:
+        return tv_tier2_mul(a, b, round);
+    case OPENNPU_VFNEG:
+        return tv_f32_negate(a);
+    case OPENNPU_VFABS:
+        return tv_f32_abs(a);
+    case OPENNPU_VFMAX:
+        return tv_tier2_max(a, b);
+    case OPENNPU_VFMIN:
+        return tv_tier2_min(a, b);
+    case OPENNPU_VFMA:
+        return tv_tier2_fma(a, b, c, round);
+    case OPENNPU_VFMS:
+        return tv_tier2_fma(a, b, tv_f32_negate(c), round);
+    case OPENNPU_VNFMA:
+        return tv_tier2_fma(tv_f32_negate(a), b, c, round);
+    default:
+        return tv_tier2_fma(tv_f32_negate(a), b, tv_f32_negate(c), round);
     }
 }
 
@@ -383,17 +457,28 @@ static int32_t converted(const opennpu_op *op, int32_t x)
     uint32_t u = (uint32_t)x;
     tv_round round = (tv_round)op->round;
     switch (op->insn) {
-    case OPENNPU_VCVT_S8_S32: return narrowed(x, 8, op->sat);
-    case OPENNPU_VCVT_S16_S32: return narrowed(x, 16, op->sat);
-    case OPENNPU_VCVT_F32_S32: return (int32_t)tv_tier2_from_s32(x, round);
-    case OPENNPU_VCVT_F32_S8: return (int32_t)tv_tier2_from_s32(x, TV_ROUND_NEAREST);
-    case OPENNPU_VCVT_S32_F32: return tv_tier2_to_int(u, 32, op->sat, round);
-    case OPENNPU_VCVT_S8_F32: return tv_tier2_to_int(u, 8, op->sat, round);
-    case OPENNPU_VCVT_F32_BF16: return (int32_t)tv_tier2_from_bf16((uint16_t)u);
-    case OPENNPU_VCVT_BF16_F32: return tv_tier2_to_bf16(u, round);
-    case OPENNPU_VCVT_F32_BF8: return (int32_t)tv_tier2_from_bf8((uint8_t)u, op->e5m2);
-    case OPENNPU_VCVT_BF8_F32: return tv_tier2_to_bf8(u, op->e5m2, round);
-    default: return x; /* widening: the lanes are sign extended already */
+    case OPENNPU_VCVT_S8_S32:
+        return narrowed(x, 8, op->sat);
+    case OPENNPU_VCVT_S16_S32:
+        return narrowed(x, 16, op->sat);
+    case OPENNPU_VCVT_F32_S32:
+        return (int32_t)tv_tier2_from_s32(x, round);
+    case OPENNPU_VCVT_F32_S8:
+        return (int32_t)tv_tier2_from_s32(x, TV_ROUND_NEAREST);
+    case OPENNPU_VCVT_S32_F32:
+        return tv_tier2_to_int(u, 32, op->sat, round);
+    case OPENNPU_VCVT_S8_F32:
+        return tv_tier2_to_int(u, 8, op->sat, round);
+    case OPENNPU_VCVT_F32_BF16:
+        return (int32_t)tv_tier2_from_bf16((uint16_t)u);
+    case OPENNPU_VCVT_BF16_F32:
+        return tv_tier2_to_bf16(u, round);
+    case OPENNPU_VCVT_F32_BF8:
+        return (int32_t)tv_tier2_from_bf8((uint8_t)u, op->e5m2);
+    case OPENNPU_VCVT_BF8_F32:
+        return tv_tier2_to_bf8(u, op->e5m2, round);
+    default:
+        return x; /* widening: the lanes are sign extended already */
     }
 }
 
@@ -455,13 +540,18 @@ void opennpu_mma(opennpu_machine *m, const opennpu_op *op)
 static void exec_mma(opennpu_machine *m, const opennpu_op *op)
 {
     switch (op->insn) {
-    case OPENNPU_MMA: opennpu_mma(m, op); return;
+    case OPENNPU_MMA:
+        opennpu_mma(m, op);
+        return;
     case OPENNPU_MMA_RESET:
         clear_acc(m);
         m->column = 0;
         return;
-    case OPENNPU_MMA_LAST_KEEP: accumulate(m, op, true); break;
-    default: break;
+    case OPENNPU_MMA_LAST_KEEP:
+        accumulate(m, op, true);
+        break;
+    default:
+        break;
     }
     opennpu_flush_accumulators(m);
     memcpy(vr(m, rd(op).first, false), m->acc + (size_t)m->column * m->k, m->k * sizeof *m->acc);
@@ -540,7 +630,8 @@ static int32_t lane0(const opennpu_machine *m, unsigned row)
     const uint8_t *p = m->planes + (size_t)row * m->k;
     if (m->wide >> (row / 4) & 1)
         return *(const int32_t *)(const void *)p;
-    return (int32_t)(p[0] | (uint32_t)p[m->k] << 8 | (uint32_t)p[2 * (size_t)m->k] << 16 | (uint32_t)p[3 * (size_t)m->k] << 24);
+    return (int32_t)(p[0] | (uint32_t)p[m->k] << 8 | (uint32_t)p[2 * (size_t)m->k] << 16 |
+                     (uint32_t)p[3 * (size_t)m->k] << 24);
 }
 
 opennpu_transfer opennpu_transfer_of(const opennpu_machine *m, const opennpu_op *op)
@@ -548,7 +639,8 @@ opennpu_transfer opennpu_transfer_of(const opennpu_machine *m, const opennpu_op 
     bool load = op->insn < OPENNPU_ST_B;
     bool one = op->insn < OPENNPU_LD_VX || (!load && op->insn < OPENNPU_ST_VX);
     uint32_t count = one ? 1 : m->k;
-    return (opennpu_transfer){load, count, (uint32_t)lane0(m, op->rows[OPENNPU_RS1].first) + (uint32_t)(int32_t)op->imm, rd(op).count * count};
+    return (opennpu_transfer){load, count, (uint32_t)lane0(m, op->rows[OPENNPU_RS1].first) + (uint32_t)(int32_t)op->imm,
+                              rd(op).count * count};
 }
 
 static bool exec_memory(opennpu_machine *m, const opennpu_op *op, opennpu_code *code, char message[200])
@@ -556,7 +648,8 @@ static bool exec_memory(opennpu_machine *m, const opennpu_op *op, opennpu_code *
     opennpu_transfer t = opennpu_transfer_of(m, op);
     if (!tv_memory_holds(&m->memory, t.addr, t.bytes)) {
         *code = OPENNPU_CODE_MEM_RANGE;
-        snprintf(message, 200, "%u bytes at mem[0x%" PRIx32 "] run past the last byte 0x%" PRIx64, t.bytes, t.addr, m->memory.size - 1);
+        snprintf(message, 200, "%u bytes at mem[0x%" PRIx32 "] run past the last byte 0x%" PRIx64, t.bytes, t.addr,
+                 m->memory.size - 1);
         return false;
     }
     move_lanes(m, op, t.load, m->memory.bytes + t.addr, t.lanes);
@@ -568,27 +661,98 @@ static bool exec_memory(opennpu_machine *m, const opennpu_op *op, opennpu_code *
 bool opennpu_execute(opennpu_machine *m, const opennpu_op *op, opennpu_code *code, char message[200])
 {
     switch ((opennpu_insn)op->insn) {
-    case OPENNPU_NOP: return true;
-    case OPENNPU_LD_B: case OPENNPU_LD_H: case OPENNPU_LD_W: case OPENNPU_LD_VX: case OPENNPU_LD_VE: case OPENNPU_LD_VR:
-    case OPENNPU_ST_B: case OPENNPU_ST_H: case OPENNPU_ST_W: case OPENNPU_ST_VX: case OPENNPU_ST_VE: case OPENNPU_ST_VR:
+    case OPENNPU_NOP:
+        return true;
+    case OPENNPU_LD_B:
+    case OPENNPU_LD_H:
+    case OPENNPU_LD_W:
+    case OPENNPU_LD_VX:
+    case OPENNPU_LD_VE:
+    case OPENNPU_LD_VR:
+    case OPENNPU_ST_B:
+    case OPENNPU_ST_H:
+    case OPENNPU_ST_W:
+    case OPENNPU_ST_VX:
+    case OPENNPU_ST_VE:
+    case OPENNPU_ST_VR:
         return exec_memory(m, op, code, message);
-    case OPENNPU_MMA: case OPENNPU_MMA_LAST: case OPENNPU_MMA_LAST_KEEP: case OPENNPU_MMA_RESET: exec_mma(m, op); return true;
-    case OPENNPU_VADD: case OPENNPU_VSUB: case OPENNPU_VMUL: case OPENNPU_VNEG: case OPENNPU_VABS: case OPENNPU_VMAX: case OPENNPU_VMIN:
-    case OPENNPU_VRSUB: case OPENNPU_VSLL: case OPENNPU_VSRL: case OPENNPU_VSRA: case OPENNPU_VROL: case OPENNPU_VXOR: case OPENNPU_VNOT:
-    case OPENNPU_VOR: case OPENNPU_VAND: exec_integer(m, op); return true;
-    case OPENNPU_VSUM: case OPENNPU_VRMAX: case OPENNPU_VRMIN: case OPENNPU_VRAND: case OPENNPU_VROR: case OPENNPU_VRXOR:
+    case OPENNPU_MMA:
+    case OPENNPU_MMA_LAST:
+    case OPENNPU_MMA_LAST_KEEP:
+    case OPENNPU_MMA_RESET:
+        exec_mma(m, op);
+        return true;
+    case OPENNPU_VADD:
+    case OPENNPU_VSUB:
+    case OPENNPU_VMUL:
+    case OPENNPU_VNEG:
+    case OPENNPU_VABS:
+    case OPENNPU_VMAX:
+    case OPENNPU_VMIN:
+    case OPENNPU_VRSUB:
+    case OPENNPU_VSLL:
+    case OPENNPU_VSRL:
+    case OPENNPU_VSRA:
+    case OPENNPU_VROL:
+    case OPENNPU_VXOR:
+    case OPENNPU_VNOT:
+    case OPENNPU_VOR:
+    case OPENNPU_VAND:
+        exec_integer(m, op);
+        return true;
+    case OPENNPU_VSUM:
+    case OPENNPU_VRMAX:
+    case OPENNPU_VRMIN:
+    case OPENNPU_VRAND:
+    case OPENNPU_VROR:
+    case OPENNPU_VRXOR:
         exec_reduce(m, op);
         return true;
-    case OPENNPU_VLUT_A: case OPENNPU_VLUT_B: exec_vlut(m, op); return true;
-    case OPENNPU_VSETLUT_A: case OPENNPU_VSETLUT_B: return exec_vsetlut(m, op, code, message);
-    case OPENNPU_VCVT_S8_S32: case OPENNPU_VCVT_S32_S8: case OPENNPU_VCVT_F32_S32: case OPENNPU_VCVT_S32_F32: case OPENNPU_VCVT_F32_S8:
-    case OPENNPU_VCVT_S8_F32: case OPENNPU_VCVT_F32_BF16: case OPENNPU_VCVT_BF16_F32: case OPENNPU_VCVT_F32_BF8: case OPENNPU_VCVT_BF8_F32:
-    case OPENNPU_VCVT_S16_S32: case OPENNPU_VCVT_S32_S16: exec_convert(m, op); return true;
-    case OPENNPU_BCAST_REG: case OPENNPU_BCAST_IMM: exec_broadcast(m, op); return true;
-    case OPENNPU_VFADD: case OPENNPU_VFSUB: case OPENNPU_VFMUL: case OPENNPU_VFNEG: case OPENNPU_VFABS: case OPENNPU_VFMAX: case OPENNPU_VFMIN:
-    case OPENNPU_VFMA: case OPENNPU_VFMS: case OPENNPU_VNFMA: case OPENNPU_VNFMS: exec_fp(m, op); return true;
-    case OPENNPU_MOV: case OPENNPU_MOVI: case OPENNPU_MOVH: exec_move(m, op); return true;
-    case OPENNPU_INSNS: break;
+    case OPENNPU_VLUT_A:
+    case OPENNPU_VLUT_B:
+        exec_vlut(m, op);
+        return true;
+    case OPENNPU_VSETLUT_A:
+    case OPENNPU_VSETLUT_B:
+        return exec_vsetlut(m, op, code, message);
+    case OPENNPU_VCVT_S8_S32:
+    case OPENNPU_VCVT_S32_S8:
+    case OPENNPU_VCVT_F32_S32:
+    case OPENNPU_VCVT_S32_F32:
+    case OPENNPU_VCVT_F32_S8:
+    case OPENNPU_VCVT_S8_F32:
+    case OPENNPU_VCVT_F32_BF16:
+    case OPENNPU_VCVT_BF16_F32:
+    case OPENNPU_VCVT_F32_BF8:
+    case OPENNPU_VCVT_BF8_F32:
+    case OPENNPU_VCVT_S16_S32:
+    case OPENNPU_VCVT_S32_S16:
+        exec_convert(m, op);
+        return true;
+    case OPENNPU_BCAST_REG:
+    case OPENNPU_BCAST_IMM:
+        exec_broadcast(m, op);
+        return true;
+    case OPENNPU_VFADD:
+    case OPENNPU_VFSUB:
+    case OPENNPU_VFMUL:
+    case OPENNPU_VFNEG:
+    case OPENNPU_VFABS:
+    case OPENNPU_VFMAX:
+    case OPENNPU_VFMIN:
+    case OPENNPU_VFMA:
+    case OPENNPU_VFMS:
+    case OPENNPU_VNFMA:
+    case OPENNPU_VNFMS:
+        exec_fp(m, op);
+        return true;
+    case OPENNPU_MOV:
+    case OPENNPU_MOVI:
+    case OPENNPU_MOVH:
+        exec_move(m, op);
+        return true;
+    case OPENNPU_INSNS:
+        break;
     }
     return true;
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The timing model's step where nobody traces: what opennpu_timing_issue does, but for events and for what they tell. */
+/* The timing model's step where nobody traces: what opennpu_timing_issue does, but for events and for what they tell.
+ */
 #ifndef TV_MACHINE_OPENNPU_ISSUE_H
 #define TV_MACHINE_OPENNPU_ISSUE_H
 
 #include "machine/opennpu/machine.h"
 
-static inline bool opennpu_is_last(const opennpu_op *op) { return op->insn == OPENNPU_MMA_LAST || op->insn == OPENNPU_MMA_LAST_KEEP; }
+static inline bool opennpu_is_last(const opennpu_op *op)
+{
+    return op->insn == OPENNPU_MMA_LAST || op->insn == OPENNPU_MMA_LAST_KEEP;
+}
 
 static inline void opennpu_mark_written(opennpu_timing *t, const opennpu_op *op, int64_t index, uint64_t ready)
 {

@@ -10,7 +10,8 @@
 #include "machine/opennpu/params.h"
 
 static const tv_param params[OPENNPU_PARAM_COUNT] = {
-#define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_) {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},
+#define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_)                                              \
+    {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},
 #include "machine/opennpu/params.def"
 #undef TV_PARAM
 };
@@ -38,16 +39,19 @@ static tv_status validate(const tv_config *config, const tv_diag_sink *sink)
 {
     uint64_t k = tv_config_integer(config, OPENNPU_PARAM_K), l = tv_config_integer(config, OPENNPU_PARAM_L);
     if (k & (k - 1))
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "4, 8, 16, 32 or 64", "vector.k = %" PRIu64 " is not a power of two", k);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "4, 8, 16, 32 or 64",
+                       "vector.k = %" PRIu64 " is not a power of two", k);
     if (l % 4)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "4, 8, … 32", "vector.l = %" PRIu64 " is not a multiple of 4", l);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "4, 8, … 32",
+                       "vector.l = %" PRIu64 " is not a multiple of 4", l);
     return TV_OK;
 }
 
 /* An empty entry is word 0, a NOP. */
 static void forget(const opennpu_machine *m, opennpu_op *op)
 {
-    *op = (opennpu_op){.insn = OPENNPU_NOP, .engine = m->shapes[OPENNPU_NOP].engine, .latency = m->shapes[OPENNPU_NOP].latency};
+    *op = (opennpu_op){
+        .insn = OPENNPU_NOP, .engine = m->shapes[OPENNPU_NOP].engine, .latency = m->shapes[OPENNPU_NOP].latency};
 }
 
 static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state)
@@ -81,7 +85,9 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
         memset(m->planes, 0, l * k);
     if (m->acc)
         memset(m->acc, 0, k * k * sizeof *m->acc);
-    tv_status status = m->planes && m->acc && m->pending_a && m->pending_b ? tv_codec_new_for(&tv_isa_opennpu, sink, &m->codec) : tv_fail_memory(sink);
+    tv_status status = m->planes && m->acc && m->pending_a && m->pending_b
+                           ? tv_codec_new_for(&tv_isa_opennpu, sink, &m->codec)
+                           : tv_fail_memory(sink);
     if (status == TV_OK)
         status = tv_memory_init(&m->memory, tv_config_integer(config, OPENNPU_PARAM_MEM_BYTES), sink);
     if (status != TV_OK) {
@@ -98,8 +104,10 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     tv_segment segment;
     for (uint64_t i = 0; tv_program_segment_at(program, i, &segment); i++)
         if (!tv_memory_holds(&m->memory, segment.addr, segment.size))
-            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE), "make mem.bytes larger with -D, or move the data with .org",
-                           "the program's data at mem[0x%" PRIx64 "] of %" PRIu64 " bytes runs past data memory", segment.addr, segment.size);
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE),
+                           "make mem.bytes larger with -D, or move the data with .org",
+                           "the program's data at mem[0x%" PRIx64 "] of %" PRIu64 " bytes runs past data memory",
+                           segment.addr, segment.size);
     for (uint64_t i = 0; tv_program_segment_at(program, i, &segment); i++) {
         if (segment.bytes)
             memcpy(m->memory.bytes + segment.addr, segment.bytes, segment.size);
@@ -140,7 +148,10 @@ TV_INLINE void count_work(opennpu_machine *m, const opennpu_op *op)
 typedef enum outcome { DONE, FAULTED, TOO_LATE } outcome;
 
 /* The place of a word among those lately decoded. */
-TV_INLINE opennpu_op *place_of(opennpu_machine *m, uint32_t word) { return &m->decode_cache[word * UINT32_C(0x9E3779B1) >> (32 - OPENNPU_DECODE_CACHE_BITS)]; }
+TV_INLINE opennpu_op *place_of(opennpu_machine *m, uint32_t word)
+{
+    return &m->decode_cache[word * UINT32_C(0x9E3779B1) >> (32 - OPENNPU_DECODE_CACHE_BITS)];
+}
 
 /* Decodes the next word. NULL: it faults. */
 static const opennpu_op *decode_next(opennpu_machine *m)
@@ -178,7 +189,8 @@ TV_INLINE void call_kernel(opennpu_machine *m, const opennpu_op *op)
     const opennpu_rows *rows = op->rows;
     uint8_t *p = m->planes;
     op->kernel(p + (size_t)rows[OPENNPU_RD].first * TV_LANE_COUNT, p + (size_t)rows[OPENNPU_RS1].first * TV_LANE_COUNT,
-               p + (size_t)rows[OPENNPU_RS2].first * TV_LANE_COUNT, p + (size_t)rows[OPENNPU_RS3].first * TV_LANE_COUNT, op->imm);
+               p + (size_t)rows[OPENNPU_RS2].first * TV_LANE_COUNT, p + (size_t)rows[OPENNPU_RS3].first * TV_LANE_COUNT,
+               op->imm);
 }
 
 /* One instruction, of a run that is traced or ends at a tick. */
@@ -253,9 +265,12 @@ static outcome run_to(opennpu_machine *m, uint64_t end, uint64_t max_cycles)
     if (m->timing.sink || max_cycles != UINT64_MAX)
         return run_watched(m, end, max_cycles);
     switch (m->mode) {
-    case TV_MODE_FUNCTIONAL: return run_alone(m, end, true, false);
-    case TV_MODE_TIMING: return run_alone(m, end, false, true);
-    default: return run_alone(m, end, true, true);
+    case TV_MODE_FUNCTIONAL:
+        return run_alone(m, end, true, false);
+    case TV_MODE_TIMING:
+        return run_alone(m, end, false, true);
+    default:
+        return run_alone(m, end, true, true);
     }
 }
 
@@ -266,9 +281,14 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop *why)
     if (m->fault.raised)
         return TV_FAULT;
     switch (run_to(m, tv_min_u64(m->count, limits->until), limits->max_cycles)) {
-    case FAULTED: return TV_FAULT;
-    case TOO_LATE: *why = TV_STOP_CYCLES; return TV_OK;
-    default: *why = m->next < m->count ? TV_STOP_UNTIL : TV_STOP_END; return TV_OK;
+    case FAULTED:
+        return TV_FAULT;
+    case TOO_LATE:
+        *why = TV_STOP_CYCLES;
+        return TV_OK;
+    default:
+        *why = m->next < m->count ? TV_STOP_UNTIL : TV_STOP_END;
+        return TV_OK;
     }
 }
 
@@ -300,7 +320,8 @@ static void tell_accesses(const opennpu_machine *m, const opennpu_op *op, const 
     }
     for (unsigned r = 0; r < OPENNPU_REGISTERS; r++)
         if ((op->reads | op->writes) >> r & 1)
-            tell(sink, spaces[op->rows[r].count], op->rows[r].first / op->rows[r].count, (uint64_t)op->rows[r].count * m->k, op->writes >> r & 1);
+            tell(sink, spaces[op->rows[r].count], op->rows[r].first / op->rows[r].count,
+                 (uint64_t)op->rows[r].count * m->k, op->writes >> r & 1);
     bool keeps = op->insn == OPENNPU_MMA ? op->sat : op->insn != OPENNPU_MMA_RESET;
     if (shape.engine == OPENNPU_MMA_ARRAY && keeps)
         tell(sink, "acc", 0, (uint64_t)m->k * m->k * 4, false);
@@ -309,7 +330,8 @@ static void tell_accesses(const opennpu_machine *m, const opennpu_op *op, const 
     int64_t first;
     if (op->insn == OPENNPU_VLUT_A || op->insn == OPENNPU_VLUT_B)
         tell(sink, op->insn == OPENNPU_VLUT_A ? "lut_a" : "lut_b", 0, OPENNPU_LUT_ENTRIES, false);
-    else if ((op->insn == OPENNPU_VSETLUT_A || op->insn == OPENNPU_VSETLUT_B) && opennpu_segment_in_bank(op, m->k, &first))
+    else if ((op->insn == OPENNPU_VSETLUT_A || op->insn == OPENNPU_VSETLUT_B) &&
+             opennpu_segment_in_bank(op, m->k, &first))
         tell(sink, op->insn == OPENNPU_VSETLUT_A ? "lut_a" : "lut_b", (uint64_t)first,
              tv_min_u64(4 * (uint64_t)m->k, OPENNPU_LUT_ENTRIES - (uint64_t)first), true);
 }
@@ -363,9 +385,12 @@ static uint8_t *acc_byte(opennpu_machine *m, uint64_t at)
 static uint8_t *linear(opennpu_machine *m, unsigned space)
 {
     switch (space) {
-    case SPACE_LUT_A: return m->lut[0];
-    case SPACE_LUT_B: return m->lut[1];
-    default: return m->memory.bytes;
+    case SPACE_LUT_A:
+        return m->lut[0];
+    case SPACE_LUT_B:
+        return m->lut[1];
+    default:
+        return m->memory.bytes;
     }
 }
 
@@ -413,8 +438,8 @@ static void judge(tv_stats *out)
     out->bound_share = latency ? (double)out->engines[OPENNPU_ISSUE].stalled[worst] / cycles : best;
     snprintf(out->bound_by, sizeof out->bound_by, "%s", latency ? "latency" : opennpu_engine_names[engine]);
     if (latency)
-        snprintf(out->bottleneck, sizeof out->bottleneck, "bound by latency: issue is held by %s in %.0f %% of ticks", opennpu_stall_reason_names[worst],
-                 100 * out->bound_share);
+        snprintf(out->bottleneck, sizeof out->bottleneck, "bound by latency: issue is held by %s in %.0f %% of ticks",
+                 opennpu_stall_reason_names[worst], 100 * out->bound_share);
     else
         snprintf(out->bottleneck, sizeof out->bottleneck, "bound by %s: %.0f %% of ticks", out->bound_by, 100 * best);
 }

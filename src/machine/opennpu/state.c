@@ -95,14 +95,17 @@ static void array(const opennpu_machine *m, tv_buf *text)
         return;
     }
     uint64_t ready = t->last_accumulate + t->k + t->column;
-    tv_buf_printf(text, ready > t->next ? "mma.last can issue at tick %" PRIu64 : "mma.last can issue since tick %" PRIu64, ready);
+    tv_buf_printf(text,
+                  ready > t->next ? "mma.last can issue at tick %" PRIu64 : "mma.last can issue since tick %" PRIu64,
+                  ready);
 }
 
 bool opennpu_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
 {
-    static const char *const names[OPENNPU_L_MAX] = {"vx0",  "vx1",  "vx2",  "vx3",  "vx4",  "vx5",  "vx6",  "vx7",  "vx8",  "vx9",  "vx10",
-                                                     "vx11", "vx12", "vx13", "vx14", "vx15", "vx16", "vx17", "vx18", "vx19", "vx20", "vx21",
-                                                     "vx22", "vx23", "vx24", "vx25", "vx26", "vx27", "vx28", "vx29", "vx30", "vx31"};
+    static const char *const names[OPENNPU_L_MAX] = {"vx0",  "vx1",  "vx2",  "vx3",  "vx4",  "vx5",  "vx6",  "vx7",
+                                                     "vx8",  "vx9",  "vx10", "vx11", "vx12", "vx13", "vx14", "vx15",
+                                                     "vx16", "vx17", "vx18", "vx19", "vx20", "vx21", "vx22", "vx23",
+                                                     "vx24", "vx25", "vx26", "vx27", "vx28", "vx29", "vx30", "vx31"};
     enum { COLUMN, LUT_A, LUT_B, PENDING, PORT, ARRAY, VALUES };
     static const tv_state_value fixed[] = {
         [COLUMN] = {"registers", "column", NULL, "column of ACC that the next mma.last takes"},
@@ -122,12 +125,21 @@ bool opennpu_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out
     }
     *out = fixed[i];
     switch (i) {
-    case COLUMN: tv_buf_printf(text, "%" PRIu32, m->column); break;
+    case COLUMN:
+        tv_buf_printf(text, "%" PRIu32, m->column);
+        break;
     case LUT_A:
-    case LUT_B: lut(m, i - LUT_A, text); break;
-    case PENDING: pending(m, text); break;
-    case PORT: port(m, text); break;
-    default: array(m, text);
+    case LUT_B:
+        lut(m, i - LUT_A, text);
+        break;
+    case PENDING:
+        pending(m, text);
+        break;
+    case PORT:
+        port(m, text);
+        break;
+    default:
+        array(m, text);
     }
     return true;
 }

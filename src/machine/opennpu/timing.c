@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The timing model of OpenNPU (its specification, section 4): one instruction a tick at most, in order, when a scoreboard
- * of base rows says so. */
+/* The timing model of OpenNPU (its specification, section 4): one instruction a tick at most, in order, when a
+ * scoreboard of base rows says so. */
 #include "machine/opennpu/issue.h"
 #include "machine/opennpu/params.h"
 
@@ -9,7 +9,8 @@ const char *const opennpu_stall_reason_names[OPENNPU_STALL_REASONS] = {"raw", "w
 
 void opennpu_timing_init(opennpu_timing *timing, const opennpu_opcode_info *shapes, const tv_config *config)
 {
-    *timing = (opennpu_timing){.shapes = shapes, .k = tv_config_integer(config, OPENNPU_PARAM_K), .port_user = -1, .accumulator = -1};
+    *timing = (opennpu_timing){
+        .shapes = shapes, .k = tv_config_integer(config, OPENNPU_PARAM_K), .port_user = -1, .accumulator = -1};
     for (unsigned i = 0; i < OPENNPU_L_MAX; i++)
         timing->writer[i] = -1;
     for (unsigned e = 0; e < OPENNPU_ENGINES; e++)
@@ -73,7 +74,8 @@ static void emit(opennpu_timing *t, tv_event event)
     t->sink->event(t->sink->user, &event);
 }
 
-/* Charges each tick from the head's first to its issue to the first cause that still applies in it. Returns its issue. */
+/* Charges each tick from the head's first to its issue to the first cause that still applies in it. Returns its issue.
+ */
 static uint64_t charge(opennpu_timing *t, const opennpu_op *op, int64_t index, const holds *h)
 {
     const opennpu_opcode_info *shape = &t->shapes[op->insn];
@@ -86,8 +88,14 @@ static uint64_t charge(opennpu_timing *t, const opennpu_op *op, int64_t index, c
             uint64_t from = i && shape->engine == OPENNPU_PORT ? tv_max_u64(tick, t->port_free) : tick;
             tv_account_stall(&t->accounts[accounts[i]], c, from, h->until[c]);
             if (t->sink && h->until[c] > from)
-                emit(t, (tv_event){.kind = TV_EVENT_STALL, .engine = opennpu_engine_names[accounts[i]], .index = index, .start = from,
-                                   .end = h->until[c], .reason = opennpu_stall_reason_names[c], .waits_for = h->by[c], .scheduler = i == 0});
+                emit(t, (tv_event){.kind = TV_EVENT_STALL,
+                                   .engine = opennpu_engine_names[accounts[i]],
+                                   .index = index,
+                                   .start = from,
+                                   .end = h->until[c],
+                                   .reason = opennpu_stall_reason_names[c],
+                                   .waits_for = h->by[c],
+                                   .scheduler = i == 0});
         }
         tick = h->until[c];
     }
@@ -135,16 +143,34 @@ void opennpu_timing_issue(opennpu_timing *t, const opennpu_op *op, int64_t index
     if (!t->sink)
         return;
     const char *id = tv_isa_opennpu.insns[op->insn].id;
-    emit(t, (tv_event){.kind = TV_EVENT_COMMAND, .engine = opennpu_engine_names[OPENNPU_ISSUE], .index = index, .start = tick, .end = tick + 1,
-                       .waits_for = -1, .op = id});
+    emit(t, (tv_event){.kind = TV_EVENT_COMMAND,
+                       .engine = opennpu_engine_names[OPENNPU_ISSUE],
+                       .index = index,
+                       .start = tick,
+                       .end = tick + 1,
+                       .waits_for = -1,
+                       .op = id});
     uint64_t bytes = opennpu_port_bytes(op->insn, t->k);
     bool store = op->insn >= OPENNPU_ST_B;
     if (shape->engine != OPENNPU_ISSUE)
-        emit(t, (tv_event){.kind = TV_EVENT_ENGINE, .engine = opennpu_engine_names[shape->engine], .index = index, .start = tick, .end = tick + busy,
-                       .waits_for = -1, .op = id, .bytes = bytes, .macs = opennpu_macs(op->insn, t->k)});
+        emit(t, (tv_event){.kind = TV_EVENT_ENGINE,
+                           .engine = opennpu_engine_names[shape->engine],
+                           .index = index,
+                           .start = tick,
+                           .end = tick + busy,
+                           .waits_for = -1,
+                           .op = id,
+                           .bytes = bytes,
+                           .macs = opennpu_macs(op->insn, t->k)});
     if (bytes)
-        t->sink->event(t->sink->user, &(tv_event){.kind = TV_EVENT_TRANSFER, .index = index, .start = tick, .end = tick + busy, .waits_for = -1,
-                                                  .bytes = bytes, .path = store ? "store" : "load", .write = store});
+        t->sink->event(t->sink->user, &(tv_event){.kind = TV_EVENT_TRANSFER,
+                                                  .index = index,
+                                                  .start = tick,
+                                                  .end = tick + busy,
+                                                  .waits_for = -1,
+                                                  .bytes = bytes,
+                                                  .path = store ? "store" : "load",
+                                                  .write = store});
 }
 
 void opennpu_timing_drain(opennpu_timing *t)

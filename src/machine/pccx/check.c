@@ -18,8 +18,8 @@ typedef struct checker {
     tv_codec *codec;
     pccx_control control;
     uint64_t index;
-    bool stopped;          /* an error has been found */
-    uint32_t emax_writer;  /* the last findemax, or NEVER */
+    bool stopped;         /* an error has been found */
+    uint32_t emax_writer; /* the last findemax, or NEVER */
     bool emax_read;
     uint32_t *writer;      /* of each L2 word: the instruction, or NEVER */
     bool *read;            /* … and whether its value has been read */
@@ -33,23 +33,31 @@ static void check_flags(checker *c, const pccx_op *op)
 {
     uint64_t w = op->word;
     if (op->engine == PCCX_ENGINE_SFU && pccx_CVO_recip_scale(w) && op->insn != PCCX_CVO_SCALE)
-        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, "only cvo.scale divides", "recip_scale has no meaning here");
+        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, "only cvo.scale divides",
+                           "recip_scale has no meaning here");
     if (op->engine == PCCX_ENGINE_SFU && pccx_CVO_accm(w) && op->dst == PCCX_TAG_FIFO)
-        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, NULL, "accm has no meaning with the FIFO as destination");
+        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, NULL,
+                           "accm has no meaning with the FIFO as destination");
     if (op->insn == PCCX_GEMV && pccx_MATRIX_accm(w) && op->dst == PCCX_TAG_FIFO)
-        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, NULL, "accm has no meaning with the FIFO as destination");
+        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, NULL,
+                           "accm has no meaning with the FIFO as destination");
     if (op->insn == PCCX_GEMM && pccx_MATRIX_parallel_lane(w))
-        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, "lanes= selects GEMV cores", "parallel_lane has no meaning for GEMM");
+        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, "lanes= selects GEMV cores",
+                           "parallel_lane has no meaning for GEMM");
     if (op->macs && tv_bf16_is_subnormal(op->act_scale))
-        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_ODD_SCALE, c->index, "size= takes (tile_n, tile_k, scale as BF16 bits); bf16(0.5) gives such bits",
-            "the static activation scale 0x%04x is subnormal: is the size entry meant for something else?", op->act_scale);
+        tv_findings_report(
+            &c->findings, TV_WARNING, PCCX_CODE_ODD_SCALE, c->index,
+            "size= takes (tile_n, tile_k, scale as BF16 bits); bf16(0.5) gives such bits",
+            "the static activation scale 0x%04x is subnormal: is the size entry meant for something else?",
+            op->act_scale);
 }
 
 static void check_entry(checker *c, unsigned bank, unsigned entry)
 {
     static const char *const names[] = {"fmap_shape", "weight_shape"};
     if (!c->control.written[bank][entry])
-        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_NEVER_SET, c->index, "write it with memset first", "%s[%u] is used but never written", names[bank], entry);
+        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_NEVER_SET, c->index, "write it with memset first",
+                           "%s[%u] is used but never written", names[bank], entry);
 }
 
 static void check_pointers(checker *c, int row, uint64_t w)
@@ -71,8 +79,9 @@ static void check_read(checker *c, const pccx_range *r)
     bool warned = false;
     for (uint64_t w = r->from; w < r->to; w++) {
         if (c->writer[w] == NEVER && !warned) {
-            tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_NEVER_WRITTEN, c->index, "L2 is zero after reset; --load l2:… sets it",
-                "l2[0x%" PRIx64 "] is read, but nothing has written it", w);
+            tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_NEVER_WRITTEN, c->index,
+                               "L2 is zero after reset; --load l2:… sets it",
+                               "l2[0x%" PRIx64 "] is read, but nothing has written it", w);
             warned = true;
         }
         c->read[w] = true;
@@ -85,7 +94,9 @@ static void check_write(checker *c, const pccx_range *r)
     for (uint64_t w = r->from; w < r->to; w++) {
         uint32_t old = c->writer[w];
         if (old != NEVER && !c->read[w] && ++c->unread[old] == c->result_size[old])
-            tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_DEAD_WRITE, old, NULL, "its result is overwritten by instruction %" PRIu64 " before anything reads it", c->index);
+            tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_DEAD_WRITE, old, NULL,
+                               "its result is overwritten by instruction %" PRIu64 " before anything reads it",
+                               c->index);
         c->writer[w] = (uint32_t)c->index;
         c->read[w] = false;
     }
@@ -109,10 +120,12 @@ static void check_emax(checker *c, const pccx_op *op)
         if (op->ranges[i].place != PCCX_IN_EMAX)
             continue;
         if (!op->ranges[i].write && c->emax_writer == NEVER)
-            tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_NEVER_WRITTEN, c->index, "findemax sets it; it is 0 after reset", "e_max is read, but nothing has set it");
+            tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_NEVER_WRITTEN, c->index,
+                               "findemax sets it; it is 0 after reset", "e_max is read, but nothing has set it");
         if (op->ranges[i].write && c->emax_writer != NEVER && !c->emax_read)
-            tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_DEAD_WRITE, c->emax_writer, NULL, "its e_max is overwritten by instruction %" PRIu64 " before anything reads it",
-                c->index);
+            tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_DEAD_WRITE, c->emax_writer, NULL,
+                               "its e_max is overwritten by instruction %" PRIu64 " before anything reads it",
+                               c->index);
         c->emax_read = !op->ranges[i].write;
         if (op->ranges[i].write)
             c->emax_writer = (uint32_t)c->index;
@@ -121,12 +134,15 @@ static void check_emax(checker *c, const pccx_op *op)
 
 static void check_fifos(checker *c)
 {
-    static const char *const names[PCCX_FIFOS] = {[PCCX_FIFO_TO_SFU] = "GEMV to SFU", [PCCX_FIFO_TO_GEMV] = "SFU to GEMV"};
+    static const char *const names[PCCX_FIFOS] = {
+        [PCCX_FIFO_TO_SFU] = "GEMV to SFU", [PCCX_FIFO_TO_GEMV] = "SFU to GEMV"};
     uint64_t count = tv_program_instruction_count(c->program);
     for (unsigned f = 0; f < PCCX_FIFOS; f++)
         if (c->control.fifo_count[f])
-            tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_FIFO_LEFT, count - 1, "a later program of the same machine could take them",
-                "%u elements in the direct FIFO from %s are taken by no instruction", c->control.fifo_count[f], names[f]);
+            tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_FIFO_LEFT, count - 1,
+                               "a later program of the same machine could take them",
+                               "%u elements in the direct FIFO from %s are taken by no instruction",
+                               c->control.fifo_count[f], names[f]);
 }
 
 /* ---- The walk ---- */
@@ -134,7 +150,8 @@ static void check_fifos(checker *c)
 /* An error; the check goes on, as if the instruction were not there. */
 static void stop(checker *c, pccx_code code, const char *message)
 {
-    tv_findings_report(&c->findings, TV_ERROR, code, c->index, c->stopped ? NULL : "the machine stops here", "%s", message);
+    tv_findings_report(&c->findings, TV_ERROR, code, c->index, c->stopped ? NULL : "the machine stops here", "%s",
+                       message);
     c->stopped = true;
 }
 
@@ -168,14 +185,19 @@ static void check_streams(checker *c)
     uint64_t count = tv_program_instruction_count(c->program);
     for (unsigned k = 0; k < PCCX_STREAMS; k++)
         if (c->control.weights[k].left)
-            tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_UNUSED_STREAM, count ? count - 1 : 0, "a later program of the same machine could take them",
-                "%" PRIu64 " bytes of the %s stream are taken by no instruction", c->control.weights[k].left, tv_program_stream_name(c->program, k));
+            tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_UNUSED_STREAM, count ? count - 1 : 0,
+                               "a later program of the same machine could take them",
+                               "%" PRIu64 " bytes of the %s stream are taken by no instruction",
+                               c->control.weights[k].left, tv_program_stream_name(c->program, k));
 }
 
-tv_status pccx_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts)
+tv_status pccx_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
+                     tv_check_counts *counts)
 {
     uint64_t count = tv_program_instruction_count(program);
-    checker c = {.program = program, .findings = {.program = program, .sink = sink, .codes = pccx_codes, .counts = counts}, .emax_writer = NEVER};
+    checker c = {.program = program,
+                 .findings = {.program = program, .sink = sink, .codes = pccx_codes, .counts = counts},
+                 .emax_writer = NEVER};
     if (count >= NEVER)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_SIZE), NULL, "the program has more than 2^32 - 2 instructions");
     pccx_control_init(&c.control, config);
@@ -183,7 +205,8 @@ tv_status pccx_check(const tv_program *program, const tv_config *config, const t
     c.read = calloc(WORDS, sizeof *c.read);
     c.unread = calloc(count + 1, sizeof *c.unread);
     c.result_size = calloc(count + 1, sizeof *c.result_size);
-    tv_status status = c.writer && c.read && c.unread && c.result_size ? tv_codec_new_for(&tv_isa_pccx, sink, &c.codec) : tv_fail_memory(sink);
+    tv_status status = c.writer && c.read && c.unread && c.result_size ? tv_codec_new_for(&tv_isa_pccx, sink, &c.codec)
+                                                                       : tv_fail_memory(sink);
     if (status == TV_OK && !pccx_control_append(&c.control, program))
         status = tv_fail_memory(sink);
     if (status == TV_OK) {

@@ -21,7 +21,8 @@ static bool cvo_scratch(pccx_machine *m, uint32_t length, cvo_memory *mem)
     return true;
 }
 
-/* The inputs, in mem->narrow, as the function sees them: subnormals are zeros; with sub_emax the rounded difference to e_max. */
+/* The inputs, in mem->narrow, as the function sees them: subnormals are zeros; with sub_emax the rounded difference to
+ * e_max. */
 static void widen_inputs(const pccx_machine *m, const pccx_op *op, const cvo_memory *mem)
 {
     tv_bf16_widen(mem->narrow, op->length, mem->x);
@@ -70,11 +71,20 @@ static bool map(pccx_machine *m, const pccx_op *op, tv_func func, pccx_rejection
 }
 
 bool pccx_exec_CVO_EXP(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_EXP, why); }
-bool pccx_exec_CVO_SQRT(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_SQRT, why); }
-bool pccx_exec_CVO_GELU(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_GELU, why); }
+bool pccx_exec_CVO_SQRT(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
+{
+    return map(m, op, TV_FUNC_SQRT, why);
+}
+bool pccx_exec_CVO_GELU(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
+{
+    return map(m, op, TV_FUNC_GELU, why);
+}
 bool pccx_exec_CVO_SIN(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_SIN, why); }
 bool pccx_exec_CVO_COS(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_COS, why); }
-bool pccx_exec_CVO_RECIP(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_RECIP, why); }
+bool pccx_exec_CVO_RECIP(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
+{
+    return map(m, op, TV_FUNC_RECIP, why);
+}
 
 bool pccx_exec_CVO_REDUCE_SUM(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
 {
@@ -90,8 +100,8 @@ bool pccx_exec_CVO_REDUCE_SUM(pccx_machine *m, const pccx_op *op, pccx_rejection
     return finish(m, op, mem.narrow, 1);
 }
 
-/* Differences to e_max have more bits than BF16. Their products with it are exact in binary64. A quotient is not, but binary64
- * carries more than twice its significant bits, so that rounding it again equals one rounding. */
+/* Differences to e_max have more bits than BF16. Their products with it are exact in binary64. A quotient is not, but
+ * binary64 carries more than twice its significant bits, so that rounding it again equals one rounding. */
 static void scale_differences(const cvo_memory *mem, uint32_t length, double scalar, bool divide)
 {
     for (uint32_t i = 0; i < length; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What instructions do to data (pccx specification, section 4); cvo.c has the functions. Results are made in scratch memory and written
- * when nothing can fail any more, so that a fault leaves everything as it was. */
+/* What instructions do to data (pccx specification, section 4); cvo.c has the functions. Results are made in scratch
+ * memory and written when nothing can fail any more, so that a fault leaves everything as it was. */
 #include "machine/pccx/exec.h"
 
 #include <stdio.h>
@@ -63,7 +63,8 @@ bool pccx_fail_memory(pccx_rejection *why)
     return false;
 }
 
-/* The scale of one activation row: static, or 2^(E-6) with E the exponent of the row's largest magnitude; subnormals count as zero. */
+/* The scale of one activation row: static, or 2^(E-6) with E the exponent of the row's largest magnitude; subnormals
+ * count as zero. */
 static float row_scale(uint16_t largest, uint16_t act_scale)
 {
     unsigned exponent = tv_bf16_exponent(largest);
@@ -112,8 +113,8 @@ static void read_scales(beats *b, uint32_t n, float *scales)
     }
 }
 
-/* The next rows of `count` beats, at most `want` of them, in one piece; how many in *rows. A row that lies in pieces is put together
- * in `whole`. Valid until the next call. */
+/* The next rows of `count` beats, at most `want` of them, in one piece; how many in *rows. A row that lies in pieces is
+ * put together in `whole`. Valid until the next call. */
 static const uint8_t *next_rows(beats *b, size_t count, size_t want, uint8_t *whole, size_t *rows)
 {
     size_t got, here = (size_t)((b->at->bytes - b->offset) / 16 / count);
@@ -134,17 +135,17 @@ enum { WEIGHT_ROWS = 256 /* worked on at a time, but for panels */, PANEL_WORTH 
 
 typedef struct matrix_memory {
     const tv_panel_fns *panel; /* or NULL: few rows, or the host has none */
-    size_t beats;    /* of k */
-    uint16_t *x;     /* one row of k … */
-    float *wide;     /* … and as binary32 */
-    int8_t *q;       /* one row, of k rounded up to beats; for panels all */
-    int8_t *ready;   /* all rows, see tv_s4s8_pack, or as panels want them */
-    size_t stride;   /* of `ready` */
+    size_t beats;              /* of k */
+    uint16_t *x;               /* one row of k … */
+    float *wide;               /* … and as binary32 */
+    int8_t *q;                 /* one row, of k rounded up to beats; for panels all */
+    int8_t *ready;             /* all rows, see tv_s4s8_pack, or as panels want them */
+    size_t stride;             /* of `ready` */
     float *row_scale, *scale;
-    int32_t *sum;    /* of each row of q, or its offset */
-    int32_t *acc;    /* WEIGHT_ROWS rows of results; none of panels */
-    uint8_t *whole;  /* a weight row */
-    uint16_t *y;     /* rows of n */
+    int32_t *sum;   /* of each row of q, or its offset */
+    int32_t *acc;   /* WEIGHT_ROWS rows of results; none of panels */
+    uint8_t *whole; /* a weight row */
+    uint16_t *y;    /* rows of n */
 } matrix_memory;
 
 static void *take(uint8_t **p, size_t bytes)
@@ -159,9 +160,12 @@ static bool matrix_scratch(pccx_machine *m, const pccx_op *op, matrix_memory *me
     size_t rows = op->m, outputs = rows * op->n, whole = (mem->beats = tv_ceil_div(op->k, TV_S4_BEAT)) * TV_S4_BEAT;
     mem->panel = rows >= PANEL_WORTH ? tv_panel(m->level) : NULL;
     mem->stride = tv_s4s8_packed_bytes(mem->beats);
-    size_t q = mem->panel ? rows * whole : whole, ready = mem->panel ? tv_panel_packed_bytes(rows, whole) : rows * mem->stride;
-    size_t sums = mem->panel ? tv_panel_offsets_count(rows, whole, whole) : rows, acc = mem->panel ? 0 : rows * WEIGHT_ROWS;
-    uint8_t *p = pccx_scratch(m, q + ready + 4 * (sums + acc + rows + op->n) + 6 * (size_t)op->k + whole / 2 + 2 * outputs + 10 * 64);
+    size_t q = mem->panel ? rows * whole : whole,
+           ready = mem->panel ? tv_panel_packed_bytes(rows, whole) : rows * mem->stride;
+    size_t sums = mem->panel ? tv_panel_offsets_count(rows, whole, whole) : rows,
+           acc = mem->panel ? 0 : rows * WEIGHT_ROWS;
+    uint8_t *p = pccx_scratch(m, q + ready + 4 * (sums + acc + rows + op->n) + 6 * (size_t)op->k + whole / 2 +
+                                     2 * outputs + 10 * 64);
     if (!p)
         return false;
     mem->x = take(&p, op->k * 2);
@@ -179,7 +183,8 @@ static bool matrix_scratch(pccx_machine *m, const pccx_op *op, matrix_memory *me
 }
 
 /* A row of activations, and the bits of its largest magnitude. False: one is not finite. */
-static bool load_row(pccx_machine *m, const pccx_op *op, uint32_t r, uint16_t *x, uint16_t *largest, pccx_rejection *why)
+static bool load_row(pccx_machine *m, const pccx_op *op, uint32_t r, uint16_t *x, uint16_t *largest,
+                     pccx_rejection *why)
 {
     if (op->insn == PCCX_GEMV)
         pccx_load_vector(m, op->src, PCCX_FIFO_TO_GEMV, op->k, x);
@@ -192,12 +197,13 @@ static bool load_row(pccx_machine *m, const pccx_op *op, uint32_t r, uint16_t *x
     while (tv_bf16_is_finite(x[i]))
         i++;
     why->code = PCCX_CODE_NON_FINITE;
-    snprintf(why->message, sizeof why->message, "activation %u of row %u is %s (0x%04x)", i, r, tv_bf16_is_nan(x[i]) ? "NaN" : "infinite", x[i]);
+    snprintf(why->message, sizeof why->message, "activation %u of row %u is %s (0x%04x)", i, r,
+             tv_bf16_is_nan(x[i]) ? "NaN" : "infinite", x[i]);
     return false;
 }
 
-/* q = clamp(RNE(x / s), -127, 127). Binary32 holds the quotient of two BF16 numbers, 8 bits each, closely enough that its rounding
- * to an integer of 7 bits is that of the exact quotient. */
+/* q = clamp(RNE(x / s), -127, 127). Binary32 holds the quotient of two BF16 numbers, 8 bits each, closely enough that
+ * its rounding to an integer of 7 bits is that of the exact quotient. */
 static bool load_activations(pccx_machine *m, const pccx_op *op, matrix_memory *mem, pccx_rejection *why)
 {
     size_t whole = mem->beats * TV_S4_BEAT;
@@ -239,7 +245,8 @@ typedef struct product {
     bool accm; /* mem->y has what stands */
 } product;
 
-/* Section 4 step 5: outputs of activation row r and `count` weight rows from row `from` of these on, from their exact sums. */
+/* Section 4 step 5: outputs of activation row r and `count` weight rows from row `from` of these on, from their exact
+ * sums. */
 static void scale_rows(const product *p, uint32_t r, const int32_t *acc, size_t step, size_t from, size_t count)
 {
     const matrix_memory *mem = p->mem;
@@ -253,7 +260,8 @@ static void multiply_rows(void *user, uint64_t from, uint64_t to)
     const matrix_memory *mem = p->mem;
     uint32_t m = p->op->m;
     int32_t *acc = mem->acc + from * m;
-    p->multiply(p->weights + from * mem->beats * BEAT_BYTES, mem->beats, to - from, mem->ready, mem->stride, mem->sum, m, acc);
+    p->multiply(p->weights + from * mem->beats * BEAT_BYTES, mem->beats, to - from, mem->ready, mem->stride, mem->sum,
+                m, acc);
     for (uint32_t r = 0; r < m; r++)
         scale_rows(p, r, acc + r, m, from, to - from);
 }
@@ -332,15 +340,22 @@ static void multiply_blocks(void *user, uint64_t from, uint64_t to)
 static bool multiply_vector(pccx_machine *m, const pccx_op *op, const matrix_memory *mem)
 {
     beats stream = {.machine = m, .at = op->weights, .offset = op->weights_offset};
-    tv_rows r = {.beats = mem->beats, .rows = op->n, .ready = mem->ready, .sum = mem->sum[0], .vector_scale = mem->row_scale[0],
-                 .add = pccx_MATRIX_accm(op->word), .out = pccx_l2_at(m, op->dst)};
-    if (pccx_MATRIX_w_scale(op->word) && !(r.scales = whole_piece(&stream, tv_ceil_div(op->n, PCCX_LANES) * PCCX_WORD_BYTES)))
+    tv_rows r = {.beats = mem->beats,
+                 .rows = op->n,
+                 .ready = mem->ready,
+                 .sum = mem->sum[0],
+                 .vector_scale = mem->row_scale[0],
+                 .add = pccx_MATRIX_accm(op->word),
+                 .out = pccx_l2_at(m, op->dst)};
+    if (pccx_MATRIX_w_scale(op->word) &&
+        !(r.scales = whole_piece(&stream, tv_ceil_div(op->n, PCCX_LANES) * PCCX_WORD_BYTES)))
         return false;
     r.weights = whole_piece(&stream, (uint64_t)op->n * r.beats * 16);
     if (!r.weights)
         return false;
     vector_work w = {m->multiply_rows, &r};
-    tv_pool_run((uint64_t)op->n * op->k < SMALL ? NULL : m->pool, tv_ceil_div(op->n, ROWS_TOGETHER), multiply_blocks, &w);
+    tv_pool_run((uint64_t)op->n * op->k < SMALL ? NULL : m->pool, tv_ceil_div(op->n, ROWS_TOGETHER), multiply_blocks,
+                &w);
     memset(r.out + 2 * (size_t)op->n, 0, (PCCX_LANES - op->n % PCCX_LANES) % PCCX_LANES * 2);
     if (pccx_MATRIX_findemax(op->word))
         m->e_max = largest_in(r.out, op->n);
@@ -354,7 +369,8 @@ static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
         return pccx_fail_memory(why);
     if (!load_activations(m, op, &mem, why))
         return false;
-    bool to_fifo = op->insn == PCCX_GEMV && op->dst == PCCX_TAG_FIFO, from_fifo = op->insn == PCCX_GEMV && op->src == PCCX_TAG_FIFO;
+    bool to_fifo = op->insn == PCCX_GEMV && op->dst == PCCX_TAG_FIFO,
+         from_fifo = op->insn == PCCX_GEMV && op->src == PCCX_TAG_FIFO;
     bool accm = pccx_MATRIX_accm(op->word) && !to_fifo;
     if (op->m == 1 && !to_fifo && !from_fifo && multiply_vector(m, op, &mem))
         return true;
@@ -369,7 +385,8 @@ static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
     product p = {.op = op, .mem = &mem, .multiply = m->multiply, .accm = accm};
     for (; p.first < op->n; p.first += (uint32_t)p.rows) {
         size_t left = op->n - p.first;
-        p.weights = next_rows(&stream, mem.beats, mem.panel || left < WEIGHT_ROWS ? left : WEIGHT_ROWS, mem.whole, &p.rows);
+        p.weights =
+            next_rows(&stream, mem.beats, mem.panel || left < WEIGHT_ROWS ? left : WEIGHT_ROWS, mem.whole, &p.rows);
         tv_pool *pool = p.rows * op->m * (uint64_t)op->k < SMALL ? NULL : m->pool;
         if (mem.panel)
             tv_pool_run(pool, tv_ceil_div(p.rows, TV_PANEL_PAIR), multiply_panels, &p);
@@ -379,7 +396,8 @@ static bool exec_matrix(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
     if (from_fifo)
         pccx_pop_fifo(m, PCCX_FIFO_TO_GEMV, op->k);
     for (uint32_t r = 0; r < op->m; r++)
-        pccx_put_vector(m, to_fifo ? PCCX_TAG_FIFO : (uint32_t)(op->dst + r * row_words), PCCX_FIFO_TO_SFU, mem.y + (size_t)r * op->n, op->n);
+        pccx_put_vector(m, to_fifo ? PCCX_TAG_FIFO : (uint32_t)(op->dst + r * row_words), PCCX_FIFO_TO_SFU,
+                        mem.y + (size_t)r * op->n, op->n);
     if (pccx_MATRIX_findemax(op->word))
         m->e_max = largest_of(mem.y, (size_t)op->m * op->n);
     return true;

@@ -23,7 +23,8 @@ void *pccx_scratch(pccx_machine *m, size_t bytes);
 bool pccx_fail_memory(pccx_rejection *why);
 
 /* One function an instruction. False: a data-dependent fault; nothing has changed. */
-#define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source) bool pccx_exec_##id(pccx_machine *m, const pccx_op *op, pccx_rejection *why);
+#define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source)                                    \
+    bool pccx_exec_##id(pccx_machine *m, const pccx_op *op, pccx_rejection *why);
 #include "isa/pccx/insns.def"
 #undef TV_INSN
 

@@ -9,7 +9,8 @@
 #include "machine/pccx/params.h"
 
 static const tv_param params[PCCX_PARAM_COUNT] = {
-#define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_) {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},
+#define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_)                                              \
+    {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},
 #include "machine/pccx/params.def"
 #undef TV_PARAM
 };
@@ -88,8 +89,10 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
                                "a descriptor of the %s stream has %" PRIu64 " bytes", tv_isa_pccx.streams[k], d.bytes);
     for (uint64_t i = 0; tv_program_segment_at(program, i, &segment); i++)
         if (!tv_memory_holds(&m->host, segment.addr, segment.size))
-            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE), "make host.bytes larger with -D, or move the data with .org",
-                           "the program's data at host[0x%" PRIx64 "] of %" PRIu64 " bytes runs past host memory", segment.addr, segment.size);
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE),
+                           "make host.bytes larger with -D, or move the data with .org",
+                           "the program's data at host[0x%" PRIx64 "] of %" PRIu64 " bytes runs past host memory",
+                           segment.addr, segment.size);
     pccx_timing_drain(&m->timing);
     if (!pccx_control_append(&m->control, program))
         return tv_fail_memory(sink);
@@ -143,8 +146,9 @@ static void count_bytes(pccx_machine *m, const pccx_op *op)
     if (op->engine == PCCX_ENGINE_GEMM || op->engine == PCCX_ENGINE_GEMV)
         m->bytes[op->engine == PCCX_ENGINE_GEMM ? PCCX_PATH_GEMM : PCCX_PATH_GEMV] += op->stream_bytes;
     else if (op->engine == PCCX_ENGINE_ACP)
-        m->bytes[op->insn == PCCX_MEMCPY_LOAD ? PCCX_PATH_LOAD : op->insn == PCCX_MEMCPY_STORE ? PCCX_PATH_STORE : PCCX_PATH_MOVE] +=
-            op->words * PCCX_WORD_BYTES;
+        m->bytes[op->insn == PCCX_MEMCPY_LOAD    ? PCCX_PATH_LOAD
+                 : op->insn == PCCX_MEMCPY_STORE ? PCCX_PATH_STORE
+                                                 : PCCX_PATH_MOVE] += op->words * PCCX_WORD_BYTES;
     m->macs[op->engine == PCCX_ENGINE_GEMM] += op->macs;
 }
 
@@ -170,7 +174,8 @@ static outcome execute_next(pccx_machine *m, uint64_t max_cycles)
         raise_fault(m, word, row, &pccx_codes[why.code], why.message);
         return FAULTED;
     }
-    if (timed && max_cycles != UINT64_MAX && pccx_timing_preview(&m->timing, &op, (int64_t)m->instructions) >= max_cycles)
+    if (timed && max_cycles != UINT64_MAX &&
+        pccx_timing_preview(&m->timing, &op, (int64_t)m->instructions) >= max_cycles)
         return TOO_LATE;
     if (m->mode != TV_MODE_TIMING && !pccx_execute(m, &op, &why)) {
         if (why.out_of_memory)

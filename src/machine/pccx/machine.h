@@ -9,11 +9,11 @@
 
 #include "base/buf.h"
 #include "isa/pccx/pccx.h"
-#include "machine/pccx/timing.h"
 #include "kernels/matrix.h"
 #include "kernels/panel.h"
 #include "kernels/rows.h"
 #include "machine/fault.h"
+#include "machine/pccx/timing.h"
 #include "machine/target.h"
 #include "sim/memory.h"
 #include "sim/pool.h"
@@ -30,10 +30,11 @@ typedef struct pccx_fifo {
     uint32_t head, count;
 } pccx_fifo;
 
-/* A weight stream: descriptors of the loaded program, behind those that the ones before have not taken, and how far they have been. */
+/* A weight stream: descriptors of the loaded program, behind those that the ones before have not taken, and how far
+ * they have been. */
 typedef struct pccx_weights {
-    tv_buf list; /* tv_descriptor */
-    size_t next; /* descriptor of the next byte … */
+    tv_buf list;     /* tv_descriptor */
+    size_t next;     /* descriptor of the next byte … */
     uint64_t offset; /* … and the place in it */
     uint64_t left;   /* bytes not taken */
 } pccx_weights;
@@ -78,8 +79,8 @@ typedef struct pccx_machine {
     tv_cpu_level level; /* of the host, for kernels */
     tv_s4s8_fn multiply;
     tv_rows_fn multiply_rows; /* of one vector */
-    tv_pool *pool; /* NULL: one thread */
-    tv_buf scratch; /* an instruction's results before they are written */
+    tv_pool *pool;            /* NULL: one thread */
+    tv_buf scratch;           /* an instruction's results before they are written */
 
     const tv_program *program; /* borrowed; NULL: none */
     uint64_t next, count;      /* instruction of the program */
@@ -114,6 +115,7 @@ int pccx_space_at(const void *state, unsigned i, tv_space *out);
 void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes);
 void pccx_write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes);
 void pccx_stats(const void *state, tv_stats *out);
-tv_status pccx_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, tv_check_counts *counts);
+tv_status pccx_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
+                     tv_check_counts *counts);
 
 #endif

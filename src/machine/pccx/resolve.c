@@ -83,12 +83,15 @@ static void add_range(pccx_op *op, pccx_place place, bool write, uint64_t from, 
     op->ranges[op->range_count++] = (pccx_range){(uint8_t)place, write, from, to};
 }
 
-static bool l2_range(const pccx_control *control, pccx_op *op, bool write, uint64_t addr, uint64_t words, const char *what, pccx_rejection *why)
+static bool l2_range(const pccx_control *control, pccx_op *op, bool write, uint64_t addr, uint64_t words,
+                     const char *what, pccx_rejection *why)
 {
     if (addr == PCCX_TAG_FIFO)
-        return refuse(why, PCCX_CODE_L2_RANGE, "%s 0x1ffff names the direct FIFO, which this instruction cannot use", what);
+        return refuse(why, PCCX_CODE_L2_RANGE, "%s 0x1ffff names the direct FIFO, which this instruction cannot use",
+                      what);
     if (addr > control->l2_words || words > control->l2_words - addr)
-        return refuse(why, PCCX_CODE_L2_RANGE, "%s l2[0x%" PRIx64 "] to l2[0x%" PRIx64 "] runs past the last addressable word 0x%" PRIx64, what,
+        return refuse(why, PCCX_CODE_L2_RANGE,
+                      "%s l2[0x%" PRIx64 "] to l2[0x%" PRIx64 "] runs past the last addressable word 0x%" PRIx64, what,
                       addr, addr + words - 1, control->l2_words - 1);
     add_range(op, PCCX_IN_L2, write, addr, addr + words);
     return true;
@@ -97,7 +100,8 @@ static bool l2_range(const pccx_control *control, pccx_op *op, bool write, uint6
 static bool fifo_push(const pccx_control *control, pccx_op *op, unsigned fifo, uint64_t elements, pccx_rejection *why)
 {
     if (elements > control->fifo_elements - control->fifo_count[fifo])
-        return refuse(why, PCCX_CODE_FIFO_OVERFLOW, "%" PRIu64 " results do not fit the direct FIFO: %u of its %u places are taken", elements,
+        return refuse(why, PCCX_CODE_FIFO_OVERFLOW,
+                      "%" PRIu64 " results do not fit the direct FIFO: %u of its %u places are taken", elements,
                       control->fifo_count[fifo], control->fifo_elements);
     add_range(op, fifo == PCCX_FIFO_TO_SFU ? PCCX_IN_FIFO_TO_SFU : PCCX_IN_FIFO_TO_GEMV, true, 0, 1);
     return true;
@@ -106,7 +110,8 @@ static bool fifo_push(const pccx_control *control, pccx_op *op, unsigned fifo, u
 static bool fifo_pop(const pccx_control *control, pccx_op *op, unsigned fifo, uint64_t elements, pccx_rejection *why)
 {
     if (elements > control->fifo_count[fifo])
-        return refuse(why, PCCX_CODE_FIFO_LENGTH, "%" PRIu64 " elements are wanted from the direct FIFO, which holds %u", elements,
+        return refuse(why, PCCX_CODE_FIFO_LENGTH,
+                      "%" PRIu64 " elements are wanted from the direct FIFO, which holds %u", elements,
                       control->fifo_count[fifo]);
     add_range(op, fifo == PCCX_FIFO_TO_SFU ? PCCX_IN_FIFO_TO_SFU : PCCX_IN_FIFO_TO_GEMV, false, 0, 1);
     return true;
@@ -135,23 +140,26 @@ static bool resolve_matrix(const pccx_control *control, pccx_op *op, pccx_reject
     op->src = pccx_MATRIX_src_addr(word);
     op->lanes = pccx_MATRIX_parallel_lane(word);
     if (op->m == 0 || op->n == 0 || op->k == 0)
-        return refuse(why, PCCX_CODE_ZERO_DIMENSION, "weight_shape[%u] is (M %u, N %u, K %u); none may be 0", pccx_MATRIX_shape_ptr_addr(word), op->m, op->n,
-                      op->k);
+        return refuse(why, PCCX_CODE_ZERO_DIMENSION, "weight_shape[%u] is (M %u, N %u, K %u); none may be 0",
+                      pccx_MATRIX_shape_ptr_addr(word), op->m, op->n, op->k);
     if (gemv && op->m != 1)
         return refuse(why, PCCX_CODE_GEMV_ROWS, "GEMV with M = %u; M must be 1", op->m);
     if (gemv && op->lanes > control->gemv_cores)
-        return refuse(why, PCCX_CODE_LANES, "parallel_lane %u exceeds the %u GEMV cores", op->lanes, control->gemv_cores);
+        return refuse(why, PCCX_CODE_LANES, "parallel_lane %u exceeds the %u GEMV cores", op->lanes,
+                      control->gemv_cores);
     if (!gemv && op->k > control->gemm_k_max)
         return refuse(why, PCCX_CODE_K_MAX, "K = %u exceeds the accumulation bound of %u", op->k, control->gemm_k_max);
     if (tv_bf16_is_negative(op->act_scale) || (op->act_scale && !tv_bf16_is_finite(op->act_scale)))
-        return refuse(why, PCCX_CODE_ACT_SCALE, "the static activation scale 0x%04x is not finite and above zero", op->act_scale);
+        return refuse(why, PCCX_CODE_ACT_SCALE, "the static activation scale 0x%04x is not finite and above zero",
+                      op->act_scale);
     op->lanes = op->lanes ? op->lanes : control->gemv_cores;
 
     /* The FIFOs are GEMV's alone; for GEMM the tag is a word that is not there. */
     bool from_fifo = gemv && op->src == PCCX_TAG_FIFO, to_fifo = gemv && op->dst == PCCX_TAG_FIFO;
     bool accm = pccx_MATRIX_accm(word) && !to_fifo;
     uint64_t src_words = op->m * row_words(op->k), dst_words = op->m * row_words(op->n);
-    if (from_fifo ? !fifo_pop(control, op, PCCX_FIFO_TO_GEMV, op->k, why) : !l2_range(control, op, false, op->src, src_words, "source", why))
+    if (from_fifo ? !fifo_pop(control, op, PCCX_FIFO_TO_GEMV, op->k, why)
+                  : !l2_range(control, op, false, op->src, src_words, "source", why))
         return false;
     if (to_fifo ? !fifo_push(control, op, PCCX_FIFO_TO_SFU, op->n, why)
                 : !l2_range(control, op, true, op->dst, dst_words, "destination", why))
@@ -162,27 +170,34 @@ static bool resolve_matrix(const pccx_control *control, pccx_op *op, pccx_reject
         add_range(op, PCCX_IN_EMAX, true, 0, 1);
 
     const pccx_weights *w = &control->weights[op->stream];
-    op->stream_bytes = (pccx_MATRIX_w_scale(word) ? row_words(op->n) * PCCX_WORD_BYTES : 0) + (uint64_t)op->n * tv_ceil_div(op->k, 32) * 16;
+    op->stream_bytes = (pccx_MATRIX_w_scale(word) ? row_words(op->n) * PCCX_WORD_BYTES : 0) +
+                       (uint64_t)op->n * tv_ceil_div(op->k, 32) * 16;
     op->macs = (uint64_t)op->m * op->n * op->k;
     if (op->stream_bytes > w->left)
-        return refuse(why, PCCX_CODE_UNDERRUN, "the %s stream holds %" PRIu64 " bytes, %" PRIu64 " are wanted", tv_isa_pccx.streams[op->stream],
-                      w->left, op->stream_bytes);
+        return refuse(why, PCCX_CODE_UNDERRUN, "the %s stream holds %" PRIu64 " bytes, %" PRIu64 " are wanted",
+                      tv_isa_pccx.streams[op->stream], w->left, op->stream_bytes);
     op->weights = (const tv_descriptor *)(const void *)w->list.data + w->next;
     op->weights_offset = w->offset;
     uint64_t taken = 0, offset = op->weights_offset;
     for (const tv_descriptor *d = op->weights; taken < op->stream_bytes; d++, offset = 0) {
         uint64_t part = tv_min_u64(d->bytes - offset, op->stream_bytes - taken);
         if (d->addr > control->host_bytes || offset + part > control->host_bytes - d->addr)
-            return refuse(why, PCCX_CODE_HOST_RANGE, "weights at host[0x%" PRIx64 "] run past the last byte 0x%" PRIx64, d->addr + offset,
-                          control->host_bytes - 1);
+            return refuse(why, PCCX_CODE_HOST_RANGE, "weights at host[0x%" PRIx64 "] run past the last byte 0x%" PRIx64,
+                          d->addr + offset, control->host_bytes - 1);
         taken += part;
     }
     return true;
 }
 
-static bool resolve_GEMV(const pccx_control *control, pccx_op *op, pccx_rejection *why) { return resolve_matrix(control, op, why); }
+static bool resolve_GEMV(const pccx_control *control, pccx_op *op, pccx_rejection *why)
+{
+    return resolve_matrix(control, op, why);
+}
 
-static bool resolve_GEMM(const pccx_control *control, pccx_op *op, pccx_rejection *why) { return resolve_matrix(control, op, why); }
+static bool resolve_GEMM(const pccx_control *control, pccx_op *op, pccx_rejection *why)
+{
+    return resolve_matrix(control, op, why);
+}
 
 static bool resolve_memcpy(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
@@ -195,8 +210,8 @@ static bool resolve_memcpy(const pccx_control *control, pccx_op *op, pccx_reject
     op->dst = pccx_MEMCPY_dest_addr(word);
     op->words = row_words((uint64_t)shape[0] * shape[1] * shape[2]);
     if (op->words == 0)
-        return refuse(why, PCCX_CODE_ZERO_DIMENSION, "fmap_shape[%u] is (%u, %u, %u); none may be 0", pccx_MEMCPY_shape_ptr_addr(word), shape[0], shape[1],
-                      shape[2]);
+        return refuse(why, PCCX_CODE_ZERO_DIMENSION, "fmap_shape[%u] is (%u, %u, %u); none may be 0",
+                      pccx_MEMCPY_shape_ptr_addr(word), shape[0], shape[1], shape[2]);
     return (op->insn == PCCX_MEMCPY_LOAD || l2_range(control, op, false, op->src, op->words, "source", why)) &&
            (op->insn == PCCX_MEMCPY_STORE || l2_range(control, op, true, op->dst, op->words, "destination", why));
 }
@@ -207,7 +222,8 @@ static bool resolve_host(const pccx_control *control, pccx_op *op, bool write, u
     op->host_addr = ((uint64_t)pccx_MEMCPY_aux_addr(op->word) << 17 | low) * PCCX_WORD_BYTES;
     uint64_t bytes = op->words * PCCX_WORD_BYTES;
     if (op->host_addr > control->host_bytes || bytes > control->host_bytes - op->host_addr)
-        return refuse(why, PCCX_CODE_HOST_RANGE, "%" PRIu64 " bytes at host[0x%" PRIx64 "] run past the last byte 0x%" PRIx64, bytes,
+        return refuse(why, PCCX_CODE_HOST_RANGE,
+                      "%" PRIu64 " bytes at host[0x%" PRIx64 "] run past the last byte 0x%" PRIx64, bytes,
                       op->host_addr, control->host_bytes - 1);
     add_range(op, PCCX_IN_HOST, write, op->host_addr, op->host_addr + bytes);
     return true;
@@ -223,7 +239,10 @@ static bool resolve_MEMCPY_STORE(const pccx_control *control, pccx_op *op, pccx_
     return resolve_memcpy(control, op, why) && resolve_host(control, op, true, op->dst, why);
 }
 
-static bool resolve_MEMCPY_MOVE(const pccx_control *control, pccx_op *op, pccx_rejection *why) { return resolve_memcpy(control, op, why); }
+static bool resolve_MEMCPY_MOVE(const pccx_control *control, pccx_op *op, pccx_rejection *why)
+{
+    return resolve_memcpy(control, op, why);
+}
 
 static bool resolve_MEMSET(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
@@ -233,7 +252,8 @@ static bool resolve_MEMSET(const pccx_control *control, pccx_op *op, pccx_reject
     return true;
 }
 
-static bool resolve_cvo(const pccx_control *control, pccx_op *op, uint64_t src_words, uint64_t results, pccx_rejection *why)
+static bool resolve_cvo(const pccx_control *control, pccx_op *op, uint64_t src_words, uint64_t results,
+                        pccx_rejection *why)
 {
     uint64_t word = op->word;
     op->engine = PCCX_ENGINE_SFU;
@@ -264,8 +284,11 @@ static bool resolve_elementwise(const pccx_control *control, pccx_op *op, pccx_r
     return resolve_cvo(control, op, row_words(length), length, why);
 }
 
-#define ELEMENTWISE(name) \
-    static bool resolve_##name(const pccx_control *control, pccx_op *op, pccx_rejection *why) { return resolve_elementwise(control, op, why); }
+#define ELEMENTWISE(name)                                                                                              \
+    static bool resolve_##name(const pccx_control *control, pccx_op *op, pccx_rejection *why)                          \
+    {                                                                                                                  \
+        return resolve_elementwise(control, op, why);                                                                  \
+    }
 ELEMENTWISE(CVO_EXP)
 ELEMENTWISE(CVO_SQRT)
 ELEMENTWISE(CVO_GELU)

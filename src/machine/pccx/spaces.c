@@ -11,9 +11,11 @@ int pccx_space_at(const void *state, unsigned i, tv_space *out)
     const tv_space spaces[SPACES] = {
         {"l2", PCCX_WORD_BYTES, m->l2.size / PCCX_WORD_BYTES, "L2, by 128-bit word of 8 BF16 lanes", 0, TV_BF16, NULL},
         {"host", 1, m->host.size, "host memory, by byte", 0, TV_HEX8, NULL},
-        {"const", 6, 2 * PCCX_CACHE_ENTRIES, "Constant Cache: bank * 64 + entry, three 16-bit values each", 0, TV_U16, NULL},
+        {"const", 6, 2 * PCCX_CACHE_ENTRIES, "Constant Cache: bank * 64 + entry, three 16-bit values each", 0, TV_U16,
+         NULL},
         {"emax", 2, 1, "e_max, one BF16", 0, TV_BF16, NULL},
-        {"mmio", 1, 4096, "the driver's window: 0x00 INSTR_LO, 0x04 INSTR_HI, 0x08 STATUS; whole 32-bit registers", 0, TV_HEX32, NULL},
+        {"mmio", 1, 4096, "the driver's window: 0x00 INSTR_LO, 0x04 INSTR_HI, 0x08 STATUS; whole 32-bit registers", 0,
+         TV_HEX32, NULL},
     };
     if (i >= SPACES)
         return 0;
@@ -26,12 +28,18 @@ void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, siz
     pccx_machine *m = state;
     uint8_t *out = data;
     switch (space) {
-    case SPACE_L2: memcpy(out, m->l2.bytes + byte, bytes); break;
-    case SPACE_HOST: memcpy(out, m->host.bytes + byte, bytes); break;
+    case SPACE_L2:
+        memcpy(out, m->l2.bytes + byte, bytes);
+        break;
+    case SPACE_HOST:
+        memcpy(out, m->host.bytes + byte, bytes);
+        break;
     case SPACE_CONST:
         for (size_t i = 0; i < bytes; i++) {
             uint64_t value = (byte + i) / 2, entry = value / 3;
-            out[i] = (uint8_t)(m->control.constants[entry / PCCX_CACHE_ENTRIES][entry % PCCX_CACHE_ENTRIES][value % 3] >> ((byte + i) % 2 * 8));
+            out[i] =
+                (uint8_t)(m->control.constants[entry / PCCX_CACHE_ENTRIES][entry % PCCX_CACHE_ENTRIES][value % 3] >>
+                          ((byte + i) % 2 * 8));
         }
         break;
     case SPACE_EMAX:
@@ -72,8 +80,12 @@ void pccx_write_space(void *state, unsigned space, uint64_t byte, const void *da
     pccx_machine *m = state;
     const uint8_t *in = data;
     switch (space) {
-    case SPACE_L2: memcpy(m->l2.bytes + byte, in, bytes); break;
-    case SPACE_HOST: tv_memory_write(&m->host, byte, in, bytes); break;
+    case SPACE_L2:
+        memcpy(m->l2.bytes + byte, in, bytes);
+        break;
+    case SPACE_HOST:
+        tv_memory_write(&m->host, byte, in, bytes);
+        break;
     case SPACE_CONST:
         for (size_t i = 0; i < bytes; i++) {
             uint64_t value = (byte + i) / 2, entry = value / 3;
@@ -84,8 +96,10 @@ void pccx_write_space(void *state, unsigned space, uint64_t byte, const void *da
         break;
     case SPACE_EMAX:
         for (size_t i = 0; i < bytes; i++)
-            m->e_max = (uint16_t)(byte + i ? (m->e_max & 0x00FFu) | (unsigned)in[i] << 8 : (m->e_max & 0xFF00u) | in[i]);
+            m->e_max =
+                (uint16_t)(byte + i ? (m->e_max & 0x00FFu) | (unsigned)in[i] << 8 : (m->e_max & 0xFF00u) | in[i]);
         break;
-    default: write_mmio(m, byte, in, bytes);
+    default:
+        write_mmio(m, byte, in, bytes);
     }
 }

@@ -7,7 +7,8 @@
 
 /* ---- Snapshots ---- */
 
-/* An instruction in flight points into the descriptors' list, which may stand elsewhere now. Of one that has ended nobody asks. */
+/* An instruction in flight points into the descriptors' list, which may stand elsewhere now. Of one that has ended
+ * nobody asks. */
 static void rebase_weights(pccx_machine *m, uint8_t *const before[PCCX_STREAMS])
 {
     for (unsigned e = 0; e < PCCX_ENGINE_NONE; e++) {
@@ -17,7 +18,8 @@ static void rebase_weights(pccx_machine *m, uint8_t *const before[PCCX_STREAMS])
         if (over || !slot->op.stream_bytes)
             slot->op.weights = NULL;
         else
-            slot->op.weights = (const tv_descriptor *)(list + ((uintptr_t)slot->op.weights - (uintptr_t)before[slot->op.stream]));
+            slot->op.weights =
+                (const tv_descriptor *)(list + ((uintptr_t)slot->op.weights - (uintptr_t)before[slot->op.stream]));
     }
 }
 
@@ -93,8 +95,8 @@ static void e_max(const pccx_machine *m, tv_buf *text)
 
 static void status(const pccx_machine *m, tv_buf *text)
 {
-    tv_buf_printf(text, "0x%" PRIx32 "%s%s%s", m->status, m->status & PCCX_STATUS_BUSY ? " BUSY" : "", m->status & PCCX_STATUS_DONE ? " DONE" : "",
-                  m->status & PCCX_STATUS_ERROR ? " ERROR" : "");
+    tv_buf_printf(text, "0x%" PRIx32 "%s%s%s", m->status, m->status & PCCX_STATUS_BUSY ? " BUSY" : "",
+                  m->status & PCCX_STATUS_DONE ? " DONE" : "", m->status & PCCX_STATUS_ERROR ? " ERROR" : "");
 }
 
 static void constants(const pccx_machine *m, unsigned bank, tv_buf *text)
@@ -105,7 +107,8 @@ static void constants(const pccx_machine *m, unsigned bank, tv_buf *text)
         const uint16_t *v = m->control.constants[bank][i];
         if (!m->control.written[bank][i] || written++ >= SHOWN)
             continue;
-        tv_buf_printf(text, "%s[%u] %u %u %u", written > 1 ? ", " : "", i, (unsigned)v[0], (unsigned)v[1], (unsigned)v[2]);
+        tv_buf_printf(text, "%s[%u] %u %u %u", written > 1 ? ", " : "", i, (unsigned)v[0], (unsigned)v[1],
+                      (unsigned)v[2]);
     }
     if (written > SHOWN)
         tv_buf_printf(text, ", and %u more", written - SHOWN);
@@ -116,7 +119,8 @@ static void constants(const pccx_machine *m, unsigned bank, tv_buf *text)
 static void commands(const pccx_machine *m, tv_buf *text)
 {
     uint64_t waiting = pccx_pending_end(m) - tv_max_u64(m->next, m->count + m->commands_done);
-    tv_buf_printf(text, "%" PRIu64 " of %" PRIu64 " words", waiting, tv_config_integer(m->config, PCCX_PARAM_CMD_DEPTH));
+    tv_buf_printf(text, "%" PRIu64 " of %" PRIu64 " words", waiting,
+                  tv_config_integer(m->config, PCCX_PARAM_CMD_DEPTH));
 }
 
 static void stream(const pccx_machine *m, unsigned k, tv_buf *text)
@@ -164,8 +168,19 @@ static void ranges(const pccx_machine *m, unsigned e, tv_buf *text)
 
 bool pccx_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
 {
-    enum { E_MAX, STATUS, FMAP, WEIGHT, TO_SFU, TO_GEMV, COMMANDS, STREAM, PENDING = STREAM + PCCX_STREAMS, HAZARD = PENDING + PCCX_ENGINE_NONE,
-           VALUES = HAZARD + PCCX_ENGINE_NONE };
+    enum {
+        E_MAX,
+        STATUS,
+        FMAP,
+        WEIGHT,
+        TO_SFU,
+        TO_GEMV,
+        COMMANDS,
+        STREAM,
+        PENDING = STREAM + PCCX_STREAMS,
+        HAZARD = PENDING + PCCX_ENGINE_NONE,
+        VALUES = HAZARD + PCCX_ENGINE_NONE
+    };
     static const tv_state_value fixed[] = {
         [E_MAX] = {"registers", "e_max", NULL, "largest result of the last GEMV or GEMM with findemax"},
         [STATUS] = {"registers", "status", NULL, "the driver's STATUS register"},
@@ -185,15 +200,27 @@ bool pccx_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
     else if (i < HAZARD)
         *out = (tv_state_value){"pending", pccx_engine_names[i - PENDING], NULL, "in flight"};
     else
-        *out = (tv_state_value){"hazards", pccx_engine_names[i - HAZARD], NULL, "what later instructions must wait for"};
+        *out =
+            (tv_state_value){"hazards", pccx_engine_names[i - HAZARD], NULL, "what later instructions must wait for"};
     switch (i) {
-    case E_MAX: e_max(m, text); break;
-    case STATUS: status(m, text); break;
+    case E_MAX:
+        e_max(m, text);
+        break;
+    case STATUS:
+        status(m, text);
+        break;
     case FMAP:
-    case WEIGHT: constants(m, i - FMAP, text); break;
+    case WEIGHT:
+        constants(m, i - FMAP, text);
+        break;
     case TO_SFU:
-    case TO_GEMV: tv_buf_printf(text, "%" PRIu32 " of %" PRIu32 " elements", m->control.fifo_count[i - TO_SFU], m->control.fifo_elements); break;
-    case COMMANDS: commands(m, text); break;
+    case TO_GEMV:
+        tv_buf_printf(text, "%" PRIu32 " of %" PRIu32 " elements", m->control.fifo_count[i - TO_SFU],
+                      m->control.fifo_elements);
+        break;
+    case COMMANDS:
+        commands(m, text);
+        break;
     default:
         if (i < PENDING)
             stream(m, i - STREAM, text);

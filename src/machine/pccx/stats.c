@@ -49,8 +49,10 @@ static void judge(const pccx_machine *m, tv_stats *out)
     if (best < 0.5) {
         snprintf(out->bound_by, sizeof out->bound_by, "latency");
         out->bound_share = cycles > 0 ? (double)disp->stalled[worst] / cycles : 0;
-        snprintf(out->bottleneck, sizeof out->bottleneck, "bound by latency: the dispatcher is held by %s in %.0f %% of cycles; no engine is busy in half of them",
-                 pccx_stall_reason_names[worst], 100 * out->bound_share);
+        snprintf(
+            out->bottleneck, sizeof out->bottleneck,
+            "bound by latency: the dispatcher is held by %s in %.0f %% of cycles; no engine is busy in half of them",
+            pccx_stall_reason_names[worst], 100 * out->bound_share);
         return;
     }
     snprintf(out->bound_by, sizeof out->bound_by, "%s", name);
@@ -61,7 +63,8 @@ static void judge(const pccx_machine *m, tv_stats *out)
 void pccx_stats(const void *state, tv_stats *out)
 {
     const pccx_machine *m = state;
-    static const unsigned rates[PCCX_PATHS] = {PCCX_PARAM_STREAM_RATE, PCCX_PARAM_STREAM_RATE, PCCX_PARAM_ACP_RATE, PCCX_PARAM_ACP_RATE, 0};
+    static const unsigned rates[PCCX_PATHS] = {PCCX_PARAM_STREAM_RATE, PCCX_PARAM_STREAM_RATE, PCCX_PARAM_ACP_RATE,
+                                               PCCX_PARAM_ACP_RATE, 0};
     pccx_timing timing = m->timing; /* looked at as if it ended here */
     timing.sink = NULL;
     pccx_timing_drain(&timing);
@@ -81,8 +84,10 @@ void pccx_stats(const void *state, tv_stats *out)
         memcpy(out->engines[e].stalled, a->stalled, sizeof a->stalled);
     }
     for (unsigned p = 0; p < PCCX_PATHS; p++)
-        out->paths[p] = (tv_path_stats){pccx_path_names[p], m->bytes[p], p == PCCX_PATH_MOVE ? PCCX_WORD_BYTES : rate(m, rates[p])};
-    double gemm = (double)(timing.gemm_tile_k * timing.gemm_tile_n), gemv = (double)(timing.gemv_tile_k * m->control.gemv_cores);
+        out->paths[p] =
+            (tv_path_stats){pccx_path_names[p], m->bytes[p], p == PCCX_PATH_MOVE ? PCCX_WORD_BYTES : rate(m, rates[p])};
+    double gemm = (double)(timing.gemm_tile_k * timing.gemm_tile_n),
+           gemv = (double)(timing.gemv_tile_k * m->control.gemv_cores);
     out->peak_macs = m->macs[1] > m->macs[0] ? gemm : gemv;
     judge(m, out);
 }

@@ -5,8 +5,10 @@
 #include "machine/pccx/params.h"
 
 const char *const pccx_engine_names[PCCX_ACCOUNTS] = {"GEMM", "GEMV", "SFU", "ACP", "DISP"};
-const char *const pccx_stall_reason_names[PCCX_STALL_REASONS] = {"sync", "raw", "war", "waw", "frontend", "resource", "stream"};
-const char *const pccx_path_names[PCCX_PATHS] = {"weights_gemm", "weights_gemv", "host_to_l2", "l2_to_host", "l2_to_l2"};
+const char *const pccx_stall_reason_names[PCCX_STALL_REASONS] = {"sync",     "raw",      "war",   "waw",
+                                                                 "frontend", "resource", "stream"};
+const char *const pccx_path_names[PCCX_PATHS] = {"weights_gemm", "weights_gemv", "host_to_l2", "l2_to_host",
+                                                 "l2_to_l2"};
 
 enum { FLOW_ACP = PCCX_STREAMS, FLOWS };
 
@@ -27,7 +29,8 @@ bool pccx_timing_init(pccx_timing *timing, const tv_config *config)
         {PCCX_CVO_SCALE, PCCX_PARAM_FILL_SCALE}, {PCCX_CVO_RECIP, PCCX_PARAM_FILL_RECIP},
     };
     const tv_rate stream = tv_config_rate(config, PCCX_PARAM_STREAM_RATE);
-    const tv_rate rates[] = {tv_config_rate(config, PCCX_PARAM_MEMORY_RATE), stream, stream, tv_config_rate(config, PCCX_PARAM_ACP_RATE)};
+    const tv_rate rates[] = {tv_config_rate(config, PCCX_PARAM_MEMORY_RATE), stream, stream,
+                             tv_config_rate(config, PCCX_PARAM_ACP_RATE)};
     *timing = (pccx_timing){
         .decode_latency = tv_config_integer(config, PCCX_PARAM_DECODE_LATENCY),
         .acp_setup = tv_config_integer(config, PCCX_PARAM_ACP_SETUP),
@@ -59,7 +62,8 @@ void pccx_timing_begin(pccx_timing *timing)
 /* A stream runs ahead until the bytes of instructions not yet issued fill its FIFO. */
 static void set_stream_limit(pccx_timing *timing, unsigned stream)
 {
-    timing->share.flows[stream].limit = tv_min_u64(timing->stream_total[stream], timing->stream_taken[stream] + timing->stream_fifo);
+    timing->share.flows[stream].limit =
+        tv_min_u64(timing->stream_total[stream], timing->stream_taken[stream] + timing->stream_fifo);
 }
 
 void pccx_timing_append(pccx_timing *timing, unsigned stream, uint64_t bytes)
@@ -83,13 +87,17 @@ static uint64_t steps(uint64_t length, uint64_t tile, uint64_t unit)
 static uint64_t formula(const pccx_timing *t, const pccx_op *op)
 {
     switch (op->engine) {
-    case PCCX_ENGINE_GEMV: return t->gemv_setup + steps(op->k, op->tile_k, t->gemv_tile_k) * steps(op->n, op->tile_n, op->lanes);
+    case PCCX_ENGINE_GEMV:
+        return t->gemv_setup + steps(op->k, op->tile_k, t->gemv_tile_k) * steps(op->n, op->tile_n, op->lanes);
     case PCCX_ENGINE_GEMM:
-        return t->gemm_setup +
-               steps(op->k, op->tile_k, t->gemm_tile_k) * steps(op->n, op->tile_n, t->gemm_tile_n) * tv_max_u64(op->m, t->gemm_min_m);
-    case PCCX_ENGINE_SFU: return t->fill[op->insn] + op->length + t->cvo_tail;
-    case PCCX_ENGINE_ACP: return op->insn == PCCX_MEMCPY_MOVE ? t->move_setup + op->words : t->acp_setup; /* and the transfer */
-    case PCCX_ENGINE_NONE: return 1;
+        return t->gemm_setup + steps(op->k, op->tile_k, t->gemm_tile_k) * steps(op->n, op->tile_n, t->gemm_tile_n) *
+                                   tv_max_u64(op->m, t->gemm_min_m);
+    case PCCX_ENGINE_SFU:
+        return t->fill[op->insn] + op->length + t->cvo_tail;
+    case PCCX_ENGINE_ACP:
+        return op->insn == PCCX_MEMCPY_MOVE ? t->move_setup + op->words : t->acp_setup; /* and the transfer */
+    case PCCX_ENGINE_NONE:
+        return 1;
     }
     return 0;
 }
@@ -101,11 +109,19 @@ static void share_moved(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, tv_
     pccx_timing *t = user;
     const pccx_op *op = &t->slots[PCCX_ENGINE_ACP].op;
     bool store = flow == FLOW_ACP && op->insn == PCCX_MEMCPY_STORE;
-    pccx_path path = flow == FLOW_ACP ? (store ? PCCX_PATH_STORE : PCCX_PATH_LOAD) : flow == PCCX_STREAM_GEMM ? PCCX_PATH_GEMM : PCCX_PATH_GEMV;
+    pccx_path path = flow == FLOW_ACP           ? (store ? PCCX_PATH_STORE : PCCX_PATH_LOAD)
+                     : flow == PCCX_STREAM_GEMM ? PCCX_PATH_GEMM
+                                                : PCCX_PATH_GEMV;
     tv_ratio after = t->share.flows[flow].moved; /* whole bytes, so that the parts of a transfer add up to it */
     uint64_t bytes = tv_ratio_cmp(after, moved) > 0 ? after.whole - tv_ratio_sub(after, moved).whole : after.whole;
-    tv_event event = {.kind = TV_EVENT_TRANSFER, .index = -1, .start = t0.whole, .end = tv_ratio_ceil(t1), .waits_for = -1,
-                      .bytes = bytes, .path = pccx_path_names[path], .write = store};
+    tv_event event = {.kind = TV_EVENT_TRANSFER,
+                      .index = -1,
+                      .start = t0.whole,
+                      .end = tv_ratio_ceil(t1),
+                      .waits_for = -1,
+                      .bytes = bytes,
+                      .path = pccx_path_names[path],
+                      .write = store};
     t->sink->event(t->sink->user, &event);
 }
 
@@ -120,8 +136,13 @@ static void emit_engine(pccx_timing *t, pccx_engine engine, const pccx_slot *slo
 {
     const pccx_op *op = &slot->op;
     const tv_insn *insn = &tv_isa_pccx.insns[op->insn];
-    tv_event event = {.kind = TV_EVENT_ENGINE, .engine = pccx_engine_names[engine], .index = slot->index, .start = slot->start,
-                      .end = slot->end, .waits_for = -1, .macs = op->macs,
+    tv_event event = {.kind = TV_EVENT_ENGINE,
+                      .engine = pccx_engine_names[engine],
+                      .index = slot->index,
+                      .start = slot->start,
+                      .end = slot->end,
+                      .waits_for = -1,
+                      .macs = op->macs,
                       .bytes = engine == PCCX_ENGINE_ACP ? op->words * 16 : op->stream_bytes};
     event.op = insn->id;
     for (unsigned i = 0, n = 0; i < insn->uop_count && n < 2; i++)
@@ -130,11 +151,18 @@ static void emit_engine(pccx_timing *t, pccx_engine engine, const pccx_slot *slo
     emit(t, event);
 }
 
-static void emit_stall(pccx_timing *t, unsigned account, unsigned reason, uint64_t from, uint64_t to, int64_t index, int64_t waits_for)
+static void emit_stall(pccx_timing *t, unsigned account, unsigned reason, uint64_t from, uint64_t to, int64_t index,
+                       int64_t waits_for)
 {
     if (t->sink && to > from)
-        emit(t, (tv_event){.kind = TV_EVENT_STALL, .engine = pccx_engine_names[account], .index = index, .start = from, .end = to,
-                           .reason = pccx_stall_reason_names[reason], .waits_for = waits_for, .scheduler = account == PCCX_ENGINE_DISP});
+        emit(t, (tv_event){.kind = TV_EVENT_STALL,
+                           .engine = pccx_engine_names[account],
+                           .index = index,
+                           .start = from,
+                           .end = to,
+                           .reason = pccx_stall_reason_names[reason],
+                           .waits_for = waits_for,
+                           .scheduler = account == PCCX_ENGINE_DISP});
 }
 
 /* ---- Ends ---- */
@@ -174,7 +202,9 @@ static uint64_t end_of(pccx_timing *t, pccx_engine engine)
     unsigned flow = deciding_flow(&slot->op);
     if (flow < FLOWS) {
         uint64_t arrived = tv_ratio_ceil(tv_share_wait(&t->share, flow));
-        end = tv_max_u64(end, arrived + (engine == PCCX_ENGINE_GEMM ? t->gemm_setup : engine == PCCX_ENGINE_GEMV ? t->gemv_setup : 0));
+        end = tv_max_u64(end, arrived + (engine == PCCX_ENGINE_GEMM   ? t->gemm_setup
+                                         : engine == PCCX_ENGINE_GEMV ? t->gemv_setup
+                                                                      : 0));
     } else if (slot->forwarded) {
         end = tv_max_u64(end, end_of(t, PCCX_ENGINE_GEMV) + t->forward_tail);
     }
@@ -190,7 +220,8 @@ static void settle_known(pccx_timing *t)
         if (!slot->used || slot->settled)
             continue;
         unsigned flow = slot->forwarded ? deciding_flow(&t->slots[PCCX_ENGINE_GEMV].op) : deciding_flow(&slot->op);
-        bool waits = flow < FLOWS && t->share.flows[flow].waiting && !(slot->forwarded && t->slots[PCCX_ENGINE_GEMV].settled);
+        bool waits =
+            flow < FLOWS && t->share.flows[flow].waiting && !(slot->forwarded && t->slots[PCCX_ENGINE_GEMV].settled);
         if (!waits)
             end_of(t, (pccx_engine)e);
     }
@@ -215,8 +246,12 @@ static void report_completions(pccx_timing *t, uint64_t now)
             return;
         first->reported = true;
         if (t->sink)
-            emit(t, (tv_event){.kind = TV_EVENT_STATUS, .engine = pccx_engine_names[engine], .index = first->index, .start = first->end,
-                               .end = first->end, .waits_for = -1});
+            emit(t, (tv_event){.kind = TV_EVENT_STATUS,
+                               .engine = pccx_engine_names[engine],
+                               .index = first->index,
+                               .start = first->end,
+                               .end = first->end,
+                               .waits_for = -1});
     }
 }
 
@@ -250,10 +285,12 @@ static unsigned weight_hazards(const pccx_op *later, const pccx_op *earlier)
 {
     unsigned found = 0;
     for (unsigned i = 0; i < earlier->range_count && later->stream_bytes; i++)
-        if (earlier->ranges[i].place == PCCX_IN_HOST && earlier->ranges[i].write && weights_overlap(later, &earlier->ranges[i]))
+        if (earlier->ranges[i].place == PCCX_IN_HOST && earlier->ranges[i].write &&
+            weights_overlap(later, &earlier->ranges[i]))
             found |= HAZARD_RAW;
     for (unsigned i = 0; i < later->range_count && earlier->stream_bytes; i++)
-        if (later->ranges[i].place == PCCX_IN_HOST && later->ranges[i].write && weights_overlap(earlier, &later->ranges[i]))
+        if (later->ranges[i].place == PCCX_IN_HOST && later->ranges[i].write &&
+            weights_overlap(earlier, &later->ranges[i]))
             found |= HAZARD_WAR;
     return found;
 }
@@ -273,8 +310,8 @@ static bool is_findemax(const pccx_op *op) { return pccx_MATRIX_findemax(op->wor
 static bool forwards(const pccx_timing *t, const pccx_op *op, int64_t index)
 {
     const pccx_slot *gemv = &t->slots[PCCX_ENGINE_GEMV];
-    return op->engine == PCCX_ENGINE_SFU && gemv->used && t->issued > 0 && gemv->index == index - 1 && gemv->op.dst == op->src &&
-           !(is_findemax(&gemv->op) && pccx_CVO_sub_emax(op->word));
+    return op->engine == PCCX_ENGINE_SFU && gemv->used && t->issued > 0 && gemv->index == index - 1 &&
+           gemv->op.dst == op->src && !(is_findemax(&gemv->op) && pccx_CVO_sub_emax(op->word));
 }
 
 /* ---- Issue ---- */
@@ -387,8 +424,13 @@ uint64_t pccx_timing_issue(pccx_timing *t, const pccx_op *op, int64_t index)
     report_completions(t, cycle);
     tv_account_busy(&t->accounts[PCCX_ENGINE_DISP], cycle, cycle + 1);
     if (t->sink)
-        emit(t, (tv_event){.kind = TV_EVENT_COMMAND, .engine = pccx_engine_names[PCCX_ENGINE_DISP], .index = index, .start = cycle,
-                           .end = cycle + 1, .waits_for = -1, .op = tv_isa_pccx.insns[op->insn].id});
+        emit(t, (tv_event){.kind = TV_EVENT_COMMAND,
+                           .engine = pccx_engine_names[PCCX_ENGINE_DISP],
+                           .index = index,
+                           .start = cycle,
+                           .end = cycle + 1,
+                           .waits_for = -1,
+                           .op = tv_isa_pccx.insns[op->insn].id});
     t->head = cycle + 1;
     t->issued++;
     t->last_synchronous = op->synchronous ? (int)op->engine : -1;

@@ -11,12 +11,24 @@
 #include "sim/share.h"
 #include "trivet/trace.h"
 
-typedef enum pccx_engine { PCCX_ENGINE_GEMM, PCCX_ENGINE_GEMV, PCCX_ENGINE_SFU, PCCX_ENGINE_ACP, PCCX_ENGINE_NONE } pccx_engine;
+typedef enum pccx_engine {
+    PCCX_ENGINE_GEMM,
+    PCCX_ENGINE_GEMV,
+    PCCX_ENGINE_SFU,
+    PCCX_ENGINE_ACP,
+    PCCX_ENGINE_NONE
+} pccx_engine;
 enum { PCCX_ENGINE_DISP = PCCX_ENGINE_NONE, PCCX_ACCOUNTS = PCCX_ENGINE_NONE + 1 };
 
 /* The order is the order in which a held cycle is charged. */
 typedef enum pccx_stall_reason {
-    PCCX_STALL_SYNC, PCCX_STALL_RAW, PCCX_STALL_WAR, PCCX_STALL_WAW, PCCX_STALL_FRONTEND, PCCX_STALL_RESOURCE, PCCX_STALL_STREAM,
+    PCCX_STALL_SYNC,
+    PCCX_STALL_RAW,
+    PCCX_STALL_WAR,
+    PCCX_STALL_WAW,
+    PCCX_STALL_FRONTEND,
+    PCCX_STALL_RESOURCE,
+    PCCX_STALL_STREAM,
     PCCX_STALL_REASONS
 } pccx_stall_reason;
 
@@ -25,12 +37,23 @@ extern const char *const pccx_stall_reason_names[PCCX_STALL_REASONS];
 
 /* Where bytes move. */
 typedef enum pccx_path {
-    PCCX_PATH_GEMM, PCCX_PATH_GEMV, PCCX_PATH_LOAD, PCCX_PATH_STORE, PCCX_PATH_MOVE, PCCX_PATHS
+    PCCX_PATH_GEMM,
+    PCCX_PATH_GEMV,
+    PCCX_PATH_LOAD,
+    PCCX_PATH_STORE,
+    PCCX_PATH_MOVE,
+    PCCX_PATHS
 } pccx_path;
 extern const char *const pccx_path_names[PCCX_PATHS];
 
 /* What an instruction reads or writes: L2 words, host bytes, e_max, or a direct FIFO (which counts as one range). */
-typedef enum pccx_place { PCCX_IN_L2, PCCX_IN_HOST, PCCX_IN_EMAX, PCCX_IN_FIFO_TO_SFU, PCCX_IN_FIFO_TO_GEMV } pccx_place;
+typedef enum pccx_place {
+    PCCX_IN_L2,
+    PCCX_IN_HOST,
+    PCCX_IN_EMAX,
+    PCCX_IN_FIFO_TO_SFU,
+    PCCX_IN_FIFO_TO_GEMV
+} pccx_place;
 
 typedef struct pccx_range {
     uint8_t place;
@@ -46,21 +69,21 @@ typedef struct pccx_op {
     pccx_engine engine;
     bool synchronous, asynchronous; /* MEMCPY and CVO: it holds the dispatcher, or reports its completion */
     uint64_t word;
-    uint32_t m, n, k;               /* GEMV, GEMM */
-    uint32_t tile_n, tile_k;        /* 0: the engine's own */
+    uint32_t m, n, k;        /* GEMV, GEMM */
+    uint32_t tile_n, tile_k; /* 0: the engine's own */
     uint32_t lanes;
     uint16_t act_scale;
-    uint32_t length;                /* CVO elements */
-    uint64_t words;                 /* MEMCPY */
-    uint64_t host_addr;             /* MEMCPY, bytes */
-    uint32_t src, dst;              /* L2 words or PCCX_TAG_FIFO */
+    uint32_t length;    /* CVO elements */
+    uint64_t words;     /* MEMCPY */
+    uint64_t host_addr; /* MEMCPY, bytes */
+    uint32_t src, dst;  /* L2 words or PCCX_TAG_FIFO */
     uint8_t stream;
-    uint64_t stream_bytes;          /* taken from the weight stream */
+    uint64_t stream_bytes; /* taken from the weight stream */
     uint64_t macs;
     unsigned range_count;
     pccx_range ranges[PCCX_RANGES_MAX];
-    const tv_descriptor *weights;   /* host ranges of the weights, as far as `stream_bytes` go from … */
-    uint64_t weights_offset;        /* … here in the first one */
+    const tv_descriptor *weights; /* host ranges of the weights, as far as `stream_bytes` go from … */
+    uint64_t weights_offset;      /* … here in the first one */
 } pccx_op;
 
 /* The last operation of an engine; it may have ended. */
@@ -74,7 +97,8 @@ typedef struct pccx_slot {
 
 typedef struct pccx_timing {
     /* parameters */
-    uint64_t decode_latency, acp_setup, move_setup, gemv_setup, gemv_tile_k, gemm_setup, gemm_tile_k, gemm_tile_n, gemm_min_m;
+    uint64_t decode_latency, acp_setup, move_setup, gemv_setup, gemv_tile_k, gemm_setup, gemm_tile_k, gemm_tile_n,
+        gemm_min_m;
     uint64_t stream_fifo, cvo_tail, forward_tail;
     uint64_t fill[PCCX_INSNS];
 
@@ -82,13 +106,13 @@ typedef struct pccx_timing {
     uint64_t stream_total[PCCX_STREAMS], stream_taken[PCCX_STREAMS];
     pccx_slot slots[PCCX_ENGINE_NONE];
     tv_account accounts[PCCX_ACCOUNTS];
-    uint64_t base;       /* cycle at which the program began */
-    uint64_t issued;     /* instructions of it */
-    uint64_t head;       /* first cycle in which the next instruction is at the head of the dispatcher */
+    uint64_t base;   /* cycle at which the program began */
+    uint64_t issued; /* instructions of it */
+    uint64_t head;   /* first cycle in which the next instruction is at the head of the dispatcher */
     uint64_t latest_end;
     int last_synchronous; /* engine of the instruction issued last, if it is synchronous; else -1 */
 
-    const tv_trace_sink *sink; /* NULL: no trace */
+    const tv_trace_sink *sink;                                  /* NULL: no trace */
     void (*locate)(void *user, int64_t index, tv_event *event); /* fills in the source line */
     void *user;
 } pccx_timing;
