@@ -143,18 +143,22 @@ static void sum_queue(void *user)
     d->sink += sum;
 }
 
-static void time_queue(void *user)
+static void run_queue(bench_data *d, bool check)
 {
-    bench_data *d = user;
     tv_machine *machine;
     tv_stats stats;
+    tv_check_counts counts = {0};
     if (tv_machine_new(d->queue_config, TV_MODE_TIMING, NULL, &machine) != TV_OK ||
-        tv_machine_load(machine, d->queue_program, NULL) != TV_OK || tv_machine_run(machine, NULL, NULL) != TV_OK)
+        tv_machine_load(machine, d->queue_program, NULL) != TV_OK ||
+        (check && tv_machine_hazards(machine, TV_WARNING, NULL, &counts) != TV_OK) || counts.warnings ||
+        tv_machine_run(machine, NULL, NULL) != TV_OK)
         exit(2);
     tv_machine_stats(machine, &stats);
     d->sink += stats.cycles;
     tv_machine_free(machine);
 }
+
+static void time_queue(void *user) { run_queue(user, false); }
 
 static void check_queue(void *user)
 {
@@ -170,8 +174,7 @@ static void run_queue_file(void *user)
     bench_data *d = user;
     tv_program *program = d->queue_program;
     read_queue_file(d);
-    check_queue(d);
-    time_queue(d);
+    run_queue(d, true);
     tv_program_free(d->queue_program);
     d->queue_program = program;
 }

@@ -214,8 +214,15 @@ typedef struct tv_check_counts {
 TV_API tv_status tv_program_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                                   tv_check_counts *counts);
 
-/* Reports pairs of instructions that touch the same bytes, one of them writing, while nothing orders them, with
- * `severity`. Machines that work in order have none. TV_OK even when there are some. */
+/* Reports the hazards of the loaded program with `severity`: pairs of instructions that access the same bytes, at least
+ * one of them writing, without a dependency that orders them. Machines that execute in program order have none, and so
+ * has a machine without a program. Adds to *counts. Returns TV_OK also when there are hazards, TV_ERR_MEMORY otherwise.
+ * `sink` may be NULL. */
+TV_API tv_status tv_machine_hazards(const tv_machine *machine, tv_severity severity, const tv_diag_sink *sink,
+                                    tv_check_counts *counts);
+
+/* The same for a program without a machine: loads it into a machine of that configuration, which is freed again. Errors
+ * of loading it are reported and returned. To run the program afterwards, load it first and use tv_machine_hazards. */
 TV_API tv_status tv_program_hazards(const tv_program *program, const tv_config *config, tv_severity severity,
                                     const tv_diag_sink *sink, tv_check_counts *counts);
 

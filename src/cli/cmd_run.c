@@ -258,20 +258,18 @@ static tv_status run_program(job *j, unsigned i, const tv_run_limits *limits)
     return status;
 }
 
-/* Entries that nothing orders although they touch the same bytes. */
+/* Reports the hazards of all programs before the first one runs. The machine has loaded the first one, so its plan is
+ * used; the others are loaded when they run. Returns TV_FAULT for hazards with --strict. */
 static tv_status check_hazards(job *j)
 {
-    bool strict = cli_has(j->c, "strict");
+    tv_severity severity = cli_has(j->c, "strict") ? TV_ERROR : TV_WARNING;
     tv_check_counts counts = {0};
     if (cli_has(j->c, "no-hazards"))
         return TV_OK;
-    for (unsigned i = 0; i < j->count; i++) {
-        tv_status status =
-            tv_program_hazards(j->programs[i], j->config, strict ? TV_ERROR : TV_WARNING, &j->c->sink, &counts);
-        if (status != TV_OK)
-            return status;
-    }
-    return counts.errors ? TV_FAULT : TV_OK;
+    tv_status status = tv_machine_hazards(j->machine, severity, &j->c->sink, &counts);
+    for (unsigned i = 1; i < j->count && status == TV_OK; i++)
+        status = tv_program_hazards(j->programs[i], j->config, severity, &j->c->sink, &counts);
+    return status == TV_OK && counts.errors ? TV_FAULT : status;
 }
 
 static tv_status run_all(job *j)
@@ -282,6 +280,8 @@ static tv_status run_all(job *j)
     j->stop = TV_STOP_END;
     for (unsigned i = 0; i < j->count && status == TV_OK && j->stop == TV_STOP_END; i++) {
         status = tv_machine_load(j->machine, j->programs[i], &j->c->sink);
+        if (i == 0 && status == TV_OK)
+            status = check_hazards(j);
         for (unsigned k = 0; i == 0 && status == TV_OK && (text = cli_value_at(j->c, "load", k)); k++)
             status = load_file(j, text);
         if (status != TV_OK)
@@ -346,8 +346,6 @@ static int run(cli *c)
         status = check_dumps(&j);
     if (status == TV_OK)
         status = run_outputs_check(c, c->files, c->file_count);
-    if (status == TV_OK)
-        status = check_hazards(&j);
     if (status == TV_OK)
         status = open_traces(&j);
     if (status == TV_OK)

@@ -304,6 +304,22 @@ tv_status tv_program_hazards(const tv_program *program, const tv_config *config,
                              const tv_diag_sink *sink, tv_check_counts *counts)
 {
     const tv_target *target;
+    tv_machine *machine;
     TV_TRY(check_target(program, config, sink, &target));
-    return target->hazards ? target->hazards(program, config, severity, sink, counts) : TV_OK;
+    if (!target->hazards)
+        return TV_OK;
+    TV_TRY(tv_machine_new(config, TV_MODE_TIMING, sink, &machine));
+    tv_status status = tv_machine_load(machine, program, sink);
+    if (status == TV_OK)
+        status = tv_machine_hazards(machine, severity, sink, counts);
+    tv_machine_free(machine);
+    return status;
+}
+
+tv_status tv_machine_hazards(const tv_machine *machine, tv_severity severity, const tv_diag_sink *sink,
+                             tv_check_counts *counts)
+{
+    if (!machine->program || !machine->target->hazards)
+        return TV_OK;
+    return machine->target->hazards(machine->state, severity, sink, counts);
 }

@@ -42,9 +42,8 @@ typedef struct tv_target {
                      tv_state_value *out); /* `text` is empty, and becomes out->text */
     /* Shows every part of the state that running changes, a fault apart; restoring ends a fault. */
     tv_visit_state *parts;
-    /* NULL: the machine works in order */
-    tv_status (*hazards)(const tv_program *program, const tv_config *config, tv_severity severity,
-                         const tv_diag_sink *sink, tv_check_counts *counts);
+    /* Reports the hazards of the loaded program. NULL: the machine executes in program order and has none. */
+    tv_status (*hazards)(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
     tv_status (*check)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                        tv_check_counts *counts);
 } tv_target;

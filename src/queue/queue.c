@@ -64,7 +64,6 @@ void cmdq_queue_free(cmdq_queue *queue)
     tv_buf_fini(&queue->extras);
     tv_buf_fini(&queue->files);
     tv_arena_fini(&queue->arena);
-    cmdq_kept_free(queue->kept);
     free(queue->texts);
     free(queue);
 }

@@ -70,9 +70,8 @@ typedef struct cmdq_queue {
     unsigned minor; /* of its version */
     tv_sv metadata; /* its JSON text */
     const char *graph_name;
-    tv_buf inits, layouts, extras;    /* cmdq_init, cmdq_kv_layout, cmdq_extra */
-    tv_buf files;                     /* tv_input: what inits point into */
-    _Atomic(struct cmdq_kept *) kept; /* a plan that the next to run the queue can have; threads take it whole */
+    tv_buf inits, layouts, extras; /* cmdq_init, cmdq_kv_layout, cmdq_extra */
+    tv_buf files;                  /* tv_input: what inits point into */
 } cmdq_queue;
 
 /* The queue of a program of this machine. */
@@ -80,7 +79,6 @@ static inline const cmdq_queue *cmdq_queue_of(const tv_program *program) { retur
 
 void cmdq_layout_init(cmdq_layout *layout);
 void cmdq_queue_free(cmdq_queue *queue);
-void cmdq_kept_free(struct cmdq_kept *kept); /* resolve.c */
 
 static inline bool cmdq_has(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading queues: a streaming parser hands over keys and values; an entry is gathered, checked against the opcode
  * table, and stored compactly. All errors of a file are told, up to a limit. Entries that are plain, which most are, do
- * not come to the parser at all: scan.c takes them from between two that do. */
+ * not come to the parser at all: fast_path.c takes them from between two that do. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -128,7 +128,7 @@ static void make_names(reader *r)
              i = (i + 1) % NAMES)
             continue;
         r->names[i] = (uint16_t)(f + 1);
-        cmdq_scan_name(&r->scan_names[f], tv_isa_cmdq.parameters[f].name);
+        fast_name_init(&r->fast_names[f], tv_isa_cmdq.parameters[f].name);
     }
 }
 
@@ -514,7 +514,7 @@ static void scan(reader *r)
     bool between = r->state == ENTRIES || (r->state == BEFORE && r->queue->json_lines);
     if (!between || !r->closed || r->stopped)
         return;
-    uint64_t end = cmdq_scan_entries(r, r->base);
+    uint64_t end = cmdq_fast_path(r, r->base);
     if (end != r->base)
         r->parsed = 0;
     r->base = end;

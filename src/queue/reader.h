@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader from the inside: reader.c hears the parser's events and gathers an entry's fields; scan.c gathers those of
- * plain entries without it; entry.c checks them against the opcode table and stores them. */
+/* The reader from the inside: reader.c hears the parser's events and gathers an entry's fields; fast_path.c gathers
+ * those of plain entries without it; entry.c checks them against the opcode table and stores them. */
 #ifndef TV_QUEUE_READER_H
 #define TV_QUEUE_READER_H
 
@@ -58,10 +58,10 @@ typedef struct given {
 } given;
 
 /* A field's name as words, to compare it at one stroke. */
-typedef struct scan_name {
+typedef struct fast_name {
     uint64_t text[2], mask[2];
     unsigned length;
-} scan_name;
+} fast_name;
 
 typedef struct reader {
     const char *path;
@@ -102,10 +102,11 @@ typedef struct reader {
     uint8_t where[2][CMDQ_FIELDS]; /* of each name, as field and as member: its place in `fields` plus 1, or 0 */
     tv_buf ids;
 
-    scan_name scan_names[CMDQ_FIELDS];
-    uint8_t follows[CMDQ_OPCODES + 1][CMDQ_FIELDS + 1]; /* scan.c: the name that came after another (plus 1), or first,
-                                                           with each opcode; before it is known, and of members */
-    uint32_t last_text[CMDQ_FIELDS];                    /* … and the last text of each field */
+    fast_name fast_names[CMDQ_FIELDS];
+    uint8_t follows[CMDQ_OPCODES + 1]
+                   [CMDQ_FIELDS + 1]; /* fast_path.c: the name that came after another (plus 1), or first,
+                                         with each opcode; before it is known, and of members */
+    uint32_t last_text[CMDQ_FIELDS];  /* … and the last text of each field */
 } reader;
 
 void cmdq_reader_error(reader *r, cmdq_code code, uint64_t at, const char *hint, const char *format, ...)
@@ -163,11 +164,11 @@ static inline const given *cmdq_reader_given(const reader *r, unsigned name, boo
     return r->where[member][name] ? &r->fields[r->where[member][name] - 1] : NULL;
 }
 
-/* scan.c: reads plain entries from byte `at` on, which follows an entry; returns where what is not plain begins. An
- * entry is plain that has nothing to complain of but its values, no escapes, nothing past ASCII, and no field that is
- * passed over. What it reads it reads as the parser would. */
-uint64_t cmdq_scan_entries(reader *r, uint64_t at);
-void cmdq_scan_name(scan_name *name, const char *text);
+/* fast_path.c: reads plain entries from byte `at` on, which follows an entry; returns where what is not plain begins.
+ * An entry is plain that has nothing to complain of but its values, no escapes, nothing past ASCII, and no field that
+ * is passed over. What it reads it reads as the parser would. */
+uint64_t cmdq_fast_path(reader *r, uint64_t at);
+void fast_name_init(fast_name *name, const char *text);
 
 /* entry.c */
 void cmdq_reader_unknown(reader *r, const tv_insn *insn, tv_sv name, uint64_t at);

@@ -5,7 +5,7 @@
 #define TV_LOWER_CMDQ_LOWER_H
 
 #include "graph/backend.h"
-#include "queue/entries.h"
+#include "queue/builder.h"
 #include "sim/pool.h"
 
 enum {

@@ -86,19 +86,13 @@ static void check_loads(checker *c, const cmdq_params *shape, const cmdq_plan *p
                 complain(c, &c->banks[b].at[i]);
 }
 
-tv_status cmdq_hazards(const tv_program *program, const tv_config *config, tv_severity severity,
-                       const tv_diag_sink *sink, tv_check_counts *counts)
+tv_status cmdq_hazards(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts)
 {
-    cmdq_params shape;
-    cmdq_plan plan;
-    tv_findings findings = {.program = program, .sink = sink, .codes = cmdq_codes, .counts = counts};
-    uint64_t errors = 0;
-    cmdq_params_init(&shape, config);
-    TV_TRY(cmdq_plan_make(program, &shape, sink, &errors, &plan));
-    bool done = cmdq_find_hazards(program, &shape, &plan, CMDQ_WINDOW_MAX, severity, &findings) != UINT64_MAX;
+    const cmdq_machine *m = state;
+    tv_findings findings = {.program = m->program, .sink = sink, .codes = cmdq_codes, .counts = counts};
+    uint64_t found = cmdq_find_hazards(m->program, &m->shape, &m->plan, CMDQ_WINDOW_MAX, severity, &findings);
     tv_findings_end(&findings);
-    cmdq_plan_keep(program, &shape, &plan);
-    return done ? TV_OK : tv_fail_memory(sink);
+    return found != UINT64_MAX ? TV_OK : tv_fail_memory(sink);
 }
 
 tv_status cmdq_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,

@@ -9,7 +9,7 @@
 
 #include "kernels/clones.h"
 #include "kernels/elements.h"
-#include "machine/cmdq/product.h"
+#include "machine/cmdq/matmul.h"
 #include "num/float.h"
 #include "num/int.h"
 

@@ -129,8 +129,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     machine *m = state;
     cmdq_plan plan;
     uint64_t errors = 0;
-    if (!cmdq_plan_take(program, &m->shape, &plan))
-        TV_TRY(cmdq_plan_make(program, &m->shape, sink, &errors, &plan));
+    TV_TRY(cmdq_plan_make(program, &m->shape, sink, &errors, &plan));
     if (m->program && !end_queue(m)) { /* what was executed of a queue that is left keeps its time */
         cmdq_plan_free(&plan);
         return tv_fail_memory(sink);

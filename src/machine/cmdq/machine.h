@@ -122,16 +122,10 @@ tv_status cmdq_plan_make(const tv_program *program, const cmdq_params *shape, co
                          uint64_t *errors, cmdq_plan *plan);
 void cmdq_plan_free(cmdq_plan *plan);
 
-/* Whoever checks a queue has its plan when he is done, and mostly it is run next: a plan is kept with the queue for
- * that. cmdq_plan_keep takes over `plan`; cmdq_plan_take gives it to one caller, for a machine of the same shape alone.
- */
-void cmdq_plan_keep(const tv_program *program, const cmdq_params *shape, cmdq_plan *plan);
-bool cmdq_plan_take(const tv_program *program, const cmdq_params *shape, cmdq_plan *plan);
-
 enum { CMDQ_SCRATCHES = 9, CMDQ_LOADS_MAX = 8 };
 
-/* A load that has been put off: bytes of SPM that stand in DRAM (borrow.c), in rows of so many bytes, `stride` apart
- * there. */
+/* A load that has been put off: bytes of SPM that stand in DRAM (deferred_loads.c), in rows of so many bytes, `stride`
+ * apart there. */
 typedef struct cmdq_deferred_load {
     uint64_t spm, dram, bytes; /* offsets */
     uint64_t row_bytes, stride;
@@ -216,8 +210,7 @@ void cmdq_visit_state(void *state, tv_state_visitor *parts);
 bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);
 
 /* check.c */
-tv_status cmdq_hazards(const tv_program *program, const tv_config *config, tv_severity severity,
-                       const tv_diag_sink *sink, tv_check_counts *counts);
+tv_status cmdq_hazards(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
 tv_status cmdq_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                      tv_check_counts *counts);
 

@@ -3,7 +3,6 @@
  * 5). */
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +12,6 @@ void cmdq_params_init(cmdq_params *s, const tv_config *config)
 {
     static const char *const names[CMDQ_SYNC] = {"DMA", "TE", "VE"};
     static const unsigned counts[CMDQ_SYNC] = {CMDQ_PARAM_DMA_COUNT, CMDQ_PARAM_TE, CMDQ_PARAM_VE};
-    memset(s, 0, sizeof *s); /* shapes are compared as bytes */
     *s = (cmdq_params){
         .banks = (unsigned)tv_config_integer(config, CMDQ_PARAM_SPM_BANKS),
         .bank_bytes = tv_config_integer(config, CMDQ_PARAM_SPM_BANK_BYTES),
@@ -464,45 +462,6 @@ void cmdq_plan_free(cmdq_plan *plan)
     free(plan->order);
     cmdq_graph_free(&plan->graph);
     *plan = (cmdq_plan){0};
-}
-
-typedef struct cmdq_kept {
-    cmdq_params shape;
-    cmdq_plan plan;
-} cmdq_kept;
-
-void cmdq_kept_free(cmdq_kept *kept)
-{
-    if (kept)
-        cmdq_plan_free(&kept->plan);
-    free(kept);
-}
-
-void cmdq_plan_keep(const tv_program *program, const cmdq_params *shape, cmdq_plan *plan)
-{
-    cmdq_queue *q = program->form_data;
-    cmdq_kept *kept = malloc(sizeof *kept);
-    if (!kept) {
-        cmdq_plan_free(plan);
-        return;
-    }
-    memcpy(&kept->shape, shape, sizeof *shape);
-    kept->plan = *plan;
-    *plan = (cmdq_plan){0};
-    cmdq_kept_free(atomic_exchange(&q->kept, kept));
-}
-
-bool cmdq_plan_take(const tv_program *program, const cmdq_params *shape, cmdq_plan *plan)
-{
-    cmdq_queue *q = program->form_data;
-    cmdq_kept *kept = atomic_exchange(&q->kept, NULL);
-    bool same = kept && memcmp(&kept->shape, shape, sizeof *shape) == 0;
-    if (same) {
-        *plan = kept->plan;
-        kept->plan = (cmdq_plan){0};
-    }
-    cmdq_kept_free(kept);
-    return same;
 }
 
 static void plan_entry(cmdq_plan *plan, uint32_t i, const cmdq_op *op)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices: weight row by weight row, so that each comes from memory once. */
-#include "machine/cmdq/product.h"
+#include "machine/cmdq/matmul.h"
 
 #include "kernels/dot.h"
 #include "kernels/elements.h"

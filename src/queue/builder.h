@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues that other code builds entry by entry (CMDQ), without the detour of JSON text: a queue that is built is the
  * one that the reader would make of its text, checked by the same code. */
-#ifndef TV_QUEUE_ENTRIES_H
-#define TV_QUEUE_ENTRIES_H
+#ifndef TV_QUEUE_BUILDER_H
+#define TV_QUEUE_BUILDER_H
 
 #include "isa/cmdq/cmdq.h"
 #include "program/program.h"

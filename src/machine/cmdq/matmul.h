@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices as tensor engines make them (CMDQ specification, section 4). */
-#ifndef TV_MACHINE_CMDQ_PRODUCT_H
-#define TV_MACHINE_CMDQ_PRODUCT_H
+#ifndef TV_MACHINE_CMDQ_MATMUL_H
+#define TV_MACHINE_CMDQ_MATMUL_H
 
 #include "kernels/groups.h"
 #include "kernels/matrix.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues without text: fields come one by one, entries are checked and stored as those of a file. */
-#include "queue/entries.h"
+#include "queue/builder.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 /* Entries that are taken past the JSON parser are what it would have made of them: queues of every opcode and field
  * with numbers, texts and space of many forms, whole and damaged, and the queues of the tests' folder.
  *
- *   test_cmdq_scan FOLDER */
+ *   test_cmdq_fast_path FOLDER */
 #include "unit.h"
 
 #include <glob.h>

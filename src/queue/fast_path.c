@@ -177,7 +177,7 @@ static bool take_string(scanner *s, given *g)
 
 /* ---- Fields ---- */
 
-void cmdq_scan_name(scan_name *name, const char *text)
+void fast_name_init(fast_name *name, const char *text)
 {
     uint8_t bytes[2][8] = {{0}}, mask[2][8] = {{0}};
     name->length = (unsigned)strlen(text);
@@ -202,7 +202,7 @@ static int take_key(scanner *s, unsigned before, bool member)
     if (*s->at != '"')
         return -1;
     s->at++;
-    const scan_name *guess = &r->scan_names[name]; /* of `opcode` where nothing came yet, which serves as well */
+    const fast_name *guess = &r->fast_names[name]; /* of `opcode` where nothing came yet, which serves as well */
     uint64_t differs = ((tv_load_le64(s->at) ^ guess->text[0]) & guess->mask[0]) |
                        ((tv_load_le64(s->at + 8) ^ guess->text[1]) & guess->mask[1]);
     if (!differs && s->at[guess->length] == '"') {
@@ -278,7 +278,7 @@ static void end_entry(reader *r, uint64_t at)
     r->state = after;
 }
 
-uint64_t cmdq_scan_entries(reader *r, uint64_t at)
+uint64_t cmdq_fast_path(reader *r, uint64_t at)
 {
     scanner s = {.r = r};
     while (!r->stopped && r->size > SLACK && r->queue->count < UINT32_MAX - 1) {

@@ -3,7 +3,7 @@
  */
 #include "test_cmdq.h"
 
-#include "queue/entries.h"
+#include "queue/builder.h"
 
 static tv_sv metadata(void)
 {
