@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "machine/fault.h"
+#include "base/buf.h"
 
 /* ---- Checks ---- */
 

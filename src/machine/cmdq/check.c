@@ -91,7 +91,7 @@ tv_status cmdq_hazards(const void *state, tv_severity severity, const tv_diag_si
     const cmdq_machine *m = state;
     tv_findings findings = {.program = m->program, .sink = sink, .codes = cmdq_codes, .counts = counts};
     uint64_t found = cmdq_find_hazards(m->program, &m->shape, &m->plan, CMDQ_WINDOW_MAX, severity, &findings);
-    tv_findings_end(&findings);
+    tv_findings_report_omitted(&findings);
     return found != UINT64_MAX ? TV_OK : tv_fail_memory(sink);
 }
 
@@ -112,7 +112,7 @@ tv_status cmdq_check(const tv_program *program, const tv_config *config, const t
         status = tv_fail_memory(sink);
     else
         check_loads(&c, &shape, &plan);
-    tv_findings_end(&c.findings);
+    tv_findings_report_omitted(&c.findings);
     free(c.banks);
     cmdq_plan_free(&plan);
     return status;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "machine/cmdq/hazard.h"
+#include "sim/bottleneck.h"
+#include "sim/stats.h"
 
 static const tv_param params[CMDQ_PARAM_COUNT] = {
 #define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_)                                              \
@@ -297,33 +299,6 @@ static void write_space(void *state, unsigned space, uint64_t byte, const void *
 
 /* ---- Statistics and traces ---- */
 
-static void judge(tv_stats *out)
-{
-    unsigned busiest = 0, worst = 0;
-    uint64_t stalled[CMDQ_STALL_REASONS] = {0};
-    if (out->cycles == 0)
-        return;
-    for (unsigned e = 0; e < out->engine_count; e++) {
-        if (out->engines[e].busy > out->engines[busiest].busy)
-            busiest = e;
-        for (unsigned c = 0; c < CMDQ_STALL_REASONS; c++)
-            stalled[c] += out->engines[e].stalled[c];
-    }
-    for (unsigned c = 1; c < CMDQ_STALL_REASONS; c++)
-        if (stalled[c] > stalled[worst])
-            worst = c;
-    out->bound_share = (double)out->engines[busiest].busy / (double)out->cycles;
-    bool latency = out->bound_share < 0.5;
-    snprintf(out->bound_by, sizeof out->bound_by, "%s", latency ? "latency" : out->engines[busiest].name);
-    if (latency)
-        snprintf(out->bottleneck, sizeof out->bottleneck,
-                 "bound by latency: no engine works half of the time; entries wait most for a %s",
-                 cmdq_stall_reason_names[worst]);
-    else
-        snprintf(out->bottleneck, sizeof out->bottleneck, "bound by %s: %.0f %% of cycles", out->bound_by,
-                 100 * out->bound_share);
-}
-
 static void stats(const void *state, tv_stats *out)
 {
     const machine *m = state;
@@ -331,26 +306,16 @@ static void stats(const void *state, tv_stats *out)
     bool timed = m->mode != TV_MODE_FUNCTIONAL;
     if (timed && !m->ended && m->program && !time_executed(m, NULL, &timing))
         timing = m->timing;
-    double peak = (double)m->shape.count[CMDQ_TE] * (double)m->shape.te_base;
-    out->cycles = timed ? timing.end : 0;
-    out->clock_hz = (double)tv_config_integer(m->config, CMDQ_PARAM_CORE_HZ);
-    out->seconds = (double)out->cycles / out->clock_hz;
+    tv_stats_set_time(out, timed ? timing.end : 0, tv_config_integer(m->config, CMDQ_PARAM_CORE_HZ));
+    tv_stats_set_engines(out, timing.accounts, m->shape.engines, cmdq_stall_reason_names, CMDQ_STALL_REASONS);
+    tv_stats_add_path(out, "dram read", m->bytes[0], (double)m->shape.peak);
+    tv_stats_add_path(out, "dram write", m->bytes[1], (double)m->shape.peak);
     out->instructions = m->base + m->next;
     out->macs = m->macs;
-    out->peak_macs = peak;
-    out->engine_count = m->shape.engines;
-    out->stall_reason_count = CMDQ_STALL_REASONS;
-    out->path_count = 2;
-    for (unsigned c = 0; c < CMDQ_STALL_REASONS; c++)
-        out->stall_reasons[c] = cmdq_stall_reason_names[c];
-    for (unsigned e = 0; e < m->shape.engines; e++) {
-        const tv_account *a = &timing.accounts[e];
-        out->engines[e] = (tv_engine_stats){.name = m->shape.names[e], .busy = a->busy, .idle = a->idle};
-        memcpy(out->engines[e].stalled, a->stalled, sizeof a->stalled);
-    }
-    out->paths[0] = (tv_path_stats){"dram read", m->bytes[0], (double)m->shape.peak};
-    out->paths[1] = (tv_path_stats){"dram write", m->bytes[1], (double)m->shape.peak};
-    judge(out);
+    out->peak_macs = (double)m->shape.count[CMDQ_TE] * (double)m->shape.te_base;
+    tv_bottleneck bottleneck = {.cycles = (double)out->cycles};
+    tv_bottleneck_add_engines(&bottleneck, out, out->engine_count, NULL);
+    tv_bottleneck_classify(&bottleneck, TV_NO_SCHEDULER, out);
 }
 
 static void trace(void *state, const tv_trace_sink *sink)

@@ -7,10 +7,11 @@
 
 #include "kernels/matrix.h"
 #include "machine/cmdq/params.h"
-#include "machine/fault.h"
 #include "machine/target.h"
 #include "queue/dependencies.h"
 #include "sim/account.h"
+#include "sim/fault.h"
+#include "sim/findings.h"
 #include "sim/memory.h"
 #include "sim/pool.h"
 

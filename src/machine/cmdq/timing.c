@@ -5,6 +5,7 @@
 
 #include "machine/cmdq/machine.h"
 #include "sim/ratio.h"
+#include "sim/stall.h"
 
 const char *const cmdq_stall_reason_names[CMDQ_STALL_REASONS] = {"barrier", "group", "dependency"};
 
@@ -21,12 +22,10 @@ typedef struct worker {
 } worker;
 
 typedef struct simulation {
-    const tv_program *program;
     const cmdq_queue *queue;
     const cmdq_params *shape;
     const cmdq_plan *plan;
-    const tv_trace_sink *sink;
-    uint64_t index_base;
+    tv_emitter emitter;
     uint32_t count, completed;
     uint32_t *waits;    /* of each entry: predecessors that are not complete */
     uint64_t *end;      /* of each entry: when it completed */
@@ -45,6 +44,12 @@ typedef struct simulation {
 
 /* ---- Events ---- */
 
+/* The number of an entry over all programs of the machine; -1 for NONE. */
+static int64_t number_of(const simulation *s, uint32_t entry)
+{
+    return entry == NONE ? -1 : (int64_t)(s->emitter.index_base + entry);
+}
+
 static tv_event event_of(const simulation *s, tv_event_kind kind, unsigned e, uint32_t entry)
 {
     static const char *const names[CMDQ_SYNC] = {"DMA", "TE", "VE"};
@@ -52,19 +57,18 @@ static tv_event event_of(const simulation *s, tv_event_kind kind, unsigned e, ui
     tv_event event = {.kind = kind,
                       .engine = names[c],
                       .engine_id = e - s->shape->first[c],
-                      .index = (int64_t)(s->index_base + entry),
+                      .index = number_of(s, entry),
                       .lane = s->shape->names[e],
                       .op = cmdq_name(&s->queue->entries[entry]),
                       .waits_for = -1};
     if (s->queue->entries[entry].layer)
         event.layer = s->queue->texts[s->queue->entries[entry].layer];
-    tv_event_locate(&event, s->program, entry);
     return event;
 }
 
 static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t from, uint64_t to)
 {
-    if (!s->sink)
+    if (!tv_is_traced(&s->emitter))
         return;
     cmdq_op op;
     cmdq_error wrong;
@@ -73,13 +77,13 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
     tv_event event = event_of(s, TV_EVENT_COMMAND, e, entry);
     event.start = from;
     event.end = from + 1;
-    s->sink->event(s->sink->user, &event);
+    tv_emit(&s->emitter, event);
     event.kind = TV_EVENT_ENGINE;
     event.end = to;
     event.macs = op.macs;
     const cmdq_tile *dram = cmdq_find_tile(&op, CMDQ_DRAM);
     event.bytes = dram ? dram->bytes * dram->rows : 0;
-    s->sink->event(s->sink->user, &event);
+    tv_emit(&s->emitter, event);
     if (!dram)
         return;
     event.kind = TV_EVENT_TRANSFER;
@@ -87,42 +91,31 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
     event.path = dram->writes ? "dram write" : "dram read";
     event.write = dram->writes;
     event.kv = op.role == CMDQ_ROLE_KV;
-    s->sink->event(s->sink->user, &event);
+    tv_emit(&s->emitter, event);
 }
 
-static void hold(simulation *s, unsigned e, uint32_t entry, cmdq_stall_reason reason, uint64_t from, uint64_t to,
-                 uint32_t waits_for)
-{
-    tv_account_stall(&s->accounts[e], reason, from, to);
-    if (!s->sink || to <= from)
-        return;
-    tv_event event = event_of(s, TV_EVENT_STALL, e, entry);
-    event.start = from;
-    event.end = to;
-    event.reason = cmdq_stall_reason_names[reason];
-    event.waits_for = waits_for == NONE ? -1 : (int64_t)(s->index_base + waits_for);
-    s->sink->event(s->sink->user, &event);
-}
-
-/* Charges the cycles in which the engine had nothing but an entry that could not start. */
-static void charge(simulation *s, unsigned e, uint32_t entry, uint64_t from, uint64_t to)
+/* Attributes the cycles in which the engine had nothing but an entry that could not start. */
+static void attribute_stalls(simulation *s, unsigned e, uint32_t entry, uint64_t from, uint64_t to)
 {
     const cmdq_entry *q = &s->queue->entries[entry];
     uint32_t barrier = s->plan->graph.barrier[entry];
+    tv_stall stalls[CMDQ_STALL_REASONS] = {0};
     if (from >= to)
         return;
     if (barrier) {
         uint32_t by = s->plan->graph.barriers[barrier - 1];
-        uint64_t until = tv_min_u64(tv_max_u64(s->end[by], from), to);
-        hold(s, e, entry, CMDQ_STALL_BARRIER, from, until, by);
-        from = until;
+        stalls[CMDQ_STALL_BARRIER] = (tv_stall){tv_min_u64(s->end[by], to), number_of(s, by)};
     }
-    if (q->wait_group) {
-        uint64_t until = tv_min_u64(tv_max_u64(s->end[q->wait_group - 1], from), to);
-        hold(s, e, entry, CMDQ_STALL_GROUP, from, until, q->wait_group - 1);
-        from = until;
-    }
-    hold(s, e, entry, CMDQ_STALL_DEPENDENCY, from, to, s->released ? s->released[entry] : NONE);
+    if (q->wait_group)
+        stalls[CMDQ_STALL_GROUP] =
+            (tv_stall){tv_min_u64(s->end[q->wait_group - 1], to), number_of(s, q->wait_group - 1)};
+    stalls[CMDQ_STALL_DEPENDENCY] = (tv_stall){to, s->released ? number_of(s, s->released[entry]) : -1};
+    tv_event event;
+    if (tv_is_traced(&s->emitter))
+        event = event_of(s, TV_EVENT_STALL, e, entry);
+    const tv_stall_accounts accounts = {
+        .engine = &s->accounts[e], .emitter = &s->emitter, .event = &event, .reasons = cmdq_stall_reason_names};
+    tv_attribute_stalls(stalls, CMDQ_STALL_REASONS, from, &accounts);
 }
 
 /* ---- Transfers: processor sharing ---- */
@@ -202,7 +195,7 @@ static void start(simulation *s, unsigned e, uint64_t now)
 {
     worker *engine = &s->engines[e];
     uint32_t entry = engine->head;
-    charge(s, e, entry, engine->free, now);
+    attribute_stalls(s, e, entry, engine->free, now);
     if (s->starts)
         s->starts[entry] = now;
     engine->running = entry;
@@ -331,8 +324,8 @@ static bool simulation_make(simulation *s)
     s->next = malloc(n * sizeof *s->next);
     s->parked = malloc(((size_t)graph->barrier_count + 2) * sizeof *s->parked);
     s->work = malloc(n * sizeof *s->work);
-    s->released = s->sink ? malloc(n * sizeof *s->released) : NULL;
-    if (!s->waits || !s->end || !s->next || !s->parked || !s->work || (s->sink && !s->released)) {
+    s->released = tv_is_traced(&s->emitter) ? malloc(n * sizeof *s->released) : NULL;
+    if (!s->waits || !s->end || !s->next || !s->parked || !s->work || (tv_is_traced(&s->emitter) && !s->released)) {
         simulation_free(s);
         return false;
     }
@@ -368,12 +361,10 @@ static void drop_outside(simulation *s)
 bool cmdq_time(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan, uint32_t count,
                uint64_t index_base, const tv_trace_sink *sink, cmdq_timing *timing)
 {
-    simulation s = {.program = program,
-                    .queue = cmdq_queue_of(program),
+    simulation s = {.queue = cmdq_queue_of(program),
                     .shape = shape,
                     .plan = plan,
-                    .sink = sink,
-                    .index_base = index_base,
+                    .emitter = {sink, program, index_base},
                     .count = count,
                     .moved_to = tv_ratio_of(timing->end),
                     .accounts = timing->accounts,

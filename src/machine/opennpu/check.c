@@ -201,7 +201,7 @@ tv_status opennpu_check(const tv_program *program, const tv_config *config, cons
             c.writer[i] = -1;
         for (; c.index < tv_program_instruction_count(program); c.index++)
             check_word(&c);
-        tv_findings_end(&c.findings);
+        tv_findings_report_omitted(&c.findings);
     }
     tv_codec_free(codec);
     free(c.left);

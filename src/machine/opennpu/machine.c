@@ -8,6 +8,8 @@
 
 #include "kernels/clones.h"
 #include "machine/opennpu/params.h"
+#include "sim/bottleneck.h"
+#include "sim/stats.h"
 
 static const tv_param params[OPENNPU_PARAM_COUNT] = {
 #define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_)                                              \
@@ -118,6 +120,8 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     m->program = program;
     m->next = 0;
     m->count = tv_program_instruction_count(program);
+    m->timing.emitter.program = program;
+    m->timing.emitter.index_base = m->instructions;
     m->fault.raised = false;
     return TV_OK;
 }
@@ -262,7 +266,7 @@ TV_INLINE outcome run_alone(opennpu_machine *m, uint64_t end, bool executed, boo
 
 static outcome run_to(opennpu_machine *m, uint64_t end, uint64_t max_cycles)
 {
-    if (m->timing.sink || max_cycles != UINT64_MAX)
+    if (m->timing.emitter.sink || max_cycles != UINT64_MAX)
         return run_watched(m, end, max_cycles);
     switch (m->mode) {
     case TV_MODE_FUNCTIONAL:
@@ -420,71 +424,29 @@ static void write_space(void *state, unsigned space, uint64_t byte, const void *
 
 /* ---- Statistics and traces ---- */
 
-static void judge(tv_stats *out)
-{
-    double cycles = (double)out->cycles, best = 0;
-    unsigned engine = 0, worst = 0;
-    if (out->cycles == 0)
-        return;
-    for (unsigned e = 0; e < OPENNPU_ENGINES; e++)
-        if ((double)out->engines[e].busy / cycles > best) {
-            best = (double)out->engines[e].busy / cycles;
-            engine = e;
-        }
-    for (unsigned c = 1; c < OPENNPU_STALL_REASONS; c++)
-        if (out->engines[OPENNPU_ISSUE].stalled[c] > out->engines[OPENNPU_ISSUE].stalled[worst])
-            worst = c;
-    bool latency = best < 0.5;
-    out->bound_share = latency ? (double)out->engines[OPENNPU_ISSUE].stalled[worst] / cycles : best;
-    snprintf(out->bound_by, sizeof out->bound_by, "%s", latency ? "latency" : opennpu_engine_names[engine]);
-    if (latency)
-        snprintf(out->bottleneck, sizeof out->bottleneck, "bound by latency: issue is held by %s in %.0f %% of ticks",
-                 opennpu_stall_reason_names[worst], 100 * out->bound_share);
-    else
-        snprintf(out->bottleneck, sizeof out->bottleneck, "bound by %s: %.0f %% of ticks", out->bound_by, 100 * best);
-}
-
 static void stats(const void *state, tv_stats *out)
 {
     const opennpu_machine *m = state;
     opennpu_timing timing = m->timing; /* looked at as if it ended here */
     opennpu_timing_drain(&timing);
-    out->cycles = m->mode == TV_MODE_FUNCTIONAL ? 0 : timing.latest;
-    out->clock_hz = (double)tv_config_integer(m->config, OPENNPU_PARAM_CORE_HZ);
-    out->seconds = (double)out->cycles / out->clock_hz;
+    tv_stats_set_time(out, m->mode == TV_MODE_FUNCTIONAL ? 0 : timing.latest,
+                      tv_config_integer(m->config, OPENNPU_PARAM_CORE_HZ));
+    tv_stats_set_engines(out, timing.accounts, OPENNPU_ENGINES, opennpu_stall_reason_names, OPENNPU_STALL_REASONS);
+    tv_stats_add_path(out, "load", m->bytes[0], m->k);
+    tv_stats_add_path(out, "store", m->bytes[1], m->k);
     out->instructions = m->instructions;
     out->macs = m->macs;
     out->peak_macs = (double)m->k * m->k;
-    out->engine_count = OPENNPU_ENGINES;
-    out->stall_reason_count = OPENNPU_STALL_REASONS;
-    out->path_count = 2;
-    for (unsigned c = 0; c < OPENNPU_STALL_REASONS; c++)
-        out->stall_reasons[c] = opennpu_stall_reason_names[c];
-    for (unsigned e = 0; e < OPENNPU_ENGINES; e++) {
-        const tv_account *a = &timing.accounts[e];
-        out->engines[e] = (tv_engine_stats){.name = a->name, .busy = a->busy, .idle = a->idle};
-        memcpy(out->engines[e].stalled, a->stalled, sizeof a->stalled);
-    }
-    out->paths[0] = (tv_path_stats){"load", m->bytes[0], m->k};
-    out->paths[1] = (tv_path_stats){"store", m->bytes[1], m->k};
-    judge(out);
-}
-
-static void locate(void *user, int64_t index, tv_event *event)
-{
-    const opennpu_machine *m = user;
-    uint64_t first = m->instructions - m->next; /* number of the program's first instruction */
-    if (m->program && (uint64_t)index >= first)
-        tv_event_locate(event, m->program, (uint64_t)index - first);
+    tv_bottleneck bottleneck = {.cycles = (double)out->cycles};
+    tv_bottleneck_add_engines(&bottleneck, out, OPENNPU_ENGINES, NULL);
+    tv_bottleneck_classify(&bottleneck, OPENNPU_ISSUE, out);
 }
 
 static void trace(void *state, const tv_trace_sink *sink)
 {
     opennpu_machine *m = state;
     m->sink = sink ? *sink : (tv_trace_sink){0};
-    m->timing.sink = sink ? &m->sink : NULL;
-    m->timing.locate = locate;
-    m->timing.user = m;
+    m->timing.emitter.sink = sink ? &m->sink : NULL;
 }
 
 static uint64_t clock_now(const void *state)

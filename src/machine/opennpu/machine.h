@@ -9,9 +9,11 @@
 #include "kernels/clones.h"
 #include "kernels/lanes.h"
 #include "kernels/outer.h"
-#include "machine/fault.h"
 #include "machine/target.h"
 #include "sim/account.h"
+#include "sim/events.h"
+#include "sim/fault.h"
+#include "sim/findings.h"
 #include "sim/memory.h"
 
 enum {
@@ -92,9 +94,7 @@ typedef struct opennpu_timing {
     uint64_t latest; /* last result ready that takes more than a tick */
     uint32_t flying; /* base rows among which are all whose result is not ready in tick `next` */
     tv_account accounts[OPENNPU_ENGINES];
-    const tv_trace_sink *sink;
-    void (*locate)(void *user, int64_t index, tv_event *event);
-    void *user;
+    tv_emitter emitter;
 } opennpu_timing;
 
 typedef struct opennpu_machine {

@@ -21,9 +21,7 @@ void opennpu_visit_state(void *state, tv_state_visitor *parts)
     PART(m->column);
     PART(m->timing);
     m->timing.shapes = own.shapes;
-    m->timing.sink = own.sink;
-    m->timing.locate = own.locate;
-    m->timing.user = own.user;
+    m->timing.emitter.sink = own.emitter.sink;
     PART(m->program);
     PART(m->next);
     PART(m->count);

@@ -112,6 +112,8 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     m->commands.len = 0;
     m->commands_done = 0;
     m->status = 0;
+    m->timing.emitter.program = program;
+    m->timing.emitter.index_base = m->instructions;
     m->fault.raised = false;
     return TV_OK;
 }
@@ -237,25 +239,15 @@ static const tv_fault *fault(const void *state)
 
 /* ---- Trace ---- */
 
-static void locate(void *user, int64_t index, tv_event *event)
-{
-    const pccx_machine *m = user;
-    uint64_t first = m->instructions - m->next; /* number of the program's first instruction */
-    if (m->program && (uint64_t)index >= first)
-        tv_event_locate(event, m->program, (uint64_t)index - first);
-}
-
 static void trace(void *state, const tv_trace_sink *sink)
 {
     pccx_machine *m = state;
-    if (m->timing.sink) { /* what is in flight is told as if the run ended here */
+    if (tv_is_traced(&m->timing.emitter)) { /* instructions in flight are reported as if the run ended here */
         pccx_timing ending = m->timing;
         pccx_timing_drain(&ending);
     }
     m->sink = sink ? *sink : (tv_trace_sink){0};
-    m->timing.sink = sink ? &m->sink : NULL;
-    m->timing.locate = locate;
-    m->timing.user = m;
+    m->timing.emitter.sink = sink ? &m->sink : NULL;
 }
 
 static void set_threads(void *state, unsigned threads)

@@ -12,9 +12,10 @@
 #include "kernels/matrix.h"
 #include "kernels/panel.h"
 #include "kernels/rows.h"
-#include "machine/fault.h"
 #include "machine/pccx/timing.h"
 #include "machine/target.h"
+#include "sim/fault.h"
+#include "sim/findings.h"
 #include "sim/memory.h"
 #include "sim/pool.h"
 

@@ -42,19 +42,14 @@ static void show_control(pccx_machine *m, tv_state_visitor *parts)
 void pccx_visit_state(void *state, tv_state_visitor *parts)
 {
     pccx_machine *m = state;
-    const pccx_timing *t = &m->timing;
-    const tv_trace_sink *sink = t->sink; /* its pointers are this machine's */
-    void (*locate)(void *, int64_t, tv_event *) = t->locate;
-    void *user = t->user;
+    const tv_trace_sink *sink = m->timing.emitter.sink; /* this machine's */
     uint8_t *lists[PCCX_STREAMS];
     for (unsigned k = 0; k < PCCX_STREAMS; k++)
         lists[k] = m->control.weights[k].list.data;
     PART(lists);
     show_control(m, parts);
     PART(m->timing);
-    m->timing.sink = sink;
-    m->timing.locate = locate;
-    m->timing.user = user;
+    m->timing.emitter.sink = sink;
     m->timing.share.moved = NULL; /* set before they are used */
     m->timing.share.user = NULL;
     if (tv_visit_is_restoring(parts))

@@ -3,6 +3,7 @@
 #include "machine/pccx/timing.h"
 
 #include "machine/pccx/params.h"
+#include "sim/stall.h"
 
 const char *const pccx_engine_names[PCCX_ACCOUNTS] = {"GEMM", "GEMV", "SFU", "ACP", "DISP"};
 const char *const pccx_stall_reason_names[PCCX_STALL_REASONS] = {"sync",     "raw",      "war",   "waw",
@@ -14,7 +15,7 @@ enum { FLOW_ACP = PCCX_STREAMS, FLOWS };
 
 /* ---- Set-up ---- */
 
-static void share_moved(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, tv_ratio moved);
+static void emit_transfer(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, tv_ratio moved);
 
 bool pccx_timing_init(pccx_timing *timing, const tv_config *config)
 {
@@ -104,7 +105,8 @@ static uint64_t formula(const pccx_timing *t, const pccx_op *op)
 
 /* ---- Trace ---- */
 
-static void share_moved(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, tv_ratio moved)
+/* A flow moved bytes over a path: called by the bandwidth model of a traced run. */
+static void emit_transfer(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, tv_ratio moved)
 {
     pccx_timing *t = user;
     const pccx_op *op = &t->slots[PCCX_ENGINE_ACP].op;
@@ -114,55 +116,25 @@ static void share_moved(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, tv_
                                                 : PCCX_PATH_GEMV;
     tv_ratio after = t->share.flows[flow].moved; /* whole bytes, so that the parts of a transfer add up to it */
     uint64_t bytes = tv_ratio_cmp(after, moved) > 0 ? after.whole - tv_ratio_sub(after, moved).whole : after.whole;
-    tv_event event = {.kind = TV_EVENT_TRANSFER,
-                      .index = -1,
-                      .start = t0.whole,
-                      .end = tv_ratio_ceil(t1),
-                      .waits_for = -1,
-                      .bytes = bytes,
-                      .path = pccx_path_names[path],
-                      .write = store};
-    t->sink->event(t->sink->user, &event);
+    tv_event event = tv_event_of(TV_EVENT_TRANSFER, NULL, -1, t0.whole, tv_ratio_ceil(t1));
+    event.bytes = bytes;
+    event.path = pccx_path_names[path];
+    event.write = store;
+    tv_emit(&t->emitter, event);
 }
 
-static void emit(pccx_timing *t, tv_event event)
-{
-    if (event.index >= 0 && t->locate)
-        t->locate(t->user, event.index, &event);
-    t->sink->event(t->sink->user, &event);
-}
-
-static void emit_engine(pccx_timing *t, pccx_engine engine, const pccx_slot *slot)
+static void emit_execution(const pccx_timing *t, pccx_engine engine, const pccx_slot *slot)
 {
     const pccx_op *op = &slot->op;
     const tv_insn *insn = &tv_isa_pccx.insns[op->insn];
-    tv_event event = {.kind = TV_EVENT_ENGINE,
-                      .engine = pccx_engine_names[engine],
-                      .index = slot->index,
-                      .start = slot->start,
-                      .end = slot->end,
-                      .waits_for = -1,
-                      .macs = op->macs,
-                      .bytes = engine == PCCX_ENGINE_ACP ? op->words * 16 : op->stream_bytes};
+    tv_event event = tv_event_of(TV_EVENT_ENGINE, pccx_engine_names[engine], slot->index, slot->start, slot->end);
     event.op = insn->id;
+    event.macs = op->macs;
+    event.bytes = engine == PCCX_ENGINE_ACP ? op->words * 16 : op->stream_bytes;
     for (unsigned i = 0, n = 0; i < insn->uop_count && n < 2; i++)
         if (insn->uops[i].route && !tv_uop_skipped(&tv_isa_pccx, &insn->uops[i], op->word))
             event.routes[n++] = insn->uops[i].route;
-    emit(t, event);
-}
-
-static void emit_stall(pccx_timing *t, unsigned account, unsigned reason, uint64_t from, uint64_t to, int64_t index,
-                       int64_t waits_for)
-{
-    if (t->sink && to > from)
-        emit(t, (tv_event){.kind = TV_EVENT_STALL,
-                           .engine = pccx_engine_names[account],
-                           .index = index,
-                           .start = from,
-                           .end = to,
-                           .reason = pccx_stall_reason_names[reason],
-                           .waits_for = waits_for,
-                           .scheduler = account == PCCX_ENGINE_DISP});
+    tv_emit(&t->emitter, event);
 }
 
 /* ---- Ends ---- */
@@ -176,12 +148,12 @@ static void settle(pccx_timing *t, pccx_engine engine, uint64_t end)
     bool streams = engine == PCCX_ENGINE_GEMM || engine == PCCX_ENGINE_GEMV;
     uint64_t busy_end = streams ? slot->formula_end : end;
     tv_account_busy(&t->accounts[engine], slot->start, busy_end);
-    tv_account_stall(&t->accounts[engine], PCCX_STALL_STREAM, busy_end, end);
     t->latest_end = tv_max_u64(t->latest_end, end);
-    if (t->sink) {
-        emit_engine(t, engine, slot);
-        emit_stall(t, engine, PCCX_STALL_STREAM, busy_end, end, slot->index, -1);
-    }
+    if (tv_is_traced(&t->emitter))
+        emit_execution(t, engine, slot);
+    const tv_event event = {.index = slot->index};
+    const tv_stall_accounts accounts = {.emitter = &t->emitter, .event = &event, .reasons = pccx_stall_reason_names};
+    tv_charge_stall(&accounts, &t->accounts[engine], PCCX_STALL_STREAM, -1, busy_end, end);
 }
 
 /* The flow that decides when the operation ends; FLOWS: none does. */
@@ -245,13 +217,9 @@ static void report_completions(pccx_timing *t, uint64_t now)
         if (!first)
             return;
         first->reported = true;
-        if (t->sink)
-            emit(t, (tv_event){.kind = TV_EVENT_STATUS,
-                               .engine = pccx_engine_names[engine],
-                               .index = first->index,
-                               .start = first->end,
-                               .end = first->end,
-                               .waits_for = -1});
+        if (tv_is_traced(&t->emitter))
+            tv_emit(&t->emitter,
+                    tv_event_of(TV_EVENT_STATUS, pccx_engine_names[engine], first->index, first->end, first->end));
     }
 }
 
@@ -316,39 +284,22 @@ static bool forwards(const pccx_timing *t, const pccx_op *op, int64_t index)
 
 /* ---- Issue ---- */
 
-/* What holds the head, by cause: until when, and for whom. */
-typedef struct holds {
-    uint64_t until[PCCX_STALL_REASONS];
-    int64_t by[PCCX_STALL_REASONS];
-} holds;
-
-static void hold(holds *h, pccx_stall_reason reason, uint64_t until, int64_t by)
+/* What stalls the head of the dispatcher; `stalls` are all zero. */
+static void find_stalls(pccx_timing *t, const pccx_op *op, bool forwarded, tv_stall *stalls)
 {
-    if (until > h->until[reason]) {
-        h->until[reason] = until;
-        h->by[reason] = by;
-    }
-}
-
-static holds find_holds(pccx_timing *t, const pccx_op *op, bool forwarded)
-{
-    holds h;
-    for (unsigned c = 0; c < PCCX_STALL_REASONS; c++) {
-        h.until[c] = 0;
-        h.by[c] = -1;
-    }
-    hold(&h, PCCX_STALL_FRONTEND, t->base + t->decode_latency + t->issued, -1);
+    tv_stall_extend(&stalls[PCCX_STALL_FRONTEND], t->base + t->decode_latency + t->issued, -1);
     if (t->last_synchronous >= 0)
-        hold(&h, PCCX_STALL_SYNC, end_of(t, (pccx_engine)t->last_synchronous), t->slots[t->last_synchronous].index);
+        tv_stall_extend(&stalls[PCCX_STALL_SYNC], end_of(t, (pccx_engine)t->last_synchronous),
+                        t->slots[t->last_synchronous].index);
     if (op->engine != PCCX_ENGINE_NONE && t->slots[op->engine].used)
-        hold(&h, PCCX_STALL_RESOURCE, end_of(t, op->engine), t->slots[op->engine].index);
+        tv_stall_extend(&stalls[PCCX_STALL_RESOURCE], end_of(t, op->engine), t->slots[op->engine].index);
     for (unsigned e = 0; e < PCCX_ENGINE_NONE; e++) {
         pccx_slot *slot = &t->slots[e];
         if (!slot->used || (slot->settled && slot->end <= t->head))
             continue;
         if (forwarded && e == PCCX_ENGINE_GEMV) {
             uint64_t first = slot->start + t->gemv_setup + tv_ceil_div(slot->op.k, t->gemv_tile_k);
-            hold(&h, PCCX_STALL_RAW, first, slot->index);
+            tv_stall_extend(&stalls[PCCX_STALL_RAW], first, slot->index);
             continue;
         }
         unsigned found = hazards(op, &slot->op);
@@ -356,34 +307,26 @@ static holds find_holds(pccx_timing *t, const pccx_op *op, bool forwarded)
             continue;
         uint64_t end = end_of(t, (pccx_engine)e);
         if (found & HAZARD_RAW)
-            hold(&h, PCCX_STALL_RAW, end, slot->index);
+            tv_stall_extend(&stalls[PCCX_STALL_RAW], end, slot->index);
         if (found & HAZARD_WAR)
-            hold(&h, PCCX_STALL_WAR, end, slot->index);
+            tv_stall_extend(&stalls[PCCX_STALL_WAR], end, slot->index);
         if (found & HAZARD_WAW)
-            hold(&h, PCCX_STALL_WAW, end, slot->index);
+            tv_stall_extend(&stalls[PCCX_STALL_WAW], end, slot->index);
     }
-    return h;
 }
 
-/* Charges the cycles from the head's first to its issue: each to the first cause that still applies in it. */
-static uint64_t charge(pccx_timing *t, const pccx_op *op, int64_t index, const holds *h)
+/* Attributes the cycles from the head's first to its issue, and returns the latter. */
+static uint64_t attribute_stalls(pccx_timing *t, const pccx_op *op, int64_t index, const tv_stall *stalls)
 {
-    uint64_t cycle = t->head;
-    uint64_t engine_free = op->engine == PCCX_ENGINE_NONE ? UINT64_MAX : t->slots[op->engine].end;
-    for (unsigned c = 0; c <= PCCX_STALL_RESOURCE; c++) {
-        if (h->until[c] <= cycle)
-            continue;
-        uint64_t from = cycle;
-        cycle = h->until[c];
-        tv_account_stall(&t->accounts[PCCX_ENGINE_DISP], c, from, cycle);
-        emit_stall(t, PCCX_ENGINE_DISP, c, from, cycle, index, h->by[c]);
-        from = tv_max_u64(from, engine_free);
-        if (op->engine == PCCX_ENGINE_NONE || c == PCCX_STALL_RESOURCE || from >= cycle)
-            continue;
-        tv_account_stall(&t->accounts[op->engine], c, from, cycle);
-        emit_stall(t, op->engine, c, from, cycle, index, h->by[c]);
-    }
-    return cycle;
+    bool engine = op->engine != PCCX_ENGINE_NONE;
+    const tv_event event = {.index = index};
+    const tv_stall_accounts accounts = {.scheduler = &t->accounts[PCCX_ENGINE_DISP],
+                                        .engine = engine ? &t->accounts[op->engine] : NULL,
+                                        .engine_free = engine ? t->slots[op->engine].end : 0,
+                                        .emitter = &t->emitter,
+                                        .event = &event,
+                                        .reasons = pccx_stall_reason_names};
+    return tv_attribute_stalls(stalls, PCCX_STALL_REASONS, t->head, &accounts);
 }
 
 static void start(pccx_timing *t, const pccx_op *op, int64_t index, uint64_t cycle, bool forwarded)
@@ -415,22 +358,17 @@ static void start(pccx_timing *t, const pccx_op *op, int64_t index, uint64_t cyc
 uint64_t pccx_timing_issue(pccx_timing *t, const pccx_op *op, int64_t index)
 {
     t->share.user = t;
-    t->share.moved = t->sink ? share_moved : NULL;
+    t->share.moved = tv_is_traced(&t->emitter) ? emit_transfer : NULL;
     bool forwarded = forwards(t, op, index);
-    holds h = find_holds(t, op, forwarded);
-    uint64_t cycle = charge(t, op, index, &h);
+    tv_stall stalls[PCCX_STALL_REASONS] = {0};
+    find_stalls(t, op, forwarded, stalls);
+    uint64_t cycle = attribute_stalls(t, op, index, stalls);
     tv_share_advance(&t->share, cycle);
     settle_known(t);
     report_completions(t, cycle);
     tv_account_busy(&t->accounts[PCCX_ENGINE_DISP], cycle, cycle + 1);
-    if (t->sink)
-        emit(t, (tv_event){.kind = TV_EVENT_COMMAND,
-                           .engine = pccx_engine_names[PCCX_ENGINE_DISP],
-                           .index = index,
-                           .start = cycle,
-                           .end = cycle + 1,
-                           .waits_for = -1,
-                           .op = tv_isa_pccx.insns[op->insn].id});
+    if (tv_is_traced(&t->emitter))
+        tv_emit_issue(&t->emitter, pccx_engine_names[PCCX_ENGINE_DISP], index, tv_isa_pccx.insns[op->insn].id, cycle);
     t->head = cycle + 1;
     t->issued++;
     t->last_synchronous = op->synchronous ? (int)op->engine : -1;
@@ -444,14 +382,14 @@ uint64_t pccx_timing_issue(pccx_timing *t, const pccx_op *op, int64_t index)
 uint64_t pccx_timing_preview(const pccx_timing *timing, const pccx_op *op, int64_t index)
 {
     pccx_timing copy = *timing;
-    copy.sink = NULL;
+    copy.emitter.sink = NULL;
     return pccx_timing_issue(&copy, op, index);
 }
 
 uint64_t pccx_timing_earliest(const pccx_timing *timing)
 {
     pccx_timing copy = *timing;
-    copy.sink = NULL;
+    copy.emitter.sink = NULL;
     copy.share.moved = NULL;
     uint64_t cycle = tv_max_u64(copy.head, copy.base + copy.decode_latency + copy.issued);
     return copy.last_synchronous < 0 ? cycle : tv_max_u64(cycle, end_of(&copy, (pccx_engine)copy.last_synchronous));
@@ -460,7 +398,7 @@ uint64_t pccx_timing_earliest(const pccx_timing *timing)
 void pccx_timing_drain(pccx_timing *t)
 {
     t->share.user = t;
-    t->share.moved = t->sink ? share_moved : NULL;
+    t->share.moved = tv_is_traced(&t->emitter) ? emit_transfer : NULL;
     for (unsigned e = 0; e < PCCX_ENGINE_NONE; e++)
         if (t->slots[e].used)
             end_of(t, (pccx_engine)e);

@@ -8,8 +8,8 @@
 
 #include "isa/pccx/pccx.h"
 #include "sim/account.h"
+#include "sim/events.h"
 #include "sim/share.h"
-#include "trivet/trace.h"
 
 typedef enum pccx_engine {
     PCCX_ENGINE_GEMM,
@@ -112,9 +112,7 @@ typedef struct pccx_timing {
     uint64_t latest_end;
     int last_synchronous; /* engine of the instruction issued last, if it is synchronous; else -1 */
 
-    const tv_trace_sink *sink;                                  /* NULL: no trace */
-    void (*locate)(void *user, int64_t index, tv_event *event); /* fills in the source line */
-    void *user;
+    tv_emitter emitter;
 } pccx_timing;
 
 /* False when the rates have no common unit. */
