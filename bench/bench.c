@@ -103,7 +103,7 @@ static void decode_vector(void *user)
 static void run_vector(bench_data *d, const tv_program *program)
 {
     tv_machine *machine;
-    tv_stats stats;
+    tv_stats stats = {.size = sizeof stats};
     if (tv_machine_new(d->vector_config, TV_MODE_FULL, NULL, &machine) != TV_OK ||
         tv_machine_load(machine, program, NULL) != TV_OK || tv_machine_run(machine, NULL, NULL) != TV_OK)
         exit(2);
@@ -146,7 +146,7 @@ static void sum_queue(void *user)
 static void run_queue(bench_data *d, bool check)
 {
     tv_machine *machine;
-    tv_stats stats;
+    tv_stats stats = {.size = sizeof stats};
     tv_check_counts counts = {0};
     if (tv_machine_new(d->queue_config, TV_MODE_TIMING, NULL, &machine) != TV_OK ||
         tv_machine_load(machine, d->queue_program, NULL) != TV_OK ||
@@ -183,7 +183,7 @@ static void simulate(void *user)
 {
     bench_data *d = user;
     tv_machine *machine;
-    tv_stats stats;
+    tv_stats stats = {.size = sizeof stats};
     if (tv_machine_new(d->config, TV_MODE_FULL, NULL, &machine) != TV_OK ||
         tv_machine_load(machine, d->program, NULL) != TV_OK || tv_machine_run(machine, NULL, NULL) != TV_OK)
         exit(2);

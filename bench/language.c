@@ -37,7 +37,8 @@ static tv_llm_session *session_of(tv_llm *llm, const char *target, unsigned bits
     tv_llm_session *session;
     must(tv_config_new(target, NULL, &config));
     must(tv_llm_session_new(llm,
-                            &(tv_llm_options){.target = target,
+                            &(tv_llm_options){.size = sizeof(tv_llm_options),
+                                              .target = target,
                                               .config = config,
                                               .threads = threads,
                                               .weight_bits = bits,
@@ -141,17 +142,17 @@ static bench_times rates(const bench_report *r, const task *t, unsigned threads)
         memset(prompt, 'a', PROMPT);
     for (int i = 0; i < r->runs; i++) {
         tv_llm_session *session = session_of(t->llm, t->target, t->bits, threads);
-        tv_llm_summary s;
-        tv_stats stats;
+        tv_llm_summary s = {.size = sizeof s};
+        tv_stats stats = {.size = sizeof stats};
         bench_profile(true);
-        must(tv_llm_generate(session, prompt, t->tokens ? (uint32_t)t->tokens : 1, &(tv_llm_sampling){0, 1, 1}, NULL,
-                             NULL, NULL));
+        must(tv_llm_generate(session, prompt, t->tokens ? (uint32_t)t->tokens : 1,
+                             &(tv_llm_sampling){sizeof(tv_llm_sampling), 0, 1, 1}, NULL, NULL, NULL));
         bench_profile(false);
         tv_llm_session_summary(session, &s);
         must(t->tokens || s.prompt_tokens == PREFILL ? TV_OK : TV_ERR_INPUT);
         tv_machine_stats(s.machine, &stats);
         macs = (double)stats.macs;
-        taken[i] = t->tokens ? s.wall / s.tokens : s.prompt_wall;
+        taken[i] = t->tokens ? s.seconds / s.tokens : s.prompt_seconds;
         tv_llm_session_free(session);
     }
     return bench_rates(t->tokens ? 1 : macs / 1e9, bench_times_of(taken, r->runs));

@@ -48,7 +48,7 @@ static work work_of(const char *target, const char *name, const char *source, co
         must(tv_config_set(config, (*settings)[0], (*settings)[1], NULL));
     must(tv_program_parse(name, source, strlen(source), NULL, NULL, &w.program));
     must(tv_machine_new(config, TV_MODE_FULL, NULL, &w.machine));
-    tv_machine_threads(w.machine, threads);
+    tv_machine_set_threads(w.machine, threads);
     tv_config_free(config);
     return w;
 }

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check_text(const char *target, const char *text, uint64_t word)
 {
     tv_program *program;
-    tv_program_options options = {.target = target};
+    tv_program_options options = {.size = sizeof options, .target = target};
     if (tv_program_assemble("fuzz.s", text, strlen(text), &options, NULL, &program) != TV_OK)
         abort();
     if (tv_program_instruction_count(program) != 1 || tv_program_word(program, 0) != word)

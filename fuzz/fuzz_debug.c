@@ -47,7 +47,7 @@ static void type_lines(unsigned kind, char *text)
     tv_program *program;
     tv_config *config;
     tv_debug *debug;
-    tv_debug_options options = {.snapshot_every = 3, .snapshot_memory = 200000};
+    tv_debug_options options = {.size = sizeof options, .snapshot_interval = 3, .snapshot_memory = 200000};
     if (tv_program_parse(kinds[kind].name, kinds[kind].text, strlen(kinds[kind].text), NULL, NULL, &program) != TV_OK ||
         tv_config_new(kinds[kind].target, NULL, &config) != TV_OK)
         abort();

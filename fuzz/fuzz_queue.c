@@ -79,8 +79,8 @@ static bool runs_fast(const tv_program *program, const tv_config *config)
 static void run_in_two_parts(const tv_program *program, const tv_config *config)
 {
     tv_machine *machine;
-    tv_stats stats = {0};
-    tv_run_limits half = {tv_program_instruction_count(program) / 2, UINT64_MAX};
+    tv_stats stats = {.size = sizeof stats};
+    tv_run_limits half = {sizeof half, tv_program_instruction_count(program) / 2, UINT64_MAX};
     if (tv_machine_new(config, TV_MODE_FULL, NULL, &machine) != TV_OK)
         abort();
     if (tv_machine_load(machine, program, NULL) == TV_OK && tv_machine_run(machine, &half, NULL) == TV_OK) {

@@ -41,7 +41,7 @@ static void run_words(const tv_isa *isa, const uint8_t *data, size_t size)
     tv_machine *machine;
     tv_program *program;
     tv_check_counts counts;
-    tv_stats stats;
+    tv_stats stats = {.size = sizeof stats};
     tv_input input = {.data = malloc(size + 8), .size = (size < 512 ? size : 512) / 8 * 8};
     memcpy((uint8_t *)(uintptr_t)input.data, data, input.size);
     tv_config *config = small_config(isa->target);

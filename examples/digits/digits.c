@@ -164,7 +164,9 @@ static struct run run_program(const struct machine *machine, const char *program
     char path[4096];
     tv_config *config;
     path_of(path, machine->queue ? data : programs, machine->program);
-    check(tv_program_open(path, &(tv_program_options){.include_dirs = &data, .include_count = 1}, &sink, &run.program));
+    check(tv_program_open(
+        path, &(tv_program_options){.size = sizeof(tv_program_options), .include_dirs = &data, .include_count = 1},
+        &sink, &run.program));
     check(tv_config_new(tv_program_target(run.program), &sink, &config));
     check(tv_machine_new(config, TV_MODE_FULL, &sink, &run.machine));
     tv_config_free(config);
@@ -194,6 +196,7 @@ static struct row classify(const struct machine *machine, const char *programs, 
         row.answers[i] = largest(logits + i * CLASSES);
         row.right += row.answers[i] == images->labels.data[i];
     }
+    row.stats.size = sizeof row.stats;
     tv_machine_stats(run.machine, &row.stats);
     free(logits);
     tv_machine_free(run.machine);

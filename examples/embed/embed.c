@@ -40,7 +40,7 @@ int main(void)
         printf("fault: %s\n", tv_machine_fault(machine)->message);
 
     unsigned char word[16];
-    tv_stats stats;
+    tv_stats stats = {.size = sizeof stats};
     tv_machine_stats(machine, &stats);
     if (tv_machine_read(machine, "l2", 1, word, sizeof word, &sink) == TV_OK)
         for (int i = 0; i < 8; i++)

@@ -67,8 +67,8 @@ TV_API int tv_codec_nearest(const tv_codec *codec, uint64_t word);
  * which the first alone, the instruction's name, is required. */
 typedef struct tv_parameter_info {
     const char *name, *unit, *doc;
-    const char *type;     /* "integer", "number", "boolean", "word", "text", "ids", "object" */
-    const char *fallback; /* the value where it is absent, or NULL */
+    const char *type;          /* "integer", "number", "boolean", "word", "text", "ids", "object" */
+    const char *default_value; /* the value where it is absent, or NULL */
     int required, common;
     int member;                    /* of the instruction's object */
     uint64_t min, max;             /* of an integer … */
@@ -111,7 +111,7 @@ typedef enum tv_keyword_kind {
 } tv_keyword_kind;
 
 typedef struct tv_keyword_sink {
-    void (*take)(void *user, tv_keyword_kind kind, const char *word, unsigned count); /* `word` is static */
+    void (*emit)(void *user, tv_keyword_kind kind, const char *word, unsigned count); /* `word` is static */
     void *user;
 } tv_keyword_sink;
 TV_API tv_status tv_assembly_keywords(const char *target, const tv_keyword_sink *keywords, const tv_diag_sink *sink);

@@ -17,10 +17,10 @@ typedef struct tv_config tv_config;
 
 /* One parameter as it stands. The strings live as long as the configuration is not changed. */
 typedef struct tv_config_entry {
-    const char *key;      /* "l2.words" */
-    const char *type;     /* "integer" or "rate" (a decimal or a fraction, kept exactly) */
-    const char *unit;     /* "words of 128 bit" */
-    const char *fallback; /* the default, as text */
+    const char *key;           /* "l2.words" */
+    const char *type;          /* "integer" or "rate" (a decimal or a fraction, kept exactly) */
+    const char *unit;          /* "words of 128 bit" */
+    const char *default_value; /* the default, as text */
     uint64_t min, max;
     const char *meaning;
     const char *value;  /* as text */

@@ -17,12 +17,13 @@ extern "C" {
 typedef struct tv_debug tv_debug;
 
 typedef struct tv_debug_options {
+    size_t size; /* sizeof(tv_debug_options) */
     tv_mode mode;
-    unsigned threads;         /* 0: one */
-    uint64_t snapshot_memory; /* bytes that snapshots may take; 0: 1 GiB */
-    uint64_t snapshot_every;  /* instructions from snapshot to snapshot; 0: as time allows */
-    int (*poll)(void *user);  /* asked some times a second during a run: not 0 interrupts it. May be NULL. It may read
-                                 the machine and change  breakpoints, but not run anything */
+    unsigned threads;           /* 0: one */
+    uint64_t snapshot_memory;   /* bytes that snapshots may take; 0: 1 GiB */
+    uint64_t snapshot_interval; /* instructions from snapshot to snapshot; 0: as time allows */
+    int (*poll)(void *user);    /* asked some times a second during a run: not 0 interrupts it. May be NULL. It may read
+                                   the machine and change  breakpoints, but not run anything */
     void *user;
 } tv_debug_options;
 
@@ -41,7 +42,7 @@ TV_API const tv_program *tv_debug_program(const tv_debug *debug); /* the loaded 
 TV_API tv_status tv_debug_write(tv_debug *debug, const char *space, uint64_t addr, const void *data, size_t bytes,
                                 const tv_diag_sink *sink);
 
-/* The same from a file, to a place as tv_machine_address takes it. */
+/* The same from a file, to a place as tv_machine_parse_address takes it. */
 TV_API tv_status tv_debug_load(tv_debug *debug, const char *where, const char *path, const tv_diag_sink *sink);
 
 /* ---- Where it stands ---- */
@@ -57,10 +58,10 @@ typedef struct tv_debug_location {
     unsigned line;
     const char *text; /* its assembly; "" at the end; until the next call for this debugger */
 } tv_debug_location;
-TV_API void tv_debug_where(tv_debug *debug, tv_debug_location *out);
+TV_API void tv_debug_current_location(tv_debug *debug, tv_debug_location *out);
 
 /* The same of any instruction of the loaded program; 0: there is none. `text` is as above. */
-TV_API int tv_debug_instruction(tv_debug *debug, uint64_t index, tv_debug_location *out);
+TV_API int tv_debug_instruction_location(tv_debug *debug, uint64_t index, tv_debug_location *out);
 
 /* ---- Running ---- */
 
@@ -79,7 +80,7 @@ typedef struct tv_debug_stop {
     tv_debug_reason reason;
     unsigned breakpoint;
     tv_access access;
-    uint64_t undone; /* writes that going back has dropped */
+    uint64_t dropped_writes; /* writes that going back has dropped */
 } tv_debug_stop;
 
 /* "breakpoint", "end" and so on; static. */
@@ -88,11 +89,11 @@ TV_API const char *tv_debug_reason_name(tv_debug_reason reason);
 /* All of them return TV_OK when the debugger has stopped somewhere, a fault included. */
 TV_API tv_status tv_debug_step(tv_debug *debug, uint64_t count, const tv_diag_sink *sink, tv_debug_stop *stop);
 TV_API tv_status tv_debug_continue(tv_debug *debug, const tv_diag_sink *sink, tv_debug_stop *stop);
-TV_API tv_status tv_debug_back(tv_debug *debug, uint64_t count, const tv_diag_sink *sink, tv_debug_stop *stop);
-TV_API tv_status tv_debug_reverse(tv_debug *debug, const tv_diag_sink *sink,
-                                  tv_debug_stop *stop); /* to the breakpoint before */
+TV_API tv_status tv_debug_step_back(tv_debug *debug, uint64_t count, const tv_diag_sink *sink, tv_debug_stop *stop);
+TV_API tv_status tv_debug_reverse_continue(tv_debug *debug, const tv_diag_sink *sink,
+                                           tv_debug_stop *stop); /* to the breakpoint before */
 TV_API tv_status tv_debug_restart(tv_debug *debug, const tv_diag_sink *sink, tv_debug_stop *stop);
-TV_API tv_debug_stop tv_debug_last(const tv_debug *debug);
+TV_API tv_debug_stop tv_debug_last_stop(const tv_debug *debug);
 
 /* ---- Breakpoints ---- */
 
@@ -106,7 +107,7 @@ typedef enum tv_break_kind {
 } tv_break_kind;
 
 typedef struct tv_break {
-    unsigned number; /* given by tv_debug_break */
+    unsigned number; /* given by tv_debug_break_add */
     tv_break_kind kind;
     const char *text;
     uint64_t value, bytes;
@@ -120,7 +121,8 @@ typedef struct tv_break {
 } tv_break;
 
 /* Strings are copied. TV_ERR_INPUT: no such place, or a condition that cannot be read. */
-TV_API tv_status tv_debug_break(tv_debug *debug, const tv_break *wanted, const tv_diag_sink *sink, unsigned *number);
+TV_API tv_status tv_debug_break_add(tv_debug *debug, const tv_break *wanted, const tv_diag_sink *sink,
+                                    unsigned *number);
 TV_API int tv_debug_break_at(const tv_debug *debug, unsigned i,
                              tv_break *out); /* in the order of the numbers; 0 past the last */
 TV_API tv_status tv_debug_break_delete(tv_debug *debug, unsigned number, const tv_diag_sink *sink);
@@ -136,7 +138,7 @@ TV_API int tv_debug_find_line(const tv_debug *debug, const char *file, unsigned 
 /* What a command has to say: text for a person, and the same as one line of JSON. */
 typedef struct tv_debug_answer {
     char *text, *json; /* or NULL: no memory */
-    char *again;       /* what an empty line does after it, or NULL: nothing */
+    char *repeat;      /* what an empty line does after it, or NULL: nothing */
     int quit;          /* the person wants to leave */
     int stopped;       /* the command has run something or gone back */
 } tv_debug_answer;
@@ -150,16 +152,16 @@ TV_API void tv_debug_answer_free(tv_debug_answer *answer);
 TV_API char *tv_debug_complete(tv_debug *debug, const char *line);
 
 /* Where it has stopped, as `answer`. */
-TV_API void tv_debug_tell(tv_debug *debug, const tv_debug_stop *stop, tv_debug_answer *answer);
+TV_API void tv_debug_describe_stop(tv_debug *debug, const tv_debug_stop *stop, tv_debug_answer *answer);
 
 /* ---- Debug Adapter Protocol ---- */
 
-#define TV_DAP_GONE SIZE_MAX /* nobody hears the answers any more: the conversation and what runs end */
+#define TV_DAP_CLOSED SIZE_MAX /* nobody hears the answers any more: the conversation and what runs end */
 
 typedef struct tv_dap_io {
     void (*write)(void *user, const void *bytes, size_t size); /* towards the client */
     size_t (*read)(void *user, void *bytes, size_t size,
-                   int wait); /* from it; 0: nothing now, or (`wait`) no more; or TV_DAP_GONE */
+                   int wait); /* from it; 0: nothing now, or (`wait`) no more; or TV_DAP_CLOSED */
     void *user;
 } tv_dap_io;
 

@@ -34,7 +34,7 @@ TV_API tv_status tv_output_open(const char *path, const tv_diag_sink *sink, tv_o
 TV_API FILE *tv_output_stream(tv_output *output);
 
 /* The same, but a file whose name ends in ".zst" is compressed with zstd on the way. */
-TV_API tv_status tv_output_open_packed(const char *path, const tv_diag_sink *sink, tv_output **out);
+TV_API tv_status tv_output_open_compressed(const char *path, const tv_diag_sink *sink, tv_output **out);
 
 /* Both end and free `output`. On failure the old file, if any, is untouched. */
 TV_API tv_status tv_output_commit(tv_output *output, const tv_diag_sink *sink);

@@ -30,11 +30,12 @@ TV_API const char *tv_llm_target_at(unsigned i);
 
 /* Told how far long work is: what it is, and how much of it is done; `total` is what there is. Called often. */
 typedef struct tv_llm_progress {
-    void (*show)(void *user, const char *what, uint64_t done, uint64_t total); /* NULL: nobody asks */
+    void (*report)(void *user, const char *what, uint64_t done, uint64_t total); /* NULL: nobody asks */
     void *user;
 } tv_llm_progress;
 
 typedef struct tv_llm_options {
+    size_t size; /* sizeof(tv_llm_options) */
     const char *target;
     const tv_config *config;  /* of the machine; may be NULL for the host */
     uint32_t context;         /* positions to make room for; 0: the model's */
@@ -61,6 +62,7 @@ TV_API void tv_llm_session_free(tv_llm_session *session);
 TV_API tv_machine *tv_llm_session_machine(tv_llm_session *session);
 
 typedef struct tv_llm_sampling {
+    size_t size;       /* sizeof(tv_llm_sampling) */
     float temperature; /* 0: the likeliest token */
     float top_p;       /* of the likeliest tokens that together have this share; 1: all */
     uint64_t seed;
@@ -94,14 +96,15 @@ TV_API tv_status tv_llm_verify(tv_llm_session *session, const char *text, uint32
 
 /* What has been done so far. Cycles are of the simulated machine: 0 on the host. */
 typedef struct tv_llm_summary {
+    size_t size; /* sizeof(tv_llm_summary), set by the caller */
     uint32_t prompt_tokens, tokens;
     uint64_t prompt_cycles, cycles;     /* of the prompt; of the tokens after it */
-    double prompt_wall, wall;           /* seconds on the host */
+    double prompt_seconds, seconds;     /* seconds on the host */
     uint64_t read_bytes, written_bytes; /* over the memory of the machine, of the tokens after the prompt */
     double clock_hz;
     const tv_machine *machine; /* NULL on the host; lives as long as the session */
 } tv_llm_summary;
-TV_API void tv_llm_session_summary(const tv_llm_session *session, tv_llm_summary *out);
+TV_API tv_status tv_llm_session_summary(const tv_llm_session *session, tv_llm_summary *out);
 
 /* What the machine's instructions left to the host so far: what was done, how often, over how many values together.
  * Returns 0 past the last. */

@@ -30,7 +30,7 @@ TV_API tv_status tv_machine_new(const tv_config *config, tv_mode mode, const tv_
 TV_API void tv_machine_free(tv_machine *machine);
 
 /* Host threads that a machine may use from now on; 1 at first. Results and cycles do not depend on it. */
-TV_API void tv_machine_threads(tv_machine *machine, unsigned threads);
+TV_API void tv_machine_set_threads(tv_machine *machine, unsigned threads);
 
 /* Names of the host kernels that this host can run, plainest first; NULL past the last. Machines made later use the
  * last one, or the one that the environment's TRIVET_KERNELS names. The results are the same bits. */
@@ -46,22 +46,24 @@ TV_API const tv_config *tv_machine_config(const tv_machine *machine); /* lives a
 TV_API tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const tv_diag_sink *sink);
 
 typedef struct tv_run_limits {
+    size_t size;         /* sizeof(tv_run_limits) */
     uint64_t until;      /* stop before this instruction of the loaded program; UINT64_MAX: none */
     uint64_t max_cycles; /* stop before an instruction that would issue at this cycle or later, were it without fault;
                             UINT64_MAX: none */
 } tv_run_limits;
 
-typedef enum tv_stop { TV_STOP_END, TV_STOP_UNTIL, TV_STOP_CYCLES, TV_STOP_FAULT } tv_stop;
+typedef enum tv_stop_reason { TV_STOP_END, TV_STOP_UNTIL, TV_STOP_CYCLES, TV_STOP_FAULT } tv_stop_reason;
 
 /* Runs to the program's end, a limit or a fault. `limits` and `why` may be NULL. TV_OK; TV_FAULT (see
  * tv_machine_fault; a machine that has faulted stays so until the next load); or TV_ERR_MEMORY: the host has no memory
  * for the next instruction, which has not been executed. */
-TV_API tv_status tv_machine_run(tv_machine *machine, const tv_run_limits *limits, tv_stop *why);
+TV_API tv_status tv_machine_run(tv_machine *machine, const tv_run_limits *limits, tv_stop_reason *why);
 
 /* Runs one instruction. *why is TV_STOP_UNTIL when there are more. */
-TV_API tv_status tv_machine_step(tv_machine *machine, tv_stop *why);
+TV_API tv_status tv_machine_step(tv_machine *machine, tv_stop_reason *why);
 
-TV_API uint64_t tv_machine_next(const tv_machine *machine); /* index of the next instruction of the loaded program */
+TV_API uint64_t
+tv_machine_next_index(const tv_machine *machine); /* index of the next instruction of the loaded program */
 
 /* Instructions of the programs before the loaded one: events count on from there. */
 TV_API uint64_t tv_machine_instruction_base(const tv_machine *machine);
@@ -85,9 +87,9 @@ typedef struct tv_space {
     uint64_t unit_bytes;
     uint64_t size;
     const char *doc;
-    uint64_t bank_size;  /* units of a bank, where people write addresses as bank and offset; 0: they do not */
-    tv_dtype type;       /* what its elements mostly are */
-    const char *same_as; /* the space whose bytes these are, too, unit by unit; NULL: none */
+    uint64_t bank_size;   /* units of a bank, where people write addresses as bank and offset; 0: they do not */
+    tv_dtype type;        /* what its elements mostly are */
+    const char *alias_of; /* the space whose bytes these are, too, unit by unit; NULL: none */
 } tv_space;
 TV_API int tv_machine_space_at(const tv_machine *machine, unsigned i, tv_space *out);
 
@@ -99,9 +101,9 @@ TV_API tv_status tv_machine_write(tv_machine *machine, const char *space, uint64
 
 /* "SPACE:ADDR": ADDR is a number, or a symbol of one of the programs (the last first) with an optional +offset; in a
  * space with banks also BANK:OFFSET. *rest gets what stands behind the address and its ':', or NULL. */
-TV_API tv_status tv_machine_address(const tv_machine *machine, const tv_program *const *programs, unsigned count,
-                                    const char *text, const tv_diag_sink *sink, tv_space *space, uint64_t *addr,
-                                    const char **rest);
+TV_API tv_status tv_machine_parse_address(const tv_machine *machine, const tv_program *const *programs, unsigned count,
+                                          const char *text, const tv_diag_sink *sink, tv_space *space, uint64_t *addr,
+                                          const char **rest);
 
 /* "SPACE:ADDR:LEN[:TYPE]", LEN in elements; hex16 where there is no TYPE. The range lies in the space. */
 typedef struct tv_range {
@@ -109,8 +111,8 @@ typedef struct tv_range {
     uint64_t addr, count;
     tv_dtype type;
 } tv_range;
-TV_API tv_status tv_machine_range(const tv_machine *machine, const tv_program *const *programs, unsigned count,
-                                  const char *text, const tv_diag_sink *sink, tv_range *out);
+TV_API tv_status tv_machine_parse_range(const tv_machine *machine, const tv_program *const *programs, unsigned count,
+                                        const char *text, const tv_diag_sink *sink, tv_range *out);
 
 /* tv_dtype_find that tells what is wrong. */
 TV_API tv_status tv_dtype_parse(const char *name, const tv_diag_sink *sink, tv_dtype *out);
@@ -131,6 +133,7 @@ typedef struct tv_path_stats {
 } tv_path_stats;
 
 typedef struct tv_stats {
+    size_t size; /* sizeof(tv_stats), set by the caller */
     uint64_t cycles;
     double clock_hz, seconds;
     uint64_t instructions, macs;
@@ -143,7 +146,7 @@ typedef struct tv_stats {
     double bound_share;   /* of all cycles */
     char bottleneck[160]; /* the same as a sentence */
 } tv_stats;
-TV_API void tv_machine_stats(const tv_machine *machine, tv_stats *out);
+TV_API tv_status tv_machine_stats(const tv_machine *machine, tv_stats *out);
 
 /* Sends all later events to `sink`; NULL ends it. What is in flight when a trace ends is told as if the run ended
  * there; the run itself may go on. */
@@ -153,15 +156,16 @@ TV_API void tv_machine_trace(tv_machine *machine, const tv_trace_sink *sink);
 TV_API void tv_machine_trace_accesses(tv_machine *machine, int on);
 
 /* Puts a MARKER event with `text` into the trace at the machine's clock. */
-TV_API void tv_machine_mark(tv_machine *machine, const char *text);
+TV_API void tv_machine_trace_marker(tv_machine *machine, const char *text);
 
 /* Puts a TOKEN event into the trace, from cycle `start` to the machine's clock: a model's step `op` ("prefill" or
  * "decode") over `tokens` tokens, the first at `position`. */
-TV_API void tv_machine_token(tv_machine *machine, const char *op, int64_t position, uint64_t tokens, uint64_t start);
+TV_API void tv_machine_trace_token(tv_machine *machine, const char *op, int64_t position, uint64_t tokens,
+                                   uint64_t start);
 
 /* Tells `take` each range that the next instruction of the loaded program will read or write; nothing for one that will
  * fault. Registers and tables are spaces, too. Returns the index of that instruction in its program: where a machine
- * does not work in the order of the program, it is not tv_machine_next. */
+ * does not work in the order of the program, it is not tv_machine_next_index. */
 typedef struct tv_access {
     const char *space; /* static */
     uint64_t addr;     /* the first unit of the space … */
@@ -169,7 +173,7 @@ typedef struct tv_access {
     int write;
 } tv_access;
 typedef struct tv_access_sink {
-    void (*take)(void *user, const tv_access *access);
+    void (*emit)(void *user, const tv_access *access);
     void *user;
 } tv_access_sink;
 TV_API uint64_t tv_machine_accesses(tv_machine *machine, const tv_access_sink *sink);
@@ -180,7 +184,7 @@ TV_API uint64_t tv_machine_clock(const tv_machine *machine);
 
 /* The index in its program of the instruction that is the n-th to take effect: n, but on a machine that does not work
  * in the order of the program. `n` is below the count. */
-TV_API uint64_t tv_machine_order(const tv_machine *machine, uint64_t n);
+TV_API uint64_t tv_machine_nth_index(const tv_machine *machine, uint64_t n);
 
 /* Something that the machine holds and that is in no address space, or that is easier to read in words. Value `i`;
  * returns 0 past the last. The strings live until the next call for this machine. */

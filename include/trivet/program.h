@@ -15,6 +15,7 @@ extern "C" {
 typedef struct tv_program tv_program;
 
 typedef struct tv_program_options {
+    size_t size;                     /* sizeof(tv_program_options) */
     const char *target;              /* for a file that does not name its own; NULL: it must */
     const char *const *include_dirs; /* searched by .include and .incbin after the file's own folder */
     unsigned include_count;
@@ -58,16 +59,16 @@ TV_API tv_status tv_program_save(const tv_program *program, const char *path, tv
                                  const tv_diag_sink *sink);
 
 TV_API const char *tv_program_target(const tv_program *program);
-TV_API int tv_program_proposed(const tv_program *program);               /* 1: `.option proposed` was given */
+TV_API int tv_program_uses_proposed(const tv_program *program);          /* 1: `.option proposed` was given */
 TV_API uint64_t tv_program_instruction_count(const tv_program *program); /* instructions, whatever they are made of */
 TV_API uint64_t tv_program_word(const tv_program *program, uint64_t index); /* index below the count; 0: not words */
 
 /* One line that says instruction `index` of a program that is not words. Returns 1, or 0 when there is none. `text` is
  * zeroed at first, may be used again, and is freed with free(text->text). */
-typedef struct tv_text {
+typedef struct tv_text_buffer {
     char *text;
-} tv_text;
-TV_API int tv_program_print(const tv_program *program, uint64_t index, tv_text *text);
+} tv_text_buffer;
+TV_API int tv_program_print(const tv_program *program, uint64_t index, tv_text_buffer *text);
 
 /* What the program says that it computes; returns 0 past the last. */
 typedef struct tv_output_info {

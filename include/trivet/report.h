@@ -28,7 +28,7 @@ TV_API tv_status tv_report_open(const char *path, const char *title, const tv_ma
 /* Says that `program` is loaded in the machine, if that was done before the trace began; of later loads the trace
  * tells. Its instructions are shown as text. It is borrowed until the next load or the end of the report; `program`
  * NULL: it is about to be freed, and no more text is wanted. */
-TV_API void tv_report_program(tv_report_writer *report, const tv_program *program);
+TV_API void tv_report_set_program(tv_report_writer *report, const tv_program *program);
 
 /* The sink lives as long as the report. */
 TV_API tv_trace_sink tv_report_sink(tv_report_writer *report);

@@ -22,9 +22,9 @@ typedef enum tv_event_kind {
     TV_EVENT_STALL,    /* an engine was held from start to end by `cause` */
     TV_EVENT_COMMAND,  /* instruction `index` was issued at start */
     TV_EVENT_STATUS,   /* an asynchronous instruction completed at start (STAT_OUT) */
-    TV_EVENT_MARKER,   /* the caller's mark, see tv_machine_mark */
+    TV_EVENT_MARKER,   /* the caller's mark, see tv_machine_trace_marker */
     TV_EVENT_TRANSFER, /* `bytes` moved over `path` between start and end */
-    TV_EVENT_TOKEN,    /* a model's step over tokens, see tv_machine_token */
+    TV_EVENT_TOKEN,    /* a model's step over tokens, see tv_machine_trace_token */
     TV_EVENT_LOAD,     /* `program` was loaded: its first instruction is `index`. Lives until the next load */
     TV_EVENT_ACCESS, /* instruction `index` reads or writes `bytes` bytes of `space` from unit `addr` on; without times,
                         which its ENGINE event has. Only after tv_machine_trace_accesses */

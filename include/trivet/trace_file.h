@@ -17,7 +17,7 @@ enum { TV_TRACE_ROWS = 100000, TV_TRACE_STALLS = 10 };
 
 typedef struct tv_trace_setting {
     const char *key, *value;
-    const char *fallback; /* the default; NULL: this version has no such parameter */
+    const char *default_value; /* the default; NULL: this version has no such parameter */
 } tv_trace_setting;
 
 typedef struct tv_trace_stall_reason {
@@ -91,12 +91,12 @@ typedef struct tv_trace_summary {
 /* Told now and then how far a long file has been read; `total` is 0 where its size is not known. May be NULL
  * everywhere. */
 typedef struct tv_trace_progress {
-    void (*show)(void *user, uint64_t done, uint64_t total);
+    void (*report)(void *user, uint64_t done, uint64_t total);
     void *user;
 } tv_trace_progress;
 
 /* The caller frees it with tv_trace_summary_free. TV_ERR_INPUT: no readable trace. */
-TV_API tv_status tv_trace_summarise(const char *path, const tv_trace_progress *progress, const tv_diag_sink *sink,
+TV_API tv_status tv_trace_summarize(const char *path, const tv_trace_progress *progress, const tv_diag_sink *sink,
                                     tv_trace_summary **out);
 TV_API void tv_trace_summary_free(tv_trace_summary *summary);
 

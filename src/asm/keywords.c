@@ -23,7 +23,7 @@ static void tell(gathering *g, tv_keyword_kind kind, const char *keyword, unsign
             return;
     tv_buf_append(&g->seen, &(found){kind, keyword}, sizeof(found));
     if (!g->seen.failed)
-        g->keywords->take(g->keywords->user, kind, keyword, count);
+        g->keywords->emit(g->keywords->user, kind, keyword, count);
 }
 
 /* How many registers of a class there are follows from the field that has them all. */

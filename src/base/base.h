@@ -33,6 +33,37 @@ static inline uint64_t tv_max_u64(uint64_t a, uint64_t b) { return a > b ? a : b
 /* The low `width` bits set; width 0 to 64. */
 static inline uint64_t tv_mask(unsigned width) { return width >= 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1; }
 
+/* Bytes of a struct up to and including `member`: the size of the first version of a struct that has grown since. */
+#define TV_SIZE_UP_TO(type, member) (offsetof(type, member) + sizeof(((type *)0)->member))
+
+/* Reads `from`, a caller's struct that begins with its size (see trivet.h), into `to` of `known` bytes, the version of
+ * this library. Members that the caller's version lacks become zero; members that this library does not know are
+ * ignored. Returns false, with `to` unspecified, when the caller's size is below `minimum`. */
+static inline bool tv_read_sized(void *to, size_t known, size_t minimum, const void *from)
+{
+    size_t size;
+    memcpy(&size, from, sizeof size);
+    if (size < minimum)
+        return false;
+    memset(to, 0, known);
+    memcpy(to, from, size < known ? size : known);
+    memcpy(to, &known, sizeof known);
+    return true;
+}
+
+/* Writes `from` of `known` bytes to `to`, a caller's struct that begins with its size, as far as it has room; the size
+ * stays. Returns false and leaves `to` untouched when the caller's size is below `minimum`. */
+static inline bool tv_write_sized(void *to, size_t minimum, const void *from, size_t known)
+{
+    size_t size;
+    memcpy(&size, to, sizeof size);
+    if (size < minimum)
+        return false;
+    memcpy(to, from, size < known ? size : known);
+    memcpy(to, &size, sizeof size);
+    return true;
+}
+
 /* Unaligned little-endian access, whatever the host's order. */
 static inline uint16_t tv_load_le16(const void *p)
 {

@@ -217,7 +217,7 @@ tv_status tv_config_new_for(const tv_schema *schema, const tv_diag_sink *sink, t
     config->values = calloc(schema->count ? schema->count : 1, sizeof *config->values);
     tv_status status = config->values ? TV_OK : tv_fail_memory(sink);
     for (unsigned i = 0; i < schema->count && status == TV_OK; i++)
-        status = assign(schema, config->values, schema->params[i].key, schema->params[i].fallback, "default",
+        status = assign(schema, config->values, schema->params[i].key, schema->params[i].default_value, "default",
                         &TV_NO_SOURCE_LOC, sink);
     if (status != TV_OK) {
         tv_config_free(config);
@@ -406,7 +406,7 @@ int tv_config_at(const tv_config *config, unsigned i, tv_config_entry *out)
     *out = (tv_config_entry){.key = param->key,
                              .type = param->type == TV_PARAM_RATE ? "rate" : "integer",
                              .unit = param->unit,
-                             .fallback = param->fallback,
+                             .default_value = param->default_value,
                              .min = param->min,
                              .max = param->max,
                              .meaning = param->meaning,

@@ -56,6 +56,12 @@ tv_status tv_fail(const tv_diag_sink *sink, tv_status status, const tv_code *cod
     return status;
 }
 
+tv_status tv_fail_size(const tv_diag_sink *sink, const char *type)
+{
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(STRUCT_SIZE), "set its member `size` to sizeof of the struct",
+                   "the size of a %s is smaller than that of its first version", type);
+}
+
 tv_status tv_fail_memory(const tv_diag_sink *sink)
 {
     return tv_fail(sink, TV_ERR_MEMORY, TV_CODE(NO_MEMORY), "close other programs or use a smaller machine",

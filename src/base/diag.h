@@ -38,6 +38,9 @@ void tv_report(const tv_diag_sink *sink, tv_severity severity, const tv_code *co
 tv_status tv_fail(const tv_diag_sink *sink, tv_status status, const tv_code *code, const char *hint, const char *format,
                   ...) TV_PRINTF(5, 6);
 
+/* Reports that the size member of a caller's `type` is not set; returns TV_ERR_INPUT. */
+tv_status tv_fail_size(const tv_diag_sink *sink, const char *type);
+
 /* The report that the host ran out of memory; returns TV_ERR_MEMORY. */
 tv_status tv_fail_memory(const tv_diag_sink *sink);
 

@@ -196,7 +196,7 @@ static bool names_zstd(const char *path)
     return n > 4 && strcmp(path + n - 4, ".zst") == 0;
 }
 
-tv_status tv_output_open_packed(const char *path, const tv_diag_sink *sink, tv_output **out)
+tv_status tv_output_open_compressed(const char *path, const tv_diag_sink *sink, tv_output **out)
 {
     tv_output *output;
     TV_TRY(tv_output_open(path, sink, &output));

@@ -16,7 +16,7 @@ typedef struct tv_param {
     const char *key;
     tv_param_type type;
     const char *unit;
-    const char *fallback;
+    const char *default_value;
     uint64_t min, max;
     const char *meaning;
 } tv_param;

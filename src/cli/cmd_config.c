@@ -42,8 +42,8 @@ static const char *target_of(const cli *c, const char *profile)
 static json_t *entry_json(const tv_config_entry *e)
 {
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:s}", "key", e->key, "value", e->value, "origin",
-                     e->origin, "type", e->type, "unit", e->unit, "default", e->fallback, "min", (json_int_t)e->min,
-                     "max", (json_int_t)e->max, "meaning", e->meaning);
+                     e->origin, "type", e->type, "unit", e->unit, "default", e->default_value, "min",
+                     (json_int_t)e->min, "max", (json_int_t)e->max, "meaning", e->meaning);
 }
 
 /* The profile, then -c and -D over it. */

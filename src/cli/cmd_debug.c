@@ -28,7 +28,7 @@ typedef struct front {
     tv_debug *debug;
     EditLine *editor;
     char prompt[80];
-    char *again; /* what an empty line does, or NULL */
+    char *repeat; /* what an empty line does, or NULL */
     bool failed, quit;
 } front;
 
@@ -70,7 +70,7 @@ static tv_status options_of(front *f, tv_debug_options *out)
     cli *c = f->c;
     const char *memory = cli_value(c, "snapshot-memory"), *threads = cli_value(c, "threads");
     uint64_t number = 1;
-    *out = (tv_debug_options){.poll = poll_interrupt};
+    *out = (tv_debug_options){.size = sizeof(tv_debug_options), .poll = poll_interrupt};
     out->mode = cli_has(c, "functional")    ? TV_MODE_FUNCTIONAL
                 : cli_has(c, "timing-only") ? TV_MODE_TIMING
                                             : TV_MODE_FULL;
@@ -132,7 +132,7 @@ static void end(front *f)
     for (unsigned i = 0; i < f->count; i++)
         tv_program_free((tv_program *)(uintptr_t)f->programs[i]);
     free(f->programs);
-    free(f->again);
+    free(f->repeat);
 }
 
 /* ---- Lines ---- */
@@ -145,16 +145,16 @@ static void print_answer(front *f, tv_debug_answer *answer)
         fputs(answer->text, stdout);
     fflush(stdout);
     f->quit |= answer->quit != 0;
-    free(f->again);
-    f->again = answer->again;
-    answer->again = NULL;
+    free(f->repeat);
+    f->repeat = answer->repeat;
+    answer->repeat = NULL;
     tv_debug_answer_free(answer);
 }
 
 static const char *make_prompt(front *f)
 {
     tv_debug_location place;
-    tv_debug_where(f->debug, &place);
+    tv_debug_current_location(f->debug, &place);
     char where[24] = "end", cycle[24] = "";
     if (!place.end)
         snprintf(where, sizeof where, "%" PRIu64, place.index);
@@ -292,7 +292,7 @@ static void do_terminal(front *f)
             break;
         }
         size_t length = strcspn(text, "\r\n");
-        char *line = length || !f->again ? strndup(text, length) : strdup(f->again);
+        char *line = length || !f->repeat ? strndup(text, length) : strdup(f->repeat);
         if (!line)
             break;
         if (length)
@@ -320,7 +320,7 @@ static size_t dap_read(void *user, void *bytes, size_t size, int wait)
     struct pollfd ends[] = {{.fd = STDOUT_FILENO}, {.fd = STDIN_FILENO, .events = POLLIN}};
     int ready = wait ? 0 : poll(ends, CLI_COUNTOF(ends), 0);
     if (ready > 0 && ends[0].revents & (POLLERR | POLLNVAL)) /* an editor that ended without a goodbye */
-        return TV_DAP_GONE;
+        return TV_DAP_CLOSED;
     if (!wait && (ready <= 0 || !ends[1].revents))
         return 0;
     ssize_t n;
@@ -353,7 +353,7 @@ static int run(cli *c)
     c->answered = true; /* with --json each command has its own answer */
     if (!c->quiet) {
         tv_debug_answer answer;
-        tv_debug_tell(f.debug, &(tv_debug_stop){.reason = TV_DEBUG_START}, &answer);
+        tv_debug_describe_stop(f.debug, &(tv_debug_stop){.reason = TV_DEBUG_START}, &answer);
         print_answer(&f, &answer);
     }
     for (unsigned i = 0; status == TV_OK && !f.quit && (script = cli_value_at(c, "script", i)); i++)

@@ -190,7 +190,7 @@ static void print_labels(labels *l, uint64_t index)
 /* A program that is not words: a line for each instruction. */
 static void dis_lines(cli *c, const tv_program *program)
 {
-    tv_text text = {0};
+    tv_text_buffer text = {0};
     json_t *list = json_array();
     for (uint64_t i = 0; tv_program_print(program, i, &text); i++)
         if (c->json)
@@ -210,7 +210,7 @@ static int dis_program(cli *c)
     tv_status status = cli_open_program(c, c->files[0], &program);
     if (status != TV_OK)
         return cli_exit_status(status);
-    tv_text first = {0};
+    tv_text_buffer first = {0};
     bool lines = tv_program_print(program, 0, &first);
     free(first.text);
     if (lines) {

@@ -48,10 +48,10 @@ static void print_parameters(const tv_codec *codec, unsigned insn)
         char values[96], presence[64];
         print_values(&p, values, sizeof values);
         snprintf(presence, sizeof presence,
-                 p.required   ? "required"
-                 : p.fallback ? "default %s"
-                              : "optional",
-                 p.fallback);
+                 p.required        ? "required"
+                 : p.default_value ? "default %s"
+                                   : "optional",
+                 p.default_value);
         printf("    %s%-*s %-8s %-14s %s%s%s%s%s%s\n", p.member ? "  " : "", p.member ? 16 : 18, p.name, p.type,
                presence, p.doc, values[0] ? "; " : "", values, p.unit[0] ? " (" : "", p.unit, p.unit[0] ? ")" : "");
     }
@@ -87,7 +87,7 @@ static json_t *parameters_json(const tv_codec *codec, unsigned insn)
     for (unsigned i = 0; tv_codec_parameter_at(codec, insn, i, &p); i++) {
         json_t *object = json_pack("{s:s, s:s, s:b, s:b, s:b, s:o, s:s, s:s}", "name", p.name, "type", p.type,
                                    "required", p.required, "common", p.common, "member", p.member, "default",
-                                   cli_string(p.fallback), "unit", p.unit, "doc", p.doc);
+                                   cli_string(p.default_value), "unit", p.unit, "doc", p.doc);
         char values[96];
         print_values(&p, values, sizeof values);
         if (values[0])

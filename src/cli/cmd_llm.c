@@ -146,7 +146,7 @@ static int read_options(job *j)
     j->threads = (unsigned)threads;
     j->weight_bits = (unsigned)bits;
     j->activation_bits = (unsigned)activation_bits;
-    j->sampling = (tv_llm_sampling){(float)temperature, (float)top_p, seed};
+    j->sampling = (tv_llm_sampling){sizeof(tv_llm_sampling), (float)temperature, (float)top_p, seed};
     return CLI_DONE;
 }
 
@@ -170,7 +170,8 @@ static tv_status open_session(job *j, const char *target, const char *sample, tv
     }
     if (host && (all || cli_has(j->c, "eval"))) /* it comes along and has no programs */
         folder = NULL;
-    tv_llm_options own = {.target = target,
+    tv_llm_options own = {.size = sizeof own,
+                          .target = target,
                           .context = j->context,
                           .threads = j->threads,
                           .weight_bits = j->weight_bits,
@@ -239,11 +240,11 @@ static tv_status generate(job *j, const char *target, outcome *out)
     tv_config *config;
     tv_llm_session *session;
     tv_status status = open_session(j, target, prompt, &config, &session);
-    *out = (outcome){.target = target};
+    *out = (outcome){.target = target, .summary.size = sizeof out->summary};
     if (status == TV_OK)
         status = run_session(j, session, target);
     if (session) {
-        tv_stats stats = {0};
+        tv_stats stats = {.size = sizeof stats};
         tv_llm_session_summary(session, &out->summary);
         if (out->summary.machine)
             tv_machine_stats(out->summary.machine, &stats);
@@ -263,7 +264,7 @@ static tv_status evaluate(job *j, const char *target, const tv_input *text, outc
     tv_config *config;
     tv_llm_session *session;
     tv_status status = open_session(j, target, NULL, &config, &session);
-    *out = (outcome){.target = target};
+    *out = (outcome){.target = target, .summary.size = sizeof out->summary};
     cli_progress_begin(j->c, &j->progress);
     if (status == TV_OK)
         status = tv_llm_eval(session, (const char *)text->data, text->size, j->tokens, &out->nats, &out->evaluated,
@@ -341,12 +342,12 @@ static void print_generated(const outcome *list, unsigned count)
         bool host = s->clock_hz <= 0;
         printf("  %-8s %7u ", list[i].target, s->prompt_tokens + s->tokens);
         if (host)
-            printf("%16s %16s %14.1f %14s  %s\n", "", "", per(s->tokens, s->wall), "", "this computer");
+            printf("%16s %16s %14.1f %14s  %s\n", "", "", per(s->tokens, s->seconds), "", "this computer");
         else
             printf("%16.0f %16.0f %14.1f %14.0f  %s; simulated at %.1f tokens/s\n", cycles,
                    per((double)s->prompt_cycles, s->prompt_tokens), per(s->clock_hz, cycles),
                    per((double)(s->read_bytes + s->written_bytes), s->tokens), list[i].bound_by,
-                   per(s->tokens, s->wall));
+                   per(s->tokens, s->seconds));
     }
 }
 
@@ -379,11 +380,12 @@ static json_t *outcomes_json(const outcome *list, unsigned count)
     json_t *array = json_array();
     for (unsigned i = 0; i < count; i++) {
         const tv_llm_summary *s = &list[i].summary;
-        json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:s}", "target", list[i].target,
-                              "prompt_tokens", (json_int_t)s->prompt_tokens, "tokens", (json_int_t)s->tokens,
-                              "prompt_cycles", (json_int_t)s->prompt_cycles, "cycles", (json_int_t)s->cycles,
-                              "prompt_wall", s->prompt_wall, "wall", s->wall, "read_bytes", (json_int_t)s->read_bytes,
-                              "written_bytes", (json_int_t)s->written_bytes, "bound_by", list[i].bound_by);
+        json_t *o =
+            json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:s}", "target", list[i].target, "prompt_tokens",
+                      (json_int_t)s->prompt_tokens, "tokens", (json_int_t)s->tokens, "prompt_cycles",
+                      (json_int_t)s->prompt_cycles, "cycles", (json_int_t)s->cycles, "prompt_wall", s->prompt_seconds,
+                      "wall", s->seconds, "read_bytes", (json_int_t)s->read_bytes, "written_bytes",
+                      (json_int_t)s->written_bytes, "bound_by", list[i].bound_by);
         if (list[i].evaluated)
             json_object_update_new(o, json_pack("{s:o, s:I}", "nats", json_figure(list[i].nats), "evaluated",
                                                 (json_int_t)list[i].evaluated));

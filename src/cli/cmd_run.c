@@ -34,7 +34,7 @@ typedef struct job {
     unsigned count;
     run_outputs traces;
     json_t *outputs; /* what the programs have computed, where it is not printed as text */
-    tv_stop stop;
+    tv_stop_reason stop;
     tv_status outcome;
 } job;
 
@@ -75,7 +75,7 @@ static tv_status load_file(job *j, const char *text)
     }
     snprintf(head, sizeof head, "%.*s", (int)(equals - text), text);
     tv_status status =
-        tv_machine_address(j->machine, programs_of(j), j->count, head, &j->c->sink, &space, &addr, &rest);
+        tv_machine_parse_address(j->machine, programs_of(j), j->count, head, &j->c->sink, &space, &addr, &rest);
     if (status == TV_OK && rest) {
         cli_wrong(j->c, NULL, "--load takes SPACE:ADDR=FILE, not '%s'", text);
         status = TV_ERR_INPUT;
@@ -100,7 +100,7 @@ static tv_status check_dumps(job *j)
     tv_range range;
     tv_status status = TV_OK;
     for (unsigned i = 0; status == TV_OK && (text = cli_value_at(j->c, "dump", i)); i++)
-        status = tv_machine_range(j->machine, programs_of(j), j->count, text, &j->c->sink, &range);
+        status = tv_machine_parse_range(j->machine, programs_of(j), j->count, text, &j->c->sink, &range);
     return status;
 }
 
@@ -111,7 +111,7 @@ typedef struct dump {
 
 static tv_status read_dump(job *j, const char *text, dump *d)
 {
-    tv_status status = tv_machine_range(j->machine, programs_of(j), j->count, text, &j->c->sink, &d->range);
+    tv_status status = tv_machine_parse_range(j->machine, programs_of(j), j->count, text, &j->c->sink, &d->range);
     if (status != TV_OK)
         return status;
     size_t bytes = (size_t)tv_dtype_bytes(d->range.type, d->range.count);
@@ -167,7 +167,7 @@ static tv_status set_threads(job *j)
         cli_wrong(j->c, "1 to 256", "--threads cannot be '%s'", text);
         return TV_ERR_INPUT;
     }
-    tv_machine_threads(j->machine, (unsigned)threads);
+    tv_machine_set_threads(j->machine, (unsigned)threads);
     return TV_OK;
 }
 
@@ -225,7 +225,7 @@ static tv_status open_traces(job *j)
 
 static tv_status limits_of(job *j, tv_run_limits *limits)
 {
-    *limits = (tv_run_limits){UINT64_MAX, UINT64_MAX};
+    *limits = (tv_run_limits){sizeof(tv_run_limits), UINT64_MAX, UINT64_MAX};
     const char *until = cli_value(j->c, "until"), *cycles = cli_value(j->c, "max-cycles");
     if (until && !resolve_address(j, until, &limits->until)) {
         cli_wrong(j->c, "give an instruction's number or a label", "--until cannot be '%s'", until);
@@ -247,12 +247,13 @@ static tv_status run_program(job *j, unsigned i, const tv_run_limits *limits)
     tv_status status;
     cli_progress_begin(j->c, &progress);
     for (;;) {
-        uint64_t next = tv_machine_next(j->machine),
+        uint64_t next = tv_machine_next_index(j->machine),
                  until = next + SLICE < limits->until ? next + SLICE : limits->until;
-        status = tv_machine_run(j->machine, &(tv_run_limits){until, limits->max_cycles}, &j->stop);
+        status =
+            tv_machine_run(j->machine, &(tv_run_limits){sizeof(tv_run_limits), until, limits->max_cycles}, &j->stop);
         if (status != TV_OK || j->stop != TV_STOP_UNTIL || until == limits->until)
             break;
-        cli_progress_show(&progress, "running", tv_machine_next(j->machine), total);
+        cli_progress_show(&progress, "running", tv_machine_next_index(j->machine), total);
     }
     cli_progress_end(&progress);
     return status;
@@ -286,7 +287,7 @@ static tv_status run_all(job *j)
             status = load_file(j, text);
         if (status != TV_OK)
             return status;
-        tv_run_limits own = {i + 1 == j->count ? limits.until : UINT64_MAX, limits.max_cycles};
+        tv_run_limits own = {sizeof own, i + 1 == j->count ? limits.until : UINT64_MAX, limits.max_cycles};
         j->outcome = run_program(j, i, &own);
         if (j->outcome != TV_OK && j->outcome != TV_FAULT)
             return j->outcome;
@@ -299,7 +300,7 @@ static tv_status run_all(job *j)
 
 static void print_stop(const job *j)
 {
-    uint64_t next = tv_machine_next(j->machine);
+    uint64_t next = tv_machine_next_index(j->machine);
     if (j->stop == TV_STOP_UNTIL)
         printf("stopped before instruction %" PRIu64 "\n", next);
     else if (j->stop == TV_STOP_CYCLES)

@@ -20,7 +20,7 @@ static tv_status summarise(cli *c, const char *path, tv_trace_summary **out)
 {
     cli_progress progress;
     cli_progress_begin(c, &progress);
-    tv_status status = tv_trace_summarise(path, &(tv_trace_progress){show_progress, &progress}, &c->sink, out);
+    tv_status status = tv_trace_summarize(path, &(tv_trace_progress){show_progress, &progress}, &c->sink, out);
     cli_progress_end(&progress);
     return status;
 }

@@ -41,9 +41,10 @@ static json_t *parameter_schema(const tv_parameter_info *p)
     char doc[256];
     snprintf(doc, sizeof doc, "%s%s%s", p->doc, p->unit[0] ? ", in " : "", p->unit);
     json_object_set_new(schema, "description", json_string(doc));
-    json_t *fallback = p->fallback ? json_loads(p->fallback, JSON_DECODE_ANY, NULL) : NULL; /* NULL for a word */
-    if (p->fallback)
-        json_object_set_new(schema, "default", fallback ? fallback : json_string(p->fallback));
+    json_t *default_value =
+        p->default_value ? json_loads(p->default_value, JSON_DECODE_ANY, NULL) : NULL; /* NULL for a word */
+    if (p->default_value)
+        json_object_set_new(schema, "default", default_value ? default_value : json_string(p->default_value));
     return schema;
 }
 
@@ -83,32 +84,31 @@ static json_t *instruction_schema(const tv_codec *codec, unsigned insn, const tv
 #define LIST(properties, required)                                                                                     \
     "{\"type\": \"array\", \"items\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": "        \
     "{\"debug\": {}, " properties "}, \"required\": [" required "]}}"
-static const char
-    METADATA[] =
-        "{\"type\": \"object\", \"required\": [\"version\"], \"additionalProperties\": false, \"patternProperties\": "
-        "{\"^reserved_\": {}},"
-        " \"properties\": {\"debug\": {},"
-        "\"version\": {\"type\": \"string\", \"pattern\": \"^[0-9]+\\\\.[0-9]+$\"}, \"graph_name\": {\"type\": "
-        "\"string\"},"
-        "\"spm_init\": " LIST(
-            "\"bank\": " INTEGER ", \"offset\": " INTEGER ", " CONTENTS,
-            "\"bank\", \"offset\"") ","
-                                    "\"dram_init\": " LIST(
-                                        "\"addr\": " INTEGER ", " CONTENTS,
-                                        "\"addr\"") ","
-                                                    "\"kv_layouts\": " LIST(
-                                                        "\"id\": " INTEGER ", \"k_base\": " INTEGER
-                                                        ", \"v_base\": " INTEGER ", \"t_max\": " INTEGER
-                                                        ", \"d_head\": " INTEGER ", \"heads\": " INTEGER,
-                                                        "\"id\", \"k_base\", \"v_base\", \"t_max\", \"d_head\", "
-                                                        "\"heads\"") ","
-                                                                     "\"outputs\": " LIST(
-                                                                         "\"name\": {\"type\": \"string\"}, "
-                                                                         "\"dram_addr\": " INTEGER
-                                                                         ", \"num_elements\": " INTEGER
-                                                                         ", \"qbits\": {\"enum\": [2, 4, 8, 16, 32]}",
-                                                                         "\"name\", \"dram_addr\", \"num_elements\", "
-                                                                         "\"qbits\"") "}}";
+static const char METADATA[] =
+    "{\"type\": \"object\", \"required\": [\"version\"], \"additionalProperties\": false, \"patternProperties\": "
+    "{\"^reserved_\": {}},"
+    " \"properties\": {\"debug\": {},"
+    "\"version\": {\"type\": \"string\", \"pattern\": \"^[0-9]+\\\\.[0-9]+$\"}, \"graph_name\": {\"type\": "
+    "\"string\"},"
+    "\"spm_init\": " LIST(
+        "\"bank\": " INTEGER ", \"offset\": " INTEGER ", " CONTENTS,
+        "\"bank\", \"offset\"") ","
+                                "\"dram_init\": " LIST(
+                                    "\"addr\": " INTEGER ", " CONTENTS,
+                                    "\"addr\"") ","
+                                                "\"kv_layouts\": " LIST(
+                                                    "\"id\": " INTEGER ", \"k_base\": " INTEGER ", \"v_base\": " INTEGER
+                                                    ", \"t_max\": " INTEGER ", \"d_head\": " INTEGER
+                                                    ", \"heads\": " INTEGER,
+                                                    "\"id\", \"k_base\", \"v_base\", \"t_max\", \"d_head\", "
+                                                    "\"heads\"") ","
+                                                                 "\"outputs\": " LIST(
+                                                                     "\"name\": {\"type\": \"string\"}, "
+                                                                     "\"dram_addr\": " INTEGER
+                                                                     ", \"num_elements\": " INTEGER
+                                                                     ", \"qbits\": {\"enum\": [2, 4, 8, 16, 32]}",
+                                                                     "\"name\", \"dram_addr\", \"num_elements\", "
+                                                                     "\"qbits\"") "}}";
 
 json_t *json_schema_make(const tv_codec *codec)
 {

@@ -6,7 +6,8 @@ enum { LIST_MAX = 64 };
 
 tv_program_options cli_program_options(const cli *c, const char **dirs, const char **defines)
 {
-    tv_program_options options = {.target = cli_value(c, "target"), .include_dirs = dirs, .defines = defines};
+    tv_program_options options = {
+        .size = sizeof options, .target = cli_value(c, "target"), .include_dirs = dirs, .defines = defines};
     const char *value;
     while (options.include_count < LIST_MAX && (value = cli_value_at(c, "include", options.include_count)))
         dirs[options.include_count++] = value;

@@ -24,11 +24,11 @@ static json_t *fault_json(const tv_fault *f)
                      f->file ? cli_string(source) : json_null(), "message", f->message);
 }
 
-json_t *run_report_json(const tv_machine *machine, tv_stop stop, json_t *dumps)
+json_t *run_report_json(const tv_machine *machine, tv_stop_reason stop, json_t *dumps)
 {
     static const char *const stops[] = {
         [TV_STOP_END] = "end", [TV_STOP_UNTIL] = "until", [TV_STOP_CYCLES] = "max-cycles", [TV_STOP_FAULT] = "fault"};
-    tv_stats s;
+    tv_stats s = {.size = sizeof s};
     tv_machine_stats(machine, &s);
     const tv_fault *fault = tv_machine_fault(machine);
     json_t *engines = json_object(), *bytes = json_object();
@@ -64,7 +64,7 @@ static void print_engine(const tv_stats *s, const tv_engine_stats *e, bool color
 
 void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *out)
 {
-    tv_stats s;
+    tv_stats s = {.size = sizeof s};
     tv_machine_stats(machine, &s);
     const char *bold = color ? "\033[1m" : "", *off = color ? "\033[0m" : "";
     fprintf(out, "%s%s%s: %" PRIu64 " instruction%s", bold, tv_machine_target(machine), off, s.instructions,

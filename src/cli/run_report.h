@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 /* The summary as JSON; borrows `dumps`. */
-json_t *run_report_json(const tv_machine *machine, tv_stop stop, json_t *dumps);
+json_t *run_report_json(const tv_machine *machine, tv_stop_reason stop, json_t *dumps);
 
 /* The table that a person reads in ten seconds; without cycles when the run was not `timed`. */
 void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *out);

@@ -100,9 +100,9 @@ json_t *trace_summary_json(const tv_trace_summary *s)
 {
     json_t *settings = json_object();
     for (unsigned i = 0; i < s->setting_count; i++)
-        json_object_set_new(
-            settings, s->settings[i].key,
-            json_pack("{s:s, s:o}", "value", s->settings[i].value, "default", cli_string(s->settings[i].fallback)));
+        json_object_set_new(settings, s->settings[i].key,
+                            json_pack("{s:s, s:o}", "value", s->settings[i].value, "default",
+                                      cli_string(s->settings[i].default_value)));
     json_t *object = json_pack(
         "{s:s, s:s, s:f, s:I, s:f, s:I, s:I, s:o, s:o, s:I}", "target", s->target, "tool_version", s->tool_version,
         "clock_hz", s->clock_hz, "cycles", (json_int_t)s->cycles, "seconds", s->seconds, "instructions",
@@ -310,8 +310,8 @@ void trace_summary_print(const tv_trace_summary *s, unsigned rows, bool color, F
         print_name(s->settings[i].key, 0, out);
         fputs(" = ", out);
         print_name(s->settings[i].value, 0, out);
-        if (s->settings[i].fallback)
-            fprintf(out, " (default %s)", s->settings[i].fallback);
+        if (s->settings[i].default_value)
+            fprintf(out, " (default %s)", s->settings[i].default_value);
         putc('\n', out);
     }
     for (unsigned i = 0; i < s->op_count; i++)

@@ -106,7 +106,7 @@ static tv_status parse_condition(tv_debug *d, const char *text, const tv_diag_si
     if (sscanf(text, " %159s %3s %63s %c", left, op, right, &extra) != 3)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "for example: if l2:8:bf16 > 1.5",
                        "a condition is SPACE:ADDR[:TYPE] OP NUMBER, not '%.80s'", text);
-    TV_TRY(tv_machine_address(d->machine, d->programs, d->count, left, sink, &space, &b->cond_addr, &rest));
+    TV_TRY(tv_machine_parse_address(d->machine, d->programs, d->count, left, sink, &space, &b->cond_addr, &rest));
     TV_TRY(tv_dtype_parse(rest ? rest : tv_dtype_name(space.type), sink, &b->cond_type));
     unsigned i = 0;
     while (i < TV_COUNTOF(operators) && strcmp(operators[i], op) != 0)
@@ -142,7 +142,7 @@ static tv_status place_watch(tv_debug *d, const tv_break *wanted, const tv_diag_
         uint8_t byte; /* the machine words it best */
         return tv_machine_read(d->machine, wanted->text, wanted->value, &byte, wanted->bytes ? (size_t)bytes : 1, sink);
     }
-    b->space = space.same_as ? space.same_as : space.name;
+    b->space = space.alias_of ? space.alias_of : space.name;
     b->from = wanted->value * space.unit_bytes;
     b->to = b->from + (bytes ? bytes : space.unit_bytes);
     b->info.bytes = b->to - b->from;
@@ -198,7 +198,7 @@ static tv_status place_break(tv_debug *d, const tv_break *wanted, const tv_diag_
     return TV_ERR_INPUT;
 }
 
-tv_status tv_debug_break(tv_debug *d, const tv_break *wanted, const tv_diag_sink *sink, unsigned *number)
+tv_status tv_debug_break_add(tv_debug *d, const tv_break *wanted, const tv_diag_sink *sink, unsigned *number)
 {
     debug_break b = {.info = *wanted};
     if (d->break_count >= DEBUG_BREAKS_MAX)
@@ -253,7 +253,7 @@ static bool begins_line(const tv_program *program, uint64_t index, const char *f
 }
 
 static bool is_opcode(tv_debug *d, const tv_program *program, uint64_t index, const char *name, const char **names,
-                      tv_text *text)
+                      tv_text_buffer *text)
 {
     tv_insn_info info;
     if (!d->codec) {
@@ -274,7 +274,7 @@ static void mark_break(tv_debug *d, const debug_break *b)
     const tv_program *program = d->programs[d->program];
     uint64_t count = tv_program_instruction_count(program);
     const char *names[1024] = {NULL};
-    tv_text text = {0};
+    tv_text_buffer text = {0};
     if (b->info.kind == TV_BREAK_INDEX && b->info.program == d->program && b->info.value < count)
         mark(d, b->info.value);
     for (uint64_t i = 0; b->info.kind == TV_BREAK_LINE && i < count; i++)
@@ -308,7 +308,7 @@ static bool marked_at(const tv_debug *d, uint64_t n)
 {
     if (n >= tv_program_instruction_count(d->programs[d->program]))
         return false;
-    uint64_t index = d->ordered ? n : tv_machine_order(d->machine, n);
+    uint64_t index = d->ordered ? n : tv_machine_nth_index(d->machine, n);
     return d->marks[index / 64] >> (index % 64) & 1;
 }
 
@@ -390,7 +390,7 @@ static void take_access(void *user, const tv_access *access)
     tv_space space;
     if (t->found || !find_space(t->d, access->space, &space))
         return;
-    const char *name = space.same_as ? space.same_as : space.name;
+    const char *name = space.alias_of ? space.alias_of : space.name;
     uint64_t from = access->addr * space.unit_bytes, to = from + access->bytes;
     for (unsigned i = 0; i < t->d->break_count; i++) {
         debug_break *b = &t->d->breaks[i];
@@ -417,7 +417,7 @@ static bool stands_on(tv_debug *d, const debug_break *b, uint64_t index)
 {
     const tv_program *program = d->programs[d->program];
     const char *names[1024] = {NULL};
-    tv_text text = {0};
+    tv_text_buffer text = {0};
     bool found = false;
     if (b->info.kind == TV_BREAK_INDEX)
         found = b->info.program == d->program && b->info.value == index;
@@ -431,9 +431,9 @@ static bool stands_on(tv_debug *d, const debug_break *b, uint64_t index)
 
 bool debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop)
 {
-    uint64_t next = tv_machine_next(d->machine);
+    uint64_t next = tv_machine_next_index(d->machine);
     if (marked_at(d, next)) {
-        uint64_t index = tv_machine_order(d->machine, next);
+        uint64_t index = tv_machine_nth_index(d->machine, next);
         for (unsigned i = 0; i < d->break_count; i++) {
             debug_break *b = &d->breaks[i];
             if (b->info.disabled || !stands_on(d, b, index) || !condition_holds(d, b) || passes(d, b, count))

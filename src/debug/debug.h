@@ -72,7 +72,7 @@ struct tv_debug {
     tv_trace_writer *trace;
     char *trace_path;
     uint64_t clock_at, clock; /* the machine's clock is `clock` at position `clock_at`; UINT64_MAX: not known */
-    tv_text line;             /* an instruction's text */
+    tv_text_buffer line;      /* an instruction's text */
     char word_text[TV_CODEC_TEXT];
     unsigned depth; /* of scripts */
     struct {
@@ -88,7 +88,7 @@ uint64_t debug_clock(tv_debug *d);
 
 /* Runs until `to`, the end of the loaded program, a fault or a cycle. When a program ends and there is another, that is
  * loaded and *why is TV_STOP_UNTIL. Writes of the history are repeated at their positions. */
-tv_status debug_advance(tv_debug *d, uint64_t to, uint64_t max_cycles, const tv_diag_sink *sink, tv_stop *why);
+tv_status debug_advance(tv_debug *d, uint64_t to, uint64_t max_cycles, const tv_diag_sink *sink, tv_stop_reason *why);
 
 /* Makes the machine anew, before the first instruction. */
 tv_status debug_reset(tv_debug *d, const tv_diag_sink *sink);
@@ -138,7 +138,7 @@ typedef struct debug_call {
     const char *name; /* the verb's own */
     tv_buf *text;
     json_t *json; /* object to add to */
-    char *again;  /* what an empty line does next; owned; NULL: nothing */
+    char *repeat; /* what an empty line does next; owned; NULL: nothing */
     bool quit, stopped;
 } debug_call;
 

@@ -47,8 +47,8 @@ void debug_remember(tv_debug *d)
     double now = debug_now(), wait = COST_FACTOR * d->snapshot_cost;
     const debug_snapshot *last = d->snapshot_count ? &d->snapshots[d->snapshot_count - 1] : NULL;
     uint64_t since = position - tv_min_u64(last ? last->position : 0, position);
-    bool due = d->options.snapshot_every ? since >= d->options.snapshot_every
-                                         : now - d->snapshot_time >= (wait > LEAST_SECONDS ? wait : LEAST_SECONDS);
+    bool due = d->options.snapshot_interval ? since >= d->options.snapshot_interval
+                                            : now - d->snapshot_time >= (wait > LEAST_SECONDS ? wait : LEAST_SECONDS);
     if (!due || since == 0 || d->trace)
         return;
     debug_snapshot s = {.position = position, .program = d->program, .writes = d->writes_done};
@@ -84,7 +84,7 @@ tv_status debug_return(tv_debug *d, uint64_t position, const tv_diag_sink *sink)
 tv_status debug_travel(tv_debug *d, uint64_t position, const tv_diag_sink *sink, bool *there)
 {
     uint64_t slice = 1024;
-    tv_stop why;
+    tv_stop_reason why;
     *there = true;
     TV_TRY(debug_return(d, position, sink));
     TV_TRY(debug_advance(d, debug_position(d), UINT64_MAX, sink, &why)); /* writes of that very place */
@@ -178,7 +178,7 @@ tv_status tv_debug_load(tv_debug *d, const char *where, const char *path, const 
     uint64_t addr;
     const char *rest;
     tv_input input;
-    TV_TRY(tv_machine_address(d->machine, d->programs, d->count, where, sink, &space, &addr, &rest));
+    TV_TRY(tv_machine_parse_address(d->machine, d->programs, d->count, where, sink, &space, &addr, &rest));
     if (rest)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "a file is loaded at SPACE:ADDR",
                        "behind the address '%.60s' stands ':%.60s'", where, rest);

@@ -49,16 +49,16 @@ bool debug_instruction_of(tv_debug *d, unsigned which, uint64_t index, tv_debug_
     return true;
 }
 
-int tv_debug_instruction(tv_debug *d, uint64_t index, tv_debug_location *out)
+int tv_debug_instruction_location(tv_debug *d, uint64_t index, tv_debug_location *out)
 {
     return debug_instruction_of(d, d->program, index, out);
 }
 
-void tv_debug_where(tv_debug *d, tv_debug_location *out)
+void tv_debug_current_location(tv_debug *d, tv_debug_location *out)
 {
-    uint64_t next = tv_machine_next(d->machine);
+    uint64_t next = tv_machine_next_index(d->machine);
     bool more = next < tv_program_instruction_count(d->programs[d->program]);
-    if (!tv_debug_instruction(d, more ? tv_machine_order(d->machine, next) : next, out))
+    if (!tv_debug_instruction_location(d, more ? tv_machine_nth_index(d->machine, next) : next, out))
         out->end = 1;
     out->position = debug_position(d);
 }
@@ -129,7 +129,7 @@ static bool split_line(tv_debug *d, const char *text, char *file, size_t size, u
         (size_t)(colon - text) >= size)
         return false;
     snprintf(file, size, "%.*s", (int)(colon - text), text);
-    uint64_t count = tv_program_instruction_count(d->programs[d->program]), next = tv_machine_next(d->machine);
+    uint64_t count = tv_program_instruction_count(d->programs[d->program]), next = tv_machine_next_index(d->machine);
     if (!*file && count && tv_program_line(d->programs[d->program], next < count ? next : count - 1, &at))
         snprintf(file, size, "%s", at.file);
     return *file != '\0';

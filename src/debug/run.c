@@ -30,7 +30,7 @@ static void slice_end(slices *s)
         s->length /= 2;
 }
 
-static tv_status end_of_run(tv_debug *d, tv_status status, tv_stop why, tv_debug_stop *stop, bool *stopped)
+static tv_status end_of_run(tv_debug *d, tv_status status, tv_stop_reason why, tv_debug_stop *stop, bool *stopped)
 {
     *stopped = true;
     if (status == TV_FAULT) {
@@ -55,11 +55,11 @@ typedef struct scan {
 /* One stretch, to the first place that a breakpoint may be meant for. */
 static tv_status run_stretch(tv_debug *d, scan *s, const tv_diag_sink *sink, tv_debug_stop *stop, bool *stopped)
 {
-    uint64_t position = debug_position(d), next = tv_machine_next(d->machine);
+    uint64_t position = debug_position(d), next = tv_machine_next_index(d->machine);
     bool watches = debug_has_watches(d);
     uint64_t length = watches ? 1 : tv_min_u64(s->slices.length, s->limit - position);
     uint64_t cycle = d->options.mode == TV_MODE_FUNCTIONAL ? UINT64_MAX : debug_next_cycle(d, 0);
-    tv_stop why;
+    tv_stop_reason why;
     if (cycle != UINT64_MAX)
         cycle = debug_next_cycle(d, debug_clock(d));
     if (!debug_mark(d))
@@ -79,7 +79,7 @@ static tv_status run_stretch(tv_debug *d, scan *s, const tv_diag_sink *sink, tv_
 static tv_status run_scan(tv_debug *d, scan *s, bool here, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
     bool stopped = false;
-    tv_stop why;
+    tv_stop_reason why;
     s->slices = (slices){.length = 64};
     if (!here && debug_position(d) < s->limit) {
         tv_status status = debug_advance(d, debug_position(d) + 1, UINT64_MAX, sink, &why);
@@ -150,12 +150,12 @@ static tv_status go_back(tv_debug *d, uint64_t position, const tv_diag_sink *sin
     TV_TRY(debug_travel(d, position, sink, &there));
     if (!there)
         stop->reason = TV_DEBUG_INTERRUPTED;
-    stop->undone = debug_forget_future(d);
+    stop->dropped_writes = debug_forget_future(d);
     *stop = settled(d, *stop);
     return TV_OK;
 }
 
-tv_status tv_debug_back(tv_debug *d, uint64_t count, const tv_diag_sink *sink, tv_debug_stop *stop)
+tv_status tv_debug_step_back(tv_debug *d, uint64_t count, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
     uint64_t position = debug_position(d);
     if (d->trace)
@@ -195,7 +195,7 @@ static tv_status last_stop(tv_debug *d, uint64_t end, const tv_diag_sink *sink, 
     return TV_OK;
 }
 
-tv_status tv_debug_reverse(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
+tv_status tv_debug_reverse_continue(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
     uint64_t end = debug_position(d), found;
     if (d->trace)

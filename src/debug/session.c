@@ -16,12 +16,12 @@ double debug_now(void)
 
 bool debug_interrupted(tv_debug *d) { return d->options.poll && d->options.poll(d->options.user); }
 
-uint64_t debug_position(const tv_debug *d) { return d->base[d->program] + tv_machine_next(d->machine); }
+uint64_t debug_position(const tv_debug *d) { return d->base[d->program] + tv_machine_next_index(d->machine); }
 
 bool debug_at_end(const tv_debug *d)
 {
     return d->program + 1 == d->count &&
-           tv_machine_next(d->machine) >= tv_program_instruction_count(d->programs[d->program]);
+           tv_machine_next_index(d->machine) >= tv_program_instruction_count(d->programs[d->program]);
 }
 
 uint64_t debug_clock(tv_debug *d)
@@ -55,7 +55,7 @@ static tv_status load(tv_debug *d, unsigned program, const tv_diag_sink *sink)
     return do_writes(d, sink);
 }
 
-tv_status debug_advance(tv_debug *d, uint64_t to, uint64_t max_cycles, const tv_diag_sink *sink, tv_stop *why)
+tv_status debug_advance(tv_debug *d, uint64_t to, uint64_t max_cycles, const tv_diag_sink *sink, tv_stop_reason *why)
 {
     TV_TRY(do_writes(d, sink));
     for (;;) {
@@ -66,7 +66,7 @@ tv_status debug_advance(tv_debug *d, uint64_t to, uint64_t max_cycles, const tv_
         if (d->writes_done < d->write_count)
             goal = tv_min_u64(to, d->writes[d->writes_done].position);
         d->clock_at = UINT64_MAX;
-        TV_TRY(tv_machine_run(d->machine, &(tv_run_limits){goal - base, max_cycles}, why));
+        TV_TRY(tv_machine_run(d->machine, &(tv_run_limits){sizeof(tv_run_limits), goal - base, max_cycles}, why));
         if (*why == TV_STOP_END && d->program + 1 < d->count) {
             *why = TV_STOP_UNTIL;
             return load(d, d->program + 1, sink);
@@ -82,7 +82,7 @@ tv_status debug_reset(tv_debug *d, const tv_diag_sink *sink)
     tv_machine *machine;
     TV_TRY(tv_machine_new(d->config, d->options.mode, sink, &machine));
     if (d->options.threads)
-        tv_machine_threads(machine, d->options.threads);
+        tv_machine_set_threads(machine, d->options.threads);
     tv_machine_free(d->machine);
     d->machine = machine;
     d->writes_done = 0;
@@ -113,12 +113,15 @@ static tv_status begin(tv_debug *d, const tv_program *const *programs, const tv_
 tv_status tv_debug_new(const tv_config *config, const tv_program *const *programs, unsigned count,
                        const tv_debug_options *options, const tv_diag_sink *sink, tv_debug **out)
 {
+    tv_debug_options known = {0};
+    if (options && !tv_read_sized(&known, sizeof known, TV_SIZE_UP_TO(tv_debug_options, user), options))
+        return tv_fail_size(sink, "tv_debug_options");
     if (count == 0)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), NULL, "there is no program to debug");
     tv_debug *d = calloc(1, sizeof *d);
     if (!d)
         return tv_fail_memory(sink);
-    d->options = options ? *options : (tv_debug_options){0};
+    d->options = known;
     if (!d->options.snapshot_memory)
         d->options.snapshot_memory = UINT64_C(1) << 30;
     d->count = count;
@@ -156,4 +159,4 @@ tv_machine *tv_debug_machine(const tv_debug *d) { return d->machine; }
 
 const tv_program *tv_debug_program(const tv_debug *d) { return d->programs[d->program]; }
 
-tv_debug_stop tv_debug_last(const tv_debug *d) { return d->last; }
+tv_debug_stop tv_debug_last_stop(const tv_debug *d) { return d->last; }

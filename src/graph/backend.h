@@ -25,8 +25,8 @@ typedef struct tv_backend_options {
 
 static inline void tv_progress_report(const tv_llm_progress *progress, const char *what, uint64_t done, uint64_t total)
 {
-    if (progress->show)
-        progress->show(progress->user, what, done, total);
+    if (progress->report)
+        progress->report(progress->user, what, done, total);
 }
 
 typedef struct tv_backend {

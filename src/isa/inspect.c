@@ -154,7 +154,7 @@ int tv_codec_parameter_at(const tv_codec *codec, unsigned insn, unsigned i, tv_p
                                .unit = p->unit,
                                .doc = p->doc,
                                .type = types[p->type],
-                               .fallback = p->fallback,
+                               .default_value = p->default_value,
                                .required = common ? i == 0
                                                   : use->presence == TV_REQUIRED || use->presence == TV_MEMBER_REQUIRED,
                                .common = common,

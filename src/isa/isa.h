@@ -109,7 +109,7 @@ typedef struct tv_parameter {
     uint64_t allowed;              /* INTEGER: bit n set: n is legal; 0: all from least to most. REAL: a tv_sign */
     const char *const *enum_names; /* NULL-terminated */
     uint64_t min, max;
-    const char *fallback; /* its value where it is absent, or NULL: none */
+    const char *default_value; /* its value where it is absent, or NULL: none */
     const char *unit, *doc;
 } tv_parameter;
 

@@ -12,9 +12,12 @@ const char *tv_llm_target_at(unsigned i) { return i < TV_COUNTOF(backends) ? bac
 
 tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const tv_diag_sink *sink, tv_llm_session **out)
 {
+    tv_llm_options known;
+    if (!tv_read_sized(&known, sizeof known, TV_SIZE_UP_TO(tv_llm_options, progress), options))
+        return tv_fail_size(sink, "tv_llm_options");
     for (size_t i = 0; i < TV_COUNTOF(backends); i++)
-        if (strcmp(backends[i]->name, options->target) == 0)
-            return tv_llm_session_new_on(llm, backends[i], options, sink, out);
+        if (strcmp(backends[i]->name, known.target) == 0)
+            return tv_llm_session_new_on(llm, backends[i], &known, sink, out);
     return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "host or a machine", "no model runs on '%.60s'",
-                   options->target);
+                   known.target);
 }

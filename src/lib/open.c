@@ -89,9 +89,22 @@ static tv_status open_input(const char *path, tv_input *input, const tv_program_
     return open_words(path, input, options, sink, out);
 }
 
+/* Copies the caller's options into `known`; *options becomes `known`, or stays NULL. */
+static tv_status read_options(const tv_program_options **options, tv_program_options *known, const tv_diag_sink *sink)
+{
+    if (!*options)
+        return TV_OK;
+    if (!tv_read_sized(known, sizeof *known, TV_SIZE_UP_TO(tv_program_options, output_limit), *options))
+        return tv_fail_size(sink, "tv_program_options");
+    *options = known;
+    return TV_OK;
+}
+
 tv_status tv_program_parse(const char *name, const void *bytes, size_t size, const tv_program_options *options,
                            const tv_diag_sink *sink, tv_program **out)
 {
+    tv_program_options known;
+    TV_TRY(read_options(&options, &known, sink));
     tv_input input = {.data = malloc(size + 1), .size = size};
     if (!input.data)
         return tv_fail_memory(sink);
@@ -102,6 +115,8 @@ tv_status tv_program_parse(const char *name, const void *bytes, size_t size, con
 tv_status tv_program_open(const char *path, const tv_program_options *options, const tv_diag_sink *sink,
                           tv_program **out)
 {
+    tv_program_options known;
+    TV_TRY(read_options(&options, &known, sink));
     tv_input input;
     TV_TRY(tv_input_open(path, sink, &input));
     return open_input(path, &input, options, sink, out);
@@ -110,5 +125,7 @@ tv_status tv_program_open(const char *path, const tv_program_options *options, c
 tv_status tv_program_assemble(const char *name, const char *text, size_t size, const tv_program_options *options,
                               const tv_diag_sink *sink, tv_program **out)
 {
+    tv_program_options known;
+    TV_TRY(read_options(&options, &known, sink));
     return tv_asm_text(name, text, size, &tv_isas, options, sink, out);
 }

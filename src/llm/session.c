@@ -254,7 +254,8 @@ static bool is_write(const char *path)
 static tv_status step(tv_llm_session *s, const int32_t *tokens, uint32_t count, bool last_only, bool prompt,
                       const tv_diag_sink *sink)
 {
-    tv_stats before = {0}, after = {0};
+    tv_stats before = {.size = sizeof before};
+    tv_stats after = {.size = sizeof after};
     double start = now();
     if (s->summary.machine)
         tv_machine_stats(s->summary.machine, &before);
@@ -263,11 +264,11 @@ static tv_status step(tv_llm_session *s, const int32_t *tokens, uint32_t count, 
     if (s->summary.machine)
         tv_machine_stats(s->summary.machine, &after);
     if (s->summary.machine)
-        tv_machine_token(tv_llm_session_machine(s), prompt ? "prefill" : "decode", (int64_t)s->position - count, count,
-                         before.cycles);
+        tv_machine_trace_token(tv_llm_session_machine(s), prompt ? "prefill" : "decode", (int64_t)s->position - count,
+                               count, before.cycles);
     *(prompt ? &s->summary.prompt_tokens : &s->summary.tokens) += count;
     *(prompt ? &s->summary.prompt_cycles : &s->summary.cycles) += after.cycles - before.cycles;
-    *(prompt ? &s->summary.prompt_wall : &s->summary.wall) += now() - start;
+    *(prompt ? &s->summary.prompt_seconds : &s->summary.seconds) += now() - start;
     s->summary.clock_hz = after.clock_hz;
     for (unsigned p = 0; !prompt && p < after.path_count; p++)
         *(is_write(after.paths[p].name) ? &s->summary.written_bytes : &s->summary.read_bytes) +=
@@ -366,7 +367,10 @@ tv_status tv_llm_generate(tv_llm_session *s, const char *prompt, uint32_t count,
     listener l = {text, user, false};
     int32_t *ids, previous = -1, token;
     size_t n;
-    uint64_t random = sampling->seed;
+    tv_llm_sampling known;
+    if (!tv_read_sized(&known, sizeof known, TV_SIZE_UP_TO(tv_llm_sampling, seed), sampling))
+        return tv_fail_size(sink, "tv_llm_sampling");
+    uint64_t random = known.seed;
     TV_TRY(check_text(s, sink));
     TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, prompt, strlen(prompt), s->position == 0, &ids, &n));
     if (n == 0 || n > s->context - s->position) {
@@ -381,7 +385,7 @@ tv_status tv_llm_generate(tv_llm_session *s, const char *prompt, uint32_t count,
     }
     free(ids);
     for (uint32_t i = 0; i < count && status == TV_OK && !l.stopped; i++) {
-        status = choose(s, sampling, &random, &token, sink);
+        status = choose(s, &known, &random, &token, sink);
         if (status != TV_OK || token == tv_tokenizer_eos(s->llm->tokenizer))
             break;
         status = say(s, &l, previous, token, sink);
@@ -537,7 +541,12 @@ tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t most, tv_l
     return status;
 }
 
-void tv_llm_session_summary(const tv_llm_session *session, tv_llm_summary *out) { *out = session->summary; }
+tv_status tv_llm_session_summary(const tv_llm_session *session, tv_llm_summary *out)
+{
+    const tv_llm_summary *summary = &session->summary;
+    bool written = tv_write_sized(out, TV_SIZE_UP_TO(tv_llm_summary, machine), summary, sizeof *summary);
+    return written ? TV_OK : TV_ERR_INPUT;
+}
 
 int tv_llm_host_op_at(const tv_llm_session *session, unsigned i, tv_llm_host_op *out)
 {

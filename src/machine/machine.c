@@ -114,12 +114,12 @@ static void take_access(void *user, const tv_access *access)
 }
 
 /* Instruction by instruction: a slice's end changes neither bits nor cycles. */
-static tv_status run_telling_accesses(tv_machine *machine, const tv_run_limits *limits, tv_stop *why)
+static tv_status run_telling_accesses(tv_machine *machine, const tv_run_limits *limits, tv_stop_reason *why)
 {
     access_events events = {0};
     tv_status status;
     do {
-        uint64_t next = tv_machine_next(machine);
+        uint64_t next = tv_machine_next_index(machine);
         events.count = 0;
         uint64_t index = tv_machine_accesses(machine, &(tv_access_sink){take_access, &events});
         if (events.no_memory) {
@@ -128,8 +128,9 @@ static tv_status run_telling_accesses(tv_machine *machine, const tv_run_limits *
             break;
         }
         uint64_t until = next + 1 < limits->until ? next + 1 : limits->until;
-        status = machine->target->run(machine->state, &(tv_run_limits){until, limits->max_cycles}, why);
-        for (size_t i = 0; i < events.count && tv_machine_next(machine) > next; i++) {
+        status = machine->target->run(machine->state,
+                                      &(tv_run_limits){sizeof(tv_run_limits), until, limits->max_cycles}, why);
+        for (size_t i = 0; i < events.count && tv_machine_next_index(machine) > next; i++) {
             events.list[i].index = (int64_t)(machine->before + index);
             machine->sink.event(machine->sink.user, &events.list[i]);
         }
@@ -140,28 +141,30 @@ static tv_status run_telling_accesses(tv_machine *machine, const tv_run_limits *
     return status;
 }
 
-tv_status tv_machine_run(tv_machine *machine, const tv_run_limits *limits, tv_stop *why)
+tv_status tv_machine_run(tv_machine *machine, const tv_run_limits *limits, tv_stop_reason *why)
 {
-    static const tv_run_limits none = {UINT64_MAX, UINT64_MAX};
-    tv_stop ignored;
+    tv_run_limits known = {sizeof known, UINT64_MAX, UINT64_MAX};
+    tv_stop_reason ignored;
+    if (limits && !tv_read_sized(&known, sizeof known, TV_SIZE_UP_TO(tv_run_limits, max_cycles), limits))
+        return TV_ERR_INPUT;
     if (machine->sink.event && machine->tell_accesses)
-        return run_telling_accesses(machine, limits ? limits : &none, why ? why : &ignored);
-    return machine->target->run(machine->state, limits ? limits : &none, why ? why : &ignored);
+        return run_telling_accesses(machine, &known, why ? why : &ignored);
+    return machine->target->run(machine->state, &known, why ? why : &ignored);
 }
 
-tv_status tv_machine_step(tv_machine *machine, tv_stop *why)
+tv_status tv_machine_step(tv_machine *machine, tv_stop_reason *why)
 {
-    tv_run_limits one = {tv_machine_next(machine) + 1, UINT64_MAX};
+    tv_run_limits one = {sizeof one, tv_machine_next_index(machine) + 1, UINT64_MAX};
     return tv_machine_run(machine, &one, why);
 }
 
-void tv_machine_threads(tv_machine *machine, unsigned threads)
+void tv_machine_set_threads(tv_machine *machine, unsigned threads)
 {
     if (machine->target->threads)
         machine->target->threads(machine->state, threads);
 }
 
-uint64_t tv_machine_next(const tv_machine *machine) { return machine->target->next(machine->state); }
+uint64_t tv_machine_next_index(const tv_machine *machine) { return machine->target->next(machine->state); }
 
 uint64_t tv_machine_instruction_base(const tv_machine *machine) { return machine->before; }
 
@@ -211,10 +214,12 @@ tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr
     return TV_OK;
 }
 
-void tv_machine_stats(const tv_machine *machine, tv_stats *out)
+tv_status tv_machine_stats(const tv_machine *machine, tv_stats *out)
 {
-    memset(out, 0, sizeof *out);
-    machine->target->stats(machine->state, out);
+    tv_stats stats = {.size = sizeof stats};
+    machine->target->stats(machine->state, &stats);
+    bool written = tv_write_sized(out, TV_SIZE_UP_TO(tv_stats, bottleneck), &stats, sizeof stats);
+    return written ? TV_OK : TV_ERR_INPUT;
 }
 
 void tv_machine_trace(tv_machine *machine, const tv_trace_sink *sink)
@@ -225,7 +230,7 @@ void tv_machine_trace(tv_machine *machine, const tv_trace_sink *sink)
 
 void tv_machine_trace_accesses(tv_machine *machine, int on) { machine->tell_accesses = on != 0; }
 
-void tv_machine_mark(tv_machine *machine, const char *text)
+void tv_machine_trace_marker(tv_machine *machine, const char *text)
 {
     if (!machine->sink.event)
         return;
@@ -234,7 +239,7 @@ void tv_machine_mark(tv_machine *machine, const char *text)
     machine->sink.event(machine->sink.user, &event);
 }
 
-void tv_machine_token(tv_machine *machine, const char *op, int64_t position, uint64_t tokens, uint64_t start)
+void tv_machine_trace_token(tv_machine *machine, const char *op, int64_t position, uint64_t tokens, uint64_t start)
 {
     if (!machine->sink.event)
         return;
@@ -246,7 +251,7 @@ void tv_machine_token(tv_machine *machine, const char *op, int64_t position, uin
 
 uint64_t tv_machine_clock(const tv_machine *machine) { return machine->target->clock(machine->state); }
 
-uint64_t tv_machine_order(const tv_machine *machine, uint64_t n)
+uint64_t tv_machine_nth_index(const tv_machine *machine, uint64_t n)
 {
     return machine->target->order && machine->program ? machine->target->order(machine->state, n) : n;
 }

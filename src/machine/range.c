@@ -84,9 +84,9 @@ static tv_status fail_address(const char *word, bool banks, const tv_diag_sink *
                    "'%.60s' is not an address", word);
 }
 
-tv_status tv_machine_address(const tv_machine *machine, const tv_program *const *programs, unsigned count,
-                             const char *text, const tv_diag_sink *sink, tv_space *space, uint64_t *addr,
-                             const char **rest)
+tv_status tv_machine_parse_address(const tv_machine *machine, const tv_program *const *programs, unsigned count,
+                                   const char *text, const tv_diag_sink *sink, tv_space *space, uint64_t *addr,
+                                   const char **rest)
 {
     char word[WORD_MAX];
     const char *at = text;
@@ -127,15 +127,15 @@ tv_status tv_dtype_parse(const char *name, const tv_diag_sink *sink, tv_dtype *o
     return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_VALUE), names, "there is no element type '%.40s'", name);
 }
 
-tv_status tv_machine_range(const tv_machine *machine, const tv_program *const *programs, unsigned count,
-                           const char *text, const tv_diag_sink *sink, tv_range *out)
+tv_status tv_machine_parse_range(const tv_machine *machine, const tv_program *const *programs, unsigned count,
+                                 const char *text, const tv_diag_sink *sink, tv_range *out)
 {
     static const char form[] = "SPACE:ADDR:LEN[:TYPE]", rest[] = ":16:s8";
     char word[WORD_MAX];
     const char *at;
     if (!strchr(text, ':') || !strchr(strchr(text, ':') + 1, ':'))
         return fail_form(machine, text, form, rest, sink);
-    TV_TRY(tv_machine_address(machine, programs, count, text, sink, &out->space, &out->addr, &at));
+    TV_TRY(tv_machine_parse_address(machine, programs, count, text, sink, &out->space, &out->addr, &at));
     if (!at || !take_word(&at, word) || !parse_number(word, &out->count) || out->count > UINT64_C(1) << 32)
         return fail_form(machine, text, form, rest, sink);
     TV_TRY(tv_dtype_parse(at ? at : "hex16", sink, &out->type));

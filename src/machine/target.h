@@ -25,7 +25,7 @@ typedef struct tv_target {
     tv_status (*create)(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state);
     void (*destroy)(void *state);
     tv_status (*load)(void *state, const tv_program *program, const tv_diag_sink *sink);
-    tv_status (*run)(void *state, const tv_run_limits *limits, tv_stop *why);
+    tv_status (*run)(void *state, const tv_run_limits *limits, tv_stop_reason *why);
     uint64_t (*next)(const void *state);
     const tv_fault *(*fault)(const void *state);
     int (*space_at)(const void *state, unsigned i, tv_space *out);

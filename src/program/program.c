@@ -87,7 +87,7 @@ tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink)
 
 const char *tv_program_target(const tv_program *program) { return program->isa->target; }
 
-int tv_program_proposed(const tv_program *program) { return program->proposed; }
+int tv_program_uses_proposed(const tv_program *program) { return program->proposed; }
 
 uint64_t tv_program_instruction_count(const tv_program *program) { return program->instruction_count; }
 
@@ -166,7 +166,7 @@ int tv_program_descriptor_at(const tv_program *program, unsigned stream, uint64_
     return 1;
 }
 
-int tv_program_print(const tv_program *program, uint64_t index, tv_text *text)
+int tv_program_print(const tv_program *program, uint64_t index, tv_text_buffer *text)
 {
     if (!program->form || index >= program->instruction_count)
         return 0;

@@ -20,14 +20,14 @@ void cmdq_layout_init(cmdq_layout *layout)
     memset(layout->by_name, CMDQ_NO_USE, sizeof layout->by_name);
     for (unsigned f = 0; f < CMDQ_FIELDS; f++) {
         const tv_parameter *p = &isa->parameters[f];
-        if (p->fallback && p->type == TV_PARAMETER_REAL)
+        if (p->default_value && p->type == TV_PARAMETER_REAL)
             layout->reals[f] =
-                strtod(p->fallback, NULL); /* written without a point that a locale could change: 1, 1e-5 */
-        for (int64_t w = 0; p->fallback && p->enum_names && p->enum_names[w]; w++)
-            if (strcmp(p->enum_names[w], p->fallback) == 0)
+                strtod(p->default_value, NULL); /* written without a point that a locale could change: 1, 1e-5 */
+        for (int64_t w = 0; p->default_value && p->enum_names && p->enum_names[w]; w++)
+            if (strcmp(p->enum_names[w], p->default_value) == 0)
                 layout->integers[f] = w;
-        if (p->fallback && p->type == TV_PARAMETER_INTEGER)
-            layout->integers[f] = strtoll(p->fallback, NULL, 10);
+        if (p->default_value && p->type == TV_PARAMETER_INTEGER)
+            layout->integers[f] = strtoll(p->default_value, NULL, 10);
         layout->words[f] = words_for(p);
     }
     for (unsigned o = 0; o < CMDQ_OPCODES; o++) {

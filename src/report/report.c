@@ -45,7 +45,7 @@ static bool make_room(tv_report_writer *r, uint64_t number)
 static uint32_t text_of(tv_report_writer *r, uint64_t index)
 {
     char line[TV_CODEC_TEXT];
-    tv_text text = {0};
+    tv_text_buffer text = {0};
     uint32_t number = 0;
     if (!r->program || index < r->program_first || index - r->program_first >= tv_program_instruction_count(r->program))
         return 0;
@@ -273,7 +273,7 @@ tv_status tv_report_open(const char *path, const char *title, const tv_machine *
     return TV_OK;
 }
 
-void tv_report_program(tv_report_writer *r, const tv_program *program)
+void tv_report_set_program(tv_report_writer *r, const tv_program *program)
 {
     begin_program(r, program, tv_machine_instruction_base(r->machine));
 }

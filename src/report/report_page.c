@@ -152,7 +152,7 @@ static json_t *fault_json(const tv_machine *machine)
 
 static char *head_of(const tv_report_writer *r, const tv_machine *machine)
 {
-    tv_stats s;
+    tv_stats s = {.size = sizeof s};
     tv_machine_stats(machine, &s);
     const char *target = tv_machine_target(machine);
     json_t *head =

@@ -148,7 +148,7 @@ tv_status tv_trace_convert(const char *in, const char *out, tv_trace_format form
     tv_stream *stream;
     tv_output *output;
     TV_TRY(tv_stream_open(in, sink, &stream));
-    tv_status status = tv_output_open_packed(out, sink, &output);
+    tv_status status = tv_output_open_compressed(out, sink, &output);
     if (status == TV_OK) {
         status = tv_trace_convert_stream(in, stream, tv_output_stream(output), format, progress, sink);
         if (status == TV_OK)

@@ -141,7 +141,7 @@ static void compare_settings(diff *d, const tv_trace_summary *const runs[2])
     for (unsigned side = 0; rows && side < 2; side++)
         for (unsigned i = 0; i < runs[side]->setting_count; i++) {
             const tv_trace_setting *own = &runs[side]->settings[i], *other = setting_of(runs[1 - side], own->key);
-            const char *other_value = other ? other->value : own->fallback;
+            const char *other_value = other ? other->value : own->default_value;
             if ((side == 1 && other) || (other_value && strcmp(own->value, other_value) == 0))
                 continue;
             rows[d->d.setting_count++] =

@@ -517,7 +517,7 @@ static tv_status parse(trace_reader *r, tv_stream *stream, uint8_t *buffer)
         }
         next_chunk(r, size);
         if (progress)
-            progress->show(progress->user, tv_stream_position(stream), total);
+            progress->report(progress->user, tv_stream_position(stream), total);
     }
 }
 

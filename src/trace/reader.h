@@ -36,7 +36,7 @@ typedef struct tv_trace_calls {
  * reported, with its line and column in the unpacked text. */
 tv_status tv_trace_read(const char *name, tv_stream *stream, const tv_trace_calls *calls, const tv_diag_sink *sink);
 
-/* What tv_trace_convert and tv_trace_summarise (trivet/trace_file.h) do, between streams. */
+/* What tv_trace_convert and tv_trace_summarize (trivet/trace_file.h) do, between streams. */
 tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out, tv_trace_format format,
                                   const tv_trace_progress *progress, const tv_diag_sink *sink);
 tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const tv_trace_progress *progress,

@@ -46,8 +46,8 @@ static bool add_setting(summary *s, tv_trace_setting *settings, tv_config *confi
     bool known = config && tv_config_at(config, i, &entry);
     tv_trace_setting *row = &settings[s->s.setting_count];
     *row = (tv_trace_setting){
-        .key = copy(s, key), .value = copy(s, value), .fallback = known ? copy(s, entry.fallback) : NULL};
-    if (!row->key || !row->value || (known && !row->fallback))
+        .key = copy(s, key), .value = copy(s, value), .default_value = known ? copy(s, entry.default_value) : NULL};
+    if (!row->key || !row->value || (known && !row->default_value))
         return false;
     s->s.setting_count += !known || !same_value(config, i, &entry, value);
     return true;
@@ -303,7 +303,7 @@ tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const t
     return status;
 }
 
-tv_status tv_trace_summarise(const char *path, const tv_trace_progress *progress, const tv_diag_sink *sink,
+tv_status tv_trace_summarize(const char *path, const tv_trace_progress *progress, const tv_diag_sink *sink,
                              tv_trace_summary **out)
 {
     tv_stream *stream;

@@ -102,7 +102,7 @@ static json_t *engines_json(const tv_stats *s)
 
 static json_t *summary_json(const tv_trace_writer *w, const tv_machine *machine)
 {
-    tv_stats s;
+    tv_stats s = {.size = sizeof s};
     tv_machine_stats(machine, &s);
     json_t *paths = json_object();
     for (unsigned p = 0; p < s.path_count; p++)
@@ -119,7 +119,7 @@ static json_t *summary_json(const tv_trace_writer *w, const tv_machine *machine)
 
 static void begin(tv_trace_writer *w, const tv_machine *machine)
 {
-    tv_stats s;
+    tv_stats s = {.size = sizeof s};
     const char *names[TV_ENGINES_MAX];
     json_t *engines = json_array();
     tv_machine_stats(machine, &s);
@@ -185,7 +185,7 @@ tv_status tv_trace_open(const char *path, tv_trace_format format, const tv_machi
     tv_trace_writer *w = calloc(1, sizeof *w);
     if (!w)
         return tv_fail_memory(sink);
-    tv_status status = tv_output_open_packed(path, sink, &w->output);
+    tv_status status = tv_output_open_compressed(path, sink, &w->output);
     if (status != TV_OK) {
         free(w);
         return status;

@@ -167,7 +167,8 @@ static void compare_states(tv_machine *a, tv_machine *b)
 
 static void compare(tv_machine *a, tv_machine *b)
 {
-    tv_stats x, y;
+    tv_stats x = {.size = sizeof x};
+    tv_stats y = {.size = sizeof y};
     tv_machine_stats(a, &x);
     tv_machine_stats(b, &y);
     assert_int_equal(x.cycles, y.cycles);
@@ -191,7 +192,7 @@ static tv_machine *fresh(const bench *b, uint64_t position, uint64_t write_at, u
 {
     tv_machine *machine;
     tv_space space;
-    tv_stop why = TV_STOP_END;
+    tv_stop_reason why = TV_STOP_END;
     uint64_t done = 0;
     unsigned p = 0;
     assert_int_equal(tv_machine_new(b->config, TV_MODE_FULL, NULL, &machine), TV_OK);
@@ -213,7 +214,7 @@ static void expect_as_fresh(tv_debug *d, const bench *b, uint64_t position, uint
 {
     tv_debug_location place;
     tv_machine *machine = fresh(b, position, write_at, byte);
-    tv_debug_where(d, &place);
+    tv_debug_current_location(d, &place);
     assert_int_equal(place.position, position);
     compare(tv_debug_machine(d), machine);
     tv_machine_free(machine);
@@ -222,7 +223,7 @@ static void expect_as_fresh(tv_debug *d, const bench *b, uint64_t position, uint
 static tv_debug *debug_of(const bench *b, uint64_t every, uint64_t memory)
 {
     tv_debug *d;
-    tv_debug_options options = {.snapshot_every = every, .snapshot_memory = memory};
+    tv_debug_options options = {.size = sizeof options, .snapshot_interval = every, .snapshot_memory = memory};
     assert_int_equal(tv_debug_new(b->config, b->programs, b->count, &options, NULL, &d), TV_OK);
     return d;
 }
@@ -242,7 +243,7 @@ static void walk(bench b, uint64_t every, uint64_t memory)
             position += n;
         } else {
             uint64_t n = random_below(position + 1);
-            assert_int_equal(tv_debug_back(d, n, NULL, &stop), TV_OK);
+            assert_int_equal(tv_debug_step_back(d, n, NULL, &stop), TV_OK);
             position -= n;
         }
         expect_as_fresh(d, &b, position, UINT64_MAX, 0);
@@ -297,12 +298,12 @@ static void write_and_walk(bench b)
         assert_int_equal(tv_debug_step(d, at, NULL, &stop), TV_OK);
         assert_int_equal(tv_debug_write(d, space.name, 3, &byte, 1, NULL), TV_OK);
         assert_int_equal(tv_debug_step(d, after, NULL, &stop), TV_OK);
-        assert_int_equal(tv_debug_back(d, less, NULL, &stop), TV_OK);
-        assert_int_equal(stop.undone, 0);
+        assert_int_equal(tv_debug_step_back(d, less, NULL, &stop), TV_OK);
+        assert_int_equal(stop.dropped_writes, 0);
         expect_as_fresh(d, &b, at + after - less, at, byte);
         uint64_t more = random_below(at + 1);
-        assert_int_equal(tv_debug_back(d, after - less + more, NULL, &stop), TV_OK);
-        assert_int_equal(stop.undone, more != 0);
+        assert_int_equal(tv_debug_step_back(d, after - less + more, NULL, &stop), TV_OK);
+        assert_int_equal(stop.dropped_writes, more != 0);
         expect_as_fresh(d, &b, at - more, more ? UINT64_MAX : at, byte);
         assert_int_equal(tv_debug_step(d, more, NULL, &stop), TV_OK);
         expect_as_fresh(d, &b, at, more ? UINT64_MAX : at, byte);
@@ -336,26 +337,27 @@ static void stops_mirror(bench b, const char *space, uint64_t addr, const char *
     tv_debug_stop stop;
     tv_debug_location place;
     unsigned number, count = 0;
-    assert_int_equal(tv_debug_break(d, &(tv_break){.kind = TV_BREAK_WATCH, .text = space, .value = addr, .writes = 1},
-                                    NULL, &number),
+    assert_int_equal(tv_debug_break_add(d,
+                                        &(tv_break){.kind = TV_BREAK_WATCH, .text = space, .value = addr, .writes = 1},
+                                        NULL, &number),
                      TV_OK);
-    assert_int_equal(tv_debug_break(d, &(tv_break){.kind = TV_BREAK_OPCODE, .text = opcode}, NULL, &number), TV_OK);
+    assert_int_equal(tv_debug_break_add(d, &(tv_break){.kind = TV_BREAK_OPCODE, .text = opcode}, NULL, &number), TV_OK);
     do {
         assert_int_equal(tv_debug_continue(d, NULL, &stop), TV_OK);
-        tv_debug_where(d, &place);
+        tv_debug_current_location(d, &place);
         assert_true(count < MOST);
         forwards[count++] = place.position;
     } while (stop.reason != TV_DEBUG_END);
     assert_true(count > 10);
     for (unsigned i = count - 1; i-- > 0;) {
-        assert_int_equal(tv_debug_reverse(d, NULL, &stop), TV_OK);
-        tv_debug_where(d, &place);
+        assert_int_equal(tv_debug_reverse_continue(d, NULL, &stop), TV_OK);
+        tv_debug_current_location(d, &place);
         assert_int_equal(place.position, forwards[i]);
         if (i % 8 == 0)
             expect_as_fresh(d, &b, place.position, UINT64_MAX, 0);
     }
-    assert_int_equal(tv_debug_reverse(d, NULL, &stop), TV_OK);
-    tv_debug_where(d, &place);
+    assert_int_equal(tv_debug_reverse_continue(d, NULL, &stop), TV_OK);
+    tv_debug_current_location(d, &place);
     assert_int_equal(place.position, 0); /* a breakpoint may stand on the first instruction */
     tv_debug_free(d);
     bench_free(&b);
@@ -385,7 +387,7 @@ static void snapshots_share_what_is_alike(void **state)
     bench b = pccx_bench();
     tv_machine *machine = fresh(&b, 0, UINT64_MAX, 0);
     tv_snapshot *first, *second, *alone;
-    tv_run_limits ten = {10, UINT64_MAX};
+    tv_run_limits ten = {sizeof ten, 10, UINT64_MAX};
     static uint8_t data[60000];
     memset(data, 7, sizeof data);
     assert_int_equal(tv_machine_write(machine, "host", 4096, data, sizeof data, NULL), TV_OK);

@@ -125,7 +125,7 @@ static void fill_memories(tv_machine *machine)
     tv_space space;
     for (unsigned i = 0; tv_machine_space_at(machine, i, &space); i++) {
         uint64_t most = FILL / space.unit_bytes, units = space.size < most ? space.size : most;
-        if (!space.same_as) /* what a space does not take as it is, it leaves */
+        if (!space.alias_of) /* what a space does not take as it is, it leaves */
             tv_machine_write(machine, space.name, 0, data, (size_t)(units * space.unit_bytes), NULL);
     }
 }
@@ -136,7 +136,7 @@ static void run_program(const tv_program *program, const tv_config *config, unsi
     tv_trace_writer *writer = NULL;
     char path[32];
     assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
-    tv_machine_threads(machine, threads);
+    tv_machine_set_threads(machine, threads);
     fill_memories(machine);
     if (traced)
         writer = begin_trace(machine, path);
@@ -244,8 +244,8 @@ static void compare_session(const char *kernels, unsigned threads, void *user)
 {
     model_case *c = user;
     tv_llm_session *session;
-    tv_llm_options options = {.target = c->target, .threads = threads};
-    tv_llm_sampling likeliest = {0, 1, 1};
+    tv_llm_options options = {.size = sizeof options, .target = c->target, .threads = threads};
+    tv_llm_sampling likeliest = {sizeof likeliest, 0, 1, 1};
     outcome got = {0};
     char path[32];
     assert_int_equal(tv_config_new(c->target, NULL, (tv_config **)(uintptr_t)&options.config), TV_OK);

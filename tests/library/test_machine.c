@@ -46,7 +46,7 @@ static tv_machine *machine_of(tv_mode mode)
 
 static uint64_t cycles_of(const tv_machine *machine)
 {
-    tv_stats stats;
+    tv_stats stats = {.size = sizeof stats};
     tv_machine_stats(machine, &stats);
     for (unsigned e = 0; e < stats.engine_count; e++) {
         uint64_t sum = stats.engines[e].busy + stats.engines[e].idle;
@@ -68,12 +68,12 @@ static void stepping_gives_the_same_cycles_and_bits_as_running(void **state)
     tv_program *program = program_of(pipeline);
     tv_machine *whole = machine_of(TV_MODE_FULL), *stepped = machine_of(TV_MODE_FULL);
     uint8_t a[512], b[512];
-    tv_stop why = TV_STOP_UNTIL;
+    tv_stop_reason why = TV_STOP_UNTIL;
     tv_machine_load(whole, program, NULL);
     tv_machine_load(stepped, program, NULL);
     assert_int_equal(tv_machine_run(whole, NULL, NULL), TV_OK);
     for (uint64_t i = 0; why == TV_STOP_UNTIL; i++) {
-        assert_int_equal(tv_machine_next(stepped), i);
+        assert_int_equal(tv_machine_next_index(stepped), i);
         assert_int_equal(tv_machine_step(stepped, &why), TV_OK);
         cycles_of(stepped); /* looking at it in between changes nothing */
     }
@@ -97,7 +97,7 @@ static void interleaved_machines_do_not_touch_each_other(void **state)
     tv_machine_run(alone, NULL, NULL);
     tv_machine_load(machines[0], program, NULL);
     tv_machine_load(machines[1], program, NULL);
-    for (tv_stop why[2] = {TV_STOP_UNTIL, TV_STOP_UNTIL}; why[0] == TV_STOP_UNTIL || why[1] == TV_STOP_UNTIL;)
+    for (tv_stop_reason why[2] = {TV_STOP_UNTIL, TV_STOP_UNTIL}; why[0] == TV_STOP_UNTIL || why[1] == TV_STOP_UNTIL;)
         for (int i = 0; i < 2; i++)
             tv_machine_step(machines[i], &why[i]);
     for (int i = 0; i < 2; i++) {
@@ -152,7 +152,7 @@ static void what_is_left_of_a_stream_is_for_the_next_program(void **state)
                       third[] = "        gemv    l2[24], l2[0], size=1, shape=0\n";
     char text[3][2000];
     uint8_t one[512], three[512];
-    tv_stop why;
+    tv_stop_reason why;
     snprintf(text[0], sizeof text[0], "%s%s%s%s", start, second, third, data);
     tv_machine *machine = machine_of(TV_MODE_FULL);
     tv_program *programs[3] = {program_of(text[0])};
@@ -208,20 +208,20 @@ static void limits_stop_before_an_instruction_and_the_run_goes_on(void **state)
     (void)state;
     tv_program *program = program_of(pipeline);
     tv_machine *machine = machine_of(TV_MODE_FULL), *whole = machine_of(TV_MODE_FULL);
-    tv_stop why;
+    tv_stop_reason why;
     tv_machine_load(whole, program, NULL);
     tv_machine_run(whole, NULL, NULL);
     tv_machine_load(machine, program, NULL);
-    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){3, UINT64_MAX}, &why), TV_OK);
+    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), 3, UINT64_MAX}, &why), TV_OK);
     assert_int_equal(why, TV_STOP_UNTIL);
-    assert_int_equal(tv_machine_next(machine), 3);
+    assert_int_equal(tv_machine_next_index(machine), 3);
     /* gemv waits for the copy: 5 + 64 + ceil(4 * 1.6) = 76 */
-    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){UINT64_MAX, 76}, &why), TV_OK);
+    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), UINT64_MAX, 76}, &why), TV_OK);
     assert_int_equal(why, TV_STOP_CYCLES);
-    assert_int_equal(tv_machine_next(machine), 3);
-    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){UINT64_MAX, 77}, &why), TV_OK);
+    assert_int_equal(tv_machine_next_index(machine), 3);
+    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), UINT64_MAX, 77}, &why), TV_OK);
     assert_int_equal(why, TV_STOP_CYCLES);
-    assert_int_equal(tv_machine_next(machine), 4);
+    assert_int_equal(tv_machine_next_index(machine), 4);
     assert_int_equal(tv_machine_run(machine, NULL, &why), TV_OK);
     assert_int_equal(cycles_of(machine), cycles_of(whole));
     tv_machine_free(machine);
@@ -239,7 +239,7 @@ static void a_fault_changes_nothing_and_names_its_place(void **state)
         "        cvo.exp l2[0], l2[3], len=0\n        memset fmap_shape[0], 1, 1, 1\n");
     tv_machine *machine = machine_of(TV_MODE_FULL);
     uint8_t entry[6], status[4];
-    tv_stop why;
+    tv_stop_reason why;
     tv_machine_load(machine, program, NULL);
     assert_int_equal(tv_machine_run(machine, NULL, &why), TV_FAULT);
     assert_int_equal(why, TV_STOP_FAULT);
@@ -307,7 +307,7 @@ static void a_full_command_fifo_sets_error_and_loses_nothing(void **state)
 {
     (void)state;
     tv_machine *machine = machine_of(TV_MODE_FULL);
-    tv_stats stats;
+    tv_stats stats = {.size = sizeof stats};
     for (unsigned i = 0; i < 128; i++)
         push(machine, UINT64_C(0x3000000000000010) | (uint64_t)(i % 64) << 52);
     assert_int_equal(status_of(machine), BUSY);
@@ -368,7 +368,7 @@ static void a_trace_tells_everything_once_and_completions_in_order(void **state)
     tv_machine *machine = machine_of(TV_MODE_FULL), *untraced = machine_of(TV_MODE_FULL);
     seen s = {0};
     tv_machine_trace(machine, &(tv_trace_sink){take, &s});
-    tv_machine_mark(machine, "begin");
+    tv_machine_trace_marker(machine, "begin");
     tv_machine_load(machine, program, NULL);
     tv_machine_run(machine, NULL, NULL);
     tv_machine_load(untraced, program, NULL);
@@ -397,7 +397,7 @@ static void a_trace_that_ends_early_tells_what_is_in_flight(void **state)
     tv_machine_run(whole, NULL, NULL);
     tv_machine_trace(machine, &(tv_trace_sink){take, &s});
     tv_machine_load(machine, program, NULL);
-    tv_machine_run(machine, &(tv_run_limits){4, UINT64_MAX}, NULL);
+    tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), 4, UINT64_MAX}, NULL);
     tv_machine_trace(machine, NULL);
     assert_int_equal(s.command, 4);
     assert_int_equal(s.engine, 2); /* the copy and the gemv that it has just issued */
@@ -513,7 +513,7 @@ static void a_trace_tells_loads_steps_and_labels(void **state)
         uint64_t before = cycles_of(machine);
         assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
         assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
-        tv_machine_token(machine, i ? "decode" : "prefill", 7, 3, before);
+        tv_machine_trace_token(machine, i ? "decode" : "prefill", 7, 3, before);
         assert_int_equal(t.start, before);
     }
     assert_int_equal(t.loads, 2);
@@ -543,7 +543,7 @@ static void a_mark_after_the_end_stands_at_the_end(void **state)
     tv_machine_trace(machine, &(tv_trace_sink){take_marker, &at});
     tv_machine_load(machine, program, NULL);
     tv_machine_run(machine, NULL, NULL);
-    tv_machine_mark(machine, "done");
+    tv_machine_trace_marker(machine, "done");
     assert_int_equal(at, cycles_of(machine));
     tv_machine_free(machine);
     tv_program_free(program);
@@ -556,13 +556,13 @@ static void a_limit_of_cycles_comes_before_a_fault_behind_it(void **state)
         program_of("        .target pccx\n        memset fmap_shape[0], 8, 1, 1\n        memcpy l2[0], l2[8], shape=0\n"
                    "        .word64 0xF000000000000000\n");
     tv_machine *machine = machine_of(TV_MODE_FULL);
-    tv_stop why;
+    tv_stop_reason why;
     tv_machine_load(machine, program, NULL);
     /* the copy issues at 4 and ends at 4 + 8 + 1; being synchronous, it holds what follows */
-    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){UINT64_MAX, 13}, &why), TV_OK);
+    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), UINT64_MAX, 13}, &why), TV_OK);
     assert_int_equal(why, TV_STOP_CYCLES);
-    assert_int_equal(tv_machine_next(machine), 2);
-    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){UINT64_MAX, 14}, &why), TV_FAULT);
+    assert_int_equal(tv_machine_next_index(machine), 2);
+    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), UINT64_MAX, 14}, &why), TV_FAULT);
     tv_machine_free(machine);
     tv_program_free(program);
 }
@@ -572,7 +572,7 @@ static void a_load_leaves_no_status_behind(void **state)
     (void)state;
     tv_program *program = program_of(pipeline);
     tv_machine *machine = machine_of(TV_MODE_FULL);
-    tv_stop why;
+    tv_stop_reason why;
     tv_machine_load(machine, program, NULL);
     tv_machine_step(machine, &why);
     assert_int_equal(status_of(machine), BUSY);
@@ -591,7 +591,7 @@ static void the_peak_is_of_the_engine_that_multiplied_most(void **state)
         "        wstream gemv, 0, 64 * 2 * 16\n        wstream gemm, 0, 16\n"
         "        gemv l2[64], l2[0], size=0, shape=0\n        gemm l2[96], l2[0], size=0, shape=1\n");
     tv_machine *machine = machine_of(TV_MODE_FULL);
-    tv_stats stats;
+    tv_stats stats = {.size = sizeof stats};
     tv_machine_load(machine, program, NULL);
     assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
     tv_machine_stats(machine, &stats);

@@ -40,14 +40,14 @@ static void run_with(const tv_program *program, unsigned threads, result *out)
 {
     tv_config *config;
     tv_machine *machine;
-    tv_stats stats;
+    tv_stats stats = {.size = sizeof stats};
     uint8_t input[40000];
     uint32_t x = 1;
     for (size_t i = 0; i < sizeof input; i++)
         input[i] = (uint8_t)((x = x * 1664525 + 1013904223) >> 24);
     assert_int_equal(tv_config_new("cmdq", NULL, &config), TV_OK);
     assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
-    tv_machine_threads(machine, threads);
+    tv_machine_set_threads(machine, threads);
     for (unsigned bank = 0; bank < 2; bank++)
         assert_int_equal(tv_machine_write(machine, "spm", bank * UINT64_C(262144), input, sizeof input, NULL), TV_OK);
     assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);

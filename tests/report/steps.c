@@ -26,15 +26,15 @@ static void show(void *user, const tv_diag *diag)
 
 static void run_step(tv_machine *machine, const tv_program *program, int step, const tv_diag_sink *sink)
 {
-    tv_stats before;
+    tv_stats before = {.size = sizeof before};
     tv_machine_stats(machine, &before);
     if (tv_machine_load(machine, program, sink) != TV_OK)
         exit(1);
     if (step == 2)
-        tv_machine_mark(machine, "half way <&>");
+        tv_machine_trace_marker(machine, "half way <&>");
     if (tv_machine_run(machine, NULL, NULL) != TV_OK)
         exit(1);
-    tv_machine_token(machine, step ? "decode" : "prefill", step ? step + 3 : 0, step ? 1 : 4, before.cycles);
+    tv_machine_trace_token(machine, step ? "decode" : "prefill", step ? step + 3 : 0, step ? 1 : 4, before.cycles);
 }
 
 int main(int argc, char **argv)

@@ -15,7 +15,7 @@
 static void expect_busy(const char *engine, uint64_t cycles, const char *const *overrides, const char *entry)
 {
     queue_text q = {0};
-    tv_stats stats;
+    tv_stats stats = {.size = sizeof stats};
     queue_add(&q, "%s", entry);
     tv_program *program = queue_open(&q);
     tv_machine *machine = machine_with(TV_MODE_TIMING, overrides);
@@ -374,6 +374,7 @@ static void get_outcome(tv_machine *machine, outcome *o)
     memset(o, 0, sizeof *o);
     assert_int_equal(tv_machine_read(machine, "spm", 0, o->spm, sizeof o->spm, NULL), TV_OK);
     assert_int_equal(tv_machine_read(machine, "dram", 0, o->dram, sizeof o->dram, NULL), TV_OK);
+    o->stats.size = sizeof o->stats;
     tv_machine_stats(machine, &o->stats);
 }
 
@@ -404,13 +405,14 @@ static tv_program *orderly_queue(unit_rng *rng, bool forward)
 static void run_by_steps(tv_machine *machine, const tv_program *program, unit_rng *rng)
 {
     uint64_t all = tv_program_instruction_count(program), until = 0;
-    tv_stop why;
-    tv_stats ignored;
+    tv_stop_reason why;
+    tv_stats ignored = {.size = sizeof ignored};
     assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
     do {
         until += 1 + (unit_below(rng, 4) ? 0 : unit_below(rng, 5));
-        assert_int_equal(tv_machine_run(machine, &(tv_run_limits){until, UINT64_MAX}, &why), TV_OK);
-        assert_int_equal(tv_machine_next(machine), until < all ? until : all);
+        assert_int_equal(tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), until, UINT64_MAX}, &why),
+                         TV_OK);
+        assert_int_equal(tv_machine_next_index(machine), until < all ? until : all);
         assert_int_equal(why, until < all ? TV_STOP_UNTIL : TV_STOP_END);
         tv_machine_stats(machine, &ignored); /* looking changes nothing */
     } while (until < all);
@@ -455,7 +457,9 @@ static void two_queues_one_after_another_add_their_cycles(void **state)
     (void)state;
     unit_rng rng = {4};
     for (unsigned round = 0; round < 100; round++) {
-        tv_stats first, second, both;
+        tv_stats first = {.size = sizeof first};
+        tv_stats second = {.size = sizeof second};
+        tv_stats both = {.size = sizeof both};
         tv_program *a = orderly_queue(&rng, true), *b = orderly_queue(&rng, true);
         tv_machine *one = filled_machine(0), *other = filled_machine(0), *chain = filled_machine(0);
         run_all(one, a);
@@ -480,12 +484,15 @@ static void a_queue_that_is_left_in_the_middle_keeps_its_time(void **state)
 {
     (void)state;
     unit_rng rng = {5};
-    tv_stats part, after;
+    tv_stats part = {.size = sizeof part};
+    tv_stats after = {.size = sizeof after};
     tv_program *a = orderly_queue(&rng, false), *b = orderly_queue(&rng, false);
     tv_machine *machine = filled_machine(0);
     assert_int_equal(tv_machine_load(machine, a, NULL), TV_OK);
-    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){tv_program_instruction_count(a) - 1, UINT64_MAX}, NULL),
-                     TV_OK);
+    assert_int_equal(
+        tv_machine_run(machine,
+                       &(tv_run_limits){sizeof(tv_run_limits), tv_program_instruction_count(a) - 1, UINT64_MAX}, NULL),
+        TV_OK);
     tv_machine_stats(machine, &part);
     assert_true(part.cycles > 0);
     assert_int_equal(tv_machine_load(machine, b, NULL), TV_OK);
@@ -508,7 +515,7 @@ static void expect_moved(queue_text *q)
 {
     tv_program *program = queue_open(q);
     tv_machine *machine = machine_with(TV_MODE_FULL, small_machine);
-    tv_stats stats;
+    tv_stats stats = {.size = sizeof stats};
     uint8_t data[8] = {1, 2, 3, 4, 5, 6, 7, 8}, first[8], second[8];
     assert_int_equal(tv_machine_write(machine, "dram", 0, data, 8, NULL), TV_OK);
     run_all(machine, program);
@@ -631,7 +638,8 @@ static void a_million_entries_take_at_most_200_bytes_each(void **state)
     write_many(f);
     assert_int_equal(fclose(f), 0);
     size_t empty = heap_bytes();
-    tv_status status = tv_program_open(path, &(tv_program_options){.target = "cmdq"}, NULL, &program);
+    tv_status status = tv_program_open(
+        path, &(tv_program_options){.size = sizeof(tv_program_options), .target = "cmdq"}, NULL, &program);
     size_t used = heap_bytes() - empty;
     unlink(path);
     assert_int_equal(status, TV_OK);

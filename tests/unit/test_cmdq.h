@@ -66,7 +66,7 @@ static inline void run_all(tv_machine *machine, const tv_program *program)
 {
     unit_log log;
     tv_diag_sink sink = unit_sink(&log);
-    tv_stop why;
+    tv_stop_reason why;
     if (tv_machine_load(machine, program, &sink) != TV_OK)
         fail_msg("the queue cannot be loaded: %s: %s", log.at[0].code, log.at[0].message);
     assert_int_equal(tv_machine_run(machine, NULL, &why), TV_OK);

@@ -146,10 +146,11 @@ static void nobody_can_tell_that_loads_are_put_off(void **state)
         assert_int_equal(tv_machine_write(machine, "spm", 0, m.spm, sizeof m.spm, NULL), TV_OK);
         assert_int_equal(tv_machine_write(machine, "dram", 0, m.dram, sizeof m.dram, NULL), TV_OK);
         for (unsigned done = 0; done < ENTRIES;) {
-            tv_stop why;
+            tv_stop_reason why;
             unsigned until = done + 1 + below(&rng, 20);
             until = until < ENTRIES ? until : ENTRIES;
-            assert_int_equal(tv_machine_run(machine, &(tv_run_limits){until, UINT64_MAX}, &why), TV_OK);
+            assert_int_equal(tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), until, UINT64_MAX}, &why),
+                             TV_OK);
             for (; done < until; done++)
                 do_step(&m, &steps[done]);
             look(&rng, machine, &m);
@@ -255,7 +256,7 @@ static void rows_of_a_larger_matrix_are_multiplied_as_a_copy_of_them(void **stat
                 copy_rows(machine, WGT_BANK, dram, p.n, p.k * p.bits / 8, p.stride);
                 copy_rows(machine, SCALES_BANK, dram + MATRIX, p.n, p.k / 32 * 4, p.scale_stride);
             }
-            assert_int_equal(tv_machine_run(machine, NULL, &(tv_stop){0}), TV_OK);
+            assert_int_equal(tv_machine_run(machine, NULL, &(tv_stop_reason){0}), TV_OK);
             assert_int_equal(tv_machine_read(machine, "spm", 0, got[loads], sizeof got[loads], NULL), TV_OK);
             tv_machine_free(machine);
             tv_program_free(program);

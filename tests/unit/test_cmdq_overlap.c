@@ -180,7 +180,7 @@ static void operands_over_one_another_are_worked_on_like_copies(void **state)
     static memories m;
     static uint8_t got[USED * BANK];
     tv_machine *machine = machine_with(TV_MODE_FUNCTIONAL, banks), *other = machine_with(TV_MODE_FUNCTIONAL, banks);
-    tv_machine_threads(machine, 2);
+    tv_machine_set_threads(machine, 2);
     random_memories(&m);
     for (unsigned round = 0; round < ROUNDS; round++) {
         operation o = one_in(2) ? matrix_operation() : vector_operation();

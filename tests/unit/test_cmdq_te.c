@@ -743,7 +743,7 @@ static void an_index_past_its_group_faults_and_changes_nothing(void **state)
     static uint8_t bytes[64];
     static sparse p = {.n = 1, .m = 3, .bits = 2};
     queue_text q = {0};
-    tv_stop why;
+    tv_stop_reason why;
     shape s = {.m = 1, .n = 2, .k = 6, .group = 6, .scale_ifm = 1, .scale_wgt = 1, .scale_ofm = 1};
     fill(&rng, &ifm, 8, 6);
     fill(&rng, &wgt, 8, 4);

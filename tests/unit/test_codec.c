@@ -227,7 +227,7 @@ static void fields_are_those_of_the_specification(void **state)
 
 static void check_batch(const uint64_t *words, unsigned count, const char *text, size_t size)
 {
-    tv_program_options options = {.target = "pccx"};
+    tv_program_options options = {.size = sizeof options, .target = "pccx"};
     unit_log log;
     tv_diag_sink sink = unit_sink(&log);
     tv_program *program = NULL;

@@ -198,7 +198,7 @@ static void thirty_two_vx_are_sixteen_ve_and_eight_vr(void **state)
 
 static tv_status assemble(const char *text, size_t size, unit_log *log, tv_program **program)
 {
-    tv_program_options options = {.target = "opennpu"};
+    tv_program_options options = {.size = sizeof options, .target = "opennpu"};
     tv_diag_sink sink = unit_sink(log);
     *program = NULL;
     return tv_program_assemble("batch", text, size, &options, &sink, program);

@@ -37,7 +37,7 @@ static void every_parameter_starts_with_its_default(void **state)
     assert_string_equal(e.type, "integer");
     assert_string_equal(e.unit, "things");
     assert_string_equal(e.value, "4Ki");
-    assert_string_equal(e.fallback, "4Ki");
+    assert_string_equal(e.default_value, "4Ki");
     assert_string_equal(e.origin, "default");
     assert_string_equal(e.meaning, "a count");
     assert_true(e.min == 16 && e.max == 131072);
@@ -237,7 +237,7 @@ static void check_unchanged(const tv_config *config)
 {
     tv_config_entry e;
     for (unsigned i = 0; tv_config_at(config, i, &e); i++) {
-        assert_string_equal(e.value, e.fallback);
+        assert_string_equal(e.value, e.default_value);
         assert_string_equal(e.origin, "default");
     }
 }

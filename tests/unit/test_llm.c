@@ -203,11 +203,15 @@ static void host_text(const char *path, const char *prompt, unsigned threads, ui
     tv_llm_session *session;
     memset(out, 0, sizeof *out);
     assert_int_equal(tv_llm_open(path, NULL, &llm), TV_OK);
-    assert_int_equal(tv_llm_session_new(llm,
-                                        &(tv_llm_options){.target = "host", .threads = threads, .context = context},
-                                        NULL, &session),
+    assert_int_equal(
+        tv_llm_session_new(
+            llm,
+            &(tv_llm_options){.size = sizeof(tv_llm_options), .target = "host", .threads = threads, .context = context},
+            NULL, &session),
+        TV_OK);
+    assert_int_equal(tv_llm_generate(session, prompt, count, &(tv_llm_sampling){sizeof(tv_llm_sampling), 0, 1, 1},
+                                     collect, out, NULL),
                      TV_OK);
-    assert_int_equal(tv_llm_generate(session, prompt, count, &(tv_llm_sampling){0, 1, 1}, collect, out, NULL), TV_OK);
     tv_llm_session_free(session);
     tv_llm_free(llm);
 }
@@ -259,8 +263,11 @@ static double least_cosine(const char *path, const char *target)
     assert_int_equal(tv_llm_open(path, NULL, &llm), TV_OK);
     assert_int_equal(tv_config_new(target, NULL, &config), TV_OK);
     assert_int_equal(
-        tv_llm_session_new(llm, &(tv_llm_options){.target = target, .config = config, .threads = 1, .verify = 1}, NULL,
-                           &session),
+        tv_llm_session_new(
+            llm,
+            &(tv_llm_options){
+                .size = sizeof(tv_llm_options), .target = target, .config = config, .threads = 1, .verify = 1},
+            NULL, &session),
         TV_OK);
     assert_int_equal(tv_llm_verify(session, "What say you, my lord?", 24, &list, &count, NULL), TV_OK);
     for (uint32_t i = 0; i < count; i++)
@@ -353,17 +360,20 @@ static void written_programs_leave_every_bit_and_cycle_of_the_session(void **sta
         tv_llm *llm;
         tv_config *config;
         tv_llm_session *session;
-        tv_llm_summary summary;
-        tv_stats ours, theirs;
+        tv_llm_summary summary = {.size = sizeof summary};
+        tv_stats ours = {.size = sizeof ours};
+        tv_stats theirs = {.size = sizeof theirs};
         assert_non_null(mkdtemp(path));
         assert_int_equal(tv_llm_open(shipped(), NULL, &llm), TV_OK);
         assert_int_equal(tv_config_new(targets[t], NULL, &config), TV_OK);
-        assert_int_equal(tv_llm_session_new(llm,
-                                            &(tv_llm_options){.target = targets[t], .config = config, .emit = path},
-                                            NULL, &session),
-                         TV_OK);
+        assert_int_equal(
+            tv_llm_session_new(
+                llm,
+                &(tv_llm_options){.size = sizeof(tv_llm_options), .target = targets[t], .config = config, .emit = path},
+                NULL, &session),
+            TV_OK);
         assert_int_equal(tv_llm_generate(session, "First Citizen:\nBefore we proceed any further", 5,
-                                         &(tv_llm_sampling){0, 1, 1}, NULL, NULL, NULL),
+                                         &(tv_llm_sampling){sizeof(tv_llm_sampling), 0, 1, 1}, NULL, NULL, NULL),
                          TV_OK);
         tv_llm_session_summary(session, &summary);
         tv_machine *machine = machine_like(config);

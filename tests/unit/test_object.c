@@ -146,7 +146,7 @@ static void an_empty_program_survives_every_format(void **state)
 {
     (void)state;
     tv_program *program = assemble("        .target pccx\n"), *loaded = NULL;
-    const tv_program_options options = {.target = "pccx"};
+    const tv_program_options options = {.size = sizeof options, .target = "pccx"};
     const struct {
         const char *path;
         tv_program_format format;
@@ -258,7 +258,7 @@ static void a_wrong_target_leaves_the_out_pointer(void **state)
     tv_program *program = assemble(source), *loaded = NULL;
     assert_int_equal(tv_program_save(program, "a.elf", TV_FORMAT_ELF, NULL), TV_OK);
     tv_program_free(program);
-    const tv_program_options options = {.target = "other"};
+    const tv_program_options options = {.size = sizeof options, .target = "other"};
     unit_log log;
     tv_diag_sink sink = unit_sink(&log);
     assert_int_equal(tv_program_open("a.elf", &options, &sink, &loaded), TV_ERR_INPUT);

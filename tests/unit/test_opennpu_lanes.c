@@ -116,7 +116,7 @@ static bool differ(const pair *p, const npu *s, unsigned class_, char text[160])
 static bool run_or_say(pair *p, const insn *code, unsigned count, bool in_steps, char text[160])
 {
     tv_program *program = program_of(code, count);
-    tv_stop why = TV_STOP_UNTIL;
+    tv_stop_reason why = TV_STOP_UNTIL;
     assert_int_equal(tv_machine_load(p->machine, program, NULL), TV_OK);
     tv_program_free(p->loaded);
     p->loaded = program;
@@ -543,7 +543,7 @@ static uint64_t check_once(pair *p, unit_rng *rng, const insn *i, operands *make
     uint32_t v[FIELDS][K_MAX] = {{0}}, x[FIELDS] = {0};
     uint8_t got[4 * K_MAX], want[4 * K_MAX];
     unsigned c[FIELDS];
-    tv_stop why;
+    tv_stop_reason why;
     classes_of(i, c);
     for (unsigned j = 0; j < p->s.k; j++) {
         make(rng, i, n + j, x);
@@ -973,10 +973,10 @@ enum { PLAIN, TRACED, LIMITED, STEPPED, LOOKS };
 
 static void run_looked_at(tv_machine *machine, const tv_program *program, unsigned look)
 {
-    const tv_run_limits limits = {UINT64_MAX, UINT64_MAX - 1};
+    const tv_run_limits limits = {sizeof limits, UINT64_MAX, UINT64_MAX - 1};
     unsigned events = 0;
     const tv_trace_sink sink = {take_no_event, &events};
-    tv_stop why = TV_STOP_UNTIL;
+    tv_stop_reason why = TV_STOP_UNTIL;
     assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
     if (look == TRACED)
         tv_machine_trace(machine, &sink);
@@ -992,7 +992,8 @@ static void run_looked_at(tv_machine *machine, const tv_program *program, unsign
 
 static void expect_the_same_books(const tv_machine *a, const tv_machine *b)
 {
-    tv_stats x, y;
+    tv_stats x = {.size = sizeof x};
+    tv_stats y = {.size = sizeof y};
     tv_machine_stats(a, &x);
     tv_machine_stats(b, &y);
     assert_int_equal(x.cycles, y.cycles);

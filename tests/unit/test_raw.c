@@ -39,7 +39,7 @@ static void write_bytes(const char *path, const void *data, size_t size)
 static void raw_words_are_little_endian_or_sixteen_digits(void **state)
 {
     (void)state;
-    const tv_program_options options = {.target = "pccx"};
+    const tv_program_options options = {.size = sizeof options, .target = "pccx"};
     tv_program *program = NULL, *loaded = NULL;
     assert_int_equal(tv_program_assemble("unit.s", source, strlen(source), &options, NULL, &program), TV_OK);
     assert_int_equal(tv_program_save(program, "a.bin", TV_FORMAT_BIN, NULL), TV_OK);
@@ -65,7 +65,7 @@ static void raw_words_are_little_endian_or_sixteen_digits(void **state)
 
 static tv_status open_text(const char *path, const char *text, size_t size, unit_log *log, tv_program **program)
 {
-    const tv_program_options options = {.target = "pccx"};
+    const tv_program_options options = {.size = sizeof options, .target = "pccx"};
     tv_diag_sink sink = unit_sink(log);
     write_bytes(path, text, size);
     *program = NULL;

@@ -341,7 +341,7 @@ static void a_program_loaded_before_the_trace_can_be_told(void **state)
     tv_machine_trace(f.machine, NULL);
     assert_int_equal(tv_machine_run(f.machine, NULL, NULL), TV_OK);
     assert_int_equal(tv_machine_load(f.machine, f.program, NULL), TV_OK);
-    tv_report_program(f.report, f.program);
+    tv_report_set_program(f.report, f.program);
     tv_trace_sink events = tv_report_sink(f.report);
     tv_machine_trace(f.machine, &events);
     assert_int_equal(tv_machine_run(f.machine, NULL, NULL), TV_OK);

@@ -53,7 +53,7 @@ static tv_trace_summary *summary_of(const char *first, const char *second, const
     tv_trace_summary *summary;
     fprintf(file, "%s%s%s", first, second, third);
     fclose(file);
-    tv_status status = tv_trace_summarise(path, NULL, NULL, &summary);
+    tv_status status = tv_trace_summarize(path, NULL, NULL, &summary);
     unlink(path);
     assert_int_equal(status, TV_OK);
     return summary;
@@ -100,9 +100,9 @@ static void settings_that_differ_are_told_with_their_defaults(void **state)
     assert_int_equal(s->setting_count, 2); /* npu.te is 2 by default, spm.bank_bytes 256Ki */
     assert_string_equal(s->settings[0].key, "dma.count");
     assert_string_equal(s->settings[0].value, "3");
-    assert_string_equal(s->settings[0].fallback, "1");
+    assert_string_equal(s->settings[0].default_value, "1");
     assert_string_equal(s->settings[1].key, "own.key");
-    assert_null(s->settings[1].fallback);
+    assert_null(s->settings[1].default_value);
     tv_trace_summary_free(s);
 }
 

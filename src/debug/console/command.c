@@ -181,7 +181,7 @@ static tv_status do_line(debug_call *call, const char *line)
         json_object_set_new(call->json, "command", json_string(verb->name));
         status = do_verb(call, verb);
         if (verb->repeat != DEBUG_ONCE)
-            call->again = strdup(verb->repeat == DEBUG_AGAIN ? line : verb->name);
+            call->repeat = strdup(verb->repeat == DEBUG_AGAIN ? line : verb->name);
     } else
         status = fail_verb(name, call->sink);
     free(copy);
@@ -198,7 +198,7 @@ static void finish(debug_call *call, tv_status status, json_t *diagnostics, tv_d
         json_object_set_new(call->json, "text", debug_json_text(tv_buf_cstr(call->text)));
     answer->json = json_dumps(call->json, JSON_COMPACT | JSON_REAL_PRECISION(9));
     answer->text = tv_buf_take(call->text);
-    answer->again = call->again;
+    answer->repeat = call->repeat;
     answer->quit = call->quit;
     answer->stopped = call->stopped;
     json_decref(call->json);
@@ -223,11 +223,11 @@ void tv_debug_answer_free(tv_debug_answer *answer)
 {
     free(answer->text);
     free(answer->json);
-    free(answer->again);
+    free(answer->repeat);
     *answer = (tv_debug_answer){0};
 }
 
-void tv_debug_tell(tv_debug *d, const tv_debug_stop *stop, tv_debug_answer *answer)
+void tv_debug_describe_stop(tv_debug *d, const tv_debug_stop *stop, tv_debug_answer *answer)
 {
     tv_buf text = {0};
     debug_call call = {.d = d, .text = &text, .json = json_object()};

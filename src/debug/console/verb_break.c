@@ -35,7 +35,8 @@ static void print_break(tv_debug *d, const tv_break *b, tv_buf *out)
     switch (b->kind) {
     case TV_BREAK_INDEX:
         tv_buf_printf(out, "instruction %" PRIu64, b->value);
-        if (b->program == d->program && tv_debug_instruction(d, b->value, &place) && (place.label || place.file)) {
+        if (b->program == d->program && tv_debug_instruction_location(d, b->value, &place) &&
+            (place.label || place.file)) {
             tv_buf_str(out, ", ");
             debug_print_place(&place, out);
         }
@@ -70,7 +71,7 @@ static void print_break(tv_debug *d, const tv_break *b, tv_buf *out)
 static tv_status add(debug_call *call, tv_break *wanted)
 {
     unsigned number;
-    TV_TRY(tv_debug_break(call->d, wanted, call->sink, &number));
+    TV_TRY(tv_debug_break_add(call->d, wanted, call->sink, &number));
     for (unsigned i = 0; i < call->d->break_count; i++)
         if (call->d->breaks[i].info.number == number) {
             print_break(call->d, &call->d->breaks[i].info, call->text);
@@ -102,8 +103,8 @@ tv_status debug_verb_watch(debug_call *call)
         .kind = TV_BREAK_WATCH, .reads = call->name[0] != 'w', .writes = call->name[0] != 'r', .where = where};
     if (!split_condition(call->rest, where, sizeof where, &b.condition))
         return debug_fail_argument(call, "watch SPACE:ADDR[:BYTES]", "there is no address");
-    TV_TRY(tv_machine_address(call->d->machine, call->d->programs, call->d->count, where, call->sink, &space, &b.value,
-                              &rest));
+    TV_TRY(tv_machine_parse_address(call->d->machine, call->d->programs, call->d->count, where, call->sink, &space,
+                                    &b.value, &rest));
     if (rest && (!debug_parse_number(rest, &b.bytes) || b.bytes == 0))
         return debug_fail_argument(call, "watch SPACE:ADDR[:BYTES]", "'%.40s' is no number of bytes", rest);
     b.text = space.name;

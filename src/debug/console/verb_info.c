@@ -33,7 +33,7 @@ static tv_status show_state(debug_call *call, const char *group)
 
 static void show_engines(debug_call *call)
 {
-    tv_stats s;
+    tv_stats s = {.size = sizeof s};
     json_t *list = json_array();
     tv_machine_stats(call->d->machine, &s);
     tv_buf_printf(call->text, "%" PRIu64 " cycles if the run ended here\n%-8s %12s %12s %12s  held by\n", s.cycles,

@@ -11,7 +11,7 @@
 static tv_status range_of(debug_call *call, uint64_t *from, uint64_t *to)
 {
     tv_debug *d = call->d;
-    uint64_t next = tv_machine_next(d->machine), count = tv_program_instruction_count(d->programs[d->program]);
+    uint64_t next = tv_machine_next_index(d->machine), count = tv_program_instruction_count(d->programs[d->program]);
     char first[256], *comma;
     if (call->count == 0 && d->disassembled.next && d->disassembled.next < count &&
         d->disassembled.position == debug_position(d)) {
@@ -46,9 +46,9 @@ tv_status debug_verb_disas(debug_call *call)
     tv_debug_location place, here;
     uint64_t from, to;
     TV_TRY(range_of(call, &from, &to));
-    tv_debug_where(d, &here);
+    tv_debug_current_location(d, &here);
     json_t *list = json_array();
-    for (uint64_t i = from; i < to && tv_debug_instruction(d, i, &place); i++) {
+    for (uint64_t i = from; i < to && tv_debug_instruction_location(d, i, &place); i++) {
         if (place.label && place.offset == 0)
             tv_buf_printf(call->text, "%s:\n", place.label);
         tv_buf_printf(call->text, "%s %5" PRIu64 "  %s\n", i == here.index && !here.end ? "=>" : "  ", i, place.text);
@@ -110,8 +110,10 @@ tv_status debug_verb_list(debug_call *call)
 {
     tv_debug *d = call->d;
     tv_debug_location place;
-    uint64_t line, next = tv_machine_next(d->machine), count = tv_program_instruction_count(d->programs[d->program]);
-    if (!tv_debug_instruction(d, next < count ? tv_machine_order(d->machine, next) : count - (count > 0), &place) ||
+    uint64_t line, next = tv_machine_next_index(d->machine),
+                   count = tv_program_instruction_count(d->programs[d->program]);
+    if (!tv_debug_instruction_location(d, next < count ? tv_machine_nth_index(d->machine, next) : count - (count > 0),
+                                       &place) ||
         !place.file)
         return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PLACE), "`disas` shows its instructions",
                        "the program does not know its source lines");
@@ -241,11 +243,11 @@ tv_status debug_verb_explain(debug_call *call)
 {
     tv_debug *d = call->d;
     tv_debug_location here, place;
-    tv_debug_where(d, &here);
+    tv_debug_current_location(d, &here);
     uint64_t index = here.index;
     if (call->count)
         TV_TRY(debug_parse_index(d, call->words[0], call->sink, &index));
-    if (!tv_debug_instruction(d, index, &place))
+    if (!tv_debug_instruction_location(d, index, &place))
         return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`explain WHERE` takes an instruction",
                        "there is no next instruction");
     tv_buf_printf(call->text, "%" PRIu64 "  %s\n", index, place.text);
@@ -348,10 +350,10 @@ static void print_told(debug_call *call, const told *t, bool next)
 /* Runs one instruction with an ear for what is told of it. */
 static tv_status listen(tv_debug *d, told *t, const tv_diag_sink *sink)
 {
-    tv_stop why;
+    tv_stop_reason why;
     t->program = d->program;
     t->first = (int64_t)d->base[d->program];
-    t->index = t->first + (int64_t)tv_machine_order(d->machine, tv_machine_next(d->machine));
+    t->index = t->first + (int64_t)tv_machine_nth_index(d->machine, tv_machine_next_index(d->machine));
     tv_machine_trace(d->machine, &(tv_trace_sink){take_event, t});
     tv_status status = debug_advance(d, debug_position(d) + 1, UINT64_MAX, sink, &why);
     tv_machine_trace(d->machine, NULL);
@@ -367,7 +369,7 @@ static tv_status listen_at(tv_debug *d, uint64_t at, told *t, const tv_diag_sink
 {
     uint64_t position = debug_position(d);
     bool faulted = tv_machine_fault(d->machine) != NULL;
-    tv_stop why;
+    tv_stop_reason why;
     *there = true;
     if (at != position || faulted)
         TV_TRY(debug_travel(d, at, sink, there));
@@ -404,7 +406,7 @@ tv_status debug_verb_why(debug_call *call)
     if (status == TV_OK)
         status = listen_at(d, next ? position : position - 1, t, call->sink, &there);
     if (status == TV_OK && !there) { /* on the way back */
-        d->last = (tv_debug_stop){.reason = TV_DEBUG_INTERRUPTED, .undone = debug_forget_future(d)};
+        d->last = (tv_debug_stop){.reason = TV_DEBUG_INTERRUPTED, .dropped_writes = debug_forget_future(d)};
         call->stopped = true;
         debug_tell_stop(d, &d->last, call->text, call->json);
     } else if (status == TV_OK)

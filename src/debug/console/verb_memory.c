@@ -76,12 +76,12 @@ tv_status debug_verb_x(debug_call *call)
         TV_TRY(tv_dtype_parse(call->words[at++], call->sink, &r.type));
     if (at + 1 != call->count)
         return debug_fail_argument(call, "x[/COUNT] [TYPE] SPACE:ADDR", "there is no address");
-    TV_TRY(
-        tv_machine_address(d->machine, d->programs, d->count, call->words[at], call->sink, &r.space, &r.addr, &rest));
+    TV_TRY(tv_machine_parse_address(d->machine, d->programs, d->count, call->words[at], call->sink, &r.space, &r.addr,
+                                    &rest));
     if (!typed)
         r.type = r.space.type;
     if (rest)
-        TV_TRY(tv_machine_range(d->machine, d->programs, d->count, call->words[at], call->sink, &r));
+        TV_TRY(tv_machine_parse_range(d->machine, d->programs, d->count, call->words[at], call->sink, &r));
     else if (at == 0 || (at == 1 && call->words[0][0] != '/')) { /* not more than there is */
         uint64_t left =
             r.addr < r.space.size ? (r.space.size - r.addr) * r.space.unit_bytes * 8 / tv_dtype_bits(r.type) : 0;
@@ -114,7 +114,7 @@ tv_status debug_verb_set(debug_call *call)
     unsigned count = call->count - first + (inner != NULL);
     if (count == 0)
         return debug_fail_argument(call, "for example: set l2:0:bf16 = 1 0.5", "there is no value");
-    TV_TRY(tv_machine_address(d->machine, d->programs, d->count, left, call->sink, &space, &addr, &rest));
+    TV_TRY(tv_machine_parse_address(d->machine, d->programs, d->count, left, call->sink, &space, &addr, &rest));
     TV_TRY(tv_dtype_parse(rest ? rest : tv_dtype_name(space.type), call->sink, &type));
     size_t size = (size_t)tv_dtype_bytes(type, count);
     uint8_t *bytes = calloc(size + 8, 1);

@@ -62,7 +62,7 @@ static json_t *fault_json(const tv_fault *f)
 void debug_tell_stop(tv_debug *d, const tv_debug_stop *stop, tv_buf *text, json_t *json)
 {
     tv_debug_location place;
-    tv_debug_where(d, &place);
+    tv_debug_current_location(d, &place);
     json_t *object = place_json(d, &place);
     json_object_set_new(object, "reason", json_string(tv_debug_reason_name(stop->reason)));
     if (stop->breakpoint)
@@ -75,9 +75,10 @@ void debug_tell_stop(tv_debug *d, const tv_debug_stop *stop, tv_buf *text, json_
     const tv_fault *fault = tv_machine_fault(d->machine);
     if (fault)
         json_object_set_new(object, "fault", fault_json(fault));
-    if (stop->undone) {
-        tv_buf_printf(text, "%" PRIu64 " later write%s undone\n", stop->undone, stop->undone == 1 ? " is" : "s are");
-        json_object_set_new(object, "undone", json_integer((json_int_t)stop->undone));
+    if (stop->dropped_writes) {
+        tv_buf_printf(text, "%" PRIu64 " later write%s undone\n", stop->dropped_writes,
+                      stop->dropped_writes == 1 ? " is" : "s are");
+        json_object_set_new(object, "undone", json_integer((json_int_t)stop->dropped_writes));
     }
     json_object_set_new(json, "stop", object);
     tell_reason(d, stop, text);
@@ -131,7 +132,7 @@ tv_status debug_verb_back(debug_call *call)
     uint64_t count;
     tv_debug_stop stop;
     TV_TRY(count_of(call, &count));
-    return stopped(call, tv_debug_back(call->d, count, call->sink, &stop), &stop);
+    return stopped(call, tv_debug_step_back(call->d, count, call->sink, &stop), &stop);
 }
 
 tv_status debug_verb_continue(debug_call *call)
@@ -143,7 +144,7 @@ tv_status debug_verb_continue(debug_call *call)
 tv_status debug_verb_rcontinue(debug_call *call)
 {
     tv_debug_stop stop;
-    return stopped(call, tv_debug_reverse(call->d, call->sink, &stop), &stop);
+    return stopped(call, tv_debug_reverse_continue(call->d, call->sink, &stop), &stop);
 }
 
 tv_status debug_verb_restart(debug_call *call)
@@ -172,7 +173,7 @@ tv_status debug_verb_until(debug_call *call)
     tv_debug_stop stop;
     unsigned number;
     TV_TRY(debug_parse_index(call->d, call->words[0], call->sink, &b.value));
-    TV_TRY(tv_debug_break(call->d, &b, call->sink, &number));
+    TV_TRY(tv_debug_break_add(call->d, &b, call->sink, &number));
     tv_status status = tv_debug_continue(call->d, call->sink, &stop);
     tv_debug_break_delete(call->d, number, NULL);
     if (call->d->next_number == number + 1)

@@ -56,7 +56,7 @@ static json_t *set(dap *s, dap_source source, const char *file, const tv_break *
     unsigned number = 0;
     if (status == TV_OK) {
         sink = dap_sink(s);
-        status = tv_debug_break(s->debug, wanted, &sink, &number);
+        status = tv_debug_break_add(s->debug, wanted, &sink, &number);
     }
     if (status == TV_OK && !keep(s, source, file, number)) {
         tv_debug_break_delete(s->debug, number, NULL);
@@ -275,8 +275,8 @@ static bool data_id(dap *s, const json_t *request, char id[160])
         addr = node.kind == DAP_UNIT ? node.unit : addr; /* a lane is watched with its unit */
         bytes = space.unit_bytes;
     } else {
-        if (tv_machine_address(machine, (const tv_program *const *)s->programs, s->program_count, name, NULL, &space,
-                               &addr, &rest) != TV_OK)
+        if (tv_machine_parse_address(machine, (const tv_program *const *)s->programs, s->program_count, name, NULL,
+                                     &space, &addr, &rest) != TV_OK)
             return false;
         bytes = (uint64_t)dap_integer(request, "bytes", (json_int_t)space.unit_bytes);
         if (rest && !debug_parse_number(rest, &bytes))

@@ -265,7 +265,7 @@ static bool receive(dap *s, bool wait)
 {
     uint8_t bytes[16384];
     size_t n = s->io->read(s->io->user, bytes, sizeof bytes, wait);
-    if (n == TV_DAP_GONE) {
+    if (n == TV_DAP_CLOSED) {
         s->ended = true;
         return false;
     }

@@ -91,7 +91,7 @@ static void list_group(dap *s, const char *group, json_t *list)
 
 static void list_engines(dap *s, json_t *list)
 {
-    tv_stats stats;
+    tv_stats stats = {.size = sizeof stats};
     char text[64];
     tv_machine_stats(tv_debug_machine(s->debug), &stats);
     snprintf(text, sizeof text, "%" PRIu64, stats.cycles);
@@ -105,7 +105,7 @@ static void list_engines(dap *s, json_t *list)
 
 static void list_engine(dap *s, unsigned e, json_t *list)
 {
-    tv_stats stats;
+    tv_stats stats = {.size = sizeof stats};
     char text[32];
     tv_machine_stats(tv_debug_machine(s->debug), &stats);
     if (e >= stats.engine_count)
@@ -363,8 +363,8 @@ static bool find_memory(dap *s, const json_t *request, tv_space *space, uint64_t
             i++;
         if (!tv_machine_space_at(tv_debug_machine(s->debug), i, space) || !debug_parse_number(blank + 1, &unit))
             return false;
-    } else if (tv_machine_address(tv_debug_machine(s->debug), (const tv_program *const *)s->programs, s->program_count,
-                                  text, NULL, space, &unit, &rest) != TV_OK ||
+    } else if (tv_machine_parse_address(tv_debug_machine(s->debug), (const tv_program *const *)s->programs,
+                                        s->program_count, text, NULL, space, &unit, &rest) != TV_OK ||
                rest)
         return false;
     if (unit > space->size)

@@ -64,7 +64,7 @@ char *dap_path(const dap *s, const char *path)
 
 static tv_status open_program(dap *s, const json_t *request, const char *path, const tv_diag_sink *sink)
 {
-    tv_program_options options = {.target = dap_text(request, "target")};
+    tv_program_options options = {.size = sizeof options, .target = dap_text(request, "target")};
     if (!path || !*path || strcmp(path, "-") == 0)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "\"program\": \"softmax.s\"",
                        "the launch names no program");
@@ -145,7 +145,8 @@ static tv_status load_files(dap *s, const json_t *request, const tv_diag_sink *s
 static tv_status make_debug(dap *s, const json_t *request, const tv_diag_sink *sink)
 {
     json_int_t memory = dap_integer(request, "snapshotMemory", 0);
-    tv_debug_options options = {.poll = dap_poll, .user = s, .snapshot_memory = memory > 0 ? (uint64_t)memory : 0};
+    tv_debug_options options = {
+        .size = sizeof options, .poll = dap_poll, .user = s, .snapshot_memory = memory > 0 ? (uint64_t)memory : 0};
     if (dap_true(request, "functional", false))
         options.mode = TV_MODE_FUNCTIONAL;
     TV_TRY(open_programs(s, request, sink));
@@ -209,7 +210,7 @@ void dap_threads(dap *s, const json_t *request)
 void dap_stack_trace(dap *s, const json_t *request)
 {
     tv_debug_location place;
-    tv_debug_where(s->debug, &place);
+    tv_debug_current_location(s->debug, &place);
     tv_buf name = {0};
     char reference[DAP_REFERENCE_TEXT];
     dap_print_reference(place.program, place.index, reference);
@@ -252,7 +253,7 @@ void dap_stopped(dap *s, const tv_debug_stop *stop)
     bool over = stop->reason == TV_DEBUG_END || stop->reason == TV_DEBUG_FAULT;
     dap_forget_nodes(s);
     s->pause = false;
-    tv_debug_tell(s->debug, stop, &answer);
+    tv_debug_describe_stop(s->debug, stop, &answer);
     if (over || stop->reason == TV_DEBUG_WATCH)
         dap_event(s, "output", json_pack("{s:s, s:o}", "category", "console", "output", debug_json_text(answer.text)));
     if (over && !s->stop_on_end && (s->no_debug || stop->reason == TV_DEBUG_END)) {
@@ -265,7 +266,7 @@ void dap_stopped(dap *s, const tv_debug_stop *stop)
         snprintf(first, sizeof first, "%.*s", (int)strcspn(answer.text, "\n"), answer.text);
     json_t *body =
         json_pack("{s:s, s:i, s:b}", "reason", reasons[stop->reason], "threadId", DAP_THREAD, "allThreadsStopped", 1);
-    if (stop->reason != TV_DEBUG_STEP || stop->undone) /* of a step the place is all there is to say */
+    if (stop->reason != TV_DEBUG_STEP || stop->dropped_writes) /* of a step the place is all there is to say */
         json_object_set_new(body, "description", debug_json_text(first));
     if (stop->breakpoint)
         json_object_set_new(body, "hitBreakpointIds", json_pack("[I]", (json_int_t)stop->breakpoint));
@@ -318,8 +319,8 @@ static void run(dap *s, const json_t *request, run_function *function, json_t *b
 static bool is_over(dap *s, const json_t *request, json_t *body)
 {
     tv_debug_location place;
-    tv_debug_where(s->debug, &place);
-    if (!place.end || tv_debug_last(s->debug).reason != TV_DEBUG_END)
+    tv_debug_current_location(s->debug, &place);
+    if (!place.end || tv_debug_last_stop(s->debug).reason != TV_DEBUG_END)
         return false;
     dap_respond(s, request, body);
     say_goodbye(s);
@@ -342,7 +343,7 @@ static tv_status step_one(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *
 
 static tv_status back_one(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
-    return tv_debug_back(d, 1, sink, stop);
+    return tv_debug_step_back(d, 1, sink, stop);
 }
 
 static bool same_line(const tv_debug_location *a, const tv_debug_location *b)
@@ -354,10 +355,10 @@ static bool same_line(const tv_debug_location *a, const tv_debug_location *b)
 static tv_status step_line(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
     tv_debug_location first, now;
-    tv_debug_where(d, &first);
+    tv_debug_current_location(d, &first);
     for (uint64_t i = 0;; i++) {
         TV_TRY(tv_debug_step(d, 1, sink, stop));
-        tv_debug_where(d, &now);
+        tv_debug_current_location(d, &now);
         if (stop->reason != TV_DEBUG_STEP || !same_line(&first, &now))
             break;
         if (i % 1024 == 1023 && debug_interrupted(d)) {
@@ -372,21 +373,22 @@ static tv_status step_line(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop 
 static tv_status back_line(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
     tv_debug_location here, now;
-    tv_debug_where(d, &here);
+    tv_debug_current_location(d, &here);
     uint64_t count = 0;
     /* where the lines are in the program; the way there is one jump */
-    uint64_t next = tv_machine_next(tv_debug_machine(d));
+    uint64_t next = tv_machine_next_index(tv_debug_machine(d));
     while (count < next && count < LINE_STEPS_MAX) {
         count++;
-        tv_debug_instruction(d, tv_machine_order(tv_debug_machine(d), next - count), &now);
+        tv_debug_instruction_location(d, tv_machine_nth_index(tv_debug_machine(d), next - count), &now);
         bool left = !same_line(&here, &now) || here.end;
         tv_debug_location before;
-        if (left && (count == next ||
-                     !tv_debug_instruction(d, tv_machine_order(tv_debug_machine(d), next - count - 1), &before) ||
-                     !same_line(&now, &before)))
+        if (left &&
+            (count == next ||
+             !tv_debug_instruction_location(d, tv_machine_nth_index(tv_debug_machine(d), next - count - 1), &before) ||
+             !same_line(&now, &before)))
             break;
     }
-    return tv_debug_back(d, count ? count : 1, sink, stop);
+    return tv_debug_step_back(d, count ? count : 1, sink, stop);
 }
 
 static bool by_instruction(const json_t *request)
@@ -406,7 +408,7 @@ void dap_step_back(dap *s, const json_t *request)
     run(s, request, by_instruction(request) ? back_one : back_line, NULL);
 }
 
-void dap_reverse_continue(dap *s, const json_t *request) { run(s, request, tv_debug_reverse, NULL); }
+void dap_reverse_continue(dap *s, const json_t *request) { run(s, request, tv_debug_reverse_continue, NULL); }
 
 /* As at the launch: stops at the entry, or goes on. */
 static tv_status restart(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
@@ -477,7 +479,7 @@ void dap_evaluate(dap *s, const json_t *request)
         dap_refuse(s, request, quiet ? "not available" : dap_said(s));
     bool quit = answer.quit, stopped = answer.stopped || s->told_running;
     tv_debug_answer_free(&answer);
-    tv_debug_stop last = tv_debug_last(s->debug);
+    tv_debug_stop last = tv_debug_last_stop(s->debug);
     if (stopped && !s->broken && !s->ended)
         dap_stopped(s, &last);
     else if (status == TV_OK && !quiet && s->takes_invalidated)

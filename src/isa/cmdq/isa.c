@@ -37,7 +37,7 @@ static const tv_parameter parameters[CMDQ_FIELDS] = {
      ALLOWED_##type_(allowed_),                                                                                        \
      .min = (min_),                                                                                                    \
      .max = (max_),                                                                                                    \
-     .fallback = (fallback_),                                                                                          \
+     .default_value = (fallback_),                                                                                     \
      .unit = (unit_),                                                                                                  \
      .doc = (doc_)},
 #include "isa/cmdq/fields.def"

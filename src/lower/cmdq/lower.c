@@ -333,7 +333,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     if (status == TV_OK)
         status = tv_machine_new(options->config, options->mode, sink, &l->machine);
     if (status == TV_OK) {
-        tv_machine_threads(l->machine, options->threads);
+        tv_machine_set_threads(l->machine, options->threads);
         status = place_model(l, &options->progress, sink);
     }
     if (status != TV_OK) {
@@ -512,10 +512,10 @@ static tv_status keep_value(lowering *l, const tv_graph_node *n, const tv_diag_s
 /* Runs node by node, so that each output is seen before its place is used again. */
 static tv_status run_nodes(lowering *l, const tv_diag_sink *sink)
 {
-    tv_stop stop;
+    tv_stop_reason stop;
     tv_status status = TV_OK;
     for (uint32_t i = 0; i < l->graph->node_count && status == TV_OK; i++) {
-        status = tv_machine_run(l->machine, &(tv_run_limits){l->node_end[i], UINT64_MAX}, &stop);
+        status = tv_machine_run(l->machine, &(tv_run_limits){sizeof(tv_run_limits), l->node_end[i], UINT64_MAX}, &stop);
         if (status == TV_OK)
             status = keep_value(l, &l->graph->nodes[i], sink);
     }
@@ -525,7 +525,7 @@ static tv_status run_nodes(lowering *l, const tv_diag_sink *sink)
 static tv_status run_queue(lowering *l, const tv_diag_sink *sink)
 {
     tv_program *program;
-    tv_stop stop;
+    tv_stop_reason stop;
     char path[PATH_LENGTH];
     tv_queue_builder *entries = l->entries;
     l->entries = NULL;

@@ -465,7 +465,7 @@ static tv_status save_step(lowering *l, tv_program *program, const tv_diag_sink 
 static tv_status run_words(lowering *l, const tv_diag_sink *sink)
 {
     tv_program *program;
-    tv_stop stop;
+    tv_stop_reason stop;
     TV_TRY(tv_builder_finish(&l->m.n.program, sink, &program));
     tv_status status = TV_OK;
     if (status == TV_OK && l->emit)
@@ -599,7 +599,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
         destroy(l);
         return status;
     }
-    tv_machine_threads(l->m.machine, options->threads);
+    tv_machine_set_threads(l->m.machine, options->threads);
     *state = l;
     return TV_OK;
 }

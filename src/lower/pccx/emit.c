@@ -218,7 +218,7 @@ static tv_status save_program(pccx_lowering *l, tv_program *program, const tv_di
 tv_status pccx_run(pccx_lowering *l, const tv_diag_sink *sink)
 {
     tv_program *program;
-    tv_stop stop;
+    tv_stop_reason stop;
     TV_TRY(tv_builder_finish(&l->program, sink, &program));
     tv_status status = l->emit ? save_program(l, program, sink) : TV_OK;
     if (status == TV_OK)

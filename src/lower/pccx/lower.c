@@ -484,7 +484,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     if (status == TV_OK)
         status = check_model(l, options->config, sink);
     if (status == TV_OK) {
-        tv_machine_threads(l->machine, options->threads);
+        tv_machine_set_threads(l->machine, options->threads);
         status = pccx_place_model(l, &options->progress, sink);
     }
     if (status != TV_OK) {

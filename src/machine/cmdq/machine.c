@@ -202,7 +202,7 @@ static uint64_t accesses(void *state, const tv_access_sink *sink)
         tv_access access = {dram ? "dram" : "spm", t->start + (dram ? 0 : t->bank * m->shape.bank_bytes), t->bytes,
                             t->writes};
         for (uint64_t row = 0; row < t->rows; row++, access.addr += t->stride)
-            sink->take(sink->user, &access);
+            sink->emit(sink->user, &access);
     }
     return entry;
 }
@@ -229,7 +229,7 @@ static tv_status find_limit(machine *m, uint64_t max_cycles, uint32_t *limit)
     return TV_OK;
 }
 
-static tv_status run(void *state, const tv_run_limits *limits, tv_stop *why)
+static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *why)
 {
     machine *m = state;
     uint32_t limit;
@@ -338,7 +338,7 @@ static void set_threads(void *state, unsigned threads)
 
 static uint64_t clock_now(const void *state)
 {
-    tv_stats now = {0};
+    tv_stats now = {.size = sizeof now};
     stats(state, &now);
     return now.cycles;
 }

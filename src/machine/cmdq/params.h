@@ -6,7 +6,7 @@
 #include "base/schema.h"
 
 enum {
-#define TV_PARAM(id, key, type, unit, fallback, min, max, meaning) CMDQ_PARAM_##id,
+#define TV_PARAM(id, key, type, unit, default_value, min, max, meaning) CMDQ_PARAM_##id,
 #include "machine/cmdq/params.def"
 #undef TV_PARAM
     CMDQ_PARAM_COUNT

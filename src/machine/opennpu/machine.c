@@ -278,7 +278,7 @@ static outcome run_to(opennpu_machine *m, uint64_t end, uint64_t max_cycles)
     }
 }
 
-static tv_status run(void *state, const tv_run_limits *limits, tv_stop *why)
+static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *why)
 {
     opennpu_machine *m = state;
     *why = TV_STOP_FAULT;
@@ -308,7 +308,7 @@ static const tv_fault *fault(const void *state)
 
 static void tell(const tv_access_sink *sink, const char *space, uint64_t addr, uint64_t bytes, bool write)
 {
-    sink->take(sink->user, &(tv_access){space, addr, bytes, write});
+    sink->emit(sink->user, &(tv_access){space, addr, bytes, write});
 }
 
 /* Registers and ACC, LUTs, memory: by the instruction's engine. */

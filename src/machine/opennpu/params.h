@@ -6,7 +6,7 @@
 #include "base/schema.h"
 
 enum {
-#define TV_PARAM(id, key, type, unit, fallback, min, max, meaning) OPENNPU_PARAM_##id,
+#define TV_PARAM(id, key, type, unit, default_value, min, max, meaning) OPENNPU_PARAM_##id,
 #include "machine/opennpu/params.def"
 #undef TV_PARAM
     OPENNPU_PARAM_COUNT

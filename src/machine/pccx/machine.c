@@ -194,7 +194,7 @@ static outcome execute_next(pccx_machine *m, uint64_t max_cycles)
     return DONE;
 }
 
-static tv_status run(void *state, const tv_run_limits *limits, tv_stop *why)
+static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *why)
 {
     pccx_machine *m = state;
     *why = TV_STOP_FAULT;
@@ -265,7 +265,7 @@ static uint64_t clock_now(const void *state)
 
 static void tell(const tv_access_sink *sink, const char *space, uint64_t addr, uint64_t bytes, bool write)
 {
-    sink->take(sink->user, &(tv_access){space, addr, bytes, write});
+    sink->emit(sink->user, &(tv_access){space, addr, bytes, write});
 }
 
 /* The weights come from where the descriptors say. */
