@@ -30,6 +30,27 @@ static inline uint64_t tv_min_u64(uint64_t a, uint64_t b) { return a < b ? a : b
 
 static inline uint64_t tv_max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
+/* The greatest common divisor; gcd(a, 0) = a. */
+static inline uint64_t tv_gcd_u64(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+static inline tv_u128 tv_gcd_u128(tv_u128 a, tv_u128 b)
+{
+    while (b) {
+        tv_u128 r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
 /* The low `width` bits set; width 0 to 64. */
 static inline uint64_t tv_mask(unsigned width) { return width >= 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1; }
 

@@ -109,16 +109,6 @@ static bool parse_integer(const char *text, uint64_t *out)
     return false;
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 /* "20", "1.6" or "8/5". */
 static bool parse_rate(const char *text, tv_rate *out)
 {
@@ -142,7 +132,7 @@ static bool parse_rate(const char *text, tv_rate *out)
             den *= 10;
         }
     }
-    uint64_t g = gcd(num, den);
+    uint64_t g = tv_gcd_u64(num, den);
     num /= g;
     den /= g;
     if (*text != '\0' || num > UINT32_MAX || den > UINT32_MAX)

@@ -2,21 +2,11 @@
 /* Rationals on 128-bit intermediates. */
 #include "sim/ratio.h"
 
-static tv_u128 gcd(tv_u128 a, tv_u128 b)
-{
-    while (b) {
-        tv_u128 r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 static tv_ratio normal(tv_u128 whole, tv_u128 num, tv_u128 den)
 {
     whole += num / den;
     num %= den;
-    tv_u128 g = gcd(num, den);
+    tv_u128 g = tv_gcd_u128(num, den);
     num /= g;
     den /= g;
     while (den >> 62) { /* rounds up: the fraction never shrinks */
@@ -45,13 +35,8 @@ static tv_ratio normal_small(uint64_t whole, uint64_t num, uint64_t den)
     assert(whole >> 63 == 0);
     if (num == 0)
         return tv_ratio_of(whole);
-    uint64_t a = num, b = den;
-    while (b) {
-        uint64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a == 1 ? (tv_ratio){whole, num, den} : (tv_ratio){whole, num / a, den / a};
+    uint64_t g = tv_gcd_u64(num, den);
+    return g == 1 ? (tv_ratio){whole, num, den} : (tv_ratio){whole, num / g, den / g};
 }
 
 /* ---- Operations ---- */

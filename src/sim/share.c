@@ -2,23 +2,13 @@
 /* Max-min fair sharing of one memory among flows, event by event. */
 #include "sim/share.h"
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 bool tv_share_init(tv_share *share, const tv_rate *rates, unsigned flow_count)
 {
     uint64_t unit = 1;
     *share = (tv_share){.now = tv_ratio_of(0), .flow_count = flow_count};
     assert(flow_count <= TV_FLOWS_MAX);
     for (unsigned i = 0; i <= flow_count; i++) {
-        unit = unit / gcd(unit, rates[i].den) * rates[i].den;
+        unit = unit / tv_gcd_u64(unit, rates[i].den) * rates[i].den;
         if (unit >= UINT64_C(1) << 20)
             return false;
     }

@@ -425,8 +425,6 @@ uint64_t npu_key_block(const npu_model *m, uint32_t layer, uint32_t head, uint32
     return m->layers[layer].keys + ((uint64_t)head * m->position_blocks + block) * m->model->shape.head_dim * m->k;
 }
 
-static uint32_t common_divisor(uint32_t a, uint32_t b) { return b ? common_divisor(b, a % b) : a; }
-
 tv_status npu_lay_out(npu_model *m, const tv_backend_options *options, const tv_diag_sink *sink)
 {
     const tv_model_dims *s = &m->model->shape;
@@ -437,7 +435,7 @@ tv_status npu_lay_out(npu_model *m, const tv_backend_options *options, const tv_
     m->hidden_chunks = npu_chunks(m, s->hidden);
     m->dim_chunks = npu_chunks(m, s->dim);
     m->v_stride = m->kv_chunks * m->k;
-    m->turn_period = s->head_dim / 2 / common_divisor(s->head_dim / 2, m->k / 2);
+    m->turn_period = s->head_dim / 2 / (uint32_t)tv_gcd_u64(s->head_dim / 2, m->k / 2);
     m->n.inverse_dim = tv_f32_bits(1 / (float)s->dim);
     m->n.eps = tv_f32_bits(s->eps);
     take_memory(m);

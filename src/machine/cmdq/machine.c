@@ -22,16 +22,6 @@ typedef cmdq_machine machine;
 
 /* ---- Creating and loading ---- */
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 /* The quotients of section 5 are worked out in 128 bits. */
 static tv_status validate(const tv_config *config, const tv_diag_sink *sink)
 {
@@ -40,7 +30,7 @@ static tv_status validate(const tv_config *config, const tv_diag_sink *sink)
                                      CMDQ_PARAM_VE_ACTIVATION8, CMDQ_PARAM_VE_ACTIVATION4};
     for (size_t i = 0; i < TV_COUNTOF(rates); i++) {
         tv_rate rate = tv_config_rate(config, rates[i]);
-        uint64_t g = gcd(rate.num, rate.den);
+        uint64_t g = tv_gcd_u64(rate.num, rate.den);
         if (rate.num / g > 1 << 20 || rate.den / g > 1 << 20)
             return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "use few decimals",
                            "%s has a numerator or denominator over 2^20", params[rates[i]].key);

@@ -152,15 +152,8 @@ static uint64_t ceil_128(tv_u128 a, tv_u128 b)
 static uint64_t dma_cycles(const cmdq_params *s, const cmdq_tile *t)
 {
     uint64_t a = s->alignment, total = 0, period = 1;
-    if (t->rows > 1) { /* the rows' places relative to the alignment come back */
-        uint64_t x = a, y = t->stride % a;
-        while (y) {
-            uint64_t rest = x % y;
-            x = y;
-            y = rest;
-        }
-        period = a / x;
-    }
+    if (t->rows > 1) /* row starts repeat modulo the alignment */
+        period = a / tv_gcd_u64(a, t->stride % a);
     uint64_t whole = t->rows / period, rest = t->rows % period;
     for (uint64_t i = 0; i < tv_min_u64(t->rows, period); i++) {
         uint64_t start = t->start + i * t->stride, aligned = tv_ceil_div(start + t->bytes, a) * a - start / a * a;
