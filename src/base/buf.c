@@ -3,7 +3,8 @@
 #include "base/buf.h"
 
 #include <stdio.h>
-#include <stdlib.h>
+
+#include "base/vec.h"
 
 void tv_buf_fini(tv_buf *buf)
 {
@@ -19,26 +20,9 @@ void tv_buf_reuse(tv_buf *to, tv_buf *from)
 
 static bool reserve(tv_buf *buf, size_t n)
 {
-    if (buf->failed)
-        return false;
-    if (buf->cap - buf->len >= n)
-        return true;
-    size_t cap = buf->cap < 64 ? 64 : buf->cap;
-    while (cap - buf->len < n) {
-        if (cap > SIZE_MAX / 2) {
-            buf->failed = true;
-            return false;
-        }
-        cap *= 2;
-    }
-    uint8_t *data = realloc(buf->data, cap);
-    if (!data) {
-        buf->failed = true;
-        return false;
-    }
-    buf->data = data;
-    buf->cap = cap;
-    return true;
+    if (!buf->failed && buf->cap - buf->len < n)
+        buf->data = tv_vec_grow(buf->data, 1, buf->len, n, &buf->cap, &buf->failed);
+    return !buf->failed;
 }
 
 void *tv_buf_extend(tv_buf *buf, size_t n)
