@@ -5,7 +5,6 @@ is measured here.
     run.py BENCH_RUN [--rebase]"""
 
 import copy
-import difflib
 import json
 import os
 import subprocess
@@ -13,19 +12,16 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-passed = failed = 0
+sys.path.insert(0, os.path.join(HERE, ".."))
+from suite import Suite, parse_arguments  # noqa: E402
 
-
-def check(name, wrong):
-    global passed, failed
-    passed += not wrong
-    failed += bool(wrong)
-    if wrong:
-        print("%s: %s" % (name, wrong))
+OPTIONS = parse_arguments(__doc__, "bench_run")
+SUITE = Suite(options=OPTIONS)
+check = SUITE.check
 
 
 def run(*arguments, environment=None):
-    done = subprocess.run([sys.executable, os.path.abspath(sys.argv[1]), *arguments], cwd=HERE, capture_output=True, text=True, timeout=60, env=environment)
+    done = subprocess.run([sys.executable, os.path.abspath(OPTIONS.bench_run), *arguments], cwd=HERE, capture_output=True, text=True, timeout=60, env=environment)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -41,13 +37,8 @@ TEXTS = {
 def check_texts():
     for name, arguments in TEXTS.items():
         status, text, errors = run(*arguments)
-        path = os.path.join(HERE, name)
-        if "--rebase" in sys.argv:
-            with open(path, "w", encoding="utf-8") as out:
-                out.write(text)
-        with open(path, encoding="utf-8") as f:
-            wanted = f.read()
-        check(name, status and "status %d: %s" % (status, errors) or text != wanted and "\n" + "".join(difflib.unified_diff(wanted.splitlines(True), text.splitlines(True))))
+        check(name + ": exit status", status and "%d: %s" % (status, errors))
+        SUITE.golden(name, os.path.join(HERE, name), text)
 
 
 def check_json(old):
@@ -181,8 +172,7 @@ def main():
     check_verdicts()
     check_damaged(old)
     check_refusals()
-    print("%d passed, %d failed" % (passed, failed))
-    return 1 if failed or not passed else 0
+    return SUITE.finish()
 
 
 sys.exit(main())

@@ -12,7 +12,9 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from suite import ROOT, Suite, parse_arguments  # noqa: E402
+
 WAIT = 200
 
 
@@ -452,19 +454,10 @@ def broken(trivet):
 
 
 def main():
-    passed = failed = 0
-    for test in (machines, data_breakpoints, conditions, pausing, faults, without_sources, launches, changing_variables, hit_counts, counting_from_zero,
-                 an_editor_that_vanishes, refusals, broken):
-        try:
-            test(os.path.abspath(sys.argv[1]))
-            passed += 1
-        except Exception as e:  # the others must run
-            import traceback
-            traceback.print_exc()
-            print("FAILED %s: %s" % (test.__name__, e))
-            failed += 1
-    print("%d passed, %d failed" % (passed, failed))
-    return 1 if failed else 0
+    options = parse_arguments(__doc__, "trivet")
+    t = Suite(options.trivet, options)
+    t.run_tests((machines, data_breakpoints, conditions, pausing, faults, without_sources, launches, changing_variables, hit_counts, counting_from_zero, an_editor_that_vanishes, refusals, broken), t.trivet)
+    return t.finish()
 
 
 sys.exit(main())

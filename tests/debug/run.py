@@ -6,7 +6,6 @@
 
 NAME.cmd holds commands, and in its first line the arguments of `trivet debug`; NAME.out is what must come out when they are read from
 a pipe and repeated (-v). --rebase writes the .out files anew. Then a pseudo-terminal: prompt, completion by Tab, history, Ctrl-C."""
-import difflib
 import glob
 import json
 import os
@@ -19,8 +18,10 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from suite import ROOT, Suite, parse_arguments  # noqa: E402
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
 WAIT = 200
 
 
@@ -173,29 +174,13 @@ def long_runs_go_back(trivet):
 
 
 def main():
-    trivet, rebase = os.path.abspath(sys.argv[1]), "--rebase" in sys.argv[2:]
-    passed = failed = 0
+    options = parse_arguments(__doc__, "trivet")
+    t = Suite(options.trivet, options)
     for path in sorted(glob.glob(os.path.join(HERE, "*.cmd"))):
-        got = transcript(trivet, path)
-        out = path[:-4] + ".out"
-        want = open(out).read() if os.path.exists(out) else ""
-        if rebase and got != want:
-            with open(out, "w") as f:
-                f.write(got)
-        elif got != want:
-            print("FAILED %s\n%s" % (os.path.basename(path), "".join(difflib.unified_diff(want.splitlines(True), got.splitlines(True), "wanted", "found"))))
-            failed += 1
-            continue
-        passed += 1
-    for test in (terminal_completes_and_remembers, control_c_interrupts_a_run, scripts_run_before_the_terminal, long_runs_go_back):
-        try:
-            test(trivet)
-            passed += 1
-        except Exception as e:  # the others must run
-            print("FAILED %s: %s: %s" % (test.__name__, type(e).__name__, e))
-            failed += 1
-    print("%d passed, %d failed" % (passed, failed))
-    return 1 if failed else 0
+        if t.word in path:
+            t.golden(os.path.basename(path), path[:-4] + ".out", transcript(t.trivet, path))
+    t.run_tests((terminal_completes_and_remembers, control_c_interrupts_a_run, scripts_run_before_the_terminal, long_runs_go_back), t.trivet)
+    return t.finish()
 
 
 sys.exit(main())

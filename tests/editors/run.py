@@ -8,7 +8,6 @@ The grammar is run as a TextMate engine would, line by line, over every word of 
 a second reading of the lines, after docs/assembler.md, says what each token is.  With --rebase the files are written anew.
 """
 
-import argparse
 import glob
 import json
 import os
@@ -18,7 +17,9 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from suite import ROOT, Suite, parse_arguments  # noqa: E402
+
 EDITORS = os.path.join(ROOT, "editors")
 TOKEN = re.compile(r"""(?P<space>\s+)|(?P<comment>(?:;|\#|//).*)|(?P<string>"(?:[^"\\]|\\.)*")|(?P<character>'(?:[^'\\]|\\.)')|(?P<parameter>\\\w+|\\@|\\\(\))|
                        (?P<number>(?:[0-9]|\.[0-9])(?:[eE][+-](?=[0-9])|[0-9A-Za-z_.])*)|(?P<name>[A-Za-z_.$][\w.$]*)|(?P<operator><<|>>|<=|>=|==|!=|&&|\|\||[^\w\s])""", re.X)
@@ -47,34 +48,27 @@ class Grammar:
         return out
 
 
-class Tests:
-    def __init__(self, trivet):
-        self.trivet = os.path.abspath(trivet)
-        self.passed = self.failed = 0
+class Tests(Suite):
+    def __init__(self, options):
+        super().__init__(options.trivet, options)
         self.grammar = Grammar(os.path.join(EDITORS, "vscode", "syntaxes", "trivet.tmLanguage.json"))
         self.words = {}
         for target in ("pccx", "opennpu"):
             out = subprocess.run([self.trivet, "isa", target, "--json"], stdout=subprocess.PIPE, check=True).stdout
             self.words[target] = json.loads(out)["assembly"]
 
-    def count(self, name, wrong):
-        self.passed += not wrong
-        self.failed += bool(wrong)
-        if wrong and self.failed < 40:
-            print("%s: %s" % (name, wrong))
-
     def scope(self, line, word, wanted):
         """`word`'s first place in `line` has one scope, which begins with `wanted`."""
         at = line.index(word)
         found = set(self.grammar.scopes(line)[at:at + len(word)])
-        self.count(line, (len(found) != 1 or not str(next(iter(found))).startswith(wanted)) and "'%s' is %s, expected %s" % (word, sorted(map(str, found)), wanted))
+        self.check(line, (len(found) != 1 or not str(next(iter(found))).startswith(wanted)) and "'%s' is %s, expected %s" % (word, sorted(map(str, found)), wanted))
 
 
-def committed_files_are_made_from_the_tables(t, rebase):
-    p = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "tools", "editors.py"), t.trivet, EDITORS] + ([] if rebase else ["--check"]), stdout=subprocess.PIPE)
-    if rebase:
+def committed_files_are_made_from_the_tables(t):
+    p = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "tools", "editors.py"), t.trivet, EDITORS] + ([] if t.rebase else ["--check"]), stdout=subprocess.PIPE)
+    if t.rebase:
         print(p.stdout.decode(), end="")
-    t.count("editors/", p.returncode and p.stdout.decode())
+    t.check("editors/", p.returncode and p.stdout.decode())
 
 
 def words_have_their_colours(t):
@@ -150,7 +144,7 @@ def expected(words, tokens):
 def every_token_of_the_examples_is_coloured(t):
     sources = glob.glob(os.path.join(ROOT, "examples", "**", "*.s"), recursive=True) + [os.path.join(ROOT, "tests", "golden", "%s.s" % n) for n in (
         "instructions", "macros", "expressions", "directives", "uops")]
-    t.count("examples", len(sources) < 12 and "only %d" % len(sources))
+    t.check("examples", len(sources) < 12 and "only %d" % len(sources))
     for path in sorted(sources):
         with open(path, encoding="utf-8") as f:
             text = f.read()
@@ -165,7 +159,7 @@ def every_token_of_the_examples_is_coloured(t):
                 at += len(token)
                 if len(found) != 1 or not str(next(iter(found))).startswith(str(scope)):
                     wrong.append("line %d: '%s' is %s, expected %s" % (number, token, sorted(map(str, found)), scope))
-        t.count(os.path.relpath(path, ROOT), "; ".join(wrong[:5]))
+        t.check(os.path.relpath(path, ROOT), "; ".join(wrong[:5]))
 
 
 def the_extension_is_whole(t):
@@ -181,15 +175,15 @@ def the_extension_is_whole(t):
             wrong = None
         except (OSError, ValueError) as e:
             wrong = str(e)
-        t.count(path, wrong)
+        t.check(path, wrong)
     debugger = parts["debuggers"][0]
     # a "program" would be looked for in the extension's folder, a runtime is in the PATH
-    t.count("debugger", ("program" in debugger or (debugger["runtime"], debugger["args"]) != ("trivet", ["debug", "--dap"])) and "starts %s" % debugger)
+    t.check("debugger", ("program" in debugger or (debugger["runtime"], debugger["args"]) != ("trivet", ["debug", "--dap"])) and "starts %s" % debugger)
     with open(os.path.join(folder, "language-configuration.json"), encoding="utf-8") as f:
         language = json.load(f)
     for rule in list(language["indentationRules"].values()) + [language["wordPattern"], *language["folding"]["markers"].values(), parts["languages"][0]["firstLine"]]:
         re.compile(rule)
-    t.count("line comments", language["comments"]["lineComment"] != ";" and "not ;")
+    t.check("line comments", language["comments"]["lineComment"] != ";" and "not ;")
 
 
 VIM = r"""set nocompatible
@@ -244,22 +238,14 @@ def vim_colours_the_same(t):
                     at += len(token)
                     if found != {"trivet" + groups[scope]} and token not in "()[],.":
                         wrong.append("line %d: '%s' is %s, expected %s" % (number, token, sorted(found), groups[scope]))
-            t.count("vim " + path, "; ".join(wrong[:5]))
+            t.check("vim " + path, "; ".join(wrong[:5]))
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    ap.add_argument("trivet")
-    ap.add_argument("--rebase", action="store_true", help="write the files anew")
-    options = ap.parse_args()
-    t = Tests(options.trivet)
-    committed_files_are_made_from_the_tables(t, options.rebase)
-    words_have_their_colours(t)
-    every_token_of_the_examples_is_coloured(t)
-    the_extension_is_whole(t)
-    vim_colours_the_same(t)
-    print("%d passed, %d failed" % (t.passed, t.failed))
-    return t.failed != 0
+    t = Tests(parse_arguments(__doc__, "trivet"))
+    t.run_tests((committed_files_are_made_from_the_tables, words_have_their_colours, every_token_of_the_examples_is_coloured,
+                 the_extension_is_whole, vim_colours_the_same), t)
+    return t.finish()
 
 
 sys.exit(main())

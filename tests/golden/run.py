@@ -28,7 +28,6 @@ dumped values must be equal. Lines `; asm: ARGUMENTS` and `; run: ARGUMENTS` at 
 --rebase writes the text files (.hex, .dis, .uops, .err, .warn, .run, .check) and the outputs in those pages anew and shows what changed.
 """
 
-import argparse
 import difflib
 import glob
 import json
@@ -40,11 +39,10 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, HERE)
-sys.dont_write_bytecode = True
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
 from program import FAULT_CODES, Program  # noqa: E402
+from suite import ROOT, Suite, parse_arguments  # noqa: E402
 import opennpu_oracle  # noqa: E402  (program.py makes its folder known)
 
 SPDX = "# SPDX-License-Identifier: Apache-2.0\n"
@@ -325,21 +323,13 @@ class CmdqCase(Case):
             self.fail(p.stdout.decode("utf-8", "replace"))
 
 
-class Runner:
-    def __init__(self, trivet, rebase, pattern):
-        self.trivet, self.rebase, self.pattern = os.path.abspath(trivet), rebase, pattern
-        self.passed = self.failed = 0
-
+class Runner(Suite):
     def report(self, name, problems):
-        if not problems:
-            self.passed += 1
-            return
-        self.failed += 1
-        print("FAILED %s: %s" % (name, "\n    ".join("\n".join(problems).rstrip().split("\n"))), flush=True)
+        self.check(name, "\n".join(problems))
 
     def one(self, source, *checks):
         name = os.path.relpath(source, os.path.join(HERE, "..", ".."))
-        if self.pattern and self.pattern not in name:
+        if self.word and self.word not in name:
             return
         case = Case(self, source)
         if any(re.match(r"\s*\.target\s+opennpu\b", line) for line in case.head):
@@ -371,7 +361,7 @@ class Runner:
     def document(self, path):
         """Run the commands of a document's blocks and put their outputs below them."""
         name = os.path.relpath(path, ROOT)
-        if self.pattern and self.pattern not in name:
+        if self.word and self.word not in name:
             return
         with open(path, encoding="utf-8") as f:
             want = f.read()
@@ -439,10 +429,10 @@ class Runner:
                     self.one(source, lambda case: case.check_json(".expect.json"))
             for name in ("expected.py", "make.py"):
                 script = os.path.join(examples, name)
-                if os.path.exists(script) and not self.pattern:
+                if os.path.exists(script) and not self.word:
                     p = subprocess.run([sys.executable, "-B", script, "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                     self.report("examples/%s/%s" % (machine, name), [p.stdout.decode()] if p.returncode else [])
-        if not self.pattern:
+        if not self.word:
             self.codes()
             self.helps()
         for pages in ("examples.md", "debugger.md", "trace.md", "isa/*.md", "timing/*.md"):
@@ -451,15 +441,11 @@ class Runner:
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    ap.add_argument("trivet", help="the command under test")
-    ap.add_argument("--rebase", action="store_true", help="write the expected texts anew and show the differences")
-    ap.add_argument("pattern", nargs="?", help="run only the cases whose path contains this")
-    opts = ap.parse_intermixed_args()  # the pattern may follow --rebase
-    runner = Runner(opts.trivet, opts.rebase, opts.pattern)
+    options = parse_arguments(__doc__, "trivet", rest="pattern")
+    options.word = options.word or "".join(options.pattern)
+    runner = Runner(options.trivet, options)
     runner.all()
-    print("%d passed, %d failed" % (runner.passed, runner.failed))
-    return 1 if runner.failed else 0
+    return runner.finish()
 
 
 if __name__ == "__main__":

@@ -3,14 +3,25 @@
 """trivet llm as its users run it: repeatable texts, emitted programs that repeat the session, cycles without data, bytes a token.
 
 usage: run.py TRIVET MODEL RANDOM_MODEL SIZES...: models of these published sizes are run, too"""
-import glob, json, os, shutil, struct, subprocess, sys, tempfile
+import glob
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
-sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "oracle")]
 
 from host_sets import HostSets  # noqa: E402
+from suite import Suite, parse_arguments  # noqa: E402
 
-TRIVET, MODEL, RANDOM_MODEL = sys.argv[1:4]
+OPTIONS = parse_arguments(__doc__, "trivet", "model", "random_model", rest="sizes")
+TRIVET, MODEL, RANDOM_MODEL = os.path.abspath(OPTIONS.trivet), OPTIONS.model, OPTIONS.random_model
+SUITE = Suite(TRIVET, OPTIONS)
+expect = SUITE.expect
 PROMPT = ["-p", "ROMEO:", "--temperature", "0"]
 MACHINES = ("pccx", "opennpu", "cmdq")
 # Sizes of two published models, whose vocabulary has 32,000 pieces and whose heads share nothing.
@@ -18,15 +29,7 @@ SIZES = {
     "15M": dict(hidden_size=288, intermediate_size=768, num_hidden_layers=6, num_attention_heads=6, vocab_size=32000, max_position_embeddings=256),
     "110M": dict(hidden_size=768, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=12, vocab_size=32000, max_position_embeddings=1024),
 }
-passed, failed = 0, 0
 KERNELS = HostSets(TRIVET).names
-
-
-def expect(name, ok, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    if not ok:
-        print(f"FAILED {name}: {detail}")
 
 
 def run(*args, status=0):
@@ -52,7 +55,7 @@ def text_of(*args):
     return run("llm", MODEL, *args, "-q").stdout
 
 
-def texts_repeat():
+def texts_repeat(_folder):
     for target in ("host",) + MACHINES:
         sampled = ["-t", target, "-p", "ROMEO:", "-n", "12", "--seed", "7"]
         first = text_of(*sampled, "--threads", "1")
@@ -83,7 +86,7 @@ def emitted_programs_repeat_the_session(folder):
     expect("-t all has a folder for each machine", sorted(os.listdir(every)) == sorted(MACHINES) and all(os.listdir(os.path.join(every, t)) for t in MACHINES), os.listdir(every))
 
 
-def timing_needs_no_data():
+def timing_needs_no_data(_folder):
     """`ROMEO:` is seven tokens. The token after the last is timed, too, so that a run of -n 4 has as many as a text of -n 5."""
     for target in MACHINES:
         full = as_json("llm", MODEL, "-t", target, *PROMPT, "-n", "5")["targets"][0]
@@ -210,7 +213,7 @@ def fewer_pieces_than_tokens_at_a_time_are_evaluated(folder):
 def models_of_published_sizes_run(folder):
     """Random weights in the sizes of published models: the logits of a few tokens are like the host's, and without data the
     machine takes as long as with them."""
-    for name in sys.argv[4:]:
+    for name in OPTIONS.sizes:
         s = SIZES[name]
         path = os.path.join(folder, name + ".gguf")
         heads = str(s["num_attention_heads"])
@@ -230,7 +233,7 @@ def models_of_published_sizes_run(folder):
         os.unlink(path)
 
 
-def blocks_of_a_prompt_say_what_single_tokens_say():
+def blocks_of_a_prompt_say_what_single_tokens_say(_folder):
     """What stands behind a token in its block must not be seen by it; smaller banks take fewer tokens at once."""
     text = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "data", "tinyshakespeare.txt")
     cycles, nats = [], []
@@ -242,7 +245,7 @@ def blocks_of_a_prompt_say_what_single_tokens_say():
     expect("cmdq: blocks of any size evaluate a text alike", nats[0] > 0 and max(nats) == min(nats), nats)
 
 
-def machines_follow_the_host():
+def machines_follow_the_host(_folder):
     for target, least, options in (("pccx", 0.97, []), ("opennpu", 0.999, []), ("cmdq", 0.98, []), ("cmdq", 0.999, ["--activation-bits", "16"])):
         likeness = as_json("llm", MODEL, "-t", target, *options, "--verify", "-n", "12")["targets"][0]
         layers = likeness.get("layers", [])
@@ -252,7 +255,7 @@ def machines_follow_the_host():
         expect(f"{target}: logits are like the host's", likeness.get("logits", {}).get("cosine", 0) >= 0.995, likeness)
 
 
-def machines_of_other_sizes_run_or_say_why():
+def machines_of_other_sizes_run_or_say_why(_folder):
     same = text_of("-t", "pccx", *PROMPT, "-n", "3")
     expect("pccx without GEMM of 64 columns goes row by row", text_of("-t", "pccx", "-D", "gemm.k_max=32", *PROMPT, "-n", "3")[:6] == same[:6])
     for target, parameter, words in (("pccx", "host.bytes=65536", "host.bytes"), ("pccx", "l2.words=64", "l2.words"), ("opennpu", "mem.bytes=65536", "mem.bytes"),
@@ -261,7 +264,7 @@ def machines_of_other_sizes_run_or_say_why():
         expect(f"{target} with {parameter} says why", "TV-C008" in wrong.stderr and words in wrong.stderr, wrong.stderr)
 
 
-def a_width_that_a_machine_has_not_is_said():
+def a_width_that_a_machine_has_not_is_said(_folder):
     done = run("llm", MODEL, "-t", "opennpu", "--weight-bits", "4", "-n", "1")
     expect("opennpu: --weight-bits 4 is warned about", "TV-L040" in done.stderr, done.stderr)
     for target, bits, warned in (("pccx", "16", True), ("opennpu", "8", True), ("cmdq", "16", False), ("pccx", "8", False)):
@@ -272,7 +275,7 @@ def a_width_that_a_machine_has_not_is_said():
         expect(f"{target}: --weight-bits {bits} is not", done.stderr == "", done.stderr)
 
 
-def a_context_that_the_model_has_not_is_said():
+def a_context_that_the_model_has_not_is_said(_folder):
     done = run("llm", MODEL, "--context", "100000", "-n", "1")
     expect("--context above the model's is warned about", "TV-L042" in done.stderr, done.stderr)
 
@@ -329,22 +332,5 @@ def wrong_calls_are_refused(folder):
         expect(f"refused: {args}", done.returncode != 0 and words in done.stderr, f"exit {done.returncode}: {done.stderr}")
 
 
-with tempfile.TemporaryDirectory() as folder:
-    texts_repeat()
-    emitted_programs_repeat_the_session(folder)
-    timing_needs_no_data()
-    sizes_alone(folder)
-    odd_sizes(folder)
-    gains_of_any_size_run(folder)
-    fewer_pieces_than_tokens_at_a_time_are_evaluated(folder)
-    models_of_published_sizes_run(folder)
-    blocks_of_a_prompt_say_what_single_tokens_say()
-    machines_follow_the_host()
-    machines_of_other_sizes_run_or_say_why()
-    a_width_that_a_machine_has_not_is_said()
-    a_context_that_the_model_has_not_is_said()
-    traces_and_reports_are_of_the_session(folder)
-    traces_and_reports_refuse(folder)
-    wrong_calls_are_refused(folder)
-print(f"{passed} passed, {failed} failed")
-sys.exit(failed > 0)
+SUITE.run_tests((texts_repeat, emitted_programs_repeat_the_session, timing_needs_no_data, sizes_alone, odd_sizes, gains_of_any_size_run, fewer_pieces_than_tokens_at_a_time_are_evaluated, models_of_published_sizes_run, blocks_of_a_prompt_say_what_single_tokens_say, machines_follow_the_host, machines_of_other_sizes_run_or_say_why, a_width_that_a_machine_has_not_is_said, a_context_that_the_model_has_not_is_said, traces_and_reports_are_of_the_session, traces_and_reports_refuse, wrong_calls_are_refused), SUITE.folder)
+sys.exit(SUITE.finish())

@@ -9,7 +9,6 @@ bounded time and memory.  -k runs the groups whose names hold WORD.  With
 --sanitized the bounds are wider: a sanitizer takes more of both.
 """
 
-import argparse
 import glob
 import json
 import os
@@ -18,7 +17,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from bounded import Bounded  # noqa: E402
+from suite import Suite, parse_arguments  # noqa: E402
 
 LINE = re.compile(r"(?P<file>[^:\n]+):(?:(?P<line>\d+):(?P<column>\d+):)? (?:instruction (?P<index>\d+): )?"
                   r"(?P<severity>error|warning|note): (?P<message>.*) \[(?P<code>TV-\w+)\]$")
@@ -51,17 +50,13 @@ def as_lines(text):
     return meta + "\n" + "\n".join(row.rstrip(",") for row in rows[1:-1]) + "\n"
 
 
-class Runner(Bounded):
-    def __init__(self, options, folder):
-        super().__init__(options.trivet, folder, *((60, 1500) if options.sanitized else (5, 200)))
-
-    def write(self, data, name):
-        with open(os.path.join(self.folder, name), "wb") as f:
-            f.write(data if isinstance(data, bytes) else data.encode())
+class Runner(Suite):
+    def __init__(self, options):
+        super().__init__(options.trivet, options, (60, 1500) if options.sanitized else (5, 200))
 
     def look(self, data, command="check", file="q.json"):
-        self.write(data, file)
-        status, text, wrong = self.run([command, "-t", "cmdq", file])
+        self.write(file, data)
+        status, text, wrong = self.run_bounded([command, "-t", "cmdq", file])
         found = [m.groupdict() for m in map(LINE.match, text.splitlines()) if m]
         return status, text, [d for d in found if d["severity"] == "error"], wrong
 
@@ -80,13 +75,13 @@ class Runner(Bounded):
             wrong = "instruction %s, expected %d: %s" % (first["index"], index, text[:200])
         elif not wrong and says not in text:
             wrong = "says no %r: %s" % (says, text[:300])
-        self.count(name, wrong)
+        self.check(name, wrong)
 
     def accept(self, name, data, says="", **options):
         status, text, errors, wrong = self.look(data, **options)
         if not wrong and (status != 0 or says not in text):
             wrong = "exit status %s: %s" % (status, text[:300])
-        self.count(name, wrong)
+        self.check(name, wrong)
 
 
 # ---- Groups
@@ -138,7 +133,7 @@ def wrong_types(t):
                 for i, (value, code) in enumerate(cases):
                     if not wrong and first.get(str(i)) != "TV-" + code:
                         wrong = "%s gives %s, expected %s" % (value[:40], first.get(str(i)), code)
-                t.count("%s %s, %s" % (base["opcode"], field, name), wrong or (status != 2 and "exit status %s" % status))
+                t.check("%s %s, %s" % (base["opcode"], field, name), wrong or (status != 2 and "exit status %s" % status))
     for value in ("3", "5", "7", "64", "0"):
         t.refuse("qbits " + value, queue(damaged_field(LOAD, "qbits", value)), "TV-Q015", index=0, says="2, 4, 8, 16 or 32")
     for member in ('"t_start": 0', '"t_start": 0, "t_len": 1, "t_lne": 2', '"t_start": 0, "t_len": 1.0', '"t_start": 0, "t_len": 1, "t_len": 1',
@@ -238,7 +233,7 @@ def metadata(t):
         t.refuse("metadata in lines: " + name, as_lines(text), code, file="q.jsonl", **options)
     init = '"dram_init": [{"addr": %s}]'
     os.makedirs(os.path.join(t.folder, "inside"), exist_ok=True)
-    t.write(b"12345678", "inside/data.bin")
+    t.write("inside/data.bin", b"12345678")
     outside = tempfile.NamedTemporaryFile(prefix="trivet-outside-")
     outside.write(b"12345678")
     outside.flush()
@@ -362,7 +357,7 @@ def many_errors(t):
             wrong = "no note says that there are more"
         if not wrong and [int(d["index"] or -1) for d in errors] != sorted(int(d["index"] or -1) for d in errors):
             wrong = "not in the order of the entries"
-        t.count("150 errors: " + name, wrong)
+        t.check("150 errors: " + name, wrong)
     cut_off("opcodes", queue(*[{"opcode": "NIP"}] * 150), 2, "TV-Q010")
     cut_off("dependencies", queue(*[entry(NOP, deps_before=[999])] * 150), 2, "TV-Q018")
     cut_off("ranges of the machine", queue(*[entry(LOAD, spm_bank=99)] * 150), 1, "TV-Q031")
@@ -397,9 +392,9 @@ def several_errors(t):
     got = [(int(d["line"] or 0), int(d["column"] or 0), d["code"], int(d["index"]) if d["index"] else None) for d in errors]
     if not wrong and sorted(got) != sorted(SEVERAL_ERRORS):
         wrong = "not expected: %s; not found: %s" % (sorted(set(got) - set(SEVERAL_ERRORS)), sorted(set(SEVERAL_ERRORS) - set(got)))
-    t.count("several errors", wrong or (status != 2 and "exit status %d" % status))
+    t.check("several errors", wrong or (status != 2 and "exit status %d" % status))
     entries = [d["index"] for d in errors]
-    t.count("several errors, entry by entry", entries != sorted(entries) and "%s" % got)
+    t.check("several errors, entry by entry", entries != sorted(entries) and "%s" % got)
     t.refuse("place after a long entry", queue(entry(NOP, '"debug": "%s"' % ("x" * 3000000)), '{"opcode": "NOPE"}'), "TV-Q010", place=(3, 2), index=1)
     t.refuse("place of an escaped key", queue(r'{"opcode": "NOP", "sp\u006d_bank": 1}'), "TV-Q011", place=(2, 19), index=0)
     t.refuse("place of an error of the machine", queue(NOP, " " * 7 + entry(GEMM, te_id=5)), "TV-Q030", place=(3, 8), index=1, status=1)
@@ -450,7 +445,7 @@ def meaning(text):
 def written(t, source, kind):
     """The bytes of the file that `asm` makes of `source`."""
     out = os.path.join(t.folder, "out." + kind)
-    status, text, wrong = t.run(["asm", "-t", "cmdq", source, "-o", out, "--format", kind])
+    status, text, wrong = t.run_bounded(["asm", "-t", "cmdq", source, "-o", out, "--format", kind])
     if wrong or status != 0:
         return None, wrong or "exit status %d: %s" % (status, text[:300])
     with open(out, "rb") as f:
@@ -474,15 +469,15 @@ def write_again(t, name, source):
         if not wrong and kind == "jsonl" and len(first.splitlines()) != len(want["cmdq"]) + 1:
             wrong = "%d lines" % len(first.splitlines())
         if not wrong:
-            t.write(first, "again." + kind)
+            t.write("again." + kind, first)
             third, wrong = written(t, os.path.join(t.folder, "again." + kind), kind)
             if not wrong and third != first:
                 wrong = "what was written is written differently"
-        t.count("written as %s: %s" % (kind, name), wrong)
+        t.check("written as %s: %s" % (kind, name), wrong)
 
 
 def writing(t):
-    _, text, _ = t.run(["asm", "--help"])
+    _, text, _ = t.run_bounded(["asm", "--help"])
     if "jsonl" not in text:
         print("writing: left out, since `asm` does not write queues")
         return
@@ -492,9 +487,10 @@ def writing(t):
             write_again(t, os.path.basename(path), path)
     source = os.path.join(t.folder, "source.json")
     group = '{"opcode": "SYNC_GROUP", "name": "\\"g\\"", "group": []},\n{"opcode": "TE_GEMM_TILE"'
-    t.write(AGAIN.replace('{"opcode": "TE_GEMM_TILE"', group), "source.json")
+    t.write("source.json", AGAIN.replace('{"opcode": "TE_GEMM_TILE"', group))
     write_again(t, "texts, notes and numbers", source)
-    t.write(queue({"opcode": "VE_RMSNORM_TILE", "ve_id": 0, "in_bank": 0, "in_offset": 0, "out_bank": 1, "out_offset": 0, "length": 4, "qbits_activation": 32, "eps": -0.0}), "source.json")
+    t.write("source.json", queue({"opcode": "VE_RMSNORM_TILE", "ve_id": 0, "in_bank": 0, "in_offset": 0, "out_bank": 1, "out_offset": 0, "length": 4,
+                                  "qbits_activation": 32, "eps": -0.0}))
     write_again(t, "minus zero", source)
 
 
@@ -503,19 +499,9 @@ GROUPS = (truncated, wrong_types, fields, ids, circles, ends, versions, metadata
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("trivet")
-    parser.add_argument("--sanitized", action="store_true")
-    parser.add_argument("-k", default="")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="trivet-queue-") as folder:
-        t = Runner(options, folder)
-        for group in GROUPS:
-            if options.k in group.__name__:
-                group(t)
-        t.close()
-    print("%d passed, %d failed" % (t.passed, t.failed))
-    return t.failed != 0
+    t = Runner(parse_arguments(__doc__, "trivet"))
+    t.run_tests(GROUPS, t)
+    return t.finish()
 
 
 sys.exit(main())

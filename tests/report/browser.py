@@ -21,12 +21,12 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, HERE)
-sys.dont_write_bytecode = True
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
+import suite  # noqa: E402
 import webdriver  # noqa: E402
 from report_data import Report  # noqa: E402
+from suite import ROOT, parse_arguments  # noqa: E402
 
 PROGRAMS = [("pccx", "examples/pccx/pipeline.s"), ("pccx-attention", "examples/pccx/attention.s"), ("opennpu", "examples/opennpu/gemm64.s"),
             ("cmdq", "examples/cmdq/attention.json"), ("cmdq-prefetch", "examples/cmdq/prefetch.json")]
@@ -52,17 +52,11 @@ READY = "for (let i = 0; i < 1500 && !window.trivetReport; i++) await new Promis
 FRAME = "const frame = () => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)));"
 
 
-class Suite:
-    def __init__(self, trivet, steps, folder):
-        self.trivet, self.steps, self.folder = os.path.abspath(trivet), os.path.abspath(steps), os.path.abspath(folder)
-        self.passed = self.failed = 0
+class Suite(suite.Suite):
+    def __init__(self, options):
+        super().__init__(options.trivet, options)
+        self.steps, self.folder = os.path.abspath(options.steps), os.path.abspath(options.folder)
         os.makedirs(self.folder, exist_ok=True)
-
-    def check(self, name, ok, detail=""):
-        self.passed += bool(ok)
-        self.failed += not ok
-        if not ok:
-            print("FAILED %s %s" % (name, detail))
 
     def path(self, name, suffix):
         return os.path.join(self.folder, name + suffix)
@@ -73,7 +67,7 @@ class Suite:
         """Report and trace of one run."""
         command = [self.trivet, *arguments, "-q", "--report", self.path(name, ".html"), "--trace", self.path(name, ".json")]
         p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.check(name + ": is written", p.returncode == 0, p.stdout.decode())
+        self.expect(name + ": is written", p.returncode == 0, p.stdout.decode())
 
     def run_program(self, name, source):
         with open(source, encoding="utf-8") as f:
@@ -89,25 +83,25 @@ class Suite:
         counts = {}
         for kind, table in KINDS.items():
             counts[table] = sum(e["type"] == kind for e in events)
-            self.check("%s: rows of %s" % (name, table), report.rows(table) == counts[table], "%d, want %d" % (report.rows(table), counts[table]))
+            self.expect("%s: rows of %s" % (name, table), report.rows(table) == counts[table], "%d, want %d" % (report.rows(table), counts[table]))
         first = report.head["first"]
         for kind, table in (("ENGINE_EVENT", "work"), ("STALL_EVENT", "stall"), ("CMD_EVENT", "issue")):
             t = report.tables[table]
             got = list(zip(t["insn"], t["start"], t["cycles"]))
             want = [(e["cmdq_id"] - first + 1, e["start_cycle"], e["end_cycle"] - e["start_cycle"]) for e in events if e["type"] == kind]
-            self.check("%s: times of %s" % (name, table), got == want)
+            self.expect("%s: times of %s" % (name, table), got == want)
         stalls = [(e["details"]["cause"], e["details"].get("waits_for", first - 1) - first + 1) for e in events if e["type"] == "STALL_EVENT"]
         t = report.tables["stall"]
-        self.check(name + ": causes", [(report.text(c), w) for c, w in zip(t["cause"], t["waits_for"])] == stalls)
-        self.check(name + ": bytes and MACs of work", [(b, m) for b, m in zip(report.tables["work"]["bytes"], report.tables["work"]["macs"])] ==
+        self.expect(name + ": causes", [(report.text(c), w) for c, w in zip(t["cause"], t["waits_for"])] == stalls)
+        self.expect(name + ": bytes and MACs of work", [(b, m) for b, m in zip(report.tables["work"]["bytes"], report.tables["work"]["macs"])] ==
                    [(e["details"].get("bytes", 0), e["details"].get("macs", 0)) for e in events if e["type"] == "ENGINE_EVENT"])
         moved = sum(report.tables["transfer"]["bytes"])
         want = trace["summary_metrics"]["dram_read_bytes"] + trace["summary_metrics"]["dram_write_bytes"]
-        self.check(name + ": transferred bytes", moved == want, "%s, want %s" % (moved, want))
-        self.check(name + ": cycles", report.head["stats"]["cycles"] == trace["summary_metrics"]["cycles_total"])
-        self.check(name + ": accesses", report.rows("access") > 0)
-        self.check(name + ": page within 2 MB", len(report.page) < 2 << 20)
-        self.check(name + ": no foreign markup", "<script>alert" not in report.page and not re.search(r'(?:src|href)="(?!#)', report.page))
+        self.expect(name + ": transferred bytes", moved == want, "%s, want %s" % (moved, want))
+        self.expect(name + ": cycles", report.head["stats"]["cycles"] == trace["summary_metrics"]["cycles_total"])
+        self.expect(name + ": accesses", report.rows("access") > 0)
+        self.expect(name + ": page within 2 MB", len(report.page) < 2 << 20)
+        self.expect(name + ": no foreign markup", "<script>alert" not in report.page and not re.search(r'(?:src|href)="(?!#)', report.page))
         return counts
 
     # -- the page ----------------------------------------------------------------------------------------------------
@@ -122,16 +116,16 @@ class Suite:
 
     def quiet(self, browser, name):
         complaints = browser.complaints()
-        self.check(name + ": no complaint in the console", not complaints, str(complaints))
+        self.expect(name + ": no complaint in the console", not complaints, str(complaints))
         asked = [u for u in browser.requests() if not u.startswith(("file://" + self.path(name, ".html"), "data:", "blob:", "about:"))]
-        self.check(name + ": asks for nothing", not asked, str(asked))
+        self.expect(name + ": asks for nothing", not asked, str(asked))
 
     def page(self, browser, name, counts):
         self.load(browser, name)
         got = browser.run("const t = trivetReport.model.tables; return Object.fromEntries(Object.keys(t).map((n) => [n, t[n].rows]));")
-        self.check(name + ": the page reads all rows", all(got[table] == n for table, n in counts.items()), str(got))
+        self.expect(name + ": the page reads all rows", all(got[table] == n for table, n in counts.items()), str(got))
         blocks = browser.run("return trivetReport.model.lanes.reduce((sum, l) => sum + l.blocks.length, 0);")
-        self.check(name + ": lanes have blocks", blocks > 0)
+        self.expect(name + ": lanes have blocks", blocks > 0)
         self.zoom(browser, name)
         self.pick(browser, name)
         self.find(browser, name)
@@ -156,27 +150,27 @@ class Suite:
         browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-400)
         time.sleep(0.15)
         after = self.view(browser)
-        self.check(name + ": the wheel zooms in", after[1] - after[0] < before[1] - before[0], str(after))
-        self.check(name + ": the charts follow", self.pixels(browser, "lanes") != whole and self.pixels(browser, "memory") != memory
+        self.expect(name + ": the wheel zooms in", after[1] - after[0] < before[1] - before[0], str(after))
+        self.expect(name + ": the charts follow", self.pixels(browser, "lanes") != whole and self.pixels(browser, "memory") != memory
                    and self.pixels(browser, "bandwidth") != bandwidth)
         browser.mouse("mousePressed", x, y, button="left", clickCount=1)
         browser.mouse("mouseMoved", x - 60, y, button="left", buttons=1)
         browser.mouse("mouseMoved", x - 120, y, button="left", buttons=1)
         browser.mouse("mouseReleased", x - 120, y, button="left", clickCount=1)
         panned = self.view(browser)
-        self.check(name + ": dragging pans", panned[0] > after[0] and abs((panned[1] - panned[0]) - (after[1] - after[0])) < 1e-6 * after[2], str(panned))
+        self.expect(name + ": dragging pans", panned[0] > after[0] and abs((panned[1] - panned[0]) - (after[1] - after[0])) < 1e-6 * after[2], str(panned))
         browser.run("document.getElementById('lanes').focus();")
         for key, what in (("+", lambda a, b: b[1] - b[0] < a[1] - a[0]), ("ArrowLeft", lambda a, b: b[0] < a[0]), ("-", lambda a, b: b[1] - b[0] > a[1] - a[0]),
                           ("0", lambda a, b: b[0] == 0 and b[1] == b[2])):
             old = self.view(browser)
             browser.key(key)
-            self.check("%s: key %s" % (name, key), what(old, self.view(browser)), "%s to %s" % (old, self.view(browser)))
+            self.expect("%s: key %s" % (name, key), what(old, self.view(browser)), "%s to %s" % (old, self.view(browser)))
         browser.run("const b = document.getElementById('minimap').getBoundingClientRect(); trivetReport.view.zoom(4);")
 
     def pick(self, browser, name):
         """A click on the block of an instruction that waited for another shows it, and the link leads to the other."""
         n = browser.run("const m = trivetReport.model; for (let i = 0; i < m.insns; i++) if (m.start[i] >= 0 && m.end[i] - m.start[i] > 0 && m.stallsOf(i).some((s) => s.waitsFor >= 0)) return i; return -1;")
-        self.check(name + ": something waits for something", n >= 0)
+        self.expect(name + ": something waits for something", n >= 0)
         if n < 0:
             return
         x, y = browser.run(FRAME + """const {view, model, timeline} = trivetReport; const n = args[0], c = document.getElementById("lanes");
@@ -186,14 +180,14 @@ class Suite:
         browser.mouse("mouseMoved", x, y)
         tip = browser.run(FRAME + "await frame(); const t = document.getElementById('tooltip'); return t.hidden ? '' : t.innerText;")
         line, index, waits = browser.run("const m = trivetReport.model, n = args[0]; return [m.line(n), m.index(n), m.stallsOf(n).find((s) => s.waitsFor >= 0).waitsFor];", n)
-        self.check(name + ": hovering tells", "#%d" % index in tip and line in tip, repr(tip))
+        self.expect(name + ": hovering tells", "#%d" % index in tip and line in tip, repr(tip))
         browser.mouse("mousePressed", x, y, button="left", clickCount=1)
         browser.mouse("mouseReleased", x, y, button="left", clickCount=1)
         details = browser.run(FRAME + "await frame(); return document.getElementById('details').innerText;")
-        self.check(name + ": clicking selects", browser.run("return trivetReport.view.selected;") == n and "#%d" % index in details and line in details, details)
-        self.check(name + ": the details tell what it waited for", "held by" in details and "#%d" % (waits + browser.run("return trivetReport.model.head.first;")) in details, details)
+        self.expect(name + ": clicking selects", browser.run("return trivetReport.view.selected;") == n and "#%d" % index in details and line in details, details)
+        self.expect(name + ": the details tell what it waited for", "held by" in details and "#%d" % (waits + browser.run("return trivetReport.model.head.first;")) in details, details)
         browser.run(FRAME + "[...document.querySelectorAll('#details .waits a')][0].click(); await frame();")
-        self.check(name + ": the link leads to the producer", browser.run("return trivetReport.view.selected;") != n)
+        self.expect(name + ": the link leads to the producer", browser.run("return trivetReport.view.selected;") != n)
         browser.run("trivetReport.view.fit();")
 
     def find(self, browser, name):
@@ -202,43 +196,43 @@ class Suite:
         found, want = browser.run("""const i = document.getElementById("search"); i.value = args[0]; i.dispatchEvent(new Event("input"));
             const m = trivetReport.model; let n = 0; for (let k = 0; k < m.insns; k++) if (m.start[k] >= 0 && (m.text(m.tables.insn.op[k]) + "\\n" + m.line(k)).includes(args[0])) n++;
             return [document.getElementById("search-count").textContent, n];""", op)
-        self.check(name + ": search finds", int(found.replace(",", "").split()[0]) >= want > 0, "%s of %d for %s" % (found, want, op))
-        self.check(name + ": matches are shown", self.pixels(browser, "lanes") != plain)
+        self.expect(name + ": search finds", int(found.replace(",", "").split()[0]) >= want > 0, "%s of %d for %s" % (found, want, op))
+        self.expect(name + ": matches are shown", self.pixels(browser, "lanes") != plain)
         all_rows, filtered, sorted_rows = browser.run("""const g = trivetReport.grid, all = g.rows.length, i = document.getElementById("filter");
             i.value = args[0]; i.dispatchEvent(new Event("input")); const some = g.rows.length;
             document.querySelectorAll(".grid-head button")[4].click(); const m = trivetReport.model, keys = [...g.rows].map((n) => m.end[n] - m.start[n]);
             i.value = ""; i.dispatchEvent(new Event("input")); document.getElementById("search").value = ""; document.getElementById("search").dispatchEvent(new Event("input"));
             return [all, some, keys.every((k, j) => !j || keys[j - 1] >= k)];""", op)
-        self.check(name + ": the filter leaves fewer rows", 0 < filtered < all_rows, "%d of %d" % (filtered, all_rows))
-        self.check(name + ": a heading sorts", sorted_rows)
+        self.expect(name + ": the filter leaves fewer rows", 0 < filtered < all_rows, "%d of %d" % (filtered, all_rows))
+        self.expect(name + ": a heading sorts", sorted_rows)
         rows = browser.run("return document.querySelectorAll('.grid-row').length;")
-        self.check(name + ": few rows are elements", 0 < rows < 80, str(rows))
+        self.expect(name + ": few rows are elements", 0 < rows < 80, str(rows))
 
     def memory(self, browser, name):
         spaces = browser.run(FRAME + """const out = []; for (const b of document.querySelectorAll("#space-tabs button")) { b.click(); await frame();
             const m = trivetReport.memory, c = m.canvas, d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data, seen = new Set();
             for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
             out.push([b.textContent, m.shown, seen.size]); } document.querySelector("#space-tabs button").click(); return out;""")
-        self.check(name + ": the memory map has data", spaces and all(shown > 0 and colors > 3 for _, shown, colors in spaces), str(spaces))
+        self.expect(name + ": the memory map has data", spaces and all(shown > 0 and colors > 3 for _, shown, colors in spaces), str(spaces))
 
     def theme(self, browser, name):
         read = "return [document.documentElement.dataset.theme, getComputedStyle(document.body).backgroundColor];"
         before, lanes = browser.run(read), self.pixels(browser, "lanes")
         browser.run("document.getElementById('theme').click();")
         after = browser.run(read)
-        self.check(name + ": the theme changes", before[0] == "light" and after[0] == "dark" and before[1] != after[1] and self.pixels(browser, "lanes") != lanes)
+        self.expect(name + ": the theme changes", before[0] == "light" and after[0] == "dark" and before[1] != after[1] and self.pixels(browser, "lanes") != lanes)
         browser.run("document.getElementById('theme').click(); localStorage.clear();")
 
     def pictures(self, browser, name):
         for width, height in ((1440, 900), (390, 844)):
             for scheme in ("light", "dark"):
                 self.load(browser, name, width, height, scheme)
-                self.check("%s: follows the system's %s" % (name, scheme), browser.run("return document.documentElement.dataset.theme;") == scheme)
+                self.expect("%s: follows the system's %s" % (name, scheme), browser.run("return document.documentElement.dataset.theme;") == scheme)
                 wide = browser.run(FRAME + "await frame(); return document.documentElement.scrollWidth;")
-                self.check("%s: fits %d pixels" % (name, width), wide <= width, str(wide))
+                self.expect("%s: fits %d pixels" % (name, width), wide <= width, str(wide))
                 picture = self.path("%s-%d-%s" % (name, width, scheme), ".png")
                 browser.screenshot(picture, whole=True)
-                self.check(name + ": a picture", os.path.getsize(picture) > 20000)
+                self.expect(name + ": a picture", os.path.getsize(picture) > 20000)
 
     def manual(self, browser):
         """The picture of docs/report.md: in a layer of a decode step, what waited longest for another engine."""
@@ -250,7 +244,7 @@ class Suite:
                 && (best < 0 || m.waited[n] > m.waited[best]) && other(n)) best = n;
             trivetReport.go.select(best); trivetReport.view.show(m.start[best] - 700, m.start[best] + 500); document.activeElement.blur(); await frame();
             return best;""")
-        self.check("manual: something to show", found >= 0)
+        self.expect("manual: something to show", found >= 0)
         browser.size(1280, browser.run("return Math.ceil(document.getElementById('timeline').getBoundingClientRect().bottom + scrollY) + 16;"))
         browser.run(FRAME + "await frame();")
         browser.screenshot(self.path("manual", ".png"))
@@ -259,13 +253,13 @@ class Suite:
     def steps_page(self, browser):
         source = os.path.join(ROOT, "examples/cmdq/attention.json")
         status = subprocess.run([self.steps, source, self.path("steps", ".html"), self.path("steps", ".json")]).returncode
-        self.check("steps: is written", status == 0)
+        self.expect("steps: is written", status == 0)
         counts = self.compare("steps")
-        self.check("steps: steps and marks", counts["token"] == 5 and counts["marker"] == 1)
+        self.expect("steps: steps and marks", counts["token"] == 5 and counts["marker"] == 1)
         self.load(browser, "steps")
         text = browser.run("return document.getElementById('tokens').hidden ? '' : document.getElementById('tokens').innerText;")
-        self.check("steps: are listed", text.count("decode") == 4 and text.count("prefill") == 1, text)
-        self.check("steps: the title is text", browser.run("return document.getElementById('title').textContent + document.title;").count("<script>alert(1)</script>") == 2)
+        self.expect("steps: are listed", text.count("decode") == 4 and text.count("prefill") == 1, text)
+        self.expect("steps: the title is text", browser.run("return document.getElementById('title').textContent + document.title;").count("<script>alert(1)</script>") == 2)
         browser.screenshot(self.path("steps", ".png"), whole=True)
         self.quiet(browser, "steps")
 
@@ -274,8 +268,8 @@ class Suite:
         with open(source, "w", encoding="utf-8") as f:
             f.write(LARGE)
         p = subprocess.run([self.trivet, "run", source, "-c", "top", "-q", "--report", self.path("large", ".html")])
-        self.check("large: is written", p.returncode == 0)
-        self.check("large: more than 100,000 events", self.measure(browser, "large") > 100000)
+        self.expect("large: is written", p.returncode == 0)
+        self.expect("large: more than 100,000 events", self.measure(browser, "large") > 100000)
         self.quiet(browser, "large")
 
     def measure(self, browser, name):
@@ -297,14 +291,14 @@ class Suite:
             name = "llm-" + target
             self.write(name, "llm", os.path.join(ROOT, "models/shakespeare.gguf"), "-t", target, "-p", "A", "-n", "3")
             counts = self.compare(name)
-            self.check(name + ": steps", counts["token"] == 3, str(counts))
+            self.expect(name + ": steps", counts["token"] == 3, str(counts))
             self.page(browser, name, counts)
             self.load(browser, name)
             steps, layers, cycles = browser.run("""const rows = (id) => [...document.querySelectorAll("#" + id + " tbody tr")].map((r) => [...r.cells].map((c) => c.innerText.trim()));
                 return [rows("tokens"), rows("layers"), trivetReport.model.head.stats.cycles];""")
-            self.check(name + ": steps are listed", [(s[0], s[1]) for s in steps] == [("prefill", "0"), ("decode", steps[0][2]), ("decode", str(int(steps[0][2]) + 1))], str(steps))
-            self.check(name + ": steps take the whole run", sum(int(s[3].replace(",", "")) for s in steps) == cycles, "%s of %d" % (steps, cycles))
-            self.check(name + ": layers are listed", {"blk.%d" % i for i in range(6)} <= {r[0] for r in layers}, str(layers))
+            self.expect(name + ": steps are listed", [(s[0], s[1]) for s in steps] == [("prefill", "0"), ("decode", steps[0][2]), ("decode", str(int(steps[0][2]) + 1))], str(steps))
+            self.expect(name + ": steps take the whole run", sum(int(s[3].replace(",", "")) for s in steps) == cycles, "%s of %d" % (steps, cycles))
+            self.expect(name + ": layers are listed", {"blk.%d" % i for i in range(6)} <= {r[0] for r in layers}, str(layers))
             self.measure(browser, name)
             self.quiet(browser, name)
 
@@ -317,15 +311,14 @@ class Suite:
             self.steps_page(browser)
             self.large(browser)
             self.language_model(browser)
-        print("%d passed, %d failed" % (self.passed, self.failed))
-        return self.failed != 0
+        return self.finish()
 
 
 def main():
     if not webdriver.DRIVER or not webdriver.BROWSER:
         print("no chromium, or no chromedriver")
         return 1 if os.environ.get("CI") else 77
-    return Suite(*sys.argv[1:4]).run()
+    return Suite(parse_arguments(__doc__, "trivet", "steps", "folder")).run()
 
 
 sys.exit(main())

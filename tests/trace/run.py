@@ -9,7 +9,6 @@ schema, comparisons, compressed files, pipes, and damaged and hostile files, eac
 code, at the right place, in bounded time and memory.  -k runs the groups whose names hold WORD.
 """
 
-import argparse
 import copy
 import csv
 import glob
@@ -17,42 +16,25 @@ import io
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from bounded import Bounded  # noqa: E402
+from suite import ROOT, Suite, parse_arguments  # noqa: E402
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 ERROR = re.compile(r"(?P<file>[^:\n]+):(?:(?P<line>\d+):(?P<column>\d+):)? error: (?P<message>.*) \[(?P<code>TV-\w+)\]$", re.M)
 
 
-class Runner(Bounded):
-    def __init__(self, options, folder):
-        super().__init__(options.trivet, folder, *((60, 1200) if options.sanitized else (10, 120)))
-
-    def equal(self, name, found, expected):
-        self.count(name, found != expected and "%.300r, expected %.300r" % (found, expected))
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, data):
-        with open(self.path(name), "wb") as f:
-            f.write(data if isinstance(data, bytes) else data.encode())
+class Runner(Suite):
+    def __init__(self, options):
+        super().__init__(options.trivet, options, (60, 1200) if options.sanitized else (10, 120))
 
     def read(self, name):
         with open(self.path(name), encoding="utf-8", newline="") as f:
             return f.read()
 
-    def call(self, *arguments, data=None):
-        p = subprocess.run([self.trivet] + list(arguments), cwd=self.folder, input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
-        return p.returncode, p.stdout, p.stderr.decode("utf-8", "replace")
-
     def good(self, *arguments, data=None):
         status, out, err = self.call(*arguments, data=data)
-        self.count(" ".join(arguments), (status or err) and "exit status %s: %s" % (status, err[:300]))
+        self.check(" ".join(arguments), (status or err) and "exit status %s: %s" % (status, err[:300]))
         return out
 
     def summary(self, name):
@@ -61,7 +43,7 @@ class Runner(Bounded):
     def refuse(self, name, data, code, place=None, says=""):
         """`place`: line and column, or the line alone."""
         self.write("bad.json", data)
-        status, text, wrong = self.run(["trace", "bad.json"])
+        status, text, wrong = self.run_bounded(["trace", "bad.json"])
         found = ERROR.search(text)
         if wrong:
             pass
@@ -73,7 +55,7 @@ class Runner(Bounded):
             wrong = "at %s:%s, expected %s" % (found["line"], found["column"], place)
         elif says not in found["message"]:
             wrong = "does not say %r: %s" % (says, text[:300])
-        self.count(name, wrong)
+        self.check(name, wrong)
 
 
 # ---- Traces to begin with
@@ -112,7 +94,7 @@ def summaries_equal_statistics(t):
     for name, arguments in examples(t):
         status, out, err = t.call("run", *arguments, "--json", "--no-hazards", "--trace", "run.json", "--perfetto", "run.perfetto.json")
         if status not in (0, 1):
-            t.count(name, "exit status %d: %s" % (status, err))
+            t.check(name, "exit status %d: %s" % (status, err))
             continue
         want = json.loads(out)
         for file in ("run.json", "run.perfetto.json"):
@@ -120,7 +102,7 @@ def summaries_equal_statistics(t):
             for key in ("target", "cycles", "instructions", "macs", "engines", "bound_by"):
                 t.equal("%s %s %s" % (name, file, key), got[key], want[key])
             t.equal("%s %s bytes" % (name, file), {p: v["bytes"] for p, v in got["paths"].items()}, want["bytes"])
-            t.count("%s %s seconds" % (name, file), abs(got["seconds"] - want["seconds"]) > 1e-9 * want["seconds"] and "seconds differ")
+            t.check("%s %s seconds" % (name, file), abs(got["seconds"] - want["seconds"]) > 1e-9 * want["seconds"] and "seconds differ")
             causes = {}
             for engine in want["engines"].values():
                 for cause, cycles in engine["held"].items():
@@ -242,7 +224,7 @@ def check_chrome(t, name, file):
             counter = e["ts"]
     if sorted(tracks) != list(range(1, len(tracks) + 1)):
         wrong.append("tracks %s" % sorted(tracks))
-    t.count(name + ", the trace event format", "; ".join(wrong[:5]))
+    t.check(name + ", the trace event format", "; ".join(wrong[:5]))
 
 
 def unknown_members_stay(t):
@@ -276,7 +258,7 @@ def pipes_and_zstd(t):
         with open(t.path(name), "rb") as f:
             plain = f.read()
         t.equal(name + " is zstd", packed[:4], b"\x28\xb5\x2f\xfd")
-        t.count(name + " is smaller", len(packed) >= len(plain) and "%d bytes of %d" % (len(packed), len(plain)))
+        t.check(name + " is smaller", len(packed) >= len(plain) and "%d bytes of %d" % (len(packed), len(plain)))
         want = t.good("trace", name)
         for title, data in (("zstd", packed), ("plain", plain)):
             t.equal("%s %s from a pipe" % (name, title), t.good("trace", "-", data=data), want)
@@ -301,7 +283,7 @@ def figures_have_no_exponents(t):
         step = dict(event("TOKEN_EVENT", op="decode", end=cycles, position=0, tokens=tokens), engine=None)
         t.write("step.json", json.dumps(trace(step, summary={"cycles_total": cycles, "engines": {}})))
         text = t.good("trace", "step.json").decode()
-        t.count("%d tokens in %d cycles" % (tokens, cycles), ", %s tokens/s\n" % rate not in text and text)
+        t.check("%d tokens in %d cycles" % (tokens, cycles), ", %s tokens/s\n" % rate not in text and text)
 
 
 def comparisons(t):
@@ -429,8 +411,8 @@ def hostile(t):
     t.refuse("white space", head + " " * (20 << 20), "TV-T003", says="without a value")
     many = [event(op="op%d" % i, layer="l" * 200 + str(i), index=i, engine="E%d" % i) for i in range(150000)]
     t.write("many.json", json.dumps(trace(*many)))
-    status, text, wrong = t.run(["trace", "many.json"])
-    t.count("many names", wrong or (status and "exit status %s: %s" % (status, text[:200])))
+    status, text, wrong = t.run_bounded(["trace", "many.json"])
+    t.check("many names", wrong or (status and "exit status %s: %s" % (status, text[:200])))
     got = t.summary("many.json")
     t.equal("the rest is summed up", (len(got["ops"]), got["ops"][-1]["name"], sum(r["cycles"] for r in got["ops"])), (100000, "(others)", 150000))
 
@@ -439,19 +421,9 @@ GROUPS = [summaries_equal_statistics, conversions, unknown_members_stay, pipes_a
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    ap.add_argument("trivet")
-    ap.add_argument("--sanitized", action="store_true", help="wider bounds: a sanitizer takes more time and memory")
-    ap.add_argument("-k", metavar="WORD", default="")
-    options = ap.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        t = Runner(options, folder)
-        for group in GROUPS:
-            if options.k in group.__name__:
-                group(t)
-        t.close()
-    print("%d passed, %d failed" % (t.passed, t.failed))
-    return t.failed != 0
+    t = Runner(parse_arguments(__doc__, "trivet"))
+    t.run_tests(GROUPS, t)
+    return t.finish()
 
 
 if __name__ == "__main__":
