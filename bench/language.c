@@ -19,7 +19,7 @@ enum {
     PROMPT = PREFILL - 4
 }; /* with the token that begins a text, and the three bytes of the space before it, PREFILL */
 
-static const random_shape llama110m = {768, 2048, 12, 12, 12, 32000, 1024, true};
+static const random_dims llama110m = {768, 2048, 12, 12, 12, 32000, 1024, true};
 
 bool language_write(const char *path) { return random_model_write(&llama110m, TV_GGUF_Q8_0, path); }
 
@@ -92,7 +92,7 @@ static void *keep_looking(void *user)
  * BF16. */
 static double quantized_bytes(const char *target, unsigned bits)
 {
-    const random_shape *s = &llama110m;
+    const random_dims *s = &llama110m;
     double layer = 4.0 * s->dim * s->dim + 3.0 * s->dim * s->hidden,
            weights = s->layers * layer + (double)s->vocab * s->dim;
     bool pccx = strcmp(target, "pccx") == 0;

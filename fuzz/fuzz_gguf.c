@@ -66,11 +66,11 @@ static void look_at_tokenizer(const tv_gguf *gguf)
 static void look_at_checkpoint(const tv_llama2c *c)
 {
     static float row[ROW_MAX];
-    const tv_llama2c_shape *s = tv_llama2c_shape_of(c);
+    const tv_llama2c_header *s = tv_llama2c_header_of(c);
     for (unsigned tensor = 0; tensor < TV_LLAMA2C_TENSORS; tensor++) {
         uint64_t columns, rows;
         uint32_t layers;
-        tv_llama2c_dims(s, tensor, &columns, &rows, &layers);
+        tv_llama2c_tensor_dims(s, tensor, &columns, &rows, &layers);
         if (layers > 0 && columns <= ROW_MAX)
             tv_llama2c_row(c, tensor, layers - 1, rows - 1, row);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the lowerings share. */
+/* Helpers shared by the lowerings: machine faults, memory images, parameters. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static tv_status copy_space(tv_machine *machine, const char *space, uint64_t byt
         size_t n = (size_t)tv_min_u64(CHUNK, bytes - at);
         status = tv_machine_read(machine, space, at, chunk, n, sink);
         if (status == TV_OK)
-            fwrite(chunk, 1, n, out); /* the commit sees what went wrong */
+            fwrite(chunk, 1, n, out); /* tv_output_commit reports write errors */
     }
     free(chunk);
     return status;

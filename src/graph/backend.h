@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs a graph: the host, or a lowering for a machine. */
+/* The interface of everything that executes a graph: the host reference and the lowerings to the machines. */
 #ifndef TV_GRAPH_BACKEND_H
 #define TV_GRAPH_BACKEND_H
 
@@ -9,16 +9,16 @@
 #include "trivet/llm.h"
 
 typedef struct tv_backend_options {
-    const tv_config *config; /* of the machine */
-    uint32_t context;        /* positions to make room for */
+    const tv_config *config; /* of the machine; NULL for the host */
+    uint32_t context;        /* number of positions to allocate */
     unsigned threads;
     tv_mode mode;
-    bool keep_values;         /* of steps of one token, for `value` */
-    const char *emit;         /* folder for the programs, or NULL */
-    unsigned weight_bits;     /* 4 or 8, where the machine takes both; 0: its own */
+    bool keep_values;         /* record node outputs of single-token steps for `value` */
+    const char *emit;         /* directory to write the programs to, or NULL */
+    unsigned weight_bits;     /* 4 or 8, for machines that support both; 0: the machine's default */
     unsigned activation_bits; /* 8 or 16, likewise */
     const int32_t
-        *sample; /* tokens like those to come, at most 64, to learn ranges of activations, keys and values from */
+        *sample; /* calibration tokens, at most 64: ranges of activations, keys and values are measured on them */
     uint32_t sample_count;
     tv_llm_progress progress; /* of `create` */
 } tv_backend_options;
@@ -30,43 +30,44 @@ static inline void tv_progress_report(const tv_llm_progress *progress, const cha
 }
 
 typedef struct tv_backend {
-    const char *name;              /* "host", or the target's */
-    unsigned weight_bits_only;     /* the one width of weights it has; 0: --weight-bits chooses */
-    unsigned activation_bits_only; /* the same of activations */
+    const char *name;              /* "host", or the name of the target */
+    unsigned weight_bits_only;     /* the only weight width supported; 0: --weight-bits selects */
+    unsigned activation_bits_only; /* the only activation width supported; 0: --activation-bits selects */
     tv_status (*create)(const tv_graph *graph, const tv_model *model, const tv_backend_options *options,
                         const tv_diag_sink *sink, void **state);
     void (*destroy)(void *state);
 
-    /* Runs `count` tokens at positions from `position` on, which follow those run before. `logits` gets vocab values
-     * for each token, row after row, or, with `last_only`, for the last. */
+    /* Processes `count` tokens at positions [position, position + count), directly after those of the previous step.
+     * Writes logits[count][vocab], or, with `last_only`, logits[vocab] of the last token. */
     tv_status (*step)(void *state, const int32_t *tokens, uint32_t count, uint32_t position, bool last_only,
                       float *logits, const tv_diag_sink *sink);
 
-    /* The value of a node after a step, `count` rows; NULL: this backend does not keep it. For comparing layers. */
+    /* Output of a graph value after a step, [count][columns], or NULL when this backend does not keep it. Used to
+     * compare layers with the host; valid until the next step. */
     const float *(*value)(void *state, uint32_t value);
-    tv_machine *(*machine)(void *state); /* NULL: there is none */
+    tv_machine *(*machine)(void *state); /* NULL: the backend has no machine */
 
-    /* What the machine's instructions leave to the host, so far; *list lives as long as the state. Returns how many.
-     * NULL: nothing. */
+    /* Operations executed by the host because the machine has no instruction for them, counted since `create`. Returns
+     * their number; *list lives as long as the state. NULL: there are none. */
     unsigned (*host_ops)(const void *state, const tv_host_op **list);
 } tv_backend;
 
-/* A machine parameter, which is a number. */
+/* Value of a numeric machine parameter; 0 when there is no such key. */
 uint64_t tv_backend_parameter(const tv_config *config, const char *key);
 
-/* Adds the first `bytes` bytes of a space of byte addresses to a program, which has no data there: what the first
- * program that is written needs for all to run by themselves. */
+/* Appends the first `bytes` bytes of a byte-addressed space to the program's data segments, at address 0. Makes the
+ * first program of a written sequence self-contained. */
 tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_t bytes, tv_program *program,
                                  const tv_diag_sink *sink);
 
-/* Writes the first `bytes` bytes of a space of byte addresses to FOLDER/name: what programs that are written need to
- * run by themselves. */
+/* Writes the first `bytes` bytes of a byte-addressed space to FOLDER/name, the memory image of a written sequence of
+ * programs. */
 tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t bytes, const char *folder,
                                 const char *name, const tv_diag_sink *sink);
 
-/* Reports the fault that a run has ended with; returns TV_FAULT. */
+/* Reports the fault that stopped the machine to `sink`; returns TV_FAULT. */
 tv_status tv_backend_fault(const tv_machine *machine, const tv_diag_sink *sink);
 
-extern const tv_backend tv_backend_host; /* in binary32 on this computer */
+extern const tv_backend tv_backend_host; /* binary32 on the host */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The diagnostics of models and graphs. */
+/* The table of model and graph diagnostics. */
 #include "graph/codes.h"
 
 const tv_code tv_llm_codes[TV_LLM_CODE_COUNT] = {

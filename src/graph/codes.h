@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The codes of this floor: src/graph/codes.def as a table. */
+/* Diagnostic codes of models and graphs: codes.def as a table. */
 #ifndef TV_GRAPH_CODES_H
 #define TV_GRAPH_CODES_H
 

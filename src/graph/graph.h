@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model computes for some tokens, as operations on named values: every lowering and the host's executor start
- * from this. A value has a row for each token; what depends on the number of tokens or of positions is symbolic. */
+/* The tensor graph of a transformer: operations on named values, in topological order. Every lowering and the host
+ * reference start from it. A value has one row per token; extents that depend on the number of tokens or positions are
+ * symbolic. */
 #ifndef TV_GRAPH_GRAPH_H
 #define TV_GRAPH_GRAPH_H
 
@@ -8,14 +9,14 @@
 #include "graph/model.h"
 
 typedef enum tv_graph_op {
-    TV_OP_EMBED,        /* rows of the embedding, by token */
-    TV_OP_RMSNORM,      /* input, weight: gains */
-    TV_OP_MATMUL,       /* input times weight's rows */
-    TV_OP_ROPE,         /* turns pairs of each head by the token's position */
-    TV_OP_APPEND,       /* puts keys and values of the tokens into the layer's cache; no output */
-    TV_OP_SCORES,       /* each head's query times the cached keys / sqrt(head_dim) */
-    TV_OP_SOFTMAX,      /* over the positions up to the token's own */
-    TV_OP_WEIGHTED_SUM, /* the cached values, weighted */
+    TV_OP_EMBED,        /* rows of the embedding matrix, selected by token */
+    TV_OP_RMSNORM,      /* input, gains */
+    TV_OP_MATMUL,       /* y[n][rows] = x[n][columns] * W[rows][columns]^T */
+    TV_OP_ROPE,         /* rotates pairs of elements of each head by the token's position */
+    TV_OP_APPEND,       /* appends keys and values of the tokens to the layer's cache; no output */
+    TV_OP_SCORES,       /* q . K^T / sqrt(head_dim) of each head with the cached keys */
+    TV_OP_SOFTMAX,      /* over positions up to the token's own (causal) */
+    TV_OP_WEIGHTED_SUM, /* probs * V of each head with the cached values */
     TV_OP_ADD,
     TV_OP_MUL,
     TV_OP_SILU,
@@ -24,11 +25,11 @@ typedef enum tv_graph_op {
 
 enum { TV_GRAPH_INPUTS = 2 };
 
-#define TV_NO_VALUE UINT32_MAX /* instead of a value */
+#define TV_NO_VALUE UINT32_MAX /* no value: an unused input or output */
 
 typedef struct tv_graph_value {
-    const char *name; /* "q"; with the layer of its node it is unique */
-    uint32_t columns; /* 0: heads times the number of positions */
+    const char *name; /* for example "q"; unique within the layer */
+    uint32_t columns; /* 0: heads * number of positions */
     uint32_t layer;
 } tv_graph_value;
 
@@ -37,35 +38,35 @@ typedef struct tv_graph_node {
     uint32_t layer;
     uint32_t inputs[TV_GRAPH_INPUTS]; /* values, or TV_NO_VALUE */
     uint32_t output;
-    tv_weight weight; /* RMSNORM, MATMUL, EMBED */
-    uint32_t heads;   /* ROPE, SCORES, SOFTMAX, MIX */
+    tv_weight weight; /* of EMBED, RMSNORM, MATMUL */
+    uint32_t heads;   /* of ROPE, APPEND, SCORES, SOFTMAX, WEIGHTED_SUM */
 } tv_graph_node;
 
 typedef struct tv_graph {
-    const tv_model_dims *shape;
+    const tv_model_dims *dims;
     tv_graph_value *values;
     uint32_t value_count;
     tv_graph_node *nodes;
     uint32_t node_count;
-    uint32_t logits; /* the last value */
+    uint32_t logits; /* the value of the last node */
 } tv_graph;
 
 extern const char *const tv_graph_op_names[TV_OPS];
 
-/* The graph of a model; `model` outlives it. It has been verified. */
+/* Builds and verifies the graph of a model, which must outlive it. The caller frees it with tv_graph_free. */
 tv_status tv_graph_new(const tv_model *model, const tv_diag_sink *sink, tv_graph **out);
 void tv_graph_free(tv_graph *graph);
 
-/* The part of the model that a node belongs to, by the names of model files: "token_embd", "blk.3", "output". What the
- * programs of a lowering call their instructions, for traces. */
+/* The block of the model that a node belongs to, named as in model files: "token_embd", "blk.3", "output". Lowerings
+ * label their instructions with it for traces. */
 enum { TV_BLOCK_NAME_MAX = 16 };
 void tv_graph_block_name(const tv_graph *graph, const tv_graph_node *node, char text[TV_BLOCK_NAME_MAX]);
 
-/* Every value is written once, before it is read, with columns that fit the operation. False: *text says what is wrong.
- */
-bool tv_graph_verify(const tv_graph *graph, const tv_model *model, tv_buf *text);
+/* Checks that every value is written exactly once and before it is read, that each operation has the right number of
+ * inputs, and that their columns match the model's dimensions. TV_ERR_INPUT with TV-L043: a node is invalid. */
+tv_status tv_graph_verify(const tv_graph *graph, const tv_model *model, const tv_diag_sink *sink);
 
-/* One line for each node: "%3.q = matmul(%3.xn, blk.3.attn_q)  [n x 128]". */
+/* Appends one line per node: "%3.q = matmul(%3.xn, blk.3.attn_q)  [n x 128]". */
 void tv_graph_print(const tv_graph *graph, tv_buf *out);
 
 #endif

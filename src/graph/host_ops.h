@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a machine's instructions leave to its host, counted. */
+/* Counts of operations that the host executes for a machine. */
 #ifndef TV_GRAPH_HOST_OPS_H
 #define TV_GRAPH_HOST_OPS_H
 
@@ -7,8 +7,8 @@
 
 typedef struct tv_host_op {
     const char *name;
-    uint64_t count;    /* times that it was done */
-    uint64_t elements; /* BF16 values that it looked at, all times together: two bytes each */
+    uint64_t count;    /* number of times */
+    uint64_t elements; /* BF16 values processed in total, two bytes each */
 } tv_host_op;
 
 #endif

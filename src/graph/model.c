@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all models have: the names of matrices, and the end of a model. */
+/* Names of weight matrices; release of a model. */
 #include "graph/model.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 static const struct {
     const char *name;
     bool in_layer;
-} names[TV_WEIGHTS] = {
+} weight_names[TV_WEIGHTS] = {
     [TV_WEIGHT_EMBEDDING] = {"token_embd", false},
     [TV_WEIGHT_NORM_ATTENTION] = {"attn_norm", true},
     [TV_WEIGHT_Q] = {"attn_q", true},
@@ -24,14 +24,14 @@ static const struct {
     [TV_WEIGHT_CLASSIFIER] = {"output", false},
 };
 
-bool tv_weight_in_layer(tv_weight weight) { return names[weight].in_layer; }
+bool tv_weight_in_layer(tv_weight weight) { return weight_names[weight].in_layer; }
 
 void tv_model_matrix_name(tv_weight weight, uint32_t layer, char text[64])
 {
-    if (names[weight].in_layer)
-        snprintf(text, 64, "blk.%" PRIu32 ".%s", layer, names[weight].name);
+    if (weight_names[weight].in_layer)
+        snprintf(text, 64, "blk.%" PRIu32 ".%s", layer, weight_names[weight].name);
     else
-        snprintf(text, 64, "%s", names[weight].name);
+        snprintf(text, 64, "%s", weight_names[weight].name);
 }
 
 void tv_model_free(tv_model *model)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A language model of the llama architecture, as its file has it: sizes and matrices. */
+/* A language model of the llama architecture: dimensions and weight matrices, as read by an importer. */
 #ifndef TV_GRAPH_MODEL_H
 #define TV_GRAPH_MODEL_H
 
@@ -8,46 +8,46 @@
 typedef struct tv_model_dims {
     uint32_t dim, hidden, layers, heads, kv_heads, head_dim, vocab, context;
     float eps, theta;
-    bool tied; /* the classifier is the embedding */
+    bool tied; /* the classifier shares the embedding matrix */
 } tv_model_dims;
 
 typedef enum tv_weight {
-    TV_WEIGHT_EMBEDDING,      /* vocab x dim */
-    TV_WEIGHT_NORM_ATTENTION, /* dim; of each layer, as those that follow */
-    TV_WEIGHT_Q,              /* heads * head_dim x dim */
-    TV_WEIGHT_K,              /* kv_heads * head_dim x dim */
+    TV_WEIGHT_EMBEDDING,      /* [vocab][dim] */
+    TV_WEIGHT_NORM_ATTENTION, /* [dim], per layer, as are those up to DOWN */
+    TV_WEIGHT_Q,              /* [heads * head_dim][dim] */
+    TV_WEIGHT_K,              /* [kv_heads * head_dim][dim] */
     TV_WEIGHT_V,
-    TV_WEIGHT_O, /* dim x heads * head_dim */
+    TV_WEIGHT_O, /* [dim][heads * head_dim] */
     TV_WEIGHT_NORM_FFN,
-    TV_WEIGHT_GATE, /* hidden x dim */
+    TV_WEIGHT_GATE, /* [hidden][dim] */
     TV_WEIGHT_UP,
-    TV_WEIGHT_DOWN,       /* dim x hidden */
-    TV_WEIGHT_NORM_FINAL, /* dim; of the model */
-    TV_WEIGHT_CLASSIFIER, /* vocab x dim */
+    TV_WEIGHT_DOWN,       /* [dim][hidden] */
+    TV_WEIGHT_NORM_FINAL, /* [dim], once */
+    TV_WEIGHT_CLASSIFIER, /* [vocab][dim] */
     TV_WEIGHTS
 } tv_weight;
 
-/* A vector of gains; the others are matrices, also where they have one row. */
+/* Norm gains are vectors; all other weights are matrices, even with a single row. */
 static inline bool tv_weight_is_norm(tv_weight weight)
 {
     return weight == TV_WEIGHT_NORM_ATTENTION || weight == TV_WEIGHT_NORM_FFN || weight == TV_WEIGHT_NORM_FINAL;
 }
 
-/* Whether each layer has such a matrix, or the model has one. */
+/* True when every layer has its own; false when the model has one. */
 bool tv_weight_in_layer(tv_weight weight);
 
-/* A matrix of the file: `rows` rows of `columns`. */
+/* A weight matrix of the file, [rows][columns]. */
 typedef struct tv_matrix {
-    const struct tv_gguf_tensor *tensor; /* as the importer has it; NULL: the model is sizes alone */
-    tv_status (*read_row)(const struct tv_gguf_tensor *tensor, uint64_t row, float *out); /* of tensor */
+    const struct tv_gguf_tensor *tensor; /* the importer's tensor; NULL: dimensions only */
+    tv_status (*read_row)(const struct tv_gguf_tensor *tensor, uint64_t row, float *out); /* decodes one row */
     uint32_t rows, columns; /* 0: the model has no such matrix */
 } tv_matrix;
 
 typedef struct tv_model {
-    struct tv_gguf *gguf; /* the importer's file, owned; NULL: sizes alone, for timing */
+    struct tv_gguf *gguf; /* the importer's file, owned; NULL: dimensions only, for timing */
     void (*close)(struct tv_gguf *gguf);
-    tv_model_dims shape;
-    tv_matrix *matrices; /* TV_WEIGHTS for each layer; those of the model in layer 0 */
+    tv_model_dims dims;
+    tv_matrix *matrices; /* [layers][TV_WEIGHTS]; weights outside layers are in layer 0 */
 } tv_model;
 
 void tv_model_free(tv_model *model);
@@ -57,14 +57,13 @@ static inline const tv_matrix *tv_model_matrix(const tv_model *model, tv_weight 
     return &model->matrices[(size_t)layer * TV_WEIGHTS + weight];
 }
 
-/* Row `row` of a matrix that has a tensor, as matrix->columns floats. TV_ERR_INPUT: the tensor's type cannot be read.
- */
+/* Decodes row `row` to out[matrix->columns]. The matrix must have a tensor. TV_ERR_INPUT: unsupported tensor type. */
 static inline tv_status tv_matrix_row_f32(const tv_matrix *matrix, uint64_t row, float *out)
 {
     return matrix->read_row(matrix->tensor, row, out);
 }
 
-/* "blk.3.ffn_up": for messages and for the files of a lowering. */
+/* "blk.3.ffn_up": the name in model files, for messages and file names. */
 void tv_model_matrix_name(tv_weight weight, uint32_t layer, char text[64]);
 
 #endif

@@ -1,48 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text to tokens. A text, or a word of it, is a linked list of symbols; a heap holds the joins that are possible, best
- * first, and forgets by looking whether both symbols are still as they were. */
+/* Encodes text to tokens by byte-pair encoding.
+ *
+ * The text, or one word of it, is a doubly linked list of symbols. A heap holds the candidate merges of neighbouring
+ * symbols, best first. Candidates are not removed from the heap when a symbol changes; a stale candidate is recognized
+ * by the recorded lengths of its symbols. Encoding n bytes takes O(n log n). */
 #include <stdlib.h>
 
 #include "import/gpt2_split.h"
 #include "import/vocabulary.h"
 
-/* Part of the text; `len` 0: it has been joined to the one before it. */
+/* A range of the text; `len` 0: merged into the previous symbol. */
 typedef struct symbol {
     uint32_t start, len;
-    int32_t id;              /* of the piece; -1: it is none */
+    int32_t id;              /* piece, or -1 */
     uint32_t previous, next; /* NONE at the ends */
 } symbol;
 
 static const uint32_t NONE = UINT32_MAX;
 
-typedef struct join {
-    double order; /* lowest first, then the leftmost */
+typedef struct candidate {
+    double cost; /* the lowest is merged first, then the leftmost */
     uint32_t left, right;
-    uint32_t left_len, right_len; /* as they were */
-    int32_t joined;
-} join;
+    uint32_t left_len, right_len; /* lengths when the candidate was pushed */
+    int32_t merged;
+} candidate;
 
 typedef struct encoder {
     const tv_tokenizer *t;
     const char *text;
     symbol *symbols;
     size_t symbol_count, symbol_cap;
-    join *heap;
+    candidate *heap;
     size_t heap_count, heap_cap;
     tv_buf ids;
-    bool failed; /* no memory */
+    bool failed; /* out of memory */
 } encoder;
 
-static bool before(const join *a, const join *b)
+static bool precedes(const candidate *a, const candidate *b)
 {
-    return a->order != b->order ? a->order < b->order : a->left < b->left;
+    return a->cost != b->cost ? a->cost < b->cost : a->left < b->left;
 }
 
-static void push(encoder *e, join j)
+static void heap_push(encoder *e, candidate j)
 {
     if (e->heap_count == e->heap_cap) {
         size_t cap = e->heap_cap ? e->heap_cap * 2 : 64;
-        join *heap = realloc(e->heap, cap * sizeof *heap);
+        candidate *heap = realloc(e->heap, cap * sizeof *heap);
         if (!heap) {
             e->failed = true;
             return;
@@ -51,22 +54,22 @@ static void push(encoder *e, join j)
         e->heap_cap = cap;
     }
     size_t at = e->heap_count++;
-    for (; at > 0 && before(&j, &e->heap[(at - 1) / 2]); at = (at - 1) / 2)
+    for (; at > 0 && precedes(&j, &e->heap[(at - 1) / 2]); at = (at - 1) / 2)
         e->heap[at] = e->heap[(at - 1) / 2];
     e->heap[at] = j;
 }
 
-static join pop(encoder *e)
+static candidate heap_pop(encoder *e)
 {
-    join best = e->heap[0], last = e->heap[--e->heap_count];
+    candidate best = e->heap[0], last = e->heap[--e->heap_count];
     size_t at = 0;
     for (;;) {
         size_t child = 2 * at + 1;
         if (child >= e->heap_count)
             break;
-        if (child + 1 < e->heap_count && before(&e->heap[child + 1], &e->heap[child]))
+        if (child + 1 < e->heap_count && precedes(&e->heap[child + 1], &e->heap[child]))
             child++;
-        if (!before(&e->heap[child], &last))
+        if (!precedes(&e->heap[child], &last))
             break;
         e->heap[at] = e->heap[child];
         at = child;
@@ -75,50 +78,50 @@ static join pop(encoder *e)
     return best;
 }
 
-/* Offers the join of `left` with its neighbour, if there is one. */
-static void offer(encoder *e, uint32_t left)
+/* Pushes the merge of `left` with its right neighbour, if the vocabulary has the result. */
+static void push_candidate(encoder *e, uint32_t left)
 {
     uint32_t right = left == NONE ? NONE : e->symbols[left].next;
     if (right == NONE)
         return;
     const symbol *a = &e->symbols[left], *b = &e->symbols[right];
-    join j = {.left = left, .right = right, .left_len = a->len, .right_len = b->len};
+    candidate j = {.left = left, .right = right, .left_len = a->len, .right_len = b->len};
     if (e->t->gpt2) {
         const tv_merge *merge = a->id >= 0 && b->id >= 0 ? tv_vocabulary_merge(e->t, a->id, b->id) : NULL;
         if (!merge)
             return;
-        j.joined = merge->joined;
-        j.order = (double)merge->rank;
+        j.merged = merge->merged;
+        j.cost = (double)merge->rank;
     } else {
-        j.joined = tv_vocabulary_find(e->t, (tv_sv){e->text + a->start, (size_t)a->len + b->len});
-        if (j.joined < 0)
+        j.merged = tv_vocabulary_find(e->t, (tv_sv){e->text + a->start, (size_t)a->len + b->len});
+        if (j.merged < 0)
             return;
-        j.order = -(double)e->t->pieces[j.joined].score;
+        j.cost = -(double)e->t->pieces[j.merged].score;
     }
-    push(e, j);
+    heap_push(e, j);
 }
 
-static void join_symbols(encoder *e)
+static void merge_symbols(encoder *e)
 {
     for (size_t i = 0; i + 1 < e->symbol_count; i++)
-        offer(e, (uint32_t)i);
+        push_candidate(e, (uint32_t)i);
     while (e->heap_count > 0 && !e->failed) {
-        join j = pop(e);
+        candidate j = heap_pop(e);
         symbol *left = &e->symbols[j.left], *right = &e->symbols[j.right];
         if (left->len != j.left_len || right->len != j.right_len)
-            continue; /* one of them has been joined to something else */
+            continue; /* stale: a symbol has been merged otherwise */
         left->len += right->len;
-        left->id = j.joined;
+        left->id = j.merged;
         left->next = right->next;
         right->len = 0;
         if (right->next != NONE)
             e->symbols[right->next].previous = j.left;
-        offer(e, left->previous);
-        offer(e, j.left);
+        push_candidate(e, left->previous);
+        push_candidate(e, j.left);
     }
 }
 
-/* ---- Symbols in, tokens out ---- */
+/* ---- From symbols to tokens ---- */
 
 static void add_symbol(encoder *e, size_t start, size_t len, int32_t id)
 {
@@ -138,39 +141,39 @@ static void add_symbol(encoder *e, size_t start, size_t len, int32_t id)
         e->symbols[at - 1].next = at;
 }
 
-static void put_id(encoder *e, int32_t id) { tv_buf_append(&e->ids, &id, sizeof id); }
+static void append_id(encoder *e, int32_t id) { tv_buf_append(&e->ids, &id, sizeof id); }
 
-/* A symbol that is no piece: its bytes if the vocabulary has them all, else the unknown token once. */
-static void put_bytes(encoder *e, tv_sv bytes)
+/* A symbol that is not a piece: its byte tokens if all of them exist, otherwise one unknown token. */
+static void append_byte_tokens(encoder *e, tv_sv bytes)
 {
     for (size_t i = 0; i < bytes.len; i++)
         if (e->t->unk >= 0 && e->t->byte_ids[(uint8_t)bytes.ptr[i]] < 0) {
-            put_id(e, e->t->unk);
+            append_id(e, e->t->unk);
             return;
         }
     for (size_t i = 0; i < bytes.len; i++) {
         int32_t id = e->t->byte_ids[(uint8_t)bytes.ptr[i]];
         if (id >= 0)
-            put_id(e, id);
+            append_id(e, id);
     }
 }
 
-/* Joins the symbols that have been added, and puts their tokens. */
-static void finish(encoder *e)
+/* Merges the current list of symbols, appends the tokens, and empties the list. */
+static void flush_symbols(encoder *e)
 {
-    join_symbols(e);
+    merge_symbols(e);
     for (uint32_t i = e->symbol_count > 0 ? 0 : NONE; i != NONE && !e->failed; i = e->symbols[i].next) {
         const symbol *s = &e->symbols[i];
         if (s->id >= 0)
-            put_id(e, s->id);
+            append_id(e, s->id);
         else
-            put_bytes(e, (tv_sv){e->text + s->start, s->len});
+            append_byte_tokens(e, (tv_sv){e->text + s->start, s->len});
     }
     e->symbol_count = 0;
     e->heap_count = 0;
 }
 
-/* ---- The two kinds ---- */
+/* ---- The two tokenizer models ---- */
 
 static void encode_llama(encoder *e, const char *text, size_t len)
 {
@@ -185,12 +188,12 @@ static void encode_llama(encoder *e, const char *text, size_t len)
     e->failed |= escaped.failed;
     e->text = (const char *)escaped.data;
     for (size_t at = 0; at < escaped.len && !e->failed;) {
-        int32_t code; /* bytes that are not UTF-8 stand alone, so that none of them swallows a space */
-        size_t n = tv_utf8_take((tv_sv){e->text + at, escaped.len - at}, &code);
+        int32_t code; /* an invalid byte is a symbol by itself, so it cannot absorb a following space */
+        size_t n = tv_utf8_decode((tv_sv){e->text + at, escaped.len - at}, &code);
         add_symbol(e, at, n, tv_vocabulary_find(e->t, (tv_sv){e->text + at, n}));
         at += n;
     }
-    finish(e);
+    flush_symbols(e);
     tv_buf_fini(&escaped);
 }
 
@@ -201,7 +204,7 @@ static void encode_gpt2(encoder *e, const char *text, size_t len)
         size_t n = tv_gpt2_word((tv_sv){text + at, len - at});
         for (size_t i = at; i < at + n; i++)
             add_symbol(e, i, 1, e->t->byte_ids[(uint8_t)text[i]]);
-        finish(e);
+        flush_symbols(e);
         at += n;
     }
 }
@@ -213,7 +216,7 @@ tv_status tv_tokenizer_encode(const tv_tokenizer *tokenizer, const char *text, s
         return TV_ERR_INPUT;
     encoder e = {.t = tokenizer};
     if (bos && tokenizer->bos >= 0)
-        put_id(&e, tokenizer->bos);
+        append_id(&e, tokenizer->bos);
     if (tokenizer->gpt2)
         encode_gpt2(&e, text, len);
     else

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values of GGUF metadata: numbers of any kind as one, and all of them as text. */
+/* GGUF metadata values: numeric conversion and printing. */
 #include "import/gguf_types.h"
 #include "num/float.h"
 
 static const char *const kind_names[TV_GGUF_KINDS] = {"u8",   "i8",      "u16",    "i16", "u32", "i32", "f32",
                                                       "bool", "strings", "arrays", "u64", "i64", "f64"};
 
-/* One number of the file. */
+/* A number of any kind. */
 typedef struct number {
     enum { NONE, UNSIGNED, SIGNED, REAL } is;
     uint64_t u;
@@ -14,7 +14,7 @@ typedef struct number {
     double f;
 } number;
 
-static number number_at(tv_gguf_kind kind, const uint8_t *p)
+static number load_number(tv_gguf_kind kind, const uint8_t *p)
 {
     switch (kind) {
     case TV_GGUF_KIND_U8:
@@ -43,26 +43,26 @@ static number number_at(tv_gguf_kind kind, const uint8_t *p)
     }
 }
 
-static number number_of(const tv_gguf_meta *meta)
+static number meta_number(const tv_gguf_meta *meta)
 {
-    return meta ? number_at(meta->kind, (const uint8_t *)meta->value.ptr) : (number){.is = NONE};
+    return meta ? load_number(meta->kind, (const uint8_t *)meta->value.ptr) : (number){.is = NONE};
 }
 
 int64_t tv_gguf_list_i64(const tv_gguf_list *list, uint64_t i)
 {
-    number n = number_at(list->kind, list->data + i * tv_gguf_kind_bytes[list->kind]);
+    number n = load_number(list->kind, list->data + i * tv_gguf_kind_bytes[list->kind]);
     if (n.is == SIGNED)
         return n.i;
     return n.is == UNSIGNED ? (int64_t)tv_min_u64(n.u, INT64_MAX) : 0;
 }
 
-/* The conversion to F32 is defined for infinities and NaN, and for large numbers under IEEE 754: infinity. */
-static float narrow(double x) { return (float)x; }
+/* IEEE 754 conversion to F32: large numbers become infinite. */
+static float round_to_f32(double x) { return (float)x; }
 
 float tv_gguf_list_f32(const tv_gguf_list *list, uint64_t i)
 {
-    number n = number_at(list->kind, list->data + i * tv_gguf_kind_bytes[list->kind]);
-    return n.is == REAL ? narrow(n.f) : 0.0f;
+    number n = load_number(list->kind, list->data + i * tv_gguf_kind_bytes[list->kind]);
+    return n.is == REAL ? round_to_f32(n.f) : 0.0f;
 }
 
 tv_sv tv_gguf_string(const tv_gguf *gguf, const char *key, tv_sv fallback)
@@ -76,7 +76,7 @@ uint64_t tv_gguf_u64(const tv_gguf *gguf, const char *key, uint64_t fallback)
     const tv_gguf_meta *meta = tv_gguf_meta_find(gguf, key);
     if (!meta || meta->kind == TV_GGUF_KIND_BOOL)
         return fallback;
-    number n = number_of(meta);
+    number n = meta_number(meta);
     if (n.is == SIGNED && n.i >= 0)
         return (uint64_t)n.i;
     return n.is == UNSIGNED ? n.u : fallback;
@@ -84,8 +84,8 @@ uint64_t tv_gguf_u64(const tv_gguf *gguf, const char *key, uint64_t fallback)
 
 float tv_gguf_f32(const tv_gguf *gguf, const char *key, float fallback)
 {
-    number n = number_of(tv_gguf_meta_find(gguf, key));
-    return n.is == REAL ? narrow(n.f) : fallback;
+    number n = meta_number(tv_gguf_meta_find(gguf, key));
+    return n.is == REAL ? round_to_f32(n.f) : fallback;
 }
 
 bool tv_gguf_bool(const tv_gguf *gguf, const char *key, bool fallback)
@@ -117,7 +117,7 @@ void tv_gguf_meta_print(const tv_gguf_meta *meta, size_t width, tv_buf *buf)
         tv_buf_str(buf, meta->value.len > width ? "…" : "");
         return;
     }
-    number n = number_of(meta);
+    number n = meta_number(meta);
     if (meta->kind == TV_GGUF_KIND_BOOL)
         tv_buf_str(buf, n.u ? "true" : "false");
     else if (n.is == UNSIGNED)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types of GGUF tensors: names and sizes of all, conversion of those that can be read. */
+/* GGUF tensor types: names and sizes of all, conversion of the supported ones. */
 #include "import/gguf_types.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static const tv_gguf_type_row types[] = {
     {30, "BF16", 1, 2},       {34, "TQ1_0", 256, 54},   {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17},
 };
 
-static const tv_gguf_type readable[] = {TV_GGUF_F32, TV_GGUF_F16, TV_GGUF_BF16, TV_GGUF_Q8_0, TV_GGUF_Q4_0};
+static const tv_gguf_type supported[] = {TV_GGUF_F32, TV_GGUF_F16, TV_GGUF_BF16, TV_GGUF_Q8_0, TV_GGUF_Q4_0};
 
 enum { Q8_BYTES = 2 + TV_GGUF_BLOCK, Q4_BYTES = 2 + TV_GGUF_BLOCK / 2 };
 
@@ -33,8 +33,8 @@ const tv_gguf_type_row *tv_gguf_type_find(uint32_t type)
 
 bool tv_gguf_type_readable(uint32_t type)
 {
-    for (size_t i = 0; i < TV_COUNTOF(readable); i++)
-        if ((uint32_t)readable[i] == type)
+    for (size_t i = 0; i < TV_COUNTOF(supported); i++)
+        if ((uint32_t)supported[i] == type)
             return true;
     return false;
 }
@@ -47,9 +47,9 @@ const char *tv_gguf_type_name(uint32_t type)
 
 bool tv_gguf_type_named(tv_sv name, tv_gguf_type *out)
 {
-    for (size_t i = 0; i < TV_COUNTOF(readable); i++)
-        if (tv_sv_is_nocase(name, tv_gguf_type_name((uint32_t)readable[i]))) {
-            *out = readable[i];
+    for (size_t i = 0; i < TV_COUNTOF(supported); i++)
+        if (tv_sv_is_nocase(name, tv_gguf_type_name((uint32_t)supported[i]))) {
+            *out = supported[i];
             return true;
         }
     return false;
@@ -63,7 +63,7 @@ uint64_t tv_gguf_type_bytes(tv_gguf_type type, uint64_t elements)
 
 unsigned tv_gguf_type_block(tv_gguf_type type) { return tv_gguf_type_find((uint32_t)type)->block; }
 
-/* The reciprocal of a block's scale; 0 when the scale is too small to have one, which F16 holds as zero anyway. */
+/* 1 / d, or 0 when d has no finite reciprocal; F16 stores such a scale as zero. */
 static float reciprocal(float d)
 {
     float id = d != 0 ? 1.0f / d : 0.0f;
@@ -72,20 +72,19 @@ static float reciprocal(float d)
 
 static bool encode_q8(const float *x, uint8_t *bytes)
 {
-    float largest = 0;
+    float absmax = 0;
     bool finite = true;
     for (unsigned j = 0; j < TV_GGUF_BLOCK; j++) {
         finite &= isfinite(x[j]) != 0;
-        largest = fmaxf(largest, fabsf(x[j]));
+        absmax = fmaxf(absmax, fabsf(x[j]));
     }
-    float d = largest / 127.0f, id = reciprocal(d);
+    float d = absmax / 127.0f, id = reciprocal(d);
     uint16_t scale = tv_f16_from_f32(d);
     if (!finite || !tv_f16_is_finite(scale))
         return false;
     tv_store_le(bytes, scale, 2);
     for (unsigned j = 0; j < TV_GGUF_BLOCK; j++) {
-        /* |x id| stays below 127.5: both roundings together move 127 by less than a thousandth; but a subnormal d may
-         * be half of what it should be. */
+        /* |x * id| < 127.5 for a normal d, but a subnormal d may be off by half: clamp. */
         float q = fminf(fmaxf(roundf(x[j] * id), -127.0f), 127.0f);
         bytes[2 + j] = (uint8_t)(int8_t)q;
     }
@@ -94,16 +93,16 @@ static bool encode_q8(const float *x, uint8_t *bytes)
 
 static bool encode_q4(const float *x, uint8_t *bytes)
 {
-    float largest = 0, extreme = 0;
+    float absmax = 0, signed_absmax = 0;
     bool finite = true;
     for (unsigned j = 0; j < TV_GGUF_BLOCK; j++) {
         finite &= isfinite(x[j]) != 0;
-        if (largest < fabsf(x[j])) {
-            largest = fabsf(x[j]);
-            extreme = x[j];
+        if (absmax < fabsf(x[j])) {
+            absmax = fabsf(x[j]);
+            signed_absmax = x[j];
         }
     }
-    float d = extreme / -8.0f, id = reciprocal(d);
+    float d = signed_absmax / -8.0f, id = reciprocal(d);
     uint16_t scale = tv_f16_from_f32(d);
     if (!finite || !tv_f16_is_finite(scale))
         return false;

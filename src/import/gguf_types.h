@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and sizes of the types of GGUF tensors, for the reader and the writer. */
+/* Tables of GGUF tensor types and metadata kinds, shared by the reader and the writer. */
 #ifndef TV_IMPORT_GGUF_TYPES_H
 #define TV_IMPORT_GGUF_TYPES_H
 
@@ -8,15 +8,15 @@
 typedef struct tv_gguf_type_row {
     uint32_t type;
     const char *name;
-    uint16_t block, bytes; /* elements and bytes of a block */
+    uint16_t block, bytes; /* elements and bytes per block */
 } tv_gguf_type_row;
 
-/* NULL: nobody knows this number. */
+/* NULL: unknown type. */
 const tv_gguf_type_row *tv_gguf_type_find(uint32_t type);
 
 bool tv_gguf_type_readable(uint32_t type);
 
-/* Bytes of a value of metadata; 0 for strings and arrays. */
+/* Bytes of a metadata value; 0 for strings and arrays. */
 extern const uint8_t tv_gguf_kind_bytes[TV_GGUF_KINDS];
 
 /* "GGUF" */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing GGUF files. Metadata becomes bytes at once; a tensor's rows are asked for when the file is saved, one at a
- * time, so that a model needs no second copy in memory. */
+/* Writes GGUF files. Metadata is serialized when it is added; the rows of a tensor are generated when the file is
+ * saved, one at a time, so no second copy of the model is needed. */
 #include "import/gguf.h"
 
 #include <stdio.h>
@@ -9,25 +9,25 @@
 #include "import/gguf_types.h"
 #include "num/float.h"
 
-typedef struct tensor {
+typedef struct pending_tensor {
     char *name;
     size_t name_length;
     uint32_t type;
     unsigned dim_count;
     uint64_t dims[TV_GGUF_DIMS_MAX];
     uint64_t elements, bytes;
-    tv_gguf_rows rows; /* NULL: `data` as it is */
+    tv_gguf_rows rows; /* NULL: write `data` unchanged */
     void *user;
     const uint8_t *data;
-} tensor;
+} pending_tensor;
 
 struct tv_gguf_writer {
-    tv_buf metas; /* as in the file */
+    tv_buf metas; /* serialized */
     uint64_t meta_count;
     uint32_t alignment;
-    tensor *tensors;
+    pending_tensor *tensors;
     uint64_t tensor_count, tensor_cap;
-    bool failed; /* no memory */
+    bool failed; /* out of memory */
 };
 
 tv_gguf_writer *tv_gguf_writer_new(void)
@@ -51,73 +51,73 @@ void tv_gguf_writer_free(tv_gguf_writer *writer)
 
 /* ---- Metadata ---- */
 
-static void put_string(tv_buf *buf, tv_sv text)
+static void append_string(tv_buf *buf, tv_sv text)
 {
     tv_buf_le(buf, text.len, 8);
     tv_buf_append(buf, text.ptr, text.len);
 }
 
-static void begin(tv_gguf_writer *writer, tv_sv key, tv_gguf_kind kind)
+static void begin_entry(tv_gguf_writer *writer, tv_sv key, tv_gguf_kind kind)
 {
     writer->meta_count++;
-    put_string(&writer->metas, key);
+    append_string(&writer->metas, key);
     tv_buf_le(&writer->metas, kind, 4);
 }
 
-static void begin_array(tv_gguf_writer *writer, const char *key, tv_gguf_kind kind, uint64_t count)
+static void begin_array_entry(tv_gguf_writer *writer, const char *key, tv_gguf_kind kind, uint64_t count)
 {
-    begin(writer, tv_sv_of(key), TV_GGUF_KIND_ARRAY);
+    begin_entry(writer, tv_sv_of(key), TV_GGUF_KIND_ARRAY);
     tv_buf_le(&writer->metas, kind, 4);
     tv_buf_le(&writer->metas, count, 8);
 }
 
 void tv_gguf_writer_string(tv_gguf_writer *writer, const char *key, tv_sv value)
 {
-    begin(writer, tv_sv_of(key), TV_GGUF_KIND_STRING);
-    put_string(&writer->metas, value);
+    begin_entry(writer, tv_sv_of(key), TV_GGUF_KIND_STRING);
+    append_string(&writer->metas, value);
 }
 
 void tv_gguf_writer_u32(tv_gguf_writer *writer, const char *key, uint32_t value)
 {
-    begin(writer, tv_sv_of(key), TV_GGUF_KIND_U32);
+    begin_entry(writer, tv_sv_of(key), TV_GGUF_KIND_U32);
     tv_buf_le(&writer->metas, value, 4);
 }
 
 void tv_gguf_writer_u64(tv_gguf_writer *writer, const char *key, uint64_t value)
 {
-    begin(writer, tv_sv_of(key), TV_GGUF_KIND_U64);
+    begin_entry(writer, tv_sv_of(key), TV_GGUF_KIND_U64);
     tv_buf_le(&writer->metas, value, 8);
 }
 
 void tv_gguf_writer_f32(tv_gguf_writer *writer, const char *key, float value)
 {
-    begin(writer, tv_sv_of(key), TV_GGUF_KIND_F32);
+    begin_entry(writer, tv_sv_of(key), TV_GGUF_KIND_F32);
     tv_buf_le(&writer->metas, tv_f32_bits(value), 4);
 }
 
 void tv_gguf_writer_bool(tv_gguf_writer *writer, const char *key, bool value)
 {
-    begin(writer, tv_sv_of(key), TV_GGUF_KIND_BOOL);
+    begin_entry(writer, tv_sv_of(key), TV_GGUF_KIND_BOOL);
     tv_buf_le(&writer->metas, value, 1);
 }
 
 void tv_gguf_writer_strings(tv_gguf_writer *writer, const char *key, const tv_sv *values, uint64_t count)
 {
-    begin_array(writer, key, TV_GGUF_KIND_STRING, count);
+    begin_array_entry(writer, key, TV_GGUF_KIND_STRING, count);
     for (uint64_t i = 0; i < count; i++)
-        put_string(&writer->metas, values[i]);
+        append_string(&writer->metas, values[i]);
 }
 
 void tv_gguf_writer_f32s(tv_gguf_writer *writer, const char *key, const float *values, uint64_t count)
 {
-    begin_array(writer, key, TV_GGUF_KIND_F32, count);
+    begin_array_entry(writer, key, TV_GGUF_KIND_F32, count);
     for (uint64_t i = 0; i < count; i++)
         tv_buf_le(&writer->metas, tv_f32_bits(values[i]), 4);
 }
 
 void tv_gguf_writer_i32s(tv_gguf_writer *writer, const char *key, const int32_t *values, uint64_t count)
 {
-    begin_array(writer, key, TV_GGUF_KIND_I32, count);
+    begin_array_entry(writer, key, TV_GGUF_KIND_I32, count);
     for (uint64_t i = 0; i < count; i++)
         tv_buf_le(&writer->metas, (uint32_t)values[i], 4);
 }
@@ -126,20 +126,20 @@ void tv_gguf_writer_meta(tv_gguf_writer *writer, const tv_gguf_meta *meta)
 {
     if (tv_sv_is(meta->key, "general.alignment") && meta->kind == TV_GGUF_KIND_U32)
         writer->alignment = tv_load_le32(meta->value.ptr);
-    begin(writer, meta->key, meta->kind);
+    begin_entry(writer, meta->key, meta->kind);
     if (meta->kind == TV_GGUF_KIND_STRING)
-        put_string(&writer->metas, meta->value);
+        append_string(&writer->metas, meta->value);
     else
         tv_buf_append(&writer->metas, meta->value.ptr, meta->value.len);
 }
 
 /* ---- Tensors ---- */
 
-static tensor *add_tensor(tv_gguf_writer *writer, tv_sv name)
+static pending_tensor *add_tensor(tv_gguf_writer *writer, tv_sv name)
 {
     if (writer->tensor_count == writer->tensor_cap) {
         uint64_t cap = writer->tensor_cap ? writer->tensor_cap * 2 : 64;
-        tensor *grown = realloc(writer->tensors, (size_t)cap * sizeof *grown);
+        pending_tensor *grown = realloc(writer->tensors, (size_t)cap * sizeof *grown);
         if (!grown) {
             writer->failed = true;
             return NULL;
@@ -154,8 +154,8 @@ static tensor *add_tensor(tv_gguf_writer *writer, tv_sv name)
     }
     memcpy(copy, name.ptr, name.len);
     copy[name.len] = '\0';
-    tensor *t = &writer->tensors[writer->tensor_count++];
-    *t = (tensor){.name = copy, .name_length = name.len, .dims = {1, 1, 1, 1}};
+    pending_tensor *t = &writer->tensors[writer->tensor_count++];
+    *t = (pending_tensor){.name = copy, .name_length = name.len, .dims = {1, 1, 1, 1}};
     return t;
 }
 
@@ -170,7 +170,7 @@ void tv_gguf_writer_tensor(tv_gguf_writer *writer, const char *name, tv_gguf_typ
                            unsigned dim_count, tv_gguf_rows rows, void *user)
 {
     assert(dim_count >= 1 && dim_count <= TV_GGUF_DIMS_MAX && dims[0] % tv_gguf_type_block(type) == 0);
-    tensor *t = add_tensor(writer, tv_sv_of(name));
+    pending_tensor *t = add_tensor(writer, tv_sv_of(name));
     if (!t)
         return;
     t->type = (uint32_t)type;
@@ -186,7 +186,7 @@ void tv_gguf_writer_tensor(tv_gguf_writer *writer, const char *name, tv_gguf_typ
 void tv_gguf_writer_copy(tv_gguf_writer *writer, const tv_gguf_tensor *source)
 {
     assert(source->bytes > 0);
-    tensor *t = add_tensor(writer, source->name);
+    pending_tensor *t = add_tensor(writer, source->name);
     if (!t)
         return;
     t->type = source->type;
@@ -199,13 +199,13 @@ void tv_gguf_writer_copy(tv_gguf_writer *writer, const tv_gguf_tensor *source)
 
 /* ---- The file ---- */
 
-static uint64_t aligned(const tv_gguf_writer *writer, uint64_t at)
+static uint64_t align_up(const tv_gguf_writer *writer, uint64_t at)
 {
     return tv_ceil_div(at, writer->alignment) * writer->alignment;
 }
 
-/* Everything before the tensors' data, padded. */
-static void put_head(const tv_gguf_writer *writer, tv_buf *head)
+/* Serializes everything before the tensor data, padded to the alignment. */
+static void serialize_head(const tv_gguf_writer *writer, tv_buf *head)
 {
     tv_buf_le(head, TV_GGUF_MAGIC, 4);
     tv_buf_le(head, TV_GGUF_VERSION, 4);
@@ -214,20 +214,20 @@ static void put_head(const tv_gguf_writer *writer, tv_buf *head)
     tv_buf_append(head, writer->metas.data, writer->metas.len);
     uint64_t offset = 0;
     for (uint64_t i = 0; i < writer->tensor_count; i++) {
-        const tensor *t = &writer->tensors[i];
-        put_string(head, (tv_sv){t->name, t->name_length});
+        const pending_tensor *t = &writer->tensors[i];
+        append_string(head, (tv_sv){t->name, t->name_length});
         tv_buf_le(head, t->dim_count, 4);
         for (unsigned d = 0; d < t->dim_count; d++)
             tv_buf_le(head, t->dims[d], 8);
         tv_buf_le(head, t->type, 4);
         tv_buf_le(head, offset, 8);
-        offset = aligned(writer, offset + t->bytes);
+        offset = align_up(writer, offset + t->bytes);
     }
     if (writer->tensor_count > 0)
-        tv_buf_fill(head, 0, (size_t)(aligned(writer, head->len) - head->len));
+        tv_buf_fill(head, 0, (size_t)(align_up(writer, head->len) - head->len));
 }
 
-static tv_status write_rows(const tensor *t, FILE *file, const tv_diag_sink *sink)
+static tv_status write_rows(const pending_tensor *t, FILE *file, const tv_diag_sink *sink)
 {
     uint64_t length = t->dims[0];
     size_t row_bytes = (size_t)tv_gguf_type_bytes((tv_gguf_type)t->type, length);
@@ -241,7 +241,7 @@ static tv_status write_rows(const tensor *t, FILE *file, const tv_diag_sink *sin
                              "tensor '%s', row %llu: a value is not finite or too large for %s", t->name,
                              (unsigned long long)i, tv_gguf_type_name(t->type));
         if (status == TV_OK)
-            fwrite(bytes, 1, row_bytes, file); /* an error shows in tv_output_commit */
+            fwrite(bytes, 1, row_bytes, file); /* tv_output_commit reports write errors */
     }
     free(row);
     free(bytes);
@@ -251,12 +251,12 @@ static tv_status write_rows(const tensor *t, FILE *file, const tv_diag_sink *sin
 static tv_status write_tensors(const tv_gguf_writer *writer, FILE *file, const tv_diag_sink *sink)
 {
     for (uint64_t i = 0; i < writer->tensor_count; i++) {
-        const tensor *t = &writer->tensors[i];
+        const pending_tensor *t = &writer->tensors[i];
         if (t->rows)
             TV_TRY(write_rows(t, file, sink));
         else
             fwrite(t->data, 1, (size_t)t->bytes, file);
-        for (uint64_t at = t->bytes; at < aligned(writer, t->bytes); at++)
+        for (uint64_t at = t->bytes; at < align_up(writer, t->bytes); at++)
             fputc(0, file);
     }
     return TV_OK;
@@ -266,7 +266,7 @@ tv_status tv_gguf_writer_save(tv_gguf_writer *writer, const char *path, const tv
 {
     tv_output *output = NULL;
     tv_buf head = {0};
-    put_head(writer, &head);
+    serialize_head(writer, &head);
     if (writer->failed || writer->metas.failed || head.failed) {
         tv_buf_fini(&head);
         return tv_fail_memory(sink);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPT-2's split into words, by hand. */
+/* The pre-tokenizer of GPT-2, written without a regular expression engine. */
 #include "import/gpt2_split.h"
 
-typedef struct run {
+typedef struct code_range {
     uint32_t first, last;
-} run;
+} code_range;
 
-static const run letters[] = {
+static const code_range letters[] = {
 #define TV_LETTERS(first, last) {first, last},
 #define TV_NUMBERS(first, last)
 #include "import/unicode.def"
@@ -14,7 +14,7 @@ static const run letters[] = {
 #undef TV_NUMBERS
 };
 
-static const run numbers[] = {
+static const code_range numbers[] = {
 #define TV_LETTERS(first, last)
 #define TV_NUMBERS(first, last) {first, last},
 #include "import/unicode.def"
@@ -22,16 +22,16 @@ static const run numbers[] = {
 #undef TV_NUMBERS
 };
 
-static const run spaces[] = {
+static const code_range spaces[] = {
     {0x09, 0x0D},     {0x20, 0x20},     {0x85, 0x85},     {0xA0, 0xA0},     {0x1680, 0x1680},
     {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000},
 };
 
-typedef enum class { LETTER, NUMBER, SPACE, OTHER } class;
+typedef enum char_class { LETTER, NUMBER, SPACE, OTHER } char_class;
 
-size_t tv_utf8_take(tv_sv text, int32_t *code)
+size_t tv_utf8_decode(tv_sv text, int32_t *code)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    static const uint32_t min_code[] = {0, 0, 0x80, 0x800, 0x10000};
     const uint8_t *p = (const uint8_t *)text.ptr;
     *code = p[0];
     if (p[0] < 0x80)
@@ -46,46 +46,46 @@ size_t tv_utf8_take(tv_sv text, int32_t *code)
             return 1;
         value = value << 6 | (p[i] & 0x3F);
     }
-    if (value < least[n] || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF))
+    if (value < min_code[n] || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF))
         return 1;
     *code = (int32_t)value;
     return n;
 }
 
-static bool in_runs(const run *runs, size_t count, uint32_t code)
+static bool in_ranges(const code_range *ranges, size_t count, uint32_t code)
 {
-    size_t low = 0, high = count; /* the first run that does not end before `code` */
+    size_t low = 0, high = count; /* the first range that does not end before `code` */
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (runs[middle].last < code)
+        if (ranges[middle].last < code)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < count && runs[low].first <= code;
+    return low < count && ranges[low].first <= code;
 }
 
-static class class_of(int32_t code)
+static char_class class_of(int32_t code)
 {
     if (code < 0)
         return OTHER;
     uint32_t c = (uint32_t)code;
-    if (in_runs(letters, TV_COUNTOF(letters), c))
+    if (in_ranges(letters, TV_COUNTOF(letters), c))
         return LETTER;
-    if (in_runs(spaces, TV_COUNTOF(spaces), c))
+    if (in_ranges(spaces, TV_COUNTOF(spaces), c))
         return SPACE;
-    return in_runs(numbers, TV_COUNTOF(numbers), c) ? NUMBER : OTHER;
+    return in_ranges(numbers, TV_COUNTOF(numbers), c) ? NUMBER : OTHER;
 }
 
-static tv_sv from(tv_sv text, size_t at) { return (tv_sv){text.ptr + at, text.len - at}; }
+static tv_sv suffix(tv_sv text, size_t at) { return (tv_sv){text.ptr + at, text.len - at}; }
 
-/* The bytes of the characters of class `wanted` from `at` on. */
-static size_t span(tv_sv text, size_t at, class wanted)
+/* Bytes of the characters of class `wanted` from `at` on. */
+static size_t class_span(tv_sv text, size_t at, char_class wanted)
 {
     size_t start = at;
     while (at < text.len) {
         int32_t code;
-        size_t n = tv_utf8_take(from(text, at), &code);
+        size_t n = tv_utf8_decode(suffix(text, at), &code);
         if (class_of(code) != wanted)
             break;
         at += n;
@@ -93,7 +93,7 @@ static size_t span(tv_sv text, size_t at, class wanted)
     return at - start;
 }
 
-static size_t contraction(tv_sv text)
+static size_t contraction_bytes(tv_sv text)
 {
     static const char *const endings[] = {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"};
     for (size_t i = 0; i < TV_COUNTOF(endings); i++) {
@@ -104,13 +104,13 @@ static size_t contraction(tv_sv text)
     return 0;
 }
 
-/* White space up to the end is one word; before anything else, all but its last character, unless that is all. */
-static size_t white(tv_sv text)
+/* Trailing white space is one word; before a non-space, all of it except its last character, unless that is all. */
+static size_t whitespace_bytes(tv_sv text)
 {
     size_t at = 0, last = 0;
     while (at < text.len) {
         int32_t code;
-        size_t n = tv_utf8_take(from(text, at), &code);
+        size_t n = tv_utf8_decode(suffix(text, at), &code);
         if (class_of(code) != SPACE)
             return last > 0 ? last : at;
         last = at;
@@ -123,14 +123,14 @@ size_t tv_gpt2_word(tv_sv text)
 {
     if (text.len == 0)
         return 0;
-    size_t n = contraction(text);
+    size_t n = contraction_bytes(text);
     if (n > 0)
         return n;
     size_t space = text.ptr[0] == ' ' && text.len > 1;
     int32_t code;
-    tv_utf8_take(from(text, space), &code);
-    class first = class_of(code);
+    tv_utf8_decode(suffix(text, space), &code);
+    char_class first = class_of(code);
     if (first != SPACE)
-        return space + span(text, space, first);
-    return white(text);
+        return space + class_span(text, space, first);
+    return whitespace_bytes(text);
 }

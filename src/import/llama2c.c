@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing llama2.c checkpoints. Where a tensor lies follows from the header alone, and the file must be
- * exactly as long as that asks for. */
+/* Reads and writes llama2.c checkpoints. The offsets of all tensors follow from the header, which also determines the
+ * exact size of the file. */
 #include "import/llama2c.h"
 
 #include <math.h>
@@ -16,11 +16,11 @@ enum { HEADER_0 = 28, HEADER_2 = 256, GROUP = 64, SEQ_MAX = 1 << 30 };
 
 struct tv_llama2c {
     tv_input input;
-    tv_llama2c_shape shape;
+    tv_llama2c_header header;
     uint64_t offsets[TV_LLAMA2C_TENSORS];
 };
 
-/* The order in the file. Version 0 has the cosines and sines before WCLS. */
+/* Tensors in file order. In version 0, the tables of cosines and sines precede WCLS. */
 static const tv_llama2c_tensor order_0[] = {
     TV_LLAMA2C_TOKEN_EMBEDDING, TV_LLAMA2C_RMS_ATT, TV_LLAMA2C_WQ, TV_LLAMA2C_WK, TV_LLAMA2C_WV,        TV_LLAMA2C_WO,
     TV_LLAMA2C_RMS_FFN,         TV_LLAMA2C_W1,      TV_LLAMA2C_W2, TV_LLAMA2C_W3, TV_LLAMA2C_RMS_FINAL, TV_LLAMA2C_WCLS,
@@ -31,8 +31,8 @@ static const tv_llama2c_tensor order_2[] = {
     TV_LLAMA2C_W1,      TV_LLAMA2C_W2,      TV_LLAMA2C_W3,        TV_LLAMA2C_WCLS,
 };
 
-void tv_llama2c_dims(const tv_llama2c_shape *s, tv_llama2c_tensor tensor, uint64_t *columns, uint64_t *rows,
-                     uint32_t *layers)
+void tv_llama2c_tensor_dims(const tv_llama2c_header *s, tv_llama2c_tensor tensor, uint64_t *columns, uint64_t *rows,
+                            uint32_t *layers)
 {
     uint64_t kv_dim = (uint64_t)s->dim / s->heads * s->kv_heads;
     *columns = s->dim;
@@ -80,31 +80,31 @@ static bool is_vector(tv_llama2c_tensor tensor)
     return tensor == TV_LLAMA2C_RMS_ATT || tensor == TV_LLAMA2C_RMS_FFN || tensor == TV_LLAMA2C_RMS_FINAL;
 }
 
-static bool is_quantized(const tv_llama2c_shape *s, tv_llama2c_tensor tensor)
+static bool is_quantized(const tv_llama2c_header *s, tv_llama2c_tensor tensor)
 {
     return s->version == 2 && !is_vector(tensor);
 }
 
-/* Bytes of the cosines, and likewise of the sines. */
-static uint64_t table_bytes(const tv_llama2c_shape *s) { return (uint64_t)s->seq_len * (s->dim / s->heads / 2) * 4; }
+/* Bytes of the table of cosines; the sines take the same. */
+static uint64_t table_bytes(const tv_llama2c_header *s) { return (uint64_t)s->seq_len * (s->dim / s->heads / 2) * 4; }
 
-static uint64_t layer_bytes(const tv_llama2c_shape *s, tv_llama2c_tensor tensor)
+static uint64_t layer_bytes(const tv_llama2c_header *s, tv_llama2c_tensor tensor)
 {
     uint64_t columns, rows;
     uint32_t layers;
-    tv_llama2c_dims(s, tensor, &columns, &rows, &layers);
+    tv_llama2c_tensor_dims(s, tensor, &columns, &rows, &layers);
     return is_quantized(s, tensor) ? columns * rows + columns * rows / s->group_size * 4 : columns * rows * 4;
 }
 
-/* Where the tensors lie; returns the size of the file. The limits keep every sum far below 2^64. */
-static uint64_t lay_out(const tv_llama2c_shape *s, uint64_t offsets[TV_LLAMA2C_TENSORS])
+/* Computes the offset of each tensor and returns the size of the file. The limits keep every sum far below 2^64. */
+static uint64_t compute_offsets(const tv_llama2c_header *s, uint64_t offsets[TV_LLAMA2C_TENSORS])
 {
     const tv_llama2c_tensor *order = s->version == 2 ? order_2 : order_0;
     uint64_t at = s->version == 2 ? HEADER_2 : HEADER_0;
     for (unsigned i = 0; i < TV_LLAMA2C_TENSORS; i++) {
         uint64_t columns, rows;
         uint32_t layers;
-        tv_llama2c_dims(s, order[i], &columns, &rows, &layers);
+        tv_llama2c_tensor_dims(s, order[i], &columns, &rows, &layers);
         if (s->version == 0 && order[i] == TV_LLAMA2C_WCLS)
             at += 2 * table_bytes(s);
         if (layers > 0)
@@ -114,8 +114,8 @@ static uint64_t lay_out(const tv_llama2c_shape *s, uint64_t offsets[TV_LLAMA2C_T
     return at;
 }
 
-/* NULL, or what is wrong with it. */
-static const char *shape_problem(const tv_llama2c_shape *s)
+/* Describes what is invalid in a header; NULL: valid. */
+static const char *header_problem(const tv_llama2c_header *s)
 {
     if (s->dim < 1 || s->dim > TV_LLAMA2C_SIDE_MAX || s->hidden_dim < 1 || s->hidden_dim > TV_LLAMA2C_SIDE_MAX ||
         s->vocab < 1 || s->vocab > TV_LLAMA2C_SIDE_MAX)
@@ -135,13 +135,13 @@ static const char *shape_problem(const tv_llama2c_shape *s)
 
 /* ---- Reading ---- */
 
-/* False: too short. A version other than 0 and 2 is left to the caller. */
-static bool take_header(const uint8_t *data, size_t size, tv_llama2c_shape *s)
+/* Returns false when the file is too short. The caller checks the version. */
+static bool parse_header(const uint8_t *data, size_t size, tv_llama2c_header *s)
 {
     if (size < HEADER_0)
         return false;
     const uint8_t *p = data;
-    *s = (tv_llama2c_shape){0};
+    *s = (tv_llama2c_header){0};
     if (tv_load_le32(data) == MAGIC) {
         s->version = tv_load_le32(data + 4);
         if (s->version == 0 || size < HEADER_2)
@@ -163,30 +163,31 @@ static bool take_header(const uint8_t *data, size_t size, tv_llama2c_shape *s)
 
 bool tv_llama2c_recognise(const uint8_t *data, size_t size)
 {
-    tv_llama2c_shape s;
+    tv_llama2c_header s;
     if (size >= 4 && tv_load_le32(data) == MAGIC)
         return true;
-    return take_header(data, size, &s) && !shape_problem(&s);
+    return parse_header(data, size, &s) && !header_problem(&s);
 }
 
 static tv_status read_checkpoint(const char *name, tv_llama2c *c, const tv_input *input, const tv_diag_sink *sink)
 {
     if (!tv_llama2c_recognise(input->data, input->size))
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), NULL,
-                       "'%s' is not a llama2.c checkpoint: its header makes no sense", name);
-    if (!take_header(input->data, input->size, &c->shape))
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT), "get the file again", "'%s' has a damaged header",
-                       name);
-    if (c->shape.version != 0 && c->shape.version != 2)
+                       "'%s' is not a llama2.c checkpoint: its header is not plausible", name);
+    if (!parse_header(input->data, input->size, &c->header))
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT), "download the file again",
+                       "'%s' has a damaged header", name);
+    if (c->header.version != 0 && c->header.version != 2)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT_VERSION), "export it with --version 0 or 2",
-                       "'%s' has checkpoint version %u; 0 and 2 are read", name, c->shape.version);
-    const char *problem = shape_problem(&c->shape);
+                       "'%s' has checkpoint version %u; only 0 and 2 are supported", name, c->header.version);
+    const char *problem = header_problem(&c->header);
     if (problem)
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT), "get the file again", "'%s': %s", name, problem);
-    uint64_t size = lay_out(&c->shape, c->offsets);
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT), "download the file again", "'%s': %s", name,
+                       problem);
+    uint64_t size = compute_offsets(&c->header, c->offsets);
     if (size != input->size)
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT), "get the file again",
-                       "'%s' has %zu bytes; its header asks for %llu", name, input->size, (unsigned long long)size);
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CHECKPOINT), "download the file again",
+                       "'%s' has %zu bytes; its header requires %llu", name, input->size, (unsigned long long)size);
     return TV_OK;
 }
 
@@ -224,92 +225,92 @@ void tv_llama2c_free(tv_llama2c *checkpoint)
     free(checkpoint);
 }
 
-const tv_llama2c_shape *tv_llama2c_shape_of(const tv_llama2c *checkpoint) { return &checkpoint->shape; }
+const tv_llama2c_header *tv_llama2c_header_of(const tv_llama2c *checkpoint) { return &checkpoint->header; }
 
 void tv_llama2c_row(const tv_llama2c *c, tv_llama2c_tensor tensor, uint32_t layer, uint64_t row, float *out)
 {
     uint64_t columns, rows;
     uint32_t layers;
-    tv_llama2c_dims(&c->shape, tensor, &columns, &rows, &layers);
+    tv_llama2c_tensor_dims(&c->header, tensor, &columns, &rows, &layers);
     assert(layer < layers && row < rows);
-    const uint8_t *p = c->input.data + c->offsets[tensor] + layer * layer_bytes(&c->shape, tensor);
-    if (!is_quantized(&c->shape, tensor)) {
+    const uint8_t *p = c->input.data + c->offsets[tensor] + layer * layer_bytes(&c->header, tensor);
+    if (!is_quantized(&c->header, tensor)) {
         tv_gguf_decode(TV_GGUF_F32, p + row * columns * 4, columns, out);
         return;
     }
     const uint8_t *scales = p + columns * rows;
     for (uint64_t i = 0; i < columns; i++) {
         uint64_t at = row * columns + i;
-        out[i] = (float)(int8_t)p[at] * tv_f32_of_bits(tv_load_le32(scales + at / c->shape.group_size * 4));
+        out[i] = (float)(int8_t)p[at] * tv_f32_of_bits(tv_load_le32(scales + at / c->header.group_size * 4));
     }
 }
 
 /* ---- Writing ---- */
 
 typedef struct writer {
-    const tv_llama2c_shape *shape;
+    const tv_llama2c_header *header;
     tv_llama2c_rows rows;
     void *user;
     const tv_diag_sink *sink;
     FILE *file;
-    float *row;   /* the longest */
-    float *group; /* version 2: what is not yet a whole group */
+    float *row;   /* [max(dim, hidden_dim)] */
+    float *group; /* version 2: elements of the incomplete group */
     uint32_t filled;
     tv_buf scales;
 } writer;
 
-static void put_le32(FILE *file, uint32_t value)
+static void write_le32(FILE *file, uint32_t value)
 {
     uint8_t bytes[4];
     tv_store_le(bytes, value, 4);
     fwrite(bytes, 1, sizeof bytes, file);
 }
 
-static void put_header(const writer *w)
+static void write_header(const writer *w)
 {
-    const tv_llama2c_shape *s = w->shape;
+    const tv_llama2c_header *s = w->header;
     if (s->version == 2) {
-        put_le32(w->file, MAGIC);
-        put_le32(w->file, 2);
+        write_le32(w->file, MAGIC);
+        write_le32(w->file, 2);
     }
     const uint32_t fields[] = {s->dim,    s->hidden_dim, s->layers,
                                s->heads,  s->kv_heads,   s->version == 0 && !s->tied ? 0 - s->vocab : s->vocab,
                                s->seq_len};
     for (size_t i = 0; i < TV_COUNTOF(fields); i++)
-        put_le32(w->file, fields[i]);
+        write_le32(w->file, fields[i]);
     if (s->version == 2) {
         fputc(s->tied, w->file);
-        put_le32(w->file, s->group_size);
+        write_le32(w->file, s->group_size);
         for (unsigned at = 41; at < HEADER_2; at++)
             fputc(0, w->file);
     }
 }
 
-/* Cosines, then sines, of position times 10000^(-2i / head size). */
-static void put_tables(const writer *w)
+/* cos and sin of position * 10000^(-2i / head_dim). */
+static void write_tables(const writer *w)
 {
-    uint32_t size = w->shape->dim / w->shape->heads;
+    uint32_t size = w->header->dim / w->header->heads;
     for (unsigned part = 0; part < 2; part++)
-        for (uint32_t position = 0; position < w->shape->seq_len; position++)
+        for (uint32_t position = 0; position < w->header->seq_len; position++)
             for (uint32_t i = 0; i < size / 2; i++) {
                 double angle = (double)position * pow(10000.0, -2.0 * (double)i / (double)size);
-                put_le32(w->file, tv_f32_bits(tv_func_f32_of_angle(part == 0 ? TV_FUNC_COS : TV_FUNC_SIN, angle)));
+                write_le32(w->file, tv_f32_bits(tv_func_f32_of_angle(part == 0 ? TV_FUNC_COS : TV_FUNC_SIN, angle)));
             }
 }
 
-static tv_status put_group(writer *w)
+static tv_status write_group(writer *w)
 {
-    float largest = 0;
+    float absmax = 0;
     bool finite = true;
-    for (uint32_t i = 0; i < w->shape->group_size; i++) {
+    for (uint32_t i = 0; i < w->header->group_size; i++) {
         finite &= isfinite(w->group[i]) != 0;
-        largest = fmaxf(largest, fabsf(w->group[i]));
+        absmax = fmaxf(absmax, fabsf(w->group[i]));
     }
     if (!finite)
         return tv_fail(w->sink, TV_ERR_INPUT, TV_LLM_CODE(TENSOR_VALUE), "write version 0",
                        "a weight is not finite and cannot be an int8");
-    float scale = largest / 127.0f;
-    for (uint32_t i = 0; i < w->shape->group_size; i++) {
+    float scale = absmax / 127.0f;
+    for (uint32_t i = 0; i < w->header->group_size; i++) {
         int q = scale > 0 ? tv_int_round_clamp((double)(w->group[i] / scale), -127, 127) : 0;
         fputc(q & 0xFF, w->file);
     }
@@ -318,29 +319,29 @@ static tv_status put_group(writer *w)
     return TV_OK;
 }
 
-static tv_status put_row(writer *w, tv_llama2c_tensor tensor, uint64_t columns)
+static tv_status write_row(writer *w, tv_llama2c_tensor tensor, uint64_t columns)
 {
     for (uint64_t i = 0; i < columns; i++) {
-        if (!is_quantized(w->shape, tensor)) {
-            put_le32(w->file, tv_f32_bits(w->row[i]));
+        if (!is_quantized(w->header, tensor)) {
+            write_le32(w->file, tv_f32_bits(w->row[i]));
             continue;
         }
         w->group[w->filled++] = w->row[i];
-        if (w->filled == w->shape->group_size)
-            TV_TRY(put_group(w));
+        if (w->filled == w->header->group_size)
+            TV_TRY(write_group(w));
     }
     return TV_OK;
 }
 
-static tv_status put_tensor(writer *w, tv_llama2c_tensor tensor)
+static tv_status write_tensor(writer *w, tv_llama2c_tensor tensor)
 {
     uint64_t columns, rows;
     uint32_t layers;
-    tv_llama2c_dims(w->shape, tensor, &columns, &rows, &layers);
+    tv_llama2c_tensor_dims(w->header, tensor, &columns, &rows, &layers);
     for (uint32_t layer = 0; layer < layers; layer++) {
         for (uint64_t row = 0; row < rows; row++) {
             TV_TRY(w->rows(w->user, tensor, layer, row, w->row));
-            TV_TRY(put_row(w, tensor, columns));
+            TV_TRY(write_row(w, tensor, columns));
         }
         if (w->scales.failed)
             return tv_fail_memory(w->sink);
@@ -351,38 +352,38 @@ static tv_status put_tensor(writer *w, tv_llama2c_tensor tensor)
     return TV_OK;
 }
 
-static tv_status put_all(writer *w)
+static tv_status write_checkpoint(writer *w)
 {
-    const tv_llama2c_tensor *order = w->shape->version == 2 ? order_2 : order_0;
-    put_header(w);
+    const tv_llama2c_tensor *order = w->header->version == 2 ? order_2 : order_0;
+    write_header(w);
     for (unsigned i = 0; i < TV_LLAMA2C_TENSORS; i++) {
-        if (w->shape->version == 0 && order[i] == TV_LLAMA2C_WCLS)
-            put_tables(w);
-        TV_TRY(put_tensor(w, order[i]));
+        if (w->header->version == 0 && order[i] == TV_LLAMA2C_WCLS)
+            write_tables(w);
+        TV_TRY(write_tensor(w, order[i]));
     }
     return TV_OK;
 }
 
-tv_status tv_llama2c_write(const char *path, const tv_llama2c_shape *shape, tv_llama2c_rows rows, void *user,
+tv_status tv_llama2c_write(const char *path, const tv_llama2c_header *header, tv_llama2c_rows rows, void *user,
                            const tv_diag_sink *sink)
 {
-    tv_llama2c_shape s = *shape;
+    tv_llama2c_header s = *header;
     for (s.group_size = s.group_size ? s.group_size : GROUP; s.version == 2 && s.dim % s.group_size != 0;)
         s.group_size /= 2;
-    const char *problem = s.version != 0 && s.version != 2 ? "versions 0 and 2 can be written" : shape_problem(&s);
+    const char *problem = s.version != 0 && s.version != 2 ? "versions 0 and 2 can be written" : header_problem(&s);
     if (problem)
         return tv_fail(
             sink, TV_ERR_INPUT,
             &tv_llm_codes[s.version == 0 || s.version == 2 ? TV_LLM_CODE_CONVERT : TV_LLM_CODE_CHECKPOINT_VERSION],
             NULL, "no checkpoint can be written: %s", problem);
-    writer w = {.shape = &s, .rows = rows, .user = user, .sink = sink};
+    writer w = {.header = &s, .rows = rows, .user = user, .sink = sink};
     tv_output *output = NULL;
     w.row = malloc((size_t)tv_max_u64(s.dim, s.hidden_dim) * sizeof *w.row);
     w.group = malloc(((size_t)s.group_size + 1) * sizeof *w.group);
     tv_status status = w.row && w.group ? tv_output_open(path, sink, &output) : tv_fail_memory(sink);
     if (status == TV_OK) {
         w.file = tv_output_stream(output);
-        status = put_all(&w);
+        status = write_checkpoint(&w);
         if (status == TV_OK)
             status = tv_output_commit(output, sink);
         else

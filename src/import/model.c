@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models of the llama architecture from GGUF files, and from the sizes that a config.json states. */
+/* Opens models of the llama architecture: GGUF files, or the dimensions in a config.json. */
 #include "import/model.h"
 
 #include <inttypes.h>
@@ -12,16 +12,16 @@
 
 enum { DIM_MAX = 1 << 20, LAYERS_MAX = 4096, CONTEXT_MAX = 1 << 20 };
 
-/* A size of the model: llama.KEY, from 1 to `most`. */
-static tv_status size_of(const tv_gguf *gguf, const char *key, uint64_t fallback, uint64_t most,
-                         const tv_diag_sink *sink, uint32_t *out)
+/* Reads the dimension llama.KEY, which must be in [1, max]. */
+static tv_status read_size(const tv_gguf *gguf, const char *key, uint64_t fallback, uint64_t max,
+                           const tv_diag_sink *sink, uint32_t *out)
 {
     char name[64];
     snprintf(name, sizeof name, "llama.%s", key);
     uint64_t value = tv_gguf_u64(gguf, name, fallback);
-    if (value < 1 || value > most)
+    if (value < 1 || value > max)
         return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY], NULL,
-                       "%s is %" PRIu64 ", which is not from 1 to %" PRIu64, name, value, most);
+                       "%s is %" PRIu64 ", which is not from 1 to %" PRIu64, name, value, max);
     *out = (uint32_t)value;
     return TV_OK;
 }
@@ -45,34 +45,34 @@ static tv_status read_dims(const tv_gguf *gguf, const tv_diag_sink *sink, tv_mod
         return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY],
                        "models of the architecture llama can be run", "the architecture is '%.*s'",
                        (int)tv_min_u64(architecture.len, 60), architecture.ptr);
-    TV_TRY(size_of(gguf, "embedding_length", 0, DIM_MAX, sink, &s->dim));
-    TV_TRY(size_of(gguf, "feed_forward_length", 0, DIM_MAX, sink, &s->hidden));
-    TV_TRY(size_of(gguf, "block_count", 0, LAYERS_MAX, sink, &s->layers));
-    TV_TRY(size_of(gguf, "attention.head_count", 0, s->dim, sink, &s->heads));
-    TV_TRY(size_of(gguf, "attention.head_count_kv", s->heads, s->heads, sink, &s->kv_heads));
-    TV_TRY(size_of(gguf, "context_length", 2048, CONTEXT_MAX, sink, &s->context));
-    TV_TRY(size_of(gguf, "rope.dimension_count", s->dim / s->heads, DIM_MAX, sink, &s->head_dim));
+    TV_TRY(read_size(gguf, "embedding_length", 0, DIM_MAX, sink, &s->dim));
+    TV_TRY(read_size(gguf, "feed_forward_length", 0, DIM_MAX, sink, &s->hidden));
+    TV_TRY(read_size(gguf, "block_count", 0, LAYERS_MAX, sink, &s->layers));
+    TV_TRY(read_size(gguf, "attention.head_count", 0, s->dim, sink, &s->heads));
+    TV_TRY(read_size(gguf, "attention.head_count_kv", s->heads, s->heads, sink, &s->kv_heads));
+    TV_TRY(read_size(gguf, "context_length", 2048, CONTEXT_MAX, sink, &s->context));
+    TV_TRY(read_size(gguf, "rope.dimension_count", s->dim / s->heads, DIM_MAX, sink, &s->head_dim));
     s->eps = tv_gguf_f32(gguf, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
     s->theta = tv_gguf_f32(gguf, "llama.rope.freq_base", 10000.0f);
     return check_dims(s, sink);
 }
 
-/* Rows and columns that a matrix must have; the vocabulary is what the embedding says. */
-static void wanted_size(const tv_model_dims *s, tv_weight weight, uint32_t *rows, uint32_t *columns)
+/* Expected rows and columns of a weight; the vocabulary is known from the embedding. */
+static void get_matrix_dims(const tv_model_dims *s, tv_weight weight, uint32_t *rows, uint32_t *columns)
 {
-    uint32_t wide = s->heads * s->head_dim, narrow = s->kv_heads * s->head_dim;
-    *columns = weight == TV_WEIGHT_O ? wide : weight == TV_WEIGHT_DOWN ? s->hidden : s->dim;
+    uint32_t q_rows = s->heads * s->head_dim, kv_rows = s->kv_heads * s->head_dim;
+    *columns = weight == TV_WEIGHT_O ? q_rows : weight == TV_WEIGHT_DOWN ? s->hidden : s->dim;
     switch (weight) {
     case TV_WEIGHT_EMBEDDING:
     case TV_WEIGHT_CLASSIFIER:
         *rows = s->vocab;
         break;
     case TV_WEIGHT_Q:
-        *rows = wide;
+        *rows = q_rows;
         break;
     case TV_WEIGHT_K:
     case TV_WEIGHT_V:
-        *rows = narrow;
+        *rows = kv_rows;
         break;
     case TV_WEIGHT_O:
     case TV_WEIGHT_DOWN:
@@ -82,8 +82,13 @@ static void wanted_size(const tv_model_dims *s, tv_weight weight, uint32_t *rows
     case TV_WEIGHT_UP:
         *rows = s->hidden;
         break;
-    default:
+    case TV_WEIGHT_NORM_ATTENTION:
+    case TV_WEIGHT_NORM_FFN:
+    case TV_WEIGHT_NORM_FINAL:
         *rows = 1;
+        break;
+    case TV_WEIGHTS:
+        *rows = 0;
         break;
     }
 }
@@ -92,23 +97,23 @@ static tv_status find_matrix(tv_model *model, tv_weight weight, uint32_t layer, 
 {
     tv_matrix *m = &model->matrices[(size_t)layer * TV_WEIGHTS + weight];
     char name[64], full[80];
-    wanted_size(&model->shape, weight, &m->rows, &m->columns);
-    tv_model_matrix_name(weight == TV_WEIGHT_CLASSIFIER && model->shape.tied ? TV_WEIGHT_EMBEDDING : weight, layer,
+    get_matrix_dims(&model->dims, weight, &m->rows, &m->columns);
+    tv_model_matrix_name(weight == TV_WEIGHT_CLASSIFIER && model->dims.tied ? TV_WEIGHT_EMBEDDING : weight, layer,
                          name);
     snprintf(full, sizeof full, "%s.weight", name);
     m->read_row = tv_gguf_row_f32;
-    return tv_gguf_tensor_want(model->gguf, full, m->columns, m->rows, sink, &m->tensor);
+    return tv_gguf_tensor_require(model->gguf, full, m->columns, m->rows, sink, &m->tensor);
 }
 
-/* ---- Sizes alone ---- */
+/* ---- Dimensions without weights ---- */
 
-static tv_status json_size(const json_t *root, const char *key, uint64_t fallback, uint64_t most,
-                           const tv_diag_sink *sink, uint32_t *out)
+static tv_status read_json_size(const json_t *root, const char *key, uint64_t fallback, uint64_t max,
+                                const tv_diag_sink *sink, uint32_t *out)
 {
     const json_t *value = json_object_get(root, key);
     json_int_t n = value ? json_integer_value(value) : (json_int_t)fallback;
-    if (n < 1 || (uint64_t)n > most)
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL, "%s is not from 1 to %" PRIu64, key, most);
+    if (n < 1 || (uint64_t)n > max)
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL, "%s is not from 1 to %" PRIu64, key, max);
     *out = (uint32_t)n;
     return TV_OK;
 }
@@ -116,13 +121,13 @@ static tv_status json_size(const json_t *root, const char *key, uint64_t fallbac
 static tv_status read_json_dims(const json_t *root, const tv_diag_sink *sink, tv_model_dims *s)
 {
     const json_t *eps = json_object_get(root, "rms_norm_eps"), *theta = json_object_get(root, "rope_theta");
-    TV_TRY(json_size(root, "hidden_size", 0, DIM_MAX, sink, &s->dim));
-    TV_TRY(json_size(root, "intermediate_size", 0, DIM_MAX, sink, &s->hidden));
-    TV_TRY(json_size(root, "num_hidden_layers", 0, LAYERS_MAX, sink, &s->layers));
-    TV_TRY(json_size(root, "num_attention_heads", 0, s->dim, sink, &s->heads));
-    TV_TRY(json_size(root, "num_key_value_heads", s->heads, s->heads, sink, &s->kv_heads));
-    TV_TRY(json_size(root, "vocab_size", 0, DIM_MAX, sink, &s->vocab));
-    TV_TRY(json_size(root, "max_position_embeddings", 2048, CONTEXT_MAX, sink, &s->context));
+    TV_TRY(read_json_size(root, "hidden_size", 0, DIM_MAX, sink, &s->dim));
+    TV_TRY(read_json_size(root, "intermediate_size", 0, DIM_MAX, sink, &s->hidden));
+    TV_TRY(read_json_size(root, "num_hidden_layers", 0, LAYERS_MAX, sink, &s->layers));
+    TV_TRY(read_json_size(root, "num_attention_heads", 0, s->dim, sink, &s->heads));
+    TV_TRY(read_json_size(root, "num_key_value_heads", s->heads, s->heads, sink, &s->kv_heads));
+    TV_TRY(read_json_size(root, "vocab_size", 0, DIM_MAX, sink, &s->vocab));
+    TV_TRY(read_json_size(root, "max_position_embeddings", 2048, CONTEXT_MAX, sink, &s->context));
     s->head_dim = s->dim / s->heads;
     s->eps = eps ? (float)json_number_value(eps) : 1e-5f;
     s->theta = theta ? (float)json_number_value(theta) : 10000.0f;
@@ -130,8 +135,8 @@ static tv_status read_json_dims(const json_t *root, const tv_diag_sink *sink, tv
     return check_dims(s, sink);
 }
 
-/* A file that is JSON has the sizes of a model and no weights. */
-static tv_status read_sizes(tv_model *model, const char *path, const tv_input *input, const tv_diag_sink *sink)
+/* A JSON file states the dimensions of a model without weights. */
+static tv_status read_dims_file(tv_model *model, const char *path, const tv_input *input, const tv_diag_sink *sink)
 {
     json_error_t wrong;
     json_t *root = input->size > 1 << 20
@@ -142,25 +147,25 @@ static tv_status read_sizes(tv_model *model, const char *path, const tv_input *i
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), NULL, "'%s' is not an object with the sizes of a model",
                        path);
     }
-    tv_status status = read_json_dims(root, sink, &model->shape);
+    tv_status status = read_json_dims(root, sink, &model->dims);
     json_decref(root);
     if (status != TV_OK)
         return status;
-    model->matrices = calloc((size_t)model->shape.layers * TV_WEIGHTS, sizeof *model->matrices);
+    model->matrices = calloc((size_t)model->dims.layers * TV_WEIGHTS, sizeof *model->matrices);
     if (!model->matrices)
         return tv_fail_memory(sink);
-    for (uint32_t layer = 0; layer < model->shape.layers; layer++)
+    for (uint32_t layer = 0; layer < model->dims.layers; layer++)
         for (unsigned w = 0; w < TV_WEIGHTS; w++) {
             tv_matrix *m = &model->matrices[(size_t)layer * TV_WEIGHTS + w];
             if (tv_weight_in_layer((tv_weight)w) || layer == 0)
-                wanted_size(&model->shape, (tv_weight)w, &m->rows, &m->columns);
+                get_matrix_dims(&model->dims, (tv_weight)w, &m->rows, &m->columns);
         }
     return TV_OK;
 }
 
 static tv_status find_matrices(tv_model *model, const tv_diag_sink *sink)
 {
-    tv_model_dims *s = &model->shape;
+    tv_model_dims *s = &model->dims;
     const tv_gguf_tensor *embedding = tv_gguf_tensor_find(model->gguf, "token_embd.weight");
     if (!embedding || embedding->dims[1] < 1 || embedding->dims[1] > DIM_MAX)
         return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY], NULL,
@@ -183,7 +188,7 @@ tv_status tv_model_open(const char *path, const tv_diag_sink *sink, tv_model **o
     tv_input input;
     tv_status status = tv_input_open(path, sink, &input);
     if (status == TV_OK && input.size && input.data[0] == '{') {
-        status = read_sizes(model, path, &input, sink);
+        status = read_dims_file(model, path, &input, sink);
         tv_input_close(&input);
         if (status == TV_OK)
             *out = model;
@@ -197,9 +202,9 @@ tv_status tv_model_open(const char *path, const tv_diag_sink *sink, tv_model **o
             tv_input_close(&input);
     }
     if (status == TV_OK)
-        status = read_dims(model->gguf, sink, &model->shape);
+        status = read_dims(model->gguf, sink, &model->dims);
     if (status == TV_OK &&
-        !(model->matrices = calloc((size_t)model->shape.layers * TV_WEIGHTS, sizeof *model->matrices)))
+        !(model->matrices = calloc((size_t)model->dims.layers * TV_WEIGHTS, sizeof *model->matrices)))
         status = tv_fail_memory(sink);
     if (status == TV_OK)
         status = find_matrices(model, sink);

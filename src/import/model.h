@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening the files of language models. */
+/* Opens model files. */
 #ifndef TV_IMPORT_MODEL_H
 #define TV_IMPORT_MODEL_H
 
 #include "graph/model.h"
 
-/* Opens a GGUF file and checks that it holds a llama model with all its matrices in the right sizes and readable types;
- * or a JSON object of sizes as models are published with (hidden_size, num_hidden_layers, …), whose matrices have no
- * tensors. */
+/* Opens a GGUF file and checks that it contains a llama model: all weights, with the expected dimensions and supported
+ * types. Also accepts a JSON object of dimensions as published with models (hidden_size, num_hidden_layers, …), whose
+ * matrices have no tensors. The caller frees the model with tv_model_free. TV_ERR_INPUT and a diagnostic otherwise. */
 tv_status tv_model_open(const char *path, const tv_diag_sink *sink, tv_model **out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a tokenizer from a model's metadata, and tokens back to text. Pieces are copied; lookups are binary searches,
- * whose time no vocabulary can spoil. */
+/* Builds a tokenizer from a model's metadata; decodes tokens to text. Pieces are copied. Lookups are binary searches,
+ * which have no adversarial vocabularies. */
 #include "import/tokenizer.h"
 
 #include <math.h>
@@ -9,17 +9,17 @@
 #include "import/gpt2_split.h"
 #include "import/vocabulary.h"
 
-typedef struct maker {
+typedef struct builder {
     tv_tokenizer *t;
     const tv_gguf *gguf;
     const tv_diag_sink *sink;
-} maker;
+} builder;
 
 #define KEY "tokenizer.ggml."
 
-static tv_status damaged(const maker *m, const char *what)
+static tv_status report_damage(const builder *m, const char *what)
 {
-    return tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_DAMAGED), "get the model again",
+    return tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_DAMAGED), "download the model again",
                    "the model's tokenizer is damaged: %s", what);
 }
 
@@ -64,44 +64,44 @@ const tv_merge *tv_vocabulary_merge(const tv_tokenizer *t, int32_t left, int32_t
     return NULL;
 }
 
-/* qsort has no argument for the pieces, so that they are sorted along. */
-typedef struct entry {
+/* Sorted together with the id because qsort passes no context. */
+typedef struct piece_key {
     tv_sv bytes;
     int32_t id;
-} entry;
+} piece_key;
 
 static int compare_entries(const void *a, const void *b)
 {
-    const entry *x = a, *y = b;
+    const piece_key *x = a, *y = b;
     int order = compare_bytes(x->bytes, y->bytes);
     return order ? order : (x->id > y->id) - (x->id < y->id);
 }
 
-static tv_status sort_pieces(maker *m)
+static tv_status sort_pieces(builder *m)
 {
     tv_tokenizer *t = m->t;
-    entry *entries = malloc(((size_t)t->count + 1) * sizeof *entries);
+    piece_key *keys = malloc(((size_t)t->count + 1) * sizeof *keys);
     t->sorted = tv_arena_alloc(&t->arena, ((size_t)t->count + 1) * sizeof *t->sorted);
-    if (!entries || !t->sorted) {
-        free(entries);
+    if (!keys || !t->sorted) {
+        free(keys);
         return tv_fail_memory(m->sink);
     }
     size_t n = 0;
     for (int32_t id = 0; id < t->count; id++)
         if (t->pieces[id].matches && t->pieces[id].bytes.len > 0)
-            entries[n++] = (entry){t->pieces[id].bytes, id};
-    qsort(entries, n, sizeof *entries, compare_entries);
+            keys[n++] = (piece_key){t->pieces[id].bytes, id};
+    qsort(keys, n, sizeof *keys, compare_entries);
     for (size_t i = 0; i < n; i++)
-        if (i == 0 || compare_bytes(entries[i].bytes, entries[i - 1].bytes) != 0)
-            t->sorted[t->sorted_count++] = entries[i].id;
-    free(entries);
+        if (i == 0 || compare_bytes(keys[i].bytes, keys[i - 1].bytes) != 0)
+            t->sorted[t->sorted_count++] = keys[i].id;
+    free(keys);
     return TV_OK;
 }
 
-/* ---- GPT-2's characters for bytes ---- */
+/* ---- GPT-2's mapping of bytes to characters ---- */
 
-/* The printable characters of Latin-1 stand for themselves, the other bytes, in order, are U+0100 onwards. */
-static bool stands_for_itself(uint32_t c)
+/* The printable characters of Latin-1 represent themselves; the other bytes, in order, are U+0100 and following. */
+static bool maps_to_itself(uint32_t c)
 {
     return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF);
 }
@@ -110,22 +110,22 @@ typedef struct byte_table {
     int16_t of[0x144]; /* byte of a code point; -1: none */
 } byte_table;
 
-static void fill_table(byte_table *table)
+static void init_byte_table(byte_table *table)
 {
     for (size_t i = 0; i < TV_COUNTOF(table->of); i++)
         table->of[i] = -1;
     uint32_t next = 0x100;
     for (uint32_t b = 0; b < 256; b++)
-        table->of[stands_for_itself(b) ? b : next++] = (int16_t)b;
+        table->of[maps_to_itself(b) ? b : next++] = (int16_t)b;
 }
 
-/* `text` in GPT-2's characters as bytes, which it is never longer than; false when it has other characters. */
-static bool unmap(const byte_table *table, tv_sv text, char *out, size_t *length)
+/* Maps `text` in GPT-2's characters to bytes, never more than it has. False when it contains other characters. */
+static bool decode_gpt2_bytes(const byte_table *table, tv_sv text, char *out, size_t *length)
 {
     size_t n = 0;
     while (text.len > 0) {
         int32_t code;
-        size_t taken = tv_utf8_take(text, &code);
+        size_t taken = tv_utf8_decode(text, &code);
         if (code < 0 || code >= (int32_t)TV_COUNTOF(table->of) || table->of[code] < 0)
             return false;
         out[n++] = (char)table->of[code];
@@ -147,12 +147,12 @@ static int byte_of_piece(tv_sv text)
     return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
 }
 
-/* Fills texts, bytes and types. Without types, what looks like a byte is one. */
-static tv_status take_pieces(maker *m, const tv_gguf_list *tokens, const tv_gguf_list *types)
+/* Sets text, bytes and type of each piece. Without a list of types, "<0xNN>" is a byte. */
+static tv_status read_pieces(builder *m, const tv_gguf_list *tokens, const tv_gguf_list *types)
 {
     tv_tokenizer *t = m->t;
     byte_table table;
-    fill_table(&table);
+    init_byte_table(&table);
     for (int32_t id = 0; id < t->count; id++) {
         tv_piece *p = &t->pieces[id];
         tv_sv text = tokens->strings[id];
@@ -172,7 +172,7 @@ static tv_status take_pieces(maker *m, const tv_gguf_list *tokens, const tv_gguf
             size_t length;
             if (!bytes)
                 return tv_fail_memory(m->sink);
-            p->matches = unmap(&table, p->text, bytes, &length);
+            p->matches = decode_gpt2_bytes(&table, p->text, bytes, &length);
             if (p->matches)
                 p->bytes = (tv_sv){bytes, length};
         }
@@ -180,13 +180,13 @@ static tv_status take_pieces(maker *m, const tv_gguf_list *tokens, const tv_gguf
     return TV_OK;
 }
 
-static tv_status take_scores(maker *m)
+static tv_status read_scores(builder *m)
 {
     tv_gguf_list scores;
     if (!tv_gguf_array(m->gguf, KEY "scores", &scores))
-        return m->t->gpt2 ? TV_OK : damaged(m, "it has no scores");
+        return m->t->gpt2 ? TV_OK : report_damage(m, "it has no scores");
     if (scores.kind != TV_GGUF_KIND_F32 || scores.count != (uint64_t)m->t->count)
-        return damaged(m, "its scores are not one number for each token");
+        return report_damage(m, "its scores are not one number for each token");
     for (int32_t id = 0; id < m->t->count; id++) {
         float score = tv_gguf_list_f32(&scores, (uint64_t)id);
         m->t->pieces[id].score = isnan(score) ? -INFINITY : score;
@@ -194,53 +194,53 @@ static tv_status take_scores(maker *m)
     return TV_OK;
 }
 
-static tv_status take_tokens(maker *m)
+static tv_status read_tokens(builder *m)
 {
     tv_tokenizer *t = m->t;
     tv_gguf_list tokens, types;
     if (!tv_gguf_array(m->gguf, KEY "tokens", &tokens) || tokens.kind != TV_GGUF_KIND_STRING || tokens.count == 0)
-        return damaged(m, "it has no list of tokens");
+        return report_damage(m, "it has no list of tokens");
     if (tokens.count > TV_TOKENS_MAX)
-        return damaged(m, "it has more than 16777216 tokens");
+        return report_damage(m, "it has more than 16777216 tokens");
     bool typed = tv_gguf_array(m->gguf, KEY "token_type", &types);
     if (typed && ((types.kind != TV_GGUF_KIND_I32 && types.kind != TV_GGUF_KIND_U32) || types.count != tokens.count))
-        return damaged(m, "its types are not one number for each token");
+        return report_damage(m, "its types are not one number for each token");
     t->count = (int32_t)tokens.count;
     t->pieces = tv_arena_alloc(&t->arena, (size_t)t->count * sizeof *t->pieces);
     if (!t->pieces)
         return tv_fail_memory(m->sink);
-    TV_TRY(take_pieces(m, &tokens, typed ? &types : NULL));
-    TV_TRY(take_scores(m));
+    TV_TRY(read_pieces(m, &tokens, typed ? &types : NULL));
+    TV_TRY(read_scores(m));
     return TV_OK;
 }
 
-/* A special token: `fallback` where the file says nothing, -1 when that is outside the vocabulary. */
-static tv_status take_special(const maker *m, const char *key, int32_t fallback, int32_t *out)
+/* Reads a special token: `fallback` when the key is absent; -1 when the fallback is outside the vocabulary. */
+static tv_status read_special(const builder *m, const char *key, int32_t fallback, int32_t *out)
 {
     const tv_gguf_meta *meta = tv_gguf_meta_find(m->gguf, key);
     uint64_t id = tv_gguf_u64(m->gguf, key, UINT64_MAX);
-    if (!meta || id == UINT32_MAX) { /* some writers mean none by that */
+    if (!meta || id == UINT32_MAX) { /* some writers use it for none */
         *out = !meta && fallback < m->t->count ? fallback : -1;
         return TV_OK;
     }
     if (id >= (uint64_t)m->t->count)
-        return damaged(m, "a special token is outside the vocabulary");
+        return report_damage(m, "a special token is outside the vocabulary");
     *out = (int32_t)id;
     return TV_OK;
 }
 
-static tv_status take_specials(maker *m)
+static tv_status read_specials(builder *m)
 {
     tv_tokenizer *t = m->t;
-    TV_TRY(take_special(m, KEY "bos_token_id", t->gpt2 ? -1 : 1, &t->bos));
-    TV_TRY(take_special(m, KEY "eos_token_id", t->gpt2 ? -1 : 2, &t->eos));
-    TV_TRY(take_special(m, KEY "unknown_token_id", t->gpt2 ? -1 : 0, &t->unk));
+    TV_TRY(read_special(m, KEY "bos_token_id", t->gpt2 ? -1 : 1, &t->bos));
+    TV_TRY(read_special(m, KEY "eos_token_id", t->gpt2 ? -1 : 2, &t->eos));
+    TV_TRY(read_special(m, KEY "unknown_token_id", t->gpt2 ? -1 : 0, &t->unk));
     t->adds_bos = tv_gguf_bool(m->gguf, KEY "add_bos_token", !t->gpt2) && t->bos >= 0;
     t->space_prefix = tv_gguf_bool(m->gguf, KEY "add_space_prefix", !t->gpt2);
     return TV_OK;
 }
 
-static void find_bytes(maker *m)
+static void find_byte_tokens(builder *m)
 {
     tv_tokenizer *t = m->t;
     int missing = 0, first = 0;
@@ -275,43 +275,44 @@ static int compare_merges(const void *a, const void *b)
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* One line "LEFT RIGHT" of the merges; `scratch` has room for its bytes. 1: taken; 0: names no pieces; -1: not two
+/* Adds the merge "LEFT RIGHT"; `scratch` holds at least its bytes. 1: added; 0: a piece is unknown; -1: not two
  * pieces. */
-static int take_merge(tv_tokenizer *t, const byte_table *table, tv_sv line, char *scratch, uint32_t rank)
+static int add_merge(tv_tokenizer *t, const byte_table *table, tv_sv line, char *scratch, uint32_t rank)
 {
     const char *space = line.len > 2 ? memchr(line.ptr + 1, ' ', line.len - 2) : NULL;
     if (!space)
         return -1;
     tv_sv left = {line.ptr, (size_t)(space - line.ptr)}, right = {space + 1, line.len - left.len - 1};
     size_t left_length, right_length;
-    if (!unmap(table, left, scratch, &left_length) || !unmap(table, right, scratch + left_length, &right_length))
+    if (!decode_gpt2_bytes(table, left, scratch, &left_length) ||
+        !decode_gpt2_bytes(table, right, scratch + left_length, &right_length))
         return 0;
     tv_merge merge = {.left = tv_vocabulary_find(t, (tv_sv){scratch, left_length}),
                       .right = tv_vocabulary_find(t, (tv_sv){scratch + left_length, right_length}),
-                      .joined = tv_vocabulary_find(t, (tv_sv){scratch, left_length + right_length}),
+                      .merged = tv_vocabulary_find(t, (tv_sv){scratch, left_length + right_length}),
                       .rank = rank};
-    if (merge.left < 0 || merge.right < 0 || merge.joined < 0)
+    if (merge.left < 0 || merge.right < 0 || merge.merged < 0)
         return 0;
     t->merges[t->merge_count++] = merge;
     return 1;
 }
 
-static tv_status take_merge_list(maker *m, const tv_gguf_list *list, char *scratch)
+static tv_status read_merge_list(builder *m, const tv_gguf_list *list, char *scratch)
 {
     tv_tokenizer *t = m->t;
     byte_table table;
-    fill_table(&table);
-    uint64_t strangers = 0;
+    init_byte_table(&table);
+    uint64_t unknown = 0;
     for (uint64_t i = 0; i < list->count; i++) {
-        int taken = take_merge(t, &table, list->strings[i], scratch, (uint32_t)i);
+        int taken = add_merge(t, &table, list->strings[i], scratch, (uint32_t)i);
         if (taken < 0)
-            return damaged(m, "a merge is not two pieces with a space between them");
-        strangers += taken == 0;
+            return report_damage(m, "a merge is not two pieces with a space between them");
+        unknown += taken == 0;
     }
-    if (strangers > 0)
+    if (unknown > 0)
         tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_MERGES), &TV_NO_SOURCE_LOC, NULL,
                   "%llu of the %llu merges name pieces that are not in the vocabulary; they never apply",
-                  (unsigned long long)strangers, (unsigned long long)list->count);
+                  (unsigned long long)unknown, (unsigned long long)list->count);
     qsort(t->merges, t->merge_count, sizeof *t->merges, compare_merges);
     size_t n = 0;
     for (size_t i = 0; i < t->merge_count; i++)
@@ -321,37 +322,37 @@ static tv_status take_merge_list(maker *m, const tv_gguf_list *list, char *scrat
     return TV_OK;
 }
 
-static tv_status take_merges(maker *m)
+static tv_status read_merges(builder *m)
 {
     tv_tokenizer *t = m->t;
     tv_gguf_list list;
     if (!t->gpt2)
         return TV_OK;
     if (!tv_gguf_array(m->gguf, KEY "merges", &list) || (list.kind != TV_GGUF_KIND_STRING && list.count > 0))
-        return damaged(m, "it has no list of merges");
+        return report_damage(m, "it has no list of merges");
     if (list.count > TV_TOKENS_MAX)
-        return damaged(m, "it has more than 16777216 merges");
+        return report_damage(m, "it has more than 16777216 merges");
     size_t longest = 0;
     for (uint64_t i = 0; i < list.count; i++)
         longest = list.strings[i].len > longest ? list.strings[i].len : longest;
     char *scratch = malloc(longest + 1);
     t->merges = tv_arena_alloc(&t->arena, ((size_t)list.count + 1) * sizeof *t->merges);
-    tv_status status = scratch && t->merges ? take_merge_list(m, &list, scratch) : tv_fail_memory(m->sink);
+    tv_status status = scratch && t->merges ? read_merge_list(m, &list, scratch) : tv_fail_memory(m->sink);
     free(scratch);
     return status;
 }
 
-/* ---- The whole ---- */
+/* ---- Construction ---- */
 
-/* `text` of the file as a terminal may see it, until the buffer goes. */
-static const char *shown(tv_sv text, tv_buf *buf)
+/* A printable version of `text`, valid as long as the buffer. */
+static const char *printable(tv_sv text, tv_buf *buf)
 {
     const tv_gguf_meta meta = {.kind = TV_GGUF_KIND_STRING, .value = text};
     tv_gguf_meta_print(&meta, 40, buf);
     return tv_buf_cstr(buf);
 }
 
-static void warn_of_split(const maker *m)
+static void check_pretokenizer(const builder *m)
 {
     tv_sv pre = tv_gguf_string(m->gguf, KEY "pre", tv_sv_of("gpt-2"));
     if (!m->t->gpt2 || tv_sv_is(pre, "gpt-2") || tv_sv_is(pre, "gpt2") || tv_sv_is(pre, "default"))
@@ -359,21 +360,21 @@ static void warn_of_split(const maker *m)
     tv_buf text = {0};
     tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_SPLIT), &TV_NO_SOURCE_LOC,
               "some words become other tokens than in training",
-              "the tokenizer splits text by the rules '%s'; those of GPT-2 are used", shown(pre, &text));
+              "the tokenizer splits text by the rules '%s'; those of GPT-2 are used", printable(pre, &text));
     tv_buf_fini(&text);
 }
 
-static tv_status unknown_model(const maker *m, tv_sv model)
+static tv_status reject_model(const builder *m, tv_sv model)
 {
     tv_buf text = {0};
     tv_status status =
         tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_MODEL), "use a model whose tokenizer is 'llama' or 'gpt2'",
-                "the model's tokenizer is of the unknown kind '%s'", shown(model, &text));
+                "the model's tokenizer is of the unknown kind '%s'", printable(model, &text));
     tv_buf_fini(&text);
     return status;
 }
 
-static tv_status make(maker *m)
+static tv_status build_tokenizer(builder *m)
 {
     tv_sv model = tv_gguf_string(m->gguf, KEY "model", (tv_sv){NULL, 0});
     m->t->gpt2 = tv_sv_eq(model, tv_sv_of("gpt2"));
@@ -381,22 +382,22 @@ static tv_status make(maker *m)
         return tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_MODEL), NULL,
                        "the model has no tokenizer (there is no key " KEY "model)");
     if (!m->t->gpt2 && !tv_sv_is(model, "llama"))
-        return unknown_model(m, model);
-    TV_TRY(take_tokens(m));
-    TV_TRY(take_specials(m));
+        return reject_model(m, model);
+    TV_TRY(read_tokens(m));
+    TV_TRY(read_specials(m));
     TV_TRY(sort_pieces(m));
-    TV_TRY(take_merges(m));
-    find_bytes(m);
-    warn_of_split(m);
+    TV_TRY(read_merges(m));
+    find_byte_tokens(m);
+    check_pretokenizer(m);
     return TV_OK;
 }
 
 tv_status tv_tokenizer_new(const tv_gguf *gguf, const tv_diag_sink *sink, tv_tokenizer **out)
 {
-    maker m = {.t = calloc(1, sizeof *m.t), .gguf = gguf, .sink = sink};
+    builder m = {.t = calloc(1, sizeof *m.t), .gguf = gguf, .sink = sink};
     if (!m.t)
         return tv_fail_memory(sink);
-    tv_status status = make(&m);
+    tv_status status = build_tokenizer(&m);
     if (status != TV_OK) {
         tv_tokenizer_free(m.t);
         return status;
@@ -413,9 +414,9 @@ void tv_tokenizer_free(tv_tokenizer *tokenizer)
     free(tokenizer);
 }
 
-/* ---- Back to text ---- */
+/* ---- Decoding ---- */
 
-/* A llama piece with its spaces; `drop` leaves out one at its start. */
+/* Decodes a llama piece; `drop` omits a space at its start. */
 static void decode_llama(tv_sv text, bool drop, tv_buf *buf)
 {
     const size_t n = sizeof TV_LOWER_BLOCK - 1;
@@ -448,7 +449,7 @@ void tv_tokenizer_decode(const tv_tokenizer *t, int32_t previous, int32_t id, tv
         decode_llama(p->text, t->space_prefix && (previous < 0 || previous == t->bos), buf);
 }
 
-/* ---- Looking ---- */
+/* ---- Properties ---- */
 
 int32_t tv_tokenizer_size(const tv_tokenizer *tokenizer) { return tokenizer->count; }
 int32_t tv_tokenizer_bos(const tv_tokenizer *tokenizer) { return tokenizer->bos; }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text to tokens and back, as a model file describes it.
+/* Tokenizers: text to tokens and back, as described by a model file.
  *
- * Two kinds, by `tokenizer.ggml.model`:
- *   llama  SentencePiece BPE: spaces become U+2581, one stands before the text (`add_space_prefix`, true); of all
- * neighbours whose joined text is a piece, those with the highest score are joined, the leftmost first, until none is
- * left. What is no piece then becomes the bytes' pieces <0xNN>, or the unknown token. gpt2   byte BPE: words
- * (gpt2_split.h), in each the neighbours with the lowest rank among the merges are joined, the leftmost first. Pieces
- * are written with GPT-2's characters for bytes.
+ * Two models, selected by `tokenizer.ggml.model`:
+ * - llama: SentencePiece BPE. Spaces become U+2581, and one is prepended (`add_space_prefix`, default true). Adjacent
+ *   symbols whose concatenation is a piece are merged, highest score first, leftmost on ties. Symbols that are no piece
+ *   become byte tokens <0xNN>, or the unknown token.
+ * - gpt2: byte-level BPE. Within each word (gpt2_split.h), adjacent symbols are merged, lowest merge rank first,
+ *   leftmost on ties. Pieces are written in GPT-2's characters for bytes.
  *
- * The vocabulary may be hostile: of equal pieces the first counts, empty ones never match, a score that is not a number
- * counts as minus infinity. Tokens of the types control, unknown, unused and byte are never made from text;
- * user-defined ones are pieces like others. A tokenizer does not change; many threads may use one. */
+ * The vocabulary is untrusted: the first of equal pieces counts, empty pieces never match, a NaN score counts as minus
+ * infinity. Tokens of type control, unknown, unused and byte are never made from text; user-defined ones are ordinary
+ * pieces. A tokenizer is immutable and may be used by several threads. */
 #ifndef TV_IMPORT_TOKENIZER_H
 #define TV_IMPORT_TOKENIZER_H
 
@@ -29,33 +29,31 @@ typedef enum tv_token_type {
 
 typedef struct tv_tokenizer tv_tokenizer;
 
-/* The tokenizer of `gguf`, which may be freed afterwards. The caller frees it with tv_tokenizer_free. TV_ERR_INPUT when
- * the file has none, one of an unknown kind, or lists that contradict each other. Warnings: a `tokenizer.ggml.pre`
- * other than GPT-2's, merges of pieces that are not in the vocabulary (they never apply), bytes that no token stands
- * for. */
+/* Builds the tokenizer of `gguf`, which may be freed afterwards. The caller frees it with tv_tokenizer_free.
+ * TV_ERR_INPUT when the file has no tokenizer, one of an unknown model, or inconsistent lists. Warns about a
+ * `tokenizer.ggml.pre` other than GPT-2's, merges of unknown pieces (they never apply), and bytes without a token. */
 tv_status tv_tokenizer_new(const tv_gguf *gguf, const tv_diag_sink *sink, tv_tokenizer **out);
-void tv_tokenizer_free(tv_tokenizer *tokenizer); /* NULL: nothing */
+void tv_tokenizer_free(tv_tokenizer *tokenizer); /* NULL is allowed */
 
-/* The tokens of `text`, `len` bytes of any content; with `bos`, the begin token first if the vocabulary has one. Time
- * grows as len log len. `*ids`, `*count` of them, is the caller's to free; it is not NULL even when the count is 0. A
- * byte for which the vocabulary has neither piece nor unknown token is left out. TV_ERR_INPUT: more than
- * TV_TOKENIZER_TEXT_MAX bytes; TV_ERR_MEMORY. */
+/* Encodes `len` arbitrary bytes in O(len log len). `bos` prepends the BOS token if the vocabulary has one. The caller
+ * frees *ids, which is not NULL even when *count is 0. A byte with neither a token nor an unknown token is omitted.
+ * TV_ERR_INPUT: more than TV_TOKENIZER_TEXT_MAX bytes; TV_ERR_MEMORY. */
 tv_status tv_tokenizer_encode(const tv_tokenizer *tokenizer, const char *text, size_t len, bool bos, int32_t **ids,
                               size_t *count);
 
-/* Appends the bytes of token `id` as text. `previous` is the token before it, -1 at the start of a text: there and
- * after the begin token the space that stands before a llama text is dropped. Control and unused tokens and ids outside
- * the vocabulary have no bytes; the unknown token is U+FFFD. A character may be spread over several tokens. */
+/* Appends the text of token `id`. `previous` is the preceding token, or -1 at the start of a text: there, and after
+ * BOS, the leading space of a llama piece is dropped. Control and unused tokens and ids outside the vocabulary produce
+ * nothing; the unknown token produces U+FFFD. A character may span several tokens. */
 void tv_tokenizer_decode(const tv_tokenizer *tokenizer, int32_t previous, int32_t id, tv_buf *buf);
 
-/* Number of tokens; the special ones, -1 where there is none; whether the model wants the begin token before a text. */
+/* Number of tokens; special tokens, or -1; whether the model expects BOS before a text. */
 int32_t tv_tokenizer_size(const tv_tokenizer *tokenizer);
 int32_t tv_tokenizer_bos(const tv_tokenizer *tokenizer);
 int32_t tv_tokenizer_eos(const tv_tokenizer *tokenizer);
 int32_t tv_tokenizer_unk(const tv_tokenizer *tokenizer);
 bool tv_tokenizer_adds_bos(const tv_tokenizer *tokenizer);
 
-/* The piece as the file writes it, or an empty view outside the vocabulary; lives as long as the tokenizer. */
+/* The piece as written in the file, or an empty view outside the vocabulary; lives as long as the tokenizer. */
 tv_sv tv_tokenizer_piece(const tv_tokenizer *tokenizer, int32_t id);
 tv_token_type tv_tokenizer_type(const tv_tokenizer *tokenizer, int32_t id);
 

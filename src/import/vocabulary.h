@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a tokenizer: made by tokenizer.c, used by encode.c. */
+/* Representation of a tokenizer: built by tokenizer.c, read by encode.c. */
 #ifndef TV_IMPORT_VOCABULARY_H
 #define TV_IMPORT_VOCABULARY_H
 
@@ -9,16 +9,16 @@
 #define TV_LOWER_BLOCK "\xE2\x96\x81" /* U+2581, SentencePiece's space */
 
 typedef struct tv_piece {
-    tv_sv text;   /* as the file writes it */
-    tv_sv bytes;  /* gpt2: the bytes that it stands for; llama: as `text` */
+    tv_sv text;   /* as in the file */
+    tv_sv bytes;  /* gpt2: the bytes it represents; llama: same as `text` */
     float score;  /* never NaN */
     uint8_t type; /* a tv_token_type */
-    bool matches; /* may be made from text */
+    bool matches; /* can be made from text */
 } tv_piece;
 
-/* left and right, joined, are `joined`. Lower ranks come first. */
+/* `left` and `right` merge to `merged`; lower ranks first. */
 typedef struct tv_merge {
-    int32_t left, right, joined;
+    int32_t left, right, merged;
     uint32_t rank;
 } tv_merge;
 
@@ -27,17 +27,17 @@ struct tv_tokenizer {
     bool gpt2, space_prefix, adds_bos;
     tv_piece *pieces;
     int32_t count, bos, eos, unk;
-    int32_t *sorted; /* ids of the pieces that match: by length, then bytes; no two are equal */
+    int32_t *sorted; /* ids of matching pieces by length, then bytes; unique */
     size_t sorted_count;
-    tv_merge *merges; /* by left, then right; no two are equal */
+    tv_merge *merges; /* by left, then right; unique */
     size_t merge_count;
-    int32_t byte_ids[256]; /* llama: <0xNN>; gpt2: the piece of one byte; -1: none */
+    int32_t byte_ids[256]; /* llama: <0xNN>; gpt2: the one-byte piece; -1: none */
 };
 
-/* The id of the piece with these bytes; -1: none. */
+/* The id of the piece with these bytes, or -1. */
 int32_t tv_vocabulary_find(const tv_tokenizer *tokenizer, tv_sv bytes);
 
-/* The merge of two pieces; NULL: none. */
+/* The merge of two pieces, or NULL. */
 const tv_merge *tv_vocabulary_merge(const tv_tokenizer *tokenizer, int32_t left, int32_t right);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions: prompts and sampling around a backend. */
+/* Sessions: prompts, sampling, evaluation and verification on top of a backend. */
 #include "trivet/llm.h"
 
 #include <dirent.h>
@@ -27,10 +27,10 @@ struct tv_llm_session {
     const tv_backend *backend;
     void *state;
     uint32_t context, position;
-    float *logits; /* vocab, or for an evaluation a window of them */
+    float *logits; /* [vocab], or [EVAL_WINDOW][vocab] during evaluation */
     tv_llm_summary summary;
     tv_llm_progress progress;
-    bool timing; /* cycles without data */
+    bool timing; /* timing only, no data */
     char *emit;  /* or NULL */
 };
 
@@ -67,7 +67,7 @@ tv_status tv_llm_open(const char *path, const tv_diag_sink *sink, tv_llm **out)
 void tv_llm_print_info(const tv_llm *llm, FILE *out)
 {
     const tv_gguf *gguf = llm->model->gguf;
-    const tv_model_dims *s = &llm->model->shape;
+    const tv_model_dims *s = &llm->model->dims;
     fprintf(out,
             "llama: %u dimensions, %u hidden, %u layers, %u heads (%u of the cache), vocabulary of %u, context of %u\n",
             s->dim, s->hidden, s->layers, s->heads, s->kv_heads, s->vocab, s->context);
@@ -105,7 +105,7 @@ tv_status tv_llm_print_graph(const tv_llm *llm, FILE *out, const tv_diag_sink *s
     return failed ? tv_fail_memory(sink) : TV_OK;
 }
 
-uint32_t tv_llm_context(const tv_llm *llm) { return llm->model->shape.context; }
+uint32_t tv_llm_context(const tv_llm *llm) { return llm->model->dims.context; }
 
 /* ---- Sessions ---- */
 
@@ -120,7 +120,7 @@ void tv_llm_session_free(tv_llm_session *session)
     free(session);
 }
 
-/* Tokens for quantizers to learn from: as a text begins, those of the sample's text, then random ones. */
+/* Calibration tokens: the beginning of the sample text, padded with random tokens. */
 static tv_status sample_tokens(const tv_llm *llm, const char *text, int32_t tokens[SAMPLE_TOKENS], uint32_t *count)
 {
     uint64_t state = 1;
@@ -134,14 +134,14 @@ static tv_status sample_tokens(const tv_llm *llm, const char *text, int32_t toke
     free(ids);
     for (; *count < SAMPLE_TOKENS; ++*count) {
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        tokens[*count] = (int32_t)((state >> 33) % llm->model->shape.vocab);
+        tokens[*count] = (int32_t)((state >> 33) % llm->model->dims.vocab);
     }
-    if (*count > llm->model->shape.context)
-        *count = llm->model->shape.context;
+    if (*count > llm->model->dims.context)
+        *count = llm->model->dims.context;
     return TV_OK;
 }
 
-/* Steps of another session would be run with this one's. */
+/* Programs of an earlier session in the same directory would be run together with this one's. */
 static bool has_steps(const char *folder)
 {
     DIR *dir = opendir(folder);
@@ -154,49 +154,65 @@ static bool has_steps(const char *folder)
     return found;
 }
 
-tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv_llm_options *options,
-                                const tv_diag_sink *sink, tv_llm_session **out)
+static tv_status check_emit(const tv_llm_options *options, const tv_backend *backend, const tv_diag_sink *sink)
 {
-    int32_t sample[SAMPLE_TOKENS];
-    uint32_t sample_count, vocab = llm->model->shape.vocab;
+    const char *folder = options->emit;
+    if (!folder)
+        return TV_OK;
+    if (options->timing_only)
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "omit --timing-only",
+                       "a timing-only session has no data, so it cannot write programs");
+    if (!backend->machine)
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "select a machine with -t",
+                       "the host runs no programs that could be written");
+    if (strlen(folder) > EMIT_MAX || strpbrk(folder, "\"\\\n\r"))
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_WRITE), "choose a shorter or simpler name",
+                       "the name of the output directory is limited to %d bytes, without quotes, backslashes and line "
+                       "breaks",
+                       EMIT_MAX);
+    if (has_steps(folder))
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "remove them, or sample_token another directory",
+                       "'%.200s' has programs of another session", folder);
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), "its parent directory must exist",
+                       "cannot create the directory '%.200s': %s", folder, strerror(errno));
+    return TV_OK;
+}
+
+/* Rejects options that the backend cannot satisfy; warns about those that it ignores. */
+static tv_status check_options(const tv_llm *llm, const tv_backend *backend, const tv_llm_options *options,
+                               const tv_diag_sink *sink)
+{
     if (!llm->model->gguf && !options->timing_only)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), "--timing-only needs none", "the model has no weights");
     if (options->timing_only && !backend->machine)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "give -t with a machine", "the host has no cycles");
-    if (options->timing_only && options->emit)
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "leave --timing-only away",
-                       "cycles without data leave no programs to write that compute anything");
-    if (options->emit && !backend->machine)
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "give -t with a machine",
-                       "the host runs no programs that could be written");
-    if (options->context > llm->model->shape.context)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "select a machine with -t",
+                       "the host has no cycles");
+    if (options->context > llm->model->dims.context)
         tv_report(sink, TV_WARNING, TV_LLM_CODE(CONTEXT), &TV_NO_SOURCE_LOC, NULL,
-                  "the model has %u positions, of which %u were asked for; %u are used", llm->model->shape.context,
-                  options->context, llm->model->shape.context);
-    if (options->emit && (strlen(options->emit) > EMIT_MAX || strpbrk(options->emit, "\"\\\n\r")))
-        return tv_fail(
-            sink, TV_ERR_INPUT, TV_CODE(FILE_WRITE), "choose a shorter or plainer name",
-            "a folder for programs has at most %d bytes in its name, without quotes, backslashes and line ends",
-            EMIT_MAX);
-    if (options->emit && has_steps(options->emit))
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "remove them, or give another folder",
-                       "'%.200s' has programs of another session", options->emit);
-    if (options->emit && mkdir(options->emit, 0777) != 0 && errno != EEXIST)
-        return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), "the folder above it must be there",
-                       "cannot make the folder '%.200s': %s", options->emit, strerror(errno));
+                  "the model has %u positions; the context of %u is reduced to %u", llm->model->dims.context,
+                  options->context, llm->model->dims.context);
+    TV_TRY(check_emit(options, backend, sink));
     if (options->weight_bits && backend->weight_bits_only && options->weight_bits != backend->weight_bits_only)
         tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_SOURCE_LOC, NULL,
-                  "weights of %s have %u bits; %u are for other targets", backend->name, backend->weight_bits_only,
+                  "%s supports weights of %u bits only; %u is ignored", backend->name, backend->weight_bits_only,
                   options->weight_bits);
     if (options->activation_bits && backend->activation_bits_only &&
         options->activation_bits != backend->activation_bits_only)
         tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_SOURCE_LOC, NULL,
-                  "activations of %s have %u bits; %u are for other targets", backend->name,
+                  "%s supports activations of %u bits only; %u is ignored", backend->name,
                   backend->activation_bits_only, options->activation_bits);
+    return TV_OK;
+}
+
+tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv_llm_options *options,
+                                const tv_diag_sink *sink, tv_llm_session **out)
+{
+    int32_t sample[SAMPLE_TOKENS];
+    uint32_t sample_count = 0, context = llm->model->dims.context;
+    TV_TRY(check_options(llm, backend, options, sink));
     if (!options->timing_only)
         TV_TRY(sample_tokens(llm, options->sample, sample, &sample_count));
-    else
-        sample_count = 0;
     tv_llm_session *s = calloc(1, sizeof *s);
     if (!s)
         return tv_fail_memory(sink);
@@ -204,9 +220,8 @@ tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv
     s->backend = backend;
     s->progress = options->progress;
     s->timing = options->timing_only != 0;
-    s->context =
-        options->context && options->context < llm->model->shape.context ? options->context : llm->model->shape.context;
-    s->logits = malloc((size_t)EVAL_WINDOW * vocab * sizeof *s->logits);
+    s->context = options->context && options->context < context ? options->context : context;
+    s->logits = malloc((size_t)EVAL_WINDOW * llm->model->dims.vocab * sizeof *s->logits);
     s->emit = options->emit ? strdup(options->emit) : NULL;
     tv_backend_options own = {.config = options->config,
                               .context = s->context,
@@ -236,61 +251,77 @@ tv_machine *tv_llm_session_machine(tv_llm_session *session)
     return session->backend->machine ? session->backend->machine(session->state) : NULL;
 }
 
-/* ---- Steps and what they cost ---- */
+/* ---- Steps and their statistics ---- */
 
-static double now(void)
+static double wall_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Paths are named by what they do. */
+/* Path names state their direction. */
 static bool is_write(const char *path)
 {
     return strstr(path, "write") || strstr(path, "store") || strcmp(path, "l2_to_host") == 0;
 }
 
-static tv_status step(tv_llm_session *s, const int32_t *tokens, uint32_t count, bool last_only, bool prompt,
-                      const tv_diag_sink *sink)
+/* Adds the memory traffic between two states of the statistics; l2_to_l2 stays on chip. */
+static void count_traffic(tv_llm_summary *summary, const tv_stats *before, const tv_stats *after)
+{
+    for (unsigned p = 0; p < after->path_count; p++) {
+        const char *name = after->paths[p].name;
+        uint64_t bytes = after->paths[p].bytes - before->paths[p].bytes;
+        if (strcmp(name, "l2_to_l2") != 0)
+            *(is_write(name) ? &summary->written_bytes : &summary->read_bytes) += bytes;
+    }
+}
+
+/* Runs the backend on `count` tokens and accounts for them as prompt (prefill) or generated tokens (decode). */
+static tv_status run_step(tv_llm_session *s, const int32_t *tokens, uint32_t count, bool last_only, bool prompt,
+                          const tv_diag_sink *sink)
 {
     tv_stats before = {.size = sizeof before};
     tv_stats after = {.size = sizeof after};
-    double start = now();
+    double start = wall_seconds();
     if (s->summary.machine)
         tv_machine_stats(s->summary.machine, &before);
     TV_TRY(s->backend->step(s->state, tokens, count, s->position, last_only, s->logits, sink));
     s->position += count;
-    if (s->summary.machine)
+    if (s->summary.machine) {
         tv_machine_stats(s->summary.machine, &after);
-    if (s->summary.machine)
         tv_machine_trace_token(tv_llm_session_machine(s), prompt ? "prefill" : "decode", (int64_t)s->position - count,
                                count, before.cycles);
+    }
     *(prompt ? &s->summary.prompt_tokens : &s->summary.tokens) += count;
     *(prompt ? &s->summary.prompt_cycles : &s->summary.cycles) += after.cycles - before.cycles;
-    *(prompt ? &s->summary.prompt_seconds : &s->summary.seconds) += now() - start;
+    *(prompt ? &s->summary.prompt_seconds : &s->summary.seconds) += wall_seconds() - start;
     s->summary.clock_hz = after.clock_hz;
-    for (unsigned p = 0; !prompt && p < after.path_count; p++)
-        *(is_write(after.paths[p].name) ? &s->summary.written_bytes : &s->summary.read_bytes) +=
-            strcmp(after.paths[p].name, "l2_to_l2") != 0 ? after.paths[p].bytes - before.paths[p].bytes
-                                                         : 0; /* that one is on the chip */
+    if (!prompt)
+        count_traffic(&s->summary, &before, &after);
     return TV_OK;
 }
 
 /* ---- Sampling ---- */
 
 typedef struct candidate {
-    float share;
+    float prob; /* relative to the most probable token */
     int32_t token;
 } candidate;
 
-static int by_share(const void *a, const void *b)
+/* Most probable first; ties by token. */
+static int compare_candidates(const void *a, const void *b)
 {
     const candidate *x = a, *y = b;
-    return x->share > y->share ? -1 : x->share < y->share ? 1 : (x->token > y->token) - (x->token < y->token);
+    if (x->prob > y->prob)
+        return -1;
+    if (x->prob < y->prob)
+        return 1;
+    return (x->token > y->token) - (x->token < y->token);
 }
 
-static double random_share(uint64_t *state)
+/* SplitMix64, as a number in [0, 1). */
+static double random_unit(uint64_t *state)
 {
     uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
     z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -298,7 +329,7 @@ static double random_share(uint64_t *state)
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
-static int32_t likeliest(const float *logits, uint32_t n)
+static int32_t argmax(const float *logits, uint32_t n)
 {
     uint32_t best = 0;
     for (uint32_t i = 1; i < n; i++)
@@ -307,42 +338,44 @@ static int32_t likeliest(const float *logits, uint32_t n)
     return (int32_t)best;
 }
 
-static tv_status choose(const tv_llm_session *s, const tv_llm_sampling *sampling, uint64_t *random, int32_t *token,
-                        const tv_diag_sink *sink)
+/* Greedy at temperature 0, otherwise nucleus (top-p) sampling. */
+static tv_status sample_token(const tv_llm_session *s, const tv_llm_sampling *sampling, uint64_t *random,
+                              int32_t *token, const tv_diag_sink *sink)
 {
-    uint32_t n = s->llm->model->shape.vocab, kept = 0;
-    *token = likeliest(s->logits, n);
+    uint32_t n = s->llm->model->dims.vocab, nucleus = 0;
+    *token = argmax(s->logits, n);
     if (!(sampling->temperature > 0))
         return TV_OK;
     candidate *list = malloc(n * sizeof *list);
     if (!list)
         return tv_fail_memory(sink);
-    double sum = 0, share = 0, most = (double)s->logits[*token];
+    double sum = 0, mass = 0, max = (double)s->logits[*token];
     for (uint32_t i = 0; i < n; i++) {
-        list[i] = (candidate){(float)exp(((double)s->logits[i] - most) / (double)sampling->temperature), (int32_t)i};
-        sum += (double)list[i].share;
+        list[i] = (candidate){(float)exp(((double)s->logits[i] - max) / (double)sampling->temperature), (int32_t)i};
+        sum += (double)list[i].prob;
     }
-    qsort(list, n, sizeof *list, by_share);
-    while (kept < n && (kept == 0 || share < (double)sampling->top_p * sum))
-        share += (double)list[kept++].share;
-    double at = random_share(random) * share;
+    qsort(list, n, sizeof *list, compare_candidates);
+    while (nucleus < n && (nucleus == 0 || mass < (double)sampling->top_p * sum))
+        mass += (double)list[nucleus++].prob;
+    double at = random_unit(random) * mass;
     uint32_t i = 0;
-    for (; i + 1 < kept && at >= (double)list[i].share; i++)
-        at -= (double)list[i].share;
+    for (; i + 1 < nucleus && at >= (double)list[i].prob; i++)
+        at -= (double)list[i].prob;
     *token = list[i].token;
     free(list);
     return TV_OK;
 }
 
-/* ---- Generating ---- */
+/* ---- Generation ---- */
 
-typedef struct listener {
+typedef struct text_output {
     int (*text)(void *user, const char *bytes, size_t size);
     void *user;
     bool stopped;
-} listener;
+} text_output;
 
-static tv_status say(const tv_llm_session *s, listener *l, int32_t previous, int32_t token, const tv_diag_sink *sink)
+static tv_status emit_token(const tv_llm_session *s, text_output *l, int32_t previous, int32_t token,
+                            const tv_diag_sink *sink)
 {
     tv_buf text = {0};
     tv_tokenizer_decode(s->llm->tokenizer, previous, token, &text);
@@ -352,19 +385,19 @@ static tv_status say(const tv_llm_session *s, listener *l, int32_t previous, int
     return failed ? tv_fail_memory(sink) : TV_OK;
 }
 
-/* Text needs data: not a session of cycles alone. */
+/* Rejects timing-only sessions, which have no data to make text from. */
 static tv_status check_text(const tv_llm_session *s, const tv_diag_sink *sink)
 {
     if (s->timing)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), "open it without timing_only",
-                       "a session that only times has no values");
+                       "a timing-only session has no data");
     return TV_OK;
 }
 
 tv_status tv_llm_generate(tv_llm_session *s, const char *prompt, uint32_t count, const tv_llm_sampling *sampling,
                           int (*text)(void *user, const char *bytes, size_t size), void *user, const tv_diag_sink *sink)
 {
-    listener l = {text, user, false};
+    text_output l = {text, user, false};
     int32_t *ids, previous = -1, token;
     size_t n;
     tv_llm_sampling known;
@@ -376,24 +409,24 @@ tv_status tv_llm_generate(tv_llm_session *s, const char *prompt, uint32_t count,
     if (n == 0 || n > s->context - s->position) {
         free(ids);
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), "use a shorter prompt",
-                       "the prompt has %zu tokens; there is room for 1 to %u", n, s->context - s->position);
+                       "the prompt has %zu tokens; the remaining context holds 1 to %u", n, s->context - s->position);
     }
-    tv_status status = step(s, ids, (uint32_t)n, true, true, sink);
+    tv_status status = run_step(s, ids, (uint32_t)n, true, true, sink);
     for (size_t i = 0; i < n && status == TV_OK; i++) {
-        status = say(s, &l, previous, ids[i], sink);
+        status = emit_token(s, &l, previous, ids[i], sink);
         previous = ids[i];
     }
     free(ids);
     for (uint32_t i = 0; i < count && status == TV_OK && !l.stopped; i++) {
-        status = choose(s, &known, &random, &token, sink);
+        status = sample_token(s, &known, &random, &token, sink);
         if (status != TV_OK || token == tv_tokenizer_eos(s->llm->tokenizer))
             break;
-        status = say(s, &l, previous, token, sink);
+        status = emit_token(s, &l, previous, token, sink);
         previous = token;
         if (status == TV_OK && (i + 1 == count || s->position == s->context || l.stopped))
             break;
         if (status == TV_OK)
-            status = step(s, &token, 1, true, false, sink);
+            status = run_step(s, &token, 1, true, false, sink);
     }
     return status;
 }
@@ -406,44 +439,44 @@ tv_status tv_llm_time(tv_llm_session *s, uint32_t prompt, uint32_t count, const 
     tv_status status = prompt > s->context
                            ? tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT),
                                      "make the prompt shorter, or --context larger where the model has the positions",
-                                     "the context has room for %u tokens", s->context)
+                                     "the context holds %u tokens", s->context)
                            : TV_OK;
     if (status == TV_OK && prompt)
-        status = step(s, tokens, prompt, true, true, sink);
+        status = run_step(s, tokens, prompt, true, true, sink);
     for (uint32_t i = 0; i < count && status == TV_OK && s->position < s->context; i++)
-        status = step(s, tokens, 1, true, false, sink);
+        status = run_step(s, tokens, 1, true, false, sink);
     free(tokens);
     return status;
 }
 
-/* ---- Evaluating ---- */
+/* ---- Evaluation ---- */
 
-/* -log of the share that the logits give to `token`. */
-static double surprise(const float *logits, uint32_t n, int32_t token)
+/* Negative log-likelihood of `token`: logsumexp(logits) - logits[token]. */
+static double token_nll(const float *logits, uint32_t n, int32_t token)
 {
-    double most = (double)logits[likeliest(logits, n)], sum = 0;
+    double max = (double)logits[argmax(logits, n)], sum = 0;
     for (uint32_t i = 0; i < n; i++)
-        sum += exp((double)logits[i] - most);
-    return log(sum) + most - (double)logits[token];
+        sum += exp((double)logits[i] - max);
+    return log(sum) + max - (double)logits[token];
 }
 
-/* A window is the begin token, where there is one, and text; each token after the first is foretold. */
+/* Runs one window, which starts with the BOS token if there is one, and adds the nll of every following token. */
 static tv_status eval_window(tv_llm_session *s, const int32_t *ids, uint32_t count, double *nats,
                              const tv_diag_sink *sink)
 {
     int32_t window[EVAL_WINDOW], bos = tv_tokenizer_bos(s->llm->tokenizer);
-    uint32_t vocab = s->llm->model->shape.vocab, offset = bos >= 0;
+    uint32_t vocab = s->llm->model->dims.vocab, offset = bos >= 0;
     window[0] = bos;
     memcpy(window + offset, ids, (count - offset) * sizeof *ids);
     s->position = 0;
-    TV_TRY(step(s, window, count, false, true, sink));
+    TV_TRY(run_step(s, window, count, false, true, sink));
     for (uint32_t i = 0; i < count; i++)
-        *nats += surprise(s->logits + (size_t)i * vocab, vocab, ids[i + 1 - offset]);
+        *nats += token_nll(s->logits + (size_t)i * vocab, vocab, ids[i + 1 - offset]);
     return TV_OK;
 }
 
-tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t most, double *nats, uint32_t *tokens,
-                      const tv_diag_sink *sink)
+tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t max_tokens, double *nats,
+                      uint32_t *tokens, const tv_diag_sink *sink)
 {
     int32_t *ids;
     size_t n;
@@ -454,11 +487,11 @@ tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t
     tv_status status = TV_OK;
     *nats = 0;
     *tokens = 0;
-    for (size_t at = 0; at + spare < n && *tokens < most && status == TV_OK; at += window) {
-        uint32_t count = (uint32_t)tv_min_u64(tv_min_u64(window, n - spare - at), most - *tokens);
+    for (size_t at = 0; at + spare < n && *tokens < max_tokens && status == TV_OK; at += window) {
+        uint32_t count = (uint32_t)tv_min_u64(tv_min_u64(window, n - spare - at), max_tokens - *tokens);
         status = eval_window(s, ids + at, count, nats, sink);
         *tokens += count;
-        tv_progress_report(&s->progress, "evaluating", *tokens, tv_min_u64(most, n));
+        tv_progress_report(&s->progress, "evaluating", *tokens, tv_min_u64(max_tokens, n));
     }
     free(ids);
     if (status == TV_OK && *tokens)
@@ -466,9 +499,9 @@ tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t
     return status;
 }
 
-/* ---- Comparing with the host ---- */
+/* ---- Comparison with the host ---- */
 
-static void compare(const float *a, const float *b, uint32_t n, tv_llm_similarity *out)
+static void update_similarity(const float *a, const float *b, uint32_t n, tv_llm_similarity *out)
 {
     double dot = 0, aa = 0, bb = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -483,7 +516,7 @@ static void compare(const float *a, const float *b, uint32_t n, tv_llm_similarit
         out->cosine = isfinite(cosine) ? cosine : 0;
 }
 
-/* A layer's output is that of its last addition. */
+/* The output of a layer is the output of its last ADD. */
 static uint32_t layer_output(const tv_graph *graph, uint32_t layer)
 {
     uint32_t output = TV_NO_VALUE;
@@ -496,30 +529,30 @@ static uint32_t layer_output(const tv_graph *graph, uint32_t layer)
 static tv_status verify_token(tv_llm_session *s, void *host, float *host_logits, int32_t token, uint32_t at,
                               tv_llm_similarity *list, const tv_diag_sink *sink)
 {
-    const tv_model_dims *shape = &s->llm->model->shape;
-    TV_TRY(step(s, &token, 1, true, false, sink));
+    const tv_model_dims *dims = &s->llm->model->dims;
+    TV_TRY(run_step(s, &token, 1, true, false, sink));
     TV_TRY(tv_backend_host.step(host, &token, 1, at, true, host_logits, sink));
-    for (uint32_t layer = 0; layer < shape->layers; layer++) {
+    for (uint32_t layer = 0; layer < dims->layers; layer++) {
         uint32_t v = layer_output(s->llm->graph, layer);
         const float *mine = s->backend->value(s->state, v);
         if (mine)
-            compare(tv_backend_host.value(host, v), mine, shape->dim, &list[layer]);
+            update_similarity(tv_backend_host.value(host, v), mine, dims->dim, &list[layer]);
     }
-    compare(host_logits, s->logits, shape->vocab, &list[shape->layers]);
+    update_similarity(host_logits, s->logits, dims->vocab, &list[dims->layers]);
     return TV_OK;
 }
 
-tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t most, tv_llm_similarity **list, uint32_t *count,
-                        const tv_diag_sink *sink)
+tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t max_tokens, tv_llm_similarity **list,
+                        uint32_t *count, const tv_diag_sink *sink)
 {
-    const tv_model_dims *shape = &s->llm->model->shape;
+    const tv_model_dims *dims = &s->llm->model->dims;
     int32_t *ids;
     size_t n;
     void *host = NULL;
     TV_TRY(check_text(s, sink));
     TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, text, strlen(text), true, &ids, &n));
-    float *host_logits = malloc(shape->vocab * sizeof *host_logits);
-    *count = shape->layers + 1;
+    float *host_logits = malloc(dims->vocab * sizeof *host_logits);
+    *count = dims->layers + 1;
     *list = calloc(*count, sizeof **list);
     tv_status status =
         host_logits && *list
@@ -528,7 +561,7 @@ tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t most, tv_l
             : tv_fail_memory(sink);
     for (uint32_t i = 0; *list && i < *count; i++)
         (*list)[i].cosine = 1;
-    for (size_t i = 0; i < n && i < most && i < s->context && status == TV_OK; i++)
+    for (size_t i = 0; i < n && i < max_tokens && i < s->context && status == TV_OK; i++)
         status = verify_token(s, host, host_logits, ids[i], (uint32_t)i, *list, sink);
     if (host)
         tv_backend_host.destroy(host);

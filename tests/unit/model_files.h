@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder of its own for a test of model files, and whole files at once. */
+/* A temporary directory for tests of model files; reading, writing and comparing whole files. */
 #ifndef TV_TESTS_MODEL_FILES_H
 #define TV_TESTS_MODEL_FILES_H
 
@@ -24,8 +24,8 @@ static inline int leave_folder(void **state)
     return chdir("..") != 0 || rmdir(folder) != 0;
 }
 
-/* The whole file, at most a MiB; the caller frees it. */
-static inline char *slurp(const char *path, size_t *size)
+/* Returns the first MiB of a file; the caller frees it. */
+static inline char *read_whole_file(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
@@ -35,10 +35,10 @@ static inline char *slurp(const char *path, size_t *size)
     return bytes;
 }
 
-static inline void check_same(const char *a, const char *b)
+static inline void assert_same_file(const char *a, const char *b)
 {
     size_t n, m;
-    char *x = slurp(a, &n), *y = slurp(b, &m);
+    char *x = read_whole_file(a, &n), *y = read_whole_file(b, &m);
     assert_int_equal(n, m);
     assert_memory_equal(x, y, n);
     free(x);

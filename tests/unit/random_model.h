@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models of any shape with random weights, for tests of lowerings: what they say means nothing, but every size is real.
- */
+/* GGUF models of given dimensions with random weights and a byte vocabulary, for tests of the lowerings. */
 #ifndef TV_TESTS_RANDOM_MODEL_H
 #define TV_TESTS_RANDOM_MODEL_H
 
@@ -11,14 +10,14 @@
 #include "import/gguf.h"
 #include "import/tokenizer.h"
 
-typedef struct random_shape {
+typedef struct random_dims {
     uint32_t dim, hidden, layers, heads, kv_heads, vocab, context;
     bool tied;
-} random_shape;
+} random_dims;
 
-enum { RANDOM_BYTES_FROM = 3 };
+enum { RANDOM_FIRST_BYTE_TOKEN = 3 };
 
-static inline tv_status random_rows(void *user, uint64_t row, uint64_t length, float *out)
+static inline tv_status generate_row(void *user, uint64_t row, uint64_t length, float *out)
 {
     uint64_t *state = user;
     float unit = 1 / sqrtf((float)length) / 1000;
@@ -30,7 +29,7 @@ static inline tv_status random_rows(void *user, uint64_t row, uint64_t length, f
     return TV_OK;
 }
 
-static inline tv_status random_gains(void *user, uint64_t row, uint64_t length, float *out)
+static inline tv_status generate_gains(void *user, uint64_t row, uint64_t length, float *out)
 {
     (void)user;
     (void)row;
@@ -39,9 +38,9 @@ static inline tv_status random_gains(void *user, uint64_t row, uint64_t length, 
     return TV_OK;
 }
 
-/* Gains where there is one row. `layer` UINT32_MAX: of the model. */
-static inline void random_put(tv_gguf_writer *w, const char *name, uint32_t layer, tv_gguf_type type, uint32_t rows,
-                              uint32_t columns, uint64_t *state)
+/* A tensor [rows][columns] of random weights, or with one row a vector of gains. `layer` UINT32_MAX: outside layers. */
+static inline void add_random_tensor(tv_gguf_writer *w, const char *name, uint32_t layer, tv_gguf_type type,
+                                     uint32_t rows, uint32_t columns, uint64_t *state)
 {
     char full[64];
     if (layer == UINT32_MAX)
@@ -49,31 +48,31 @@ static inline void random_put(tv_gguf_writer *w, const char *name, uint32_t laye
     else
         snprintf(full, sizeof full, "blk.%u.%s.weight", layer, name);
     tv_gguf_writer_tensor(w, full, rows == 1 ? TV_GGUF_F32 : type, (const uint64_t[]){columns, rows}, rows == 1 ? 1 : 2,
-                          rows == 1 ? random_gains : random_rows, state);
+                          rows == 1 ? generate_gains : generate_row, state);
 }
 
-/* Bytes, and words that no text has: any text can be said. False: no memory. */
-static inline bool random_vocabulary(tv_gguf_writer *w, uint32_t count)
+/* Byte tokens, which encode any text, then unused pieces. Returns false when out of memory. */
+static inline bool write_random_vocabulary(tv_gguf_writer *w, uint32_t count)
 {
     char(*texts)[16] = calloc(count, sizeof *texts);
     tv_sv *pieces = calloc(count, sizeof *pieces);
     float *scores = calloc(count, sizeof *scores);
     int32_t *types = calloc(count, sizeof *types);
-    bool well = texts && pieces && scores && types;
-    for (uint32_t i = 0; i < count && well; i++) {
-        bool byte = i >= RANDOM_BYTES_FROM && i < RANDOM_BYTES_FROM + 256;
+    bool ok = texts && pieces && scores && types;
+    for (uint32_t i = 0; i < count && ok; i++) {
+        bool byte = i >= RANDOM_FIRST_BYTE_TOKEN && i < RANDOM_FIRST_BYTE_TOKEN + 256;
         if (byte)
-            snprintf(texts[i], sizeof texts[i], "<0x%02X>", i - RANDOM_BYTES_FROM);
+            snprintf(texts[i], sizeof texts[i], "<0x%02X>", i - RANDOM_FIRST_BYTE_TOKEN);
         else
-            snprintf(texts[i], sizeof texts[i], i < RANDOM_BYTES_FROM ? "<s%u>" : "q%u", i);
+            snprintf(texts[i], sizeof texts[i], i < RANDOM_FIRST_BYTE_TOKEN ? "<s%u>" : "q%u", i);
         pieces[i] = tv_sv_of(texts[i]);
         scores[i] = -(float)i;
-        types[i] = i == 0                  ? TV_TOKEN_UNKNOWN
-                   : i < RANDOM_BYTES_FROM ? TV_TOKEN_CONTROL
-                   : byte                  ? TV_TOKEN_BYTE
-                                           : TV_TOKEN_NORMAL;
+        types[i] = i == 0                        ? TV_TOKEN_UNKNOWN
+                   : i < RANDOM_FIRST_BYTE_TOKEN ? TV_TOKEN_CONTROL
+                   : byte                        ? TV_TOKEN_BYTE
+                                                 : TV_TOKEN_NORMAL;
     }
-    if (well) {
+    if (ok) {
         tv_gguf_writer_string(w, "tokenizer.ggml.model", tv_sv_of("llama"));
         tv_gguf_writer_strings(w, "tokenizer.ggml.tokens", pieces, count);
         tv_gguf_writer_f32s(w, "tokenizer.ggml.scores", scores, count);
@@ -85,15 +84,15 @@ static inline bool random_vocabulary(tv_gguf_writer *w, uint32_t count)
     free(pieces);
     free(scores);
     free(types);
-    return well;
+    return ok;
 }
 
-/* False: it could not be written. */
-static inline bool random_model_write(const random_shape *s, tv_gguf_type type, const char *path)
+/* Returns false when the file cannot be written. */
+static inline bool random_model_write(const random_dims *s, tv_gguf_type type, const char *path)
 {
     tv_gguf_writer *w = tv_gguf_writer_new();
     uint64_t state = s->dim;
-    uint32_t narrow = s->dim / s->heads * s->kv_heads, model = UINT32_MAX;
+    uint32_t kv_dim = s->dim / s->heads * s->kv_heads, model = UINT32_MAX;
     tv_gguf_writer_string(w, "general.architecture", tv_sv_of("llama"));
     tv_gguf_writer_u32(w, "llama.embedding_length", s->dim);
     tv_gguf_writer_u32(w, "llama.feed_forward_length", s->hidden);
@@ -101,25 +100,25 @@ static inline bool random_model_write(const random_shape *s, tv_gguf_type type, 
     tv_gguf_writer_u32(w, "llama.attention.head_count", s->heads);
     tv_gguf_writer_u32(w, "llama.attention.head_count_kv", s->kv_heads);
     tv_gguf_writer_u32(w, "llama.context_length", s->context);
-    bool well = random_vocabulary(w, s->vocab);
-    random_put(w, "token_embd", model, type, s->vocab, s->dim, &state);
-    random_put(w, "output_norm", model, type, 1, s->dim, &state);
+    bool ok = write_random_vocabulary(w, s->vocab);
+    add_random_tensor(w, "token_embd", model, type, s->vocab, s->dim, &state);
+    add_random_tensor(w, "output_norm", model, type, 1, s->dim, &state);
     if (!s->tied)
-        random_put(w, "output", model, type, s->vocab, s->dim, &state);
+        add_random_tensor(w, "output", model, type, s->vocab, s->dim, &state);
     for (uint32_t l = 0; l < s->layers; l++) {
-        random_put(w, "attn_norm", l, type, 1, s->dim, &state);
-        random_put(w, "ffn_norm", l, type, 1, s->dim, &state);
-        random_put(w, "attn_q", l, type, s->dim, s->dim, &state);
-        random_put(w, "attn_k", l, type, narrow, s->dim, &state);
-        random_put(w, "attn_v", l, type, narrow, s->dim, &state);
-        random_put(w, "attn_output", l, type, s->dim, s->dim, &state);
-        random_put(w, "ffn_gate", l, type, s->hidden, s->dim, &state);
-        random_put(w, "ffn_up", l, type, s->hidden, s->dim, &state);
-        random_put(w, "ffn_down", l, type, s->dim, s->hidden, &state);
+        add_random_tensor(w, "attn_norm", l, type, 1, s->dim, &state);
+        add_random_tensor(w, "ffn_norm", l, type, 1, s->dim, &state);
+        add_random_tensor(w, "attn_q", l, type, s->dim, s->dim, &state);
+        add_random_tensor(w, "attn_k", l, type, kv_dim, s->dim, &state);
+        add_random_tensor(w, "attn_v", l, type, kv_dim, s->dim, &state);
+        add_random_tensor(w, "attn_output", l, type, s->dim, s->dim, &state);
+        add_random_tensor(w, "ffn_gate", l, type, s->hidden, s->dim, &state);
+        add_random_tensor(w, "ffn_up", l, type, s->hidden, s->dim, &state);
+        add_random_tensor(w, "ffn_down", l, type, s->dim, s->hidden, &state);
     }
-    well = well && tv_gguf_writer_save(w, path, NULL) == TV_OK;
+    ok = ok && tv_gguf_writer_save(w, path, NULL) == TV_OK;
     tv_gguf_writer_free(w);
-    return well;
+    return ok;
 }
 
 #endif

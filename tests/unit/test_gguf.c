@@ -207,16 +207,16 @@ static void test_tensors(void **state)
     assert_int_equal(tv_gguf_row_f32(t, 0, none), TV_ERR_INPUT);
     unit_log log;
     tv_diag_sink sink = unit_sink(&log);
-    assert_int_equal(tv_gguf_tensor_want(g, "k", 256, 1, &sink, &t), TV_ERR_INPUT);
+    assert_int_equal(tv_gguf_tensor_require(g, "k", 256, 1, &sink, &t), TV_ERR_INPUT);
     assert_string_equal(log.at[0].code, "TV-L009");
     assert_non_null(strstr(log.at[0].message, "'k' is stored as Q6_K (type 14)"));
     sink = unit_sink(&log);
-    assert_int_equal(tv_gguf_tensor_want(g, "q8", 1, 32, &sink, &t), TV_ERR_INPUT);
+    assert_int_equal(tv_gguf_tensor_require(g, "q8", 1, 32, &sink, &t), TV_ERR_INPUT);
     assert_string_equal(log.at[0].code, "TV-L008");
     sink = unit_sink(&log);
-    assert_int_equal(tv_gguf_tensor_want(g, "q9", 1, 32, &sink, &t), TV_ERR_INPUT);
+    assert_int_equal(tv_gguf_tensor_require(g, "q9", 1, 32, &sink, &t), TV_ERR_INPUT);
     assert_string_equal(log.at[0].code, "TV-L007");
-    assert_int_equal(tv_gguf_tensor_want(g, "q8", 32, 1, &sink, &t), TV_OK);
+    assert_int_equal(tv_gguf_tensor_require(g, "q8", 32, 1, &sink, &t), TV_OK);
     assert_ptr_equal(t, tv_gguf_tensor_at(g, 3));
     assert_null(tv_gguf_tensor_at(g, 6));
     tv_gguf_free(g);
@@ -537,7 +537,7 @@ static void test_write_again(void **state)
     tv_buf_fill(&f.bytes, 0, 14); /* the last tensor's padding, which nobody must write */
     write_file("a.gguf", f.bytes.data, f.bytes.len);
     assert_int_equal(save_again("a.gguf", "b.gguf"), TV_OK);
-    check_same("a.gguf", "b.gguf");
+    assert_same_file("a.gguf", "b.gguf");
     tv_buf_fini(&f.bytes);
 }
 
@@ -574,7 +574,7 @@ static void test_writer(void **state)
     assert_true(tv_gguf_array(g, "fs", &list) && list.count == 2 && tv_gguf_list_f32(&list, 1) == -2);
     for (size_t i = 0; i < TV_COUNTOF(types); i++) {
         const tv_gguf_tensor *t = NULL;
-        assert_int_equal(tv_gguf_tensor_want(g, tv_gguf_type_name((uint32_t)types[i]), 64, 3, NULL, &t), TV_OK);
+        assert_int_equal(tv_gguf_tensor_require(g, tv_gguf_type_name((uint32_t)types[i]), 64, 3, NULL, &t), TV_OK);
         assert_int_equal(((uintptr_t)t->data) % 32, 0);
         for (uint64_t r = 0; r < 3; r++) {
             assert_int_equal(tv_gguf_row_f32(t, r, row), TV_OK);
@@ -586,7 +586,7 @@ static void test_writer(void **state)
     }
     tv_gguf_free(g);
     assert_int_equal(save_again("a.gguf", "b.gguf"), TV_OK);
-    check_same("a.gguf", "b.gguf");
+    assert_same_file("a.gguf", "b.gguf");
 }
 
 /* Bytes of mapped files that are resident. */
@@ -619,7 +619,7 @@ static void test_pages_go_back(void **state)
     assert_int_equal(tv_gguf_writer_save(w, "large.gguf", NULL), TV_OK);
     tv_gguf_writer_free(w);
     assert_int_equal(tv_gguf_open("large.gguf", NULL, &g), TV_OK);
-    assert_int_equal(tv_gguf_tensor_want(g, "t", COLUMNS, ROWS, NULL, &t), TV_OK);
+    assert_int_equal(tv_gguf_tensor_require(g, "t", COLUMNS, ROWS, NULL, &t), TV_OK);
     uint64_t before = resident_of_files();
     for (unsigned turn = 0; turn < 3; turn++) {
         for (uint64_t i = 0; i < ROWS; i++) {

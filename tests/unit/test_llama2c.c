@@ -67,8 +67,8 @@ static void test_checkpoint_round_trip(void **state)
         write_file("a.tok", tokenizer.data, tokenizer.len);
         assert_int_equal(tv_llama2c_to_gguf("a.bin", "a.tok", "a.gguf", TV_GGUF_F32, NULL), TV_OK);
         assert_int_equal(tv_llama2c_from_gguf("a.gguf", "b.bin", "b.tok", 0, NULL), TV_OK);
-        check_same("a.tok", "b.tok");
-        char *back = slurp("b.bin", &n);
+        assert_same_file("a.tok", "b.tok");
+        char *back = read_whole_file("b.bin", &n);
         assert_int_equal(n, checkpoint.len);
         const size_t end = tables + SEQ * HEAD * 4; /* cosines and sines are computed */
         assert_memory_equal(back, checkpoint.data, tables);
@@ -82,7 +82,7 @@ static void test_checkpoint_round_trip(void **state)
             }
         free(back);
         assert_int_equal(tv_llama2c_to_gguf("b.bin", "b.tok", "b.gguf", TV_GGUF_F32, NULL), TV_OK);
-        check_same("a.gguf", "b.gguf");
+        assert_same_file("a.gguf", "b.gguf");
         tv_buf_fini(&checkpoint);
         tv_buf_fini(&tokenizer);
     }
@@ -125,7 +125,7 @@ static void test_checkpoint_contents(void **state)
     for (size_t i = 0; i < TV_COUNTOF(places); i++) {
         const tv_gguf_tensor *t = NULL;
         float row[HIDDEN];
-        assert_int_equal(tv_gguf_tensor_want(g, places[i].name, places[i].columns, places[i].rows, NULL, &t), TV_OK);
+        assert_int_equal(tv_gguf_tensor_require(g, places[i].name, places[i].columns, places[i].rows, NULL, &t), TV_OK);
         assert_int_equal(tv_gguf_row_f32(t, 0, row), TV_OK);
         if (tv_f32_bits(row[0]) != tv_load_le32(c.data + 28 + 4 * places[i].at))
             fail_msg("%s begins elsewhere", places[i].name);
@@ -183,7 +183,7 @@ static void test_checkpoint_version_2(void **state)
     write_file("a.bin", c.data, c.len);
     tv_llama2c *checkpoint = NULL;
     assert_int_equal(tv_llama2c_open("a.bin", NULL, &checkpoint), TV_OK);
-    const tv_llama2c_shape *s = tv_llama2c_shape_of(checkpoint);
+    const tv_llama2c_header *s = tv_llama2c_header_of(checkpoint);
     assert_true(s->version == 2 && s->group_size == 4 && !s->tied && s->vocab == VOCAB && s->seq_len == SEQ);
     float row[HIDDEN];
     const size_t embedding = 256 + 4 * (2 * LAYERS * DIM + DIM), scales = embedding + VOCAB * DIM;
@@ -200,7 +200,7 @@ static void test_checkpoint_version_2(void **state)
     assert_int_equal(tv_llama2c_to_gguf("a.bin", NULL, "a.gguf", TV_GGUF_F32, NULL), TV_OK);
     assert_int_equal(tv_llama2c_from_gguf("a.gguf", "b.bin", NULL, 2, NULL), TV_OK);
     assert_int_equal(tv_llama2c_open("b.bin", NULL, &checkpoint), TV_OK);
-    assert_int_equal(tv_llama2c_shape_of(checkpoint)->group_size, 8);
+    assert_int_equal(tv_llama2c_header_of(checkpoint)->group_size, 8);
     tv_llama2c *first = NULL;
     assert_int_equal(tv_llama2c_open("a.bin", NULL, &first), TV_OK);
     float other[HIDDEN];
@@ -228,8 +228,8 @@ static void test_checkpoint_version_2_exact(void **state)
     write_file("a.bin", c.data, c.len);
     tv_llama2c *checkpoint = NULL;
     assert_int_equal(tv_llama2c_open("a.bin", NULL, &checkpoint), TV_OK);
-    assert_int_equal(tv_llama2c_write("b.bin", tv_llama2c_shape_of(checkpoint), copied_row, checkpoint, NULL), TV_OK);
-    check_same("a.bin", "b.bin");
+    assert_int_equal(tv_llama2c_write("b.bin", tv_llama2c_header_of(checkpoint), copied_row, checkpoint, NULL), TV_OK);
+    assert_same_file("a.bin", "b.bin");
     tv_llama2c_free(checkpoint);
     tv_buf_fini(&c);
 }
@@ -263,7 +263,7 @@ static void test_checkpoint_damaged(void **state)
                     for (unsigned t = 0; t < TV_LLAMA2C_TENSORS; t++) {
                         uint64_t columns, rows;
                         uint32_t layers;
-                        tv_llama2c_dims(tv_llama2c_shape_of(out), t, &columns, &rows, &layers);
+                        tv_llama2c_tensor_dims(tv_llama2c_header_of(out), t, &columns, &rows, &layers);
                         if (layers > 0 && columns <= 4096)
                             tv_llama2c_row(out, t, layers - 1, rows - 1, row);
                     }

@@ -587,7 +587,7 @@ static void test_utf8(void **state)
     };
     for (size_t i = 0; i < TV_COUNTOF(rows); i++) {
         int32_t code = 0;
-        size_t taken = tv_utf8_take((tv_sv){rows[i].bytes, rows[i].len}, &code);
+        size_t taken = tv_utf8_decode((tv_sv){rows[i].bytes, rows[i].len}, &code);
         if (taken != rows[i].taken || code != rows[i].code)
             fail_msg("row %zu: %zu bytes, code %d", i, taken, code);
     }

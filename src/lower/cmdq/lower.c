@@ -16,7 +16,7 @@
 /* What places take for `m` tokens at a time, and in which bank they stand best. */
 static void want_places(const lowering *l, uint32_t m, place wanted[PLACES])
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     uint64_t dim = (uint64_t)m * s->dim, wide = (uint64_t)m * s->heads * s->head_dim,
              narrow = (uint64_t)m * s->kv_heads * s->head_dim;
     uint64_t seen = (uint64_t)(m < SEEN_ROWS ? m : SEEN_ROWS) * l->context, scores = seen * (s->heads / s->kv_heads),
@@ -91,7 +91,7 @@ static bool lay_out_place(const lowering *l, place *p, taken *t)
  * fit. */
 static bool lay_out(lowering *l, uint32_t m)
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     place wanted[PLACES];
     taken t = {{0}, {0}};
     want_places(l, m, wanted);
@@ -236,7 +236,7 @@ static bool choose_blocks(lowering *l)
 
 static tv_status read_config(lowering *l, const tv_backend_options *options, const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     l->te = (unsigned)tv_backend_parameter(options->config, "npu.te");
     l->ve = (unsigned)tv_backend_parameter(options->config, "npu.ve");
     l->bank_bytes = tv_backend_parameter(options->config, "spm.bank_bytes");
@@ -261,7 +261,7 @@ static tv_status read_config(lowering *l, const tv_backend_options *options, con
 
 static tv_status allocate(lowering *l, bool keep_values, const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     if (keep_values) {
         l->values = calloc(l->graph->value_count, sizeof *l->values);
         l->node_end = calloc(l->graph->node_count, sizeof *l->node_end);
@@ -295,7 +295,7 @@ static tv_status place_mask(lowering *l, const tv_diag_sink *sink)
 
 static tv_status place_model(lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     uint64_t cache = (uint64_t)s->kv_heads * l->context * s->head_dim;
     for (uint32_t layer = 0; layer < s->layers; layer++)
         for (unsigned w = 0; w < TV_WEIGHTS; w++) {
@@ -362,7 +362,7 @@ static const char *queue_path(const lowering *l, char path[PATH_LENGTH])
 static tv_status print_hex(lowering *l, const float *row, const tv_diag_sink *sink)
 {
     static const char digits[] = "0123456789abcdef";
-    uint32_t dim = l->model->shape.dim;
+    uint32_t dim = l->model->dims.dim;
     char *hex = tv_buf_extend(&l->metadata, (size_t)dim * 8);
     for (uint32_t i = 0; i < 4 * dim && hex; i++) {
         uint32_t byte = tv_f32_bits(row[i / 4]) >> 8 * (i % 4) & 0xFF;
@@ -375,7 +375,7 @@ static tv_status print_hex(lowering *l, const float *row, const tv_diag_sink *si
 static tv_status put_rows(lowering *l, const int32_t *tokens, const tv_diag_sink *sink)
 {
     const tv_matrix *embedding = tv_model_matrix(l->model, TV_WEIGHT_EMBEDDING, 0);
-    size_t bytes = l->model->shape.dim * sizeof(float);
+    size_t bytes = l->model->dims.dim * sizeof(float);
     float *row = malloc(bytes);
     tv_status status = row ? TV_OK : tv_fail_memory(sink);
     for (uint32_t r = 0; r < l->rows && status == TV_OK; r++) {
@@ -392,7 +392,7 @@ static tv_status put_rows(lowering *l, const int32_t *tokens, const tv_diag_sink
  * for the host. The first queue that is written names the weights, so that the queues run by themselves. */
 static tv_status print_metadata(lowering *l, const int32_t *tokens, uint32_t first, const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     tv_buf *text = &l->metadata;
     text->len = 0;
     tv_buf_str(text, "{\"version\": \"1.2\", \"graph_name\": \"step\", \"kv_layouts\": [");
@@ -429,7 +429,7 @@ static tv_status begin_queue(lowering *l, const int32_t *tokens, uint32_t rows, 
         l->places[p].writer = NO_ENTRY;
         l->places[p].readers.len = 0;
     }
-    for (uint32_t i = 0; i < l->model->shape.layers; i++)
+    for (uint32_t i = 0; i < l->model->dims.layers; i++)
         l->kv_writer[i] = NO_ENTRY;
     if (l->emit && l->steps == 0)
         TV_TRY(tv_backend_save_space(l->machine, "dram", l->k_base[0], l->emit, "weights.bin", sink));
@@ -570,7 +570,7 @@ static tv_status step_rows(lowering *l, const int32_t *tokens, uint32_t rows, ui
     tv_queue_builder_end_entry(l->entries, NULL, NULL, 0);
     TV_TRY(run_queue(l, sink));
     return first < rows ? tv_machine_read(l->machine, "dram", l->logits_addr, out,
-                                          (size_t)(rows - first) * l->model->shape.vocab * sizeof *out, sink)
+                                          (size_t)(rows - first) * l->model->dims.vocab * sizeof *out, sink)
                         : TV_OK;
 }
 
@@ -582,7 +582,7 @@ static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32
         rows = count - done < l->rows_max ? count - done : l->rows_max;
         uint32_t first = !last_only ? 0 : done + rows == count ? rows - 1 : rows;
         TV_TRY(step_rows(l, tokens + done, rows, position + done, first,
-                         logits_out + (last_only ? 0 : (size_t)done * l->model->shape.vocab), sink));
+                         logits_out + (last_only ? 0 : (size_t)done * l->model->dims.vocab), sink));
     }
     return TV_OK;
 }

@@ -219,7 +219,7 @@ static operand mask_of(const lowering *l, tokens r)
 /* The tokens, and what hides those behind each. */
 static void embed(lowering *l)
 {
-    load(l, values(X), "embedding", l->x_addr, 1, (uint64_t)l->rows * l->model->shape.dim, 0);
+    load(l, values(X), "embedding", l->x_addr, 1, (uint64_t)l->rows * l->model->dims.dim, 0);
     for (uint32_t first = 0; first < l->rows && l->rows > 1; first += SEEN_ROWS) {
         tokens r = tokens_from(l, first);
         load(l, mask_of(l, r), "activation", l->mask_addr + (uint64_t)(l->context - l->position - first) * 4, r.count,
@@ -230,13 +230,13 @@ static void embed(lowering *l)
 /* The final norm is wanted of the tokens alone whose logits are. */
 static void norm(lowering *l, const tv_graph_node *n, uint32_t first)
 {
-    uint32_t dim = l->model->shape.dim, skipped = n->weight == TV_WEIGHT_NORM_FINAL ? first : 0;
+    uint32_t dim = l->model->dims.dim, skipped = n->weight == TV_WEIGHT_NORM_FINAL ? first : 0;
     operand in = values(X);
     in.offset = (uint64_t)skipped * dim * 4;
     load(l, values(GAINS), "weight", matrix_of(l, n->weight, n->layer)->data, 1, dim, 0);
     vector_entry(l, CMDQ_VE_RMSNORM_TILE, in, cmdq_activations(l, XN, cmdq_norm_range(l, n)), l->rows - skipped, dim);
     spm(l, CMDQ_F_gamma_bank, GAINS, 0);
-    tv_queue_builder_real(l->entries, CMDQ_F_eps, (double)l->model->shape.eps);
+    tv_queue_builder_real(l->entries, CMDQ_F_eps, (double)l->model->dims.eps);
     reads(l, GAINS);
     end_entry(l);
 }
@@ -244,7 +244,7 @@ static void norm(lowering *l, const tv_graph_node *n, uint32_t first)
 /* Turns the heads of `in`, [heads][rows][head_dim]; with one token all heads are one row. */
 static void rope(lowering *l, const tv_graph_node *n, unsigned in, operand out)
 {
-    uint32_t d = l->model->shape.head_dim, calls = l->rows == 1 ? 1 : n->heads;
+    uint32_t d = l->model->dims.head_dim, calls = l->rows == 1 ? 1 : n->heads;
     for (uint32_t h = 0; h < calls; h++) {
         uint64_t at = (uint64_t)h * l->rows * d;
         operand from = values(in), to = out;
@@ -253,7 +253,7 @@ static void rope(lowering *l, const tv_graph_node *n, unsigned in, operand out)
         vector_entry(l, CMDQ_VE_ROPE_TILE, from, to, l->rows, calls == 1 ? (uint64_t)n->heads * d : d);
         number(l, CMDQ_F_head_dim, d);
         number(l, CMDQ_F_position, l->position);
-        tv_queue_builder_real(l->entries, CMDQ_F_theta, (double)l->model->shape.theta);
+        tv_queue_builder_real(l->entries, CMDQ_F_theta, (double)l->model->dims.theta);
         end_entry(l);
     }
 }
@@ -274,7 +274,7 @@ static void append(lowering *l, const tv_graph_node *n)
     for (uint32_t h = 0; h < n->heads; h++)
         for (unsigned v = 0; v < 2; v++) {
             unsigned from = v ? VALUE8 : KEY8;
-            kv_entry(l, CMDQ_KV_STORE_TILE, v, n->layer, h, from, (uint64_t)h * l->rows * l->model->shape.head_dim);
+            kv_entry(l, CMDQ_KV_STORE_TILE, v, n->layer, h, from, (uint64_t)h * l->rows * l->model->dims.head_dim);
             number(l, CMDQ_F_dram_base_addr, v ? l->v_base[n->layer] : l->k_base[n->layer]);
             number(l, CMDQ_F_t_start, l->position);
             number(l, CMDQ_F_t_len, l->rows);
@@ -312,7 +312,7 @@ static void elementwise(lowering *l, cmdq_opcode opcode, operand a, const operan
 static void score(lowering *l, const tv_graph_node *n, uint32_t head, tokens r, operand out)
 {
     const cmdq_ranges *ranges = &l->ranges[n->layer];
-    uint32_t d = l->model->shape.head_dim;
+    uint32_t d = l->model->dims.head_dim;
     operand in = cmdq_activations(l, TURNED, ranges->q / sqrtf((float)d));
     in.offset = ((uint64_t)head * l->rows + r.first) * d * in.qbits / 8;
     tensor_entry(l, CMDQ_TE_QKT_TILE, in, KEYS, out, r.count, seen(l, r), d, 8);
@@ -326,7 +326,7 @@ static void score(lowering *l, const tv_graph_node *n, uint32_t head, tokens r, 
 /* Scores, softmax and mix of the heads that share head `kv` of the cache, which is in SPM. */
 static void attend(lowering *l, const tv_graph_node *n, uint32_t kv, tokens r)
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     const cmdq_ranges *ranges = &l->ranges[n->layer];
     uint32_t shared = s->heads / s->kv_heads, t = seen(l, r), d = s->head_dim;
     for (uint32_t h = 0; h < shared; h++)
@@ -345,7 +345,7 @@ static void attend(lowering *l, const tv_graph_node *n, uint32_t kv, tokens r)
 /* Three nodes of the graph at once, since the cache comes to SPM head by head. */
 static void attention(lowering *l, const tv_graph_node *n)
 {
-    for (uint32_t kv = 0; kv < l->model->shape.kv_heads; kv++) {
+    for (uint32_t kv = 0; kv < l->model->dims.kv_heads; kv++) {
         fetch(l, n, kv, false);
         fetch(l, n, kv, true);
         for (uint32_t first = 0; first < l->rows; first += SEEN_ROWS)
@@ -407,7 +407,7 @@ static void matmul(lowering *l, const tv_graph_node *n, uint32_t first)
 {
     const matrix *w = matrix_of(l, n->weight, n->layer);
     const operand in = input(l, n->weight == TV_WEIGHT_O ? MIXED : n->weight == TV_WEIGHT_DOWN ? HIDDEN : XN);
-    uint32_t d = l->model->shape.head_dim;
+    uint32_t d = l->model->dims.head_dim;
     switch (n->weight) {
     case TV_WEIGHT_Q:
         product_by_rows(l, w, in, values(QUERY), ANEW, d);
@@ -443,7 +443,7 @@ static void matmul(lowering *l, const tv_graph_node *n, uint32_t first)
 void cmdq_lower_node(lowering *l, const tv_graph_node *n, uint32_t first)
 {
     tv_graph_block_name(l->graph, n, l->part);
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     switch (n->op) {
     case TV_OP_EMBED:
         embed(l);

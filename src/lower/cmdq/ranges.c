@@ -47,7 +47,7 @@ tv_status cmdq_learn_ranges(lowering *l, const tv_backend_options *options, cons
 {
     void *host;
     uint32_t n = options->sample_count;
-    float *unused = malloc(l->model->shape.vocab * sizeof *unused);
+    float *unused = malloc(l->model->dims.vocab * sizeof *unused);
     if (!unused)
         return tv_fail_memory(sink);
     tv_status status = tv_backend_host.create(

@@ -198,7 +198,7 @@ static void logits(batch *b)
 static void norm(batch *b, uint64_t x, uint64_t gains)
 {
     npu *n = b->n;
-    uint32_t dim = b->m->model->shape.dim;
+    uint32_t dim = b->m->model->dims.dim;
     for (uint32_t c = 0; c < dim; c++) {
         unsigned reg = 1 + c % 3;
         npu_load(n, NPU_VR, reg, NPU_X, x + c * b->vector);
@@ -239,7 +239,7 @@ static void turn(batch *b, uint64_t first, uint64_t second, uint32_t pair)
 
 static void place_queries(batch *b)
 {
-    const tv_model_dims *s = &b->m->model->shape;
+    const tv_model_dims *s = &b->m->model->dims;
     uint32_t half = s->head_dim / 2, k = b->m->k;
     npu_set(b->n, 6, NPU_C_BYTE_HALF);
     for (uint32_t h = 0; h < s->heads; h++)
@@ -255,7 +255,7 @@ static void place_queries(batch *b)
 /* Lanes are positions already. */
 static void append_keys(batch *b, uint32_t layer)
 {
-    const tv_model_dims *s = &b->m->model->shape;
+    const tv_model_dims *s = &b->m->model->dims;
     uint32_t half = s->head_dim / 2, k = b->m->k;
     for (uint32_t h = 0; h < s->kv_heads; h++)
         for (uint32_t i = 0; i < half; i++) {
@@ -281,7 +281,7 @@ static void to_scores(batch *b, const column_job *job, uint32_t c)
 
 static void scores(batch *b, uint32_t layer, uint32_t head)
 {
-    const tv_model_dims *s = &b->m->model->shape;
+    const tv_model_dims *s = &b->m->model->dims;
     uint32_t k = b->m->k, own = b->position / k;
     for (uint32_t block = 0; block <= own; block++) {
         uint64_t keys = npu_key_block(b->m, layer, head / (s->heads / s->kv_heads), block),
@@ -352,7 +352,7 @@ static void to_mixed(batch *b, const column_job *job, uint32_t c)
 
 static void mix(batch *b, uint32_t layer, uint32_t head)
 {
-    const tv_model_dims *s = &b->m->model->shape;
+    const tv_model_dims *s = &b->m->model->dims;
     uint32_t kv = head / (s->heads / s->kv_heads), k = b->m->k, keys = b->position + b->rows;
     for (uint32_t at = 0; at < s->head_dim; at += k) {
         uint64_t from = b->m->layers[layer].values + kv * s->head_dim + at;
@@ -376,7 +376,7 @@ static void mix(batch *b, uint32_t layer, uint32_t head)
 
 static void attention(batch *b, uint32_t layer)
 {
-    for (uint32_t h = 0; h < b->m->model->shape.heads; h++) {
+    for (uint32_t h = 0; h < b->m->model->dims.heads; h++) {
         scores(b, layer, h);
         softmax(b, layer);
         place_shares(b);
@@ -390,7 +390,7 @@ static void attention(batch *b, uint32_t layer)
 static void embed(batch *b, const int32_t *tokens)
 {
     enum { BATCH = 4 };
-    uint32_t dim = b->m->model->shape.dim;
+    uint32_t dim = b->m->model->dims.dim;
     for (uint32_t t = 0; t < b->rows; t++)
         for (uint32_t c = 0; c < dim; c += BATCH) {
             uint64_t row = b->m->embedding + (uint64_t)tokens[t] * b->m->dim_chunks * b->vector;
@@ -405,11 +405,11 @@ static void embed(batch *b, const int32_t *tokens)
 static void feed_forward(batch *b)
 {
     npu_model *m = b->m;
-    npu_gate(m, m->batch_ffn, m->batch_ffn + (uint64_t)m->hidden_chunks * m->k * b->vector, m->model->shape.hidden);
+    npu_gate(m, m->batch_ffn, m->batch_ffn + (uint64_t)m->hidden_chunks * m->k * b->vector, m->model->dims.hidden);
     npu_set(b->n, 6, NPU_C_BYTE_HALF);
-    for (uint32_t c = 0; c < m->model->shape.hidden; c++) {
+    for (uint32_t c = 0; c < m->model->dims.hidden; c++) {
         npu_load(b->n, NPU_VR, 2, NPU_W, m->batch_ffn + c * b->vector);
-        put_planes(b, true, 2, 6, plane_of(b, m->h_planes, m->model->shape.hidden, c, 0));
+        put_planes(b, true, 2, 6, plane_of(b, m->h_planes, m->model->dims.hidden, c, 0));
     }
 }
 

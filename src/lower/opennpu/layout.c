@@ -14,7 +14,7 @@
 
 uint32_t npu_turned_lane(const npu_model *m, uint32_t head, uint32_t i)
 {
-    uint32_t half = m->model->shape.head_dim / 2, pair = head * half + i % half, in = m->k / 2;
+    uint32_t half = m->model->dims.head_dim / 2, pair = head * half + i % half, in = m->k / 2;
     return pair / in * m->k + pair % in + (i < half ? 0 : in);
 }
 
@@ -80,7 +80,7 @@ static npu_linear take_linear(npu_model *m, uint32_t layer, unsigned part_count,
 
 static void take_weights(npu_model *m)
 {
-    const tv_model_dims *s = &m->model->shape;
+    const tv_model_dims *s = &m->model->dims;
     for (uint32_t i = 0; i < s->layers; i++) {
         npu_layer *l = &m->layers[i];
         l->qkv = take_linear(m, i, 3, TV_WEIGHT_Q, TV_WEIGHT_K, TV_WEIGHT_V);
@@ -118,7 +118,7 @@ static void take_batch(npu_model *m)
 
 static void take_memory(npu_model *m)
 {
-    const tv_model_dims *s = &m->model->shape;
+    const tv_model_dims *s = &m->model->dims;
     npu *n = &m->n;
     uint64_t vector = npu_vector(m), caches = (uint64_t)s->kv_heads * m->position_blocks * s->head_dim * m->k;
     for (unsigned c = 0; c < 3; c++)
@@ -200,7 +200,7 @@ static tv_status put_tables(npu_model *m, const tv_diag_sink *sink)
 /* cos, then sin, by lane; for the first of each pair the sine is negative. */
 static tv_status put_angles(npu_model *m, const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &m->model->shape;
+    const tv_model_dims *s = &m->model->dims;
     float row[2 * 64];
     for (uint32_t t = 0; t < m->context; t++)
         for (uint32_t c = 0; c < m->turn_period; c++) {
@@ -219,7 +219,7 @@ static tv_status put_angles(npu_model *m, const tv_diag_sink *sink)
 /* [pair][cos, sin][position]: the lanes of a batch are positions. */
 static tv_status put_pair_angles(npu_model *m, const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &m->model->shape;
+    const tv_model_dims *s = &m->model->dims;
     size_t width = m->context + m->k;
     float *row = malloc(2 * width * sizeof *row);
     tv_status status = row ? TV_OK : tv_fail_memory(sink);
@@ -323,7 +323,7 @@ static tv_status put_linear(npu_model *m, const npu_linear *l, uint32_t layer, f
 
 static tv_status put_layer(npu_model *m, uint32_t i, const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &m->model->shape;
+    const tv_model_dims *s = &m->model->dims;
     npu_layer *l = &m->layers[i];
     /* attention's mix comes in units of the values, made 256 times finer */
     const float qkv[] = {l->q_unit, l->k_unit, l->v_unit}, one[] = {1, 1, 1}, gate_up[] = {1, l->h_unit, 1};
@@ -342,8 +342,8 @@ static tv_status put_layer(npu_model *m, uint32_t i, const tv_diag_sink *sink)
 static tv_status put_model(npu_model *m, const tv_llm_progress *progress, const tv_diag_sink *sink)
 {
     const float one[] = {1, 1, 1};
-    for (uint32_t i = 0; i < m->model->shape.layers; i++) {
-        tv_progress_report(progress, "placing weights", i, m->model->shape.layers);
+    for (uint32_t i = 0; i < m->model->dims.layers; i++) {
+        tv_progress_report(progress, "placing weights", i, m->model->dims.layers);
         TV_TRY(put_layer(m, i, sink));
     }
     if (m->timing)
@@ -402,7 +402,7 @@ static tv_status learn_ranges(npu_model *m, const tv_backend_options *options, c
             learn_node(m, &m->graph->nodes[i], NULL, 0);
     if (m->timing)
         return TV_OK;
-    float *unused = malloc(m->model->shape.vocab * sizeof *unused);
+    float *unused = malloc(m->model->dims.vocab * sizeof *unused);
     if (!unused)
         return tv_fail_memory(sink);
     tv_status status = tv_backend_host.create(
@@ -422,12 +422,12 @@ static tv_status learn_ranges(npu_model *m, const tv_backend_options *options, c
 
 uint64_t npu_key_block(const npu_model *m, uint32_t layer, uint32_t head, uint32_t block)
 {
-    return m->layers[layer].keys + ((uint64_t)head * m->position_blocks + block) * m->model->shape.head_dim * m->k;
+    return m->layers[layer].keys + ((uint64_t)head * m->position_blocks + block) * m->model->dims.head_dim * m->k;
 }
 
 tv_status npu_lay_out(npu_model *m, const tv_backend_options *options, const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &m->model->shape;
+    const tv_model_dims *s = &m->model->dims;
     m->context = options->context;
     m->position_blocks = npu_chunks(m, m->context);
     m->q_chunks = npu_chunks(m, s->heads * s->head_dim);

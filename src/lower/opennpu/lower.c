@@ -135,7 +135,7 @@ static void place_queries(lowering *l)
 static void append_key_chunk(lowering *l, uint32_t layer, uint32_t chunk)
 {
     enum { BATCH = 8 };
-    const tv_model_dims *s = &l->m.model->shape;
+    const tv_model_dims *s = &l->m.model->dims;
     uint64_t to[BATCH];
     unsigned count = 0;
     for (uint32_t h = 0; h < s->kv_heads; h++)
@@ -182,7 +182,7 @@ static uint64_t scores_at(const lowering *l, uint32_t head, uint32_t block)
 static npu_pack share_pack(const lowering *l, uint32_t head, uint32_t block)
 {
     return (npu_pack){l->m.share_packs +
-                          ((uint64_t)block * l->m.model->shape.heads + head) * npu_pack_bytes(&l->m.n, NPU_VX),
+                          ((uint64_t)block * l->m.model->dims.heads + head) * npu_pack_bytes(&l->m.n, NPU_VX),
                       NPU_VX, 0};
 }
 
@@ -190,7 +190,7 @@ static npu_pack share_pack(const lowering *l, uint32_t head, uint32_t block)
 static npu_product score_product(const lowering *l, uint32_t layer, uint32_t head, uint32_t block, uint32_t channel,
                                  uint32_t slot)
 {
-    const tv_model_dims *s = &l->m.model->shape;
+    const tv_model_dims *s = &l->m.model->dims;
     uint64_t keys = npu_key_block(&l->m, layer, head / (s->heads / s->kv_heads), block);
     uint32_t lane = npu_turned_lane(&l->m, head, channel);
     npu_pack pack = q_pack(l, lane / l->m.k);
@@ -208,7 +208,7 @@ static npu_product score_product(const lowering *l, uint32_t layer, uint32_t hea
  * other. */
 static void scores(lowering *l, uint32_t layer)
 {
-    const tv_model_dims *s = &l->m.model->shape;
+    const tv_model_dims *s = &l->m.model->dims;
     uint32_t now = blocks_now(l), shared = s->heads / s->kv_heads, all = s->heads * now,
              valid = l->position % l->m.k + 1;
     for (uint32_t first = 0; first < all; first += together(l)) {
@@ -249,7 +249,7 @@ static void lower_scores(lowering *l, uint32_t layer, uint32_t head)
 static void exponentials(lowering *l)
 {
     npu *n = &l->m.n;
-    uint32_t all = l->m.model->shape.heads * blocks_now(l);
+    uint32_t all = l->m.model->dims.heads * blocks_now(l);
     for (uint32_t i = 0; i < all; i += 2) {
         unsigned count = all - i < 2 ? 1 : 2;
         for (unsigned v = 0; v < count; v++)
@@ -269,7 +269,7 @@ static void exponentials(lowering *l)
 static void sums(lowering *l)
 {
     npu *n = &l->m.n;
-    uint32_t heads = l->m.model->shape.heads;
+    uint32_t heads = l->m.model->dims.heads;
     for (uint32_t h = 0; h < heads; h += 2) {
         unsigned count = heads - h < 2 ? 1 : 2;
         for (unsigned v = 0; v < count; v++) {
@@ -291,11 +291,11 @@ static void sums(lowering *l)
 static void softmax(lowering *l, uint32_t layer)
 {
     npu *n = &l->m.n;
-    for (uint32_t h = 0; h < l->m.model->shape.heads; h++)
+    for (uint32_t h = 0; h < l->m.model->dims.heads; h++)
         lower_scores(l, layer, h);
     exponentials(l);
     sums(l);
-    for (uint32_t h = 0; h < l->m.model->shape.heads; h++)
+    for (uint32_t h = 0; h < l->m.model->dims.heads; h++)
         for (uint32_t b = 0; b < blocks_now(l); b++) {
             npu_pack pack = share_pack(l, h, b);
             npu_set(n, 6, NPU_C_BYTE_HALF);
@@ -309,7 +309,7 @@ static void softmax(lowering *l, uint32_t layer)
 static npu_product mix_product(const lowering *l, uint32_t layer, uint32_t head, uint32_t piece, uint32_t position,
                                uint32_t slot)
 {
-    const tv_model_dims *s = &l->m.model->shape;
+    const tv_model_dims *s = &l->m.model->dims;
     uint32_t channel = head / (s->heads / s->kv_heads) * s->head_dim + piece * l->m.k, lane = position % l->m.k;
     npu_pack pack = share_pack(l, head, position / l->m.k);
     uint64_t row = l->m.layers[layer].values + (uint64_t)position * l->m.v_stride;
@@ -319,7 +319,7 @@ static npu_product mix_product(const lowering *l, uint32_t layer, uint32_t head,
 /* Rows of the array are channels. A block's lanes behind its head are overwritten by those that follow. */
 static void mix(lowering *l, uint32_t layer)
 {
-    const tv_model_dims *s = &l->m.model->shape;
+    const tv_model_dims *s = &l->m.model->dims;
     uint32_t pieces = npu_chunks(&l->m, s->head_dim), all = s->heads * pieces;
     for (uint32_t first = 0; first < all; first += together(l)) {
         uint32_t count = all - first < together(l) ? all - first : together(l);
@@ -419,7 +419,7 @@ static void lower_node(lowering *l, const tv_graph_node *node, int32_t token, bo
         else if (node->weight == TV_WEIGHT_NORM_FFN)
             norm(l, xa_of(l, node->layer), layer->norm[1]);
         else if (wanted)
-            norm(l, x_of(l, l->m.model->shape.layers), l->m.final_norm);
+            norm(l, x_of(l, l->m.model->dims.layers), l->m.final_norm);
         break;
     case TV_OP_MATMUL:
         if (wanted || node->output != l->m.graph->logits)
@@ -490,7 +490,7 @@ static tv_status step_token(lowering *l, int32_t token, uint32_t position, float
     for (uint32_t i = 0; i < l->m.graph->node_count; i++)
         lower_node(l, &l->m.graph->nodes[i], token, logits != NULL);
     TV_TRY(run_words(l, sink));
-    return logits ? tv_machine_read(l->m.machine, "mem", l->m.logits, logits, l->m.model->shape.vocab * sizeof *logits,
+    return logits ? tv_machine_read(l->m.machine, "mem", l->m.logits, logits, l->m.model->dims.vocab * sizeof *logits,
                                     sink)
                   : TV_OK;
 }
@@ -500,7 +500,7 @@ static tv_status step_batch(lowering *l, const int32_t *tokens, uint32_t rows, u
                             float *logits, const tv_diag_sink *sink)
 {
     uint64_t row = l->m.classifier.blocks * npu_vector(&l->m);
-    uint32_t vocab = l->m.model->shape.vocab;
+    uint32_t vocab = l->m.model->dims.vocab;
     npu_begin(&l->m.n);
     npu_batch(&l->m, l->products, tokens, rows, position, wanted);
     TV_TRY(run_words(l, sink));
@@ -514,7 +514,7 @@ static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32
                       float *logits, const tv_diag_sink *sink)
 {
     lowering *l = state;
-    uint32_t vocab = l->m.model->shape.vocab;
+    uint32_t vocab = l->m.model->dims.vocab;
     for (uint32_t done = 0, rows; done < count; done += rows) {
         bool last = done + l->m.k >= count;
         float *out = logits + (last_only ? 0 : (size_t)done * vocab);
@@ -555,7 +555,7 @@ enum { HEAD_MAX = 256, CONTEXT_MAX = 65536, COLUMNS_MAX = 131072 };
 
 static tv_status read_config(lowering *l, const tv_backend_options *options, const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &l->m.model->shape;
+    const tv_model_dims *s = &l->m.model->dims;
     l->m.k = (uint32_t)tv_backend_parameter(options->config, "vector.k");
     l->m.limit = tv_backend_parameter(options->config, "mem.bytes");
     if (tv_backend_parameter(options->config, "vector.l") != 32)
@@ -616,7 +616,7 @@ static const float *value(void *state, uint32_t v)
     if (!l->one || g->nodes[i].op != TV_OP_ADD)
         return NULL;
     uint64_t at = down ? x_of(l, g->nodes[i].layer + 1) : xa_of(l, g->nodes[i].layer);
-    return tv_machine_read(l->m.machine, "mem", at, l->kept, l->m.model->shape.dim * sizeof *l->kept, NULL) == TV_OK
+    return tv_machine_read(l->m.machine, "mem", at, l->kept, l->m.model->dims.dim * sizeof *l->kept, NULL) == TV_OK
                ? l->kept
                : NULL;
 }

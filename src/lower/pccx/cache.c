@@ -15,26 +15,26 @@
 uint64_t pccx_key_bytes(const pccx_lowering *l)
 {
     return (uint64_t)pccx_words(l->context) * PCCX_WORD +
-           (uint64_t)l->context * pccx_beats(l->model->shape.head_dim) * PCCX_BEAT;
+           (uint64_t)l->context * pccx_beats(l->model->dims.head_dim) * PCCX_BEAT;
 }
 
 uint64_t pccx_value_bytes(const pccx_lowering *l)
 {
-    uint32_t d = l->model->shape.head_dim;
+    uint32_t d = l->model->dims.head_dim;
     return (uint64_t)pccx_words(d) * PCCX_WORD + (uint64_t)d * PCCX_BEAT;
 }
 
 static uint64_t key_plane(const pccx_lowering *l, uint32_t layer, uint32_t head, unsigned plane)
 {
     return l->map.keys +
-           (((uint64_t)layer * l->model->shape.kv_heads + head) * l->cache_planes + plane) * pccx_key_bytes(l);
+           (((uint64_t)layer * l->model->dims.kv_heads + head) * l->cache_planes + plane) * pccx_key_bytes(l);
 }
 
 /* Blocks of a head follow each other, the planes of a block too. */
 static uint64_t value_block(const pccx_lowering *l, uint32_t layer, uint32_t head, uint32_t block)
 {
     uint64_t blocks = (l->context + PCCX_BLOCK - 1) / PCCX_BLOCK;
-    return l->map.values + (((uint64_t)layer * l->model->shape.kv_heads + head) * blocks + block) * l->cache_planes *
+    return l->map.values + (((uint64_t)layer * l->model->dims.kv_heads + head) * blocks + block) * l->cache_planes *
                                pccx_value_bytes(l);
 }
 
@@ -49,7 +49,7 @@ typedef struct packing {
     uint8_t *packed;
 } packing;
 
-static uint32_t key_row_bytes(const pccx_lowering *l) { return 2 + pccx_beats(l->model->shape.head_dim) * PCCX_BEAT; }
+static uint32_t key_row_bytes(const pccx_lowering *l) { return 2 + pccx_beats(l->model->dims.head_dim) * PCCX_BEAT; }
 
 static uint32_t first_block(const pccx_lowering *l) { return l->position / PCCX_BLOCK; }
 
@@ -80,8 +80,8 @@ static void pack_key(const packing *p, uint32_t head, uint32_t row)
 {
     const pccx_lowering *l = p->l;
     float key[PCCX_HEAD_MAX] = {0};
-    uint32_t d = l->model->shape.head_dim;
-    memcpy(key, p->keys + ((size_t)row * l->model->shape.kv_heads + head) * d, d * sizeof *key);
+    uint32_t d = l->model->dims.head_dim;
+    memcpy(key, p->keys + ((size_t)row * l->model->dims.kv_heads + head) * d, d * sizeof *key);
     for (unsigned plane = 0; plane < l->cache_planes; plane++) {
         uint8_t *to = key_at(p, head, row, plane);
         tv_store_le(to, pccx_quantize(l->least_scale, key, d, to + 2), 2);
@@ -124,7 +124,7 @@ static void pack_planes(const pccx_lowering *l, float *values, uint32_t count, p
 static void pack_block(const packing *p, uint32_t head, uint32_t position, const float *block, pccx_value_row *rows)
 {
     const pccx_lowering *l = p->l;
-    uint32_t d = l->model->shape.head_dim, count = position % PCCX_BLOCK + 1;
+    uint32_t d = l->model->dims.head_dim, count = position % PCCX_BLOCK + 1;
     uint8_t *scales = block_at(p, head, position / PCCX_BLOCK), *beats = scales + pccx_words(d) * PCCX_WORD;
     for (uint32_t i = 0; i < d; i++, scales += 2, beats += PCCX_BEAT) {
         float values[PCCX_BLOCK] = {0};
@@ -156,7 +156,7 @@ static void take_value(pccx_value_row *row, float value, uint32_t count)
 static void pack_value(const packing *p, uint32_t head, uint32_t row)
 {
     const pccx_lowering *l = p->l;
-    uint32_t heads = l->model->shape.kv_heads, d = l->model->shape.head_dim, position = l->position + row,
+    uint32_t heads = l->model->dims.kv_heads, d = l->model->dims.head_dim, position = l->position + row,
              count = position % PCCX_BLOCK;
     size_t first_row = ((size_t)p->layer * heads + head) * d;
     float *block = l->block + first_row * PCCX_BLOCK;
@@ -182,7 +182,7 @@ static void pack_heads(void *user, uint64_t from, uint64_t to)
 /* What has been packed of a head comes to host memory with the next program. */
 static void put_head(pccx_lowering *l, const packing *p, uint32_t head)
 {
-    uint32_t beats = pccx_beats(l->model->shape.head_dim);
+    uint32_t beats = pccx_beats(l->model->dims.head_dim);
     for (uint32_t row = 0; row < l->rows; row++)
         for (unsigned plane = 0; plane < l->cache_planes; plane++) {
             uint64_t to = key_plane(l, p->layer, head, plane), position = l->position + row;
@@ -201,8 +201,8 @@ static void put_head(pccx_lowering *l, const packing *p, uint32_t head)
 
 tv_status pccx_append(pccx_lowering *l, uint32_t layer, const tv_diag_sink *sink)
 {
-    uint32_t heads = l->model->shape.kv_heads;
-    size_t count = (size_t)l->rows * heads * l->model->shape.head_dim, bytes = heads * head_bytes(l);
+    uint32_t heads = l->model->dims.kv_heads;
+    size_t count = (size_t)l->rows * heads * l->model->dims.head_dim, bytes = heads * head_bytes(l);
     float *values = malloc(2 * count * sizeof *values);
     packing p = {.l = l, .layer = layer, .keys = values, .values = values + count, .packed = calloc(1, bytes)};
     tv_status status = values && p.packed ? pccx_read_bf16(l, l->map.key, count, values, sink) : tv_fail_memory(sink);
@@ -222,7 +222,7 @@ tv_status pccx_append(pccx_lowering *l, uint32_t layer, const tv_diag_sink *sink
 
 void pccx_scores(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t layer, uint32_t kv_head, uint32_t count)
 {
-    uint32_t d = l->model->shape.head_dim;
+    uint32_t d = l->model->dims.head_dim;
     for (unsigned plane = 0; plane < l->cache_planes; plane++) {
         uint64_t at = key_plane(l, layer, kv_head, plane);
         bool last = plane + 1 == l->cache_planes;
@@ -235,7 +235,7 @@ void pccx_scores(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t layer, ui
 
 void pccx_mix(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t layer, uint32_t kv_head, uint32_t count)
 {
-    uint32_t d = l->model->shape.head_dim;
+    uint32_t d = l->model->dims.head_dim;
     for (uint32_t at = 0; at < count; at += PCCX_BLOCK) {
         uint32_t positions = count - at < PCCX_BLOCK ? count - at : PCCX_BLOCK;
         pccx_stream(l, false, value_block(l, layer, kv_head, at / PCCX_BLOCK), l->cache_planes * pccx_value_bytes(l));

@@ -29,7 +29,7 @@ static tv_status hand_over(pccx_lowering *l, pccx_host_op op, uint64_t elements,
 /* In the first program of all, L2 gets its constants. */
 static void embed(pccx_lowering *l, const int32_t *tokens)
 {
-    uint32_t hidden = l->hidden, dim = l->model->shape.dim;
+    uint32_t hidden = l->hidden, dim = l->model->dims.dim;
     if (!l->prepared) {
         pccx_load(l, at(l, PCCX_ONES), l->map.constants, hidden);
         pccx_load(l, at(l, PCCX_EPSILON), l->map.constants + (uint64_t)hidden * 2, 1);
@@ -44,7 +44,7 @@ static void embed(pccx_lowering *l, const int32_t *tokens)
 
 static void square(pccx_lowering *l, uint32_t row)
 {
-    uint32_t dim = l->model->shape.dim, x = at(l, PCCX_X) + row * pccx_words(dim);
+    uint32_t dim = l->model->dims.dim, x = at(l, PCCX_X) + row * pccx_words(dim);
     pccx_move(l, at(l, PCCX_SUM) + row, at(l, PCCX_EPSILON), 1);
     pccx_move(l, at(l, PCCX_ROOT) + row * (pccx_words(dim) + 1) + 1, x, dim);
     pccx_product(l, at(l, PCCX_SQUARES) + row * pccx_words(PCCX_BLOCK), x, l->map.vector + (uint64_t)row * dim * 2,
@@ -53,7 +53,7 @@ static void square(pccx_lowering *l, uint32_t row)
 
 static void shorten(pccx_lowering *l, uint32_t row)
 {
-    uint32_t dim = l->model->shape.dim, sum = at(l, PCCX_SUM) + row,
+    uint32_t dim = l->model->dims.dim, sum = at(l, PCCX_SUM) + row,
              root = at(l, PCCX_ROOT) + row * (pccx_words(dim) + 1);
     pccx_cvo(l, PCCX_CVO_REDUCE_SUM, sum, at(l, PCCX_SQUARES) + row * pccx_words(PCCX_BLOCK),
              dim < PCCX_BLOCK ? dim : PCCX_BLOCK, PCCX_ACCM);
@@ -64,8 +64,8 @@ static void shorten(pccx_lowering *l, uint32_t row)
 /* The input of a norm, which has just come to host memory. */
 static tv_status keep(pccx_lowering *l, uint32_t value, const tv_diag_sink *sink)
 {
-    size_t count = (size_t)l->rows * l->model->shape.dim;
-    if (!l->kept[value] && !(l->kept[value] = malloc((size_t)l->rows_max * l->model->shape.dim * sizeof(float))))
+    size_t count = (size_t)l->rows * l->model->dims.dim;
+    if (!l->kept[value] && !(l->kept[value] = malloc((size_t)l->rows_max * l->model->dims.dim * sizeof(float))))
         return tv_fail_memory(sink);
     return pccx_read_bf16(l, l->map.vector, count, l->kept[value], sink);
 }
@@ -74,7 +74,7 @@ static tv_status keep(pccx_lowering *l, uint32_t value, const tv_diag_sink *sink
  * GEMV is a row ahead of the SFU. */
 static tv_status norm(pccx_lowering *l, const tv_graph_node *n, uint32_t first, const tv_diag_sink *sink)
 {
-    uint32_t dim = l->model->shape.dim;
+    uint32_t dim = l->model->dims.dim;
     pccx_store(l, l->map.vector, at(l, PCCX_X), l->rows * dim);
     TV_TRY(hand_over(l, PCCX_HOST_SCALES, (uint64_t)l->rows * dim, sink));
     if (l->keep_values)
@@ -99,7 +99,7 @@ static void project(pccx_lowering *l, const tv_graph_node *n, uint32_t in, pccx_
 
 static void rope(pccx_lowering *l, uint32_t heads, pccx_place in, pccx_place out)
 {
-    uint32_t d = l->model->shape.head_dim;
+    uint32_t d = l->model->dims.head_dim;
     for (uint32_t i = 0; i < l->rows * heads; i++) {
         uint32_t from = at(l, in) + i * pccx_words(d), to = at(l, out) + i * pccx_words(d);
         uint64_t angles = (l->position + i / heads) * l->map.rope_row;
@@ -110,7 +110,7 @@ static void rope(pccx_lowering *l, uint32_t heads, pccx_place in, pccx_place out
 
 static tv_status append(pccx_lowering *l, const tv_graph_node *n, const tv_diag_sink *sink)
 {
-    uint32_t elements = l->rows * n->heads * l->model->shape.head_dim;
+    uint32_t elements = l->rows * n->heads * l->model->dims.head_dim;
     pccx_store(l, l->map.value, at(l, PCCX_VALUE), elements);
     pccx_store(l, l->map.key, at(l, PCCX_TURNED_KEY), elements);
     TV_TRY(hand_over(l, PCCX_HOST_KEYS, elements, sink));
@@ -127,7 +127,7 @@ typedef struct head_places {
 
 static head_places places_of(const pccx_lowering *l, uint32_t i)
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     uint32_t words = pccx_words(s->head_dim), buffer = i % 2 * pccx_words(l->context);
     return (head_places){.query = at(l, PCCX_TURNED) + i * words,
                          .scores = at(l, PCCX_SCORES) + buffer,
@@ -157,7 +157,7 @@ static void mix(pccx_lowering *l, uint32_t layer, uint32_t i)
 static void divide(pccx_lowering *l, uint32_t i)
 {
     head_places p = places_of(l, i);
-    pccx_cvo(l, PCCX_CVO_SCALE, p.mixed, p.raw, l->model->shape.head_dim, PCCX_RECIP_SCALE);
+    pccx_cvo(l, PCCX_CVO_SCALE, p.mixed, p.raw, l->model->dims.head_dim, PCCX_RECIP_SCALE);
 }
 
 /* Scores, softmax and mix of all heads: three nodes of the graph. While the SFU works on a head, GEMV has the next. */
@@ -264,7 +264,7 @@ static tv_status multiply(pccx_lowering *l, const tv_diag_sink *sink)
 static void classify(pccx_lowering *l, const tv_graph_node *n, uint32_t first)
 {
     const pccx_matrix *m = pccx_matrix_of(l, n->weight, n->layer);
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     for (uint32_t r = first; r < l->rows; r++) {
         pccx_project(l, m, 1, at(l, PCCX_XN) + r * pccx_words(s->dim), at(l, PCCX_LOGITS), 0, pccx_group_count(l, m),
                      false);
@@ -286,7 +286,7 @@ static void matmul(pccx_lowering *l, const tv_graph_node *n, uint32_t first)
         project(l, n, l->input, PCCX_VALUE);
         break;
     case TV_WEIGHT_O:
-        project(l, n, pccx_group_rows(l, at(l, PCCX_MIXED), l->model->shape.heads * l->model->shape.head_dim), PCCX_X);
+        project(l, n, pccx_group_rows(l, at(l, PCCX_MIXED), l->model->dims.heads * l->model->dims.head_dim), PCCX_X);
         break;
     case TV_WEIGHT_GATE:
         gate(l, n);
@@ -324,7 +324,7 @@ static tv_status lower_node(pccx_lowering *l, const tv_graph_node *n, const int3
     case TV_OP_RMSNORM: {
         bool final = n->weight == TV_WEIGHT_NORM_FINAL;
         TV_TRY(norm(l, n, final ? first : 0, sink));
-        l->input = final ? 0 : pccx_group_rows(l, at(l, PCCX_XN), l->model->shape.dim);
+        l->input = final ? 0 : pccx_group_rows(l, at(l, PCCX_XN), l->model->dims.dim);
         break;
     }
     case TV_OP_MATMUL:
@@ -376,7 +376,7 @@ static void destroy(void *state)
 /* Gives each place its words for steps of `rows` tokens; constants stay where they are. Returns the words in all. */
 static uint64_t lay_out(pccx_lowering *l, uint32_t rows)
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     uint64_t head = pccx_words(s->head_dim), dim = (uint64_t)rows * pccx_words(s->dim),
              hidden = (uint64_t)rows * pccx_words(l->hidden);
     uint64_t wide = rows * s->heads * head, narrow = rows * s->kv_heads * head,
@@ -420,7 +420,7 @@ static uint64_t lay_out(pccx_lowering *l, uint32_t rows)
 static tv_status check_model(pccx_lowering *l, const tv_config *config, const tv_diag_sink *sink)
 {
     enum { VALUE_MAX = 65535 };
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     uint64_t words = lay_out(l, 1), most = pccx_space_size(l->machine, "l2");
     if (s->head_dim % PCCX_LANES)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "the other machines may take it",
@@ -444,7 +444,7 @@ static tv_status check_model(pccx_lowering *l, const tv_config *config, const tv
 
 static tv_status allocate(pccx_lowering *l, const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     l->matrices = calloc((size_t)s->layers * TV_WEIGHTS, sizeof *l->matrices);
     l->block = calloc((size_t)s->layers * s->kv_heads * s->head_dim, PCCX_BLOCK * sizeof *l->block);
     l->value_rows = calloc((size_t)s->layers * s->kv_heads * s->head_dim, sizeof *l->value_rows);
@@ -469,7 +469,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
         .emit = options->emit,
         .timing = options->mode == TV_MODE_TIMING,
         .keep_values = options->keep_values,
-        .hidden = (model->shape.hidden + PCCX_LANES - 1) / PCCX_LANES * PCCX_LANES,
+        .hidden = (model->dims.hidden + PCCX_LANES - 1) / PCCX_LANES * PCCX_LANES,
         .pool = tv_pool_new(options->threads),
         .least_scale = tv_scale_search(tv_cpu()),
         .host_ops = {{"pack keys to INT4", 0, 0},
@@ -499,7 +499,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
 
 static tv_status read_logits(pccx_lowering *l, uint32_t rows, float *out, const tv_diag_sink *sink)
 {
-    uint32_t n = l->model->shape.vocab;
+    uint32_t n = l->model->dims.vocab;
     for (uint32_t r = 0; r < rows; r++)
         TV_TRY(
             pccx_read_bf16(l, l->map.logits + (uint64_t)r * pccx_words(n) * PCCX_WORD, n, out + (size_t)r * n, sink));
@@ -533,7 +533,7 @@ static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32
         rows = count - done < l->rows_max ? count - done : l->rows_max;
         uint32_t first = !last_only ? 0 : done + rows == count ? rows - 1 : rows;
         TV_TRY(step_rows(l, tokens + done, rows, position + done, first,
-                         logits + (last_only ? 0 : (size_t)done * l->model->shape.vocab), sink));
+                         logits + (last_only ? 0 : (size_t)done * l->model->dims.vocab), sink));
     }
     return TV_OK;
 }

@@ -115,7 +115,7 @@ static tv_weight norm_before(tv_weight weight)
 /* Gate and up have the other sign: see lower_pccx.c, gate. */
 static float factor_of(const pccx_lowering *l, tv_weight weight)
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     float factor = norm_before(weight) == TV_WEIGHTS ? 1 : sqrtf((float)s->dim);
     return weight == TV_WEIGHT_Q                                ? factor / sqrtf((float)s->head_dim)
            : weight == TV_WEIGHT_GATE || weight == TV_WEIGHT_UP ? -factor
@@ -168,7 +168,7 @@ static tv_status place_matrix(pccx_lowering *l, tv_weight weight, uint32_t layer
 
 static tv_status place_embedding(pccx_lowering *l, const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     l->map.embedding_row = (uint64_t)pccx_words(s->dim) * PCCX_WORD;
     l->map.embedding = take(l, s->vocab * l->map.embedding_row);
     TV_TRY(check_room(l, sink));
@@ -207,7 +207,7 @@ static tv_status place_turns(pccx_lowering *l, const tv_diag_sink *sink)
 
 static tv_status place_angles(pccx_lowering *l, const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     uint64_t row = (uint64_t)s->head_dim * 2, bytes = l->context * row;
     uint8_t *cosines = malloc(bytes), *sines = malloc(bytes);
     tv_status status = cosines && sines ? TV_OK : tv_fail_memory(sink);
@@ -231,7 +231,7 @@ static tv_status place_angles(pccx_lowering *l, const tv_diag_sink *sink)
 
 static tv_status place_constants(pccx_lowering *l, const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     uint64_t ones = (uint64_t)l->hidden * 2, bytes = ones + PCCX_WORD;
     uint8_t *image = calloc(1, bytes);
     if (!image)
@@ -247,7 +247,7 @@ static tv_status place_constants(pccx_lowering *l, const tv_diag_sink *sink)
 
 static void place_session(pccx_lowering *l)
 {
-    const tv_model_dims *s = &l->model->shape;
+    const tv_model_dims *s = &l->model->dims;
     uint64_t widest = l->hidden > s->dim ? l->hidden : s->dim, narrow = (uint64_t)s->kv_heads * s->head_dim;
     uint64_t heads = (uint64_t)s->layers * s->kv_heads * l->cache_planes,
              blocks = (l->context + PCCX_BLOCK - 1) / PCCX_BLOCK;
@@ -262,10 +262,10 @@ static void place_session(pccx_lowering *l)
 
 tv_status pccx_place_model(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
 {
-    for (uint32_t layer = 0; layer < l->model->shape.layers; layer++)
+    for (uint32_t layer = 0; layer < l->model->dims.layers; layer++)
         for (unsigned w = 0; w < TV_WEIGHTS; w++) {
             tv_progress_report(progress, "placing weights", layer * TV_WEIGHTS + w,
-                               (uint64_t)l->model->shape.layers * TV_WEIGHTS);
+                               (uint64_t)l->model->dims.layers * TV_WEIGHTS);
             if (w != TV_WEIGHT_EMBEDDING)
                 TV_TRY(place_matrix(l, (tv_weight)w, layer, sink));
         }
