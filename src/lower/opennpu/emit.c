@@ -8,9 +8,9 @@
 #include "trivet/codec.h"
 
 static const char *const ids[NPU_OP_COUNT] = {
-#define NPU_OP(id) #id,
-    NPU_OPS(NPU_OP)
-#undef NPU_OP
+#define OPENNPU_LOWER_ROW(id) #id,
+#include "lower/opennpu/ops.def"
+#undef OPENNPU_LOWER_ROW
 };
 
 /* The registers of formats R, I and S stand at the same places. */

@@ -14,19 +14,11 @@
 #include "program/build.h"
 #include "trivet/diag.h"
 
-#define NPU_OPS(X)                                                                                                     \
-    X(LD_B)                                                                                                            \
-    X(LD_W)                                                                                                            \
-    X(LD_VX) X(LD_VE) X(LD_VR) X(ST_B) X(ST_W) X(ST_VX) X(ST_VE) X(ST_VR) X(MMA) X(MMA_LAST) X(VADD) X(VSUB) X(VMAX)   \
-        X(VMIN) X(VSLL) X(VSRL) X(VXOR) X(VOR) X(VAND) X(VSUM) X(VRMAX) X(VCVT_F32_S32) X(VCVT_S32_F32)                \
-            X(VCVT_S16_S32) X(VCVT_S8_F32) X(BCAST_IMM) X(BCAST_REG) X(VFADD) X(VFSUB) X(VFMUL) X(VFMAX) X(VFMIN)      \
-                X(VFMA) X(VNFMA)
-
 typedef enum npu_op {
-#define NPU_OP(id) NPU_##id,
-    NPU_OPS(NPU_OP)
-#undef NPU_OP
-        NPU_OP_COUNT
+#define OPENNPU_LOWER_ROW(id) NPU_##id,
+#include "lower/opennpu/ops.def"
+#undef OPENNPU_LOWER_ROW
+    NPU_OP_COUNT
 } npu_op;
 
 /* Bits that all lanes of a register hold. Broadcasts of bytes make them, so that bytes of zero are cheap: guesses and
