@@ -38,8 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tv_input input = {.data = malloc(size ? size : 1), .size = size};
     memcpy((uint8_t *)(uintptr_t)input.data, data, size);
     if (tv_elf_read("fuzz.elf", &input, &tv_isas, NULL, &program) == TV_OK) {
-        volatile uint64_t seen = look(program);
-        (void)seen;
+        volatile uint64_t count = look(program);
+        (void)count;
         tv_program_free(program);
     }
     if (input.data)

@@ -23,7 +23,7 @@ LAYER = {name: i for i, names in enumerate(LAYERS) for name in names}
 SAME_LAYER = {("queue", "program")}
 # Pairs of files that may depend on each other, with the reason.
 JUSTIFIED_CYCLES = {}
-# Folders inside a folder: the parts that stand beside each other and must not see each other.
+# Folders inside a folder: siblings that must not see each other.
 SEPARATE = re.compile(r"^(machine|lower)/(pccx|opennpu|cmdq)/|^debug/(console|dap)/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.M)
 

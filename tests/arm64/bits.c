@@ -43,7 +43,7 @@ static uint32_t any_bits(uint64_t *rng)
 }
 
 /* Of a size that sums keep: exponents around zero. */
-static float plain(uint64_t *rng)
+static float values(uint64_t *rng)
 {
     uint64_t x = next(rng);
     return tv_f32_of_bits((uint32_t)(x & 0x807FFFFF) | (uint32_t)(100 + (x >> 40) % 40) << 23);
@@ -51,18 +51,18 @@ static float plain(uint64_t *rng)
 
 typedef uint64_t hash;
 
-static void mix(hash *h, const void *data, size_t bytes)
+static void hash(hash *h, const void *data, size_t bytes)
 {
     const uint8_t *p = data;
     for (size_t i = 0; i < bytes; i++)
         *h = (*h ^ p[i]) * UINT64_C(0x100000001B3);
 }
 
-static void mix_number(hash *h, uint64_t x) { mix(h, &x, sizeof x); }
+static void hash_number(hash *h, uint64_t x) { hash(h, &x, sizeof x); }
 
-static void mix_f32(hash *h, float x) { mix_number(h, tv_f32_bits(x)); }
+static void hash_f32(hash *h, float x) { hash_number(h, tv_f32_bits(x)); }
 
-static void say(const char *name, hash h) { printf("%-16s %016llx\n", name, (unsigned long long)h); }
+static void print_hash(const char *name, hash h) { printf("%-16s %016llx\n", name, (unsigned long long)h); }
 
 static void conversions(void)
 {
@@ -73,16 +73,16 @@ static void conversions(void)
         uint64_t bits = next(&rng);
         double d = i % 2 ? (double)x
                          : tv_f64_of_bits((bits & UINT64_C(0x800FFFFFFFFFFFFF)) | (850 + (bits >> 52) % 360) << 52);
-        mix_number(&narrow, tv_bf16_from_f32(x));
-        mix_number(&narrow, tv_f16_from_f32(x));
-        mix_number(&narrow, tv_bf16_from_f64(d));
-        mix_number(&narrow, tv_f16_from_f64(d));
-        mix_number(&narrow, tv_f64_bits(tv_f64_odd_from_i64((int64_t)(bits >> (bits % 64)))));
+        hash_number(&narrow, tv_bf16_from_f32(x));
+        hash_number(&narrow, tv_f16_from_f32(x));
+        hash_number(&narrow, tv_bf16_from_f64(d));
+        hash_number(&narrow, tv_f16_from_f64(d));
+        hash_number(&narrow, tv_f64_bits(tv_f64_odd_from_i64((int64_t)(bits >> (bits % 64)))));
     }
     for (uint32_t i = 0; i < 1 << 16; i++)
-        mix_f32(&wide, tv_f16_to_f32((uint16_t)i));
-    say("narrowing", narrow);
-    say("widening", wide);
+        hash_f32(&wide, tv_f16_to_f32((uint16_t)i));
+    print_hash("narrowing", narrow);
+    print_hash("widening", wide);
 }
 
 static void tier2(void)
@@ -93,19 +93,19 @@ static void tier2(void)
         uint32_t a = any_bits(&rng), b = i % 3 ? any_bits(&rng) : a ^ (uint32_t)(next(&rng) & 0x80000003),
                  c = any_bits(&rng);
         tv_round round = i % 4;
-        mix_number(&h, tv_tier2_add(a, b, round));
-        mix_number(&h, tv_tier2_mul(a, b, round));
-        mix_number(&h, tv_tier2_fma(a, b, c, round));
-        mix_number(&h, tv_tier2_max(a, b));
-        mix_number(&h, tv_tier2_min(a, b));
-        mix_number(&h, tv_tier2_from_s32((int32_t)c, round));
-        mix_number(&h, (uint32_t)tv_tier2_to_int(a, 8u << i % 3, i & 8, round));
-        mix_number(&h, tv_tier2_to_bf16(a, round));
-        mix_number(&h, tv_tier2_to_bf8(a, i & 16, round));
-        mix_number(&h, tv_tier2_from_bf16((uint16_t)b));
-        mix_number(&h, tv_tier2_from_bf8((uint8_t)b, i & 16));
+        hash_number(&h, tv_tier2_add(a, b, round));
+        hash_number(&h, tv_tier2_mul(a, b, round));
+        hash_number(&h, tv_tier2_fma(a, b, c, round));
+        hash_number(&h, tv_tier2_max(a, b));
+        hash_number(&h, tv_tier2_min(a, b));
+        hash_number(&h, tv_tier2_from_s32((int32_t)c, round));
+        hash_number(&h, (uint32_t)tv_tier2_to_int(a, 8u << i % 3, i & 8, round));
+        hash_number(&h, tv_tier2_to_bf16(a, round));
+        hash_number(&h, tv_tier2_to_bf8(a, i & 16, round));
+        hash_number(&h, tv_tier2_from_bf16((uint16_t)b));
+        hash_number(&h, tv_tier2_from_bf8((uint8_t)b, i & 16));
     }
-    say("tier2", h);
+    print_hash("tier2", h);
 }
 
 static void elements(void)
@@ -118,28 +118,28 @@ static void elements(void)
         uint16_t bf16[N];
         for (unsigned i = 0; i < N; i++) {
             x[i] = tv_f32_of_bits(any_bits(&rng));
-            y[i] = plain(&rng);
+            y[i] = values(&rng);
         }
         tv_elements_to_f32(x, N, bytes);
-        mix(&h, bytes, 4 * N);
+        hash(&h, bytes, 4 * N);
         tv_elements_to_s8(x, N, (int8_t *)bytes);
-        mix(&h, bytes, N);
+        hash(&h, bytes, N);
         tv_elements_to_f16(x, N, bytes);
-        mix(&h, bytes, 2 * N);
+        hash(&h, bytes, 2 * N);
         tv_elements_from_f16(bytes, N, z); /* their NaNs are canonical */
-        mix(&h, z, sizeof z);
+        hash(&h, z, sizeof z);
         tv_elements_finish(y, N - 1, round % 2 ? y + 1 : NULL, NULL, 0.7f, z);
-        mix(&h, z, (N - 1) * sizeof *z);
+        hash(&h, z, (N - 1) * sizeof *z);
         tv_scale_f32(y, N, 0.3f, round % 2, z);
-        mix(&h, z, sizeof z);
+        hash(&h, z, sizeof z);
         for (unsigned f = 0; f < FUNCS && round < 20; f++) {
             tv_func_f32_row((tv_func)f, round % 2 ? x : y, N, z);
-            mix(&h, z, sizeof z);
+            hash(&h, z, sizeof z);
             tv_func_bf16_row((tv_func)f, round % 2 ? x : y, N, bf16);
-            mix(&h, bf16, sizeof bf16);
+            hash(&h, bf16, sizeof bf16);
         }
     }
-    say("elements", h);
+    print_hash("elements", h);
 }
 
 static void functions(void)
@@ -148,15 +148,15 @@ static void functions(void)
     hash bf16 = 0, f32 = 0, angles = 0;
     for (unsigned f = 0; f < FUNCS; f++) {
         for (uint32_t i = 0; i < 1 << 16; i += 37)
-            mix_number(&bf16, tv_func_bf16((tv_func)f, tv_bf16_to_f32((uint16_t)i)));
+            hash_number(&bf16, tv_func_bf16((tv_func)f, tv_bf16_to_f32((uint16_t)i)));
         for (unsigned i = 0; i < ROUNDS / 10; i++)
-            mix_f32(&f32, tv_func_f32((tv_func)f, i % 2 ? plain(&rng) : tv_f32_of_bits(any_bits(&rng))));
+            hash_f32(&f32, tv_func_f32((tv_func)f, i % 2 ? values(&rng) : tv_f32_of_bits(any_bits(&rng))));
     }
     for (unsigned i = 0; i < ROUNDS / 10; i++)
-        mix_f32(&angles, tv_func_f32_of_angle(i % 2 ? TV_FUNC_SIN : TV_FUNC_COS, (double)plain(&rng) * 1000));
-    say("functions bf16", bf16);
-    say("functions f32", f32);
-    say("angles", angles);
+        hash_f32(&angles, tv_func_f32_of_angle(i % 2 ? TV_FUNC_SIN : TV_FUNC_COS, (double)values(&rng) * 1000));
+    print_hash("functions bf16", bf16);
+    print_hash("functions f32", f32);
+    print_hash("angles", angles);
 }
 
 static void rows(void)
@@ -173,38 +173,38 @@ static void rows(void)
         for (unsigned i = 0; i < N; i++) {
             x[i] = (uint16_t)any_bits(&rng);
             acc[i] = (int32_t)next(&rng);
-            scale[i] = plain(&rng);
+            scale[i] = values(&rng);
         }
         tv_bf16_widen(x, N, wide);
-        mix(&bf16, wide, sizeof wide);
-        mix_number(&bf16, tv_bf16_absmax(x, round));
+        hash(&bf16, wide, sizeof wide);
+        hash_number(&bf16, tv_bf16_absmax(x, round));
         tv_bf16_scale(acc, 1 + round % 2, 0x1.8p-20f, scale, round % 3 ? x : NULL, N / 2, out);
-        mix(&bf16, out, N / 2 * sizeof *out);
+        hash(&bf16, out, N / 2 * sizeof *out);
         for (unsigned i = 0; i < N; i++)
-            wide[i] = plain(&rng);
-        mix_f32(&quantized, tv_absmax(wide, N, &finite));
-        mix_f32(&quantized, tv_quantize_error(wide, N, 0x1.9p-3f, -8, 7));
+            wide[i] = values(&rng);
+        hash_f32(&quantized, tv_absmax(wide, N, &finite));
+        hash_f32(&quantized, tv_quantize_error(wide, N, 0x1.9p-3f, -8, 7));
         tv_quantize_s8(wide, N, 0x1.9p-3f, -127, 127, q);
-        mix(&quantized, q, sizeof q);
+        hash(&quantized, q, sizeof q);
         tv_pack_s4(q, N, packed);
-        mix(&quantized, packed, sizeof packed);
+        hash(&quantized, packed, sizeof packed);
         tv_unpack_s4(packed, N, r);
-        mix(&quantized, r, sizeof r);
-        mix_number(&sums, (uint64_t)tv_dot_s8(q, r, N));
-        mix_f32(&sums, tv_sum_f32(wide, N - round % 8));
-        mix_f32(&sums, tv_dot_f32(wide, scale, N - round % 8));
+        hash(&quantized, r, sizeof r);
+        hash_number(&sums, (uint64_t)tv_dot_s8(q, r, N));
+        hash_f32(&sums, tv_sum_f32(wide, N - round % 8));
+        hash_f32(&sums, tv_dot_f32(wide, scale, N - round % 8));
         tv_add_scaled(wide, scale, 0.3f, scale + 7, N - 7);
-        mix(&sums, wide, sizeof wide);
+        hash(&sums, wide, sizeof wide);
     }
-    say("bf16 rows", bf16);
-    say("quantizers", quantized);
-    say("sums", sums);
+    print_hash("bf16 rows", bf16);
+    print_hash("quantizers", quantized);
+    print_hash("sums", sums);
 }
 
 static hash products_at(tv_cpu_level level)
 {
     static uint8_t weights[COUNT * N];
-    static int8_t a[COUNT * N], w[COUNT * N], ready[TV_S4_BLOCK * 2];
+    static int8_t a[COUNT * N], w[COUNT * N], packed[TV_S4_BLOCK * 2];
     static float x[COUNT * N], scales[N];
     static int32_t acc[TV_OUTER_K_MAX * TV_OUTER_K_MAX];
     uint64_t rng = 5;
@@ -218,44 +218,44 @@ static hash products_at(tv_cpu_level level)
             weights[i] = (uint8_t)next(&rng);
             a[i] = (int8_t)next(&rng);
             w[i] = (int8_t)next(&rng);
-            x[i] = round % 5 ? plain(&rng)
+            x[i] = round % 5 ? values(&rng)
                              : tv_f32_of_bits(any_bits(&rng) & 0xBFFFFFFF); /* no infinities, but what is subnormal */
         }
         for (size_t i = 0; i < N; i++)
-            scales[i] = plain(&rng);
+            scales[i] = values(&rng);
         tv_dots_f32_s8(level)(x, n, w, n, n, COUNT, floats);
-        mix(&h, floats, sizeof floats);
-        tv_s4s8_pack(a, beats, ready, sums);
-        tv_s4s8(level)(weights, beats, COUNT, ready, 0, sums, 1, out);
-        mix(&h, out, COUNT * sizeof *out);
+        hash(&h, floats, sizeof floats);
+        tv_s4s8_pack(a, beats, packed, sums);
+        tv_s4s8(level)(weights, beats, COUNT, packed, 0, sums, 1, out);
+        hash(&h, out, COUNT * sizeof *out);
         tv_dots_s8(level)(a, n, w, n, n, COUNT, out);
-        mix(&h, out, COUNT * sizeof *out);
+        hash(&h, out, COUNT * sizeof *out);
         for (size_t i = 0; i < COUNT; i++)
             sums[i] = tv_sum_s8(a + i * n, n);
         tv_s8s8(level)(w, n, COUNT, a, sums, COUNT, out);
-        mix(&h, out, sizeof out);
+        hash(&h, out, sizeof out);
         for (unsigned bits = 4; bits <= 8; bits += 4) {
             size_t groups = 1 + round % (N / TV_GROUP);
             int8_t grouped[TV_GROUPS_PER_VECTOR * TV_GROUP];
             int32_t offsets[TV_GROUPS_PER_VECTOR];
             tv_groups_pack(a, groups * TV_GROUP, bits, grouped, offsets);
             tv_groups(level, bits)(weights, groups * TV_GROUP, COUNT, grouped, offsets, 0.3f, x, floats);
-            mix(&h, floats, sizeof floats);
+            hash(&h, floats, sizeof floats);
         }
         uint8_t short_rows[2 * COUNT];
         for (size_t i = 0; i < COUNT; i++)
             tv_store_le(short_rows + 2 * i, tv_bf16_from_f32(x[i]), 2);
         int32_t sum;
-        tv_s4s8_pack(a, beats, ready, &sum);
-        tv_scaled_rows(level)(&(tv_rows){weights, beats, COUNT, ready, sum, 0x1.3p-9f,
+        tv_s4s8_pack(a, beats, packed, &sum);
+        tv_scaled_rows(level)(&(tv_rows){weights, beats, COUNT, packed, sum, 0x1.3p-9f,
                                          round % 3 ? (const uint8_t *)scales : NULL, round % 2, short_rows});
-        mix(&h, short_rows, sizeof short_rows);
+        hash(&h, short_rows, sizeof short_rows);
         for (size_t i = 0; i < COUNT; i++)
             floats[i] = 0.01f + 0.37f * (float)i;
-        mix_number(&h, tv_scale_search(level)(scales, n, scales[0], floats, COUNT, -8, 7));
+        hash_number(&h, tv_scale_search(level)(scales, n, scales[0], floats, COUNT, -8, 7));
         uint32_t k = 4u << round % 5;
         tv_outer_s8(level)(acc, k, a, w, 1 + round % (COUNT * N / TV_OUTER_K_MAX));
-        mix(&h, acc, k * k * sizeof *acc);
+        hash(&h, acc, k * k * sizeof *acc);
     }
     return h;
 }
@@ -268,7 +268,7 @@ int main(void)
     elements();
     rows();
     hash products = products_at(TV_CPU_SCALAR);
-    say("products", products);
+    print_hash("products", products);
     for (unsigned level = 1; level <= (unsigned)tv_cpu_host(); level++)
         if (products_at((tv_cpu_level)level) != products) {
             fprintf(stderr, "products: %s differs from the plain version\n", tv_cpu_names[level]);

@@ -55,7 +55,7 @@ def check_json(old):
 
 # ---- Comparing ----
 
-def verdict(folder, old, new, better):
+def classification(folder, old, new, better):
     """What the comparison says of a row (least, median, most) before and after."""
     paths = []
     for name, (least, median, most) in (("old", old), ("new", new)):
@@ -68,7 +68,7 @@ def verdict(folder, old, new, better):
     return line.split()[-1] if status == 0 and line.split()[-1] in ("better", "worse") else errors or "same"
 
 
-def check_verdicts():
+def check_comparisons():
     cases = [
         ((9, 10, 11), (9, 10, 11), "higher", "same"),
         ((9, 10, 11), (11, 12, 12.5), "higher", "same"),     # as far apart as the old spread
@@ -83,7 +83,7 @@ def check_verdicts():
     ]
     with tempfile.TemporaryDirectory() as folder:
         for old, new, better, wanted in cases:
-            found = verdict(folder, old, new, better)
+            found = classification(folder, old, new, better)
             check("%s then %s, %s is better" % (old, new, better), found != wanted and "%s instead of %s" % (found, wanted))
 
 
@@ -169,7 +169,7 @@ def main():
         old = json.load(f)
     check_texts()
     check_json(old)
-    check_verdicts()
+    check_comparisons()
     check_damaged(old)
     check_refusals()
     return SUITE.finish()

@@ -5,7 +5,7 @@
     run.py TRIVET [--rebase]
 
 The grammar is run as a TextMate engine would, line by line, over every word of every instruction set and over every example;
-a second reading of the lines, after docs/assembler.md, says what each token is.  With --rebase the files are written anew.
+a second reading of the lines, after docs/assembler.md, says what each token is.  --rebase writes the files.
 """
 
 import glob

@@ -25,7 +25,7 @@ docs/codes.md must list the codes of src, docs/commands.md show the help of each
 Every program that is run is run by the independent model in tests/oracle as well, and all cycles, engines, faults and
 dumped values must be equal. Lines `; asm: ARGUMENTS` and `; run: ARGUMENTS` at the head of a source add arguments.
 
---rebase writes the text files (.hex, .dis, .uops, .err, .warn, .run, .check) and the outputs in those pages anew and shows what changed.
+--rebase writes the text files (.hex, .dis, .uops, .err, .warn, .run, .check) and the outputs in those pages and shows what changed.
 """
 
 import difflib

@@ -212,10 +212,10 @@ static tv_machine *fresh(const bench *b, uint64_t position, uint64_t write_at, u
 
 static void expect_as_fresh(tv_debug *d, const bench *b, uint64_t position, uint64_t write_at, uint8_t byte)
 {
-    tv_debug_location place;
+    tv_debug_location location;
     tv_machine *machine = fresh(b, position, write_at, byte);
-    tv_debug_current_location(d, &place);
-    assert_int_equal(place.position, position);
+    tv_debug_current_location(d, &location);
+    assert_int_equal(location.position, position);
     compare(tv_debug_machine(d), machine);
     tv_machine_free(machine);
 }
@@ -331,11 +331,11 @@ static void cmdq_repeats_writes(void **state)
 /* Backwards stops where forwards stops, in the other order. */
 static void stops_mirror(bench b, const char *space, uint64_t addr, const char *opcode)
 {
-    enum { MOST = 2000 };
-    static uint64_t forwards[MOST];
+    enum { BYTES_MAX = 2000 };
+    static uint64_t forwards[BYTES_MAX];
     tv_debug *d = debug_of(&b, 11, 0);
     tv_debug_stop stop;
-    tv_debug_location place;
+    tv_debug_location location;
     unsigned number, count = 0;
     assert_int_equal(tv_debug_break_add(d,
                                         &(tv_break){.kind = TV_BREAK_WATCH, .text = space, .value = addr, .writes = 1},
@@ -344,21 +344,21 @@ static void stops_mirror(bench b, const char *space, uint64_t addr, const char *
     assert_int_equal(tv_debug_break_add(d, &(tv_break){.kind = TV_BREAK_OPCODE, .text = opcode}, NULL, &number), TV_OK);
     do {
         assert_int_equal(tv_debug_continue(d, NULL, &stop), TV_OK);
-        tv_debug_current_location(d, &place);
-        assert_true(count < MOST);
-        forwards[count++] = place.position;
+        tv_debug_current_location(d, &location);
+        assert_true(count < BYTES_MAX);
+        forwards[count++] = location.position;
     } while (stop.reason != TV_DEBUG_END);
     assert_true(count > 10);
     for (unsigned i = count - 1; i-- > 0;) {
         assert_int_equal(tv_debug_reverse_continue(d, NULL, &stop), TV_OK);
-        tv_debug_current_location(d, &place);
-        assert_int_equal(place.position, forwards[i]);
+        tv_debug_current_location(d, &location);
+        assert_int_equal(location.position, forwards[i]);
         if (i % 8 == 0)
-            expect_as_fresh(d, &b, place.position, UINT64_MAX, 0);
+            expect_as_fresh(d, &b, location.position, UINT64_MAX, 0);
     }
     assert_int_equal(tv_debug_reverse_continue(d, NULL, &stop), TV_OK);
-    tv_debug_current_location(d, &place);
-    assert_int_equal(place.position, 0); /* a breakpoint may stand on the first instruction */
+    tv_debug_current_location(d, &location);
+    assert_int_equal(location.position, 0); /* a breakpoint may stand on the first instruction */
     tv_debug_free(d);
     bench_free(&b);
 }
@@ -386,7 +386,7 @@ static void snapshots_share_what_is_alike(void **state)
     (void)state;
     bench b = pccx_bench();
     tv_machine *machine = fresh(&b, 0, UINT64_MAX, 0);
-    tv_snapshot *first, *second, *alone;
+    tv_snapshot *first, *second, *reference;
     tv_run_limits ten = {sizeof ten, 10, UINT64_MAX};
     static uint8_t data[60000];
     memset(data, 7, sizeof data);
@@ -394,8 +394,8 @@ static void snapshots_share_what_is_alike(void **state)
     assert_int_equal(tv_machine_snapshot(machine, NULL, UINT64_MAX, &first), TV_OK);
     assert_int_equal(tv_machine_run(machine, &ten, NULL), TV_OK);
     assert_int_equal(tv_machine_snapshot(machine, first, UINT64_MAX, &second), TV_OK);
-    assert_int_equal(tv_machine_snapshot(machine, NULL, UINT64_MAX, &alone), TV_OK);
-    assert_true(tv_snapshot_bytes(second) + 25000 < tv_snapshot_bytes(alone)); /* half of what is shared counts */
+    assert_int_equal(tv_machine_snapshot(machine, NULL, UINT64_MAX, &reference), TV_OK);
+    assert_true(tv_snapshot_bytes(second) + 25000 < tv_snapshot_bytes(reference)); /* half of what is shared counts */
     assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
     tv_snapshot_free(first);
     assert_int_equal(tv_machine_restore(machine, second), TV_OK);
@@ -403,7 +403,7 @@ static void snapshots_share_what_is_alike(void **state)
     assert_int_equal(tv_machine_write(other, "host", 4096, data, sizeof data, NULL), TV_OK);
     compare(machine, other);
     tv_snapshot_free(second);
-    tv_snapshot_free(alone);
+    tv_snapshot_free(reference);
     tv_machine_free(machine);
     tv_machine_free(other);
     bench_free(&b);
@@ -411,7 +411,7 @@ static void snapshots_share_what_is_alike(void **state)
 
 static void take_nothing(void *user, const tv_event *event) { (void)user, (void)event; }
 
-static void snapshots_are_refused(void **state)
+static void snapshots_are_rejected_while_traced(void **state)
 {
     (void)state;
     bench b = opennpu_bench();
@@ -442,9 +442,9 @@ static void element_is(const char *type, const char *text, uint64_t bits)
 
 static void elements_are_read(void **state)
 {
-    static const char *const wrong[][2] = {{"s8", "128"},     {"s8", "-129"}, {"u8", "-1"}, {"u8", "256"},
-                                           {"i4", "8"},       {"bf16", "x"},  {"f32", ""},  {"s32", "1.5"},
-                                           {"hex8", "0x100"}, {"u32", "0x"},  {"i2", "2"},  {"s16", "1e2"}};
+    static const char *const rejected[][2] = {{"s8", "128"},     {"s8", "-129"}, {"u8", "-1"}, {"u8", "256"},
+                                              {"i4", "8"},       {"bf16", "x"},  {"f32", ""},  {"s32", "1.5"},
+                                              {"hex8", "0x100"}, {"u32", "0x"},  {"i2", "2"},  {"s16", "1e2"}};
     (void)state;
     element_is("s8", "-128", 0x80);
     element_is("s8", "0xff", 0xff);
@@ -456,12 +456,12 @@ static void elements_are_read(void **state)
     element_is("f16", "-2", 0xc000);
     element_is("f16", "nan", 0x7e00);
     element_is("hex64", "0xffffffffffffffff", UINT64_MAX);
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    for (size_t i = 0; i < sizeof rejected / sizeof rejected[0]; i++) {
         tv_dtype t;
         uint8_t bytes[8] = {0};
-        assert_int_equal(tv_dtype_find(wrong[i][0], &t), TV_OK);
-        if (tv_dtype_store(t, bytes, 0, wrong[i][1]) != TV_ERR_INPUT)
-            fail_msg("%s %s is taken", wrong[i][0], wrong[i][1]);
+        assert_int_equal(tv_dtype_find(rejected[i][0], &t), TV_OK);
+        if (tv_dtype_store(t, bytes, 0, rejected[i][1]) != TV_ERR_INPUT)
+            fail_msg("%s %s is accepted", rejected[i][0], rejected[i][1]);
     }
 }
 
@@ -491,7 +491,7 @@ int main(void)
         cmocka_unit_test(opennpu_stops_mirror),
         cmocka_unit_test(cmdq_stops_mirror),
         cmocka_unit_test(snapshots_share_what_is_alike),
-        cmocka_unit_test(snapshots_are_refused),
+        cmocka_unit_test(snapshots_are_rejected_while_traced),
         cmocka_unit_test(elements_are_read),
         cmocka_unit_test(elements_leave_their_neighbours),
     };

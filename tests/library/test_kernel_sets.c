@@ -20,7 +20,7 @@
 #include "trivet/llm.h"
 #include "trivet/trivet.h"
 
-enum { MOST = 1 << 19, FILL = 1 << 17, SPACES = 12, TEXT = 1024 };
+enum { BYTES_MAX = 1 << 19, FILL = 1 << 17, SPACES = 12, TEXT = 1024 };
 
 static struct {
     bool few;
@@ -35,13 +35,13 @@ typedef struct outcome {
     size_t bytes[SPACES];
     unsigned spaces;
     uint64_t cycles;
-    char said[TEXT];
+    char output[TEXT];
     size_t length;
     char *trace;
     size_t trace_bytes;
 } outcome;
 
-static void forget(outcome *o)
+static void free_outcome(outcome *o)
 {
     for (unsigned i = 0; i < o->spaces; i++)
         free(o->memory[i]);
@@ -54,7 +54,7 @@ static void keep_memories(tv_machine *machine, outcome *out)
     tv_space space;
     for (unsigned i = 0; tv_machine_space_at(machine, i, &space); i++) {
         assert_true(i < SPACES);
-        uint64_t most = MOST / space.unit_bytes, units = space.size < most ? space.size : most;
+        uint64_t units_max = BYTES_MAX / space.unit_bytes, units = space.size < units_max ? space.size : units_max;
         out->bytes[i] = (size_t)(units * space.unit_bytes);
         out->memory[i] = malloc(out->bytes[i]);
         assert_non_null(out->memory[i]);
@@ -71,16 +71,16 @@ static bool same_bytes(const void *a, size_t a_bytes, const void *b, size_t b_by
 
 static void check_same(const outcome *want, const outcome *got, const char *what, const char *kernels, unsigned threads)
 {
-    const char *wrong = got->cycles != want->cycles                                     ? "the cycles differ"
-                        : !same_bytes(got->said, got->length, want->said, want->length) ? "what it says differs"
-                        : !same_bytes(got->trace, got->trace_bytes, want->trace, want->trace_bytes)
-                            ? "the trace differs"
-                            : NULL;
-    for (unsigned i = 0; i < want->spaces && !wrong; i++)
+    const char *rejected = got->cycles != want->cycles                                         ? "the cycles differ"
+                           : !same_bytes(got->output, got->length, want->output, want->length) ? "the output differs"
+                           : !same_bytes(got->trace, got->trace_bytes, want->trace, want->trace_bytes)
+                               ? "the trace differs"
+                               : NULL;
+    for (unsigned i = 0; i < want->spaces && !rejected; i++)
         if (!same_bytes(got->memory[i], got->bytes[i], want->memory[i], want->bytes[i]))
-            wrong = "the memories differ";
-    if (wrong)
-        fail_msg("%s with %s kernels and --threads %u: %s", what, kernels, threads, wrong);
+            rejected = "the memories differ";
+    if (rejected)
+        fail_msg("%s with %s kernels and --threads %u: %s", what, kernels, threads, rejected);
 }
 
 /* ---- Traces ---- */
@@ -124,7 +124,7 @@ static void fill_memories(tv_machine *machine)
     }
     tv_space space;
     for (unsigned i = 0; tv_machine_space_at(machine, i, &space); i++) {
-        uint64_t most = FILL / space.unit_bytes, units = space.size < most ? space.size : most;
+        uint64_t units_max = FILL / space.unit_bytes, units = space.size < units_max ? space.size : units_max;
         if (!space.alias_of) /* what a space does not take as it is, it leaves */
             tv_machine_write(machine, space.name, 0, data, (size_t)(units * space.unit_bytes), NULL);
     }
@@ -144,9 +144,9 @@ static void run_program(const tv_program *program, const tv_config *config, unsi
     tv_machine_run(machine, NULL, NULL); /* many of these programs fault */
     const tv_fault *fault = tv_machine_fault(machine);
     if (fault)
-        snprintf(out->said, sizeof out->said, "%s at %llu: %s", fault->code, (unsigned long long)fault->index,
+        snprintf(out->output, sizeof out->output, "%s at %llu: %s", fault->code, (unsigned long long)fault->index,
                  fault->message);
-    out->length = strlen(out->said);
+    out->length = strlen(out->output);
     out->cycles = tv_machine_clock(machine);
     keep_memories(machine, out);
     if (traced)
@@ -186,7 +186,7 @@ static void compare_program(const char *kernels, unsigned threads, void *user)
             continue;
         }
         check_same(&c->want[traced], &got, c->path, kernels, threads);
-        forget(&got);
+        free_outcome(&got);
     }
 }
 
@@ -199,8 +199,8 @@ static void compare_on(const char *path, const tv_program *program, const char *
         assert_int_equal(tv_config_load(config, profile, NULL), TV_OK);
     c.config = config;
     for_each_set(compare_program, &c);
-    forget(&c.want[0]);
-    forget(&c.want[1]);
+    free_outcome(&c.want[0]);
+    free_outcome(&c.want[1]);
     tv_config_free(config);
 }
 
@@ -227,8 +227,8 @@ static void programs_leave_the_same_with_every_set_and_number_of_threads(void **
 static int collect(void *user, const char *bytes, size_t size)
 {
     outcome *out = user;
-    assert_true(out->length + size <= sizeof out->said);
-    memcpy(out->said + out->length, bytes, size);
+    assert_true(out->length + size <= sizeof out->output);
+    memcpy(out->output + out->length, bytes, size);
     out->length += size;
     return 0;
 }
@@ -245,16 +245,15 @@ static void compare_session(const char *kernels, unsigned threads, void *user)
     model_case *c = user;
     tv_llm_session *session;
     tv_llm_options options = {.size = sizeof options, .target = c->target, .threads = threads};
-    tv_llm_sampling likeliest = {sizeof likeliest, 0, 1, 1};
+    tv_llm_sampling argmax = {sizeof argmax, 0, 1, 1};
     outcome got = {0};
     char path[32];
     assert_int_equal(tv_config_new(c->target, NULL, (tv_config **)(uintptr_t)&options.config), TV_OK);
     assert_int_equal(tv_llm_session_new(c->llm, &options, NULL, &session), TV_OK);
     tv_machine *machine = tv_llm_session_machine(session);
-    assert_int_equal(tv_llm_generate(session, "ROMEO: What", given.few ? 1 : 4, &likeliest, collect, &got, NULL),
-                     TV_OK);
+    assert_int_equal(tv_llm_generate(session, "ROMEO: What", given.few ? 1 : 4, &argmax, collect, &got, NULL), TV_OK);
     tv_trace_writer *writer = begin_trace(machine, path);
-    assert_int_equal(tv_llm_generate(session, "A", 1, &likeliest, collect, &got, NULL), TV_OK);
+    assert_int_equal(tv_llm_generate(session, "A", 1, &argmax, collect, &got, NULL), TV_OK);
     end_trace(writer, machine, path, &got);
     got.cycles = tv_machine_clock(machine);
     keep_memories(machine, &got);
@@ -265,10 +264,10 @@ static void compare_session(const char *kernels, unsigned threads, void *user)
         return;
     }
     check_same(&c->want, &got, c->target, kernels, threads);
-    forget(&got);
+    free_outcome(&got);
 }
 
-static void a_model_says_and_costs_the_same_with_every_set_and_number_of_threads(void **state)
+static void a_model_writes_and_costs_the_same_with_every_set_and_number_of_threads(void **state)
 {
     (void)state;
     tv_llm *llm;
@@ -278,7 +277,7 @@ static void a_model_says_and_costs_the_same_with_every_set_and_number_of_threads
         model_case c = {.llm = llm, .target = target};
         for_each_set(compare_session, &c);
         assert_true(c.want.length > 0);
-        forget(&c.want);
+        free_outcome(&c.want);
     }
     tv_llm_free(llm);
 }
@@ -293,7 +292,7 @@ int main(int argc, char **argv)
     given.count = argc - 3;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_leave_the_same_with_every_set_and_number_of_threads),
-        cmocka_unit_test(a_model_says_and_costs_the_same_with_every_set_and_number_of_threads),
+        cmocka_unit_test(a_model_writes_and_costs_the_same_with_every_set_and_number_of_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,23 +91,24 @@ static void interleaved_machines_do_not_touch_each_other(void **state)
 {
     (void)state;
     tv_program *program = program_of(pipeline);
-    tv_machine *machines[2] = {machine_of(TV_MODE_FULL), machine_of(TV_MODE_FULL)}, *alone = machine_of(TV_MODE_FULL);
+    tv_machine *machines[2] = {machine_of(TV_MODE_FULL), machine_of(TV_MODE_FULL)},
+               *reference = machine_of(TV_MODE_FULL);
     uint8_t a[512], b[512];
-    tv_machine_load(alone, program, NULL);
-    tv_machine_run(alone, NULL, NULL);
+    tv_machine_load(reference, program, NULL);
+    tv_machine_run(reference, NULL, NULL);
     tv_machine_load(machines[0], program, NULL);
     tv_machine_load(machines[1], program, NULL);
     for (tv_stop_reason why[2] = {TV_STOP_UNTIL, TV_STOP_UNTIL}; why[0] == TV_STOP_UNTIL || why[1] == TV_STOP_UNTIL;)
         for (int i = 0; i < 2; i++)
             tv_machine_step(machines[i], &why[i]);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(cycles_of(machines[i]), cycles_of(alone));
-        read_l2(alone, a);
+        assert_int_equal(cycles_of(machines[i]), cycles_of(reference));
+        read_l2(reference, a);
         read_l2(machines[i], b);
         assert_memory_equal(a, b, sizeof a);
         tv_machine_free(machines[i]);
     }
-    tv_machine_free(alone);
+    tv_machine_free(reference);
     tv_program_free(program);
 }
 
@@ -231,7 +232,7 @@ static void limits_stop_before_an_instruction_and_the_run_goes_on(void **state)
 
 /* ---- Faults ---- */
 
-static void a_fault_changes_nothing_and_names_its_place(void **state)
+static void a_fault_changes_nothing_and_names_its_source_location(void **state)
 {
     (void)state;
     tv_program *program = program_of(
@@ -321,15 +322,15 @@ static void a_full_command_fifo_sets_error_and_loses_nothing(void **state)
 
 /* ---- Traces ---- */
 
-typedef struct seen {
+typedef struct event_counts {
     unsigned engine, stall, command, status, marker;
     uint64_t last_completion, bytes;
     int64_t completed[4];
-} seen;
+} event_counts;
 
-static void take(void *user, const tv_event *e)
+static void count_event(void *user, const tv_event *e)
 {
-    seen *s = user;
+    event_counts *s = user;
     switch (e->kind) {
     case TV_EVENT_ENGINE:
         s->engine++;
@@ -361,13 +362,13 @@ static void take(void *user, const tv_event *e)
     }
 }
 
-static void a_trace_tells_everything_once_and_completions_in_order(void **state)
+static void a_trace_reports_everything_once_and_completions_in_order(void **state)
 {
     (void)state;
     tv_program *program = program_of(pipeline);
     tv_machine *machine = machine_of(TV_MODE_FULL), *untraced = machine_of(TV_MODE_FULL);
-    seen s = {0};
-    tv_machine_trace(machine, &(tv_trace_sink){take, &s});
+    event_counts s = {0};
+    tv_machine_trace(machine, &(tv_trace_sink){count_event, &s});
     tv_machine_trace_marker(machine, "begin");
     tv_machine_load(machine, program, NULL);
     tv_machine_run(machine, NULL, NULL);
@@ -387,15 +388,15 @@ static void a_trace_tells_everything_once_and_completions_in_order(void **state)
     tv_program_free(program);
 }
 
-static void a_trace_that_ends_early_tells_what_is_in_flight(void **state)
+static void a_trace_that_ends_early_reports_what_is_in_flight(void **state)
 {
     (void)state;
     tv_program *program = program_of(pipeline);
     tv_machine *machine = machine_of(TV_MODE_FULL), *whole = machine_of(TV_MODE_FULL);
-    seen s = {0};
+    event_counts s = {0};
     tv_machine_load(whole, program, NULL);
     tv_machine_run(whole, NULL, NULL);
-    tv_machine_trace(machine, &(tv_trace_sink){take, &s});
+    tv_machine_trace(machine, &(tv_trace_sink){count_event, &s});
     tv_machine_load(machine, program, NULL);
     tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), 4, UINT64_MAX}, NULL);
     tv_machine_trace(machine, NULL);
@@ -449,7 +450,7 @@ static void expect_accesses(const char *target, const char *source, const char *
     tv_config_free(config);
 }
 
-static void the_next_instruction_tells_what_it_will_touch(void **state)
+static void the_next_instruction_reports_what_it_will_access(void **state)
 {
     (void)state;
     expect_accesses(
@@ -469,16 +470,16 @@ static void the_next_instruction_tells_what_it_will_touch(void **state)
         (const char *const[]){"spm:262208+128w dram:4096+64 dram:4352+64 ", "", NULL});
 }
 
-typedef struct told {
+typedef struct reported {
     unsigned loads, tokens, accesses;
     int64_t second_load, position;
     uint64_t count, start, end;
     char layers[256];
-} told;
+} reported;
 
-static void take_told(void *user, const tv_event *e)
+static void count_reported(void *user, const tv_event *e)
 {
-    told *t = user;
+    reported *t = user;
     size_t n = strlen(t->layers);
     if (e->kind == TV_EVENT_LOAD && t->loads++ == 1)
         t->second_load = e->index;
@@ -494,20 +495,20 @@ static void take_told(void *user, const tv_event *e)
     t->end = e->end;
 }
 
-static void a_trace_tells_loads_steps_and_labels(void **state)
+static void a_trace_reports_loads_steps_and_labels(void **state)
 {
     (void)state;
     tv_program *program = program_of(
         "        .target pccx\n        memset fmap_shape[0], 8, 1, 1\nfirst:  memcpy l2[0], host[0], shape=0\n"
         "        memcpy l2[1], host[0], shape=0\nlast:   memcpy l2[2], host[0], shape=0\n");
     tv_machine *machine = machine_of(TV_MODE_FULL);
-    told t = {0};
+    reported t = {0};
     tv_symbol label;
     assert_int_equal(tv_program_label(program, 0, &label), 0);
     assert_int_equal(tv_program_label(program, 2, &label), 1);
     assert_string_equal(label.name, "first");
     assert_int_equal(tv_program_label(program, 4, &label), 0); /* past the end */
-    tv_machine_trace(machine, &(tv_trace_sink){take_told, &t});
+    tv_machine_trace(machine, &(tv_trace_sink){count_reported, &t});
     tv_machine_trace_accesses(machine, 1);
     for (unsigned i = 0; i < 2; i++) {
         uint64_t before = cycles_of(machine);
@@ -583,7 +584,7 @@ static void a_load_leaves_no_status_behind(void **state)
 }
 
 /* Shapes (1, 64, 64) on GEMV and (1, 1, 32) on GEMM: what counts is the engine that did the work. */
-static void the_peak_is_of_the_engine_that_multiplied_most(void **state)
+static void the_peak_is_of_the_engine_with_the_highest_mac_count(void **state)
 {
     (void)state;
     tv_program *program = program_of(
@@ -618,7 +619,7 @@ static void numbers_have_a_point_in_every_locale(void **state)
     tv_program_free(program);
 }
 
-static void a_long_chain_of_constants_is_refused_not_followed(void **state)
+static void a_long_chain_of_constants_is_rejected(void **state)
 {
     (void)state;
     enum { LINKS = 100000 };
@@ -633,7 +634,7 @@ static void a_long_chain_of_constants_is_refused_not_followed(void **state)
     free(text);
 }
 
-static void wrong_spaces_and_ranges_are_refused(void **state)
+static void unknown_spaces_and_ranges_are_rejected(void **state)
 {
     (void)state;
     tv_machine *machine = machine_of(TV_MODE_FULL);
@@ -670,20 +671,20 @@ int main(void)
         cmocka_unit_test(what_is_left_of_a_stream_is_for_the_next_program),
         cmocka_unit_test(modes_agree_on_what_they_share),
         cmocka_unit_test(limits_stop_before_an_instruction_and_the_run_goes_on),
-        cmocka_unit_test(a_fault_changes_nothing_and_names_its_place),
+        cmocka_unit_test(a_fault_changes_nothing_and_names_its_source_location),
         cmocka_unit_test(the_host_drives_the_machine_through_its_window),
         cmocka_unit_test(a_full_command_fifo_sets_error_and_loses_nothing),
-        cmocka_unit_test(a_trace_tells_everything_once_and_completions_in_order),
-        cmocka_unit_test(a_trace_that_ends_early_tells_what_is_in_flight),
-        cmocka_unit_test(the_next_instruction_tells_what_it_will_touch),
-        cmocka_unit_test(a_trace_tells_loads_steps_and_labels),
+        cmocka_unit_test(a_trace_reports_everything_once_and_completions_in_order),
+        cmocka_unit_test(a_trace_that_ends_early_reports_what_is_in_flight),
+        cmocka_unit_test(the_next_instruction_reports_what_it_will_access),
+        cmocka_unit_test(a_trace_reports_loads_steps_and_labels),
         cmocka_unit_test(a_mark_after_the_end_stands_at_the_end),
         cmocka_unit_test(a_limit_of_cycles_comes_before_a_fault_behind_it),
         cmocka_unit_test(a_load_leaves_no_status_behind),
-        cmocka_unit_test(the_peak_is_of_the_engine_that_multiplied_most),
+        cmocka_unit_test(the_peak_is_of_the_engine_with_the_highest_mac_count),
         cmocka_unit_test(numbers_have_a_point_in_every_locale),
-        cmocka_unit_test(a_long_chain_of_constants_is_refused_not_followed),
-        cmocka_unit_test(wrong_spaces_and_ranges_are_refused),
+        cmocka_unit_test(a_long_chain_of_constants_is_rejected),
+        cmocka_unit_test(unknown_spaces_and_ranges_are_rejected),
         cmocka_unit_test(the_library_is_the_version_of_its_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,7 +125,7 @@ def compare_run(queue, machine, want, got, asked):
             same("%s %s" % (name, key), g.get(key), w[key])
         held = g.get("held") or {}
         for cause in sorted(set(held) | set(w["held"])):
-            same("%s held by %s" % (name, cause), held.get(cause, 0),
+            same("%s stalled by %s" % (name, cause), held.get(cause, 0),
                  w["held"].get(cause, 0))
     dumps = got.get("dumps") or []
     same("dumps", len(dumps), len(asked))

@@ -334,7 +334,7 @@ class Timing(unittest.TestCase):
         self.check([e, dma(320, offset=20000)], {}, [(0, 13), (0, 30)])
 
     def test_barrier_and_group(self):
-        # The barrier opens at 13; its DMA is held by it, the ADD by its
+        # The barrier opens at 13; its DMA is stalled by it, the ADD by its
         # group (entry 3 -> 23).
         s = self.check([te16(), {"opcode": "BARRIER", "wait_for": [0]},
                         {"opcode": "NOP"}, dma(320),

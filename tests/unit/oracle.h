@@ -13,7 +13,7 @@
 
 typedef struct format {
     mpfr_prec_t precision;
-    mpfr_exp_t emin, emax; /* MPFR's significands lie in [1/2, 1): emin is that of the least subnormal */
+    mpfr_exp_t emin, emax; /* MPFR's significands are in [1/2, 1): emin is that of the smallest subnormal */
     unsigned bits, man;    /* of the encoding */
 } format;
 
