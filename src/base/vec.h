@@ -24,16 +24,15 @@
         bool failed;                                                                                                   \
     }
 
-/* Reallocates `data`, `*cap` elements of `size` bytes of which `count` are used, to have room for `extra` more. At least
- * doubles the capacity. Returns the array; when out of memory the old one, with *failed set. */
+/* Reallocates `data`, `*cap` elements of `size` bytes of which `count` are used, to have room for `extra` more. At
+ * least doubles the capacity. Returns the array; when out of memory the old one, with *failed set. */
 void *tv_vec_grow(void *data, size_t size, size_t count, size_t extra, size_t *cap, bool *failed);
 
 /* Makes room for `n` more elements. False when out of memory, now or at an earlier call. */
 #define TV_VEC_RESERVE(vec, n)                                                                                         \
     (!(vec)->failed &&                                                                                                 \
      ((vec)->cap - (vec)->count >= (n) ||                                                                              \
-      ((vec)->data =                                                                                                   \
-           tv_vec_grow((vec)->data, sizeof *(vec)->data, (vec)->count, (n), &(vec)->cap, &(vec)->failed),              \
+      ((vec)->data = tv_vec_grow((vec)->data, sizeof *(vec)->data, (vec)->count, (n), &(vec)->cap, &(vec)->failed),    \
        !(vec)->failed)))
 
 /* Appends one element. False when out of memory. */

@@ -126,16 +126,29 @@ FUNCTIONS(32, int32x4_t, s32, u32, s64)
             store_32(y + i, f(load_32(a + i), load_32(b + i)));                                                        \
     }
 #define KERNELS(f) KERNEL_8(k_##f##_8, f##_8, 1) KERNEL_16(k_##f##_16, f##_16) KERNEL_32(k_##f##_32, f##_32)
+/* clang-format off */
 KERNELS(add)
-KERNELS(sub) KERNELS(rsub) KERNELS(mul) KERNELS(neg) KERNELS(abs) KERNELS(adds) KERNELS(subs) KERNELS(rsubs)
-    KERNELS(muls) KERNELS(negs) KERNELS(abss) KERNELS(max) KERNELS(min) KERNELS(sll) KERNELS(srl) KERNELS(sra)
-        KERNELS(rol)
+KERNELS(sub)
+KERNELS(rsub)
+KERNELS(mul)
+KERNELS(neg)
+KERNELS(abs)
+KERNELS(adds)
+KERNELS(subs)
+KERNELS(rsubs)
+KERNELS(muls)
+KERNELS(negs)
+KERNELS(abss)
+KERNELS(max)
+KERNELS(min)
+KERNELS(sll)
+KERNELS(srl)
+KERNELS(sra)
+KERNELS(rol)
+/* clang-format on */
 
-    /* Bits are the same in planes and lanes. */
-    TV_INLINE int8x16_t xor_bits(int8x16_t a, int8x16_t b)
-{
-    return veorq_s8(a, b);
-}
+/* Bits are the same in planes and lanes. */
+TV_INLINE int8x16_t xor_bits(int8x16_t a, int8x16_t b) { return veorq_s8(a, b); }
 TV_INLINE int8x16_t not_bits(int8x16_t a, int8x16_t b)
 {
     UNUSED(b);
@@ -150,9 +163,15 @@ TV_INLINE int8x16_t same_bits(int8x16_t a, int8x16_t b)
 }
 #define KERNELS_BITWISE(f)                                                                                             \
     KERNEL_8(k_##f##_8, f##_bits, 1) KERNEL_8(k_##f##_16, f##_bits, 2) KERNEL_8(k_##f##_32, f##_bits, 4)
-KERNELS_BITWISE(xor) KERNELS_BITWISE(not ) KERNELS_BITWISE(or) KERNELS_BITWISE(and) KERNELS_BITWISE(same)
+/* clang-format off */
+KERNELS_BITWISE(xor)
+KERNELS_BITWISE(not)
+KERNELS_BITWISE(or)
+KERNELS_BITWISE(and)
+KERNELS_BITWISE(same)
+/* clang-format on */
 
-    TV_INLINE void fill(uint8_t *y, unsigned rows, int8x16_t x)
+TV_INLINE void fill(uint8_t *y, unsigned rows, int8x16_t x)
 {
     for (unsigned i = 0; i < rows * ROW; i += WIDTH)
         store_8(y + i, x);

@@ -70,14 +70,26 @@ INNER void store_16(uint8_t *p, halves x)
             store_16(y + i, (halves){f##_16(s.low, t.low), f##_16(s.high, t.high)});                                   \
         }                                                                                                              \
     }
+/* clang-format off */
 KERNEL_16(add)
-KERNEL_16(sub) KERNEL_16(rsub) KERNEL_16(mul) KERNEL_16(max) KERNEL_16(min) KERNEL_16(adds) KERNEL_16(subs)
-    KERNEL_16(rsubs) KERNEL_16(muls) KERNEL_16(xor) KERNEL_16(or) KERNEL_16(and)
+KERNEL_16(sub)
+KERNEL_16(rsub)
+KERNEL_16(mul)
+KERNEL_16(max)
+KERNEL_16(min)
+KERNEL_16(adds)
+KERNEL_16(subs)
+KERNEL_16(rsubs)
+KERNEL_16(muls)
+KERNEL_16(xor)
+KERNEL_16(or)
+KERNEL_16(and)
+/* clang-format on */
 
-    /* ---- FP32 ---- */
+/* ---- FP32 ---- */
 
-    /* Zero of their sign for those that are NaN, infinite or subnormal. */
-    INNER __m256 input(vec x)
+/* Zero of their sign for those that are NaN, infinite or subnormal. */
+INNER __m256 input(vec x)
 {
     vec exponent = _mm256_and_si256(x, all32(TV_F32_INF));
     vec odd = _mm256_or_si256(_mm256_cmpeq_epi32(exponent, _mm256_setzero_si256()),
