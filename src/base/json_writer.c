@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json_writer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+static void init(tv_json_writer *w, tv_buf *buf, FILE *file, tv_json_style style)
+{
+    memset(w, 0, offsetof(tv_json_writer, stage));
+    w->buf = buf;
+    w->file = file;
+    w->style = style;
+    w->is_first = true;
+}
+
+void tv_json_writer_init_buf(tv_json_writer *w, tv_buf *buf, tv_json_style style) { init(w, buf, NULL, style); }
+
+void tv_json_writer_init_file(tv_json_writer *w, FILE *file, tv_json_style style) { init(w, NULL, file, style); }
+
+/* ---- Bytes ---- */
+
+static void write_to_sink(tv_json_writer *w, const char *bytes, size_t n)
+{
+    if (n == 0)
+        return;
+    if (w->buf) {
+        tv_buf_append(w->buf, bytes, n);
+        w->failed |= w->buf->failed;
+    } else if (fwrite(bytes, 1, n, w->file) != n) {
+        w->failed = true;
+    }
+}
+
+void tv_json_writer_flush(tv_json_writer *w)
+{
+    write_to_sink(w, w->stage, w->staged);
+    w->staged = 0;
+}
+
+bool tv_json_writer_finish(tv_json_writer *w)
+{
+    assert(w->depth == 0 && !w->after_key);
+    tv_json_writer_flush(w);
+    return !w->failed;
+}
+
+static inline void put_bytes(tv_json_writer *w, const char *bytes, size_t n)
+{
+    if (n > TV_JSON_STAGE - w->staged) {
+        tv_json_writer_flush(w);
+        if (n > TV_JSON_STAGE) {
+            write_to_sink(w, bytes, n);
+            return;
+        }
+    }
+    memcpy(w->stage + w->staged, bytes, n);
+    w->staged += n;
+}
+
+static inline void put_byte(tv_json_writer *w, char byte)
+{
+    if (w->staged == TV_JSON_STAGE)
+        tv_json_writer_flush(w);
+    w->stage[w->staged++] = byte;
+}
+
+/* ---- Structure ---- */
+
+static bool in_object(const tv_json_writer *w)
+{
+    unsigned d = w->depth - 1;
+    return w->depth > 0 && (w->objects[d / 64] >> (d % 64) & 1);
+}
+
+static void break_line(tv_json_writer *w)
+{
+    put_byte(w, '\n');
+    if (w->style == TV_JSON_INDENTED)
+        for (unsigned d = 0; d < w->depth; d++)
+            put_byte(w, ' ');
+    w->newline = false;
+}
+
+/* Before a key, an element, or a value at the top. */
+static void put_separator(tv_json_writer *w)
+{
+    bool first = w->is_first;
+    if (!first && w->depth > 0)
+        put_byte(w, ',');
+    if (w->newline || (w->style == TV_JSON_INDENTED && w->depth > 0))
+        break_line(w);
+    else if (!first && w->style != TV_JSON_COMPACT && w->depth > 0)
+        put_byte(w, ' ');
+    w->is_first = false;
+}
+
+/* Before every value. */
+static inline void begin_value(tv_json_writer *w)
+{
+    if (w->after_key) {
+        w->after_key = false;
+        return;
+    }
+    assert(!in_object(w));
+    put_separator(w);
+}
+
+static void begin_container(tv_json_writer *w, char bracket, bool object)
+{
+    begin_value(w);
+    put_byte(w, bracket);
+    assert(w->depth < TV_JSON_WRITE_DEPTH);
+    uint64_t bit = UINT64_C(1) << (w->depth % 64);
+    w->objects[w->depth / 64] = (w->objects[w->depth / 64] & ~bit) | (object ? bit : 0);
+    w->depth++;
+    w->is_first = true;
+}
+
+static void end_container(tv_json_writer *w, char bracket)
+{
+    assert(w->depth > 0 && !w->after_key);
+    w->depth--;
+    if (w->newline || (w->style == TV_JSON_INDENTED && !w->is_first))
+        break_line(w);
+    put_byte(w, bracket);
+    w->is_first = false;
+}
+
+void tv_json_begin_object(tv_json_writer *w) { begin_container(w, '{', true); }
+
+void tv_json_begin_array(tv_json_writer *w) { begin_container(w, '[', false); }
+
+void tv_json_end_object(tv_json_writer *w)
+{
+    assert(in_object(w));
+    end_container(w, '}');
+}
+
+void tv_json_end_array(tv_json_writer *w)
+{
+    assert(!in_object(w));
+    end_container(w, ']');
+}
+
+void tv_json_newline(tv_json_writer *w) { w->newline = true; }
+
+/* ---- Strings ---- */
+
+static void put_escape(tv_json_writer *w, unsigned char c)
+{
+    static const char letters[32] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
+    char text[8];
+    if (c < 32 && !letters[c]) {
+        put_bytes(w, text, (size_t)snprintf(text, sizeof text, "\\u%04X", c));
+        return;
+    }
+    put_byte(w, '\\');
+    put_byte(w, c < 32 ? letters[c] : (char)c);
+}
+
+/* Well-formed, down to every continuation byte: unlike a reader's texts these have not been parsed before. */
+static bool is_utf8(tv_sv text)
+{
+    for (size_t i = 0; i < text.len;) {
+        unsigned char lead = (unsigned char)text.ptr[i];
+        size_t n = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+        if (n > text.len - i)
+            return false;
+        for (size_t k = 1; k < n; k++)
+            if (((unsigned char)text.ptr[i + k] & 0xC0) != 0x80)
+                return false;
+        i += n;
+    }
+    return tv_sv_is_utf8(text);
+}
+
+/* In quotation marks. Runs without escapes are copied at once. */
+static void put_string(tv_json_writer *w, tv_sv text)
+{
+    size_t run = 0;
+    bool has_high = false, utf8;
+    for (size_t i = 0; i < text.len; i++)
+        has_high |= (unsigned char)text.ptr[i] >= 0x80;
+    utf8 = !has_high || is_utf8(text);
+    put_byte(w, '"');
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        bool replaced = c >= 0x80 && !utf8;
+        if (c >= 32 && c != '"' && c != '\\' && !replaced)
+            continue;
+        put_bytes(w, text.ptr + run, i - run);
+        run = i + 1;
+        if (replaced)
+            put_byte(w, '?');
+        else
+            put_escape(w, c);
+    }
+    put_bytes(w, text.ptr + run, text.len - run);
+    put_byte(w, '"');
+}
+
+void tv_json_key(tv_json_writer *w, const char *key)
+{
+    assert(in_object(w) && !w->after_key);
+    put_separator(w);
+    put_string(w, tv_sv_of(key));
+    put_byte(w, ':');
+    if (w->style != TV_JSON_COMPACT)
+        put_byte(w, ' ');
+    w->after_key = true;
+}
+
+void tv_json_write_text(tv_json_writer *w, tv_sv text)
+{
+    begin_value(w);
+    put_string(w, text);
+}
+
+void tv_json_write_string(tv_json_writer *w, const char *text)
+{
+    if (text)
+        tv_json_write_text(w, tv_sv_of(text));
+    else
+        tv_json_write_null(w);
+}
+
+/* ---- Other values ---- */
+
+static void write_word(tv_json_writer *w, const char *word)
+{
+    begin_value(w);
+    put_bytes(w, word, strlen(word));
+}
+
+void tv_json_write_null(tv_json_writer *w) { write_word(w, "null"); }
+
+void tv_json_write_boolean(tv_json_writer *w, bool value) { write_word(w, value ? "true" : "false"); }
+
+void tv_json_write_unsigned(tv_json_writer *w, uint64_t value)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while (value /= 10);
+    begin_value(w);
+    put_bytes(w, digits + at, sizeof digits - at);
+}
+
+void tv_json_write_integer(tv_json_writer *w, int64_t value)
+{
+    char digits[24];
+    if (value >= 0) {
+        tv_json_write_unsigned(w, (uint64_t)value);
+        return;
+    }
+    begin_value(w);
+    put_bytes(w, digits, (size_t)snprintf(digits, sizeof digits, "%" PRId64, value));
+}
+
+void tv_json_write_raw(tv_json_writer *w, tv_sv text)
+{
+    begin_value(w);
+    put_bytes(w, text.ptr, text.len);
+}
+
+/* printf's number with a point in every locale, and an exponent without plus sign and leading zeros. Returns the
+ * length. */
+static size_t normalize_number(char *text)
+{
+    char *to = text;
+    for (const char *p = text; *p;) {
+        if (*p == 'e') {
+            *to++ = *p++;
+            if (*p == '-')
+                *to++ = *p;
+            p += *p == '-' || *p == '+';
+            p += strspn(p, "0");
+        } else if ((*p >= '0' && *p <= '9') || *p == '-') {
+            *to++ = *p++;
+        } else { /* the locale's decimal point, of one or more bytes */
+            *to++ = '.';
+            p += strcspn(p, "0123456789e");
+        }
+    }
+    *to = '\0';
+    return (size_t)(to - text);
+}
+
+static void write_double(tv_json_writer *w, double value, int digits, bool keep_real)
+{
+    enum { EXACT_FROM = 15, EXACT_TO = 17 };
+    char text[48];
+    if (!isfinite(value)) {
+        tv_json_write_null(w);
+        return;
+    }
+    int n = digits ? digits : EXACT_FROM;
+    snprintf(text, sizeof text - 2, "%.*g", n, value);
+    while (digits == 0 && n < EXACT_TO && strtod(text, NULL) != value)
+        snprintf(text, sizeof text - 2, "%.*g", ++n, value);
+    size_t length = normalize_number(text);
+    if (keep_real && !strpbrk(text, ".e")) {
+        text[length++] = '.';
+        text[length++] = '0';
+    }
+    begin_value(w);
+    put_bytes(w, text, length);
+}
+
+void tv_json_write_real(tv_json_writer *w, double value, int digits) { write_double(w, value, digits, true); }
+
+void tv_json_write_number(tv_json_writer *w, double value, int digits) { write_double(w, value, digits, false); }
+
+/* ---- Trees ---- */
+
+void tv_json_write_members(tv_json_writer *w, const tv_json_value *object, int digits)
+{
+    for (const tv_json_value *v = tv_json_first(object); v; v = v->next) {
+        tv_json_key(w, v->key);
+        tv_json_write_value(w, v, digits);
+    }
+}
+
+void tv_json_write_value(tv_json_writer *w, const tv_json_value *v, int digits)
+{
+    switch (v ? v->type : TV_JSON_NULL) {
+    case TV_JSON_NULL:
+        tv_json_write_null(w);
+        break;
+    case TV_JSON_BOOLEAN:
+        tv_json_write_boolean(w, v->boolean);
+        break;
+    case TV_JSON_INTEGER:
+        if (v->text)
+            tv_json_write_raw(w, (tv_sv){v->text, v->length});
+        else
+            tv_json_write_integer(w, v->integer);
+        break;
+    case TV_JSON_REAL:
+        if (v->text)
+            tv_json_write_raw(w, (tv_sv){v->text, v->length});
+        else
+            tv_json_write_real(w, v->real, digits);
+        break;
+    case TV_JSON_STRING:
+        tv_json_write_text(w, (tv_sv){v->text, v->length});
+        break;
+    case TV_JSON_ARRAY:
+        tv_json_begin_array(w);
+        for (const tv_json_value *e = v->first; e; e = e->next)
+            tv_json_write_value(w, e, digits);
+        tv_json_end_array(w);
+        break;
+    case TV_JSON_OBJECT:
+        tv_json_begin_object(w);
+        tv_json_write_members(w, v, digits);
+        tv_json_end_object(w);
+        break;
+    }
+}
