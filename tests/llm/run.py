@@ -15,7 +15,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "oracle")]
 
-from host_sets import HostSets  # noqa: E402
+from launch import HostSets  # noqa: E402
 from suite import Suite, parse_arguments  # noqa: E402
 
 OPTIONS = parse_arguments(__doc__, "trivet", "model", "random_model", rest="sizes")

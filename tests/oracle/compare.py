@@ -12,18 +12,13 @@ is 1 when any failed.  --param changes a parameter of the oracle, --arg adds
 an argument to the simulator's command line (to change the same one there).
 """
 
-import argparse
-import collections
-import json
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from host_sets import HostSets  # noqa: E402
+import launch  # noqa: E402
+from launch import Outcome, number  # noqa: E402
 from pccx_oracle import CAUSES, ENGINES, Machine  # noqa: E402
 from pccx_random import gen  # noqa: E402
 
@@ -44,17 +39,13 @@ def write_program(case, directory):
     return args
 
 
-def number(v):
-    return int(v, 0) if isinstance(v, str) else v
-
-
 def differences(case, want, machine, got, kinds):
     out = []
     if got.get("status") != want["status"]:
         out.append("status %s, want %s" % (got.get("status"), want["status"]))
     gf, wf = got.get("fault"), want["fault"]
     if gf:
-        kinds[wf["kind"] if wf else None, gf.get("code")] += 1
+        kinds.append((wf["kind"] if wf else None, gf.get("code")))
     if (gf or {}).get("index") != (wf or {}).get("index"):
         out.append("fault %s, want %s" % (
             "%s@%s (%s)" % (gf.get("code"), gf.get("index"),
@@ -105,90 +96,33 @@ def differences(case, want, machine, got, kinds):
     return out
 
 
-def first_late(got, want):
-    """Text of the instructions' times, to go with a timing difference."""
+def times(want):
+    """The model's issue and end of each instruction."""
     return "issue/end: " + " ".join(
         "%d:%d-%d" % (i, s, e) for i, (s, e) in enumerate(
             zip(want["issue"], want["end"])))
 
 
-def run_seed(seed, opts, params, kinds):
-    case = gen(seed, params, tiles=not opts.no_tiles)
+def compare_seed(options, seed):
+    params, kinds = launch.parameters(options), []
+    case = gen(seed, params, tiles=not options.no_tiles)
     machine = Machine(params)
     for addr, data in sorted(case["host"].items()):
         machine.load_host(addr, data)
     want = machine.run(case["words"], case["streams"])
-    directory = tempfile.mkdtemp(prefix="pccx-oracle-")
-    try:
-        args = write_program(case, directory)
-        command = [opts.trivet, "run"] + args
-        command += opts.sets.arguments(seed) + opts.arg
-        try:
-            p = subprocess.run(command, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, timeout=120)
-        except subprocess.TimeoutExpired:
-            diffs = ["timed out"]
-        else:
-            try:
-                got = json.loads(p.stdout)
-            except ValueError:
-                err = p.stderr.decode("utf-8", "replace").strip()
-                diffs = ["exit %d, no JSON: %s" % (p.returncode,
-                                                   err.splitlines()[:3])]
-            else:
-                diffs = differences(case, want, machine, got, kinds)
-        if diffs and opts.verbose:
-            diffs.append(first_late(None, want))
-        if diffs and opts.keep:
-            kept = os.path.join(opts.keep, "seed%d" % seed)
-            shutil.rmtree(kept, ignore_errors=True)
-            shutil.copytree(directory, kept)
-            with open(os.path.join(kept, "command.txt"), "w") as f:
-                f.write(" ".join(command).replace(directory, kept) + "\n")
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    return case, diffs
+    with launch.scratch_folder() as folder:
+        command = [options.trivet, "run"] + write_program(case, folder) + options.sets.arguments(seed) + options.arg
+        got, _, problem = launch.call(command)
+        diffs = [problem] if problem else differences(case, want, machine, got, kinds)
+        if diffs:
+            launch.keep(options, "seed%d" % seed, folder, command)
+    return Outcome("%s, %d instructions" % (case["profile"], len(case["words"])), diffs, times(want), kinds)
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    ap.add_argument("trivet")
-    ap.add_argument("--seed", type=int, default=0, help="first seed")
-    ap.add_argument("--count", type=int, default=100)
-    ap.add_argument("--keep", help="keep the files of failing seeds here")
-    ap.add_argument("--no-tiles", action="store_true",
-                    help="leave tile_n and tile_k zero")
-    ap.add_argument("--param", action="append", default=[],
-                    metavar="KEY=VALUE", help="parameter of the oracle")
-    ap.add_argument("--arg", action="append", default=[],
-                    help="further argument of the simulator")
-    ap.add_argument("-v", "--verbose", action="store_true",
-                    help="show issue and end times with a difference, "
-                         "and the fault codes met")
-    opts = ap.parse_args()
-    opts.sets = HostSets(opts.trivet)
-    params = {}
-    for item in opts.param:
-        key, value = item.split("=", 1)
-        params[key] = int(value, 0)
-    passed = failed = 0
-    kinds = collections.Counter()
-    for seed in range(opts.seed, opts.seed + opts.count):
-        case, diffs = run_seed(seed, opts, params, kinds)
-        if diffs:
-            failed += 1
-            shown = diffs if opts.verbose else diffs[:8]
-            more = len(diffs) - len(shown)
-            print("seed %d (%s, %d instructions): %s%s" % (
-                seed, case["profile"], len(case["words"]), "; ".join(shown),
-                "; and %d more" % more if more else ""), flush=True)
-        else:
-            passed += 1
-    if opts.verbose:
-        for (kind, code), n in sorted(kinds.items(), key=str):
-            print("fault %s -> %s: %d" % (kind, code, n))
-    print("%d passed, %d failed" % (passed, failed))
-    return 1 if failed else 0
+    ap = launch.parser(__doc__)
+    ap.add_argument("--no-tiles", action="store_true", help="leave tile_n and tile_k zero")
+    return launch.run_seeds(ap.parse_args(), compare_seed)
 
 
 if __name__ == "__main__":

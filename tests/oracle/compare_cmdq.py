@@ -14,21 +14,16 @@ the other reading of a point the text leaves open.  --file compares one queue
 of your own.  --damage spoils one expected value of each seed: all must fail.
 """
 
-import argparse
-import functools
 import json
-import multiprocessing
 import os
 import random
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from host_sets import HostSets  # noqa: E402
+import launch  # noqa: E402
+from launch import Outcome, flatten  # noqa: E402
 from cmdq_oracle import CHOICES, Machine, hazards, load  # noqa: E402
 from cmdq_random import KINDS, gen  # noqa: E402
 
@@ -48,36 +43,6 @@ def write_queue(doc, directory, lines):
             if "wait_for" in item:
                 f.write("\n")           # blank lines are allowed
     return path
-
-
-def number(v):
-    return int(v, 0) if isinstance(v, str) else v
-
-
-def flatten(values):
-    for v in values:
-        if isinstance(v, list):
-            yield from flatten(v)
-        else:
-            yield number(v)
-
-
-def call(command):
-    """The parsed JSON, the exit status and the complaint, if any."""
-    try:
-        p = subprocess.run(command, stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE, timeout=120)
-    except subprocess.TimeoutExpired:
-        return None, None, "timed out"
-    except OSError as e:
-        return None, None, str(e)
-    try:
-        got = json.loads(p.stdout)
-    except ValueError:
-        err = p.stderr.decode("utf-8", "replace").strip().splitlines()
-        return None, p.returncode, "exit %d, no JSON: %s" % (p.returncode,
-                                                             err[:3])
-    return got, p.returncode, None
 
 
 def memory_dumps(machine):
@@ -192,62 +157,47 @@ def spoil(want, pairs, seed):
         pairs ^= {(0, 1)}
 
 
-def one(opts, seed):
-    choices = {name: not CHOICES[name] for name in opts.choice}
-    if opts.file:
-        with open(opts.file) as f:
+def compare_seed(options, seed):
+    if options.file:
+        with open(options.file) as f:
             doc = json.load(f)
-        kind = "file"
-        params = dict(item.split("=", 1) for item in opts.param)
-        params = {k: int(v) if v.isdigit() else v for k, v in params.items()}
+        kind, params = "file", launch.parameters(options)
     else:
-        kind = opts.kind or KINDS[seed % len(KINDS)]
+        kind = options.kind or KINDS[seed % len(KINDS)]
         doc, params = gen(seed, kind)
     queue = load(doc)
-    machine = Machine(params, choices)
+    machine = Machine(params, launch.other_readings(options, CHOICES))
     want = machine.run(queue)
     pairs = hazards(queue, machine.params)
-    if opts.damage:
+    if options.damage:
         spoil(want, pairs, seed)
-    directory = tempfile.mkdtemp(prefix="cmdq-oracle-")
-    try:
-        path = opts.file or write_queue(doc, directory, seed % 4 == 3)
+    with launch.scratch_folder() as folder:
+        path = options.file or write_queue(doc, folder, seed % 4 == 3)
         target = ["-t", "cmdq"]
         for key, value in sorted(params.items()):
             target += ["-D", "%s=%s" % (key, value)]
         asked = memory_dumps(machine)
-        command = [opts.trivet, "run", path, "--json"] + target
-        if not opts.file:
-            command += opts.sets.arguments(seed)
-        command += opts.arg
+        command = [options.trivet, "run", path, "--json"] + target
+        if not options.file:
+            command += options.sets.arguments(seed)
+        command += options.arg
         for space, lo, hi in asked:
             command += ["--dump", dump_name(space, lo, hi)]
-        got, status, complaint = call(command)
-        if complaint:
-            diffs = [complaint]
+        got, status, problem = launch.call(command)
+        if problem:
+            diffs = [problem]
         elif status:
-            diffs = ["run: exit status %s: %s" % (status, [
-                d.get("message") for d in got.get("diagnostics") or []][:3]
-                or got.get("fault"))]
+            diffs = ["run: exit status %s: %s" % (status, [d.get("message") for d in got.get("diagnostics") or []][:3]
+                                                  or got.get("fault"))]
         else:
             diffs = compare_run(queue, machine, want, got, asked)
-        if not opts.no_check:
-            check = [opts.trivet, "check", path, "--json"] + target + opts.arg
-            got, status, complaint = call(check)
-            diffs += ([complaint] if complaint else
-                      compare_check(queue, pairs, got, status))
-        if diffs and opts.keep:
-            kept = os.path.join(opts.keep, "%s%d" % (kind, seed))
-            shutil.rmtree(kept, ignore_errors=True)
-            shutil.copytree(directory, kept)
-            with open(os.path.join(kept, "command.txt"), "w") as f:
-                f.write(" ".join(command).replace(directory, kept) + "\n")
-            with open(os.path.join(kept, "want.txt"), "w") as f:
-                f.write(explain(queue, machine, want))
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    text = explain(queue, machine, want) if diffs and opts.verbose else ""
-    return seed, kind, params, len(queue.entries), diffs, text
+        if not options.no_check:
+            got, status, problem = launch.call([options.trivet, "check", path, "--json"] + target + options.arg)
+            diffs += [problem] if problem else compare_check(queue, pairs, got, status)
+        if diffs:
+            launch.keep(options, "%s%d" % (kind, seed), folder, command, {"want.txt": explain(queue, machine, want)})
+    title = "%s, %d entries: %s" % (kind, len(queue.entries), " ".join("%s=%s" % item for item in sorted(params.items())))
+    return Outcome(title, diffs, explain(queue, machine, want) if diffs else "", [])
 
 
 def explain(queue, machine, want):
@@ -260,51 +210,13 @@ def explain(queue, machine, want):
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    ap.add_argument("trivet")
-    ap.add_argument("--seed", type=int, default=0, help="first seed")
-    ap.add_argument("--count", type=int, default=100)
+    ap = launch.parser(__doc__, CHOICES)
     ap.add_argument("--kind", choices=KINDS, help="only this kind")
-    ap.add_argument("--keep", help="keep the files of failing seeds here")
-    ap.add_argument("--choice", action="append", default=[], metavar="NAME",
-                    help="take the other reading of: "
-                         + ", ".join(sorted(CHOICES)))
-    ap.add_argument("--no-check", action="store_true",
-                    help="do not compare the hazards")
-    ap.add_argument("--damage", action="store_true",
-                    help="spoil an expected value of each seed")
+    ap.add_argument("--no-check", action="store_true", help="do not compare the hazards")
+    ap.add_argument("--damage", action="store_true", help="spoil an expected value of each seed")
     ap.add_argument("--file", help="compare this queue only")
-    ap.add_argument("--param", action="append", default=[],
-                    metavar="KEY=VALUE", help="parameter, with --file")
-    ap.add_argument("--arg", action="append", default=[],
-                    help="further argument of the tool")
-    ap.add_argument("--jobs", type=int, default=2)
-    ap.add_argument("-v", "--verbose", action="store_true",
-                    help="show all differences and the oracle's times")
-    opts = ap.parse_args()
-    opts.sets = HostSets(opts.trivet)
-    for name in opts.choice:
-        if name not in CHOICES:
-            ap.error("no choice %s" % name)
-    seeds = range(opts.seed, opts.seed + (1 if opts.file else opts.count))
-    passed = failed = 0
-    with multiprocessing.Pool(opts.jobs) as pool:
-        for seed, kind, params, n, diffs, text in pool.imap(
-                functools.partial(one, opts), seeds):
-            if not diffs:
-                passed += 1
-                continue
-            failed += 1
-            print("seed %d (%s, %d entries): %s" % (seed, kind, n, " ".join(
-                "%s=%s" % item for item in sorted(params.items()))))
-            shown = diffs if opts.verbose else diffs[:6]
-            for d in shown:
-                print("    " + d)
-            if len(diffs) > len(shown):
-                print("    and %d more" % (len(diffs) - len(shown)))
-            print(text, end="", flush=True)
-    print("%d passed, %d failed" % (passed, failed))
-    return 1 if failed else 0
+    options = ap.parse_args()
+    return launch.run_seeds(options, compare_seed, 1 if options.file else None)
 
 
 if __name__ == "__main__":

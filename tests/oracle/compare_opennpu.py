@@ -13,18 +13,14 @@ other reading of a point the specification leaves open.  --asm also assembles
 the line of every word that has one and compares the words.
 """
 
-import argparse
-import collections
-import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from host_sets import HostSets  # noqa: E402
+import launch  # noqa: E402
+from launch import Outcome, flatten  # noqa: E402
 from opennpu_oracle import CHOICES, FAULT_CODES, Machine  # noqa: E402
 from opennpu_random import asm, gen  # noqa: E402
 
@@ -58,19 +54,7 @@ def write_program(case, directory):
     return args
 
 
-def number(v):
-    return int(v, 0) if isinstance(v, str) else v
-
-
-def flatten(values):
-    for v in values:
-        if isinstance(v, list):
-            yield from flatten(v)
-        else:
-            yield number(v)
-
-
-def place(space, addr, i, K):
+def location(space, addr, i, K):
     if space == "vx":
         return "vx%d[%d]" % (i // K, i % K)
     if space == "acc":
@@ -84,7 +68,7 @@ def differences(case, want, machine, got, kinds):
         out.append("status %s, want %s" % (got.get("status"), want["status"]))
     gf, wf = got.get("fault"), want["fault"]
     if gf:
-        kinds[wf["kind"] if wf else None, gf.get("code")] += 1
+        kinds.append((wf["kind"] if wf else None, gf.get("code")))
     code = wf and FAULT_CODES[wf["kind"]]
     if (gf or {}).get("index") != (wf or {}).get("index") or (gf or {}).get("code") != code:
         out.append("fault %s, want %s" % (
@@ -108,7 +92,7 @@ def differences(case, want, machine, got, kinds):
             continue
         bad = [i for i in range(len(w)) if g[i] != w[i]]
         out.append("%s 0x%x, want 0x%x (%d differ)" % (
-            place(space, addr, bad[0], case["K"]), g[bad[0]], w[bad[0]],
+            location(space, addr, bad[0], case["K"]), g[bad[0]], w[bad[0]],
             len(bad)))
     return out
 
@@ -149,95 +133,31 @@ def assembly(case, trivet, directory):
             for g, (w, a) in zip(words, pairs) if g != w]
 
 
-def run_seed(seed, opts, params, choices, kinds):
-    case = gen(seed, params, opts.fault)
-    machine = Machine(dict(params, K=case["K"], L=case["L"]), choices)
+def compare_seed(options, seed):
+    params, kinds = launch.parameters(options), []
+    case = gen(seed, params, options.fault)
+    machine = Machine(dict(params, K=case["K"], L=case["L"]), launch.other_readings(options, CHOICES))
     for addr, data in case["mem"].items():
         machine.load_mem(addr, data)
     machine.load_regs(case["regs"])
     want = machine.run(case["words"])
-    directory = tempfile.mkdtemp(prefix="opennpu-oracle-")
-    try:
-        command = [opts.trivet, "run"] + write_program(case, directory)
-        command += opts.sets.arguments(seed) + opts.arg
-        try:
-            p = subprocess.run(command, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, timeout=120)
-        except subprocess.TimeoutExpired:
-            diffs = ["timed out"]
-        else:
-            try:
-                got = json.loads(p.stdout)
-            except ValueError:
-                err = p.stderr.decode("utf-8", "replace").strip()
-                diffs = ["exit %d, no JSON: %s" % (p.returncode,
-                                                   err.splitlines()[:3])]
-            else:
-                diffs = differences(case, want, machine, got, kinds)
-        if opts.asm:
-            diffs += assembly(case, opts.trivet, directory)
-        if diffs and opts.keep:
-            kept = os.path.join(opts.keep, "seed%d" % seed)
-            shutil.rmtree(kept, ignore_errors=True)
-            shutil.copytree(directory, kept)
-            with open(os.path.join(kept, "command.txt"), "w") as f:
-                f.write(" ".join(command).replace(directory, kept) + "\n")
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    return case, want, diffs
+    with launch.scratch_folder() as folder:
+        command = [options.trivet, "run"] + write_program(case, folder) + options.sets.arguments(seed) + options.arg
+        got, _, problem = launch.call(command)
+        diffs = [problem] if problem else differences(case, want, machine, got, kinds)
+        if options.asm:
+            diffs += assembly(case, options.trivet, folder)
+        if diffs:
+            launch.keep(options, "seed%d" % seed, folder, command)
+    title = "%s, K=%d L=%d, %d instructions" % (case["profile"], case["K"], case["L"], len(case["words"]))
+    return Outcome(title, diffs, explain(case, want), kinds)
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    ap.add_argument("trivet")
-    ap.add_argument("--seed", type=int, default=0, help="first seed")
-    ap.add_argument("--count", type=int, default=100)
+    ap = launch.parser(__doc__, CHOICES)
     ap.add_argument("--fault", help="end every program with this fault")
-    ap.add_argument("--keep", help="keep the files of failing seeds here")
-    ap.add_argument("--asm", action="store_true",
-                    help="compare the assembler too")
-    ap.add_argument("--choice", action="append", default=[], metavar="NAME",
-                    help="take the other reading of: "
-                         + ", ".join(sorted(CHOICES)))
-    ap.add_argument("--param", action="append", default=[],
-                    metavar="KEY=VALUE", help="parameter of the oracle "
-                    "(K, L, mem.bytes, ld.latency)")
-    ap.add_argument("--arg", action="append", default=[],
-                    help="further argument of the simulator")
-    ap.add_argument("-v", "--verbose", action="store_true",
-                    help="show the program with a difference, and the fault "
-                         "codes met")
-    opts = ap.parse_args()
-    opts.sets = HostSets(opts.trivet)
-    params = {}
-    for item in opts.param:
-        key, value = item.split("=", 1)
-        params[key] = int(value, 0)
-    for name in opts.choice:
-        if name not in CHOICES:
-            ap.error("no choice %s" % name)
-    choices = {name: not CHOICES[name] for name in opts.choice}
-    passed = failed = 0
-    kinds = collections.Counter()
-    for seed in range(opts.seed, opts.seed + opts.count):
-        case, want, diffs = run_seed(seed, opts, params, choices, kinds)
-        if diffs:
-            failed += 1
-            shown = diffs if opts.verbose else diffs[:6]
-            more = len(diffs) - len(shown)
-            print("seed %d (%s, K=%d L=%d, %d instructions): %s%s" % (
-                seed, case["profile"], case["K"], case["L"],
-                len(case["words"]), "; ".join(shown),
-                "; and %d more" % more if more else ""), flush=True)
-            if opts.verbose:
-                print(explain(case, want), flush=True)
-        else:
-            passed += 1
-    if opts.verbose:
-        for (kind, code), n in sorted(kinds.items(), key=str):
-            print("fault %s -> %s: %d" % (kind, code, n))
-    print("%d passed, %d failed" % (passed, failed))
-    return 1 if failed else 0
+    ap.add_argument("--asm", action="store_true", help="compare the assembler too")
+    return launch.run_seeds(ap.parse_args(), compare_seed)
 
 
 if __name__ == "__main__":
