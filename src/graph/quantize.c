@@ -10,7 +10,7 @@
 #include "num/int.h"
 
 /* Scale of a group: absmax / qmax for 8 bits; for 4 bits the candidate with the smallest squared error. */
-static float choose_scale(tv_scale_search_fn search, const float *w, uint32_t n, unsigned bits)
+static float choose_scale(tv_scale_search_fn *search, const float *w, uint32_t n, unsigned bits)
 {
     enum { CANDIDATES = 17 };
     int qmax = TV_INT_MAX(bits);
@@ -29,7 +29,7 @@ static float choose_scale(tv_scale_search_fn search, const float *w, uint32_t n,
     return scales[best < CANDIDATES ? best : 0];
 }
 
-static void quantize_row(tv_scale_search_fn search, const float *weights, uint32_t n, uint32_t group, unsigned bits,
+static void quantize_row(tv_scale_search_fn *search, const float *weights, uint32_t n, uint32_t group, unsigned bits,
                          uint8_t *packed, float *scales)
 {
     enum { CHUNK = 256 };
@@ -62,7 +62,7 @@ static void quantize_chunk(void *user, uint64_t from, uint64_t to)
 {
     row_task *s = user;
     const tv_quantize_job *j = s->job;
-    tv_scale_search_fn search = tv_scale_search(tv_cpu());
+    tv_scale_search_fn *search = tv_scale_search(tv_cpu());
     float *row = malloc(j->columns * sizeof *row);
     bool ok = row != NULL;
     for (uint64_t i = from; i < to && ok; i++) {

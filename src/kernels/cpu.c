@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's vector units. */
+/* Detection of the host's SIMD level. */
 #include "kernels/cpu.h"
 
 #include <stdlib.h>
@@ -10,7 +10,16 @@
 #include <sys/auxv.h>
 #endif
 
-const char *const tv_cpu_names[TV_CPU_LEVELS] = {"scalar", TV_X86("avx2", "avx512") TV_ARM64("neon", "dotprod")};
+const char *const tv_cpu_names[TV_CPU_LEVELS] = {
+    [TV_CPU_SCALAR] = "scalar",
+#if defined(__x86_64__)
+    [TV_CPU_AVX2] = "avx2",
+    [TV_CPU_AVX512] = "avx512",
+#elif defined(__aarch64__)
+    [TV_CPU_NEON] = "neon",
+    [TV_CPU_DOTPROD] = "dotprod",
+#endif
+};
 
 tv_cpu_level tv_cpu_host(void)
 {
@@ -18,10 +27,10 @@ tv_cpu_level tv_cpu_host(void)
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
         return TV_CPU_SCALAR;
-    bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                __builtin_cpu_supports("avx512vnni");
-    return wide ? TV_CPU_AVX512 : TV_CPU_AVX2;
+    bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                      __builtin_cpu_supports("avx512vnni");
+    return has_avx512 ? TV_CPU_AVX512 : TV_CPU_AVX2;
 #elif defined(__aarch64__) && defined(__linux__)
     return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? TV_CPU_DOTPROD : TV_CPU_NEON;
 #elif defined(__aarch64__)
@@ -34,9 +43,9 @@ tv_cpu_level tv_cpu_host(void)
 tv_cpu_level tv_cpu(void)
 {
     tv_cpu_level level = tv_cpu_host();
-    const char *wanted = getenv("TRIVET_KERNELS");
-    for (unsigned i = 0; wanted && i < (unsigned)level; i++)
-        if (strcmp(wanted, tv_cpu_names[i]) == 0)
+    const char *name = getenv("TRIVET_KERNELS");
+    for (unsigned i = 0; name && i < (unsigned)level; i++)
+        if (strcmp(name, tv_cpu_names[i]) == 0)
             return (tv_cpu_level)i;
     return level;
 }

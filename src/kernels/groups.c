@@ -2,11 +2,10 @@
 /* Sums of groups: what is made ready, the plain versions. */
 #include "kernels/groups.h"
 
-#include "kernels/arm64/arm64.h"
 #include "kernels/clones.h"
 #include "kernels/dot.h"
 #include "kernels/matrix.h"
-#include "kernels/x86/groups.h"
+#include "kernels/variants.h"
 #include "num/int.h"
 
 /* Elements of even index, then the others. */
@@ -53,27 +52,16 @@ static void groups_scalar(unsigned bits, const void *weights, size_t k, size_t r
     }
 }
 
-static void groups_s4_scalar(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
-                             float factor, const float *scales, float *out)
+void tv_groups_s4_scalar(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
+                         float factor, const float *scales, float *out)
 {
     (void)offsets;
     groups_scalar(4, weights, k, rows, ready, factor, scales, out);
 }
 
-static void groups_s8_scalar(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
-                             float factor, const float *scales, float *out)
+void tv_groups_s8_scalar(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
+                         float factor, const float *scales, float *out)
 {
     (void)offsets;
     groups_scalar(8, weights, k, rows, ready, factor, scales, out);
-}
-
-tv_groups_fn tv_groups(tv_cpu_level level, unsigned bits)
-{
-    static const tv_groups_fn s4[TV_CPU_LEVELS] = {groups_s4_scalar,
-                                                   TV_X86(tv_groups_s4_avx2, tv_groups_s4_avx512)
-                                                       TV_ARM64(tv_groups_s4_neon, tv_groups_s4_dotprod)};
-    static const tv_groups_fn s8[TV_CPU_LEVELS] = {groups_s8_scalar,
-                                                   TV_X86(tv_groups_s8_avx2, tv_groups_s8_avx512)
-                                                       TV_ARM64(tv_groups_s8_neon, tv_groups_s8_dotprod)};
-    return bits == 4 ? TV_VERSION(s4, level) : TV_VERSION(s8, level);
 }

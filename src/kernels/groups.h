@@ -19,8 +19,15 @@ void tv_groups_pack(const int8_t *q, size_t k, unsigned bits, int8_t *ready, int
 /* out[r] = the sum, in the canonical order (dot.h), over groups g of (their exact sum times `factor`, rounded) times
  * scales[r * k / 32 + g], rounded; for `rows` rows of k elements, a multiple of 32, one after another from `weights`
  * on. */
-typedef void (*tv_groups_fn)(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
-                             float factor, const float *scales, float *out);
-tv_groups_fn tv_groups(tv_cpu_level level, unsigned bits);
+typedef void tv_groups_fn(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
+                          float factor, const float *scales, float *out);
+typedef tv_groups_fn tv_groups_s4_fn, tv_groups_s8_fn;
+tv_groups_fn *tv_groups_s4(tv_cpu_level level);
+tv_groups_fn *tv_groups_s8(tv_cpu_level level);
+
+static inline tv_groups_fn *tv_groups(tv_cpu_level level, unsigned bits)
+{
+    return bits == 4 ? tv_groups_s4(level) : tv_groups_s8(level);
+}
 
 #endif

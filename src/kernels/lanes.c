@@ -2,7 +2,7 @@
 /* Which version of an operation on 64 lanes a host has. */
 #include "kernels/lanes.h"
 
-#include "kernels/arm64/arm64.h"
+#include "kernels/arm64/lanes.h"
 #include "kernels/x86/lanes.h"
 
 tv_lanes_fn tv_lanes_find(tv_cpu_level level, tv_lane_op op, unsigned variant)

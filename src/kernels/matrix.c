@@ -3,10 +3,9 @@
  * 8 floats holds the eight partial sums of the canonical order, so that vectors change no bit. */
 #include "kernels/matrix.h"
 
-#include "kernels/arm64/arm64.h"
 #include "kernels/clones.h"
 #include "kernels/dot.h"
-#include "kernels/x86/matrix.h"
+#include "kernels/variants.h"
 #include "num/int.h"
 
 typedef int8_t s8x32 __attribute__((vector_size(32), aligned(1), may_alias));
@@ -33,8 +32,8 @@ TV_CLONES void tv_s4s8_pack(const int8_t *q, size_t beats, int8_t *ready, int32_
 }
 
 /* Weights as they are meant: -8 to 7. */
-static void s4s8_scalar(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
-                        const int32_t *sums, size_t m, int32_t *out)
+void tv_s4s8_scalar(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
+                    const int32_t *sums, size_t m, int32_t *out)
 {
     enum { HALF = TV_S4_BLOCK / 2 };
     size_t bytes = beats * TV_S4_BEAT / 2;
@@ -51,15 +50,8 @@ static void s4s8_scalar(const uint8_t *weights, size_t beats, size_t rows, const
         }
 }
 
-tv_s4s8_fn tv_s4s8(tv_cpu_level level)
-{
-    static const tv_s4s8_fn versions[TV_CPU_LEVELS] = {s4s8_scalar, TV_X86(tv_s4s8_avx2, tv_s4s8_avx512)
-                                                                        TV_ARM64(tv_s4s8_neon, tv_s4s8_dotprod)};
-    return TV_VERSION(versions, level);
-}
-
-static void dots_s8_scalar(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count,
-                           int32_t *out)
+void tv_dots_s8_scalar(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count,
+                       int32_t *out)
 {
     for (size_t u = 0; u < count; u++) {
         int32_t sum = 0;
@@ -67,13 +59,6 @@ static void dots_s8_scalar(const int8_t *a, size_t a_step, const int8_t *w, size
             sum += a[u * a_step + i] * w[u * w_step + i];
         out[u] = sum;
     }
-}
-
-tv_dots_s8_fn tv_dots_s8(tv_cpu_level level)
-{
-    static const tv_dots_s8_fn versions[TV_CPU_LEVELS] = {
-        dots_s8_scalar, TV_X86(tv_dots_s8_avx2, tv_dots_s8_avx512) TV_ARM64(tv_dots_s8_neon, tv_dots_s8_dotprod)};
-    return TV_VERSION(versions, level);
 }
 
 TV_CLONES int32_t tv_sum_s8(const int8_t *x, size_t n)
@@ -84,20 +69,13 @@ TV_CLONES int32_t tv_sum_s8(const int8_t *x, size_t n)
     return sum;
 }
 
-static void s8s8_scalar(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
-                        int32_t *out)
+void tv_s8s8_scalar(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
+                    int32_t *out)
 {
     (void)sums;
     for (size_t r = 0; r < rows; r++)
         for (size_t i = 0; i < m; i++)
-            dots_s8_scalar(a + i * n, 0, w + r * n, 0, n, 1, &out[r * m + i]);
-}
-
-tv_s8s8_fn tv_s8s8(tv_cpu_level level)
-{
-    static const tv_s8s8_fn versions[TV_CPU_LEVELS] = {s8s8_scalar, TV_X86(tv_s8s8_avx2, tv_s8s8_avx512)
-                                                                        TV_ARM64(tv_s8s8_neon, tv_s8s8_dotprod)};
-    return TV_VERSION(versions, level);
+            tv_dots_s8_scalar(a + i * n, 0, w + r * n, 0, n, 1, &out[r * m + i]);
 }
 
 /* ---- Binary32 in the canonical order ---- */
@@ -108,8 +86,8 @@ typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 
 #define LOAD(type, p) (*(const type *)(const void *)(p))
 
-static void dots_f32_s8_scalar(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count,
-                               float *out)
+void tv_dots_f32_s8_scalar(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count,
+                           float *out)
 {
     for (size_t u = 0; u < count; u++) {
         tv_sum8 sum = {{0}};
@@ -117,13 +95,6 @@ static void dots_f32_s8_scalar(const float *a, size_t a_step, const int8_t *w, s
             tv_sum8_add(&sum, i, a[u * a_step + i] * (float)w[u * w_step + i]);
         out[u] = tv_sum8_total(&sum);
     }
-}
-
-tv_dots_f32_s8_fn tv_dots_f32_s8(tv_cpu_level level)
-{
-    static const tv_dots_f32_s8_fn versions[TV_CPU_LEVELS] = {
-        dots_f32_s8_scalar, TV_X86(tv_dots_f32_s8_avx2, tv_dots_f32_s8_avx512) TV_ARM64(tv_dots_f32_s8_neon)};
-    return TV_VERSION(versions, level);
 }
 
 TV_CLONES void tv_add_scaled(float partial[8], const float *x, float factor, const float *factors, size_t count)

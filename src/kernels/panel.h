@@ -36,7 +36,7 @@ static inline size_t tv_panel_offsets_count(size_t m, size_t k, size_t group)
     return tv_ceil_div(m, TV_PANEL_TILE) * TV_PANEL_TILE * tv_ceil_div(k, group);
 }
 
-typedef struct tv_panel_fns {
+typedef struct tv_panel_set {
     /* m rows of k activations, made ready, and their offsets: of groups of k, or, `grouped`, of 32, whose multiple k is
      * then. */
     void (*ready)(const int8_t *a, size_t m, size_t k, unsigned bits, bool grouped, int8_t *ready, int32_t *offsets);
@@ -54,9 +54,9 @@ typedef struct tv_panel_fns {
     void (*groups)(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready, const int32_t *offsets,
                    size_t m, const float *scales, size_t scale_step, float factor, const float *old, float *out,
                    size_t step);
-} tv_panel_fns;
+} tv_panel_set;
 
-/* NULL: the host has none at this level. */
-const tv_panel_fns *tv_panel(tv_cpu_level level);
+/* The kernels of the highest level up to `level` that has them; NULL: none has. */
+const tv_panel_set *tv_panel(tv_cpu_level level);
 
 #endif

@@ -2,13 +2,12 @@
 /* Rows with scales, from the kernels of their parts. */
 #include "kernels/rows.h"
 
-#include "kernels/arm64/arm64.h"
 #include "kernels/bf16.h"
 #include "kernels/matrix.h"
-#include "kernels/x86/rows.h"
+#include "kernels/variants.h"
 #include "num/float.h"
 
-void tv_scaled_rows_by(tv_s4s8_fn multiply, const tv_rows *r)
+void tv_scaled_rows_by(tv_s4s8_fn *multiply, const tv_rows *r)
 {
     enum { TOGETHER = 256 };
     int32_t acc[TOGETHER];
@@ -27,12 +26,4 @@ void tv_scaled_rows_by(tv_s4s8_fn multiply, const tv_rows *r)
     }
 }
 
-static void rows_scalar(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8(TV_CPU_SCALAR), r); }
-
-tv_rows_fn tv_scaled_rows(tv_cpu_level level)
-{
-    static const tv_rows_fn versions[TV_CPU_LEVELS] = {rows_scalar,
-                                                       TV_X86(tv_scaled_rows_avx2, tv_scaled_rows_avx512)
-                                                           TV_ARM64(tv_scaled_rows_neon, tv_scaled_rows_dotprod)};
-    return TV_VERSION(versions, level);
-}
+void tv_scaled_rows_scalar(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8_scalar, r); }

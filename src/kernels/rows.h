@@ -19,10 +19,10 @@ typedef struct tv_rows {
 
 /* out[r] = BF16 of sum of row r * vector_scale * scales[r] (+ out[r]), each operation rounded, the last to BF16 with
  * subnormals as zeros. At most 2^19 elements a row. `out` is apart from all else. */
-typedef void (*tv_rows_fn)(const tv_rows *r);
-tv_rows_fn tv_scaled_rows(tv_cpu_level level);
+typedef void tv_scaled_rows_fn(const tv_rows *r);
+tv_scaled_rows_fn *tv_scaled_rows(tv_cpu_level level);
 
 /* The same by this kernel of the products. */
-void tv_scaled_rows_by(tv_s4s8_fn multiply, const tv_rows *r);
+void tv_scaled_rows_by(tv_s4s8_fn *multiply, const tv_rows *r);
 
 #endif

@@ -4,12 +4,11 @@
 
 #include <math.h>
 
-#include "kernels/arm64/arm64.h"
 #include "kernels/quantize.h"
-#include "kernels/x86/scales.h"
+#include "kernels/variants.h"
 
-static unsigned least_scale_scalar(const float *x, size_t n, float extreme, const float *scales, unsigned count,
-                                   int low, int high)
+unsigned tv_scale_search_scalar(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low,
+                                int high)
 {
     unsigned best = count;
     float least = INFINITY;
@@ -23,11 +22,4 @@ static unsigned least_scale_scalar(const float *x, size_t n, float extreme, cons
         }
     }
     return best;
-}
-
-tv_scale_search_fn tv_scale_search(tv_cpu_level level)
-{
-    static const tv_scale_search_fn versions[TV_CPU_LEVELS] = {
-        least_scale_scalar, TV_X86(tv_scale_search_avx2, tv_scale_search_avx512) TV_ARM64(tv_scale_search_neon)};
-    return TV_VERSION(versions, level);
 }

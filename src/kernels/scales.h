@@ -11,8 +11,8 @@ enum { TV_SCALES_MAX = 64 };
  * first; `count` if no error is a finite number. There are 1 to TV_SCALES_MAX scales, none of them 0. `extreme` is one
  * of the values, best that of largest magnitude: a scale whose error of it alone is too large need not be tried. Every
  * version gives the same index. */
-typedef unsigned (*tv_scale_search_fn)(const float *x, size_t n, float extreme, const float *scales, unsigned count,
-                                       int low, int high);
-tv_scale_search_fn tv_scale_search(tv_cpu_level level);
+typedef unsigned tv_scale_search_fn(const float *x, size_t n, float extreme, const float *scales, unsigned count,
+                                    int low, int high);
+tv_scale_search_fn *tv_scale_search(tv_cpu_level level);
 
 #endif

@@ -201,7 +201,7 @@ static void the_longest_sums_fit(void **state)
 {
     (void)state;
     enum { LONGEST = 1 << 16 };
-    const tv_panel_fns *panel = tv_panel(tv_cpu_host());
+    const tv_panel_set *panel = tv_panel(tv_cpu_host());
     static uint8_t weights[LONGEST];
     static int8_t input[LONGEST], ready[TV_PANEL_TILE * LONGEST];
     int32_t offsets[TV_PANEL_TILE], out[TV_PANEL_PAIR];

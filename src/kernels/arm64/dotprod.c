@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Integer products with the sums of four that arm64 may have: matrix_neon.h over these, and outer products four by
  * four. */
-#include "kernels/arm64/arm64.h"
-
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
 #include "kernels/clones.h"
-#include "kernels/outer.h"
+#include "kernels/variants.h"
 
 #if defined(__clang__)
 #define TARGET __attribute__((target("dotprod")))

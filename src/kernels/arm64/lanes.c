@@ -5,7 +5,7 @@
  * The host rounds as Tier 2 does; what is NaN, infinite, subnormal or too large is mended before and after, as in
  * lanes_avx512.c. Directions other than to nearest are set for the length of a register, unless the instruction names
  * its own. */
-#include "kernels/arm64/arm64.h"
+#include "kernels/arm64/lanes.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>

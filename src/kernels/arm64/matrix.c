@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products with NEON, which every arm64 has. */
-#include "kernels/arm64/arm64.h"
-
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
 #include "kernels/clones.h"
+#include "kernels/variants.h"
 
 #define TARGET
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of outer products with NEON: rows of ACC stay in registers while all are added. */
-#include "kernels/arm64/arm64.h"
-
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
 #include "kernels/clones.h"
+#include "kernels/variants.h"
 
 enum { ROWS = 4, LANES = 4 };
 

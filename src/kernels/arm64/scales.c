@@ -2,14 +2,12 @@
 /* The search for a scale with NEON: the sixteen sums are four vectors, and the tree that adds them up is that of
  * tv_quantize_error. With lanes for scales, as in scales_x86.c, each value would have to be copied into a vector for
  * every four of them: here only what the extreme value costs is found so, for all scales first. */
-#include "kernels/arm64/arm64.h"
-
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #include <math.h>
 
 #include "kernels/clones.h"
-#include "kernels/scales.h"
+#include "kernels/variants.h"
 
 enum { SUMS = 16, LANES = 4, VECTORS = SUMS / LANES };
 

@@ -2,14 +2,11 @@
 /* Sums of groups with AVX2 and AVX-512: eight groups at a time, whose sums are the lanes of a vector as the eight
  * partial sums of the canonical order are. What is missing of the last eight is 0 times 0, which changes no sum: none
  * is ever -0, as all begin at +0. Weights count from their least number; `offsets` takes that back. */
-#include "kernels/x86/groups.h"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 #include "kernels/clones.h"
-#include "kernels/groups.h"
-#include "kernels/matrix.h"
+#include "kernels/variants.h"
 #include "kernels/x86/totals.h"
 
 enum {

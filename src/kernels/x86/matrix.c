@@ -3,13 +3,11 @@
  *
  * The host multiplies unsigned by signed bytes. INT4 weights count from -8 (their bits with the highest flipped), so
  * that eight times the sum of the activations is taken off; bytes count from -128, and 128 times that sum is. */
-#include "kernels/x86/matrix.h"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 #include "kernels/clones.h"
-#include "kernels/matrix.h"
+#include "kernels/variants.h"
 #include "kernels/x86/totals.h"
 
 enum { HALF = TV_S4_BLOCK / 2, TILE = 4, FLIP_NIBBLES = 0x88, NIBBLE = 15 };

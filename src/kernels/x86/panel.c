@@ -5,12 +5,11 @@
  * eight of INT4, whose halves are taken apart where they are multiplied. Weights count from their least number, as the
  * host multiplies unsigned by signed bytes; that times the sum of the activations is taken off at the end. Panels are
  * made of at most BLOCK bytes of their rows, so that they stay in the first cache. */
-#include "kernels/x86/panel.h"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 #include "kernels/clones.h"
+#include "kernels/variants.h"
 #include "num/float_x86.h"
 
 enum {
@@ -394,7 +393,7 @@ TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, 
     }
 }
 
-const tv_panel_fns tv_panel_avx512 = {make_ready, exact, groups};
+const tv_panel_set tv_panel_avx512 = {make_ready, exact, groups};
 #else
 typedef int tv_no_panel_x86; /* ISO C wants a declaration */
 #endif

@@ -2,19 +2,18 @@
 /* Rows with scales with AVX-512: 16 rows of one, two or four beats at a time, four, two or one in a vector. Their sums
  * are added up in a tree that leaves each row in its lane, and stay in registers until they are BF16. AVX2 has no
  * kernel of its own for short rows. */
-#include "kernels/x86/rows.h"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 #include "kernels/clones.h"
+#include "kernels/variants.h"
 #include "num/float_x86.h"
 
 #define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 
 enum { ROWS = 16, HALF = TV_S4_BLOCK / 2, FLIP_NIBBLES = 0x88, NIBBLE = 15, BEAT_BYTES = TV_S4_BEAT / 2, AHEAD = 2048 };
 
-void tv_scaled_rows_avx2(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8(TV_CPU_AVX2), r); }
+void tv_scaled_rows_avx2(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8_avx2, r); }
 
 /* The activations of even and of odd index as often as rows are in a vector, and what a row's sum begins with, since
  * weights count from -8: in its first lane. */
@@ -124,7 +123,7 @@ TARGET_AVX512 void tv_scaled_rows_avx512(const tv_rows *r)
         short_rows(r, 4);
         break;
     default:
-        tv_scaled_rows_by(tv_s4s8(TV_CPU_AVX512), r);
+        tv_scaled_rows_by(tv_s4s8_avx512, r);
         break;
     }
 }

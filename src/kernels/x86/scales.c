@@ -4,14 +4,12 @@
  *
  * An error is a sum of squares, and rounding keeps order: it is never below the term of the extreme value, nor of any
  * other. */
-#include "kernels/x86/scales.h"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>
 
 #include "kernels/clones.h"
-#include "kernels/scales.h"
+#include "kernels/variants.h"
 
 #define TARGET_AVX2 __attribute__((target("avx2")))
 #define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))

@@ -84,14 +84,14 @@ static void pack_key(const packing *p, uint32_t head, uint32_t row)
     memcpy(key, p->keys + ((size_t)row * l->model->dims.kv_heads + head) * d, d * sizeof *key);
     for (unsigned plane = 0; plane < l->cache_planes; plane++) {
         uint8_t *to = key_at(p, head, row, plane);
-        tv_store_le(to, pccx_quantize(l->least_scale, key, d, to + 2), 2);
+        tv_store_le(to, pccx_quantize(l->scale_search, key, d, to + 2), 2);
     }
 }
 
 static void choose_scale(const pccx_lowering *l, const float *values, pccx_value_row *row)
 {
     if (row->seen) {
-        row->scale = pccx_choose_scale(l->least_scale, values, row->seen, row->extreme);
+        row->scale = pccx_choose_scale(l->scale_search, values, row->seen, row->extreme);
         row->packed = 0;
     }
     row->seen = 0;
@@ -117,7 +117,7 @@ static void pack_planes(const pccx_lowering *l, float *values, uint32_t count, p
     choose_scale(l, values, row);
     tv_store_le(scale, pccx_round(values, count, row->scale, beat, values), 2);
     for (unsigned plane = 1; plane < l->cache_planes; plane++)
-        tv_store_le(scale + plane * bytes, pccx_quantize(l->least_scale, values, count, beat + plane * bytes), 2);
+        tv_store_le(scale + plane * bytes, pccx_quantize(l->scale_search, values, count, beat + plane * bytes), 2);
 }
 
 /* A block of a head's values: those of positions to `position`. */

@@ -471,7 +471,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
         .keep_values = options->keep_values,
         .hidden = (model->dims.hidden + PCCX_LANES - 1) / PCCX_LANES * PCCX_LANES,
         .pool = tv_pool_new(options->threads),
-        .least_scale = tv_scale_search(tv_cpu()),
+        .scale_search = tv_scale_search(tv_cpu()),
         .host_ops = {{"pack keys to INT4", 0, 0},
                      {"pack values to INT4", 0, 0},
                      {"hand a vector to the weight stream", 0, 0}},

@@ -90,7 +90,7 @@ typedef struct pccx_lowering {
     tv_machine *machine;
     tv_program *loaded; /* into the machine */
     tv_pool *pool;
-    tv_scale_search_fn least_scale;
+    tv_scale_search_fn *scale_search;
     uint32_t context;
     uint32_t hidden; /* the model's, filled up to whole words with zeros */
     uint32_t group;  /* columns that share a scale */

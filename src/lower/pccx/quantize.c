@@ -24,7 +24,7 @@ TV_CLONES static void make_scales(float most, float scales[SCALES])
         scales[i] = tv_bf16_to_f32(tv_bf16_flush(tv_bf16_from_f32(eighth * shares[i])));
 }
 
-float pccx_choose_scale(tv_scale_search_fn search, const float *values, uint32_t n, float extreme)
+float pccx_choose_scale(tv_scale_search_fn *search, const float *values, uint32_t n, float extreme)
 {
     float scales[SCALES];
     unsigned count = SCALES;
@@ -69,7 +69,7 @@ void pccx_round_more(const float *values, uint32_t from, uint32_t to, float scal
         beat[i / 2] = (uint8_t)((beat[i / 2] & (i % 2 ? 0x0F : 0xF0)) | (q[i - from] & 15) << i % 2 * 4);
 }
 
-uint16_t pccx_quantize(tv_scale_search_fn search, float *values, uint32_t n, uint8_t *beats)
+uint16_t pccx_quantize(tv_scale_search_fn *search, float *values, uint32_t n, uint8_t *beats)
 {
     bool finite;
     float extreme = tv_signed_absmax(values, n, &finite);

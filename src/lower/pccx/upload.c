@@ -59,7 +59,7 @@ static void quantize_row(const placing *p, float *values, uint8_t *block, uint32
         for (unsigned plane = 0; plane < l->planes; plane++) {
             uint8_t *beats =
                 block + (uint64_t)pccx_words(rows) * PCCX_WORD + (uint64_t)row * pccx_beats(columns) * PCCX_BEAT;
-            tv_store_le(block + 2 * (uint64_t)row, pccx_quantize(l->least_scale, values + at, columns, beats), 2);
+            tv_store_le(block + 2 * (uint64_t)row, pccx_quantize(l->scale_search, values + at, columns, beats), 2);
             block += plane_bytes(rows, columns);
         }
     }

@@ -115,7 +115,7 @@ typedef struct opennpu_machine {
     bool cleared;                  /* … and it is zero, whatever stands there */
     int8_t *pending_a, *pending_b; /* operands of mma not yet added: rows of K */
     unsigned pending;
-    tv_outer_fn outer;
+    tv_outer_s8_fn *outer;
     tv_cpu_level level;
     tv_lanes_fn split, join, unzip, zip, lookup; /* a group's forms, VE from and to memory, tables; NULL: plain loops */
     uint32_t column;

@@ -134,7 +134,7 @@ static const uint8_t *next_rows(beats *b, size_t count, size_t want, uint8_t *wh
 enum { WEIGHT_ROWS = 256 /* worked on at a time, but for panels */, PANEL_WORTH = 4 /* rows of activations */ };
 
 typedef struct matrix_memory {
-    const tv_panel_fns *panel; /* or NULL: few rows, or the host has none */
+    const tv_panel_set *panel; /* or NULL: few rows, or the host has none */
     size_t beats;              /* of k */
     uint16_t *x;               /* one row of k … */
     float *wide;               /* … and as binary32 */
@@ -238,7 +238,7 @@ static uint16_t larger(uint16_t a, uint16_t b)
 typedef struct product {
     const pccx_op *op;
     const matrix_memory *mem;
-    tv_s4s8_fn multiply;
+    tv_s4s8_fn *multiply;
     const uint8_t *weights;
     size_t rows;
     uint32_t first;
@@ -318,7 +318,7 @@ static const uint8_t *whole_piece(beats *b, uint64_t bytes)
 }
 
 typedef struct vector_work {
-    tv_rows_fn multiply;
+    tv_scaled_rows_fn *multiply;
     const tv_rows *all;
 } vector_work;
 

@@ -78,10 +78,10 @@ typedef struct pccx_machine {
     pccx_fifo fifos[PCCX_FIFOS];
     uint16_t e_max;
     tv_cpu_level level; /* of the host, for kernels */
-    tv_s4s8_fn multiply;
-    tv_rows_fn multiply_rows; /* of one vector */
-    tv_pool *pool;            /* NULL: one thread */
-    tv_buf scratch;           /* an instruction's results before they are written */
+    tv_s4s8_fn *multiply;
+    tv_scaled_rows_fn *multiply_rows; /* of one vector */
+    tv_pool *pool;                    /* NULL: one thread */
+    tv_buf scratch;                   /* an instruction's results before they are written */
 
     const tv_program *program; /* borrowed; NULL: none */
     uint64_t next, count;      /* instruction of the program */

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums of outer products with AVX2, two at a time, and AVX-512 VNNI, four at a time: a 32-bit lane holds the factors
+ * of all of them, one multiply-add multiplies and adds them, and rows of ACC stay in registers. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "kernels/variants.h"
+
+enum { PAIRS_MAX = TV_OUTER_COUNT_MAX / 2 };
+
+typedef int32_t pairs[PAIRS_MAX][TV_OUTER_K_MAX];
+
+/* Lane j of pair p: x[2p][j] in the low half, x[2p + 1][j] in the high one, or zero past the last. */
+static unsigned pair_up(pairs out, uint32_t k, const int8_t *x, unsigned count)
+{
+    unsigned n = (count + 1) / 2;
+    for (unsigned p = 0; p < n; p++) {
+        const int8_t *low = x + (size_t)2 * p * k, *high = low + k;
+        if (2 * p + 1 < count)
+            for (uint32_t j = 0; j < k; j++)
+                out[p][j] = (int32_t)((uint32_t)(uint16_t)low[j] | (uint32_t)high[j] << 16);
+        else
+            for (uint32_t j = 0; j < k; j++)
+                out[p][j] = (uint16_t)low[j];
+    }
+    return n;
+}
+
+__attribute__((target("avx2"))) void tv_outer_s8_avx2(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b,
+                                                      unsigned count)
+{
+    enum { LANES = 8, ROWS = 4 };
+    if (k < LANES) {
+        tv_outer_s8_scalar(acc, k, a, b, count);
+        return;
+    }
+    pairs x, y;
+    unsigned n = pair_up(x, k, a, count);
+    pair_up(y, k, b, count);
+    for (uint32_t i = 0; i < k; i += ROWS)
+        for (uint32_t j = 0; j < k; j += LANES) {
+            int32_t *at = acc + (size_t)i * k + j;
+            __m256i sum[ROWS];
+            for (unsigned r = 0; r < ROWS; r++)
+                sum[r] = _mm256_loadu_si256((const __m256i *)(const void *)(at + (size_t)r * k));
+            for (unsigned p = 0; p < n; p++) {
+                __m256i factors = _mm256_loadu_si256((const __m256i *)(const void *)&y[p][j]);
+                for (unsigned r = 0; r < ROWS; r++)
+                    sum[r] = _mm256_add_epi32(sum[r], _mm256_madd_epi16(_mm256_set1_epi32(x[p][i + r]), factors));
+            }
+            for (unsigned r = 0; r < ROWS; r++)
+                _mm256_storeu_si256((__m256i *)(void *)(at + (size_t)r * k), sum[r]);
+        }
+}
+
+#define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+
+enum { QUADS_MAX = TV_OUTER_COUNT_MAX / 4, K_MAX = TV_OUTER_K_MAX };
+
+/* Lane j of quad p: x[4p .. 4p + 3][j] from the low byte up, zero past the last, with `flip` on top. */
+TARGET_AVX512 static unsigned pack_quads(uint32_t out[QUADS_MAX][K_MAX], const int8_t *x, unsigned count, uint32_t flip)
+{
+    const __m512i words = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
+                  flips = _mm512_set1_epi32((int32_t)flip);
+    unsigned n = (count + 3) / 4;
+    for (unsigned p = 0; p < n; p++) {
+        __m512i r[4]; /* word 4 i + j at 4 j + i, so that unpacking leaves the lanes in order */
+        for (unsigned i = 0; i < 4; i++)
+            r[i] = 4 * p + i < count
+                       ? _mm512_permutexvar_epi32(words, _mm512_loadu_si512(x + (size_t)(4 * p + i) * K_MAX))
+                       : _mm512_setzero_si512();
+        __m512i low01 = _mm512_unpacklo_epi8(r[0], r[1]), low23 = _mm512_unpacklo_epi8(r[2], r[3]);
+        __m512i high01 = _mm512_unpackhi_epi8(r[0], r[1]), high23 = _mm512_unpackhi_epi8(r[2], r[3]);
+        _mm512_storeu_si512(&out[p][0], _mm512_xor_si512(flips, _mm512_unpacklo_epi16(low01, low23)));
+        _mm512_storeu_si512(&out[p][16], _mm512_xor_si512(flips, _mm512_unpackhi_epi16(low01, low23)));
+        _mm512_storeu_si512(&out[p][32], _mm512_xor_si512(flips, _mm512_unpacklo_epi16(high01, high23)));
+        _mm512_storeu_si512(&out[p][48], _mm512_xor_si512(flips, _mm512_unpackhi_epi16(high01, high23)));
+    }
+    return n;
+}
+
+/* The host multiplies unsigned by signed bytes: a counts from -128, and 128 times the sum of b is taken off first. */
+TARGET_AVX512 void tv_outer_s8_avx512(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count)
+{
+    enum { LANES = 16, ROWS = 4, VECTORS = 4, K = LANES * VECTORS };
+    if (k != K) {
+        tv_outer_s8_avx2(acc, k, a, b, count);
+        return;
+    }
+    _Alignas(64) uint32_t x[QUADS_MAX][K], y[QUADS_MAX][K];
+    unsigned n = pack_quads(x, a, count, UINT32_C(0x80808080));
+    pack_quads(y, b, count, 0);
+    __m512i offset[VECTORS];
+    for (unsigned v = 0; v < VECTORS; v++) {
+        offset[v] = _mm512_setzero_si512();
+        for (unsigned p = 0; p < n; p++)
+            offset[v] =
+                _mm512_dpbusd_epi32(offset[v], _mm512_set1_epi8((char)128), _mm512_loadu_si512(&y[p][LANES * v]));
+    }
+    for (unsigned i = 0; i < K; i += ROWS) {
+        int32_t *at = acc + (size_t)i * K;
+        __m512i sum[ROWS][VECTORS];
+        for (unsigned r = 0; r < ROWS; r++)
+            for (unsigned v = 0; v < VECTORS; v++)
+                sum[r][v] = _mm512_sub_epi32(_mm512_loadu_si512(at + (size_t)r * K + (size_t)LANES * v), offset[v]);
+        for (unsigned p = 0; p < n; p++)
+            for (unsigned r = 0; r < ROWS; r++) {
+                __m512i factor = _mm512_set1_epi32((int32_t)x[p][i + r]);
+                for (unsigned v = 0; v < VECTORS; v++)
+                    sum[r][v] = _mm512_dpbusd_epi32(sum[r][v], factor, _mm512_loadu_si512(&y[p][LANES * v]));
+            }
+        for (unsigned r = 0; r < ROWS; r++)
+            for (unsigned v = 0; v < VECTORS; v++)
+                _mm512_storeu_si512(at + (size_t)r * K + (size_t)LANES * v, sum[r][v]);
+    }
+}
+#else
+typedef int tv_no_outer_x86; /* ISO C wants a declaration */
+#endif
