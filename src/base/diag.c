@@ -2,7 +2,6 @@
 /* Diagnostics: building them, printing them for a person, writing them as JSON. */
 #include "base/diag.h"
 
-#include <jansson.h>
 #include <stdio.h>
 
 #include "base/buf.h"
@@ -113,35 +112,36 @@ void tv_diag_print(FILE *out, const tv_diag *diag, int color)
         fprintf(out, "        = %shint%s: %s\n", bold, off, diag->hint);
 }
 
-/* Source bytes may be anything; JSON strings must be UTF-8. Bytes that are not become '?'. */
-static json_t *json_text(const char *text)
+void tv_diag_write_json(tv_json_writer *w, const tv_diag *diag)
 {
-    if (!text)
-        return json_null();
-    json_t *value = json_string(text);
-    if (value)
-        return value;
-    tv_buf copy = {0};
-    for (const char *p = text; *p; p++) {
-        char c = (unsigned char)*p < 0x80 ? *p : '?';
-        tv_buf_append(&copy, &c, 1);
-    }
-    value = json_string(tv_buf_cstr(&copy));
-    tv_buf_fini(&copy);
-    return value;
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "severity", severity_text[diag->severity]);
+    tv_json_string_member(w, "code", diag->code);
+    tv_json_string_member(w, "name", diag->name);
+    tv_json_string_member(w, "file", diag->file);
+    tv_json_unsigned_member(w, "line", diag->line);
+    tv_json_unsigned_member(w, "column", diag->column);
+    tv_json_unsigned_member(w, "length", diag->length);
+    tv_json_key(w, "index");
+    if (diag->index < 0)
+        tv_json_write_null(w);
+    else
+        tv_json_write_integer(w, diag->index);
+    tv_json_string_member(w, "message", diag->message);
+    tv_json_string_member(w, "hint", diag->hint);
+    tv_json_end_object(w);
 }
 
 char *tv_diag_json(const tv_diag *diag)
 {
-    json_t *object =
-        json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "severity", severity_text[diag->severity],
-                  "code", diag->code, "name", diag->name, "file", json_text(diag->file), "line", (json_int_t)diag->line,
-                  "column", (json_int_t)diag->column, "length", (json_int_t)diag->length, "index",
-                  diag->index < 0 ? json_null() : json_integer(diag->index), "message", json_text(diag->message),
-                  "hint", json_text(diag->hint));
-    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
-    json_decref(object);
-    return text;
+    tv_buf text = {0};
+    tv_json_writer w;
+    tv_json_writer_init_buf(&w, &text, TV_JSON_COMPACT);
+    tv_diag_write_json(&w, diag);
+    if (tv_json_writer_finish(&w))
+        return tv_buf_take(&text);
+    tv_buf_fini(&text);
+    return NULL;
 }
 
 const char *tv_status_text(tv_status status)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the library reports: a code, a place, a message, perhaps a hint. */
+/* How the library reports: a code, a source location, a message, perhaps a hint. */
 #ifndef TV_BASE_DIAG_H
 #define TV_BASE_DIAG_H
 
-#include "base/base.h"
+#include "base/json_writer.h"
 #include "trivet/diag.h"
 
 /* A stable code. Tables of them are constant; a machine brings its own (see tv_isa). */
@@ -20,7 +20,7 @@ extern const tv_code tv_codes[TV_CODE_COUNT];
 
 #define TV_CODE(id) (&tv_codes[TV_CODE_##id])
 
-/* Where a diagnostic belongs. Zeroed fields mean unknown, but `index` must be -1 for "no instruction". */
+/* The source location of a diagnostic. Zeroed fields mean unknown, but `index` must be -1 for "no instruction". */
 typedef struct tv_source_loc {
     const char *file;
     unsigned line, column, length;
@@ -30,18 +30,21 @@ typedef struct tv_source_loc {
 
 #define TV_NO_SOURCE_LOC ((tv_source_loc){.index = -1})
 
-/* Builds the message and hands the diagnostic to `sink` (which may be NULL). `hint` may be NULL. */
+/* Formats the message and passes the diagnostic to `sink` (which may be NULL). `hint` may be NULL. */
 void tv_report(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_source_loc *loc,
                const char *hint, const char *format, ...) TV_PRINTF(6, 7);
 
-/* Reports an error without a place; returns `status`, so that a caller can return it. */
+/* Reports an error without a source location; returns `status`, so that a caller can return it. */
 tv_status tv_fail(const tv_diag_sink *sink, tv_status status, const tv_code *code, const char *hint, const char *format,
                   ...) TV_PRINTF(5, 6);
 
 /* Reports that the size member of a caller's `type` is not set; returns TV_ERR_INPUT. */
 tv_status tv_fail_size(const tv_diag_sink *sink, const char *type);
 
-/* The report that the host ran out of memory; returns TV_ERR_MEMORY. */
+/* Reports that the host ran out of memory; returns TV_ERR_MEMORY. */
 tv_status tv_fail_memory(const tv_diag_sink *sink);
+
+/* The diagnostic as a JSON object, as tv_diag_json writes it. */
+void tv_diag_write_json(tv_json_writer *writer, const tv_diag *diag);
 
 #endif

@@ -3,10 +3,10 @@
 #include "import/model.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json_value.h"
 #include "graph/codes.h"
 #include "import/gguf.h"
 
@@ -107,20 +107,20 @@ static tv_status find_matrix(tv_model *model, tv_weight weight, uint32_t layer, 
 
 /* ---- Dimensions without weights ---- */
 
-static tv_status read_json_size(const json_t *root, const char *key, uint64_t fallback, uint64_t max,
+static tv_status read_json_size(const tv_json_value *root, const char *key, uint64_t fallback, uint64_t max,
                                 const tv_diag_sink *sink, uint32_t *out)
 {
-    const json_t *value = json_object_get(root, key);
-    json_int_t n = value ? json_integer_value(value) : (json_int_t)fallback;
+    const tv_json_value *value = tv_json_get(root, key);
+    int64_t n = value ? tv_json_integer(value) : (int64_t)fallback;
     if (n < 1 || (uint64_t)n > max)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL, "%s is not from 1 to %" PRIu64, key, max);
     *out = (uint32_t)n;
     return TV_OK;
 }
 
-static tv_status read_json_dims(const json_t *root, const tv_diag_sink *sink, tv_model_dims *s)
+static tv_status read_json_dims(const tv_json_value *root, const tv_diag_sink *sink, tv_model_dims *s)
 {
-    const json_t *eps = json_object_get(root, "rms_norm_eps"), *theta = json_object_get(root, "rope_theta");
+    const tv_json_value *eps = tv_json_get(root, "rms_norm_eps"), *theta = tv_json_get(root, "rope_theta");
     TV_TRY(read_json_size(root, "hidden_size", 0, DIM_MAX, sink, &s->dim));
     TV_TRY(read_json_size(root, "intermediate_size", 0, DIM_MAX, sink, &s->hidden));
     TV_TRY(read_json_size(root, "num_hidden_layers", 0, LAYERS_MAX, sink, &s->layers));
@@ -129,26 +129,29 @@ static tv_status read_json_dims(const json_t *root, const tv_diag_sink *sink, tv
     TV_TRY(read_json_size(root, "vocab_size", 0, DIM_MAX, sink, &s->vocab));
     TV_TRY(read_json_size(root, "max_position_embeddings", 2048, CONTEXT_MAX, sink, &s->context));
     s->head_dim = s->dim / s->heads;
-    s->eps = eps ? (float)json_number_value(eps) : 1e-5f;
-    s->theta = theta ? (float)json_number_value(theta) : 10000.0f;
-    s->tied = json_is_true(json_object_get(root, "tie_word_embeddings"));
+    s->eps = eps ? (float)tv_json_number(eps) : 1e-5f;
+    s->theta = theta ? (float)tv_json_number(theta) : 10000.0f;
+    s->tied = tv_json_is_true(tv_json_get(root, "tie_word_embeddings"));
     return check_dims(s, sink);
 }
 
 /* A JSON file states the dimensions of a model without weights. */
 static tv_status read_dims_file(tv_model *model, const char *path, const tv_input *input, const tv_diag_sink *sink)
 {
-    json_error_t wrong;
-    json_t *root = input->size > 1 << 20
-                       ? NULL
-                       : json_loadb((const char *)input->data, input->size, JSON_REJECT_DUPLICATES, &wrong);
-    if (!json_is_object(root)) {
-        json_decref(root);
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), NULL, "'%s' is not an object with the sizes of a model",
-                       path);
-    }
-    tv_status status = read_json_dims(root, sink, &model->dims);
-    json_decref(root);
+    enum { DIMS_FILE_MAX = 1 << 20 };
+    tv_arena arena = {0};
+    tv_json_error error;
+    const tv_json_value *root =
+        tv_json_parse(&arena, (tv_sv){(const char *)input->data, input->size}, DIMS_FILE_MAX, &error);
+    tv_status status = TV_OK;
+    if (error.kind == TV_JSON_MEMORY)
+        status = tv_fail_memory(sink);
+    else if (!tv_json_is(root, TV_JSON_OBJECT))
+        status = tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), NULL,
+                         "'%s' is not an object with the sizes of a model", path);
+    else
+        status = read_json_dims(root, sink, &model->dims);
+    tv_arena_fini(&arena);
     if (status != TV_OK)
         return status;
     model->matrices = calloc((size_t)model->dims.layers * TV_WEIGHTS, sizeof *model->matrices);

@@ -131,7 +131,7 @@ static void events_do_not_depend_on_the_chunks(void **state)
     }
 }
 
-static void errors_say_what_and_where(void **state)
+static void errors_have_a_message_and_an_offset(void **state)
 {
     static const struct {
         const char *text;
@@ -353,7 +353,7 @@ static void write_sample(tv_json_writer *w)
 #define WRITTEN_TEXTS                                                                                                  \
     "\"a\\\"\\\\\\n\\u0001\x7F/\xC3\xA9\"", "\"a??\"", "null", "-9223372036854775808", "18446744073709551615"
 
-static void styles_differ_in_space_alone(void **state)
+static void styles_differ_only_in_space(void **state)
 {
     static const char *const formats[] = {
         [TV_JSON_COMPACT] = "{\"text\":%s,\"bytes\":%s,\"none\":%s,\"least\":%s,\"most\":%s,\"list\":[true,[],{}]}",
@@ -492,7 +492,7 @@ static void a_failed_sink_is_reported_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(events_do_not_depend_on_the_chunks),
-                                       cmocka_unit_test(errors_say_what_and_where),
+                                       cmocka_unit_test(errors_have_a_message_and_an_offset),
                                        cmocka_unit_test(several_values_are_an_option),
                                        cmocka_unit_test(a_handler_stops_the_reader),
                                        cmocka_unit_test(long_tokens_end_at_the_limit),
@@ -502,7 +502,7 @@ int main(void)
                                        cmocka_unit_test(trees_reject),
                                        cmocka_unit_test(large_objects_have_each_key_once),
                                        cmocka_unit_test(a_tree_survives_every_allocation_failing),
-                                       cmocka_unit_test(styles_differ_in_space_alone),
+                                       cmocka_unit_test(styles_differ_only_in_space),
                                        cmocka_unit_test(reals_read_back),
                                        cmocka_unit_test(trees_are_written_as_they_were_read),
                                        cmocka_unit_test(a_failed_sink_is_reported_once)};
