@@ -298,8 +298,7 @@ void cmdq_reader_end_entry(reader *r)
             check_pairs(r, &e, insn);
     }
     put_lists(r, e.opcode);
-    tv_line_entry line = tv_line_make(0, r->entry_line, r->entry_column);
     tv_buf_append(&q->entry_buf, &e, sizeof e);
-    tv_buf_append(&r->program->lines_buf, &line, sizeof line);
+    (void)TV_VEC_PUSH(&r->program->lines, tv_line_entry_of(0, r->entry_line, r->entry_column));
     q->count++;
 }

@@ -588,7 +588,7 @@ static bool no_memory(const reader *r)
 {
     const cmdq_queue *q = r->queue;
     return q->entry_buf.failed || q->values.failed || q->lists.failed || q->extras.failed || r->ids.failed ||
-           r->program->lines_buf.failed;
+           r->program->lines.failed;
 }
 
 static tv_status check_queue(reader *r)
@@ -599,7 +599,6 @@ static tv_status check_queue(reader *r)
         return tv_fail_memory(r->sink);
     q->entries = (cmdq_entry *)(void *)q->entry_buf.data;
     program->instruction_count = q->count;
-    program->lines = (const tv_line_entry *)(const void *)program->lines_buf.data;
     if (r->has_metadata && q->metadata.len > METADATA_MAX)
         cmdq_reader_error(r, CMDQ_CODE_LIMIT, 0, "put large contents into files",
                           "the metadata are larger than %" PRIu64 " MiB", METADATA_MAX >> 20);

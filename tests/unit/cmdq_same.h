@@ -78,7 +78,9 @@ static inline const char *reading_difference(const reading *x, const reading *y)
             return "an entry";
     if (!same_bytes(&a->values, &b->values) || !same_bytes(&a->lists, &b->lists))
         return "values";
-    if (!same_bytes(&x->program->lines_buf, &y->program->lines_buf))
+    const tv_line_vec *lines = &x->program->lines, *other = &y->program->lines;
+    if (lines->count != other->count ||
+        (lines->count && memcmp(lines->data, other->data, lines->count * sizeof *lines->data) != 0))
         return "lines";
     if (a->extras.len != b->extras.len)
         return "fields that are passed over";

@@ -28,7 +28,7 @@ typedef struct checker {
     uint64_t index;
     int64_t writer[PLACES]; /* the instruction that wrote it last, -1: none */
     bool read[PLACES];      /* … and whether that has been read */
-    bool said[PLACES];      /* a read of what was never written, once */
+    bool reported_hashes[PLACES];      /* a read of what was never written, once */
     uint8_t *left; /* of each instruction's result: places not overwritten unread; UINT8_MAX: some were of use */
     bool stopped, proposed;
 } checker;
@@ -61,9 +61,9 @@ static void read_span(checker *c, span s)
     span never = {0};
     for (unsigned i = s.first; i < s.first + s.count; i++) {
         c->read[i] = true;
-        if (c->writer[i] >= 0 || c->said[i])
+        if (c->writer[i] >= 0 || c->reported_hashes[i])
             continue;
-        c->said[i] = true;
+        c->reported_hashes[i] = true;
         never = never.count ? (span){never.first, i - never.first + 1} : (span){i, 1};
     }
     if (!never.count)
@@ -189,7 +189,7 @@ tv_status opennpu_check(const tv_program *program, const tv_config *config, cons
                  .findings = {.program = program, .sink = sink, .codes = opennpu_codes, .counts = counts},
                  .k = (uint32_t)tv_config_integer(config, OPENNPU_PARAM_K),
                  .l = (uint32_t)tv_config_integer(config, OPENNPU_PARAM_L),
-                 .proposed = program->proposed || program->proposed_said};
+                 .proposed = program->proposed || program->warned_proposed};
     c.segments = OPENNPU_LUT_ENTRIES / (4 * c.k);
     c.left = calloc(tv_program_instruction_count(program) + 1, 1);
     tv_codec *codec = NULL;
