@@ -31,7 +31,7 @@ static unsigned register_count(const tv_isa *isa, const tv_operand *operand, uns
 {
     const tv_field *field = &isa->fields[operand->field];
     if (field->role == TV_FIELD_JOINED)
-        field = &isa->fields[field->low_part];
+        field = &isa->fields[field->low_field];
     return (unsigned)((tv_mask((unsigned)(field->hi - field->lo + 1)) + 1) >> class_);
 }
 

@@ -408,9 +408,9 @@ static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const 
     if (kind->syntax == TV_SYNTAX_REG)
         return encode_register(job, kind, field, o, word, reg_class);
     if (kind->syntax == TV_SYNTAX_ADDRESS) {
-        if (!encode_register(job, kind, &job->isa->fields[field->low_part], o, word, reg_class))
+        if (!encode_register(job, kind, &job->isa->fields[field->low_field], o, word, reg_class))
             return false;
-        tv_emit_field(job, word, field->high_part, &value);
+        tv_emit_field(job, word, field->high_field, &value);
         return true;
     }
     if (kind->syntax == TV_SYNTAX_ENTRY) {

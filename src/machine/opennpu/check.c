@@ -26,9 +26,9 @@ typedef struct checker {
     opennpu_opcode_info shapes[OPENNPU_INSNS];
     uint32_t k, l, segments;
     uint64_t index;
-    int64_t writer[PLACES]; /* the instruction that wrote it last, -1: none */
-    bool read[PLACES];      /* … and whether that has been read */
-    bool reported_hashes[PLACES];      /* a read of what was never written, once */
+    int64_t writer[PLACES];       /* the instruction that wrote it last, -1: none */
+    bool read[PLACES];            /* … and whether that has been read */
+    bool reported_hashes[PLACES]; /* a read of what was never written, once */
     uint8_t *left; /* of each instruction's result: places not overwritten unread; UINT8_MAX: some were of use */
     bool stopped, proposed;
 } checker;

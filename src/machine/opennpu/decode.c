@@ -83,7 +83,7 @@ void opennpu_opcode_info_init(opennpu_opcode_info shapes[OPENNPU_INSNS], const t
             if (r < 0)
                 continue;
             const tv_field *field = &isa->fields[insn->operands[k].field];
-            shapes[i].field[r] = field->role == TV_FIELD_JOINED ? field->low_part : insn->operands[k].field;
+            shapes[i].field[r] = field->role == TV_FIELD_JOINED ? field->low_field : insn->operands[k].field;
             shapes[i].lo[r] = isa->fields[shapes[i].field[r]].lo;
             shapes[i].class_[r] = tv_operand_kind_of(isa, &insn->operands[k])->reg_class;
             if (r == OPENNPU_RD && !is_store(i))
