@@ -137,7 +137,7 @@ static const tv_insn insns[OPENNPU_INSNS] = {
      .fixed = fixed_##id_,                                                                                             \
      .operands = operands_##id_,                                                                                       \
      .attributes = attributes_##id_,                                                                                   \
-     .unit = (unit_),                                                                                                  \
+     .unit = #unit_,                                                                                                   \
      .meaning = (meaning_),                                                                                            \
      .source = (source_)},
 #define TV_INSN(...) ROW(false, __VA_ARGS__)
