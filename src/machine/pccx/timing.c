@@ -153,7 +153,7 @@ static void settle(pccx_timing *t, pccx_engine engine, uint64_t end)
         emit_execution(t, engine, slot);
     const tv_event event = {.index = slot->index};
     const tv_stall_accounts accounts = {.emitter = &t->emitter, .event = &event, .reasons = pccx_stall_reason_names};
-    tv_charge_stall(&accounts, &t->accounts[engine], PCCX_STALL_STREAM, -1, busy_end, end);
+    tv_record_stall(&accounts, &t->accounts[engine], PCCX_STALL_STREAM, -1, busy_end, end);
 }
 
 /* The flow that decides when the operation ends; FLOWS: none does. */
