@@ -40,7 +40,8 @@ typedef struct tv_stall_accounts {
     tv_account *engine;         /* NULL: none */
     uint64_t engine_free;       /* before this cycle the engine still works on another instruction */
     const tv_emitter *emitter;  /* NULL: no events */
-    const tv_event *event;      /* template of the events, with the instruction's index; used if the run is traced */
+    int64_t index;              /* of the instruction */
+    const tv_event *event;      /* what its events have beside that; NULL: nothing. Read if the run is traced */
     const char *const *reasons; /* names */
 } tv_stall_accounts;
 

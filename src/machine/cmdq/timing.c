@@ -113,8 +113,11 @@ static void attribute_stalls(simulation *s, unsigned e, uint32_t entry, uint64_t
     tv_event event;
     if (tv_is_traced(&s->emitter))
         event = event_of(s, TV_EVENT_STALL, e, entry);
-    const tv_stall_accounts accounts = {
-        .engine = &s->accounts[e], .emitter = &s->emitter, .event = &event, .reasons = cmdq_stall_reason_names};
+    const tv_stall_accounts accounts = {.engine = &s->accounts[e],
+                                        .emitter = &s->emitter,
+                                        .index = number_of(s, entry),
+                                        .event = &event,
+                                        .reasons = cmdq_stall_reason_names};
     tv_attribute_stalls(stalls, CMDQ_STALL_REASONS, from, &accounts);
 }
 

@@ -59,12 +59,11 @@ uint64_t opennpu_timing_earliest(const opennpu_timing *t, const opennpu_op *op)
 static inline uint64_t attribute_stalls(opennpu_timing *t, const opennpu_op *op, int64_t index, const tv_stall *stalls)
 {
     const unsigned engine = op->engine;
-    const tv_event event = {.index = index};
     const tv_stall_accounts accounts = {.scheduler = &t->accounts[OPENNPU_ENGINE_ISSUE],
                                         .engine = engine == OPENNPU_ENGINE_ISSUE ? NULL : &t->accounts[engine],
                                         .engine_free = engine == OPENNPU_ENGINE_PORT ? t->port_free : 0,
                                         .emitter = &t->emitter,
-                                        .event = &event,
+                                        .index = index,
                                         .reasons = opennpu_stall_reason_names};
     return tv_attribute_stalls(stalls, OPENNPU_STALL_REASONS, t->next, &accounts);
 }
