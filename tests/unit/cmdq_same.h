@@ -57,8 +57,8 @@ static inline bool same_texts(const cmdq_queue *a, const cmdq_queue *b)
 
 static inline bool same_entry(const cmdq_entry *a, const cmdq_entry *b)
 {
-    return a->opcode == b->opcode && a->layer == b->layer && a->wait_group == b->wait_group && a->present == b->present &&
-           a->values == b->values && a->lists == b->lists;
+    return a->opcode == b->opcode && a->layer == b->layer && a->wait_group == b->wait_group &&
+           a->present == b->present && a->values == b->values && a->lists == b->lists;
 }
 
 /* What differs, or NULL. */
@@ -71,7 +71,8 @@ static inline const char *reading_difference(const reading *x, const reading *y)
     if (!x->program)
         return NULL;
     const cmdq_queue *a = cmdq_queue_of(x->program), *b = cmdq_queue_of(y->program);
-    if (a->count != b->count || a->has_forward_deps != b->has_forward_deps || a->json_lines != b->json_lines || a->minor != b->minor)
+    if (a->count != b->count || a->has_forward_deps != b->has_forward_deps || a->json_lines != b->json_lines ||
+        a->minor != b->minor)
         return "the queue";
     for (uint32_t i = 0; i < a->count; i++)
         if (!same_entry(&a->entries[i], &b->entries[i]))
