@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The debugger from the inside: session.c makes it and moves it, history.c keeps snapshots and writes, run.c stops it,
- * breaks.c knows where, places.c names instructions; command.c and the verbs are what people type; dap.c is the
- * protocol of editors. */
+/* The debugger core, without any user interface (see console/console.h and dap/dap.h).
+ *
+ * Time is the position: the number of instructions executed since the start, over all programs. The machine is
+ * deterministic, so a position and the recorded writes before it determine the whole state. Going back therefore
+ * restores an earlier state and replays to the target position. Snapshots affect only how long that takes.
+ *
+ * Files, lowest first: locations.c and print.c describe instructions; advance.c runs the machine to a position;
+ * history.c keeps snapshots and recorded writes; trace.c writes trace files; breakpoints.c keeps the list of
+ * breakpoints and hits.c matches them; run.c runs to a stop; stalls.c observes one instruction; session.c creates and
+ * frees a debugger. */
 #ifndef TV_DEBUG_DEBUG_H
 #define TV_DEBUG_DEBUG_H
-
-#include <jansson.h>
 
 #include "base/buf.h"
 #include "base/diag.h"
@@ -14,7 +19,7 @@
 
 enum { DEBUG_BREAKS_MAX = 10000, DEBUG_SNAPSHOTS_MAX = 256, DEBUG_FILE_MAX = 1024 };
 
-/* A write from outside, to be repeated at its position. */
+/* A write made through the debugger; replayed at its position. */
 typedef struct debug_write {
     uint64_t position;
     char space[32];
@@ -26,166 +31,204 @@ typedef struct debug_write {
 typedef struct debug_snapshot {
     uint64_t position;
     unsigned program;
-    size_t writes; /* that have been done */
+    size_t writes; /* recorded writes already applied */
     tv_snapshot *state;
 } debug_snapshot;
 
 typedef enum debug_operator { DEBUG_EQ, DEBUG_NE, DEBUG_LT, DEBUG_LE, DEBUG_GT, DEBUG_GE } debug_operator;
 
+/* "SPACE:ADDR[:TYPE] OP NUMBER" */
+typedef struct debug_condition {
+    char space[32];
+    uint64_t addr;
+    tv_dtype type;
+    debug_operator op;
+    double value;
+} debug_condition;
+
 typedef struct debug_break {
     tv_break info;
-    char *text, *where, *condition; /* owned; what `info` points to */
-    uint64_t passed;                /* where it was hit last without a stop, in this run: position + 1 */
-    const char *space;              /* WATCH: the machine's name for it */
-    uint64_t from, to;              /* WATCH: bytes of that space */
-    /* condition */
-    char cond_space[32];
-    uint64_t cond_addr;
-    tv_dtype cond_type;
-    debug_operator cond_op;
-    double cond_value;
+    char *text, *where, *condition_text; /* owned; `info` points to them */
+    uint64_t skipped_at;                 /* position + 1 of the last hit skipped in this run; 0: none */
+    const char *space;                   /* TV_BREAK_WATCH: canonical name of the space */
+    uint64_t from, to;                   /* TV_BREAK_WATCH: byte range [from, to) of that space */
+    debug_condition condition;           /* valid if `condition_text` is set */
 } debug_break;
+
+/* What `list` or `disas` has shown last, so that a repetition continues there. */
+typedef struct debug_cursor {
+    uint64_t position; /* of the machine at that time */
+    uint64_t next;     /* next line or instruction to show; 0: nothing shown yet */
+    const char *file;  /* `list` only */
+} debug_cursor;
 
 struct tv_debug {
     tv_debug_options options;
     tv_config *config;
     tv_machine *machine;
-    tv_codec *codec; /* NULL: programs are not words */
+    tv_codec *codec; /* NULL: programs are queues, not instruction words */
     const tv_program **programs;
-    unsigned count, program; /* programs, and the loaded one */
-    uint64_t *base;          /* of each program that has been loaded: instructions before it */
+    unsigned count;             /* number of programs */
+    unsigned program;           /* index of the loaded one */
+    uint64_t *instruction_base; /* per loaded program: instructions in the programs before it */
     tv_debug_stop last;
-    uint64_t goal; /* position before which a run stops in any case */
+    uint64_t run_limit; /* a run stops before this position in any case */
 
     debug_break *breaks;
     unsigned break_count, break_cap, next_number;
-    uint64_t *marks; /* of the loaded program: bit per instruction that a breakpoint stands on */
-    uint64_t mark_words;
-    bool marked, ordered; /* `marks` are right; the machine works in the program's order */
+    uint64_t *break_map; /* one bit per instruction of the loaded program: some breakpoint matches it */
+    uint64_t break_map_words;
+    bool break_map_valid;
+    bool in_program_order; /* the machine executes instructions in the order of their indices */
 
     debug_write *writes;
-    size_t write_count, write_cap, writes_done;
+    size_t write_count, write_cap, writes_applied;
     debug_snapshot snapshots[DEBUG_SNAPSHOTS_MAX + 1];
     unsigned snapshot_count;
-    double snapshot_cost, snapshot_time; /* seconds that the last took; when */
+    double snapshot_cost; /* seconds that the last snapshot took */
+    double snapshot_time; /* when it was taken */
 
-    tv_trace_writer *trace;
+    tv_trace_writer *trace; /* NULL: off */
     char *trace_path;
-    uint64_t clock_at, clock; /* the machine's clock is `clock` at position `clock_at`; UINT64_MAX: not known */
-    tv_text_buffer line;      /* an instruction's text */
-    char word_text[TV_CODEC_TEXT];
-    unsigned depth; /* of scripts */
-    struct {
-        uint64_t position, next; /* where the machine stood, and what comes next */
-        const char *file;
-    } listed, disassembled; /* what `list` and `disas` have shown last; `next` 0: nothing */
+    uint64_t clock, clock_at;      /* cached machine clock, and its position; UINT64_MAX: not valid */
+    tv_text_buffer line;           /* text of the last location, for queues */
+    char word_text[TV_CODEC_TEXT]; /* the same for instruction words */
+
+    unsigned script_depth; /* console: nesting of `source` */
+    debug_cursor listed, disassembled;
 };
 
-/* session.c */
+/* ---- locations.c ---- */
+
+bool debug_parse_number(const char *text, uint64_t *out);
+bool debug_find_space(const tv_debug *d, const char *name, tv_space *space);
+
+/* Position of the next instruction. */
 uint64_t debug_position(const tv_debug *d);
+
+/* Instruction `index` of program `program`; returns false if there is none. */
+bool debug_get_location(tv_debug *d, unsigned program, uint64_t index, tv_debug_location *out);
+
+/* Parses NUMBER, LABEL[+N] or FILE:LINE into an instruction index of the loaded program. */
+tv_status debug_parse_index(tv_debug *d, const char *text, const tv_diag_sink *sink, uint64_t *index);
+
+/* Parses the location of `break`. `file` is storage for out->text, which otherwise points into `text`. */
+tv_status debug_parse_break(tv_debug *d, const char *text, char file[DEBUG_FILE_MAX], const tv_diag_sink *sink,
+                            tv_break *out);
+
+/* True if `path` ends with the path components of `file`. */
+bool debug_path_has_suffix(const char *path, const char *file);
+
+/* A regular file that can be read: no directory, no device. */
+bool debug_is_readable_file(const char *path);
+
+/* Appends the contents of a source file. Returns false if it cannot be read or is too large. */
+bool debug_read_source(const char *file, tv_buf *out);
+
+/* ---- print.c ---- */
+
+void debug_print_address(const tv_debug *d, const char *space, uint64_t addr, tv_buf *out); /* "spm:1:0x40" */
+void debug_print_location(const tv_debug_location *location, tv_buf *out); /* "softmax+3 (softmax.s:41)" */
+
+/* The reason of a stop and the next instruction, in one to three lines. */
+void debug_print_stop(tv_debug *d, const tv_debug_stop *stop, tv_buf *out);
+
+/* ---- advance.c ---- */
+
 bool debug_at_end(const tv_debug *d);
 uint64_t debug_clock(tv_debug *d);
 
-/* Runs until `to`, the end of the loaded program, a fault or a cycle. When a program ends and there is another, that is
- * loaded and *why is TV_STOP_UNTIL. Writes of the history are repeated at their positions. */
+/* Monotonic time in seconds. */
+double debug_now(void);
+
+/* Calls tv_debug_options.poll; true: the user interrupts the run. */
+bool debug_poll_interrupt(tv_debug *d);
+
+/* Runs to position `to`, the end of the loaded program, a fault or cycle `max_cycles`. When a program ends and is not
+ * the last one, loads the next and sets *why to TV_STOP_UNTIL. Applies recorded writes at their positions. */
 tv_status debug_advance(tv_debug *d, uint64_t to, uint64_t max_cycles, const tv_diag_sink *sink, tv_stop_reason *why);
 
-/* Makes the machine anew, before the first instruction. */
+/* Replaces the machine by a new one before the first instruction. */
 tv_status debug_reset(tv_debug *d, const tv_diag_sink *sink);
-double debug_now(void);
-bool debug_interrupted(tv_debug *d);
 
-/* history.c */
-void debug_remember(tv_debug *d); /* takes a snapshot when it is time */
-tv_status debug_return(tv_debug *d, uint64_t position,
-                       const tv_diag_sink *sink); /* to the last place at or before that is remembered */
+/* ---- history.c ---- */
 
-/* To `position`, which has been passed; *there is false when it was interrupted on the way. The history stays. */
-tv_status debug_travel(tv_debug *d, uint64_t position, const tv_diag_sink *sink, bool *there);
-uint64_t debug_forget_future(tv_debug *d); /* drops writes that have not been done; returns how many */
+/* Takes a snapshot if enough time or instructions have passed since the last one. */
+void debug_snapshot_if_due(tv_debug *d);
+
+/* Restores the last snapshot at or before `position`, or the start. */
+tv_status debug_restore_before(tv_debug *d, uint64_t position, const tv_diag_sink *sink);
+
+/* Restores and replays to `position`, which has been executed before. *arrived is false if the user interrupted the
+ * replay. Recorded writes and snapshots are kept. */
+tv_status debug_go_to(tv_debug *d, uint64_t position, const tv_diag_sink *sink, bool *arrived);
+
+/* Drops the recorded writes that have not been applied; returns their number. */
+uint64_t debug_drop_future_writes(tv_debug *d);
 void debug_history_fini(tv_debug *d);
 uint64_t debug_history_bytes(const tv_debug *d);
 
-/* breaks.c */
-bool debug_mark(tv_debug *d); /* brings `marks` up to date; false: no memory */
-uint64_t debug_next_mark(const tv_debug *d, uint64_t from,
-                         uint64_t to); /* the first n from `from` on with a mark, or `to` */
-bool debug_has_watches(const tv_debug *d);
-uint64_t debug_next_cycle(tv_debug *d, uint64_t clock); /* of cycle breakpoints: the least above `clock` */
-bool debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop);
-bool debug_hit_cycle(tv_debug *d, uint64_t cycle, bool count, tv_debug_stop *stop);
-void debug_hit_fault(tv_debug *d, tv_debug_stop *stop);
-void debug_forget_passed(tv_debug *d); /* a run begins */
+/* ---- trace.c ---- */
+
+/* Traces everything that runs from here on into file `path`. While a trace is open, the run cannot be reversed. */
+tv_status debug_trace_start(tv_debug *d, const char *path, tv_trace_format format, const tv_diag_sink *sink);
+
+/* Finishes the trace file; no effect if there is no trace. */
+tv_status debug_trace_stop(tv_debug *d, const tv_diag_sink *sink);
+
+/* ---- breakpoints.c ---- */
+
+void debug_delete_break_at(tv_debug *d, unsigned i);
 void debug_breaks_fini(tv_debug *d);
 
-/* places.c */
-bool debug_instruction_of(tv_debug *d, unsigned program, uint64_t index, tv_debug_location *out);
-tv_status debug_parse_index(tv_debug *d, const char *text, const tv_diag_sink *sink,
-                            uint64_t *index); /* number or label of the loaded program */
-tv_status debug_parse_break(tv_debug *d, const char *text, char file[DEBUG_FILE_MAX], const tv_diag_sink *sink,
-                            tv_break *out);
-bool debug_parse_number(const char *text, uint64_t *out);
-void debug_print_address(const tv_debug *d, const char *space, uint64_t addr, tv_buf *out); /* "spm:1:0x40" */
-void debug_print_place(const tv_debug_location *place, tv_buf *out); /* "softmax+3 (softmax.s:41)" */
+/* ---- hits.c ---- */
 
-/* command.c and the verbs */
-typedef struct debug_call {
-    tv_debug *d;
-    const tv_diag_sink *sink;
-    char **words; /* behind the verb's name */
+/* Brings `break_map` up to date; false: out of memory. */
+bool debug_update_break_map(tv_debug *d);
+
+/* The first instruction number in [from, to) that a breakpoint matches, or `to`. Needs a valid map. */
+uint64_t debug_next_in_break_map(const tv_debug *d, uint64_t from, uint64_t to);
+bool debug_has_watches(const tv_debug *d);
+
+/* The lowest cycle of a cycle breakpoint above `clock`; UINT64_MAX: none. */
+uint64_t debug_next_break_cycle(const tv_debug *d, uint64_t clock);
+
+/* These return true and set *stop if a breakpoint stops the run here. `count`: update hit counts, honour `skip`. */
+bool debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop);
+bool debug_hit_cycle(tv_debug *d, uint64_t cycle, bool count, tv_debug_stop *stop);
+
+/* Attributes a fault to the first enabled fault breakpoint, if any. */
+void debug_hit_fault(tv_debug *d, tv_debug_stop *stop);
+
+/* Starts a new run as far as skipped hits are concerned. */
+void debug_reset_skipped(tv_debug *d);
+
+/* ---- stalls.c ---- */
+
+enum { DEBUG_STALLS_MAX = 64 };
+
+typedef struct debug_stall {
+    const char *reason, *engine;
+    uint64_t from, to; /* cycles */
+    int64_t waits_for; /* instruction number over all programs; negative: none */
+    bool scheduler;    /* the scheduler stalled, not the engine */
+} debug_stall;
+
+/* Timing of one instruction. */
+typedef struct debug_observation {
+    unsigned program;
+    int64_t index; /* instruction number over all programs */
+    int64_t first; /* that of the program's first instruction */
+    bool issued, faulted;
+    char fault[200];     /* fault message */
+    uint64_t start, end; /* cycles; valid if `issued` */
+    debug_stall stalls[DEBUG_STALLS_MAX];
     unsigned count;
-    const char *rest; /* all of them as they stand */
-    const char *name; /* the verb's own */
-    tv_buf *text;
-    json_t *json; /* object to add to */
-    char *repeat; /* what an empty line does next; owned; NULL: nothing */
-    bool quit, stopped;
-} debug_call;
+} debug_observation;
 
-typedef enum debug_values {
-    DEBUG_NOTHING,
-    DEBUG_PLACES,
-    DEBUG_SPACES,
-    DEBUG_TOPICS,
-    DEBUG_NUMBERS,
-    DEBUG_FILES,
-    DEBUG_SWITCH,
-    DEBUG_VERBS
-} debug_values;
-
-typedef enum debug_repeat { DEBUG_ONCE, DEBUG_AGAIN, DEBUG_GOES_ON } debug_repeat;
-
-typedef struct debug_verb {
-    const char *name, *aliases; /* separated by spaces */
-    const char *arguments, *help;
-    debug_values values; /* what its arguments are completed with */
-    unsigned least, most;
-    debug_repeat repeat; /* by an empty line: not, as it stands, or without its arguments */
-    tv_status (*run)(debug_call *call);
-} debug_verb;
-
-extern const debug_verb debug_verbs[]; /* ends with a name of NULL */
-const debug_verb *debug_verb_find(const char *name);
-tv_status debug_fail_argument(debug_call *call, const char *hint, const char *format, ...) TV_PRINTF(3, 4);
-void debug_tell_stop(tv_debug *d, const tv_debug_stop *stop, tv_buf *text, json_t *json);
-
-tv_status debug_verb_break(debug_call *call), debug_verb_tbreak(debug_call *call), debug_verb_watch(debug_call *call),
-    debug_verb_delete(debug_call *call), debug_verb_enable(debug_call *call), debug_verb_ignore(debug_call *call);
-tv_status debug_verb_step(debug_call *call), debug_verb_continue(debug_call *call), debug_verb_until(debug_call *call),
-    debug_verb_restart(debug_call *call), debug_verb_run(debug_call *call), debug_verb_back(debug_call *call),
-    debug_verb_rcontinue(debug_call *call), debug_verb_where(debug_call *call), debug_verb_trace(debug_call *call);
-tv_status debug_verb_info(debug_call *call);
-tv_status debug_verb_x(debug_call *call), debug_verb_set(debug_call *call), debug_verb_print(debug_call *call);
-tv_status debug_verb_disas(debug_call *call), debug_verb_list(debug_call *call), debug_verb_explain(debug_call *call),
-    debug_verb_why(debug_call *call);
-tv_status debug_verb_help(debug_call *call), debug_verb_source(debug_call *call), debug_verb_quit(debug_call *call);
-
-extern const char *const debug_topics[];   /* of info; ends with NULL */
-json_t *debug_json_text(const char *text); /* null for NULL, "?" for what is not UTF-8 */
-tv_status debug_trace_end(tv_debug *d, const tv_diag_sink *sink);
-
-/* A file of the program's line table as text; false: it cannot be read, or is no text that fits. */
-bool debug_read_source(const char *file, tv_buf *out);
-bool debug_is_file(const char *path); /* that can be read to its end: no folder, no device */
+/* Executes the instruction at `position` while recording its stalls, then returns to the current position, including a
+ * fault raised there. *arrived is false if the user interrupted the replay. No trace may be open. */
+tv_status debug_observe(tv_debug *d, uint64_t position, debug_observation *out, const tv_diag_sink *sink,
+                        bool *arrived);
 
 #endif

@@ -1,36 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running to the next reason to stop, forwards and backwards. */
+/* Run control: forwards and backwards to the next stop.
+ *
+ * A run proceeds in slices. Each slice ends at the next instruction that a breakpoint may match, at the next breakpoint
+ * cycle, or after a length chosen so that an interrupt takes effect quickly; with watchpoints, a slice is one
+ * instruction. Between slices the breakpoints are checked and snapshots are taken. Slice lengths depend on the host's
+ * speed, but affect neither the machine nor the stop.
+ *
+ * Reverse-continue restores a snapshot, runs forwards to the old position, and remembers the last hit on the way; if
+ * there is none it tries the interval before that snapshot. */
 #include "debug/debug.h"
 
 static const char *const reason_names[] = {"start", "step", "breakpoint", "watch",
                                            "fault", "end",  "beginning",  "interrupted"};
 
+static_assert(TV_COUNTOF(reason_names) == TV_DEBUG_INTERRUPTED + 1, "one name per reason");
+
 const char *tv_debug_reason_name(tv_debug_reason reason) { return reason_names[reason]; }
 
-static tv_debug_stop settled(tv_debug *d, tv_debug_stop stop)
+static tv_debug_stop set_last_stop(tv_debug *d, tv_debug_stop stop)
 {
     d->last = stop;
     return stop;
 }
 
-/* A slice of a run: as long as a person does not notice. */
-typedef struct slices {
-    uint64_t length;
+/* ---- Slices ---- */
+
+/* Adapts the length of slices to about 10 to 50 ms of host time. */
+typedef struct slice_timer {
+    uint64_t length; /* instructions */
     double start;
-} slices;
+} slice_timer;
 
-static void slice_begin(slices *s) { s->start = debug_now(); }
+static void start_slice(slice_timer *t) { t->start = debug_now(); }
 
-static void slice_end(slices *s)
+static void end_slice(slice_timer *t)
 {
-    double took = debug_now() - s->start;
-    if (took < 0.01 && s->length < UINT64_C(1) << 22) /* how long it is decides nothing but the delay of Ctrl-C */
-        s->length *= 2;
-    else if (took > 0.05 && s->length > 1)
-        s->length /= 2;
+    double seconds = debug_now() - t->start;
+    if (seconds < 0.01 && t->length < UINT64_C(1) << 22)
+        t->length *= 2;
+    else if (seconds > 0.05 && t->length > 1)
+        t->length /= 2;
 }
 
-static tv_status end_of_run(tv_debug *d, tv_status status, tv_stop_reason why, tv_debug_stop *stop, bool *stopped)
+typedef struct run_params {
+    uint64_t limit;  /* stop before this position */
+    bool count_hits; /* update hit counts, honour `skip` */
+    slice_timer slice;
+} run_params;
+
+/* Turns a fault or the end of the last program into a stop. Any other error is returned, also with *stopped true. */
+static tv_status check_run_end(tv_debug *d, tv_status status, tv_stop_reason why, tv_debug_stop *stop, bool *stopped)
 {
     *stopped = true;
     if (status == TV_FAULT) {
@@ -45,113 +64,113 @@ static tv_status end_of_run(tv_debug *d, tv_status status, tv_stop_reason why, t
     return status;
 }
 
-/* How a run goes on to position `limit`: what it looks for depends on the breakpoints there are. */
-typedef struct scan {
-    uint64_t limit;
-    bool count; /* hits count */
-    slices slices;
-} scan;
-
-/* One stretch, to the first place that a breakpoint may be meant for. */
-static tv_status run_stretch(tv_debug *d, scan *s, const tv_diag_sink *sink, tv_debug_stop *stop, bool *stopped)
+/* Runs to the first position that a breakpoint may match, at most one slice. */
+static tv_status run_slice(tv_debug *d, run_params *run, const tv_diag_sink *sink, tv_debug_stop *stop, bool *stopped)
 {
     uint64_t position = debug_position(d), next = tv_machine_next_index(d->machine);
     bool watches = debug_has_watches(d);
-    uint64_t length = watches ? 1 : tv_min_u64(s->slices.length, s->limit - position);
-    uint64_t cycle = d->options.mode == TV_MODE_FUNCTIONAL ? UINT64_MAX : debug_next_cycle(d, 0);
+    uint64_t length = watches ? 1 : tv_min_u64(run->slice.length, run->limit - position);
+    uint64_t cycle = d->options.mode == TV_MODE_FUNCTIONAL ? UINT64_MAX : debug_next_break_cycle(d, 0);
     tv_stop_reason why;
     if (cycle != UINT64_MAX)
-        cycle = debug_next_cycle(d, debug_clock(d));
-    if (!debug_mark(d))
+        cycle = debug_next_break_cycle(d, debug_clock(d));
+    if (!debug_update_break_map(d))
         return tv_fail_memory(sink);
-    uint64_t to = position + (debug_next_mark(d, next + 1, next + length) - next);
+    uint64_t to = position + (debug_next_in_break_map(d, next + 1, next + length) - next);
     tv_status status = debug_advance(d, to, cycle, sink, &why);
-    if (status == TV_OK && why == TV_STOP_CYCLES && debug_hit_cycle(d, cycle, s->count, stop)) {
+    if (status == TV_OK && why == TV_STOP_CYCLES && debug_hit_cycle(d, cycle, run->count_hits, stop)) {
         *stopped = true;
         return TV_OK;
     }
-    if (status == TV_OK && why == TV_STOP_CYCLES) /* its condition does not hold: over it */
+    if (status == TV_OK && why == TV_STOP_CYCLES) /* the condition is false: execute the instruction */
         status = debug_advance(d, debug_position(d) + 1, UINT64_MAX, sink, &why);
-    return end_of_run(d, status, why, stop, stopped);
+    return check_run_end(d, status, why, stop, stopped);
 }
 
-/* Runs to `s->limit` or a reason to stop. `here`: a breakpoint where it stands is one. */
-static tv_status run_scan(tv_debug *d, scan *s, bool here, const tv_diag_sink *sink, tv_debug_stop *stop)
+/* Runs to run->limit or the next stop. `check_first`: breakpoints at the current position count. */
+static tv_status run_to_stop(tv_debug *d, run_params *run, bool check_first, const tv_diag_sink *sink,
+                             tv_debug_stop *stop)
 {
+    enum { WATCH_SLICES = 64 }; /* one-instruction slices between two polls */
     bool stopped = false;
     tv_stop_reason why;
-    s->slices = (slices){.length = 64};
-    if (!here && debug_position(d) < s->limit) {
+    run->slice = (slice_timer){.length = 64};
+    if (!check_first && debug_position(d) < run->limit) {
         tv_status status = debug_advance(d, debug_position(d) + 1, UINT64_MAX, sink, &why);
-        status = end_of_run(d, status, why, stop, &stopped);
+        status = check_run_end(d, status, why, stop, &stopped);
         if (stopped)
             return status;
     }
-    uint64_t polled = 0;
-    slice_begin(&s->slices);
-    debug_remember(d);
-    while (debug_position(d) < s->limit) {
-        if (!debug_mark(d))
+    uint64_t slices = 0;
+    start_slice(&run->slice);
+    debug_snapshot_if_due(d);
+    while (debug_position(d) < run->limit) {
+        if (!debug_update_break_map(d))
             return tv_fail_memory(sink);
-        if (debug_hit_here(d, s->count, stop))
+        if (debug_hit_here(d, run->count_hits, stop))
             return TV_OK;
-        TV_TRY(run_stretch(d, s, sink, stop, &stopped));
+        TV_TRY(run_slice(d, run, sink, stop, &stopped));
         if (stopped)
             return TV_OK;
-        if (++polled % 64 && debug_has_watches(d))
+        if (++slices % WATCH_SLICES && debug_has_watches(d))
             continue;
-        slice_end(&s->slices);
-        debug_remember(d);
-        if (debug_interrupted(d)) {
+        end_slice(&run->slice);
+        debug_snapshot_if_due(d);
+        if (debug_poll_interrupt(d)) {
             stop->reason = TV_DEBUG_INTERRUPTED;
             return TV_OK;
         }
-        slice_begin(&s->slices);
+        start_slice(&run->slice);
     }
     stop->reason = TV_DEBUG_STEP;
     return TV_OK;
 }
 
+/* ---- Forwards ---- */
+
 tv_status tv_debug_continue(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
-    scan s = {.limit = d->goal, .count = true};
+    run_params run = {.limit = d->run_limit, .count_hits = true};
     tv_debug_stop found = {.reason = TV_DEBUG_STEP};
-    debug_forget_passed(d);
-    TV_TRY(run_scan(d, &s, false, sink, &found));
-    *stop = settled(d, found);
+    debug_reset_skipped(d);
+    TV_TRY(run_to_stop(d, &run, false, sink, &found));
+    *stop = set_last_stop(d, found);
     return TV_OK;
 }
 
 tv_status tv_debug_step(tv_debug *d, uint64_t count, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
-    uint64_t position = debug_position(d), goal = d->goal;
+    uint64_t position = debug_position(d), limit = d->run_limit;
     tv_debug_stop found = {.reason = TV_DEBUG_STEP};
     if (count == 0) {
-        *stop = settled(d, found);
+        *stop = set_last_stop(d, found);
         return TV_OK;
     }
-    d->goal = count < goal - position ? position + count : goal;
+    d->run_limit = count < limit - position ? position + count : limit;
     tv_status status = tv_debug_continue(d, sink, &found);
-    d->goal = goal;
-    *stop = found;
+    d->run_limit = limit;
+    if (status == TV_OK)
+        *stop = found;
     return status;
 }
+
+/* ---- Backwards ---- */
 
 static tv_status fail_traced(const tv_diag_sink *sink)
 {
     return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`trace off` ends the trace",
-                   "a run that is being traced cannot go back");
+                   "a run that is being traced cannot be reversed");
 }
 
-/* To `position` and there it is: what had been done later from outside is no more. */
-static tv_status go_back(tv_debug *d, uint64_t position, const tv_diag_sink *sink, tv_debug_stop *stop)
+/* Goes back to `position` and drops the recorded writes after it. */
+static tv_status reverse_to(tv_debug *d, uint64_t position, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
-    bool there;
-    TV_TRY(debug_travel(d, position, sink, &there));
-    if (!there)
+    bool arrived;
+    TV_TRY(debug_go_to(d, position, sink, &arrived));
+    if (!arrived)
         stop->reason = TV_DEBUG_INTERRUPTED;
-    stop->dropped_writes = debug_forget_future(d);
-    *stop = settled(d, *stop);
+    stop->dropped_writes = debug_drop_future_writes(d);
+    *stop = set_last_stop(d, *stop);
     return TV_OK;
 }
 
@@ -160,28 +179,34 @@ tv_status tv_debug_step_back(tv_debug *d, uint64_t count, const tv_diag_sink *si
     uint64_t position = debug_position(d);
     if (d->trace)
         return fail_traced(sink);
-    *stop = (tv_debug_stop){.reason = count > position || position == 0 ? TV_DEBUG_BEGINNING : TV_DEBUG_STEP};
-    return go_back(d, position - tv_min_u64(count, position), sink, stop);
+    tv_debug_stop found = {.reason = count > position || position == 0 ? TV_DEBUG_BEGINNING : TV_DEBUG_STEP};
+    TV_TRY(reverse_to(d, position - tv_min_u64(count, position), sink, &found));
+    *stop = found;
+    return TV_OK;
 }
 
 tv_status tv_debug_restart(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
     if (d->trace)
         return fail_traced(sink);
-    *stop = (tv_debug_stop){.reason = TV_DEBUG_START};
-    return go_back(d, 0, sink, stop);
+    tv_debug_stop found = {.reason = TV_DEBUG_START};
+    TV_TRY(reverse_to(d, 0, sink, &found));
+    *stop = found;
+    return TV_OK;
 }
 
-/* The last stop between where the machine stands and `end`; *position is UINT64_MAX when there is none. */
-static tv_status last_stop(tv_debug *d, uint64_t end, const tv_diag_sink *sink, uint64_t *position, tv_debug_stop *stop)
+/* Runs from the current position to `end` and returns the last hit on the way; *position is UINT64_MAX if there is
+ * none. An interrupt counts as the hit. */
+static tv_status find_last_hit(tv_debug *d, uint64_t end, const tv_diag_sink *sink, uint64_t *position,
+                               tv_debug_stop *stop)
 {
-    scan s = {.limit = end};
-    bool here = true;
+    run_params run = {.limit = end};
+    bool check_first = true;
     *position = UINT64_MAX;
     while (debug_position(d) < end) {
         tv_debug_stop found = {.reason = TV_DEBUG_STEP};
-        TV_TRY(run_scan(d, &s, here, sink, &found));
-        here = false;
+        TV_TRY(run_to_stop(d, &run, check_first, sink, &found));
+        check_first = false;
         if (found.reason == TV_DEBUG_INTERRUPTED) {
             *stop = found;
             *position = debug_position(d);
@@ -197,20 +222,17 @@ static tv_status last_stop(tv_debug *d, uint64_t end, const tv_diag_sink *sink, 
 
 tv_status tv_debug_reverse_continue(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
-    uint64_t end = debug_position(d), found;
+    uint64_t end = debug_position(d), position;
+    tv_debug_stop found = {.reason = TV_DEBUG_BEGINNING};
     if (d->trace)
         return fail_traced(sink);
-    while (end > 0) {
-        tv_debug_stop last;
-        TV_TRY(debug_return(d, end - 1, sink));
+    for (position = UINT64_MAX; end > 0 && position == UINT64_MAX;) {
+        TV_TRY(debug_restore_before(d, end - 1, sink));
         uint64_t start = debug_position(d);
-        TV_TRY(last_stop(d, end, sink, &found, &last));
-        if (found != UINT64_MAX) {
-            *stop = last;
-            return go_back(d, found, sink, stop);
-        }
+        TV_TRY(find_last_hit(d, end, sink, &position, &found));
         end = start;
     }
-    *stop = (tv_debug_stop){.reason = TV_DEBUG_BEGINNING};
-    return go_back(d, 0, sink, stop);
+    TV_TRY(reverse_to(d, position == UINT64_MAX ? 0 : position, sink, &found));
+    *stop = found;
+    return TV_OK;
 }

@@ -1,44 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands about breakpoints. */
+/* break, tbreak, watch, rwatch, awatch, delete, disable, enable, ignore. */
 #include <inttypes.h>
 
-#include "debug/debug.h"
+#include "debug/console/console.h"
 
-/* Parts `rest` at " if ". */
-static bool split_condition(const char *rest, char *where, size_t size, const char **condition)
-{
-    const char *at = strstr(rest, " if ");
-    size_t n = at ? (size_t)(at - rest) : strlen(rest);
-    while (n && strchr(" \t\r\n", rest[n - 1]))
-        n--;
-    *condition = at ? at + 4 : NULL;
-    if (n >= size)
-        return false;
-    memcpy(where, rest, n);
-    where[n] = '\0';
-    return n > 0;
-}
+/* ---- Output ---- */
 
-static json_t *break_json(const tv_break *b)
+static void write_break_json(tv_json_writer *json, const tv_break *b)
 {
     static const char *const kinds[] = {"index", "line", "opcode", "cycle", "fault", "watch"};
-    return json_pack("{s:I, s:s, s:o, s:I, s:I, s:b, s:b, s:o, s:I, s:I}", "number", (json_int_t)b->number, "kind",
-                     kinds[b->kind], "where", debug_json_text(b->where), "value", (json_int_t)b->value, "bytes",
-                     (json_int_t)b->bytes, "once", b->once, "enabled", !b->disabled, "condition",
-                     debug_json_text(b->condition), "skip", (json_int_t)b->skip, "hits", (json_int_t)b->hits);
+    static_assert(TV_COUNTOF(kinds) == TV_BREAK_WATCH + 1, "one name per kind");
+    tv_json_begin_object(json);
+    tv_json_unsigned_member(json, "number", b->number);
+    tv_json_string_member(json, "kind", kinds[b->kind]);
+    tv_json_string_member(json, "where", b->where);
+    tv_json_unsigned_member(json, "value", b->value);
+    tv_json_unsigned_member(json, "bytes", b->bytes);
+    tv_json_boolean_member(json, "once", b->once);
+    tv_json_boolean_member(json, "enabled", !b->disabled);
+    tv_json_string_member(json, "condition", b->condition);
+    tv_json_unsigned_member(json, "skip", b->skip);
+    tv_json_unsigned_member(json, "hits", b->hits);
+    tv_json_end_object(json);
 }
 
-static void print_break(tv_debug *d, const tv_break *b, tv_buf *out)
+static void print_break_location(tv_debug *d, const tv_break *b, tv_buf *out)
 {
-    tv_debug_location place;
-    tv_buf_printf(out, "%-3u %s", b->number, b->once ? "once " : "");
+    tv_debug_location location;
     switch (b->kind) {
     case TV_BREAK_INDEX:
         tv_buf_printf(out, "instruction %" PRIu64, b->value);
-        if (b->program == d->program && tv_debug_instruction_location(d, b->value, &place) &&
-            (place.label || place.file)) {
+        if (b->program == d->program && tv_debug_instruction_location(d, b->value, &location) &&
+            (location.label || location.file)) {
             tv_buf_str(out, ", ");
-            debug_print_place(&place, out);
+            debug_print_location(&location, out);
         }
         break;
     case TV_BREAK_LINE:
@@ -61,121 +56,155 @@ static void print_break(tv_debug *d, const tv_break *b, tv_buf *out)
                       b->bytes, b->bytes == 1 ? "" : "s", b->where);
         break;
     }
+}
+
+static void print_break(tv_debug *d, const tv_break *b, tv_buf *out)
+{
+    tv_buf_printf(out, "%-3u %s", b->number, b->once ? "once " : "");
+    print_break_location(d, b, out);
     if (b->condition)
         tv_buf_printf(out, " if %s", b->condition);
     if (b->skip)
-        tv_buf_printf(out, ", lets %" PRIu64 " hit%s pass", b->skip, b->skip == 1 ? "" : "s");
+        tv_buf_printf(out, ", skips %" PRIu64 " hit%s", b->skip, b->skip == 1 ? "" : "s");
     tv_buf_printf(out, "%s\n", b->disabled ? ", disabled" : "");
 }
 
-static tv_status add(debug_call *call, tv_break *wanted)
+static void write_break(debug_call *call, unsigned number)
 {
-    unsigned number;
-    TV_TRY(tv_debug_break_add(call->d, wanted, call->sink, &number));
-    for (unsigned i = 0; i < call->d->break_count; i++)
-        if (call->d->breaks[i].info.number == number) {
-            print_break(call->d, &call->d->breaks[i].info, call->text);
-            json_object_set_new(call->json, "breakpoint", break_json(&call->d->breaks[i].info));
+    tv_break b;
+    for (unsigned i = 0; tv_debug_break_at(call->d, i, &b); i++)
+        if (b.number == number) {
+            print_break(call->d, &b, call->text);
+            tv_json_key(call->json, "breakpoint");
+            write_break_json(call->json, &b);
         }
+}
+
+void debug_write_breakpoints(debug_call *call)
+{
+    tv_break b;
+    tv_json_key(call->json, "breakpoints");
+    tv_json_begin_array(call->json);
+    for (unsigned i = 0; tv_debug_break_at(call->d, i, &b); i++) {
+        print_break(call->d, &b, call->text);
+        if (b.hits)
+            tv_buf_printf(call->text, "    hit %" PRIu64 " time%s\n", b.hits, b.hits == 1 ? "" : "s");
+        write_break_json(call->json, &b);
+    }
+    tv_json_end_array(call->json);
+    if (!call->d->break_count)
+        tv_buf_str(call->text, "no breakpoints\n");
+}
+
+/* ---- Adding ---- */
+
+/* Splits "WHERE [if CONDITION]". *condition points into `rest`, or is NULL. Returns false if WHERE is empty or does
+ * not fit. */
+static bool split_condition(const char *rest, char *where, size_t size, const char **condition)
+{
+    const char *at = strstr(rest, " if ");
+    size_t n = at ? (size_t)(at - rest) : strlen(rest);
+    while (n && strchr(" \t\r\n", rest[n - 1]))
+        n--;
+    *condition = at ? at + 4 : NULL;
+    if (n >= size)
+        return false;
+    memcpy(where, rest, n);
+    where[n] = '\0';
+    return n > 0;
+}
+
+static tv_status add_break(debug_call *call, tv_break *requested)
+{
+    unsigned number = 0;
+    TV_TRY(tv_debug_break_add(call->d, requested, call->sink, &number));
+    write_break(call, number);
     return TV_OK;
 }
 
-static tv_status add_break(debug_call *call, bool once)
+static tv_status add_location_break(debug_call *call, bool once)
 {
     char where[512], file[DEBUG_FILE_MAX];
     tv_break b = {.once = once};
     if (!split_condition(call->rest, where, sizeof where, &b.condition))
-        return debug_fail_argument(call, "break WHERE [if CONDITION]", "there is no place");
+        return debug_fail_argument(call, "break WHERE [if CONDITION]", "the location is missing");
     TV_TRY(debug_parse_break(call->d, where, file, call->sink, &b));
-    return add(call, &b);
+    return add_break(call, &b);
 }
 
-tv_status debug_verb_break(debug_call *call) { return add_break(call, false); }
+tv_status debug_verb_break(debug_call *call) { return add_location_break(call, false); }
 
-tv_status debug_verb_tbreak(debug_call *call) { return add_break(call, true); }
+tv_status debug_verb_tbreak(debug_call *call) { return add_location_break(call, true); }
 
-tv_status debug_verb_watch(debug_call *call)
+static tv_status add_watch(debug_call *call, bool reads, bool writes)
 {
     char where[512];
     const char *rest;
     tv_space space;
-    tv_break b = {
-        .kind = TV_BREAK_WATCH, .reads = call->name[0] != 'w', .writes = call->name[0] != 'r', .where = where};
+    tv_break b = {.kind = TV_BREAK_WATCH, .reads = reads, .writes = writes, .where = where};
     if (!split_condition(call->rest, where, sizeof where, &b.condition))
-        return debug_fail_argument(call, "watch SPACE:ADDR[:BYTES]", "there is no address");
+        return debug_fail_argument(call, "watch SPACE:ADDR[:BYTES]", "the address is missing");
     TV_TRY(tv_machine_parse_address(call->d->machine, call->d->programs, call->d->count, where, call->sink, &space,
                                     &b.value, &rest));
     if (rest && (!debug_parse_number(rest, &b.bytes) || b.bytes == 0))
-        return debug_fail_argument(call, "watch SPACE:ADDR[:BYTES]", "'%.40s' is no number of bytes", rest);
+        return debug_fail_argument(call, "watch SPACE:ADDR[:BYTES]", "'%.40s' is not a number of bytes", rest);
     b.text = space.name;
-    return add(call, &b);
+    return add_break(call, &b);
 }
 
-static bool is_number(debug_call *call, unsigned i, unsigned *number)
+tv_status debug_verb_watch(debug_call *call) { return add_watch(call, false, true); }
+
+tv_status debug_verb_rwatch(debug_call *call) { return add_watch(call, true, false); }
+
+tv_status debug_verb_awatch(debug_call *call) { return add_watch(call, true, true); }
+
+/* ---- Changing ---- */
+
+static tv_status parse_break_number(debug_call *call, const char *text, unsigned *number)
 {
     uint64_t value;
-    if (!debug_parse_number(call->words[i], &value) || value > UINT32_MAX)
-        return false;
+    if (!debug_parse_number(text, &value) || value > UINT32_MAX)
+        return debug_fail_argument(call, "`info break` lists the numbers", "'%.40s' is not a breakpoint number", text);
     *number = (unsigned)value;
-    return true;
+    return TV_OK;
 }
 
 tv_status debug_verb_delete(debug_call *call)
 {
-    unsigned number;
+    unsigned number = 0;
     while (call->count == 0 && call->d->break_count)
         TV_TRY(tv_debug_break_delete(call->d, call->d->breaks[0].info.number, call->sink));
     for (unsigned i = 0; i < call->count; i++) {
-        if (!is_number(call, i, &number))
-            return debug_fail_argument(call, "`info break` lists the numbers", "'%.40s' is no number", call->words[i]);
+        TV_TRY(parse_break_number(call, call->args[i], &number));
         TV_TRY(tv_debug_break_delete(call->d, number, call->sink));
     }
     return TV_OK;
 }
 
-tv_status debug_verb_enable(debug_call *call)
+static tv_status enable_breaks(debug_call *call, bool enable)
 {
-    bool on = call->name[0] == 'e';
-    unsigned number;
+    unsigned number = 0;
     for (unsigned i = 0; call->count == 0 && i < call->d->break_count; i++)
-        TV_TRY(tv_debug_break_enable(call->d, call->d->breaks[i].info.number, on, call->sink));
+        TV_TRY(tv_debug_break_enable(call->d, call->d->breaks[i].info.number, enable, call->sink));
     for (unsigned i = 0; i < call->count; i++) {
-        if (!is_number(call, i, &number))
-            return debug_fail_argument(call, "`info break` lists the numbers", "'%.40s' is no number", call->words[i]);
-        TV_TRY(tv_debug_break_enable(call->d, number, on, call->sink));
+        TV_TRY(parse_break_number(call, call->args[i], &number));
+        TV_TRY(tv_debug_break_enable(call->d, number, enable, call->sink));
     }
     return TV_OK;
 }
+
+tv_status debug_verb_enable(debug_call *call) { return enable_breaks(call, true); }
+
+tv_status debug_verb_disable(debug_call *call) { return enable_breaks(call, false); }
 
 tv_status debug_verb_ignore(debug_call *call)
 {
-    unsigned number;
-    uint64_t count;
-    if (!is_number(call, 0, &number) || !debug_parse_number(call->words[1], &count))
-        return debug_fail_argument(call, "ignore NUMBER COUNT",
-                                   "'%.40s %.40s' is no number of a breakpoint and a count", call->words[0],
-                                   call->words[1]);
-    TV_TRY(tv_debug_break_skip(call->d, number, count, call->sink));
-    tv_break b;
-    for (unsigned i = 0; tv_debug_break_at(call->d, i, &b); i++)
-        if (b.number == number) {
-            print_break(call->d, &b, call->text);
-            json_object_set_new(call->json, "breakpoint", break_json(&b));
-        }
+    unsigned number = 0;
+    uint64_t skip;
+    TV_TRY(parse_break_number(call, call->args[0], &number));
+    if (!debug_parse_number(call->args[1], &skip))
+        return debug_fail_argument(call, "ignore NUMBER COUNT", "'%.40s' is not a count", call->args[1]);
+    TV_TRY(tv_debug_break_skip(call->d, number, skip, call->sink));
+    write_break(call, number);
     return TV_OK;
-}
-
-void debug_info_breaks(debug_call *call)
-{
-    json_t *list = json_array();
-    for (unsigned i = 0; i < call->d->break_count; i++) {
-        const tv_break *b = &call->d->breaks[i].info;
-        print_break(call->d, b, call->text);
-        if (b->hits)
-            tv_buf_printf(call->text, "    hit %" PRIu64 " time%s\n", b->hits, b->hits == 1 ? "" : "s");
-        json_array_append_new(list, break_json(b));
-    }
-    if (!call->d->break_count)
-        tv_buf_str(call->text, "no breakpoints\n");
-    json_object_set_new(call->json, "breakpoints", list);
 }

@@ -1,114 +1,169 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Debug Adapter Protocol, from the inside: dap.c frames messages and hands them out, dap_launch.c begins and runs,
- * dap_break.c sets breakpoints, dap_data.c shows what the machine holds, dap_source.c its instructions and where they
- * were written. */
+/* The Debug Adapter Protocol, a session with one client.
+ *
+ * Files, lowest first: message.c writes responses and events and reads arguments; source.c has instructions and
+ * sources; variables.c and memory.c show and change the machine's state; breakpoints.c sets breakpoints; run.c runs;
+ * evaluate.c executes console commands; launch.c opens programs; dispatch.c has the table of requests and reads
+ * messages. The session sees the console and the composition root only through dap_services. */
 #ifndef TV_DEBUG_DAP_DAP_H
 #define TV_DEBUG_DAP_DAP_H
 
+#include "base/json_value.h"
+#include "base/json_writer.h"
+#include "base/vec.h"
+#include "debug/dap/serve.h"
 #include "debug/debug.h"
 
-enum {
-    DAP_HEADER_MAX = 4096,
-    DAP_BODY_MAX = 16 << 20,
-    DAP_WAITING_MAX = 1000,
-    DAP_THREAD = 1,
-    DAP_FRAME = 1,
-    DAP_REFERENCE_TEXT = 24
-};
+enum { DAP_THREAD = 1, DAP_FRAME = 1, DAP_REFERENCE_TEXT = 24 };
 
-/* Something that a client may look into, until the next run. */
+typedef tv_json_value dap_request;
+
+/* An object that a client may expand until the next run; its reference is its index plus a base. */
 typedef enum dap_node_kind { DAP_GROUP, DAP_ENGINES, DAP_ENGINE, DAP_SPACE, DAP_UNIT } dap_node_kind;
 typedef struct dap_node {
     dap_node_kind kind;
-    const char *group; /* GROUP */
+    const char *group; /* DAP_GROUP */
     unsigned index;    /* of the space or engine */
-    uint64_t unit;     /* UNIT */
+    uint64_t unit;     /* DAP_UNIT */
 } dap_node;
 
-/* Which request a breakpoint came from, so that the next one replaces it. */
-typedef enum dap_source { DAP_LINES, DAP_LABELS, DAP_INSTRUCTIONS, DAP_DATA } dap_source;
+/* The request that set a breakpoint: the next request of its kind replaces it. */
+typedef enum dap_origin { DAP_LINES, DAP_LABELS, DAP_INSTRUCTIONS, DAP_DATA } dap_origin;
 typedef struct dap_breakpoint {
-    dap_source source;
-    char *file; /* LINES: as the client calls it; owned */
+    dap_origin origin;
+    char *file; /* DAP_LINES: the client's name for the file; owned */
     unsigned number;
 } dap_breakpoint;
 
+/* A received message. */
+typedef struct dap_message {
+    tv_arena arena; /* owns the tree */
+    const dap_request *request;
+} dap_message;
+
 typedef struct dap {
     const tv_dap_io *io;
+    const dap_services *services;
     const tv_diag_sink *sink;
-    tv_buf in;          /* bytes that have come … */
-    bool broken, ended; /* … but make no message; the client has gone */
-    json_t *waiting;    /* requests that came during a run and are not answered in one */
-    json_int_t seq;
-    unsigned first_line, first_column; /* as the client counts */
-    bool takes_invalidated;            /* it wants to know that a command may have changed what it shows */
+    int (*poll)(void *user);     /* tv_debug_options.poll */
+    tv_buf in;                   /* received bytes not yet parsed */
+    bool broken;                 /* `in` does not follow the framing */
+    bool ended;                  /* the client has disconnected */
+    TV_VEC(dap_message) waiting; /* requests received during a run, to be handled after it */
+    int64_t seq;
+    unsigned first_line, first_column; /* 0 or 1, as the client counts */
+    bool client_invalidates;           /* the client supports the event `invalidated` */
 
     tv_config *config;
     tv_program **programs;
+    char **paths; /* of the programs, as in the launch request */
     unsigned program_count;
-    json_t *paths;   /* of the programs, as they were launched */
-    char *folder;    /* that relative paths begin in, or NULL */
+    char *directory; /* base of relative paths; NULL: the working directory */
     tv_debug *debug; /* NULL: not launched */
-    bool configured, begun, no_debug, stop_on_entry, stop_on_end, running, pause, terminated;
-    bool evaluating, told_running; /* a command of the console; it takes so long that the client was told */
+    bool configured, started, no_debug, stop_on_entry, stop_on_end, running, terminated;
+    bool pause;        /* interrupt the run */
+    bool evaluating;   /* the run is a console command */
+    bool sent_running; /* … which takes long, so that the client was sent `continued` */
 
-    dap_node *nodes;
-    size_t node_count, node_cap;
-    json_int_t node_base; /* references up to this are of earlier stops */
-    dap_breakpoint *breakpoints;
-    size_t breakpoint_count, breakpoint_cap;
+    TV_VEC(dap_node) nodes;
+    int64_t node_base; /* lower references belong to earlier stops */
+    TV_VEC(dap_breakpoint) breakpoints;
 
-    tv_buf said;              /* errors of the request at hand, the first of them */
-    unsigned errors, outputs; /* how many there were; what went to the console */
+    tv_buf errors;         /* text of the first errors of the current request */
+    unsigned error_count;  /* all of its errors */
+    unsigned output_count; /* diagnostics sent to the client's console */
     bool launching;
 } dap;
 
-/* ---- dap.c ---- */
+/* ---- message.c ---- */
 
-/* A request that was understood: the answer's body (taken; may be NULL). */
-void dap_respond(dap *s, const json_t *request, json_t *body);
-void dap_refuse(dap *s, const json_t *request, const char *message);
-void dap_event(dap *s, const char *event, json_t *body);
-tv_diag_sink dap_sink(dap *s); /* into `said` */
-const char *dap_said(dap *s);  /* what was told */
-int dap_poll(void *user);      /* tv_debug_options.poll */
+/* A message being written; dap_send ends it. Several may be open at a time. */
+typedef struct dap_output {
+    tv_buf text;
+    tv_json_writer json;
+} dap_output;
 
-/* A member of the request's arguments, or what stands for it. */
-const char *dap_text(const json_t *request, const char *key);
-json_int_t dap_integer(const json_t *request, const char *key, json_int_t otherwise);
-bool dap_true(const json_t *request, const char *key, bool otherwise);
-json_t *dap_argument(const json_t *request, const char *key);
+/* Start a message and its "body" object. */
+tv_json_writer *dap_begin_response(dap_output *out, const dap_request *request);
+tv_json_writer *dap_begin_event(dap_output *out, const char *event);
 
-typedef void dap_handler(dap *s, const json_t *request);
+/* Ends body and message and sends it. */
+void dap_send(dap *s, dap_output *out);
 
-/* ---- dap_launch.c ---- */
-dap_handler dap_initialize, dap_launch, dap_exception_info, dap_configuration_done, dap_threads, dap_stack_trace,
-    dap_continue, dap_next, dap_step_back, dap_reverse_continue, dap_step_out, dap_pause, dap_restart, dap_evaluate,
-    dap_completions, dap_disconnect, dap_terminate;
-void dap_stopped(dap *s, const tv_debug_stop *stop);
-void dap_close(dap *s);
-char *dap_path(const dap *s, const char *path); /* within the launch's folder; heap; NULL: no memory */
+/* Sends a response or an event without body. */
+void dap_respond(dap *s, const dap_request *request);
+void dap_send_event(dap *s, const char *event);
 
-/* ---- dap_break.c ---- */
+/* Sends an error response. */
+void dap_reject(dap *s, const dap_request *request, const char *message);
+
+/* Sends text to the client's console. */
+void dap_send_output(dap *s, const char *category, const char *text);
+
+/* A sink for the current request: errors go to `errors`, the rest to the client's console. */
+tv_diag_sink dap_sink(dap *s);
+
+/* The collected errors as text, never empty. */
+const char *dap_error_text(dap *s);
+
+/* Members of the request's "arguments"; NULL or the default if missing or of another type. */
+const tv_json_value *dap_argument(const dap_request *request, const char *key);
+const char *dap_string(const dap_request *request, const char *key);
+int64_t dap_integer(const dap_request *request, const char *key, int64_t default_value);
+bool dap_boolean(const dap_request *request, const char *key, bool default_value);
+
+/* A string member of `object`; NULL if missing or empty. */
+const char *dap_nonempty(const tv_json_value *object, const char *key);
+
+/* `path` relative to the launch's directory. The caller frees it. NULL: out of memory. */
+char *dap_resolve_path(const dap *s, const char *path);
+
+typedef void dap_handler(dap *s, const dap_request *request);
+
+/* ---- source.c ---- */
+dap_handler dap_disassemble, dap_source;
+
+/* An instruction reference names a program and an index. */
+void dap_print_reference(unsigned program, uint64_t index, char text[DAP_REFERENCE_TEXT]);
+bool dap_parse_reference(const dap *s, const char *text, int64_t offset, unsigned *program, int64_t *index);
+
+/* Writes the members "source" and "line" of a location if it has a source: its file, or if that is not readable the
+ * generated listing of the program. Returns whether there is one. */
+bool dap_write_source(const dap *s, const tv_debug_location *location, tv_json_writer *w);
+
+/* True if `source` is the generated listing of a program. */
+bool dap_parse_listing(const dap *s, const tv_json_value *source, unsigned *program);
+
+/* ---- variables.c ---- */
+dap_handler dap_scopes, dap_variables, dap_set_variable;
+bool dap_find_node(const dap *s, int64_t reference, dap_node *out);
+
+/* Invalidates all references, because the machine has changed. They are not reused, so that a late request gets an
+ * error and not another object. */
+void dap_drop_nodes(dap *s);
+
+/* ---- memory.c ---- */
+dap_handler dap_read_memory, dap_write_memory;
+
+/* ---- breakpoints.c ---- */
 dap_handler dap_set_breakpoints, dap_set_function_breakpoints, dap_set_instruction_breakpoints,
     dap_data_breakpoint_info, dap_set_data_breakpoints, dap_set_exception_breakpoints;
-void dap_forget_breakpoints(dap *s);
+void dap_breakpoints_fini(dap *s);
 
-/* ---- dap_data.c ---- */
-dap_handler dap_scopes, dap_variables, dap_set_variable, dap_read_memory, dap_write_memory;
-bool dap_node_at(const dap *s, json_int_t reference, dap_node *out);
-void dap_forget_nodes(dap *s); /* the machine has moved */
+/* ---- run.c ---- */
+dap_handler dap_threads, dap_stack_trace, dap_exception_info, dap_continue, dap_next, dap_step_back,
+    dap_reverse_continue, dap_step_out, dap_pause, dap_restart;
 
-/* ---- dap_source.c ---- */
-dap_handler dap_disassemble, dap_source_request;
+/* Runs to the next stop without a request. */
+void dap_run(dap *s);
+void dap_send_stopped(dap *s, const tv_debug_stop *stop);
+void dap_send_terminated(dap *s);
 
-/* An instruction as clients name it: a number of its program and its index. */
-void dap_print_reference(unsigned program, uint64_t index, char text[DAP_REFERENCE_TEXT]);
-bool dap_reference(const dap *s, const char *text, json_int_t offset, unsigned *program, int64_t *index);
+/* ---- evaluate.c ---- */
+dap_handler dap_evaluate, dap_completions;
 
-/* The source of a place and its line as the client counts: the file that it was written in, or, where that cannot be
- * read, the list of the program's instructions. NULL: neither. */
-json_t *dap_place_source(const dap *s, const tv_debug_location *place, json_int_t *line);
-bool dap_listed_program(const dap *s, const json_t *source, unsigned *program); /* whose instructions `source` lists */
+/* ---- launch.c ---- */
+dap_handler dap_initialize, dap_launch, dap_configuration_done, dap_disconnect, dap_terminate;
+void dap_close_program(dap *s);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions and sources: how a client names an instruction, where that was written, and disassembly.
+/* Instruction references, sources and disassembly.
  *
- * A program that was emitted, or whose source is not at hand, still has something to show and to set breakpoints in:
- * the list of its instructions, one a line, which the client asks for by a source reference (the program's number + 1).
- */
-#include "debug/dap/dap.h"
-
+ * A program without readable source files is shown as a generated listing, one instruction per line, in which the
+ * client can also set breakpoints. The client requests it by a source reference: the program's index + 1. */
 #include <inttypes.h>
 #include <stdlib.h>
+
+#include "debug/dap/dap.h"
 
 enum { INSTRUCTIONS_MAX = 10000, LISTED_MAX = 200000, LISTING_BYTES = 32 << 20, INDEX_BITS = 40 };
 
@@ -18,21 +17,21 @@ void dap_print_reference(unsigned program, uint64_t index, char text[DAP_REFEREN
     snprintf(text, DAP_REFERENCE_TEXT, "0x%" PRIx64, (uint64_t)program << INDEX_BITS | index);
 }
 
-bool dap_reference(const dap *s, const char *text, json_int_t offset, unsigned *program, int64_t *index)
+bool dap_parse_reference(const dap *s, const char *text, int64_t offset, unsigned *program, int64_t *index)
 {
-    const json_int_t most = (json_int_t)1 << INDEX_BITS;
+    const int64_t limit = INT64_C(1) << INDEX_BITS;
     uint64_t value;
-    if (!text || !debug_parse_number(text, &value) || value >> INDEX_BITS >= s->program_count || offset > most ||
-        offset < -most)
+    if (!text || !debug_parse_number(text, &value) || value >> INDEX_BITS >= s->program_count || offset > limit ||
+        offset < -limit)
         return false;
     *program = (unsigned)(value >> INDEX_BITS);
-    *index = (int64_t)(value & (uint64_t)(most - 1)) + offset;
+    *index = (int64_t)(value & (uint64_t)(limit - 1)) + offset;
     return true;
 }
 
 /* ---- Sources ---- */
 
-static bool can_list(const dap *s, unsigned program)
+static bool has_listing(const dap *s, unsigned program)
 {
     return tv_program_instruction_count(s->programs[program]) <= LISTED_MAX;
 }
@@ -43,103 +42,129 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static char *readable_file(const dap *s, const char *file)
+/* The absolute path of a source file, from the working directory or the launch's directory. The caller frees it. NULL:
+ * not readable. */
+static char *find_source_file(const dap *s, const char *file)
 {
     char *path = realpath(file, NULL);
-    if (!path && s->folder) {
-        char *inside = dap_path(s, file);
-        path = inside ? realpath(inside, NULL) : NULL;
-        free(inside);
+    if (!path && s->directory) {
+        char *resolved = dap_resolve_path(s, file);
+        path = resolved ? realpath(resolved, NULL) : NULL;
+        free(resolved);
     }
-    if (path && debug_is_file(path))
+    if (path && debug_is_readable_file(path))
         return path;
     free(path);
     return NULL;
 }
 
-json_t *dap_place_source(const dap *s, const tv_debug_location *place, json_int_t *line)
+static void write_file_source(const dap *s, const char *key, const char *path, unsigned line, tv_json_writer *w)
 {
-    char *path = place->file ? readable_file(s, place->file) : NULL;
-    json_t *source = NULL;
-    if (path) {
-        source = json_pack("{s:o, s:o}", "name", debug_json_text(base_name(path)), "path", debug_json_text(path));
-        *line = (json_int_t)place->line - 1 + s->first_line;
-    } else if (!place->end && can_list(s, place->program)) {
-        const char *program = json_string_value(json_array_get(s->paths, place->program));
-        tv_buf name = {0};
-        tv_buf_printf(&name, "%s (instructions)", program ? base_name(program) : "program");
-        source = json_pack("{s:o, s:I}", "name", debug_json_text(tv_buf_cstr(&name)), "sourceReference",
-                           (json_int_t)place->program + 1);
-        *line = (json_int_t)place->index + s->first_line;
-        tv_buf_fini(&name);
-    }
-    free(path);
-    return source;
+    tv_json_key(w, key);
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "name", base_name(path));
+    tv_json_string_member(w, "path", path);
+    tv_json_end_object(w);
+    tv_json_integer_member(w, "line", (int64_t)line - 1 + s->first_line);
 }
 
-bool dap_listed_program(const dap *s, const json_t *source, unsigned *program)
+static void write_listing_source(const dap *s, const tv_debug_location *location, tv_json_writer *w)
 {
-    json_int_t reference = json_integer_value(json_object_get(source, "sourceReference"));
-    if (reference < 1 || reference > (json_int_t)s->program_count || !can_list(s, (unsigned)reference - 1))
+    tv_buf name = {0};
+    tv_buf_printf(&name, "%s (instructions)", base_name(s->paths[location->program]));
+    tv_json_key(w, "source");
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "name", tv_buf_cstr(&name));
+    tv_json_integer_member(w, "sourceReference", (int64_t)location->program + 1);
+    tv_json_end_object(w);
+    tv_json_integer_member(w, "line", (int64_t)location->index + s->first_line);
+    tv_buf_fini(&name);
+}
+
+bool dap_write_source(const dap *s, const tv_debug_location *location, tv_json_writer *w)
+{
+    char *path = location->file ? find_source_file(s, location->file) : NULL;
+    bool listed = !path && !location->end && has_listing(s, location->program);
+    if (path)
+        write_file_source(s, "source", path, location->line, w);
+    else if (listed)
+        write_listing_source(s, location, w);
+    bool found = path || listed;
+    free(path);
+    return found;
+}
+
+bool dap_parse_listing(const dap *s, const tv_json_value *source, unsigned *program)
+{
+    int64_t reference = tv_json_integer(tv_json_get(source, "sourceReference"));
+    if (reference < 1 || reference > (int64_t)s->program_count || !has_listing(s, (unsigned)reference - 1))
         return false;
     *program = (unsigned)reference - 1;
     return true;
 }
 
-void dap_source_request(dap *s, const json_t *request)
+void dap_source(dap *s, const dap_request *request)
 {
-    tv_debug_location place;
+    tv_debug_location location;
     unsigned program;
     tv_buf text = {0};
-    if (!dap_listed_program(s, dap_argument(request, "source"), &program) &&
-        !dap_listed_program(s, json_object_get(request, "arguments"), &program)) {
-        dap_refuse(s, request, "sources that are files are read by their path; there is no other of that number");
+    dap_output out;
+    if (!dap_parse_listing(s, dap_argument(request, "source"), &program) &&
+        !dap_parse_listing(s, tv_json_get(request, "arguments"), &program)) {
+        dap_reject(s, request, "unknown source reference; files are read by their path");
         return;
     }
-    for (uint64_t i = 0; text.len < LISTING_BYTES && debug_instruction_of(s->debug, program, i, &place); i++) {
-        bool named = place.label && place.offset == 0;
+    for (uint64_t i = 0; text.len < LISTING_BYTES && debug_get_location(s->debug, program, i, &location); i++) {
+        bool named = location.label && location.offset == 0;
         char label[64];
-        snprintf(label, sizeof label, named ? "%.60s:" : "%s", named ? place.label : "");
-        tv_buf_printf(&text, "%-15s %s\n", label, place.text);
+        snprintf(label, sizeof label, named ? "%.60s:" : "%s", named ? location.label : "");
+        tv_buf_printf(&text, "%-15s %s\n", label, location.text);
     }
-    dap_respond(s, request, json_pack("{s:o}", "content", debug_json_text(tv_buf_cstr(&text))));
+    tv_json_string_member(dap_begin_response(&out, request), "content", tv_buf_cstr(&text));
+    dap_send(s, &out);
     tv_buf_fini(&text);
 }
 
 /* ---- Disassembly ---- */
 
-static json_t *instruction_json(dap *s, unsigned program, int64_t index)
+static void write_instruction(dap *s, unsigned program, int64_t index, tv_json_writer *w)
 {
-    tv_debug_location place = {.text = ""};
+    tv_debug_location location = {.text = ""};
     char address[DAP_REFERENCE_TEXT];
-    if (index < 0 || !debug_instruction_of(s->debug, program, (uint64_t)index, &place))
-        return json_pack("{s:s, s:s, s:s}", "address", "-1", "instruction", "(none)", "presentationHint", "invalid");
-    dap_print_reference(program, place.index, address);
-    json_t *one = json_pack("{s:s, s:o}", "address", address, "instruction", debug_json_text(place.text));
-    if (place.label && place.offset == 0)
-        json_object_set_new(one, "symbol", debug_json_text(place.label));
-    json_int_t line;
-    json_t *source = place.file ? dap_place_source(s, &place, &line) : NULL;
-    if (json_object_get(source, "path")) {
-        json_object_set(one, "location", source);
-        json_object_set_new(one, "line", json_integer(line));
-    }
-    json_decref(source);
-    return one;
+    bool valid = index >= 0 && debug_get_location(s->debug, program, (uint64_t)index, &location);
+    if (valid)
+        dap_print_reference(program, location.index, address);
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "address", valid ? address : "-1");
+    tv_json_string_member(w, "instruction", valid ? location.text : "(none)");
+    if (!valid)
+        tv_json_string_member(w, "presentationHint", "invalid");
+    if (location.label && location.offset == 0)
+        tv_json_string_member(w, "symbol", location.label);
+    char *path = location.file ? find_source_file(s, location.file) : NULL;
+    if (path)
+        write_file_source(s, "location", path, location.line, w);
+    free(path);
+    tv_json_end_object(w);
 }
 
-void dap_disassemble(dap *s, const json_t *request)
+void dap_disassemble(dap *s, const dap_request *request)
 {
     int64_t first;
     unsigned program;
-    json_int_t count = dap_integer(request, "instructionCount", 0), skip = dap_integer(request, "instructionOffset", 0);
-    if (!dap_reference(s, dap_text(request, "memoryReference"), dap_integer(request, "offset", 0), &program, &first) ||
+    dap_output out;
+    int64_t count = dap_integer(request, "instructionCount", 0), skip = dap_integer(request, "instructionOffset", 0);
+    if (!dap_parse_reference(s, dap_string(request, "memoryReference"), dap_integer(request, "offset", 0), &program,
+                             &first) ||
         count < 0 || count > INSTRUCTIONS_MAX || skip > INT64_MAX / 4 || skip < -(INT64_MAX / 4)) {
-        dap_refuse(s, request, "that is no instruction, or too many are asked for");
+        dap_reject(s, request, "not an instruction reference, or too many instructions");
         return;
     }
-    json_t *list = json_array();
+    tv_json_writer *w = dap_begin_response(&out, request);
+    tv_json_key(w, "instructions");
+    tv_json_begin_array(w);
     for (int64_t i = first + skip; i < first + skip + count; i++)
-        json_array_append_new(list, instruction_json(s, program, i));
-    dap_respond(s, request, json_pack("{s:o}", "instructions", list));
+        write_instruction(s, program, i, w);
+    tv_json_end_array(w);
+    dap_send(s, &out);
 }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command interpreter of the debugger.
+ *
+ * verbs.c has the table of verbs and executes command lines, scripts and completion on top of it. The verb_*.c files
+ * implement the verbs, and do not know the table. call.c has what they share. Each verb writes the same result twice:
+ * as text for people into call->text, and as members of the JSON object call->json. */
+#ifndef TV_DEBUG_CONSOLE_CONSOLE_H
+#define TV_DEBUG_CONSOLE_CONSOLE_H
+
+#include "base/json_writer.h"
+#include "debug/debug.h"
+
+/* One execution of a command. */
+typedef struct debug_call {
+    tv_debug *d;
+    const tv_diag_sink *sink;
+    const char *name; /* full name of the verb */
+    char **args;      /* the words after the verb */
+    unsigned count;
+    const char *rest; /* the unsplit text after the verb */
+    tv_buf *text;
+    tv_json_writer *json;
+    char *repeat;       /* command that an empty line executes next; owned; NULL: none */
+    bool quit, stopped; /* see tv_debug_answer */
+} debug_call;
+
+typedef tv_status debug_verb_function(debug_call *call);
+
+/* Reports "NAME: message" as an invalid argument; `hint` may be NULL. Returns TV_ERR_INPUT. */
+tv_status debug_fail_argument(debug_call *call, const char *hint, const char *format, ...) TV_PRINTF(3, 4);
+
+/* Writes the current location and the reason of `stop` to text and JSON. */
+void debug_write_stop(debug_call *call, const tv_debug_stop *stop);
+
+/* ---- verb_break.c ---- */
+debug_verb_function debug_verb_break, debug_verb_tbreak, debug_verb_watch, debug_verb_rwatch, debug_verb_awatch,
+    debug_verb_delete, debug_verb_disable, debug_verb_enable, debug_verb_ignore;
+
+/* Lists all breakpoints, for `info break`. */
+void debug_write_breakpoints(debug_call *call);
+
+/* ---- verb_run.c ---- */
+debug_verb_function debug_verb_step, debug_verb_continue, debug_verb_until, debug_verb_restart, debug_verb_run,
+    debug_verb_back, debug_verb_rcontinue, debug_verb_where, debug_verb_trace;
+
+/* ---- verb_info.c ---- */
+debug_verb_function debug_verb_info;
+extern const char *const debug_info_topics[]; /* terminated by NULL */
+
+/* ---- verb_memory.c ---- */
+debug_verb_function debug_verb_x, debug_verb_set, debug_verb_print;
+
+/* ---- verb_list.c ---- */
+debug_verb_function debug_verb_disas, debug_verb_list;
+
+/* ---- verb_explain.c ---- */
+debug_verb_function debug_verb_explain, debug_verb_why;
+
+#endif

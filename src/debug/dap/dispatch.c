@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The protocol's top file: framing, the table of requests, and the session.
+ *
+ * A request that runs the program is answered before the run. During the run the debugger polls: requests that the
+ * table marks `during_run` are then handled at once, others wait for the end of the run. Input that does not follow the
+ * framing ends the session; an invalid request only gets an error response. */
+#include "debug/dap/dap.h"
+
+enum { HEADER_MAX = 4096, BODY_MAX = 16 << 20, WAITING_MAX = 1000 };
+
+static const struct {
+    const char *command;
+    dap_handler *handle;
+    bool needs_program;
+    bool during_run;
+} requests[] = {
+    {"initialize", dap_initialize, false, false},
+    {"launch", dap_launch, false, false},
+    {"configurationDone", dap_configuration_done, false, false},
+    {"setBreakpoints", dap_set_breakpoints, true, true},
+    {"setFunctionBreakpoints", dap_set_function_breakpoints, true, true},
+    {"setInstructionBreakpoints", dap_set_instruction_breakpoints, true, true},
+    {"setDataBreakpoints", dap_set_data_breakpoints, true, true},
+    {"setExceptionBreakpoints", dap_set_exception_breakpoints, false, true},
+    {"dataBreakpointInfo", dap_data_breakpoint_info, true, true},
+    {"threads", dap_threads, false, true},
+    {"stackTrace", dap_stack_trace, true, false},
+    {"scopes", dap_scopes, true, false},
+    {"variables", dap_variables, true, false},
+    {"readMemory", dap_read_memory, true, false},
+    {"writeMemory", dap_write_memory, true, false},
+    {"disassemble", dap_disassemble, true, false},
+    {"setVariable", dap_set_variable, true, false},
+    {"exceptionInfo", dap_exception_info, true, false},
+    {"source", dap_source, true, true},
+    {"continue", dap_continue, true, false},
+    {"next", dap_next, true, false},
+    {"stepIn", dap_next, true, false},
+    {"stepOut", dap_step_out, true, false},
+    {"stepBack", dap_step_back, true, false},
+    {"reverseContinue", dap_reverse_continue, true, false},
+    {"pause", dap_pause, true, true},
+    {"restart", dap_restart, true, false},
+    {"evaluate", dap_evaluate, true, false},
+    {"completions", dap_completions, true, false},
+    {"disconnect", dap_disconnect, false, false},
+    {"terminate", dap_terminate, false, false},
+};
+
+/* ---- Dispatch ---- */
+
+/* Keeps a request for the end of the run, and takes its tree. A request that ends the session ends the run, too. */
+static void defer_request(dap *s, dap_message *message)
+{
+    const char *command = tv_json_string(tv_json_get(message->request, "command"));
+    if (strcmp(command, "disconnect") == 0 || strcmp(command, "terminate") == 0)
+        s->pause = true;
+    if (s->waiting.count < WAITING_MAX && TV_VEC_PUSH(&s->waiting, *message))
+        *message = (dap_message){0};
+    else
+        dap_reject(s, message->request, "too many requests wait for the end of the run");
+}
+
+static void handle_message(dap *s, dap_message *message, bool running)
+{
+    const dap_request *request = message->request;
+    const char *command = tv_json_string(tv_json_get(request, "command"));
+    const char *type = tv_json_string(tv_json_get(request, "type"));
+    if (!type || strcmp(type, "request") != 0 || !command ||
+        !tv_json_is(tv_json_get(request, "seq"), TV_JSON_INTEGER)) {
+        if (!type || strcmp(type, "response") != 0) /* this side sends no requests, so responses are ignored */
+            dap_reject(s, request, "not a request: it needs type, seq and command");
+        return;
+    }
+    for (size_t i = 0; i < TV_COUNTOF(requests); i++) {
+        if (strcmp(requests[i].command, command) != 0)
+            continue;
+        if (running && !requests[i].during_run)
+            defer_request(s, message);
+        else if (requests[i].needs_program && !s->debug)
+            dap_reject(s, request, "no program has been launched");
+        else
+            requests[i].handle(s, request);
+        return;
+    }
+    char text[128];
+    snprintf(text, sizeof text, "unknown request '%.60s'", command);
+    dap_reject(s, request, text);
+}
+
+/* ---- Receiving ---- */
+
+/* Parses the header in `in`. Returns its length with the empty line and sets *body; 0: incomplete; SIZE_MAX: invalid.
+ */
+static size_t parse_header(const tv_buf *in, size_t *body)
+{
+    const char *text = (const char *)in->data;
+    size_t limit = in->len < HEADER_MAX ? in->len : HEADER_MAX;
+    const char *end = in->len ? memmem(text, limit, "\r\n\r\n", 4) : NULL;
+    char header[HEADER_MAX + 1];
+    if (!end)
+        return in->len >= HEADER_MAX ? SIZE_MAX : 0;
+    size_t n = (size_t)(end - text);
+    memcpy(header, text, n);
+    header[n] = '\0';
+    if (strlen(header) != n)
+        return SIZE_MAX;
+    bool found = false;
+    for (char *save = NULL, *line = strtok_r(header, "\r\n", &save); line; line = strtok_r(NULL, "\r\n", &save)) {
+        uint64_t length;
+        if (!tv_sv_is_nocase((tv_sv){line, strcspn(line, ":")}, "Content-Length"))
+            continue;
+        line += strcspn(line, ":");
+        line += *line == ':';
+        line += strspn(line, " \t");
+        if (found || !debug_parse_number(line, &length) || length > BODY_MAX)
+            return SIZE_MAX;
+        *body = (size_t)length;
+        found = true;
+    }
+    return found ? n + 4 : SIZE_MAX;
+}
+
+/* Takes the next complete message out of `in`. A body that is not a JSON object gives request NULL, which is rejected
+ * like any invalid request. Returns false if there is none; s->broken: there never will be. */
+static bool take_message(dap *s, dap_message *message)
+{
+    size_t body = 0, head = parse_header(&s->in, &body);
+    if (head == SIZE_MAX) {
+        s->broken = true;
+        return false;
+    }
+    if (head == 0 || s->in.len - head < body)
+        return false;
+    tv_json_error error;
+    *message = (dap_message){0};
+    message->request = tv_json_parse(&message->arena, (tv_sv){(const char *)s->in.data + head, body}, BODY_MAX, &error);
+    s->in.len -= head + body;
+    memmove(s->in.data, s->in.data + head + body, s->in.len);
+    return true;
+}
+
+static void handle_next(dap *s, dap_message *message, bool running)
+{
+    handle_message(s, message, running);
+    tv_arena_fini(&message->arena);
+}
+
+/* Receives what is available, or waits. Returns false at the end of the input. */
+static bool receive_bytes(dap *s, bool wait)
+{
+    uint8_t bytes[16384];
+    size_t n = s->io->read(s->io->user, bytes, sizeof bytes, wait);
+    if (n == TV_DAP_CLOSED) {
+        s->ended = true;
+        return false;
+    }
+    tv_buf_append(&s->in, bytes, n);
+    s->broken |= s->in.failed;
+    return n > 0;
+}
+
+/* tv_debug_options.poll: handles what the client has sent during a run; nonzero interrupts the run. */
+static int poll_client(void *user)
+{
+    dap *s = user;
+    dap_message message;
+    if (s->evaluating && !s->sent_running) { /* so that the client offers to pause the command */
+        dap_output out;
+        s->sent_running = true;
+        tv_json_writer *w = dap_begin_event(&out, "continued");
+        tv_json_integer_member(w, "threadId", DAP_THREAD);
+        tv_json_boolean_member(w, "allThreadsContinued", true);
+        dap_send(s, &out);
+    }
+    receive_bytes(s, false);
+    while (!s->broken && take_message(s, &message))
+        handle_next(s, &message, true);
+    return s->pause || s->broken || s->ended;
+}
+
+/* ---- The session ---- */
+
+static bool take_waiting(dap *s, dap_message *message)
+{
+    if (!s->waiting.count)
+        return false;
+    *message = s->waiting.data[0];
+    s->waiting.count--;
+    memmove(s->waiting.data, s->waiting.data + 1, s->waiting.count * sizeof *s->waiting.data);
+    return true;
+}
+
+static tv_status handle_session(dap *s)
+{
+    dap_message message;
+    while (!s->ended) {
+        if (take_waiting(s, &message) || (!s->broken && take_message(s, &message))) {
+            handle_next(s, &message, false);
+            continue;
+        }
+        if (s->broken)
+            return tv_fail(s->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PROTOCOL), NULL,
+                           "the input has no header with a Content-Length of at most %d bytes", BODY_MAX);
+        if (!receive_bytes(s, true))
+            return s->in.len && !s->ended ? tv_fail(s->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PROTOCOL), NULL,
+                                                    "the input ended within a message")
+                                          : TV_OK;
+    }
+    return TV_OK;
+}
+
+tv_status dap_serve(const tv_dap_io *io, const dap_services *services, const tv_diag_sink *sink)
+{
+    dap s = {.io = io, .services = services, .sink = sink, .poll = poll_client, .first_line = 1, .first_column = 1};
+    tv_status status = handle_session(&s);
+    dap_close_program(&s);
+    dap_breakpoints_fini(&s);
+    for (size_t i = 0; i < s.waiting.count; i++)
+        tv_arena_fini(&s.waiting.data[i].arena);
+    TV_VEC_FINI(&s.waiting);
+    TV_VEC_FINI(&s.nodes);
+    tv_buf_fini(&s.in);
+    tv_buf_fini(&s.errors);
+    return status;
+}
