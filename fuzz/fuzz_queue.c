@@ -55,24 +55,24 @@ static void print_all(const tv_program *program)
     tv_buf text = {0};
     for (uint64_t i = 0; i < tv_program_instruction_count(program); i++) {
         text.len = 0;
-        cmdq_print(cmdq_queue_of(program), (uint32_t)i, &text);
+        cmdq_print_entry(cmdq_queue_of(program), (uint32_t)i, &text);
     }
     tv_buf_fini(&text);
 }
 
 static bool runs_fast(const tv_program *program, const tv_config *config)
 {
-    cmdq_params shape;
+    cmdq_params params;
     cmdq_plan plan;
     uint64_t errors = 0;
-    cmdq_params_init(&shape, config);
-    if (cmdq_plan_make(program, &shape, NULL, &errors, &plan) != TV_OK)
+    cmdq_params_init(&params, config);
+    if (cmdq_plan_init(program, &params, NULL, &errors, &plan) != TV_OK)
         return false;
     uint64_t macs = 0;
     for (uint32_t i = 0; i < plan.count; i++)
         macs += plan.macs[i];
     bool fast = macs <= MACS_MAX;
-    cmdq_plan_free(&plan);
+    cmdq_plan_fini(&plan);
     return fast;
 }
 

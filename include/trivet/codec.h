@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instruction words: decoding, encoding, disassembling, explaining; the instruction set as tables.
+/* Instruction words: decode, encode, disassemble, explain; the instruction set as tables.
  *
- * A codec is read only once made; threads may share it. Strings it returns are static unless a buffer is given. */
+ * A codec is read-only: threads may share it. Strings it returns are static unless the caller passes a buffer.
+ * Functions that enumerate take an index `i` from 0 on and return 0 past the last entry. `insn` is an instruction's
+ * index as tv_codec_insn_at counts; unknown ones have no fields, parameters or uops. */
 #ifndef TRIVET_CODEC_H
 #define TRIVET_CODEC_H
 
@@ -16,104 +18,128 @@ extern "C" {
 
 typedef struct tv_codec tv_codec;
 
-/* TV_ERR_INPUT: no such target. A target whose programs are not words (word_bits 0) has instructions with parameters,
- * and no word of it is legal. The caller frees it with tv_codec_free. */
+/* Creates the codec of the instruction set of `target` ("pccx"). The caller frees it with tv_codec_free. Of a target
+ * that is not word encoded (tv_codec_word_bits is 0) it describes instructions and parameters, and no word is legal.
+ * TV_ERR_INPUT: unknown target; TV_ERR_MEMORY. */
 TV_API tv_status tv_codec_new(const char *target, const tv_diag_sink *sink, tv_codec **out);
+
+/* Frees `codec`, which may be NULL. */
 TV_API void tv_codec_free(tv_codec *codec);
 
+/* Name of the codec's target. */
 TV_API const char *tv_codec_target(const tv_codec *codec);
+
+/* Bits of an instruction word: 64, 32, or 0 when the target is not word encoded. */
 TV_API unsigned tv_codec_word_bits(const tv_codec *codec);
 
-/* The number of the instruction that `word` is (see tv_codec_insn_at), or -1 when it is none; then *why, if not NULL,
- * gets the code and a message of at most TV_CODEC_TEXT bytes naming the bits at fault. */
 enum { TV_CODEC_TEXT = 256 };
+
+/* Why a word is illegal. `hi` and `lo` are the highest and lowest bit of the field at fault. */
 typedef struct tv_decode_fault {
     const char *code, *name;
-    unsigned hi, lo; /* the bits at fault */
+    unsigned hi, lo;
     char message[TV_CODEC_TEXT];
 } tv_decode_fault;
-TV_API int tv_codec_decode(const tv_codec *codec, uint64_t word, tv_decode_fault *why);
 
-/* One line of assembly that assembles back to the same word; a word that is no instruction as raw data with the reason
- * as a comment. Returns 1 when it is an instruction, else 0. */
+/* Index of the instruction that `word` encodes, or -1 when it is illegal; then `fault`, which may be NULL, receives the
+ * reason. */
+TV_API int tv_codec_decode(const tv_codec *codec, uint64_t word, tv_decode_fault *fault);
+
+/* Formats `word` as one line of assembly that assembles to the same word. An illegal word becomes raw data with the
+ * reason as a comment. Returns 1 when it is an instruction, otherwise 0. `text` is empty when the target is not word
+ * encoded. */
 TV_API int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODEC_TEXT]);
 
 /* An instruction of the set. */
 typedef struct tv_insn_info {
     const char *id, *mnemonic, *format, *unit, *meaning, *source;
-    char form[TV_CODEC_TEXT];             /* the assembly form */
-    int proposed;                         /* an extension under review */
+    char form[TV_CODEC_TEXT];             /* assembly form */
+    int proposed;                         /* belongs to an extension under review */
     const char *since, *deprecated_since; /* versions of the set, or NULL */
 } tv_insn_info;
+
+/* Instruction `i` of the set. */
 TV_API int tv_codec_insn_at(const tv_codec *codec, unsigned i, tv_insn_info *out);
 
-/* Field `i` of instruction `insn`'s format, from the top of the word; `word` gives the value. For words that are no
- * instruction, use the nearest. */
+/* A field of an instruction format. */
 typedef struct tv_field_info {
     const char *name, *doc;
-    unsigned hi, lo;
+    unsigned hi, lo; /* bits of the word, inclusive */
     int reserved;
-    int ignored; /* the instruction does not look at it */
-    int fixed;   /* its value is what makes the instruction: `fixed_value` */
+    int ignored; /* the instruction does not use it */
+    int fixed;   /* part of the opcode: must be `fixed_value` */
     uint64_t fixed_value;
     uint64_t value; /* in the word given */
 } tv_field_info;
+
+/* Field `i`, from the top of the word, of the format of `insn`, with its value in `word`. For an illegal word pass the
+ * result of tv_codec_nearest as `insn`. */
 TV_API int tv_codec_field_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t word, tv_field_info *out);
 
-/* The instruction that shares most of what makes it one with `word`, its opcode at least; -1: there is none. */
+/* Index of the instruction whose fixed fields match the most leading fields of `word`, at least its opcode; -1: none.
+ */
 TV_API int tv_codec_nearest(const tv_codec *codec, uint64_t word);
 
-/* Parameter `i` of instruction `insn` of a target whose programs are not words: first those of every instruction, of
- * which the first alone, the instruction's name, is required. */
+/* A parameter of an instruction of a target that is not word encoded. */
 typedef struct tv_parameter_info {
     const char *name, *unit, *doc;
     const char *type;          /* "integer", "number", "boolean", "word", "text", "ids", "object" */
-    const char *default_value; /* the value where it is absent, or NULL */
+    const char *default_value; /* used when it is absent, or NULL */
     int required, common;
-    int member;                    /* of the instruction's object */
+    int member;                    /* located in the instruction's nested object */
     uint64_t min, max;             /* of an integer … */
-    uint64_t allowed;              /* … or bit n set: n is legal; 0: all between */
-    const char *const *enum_names; /* of a word; NULL-terminated */
+    uint64_t allowed;              /* … bit n set: n is legal; 0: every value from min to max */
+    const char *const *enum_names; /* of a "word"; NULL-terminated */
 } tv_parameter_info;
+
+/* Parameter `i` of `insn`. The parameters that all instructions have come first; of these only the first, the
+ * instruction's name, is required. */
 TV_API int tv_codec_parameter_at(const tv_codec *codec, unsigned insn, unsigned i, tv_parameter_info *out);
 
-/* The uops that `word` decomposes into, with the 8-bit route of those that move data (0: none). */
+/* A micro-operation of an instruction. */
 typedef struct tv_uop_info {
     const char *type, *route_name;
-    unsigned route;
-    int skipped;                /* the direct FIFO replaces it */
+    unsigned route;             /* 8-bit code of the data path; 0: it moves no data */
+    int skipped;                /* replaced by the direct FIFO in this word */
     char fields[TV_CODEC_TEXT]; /* "src_addr=0x200 async=0" */
 } tv_uop_info;
+
+/* Uop `i` of `insn`, with the fields of `word`. */
 TV_API int tv_codec_uop_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t word, tv_uop_info *out);
 
-/* Encodes instruction `id` ("CVO_EXP") from named fields; those not given are zero. TV_ERR_INPUT: no such instruction
- * or field, or a value that does not fit, with a diagnostic. */
 typedef struct tv_field_value {
     const char *name;
     uint64_t value;
 } tv_field_value;
+
+/* Encodes the instruction with the id `id` ("CVO_EXP") from `count` named values in `fields`, which may be NULL when
+ * `count` is 0. Fields that are not given are zero. The result goes to `word`. TV_ERR_INPUT: unknown instruction
+ * or field, a value that does not fit, or an illegal combination. */
 TV_API tv_status tv_codec_encode(const tv_codec *codec, const char *id, const tv_field_value *fields, unsigned count,
                                  const tv_diag_sink *sink, uint64_t *word);
 
-/* The words of a target's assembly language, for editors and the like: each once, by kind. Nothing for a target without
- * one. */
+/* Kinds of keywords of an assembly language. */
 typedef enum tv_keyword_kind {
     TV_KEYWORD_MNEMONIC,
-    TV_KEYWORD_SUFFIX,      /* of a mnemonic: "sat", without the point */
-    TV_KEYWORD_REGISTER,    /* a class, which a number below `count` follows: "vx" */
-    TV_KEYWORD_BRACKET,     /* an address space or a bank, which [expression] follows: "l2" */
-    TV_KEYWORD_OPERAND,     /* an operand by itself: "fifo" */
-    TV_KEYWORD_OPERAND_KEY, /* in front of "=": "shape" */
+    TV_KEYWORD_SUFFIX,      /* of a mnemonic, without the dot: "sat" */
+    TV_KEYWORD_REGISTER,    /* class name, followed by a number below `count`: "vx" */
+    TV_KEYWORD_BRACKET,     /* address space or bank, followed by [expression]: "l2" */
+    TV_KEYWORD_OPERAND,     /* an operand without a value: "fifo" */
+    TV_KEYWORD_OPERAND_KEY, /* followed by "=": "shape" */
     TV_KEYWORD_FLAG,        /* "async" */
-    TV_KEYWORD_STREAM,      /* behind wstream */
+    TV_KEYWORD_STREAM,      /* follows wstream */
     TV_KEYWORD_DIRECTIVE,   /* ".data" */
     TV_KEYWORD_FUNCTION,    /* of expressions: "exp" */
 } tv_keyword_kind;
 
+/* Receiver of keywords. `word` is static; `count` is the number of registers of a class, otherwise 0. */
 typedef struct tv_keyword_sink {
-    void (*emit)(void *user, tv_keyword_kind kind, const char *word, unsigned count); /* `word` is static */
+    void (*emit)(void *user, tv_keyword_kind kind, const char *word, unsigned count);
     void *user;
 } tv_keyword_sink;
+
+/* Emits each keyword of the assembly language of `target` once to `keywords`, grouped by kind; none for a target
+ * without an assembly language. For editors. TV_ERR_INPUT: unknown target; TV_ERR_MEMORY. */
 TV_API tv_status tv_assembly_keywords(const char *target, const tv_keyword_sink *keywords, const tv_diag_sink *sink);
 
 #ifdef __cplusplus

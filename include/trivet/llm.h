@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Language models on the machines: open a model, give it a prompt, get text and what it cost.
+/* Language models on the machines: open a model, create a session on a target, generate text, read the cost.
  *
- * A model may be shared by sessions of one thread at a time each. */
+ * A model is read-only once open: sessions in different threads may share it. */
 #ifndef TRIVET_LLM_H
 #define TRIVET_LLM_H
 
@@ -13,105 +13,124 @@ extern "C" {
 
 typedef struct tv_llm tv_llm;
 
-/* A GGUF file of the llama architecture with its tokenizer; or a JSON object of a model's sizes (hidden_size, …), which
- * can be timed alone. The caller frees it. */
+/* Opens the model at `path`: a GGUF file of the llama architecture with its tokenizer, or a JSON object of
+ * model dimensions (hidden_size, …), which can only be timed. The caller frees it with tv_llm_free.
+ * TV_ERR_INPUT: not a supported model; TV_ERR_IO; TV_ERR_MEMORY. */
 TV_API tv_status tv_llm_open(const char *path, const tv_diag_sink *sink, tv_llm **out);
+
+/* Frees `llm`, which may be NULL. Its sessions must be freed before. */
 TV_API void tv_llm_free(tv_llm *llm);
 
-/* What is in the file: sizes, metadata, tensors, as text. And the graph of what it computes. */
+/* Prints dimensions, metadata and tensors of the model to `out` as text. Write errors are left to ferror(out). */
 TV_API void tv_llm_print_info(const tv_llm *llm, FILE *out);
+
+/* Prints the model's tensor graph to `out` as text. Write errors are left to ferror(out). TV_ERR_MEMORY. */
 TV_API tv_status tv_llm_print_graph(const tv_llm *llm, FILE *out, const tv_diag_sink *sink);
 
-/* The positions that the model was made for. */
+/* Number of positions that the model was trained for. */
 TV_API uint32_t tv_llm_context(const tv_llm *llm);
 
-/* Targets that models run on: "host", then machines. NULL past the last. */
+/* Name of target `i` that models run on: "host", then the machines. Static string. NULL past the last. */
 TV_API const char *tv_llm_target_at(unsigned i);
 
-/* Told how far long work is: what it is, and how much of it is done; `total` is what there is. Called often. */
+/* Progress callback: `done` of `total` units of phase `what` are complete. Called often. `report` may be NULL. */
 typedef struct tv_llm_progress {
-    void (*report)(void *user, const char *what, uint64_t done, uint64_t total); /* NULL: nobody asks */
+    void (*report)(void *user, const char *what, uint64_t done, uint64_t total);
     void *user;
 } tv_llm_progress;
 
 typedef struct tv_llm_options {
     size_t size; /* sizeof(tv_llm_options) */
     const char *target;
-    const tv_config *config;  /* of the machine; may be NULL for the host */
-    uint32_t context;         /* positions to make room for; 0: the model's */
-    unsigned threads;         /* of the host; 0: 1 */
-    unsigned weight_bits;     /* 4 or 8 where the target takes both; 0: its own choice */
-    unsigned activation_bits; /* 8 or 16, likewise */
-    const char *emit;         /* folder for the machine's programs, made if it is not there, or NULL */
-    int timing_only;          /* cycles alone, without data */
-    int verify;               /* keep what tv_llm_verify compares */
-    const char
-        *sample; /* text like that to come, which quantizers may learn ranges from; NULL: they take random tokens */
-    tv_llm_progress progress; /* of placing the weights, and of an evaluation */
+    const tv_config *config;  /* of the machine, copied; may be NULL for the host */
+    uint32_t context;         /* positions to reserve memory for; 0: all that the model has */
+    unsigned threads;         /* host threads; 0: 1 */
+    unsigned weight_bits;     /* 4 or 8 where the target supports both; 0: the target's default */
+    unsigned activation_bits; /* 8 or 16 where the target supports both; 0: the target's default */
+    const char *emit;         /* folder for the machine's programs, created if necessary; may be NULL */
+    int timing_only;          /* cycles without data */
+    int verify;               /* keep the values that tv_llm_verify compares */
+    const char *sample;       /* text for calibrating quantization ranges; NULL: random tokens */
+    tv_llm_progress progress; /* of uploading the weights and of evaluations */
 } tv_llm_options;
 
+/* A model on a target, with its KV cache. It belongs to one thread at a time. */
 typedef struct tv_llm_session tv_llm_session;
 
-/* `llm` is borrowed. The caller frees the session. */
+/* Creates a session of `llm`, which is borrowed, on the target that `options` name, and uploads the weights. The caller
+ * frees it with tv_llm_session_free. TV_ERR_INPUT: unknown target, inconsistent options, or a model that does not fit
+ * the machine; TV_ERR_IO: the folder for programs; TV_ERR_MEMORY. */
 TV_API tv_status tv_llm_session_new(tv_llm *llm, const tv_llm_options *options, const tv_diag_sink *sink,
                                     tv_llm_session **out);
+
+/* Frees `session`, which may be NULL. */
 TV_API void tv_llm_session_free(tv_llm_session *session);
 
-/* The machine that the session runs on, for traces; NULL on the host. It belongs to the session, which alone runs it.
- */
+/* The machine of the session, to attach traces; NULL on the host. It belongs to the session; do not run it. */
 TV_API tv_machine *tv_llm_session_machine(tv_llm_session *session);
 
 typedef struct tv_llm_sampling {
     size_t size;       /* sizeof(tv_llm_sampling) */
-    float temperature; /* 0: the likeliest token */
-    float top_p;       /* of the likeliest tokens that together have this share; 1: all */
+    float temperature; /* 0: the token with the largest logit */
+    float top_p;       /* sample among the most probable tokens that add up to this probability; 1: all */
     uint64_t seed;
 } tv_llm_sampling;
 
-/* Runs the prompt, then `count` tokens, as far as the context has room. `text` gets bytes as they come, the prompt's
- * first; when it returns other than 0, the generation ends. A token that ends a text ends it, too. */
+/* Runs `prompt`, then generates up to `count` tokens with `sampling`, as far as the context has room. A token that ends
+ * a text ends the generation, too. `text`, which may be NULL, receives `user` and the bytes as they are generated, the
+ * prompt's first; a non-zero result ends the generation. `user` may be NULL. A second call continues after the first.
+ * TV_ERR_INPUT: the prompt does not fit the context, or the session is timing_only; TV_FAULT: the machine faulted;
+ * TV_ERR_IO; TV_ERR_MEMORY. */
 TV_API tv_status tv_llm_generate(tv_llm_session *session, const char *prompt, uint32_t count,
                                  const tv_llm_sampling *sampling,
                                  int (*text)(void *user, const char *bytes, size_t size), void *user,
                                  const tv_diag_sink *sink);
 
-/* The cycles of a prompt of `prompt` tokens and of `count` tokens after it, whatever they are: of sessions made with
- * timing_only. */
+/* Times a prompt of `prompt` tokens and `count` tokens after it, as far as the context has room; the token values do
+ * not matter. For sessions with timing_only. The cycles are in the summary. TV_ERR_INPUT: the prompt does not fit the
+ * context; TV_FAULT: the machine faulted; TV_ERR_MEMORY. */
 TV_API tv_status tv_llm_time(tv_llm_session *session, uint32_t prompt, uint32_t count, const tv_diag_sink *sink);
 
-/* Cross-entropy, in nats a token, of at most `most` tokens of a text, cut into windows of the context. */
-TV_API tv_status tv_llm_eval(tv_llm_session *session, const char *text, size_t size, uint32_t most, double *nats,
+/* Computes the mean negative log-likelihood `nll`, in nats per token, of at most `max_tokens` tokens of the `size`
+ * bytes of `text`, evaluated in windows of the context. `tokens` receives their number. TV_ERR_INPUT: the session is
+ * timing_only; TV_FAULT: the machine faulted; TV_ERR_MEMORY; then `nll` and `tokens` are unspecified. */
+TV_API tv_status tv_llm_eval(tv_llm_session *session, const char *text, size_t size, uint32_t max_tokens, double *nll,
                              uint32_t *tokens, const tv_diag_sink *sink);
 
-/* How near a layer's output, or the logits, come to the host's, over all tokens: the least cosine of the angle between
- * both, and the largest difference. */
+/* Similarity of a layer's output, or of the logits, to the host's, over all tokens: the smallest cosine similarity and
+ * the largest absolute difference. */
 typedef struct tv_llm_similarity {
     double cosine, error;
 } tv_llm_similarity;
 
-/* Runs at most `most` tokens of `text`, one by one, on this session, which was made with `verify`, and on the host.
- * `*list` gets one element a layer, then one for the logits; the caller frees it. */
-TV_API tv_status tv_llm_verify(tv_llm_session *session, const char *text, uint32_t most, tv_llm_similarity **list,
+/* Runs at most `max_tokens` tokens of `text`, one by one, on this session, which was created with `verify`, and on the
+ * host, and compares them. `list` receives an array of `count` elements, one per layer and one for the logits; the
+ * caller frees it with free(). TV_ERR_INPUT: the session is timing_only; TV_FAULT: the machine faulted; TV_ERR_MEMORY;
+ * then `list` and `count` are unspecified and need no free. */
+TV_API tv_status tv_llm_verify(tv_llm_session *session, const char *text, uint32_t max_tokens, tv_llm_similarity **list,
                                uint32_t *count, const tv_diag_sink *sink);
 
-/* What has been done so far. Cycles are of the simulated machine: 0 on the host. */
+/* Totals of a session. Cycles are those of the simulated machine, 0 on the host. */
 typedef struct tv_llm_summary {
     size_t size; /* sizeof(tv_llm_summary), set by the caller */
     uint32_t prompt_tokens, tokens;
-    uint64_t prompt_cycles, cycles;     /* of the prompt; of the tokens after it */
-    double prompt_seconds, seconds;     /* seconds on the host */
-    uint64_t read_bytes, written_bytes; /* over the memory of the machine, of the tokens after the prompt */
+    uint64_t prompt_cycles, cycles;     /* of the prompts; of the generated tokens */
+    double prompt_seconds, seconds;     /* host time, likewise */
+    uint64_t read_bytes, written_bytes; /* machine memory traffic of the generated tokens */
     double clock_hz;
-    const tv_machine *machine; /* NULL on the host; lives as long as the session */
+    const tv_machine *machine; /* NULL on the host; valid until tv_llm_session_free */
 } tv_llm_summary;
+
+/* Writes the totals so far to `out`. TV_ERR_INPUT: the size of `out` is not set. */
 TV_API tv_status tv_llm_session_summary(const tv_llm_session *session, tv_llm_summary *out);
 
-/* What the machine's instructions left to the host so far: what was done, how often, over how many values together.
- * Returns 0 past the last. */
+/* Work that the machine leaves to the host: its name, how often it was done, and over how many values in total. */
 typedef struct tv_llm_host_op {
     const char *name;
     uint64_t count, elements;
 } tv_llm_host_op;
+
+/* Host operation `i` of the session. Returns 0 past the last. */
 TV_API int tv_llm_host_op_at(const tv_llm_session *session, unsigned i, tv_llm_host_op *out);
 
 #ifdef __cplusplus

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report of a run: one HTML file that shows where the time went, in any browser, without a network.
+/* HTML report of a run: one file that shows where the time went, in any browser, without a network.
  *
- * Open one for a machine, give its sink to the machine (tv_machine_trace, perhaps with tv_machine_trace_accesses for
- * the map of memory use) before programs are loaded, run them, and finish it. A report belongs to one thread at a time.
+ * Open a report for a machine, attach its sink with tv_machine_trace (and tv_machine_trace_accesses for the map of
+ * memory use) before programs are loaded, run them, detach the sink and finish the report. A report belongs to one
+ * thread at a time.
  *
- * Memory is bounded. The report keeps TV_REPORT_EVENTS_MAX events, as many accesses, and the text of as many
- * instructions. What comes later is added up alone (occupancy and bandwidth over time, totals by class, layer and
- * engine), the page says so, and tv_report_finish warns with TV-F005. */
+ * Memory is bounded: a report keeps TV_REPORT_EVENTS_MAX events, as many accesses, and the text of as many
+ * instructions. Later ones only count in sums (occupancy and bandwidth over time, totals by class, layer and engine);
+ * the page says so, and tv_report_finish warns with TV-F006. */
 #ifndef TRIVET_REPORT_H
 #define TRIVET_REPORT_H
 
@@ -20,25 +21,26 @@ enum { TV_REPORT_EVENTS_MAX = 2000000 };
 
 typedef struct tv_report_writer tv_report_writer;
 
-/* Begins a report at `path` ("-": standard output) with the heading `title`. `machine` is borrowed until the report
- * ends. TV_ERR_INPUT, TV_ERR_IO: the file cannot be written there. */
+/* Starts a report at `path` ("-": standard output) with the heading `title`. `machine` is borrowed until the report is
+ * freed. The caller ends it with tv_report_finish or tv_report_abandon. TV_ERR_IO: the file cannot be written;
+ * TV_ERR_MEMORY. */
 TV_API tv_status tv_report_open(const char *path, const char *title, const tv_machine *machine,
                                 const tv_diag_sink *sink, tv_report_writer **out);
 
-/* Says that `program` is loaded in the machine, if that was done before the trace began; of later loads the trace
- * tells. Its instructions are shown as text. It is borrowed until the next load or the end of the report; `program`
- * NULL: it is about to be freed, and no more text is wanted. */
+/* Sets the program whose instructions are shown as text, for a program loaded before the trace started; later loads are
+ * found in the trace. `program` is borrowed until the next load or the end of the report. `program` may be NULL: no
+ * more text, for example because the program is about to be freed. */
 TV_API void tv_report_set_program(tv_report_writer *report, const tv_program *program);
 
-/* The sink lives as long as the report. */
+/* The sink to attach to the machine. Valid until the report is freed. */
 TV_API tv_trace_sink tv_report_sink(tv_report_writer *report);
 
-/* Writes the page with the statistics of `machine`, reads the source files that its instructions name as far as they
- * can be read, closes the file and frees the report. End the trace before (tv_machine_trace with NULL), so that it is
- * complete. */
+/* Writes the page with the statistics of `machine`, completes the file and frees `report`, also on failure. Source
+ * files that instructions name are included as far as they can be read. Detach the sink first (tv_machine_trace with
+ * NULL), so that the trace is complete. TV_ERR_IO: the file could not be written and does not appear; TV_ERR_MEMORY. */
 TV_API tv_status tv_report_finish(tv_report_writer *report, const tv_machine *machine, const tv_diag_sink *sink);
 
-/* Frees the report; no file appears. NULL does nothing. */
+/* Frees `report`, which may be NULL; no file appears. */
 TV_API void tv_report_abandon(tv_report_writer *report);
 
 #ifdef __cplusplus

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a Trivet function returns, and the version of the library.
- *
- * A function that can fail returns tv_status and delivers its result through an out-pointer, which it leaves
- * untouched on failure. What went wrong, for a person, goes to a tv_diag_sink (diag.h). */
+/* Status codes and the library's version. Safe from any thread. */
 #ifndef TRIVET_STATUS_H
 #define TRIVET_STATUS_H
 
@@ -24,17 +21,17 @@ extern "C" {
 
 typedef enum tv_status {
     TV_OK = 0,
-    TV_FAULT,      /* the simulated machine stopped on a fault: a result, see tv_machine_fault */
-    TV_ERR_INPUT,  /* a file, a word, a parameter or an argument is wrong */
+    TV_FAULT,      /* the simulated machine faulted: a result, see tv_machine_fault */
+    TV_ERR_INPUT,  /* invalid file, instruction word, parameter or argument */
     TV_ERR_IO,     /* the host could not read or write */
-    TV_ERR_MEMORY, /* the host has no memory left */
+    TV_ERR_MEMORY, /* the host is out of memory */
 } tv_status;
 
-/* Short English name of a status: "ok", "fault", "wrong input", … Static storage. */
+/* Short English name of `status`: "ok", "fault", "wrong input", … Static string; "unknown status" for other values. */
 TV_API const char *tv_status_text(tv_status status);
 
-/* "0.1.0", the version of the library that is running. Static storage. A program compares it with
- * TV_VERSION_MAJOR and TV_VERSION_MINOR of the headers it was compiled with. */
+/* Version of the library that is running, for example "0.1.0". Static string. Compare it with TV_VERSION_MAJOR and
+ * TV_VERSION_MINOR, the version of the headers. */
 TV_API const char *tv_version(void);
 
 #ifdef __cplusplus

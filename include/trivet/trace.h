@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trace events of a simulated machine, and the writers that turn them into files.
+/* Trace events of a simulated machine, and writers of trace files.
  *
- * A machine hands each event to its sink as soon as the event is settled: an instruction's events when its end is
- * known, so that they come in no strict order of time. Strings of an event live until the sink returns. */
+ * A machine emits the events of an instruction when its end is known, so events are not strictly ordered by time. The
+ * strings of an event are valid until the sink returns. */
 #ifndef TRIVET_TRACE_H
 #define TRIVET_TRACE_H
 
@@ -18,68 +18,76 @@ extern "C" {
 struct tv_program;
 
 typedef enum tv_event_kind {
-    TV_EVENT_ENGINE,   /* an engine worked on an instruction from start to end */
-    TV_EVENT_STALL,    /* an engine was held from start to end by `cause` */
-    TV_EVENT_COMMAND,  /* instruction `index` was issued at start */
-    TV_EVENT_STATUS,   /* an asynchronous instruction completed at start (STAT_OUT) */
-    TV_EVENT_MARKER,   /* the caller's mark, see tv_machine_trace_marker */
-    TV_EVENT_TRANSFER, /* `bytes` moved over `path` between start and end */
-    TV_EVENT_TOKEN,    /* a model's step over tokens, see tv_machine_trace_token */
-    TV_EVENT_LOAD,     /* `program` was loaded: its first instruction is `index`. Lives until the next load */
-    TV_EVENT_ACCESS, /* instruction `index` reads or writes `bytes` bytes of `space` from unit `addr` on; without times,
-                        which its ENGINE event has. Only after tv_machine_trace_accesses */
+    TV_EVENT_ENGINE,   /* an engine is busy with an instruction from start to end */
+    TV_EVENT_STALL,    /* an engine is stalled from start to end for `reason` */
+    TV_EVENT_COMMAND,  /* instruction `index` issues at start */
+    TV_EVENT_STATUS,   /* an asynchronous instruction completes at start (STAT_OUT) */
+    TV_EVENT_MARKER,   /* see tv_machine_trace_marker */
+    TV_EVENT_TRANSFER, /* `bytes` bytes move over `path` between start and end */
+    TV_EVENT_TOKEN,    /* a model's step, see tv_machine_trace_token */
+    TV_EVENT_LOAD,     /* `program` is loaded; its first instruction is `index`. Valid until the next load */
+    TV_EVENT_ACCESS,   /* instruction `index` reads or writes `bytes` bytes of `space`, from unit `addr` on. Without
+                          times,   which its ENGINE event has. Only with tv_machine_trace_accesses */
 } tv_event_kind;
 
 typedef struct tv_event {
     tv_event_kind kind;
     const char *engine;  /* "GEMV"; NULL for MARKER, TRANSFER, TOKEN, LOAD and ACCESS */
-    int64_t index;       /* instruction, counted over all programs of the machine; -1: none. Of a TOKEN: its position */
-    const char *op;      /* the instruction's id, or the marker's text; of a TOKEN "prefill" or "decode" */
+    int64_t index;       /* instruction, counted over all programs of the machine; -1: none. TOKEN: position */
+    const char *op;      /* instruction id; MARKER: its text; TOKEN: "prefill" or "decode" */
     uint64_t start, end; /* cycles; end is exclusive */
     const char *reason;  /* STALL */
-    int scheduler;       /* STALL: of the scheduler, which waits for the engines; not of a working engine */
+    int scheduler;       /* STALL: of the scheduler, which waits for the engines, not of an engine */
     unsigned engine_id;  /* which of several engines of that name */
-    const char *lane;    /* the engine's name among the statistics' where it is not `engine`: "TE1" */
-    const char *layer;   /* layer of a model, or the label that the instruction stands behind; NULL: none */
-    int64_t waits_for;   /* STALL: the instruction waited for, -1: none */
+    const char *lane;    /* name of the engine in tv_stats where it differs from `engine`: "TE1" */
+    const char *layer;   /* layer of a model, or the last label at or before the instruction; NULL: none */
+    int64_t waits_for;   /* STALL: the instruction waited for; -1: none */
     uint32_t routes[2];  /* ENGINE: route codes in and out; 0: none */
     uint64_t bytes;      /* ENGINE, TRANSFER, ACCESS */
     uint64_t macs;       /* ENGINE */
     const char *path;    /* TRANSFER */
-    int write;           /* TRANSFER: towards host memory; ACCESS: written, not read */
+    int write;           /* TRANSFER: to host memory; ACCESS: a write */
     int kv;              /* TRANSFER: of the KV cache */
-    uint64_t tokens;     /* TOKEN: how many */
+    uint64_t tokens;     /* TOKEN: number of tokens */
     const struct tv_program *program; /* LOAD */
     const char *space;                /* ACCESS */
-    uint64_t addr;                    /* ACCESS, in units of the space */
-    const char *file;                 /* the instruction's source, or NULL */
+    uint64_t addr;                    /* ACCESS: in units of the space */
+    const char *file;                 /* source location of the instruction, or NULL */
     unsigned line;
 } tv_event;
 
+/* Receiver of events. `event` must not be NULL. */
 typedef struct tv_trace_sink {
     void (*event)(void *user, const tv_event *event);
     void *user;
 } tv_trace_sink;
 
-/* A writer of trace files. Make one, give its sink to a machine (tv_machine_trace), then finish it with the machine's
- * statistics. The file appears whole on tv_trace_finish, or not at all. */
+/* A writer of a trace file. Open one, attach its sink to a machine with tv_machine_trace, run, detach it, then finish
+ * the file. The file appears complete on tv_trace_finish, or not at all. */
 typedef struct tv_trace_writer tv_trace_writer;
+
 typedef enum tv_trace_format {
     TV_TRACE_JSON,
-    TV_TRACE_PERFETTO,
-    TV_TRACE_CSV /* of tv_trace_convert alone */
+    TV_TRACE_PERFETTO, /* Chrome trace events */
+    TV_TRACE_CSV       /* of tv_trace_convert only */
 } tv_trace_format;
 
 struct tv_machine;
 
-/* Begins a file at `path` ("-": standard output; one that ends in ".zst" is compressed) for a run of `machine`, whose
- * configuration goes into its head. */
+/* Starts a trace file of `format` at `path` ("-": standard output; a name ending in ".zst" is compressed) for a run of
+ * `machine`, whose configuration is written to the header. The caller ends it with tv_trace_finish or tv_trace_abandon.
+ * TV_ERR_INPUT: the format is CSV; TV_ERR_IO: the file cannot be written; TV_ERR_MEMORY. */
 TV_API tv_status tv_trace_open(const char *path, tv_trace_format format, const struct tv_machine *machine,
                                const tv_diag_sink *sink, tv_trace_writer **out);
+
+/* The sink to attach to the machine. Valid until `writer` is freed. */
 TV_API tv_trace_sink tv_trace_writer_sink(tv_trace_writer *writer);
 
-/* Writes the summary, closes the file, frees the writer. */
+/* Writes the summary of `machine`, completes the file and frees `writer`, also on failure. TV_ERR_IO: the file could
+ * not be written and does not appear. */
 TV_API tv_status tv_trace_finish(tv_trace_writer *writer, const struct tv_machine *machine, const tv_diag_sink *sink);
+
+/* Frees `writer`, which may be NULL; no file appears. */
 TV_API void tv_trace_abandon(tv_trace_writer *writer);
 
 #ifdef __cplusplus

@@ -8,7 +8,7 @@
 
 /* ---- Statements ---- */
 
-static void unknown_statement(tv_asm_job *job, tv_sv name, unsigned column)
+static void report_unknown_statement(tv_asm_job *job, tv_sv name, unsigned column)
 {
     tv_nearest nearest = tv_nearest_to(name);
     tv_operands_suggest(job, &nearest);
@@ -29,11 +29,11 @@ static void unknown_statement(tv_asm_job *job, tv_sv name, unsigned column)
 
 static void define_label(tv_asm_job *job, tv_sv name, unsigned column)
 {
-    tv_expr here = {.known = true, .value = {.i = (int64_t)tv_emit_here(job)}};
+    tv_expr here = {.known = true, .value = {.i = (int64_t)tv_emit_location(job)}};
     tv_symbol_define(job, name, column, TV_SYM_LABEL, job->in_data ? TV_SYMBOL_DATA : TV_SYMBOL_TEXT, here);
 }
 
-static void skipped_statement(tv_asm_job *job)
+static void skip_statement(tv_asm_job *job)
 {
     while (job->lexer.token.kind == TV_TOK_NAME && tv_lex_peek(job).op == ':') {
         tv_lex_next(job);
@@ -49,19 +49,19 @@ static void skipped_statement(tv_asm_job *job)
     tv_directive_condition(job, name, column);
 }
 
-static void statement(tv_asm_job *job, tv_sv line)
+static void assemble_statement(tv_asm_job *job, tv_sv line)
 {
     job->line = line;
     const tv_diag_sink *sink = job->sink;
     bool active = tv_conditions_active(job);
-    unsigned errors = job->errors + job->unsaid;
+    unsigned errors = job->errors + job->repeated_errors;
     if (!active)
         job->sink = NULL; /* literals in a branch not taken may be anything */
     tv_lex_begin(job, line);
     if (!active) {
         job->sink = sink;
-        job->errors = errors - job->unsaid;
-        skipped_statement(job);
+        job->errors = errors - job->repeated_errors;
+        skip_statement(job);
         return;
     }
     while (job->lexer.token.kind == TV_TOK_NAME) {
@@ -93,8 +93,8 @@ static void statement(tv_asm_job *job, tv_sv line)
     bool known = tv_directive_condition(job, name, column) || tv_directive(job, name, column) ||
                  tv_macro_call(job, name, column);
     if (!known)
-        unknown_statement(job, name, column);
-    else if (job->errors + job->unsaid == errors && job->lexer.token.kind != TV_TOK_END &&
+        report_unknown_statement(job, name, column);
+    else if (job->errors + job->repeated_errors == errors && job->lexer.token.kind != TV_TOK_END &&
              job->lexer.token.kind != TV_TOK_BAD)
         tv_asm_error(job, TV_CODE(ASM_SYNTAX), NULL, "unexpected '%.*s' at the end of %.*s",
                      TV_SV_ARG(job->lexer.token.text), TV_SV_ARG(name));
@@ -118,19 +118,19 @@ static bool define_constants(tv_asm_job *job)
     return true;
 }
 
-static void run_pass(tv_asm_job *job)
+static void assemble_lines(tv_asm_job *job)
 {
     tv_sv line;
-    while (!job->stop && !job->out_of_memory && tv_source_next(job, &line)) {
-        if (job->lines_left-- == 0) {
+    while (!job->stop && !job->out_of_memory && tv_source_next_line(job, &line)) {
+        if (job->line_budget-- == 0) {
             job->line = line;
             tv_asm_error_at(job, 1, 1, TV_CODE(ASM_LIMIT), "does a .rept repeat too often?",
                             "the program has too many lines after expansion");
             job->stop = true;
             return;
         }
-        tv_listed listed = tv_listing_begin(job, line);
-        statement(job, line);
+        tv_listing_line listed = tv_listing_begin(job, line);
+        assemble_statement(job, line);
         tv_listing_end(job, &listed);
     }
 }
@@ -140,19 +140,21 @@ static void job_fini(tv_asm_job *job)
     tv_source_fini(job);
     tv_operands_fini(job);
     free(job->buckets);
-    tv_chunk *chunks = (tv_chunk *)(void *)job->chunks.data;
-    for (size_t i = 0; i < job->chunks.len / sizeof *chunks; i++)
-        tv_buf_fini(&chunks[i].bytes);
-    tv_buf *bufs[] = {&job->conditions, &job->text,   &job->lines,      &job->chunks,
-                      &job->fixups,     &job->listed, &job->listed_text};
-    for (size_t i = 0; i < TV_COUNTOF(bufs); i++)
-        tv_buf_fini(bufs[i]);
+    for (size_t i = 0; i < job->chunks.count; i++)
+        tv_buf_fini(&job->chunks.data[i].bytes);
     for (unsigned k = 0; k < TV_STREAMS_MAX; k++)
-        tv_buf_fini(&job->streams[k]);
+        TV_VEC_FINI(&job->streams[k]);
+    TV_VEC_FINI(&job->conditions);
+    TV_VEC_FINI(&job->lines);
+    TV_VEC_FINI(&job->chunks);
+    TV_VEC_FINI(&job->fixups);
+    TV_VEC_FINI(&job->listing_lines);
+    tv_buf_fini(&job->text);
+    tv_buf_fini(&job->listing_text);
     tv_arena_fini(&job->arena);
 }
 
-static tv_status finish(tv_asm_job *job, tv_program **out)
+static tv_status finish_program(tv_asm_job *job, tv_program **out)
 {
     if (!job->stop && !job->out_of_memory)
         tv_fixups_apply(job);
@@ -165,8 +167,8 @@ static tv_status finish(tv_asm_job *job, tv_program **out)
         return TV_ERR_INPUT;
     tv_listing_write(job);
     TV_TRY(tv_program_new(job->isa, job->sink, &job->program));
-    job->program->proposed = job->proposed_ok;
-    job->program->proposed_said = job->proposed_said;
+    job->program->proposed = job->allows_proposed;
+    job->program->warned_proposed = job->warned_proposed;
     tv_status status = tv_emit_finish(job);
     if (status == TV_ERR_MEMORY)
         tv_fail_memory(job->sink);
@@ -189,20 +191,20 @@ static tv_status assemble(const char *name, tv_input *input, const char *text, s
                       .isas = isas,
                       .options = options,
                       .sink = sink,
-                      .lines_left = options && options->line_limit ? options->line_limit : 100000000,
-                      .output_left = options && options->output_limit ? options->output_limit : TV_ASM_OUTPUT_MAX,
+                      .line_budget = options && options->line_limit ? options->line_limit : 100000000,
+                      .output_budget = options && options->output_limit ? options->output_limit : TV_ASM_OUTPUT_MAX,
                       .listing = options ? options->listing : NULL};
     tv_status status = TV_ERR_INPUT;
     bool ready = tv_source_push_text(&job, name, text, size);
     if (ready) /* the messages of the end need the text, too */
-        job.files[0].input = (tv_input){.data = (const uint8_t *)text, .size = size};
+        job.files.data[0].input = (tv_input){.data = (const uint8_t *)text, .size = size};
     if (ready && options && options->target) {
         job.line = (tv_sv){"", 0};
         ready = tv_operands_set_target(&job, tv_sv_of(options->target), 1);
     }
     if (ready && define_constants(&job))
-        run_pass(&job);
-    status = finish(&job, out);
+        assemble_lines(&job);
+    status = finish_program(&job, out);
     job_fini(&job);
     if (input)
         tv_input_close(input);

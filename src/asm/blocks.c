@@ -16,7 +16,7 @@ static tv_macro *find_macro(const tv_asm_job *job, tv_sv name)
 }
 
 /* A view that outlives the frame it was read from: macro text made by another macro is freed with it. */
-static tv_sv keep(tv_asm_job *job, tv_sv text)
+static tv_sv copy_text(tv_asm_job *job, tv_sv text)
 {
     char *copy = tv_arena_str(&job->arena, text);
     if (!copy) {
@@ -36,7 +36,7 @@ static bool read_params(tv_asm_job *job, tv_macro *macro)
             return false;
         }
         unsigned i = macro->param_count++;
-        macro->params[i] = keep(job, job->lexer.token.text);
+        macro->params[i] = copy_text(job, job->lexer.token.text);
         tv_lex_next(job);
         if (tv_lex_accept(job, '=')) {
             const char *start = job->lexer.line.ptr + tv_lex_column(job) - 1, *end = start;
@@ -45,7 +45,7 @@ static bool read_params(tv_asm_job *job, tv_macro *macro)
                 tv_lex_next(job);
             }
             macro->has_default[i] = true;
-            macro->defaults[i] = keep(job, (tv_sv){start, (size_t)(end - start)});
+            macro->defaults[i] = copy_text(job, (tv_sv){start, (size_t)(end - start)});
         }
         tv_lex_accept(job, ',');
     }
@@ -70,19 +70,19 @@ void tv_block_macro(tv_asm_job *job, unsigned column)
         good = false;
     }
     if (good) {
-        macro->name = keep(job, name.text);
+        macro->name = copy_text(job, name.text);
         tv_lex_next(job);
         tv_lex_accept(job, ',');
         good = read_params(job, macro);
     }
     tv_sv body;
-    if (!tv_source_block(job, begin, ".endm", &body, &macro->line)) {
+    if (!tv_source_read_block(job, begin, ".endm", &body, &macro->line)) {
         tv_asm_error_at(job, column, 6, TV_CODE(ASM_NESTING), "close it in the same file", ".macro without .endm");
         good = false;
     }
     macro->file = job->frame->file;
     if (good) {
-        macro->body = keep(job, body);
+        macro->body = copy_text(job, body);
         macro->next = job->macros;
         job->macros = macro;
     }
@@ -98,7 +98,7 @@ static unsigned read_args(tv_asm_job *job, tv_sv args[TV_ASM_ARGS_MAX])
     size_t start = 0;
     for (size_t i = 0, next; i <= rest.len; i = next) {
         char c = i < rest.len ? rest.ptr[i] : ',';
-        next = i < rest.len ? tv_lex_skip(rest, i) : i + 1;
+        next = i < rest.len ? tv_lex_skip_literal(rest, i) : i + 1;
         if (c == '(' || c == '[')
             depth++;
         if (depth && (c == ')' || c == ']'))
@@ -165,7 +165,7 @@ void tv_block_repeat(tv_asm_job *job, unsigned column)
         tv_asm_error(job, TV_CODE(ASM_SYNTAX), NULL, "unexpected text after the count");
     tv_sv body;
     unsigned first_line;
-    if (!tv_source_block(job, begin, ".endr", &body, &first_line))
+    if (!tv_source_read_block(job, begin, ".endr", &body, &first_line))
         tv_asm_error_at(job, column, 5, TV_CODE(ASM_NESTING), "close it in the same file or macro",
                         ".rept without .endr");
     else if (good)

@@ -8,11 +8,11 @@
 
 typedef struct directive {
     const char *name;
-    void (*run)(tv_asm_job *job, const struct directive *self, unsigned column);
+    void (*handle)(tv_asm_job *job, const struct directive *self, unsigned column);
     int type;
 } directive;
 
-static bool section_is_data(tv_asm_job *job, const directive *self, unsigned column)
+static bool require_data_section(tv_asm_job *job, const directive *self, unsigned column)
 {
     if (job->in_data)
         return true;
@@ -24,7 +24,7 @@ static bool section_is_data(tv_asm_job *job, const directive *self, unsigned col
 /* ---- Data ---- */
 
 /* One list of values; .word64 (or .word, by the target's word) may also put raw words into .text. */
-static void run_values(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_values(tv_asm_job *job, const directive *self, unsigned column)
 {
     unsigned bytes = tv_dtype_bits((tv_dtype)self->type) / 8;
     bool raw_word = self->type == TV_HEX64 || self->type == TV_HEX32;
@@ -49,12 +49,12 @@ static void run_values(tv_asm_job *job, const directive *self, unsigned column)
     } while (tv_lex_accept(job, ',') && !job->stop);
 }
 
-static void run_int4(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_int4(tv_asm_job *job, const directive *self, unsigned column)
 {
     enum { CHUNK = 64 };
     tv_expr values[CHUNK];
     unsigned count = 0;
-    if (!section_is_data(job, self, column))
+    if (!require_data_section(job, self, column))
         return;
     do {
         if (count == CHUNK) {
@@ -67,11 +67,11 @@ static void run_int4(tv_asm_job *job, const directive *self, unsigned column)
     tv_emit_int4(job, values, count);
 }
 
-static void run_zero(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_zero(tv_asm_job *job, const directive *self, unsigned column)
 {
     int64_t n;
     tv_expr where;
-    if (!section_is_data(job, self, column) || !tv_expr_constant(job, &n, &where))
+    if (!require_data_section(job, self, column) || !tv_expr_constant(job, &n, &where))
         return;
     if (n < 0)
         tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL, "a size is 0 or more, not %" PRId64,
@@ -80,9 +80,9 @@ static void run_zero(tv_asm_job *job, const directive *self, unsigned column)
         tv_emit_zeros(job, (uint64_t)n);
 }
 
-static void run_string(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_string(tv_asm_job *job, const directive *self, unsigned column)
 {
-    if (!section_is_data(job, self, column))
+    if (!require_data_section(job, self, column))
         return;
     do {
         tv_buf text = {0};
@@ -98,19 +98,19 @@ static void run_string(tv_asm_job *job, const directive *self, unsigned column)
     } while (tv_lex_accept(job, ',') && !job->stop);
 }
 
-static void run_incbin(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_incbin(tv_asm_job *job, const directive *self, unsigned column)
 {
     tv_buf path = {0};
     int64_t skip = 0, count = -1;
     unsigned at = tv_lex_column(job);
-    if (!section_is_data(job, self, column) || !tv_expr_string(job, &path)) {
+    if (!require_data_section(job, self, column) || !tv_expr_string(job, &path)) {
         tv_buf_fini(&path);
         return;
     }
     bool ok = !tv_lex_accept(job, ',') || tv_expr_constant(job, &skip, NULL);
     ok = ok && (!tv_lex_accept(job, ',') || tv_expr_constant(job, &count, NULL));
     tv_input input;
-    if (ok && tv_source_open(job, (tv_sv){tv_buf_cstr(&path), path.len}, at, &input, NULL)) {
+    if (ok && tv_source_open_input(job, (tv_sv){tv_buf_cstr(&path), path.len}, at, &input, NULL)) {
         uint64_t size = input.size;
         if (skip < 0 || (uint64_t)skip > size || count < -1 || (count >= 0 && (uint64_t)count > size - (uint64_t)skip))
             tv_asm_error_at(job, at, (unsigned)path.len + 2, TV_CODE(ASM_RANGE), "write .incbin \"FILE\", skip, count",
@@ -144,7 +144,7 @@ static void pad_text(tv_asm_job *job, uint64_t to, unsigned column)
         tv_emit_word(job, job->isa->nop, column);
 }
 
-static void run_balign(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_balign(tv_asm_job *job, const directive *self, unsigned column)
 {
     int64_t n;
     tv_expr where;
@@ -156,14 +156,14 @@ static void run_balign(tv_asm_job *job, const directive *self, unsigned column)
                         ".balign takes a power of two up to 2^30, not %" PRId64, n);
         return;
     }
-    uint64_t here = tv_emit_here(job), to = (here + (uint64_t)n - 1) & ~((uint64_t)n - 1);
+    uint64_t here = tv_emit_location(job), to = (here + (uint64_t)n - 1) & ~((uint64_t)n - 1);
     if (job->in_data)
         tv_emit_zeros(job, to - here);
     else
         pad_text(job, to, column);
 }
 
-static void run_org(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_org(tv_asm_job *job, const directive *self, unsigned column)
 {
     int64_t to;
     tv_expr where;
@@ -181,21 +181,21 @@ static void run_org(tv_asm_job *job, const directive *self, unsigned column)
         pad_text(job, (uint64_t)to, column);
 }
 
-static void run_text(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_text(tv_asm_job *job, const directive *self, unsigned column)
 {
     (void)self;
     (void)column;
     job->in_data = false;
 }
 
-static void run_data(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_data(tv_asm_job *job, const directive *self, unsigned column)
 {
     job->in_data = true;
     if (job->lexer.token.kind != TV_TOK_END)
-        run_org(job, self, column);
+        handle_org(job, self, column);
 }
 
-static void run_section(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_section(tv_asm_job *job, const directive *self, unsigned column)
 {
     tv_sv name = job->lexer.token.text;
     bool text = tv_sv_is(name, ".text");
@@ -205,14 +205,14 @@ static void run_section(tv_asm_job *job, const directive *self, unsigned column)
     }
     tv_lex_next(job);
     if (text)
-        run_text(job, self, column);
+        handle_text(job, self, column);
     else if (tv_lex_accept(job, ',') || job->lexer.token.kind == TV_TOK_END)
-        run_data(job, self, column);
+        handle_data(job, self, column);
 }
 
 /* ---- Symbols and the target ---- */
 
-static void run_assign(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_assign(tv_asm_job *job, const directive *self, unsigned column)
 {
     tv_token name = job->lexer.token;
     unsigned at = tv_lex_column(job);
@@ -238,7 +238,7 @@ static void run_assign(tv_asm_job *job, const directive *self, unsigned column)
     tv_symbol_define(job, name.text, at, self->type, TV_SYMBOL_CONSTANT, value);
 }
 
-static void run_target(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_target(tv_asm_job *job, const directive *self, unsigned column)
 {
     tv_token name = job->lexer.token;
     (void)self;
@@ -250,19 +250,19 @@ static void run_target(tv_asm_job *job, const directive *self, unsigned column)
 }
 
 /* .option proposed: the program knows that it uses proposed extensions. */
-static void run_option(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_option(tv_asm_job *job, const directive *self, unsigned column)
 {
     (void)self;
     (void)column;
     if (tv_sv_is(job->lexer.token.text, "proposed")) {
-        job->proposed_ok = true;
+        job->allows_proposed = true;
         tv_lex_next(job);
     } else {
         tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), "`proposed` is the only option", "unknown option");
     }
 }
 
-static void run_include(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_include(tv_asm_job *job, const directive *self, unsigned column)
 {
     tv_buf path = {0};
     unsigned at = tv_lex_column(job);
@@ -277,7 +277,7 @@ static void run_include(tv_asm_job *job, const directive *self, unsigned column)
     tv_buf_fini(&path);
 }
 
-static void run_message(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_message(tv_asm_job *job, const directive *self, unsigned column)
 {
     tv_buf text = {0};
     unsigned length = (unsigned)strlen(self->name);
@@ -291,7 +291,7 @@ static void run_message(tv_asm_job *job, const directive *self, unsigned column)
 }
 
 /* Names that other assemblers' sources carry and that mean nothing here. */
-static void run_ignored(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_ignored(tv_asm_job *job, const directive *self, unsigned column)
 {
     (void)self;
     (void)column;
@@ -299,7 +299,7 @@ static void run_ignored(tv_asm_job *job, const directive *self, unsigned column)
 }
 
 /* wstream NAME, address, bytes: the next descriptor of a weight stream. */
-static void run_wstream(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_wstream(tv_asm_job *job, const directive *self, unsigned column)
 {
     tv_token name = job->lexer.token;
     tv_expr addr, bytes;
@@ -334,19 +334,19 @@ static void run_wstream(tv_asm_job *job, const directive *self, unsigned column)
         tv_emit_stream(job, k, &addr, &bytes);
 }
 
-static void run_macro(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_macro(tv_asm_job *job, const directive *self, unsigned column)
 {
     (void)self;
     tv_block_macro(job, column);
 }
 
-static void run_repeat(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_repeat(tv_asm_job *job, const directive *self, unsigned column)
 {
     (void)self;
     tv_block_repeat(job, column);
 }
 
-static void run_stray_end(tv_asm_job *job, const directive *self, unsigned column)
+static void handle_stray_end(tv_asm_job *job, const directive *self, unsigned column)
 {
     tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_NESTING), NULL, "%s closes nothing",
                     self->name);
@@ -354,22 +354,22 @@ static void run_stray_end(tv_asm_job *job, const directive *self, unsigned colum
 }
 
 static const directive directives[] = {
-    {".byte", run_values, TV_HEX8},   {".half", run_values, TV_HEX16},
-    {".word", run_values, TV_HEX32},  {".word64", run_values, TV_HEX64},
-    {".bf16", run_values, TV_BF16},   {".f16", run_values, TV_F16},
-    {".f32", run_values, TV_F32},     {".int4", run_int4, 0},
-    {".int8", run_values, TV_S8},     {".zero", run_zero, 0},
-    {".ascii", run_string, 0},        {".asciz", run_string, 1},
-    {".incbin", run_incbin, 0},       {".include", run_include, 0},
-    {".balign", run_balign, 0},       {".org", run_org, 0},
-    {".text", run_text, 0},           {".data", run_data, 0},
-    {".section", run_section, 0},     {".equ", run_assign, TV_SYM_EQU},
-    {".set", run_assign, TV_SYM_SET}, {".target", run_target, 0},
-    {".option", run_option, 0},       {".error", run_message, 1},
-    {".warning", run_message, 0},     {".global", run_ignored, 0},
-    {".globl", run_ignored, 0},       {"wstream", run_wstream, 0},
-    {".macro", run_macro, 0},         {".rept", run_repeat, 0},
-    {".endm", run_stray_end, 0},      {".endr", run_stray_end, 0},
+    {".byte", handle_values, TV_HEX8},   {".half", handle_values, TV_HEX16},
+    {".word", handle_values, TV_HEX32},  {".word64", handle_values, TV_HEX64},
+    {".bf16", handle_values, TV_BF16},   {".f16", handle_values, TV_F16},
+    {".f32", handle_values, TV_F32},     {".int4", handle_int4, 0},
+    {".int8", handle_values, TV_S8},     {".zero", handle_zero, 0},
+    {".ascii", handle_string, 0},        {".asciz", handle_string, 1},
+    {".incbin", handle_incbin, 0},       {".include", handle_include, 0},
+    {".balign", handle_balign, 0},       {".org", handle_org, 0},
+    {".text", handle_text, 0},           {".data", handle_data, 0},
+    {".section", handle_section, 0},     {".equ", handle_assign, TV_SYM_EQU},
+    {".set", handle_assign, TV_SYM_SET}, {".target", handle_target, 0},
+    {".option", handle_option, 0},       {".error", handle_message, 1},
+    {".warning", handle_message, 0},     {".global", handle_ignored, 0},
+    {".globl", handle_ignored, 0},       {"wstream", handle_wstream, 0},
+    {".macro", handle_macro, 0},         {".rept", handle_repeat, 0},
+    {".endm", handle_stray_end, 0},      {".endr", handle_stray_end, 0},
 };
 
 const char *tv_directive_name(unsigned i)
@@ -394,7 +394,7 @@ bool tv_directive(tv_asm_job *job, tv_sv name, unsigned column)
         return false;
     for (size_t i = 0; i < TV_COUNTOF(directives); i++)
         if (tv_sv_is(name, directives[i].name)) {
-            directives[i].run(job, &directives[i], column);
+            directives[i].handle(job, &directives[i], column);
             return true;
         }
     return false;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the statements leave behind: instruction words, host data, stream descriptors; and the program made of them. */
+/* The output of the statements: instruction words, data chunks and stream descriptors, and the program made of them.
+ *
+ * A value is checked when it is known and otherwise replaced by a fixup; the checks are the same for both, in the
+ * encode functions. Long runs of zeros are chunks without bytes, so that .zero and .balign cost no memory. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,41 +12,30 @@
 #include "num/int.h"
 #include "trivet/dtype.h"
 
-enum { ZERO_RUN = 4096 }; /* zeros from here on take no memory */
-
-static tv_chunk *current_chunk(tv_asm_job *job)
-{
-    size_t count = job->chunks.len / sizeof(tv_chunk);
-    return count ? (tv_chunk *)(void *)job->chunks.data + count - 1 : NULL;
-}
+enum { ZERO_RUN = 4096 }; /* a run of this many zeros becomes a chunk of its own */
 
 static uint64_t chunk_end(const tv_chunk *chunk) { return chunk->addr + chunk->zeros + chunk->bytes.len; }
 
 static tv_chunk *add_chunk(tv_asm_job *job, uint64_t addr)
 {
-    tv_chunk chunk = {.addr = addr, .loc = tv_asm_loc(job, 0, 0)};
-    tv_buf_append(&job->chunks, &chunk, sizeof chunk);
-    if (job->chunks.failed)
+    if (!TV_VEC_PUSH(&job->chunks, (tv_chunk){.addr = addr, .loc = tv_asm_loc(job, 0, 0)}))
         job->out_of_memory = true;
-    return job->out_of_memory ? NULL : current_chunk(job);
+    return job->out_of_memory ? NULL : TV_VEC_LAST(&job->chunks);
 }
 
-uint64_t tv_emit_here(const tv_asm_job *job)
+uint64_t tv_emit_location(const tv_asm_job *job)
 {
     if (!job->in_data)
         return job->text.len;
-    size_t count = job->chunks.len / sizeof(tv_chunk);
-    return count ? chunk_end((const tv_chunk *)(const void *)job->chunks.data + count - 1) : 0;
+    return job->chunks.count ? chunk_end(TV_VEC_LAST(&job->chunks)) : 0;
 }
 
 void tv_emit_word(tv_asm_job *job, uint64_t word, unsigned column)
 {
-    if (!tv_asm_take(job, job->word_bytes + sizeof(tv_line_entry)))
+    if (!tv_asm_reserve_output(job, job->word_bytes + sizeof(tv_line_entry)))
         return;
-    tv_line_entry entry = tv_line_make(job->frame->file, job->frame->line, column);
     tv_buf_le(&job->text, word, job->word_bytes);
-    tv_buf_append(&job->lines, &entry, sizeof entry);
-    if (job->text.failed || job->lines.failed)
+    if (!TV_VEC_PUSH(&job->lines, tv_line_entry_of(job->frame->file, job->frame->line, column)) || job->text.failed)
         job->out_of_memory = true;
 }
 
@@ -51,16 +43,18 @@ static bool in_address_space(tv_asm_job *job, uint64_t addr, uint64_t n)
 {
     if (addr <= TV_ASM_ADDRESS_MAX && n <= TV_ASM_ADDRESS_MAX - addr)
         return true;
-    tv_asm_error(job, TV_CODE(ASM_LIMIT), "data lies below 2^48", "the data runs past the end of the address space");
+    tv_asm_error(job, TV_CODE(ASM_LIMIT), "data addresses are below 2^48",
+                 "the data runs past the end of the address space");
     return false;
 }
 
-/* A buffer of real bytes at the end of the data, opening a chunk when there is none or it is a run of zeros. */
+/* The buffer for `n` more bytes at the end of the data. Begins a chunk when there is none or the last one is zeros.
+ * NULL: a limit is exceeded (reported) or there is no memory. */
 static tv_buf *data_bytes(tv_asm_job *job, uint64_t n)
 {
-    if (!tv_asm_take(job, n) || !in_address_space(job, tv_emit_here(job), n))
+    if (!tv_asm_reserve_output(job, n) || !in_address_space(job, tv_emit_location(job), n))
         return NULL;
-    tv_chunk *chunk = current_chunk(job);
+    tv_chunk *chunk = TV_VEC_LAST(&job->chunks);
     if (!chunk || chunk->zeros)
         chunk = add_chunk(job, chunk ? chunk_end(chunk) : 0);
     return chunk ? &chunk->bytes : NULL;
@@ -78,7 +72,7 @@ void tv_emit_bytes(tv_asm_job *job, const void *bytes, size_t n)
 
 void tv_emit_zeros(tv_asm_job *job, uint64_t n)
 {
-    if (!in_address_space(job, tv_emit_here(job), n))
+    if (!in_address_space(job, tv_emit_location(job), n))
         return;
     if (n < ZERO_RUN) {
         tv_buf *buf = n ? data_bytes(job, n) : NULL;
@@ -86,69 +80,69 @@ void tv_emit_zeros(tv_asm_job *job, uint64_t n)
             tv_buf_fill(buf, 0, n);
         return;
     }
-    tv_chunk *chunk = tv_asm_take(job, sizeof *chunk) ? add_chunk(job, tv_emit_here(job)) : NULL;
+    tv_chunk *chunk = tv_asm_reserve_output(job, sizeof *chunk) ? add_chunk(job, tv_emit_location(job)) : NULL;
     if (chunk)
         chunk->zeros = n;
 }
 
 void tv_emit_org(tv_asm_job *job, uint64_t addr)
 {
-    if (tv_asm_take(job, sizeof(tv_chunk)) && in_address_space(job, addr, 0) &&
-        (!current_chunk(job) || tv_emit_here(job) != addr))
+    if (tv_asm_reserve_output(job, sizeof(tv_chunk)) && in_address_space(job, addr, 0) &&
+        (!job->chunks.count || tv_emit_location(job) != addr))
         add_chunk(job, addr);
 }
 
 static void add_fixup(tv_asm_job *job, tv_fixup fixup, const tv_expr *value)
 {
-    if (!tv_asm_take(job, sizeof fixup))
+    if (!tv_asm_reserve_output(job, sizeof fixup))
         return;
     fixup.node = value->node;
     fixup.loc = tv_asm_loc(job, value->column, value->length);
-    tv_buf_append(&job->fixups, &fixup, sizeof fixup);
-    if (job->fixups.failed)
+    if (!TV_VEC_PUSH(&job->fixups, fixup))
         job->out_of_memory = true;
 }
 
 /* ---- Instruction fields ---- */
 
-/* Checks `v` against the field and puts it into *word. */
-bool tv_emit_put_field(tv_asm_job *job, const tv_source_loc *loc, uint64_t *word, uint16_t index, tv_value v)
+/* Puts `v` into field `index` of *word. False: it does not fit (reported at `loc`); *word is unchanged. */
+bool tv_emit_encode_field(tv_asm_job *job, const tv_source_loc *loc, uint64_t *word, uint16_t index, tv_value v)
 {
     const tv_isa *isa = job->isa;
     const tv_field *field = &isa->fields[index];
     uint64_t scale = field->kind->scale ? field->kind->scale : 1;
-    uint64_t most = tv_mask(tv_field_width(isa, field));
-    if (field->limit && field->limit - 1 < most)
-        most = field->limit - 1;
+    uint64_t max = tv_mask(tv_field_width(isa, field));
+    if (field->limit && field->limit - 1 < max)
+        max = field->limit - 1;
     if (v.real) {
-        tv_asm_error_loc(job, loc, TV_CODE(ASM_EXPR), "int() or round() makes one; bf16() gives a number's BF16 bits",
+        tv_asm_error_loc(job, loc, TV_CODE(ASM_EXPR),
+                         "convert it with int() or round(); bf16() gives the bits of a BF16 number",
                          "'%s' takes an integer", field->name);
         return false;
     }
     if (field->kind->syntax == TV_SYNTAX_SINT) {
-        int64_t high = (int64_t)(most >> 1), low = -high - 1;
+        int64_t high = (int64_t)(max >> 1), low = -high - 1;
         if (v.i < low || v.i > high) {
             char range[64];
-            snprintf(range, sizeof range, "it takes %" PRId64 " to %" PRId64, low, high);
+            snprintf(range, sizeof range, "the range is %" PRId64 " to %" PRId64, low, high);
             tv_asm_error_loc(job, loc, TV_CODE(ASM_RANGE), range,
                              "%" PRId64 " does not fit the signed %u-bit field '%s'", v.i, tv_field_width(isa, field),
                              field->name);
             return false;
         }
-        *word = tv_field_set(isa, field, *word, (uint64_t)v.i & most);
+        *word = tv_field_set(isa, field, *word, (uint64_t)v.i & max);
         return true;
     }
-    if (v.i < 0 || (uint64_t)v.i > most * scale) {
+    if (v.i < 0 || (uint64_t)v.i > max * scale) {
         char hint[96];
-        snprintf(hint, sizeof hint, "it takes 0 to %" PRIu64 " (0x%" PRIx64 ")", most * scale, most * scale);
+        snprintf(hint, sizeof hint, "the range is 0 to %" PRIu64 " (0x%" PRIx64 ")", max * scale, max * scale);
         tv_asm_error_loc(job, loc, TV_CODE(ASM_RANGE), hint, "%" PRId64 " does not fit the %u-bit field '%s'", v.i,
                          tv_field_width(isa, field), field->name);
         return false;
     }
     if ((uint64_t)v.i % scale) {
-        tv_asm_error_loc(job, loc, TV_CODE(ASM_ALIGN), ".balign puts a label on such an address",
-                         "0x%" PRIx64 " is not a multiple of %" PRIu64 ", as '%s' must be", (uint64_t)v.i, scale,
-                         field->name);
+        tv_asm_error_loc(job, loc, TV_CODE(ASM_ALIGN), "align the label with .balign",
+                         "0x%" PRIx64 " is not a multiple of %" PRIu64 ", which field '%s' requires", (uint64_t)v.i,
+                         scale, field->name);
         return false;
     }
     *word = tv_field_set(isa, field, *word, (uint64_t)v.i / scale);
@@ -159,7 +153,7 @@ void tv_emit_field(tv_asm_job *job, uint64_t *word, uint16_t field, const tv_exp
 {
     if (value->known) {
         tv_source_loc loc = tv_asm_loc(job, value->column, value->length);
-        tv_emit_put_field(job, &loc, word, field, value->value);
+        tv_emit_encode_field(job, &loc, word, field, value->value);
     } else {
         add_fixup(job, (tv_fixup){.kind = TV_FIX_FIELD, .field = field, .offset = job->text.len}, value);
     }
@@ -167,7 +161,7 @@ void tv_emit_field(tv_asm_job *job, uint64_t *word, uint16_t field, const tv_exp
 
 /* ---- Data ---- */
 
-bool tv_emit_data_bits(tv_asm_job *job, const tv_source_loc *loc, int type, tv_value v, uint64_t *bits)
+bool tv_emit_encode_data(tv_asm_job *job, const tv_source_loc *loc, int type, tv_value v, uint64_t *bits)
 {
     double f = v.real ? v.f : tv_f64_odd_from_i64(v.i);
     switch ((tv_dtype)type) {
@@ -187,12 +181,12 @@ bool tv_emit_data_bits(tv_asm_job *job, const tv_source_loc *loc, int type, tv_v
     int64_t low = width == 64 ? INT64_MIN : -(INT64_C(1) << (width - 1));
     int64_t high = width == 64 ? INT64_MAX : type == TV_I4 || type == TV_S8 ? -low - 1 : (int64_t)tv_mask(width);
     if (v.real) {
-        tv_asm_error_loc(job, loc, TV_CODE(ASM_EXPR), "int() or round() makes one", "an integer is wanted here");
+        tv_asm_error_loc(job, loc, TV_CODE(ASM_EXPR), "convert it with int() or round()", "expected an integer");
         return false;
     }
     if (v.i < low || v.i > high) {
         char hint[80];
-        snprintf(hint, sizeof hint, "it takes %" PRId64 " to %" PRId64, low, high);
+        snprintf(hint, sizeof hint, "the range is %" PRId64 " to %" PRId64, low, high);
         tv_asm_error_loc(job, loc, TV_CODE(ASM_RANGE), hint, "%" PRId64 " does not fit %u bits", v.i, width);
         return false;
     }
@@ -204,19 +198,19 @@ void tv_emit_data(tv_asm_job *job, int type, const tv_expr *value)
 {
     unsigned bytes = tv_dtype_bits((tv_dtype)type) / 8;
     uint64_t bits = 0;
-    uint32_t chunk = UINT32_MAX;
+    uint32_t chunk = TV_FIX_IN_TEXT;
     uint64_t offset = job->text.len;
     tv_buf *buf = NULL;
     if (job->in_data) {
         buf = data_bytes(job, bytes);
         if (!buf)
             return;
-        chunk = (uint32_t)(job->chunks.len / sizeof(tv_chunk) - 1);
+        chunk = (uint32_t)(job->chunks.count - 1);
         offset = buf->len;
     }
     if (value->known) {
         tv_source_loc loc = tv_asm_loc(job, value->column, value->length);
-        tv_emit_data_bits(job, &loc, type, value->value, &bits);
+        tv_emit_encode_data(job, &loc, type, value->value, &bits);
     } else {
         add_fixup(job, (tv_fixup){.kind = TV_FIX_DATA, .type = (uint8_t)type, .chunk = chunk, .offset = offset}, value);
     }
@@ -229,7 +223,7 @@ void tv_emit_data(tv_asm_job *job, int type, const tv_expr *value)
         job->out_of_memory = true;
 }
 
-/* Two to a byte, low nibble first; an odd last one is followed by a zero. */
+/* Packs two values per byte, low nibble first; an odd count is padded with a zero. */
 void tv_emit_int4(tv_asm_job *job, const tv_expr *values, unsigned count)
 {
     for (unsigned i = 0; i < count; i += 2) {
@@ -240,8 +234,8 @@ void tv_emit_int4(tv_asm_job *job, const tv_expr *values, unsigned count)
             uint64_t bits = 0;
             if (!value->known)
                 tv_asm_error_loc(job, &loc, TV_CODE(ASM_NOT_CONSTANT), "define the symbols it uses above this line",
-                                 "an .int4 value must be known here");
-            else if (tv_emit_data_bits(job, &loc, TV_I4, value->value, &bits))
+                                 "the value of an .int4 must be known here");
+            else if (tv_emit_encode_data(job, &loc, TV_I4, value->value, &bits))
                 tv_int4_set(&byte, k, (int)(bits ^ 8) - 8);
         }
         tv_emit_bytes(job, &byte, 1);
@@ -250,11 +244,12 @@ void tv_emit_int4(tv_asm_job *job, const tv_expr *values, unsigned count)
 
 /* ---- Streams ---- */
 
-bool tv_emit_put_stream(tv_asm_job *job, const tv_source_loc *loc, unsigned field, tv_value v, tv_descriptor *d)
+bool tv_emit_encode_stream(tv_asm_job *job, const tv_source_loc *loc, unsigned field, tv_value v, tv_descriptor *d)
 {
     const char *what = field ? "size" : "address";
     if (v.real || v.i < 0) {
-        tv_asm_error_loc(job, loc, TV_CODE(ASM_RANGE), NULL, "a stream's %s is an integer from 0 up", what);
+        tv_asm_error_loc(job, loc, TV_CODE(ASM_RANGE), NULL,
+                         "the %s of a stream must be an integer that is not negative", what);
         return false;
     }
     *(field ? &d->bytes : &d->addr) = (uint64_t)v.i;
@@ -263,28 +258,27 @@ bool tv_emit_put_stream(tv_asm_job *job, const tv_source_loc *loc, unsigned fiel
 
 void tv_emit_stream(tv_asm_job *job, unsigned stream, const tv_expr *addr, const tv_expr *bytes)
 {
-    tv_buf *list = &job->streams[stream];
     tv_descriptor d = {0};
     const tv_expr *values[2] = {addr, bytes};
     for (unsigned i = 0; i < 2; i++) {
         tv_source_loc loc = tv_asm_loc(job, values[i]->column, values[i]->length);
         if (values[i]->known)
-            tv_emit_put_stream(job, &loc, i, values[i]->value, &d);
+            tv_emit_encode_stream(job, &loc, i, values[i]->value, &d);
         else
-            add_fixup(
-                job,
-                (tv_fixup){.kind = TV_FIX_STREAM, .type = (uint8_t)stream, .field = (uint16_t)i, .offset = list->len},
-                values[i]);
+            add_fixup(job,
+                      (tv_fixup){.kind = TV_FIX_STREAM,
+                                 .type = (uint8_t)stream,
+                                 .field = (uint16_t)i,
+                                 .offset = job->streams[stream].count},
+                      values[i]);
     }
-    if (tv_asm_take(job, sizeof d))
-        tv_buf_append(list, &d, sizeof d);
-    if (list->failed)
+    if (tv_asm_reserve_output(job, sizeof d) && !TV_VEC_PUSH(&job->streams[stream], d))
         job->out_of_memory = true;
 }
 
 /* ---- The finished program ---- */
 
-static int chunk_order(const void *a, const void *b)
+static int compare_chunks(const void *a, const void *b)
 {
     const tv_chunk *x = a, *y = b;
     return x->addr < y->addr ? -1 : x->addr > y->addr;
@@ -293,10 +287,10 @@ static int chunk_order(const void *a, const void *b)
 static tv_status finish_data(tv_asm_job *job)
 {
     tv_program *program = job->program;
-    tv_chunk *chunks = (tv_chunk *)(void *)job->chunks.data;
-    size_t count = job->chunks.len / sizeof *chunks;
+    tv_chunk *chunks = job->chunks.data;
+    size_t count = job->chunks.count;
     if (count)
-        qsort(chunks, count, sizeof *chunks, chunk_order);
+        qsort(chunks, count, sizeof *chunks, compare_chunks);
     program->segments = tv_arena_alloc(&program->arena, (count + 1) * sizeof *program->segments);
     if (!program->segments)
         return TV_ERR_MEMORY;
@@ -327,7 +321,8 @@ static tv_status finish_data(tv_asm_job *job)
     return TV_OK;
 }
 
-static bool exported(const tv_asm_symbol *s)
+/* Constants that .set may change and labels that begin with .L stay in the source. */
+static bool is_exported(const tv_asm_symbol *s)
 {
     return s->state != TV_SYM_UNDEFINED && s->state != TV_SYM_SET && !s->value.real &&
            strncmp(s->name.ptr, ".L", 2) != 0;
@@ -340,7 +335,7 @@ static tv_status finish_symbols(tv_asm_job *job)
     if (!program->symbols)
         return TV_ERR_MEMORY;
     for (tv_asm_symbol *s = job->first_symbol; s; s = s->next) {
-        if (!exported(s))
+        if (!is_exported(s))
             continue;
         const char *name = tv_arena_str(&program->arena, s->name);
         if (!name)
@@ -350,15 +345,15 @@ static tv_status finish_symbols(tv_asm_job *job)
             value /= job->word_bytes;
         program->symbols[program->symbol_count++] = (tv_symbol){name, value, s->kind};
     }
-    program->files = tv_arena_alloc(&program->arena, (job->file_count + 1) * sizeof *program->files);
+    program->files = tv_arena_alloc(&program->arena, (job->files.count + 1) * sizeof *program->files);
     if (!program->files)
         return TV_ERR_MEMORY;
-    for (unsigned i = 0; i < job->file_count; i++) {
-        program->files[i] = tv_arena_str(&program->arena, tv_sv_of(job->files[i].path));
+    for (unsigned i = 0; i < job->files.count; i++) {
+        program->files[i] = tv_arena_str(&program->arena, tv_sv_of(job->files.data[i].path));
         if (!program->files[i])
             return TV_ERR_MEMORY;
     }
-    program->file_count = job->file_count;
+    program->file_count = job->files.count;
     return TV_OK;
 }
 
@@ -368,20 +363,20 @@ tv_status tv_emit_finish(tv_asm_job *job)
     TV_TRY(finish_data(job));
     TV_TRY(finish_symbols(job));
     for (unsigned k = 0; k < TV_STREAMS_MAX; k++) {
-        if (job->streams[k].len == 0)
+        size_t count = job->streams[k].count, bytes = count * sizeof(tv_descriptor);
+        if (count == 0)
             continue;
-        program->descriptors[k] = tv_arena_alloc(&program->arena, job->streams[k].len);
+        program->descriptors[k] = tv_arena_alloc(&program->arena, bytes);
         if (!program->descriptors[k])
             return TV_ERR_MEMORY;
-        memcpy(program->descriptors[k], job->streams[k].data, job->streams[k].len);
-        program->descriptor_count[k] = job->streams[k].len / sizeof(tv_descriptor);
+        memcpy(program->descriptors[k], job->streams[k].data, bytes);
+        program->descriptor_count[k] = count;
     }
     program->text_buf = job->text;
-    program->lines_buf = job->lines;
+    program->lines = job->lines;
     job->text = (tv_buf){0};
-    job->lines = (tv_buf){0};
+    job->lines = (tv_line_vec){0};
     program->text = program->text_buf.data;
     program->instruction_count = program->text_buf.len / job->word_bytes;
-    program->lines = (const tv_line_entry *)(const void *)program->lines_buf.data;
     return TV_OK;
 }

@@ -6,7 +6,7 @@
 
 #include "asm/job.h"
 
-static const char *line_copy(tv_asm_job *job, tv_sv line)
+static const char *copy_line(tv_asm_job *job, tv_sv line)
 {
     enum { LONGEST = 400 };
     char *copy = tv_arena_str(&job->arena, (tv_sv){line.ptr, line.len < LONGEST ? line.len : LONGEST});
@@ -20,7 +20,7 @@ tv_source_loc tv_asm_loc(const tv_asm_job *job, unsigned column, unsigned length
 {
     tv_source_loc loc = {.column = column, .length = length, .index = -1};
     if (job->frame) {
-        loc.file = job->files[job->frame->file].path;
+        loc.file = job->files.data[job->frame->file].path;
         loc.line = job->frame->line;
         if (job->frame->kind == TV_FRAME_MACRO)
             loc.column = loc.length = 0; /* columns of the expanded text say nothing about the file */
@@ -29,11 +29,11 @@ tv_source_loc tv_asm_loc(const tv_asm_job *job, unsigned column, unsigned length
 }
 
 /* Says where the macros and repeats that led here were called. */
-static void report_callers(tv_asm_job *job)
+static void report_origin(tv_asm_job *job)
 {
     unsigned shown = 0;
-    for (tv_frame *f = job->frame; f && f->up && shown < 4; f = f->up) {
-        tv_source_loc loc = {.file = job->files[f->up->file].path, .line = f->up->line, .index = -1};
+    for (tv_frame *f = job->frame; f && f->parent && shown < 4; f = f->parent) {
+        tv_source_loc loc = {.file = job->files.data[f->parent->file].path, .line = f->parent->line, .index = -1};
         if (f->kind == TV_FRAME_MACRO) {
             tv_report(job->sink, TV_NOTE, TV_CODE(ASM_ORIGIN), &loc, NULL, "in the expansion of '%.*s' called here",
                       TV_SV_ARG(f->macro->name));
@@ -55,44 +55,44 @@ static void count_error(tv_asm_job *job)
 }
 
 /* Whether the same was said at the same place in an earlier round of a .rept. */
-static bool said_before(tv_asm_job *job, const tv_source_loc *loc, const tv_code *code, tv_sv text)
+static bool is_repeated(tv_asm_job *job, const tv_source_loc *loc, const tv_code *code, tv_sv text)
 {
     const tv_frame *f = job->frame;
     while (f && f->kind != TV_FRAME_REPEAT)
-        f = f->up;
+        f = f->parent;
     if (!f || !loc->file || !job->sink) /* without a sink nothing is said: a look ahead, a branch not taken */
         return false;
     uint64_t hash = tv_sv_hash(text) ^ tv_sv_hash(tv_sv_of(code->code)) * 31 ^ tv_sv_hash(tv_sv_of(loc->file)) * 127 ^
                     ((uint64_t)loc->line << 20 ^ loc->column) * UINT64_C(0x9E3779B97F4A7C15);
-    for (unsigned i = 0; i < job->said_count; i++)
-        if (job->said[i] == hash)
+    for (unsigned i = 0; i < job->reported_count; i++)
+        if (job->reported_hashes[i] == hash)
             return true;
-    if (job->said_count < TV_ASM_ERRORS_MAX)
-        job->said[job->said_count++] = hash;
+    if (job->reported_count < TV_ASM_ERRORS_MAX)
+        job->reported_hashes[job->reported_count++] = hash;
     return false;
 }
 
-static void say(tv_asm_job *job, tv_severity severity, unsigned column, unsigned length, const tv_code *code,
-                const char *hint, const char *format, va_list args)
+static void report_at(tv_asm_job *job, tv_severity severity, unsigned column, unsigned length, const tv_code *code,
+                      const char *hint, const char *format, va_list args)
 {
     tv_source_loc loc = tv_asm_loc(job, column, length);
     if (column > job->line.len + 1) /* a column of a line that is done */
         column = length = 0;
     loc.column = column;
     loc.length = length;
-    loc.source_line = line_copy(job, job->line);
+    loc.source_line = copy_line(job, job->line);
     tv_buf text = {0};
     tv_buf_vprintf(&text, format, args);
-    bool repeated = said_before(job, &loc, code, (tv_sv){tv_buf_cstr(&text), text.len});
+    bool repeated = is_repeated(job, &loc, code, (tv_sv){tv_buf_cstr(&text), text.len});
     if (!repeated) {
         tv_report(job->sink, severity, code, &loc, hint, "%s", tv_buf_cstr(&text));
-        report_callers(job);
+        report_origin(job);
     }
     tv_buf_fini(&text);
     if (severity == TV_ERROR && !repeated)
         count_error(job);
     else if (severity == TV_ERROR)
-        job->stop |= ++job->unsaid > 100 * TV_ASM_ERRORS_MAX;
+        job->stop |= ++job->repeated_errors > 100 * TV_ASM_ERRORS_MAX;
 }
 
 void tv_asm_error(tv_asm_job *job, const tv_code *code, const char *hint, const char *format, ...)
@@ -100,7 +100,8 @@ void tv_asm_error(tv_asm_job *job, const tv_code *code, const char *hint, const 
     va_list args;
     va_start(args, format);
     bool in_line = job->lexer.line.ptr == job->line.ptr && job->lexer.token.text.ptr;
-    say(job, TV_ERROR, in_line ? tv_lex_column(job) : 1, (unsigned)job->lexer.token.text.len, code, hint, format, args);
+    report_at(job, TV_ERROR, in_line ? tv_lex_column(job) : 1, (unsigned)job->lexer.token.text.len, code, hint, format,
+              args);
     va_end(args);
 }
 
@@ -109,7 +110,7 @@ void tv_asm_error_at(tv_asm_job *job, unsigned column, unsigned length, const tv
 {
     va_list args;
     va_start(args, format);
-    say(job, TV_ERROR, column, length, code, hint, format, args);
+    report_at(job, TV_ERROR, column, length, code, hint, format, args);
     va_end(args);
 }
 
@@ -118,23 +119,23 @@ void tv_asm_warning(tv_asm_job *job, unsigned column, unsigned length, const tv_
 {
     va_list args;
     va_start(args, format);
-    say(job, TV_WARNING, column, length, code, hint, format, args);
+    report_at(job, TV_WARNING, column, length, code, hint, format, args);
     va_end(args);
 }
 
 /* The text of a line of a file that is still open. */
-static const char *stored_line(tv_asm_job *job, const tv_source_loc *loc)
+static const char *find_stored_line(tv_asm_job *job, const tv_source_loc *loc)
 {
-    for (unsigned i = 0; i < job->file_count; i++) {
-        if (job->files[i].path != loc->file || !job->files[i].input.data)
+    for (unsigned i = 0; i < job->files.count; i++) {
+        if (job->files.data[i].path != loc->file || !job->files.data[i].input.data)
             continue;
-        const char *p = (const char *)job->files[i].input.data, *end = p + job->files[i].input.size;
+        const char *p = (const char *)job->files.data[i].input.data, *end = p + job->files.data[i].input.size;
         for (unsigned line = 1; line < loc->line && p < end; line++) {
             const char *newline = memchr(p, '\n', (size_t)(end - p));
             p = newline ? newline + 1 : end;
         }
         const char *newline = memchr(p, '\n', (size_t)(end - p));
-        return line_copy(job, (tv_sv){p, (size_t)((newline ? newline : end) - p)});
+        return copy_line(job, (tv_sv){p, (size_t)((newline ? newline : end) - p)});
     }
     return NULL;
 }
@@ -144,12 +145,12 @@ void tv_asm_error_loc(tv_asm_job *job, const tv_source_loc *loc, const tv_code *
 {
     va_list args;
     va_start(args, format);
-    bool current = job->frame && loc->file == job->files[job->frame->file].path && loc->line == job->frame->line;
+    bool current = job->frame && loc->file == job->files.data[job->frame->file].path && loc->line == job->frame->line;
     if (current && job->line.ptr) {
-        say(job, TV_ERROR, loc->column, loc->length, code, hint, format, args);
+        report_at(job, TV_ERROR, loc->column, loc->length, code, hint, format, args);
     } else {
         tv_source_loc whole = *loc;
-        whole.source_line = stored_line(job, loc);
+        whole.source_line = find_stored_line(job, loc);
         tv_buf text = {0};
         tv_buf_vprintf(&text, format, args);
         tv_report(job->sink, TV_ERROR, code, &whole, hint, "%s", tv_buf_cstr(&text));
@@ -161,7 +162,7 @@ void tv_asm_error_loc(tv_asm_job *job, const tv_source_loc *loc, const tv_code *
 
 void *tv_asm_alloc(tv_asm_job *job, size_t size)
 {
-    if (!tv_asm_take(job, size))
+    if (!tv_asm_reserve_output(job, size))
         return NULL;
     void *p = tv_arena_alloc(&job->arena, size);
     if (!p)
@@ -169,15 +170,15 @@ void *tv_asm_alloc(tv_asm_job *job, size_t size)
     return p;
 }
 
-bool tv_asm_take(tv_asm_job *job, uint64_t n)
+bool tv_asm_reserve_output(tv_asm_job *job, uint64_t n)
 {
-    if (n > job->output_left) {
+    if (n > job->output_budget) {
         if (!job->stop)
             tv_asm_error(job, TV_CODE(ASM_LIMIT), "keep large data in files and load it with --load",
                          "the program takes more memory than the assembler's limit");
         job->stop = true;
         return false;
     }
-    job->output_left -= n;
+    job->output_budget -= n;
     return true;
 }

@@ -7,9 +7,9 @@
 #include "asm/job.h"
 #include "num/float.h"
 
-static tv_expr known_int(int64_t i) { return (tv_expr){.known = true, .value = {.i = i}}; }
+static tv_expr const_int(int64_t i) { return (tv_expr){.known = true, .value = {.i = i}}; }
 
-static tv_expr known_real(double f) { return (tv_expr){.known = true, .value = {.real = true, .f = f}}; }
+static tv_expr const_real(double f) { return (tv_expr){.known = true, .value = {.real = true, .f = f}}; }
 
 static double as_real(tv_value v) { return v.real ? v.f : (double)v.i; }
 
@@ -51,7 +51,7 @@ static const struct {
 
 const char *tv_expr_function(unsigned i) { return i < FN_COUNT ? functions[i].name : NULL; }
 
-static bool to_int(double f, int64_t *out)
+static bool real_to_int(double f, int64_t *out)
 {
     if (!(f >= -0x1p63 && f < 0x1p63))
         return false;
@@ -59,7 +59,7 @@ static bool to_int(double f, int64_t *out)
     return true;
 }
 
-static bool call(unsigned fn, tv_value a, tv_value b, tv_value *out, const char **why)
+static bool eval_call(unsigned fn, tv_value a, tv_value b, tv_value *out, const char **why)
 {
     double x = as_real(a), y = as_real(b), r = 0;
     *out = (tv_value){0};
@@ -75,7 +75,7 @@ static bool call(unsigned fn, tv_value a, tv_value b, tv_value *out, const char 
         return true;
     case FN_INT:
         *why = "the value does not fit 64 bits";
-        return a.real ? to_int(a.f, &out->i) : (*out = a, true);
+        return a.real ? real_to_int(a.f, &out->i) : (*out = a, true);
     case FN_ABS:
         if (!a.real) {
             *out = (tv_value){.i = a.i < 0 ? (int64_t)(0 - (uint64_t)a.i) : a.i};
@@ -134,7 +134,7 @@ static bool call(unsigned fn, tv_value a, tv_value b, tv_value *out, const char 
 
 /* ---- Operators ---- */
 
-static bool unary(unsigned op, tv_value a, tv_value *out, const char **why)
+static bool eval_unary(unsigned op, tv_value a, tv_value *out, const char **why)
 {
     *out = (tv_value){0};
     *why = "'~' needs an integer";
@@ -154,7 +154,7 @@ static bool unary(unsigned op, tv_value a, tv_value *out, const char **why)
     }
 }
 
-static bool real_binary(unsigned op, double a, double b, tv_value *out)
+static bool eval_real_binary(unsigned op, double a, double b, tv_value *out)
 {
     *out = (tv_value){.real = true};
     switch (op) {
@@ -207,7 +207,7 @@ static bool real_binary(unsigned op, double a, double b, tv_value *out)
     }
 }
 
-static bool int_binary(unsigned op, int64_t a, int64_t b, int64_t *out, const char **why)
+static bool eval_int_binary(unsigned op, int64_t a, int64_t b, int64_t *out, const char **why)
 {
     uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
     switch (op) {
@@ -273,18 +273,18 @@ static bool int_binary(unsigned op, int64_t a, int64_t b, int64_t *out, const ch
     }
 }
 
-static bool binary(unsigned op, tv_value a, tv_value b, tv_value *out, const char **why)
+static bool eval_binary(unsigned op, tv_value a, tv_value b, tv_value *out, const char **why)
 {
     *why = "this operator needs integers; int() or round() makes them";
     if (a.real || b.real)
-        return real_binary(op, as_real(a), as_real(b), out);
+        return eval_real_binary(op, as_real(a), as_real(b), out);
     *out = (tv_value){0};
-    return int_binary(op, a.i, b.i, &out->i, why);
+    return eval_int_binary(op, a.i, b.i, &out->i, why);
 }
 
 /* ---- Trees ---- */
 
-static tv_node *node_of(tv_asm_job *job, const tv_expr *e)
+static tv_node *to_node(tv_asm_job *job, const tv_expr *e)
 {
     if (!e->known)
         return e->node;
@@ -294,7 +294,7 @@ static tv_node *node_of(tv_asm_job *job, const tv_expr *e)
     return n;
 }
 
-static void mark_node(tv_node *n, unsigned column, unsigned length)
+static void set_node_loc(tv_node *n, unsigned column, unsigned length)
 {
     if (column <= UINT16_MAX && length <= UINT16_MAX) {
         n->column = (uint16_t)column;
@@ -302,51 +302,51 @@ static void mark_node(tv_node *n, unsigned column, unsigned length)
     }
 }
 
-static uint16_t depth_of(const tv_node *n) { return n ? n->depth : 0; }
+static uint16_t node_depth(const tv_node *n) { return n ? n->depth : 0; }
 
-static tv_expr make_node(tv_asm_job *job, int kind, unsigned op, const tv_expr *a, const tv_expr *b, const tv_expr *c)
+static tv_expr new_node(tv_asm_job *job, int kind, unsigned op, const tv_expr *a, const tv_expr *b, const tv_expr *c)
 {
     tv_node *n = tv_asm_alloc(job, sizeof *n);
     if (!n)
-        return known_int(0);
-    *n = (tv_node){.op = op, .a = node_of(job, a), .b = b ? node_of(job, b) : NULL, .c = c ? node_of(job, c) : NULL};
-    n->kind = kind == TV_NODE_UNARY    ? TV_NODE_UNARY
-              : kind == TV_NODE_BINARY ? TV_NODE_BINARY
-              : kind == TV_NODE_CHOICE ? TV_NODE_CHOICE
-                                       : TV_NODE_CALL;
-    unsigned depth = depth_of(n->a);
-    depth = depth_of(n->b) > depth ? depth_of(n->b) : depth;
-    depth = depth_of(n->c) > depth ? depth_of(n->c) : depth;
+        return const_int(0);
+    *n = (tv_node){.op = op, .a = to_node(job, a), .b = b ? to_node(job, b) : NULL, .c = c ? to_node(job, c) : NULL};
+    n->kind = kind == TV_NODE_UNARY     ? TV_NODE_UNARY
+              : kind == TV_NODE_BINARY  ? TV_NODE_BINARY
+              : kind == TV_NODE_TERNARY ? TV_NODE_TERNARY
+                                        : TV_NODE_CALL;
+    unsigned depth = node_depth(n->a);
+    depth = node_depth(n->b) > depth ? node_depth(n->b) : depth;
+    depth = node_depth(n->c) > depth ? node_depth(n->c) : depth;
     n->depth = (uint16_t)(depth + 1);
     if (n->depth > 10 * TV_ASM_EXPR_DEPTH) {
         tv_asm_error(job, TV_CODE(ASM_EXPR), NULL, "the expression has too many operators on symbols that come later");
-        return known_int(0);
+        return const_int(0);
     }
     return (tv_expr){.node = n};
 }
 
-static tv_expr fail(tv_asm_job *job, unsigned column, const char *why)
+static tv_expr report_expr_error(tv_asm_job *job, unsigned column, const char *why)
 {
     tv_asm_error_at(job, column, 1, TV_CODE(ASM_EXPR), NULL, "%s", why);
-    return known_int(0);
+    return const_int(0);
 }
 
 /* ---- Parsing: each function leaves the current token behind what it read. *ok turns false on the first error. ---- */
 
 static tv_expr parse_ternary(tv_asm_job *job, unsigned depth, bool *ok);
 
-static tv_expr symbol_value(tv_asm_job *job, tv_sv name, unsigned column)
+static tv_expr parse_symbol(tv_asm_job *job, tv_sv name, unsigned column)
 {
-    tv_asm_symbol *s = tv_symbol_get(job, name);
+    tv_asm_symbol *s = tv_symbol_intern(job, name);
     if (!s)
-        return known_int(0);
+        return const_int(0);
     if (s->state != TV_SYM_UNDEFINED && !s->node)
         return (tv_expr){.known = true, .value = s->value};
     tv_node *n = tv_asm_alloc(job, sizeof *n);
     if (!n)
-        return known_int(0);
+        return const_int(0);
     *n = (tv_node){.kind = TV_NODE_SYMBOL, .symbol = s};
-    mark_node(n, column, (unsigned)name.len);
+    set_node_loc(n, column, (unsigned)name.len);
     return (tv_expr){.node = n};
 }
 
@@ -372,7 +372,7 @@ static tv_expr parse_call(tv_asm_job *job, tv_sv name, unsigned column, unsigned
     while (fn < FN_COUNT && !tv_sv_is(name, functions[fn].name))
         fn++;
     if (fn == FN_COUNT && register_follows(job)) /* label(vr1): an address, not a call */
-        return symbol_value(job, name, column);
+        return parse_symbol(job, name, column);
     if (fn == FN_COUNT) {
         tv_nearest nearest = tv_nearest_to(name);
         for (unsigned i = 0; i < FN_COUNT; i++)
@@ -382,10 +382,10 @@ static tv_expr parse_call(tv_asm_job *job, tv_sv name, unsigned column, unsigned
         tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_EXPR), nearest.best ? hint : NULL,
                         "there is no function '%.*s'", TV_SV_ARG(name));
         *ok = false;
-        return known_int(0);
+        return const_int(0);
     }
     tv_lex_next(job);
-    tv_expr a = parse_ternary(job, depth + 1, ok), b = known_int(0);
+    tv_expr a = parse_ternary(job, depth + 1, ok), b = const_int(0);
     if (*ok && functions[fn].args == 2) {
         if (!tv_lex_accept(job, ',')) {
             tv_asm_error(job, TV_CODE(ASM_EXPR), NULL, "%s() takes two arguments", functions[fn].name);
@@ -399,14 +399,14 @@ static tv_expr parse_call(tv_asm_job *job, tv_sv name, unsigned column, unsigned
         *ok = false;
     }
     if (!*ok)
-        return known_int(0);
+        return const_int(0);
     if (!a.known || !b.known)
-        return make_node(job, TV_NODE_CALL, fn, &a, &b, NULL);
+        return new_node(job, TV_NODE_CALL, fn, &a, &b, NULL);
     tv_value v;
     const char *why = NULL;
-    if (!call(fn, a.value, b.value, &v, &why)) {
+    if (!eval_call(fn, a.value, b.value, &v, &why)) {
         *ok = false;
-        return fail(job, column, why);
+        return report_expr_error(job, column, why);
     }
     return (tv_expr){.known = true, .value = v};
 }
@@ -418,17 +418,17 @@ static tv_expr parse_primary(tv_asm_job *job, unsigned depth, bool *ok)
     switch (token.kind) {
     case TV_TOK_INT:
         tv_lex_next(job);
-        return known_int((int64_t)token.integer);
+        return const_int((int64_t)token.integer);
     case TV_TOK_FLOAT:
         tv_lex_next(job);
-        return known_real(token.real);
+        return const_real(token.real);
     case TV_TOK_NAME:
         tv_lex_next(job);
         if (tv_sv_is(token.text, "."))
-            return known_int((int64_t)tv_emit_here(job));
+            return const_int((int64_t)tv_emit_location(job));
         if (tv_lex_is(job, '('))
             return parse_call(job, token.text, column, depth, ok);
-        return symbol_value(job, token.text, column);
+        return parse_symbol(job, token.text, column);
     case TV_TOK_PUNCT:
         if (token.op == '(') {
             tv_lex_next(job);
@@ -442,7 +442,7 @@ static tv_expr parse_primary(tv_asm_job *job, unsigned depth, bool *ok)
         break;
     case TV_TOK_BAD:
         *ok = false;
-        return known_int(0);
+        return const_int(0);
     default:
         break;
     }
@@ -452,7 +452,7 @@ static tv_expr parse_primary(tv_asm_job *job, unsigned depth, bool *ok)
         tv_asm_error_at(job, column, (unsigned)token.text.len, TV_CODE(ASM_EXPR), NULL,
                         "expected a value, found '%.*s'", TV_SV_ARG(token.text));
     *ok = false;
-    return known_int(0);
+    return const_int(0);
 }
 
 static tv_expr parse_unary(tv_asm_job *job, unsigned depth, bool *ok)
@@ -460,7 +460,7 @@ static tv_expr parse_unary(tv_asm_job *job, unsigned depth, bool *ok)
     unsigned op = job->lexer.token.op, column = tv_lex_column(job);
     if (depth > TV_ASM_EXPR_DEPTH) {
         *ok = false;
-        return fail(job, column, "the expression is nested too deep");
+        return report_expr_error(job, column, "the expression is nested too deep");
     }
     if (job->lexer.token.kind != TV_TOK_PUNCT || (op != '-' && op != '+' && op != '~' && op != '!'))
         return parse_primary(job, depth, ok);
@@ -469,12 +469,12 @@ static tv_expr parse_unary(tv_asm_job *job, unsigned depth, bool *ok)
     if (!*ok)
         return a;
     if (!a.known)
-        return make_node(job, TV_NODE_UNARY, op, &a, NULL, NULL);
+        return new_node(job, TV_NODE_UNARY, op, &a, NULL, NULL);
     tv_value v;
     const char *why;
-    if (!unary(op, a.value, &v, &why)) {
+    if (!eval_unary(op, a.value, &v, &why)) {
         *ok = false;
-        return fail(job, column, why);
+        return report_expr_error(job, column, why);
     }
     return (tv_expr){.known = true, .value = v};
 }
@@ -518,28 +518,28 @@ static unsigned precedence(const tv_token *token)
     }
 }
 
-static tv_expr parse_binary(tv_asm_job *job, unsigned least, unsigned depth, bool *ok)
+static tv_expr parse_binary(tv_asm_job *job, unsigned min_precedence, unsigned depth, bool *ok)
 {
     tv_expr a = parse_unary(job, depth, ok);
     while (*ok) {
         unsigned p = precedence(&job->lexer.token), op = job->lexer.token.op, column = tv_lex_column(job);
-        if (p < least || p == 0)
+        if (p < min_precedence || p == 0)
             break;
         tv_lex_next(job);
         tv_expr b = parse_binary(job, p + 1, depth + 1, ok);
         if (!*ok)
             break;
         if (!a.known || !b.known) {
-            a = make_node(job, TV_NODE_BINARY, op, &a, &b, NULL);
+            a = new_node(job, TV_NODE_BINARY, op, &a, &b, NULL);
             if (!a.known)
-                mark_node(a.node, column, op > 255 ? 2 : 1);
+                set_node_loc(a.node, column, op > 255 ? 2 : 1);
             continue;
         }
         tv_value v;
         const char *why;
-        if (!binary(op, a.value, b.value, &v, &why)) {
+        if (!eval_binary(op, a.value, b.value, &v, &why)) {
             *ok = false;
-            return fail(job, column, why);
+            return report_expr_error(job, column, why);
         }
         a = (tv_expr){.known = true, .value = v};
     }
@@ -561,7 +561,7 @@ static tv_expr parse_ternary(tv_asm_job *job, unsigned depth, bool *ok)
     if (!*ok)
         return a;
     if (!a.known)
-        return make_node(job, TV_NODE_CHOICE, 0, &a, &b, &c);
+        return new_node(job, TV_NODE_TERNARY, 0, &a, &b, &c);
     return (a.value.real ? a.value.f != 0 : a.value.i != 0) ? b : c;
 }
 
@@ -624,22 +624,22 @@ static bool eval_symbol(tv_asm_job *job, const tv_source_loc *loc, tv_asm_symbol
         *out = s->value;
         return true;
     }
-    if (s->visiting) {
+    if (s->evaluating) {
         if (!s->reported)
             tv_asm_error_loc(job, &s->loc, TV_CODE(ASM_EXPR), NULL, "'%.*s' is defined by itself", TV_SV_ARG(s->name));
         s->reported = true;
         return false;
     }
-    s->visiting = true;
+    s->evaluating = true;
     bool ok = tv_expr_eval(job, &s->loc, s->node, out);
-    s->visiting = false;
+    s->evaluating = false;
     s->node = NULL; /* one report is enough */
     s->value = ok ? *out : (tv_value){0};
     return ok;
 }
 
 /* The node's own column, where the line is the source's. */
-static tv_source_loc place_of(const tv_source_loc *loc, const tv_node *node)
+static tv_source_loc node_loc(const tv_source_loc *loc, const tv_node *node)
 {
     tv_source_loc own = *loc;
     if (loc->column && node->column) {
@@ -651,7 +651,7 @@ static tv_source_loc place_of(const tv_source_loc *loc, const tv_node *node)
 
 static bool eval_node(tv_asm_job *job, const tv_source_loc *loc, tv_node *node, tv_value *out)
 {
-    tv_source_loc own = place_of(loc, node);
+    tv_source_loc own = node_loc(loc, node);
     tv_value a = {0}, b = {0};
     const char *why = NULL;
     bool ok;
@@ -661,7 +661,7 @@ static bool eval_node(tv_asm_job *job, const tv_source_loc *loc, tv_node *node, 
         return true;
     case TV_NODE_SYMBOL:
         return eval_symbol(job, &own, node->symbol, out);
-    case TV_NODE_CHOICE:
+    case TV_NODE_TERNARY:
         if (!tv_expr_eval(job, loc, node->a, &a))
             return false;
         return tv_expr_eval(job, loc, (a.real ? a.f != 0 : a.i != 0) ? node->b : node->c, out);
@@ -671,11 +671,11 @@ static bool eval_node(tv_asm_job *job, const tv_source_loc *loc, tv_node *node, 
     if (!tv_expr_eval(job, loc, node->a, &a) || (node->b && !tv_expr_eval(job, loc, node->b, &b)))
         return false;
     if (node->kind == TV_NODE_UNARY)
-        ok = unary(node->op, a, out, &why);
+        ok = eval_unary(node->op, a, out, &why);
     else if (node->kind == TV_NODE_BINARY)
-        ok = binary(node->op, a, b, out, &why);
+        ok = eval_binary(node->op, a, b, out, &why);
     else
-        ok = call(node->op, a, b, out, &why);
+        ok = eval_call(node->op, a, b, out, &why);
     if (!ok)
         tv_asm_error_loc(job, &own, TV_CODE(ASM_EXPR), NULL, "%s", why);
     return ok;

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One assembly: what the assembler's parts share. The assembler makes one pass over the statements; what cannot be
- * known yet (forward references) is kept as an expression tree and filled in at the end.
+/* The state of one assembly, shared by the assembler's files.
  *
- * Each part uses those above it:
- *   errors.c       errors and limits              lexer.c       tokens of a line
- *   symbols.c      the symbol table               emit.c        sections, words, data
- *   expr.c         expressions and their trees    fixups.c      what waited for symbols
- *   conditions.c   .if and its kin                source.c      files, macro bodies and repeats as a stack of frames
+ * The assembler makes one pass over the statements. tv_source_next_line delivers lines from a stack of frames (files,
+ * macro expansions, repeats); each statement defines symbols, changes the state or emits words, data or descriptors.
+ * An expression that refers to a symbol that is not defined yet is kept as a tree: emission writes zeros and records a
+ * fixup, and tv_fixups_apply evaluates the trees at the end. tv_emit_finish then moves the result into a tv_program.
+ *
+ * Errors are reported where they occur and counted; a job with errors makes no program. `stop` and `out_of_memory` end
+ * the job early. Everything that lives as long as the job is allocated from `arena`.
+ *
+ * Each file uses those above it:
+ *   errors.c       diagnostics and limits         lexer.c       tokens of a line
+ *   symbols.c      the symbol table               emit.c        sections, words, data, the finished program
+ *   expr.c         expressions and their trees    fixups.c      evaluation of deferred expressions
+ *   conditions.c   .if, .else, .endif             source.c      files, macro expansions and repeats as frames
  *   blocks.c       macros and repeats             operands.c    instructions, from the ISA tables
  *   directives.c   all other directives           listing.c     the listing
  *   assemble.c     the pass over the statements */
@@ -15,19 +22,20 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/vec.h"
 #include "isa/isa.h"
 #include "program/program.h"
 
 enum {
     TV_ASM_DEPTH_MAX = 128,   /* frames: includes, macros, repeats */
     TV_ASM_EXPR_DEPTH = 200,  /* nested parentheses and operators */
-    TV_ASM_EVAL_DEPTH = 8000, /* operators and constants that wait for each other */
-    TV_ASM_ERRORS_MAX = 200,  /* reported, then the job stops */
+    TV_ASM_EVAL_DEPTH = 8000, /* nested evaluations of deferred expressions */
+    TV_ASM_ERRORS_MAX = 200,  /* errors reported before the job stops */
     TV_ASM_ARGS_MAX = 64,     /* of a macro or an instruction */
 };
-#define TV_ASM_OUTPUT_MAX ((uint64_t)2 << 30)  /* bytes of words, data, and what waits for symbols */
+#define TV_ASM_OUTPUT_MAX ((uint64_t)2 << 30)  /* bytes of words, data and deferred expressions */
 #define TV_ASM_ADDRESS_MAX ((uint64_t)1 << 48) /* of data */
-#define TV_ASM_EXPANSION_MAX ((size_t)1 << 20) /* bytes of one macro's text with its arguments */
+#define TV_ASM_EXPANSION_MAX ((size_t)1 << 20) /* bytes of one macro expansion */
 
 /* ---- Tokens ---- */
 
@@ -38,7 +46,7 @@ typedef enum tv_token_kind {
     TV_TOK_FLOAT,
     TV_TOK_STRING, /* text between the quotes, escapes untouched */
     TV_TOK_PUNCT,  /* `op`: the character, or two of them packed */
-    TV_TOK_BAD,    /* reported already */
+    TV_TOK_BAD,    /* malformed; the error has been reported */
 } tv_token_kind;
 
 typedef struct tv_token {
@@ -54,8 +62,8 @@ typedef struct tv_token {
 typedef struct tv_lexer {
     tv_sv line;
     size_t pos;
-    size_t last_end; /* where the token before the current one ends */
-    tv_token token;  /* the current one */
+    size_t prev_end; /* end of the token before the current one */
+    tv_token token;  /* the current token */
 } tv_lexer;
 
 /* ---- Expressions ---- */
@@ -69,16 +77,16 @@ typedef struct tv_value {
 struct tv_asm_symbol;
 
 typedef struct tv_node {
-    enum { TV_NODE_VALUE, TV_NODE_SYMBOL, TV_NODE_UNARY, TV_NODE_BINARY, TV_NODE_CHOICE, TV_NODE_CALL } kind;
-    unsigned op; /* of UNARY, BINARY; index of the function of CALL */
+    enum { TV_NODE_VALUE, TV_NODE_SYMBOL, TV_NODE_UNARY, TV_NODE_BINARY, TV_NODE_TERNARY, TV_NODE_CALL } kind;
+    unsigned op; /* UNARY, BINARY: the operator; CALL: index of the function */
     uint16_t depth;
-    uint16_t column, length; /* of the symbol or operator in its line; 0: too far to the right */
+    uint16_t column, length; /* of the symbol or operator; 0: unknown or above 65535 */
     tv_value value;
     struct tv_asm_symbol *symbol;
     struct tv_node *a, *b, *c;
 } tv_node;
 
-/* A parsed expression: a value, or a tree that waits for symbols. */
+/* A parsed expression: a value, or a tree that refers to symbols that are not defined yet. */
 typedef struct tv_expr {
     bool known;
     tv_value value;
@@ -95,8 +103,8 @@ typedef struct tv_asm_symbol {
     enum { TV_SYM_UNDEFINED, TV_SYM_LABEL, TV_SYM_EQU, TV_SYM_SET } state;
     tv_symbol_kind kind;
     tv_value value;
-    tv_node *node; /* EQU that waits */
-    bool visiting, reported;
+    tv_node *node; /* of an EQU whose value is deferred */
+    bool evaluating, reported;
     tv_source_loc loc;
 } tv_asm_symbol;
 
@@ -113,17 +121,18 @@ typedef struct tv_macro {
     unsigned line; /* of the body's first line */
 } tv_macro;
 
+/* A source of lines. */
 typedef struct tv_frame {
-    struct tv_frame *up;
+    struct tv_frame *parent;
     enum { TV_FRAME_FILE, TV_FRAME_MACRO, TV_FRAME_REPEAT } kind;
     tv_sv text;
     size_t pos;
-    unsigned line, first_line; /* `line`: of the line last taken */
+    unsigned line, first_line; /* `line`: number of the line read last */
     uint32_t file;
-    char *owned; /* text made for this frame */
+    char *expansion; /* a macro's text with its arguments; owned */
     const tv_macro *macro;
     uint64_t repeats_left;
-    unsigned if_depth; /* conditionals open when it was pushed */
+    unsigned condition_depth; /* number of open conditions when it was pushed */
 } tv_frame;
 
 typedef struct tv_asm_file {
@@ -133,91 +142,114 @@ typedef struct tv_asm_file {
 } tv_asm_file;
 
 typedef struct tv_condition {
-    bool taken, active, seen_else;
+    bool branch_taken; /* a branch has been assembled; the others are skipped */
+    bool active;       /* the current branch is being assembled */
+    bool has_else;
     tv_source_loc loc;
 } tv_condition;
 
 /* ---- Sections ---- */
 
+/* A contiguous range of data. */
 typedef struct tv_chunk {
     uint64_t addr;
-    uint64_t zeros; /* > 0: a run of zeros, and no bytes */
+    uint64_t zeros; /* > 0: the chunk is this many zero bytes, and `bytes` is empty */
     tv_buf bytes;
     tv_source_loc loc;
 } tv_chunk;
 
 typedef enum tv_fix_kind { TV_FIX_FIELD, TV_FIX_DATA, TV_FIX_STREAM } tv_fix_kind;
 
+enum { TV_FIX_IN_TEXT = UINT32_MAX };
+
+/* A value to fill in once all symbols are known. */
 typedef struct tv_fixup {
     tv_fix_kind kind;
-    uint8_t type;    /* DATA: tv_dtype; STREAM: which stream */
-    uint16_t field;  /* FIELD: index; STREAM: 0 address, 1 bytes */
-    uint32_t chunk;  /* DATA: index, or UINT32_MAX for .text */
-    uint64_t offset; /* of the word or element; STREAM: index of the descriptor */
+    uint8_t type;    /* DATA: tv_dtype; STREAM: index of the stream */
+    uint16_t field;  /* FIELD: index in the ISA's fields; STREAM: 0 address, 1 bytes */
+    uint32_t chunk;  /* DATA: index in `chunks`, or TV_FIX_IN_TEXT */
+    uint64_t offset; /* FIELD, DATA: in bytes, of the word or element; STREAM: index of the descriptor */
     tv_node *node;
     tv_source_loc loc;
 } tv_fixup;
 
-typedef struct tv_asm_job {
-    const tv_isa_list *isas; /* in which .target looks a name up */
-    const char *name;
-    const tv_program_options *options;
-    const tv_diag_sink *sink;
-    tv_arena arena;
-    tv_program *program;
-    const tv_isa *isa; /* NULL until .target or the options name it */
-    unsigned word_bytes;
+/* One line of the listing. It records ranges, and is printed when the fixups have been applied. */
+typedef struct tv_listing_line {
+    size_t text_at, text_length;     /* its source, in `listing_text` */
+    uint64_t words_begin, words_end; /* its words, in bytes of .text */
+    uint64_t addr, data_size;        /* its data */
+    size_t chunk, chunk_offset;      /* where its data begins */
+    unsigned line;
+    bool expanded, in_data;
+} tv_listing_line;
 
-    tv_frame *frame;
+typedef struct tv_asm_job {
+    /* Input, unchanged during the job. */
+    const tv_isa_list *isas; /* where .target looks up a name */
+    const char *name;        /* of the source, in messages */
+    const tv_program_options *options;
+    FILE *listing;            /* NULL: no listing */
+    const tv_diag_sink *sink; /* NULL while diagnostics are suppressed */
+
+    tv_arena arena;
+    const tv_isa *isa; /* NULL until .target or the options select it */
+    unsigned word_bytes;
+    struct tv_mnemonics *mnemonics; /* operands.c: the index of the ISA's mnemonics */
+
+    /* The position in the source. */
+    tv_frame *frame; /* the innermost one */
     unsigned frame_depth;
-    tv_asm_file *files;
-    unsigned file_count, file_cap;
+    TV_VEC(tv_asm_file) files;
     tv_sv line; /* the statement being assembled */
     tv_lexer lexer;
-    unsigned unique; /* \@ */
-    uint64_t lines_left;
-    uint64_t output_left;
+    TV_VEC(tv_condition) conditions; /* open .if blocks, innermost last */
 
+    /* Definitions. */
     tv_asm_symbol **buckets;
     size_t bucket_count, symbol_count;
     tv_asm_symbol *first_symbol, *last_symbol;
     tv_macro *macros;
-    tv_buf conditions; /* tv_condition */
-
-    bool in_data;
-    tv_buf text, lines;             /* words; tv_line_entry */
-    tv_buf chunks;                  /* tv_chunk */
-    tv_buf fixups;                  /* tv_fixup */
-    tv_buf streams[TV_STREAMS_MAX]; /* tv_descriptor */
-    struct tv_mnemonics *mnemonics;
-
-    bool proposed_ok, proposed_said;
+    unsigned expansion_count; /* macro expansions so far: the value of \@ */
     unsigned eval_depth;
+
+    /* Output. */
+    bool in_data; /* the current section is .data */
+    tv_buf text;  /* instruction words, little endian */
+    tv_line_vec lines;
+    TV_VEC(tv_chunk) chunks;
+    TV_VEC(tv_fixup) fixups;
+    TV_VEC(tv_descriptor) streams[TV_STREAMS_MAX];
+    TV_VEC(tv_listing_line) listing_lines;
+    tv_buf listing_text;
+    bool allows_proposed, warned_proposed;
+    tv_program *program;
+
+    /* Limits and errors. */
+    uint64_t line_budget, output_budget; /* lines and bytes left */
     unsigned errors;
-    uint64_t said[TV_ASM_ERRORS_MAX]; /* hashes of errors reported inside repeats */
-    unsigned said_count, unsaid;      /* `unsaid`: errors that were said in an earlier round */
+    uint64_t reported_hashes[TV_ASM_ERRORS_MAX]; /* of errors reported inside a .rept */
+    unsigned reported_count;
+    unsigned repeated_errors; /* suppressed because an earlier iteration of a .rept reported them */
     bool stop, out_of_memory;
-    FILE *listing;
-    tv_buf listed, listed_text; /* tv_listed; the lines' text */
 } tv_asm_job;
 
-/* lexer.c: `tv_lex_next` advances to the next token and returns it. */
+/* lexer.c: tv_lex_next advances to the next token and returns it; tv_lex_peek returns it without advancing. */
 void tv_lex_begin(tv_asm_job *job, tv_sv line);
 tv_token tv_lex_next(tv_asm_job *job);
-tv_token tv_lex_peek(tv_asm_job *job); /* the token after the current one */
+tv_token tv_lex_peek(tv_asm_job *job);
 bool tv_lex_is(const tv_asm_job *job, unsigned op);
 bool tv_lex_accept(tv_asm_job *job, unsigned op);
 
-/* Of the current token, 1-based. */
+/* The column of the current token, from 1. */
 static inline unsigned tv_lex_column(const tv_asm_job *job)
 {
     return (unsigned)(job->lexer.token.text.ptr - job->lexer.line.ptr) + 1;
 }
 
-size_t tv_lex_skip(tv_sv text, size_t pos);     /* past the character, string or character literal at `pos` */
-void tv_lex_rest(tv_asm_job *job, tv_sv *rest); /* raw text from the current token to the comment or the end */
+size_t tv_lex_skip_literal(tv_sv text, size_t pos); /* the position after the literal or character at `pos` */
+void tv_lex_rest(tv_asm_job *job, tv_sv *rest);     /* raw text from the current token to the comment or the end */
 
-/* errors.c: errors at the current token, at a column, or at a stored place. */
+/* errors.c: errors at the current token, at a column of the current line, or at a source location. */
 void tv_asm_error(tv_asm_job *job, const tv_code *code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
 void tv_asm_error_at(tv_asm_job *job, unsigned column, unsigned length, const tv_code *code, const char *hint,
                      const char *format, ...) TV_PRINTF(6, 7);
@@ -225,36 +257,40 @@ void tv_asm_error_loc(tv_asm_job *job, const tv_source_loc *loc, const tv_code *
                       const char *format, ...) TV_PRINTF(5, 6);
 void tv_asm_warning(tv_asm_job *job, unsigned column, unsigned length, const tv_code *code, const char *hint,
                     const char *format, ...) TV_PRINTF(6, 7);
-tv_source_loc tv_asm_loc(const tv_asm_job *job, unsigned column, unsigned length); /* for keeping: no source line */
-void *tv_asm_alloc(tv_asm_job *job, size_t size);                                  /* sets out_of_memory */
-bool tv_asm_take(tv_asm_job *job, uint64_t bytes); /* from the output limit; an error, and stop, when it is spent */
+tv_source_loc tv_asm_loc(const tv_asm_job *job, unsigned column,
+                         unsigned length);                   /* without the source line: may be kept */
+void *tv_asm_alloc(tv_asm_job *job, size_t size);            /* NULL: sets stop or out_of_memory */
+bool tv_asm_reserve_output(tv_asm_job *job, uint64_t bytes); /* false: over the limit; reports it, sets stop */
 
 /* source.c */
 bool tv_source_push_file(tv_asm_job *job, tv_sv path, unsigned column);
 bool tv_source_push_text(tv_asm_job *job, const char *name, const char *text, size_t size);
 bool tv_source_push_macro(tv_asm_job *job, const tv_macro *macro, const tv_sv *args, unsigned arg_count);
 bool tv_source_push_repeat(tv_asm_job *job, tv_sv body, unsigned first_line, uint64_t count);
-bool tv_source_next(tv_asm_job *job, tv_sv *line); /* false at the end of everything */
-bool tv_source_open(tv_asm_job *job, tv_sv path, unsigned column, tv_input *input, const char **found);
-/* Takes the lines up to the matching `end` directive (which is consumed); nested `begin`s are counted. */
-bool tv_source_block(tv_asm_job *job, const char *const *begin, const char *end, tv_sv *body, unsigned *first_line);
+bool tv_source_next_line(tv_asm_job *job, tv_sv *line); /* false at the end of the last file */
+bool tv_source_open_input(tv_asm_job *job, tv_sv path, unsigned column, tv_input *input, const char **found);
+/* Reads the lines up to the matching `end` directive and consumes that. Any of `begin` (NULL-terminated) opens a nested
+ * block. False: there is no matching `end`. */
+bool tv_source_read_block(tv_asm_job *job, const char *const *begin, const char *end, tv_sv *body,
+                          unsigned *first_line);
 void tv_source_fini(tv_asm_job *job);
 
 /* symbols.c */
-tv_asm_symbol *tv_symbol_get(tv_asm_job *job, tv_sv name);
-tv_asm_symbol *tv_symbol_find(tv_asm_job *job, tv_sv name); /* NULL: never seen */
+tv_asm_symbol *tv_symbol_intern(tv_asm_job *job, tv_sv name);
+tv_asm_symbol *tv_symbol_find(tv_asm_job *job, tv_sv name); /* NULL: not in the table */
 bool tv_symbol_define(tv_asm_job *job, tv_sv name, unsigned column, int state, tv_symbol_kind kind, tv_expr value);
 
 /* expr.c */
 bool tv_expr_parse(tv_asm_job *job, tv_expr *out);
-/* An integer that is known now, or an error; `where` (may be NULL) gets the expression for its column. */
+/* Parses an expression whose integer value must be known now; otherwise reports an error. `where` (may be NULL)
+ * receives the expression, for its column. */
 bool tv_expr_constant(tv_asm_job *job, int64_t *out, tv_expr *where);
 bool tv_expr_eval(tv_asm_job *job, const tv_source_loc *loc, tv_node *node, tv_value *out);
 bool tv_expr_string(tv_asm_job *job, tv_buf *out); /* the current string token, escapes resolved */
 
-/* emit.c. The put functions check a value and report at `place`. */
+/* emit.c. The encode functions check that a value fits, reporting at `loc`, and encode it. */
 void tv_emit_word(tv_asm_job *job, uint64_t word, unsigned column);
-uint64_t tv_emit_here(const tv_asm_job *job); /* offset in .text or address in .data */
+uint64_t tv_emit_location(const tv_asm_job *job); /* offset in .text or address in .data */
 void tv_emit_field(tv_asm_job *job, uint64_t *word, uint16_t field, const tv_expr *value);
 void tv_emit_data(tv_asm_job *job, int type, const tv_expr *value);
 void tv_emit_bytes(tv_asm_job *job, const void *bytes, size_t n);
@@ -262,22 +298,14 @@ void tv_emit_int4(tv_asm_job *job, const tv_expr *values, unsigned count);
 void tv_emit_zeros(tv_asm_job *job, uint64_t n);
 void tv_emit_org(tv_asm_job *job, uint64_t addr);
 void tv_emit_stream(tv_asm_job *job, unsigned stream, const tv_expr *addr, const tv_expr *bytes);
-bool tv_emit_put_field(tv_asm_job *job, const tv_source_loc *loc, uint64_t *word, uint16_t index, tv_value v);
-bool tv_emit_data_bits(tv_asm_job *job, const tv_source_loc *loc, int type, tv_value v, uint64_t *bits);
-bool tv_emit_put_stream(tv_asm_job *job, const tv_source_loc *loc, unsigned field, tv_value v, tv_descriptor *d);
+bool tv_emit_encode_field(tv_asm_job *job, const tv_source_loc *loc, uint64_t *word, uint16_t index, tv_value v);
+bool tv_emit_encode_data(tv_asm_job *job, const tv_source_loc *loc, int type, tv_value v, uint64_t *bits);
+bool tv_emit_encode_stream(tv_asm_job *job, const tv_source_loc *loc, unsigned field, tv_value v, tv_descriptor *d);
 tv_status tv_emit_finish(tv_asm_job *job);
 
-/* listing.c: a line is noted around its statement, and printed when all symbols are known. */
-typedef struct tv_listed {
-    size_t text_at, text_length;   /* in listed_text */
-    uint64_t words_from, words_to; /* bytes of .text */
-    uint64_t addr, data_size;      /* of .data */
-    size_t chunk, chunk_offset;
-    unsigned line;
-    bool expanded, in_data;
-} tv_listed;
-tv_listed tv_listing_begin(tv_asm_job *job, tv_sv line);
-void tv_listing_end(tv_asm_job *job, tv_listed *listed);
+/* listing.c: called before and after a statement, and at the end. */
+tv_listing_line tv_listing_begin(tv_asm_job *job, tv_sv line);
+void tv_listing_end(tv_asm_job *job, tv_listing_line *listed);
 void tv_listing_write(tv_asm_job *job);
 
 /* fixups.c */
@@ -290,11 +318,11 @@ void tv_operands_suggest(tv_asm_job *job, tv_nearest *nearest);
 bool tv_operands_set_target(tv_asm_job *job, tv_sv name, unsigned column);
 void tv_operands_fini(tv_asm_job *job);
 
-/* directives.c, blocks.c, conditions.c: false when `name` is no directive. */
+/* directives.c, blocks.c, conditions.c: false when `name` is not a directive, or not a macro. */
 bool tv_directive(tv_asm_job *job, tv_sv name, unsigned column);
 bool tv_directive_condition(tv_asm_job *job, tv_sv name, unsigned column);
 void tv_directive_suggest(tv_nearest *nearest);
-const char *tv_directive_name(unsigned i); /* all of them; NULL past the last */
+const char *tv_directive_name(unsigned i); /* NULL past the last */
 const char *tv_expr_function(unsigned i);
 bool tv_macro_call(tv_asm_job *job, tv_sv name, unsigned column);
 void tv_macro_suggest(const tv_asm_job *job, tv_nearest *nearest);

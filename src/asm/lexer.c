@@ -159,7 +159,7 @@ static void lex_punct(tv_lexer *lexer)
 tv_token tv_lex_next(tv_asm_job *job)
 {
     tv_lexer *lexer = &job->lexer;
-    lexer->last_end = lexer->pos;
+    lexer->prev_end = lexer->pos;
     while (at(lexer, lexer->pos) == ' ' || at(lexer, lexer->pos) == '\t' || at(lexer, lexer->pos) == '\r')
         lexer->pos++;
     size_t start = lexer->pos;
@@ -215,7 +215,7 @@ bool tv_lex_accept(tv_asm_job *job, unsigned op)
     return true;
 }
 
-size_t tv_lex_skip(tv_sv text, size_t pos)
+size_t tv_lex_skip_literal(tv_sv text, size_t pos)
 {
     char quote = text.ptr[pos];
     if (quote != '"' && quote != '\'')
@@ -234,7 +234,7 @@ void tv_lex_rest(tv_asm_job *job, tv_sv *rest)
         char c = lexer->line.ptr[end];
         if (c == ';' || c == '#' || (c == '/' && at(lexer, end + 1) == '/'))
             break;
-        end = tv_lex_skip(lexer->line, end);
+        end = tv_lex_skip_literal(lexer->line, end);
     }
     while (end > start &&
            (lexer->line.ptr[end - 1] == ' ' || lexer->line.ptr[end - 1] == '\t' || lexer->line.ptr[end - 1] == '\r'))

@@ -1,58 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listing: address, bytes and source of every line, then the symbols. It is printed at the end, when what waited
- * for symbols has been filled in. */
+/* The listing: address, bytes and source of every line, then the symbols. Lines are recorded during the pass and
+ * printed at the end, after the fixups. */
 #include <inttypes.h>
 
 #include "asm/job.h"
 
-static tv_chunk *last_chunk(tv_asm_job *job)
+tv_listing_line tv_listing_begin(tv_asm_job *job, tv_sv line)
 {
-    size_t count = job->chunks.len / sizeof(tv_chunk);
-    return count ? (tv_chunk *)(void *)job->chunks.data + count - 1 : NULL;
-}
-
-tv_listed tv_listing_begin(tv_asm_job *job, tv_sv line)
-{
-    tv_listed l = {0};
+    tv_listing_line l = {0};
     if (!job->listing)
         return l;
-    const tv_chunk *chunk = last_chunk(job);
-    l.text_at = job->listed_text.len;
+    const tv_chunk *chunk = TV_VEC_LAST(&job->chunks);
+    l.text_at = job->listing_text.len;
     l.text_length = line.len;
-    tv_buf_append(&job->listed_text, line.ptr, line.len); /* a macro's text is gone by the end */
-    l.words_from = job->text.len;
+    tv_buf_append(&job->listing_text, line.ptr,
+                  line.len); /* a macro expansion is freed before the listing is printed */
+    l.words_begin = job->text.len;
     l.in_data = job->in_data;
-    l.addr = job->in_data ? tv_emit_here(job) : 0;
-    l.chunk = chunk ? job->chunks.len / sizeof *chunk - 1 : 0;
+    l.addr = job->in_data ? tv_emit_location(job) : 0;
+    l.chunk = chunk ? job->chunks.count - 1 : 0;
     l.chunk_offset = chunk ? chunk->bytes.len : 0;
     l.line = job->frame->line;
     l.expanded = job->frame->kind == TV_FRAME_MACRO;
     return l;
 }
 
-void tv_listing_end(tv_asm_job *job, tv_listed *l)
+void tv_listing_end(tv_asm_job *job, tv_listing_line *l)
 {
-    if (!job->listing || !tv_asm_take(job, sizeof *l))
+    if (!job->listing || !tv_asm_reserve_output(job, sizeof *l))
         return;
-    l->words_to = job->text.len;
-    if (l->in_data && job->in_data && tv_emit_here(job) > l->addr)
-        l->data_size = tv_emit_here(job) - l->addr;
-    if (l->data_size && l->chunk != job->chunks.len / sizeof(tv_chunk) - 1) { /* the line began a chunk */
-        l->chunk = job->chunks.len / sizeof(tv_chunk) - 1;
+    l->words_end = job->text.len;
+    if (l->in_data && job->in_data && tv_emit_location(job) > l->addr)
+        l->data_size = tv_emit_location(job) - l->addr;
+    if (l->data_size && l->chunk != job->chunks.count - 1) { /* the line began a chunk */
+        l->chunk = job->chunks.count - 1;
         l->chunk_offset = 0;
-        if (last_chunk(job)->addr != l->addr) /* .org: the line has no bytes of its own */
+        if (TV_VEC_LAST(&job->chunks)->addr != l->addr) /* .org emits no bytes */
             l->data_size = 0;
     }
-    tv_buf_append(&job->listed, l, sizeof *l);
-    if (job->listed.failed || job->listed_text.failed)
+    if (!TV_VEC_PUSH(&job->listing_lines, *l) || job->listing_text.failed)
         job->out_of_memory = true;
 }
 
-/* The first bytes of a line's data; zeros where a run of them takes no memory. */
-static void print_data(tv_asm_job *job, const tv_listed *l)
+/* The first bytes of a line's data. A chunk of zeros has no bytes. */
+static void print_data(tv_asm_job *job, const tv_listing_line *l)
 {
     enum { SHOWN = 8 };
-    const tv_chunk *chunk = (const tv_chunk *)(const void *)job->chunks.data + l->chunk;
+    const tv_chunk *chunk = &job->chunks.data[l->chunk];
     fprintf(job->listing, "%08" PRIx64 "  ", l->addr);
     for (uint64_t i = 0; i < SHOWN; i++) {
         if (i < l->data_size)
@@ -65,14 +59,15 @@ static void print_data(tv_asm_job *job, const tv_listed *l)
     fputs(l->data_size > SHOWN ? "+ " : "  ", job->listing);
 }
 
-static void print_line(tv_asm_job *job, const tv_listed *l)
+static void print_line(tv_asm_job *job, const tv_listing_line *l)
 {
     FILE *out = job->listing;
-    if (l->words_to > l->words_from) {
-        fprintf(out, "%08" PRIx64 "  ", l->words_from / job->word_bytes);
+    if (l->words_end > l->words_begin) {
+        fprintf(out, "%08" PRIx64 "  ", l->words_begin / job->word_bytes);
         for (unsigned i = job->word_bytes; i-- > 0;)
-            fprintf(out, "%02x", job->text.data[l->words_from + i]);
-        fprintf(out, "%*s", 18 - 2 * (int)job->word_bytes, l->words_to - l->words_from > job->word_bytes ? "+ " : "  ");
+            fprintf(out, "%02x", job->text.data[l->words_begin + i]);
+        fprintf(out, "%*s", 18 - 2 * (int)job->word_bytes,
+                l->words_end - l->words_begin > job->word_bytes ? "+ " : "  ");
     } else if (l->data_size) {
         print_data(job, l);
     } else {
@@ -81,7 +76,7 @@ static void print_line(tv_asm_job *job, const tv_listed *l)
     fprintf(out, "%5u", l->line);
     if (l->text_length || l->expanded)
         fprintf(out, "%c %.*s", l->expanded ? '+' : ' ', (int)l->text_length,
-                (const char *)job->listed_text.data + l->text_at);
+                (const char *)job->listing_text.data + l->text_at);
     fputc('\n', out);
 }
 
@@ -89,9 +84,8 @@ void tv_listing_write(tv_asm_job *job)
 {
     if (!job->listing)
         return;
-    const tv_listed *lines = (const tv_listed *)(const void *)job->listed.data;
-    for (size_t i = 0; i < job->listed.len / sizeof *lines; i++)
-        print_line(job, &lines[i]);
+    for (size_t i = 0; i < job->listing_lines.count; i++)
+        print_line(job, &job->listing_lines.data[i]);
     fprintf(job->listing, "\nsymbols\n");
     for (const tv_asm_symbol *s = job->first_symbol; s; s = s->next)
         if (s->state != TV_SYM_UNDEFINED && !s->value.real)

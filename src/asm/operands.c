@@ -9,14 +9,14 @@
 
 /* ---- Mnemonics ---- */
 
-typedef struct entry {
+typedef struct mnemonic_entry {
     const char *mnemonic;
     uint64_t hash;
     uint16_t first, count; /* rows; those of one mnemonic stand together in the table */
-} entry;
+} mnemonic_entry;
 
 struct tv_mnemonics {
-    entry *slots;
+    mnemonic_entry *slots;
     size_t mask;
 };
 
@@ -41,7 +41,7 @@ static bool build_index(tv_asm_job *job)
         while (m->slots[i].mnemonic && !tv_sv_is(name, m->slots[i].mnemonic))
             i = (i + 1) & m->mask;
         if (!m->slots[i].mnemonic)
-            m->slots[i] = (entry){isa->insns[r].mnemonic, tv_sv_hash(name), (uint16_t)r, 0};
+            m->slots[i] = (mnemonic_entry){isa->insns[r].mnemonic, tv_sv_hash(name), (uint16_t)r, 0};
         assert(m->slots[i].first + m->slots[i].count == (int)r); /* rows of one mnemonic stand together */
         m->slots[i].count++;
     }
@@ -84,7 +84,7 @@ void tv_operands_fini(tv_asm_job *job)
     job->mnemonics = NULL;
 }
 
-static const entry *find(const tv_asm_job *job, tv_sv name)
+static const mnemonic_entry *find_mnemonic(const tv_asm_job *job, tv_sv name)
 {
     const struct tv_mnemonics *m = job->mnemonics;
     if (!m)
@@ -97,11 +97,11 @@ static const entry *find(const tv_asm_job *job, tv_sv name)
 }
 
 /* A mnemonic with attribute suffixes: the longest beginning that is one. `suffixes` gets the rest, from its dot on. */
-static const entry *find_with_suffixes(const tv_asm_job *job, tv_sv name, tv_sv *suffixes)
+static const mnemonic_entry *find_with_suffixes(const tv_asm_job *job, tv_sv name, tv_sv *suffixes)
 {
     tv_sv head = name;
     for (;;) {
-        const entry *e = find(job, head);
+        const mnemonic_entry *e = find_mnemonic(job, head);
         *suffixes = (tv_sv){head.ptr + head.len, name.len - head.len};
         if (e)
             return e;
@@ -127,21 +127,21 @@ void tv_operands_suggest(tv_asm_job *job, tv_nearest *nearest)
 
 /* ---- Operands by shape ---- */
 
-typedef struct parsed {
-    enum { SHAPE_EXPR, SHAPE_BRACKET, SHAPE_KEY, SHAPE_WORD, SHAPE_ADDRESS } shape;
-    tv_sv word; /* BRACKET: before it; KEY: before `=`; WORD: itself; ADDRESS: between the parentheses */
+typedef struct parsed_operand {
+    enum { OPERAND_EXPR, OPERAND_BRACKET, OPERAND_KEY, OPERAND_NAME, OPERAND_ADDRESS } kind;
+    tv_sv name; /* BRACKET: before it; KEY: before `=`; WORD: itself; ADDRESS: between the parentheses */
     tv_expr value;
     unsigned column, length;
     bool used;
-} parsed;
+} parsed_operand;
 
 /* The (register) behind an offset. */
-static bool read_base(tv_asm_job *job, parsed *out)
+static bool parse_base_register(tv_asm_job *job, parsed_operand *out)
 {
     if (!tv_lex_accept(job, '('))
         return true;
-    out->shape = SHAPE_ADDRESS;
-    out->word = job->lexer.token.text;
+    out->kind = OPERAND_ADDRESS;
+    out->name = job->lexer.token.text;
     if (job->lexer.token.kind != TV_TOK_NAME) {
         tv_asm_error(job, TV_CODE(ASM_SYNTAX), "write it like 16(vr1)", "expected a register after '('");
         return false;
@@ -154,16 +154,16 @@ static bool read_base(tv_asm_job *job, parsed *out)
     return true;
 }
 
-static bool read_dims(tv_asm_job *job, parsed *out)
+static bool parse_operand_body(tv_asm_job *job, parsed_operand *out)
 {
     tv_token token = job->lexer.token;
-    *out = (parsed){.shape = SHAPE_EXPR, .column = tv_lex_column(job), .length = (unsigned)token.text.len};
+    *out = (parsed_operand){.kind = OPERAND_EXPR, .column = tv_lex_column(job), .length = (unsigned)token.text.len};
     if (token.kind == TV_TOK_NAME) {
         tv_token next = tv_lex_peek(job);
         bool punct = next.kind == TV_TOK_PUNCT;
         if (punct && next.op == '[') {
-            out->shape = SHAPE_BRACKET;
-            out->word = token.text;
+            out->kind = OPERAND_BRACKET;
+            out->name = token.text;
             tv_lex_next(job);
             tv_lex_next(job);
             if (!tv_expr_parse(job, &out->value))
@@ -175,33 +175,33 @@ static bool read_dims(tv_asm_job *job, parsed *out)
             return true;
         }
         if (punct && next.op == '=') {
-            out->shape = SHAPE_KEY;
-            out->word = token.text;
+            out->kind = OPERAND_KEY;
+            out->name = token.text;
             tv_lex_next(job);
             tv_lex_next(job);
             return tv_expr_parse(job, &out->value);
         }
         /* A word alone may be a flag, a tag or a symbol; the rows tell. A name after it is a missing comma. */
         if (next.kind == TV_TOK_END || next.kind == TV_TOK_NAME || (punct && next.op == ',')) {
-            out->shape = SHAPE_WORD;
-            out->word = token.text;
+            out->kind = OPERAND_NAME;
+            out->name = token.text;
             tv_lex_next(job);
             return true;
         }
     }
-    return tv_expr_parse(job, &out->value) && read_base(job, out);
+    return tv_expr_parse(job, &out->value) && parse_base_register(job, out);
 }
 
-static bool read_operand(tv_asm_job *job, parsed *out)
+static bool parse_operand(tv_asm_job *job, parsed_operand *out)
 {
-    bool ok = read_dims(job, out);
-    if (ok && job->lexer.last_end + 1 > out->column)
-        out->length = (unsigned)job->lexer.last_end + 1 - out->column;
+    bool ok = parse_operand_body(job, out);
+    if (ok && job->lexer.prev_end + 1 > out->column)
+        out->length = (unsigned)job->lexer.prev_end + 1 - out->column;
     return ok;
 }
 
 /* Reads the operands up to the end of the statement. */
-static bool read_operands(tv_asm_job *job, parsed *list, unsigned *count)
+static bool parse_operands(tv_asm_job *job, parsed_operand *list, unsigned *count)
 {
     *count = 0;
     if (job->lexer.token.kind == TV_TOK_END)
@@ -211,7 +211,7 @@ static bool read_operands(tv_asm_job *job, parsed *list, unsigned *count)
             tv_asm_error(job, TV_CODE(ASM_OPERAND_COUNT), NULL, "no instruction has that many operands");
             return false;
         }
-        if (!read_operand(job, &list[(*count)++]))
+        if (!parse_operand(job, &list[(*count)++]))
             return false;
         if (tv_lex_accept(job, ','))
             continue;
@@ -228,7 +228,7 @@ static bool read_operands(tv_asm_job *job, parsed *list, unsigned *count)
 /* ---- Fitting operands to a row ---- */
 
 /* "vr12": its class among the kind's names, and its number. */
-static bool register_of(const tv_operand_kind *kind, tv_sv word, unsigned *class_, uint64_t *number)
+static bool parse_register(const tv_operand_kind *kind, tv_sv word, unsigned *class_, uint64_t *number)
 {
     for (unsigned c = 0; c < kind->name_count; c++) {
         size_t n = strlen(kind->names[c]);
@@ -247,26 +247,27 @@ static bool register_of(const tv_operand_kind *kind, tv_sv word, unsigned *class
     return false;
 }
 
-static bool shape_fits(const tv_operand_kind *kind, const parsed *o)
+static bool operand_matches(const tv_operand_kind *kind, const parsed_operand *o)
 {
     unsigned class_;
     uint64_t number;
-    if (kind->tag && o->shape == SHAPE_WORD && tv_sv_is(o->word, kind->tag))
+    if (kind->tag && o->kind == OPERAND_NAME && tv_sv_is(o->name, kind->tag))
         return true;
     switch (kind->syntax) {
     case TV_SYNTAX_UINT:
     case TV_SYNTAX_SINT:
-        return o->shape == SHAPE_EXPR || o->shape == SHAPE_WORD;
+        return o->kind == OPERAND_EXPR || o->kind == OPERAND_NAME;
     case TV_SYNTAX_REG:
-        return o->shape == SHAPE_WORD && register_of(kind, o->word, &class_, &number) &&
+        return o->kind == OPERAND_NAME && parse_register(kind, o->name, &class_, &number) &&
                (kind->reg_class == TV_CLASS_FIELD || kind->reg_class == class_);
     case TV_SYNTAX_ADDRESS:
-        return o->shape == SHAPE_ADDRESS && register_of(kind, o->word, &class_, &number) && kind->reg_class == class_;
+        return o->kind == OPERAND_ADDRESS && parse_register(kind, o->name, &class_, &number) &&
+               kind->reg_class == class_;
     case TV_SYNTAX_BRACKET:
-        return o->shape == SHAPE_BRACKET && tv_sv_is(o->word, kind->name);
+        return o->kind == OPERAND_BRACKET && tv_sv_is(o->name, kind->name);
     case TV_SYNTAX_ENTRY:
-        for (unsigned i = 0; o->shape == SHAPE_BRACKET && i < kind->name_count; i++)
-            if (tv_sv_is(o->word, kind->names[i]))
+        for (unsigned i = 0; o->kind == OPERAND_BRACKET && i < kind->name_count; i++)
+            if (tv_sv_is(o->name, kind->names[i]))
                 return true;
         return false;
     default:
@@ -288,10 +289,10 @@ static const tv_operand_kind *kind_at(const tv_asm_job *job, const tv_insn *insn
 }
 
 /* How many leading positional operands fit. */
-static unsigned fit(const tv_asm_job *job, const tv_insn *insn, const parsed *list, unsigned count)
+static unsigned count_matching(const tv_asm_job *job, const tv_insn *insn, const parsed_operand *list, unsigned count)
 {
     unsigned positional = positional_count(insn), n = 0;
-    while (n < positional && n < count && shape_fits(kind_at(job, insn, n), &list[n]))
+    while (n < positional && n < count && operand_matches(kind_at(job, insn, n), &list[n]))
         n++;
     return n;
 }
@@ -299,7 +300,7 @@ static unsigned fit(const tv_asm_job *job, const tv_insn *insn, const parsed *li
 /* The forms of all rows that share the mnemonic. */
 static void print_forms(tv_asm_job *job, const tv_insn *insn, tv_buf *out)
 {
-    const entry *e = find(job, tv_sv_of(insn->mnemonic));
+    const mnemonic_entry *e = find_mnemonic(job, tv_sv_of(insn->mnemonic));
     tv_buf_str(out, e->count > 1 ? "the forms are: " : "the form is: ");
     for (unsigned r = 0; r < e->count; r++) {
         const tv_insn *row = &job->isa->insns[e->first + r];
@@ -312,7 +313,7 @@ static void print_forms(tv_asm_job *job, const tv_insn *insn, tv_buf *out)
 }
 
 /* `operand` NULL: no operand is wanted there. */
-static void complain_form(tv_asm_job *job, const tv_insn *insn, const tv_operand *operand, const parsed *o)
+static void report_form(tv_asm_job *job, const tv_insn *insn, const tv_operand *operand, const parsed_operand *o)
 {
     tv_buf wanted = {0}, all = {0};
     print_forms(job, insn, &all);
@@ -329,12 +330,13 @@ static void complain_form(tv_asm_job *job, const tv_insn *insn, const tv_operand
 }
 
 /* `before`: the operand in whose place the missing one should stand, or NULL: it is missing at the end. */
-static void complain_missing(tv_asm_job *job, const tv_insn *insn, const tv_operand *operand, const parsed *before)
+static void report_missing(tv_asm_job *job, const tv_insn *insn, const tv_operand *operand,
+                           const parsed_operand *before)
 {
     tv_buf form = {0}, all = {0};
     tv_isa_print_form(job->isa, operand, &form);
     print_forms(job, insn, &all);
-    tv_asm_error_at(job, before ? before->column : (unsigned)job->lexer.last_end + 1, before ? before->length : 1,
+    tv_asm_error_at(job, before ? before->column : (unsigned)job->lexer.prev_end + 1, before ? before->length : 1,
                     TV_CODE(ASM_OPERAND_COUNT), tv_buf_cstr(&all), "'%s' lacks its operand %s", insn->mnemonic,
                     tv_buf_cstr(&form));
     tv_buf_fini(&form);
@@ -342,7 +344,7 @@ static void complain_missing(tv_asm_job *job, const tv_insn *insn, const tv_oper
 }
 
 /* Column arithmetic for a word that turns out to be an expression. */
-static bool word_value(tv_asm_job *job, const parsed *o, tv_expr *out)
+static bool parse_name_as_expr(tv_asm_job *job, const parsed_operand *o, tv_expr *out)
 {
     tv_lexer saved = job->lexer;
     job->lexer.pos = o->column - 1;
@@ -355,36 +357,36 @@ static bool word_value(tv_asm_job *job, const parsed *o, tv_expr *out)
 }
 
 /* Puts a register into its field, and its class where the class is a field's; all such operands agree. */
-static bool encode_register(tv_asm_job *job, const tv_operand_kind *kind, const tv_field *field, const parsed *o,
-                            uint64_t *word, int *class_seen)
+static bool encode_register(tv_asm_job *job, const tv_operand_kind *kind, const tv_field *field,
+                            const parsed_operand *o, uint64_t *word, int *reg_class)
 {
     unsigned class_ = 0;
     uint64_t number = 0;
-    register_of(kind, o->word, &class_, &number);
+    parse_register(kind, o->name, &class_, &number);
     uint64_t count = tv_mask((unsigned)(field->hi - field->lo + 1)) + 1;
     if (number >= count >> class_) {
         char hint[64];
         snprintf(hint, sizeof hint, "the last is %s%llu", kind->names[class_],
                  (unsigned long long)(count >> class_) - 1);
         tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_RANGE), hint, "there is no register '%.*s'",
-                        TV_SV_ARG(o->word));
+                        TV_SV_ARG(o->name));
         return false;
     }
     *word = tv_field_set(job->isa, field, *word, number);
     if (kind->reg_class != TV_CLASS_FIELD)
         return true;
-    if (*class_seen >= 0 && *class_seen != (int)class_) {
+    if (*reg_class >= 0 && *reg_class != (int)class_) {
         tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), "its registers are all vx, all ve or all vr",
-                        "'%.*s' is of another width than the registers before it", TV_SV_ARG(o->word));
+                        "'%.*s' is of another width than the registers before it", TV_SV_ARG(o->name));
         return false;
     }
-    *class_seen = (int)class_;
+    *reg_class = (int)class_;
     *word = tv_field_set(job->isa, &job->isa->fields[kind->class_field], *word, class_);
     return true;
 }
 
 /* The field holds more bits than the machine uses. */
-static void warn_cut(tv_asm_job *job, unsigned bits, const tv_expr *value)
+static void warn_truncated(tv_asm_job *job, unsigned bits, const tv_expr *value)
 {
     int64_t x = value->value.i, least = -(INT64_C(1) << (bits - 1)), most = (int64_t)tv_mask(bits);
     if (x < least || x > most)
@@ -392,28 +394,28 @@ static void warn_cut(tv_asm_job *job, unsigned bits, const tv_expr *value)
                        "%" PRId64 " is cut to %u bits: %" PRId64, x, bits, x & most);
 }
 
-static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const parsed *o, uint64_t *word,
-                              int *class_seen)
+static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const parsed_operand *o, uint64_t *word,
+                              int *reg_class)
 {
     const tv_field *field = &job->isa->fields[operand->field];
     const tv_operand_kind *kind = tv_operand_kind_of(job->isa, operand);
     tv_expr value = o->value;
     value.column = o->value.column ? o->value.column : o->column;
-    if (kind->tag && o->shape == SHAPE_WORD && tv_sv_is(o->word, kind->tag)) {
+    if (kind->tag && o->kind == OPERAND_NAME && tv_sv_is(o->name, kind->tag)) {
         *word = tv_field_set(job->isa, field, *word, kind->tag_value);
         return true;
     }
     if (kind->syntax == TV_SYNTAX_REG)
-        return encode_register(job, kind, field, o, word, class_seen);
+        return encode_register(job, kind, field, o, word, reg_class);
     if (kind->syntax == TV_SYNTAX_ADDRESS) {
-        if (!encode_register(job, kind, &job->isa->fields[field->low_part], o, word, class_seen))
+        if (!encode_register(job, kind, &job->isa->fields[field->low_field], o, word, reg_class))
             return false;
-        tv_emit_field(job, word, field->high_part, &value);
+        tv_emit_field(job, word, field->high_field, &value);
         return true;
     }
     if (kind->syntax == TV_SYNTAX_ENTRY) {
         uint64_t bank = 0;
-        while (!tv_sv_is(o->word, kind->names[bank]))
+        while (!tv_sv_is(o->name, kind->names[bank]))
             bank++;
         if (!value.known || value.value.real || value.value.i < 0 ||
             (uint64_t)value.value.i > tv_mask(kind->index_bits)) {
@@ -430,42 +432,42 @@ static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const 
         *word = tv_field_set(job->isa, field, *word, bank << kind->index_bits | (uint64_t)value.value.i);
         return true;
     }
-    if (o->shape == SHAPE_WORD && !word_value(job, o, &value))
+    if (o->kind == OPERAND_NAME && !parse_name_as_expr(job, o, &value))
         return false;
     tv_emit_field(job, word, operand->field, &value);
     if (kind->kept_bits && value.known && !value.value.real)
-        warn_cut(job, kind->kept_bits, &value);
+        warn_truncated(job, kind->kept_bits, &value);
     return true;
 }
 
 /* A keyword operand or a flag that `o` names, or NULL. */
-static const tv_operand *named(const tv_insn *insn, const parsed *o)
+static const tv_operand *find_named(const tv_insn *insn, const parsed_operand *o)
 {
     for (unsigned i = 0; i < insn->operand_count; i++) {
         const tv_operand *operand = &insn->operands[i];
-        if (!operand->key || !tv_sv_is(o->word, operand->key))
+        if (!operand->key || !tv_sv_is(o->name, operand->key))
             continue;
-        if ((operand->form == TV_FLAG_OPTIONAL) == (o->shape == SHAPE_WORD))
+        if ((operand->form == TV_FLAG_OPTIONAL) == (o->kind == OPERAND_NAME))
             return operand;
     }
     return NULL;
 }
 
-static void complain_name(tv_asm_job *job, const tv_insn *insn, const parsed *o)
+static void report_unknown(tv_asm_job *job, const tv_insn *insn, const parsed_operand *o)
 {
-    if (o->shape != SHAPE_KEY && o->shape != SHAPE_WORD) {
-        complain_form(job, insn, NULL, o);
+    if (o->kind != OPERAND_KEY && o->kind != OPERAND_NAME) {
+        report_form(job, insn, NULL, o);
         return;
     }
     for (unsigned i = 0; i < insn->operand_count; i++)
-        if (insn->operands[i].key && tv_sv_is(o->word, insn->operands[i].key)) {
+        if (insn->operands[i].key && tv_sv_is(o->name, insn->operands[i].key)) {
             bool flag = insn->operands[i].form == TV_FLAG_OPTIONAL;
             tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND),
                             flag ? "write the word alone" : "write it like size=0",
                             flag ? "'%s' is a flag and takes no value" : "'%s' takes a value", insn->operands[i].key);
             return;
         }
-    tv_nearest nearest = tv_nearest_to(o->word);
+    tv_nearest nearest = tv_nearest_to(o->name);
     tv_buf hint = {0};
     for (unsigned i = 0; i < insn->operand_count; i++)
         if (insn->operands[i].key)
@@ -474,19 +476,19 @@ static void complain_name(tv_asm_job *job, const tv_insn *insn, const parsed *o)
         tv_buf_printf(&hint, "did you mean '%s'?", nearest.best);
     else
         print_forms(job, insn, &hint);
-    tv_asm_error_at(job, o->column, (unsigned)o->word.len, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint),
-                    "'%s' has no operand '%.*s'", insn->mnemonic, TV_SV_ARG(o->word));
+    tv_asm_error_at(job, o->column, (unsigned)o->name.len, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint),
+                    "'%s' has no operand '%.*s'", insn->mnemonic, TV_SV_ARG(o->name));
     tv_buf_fini(&hint);
 }
 
-static bool encode_named(tv_asm_job *job, const tv_insn *insn, parsed *list, unsigned first, unsigned count,
+static bool encode_named(tv_asm_job *job, const tv_insn *insn, parsed_operand *list, unsigned first, unsigned count,
                          uint64_t *word, uint64_t *given)
 {
     bool ok = true;
     for (unsigned i = first; i < count; i++) {
-        const tv_operand *operand = named(insn, &list[i]);
+        const tv_operand *operand = find_named(insn, &list[i]);
         if (!operand) {
-            complain_name(job, insn, &list[i]);
+            report_unknown(job, insn, &list[i]);
             ok = false;
             continue;
         }
@@ -506,7 +508,7 @@ static bool encode_named(tv_asm_job *job, const tv_insn *insn, parsed *list, uns
     return ok;
 }
 
-static void complain_attribute(tv_asm_job *job, const tv_insn *insn, tv_sv whole, tv_sv one)
+static void report_suffix(tv_asm_job *job, const tv_insn *insn, tv_sv whole, tv_sv one)
 {
     unsigned column = (unsigned)(one.ptr - job->lexer.line.ptr) + 1;
     tv_buf hint = {0};
@@ -539,7 +541,7 @@ static bool encode_attributes(tv_asm_job *job, const tv_insn *insn, tv_sv suffix
         while (i < insn->attribute_count && !tv_sv_is(one, insn->attributes[i].suffix))
             i++;
         if (i == insn->attribute_count) {
-            complain_attribute(job, insn, whole, one);
+            report_suffix(job, insn, whole, one);
             return false;
         }
         const tv_attribute *a = &insn->attributes[i], *other = insn->attributes;
@@ -558,66 +560,67 @@ static bool encode_attributes(tv_asm_job *job, const tv_insn *insn, tv_sv suffix
     return true;
 }
 
-static void say_proposed(tv_asm_job *job, const tv_insn *insn, unsigned column)
+static void warn_proposed(tv_asm_job *job, const tv_insn *insn, unsigned column)
 {
-    if (!insn->proposed || job->proposed_ok || job->proposed_said)
+    if (!insn->proposed || job->allows_proposed || job->warned_proposed)
         return;
-    job->proposed_said = true; /* once is enough */
+    job->warned_proposed = true; /* once is enough */
     tv_asm_warning(job, column, (unsigned)strlen(insn->mnemonic), job->isa->proposed_code,
                    "`.option proposed` says that this is known", "%s", job->isa->proposed_code->text);
 }
 
-static void encode(tv_asm_job *job, const tv_insn *insn, tv_sv suffixes, parsed *list, unsigned count, unsigned column)
+static void encode_instruction(tv_asm_job *job, const tv_insn *insn, tv_sv suffixes, parsed_operand *list,
+                               unsigned count, unsigned column)
 {
     const tv_isa *isa = job->isa;
     unsigned positional = positional_count(insn);
     uint64_t word = 0, given = 0;
-    int class_seen = -1;
+    int reg_class = -1;
     if (!encode_attributes(job, insn, suffixes, &word))
         return;
     for (unsigned i = 0; i < insn->fixed_count; i++)
         word = tv_field_set(isa, &isa->fields[insn->fixed[i].field], word, insn->fixed[i].value);
     for (unsigned i = 0; i < positional; i++) {
-        if (i >= count || list[i].shape == SHAPE_KEY || (list[i].shape == SHAPE_WORD && named(insn, &list[i]))) {
-            complain_missing(job, insn, &insn->operands[i], i < count ? &list[i] : NULL);
+        if (i >= count || list[i].kind == OPERAND_KEY || (list[i].kind == OPERAND_NAME && find_named(insn, &list[i]))) {
+            report_missing(job, insn, &insn->operands[i], i < count ? &list[i] : NULL);
             return;
         }
-        if (!shape_fits(kind_at(job, insn, i), &list[i])) {
-            complain_form(job, insn, &insn->operands[i], &list[i]);
+        if (!operand_matches(kind_at(job, insn, i), &list[i])) {
+            report_form(job, insn, &insn->operands[i], &list[i]);
             return;
         }
-        if (!encode_positional(job, &insn->operands[i], &list[i], &word, &class_seen))
+        if (!encode_positional(job, &insn->operands[i], &list[i], &word, &reg_class))
             return;
     }
     if (!encode_named(job, insn, list, positional, count, &word, &given))
         return;
     for (unsigned i = positional; i < insn->operand_count; i++)
         if (insn->operands[i].form == TV_KEYWORD && !(given >> i & 1)) {
-            complain_missing(job, insn, &insn->operands[i], NULL);
+            report_missing(job, insn, &insn->operands[i], NULL);
             return;
         }
-    say_proposed(job, insn, column);
+    warn_proposed(job, insn, column);
     tv_emit_word(job, word, column);
 }
 
 void tv_operands_assemble(tv_asm_job *job, tv_sv mnemonic, unsigned column)
 {
     tv_sv suffixes;
-    const entry *e = find_with_suffixes(job, mnemonic, &suffixes);
-    parsed list[TV_ASM_ARGS_MAX];
+    const mnemonic_entry *e = find_with_suffixes(job, mnemonic, &suffixes);
+    parsed_operand list[TV_ASM_ARGS_MAX];
     unsigned count, best = 0, best_fit = 0;
-    size_t fixups = job->fixups.len;
-    unsigned errors = job->errors + job->unsaid;
-    if (!e || !read_operands(job, list, &count))
+    size_t fixups = job->fixups.count;
+    unsigned errors = job->errors + job->repeated_errors;
+    if (!e || !parse_operands(job, list, &count))
         return;
     for (unsigned i = 0; i < e->count; i++) {
-        unsigned n = fit(job, &job->isa->insns[e->first + i], list, count) + 1;
+        unsigned n = count_matching(job, &job->isa->insns[e->first + i], list, count) + 1;
         if (n > best_fit) {
             best_fit = n;
             best = i;
         }
     }
-    encode(job, &job->isa->insns[e->first + best], suffixes, list, count, column);
-    if (job->errors + job->unsaid != errors)
-        job->fixups.len = fixups; /* they would fill in a word that was not emitted */
+    encode_instruction(job, &job->isa->insns[e->first + best], suffixes, list, count, column);
+    if (job->errors + job->repeated_errors != errors)
+        job->fixups.count = fixups; /* drop the fixups of a word that was not emitted */
 }

@@ -6,7 +6,7 @@
 
 #include "asm/job.h"
 
-static tv_frame *push(tv_asm_job *job)
+static tv_frame *push_frame(tv_asm_job *job)
 {
     if (job->frame_depth >= TV_ASM_DEPTH_MAX) {
         tv_asm_error(job, TV_CODE(ASM_NESTING), "does something include or call itself?",
@@ -18,51 +18,40 @@ static tv_frame *push(tv_asm_job *job)
         job->out_of_memory = true;
         return NULL;
     }
-    frame->up = job->frame;
-    frame->if_depth = (unsigned)(job->conditions.len / sizeof(tv_condition));
+    frame->parent = job->frame;
+    frame->condition_depth = (unsigned)job->conditions.count;
     job->frame = frame;
     job->frame_depth++;
     return frame;
 }
 
-static void pop(tv_asm_job *job)
+static void pop_frame(tv_asm_job *job)
 {
     tv_frame *frame = job->frame;
-    tv_conditions_close(job, frame->if_depth);
-    job->frame = frame->up;
+    tv_conditions_close(job, frame->condition_depth);
+    job->frame = frame->parent;
     job->frame_depth--;
-    free(frame->owned);
+    free(frame->expansion);
     free(frame);
 }
 
 static bool add_file(tv_asm_job *job, const char *path, uint32_t *index)
 {
-    for (uint32_t i = 0; i < job->file_count; i++)
-        if (strcmp(job->files[i].path, path) == 0) {
+    for (uint32_t i = 0; i < job->files.count; i++)
+        if (strcmp(job->files.data[i].path, path) == 0) {
             *index = i;
             return true;
         }
-    if (job->file_count == TV_LINE_FILES_MAX) {
+    if (job->files.count == TV_LINE_FILES_MAX) {
         tv_asm_error(job, TV_CODE(ASM_LIMIT), NULL, "more than %d files are included", TV_LINE_FILES_MAX);
         return false;
     }
-    if (job->file_count == job->file_cap) {
-        unsigned cap = job->file_cap ? job->file_cap * 2 : 8;
-        tv_asm_file *files = realloc(job->files, cap * sizeof *files);
-        if (!files) {
-            job->out_of_memory = true;
-            return false;
-        }
-        job->files = files;
-        job->file_cap = cap;
-    }
     char *copy = tv_arena_str(&job->arena, tv_sv_of(path));
-    if (!copy) {
+    if (!copy || !TV_VEC_PUSH(&job->files, (tv_asm_file){.path = copy})) {
         job->out_of_memory = true;
         return false;
     }
-    job->files[job->file_count] = (tv_asm_file){.path = copy};
-    *index = job->file_count++;
+    *index = (uint32_t)job->files.count - 1;
     return true;
 }
 
@@ -71,7 +60,7 @@ bool tv_source_push_text(tv_asm_job *job, const char *name, const char *text, si
     uint32_t file;
     if (!add_file(job, name, &file))
         return false;
-    tv_frame *frame = push(job);
+    tv_frame *frame = push_frame(job);
     if (!frame)
         return false;
     frame->kind = TV_FRAME_FILE;
@@ -80,7 +69,7 @@ bool tv_source_push_text(tv_asm_job *job, const char *name, const char *text, si
     return true;
 }
 
-static void drop(void *user, const tv_diag *diag)
+static void ignore_diag(void *user, const tv_diag *diag)
 {
     (void)user;
     (void)diag;
@@ -94,11 +83,11 @@ static bool is_regular(const char *path)
 }
 
 /* The file itself, then beside the including file, then in the include folders. */
-bool tv_source_open(tv_asm_job *job, tv_sv path, unsigned column, tv_input *input, const char **found)
+bool tv_source_open_input(tv_asm_job *job, tv_sv path, unsigned column, tv_input *input, const char **found)
 {
-    tv_diag_sink quiet = {.emit = drop};
+    tv_diag_sink quiet = {.emit = ignore_diag};
     unsigned count = job->options ? job->options->include_count : 0;
-    const char *own = job->frame ? job->files[job->frame->file].path : "";
+    const char *own = job->frame ? job->files.data[job->frame->file].path : "";
     const char *slash = strrchr(own, '/');
     for (int i = -1; i < (int)count; i++) {
         tv_buf full = {0};
@@ -127,28 +116,28 @@ bool tv_source_push_file(tv_asm_job *job, tv_sv path, unsigned column)
 {
     tv_input input;
     const char *name = NULL;
-    if (!tv_source_open(job, path, column, &input, &name))
+    if (!tv_source_open_input(job, path, column, &input, &name))
         return false;
     uint32_t file;
     if (!name || !add_file(job, name, &file)) {
         tv_input_close(&input);
         return false;
     }
-    if (job->files[file].open)
+    if (job->files.data[file].open)
         tv_input_close(&input); /* included before: the same text serves again */
     else
-        job->files[file] = (tv_asm_file){.path = job->files[file].path, .input = input, .open = true};
-    return tv_source_push_text(job, job->files[file].path, (const char *)job->files[file].input.data,
-                               job->files[file].input.size);
+        job->files.data[file] = (tv_asm_file){.path = job->files.data[file].path, .input = input, .open = true};
+    return tv_source_push_text(job, job->files.data[file].path, (const char *)job->files.data[file].input.data,
+                               job->files.data[file].input.size);
 }
 
-static bool name_char(char c)
+static bool is_param_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
 /* The macro's body with \name replaced by the argument and \@ by a number of this call. `\()` separates. */
-static bool substitute(tv_asm_job *job, const tv_macro *macro, const tv_sv *args, tv_buf *out)
+static bool expand_macro(tv_asm_job *job, const tv_macro *macro, const tv_sv *args, tv_buf *out)
 {
     tv_sv body = macro->body;
     for (size_t i = 0; i < body.len; i++) {
@@ -161,7 +150,7 @@ static bool substitute(tv_asm_job *job, const tv_macro *macro, const tv_sv *args
             continue;
         }
         size_t end = i + 1;
-        while (end < body.len && name_char(body.ptr[end]))
+        while (end < body.len && is_param_char(body.ptr[end]))
             end++;
         tv_sv name = {body.ptr + i + 1, end - i - 1};
         unsigned p = 0;
@@ -171,7 +160,7 @@ static bool substitute(tv_asm_job *job, const tv_macro *macro, const tv_sv *args
             tv_buf_append(out, args[p].ptr, args[p].len);
             i = end - 1;
         } else if (name.len == 0 && end < body.len && body.ptr[end] == '@') {
-            tv_buf_printf(out, "%u", job->unique);
+            tv_buf_printf(out, "%u", job->expansion_count);
             i = end;
         } else if (name.len == 0 && end + 1 < body.len && body.ptr[end] == '(' && body.ptr[end + 1] == ')') {
             i = end + 1;
@@ -196,20 +185,20 @@ bool tv_source_push_macro(tv_asm_job *job, const tv_macro *macro, const tv_sv *a
     for (unsigned i = 0; i < macro->param_count; i++)
         values[i] = i < arg_count ? args[i] : macro->defaults[i];
     tv_buf text = {0};
-    if (!substitute(job, macro, values, &text)) {
+    if (!expand_macro(job, macro, values, &text)) {
         tv_buf_fini(&text);
         return false;
     }
-    job->unique++;
-    tv_frame *frame = push(job);
+    job->expansion_count++;
+    tv_frame *frame = push_frame(job);
     if (!frame) {
         tv_buf_fini(&text);
         return false;
     }
     size_t size = text.len;
     frame->kind = TV_FRAME_MACRO;
-    frame->owned = tv_buf_take(&text);
-    frame->text = (tv_sv){frame->owned ? frame->owned : "", frame->owned ? size : 0};
+    frame->expansion = tv_buf_take(&text);
+    frame->text = (tv_sv){frame->expansion ? frame->expansion : "", frame->expansion ? size : 0};
     frame->file = macro->file;
     frame->line = macro->line - 1;
     frame->macro = macro;
@@ -221,7 +210,7 @@ bool tv_source_push_repeat(tv_asm_job *job, tv_sv body, unsigned first_line, uin
     uint32_t file = job->frame->file;
     if (count == 0 || body.len == 0)
         return true;
-    tv_frame *frame = push(job);
+    tv_frame *frame = push_frame(job);
     if (!frame)
         return false;
     frame->kind = TV_FRAME_REPEAT;
@@ -233,7 +222,7 @@ bool tv_source_push_repeat(tv_asm_job *job, tv_sv body, unsigned first_line, uin
     return true;
 }
 
-static tv_sv take_line(tv_frame *frame)
+static tv_sv next_line(tv_frame *frame)
 {
     const char *start = frame->text.ptr + frame->pos;
     size_t left = frame->text.len - frame->pos;
@@ -244,27 +233,27 @@ static tv_sv take_line(tv_frame *frame)
     return (tv_sv){start, n};
 }
 
-bool tv_source_next(tv_asm_job *job, tv_sv *line)
+bool tv_source_next_line(tv_asm_job *job, tv_sv *line)
 {
     while (job->frame) {
         tv_frame *frame = job->frame;
         if (frame->pos < frame->text.len) {
-            *line = take_line(frame);
+            *line = next_line(frame);
             return true;
         }
         if (frame->kind == TV_FRAME_REPEAT && frame->repeats_left) {
             frame->repeats_left--;
             frame->pos = 0;
             frame->line = frame->first_line;
-            if (job->lines_left)
-                job->lines_left--; /* an empty body repeats for ever otherwise */
+            if (job->line_budget)
+                job->line_budget--; /* an empty body repeats for ever otherwise */
             else
                 job->stop = true;
             if (job->stop)
                 return false;
             continue;
         }
-        pop(job);
+        pop_frame(job);
     }
     return false;
 }
@@ -277,7 +266,7 @@ static tv_sv leading_directive(tv_sv line)
         while (i < line.len && (line.ptr[i] == ' ' || line.ptr[i] == '\t'))
             i++;
         size_t start = i;
-        while (i < line.len && (name_char(line.ptr[i]) || line.ptr[i] == '.' || line.ptr[i] == '$'))
+        while (i < line.len && (is_param_char(line.ptr[i]) || line.ptr[i] == '.' || line.ptr[i] == '$'))
             i++;
         if (i < line.len && line.ptr[i] == ':' && i > start) {
             i++;
@@ -287,7 +276,7 @@ static tv_sv leading_directive(tv_sv line)
     }
 }
 
-bool tv_source_block(tv_asm_job *job, const char *const *begin, const char *end, tv_sv *body, unsigned *first_line)
+bool tv_source_read_block(tv_asm_job *job, const char *const *begin, const char *end, tv_sv *body, unsigned *first_line)
 {
     tv_frame *frame = job->frame;
     size_t start = frame->pos;
@@ -295,7 +284,7 @@ bool tv_source_block(tv_asm_job *job, const char *const *begin, const char *end,
     *first_line = frame->line + 1;
     while (frame->pos < frame->text.len) {
         size_t line_start = frame->pos;
-        tv_sv word = leading_directive(take_line(frame));
+        tv_sv word = leading_directive(next_line(frame));
         if (tv_sv_is(word, end) && --depth == 0) {
             *body = (tv_sv){frame->text.ptr + start, line_start - start};
             return true;
@@ -310,12 +299,12 @@ void tv_source_fini(tv_asm_job *job)
 {
     while (job->frame) {
         tv_frame *frame = job->frame;
-        job->frame = frame->up;
-        free(frame->owned);
+        job->frame = frame->parent;
+        free(frame->expansion);
         free(frame);
     }
-    for (unsigned i = 0; i < job->file_count; i++)
-        if (job->files[i].open)
-            tv_input_close(&job->files[i].input);
-    free(job->files);
+    for (size_t i = 0; i < job->files.count; i++)
+        if (job->files.data[i].open)
+            tv_input_close(&job->files.data[i].input);
+    TV_VEC_FINI(&job->files);
 }

@@ -33,7 +33,7 @@ tv_asm_symbol *tv_symbol_find(tv_asm_job *job, tv_sv name)
     return NULL;
 }
 
-tv_asm_symbol *tv_symbol_get(tv_asm_job *job, tv_sv name)
+tv_asm_symbol *tv_symbol_intern(tv_asm_job *job, tv_sv name)
 {
     tv_asm_symbol *s = tv_symbol_find(job, name);
     if (s)
@@ -59,7 +59,7 @@ tv_asm_symbol *tv_symbol_get(tv_asm_job *job, tv_sv name)
 
 bool tv_symbol_define(tv_asm_job *job, tv_sv name, unsigned column, int state, tv_symbol_kind kind, tv_expr value)
 {
-    tv_asm_symbol *s = tv_symbol_get(job, name);
+    tv_asm_symbol *s = tv_symbol_intern(job, name);
     if (!s)
         return false;
     bool may = s->state == TV_SYM_UNDEFINED || (s->state == TV_SYM_SET && state == TV_SYM_SET);

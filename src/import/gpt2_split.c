@@ -79,14 +79,14 @@ static char_class class_of(int32_t code)
 
 static tv_sv suffix(tv_sv text, size_t at) { return (tv_sv){text.ptr + at, text.len - at}; }
 
-/* Bytes of the characters of class `wanted` from `at` on. */
-static size_t class_span(tv_sv text, size_t at, char_class wanted)
+/* Bytes of the characters of class `kind` from `at` on. */
+static size_t class_span(tv_sv text, size_t at, char_class kind)
 {
     size_t start = at;
     while (at < text.len) {
         int32_t code;
         size_t n = tv_utf8_decode(suffix(text, at), &code);
-        if (class_of(code) != wanted)
+        if (class_of(code) != kind)
             break;
         at += n;
     }

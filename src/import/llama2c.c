@@ -290,11 +290,11 @@ static void write_header(const writer *w)
 static void write_tables(const writer *w)
 {
     uint32_t size = w->header->dim / w->header->heads;
-    for (unsigned part = 0; part < 2; part++)
+    for (unsigned table = 0; table < 2; table++)
         for (uint32_t position = 0; position < w->header->seq_len; position++)
             for (uint32_t i = 0; i < size / 2; i++) {
                 double angle = (double)position * pow(10000.0, -2.0 * (double)i / (double)size);
-                write_le32(w->file, tv_f32_bits(tv_func_f32_of_angle(part == 0 ? TV_FUNC_COS : TV_FUNC_SIN, angle)));
+                write_le32(w->file, tv_f32_bits(tv_func_f32_of_angle(table == 0 ? TV_FUNC_COS : TV_FUNC_SIN, angle)));
             }
 }
 

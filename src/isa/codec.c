@@ -33,7 +33,7 @@ struct tv_codec {
 uint64_t tv_field_get(const tv_isa *isa, const tv_field *field, uint64_t word)
 {
     if (field->role == TV_FIELD_JOINED) {
-        const tv_field *high = &isa->fields[field->high_part], *low = &isa->fields[field->low_part];
+        const tv_field *high = &isa->fields[field->high_field], *low = &isa->fields[field->low_field];
         return tv_field_get(isa, high, word) << tv_field_width(isa, low) | tv_field_get(isa, low, word);
     }
     return word >> field->lo & tv_mask((unsigned)(field->hi - field->lo + 1));
@@ -42,7 +42,7 @@ uint64_t tv_field_get(const tv_isa *isa, const tv_field *field, uint64_t word)
 uint64_t tv_field_set(const tv_isa *isa, const tv_field *field, uint64_t word, uint64_t value)
 {
     if (field->role == TV_FIELD_JOINED) {
-        const tv_field *high = &isa->fields[field->high_part], *low = &isa->fields[field->low_part];
+        const tv_field *high = &isa->fields[field->high_field], *low = &isa->fields[field->low_field];
         unsigned low_width = tv_field_width(isa, low);
         word = tv_field_set(isa, high, word, value >> low_width);
         return tv_field_set(isa, low, word, value & tv_mask(low_width));
@@ -87,7 +87,7 @@ static const tv_field *register_field(const tv_isa *isa, const tv_operand *opera
     const tv_operand_kind *kind = tv_operand_kind_of(isa, operand);
     const tv_field *field = &isa->fields[operand->field];
     if (kind->syntax == TV_SYNTAX_ADDRESS)
-        return &isa->fields[field->low_part];
+        return &isa->fields[field->low_field];
     return kind->syntax == TV_SYNTAX_REG ? field : NULL;
 }
 
@@ -141,7 +141,7 @@ static uint64_t used_bits(const tv_isa *isa, const tv_insn *insn)
     for (unsigned i = 0; i < insn->operand_count; i++) {
         const tv_field *field = &isa->fields[insn->operands[i].field];
         used |= field->role == TV_FIELD_JOINED
-                    ? tv_field_mask(&isa->fields[field->high_part]) | tv_field_mask(&isa->fields[field->low_part])
+                    ? tv_field_mask(&isa->fields[field->high_field]) | tv_field_mask(&isa->fields[field->low_field])
                     : tv_field_mask(field);
     }
     for (unsigned i = 0; i < insn->attribute_count; i++)

@@ -55,7 +55,7 @@ typedef struct tv_field {
     uint8_t format;
     uint8_t role;
     uint8_t hi, lo;
-    uint16_t high_part, low_part; /* JOINED: field indices */
+    uint16_t high_field, low_field; /* JOINED: field indices */
     const tv_operand_kind *kind;
     uint64_t limit;         /* legal values are below it; 0: all */
     const tv_code *illegal; /* what a decoder says when no row has this field's value */
@@ -198,7 +198,7 @@ void tv_isa_suggest(const tv_isa_list *list, tv_sv name, char hint[80]);
 static inline unsigned tv_field_width(const tv_isa *isa, const tv_field *field)
 {
     if (field->role == TV_FIELD_JOINED) {
-        const tv_field *a = &isa->fields[field->high_part], *b = &isa->fields[field->low_part];
+        const tv_field *a = &isa->fields[field->high_field], *b = &isa->fields[field->low_field];
         return (unsigned)(a->hi - a->lo + 1 + b->hi - b->lo + 1);
     }
     return (unsigned)(field->hi - field->lo + 1);

@@ -35,7 +35,7 @@ static void print_value(const tv_isa *isa, const tv_operand *operand, uint64_t w
         tv_buf_printf(out, "%s%" PRIu64, kind->names[tv_operand_class(isa, kind, word)], value);
         break;
     case TV_SYNTAX_ADDRESS: {
-        const tv_field *high = &isa->fields[field->high_part], *low = &isa->fields[field->low_part];
+        const tv_field *high = &isa->fields[field->high_field], *low = &isa->fields[field->low_field];
         tv_buf_printf(out, "%" PRId64 "(%s%" PRIu64 ")",
                       sign_extended(tv_field_get(isa, high, word), tv_field_width(isa, high)),
                       kind->names[kind->reg_class], tv_field_get(isa, low, word));
@@ -111,7 +111,7 @@ void tv_isa_print_form(const tv_isa *isa, const tv_operand *operand, tv_buf *out
             for (unsigned i = 0; i < kind->name_count; i++)
                 tv_buf_printf(out, "%s%s[index]", i ? "|" : "", kind->names[i]);
         else if (kind->syntax == TV_SYNTAX_ADDRESS)
-            tv_buf_printf(out, "%s(%sN)", isa->fields[field->high_part].name, kind->names[kind->reg_class]);
+            tv_buf_printf(out, "%s(%sN)", isa->fields[field->high_field].name, kind->names[kind->reg_class]);
         else if (kind->syntax == TV_SYNTAX_REG && kind->reg_class != TV_CLASS_FIELD)
             tv_buf_printf(out, "%sN", kind->names[kind->reg_class]);
         else if (kind->syntax == TV_SYNTAX_REG)

@@ -5,6 +5,7 @@
 #define TV_KERNELS_VARIANTS_H
 
 #include "kernels/groups.h"
+#include "kernels/lanes.h"
 #include "kernels/matrix.h"
 #include "kernels/outer.h"
 #include "kernels/panel.h"

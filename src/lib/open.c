@@ -108,7 +108,8 @@ tv_status tv_program_parse(const char *name, const void *bytes, size_t size, con
     tv_input input = {.data = malloc(size + 1), .size = size};
     if (!input.data)
         return tv_fail_memory(sink);
-    memcpy((void *)(uintptr_t)input.data, bytes, size);
+    if (size)
+        memcpy((void *)(uintptr_t)input.data, bytes, size);
     return open_input(name, &input, options, sink, out);
 }
 

@@ -227,8 +227,7 @@ static tv_status read_lines(reader *r)
     if (found < 0 || find_section(r, TV_ELF_FILES, &files) != 1 || lines.size != program->instruction_count * 8)
         return damaged(r, "its line table does not match its words");
     program->files = tv_arena_alloc(&program->arena, TV_LINE_FILES_MAX * sizeof *program->files);
-    tv_line_entry *entries = tv_buf_extend(&program->lines_buf, program->instruction_count * sizeof *entries + 1);
-    if (!program->files || !entries)
+    if (!program->files || !TV_VEC_RESERVE(&program->lines, program->instruction_count + 1))
         return tv_fail_memory(r->sink);
     for (uint64_t offset = 0; offset < files.size && program->file_count < TV_LINE_FILES_MAX;) {
         const char *name = string_at(&files, offset);
@@ -238,8 +237,9 @@ static tv_status read_lines(reader *r)
         offset += strlen(name) + 1;
     }
     for (uint64_t i = 0; i < program->instruction_count; i++)
-        entries[i] = (tv_line_entry){tv_load_le32(lines.data + 8 * i), tv_load_le32(lines.data + 8 * i + 4)};
-    program->lines = entries;
+        program->lines.data[i] =
+            (tv_line_entry){tv_load_le32(lines.data + 8 * i), tv_load_le32(lines.data + 8 * i + 4)};
+    program->lines.count = program->instruction_count;
     return TV_OK;
 }
 

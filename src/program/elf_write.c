@@ -139,11 +139,11 @@ static void add_symbols(writer *w, const tv_program *program)
 
 static void add_lines(writer *w, const tv_program *program)
 {
-    if (!program->lines)
+    if (!program->lines.data)
         return;
     for (uint64_t i = 0; i < program->instruction_count; i++) {
-        tv_buf_le(&w->lines, program->lines[i].file_column, 4);
-        tv_buf_le(&w->lines, program->lines[i].line, 4);
+        tv_buf_le(&w->lines, program->lines.data[i].file_column, 4);
+        tv_buf_le(&w->lines, program->lines.data[i].line, 4);
     }
     for (uint64_t i = 0; i < program->file_count; i++)
         tv_buf_append(&w->files, program->files[i], strlen(program->files[i]) + 1);

@@ -23,7 +23,7 @@ void tv_program_free(tv_program *program)
     if (program->form)
         program->form->free(program->form_data);
     tv_buf_fini(&program->text_buf);
-    tv_buf_fini(&program->lines_buf);
+    TV_VEC_FINI(&program->lines);
     if (program->input.data)
         tv_input_close(&program->input);
     tv_arena_fini(&program->arena);
@@ -101,9 +101,9 @@ uint64_t tv_program_word(const tv_program *program, uint64_t index)
 
 int tv_program_line(const tv_program *program, uint64_t index, tv_source_line *out)
 {
-    if (!program->lines || index >= program->instruction_count)
+    if (!program->lines.data || index >= program->instruction_count)
         return 0;
-    tv_line_entry e = program->lines[index];
+    tv_line_entry e = program->lines.data[index];
     uint32_t file = e.file_column & (TV_LINE_FILES_MAX - 1);
     if (file >= program->file_count || e.line == 0)
         return 0;

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/diag.h"
+#include "base/vec.h"
 #include "isa/isa.h"
 #include "trivet/file.h"
 #include "trivet/program.h"
@@ -20,10 +21,12 @@ typedef struct tv_line_entry {
 
 enum { TV_LINE_FILE_BITS = 12, TV_LINE_FILES_MAX = 1 << TV_LINE_FILE_BITS };
 
-static inline tv_line_entry tv_line_make(uint32_t file, uint32_t line, uint32_t column)
+typedef TV_VEC(tv_line_entry) tv_line_vec;
+
+static inline tv_line_entry tv_line_entry_of(uint32_t file, uint32_t line, uint32_t column)
 {
-    uint32_t most = UINT32_MAX >> TV_LINE_FILE_BITS;
-    return (tv_line_entry){(column < most ? column : most) << TV_LINE_FILE_BITS | file, line};
+    uint32_t max = UINT32_MAX >> TV_LINE_FILE_BITS;
+    return (tv_line_entry){(column < max ? column : max) << TV_LINE_FILE_BITS | file, line};
 }
 
 /* What a program is made of where it is not words. The functions get its `form_data`, or the program. */
@@ -37,7 +40,7 @@ typedef struct tv_program_form {
 struct tv_program {
     const tv_isa *isa;
     bool proposed;               /* it says that it uses proposed extensions on purpose */
-    bool proposed_said;          /* the assembler has just warned of them; not kept in files */
+    bool warned_proposed;        /* the assembler has just warned of them; not kept in files */
     const tv_program_form *form; /* NULL: words */
     void *form_data;
     tv_output_info *outputs;
@@ -58,8 +61,7 @@ struct tv_program {
     uint64_t label_count;
     const char **files;
     uint64_t file_count;
-    const tv_line_entry *lines; /* one a word, or NULL */
-    tv_buf lines_buf;
+    tv_line_vec lines; /* one entry per instruction; `data` NULL: the program has no line table */
 };
 
 /* An empty program of `isa`; freed with tv_program_free. */

@@ -56,24 +56,24 @@ tv_status tv_queue_builder_new(const char *name, tv_sv metadata, tv_program *old
     b->r.queue->metadata = (tv_sv){(const char *)b->r.data, b->r.size};
     b->r.has_metadata = b->r.has_entries = true;
     b->r.metadata_line = 1;
-    b->r.state = ENTRY;
+    b->r.state = STATE_ENTRY_KEY;
     find_first_fields(b);
     *out = b;
     return TV_OK;
 }
 
-static given *add(tv_queue_builder *b, cmdq_field field, value_kind kind)
+static field_value *add(tv_queue_builder *b, cmdq_field field, value_kind kind)
 {
     unsigned name = b->first[field];
-    assert(!cmdq_reader_given(&b->r, name, b->member));
-    given *g = cmdq_reader_add(&b->r, name, b->member, 0);
+    assert(!cmdq_reader_find(&b->r, name, b->member));
+    field_value *g = cmdq_reader_add(&b->r, name, b->member, 0);
     g->kind = (uint8_t)kind;
     return g;
 }
 
 void tv_queue_builder_opcode(tv_queue_builder *b, cmdq_opcode opcode)
 {
-    b->r.bad = b->member = false;
+    b->r.entry_failed = b->member = false;
     b->r.line = b->r.entry_line = b->r.queue->count + 1 + LINES_BEFORE;
     cmdq_reader_clear(&b->r);
     b->r.has_opcode = true;
@@ -82,7 +82,7 @@ void tv_queue_builder_opcode(tv_queue_builder *b, cmdq_opcode opcode)
 
 void tv_queue_builder_integer(tv_queue_builder *b, cmdq_field field, uint64_t value)
 {
-    given *g = add(b, field, VALUE_INTEGER);
+    field_value *g = add(b, field, VALUE_INTEGER);
     g->huge = value > INT64_MAX;
     g->integer = (int64_t)value;
     g->real = (double)value;
@@ -100,8 +100,8 @@ void tv_queue_builder_flag(tv_queue_builder *b, cmdq_field field, bool value)
 
 void tv_queue_builder_text(tv_queue_builder *b, cmdq_field field, const char *text)
 {
-    given *g = add(b, field, VALUE_TEXT);
-    g->text = cmdq_reader_text(&b->r, tv_sv_of(text));
+    field_value *g = add(b, field, VALUE_TEXT);
+    g->text = cmdq_reader_intern(&b->r, tv_sv_of(text));
 }
 
 void tv_queue_builder_object(tv_queue_builder *b, cmdq_field field)
@@ -119,7 +119,7 @@ uint32_t tv_queue_builder_end_entry(tv_queue_builder *b, const char *layer, cons
         add(b, CMDQ_F_deps_before, VALUE_IDS)->count = count;
         tv_buf_append(&b->r.ids, deps, count * sizeof *deps);
     }
-    cmdq_reader_end_entry(&b->r);
+    cmdq_reader_finish_entry(&b->r);
     return b->r.queue->count - 1;
 }
 

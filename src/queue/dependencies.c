@@ -11,16 +11,17 @@
 
 enum { ERRORS_MAX = 100 };
 
-typedef struct linker {
+typedef struct dep_checker {
     tv_program *program;
     cmdq_queue *queue;
     const tv_diag_sink *sink;
     unsigned errors;
-} linker;
+} dep_checker;
 
-static void error(linker *l, cmdq_code code, uint32_t entry, const char *hint, const char *format, ...) TV_PRINTF(5, 6);
+static void report_error(dep_checker *l, cmdq_code code, uint32_t entry, const char *hint, const char *format, ...)
+    TV_PRINTF(5, 6);
 
-static void error(linker *l, cmdq_code code, uint32_t entry, const char *hint, const char *format, ...)
+static void report_error(dep_checker *l, cmdq_code code, uint32_t entry, const char *hint, const char *format, ...)
 {
     if (l->errors++ >= ERRORS_MAX)
         return;
@@ -42,34 +43,35 @@ static const char *list_name(const cmdq_entry *e, unsigned which)
                                        : "group";
 }
 
-static void check_lists(linker *l, uint32_t i)
+static void check_lists(dep_checker *l, uint32_t i)
 {
     const cmdq_entry *e = &l->queue->entries[i];
     for (unsigned which = 0; which < CMDQ_LISTS; which++) {
-        cmdq_ids ids = cmdq_list(l->queue, e, which);
+        cmdq_ids ids = cmdq_entry_list(l->queue, e, which);
         for (uint32_t k = 0; k < ids.count; k++) {
             if (ids.at[k] >= l->queue->count)
-                error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' names entry %" PRIu32 "; the last is %" PRIu32,
-                      list_name(e, which), ids.at[k], l->queue->count - 1);
+                report_error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' names entry %" PRIu32 "; the last is %" PRIu32,
+                             list_name(e, which), ids.at[k], l->queue->count - 1);
             else if (l->queue->entries[which == CMDQ_DEPS_AFTER ? i : ids.at[k]].opcode == CMDQ_END)
-                error(l, CMDQ_CODE_CYCLE, i, NULL, "END waits for every entry, so that none can wait for it");
+                report_error(l, CMDQ_CODE_CYCLE, i, NULL, "END waits for every entry, so that none can wait for it");
             else if (ids.at[k] == i)
-                error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' of entry %" PRIu32 " names itself", list_name(e, which),
-                      i);
-            l->queue->forward = l->queue->forward || (which == CMDQ_DEPS_AFTER ? ids.at[k] < i : ids.at[k] > i);
+                report_error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' of entry %" PRIu32 " names itself",
+                             list_name(e, which), i);
+            l->queue->has_forward_deps =
+                l->queue->has_forward_deps || (which == CMDQ_DEPS_AFTER ? ids.at[k] < i : ids.at[k] > i);
         }
     }
 }
 
-static void check_end(linker *l)
+static void check_end(dep_checker *l)
 {
     const cmdq_queue *q = l->queue;
     for (uint32_t i = 0; i < q->count; i++)
         if ((q->entries[i].opcode == CMDQ_END) != (i + 1 == q->count)) {
             if (i + 1 == q->count)
-                error(l, CMDQ_CODE_END, i, "add {\"opcode\": \"END\"}", "the last entry is not END");
+                report_error(l, CMDQ_CODE_END, i, "add {\"opcode\": \"END\"}", "the last entry is not END");
             else
-                error(l, CMDQ_CODE_END, i, NULL, "entries follow END");
+                report_error(l, CMDQ_CODE_END, i, NULL, "entries follow END");
             return;
         }
     if (q->count == 0)
@@ -80,7 +82,7 @@ static void check_end(linker *l)
 }
 
 /* An opcode that is younger than the version that the file names: once each. */
-static void check_versions(linker *l)
+static void check_versions(dep_checker *l)
 {
     bool known[CMDQ_OPCODES] = {false};
     for (uint32_t i = 0; i < l->queue->count; i++) {
@@ -99,10 +101,10 @@ static void check_versions(linker *l)
 }
 
 /* Groups by the numbers of their names: few, so that a table by text serves. */
-static void link_groups(linker *l)
+static void resolve_groups(dep_checker *l)
 {
     cmdq_queue *q = l->queue;
-    uint32_t *group = calloc(q->text_count, sizeof *group); /* entry plus 1 */
+    uint32_t *group = calloc(q->string_count, sizeof *group); /* entry plus 1 */
     if (!group) {
         l->errors++;
         tv_fail_memory(l->sink);
@@ -114,15 +116,16 @@ static void link_groups(linker *l)
             uint32_t name = e->wait_group;
             e->wait_group = group[name];
             if (!e->wait_group)
-                error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "no SYNC_GROUP before it is called '%s'", q->texts[name]);
+                report_error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "no SYNC_GROUP before it is called '%s'",
+                             q->strings[name]);
         }
         if (e->opcode != CMDQ_SYNC_GROUP)
             continue;
         uint32_t *slot = &group[cmdq_integer(q, e, CMDQ_F_name)];
         if (slot == group)
-            error(l, CMDQ_CODE_RANGE, i, NULL, "the 'name' of a group is empty");
+            report_error(l, CMDQ_CODE_RANGE, i, NULL, "the 'name' of a group is empty");
         if (*slot)
-            error(l, CMDQ_CODE_COMBINATION, i, NULL, "entry %" PRIu32 " has the same name", *slot - 1);
+            report_error(l, CMDQ_CODE_COMBINATION, i, NULL, "entry %" PRIu32 " has the same name", *slot - 1);
         *slot = i + 1;
     }
     free(group);
@@ -130,30 +133,30 @@ static void link_groups(linker *l)
 
 unsigned cmdq_resolve_dependencies(tv_program *program, cmdq_queue *queue, const tv_diag_sink *sink)
 {
-    linker l = {program, queue, sink, 0};
+    dep_checker l = {program, queue, sink, 0};
     check_end(&l);
     for (uint32_t i = 0; i < queue->count; i++)
         check_lists(&l, i);
-    link_groups(&l);
+    resolve_groups(&l);
     check_versions(&l);
-    if (l.errors || !queue->forward)
+    if (l.errors || !queue->has_forward_deps)
         return l.errors;
     cmdq_graph graph;
-    uint32_t *order = calloc(queue->count, sizeof *order), stuck = UINT32_MAX;
-    if (!order || !cmdq_graph_make(queue, queue->count, &graph)) {
+    uint32_t *order = calloc(queue->count, sizeof *order), blocked = UINT32_MAX;
+    if (!order || !cmdq_graph_init(queue, queue->count, &graph)) {
         free(order);
         tv_fail_memory(sink);
         return 1;
     }
-    if (!cmdq_order(queue, &graph, queue->count, NULL, order, &stuck)) {
-        tv_buf circle = {0};
-        if (stuck != UINT32_MAX)
-            cmdq_print_cycle(queue, &graph, queue->count, NULL, stuck, &circle);
-        error(&l, CMDQ_CODE_CYCLE, stuck == UINT32_MAX ? 0 : stuck, NULL, "entries wait for each other: %s",
-              tv_buf_cstr(&circle));
-        tv_buf_fini(&circle);
+    if (!cmdq_order(queue, &graph, queue->count, NULL, order, &blocked)) {
+        tv_buf cycle = {0};
+        if (blocked != UINT32_MAX)
+            cmdq_print_cycle(queue, &graph, queue->count, NULL, blocked, &cycle);
+        report_error(&l, CMDQ_CODE_CYCLE, blocked == UINT32_MAX ? 0 : blocked, NULL, "entries wait for each other: %s",
+                     tv_buf_cstr(&cycle));
+        tv_buf_fini(&cycle);
     }
-    cmdq_graph_free(&graph);
+    cmdq_graph_fini(&graph);
     free(order);
     return l.errors;
 }
@@ -161,14 +164,14 @@ unsigned cmdq_resolve_dependencies(tv_program *program, cmdq_queue *queue, const
 /* ---- The graph ---- */
 
 /* Each edge once: calls `edge` with who comes first and who waits. */
-typedef void edge_fn(cmdq_graph *graph, uint32_t before, uint32_t after);
+typedef void edge_visitor(cmdq_graph *graph, uint32_t before, uint32_t after);
 
-static void for_edges(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph, edge_fn *edge)
+static void visit_edges(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph, edge_visitor *edge)
 {
     for (uint32_t i = 0; i < count; i++) {
         const cmdq_entry *e = &queue->entries[i];
         for (unsigned which = 0; which < CMDQ_LISTS; which++) {
-            cmdq_ids ids = cmdq_list(queue, e, which);
+            cmdq_ids ids = cmdq_entry_list(queue, e, which);
             for (uint32_t k = 0; k < ids.count; k++)
                 if (ids.at[k] < count) /* of a part of a queue */
                     which == CMDQ_DEPS_AFTER ? edge(graph, i, ids.at[k]) : edge(graph, ids.at[k], i);
@@ -184,12 +187,12 @@ static void count_edge(cmdq_graph *graph, uint32_t before, uint32_t after)
     graph->waits[after]++;
 }
 
-static void put_edge(cmdq_graph *graph, uint32_t before, uint32_t after)
+static void store_edge(cmdq_graph *graph, uint32_t before, uint32_t after)
 {
     graph->next[graph->first[before]++] = after;
 }
 
-void cmdq_graph_free(cmdq_graph *graph)
+void cmdq_graph_fini(cmdq_graph *graph)
 {
     free(graph->first);
     free(graph->next);
@@ -199,30 +202,30 @@ void cmdq_graph_free(cmdq_graph *graph)
     *graph = (cmdq_graph){0};
 }
 
-bool cmdq_graph_make(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph)
+bool cmdq_graph_init(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph)
 {
     *graph = (cmdq_graph){.first = calloc((size_t)count + 2, sizeof *graph->first),
                           .waits = calloc((size_t)count + 1, sizeof *graph->waits),
                           .barrier = calloc((size_t)count + 1, sizeof *graph->barrier)};
     if (!graph->first || !graph->waits || !graph->barrier) {
-        cmdq_graph_free(graph);
+        cmdq_graph_fini(graph);
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
         graph->barrier[i] = graph->barrier_count;
         graph->barrier_count += queue->entries[i].opcode == CMDQ_BARRIER;
     }
-    for_edges(queue, count, graph, count_edge);
+    visit_edges(queue, count, graph, count_edge);
     for (uint32_t i = 0; i < count; i++)
         graph->first[i + 1] += graph->first[i];
     graph->next = malloc((graph->first[count] + 1) * sizeof *graph->next);
     graph->barriers = malloc(((size_t)graph->barrier_count + 1) * sizeof *graph->barriers);
     if (!graph->next || !graph->barriers) {
-        cmdq_graph_free(graph);
+        cmdq_graph_fini(graph);
         return false;
     }
-    for_edges(queue, count, graph, put_edge);
-    for (uint32_t i = count; i > 0; i--) /* put_edge has moved each start to the next one's */
+    visit_edges(queue, count, graph, store_edge);
+    for (uint32_t i = count; i > 0; i--) /* store_edge has moved each start to the next one's */
         graph->first[i] = graph->first[i - 1];
     graph->first[0] = 0;
     for (uint32_t i = 0, b = 0; i < count; i++)
@@ -264,54 +267,55 @@ static uint32_t pop(heap *h)
 /* Entries waiting: what is left of their predecessors. The entry before in its queue, and its barrier, count one each.
  */
 typedef struct sorter {
-    uint32_t *left, *queue_next, *barrier_first;
+    uint32_t *pending, *next_in_queue, *barrier_first;
     heap ready;
 } sorter;
 
-static void sorter_free(sorter *s)
+static void sorter_fini(sorter *s)
 {
-    free(s->left);
-    free(s->queue_next);
+    free(s->pending);
+    free(s->next_in_queue);
     free(s->barrier_first);
     free(s->ready.at);
 }
 
-static bool sorter_make(const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of, sorter *s)
+static bool sorter_init(const cmdq_graph *graph, uint32_t count, const uint8_t *engine_of, sorter *s)
 {
     uint32_t last[UINT8_MAX];
-    *s = (sorter){.left = malloc(((size_t)count + 1) * sizeof *s->left),
-                  .queue_next = malloc(((size_t)count + 1) * sizeof *s->queue_next),
+    *s = (sorter){.pending = malloc(((size_t)count + 1) * sizeof *s->pending),
+                  .next_in_queue = malloc(((size_t)count + 1) * sizeof *s->next_in_queue),
                   .ready = {malloc(((size_t)count + 1) * sizeof *s->ready.at), 0}};
-    if (!s->left || !s->queue_next || !s->ready.at) {
-        sorter_free(s);
+    if (!s->pending || !s->next_in_queue || !s->ready.at) {
+        sorter_fini(s);
         return false;
     }
     memset(last, 0xFF, sizeof last);
     for (uint32_t i = 0; i < count; i++) {
-        s->left[i] = graph->waits[i] + (graph->barrier[i] != 0);
-        s->queue_next[i] = UINT32_MAX;
-        if (!queue_of || queue_of[i] == UINT8_MAX)
+        s->pending[i] = graph->waits[i] + (graph->barrier[i] != 0);
+        s->next_in_queue[i] = UINT32_MAX;
+        if (!engine_of || engine_of[i] == UINT8_MAX)
             continue;
-        if (last[queue_of[i]] != UINT32_MAX) {
-            s->queue_next[last[queue_of[i]]] = i;
-            s->left[i]++;
+        if (last[engine_of[i]] != UINT32_MAX) {
+            s->next_in_queue[last[engine_of[i]]] = i;
+            s->pending[i]++;
         }
-        last[queue_of[i]] = i;
+        last[engine_of[i]] = i;
     }
     for (uint32_t i = 0; i < count; i++)
-        if (!s->left[i])
+        if (!s->pending[i])
             push(&s->ready, i);
     return true;
 }
 
-static void release(sorter *s, uint32_t i)
+static void release_entry(sorter *s, uint32_t i)
 {
-    if (--s->left[i] == 0)
+    if (--s->pending[i] == 0)
         push(&s->ready, i);
 }
 
 /* Takes out all that can be; returns how many. */
-static uint32_t sort(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, sorter *s, uint32_t *order)
+static uint32_t sort_entries(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, sorter *s,
+                             uint32_t *order)
 {
     uint32_t done = 0;
     while (s->ready.count) {
@@ -320,101 +324,101 @@ static uint32_t sort(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t 
             order[done] = i;
         done++;
         for (uint64_t k = graph->first[i]; k < graph->first[i + 1]; k++)
-            release(s, graph->next[k]);
-        if (s->queue_next[i] != UINT32_MAX)
-            release(s, s->queue_next[i]);
+            release_entry(s, graph->next[k]);
+        if (s->next_in_queue[i] != UINT32_MAX)
+            release_entry(s, s->next_in_queue[i]);
         if (queue->entries[i].opcode != CMDQ_BARRIER)
             continue;
         uint32_t next =
             graph->barrier[i] + 1; /* barriers wait for each other, so that the last before an entry says it all */
         for (uint32_t k = i + 1; k < count && graph->barrier[k] == next; k++)
-            release(s, k);
+            release_entry(s, k);
     }
     return done;
 }
 
-bool cmdq_order(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of,
-                uint32_t *order, uint32_t *stuck)
+bool cmdq_order(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *engine_of,
+                uint32_t *order, uint32_t *blocked)
 {
     sorter s;
-    *stuck = UINT32_MAX;
-    if (!sorter_make(graph, count, queue_of, &s))
+    *blocked = UINT32_MAX;
+    if (!sorter_init(graph, count, engine_of, &s))
         return false;
-    bool all = sort(queue, graph, count, &s, order) == count;
-    for (uint32_t i = 0; !all && i < count && *stuck == UINT32_MAX; i++)
-        if (s.left[i])
-            *stuck = i;
-    sorter_free(&s);
+    bool all = sort_entries(queue, graph, count, &s, order) == count;
+    for (uint32_t i = 0; !all && i < count && *blocked == UINT32_MAX; i++)
+        if (s.pending[i])
+            *blocked = i;
+    sorter_fini(&s);
     return all;
 }
 
 /* Of each entry, one that is stuck and that it waits for by its engine's queue or by the other's deps_after;
  * UINT32_MAX: none. */
-static uint32_t *stuck_others(const cmdq_queue *queue, uint32_t count, const sorter *s)
+static uint32_t *find_blockers(const cmdq_queue *queue, uint32_t count, const sorter *s)
 {
-    uint32_t *others = malloc(((size_t)count + 1) * sizeof *others);
-    if (!others)
+    uint32_t *blockers = malloc(((size_t)count + 1) * sizeof *blockers);
+    if (!blockers)
         return NULL;
-    memset(others, 0xFF, ((size_t)count + 1) * sizeof *others);
+    memset(blockers, 0xFF, ((size_t)count + 1) * sizeof *blockers);
     for (uint32_t k = 0; k < count; k++) {
-        cmdq_ids after = cmdq_list(queue, &queue->entries[k], CMDQ_DEPS_AFTER);
-        if (!s->left[k])
+        cmdq_ids after = cmdq_entry_list(queue, &queue->entries[k], CMDQ_DEPS_AFTER);
+        if (!s->pending[k])
             continue;
-        if (s->queue_next[k] != UINT32_MAX)
-            others[s->queue_next[k]] = k;
+        if (s->next_in_queue[k] != UINT32_MAX)
+            blockers[s->next_in_queue[k]] = k;
         for (uint32_t n = 0; n < after.count; n++)
             if (after.at[n] < count)
-                others[after.at[n]] = k;
+                blockers[after.at[n]] = k;
     }
-    return others;
+    return blockers;
 }
 
 /* An entry that `i` waits for and that is stuck, too; there is one for every stuck entry. */
-static uint32_t stuck_before(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const sorter *s,
-                             const uint32_t *others, uint32_t i)
+static uint32_t blocked_predecessor(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const sorter *s,
+                                    const uint32_t *blockers, uint32_t i)
 {
     const cmdq_entry *e = &queue->entries[i];
-    if (e->wait_group && s->left[e->wait_group - 1])
+    if (e->wait_group && s->pending[e->wait_group - 1])
         return e->wait_group - 1;
     for (unsigned which = CMDQ_DEPS_BEFORE; which <= CMDQ_TARGETS; which += CMDQ_TARGETS) {
-        cmdq_ids ids = cmdq_list(queue, e, which);
+        cmdq_ids ids = cmdq_entry_list(queue, e, which);
         for (uint32_t k = 0; k < ids.count; k++)
-            if (ids.at[k] < count && s->left[ids.at[k]])
+            if (ids.at[k] < count && s->pending[ids.at[k]])
                 return ids.at[k];
     }
-    if (graph->barrier[i] && s->left[graph->barriers[graph->barrier[i] - 1]])
+    if (graph->barrier[i] && s->pending[graph->barriers[graph->barrier[i] - 1]])
         return graph->barriers[graph->barrier[i] - 1];
-    return others[i] != UINT32_MAX ? others[i] : i;
+    return blockers[i] != UINT32_MAX ? blockers[i] : i;
 }
 
-void cmdq_print_cycle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of,
-                      uint32_t stuck, tv_buf *out)
+void cmdq_print_cycle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *engine_of,
+                      uint32_t blocked, tv_buf *out)
 {
     enum { SHOWN = 12 };
     sorter s;
-    if (!sorter_make(graph, count, queue_of, &s))
+    if (!sorter_init(graph, count, engine_of, &s))
         return;
-    sort(queue, graph, count, &s, NULL);
-    uint32_t *others = stuck_others(queue, count, &s);
-    if (!others) {
-        sorter_free(&s);
+    sort_entries(queue, graph, count, &s, NULL);
+    uint32_t *blockers = find_blockers(queue, count, &s);
+    if (!blockers) {
+        sorter_fini(&s);
         return;
     }
-    uint32_t at = stuck, seen = 0;
+    uint32_t at = blocked, seen = 0;
     for (; seen < count; seen++) /* going back long enough ends on a circle */
-        if ((at = stuck_before(queue, graph, count, &s, others, at)) == stuck || seen >= 4096)
+        if ((at = blocked_predecessor(queue, graph, count, &s, blockers, at)) == blocked || seen >= 4096)
             break;
     uint32_t begin = at;
     for (unsigned n = 0; n < SHOWN; n++) {
-        uint32_t before = stuck_before(queue, graph, count, &s, others, at);
-        tv_buf_printf(out, "%s%" PRIu32 " (%s) waits for %" PRIu32, n ? ", " : "", at, cmdq_name(&queue->entries[at]),
-                      before);
+        uint32_t before = blocked_predecessor(queue, graph, count, &s, blockers, at);
+        tv_buf_printf(out, "%s%" PRIu32 " (%s) waits for %" PRIu32, n ? ", " : "", at,
+                      cmdq_opcode_name(&queue->entries[at]), before);
         at = before;
         if (at == begin)
             break;
         if (n + 1 == SHOWN)
             tv_buf_str(out, ", …");
     }
-    free(others);
-    sorter_free(&s);
+    free(blockers);
+    sorter_fini(&s);
 }

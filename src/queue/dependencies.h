@@ -21,17 +21,17 @@ typedef struct cmdq_graph {
 } cmdq_graph;
 
 /* The graph of the first `count` entries. False: no memory; nothing is left to free. */
-bool cmdq_graph_make(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph);
-void cmdq_graph_free(cmdq_graph *graph);
+bool cmdq_graph_init(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph);
+void cmdq_graph_fini(cmdq_graph *graph);
 
-/* The order in which entries take effect: each after those it waits for, the least id first. `queue_of` says the queue
+/* The order in which entries take effect: each after those it waits for, the least id first. `engine_of` says the queue
  * of each entry's engine (UINT8_MAX: none) or is NULL. False: no memory, or a circle; then *stuck is the entry whose
  * circle it is, else UINT32_MAX. `order` has room for `count`. */
-bool cmdq_order(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of,
-                uint32_t *order, uint32_t *stuck);
+bool cmdq_order(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *engine_of,
+                uint32_t *order, uint32_t *blocked);
 
 /* "3, 7 and 9": entries of a circle through `stuck`, after cmdq_order has failed. */
-void cmdq_print_cycle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *queue_of,
-                      uint32_t stuck, tv_buf *out);
+void cmdq_print_cycle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const uint8_t *engine_of,
+                      uint32_t blocked, tv_buf *out);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "queue/reader.h"
 
-void cmdq_reader_unknown(reader *r, const tv_insn *insn, tv_sv name, uint64_t at)
+void cmdq_reader_report_unknown(reader *r, const tv_insn *insn, tv_sv name, uint64_t at)
 {
     char hint[160];
     tv_nearest nearest = tv_nearest_to(name);
@@ -21,7 +21,7 @@ void cmdq_reader_unknown(reader *r, const tv_insn *insn, tv_sv name, uint64_t at
                       TV_SV_ARG(name));
 }
 
-static bool kind_fits(const tv_parameter *p, const given *g)
+static bool has_type(const tv_parameter *p, const field_value *g)
 {
     switch (p->type) {
     case TV_PARAMETER_INTEGER:
@@ -41,9 +41,9 @@ static bool kind_fits(const tv_parameter *p, const given *g)
     return false;
 }
 
-static void complain_type(reader *r, const tv_parameter *p, const given *g)
+static void report_type(reader *r, const tv_parameter *p, const field_value *g)
 {
-    static const char *const wanted[] = {
+    static const char *const expected[] = {
         [TV_PARAMETER_INTEGER] = "an integer",    [TV_PARAMETER_REAL] = "a number",
         [TV_PARAMETER_BOOLEAN] = "true or false", [TV_PARAMETER_ENUM] = "a string",
         [TV_PARAMETER_TEXT] = "a string",         [TV_PARAMETER_IDS] = "a list of entry ids",
@@ -53,7 +53,7 @@ static void complain_type(reader *r, const tv_parameter *p, const given *g)
         [VALUE_INTEGER] = "an integer", [VALUE_REAL] = "a number with a fraction or exponent",
         [VALUE_TEXT] = "a string",      [VALUE_IDS] = "a list",
         [VALUE_OBJECT] = "an object"};
-    cmdq_reader_error(r, CMDQ_CODE_TYPE, g->at, NULL, "'%s' takes %s, not %s", p->name, wanted[p->type],
+    cmdq_reader_error(r, CMDQ_CODE_TYPE, g->at, NULL, "'%s' takes %s, not %s", p->name, expected[p->type],
                       found[g->kind]);
 }
 
@@ -66,7 +66,7 @@ static void print_set(uint64_t set, char text[64])
             n += (size_t)snprintf(text + n, 64 - n, "%s%u", n == 0 ? "" : set == 1 ? " or " : ", ", i);
 }
 
-static bool check_integer(reader *r, const tv_parameter *p, const given *g)
+static bool check_integer(reader *r, const tv_parameter *p, const field_value *g)
 {
     char hint[64], number[32] = "the number";
     bool legal = !g->huge && g->integer >= 0 && (uint64_t)g->integer >= p->min && (uint64_t)g->integer <= p->max;
@@ -85,10 +85,10 @@ static bool check_integer(reader *r, const tv_parameter *p, const given *g)
 }
 
 /* The index of a word in the field's list. */
-static bool check_word(reader *r, const tv_parameter *p, const given *g, uint32_t *index)
+static bool check_enum(reader *r, const tv_parameter *p, const field_value *g, uint32_t *index)
 {
     char hint[96] = "it takes";
-    const char *text = r->queue->texts[g->text];
+    const char *text = r->queue->strings[g->text];
     for (*index = 0; p->enum_names[*index]; ++*index) {
         if (strcmp(p->enum_names[*index], text) == 0)
             return true;
@@ -99,60 +99,60 @@ static bool check_word(reader *r, const tv_parameter *p, const given *g, uint32_
     return false;
 }
 
-static bool check_real(reader *r, const tv_parameter *p, const given *g, float x)
+static bool check_real(reader *r, const tv_parameter *p, const field_value *g, float x)
 {
-    static const char *const wanted[] = {[TV_ANY_SIGN] = "a finite number",
-                                         [TV_NOT_ZERO] = "a finite number that is not 0",
-                                         [TV_POSITIVE] = "a finite number above 0",
-                                         [TV_NOT_NEGATIVE] = "a finite number from 0"};
+    static const char *const expected[] = {[TV_ANY_SIGN] = "a finite number",
+                                           [TV_NOT_ZERO] = "a finite number that is not 0",
+                                           [TV_POSITIVE] = "a finite number above 0",
+                                           [TV_NOT_NEGATIVE] = "a finite number from 0"};
     bool legal = x - x == 0 && (p->allowed == TV_ANY_SIGN || (p->allowed == TV_NOT_ZERO   ? x != 0
                                                               : p->allowed == TV_POSITIVE ? x > 0
                                                                                           : x >= 0));
     if (!legal)
         cmdq_reader_error(r, CMDQ_CODE_RANGE, g->at, "it counts as rounded to binary32", "'%s' takes %s", p->name,
-                          wanted[p->allowed]);
+                          expected[p->allowed]);
     return legal;
 }
 
 /* The words of a value in the pool. False: it is wrong, and that has been said. */
-static bool value_words(reader *r, const tv_parameter *p, const given *g, uint32_t words[2])
+static bool encode_value(reader *r, const tv_parameter *p, const field_value *g, uint32_t size[2])
 {
     double real = g->kind == VALUE_INTEGER ? g->real : g->kind == VALUE_REAL ? g->real : 0;
-    if (!kind_fits(p, g)) {
-        complain_type(r, p, g);
+    if (!has_type(p, g)) {
+        report_type(r, p, g);
         return false;
     }
     switch (p->type) {
     case TV_PARAMETER_INTEGER:
-        words[0] = (uint32_t)g->integer;
-        words[1] = (uint32_t)((uint64_t)g->integer >> 32);
+        size[0] = (uint32_t)g->integer;
+        size[1] = (uint32_t)((uint64_t)g->integer >> 32);
         return check_integer(r, p, g);
     case TV_PARAMETER_REAL:
-        memcpy(words, &real, sizeof real);
+        memcpy(size, &real, sizeof real);
         return check_real(r, p, g, (float)real);
     case TV_PARAMETER_ENUM:
-        return check_word(r, p, g, &words[0]);
+        return check_enum(r, p, g, &size[0]);
     case TV_PARAMETER_BOOLEAN:
-        words[0] = (uint32_t)g->integer;
+        size[0] = (uint32_t)g->integer;
         return true;
     default:
-        words[0] = g->text;
+        size[0] = g->text;
         return true;
     }
 }
 
 /* Appends the entry's lists of ids, empty ones for those that it has not. */
-static void put_lists(reader *r, uint8_t opcode)
+static void store_lists(reader *r, uint8_t opcode)
 {
-    const given *lists[CMDQ_LISTS] = {
-        cmdq_reader_given(r, CMDQ_F_deps_before, false), cmdq_reader_given(r, CMDQ_F_deps_after, false),
-        cmdq_reader_given(r, opcode == CMDQ_BARRIER ? CMDQ_F_wait_for : CMDQ_F_group, false)};
-    size_t words = CMDQ_LISTS;
+    const field_value *lists[CMDQ_LISTS] = {
+        cmdq_reader_find(r, CMDQ_F_deps_before, false), cmdq_reader_find(r, CMDQ_F_deps_after, false),
+        cmdq_reader_find(r, opcode == CMDQ_BARRIER ? CMDQ_F_wait_for : CMDQ_F_group, false)};
+    size_t size = CMDQ_LISTS;
     for (unsigned i = 0; i < CMDQ_LISTS; i++) {
         lists[i] = lists[i] && lists[i]->kind == VALUE_IDS && !r->ids.failed ? lists[i] : NULL;
-        words += lists[i] ? lists[i]->count : 0;
+        size += lists[i] ? lists[i]->count : 0;
     }
-    uint32_t *out = tv_buf_extend(&r->queue->lists, words * sizeof *out);
+    uint32_t *out = tv_buf_extend(&r->queue->lists, size * sizeof *out);
     for (unsigned i = 0; out && i < CMDQ_LISTS; i++) {
         uint32_t count = lists[i] ? lists[i]->count : 0;
         *out++ = count;
@@ -168,12 +168,12 @@ static void check_common(reader *r, cmdq_entry *e)
                                     CMDQ_F_wait_group};
     for (unsigned i = 0; i < TV_COUNTOF(typed); i++) {
         const tv_parameter *p = &tv_isa_cmdq.parameters[typed[i]];
-        const given *g = cmdq_reader_given(r, typed[i], false);
+        const field_value *g = cmdq_reader_find(r, typed[i], false);
         bool none = g && g->kind == VALUE_NULL && typed[i] == CMDQ_F_layer_id;
         if (!g || none)
             continue;
-        if (!kind_fits(p, g)) {
-            complain_type(r, p, g);
+        if (!has_type(p, g)) {
+            report_type(r, p, g);
         } else if (typed[i] == CMDQ_F_id) {
             if (g->huge || g->integer != (int64_t)r->queue->count)
                 cmdq_reader_error(r, CMDQ_CODE_ID, g->at, "leave it away, and it is the position",
@@ -188,7 +188,7 @@ static void check_common(reader *r, cmdq_entry *e)
     }
 }
 
-static void complain_missing(reader *r, const tv_insn *insn, uint64_t missing)
+static void report_missing(reader *r, const tv_insn *insn, uint64_t missing)
 {
     tv_buf names = {0};
     unsigned count = 0;
@@ -211,14 +211,14 @@ static void check_pairs(reader *r, const cmdq_entry *e, const tv_insn *insn)
                                        {CMDQ_F_beta_bank, CMDQ_F_beta_offset}};
     const cmdq_queue *q = r->queue;
     for (unsigned i = 0; i < TV_COUNTOF(pairs); i++)
-        if (cmdq_has(q, e, pairs[i][0]) != cmdq_has(q, e, pairs[i][1]))
+        if (cmdq_has_field(q, e, pairs[i][0]) != cmdq_has_field(q, e, pairs[i][1]))
             cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_at, NULL, "'%s' and '%s' go together",
                               tv_isa_cmdq.parameters[pairs[i][0]].name, tv_isa_cmdq.parameters[pairs[i][1]].name);
-    if (cmdq_has(q, e, CMDQ_F_wgt_group) && !cmdq_has(q, e, CMDQ_F_wgt_scale_bank))
+    if (cmdq_has_field(q, e, CMDQ_F_wgt_group) && !cmdq_has_field(q, e, CMDQ_F_wgt_scale_bank))
         cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_at, "a scale for each group stands there",
                           "'wgt_group' needs 'wgt_scale_bank'");
-    if (cmdq_has(q, e, CMDQ_F_stride_bytes) && cmdq_integer(q, e, CMDQ_F_stride_bytes) &&
-        !cmdq_has(q, e, CMDQ_F_row_elements))
+    if (cmdq_has_field(q, e, CMDQ_F_stride_bytes) && cmdq_integer(q, e, CMDQ_F_stride_bytes) &&
+        !cmdq_has_field(q, e, CMDQ_F_row_elements))
         cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_at, "how long is a row?",
                           "'stride_bytes' needs 'row_elements'");
     if (insn->deprecated_since) {
@@ -229,77 +229,77 @@ static void check_pairs(reader *r, const cmdq_entry *e, const tv_insn *insn)
 }
 
 /* Puts the fields into the pool, in the order of the opcode's list. */
-static void put_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
+static void store_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
 {
     const cmdq_layout *layout = &r->queue->layout;
     uint8_t from[64];
-    uint32_t words[2 * 64];
+    uint32_t size[2 * 64];
     for (unsigned i = 0; i < r->field_count; i++) {
-        const given *g = &r->fields[i];
+        const field_value *g = &r->fields[i];
         if (g->name < CMDQ_COMMON_FIELDS && !g->member)
             continue;
         uint8_t use = layout->by_name[e->opcode][g->name];
         bool member = use != CMDQ_NO_USE && insn->parameters[use].presence >= TV_MEMBER;
         if (use == CMDQ_NO_USE || member != g->member) {
-            cmdq_reader_unknown(r, insn, tv_sv_of(tv_isa_cmdq.parameters[g->name].name), g->at);
+            cmdq_reader_report_unknown(r, insn, tv_sv_of(tv_isa_cmdq.parameters[g->name].name), g->at);
             continue;
         }
-        e->given |= UINT64_C(1) << use;
+        e->present |= UINT64_C(1) << use;
         from[use] = (uint8_t)i;
     }
     unsigned count = 0;
-    for (uint64_t left = e->given; left; left &= left - 1) {
-        unsigned u = (unsigned)__builtin_ctzll(left), f = insn->parameters[u].parameter;
-        words[count + 1] = 0;
-        if (value_words(r, &tv_isa_cmdq.parameters[f], &r->fields[from[u]], words + count))
-            count += layout->words[f];
+    for (uint64_t pending = e->present; pending; pending &= pending - 1) {
+        unsigned u = (unsigned)__builtin_ctzll(pending), f = insn->parameters[u].parameter;
+        size[count + 1] = 0;
+        if (encode_value(r, &tv_isa_cmdq.parameters[f], &r->fields[from[u]], size + count))
+            count += layout->size[f];
     }
-    tv_buf_append(&r->queue->values, words, count * sizeof words[0]);
+    tv_buf_append(&r->queue->values, size, count * sizeof size[0]);
     uint64_t required = layout->required[e->opcode];
-    if (cmdq_has(r->queue, e, CMDQ_F_kv_range_desc) && !r->bad) /* of another type it has no members to miss */
-        required |= layout->in_object[e->opcode];
-    if (required & ~e->given)
-        complain_missing(r, insn, required & ~e->given);
+    if (cmdq_has_field(r->queue, e, CMDQ_F_kv_range_desc) &&
+        !r->entry_failed) /* of another type it has no members to miss */
+        required |= layout->required_members[e->opcode];
+    if (required & ~e->present)
+        report_missing(r, insn, required & ~e->present);
 }
 
-static void complain_opcode(reader *r)
+static void report_opcode(reader *r)
 {
-    const given *g = cmdq_reader_given(r, CMDQ_F_opcode, false);
+    const field_value *g = cmdq_reader_find(r, CMDQ_F_opcode, false);
     if (!g) {
         cmdq_reader_error(r, CMDQ_CODE_MISSING, r->entry_at, NULL, "the entry lacks 'opcode'");
         return;
     }
     if (g->kind != VALUE_TEXT) {
-        complain_type(r, &tv_isa_cmdq.parameters[CMDQ_F_opcode], g);
+        report_type(r, &tv_isa_cmdq.parameters[CMDQ_F_opcode], g);
         return;
     }
     char hint[96];
-    tv_nearest nearest = tv_nearest_to(tv_sv_of(r->queue->texts[g->text]));
+    tv_nearest nearest = tv_nearest_to(tv_sv_of(r->queue->strings[g->text]));
     for (unsigned o = 0; o < CMDQ_OPCODES; o++)
         tv_nearest_offer(&nearest, tv_isa_cmdq.insns[o].id);
     snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?" : "`trivet isa cmdq` lists them%s",
              nearest.best ? nearest.best : "");
-    cmdq_reader_error(r, CMDQ_CODE_OPCODE, g->at, hint, "there is no opcode '%.60s'", r->queue->texts[g->text]);
+    cmdq_reader_error(r, CMDQ_CODE_OPCODE, g->at, hint, "there is no opcode '%.60s'", r->queue->strings[g->text]);
 }
 
-void cmdq_reader_end_entry(reader *r)
+void cmdq_reader_finish_entry(reader *r)
 {
     cmdq_queue *q = r->queue;
     cmdq_entry e = {
         .opcode = CMDQ_NOP, .values = q->values.len / sizeof(uint32_t), .lists = q->lists.len / sizeof(uint32_t)};
     if (!r->has_opcode) {
-        complain_opcode(r);
+        report_opcode(r);
     } else {
         const tv_insn *insn = &tv_isa_cmdq.insns[r->opcode];
         e.opcode = (uint8_t)r->opcode;
         check_common(r, &e);
-        put_fields(r, &e, insn);
-        if (!r->bad)
+        store_fields(r, &e, insn);
+        if (!r->entry_failed)
             check_pairs(r, &e, insn);
     }
-    put_lists(r, e.opcode);
-    tv_line_entry line = tv_line_make(0, r->entry_line, r->entry_column);
+    store_lists(r, e.opcode);
     tv_buf_append(&q->entry_buf, &e, sizeof e);
-    tv_buf_append(&r->program->lines_buf, &line, sizeof line);
+    (void)TV_VEC_PUSH(&r->program->lines, tv_line_entry_of(0, r->entry_line, r->entry_column));
     q->count++;
 }

@@ -11,14 +11,14 @@
 /* Bytes that can be read from wherever a token begins: the longest that is read without a look at the end. */
 enum { SLACK = 32, TEXT_MAX = 4096, DIGITS_MAX = 18 };
 
-typedef struct scanner {
+typedef struct cursor {
     reader *r;
     const uint8_t *at;
     const uint8_t *limit; /* tokens begin before it: SLACK bytes follow */
-} scanner;
+} cursor;
 
 /* Only the space between tokens that people and programs write. */
-static inline bool skip_space(scanner *s)
+static inline bool skip_space(cursor *s)
 {
     if (s->at[0] == ' ') /* as most write: one or none */
         s->at++;
@@ -30,7 +30,7 @@ static inline bool skip_space(scanner *s)
 }
 
 /* The byte, with space before and after it. */
-static inline bool take(scanner *s, uint8_t byte)
+static inline bool take_byte(cursor *s, uint8_t byte)
 {
     if (*s->at != byte && (!skip_space(s) || *s->at != byte))
         return false;
@@ -41,7 +41,7 @@ static inline bool take(scanner *s, uint8_t byte)
 static inline bool is_digit(uint8_t byte) { return byte >= '0' && byte <= '9'; }
 
 /* What ends a number or a word. */
-static inline bool is_end(uint8_t byte)
+static inline bool is_delimiter(uint8_t byte)
 {
     return byte == ',' || byte == '}' || byte == ']' || byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
 }
@@ -49,7 +49,7 @@ static inline bool is_end(uint8_t byte)
 /* ---- Values ---- */
 
 /* A string that begins after its quotation mark: printable ASCII without escapes. */
-static bool take_text(scanner *s, tv_sv *text)
+static bool take_text(cursor *s, tv_sv *text)
 {
     const uint8_t *start = s->at;
     const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
@@ -67,7 +67,7 @@ static bool take_text(scanner *s, tv_sv *text)
 }
 
 /* A number of up to 18 digits without sign. */
-static inline bool take_digits(scanner *s, int64_t *value)
+static inline bool take_digits(cursor *s, int64_t *value)
 {
     const uint8_t *p = s->at;
     uint64_t x = 0;
@@ -76,7 +76,7 @@ static inline bool take_digits(scanner *s, int64_t *value)
     while (is_digit(*p) && p - s->at <= DIGITS_MAX)
         x = x * 10 + (*p++ - (unsigned)'0');
     ptrdiff_t n = p - s->at;
-    if (n == 0 || n > DIGITS_MAX || (n > 1 && *s->at == '0') || !is_end(*p))
+    if (n == 0 || n > DIGITS_MAX || (n > 1 && *s->at == '0') || !is_delimiter(*p))
         return false;
     s->at = p;
     *value = (int64_t)x;
@@ -93,7 +93,7 @@ static const uint8_t *digits_end(const uint8_t *p, const uint8_t *end)
 }
 
 /* Any other number: its form is checked here, its value worked out as the parser's are. */
-static bool take_number(scanner *s, given *g)
+static bool take_number(cursor *s, field_value *g)
 {
     const uint8_t *p = s->at, *end = s->at + SLACK, *whole;
     p += *p == '-';
@@ -108,30 +108,30 @@ static bool take_number(scanner *s, given *g)
         p += p < end && (*p == '+' || *p == '-');
         p = digits_end(p, end);
     }
-    if (!p || p >= end || !is_end(*p))
+    if (!p || p >= end || !is_delimiter(*p))
         return false;
-    cmdq_reader_number((const char *)s->at, (size_t)(p - s->at), g);
+    cmdq_parse_number((const char *)s->at, (size_t)(p - s->at), g);
     s->at = p;
     return true;
 }
 
-static bool take_word(scanner *s, given *g)
+static bool take_literal(cursor *s, field_value *g)
 {
     static const struct {
         const char *text;
         uint8_t length, kind, value;
-    } words[] = {{"true", 4, VALUE_BOOLEAN, 1}, {"false", 5, VALUE_BOOLEAN, 0}, {"null", 4, VALUE_NULL, 0}};
-    for (unsigned i = 0; i < TV_COUNTOF(words); i++)
-        if (memcmp(s->at, words[i].text, words[i].length) == 0 && is_end(s->at[words[i].length])) {
-            g->kind = words[i].kind;
-            g->integer = words[i].value;
-            s->at += words[i].length;
+    } size[] = {{"true", 4, VALUE_BOOLEAN, 1}, {"false", 5, VALUE_BOOLEAN, 0}, {"null", 4, VALUE_NULL, 0}};
+    for (unsigned i = 0; i < TV_COUNTOF(size); i++)
+        if (memcmp(s->at, size[i].text, size[i].length) == 0 && is_delimiter(s->at[size[i].length])) {
+            g->kind = size[i].kind;
+            g->integer = size[i].value;
+            s->at += size[i].length;
             return true;
         }
     return false;
 }
 
-static bool take_ids(scanner *s, given *g)
+static bool take_ids(cursor *s, field_value *g)
 {
     reader *r = s->r;
     g->kind = VALUE_IDS;
@@ -158,19 +158,19 @@ static bool take_ids(scanner *s, given *g)
     }
 }
 
-static bool take_string(scanner *s, given *g)
+static bool take_string(cursor *s, field_value *g)
 {
     reader *r = s->r;
     tv_sv text;
     if (!take_text(s, &text))
         return false;
     g->kind = VALUE_TEXT;
-    if (g->name == CMDQ_F_opcode && (r->has_opcode = cmdq_reader_opcode(text, &r->opcode)))
+    if (g->name == CMDQ_F_opcode && (r->has_opcode = cmdq_find_opcode(text, &r->opcode)))
         return true;
-    uint32_t *last = &r->last_text[g->name];
-    const char *known = r->queue->texts[*last];
+    uint32_t *last = &r->last_string[g->name];
+    const char *known = r->queue->strings[*last];
     if (strncmp(known, text.ptr, text.len) != 0 || known[text.len] != '\0')
-        *last = cmdq_reader_text(r, text);
+        *last = cmdq_reader_intern(r, text);
     g->text = *last;
     return true;
 }
@@ -193,12 +193,12 @@ void fast_name_init(fast_name *name, const char *text)
 }
 
 /* A key of an entry or of its object; -1: it is none, or comes again. */
-static int take_key(scanner *s, unsigned before, bool member)
+static int take_key(cursor *s, unsigned before, bool member)
 {
     reader *r = s->r;
-    uint8_t *follows = &r->follows[r->has_opcode && !member ? r->opcode : CMDQ_OPCODES][before];
+    uint8_t *next_name = &r->next_name[r->has_opcode && !member ? r->opcode : CMDQ_OPCODES][before];
     tv_sv text;
-    int name = *follows;
+    int name = *next_name;
     if (*s->at != '"')
         return -1;
     s->at++;
@@ -208,18 +208,18 @@ static int take_key(scanner *s, unsigned before, bool member)
     if (!differs && s->at[guess->length] == '"') {
         s->at += guess->length + 1;
     } else {
-        if (!take_text(s, &text) || (name = cmdq_reader_name(r, text)) < 0)
+        if (!take_text(s, &text) || (name = cmdq_reader_field_name(r, text)) < 0)
             return -1;
-        *follows = (uint8_t)name;
+        *next_name = (uint8_t)name;
     }
-    if (name == CMDQ_F_debug || r->where[member][name] || !take(s, ':'))
+    if (name == CMDQ_F_debug || r->slot_of[member][name] || !take_byte(s, ':'))
         return -1;
     return name;
 }
 
-static bool take_fields(scanner *s, bool member);
+static bool take_fields(cursor *s, bool member);
 
-static bool take_value(scanner *s, given *g)
+static bool take_value(cursor *s, field_value *g)
 {
     const uint8_t byte = *s->at;
     if (is_digit(byte) && take_digits(s, &g->integer)) {
@@ -230,7 +230,7 @@ static bool take_value(scanner *s, given *g)
     if (is_digit(byte) || byte == '-')
         return take_number(s, g);
     if (byte == 't' || byte == 'f' || byte == 'n')
-        return take_word(s, g);
+        return take_literal(s, g);
     s->at++;
     if (byte == '"')
         return !g->member && take_string(s, g);
@@ -243,7 +243,7 @@ static bool take_value(scanner *s, given *g)
 }
 
 /* From behind an opening brace to behind the closing one. */
-static bool take_fields(scanner *s, bool member)
+static bool take_fields(cursor *s, bool member)
 {
     unsigned before = member ? CMDQ_F_kv_range_desc + 1 : 0;
     if (!skip_space(s))
@@ -268,31 +268,31 @@ static bool take_fields(scanner *s, bool member)
 /* ---- Entries ---- */
 
 /* All of an entry is known: what the parser's events would have made of it. */
-static void end_entry(reader *r, uint64_t at)
+static void finish_entry(reader *r, uint64_t at)
 {
     state after = r->state;
     cmdq_reader_begin_entry(r, at);
     r->has_entries = true;
-    r->state = ENTRY;
-    cmdq_reader_end_entry(r);
+    r->state = STATE_ENTRY_KEY;
+    cmdq_reader_finish_entry(r);
     r->state = after;
 }
 
 uint64_t cmdq_fast_path(reader *r, uint64_t at)
 {
-    scanner s = {.r = r};
+    cursor s = {.r = r};
     while (!r->stopped && r->size > SLACK && r->queue->count < UINT32_MAX - 1) {
         s.at = r->data + at;
         s.limit = r->data + r->size - SLACK;
-        if (s.at >= s.limit || (!r->queue->json_lines && !take(&s, ',')) || !skip_space(&s) || *s.at != '{')
+        if (s.at >= s.limit || (!r->queue->json_lines && !take_byte(&s, ',')) || !skip_space(&s) || *s.at != '{')
             break;
         uint64_t start = (uint64_t)(s.at - r->data);
         s.at++;
         cmdq_reader_clear(r);
         if (!take_fields(&s, false))
             break;
-        end_entry(r, start);
-        r->queue->scanned++;
+        finish_entry(r, start);
+        r->queue->fast_path_count++;
         at = (uint64_t)(s.at - r->data);
     }
     return at;

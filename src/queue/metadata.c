@@ -19,9 +19,9 @@ typedef struct metadata {
     unsigned line, errors;
 } metadata;
 
-static void error(metadata *m, cmdq_code code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
+static void report_error(metadata *m, cmdq_code code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
 
-static void error(metadata *m, cmdq_code code, const char *hint, const char *format, ...)
+static void report_error(metadata *m, cmdq_code code, const char *hint, const char *format, ...)
 {
     enum { ERRORS_MAX = 100 };
     if (m->errors++ >= ERRORS_MAX)
@@ -42,7 +42,7 @@ static bool check_keys(metadata *m, const json_t *object, const char *what, cons
     const char *key;
     json_t *value;
     if (!json_is_object(object)) {
-        error(m, CMDQ_CODE_METADATA, NULL, "%s is an object", what);
+        report_error(m, CMDQ_CODE_METADATA, NULL, "%s is an object", what);
         return false;
     }
     json_object_foreach ((json_t *)(uintptr_t)object, key, value) {
@@ -54,19 +54,19 @@ static bool check_keys(metadata *m, const json_t *object, const char *what, cons
             continue;
         char hint[80];
         snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best ? nearest.best : "");
-        error(m, CMDQ_CODE_METADATA, nearest.best ? hint : "put notes into 'debug'", "%s has no field '%.60s'", what,
-              key);
+        report_error(m, CMDQ_CODE_METADATA, nearest.best ? hint : "put notes into 'debug'", "%s has no field '%.60s'",
+                     what, key);
     }
     return true;
 }
 
 /* A required integer of `object` from 0 to `most`. */
-static uint64_t integer(metadata *m, const json_t *object, const char *what, const char *key, uint64_t most)
+static uint64_t read_integer(metadata *m, const json_t *object, const char *what, const char *key, uint64_t most)
 {
     const json_t *value = json_object_get(object, key);
     json_int_t n = json_integer_value(value);
     if (!json_is_integer(value) || n < 0 || (uint64_t)n > most) {
-        error(m, CMDQ_CODE_METADATA, NULL, "%s takes an integer '%s' from 0 to %" PRIu64, what, key, most);
+        report_error(m, CMDQ_CODE_METADATA, NULL, "%s takes an integer '%s' from 0 to %" PRIu64, what, key, most);
         return 0;
     }
     return (uint64_t)n;
@@ -81,13 +81,13 @@ static void read_version(metadata *m, const json_t *root)
     unsigned major, minor = 0;
     char rest;
     if (!text) {
-        error(m, CMDQ_CODE_VERSION, "\"version\": \"1.2\"", "the version is missing");
+        report_error(m, CMDQ_CODE_VERSION, "\"version\": \"1.2\"", "the version is missing");
     } else if (!digits || text[digits] != '.' || !strspn(text + digits + 1, "0123456789") ||
                sscanf(text, "%3u.%3u%c", &major, &minor, &rest) != 2) {
-        error(m, CMDQ_CODE_VERSION, "\"version\": \"1.2\"", "'%.40s' is not a version", text);
+        report_error(m, CMDQ_CODE_VERSION, "\"version\": \"1.2\"", "'%.40s' is not a version", text);
     } else if (major != CMDQ_VERSION_MAJOR) {
-        error(m, CMDQ_CODE_VERSION, NULL, "version %u.%u is not understood; this is version %d.%d", major, minor,
-              CMDQ_VERSION_MAJOR, CMDQ_VERSION_MINOR);
+        report_error(m, CMDQ_CODE_VERSION, NULL, "version %u.%u is not understood; this is version %d.%d", major, minor,
+                     CMDQ_VERSION_MAJOR, CMDQ_VERSION_MINOR);
     } else if (minor > CMDQ_VERSION_MINOR) {
         tv_source_loc loc = {.file = m->program->files[0], .line = m->line, .column = 1, .index = -1};
         tv_report(m->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &loc, NULL,
@@ -99,7 +99,7 @@ static void read_version(metadata *m, const json_t *root)
 
 /* ---- Initial contents ---- */
 
-static int nibble(char c)
+static int hex_digit_value(char c)
 {
     return c >= '0' && c <= '9'   ? c - '0'
            : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -107,7 +107,7 @@ static int nibble(char c)
                                   : -1;
 }
 
-static bool read_hex(metadata *m, const char *what, const char *text, cmdq_init *init)
+static bool read_init_hex(metadata *m, const char *what, const char *text, cmdq_init *init)
 {
     size_t n = strlen(text);
     uint8_t *bytes = tv_arena_alloc(&m->queue->arena, n / 2 + 1);
@@ -117,10 +117,10 @@ static bool read_hex(metadata *m, const char *what, const char *text, cmdq_init 
         return false;
     }
     for (size_t i = 0; i + 1 < n || n % 2; i += 2) {
-        int high = nibble(text[i]), low = i + 1 < n ? nibble(text[i + 1]) : -1;
+        int high = hex_digit_value(text[i]), low = i + 1 < n ? hex_digit_value(text[i + 1]) : -1;
         if (high < 0 || low < 0) {
-            error(m, CMDQ_CODE_METADATA, "two hexadecimal digits for each byte", "%s: 'hex' is wrong at digit %zu",
-                  what, i);
+            report_error(m, CMDQ_CODE_METADATA, "two hexadecimal digits for each byte",
+                         "%s: 'hex' is wrong at digit %zu", what, i);
             return false;
         }
         bytes[i / 2] = (uint8_t)(high << 4 | low);
@@ -149,14 +149,14 @@ static char *path_inside(metadata *m, const char *what, const char *name)
     n -= n == 1; /* the root */
     bool inside = folder && real && strncmp(real, folder, n) == 0 && real[n] == '/';
     if (name[0] != '/' && !real && errno == ENOENT)
-        error(m, CMDQ_CODE_METADATA, "paths are relative to the queue's folder", "%s: there is no file '%.200s'", what,
-              name);
+        report_error(m, CMDQ_CODE_METADATA, "paths are relative to the queue's folder", "%s: there is no file '%.200s'",
+                     what, name);
     else if (!inside)
-        error(m, CMDQ_CODE_PATH, "copy the file beside the queue", "%s: '%.200s' is not in the queue's folder", what,
-              name);
+        report_error(m, CMDQ_CODE_PATH, "copy the file beside the queue", "%s: '%.200s' is not in the queue's folder",
+                     what, name);
     struct stat st;
     if (inside && (stat(real, &st) != 0 || !S_ISREG(st.st_mode))) {
-        error(m, CMDQ_CODE_PATH, NULL, "%s: '%.200s' is not a regular file", what, name);
+        report_error(m, CMDQ_CODE_PATH, NULL, "%s: '%.200s' is not a regular file", what, name);
         inside = false;
     }
     free(folder);
@@ -167,7 +167,7 @@ static char *path_inside(metadata *m, const char *what, const char *name)
     return real;
 }
 
-static bool read_file(metadata *m, const char *what, const char *name, cmdq_init *init)
+static bool read_init_file(metadata *m, const char *what, const char *name, cmdq_init *init)
 {
     char *path = path_inside(m, what, name);
     tv_input input;
@@ -196,25 +196,25 @@ static void read_init(metadata *m, const json_t *object, bool spm)
                  *zero = json_object_get(object, "zero");
     const json_t *bytes = json_object_get(object, "bytes");
     cmdq_init init = {.spm = spm};
-    init.bank = spm ? (uint32_t)integer(m, object, what, "bank", UINT32_MAX) : 0;
-    init.addr = integer(m, object, what, spm ? "offset" : "addr", INT64_MAX);
-    uint64_t wanted = bytes ? integer(m, object, what, "bytes", INT64_MAX) : 0;
+    init.bank = spm ? (uint32_t)read_integer(m, object, what, "bank", UINT32_MAX) : 0;
+    init.addr = read_integer(m, object, what, spm ? "offset" : "addr", INT64_MAX);
+    uint64_t limit = bytes ? read_integer(m, object, what, "bytes", INT64_MAX) : 0;
     if (!!file + !!hex + !!zero != 1 || (file && !json_is_string(file)) || (hex && !json_is_string(hex)) ||
         (zero && !json_is_true(zero)))
-        error(m, CMDQ_CODE_METADATA, "\"file\": \"weights.bin\", \"hex\": \"00ff\" or \"zero\": true",
-              "%s takes one of 'file', 'hex' and 'zero'", what);
+        report_error(m, CMDQ_CODE_METADATA, "\"file\": \"weights.bin\", \"hex\": \"00ff\" or \"zero\": true",
+                     "%s takes one of 'file', 'hex' and 'zero'", what);
     else if (zero && !bytes)
-        error(m, CMDQ_CODE_METADATA, NULL, "%s: 'zero' needs 'bytes'", what);
+        report_error(m, CMDQ_CODE_METADATA, NULL, "%s: 'zero' needs 'bytes'", what);
     else if (zero)
-        init.size = wanted;
-    else if (!(file ? read_file(m, what, json_string_value(file), &init)
-                    : read_hex(m, what, json_string_value(hex), &init)))
+        init.size = limit;
+    else if (!(file ? read_init_file(m, what, json_string_value(file), &init)
+                    : read_init_hex(m, what, json_string_value(hex), &init)))
         return;
-    if (!zero && bytes && wanted > init.size)
-        error(m, CMDQ_CODE_METADATA, NULL, "%s: 'bytes' is %" PRIu64 ", but there are %" PRIu64, what, wanted,
-              init.size);
-    if (bytes && wanted < init.size)
-        init.size = wanted;
+    if (!zero && bytes && limit > init.size)
+        report_error(m, CMDQ_CODE_METADATA, NULL, "%s: 'bytes' is %" PRIu64 ", but there are %" PRIu64, what, limit,
+                     init.size);
+    if (bytes && limit < init.size)
+        init.size = limit;
     if (init.size)
         tv_buf_append(&m->queue->inits, &init, sizeof init);
 }
@@ -226,18 +226,20 @@ static void read_layout(metadata *m, const json_t *object)
     static const char *const keys[] = {"id", "k_base", "v_base", "t_max", "d_head", "heads", NULL};
     if (!check_keys(m, object, "a kv_layout", keys))
         return;
-    cmdq_kv_layout layout = {
-        integer(m, object, "a kv_layout", "id", UINT32_MAX),    integer(m, object, "a kv_layout", "k_base", INT64_MAX),
-        integer(m, object, "a kv_layout", "v_base", INT64_MAX), integer(m, object, "a kv_layout", "t_max", 1 << 24),
-        integer(m, object, "a kv_layout", "d_head", 1 << 24),   integer(m, object, "a kv_layout", "heads", 1 << 24)};
+    cmdq_kv_layout layout = {read_integer(m, object, "a kv_layout", "id", UINT32_MAX),
+                             read_integer(m, object, "a kv_layout", "k_base", INT64_MAX),
+                             read_integer(m, object, "a kv_layout", "v_base", INT64_MAX),
+                             read_integer(m, object, "a kv_layout", "t_max", 1 << 24),
+                             read_integer(m, object, "a kv_layout", "d_head", 1 << 24),
+                             read_integer(m, object, "a kv_layout", "heads", 1 << 24)};
     if (m->queue->layouts.len / sizeof layout >= LIST_MAX) {
-        error(m, CMDQ_CODE_LIMIT, NULL, "there are more than %d KV layouts", LIST_MAX);
+        report_error(m, CMDQ_CODE_LIMIT, NULL, "there are more than %d KV layouts", LIST_MAX);
         return;
     }
     const cmdq_kv_layout *all = (const cmdq_kv_layout *)(const void *)m->queue->layouts.data;
     for (size_t i = 0; i < m->queue->layouts.len / sizeof layout; i++)
         if (all[i].id == layout.id)
-            error(m, CMDQ_CODE_METADATA, NULL, "two kv_layouts have the id %" PRIu64, layout.id);
+            report_error(m, CMDQ_CODE_METADATA, NULL, "two kv_layouts have the id %" PRIu64, layout.id);
     tv_buf_append(&m->queue->layouts, &layout, sizeof layout);
 }
 
@@ -247,28 +249,28 @@ static void read_output(metadata *m, const json_t *object)
     if (!check_keys(m, object, "an output", keys))
         return;
     const char *name = json_string_value(json_object_get(object, "name"));
-    uint64_t qbits = integer(m, object, "an output", "qbits", 32);
+    uint64_t qbits = read_integer(m, object, "an output", "qbits", 32);
     tv_output_info out = {.space = "dram",
-                          .addr = integer(m, object, "an output", "dram_addr", INT64_MAX),
-                          .count = integer(m, object, "an output", "num_elements", UINT32_MAX),
+                          .addr = read_integer(m, object, "an output", "dram_addr", INT64_MAX),
+                          .count = read_integer(m, object, "an output", "num_elements", UINT32_MAX),
                           .type = qbits == 2    ? TV_I2
                                   : qbits == 4  ? TV_I4
                                   : qbits == 8  ? TV_S8
                                   : qbits == 16 ? TV_F16
                                                 : TV_F32};
     if (qbits != 2 && qbits != 4 && qbits != 8 && qbits != 16 && qbits != 32)
-        error(m, CMDQ_CODE_METADATA, "2, 4, 8, 16 or 32", "an output cannot have qbits %" PRIu64, qbits);
+        report_error(m, CMDQ_CODE_METADATA, "2, 4, 8, 16 or 32", "an output cannot have qbits %" PRIu64, qbits);
     if (!name || !*name || strchr(name, '/'))
-        error(m, CMDQ_CODE_METADATA, "it may become a file's name", "an output takes a 'name' without '/'");
+        report_error(m, CMDQ_CODE_METADATA, "it may become a file's name", "an output takes a 'name' without '/'");
     else if (!(out.name = tv_arena_str(&m->program->arena, tv_sv_of(name)))) {
         tv_fail_memory(m->sink);
         m->errors++;
     }
     for (uint64_t i = 0; name && i < m->program->output_count; i++)
         if (m->program->outputs[i].name && strcmp(m->program->outputs[i].name, name) == 0)
-            error(m, CMDQ_CODE_METADATA, NULL, "two outputs are called '%.60s'", name);
+            report_error(m, CMDQ_CODE_METADATA, NULL, "two outputs are called '%.60s'", name);
     if (m->program->output_count >= LIST_MAX)
-        error(m, CMDQ_CODE_LIMIT, NULL, "there are more than %d outputs", LIST_MAX);
+        report_error(m, CMDQ_CODE_LIMIT, NULL, "there are more than %d outputs", LIST_MAX);
     else
         m->program->outputs[m->program->output_count++] = out;
 }
@@ -278,7 +280,7 @@ static void read_list(metadata *m, const json_t *root, const char *key, void (*r
 {
     const json_t *list = json_object_get(root, key);
     if (list && !json_is_array(list))
-        error(m, CMDQ_CODE_METADATA, NULL, "'%s' is a list", key);
+        report_error(m, CMDQ_CODE_METADATA, NULL, "'%s' is a list", key);
     for (size_t i = 0; i < json_array_size(list); i++)
         read(m, json_array_get(list, i));
 }
@@ -291,11 +293,11 @@ unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned lin
 {
     static const char *const keys[] = {"version", "graph_name", "spm_init", "dram_init", "kv_layouts", "outputs", NULL};
     metadata m = {program, queue, sink, line, 0};
-    json_error_t wrong;
-    json_t *root = json_loadb(queue->metadata.ptr, queue->metadata.len, JSON_REJECT_DUPLICATES, &wrong);
+    json_error_t error;
+    json_t *root = json_loadb(queue->metadata.ptr, queue->metadata.len, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
-        m.line += wrong.line > 0 ? (unsigned)wrong.line - 1 : 0;
-        error(&m, CMDQ_CODE_METADATA, NULL, "%s", wrong.text);
+        m.line += error.line > 0 ? (unsigned)error.line - 1 : 0;
+        report_error(&m, CMDQ_CODE_METADATA, NULL, "%s", error.text);
         return m.errors;
     }
     program->outputs = tv_arena_alloc(&program->arena, (json_array_size(json_object_get(root, "outputs")) + 1) *

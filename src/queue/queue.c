@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static uint8_t words_for(const tv_parameter *p)
+static uint8_t value_size(const tv_parameter *p)
 {
     if (p->type == TV_PARAMETER_IDS || p->type == TV_PARAMETER_OBJECT)
         return 0;
@@ -28,11 +28,11 @@ void cmdq_layout_init(cmdq_layout *layout)
                 layout->integers[f] = w;
         if (p->default_value && p->type == TV_PARAMETER_INTEGER)
             layout->integers[f] = strtoll(p->default_value, NULL, 10);
-        layout->words[f] = words_for(p);
+        layout->size[f] = value_size(p);
     }
     for (unsigned o = 0; o < CMDQ_OPCODES; o++) {
         const tv_insn *insn = &isa->insns[o];
-        unsigned words = 0;
+        unsigned size = 0;
         assert(insn->parameter_count <= 64);
         for (unsigned u = 0; u < insn->parameter_count; u++) {
             unsigned f = insn->parameters[u].parameter, first = 0;
@@ -40,12 +40,12 @@ void cmdq_layout_init(cmdq_layout *layout)
                 first++;
             layout->use[o][f] = (uint8_t)u;
             layout->by_name[o][first] = (uint8_t)u;
-            layout->offset[o][u] = (uint8_t)words;
-            words += layout->words[f];
+            layout->offset[o][u] = (uint8_t)size;
+            size += layout->size[f];
             if (insn->parameters[u].presence == TV_REQUIRED)
                 layout->required[o] |= UINT64_C(1) << u;
             if (insn->parameters[u].presence == TV_MEMBER_REQUIRED)
-                layout->in_object[o] |= UINT64_C(1) << u;
+                layout->required_members[o] |= UINT64_C(1) << u;
         }
     }
 }
@@ -64,45 +64,45 @@ void cmdq_queue_free(cmdq_queue *queue)
     tv_buf_fini(&queue->extras);
     tv_buf_fini(&queue->files);
     tv_arena_fini(&queue->arena);
-    free(queue->texts);
+    free(queue->strings);
     free(queue);
 }
 
 /* Words that fields would take which are not given. */
-static unsigned missing_words(const cmdq_queue *queue, const cmdq_entry *e, uint64_t missing)
+static unsigned absent_size(const cmdq_queue *queue, const cmdq_entry *e, uint64_t missing)
 {
     const tv_parameter_use *uses = tv_isa_cmdq.insns[e->opcode].parameters;
-    unsigned words = 0;
+    unsigned size = 0;
     for (; missing; missing &= missing - 1)
-        words += queue->layout.words[uses[__builtin_ctzll(missing)].parameter];
-    return words;
+        size += queue->layout.size[uses[__builtin_ctzll(missing)].parameter];
+    return size;
 }
 
 /* Where the words of use `use` are. */
-static inline const uint32_t *words_of(const cmdq_queue *queue, const cmdq_entry *e, unsigned use)
+static inline const uint32_t *find_value(const cmdq_queue *queue, const cmdq_entry *e, unsigned use)
 {
     const uint32_t *pool = (const uint32_t *)(const void *)queue->values.data + e->values;
-    uint64_t missing = ((UINT64_C(1) << use) - 1) & ~e->given;
+    uint64_t missing = ((UINT64_C(1) << use) - 1) & ~e->present;
     unsigned at = queue->layout.offset[e->opcode][use];
-    return pool + at - (missing ? missing_words(queue, e, missing) : 0);
+    return pool + at - (missing ? absent_size(queue, e, missing) : 0);
 }
 
 uint64_t cmdq_integer(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field)
 {
     uint8_t use = queue->layout.use[e->opcode][field];
-    if (use == CMDQ_NO_USE || !(e->given >> use & 1))
+    if (use == CMDQ_NO_USE || !(e->present >> use & 1))
         return (uint64_t)queue->layout.integers[field];
-    const uint32_t *w = words_of(queue, e, use);
-    return queue->layout.words[field] == 2 ? w[0] | (uint64_t)w[1] << 32 : w[0];
+    const uint32_t *w = find_value(queue, e, use);
+    return queue->layout.size[field] == 2 ? w[0] | (uint64_t)w[1] << 32 : w[0];
 }
 
 double cmdq_real(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field)
 {
     uint8_t use = queue->layout.use[e->opcode][field];
-    if (use == CMDQ_NO_USE || !(e->given >> use & 1))
+    if (use == CMDQ_NO_USE || !(e->present >> use & 1))
         return queue->layout.reals[field];
     double x;
-    memcpy(&x, words_of(queue, e, use), sizeof x);
+    memcpy(&x, find_value(queue, e, use), sizeof x);
     return x;
 }
 
@@ -150,36 +150,36 @@ static void print_field(const cmdq_queue *queue, const cmdq_entry *e, unsigned f
     else if (p->type == TV_PARAMETER_ENUM)
         tv_buf_str(out, p->enum_names[value]);
     else if (p->type == TV_PARAMETER_TEXT)
-        print_text(queue->texts[value], out);
+        print_text(queue->strings[value], out);
     else
         tv_buf_printf(out, ends_with(p->name, "_addr") ? "0x%" PRIx64 : "%" PRIu64, value);
 }
 
-void cmdq_print(const cmdq_queue *queue, uint32_t index, tv_buf *out)
+void cmdq_print_entry(const cmdq_queue *queue, uint32_t index, tv_buf *out)
 {
     const cmdq_entry *e = &queue->entries[index];
     const tv_insn *insn = &tv_isa_cmdq.insns[e->opcode];
     tv_buf_str(out, insn->id);
     for (unsigned u = 0; u < insn->parameter_count; u++)
-        if (e->given >> u & 1)
+        if (e->present >> u & 1)
             print_field(queue, e, insn->parameters[u].parameter, out);
-    print_ids(e->opcode == CMDQ_BARRIER ? "wait_for" : "group", cmdq_list(queue, e, CMDQ_TARGETS), out);
-    print_ids("deps_before", cmdq_list(queue, e, CMDQ_DEPS_BEFORE), out);
-    print_ids("deps_after", cmdq_list(queue, e, CMDQ_DEPS_AFTER), out);
+    print_ids(e->opcode == CMDQ_BARRIER ? "wait_for" : "group", cmdq_entry_list(queue, e, CMDQ_TARGETS), out);
+    print_ids("deps_before", cmdq_entry_list(queue, e, CMDQ_DEPS_BEFORE), out);
+    print_ids("deps_after", cmdq_entry_list(queue, e, CMDQ_DEPS_AFTER), out);
     if (e->wait_group) {
         const cmdq_entry *group = &queue->entries[e->wait_group - 1];
         tv_buf_str(out, " wait_group=");
-        print_text(queue->texts[cmdq_integer(queue, group, CMDQ_F_name)], out);
+        print_text(queue->strings[cmdq_integer(queue, group, CMDQ_F_name)], out);
     }
     if (e->layer) {
         tv_buf_str(out, " layer=");
-        print_text(queue->texts[e->layer], out);
+        print_text(queue->strings[e->layer], out);
     }
 }
 
 static void print_instruction(const tv_program *program, uint64_t index, tv_buf *out)
 {
-    cmdq_print(cmdq_queue_of(program), (uint32_t)index, out);
+    cmdq_print_entry(cmdq_queue_of(program), (uint32_t)index, out);
 }
 
 static void free_form(void *data) { cmdq_queue_free(data); }

@@ -15,28 +15,31 @@ static const uint64_t METADATA_MAX = UINT64_C(16) << 20;
 
 /* ---- Places and errors ---- */
 
-static uint64_t here(const reader *r) { return tv_min_u64(r->size, r->base + yajl_get_bytes_consumed(r->parser)); }
+static uint64_t parser_offset(const reader *r)
+{
+    return tv_min_u64(r->size, r->chunk_at + yajl_get_bytes_consumed(r->parser));
+}
 
 /* Lines are counted once: places come in ascending order but for those of one entry. */
 void cmdq_reader_count_lines(reader *r, uint64_t to)
 {
-    const uint8_t *p = r->data + r->line_at, *end = r->data + to, *newline;
+    const uint8_t *p = r->data + r->lines_counted_to, *end = r->data + to, *newline;
     while (p < end && (newline = memchr(p, '\n', (size_t)(end - p)))) {
         p = newline + 1;
         r->line++;
         r->line_start = (uint64_t)(p - r->data);
     }
-    r->line_at = tv_max_u64(r->line_at, to);
+    r->lines_counted_to = tv_max_u64(r->lines_counted_to, to);
 }
 
 tv_source_loc cmdq_reader_loc(const reader *r, uint64_t at)
 {
-    if (at < r->entry_at || (at < r->line_at && !r->has_entries)) /* what concerns the file as a whole */
+    if (at < r->entry_at || (at < r->lines_counted_to && !r->has_entries)) /* what concerns the file as a whole */
         return (tv_source_loc){.file = r->path, .line = 1, .column = 1, .index = -1};
     /* within an entry places go back: count from its first byte */
     uint64_t line_start = r->line_start;
     unsigned line = r->line;
-    if (at < r->line_at) {
+    if (at < r->lines_counted_to) {
         line = r->entry_line;
         line_start = r->entry_at - (r->entry_column - 1);
         for (uint64_t i = r->entry_at; i < at; i++)
@@ -45,8 +48,8 @@ tv_source_loc cmdq_reader_loc(const reader *r, uint64_t at)
                 line_start = i + 1;
             }
     }
-    bool entry = r->state != AFTER && r->state != BEFORE && r->state != TOP && r->state != TOP_VALUE &&
-                 !r->is_metadata && r->has_entries;
+    bool entry = r->state != STATE_END && r->state != STATE_FILE && r->state != STATE_TOP_KEY &&
+                 r->state != STATE_TOP_VALUE && !r->is_metadata && r->has_entries;
     return (tv_source_loc){.file = r->path,
                            .line = line,
                            .column = (unsigned)(at - line_start) + 1,
@@ -55,12 +58,12 @@ tv_source_loc cmdq_reader_loc(const reader *r, uint64_t at)
 
 void cmdq_reader_error(reader *r, cmdq_code code, uint64_t at, const char *hint, const char *format, ...)
 {
-    r->bad = true;
+    r->entry_failed = true;
     if (r->errors++ >= ERRORS_MAX) {
         r->stopped = true;
         return;
     }
-    if (at > r->line_at)
+    if (at > r->lines_counted_to)
         cmdq_reader_count_lines(r, at);
     tv_source_loc loc = cmdq_reader_loc(r, at);
     tv_buf text = {0};
@@ -74,49 +77,49 @@ void cmdq_reader_error(reader *r, cmdq_code code, uint64_t at, const char *hint,
 
 /* ---- Texts and names ---- */
 
-static bool grow_texts(reader *r)
+static bool grow_string_table(reader *r)
 {
-    uint32_t slots = r->text_mask ? 2 * (r->text_mask + 1) : 256;
+    uint32_t slots = r->string_mask ? 2 * (r->string_mask + 1) : 256;
     uint32_t *table = calloc(slots, sizeof *table);
-    const char **texts = realloc(r->queue->texts, slots / 2 * sizeof *texts);
-    if (texts)
-        r->queue->texts = texts;
-    if (!table || !texts) {
+    const char **strings = realloc(r->queue->strings, slots / 2 * sizeof *strings);
+    if (strings)
+        r->queue->strings = strings;
+    if (!table || !strings) {
         free(table);
         return false;
     }
-    free(r->text_slots);
-    r->text_slots = table;
-    r->text_mask = slots - 1;
-    for (uint32_t t = 1; t < r->queue->text_count; t++) {
-        uint32_t i = (uint32_t)tv_sv_hash(tv_sv_of(texts[t])) & r->text_mask;
+    free(r->string_slots);
+    r->string_slots = table;
+    r->string_mask = slots - 1;
+    for (uint32_t t = 1; t < r->queue->string_count; t++) {
+        uint32_t i = (uint32_t)tv_sv_hash(tv_sv_of(strings[t])) & r->string_mask;
         while (table[i])
-            i = (i + 1) & r->text_mask;
+            i = (i + 1) & r->string_mask;
         table[i] = t;
     }
     return true;
 }
 
-uint32_t cmdq_reader_text(reader *r, tv_sv text)
+uint32_t cmdq_reader_intern(reader *r, tv_sv text)
 {
     cmdq_queue *q = r->queue;
     if (text.len == 0)
-        return CMDQ_NO_TEXT;
-    if (q->text_count >= (r->text_mask + 1) / 2 && !grow_texts(r))
-        return CMDQ_NO_TEXT;
-    uint32_t i = (uint32_t)tv_sv_hash(text) & r->text_mask;
-    for (; r->text_slots[i]; i = (i + 1) & r->text_mask)
-        if (tv_sv_is(text, q->texts[r->text_slots[i]]))
-            return r->text_slots[i];
+        return CMDQ_NO_STRING;
+    if (q->string_count >= (r->string_mask + 1) / 2 && !grow_string_table(r))
+        return CMDQ_NO_STRING;
+    uint32_t i = (uint32_t)tv_sv_hash(text) & r->string_mask;
+    for (; r->string_slots[i]; i = (i + 1) & r->string_mask)
+        if (tv_sv_is(text, q->strings[r->string_slots[i]]))
+            return r->string_slots[i];
     char *copy = tv_arena_str(&q->arena, text);
     if (!copy)
-        return CMDQ_NO_TEXT;
-    q->texts[q->text_count] = copy;
-    r->text_slots[i] = q->text_count;
-    return q->text_count++;
+        return CMDQ_NO_STRING;
+    q->strings[q->string_count] = copy;
+    r->string_slots[i] = q->string_count;
+    return q->string_count++;
 }
 
-static void make_names(reader *r)
+static void init_field_names(reader *r)
 {
     for (unsigned f = 0; f < CMDQ_FIELDS; f++) {
         unsigned first = 0, i;
@@ -124,17 +127,17 @@ static void make_names(reader *r)
             first++;
         if (first != f)
             continue;
-        for (i = (unsigned)tv_sv_hash(tv_sv_of(tv_isa_cmdq.parameters[f].name)) % NAMES; r->names[i];
-             i = (i + 1) % NAMES)
+        for (i = (unsigned)tv_sv_hash(tv_sv_of(tv_isa_cmdq.parameters[f].name)) % NAME_SLOTS; r->names[i];
+             i = (i + 1) % NAME_SLOTS)
             continue;
         r->names[i] = (uint16_t)(f + 1);
         fast_name_init(&r->fast_names[f], tv_isa_cmdq.parameters[f].name);
     }
 }
 
-int cmdq_reader_name(const reader *r, tv_sv text)
+int cmdq_reader_field_name(const reader *r, tv_sv text)
 {
-    for (unsigned i = (unsigned)tv_sv_hash(text) % NAMES; r->names[i]; i = (i + 1) % NAMES)
+    for (unsigned i = (unsigned)tv_sv_hash(text) % NAME_SLOTS; r->names[i]; i = (i + 1) % NAME_SLOTS)
         if (tv_sv_is(text, tv_isa_cmdq.parameters[r->names[i] - 1].name))
             return r->names[i] - 1;
     return -1;
@@ -142,9 +145,9 @@ int cmdq_reader_name(const reader *r, tv_sv text)
 
 /* ---- Events of the parser. 0 stops it. ---- */
 
-static int go_on(reader *r)
+static int continue_parsing(reader *r)
 {
-    r->heard = true;
+    r->had_event = true;
     return !r->stopped;
 }
 
@@ -154,18 +157,18 @@ void cmdq_reader_begin_entry(reader *r, uint64_t at)
     cmdq_reader_count_lines(r, at);
     r->entry_line = r->line;
     r->entry_column = (unsigned)(at - r->line_start) + 1;
-    r->bad = false;
+    r->entry_failed = false;
 }
 
 static void begin_entry(reader *r)
 {
     if (r->queue->count == UINT32_MAX - 1) {
-        cmdq_reader_error(r, CMDQ_CODE_LIMIT, here(r), NULL, "a queue has at most 2^32 - 2 entries");
+        cmdq_reader_error(r, CMDQ_CODE_LIMIT, parser_offset(r), NULL, "a queue has at most 2^32 - 2 entries");
         r->stopped = true;
     }
-    cmdq_reader_begin_entry(r, here(r) - 1);
+    cmdq_reader_begin_entry(r, parser_offset(r) - 1);
     cmdq_reader_clear(r);
-    r->state = ENTRY;
+    r->state = STATE_ENTRY_KEY;
 }
 
 /* The value that comes, or has just begun to, is passed over; `depth` counts the containers around it. */
@@ -174,16 +177,16 @@ static void begin_skip(reader *r, state after, uint64_t from, unsigned depth)
     r->after_skip = after;
     r->skip_depth = depth;
     r->skip_from = from;
-    r->state = SKIPPED;
+    r->state = STATE_SKIP;
 }
 
 static void end_skip(reader *r)
 {
     cmdq_queue *q = r->queue;
-    uint64_t length = here(r) - r->skip_from;
+    uint64_t length = parser_offset(r) - r->skip_from;
     if (r->is_metadata)
         q->metadata = (tv_sv){(const char *)r->data + r->skip_from, length};
-    else if (r->after_skip == ENTRY)
+    else if (r->after_skip == STATE_ENTRY_KEY)
         tv_buf_append(&q->extras, &(cmdq_extra){q->count, r->skip_from, length}, sizeof(cmdq_extra));
     r->is_metadata = false;
     r->state = r->after_skip;
@@ -200,28 +203,29 @@ static void begin_metadata(reader *r, state after, uint64_t from, unsigned depth
 }
 
 /* The field whose value comes, or NULL. */
-static given *value_slot(reader *r)
+static field_value *value_slot(reader *r)
 {
-    return r->state == ENTRY_VALUE || r->state == MEMBER_VALUE ? &r->fields[r->field_count - 1] : NULL;
+    return r->state == STATE_ENTRY_VALUE || r->state == STATE_MEMBER_VALUE ? &r->fields[r->field_count - 1] : NULL;
 }
 
-static void wrong_value(reader *r, const char *what, uint64_t at)
+static void report_misplaced(reader *r, const char *what, uint64_t at)
 {
-    static const char *const hints[] = {[BEFORE] = "a queue is an object",
-                                        [TOP_VALUE] = "'cmdq' is a list of entries, 'metadata' an object",
-                                        [ENTRIES] = "an entry is an object",
-                                        [IDS] = "a list of entries holds their ids"};
-    cmdq_reader_error(r, r->state == IDS ? CMDQ_CODE_TYPE : CMDQ_CODE_STRUCTURE, at,
+    static const char *const hints[] = {[STATE_FILE] = "a queue is an object",
+                                        [STATE_TOP_VALUE] = "'cmdq' is a list of entries, 'metadata' an object",
+                                        [STATE_ENTRIES] = "an entry is an object",
+                                        [STATE_IDS] = "a list of entries holds their ids"};
+    cmdq_reader_error(r, r->state == STATE_IDS ? CMDQ_CODE_TYPE : CMDQ_CODE_STRUCTURE, at,
                       r->state < TV_COUNTOF(hints) ? hints[r->state] : NULL,
-                      r->state == AFTER ? "there is %s after the end of the queue" : "%s does not belong here", what);
-    if (r->state == AFTER || r->state == BEFORE)
+                      r->state == STATE_END ? "there is %s after the end of the queue" : "%s does not belong here",
+                      what);
+    if (r->state == STATE_END || r->state == STATE_FILE)
         r->stopped = true;
 }
 
 /* Where the string or key begins that has just been read: escapes make it longer than its text. */
-static uint64_t string_start(const reader *r)
+static uint64_t last_string_start(const reader *r)
 {
-    uint64_t at = here(r) - 1, slashes;
+    uint64_t at = parser_offset(r) - 1, slashes;
     do {
         for (at--; at && r->data[at] != '"'; at--)
             continue;
@@ -232,45 +236,45 @@ static uint64_t string_start(const reader *r)
 }
 
 /* A value that is neither object nor list. `length` 0: a string. */
-static int scalar(reader *r, const given *value, const char *what, uint64_t length)
+static int handle_scalar(reader *r, const field_value *value, const char *what, uint64_t length)
 {
-    given *slot = value_slot(r);
+    field_value *slot = value_slot(r);
     if (slot) {
         slot->kind = value->kind;
         slot->huge = value->huge;
         slot->integer = value->integer;
         slot->real = value->real;
         slot->text = value->text;
-        r->state = r->state == MEMBER_VALUE ? MEMBER : ENTRY;
-    } else if (r->state == IDS && value->kind == VALUE_INTEGER && !value->huge && value->integer >= 0 &&
+        r->state = r->state == STATE_MEMBER_VALUE ? STATE_MEMBER_KEY : STATE_ENTRY_KEY;
+    } else if (r->state == STATE_IDS && value->kind == VALUE_INTEGER && !value->huge && value->integer >= 0 &&
                value->integer < UINT32_MAX) {
         uint32_t id = (uint32_t)value->integer;
         tv_buf_append(&r->ids, &id, sizeof id);
         r->fields[r->field_count - 1].count++;
-    } else if (r->state == IDS && value->kind == VALUE_INTEGER) {
-        cmdq_reader_error(r, CMDQ_CODE_RANGE, here(r) - 1, NULL, "'%s' takes ids from 0 to %" PRIu32,
+    } else if (r->state == STATE_IDS && value->kind == VALUE_INTEGER) {
+        cmdq_reader_error(r, CMDQ_CODE_RANGE, parser_offset(r) - 1, NULL, "'%s' takes ids from 0 to %" PRIu32,
                           tv_isa_cmdq.parameters[r->fields[r->field_count - 1].name].name, UINT32_MAX - 1);
-    } else if (r->state == SKIPPED) {
+    } else if (r->state == STATE_SKIP) {
         if (r->depth == r->skip_depth)
             end_skip(r);
     } else {
-        wrong_value(r, what, length ? here(r) - length : string_start(r));
-        r->state = r->state == TOP_VALUE ? TOP : r->state;
+        report_misplaced(r, what, length ? parser_offset(r) - length : last_string_start(r));
+        r->state = r->state == STATE_TOP_VALUE ? STATE_TOP_KEY : r->state;
     }
-    return go_on(r);
+    return continue_parsing(r);
 }
 
-static int on_null(void *user) { return scalar(user, &(given){.kind = VALUE_NULL}, "null", 4); }
+static int on_null(void *user) { return handle_scalar(user, &(field_value){.kind = VALUE_NULL}, "null", 4); }
 
 static int on_boolean(void *user, int value)
 {
-    return scalar(user, &(given){.kind = VALUE_BOOLEAN, .integer = value}, "a boolean", value ? 4 : 5);
+    return handle_scalar(user, &(field_value){.kind = VALUE_BOOLEAN, .integer = value}, "a boolean", value ? 4 : 5);
 }
 
 /* Short enough for a copy. */
 enum { NUMBER_MAX = 400 };
 
-void cmdq_reader_number(const char *text, size_t length, given *g)
+void cmdq_parse_number(const char *text, size_t length, field_value *g)
 {
     char copy[NUMBER_MAX];
     memcpy(copy, text, length);
@@ -291,17 +295,17 @@ void cmdq_reader_number(const char *text, size_t length, given *g)
 static int on_number(void *user, const char *text, size_t length)
 {
     reader *r = user;
-    given g = {.kind = VALUE_INTEGER};
-    if (r->state == SKIPPED)
-        return scalar(r, &g, "", length);
+    field_value g = {.kind = VALUE_INTEGER};
+    if (r->state == STATE_SKIP)
+        return handle_scalar(r, &g, "", length);
     if (length >= NUMBER_MAX)
-        cmdq_reader_error(r, CMDQ_CODE_RANGE, here(r) - length, NULL, "the number has more than %d digits",
+        cmdq_reader_error(r, CMDQ_CODE_RANGE, parser_offset(r) - length, NULL, "the number has more than %d digits",
                           NUMBER_MAX - 1);
-    cmdq_reader_number(text, tv_min_u64(length, NUMBER_MAX - 1), &g);
-    return scalar(r, &g, "a number", length);
+    cmdq_parse_number(text, tv_min_u64(length, NUMBER_MAX - 1), &g);
+    return handle_scalar(r, &g, "a number", length);
 }
 
-bool cmdq_reader_opcode(tv_sv text, unsigned *opcode)
+bool cmdq_find_opcode(tv_sv text, unsigned *opcode)
 {
     for (*opcode = 0; *opcode < CMDQ_OPCODES; ++*opcode)
         if (text.len && text.ptr[0] == tv_isa_cmdq.insns[*opcode].id[0] &&
@@ -314,169 +318,170 @@ bool cmdq_reader_opcode(tv_sv text, unsigned *opcode)
 static void check_utf8(reader *r, const unsigned char *text, size_t length)
 {
     if (!tv_sv_is_utf8((tv_sv){(const char *)text, length}))
-        cmdq_reader_error(r, CMDQ_CODE_JSON, string_start(r), NULL, "the string is not UTF-8");
+        cmdq_reader_error(r, CMDQ_CODE_JSON, last_string_start(r), NULL, "the string is not UTF-8");
 }
 
 static int on_string(void *user, const unsigned char *text, size_t length)
 {
     reader *r = user;
     check_utf8(r, text, length);
-    given g = {.kind = VALUE_TEXT};
+    field_value g = {.kind = VALUE_TEXT};
     tv_sv sv = {(const char *)text, length};
-    const given *slot = value_slot(r);
+    const field_value *slot = value_slot(r);
     if (slot && (length > 4096 || memchr(text, '\0', length))) {
         cmdq_reader_error(r, CMDQ_CODE_RANGE, slot->at, NULL,
                           length > 4096 ? "the string has more than 4096 bytes" : "the string holds a NUL");
     } else if (slot) {
         if (slot->name == CMDQ_F_opcode && !slot->member)
-            r->has_opcode = cmdq_reader_opcode(sv, &r->opcode);
+            r->has_opcode = cmdq_find_opcode(sv, &r->opcode);
         if (slot->name != CMDQ_F_opcode || !r->has_opcode)
-            g.text = cmdq_reader_text(r, sv);
+            g.text = cmdq_reader_intern(r, sv);
     }
-    return scalar(r, &g, "a string", 0);
+    return handle_scalar(r, &g, "a string", 0);
 }
 
 /* One container more. */
-static int enter(reader *r)
+static int enter_container(reader *r)
 {
     if (++r->depth > DEPTH_MAX) {
-        cmdq_reader_error(r, CMDQ_CODE_LIMIT, here(r) - 1, NULL, "nested deeper than %d levels", DEPTH_MAX);
+        cmdq_reader_error(r, CMDQ_CODE_LIMIT, parser_offset(r) - 1, NULL, "nested deeper than %d levels", DEPTH_MAX);
         r->stopped = true;
     }
-    return go_on(r);
+    return continue_parsing(r);
 }
 
 /* A container where none belongs: told, and passed over. */
-static void skip_wrong(reader *r, const char *what)
+static void skip_misplaced(reader *r, const char *what)
 {
-    wrong_value(r, what, here(r) - 1);
-    begin_skip(r, r->state == TOP_VALUE ? TOP : r->state, here(r), r->depth);
+    report_misplaced(r, what, parser_offset(r) - 1);
+    begin_skip(r, r->state == STATE_TOP_VALUE ? STATE_TOP_KEY : r->state, parser_offset(r), r->depth);
 }
 
 static int on_start_map(void *user)
 {
     reader *r = user;
-    given *slot = value_slot(r);
-    uint64_t at = here(r) - 1;
-    if (slot && slot->name == CMDQ_F_kv_range_desc && r->state == ENTRY_VALUE) {
+    field_value *slot = value_slot(r);
+    uint64_t at = parser_offset(r) - 1;
+    if (slot && slot->name == CMDQ_F_kv_range_desc && r->state == STATE_ENTRY_VALUE) {
         slot->kind = VALUE_OBJECT;
-        r->state = MEMBER;
+        r->state = STATE_MEMBER_KEY;
     } else if (slot) {
         slot->kind = VALUE_OBJECT;
-        begin_skip(r, r->state == MEMBER_VALUE ? MEMBER : ENTRY, at, r->depth);
-    } else if (r->state == ENTRIES || (r->state == BEFORE && r->queue->json_lines)) {
+        begin_skip(r, r->state == STATE_MEMBER_VALUE ? STATE_MEMBER_KEY : STATE_ENTRY_KEY, at, r->depth);
+    } else if (r->state == STATE_ENTRIES || (r->state == STATE_FILE && r->queue->json_lines)) {
         r->has_entries = true;
         begin_entry(r);
-    } else if (r->state == BEFORE) {
-        r->state = TOP;
+    } else if (r->state == STATE_FILE) {
+        r->state = STATE_TOP_KEY;
         r->skip_from = at;
-    } else if (r->state == TOP_VALUE && !r->in_cmdq) {
-        begin_metadata(r, TOP, at, r->depth);
-    } else if (r->state != SKIPPED) {
-        skip_wrong(r, "an object");
+    } else if (r->state == STATE_TOP_VALUE && !r->in_cmdq) {
+        begin_metadata(r, STATE_TOP_KEY, at, r->depth);
+    } else if (r->state != STATE_SKIP) {
+        skip_misplaced(r, "an object");
     }
-    return enter(r);
+    return enter_container(r);
 }
 
 static int on_start_array(void *user)
 {
     reader *r = user;
-    given *slot = value_slot(r);
-    if (slot && r->state == ENTRY_VALUE && tv_isa_cmdq.parameters[slot->name].type == TV_PARAMETER_IDS) {
+    field_value *slot = value_slot(r);
+    if (slot && r->state == STATE_ENTRY_VALUE && tv_isa_cmdq.parameters[slot->name].type == TV_PARAMETER_IDS) {
         slot->kind = VALUE_IDS;
         slot->text = (uint32_t)(r->ids.len / sizeof(uint32_t));
         slot->count = 0;
-        r->state = IDS;
+        r->state = STATE_IDS;
     } else if (slot) {
         slot->kind = VALUE_IDS;
-        begin_skip(r, r->state == MEMBER_VALUE ? MEMBER : ENTRY, here(r) - 1, r->depth);
-    } else if (r->state == TOP_VALUE && r->in_cmdq) {
-        r->state = ENTRIES;
-    } else if (r->state != SKIPPED) {
-        skip_wrong(r, "a list");
+        begin_skip(r, r->state == STATE_MEMBER_VALUE ? STATE_MEMBER_KEY : STATE_ENTRY_KEY, parser_offset(r) - 1,
+                   r->depth);
+    } else if (r->state == STATE_TOP_VALUE && r->in_cmdq) {
+        r->state = STATE_ENTRIES;
+    } else if (r->state != STATE_SKIP) {
+        skip_misplaced(r, "a list");
     }
-    return enter(r);
+    return enter_container(r);
 }
 
 static int on_end_map(void *user)
 {
     reader *r = user;
     r->depth--;
-    if (r->state == SKIPPED && r->depth == r->skip_depth) {
+    if (r->state == STATE_SKIP && r->depth == r->skip_depth) {
         end_skip(r);
-    } else if (r->state == MEMBER) {
-        r->state = ENTRY;
-    } else if (r->state == ENTRY) {
-        cmdq_reader_end_entry(r);
-        r->state = r->queue->json_lines ? BEFORE : ENTRIES;
-    } else if (r->state == TOP) {
+    } else if (r->state == STATE_MEMBER_KEY) {
+        r->state = STATE_ENTRY_KEY;
+    } else if (r->state == STATE_ENTRY_KEY) {
+        cmdq_reader_finish_entry(r);
+        r->state = r->queue->json_lines ? STATE_FILE : STATE_ENTRIES;
+    } else if (r->state == STATE_TOP_KEY) {
         bool empty = !r->has_metadata && !r->has_entries; /* {}: the metadata of JSON Lines */
         r->queue->json_lines = empty;
-        r->state = empty ? BEFORE : AFTER;
+        r->state = empty ? STATE_FILE : STATE_END;
         if (empty) {
-            begin_metadata(r, BEFORE, r->skip_from, 0);
+            begin_metadata(r, STATE_FILE, r->skip_from, 0);
             end_skip(r);
         }
     }
-    return go_on(r);
+    return continue_parsing(r);
 }
 
 static int on_end_array(void *user)
 {
     reader *r = user;
     r->depth--;
-    if (r->state == SKIPPED && r->depth == r->skip_depth)
+    if (r->state == STATE_SKIP && r->depth == r->skip_depth)
         end_skip(r);
-    else if (r->state == IDS)
-        r->state = ENTRY;
-    else if (r->state == ENTRIES)
-        r->state = TOP;
-    return go_on(r);
+    else if (r->state == STATE_IDS)
+        r->state = STATE_ENTRY_KEY;
+    else if (r->state == STATE_ENTRIES)
+        r->state = STATE_TOP_KEY;
+    return continue_parsing(r);
 }
 
 static void top_key(reader *r, tv_sv key)
 {
-    uint64_t at = string_start(r);
+    uint64_t at = last_string_start(r);
     bool first = !r->has_metadata && !r->has_entries;
     r->in_cmdq = tv_sv_is(key, "cmdq");
     if (r->in_cmdq) {
         if (r->has_entries)
             cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, at, NULL, "'cmdq' is given twice");
         r->has_entries = true;
-        r->state = TOP_VALUE;
+        r->state = STATE_TOP_VALUE;
     } else if (tv_sv_is(key, "metadata")) {
         if (r->has_entries && !r->has_metadata)
             cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, at, NULL, "'metadata' comes before 'cmdq'");
-        r->state = TOP_VALUE;
+        r->state = STATE_TOP_VALUE;
     } else if (first) { /* the object is the first line of JSON Lines */
         r->queue->json_lines = true;
-        begin_metadata(r, BEFORE, r->skip_from, 0);
+        begin_metadata(r, STATE_FILE, r->skip_from, 0);
     } else {
         cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, at, "a queue has 'metadata' and 'cmdq'", "the file has a key '%.*s'",
                           (int)tv_min_u64(key.len, 60), key.ptr);
-        begin_skip(r, TOP, here(r), r->depth);
+        begin_skip(r, STATE_TOP_KEY, parser_offset(r), r->depth);
     }
 }
 
 static void entry_key(reader *r, tv_sv key)
 {
-    bool member = r->state == MEMBER, reserved = key.len >= 9 && memcmp(key.ptr, "reserved_", 9) == 0;
-    uint64_t at = string_start(r);
-    int name = cmdq_reader_name(r, key);
+    bool member = r->state == STATE_MEMBER_KEY, reserved = key.len >= 9 && memcmp(key.ptr, "reserved_", 9) == 0;
+    uint64_t at = last_string_start(r);
+    int name = cmdq_reader_field_name(r, key);
     if (!member && (reserved || name == CMDQ_F_debug)) {
-        begin_skip(r, ENTRY, at, r->depth);
+        begin_skip(r, STATE_ENTRY_KEY, at, r->depth);
         return;
     }
-    if (name < 0 || (name >= 0 && cmdq_reader_given(r, (unsigned)name, member))) {
+    if (name < 0 || (name >= 0 && cmdq_reader_find(r, (unsigned)name, member))) {
         if (name < 0)
-            cmdq_reader_unknown(r, r->has_opcode ? &tv_isa_cmdq.insns[r->opcode] : NULL,
-                                (tv_sv){key.ptr, tv_min_u64(key.len, 60)}, at);
+            cmdq_reader_report_unknown(r, r->has_opcode ? &tv_isa_cmdq.insns[r->opcode] : NULL,
+                                       (tv_sv){key.ptr, tv_min_u64(key.len, 60)}, at);
         else
             cmdq_reader_error(r, CMDQ_CODE_DUPLICATE, at, NULL, "'%.*s' is given twice", TV_SV_ARG(key));
         begin_skip(r, r->state, at, r->depth);
         return;
     }
-    r->state = member ? MEMBER_VALUE : ENTRY_VALUE;
+    r->state = member ? STATE_MEMBER_VALUE : STATE_ENTRY_VALUE;
     cmdq_reader_add(r, (unsigned)name, member, at);
 }
 
@@ -485,11 +490,11 @@ static int on_key(void *user, const unsigned char *text, size_t length)
     reader *r = user;
     tv_sv key = {(const char *)text, length};
     check_utf8(r, text, length);
-    if (r->state == TOP)
+    if (r->state == STATE_TOP_KEY)
         top_key(r, key);
-    else if (r->state == ENTRY || r->state == MEMBER)
+    else if (r->state == STATE_ENTRY_KEY || r->state == STATE_MEMBER_KEY)
         entry_key(r, key);
-    return go_on(r);
+    return continue_parsing(r);
 }
 
 /* ---- The file ---- */
@@ -503,21 +508,21 @@ static void syntax_error(reader *r)
         message = (tv_sv){colon + 2, message.len - (size_t)(colon + 2 - message.ptr)};
     while (message.len && isspace((unsigned char)message.ptr[message.len - 1]))
         message.len--;
-    cmdq_reader_error(r, CMDQ_CODE_JSON, tv_min_u64(here(r), r->size), NULL, "the file is not JSON here: %.*s",
+    cmdq_reader_error(r, CMDQ_CODE_JSON, tv_min_u64(parser_offset(r), r->size), NULL, "the file is not JSON here: %.*s",
                       TV_SV_ARG(message));
     yajl_free_error(r->parser, text);
 }
 
 /* Passes over plain entries where the parser has just seen the end of one: after it the same is legal as before. */
-static void scan(reader *r)
+static void take_fast_path(reader *r)
 {
-    bool between = r->state == ENTRIES || (r->state == BEFORE && r->queue->json_lines);
-    if (!between || !r->closed || r->stopped)
+    bool between = r->state == STATE_ENTRIES || (r->state == STATE_FILE && r->queue->json_lines);
+    if (!between || !r->at_entry_end || r->stopped)
         return;
-    uint64_t end = cmdq_fast_path(r, r->base);
-    if (end != r->base)
-        r->parsed = 0;
-    r->base = end;
+    uint64_t end = cmdq_fast_path(r, r->chunk_at);
+    if (end != r->chunk_at)
+        r->slow_path_bytes = 0;
+    r->chunk_at = end;
 }
 
 /* Bytes for the parser. Of a long string it gets as much again as it had, for it looks at an open one from its start.
@@ -525,54 +530,56 @@ static void scan(reader *r)
  * Where an entry seems to end they end, too, so that scanning may go on there; quotation marks and braces tell, as they
  * tell the parser. The more it has parsed since something was scanned the more it gets, lest a file that is not plain
  * comes in crumbs. */
-static uint64_t next_chunk(reader *r, uint64_t silent)
+static uint64_t next_chunk_size(reader *r, uint64_t silent)
 {
-    uint64_t most = tv_min_u64(tv_min_u64(tv_max_u64(CHUNK, silent), SILENT_MAX + CHUNK - silent), r->size - r->base);
-    const uint8_t *start = r->data + r->base, *end = start + most, *from = start + tv_min_u64(r->parsed, CHUNK / 2);
+    uint64_t most =
+        tv_min_u64(tv_min_u64(tv_max_u64(CHUNK, silent), TOKEN_MAX + CHUNK - silent), r->size - r->chunk_at);
+    const uint8_t *start = r->data + r->chunk_at, *end = start + most,
+                  *from = start + tv_min_u64(r->slow_path_bytes, CHUNK / 2);
     unsigned depth = r->depth;
-    r->closed = false;
-    for (const uint8_t *p = start; p < end && !r->careful; p++) {
+    r->at_entry_end = false;
+    for (const uint8_t *p = start; p < end && !r->slow_path_only; p++) {
         if (r->escaped) {
             r->escaped = false;
-        } else if (r->quoted) {
+        } else if (r->in_string) {
             r->escaped = *p == '\\';
-            r->quoted = *p != '"';
+            r->in_string = *p != '"';
         } else if (*p == '"') {
-            r->quoted = true;
+            r->in_string = true;
         } else if (*p == '{' || *p == '[') {
             depth++;
         } else if (*p == '}' || *p == ']') {
             depth--;
-            r->closed = *p == '}' && p >= from && (depth == 0 || depth == 2); /* of JSON Lines, of the list */
-            if (r->closed)
+            r->at_entry_end = *p == '}' && p >= from && (depth == 0 || depth == 2); /* of JSON Lines, of the list */
+            if (r->at_entry_end)
                 return (uint64_t)(p - start) + 1;
         }
     }
     return most;
 }
 
-static void parse(reader *r)
+static void parse_file(reader *r)
 {
     uint64_t silent = 0, chunk; /* silent: bytes since the parser called */
     yajl_config(r->parser, yajl_allow_multiple_values, 1);
     yajl_status status = yajl_status_ok;
-    for (; r->base < r->size && status == yajl_status_ok; r->base += chunk) {
-        scan(r);
-        chunk = next_chunk(r, silent);
-        r->heard = false;
-        status = yajl_parse(r->parser, r->data + r->base, (size_t)chunk);
-        r->parsed += chunk;
-        silent = r->heard ? 0 : silent + chunk;
+    for (; r->chunk_at < r->size && status == yajl_status_ok; r->chunk_at += chunk) {
+        take_fast_path(r);
+        chunk = next_chunk_size(r, silent);
+        r->had_event = false;
+        status = yajl_parse(r->parser, r->data + r->chunk_at, (size_t)chunk);
+        r->slow_path_bytes += chunk;
+        silent = r->had_event ? 0 : silent + chunk;
         if (status != yajl_status_ok)
             break;
-        if (silent > SILENT_MAX) {
-            cmdq_reader_error(r, CMDQ_CODE_LIMIT, r->base, NULL, "a string or number is longer than %d MiB",
-                              SILENT_MAX >> 20);
+        if (silent > TOKEN_MAX) {
+            cmdq_reader_error(r, CMDQ_CODE_LIMIT, r->chunk_at, NULL, "a string or number is longer than %d MiB",
+                              TOKEN_MAX >> 20);
             return;
         }
     }
     if (status == yajl_status_ok) {
-        r->base = r->size;
+        r->chunk_at = r->size;
         status = yajl_complete_parse(r->parser);
     }
     if (status == yajl_status_error)
@@ -584,22 +591,21 @@ static void parse(reader *r)
         cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, 0, "{\"metadata\": {…}, \"cmdq\": […]}", "the file has no entries");
 }
 
-static bool no_memory(const reader *r)
+static bool is_out_of_memory(const reader *r)
 {
     const cmdq_queue *q = r->queue;
     return q->entry_buf.failed || q->values.failed || q->lists.failed || q->extras.failed || r->ids.failed ||
-           r->program->lines_buf.failed;
+           r->program->lines.failed;
 }
 
 static tv_status check_queue(reader *r)
 {
     cmdq_queue *q = r->queue;
     tv_program *program = r->program;
-    if (no_memory(r))
+    if (is_out_of_memory(r))
         return tv_fail_memory(r->sink);
     q->entries = (cmdq_entry *)(void *)q->entry_buf.data;
     program->instruction_count = q->count;
-    program->lines = (const tv_line_entry *)(const void *)program->lines_buf.data;
     if (r->has_metadata && q->metadata.len > METADATA_MAX)
         cmdq_reader_error(r, CMDQ_CODE_LIMIT, 0, "put large contents into files",
                           "the metadata are larger than %" PRIu64 " MiB", METADATA_MAX >> 20);
@@ -614,7 +620,7 @@ static tv_status check_queue(reader *r)
 }
 
 /* The file's name, kept by the program. */
-static bool set_file(reader *r)
+static bool set_file_name(reader *r)
 {
     tv_program *program = r->program;
     program->files = tv_arena_alloc(&program->arena, sizeof *program->files);
@@ -644,14 +650,14 @@ tv_status cmdq_reader_init(reader *r, const char *path, tv_input *input, const t
     r->program->form = &cmdq_form;
     r->program->form_data = r->queue = calloc(1, sizeof *r->queue);
     if (r->queue)
-        r->queue->text_count = 1;
-    if (!r->queue || !set_file(r) || !grow_texts(r)) {
+        r->queue->string_count = 1;
+    if (!r->queue || !set_file_name(r) || !grow_string_table(r)) {
         tv_program_free(r->program);
         cmdq_reader_fini(r);
         return tv_fail_memory(sink);
     }
     r->path = r->program->files[0];
-    r->queue->texts[0] = "";
+    r->queue->strings[0] = "";
     cmdq_layout_init(&r->queue->layout);
     return TV_OK;
 }
@@ -660,7 +666,7 @@ void cmdq_reader_fini(reader *r)
 {
     if (r->parser)
         yajl_free(r->parser);
-    free(r->text_slots);
+    free(r->string_slots);
     tv_buf_fini(&r->ids);
 }
 
@@ -675,7 +681,8 @@ tv_status cmdq_reader_finish(reader *r, tv_program **out)
     return status;
 }
 
-static tv_status read_file(const char *path, tv_input *input, bool careful, const tv_diag_sink *sink, tv_program **out)
+static tv_status read_queue(const char *path, tv_input *input, bool slow_path_only, const tv_diag_sink *sink,
+                            tv_program **out)
 {
     static const yajl_callbacks callbacks = {.yajl_null = on_null,
                                              .yajl_boolean = on_boolean,
@@ -688,26 +695,26 @@ static tv_status read_file(const char *path, tv_input *input, bool careful, cons
                                              .yajl_end_array = on_end_array};
     reader r;
     TV_TRY(cmdq_reader_init(&r, path, input, sink));
-    r.careful = careful;
+    r.slow_path_only = slow_path_only;
     r.parser = yajl_alloc(&callbacks, NULL, &r);
     if (!r.parser) {
         tv_program_free(r.program);
         cmdq_reader_fini(&r);
         return tv_fail_memory(sink);
     }
-    make_names(&r);
-    parse(&r);
+    init_field_names(&r);
+    parse_file(&r);
     return cmdq_reader_finish(&r, out);
 }
 
 tv_status cmdq_read(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out)
 {
-    return read_file(path, input, false, sink, out);
+    return read_queue(path, input, false, sink, out);
 }
 
 tv_status cmdq_read_slow_path(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out)
 {
-    return read_file(path, input, true, sink, out);
+    return read_queue(path, input, true, sink, out);
 }
 
 bool cmdq_recognise(const char *path, const uint8_t *data, size_t size)

@@ -11,27 +11,28 @@
 enum {
     ERRORS_MAX = 100,
     DEPTH_MAX = 64,
-    GIVEN_MAX = 2 * CMDQ_FIELDS /* as field and as member */,
+    FIELD_VALUES_MAX = 2 * CMDQ_FIELDS /* as field and as member */,
     CHUNK = 1 << 20,
-    SILENT_MAX = 64 << 20,
-    NAMES = 256
+    TOKEN_MAX = 64 << 20,
+    NAME_SLOTS = 256
 };
 
-_Static_assert(GIVEN_MAX <= UINT8_MAX, "`where` and `follows` hold bytes");
+_Static_assert(FIELD_VALUES_MAX <= UINT8_MAX, "`where` and `follows` hold bytes");
 
 /* What the next event belongs to. */
 typedef enum state {
-    BEFORE,    /* a value of the file: the object with everything, or the metadata of JSON Lines, or an entry of them */
-    TOP,       /* a key of the object with everything */
-    TOP_VALUE, /* … and its value */
-    ENTRIES,   /* an entry of the list */
-    ENTRY,     /* a key of an entry */
-    ENTRY_VALUE, /* … and its value */
-    IDS,         /* an element of a list of ids */
-    MEMBER,      /* a key of kv_range_desc */
-    MEMBER_VALUE,
-    SKIPPED, /* inside a value that is not looked at */
-    AFTER,
+    STATE_FILE, /* a value of the file: the object with everything, or the metadata of JSON Lines, or an entry of them
+                 */
+    STATE_TOP_KEY,     /* a key of the object with everything */
+    STATE_TOP_VALUE,   /* … and its value */
+    STATE_ENTRIES,     /* an entry of the list */
+    STATE_ENTRY_KEY,   /* a key of an entry */
+    STATE_ENTRY_VALUE, /* … and its value */
+    STATE_IDS,         /* an element of a list of ids */
+    STATE_MEMBER_KEY,  /* a key of kv_range_desc */
+    STATE_MEMBER_VALUE,
+    STATE_SKIP, /* inside a value that is not looked at */
+    STATE_END,
 } state;
 
 typedef enum value_kind {
@@ -45,7 +46,7 @@ typedef enum value_kind {
 } value_kind;
 
 /* A field of the entry that is being gathered. */
-typedef struct given {
+typedef struct field_value {
     uint16_t name; /* first field of that name */
     uint8_t kind;  /* value_kind */
     bool member;
@@ -55,7 +56,7 @@ typedef struct given {
     uint32_t text;  /* number of the text; IDS: where they begin in `ids` */
     uint32_t count; /* IDS */
     uint64_t at;    /* where in the file */
-} given;
+} field_value;
 
 /* A field's name as words, to compare it at one stroke. */
 typedef struct fast_name {
@@ -73,40 +74,40 @@ typedef struct reader {
     yajl_handle parser;
     unsigned errors;
     bool stopped;
-    uint64_t base;        /* of the chunk that the parser has */
-    uint64_t parsed;      /* bytes that the parser got since something was scanned */
-    bool heard;           /* the parser has called in this chunk */
-    bool careful;         /* the parser gets everything */
-    bool quoted, escaped; /* byte `base` is inside a string; it follows a backslash there */
-    bool closed;          /* a brace before byte `base` closes what may be an entry */
+    uint64_t chunk_at;        /* of the chunk that the parser has */
+    uint64_t slow_path_bytes; /* bytes that the parser got since something was scanned */
+    bool had_event;           /* the parser has called in this chunk */
+    bool slow_path_only;      /* the parser gets everything */
+    bool in_string, escaped;  /* byte `base` is inside a string; it follows a backslash there */
+    bool at_entry_end;        /* a brace before byte `base` closes what may be an entry */
     state state, after_skip;
     unsigned depth, skip_depth;
     bool is_metadata; /* what is skipped are the metadata */
     bool has_metadata, has_entries, in_cmdq;
     uint64_t skip_from; /* of the value that is skipped, or its key */
     unsigned metadata_line;
-    uint64_t line_at; /* lines are counted to here */
-    unsigned line;    /* … and this is its number, from 1 */
+    uint64_t lines_counted_to; /* lines are counted to here */
+    unsigned line;             /* … and this is its number, from 1 */
     uint64_t line_start;
 
-    uint32_t *text_slots; /* hash table of the texts */
-    uint32_t text_mask;
-    uint16_t names[NAMES]; /* hash table of the fields' names: number plus 1 */
+    uint32_t *string_slots; /* hash table of the texts */
+    uint32_t string_mask;
+    uint16_t names[NAME_SLOTS]; /* hash table of the fields' names: number plus 1 */
 
-    bool bad, has_opcode; /* of the entry */
+    bool entry_failed, has_opcode; /* of the entry */
     unsigned opcode;
     unsigned entry_line, entry_column;
     uint64_t entry_at;
-    given fields[GIVEN_MAX];
+    field_value fields[FIELD_VALUES_MAX];
     unsigned field_count;
-    uint8_t where[2][CMDQ_FIELDS]; /* of each name, as field and as member: its place in `fields` plus 1, or 0 */
+    uint8_t slot_of[2][CMDQ_FIELDS]; /* of each name, as field and as member: its place in `fields` plus 1, or 0 */
     tv_buf ids;
 
     fast_name fast_names[CMDQ_FIELDS];
-    uint8_t follows[CMDQ_OPCODES + 1]
-                   [CMDQ_FIELDS + 1]; /* fast_path.c: the name that came after another (plus 1), or first,
-                                         with each opcode; before it is known, and of members */
-    uint32_t last_text[CMDQ_FIELDS];  /* … and the last text of each field */
+    uint8_t next_name[CMDQ_OPCODES + 1]
+                     [CMDQ_FIELDS + 1]; /* fast_path.c: the name that came after another (plus 1), or first,
+                                           with each opcode; before it is known, and of members */
+    uint32_t last_string[CMDQ_FIELDS];  /* … and the last text of each field */
 } reader;
 
 void cmdq_reader_error(reader *r, cmdq_code code, uint64_t at, const char *hint, const char *format, ...)
@@ -131,15 +132,15 @@ void cmdq_reader_fini(reader *r);
 void cmdq_reader_begin_entry(reader *r, uint64_t at);
 
 /* The number of a text, the same for equal ones; 0 when memory is short. NULs inside end it. */
-uint32_t cmdq_reader_text(reader *r, tv_sv text);
+uint32_t cmdq_reader_intern(reader *r, tv_sv text);
 
-bool cmdq_reader_opcode(tv_sv text, unsigned *opcode);
+bool cmdq_find_opcode(tv_sv text, unsigned *opcode);
 
 /* The value of a JSON number of fewer than 400 bytes. */
-void cmdq_reader_number(const char *text, size_t length, given *g);
+void cmdq_parse_number(const char *text, size_t length, field_value *g);
 
 /* The number of a field's name: of the first field that has it; -1: there is none. */
-int cmdq_reader_name(const reader *r, tv_sv text);
+int cmdq_reader_field_name(const reader *r, tv_sv text);
 
 /* A new entry, without fields. */
 static inline void cmdq_reader_clear(reader *r)
@@ -147,21 +148,21 @@ static inline void cmdq_reader_clear(reader *r)
     r->has_opcode = false;
     r->field_count = 0;
     r->ids.len = 0;
-    memset(r->where, 0, sizeof r->where);
+    memset(r->slot_of, 0, sizeof r->slot_of);
 }
 
 /* A field more: it has not been given before. */
-static inline given *cmdq_reader_add(reader *r, unsigned name, bool member, uint64_t at)
+static inline field_value *cmdq_reader_add(reader *r, unsigned name, bool member, uint64_t at)
 {
-    given *g = &r->fields[r->field_count++];
-    *g = (given){.name = (uint16_t)name, .member = member, .at = at};
-    r->where[member][name] = (uint8_t)r->field_count;
+    field_value *g = &r->fields[r->field_count++];
+    *g = (field_value){.name = (uint16_t)name, .member = member, .at = at};
+    r->slot_of[member][name] = (uint8_t)r->field_count;
     return g;
 }
 
-static inline const given *cmdq_reader_given(const reader *r, unsigned name, bool member)
+static inline const field_value *cmdq_reader_find(const reader *r, unsigned name, bool member)
 {
-    return r->where[member][name] ? &r->fields[r->where[member][name] - 1] : NULL;
+    return r->slot_of[member][name] ? &r->fields[r->slot_of[member][name] - 1] : NULL;
 }
 
 /* fast_path.c: reads plain entries from byte `at` on, which follows an entry; returns where what is not plain begins.
@@ -171,9 +172,9 @@ uint64_t cmdq_fast_path(reader *r, uint64_t at);
 void fast_name_init(fast_name *name, const char *text);
 
 /* entry.c */
-void cmdq_reader_unknown(reader *r, const tv_insn *insn, tv_sv name, uint64_t at);
+void cmdq_reader_report_unknown(reader *r, const tv_insn *insn, tv_sv name, uint64_t at);
 
 /* The entry's fields are all there: checks and stores it. */
-void cmdq_reader_end_entry(reader *r);
+void cmdq_reader_finish_entry(reader *r);
 
 #endif

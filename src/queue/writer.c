@@ -15,7 +15,7 @@ typedef struct writer {
     const cmdq_extra *extra, *extra_end;
 } writer;
 
-static void write_text(FILE *out, const char *text)
+static void write_string(FILE *out, const char *text)
 {
     json_t *string = json_string(text);
     if (string)
@@ -60,10 +60,10 @@ static void write_field(const writer *w, const cmdq_entry *e, unsigned field, co
         fputs(value ? "true" : "false", w->out);
         break;
     case TV_PARAMETER_ENUM:
-        write_text(w->out, p->enum_names[value]);
+        write_string(w->out, p->enum_names[value]);
         break;
     case TV_PARAMETER_TEXT:
-        write_text(w->out, w->queue->texts[value]);
+        write_string(w->out, w->queue->strings[value]);
         break;
     default:
         fprintf(w->out, "%" PRIu64, value);
@@ -77,7 +77,7 @@ static void write_fields(const writer *w, const cmdq_entry *e)
     for (unsigned u = 0; u < insn->parameter_count; u++) {
         unsigned f = insn->parameters[u].parameter;
         tv_parameter_type type = tv_isa_cmdq.parameters[f].type;
-        if (!(e->given >> u & 1) || insn->parameters[u].presence >= TV_MEMBER || type == TV_PARAMETER_IDS)
+        if (!(e->present >> u & 1) || insn->parameters[u].presence >= TV_MEMBER || type == TV_PARAMETER_IDS)
             continue;
         if (type != TV_PARAMETER_OBJECT) {
             write_field(w, e, f, ", ");
@@ -86,7 +86,7 @@ static void write_fields(const writer *w, const cmdq_entry *e)
         fprintf(w->out, ", \"%s\": {", tv_isa_cmdq.parameters[f].name);
         const char *separator = "";
         for (unsigned k = 0; k < insn->parameter_count; k++)
-            if ((e->given >> k & 1) && insn->parameters[k].presence >= TV_MEMBER) {
+            if ((e->present >> k & 1) && insn->parameters[k].presence >= TV_MEMBER) {
                 write_field(w, e, insn->parameters[k].parameter, separator);
                 separator = ", ";
             }
@@ -98,19 +98,19 @@ static void write_entry(writer *w, uint32_t index)
 {
     const cmdq_queue *q = w->queue;
     const cmdq_entry *e = &q->entries[index];
-    fprintf(w->out, "{\"opcode\": \"%s\", \"id\": %" PRIu32, cmdq_name(e), index);
+    fprintf(w->out, "{\"opcode\": \"%s\", \"id\": %" PRIu32, cmdq_opcode_name(e), index);
     if (e->layer) {
         fputs(", \"layer_id\": ", w->out);
-        write_text(w->out, q->texts[e->layer]);
+        write_string(w->out, q->strings[e->layer]);
     }
-    write_ids(w->out, "deps_before", cmdq_list(q, e, CMDQ_DEPS_BEFORE), false);
-    write_ids(w->out, "deps_after", cmdq_list(q, e, CMDQ_DEPS_AFTER), false);
+    write_ids(w->out, "deps_before", cmdq_entry_list(q, e, CMDQ_DEPS_BEFORE), false);
+    write_ids(w->out, "deps_after", cmdq_entry_list(q, e, CMDQ_DEPS_AFTER), false);
     if (e->wait_group) {
         fputs(", \"wait_group\": ", w->out);
-        write_text(w->out, q->texts[cmdq_integer(q, &q->entries[e->wait_group - 1], CMDQ_F_name)]);
+        write_string(w->out, q->strings[cmdq_integer(q, &q->entries[e->wait_group - 1], CMDQ_F_name)]);
     }
     if (e->opcode == CMDQ_BARRIER || e->opcode == CMDQ_SYNC_GROUP)
-        write_ids(w->out, e->opcode == CMDQ_BARRIER ? "wait_for" : "group", cmdq_list(q, e, CMDQ_TARGETS), true);
+        write_ids(w->out, e->opcode == CMDQ_BARRIER ? "wait_for" : "group", cmdq_entry_list(q, e, CMDQ_TARGETS), true);
     write_fields(w, e);
     for (; w->extra < w->extra_end && w->extra->entry == index; w->extra++) {
         fputs(", ", w->out);

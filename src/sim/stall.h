@@ -3,7 +3,7 @@
  *
  * An instruction may be stalled for several reasons at once, each until a known cycle. Every cycle between the one in
  * which it could first issue and its issue is attributed to exactly one reason: the first, in the order of the
- * machine's enum of reasons, that still applies in that cycle. Two accounts may be charged: the scheduler's, and that
+ * machine's enum of reasons, that still applies in that cycle. Two accounts record them: the scheduler's, and that
  * of the instruction's engine for the cycles in which the engine is free.
  *
  * The functions are inline: a timing model calls them for each instruction, with a constant count of reasons. */
@@ -40,7 +40,8 @@ typedef struct tv_stall_accounts {
     tv_account *engine;         /* NULL: none */
     uint64_t engine_free;       /* before this cycle the engine still works on another instruction */
     const tv_emitter *emitter;  /* NULL: no events */
-    const tv_event *event;      /* template of the events, with the instruction's index; used if the run is traced */
+    int64_t index;              /* of the instruction */
+    const tv_event *event;      /* what its events have beside that; NULL: nothing. Read if the run is traced */
     const char *const *reasons; /* names */
 } tv_stall_accounts;
 
@@ -48,8 +49,8 @@ typedef struct tv_stall_accounts {
 void tv_emit_stall(const tv_stall_accounts *accounts, const tv_account *account, unsigned reason, int64_t waits_for,
                    uint64_t from, uint64_t to);
 
-/* Charges the cycles from `from` to `to` (exclusive) to `reason`. An empty range is allowed. */
-static inline void tv_charge_stall(const tv_stall_accounts *accounts, tv_account *account, unsigned reason,
+/* Records the cycles from `from` to `to` (exclusive) as stalled by `reason`. An empty range is allowed. */
+static inline void tv_record_stall(const tv_stall_accounts *accounts, tv_account *account, unsigned reason,
                                    int64_t waits_for, uint64_t from, uint64_t to)
 {
     if (to <= from)
@@ -59,7 +60,7 @@ static inline void tv_charge_stall(const tv_stall_accounts *accounts, tv_account
         tv_emit_stall(accounts, account, reason, waits_for, from, to);
 }
 
-/* Charges each cycle from `cycle` to the issue cycle, and returns the latter. */
+/* Attributes each cycle from `cycle` to the issue cycle, and returns the latter. */
 static inline uint64_t tv_attribute_stalls(const tv_stall *stalls, unsigned count, uint64_t cycle,
                                            const tv_stall_accounts *accounts)
 {
@@ -69,9 +70,9 @@ static inline uint64_t tv_attribute_stalls(const tv_stall *stalls, unsigned coun
         uint64_t from = cycle;
         cycle = stalls[r].until;
         if (accounts->scheduler)
-            tv_charge_stall(accounts, accounts->scheduler, r, stalls[r].waits_for, from, cycle);
+            tv_record_stall(accounts, accounts->scheduler, r, stalls[r].waits_for, from, cycle);
         if (accounts->engine)
-            tv_charge_stall(accounts, accounts->engine, r, stalls[r].waits_for, tv_max_u64(from, accounts->engine_free),
+            tv_record_stall(accounts, accounts->engine, r, stalls[r].waits_for, tv_max_u64(from, accounts->engine_free),
                             cycle);
     }
     return cycle;

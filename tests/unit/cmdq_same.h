@@ -49,16 +49,16 @@ static inline bool same_bytes(const tv_buf *a, const tv_buf *b)
 
 static inline bool same_texts(const cmdq_queue *a, const cmdq_queue *b)
 {
-    bool same = a->text_count == b->text_count;
-    for (uint32_t i = 0; same && i < a->text_count; i++)
-        same = strcmp(a->texts[i], b->texts[i]) == 0;
+    bool same = a->string_count == b->string_count;
+    for (uint32_t i = 0; same && i < a->string_count; i++)
+        same = strcmp(a->strings[i], b->strings[i]) == 0;
     return same;
 }
 
 static inline bool same_entry(const cmdq_entry *a, const cmdq_entry *b)
 {
-    return a->opcode == b->opcode && a->layer == b->layer && a->wait_group == b->wait_group && a->given == b->given &&
-           a->values == b->values && a->lists == b->lists;
+    return a->opcode == b->opcode && a->layer == b->layer && a->wait_group == b->wait_group &&
+           a->present == b->present && a->values == b->values && a->lists == b->lists;
 }
 
 /* What differs, or NULL. */
@@ -71,14 +71,17 @@ static inline const char *reading_difference(const reading *x, const reading *y)
     if (!x->program)
         return NULL;
     const cmdq_queue *a = cmdq_queue_of(x->program), *b = cmdq_queue_of(y->program);
-    if (a->count != b->count || a->forward != b->forward || a->json_lines != b->json_lines || a->minor != b->minor)
+    if (a->count != b->count || a->has_forward_deps != b->has_forward_deps || a->json_lines != b->json_lines ||
+        a->minor != b->minor)
         return "the queue";
     for (uint32_t i = 0; i < a->count; i++)
         if (!same_entry(&a->entries[i], &b->entries[i]))
             return "an entry";
     if (!same_bytes(&a->values, &b->values) || !same_bytes(&a->lists, &b->lists))
         return "values";
-    if (!same_bytes(&x->program->lines_buf, &y->program->lines_buf))
+    const tv_line_vec *lines = &x->program->lines, *other = &y->program->lines;
+    if (lines->count != other->count ||
+        (lines->count && memcmp(lines->data, other->data, lines->count * sizeof *lines->data) != 0))
         return "lines";
     if (a->extras.len != b->extras.len)
         return "fields that are passed over";
@@ -87,12 +90,12 @@ static inline const char *reading_difference(const reading *x, const reading *y)
 
 /* What the two ways make different of these bytes, or NULL; *scanned, where it is not NULL, gets the entries that were
  * taken past the parser. */
-static inline const char *reading_compare(const uint8_t *data, size_t size, uint32_t *scanned)
+static inline const char *reading_compare(const uint8_t *data, size_t size, uint32_t *fast_path_count)
 {
     reading fast = reading_make(data, size, cmdq_read), careful = reading_make(data, size, cmdq_read_slow_path);
     const char *difference = reading_difference(&fast, &careful);
-    if (scanned)
-        *scanned = fast.program ? cmdq_queue_of(fast.program)->scanned : 0;
+    if (fast_path_count)
+        *fast_path_count = fast.program ? cmdq_queue_of(fast.program)->fast_path_count : 0;
     reading_free(&fast);
     reading_free(&careful);
     return difference;

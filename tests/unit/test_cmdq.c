@@ -163,10 +163,10 @@ static void random_ids(unit_rng *rng, unsigned later, unsigned density, tv_buf *
 }
 
 /* One or two lists; deps_after never names earlier entries here unless `later` entries may be named, too. */
-static void random_order(unit_rng *rng, unsigned total, bool forward, int group, tv_buf *text)
+static void random_order(unit_rng *rng, unsigned total, bool has_forward_deps, int group, tv_buf *text)
 {
     tv_buf_str(text, ", \"deps_before\": [");
-    random_ids(rng, forward ? total - 1 : 0, 2, text);
+    random_ids(rng, has_forward_deps ? total - 1 : 0, 2, text);
     tv_buf_str(text, "]");
     if (unit_below(rng, 4) == 0 && count + 2 < total) {
         unsigned id = count + 1 + (unsigned)unit_below(rng, total - 2 - count);
@@ -201,7 +201,7 @@ static int add_control(unit_rng *rng, queue_text *q, int group, const char *more
 }
 
 /* A queue of `total` entries, END the last, and its model. */
-static void random_queue(unit_rng *rng, unsigned total, bool forward, queue_text *q)
+static void random_queue(unit_rng *rng, unsigned total, bool has_forward_deps, queue_text *q)
 {
     int group = -1;
     memset(model, 0, sizeof model);
@@ -210,7 +210,7 @@ static void random_queue(unit_rng *rng, unsigned total, bool forward, queue_text
     for (count = 0; count + 1 < total; count++) {
         tv_buf more = {0};
         model[count].engine = UINT_MAX;
-        random_order(rng, total, forward, group, &more);
+        random_order(rng, total, has_forward_deps, group, &more);
         unsigned kind = (unsigned)unit_below(rng, 8);
         if (kind < 3)
             add_transfer(rng, q, tv_buf_cstr(&more));
@@ -268,27 +268,27 @@ static void take_pair(void *user, const tv_diag *diag)
     p->at[a][b] = true;
 }
 
-static uint64_t find(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan, uint32_t window_max,
+static uint64_t find(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan, uint32_t window_max,
                      pairs *found)
 {
     tv_diag_sink sink = {take_pair, found};
     tv_check_counts counts = {0};
     tv_findings findings = {.program = program, .sink = &sink, .codes = cmdq_codes, .counts = &counts};
     memset(found, 0, sizeof *found);
-    return cmdq_find_hazards(program, shape, plan, window_max, TV_ERROR, &findings);
+    return cmdq_find_hazards(program, params, plan, window_max, TV_ERROR, &findings);
 }
 
 static cmdq_params small_shape(void)
 {
-    cmdq_params shape;
+    cmdq_params params;
     tv_machine *machine = machine_with(TV_MODE_TIMING, small_machine);
-    cmdq_params_init(&shape, tv_machine_config(machine));
+    cmdq_params_init(&params, tv_machine_config(machine));
     tv_machine_free(machine);
-    return shape;
+    return params;
 }
 
 /* Of few enough entries every pair is told, else their number is compared. */
-static void compare_hazards(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan)
+static void compare_hazards(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan)
 {
     static const uint32_t windows[] = {0, 1, CMDQ_WINDOW_MAX, UINT32_MAX};
     static pairs want, got;
@@ -297,14 +297,14 @@ static void compare_hazards(const tv_program *program, const cmdq_params *shape,
         for (unsigned b = a + 1; b < count; b++)
             want.count += want.at[a][b] = collide(a, b);
     for (unsigned w = 0; w < TV_COUNTOF(windows); w++) {
-        assert_int_equal(find(program, shape, plan, windows[w], &got), want.count);
+        assert_int_equal(find(program, params, plan, windows[w], &got), want.count);
         if (want.count <= TV_FINDINGS_MAX && memcmp(want.at, got.at, sizeof want.at) != 0)
             fail_msg("window %u: other pairs than those of brute force", windows[w]);
     }
 }
 
 /* Searches one random queue; false: its entries wait for each other, as both sides must say. */
-static bool search_one(unit_rng *rng, const cmdq_params *shape, unsigned total)
+static bool search_one(unit_rng *rng, const cmdq_params *params, unsigned total)
 {
     queue_text q = {0};
     tv_program *program;
@@ -320,11 +320,11 @@ static bool search_one(unit_rng *rng, const cmdq_params *shape, unsigned total)
         assert_false(orderly);
         return false;
     }
-    status = cmdq_plan_make(program, shape, NULL, &errors, &plan);
+    status = cmdq_plan_init(program, params, NULL, &errors, &plan);
     assert_int_equal(status == TV_OK, orderly);
     if (status == TV_OK) {
-        compare_hazards(program, shape, &plan);
-        cmdq_plan_free(&plan);
+        compare_hazards(program, params, &plan);
+        cmdq_plan_fini(&plan);
     }
     tv_program_free(program);
     return status == TV_OK;
@@ -334,10 +334,10 @@ static void hazards_are_those_of_brute_force_with_and_without_the_tree(void **st
 {
     (void)state;
     unit_rng rng = {1};
-    cmdq_params shape = small_shape();
+    cmdq_params params = small_shape();
     unsigned orderly = 0, circular = 0;
     while (orderly < 2000)
-        *(search_one(&rng, &shape, 3 + (unsigned)unit_below(&rng, 12)) ? &orderly : &circular) += 1;
+        *(search_one(&rng, &params, 3 + (unsigned)unit_below(&rng, 12)) ? &orderly : &circular) += 1;
     assert_true(circular > 20);
 }
 
@@ -345,9 +345,9 @@ static void hazards_of_long_queues_are_as_many_as_by_brute_force(void **state)
 {
     (void)state;
     unit_rng rng = {2};
-    cmdq_params shape = small_shape();
+    cmdq_params params = small_shape();
     for (unsigned done = 0; done < 40;)
-        done += search_one(&rng, &shape, ENTRIES_MAX - (unsigned)unit_below(&rng, 100));
+        done += search_one(&rng, &params, ENTRIES_MAX - (unsigned)unit_below(&rng, 100));
 }
 
 /* ---- Runs in parts ---- */
@@ -391,11 +391,11 @@ static void expect_same_times(const tv_stats *a, const tv_stats *b)
 }
 
 /* A random queue that has an order. */
-static tv_program *orderly_queue(unit_rng *rng, bool forward)
+static tv_program *orderly_queue(unit_rng *rng, bool has_forward_deps)
 {
     for (;;) {
         queue_text q = {0};
-        random_queue(rng, 4 + (unsigned)unit_below(rng, 30), forward, &q);
+        random_queue(rng, 4 + (unsigned)unit_below(rng, 30), has_forward_deps, &q);
         if (close_paths())
             return queue_open(&q);
         tv_buf_fini(&q.text);
@@ -575,10 +575,10 @@ static void the_least_entry_that_can_be_next_is(void **state)
     queue_add(&q, "\"opcode\": \"NOP\"");
     queue_add(&q, "\"opcode\": \"NOP\"");
     tv_program *program = queue_open(&q);
-    assert_true(cmdq_graph_make(cmdq_queue_of(program), 6, &graph));
+    assert_true(cmdq_graph_init(cmdq_queue_of(program), 6, &graph));
     assert_true(cmdq_order(cmdq_queue_of(program), &graph, 6, NULL, order, &stuck));
     assert_memory_equal(order, want, sizeof want);
-    cmdq_graph_free(&graph);
+    cmdq_graph_fini(&graph);
     tv_program_free(program);
 }
 

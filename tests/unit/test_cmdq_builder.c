@@ -82,8 +82,8 @@ static void what_is_built_is_what_the_reader_makes_of_the_text(void **state)
         assert_int_equal(tv_program_instruction_count(built), 3);
         for (uint32_t i = 0; i < 3; i++) {
             tv_buf a = {0}, b = {0};
-            cmdq_print(cmdq_queue_of(built), i, &a);
-            cmdq_print(cmdq_queue_of(read), i, &b);
+            cmdq_print_entry(cmdq_queue_of(built), i, &a);
+            cmdq_print_entry(cmdq_queue_of(read), i, &b);
             assert_string_equal(tv_buf_cstr(&a), tv_buf_cstr(&b));
             tv_buf_fini(&a);
             tv_buf_fini(&b);

@@ -165,12 +165,12 @@ static void fill(unit_rng *rng, operand *o, unsigned qbits, unsigned count)
 
 enum { SCALE_OF_ALL, SCALE_OF_OUTPUT, SCALE_OF_GROUP, SCALINGS };
 
-typedef struct shape {
+typedef struct dims {
     unsigned m, n, k, group; /* group: k without groups */
     unsigned scaling;
     bool accumulate, biased;
     double scale_ifm, scale_wgt, scale_ofm;
-} shape;
+} dims;
 
 static operand ifm, wgt, ofm, bias, scales;
 static tv_machine *machine;
@@ -199,7 +199,7 @@ static double random_scale(unit_rng *rng)
     return unit_below(rng, 4) ? (double)(float)x : -(double)(float)x;
 }
 
-static void add_entry(queue_text *q, const char *opcode, const char *sizes, const shape *s)
+static void add_entry(queue_text *q, const char *opcode, const char *sizes, const dims *s)
 {
     char more[400] = "";
     int n = s->biased
@@ -223,7 +223,7 @@ static void add_entry(queue_text *q, const char *opcode, const char *sizes, cons
 }
 
 /* Puts the operands in their places and runs one entry. */
-static void run_entry(const char *opcode, const char *sizes, const shape *s, uint8_t *bytes)
+static void run_entry(const char *opcode, const char *sizes, const dims *s, uint8_t *bytes)
 {
     queue_text q = {0};
     add_entry(&q, opcode, sizes, s);
@@ -241,19 +241,19 @@ static void run_entry(const char *opcode, const char *sizes, const shape *s, uin
     before = program;
 }
 
-static void run_matrix(const char *opcode, const shape *s, uint8_t *bytes)
+static void run_matrix(const char *opcode, const dims *s, uint8_t *bytes)
 {
     char sizes[80];
     snprintf(sizes, sizeof sizes, "\"m\": %u, \"n\": %u, \"k\": %u", s->m, s->n, s->k);
     run_entry(opcode, sizes, s, bytes);
 }
 
-static unsigned outputs_with_scale(const shape *s)
+static unsigned outputs_with_scale(const dims *s)
 {
     return s->scaling == SCALE_OF_GROUP ? s->n * (s->k / s->group) : s->n;
 }
 
-static void random_rest(unit_rng *rng, shape *s, unsigned qbits_ofm)
+static void random_rest(unit_rng *rng, dims *s, unsigned qbits_ofm)
 {
     s->group = s->scaling == SCALE_OF_GROUP ? s->group : s->k;
     s->scale_ifm = random_scale(rng);
@@ -267,8 +267,7 @@ static void random_rest(unit_rng *rng, shape *s, unsigned qbits_ofm)
 /* ---- The reference ---- */
 
 /* The value of a group: x[i] * w[i], scaled. */
-static double group_value(const shape *s, const double *x, const double *w, unsigned output, unsigned g,
-                          unsigned groups)
+static double group_value(const dims *s, const double *x, const double *w, unsigned output, unsigned g, unsigned groups)
 {
     double terms[ELEMENTS_MAX], scale = s->scaling == SCALE_OF_ALL ? s->scale_wgt : scales.values[output * groups + g],
                                 total;
@@ -287,7 +286,7 @@ static double group_value(const shape *s, const double *x, const double *w, unsi
 }
 
 /* An output before it is rounded to its type. */
-static double output_value(const shape *s, const double *x, const double *w, unsigned output, double old)
+static double output_value(const dims *s, const double *x, const double *w, unsigned output, double old)
 {
     double terms[ELEMENTS_MAX], y;
     unsigned groups = s->k / s->group;
@@ -326,7 +325,7 @@ static double output_pattern_value(const uint8_t *bytes, unsigned i)
     return pattern_value(ofm.qbits, pattern);
 }
 
-static void expect(const char *what, const shape *s, const uint8_t *bytes, unsigned i, double y)
+static void expect(const char *what, const dims *s, const uint8_t *bytes, unsigned i, double y)
 {
     double want = stored(y, ofm.qbits), got = output_pattern_value(bytes, i);
     if (want != got)
@@ -342,7 +341,7 @@ static void expect_clean_end(const uint8_t *bytes)
         assert_int_equal(bytes[byte_count(&ofm) - 1] >> used, 0);
 }
 
-static void compare_matrix(const shape *s)
+static void compare_matrix(const dims *s)
 {
     static uint8_t bytes[ELEMENTS_MAX * 4 + 1];
     run_matrix("TE_GEMM_TILE", s, bytes);
@@ -360,13 +359,13 @@ static const unsigned widths[] = {2, 4, 8, 16, 32};
 static void gemm_case(unit_rng *rng, unsigned activation, unsigned weight, unsigned output, unsigned variant)
 {
     unsigned groups = 1 + (unsigned)unit_below(rng, 9), group = 1 + (unsigned)unit_below(rng, 9);
-    shape s = {.m = 1 + (unsigned)unit_below(rng, 4),
-               .n = 1 + (unsigned)unit_below(rng, 5),
-               .k = groups * group,
-               .group = group,
-               .scaling = variant % SCALINGS,
-               .accumulate = variant / SCALINGS % 2,
-               .biased = variant / SCALINGS / 2 % 2};
+    dims s = {.m = 1 + (unsigned)unit_below(rng, 4),
+              .n = 1 + (unsigned)unit_below(rng, 5),
+              .k = groups * group,
+              .group = group,
+              .scaling = variant % SCALINGS,
+              .accumulate = variant / SCALINGS % 2,
+              .biased = variant / SCALINGS / 2 % 2};
     fill(rng, &ifm, activation, s.m * s.k);
     fill(rng, &wgt, weight, s.n * s.k);
     random_rest(rng, &s, output);
@@ -390,7 +389,7 @@ static void long_integer_sums_are_rounded_once(void **state)
     (void)state;
     unit_rng rng = {2};
     for (unsigned round = 0; round < 40; round++) {
-        shape s = {.m = 1, .n = 1, .k = 2001 + 2 * round, .group = 2001 + 2 * round, .scaling = SCALE_OF_ALL};
+        dims s = {.m = 1, .n = 1, .k = 2001 + 2 * round, .group = 2001 + 2 * round, .scaling = SCALE_OF_ALL};
         fill(&rng, &ifm, 8, s.k);
         fill(&rng, &wgt, 8, s.k);
         random_rest(&rng, &s, 32);
@@ -410,7 +409,7 @@ static void ties_go_to_even_and_large_values_clamp(void **state)
     unit_rng rng = {3};
     for (unsigned o = 0; o < 3; o++)
         for (unsigned round = 0; round < 60; round++) {
-            shape s = {.m = 4, .n = 4, .k = 3, .group = 3, .scaling = SCALE_OF_ALL};
+            dims s = {.m = 4, .n = 4, .k = 3, .group = 3, .scaling = SCALE_OF_ALL};
             fill(&rng, &ifm, 4, 12);
             fill(&rng, &wgt, 4, 12);
             random_rest(&rng, &s, widths[o]);
@@ -426,7 +425,7 @@ static void output_over_its_inputs_is_written_last(void **state)
     unit_rng rng = {4};
     static uint8_t apart[64], over[64];
     queue_text q = {0};
-    shape s = {.m = 3, .n = 4, .k = 4, .group = 4, .scaling = SCALE_OF_ALL};
+    dims s = {.m = 3, .n = 4, .k = 4, .group = 4, .scaling = SCALE_OF_ALL};
     fill(&rng, &ifm, 8, 12);
     fill(&rng, &wgt, 8, 16);
     random_rest(&rng, &s, 8);
@@ -461,13 +460,13 @@ static void qkt_equals_gemm(void **state)
     static uint8_t gemm[4096], qkt[4096];
     for (unsigned round = 0; round < 100; round++) {
         unsigned group = 1 + (unsigned)unit_below(&rng, 6);
-        shape s = {.m = 1 + (unsigned)unit_below(&rng, 6),
-                   .n = 1 + (unsigned)unit_below(&rng, 6),
-                   .k = group * 5,
-                   .group = group,
-                   .scaling = round % SCALINGS,
-                   .accumulate = round / 3 % 2,
-                   .biased = round / 6 % 2};
+        dims s = {.m = 1 + (unsigned)unit_below(&rng, 6),
+                  .n = 1 + (unsigned)unit_below(&rng, 6),
+                  .k = group * 5,
+                  .group = group,
+                  .scaling = round % SCALINGS,
+                  .accumulate = round / 3 % 2,
+                  .biased = round / 6 % 2};
         fill(&rng, &ifm, widths[unit_below(&rng, 5)], s.m * s.k);
         fill(&rng, &wgt, widths[unit_below(&rng, 5)], s.n * s.k);
         random_rest(&rng, &s, widths[unit_below(&rng, 5)]);
@@ -484,13 +483,13 @@ static void av_equals_gemm_of_the_transposed(void **state)
     static uint8_t gemm[4096], av[4096];
     for (unsigned round = 0; round < 200; round++) {
         unsigned group = 1 + (unsigned)unit_below(&rng, 6);
-        shape s = {.m = 1 + (unsigned)unit_below(&rng, 6),
-                   .n = 1 + (unsigned)unit_below(&rng, 6),
-                   .k = group * 5,
-                   .group = group,
-                   .scaling = round % SCALINGS,
-                   .accumulate = round / 3 % 2,
-                   .biased = round / 6 % 2};
+        dims s = {.m = 1 + (unsigned)unit_below(&rng, 6),
+                  .n = 1 + (unsigned)unit_below(&rng, 6),
+                  .k = group * 5,
+                  .group = group,
+                  .scaling = round % SCALINGS,
+                  .accumulate = round / 3 % 2,
+                  .biased = round / 6 % 2};
         static operand v;
         fill(&rng, &ifm, widths[unit_below(&rng, 5)], s.m * s.k);
         fill(&rng, &wgt, widths[unit_below(&rng, 5)], s.n * s.k);
@@ -554,7 +553,7 @@ static void gather(const image *c, unsigned oy, unsigned ox, double *x)
             }
 }
 
-static void compare_image(const image *c, const shape *s)
+static void compare_image(const image *c, const dims *s)
 {
     static uint8_t bytes[ELEMENTS_MAX * 4 + 1];
     static double x[ELEMENTS_MAX];
@@ -583,13 +582,13 @@ static void convolution_equals_a_direct_loop(void **state)
         image c = random_image(&rng);
         if (!c.out_h || !c.out_w)
             continue;
-        shape s = {.m = c.out_h * c.out_w,
-                   .n = c.out_c,
-                   .k = c.kernel_h * c.kernel_w * c.in_c,
-                   .group = c.in_c,
-                   .scaling = round % SCALINGS,
-                   .accumulate = round / 3 % 2,
-                   .biased = round / 6 % 2};
+        dims s = {.m = c.out_h * c.out_w,
+                  .n = c.out_c,
+                  .k = c.kernel_h * c.kernel_w * c.in_c,
+                  .group = c.in_c,
+                  .scaling = round % SCALINGS,
+                  .accumulate = round / 3 % 2,
+                  .biased = round / 6 % 2};
         fill(&rng, &ifm, widths[unit_below(&rng, 5)], c.in_h * c.in_w * c.in_c);
         fill(&rng, &wgt, widths[unit_below(&rng, 5)], s.n * s.k);
         random_rest(&rng, &s, widths[unit_below(&rng, 5)]);
@@ -605,7 +604,7 @@ static void a_kernel_larger_than_the_padded_input_is_refused(void **state)
     tv_diag_sink sink = unit_sink(&log);
     unit_rng rng = {8};
     queue_text q = {0};
-    shape s = {.m = 1, .n = 1, .k = 6, .group = 6};
+    dims s = {.m = 1, .n = 1, .k = 6, .group = 6};
     fill(&rng, &ifm, 8, 4);
     fill(&rng, &wgt, 8, 6);
     random_rest(&rng, &s, 8);
@@ -651,7 +650,7 @@ static void append_indices(const sparse *p)
     wgt.count = (unsigned)((at + wgt.qbits - 1) / wgt.qbits);
 }
 
-static void run_sparse(const sparse *p, const shape *s, uint8_t *bytes)
+static void run_sparse(const sparse *p, const dims *s, uint8_t *bytes)
 {
     char sizes[120];
     snprintf(sizes, sizeof sizes, "\"m\": %u, \"n\": %u, \"k\": %u, \"sparse_n\": %u, \"sparse_m\": %u", s->m, s->n,
@@ -669,13 +668,13 @@ static void compare_with_dense(unit_rng *rng, unsigned round)
     p.n = shapes[round % 8][0];
     p.m = shapes[round % 8][1];
     unsigned groups = from_1(rng, 4), weight = widths[unit_below(rng, 3)];
-    shape s = {.m = from_1(rng, 4),
-               .n = from_1(rng, 4),
-               .k = groups * p.m,
-               .group = p.m,
-               .scaling = round / 8 % SCALINGS,
-               .accumulate = round / 24 % 2,
-               .biased = round / 48 % 2};
+    dims s = {.m = from_1(rng, 4),
+              .n = from_1(rng, 4),
+              .k = groups * p.m,
+              .group = p.m,
+              .scaling = round / 8 % SCALINGS,
+              .accumulate = round / 24 % 2,
+              .biased = round / 48 % 2};
     fill(rng, &ifm, widths[unit_below(rng, 3)], s.m * s.k);
     fill(rng, &wgt, weight, s.n * groups * p.n);
     random_rest(rng, &s, widths[unit_below(rng, 5)]);
@@ -713,7 +712,7 @@ static void sparse_sums_are_in_the_order_of_the_values(void **state)
         p.m = from_1(&rng, 9);
         p.n = from_1(&rng, p.m);
         unsigned kept = groups * p.n;
-        shape s = {
+        dims s = {
             .m = from_1(&rng, 3), .n = from_1(&rng, 3), .k = groups * p.m, .group = p.m, .scaling = round % SCALINGS};
         fill(&rng, &ifm, widths[unit_below(&rng, 5)], s.m * s.k);
         fill(&rng, &wgt, widths[unit_below(&rng, 5)], s.n * kept);
@@ -725,7 +724,7 @@ static void sparse_sums_are_in_the_order_of_the_values(void **state)
         }
         append_indices(&p);
         run_sparse(&p, &s, bytes);
-        shape thin = s;
+        dims thin = s;
         thin.k = kept;
         thin.group = s.scaling == SCALE_OF_GROUP ? p.n : kept;
         for (unsigned i = 0; i < s.m * s.n; i++) {
@@ -744,7 +743,7 @@ static void an_index_past_its_group_faults_and_changes_nothing(void **state)
     static sparse p = {.n = 1, .m = 3, .bits = 2};
     queue_text q = {0};
     tv_stop_reason why;
-    shape s = {.m = 1, .n = 2, .k = 6, .group = 6, .scale_ifm = 1, .scale_wgt = 1, .scale_ofm = 1};
+    dims s = {.m = 1, .n = 2, .k = 6, .group = 6, .scale_ifm = 1, .scale_wgt = 1, .scale_ofm = 1};
     fill(&rng, &ifm, 8, 6);
     fill(&rng, &wgt, 8, 4);
     fill(&rng, &ofm, 8, 2);

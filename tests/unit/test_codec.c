@@ -168,8 +168,8 @@ static void every_bit_of_a_row_is_fixed_reserved_or_an_operand_once(void **state
             const tv_field *f = &isa->fields[insn->operands[i].field];
             const tv_field *parts[2] = {f, NULL};
             if (f->role == TV_FIELD_JOINED) {
-                parts[0] = &isa->fields[f->high_part];
-                parts[1] = &isa->fields[f->low_part];
+                parts[0] = &isa->fields[f->high_field];
+                parts[1] = &isa->fields[f->low_field];
             }
             for (unsigned k = 0; k < 2 && parts[k]; k++)
                 for (unsigned bit = parts[k]->lo; bit <= parts[k]->hi; bit++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on 64 lanes: every version gives what whole numbers in 64 bits, or the Tier 2 functions of single numbers,
- * give lane by lane; it reads its registers before it writes them, and leaves all other bytes as they were. */
+/* Lane kernels: every variant gives, lane by lane, the result of 64-bit integers or of the scalar Tier 2 functions; it
+ * reads its operands before it writes the result, and leaves all other bytes unchanged. */
 #include <fenv.h>
 
 #include "kernels/lanes.h"
@@ -12,57 +12,60 @@
 enum { ROUNDS = 400, ROW = TV_LANE_COUNT, REGISTER = 4 * ROW };
 
 /* Classes of lanes: 8 << class bits. */
-enum { BYTES, SHORTS, WORDS, OF_VARIANT };
+enum { BYTES, SHORTS, LANES_32, OF_VARIANT };
+
+/* What an operation computes; the kinds from FLOAT on have FP32 operands. */
+typedef enum kind { INTEGER, SATURATING, FIRST_LANE, IMMEDIATE, REDUCTION, CONVERSION, FLOAT, FLOAT_CONVERSION } kind;
 
 static const struct operation {
-    uint8_t op, from, to;
+    uint8_t op, kind, from, to;
 } operations[] = {
-    {TV_LANE_ADD, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_SUB, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_RSUB, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_MUL, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_NEG, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_ABS, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_MAX, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_MIN, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_SLL, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_SRL, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_SRA, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_ROL, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_XOR, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_NOT, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_OR, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_AND, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_MOVE, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_FIRST, OF_VARIANT, OF_VARIANT},
-    {TV_LANE_SUM, OF_VARIANT, WORDS},
-    {TV_LANE_RMAX, OF_VARIANT, WORDS},
-    {TV_LANE_RMIN, OF_VARIANT, WORDS},
-    {TV_LANE_RAND, OF_VARIANT, WORDS},
-    {TV_LANE_ROR, OF_VARIANT, WORDS},
-    {TV_LANE_RXOR, OF_VARIANT, WORDS},
-    {TV_LANE_FILL, BYTES, BYTES},
-    {TV_LANE_FADD, WORDS, WORDS},
-    {TV_LANE_FSUB, WORDS, WORDS},
-    {TV_LANE_FMUL, WORDS, WORDS},
-    {TV_LANE_FMA, WORDS, WORDS},
-    {TV_LANE_FMS, WORDS, WORDS},
-    {TV_LANE_NFMA, WORDS, WORDS},
-    {TV_LANE_NFMS, WORDS, WORDS},
-    {TV_LANE_FNEG, WORDS, WORDS},
-    {TV_LANE_FABS, WORDS, WORDS},
-    {TV_LANE_FMAX, WORDS, WORDS},
-    {TV_LANE_FMIN, WORDS, WORDS},
-    {TV_LANE_S8_S32, WORDS, BYTES},
-    {TV_LANE_S16_S32, WORDS, SHORTS},
-    {TV_LANE_S32_S8, BYTES, WORDS},
-    {TV_LANE_S32_S16, SHORTS, WORDS},
-    {TV_LANE_F32_S32, WORDS, WORDS},
-    {TV_LANE_F32_S8, BYTES, WORDS},
-    {TV_LANE_F32_BF16, SHORTS, WORDS},
-    {TV_LANE_S32_F32, WORDS, WORDS},
-    {TV_LANE_S8_F32, WORDS, BYTES},
-    {TV_LANE_BF16_F32, WORDS, SHORTS},
+    {TV_LANE_ADD, SATURATING, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_SUB, SATURATING, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_RSUB, SATURATING, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_MUL, SATURATING, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_NEG, SATURATING, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_ABS, SATURATING, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_MAX, INTEGER, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_MIN, INTEGER, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_SLL, INTEGER, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_SRL, INTEGER, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_SRA, INTEGER, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_ROL, INTEGER, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_XOR, INTEGER, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_NOT, INTEGER, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_OR, INTEGER, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_AND, INTEGER, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_MOVE, INTEGER, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_FIRST, FIRST_LANE, OF_VARIANT, OF_VARIANT},
+    {TV_LANE_SUM, REDUCTION, OF_VARIANT, LANES_32},
+    {TV_LANE_RMAX, REDUCTION, OF_VARIANT, LANES_32},
+    {TV_LANE_RMIN, REDUCTION, OF_VARIANT, LANES_32},
+    {TV_LANE_RAND, REDUCTION, OF_VARIANT, LANES_32},
+    {TV_LANE_ROR, REDUCTION, OF_VARIANT, LANES_32},
+    {TV_LANE_RXOR, REDUCTION, OF_VARIANT, LANES_32},
+    {TV_LANE_FILL, IMMEDIATE, BYTES, BYTES},
+    {TV_LANE_FADD, FLOAT, LANES_32, LANES_32},
+    {TV_LANE_FSUB, FLOAT, LANES_32, LANES_32},
+    {TV_LANE_FMUL, FLOAT, LANES_32, LANES_32},
+    {TV_LANE_FMA, FLOAT, LANES_32, LANES_32},
+    {TV_LANE_FMS, FLOAT, LANES_32, LANES_32},
+    {TV_LANE_NFMA, FLOAT, LANES_32, LANES_32},
+    {TV_LANE_NFMS, FLOAT, LANES_32, LANES_32},
+    {TV_LANE_FNEG, FLOAT, LANES_32, LANES_32},
+    {TV_LANE_FABS, FLOAT, LANES_32, LANES_32},
+    {TV_LANE_FMAX, FLOAT, LANES_32, LANES_32},
+    {TV_LANE_FMIN, FLOAT, LANES_32, LANES_32},
+    {TV_LANE_S8_S32, CONVERSION, LANES_32, BYTES},
+    {TV_LANE_S16_S32, CONVERSION, LANES_32, SHORTS},
+    {TV_LANE_S32_S8, CONVERSION, BYTES, LANES_32},
+    {TV_LANE_S32_S16, CONVERSION, SHORTS, LANES_32},
+    {TV_LANE_F32_S32, CONVERSION, LANES_32, LANES_32},
+    {TV_LANE_F32_S8, CONVERSION, BYTES, LANES_32},
+    {TV_LANE_F32_BF16, CONVERSION, SHORTS, LANES_32},
+    {TV_LANE_S32_F32, FLOAT_CONVERSION, LANES_32, LANES_32},
+    {TV_LANE_S8_F32, FLOAT_CONVERSION, LANES_32, BYTES},
+    {TV_LANE_BF16_F32, FLOAT_CONVERSION, LANES_32, SHORTS},
 };
 
 static int32_t get_lane(const uint8_t *p, unsigned class_, unsigned i)
@@ -79,15 +82,15 @@ static int32_t get_lane(const uint8_t *p, unsigned class_, unsigned i)
 
 static void put_lane(uint8_t *p, unsigned class_, unsigned i, uint32_t x)
 {
-    if (class_ == WORDS)
+    if (class_ == LANES_32)
         tv_store_le(p + 4 * (size_t)i, x, 4);
-    for (unsigned b = 0; b < 1u << class_ && class_ != WORDS; b++)
+    for (unsigned b = 0; b < 1u << class_ && class_ != LANES_32; b++)
         p[b * ROW + i] = (uint8_t)(x >> 8 * b);
 }
 
-/* ---- What is expected ---- */
+/* ---- Expected results ---- */
 
-static int64_t limited(int64_t x, unsigned bits, bool saturate)
+static int64_t clamped(int64_t x, unsigned bits, bool saturate)
 {
     int64_t high = (INT64_C(1) << (bits - 1)) - 1;
     return saturate && x > high ? high : saturate && x < -high - 1 ? -high - 1 : x;
@@ -196,9 +199,9 @@ static uint32_t converted(unsigned op, int32_t a, unsigned variant)
     bool saturate = variant / 4;
     switch (op) {
     case TV_LANE_S8_S32:
-        return (uint32_t)limited(a, 8, saturate);
+        return (uint32_t)clamped(a, 8, saturate);
     case TV_LANE_S16_S32:
-        return (uint32_t)limited(a, 16, saturate);
+        return (uint32_t)clamped(a, 16, saturate);
     case TV_LANE_F32_S32:
         return tv_tier2_from_s32(a, round);
     case TV_LANE_F32_S8:
@@ -216,22 +219,29 @@ static uint32_t converted(unsigned op, int32_t a, unsigned variant)
     }
 }
 
-/* Lane i of the result, from registers as they were. */
+/* Lane i of the result, from the operands before the call. */
 static uint32_t expected(const struct operation *o, unsigned variant, const uint8_t *a, const uint8_t *b,
                          const uint8_t *c, int imm, unsigned i)
 {
     unsigned from = o->from == OF_VARIANT ? variant / 2 : o->from, bits = 8u << from;
     int32_t x = get_lane(a, from, i), y = get_lane(b, from, i), z = get_lane(c, from, i);
-    if (o->op == TV_LANE_FILL)
-        return (uint32_t)imm;
-    if (o->op == TV_LANE_FIRST)
+    switch ((kind)o->kind) {
+    case INTEGER:
+        return (uint32_t)(uint64_t)integer(o->op, x, y, bits);
+    case SATURATING:
+        return (uint32_t)(uint64_t)clamped(integer(o->op, x, y, bits), bits, variant % 2);
+    case FIRST_LANE:
         return (uint32_t)get_lane(a, from, 0);
-    if (o->op >= TV_LANE_SUM && o->op <= TV_LANE_RXOR)
+    case IMMEDIATE:
+        return (uint32_t)imm;
+    case REDUCTION:
         return reduced(o->op, a, from);
-    if (o->op < TV_LANE_SUM)
-        return (uint32_t)(uint64_t)limited(integer(o->op, x, y, bits), bits, variant % 2 && o->op <= TV_LANE_ABS);
-    if (o->op <= TV_LANE_FMIN)
+    case FLOAT:
         return floating(o->op, (uint32_t)x, (uint32_t)y, (uint32_t)z, (tv_round)variant);
+    case CONVERSION:
+    case FLOAT_CONVERSION:
+        break;
+    }
     return converted(o->op, x, variant);
 }
 
@@ -246,7 +256,7 @@ static uint32_t any_integer(unit_rng *rng)
     return unit_below(rng, 2) ? x : ~x + (uint32_t)unit_below(rng, 2);
 }
 
-/* Of a biased exponent near this one; few significant bits often, and what rounds up to the next power of two. */
+/* A number whose biased exponent is near `exponent`, often with few significant bits or just below a power of two. */
 static uint32_t float_near(unit_rng *rng, int exponent)
 {
     uint32_t fraction = (uint32_t)unit_next(rng) & TV_F32_FRACTION;
@@ -289,8 +299,8 @@ static uint32_t any_float(unit_rng *rng)
 
 static int exponent_of(uint32_t x) { return (int)(x >> 23 & 0xFF); }
 
-/* Three floats: sums that cancel, products about the least and the largest number, and what a product's rounding
- * leaves. */
+/* Three floats: sums that cancel, products near the smallest and the largest number, and addends near the rounding
+ * error of a product. */
 static void three_floats(unit_rng *rng, uint32_t x[3])
 {
     for (unsigned i = 0; i < 3; i++)
@@ -324,7 +334,7 @@ static void three_floats(unit_rng *rng, uint32_t x[3])
     }
 }
 
-/* ---- Registers: a, b, c and y, in the last of which a may stand ---- */
+/* ---- Registers: a, b, c and y; y may contain a ---- */
 
 typedef struct registers {
     _Alignas(64) uint8_t bytes[5 * REGISTER];
@@ -351,8 +361,9 @@ static void fill_registers(unit_rng *rng, registers *r, unsigned class_, bool fl
     }
 }
 
-/* Where y stands: apart or in one of its operands' place; and a, when lanes become wider: apart or inside y. */
-static void place(unit_rng *rng, unsigned from, unsigned to, unsigned *a, unsigned *y)
+/* Where y stands: apart or in one of its operands' place_registers; and a, when lanes become wider: apart or inside y.
+ */
+static void place_registers(unit_rng *rng, unsigned from, unsigned to, unsigned *a, unsigned *y)
 {
     *a = A;
     *y = from == to ? (unsigned)unit_below(rng, 4) * REGISTER : Y;
@@ -360,13 +371,14 @@ static void place(unit_rng *rng, unsigned from, unsigned to, unsigned *a, unsign
         *a = Y + ((unsigned)unit_below(rng, 4) >> from << from) * ROW;
 }
 
-static void check(unit_rng *rng, tv_lanes_fn kernel, const char *level, const struct operation *o, unsigned variant)
+static void check_kernel(unit_rng *rng, tv_lanes_fn kernel, const char *level, const struct operation *o,
+                         unsigned variant)
 {
     static registers before, r;
     unsigned from = o->from == OF_VARIANT ? variant / 2 : o->from, to = o->to == OF_VARIANT ? variant / 2 : o->to, a, y;
     int imm = (int)unit_below(rng, 256) - 128;
-    place(rng, from, to, &a, &y);
-    fill_registers(rng, &r, from, (o->op >= TV_LANE_FADD && o->op <= TV_LANE_FMIN) || o->op >= TV_LANE_S32_F32, a);
+    place_registers(rng, from, to, &a, &y);
+    fill_registers(rng, &r, from, o->kind >= FLOAT, a);
     before = r;
     kernel(r.bytes + y, r.bytes + a, r.bytes + B, r.bytes + C, imm);
     for (unsigned i = 0; i < TV_LANE_COUNT; i++) {
@@ -383,7 +395,7 @@ static void check(unit_rng *rng, tv_lanes_fn kernel, const char *level, const st
     assert_int_equal(fegetround(), FE_TONEAREST);
 }
 
-static void lanes_of_every_level_are_those_of_single_numbers(void **state)
+static void every_variant_computes_each_lane_as_the_scalar_functions(void **state)
 {
     (void)state;
     unit_rng rng = {1};
@@ -393,7 +405,7 @@ static void lanes_of_every_level_are_those_of_single_numbers(void **state)
             for (unsigned variant = 0; variant < TV_LANE_VARIANTS; variant++) {
                 tv_lanes_fn kernel = tv_lanes_find((tv_cpu_level)level, (tv_lane_op)operations[o].op, variant);
                 for (unsigned round = 0; kernel && round < ROUNDS; round++)
-                    check(&rng, kernel, tv_cpu_names[level], &operations[o], variant);
+                    check_kernel(&rng, kernel, tv_cpu_names[level], &operations[o], variant);
                 kernels += kernel != NULL;
             }
         assert_true((kernels > 0) == (level != TV_CPU_SCALAR));
@@ -402,53 +414,53 @@ static void lanes_of_every_level_are_those_of_single_numbers(void **state)
 
 /* ---- Forms and tables ---- */
 
-static void groups_become_planes_and_lanes_in_place(void **state)
+static void groups_convert_between_planes_and_lanes_in_place(void **state)
 {
     (void)state;
     unit_rng rng = {2};
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++) {
-        tv_lanes_fn split = tv_lanes_find((tv_cpu_level)level, TV_LANE_SPLIT, 0),
-                    join = tv_lanes_find((tv_cpu_level)level, TV_LANE_JOIN, 0);
-        for (unsigned round = 0; split && round < ROUNDS; round++) {
+        tv_lanes_fn to_planes = tv_lanes_find((tv_cpu_level)level, TV_LANE_TO_PLANES, 0),
+                    to_lanes = tv_lanes_find((tv_cpu_level)level, TV_LANE_TO_LANES, 0);
+        for (unsigned round = 0; to_planes && round < ROUNDS; round++) {
             static registers lanes, planes, r;
             for (size_t i = 0; i < sizeof r.bytes; i++)
                 lanes.bytes[i] = (uint8_t)unit_next(&rng);
             r = planes = lanes;
             for (unsigned i = 0; i < REGISTER; i++)
                 planes.bytes[B + i % 4 * ROW + i / 4] = lanes.bytes[B + i];
-            split(r.bytes + B, r.bytes + B, r.bytes + B, r.bytes + B, 0);
+            to_planes(r.bytes + B, r.bytes + B, r.bytes + B, r.bytes + B, 0);
             assert_memory_equal(r.bytes, planes.bytes, sizeof r.bytes);
-            join(r.bytes + B, r.bytes + B, r.bytes + B, r.bytes + B, 0);
+            to_lanes(r.bytes + B, r.bytes + B, r.bytes + B, r.bytes + B, 0);
             assert_memory_equal(r.bytes, lanes.bytes, sizeof r.bytes);
         }
     }
 }
 
-static void lanes_of_16_bit_come_from_and_go_to_any_address(void **state)
+static void deinterleave_and_interleave_accept_any_address(void **state)
 {
     (void)state;
     unit_rng rng = {3};
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++) {
-        tv_lanes_fn unzip = tv_lanes_find((tv_cpu_level)level, TV_LANE_UNZIP, 0),
-                    zip = tv_lanes_find((tv_cpu_level)level, TV_LANE_ZIP, 0);
-        for (unsigned at = 0; unzip && at < ROW; at++) {
+        tv_lanes_fn deinterleave = tv_lanes_find((tv_cpu_level)level, TV_LANE_DEINTERLEAVE, 0),
+                    interleave = tv_lanes_find((tv_cpu_level)level, TV_LANE_INTERLEAVE, 0);
+        for (unsigned at = 0; deinterleave && at < ROW; at++) {
             static registers before, r;
             for (size_t i = 0; i < sizeof r.bytes; i++)
                 r.bytes[i] = (uint8_t)unit_next(&rng);
             before = r;
             uint8_t *row = r.bytes + Y;
-            unzip(row, r.bytes + at, row, row, 0);
+            deinterleave(row, r.bytes + at, row, row, 0);
             for (unsigned i = 0; i < 2 * ROW; i++)
                 before.bytes[Y + i % 2 * ROW + i / 2] = r.bytes[at + i];
             assert_memory_equal(r.bytes, before.bytes, sizeof r.bytes);
-            zip(r.bytes + B + at, row, row, row, 0);
+            interleave(r.bytes + B + at, row, row, row, 0);
             memcpy(before.bytes + B + at, r.bytes + at, (size_t)2 * ROW);
             assert_memory_equal(r.bytes, before.bytes, sizeof r.bytes);
         }
     }
 }
 
-static void tables_of_256_bytes_are_looked_up(void **state)
+static void lookup_reads_tables_of_256_bytes(void **state)
 {
     (void)state;
     unit_rng rng = {4};
@@ -475,10 +487,10 @@ static void tables_of_256_bytes_are_looked_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes_of_every_level_are_those_of_single_numbers),
-        cmocka_unit_test(groups_become_planes_and_lanes_in_place),
-        cmocka_unit_test(lanes_of_16_bit_come_from_and_go_to_any_address),
-        cmocka_unit_test(tables_of_256_bytes_are_looked_up),
+        cmocka_unit_test(every_variant_computes_each_lane_as_the_scalar_functions),
+        cmocka_unit_test(groups_convert_between_planes_and_lanes_in_place),
+        cmocka_unit_test(deinterleave_and_interleave_accept_any_address),
+        cmocka_unit_test(lookup_reads_tables_of_256_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -357,7 +357,7 @@ static void check_same_memories(tv_machine *a, tv_machine *b)
 }
 
 /* Loads and runs a directory's programs in the order of their names, then deletes them. Returns the last one, which the
- * machine borrows. */
+ * machine uses. */
 static tv_program *run_folder(const char *folder, tv_machine *machine)
 {
     struct dirent **names;
@@ -430,16 +430,17 @@ static void appended_values_are_rounded_like_values_packed_at_once(void **state)
     (void)state;
     unit_rng rng = {9};
     for (unsigned round = 0; round < 500; round++) {
-        float values[PCCX_BEAT_WEIGHTS] = {0}, scale = round % 9 ? ((float)unit_below(&rng, 2000) - 1000) * 1e-3f : 0;
-        uint32_t n = 1 + (uint32_t)unit_below(&rng, PCCX_BEAT_WEIGHTS), from = 1 + (uint32_t)unit_below(&rng, n);
-        uint8_t at_once[PCCX_BEAT], appended[PCCX_BEAT];
+        float values[PCCX_LOWER_BEAT_WEIGHTS] = {0},
+              scale = round % 9 ? ((float)unit_below(&rng, 2000) - 1000) * 1e-3f : 0;
+        uint32_t n = 1 + (uint32_t)unit_below(&rng, PCCX_LOWER_BEAT_WEIGHTS), from = 1 + (uint32_t)unit_below(&rng, n);
+        uint8_t at_once[PCCX_LOWER_BEAT_BYTES], appended[PCCX_LOWER_BEAT_BYTES];
         for (uint32_t i = 0; i < n; i++)
             values[i] = ((float)unit_below(&rng, 40001) - 20000) * 3e-4f;
-        pccx_round(values, n, scale, at_once, NULL);
-        float few[PCCX_BEAT_WEIGHTS] = {0};
+        pccx_lower_round(values, n, scale, at_once, NULL);
+        float few[PCCX_LOWER_BEAT_WEIGHTS] = {0};
         memcpy(few, values, from * sizeof *few);
-        pccx_round(few, from, scale, appended, NULL);
-        pccx_round_more(values, from, n, scale, appended);
+        pccx_lower_round(few, from, scale, appended, NULL);
+        pccx_lower_round_more(values, from, n, scale, appended);
         assert_memory_equal(at_once, appended, sizeof at_once);
     }
 }

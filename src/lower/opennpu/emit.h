@@ -1,170 +1,176 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instruction words of OpenNPU and the patterns that a language model is made of, appended to a program under
- * construction.
+/* Instruction encoder of the lowering to OpenNPU, and the instruction sequences that a language model needs.
  *
- * Registers are numbered in their class: VR i is VE 2i and 2i + 1, VX 4i to 4i + 3. The emitter knows which bytes stand
- * in all lanes of a VR, and makes addresses and constants from what is there; VR 4 and 5 are for addresses. What else a
- * function uses is said beside it; nothing is kept from one function to the next but what is said. */
+ * Registers are numbered within their class: VR i overlaps VE 2i and 2i + 1, and VX 4i to 4i + 3. The emitter tracks
+ * registers whose lanes all hold known bytes, and derives addresses and constants from them; VR 4 and 5 are reserved
+ * for addresses. Each function documents which other registers it uses; nothing else is preserved between functions. */
 #ifndef TV_LOWER_OPENNPU_EMIT_H
 #define TV_LOWER_OPENNPU_EMIT_H
 
 #include "base/buf.h"
 #include "graph/graph.h"
+#include "isa/opennpu/opennpu.h"
 #include "num/float.h"
 #include "program/build.h"
 #include "trivet/diag.h"
 
-typedef enum npu_op {
-#define OPENNPU_LOWER_ROW(id) NPU_##id,
-#include "lower/opennpu/ops.def"
-#undef OPENNPU_LOWER_ROW
-    NPU_OP_COUNT
-} npu_op;
-
-/* Bits that all lanes of a register hold. Broadcasts of bytes make them, so that bytes of zero are cheap: guesses and
- * the small terms of polynomials have no more digits than they need. */
-enum npu_constant {
-    NPU_C_BYTE_HALF = 128,
-    NPU_C_SHIFT_8 = 8,
-    NPU_C_SHIFT_23 = 23,
-    NPU_C_ONE_BIT = 1,
-    NPU_C_EXPONENT = TV_F32_INF,
-    NPU_C_SUM_UP = 0x0A800000,
-    NPU_C_SUM_DOWN = 0x0B800000, /* the first without its highest bit */
-    NPU_C_F_HALF = 0x3F000000,
-    NPU_C_F_1 = 0x3F800000,
-    NPU_C_F_3_HALVES = 0x3FC00000,
-    NPU_C_F_2 = 0x40000000,
-    NPU_C_F_256 = 0x43800000,
-    NPU_C_F_MOST = 0x42C80000,
-    NPU_C_F_126 = 0x42FC0000,
-    NPU_C_F_MAGIC = 0x4B400000,
-    NPU_C_F_LOG2E = 0x3FB8AA3B,
-    NPU_C_SHARE = 0x46FA0000,
-    NPU_C_EXP_5 = 0x3AB00000,
-    NPU_C_EXP_4 = 0x3C1E8800,
-    NPU_C_EXP_3 = 0x3D635800,
-    NPU_C_EXP_2 = 0x3E75FC83,
-    NPU_C_EXP_1 = 0x3F317218,
-    NPU_C_RECIPROCAL_SEED = 0x7EF30000,
-    NPU_C_RSQRT_SEED = 0x5F370000
+/* Constants that fill all lanes of a register. They are made by broadcasts of bytes, and zero bytes are cheap, so seeds
+ * and the small terms of polynomials have no more digits than needed. */
+enum opennpu_lower_constant {
+    OPENNPU_CONST_BYTE_HALF = 128,
+    OPENNPU_CONST_SHIFT_8 = 8,
+    OPENNPU_CONST_SHIFT_23 = 23,
+    OPENNPU_CONST_ONE_BIT = 1,
+    OPENNPU_CONST_EXPONENT = TV_F32_INF,
+    OPENNPU_CONST_SUM_UP = 0x0A800000,
+    OPENNPU_CONST_SUM_DOWN = 0x0B800000, /* SUM_UP without its highest bit */
+    OPENNPU_CONST_F_HALF = 0x3F000000,
+    OPENNPU_CONST_F_1 = 0x3F800000,
+    OPENNPU_CONST_F_3_HALVES = 0x3FC00000,
+    OPENNPU_CONST_F_2 = 0x40000000,
+    OPENNPU_CONST_F_256 = 0x43800000,
+    OPENNPU_CONST_F_100 = 0x42C80000,
+    OPENNPU_CONST_F_126 = 0x42FC0000,
+    OPENNPU_CONST_F_MAGIC = 0x4B400000,
+    OPENNPU_CONST_F_LOG2E = 0x3FB8AA3B,
+    OPENNPU_CONST_F_32000 = 0x46FA0000,
+    OPENNPU_CONST_EXP_5 = 0x3AB00000,
+    OPENNPU_CONST_EXP_4 = 0x3C1E8800,
+    OPENNPU_CONST_EXP_3 = 0x3D635800,
+    OPENNPU_CONST_EXP_2 = 0x3E75FC83,
+    OPENNPU_CONST_EXP_1 = 0x3F317218,
+    OPENNPU_CONST_RECIPROCAL_SEED = 0x7EF30000,
+    OPENNPU_CONST_RSQRT_SEED = 0x5F370000
 };
-#define NPU_SIGN TV_F32_SIGN
 
-/* Classes of registers, as the width field has them. */
-enum { NPU_VX, NPU_VE, NPU_VR };
+#define OPENNPU_CONST_SIGN TV_F32_SIGN
 
-enum { NPU_W = 4, NPU_X = 5, NPU_PERIOD_MAX = 8 };
+/* Base registers of weights and activations; lanes per copy of a pack. */
+enum { OPENNPU_LOWER_VR_W = 4, OPENNPU_LOWER_VR_X = 5, OPENNPU_LOWER_PERIOD_MAX = 8 };
 
-typedef struct npu {
-    tv_builder program;          /* under construction */
-    uint32_t base[NPU_OP_COUNT]; /* words whose registers are 0 */
+typedef struct opennpu_lower_emitter {
+    tv_builder program;                /* under construction */
+    uint32_t encodings[OPENNPU_INSNS]; /* with all operands 0 */
     uint32_t k, period;
-    uint64_t masks[3], turn;   /* addresses; `turn`: room for three registers */
-    uint32_t inverse_dim, eps; /* bits of FP32 */
-    int16_t known[8][4];       /* of each VR: the bytes that stand in all its lanes, by plane; -1: unknown */
-} npu;
+    uint64_t masks[3], swap;   /* addresses in data memory; `swap`: scratch of three vectors */
+    uint32_t inverse_dim, eps; /* FP32 bits */
+    int16_t known_bytes[8][4]; /* of each VR: the byte in all its lanes, by plane; -1: unknown */
+} opennpu_lower_emitter;
 
-tv_status npu_init(npu *n, uint32_t k, const tv_diag_sink *sink);
-void npu_fini(npu *n);
-void npu_begin(npu *n); /* an empty program, nothing known of registers */
-void npu_begin_part(npu *n, const tv_graph *graph,
-                    const tv_graph_node *node); /* a label, unless it stands there already */
+tv_status opennpu_lower_emitter_init(opennpu_lower_emitter *e, uint32_t k, const tv_diag_sink *sink);
+void opennpu_lower_emitter_fini(opennpu_lower_emitter *e);
+void opennpu_lower_begin_program(opennpu_lower_emitter *e); /* starts an empty program; no register is known */
+void opennpu_lower_label_block(opennpu_lower_emitter *e, const tv_graph *graph,
+                               const tv_graph_node *node); /* labels the following instructions */
 
-static inline unsigned npu_in(unsigned vr, unsigned class_) { return vr << (2 - class_); }
+static inline unsigned opennpu_lower_reg(unsigned vr, unsigned class_) { return vr << (2 - class_); }
 
-void npu_sized(npu *n, npu_op op, unsigned class_, unsigned rd, unsigned rs1, unsigned rs2);
-static inline void npu_int(npu *n, npu_op op, unsigned rd, unsigned rs1, unsigned rs2)
+void opennpu_lower_emit_sized(opennpu_lower_emitter *e, opennpu_insn op, unsigned class_, unsigned rd, unsigned rs1,
+                              unsigned rs2);
+static inline void opennpu_lower_emit_vr(opennpu_lower_emitter *e, opennpu_insn op, unsigned rd, unsigned rs1,
+                                         unsigned rs2)
 {
-    npu_sized(n, op, NPU_VR, rd, rs1, rs2);
+    opennpu_lower_emit_sized(e, op, OPENNPU_VR, rd, rs1, rs2);
 }
-void npu_plain(npu *n, npu_op op, unsigned rd, unsigned rs1, unsigned rs2); /* families whose class is fixed */
-void npu_fma(npu *n, npu_op op, unsigned rd, unsigned rs1, unsigned rs2, unsigned rs3);
+void opennpu_lower_emit(opennpu_lower_emitter *e, opennpu_insn op, unsigned rd, unsigned rs1,
+                        unsigned rs2); /* instructions whose class is fixed */
+void opennpu_lower_emit_fma(opennpu_lower_emitter *e, opennpu_insn op, unsigned rd, unsigned rs1, unsigned rs2,
+                            unsigned rs3);
 
-/* Loads or stores a register of a class by way of the address in VR `base`, which is changed where it must be. */
-void npu_load(npu *n, unsigned class_, unsigned rd, unsigned base, uint64_t address);
-void npu_store(npu *n, unsigned class_, unsigned rd, unsigned base, uint64_t address);
-void npu_lane0(npu *n, npu_op op, unsigned reg, unsigned base,
-               uint64_t address);                 /* LD_B, ST_B of VX, LD_W, ST_W of VR */
-void npu_set(npu *n, unsigned vr, uint32_t bits); /* all lanes */
+/* Loads or stores a register of a class through the base register VR `base`, which is updated when necessary. */
+void opennpu_lower_load(opennpu_lower_emitter *e, unsigned class_, unsigned rd, unsigned base, uint64_t address);
+void opennpu_lower_store(opennpu_lower_emitter *e, unsigned class_, unsigned rd, unsigned base, uint64_t address);
+void opennpu_lower_access_lane0(opennpu_lower_emitter *e, opennpu_insn op, unsigned reg, unsigned base,
+                                uint64_t address);                            /* LD_B, ST_B of VX; LD_W, ST_W of VR */
+void opennpu_lower_set(opennpu_lower_emitter *e, unsigned vr, uint32_t bits); /* all lanes */
 
 /* ---- Matrix-vector products ----
  *
- * ACC += a b' takes K new weights in a and needs, for a product with one vector, a single activation in b: the array is
- * wasted but for a column. It is the best there is all the same. The port brings K weights a tick; with the array a
- * column of K rows of weights costs two ticks of the port (weights, activation) and at most two instructions, as
- * registers are loaded by twos or fours. With the VALU it is four instructions of FP32 at least (load, widen, spread
- * the activation, multiply and add) on four times as many bytes of registers. So a holds a column of weights, b in two
- * lanes the low and the high byte of its activation, and the two columns of ACC are put together at the end: lanes are
- * for nothing, so 16 bits cost no more than 8 but for the width of the load.
+ * ACC += a b' takes K weights in a, and needs only one activation in b for a product with a single vector: all but a
+ * column of the array is wasted. It is still the fastest way. The port loads K weights per tick; with the array, a
+ * column of K rows costs two ticks of the port (weights, activation) and at most two instructions, since registers are
+ * loaded by twos or fours. With the VALU it takes at least four FP32 instructions (load, widen, broadcast the
+ * activation, FMA) on four times as many register bytes. So a holds a column of weights, and b has the low and the high
+ * byte of its activation in two lanes, whose columns of ACC are added at the end. Unused lanes are free, so 16 bits
+ * cost no more than 8 except for the width of the load.
  *
- * Lanes of other numbers hold zeros for some lanes to either side, `period` in all. So the same vector loaded from an
- * address two lanes lower puts the product into other columns of ACC, and period / 2 blocks of rows are collected
- * before the array is drained: draining waits K ticks. */
+ * In memory, each activation is surrounded by zero lanes, `period` in all. The same vector loaded from an address two
+ * lanes lower puts the product into other columns of ACC, so period / 2 blocks of rows are accumulated before the array
+ * is drained, which takes K ticks. */
 
-/* Where a vector lies for products: chunks of K numbers, by fours as planes of VR, the rest as VE and VX. */
-typedef struct npu_input {
+/* An input vector of products: chunks of K numbers, packed by fours as planes of VR, the rest as VE and VX. */
+typedef struct opennpu_lower_input {
     uint64_t at;
     uint32_t columns;
-} npu_input;
+} opennpu_lower_input;
 
-typedef struct npu_pack {
+typedef struct opennpu_lower_pack {
     uint64_t at;
     unsigned class_;
-    uint32_t chunk; /* the first */
-} npu_pack;
+    uint32_t chunk; /* the first chunk */
+} opennpu_lower_pack;
 
-uint64_t npu_pack_bytes(const npu *n, unsigned class_);
-uint64_t npu_input_bytes(const npu *n, uint32_t columns);
-bool npu_pack_at(const npu *n, const npu_input *input, uint32_t i, npu_pack *out);
+uint64_t opennpu_lower_pack_bytes(const opennpu_lower_emitter *e, unsigned class_);
+uint64_t opennpu_lower_input_bytes(const opennpu_lower_emitter *e, uint32_t columns);
+bool opennpu_lower_pack_at(const opennpu_lower_emitter *e, const opennpu_lower_input *input, uint32_t i,
+                           opennpu_lower_pack *out);
 
-/* VR 2 holds integers: to the planes `plane` of VR 0 (low bytes) and VR 1. VR 6 holds BYTE_HALF. Uses VR 2 and 3. */
-void npu_split(npu *n, unsigned plane);
+/* Splits the integers in VR 2 into the planes `plane` of VR 0 (low bytes) and VR 1 (high bytes). VR 6 must hold
+ * BYTE_HALF. Clobbers VR 2 and 3. */
+void opennpu_lower_split_bytes(opennpu_lower_emitter *e, unsigned plane);
 
-/* Puts the planes of VR 0 and 1 into memory. Uses VR 0 to 3 and 6. */
-void npu_spread(npu *n, const npu_pack *pack);
+/* Stores the planes in VR 0 and 1 as a pack. Clobbers VR 0 to 3 and 6. */
+void opennpu_lower_store_pack(opennpu_lower_emitter *e, const opennpu_lower_pack *pack);
 
-/* Where lane `lane` of a pack is loaded from, so that its products come to block `block`. */
-uint64_t npu_lane(const npu *n, const npu_pack *pack, uint32_t lane, uint32_t block);
+/* Address from which lane `lane` of a pack is loaded so that its products are added to block `block`. */
+uint64_t opennpu_lower_lane_addr(const opennpu_lower_emitter *e, const opennpu_lower_pack *pack, uint32_t lane,
+                                 uint32_t block);
 
 /* Planes of weights at `w` times those of activations at `x`. */
-typedef struct npu_product {
+typedef struct opennpu_lower_product {
     uint64_t w, x;
-    uint32_t column, block; /* of the first plane, for who lays out the weights */
-    uint16_t x_stride; /* activations are loaded plane by plane, so far apart; 0: like the weights, as one register */
+    uint32_t column, block; /* of the first plane, for the layout of weights */
+    uint16_t x_stride;      /* of planes of activations that are loaded one by one; 0: loaded as one register */
     uint8_t class_, planes;
-    bool turned; /* rows of ACC are lanes of activations, not of weights */
-} npu_product;
+    bool transposed; /* the rows of ACC are lanes of activations, not of weights */
+} opennpu_lower_product;
 
-/* What becomes of a block: times the vector at `scale`, plus that at `add`, as FP32; or, when there is no scale,
- * integers, and no larger than those at `limit`. 0: none. */
-typedef struct npu_block {
+/* Epilogue of a block: multiply by the vector at `scale` and add the vector at `add`, as FP32; or, without a scale,
+ * integers limited to those at `limit`. Address 0: none. */
+typedef struct opennpu_lower_epilogue {
     uint64_t scale, add, limit, out;
-} npu_block;
+} opennpu_lower_epilogue;
 
-/* ACC = the products' sum. Uses VR 0 to 3; NPU_W reaches the weights, NPU_X the activations. */
-void npu_accumulate(npu *n, const npu_product *list, size_t count);
+/* ACC = sum of the products. Clobbers VR 0 to 3; VR_W addresses the weights, VR_X the activations. */
+void opennpu_lower_accumulate(opennpu_lower_emitter *e, const opennpu_lower_product *list, size_t count);
 
-/* The same, and what becomes of the first two columns of each block. Uses all registers. */
-void npu_products(npu *n, const npu_product *list, size_t count, const npu_block *blocks, uint32_t block_count);
+/* Accumulates the products, then applies the epilogue to the first two columns of each block. Clobbers all
+ * registers. */
+void opennpu_lower_multiply(opennpu_lower_emitter *e, const opennpu_lower_product *list, size_t count,
+                            const opennpu_lower_epilogue *blocks, uint32_t block_count);
 
-/* ---- Functions of FP32 ----
- * Of one or two vectors at once, so that a constant is loaded for both and one hides the latency of the other. Vector i
- * has its argument in VR npu_arg[i], which is lost, its result in npu_res[i], and uses npu_tmp[i]; constants are in
- * VR 4. */
-static const unsigned npu_arg[2] = {0, 3}, npu_res[2] = {1, 6}, npu_tmp[2] = {2, 7};
+/* ---- FP32 functions ----
+ *
+ * They process one or two vectors at once, so that a constant is loaded once and one hides the latency of the other.
+ * Vector i has its argument in opennpu_lower_arg[i], which is clobbered, its result in opennpu_lower_res[i], and a
+ * temporary in opennpu_lower_tmp[i]; constants use VR 4. */
+static const unsigned opennpu_lower_arg[2] = {0, 3}, opennpu_lower_res[2] = {1, 6}, opennpu_lower_tmp[2] = {2, 7};
 
-void npu_each(npu *n, unsigned count, npu_op op, const unsigned rd[2], const unsigned rs1[2],
-              uint32_t bits); /* rd = rs1 op constant */
-/* The same with a vector in memory. */
-void npu_each_at(npu *n, unsigned count, npu_op op, const unsigned rd[2], const unsigned rs1[2], uint64_t address);
-void npu_exp2(npu *n, unsigned count); /* 2 to the power, from -126 to 126 */
-void npu_reciprocal(npu *n, unsigned count);
+void opennpu_lower_each_const(opennpu_lower_emitter *e, unsigned count, opennpu_insn op, const unsigned rd[2],
+                              const unsigned rs1[2], uint32_t bits); /* rd = rs1 op constant */
+/* rd = rs1 op vector in memory */
+void opennpu_lower_each_vector(opennpu_lower_emitter *e, unsigned count, opennpu_insn op, const unsigned rd[2],
+                               const unsigned rs1[2], uint64_t address);
+void opennpu_lower_exp2(opennpu_lower_emitter *e, unsigned count); /* 2^x for -126 <= x <= 126 */
+void opennpu_lower_reciprocal(opennpu_lower_emitter *e, unsigned count);
 
-/* VR 0 = in all lanes the sum of its lanes, which are not negative. Uses VR 1 to 3. */
-void npu_sum_lanes(npu *n);
+/* gate = gate / (1 + 2^(-gate * log2 e)) * up, for `vectors` consecutive vectors at addresses `gate` and `up`. */
+void opennpu_lower_silu_mul(opennpu_lower_emitter *e, uint64_t gate, uint64_t up, uint32_t vectors);
 
-/* VR 7 = 1 / sqrt(VR 0 / dim + eps). Uses VR 0 to 3. */
-void npu_rsqrt_mean(npu *n);
+/* VR 0 = sum of its non-negative lanes, in all lanes. Clobbers VR 1 to 3. */
+void opennpu_lower_sum_lanes(opennpu_lower_emitter *e);
+
+/* VR 7 = 1 / sqrt(VR 0 / dim + eps). Clobbers VR 0 to 3. */
+void opennpu_lower_rsqrt_mean(opennpu_lower_emitter *e);
 
 #endif

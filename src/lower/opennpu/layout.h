@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model's lowering to OpenNPU keeps in data memory. */
+/* Layout of the model in OpenNPU's data memory. */
 #ifndef TV_LOWER_OPENNPU_LAYOUT_H
 #define TV_LOWER_OPENNPU_LAYOUT_H
 
@@ -7,77 +7,80 @@
 #include "lower/opennpu/emit.h"
 #include "sim/pool.h"
 
-enum { NPU_PARTS = 3 };
+enum { OPENNPU_LOWER_LINEAR_WEIGHTS = 3 };
 
-/* Weights that have one input: their rows one part below the other, each in whole blocks of K. */
-typedef struct npu_linear {
-    tv_weight parts[NPU_PARTS];
-    unsigned part_count;
+/* Weights that share an input, one after the other, each padded to whole blocks of K rows. */
+typedef struct opennpu_lower_linear {
+    tv_weight weights[OPENNPU_LOWER_LINEAR_WEIGHTS];
+    unsigned weight_count;
     uint32_t columns, blocks;
-    uint64_t stream; /* in the order in which the program loads them */
-    uint64_t scales; /* of each row, [blocks][K] */
-} npu_linear;
+    uint64_t stream; /* weights in the order in which the program loads them */
+    uint64_t scales; /* [blocks][K], of each row */
+} opennpu_lower_linear;
 
-typedef struct npu_layer {
-    npu_linear qkv, o, gate_up, down;
-    uint64_t norm[2]; /* gains, over the unit of what is multiplied next; of the last layer the final norm is apart */
-    uint32_t score_scale;                                   /* from integers to powers of two: bits of FP32 */
-    uint64_t keys;                                          /* [kv head][block of positions][channel][K] bytes */
-    uint64_t values;                                        /* [position][v_stride] bytes */
-    float xn_unit, hn_unit, q_unit, k_unit, v_unit, h_unit; /* what 1 of the integers stands for */
-} npu_layer;
+typedef struct opennpu_lower_layer {
+    opennpu_lower_linear qkv, o, gate_up, down;
+    uint64_t norm[2];     /* gains divided by the unit of the next product's input; the final norm is separate */
+    uint32_t score_scale; /* from integer scores to exponents of two: FP32 bits */
+    uint64_t keys;        /* [kv head][block of positions][channel][K] bytes */
+    uint64_t values;      /* [position][v_stride] bytes */
+    float xn_unit, hn_unit, q_unit, k_unit, v_unit, h_unit; /* the value of integer 1 */
+} opennpu_lower_layer;
 
-typedef struct npu_model {
+typedef struct opennpu_lower_model {
     const tv_graph *graph;
     const tv_model *model;
     tv_machine *machine;
-    tv_pool *pool; /* quantizes */
-    bool timing;   /* no data: cycles alone */
-    npu n;
+    tv_pool *pool; /* for quantization */
+    bool timing;   /* timing only, no data */
+    opennpu_lower_emitter e;
     uint32_t k, context, position_blocks, q_chunks, kv_chunks, hidden_chunks, dim_chunks, v_stride;
-    uint32_t turn_period; /* chunks after which the angles are the same again */
-    npu_layer *layers;
-    npu_linear classifier;
+    uint32_t rope_period; /* chunks after which the cosines and sines repeat */
+    opennpu_lower_layer *layers;
+    opennpu_lower_linear classifier;
     float final_unit;
-    uint64_t end, limit, constants_end; /* of memory: used, there is, behind what programs only read */
-    uint64_t final_norm, embedding, angles, limits;
-    uint64_t x, xa; /* [layers + 1], [layers]: before a layer and behind the last; between attention and feed forward */
-    uint64_t qkv, bytes, scores, shares_scale, mixed, ffn, logits;
-    npu_input xn_in, mixed_in, h_in;
-    uint64_t q_packs, share_packs;
+    uint64_t end, limit, constants_end; /* of memory: allocated, available; end of what programs only read */
+    uint64_t final_norm, embedding, cos_sin, score_limits;
+    uint64_t x,
+        xa; /* [layers + 1], [layers]: before each layer and after the last; between attention and feed-forward */
+    uint64_t qkv, bytes, scores, probs_scale, attn_out, ffn, logits;
+    opennpu_lower_input xn_in, attn_out_in, h_in;
+    uint64_t q_packs, prob_packs;
 
-    /* for many tokens at once: vectors have a lane for each token, so a vector for each channel; planes are two of K
-     * bytes, low and high */
-    uint64_t batch_x, batch_xa, batch_qk, batch_ffn, batch_scores, batch_sums, batch_most, batch_scale, batch_logits;
-    uint64_t xn_planes, q_planes, share_planes, mixed_planes, h_planes;
-    uint64_t pair_angles, later; /* by pair and position; keys that a token does not see */
-} npu_model;
+    /* of batches: one vector per channel with one lane per token; planes are two times K bytes, low and high */
+    uint64_t batch_x, batch_xa, batch_qk, batch_ffn, batch_scores, batch_sums, batch_max, batch_scale, batch_logits;
+    uint64_t xn_planes, q_planes, prob_planes, attn_out_planes, h_planes;
+    uint64_t pair_cos_sin, causal_mask; /* by pair and position; causal mask */
+} opennpu_lower_model;
 
-static inline uint32_t npu_chunks(const npu_model *m, uint32_t n) { return (n + m->k - 1) / m->k; }
-static inline uint64_t npu_vector(const npu_model *m) { return (uint64_t)4 * m->k; } /* bytes */
+static inline uint32_t opennpu_lower_chunks(const opennpu_lower_model *m, uint32_t n) { return (n + m->k - 1) / m->k; }
+static inline uint64_t opennpu_lower_vector_bytes(const opennpu_lower_model *m)
+{
+    return (uint64_t)4 * m->k;
+} /* bytes */
 
-/* Heads are turned in pairs of channels: chunk by chunk of q and k the first of K/2 pairs, then their second. This is
- * the lane of channel `i` of a head, counted from the first lane of q or k: first those that are first of a pair, then
- * the others. */
-uint32_t npu_turned_lane(const npu_model *m, uint32_t head, uint32_t i);
+/* Heads are rotated in pairs: each chunk of q and k has the first elements of K/2 pairs, then their second elements.
+ * Returns the lane of element `i` of a head, counted from the first lane of q or k: first elements come before second
+ * elements. */
+uint32_t opennpu_lower_rope_lane(const opennpu_lower_model *m, uint32_t head, uint32_t i);
 
-/* Products of blocks first to first + count - 1 of a linear with its input, into `list`; returns how many, at most
- * count * columns. */
-size_t npu_linear_products(const npu_model *m, const npu_linear *linear, const npu_input *input, uint32_t first,
-                           uint32_t count, npu_product *list);
+/* Lists the products of blocks [first, first + count) of a linear with its input; returns their number, at most count *
+ * columns. */
+size_t opennpu_lower_linear_products(const opennpu_lower_model *m, const opennpu_lower_linear *linear,
+                                     const opennpu_lower_input *input, uint32_t first, uint32_t count,
+                                     opennpu_lower_product *list);
 
-/* gate = gate / (1 + 2^(-gate log2 e)) * up, of vectors one behind the other. */
-void npu_gate(npu_model *m, uint64_t at, uint64_t up, uint32_t vectors);
+/* Address of a block of K positions of a key head: bytes [channel][K]. */
+uint64_t opennpu_lower_key_block_addr(const opennpu_lower_model *m, uint32_t layer, uint32_t head, uint32_t block);
 
-/* Where the bytes of a key head's channels are, [channel][K], for a block of K positions. */
-uint64_t npu_key_block(const npu_model *m, uint32_t layer, uint32_t head, uint32_t block);
+/* Appends the instructions for `rows` tokens from `position` on, a multiple of K. Rows from `first_logits_row` on get
+ * logits, [rows][blocks of the classifier][K]. `list` holds period / 2 times the maximum number of columns of an
+ * input. */
+void opennpu_lower_batch(opennpu_lower_model *m, opennpu_lower_product *list, const int32_t *tokens, uint32_t rows,
+                         uint32_t position, uint32_t first_logits_row);
 
-/* Appends what `rows` tokens at `position` on, a multiple of K, do to the program; their logits, [rows][blocks of the
- * classifier][K], are made from row `wanted` on. `list` has room for period / 2 times the most columns of an input. */
-void npu_batch(npu_model *m, npu_product *list, const int32_t *tokens, uint32_t rows, uint32_t position,
-               uint32_t wanted);
-
-/* Quantizes the model and fills the machine's memory. */
-tv_status npu_lay_out(npu_model *m, const tv_backend_options *options, const tv_diag_sink *sink);
+/* Allocates data memory, calibrates and quantizes the model, and uploads it. TV_ERR_INPUT when it does not fit. */
+tv_status opennpu_lower_upload_model(opennpu_lower_model *m, const tv_backend_options *options,
+                                     const tv_diag_sink *sink);
 
 #endif

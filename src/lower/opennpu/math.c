@@ -1,100 +1,132 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of FP32 from additions, products and shifts: tables of bytes are too coarse for norms and softmax. */
+/* FP32 functions from additions, products and shifts: byte tables are too coarse for norms and softmax. */
 #include "lower/opennpu/emit.h"
 
-static const unsigned same[2] = {NPU_W, NPU_W};
+static const unsigned const_reg[2] = {OPENNPU_LOWER_VR_W, OPENNPU_LOWER_VR_W};
 
-static void between(npu *n, unsigned count, npu_op op, const unsigned rd[2], const unsigned rs1[2],
-                    const unsigned rs2[2])
+static void emit_each(opennpu_lower_emitter *e, unsigned count, opennpu_insn op, const unsigned rd[2],
+                      const unsigned rs1[2], const unsigned rs2[2])
 {
     for (unsigned v = 0; v < count; v++)
-        if (op == NPU_VADD || op == NPU_VSUB || op == NPU_VSLL)
-            npu_int(n, op, rd[v], rs1[v], rs2[v]);
+        if (op == OPENNPU_VADD || op == OPENNPU_VSUB || op == OPENNPU_VSLL)
+            opennpu_lower_emit_vr(e, op, rd[v], rs1[v], rs2[v]);
         else
-            npu_plain(n, op, rd[v], rs1[v], rs2[v]);
+            opennpu_lower_emit(e, op, rd[v], rs1[v], rs2[v]);
 }
 
-void npu_each(npu *n, unsigned count, npu_op op, const unsigned rd[2], const unsigned rs1[2], uint32_t bits)
+void opennpu_lower_each_const(opennpu_lower_emitter *e, unsigned count, opennpu_insn op, const unsigned rd[2],
+                              const unsigned rs1[2], uint32_t bits)
 {
-    npu_set(n, NPU_W, bits);
-    between(n, count, op, rd, rs1, same);
+    opennpu_lower_set(e, OPENNPU_LOWER_VR_W, bits);
+    emit_each(e, count, op, rd, rs1, const_reg);
 }
 
-void npu_each_at(npu *n, unsigned count, npu_op op, const unsigned rd[2], const unsigned rs1[2], uint64_t address)
+void opennpu_lower_each_vector(opennpu_lower_emitter *e, unsigned count, opennpu_insn op, const unsigned rd[2],
+                               const unsigned rs1[2], uint64_t address)
 {
-    npu_load(n, NPU_VR, NPU_W, NPU_X, address);
-    between(n, count, op, rd, rs1, same);
+    opennpu_lower_load(e, OPENNPU_VR, OPENNPU_LOWER_VR_W, OPENNPU_LOWER_VR_X, address);
+    emit_each(e, count, op, rd, rs1, const_reg);
 }
 
-/* x = i + r: 2^r by a polynomial on [-1/2, 1/2], i added to its exponent. Adding 1.5 * 2^23 rounds, and leaves i in the
- * low bits. */
-void npu_exp2(npu *n, unsigned count)
+/* x = i + r: 2^r by a polynomial on [-1/2, 1/2], i added to its exponent. Adding 1.5 * 2^23 rounds x and leaves i in
+ * the low bits. */
+void opennpu_lower_exp2(opennpu_lower_emitter *e, unsigned count)
 {
-    static const uint32_t terms[] = {NPU_C_EXP_3, NPU_C_EXP_2, NPU_C_EXP_1, NPU_C_F_1};
-    npu_set(n, NPU_W, NPU_C_F_MAGIC);
+    static const uint32_t terms[] = {OPENNPU_CONST_EXP_3, OPENNPU_CONST_EXP_2, OPENNPU_CONST_EXP_1, OPENNPU_CONST_F_1};
+    opennpu_lower_set(e, OPENNPU_LOWER_VR_W, OPENNPU_CONST_F_MAGIC);
     for (unsigned v = 0; v < count; v++)
-        npu_plain(n, NPU_VFADD, npu_tmp[v], npu_arg[v], NPU_W);
+        opennpu_lower_emit(e, OPENNPU_VFADD, opennpu_lower_tmp[v], opennpu_lower_arg[v], OPENNPU_LOWER_VR_W);
     for (unsigned v = 0; v < count; v++)
-        npu_plain(n, NPU_VFSUB, npu_res[v], npu_tmp[v], NPU_W);
-    between(n, count, NPU_VFSUB, npu_arg, npu_arg, npu_res);
-    npu_each(n, count, NPU_VFMUL, npu_res, npu_arg, NPU_C_EXP_5);
-    npu_each(n, count, NPU_VFADD, npu_res, npu_res, NPU_C_EXP_4);
+        opennpu_lower_emit(e, OPENNPU_VFSUB, opennpu_lower_res[v], opennpu_lower_tmp[v], OPENNPU_LOWER_VR_W);
+    emit_each(e, count, OPENNPU_VFSUB, opennpu_lower_arg, opennpu_lower_arg, opennpu_lower_res);
+    opennpu_lower_each_const(e, count, OPENNPU_VFMUL, opennpu_lower_res, opennpu_lower_arg, OPENNPU_CONST_EXP_5);
+    opennpu_lower_each_const(e, count, OPENNPU_VFADD, opennpu_lower_res, opennpu_lower_res, OPENNPU_CONST_EXP_4);
     for (unsigned i = 0; i < TV_COUNTOF(terms); i++) {
-        npu_set(n, NPU_W, terms[i]);
+        opennpu_lower_set(e, OPENNPU_LOWER_VR_W, terms[i]);
         for (unsigned v = 0; v < count; v++)
-            npu_fma(n, NPU_VFMA, npu_res[v], npu_res[v], npu_arg[v], NPU_W);
+            opennpu_lower_emit_fma(e, OPENNPU_VFMA, opennpu_lower_res[v], opennpu_lower_res[v], opennpu_lower_arg[v],
+                                   OPENNPU_LOWER_VR_W);
     }
-    npu_each(n, count, NPU_VSLL, npu_tmp, npu_tmp, NPU_C_SHIFT_23);
-    between(n, count, NPU_VADD, npu_res, npu_res, npu_tmp);
+    opennpu_lower_each_const(e, count, OPENNPU_VSLL, opennpu_lower_tmp, opennpu_lower_tmp, OPENNPU_CONST_SHIFT_23);
+    emit_each(e, count, OPENNPU_VADD, opennpu_lower_res, opennpu_lower_res, opennpu_lower_tmp);
 }
 
-/* Newton's steps from a guess that is 12 % off at most. */
-void npu_reciprocal(npu *n, unsigned count)
+/* Three Newton iterations from a seed within 12 %. */
+void opennpu_lower_reciprocal(opennpu_lower_emitter *e, unsigned count)
 {
-    npu_set(n, NPU_W, NPU_C_RECIPROCAL_SEED);
+    opennpu_lower_set(e, OPENNPU_LOWER_VR_W, OPENNPU_CONST_RECIPROCAL_SEED);
     for (unsigned v = 0; v < count; v++)
-        npu_int(n, NPU_VSUB, npu_res[v], NPU_W, npu_arg[v]);
-    npu_set(n, NPU_W, NPU_C_F_2);
+        opennpu_lower_emit_vr(e, OPENNPU_VSUB, opennpu_lower_res[v], OPENNPU_LOWER_VR_W, opennpu_lower_arg[v]);
+    opennpu_lower_set(e, OPENNPU_LOWER_VR_W, OPENNPU_CONST_F_2);
     for (unsigned i = 0; i < 3; i++) {
         for (unsigned v = 0; v < count; v++)
-            npu_fma(n, NPU_VNFMA, npu_tmp[v], npu_arg[v], npu_res[v], NPU_W);
-        between(n, count, NPU_VFMUL, npu_res, npu_res, npu_tmp);
+            opennpu_lower_emit_fma(e, OPENNPU_VNFMA, opennpu_lower_tmp[v], opennpu_lower_arg[v], opennpu_lower_res[v],
+                                   OPENNPU_LOWER_VR_W);
+        emit_each(e, count, OPENNPU_VFMUL, opennpu_lower_res, opennpu_lower_res, opennpu_lower_tmp);
     }
 }
 
-/* The sum of lanes is one of integers: all are first scaled by the power of two that brings the largest just under
+/* The reduction sums integers: the lanes are first scaled by the power of two that brings the maximum just below
  * 2^24. */
-void npu_sum_lanes(npu *n)
+void opennpu_lower_sum_lanes(opennpu_lower_emitter *e)
 {
-    npu_sized(n, NPU_VRMAX, NPU_VR, 1, 0, 0); /* numbers that are not negative compare like their bits */
-    npu_set(n, 2, NPU_C_EXPONENT);
-    npu_set(n, 3, NPU_SIGN | NPU_C_SUM_UP);
-    npu_int(n, NPU_VAND, 1, 1, 2);
-    npu_int(n, NPU_VSUB, 3, 3, 1);
-    npu_plain(n, NPU_VFMUL, 0, 0, 3);
-    npu_set(n, 2, NPU_C_SUM_DOWN);
-    npu_plain(n, NPU_VCVT_S32_F32, 0, 0, 0);
-    npu_sized(n, NPU_VSUM, NPU_VR, 0, 0, 0);
-    npu_plain(n, NPU_VCVT_F32_S32, 0, 0, 0);
-    npu_int(n, NPU_VSUB, 1, 1, 2);
-    npu_plain(n, NPU_VFMUL, 0, 0, 1);
+    opennpu_lower_emit_sized(e, OPENNPU_VRMAX, OPENNPU_VR, 1, 0, 0); /* non-negative numbers compare like their bits */
+    opennpu_lower_set(e, 2, OPENNPU_CONST_EXPONENT);
+    opennpu_lower_set(e, 3, OPENNPU_CONST_SIGN | OPENNPU_CONST_SUM_UP);
+    opennpu_lower_emit_vr(e, OPENNPU_VAND, 1, 1, 2);
+    opennpu_lower_emit_vr(e, OPENNPU_VSUB, 3, 3, 1);
+    opennpu_lower_emit(e, OPENNPU_VFMUL, 0, 0, 3);
+    opennpu_lower_set(e, 2, OPENNPU_CONST_SUM_DOWN);
+    opennpu_lower_emit(e, OPENNPU_VCVT_S32_F32, 0, 0, 0);
+    opennpu_lower_emit_sized(e, OPENNPU_VSUM, OPENNPU_VR, 0, 0, 0);
+    opennpu_lower_emit(e, OPENNPU_VCVT_F32_S32, 0, 0, 0);
+    opennpu_lower_emit_vr(e, OPENNPU_VSUB, 1, 1, 2);
+    opennpu_lower_emit(e, OPENNPU_VFMUL, 0, 0, 1);
 }
 
-void npu_rsqrt_mean(npu *n)
+void opennpu_lower_rsqrt_mean(opennpu_lower_emitter *e)
 {
-    npu_set(n, 1, n->inverse_dim);
-    npu_set(n, 2, n->eps);
-    npu_set(n, 3, NPU_C_ONE_BIT);
-    npu_fma(n, NPU_VFMA, 0, 0, 1, 2);
-    npu_set(n, 2, NPU_C_RSQRT_SEED);
-    npu_int(n, NPU_VSRL, 1, 0, 3);
-    npu_int(n, NPU_VSUB, 7, 2, 1);
-    npu_set(n, 1, NPU_C_F_HALF);
-    npu_set(n, 3, NPU_C_F_3_HALVES);
-    npu_plain(n, NPU_VFMUL, 0, 0, 1);
+    opennpu_lower_set(e, 1, e->inverse_dim);
+    opennpu_lower_set(e, 2, e->eps);
+    opennpu_lower_set(e, 3, OPENNPU_CONST_ONE_BIT);
+    opennpu_lower_emit_fma(e, OPENNPU_VFMA, 0, 0, 1, 2);
+    opennpu_lower_set(e, 2, OPENNPU_CONST_RSQRT_SEED);
+    opennpu_lower_emit_vr(e, OPENNPU_VSRL, 1, 0, 3);
+    opennpu_lower_emit_vr(e, OPENNPU_VSUB, 7, 2, 1);
+    opennpu_lower_set(e, 1, OPENNPU_CONST_F_HALF);
+    opennpu_lower_set(e, 3, OPENNPU_CONST_F_3_HALVES);
+    opennpu_lower_emit(e, OPENNPU_VFMUL, 0, 0, 1);
     for (unsigned i = 0; i < 3; i++) {
-        npu_plain(n, NPU_VFMUL, 2, 7, 7);
-        npu_fma(n, NPU_VNFMA, 2, 0, 2, 3);
-        npu_plain(n, NPU_VFMUL, 7, 7, 2);
+        opennpu_lower_emit(e, OPENNPU_VFMUL, 2, 7, 7);
+        opennpu_lower_emit_fma(e, OPENNPU_VNFMA, 2, 0, 2, 3);
+        opennpu_lower_emit(e, OPENNPU_VFMUL, 7, 7, 2);
+    }
+}
+
+void opennpu_lower_silu_mul(opennpu_lower_emitter *e, uint64_t gate, uint64_t up, uint32_t vectors)
+{
+    uint64_t vector = (uint64_t)4 * e->k;
+    for (uint32_t c = 0; c < vectors; c += 2) {
+        unsigned count = vectors - c < 2 ? 1 : 2;
+        for (unsigned v = 0; v < count; v++)
+            opennpu_lower_load(e, OPENNPU_VR, opennpu_lower_arg[v], OPENNPU_LOWER_VR_X, gate + (c + v) * vector);
+        opennpu_lower_each_const(e, count, OPENNPU_VFMUL, opennpu_lower_arg, opennpu_lower_arg,
+                                 OPENNPU_CONST_SIGN | OPENNPU_CONST_F_LOG2E);
+        opennpu_lower_each_const(e, count, OPENNPU_VFMAX, opennpu_lower_arg, opennpu_lower_arg,
+                                 OPENNPU_CONST_SIGN | OPENNPU_CONST_F_126);
+        opennpu_lower_each_const(e, count, OPENNPU_VFMIN, opennpu_lower_arg, opennpu_lower_arg, OPENNPU_CONST_F_100);
+        opennpu_lower_exp2(e, count);
+        opennpu_lower_each_const(e, count, OPENNPU_VFADD, opennpu_lower_arg, opennpu_lower_res, OPENNPU_CONST_F_1);
+        opennpu_lower_reciprocal(e, count);
+        for (unsigned v = 0; v < count; v++)
+            opennpu_lower_load(e, OPENNPU_VR, opennpu_lower_tmp[v], OPENNPU_LOWER_VR_X, up + (c + v) * vector);
+        for (unsigned v = 0; v < count; v++)
+            opennpu_lower_load(e, OPENNPU_VR, opennpu_lower_arg[v], OPENNPU_LOWER_VR_X, gate + (c + v) * vector);
+        for (unsigned v = 0; v < count; v++)
+            opennpu_lower_emit(e, OPENNPU_VFMUL, opennpu_lower_res[v], opennpu_lower_res[v], opennpu_lower_arg[v]);
+        for (unsigned v = 0; v < count; v++)
+            opennpu_lower_emit(e, OPENNPU_VFMUL, opennpu_lower_res[v], opennpu_lower_res[v], opennpu_lower_tmp[v]);
+        for (unsigned v = 0; v < count; v++)
+            opennpu_lower_store(e, OPENNPU_VR, opennpu_lower_res[v], OPENNPU_LOWER_VR_X, gate + (c + v) * vector);
     }
 }

@@ -8,70 +8,72 @@
 #include "kernels/quantize.h"
 #include "num/float.h"
 
-enum { LEAST = -8, MOST = 7, STEPS = 20, SCALES = 2 * STEPS };
+enum { Q_MIN = -8, Q_MAX = 7, STEPS = 20, CANDIDATES = 2 * STEPS };
 
-/* Scales that take the extreme to -8, or have it clipped, or take it to 7: both signs are tried, since -8 has no
+/* Candidates that map the absmax to -8 with and without clipping, or to 7: both signs are tried, since -8 has no
  * counterpart. */
-TV_CLONES static void make_scales(float most, float scales[SCALES])
+TV_CLONES static void make_candidates(float absmax, float scales[CANDIDATES])
 {
-#define SHARE(i) -(1.15f - 0.03f * (i)), 1.15f - 0.03f * (i)
-    static const float shares[SCALES] = {SHARE(0),  SHARE(1),  SHARE(2),  SHARE(3),  SHARE(4),  SHARE(5),  SHARE(6),
-                                         SHARE(7),  SHARE(8),  SHARE(9),  SHARE(10), SHARE(11), SHARE(12), SHARE(13),
-                                         SHARE(14), SHARE(15), SHARE(16), SHARE(17), SHARE(18), SHARE(19)};
-#undef SHARE
-    float eighth = most / 8;
-    for (unsigned i = 0; i < SCALES; i++)
-        scales[i] = tv_bf16_to_f32(tv_bf16_flush(tv_bf16_from_f32(eighth * shares[i])));
+#define FACTOR(i) -(1.15f - 0.03f * (i)), 1.15f - 0.03f * (i)
+    static const float factors[CANDIDATES] = {FACTOR(0),  FACTOR(1),  FACTOR(2),  FACTOR(3),  FACTOR(4),
+                                              FACTOR(5),  FACTOR(6),  FACTOR(7),  FACTOR(8),  FACTOR(9),
+                                              FACTOR(10), FACTOR(11), FACTOR(12), FACTOR(13), FACTOR(14),
+                                              FACTOR(15), FACTOR(16), FACTOR(17), FACTOR(18), FACTOR(19)};
+#undef FACTOR
+    float eighth = absmax / 8;
+    for (unsigned i = 0; i < CANDIDATES; i++)
+        scales[i] = tv_bf16_to_f32(tv_bf16_flush(tv_bf16_from_f32(eighth * factors[i])));
 }
 
-float pccx_choose_scale(tv_scale_search_fn *search, const float *values, uint32_t n, float extreme)
+float pccx_lower_choose_scale(tv_scale_search_fn *search, const float *values, uint32_t n, float absmax)
 {
-    float scales[SCALES];
-    unsigned count = SCALES;
-    if (!isfinite(extreme) || extreme == 0)
+    float scales[CANDIDATES];
+    unsigned count = CANDIDATES;
+    if (!isfinite(absmax) || absmax == 0)
         return 0;
-    make_scales(extreme, scales);
-    while (count > 0 && scales[count - 1] == 0) /* the smallest come last */
+    make_candidates(absmax, scales);
+    while (count > 0 && scales[count - 1] == 0) /* the smallest are last */
         count--;
-    unsigned best = count ? search(values, n, extreme, scales, count, LEAST, MOST) : 0;
+    unsigned best = count ? search(values, n, absmax, scales, count, Q_MIN, Q_MAX) : 0;
     return best < count ? scales[best] : 1;
 }
 
-TV_CLONES static void take_off(const float *values, const int8_t *q, uint32_t n, float scale, float *left)
+TV_CLONES static void subtract_quantized(const float *values, const int8_t *q, uint32_t n, float scale, float *residual)
 {
     TV_NO_CARRY
     for (uint32_t i = 0; i < n; i++)
-        left[i] = values[i] - scale * (float)q[i];
+        residual[i] = values[i] - scale * (float)q[i];
 }
 
-uint16_t pccx_round(const float *values, uint32_t n, float scale, uint8_t *beats, float *left)
+uint16_t pccx_lower_round(const float *values, uint32_t n, float scale, uint8_t *beats, float *residual)
 {
-    enum { PIECE = 256 };
-    int8_t q[PIECE] = {0};
-    uint32_t padded = (uint32_t)tv_ceil_div(n, PCCX_BEAT_WEIGHTS) * PCCX_BEAT_WEIGHTS;
+    enum { CHUNK = 256 };
+    int8_t q[CHUNK] = {0};
+    uint32_t padded = (uint32_t)tv_ceil_div(n, PCCX_LOWER_BEAT_WEIGHTS) * PCCX_LOWER_BEAT_WEIGHTS;
     for (uint32_t i = 0, count; i < padded; i += count) {
-        count = padded - i < PIECE ? padded - i : PIECE;
+        count = padded - i < CHUNK ? padded - i : CHUNK;
         if (scale != 0)
-            tv_quantize_s8(values + i, count, scale, LEAST, MOST, q);
+            tv_quantize_s8(values + i, count, scale, Q_MIN, Q_MAX, q);
         tv_pack_s4(q, count, beats + i / 2);
-        if (left)
-            take_off(values + i, q, count, scale, left + i);
+        if (residual)
+            subtract_quantized(values + i, q, count, scale, residual + i);
     }
     return scale == 0 ? TV_BF16_ONE : tv_bf16_from_f32(scale);
 }
 
-void pccx_round_more(const float *values, uint32_t from, uint32_t to, float scale, uint8_t *beat)
+void pccx_lower_round_more(const float *values, uint32_t from, uint32_t to, float scale, uint8_t *beat)
 {
-    int8_t q[PCCX_BEAT_WEIGHTS] = {0};
+    int8_t q[PCCX_LOWER_BEAT_WEIGHTS] = {0};
     if (scale != 0)
-        tv_quantize_s8(values + from, to - from, scale, LEAST, MOST, q);
+        tv_quantize_s8(values + from, to - from, scale, Q_MIN, Q_MAX, q);
     for (uint32_t i = from; i < to; i++)
         beat[i / 2] = (uint8_t)((beat[i / 2] & (i % 2 ? 0x0F : 0xF0)) | (q[i - from] & 15) << i % 2 * 4);
 }
 
-uint16_t pccx_quantize(tv_scale_search_fn *search, float *values, uint32_t n, uint8_t *beats)
+uint16_t pccx_lower_quantize(tv_scale_search_fn *search, float *values, uint32_t n, uint8_t *beats)
 {
     bool finite;
-    float extreme = tv_signed_absmax(values, n, &finite);
-    return pccx_round(values, n, pccx_choose_scale(search, values, n, finite ? extreme : INFINITY), beats, values);
+    float absmax = tv_signed_absmax(values, n, &finite);
+    return pccx_lower_round(values, n, pccx_lower_choose_scale(search, values, n, finite ? absmax : INFINITY), beats,
+                            values);
 }

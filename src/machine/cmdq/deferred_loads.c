@@ -1,73 +1,116 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where tiles are on the host. A large load from DRAM is put off: until somebody looks, the tile is read where it came
- * from. Mostly it is weights, which a tensor engine reads once before the next load takes their place. */
+/* Deferred loads. A load from DRAM is recorded instead of executed; operations read the tile from its source. Weights
+ * are mostly read once, by a tensor engine, before the next load overwrites them, and so are never copied.
+ *
+ * Invariants: recorded loads are disjoint in SPM; the bytes of DRAM that they read have not been written since. A write
+ * to SPM drops the loads that it fully overwrites and materializes those that it partly overwrites or that its
+ * operation reads; a write to DRAM materializes the loads that read the written bytes. */
+#include "kernels/clones.h"
 #include "machine/cmdq/exec.h"
 
-/* Bytes of DRAM from the first of a load to the last. */
-static uint64_t extent(const cmdq_deferred_load *load)
+/* ---- Copies ---- */
+
+TV_INLINE void copy_rows(uint8_t *to, uint64_t to_stride, const uint8_t *from, uint64_t from_stride, uint64_t rows,
+                         size_t bytes)
+{
+    for (; rows; rows--, to += to_stride, from += from_stride)
+        memcpy(to, from, bytes);
+}
+
+/* Short rows, of tiles of matrices, are many: those of common sizes are copied without a call. */
+void cmdq_copy_rows(uint8_t *to, uint64_t to_stride, const uint8_t *from, uint64_t from_stride, uint64_t rows,
+                    uint64_t bytes)
+{
+    if (bytes == 8)
+        copy_rows(to, to_stride, from, from_stride, rows, 8);
+    else if (bytes == 16)
+        copy_rows(to, to_stride, from, from_stride, rows, 16);
+    else if (bytes == 32)
+        copy_rows(to, to_stride, from, from_stride, rows, 32);
+    else if (bytes == 64)
+        copy_rows(to, to_stride, from, from_stride, rows, 64);
+    else
+        copy_rows(to, to_stride, from, from_stride, rows, bytes);
+}
+
+/* ---- Loads ---- */
+
+/* Bytes of DRAM from the first byte of a load to its last. */
+static uint64_t dram_extent(const cmdq_deferred_load *load)
 {
     return (load->bytes / load->row_bytes - 1) * load->stride + load->row_bytes;
 }
 
-static void settle(cmdq_memories *m, unsigned i)
+static void drop_load(cmdq_memories *m, unsigned i) { m->loads[i] = m->loads[--m->load_count]; }
+
+static void materialize_load(cmdq_memories *m, unsigned i)
 {
     const cmdq_deferred_load *load = &m->loads[i];
     cmdq_copy_rows(m->spm.bytes + load->spm, load->row_bytes, m->dram.bytes + load->dram, load->stride,
                    load->bytes / load->row_bytes, load->row_bytes);
-    m->loads[i] = m->loads[--m->load_count];
+    drop_load(m, i);
 }
 
 void cmdq_materialize_loads(cmdq_memories *m)
 {
-    m->ready.bytes = 0; /* whoever asks may write */
+    m->packed.bytes = 0; /* the caller may write SPM */
     while (m->load_count)
-        settle(m, 0);
+        materialize_load(m, 0);
 }
 
-/* Loads whose place is written over, and not read before, have never been; of others that overlap it what stays must be
- * there. */
-static uint8_t *place_to_write(cmdq_memories *m, uint64_t start, uint64_t bytes, bool reads)
+/* Prepares bytes of SPM to be written, by an operation that also reads them if `reads`. */
+static uint8_t *spm_to_write(cmdq_memories *m, uint64_t start, uint64_t bytes, bool reads)
 {
-    if (cmdq_overlap(start, bytes, m->ready.spm, m->ready.bytes))
-        m->ready.bytes = 0;
+    if (cmdq_overlap(start, bytes, m->packed.spm, m->packed.bytes))
+        m->packed.bytes = 0;
     for (unsigned i = m->load_count; i-- > 0;) {
         const cmdq_deferred_load *load = &m->loads[i];
         if (!reads && start <= load->spm && load->spm + load->bytes <= start + bytes)
-            m->loads[i] = m->loads[--m->load_count];
+            drop_load(m, i);
         else if (cmdq_overlap(start, bytes, load->spm, load->bytes))
-            settle(m, i);
+            materialize_load(m, i);
     }
     return m->spm.bytes + start;
 }
 
-static uint8_t *place_to_read(cmdq_memories *m, uint64_t start, uint64_t bytes)
+/* Bytes of SPM to be read: in DRAM where one deferred load has them all. */
+static const uint8_t *spm_to_read(cmdq_memories *m, uint64_t start, uint64_t bytes)
 {
     for (unsigned i = m->load_count; i-- > 0;) {
         const cmdq_deferred_load *load = &m->loads[i];
         if (load->row_bytes == load->bytes && load->spm <= start && start + bytes <= load->spm + load->bytes)
             return m->dram.bytes + load->dram + (start - load->spm);
         if (cmdq_overlap(start, bytes, load->spm, load->bytes))
-            settle(m, i);
+            materialize_load(m, i);
     }
     return m->spm.bytes + start;
 }
 
-uint8_t *cmdq_bytes(const cmdq_run *r, const cmdq_tile *t)
+static void prepare_dram_write(cmdq_memories *m, const cmdq_tile *t)
 {
-    cmdq_memories *m = r->memories;
-    uint64_t spm = t->bank * r->shape->bank_bytes + t->start;
-    if (t->bank != CMDQ_NO_BANK)
-        return t->writes ? place_to_write(m, spm, t->bytes, t->reads) : place_to_read(m, spm, t->bytes);
-    for (unsigned i = m->load_count; i-- > 0 && t->writes;)
-        if (cmdq_overlap(t->start, t->rows * t->stride + t->bytes, m->loads[i].dram, extent(&m->loads[i])))
-            settle(m, i);
-    return m->dram.bytes + t->start;
+    for (unsigned i = m->load_count; i-- > 0;)
+        if (cmdq_overlap(t->start, t->rows * t->stride + t->bytes, m->loads[i].dram, dram_extent(&m->loads[i])))
+            materialize_load(m, i);
 }
 
-const uint8_t *cmdq_rows(const cmdq_run *r, const cmdq_tile *t, uint64_t row_bytes, uint64_t *stride)
+/* ---- Tiles ---- */
+
+uint8_t *cmdq_tile_bytes(const cmdq_exec *x, const cmdq_tile *t)
 {
-    const cmdq_memories *m = r->memories;
-    uint64_t spm = t->bank * r->shape->bank_bytes + t->start;
+    cmdq_memories *m = x->memories;
+    uint64_t spm = t->bank * x->params->bank_bytes + t->start;
+    if (t->bank == CMDQ_NO_BANK) {
+        if (t->writes)
+            prepare_dram_write(m, t);
+        return m->dram.bytes + t->start;
+    }
+    return t->writes ? spm_to_write(m, spm, t->bytes, t->reads) : (uint8_t *)(uintptr_t)spm_to_read(m, spm, t->bytes);
+}
+
+const uint8_t *cmdq_tile_rows(const cmdq_exec *x, const cmdq_tile *t, uint64_t row_bytes, uint64_t *stride)
+{
+    const cmdq_memories *m = x->memories;
+    uint64_t spm = t->bank * x->params->bank_bytes + t->start;
     for (unsigned i = 0; i < m->load_count; i++) {
         const cmdq_deferred_load *load = &m->loads[i];
         if (load->spm == spm && load->bytes == t->bytes && load->row_bytes == row_bytes) {
@@ -76,21 +119,21 @@ const uint8_t *cmdq_rows(const cmdq_run *r, const cmdq_tile *t, uint64_t row_byt
         }
     }
     *stride = row_bytes;
-    return cmdq_bytes(r, t);
+    return cmdq_tile_bytes(x, t);
 }
 
-bool cmdq_defer_load(const cmdq_run *r, const cmdq_tile *spm, const cmdq_tile *dram)
+bool cmdq_defer_load(const cmdq_exec *x, const cmdq_tile *spm, const cmdq_tile *dram)
 {
-    enum { LARGE = 64 }; /* less is copied as fast */
-    cmdq_memories *m = r->memories;
-    bool together = dram->rows == 1 || dram->stride == dram->bytes;
-    if (dram->writes || spm->bytes < LARGE || spm->bytes != dram->rows * dram->bytes)
+    enum { DEFER_MIN = 64 }; /* fewer bytes are copied in the same time */
+    cmdq_memories *m = x->memories;
+    bool contiguous = dram->rows == 1 || dram->stride == dram->bytes;
+    if (dram->writes || spm->bytes < DEFER_MIN || spm->bytes != dram->rows * dram->bytes)
         return false;
-    cmdq_deferred_load load = {spm->bank * r->shape->bank_bytes + spm->start, dram->start, spm->bytes,
-                               together ? spm->bytes : dram->bytes, together ? spm->bytes : dram->stride};
-    place_to_write(m, load.spm, load.bytes, false);
+    cmdq_deferred_load load = {spm->bank * x->params->bank_bytes + spm->start, dram->start, spm->bytes,
+                               contiguous ? spm->bytes : dram->bytes, contiguous ? spm->bytes : dram->stride};
+    spm_to_write(m, load.spm, load.bytes, false);
     if (m->load_count == CMDQ_LOADS_MAX)
-        settle(m, 0);
+        materialize_load(m, 0);
     m->loads[m->load_count++] = load;
     return true;
 }

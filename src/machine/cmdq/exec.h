@@ -1,52 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What exec.c and vector.c share: an entry under way, and its tiles as arrays of binary32. */
+/* An operation that is being executed, and its tiles on the host: in place, as rows, or unpacked to arrays in scratch
+ * memory. */
 #ifndef TV_MACHINE_CMDQ_EXEC_H
 #define TV_MACHINE_CMDQ_EXEC_H
 
 #include "machine/cmdq/machine.h"
 
-typedef struct cmdq_run {
+typedef struct cmdq_exec {
     const cmdq_queue *queue;
-    const cmdq_params *shape;
+    const cmdq_params *params;
     cmdq_memories *memories;
     const cmdq_entry *entry;
     const cmdq_op *op;
-    cmdq_error *wrong;
-    bool no_memory;
-} cmdq_run;
+    cmdq_error *error;
+    cmdq_outcome outcome;
+} cmdq_exec;
 
-static inline uint64_t cmdq_get(const cmdq_run *r, cmdq_field field) { return cmdq_integer(r->queue, r->entry, field); }
+/* A row of a vector operation: n values of x become n values of y. */
+typedef struct cmdq_row {
+    const float *x;
+    float *y;
+    const float *second, *gamma, *beta; /* or NULL */
+    const float *cos_sin;               /* ROPE: cosines, then sines, of this row's position */
+    uint64_t n;
+} cmdq_row;
 
-static inline float cmdq_get_real(const cmdq_run *r, cmdq_field field)
+static inline uint64_t cmdq_exec_integer(const cmdq_exec *x, cmdq_field field)
 {
-    return (float)cmdq_real(r->queue, r->entry, field);
+    return cmdq_integer(x->queue, x->entry, field);
 }
 
-/* Room that lives until the same scratch is asked for again; NULL sets no_memory. */
-void *cmdq_scratch(cmdq_run *r, unsigned which, uint64_t bytes);
+static inline float cmdq_exec_real(const cmdq_exec *x, cmdq_field field)
+{
+    return (float)cmdq_real(x->queue, x->entry, field);
+}
 
-/* Where a tile's bytes are on the host, until bytes of it are written. What the entry writes must be all of a tile. */
-uint8_t *cmdq_bytes(const cmdq_run *r, const cmdq_tile *tile);
+static inline bool cmdq_is_out_of_memory(const cmdq_exec *x) { return x->outcome == CMDQ_NO_MEMORY; }
 
-/* The same of a tile that is read, as rows of `row_bytes`, *stride apart. */
-const uint8_t *cmdq_rows(const cmdq_run *r, const cmdq_tile *tile, uint64_t row_bytes, uint64_t *stride);
+/* Scratch buffers by use. Those of activations keep their contents from entry to entry (cmdq_packed_input). */
+typedef enum cmdq_scratch_use {
+    CMDQ_SCRATCH_A,      /* first operand */
+    CMDQ_SCRATCH_B,      /* second operand */
+    CMDQ_SCRATCH_ADDEND, /* TE: outputs that are accumulated to; VE: gamma */
+    CMDQ_SCRATCH_OUT,
+    CMDQ_SCRATCH_ROW, /* TE: reordered operands; VE: beta */
+    CMDQ_SCRATCH_PACKED,
+    CMDQ_SCRATCH_PACKED_SUMS,
+    CMDQ_SCRATCH_BIAS, /* TE: bias; VE: cosines and sines */
+    CMDQ_SCRATCH_SCALES,
+} cmdq_scratch_use;
+_Static_assert(CMDQ_SCRATCH_SCALES + 1 == CMDQ_SCRATCHES, "a buffer for each use");
 
-/* Copies rows of `bytes` that lie so many steps apart. */
-void cmdq_copy_rows(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t rows,
+/* `bytes` of scratch memory, valid until the next call for the same use. NULL, with the outcome CMDQ_NO_MEMORY, when
+ * out of memory. */
+void *cmdq_scratch(cmdq_exec *x, cmdq_scratch_use use, uint64_t bytes);
+
+/* deferred_loads.c */
+
+/* The bytes of a tile on the host, valid until some of them are written. A tile that is written must be written in
+ * full. */
+uint8_t *cmdq_tile_bytes(const cmdq_exec *x, const cmdq_tile *tile);
+
+/* A tile that is read, as rows of `row_bytes`, *stride bytes from row to row. */
+const uint8_t *cmdq_tile_rows(const cmdq_exec *x, const cmdq_tile *tile, uint64_t row_bytes, uint64_t *stride);
+
+/* Copies `rows` rows of `bytes`; strides are in bytes. */
+void cmdq_copy_rows(uint8_t *to, uint64_t to_stride, const uint8_t *from, uint64_t from_stride, uint64_t rows,
                     uint64_t bytes);
 
-/* Puts a load off until somebody looks. False: it must be done now. */
-bool cmdq_defer_load(const cmdq_run *r, const cmdq_tile *spm, const cmdq_tile *dram);
+/* Defers a load from tile `dram` to tile `spm`. Returns false if it must be executed now. */
+bool cmdq_defer_load(const cmdq_exec *x, const cmdq_tile *spm, const cmdq_tile *dram);
 
-/* Between packed elements and binary32. Packing rounds to nearest even, clamps integers, and makes NaNs canonical. */
-void cmdq_unpack(const uint8_t *packed, unsigned qbits, uint64_t count, float *out);
+/* tiles.c */
+
+/* Between packed elements and arrays. cmdq_pack rounds to nearest even, saturates integers, and makes NaNs canonical.
+ */
+void cmdq_unpack_f32(const uint8_t *packed, unsigned qbits, uint64_t count, float *out);
+void cmdq_unpack_s8(const uint8_t *packed, unsigned qbits, uint64_t count, int8_t *out);
 void cmdq_pack(const float *values, unsigned qbits, uint64_t count, uint8_t *packed);
 
-/* The elements of a tile, times `scale`: in scratch `which`, or where they lie, if they are such numbers already. NULL:
- * `tile` is, or there is no memory. */
-const float *cmdq_numbers(cmdq_run *r, const cmdq_tile *tile, uint64_t count, float scale, unsigned which);
-
-/* vector.c */
-void cmdq_vector(cmdq_run *r);
+/* The elements of a tile times `scale`, as binary32: in scratch memory, or in place where they are such numbers. NULL
+ * if `tile` is NULL or memory is exhausted. */
+const float *cmdq_tile_f32(cmdq_exec *x, const cmdq_tile *tile, uint64_t count, float scale, cmdq_scratch_use use);
 
 #endif

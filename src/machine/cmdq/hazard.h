@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding missing dependencies. */
+/* The search for hazards: accesses to the same bytes that no dependency orders. */
 #ifndef TV_MACHINE_CMDQ_HAZARD_H
 #define TV_MACHINE_CMDQ_HAZARD_H
 
 #include "machine/cmdq/machine.h"
 
-/* The search ends after so many hazards, or so many entries in windows with a hazard. Windows of up to so many entries
- * are gone through one by one; others ask the tree first. */
+/* Limits of the search: hazards, and entries compared in large windows. Windows of more than CMDQ_WINDOW_MAX entries
+ * are compared entry by entry only if the tree finds a conflict in them. */
 enum { CMDQ_HAZARDS_MAX = 100000, CMDQ_COMPARED_MAX = 20000000, CMDQ_WINDOW_MAX = 32 };
 
-/* Reports pairs of entries that touch the same bytes, one of them writing, and that nothing orders. Returns how many
- * there are; UINT64_MAX: no memory. */
-uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan,
+/* Reports pairs of entries that access the same bytes, at least one of them writing, without a dependency that orders
+ * them. Returns their number, or UINT64_MAX when out of memory. */
+uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan,
                            uint32_t window_max, tv_severity severity, tv_findings *findings);
 
 #endif

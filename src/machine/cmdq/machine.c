@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CMDQ machine as a target: creating, loading, running, faults, address spaces, statistics. Entries are executed
- * one by one; their time is worked out when the queue has ended, or when somebody asks. */
+ * one by one in the order of the plan. Their timing is simulated when the queue has ended, or when statistics are read.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,14 +10,14 @@
 #include "sim/bottleneck.h"
 #include "sim/stats.h"
 
-static const tv_param params[CMDQ_PARAM_COUNT] = {
+static const tv_param param_rows[CMDQ_PARAM_COUNT] = {
 #define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_)                                              \
     {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},
 #include "machine/cmdq/params.def"
 #undef TV_PARAM
 };
 
-const tv_schema cmdq_schema = {"cmdq", &tv_target_cmdq, params, CMDQ_PARAM_COUNT};
+const tv_schema cmdq_schema = {"cmdq", &tv_target_cmdq, param_rows, CMDQ_PARAM_COUNT};
 
 typedef cmdq_machine machine;
 
@@ -33,7 +34,7 @@ static tv_status validate(const tv_config *config, const tv_diag_sink *sink)
         uint64_t g = tv_gcd_u64(rate.num, rate.den);
         if (rate.num / g > 1 << 20 || rate.den / g > 1 << 20)
             return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "use few decimals",
-                           "%s has a numerator or denominator over 2^20", params[rates[i]].key);
+                           "%s has a numerator or denominator over 2^20", param_rows[rates[i]].key);
     }
     uint64_t spm =
         tv_config_integer(config, CMDQ_PARAM_SPM_BANKS) * tv_config_integer(config, CMDQ_PARAM_SPM_BANK_BYTES);
@@ -53,7 +54,7 @@ static void destroy(void *state)
     for (unsigned i = 0; i < CMDQ_SCRATCHES; i++)
         tv_buf_fini(&m->memories.scratch[i]);
     tv_pool_free(m->memories.pool);
-    cmdq_plan_free(&m->plan);
+    cmdq_plan_fini(&m->plan);
     tv_fault_record_fini(&m->fault);
     free(m);
 }
@@ -66,12 +67,12 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->config = config;
     m->mode = mode;
     m->memories.level = tv_cpu();
-    cmdq_params_init(&m->shape, config);
-    for (unsigned e = 0; e < m->shape.engines; e++)
-        m->timing.accounts[e].name = m->shape.names[e];
-    tv_status status = tv_memory_init(&m->memories.spm, m->shape.banks * m->shape.bank_bytes, sink);
+    cmdq_params_init(&m->params, config);
+    for (unsigned e = 0; e < m->params.engines; e++)
+        m->timing.accounts[e].name = m->params.names[e];
+    tv_status status = tv_memory_init(&m->memories.spm, m->params.banks * m->params.bank_bytes, sink);
     if (status == TV_OK)
-        status = tv_memory_init(&m->memories.dram, m->shape.dram_bytes, sink);
+        status = tv_memory_init(&m->memories.dram, m->params.dram_bytes, sink);
     if (status != TV_OK) {
         destroy(m);
         return status;
@@ -80,7 +81,7 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     return TV_OK;
 }
 
-static void fill_memories(machine *m)
+static void write_initial_contents(machine *m)
 {
     const cmdq_queue *q = cmdq_queue_of(m->program);
     const cmdq_init *inits = (const cmdq_init *)(const void *)q->inits.data;
@@ -88,7 +89,7 @@ static void fill_memories(machine *m)
         cmdq_materialize_loads(&m->memories);
     for (size_t i = 0; i < q->inits.len / sizeof *inits; i++) {
         tv_memory *memory = inits[i].spm ? &m->memories.spm : &m->memories.dram;
-        uint64_t addr = inits[i].addr + (inits[i].spm ? inits[i].bank * m->shape.bank_bytes : 0);
+        uint64_t addr = inits[i].addr + (inits[i].spm ? inits[i].bank * m->params.bank_bytes : 0);
         if (inits[i].bytes)
             tv_memory_write(memory, addr, inits[i].bytes, inits[i].size);
         else
@@ -98,14 +99,14 @@ static void fill_memories(machine *m)
 
 /* ---- Running ---- */
 
-/* The time of what has been executed of the loaded queue, after `timing`. With forward dependencies the executed
- * entries are no prefix of the ids; then the time is of the ids below the least that is left. */
+/* Simulates the executed entries of the loaded queue, after `timing`. With forward dependencies the executed entries
+ * are no prefix of the ids; then those below the lowest id that is left are simulated. */
 static bool time_executed(const machine *m, const tv_trace_sink *sink, cmdq_timing *timing)
 {
     uint32_t count = m->next;
     for (uint32_t i = m->next; m->plan.order && i < m->plan.count; i++)
         count = count < m->plan.order[i] ? count : m->plan.order[i];
-    return cmdq_time(m->program, &m->shape, &m->plan, count, m->base, sink, timing);
+    return cmdq_time(m->program, &m->params, &m->plan, count, m->base, sink, timing);
 }
 
 static bool end_queue(machine *m)
@@ -121,13 +122,13 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     machine *m = state;
     cmdq_plan plan;
     uint64_t errors = 0;
-    TV_TRY(cmdq_plan_make(program, &m->shape, sink, &errors, &plan));
-    if (m->program && !end_queue(m)) { /* what was executed of a queue that is left keeps its time */
-        cmdq_plan_free(&plan);
+    TV_TRY(cmdq_plan_init(program, &m->params, sink, &errors, &plan));
+    if (m->program && !end_queue(m)) { /* a queue that is left early keeps the time of its executed entries */
+        cmdq_plan_fini(&plan);
         return tv_fail_memory(sink);
     }
     m->base += m->program ? m->next : 0;
-    cmdq_plan_free(&m->plan);
+    cmdq_plan_fini(&m->plan);
     m->plan = plan;
     m->program = program;
     m->next = 0;
@@ -135,21 +136,20 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     m->ended = false;
     m->fault.raised = false;
     if (m->mode != TV_MODE_TIMING)
-        fill_memories(m);
+        write_initial_contents(m);
     return TV_OK;
 }
 
 typedef enum outcome { DONE, FAULTED, NO_MEMORY } outcome;
 
-/* False: the entry faults, or there is no memory for it; *outcome says which. */
+/* Executes an entry. Returns false if it faults or memory is exhausted; *o says which. */
 static bool execute(machine *m, uint32_t entry, outcome *o)
 {
     const cmdq_queue *q = cmdq_queue_of(m->program);
     cmdq_op op;
-    cmdq_error wrong;
-    uint64_t turn = 0; /* the plan knows the channel */
-    cmdq_resolve(q, &m->shape, entry, &turn, &op, &wrong);
-    switch (cmdq_execute(q, &m->shape, &m->memories, entry, &op, &wrong)) {
+    cmdq_error error;
+    cmdq_resolve_planned(q, &m->params, entry, &op);
+    switch (cmdq_execute(q, &m->params, &m->memories, entry, &op, &error)) {
     case CMDQ_EXECUTED:
         return true;
     case CMDQ_NO_MEMORY:
@@ -159,8 +159,8 @@ static bool execute(machine *m, uint32_t entry, outcome *o)
         break;
     }
     tv_buf text = {0};
-    cmdq_print(q, entry, &text);
-    tv_fault_raise(&m->fault, m->program, entry, tv_buf_cstr(&text), &cmdq_codes[wrong.code], wrong.message);
+    cmdq_print_entry(q, entry, &text);
+    tv_fault_raise(&m->fault, m->program, entry, tv_buf_cstr(&text), &cmdq_codes[error.code], error.message);
     tv_buf_fini(&text);
     *o = FAULTED;
     return false;
@@ -168,7 +168,7 @@ static bool execute(machine *m, uint32_t entry, outcome *o)
 
 static outcome execute_next(machine *m)
 {
-    uint32_t entry = m->plan.order ? m->plan.order[m->next] : m->next;
+    uint32_t entry = cmdq_plan_entry(&m->plan, m->next);
     outcome o = DONE;
     if (m->mode != TV_MODE_TIMING && !execute(m, entry, &o))
         return o;
@@ -178,18 +178,16 @@ static outcome execute_next(machine *m)
     return DONE;
 }
 
-static uint64_t accesses(void *state, const tv_access_sink *sink)
+static uint64_t report_accesses(void *state, const tv_access_sink *sink)
 {
     const machine *m = state;
-    uint32_t entry = m->plan.order ? m->plan.order[m->next] : m->next;
+    uint32_t entry = cmdq_plan_entry(&m->plan, m->next);
     cmdq_op op;
-    cmdq_error wrong;
-    uint64_t turn = 0; /* the channel does not matter */
-    cmdq_resolve(cmdq_queue_of(m->program), &m->shape, entry, &turn, &op, &wrong);
+    cmdq_resolve_planned(cmdq_queue_of(m->program), &m->params, entry, &op);
     for (unsigned i = 0; i < op.tile_count; i++) {
         const cmdq_tile *t = &op.tiles[i];
         bool dram = t->bank == CMDQ_NO_BANK;
-        tv_access access = {dram ? "dram" : "spm", t->start + (dram ? 0 : t->bank * m->shape.bank_bytes), t->bytes,
+        tv_access access = {dram ? "dram" : "spm", t->start + (dram ? 0 : t->bank * m->params.bank_bytes), t->bytes,
                             t->writes};
         for (uint64_t row = 0; row < t->rows; row++, access.addr += t->stride)
             sink->emit(sink->user, &access);
@@ -197,7 +195,7 @@ static uint64_t accesses(void *state, const tv_access_sink *sink)
     return entry;
 }
 
-/* Entries whose turn comes before the first that would start at `max_cycles` or later. */
+/* *limit: number of entries, in the order of the plan, before the first one that would start at max_cycles or later. */
 static tv_status find_limit(machine *m, uint64_t max_cycles, uint32_t *limit)
 {
     *limit = max_cycles != UINT64_MAX && max_cycles == m->limit_cycles ? m->limit : m->plan.count;
@@ -205,11 +203,11 @@ static tv_status find_limit(machine *m, uint64_t max_cycles, uint32_t *limit)
         return TV_OK;
     cmdq_timing timing = m->timing;
     timing.starts = calloc((size_t)m->plan.count + 1, sizeof *timing.starts);
-    bool timed = timing.starts && cmdq_time(m->program, &m->shape, &m->plan, m->plan.count, m->base, NULL, &timing);
+    bool timed = timing.starts && cmdq_time(m->program, &m->params, &m->plan, m->plan.count, m->base, NULL, &timing);
     uint32_t at = 0;
     if (timed) /* END completes with the last of the others */
         timing.starts[m->plan.count - 1] = timing.end;
-    while (timed && at < m->plan.count && timing.starts[m->plan.order ? m->plan.order[at] : at] < max_cycles)
+    while (timed && at < m->plan.count && timing.starts[cmdq_plan_entry(&m->plan, at)] < max_cycles)
         at++;
     free(timing.starts);
     if (!timed)
@@ -262,7 +260,7 @@ static int space_at(const void *state, unsigned i, tv_space *out)
 {
     const machine *m = state;
     const tv_space spaces[SPACES] = {
-        {"spm", 1, m->memories.spm.size, "scratchpad memory, by bank and byte", m->shape.bank_bytes, TV_S8, NULL},
+        {"spm", 1, m->memories.spm.size, "scratchpad memory, by bank and byte", m->params.bank_bytes, TV_S8, NULL},
         {"dram", 1, m->memories.dram.size, "DRAM, by byte", 0, TV_HEX8, NULL},
     };
     if (i >= SPACES)
@@ -292,17 +290,17 @@ static void write_space(void *state, unsigned space, uint64_t byte, const void *
 static void stats(const void *state, tv_stats *out)
 {
     const machine *m = state;
-    cmdq_timing timing = m->timing; /* looked at as if it ended here */
+    cmdq_timing timing = m->timing; /* as if the run ended here */
     bool timed = m->mode != TV_MODE_FUNCTIONAL;
     if (timed && !m->ended && m->program && !time_executed(m, NULL, &timing))
         timing = m->timing;
     tv_stats_set_time(out, timed ? timing.end : 0, tv_config_integer(m->config, CMDQ_PARAM_CORE_HZ));
-    tv_stats_set_engines(out, timing.accounts, m->shape.engines, cmdq_stall_reason_names, CMDQ_STALL_REASONS);
-    tv_stats_add_path(out, "dram read", m->bytes[0], (double)m->shape.peak);
-    tv_stats_add_path(out, "dram write", m->bytes[1], (double)m->shape.peak);
+    tv_stats_set_engines(out, timing.accounts, m->params.engines, cmdq_stall_reason_names, CMDQ_STALL_REASONS);
+    tv_stats_add_path(out, "dram read", m->bytes[0], (double)m->params.peak);
+    tv_stats_add_path(out, "dram write", m->bytes[1], (double)m->params.peak);
     out->instructions = m->base + m->next;
     out->macs = m->macs;
-    out->peak_macs = (double)m->shape.count[CMDQ_TE] * (double)m->shape.te_base;
+    out->peak_macs = (double)m->params.count[CMDQ_TE] * (double)m->params.te_base;
     tv_bottleneck bottleneck = {.cycles = (double)out->cycles};
     tv_bottleneck_add_engines(&bottleneck, out, out->engine_count, NULL);
     tv_bottleneck_classify(&bottleneck, TV_NO_SCHEDULER, out);
@@ -311,7 +309,7 @@ static void stats(const void *state, tv_stats *out)
 static void trace(void *state, const tv_trace_sink *sink)
 {
     machine *m = state;
-    if (m->traced && !m->ended && m->program && m->next) { /* what is in flight is told as if the run ended here */
+    if (m->traced && !m->ended && m->program && m->next) { /* report entries in flight as if the run ended here */
         cmdq_timing timing = m->timing;
         time_executed(m, &m->sink, &timing);
     }
@@ -333,10 +331,10 @@ static uint64_t clock_now(const void *state)
     return now.cycles;
 }
 
-static uint64_t order(const void *state, uint64_t n)
+static uint64_t entry_at(const void *state, uint64_t n)
 {
     const machine *m = state;
-    return m->plan.order ? m->plan.order[n] : n;
+    return cmdq_plan_entry(&m->plan, (uint32_t)n);
 }
 
 extern const tv_target tv_target_cmdq;
@@ -360,8 +358,8 @@ const tv_target tv_target_cmdq = {
     .threads = set_threads,
     .trace = trace,
     .clock = clock_now,
-    .accesses = accesses,
-    .order = order,
+    .accesses = report_accesses,
+    .order = entry_at,
     .state_at = cmdq_state_at,
     .parts = cmdq_visit_state,
     .hazards = cmdq_hazards,

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CMDQ machine from the inside: resolve.c turns an entry into an operation with its tiles and checks them against
- * the machine; exec.c changes SPM and DRAM and knows no cycles; timing.c knows no data; hazard.c finds what nothing
- * orders; machine.c drives them. */
+/* The CMDQ machine's internals.
+ *
+ * An entry of a queue is resolved to an operation record (resolve.c, cost.c), which says all that its opcode and fields
+ * decide: handlers, engine, tiles, sizes, cycles. The table ops.def names the handlers of each opcode. plan.c resolves
+ * a queue when it is loaded. Execution (tensor.c, vector.c, transfer.c) changes SPM and DRAM and knows no cycles;
+ * timing.c knows no data. hazard.c finds accesses to the same bytes that no dependency orders; machine.c drives them.
+ */
 #ifndef TV_MACHINE_CMDQ_MACHINE_H
 #define TV_MACHINE_CMDQ_MACHINE_H
 
@@ -19,14 +23,15 @@ enum {
     CMDQ_ENGINES_MAX = 24,
     CMDQ_BANKS_MAX = 64,
     CMDQ_TILES_MAX = 7,
+    CMDQ_BANKS_PER_ENTRY = 8, /* CMDQ_TILES_MAX, rounded up */
     CMDQ_NO_ENGINE = UINT8_MAX,
     CMDQ_NO_BANK = UINT8_MAX
 };
 
-/* The machine's parameters, out of its configuration. */
+/* The parameters of params.def, read from a configuration. Engines are numbered class by class. */
 typedef struct cmdq_params {
     unsigned count[CMDQ_SYNC]; /* engines of each class */
-    unsigned first[CMDQ_SYNC]; /* … and the first of them among all engines */
+    unsigned first[CMDQ_SYNC]; /* number of the first engine of each class */
     unsigned engines;
     unsigned banks;
     uint64_t bank_bytes, dram_bytes;
@@ -37,9 +42,11 @@ typedef struct cmdq_params {
     char names[CMDQ_ENGINES_MAX][8]; /* "DMA0" */
 } cmdq_params;
 
-void cmdq_params_init(cmdq_params *shape, const tv_config *config);
+void cmdq_params_init(cmdq_params *params, const tv_config *config);
 
-/* What tiles are for. */
+/* ---- Operations ---- */
+
+/* The role of a tile in its operation. */
 typedef enum cmdq_operand {
     CMDQ_IN,
     CMDQ_IN2,
@@ -53,9 +60,9 @@ typedef enum cmdq_operand {
     CMDQ_OPERANDS
 } cmdq_operand;
 
-/* Bytes that an operand takes: `rows` stretches of `bytes`, `stride` apart in DRAM; in SPM one stretch. */
+/* Bytes that an operation accesses: in DRAM `rows` rows of `bytes`, `stride` bytes from row to row; in SPM one row. */
 typedef struct cmdq_tile {
-    uint64_t start; /* byte: of the bank, or of DRAM */
+    uint64_t start; /* byte of the bank, or of DRAM */
     uint64_t bytes, rows, stride;
     uint8_t operand;
     uint8_t bank; /* CMDQ_NO_BANK: DRAM */
@@ -63,28 +70,43 @@ typedef struct cmdq_tile {
     bool reads, writes;
 } cmdq_tile;
 
-/* An entry made ready: its engine, its tiles, its size. */
+typedef struct cmdq_handlers cmdq_handlers; /* ops.h */
+
+/* What the opcode and the fields of an entry decide. */
 typedef struct cmdq_op {
-    uint8_t opcode, class_, engine; /* engine: among all, or CMDQ_NO_ENGINE */
-    uint8_t role;                   /* DMA: for arbitration */
+    const cmdq_handlers *handlers;
+    uint8_t engine; /* among all engines, or CMDQ_NO_ENGINE */
+    uint8_t role;   /* DMA: for arbitration */
+    uint8_t sparse_index_bits;
     uint8_t tile_count;
-    uint64_t m, n, k;  /* TE; VE: m rows of k */
-    uint64_t elements; /* DMA */
+    uint64_t m, n, k;                   /* TE: sizes of the product; VE: m rows of k */
+    uint64_t input_count, weight_count; /* TE: elements that are stored */
+    uint64_t elements;                  /* DMA */
     uint64_t macs;
-    uint64_t cycles;                 /* TE, VE: all of it; DMA: alone, without conflicts */
-    cmdq_tile tiles[CMDQ_TILES_MAX]; /* behind `tile_count` they are not set */
+    uint64_t bytes;                  /* over DRAM */
+    uint64_t cycles;                 /* without contention */
+    cmdq_tile tiles[CMDQ_TILES_MAX]; /* not initialized from tile_count on */
 } cmdq_op;
 
-/* What is wrong with an entry on a machine: the code, the message. */
+/* Why an entry cannot run on a machine, or faults. */
 typedef struct cmdq_error {
     cmdq_code code;
     char message[240], hint[120];
 } cmdq_error;
 
-/* `turn` counts the DMA entries without dma_id so far, and is moved on. False: the machine cannot do this; *wrong says
- * why. */
-bool cmdq_resolve(const cmdq_queue *queue, const cmdq_params *shape, uint32_t index, uint64_t *turn, cmdq_op *op,
-                  cmdq_error *wrong);
+/* Resolves entry `index`. *next_dma is the round robin counter of DMA entries without dma_id; starts at 0 and is
+ * advanced. Returns false with *error set if the entry cannot run on this machine; *op is then not usable. */
+bool cmdq_resolve(const cmdq_queue *queue, const cmdq_params *params, uint32_t index, uint64_t *next_dma, cmdq_op *op,
+                  cmdq_error *error);
+
+/* Resolves an entry again that has been resolved for the plan, which therefore succeeds. The engine of an entry without
+ * dma_id is that of the plan, not of *op. */
+static inline void cmdq_resolve_planned(const cmdq_queue *queue, const cmdq_params *params, uint32_t index, cmdq_op *op)
+{
+    cmdq_error error;
+    uint64_t next_dma = 0;
+    cmdq_resolve(queue, params, index, &next_dma, op, &error);
+}
 
 static inline const cmdq_tile *cmdq_find_tile(const cmdq_op *op, cmdq_operand operand)
 {
@@ -94,79 +116,95 @@ static inline const cmdq_tile *cmdq_find_tile(const cmdq_op *op, cmdq_operand op
     return NULL;
 }
 
+static inline bool cmdq_writes_dram(const cmdq_op *op)
+{
+    const cmdq_tile *dram = cmdq_find_tile(op, CMDQ_DRAM);
+    return dram && dram->writes;
+}
+
 static inline bool cmdq_overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
 {
     return a < b + b_bytes && b < a + a_bytes;
 }
 
 /* Whether two tiles of SPM share no byte; b may be NULL. */
-static inline bool cmdq_are_apart(const cmdq_tile *a, const cmdq_tile *b)
+static inline bool cmdq_are_disjoint(const cmdq_tile *a, const cmdq_tile *b)
 {
     return !b || a->bank != b->bank || !cmdq_overlap(a->start, a->bytes, b->start, b->bytes);
 }
 
-/* What timing and checks must know of each entry, worked out when a queue is loaded. */
+/* ---- Plans ---- */
+
+/* Arrays by entry. */
 typedef struct cmdq_plan {
     uint32_t count;
     uint8_t *engine; /* CMDQ_NO_ENGINE: none */
     uint8_t *role;
     uint64_t *cycles;
-    uint8_t (*banks)[8]; /* of its tiles, CMDQ_NO_BANK at the end */
+    uint8_t (*banks)[CMDQ_BANKS_PER_ENTRY]; /* of its tiles, then CMDQ_NO_BANK */
     uint64_t *macs;
-    uint64_t *bytes; /* over DRAM, shifted up by one; the lowest bit: written */
+    uint64_t *bytes; /* over DRAM, times 2, plus 1 if they are written */
     cmdq_graph graph;
-    uint32_t *order; /* NULL: as they stand */
+    uint32_t *order; /* entries in the order of execution; NULL: the order of ids */
 } cmdq_plan;
 
-/* Resolves all entries; `sink` gets what is wrong, `counts` counts it. TV_ERR_INPUT: something was. */
-tv_status cmdq_plan_make(const tv_program *program, const cmdq_params *shape, const tv_diag_sink *sink,
+/* The entry that is executed as number `n`. */
+static inline uint32_t cmdq_plan_entry(const cmdq_plan *plan, uint32_t n) { return plan->order ? plan->order[n] : n; }
+
+/* Resolves all entries. Adds the number of errors, which are reported to `sink`, to *errors; then returns TV_ERR_INPUT.
+ * On failure *plan holds nothing to free. */
+tv_status cmdq_plan_init(const tv_program *program, const cmdq_params *params, const tv_diag_sink *sink,
                          uint64_t *errors, cmdq_plan *plan);
-void cmdq_plan_free(cmdq_plan *plan);
+void cmdq_plan_fini(cmdq_plan *plan);
+
+/* ---- Execution ---- */
 
 enum { CMDQ_SCRATCHES = 9, CMDQ_LOADS_MAX = 8 };
 
-/* A load that has been put off: bytes of SPM that stand in DRAM (deferred_loads.c), in rows of so many bytes, `stride`
- * apart there. */
+/* A deferred load (deferred_loads.c): bytes of SPM whose contents are still in DRAM, there in rows of `row_bytes`,
+ * `stride` bytes from row to row. */
 typedef struct cmdq_deferred_load {
-    uint64_t spm, dram, bytes; /* offsets */
+    uint64_t spm, dram, bytes; /* byte offsets, and the size of all rows */
     uint64_t row_bytes, stride;
 } cmdq_deferred_load;
 
 enum { CMDQ_ROPE_ENTRIES = 64, CMDQ_ROPE_HEAD_MAX = 256 };
 
-/* Cosines, then sines, of the angles by which VE_ROPE_TILE turns a position: worked out once for all layers. */
+/* Cosines, then sines, of the angles of a position: the same for all layers of a model. */
 typedef struct cmdq_rope_entry {
-    uint64_t head, position; /* head 0: none */
+    uint64_t head, position; /* head 0: the entry is empty */
     double theta;
-    float of[CMDQ_ROPE_HEAD_MAX];
+    float cos_sin[CMDQ_ROPE_HEAD_MAX];
 } cmdq_rope_entry;
 
+/* Activations that are packed for a variant of the product, in scratch. Dropped when their bytes are written. */
+typedef struct cmdq_packed_input {
+    uint64_t spm, bytes; /* of the activations in SPM; bytes 0: none */
+    uint64_t m, k;
+    uint8_t variant, weight_bits;
+} cmdq_packed_input;
+
 typedef struct cmdq_memories {
-    tv_memory spm,
-        dram; /* SPM: bank after bank; only cmdq_bytes knows what stands there, before cmdq_materialize_loads */
-    cmdq_deferred_load loads[CMDQ_LOADS_MAX]; /* no two overlap */
+    tv_memory spm, dram; /* SPM: bank after bank. Read through cmdq_tile_bytes or after cmdq_materialize_loads */
+    cmdq_deferred_load loads[CMDQ_LOADS_MAX]; /* disjoint in SPM */
     unsigned load_count;
-    struct {
-        uint64_t spm,
-            bytes; /* whose activations stand ready in scratch, until something is written there; bytes 0: none */
-        uint64_t m, k;
-        uint8_t way, weight_bits;
-    } ready;
-    tv_cpu_level level;                       /* of the host, for kernels */
-    tv_pool *pool;                            /* NULL: one thread */
-    tv_buf scratch[CMDQ_SCRATCHES];           /* operands as arrays; kept from entry to entry */
-    cmdq_rope_entry turns[CMDQ_ROPE_ENTRIES]; /* by position */
+    cmdq_packed_input packed;
+    tv_cpu_level level;                            /* of the host's kernels */
+    tv_pool *pool;                                 /* NULL: one thread */
+    tv_buf scratch[CMDQ_SCRATCHES];                /* operands as arrays; reused from entry to entry */
+    cmdq_rope_entry rope_cache[CMDQ_ROPE_ENTRIES]; /* indexed by position modulo its size */
 } cmdq_memories;
 
-/* Does what was put off: before anybody but an entry looks at the memories. */
+/* Executes all deferred loads. Required before anything but an operation accesses the memories. */
 void cmdq_materialize_loads(cmdq_memories *memories);
 
-/* exec.c. CMDQ_FAULT: the data are to blame, nothing has changed, *wrong says why. */
+/* CMDQ_FAULT: the data of the entry are at fault; nothing has changed, *error is set. */
 typedef enum cmdq_outcome { CMDQ_EXECUTED, CMDQ_FAULT, CMDQ_NO_MEMORY } cmdq_outcome;
-cmdq_outcome cmdq_execute(const cmdq_queue *queue, const cmdq_params *shape, cmdq_memories *memories, uint32_t index,
-                          const cmdq_op *op, cmdq_error *wrong);
+cmdq_outcome cmdq_execute(const cmdq_queue *queue, const cmdq_params *params, cmdq_memories *memories, uint32_t index,
+                          const cmdq_op *op, cmdq_error *error);
 
-/* timing.c: a run of the first `count` entries from cycle `base` on. */
+/* ---- Timing ---- */
+
 typedef enum cmdq_stall_reason {
     CMDQ_STALL_BARRIER,
     CMDQ_STALL_GROUP,
@@ -177,29 +215,30 @@ extern const char *const cmdq_stall_reason_names[CMDQ_STALL_REASONS];
 
 typedef struct cmdq_timing {
     uint64_t end;     /* cycle in which the last entry completes */
-    uint64_t *starts; /* NULL, or room for when each entry started (control entries: completed) */
+    uint64_t *starts; /* NULL, or room for the cycle in which each entry starts (control entries: completes) */
     tv_account accounts[CMDQ_ENGINES_MAX];
 } cmdq_timing;
 
-/* `sink` gets the events, or is NULL; `index_base` is added to entries' numbers. The accounts go on from `timing`,
- * whose `end` is the cycle to begin at. False: no memory. */
-bool cmdq_time(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan, uint32_t count,
+/* Simulates the first `count` entries from cycle timing->end on, and adds to the accounts. `sink` gets the events, with
+ * `index_base` added to the entries' numbers, or is NULL. Returns false if memory is exhausted. */
+bool cmdq_time(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan, uint32_t count,
                uint64_t index_base, const tv_trace_sink *sink, cmdq_timing *timing);
 
-/* machine.c */
+/* ---- The machine ---- */
+
 typedef struct cmdq_machine {
     const tv_config *config;
     tv_mode mode;
-    cmdq_params shape;
+    cmdq_params params;
     cmdq_memories memories;
     cmdq_timing timing; /* of all queues that have ended */
     const tv_program *program;
     cmdq_plan plan;
     uint32_t next;         /* entries executed, in the order of the plan */
-    uint64_t limit_cycles; /* what `limit` was worked out for; UINT64_MAX: nothing */
+    uint64_t limit_cycles; /* max_cycles that `limit` belongs to; UINT64_MAX: none */
     uint32_t limit;
     bool ended;              /* the loaded queue is in `timing` */
-    uint64_t base;           /* entries of queues before the loaded one */
+    uint64_t base;           /* entries of earlier queues */
     uint64_t macs, bytes[2]; /* read from DRAM, written */
     tv_fault_record fault;
     tv_trace_sink sink;
@@ -207,7 +246,7 @@ typedef struct cmdq_machine {
 } cmdq_machine;
 
 /* state.c */
-void cmdq_visit_state(void *state, tv_state_visitor *parts);
+void cmdq_visit_state(void *state, tv_state_visitor *visitor);
 bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);
 
 /* check.c */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices: weight row by weight row, so that each comes from memory once. */
+/* Matrix products, weight row by weight row, so that each row is read from memory once.
+ *
+ * A table gives for each variant how it packs activations, how it multiplies, and how its work is cut into tasks. Sums
+ * of products of integers are exact in 32 bits; sums of binary32 are in the canonical order of kernels/dot.h. So the
+ * variants differ in speed alone. */
 #include "machine/cmdq/matmul.h"
 
 #include "kernels/dot.h"
@@ -7,243 +11,238 @@
 #include "kernels/mix.h"
 
 enum {
-    LONGEST = 1 << 16,
-    GROUPS_AT_ONCE = 64,
-    ROWS_AT_ONCE = 32,
-    TOGETHER = 16,
-    PANEL_WORTH = 4 /* rows of activations */
+    EXACT_LENGTH_MAX = 1 << 16, /* products of INT8 whose sum is exact in 32 bits */
+    GROUP_BLOCK = 64,
+    ROW_BLOCK = 32,
+    OUTPUT_BLOCK = 16,
+    PANEL_ROWS_MIN = 4 /* rows of activations from which on panels are faster */
 };
 
-/* ---- Ways ---- */
-
-cmdq_variant cmdq_choose_variant(const cmdq_product *p, bool integer_weights, bool integers)
+cmdq_variant cmdq_choose_variant(const cmdq_matmul *p, bool integer_weights, bool exact)
 {
-    bool panel = p->whole && p->m >= PANEL_WORTH && tv_panel(p->level) != NULL;
-    if (p->transposed && !integers && !p->grouped)
+    bool panel = p->dense && p->m >= PANEL_ROWS_MIN && tv_panel(p->level) != NULL;
+    if (p->transposed && !exact && !p->grouped)
         return CMDQ_VARIANT_WEIGHTED_SUM;
-    if (!integer_weights || p->group > LONGEST)
+    if (!integer_weights || p->group > EXACT_LENGTH_MAX)
         return CMDQ_VARIANT_SCALAR;
-    if (p->grouped && integers && p->whole && p->group == TV_GROUP)
+    if (p->grouped && exact && p->dense && p->group == TV_GROUP)
         return panel ? CMDQ_VARIANT_PANEL_GROUPS : CMDQ_VARIANT_VECTORS;
     if (p->grouped)
         return CMDQ_VARIANT_GROUPS;
-    if (!integers || !p->whole)
+    if (!exact || !p->dense)
         return CMDQ_VARIANT_ROWS;
     return panel ? CMDQ_VARIANT_PANELS : CMDQ_VARIANT_BYTES;
 }
 
-bool cmdq_takes_packed(const cmdq_product *p, cmdq_variant way)
+bool cmdq_writes_final_output(const cmdq_matmul *p)
 {
-    return p->k % 2 == 0 &&
-           (way == CMDQ_VARIANT_VECTORS || way == CMDQ_VARIANT_PANELS || way == CMDQ_VARIANT_PANEL_GROUPS);
+    return p->variant == CMDQ_VARIANT_PANEL_GROUPS && !p->bias && p->scale_ofm == 1;
 }
 
-bool cmdq_finishes_output(const cmdq_product *p)
-{
-    return p->way == CMDQ_VARIANT_PANEL_GROUPS && !p->bias && p->scale_ofm == 1;
-}
+/* ---- Packed activations ---- */
 
+/* Sums of one row that is packed for CMDQ_VARIANT_VECTORS. */
 static uint64_t vector_sums(uint64_t k) { return tv_groups_packed_bytes(k) / TV_GROUP; }
 
-uint64_t cmdq_packed_bytes(const cmdq_product *p)
-{
-    switch (p->way) {
-    case CMDQ_VARIANT_VECTORS:
-        return p->m * tv_groups_packed_bytes(p->k);
-    case CMDQ_VARIANT_PANELS:
-    case CMDQ_VARIANT_PANEL_GROUPS:
-        return tv_panel_packed_bytes(p->m, p->k);
-    default:
-        return 0;
-    }
-}
+static uint64_t vectors_packed_bytes(const cmdq_matmul *p) { return p->m * tv_groups_packed_bytes(p->k); }
 
-uint64_t cmdq_sums(const cmdq_product *p)
-{
-    switch (p->way) {
-    case CMDQ_VARIANT_VECTORS:
-        return p->m * vector_sums(p->k);
-    case CMDQ_VARIANT_PANEL_GROUPS:
-        return tv_panel_offsets_count(p->m, p->k, TV_GROUP);
-    case CMDQ_VARIANT_PANELS:
-        return tv_panel_offsets_count(p->m, p->k, p->k);
-    case CMDQ_VARIANT_BYTES:
-        return p->m;
-    default:
-        return 0;
-    }
-}
+static uint64_t vectors_sums_count(const cmdq_matmul *p) { return p->m * vector_sums(p->k); }
 
-void cmdq_pack_operands(const cmdq_product *p, int8_t *ready, int32_t *sums)
+static void pack_vectors(const cmdq_matmul *p, int8_t *packed, int32_t *sums)
 {
-    if (p->way == CMDQ_VARIANT_PANELS || p->way == CMDQ_VARIANT_PANEL_GROUPS)
-        tv_panel(p->level)->ready(p->a8, p->m, p->k, p->weight_bits, p->way == CMDQ_VARIANT_PANEL_GROUPS, ready, sums);
-    for (uint64_t i = 0; i < p->m && p->way == CMDQ_VARIANT_VECTORS; i++)
-        tv_groups_pack(p->a8 + i * p->k, p->k, p->weight_bits, ready + i * tv_groups_packed_bytes(p->k),
+    for (uint64_t i = 0; i < p->m; i++)
+        tv_groups_pack(p->a8 + i * p->k, p->k, p->weight_bits, packed + i * tv_groups_packed_bytes(p->k),
                        sums + i * vector_sums(p->k));
-    for (uint64_t i = 0; i < p->m && p->way == CMDQ_VARIANT_BYTES; i++)
+}
+
+static uint64_t panels_packed_bytes(const cmdq_matmul *p) { return tv_panel_packed_bytes(p->m, p->k); }
+
+static uint64_t panels_sums_count(const cmdq_matmul *p) { return tv_panel_offsets_count(p->m, p->k, p->k); }
+
+static uint64_t panel_groups_sums_count(const cmdq_matmul *p) { return tv_panel_offsets_count(p->m, p->k, TV_GROUP); }
+
+static void pack_panels(const cmdq_matmul *p, int8_t *packed, int32_t *sums)
+{
+    tv_panel(p->level)->ready(p->a8, p->m, p->k, p->weight_bits, false, packed, sums);
+}
+
+static void pack_panel_groups(const cmdq_matmul *p, int8_t *packed, int32_t *sums)
+{
+    tv_panel(p->level)->ready(p->a8, p->m, p->k, p->weight_bits, true, packed, sums);
+}
+
+static uint64_t bytes_sums_count(const cmdq_matmul *p) { return p->m; }
+
+static void sum_bytes(const cmdq_matmul *p, int8_t *packed, int32_t *sums)
+{
+    (void)packed; /* a8 is multiplied in place */
+    for (uint64_t i = 0; i < p->m; i++)
         sums[i] = tv_sum_s8(p->a8 + i * p->k, p->k);
 }
 
-/* ---- Results ---- */
+/* ---- Outputs ---- */
 
-/* Sums of row i, from output j on, whose scales are in them. */
-static float *sums_at(const cmdq_product *p, uint64_t i, uint64_t j) { return p->out + i * p->n + j; }
+/* Outputs j and following of row i; scaled sums until finish_rows. */
+static float *output_at(const cmdq_matmul *p, uint64_t i, uint64_t j) { return p->out + i * p->n + j; }
 
-/* Exact sums become such. */
-static void put_exact(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t count, const int32_t *exact)
+/* Scales `count` exact sums of row i from output j on. */
+static void scale_exact(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t count, const int32_t *exact)
 {
-    tv_elements_scale(exact, count, p->scale_ifm, p->scales ? p->scales + j : NULL, p->scale_wgt, sums_at(p, i, j));
+    tv_elements_scale(exact, count, p->scale_ifm, p->scales ? p->scales + j : NULL, p->scale_wgt, output_at(p, i, j));
 }
 
-static void scale_sums(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t count)
+static void scale_sums(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t count)
 {
-    float *y = sums_at(p, i, j);
+    float *y = output_at(p, i, j);
     for (uint64_t u = 0; u < count; u++)
         y[u] = y[u] * p->scale_ifm * (p->scales ? p->scales[j + u] : p->scale_wgt);
 }
 
-/* Section 4: what becomes of them. */
-static void finish_rows(void *user, uint64_t from, uint64_t to)
+/* Rows of scaled sums become outputs: bias, addend, output scale. */
+static void finish_rows(void *product, uint64_t from, uint64_t to)
 {
-    const cmdq_product *p = user;
+    const cmdq_matmul *p = product;
     for (uint64_t i = from; i < to; i++)
-        tv_elements_finish(sums_at(p, i, 0), p->n, p->bias, p->old ? p->old + i * p->n : NULL, p->scale_ofm,
-                           sums_at(p, i, 0));
+        tv_elements_finish(output_at(p, i, 0), p->n, p->bias, p->addend ? p->addend + i * p->n : NULL, p->scale_ofm,
+                           output_at(p, i, 0));
 }
 
-/* ---- By panels ---- */
+/* ---- Panels ---- */
 
-static tv_panel_weights panel_weights(const cmdq_product *p)
+static tv_panel_weights panel_weights(const cmdq_matmul *p)
 {
     return (tv_panel_weights){p->b8, p->weight_bits, p->k, p->stride};
 }
 
-/* Pairs of panels `from` to `to`. */
-static void multiply_panels(void *user, uint64_t from, uint64_t to)
+/* Tasks are pairs of panels: TV_PANEL_PAIR outputs each. */
+static void multiply_panels(void *product, uint64_t from, uint64_t to)
 {
-    const cmdq_product *p = user;
+    const cmdq_matmul *p = product;
     const tv_panel_weights w = panel_weights(p);
     int32_t exact[TV_PANEL_INPUTS * TV_PANEL_PAIR];
     for (uint64_t i = 0; i < p->m; i += TV_PANEL_INPUTS)
         for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR) {
             uint64_t rows = tv_min_u64(p->m - i, TV_PANEL_INPUTS), count = tv_min_u64(p->n - j, TV_PANEL_PAIR);
-            tv_panel(p->level)->exact(&w, j, count, p->ready + tv_panel_packed_bytes(i, p->k), p->sums + i, rows,
-                                      exact);
+            tv_panel(p->level)->exact(&w, j, count, p->packed + tv_panel_packed_bytes(i, p->k), p->packed_sums + i,
+                                      rows, exact);
             for (uint64_t r = 0; r < rows; r++)
-                put_exact(p, i + r, j, count, exact + r * TV_PANEL_PAIR);
+                scale_exact(p, i + r, j, count, exact + r * TV_PANEL_PAIR);
         }
 }
 
-/* Likewise. */
-static void multiply_panel_groups(void *user, uint64_t from, uint64_t to)
+static void multiply_panel_groups(void *product, uint64_t from, uint64_t to)
 {
-    const cmdq_product *p = user;
+    const cmdq_matmul *p = product;
     const tv_panel_weights w = panel_weights(p);
     for (uint64_t i = 0; i < p->m; i += TV_PANEL_GROUPED)
         for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR)
             tv_panel(p->level)->groups(
-                &w, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), p->ready + tv_panel_packed_bytes(i, p->k),
-                p->sums + i * (p->k / TV_GROUP), tv_min_u64(p->m - i, TV_PANEL_GROUPED), p->scales, p->scale_step,
-                p->scale_ifm, cmdq_finishes_output(p) && p->old ? p->old + i * p->n + j : NULL, sums_at(p, i, j), p->n);
+                &w, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), p->packed + tv_panel_packed_bytes(i, p->k),
+                p->packed_sums + i * (p->k / TV_GROUP), tv_min_u64(p->m - i, TV_PANEL_GROUPED), p->scales,
+                p->scale_stride, p->scale_ifm,
+                cmdq_writes_final_output(p) && p->addend ? p->addend + i * p->n + j : NULL, output_at(p, i, j), p->n);
 }
 
-/* ---- By weight rows ---- */
+/* ---- Weight rows: tasks are outputs ---- */
 
-/* Each row of activations by itself, with groups of 32. */
-static void multiply_vectors(const cmdq_product *p, uint64_t from, uint64_t to)
+/* Groups of 32, one row of activations at a time. */
+static void multiply_vectors(void *product, uint64_t from, uint64_t to)
 {
-    enum { AT_ONCE = 64 };
+    const cmdq_matmul *p = product;
+    enum { VECTOR_BLOCK = 64 };
     uint64_t row_bytes = p->k * p->weight_bits / 8;
-    for (uint64_t j = from; j < to; j += AT_ONCE)
+    for (uint64_t j = from; j < to; j += VECTOR_BLOCK)
         for (uint64_t i = 0; i < p->m; i++)
-            tv_groups(p->level,
-                      p->weight_bits)((const uint8_t *)p->b8 + j * row_bytes, p->k, tv_min_u64(to - j, AT_ONCE),
-                                      p->ready + i * tv_groups_packed_bytes(p->k), p->sums + i * vector_sums(p->k),
-                                      p->scale_ifm, p->scales + j * (p->k / TV_GROUP), sums_at(p, i, j));
+            tv_groups(p->level, p->weight_bits)(
+                (const uint8_t *)p->b8 + j * row_bytes, p->k, tv_min_u64(to - j, VECTOR_BLOCK),
+                p->packed + i * tv_groups_packed_bytes(p->k), p->packed_sums + i * vector_sums(p->k), p->scale_ifm,
+                p->scales + j * (p->k / TV_GROUP), output_at(p, i, j));
 }
 
-/* Integers: as many weight rows and activations as a tile of results has room for. */
-static void multiply_bytes(const cmdq_product *p, uint64_t from, uint64_t to)
+/* INT8 by INT8 in tiles of OUTPUT_BLOCK weight rows by ROW_BLOCK activation rows. */
+static void multiply_bytes(void *product, uint64_t from, uint64_t to)
 {
-    int32_t exact[TOGETHER * ROWS_AT_ONCE], row[TOGETHER];
-    for (uint64_t j = from; j < to; j += TOGETHER)
-        for (uint64_t i = 0; i < p->m; i += ROWS_AT_ONCE) {
-            uint64_t rows = tv_min_u64(p->m - i, ROWS_AT_ONCE), count = tv_min_u64(to - j, TOGETHER);
-            tv_s8s8(p->level)((const int8_t *)p->b8 + j * p->k, p->k, count, p->a8 + i * p->k, p->sums + i, rows,
+    const cmdq_matmul *p = product;
+    int32_t exact[OUTPUT_BLOCK * ROW_BLOCK], row[OUTPUT_BLOCK];
+    for (uint64_t j = from; j < to; j += OUTPUT_BLOCK)
+        for (uint64_t i = 0; i < p->m; i += ROW_BLOCK) {
+            uint64_t rows = tv_min_u64(p->m - i, ROW_BLOCK), count = tv_min_u64(to - j, OUTPUT_BLOCK);
+            tv_s8s8(p->level)((const int8_t *)p->b8 + j * p->k, p->k, count, p->a8 + i * p->k, p->packed_sums + i, rows,
                               exact);
             for (uint64_t r = 0; r < rows; r++) {
                 for (uint64_t u = 0; u < count; u++)
                     row[u] = exact[u * rows + r];
-                put_exact(p, i + r, j, count, row);
+                scale_exact(p, i + r, j, count, row);
             }
         }
 }
 
-/* Sums over `length` elements of row i of the activations from element `at` on: `count` of them, each `a_step` and
- * `b_step` after the one before. Lengths are within LONGEST. */
-static void sums_of(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t at, uint64_t a_step, uint64_t b_step,
-                    uint64_t length, uint64_t count, float *out)
+/* `count` dot products of `length` elements, from element `first` of activation row i and weight row j on; each starts
+ * a_step and b_step elements after the one before. length <= EXACT_LENGTH_MAX, count <= GROUP_BLOCK. */
+static void dot_products(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t first, uint64_t a_step, uint64_t b_step,
+                         uint64_t length, uint64_t count, float *out)
 {
-    int32_t exact[GROUPS_AT_ONCE];
-    const int8_t *b = (const int8_t *)p->b8 + j * p->k + at;
+    int32_t exact[GROUP_BLOCK];
+    const int8_t *b = (const int8_t *)p->b8 + j * p->k + first;
     if (!p->a8) {
-        tv_dots_f32_s8(p->level)(p->a + i * p->k + at, a_step, b, b_step, length, count, out);
+        tv_dots_f32_s8(p->level)(p->a + i * p->k + first, a_step, b, b_step, length, count, out);
         return;
     }
-    tv_dots_s8(p->level)(p->a8 + i * p->k + at, a_step, b, b_step, length, count, exact);
+    tv_dots_s8(p->level)(p->a8 + i * p->k + first, a_step, b, b_step, length, count, exact);
     for (uint64_t u = 0; u < count; u++)
         out[u] = (float)exact[u];
 }
 
-static void multiply_rows(const cmdq_product *p, uint64_t from, uint64_t to)
+static void multiply_rows(void *product, uint64_t from, uint64_t to)
 {
-    for (uint64_t j = from; j < to; j += TOGETHER) {
-        uint64_t count = tv_min_u64(to - j, TOGETHER);
+    const cmdq_matmul *p = product;
+    for (uint64_t j = from; j < to; j += OUTPUT_BLOCK) {
+        uint64_t count = tv_min_u64(to - j, OUTPUT_BLOCK);
         for (uint64_t i = 0; i < p->m; i++) {
-            sums_of(p, i, j, 0, 0, p->k, p->k, count, sums_at(p, i, j));
+            dot_products(p, i, j, 0, 0, p->k, p->k, count, output_at(p, i, j));
             scale_sums(p, i, j, count);
         }
     }
 }
 
-/* Rows `from` to `to` of activations by weights that lie as k rows of n, widened once for all of them. */
-static void multiply_transposed(void *user, uint64_t from, uint64_t to)
+/* Tasks are rows of activations. */
+static void multiply_transposed(void *product, uint64_t from, uint64_t to)
 {
-    const cmdq_product *p = user;
-    tv_weighted_sum_f32(p->a + from * p->k, to - from, p->k, p->b, p->n, p->n, sums_at(p, from, 0));
+    const cmdq_matmul *p = product;
+    tv_weighted_sum_f32(p->a + from * p->k, to - from, p->k, p->b, p->n, p->n, output_at(p, from, 0));
     for (uint64_t i = from; i < to; i++)
         scale_sums(p, i, 0, p->n);
 }
 
-static void add_groups(const cmdq_product *p, uint64_t i, uint64_t rows, uint64_t j, tv_sum8 *partial)
+static void add_groups(const cmdq_matmul *p, uint64_t i, uint64_t rows, uint64_t j, tv_sum8 *partial)
 {
     uint64_t groups = p->k / p->group;
-    float sums[GROUPS_AT_ONCE];
-    for (uint64_t g = 0; g < groups; g += GROUPS_AT_ONCE) {
-        uint64_t count = tv_min_u64(groups - g, GROUPS_AT_ONCE);
+    float sums[GROUP_BLOCK];
+    for (uint64_t g = 0; g < groups; g += GROUP_BLOCK) {
+        uint64_t count = tv_min_u64(groups - g, GROUP_BLOCK);
         for (uint64_t r = 0; r < rows; r++) {
-            sums_of(p, i + r, j, g * p->group, p->group, p->group, p->group, count, sums);
+            dot_products(p, i + r, j, g * p->group, p->group, p->group, p->group, count, sums);
             tv_add_scaled(partial[r].partial, sums, p->scale_ifm, p->scales + j * groups + g, count);
         }
     }
 }
 
-static void multiply_groups(const cmdq_product *p, uint64_t from, uint64_t to)
+static void multiply_groups(void *product, uint64_t from, uint64_t to)
 {
-    for (uint64_t i = 0; i < p->m; i += ROWS_AT_ONCE)
+    const cmdq_matmul *p = product;
+    for (uint64_t i = 0; i < p->m; i += ROW_BLOCK)
         for (uint64_t j = from; j < to; j++) {
-            uint64_t rows = tv_min_u64(p->m - i, ROWS_AT_ONCE);
-            tv_sum8 partial[ROWS_AT_ONCE] = {{{0}}};
+            uint64_t rows = tv_min_u64(p->m - i, ROW_BLOCK);
+            tv_sum8 partial[ROW_BLOCK] = {{{0}}};
             add_groups(p, i, rows, j, partial);
             for (uint64_t r = 0; r < rows; r++)
-                *sums_at(p, i + r, j) = tv_sum8_total(&partial[r]);
+                *output_at(p, i + r, j) = tv_sum8_total(&partial[r]);
         }
 }
 
-/* ---- One by one ---- */
+/* ---- Scalar ---- */
 
-static float term(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t g)
+static float scalar_dot(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t g)
 {
     uint64_t at = g * p->group, groups = p->k / p->group;
     const int8_t *b8 = p->b8;
@@ -257,54 +256,101 @@ static float term(const cmdq_product *p, uint64_t i, uint64_t j, uint64_t g)
     return sum * p->scale_ifm * (p->scales ? p->scales[j * groups + g] : p->scale_wgt);
 }
 
-static void multiply_singly(const cmdq_product *p, uint64_t from, uint64_t to)
+static void multiply_scalar(void *product, uint64_t from, uint64_t to)
 {
+    const cmdq_matmul *p = product;
     for (uint64_t j = from; j < to; j++)
         for (uint64_t i = 0; i < p->m; i++) {
             tv_sum8 sum = {{0}};
             for (uint64_t g = 0; g < p->k / p->group && p->grouped; g++)
-                tv_sum8_add(&sum, g, term(p, i, j, g));
-            *sums_at(p, i, j) = p->grouped ? tv_sum8_total(&sum) : term(p, i, j, 0);
+                tv_sum8_add(&sum, g, scalar_dot(p, i, j, g));
+            *output_at(p, i, j) = p->grouped ? tv_sum8_total(&sum) : scalar_dot(p, i, j, 0);
         }
 }
 
-static void multiply_part(void *user, uint64_t from, uint64_t to)
+/* ---- Variants ---- */
+
+static uint64_t output_tasks(const cmdq_matmul *p) { return p->n; }
+
+static uint64_t row_tasks(const cmdq_matmul *p) { return p->m; }
+
+static uint64_t panel_tasks(const cmdq_matmul *p) { return tv_ceil_div(p->n, TV_PANEL_PAIR); }
+
+typedef struct variant_info {
+    void (*multiply)(void *product, uint64_t from, uint64_t to); /* tasks from `from` up to `to` */
+    uint64_t (*tasks)(const cmdq_matmul *p);
+    uint64_t (*packed_bytes)(const cmdq_matmul *p); /* NULL: none */
+    uint64_t (*sums_count)(const cmdq_matmul *p);   /* NULL: none */
+    void (*pack)(const cmdq_matmul *p, int8_t *packed, int32_t *sums);
+    bool takes_packed_s4, takes_strided_rows, takes_transposed;
+} variant_info;
+
+static const variant_info variants[] = {
+    [CMDQ_VARIANT_SCALAR] = {.multiply = multiply_scalar, .tasks = output_tasks},
+    [CMDQ_VARIANT_ROWS] = {.multiply = multiply_rows, .tasks = output_tasks},
+    [CMDQ_VARIANT_BYTES] = {.multiply = multiply_bytes,
+                            .tasks = output_tasks,
+                            .sums_count = bytes_sums_count,
+                            .pack = sum_bytes},
+    [CMDQ_VARIANT_GROUPS] = {.multiply = multiply_groups, .tasks = output_tasks},
+    [CMDQ_VARIANT_VECTORS] = {.multiply = multiply_vectors,
+                              .tasks = output_tasks,
+                              .packed_bytes = vectors_packed_bytes,
+                              .sums_count = vectors_sums_count,
+                              .pack = pack_vectors,
+                              .takes_packed_s4 = true},
+    [CMDQ_VARIANT_PANELS] = {.multiply = multiply_panels,
+                             .tasks = panel_tasks,
+                             .packed_bytes = panels_packed_bytes,
+                             .sums_count = panels_sums_count,
+                             .pack = pack_panels,
+                             .takes_packed_s4 = true,
+                             .takes_strided_rows = true},
+    [CMDQ_VARIANT_PANEL_GROUPS] = {.multiply = multiply_panel_groups,
+                                   .tasks = panel_tasks,
+                                   .packed_bytes = panels_packed_bytes,
+                                   .sums_count = panel_groups_sums_count,
+                                   .pack = pack_panel_groups,
+                                   .takes_packed_s4 = true,
+                                   .takes_strided_rows = true},
+    [CMDQ_VARIANT_WEIGHTED_SUM] = {.multiply = multiply_transposed, .tasks = row_tasks, .takes_transposed = true},
+};
+_Static_assert(TV_COUNTOF(variants) == CMDQ_VARIANTS, "a row for each variant");
+
+bool cmdq_takes_transposed(cmdq_variant variant) { return variants[variant].takes_transposed; }
+
+bool cmdq_takes_packed_s4(const cmdq_matmul *p, cmdq_variant variant)
 {
-    const cmdq_product *p = user;
-    switch (p->way) {
-    case CMDQ_VARIANT_ROWS:
-        multiply_rows(p, from, to);
-        break;
-    case CMDQ_VARIANT_BYTES:
-        multiply_bytes(p, from, to);
-        break;
-    case CMDQ_VARIANT_GROUPS:
-        multiply_groups(p, from, to);
-        break;
-    case CMDQ_VARIANT_VECTORS:
-        multiply_vectors(p, from, to);
-        break;
-    default:
-        multiply_singly(p, from, to);
-        break;
-    }
+    return p->k % 2 == 0 && variants[variant].takes_packed_s4;
 }
 
-/* Small products are done before other threads have woken up. */
-void cmdq_multiply(const cmdq_product *p, tv_pool *pool)
+bool cmdq_takes_strided_rows(cmdq_variant variant) { return variants[variant].takes_strided_rows; }
+
+uint64_t cmdq_packed_bytes(const cmdq_matmul *p)
 {
-    enum { SMALL = 1 << 18 };
-    void *user = (void *)(uintptr_t)p;
-    if (p->m * p->n * p->k < SMALL)
+    const variant_info *v = &variants[p->variant];
+    return v->packed_bytes ? v->packed_bytes(p) : 0;
+}
+
+uint64_t cmdq_packed_sums_count(const cmdq_matmul *p)
+{
+    const variant_info *v = &variants[p->variant];
+    return v->sums_count ? v->sums_count(p) : 0;
+}
+
+void cmdq_pack_activations(const cmdq_matmul *p, int8_t *packed, int32_t *sums)
+{
+    variants[p->variant].pack(p, packed, sums);
+}
+
+void cmdq_multiply(const cmdq_matmul *p, tv_pool *pool)
+{
+    enum { PARALLEL_MACS_MIN = 1 << 18 }; /* smaller products are done before other threads have joined */
+    const variant_info *v = &variants[p->variant];
+    void *product = (void *)(uintptr_t)p;
+    if (p->m * p->n * p->k < PARALLEL_MACS_MIN)
         pool = NULL;
-    if (p->way == CMDQ_VARIANT_PANELS)
-        tv_pool_run(pool, tv_ceil_div(p->n, TV_PANEL_PAIR), multiply_panels, user);
-    else if (p->way == CMDQ_VARIANT_PANEL_GROUPS)
-        tv_pool_run(pool, tv_ceil_div(p->n, TV_PANEL_PAIR), multiply_panel_groups, user);
-    else if (p->way == CMDQ_VARIANT_WEIGHTED_SUM)
-        tv_pool_run(pool, p->m, multiply_transposed, user);
-    else
-        tv_pool_run(pool, p->n, multiply_part, user);
-    if (!cmdq_finishes_output(p) && (p->bias || p->old || p->scale_ofm != 1))
-        tv_pool_run(pool, p->m, finish_rows, user);
+    tv_pool_run(pool, v->tasks(p), v->multiply, product);
+    if (!cmdq_writes_final_output(p) && (p->bias || p->addend || p->scale_ofm != 1))
+        tv_pool_run(pool, p->m, finish_rows, product);
 }

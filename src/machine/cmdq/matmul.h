@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices as tensor engines make them (CMDQ specification, section 4). */
+/* Matrix products of the tensor engines (CMDQ specification, section 4):
+ * out[m][n] = (a[m][k] * b[n][k]^T * scales + bias + addend[m][n]) / scale_ofm. */
 #ifndef TV_MACHINE_CMDQ_MATMUL_H
 #define TV_MACHINE_CMDQ_MATMUL_H
 
@@ -8,67 +9,67 @@
 #include "kernels/panel.h"
 #include "sim/pool.h"
 
-/* How a product is made; the results are the same. */
+/* How a product is computed. All variants give the same bits. */
 typedef enum cmdq_variant {
-    CMDQ_VARIANT_SCALAR,       /* one by one: of binary32, or longer than exact sums in 32 bits */
-    CMDQ_VARIANT_ROWS,         /* some weight rows at once */
-    CMDQ_VARIANT_BYTES,        /* a tile of INT8 by INT8, without groups */
-    CMDQ_VARIANT_GROUPS,       /* some groups at once */
-    CMDQ_VARIANT_VECTORS,      /* groups of 32: each row of activations by itself */
-    CMDQ_VARIANT_PANELS,       /* INT4 or INT8 weights, without groups: many rows of activations */
+    CMDQ_VARIANT_SCALAR,       /* output by output: binary32 operands, or k too long for exact sums in 32 bits */
+    CMDQ_VARIANT_ROWS,         /* blocks of weight rows */
+    CMDQ_VARIANT_BYTES,        /* INT8 by INT8 in tiles, without groups */
+    CMDQ_VARIANT_GROUPS,       /* blocks of scale groups */
+    CMDQ_VARIANT_VECTORS,      /* groups of 32, row by row of the activations */
+    CMDQ_VARIANT_PANELS,       /* INT4 or INT8 weights without groups, many rows of activations */
     CMDQ_VARIANT_PANEL_GROUPS, /* the same with groups of 32 */
-    CMDQ_VARIANT_WEIGHTED_SUM, /* binary32 by weights that lie transposed, whatever their type, as binary32 */
+    CMDQ_VARIANT_WEIGHTED_SUM, /* binary32 by transposed weights of any type, which are widened to binary32 */
+    CMDQ_VARIANTS
 } cmdq_variant;
 
-/* Rows of activations and rows of weights, both k long: both integers, activations of binary32 and integers, or both
- * binary32. */
-typedef struct cmdq_product {
-    uint64_t m, n, k, group; /* group: k without groups */
+/* Activations are integers (a8) or binary32 (a), and so are weights (b8, b); integer activations need integer weights.
+ */
+typedef struct cmdq_matmul {
+    uint64_t m, n, k, group; /* group: elements of k that share a scale; k without groups */
     bool grouped;
-    bool whole;              /* rows lie as they are multiplied: no convolution, no sparse weights */
-    bool transposed;         /* the weights are given as k rows of n */
-    unsigned weight_bits;    /* of integers: 8, or, where the way takes them as they are, 4 */
-    const int8_t *a8;        /* NULL: not integers */
-    const void *b8;          /* likewise: INT8, or packed INT4 */
-    uint64_t stride;         /* bytes between rows of b8; see cmdq_takes_rows */
-    const float *a, *b;      /* instead */
-    const float *scales;     /* of weights: n, or n by k / group; NULL: scale_wgt */
-    uint64_t scale_step;     /* between those of rows of groups; likewise */
-    const float *bias, *old; /* or NULL */
+    bool dense;           /* operands are stored as they are multiplied: no convolution, no sparse weights */
+    bool transposed;      /* weights are given as k rows of n */
+    unsigned weight_bits; /* of integers: 8, or 4 where the variant takes packed INT4 */
+    const int8_t *a8;     /* NULL: activations are `a` */
+    const void *b8;       /* INT8 or packed INT4; NULL: weights are `b` */
+    uint64_t stride;      /* bytes from row to row of b8; see cmdq_takes_strided_rows */
+    const float *a, *b;
+    const float *scales;   /* of weights: n, or n rows of k / group; NULL: scale_wgt */
+    uint64_t scale_stride; /* floats from row to row of `scales`; see cmdq_takes_strided_rows */
+    const float *bias;     /* n, or NULL */
+    const float *addend;   /* m by n, or NULL */
     float scale_ifm, scale_wgt, scale_ofm;
     float *out; /* m by n */
     tv_cpu_level level;
-    cmdq_variant way;
-    const int8_t *ready; /* what the way wants of a8, of cmdq_packed_bytes and cmdq_sums */
-    const int32_t *sums;
-} cmdq_product;
+    cmdq_variant variant;
+    const int8_t *packed; /* activations packed for the variant */
+    const int32_t *packed_sums;
+} cmdq_matmul;
 
-/* The way for a product whose sizes, widths and `whole` are known; `integers`: of which weights and activations are at
- * most 8 bits wide. */
-cmdq_variant cmdq_choose_variant(const cmdq_product *product, bool integer_weights, bool integers);
+/* The variant for a product whose sizes, group, `dense` and `transposed` are set. `exact`: weights and activations are
+ * integers of at most 8 bits. */
+cmdq_variant cmdq_choose_variant(const cmdq_matmul *p, bool integer_weights, bool exact);
 
-/* Whether a way takes weights of `transposed` as they lie; others want rows of k. */
-static inline bool cmdq_takes_transposed(cmdq_variant way) { return way == CMDQ_VARIANT_WEIGHTED_SUM; }
+/* Whether the variant takes transposed weights; the others want n rows of k. */
+bool cmdq_takes_transposed(cmdq_variant variant);
 
-/* Whether a way takes packed INT4 weights as they lie. */
-bool cmdq_takes_packed(const cmdq_product *product, cmdq_variant way);
+/* Whether the variant takes packed INT4 weights; the others want them as INT8. */
+bool cmdq_takes_packed_s4(const cmdq_matmul *p, cmdq_variant variant);
 
-/* Whether a way takes rows of INT8 or packed INT4, and groups' scales, with gaps between them. */
-static inline bool cmdq_takes_rows(cmdq_variant way)
-{
-    return way == CMDQ_VARIANT_PANELS || way == CMDQ_VARIANT_PANEL_GROUPS;
-}
+/* Whether the variant takes rows of b8 and of `scales` with gaps between them. */
+bool cmdq_takes_strided_rows(cmdq_variant variant);
 
-/* Whether a product adds what stands by itself, and its results are all that there is to be done: `out` may be `old`,
- * NaN is canonical. */
-bool cmdq_finishes_output(const cmdq_product *product);
+/* Whether the variant adds `addend` itself and writes final results: canonical NaNs, `out` may be `addend`. */
+bool cmdq_writes_final_output(const cmdq_matmul *p);
 
-/* Room for `ready` and `sums` (elements), and filling it; 0: the way wants none. */
-uint64_t cmdq_packed_bytes(const cmdq_product *product);
-uint64_t cmdq_sums(const cmdq_product *product);
-void cmdq_pack_operands(const cmdq_product *product, int8_t *ready, int32_t *sums);
+/* Bytes of `packed` and elements of `packed_sums`; 0 if the variant uses none. */
+uint64_t cmdq_packed_bytes(const cmdq_matmul *p);
+uint64_t cmdq_packed_sums_count(const cmdq_matmul *p);
 
-/* `pool` may be NULL. The results do not depend on it. */
-void cmdq_multiply(const cmdq_product *product, tv_pool *pool);
+/* Packs a8 into buffers of those sizes. */
+void cmdq_pack_activations(const cmdq_matmul *p, int8_t *packed, int32_t *sums);
+
+/* `pool` may be NULL. The result does not depend on it. */
+void cmdq_multiply(const cmdq_matmul *p, tv_pool *pool);
 
 #endif

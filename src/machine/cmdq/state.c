@@ -1,58 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of the CMDQ machine: its parts for snapshots, and in words for people. */
+/* The state of the CMDQ machine: for snapshots, and as text. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "machine/cmdq/machine.h"
 
-#define PART(x) tv_visit_bytes(parts, &(x), sizeof(x))
+#define VISIT(x) tv_visit_bytes(visitor, &(x), sizeof(x))
 
-/* The plan is the program's: it is made again when the program is another. */
-static void change_plan(cmdq_machine *m, const tv_program *before, tv_state_visitor *parts)
+/* The plan is not part of a snapshot: it is made again if the restored program is another. */
+static void restore_plan(cmdq_machine *m, const tv_program *before, tv_state_visitor *visitor)
 {
     uint64_t errors = 0;
-    if (!tv_visit_is_restoring(parts) || m->program == before)
+    if (!tv_visit_is_restoring(visitor) || m->program == before)
         return;
-    cmdq_plan_free(&m->plan);
+    cmdq_plan_fini(&m->plan);
     m->plan = (cmdq_plan){0};
-    if (m->program && cmdq_plan_make(m->program, &m->shape, NULL, &errors, &m->plan) != TV_OK) {
+    if (m->program && cmdq_plan_init(m->program, &m->params, NULL, &errors, &m->plan) != TV_OK) {
         m->plan = (cmdq_plan){0};
         m->program = NULL;
-        tv_visit_fail(parts);
+        tv_visit_fail(visitor);
     }
 }
 
-void cmdq_visit_state(void *state, tv_state_visitor *parts)
+void cmdq_visit_state(void *state, tv_state_visitor *visitor)
 {
     cmdq_machine *m = state;
     const tv_program *program = m->program;
     cmdq_materialize_loads(&m->memories);
-    PART(m->program);
-    change_plan(m, program, parts);
-    PART(m->timing);
+    VISIT(m->program);
+    restore_plan(m, program, visitor);
+    VISIT(m->timing);
     m->timing.starts = NULL;
-    for (unsigned e = 0; e < m->shape.engines; e++)
-        m->timing.accounts[e].name = m->shape.names[e];
-    PART(m->next);
-    PART(m->ended);
-    PART(m->base);
-    PART(m->macs);
-    PART(m->bytes);
-    tv_visit_memory(parts, &m->memories.spm);
-    tv_visit_memory(parts, &m->memories.dram);
-    if (tv_visit_is_restoring(parts)) {
+    for (unsigned e = 0; e < m->params.engines; e++)
+        m->timing.accounts[e].name = m->params.names[e];
+    VISIT(m->next);
+    VISIT(m->ended);
+    VISIT(m->base);
+    VISIT(m->macs);
+    VISIT(m->bytes);
+    tv_visit_memory(visitor, &m->memories.spm);
+    tv_visit_memory(visitor, &m->memories.dram);
+    if (tv_visit_is_restoring(visitor)) {
         m->limit_cycles = UINT64_MAX;
         m->fault.raised = false;
     }
 }
 
-/* ---- In words ---- */
+/* ---- As text ---- */
 
-enum { LISTED = 4, LOOKED_AT = 65536 };
+enum { LISTED_MAX = 4, EXAMINED_MAX = 65536 };
 
-/* A bit for each entry that has been executed, where that is not the order of the queue; the caller frees it. NULL also
- * when there is no memory: then nothing counts as done. */
-static uint8_t *done_set(const cmdq_machine *m)
+/* A bit for each entry that has been executed, if the order of execution is not that of ids, otherwise NULL. NULL also
+ * when out of memory: then no entry counts as executed. The caller frees it. */
+static uint8_t *executed_set(const cmdq_machine *m)
 {
     uint8_t *done = m->plan.order ? calloc(m->plan.count / 8 + 1, 1) : NULL;
     for (uint32_t i = 0; done && i < m->next; i++)
@@ -60,36 +60,36 @@ static uint8_t *done_set(const cmdq_machine *m)
     return done;
 }
 
-static bool is_done(const cmdq_machine *m, const uint8_t *done, uint32_t entry)
+static bool is_executed(const cmdq_machine *m, const uint8_t *done, uint32_t entry)
 {
     return m->plan.order ? done && done[entry / 8] >> entry % 8 & 1 : entry < m->next;
 }
 
 static void print_entry(const cmdq_machine *m, uint32_t entry, tv_buf *text)
 {
-    tv_buf_printf(text, "%" PRIu32 " %s", entry, cmdq_name(&cmdq_queue_of(m->program)->entries[entry]));
+    tv_buf_printf(text, "%" PRIu32 " %s", entry, cmdq_opcode_name(&cmdq_queue_of(m->program)->entries[entry]));
 }
 
-/* What an entry says that it waits for, of what has not been executed. */
+/* Prints the dependencies of an entry that have not been executed. */
 static void print_waits(const cmdq_machine *m, uint32_t entry, tv_buf *text)
 {
     const cmdq_queue *q = cmdq_queue_of(m->program);
     const cmdq_entry *e = &q->entries[entry];
-    cmdq_ids ids = cmdq_list(q, e, CMDQ_DEPS_BEFORE);
+    cmdq_ids ids = cmdq_entry_list(q, e, CMDQ_DEPS_BEFORE);
     unsigned listed = 0;
-    uint8_t *done = done_set(m);
+    uint8_t *done = executed_set(m);
     for (uint32_t i = 0; i < ids.count; i++) {
-        if (is_done(m, done, ids.at[i]) || listed++ >= LISTED)
+        if (is_executed(m, done, ids.at[i]) || listed++ >= LISTED_MAX)
             continue;
         tv_buf_str(text, listed > 1 ? ", " : " after ");
         print_entry(m, ids.at[i], text);
     }
-    if (listed > LISTED)
-        tv_buf_printf(text, " and %u more", listed - LISTED);
+    if (listed > LISTED_MAX)
+        tv_buf_printf(text, " and %u more", listed - LISTED_MAX);
     uint32_t barrier = m->plan.graph.barrier[entry];
-    if (barrier && !is_done(m, done, m->plan.graph.barriers[barrier - 1]))
-        tv_buf_printf(text, " behind barrier %" PRIu32, m->plan.graph.barriers[barrier - 1]);
-    if (e->wait_group && !is_done(m, done, e->wait_group - 1))
+    if (barrier && !is_executed(m, done, m->plan.graph.barriers[barrier - 1]))
+        tv_buf_printf(text, " after barrier %" PRIu32, m->plan.graph.barriers[barrier - 1]);
+    if (e->wait_group && !is_executed(m, done, e->wait_group - 1))
         tv_buf_printf(text, " for group %" PRIu32, e->wait_group - 1);
     free(done);
 }
@@ -97,9 +97,9 @@ static void print_waits(const cmdq_machine *m, uint32_t entry, tv_buf *text)
 static void print_engine(const cmdq_machine *m, unsigned engine, tv_buf *text)
 {
     uint32_t left = 0, first = UINT32_MAX;
-    uint32_t end = m->plan.count - m->next > LOOKED_AT ? m->next + LOOKED_AT : m->plan.count;
+    uint32_t end = m->plan.count - m->next > EXAMINED_MAX ? m->next + EXAMINED_MAX : m->plan.count;
     for (uint32_t i = m->next; i < end; i++) {
-        uint32_t entry = m->plan.order ? m->plan.order[i] : i;
+        uint32_t entry = cmdq_plan_entry(&m->plan, i);
         if (m->plan.engine[entry] != engine)
             continue;
         left++;
@@ -114,19 +114,19 @@ static void print_engine(const cmdq_machine *m, unsigned engine, tv_buf *text)
     print_waits(m, first, text);
 }
 
-/* Barriers and groups that have not been executed. */
+/* Prints the entries of `opcode` that have not been executed. */
 static void print_controls(const cmdq_machine *m, cmdq_opcode opcode, tv_buf *text)
 {
     unsigned left = 0;
-    uint32_t end = m->plan.count - m->next > LOOKED_AT ? m->next + LOOKED_AT : m->plan.count;
+    uint32_t end = m->plan.count - m->next > EXAMINED_MAX ? m->next + EXAMINED_MAX : m->plan.count;
     for (uint32_t i = m->next; i < end; i++) {
-        uint32_t entry = m->plan.order ? m->plan.order[i] : i;
-        if (cmdq_queue_of(m->program)->entries[entry].opcode != opcode || left++ >= LISTED)
+        uint32_t entry = cmdq_plan_entry(&m->plan, i);
+        if (cmdq_queue_of(m->program)->entries[entry].opcode != opcode || left++ >= LISTED_MAX)
             continue;
         tv_buf_printf(text, left > 1 ? ", %" PRIu32 : "%" PRIu32, entry);
     }
-    if (left > LISTED)
-        tv_buf_printf(text, " and %u more", left - LISTED);
+    if (left > LISTED_MAX)
+        tv_buf_printf(text, " and %u more", left - LISTED_MAX);
     else if (!left)
         tv_buf_str(text, "none left");
 }
@@ -141,9 +141,9 @@ bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
         [NEXT] = {"hazards", "next", NULL, "the next entry, and what it says that it waits for"},
     };
     cmdq_machine *m = state;
-    if (i >= ENGINE + m->shape.engines || !m->program)
+    if (i >= ENGINE + m->params.engines || !m->program)
         return false;
-    *out = i < ENGINE ? fixed[i] : (tv_state_value){"queues", m->shape.names[i - ENGINE], NULL, "the engine's queue"};
+    *out = i < ENGINE ? fixed[i] : (tv_state_value){"queues", m->params.names[i - ENGINE], NULL, "the engine's queue"};
     switch (i) {
     case DONE:
         tv_buf_printf(text, "%" PRIu32 " of %" PRIu32, m->next, m->plan.count);
@@ -159,16 +159,16 @@ bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
             tv_buf_str(text, "none");
             break;
         }
-        uint32_t entry = m->plan.order ? m->plan.order[m->next] : m->next;
+        uint32_t entry = cmdq_plan_entry(&m->plan, m->next);
         cmdq_ids ids =
-            cmdq_list(cmdq_queue_of(m->program), &cmdq_queue_of(m->program)->entries[entry], CMDQ_DEPS_BEFORE);
+            cmdq_entry_list(cmdq_queue_of(m->program), &cmdq_queue_of(m->program)->entries[entry], CMDQ_DEPS_BEFORE);
         print_entry(m, entry, text);
-        for (uint32_t k = 0; k < ids.count && k < LISTED; k++) {
+        for (uint32_t k = 0; k < ids.count && k < LISTED_MAX; k++) {
             tv_buf_str(text, k ? ", " : " after ");
             print_entry(m, ids.at[k], text);
         }
-        if (ids.count > LISTED)
-            tv_buf_printf(text, " and %" PRIu32 " more", ids.count - LISTED);
+        if (ids.count > LISTED_MAX)
+            tv_buf_printf(text, " and %" PRIu32 " more", ids.count - LISTED_MAX);
         break;
     default:
         print_engine(m, i - ENGINE, text);

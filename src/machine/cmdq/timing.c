@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The timing model of CMDQ (its specification, section 5): engines take entries from their queues, transfers share
- * DRAM, and time moves from completion to completion. */
+/* The timing model of CMDQ (its specification, section 5), an event-driven simulation: each engine executes the entries
+ * of its queue in order, as soon as their dependencies are complete; transfers share the bandwidth of DRAM by weight.
+ * Time advances from completion to completion. Cycles of an entry without contention are those of the plan. */
 #include <stdlib.h>
 
 #include "machine/cmdq/machine.h"
@@ -11,33 +12,33 @@ const char *const cmdq_stall_reason_names[CMDQ_STALL_REASONS] = {"barrier", "gro
 
 static const uint32_t NONE = UINT32_MAX;
 
-/* What an engine does. A DMA channel first moves its bytes, then pays for its conflicts. */
-typedef struct worker {
+/* A DMA channel first moves its bytes, then stalls for its bank conflicts. */
+typedef struct engine_state {
     uint32_t head;                /* next entry of its queue, or NONE */
     uint32_t running;             /* or NONE */
-    uint64_t started, free, done; /* done: UINT64_MAX while the end is not known */
-    bool moving;                  /* DMA: bytes are left */
-    tv_ratio left;                /* … so many cycles of the full rate */
+    uint64_t started, free, done; /* cycles; done: UINT64_MAX while the transfer shares DRAM */
+    bool moving;                  /* DMA: bytes remain */
+    tv_ratio left;                /* DMA: remaining cycles at the full rate */
     uint64_t weight, penalty;
-} worker;
+} engine_state;
 
 typedef struct simulation {
     const cmdq_queue *queue;
-    const cmdq_params *shape;
+    const cmdq_params *params;
     const cmdq_plan *plan;
     tv_emitter emitter;
     uint32_t count, completed;
-    uint32_t *waits;    /* of each entry: predecessors that are not complete */
-    uint64_t *end;      /* of each entry: when it completed */
-    uint32_t *next;     /* of each entry: the next of its engine */
-    uint32_t *parked;   /* of each barrier number: control entries that wait for it alone, linked by `next` */
-    uint32_t *released; /* traced: of each entry, the predecessor that completed last */
-    uint32_t *work;     /* control entries that can complete now */
-    uint32_t work_count;
+    uint32_t *waits;            /* of each entry: incomplete dependencies */
+    uint64_t *end;              /* of each entry: cycle in which it completed */
+    uint32_t *next;             /* of each entry: the next one in its queue or list */
+    uint32_t *waiting_controls; /* of each barrier: list of control entries that wait only for it */
+    uint32_t *last_dependency;  /* traced: of each entry, the dependency that completed last */
+    uint32_t *ready_controls;   /* control entries that can complete now: a stack */
+    uint32_t ready_count;
     uint32_t barriers_done;
-    worker engines[CMDQ_ENGINES_MAX];
-    tv_ratio moved_to; /* transfers are worked out to here */
-    unsigned moving;   /* transfers with bytes left */
+    engine_state engines[CMDQ_ENGINES_MAX];
+    tv_ratio moved_to; /* time up to which transfers have been advanced */
+    unsigned moving;   /* transfers with bytes remaining */
     uint64_t *starts;
     tv_account *accounts;
 } simulation;
@@ -53,16 +54,16 @@ static int64_t number_of(const simulation *s, uint32_t entry)
 static tv_event event_of(const simulation *s, tv_event_kind kind, unsigned e, uint32_t entry)
 {
     static const char *const names[CMDQ_SYNC] = {"DMA", "TE", "VE"};
-    unsigned c = e < s->shape->first[CMDQ_TE] ? CMDQ_DMA : e < s->shape->first[CMDQ_VE] ? CMDQ_TE : CMDQ_VE;
+    unsigned c = e < s->params->first[CMDQ_TE] ? CMDQ_DMA : e < s->params->first[CMDQ_VE] ? CMDQ_TE : CMDQ_VE;
     tv_event event = {.kind = kind,
                       .engine = names[c],
-                      .engine_id = e - s->shape->first[c],
+                      .engine_id = e - s->params->first[c],
                       .index = number_of(s, entry),
-                      .lane = s->shape->names[e],
-                      .op = cmdq_name(&s->queue->entries[entry]),
+                      .lane = s->params->names[e],
+                      .op = cmdq_opcode_name(&s->queue->entries[entry]),
                       .waits_for = -1};
     if (s->queue->entries[entry].layer)
-        event.layer = s->queue->texts[s->queue->entries[entry].layer];
+        event.layer = s->queue->strings[s->queue->entries[entry].layer];
     return event;
 }
 
@@ -71,9 +72,7 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
     if (!tv_is_traced(&s->emitter))
         return;
     cmdq_op op;
-    cmdq_error wrong;
-    uint64_t turn = 0;
-    cmdq_resolve(s->queue, s->shape, entry, &turn, &op, &wrong);
+    cmdq_resolve_planned(s->queue, s->params, entry, &op);
     tv_event event = event_of(s, TV_EVENT_COMMAND, e, entry);
     event.start = from;
     event.end = from + 1;
@@ -82,7 +81,7 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
     event.end = to;
     event.macs = op.macs;
     const cmdq_tile *dram = cmdq_find_tile(&op, CMDQ_DRAM);
-    event.bytes = dram ? dram->bytes * dram->rows : 0;
+    event.bytes = op.bytes;
     tv_emit(&s->emitter, event);
     if (!dram)
         return;
@@ -109,12 +108,15 @@ static void attribute_stalls(simulation *s, unsigned e, uint32_t entry, uint64_t
     if (q->wait_group)
         stalls[CMDQ_STALL_GROUP] =
             (tv_stall){tv_min_u64(s->end[q->wait_group - 1], to), number_of(s, q->wait_group - 1)};
-    stalls[CMDQ_STALL_DEPENDENCY] = (tv_stall){to, s->released ? number_of(s, s->released[entry]) : -1};
+    stalls[CMDQ_STALL_DEPENDENCY] = (tv_stall){to, s->last_dependency ? number_of(s, s->last_dependency[entry]) : -1};
     tv_event event;
     if (tv_is_traced(&s->emitter))
         event = event_of(s, TV_EVENT_STALL, e, entry);
-    const tv_stall_accounts accounts = {
-        .engine = &s->accounts[e], .emitter = &s->emitter, .event = &event, .reasons = cmdq_stall_reason_names};
+    const tv_stall_accounts accounts = {.engine = &s->accounts[e],
+                                        .emitter = &s->emitter,
+                                        .index = number_of(s, entry),
+                                        .event = &event,
+                                        .reasons = cmdq_stall_reason_names};
     tv_attribute_stalls(stalls, CMDQ_STALL_REASONS, from, &accounts);
 }
 
@@ -123,20 +125,20 @@ static void attribute_stalls(simulation *s, unsigned e, uint32_t entry, uint64_t
 static uint64_t weight_sum(const simulation *s)
 {
     uint64_t sum = 0;
-    for (unsigned e = 0; e < s->shape->count[CMDQ_DMA]; e++)
+    for (unsigned e = 0; e < s->params->count[CMDQ_DMA]; e++)
         sum += s->engines[e].moving ? s->engines[e].weight : 0;
     return sum;
 }
 
-/* When the first of the transfers has moved its bytes; there is one. */
+/* Time at which the first transfer has moved its bytes. At least one is moving. */
 static tv_ratio first_finish(const simulation *s, uint64_t sum)
 {
     tv_ratio best = {UINT64_MAX, 0, 1};
-    for (unsigned e = 0; e < s->shape->count[CMDQ_DMA]; e++) {
-        const worker *dma = &s->engines[e];
+    for (unsigned e = 0; e < s->params->count[CMDQ_DMA]; e++) {
+        const engine_state *dma = &s->engines[e];
         if (!dma->moving)
             continue;
-        if (dma->weight == sum) /* it is alone */
+        if (dma->weight == sum) /* the only one */
             return tv_ratio_add(s->moved_to, dma->left);
         tv_ratio at = tv_ratio_add(s->moved_to, tv_ratio_scale(dma->left, sum, dma->weight));
         if (tv_ratio_cmp(at, best) < 0)
@@ -145,7 +147,7 @@ static tv_ratio first_finish(const simulation *s, uint64_t sum)
     return best;
 }
 
-/* Moves bytes until cycle `to`, each stretch of time at the rates that it has. */
+/* Advances transfers to cycle `to`, piecewise: rates change when a transfer ends. */
 static void move_transfers(simulation *s, uint64_t to)
 {
     tv_ratio limit = tv_ratio_of(to);
@@ -154,8 +156,8 @@ static void move_transfers(simulation *s, uint64_t to)
         tv_ratio at = first_finish(s, sum);
         bool finished = tv_ratio_cmp(at, limit) <= 0;
         tv_ratio stop = finished ? at : limit, dt = tv_ratio_sub(stop, s->moved_to);
-        for (unsigned e = 0; e < s->shape->count[CMDQ_DMA]; e++) {
-            worker *dma = &s->engines[e];
+        for (unsigned e = 0; e < s->params->count[CMDQ_DMA]; e++) {
+            engine_state *dma = &s->engines[e];
             if (!dma->moving)
                 continue;
             tv_ratio step = dma->weight == sum ? dt : tv_ratio_scale(dt, dma->weight, sum);
@@ -173,27 +175,27 @@ static void move_transfers(simulation *s, uint64_t to)
     s->moved_to = limit;
 }
 
-/* Accesses of entries running elsewhere to the bank of a transfer. */
+/* Tiles of entries running on other engines in the bank of a transfer. */
 static uint64_t conflicts(const simulation *s, unsigned own, uint32_t entry)
 {
     uint8_t bank = s->plan->banks[entry][0];
     uint64_t found = 0;
-    for (unsigned e = 0; e < s->shape->engines; e++)
-        for (unsigned k = 0; e != own && s->engines[e].running != NONE && k < 8; k++)
+    for (unsigned e = 0; e < s->params->engines; e++)
+        for (unsigned k = 0; e != own && s->engines[e].running != NONE && k < CMDQ_BANKS_PER_ENTRY; k++)
             found += s->plan->banks[s->engines[e].running][k] == bank;
     return found;
 }
 
 /* ---- Entries ---- */
 
-static bool is_free(const simulation *s, uint32_t entry)
+static bool can_start(const simulation *s, uint32_t entry)
 {
     return s->waits[entry] == 0 && s->barriers_done >= s->plan->graph.barrier[entry];
 }
 
-static void start(simulation *s, unsigned e, uint64_t now)
+static void start_entry(simulation *s, unsigned e, uint64_t now)
 {
-    worker *engine = &s->engines[e];
+    engine_state *engine = &s->engines[e];
     uint32_t entry = engine->head;
     attribute_stalls(s, e, entry, engine->free, now);
     if (s->starts)
@@ -202,43 +204,43 @@ static void start(simulation *s, unsigned e, uint64_t now)
     engine->head = s->next[entry];
     engine->started = now;
     engine->done = now + s->plan->cycles[entry];
-    if (e >= s->shape->count[CMDQ_DMA])
+    if (e >= s->params->count[CMDQ_DMA])
         return;
-    engine->weight = s->shape->weights[s->plan->role[entry]];
-    engine->penalty = s->shape->conflict ? conflicts(s, e, entry) * s->shape->conflict : 0;
+    engine->weight = s->params->weights[s->plan->role[entry]];
+    engine->penalty = s->params->conflict ? conflicts(s, e, entry) * s->params->conflict : 0;
     engine->left = tv_ratio_of(s->plan->cycles[entry]);
     engine->done = UINT64_MAX;
     engine->moving = true;
     s->moving++;
 }
 
-/* Starts what can start, the least id first. */
-static void start_ready(simulation *s, uint64_t now)
+/* Starts all entries that can start, lowest id first. */
+static void start_entries(simulation *s, uint64_t now)
 {
     for (;;) {
         unsigned best = CMDQ_ENGINES_MAX;
-        for (unsigned e = 0; e < s->shape->engines; e++) {
-            const worker *engine = &s->engines[e];
+        for (unsigned e = 0; e < s->params->engines; e++) {
+            const engine_state *engine = &s->engines[e];
             if (engine->running == NONE && engine->head != NONE &&
-                (best == CMDQ_ENGINES_MAX || engine->head < s->engines[best].head) && is_free(s, engine->head))
+                (best == CMDQ_ENGINES_MAX || engine->head < s->engines[best].head) && can_start(s, engine->head))
                 best = e;
         }
         if (best == CMDQ_ENGINES_MAX)
             return;
-        start(s, best, now);
+        start_entry(s, best, now);
     }
 }
 
-/* A control entry whose predecessors are complete: now, or with the barrier that it waits for. */
+/* Schedules a control entry whose dependencies are complete: now, or when the barrier before it completes. */
 static void offer_control(simulation *s, uint32_t entry)
 {
     uint32_t barrier = s->plan->graph.barrier[entry];
     if (s->barriers_done >= barrier) {
-        s->work[s->work_count++] = entry;
+        s->ready_controls[s->ready_count++] = entry;
         return;
     }
-    s->next[entry] = s->parked[barrier];
-    s->parked[barrier] = entry;
+    s->next[entry] = s->waiting_controls[barrier];
+    s->waiting_controls[barrier] = entry;
 }
 
 static void complete(simulation *s, uint32_t entry, uint64_t now)
@@ -250,35 +252,35 @@ static void complete(simulation *s, uint32_t entry, uint64_t now)
         s->starts[entry] = now;
     for (uint64_t k = graph->first[entry]; k < graph->first[entry + 1]; k++) {
         uint32_t after = graph->next[k];
-        if (after < s->count && s->released)
-            s->released[after] = entry;
+        if (after < s->count && s->last_dependency)
+            s->last_dependency[after] = entry;
         if (after < s->count && --s->waits[after] == 0 && cmdq_is_control(&s->queue->entries[after]) &&
             s->queue->entries[after].opcode != CMDQ_END)
             offer_control(s, after);
     }
 }
 
-/* Control entries take no time, and may free others. */
+/* Control entries take no time, and may make others ready. */
 static void complete_controls(simulation *s, uint64_t now)
 {
-    while (s->work_count) {
-        uint32_t entry = s->work[--s->work_count];
+    while (s->ready_count) {
+        uint32_t entry = s->ready_controls[--s->ready_count];
         complete(s, entry, now);
         if (s->queue->entries[entry].opcode != CMDQ_BARRIER)
             continue;
         s->barriers_done++;
-        uint32_t at = s->parked[s->barriers_done];
+        uint32_t at = s->waiting_controls[s->barriers_done];
         for (uint32_t following; at != NONE; at = following) {
             following = s->next[at];
-            s->work[s->work_count++] = at;
+            s->ready_controls[s->ready_count++] = at;
         }
     }
 }
 
 static void finish_engines(simulation *s, uint64_t now)
 {
-    for (unsigned e = 0; e < s->shape->engines; e++) {
-        worker *engine = &s->engines[e];
+    for (unsigned e = 0; e < s->params->engines; e++) {
+        engine_state *engine = &s->engines[e];
         if (engine->running == NONE || engine->done != now)
             continue;
         uint32_t entry = engine->running;
@@ -290,11 +292,11 @@ static void finish_engines(simulation *s, uint64_t now)
     }
 }
 
-/* The next cycle in which something may complete; UINT64_MAX: nothing runs. */
+/* The next cycle in which an entry may complete; UINT64_MAX if none is running. */
 static uint64_t next_cycle(const simulation *s)
 {
     uint64_t next = UINT64_MAX;
-    for (unsigned e = 0; e < s->shape->engines; e++)
+    for (unsigned e = 0; e < s->params->engines; e++)
         if (s->engines[e].running != NONE)
             next = tv_min_u64(next, s->engines[e].done);
     if (s->moving)
@@ -304,17 +306,17 @@ static uint64_t next_cycle(const simulation *s)
 
 /* ---- The run ---- */
 
-static void simulation_free(simulation *s)
+static void simulation_fini(simulation *s)
 {
     free(s->waits);
     free(s->end);
     free(s->next);
-    free(s->parked);
-    free(s->work);
-    free(s->released);
+    free(s->waiting_controls);
+    free(s->ready_controls);
+    free(s->last_dependency);
 }
 
-static bool simulation_make(simulation *s)
+static bool simulation_init(simulation *s)
 {
     const cmdq_graph *graph = &s->plan->graph;
     size_t n = (size_t)s->count + 1;
@@ -322,18 +324,19 @@ static bool simulation_make(simulation *s)
     s->waits = calloc(n, sizeof *s->waits);
     s->end = calloc(n, sizeof *s->end);
     s->next = malloc(n * sizeof *s->next);
-    s->parked = malloc(((size_t)graph->barrier_count + 2) * sizeof *s->parked);
-    s->work = malloc(n * sizeof *s->work);
-    s->released = tv_is_traced(&s->emitter) ? malloc(n * sizeof *s->released) : NULL;
-    if (!s->waits || !s->end || !s->next || !s->parked || !s->work || (tv_is_traced(&s->emitter) && !s->released)) {
-        simulation_free(s);
+    s->waiting_controls = malloc(((size_t)graph->barrier_count + 2) * sizeof *s->waiting_controls);
+    s->ready_controls = malloc(n * sizeof *s->ready_controls);
+    s->last_dependency = tv_is_traced(&s->emitter) ? malloc(n * sizeof *s->last_dependency) : NULL;
+    if (!s->waits || !s->end || !s->next || !s->waiting_controls || !s->ready_controls ||
+        (tv_is_traced(&s->emitter) && !s->last_dependency)) {
+        simulation_fini(s);
         return false;
     }
-    if (s->released)
-        memset(s->released, 0xFF, n * sizeof *s->released);
-    memset(s->parked, 0xFF, ((size_t)graph->barrier_count + 2) * sizeof *s->parked);
+    if (s->last_dependency)
+        memset(s->last_dependency, 0xFF, n * sizeof *s->last_dependency);
+    memset(s->waiting_controls, 0xFF, ((size_t)graph->barrier_count + 2) * sizeof *s->waiting_controls);
     for (unsigned e = 0; e < CMDQ_ENGINES_MAX; e++) {
-        s->engines[e] = (worker){.head = NONE, .running = NONE, .free = s->moved_to.whole};
+        s->engines[e] = (engine_state){.head = NONE, .running = NONE, .free = s->moved_to.whole};
         last[e] = NONE;
     }
     for (uint32_t i = 0; i < s->count; i++) {
@@ -348,8 +351,8 @@ static bool simulation_make(simulation *s)
     return true;
 }
 
-/* Entries of a part of a queue do not wait for what is not in it. */
-static void drop_outside(simulation *s)
+/* Entries of a prefix of the queue do not wait for entries after it. */
+static void drop_outside_dependencies(simulation *s)
 {
     const cmdq_graph *graph = &s->plan->graph;
     for (uint32_t i = s->count; i < s->plan->count; i++)
@@ -358,34 +361,34 @@ static void drop_outside(simulation *s)
                 s->waits[graph->next[k]]--;
 }
 
-bool cmdq_time(const tv_program *program, const cmdq_params *shape, const cmdq_plan *plan, uint32_t count,
+bool cmdq_time(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan, uint32_t count,
                uint64_t index_base, const tv_trace_sink *sink, cmdq_timing *timing)
 {
     simulation s = {.queue = cmdq_queue_of(program),
-                    .shape = shape,
+                    .params = params,
                     .plan = plan,
                     .emitter = {sink, program, index_base},
                     .count = count,
                     .moved_to = tv_ratio_of(timing->end),
                     .accounts = timing->accounts,
                     .starts = timing->starts};
-    if (!simulation_make(&s))
+    if (!simulation_init(&s))
         return false;
-    if (s.queue->forward && count < plan->count)
-        drop_outside(&s);
-    for (uint32_t i = count; i-- > 0;) /* the first is on top then */
+    if (s.queue->has_forward_deps && count < plan->count)
+        drop_outside_dependencies(&s);
+    for (uint32_t i = count; i-- > 0;) /* the first one is on top of the stack */
         if (s.waits[i] == 0 && cmdq_is_control(&s.queue->entries[i]) && s.queue->entries[i].opcode != CMDQ_END)
             offer_control(&s, i);
     for (uint64_t now = timing->end; now != UINT64_MAX; now = next_cycle(&s)) {
         move_transfers(&s, now);
         finish_engines(&s, now);
         complete_controls(&s, now);
-        start_ready(&s, now);
+        start_entries(&s, now);
         timing->end = now;
     }
-    for (unsigned e = 0; e < shape->engines; e++)
+    for (unsigned e = 0; e < params->engines; e++)
         tv_account_finalize(&timing->accounts[e], timing->end);
-    assert(s.completed + (count == plan->count && count) == count && "a queue without circles completes");
-    simulation_free(&s);
+    assert(s.completed + (count == plan->count && count) == count && "a queue without dependency cycles completes");
+    simulation_fini(&s);
     return true;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OpenNPU machine as a target: creating, loading, the instruction loop, faults, address spaces, statistics. */
+/* The OpenNPU machine as a target: creation, loading, the instruction loop, faults, address spaces, statistics. */
 #include "machine/opennpu/issue.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "kernels/clones.h"
 #include "machine/opennpu/params.h"
+#include "machine/opennpu/registers.h"
 #include "sim/bottleneck.h"
 #include "sim/stats.h"
 
@@ -20,7 +22,7 @@ static const tv_param params[OPENNPU_PARAM_COUNT] = {
 
 const tv_schema opennpu_schema = {"opennpu", &tv_target_opennpu, params, OPENNPU_PARAM_COUNT};
 
-/* ---- Creating and loading ---- */
+/* ---- Creation and loading ---- */
 
 static void destroy(void *state)
 {
@@ -28,7 +30,8 @@ static void destroy(void *state)
     if (!m)
         return;
     tv_codec_free(m->codec);
-    free(m->planes);
+    opennpu_opcodes_fini(&m->opcodes);
+    free(m->registers);
     free(m->acc);
     free(m->pending_a);
     free(m->pending_b);
@@ -49,55 +52,75 @@ static tv_status validate(const tv_config *config, const tv_diag_sink *sink)
     return TV_OK;
 }
 
-/* An empty entry is word 0, a NOP. */
-static void forget(const opennpu_machine *m, opennpu_op *op)
+/* Sets the parts that depend on K and L. False: out of memory. */
+static bool allocate_storage(opennpu_machine *m)
 {
-    *op = (opennpu_op){
-        .insn = OPENNPU_NOP, .engine = m->shapes[OPENNPU_NOP].engine, .latency = m->shapes[OPENNPU_NOP].latency};
+    const size_t k = m->k, register_bytes = m->l * k, acc_bytes = k * k * sizeof *m->acc;
+    m->registers = aligned_alloc(64, (register_bytes + 63) / 64 * 64);
+    m->acc = aligned_alloc(64, acc_bytes);
+    m->pending_a = calloc(k, TV_OUTER_COUNT_MAX);
+    m->pending_b = calloc(k, TV_OUTER_COUNT_MAX);
+    if (!m->registers || !m->acc || !m->pending_a || !m->pending_b)
+        return false;
+    memset(m->registers, 0, register_bytes);
+    memset(m->acc, 0, acc_bytes);
+    return true;
+}
+
+static void select_simd(opennpu_machine *m)
+{
+    m->level = tv_cpu();
+    m->simd.outer = tv_outer_s8(m->level);
+    if (m->k != TV_LANE_COUNT)
+        return;
+    m->simd.to_planes = tv_lanes_find(m->level, TV_LANE_TO_PLANES, 0);
+    m->simd.to_lanes = tv_lanes_find(m->level, TV_LANE_TO_LANES, 0);
+    m->simd.deinterleave = tv_lanes_find(m->level, TV_LANE_DEINTERLEAVE, 0);
+    m->simd.interleave = tv_lanes_find(m->level, TV_LANE_INTERLEAVE, 0);
+    m->simd.lookup = tv_lanes_find(m->level, TV_LANE_LOOKUP, 0);
+}
+
+/* An empty entry of the decode cache holds the NOP word, so that looking it up needs no valid bit. */
+static void reset_entry(const opennpu_machine *m, opennpu_op *op)
+{
+    opennpu_illegal illegal;
+    bool legal = opennpu_decode(m->codec, &m->opcodes, (uint32_t)tv_isa_opennpu.nop, m->l, op, &illegal);
+    assert(legal);
+    (void)legal;
+}
+
+static tv_status init_machine(opennpu_machine *m, const tv_config *config, tv_mode mode, const tv_diag_sink *sink)
+{
+    m->config = config;
+    m->mode = mode;
+    m->k = (uint32_t)tv_config_integer(config, OPENNPU_PARAM_K);
+    m->l = (uint32_t)tv_config_integer(config, OPENNPU_PARAM_L);
+    select_simd(m);
+    if (!allocate_storage(m))
+        return tv_fail_memory(sink);
+    tv_status status = opennpu_opcodes_init(&m->opcodes, config, sink);
+    if (status == TV_OK)
+        status = tv_codec_new_for(&tv_isa_opennpu, sink, &m->codec);
+    if (status == TV_OK)
+        status = tv_memory_init(&m->memory, tv_config_integer(config, OPENNPU_PARAM_MEM_BYTES), sink);
+    if (status != TV_OK)
+        return status;
+    opennpu_timing_init(&m->timing, &m->opcodes, config);
+    reset_entry(m, &m->decode_cache[0]);
+    for (unsigned i = 1; i < OPENNPU_DECODE_CACHE; i++)
+        m->decode_cache[i] = m->decode_cache[0];
+    return TV_OK;
 }
 
 static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state)
 {
-    uint64_t k = tv_config_integer(config, OPENNPU_PARAM_K), l = tv_config_integer(config, OPENNPU_PARAM_L);
     opennpu_machine *m = calloc(1, sizeof *m);
-    if (!m)
-        return tv_fail_memory(sink);
-    m->config = config;
-    m->mode = mode;
-    m->k = (uint32_t)k;
-    m->l = (uint32_t)l;
-    m->planes = aligned_alloc(64, (l * k + 63) / 64 * 64);
-    m->level = tv_cpu();
-    m->outer = tv_outer_s8(m->level);
-    if (k == TV_LANE_COUNT) {
-        m->split = tv_lanes_find(m->level, TV_LANE_SPLIT, 0);
-        m->join = tv_lanes_find(m->level, TV_LANE_JOIN, 0);
-        m->unzip = tv_lanes_find(m->level, TV_LANE_UNZIP, 0);
-        m->zip = tv_lanes_find(m->level, TV_LANE_ZIP, 0);
-        m->lookup = tv_lanes_find(m->level, TV_LANE_LOOKUP, 0);
-    }
-    m->acc = aligned_alloc(64, k * k * sizeof *m->acc);
-    m->pending_a = calloc(k, TV_OUTER_COUNT_MAX);
-    m->pending_b = calloc(k, TV_OUTER_COUNT_MAX);
-    opennpu_opcode_info_init(m->shapes, config);
-    for (unsigned i = 0; i < OPENNPU_DECODE_CACHE; i++)
-        forget(m, &m->decode_cache[i]);
-    opennpu_timing_init(&m->timing, m->shapes, config);
-    if (m->planes)
-        memset(m->planes, 0, l * k);
-    if (m->acc)
-        memset(m->acc, 0, k * k * sizeof *m->acc);
-    tv_status status = m->planes && m->acc && m->pending_a && m->pending_b
-                           ? tv_codec_new_for(&tv_isa_opennpu, sink, &m->codec)
-                           : tv_fail_memory(sink);
+    tv_status status = m ? init_machine(m, config, mode, sink) : tv_fail_memory(sink);
     if (status == TV_OK)
-        status = tv_memory_init(&m->memory, tv_config_integer(config, OPENNPU_PARAM_MEM_BYTES), sink);
-    if (status != TV_OK) {
+        *state = m;
+    else
         destroy(m);
-        return status;
-    }
-    *state = m;
-    return TV_OK;
+    return status;
 }
 
 static tv_status load(void *state, const tv_program *program, const tv_diag_sink *sink)
@@ -143,86 +166,82 @@ static void raise_illegal(opennpu_machine *m, uint32_t word, const opennpu_illeg
 
 TV_INLINE void count_work(opennpu_machine *m, const opennpu_op *op)
 {
-    if (op->engine == OPENNPU_PORT)
-        m->bytes[op->insn >= OPENNPU_ST_B] += op->bytes;
-    else if (op->engine == OPENNPU_MMA_ARRAY)
-        m->macs += opennpu_macs(op->insn, m->k);
+    m->bytes[op->effects & OPENNPU_STORES ? 1 : 0] += op->port_bytes;
+    m->macs += op->macs;
 }
 
-typedef enum outcome { DONE, FAULTED, TOO_LATE } outcome;
+typedef enum outcome { OUTCOME_DONE, OUTCOME_FAULT, OUTCOME_CYCLE_LIMIT } outcome;
 
-/* The place of a word among those lately decoded. */
-TV_INLINE opennpu_op *place_of(opennpu_machine *m, uint32_t word)
+TV_INLINE opennpu_op *decode_cache_entry(opennpu_machine *m, uint32_t word)
 {
     return &m->decode_cache[word * UINT32_C(0x9E3779B1) >> (32 - OPENNPU_DECODE_CACHE_BITS)];
 }
 
-/* Decodes the next word. NULL: it faults. */
+/* Decodes the instruction at m->next, through the decode cache. NULL: it is illegal, and the fault is raised. */
 static const opennpu_op *decode_next(opennpu_machine *m)
 {
     uint32_t word = tv_load_le32(m->program->text + m->next * 4);
-    opennpu_op *op = place_of(m, word);
+    opennpu_op *op = decode_cache_entry(m, word);
     opennpu_illegal illegal;
     if (op->word == word)
         return op;
-    if (opennpu_decode(m->codec, m->shapes, word, m->l, op, &illegal)) {
-        op->bytes = (uint16_t)opennpu_port_bytes(op->insn, m->k);
-        opennpu_find_kernel(m, op);
+    if (opennpu_decode(m->codec, &m->opcodes, word, m->l, op, &illegal)) {
+        opennpu_select_kernel(m, op);
         return op;
     }
-    forget(m, op);
+    reset_entry(m, op);
     raise_illegal(m, word, &illegal);
     return NULL;
 }
 
-static bool execute_or_raise(opennpu_machine *m, const opennpu_op *op)
-{
-    opennpu_code code;
-    char message[200];
-    if (opennpu_execute(m, op, &code, message))
-        return true;
-    raise_fault(m, op->word, op->insn, &opennpu_codes[code], message);
-    return false;
-}
-
 TV_INLINE void call_kernel(opennpu_machine *m, const opennpu_op *op)
 {
-    if ((m->wide & op->planes) | (~(unsigned)m->wide & op->lanes))
+    if ((m->lane_form & op->plane_groups) | (~(unsigned)m->lane_form & op->lane_groups))
         opennpu_convert_groups(m, op);
-    m->wide |= op->widened;
+    m->lane_form |= op->result_groups;
     const opennpu_rows *rows = op->rows;
-    uint8_t *p = m->planes;
+    uint8_t *p = m->registers;
     op->kernel(p + (size_t)rows[OPENNPU_RD].first * TV_LANE_COUNT, p + (size_t)rows[OPENNPU_RS1].first * TV_LANE_COUNT,
                p + (size_t)rows[OPENNPU_RS2].first * TV_LANE_COUNT, p + (size_t)rows[OPENNPU_RS3].first * TV_LANE_COUNT,
                op->imm);
 }
 
-/* One instruction, of a run that is traced or ends at a tick. */
-static outcome execute_next(opennpu_machine *m, uint64_t max_cycles)
+/* Executes an operation without a kernel. False: it faults; the fault is raised at m->next. */
+static bool execute_or_raise(opennpu_machine *m, const opennpu_op *op)
+{
+    opennpu_fault why;
+    if (op->execute(m, op, &why))
+        return true;
+    raise_fault(m, op->word, op->insn, &opennpu_codes[why.code], why.message);
+    return false;
+}
+
+/* Executes and times one instruction, reporting its events, unless it cannot issue before `max_cycles`. */
+static outcome step_traced(opennpu_machine *m, uint64_t max_cycles)
 {
     bool timed = m->mode != TV_MODE_FUNCTIONAL;
     if (timed && m->timing.next >= max_cycles)
-        return TOO_LATE;
+        return OUTCOME_CYCLE_LIMIT;
     const opennpu_op *op = decode_next(m);
     if (!op)
-        return FAULTED;
+        return OUTCOME_FAULT;
     if (timed && max_cycles != UINT64_MAX && opennpu_timing_earliest(&m->timing, op) >= max_cycles)
-        return TOO_LATE;
+        return OUTCOME_CYCLE_LIMIT;
     if (m->mode != TV_MODE_TIMING && !execute_or_raise(m, op))
-        return FAULTED;
+        return OUTCOME_FAULT;
     if (timed)
         opennpu_timing_issue(&m->timing, op, (int64_t)m->instructions);
     count_work(m, op);
     m->next++;
     m->instructions++;
-    return DONE;
+    return OUTCOME_DONE;
 }
 
-static outcome run_watched(opennpu_machine *m, uint64_t end, uint64_t max_cycles)
+static outcome run_traced(opennpu_machine *m, uint64_t end, uint64_t max_cycles)
 {
-    outcome o = DONE;
-    while (m->next < end && o == DONE)
-        o = execute_next(m, max_cycles);
+    outcome o = OUTCOME_DONE;
+    while (m->next < end && o == OUTCOME_DONE)
+        o = step_traced(m, max_cycles);
     return o;
 }
 
@@ -232,50 +251,46 @@ static void set_next(opennpu_machine *m, uint64_t next)
     m->next = next;
 }
 
-/* The same, with nobody looking: where the program stands is written down only for what asks for it. */
-TV_INLINE outcome run_alone(opennpu_machine *m, uint64_t end, bool executed, bool timed)
+/* run_traced without events or a cycle limit. m->next is written only where something reads it: before a fault, and at
+ * the end. */
+TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool timed)
 {
     const uint8_t *text = m->program->text;
-    const uint64_t before = m->instructions - m->next;
+    const uint64_t instruction_base = m->instructions - m->next;
     uint64_t next = m->next;
     for (; next < end; next++) {
         uint32_t word = tv_load_le32(text + next * 4);
-        const opennpu_op *op = place_of(m, word);
+        const opennpu_op *op = decode_cache_entry(m, word);
         if (op->word != word) {
             set_next(m, next);
             op = decode_next(m);
             if (!op)
-                return FAULTED;
+                return OUTCOME_FAULT;
         }
         if (executed && op->kernel) {
             call_kernel(m, op);
-        } else if (executed && op->insn == OPENNPU_MMA) {
-            opennpu_mma(m, op);
         } else if (executed) {
             set_next(m, next);
             if (!execute_or_raise(m, op))
-                return FAULTED;
+                return OUTCOME_FAULT;
         }
         if (timed)
-            opennpu_timing_issue_fast(&m->timing, op, (int64_t)(before + next));
+            opennpu_timing_issue_fast(&m->timing, op, (int64_t)(instruction_base + next));
         count_work(m, op);
     }
     set_next(m, next);
-    return DONE;
+    return OUTCOME_DONE;
 }
 
 static outcome run_to(opennpu_machine *m, uint64_t end, uint64_t max_cycles)
 {
     if (m->timing.emitter.sink || max_cycles != UINT64_MAX)
-        return run_watched(m, end, max_cycles);
-    switch (m->mode) {
-    case TV_MODE_FUNCTIONAL:
-        return run_alone(m, end, true, false);
-    case TV_MODE_TIMING:
-        return run_alone(m, end, false, true);
-    default:
-        return run_alone(m, end, true, true);
-    }
+        return run_traced(m, end, max_cycles);
+    if (m->mode == TV_MODE_FUNCTIONAL)
+        return run_fast(m, end, true, false);
+    if (m->mode == TV_MODE_TIMING)
+        return run_fast(m, end, false, true);
+    return run_fast(m, end, true, true);
 }
 
 static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *why)
@@ -285,15 +300,16 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
     if (m->fault.raised)
         return TV_FAULT;
     switch (run_to(m, tv_min_u64(m->count, limits->until), limits->max_cycles)) {
-    case FAULTED:
+    case OUTCOME_FAULT:
         return TV_FAULT;
-    case TOO_LATE:
+    case OUTCOME_CYCLE_LIMIT:
         *why = TV_STOP_CYCLES;
-        return TV_OK;
-    default:
+        break;
+    case OUTCOME_DONE:
         *why = m->next < m->count ? TV_STOP_UNTIL : TV_STOP_END;
-        return TV_OK;
+        break;
     }
+    return TV_OK;
 }
 
 static uint64_t next(const void *state) { return ((const opennpu_machine *)state)->next; }
@@ -306,38 +322,41 @@ static const tv_fault *fault(const void *state)
 
 /* ---- Accesses ---- */
 
-static void tell(const tv_access_sink *sink, const char *space, uint64_t addr, uint64_t bytes, bool write)
+static void report_access(const tv_access_sink *sink, const char *space, uint64_t addr, uint64_t bytes, bool write)
 {
     sink->emit(sink->user, &(tv_access){space, addr, bytes, write});
 }
 
-/* Registers and ACC, LUTs, memory: by the instruction's engine. */
-static void tell_accesses(const opennpu_machine *m, const opennpu_op *op, const tv_access_sink *sink)
+static void report_register_accesses(const opennpu_machine *m, const opennpu_op *op, const tv_access_sink *sink)
 {
     static const char *const spaces[] = {[1] = "vx", [2] = "ve", [4] = "vr"};
-    opennpu_opcode_info shape = m->shapes[op->insn];
-    if (shape.engine == OPENNPU_PORT) {
+    for (unsigned r = 0; r < OPENNPU_REGISTERS; r++)
+        if ((op->reads | op->writes) >> r & 1)
+            report_access(sink, spaces[op->rows[r].count], op->rows[r].first / op->rows[r].count,
+                          (uint64_t)op->rows[r].count * m->k, op->writes >> r & 1);
+}
+
+static void report_accesses(const opennpu_machine *m, const opennpu_op *op, const tv_access_sink *sink)
+{
+    const char *bank = op->effects & OPENNPU_BANK_B ? "lut_b" : "lut_a";
+    const uint64_t acc_bytes = (uint64_t)m->k * m->k * 4;
+    int64_t first;
+    if (op->effects & (OPENNPU_LOADS | OPENNPU_STORES)) {
         opennpu_transfer t = opennpu_transfer_of(m, op);
         if (!tv_memory_holds(&m->memory, t.addr, t.bytes))
             return;
-        tell(sink, "mem", t.addr, t.bytes, !t.load);
+        report_access(sink, "mem", t.addr, t.bytes, op->effects & OPENNPU_STORES);
     }
-    for (unsigned r = 0; r < OPENNPU_REGISTERS; r++)
-        if ((op->reads | op->writes) >> r & 1)
-            tell(sink, spaces[op->rows[r].count], op->rows[r].first / op->rows[r].count,
-                 (uint64_t)op->rows[r].count * m->k, op->writes >> r & 1);
-    bool keeps = op->insn == OPENNPU_MMA ? op->sat : op->insn != OPENNPU_MMA_RESET;
-    if (shape.engine == OPENNPU_MMA_ARRAY && keeps)
-        tell(sink, "acc", 0, (uint64_t)m->k * m->k * 4, false);
-    if (shape.engine == OPENNPU_MMA_ARRAY && op->insn != OPENNPU_MMA_LAST)
-        tell(sink, "acc", 0, (uint64_t)m->k * m->k * 4, true);
-    int64_t first;
-    if (op->insn == OPENNPU_VLUT_A || op->insn == OPENNPU_VLUT_B)
-        tell(sink, op->insn == OPENNPU_VLUT_A ? "lut_a" : "lut_b", 0, OPENNPU_LUT_ENTRIES, false);
-    else if ((op->insn == OPENNPU_VSETLUT_A || op->insn == OPENNPU_VSETLUT_B) &&
-             opennpu_segment_in_bank(op, m->k, &first))
-        tell(sink, op->insn == OPENNPU_VSETLUT_A ? "lut_a" : "lut_b", (uint64_t)first,
-             tv_min_u64(4 * (uint64_t)m->k, OPENNPU_LUT_ENTRIES - (uint64_t)first), true);
+    report_register_accesses(m, op, sink);
+    if (op->effects & OPENNPU_READS_ACC)
+        report_access(sink, "acc", 0, acc_bytes, false);
+    if (op->effects & OPENNPU_WRITES_ACC)
+        report_access(sink, "acc", 0, acc_bytes, true);
+    if (op->effects & OPENNPU_READS_LUT)
+        report_access(sink, bank, 0, OPENNPU_LUT_ENTRIES, false);
+    if (op->effects & OPENNPU_WRITES_LUT && opennpu_segment_in_bank(op, m->k, &first))
+        report_access(sink, bank, (uint64_t)first,
+                      tv_min_u64(4 * (uint64_t)m->k, OPENNPU_LUT_ENTRIES - (uint64_t)first), true);
 }
 
 static uint64_t accesses(void *state, const tv_access_sink *sink)
@@ -345,14 +364,14 @@ static uint64_t accesses(void *state, const tv_access_sink *sink)
     const opennpu_machine *m = state;
     opennpu_op op;
     opennpu_illegal illegal;
-    if (opennpu_decode(m->codec, m->shapes, tv_load_le32(m->program->text + m->next * 4), m->l, &op, &illegal))
-        tell_accesses(m, &op, sink);
+    if (opennpu_decode(m->codec, &m->opcodes, tv_load_le32(m->program->text + m->next * 4), m->l, &op, &illegal))
+        report_accesses(m, &op, sink);
     return m->next;
 }
 
 /* ---- Address spaces ---- */
 
-enum { SPACE_VX, SPACE_VE, SPACE_VR, SPACE_LUT_A, SPACE_LUT_B, SPACE_ACC, SPACE_MEM, SPACES };
+enum space { SPACE_VX, SPACE_VE, SPACE_VR, SPACE_LUT_A, SPACE_LUT_B, SPACE_ACC, SPACE_MEM, SPACES };
 
 static int space_at(const void *state, unsigned i, tv_space *out)
 {
@@ -372,42 +391,57 @@ static int space_at(const void *state, unsigned i, tv_space *out)
     return 1;
 }
 
-/* The byte of the byte planes that is byte `at` of the space of class `class_`. */
-static uint8_t *plane_byte(opennpu_machine *m, unsigned class_, uint64_t at)
+/* Byte `offset` of the space of the registers of class `class_`, in the byte planes. */
+static uint8_t *register_byte(opennpu_machine *m, opennpu_class class_, uint64_t offset)
 {
-    uint64_t lane_bytes = UINT64_C(1) << class_, reg = at / (lane_bytes * m->k), rest = at % (lane_bytes * m->k);
-    return opennpu_row(m, (unsigned)(reg * lane_bytes + rest % lane_bytes)) + rest / lane_bytes;
+    uint64_t lane_bytes = UINT64_C(1) << class_, reg = offset / (lane_bytes * m->k),
+             rest = offset % (lane_bytes * m->k);
+    return opennpu_plane(m, (unsigned)(reg * lane_bytes + rest % lane_bytes)) + rest / lane_bytes;
 }
 
-/* The byte of ACC that is byte `at` of its space. */
-static uint8_t *acc_byte(opennpu_machine *m, uint64_t at)
+/* Byte `offset` of the space of ACC, which is row after row. */
+static uint8_t *acc_byte(opennpu_machine *m, uint64_t offset)
 {
-    uint64_t row = at / 4 / m->k, column = at / 4 % m->k;
-    return (uint8_t *)(m->acc + column * m->k + row) + at % 4;
+    uint64_t row = offset / 4 / m->k, column = offset / 4 % m->k;
+    return (uint8_t *)(m->acc + column * m->k + row) + offset % 4;
 }
 
-static uint8_t *linear(opennpu_machine *m, unsigned space)
+/* Byte `offset` of a space. ACC must have no pending products. */
+static uint8_t *space_byte(opennpu_machine *m, enum space space, uint64_t offset)
 {
     switch (space) {
+    case SPACE_VX:
+        return register_byte(m, OPENNPU_VX, offset);
+    case SPACE_VE:
+        return register_byte(m, OPENNPU_VE, offset);
+    case SPACE_VR:
+        return register_byte(m, OPENNPU_VR, offset);
     case SPACE_LUT_A:
-        return m->lut[0];
+        return m->lut[0] + offset;
     case SPACE_LUT_B:
-        return m->lut[1];
-    default:
-        return m->memory.bytes;
+        return m->lut[1] + offset;
+    case SPACE_ACC:
+        return acc_byte(m, offset);
+    case SPACE_MEM:
+        return m->memory.bytes + offset;
+    case SPACES:
+        break;
     }
+    abort(); /* callers pass a space of space_at */
 }
+
+static bool is_contiguous(unsigned space) { return space == SPACE_LUT_A || space == SPACE_LUT_B || space == SPACE_MEM; }
 
 static void read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes)
 {
     opennpu_machine *m = state;
     uint8_t *out = data;
     opennpu_flush_accumulators(m);
-    if (space > SPACE_VR && space != SPACE_ACC)
-        memcpy(out, linear(m, space) + byte, bytes);
+    if (is_contiguous(space))
+        memcpy(out, space_byte(m, space, byte), bytes);
     else
         for (size_t i = 0; i < bytes; i++)
-            out[i] = space == SPACE_ACC ? *acc_byte(m, byte + i) : *plane_byte(m, space - SPACE_VX, byte + i);
+            out[i] = *space_byte(m, space, byte + i);
 }
 
 static void write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes)
@@ -415,11 +449,11 @@ static void write_space(void *state, unsigned space, uint64_t byte, const void *
     opennpu_machine *m = state;
     const uint8_t *in = data;
     opennpu_flush_accumulators(m);
-    if (space > SPACE_VR && space != SPACE_ACC)
-        memcpy(linear(m, space) + byte, in, bytes);
+    if (is_contiguous(space))
+        memcpy(space_byte(m, space, byte), in, bytes);
     else
         for (size_t i = 0; i < bytes; i++)
-            *(space == SPACE_ACC ? acc_byte(m, byte + i) : plane_byte(m, space - SPACE_VX, byte + i)) = in[i];
+            *space_byte(m, space, byte + i) = in[i];
 }
 
 /* ---- Statistics and traces ---- */
@@ -427,7 +461,7 @@ static void write_space(void *state, unsigned space, uint64_t byte, const void *
 static void stats(const void *state, tv_stats *out)
 {
     const opennpu_machine *m = state;
-    opennpu_timing timing = m->timing; /* looked at as if it ended here */
+    opennpu_timing timing = m->timing; /* a copy, drained as if the run ended here */
     opennpu_timing_drain(&timing);
     tv_stats_set_time(out, m->mode == TV_MODE_FUNCTIONAL ? 0 : timing.latest,
                       tv_config_integer(m->config, OPENNPU_PARAM_CORE_HZ));
@@ -439,7 +473,7 @@ static void stats(const void *state, tv_stats *out)
     out->peak_macs = (double)m->k * m->k;
     tv_bottleneck bottleneck = {.cycles = (double)out->cycles};
     tv_bottleneck_add_engines(&bottleneck, out, OPENNPU_ENGINES, NULL);
-    tv_bottleneck_classify(&bottleneck, OPENNPU_ISSUE, out);
+    tv_bottleneck_classify(&bottleneck, OPENNPU_ENGINE_ISSUE, out);
 }
 
 static void trace(void *state, const tv_trace_sink *sink)

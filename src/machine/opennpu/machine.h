@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OpenNPU machine from the inside: decode.c turns words into operations, exec.c changes registers and memory and
- * knows no ticks, timing.c knows no data, machine.c drives them. */
+/* The OpenNPU machine from the inside. opcodes.c joins the tables into one row per instruction; decode.c turns
+ * instruction words into operations, which carry everything that their row and fields decide; exec.c and arith.c change
+ * registers and memory and know no ticks; timing.c knows no data; machine.c drives them.
+ *
+ * No stage asks which instruction an operation is: it follows the operation's handler, loop and effects. */
 #ifndef TV_MACHINE_OPENNPU_MACHINE_H
 #define TV_MACHINE_OPENNPU_MACHINE_H
 
@@ -24,42 +27,23 @@ enum {
     OPENNPU_DECODE_CACHE = 1 << OPENNPU_DECODE_CACHE_BITS
 };
 
-/* Base rows VX of a register: the first and how many; 0 for no register. */
+/* Base rows (VX) of a register: the first and their number; 0 for no register. */
 typedef struct opennpu_rows {
     uint8_t first, count;
 } opennpu_rows;
 
-/* Sources of an operation, in the order of the fields. */
+/* The register operands of an operation. */
 enum { OPENNPU_RS1, OPENNPU_RS2, OPENNPU_RS3, OPENNPU_RD, OPENNPU_REGISTERS };
 
-/* An instruction with its fields taken apart. */
-typedef struct opennpu_op {
-    uint32_t word;
-    uint8_t insn;   /* opennpu_insn */
-    uint8_t class_; /* of its SIZED registers */
-    uint8_t round, sat, e5m2;
-    uint8_t reads, writes; /* bit per register of the enum above */
-    uint8_t engine;        /* opennpu_engine */
-    uint16_t latency;
-    int16_t imm;
-    uint16_t bytes; /* moved by the port */
-    opennpu_rows rows[OPENNPU_REGISTERS];
-    uint32_t read, written; /* bit per base row */
-    /* What does it to 64 lanes; NULL: opennpu_execute. A bit per group: must stand as byte planes, as lanes, will as
-     * lanes. */
-    uint8_t planes, lanes, widened;
-    tv_lanes_fn kernel;
-} opennpu_op;
-
 typedef enum opennpu_engine {
-    OPENNPU_VALU,
-    OPENNPU_MMA_ARRAY,
-    OPENNPU_PORT,
-    OPENNPU_ISSUE,
+    OPENNPU_ENGINE_VALU,
+    OPENNPU_ENGINE_MMA,
+    OPENNPU_ENGINE_PORT,
+    OPENNPU_ENGINE_ISSUE,
     OPENNPU_ENGINES
 } opennpu_engine;
 
-/* The order is the order in which a held tick is charged. */
+/* A stalled tick is attributed to the first of these that applies. */
 typedef enum opennpu_stall_reason {
     OPENNPU_STALL_RAW,
     OPENNPU_STALL_WAW,
@@ -68,126 +52,195 @@ typedef enum opennpu_stall_reason {
     OPENNPU_STALL_REASONS
 } opennpu_stall_reason;
 
-/* What the parts of the machine must know of a row of the instruction table, worked out once. */
-typedef struct opennpu_opcode_info {
-    uint8_t engine, port_ticks;
+/* Effects of an instruction beyond its register operands. */
+enum {
+    OPENNPU_LOADS = 1 << 0,             /* moves rd from memory */
+    OPENNPU_STORES = 1 << 1,            /* moves rd to memory */
+    OPENNPU_LANE0_ONLY = 1 << 2,        /* uses lane 0 of rd; a destination keeps its other lanes */
+    OPENNPU_MULTIPLIES = 1 << 3,        /* computes K x K products into ACC */
+    OPENNPU_READS_ACC = 1 << 4,         /* the result depends on ACC */
+    OPENNPU_READS_ACC_IF_KEEP = 1 << 5, /* … with the keep attribute; decoding turns it into OPENNPU_READS_ACC */
+    OPENNPU_WRITES_ACC = 1 << 6,
+    OPENNPU_DRAINS = 1 << 7,     /* takes a column of ACC and moves on to the next */
+    OPENNPU_READS_LUT = 1 << 8,  /* all of a bank */
+    OPENNPU_WRITES_LUT = 1 << 9, /* the segment that the immediate names */
+    OPENNPU_BANK_B = 1 << 10     /* of the LUT; otherwise bank A */
+};
+
+typedef struct opennpu_machine opennpu_machine;
+typedef struct opennpu_op opennpu_op;
+
+/* Why an operation faults when it executes. */
+typedef struct opennpu_fault {
+    opennpu_code code;
+    char message[200];
+} opennpu_fault;
+
+/* Executes an operation at any K. Returns false when it faults, with the machine unchanged and *fault set. */
+typedef bool opennpu_handler(opennpu_machine *machine, const opennpu_op *op, opennpu_fault *fault);
+
+/* Operands of a lane loop: k lanes each. `y` may be one of the sources; it overlaps none of them in part. */
+typedef struct opennpu_lanes {
+    void *y;
+    const void *a, *b, *c;
+    uint32_t k;
+} opennpu_lanes;
+
+typedef void opennpu_lane_loop(const opennpu_op *op, const opennpu_lanes *lanes);
+
+/* The lane loops of an instruction by the class of its SIZED registers and by saturation. */
+typedef opennpu_lane_loop *const opennpu_loops[OPENNPU_CLASSES][2];
+
+/* What the stages must know of an instruction: its row of insns.def, ops.def and times.def together. */
+typedef struct opennpu_opcode {
+    const tv_insn *insn;
+    opennpu_handler *execute;
+    const opennpu_loops *loops; /* NULL: the handler needs none */
+    tv_lane_op kernel;          /* TV_LANE_NONE: no SIMD variants */
+    uint8_t engine;             /* opennpu_engine */
+    uint8_t port_ticks;
     uint16_t latency;
-    uint8_t format;
-    uint8_t reads, writes;             /* registers, as in opennpu_op */
-    uint8_t class_[OPENNPU_REGISTERS]; /* TV_CLASS_FIELD: what the width field says */
+    uint16_t effects;
+    uint16_t macs, port_bytes;         /* per execution; 0: none */
+    uint8_t format;                    /* OPENNPU_FORMAT_… */
+    uint8_t reads, writes;             /* bit per register operand */
+    uint8_t class_[OPENNPU_REGISTERS]; /* TV_CLASS_FIELD: the width field decides */
     uint16_t field[OPENNPU_REGISTERS];
-    uint8_t lo[OPENNPU_REGISTERS]; /* … and where it stands in the word */
-} opennpu_opcode_info;
+    uint8_t lo[OPENNPU_REGISTERS]; /* lowest bit of the field */
+} opennpu_opcode;
+
+/* One row for each row of the instruction set; an operation's `insn` is an index of it. */
+typedef struct opennpu_opcodes {
+    opennpu_opcode *rows;
+    unsigned count;
+} opennpu_opcodes;
+
+/* A decoded instruction: one cache line. */
+struct opennpu_op {
+    uint32_t word;
+    uint16_t insn;  /* row of opennpu_opcodes */
+    uint8_t class_; /* of its SIZED registers */
+    uint8_t round;  /* tv_round */
+    uint8_t sat;    /* also `keep` of the MMA family */
+    uint8_t e5m2;   /* BF8 variant */
+    uint8_t reads;  /* bit per register operand */
+    uint8_t writes; /* … */
+    uint8_t engine; /* opennpu_engine */
+    int16_t imm;    /* signed immediate */
+    uint16_t effects;
+    uint16_t latency;
+    uint16_t port_bytes; /* moved by the port */
+    uint16_t macs;
+    opennpu_rows rows[OPENNPU_REGISTERS];
+    uint32_t rows_read, rows_written; /* bit per base row */
+    /* For `kernel`, a bit per register group: stored as byte planes, as lanes, overwritten as lanes. */
+    uint8_t plane_groups, lane_groups, result_groups;
+    opennpu_handler *execute;
+    tv_lanes_fn kernel; /* computes 64 lanes instead of `execute`; NULL: none */
+};
+static_assert(sizeof(void *) != 8 || sizeof(opennpu_op) <= 64, "an entry of the decode cache fits a cache line");
 
 typedef struct opennpu_timing {
-    const opennpu_opcode_info *shapes;
+    const opennpu_opcodes *opcodes;
     uint64_t k;
-    uint64_t next;                 /* the first tick in which the next instruction may issue */
-    uint64_t ready[OPENNPU_L_MAX]; /* by base row; results that take a tick hold nothing and may be left out */
-    int64_t writer[OPENNPU_L_MAX]; /* … and whose result it is, for traces */
-    uint64_t port_from, port_free; /* what the port works on; accounted for when it is done */
+    uint64_t next;                 /* first tick in which the next instruction may issue */
+    uint64_t ready[OPENNPU_L_MAX]; /* by base row; results of one tick stall nothing and may be left out */
+    int64_t writer[OPENNPU_L_MAX]; /* index of the instruction that writes the row, for traces */
+    uint64_t port_from, port_free; /* occupation of the port, accounted for when it ends */
     int64_t port_user;
     uint64_t last_accumulate; /* tick, valid if `accumulated` */
     int64_t accumulator;
     bool accumulated;
-    uint64_t column; /* of the next mma.last */
-    uint64_t latest; /* last result ready that takes more than a tick */
-    uint32_t flying; /* base rows among which are all whose result is not ready in tick `next` */
+    uint64_t column;    /* of the next mma.last */
+    uint64_t latest;    /* when the last result of more than one tick is ready */
+    uint32_t in_flight; /* superset of the base rows whose result is not ready in tick `next` */
     tv_account accounts[OPENNPU_ENGINES];
     tv_emitter emitter;
 } opennpu_timing;
 
-typedef struct opennpu_machine {
+/* SIMD kernels that no instruction names; NULL: plain loops. */
+typedef struct opennpu_simd {
+    tv_lanes_fn to_planes, to_lanes;      /* a register group between its forms, in place */
+    tv_lanes_fn deinterleave, interleave; /* VE from and to memory */
+    tv_lanes_fn lookup;
+    tv_outer_s8_fn *outer; /* never NULL */
+} opennpu_simd;
+
+struct opennpu_machine {
     tv_codec *codec;
     const tv_config *config;
-    opennpu_op decode_cache[OPENNPU_DECODE_CACHE]; /* words taken apart lately, by hash: loops are written out, so words
-                                                      come back */
+    opennpu_op decode_cache[OPENNPU_DECODE_CACHE]; /* by hash of the word: unrolled loops repeat their words */
     tv_mode mode;
-    opennpu_opcode_info shapes[OPENNPU_INSNS];
+    opennpu_opcodes opcodes;
     uint32_t k, l;
-    /* L rows of K bytes, four of them a group. A group stands as byte planes, which VX and VE are made of, or as the K
-     * lanes of VR, where bit `group` of `wide` is set; opennpu_row and the accessors of exec.c turn one into the other.
-     */
-    uint8_t *planes;
-    uint8_t wide;
+    uint8_t *registers; /* L rows of K bytes; registers.h */
+    uint8_t lane_form;  /* bit per group of four rows: stored as lanes, not as byte planes */
     uint8_t lut[OPENNPU_BANKS][OPENNPU_LUT_ENTRIES];
-    int32_t *acc;                  /* K x K, column after column, but for what is pending */
-    bool cleared;                  /* … and it is zero, whatever stands there */
-    int8_t *pending_a, *pending_b; /* operands of mma not yet added: rows of K */
+    int32_t *acc;                  /* K x K, column after column, without the pending products */
+    bool cleared;                  /* ACC is zero, whatever `acc` holds */
+    int8_t *pending_a, *pending_b; /* operands of mma not yet added to ACC: rows of K */
     unsigned pending;
-    tv_outer_s8_fn *outer;
     tv_cpu_level level;
-    tv_lanes_fn split, join, unzip, zip, lookup; /* a group's forms, VE from and to memory, tables; NULL: plain loops */
-    uint32_t column;
+    opennpu_simd simd;
+    uint32_t column; /* of ACC, for the next mma.last */
     tv_memory memory;
     opennpu_timing timing;
 
     const tv_program *program;
-    uint64_t next, count, instructions, macs, bytes[2]; /* loaded, stored */
+    uint64_t next, count, instructions, macs;
+    uint64_t bytes[2]; /* loaded, stored */
     tv_fault_record fault;
     tv_trace_sink sink;
-} opennpu_machine;
+};
 
-/* decode.c */
-void opennpu_opcode_info_init(opennpu_opcode_info shapes[OPENNPU_INSNS], const tv_config *config);
+/* opcodes.c. Row i describes row i of the instruction set. TV_ERR_MEMORY leaves *opcodes empty. */
+tv_status opennpu_opcodes_init(opennpu_opcodes *opcodes, const tv_config *config, const tv_diag_sink *sink);
+void opennpu_opcodes_fini(opennpu_opcodes *opcodes);
 
-/* Why a word is no operation: what the codec says, or that a register of row `row` lies past the last. */
+/* Chooses the operation's SIMD kernel on a machine with K = 64, or none. */
+void opennpu_select_kernel(const opennpu_machine *machine, opennpu_op *op);
+
+/* decode.c. Why a word is no operation: what the codec says, or that a register lies past the last. */
 typedef struct opennpu_illegal {
     tv_illegal why;
-    int row;         /* -1: the word is no instruction */
+    int row;         /* of the instruction set; -1: the word is no instruction */
     unsigned class_; /* of the missing register */
 } opennpu_illegal;
 
-/* The operation of a word. False: it is none of a machine with L = `l`, *illegal says why. */
-bool opennpu_decode(const tv_codec *codec, const opennpu_opcode_info shapes[OPENNPU_INSNS], uint32_t word, uint32_t l,
-                    opennpu_op *op, opennpu_illegal *illegal);
+/* Decodes `word` for a machine with L = `l`. False: the word is illegal there, and *illegal says why. */
+bool opennpu_decode(const tv_codec *codec, const opennpu_opcodes *opcodes, uint32_t word, uint32_t l, opennpu_op *op,
+                    opennpu_illegal *illegal);
 void opennpu_print_illegal(const opennpu_illegal *illegal, uint32_t l, tv_buf *out);
 
-/* kernels.c: finds the operation's kernel. */
-void opennpu_find_kernel(const opennpu_machine *machine, opennpu_op *op);
-
-/* exec.c: brings the groups into the forms that the operation's kernel takes. */
-void opennpu_convert_groups(opennpu_machine *machine, const opennpu_op *op);
-
-/* exec.c: false when the instruction faults, with nothing changed; `code` and `message` say why. */
-bool opennpu_execute(opennpu_machine *machine, const opennpu_op *op, opennpu_code *code, char message[200]);
-void opennpu_mma(opennpu_machine *machine, const opennpu_op *op); /* OPENNPU_MMA: never faults */
-
-/* What an LD or ST moves: `lanes` lanes, `bytes` bytes from mem[addr] on. The address may lie outside memory. */
+/* exec.c. What a load or store moves: `lanes` lanes, `bytes` bytes from mem[addr] on, which may lie outside memory. */
 typedef struct opennpu_transfer {
-    bool load;
     uint32_t lanes, addr, bytes;
 } opennpu_transfer;
 opennpu_transfer opennpu_transfer_of(const opennpu_machine *machine, const opennpu_op *op);
 
-/* decode.c: what an instruction multiplies, and what it moves between registers and memory. */
-uint64_t opennpu_macs(unsigned insn, uint64_t k);
-uint64_t opennpu_port_bytes(unsigned insn, uint64_t k);
-
-/* VX[index], as bytes. */
-uint8_t *opennpu_row(opennpu_machine *machine, unsigned index);
-
-/* Where the segment of a vsetlut begins in its bank; false: past the end. The message takes the segment, that and 256.
- */
+/* First entry of the segment of a vsetlut in its bank. False: past the end. The message takes the segment, the entry
+ * and the number of entries. */
 bool opennpu_segment_in_bank(const opennpu_op *op, uint32_t k, int64_t *first);
 #define OPENNPU_LUT_RANGE_MESSAGE "segment %d begins at entry %" PRId64 " of %d"
 
-/* Adds what is pending to ACC: before anything looks at it. */
+/* Adds the pending products to ACC; needed before anything reads `acc`. */
 void opennpu_flush_accumulators(opennpu_machine *machine);
 
 /* timing.c */
-void opennpu_timing_init(opennpu_timing *timing, const opennpu_opcode_info *shapes, const tv_config *config);
+void opennpu_timing_init(opennpu_timing *timing, const opennpu_opcodes *opcodes, const tv_config *config);
 void opennpu_timing_begin(opennpu_timing *timing); /* a program begins when all results are ready */
 uint64_t opennpu_timing_earliest(const opennpu_timing *timing, const opennpu_op *op);
 void opennpu_timing_issue(opennpu_timing *timing, const opennpu_op *op, int64_t index);
-/* Where nobody traces: charges the ticks from `next` to the one in which the operation may issue, and returns that. */
+/* Without a trace: attributes the ticks from `next` to the first in which the operation may issue; returns that. */
 uint64_t opennpu_timing_wait(opennpu_timing *timing, const opennpu_op *op);
 void opennpu_timing_drain(opennpu_timing *timing);
-extern const char *const opennpu_engine_names[OPENNPU_ENGINES];
 extern const char *const opennpu_stall_reason_names[OPENNPU_STALL_REASONS];
 
+/* opcodes.c */
+extern const char *const opennpu_engine_names[OPENNPU_ENGINES];
+
 /* state.c */
-void opennpu_visit_state(void *state, tv_state_visitor *parts);
+void opennpu_visit_state(void *state, tv_state_visitor *visitor);
 bool opennpu_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);
 
 /* check.c */

@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of the OpenNPU machine: its parts for snapshots, and in words for people. */
+/* The state of the OpenNPU machine: the state visitor for snapshots, and descriptions for the debugger. */
 #include <inttypes.h>
 
-#include "machine/opennpu/machine.h"
+#include "machine/opennpu/registers.h"
 
-#define PART(x) tv_visit_bytes(parts, &(x), sizeof(x))
+#define VISIT(x) tv_visit_bytes(visitor, &(x), sizeof(x))
 
-void opennpu_visit_state(void *state, tv_state_visitor *parts)
+void opennpu_visit_state(void *state, tv_state_visitor *visitor)
 {
     opennpu_machine *m = state;
-    const opennpu_timing own = m->timing; /* its pointers are this machine's */
-    tv_visit_bytes(parts, m->planes, (size_t)m->l * m->k);
-    PART(m->wide);
-    PART(m->lut);
-    tv_visit_bytes(parts, m->acc, (size_t)m->k * m->k * sizeof *m->acc);
-    PART(m->cleared);
-    PART(m->pending);
-    tv_visit_bytes(parts, m->pending_a, (size_t)m->pending * m->k);
-    tv_visit_bytes(parts, m->pending_b, (size_t)m->pending * m->k);
-    PART(m->column);
-    PART(m->timing);
-    m->timing.shapes = own.shapes;
+    const opennpu_timing own = m->timing; /* pointers belong to this machine, not to the snapshot */
+    tv_visit_bytes(visitor, m->registers, (size_t)m->l * m->k);
+    VISIT(m->lane_form);
+    VISIT(m->lut);
+    tv_visit_bytes(visitor, m->acc, (size_t)m->k * m->k * sizeof *m->acc);
+    VISIT(m->cleared);
+    VISIT(m->pending);
+    tv_visit_bytes(visitor, m->pending_a, (size_t)m->pending * m->k);
+    tv_visit_bytes(visitor, m->pending_b, (size_t)m->pending * m->k);
+    VISIT(m->column);
+    VISIT(m->timing);
+    m->timing.opcodes = own.opcodes;
     m->timing.emitter.sink = own.emitter.sink;
-    PART(m->program);
-    PART(m->next);
-    PART(m->count);
-    PART(m->instructions);
-    PART(m->macs);
-    PART(m->bytes);
-    tv_visit_memory(parts, &m->memory);
-    if (tv_visit_is_restoring(parts))
+    VISIT(m->program);
+    VISIT(m->next);
+    VISIT(m->count);
+    VISIT(m->instructions);
+    VISIT(m->macs);
+    VISIT(m->bytes);
+    tv_visit_memory(visitor, &m->memory);
+    if (tv_visit_is_restoring(visitor))
         m->fault.raised = false;
 }
 
 /* The first lanes of a base row. */
-static void row(opennpu_machine *m, unsigned index, tv_buf *text)
+static void print_row(opennpu_machine *m, unsigned index, tv_buf *text)
 {
     enum { SHOWN = 8 };
-    const int8_t *lanes = (const int8_t *)opennpu_row(m, index);
+    const int8_t *lanes = (const int8_t *)opennpu_plane(m, index);
     bool zero = true;
     for (uint32_t i = 0; i < m->k; i++)
         zero &= lanes[i] == 0;
@@ -46,7 +46,7 @@ static void row(opennpu_machine *m, unsigned index, tv_buf *text)
     tv_buf_str(text, zero ? "0 in every lane" : m->k > SHOWN ? " …" : "");
 }
 
-static void lut(const opennpu_machine *m, unsigned bank, tv_buf *text)
+static void print_lut(const opennpu_machine *m, unsigned bank, tv_buf *text)
 {
     unsigned filled = 0;
     for (unsigned i = 0; i < OPENNPU_LUT_ENTRIES; i++)
@@ -54,27 +54,28 @@ static void lut(const opennpu_machine *m, unsigned bank, tv_buf *text)
     tv_buf_printf(text, "%u of %d entries are not 0", filled, OPENNPU_LUT_ENTRIES);
 }
 
-static void print_index(const opennpu_machine *m, int64_t index, tv_buf *text)
+/* The instruction of this program that has number `index` among all that have run. */
+static void print_instruction(const opennpu_machine *m, int64_t index, tv_buf *text)
 {
     uint64_t first = m->instructions - m->next;
     if (index >= 0 && (uint64_t)index >= first)
         tv_buf_printf(text, " of instruction %" PRIu64, (uint64_t)index - first);
 }
 
-static void pending(const opennpu_machine *m, tv_buf *text)
+static void print_pending(const opennpu_machine *m, tv_buf *text)
 {
     const opennpu_timing *t = &m->timing;
     for (unsigned r = 0; r < m->l; r++) {
         if (t->ready[r] <= t->next)
             continue;
         tv_buf_printf(text, "%svx%u at tick %" PRIu64, text->len ? ", " : "", r, t->ready[r]);
-        print_index(m, t->writer[r], text);
+        print_instruction(m, t->writer[r], text);
     }
     if (!text->len)
         tv_buf_str(text, "nothing");
 }
 
-static void port(const opennpu_machine *m, tv_buf *text)
+static void print_port(const opennpu_machine *m, tv_buf *text)
 {
     const opennpu_timing *t = &m->timing;
     if (t->port_free <= t->next) {
@@ -82,10 +83,10 @@ static void port(const opennpu_machine *m, tv_buf *text)
         return;
     }
     tv_buf_printf(text, "busy until tick %" PRIu64, t->port_free);
-    print_index(m, t->port_user, text);
+    print_instruction(m, t->port_user, text);
 }
 
-static void array(const opennpu_machine *m, tv_buf *text)
+static void print_array(const opennpu_machine *m, tv_buf *text)
 {
     const opennpu_timing *t = &m->timing;
     if (!t->accumulated) {
@@ -104,7 +105,7 @@ bool opennpu_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out
                                                      "vx8",  "vx9",  "vx10", "vx11", "vx12", "vx13", "vx14", "vx15",
                                                      "vx16", "vx17", "vx18", "vx19", "vx20", "vx21", "vx22", "vx23",
                                                      "vx24", "vx25", "vx26", "vx27", "vx28", "vx29", "vx30", "vx31"};
-    enum { COLUMN, LUT_A, LUT_B, PENDING, PORT, ARRAY, VALUES };
+    enum value { COLUMN, LUT_A, LUT_B, PENDING, PORT, ARRAY, VALUES };
     static const tv_state_value fixed[] = {
         [COLUMN] = {"registers", "column", NULL, "column of ACC that the next mma.last takes"},
         [LUT_A] = {"registers", "lut_a", NULL, "LUT bank A"},
@@ -118,26 +119,29 @@ bool opennpu_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out
         return false;
     if (i >= VALUES) {
         *out = (tv_state_value){"registers", names[i - VALUES], NULL, "lanes as 8-bit integers"};
-        row(m, i - VALUES, text);
+        print_row(m, i - VALUES, text);
         return true;
     }
     *out = fixed[i];
-    switch (i) {
+    switch ((enum value)i) {
     case COLUMN:
         tv_buf_printf(text, "%" PRIu32, m->column);
         break;
     case LUT_A:
     case LUT_B:
-        lut(m, i - LUT_A, text);
+        print_lut(m, i - LUT_A, text);
         break;
     case PENDING:
-        pending(m, text);
+        print_pending(m, text);
         break;
     case PORT:
-        port(m, text);
+        print_port(m, text);
         break;
-    default:
-        array(m, text);
+    case ARRAY:
+        print_array(m, text);
+        break;
+    case VALUES:
+        break;
     }
     return true;
 }

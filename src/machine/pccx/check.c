@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The static check of a pccx program: it walks the words with the control state alone, so that shapes, ranges, stream
- * and FIFO counts are exact, and keeps for every L2 word who wrote it last. Assumes a machine that has just been reset
- * and memory loaded by the program alone. */
+/* The static check of a pccx program: it resolves the instructions in order against a control state, so that
+ * dimensions, ranges, stream and FIFO counts are exact, and records for every L2 word the instruction that wrote it
+ * last. Assumes a machine after reset and memory loaded by the program alone. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "machine/pccx/machine.h"
 #include "num/float.h"
 
-enum { WORDS = PCCX_TAG_FIFO + 1 };
+enum { L2_SIZE = PCCX_TAG_FIFO + 1 };
 static const uint32_t NEVER = UINT32_MAX;
 
 typedef struct checker {
@@ -18,33 +18,31 @@ typedef struct checker {
     tv_codec *codec;
     pccx_control control;
     uint64_t index;
-    bool stopped;         /* an error has been found */
+    bool failed;          /* an error has been found */
     uint32_t emax_writer; /* the last findemax, or NEVER */
     bool emax_read;
     uint32_t *writer;      /* of each L2 word: the instruction, or NEVER */
-    bool *read;            /* … and whether its value has been read */
+    bool *read;            /* … and whether it has been read since */
     uint32_t *unread;      /* of each instruction: words of its result that were overwritten before any read */
     uint32_t *result_size; /* of each instruction: words written */
 } checker;
 
-/* ---- Flags and pointers without meaning ---- */
+/* ---- Flags and constants ---- */
 
 static void check_flags(checker *c, const pccx_op *op)
 {
-    uint64_t w = op->word;
-    if (op->engine == PCCX_ENGINE_SFU && pccx_CVO_recip_scale(w) && op->insn != PCCX_CVO_SCALE)
-        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, "only cvo.scale divides",
-                           "recip_scale has no meaning here");
-    if (op->engine == PCCX_ENGINE_SFU && pccx_CVO_accm(w) && op->dst == PCCX_TAG_FIFO)
-        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, NULL,
-                           "accm has no meaning with the FIFO as destination");
-    if (op->insn == PCCX_GEMV && pccx_MATRIX_accm(w) && op->dst == PCCX_TAG_FIFO)
-        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, NULL,
-                           "accm has no meaning with the FIFO as destination");
-    if (op->insn == PCCX_GEMM && pccx_MATRIX_parallel_lane(w))
-        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, "lanes= selects GEMV cores",
-                           "parallel_lane has no meaning for GEMM");
-    if (op->macs && tv_bf16_is_subnormal(op->act_scale))
+    static const struct {
+        const char *hint, *message;
+    } ignored[PCCX_IGNORED_FLAGS] = {
+        [PCCX_IGNORED_RECIP_SCALE] = {"only cvo.scale divides", "recip_scale has no meaning here"},
+        [PCCX_IGNORED_ACCM] = {NULL, "accm has no meaning with the FIFO as destination"},
+        [PCCX_IGNORED_LANES] = {"lanes= selects GEMV cores", "parallel_lane has no meaning for GEMM"},
+    };
+    for (unsigned i = 0; i < PCCX_IGNORED_FLAGS; i++)
+        if (op->ignored >> i & 1)
+            tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_VAIN_FLAG, c->index, ignored[i].hint, "%s",
+                               ignored[i].message);
+    if (tv_bf16_is_subnormal(op->act_scale))
         tv_findings_report(
             &c->findings, TV_WARNING, PCCX_CODE_ODD_SCALE, c->index,
             "size= takes (tile_n, tile_k, scale as BF16 bits); bf16(0.5) gives such bits",
@@ -52,23 +50,15 @@ static void check_flags(checker *c, const pccx_op *op)
             op->act_scale);
 }
 
-static void check_entry(checker *c, unsigned bank, unsigned entry)
+/* The entries that the instruction reads, the dimensions before the tile sizes. */
+static void check_constants(checker *c, const pccx_op *op)
 {
-    static const char *const names[] = {"fmap_shape", "weight_shape"};
-    if (!c->control.written[bank][entry])
-        tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_NEVER_SET, c->index, "write it with memset first",
-                           "%s[%u] is used but never written", names[bank], entry);
-}
-
-static void check_pointers(checker *c, int row, uint64_t w)
-{
-    if (row == PCCX_GEMV || row == PCCX_GEMM) {
-        check_entry(c, PCCX_WEIGHT_SHAPE, pccx_MATRIX_shape_ptr_addr(w));
-        /* size entry 0 is the usual "all defaults", and zero is what an unwritten entry holds */
-        if (pccx_MATRIX_size_ptr_addr(w) != 0)
-            check_entry(c, PCCX_FMAP_SHAPE, pccx_MATRIX_size_ptr_addr(w));
-    } else if (row == PCCX_MEMCPY_LOAD || row == PCCX_MEMCPY_STORE || row == PCCX_MEMCPY_MOVE) {
-        check_entry(c, PCCX_FMAP_SHAPE, pccx_MEMCPY_shape_ptr_addr(w));
+    static const char *const banks[] = {[PCCX_FMAP_SHAPE] = "fmap_shape", [PCCX_WEIGHT_SHAPE] = "weight_shape"};
+    for (unsigned i = op->constant_count; i-- > 0;) {
+        const pccx_constant *k = &op->constants[i];
+        if (!k->write && !k->optional && !c->control.written[k->bank][k->entry])
+            tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_NEVER_SET, c->index, "write it with memset first",
+                               "%s[%u] is used but never written", banks[k->bank], k->entry);
     }
 }
 
@@ -105,10 +95,10 @@ static void check_write(checker *c, const pccx_range *r)
 static void check_l2(checker *c, const pccx_op *op)
 {
     for (unsigned i = 0; i < op->range_count; i++)
-        if (op->ranges[i].place == PCCX_IN_L2 && !op->ranges[i].write)
+        if (op->ranges[i].storage == PCCX_STORAGE_L2 && !op->ranges[i].write)
             check_read(c, &op->ranges[i]);
     for (unsigned i = 0; i < op->range_count; i++)
-        if (op->ranges[i].place == PCCX_IN_L2 && op->ranges[i].write)
+        if (op->ranges[i].storage == PCCX_STORAGE_L2 && op->ranges[i].write)
             check_write(c, &op->ranges[i]);
 }
 
@@ -117,7 +107,7 @@ static void check_l2(checker *c, const pccx_op *op)
 static void check_emax(checker *c, const pccx_op *op)
 {
     for (unsigned i = 0; i < op->range_count; i++) {
-        if (op->ranges[i].place != PCCX_IN_EMAX)
+        if (op->ranges[i].storage != PCCX_STORAGE_EMAX)
             continue;
         if (!op->ranges[i].write && c->emax_writer == NEVER)
             tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_NEVER_WRITTEN, c->index,
@@ -147,12 +137,12 @@ static void check_fifos(checker *c)
 
 /* ---- The walk ---- */
 
-/* An error; the check goes on, as if the instruction were not there. */
-static void stop(checker *c, pccx_code code, const char *message)
+/* Reports an error; the check continues as if the program did not contain the instruction. */
+static void report_error(checker *c, pccx_code code, const char *message)
 {
-    tv_findings_report(&c->findings, TV_ERROR, code, c->index, c->stopped ? NULL : "the machine stops here", "%s",
+    tv_findings_report(&c->findings, TV_ERROR, code, c->index, c->failed ? NULL : "the machine stops here", "%s",
                        message);
-    c->stopped = true;
+    c->failed = true;
 }
 
 static void check_word(checker *c)
@@ -163,15 +153,16 @@ static void check_word(checker *c)
     if (row < 0) {
         tv_buf text = {0};
         tv_isa_print_illegal(&tv_isa_pccx, &illegal, &text);
-        stop(c, (pccx_code)(illegal.code - pccx_codes), tv_buf_cstr(&text));
+        report_error(c, (pccx_code)(illegal.code - pccx_codes), tv_buf_cstr(&text));
         tv_buf_fini(&text);
         return;
     }
     pccx_op op;
     pccx_rejection why;
-    check_pointers(c, row, word);
-    if (!pccx_resolve(&c->control, (pccx_insn)row, word, &op, &why)) {
-        stop(c, why.code, why.message);
+    bool resolved = pccx_resolve(&c->control, (unsigned)row, word, &op, &why);
+    check_constants(c, &op);
+    if (!resolved) {
+        report_error(c, why.code, why.message);
         return;
     }
     check_flags(c, &op);
@@ -201,8 +192,8 @@ tv_status pccx_check(const tv_program *program, const tv_config *config, const t
     if (count >= NEVER)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_SIZE), NULL, "the program has more than 2^32 - 2 instructions");
     pccx_control_init(&c.control, config);
-    c.writer = malloc(WORDS * sizeof *c.writer);
-    c.read = calloc(WORDS, sizeof *c.read);
+    c.writer = malloc(L2_SIZE * sizeof *c.writer);
+    c.read = calloc(L2_SIZE, sizeof *c.read);
     c.unread = calloc(count + 1, sizeof *c.unread);
     c.result_size = calloc(count + 1, sizeof *c.result_size);
     tv_status status = c.writer && c.read && c.unread && c.result_size ? tv_codec_new_for(&tv_isa_pccx, sink, &c.codec)
@@ -210,7 +201,7 @@ tv_status pccx_check(const tv_program *program, const tv_config *config, const t
     if (status == TV_OK && !pccx_control_append(&c.control, program))
         status = tv_fail_memory(sink);
     if (status == TV_OK) {
-        memset(c.writer, 0xFF, WORDS * sizeof *c.writer);
+        memset(c.writer, 0xFF, L2_SIZE * sizeof *c.writer);
         for (c.index = 0; c.index < count; c.index++)
             check_word(&c);
         check_streams(&c);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of vectors: CVO (pccx specification, section 4). */
+/* Functions of vectors: CVO (pccx specification, section 4). Inputs are widened to binary32, results are rounded to
+ * BF16 once; only `accm` adds in binary32, so that the function is rounded to that first. */
 #include "kernels/bf16.h"
 #include "kernels/functions.h"
-#include "machine/pccx/exec.h"
+#include "machine/pccx/vectors.h"
 #include "num/float.h"
 
 /* An instruction's vectors, each of its length. */
@@ -11,7 +12,7 @@ typedef struct cvo_memory {
     uint16_t *narrow;
 } cvo_memory;
 
-static bool cvo_scratch(pccx_machine *m, uint32_t length, cvo_memory *mem)
+static bool alloc_vectors(pccx_machine *m, uint32_t length, cvo_memory *mem)
 {
     size_t padded = ((size_t)length + 15) / 16 * 16;
     float *p = pccx_scratch(m, padded * (2 * sizeof(float) + sizeof(uint16_t)));
@@ -21,8 +22,7 @@ static bool cvo_scratch(pccx_machine *m, uint32_t length, cvo_memory *mem)
     return true;
 }
 
-/* The inputs, in mem->narrow, as the function sees them: subnormals are zeros; with sub_emax the rounded difference to
- * e_max. */
+/* mem->x = mem->narrow with subnormals as zeros, minus e_max with `sub_emax`; the difference is rounded to binary32. */
 static void widen_inputs(const pccx_machine *m, const pccx_op *op, const cvo_memory *mem)
 {
     tv_bf16_widen(mem->narrow, op->length, mem->x);
@@ -33,71 +33,61 @@ static void widen_inputs(const pccx_machine *m, const pccx_op *op, const cvo_mem
         mem->x[i] = mem->x[i] - e_max;
 }
 
-static bool accumulates(const pccx_op *op) { return pccx_CVO_accm(op->word) && op->dst != PCCX_TAG_FIFO; }
-
-/* What binary32 results are as outputs, in mem->narrow; `accm` adds what stands. */
+/* mem->narrow = results rounded to BF16, after adding the old destination with `accm`. */
 static void narrow_outputs(pccx_machine *m, const pccx_op *op, const cvo_memory *mem, float *results, uint64_t count)
 {
-    if (accumulates(op)) {
-        pccx_load_lanes(m, op->dst, 0, count, mem->narrow);
+    if (op->accumulate) {
+        pccx_load_lanes(m, op->dst, count, mem->narrow);
         tv_bf16_add(results, count, mem->narrow);
     }
     tv_bf16_narrow(results, count, mem->narrow);
 }
 
-static bool finish(pccx_machine *m, const pccx_op *op, const uint16_t *y, uint64_t results)
+static bool store_results(pccx_machine *m, const pccx_op *op, const uint16_t *y, uint64_t count)
 {
     if (op->src == PCCX_TAG_FIFO)
         pccx_pop_fifo(m, PCCX_FIFO_TO_SFU, op->length);
-    pccx_put_vector(m, op->dst, PCCX_FIFO_TO_GEMV, y, results);
+    pccx_store_vector(m, op->dst, PCCX_FIFO_TO_GEMV, y, count);
     return true;
 }
 
-/* `accm` adds in binary32, so that the function is rounded to that first; else it is rounded to BF16 once. */
-static bool map(pccx_machine *m, const pccx_op *op, tv_func func, pccx_rejection *why)
+/* y[i] = func(x[i]). */
+static bool execute_elementwise(pccx_machine *m, const pccx_op *op, tv_func func, pccx_rejection *why)
 {
     cvo_memory mem;
-    if (!cvo_scratch(m, op->length, &mem))
-        return pccx_fail_memory(why);
+    if (!alloc_vectors(m, op->length, &mem))
+        return pccx_reject_memory(why);
     pccx_load_vector(m, op->src, PCCX_FIFO_TO_SFU, op->length, mem.narrow);
     widen_inputs(m, op, &mem);
-    if (accumulates(op)) {
+    if (op->accumulate) {
         tv_func_f32_row(func, mem.x, op->length, mem.y);
         narrow_outputs(m, op, &mem, mem.y, op->length);
     } else {
         tv_func_bf16_row(func, mem.x, op->length, mem.narrow);
     }
-    return finish(m, op, mem.narrow, op->length);
+    return store_results(m, op, mem.narrow, op->length);
 }
 
-bool pccx_exec_CVO_EXP(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_EXP, why); }
-bool pccx_exec_CVO_SQRT(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
-{
-    return map(m, op, TV_FUNC_SQRT, why);
-}
-bool pccx_exec_CVO_GELU(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
-{
-    return map(m, op, TV_FUNC_GELU, why);
-}
-bool pccx_exec_CVO_SIN(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_SIN, why); }
-bool pccx_exec_CVO_COS(pccx_machine *m, const pccx_op *op, pccx_rejection *why) { return map(m, op, TV_FUNC_COS, why); }
-bool pccx_exec_CVO_RECIP(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
-{
-    return map(m, op, TV_FUNC_RECIP, why);
-}
+#define PCCX_CVO_ELEMENTWISE(id, function, key, fill)                                                                  \
+    bool pccx_execute_##id(pccx_machine *m, const pccx_op *op, pccx_rejection *why)                                    \
+    {                                                                                                                  \
+        return execute_elementwise(m, op, function, why);                                                              \
+    }
+#include "machine/pccx/cvo.def"
 
-bool pccx_exec_CVO_REDUCE_SUM(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
+/* y[0] = x[0] + x[1] + …, in that order. */
+bool pccx_execute_CVO_REDUCE_SUM(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
 {
     cvo_memory mem;
-    if (!cvo_scratch(m, op->length, &mem))
-        return pccx_fail_memory(why);
+    if (!alloc_vectors(m, op->length, &mem))
+        return pccx_reject_memory(why);
     float sum = 0;
     pccx_load_vector(m, op->src, PCCX_FIFO_TO_SFU, op->length, mem.narrow);
     widen_inputs(m, op, &mem);
     for (uint32_t i = 0; i < op->length; i++)
         sum = sum + mem.x[i];
     narrow_outputs(m, op, &mem, &sum, 1);
-    return finish(m, op, mem.narrow, 1);
+    return store_results(m, op, mem.narrow, 1);
 }
 
 /* Differences to e_max have more bits than BF16. Their products with it are exact in binary64. A quotient is not, but
@@ -110,20 +100,21 @@ static void scale_differences(const cvo_memory *mem, uint32_t length, double sca
     }
 }
 
-bool pccx_exec_CVO_SCALE(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
+/* y[i] = x[i] * s, or x[i] / s: s is lane 0 of the L2 word at `src`, x starts at the next L2 word. */
+bool pccx_execute_CVO_SCALE(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
 {
     cvo_memory mem;
-    if (!cvo_scratch(m, op->length, &mem))
-        return pccx_fail_memory(why);
+    if (!alloc_vectors(m, op->length, &mem))
+        return pccx_reject_memory(why);
     float scalar = tv_bf16_to_f32(tv_bf16_flush(tv_load_le16(pccx_l2_at(m, op->src))));
     bool divide = pccx_CVO_recip_scale(op->word);
-    pccx_load_lanes(m, op->src + 1, 0, op->length, mem.narrow);
+    pccx_load_lanes(m, op->src + 1, op->length, mem.narrow);
     widen_inputs(m, op, &mem);
-    if (pccx_CVO_sub_emax(op->word) && !accumulates(op)) {
+    if (pccx_CVO_sub_emax(op->word) && !op->accumulate) {
         scale_differences(&mem, op->length, (double)scalar, divide);
     } else {
         tv_scale_f32(mem.x, op->length, scalar, divide, mem.y);
         narrow_outputs(m, op, &mem, mem.y, op->length);
     }
-    return finish(m, op, mem.narrow, op->length);
+    return store_results(m, op, mem.narrow, op->length);
 }

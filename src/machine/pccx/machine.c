@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pccx machine as a target: creating, loading, the instruction loop, faults. */
-#include "machine/pccx/machine.h"
+#include "machine/pccx/handlers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -143,15 +143,12 @@ static void raise_illegal(pccx_machine *m, uint64_t word, const tv_illegal *ille
     tv_buf_fini(&text);
 }
 
-static void count_bytes(pccx_machine *m, const pccx_op *op)
+static void count_work(pccx_machine *m, const pccx_op *op)
 {
-    if (op->engine == PCCX_ENGINE_GEMM || op->engine == PCCX_ENGINE_GEMV)
-        m->bytes[op->engine == PCCX_ENGINE_GEMM ? PCCX_PATH_GEMM : PCCX_PATH_GEMV] += op->stream_bytes;
-    else if (op->engine == PCCX_ENGINE_ACP)
-        m->bytes[op->insn == PCCX_MEMCPY_LOAD    ? PCCX_PATH_LOAD
-                 : op->insn == PCCX_MEMCPY_STORE ? PCCX_PATH_STORE
-                                                 : PCCX_PATH_MOVE] += op->words * PCCX_WORD_BYTES;
-    m->macs[op->engine == PCCX_ENGINE_GEMM] += op->macs;
+    if (op->path != PCCX_PATH_NONE)
+        m->bytes[op->path] += op->bytes;
+    if (op->macs)
+        m->macs[op->flow] += op->macs;
 }
 
 typedef enum outcome { DONE, FAULTED, TOO_LATE, NO_MEMORY } outcome;
@@ -172,14 +169,14 @@ static outcome execute_next(pccx_machine *m, uint64_t max_cycles)
         raise_illegal(m, word, &illegal);
         return FAULTED;
     }
-    if (!pccx_resolve(&m->control, (pccx_insn)row, word, &op, &why)) {
+    if (!pccx_resolve(&m->control, (unsigned)row, word, &op, &why)) {
         raise_fault(m, word, row, &pccx_codes[why.code], why.message);
         return FAULTED;
     }
     if (timed && max_cycles != UINT64_MAX &&
         pccx_timing_preview(&m->timing, &op, (int64_t)m->instructions) >= max_cycles)
         return TOO_LATE;
-    if (m->mode != TV_MODE_TIMING && !pccx_execute(m, &op, &why)) {
+    if (m->mode != TV_MODE_TIMING && !op.handler->execute(m, &op, &why)) {
         if (why.out_of_memory)
             return NO_MEMORY;
         raise_fault(m, word, row, &pccx_codes[why.code], why.message);
@@ -188,7 +185,7 @@ static outcome execute_next(pccx_machine *m, uint64_t max_cycles)
     if (timed)
         pccx_timing_issue(&m->timing, &op, (int64_t)m->instructions);
     pccx_control_commit(&m->control, &op);
-    count_bytes(m, &op);
+    count_work(m, &op);
     m->next++;
     m->instructions++;
     return DONE;
@@ -263,37 +260,45 @@ static uint64_t clock_now(const void *state)
     return m->ended ? m->timing.latest_end : m->timing.head;
 }
 
-static void tell(const tv_access_sink *sink, const char *space, uint64_t addr, uint64_t bytes, bool write)
+static void report_access(const tv_access_sink *sink, const char *space, uint64_t addr, uint64_t bytes, bool write)
 {
     sink->emit(sink->user, &(tv_access){space, addr, bytes, write});
 }
 
-/* The weights come from where the descriptors say. */
-static void tell_weights(const pccx_op *op, const tv_access_sink *sink)
+static void report_ranges(const pccx_op *op, const tv_access_sink *sink)
 {
-    uint64_t left = op->stream_bytes, offset = op->weights_offset;
-    for (const tv_descriptor *d = op->weights; left; d++, offset = 0) {
-        uint64_t bytes = tv_min_u64(left, d->bytes - offset);
-        if (bytes)
-            tell(sink, "host", d->addr + offset, bytes, false);
-        left -= bytes;
+    static const struct {
+        const char *space; /* NULL: the storage has none */
+        unsigned unit_bytes;
+    } storages[PCCX_STORAGES] = {
+        [PCCX_STORAGE_L2] = {"l2", PCCX_WORD_BYTES},
+        [PCCX_STORAGE_HOST] = {"host", 1},
+        [PCCX_STORAGE_EMAX] = {"emax", 2},
+    };
+    for (unsigned i = 0; i < op->range_count; i++) {
+        const pccx_range *r = &op->ranges[i];
+        if (storages[r->storage].space)
+            report_access(sink, storages[r->storage].space, r->from,
+                          (r->to - r->from) * storages[r->storage].unit_bytes, r->write);
     }
 }
 
-static void tell_constant(const tv_access_sink *sink, unsigned bank, unsigned entry, bool write)
+static void report_constants(const pccx_op *op, const tv_access_sink *sink)
 {
-    tell(sink, "const", (uint64_t)bank * PCCX_CACHE_ENTRIES + entry, 6, write);
+    for (unsigned i = 0; i < op->constant_count; i++)
+        report_access(sink, "const", (uint64_t)op->constants[i].bank * PCCX_CACHE_ENTRIES + op->constants[i].entry,
+                      PCCX_ENTRY_BYTES, op->constants[i].write);
 }
 
-static void tell_constants(const pccx_op *op, const tv_access_sink *sink)
+/* The host ranges that the weight descriptors name. */
+static void report_weights(const pccx_op *op, const tv_access_sink *sink)
 {
-    if (op->insn == PCCX_MEMSET) {
-        tell_constant(sink, pccx_MEMSET_dest_cache(op->word), pccx_MEMSET_dest_addr(op->word), true);
-    } else if (op->engine == PCCX_ENGINE_ACP) {
-        tell_constant(sink, PCCX_FMAP_SHAPE, pccx_MEMCPY_shape_ptr_addr(op->word), false);
-    } else if (op->engine == PCCX_ENGINE_GEMM || op->engine == PCCX_ENGINE_GEMV) {
-        tell_constant(sink, PCCX_FMAP_SHAPE, pccx_MATRIX_size_ptr_addr(op->word), false);
-        tell_constant(sink, PCCX_WEIGHT_SHAPE, pccx_MATRIX_shape_ptr_addr(op->word), false);
+    uint64_t left = op->stream_bytes, offset = op->weights_offset;
+    for (const tv_descriptor *d = op->weights; left; d++, offset = 0) {
+        uint64_t chunk = pccx_weights_chunk(d, offset, left);
+        if (chunk)
+            report_access(sink, "host", d->addr + offset, chunk, false);
+        left -= chunk;
     }
 }
 
@@ -305,19 +310,11 @@ static uint64_t accesses(void *state, const tv_access_sink *sink)
     pccx_rejection why;
     pccx_op op;
     int row = tv_codec_row(m->codec, word, &illegal);
-    if (row < 0 || !pccx_resolve(&m->control, (pccx_insn)row, word, &op, &why))
+    if (row < 0 || !pccx_resolve(&m->control, (unsigned)row, word, &op, &why))
         return m->next;
-    for (unsigned i = 0; i < op.range_count; i++) {
-        const pccx_range *r = &op.ranges[i];
-        if (r->place == PCCX_IN_L2)
-            tell(sink, "l2", r->from, (r->to - r->from) * PCCX_WORD_BYTES, r->write);
-        else if (r->place == PCCX_IN_HOST)
-            tell(sink, "host", r->from, r->to - r->from, r->write);
-        else if (r->place == PCCX_IN_EMAX)
-            tell(sink, "emax", 0, 2, r->write);
-    }
-    tell_constants(&op, sink);
-    tell_weights(&op, sink);
+    report_ranges(&op, sink);
+    report_constants(&op, sink);
+    report_weights(&op, sink);
     return m->next;
 }
 

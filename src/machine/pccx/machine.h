@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pccx machine from the inside.
  *
- * An instruction goes through three parts: resolve.c reads the Constant Cache and turns the word into an operation with
- * its shapes, ranges and byte counts, or raises a program fault; exec.c changes data, in program order, and knows no
- * cycles; timing.c knows no data. machine.c drives them. */
+ * An instruction goes through three stages. resolve.c reads the Constant Cache and turns the instruction word into an
+ * operation (op.h) with its dimensions, ranges and byte counts, or rejects it. The execute functions (matrix.c, cvo.c,
+ * copy.c) change data, in program order, and know no cycles; timing.c knows no data. machine.c drives them. */
 #ifndef TV_MACHINE_PCCX_MACHINE_H
 #define TV_MACHINE_PCCX_MACHINE_H
 
@@ -19,7 +19,11 @@
 #include "sim/memory.h"
 #include "sim/pool.h"
 
-enum { PCCX_WORD_BYTES = 16, PCCX_LANES = 8 }; /* an L2 word: 8 BF16 lanes */
+enum {
+    PCCX_WORD_BYTES = 16,
+    PCCX_LANES = 8,
+    PCCX_ENTRY_BYTES = 6
+}; /* an L2 word: 8 BF16 lanes; a constant: 3 values */
 
 enum { PCCX_STATUS_BUSY = 1, PCCX_STATUS_DONE = 2, PCCX_STATUS_ERROR = 4 };
 
@@ -31,18 +35,21 @@ typedef struct pccx_fifo {
     uint32_t head, count;
 } pccx_fifo;
 
-/* A weight stream: descriptors of the loaded program, behind those that the ones before have not taken, and how far
- * they have been. */
+/* A weight stream: the descriptors of the loaded program, after those that earlier programs have not taken. */
 typedef struct pccx_weights {
     tv_buf list;     /* tv_descriptor */
     size_t next;     /* descriptor of the next byte … */
-    uint64_t offset; /* … and the place in it */
+    uint64_t offset; /* … and its offset there */
     uint64_t left;   /* bytes not taken */
 } pccx_weights;
 
-/* What decides shapes, ranges and counts: all that timing-only runs and the static check need. */
+struct pccx_handler;
+
+/* The state that decides dimensions, ranges and counts: all that timing-only runs and the static check need. */
 typedef struct pccx_control {
-    uint64_t l2_words, host_bytes; /* words 0x1FFFF and up are not addressable */
+    const tv_isa *isa;
+    const struct pccx_handler *handlers; /* by row of `isa` */
+    uint64_t l2_words, host_bytes;       /* words 0x1FFFF and up are not addressable */
     uint32_t fifo_elements, gemv_cores, gemm_k_max;
     uint16_t constants[2][PCCX_CACHE_ENTRIES][3];
     bool written[2][PCCX_CACHE_ENTRIES];
@@ -52,19 +59,22 @@ typedef struct pccx_control {
 
 /* Why an instruction cannot run. */
 typedef struct pccx_rejection {
-    bool out_of_memory; /* the host is to blame, not the program */
+    bool out_of_memory; /* the host has no memory; the program is not at fault */
     pccx_code code;
     char message[200];
 } pccx_rejection;
 
 void pccx_control_init(pccx_control *control, const tv_config *config);
 void pccx_control_fini(pccx_control *control);
-bool pccx_control_append(pccx_control *control, const tv_program *program); /* false: no memory */
 
-/* Resolves `word` of row `insn` against the control state. False: *why says what is wrong; nothing has changed. */
-bool pccx_resolve(const pccx_control *control, pccx_insn insn, uint64_t word, pccx_op *op, pccx_rejection *why);
+/* Appends the program's descriptors to the weight streams. False: no memory, and nothing has changed. */
+bool pccx_control_append(pccx_control *control, const tv_program *program);
 
-/* Takes the instruction's effect on the control state: constants, FIFO counts, stream positions. */
+/* Resolves `word`, row `row` of the instruction table. False: it cannot run, for the reason in *why; the control state
+ * is unchanged, and `op` holds what was resolved until then. */
+bool pccx_resolve(const pccx_control *control, unsigned row, uint64_t word, pccx_op *op, pccx_rejection *why);
+
+/* Commits the instruction's effect on the control state: constants, FIFO counts, stream positions. */
 void pccx_control_commit(pccx_control *control, const pccx_op *op);
 
 typedef struct pccx_machine {
@@ -86,22 +96,19 @@ typedef struct pccx_machine {
     const tv_program *program; /* borrowed; NULL: none */
     uint64_t next, count;      /* instruction of the program */
     uint64_t instructions;     /* executed, over all programs */
-    uint64_t macs[2];          /* of GEMV, of GEMM */
+    uint64_t macs[PCCX_STREAMS];
     uint64_t bytes[PCCX_PATHS];
 
     uint32_t command_low;
-    tv_buf commands;        /* words that the host wrote … */
-    uint64_t commands_done; /* … behind so many that have run */
+    tv_buf commands;        /* instruction words that the host wrote … */
+    uint64_t commands_done; /* … after this number that have run and are not stored any more */
     uint32_t status;
-    bool ended; /* ended: everything has drained */
+    bool ended; /* everything has drained */
     tv_fault_record fault;
     tv_trace_sink sink;
 } pccx_machine;
 
-/* Executes `op`. False: a data-dependent fault; nothing has changed. */
-bool pccx_execute(pccx_machine *machine, const pccx_op *op, pccx_rejection *why);
-
-/* The loaded program's words and what the host has written behind them: the index past the last. */
+/* Index past the last instruction: those of the loaded program, then those that the host has written. */
 static inline uint64_t pccx_pending_end(const pccx_machine *machine)
 {
     return machine->count + machine->commands_done + machine->commands.len / 8;

@@ -44,9 +44,9 @@ void pccx_stats(const void *state, tv_stats *out)
         tv_stats_add_path(out, pccx_path_names[p], m->bytes[p],
                           p == PCCX_PATH_MOVE ? PCCX_WORD_BYTES : rate(m, rates[p]));
     out->instructions = m->instructions;
-    out->macs = m->macs[0] + m->macs[1];
+    out->macs = m->macs[PCCX_STREAM_GEMM] + m->macs[PCCX_STREAM_GEMV];
     double gemm = (double)(timing.gemm_tile_k * timing.gemm_tile_n),
            gemv = (double)(timing.gemv_tile_k * m->control.gemv_cores);
-    out->peak_macs = m->macs[1] > m->macs[0] ? gemm : gemv;
+    out->peak_macs = m->macs[PCCX_STREAM_GEMM] > m->macs[PCCX_STREAM_GEMV] ? gemm : gemv;
     classify_bottleneck(m, out);
 }

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The KV cache for pccx: INT4 in host memory, streamed as weights of GEMVs. No instruction packs INT4, so the host
+ * does.
+ *
+ * The keys of a head are the rows of one matrix, with a row and a scale for each position. Its values are one matrix
+ * per PCCX_LOWER_BLOCK positions, with a row and a scale for each element of the head. The incomplete block is uploaded
+ * again in every step. The scale of its rows is that of their first 1, 2, 4, … positions, or of those up to the absmax,
+ * whichever are more. So scales are searched rarely, and depend on the positions, not on how many tokens each step
+ * had. */
+#include <stdlib.h>
+
+#include "lower/pccx/lower.h"
+#include "num/float.h"
+
+static uint64_t key_plane_addr(const pccx_lowering *l, uint32_t layer, uint32_t head, unsigned plane)
+{
+    return l->map.keys +
+           (((uint64_t)layer * l->model->dims.kv_heads + head) * l->cache_planes + plane) * pccx_lower_key_bytes(l);
+}
+
+/* [layer][head][block][plane] */
+static uint64_t value_block_addr(const pccx_lowering *l, uint32_t layer, uint32_t head, uint32_t block)
+{
+    uint64_t blocks = (l->context + PCCX_LOWER_BLOCK - 1) / PCCX_LOWER_BLOCK;
+    return l->map.values + (((uint64_t)layer * l->model->dims.kv_heads + head) * blocks + block) * l->cache_planes *
+                               pccx_lower_value_bytes(l);
+}
+
+/* ---- Packing ---- */
+
+/* Heads are packed in parallel. The packed bytes of a head are the keys of the step's rows, [row][plane], then the
+ * modified blocks of values. */
+typedef struct packing {
+    const pccx_lowering *l;
+    uint32_t layer;
+    const float *keys, *values; /* [row][head][head_dim] */
+    uint8_t *packed;
+} packing;
+
+static uint32_t key_row_bytes(const pccx_lowering *l)
+{
+    return 2 + pccx_lower_beats(l->model->dims.head_dim) * PCCX_LOWER_BEAT_BYTES;
+}
+
+static uint32_t first_block(const pccx_lowering *l) { return l->position / PCCX_LOWER_BLOCK; }
+
+static uint32_t modified_blocks(const pccx_lowering *l)
+{
+    return (l->position + l->rows - 1) / PCCX_LOWER_BLOCK - first_block(l) + 1;
+}
+
+static uint64_t packed_head_bytes(const pccx_lowering *l)
+{
+    return (uint64_t)l->rows * l->cache_planes * key_row_bytes(l) +
+           modified_blocks(l) * l->cache_planes * pccx_lower_value_bytes(l);
+}
+
+static uint8_t *packed_key(const packing *p, uint32_t head, uint32_t row, unsigned plane)
+{
+    return p->packed + head * packed_head_bytes(p->l) +
+           ((uint64_t)row * p->l->cache_planes + plane) * key_row_bytes(p->l);
+}
+
+static uint8_t *packed_block(const packing *p, uint32_t head, uint32_t block)
+{
+    const pccx_lowering *l = p->l;
+    return packed_key(p, head, l->rows, 0) +
+           (uint64_t)(block - first_block(l)) * l->cache_planes * pccx_lower_value_bytes(l);
+}
+
+/* Writes a scale and the beats in every plane. */
+static void pack_key(const packing *p, uint32_t head, uint32_t row)
+{
+    const pccx_lowering *l = p->l;
+    float key[PCCX_LOWER_HEAD_DIM_MAX] = {0};
+    uint32_t d = l->model->dims.head_dim;
+    memcpy(key, p->keys + ((size_t)row * l->model->dims.kv_heads + head) * d, d * sizeof *key);
+    for (unsigned plane = 0; plane < l->cache_planes; plane++) {
+        uint8_t *to = packed_key(p, head, row, plane);
+        tv_store_le(to, pccx_lower_quantize(l->scale_search, key, d, to + 2), 2);
+    }
+}
+
+static void update_scale(const pccx_lowering *l, const float *values, pccx_lower_value_row *row)
+{
+    if (row->rescale_count) {
+        row->scale = pccx_lower_choose_scale(l->scale_search, values, row->rescale_count, row->absmax);
+        row->packed = 0;
+    }
+    row->rescale_count = 0;
+}
+
+/* Packs a row of a block with `count` values, in a single plane. While the scale is unchanged, only new values are
+ * added. */
+static void pack_row(const pccx_lowering *l, const float *values, uint32_t count, pccx_lower_value_row *row)
+{
+    update_scale(l, values, row);
+    if (row->packed == 0)
+        row->scale_bits = pccx_lower_round(values, count, row->scale, row->beat, NULL);
+    else
+        pccx_lower_round_more(values, row->packed, count, row->scale, row->beat);
+    row->packed = count;
+}
+
+/* The same in several planes, each with the remainder of the previous one. */
+static void pack_row_planes(const pccx_lowering *l, float *values, uint32_t count, pccx_lower_value_row *row,
+                            uint8_t *scale, uint8_t *beat)
+{
+    uint64_t bytes = pccx_lower_value_bytes(l);
+    update_scale(l, values, row);
+    tv_store_le(scale, pccx_lower_round(values, count, row->scale, beat, values), 2);
+    for (unsigned plane = 1; plane < l->cache_planes; plane++)
+        tv_store_le(scale + plane * bytes, pccx_lower_quantize(l->scale_search, values, count, beat + plane * bytes),
+                    2);
+}
+
+/* Packs a block of a head's values, up to and including `position`. */
+static void pack_block(const packing *p, uint32_t head, uint32_t position, const float *block,
+                       pccx_lower_value_row *rows)
+{
+    const pccx_lowering *l = p->l;
+    uint32_t d = l->model->dims.head_dim, count = position % PCCX_LOWER_BLOCK + 1;
+    uint8_t *scales = packed_block(p, head, position / PCCX_LOWER_BLOCK),
+            *beats = scales + pccx_lower_l2_size(d) * PCCX_LOWER_WORD_BYTES;
+    for (uint32_t i = 0; i < d; i++, scales += 2, beats += PCCX_LOWER_BEAT_BYTES) {
+        float values[PCCX_LOWER_BLOCK] = {0};
+        memcpy(values, block + (size_t)i * PCCX_LOWER_BLOCK, count * sizeof *values);
+        if (l->cache_planes > 1) {
+            pack_row_planes(l, values, count, &rows[i], scales, beats);
+            continue;
+        }
+        pack_row(l, values, count, &rows[i]);
+        tv_store_le(scales, rows[i].scale_bits, 2);
+        memcpy(beats, rows[i].beat, PCCX_LOWER_BEAT_BYTES);
+    }
+}
+
+/* Appends a value to a row of `count` values: updates the absmax and decides whether a new scale is needed. */
+static void append_value(pccx_lower_value_row *row, float value, uint32_t count)
+{
+    bool is_absmax = count == 0 ||
+                     tv_f32_abs(tv_f32_bits(value)) >
+                         tv_f32_abs(tv_f32_bits(row->absmax)); /* compares bits, so non-finite values are the largest */
+    if (count == 0)
+        row->packed = 0;
+    if (is_absmax)
+        row->absmax = value;
+    if (is_absmax || (count & (count + 1)) == 0)
+        row->rescale_count = count + 1;
+}
+
+/* A block is packed when it is complete, or at the last row of the step. */
+static void pack_value(const packing *p, uint32_t head, uint32_t row)
+{
+    const pccx_lowering *l = p->l;
+    uint32_t heads = l->model->dims.kv_heads, d = l->model->dims.head_dim, position = l->position + row,
+             count = position % PCCX_LOWER_BLOCK;
+    size_t first_row = ((size_t)p->layer * heads + head) * d;
+    float *block = l->block + first_row * PCCX_LOWER_BLOCK;
+    const float *value = p->values + ((size_t)row * heads + head) * d;
+    for (uint32_t i = 0; i < d; i++) {
+        block[(size_t)i * PCCX_LOWER_BLOCK + count] = value[i];
+        append_value(&l->value_rows[first_row + i], value[i], count);
+    }
+    if (count == PCCX_LOWER_BLOCK - 1 || row + 1 == l->rows)
+        pack_block(p, head, position, block, l->value_rows + first_row);
+}
+
+static void pack_heads(void *user, uint64_t from, uint64_t to)
+{
+    const packing *p = user;
+    for (uint32_t head = (uint32_t)from; head < to; head++)
+        for (uint32_t row = 0; row < p->l->rows; row++) {
+            pack_key(p, head, row);
+            pack_value(p, head, row);
+        }
+}
+
+/* Adds the packed bytes of a head to the next program. */
+static void add_head_data(pccx_lowering *l, const packing *p, uint32_t head)
+{
+    uint32_t beats = pccx_lower_beats(l->model->dims.head_dim);
+    for (uint32_t row = 0; row < l->rows; row++)
+        for (unsigned plane = 0; plane < l->cache_planes; plane++) {
+            uint64_t to = key_plane_addr(l, p->layer, head, plane), position = l->position + row;
+            const uint8_t *from = packed_key(p, head, row, plane);
+            pccx_lower_add_data(l, to + 2 * position, from, 2);
+            pccx_lower_add_data(l,
+                                to + (uint64_t)pccx_lower_l2_size(l->context) * PCCX_LOWER_WORD_BYTES +
+                                    position * beats * PCCX_LOWER_BEAT_BYTES,
+                                from + 2, (size_t)beats * PCCX_LOWER_BEAT_BYTES);
+        }
+    for (uint32_t block = first_block(l); block < first_block(l) + modified_blocks(l); block++)
+        for (unsigned plane = 0; plane < l->cache_planes; plane++) {
+            uint64_t offset = plane * pccx_lower_value_bytes(l);
+            pccx_lower_add_data(l, value_block_addr(l, p->layer, head, block) + offset,
+                                packed_block(p, head, block) + offset, pccx_lower_value_bytes(l));
+        }
+}
+
+tv_status pccx_lower_append_kv(pccx_lowering *l, uint32_t layer, const tv_diag_sink *sink)
+{
+    uint32_t heads = l->model->dims.kv_heads;
+    size_t count = (size_t)l->rows * heads * l->model->dims.head_dim, bytes = heads * packed_head_bytes(l);
+    float *values = malloc(2 * count * sizeof *values);
+    packing p = {.l = l, .layer = layer, .keys = values, .values = values + count, .packed = calloc(1, bytes)};
+    tv_status status =
+        values && p.packed ? pccx_lower_read_bf16(l, l->map.key, count, values, sink) : tv_fail_memory(sink);
+    if (status == TV_OK)
+        status = pccx_lower_read_bf16(l, l->map.value, count, values + count, sink);
+    if (status == TV_OK) {
+        tv_pool_run(l->pool, heads, pack_heads, &p);
+        for (uint32_t head = 0; head < heads; head++)
+            add_head_data(l, &p, head);
+    }
+    free(values);
+    free(p.packed);
+    return status;
+}
+
+/* ---- Products ---- */
+
+void pccx_lower_scores(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t layer, uint32_t kv_head, uint32_t count)
+{
+    uint32_t d = l->model->dims.head_dim;
+    for (unsigned plane = 0; plane < l->cache_planes; plane++) {
+        uint64_t at = key_plane_addr(l, layer, kv_head, plane);
+        bool last = plane + 1 == l->cache_planes;
+        pccx_lower_stream(l, false, at, (uint64_t)pccx_lower_l2_size(count) * PCCX_LOWER_WORD_BYTES);
+        pccx_lower_stream(l, false, at + (uint64_t)pccx_lower_l2_size(l->context) * PCCX_LOWER_WORD_BYTES,
+                          (uint64_t)count * pccx_lower_beats(d) * PCCX_LOWER_BEAT_BYTES);
+        pccx_lower_gemv(l, out, in, count, d, (plane ? PCCX_LOWER_ACCM : 0u) | (last ? PCCX_LOWER_FINDEMAX : 0u));
+    }
+}
+
+void pccx_lower_weighted_sum(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t layer, uint32_t kv_head,
+                             uint32_t count)
+{
+    uint32_t d = l->model->dims.head_dim;
+    for (uint32_t at = 0; at < count; at += PCCX_LOWER_BLOCK) {
+        uint32_t positions = count - at < PCCX_LOWER_BLOCK ? count - at : PCCX_LOWER_BLOCK;
+        pccx_lower_stream(l, false, value_block_addr(l, layer, kv_head, at / PCCX_LOWER_BLOCK),
+                          l->cache_planes * pccx_lower_value_bytes(l));
+        for (unsigned plane = 0; plane < l->cache_planes; plane++)
+            pccx_lower_gemv(l, out, in + at / PCCX_LOWER_LANES, d, positions, at || plane ? PCCX_LOWER_ACCM : 0);
+    }
+}

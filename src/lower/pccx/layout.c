@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes in host memory: of packed matrices, and of the KV cache. */
+#include <string.h>
+
+#include "lower/pccx/lower.h"
+
+uint64_t pccx_lower_space_size(const tv_machine *machine, const char *name)
+{
+    tv_space space;
+    for (unsigned i = 0; tv_machine_space_at(machine, i, &space); i++)
+        if (strcmp(space.name, name) == 0)
+            return space.size;
+    return 0;
+}
+
+/* ---- Matrices ---- */
+
+uint64_t pccx_lower_plane_bytes(uint32_t rows, uint32_t columns)
+{
+    return (uint64_t)pccx_lower_l2_size(rows) * PCCX_LOWER_WORD_BYTES +
+           (uint64_t)rows * pccx_lower_beats(columns) * PCCX_LOWER_BEAT_BYTES;
+}
+
+uint64_t pccx_lower_group_bytes(const pccx_lowering *l, uint32_t rows, uint32_t columns)
+{
+    return l->planes * pccx_lower_plane_bytes(rows, columns);
+}
+
+uint64_t pccx_lower_block_bytes(const pccx_lowering *l, uint32_t rows, uint32_t columns)
+{
+    uint32_t whole_groups = columns / l->group, rest = columns % l->group;
+    return whole_groups * pccx_lower_group_bytes(l, rows, l->group) +
+           (rest ? pccx_lower_group_bytes(l, rows, rest) : 0);
+}
+
+/* ---- KV cache ---- */
+
+uint64_t pccx_lower_key_bytes(const pccx_lowering *l)
+{
+    return (uint64_t)pccx_lower_l2_size(l->context) * PCCX_LOWER_WORD_BYTES +
+           (uint64_t)l->context * pccx_lower_beats(l->model->dims.head_dim) * PCCX_LOWER_BEAT_BYTES;
+}
+
+uint64_t pccx_lower_value_bytes(const pccx_lowering *l)
+{
+    uint32_t d = l->model->dims.head_dim;
+    return (uint64_t)pccx_lower_l2_size(d) * PCCX_LOWER_WORD_BYTES + (uint64_t)d * PCCX_LOWER_BEAT_BYTES;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan of a queue on a machine: what timing and checks need of each entry, computed once when a queue is loaded.
+ * Its arrays are indexed by entry. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "machine/cmdq/machine.h"
+
+enum { ERRORS_MAX = 100 };
+
+void cmdq_plan_fini(cmdq_plan *plan)
+{
+    free(plan->engine);
+    free(plan->role);
+    free(plan->cycles);
+    free(plan->banks);
+    free(plan->macs);
+    free(plan->bytes);
+    free(plan->order);
+    cmdq_graph_fini(&plan->graph);
+    *plan = (cmdq_plan){0};
+}
+
+static void set_entry(cmdq_plan *plan, uint32_t i, const cmdq_op *op)
+{
+    plan->engine[i] = op->engine;
+    plan->role[i] = op->role;
+    plan->cycles[i] = op->cycles;
+    plan->macs[i] = op->macs;
+    plan->bytes[i] = op->bytes << 1 | cmdq_writes_dram(op);
+    unsigned n = 0;
+    for (unsigned t = 0; t < op->tile_count; t++)
+        if (op->tiles[t].bank != CMDQ_NO_BANK)
+            plan->banks[i][n++] = op->tiles[t].bank;
+    while (n < CMDQ_BANKS_PER_ENTRY)
+        plan->banks[i][n++] = CMDQ_NO_BANK;
+}
+
+/* ---- Metadata ---- */
+
+/* Checks that the initial contents of memories fit; returns the errors reported, at most ERRORS_MAX. */
+static uint64_t check_inits(const tv_program *program, const cmdq_params *params, const tv_diag_sink *sink)
+{
+    const cmdq_queue *q = cmdq_queue_of(program);
+    const cmdq_init *inits = (const cmdq_init *)(const void *)q->inits.data;
+    const tv_source_loc loc = {.file = program->files[0], .index = -1};
+    uint64_t errors = 0;
+    for (size_t i = 0; i < q->inits.len / sizeof *inits && errors < ERRORS_MAX; i++) {
+        const cmdq_init *init = &inits[i];
+        uint64_t size = init->spm ? params->bank_bytes : params->dram_bytes;
+        if (init->spm && init->bank >= params->banks)
+            tv_report(sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_SPM_RANGE], &loc, NULL,
+                      "metadata: spm_init: there is no bank %" PRIu32 "; the machine has %u", init->bank,
+                      params->banks);
+        else if (init->addr > size || init->size > size - init->addr)
+            tv_report(sink, TV_ERROR, &cmdq_codes[init->spm ? CMDQ_CODE_SPM_RANGE : CMDQ_CODE_DRAM_RANGE], &loc, NULL,
+                      "metadata: %s of %" PRIu64 " bytes at 0x%" PRIx64 " runs past the %s",
+                      init->spm ? "spm_init" : "dram_init", init->size, init->addr, init->spm ? "bank" : "end of DRAM");
+        else
+            continue;
+        errors++;
+    }
+    return errors;
+}
+
+/* Checks that the outputs are in DRAM; returns the errors reported, at most `limit`. */
+static uint64_t check_outputs(const tv_program *program, const cmdq_params *params, const tv_diag_sink *sink,
+                              uint64_t limit)
+{
+    const tv_source_loc loc = {.file = program->files[0], .index = -1};
+    uint64_t errors = 0;
+    for (uint64_t i = 0; i < program->output_count && errors < limit; i++) {
+        const tv_output_info *o = &program->outputs[i];
+        uint64_t bytes = tv_dtype_bytes(o->type, o->count);
+        if (o->addr <= params->dram_bytes && bytes <= params->dram_bytes - o->addr)
+            continue;
+        errors++;
+        tv_report(sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_DRAM_RANGE], &loc, NULL,
+                  "metadata: output '%s' runs past the end of DRAM", o->name);
+    }
+    return errors;
+}
+
+/* ---- Entries ---- */
+
+/* Resolves all entries; returns the errors found, of which at most ERRORS_MAX, with `errors` before them, are reported.
+ */
+static uint64_t plan_entries(const tv_program *program, const cmdq_params *params, const tv_diag_sink *sink,
+                             uint64_t errors, cmdq_plan *plan)
+{
+    const uint64_t TOTAL_MAX = UINT64_C(1) << 61, CONFLICTS_MAX = CMDQ_ENGINES_MAX * CMDQ_BANKS_PER_ENTRY;
+    const cmdq_queue *q = cmdq_queue_of(program);
+    uint64_t next_dma = 0, total = 0;
+    for (uint32_t i = 0; i < q->count; i++) {
+        cmdq_op op;
+        cmdq_error error;
+        if (cmdq_resolve(q, params, i, &next_dma, &op, &error)) {
+            set_entry(plan, i, &op);
+            total += op.cycles + CONFLICTS_MAX * params->conflict;
+            if (total <= TOTAL_MAX)
+                continue;
+            error = (cmdq_error){.code = CMDQ_CODE_TOO_LONG, .message = "the queue would take more than 2^61 cycles"};
+            total = 0;
+        }
+        set_entry(plan, i, &(cmdq_op){.engine = CMDQ_NO_ENGINE});
+        if (errors++ >= ERRORS_MAX)
+            continue;
+        tv_source_loc loc = tv_program_source_loc(program, i);
+        tv_report(sink, TV_ERROR, &cmdq_codes[error.code], &loc, error.hint[0] ? error.hint : NULL, "%s: %s",
+                  cmdq_opcode_name(&q->entries[i]), error.message);
+    }
+    return errors;
+}
+
+/* Orders the entries where that is not the order of ids; reports a dependency cycle that is closed by the queue of an
+ * engine. */
+static tv_status order_entries(const tv_program *program, const tv_diag_sink *sink, uint64_t *errors, cmdq_plan *plan)
+{
+    const cmdq_queue *q = cmdq_queue_of(program);
+    uint32_t blocked = UINT32_MAX;
+    plan->order = malloc(((size_t)plan->count + 1) * sizeof *plan->order);
+    if (!plan->order)
+        return tv_fail_memory(sink);
+    if (cmdq_order(q, &plan->graph, plan->count, plan->engine, plan->order, &blocked))
+        return TV_OK;
+    if (blocked == UINT32_MAX)
+        return tv_fail_memory(sink);
+    tv_source_loc loc = tv_program_source_loc(program, blocked);
+    tv_buf cycle = {0};
+    cmdq_print_cycle(q, &plan->graph, plan->count, plan->engine, blocked, &cycle);
+    tv_report(sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_CYCLE], &loc, "entries of an engine go in the order of their ids",
+              "entries wait for each other: %s", tv_buf_cstr(&cycle));
+    tv_buf_fini(&cycle);
+    ++*errors;
+    return TV_ERR_INPUT;
+}
+
+static bool allocate_plan(const cmdq_queue *q, cmdq_plan *plan)
+{
+    size_t n = (size_t)q->count + 1;
+    *plan = (cmdq_plan){.count = q->count,
+                        .engine = malloc(n),
+                        .role = malloc(n),
+                        .cycles = malloc(n * sizeof *plan->cycles),
+                        .banks = malloc(n * sizeof *plan->banks),
+                        .macs = malloc(n * sizeof *plan->macs),
+                        .bytes = malloc(n * sizeof *plan->bytes)};
+    return plan->engine && plan->role && plan->cycles && plan->banks && plan->macs && plan->bytes &&
+           cmdq_graph_init(q, q->count, &plan->graph);
+}
+
+tv_status cmdq_plan_init(const tv_program *program, const cmdq_params *params, const tv_diag_sink *sink,
+                         uint64_t *errors, cmdq_plan *plan)
+{
+    const cmdq_queue *q = cmdq_queue_of(program);
+    if (!allocate_plan(q, plan)) {
+        cmdq_plan_fini(plan);
+        return tv_fail_memory(sink);
+    }
+    uint64_t found = check_inits(program, params, sink);
+    found += check_outputs(program, params, sink, ERRORS_MAX - found);
+    found = plan_entries(program, params, sink, found, plan);
+    if (found > ERRORS_MAX)
+        tv_report(sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_LIMIT], &(tv_source_loc){.file = program->files[0], .index = -1},
+                  NULL, "too many errors; the rest is not reported");
+    *errors += found;
+    tv_status status = found ? TV_ERR_INPUT : TV_OK;
+    if (status == TV_OK && q->has_forward_deps)
+        status = order_entries(program, sink, errors, plan);
+    if (status != TV_OK)
+        cmdq_plan_fini(plan);
+    return status;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensor engines (CMDQ specification, section 4): operands become arrays, or stay in place where the variant of the
+ * product allows; convolutions and sparse weights are gathered into dense rows; results are packed. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "machine/cmdq/matmul.h"
+#include "machine/cmdq/ops.h"
+
+/* ---- Operands ---- */
+
+/* A tile as an array of `count` INT8 or binary32; INT8 in place. NULL when out of memory. */
+static const void *unpack_operand(cmdq_exec *x, const cmdq_tile *t, bool integers, uint64_t count, cmdq_scratch_use use)
+{
+    if (integers && t->qbits == 8)
+        return cmdq_tile_bytes(x, t);
+    void *out = cmdq_scratch(x, use, count * (integers ? 1 : sizeof(float)));
+    if (out && integers)
+        cmdq_unpack_s8(cmdq_tile_bytes(x, t), t->qbits, count, out);
+    else if (out)
+        cmdq_unpack_f32(cmdq_tile_bytes(x, t), t->qbits, count, out);
+    return out;
+}
+
+/* out[to] = in[from], elements of `size` bytes. */
+static void copy_element(void *out, uint64_t to, const void *in, uint64_t from, size_t size)
+{
+    memcpy((uint8_t *)out + to * size, (const uint8_t *)in + from * size, size);
+}
+
+/* out[n][k] = v[k][n]^T. NULL when out of memory. */
+static void *transpose(cmdq_exec *x, const void *v, uint64_t k, uint64_t n, size_t size)
+{
+    void *out = cmdq_scratch(x, CMDQ_SCRATCH_ROW, k * n * size);
+    for (uint64_t j = 0; out && j < n; j++)
+        for (uint64_t i = 0; i < k; i++)
+            copy_element(out, j * k + i, v, i * n + j, size);
+    return out;
+}
+
+/* Packs the activations, or reuses those of an earlier operation: one input is mostly multiplied by several weights in
+ * succession. */
+static bool pack_activations(cmdq_exec *x, cmdq_matmul *p, const cmdq_tile *in)
+{
+    cmdq_memories *m = x->memories;
+    const cmdq_packed_input wanted = {.spm = in->bank * x->params->bank_bytes + in->start,
+                                      .bytes = in->bytes,
+                                      .m = p->m,
+                                      .k = p->k,
+                                      .variant = (uint8_t)p->variant,
+                                      .weight_bits = (uint8_t)p->weight_bits};
+    const cmdq_packed_input *had = &m->packed;
+    bool same = had->bytes && had->spm == wanted.spm && had->bytes == wanted.bytes && had->m == wanted.m &&
+                had->k == wanted.k && had->variant == wanted.variant && had->weight_bits == wanted.weight_bits;
+    if (!same) {
+        int8_t *packed = cmdq_scratch(x, CMDQ_SCRATCH_PACKED, cmdq_packed_bytes(p));
+        int32_t *sums = cmdq_scratch(x, CMDQ_SCRATCH_PACKED_SUMS, cmdq_packed_sums_count(p) * sizeof *sums);
+        m->packed.bytes = 0;
+        if (cmdq_is_out_of_memory(x))
+            return false;
+        cmdq_pack_activations(p, packed, sums);
+        m->packed = wanted;
+        if (in->qbits != 8) /* others are unpacked to scratch memory first, which costs more than packing */
+            m->packed.bytes = 0;
+    }
+    p->packed = (const int8_t *)m->scratch[CMDQ_SCRATCH_PACKED].data;
+    p->packed_sums = (const int32_t *)(const void *)m->scratch[CMDQ_SCRATCH_PACKED_SUMS].data;
+    return true;
+}
+
+/* Sets the scales of weights. Those of groups stay in place as rows of a larger matrix where the variant takes them. */
+static void set_scales(cmdq_exec *x, cmdq_matmul *p)
+{
+    const cmdq_tile *t = cmdq_find_tile(x->op, CMDQ_SCALES);
+    uint64_t groups = p->k / p->group, stride;
+    p->scale_stride = groups;
+    if (t && p->grouped && cmdq_takes_strided_rows(p->variant)) {
+        const uint8_t *rows = cmdq_tile_rows(x, t, groups * sizeof(float), &stride);
+        if (((uintptr_t)rows | stride) % sizeof(float) == 0) {
+            p->scales = (const float *)(const void *)rows;
+            p->scale_stride = stride / sizeof(float);
+            return;
+        }
+    }
+    p->scales = cmdq_tile_f32(x, t, p->n * groups, 1, CMDQ_SCRATCH_SCALES);
+}
+
+/* Chooses the variant and sets the operands that it wants. Returns false when out of memory. */
+static bool set_operands(cmdq_exec *x, cmdq_matmul *p)
+{
+    const cmdq_op *op = x->op;
+    const cmdq_tile *in = cmdq_find_tile(op, CMDQ_IN), *wgt = cmdq_find_tile(op, CMDQ_WGT);
+    bool integers = wgt->qbits <= 8, exact = integers && in->qbits <= 8;
+    p->variant = cmdq_choose_variant(p, integers, exact);
+    bool packed = wgt->qbits == 4 && !p->transposed && cmdq_takes_packed_s4(p, p->variant);
+    bool strided = !p->transposed && cmdq_takes_strided_rows(p->variant) && (packed || wgt->qbits == 8);
+    integers = integers && !cmdq_takes_transposed(p->variant);
+    p->weight_bits = packed ? 4 : 8;
+    p->stride = p->k * p->weight_bits / 8;
+    const void *a = unpack_operand(x, in, exact, op->input_count, CMDQ_SCRATCH_A);
+    const void *b = strided  ? cmdq_tile_rows(x, wgt, p->stride, &p->stride)
+                    : packed ? cmdq_tile_bytes(x, wgt)
+                             : unpack_operand(x, wgt, integers, op->weight_count, CMDQ_SCRATCH_B);
+    if (p->transposed && b && !cmdq_takes_transposed(p->variant))
+        b = transpose(x, b, op->k, op->n, integers ? 1 : sizeof(float));
+    set_scales(x, p);
+    p->a8 = exact ? a : NULL;
+    p->a = exact ? NULL : a;
+    p->b8 = integers ? b : NULL;
+    p->b = integers ? NULL : b;
+    return !cmdq_is_out_of_memory(x) && (cmdq_packed_sums_count(p) == 0 || pack_activations(x, p, in));
+}
+
+/* ---- Products ---- */
+
+/* Computes p->out. Returns false if nothing may be stored: the operation faults, or memory is exhausted. */
+typedef bool multiply_fn(cmdq_exec *x, const cmdq_matmul *p);
+
+static bool multiply_dense(cmdq_exec *x, const cmdq_matmul *p)
+{
+    cmdq_multiply(p, x->memories->pool);
+    return true;
+}
+
+/* The sizes of a convolution. */
+typedef struct conv_dims {
+    uint64_t in_h, in_w, in_row_bytes, kernel_h, kernel_w, dil_h, dil_w, pad_h, pad_w, stride_h, stride_w;
+    uint64_t out_w, pixel_bytes; /* of all channels */
+} conv_dims;
+
+static conv_dims read_conv_dims(const cmdq_exec *x, size_t element_bytes)
+{
+    conv_dims d = {.in_h = cmdq_exec_integer(x, CMDQ_F_in_h),
+                   .in_w = cmdq_exec_integer(x, CMDQ_F_in_w),
+                   .kernel_h = cmdq_exec_integer(x, CMDQ_F_kernel_h),
+                   .kernel_w = cmdq_exec_integer(x, CMDQ_F_kernel_w),
+                   .dil_h = cmdq_exec_integer(x, CMDQ_F_dil_h),
+                   .dil_w = cmdq_exec_integer(x, CMDQ_F_dil_w),
+                   .pad_h = cmdq_exec_integer(x, CMDQ_F_pad_h),
+                   .pad_w = cmdq_exec_integer(x, CMDQ_F_pad_w),
+                   .stride_h = cmdq_exec_integer(x, CMDQ_F_stride_h),
+                   .stride_w = cmdq_exec_integer(x, CMDQ_F_stride_w),
+                   .pixel_bytes = cmdq_exec_integer(x, CMDQ_F_in_c) * element_bytes};
+    d.in_row_bytes = d.in_w * d.pixel_bytes;
+    d.out_w = (d.in_w + 2 * d.pad_w - d.dil_w * (d.kernel_w - 1) - 1) / d.stride_w + 1;
+    return d;
+}
+
+/* The input of output position `i`, out[kernel_h][kernel_w][in_c] (im2col); zeros outside the input. */
+static void gather_conv_input(const conv_dims *d, const uint8_t *in, uint64_t i, uint8_t *out)
+{
+    uint64_t top = i / d->out_w * d->stride_h, left = i % d->out_w * d->stride_w;
+    memset(out, 0, d->kernel_h * d->kernel_w * d->pixel_bytes);
+    for (uint64_t y = 0; y < d->kernel_h; y++)
+        for (uint64_t c = 0; c < d->kernel_w; c++) {
+            uint64_t row = top + y * d->dil_h, column = left + c * d->dil_w;
+            if (row >= d->pad_h && row - d->pad_h < d->in_h && column >= d->pad_w && column - d->pad_w < d->in_w)
+                memcpy(out + (y * d->kernel_w + c) * d->pixel_bytes,
+                       in + (row - d->pad_h) * d->in_row_bytes + (column - d->pad_w) * d->pixel_bytes, d->pixel_bytes);
+        }
+}
+
+/* One output position at a time: the gathered inputs of all could be many times the input. */
+static bool multiply_conv(cmdq_exec *x, const cmdq_matmul *p)
+{
+    size_t size = p->a8 ? 1 : sizeof(float);
+    const void *in = p->a8 ? (const void *)p->a8 : p->a;
+    const conv_dims d = read_conv_dims(x, size);
+    uint8_t *gathered = cmdq_scratch(x, CMDQ_SCRATCH_ROW, p->k * size);
+    cmdq_matmul one = *p;
+    one.m = 1;
+    one.a8 = p->a8 ? (const int8_t *)gathered : NULL;
+    one.a = (const float *)(const void *)gathered;
+    for (uint64_t i = 0; gathered && i < p->m; i++) {
+        gather_conv_input(&d, in, i, gathered);
+        one.addend = p->addend ? p->addend + i * p->n : NULL;
+        one.out = p->out + i * p->n;
+        cmdq_multiply(&one, x->memories->pool);
+    }
+    return gathered != NULL;
+}
+
+/* Index `i` of an array of indices of `bits` bits. */
+static unsigned sparse_index(const uint8_t *indices, unsigned bits, uint64_t i)
+{
+    unsigned value = 0;
+    for (unsigned b = 0; b < bits; b++) {
+        uint64_t at = i * bits + b;
+        value |= (indices[at / 8] >> (at % 8) & 1u) << b;
+    }
+    return value;
+}
+
+/* Faults if one of `rows` rows of `kept` indices is not below `group`. */
+static bool check_sparse_indices(cmdq_exec *x, const uint8_t *indices, uint64_t rows, uint64_t kept, uint64_t group)
+{
+    unsigned bits = x->op->sparse_index_bits;
+    for (uint64_t i = 0; i < rows * kept; i++)
+        if (sparse_index(indices, bits, i) >= group) {
+            snprintf(x->error->message, sizeof x->error->message,
+                     "the index of value %" PRIu64 " of weight row %" PRIu64 " is %u, its group has %" PRIu64, i % kept,
+                     i / kept, sparse_index(indices, bits, i), group);
+            x->error->code = CMDQ_CODE_SPARSE_INDEX;
+            x->outcome = CMDQ_FAULT;
+            return false;
+        }
+    return true;
+}
+
+/* For each row of weights, the inputs that its values are multiplied by are gathered: both are then rows of
+ * k * sparse_n / sparse_m. */
+static bool multiply_sparse(cmdq_exec *x, const cmdq_matmul *p)
+{
+    const cmdq_op *op = x->op;
+    uint64_t sparse_n = cmdq_exec_integer(x, CMDQ_F_sparse_n), sparse_m = cmdq_exec_integer(x, CMDQ_F_sparse_m);
+    uint64_t kept = op->k / sparse_m * sparse_n, groups = p->grouped ? p->k / p->group : 1;
+    unsigned bits = op->sparse_index_bits;
+    const cmdq_tile *t = cmdq_find_tile(op, CMDQ_WGT);
+    const uint8_t *indices = cmdq_tile_bytes(x, t) + tv_ceil_div(op->weight_count * t->qbits, 8);
+    if (!check_sparse_indices(x, indices, op->n, kept, sparse_m))
+        return false;
+    size_t size = p->a8 ? 1 : sizeof(float);
+    uint8_t *gathered = cmdq_scratch(x, CMDQ_SCRATCH_ROW, kept * size);
+    if (!gathered)
+        return false;
+    cmdq_matmul one = *p;
+    one.m = one.n = 1;
+    one.k = kept;
+    one.group = p->grouped ? p->group / sparse_m * sparse_n : kept;
+    one.a8 = p->a8 ? (const int8_t *)gathered : NULL;
+    one.a = (const float *)(const void *)gathered;
+    for (uint64_t i = 0; i < p->m; i++)
+        for (uint64_t j = 0; j < p->n; j++) {
+            float y;
+            for (uint64_t v = 0; v < kept; v++)
+                copy_element(gathered, v, p->a8 ? (const void *)p->a8 : p->a,
+                             i * op->k + v / sparse_n * sparse_m + sparse_index(indices, bits, j * kept + v), size);
+            one.b8 = p->b8 ? (const int8_t *)p->b8 + j * kept : NULL;
+            one.b = p->b ? p->b + j * kept : NULL;
+            one.scales = p->scales ? p->scales + j * groups : NULL;
+            one.bias = p->bias ? p->bias + j : NULL;
+            one.addend = p->addend ? p->addend + i * p->n + j : NULL;
+            one.out = &y;
+            cmdq_multiply(&one, NULL);
+            p->out[i * p->n + j] = y;
+        }
+    return true;
+}
+
+/* ---- Entries ---- */
+
+/* Whether results can be written to the output tile directly: it holds aligned binary32 and overlaps no operand. */
+static bool can_write_output_directly(const cmdq_exec *x, const cmdq_matmul *p, const cmdq_tile *out)
+{
+    return cmdq_writes_final_output(p) && out->qbits == 32 &&
+           (out->bank * x->params->bank_bytes + out->start) % sizeof(float) == 0 &&
+           cmdq_are_disjoint(out, cmdq_find_tile(x->op, CMDQ_IN)) &&
+           cmdq_are_disjoint(out, cmdq_find_tile(x->op, CMDQ_WGT)) &&
+           cmdq_are_disjoint(out, cmdq_find_tile(x->op, CMDQ_SCALES));
+}
+
+static void exec_tensor(cmdq_exec *x, bool dense, bool transposed, multiply_fn *multiply)
+{
+    const cmdq_op *op = x->op;
+    const cmdq_tile *out = cmdq_find_tile(op, CMDQ_OUT);
+    cmdq_matmul p = {.m = op->m,
+                     .n = op->n,
+                     .k = op->k,
+                     .group = op->k,
+                     .grouped = cmdq_has_field(x->queue, x->entry, CMDQ_F_wgt_group),
+                     .dense = dense,
+                     .transposed = transposed,
+                     .level = x->memories->level,
+                     .scale_ifm = cmdq_exec_real(x, CMDQ_F_scale_ifm),
+                     .scale_wgt = cmdq_exec_real(x, CMDQ_F_scale_wgt),
+                     .scale_ofm = cmdq_exec_real(x, CMDQ_F_scale_ofm)};
+    if (p.grouped)
+        p.group = cmdq_exec_integer(x, CMDQ_F_wgt_group);
+    p.bias = cmdq_tile_f32(x, cmdq_find_tile(op, CMDQ_BIAS), op->n, 1, CMDQ_SCRATCH_BIAS);
+    p.addend = cmdq_tile_f32(x, out->reads ? out : NULL, op->m * op->n, 1, CMDQ_SCRATCH_ADDEND);
+    if (cmdq_is_out_of_memory(x) || !set_operands(x, &p))
+        return;
+    bool direct = can_write_output_directly(x, &p, out);
+    p.out = direct ? (float *)(void *)cmdq_tile_bytes(x, out)
+                   : cmdq_scratch(x, CMDQ_SCRATCH_OUT, op->m * op->n * sizeof *p.out);
+    if (p.out && multiply(x, &p) && !direct)
+        cmdq_pack(p.out, out->qbits, op->m * op->n, cmdq_tile_bytes(x, out));
+}
+
+void cmdq_exec_gemm(cmdq_exec *x) { exec_tensor(x, true, false, multiply_dense); }
+
+void cmdq_exec_av(cmdq_exec *x) { exec_tensor(x, true, true, multiply_dense); }
+
+void cmdq_exec_conv(cmdq_exec *x) { exec_tensor(x, false, false, multiply_conv); }
+
+void cmdq_exec_sparse_gemm(cmdq_exec *x) { exec_tensor(x, false, false, multiply_sparse); }

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tiles as arrays: packing, unpacking, scratch memory. */
+#include "kernels/elements.h"
+#include "kernels/matrix.h"
+#include "machine/cmdq/exec.h"
+#include "num/float.h"
+#include "num/int.h"
+
+void *cmdq_scratch(cmdq_exec *x, cmdq_scratch_use use, uint64_t bytes)
+{
+    tv_buf *buffer = &x->memories->scratch[use];
+    buffer->len = 0;
+    void *p = tv_buf_extend(buffer, bytes ? bytes : 1);
+    if (!p)
+        x->outcome = CMDQ_NO_MEMORY;
+    return p;
+}
+
+void cmdq_unpack_s8(const uint8_t *packed, unsigned qbits, uint64_t count, int8_t *out)
+{
+    if (qbits == 4) {
+        tv_unpack_s4(packed, count, out);
+        return;
+    }
+    for (uint64_t i = 0; i < count; i++)
+        out[i] = (int8_t)tv_int_get(packed, qbits, i);
+}
+
+void cmdq_unpack_f32(const uint8_t *packed, unsigned qbits, uint64_t count, float *out)
+{
+    if (qbits == 32)
+        memcpy(out, packed, count * sizeof *out);
+    else if (qbits == 16)
+        tv_elements_from_f16(packed, count, out);
+    else if (qbits == 8)
+        tv_elements_from_s8((const int8_t *)packed, count, out);
+    else
+        for (uint64_t i = 0; i < count; i++)
+            out[i] = (float)tv_int_get(packed, qbits, i);
+}
+
+void cmdq_pack(const float *values, unsigned qbits, uint64_t count, uint8_t *packed)
+{
+    if (qbits == 32) {
+        tv_elements_to_f32(values, count, packed);
+    } else if (qbits == 16) {
+        tv_elements_to_f16(values, count, packed);
+    } else if (qbits == 8) {
+        tv_elements_to_s8(values, count, (int8_t *)packed);
+    } else {
+        memset(packed, 0, tv_ceil_div(count * qbits, 8)); /* the bits past the last element become 0 */
+        for (uint64_t i = 0; i < count; i++)
+            tv_int_set(packed, qbits, i, tv_int_saturate(values[i], qbits));
+    }
+}
+
+const float *cmdq_tile_f32(cmdq_exec *x, const cmdq_tile *tile, uint64_t count, float scale, cmdq_scratch_use use)
+{
+    if (!tile)
+        return NULL;
+    const uint8_t *bytes = cmdq_tile_bytes(x, tile);
+    if (tile->qbits == 32 && scale == 1 && (uintptr_t)bytes % _Alignof(float) == 0)
+        return (const float *)(const void *)bytes;
+    float *out = cmdq_scratch(x, use, count * sizeof *out);
+    if (out)
+        cmdq_unpack_f32(bytes, tile->qbits, count, out);
+    if (out && scale != 1)
+        tv_elements_multiply(out, count, scale);
+    return out;
+}

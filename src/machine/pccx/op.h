@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An operation: an instruction with everything that its row, its operands and the control state decide.
+ *
+ * resolve.c fills it in. The later stages (execution, timing, static check, access trace) loop over its lists and read
+ * its members; none of them asks which instruction it was. What differs per instruction in those stages is behind
+ * `handler`. */
+#ifndef TV_MACHINE_PCCX_OP_H
+#define TV_MACHINE_PCCX_OP_H
+
+#include "isa/pccx/pccx.h"
+#include "trivet/program.h"
+
+struct pccx_handler;
+
+typedef enum pccx_engine {
+    PCCX_ENGINE_GEMM,
+    PCCX_ENGINE_GEMV,
+    PCCX_ENGINE_SFU,
+    PCCX_ENGINE_ACP,
+    PCCX_ENGINE_NONE /* the instruction completes in the dispatcher */
+} pccx_engine;
+
+/* Bytes move over paths, which the trace and the statistics name. */
+typedef enum pccx_path {
+    PCCX_PATH_GEMM,
+    PCCX_PATH_GEMV,
+    PCCX_PATH_LOAD,
+    PCCX_PATH_STORE,
+    PCCX_PATH_MOVE,
+    PCCX_PATHS,
+    PCCX_PATH_NONE = PCCX_PATHS
+} pccx_path;
+
+/* Flows share the bandwidth of host memory: the weight streams, by pccx_stream, then host copies. */
+enum { PCCX_FLOW_ACP = PCCX_STREAMS, PCCX_FLOWS, PCCX_FLOW_NONE = PCCX_FLOWS };
+
+/* The storage that instructions read and write, and its unit of addresses. */
+typedef enum pccx_storage {
+    PCCX_STORAGE_L2,          /* L2 words */
+    PCCX_STORAGE_HOST,        /* bytes */
+    PCCX_STORAGE_EMAX,        /* one register */
+    PCCX_STORAGE_FIFO_TO_SFU, /* elements: a range is 0 to the number pushed or popped */
+    PCCX_STORAGE_FIFO_TO_GEMV,
+    PCCX_STORAGES
+} pccx_storage;
+
+typedef struct pccx_range {
+    uint8_t storage;
+    bool write;
+    uint64_t from, to; /* exclusive */
+} pccx_range;
+
+/* An entry of the Constant Cache. */
+typedef struct pccx_constant {
+    uint8_t bank, entry;
+    bool write;
+    bool optional; /* the entry has a meaning although nothing has written it */
+} pccx_constant;
+
+/* Flags that an instruction has in its word but does not use. */
+enum { PCCX_IGNORED_RECIP_SCALE, PCCX_IGNORED_ACCM, PCCX_IGNORED_LANES, PCCX_IGNORED_FLAGS };
+
+enum { PCCX_RANGES_MAX = 6, PCCX_CONSTANTS_MAX = 2 };
+
+typedef struct pccx_op {
+    const tv_insn *insn;
+    const struct pccx_handler *handler;
+    uint64_t word;
+    uint16_t row; /* of the instruction table */
+    uint8_t engine;
+    uint8_t path;                   /* of `bytes` */
+    uint8_t flow;                   /* decides when the operation ends; PCCX_FLOW_NONE: its latency does */
+    bool synchronous, asynchronous; /* it stalls the dispatcher until its end; or it reports its completion */
+    uint8_t ignored;                /* bit per ignored flag */
+    bool accumulate;                /* add to the destination */
+    uint16_t act_scale;             /* static activation scale; 0: none */
+    uint32_t m, n, k;               /* GEMV, GEMM */
+    uint32_t tile_n, tile_k;        /* 0: the engine's own */
+    uint32_t lanes;
+    uint32_t length;       /* CVO: elements */
+    uint32_t src, dst;     /* L2 words or PCCX_TAG_FIFO */
+    uint64_t host_addr;    /* MEMCPY, bytes */
+    uint64_t copy_size;    /* MEMCPY, L2 words */
+    uint64_t bytes;        /* moved over `path` */
+    uint64_t stream_bytes; /* taken from the weight stream `flow` */
+    uint64_t macs;
+    const tv_descriptor *weights; /* host ranges of the weights, up to `stream_bytes` from … */
+    uint64_t weights_offset;      /* … this offset in the first one */
+    unsigned range_count, constant_count;
+    pccx_range ranges[PCCX_RANGES_MAX];
+    pccx_constant constants[PCCX_CONSTANTS_MAX];
+} pccx_op;
+
+/* The part of weight descriptor `*d`, from `*offset` on, that an operation with `left` stream bytes to go takes. */
+static inline uint64_t pccx_weights_chunk(const tv_descriptor *d, uint64_t offset, uint64_t left)
+{
+    return d->bytes - offset < left ? d->bytes - offset : left;
+}
+
+/* Whether the operation reads (or writes) `storage`. */
+static inline bool pccx_op_uses(const pccx_op *op, pccx_storage storage, bool write)
+{
+    for (unsigned i = 0; i < op->range_count; i++)
+        if (op->ranges[i].storage == storage && op->ranges[i].write == write)
+            return true;
+    return false;
+}
+
+#endif

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Adding an instruction, as CONTRIBUTING.md describes it, tried on a copy of the source.
+
+    run.py ROOT [-k TARGET]
+
+For each machine tests/extend/TARGET.patch adds one instruction. With the patch the copy builds, passes the tests of the
+tables, and a program that uses the instruction (TARGET.s or TARGET.json) prints TARGET.expect. With any one hunk of the patch
+left out, the build or a test of the tables fails: nothing can be forgotten in silence. Prints the files and lines touched.
+"""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+from suite import Suite, parse_arguments  # noqa: E402
+
+# The tests that read the tables; what a target's instruction must not break.
+TABLE_TESTS = {"pccx": ["test_codec"], "opennpu": ["test_codec_opennpu", "test_lanes"], "cmdq": ["test_cmdq"]}
+FILES_MAX, LINES_MAX = 4, 40
+
+
+def hunks(text):
+    """(header of the file, hunk) of each hunk of a patch; a new file is one hunk."""
+    for part in re.split(r"(?m)^(?=diff --git )", text):
+        if not part:
+            continue
+        pieces = re.split(r"(?m)^(?=@@ )", part)
+        for hunk in pieces[1:]:
+            yield pieces[0], hunk
+
+
+def joined(parts):
+    out, last = "", None
+    for head, hunk in parts:
+        out += (head if head != last else "") + hunk
+        last = head
+    return out
+
+
+class Tree:
+    """A copy of the source with a build folder."""
+
+    def __init__(self, root, folder):
+        self.source, self.build = os.path.join(folder, "source"), os.path.join(folder, "build")
+        left_out = {name for name in os.listdir(root) if name.startswith(("build", ".git", "node_modules"))}
+        shutil.copytree(root, self.source, ignore=lambda path, names: left_out & set(names) if path == root else set())
+        status, text = self.run(["meson", "setup", self.build, self.source, "--buildtype=plain", "-Db_ndebug=false",
+                                 "-Dc_args=-Werror=switch -Werror=unused -Werror=override-init"], folder)
+        if status:
+            sys.exit(text)
+
+    def run(self, command, cwd=None):
+        p = subprocess.run(command, cwd=cwd or self.source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return p.returncode, p.stdout
+
+    def patch(self, text, reverse=False):
+        command = ["git", "apply", "-C1", "--recount"] + (["-R"] if reverse else [])
+        p = subprocess.run(command, cwd=self.source, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return p.stdout if p.returncode else None
+
+    def make(self, tests):
+        """What fails: the end of the compiler's output, or the name of a test of the tables; None when nothing does."""
+        targets = ["src/trivet"] + ["tests/unit/" + name for name in tests]
+        status, text = self.run(["ninja", "-C", self.build] + targets)
+        if status:
+            errors = [line for line in text.splitlines() if re.search(r"error|FAILED", line)]
+            return "build: " + (errors[-1] if errors else text[-300:])
+        for name in tests:
+            status, text = self.run([os.path.join(self.build, "tests", "unit", name)])
+            if status:
+                return "%s: %s" % (name, [line for line in text.splitlines() if "FAILED" in line or "ERROR" in line][-1:])
+        return None
+
+
+def add_instruction(suite, tree, target):
+    with open(os.path.join(HERE, target + ".patch"), encoding="utf-8") as file:
+        text = file.read()
+    parts, tests = list(hunks(text)), TABLE_TESTS[target]
+    files = len(set(head for head, _ in parts))
+    lines = sum(line.startswith(("+", "-")) for _, hunk in parts for line in hunk.splitlines()[1:])
+    print("%s: %d files, %d hunks, %d lines" % (target, files, len(parts), lines))
+    suite.expect(target + ": at most %d files and %d lines" % (FILES_MAX, LINES_MAX), files <= FILES_MAX and lines <= LINES_MAX)
+    problem = tree.patch(text)
+    suite.check(target + ": the patch applies", problem)
+    if problem:
+        return
+    suite.check(target + ": builds and passes the tests of the tables", tree.make(tests))
+    program = next(path for path in glob.glob(os.path.join(HERE, target + ".*")) if path.endswith((".s", ".json")))
+    with open(os.path.join(HERE, target + ".expect"), encoding="utf-8") as file:
+        first, expected = file.read().split("\n", 1)
+    arguments = first.lstrip("# ").split()
+    status, found = tree.run([os.path.join(tree.build, "src", "trivet"), "run", program] + arguments)
+    suite.equal(target + ": the program computes what was worked out by hand", (status, found), (0, expected))
+    tree.patch(text, reverse=True)
+    for i, (head, hunk) in enumerate(parts):
+        rest = joined(parts[:i] + parts[i + 1:])
+        where = "%s: without hunk %d (%s)" % (target, i + 1, re.search(r"\+\+\+ b/(\S+)", head)[1])
+        problem = tree.patch(rest)
+        if not problem:
+            noticed = tree.make(tests)
+            suite.expect(where + " the build or a test of the tables fails", noticed)
+            problem = tree.patch(rest, reverse=True)
+        suite.check(where + " the rest applies", problem)
+
+
+def main():
+    options = parse_arguments(__doc__, "root")
+    suite = Suite(options=options)
+    os.environ["CC"] = "gcc"
+    tree = Tree(os.path.abspath(options.root), suite.folder)
+    suite.check("the copy builds", tree.make(sorted(set(sum(TABLE_TESTS.values(), [])))))
+    for target in TABLE_TESTS:
+        if options.word in target:
+            add_instruction(suite, tree, target)
+    return suite.finish()
+
+
+sys.exit(main())

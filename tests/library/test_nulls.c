@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every public function with NULL for each parameter that its contract allows to be NULL. tests/contracts.py checks
+ * that the NULL_CASE rows are exactly those of the headers. Where a sink is dropped, an error is provoked as well. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "trivet/trivet.h"
+
+/* Names a case. The function must exist. */
+#define NULL_CASE(function, parameter) ((void)&(function))
+
+static const char source[] = ".target pccx\n"
+                             "start:\n"
+                             "    cvo.exp l2[0x40], l2[0], len=64\n"
+                             "    cvo.exp l2[0x80], l2[0], len=64\n";
+static const char queue[] = "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [{\"opcode\": \"END\"}]}\n";
+static const char model_path[] = "shakespeare.gguf";
+
+static char folder[] = "/tmp/trivet-nulls-XXXXXX";
+static char path[4096];
+static const char *models;
+
+static const char *in_folder(const char *name)
+{
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static tv_program *assemble(void)
+{
+    tv_program *program;
+    assert_int_equal(tv_program_assemble("nulls.s", source, strlen(source), NULL, NULL, &program), TV_OK);
+    return program;
+}
+
+static tv_config *configure(const char *target)
+{
+    tv_config *config;
+    assert_int_equal(tv_config_new(target, NULL, &config), TV_OK);
+    return config;
+}
+
+static tv_machine *build(const char *target)
+{
+    tv_machine *machine;
+    tv_config *config = configure(target);
+    assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
+    tv_config_free(config);
+    return machine;
+}
+
+static void free_functions_accept_null(void **state)
+{
+    (void)state;
+    NULL_CASE(tv_codec_free, codec);
+    tv_codec_free(NULL);
+    NULL_CASE(tv_config_free, config);
+    tv_config_free(NULL);
+    NULL_CASE(tv_program_free, program);
+    tv_program_free(NULL);
+    NULL_CASE(tv_machine_free, machine);
+    tv_machine_free(NULL);
+    NULL_CASE(tv_snapshot_free, snapshot);
+    tv_snapshot_free(NULL);
+    NULL_CASE(tv_debug_free, debug);
+    tv_debug_free(NULL);
+    NULL_CASE(tv_llm_free, llm);
+    tv_llm_free(NULL);
+    NULL_CASE(tv_llm_session_free, session);
+    tv_llm_session_free(NULL);
+    NULL_CASE(tv_output_abandon, output);
+    tv_output_abandon(NULL);
+    NULL_CASE(tv_report_abandon, report);
+    tv_report_abandon(NULL);
+    NULL_CASE(tv_trace_abandon, writer);
+    tv_trace_abandon(NULL);
+    NULL_CASE(tv_trace_summary_free, summary);
+    tv_trace_summary_free(NULL);
+    NULL_CASE(tv_trace_diff_free, diff);
+    tv_trace_diff_free(NULL);
+}
+
+static void ignore_keyword(void *user, tv_keyword_kind kind, const char *word, unsigned count)
+{
+    (void)kind;
+    (void)count;
+    *(unsigned *)user += word != NULL;
+}
+
+static void codecs(void **state)
+{
+    (void)state;
+    tv_codec *codec;
+    uint64_t word;
+    unsigned keywords = 0;
+    NULL_CASE(tv_codec_new, sink);
+    assert_int_equal(tv_codec_new("none", NULL, &codec), TV_ERR_INPUT);
+    assert_int_equal(tv_codec_new("pccx", NULL, &codec), TV_OK);
+    NULL_CASE(tv_codec_decode, fault);
+    assert_int_equal(tv_codec_decode(codec, UINT64_MAX, NULL), -1);
+    NULL_CASE(tv_codec_encode, fields);
+    NULL_CASE(tv_codec_encode, sink);
+    assert_int_equal(tv_codec_encode(codec, "CVO_EXP", NULL, 0, NULL, &word), TV_OK);
+    assert_true(tv_codec_decode(codec, word, NULL) >= 0);
+    assert_int_equal(tv_codec_encode(codec, "NONE", NULL, 0, NULL, &word), TV_ERR_INPUT);
+    tv_codec_free(codec);
+    NULL_CASE(tv_assembly_keywords, sink);
+    tv_keyword_sink sink = {ignore_keyword, &keywords};
+    assert_int_equal(tv_assembly_keywords("none", &sink, NULL), TV_ERR_INPUT);
+    assert_int_equal(keywords, 0);
+    assert_int_equal(tv_assembly_keywords("pccx", &sink, NULL), TV_OK);
+    assert_true(keywords > 0);
+}
+
+static void configurations(void **state)
+{
+    (void)state;
+    tv_config *config;
+    const char *name, *description;
+    NULL_CASE(tv_config_new, sink);
+    assert_int_equal(tv_config_new("none", NULL, &config), TV_ERR_INPUT);
+    assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+    NULL_CASE(tv_config_load, sink);
+    assert_int_equal(tv_config_load(config, "kv260", NULL), TV_OK);
+    assert_int_equal(tv_config_load(config, "none", NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_config_set, sink);
+    assert_int_equal(tv_config_set(config, "none", "1", NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_config_check, sink);
+    assert_int_equal(tv_config_check(config, NULL), TV_OK);
+    tv_config_free(config);
+    NULL_CASE(tv_config_profile_at, target);
+    assert_int_equal(tv_config_profile_at(NULL, 0, &name, &description), 1);
+    tv_dtype type;
+    NULL_CASE(tv_dtype_parse, sink);
+    assert_int_equal(tv_dtype_parse("none", NULL, &type), TV_ERR_INPUT);
+    assert_int_equal(tv_dtype_parse("bf16", NULL, &type), TV_OK);
+}
+
+static void files(void **state)
+{
+    (void)state;
+    tv_input input;
+    tv_output *output;
+    NULL_CASE(tv_output_open, sink);
+    assert_int_equal(tv_output_open("/none/none", NULL, &output), TV_ERR_IO);
+    assert_int_equal(tv_output_open(in_folder("plain"), NULL, &output), TV_OK);
+    NULL_CASE(tv_output_commit, sink);
+    assert_int_equal(tv_output_commit(output, NULL), TV_OK);
+    NULL_CASE(tv_output_open_compressed, sink);
+    assert_int_equal(tv_output_open_compressed("/none/none.zst", NULL, &output), TV_ERR_IO);
+    NULL_CASE(tv_input_open, sink);
+    assert_int_equal(tv_input_open("/none/none", NULL, &input), TV_ERR_INPUT);
+    assert_int_equal(tv_input_open(in_folder("plain"), NULL, &input), TV_OK);
+    tv_input_close(&input);
+    tv_input_close(&input);
+    tv_diag diag = {.severity = TV_ERROR, .code = "TV-X000", .name = "x", .index = -1, .message = "m"};
+    char *json = tv_diag_json(&diag);
+    assert_non_null(json);
+    free(json);
+}
+
+static void programs(void **state)
+{
+    (void)state;
+    tv_program *program;
+    NULL_CASE(tv_program_assemble, options);
+    NULL_CASE(tv_program_assemble, sink);
+    assert_int_equal(tv_program_assemble("bad.s", "none\n", 5, NULL, NULL, &program), TV_ERR_INPUT);
+    program = assemble();
+    NULL_CASE(tv_program_save, sink);
+    assert_int_equal(tv_program_save(program, "/none/none", TV_FORMAT_ELF, NULL), TV_ERR_IO);
+    assert_int_equal(tv_program_save(program, in_folder("nulls.elf"), TV_FORMAT_ELF, NULL), TV_OK);
+    tv_program_free(program);
+    NULL_CASE(tv_program_open, options);
+    NULL_CASE(tv_program_open, sink);
+    assert_int_equal(tv_program_open("/none/none", NULL, NULL, &program), TV_ERR_INPUT);
+    assert_int_equal(tv_program_open(path, NULL, NULL, &program), TV_OK);
+    tv_config *config = configure("pccx"), *other = configure("cmdq");
+    tv_check_counts counts = {0};
+    NULL_CASE(tv_program_check, sink);
+    assert_int_equal(tv_program_check(program, config, NULL, &counts), TV_OK);
+    assert_int_equal(tv_program_check(program, other, NULL, &counts), TV_ERR_INPUT);
+    NULL_CASE(tv_program_hazards, sink);
+    assert_int_equal(tv_program_hazards(program, config, TV_WARNING, NULL, &counts), TV_OK);
+    assert_int_equal(tv_program_hazards(program, other, TV_WARNING, NULL, &counts), TV_ERR_INPUT);
+    tv_config_free(config);
+    tv_config_free(other);
+    tv_program_free(program);
+    NULL_CASE(tv_program_parse, bytes);
+    NULL_CASE(tv_program_parse, options);
+    NULL_CASE(tv_program_parse, sink);
+    assert_int_equal(tv_program_parse("empty.json", NULL, 0, NULL, NULL, &program), TV_ERR_INPUT);
+    assert_int_equal(tv_program_parse("queue.json", queue, strlen(queue), NULL, NULL, &program), TV_OK);
+    tv_program_free(program);
+}
+
+static void machines(void **state)
+{
+    (void)state;
+    tv_config *config = configure("pccx");
+    tv_machine *machine;
+    tv_program *program = assemble();
+    tv_space space;
+    tv_range range;
+    uint64_t addr;
+    const char *rest;
+    NULL_CASE(tv_machine_new, sink);
+    assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
+    NULL_CASE(tv_machine_load, sink);
+    assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+    NULL_CASE(tv_machine_hazards, sink);
+    assert_int_equal(tv_machine_hazards(machine, TV_WARNING, NULL, &(tv_check_counts){0}), TV_OK);
+    NULL_CASE(tv_machine_step, reason);
+    assert_int_equal(tv_machine_step(machine, NULL), TV_OK);
+    assert_int_equal(tv_machine_next_index(machine), 1);
+    tv_snapshot *first, *second;
+    NULL_CASE(tv_machine_snapshot, base);
+    assert_int_equal(tv_machine_snapshot(machine, NULL, UINT64_MAX, &first), TV_OK);
+    assert_int_equal(tv_machine_snapshot(machine, first, UINT64_MAX, &second), TV_OK);
+    tv_snapshot_free(first);
+    assert_int_equal(tv_machine_restore(machine, second), TV_OK);
+    tv_snapshot_free(second);
+    NULL_CASE(tv_machine_run, limits);
+    NULL_CASE(tv_machine_run, reason);
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    assert_int_equal(tv_machine_next_index(machine), 2);
+    NULL_CASE(tv_machine_trace, sink);
+    tv_machine_trace(machine, NULL);
+    tv_machine_trace_marker(machine, "nothing listens");
+    tv_machine_trace_token(machine, "decode", 0, 1, 0);
+    NULL_CASE(tv_machine_read, data);
+    NULL_CASE(tv_machine_read, sink);
+    assert_int_equal(tv_machine_read(machine, "l2", 0, NULL, 0, NULL), TV_OK);
+    assert_int_equal(tv_machine_read(machine, "none", 0, NULL, 0, NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_machine_write, data);
+    NULL_CASE(tv_machine_write, sink);
+    assert_int_equal(tv_machine_write(machine, "l2", 0, NULL, 0, NULL), TV_OK);
+    assert_int_equal(tv_machine_write(machine, "none", 0, NULL, 0, NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_machine_parse_address, programs);
+    NULL_CASE(tv_machine_parse_address, sink);
+    assert_int_equal(tv_machine_parse_address(machine, NULL, 0, "l2:8", NULL, &space, &addr, &rest), TV_OK);
+    assert_null(rest);
+    assert_int_equal(tv_machine_parse_address(machine, NULL, 0, "l2:start", NULL, &space, &addr, &rest), TV_ERR_INPUT);
+    NULL_CASE(tv_machine_parse_range, programs);
+    NULL_CASE(tv_machine_parse_range, sink);
+    assert_int_equal(tv_machine_parse_range(machine, NULL, 0, "l2:8:4:bf16", NULL, &range), TV_OK);
+    assert_int_equal(tv_machine_parse_range(machine, NULL, 0, "l2", NULL, &range), TV_ERR_INPUT);
+    tv_machine_free(machine);
+    tv_program_free(program);
+    tv_config_free(config);
+}
+
+static void traces_and_reports(void **state)
+{
+    (void)state;
+    tv_machine *machine = build("pccx");
+    tv_program *program = assemble();
+    tv_trace_writer *writer;
+    tv_report_writer *report;
+    tv_trace_summary *summary, *other;
+    tv_trace_diff *diff;
+    char trace[sizeof path];
+    NULL_CASE(tv_trace_open, sink);
+    assert_int_equal(tv_trace_open("/none/none", TV_TRACE_JSON, machine, NULL, &writer), TV_ERR_IO);
+    assert_int_equal(tv_trace_open(in_folder("trace.json"), TV_TRACE_JSON, machine, NULL, &writer), TV_OK);
+    strcpy(trace, path);
+    tv_trace_sink sink = tv_trace_writer_sink(writer);
+    tv_machine_trace(machine, &sink);
+    assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    tv_machine_trace(machine, NULL);
+    NULL_CASE(tv_trace_finish, sink);
+    assert_int_equal(tv_trace_finish(writer, machine, NULL), TV_OK);
+    NULL_CASE(tv_report_open, sink);
+    assert_int_equal(tv_report_open("/none/none", "title", machine, NULL, &report), TV_ERR_IO);
+    assert_int_equal(tv_report_open(in_folder("report.html"), "title", machine, NULL, &report), TV_OK);
+    tv_report_set_program(report, program);
+    NULL_CASE(tv_report_set_program, program);
+    tv_report_set_program(report, NULL);
+    NULL_CASE(tv_report_finish, sink);
+    assert_int_equal(tv_report_finish(report, machine, NULL), TV_OK);
+    NULL_CASE(tv_trace_summarize, progress);
+    NULL_CASE(tv_trace_summarize, sink);
+    assert_int_equal(tv_trace_summarize("/none/none", NULL, NULL, &summary), TV_ERR_INPUT);
+    assert_int_equal(tv_trace_summarize(trace, NULL, NULL, &summary), TV_OK);
+    assert_int_equal(tv_trace_summarize(trace, NULL, NULL, &other), TV_OK);
+    NULL_CASE(tv_trace_compare, sink);
+    assert_int_equal(tv_trace_compare(summary, other, NULL, &diff), TV_OK);
+    assert_true(diff->equal);
+    tv_trace_diff_free(diff);
+    tv_trace_summary_free(summary);
+    tv_trace_summary_free(other);
+    NULL_CASE(tv_trace_convert, progress);
+    NULL_CASE(tv_trace_convert, sink);
+    assert_int_equal(tv_trace_convert(trace, in_folder("trace.csv"), TV_TRACE_CSV, NULL, NULL), TV_OK);
+    assert_int_equal(tv_trace_convert("/none/none", path, TV_TRACE_CSV, NULL, NULL), TV_ERR_INPUT);
+    tv_machine_free(machine);
+    tv_program_free(program);
+}
+
+static size_t read_nothing(void *user, void *bytes, size_t size, int wait)
+{
+    (void)user;
+    (void)bytes;
+    (void)size;
+    (void)wait;
+    return TV_DAP_CLOSED;
+}
+
+static void write_nothing(void *user, const void *bytes, size_t size)
+{
+    (void)user;
+    (void)bytes;
+    (void)size;
+}
+
+static void debuggers(void **state)
+{
+    (void)state;
+    tv_config *config = configure("pccx");
+    tv_program *program = assemble();
+    const tv_program *list[] = {program};
+    tv_debug *debug;
+    tv_debug_stop stop;
+    tv_debug_answer answer;
+    unsigned number;
+    NULL_CASE(tv_debug_new, options);
+    NULL_CASE(tv_debug_new, sink);
+    assert_int_equal(tv_debug_new(config, list, 0, NULL, NULL, &debug), TV_ERR_INPUT);
+    assert_int_equal(tv_debug_new(config, list, 1, NULL, NULL, &debug), TV_OK);
+    NULL_CASE(tv_debug_write, data);
+    NULL_CASE(tv_debug_write, sink);
+    assert_int_equal(tv_debug_write(debug, "l2", 0, NULL, 0, NULL), TV_OK);
+    assert_int_equal(tv_debug_write(debug, "none", 0, "x", 1, NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_debug_load, sink);
+    assert_int_equal(tv_debug_load(debug, "l2:0", "/none/none", NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_debug_step, sink);
+    assert_int_equal(tv_debug_step(debug, 1, NULL, &stop), TV_OK);
+    NULL_CASE(tv_debug_step_back, sink);
+    assert_int_equal(tv_debug_step_back(debug, 1, NULL, &stop), TV_OK);
+    NULL_CASE(tv_debug_continue, sink);
+    assert_int_equal(tv_debug_continue(debug, NULL, &stop), TV_OK);
+    assert_int_equal(stop.reason, TV_DEBUG_END);
+    NULL_CASE(tv_debug_reverse_continue, sink);
+    assert_int_equal(tv_debug_reverse_continue(debug, NULL, &stop), TV_OK);
+    NULL_CASE(tv_debug_restart, sink);
+    assert_int_equal(tv_debug_restart(debug, NULL, &stop), TV_OK);
+    tv_break breakpoint = {.kind = TV_BREAK_INDEX, .value = 1};
+    NULL_CASE(tv_debug_break_add, sink);
+    assert_int_equal(tv_debug_break_add(debug, &breakpoint, NULL, &number), TV_OK);
+    breakpoint.value = 100;
+    assert_int_equal(tv_debug_break_add(debug, &breakpoint, NULL, &number), TV_ERR_INPUT);
+    NULL_CASE(tv_debug_break_enable, sink);
+    assert_int_equal(tv_debug_break_enable(debug, number + 1, 1, NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_debug_break_skip, sink);
+    assert_int_equal(tv_debug_break_skip(debug, number + 1, 1, NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_debug_break_delete, sink);
+    assert_int_equal(tv_debug_break_delete(debug, number + 1, NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_debug_command, sink);
+    assert_int_equal(tv_debug_command(debug, "none", NULL, &answer), TV_ERR_INPUT);
+    assert_non_null(answer.json);
+    tv_debug_answer_free(&answer);
+    tv_debug_answer_free(&answer);
+    tv_debug_free(debug);
+    NULL_CASE(tv_dap_serve, sink);
+    tv_dap_io io = {write_nothing, read_nothing, NULL};
+    tv_dap_serve(&io, NULL);
+    tv_program_free(program);
+    tv_config_free(config);
+}
+
+static void language_models(void **state)
+{
+    (void)state;
+    tv_llm *llm;
+    tv_llm_session *session;
+    tv_llm_options options = {.size = sizeof options, .target = "host", .context = 16, .verify = 1};
+    tv_llm_sampling sampling = {.size = sizeof sampling, .top_p = 1};
+    tv_llm_similarity *list;
+    double nll;
+    uint32_t tokens, count;
+    char model[4096];
+    FILE *graph = fopen(in_folder("graph"), "w");
+    snprintf(model, sizeof model, "%s/%s", models, model_path);
+    NULL_CASE(tv_llm_open, sink);
+    assert_int_equal(tv_llm_open("/none/none", NULL, &llm), TV_ERR_INPUT);
+    assert_int_equal(tv_llm_open(model, NULL, &llm), TV_OK);
+    NULL_CASE(tv_llm_print_graph, sink);
+    assert_int_equal(tv_llm_print_graph(llm, graph, NULL), TV_OK);
+    fclose(graph);
+    NULL_CASE(tv_llm_session_new, sink);
+    assert_int_equal(tv_llm_session_new(llm, &options, NULL, &session), TV_OK);
+    NULL_CASE(tv_llm_verify, sink);
+    assert_int_equal(tv_llm_verify(session, "The", 1, &list, &count, NULL), TV_OK);
+    free(list);
+    NULL_CASE(tv_llm_eval, sink);
+    assert_int_equal(tv_llm_eval(session, "The king", 8, 2, &nll, &tokens, NULL), TV_OK);
+    tv_llm_session_free(session);
+    options.verify = 0;
+    assert_int_equal(tv_llm_session_new(llm, &options, NULL, &session), TV_OK);
+    NULL_CASE(tv_llm_generate, text);
+    NULL_CASE(tv_llm_generate, user);
+    NULL_CASE(tv_llm_generate, sink);
+    assert_int_equal(tv_llm_generate(session, "The", 1, &sampling, NULL, NULL, NULL), TV_OK);
+    NULL_CASE(tv_llm_time, sink);
+    assert_int_equal(tv_llm_time(session, 1000, 0, NULL), TV_ERR_INPUT);
+    tv_llm_session_free(session);
+    options.target = "none";
+    assert_int_equal(tv_llm_session_new(llm, &options, NULL, &session), TV_ERR_INPUT);
+    tv_llm_free(llm);
+}
+
+/* The rules for structs that may grow (trivet.h): a larger struct is accepted, one without a size is an error. */
+static void sizes(void **state)
+{
+    (void)state;
+    struct {
+        tv_stats stats;
+        uint64_t newer;
+    } grown = {.stats.size = sizeof grown, .newer = 42};
+    struct {
+        tv_run_limits limits;
+        uint64_t newer;
+    } limits = {{sizeof limits, 1, UINT64_MAX}, 42};
+    tv_stats unset = {.cycles = 42};
+    tv_machine *machine = build("pccx");
+    tv_program *program = assemble();
+    assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){0, 1, UINT64_MAX}, NULL), TV_ERR_INPUT);
+    assert_int_equal(tv_machine_next_index(machine), 0);
+    assert_int_equal(tv_machine_run(machine, &limits.limits, NULL), TV_OK);
+    assert_int_equal(tv_machine_next_index(machine), 1);
+    assert_int_equal(tv_machine_stats(machine, &unset), TV_ERR_INPUT);
+    assert_int_equal(unset.cycles, 42);
+    assert_int_equal(tv_machine_stats(machine, &grown.stats), TV_OK);
+    assert_int_equal(grown.stats.instructions, 1);
+    assert_int_equal(grown.stats.size, sizeof grown);
+    assert_int_equal(grown.newer, 42);
+    tv_machine_free(machine);
+    tv_program_free(program);
+    tv_program_options options = {.target = "pccx"};
+    assert_int_equal(tv_program_assemble("x.s", source, strlen(source), &options, NULL, &program), TV_ERR_INPUT);
+    options.size = sizeof options;
+    assert_int_equal(tv_program_assemble("x.s", source, strlen(source), &options, NULL, &program), TV_OK);
+    tv_program_free(program);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(free_functions_accept_null),
+        cmocka_unit_test(codecs),
+        cmocka_unit_test(configurations),
+        cmocka_unit_test(files),
+        cmocka_unit_test(programs),
+        cmocka_unit_test(machines),
+        cmocka_unit_test(traces_and_reports),
+        cmocka_unit_test(debuggers),
+        cmocka_unit_test(language_models),
+        cmocka_unit_test(sizes),
+    };
+    if (argc != 2 || !mkdtemp(folder))
+        return 2;
+    models = argv[1];
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    static const char *const written[] = {"plain", "nulls.elf", "trace.json", "trace.csv", "report.html", "graph"};
+    for (size_t i = 0; i < sizeof written / sizeof written[0]; i++)
+        unlink(in_folder(written[i]));
+    rmdir(folder);
+    return failed;
+}
