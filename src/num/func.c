@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Correct rounding in the manner of Ziv: evaluate in binary64 and look whether the error bound could change the
- * rounding; only then evaluate in the host's wider long double (64-bit significand on x86-64, 113-bit on arm64).
+/* Correct rounding by Ziv's strategy: evaluate in binary64 and test whether the error bound could change the rounding;
+ * only then evaluate in the host's wider long double (64-bit significand on x86-64, 113-bit on arm64). func.def has a
+ * row per function, from which the switches below are expanded.
  *
- * Bounds assumed of the host library: 2^-50 relative in binary64. Where the exact result lies so near to a
- * representable number that no precision would show on which side, the side is known from the function's series, and
- * `nudged` gives a binary64 number on that side: inputs have 24 significant bits, so every rounding boundary other than
- * the nearby number itself is at least 2^-25 away, and only the side matters. */
+ * Bounds assumed of the host library: 2^-50 relative in binary64. Where the exact result is so near to a representable
+ * number that no precision would show on which side, the side is known from the function's series, and `nudged` gives
+ * a binary64 number on that side: inputs have 24 significant bits, so every rounding boundary other than the nearby
+ * number itself is at least 2^-25 away, and only the side matters. */
 #include "num/func.h"
 
 #include <math.h>
 
 #include "num/float.h"
 
-static const double BOUND = 0x1p-49;
+static const double BOUND = 0x1p-49, UNDECIDED = -0x1p+1023; /* no function has such a value */
 
 /* One binary64 step from y towards `to`. */
 static double nudged(double y, double to) { return nextafter(y, to); }
@@ -45,130 +46,96 @@ static long double tanh_argument_wide(long double x)
     return 1.59576912160573071175978423973752747390343452465567L * (x + 0.044715L * x * x * x);
 }
 
+/* x * gate(x) with gate from 0 to 1: x/2 + c x^2, c > 0, about 0; from `high` on x (1 - 2^-28) or nearer to x; below
+ * `low` smaller than every format's smallest number. */
+static double known_gated(double x, double low, double high)
+{
+    if (x == 0)
+        return x;
+    if (isinf(x))
+        return x > 0 ? x : -0.0;
+    if (fabs(x) < 0x1p-28)
+        return nudged(0.5 * x, INFINITY);
+    if (x < low)
+        return -0x1p-1000;
+    return x >= high ? nudged(x, 0.0) : UNDECIDED;
+}
+
+/* ---- The table ---- */
+
 static double eval(tv_func func, double x)
 {
     switch (func) {
-    case TV_FUNC_EXP:
-        return exp(x);
-    case TV_FUNC_SQRT:
-        return sqrt(x);
-    case TV_FUNC_SIN:
-        return sin(x);
-    case TV_FUNC_COS:
-        return cos(x);
-    case TV_FUNC_RECIP:
-        return 1.0 / x;
-    case TV_FUNC_GELU:
-        return gelu_f64(x);
-    case TV_FUNC_RSQRT:
-        return 1.0 / sqrt(x);
-    case TV_FUNC_SILU:
-        return x / (1.0 + exp(-x));
-    case TV_FUNC_GELU_TANH:
-        return x / (1.0 + exp(-tanh_argument(x)));
+#define TV_FUNC(id, value, wide, known, bound, mpfr)                                                                   \
+    case TV_FUNC_##id:                                                                                                 \
+        return value;
+#include "num/func.def"
+#undef TV_FUNC
+    case TV_FUNCS:
+        break;
     }
     return NAN;
+}
+
+static long double eval_long(tv_func func, long double x)
+{
+    switch (func) {
+#define TV_FUNC(id, value, wide, known, bound, mpfr)                                                                   \
+    case TV_FUNC_##id:                                                                                                 \
+        return wide;
+#include "num/func.def"
+#undef TV_FUNC
+    case TV_FUNCS:
+        break;
+    }
+    return (long double)NAN;
+}
+
+/* A value that needs no error bound, or UNDECIDED; that of a NaN is the NaN. */
+static double find_known(tv_func func, double x)
+{
+    if (isnan(x))
+        return x;
+    switch (func) {
+#define TV_FUNC(id, value, wide, known, bound, mpfr)                                                                   \
+    case TV_FUNC_##id:                                                                                                 \
+        return known;
+#include "num/func.def"
+#undef TV_FUNC
+    case TV_FUNCS:
+        break;
+    }
+    return UNDECIDED;
+}
+
+static double bound_of(tv_func func)
+{
+    switch (func) {
+#define TV_FUNC(id, value, wide, known, bound, mpfr)                                                                   \
+    case TV_FUNC_##id:                                                                                                 \
+        return bound;
+#include "num/func.def"
+#undef TV_FUNC
+    case TV_FUNCS:
+        break;
+    }
+    return BOUND;
 }
 
 /* The wide result rounded to odd into binary64: narrowing that again is one rounding. */
 static double eval_wide(tv_func func, double x)
 {
-    long double y = x;
-    switch (func) {
-    case TV_FUNC_EXP:
-        y = expl(y);
-        break;
-    case TV_FUNC_SIN:
-        y = sinl(y);
-        break;
-    case TV_FUNC_COS:
-        y = cosl(y);
-        break;
-    case TV_FUNC_GELU:
-        y = gelu_wide(y);
-        break;
-    case TV_FUNC_RSQRT:
-        y = 1.0L / sqrtl(y);
-        break;
-    case TV_FUNC_SILU:
-        y = y / (1.0L + expl(-y));
-        break;
-    case TV_FUNC_GELU_TANH:
-        y = y / (1.0L + expl(-tanh_argument_wide(y)));
-        break;
-    default:
-        return eval(func, x);
-    }
+    long double y = eval_long(func, x);
     double d = (double)y;
     if ((long double)d != y && (tv_f64_bits(d) & 1) == 0)
         d = nextafter(d, (long double)d < y ? INFINITY : -INFINITY);
     return d;
 }
 
-/* Results that are exact, need no bound, or lie at a number that the series names. True: *y is final. */
-static bool special(tv_func func, double x, double *y)
-{
-    if (x != x) {
-        *y = x;
-        return true;
-    }
-    switch (func) {
-    case TV_FUNC_SQRT: /* binary64 carries more than twice the result's bits: these two round as if exact */
-    case TV_FUNC_RECIP:
-        *y = eval(func, x);
-        return true;
-    case TV_FUNC_EXP:
-        *y = exp(x);
-        return x == 0 || x - x != 0;
-    case TV_FUNC_SIN:
-        *y = x == 0 ? x : fabs(x) < 0x1p-14 ? nudged(x, 0.0) : sin(x); /* x - x^3/6 */
-        return fabs(x) < 0x1p-14 || x - x != 0;
-    case TV_FUNC_COS:
-        *y = fabs(x) < 0x1p-14 && x != 0 ? nudged(1.0, 0.0) : cos(x); /* 1 - x^2/2 */
-        return fabs(x) < 0x1p-14 || x - x != 0;
-    case TV_FUNC_GELU:
-        if (x == 0)
-            *y = x;
-        else if (fabs(x) < 0x1p-28) /* x/2 + 0.4 x^2 */
-            *y = nudged(0.5 * x, INFINITY);
-        else if (x - x != 0)
-            *y = x > 0 ? x : -0.0;
-        else if (x >= 6) /* x (1 - 1e-9) and nearer */
-            *y = nudged(x, 0.0);
-        else if (x < -40) /* below every format's least number */
-            *y = -0x1p-1000;
-        else
-            return false;
-        return true;
-    case TV_FUNC_RSQRT:
-        *y = eval(func, x);
-        return x == 0 || x < 0 || x - x != 0;
-    case TV_FUNC_SILU:
-    case TV_FUNC_GELU_TANH:
-        if (x == 0)
-            *y = x;
-        else if (fabs(x) < 0x1p-28) /* x/2 + c x^2, c > 0 */
-            *y = nudged(0.5 * x, INFINITY);
-        else if (x - x != 0)
-            *y = x > 0 ? x : -0.0;
-        else if (x < -150) /* below every format's least number */
-            *y = -0x1p-1000;
-        else if (x >= (func == TV_FUNC_SILU ? 20 : 6)) /* x (1 - 2^-28) and nearer */
-            *y = nudged(x, 0.0);
-        else
-            return false;
-        return true;
-    }
-    return false;
-}
-
-/* The exponent of GELU_TANH magnifies its argument's error by up to 2^8. */
-static double bound_of(tv_func func) { return func == TV_FUNC_GELU_TANH ? 0x1p-41 : BOUND; }
-
 uint16_t tv_func_bf16(tv_func func, float x)
 {
-    double y;
-    if (special(func, (double)x, &y))
+    double y = find_known(func, (double)x);
+    if (y != UNDECIDED)
         return tv_bf16_from_f64(y);
     y = eval(func, (double)x);
     double bound = bound_of(func);
@@ -178,8 +145,8 @@ uint16_t tv_func_bf16(tv_func func, float x)
 
 float tv_func_f32(tv_func func, float x)
 {
-    double y;
-    if (special(func, (double)x, &y))
+    double y = find_known(func, (double)x);
+    if (y != UNDECIDED)
         return tv_f32_of_bits(tv_f32_canonical((float)y)); /* hosts differ in the sign of the NaN they make */
     y = eval(func, (double)x);
     double bound = bound_of(func);
@@ -190,7 +157,7 @@ float tv_func_f32(tv_func func, float x)
 
 float tv_func_f32_of_angle(tv_func func, double angle)
 {
-    /* x - x^3/6 lies between x and the number before it; of these the odd one is no rounding boundary of binary32 */
+    /* x - x^3/6 is between x and the number before it; of these the odd one is no rounding boundary of binary32 */
     if (func == TV_FUNC_SIN && fabs(angle) < 0x1p-26)
         return (float)(tv_f64_bits(angle) & 1 || angle == 0 ? angle : nudged(angle, 0.0));
     double y = eval(func, angle);

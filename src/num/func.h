@@ -8,15 +8,10 @@
 #include "base/base.h"
 
 typedef enum tv_func {
-    TV_FUNC_EXP,
-    TV_FUNC_SQRT,
-    TV_FUNC_GELU,
-    TV_FUNC_SIN,
-    TV_FUNC_COS,
-    TV_FUNC_RECIP,
-    TV_FUNC_RSQRT,
-    TV_FUNC_SILU,
-    TV_FUNC_GELU_TANH
+#define TV_FUNC(id, value, wide, known, bound, mpfr) TV_FUNC_##id,
+#include "num/func.def"
+#undef TV_FUNC
+    TV_FUNCS
 } tv_func;
 
 /* GELU is x * (1 + erf(x / sqrt 2)) / 2, with the limit -0 at minus infinity; SIN and COS take radians over the whole

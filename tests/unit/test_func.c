@@ -80,12 +80,23 @@ static uint32_t round_to(const mpfr_t y, const format *f)
     return bits;
 }
 
-static const bracketed *bracketed_of(tv_func func)
-{
-    static const bracketed gelu = {gelu_approximate, -100, 12}; /* |x| Phi(x) < |x| exp(-5000) */
-    static const bracketed silu = {silu_approximate, -120, 60}, gelu_tanh = {gelu_tanh_approximate, -120, 12};
-    return func == TV_FUNC_GELU ? &gelu : func == TV_FUNC_SILU ? &silu : func == TV_FUNC_GELU_TANH ? &gelu_tanh : NULL;
-}
+/* Functions that MPFR has not. */
+static const bracketed brackets[TV_FUNCS] = {
+    [TV_FUNC_GELU] = {gelu_approximate, -100, 12}, /* |x| Phi(x) < |x| exp(-5000) */
+    [TV_FUNC_SILU] = {silu_approximate, -120, 60},
+    [TV_FUNC_GELU_TANH] = {gelu_tanh_approximate, -120, 12},
+};
+
+static int mpfr_recip(mpfr_t y, const mpfr_t x, mpfr_rnd_t round) { return mpfr_ui_div(y, 1, x, round); }
+
+/* The functions of MPFR that func.def names; NULL: see `brackets`. */
+typedef int mpfr_function(mpfr_t y, const mpfr_t x, mpfr_rnd_t round);
+static mpfr_function *const mpfr_functions[TV_FUNCS] = {
+#define NO_MPFR NULL
+#define TV_FUNC(id, value, wide, known, bound, mpfr) [TV_FUNC_##id] = (mpfr),
+#include "num/func.def"
+#undef TV_FUNC
+};
 
 static uint32_t bracket(const bracketed *b, double x, const format *f)
 {
@@ -119,34 +130,14 @@ static uint32_t bracket(const bracketed *b, double x, const format *f)
 /* The correctly rounded function value in format `f`; `x` is exact. */
 static uint32_t oracle(tv_func func, double x, const format *f)
 {
-    if (bracketed_of(func))
-        return bracket(bracketed_of(func), x, f);
+    if (!mpfr_functions[func]) {
+        assert_non_null(brackets[func].approximate);
+        return bracket(&brackets[func], x, f);
+    }
     mpfr_set_prec(arg, 53);
     mpfr_set_d(arg, x, MPFR_RNDN);
     mpfr_set_prec(result, f->precision);
-    int ternary = 0;
-    switch (func) {
-    case TV_FUNC_EXP:
-        ternary = mpfr_exp(result, arg, MPFR_RNDN);
-        break;
-    case TV_FUNC_SQRT:
-        ternary = mpfr_sqrt(result, arg, MPFR_RNDN);
-        break;
-    case TV_FUNC_SIN:
-        ternary = mpfr_sin(result, arg, MPFR_RNDN);
-        break;
-    case TV_FUNC_COS:
-        ternary = mpfr_cos(result, arg, MPFR_RNDN);
-        break;
-    case TV_FUNC_RECIP:
-        ternary = mpfr_ui_div(result, 1, arg, MPFR_RNDN);
-        break;
-    case TV_FUNC_RSQRT:
-        ternary = mpfr_rec_sqrt(result, arg, MPFR_RNDN);
-        break;
-    default:
-        break;
-    }
+    int ternary = mpfr_functions[func](result, arg, MPFR_RNDN);
     if (func == TV_FUNC_RSQRT && mpfr_zero_p(arg)) /* IEEE 754: infinity of the zero's sign; MPFR: always plus */
         mpfr_setsign(result, result, mpfr_signbit(arg), MPFR_RNDN);
     oracle_fit(result, ternary, f);
@@ -155,9 +146,16 @@ static uint32_t oracle(tv_func func, double x, const format *f)
 
 static uint16_t flushed(uint32_t bf16) { return (uint16_t)((bf16 & 0x7F80) == 0 ? bf16 & 0x8000 : bf16); }
 
-static const tv_func funcs[] = {TV_FUNC_EXP,   TV_FUNC_SQRT,  TV_FUNC_GELU, TV_FUNC_SIN,      TV_FUNC_COS,
-                                TV_FUNC_RECIP, TV_FUNC_RSQRT, TV_FUNC_SILU, TV_FUNC_GELU_TANH};
-static const char *const names[] = {"exp", "sqrt", "gelu", "sin", "cos", "recip", "rsqrt", "silu", "gelu_tanh"};
+static const tv_func funcs[TV_FUNCS] = {
+#define TV_FUNC(id, value, wide, known, bound, mpfr) [TV_FUNC_##id] = TV_FUNC_##id,
+#include "num/func.def"
+#undef TV_FUNC
+};
+static const char *const names[TV_FUNCS] = {
+#define TV_FUNC(id, value, wide, known, bound, mpfr) [TV_FUNC_##id] = #id,
+#include "num/func.def"
+#undef TV_FUNC
+};
 
 static void check_every_bf16(void **state)
 {
@@ -331,20 +329,14 @@ static void special_values_are_those_of_the_specification(void **state)
         assert_int_equal(tv_func_bf16(funcs[i], tv_f32_of_bits(0xFFA00001)), 0x7FC0);
 }
 
-#define ALL_CHECKS(name, i)                                                                                            \
-    {"every_bf16_input_of_" name "_rounds_correctly", check_every_bf16, NULL, NULL, (void *)(uintptr_t)&funcs[i]},     \
-        {"every_exponent_of_" name "_rounds_correctly", check_edges_f32, NULL, NULL, (void *)(uintptr_t)&funcs[i]},    \
+#define CHECK(name, function, id)                                                                                      \
     {                                                                                                                  \
-        "random_f32_inputs_of_" name "_round_correctly", check_random_f32, NULL, NULL, (void *)(uintptr_t)&funcs[i]    \
+        name "_of_" #id, function, NULL, NULL, (void *)(uintptr_t)&funcs[TV_FUNC_##id]                                 \
     }
 
-#define ANGLE_CHECKS(name, i)                                                                                          \
-    {"random_angles_of_" name "_round_correctly", check_random_angles, NULL, NULL, (void *)(uintptr_t)&funcs[i]},      \
-        {"tiny_angles_of_" name "_round_correctly", check_tiny_angles, NULL, NULL, (void *)(uintptr_t)&funcs[i]},      \
-    {                                                                                                                  \
-        "multiples_of_half_pi_of_" name "_round_correctly", check_multiples_of_half_pi, NULL, NULL,                    \
-            (void *)(uintptr_t)&funcs[i]                                                                               \
-    }
+#define ANGLE_CHECKS(id)                                                                                               \
+    CHECK("random_angles", check_random_angles, id), CHECK("tiny_angles", check_tiny_angles, id),                      \
+        CHECK("multiples_of_half_pi", check_multiples_of_half_pi, id)
 
 int main(void)
 {
@@ -352,17 +344,13 @@ int main(void)
         cmocka_unit_test(special_values_are_those_of_the_specification),
         cmocka_unit_test(gelu_fades_to_negative_zero),
         cmocka_unit_test(silu_fades_to_negative_zero),
-        ALL_CHECKS("exp", 0),
-        ALL_CHECKS("sqrt", 1),
-        ALL_CHECKS("gelu", 2),
-        ALL_CHECKS("sin", 3),
-        ALL_CHECKS("cos", 4),
-        ALL_CHECKS("recip", 5),
-        ALL_CHECKS("rsqrt", 6),
-        ALL_CHECKS("silu", 7),
-        ALL_CHECKS("gelu_tanh", 8),
-        ANGLE_CHECKS("sin", 3),
-        ANGLE_CHECKS("cos", 4),
+#define TV_FUNC(id, value, wide, known, bound, mpfr)                                                                   \
+    CHECK("every_bf16_input", check_every_bf16, id), CHECK("every_exponent", check_edges_f32, id),                     \
+        CHECK("random_f32_inputs", check_random_f32, id),
+#include "num/func.def"
+#undef TV_FUNC
+        ANGLE_CHECKS(SIN),
+        ANGLE_CHECKS(COS),
     };
     mpfr_inits2(64, arg, result, low, high, (mpfr_ptr)NULL);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
