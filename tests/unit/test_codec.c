@@ -49,6 +49,12 @@ static const spec_field spec[] = {
     {4, 0, 0, "async"},
 };
 
+/* By cvo_func; values past the last are reserved. */
+static const char *const cvo_functions[] = {
+    "CVO_EXP", "CVO_SQRT", "CVO_GELU", "CVO_SIN", "CVO_COS", "CVO_REDUCE_SUM", "CVO_SCALE", "CVO_RECIP",
+};
+enum { CVO_FUNCTIONS = TV_COUNTOF(cvo_functions) };
+
 static uint64_t bits(uint64_t word, unsigned hi, unsigned lo) { return word << (63 - hi) >> (63 - hi + lo); }
 
 static uint64_t with(uint64_t word, unsigned hi, unsigned lo, uint64_t value)
@@ -75,7 +81,7 @@ static unsigned spec_faults(uint64_t word)
     case 3:
         return (bits(word, 59, 58) >= 2 ? CACHE : 0) | (bits(word, 3, 0) ? RESERVED : 0);
     case 4:
-        return (bits(word, 59, 56) >= 8 ? FUNC : 0) | (bits(word, 2, 1) ? RESERVED : 0);
+        return (bits(word, 59, 56) >= CVO_FUNCTIONS ? FUNC : 0) | (bits(word, 2, 1) ? RESERVED : 0);
     default:
         return OPCODE;
     }
@@ -83,15 +89,16 @@ static unsigned spec_faults(uint64_t word)
 
 static const char *spec_id(uint64_t word)
 {
-    static const char *const matrix[] = {"GEMV", "GEMM"},
-                             *const copy[] = {"MEMCPY_MOVE", "MEMCPY_STORE", "MEMCPY_LOAD"},
-                             *const cvo[] = {"CVO_EXP", "CVO_SQRT",       "CVO_GELU",  "CVO_SIN",
-                                             "CVO_COS", "CVO_REDUCE_SUM", "CVO_SCALE", "CVO_RECIP"};
+    static const char *const matrix[] = {"GEMV", "GEMM"}, *const copy[] = {"MEMCPY_MOVE", "MEMCPY_STORE",
+                                                                           "MEMCPY_LOAD"};
     uint64_t op = bits(word, 63, 60);
-    return op < 2 ? matrix[op] : op == 2 ? copy[bits(word, 59, 58)] : op == 3 ? "MEMSET" : cvo[bits(word, 59, 56)];
+    return op < 2    ? matrix[op]
+           : op == 2 ? copy[bits(word, 59, 58)]
+           : op == 3 ? "MEMSET"
+                     : cvo_functions[bits(word, 59, 56)];
 }
 
-/* A legal word of `opcode`; now and then a field holds its least or largest value. */
+/* A legal word of `opcode`; some fields have their smallest or largest value. */
 static uint64_t legal_word(unit_rng *rng, unsigned opcode)
 {
     uint64_t word = with(unit_next(rng), 63, 60, opcode);
@@ -105,7 +112,7 @@ static uint64_t legal_word(unit_rng *rng, unsigned opcode)
     if (opcode == 3)
         word = with(word, 59, 59, 0);
     if (opcode == 4)
-        word = with(word, 59, 59, 0);
+        word = with(word, 59, 56, bits(word, 59, 56) % CVO_FUNCTIONS);
     return word;
 }
 
@@ -166,13 +173,13 @@ static void every_bit_of_a_row_is_fixed_reserved_or_an_operand_once(void **state
         }
         for (unsigned i = 0; i < insn->operand_count; i++) {
             const tv_field *f = &isa->fields[insn->operands[i].field];
-            const tv_field *parts[2] = {f, NULL};
+            const tv_field *halves[2] = {f, NULL};
             if (f->role == TV_FIELD_JOINED) {
-                parts[0] = &isa->fields[f->high_field];
-                parts[1] = &isa->fields[f->low_field];
+                halves[0] = &isa->fields[f->high_field];
+                halves[1] = &isa->fields[f->low_field];
             }
-            for (unsigned k = 0; k < 2 && parts[k]; k++)
-                for (unsigned bit = parts[k]->lo; bit <= parts[k]->hi; bit++)
+            for (unsigned k = 0; k < 2 && halves[k]; k++)
+                for (unsigned bit = halves[k]->lo; bit <= halves[k]->hi; bit++)
                     uses[bit]++;
         }
         for (unsigned bit = 0; bit < 64; bit++)
@@ -193,7 +200,7 @@ static void forms_are_unambiguous_and_texts_are_not_empty(void **state)
             assert_string_not_equal(a.form, b.form);
         }
     }
-    assert_int_equal(count, 2 + 3 + 1 + 8);
+    assert_int_equal(count, 2 + 3 + 1 + CVO_FUNCTIONS);
 }
 
 static void fields_are_those_of_the_specification(void **state)
@@ -225,7 +232,7 @@ static void fields_are_those_of_the_specification(void **state)
 
 /* ---- Round trips ---- */
 
-static void check_batch(const uint64_t *words, unsigned count, const char *text, size_t size)
+static void check_batch(const uint64_t *expected, unsigned count, const char *text, size_t size)
 {
     tv_program_options options = {.size = sizeof options, .target = "pccx"};
     unit_log log;
@@ -235,42 +242,42 @@ static void check_batch(const uint64_t *words, unsigned count, const char *text,
         fail_msg("line %u: %s", log.at[0].line, log.at[0].message);
     assert_int_equal(tv_program_instruction_count(program), count);
     for (unsigned i = 0; i < count; i++)
-        if (tv_program_word(program, i) != words[i])
-            fail_msg("%016llx assembles to %016llx", (unsigned long long)words[i],
+        if (tv_program_word(program, i) != expected[i])
+            fail_msg("%016llx assembles to %016llx", (unsigned long long)expected[i],
                      (unsigned long long)tv_program_word(program, i));
     tv_program_free(program);
 }
 
 static void round_trip(unsigned batches, uint64_t seed, bool legal)
 {
-    static uint64_t words[BATCH];
+    static uint64_t batch[BATCH];
     static char text[BATCH * (TV_CODEC_TEXT + 1)];
     unit_rng rng = {seed};
     for (unsigned n = 0; n < batches; n++) {
         size_t size = 0;
         for (unsigned i = 0; i < BATCH; i++) {
             do
-                words[i] = legal ? legal_word(&rng, i % OPCODES) : with(unit_next(&rng), 63, 60, unit_below(&rng, 8));
-            while ((spec_faults(words[i]) == 0) != legal);
+                batch[i] = legal ? legal_word(&rng, i % OPCODES) : with(unit_next(&rng), 63, 60, unit_below(&rng, 8));
+            while ((spec_faults(batch[i]) == 0) != legal);
             char line[TV_CODEC_TEXT];
-            if (tv_codec_disassemble(codec, words[i], line) != legal)
-                fail_msg("%016llx disassembles to %s", (unsigned long long)words[i], line);
+            if (tv_codec_disassemble(codec, batch[i], line) != legal)
+                fail_msg("%016llx disassembles to %s", (unsigned long long)batch[i], line);
             size_t length = strlen(line);
             memcpy(text + size, line, length);
             text[size + length] = '\n';
             size += length + 1;
         }
-        check_batch(words, BATCH, text, size);
+        check_batch(batch, BATCH, text, size);
     }
 }
 
-static void a_million_legal_words_disassemble_and_assemble_back(void **state)
+static void a_million_legal_instructions_disassemble_and_assemble_back(void **state)
 {
     (void)state;
     round_trip(BATCHES, 4, true);
 }
 
-static void illegal_words_disassemble_to_data_that_assembles_back(void **state)
+static void illegal_instructions_disassemble_to_data_that_assembles_back(void **state)
 {
     (void)state;
     round_trip(20, 5, false);
@@ -304,7 +311,7 @@ static void disassembly_is_the_text_of_the_specification(void **state)
     }
 }
 
-static void words_encode_from_their_fields(void **state)
+static void instructions_encode_from_their_fields(void **state)
 {
     (void)state;
     unit_rng rng = {6};
@@ -321,7 +328,7 @@ static void words_encode_from_their_fields(void **state)
     }
 }
 
-static void encode_refuses_what_does_not_fit_and_leaves_the_word(void **state)
+static void encode_rejects_values_that_do_not_fit_and_keeps_the_result(void **state)
 {
     (void)state;
     const struct {
@@ -345,7 +352,7 @@ static void encode_refuses_what_does_not_fit_and_leaves_the_word(void **state)
     }
 }
 
-/* ---- Refusals ---- */
+/* ---- Faults ---- */
 
 static void check_fault(uint64_t word, const char *code, unsigned hi, unsigned lo)
 {
@@ -355,12 +362,12 @@ static void check_fault(uint64_t word, const char *code, unsigned hi, unsigned l
     if (strcmp(why.code, code) != 0 || why.hi > hi || why.lo < lo || why.hi < why.lo)
         fail_msg("%016llx: expected %s in bits %u:%u, got %s in %u:%u", (unsigned long long)word, code, hi, lo,
                  why.code, why.hi, why.lo);
-    char place[32];
-    snprintf(place, sizeof place, why.hi == why.lo ? "bit %u" : "bits %u:%u", why.hi, why.lo);
-    assert_non_null(strstr(why.message, place));
+    char where[32];
+    snprintf(where, sizeof where, why.hi == why.lo ? "bit %u" : "bits %u:%u", why.hi, why.lo);
+    assert_non_null(strstr(why.message, where));
 }
 
-static void section_2_refuses_each_illegal_class_with_its_own_code(void **state)
+static void each_illegal_class_of_section_2_has_its_own_code(void **state)
 {
     (void)state;
     unit_rng rng = {7};
@@ -373,7 +380,7 @@ static void section_2_refuses_each_illegal_class_with_its_own_code(void **state)
                             spec[i].lo);
         check_fault(with(legal_word(&rng, 3), 59, 58, 2), "TV-P003", 59, 58);
         check_fault(with(legal_word(&rng, 3), 59, 58, 3), "TV-P003", 59, 58);
-        for (uint64_t func = 8; func < 16; func++)
+        for (uint64_t func = CVO_FUNCTIONS; func < 16; func++)
             check_fault(with(legal_word(&rng, 4), 59, 56, func), "TV-P004", 59, 56);
         check_fault(with(legal_word(&rng, 2), 59, 58, 3), "TV-P005", 59, 58);
         uint64_t move = with(legal_word(&rng, 2), 59, 58, 0);
@@ -396,7 +403,7 @@ static uint64_t any_word(unit_rng *rng)
     return opcode == 2 && dice >> 24 & 1 ? with(word, 23, 7, 0) : word;
 }
 
-static void ten_million_words_are_judged_as_by_the_second_decoder(void **state)
+static void ten_million_instructions_decode_as_by_the_second_decoder(void **state)
 {
     (void)state;
     unit_rng rng = {8};
@@ -431,12 +438,12 @@ int main(void)
         cmocka_unit_test(forms_are_unambiguous_and_texts_are_not_empty),
         cmocka_unit_test(fields_are_those_of_the_specification),
         cmocka_unit_test(disassembly_is_the_text_of_the_specification),
-        cmocka_unit_test(a_million_legal_words_disassemble_and_assemble_back),
-        cmocka_unit_test(illegal_words_disassemble_to_data_that_assembles_back),
-        cmocka_unit_test(words_encode_from_their_fields),
-        cmocka_unit_test(encode_refuses_what_does_not_fit_and_leaves_the_word),
-        cmocka_unit_test(section_2_refuses_each_illegal_class_with_its_own_code),
-        cmocka_unit_test(ten_million_words_are_judged_as_by_the_second_decoder),
+        cmocka_unit_test(a_million_legal_instructions_disassemble_and_assemble_back),
+        cmocka_unit_test(illegal_instructions_disassemble_to_data_that_assembles_back),
+        cmocka_unit_test(instructions_encode_from_their_fields),
+        cmocka_unit_test(encode_rejects_values_that_do_not_fit_and_keeps_the_result),
+        cmocka_unit_test(each_illegal_class_of_section_2_has_its_own_code),
+        cmocka_unit_test(ten_million_instructions_decode_as_by_the_second_decoder),
     };
     return cmocka_run_group_tests(tests, make_codec, free_codec);
 }
