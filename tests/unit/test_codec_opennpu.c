@@ -122,7 +122,7 @@ static void a_single_fault_has_its_own_code(void **state)
 {
     (void)state;
     for (uint32_t op = 0; op < 128; op++)
-        if ((op >= 0x04 && op <= 0x0F) || op >= 0x19)
+        if (spec_decode(op).faults & N_OPCODE)
             check_fault(op, "TV-N001");
     static const struct {
         uint32_t opcode, from, to;

@@ -24,14 +24,17 @@ typedef struct behavior {
     uint16_t effects;
 } behavior;
 
+/* A row for which insns.def has no instruction does not compile. */
+#define BEHAVIOR(id, ...)                                                                                              \
+    static_assert(OPENNPU_##id < OPENNPU_INSNS, #id);                                                                  \
+    static const behavior behavior_##id = {__VA_ARGS__};
+
 #define TV_SIZED(id, saturation, expression, kernel)                                                                   \
-    static const behavior behavior_##id = {opennpu_exec_sized, &opennpu_loops_##id, TV_LANE_##kernel, 0};
+    BEHAVIOR(id, opennpu_exec_sized, &opennpu_loops_##id, TV_LANE_##kernel, 0)
 #define TV_REDUCE(id, identity, expression, kernel)                                                                    \
-    static const behavior behavior_##id = {opennpu_exec_lanes, &opennpu_loops_##id, TV_LANE_##kernel, 0};
-#define TV_LANES(id, expression, kernel)                                                                               \
-    static const behavior behavior_##id = {opennpu_exec_lanes, &opennpu_loops_##id, TV_LANE_##kernel, 0};
-#define TV_OP(id, handler, effects)                                                                                    \
-    static const behavior behavior_##id = {opennpu_exec_##handler, NULL, TV_LANE_NONE, effects};
+    BEHAVIOR(id, opennpu_exec_lanes, &opennpu_loops_##id, TV_LANE_##kernel, 0)
+#define TV_LANES(id, expression, kernel) BEHAVIOR(id, opennpu_exec_lanes, &opennpu_loops_##id, TV_LANE_##kernel, 0)
+#define TV_OP(id, handler, effects) BEHAVIOR(id, opennpu_exec_##handler, NULL, TV_LANE_NONE, effects)
 #include "machine/opennpu/ops.def"
 #undef TV_SIZED
 #undef TV_REDUCE
@@ -46,7 +49,9 @@ typedef struct duration {
 
 enum { LD = 0 };
 
-#define TV_TIME(id, latency, port_ticks, source) static const duration duration_##id = {latency, port_ticks};
+#define TV_TIME(id, latency, port_ticks, source)                                                                       \
+    static_assert(OPENNPU_##id < OPENNPU_INSNS, #id);                                                                  \
+    static const duration duration_##id = {latency, port_ticks};
 #include "machine/opennpu/times.def"
 #undef TV_TIME
 
