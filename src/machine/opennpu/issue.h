@@ -5,24 +5,26 @@
 
 #include "machine/opennpu/machine.h"
 
-static inline void opennpu_mark_written(opennpu_timing *t, const opennpu_op *op, int64_t index, uint64_t ready)
+/* Records that the operation, instruction `index`, writes its destination at tick `completes`. */
+static inline void opennpu_scoreboard_write(opennpu_timing *t, const opennpu_op *op, int64_t index, uint64_t completes)
 {
     unsigned first = op->rows[OPENNPU_RD].first;
     for (unsigned i = first; op->writes && i < first + op->rows[OPENNPU_RD].count; i++) {
-        t->ready[i] = ready;
+        t->completes[i] = completes;
         t->writer[i] = index;
     }
-    if (t->latest <= t->next)
+    if (t->last_completion <= t->next_tick)
         t->in_flight = 0;
     t->in_flight |= op->rows_written;
-    t->latest = tv_max_u64(t->latest, ready);
+    t->last_completion = tv_max_u64(t->last_completion, completes);
 }
 
+/* Updates the state of the MMA array for an operation of its engine that issues in `tick`. */
 static inline void opennpu_advance_array(opennpu_timing *t, const opennpu_op *op, int64_t index, uint64_t tick)
 {
     if (op->effects & OPENNPU_MULTIPLIES) {
         t->accumulated = true;
-        t->last_accumulate = tick;
+        t->accumulate_tick = tick;
         t->accumulator = index;
     }
     t->column = op->effects & OPENNPU_DRAINS ? (t->column + 1) % t->k : 0;
@@ -30,29 +32,30 @@ static inline void opennpu_advance_array(opennpu_timing *t, const opennpu_op *op
 
 /* Accounts for the port's last transfer. It may outlast the last result, since a store completes when it issues; ticks
  * from `end` on do not belong to the run. */
-static inline void opennpu_flush_port(opennpu_timing *t, uint64_t end)
+static inline void opennpu_account_port(opennpu_timing *t, uint64_t end)
 {
-    tv_account_busy(&t->accounts[OPENNPU_ENGINE_PORT], t->port_from, tv_min_u64(t->port_free, end));
-    t->port_from = t->port_free;
+    tv_account_busy(&t->accounts[OPENNPU_ENGINE_PORT], t->port_start, tv_min_u64(t->port_free, end));
+    t->port_start = t->port_free;
 }
 
-/* Whether the operation may stall in tick `next`; false positives are resolved by opennpu_timing_wait. */
+/* Whether the operation may stall in tick `next_tick`; false positives are resolved by opennpu_timing_stall. */
 static inline bool opennpu_may_stall(opennpu_timing *t, const opennpu_op *op)
 {
-    if (t->latest <= t->next)
+    if (t->last_completion <= t->next_tick)
         t->in_flight = 0;
     if ((op->rows_read | op->rows_written) & t->in_flight)
         return true;
     if (op->engine == OPENNPU_ENGINE_PORT)
-        return t->port_free > t->next;
-    return op->effects & OPENNPU_DRAINS && t->accumulated && t->last_accumulate + t->k + t->column > t->next;
+        return t->port_free > t->next_tick;
+    return op->effects & OPENNPU_DRAINS && t->accumulated && t->accumulate_tick + t->k + t->column > t->next_tick;
 }
 
+/* Issues the operation, instruction `index`, in the first tick that it can. */
 static inline void opennpu_timing_issue_fast(opennpu_timing *t, const opennpu_op *op, int64_t index)
 {
     if (op->engine == OPENNPU_ENGINE_PORT)
-        opennpu_flush_port(t, UINT64_MAX);
-    uint64_t tick = opennpu_may_stall(t, op) ? opennpu_timing_wait(t, op) : t->next;
+        opennpu_account_port(t, UINT64_MAX);
+    uint64_t tick = opennpu_may_stall(t, op) ? opennpu_timing_stall(t, op) : t->next_tick;
     tv_account_tick(&t->accounts[OPENNPU_ENGINE_ISSUE], tick);
     if (op->engine == OPENNPU_ENGINE_VALU) {
         tv_account_tick(&t->accounts[OPENNPU_ENGINE_VALU], tick);
@@ -60,13 +63,13 @@ static inline void opennpu_timing_issue_fast(opennpu_timing *t, const opennpu_op
         tv_account_tick(&t->accounts[OPENNPU_ENGINE_MMA], tick);
         opennpu_advance_array(t, op, index, tick);
     } else if (op->engine == OPENNPU_ENGINE_PORT) {
-        t->port_from = tick;
+        t->port_start = tick;
         t->port_free = tick + t->opcodes->rows[op->insn].port_ticks;
-        t->port_user = index;
+        t->port_owner = index;
     }
     if (op->latency > 1)
-        opennpu_mark_written(t, op, index, tick + op->latency);
-    t->next = tick + 1;
+        opennpu_scoreboard_write(t, op, index, tick + op->latency);
+    t->next_tick = tick + 1;
 }
 
 #endif

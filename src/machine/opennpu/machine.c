@@ -220,7 +220,7 @@ static bool execute_or_raise(opennpu_machine *m, const opennpu_op *op)
 static outcome step_traced(opennpu_machine *m, uint64_t max_cycles)
 {
     bool timed = m->mode != TV_MODE_FUNCTIONAL;
-    if (timed && m->timing.next >= max_cycles)
+    if (timed && m->timing.next_tick >= max_cycles)
         return OUTCOME_CYCLE_LIMIT;
     const opennpu_op *op = decode_next(m);
     if (!op)
@@ -463,7 +463,7 @@ static void stats(const void *state, tv_stats *out)
     const opennpu_machine *m = state;
     opennpu_timing timing = m->timing; /* a copy, drained as if the run ended here */
     opennpu_timing_drain(&timing);
-    tv_stats_set_time(out, m->mode == TV_MODE_FUNCTIONAL ? 0 : timing.latest,
+    tv_stats_set_time(out, m->mode == TV_MODE_FUNCTIONAL ? 0 : timing.last_completion,
                       tv_config_integer(m->config, OPENNPU_PARAM_CORE_HZ));
     tv_stats_set_engines(out, timing.accounts, OPENNPU_ENGINES, opennpu_stall_reason_names, OPENNPU_STALL_REASONS);
     tv_stats_add_path(out, "load", m->bytes[0], m->k);
@@ -486,7 +486,7 @@ static void trace(void *state, const tv_trace_sink *sink)
 static uint64_t clock_now(const void *state)
 {
     const opennpu_machine *m = state;
-    return m->next >= m->count ? tv_max_u64(m->timing.latest, m->timing.next) : m->timing.next;
+    return m->next >= m->count ? tv_max_u64(m->timing.last_completion, m->timing.next_tick) : m->timing.next_tick;
 }
 
 extern const tv_target tv_target_opennpu;

@@ -143,17 +143,17 @@ static_assert(sizeof(void *) != 8 || sizeof(opennpu_op) <= 64, "an entry of the 
 typedef struct opennpu_timing {
     const opennpu_opcodes *opcodes;
     uint64_t k;
-    uint64_t next;                 /* first tick in which the next instruction may issue */
-    uint64_t ready[OPENNPU_L_MAX]; /* by base row; results of one tick stall nothing and may be left out */
-    int64_t writer[OPENNPU_L_MAX]; /* index of the instruction that writes the row, for traces */
-    uint64_t port_from, port_free; /* occupation of the port, accounted for when it ends */
-    int64_t port_user;
-    uint64_t last_accumulate; /* tick, valid if `accumulated` */
+    uint64_t next_tick;                /* first tick in which the next instruction may issue */
+    uint64_t completes[OPENNPU_L_MAX]; /* tick by base row; results of one tick stall nothing and may be left out */
+    int64_t writer[OPENNPU_L_MAX];     /* index of the instruction that writes the row, for traces */
+    uint64_t port_start, port_free;    /* occupation of the port by its last transfer, which is not accounted for yet */
+    int64_t port_owner;
+    uint64_t accumulate_tick; /* tick, valid if `accumulated` */
     int64_t accumulator;
     bool accumulated;
-    uint64_t column;    /* of the next mma.last */
-    uint64_t latest;    /* when the last result of more than one tick is ready */
-    uint32_t in_flight; /* superset of the base rows whose result is not ready in tick `next` */
+    uint64_t column;          /* of the next mma.last */
+    uint64_t last_completion; /* of results that take more than one tick */
+    uint32_t in_flight;       /* superset of the base rows whose result is not complete in tick `next_tick` */
     tv_account accounts[OPENNPU_ENGINES];
     tv_emitter emitter;
 } opennpu_timing;
@@ -228,11 +228,12 @@ void opennpu_flush_accumulators(opennpu_machine *machine);
 
 /* timing.c */
 void opennpu_timing_init(opennpu_timing *timing, const opennpu_opcodes *opcodes, const tv_config *config);
-void opennpu_timing_begin(opennpu_timing *timing); /* a program begins when all results are ready */
+void opennpu_timing_begin(opennpu_timing *timing); /* a program begins when all results are complete */
 uint64_t opennpu_timing_earliest(const opennpu_timing *timing, const opennpu_op *op);
 void opennpu_timing_issue(opennpu_timing *timing, const opennpu_op *op, int64_t index);
-/* Without a trace: attributes the ticks from `next` to the first in which the operation may issue; returns that. */
-uint64_t opennpu_timing_wait(opennpu_timing *timing, const opennpu_op *op);
+/* Without a trace: attributes the ticks from `next_tick` to the first in which the operation may issue; returns that.
+ */
+uint64_t opennpu_timing_stall(opennpu_timing *timing, const opennpu_op *op);
 void opennpu_timing_drain(opennpu_timing *timing);
 extern const char *const opennpu_stall_reason_names[OPENNPU_STALL_REASONS];
 

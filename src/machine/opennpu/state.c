@@ -66,9 +66,9 @@ static void print_pending(const opennpu_machine *m, tv_buf *text)
 {
     const opennpu_timing *t = &m->timing;
     for (unsigned r = 0; r < m->l; r++) {
-        if (t->ready[r] <= t->next)
+        if (t->completes[r] <= t->next_tick)
             continue;
-        tv_buf_printf(text, "%svx%u at tick %" PRIu64, text->len ? ", " : "", r, t->ready[r]);
+        tv_buf_printf(text, "%svx%u at tick %" PRIu64, text->len ? ", " : "", r, t->completes[r]);
         print_instruction(m, t->writer[r], text);
     }
     if (!text->len)
@@ -78,12 +78,12 @@ static void print_pending(const opennpu_machine *m, tv_buf *text)
 static void print_port(const opennpu_machine *m, tv_buf *text)
 {
     const opennpu_timing *t = &m->timing;
-    if (t->port_free <= t->next) {
+    if (t->port_free <= t->next_tick) {
         tv_buf_str(text, "free");
         return;
     }
     tv_buf_printf(text, "busy until tick %" PRIu64, t->port_free);
-    print_instruction(m, t->port_user, text);
+    print_instruction(m, t->port_owner, text);
 }
 
 static void print_array(const opennpu_machine *m, tv_buf *text)
@@ -93,10 +93,11 @@ static void print_array(const opennpu_machine *m, tv_buf *text)
         tv_buf_str(text, "no mma yet");
         return;
     }
-    uint64_t ready = t->last_accumulate + t->k + t->column;
+    uint64_t first_tick = t->accumulate_tick + t->k + t->column;
     tv_buf_printf(text,
-                  ready > t->next ? "mma.last can issue at tick %" PRIu64 : "mma.last can issue since tick %" PRIu64,
-                  ready);
+                  first_tick > t->next_tick ? "mma.last can issue at tick %" PRIu64
+                                            : "mma.last can issue since tick %" PRIu64,
+                  first_tick);
 }
 
 bool opennpu_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
@@ -107,12 +108,12 @@ bool opennpu_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out
                                                      "vx24", "vx25", "vx26", "vx27", "vx28", "vx29", "vx30", "vx31"};
     enum value { COLUMN, LUT_A, LUT_B, PENDING, PORT, ARRAY, VALUES };
     static const tv_state_value fixed[] = {
-        [COLUMN] = {"registers", "column", NULL, "column of ACC that the next mma.last takes"},
+        [COLUMN] = {"registers", "column", NULL, "column of ACC that the next mma.last reads"},
         [LUT_A] = {"registers", "lut_a", NULL, "LUT bank A"},
         [LUT_B] = {"registers", "lut_b", NULL, "LUT bank B"},
-        [PENDING] = {"pending", "results", NULL, "registers that are not ready yet"},
+        [PENDING] = {"pending", "results", NULL, "registers whose result is not complete yet"},
         [PORT] = {"pending", "port", NULL, "memory port"},
-        [ARRAY] = {"hazards", "acc", NULL, "what an mma.last waits for"},
+        [ARRAY] = {"hazards", "acc", NULL, "when the next mma.last can issue"},
     };
     opennpu_machine *m = state;
     if (i >= VALUES + m->l)

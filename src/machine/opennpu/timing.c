@@ -15,21 +15,24 @@ const char *const opennpu_stall_reason_names[OPENNPU_STALL_REASONS] = {
 void opennpu_timing_init(opennpu_timing *timing, const opennpu_opcodes *opcodes, const tv_config *config)
 {
     *timing = (opennpu_timing){
-        .opcodes = opcodes, .k = tv_config_integer(config, OPENNPU_PARAM_K), .port_user = -1, .accumulator = -1};
+        .opcodes = opcodes, .k = tv_config_integer(config, OPENNPU_PARAM_K), .port_owner = -1, .accumulator = -1};
     for (unsigned i = 0; i < OPENNPU_L_MAX; i++)
         timing->writer[i] = -1;
     for (unsigned e = 0; e < OPENNPU_ENGINES; e++)
         timing->accounts[e].name = opennpu_engine_names[e];
 }
 
-void opennpu_timing_begin(opennpu_timing *timing) { timing->next = tv_max_u64(timing->next, timing->latest); }
+void opennpu_timing_begin(opennpu_timing *timing)
+{
+    timing->next_tick = tv_max_u64(timing->next_tick, timing->last_completion);
+}
 
 static void find_engine_stalls(const opennpu_timing *t, const opennpu_op *op, tv_stall *stalls)
 {
     if (op->effects & OPENNPU_DRAINS && t->accumulated)
-        tv_stall_extend(&stalls[OPENNPU_STALL_MMA], t->last_accumulate + t->k + t->column, t->accumulator);
+        tv_stall_extend(&stalls[OPENNPU_STALL_MMA], t->accumulate_tick + t->k + t->column, t->accumulator);
     if (op->engine == OPENNPU_ENGINE_PORT)
-        tv_stall_extend(&stalls[OPENNPU_STALL_PORT], t->port_free, t->port_user);
+        tv_stall_extend(&stalls[OPENNPU_STALL_PORT], t->port_free, t->port_owner);
 }
 
 /* Fills `stalls`, which are all zero on entry. */
@@ -38,12 +41,12 @@ static void find_stalls(const opennpu_timing *t, const opennpu_op *op, tv_stall 
     for (unsigned r = 0; r < OPENNPU_REGISTERS; r++)
         for (unsigned i = 0; op->reads >> r & 1 && i < op->rows[r].count; i++) {
             unsigned row = op->rows[r].first + i;
-            tv_stall_extend(&stalls[OPENNPU_STALL_RAW], t->ready[row], t->writer[row]);
+            tv_stall_extend(&stalls[OPENNPU_STALL_RAW], t->completes[row], t->writer[row]);
         }
     for (unsigned i = 0; op->writes && i < op->rows[OPENNPU_RD].count; i++) {
         unsigned row = op->rows[OPENNPU_RD].first + i;
-        if (t->ready[row] > op->latency) /* an earlier write is ready no later than this one's */
-            tv_stall_extend(&stalls[OPENNPU_STALL_WAW], t->ready[row] - op->latency, t->writer[row]);
+        if (t->completes[row] > op->latency) /* an earlier write completes no later than this one's */
+            tv_stall_extend(&stalls[OPENNPU_STALL_WAW], t->completes[row] - op->latency, t->writer[row]);
     }
     find_engine_stalls(t, op, stalls);
 }
@@ -52,10 +55,10 @@ uint64_t opennpu_timing_earliest(const opennpu_timing *t, const opennpu_op *op)
 {
     tv_stall stalls[OPENNPU_STALL_REASONS] = {0};
     find_stalls(t, op, stalls);
-    return tv_stalls_end(stalls, OPENNPU_STALL_REASONS, t->next);
+    return tv_stalls_end(stalls, OPENNPU_STALL_REASONS, t->next_tick);
 }
 
-/* Attributes the ticks from t->next to the issue of the operation, and returns the tick of issue. */
+/* Attributes the ticks from t->next_tick to the issue of the operation, and returns the tick of issue. */
 static inline uint64_t attribute_stalls(opennpu_timing *t, const opennpu_op *op, int64_t index, const tv_stall *stalls)
 {
     const unsigned engine = op->engine;
@@ -65,23 +68,23 @@ static inline uint64_t attribute_stalls(opennpu_timing *t, const opennpu_op *op,
                                         .emitter = &t->emitter,
                                         .index = index,
                                         .reasons = opennpu_stall_reason_names};
-    return tv_attribute_stalls(stalls, OPENNPU_STALL_REASONS, t->next, &accounts);
+    return tv_attribute_stalls(stalls, OPENNPU_STALL_REASONS, t->next_tick, &accounts);
 }
 
-uint64_t opennpu_timing_wait(opennpu_timing *t, const opennpu_op *op)
+uint64_t opennpu_timing_stall(opennpu_timing *t, const opennpu_op *op)
 {
     tv_stall stalls[OPENNPU_STALL_REASONS] = {0};
     for (uint32_t rows = (op->rows_read | op->rows_written) & t->in_flight; rows; rows &= rows - 1) {
         uint32_t row = rows & (0 - rows);
-        uint64_t ready = t->ready[__builtin_ctz(row)];
-        if (ready <= t->next) {
+        uint64_t completes = t->completes[__builtin_ctz(row)];
+        if (completes <= t->next_tick) {
             t->in_flight &= ~row;
             continue;
         }
         if (op->rows_read & row)
-            tv_stall_extend(&stalls[OPENNPU_STALL_RAW], ready, -1);
-        if (op->rows_written & row && ready > op->latency)
-            tv_stall_extend(&stalls[OPENNPU_STALL_WAW], ready - op->latency, -1);
+            tv_stall_extend(&stalls[OPENNPU_STALL_RAW], completes, -1);
+        if (op->rows_written & row && completes > op->latency)
+            tv_stall_extend(&stalls[OPENNPU_STALL_WAW], completes - op->latency, -1);
     }
     find_engine_stalls(t, op, stalls);
     return attribute_stalls(t, op, -1, stalls);
@@ -119,7 +122,7 @@ static void emit_execution(const opennpu_timing *t, const opennpu_op *op, int64_
 void opennpu_timing_issue(opennpu_timing *t, const opennpu_op *op, int64_t index)
 {
     if (op->engine == OPENNPU_ENGINE_PORT)
-        opennpu_flush_port(t, UINT64_MAX);
+        opennpu_account_port(t, UINT64_MAX);
     tv_stall stalls[OPENNPU_STALL_REASONS] = {0};
     find_stalls(t, op, stalls);
     const uint64_t tick = attribute_stalls(t, op, index, stalls), busy = engine_ticks(t, op);
@@ -127,22 +130,22 @@ void opennpu_timing_issue(opennpu_timing *t, const opennpu_op *op, int64_t index
     if (op->engine != OPENNPU_ENGINE_PORT && op->engine != OPENNPU_ENGINE_ISSUE)
         tv_account_busy(&t->accounts[op->engine], tick, tick + busy);
     if (op->engine == OPENNPU_ENGINE_PORT) {
-        t->port_from = tick;
+        t->port_start = tick;
         t->port_free = tick + busy;
-        t->port_user = index;
+        t->port_owner = index;
     }
     if (op->engine == OPENNPU_ENGINE_MMA)
         opennpu_advance_array(t, op, index, tick);
-    opennpu_mark_written(t, op, index, tick + op->latency);
-    t->next = tick + 1;
+    opennpu_scoreboard_write(t, op, index, tick + op->latency);
+    t->next_tick = tick + 1;
     if (tv_is_traced(&t->emitter))
         emit_execution(t, op, index, tick);
 }
 
 void opennpu_timing_drain(opennpu_timing *t)
 {
-    t->latest = tv_max_u64(t->latest, t->next);
-    opennpu_flush_port(t, t->latest);
+    t->last_completion = tv_max_u64(t->last_completion, t->next_tick);
+    opennpu_account_port(t, t->last_completion);
     for (unsigned e = 0; e < OPENNPU_ENGINES; e++)
-        tv_account_finalize(&t->accounts[e], t->latest);
+        tv_account_finalize(&t->accounts[e], t->last_completion);
 }
