@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Benchmarks of decoding, assembling, OpenNPU and queues: several runs of each, beside simple work on the same data in
- * the same process.
+/* Benchmarks of decoding, assembling, OpenNPU and queues. Each row is compared with a simple baseline on the same data
+ * in the same process.
  *
- *   bench [--json] [--runs N] [WORD]    rows whose name has WORD, or all
- *   bench --queue FILE                  reads, checks and times a queue once; prints the most memory that it took, in
- * KiB
+ *   bench [--json] [--runs N] [WORD]    rows whose name contains WORD, or all
+ *   bench --queue FILE                  reads, checks and times a queue once; prints the peak memory in KiB
  *
- * The baseline of a row is named in it: `sum words` adds up the 64-bit words that the row reads; `count newlines` finds
- * the lines of the text with memchr. Figures are for comparing, never for tests. */
+ * Baselines: `sum words` adds the 64-bit words that the row reads; `count newlines` finds the lines of the text with
+ * memchr. The figures are for comparison; no test depends on them. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,21 +36,21 @@ typedef struct bench_data {
     char *queue;
     size_t queue_size;
     char queue_path[BENCH_PATH];
-    const char *self; /* this program */
+    const char *self; /* argv[0] */
     tv_program *queue_program;
     volatile uint64_t sink;
 } bench_data;
 
 typedef struct row {
     const char *name, *unit, *baseline;
-    double amount; /* units a run; 0: the bytes of the queue */
-    double scale;  /* units of work in the unit shown */
-    double goal;   /* in that a second, 0: none */
+    double amount; /* units of work per run; 0: bytes of the queue */
+    double scale;  /* units of work per unit printed */
+    double goal;   /* in units printed per second; 0: none */
     void (*run)(void *data);
     void (*base)(void *data);
 } row;
 
-/* ---- The work ---- */
+/* ---- Measured functions ---- */
 
 static void sum_words(void *user)
 {
@@ -168,7 +167,7 @@ static void check_queue(void *user)
         exit(2);
 }
 
-/* From a file to figures, in memory that is fresh: what is given back after a run goes back to the system. */
+/* Reads, checks and times the queue file; its memory is allocated and released in each run. */
 static void run_queue_file(void *user)
 {
     bench_data *d = user;
@@ -192,9 +191,9 @@ static void simulate(void *user)
     tv_machine_free(machine);
 }
 
-/* ---- The data ---- */
+/* ---- Data ---- */
 
-/* Legal words of every opcode, in a fixed random order. */
+/* Valid instruction words of every opcode, pseudo-random with a fixed seed. */
 static uint64_t random_word(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -213,7 +212,7 @@ static uint64_t random_word(uint64_t *state)
     }
 }
 
-static void make_source(bench_data *d)
+static void generate_source(bench_data *d)
 {
     static const char *const lines[] = {
         "        memset  fmap_shape[3], 64, 1 + 2 * 3, 0x20 ; a comment\n",
@@ -231,8 +230,8 @@ static void make_source(bench_data *d)
     d->source_size = n;
 }
 
-/* Loads, products, vector operations and stores over two buffers each, every entry waiting for what it must. */
-static void make_queue(bench_data *d)
+/* Loads and products over two buffers each, with exact dependencies. */
+static void generate_queue(bench_data *d)
 {
     static const char *const kinds[] = {
         "{\"opcode\": \"DMA_LOAD_TILE\", \"id\": %d, \"layer_id\": \"layer_%d\", \"tensor_role\": \"weight\", "
@@ -251,12 +250,12 @@ static void make_queue(bench_data *d)
     n += (size_t)snprintf(d->queue, cap, "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [\n");
     for (int i = 0; i < 4; i++)
         n += (size_t)snprintf(d->queue + n, cap - n, "{\"opcode\": \"NOP\"},\n");
-    for (int i = 4; i < ENTRIES - 1; i++) /* a load waits for the product two loads ago, a product for its load */
+    for (int i = 4; i < ENTRIES - 1; i++) /* a load depends on the product two loads ago, a product on its load */
         n += (size_t)snprintf(d->queue + n, cap - n, kinds[i % 2], i, i / 1000, i % 2 ? 0 : i * 2048, i / 2 % 2,
                               i % 2 ? i - 1 : i - 3);
     n += (size_t)snprintf(d->queue + n, cap - n, "{\"opcode\": \"END\"}\n]}\n");
     d->queue_size = n;
-    bench_temporary(d->queue_path);
+    bench_make_temporary(d->queue_path);
     FILE *out = fopen(d->queue_path, "w");
     if (!out || fwrite(d->queue, 1, n, out) != n || fclose(out) != 0 ||
         tv_config_new("cmdq", NULL, &d->queue_config) != TV_OK ||
@@ -264,8 +263,8 @@ static void make_queue(bench_data *d)
         exit(3);
 }
 
-/* OpenNPU's programs: operations on VX, VE and VR and in FP32, on registers apart; outer products; and a mix of
- * operations on VX and VR, outer products and table lookups. */
+/* OpenNPU programs: independent integer operations on VX, VE and VR and in FP32; outer products; VX and VR operations
+ * mixed with outer products and table lookups. */
 static void prepare_vector(bench_data *d)
 {
     static const char start[] =
@@ -284,7 +283,7 @@ static void prepare_vector(bench_data *d)
                                 "      vfsub vr6, vr7, vr6\n        .endr\n";
     static const char mmas[] = "        mma.keep vx1, vx2\n        mma.keep vx3, vx1\n        mma.keep vx2, vx3\n      "
                                "  mma.keep vx8, vx10\n        .endr\n";
-    static const char mixed[] =
+    static const char all_units[] =
         "        vadd vx1, vx2, vx3\n        vmul.sat vx4, vx1, vx2\n        mma.keep vx5, vx6\n        vlut.a vx7, "
         "vx4\n"
         "        vadd vr4, vr5, vr6\n        vsub.sat vr7, vr4, vr5\n        mma.keep vx6, vx5\n        vxor vx8, vx7, "
@@ -298,7 +297,7 @@ static void prepare_vector(bench_data *d)
         tv_program **program;
     } programs[] = {{start, lanes, &d->lanes_program},
                     {start, mmas, &d->mma_program},
-                    {"        .target opennpu\n        .rept 100000\n", mixed, &d->vector_program}};
+                    {"        .target opennpu\n        .rept 100000\n", all_units, &d->vector_program}};
     if (tv_codec_new("opennpu", NULL, &d->vector_codec) != TV_OK ||
         tv_config_new("opennpu", NULL, &d->vector_config) != TV_OK)
         exit(3);
@@ -310,7 +309,7 @@ static void prepare_vector(bench_data *d)
     }
 }
 
-static void prepare(bench_data *d, bool queue)
+static void prepare_data(bench_data *d, bool queue)
 {
     static const char loop[] = "        .target pccx\n        .rept 500000\n        memset fmap_shape[1], 1, 2, 3\n"
                                "        cvo.exp l2[8], l2[0], len=8\n        .endr\n";
@@ -323,13 +322,13 @@ static void prepare(bench_data *d, bool queue)
         exit(3);
     for (int i = 0; i < WORDS; i++)
         d->words[i] = random_word(&state);
-    make_source(d);
+    generate_source(d);
     if (queue)
-        make_queue(d);
+        generate_queue(d);
 }
 
-/* `bench --queue FILE`, in a process of its own. */
-static int queue_memory(const char *path)
+/* `bench --queue FILE`. */
+static int print_queue_memory(const char *path)
 {
     char line[256];
     unsigned long kilobytes = 0;
@@ -349,7 +348,7 @@ static int queue_memory(const char *path)
     return 0;
 }
 
-/* The most that a process which does this alone has resident, in MB; 0: it cannot be told. */
+/* Peak resident memory of a process that only reads, checks and times the queue, in MB; 0: unknown. */
 static double peak_megabytes(const bench_data *d)
 {
     char command[2 * BENCH_PATH], line[64] = "";
@@ -361,39 +360,39 @@ static double peak_megabytes(const bench_data *d)
     return pclose(child) == 0 && text ? strtod(line, NULL) * 1024 / 1e6 : 0;
 }
 
-static void measure(const bench_report *report, const row *r, bench_data *data)
+static void measure_row(const bench_report *report, const row *r, bench_data *data)
 {
-    if (!bench_wanted(report, r->name))
+    if (!bench_selected(report, r->name))
         return;
     double amount = r->amount > 0 ? r->amount : (double)data->queue_size;
-    bench_times t = (report->alone ? bench_measure_cold : bench_measure)(r->run, data, report->runs);
+    bench_times t = (report->rows_only ? bench_measure_cold : bench_measure)(r->run, data, report->runs);
     bench_row out = {.name = r->name, .unit = r->unit, .value = bench_rates(amount / r->scale, t), .goal = r->goal};
-    if (!report->alone) {
+    if (!report->rows_only) {
         out.baseline = r->baseline;
         out.times = t.median / amount /
                     (bench_measure(r->base, data, report->runs).median / (r->base == sum_words ? WORDS : amount));
     }
-    bench_put(report, &out);
+    bench_print_row(report, &out);
 }
 
 static const char resident_name[] = "cmdq file of a million entries, JSON: resident at most";
 
-/* A queue's file in a process of its own, which does nothing else. */
+/* Peak memory of reading the queue file in a separate process. */
 static void measure_resident(const bench_report *report, const bench_data *data)
 {
-    if (!bench_wanted(report, resident_name) || report->alone)
+    if (!bench_selected(report, resident_name) || report->rows_only)
         return;
     double peak = peak_megabytes(data);
     if (peak > 0)
-        bench_put(report,
-                  &(bench_row){
-                      .name = resident_name, .unit = "MB", .value = {peak, peak, peak}, .goal = 1500, .lower = true});
+        bench_print_row(
+            report, &(bench_row){
+                        .name = resident_name, .unit = "MB", .value = {peak, peak, peak}, .goal = 1500, .lower = true});
 }
 
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--queue") == 0)
-        return queue_memory(argv[2]);
+        return print_queue_memory(argv[2]);
     static const row rows[] = {
         {"pccx decode", "M words/s", "`sum words`", WORDS, 1e6, 50, decode, sum_words},
         {"pccx assembler", "M lines/s", "`count newlines`", LINES, 1e6, 0.3, assemble, count_newlines},
@@ -415,16 +414,16 @@ int main(int argc, char **argv)
     };
     bench_report report = bench_options(argc, argv);
     bench_data data = {.self = argv[0]};
-    bool queue = bench_wanted(&report, resident_name), any = queue;
+    bool queue = bench_selected(&report, resident_name), any = queue;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        any = any || bench_wanted(&report, rows[i].name);
-        queue = queue || (bench_wanted(&report, rows[i].name) && strncmp(rows[i].name, "cmdq", 4) == 0);
+        any = any || bench_selected(&report, rows[i].name);
+        queue = queue || (bench_selected(&report, rows[i].name) && strncmp(rows[i].name, "cmdq", 4) == 0);
     }
     if (!any)
         return 0;
-    prepare(&data, queue);
+    prepare_data(&data, queue);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        measure(&report, &rows[i], &data);
+        measure_row(&report, &rows[i], &data);
     measure_resident(&report, &data);
     if (queue)
         remove(data.queue_path);

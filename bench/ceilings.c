@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's ceilings: reading memory, and multiply-adds as the widest vector unit that kernels use has them. */
+/* Ceilings of the host: memory bandwidth, and multiply-adds with the widest vector instructions that the kernels use.
+ */
 #include "ceilings.h"
 
 #include <pthread.h>
@@ -11,17 +12,17 @@
 #include "harness.h"
 #include "kernels/cpu.h"
 
-enum { RUNS = 7, ROUNDS = 4000000, SUMS = 8, CHAINS = 16 }; /* chains of additions: enough to hide their latency */
+enum { RUNS = 7, ROUNDS = 4000000, SUMS = 8, CHAINS = 16 }; /* independent chains of additions hide their latency */
 
-typedef struct reading {
+typedef struct read_task {
     const uint64_t *words;
     size_t count;
     volatile uint64_t sum;
-} reading;
+} read_task;
 
-static void read_all(void *user)
+static void sum_memory(void *user)
 {
-    reading *r = user;
+    read_task *r = user;
     uint64_t sums[SUMS] = {0};
     for (size_t i = 0; i < r->count; i += SUMS)
         for (size_t lane = 0; lane < SUMS; lane++)
@@ -38,8 +39,8 @@ static double read_bandwidth(void)
         exit(3);
     madvise(memory, bytes, MADV_HUGEPAGE);
     memset(memory, 1, bytes);
-    reading r = {.words = memory, .count = bytes / sizeof(uint64_t)};
-    double rate = (double)bytes / bench_measure(read_all, &r, RUNS).least;
+    read_task r = {.words = memory, .count = bytes / sizeof(uint64_t)};
+    double rate = (double)bytes / bench_measure(sum_memory, &r, RUNS).min;
     munmap(memory, bytes);
     return rate;
 }
@@ -49,7 +50,7 @@ static double read_bandwidth(void)
 
 static volatile int32_t sink;
 
-/* Operands are opaque to the compiler, so that nothing is worked out beforehand. */
+/* Hides operands from the compiler, which could compute the result at compile time. */
 #define OPAQUE(x) __asm__ volatile("" : "+v"(x))
 
 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) static void multiply_avx512(void *user)
@@ -67,7 +68,7 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) static void mult
         sink += _mm512_reduce_add_epi32(sum[s]);
 }
 
-/* Pairs in 16 bits, widened before they overflow: of 4 by 8 bits every eight times. */
+/* Sums of pairs in 16 bits, widened before they overflow: every eight products for 4 by 8 bits. */
 __attribute__((target("avx2"))) static void multiply_u4s8_avx2(void *user)
 {
     (void)user;
@@ -102,30 +103,30 @@ __attribute__((target("avx2"))) static void multiply_s8s8_avx2(void *user)
         sink += _mm256_extract_epi32(sum[s], 0);
 }
 
-typedef struct piece {
+typedef struct thread_task {
     void (*run)(void *user);
     void *user;
-} piece;
+} thread_task;
 
-static void *run_piece(void *user)
+static void *run_thread_task(void *user)
 {
-    piece *p = user;
+    thread_task *p = user;
     p->run(p->user);
     return NULL;
 }
 
-/* The same work in two threads at once. */
+/* Runs the same work in two threads at once. */
 static void run_twice(void *user)
 {
     pthread_t other;
-    if (pthread_create(&other, NULL, run_piece, user) != 0)
+    if (pthread_create(&other, NULL, run_thread_task, user) != 0)
         exit(3);
-    run_piece(user);
+    run_thread_task(user);
     pthread_join(other, NULL);
 }
 #endif
 
-bench_ceilings bench_find_ceilings(void)
+bench_ceilings bench_measure_ceilings(void)
 {
     bench_ceilings c = {.read = read_bandwidth()};
 #if defined(__x86_64__)
@@ -133,16 +134,16 @@ bench_ceilings bench_find_ceilings(void)
     void (*multiply)(void *user) = NULL;
     if (tv_cpu() == TV_CPU_AVX512) {
         multiply = multiply_avx512;
-        c.u4s8 = c.s8s8 = 64 * (double)ROUNDS * CHAINS / bench_measure(multiply_avx512, NULL, RUNS).least;
+        c.u4s8 = c.s8s8 = 64 * (double)ROUNDS * CHAINS / bench_measure(multiply_avx512, NULL, RUNS).min;
     }
     if (tv_cpu() == TV_CPU_AVX2) {
         multiply = multiply_u4s8_avx2;
-        c.u4s8 = 32 * products / bench_measure(multiply_u4s8_avx2, NULL, RUNS).least;
-        c.s8s8 = 16 * products / bench_measure(multiply_s8s8_avx2, NULL, RUNS).least;
+        c.u4s8 = 32 * products / bench_measure(multiply_u4s8_avx2, NULL, RUNS).min;
+        c.s8s8 = 16 * products / bench_measure(multiply_s8s8_avx2, NULL, RUNS).min;
     }
     if (multiply)
-        c.two_threads = 2 * bench_measure(multiply, NULL, RUNS).least /
-                        bench_measure(run_twice, &(piece){multiply, NULL}, RUNS).least;
+        c.two_threads = 2 * bench_measure(multiply, NULL, RUNS).min /
+                        bench_measure(run_twice, &(thread_task){multiply, NULL}, RUNS).min;
 #endif
     return c;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this host can do at best, on one thread: the measure for the rest. */
+/* Peak rates of this host on one thread, which the rows are compared with. */
 #ifndef TV_BENCH_CEILINGS_H
 #define TV_BENCH_CEILINGS_H
 
 typedef struct bench_ceilings {
-    double read;        /* bytes a second, of memory that is in no cache */
-    double u4s8, s8s8;  /* exact multiply-adds a second of unpacked operands in registers */
-    double two_threads; /* how many times faster two threads multiply than one: 1 on two halves of a core */
+    double read;        /* bytes per second from memory, not from a cache */
+    double u4s8, s8s8;  /* exact multiply-adds per second with unpacked operands in registers */
+    double two_threads; /* speed of two threads relative to one: about 1 on two hyperthreads of a core */
 } bench_ceilings;
 
-/* Exits where there is no memory. */
-bench_ceilings bench_find_ceilings(void);
+/* Exits when out of memory. */
+bench_ceilings bench_measure_ceilings(void);
 
 #endif

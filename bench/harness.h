@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the benchmarks share: their command line, timing of several runs, and rows, which are a line of text or of JSON
- * each. `bench/run` reads the JSON; a row is the same in every program. */
+/* Shared by the benchmark programs: the command line, timing of several runs, and rows, printed as a line of text or of
+ * JSON. `bench/run` reads the JSON. */
 #ifndef TV_BENCH_HARNESS_H
 #define TV_BENCH_HARNESS_H
 
@@ -10,51 +10,51 @@ enum { BENCH_RUNS_MAX = 99, BENCH_PATH = 4096 };
 
 typedef struct bench_report {
     bool json;
-    bool alone;         /* nothing but the rows: no ceilings, no warm-up; for profiles */
-    int runs;           /* odd or even, from 1 */
-    const char *wanted; /* a row's name must have it */
+    bool rows_only;     /* no ceilings, baselines and warm-up; for profiling */
+    int runs;           /* 1 to BENCH_RUNS_MAX */
+    const char *filter; /* print rows whose name contains this */
     const char *model;  /* file of the 110M model, or NULL */
-    int tokens;         /* of a run of decoding */
+    int tokens;         /* generated per run of decoding */
 } bench_report;
 
 typedef struct bench_times {
-    double least, median, most;
+    double min, median, max;
 } bench_times;
 
 typedef struct bench_row {
     const char *name, *unit;
     bench_times value;    /* in the unit */
-    const char *of;       /* what the goal is a part of, or NULL: the value itself is judged */
-    double ceiling;       /* that, in the unit; 0: it is not known here */
-    double goal;          /* 0: there is none */
-    bool lower;           /* less is better */
-    const char *baseline; /* simple work on the same data, or NULL */
-    double times;         /* how many times longer than that a unit takes */
+    const char *of;       /* what the ratio refers to, or NULL: the goal is for the value itself */
+    double ceiling;       /* its value, in the same unit; 0: unknown */
+    double goal;          /* 0: none */
+    bool lower;           /* lower is better */
+    const char *baseline; /* name of the simple work on the same data, or NULL */
+    double times;         /* time per unit, relative to the baseline */
 } bench_row;
 
-/* [--json] [--alone] [--runs N] [--tokens N] [--model FILE] [WORD]; anything else ends the program with status 2. */
+/* [--json] [--rows-only] [--runs N] [--tokens N] [--model FILE] [WORD]; exits with status 2 on anything else. */
 bench_report bench_options(int argc, char **argv);
 
-bool bench_wanted(const bench_report *report, const char *name);
+bool bench_selected(const bench_report *report, const char *name);
 
-double bench_now(void); /* seconds */
+double bench_seconds(void); /* seconds */
 
-/* Sorts `t`. */
-bench_times bench_times_of(double *t, int count);
+/* Minimum, median and maximum; sorts `t`. */
+bench_times bench_sort_times(double *t, int count);
 
-/* Seconds of each of `runs` calls, after one more. */
+/* Seconds per call over `runs` calls, after a warm-up call. */
 bench_times bench_measure(void (*run)(void *user), void *user, int runs);
-bench_times bench_measure_cold(void (*run)(void *user), void *user, int runs); /* without that one */
+bench_times bench_measure_cold(void (*run)(void *user), void *user, int runs); /* no warm-up */
 
-/* A profiler that reads $BENCH_CONTROL, as perf does with --control, looks only between "enable" and "disable". */
+/* Enables or disables a profiler that reads $BENCH_CONTROL, as perf does with --control. */
 void bench_profile(bool on);
 
-/* `amount` units of work in each of the times, as units a second. */
+/* Units per second for `amount` units of work in each of the times. */
 bench_times bench_rates(double amount, bench_times seconds);
 
-/* Makes an empty file in $TMPDIR, or /tmp; exits where it cannot. */
-void bench_temporary(char path[BENCH_PATH]);
+/* Creates an empty file in $TMPDIR, or /tmp; exits on failure. */
+void bench_make_temporary(char path[BENCH_PATH]);
 
-void bench_put(const bench_report *report, const bench_row *row);
+void bench_print_row(const bench_report *report, const bench_row *row);
 
 #endif

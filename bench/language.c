@@ -17,13 +17,13 @@ enum {
     CONTEXT = 512,
     PREFILL = 256,
     PROMPT = PREFILL - 4
-}; /* with the token that begins a text, and the three bytes of the space before it, PREFILL */
+}; /* plus BOS and the three byte tokens of the leading space */
 
 static const random_dims llama110m = {768, 2048, 12, 12, 12, 32000, 1024, true};
 
 bool language_write(const char *path) { return random_model_write(&llama110m, TV_GGUF_Q8_0, path); }
 
-static void must(tv_status status)
+static void check_status(tv_status status)
 {
     if (status == TV_OK)
         return;
@@ -31,39 +31,39 @@ static void must(tv_status status)
     exit(3);
 }
 
-static tv_llm_session *session_of(tv_llm *llm, const char *target, unsigned bits, unsigned threads)
+static tv_llm_session *open_session(tv_llm *llm, const char *target, unsigned bits, unsigned threads)
 {
     tv_config *config;
     tv_llm_session *session;
-    must(tv_config_new(target, NULL, &config));
-    must(tv_llm_session_new(llm,
-                            &(tv_llm_options){.size = sizeof(tv_llm_options),
-                                              .target = target,
-                                              .config = config,
-                                              .threads = threads,
-                                              .weight_bits = bits,
-                                              .context = CONTEXT,
-                                              .sample = "a"},
-                            NULL, &session));
+    check_status(tv_config_new(target, NULL, &config));
+    check_status(tv_llm_session_new(llm,
+                                    &(tv_llm_options){.size = sizeof(tv_llm_options),
+                                                      .target = target,
+                                                      .config = config,
+                                                      .threads = threads,
+                                                      .weight_bits = bits,
+                                                      .context = CONTEXT,
+                                                      .sample = "a"},
+                                    NULL, &session));
     tv_config_free(config);
     return session;
 }
 
 /* ---- Opening ---- */
 
-typedef struct memory {
-    unsigned long most, anonymous, file; /* KiB */
-} memory;
+typedef struct memory_usage {
+    unsigned long peak, anonymous, file; /* KiB */
+} memory_usage;
 
-/* The largest value of each so far; `most` is the system's own record. */
-static void look(memory *m)
+/* Updates the maximum of each value; `peak` is recorded by the kernel. */
+static void read_memory_usage(memory_usage *m)
 {
     char line[256];
     unsigned long n;
     FILE *status = fopen("/proc/self/status", "r");
     while (status && fgets(line, sizeof line, status)) {
         if (sscanf(line, "VmHWM: %lu", &n) == 1)
-            m->most = n;
+            m->peak = n;
         else if (sscanf(line, "RssAnon: %lu", &n) == 1 && n > m->anonymous)
             m->anonymous = n;
         else if (sscanf(line, "RssFile: %lu", &n) == 1 && n > m->file)
@@ -73,23 +73,22 @@ static void look(memory *m)
         fclose(status);
 }
 
-typedef struct watch {
-    memory seen;
+typedef struct memory_watch {
+    memory_usage max;
     atomic_bool done;
-} watch;
+} memory_watch;
 
-static void *keep_looking(void *user)
+static void *watch_memory(void *user)
 {
-    watch *w = user;
+    memory_watch *w = user;
     while (!w->done) {
-        look(&w->seen);
+        read_memory_usage(&w->max);
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
     return NULL;
 }
 
-/* The model as it lies in the machine's memory: matrices with their scales, and pccx's table of embeddings, which is
- * BF16. */
+/* Bytes of the model in the machine's memory: matrices with their scales, and pccx's BF16 table of embeddings. */
 static double quantized_bytes(const char *target, unsigned bits)
 {
     const random_dims *s = &llama110m;
@@ -103,22 +102,22 @@ static double quantized_bytes(const char *target, unsigned bits)
 bool language_load(const char *target, unsigned bits, const char *path)
 {
     tv_llm *llm;
-    watch w = {.done = false};
+    memory_watch w = {.done = false};
     pthread_t watcher;
-    if (pthread_create(&watcher, NULL, keep_looking, &w) != 0)
+    if (pthread_create(&watcher, NULL, watch_memory, &w) != 0)
         return false;
-    double start = bench_now();
-    must(tv_llm_open(path, NULL, &llm));
-    tv_llm_session *session = session_of(llm, target, bits, 1);
-    double seconds = bench_now() - start;
+    double start = bench_seconds();
+    check_status(tv_llm_open(path, NULL, &llm));
+    tv_llm_session *session = open_session(llm, target, bits, 1);
+    double seconds = bench_seconds() - start;
     w.done = true;
     pthread_join(watcher, NULL);
-    memory now = {0};
-    look(&now);
-    printf(
-        "{\"seconds\": %.6g, \"most\": %.6g, \"anonymous\": %.6g, \"file\": %.6g, \"held\": %.6g, \"weights\": %.6g}\n",
-        seconds, 1024e-6 * (double)now.most, 1024e-6 * (double)w.seen.anonymous, 1024e-6 * (double)w.seen.file,
-        1024e-6 * (double)(now.anonymous + now.file), quantized_bytes(target, bits) / 1e6);
+    memory_usage now = {0};
+    read_memory_usage(&now);
+    printf("{\"seconds\": %.6g, \"peak\": %.6g, \"anonymous\": %.6g, \"file\": %.6g, \"resident\": %.6g, \"weights\": "
+           "%.6g}\n",
+           seconds, 1024e-6 * (double)now.peak, 1024e-6 * (double)w.max.anonymous, 1024e-6 * (double)w.max.file,
+           1024e-6 * (double)(now.anonymous + now.file), quantized_bytes(target, bits) / 1e6);
     tv_llm_session_free(session);
     tv_llm_free(llm);
     return true;
@@ -133,60 +132,60 @@ typedef struct task {
     int tokens; /* 0: a prefill of PROMPT */
 } task;
 
-/* Tokens, or multiply-adds of a prefill, a second. */
-static bench_times rates(const bench_report *r, const task *t, unsigned threads)
+/* Tokens per second, or multiply-adds per second of a prefill. */
+static bench_times measure_rates(const bench_report *r, const task *t, unsigned threads)
 {
     double taken[BENCH_RUNS_MAX], macs = 0;
     char prompt[PROMPT + 1] = "a";
     if (!t->tokens)
         memset(prompt, 'a', PROMPT);
     for (int i = 0; i < r->runs; i++) {
-        tv_llm_session *session = session_of(t->llm, t->target, t->bits, threads);
+        tv_llm_session *session = open_session(t->llm, t->target, t->bits, threads);
         tv_llm_summary s = {.size = sizeof s};
         tv_stats stats = {.size = sizeof stats};
         bench_profile(true);
-        must(tv_llm_generate(session, prompt, t->tokens ? (uint32_t)t->tokens : 1,
-                             &(tv_llm_sampling){sizeof(tv_llm_sampling), 0, 1, 1}, NULL, NULL, NULL));
+        check_status(tv_llm_generate(session, prompt, t->tokens ? (uint32_t)t->tokens : 1,
+                                     &(tv_llm_sampling){sizeof(tv_llm_sampling), 0, 1, 1}, NULL, NULL, NULL));
         bench_profile(false);
         tv_llm_session_summary(session, &s);
-        must(t->tokens || s.prompt_tokens == PREFILL ? TV_OK : TV_ERR_INPUT);
+        check_status(t->tokens || s.prompt_tokens == PREFILL ? TV_OK : TV_ERR_INPUT);
         tv_machine_stats(s.machine, &stats);
         macs = (double)stats.macs;
         taken[i] = t->tokens ? s.seconds / s.tokens : s.prompt_seconds;
         tv_llm_session_free(session);
     }
-    return bench_rates(t->tokens ? 1 : macs / 1e9, bench_times_of(taken, r->runs));
+    return bench_rates(t->tokens ? 1 : macs / 1e9, bench_sort_times(taken, r->runs));
 }
 
-/* `row` is that of one thread but for its name and value; two are judged beside one. */
-static void task_rows(const bench_report *r, const task *t, const char *name, bench_row row)
+/* Prints the row of one thread, and that of two threads relative to it. `row` lacks the name and the value. */
+static void print_task_rows(const bench_report *r, const task *t, const char *name, bench_row row)
 {
     char two[80];
     bench_times one = {0};
     snprintf(two, sizeof two, "%s, 2 threads", name);
-    bool first = bench_wanted(r, name), second = bench_wanted(r, two) && !(r->alone && first);
-    if (first || (second && !r->alone))
-        one = rates(r, t, 1);
+    bool first = bench_selected(r, name), second = bench_selected(r, two) && !(r->rows_only && first);
+    if (first || (second && !r->rows_only))
+        one = measure_rates(r, t, 1);
     row.name = name;
     row.value = one;
     if (first)
-        bench_put(r, &row);
+        bench_print_row(r, &row);
     if (second)
-        bench_put(r, &(bench_row){.name = two,
-                                  .unit = row.unit,
-                                  .value = rates(r, t, 2),
-                                  .of = "one thread",
-                                  .ceiling = one.median,
-                                  .goal = 1.7});
+        bench_print_row(r, &(bench_row){.name = two,
+                                        .unit = row.unit,
+                                        .value = measure_rates(r, t, 2),
+                                        .of = "one thread",
+                                        .ceiling = one.median,
+                                        .goal = 1.7});
 }
 
-static bool any_wanted(const bench_report *r, const char *const *names, size_t count)
+static bool any_selected(const bench_report *r, const char *const *names, size_t count)
 {
     char two[80];
     bool any = false;
     for (size_t i = 0; i < count; i++) {
         snprintf(two, sizeof two, "%s, 2 threads", names[i]);
-        any = any || bench_wanted(r, two);
+        any = any || bench_selected(r, two);
     }
     return any;
 }
@@ -200,20 +199,21 @@ void language_rows(const bench_report *r, const bench_ceilings *c)
         {NULL, "pccx", 4, r->tokens}, {NULL, "cmdq", 4, r->tokens}, {NULL, "cmdq", 8, r->tokens}, {NULL, "cmdq", 4, 0}};
     static const double goals[] = {150, 150, 90};
     tv_llm *llm;
-    if (!any_wanted(r, names, sizeof names / sizeof names[0]))
+    if (!any_selected(r, names, sizeof names / sizeof names[0]))
         return;
     if (!r->model) {
-        bench_temporary(path);
+        bench_make_temporary(path);
         if (!language_write(path))
             exit(3);
     }
-    must(tv_llm_open(r->model ? r->model : path, NULL, &llm));
+    check_status(tv_llm_open(r->model ? r->model : path, NULL, &llm));
     for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
         tasks[i].llm = llm;
-        task_rows(r, &tasks[i], names[i],
-                  tasks[i].tokens
-                      ? (bench_row){.unit = "tokens/s", .goal = goals[i]}
-                      : (bench_row){.unit = "GMAC/s", .of = "u4 x s8 peak", .ceiling = c->u4s8 / 1e9, .goal = 0.4});
+        print_task_rows(
+            r, &tasks[i], names[i],
+            tasks[i].tokens
+                ? (bench_row){.unit = "tokens/s", .goal = goals[i]}
+                : (bench_row){.unit = "GMAC/s", .of = "u4 x s8 peak", .ceiling = c->u4s8 / 1e9, .goal = 0.4});
     }
     tv_llm_free(llm);
     if (!r->model)

@@ -6,15 +6,15 @@
 #include "ceilings.h"
 #include "harness.h"
 
-/* The model, as Q8_0. False: it could not be written. */
+/* Writes the model as Q8_0. Returns false on failure. */
 bool language_write(const char *path);
 
 /* Opens and quantizes the model in `path` for a machine, with weights of `bits` bits, and prints one line of JSON: the
- * seconds, the most memory that was resident meanwhile, and the bytes of the quantized weights. For a process that does
- * nothing else. */
+ * seconds, the peak resident memory, and the bytes of the quantized weights. Must be run in a process that does nothing
+ * else. */
 bool language_load(const char *target, unsigned bits, const char *path);
 
-/* Decoding and prefill. */
+/* Prints the rows of decoding and prefill. */
 void language_rows(const bench_report *report, const bench_ceilings *ceilings);
 
 #endif

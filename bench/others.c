@@ -23,7 +23,7 @@ void (*const bench_openblas)(int, int, int, const float *, const float *, float 
 #ifdef WITH_ONEDNN
 #include <oneapi/dnnl/dnnl.h>
 
-/* Its threads are OpenMP's, which looks at OMP_NUM_THREADS when the process begins. */
+/* Uses OpenMP threads, whose number is read from OMP_NUM_THREADS when the process starts. */
 static void onednn(int m, int n, int k, const int8_t *a, const int8_t *b, int32_t *c)
 {
     const int32_t zero = 0;

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of benchmarks: their order, tables of them, saved runs and comparisons.
 
-A row is {"name", "unit", "median", "least", "most", "better": "higher" or "lower"} and, where there is one, "of" and "reached"
-(the median as a part of what the host can do, or of another row), "goal" (of "reached", or of the median where there is no
-"of"), "baseline" and "times" (how many times longer than simple work on the same data). A saved run is
+A row is {"name", "unit", "median", "min", "max", "better": "higher" or "lower"} and, where there is one, "of" and "reached"
+(the median relative to a ceiling of the host, or to another row), "goal" (for "reached", or for the median if there is no
+"of"), "baseline" and "times" (time per unit relative to simple work on the same data). A saved run is
 {"format": FORMAT, "machine": {name: text or number}, "host": {name: number}, "rows": [row, ...]}."""
 
 import json
 import math
 
-FORMAT = "trivet benchmarks 1"
+FORMAT = "trivet benchmarks 2"
+FORMAT_1 = "trivet benchmarks 1"  # min and max were called least and most
 SIZE_MAX = 4 << 20
 ROWS_MAX = 1000
 TEXT_MAX = 200
 
-# In a table rows stand in this order; what is not here comes last.
+# Order of the rows in a table; others are last.
 ORDER = ["pccx GEMV", "pccx GEMM", "CMDQ TE W4A8", "CMDQ TE W8A8", "OpenBLAS", "oneDNN", "opennpu, K = 64: mix", "opennpu, K = 64: mma", "cmdq file",
          "cmdq load and timing", "GEMM of 512", "decode of", "prefill of", "load and quantize", "memory of", "2 threads", "trivet "]
 
@@ -27,16 +28,16 @@ class Damaged(Exception):
 
 
 def ordered(rows):
-    def place(row):
+    def rank(row):
         name = row["name"]
         if name.endswith("2 threads"):
             return ORDER.index("2 threads")
         return next((i for i, start in enumerate(ORDER) if name.startswith(start)), len(ORDER))
-    return sorted(rows, key=place)
+    return sorted(rows, key=rank)
 
 
 def met(row):
-    """True or False, or None where there is no goal."""
+    """True or False, or None if there is no goal."""
     if row.get("goal") is None:
         return None
     value = row["reached"] if row.get("of") else row["median"]
@@ -68,9 +69,9 @@ def goal_text(row):
 
 
 def cells(row):
-    verdict = met(row)
-    return [row["name"], number(row["median"]), row["unit"], "%s to %s" % (number(row["least"]), number(row["most"])), ratio_text(row), goal_text(row),
-            "" if verdict is None else "met" if verdict else "NOT MET"]
+    result = met(row)
+    return [row["name"], number(row["median"]), row["unit"], "%s to %s" % (number(row["min"]), number(row["max"])), ratio_text(row), goal_text(row),
+            "" if result is None else "met" if result else "NOT MET"]
 
 
 def layout(head, lines, markdown, right):
@@ -83,12 +84,12 @@ def layout(head, lines, markdown, right):
 
 
 def described(run, markdown):
-    """The machine and what it can do at best, a line each."""
+    """The machine and its ceilings, one line each."""
     machine, host = run["machine"], run["host"]
     lines = ["%s: %s" % (key.replace("_", " "), value) for key, value in machine.items()]
-    parts = ["%s %s%s" % (HOST[key][0], number(host[key]), " " + HOST[key][1] if HOST[key][1] else "") for key in HOST if key in host]
-    if parts:
-        lines.append("the host at best, one thread: " + "; ".join(parts))
+    rates = ["%s %s%s" % (HOST[key][0], number(host[key]), " " + HOST[key][1] if HOST[key][1] else "") for key in HOST if key in host]
+    if rates:
+        lines.append("ceilings of the host, one thread: " + "; ".join(rates))
     return "".join(("- " if markdown else "") + line + "\n" for line in lines)
 
 
@@ -96,10 +97,10 @@ def table(run, markdown=False):
     lines = [cells(row) for row in ordered(run["rows"])]
     if markdown:
         lines = [line[:-1] + [line[-1].replace("NOT MET", "**not met**")] for line in lines]
-    head = ["work", "median", "unit", "least to most", "ratio", "goal", ""]
+    head = ["work", "median", "unit", "min to max", "ratio", "goal", ""]
     missed = sum(met(row) is False for row in run["rows"])
-    judged = sum(met(row) is not None for row in run["rows"])
-    return described(run, markdown) + "\n" + layout(head, lines, markdown, {1}) + "\n%d of %d goals met\n" % (judged - missed, judged)
+    with_goal = sum(met(row) is not None for row in run["rows"])
+    return described(run, markdown) + "\n" + layout(head, lines, markdown, {1}) + "\n%d of %d goals met\n" % (with_goal - missed, with_goal)
 
 
 # ---- Comparing ----
@@ -107,13 +108,13 @@ def table(run, markdown=False):
 def difference(old, new):
     """"same" where the medians differ by no more than either run's spread, else "better" or "worse"."""
     apart = abs(new["median"] - old["median"])
-    if apart <= max(old["most"] - old["least"], new["most"] - new["least"]) or apart <= 0.005 * abs(old["median"]):
+    if apart <= max(old["max"] - old["min"], new["max"] - new["min"]) or apart <= 0.005 * abs(old["median"]):
         return "same"
     return "better" if (new["median"] > old["median"]) == (new["better"] == "higher") else "worse"
 
 
 def compared(old, new, markdown=False):
-    """The new run beside the old one, row by row."""
+    """The new run compared with the old one, row by row."""
     before = {row["name"]: row for row in old["rows"]}
     lines, counts = [], {"same": 0, "better": 0, "worse": 0}
     for key, (name, unit) in HOST.items():
@@ -124,12 +125,12 @@ def compared(old, new, markdown=False):
         if not was or was["unit"] != row["unit"] or was["better"] != row["better"]:
             lines.append([row["name"], "", number(row["median"]), row["unit"], "", "new"])
             continue
-        verdict = difference(was, row)
-        counts[verdict] += 1
+        result = difference(was, row)
+        counts[result] += 1
         times = "%.3f" % (row["median"] / was["median"]) if was["median"] else ""
-        lines.append([row["name"], number(was["median"]), number(row["median"]), row["unit"], times, "" if verdict == "same" else verdict])
+        lines.append([row["name"], number(was["median"]), number(row["median"]), row["unit"], times, "" if result == "same" else result])
     lines += [[row["name"], number(row["median"]), "", row["unit"], "", "not run"] for row in ordered(before.values())]
-    changed = ["%s%s: %s, now %s\n" % ("- " if markdown else "", key.replace("_", " "), old["machine"].get(key, "not told"), new["machine"].get(key, "not told"))
+    changed = ["%s%s: %s, now %s\n" % ("- " if markdown else "", key.replace("_", " "), old["machine"].get(key, "unknown"), new["machine"].get(key, "unknown"))
                for key in list(dict.fromkeys(list(old["machine"]) + list(new["machine"]))) if old["machine"].get(key) != new["machine"].get(key)]
     head = ["work", "old", "new", "unit", "new / old", ""]
     return ("".join(changed) + ("\n" if changed else "") + layout(head, lines, markdown, {1, 2, 4}) +
@@ -146,41 +147,44 @@ def is_text(x):
     return isinstance(x, str) and 0 < len(x) <= TEXT_MAX and x.isprintable()
 
 
-def want(condition, text):
+def require(condition, text):
     if not condition:
         raise Damaged(text)
 
 
 def checked_row(row, where):
     """The row's own entries, checked."""
-    want(isinstance(row, dict), "%s is no object" % where)
+    require(isinstance(row, dict), "%s is not an object" % where)
     for key in ("name", "unit"):
-        want(is_text(row.get(key)), "%s.%s is no text of 1 to %d printable characters" % (where, key, TEXT_MAX))
-    for key in ("median", "least", "most"):
-        want(is_number(row.get(key)) and row[key] >= 0, "%s.%s is no number from 0" % (where, key))
-    want(row["least"] <= row["median"] <= row["most"], "%s: the median is not from the least to the most" % where)
-    want(row.get("better") in ("higher", "lower"), "%s.better is neither \"higher\" nor \"lower\"" % where)
+        require(is_text(row.get(key)), "%s.%s is not a text of 1 to %d printable characters" % (where, key, TEXT_MAX))
+    for key in ("median", "min", "max"):
+        require(is_number(row.get(key)) and row[key] >= 0, "%s.%s is not a non-negative number" % (where, key))
+    require(row["min"] <= row["median"] <= row["max"], "%s: the median is not between min and max" % where)
+    require(row.get("better") in ("higher", "lower"), "%s.better is neither \"higher\" nor \"lower\"" % where)
     for text, value in (("of", "reached"), ("baseline", "times")):
-        want((text in row) == (value in row), "%s has one of %s and %s" % (where, text, value))
-        want(text not in row or is_text(row[text]) and is_number(row[value]), "%s.%s or .%s is not what it must be" % (where, text, value))
-    want("goal" not in row or is_number(row["goal"]), "%s.goal is no number" % where)
-    keys = ("name", "unit", "median", "least", "most", "better", "of", "reached", "goal", "baseline", "times")
+        require((text in row) == (value in row), "%s has only one of %s and %s" % (where, text, value))
+        require(text not in row or is_text(row[text]) and is_number(row[value]), "%s.%s or .%s has the wrong type" % (where, text, value))
+    require("goal" not in row or is_number(row["goal"]), "%s.goal is not a number" % where)
+    keys = ("name", "unit", "median", "min", "max", "better", "of", "reached", "goal", "baseline", "times")
     return {key: row[key] for key in keys if key in row}
 
 
 def read_run(data):
-    """A saved run from the bytes of its file, checked whole. Raises Damaged, with what is wrong."""
-    want(len(data) <= SIZE_MAX, "it has more than %d bytes" % SIZE_MAX)
+    """Reads and checks a saved run of either format. Raises Damaged."""
+    require(len(data) <= SIZE_MAX, "it has more than %d bytes" % SIZE_MAX)
     try:
         run = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise Damaged("it is not JSON: %s" % str(error)[:TEXT_MAX]) from None
-    want(isinstance(run, dict) and run.get("format") == FORMAT, "it does not say \"format\": \"%s\"" % FORMAT)
+    require(isinstance(run, dict) and run.get("format") in (FORMAT, FORMAT_1), "\"format\" is not \"%s\"" % FORMAT)
     machine, host, rows = run.get("machine"), run.get("host"), run.get("rows")
-    want(isinstance(machine, dict) and len(machine) <= 32 and all(is_text(k) and (is_text(v) or is_number(v)) for k, v in machine.items()),
-         "\"machine\" is no object of texts and numbers")
-    want(isinstance(host, dict) and all(is_number(host[k]) and host[k] >= 0 for k in HOST if k in host), "\"host\" is no object of numbers")
-    want(isinstance(rows, list) and len(rows) <= ROWS_MAX, "\"rows\" is no list of at most %d" % ROWS_MAX)
+    require(isinstance(machine, dict) and len(machine) <= 32 and all(is_text(k) and (is_text(v) or is_number(v)) for k, v in machine.items()),
+         "\"machine\" is not an object of texts and numbers")
+    require(isinstance(host, dict) and all(is_number(host[k]) and host[k] >= 0 for k in HOST if k in host), "\"host\" is not an object of numbers")
+    require(isinstance(rows, list) and len(rows) <= ROWS_MAX, "\"rows\" is not a list of at most %d" % ROWS_MAX)
+    if run["format"] == FORMAT_1:
+        names = {"least": "min", "most": "max"}
+        rows = [{names.get(key, key): value for key, value in row.items()} if isinstance(row, dict) else row for row in rows]
     rows = [checked_row(row, "rows[%d]" % i) for i, row in enumerate(rows)]
-    want(len({row["name"] for row in rows}) == len(rows), "two rows have the same name")
+    require(len({row["name"] for row in rows}) == len(rows), "two rows have the same name")
     return {"format": FORMAT, "machine": machine, "host": {k: host[k] for k in HOST if k in host}, "rows": rows}

@@ -50,19 +50,23 @@ def check_json(old):
         status, _, errors = run("--show", "old.json", "--json", path)
         check("JSON into a file", status and errors)
         status, text, _ = run("--show", path, "--against", "old.json")
+        first = json.dumps(old).replace(old["format"], "trivet benchmarks 1").replace('"min"', '"least"').replace('"max"', '"most"')
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(first)
+        check("a run of format 1 is read", run("--show", path)[:2] != run("--show", "old.json")[:2])
         check("the same run again differs nowhere", "0 better and 0 worse by more than the spread of either run, 7 the same" not in text)
 
 
 # ---- Comparing ----
 
 def classification(folder, old, new, better):
-    """What the comparison says of a row (least, median, most) before and after."""
+    """What the comparison says of a row (low, median, high) before and after."""
     paths = []
-    for name, (least, median, most) in (("old", old), ("new", new)):
-        row = {"name": "x", "unit": "u", "median": median, "least": least, "most": most, "better": better}
+    for name, (low, median, high) in (("old", old), ("new", new)):
+        row = {"name": "x", "unit": "u", "median": median, "min": low, "max": high, "better": better}
         paths.append(os.path.join(folder, name + ".json"))
         with open(paths[-1], "w", encoding="utf-8") as out:
-            json.dump({"format": "trivet benchmarks 1", "machine": {}, "host": {}, "rows": [row]}, out)
+            json.dump({"format": "trivet benchmarks 2", "machine": {}, "host": {}, "rows": [row]}, out)
     status, text, errors = run("--show", paths[1], "--against", paths[0])
     line = next((line for line in reversed(text.splitlines()) if line.startswith("x ")), "")
     return line.split()[-1] if status == 0 and line.split()[-1] in ("better", "worse") else errors or "same"
@@ -82,9 +86,9 @@ def check_comparisons():
         ((0, 0, 0), (1, 1, 1), "lower", "worse"),
     ]
     with tempfile.TemporaryDirectory() as folder:
-        for old, new, better, wanted in cases:
+        for old, new, better, expected in cases:
             found = classification(folder, old, new, better)
-            check("%s then %s, %s is better" % (old, new, better), found != wanted and "%s instead of %s" % (found, wanted))
+            check("%s then %s, %s is better" % (old, new, better), found != expected and "%s instead of %s" % (found, expected))
 
 
 # ---- Damaged files ----
@@ -106,7 +110,7 @@ def check_damaged(old):
     cases = {
         "empty": "", "no JSON": "pccx 12", "cut off": json.dumps(old)[:-20], "a list": "[]", "a number": "1", "no text": b"\xff\xfe\x00", "deep": "[" * 100000,
         "a huge whole number": '{"format": ' + "9" * 10000 + "}", "large": " " * (5 << 20),
-        "another format": changed(old, ["format"], "trivet benchmarks 2"), "no format": changed(old, ["format"], KeyError),
+        "another format": changed(old, ["format"], "trivet benchmarks 3"), "no format": changed(old, ["format"], KeyError),
         "no rows": changed(old, ["rows"], KeyError), "rows that are an object": changed(old, ["rows"], {}), "a row that is a text": changed(old, ["rows", 1], "x"),
         "too many rows": changed(old, ["rows"], old["rows"] * 200), "a row twice": changed(old, ["rows"], old["rows"] + old["rows"][:1]),
         "no machine": changed(old, ["machine"], KeyError), "a machine's list": changed(old, ["machine", "processor"], []),
@@ -116,7 +120,7 @@ def check_damaged(old):
         "a unit that is a number": changed(old, ["rows", 0, "unit"], 3), "no median": changed(old, ["rows", 0, "median"], KeyError),
         "a median that is true": changed(old, ["rows", 0, "median"], True), "a median that is no number": changed(old, ["rows", 0, "median"], float("nan")),
         "an infinite median": changed(old, ["rows", 0, "median"], float("inf")), "a median of 400 digits": changed(old, ["rows", 0, "median"], 10 ** 400),
-        "a median above the most": changed(old, ["rows", 0, "median"], 3), "a negative least": changed(old, ["rows", 0, "least"], -1),
+        "a median above the maximum": changed(old, ["rows", 0, "median"], 3), "a negative minimum": changed(old, ["rows", 0, "min"], -1),
         "neither better": changed(old, ["rows", 0, "better"], "faster"), "a goal that is a text": changed(old, ["rows", 0, "goal"], "5"),
         "an infinite goal": changed(old, ["rows", 0, "goal"], float("inf")), "of without reached": changed(old, ["rows", 2, "reached"], KeyError),
         "reached without of": changed(old, ["rows", 2, "of"], KeyError), "a baseline without times": changed(old, ["rows", 6, "times"], KeyError),
@@ -129,13 +133,13 @@ def check_damaged(old):
                 out.write(data if isinstance(data, bytes) else data.encode())
             for arguments in (["--show", path], ["--show", "new.json", "--against", path]):
                 status, text, errors = run(*arguments)
-                well = status == 2 and not text and errors.startswith("bench/run: '%s' is no saved run: " % path) and errors.count("\n") == 1 and "\x1b" not in errors
-                check("%s, %s" % (name, arguments[0]), not well and "status %d: %s%s" % (status, text, errors))
+                rejected = status == 2 and not text and errors.startswith("bench/run: '%s' is not a saved run: " % path) and errors.count("\n") == 1 and "\x1b" not in errors
+                check("%s, %s" % (name, arguments[0]), not rejected and "status %d: %s%s" % (status, text, errors))
 
 
 # ---- What cannot be measured ----
 
-def check_refusals():
+def check_rejected_arguments():
     with tempfile.TemporaryDirectory() as folder:
         info = os.path.join(folder, "meson-info")
         os.mkdir(info)
@@ -145,17 +149,17 @@ def check_refusals():
         cases = [
             (["--show", "nowhere.json"], None, 2, "cannot read 'nowhere.json': No such file or directory"),
             (["--against", "nowhere.json"], None, 2, "cannot read 'nowhere.json'"),
-            (["--show", "old.json", "no such row"], None, 2, "no row's name has 'no such row'"),
+            (["--show", "old.json", "no such row"], None, 2, "no row's name contains 'no such row'"),
             (["--show", "old.json", "--json", "nowhere/x.json"], None, 3, "cannot write 'nowhere/x.json'"),
             (["--runs", "0"], None, 2, "a number from 1 to 99"), (["--runs", "100"], None, 2, "a number from 1 to 99"), (["--runs", "x"], None, 2, "a number from 1 to 99"),
             (["--runs", "\u0663"], None, 2, "a number from 1 to 99"), (["--frobnicate"], None, 2, "unrecognized arguments"),
             (["--with", "perf"], None, 2, "--with goes with --profile"), (["--profile", "x", "--json", "-"], None, 2, "--profile goes with neither"),
-            (["--build", "nowhere", "--no-build"], None, 3, "is no build folder"), ([], nothing, 3, "meson is not installed"),
+            (["--build", "nowhere", "--no-build"], None, 3, "is not a build directory"), ([], nothing, 3, "meson is not installed"),
         ]
-        for arguments, environment, wanted, text in cases:
+        for arguments, environment, expected, text in cases:
             status, out, errors = run(*arguments, environment=environment)
-            check(" ".join(arguments) or "no meson", (status != wanted or text not in errors or out) and "status %d: %s%s" % (status, out, errors))
-        builds = {"[]": "is no build folder", "{": "is no build folder", '[{"name": "buildtype", "value": "debug"}]': "is a debug build, which says nothing of speed",
+            check(" ".join(arguments) or "no meson", (status != expected or text not in errors or out) and "status %d: %s%s" % (status, out, errors))
+        builds = {"[]": "is not a build directory", "{": "is not a build directory", '[{"name": "buildtype", "value": "debug"}]': "is a debug build, whose speed means nothing",
                   '[{"name": "buildtype", "value": "release"}]': "'bench/bench' is not in"}
         for kind, text in builds.items():
             with open(options, "w", encoding="utf-8") as out:
@@ -171,7 +175,7 @@ def main():
     check_json(old)
     check_comparisons()
     check_damaged(old)
-    check_refusals()
+    check_rejected_arguments()
     return SUITE.finish()
 
 
