@@ -36,7 +36,7 @@ static void sum_up(const uint8_t *data, size_t size, bool readable)
     tv_stream *stream = stream_of(data, size);
     tv_trace_summary *summary;
     tv_trace_diff *diff;
-    tv_status status = tv_trace_summarise_stream("fuzz.json", stream, NULL, NULL, &summary);
+    tv_status status = tv_trace_summarize_stream("fuzz.json", stream, NULL, NULL, NULL, &summary);
     tv_stream_close(stream);
     if ((status == TV_OK) != readable)
         abort();

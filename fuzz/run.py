@@ -51,10 +51,10 @@ def trace_seeds(root, trivet, folder):
     with open(os.path.join(folder, "members.json"), "w") as file:
         file.write('{"version":"1.1","run_metadata":{"target":"cmdq","clock_hz":1e9,"engines":["TE0"]},"config_snapshot":{"npu.te":"3"},"timeline_events":[\n'
                    '{"type":"STALL_EVENT","engine":"TE","engine_id":1,"cmdq_id":2,"layer_id":"l","op":"A","start_cycle":0,"end_cycle":9,'
-                   '"details":{"cause":"raw","waits_for":1,"x":[1.5]},"y":null},\n'
+                   '"details":{"reason":"raw","waits_for":1,"x":[1.5]},"y":null},\n'
                    '{"type":"TOKEN_EVENT","engine":null,"cmdq_id":0,"op":"decode","start_cycle":0,"end_cycle":3,"details":{"tokens":1}}],'
                    '"bandwidth_samples":[{"cycle":0,"window_cycles":64,"dram_read_bytes":1.5}],"summary_metrics":{"cycles_total":9,"engines":{"TE0":{'
-                   '"active_cycles":1,"idle_cycles":1,"held_cycles":{"raw":7}}},"paths":{"p":{"bytes":3}}},"z":{}}')
+                   '"active_cycles":1,"idle_cycles":1,"stalled_cycles":{"raw":7}}},"paths":{"p":{"bytes":3}}},"z":{}}')
 
 
 def debug_seeds(root):

@@ -150,7 +150,7 @@ static inline bool note_event(tv_json_reader *r)
 
 static inline int check_handler(tv_json_reader *r, bool go_on)
 {
-    if (!go_on)
+    if (__builtin_expect(!go_on, 0))
         tv_json_reader_fail(r, TV_JSON_STOPPED, "stopped");
     return go_on;
 }
@@ -173,10 +173,24 @@ static int on_number(void *context, const char *text, size_t size)
     return note_event(r) && check_handler(r, r->handler->number(r->user, (tv_sv){text, size}));
 }
 
-/* yajl checks the form of sequences, but lets through what they must not encode, as bytes and as escapes. */
-static bool check_utf8(tv_json_reader *r, tv_sv text)
+static inline bool is_ascii(tv_sv text)
 {
-    return tv_sv_is_utf8(text) || tv_json_reader_fail(r, TV_JSON_UTF8, "the string is not UTF-8");
+    const uint64_t high_bits = UINT64_C(0x8080808080808080);
+    uint64_t all = 0;
+    size_t i = 0;
+    for (uint64_t word; i + sizeof word <= text.len; i += sizeof word) {
+        memcpy(&word, text.ptr + i, sizeof word);
+        all |= word;
+    }
+    for (; i < text.len; i++)
+        all |= (uint64_t)(unsigned char)text.ptr[i];
+    return (all & high_bits) == 0;
+}
+
+/* yajl checks the form of sequences, but lets through what they must not encode, as bytes and as escapes. */
+static inline bool check_utf8(tv_json_reader *r, tv_sv text)
+{
+    return is_ascii(text) || tv_sv_is_utf8(text) || tv_json_reader_fail(r, TV_JSON_UTF8, "the string is not UTF-8");
 }
 
 static int on_string(void *context, const unsigned char *bytes, size_t size)

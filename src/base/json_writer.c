@@ -38,13 +38,6 @@ void tv_json_writer_flush(tv_json_writer *w)
     w->staged = 0;
 }
 
-bool tv_json_writer_finish(tv_json_writer *w)
-{
-    assert(w->depth == 0 && !w->after_key);
-    tv_json_writer_flush(w);
-    return !w->failed;
-}
-
 static inline void put_bytes(tv_json_writer *w, const char *bytes, size_t n)
 {
     if (n > TV_JSON_STAGE - w->staged) {
@@ -80,6 +73,15 @@ static void break_line(tv_json_writer *w)
         for (unsigned d = 0; d < w->depth; d++)
             put_byte(w, ' ');
     w->newline = false;
+}
+
+bool tv_json_writer_finish(tv_json_writer *w)
+{
+    assert(w->depth == 0 && !w->after_key);
+    if (w->newline)
+        break_line(w);
+    tv_json_writer_flush(w);
+    return !w->failed;
 }
 
 /* Before a key, an element, or a value at the top. */

@@ -78,7 +78,8 @@ void tv_json_write_members(tv_json_writer *writer, const tv_json_value *object, 
 /* `text` is a whole JSON value from a file, and is copied as it is. */
 void tv_json_write_raw(tv_json_writer *writer, tv_sv text);
 
-/* The next key, value or closing bracket begins on a new line, in any style. */
+/* The next key, value or closing bracket begins on a new line, in any style; after the last value, the text ends with a
+ * newline. */
 void tv_json_newline(tv_json_writer *writer);
 
 /* A key and a value. */

@@ -8,57 +8,68 @@
 #include "trivet/trace_file.h"
 
 typedef struct converter {
-    tv_trace_put put;
-    bool samples; /* the events have ended */
+    tv_trace_encoder encoder;
+    FILE *out;
+    tv_trace_format format;
+    bool events_ended;
 } converter;
 
 /* ---- To JSON ---- */
 
-static bool begin(void *user, const tv_trace_head *head, const json_t *run, const json_t *config)
+static bool begin_json(void *user, const tv_trace_head *head)
 {
     converter *c = user;
-    (void)run;
-    (void)config;
-    tv_trace_put_begin(&c->put, head);
+    tv_trace_encoder_init(&c->encoder, c->out, c->format, head->clock_hz);
+    tv_trace_encode_begin(&c->encoder);
+    tv_trace_encode_member(&c->encoder, "run_metadata");
+    tv_json_write_value(&c->encoder.json, head->run_metadata, 0);
+    tv_trace_encode_member(&c->encoder, "config_snapshot");
+    tv_json_begin_object(&c->encoder.json);
+    tv_json_write_members(&c->encoder.json, head->config, 0);
+    tv_json_end_object(&c->encoder.json);
+    tv_trace_encode_begin_events(&c->encoder, head->target, head->engines, head->engine_count);
     return true;
 }
 
-static bool event(void *user, const tv_event *e, const char *more, const char *more_details)
+static bool convert_json_event(void *user, const tv_event *e, const tv_trace_extras *extras)
 {
     converter *c = user;
-    tv_trace_put_event(&c->put, e, more, more_details);
+    tv_trace_encode_event(&c->encoder, e, extras);
     return true;
 }
 
 static void end_events(converter *c)
 {
-    if (!c->samples)
-        tv_trace_put_events_end(&c->put);
-    c->samples = true;
+    if (!c->events_ended)
+        tv_trace_encode_end_events(&c->encoder);
+    c->events_ended = true;
 }
 
-static bool sample(void *user, const tv_trace_sample *s)
+static bool convert_sample(void *user, const tv_trace_sample *s)
 {
     converter *c = user;
     end_events(c);
-    tv_trace_put_sample(&c->put, s);
+    tv_trace_encode_sample(&c->encoder, s);
     return true;
 }
 
-static bool end(void *user, const tv_trace_tail *tail)
+static bool end_json(void *user, const tv_trace_tail *tail)
 {
     converter *c = user;
     end_events(c);
-    tv_trace_put_summary(&c->put, tail->summary_text);
-    for (unsigned i = 0; i < tail->member_count; i += 2)
-        tv_trace_put_member(&c->put, tail->members[i], tail->members[i + 1]);
-    tv_trace_put_end(&c->put);
+    tv_trace_encode_begin_summary(&c->encoder);
+    tv_json_write_value(&c->encoder.json, tail->summary, 0);
+    for (unsigned i = 0; i < tail->count; i++) {
+        tv_trace_encode_member(&c->encoder, tail->names[i]);
+        tv_json_write_value(&c->encoder.json, tail->values[i], 0);
+    }
+    tv_trace_encode_end(&c->encoder);
     return true;
 }
 
 /* ---- To CSV ---- */
 
-static void csv_text(FILE *out, const char *text)
+static void write_csv_text(FILE *out, const char *text)
 {
     if (text && strpbrk(text, ",\"\r\n")) {
         putc('"', out);
@@ -71,51 +82,48 @@ static void csv_text(FILE *out, const char *text)
     putc(',', out);
 }
 
-static void csv_whole(FILE *out, bool given, uint64_t value)
+static void write_csv_integer(FILE *out, bool given, uint64_t value)
 {
     if (given)
         fprintf(out, "%" PRIu64, value);
     putc(',', out);
 }
 
-static bool csv_begin(void *user, const tv_trace_head *head, const json_t *run, const json_t *config)
+static bool begin_csv(void *user, const tv_trace_head *head)
 {
     converter *c = user;
     (void)head;
-    (void)run;
-    (void)config;
     fputs("type,engine,engine_id,index,layer,op,start_cycle,end_cycle,cycles,bytes,macs,route_in,route_out,tokens,"
-          "cause,waits_for,file,line\r\n",
-          c->put.out);
+          "reason,waits_for,file,line\r\n",
+          c->out);
     return true;
 }
 
-static bool csv_event(void *user, const tv_event *e, const char *more, const char *more_details)
+static bool convert_csv_event(void *user, const tv_event *e, const tv_trace_extras *extras)
 {
     converter *c = user;
-    FILE *out = c->put.out;
-    (void)more;
-    (void)more_details;
-    csv_text(out, tv_trace_kind_names[e->kind]);
-    csv_text(out, e->engine);
-    csv_whole(out, e->engine != NULL, e->engine_id);
-    csv_whole(out, e->index >= 0, (uint64_t)e->index);
-    csv_text(out, e->layer);
-    csv_text(out, e->op);
-    csv_whole(out, true, e->start);
-    csv_whole(out, true, e->end);
-    csv_whole(out, true, e->end - e->start);
-    csv_whole(out, e->bytes != 0, e->bytes);
-    csv_whole(out, e->macs != 0, e->macs);
+    FILE *out = c->out;
+    (void)extras;
+    write_csv_text(out, tv_trace_kind_names[e->kind]);
+    write_csv_text(out, e->engine);
+    write_csv_integer(out, e->engine != NULL, e->engine_id);
+    write_csv_integer(out, e->index >= 0, (uint64_t)e->index);
+    write_csv_text(out, e->layer);
+    write_csv_text(out, e->op);
+    write_csv_integer(out, true, e->start);
+    write_csv_integer(out, true, e->end);
+    write_csv_integer(out, true, e->end - e->start);
+    write_csv_integer(out, e->bytes != 0, e->bytes);
+    write_csv_integer(out, e->macs != 0, e->macs);
     for (unsigned i = 0; i < 2; i++) {
         if (e->routes[i])
             fprintf(out, "0x%02" PRIx32, e->routes[i]);
         putc(',', out);
     }
-    csv_whole(out, e->tokens != 0, e->tokens);
-    csv_text(out, e->reason);
-    csv_whole(out, e->waits_for >= 0, (uint64_t)e->waits_for);
-    csv_text(out, e->file);
+    write_csv_integer(out, e->tokens != 0, e->tokens);
+    write_csv_text(out, e->reason);
+    write_csv_integer(out, e->waits_for >= 0, (uint64_t)e->waits_for);
+    write_csv_text(out, e->file);
     if (e->file)
         fprintf(out, "%u", e->line);
     fputs("\r\n", out);
@@ -130,14 +138,19 @@ tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out
     converter *c = calloc(1, sizeof *c);
     if (!c)
         return tv_fail_memory(sink);
-    tv_trace_calls calls = format == TV_TRACE_CSV ? (tv_trace_calls){.begin = csv_begin, .event = csv_event, .user = c}
-                                                  : (tv_trace_calls){begin, event, sample, end, c, NULL};
-    calls.progress = progress;
-    tv_status status =
-        tv_trace_put_init(&c->put, out, format) ? tv_trace_read(name, stream, &calls, sink) : tv_fail_memory(sink);
-    if (status == TV_OK && c->put.failed)
-        status = tv_fail_memory(sink);
-    tv_trace_put_fini(&c->put);
+    c->out = out;
+    c->format = format;
+    tv_trace_handler handler = {.user = c, .progress = progress};
+    if (format == TV_TRACE_CSV) {
+        handler.begin = begin_csv;
+        handler.event = convert_csv_event;
+    } else {
+        handler.begin = begin_json;
+        handler.event = convert_json_event;
+        handler.sample = convert_sample;
+        handler.end = end_json;
+    }
+    tv_status status = tv_trace_read(name, stream, &handler, sink);
     free(c);
     return status;
 }

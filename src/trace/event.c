@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values of a trace's event, checked and made a tv_event. */
+/* Checks the values that were collected of an event and makes a tv_event of them. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "trace/parse.h"
 
-static bool has(const trace_reader *r, slot s) { return (r->given >> s & 1) != 0; }
+static bool has_value(const trace_reader *r, slot s) { return (r->given >> s & 1) != 0; }
 
 static const char *text_of(const trace_reader *r, slot s)
 {
-    return has(r, s) ? (const char *)r->texts.data + r->values[s].text : NULL;
+    return has_value(r, s) ? (const char *)r->texts.data + r->values[s].text : NULL;
 }
 
-static uint64_t whole_of(const trace_reader *r, slot s) { return has(r, s) ? r->values[s].whole : 0; }
+static uint64_t integer_of(const trace_reader *r, slot s) { return has_value(r, s) ? r->values[s].integer : 0; }
 
-static int missing(trace_reader *r, const char *name)
+static bool report_missing(trace_reader *r, const char *name)
 {
-    return trace_wrong(r, TV_CODE(TRACE_FORM), NULL, "the event that ends here has no '%s'", name);
+    return trace_error(r, TV_CODE(TRACE_FORM), NULL, "the event that ends here has no '%s'", name);
 }
 
-/* How the statistics call an engine: "TE1" of TE and 1, "GEMV" of GEMV and 0. */
-static const char *new_lane(trace_reader *r, const char *engine, unsigned id)
+/* Adds the engine's name among the statistics: "TE1" for TE and 1, "GEMV" for GEMV and 0. NULL: out of memory. */
+static const char *add_lane(trace_reader *r, const char *engine, unsigned id)
 {
     char numbered[TRACK_NAME];
     const char *name = NULL;
@@ -41,29 +40,29 @@ static const char *new_lane(trace_reader *r, const char *engine, unsigned id)
     return l->name;
 }
 
-/* NULL: memory is short, or there are too many; the engine's name has to do then. */
-static const char *lane_of(trace_reader *r, const char *engine, unsigned id)
+/* NULL: there are too many, or out of memory; the caller then uses the engine's own name. */
+static const char *find_lane(trace_reader *r, const char *engine, unsigned id)
 {
     for (unsigned i = 0; i < r->lane_count; i++)
         if (r->lanes[i].id == id && strcmp(r->lanes[i].engine, engine) == 0)
             return r->lanes[i].name;
-    return r->lane_count < LANES_MAX ? new_lane(r, engine, id) : NULL;
+    return r->lane_count < LANES_MAX ? add_lane(r, engine, id) : NULL;
 }
 
-static int route_of(trace_reader *r, slot s, uint32_t *out)
+static bool parse_route(trace_reader *r, slot s, uint32_t *out)
 {
     const char *text = text_of(r, s);
     char *end;
     if (!text)
-        return 1;
+        return true;
     unsigned long code = strtoul(text, &end, 16);
     if (strncmp(text, "0x", 2) != 0 || *end || end == text + 2 || code > UINT32_MAX)
-        return trace_wrong(r, TV_CODE(TRACE_FORM), "a route is written as \"0x1f\"", "'%.40s' is not a route", text);
+        return trace_error(r, TV_CODE(TRACE_FORM), "a route is written as \"0x1f\"", "'%.40s' is not a route", text);
     *out = (uint32_t)code;
-    return 1;
+    return true;
 }
 
-static bool kind_of(const char *name, tv_event_kind *out)
+static bool parse_kind(const char *name, tv_event_kind *out)
 {
     for (unsigned k = 0; k < TV_COUNTOF(tv_trace_kind_names); k++)
         if (k != TV_EVENT_TRANSFER && tv_trace_kind_names[k] && strcmp(tv_trace_kind_names[k], name) == 0) {
@@ -73,124 +72,154 @@ static bool kind_of(const char *name, tv_event_kind *out)
     return false;
 }
 
-static int fill_event(trace_reader *r, tv_event *e)
+/* A TOKEN_EVENT's index is its position; of other kinds `position` is a member that this version does not know. */
+static bool fill_index(trace_reader *r, tv_event *e)
+{
+    slot index = e->kind == TV_EVENT_TOKEN && has_value(r, S_POSITION) ? S_POSITION : S_INDEX;
+    e->index = has_value(r, index) ? (int64_t)r->values[index].integer : -1;
+    if (!has_value(r, S_POSITION) || e->kind == TV_EVENT_TOKEN || r->section == SECTION_CHROME)
+        return true;
+    if (!r->details.root)
+        tv_json_build_begin_object(&r->details);
+    tv_json_build_key(&r->details, tv_sv_of("position"));
+    return tv_json_build_integer(&r->details, (int64_t)integer_of(r, S_POSITION)) ||
+           trace_builder_error(r, &r->details);
+}
+
+static bool fill_times(trace_reader *r, tv_event *e)
+{
+    if (!has_value(r, S_START) || !has_value(r, S_END))
+        return report_missing(r, has_value(r, S_START) ? "end_cycle" : "start_cycle");
+    e->start = r->values[S_START].integer;
+    e->end = r->values[S_END].integer;
+    if (e->end < e->start)
+        return trace_error(r, TV_CODE(TRACE_FORM), NULL,
+                           "the event that ends here runs from cycle %" PRIu64 " to %" PRIu64, e->start, e->end);
+    return true;
+}
+
+static bool fill_event(trace_reader *r, tv_event *e)
 {
     const char *kind = text_of(r, S_KIND);
-    bool chrome = r->part == P_CHROME;
     if (!kind)
-        return missing(r, chrome ? "cat" : "type");
-    if (!kind_of(kind, &e->kind))
-        return trace_wrong(r, TV_CODE(TRACE_FORM), NULL, "'%.40s' is no kind of event", kind);
-    if (!has(r, S_START) || !has(r, S_END))
-        return missing(r, has(r, S_START) ? "end_cycle" : "start_cycle");
-    e->start = r->values[S_START].whole;
-    e->end = r->values[S_END].whole;
-    if (e->end < e->start)
-        return trace_wrong(r, TV_CODE(TRACE_FORM), NULL,
-                           "the event that ends here runs from cycle %" PRIu64 " to %" PRIu64, e->start, e->end);
+        return report_missing(r, r->section == SECTION_CHROME ? "cat" : "type");
+    if (!parse_kind(kind, &e->kind))
+        return trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%.40s' is not a kind of event", kind);
+    if (!fill_times(r, e))
+        return false;
     e->engine = text_of(r, S_ENGINE);
     if (!e->engine && (e->kind == TV_EVENT_ENGINE || e->kind == TV_EVENT_STALL))
-        return missing(r, "engine");
-    if (!has(r, S_REASON) && e->kind == TV_EVENT_STALL)
-        return missing(r, "cause");
-    if (whole_of(r, S_ENGINE_ID) > UINT16_MAX || whole_of(r, S_LINE) > UINT32_MAX)
-        return trace_wrong(r, TV_CODE(TRACE_FORM), NULL, "engine_id is larger than %d, or line than 2^32", UINT16_MAX);
-    slot index = e->kind == TV_EVENT_TOKEN && has(r, S_POSITION) ? S_POSITION : S_INDEX;
-    if (has(r, S_POSITION) && e->kind != TV_EVENT_TOKEN) /* a member like any other that is not known */
-        tv_buf_printf(&r->more_details, "%s\"position\":%" PRIu64, r->more_details.len ? "," : "",
-                      whole_of(r, S_POSITION));
-    e->engine_id = (unsigned)whole_of(r, S_ENGINE_ID);
-    e->index = has(r, index) ? (int64_t)r->values[index].whole : -1;
+        return report_missing(r, "engine");
+    if (!has_value(r, S_REASON) && e->kind == TV_EVENT_STALL)
+        return report_missing(r, "reason");
+    if (integer_of(r, S_ENGINE_ID) > UINT16_MAX || integer_of(r, S_LINE) > UINT32_MAX)
+        return trace_error(r, TV_CODE(TRACE_FORM), NULL, "engine_id is larger than %d, or line than 2^32", UINT16_MAX);
+    e->engine_id = (unsigned)integer_of(r, S_ENGINE_ID);
     e->layer = text_of(r, S_LAYER);
     e->op = text_of(r, S_OP);
-    e->bytes = whole_of(r, S_BYTES);
-    e->macs = whole_of(r, S_MACS);
-    e->tokens = whole_of(r, S_TOKENS);
+    e->bytes = integer_of(r, S_BYTES);
+    e->macs = integer_of(r, S_MACS);
+    e->tokens = integer_of(r, S_TOKENS);
     e->reason = text_of(r, S_REASON);
-    e->waits_for = has(r, S_WAITS_FOR) ? (int64_t)r->values[S_WAITS_FOR].whole : -1;
+    e->waits_for = has_value(r, S_WAITS_FOR) ? (int64_t)r->values[S_WAITS_FOR].integer : -1;
     e->file = text_of(r, S_FILE);
-    e->line = (unsigned)whole_of(r, S_LINE);
-    return route_of(r, S_ROUTE_IN, &e->routes[0]) && route_of(r, S_ROUTE_OUT, &e->routes[1]);
+    e->line = (unsigned)integer_of(r, S_LINE);
+    return fill_index(r, e) && parse_route(r, S_ROUTE_IN, &e->routes[0]) && parse_route(r, S_ROUTE_OUT, &e->routes[1]);
 }
+
+/* ---- Samples ---- */
 
 static bool add_sample(trace_reader *r, const tv_trace_sample *s)
 {
     if (r->sample_count == r->sample_room) {
         unsigned room = r->sample_room ? 2 * r->sample_room : 256;
-        tv_trace_sample *more = room <= SAMPLES_MAX ? realloc(r->samples, room * sizeof *more) : NULL;
-        if (!more)
-            return false;
-        r->samples = more;
+        if (room > SAMPLES_MAX)
+            return trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "more than %d bandwidth samples", SAMPLES_MAX);
+        tv_trace_sample *samples = realloc(r->samples, room * sizeof *samples);
+        if (!samples)
+            return trace_no_memory(r);
+        r->samples = samples;
         r->sample_room = room;
     }
     r->samples[r->sample_count++] = *s;
     return true;
 }
 
-/* A counter. The one that only ends the window before it has no window. */
-static int chrome_sample(trace_reader *r)
+/* A counter. One without a window only ends the window before it. */
+static bool end_chrome_counter(trace_reader *r)
 {
-    double width = (double)whole_of(r, S_WINDOW);
+    double width = (double)integer_of(r, S_WINDOW);
     if (width == 0)
-        return 1;
-    tv_trace_sample s = {.cycle = whole_of(r, S_CYCLE),
-                         .window_cycles = whole_of(r, S_WINDOW),
-                         .read = has(r, S_READ) ? r->values[S_READ].real * width : 0,
-                         .written = has(r, S_WRITE) ? r->values[S_WRITE].real * width : 0,
-                         .stalled = has(r, S_STALLED) ? r->values[S_STALLED].real : 0};
+        return true;
+    tv_trace_sample s = {.cycle = integer_of(r, S_CYCLE),
+                         .window_cycles = integer_of(r, S_WINDOW),
+                         .read = has_value(r, S_READ) ? r->values[S_READ].real * width : 0,
+                         .written = has_value(r, S_WRITE) ? r->values[S_WRITE].real * width : 0,
+                         .stalled = has_value(r, S_STALLED) ? r->values[S_STALLED].real : 0};
     if (s.read == 0 && s.written == 0 && s.stalled == 0)
-        return 1;
-    return add_sample(r, &s)
-               ? 1
-               : trace_wrong(r, TV_CODE(TRACE_LIMIT), NULL, "more than %d bandwidth samples", SAMPLES_MAX);
+        return true;
+    return add_sample(r, &s);
 }
 
-static const char *extras(tv_buf *buf) { return buf->len ? tv_buf_cstr(buf) : NULL; }
-
-int trace_event_end(trace_reader *r)
-{
-    tv_event e = {.index = -1};
-    if (r->part == P_CHROME) {
-        const char *phase = text_of(r, S_PHASE);
-        if (phase && strcmp(phase, "C") == 0)
-            return chrome_sample(r);
-        if (!phase || (strcmp(phase, "X") != 0 && strcmp(phase, "i") != 0)) /* names, and what others have added */
-            return phase ? 1 : missing(r, "ph");
-        if (!has(r, S_START))
-            return trace_wrong(r, TV_CODE(TRACE_FORM), "`trivet run --perfetto` writes them",
-                               "the Chrome event that ends here has no start_cycle in its args");
-    }
-    if (!fill_event(r, &e))
-        return 0;
-    const char *lane = e.engine ? lane_of(r, e.engine, e.engine_id) : NULL;
-    if (lane && strcmp(lane, e.engine) != 0)
-        e.lane = lane;
-    if (r->texts.failed || r->more.failed || r->more_details.failed)
-        return trace_no_memory(r);
-    bool kept = r->part != P_CHROME; /* what a Chrome event has besides is for its viewers */
-    return !r->calls->event || r->calls->event(r->calls->user, &e, kept ? extras(&r->more) : NULL,
-                                               kept ? extras(&r->more_details) : NULL)
-               ? 1
-               : trace_no_memory(r);
-}
-
-static double real_of(const json_t *object, const char *name)
-{
-    return json_number_value(json_object_get(object, name));
-}
-
-int trace_sample_end(trace_reader *r, const json_t *object)
+bool trace_end_sample(trace_reader *r, const tv_json_value *object)
 {
     static const char *const names[] = {"cycle", "window_cycles", "dram_read_bytes", "dram_write_bytes",
                                         "stall_cycles"};
+    enum { INTEGERS = 2 };
+    const tv_json_value *values[TV_COUNTOF(names)];
     for (unsigned i = 0; i < TV_COUNTOF(names); i++) {
-        const json_t *value = json_object_get(object, names[i]);
-        if (i < 2 ? !json_is_integer(value) || json_integer_value(value) < 0 : value && !json_is_number(value))
-            return trace_wrong(r, TV_CODE(TRACE_FORM), NULL, "'%s' of the bandwidth sample that ends here is %s",
-                               names[i], value ? "not such a number" : "missing");
+        const tv_json_value *v = values[i] = tv_json_get(object, names[i]);
+        bool valid = i < INTEGERS ? tv_json_is(v, TV_JSON_INTEGER) && v->integer >= 0 : !v || tv_json_is_number(v);
+        if (!valid)
+            return trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' of the bandwidth sample that ends here is %s",
+                               names[i], v ? "not such a number" : "missing");
     }
-    tv_trace_sample s = {(uint64_t)json_integer_value(json_object_get(object, names[0])),
-                         (uint64_t)json_integer_value(json_object_get(object, names[1])), real_of(object, names[2]),
-                         real_of(object, names[3]), real_of(object, names[4])};
-    return !r->calls->sample || r->calls->sample(r->calls->user, &s) ? 1 : trace_no_memory(r);
+    tv_trace_sample s = {(uint64_t)tv_json_integer(values[0]), (uint64_t)tv_json_integer(values[1]),
+                         tv_json_number(values[2]), tv_json_number(values[3]), tv_json_number(values[4])};
+    return !r->handler->sample || r->handler->sample(r->handler->user, &s) || trace_no_memory(r);
+}
+
+/* ---- Events ---- */
+
+/* The tree of unknown members; NULL: there are none. */
+static bool finish_extras(trace_reader *r, tv_json_builder *builder, const tv_json_value **out)
+{
+    *out = NULL;
+    if (!builder->root)
+        return true;
+    if (!tv_json_build_end_object(builder))
+        return trace_builder_error(r, builder);
+    *out = builder->root;
+    return true;
+}
+
+static bool emit_event(trace_reader *r, const tv_event *e)
+{
+    tv_trace_extras extras = {NULL, NULL};
+    if (!finish_extras(r, &r->members, &extras.members) || !finish_extras(r, &r->details, &extras.details))
+        return false;
+    return !r->handler->event || r->handler->event(r->handler->user, e, &extras) || trace_no_memory(r);
+}
+
+bool trace_end_event(trace_reader *r)
+{
+    tv_event e = {.index = -1};
+    if (r->section == SECTION_CHROME) {
+        const char *phase = text_of(r, S_PHASE);
+        if (!phase)
+            return report_missing(r, "ph");
+        if (strcmp(phase, "C") == 0)
+            return end_chrome_counter(r);
+        if (strcmp(phase, "X") != 0 && strcmp(phase, "i") != 0) /* names, and events of other tools */
+            return true;
+        if (!has_value(r, S_START))
+            return trace_error(r, TV_CODE(TRACE_FORM), "`trivet run --perfetto` writes them",
+                               "the Chrome event that ends here has no start_cycle in its args");
+    }
+    if (!fill_event(r, &e))
+        return false;
+    const char *lane = e.engine ? find_lane(r, e.engine, e.engine_id) : NULL;
+    if (lane && strcmp(lane, e.engine) != 0)
+        e.lane = lane;
+    return emit_event(r, &e);
 }

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader from the inside: trace_reader.c hears the parser, keeps what stands around the events, and gathers an
- * event's values; trace_event.c makes events of them. */
+/* The state of the trace reader, shared by its files: reader.c follows the structure of the document and collects the
+ * members of one event at a time in slots; event.c makes a tv_event of them; parse.c reports errors. */
 #ifndef TV_TRACE_PARSE_H
 #define TV_TRACE_PARSE_H
 
-#include <yajl/yajl_parse.h>
-
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/diag.h"
+#include "base/json_reader.h"
 #include "trace/reader.h"
 #include "trivet/machine.h"
 
-/* CAPTURE_MAX: of one part around the events, or of what an event has that is not known. LANES_MAX: names of engines.
- */
+/* CAPTURE_MAX: bytes of text of one section besides the events, or of the unknown members of one event.
+ * CAPTURE_TREE_MAX: the same as a tree. LANES_MAX: engine names. */
 enum {
     CHUNK = 1 << 18,
-    SILENT_MAX = 4 << 20,
+    TOKEN_MAX = 4 << 20,
     DEPTH_MAX = 64,
     CAPTURE_MAX = 1 << 20,
+    CAPTURE_TREE_MAX = 64 << 20,
     TEXT_MAX = 1 << 16,
     LANES_MAX = 256,
     SAMPLES_MAX = 1 << 16,
-    MEMBERS_MAX = 64
+    MEMBERS_MAX = 64,
+    FIELD_HASH = 256
 };
 
-/* One past the largest cycle or amount, so that sums of two cannot overflow. */
-static const uint64_t WHOLE_LIMIT = UINT64_C(1) << 62;
+/* One more than the largest cycle or amount, so that the sum of two cannot overflow. */
+static const uint64_t INTEGER_LIMIT = UINT64_C(1) << 62;
 
 typedef enum slot {
     S_KIND,
@@ -57,36 +57,51 @@ typedef enum slot {
     SLOTS
 } slot;
 
+_Static_assert(SLOTS <= 32, "trace_reader.given has a bit for each slot");
+
+/* The object that a field is a member of. */
 typedef enum level { L_EVENT, L_DETAILS, L_CHROME, L_ARGS } level;
 
-typedef enum field_type { T_TEXT, T_TEXT_OR_NULL, T_WHOLE, T_WHOLE_OR_NULL, T_REAL, T_OBJECT } field_type;
+typedef enum field_type { T_TEXT, T_TEXT_OR_NULL, T_INTEGER, T_INTEGER_OR_NULL, T_REAL, T_OBJECT } field_type;
 
 typedef struct field {
     level level;
-    const char *name;
+    tv_sv name;
     field_type type;
     slot slot;
 } field;
 
-/* A value that was given. A null is not. */
 typedef struct slot_value {
-    uint64_t whole;
+    uint64_t integer;
     double real;
-    size_t text; /* where it begins in `texts` */
+    size_t text; /* offset in trace_reader.texts */
 } slot_value;
 
-typedef enum part { P_EVENTS, P_CHROME, P_SAMPLES, P_RUN, P_CONFIG, P_SUMMARY, P_VERSION, P_OTHER, PARTS } part;
+/* The members of the document. */
+typedef enum section {
+    SECTION_EVENTS,
+    SECTION_CHROME,
+    SECTION_SAMPLES,
+    SECTION_RUN,
+    SECTION_CONFIG,
+    SECTION_SUMMARY,
+    SECTION_VERSION,
+    SECTION_TIME_UNIT, /* of Chrome trace events; ignored */
+    SECTION_UNKNOWN,
+    SECTIONS
+} section;
 
 typedef enum state {
-    BEFORE,  /* the object that is the file */
-    TOP,     /* a name in it */
-    LIST,    /* … its value, which is a list */
-    EVENTS,  /* an element of a list of events */
-    EVENT,   /* a name in an event */
+    BEFORE,  /* before the document's object */
+    TOP,     /* a key of it */
+    LIST,    /* … its value, which is an array */
+    EVENTS,  /* an element of an array of events */
+    EVENT,   /* a key of an event */
     VALUE,   /* … its value */
     SAMPLES, /* an element of the bandwidth samples */
-    CAPTURE, /* inside a value that is kept as text */
-    AFTER,
+    CAPTURE, /* inside a value that a builder makes a tree of */
+    SKIP,    /* inside a value that is ignored */
+    AFTER,   /* after the document's object */
 } state;
 
 typedef struct engine_lane {
@@ -96,52 +111,56 @@ typedef struct engine_lane {
 
 typedef struct trace_reader {
     const char *path;
-    const tv_trace_calls *calls;
+    const tv_trace_handler *handler;
     const tv_diag_sink *sink;
-    yajl_handle parser;
-    yajl_gen gen;     /* writes again what is captured */
-    tv_arena arena;   /* of the file: the parts */
-    tv_status status; /* of what has been reported */
+    tv_json_reader json;
+    tv_arena arena;       /* trees of the sections; names of lanes */
+    tv_arena event_arena; /* trees of the current event or sample */
+    tv_status status;     /* of the first error reported */
 
     const uint8_t *chunk;
-    bool heard;                      /* the parser has called in this chunk */
-    uint64_t line, line_start, base; /* at the beginning of the chunk; offsets in the file */
+    uint64_t line, line_start, base; /* at the beginning of the chunk; offsets in the document */
 
-    state state, after_capture;
-    unsigned depth, capture_depth;
-    part part;
-    tv_buf *capture_to; /* extras of an event; NULL: a part */
-    const char *part_name;
-    uint32_t parts_given;
+    state state, after_value; /* after_value: the state after CAPTURE or SKIP */
+    unsigned depth, outer_depth;
+    section section;
+    const char *section_name;
+    uint32_t sections_given;
     bool begun;
 
-    json_t *run, *config, *summary;
-    const char *config_text, *run_text, *summary_text;
-    const char *members[2 * MEMBERS_MAX];
-    unsigned member_count;
+    tv_json_builder *builder; /* of CAPTURE: one of these */
+    tv_json_builder value, members, details;
+    uint64_t capture_offset; /* where CAPTURE began */
+    uint64_t captured;       /* bytes of earlier unknown members of the event */
+
+    const tv_json_value *run, *config, *summary;
+    const tv_json_value *unknown[MEMBERS_MAX];
+    const char *unknown_names[MEMBERS_MAX];
+    unsigned unknown_count;
     const char *engines[TV_ENGINES_MAX];
     unsigned engine_count;
-    tv_trace_sample *samples; /* of Chrome trace events, where they may stand anywhere */
+    tv_trace_sample *samples; /* those of Chrome trace events, which may come between events */
     unsigned sample_count, sample_room;
 
-    uint8_t names[256]; /* hash table: number of the field + 1 */
+    uint8_t field_hash[FIELD_HASH]; /* index in trace_fields + 1 */
     const field *field;
     level level;
     slot_value values[SLOTS];
-    uint32_t given;
-    tv_buf texts, more, more_details;
+    uint32_t given; /* bit s: slot s has a value other than null */
+    tv_buf texts;
     engine_lane lanes[LANES_MAX];
     unsigned lane_count;
 } trace_reader;
 
-extern const field trace_fields[];
+/* parse.c. Both report the first error only and return false, so that a handler can return them. */
+bool trace_error(trace_reader *r, const tv_code *code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
+bool trace_no_memory(trace_reader *r);
 
-/* Reports at the place that the parser has reached; the first one only. Returns 0, so that a callback can return it. */
-int trace_wrong(trace_reader *r, const tv_code *code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
-int trace_no_memory(trace_reader *r);
+/* A builder of unknown members could not go on. */
+bool trace_builder_error(trace_reader *r, const tv_json_builder *builder);
 
-/* trace_event.c: an event whose values have all been gathered; 0 stops the parser. */
-int trace_event_end(trace_reader *r);
-int trace_sample_end(trace_reader *r, const json_t *object);
+/* event.c: handle the event or sample whose values have been collected. false stops the reader. */
+bool trace_end_event(trace_reader *r);
+bool trace_end_sample(trace_reader *r, const tv_json_value *object);
 
 #endif

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a trace file says of its run: the machine's own sums from the end of the file, and sums by instruction class,
- * layer and step over its events. */
+/* Summaries of trace files: the machine's own statistics from the end of the file, and totals over the events by
+ * instruction class, layer and step. */
 #include <stdlib.h>
 
 #include "base/diag.h"
 #include "trace/reader.h"
-#include "trace/tables.h"
+#include "trace/totals.h"
 #include "trivet/config.h"
 
 enum { SETTINGS_MAX = 1000 };
 
 typedef struct summary {
-    tv_trace_summary s; /* first: what the caller has is this */
+    tv_trace_summary s; /* first: the caller's pointer */
+    tv_trace_config_fn *new_config;
     tv_arena arena;
     tv_trace_table ops, commands, layers, stall_reasons;
     tv_trace_longest longest;
@@ -20,7 +21,10 @@ typedef struct summary {
     tv_trace_stall stalls[TV_TRACE_STALLS];
 } summary;
 
-static const char *copy(summary *s, const char *text) { return tv_arena_str(&s->arena, tv_sv_of(text ? text : "")); }
+static const char *copy_text(summary *s, const char *text)
+{
+    return tv_arena_str(&s->arena, tv_sv_of(text ? text : ""));
+}
 
 /* ---- The head ---- */
 
@@ -37,6 +41,7 @@ static bool same_value(tv_config *config, unsigned i, const tv_config_entry *ent
     return now.number == number;
 }
 
+/* Adds the setting unless its value is the default. false: out of memory. */
 static bool add_setting(summary *s, tv_trace_setting *settings, tv_config *config, const char *key, const char *value)
 {
     tv_config_entry entry;
@@ -44,46 +49,40 @@ static bool add_setting(summary *s, tv_trace_setting *settings, tv_config *confi
     while (config && tv_config_at(config, i, &entry) && strcmp(entry.key, key) != 0)
         i++;
     bool known = config && tv_config_at(config, i, &entry);
-    tv_trace_setting *row = &settings[s->s.setting_count];
-    *row = (tv_trace_setting){
-        .key = copy(s, key), .value = copy(s, value), .default_value = known ? copy(s, entry.default_value) : NULL};
-    if (!row->key || !row->value || (known && !row->default_value))
-        return false;
-    s->s.setting_count += !known || !same_value(config, i, &entry, value);
-    return true;
+    if (known && same_value(config, i, &entry, value))
+        return true;
+    tv_trace_setting *row = &settings[s->s.setting_count++];
+    *row = (tv_trace_setting){.key = copy_text(s, key),
+                              .value = copy_text(s, value),
+                              .default_value = known ? copy_text(s, entry.default_value) : NULL};
+    return row->key && row->value && (!known || row->default_value);
 }
 
-static bool take_config(summary *s, const char *target, const json_t *object)
+static bool read_config(summary *s, const char *target, const tv_json_value *object)
 {
-    tv_config *config = NULL;
-    const char *key;
-    json_t *value;
+    tv_config *config = s->new_config ? s->new_config(target) : NULL;
     bool good = true;
-    tv_trace_setting *settings = tv_arena_alloc(&s->arena, (json_object_size(object) + 1) * sizeof *settings);
-    if (!settings)
-        return false;
-    if (tv_config_new(target, NULL, &config) != TV_OK)
-        config = NULL;
-    json_object_foreach ((json_t *)(uintptr_t)object, key, value)
-        good = good && (!json_is_string(value) || s->s.setting_count == SETTINGS_MAX ||
-                        add_setting(s, settings, config, key, json_string_value(value)));
+    tv_trace_setting *settings = tv_arena_alloc(&s->arena, (tv_json_count(object) + (size_t)1) * sizeof *settings);
     s->s.settings = settings;
+    for (const tv_json_value *v = tv_json_first(object); v && settings && good; v = v->next)
+        if (tv_json_string(v) && s->s.setting_count < SETTINGS_MAX)
+            good = add_setting(s, settings, config, v->key, v->text);
     tv_config_free(config);
-    return good;
+    return settings && good;
 }
 
-static bool begin(void *user, const tv_trace_head *head, const json_t *run, const json_t *config)
+static bool read_head(void *user, const tv_trace_head *head)
 {
     summary *s = user;
-    s->s.target = copy(s, head->target);
-    s->s.tool_version = copy(s, json_string_value(json_object_get(run, "tool_version")));
+    s->s.target = copy_text(s, head->target);
+    s->s.tool_version = copy_text(s, tv_json_string(tv_json_get(head->run_metadata, "tool_version")));
     s->s.clock_hz = head->clock_hz;
-    return s->s.target && s->s.tool_version && take_config(s, head->target, config);
+    return s->s.target && s->s.tool_version && read_config(s, head->target, head->config);
 }
 
 /* ---- Events ---- */
 
-static void add(tv_trace_row *row, const tv_event *e)
+static void add_event(tv_trace_row *row, const tv_event *e)
 {
     uint64_t cycles = e->end - e->start;
     if (e->kind == TV_EVENT_STALL) {
@@ -98,11 +97,11 @@ static void add(tv_trace_row *row, const tv_event *e)
     row->last = tv_max_u64(row->last, e->end);
 }
 
-static bool add_to(tv_trace_table *table, const char *name, const tv_event *e)
+static bool add_to_table(tv_trace_table *table, const char *name, const tv_event *e)
 {
     tv_trace_row *row = name ? tv_trace_table_row(table, name) : NULL;
     if (row)
-        add(row, e);
+        add_event(row, e);
     return row || !name;
 }
 
@@ -128,20 +127,19 @@ static bool add_step(summary *s, const tv_event *e)
     return true;
 }
 
-static bool event(void *user, const tv_event *e, const char *more, const char *more_details)
+static bool read_event(void *user, const tv_event *e, const tv_trace_extras *extras)
 {
     summary *s = user;
-    (void)more;
-    (void)more_details;
+    (void)extras;
     s->s.events++;
     if (!tv_trace_longest_event(&s->longest, e))
         return false;
     switch (e->kind) {
     case TV_EVENT_ENGINE:
     case TV_EVENT_STALL:
-        return add_to(&s->ops, e->op, e) && add_to(&s->layers, e->layer, e);
+        return add_to_table(&s->ops, e->op, e) && add_to_table(&s->layers, e->layer, e);
     case TV_EVENT_COMMAND:
-        return add_to(&s->commands, e->op, e);
+        return add_to_table(&s->commands, e->op, e);
     case TV_EVENT_TOKEN:
         return add_step(s, e);
     default:
@@ -151,87 +149,86 @@ static bool event(void *user, const tv_event *e, const char *more, const char *m
 
 /* ---- The tail ---- */
 
-static uint64_t whole(const json_t *object, const char *name)
+static uint64_t get_amount(const tv_json_value *object, const char *name)
 {
-    json_int_t value = json_integer_value(json_object_get(object, name));
+    int64_t value = tv_json_integer(tv_json_get(object, name));
     return value > 0 ? (uint64_t)value : 0;
 }
 
-static double number(const json_t *object, const char *name)
+static double get_number(const tv_json_value *object, const char *name)
 {
-    return json_number_value(json_object_get(object, name));
+    return tv_json_number(tv_json_get(object, name));
 }
 
-static bool take_engine(summary *s, tv_trace_engine *engine, const char *name, const json_t *object)
+/* Adds the engine's stalls to the totals by stall reason, too. */
+static bool read_engine(summary *s, tv_trace_engine *engine, const tv_json_value *object)
 {
-    const json_t *stalled = json_object_get(object, "held_cycles");
-    tv_trace_stall_reason *stall_reasons =
-        tv_arena_alloc(&s->arena, (json_object_size(stalled) + 1) * sizeof *stall_reasons);
-    *engine = (tv_trace_engine){.name = copy(s, name),
-                                .busy = whole(object, "active_cycles"),
-                                .idle = whole(object, "idle_cycles"),
-                                .stalled = stall_reasons};
-    if (!stall_reasons || !engine->name)
+    const tv_json_value *stalled = tv_json_get(object, "stalled_cycles");
+    tv_trace_stall_reason *reasons = tv_arena_alloc(&s->arena, (tv_json_count(stalled) + (size_t)1) * sizeof *reasons);
+    *engine = (tv_trace_engine){.name = copy_text(s, object->key),
+                                .busy = get_amount(object, "active_cycles"),
+                                .idle = get_amount(object, "idle_cycles"),
+                                .stalled = reasons};
+    if (!reasons || !engine->name)
         return false;
-    const char *reason;
-    json_t *value;
-    json_object_foreach ((json_t *)(uintptr_t)stalled, reason, value) {
-        tv_trace_row *row = tv_trace_table_row(&s->stall_reasons, reason);
+    for (const tv_json_value *v = tv_json_is(stalled, TV_JSON_OBJECT) ? stalled->first : NULL; v; v = v->next) {
+        tv_trace_row *row = tv_trace_table_row(&s->stall_reasons, v->key);
         if (!row)
             return false;
-        stall_reasons[engine->stalled_count] = (tv_trace_stall_reason){row->name, whole(stalled, reason)};
-        row->cycles += stall_reasons[engine->stalled_count++].cycles;
+        reasons[engine->stalled_count] = (tv_trace_stall_reason){row->name, get_amount(stalled, v->key)};
+        row->cycles += reasons[engine->stalled_count++].cycles;
     }
     return true;
 }
 
-static bool take_engines(summary *s, const json_t *object)
+static bool read_engines(summary *s, const tv_json_value *object)
 {
-    tv_trace_engine *engines = tv_arena_alloc(&s->arena, (json_object_size(object) + 1) * sizeof *engines);
-    const char *name;
-    json_t *value;
-    bool good = engines != NULL;
-    json_object_foreach ((json_t *)(uintptr_t)object, name, value)
-        good = good && take_engine(s, &engines[s->s.engine_count++], name, value);
-    s->s.engines = engines;
-    if (!good)
+    if (!tv_json_is(object, TV_JSON_OBJECT))
+        object = NULL;
+    tv_trace_engine *engines = tv_arena_alloc(&s->arena, (tv_json_count(object) + (size_t)1) * sizeof *engines);
+    if (!engines)
         return false;
+    s->s.engines = engines;
+    for (const tv_json_value *v = tv_json_first(object); v; v = v->next)
+        if (!read_engine(s, &engines[s->s.engine_count++], v))
+            return false;
     tv_trace_table_sort(&s->stall_reasons);
-    tv_trace_stall_reason *stall_reasons =
-        tv_arena_alloc(&s->arena, (s->stall_reasons.count + 1) * sizeof *stall_reasons);
-    for (unsigned i = 0; stall_reasons && i < s->stall_reasons.count; i++)
-        stall_reasons[i] = (tv_trace_stall_reason){s->stall_reasons.rows[i].name, s->stall_reasons.rows[i].cycles};
-    s->s.stall_reasons = stall_reasons;
-    s->s.stall_reason_count = s->stall_reasons.count;
-    return stall_reasons != NULL;
+    unsigned count = s->stall_reasons.count;
+    tv_trace_stall_reason *reasons = tv_arena_alloc(&s->arena, (count + (size_t)1) * sizeof *reasons);
+    if (!reasons)
+        return false;
+    for (unsigned i = 0; i < count; i++)
+        reasons[i] = (tv_trace_stall_reason){s->stall_reasons.rows[i].name, s->stall_reasons.rows[i].cycles};
+    s->s.stall_reasons = reasons;
+    s->s.stall_reason_count = count;
+    return true;
 }
 
-/* Traces of others may know the memory's bytes alone. */
-static bool take_paths(summary *s, const json_t *tail)
+/* Traces of other tools may have the totals of the memory only. */
+static bool read_paths(summary *s, const tv_json_value *tail)
 {
     static const char *const totals[][2] = {{"dram_read_bytes", "dram read"}, {"dram_write_bytes", "dram write"}};
-    const json_t *object = json_object_get(tail, "paths");
-    tv_trace_path *paths = tv_arena_alloc(&s->arena, (json_object_size(object) + TV_COUNTOF(totals)) * sizeof *paths);
-    const char *name;
-    json_t *value;
+    const tv_json_value *object = tv_json_get(tail, "paths");
+    const tv_json_value *first = tv_json_is(object, TV_JSON_OBJECT) ? object->first : NULL;
+    tv_trace_path *paths = tv_arena_alloc(&s->arena, (tv_json_count(object) + TV_COUNTOF(totals)) * sizeof *paths);
     if (!paths)
         return false;
     s->s.paths = paths;
-    json_object_foreach ((json_t *)(uintptr_t)object, name, value) {
+    for (const tv_json_value *v = first; v; v = v->next) {
         paths[s->s.path_count] =
-            (tv_trace_path){copy(s, name), whole(value, "bytes"), number(value, "peak_bytes_per_cycle")};
+            (tv_trace_path){copy_text(s, v->key), get_amount(v, "bytes"), get_number(v, "peak_bytes_per_cycle")};
         if (!paths[s->s.path_count++].name)
             return false;
     }
     for (unsigned i = 0; !object && i < TV_COUNTOF(totals); i++) {
-        double bytes = number(tail, totals[i][0]);
+        double bytes = get_number(tail, totals[i][0]);
         paths[s->s.path_count++] = (tv_trace_path){totals[i][1], bytes > 0 && bytes < 1e18 ? (uint64_t)bytes : 0, 0};
     }
     return true;
 }
 
-/* Instructions that no engine worked on have been issued all the same. */
-static bool count_commands(summary *s)
+/* Counts instructions that were issued and that no engine worked on. */
+static bool count_issued(summary *s)
 {
     for (uint32_t i = 0; i < s->commands.count; i++) {
         const tv_trace_row *command = &s->commands.rows[i];
@@ -247,7 +244,7 @@ static bool count_commands(summary *s)
     return true;
 }
 
-static void take_tables(summary *s)
+static void set_tables(summary *s)
 {
     tv_trace_table_sort(&s->ops);
     tv_trace_table_sort(&s->layers);
@@ -264,52 +261,44 @@ static void take_tables(summary *s)
     s->s.stall_count = s->longest.count;
 }
 
-static bool end(void *user, const tv_trace_tail *tail)
+static bool read_tail(void *user, const tv_trace_tail *tail)
 {
     summary *s = user;
-    const json_t *object = tail->summary;
-    s->s.cycles = whole(object, "cycles_total");
-    s->s.seconds = number(object, "seconds");
-    s->s.instructions = whole(object, "instructions");
-    s->s.macs = whole(object, "macs");
-    s->s.peak_macs = number(object, "peak_macs_per_cycle");
-    s->s.bound_by = copy(s, json_string_value(json_object_get(object, "bound_by")));
-    s->s.bottleneck = copy(s, json_string_value(json_object_get(object, "verdict")));
-    if (!s->s.bound_by || !s->s.bottleneck || !take_engines(s, json_object_get(object, "engines")) ||
-        !take_paths(s, object) || !count_commands(s))
+    const tv_json_value *object = tail->summary;
+    s->s.cycles = get_amount(object, "cycles_total");
+    s->s.seconds = get_number(object, "seconds");
+    s->s.instructions = get_amount(object, "instructions");
+    s->s.macs = get_amount(object, "macs");
+    s->s.peak_macs = get_number(object, "peak_macs_per_cycle");
+    s->s.bound_by = copy_text(s, tv_json_string(tv_json_get(object, "bound_by")));
+    s->s.bottleneck = copy_text(s, tv_json_string(tv_json_get(object, "bottleneck")));
+    if (!s->s.bound_by || !s->s.bottleneck || !read_engines(s, tv_json_get(object, "engines")) ||
+        !read_paths(s, object) || !count_issued(s))
         return false;
-    take_tables(s);
+    set_tables(s);
     return true;
 }
 
-/* ---- The door ---- */
+/* ---- Summaries ---- */
 
-tv_status tv_trace_summarise_stream(const char *name, tv_stream *stream, const tv_trace_progress *progress,
-                                    const tv_diag_sink *sink, tv_trace_summary **out)
+tv_status tv_trace_summarize_stream(const char *name, tv_stream *stream, tv_trace_config_fn *new_config,
+                                    const tv_trace_progress *progress, const tv_diag_sink *sink, tv_trace_summary **out)
 {
     summary *s = calloc(1, sizeof *s);
     if (!s)
         return tv_fail_memory(sink);
+    s->new_config = new_config;
     tv_trace_table *tables[] = {&s->ops, &s->commands, &s->layers, &s->stall_reasons};
     for (unsigned i = 0; i < TV_COUNTOF(tables); i++)
         *tables[i] = (tv_trace_table){.arena = &s->arena, .limit = TV_TRACE_ROWS};
-    tv_trace_calls calls = {.begin = begin, .event = event, .end = end, .user = s, .progress = progress};
-    tv_status status = tv_trace_longest_init(&s->longest, &s->arena) ? tv_trace_read(name, stream, &calls, sink)
+    const tv_trace_handler handler = {
+        .begin = read_head, .event = read_event, .end = read_tail, .user = s, .progress = progress};
+    tv_status status = tv_trace_longest_init(&s->longest, &s->arena) ? tv_trace_read(name, stream, &handler, sink)
                                                                      : tv_fail_memory(sink);
     if (status != TV_OK)
         tv_trace_summary_free(&s->s);
     else
         *out = &s->s;
-    return status;
-}
-
-tv_status tv_trace_summarize(const char *path, const tv_trace_progress *progress, const tv_diag_sink *sink,
-                             tv_trace_summary **out)
-{
-    tv_stream *stream;
-    TV_TRY(tv_stream_open(path, sink, &stream));
-    tv_status status = tv_trace_summarise_stream(path, stream, progress, sink, out);
-    tv_stream_close(stream);
     return status;
 }
 

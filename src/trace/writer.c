@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trace files of a running machine, written as the events come. Memory stays bounded however long the run is: bandwidth
- * is gathered in windows that double in width when there are too many. */
-#include <jansson.h>
+/* Trace files of a running machine, written as the events come. Memory stays bounded for any length of run: bandwidth
+ * is summed in windows that double in width when there are too many. */
 #include <stdlib.h>
 
 #include "base/diag.h"
-#include "trace/put.h"
+#include "trace/encode.h"
 #include "trivet/file.h"
 #include "trivet/machine.h"
 
@@ -17,7 +16,7 @@ typedef struct window {
 
 struct tv_trace_writer {
     tv_output *output;
-    tv_trace_put put;
+    tv_trace_encoder encoder;
     uint64_t window_cycles;
     window windows[WINDOWS_MAX];
     unsigned window_count;
@@ -38,8 +37,8 @@ static void halve_windows(tv_trace_writer *w)
     w->window_cycles *= 2;
 }
 
-/* Spreads an amount evenly over the cycles from `start` to `end`. */
-static void spread(tv_trace_writer *w, uint64_t start, uint64_t end, double amount, size_t member)
+/* Adds `amount`, spread evenly over the cycles from `start` to `end`, to the member at this offset in window. */
+static void add_to_windows(tv_trace_writer *w, uint64_t start, uint64_t end, double amount, size_t member)
 {
     if (end <= start)
         end = start + 1;
@@ -58,112 +57,132 @@ static void spread(tv_trace_writer *w, uint64_t start, uint64_t end, double amou
     }
 }
 
-/* ---- The head and the summary ---- */
+/* ---- Head and summary ---- */
 
-/* jansson takes UTF-8 only; a name that is not is left out. */
-static json_t *text_or_null(const char *text)
+enum { DIGITS = 12 }; /* significant digits of real numbers */
+
+static void write_run_metadata(tv_json_writer *json, const tv_machine *machine, const tv_stats *s)
 {
-    json_t *value = text ? json_string(text) : NULL;
-    return value ? value : json_null();
+    tv_json_begin_object(json);
+    tv_json_string_member(json, "tool", "trivet");
+    tv_json_string_member(json, "tool_version", tv_version());
+    tv_json_string_member(json, "target", tv_machine_target(machine));
+    tv_json_real_member(json, "clock_hz", s->clock_hz, DIGITS);
+    tv_json_key(json, "engines");
+    tv_json_begin_array(json);
+    for (unsigned e = 0; e < s->engine_count; e++)
+        tv_json_write_string(json, s->engines[e].name);
+    tv_json_end_array(json);
+    tv_json_end_object(json);
 }
 
-/* The text of `object`, whose reference is taken; the caller frees it. NULL: no memory. */
-static char *text_of(json_t *object)
+static void write_config(tv_json_writer *json, const tv_config *config)
 {
-    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
-    json_decref(object);
-    return text;
-}
-
-static json_t *config_json(const tv_machine *machine)
-{
-    json_t *object = json_object();
     tv_config_entry entry;
-    for (unsigned i = 0; tv_config_at(tv_machine_config(machine), i, &entry); i++)
-        json_object_set_new(object, entry.key, text_or_null(entry.value));
-    return object;
+    tv_json_begin_object(json);
+    for (unsigned i = 0; tv_config_at(config, i, &entry); i++)
+        tv_json_string_member(json, entry.key, entry.value);
+    tv_json_end_object(json);
 }
 
-static json_t *engines_json(const tv_stats *s)
+static void write_engine(tv_json_writer *json, const tv_stats *s, const tv_engine_stats *e)
 {
-    json_t *engines = json_object();
-    for (unsigned e = 0; e < s->engine_count; e++) {
-        json_t *stalled = json_object();
-        for (unsigned c = 0; c < s->stall_reason_count; c++)
-            if (s->engines[e].stalled[c])
-                json_object_set_new(stalled, s->stall_reasons[c], json_integer((json_int_t)s->engines[e].stalled[c]));
-        json_object_set_new(engines, s->engines[e].name,
-                            json_pack("{s:I, s:I, s:o, s:f}", "active_cycles", (json_int_t)s->engines[e].busy,
-                                      "idle_cycles", (json_int_t)s->engines[e].idle, "held_cycles", stalled,
-                                      "utilization", s->cycles ? (double)s->engines[e].busy / (double)s->cycles : 0.0));
+    tv_json_key(json, e->name);
+    tv_json_begin_object(json);
+    tv_json_unsigned_member(json, "active_cycles", e->busy);
+    tv_json_unsigned_member(json, "idle_cycles", e->idle);
+    tv_json_key(json, "stalled_cycles");
+    tv_json_begin_object(json);
+    for (unsigned c = 0; c < s->stall_reason_count; c++)
+        if (e->stalled[c])
+            tv_json_unsigned_member(json, s->stall_reasons[c], e->stalled[c]);
+    tv_json_end_object(json);
+    tv_json_real_member(json, "utilization", s->cycles ? (double)e->busy / (double)s->cycles : 0, DIGITS);
+    tv_json_end_object(json);
+}
+
+static void write_paths(tv_json_writer *json, const tv_stats *s)
+{
+    tv_json_key(json, "paths");
+    tv_json_begin_object(json);
+    for (unsigned p = 0; p < s->path_count; p++) {
+        tv_json_key(json, s->paths[p].name);
+        tv_json_begin_object(json);
+        tv_json_unsigned_member(json, "bytes", s->paths[p].bytes);
+        tv_json_real_member(json, "peak_bytes_per_cycle", s->paths[p].peak, DIGITS);
+        tv_json_end_object(json);
     }
-    return engines;
+    tv_json_end_object(json);
 }
 
-static json_t *summary_json(const tv_trace_writer *w, const tv_machine *machine)
+static void write_summary(tv_json_writer *json, const tv_trace_writer *w, const tv_stats *s)
 {
-    tv_stats s = {.size = sizeof s};
-    tv_machine_stats(machine, &s);
-    json_t *paths = json_object();
-    for (unsigned p = 0; p < s.path_count; p++)
-        json_object_set_new(
-            paths, s.paths[p].name,
-            json_pack("{s:I, s:f}", "bytes", (json_int_t)s.paths[p].bytes, "peak_bytes_per_cycle", s.paths[p].peak));
-    return json_pack("{s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:{s:I, s:I}, s:I, s:s, s:s}", "cycles_total",
-                     (json_int_t)s.cycles, "seconds", s.seconds, "instructions", (json_int_t)s.instructions, "macs",
-                     (json_int_t)s.macs, "peak_macs_per_cycle", s.peak_macs, "dram_read_bytes", w->read_bytes,
-                     "dram_write_bytes", w->written_bytes, "engines", engines_json(&s), "paths", paths, "kv_cache",
-                     "read_bytes", (json_int_t)w->kv_bytes[0], "write_bytes", (json_int_t)w->kv_bytes[1], "tokens",
-                     (json_int_t)w->tokens, "bound_by", s.bound_by, "verdict", s.bottleneck);
+    tv_json_begin_object(json);
+    tv_json_unsigned_member(json, "cycles_total", s->cycles);
+    tv_json_real_member(json, "seconds", s->seconds, DIGITS);
+    tv_json_unsigned_member(json, "instructions", s->instructions);
+    tv_json_unsigned_member(json, "macs", s->macs);
+    tv_json_real_member(json, "peak_macs_per_cycle", s->peak_macs, DIGITS);
+    tv_json_real_member(json, "dram_read_bytes", w->read_bytes, DIGITS);
+    tv_json_real_member(json, "dram_write_bytes", w->written_bytes, DIGITS);
+    tv_json_key(json, "engines");
+    tv_json_begin_object(json);
+    for (unsigned e = 0; e < s->engine_count; e++)
+        write_engine(json, s, &s->engines[e]);
+    tv_json_end_object(json);
+    write_paths(json, s);
+    tv_json_key(json, "kv_cache");
+    tv_json_begin_object(json);
+    tv_json_unsigned_member(json, "read_bytes", w->kv_bytes[0]);
+    tv_json_unsigned_member(json, "write_bytes", w->kv_bytes[1]);
+    tv_json_end_object(json);
+    tv_json_unsigned_member(json, "tokens", w->tokens);
+    tv_json_string_member(json, "bound_by", s->bound_by);
+    tv_json_string_member(json, "bottleneck", s->bottleneck);
+    tv_json_end_object(json);
 }
 
-static void begin(tv_trace_writer *w, const tv_machine *machine)
+static void write_head(tv_trace_writer *w, tv_trace_format format, const tv_machine *machine)
 {
     tv_stats s = {.size = sizeof s};
     const char *names[TV_ENGINES_MAX];
-    json_t *engines = json_array();
     tv_machine_stats(machine, &s);
-    for (unsigned e = 0; e < s.engine_count; e++) {
+    for (unsigned e = 0; e < s.engine_count; e++)
         names[e] = s.engines[e].name;
-        json_array_append_new(engines, json_string(names[e]));
-    }
-    const char *target = tv_machine_target(machine);
-    char *run = text_of(json_pack("{s:s, s:s, s:s, s:f, s:o}", "tool", "trivet", "tool_version", tv_version(), "target",
-                                  target, "clock_hz", s.clock_hz, "engines", engines));
-    char *config = text_of(config_json(machine));
-    if (run && config)
-        tv_trace_put_begin(&w->put, &(tv_trace_head){target, s.clock_hz, run, config, names, s.engine_count});
-    else
-        w->put.failed = true;
-    free(run);
-    free(config);
+    tv_trace_encoder_init(&w->encoder, tv_output_stream(w->output), format, s.clock_hz);
+    tv_trace_encode_begin(&w->encoder);
+    tv_trace_encode_member(&w->encoder, "run_metadata");
+    write_run_metadata(&w->encoder.json, machine, &s);
+    tv_trace_encode_member(&w->encoder, "config_snapshot");
+    write_config(&w->encoder.json, tv_machine_config(machine));
+    tv_trace_encode_begin_events(&w->encoder, tv_machine_target(machine), names, s.engine_count);
 }
 
-static void end(tv_trace_writer *w, const tv_machine *machine)
+/* Samples, summary, end. */
+static void write_tail(tv_trace_writer *w, const tv_machine *machine)
 {
-    tv_trace_put_events_end(&w->put);
+    tv_stats s = {.size = sizeof s};
+    tv_machine_stats(machine, &s);
+    tv_trace_encode_end_events(&w->encoder);
     for (unsigned i = 0; i < w->window_count; i++) {
         const window *v = &w->windows[i];
         if (v->read != 0 || v->written != 0 || v->stalled != 0)
-            tv_trace_put_sample(
-                &w->put, &(tv_trace_sample){i * w->window_cycles, w->window_cycles, v->read, v->written, v->stalled});
+            tv_trace_encode_sample(&w->encoder, &(tv_trace_sample){i * w->window_cycles, w->window_cycles, v->read,
+                                                                   v->written, v->stalled});
     }
-    char *summary = text_of(summary_json(w, machine));
-    if (summary)
-        tv_trace_put_summary(&w->put, summary);
-    else
-        w->put.failed = true;
-    tv_trace_put_end(&w->put);
-    free(summary);
+    tv_trace_encode_begin_summary(&w->encoder);
+    write_summary(&w->encoder.json, w, &s);
+    tv_trace_encode_end(&w->encoder);
 }
 
 /* ---- The writer ---- */
 
-static void take_event(void *user, const tv_event *e)
+static void write_event(void *user, const tv_event *e)
 {
     tv_trace_writer *w = user;
     if (e->kind == TV_EVENT_TRANSFER) {
-        spread(w, e->start, e->end, (double)e->bytes, e->write ? offsetof(window, written) : offsetof(window, read));
+        add_to_windows(w, e->start, e->end, (double)e->bytes,
+                       e->write ? offsetof(window, written) : offsetof(window, read));
         *(e->write ? &w->written_bytes : &w->read_bytes) += (double)e->bytes;
         w->kv_bytes[e->write != 0] += e->kv ? e->bytes : 0;
         return;
@@ -172,8 +191,8 @@ static void take_event(void *user, const tv_event *e)
     if (e->kind == TV_EVENT_ACCESS || e->kind == TV_EVENT_LOAD)
         return;
     if (e->kind == TV_EVENT_STALL && !e->scheduler)
-        spread(w, e->start, e->end, (double)(e->end - e->start), offsetof(window, stalled));
-    tv_trace_put_event(&w->put, e, NULL, NULL);
+        add_to_windows(w, e->start, e->end, (double)(e->end - e->start), offsetof(window, stalled));
+    tv_trace_encode_event(&w->encoder, e, NULL);
 }
 
 tv_status tv_trace_open(const char *path, tv_trace_format format, const tv_machine *machine, const tv_diag_sink *sink,
@@ -191,28 +210,17 @@ tv_status tv_trace_open(const char *path, tv_trace_format format, const tv_machi
         return status;
     }
     w->window_cycles = FIRST_WINDOW;
-    if (!tv_trace_put_init(&w->put, tv_output_stream(w->output), format)) {
-        tv_trace_abandon(w);
-        return tv_fail_memory(sink);
-    }
-    begin(w, machine);
+    write_head(w, format, machine);
     *out = w;
     return TV_OK;
 }
 
-tv_trace_sink tv_trace_writer_sink(tv_trace_writer *writer) { return (tv_trace_sink){take_event, writer}; }
+tv_trace_sink tv_trace_writer_sink(tv_trace_writer *writer) { return (tv_trace_sink){write_event, writer}; }
 
 tv_status tv_trace_finish(tv_trace_writer *w, const tv_machine *machine, const tv_diag_sink *sink)
 {
-    end(w, machine);
-    tv_status status = TV_OK;
-    if (w->put.failed) {
-        tv_output_abandon(w->output);
-        status = tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), NULL, "an event could not be written to the trace");
-    } else {
-        status = tv_output_commit(w->output, sink);
-    }
-    tv_trace_put_fini(&w->put);
+    write_tail(w, machine);
+    tv_status status = tv_output_commit(w->output, sink);
     free(w);
     return status;
 }
@@ -222,6 +230,5 @@ void tv_trace_abandon(tv_trace_writer *w)
     if (!w)
         return;
     tv_output_abandon(w->output);
-    tv_trace_put_fini(&w->put);
     free(w);
 }

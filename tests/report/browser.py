@@ -90,7 +90,7 @@ class Suite(suite.Suite):
             got = list(zip(t["insn"], t["start"], t["cycles"]))
             want = [(e["cmdq_id"] - first + 1, e["start_cycle"], e["end_cycle"] - e["start_cycle"]) for e in events if e["type"] == kind]
             self.expect("%s: times of %s" % (name, table), got == want)
-        stalls = [(e["details"]["cause"], e["details"].get("waits_for", first - 1) - first + 1) for e in events if e["type"] == "STALL_EVENT"]
+        stalls = [(e["details"]["reason"], e["details"].get("waits_for", first - 1) - first + 1) for e in events if e["type"] == "STALL_EVENT"]
         t = report.tables["stall"]
         self.expect(name + ": causes", [(report.text(c), w) for c, w in zip(t["cause"], t["waits_for"])] == stalls)
         self.expect(name + ": bytes and MACs of work", [(b, m) for b, m in zip(report.tables["work"]["bytes"], report.tables["work"]["macs"])] ==

@@ -66,7 +66,7 @@ def event(kind="ENGINE_EVENT", engine="TE", engine_id=0, index=0, layer=None, op
 
 
 def trace(*events, samples=(), summary=None, config=None, **more):
-    return dict({"version": "1.1", "run_metadata": {"tool": "t", "tool_version": "1", "target": "cmdq", "clock_hz": 1e9, "engines": ["TE0", "TE1"]},
+    return dict({"version": "2.0", "run_metadata": {"tool": "t", "tool_version": "1", "target": "cmdq", "clock_hz": 1e9, "engines": ["TE0", "TE1"]},
                  "config_snapshot": config or {}, "timeline_events": list(events), "bandwidth_samples": list(samples),
                  "summary_metrics": summary or {"cycles_total": 10, "engines": {}}}, **more)
 
@@ -130,7 +130,7 @@ def by_hand(t, name, whole, got):
     t.equal(name + " classes", {r["name"]: [r["count"], r["cycles"], r["bytes"], r["macs"]] for r in got["ops"]}, want)
     cycles = [r["cycles"] for r in got["ops"]]
     t.equal(name + " order", cycles, sorted(cycles, reverse=True))
-    stalls = {(e["start_cycle"], e["end_cycle"], e["cmdq_id"], e["details"]["cause"], e["details"].get("waits_for"))
+    stalls = {(e["start_cycle"], e["end_cycle"], e["cmdq_id"], e["details"]["reason"], e["details"].get("waits_for"))
               for e in events if e["type"] == "STALL_EVENT" and e["end_cycle"] > e["start_cycle"]}
     lengths = sorted((e[1] - e[0] for e in stalls), reverse=True)[:10]
     t.equal(name + " stalls", [s["end_cycle"] - s["start_cycle"] for s in got["stalls"]], lengths)
@@ -173,7 +173,7 @@ def csv_rows(events):
         d = e["details"]
         row = {"type": e["type"], "engine": e["engine"], "engine_id": e["engine_id"] if e["engine"] else None, "index": e["cmdq_id"], "layer": e["layer_id"],
                "op": e["op"], "start_cycle": e["start_cycle"], "end_cycle": e["end_cycle"], "cycles": e["end_cycle"] - e["start_cycle"]}
-        for key in ("bytes", "macs", "route_in", "route_out", "tokens", "cause", "waits_for", "file", "line"):
+        for key in ("bytes", "macs", "route_in", "route_out", "tokens", "reason", "waits_for", "file", "line"):
             row[key] = d.get(key)
         rows.append({k: "" if v is None else str(v) for k, v in row.items()})
     return rows
@@ -294,7 +294,7 @@ def comparisons(t):
         return status, json.loads(out or b"null"), err
 
     def summary(cycles, busy, held):
-        return {"cycles_total": cycles, "engines": {"TE0": {"active_cycles": busy, "idle_cycles": cycles - busy - held, "held_cycles": {"dependency": held}}}}
+        return {"cycles_total": cycles, "engines": {"TE0": {"active_cycles": busy, "idle_cycles": cycles - busy - held, "stalled_cycles": {"dependency": held}}}}
 
     before = trace(event(layer="a", op="GEMM", end=40), event(layer="b", op="GEMM", start=40, end=60), event(op="COPY", start=70, end=80),
                    summary=summary(100, 70, 10), config={"npu.te": "2"})
@@ -330,7 +330,7 @@ def comparisons(t):
 
 def damaged(t):
     """A whole trace is read; each of these is refused."""
-    whole = json.dumps(trace(event(bytes=3, file="a.s", line=1), event("STALL_EVENT", cause="raw", waits_for=0)))
+    whole = json.dumps(trace(event(bytes=3, file="a.s", line=1), event("STALL_EVENT", reason="raw", waits_for=0)))
     t.write("a.json", whole)
     t.good("trace", "a.json")
     for size in range(len(whole) - 1):
@@ -348,9 +348,30 @@ def damaged(t):
     t.refuse("a NUL", whole.replace('"A"', '"a\\u0000b"'), "TV-T003")
 
 
+def versions(t):
+    """Files of version 1 mean the same under their old names; later versions are rejected."""
+    new = trace(event(), event("STALL_EVENT", reason="raw", waits_for=0), summary={"cycles_total": 9, "bound_by": "TE0", "bottleneck": "bound by TE0",
+                "engines": {"TE0": {"active_cycles": 4, "idle_cycles": 3, "stalled_cycles": {"raw": 2}}}})
+    old = json.loads(json.dumps(new).replace('"reason"', '"cause"').replace("stalled_cycles", "held_cycles").replace('"bottleneck"', '"verdict"'))
+    t.write("new.json", json.dumps(new))
+    for version in ("1.0", "1.1", None):
+        old["version"] = version
+        t.write("old.json", json.dumps({k: v for k, v in old.items() if k != "version" or v}))
+        t.equal("summary of version %s" % version, t.summary("old.json"), t.summary("new.json"))
+        for name, form in (("old", "json"), ("old.perfetto", "perfetto")):
+            t.good("trace", "convert", "old.json", "--to", form, "-o", name + ".2.json")
+            t.good("trace", "convert", "new.json", "--to", form, "-o", "new.2.json")
+            t.equal("version %s to %s" % (version, form), t.read(name + ".2.json"), t.read("new.2.json"))
+    new["version"] = "2.17"
+    t.write("minor.json", json.dumps(new))
+    t.equal("a later minor version", t.summary("minor.json"), t.summary("new.json"))
+    for version, code in (("3.0", "TV-T006"), ("10.2", "TV-T006"), ("x", "TV-T002"), ("2", "TV-T002"), ("", "TV-T002"), (2, "TV-T002"), (None, "TV-T002")):
+        t.refuse("version %r" % version, json.dumps(dict(new, version=version)), code, says="version")
+
+
 def wrong_members(t):
     def one(name, change, code="TV-T002", says="", **options):
-        file = trace(event(bytes=3), event("STALL_EVENT", cause="raw"))
+        file = trace(event(bytes=3), event("STALL_EVENT", reason="raw"))
         change(file)
         t.refuse(name, json.dumps(file, indent=1), code, says=says, **options)
 
@@ -374,7 +395,7 @@ def wrong_members(t):
     one("route", detail("route_in", "12"), says="route")
     one("route of words", detail("route_in", "0xzz"), says="route")
     one("bytes", detail("bytes", "3"), says="bytes")
-    one("stall without cause", lambda f: f["timeline_events"][1]["details"].pop("cause"), says="cause")
+    one("stall without reason", lambda f: f["timeline_events"][1]["details"].pop("reason"), says="reason")
     one("engine_id too large", member("engine_id", 1 << 17))
     for key, value in (("target", None), ("target", 1), ("clock_hz", 0), ("clock_hz", "1"), ("clock_hz", -1)):
         one("run_metadata %s %r" % (key, value), lambda f, key=key, value=value: f["run_metadata"].__setitem__(key, value))
@@ -417,7 +438,7 @@ def hostile(t):
     t.equal("the rest is summed up", (len(got["ops"]), got["ops"][-1]["name"], sum(r["cycles"] for r in got["ops"])), (100000, "(others)", 150000))
 
 
-GROUPS = [summaries_equal_statistics, conversions, unknown_members_stay, pipes_and_zstd, figures_have_no_exponents, comparisons, damaged, wrong_members, hostile]
+GROUPS = [summaries_equal_statistics, conversions, unknown_members_stay, pipes_and_zstd, figures_have_no_exponents, comparisons, damaged, versions, wrong_members, hostile]
 
 
 def main():

@@ -13,7 +13,7 @@
  *        multiplies 3 from 25 to 40 (150 MACs, layer "mid")
  *   a prefill of 7 tokens at 0 takes 0 to 18, a decode of one at 7 takes 18 to 40
  * in 40 cycles. A barrier is issued at 5 and no engine works on it. */
-static const char head[] = "{\"version\":\"1.1\",\"run_metadata\":{\"tool\":\"trivet\",\"tool_version\":\"9.8.7\","
+static const char head[] = "{\"version\":\"2.0\",\"run_metadata\":{\"tool\":\"trivet\",\"tool_version\":\"9.8.7\","
                            "\"target\":\"cmdq\",\"clock_hz\":2e9,"
                            "\"engines\":[\"DMA0\",\"TE0\"]},\"config_snapshot\":{\"npu.te\":\"2\",\"dma.count\":\"3\","
                            "\"own.key\":\"x\",\"spm.bank_bytes\":\"262144\"},"
@@ -27,9 +27,9 @@ static const char head[] = "{\"version\":\"1.1\",\"run_metadata\":{\"tool\":\"tr
 static const char events[] =
     EVENT("ENGINE_EVENT", "\"DMA\"", "0", "\"in\"", "LOAD", "0", "10", "\"bytes\":64") ","
     EVENT("STALL_EVENT", "\"TE\"", "2", "\"mid\"", "MUL", "0", "10",
-          "\"cause\":\"dependency\",\"waits_for\":0,\"file\":\"a/q.json\",\"line\":4") ","
+          "\"reason\":\"dependency\",\"waits_for\":0,\"file\":\"a/q.json\",\"line\":4") ","
     EVENT("ENGINE_EVENT", "\"TE\"", "2", "\"mid\"", "MUL", "10", "18", "\"macs\":100") ","
-    EVENT("STALL_EVENT", "\"TE\"", "3", "\"mid\"", "MUL", "18", "25", "\"cause\":\"dependency\",\"waits_for\":1") ","
+    EVENT("STALL_EVENT", "\"TE\"", "3", "\"mid\"", "MUL", "18", "25", "\"reason\":\"dependency\",\"waits_for\":1") ","
     EVENT("ENGINE_EVENT", "\"DMA\"", "1", "\"in\"", "LOAD", "10", "25", "\"bytes\":96,\"file\":\"a/q.json\",\"line\":3") ","
     EVENT("CMD_EVENT", "\"TE\"", "9", "null", "BARRIER", "5", "6", "") ","
     EVENT("ENGINE_EVENT", "\"TE\"", "3", "\"mid\"", "MUL", "25", "40", "\"macs\":150") ","
@@ -40,9 +40,9 @@ static const char events[] =
 static const char tail[] =
     "],\"bandwidth_samples\":[],\"summary_metrics\":{\"cycles_total\":40,\"seconds\":2e-8,\"instructions\":5,\"macs\":"
     "250,"
-    "\"peak_macs_per_cycle\":50.0,\"bound_by\":\"DMA0\",\"verdict\":\"bound by DMA0\",\"engines\":{"
-    "\"DMA0\":{\"active_cycles\":25,\"idle_cycles\":15,\"held_cycles\":{}},"
-    "\"TE0\":{\"active_cycles\":23,\"idle_cycles\":0,\"held_cycles\":{\"dependency\":17}}},"
+    "\"peak_macs_per_cycle\":50.0,\"bound_by\":\"DMA0\",\"bottleneck\":\"bound by DMA0\",\"engines\":{"
+    "\"DMA0\":{\"active_cycles\":25,\"idle_cycles\":15,\"stalled_cycles\":{}},"
+    "\"TE0\":{\"active_cycles\":23,\"idle_cycles\":0,\"stalled_cycles\":{\"dependency\":17}}},"
     "\"paths\":{\"dram read\":{\"bytes\":160,\"peak_bytes_per_cycle\":8.0}}}}";
 
 static tv_trace_summary *summary_of(const char *first, const char *second, const char *third)
@@ -161,7 +161,7 @@ static void the_ten_longest_of_many_stalls_stay(void **state)
     for (unsigned i = 0; i < 25; i++) { /* 7, 14 … modulo 25: every length from 0 to 24 once */
         snprintf(one, sizeof one,
                  "%s{\"type\":\"STALL_EVENT\",\"engine\":\"TE\",\"start_cycle\":%u,\"end_cycle\":%u,\"details\":{"
-                 "\"cause\":\"c\"}}",
+                 "\"reason\":\"c\"}}",
                  i ? "," : "", 100 * i, 100 * i + 7 * i % 25);
         strcat(text, one);
     }
@@ -176,10 +176,13 @@ static void engines_held_together_are_one_stall(void **state)
 {
     (void)state;
     static const char both[] =
-        EVENT("STALL_EVENT", "\"DISP\"", "2", "null", "MUL", "0", "10", "\"cause\":\"sync\",\"waits_for\":0") "," EVENT(
-            "STALL_EVENT", "\"GEMV\"", "2", "null", "MUL", "0", "10",
-            "\"cause\":\"sync\",\"waits_for\":0") "," EVENT("STALL_EVENT", "\"GEMV\"", "2", "null", "MUL", "0", "10",
-                                                            "\"cause\":\"raw\",\"waits_for\":0");
+        EVENT("STALL_EVENT", "\"DISP\"", "2", "null", "MUL", "0", "10",
+              "\"reason\":\"sync\",\"waits_for\":0") "," EVENT("STALL_EVENT", "\"GEMV\"", "2", "null", "MUL", "0", "10",
+                                                               "\"reason\":\"sync\",\"waits_for\":"
+                                                               "0") "," EVENT("STALL_EVENT", "\"GEMV\"", "2", "null",
+                                                                              "MUL", "0", "10",
+                                                                              "\"reason\":\"raw\","
+                                                                              "\"waits_for\":0");
     tv_trace_summary *s = summary_of(head, both, tail);
     assert_int_equal(s->stall_count, 2);
     assert_string_equal(s->stalls[0].engines, "DISP GEMV");

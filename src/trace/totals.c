@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums by name and the longest stalls, in bounded memory. */
-#include "trace/tables.h"
+#include "trace/totals.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two forms of trace files: the JSON trace that all machines share, and Chrome trace events, which the Perfetto UI
+ * opens. docs/trace.md describes both. */
+#include "trace/encode.h"
+
+#include <inttypes.h>
+
+const char *const tv_trace_kind_names[TV_EVENT_ACCESS + 1] = {
+    [TV_EVENT_ENGINE] = "ENGINE_EVENT", [TV_EVENT_STALL] = "STALL_EVENT",   [TV_EVENT_COMMAND] = "CMD_EVENT",
+    [TV_EVENT_STATUS] = "STAT_OUT",     [TV_EVENT_MARKER] = "MARKER_EVENT", [TV_EVENT_TRANSFER] = "TRANSFER",
+    [TV_EVENT_TOKEN] = "TOKEN_EVENT"};
+
+/* Significant digits of times, which are derived from cycles; amounts are written exactly. */
+enum { TIME_DIGITS = 12, EXACT = 0 };
+
+void tv_trace_encoder_init(tv_trace_encoder *t, FILE *out, tv_trace_format format, double clock_hz)
+{
+    tv_json_writer_init_file(&t->json, out, TV_JSON_COMPACT);
+    t->format = format;
+    t->clock_hz = clock_hz > 0 ? clock_hz : 1e9;
+    t->counter_cycle = 0;
+    t->track_count = 0;
+}
+
+static void write_number_member(tv_json_writer *w, const char *key, double value, int digits)
+{
+    tv_json_key(w, key);
+    tv_json_write_number(w, value, digits);
+}
+
+/* An element of a list, which is an object, begins on a line of its own. */
+static tv_json_writer *begin_element(tv_trace_encoder *t)
+{
+    tv_json_newline(&t->json);
+    tv_json_begin_object(&t->json);
+    return &t->json;
+}
+
+/* ---- Events of the JSON trace ---- */
+
+static void encode_details(tv_json_writer *w, const tv_event *e)
+{
+    static const char *const routes[] = {"route_in", "route_out"};
+    if (e->bytes)
+        tv_json_unsigned_member(w, "bytes", e->bytes);
+    if (e->macs)
+        tv_json_unsigned_member(w, "macs", e->macs);
+    for (unsigned i = 0; i < 2; i++) {
+        char code[16];
+        snprintf(code, sizeof code, "0x%02" PRIx32, e->routes[i]);
+        if (e->routes[i])
+            tv_json_string_member(w, routes[i], code);
+    }
+    if (e->kind == TV_EVENT_TOKEN && e->index >= 0)
+        tv_json_integer_member(w, "position", e->index);
+    if (e->tokens || e->kind == TV_EVENT_TOKEN)
+        tv_json_unsigned_member(w, "tokens", e->tokens);
+    if (e->reason)
+        tv_json_string_member(w, "reason", e->reason);
+    if (e->waits_for >= 0 && e->kind == TV_EVENT_STALL)
+        tv_json_integer_member(w, "waits_for", e->waits_for);
+    if (e->file) {
+        tv_json_string_member(w, "file", e->file);
+        tv_json_unsigned_member(w, "line", e->line);
+    }
+}
+
+static void encode_json_event(tv_trace_encoder *t, const tv_event *e, const tv_trace_extras *extras)
+{
+    tv_json_writer *w = begin_element(t);
+    tv_json_string_member(w, "type", tv_trace_kind_names[e->kind]);
+    tv_json_string_member(w, "engine", e->engine);
+    tv_json_unsigned_member(w, "engine_id", e->engine_id);
+    if (e->index < 0 || e->kind == TV_EVENT_TOKEN)
+        tv_json_null_member(w, "cmdq_id");
+    else
+        tv_json_integer_member(w, "cmdq_id", e->index);
+    tv_json_string_member(w, "layer_id", e->layer);
+    tv_json_string_member(w, "op", e->op);
+    tv_json_unsigned_member(w, "start_cycle", e->start);
+    tv_json_unsigned_member(w, "end_cycle", e->end);
+    tv_json_key(w, "details");
+    tv_json_begin_object(w);
+    encode_details(w, e);
+    tv_json_write_members(w, extras ? extras->details : NULL, EXACT);
+    tv_json_end_object(w);
+    tv_json_write_members(w, extras ? extras->members : NULL, EXACT);
+    tv_json_end_object(w);
+}
+
+/* ---- Chrome trace events ---- */
+
+static double microseconds(const tv_trace_encoder *t, uint64_t cycles) { return (double)cycles / t->clock_hz * 1e6; }
+
+/* Names a process or a track. */
+static void encode_name(tv_trace_encoder *t, const char *what, unsigned tid, const char *name)
+{
+    tv_json_writer *w = begin_element(t);
+    tv_json_string_member(w, "name", what);
+    tv_json_string_member(w, "ph", "M");
+    tv_json_unsigned_member(w, "pid", 1);
+    if (tid)
+        tv_json_unsigned_member(w, "tid", tid);
+    tv_json_key(w, "args");
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "name", name);
+    tv_json_end_object(w);
+    tv_json_end_object(w);
+}
+
+/* The number of the track of this name, from 1; a new one is named. 0: there are too many. */
+static unsigned find_track(tv_trace_encoder *t, const char *name)
+{
+    for (unsigned i = 0; i < t->track_count; i++)
+        if (strncmp(t->tracks[i], name, TRACK_NAME - 1) == 0)
+            return i + 1;
+    if (t->track_count == TRACKS_MAX)
+        return 0;
+    snprintf(t->tracks[t->track_count++], TRACK_NAME, "%s", name);
+    encode_name(t, "thread_name", t->track_count, name);
+    return t->track_count;
+}
+
+/* Reserved color names of the trace viewer, so that a stall reason keeps its color; Perfetto colors by name. */
+static const char *reason_color(const char *reason)
+{
+    static const char *const colors[][2] = {{"sync", "grey"},
+                                            {"raw", "terrible"},
+                                            {"war", "bad"},
+                                            {"waw", "yellow"},
+                                            {"frontend", "olive"},
+                                            {"resource", "generic_work"},
+                                            {"stream", "vsync_highlight_color"}};
+    for (size_t i = 0; i < TV_COUNTOF(colors); i++)
+        if (strcmp(colors[i][0], reason) == 0)
+            return colors[i][1];
+    return "black";
+}
+
+static void format_event_name(const tv_event *e, char *name, size_t size)
+{
+    if (e->kind == TV_EVENT_STALL)
+        snprintf(name, size, "stall: %.48s", e->reason ? e->reason : "");
+    else if (e->kind == TV_EVENT_STATUS)
+        snprintf(name, size, "STAT_OUT %" PRId64, e->index);
+    else if (e->kind == TV_EVENT_TOKEN)
+        snprintf(name, size, "%.20s %" PRId64, e->op ? e->op : "", e->index);
+    else
+        snprintf(name, size, "%.60s", e->op ? e->op : "");
+}
+
+/* All members of the JSON trace's event, so that a file can be converted back. */
+static void encode_args(tv_json_writer *w, const tv_event *e)
+{
+    tv_json_key(w, "args");
+    tv_json_begin_object(w);
+    if (e->engine)
+        tv_json_string_member(w, "engine", e->engine);
+    if (e->engine_id)
+        tv_json_unsigned_member(w, "engine_id", e->engine_id);
+    if (e->op)
+        tv_json_string_member(w, "op", e->op);
+    if (e->layer)
+        tv_json_string_member(w, "layer", e->layer);
+    encode_details(w, e);
+    if (e->index >= 0 && e->kind != TV_EVENT_TOKEN)
+        tv_json_integer_member(w, "instruction", e->index);
+    tv_json_unsigned_member(w, "start_cycle", e->start);
+    tv_json_unsigned_member(w, "end_cycle", e->end);
+    tv_json_end_object(w);
+}
+
+static void encode_chrome_event(tv_trace_encoder *t, const tv_event *e)
+{
+    bool instant = e->kind == TV_EVENT_STATUS || e->kind == TV_EVENT_MARKER;
+    unsigned tid = e->kind == TV_EVENT_TOKEN ? find_track(t, "tokens")
+                   : e->engine               ? find_track(t, e->lane ? e->lane : e->engine)
+                                             : 0;
+    char name[80];
+    format_event_name(e, name, sizeof name);
+    tv_json_writer *w = begin_element(t);
+    tv_json_string_member(w, "name", name);
+    tv_json_string_member(w, "cat", tv_trace_kind_names[e->kind]);
+    tv_json_string_member(w, "ph", instant ? "i" : "X");
+    tv_json_unsigned_member(w, "pid", 1);
+    tv_json_unsigned_member(w, "tid", tid);
+    write_number_member(w, "ts", microseconds(t, e->start), TIME_DIGITS);
+    encode_args(w, e);
+    if (instant)
+        tv_json_string_member(w, "s", e->kind == TV_EVENT_MARKER ? "g" : "t");
+    else
+        write_number_member(w, "dur", microseconds(t, e->end - e->start), TIME_DIGITS);
+    if (e->kind == TV_EVENT_STALL)
+        tv_json_string_member(w, "cname", reason_color(e->reason ? e->reason : ""));
+    tv_json_end_object(w);
+}
+
+/* A counter keeps its value until the next event of it. */
+static void encode_chrome_counter(tv_trace_encoder *t, const tv_trace_sample *s)
+{
+    double cycles = s->window_cycles ? (double)s->window_cycles : 1;
+    tv_json_writer *w = begin_element(t);
+    tv_json_string_member(w, "name", "memory bytes/cycle");
+    tv_json_string_member(w, "ph", "C");
+    tv_json_unsigned_member(w, "pid", 1);
+    write_number_member(w, "ts", microseconds(t, s->cycle), TIME_DIGITS);
+    tv_json_key(w, "args");
+    tv_json_begin_object(w);
+    write_number_member(w, "read", s->read / cycles, EXACT);
+    write_number_member(w, "write", s->written / cycles, EXACT);
+    tv_json_end_object(w);
+    tv_json_unsigned_member(w, "cycle", s->cycle);
+    tv_json_unsigned_member(w, "window_cycles", s->window_cycles);
+    write_number_member(w, "stall_cycles", s->stalled, EXACT);
+    tv_json_end_object(w);
+}
+
+/* ---- The document ---- */
+
+void tv_trace_encode_begin(tv_trace_encoder *t)
+{
+    tv_json_begin_object(&t->json);
+    tv_json_string_member(&t->json, "version", TV_TRACE_VERSION);
+    if (t->format != TV_TRACE_JSON)
+        tv_json_string_member(&t->json, "displayTimeUnit", "ns");
+}
+
+void tv_trace_encode_member(tv_trace_encoder *t, const char *name)
+{
+    tv_json_newline(&t->json);
+    tv_json_key(&t->json, name);
+}
+
+void tv_trace_encode_begin_events(tv_trace_encoder *t, const char *target, const char *const *engines,
+                                  unsigned engine_count)
+{
+    tv_trace_encode_member(t, t->format == TV_TRACE_JSON ? "timeline_events" : "traceEvents");
+    tv_json_begin_array(&t->json);
+    if (t->format == TV_TRACE_JSON)
+        return;
+    encode_name(t, "process_name", 0, target);
+    for (unsigned e = 0; e < engine_count; e++)
+        find_track(t, engines[e]);
+}
+
+void tv_trace_encode_event(tv_trace_encoder *t, const tv_event *e, const tv_trace_extras *extras)
+{
+    if (t->format == TV_TRACE_JSON)
+        encode_json_event(t, e, extras);
+    else if (e->kind != TV_EVENT_COMMAND)
+        encode_chrome_event(t, e);
+}
+
+void tv_trace_encode_end_events(tv_trace_encoder *t)
+{
+    if (t->format != TV_TRACE_JSON)
+        return;
+    tv_json_newline(&t->json);
+    tv_json_end_array(&t->json);
+    tv_trace_encode_member(t, "bandwidth_samples");
+    tv_json_begin_array(&t->json);
+}
+
+void tv_trace_encode_sample(tv_trace_encoder *t, const tv_trace_sample *s)
+{
+    if (t->format != TV_TRACE_JSON) {
+        if (s->cycle > t->counter_cycle)
+            encode_chrome_counter(t, &(tv_trace_sample){.cycle = t->counter_cycle});
+        encode_chrome_counter(t, s);
+        t->counter_cycle = s->cycle + s->window_cycles;
+        return;
+    }
+    tv_json_writer *w = begin_element(t);
+    tv_json_unsigned_member(w, "cycle", s->cycle);
+    tv_json_unsigned_member(w, "window_cycles", s->window_cycles);
+    write_number_member(w, "dram_read_bytes", s->read, EXACT);
+    write_number_member(w, "dram_write_bytes", s->written, EXACT);
+    write_number_member(w, "stall_cycles", s->stalled, EXACT);
+    tv_json_end_object(w);
+}
+
+void tv_trace_encode_begin_summary(tv_trace_encoder *t)
+{
+    if (t->format != TV_TRACE_JSON)
+        encode_chrome_counter(t, &(tv_trace_sample){.cycle = t->counter_cycle});
+    tv_json_newline(&t->json);
+    tv_json_end_array(&t->json);
+    tv_trace_encode_member(t, t->format == TV_TRACE_JSON ? "summary_metrics" : "otherData");
+}
+
+void tv_trace_encode_end(tv_trace_encoder *t)
+{
+    tv_json_end_object(&t->json);
+    tv_json_newline(&t->json);
+    tv_json_writer_finish(&t->json);
+}
