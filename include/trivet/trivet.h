@@ -31,6 +31,7 @@
 #include "trivet/diag.h"
 #include "trivet/dtype.h"
 #include "trivet/file.h"
+#include "trivet/json.h"
 #include "trivet/llm.h"
 #include "trivet/machine.h"
 #include "trivet/program.h"

@@ -44,7 +44,4 @@ tv_status tv_fail_size(const tv_diag_sink *sink, const char *type);
 /* Reports that the host ran out of memory; returns TV_ERR_MEMORY. */
 tv_status tv_fail_memory(const tv_diag_sink *sink);
 
-/* The diagnostic as a JSON object, as tv_diag_json writes it. */
-void tv_diag_write_json(tv_json_writer *writer, const tv_diag *diag);
-
 #endif

@@ -18,6 +18,16 @@ void tv_json_writer_init_buf(tv_json_writer *w, tv_buf *buf, tv_json_style style
 
 void tv_json_writer_init_file(tv_json_writer *w, FILE *file, tv_json_style style) { init(w, NULL, file, style); }
 
+tv_json_writer *tv_json_writer_new(FILE *file, tv_json_style style)
+{
+    tv_json_writer *w = malloc(sizeof *w);
+    if (w)
+        tv_json_writer_init_file(w, file, style);
+    return w;
+}
+
+void tv_json_writer_free(tv_json_writer *w) { free(w); }
+
 /* ---- Bytes ---- */
 
 static void write_to_sink(tv_json_writer *w, const char *bytes, size_t n)
