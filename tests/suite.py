@@ -21,8 +21,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROBLEMS_MAX = 60  # printed; all are counted
 
 
-def parse_arguments(doc, *positional, rest=None):
-    """The options of every suite and these positional arguments; `rest` names a list that may follow them."""
+def parse_arguments(doc, *positional, rest=None, extra=()):
+    """The options of every suite and these positional arguments; `rest` names a list that may follow them; `extra` has
+    further options with their defaults: False is a flag, a number takes one."""
     ap = argparse.ArgumentParser(description=doc.strip().split("\n")[0])
     for name in positional:
         ap.add_argument(name)
@@ -31,6 +32,11 @@ def parse_arguments(doc, *positional, rest=None):
     ap.add_argument("-k", dest="word", metavar="WORD", default="", help="only tests whose names contain WORD")
     ap.add_argument("--rebase", action="store_true", help="write the golden texts and show what changed")
     ap.add_argument("--sanitized", action="store_true", help="wider bounds of time and memory")
+    for name, default in extra:
+        if default is False:
+            ap.add_argument(name, action="store_true")
+        else:
+            ap.add_argument(name, type=type(default), default=default)
     return ap.parse_intermixed_args()
 
 
