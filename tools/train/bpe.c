@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Byte-pair encoding as SentencePiece's "llama" tokenizers have it: pieces with scores, any other byte as a token of
- * its own. Merges are learned among letters, or among other characters, of one word; a word is what stands between
- * spaces and newlines, its space before it.
- */
+/* Byte-pair encoding compatible with SentencePiece's "llama" tokenizers: pieces with scores, and byte tokens for
+ * everything else. Merges are learned within words, among letters or among other characters. Words are separated by
+ * spaces and newlines; a space belongs to the word after it. */
 #include "train.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A distinct word of the text, as tokens. */
+/* A distinct word of the text, and its tokens. */
 struct word {
     const char *bytes;
     size_t size, count, tokens;
@@ -22,21 +21,21 @@ struct words {
 
 float vocab_score(size_t token) { return token < TOKEN_PIECES ? 0.0f : (float)TOKEN_PIECES - (float)token; }
 
-/* Bytes of the character a byte begins; a stray byte is a character. */
-static size_t character(const char *text, size_t left)
+/* Length of the UTF-8 character at `text`; an invalid byte counts as a character. */
+static size_t char_size(const char *text, size_t remaining)
 {
     unsigned char c = (unsigned char)*text;
     size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-    return n <= left ? n : 1;
+    return n <= remaining ? n : 1;
 }
 
-/* Bytes of the word the text begins with: to the next space, or a newline alone. */
-static size_t word_size(const char *text, size_t left)
+/* Length of the word at `text`: up to the next space, or a single newline. */
+static size_t word_size(const char *text, size_t remaining)
 {
     size_t n = 1;
     if (*text == '\n')
         return 1;
-    while (n < left && text[n] != ' ' && text[n] != '\n')
+    while (n < remaining && text[n] != ' ' && text[n] != '\n')
         n++;
     return n;
 }
@@ -51,12 +50,12 @@ static int find_piece(const struct vocab *v, const char *bytes, size_t size)
 
 /* ---- encoding --------------------------------------------------------------------------------------------------- */
 
-/* The characters of a word as tokens; room for `size` of them is there. */
-static size_t characters(const struct vocab *v, const char *bytes, size_t size, int *token)
+/* Converts the characters of a word to at most `size` tokens. */
+static size_t split_characters(const struct vocab *v, const char *bytes, size_t size, int *token)
 {
     size_t n = 0;
     for (size_t i = 0; i < size;) {
-        size_t step = character(bytes + i, size - i);
+        size_t step = char_size(bytes + i, size - i);
         int id = find_piece(v, bytes + i, step);
         if (id >= 0)
             token[n++] = id;
@@ -67,14 +66,14 @@ static size_t characters(const struct vocab *v, const char *bytes, size_t size, 
     return n;
 }
 
-/* Merges until no pair makes a piece. */
-static size_t merge(const struct vocab *v, int *token, size_t n, float skip, struct rng *r)
+/* Applies the best merge until there is none. */
+static size_t apply_merges(const struct vocab *v, int *token, size_t n, float skip, struct rng *r)
 {
     for (;;) {
         int best = VOCAB_MAX;
         size_t at = 0;
         for (size_t i = 0; i + 1 < n; i++) {
-            int id = v->join[(size_t)token[i] * v->size + (size_t)token[i + 1]];
+            int id = v->merged[(size_t)token[i] * v->size + (size_t)token[i + 1]];
             if (id >= 0 && id < best && (skip <= 0.0f || rng_unit(r) >= skip)) {
                 best = id;
                 at = i;
@@ -89,21 +88,21 @@ static size_t merge(const struct vocab *v, int *token, size_t n, float skip, str
 }
 
 size_t vocab_encode(const struct vocab *v, const char *text, size_t length, bool prefix, float skip, struct rng *r,
-                    int *token, size_t room)
+                    int *token, size_t capacity)
 {
-    enum { WORD = 256 }; /* longer words are cut */
+    enum { WORD = 256 }; /* longer words are split */
     size_t n = 0;
-    for (size_t i = 0; i < length && n < room;) {
+    for (size_t i = 0; i < length && n < capacity;) {
         char word[WORD + 1] = " ";
-        int part[WORD + 1];
+        int word_token[WORD + 1];
         size_t lead = prefix, size = word_size(text + i, length - i);
         if (lead && (*text == ' ' || *text == '\n'))
-            size = 0; /* the space is a word of its own */
+            size = 0; /* the space is a word by itself */
         size = size < WORD ? size : WORD;
         memcpy(word + lead, text + i, size);
-        size_t count = merge(v, part, characters(v, word, size + lead, part), skip, r);
-        for (size_t k = 0; k < count && n < room; k++)
-            token[n++] = part[k];
+        size_t count = apply_merges(v, word_token, split_characters(v, word, size + lead, word_token), skip, r);
+        for (size_t k = 0; k < count && n < capacity; k++)
+            token[n++] = word_token[k];
         prefix = false;
         i += size;
     }
@@ -132,7 +131,7 @@ static uint64_t hash(const char *bytes, size_t size)
     return h;
 }
 
-/* Counts the text's distinct words; the table has room for twice as many as there are. */
+/* Counts the distinct words in a hash table that is at most half full. */
 static void count_words(struct words *w, const char *text, size_t length)
 {
     size_t bound = 2;
@@ -150,7 +149,7 @@ static void count_words(struct words *w, const char *text, size_t length)
         w->word[at].size = size;
         w->word[at].count++;
     }
-    for (size_t i = 0; i < w->slots; i++) /* close the gaps */
+    for (size_t i = 0; i < w->slots; i++) /* compacts the table */
         if (w->word[i].count)
             w->word[w->count++] = w->word[i];
 }
@@ -167,7 +166,7 @@ struct tally {
     size_t count;
 };
 
-static int by_count(const void *a, const void *b)
+static int compare_counts(const void *a, const void *b)
 {
     const struct tally *x = a, *y = b;
     if (x->count != y->count)
@@ -175,14 +174,14 @@ static int by_count(const void *a, const void *b)
     return memcmp(x->piece.bytes, y->piece.bytes, PIECE_MAX);
 }
 
-/* The text's characters, most frequent first, at most `most`. */
-static size_t count_characters(struct tally *tally, size_t most, const char *text, size_t length)
+/* The most frequent characters of the text, at most `max`. */
+static size_t count_characters(struct tally *tally, size_t max, const char *text, size_t length)
 {
     enum { DISTINCT = 4096 };
     struct tally *all = zalloc(DISTINCT, sizeof *all);
     size_t n = 0;
     for (size_t i = 0, size; i < length; i += size) {
-        size = character(text + i, length - i);
+        size = char_size(text + i, length - i);
         if ((unsigned char)text[i] < ' ')
             continue;
         size_t k = 0;
@@ -195,35 +194,35 @@ static size_t count_characters(struct tally *tally, size_t most, const char *tex
         all[k].count++;
         n += k == n;
     }
-    qsort(all, n, sizeof *all, by_count);
-    n = n < most ? n : most;
+    qsort(all, n, sizeof *all, compare_counts);
+    n = n < max ? n : max;
     memcpy(tally, all, n * sizeof *tally);
     free(all);
     return n;
 }
 
-/* Letters join letters, other characters their like; a space and an apostrophe count as letters. */
-static bool letter(char c)
+/* Letters merge with letters, other characters with other characters. Space and apostrophe count as letters. */
+static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ' ' || c == '\'' || (unsigned char)c >= 0x80;
 }
 
-static bool may_join(const struct vocab *v, int a, int b)
+static bool can_merge(const struct vocab *v, int a, int b)
 {
     if (a < TOKEN_PIECES || b < TOKEN_PIECES)
         return false;
     const struct piece *p = &v->piece[a], *q = &v->piece[b];
-    return p->size + q->size <= PIECE_MAX && letter(p->bytes[p->size - 1]) == letter(q->bytes[0]);
+    return p->size + q->size <= PIECE_MAX && is_letter(p->bytes[p->size - 1]) == is_letter(q->bytes[0]);
 }
 
-/* The pair that occurs most, as left * size + right. */
+/* The most frequent pair, as left * stride + right. */
 static size_t best_pair(const struct vocab *v, const struct words *w, size_t *count, size_t stride)
 {
     size_t best = 0;
     memset(count, 0, stride * stride * sizeof *count);
     for (size_t i = 0; i < w->count; i++)
         for (size_t k = 0; k + 1 < w->word[i].tokens; k++)
-            if (may_join(v, w->word[i].token[k], w->word[i].token[k + 1]))
+            if (can_merge(v, w->word[i].token[k], w->word[i].token[k + 1]))
                 count[(size_t)w->word[i].token[k] * stride + (size_t)w->word[i].token[k + 1]] += w->word[i].count;
     for (size_t i = 0; i < stride * stride; i++)
         if (count[i] > count[best])
@@ -231,16 +230,16 @@ static size_t best_pair(const struct vocab *v, const struct words *w, size_t *co
     return best;
 }
 
-/* Makes `id` of every adjacent two whose bytes are its bytes. */
-static void apply(const struct vocab *v, struct word *w, int id)
+/* Replaces adjacent tokens whose concatenation is the piece `id`. */
+static void merge_in_word(const struct vocab *v, struct word *w, int id)
 {
-    const struct piece *made = &v->piece[id];
+    const struct piece *piece = &v->piece[id];
     for (size_t k = 0; k + 1 < w->tokens; k++) {
         if (w->token[k] < TOKEN_PIECES || w->token[k + 1] < TOKEN_PIECES)
             continue;
         const struct piece *p = &v->piece[w->token[k]], *q = &v->piece[w->token[k + 1]];
-        if (p->size + q->size != made->size || memcmp(p->bytes, made->bytes, p->size) ||
-            memcmp(q->bytes, made->bytes + p->size, q->size))
+        if (p->size + q->size != piece->size || memcmp(p->bytes, piece->bytes, p->size) ||
+            memcmp(q->bytes, piece->bytes + p->size, q->size))
             continue;
         w->token[k] = id;
         memmove(w->token + k + 1, w->token + k + 2, (w->tokens - k - 2) * sizeof *w->token);
@@ -261,19 +260,19 @@ static void learn_merges(struct vocab *v, struct words *w, size_t target)
         memcpy(bytes + p->size, q->bytes, q->size);
         add_piece(v, bytes, (size_t)p->size + q->size);
         for (size_t i = 0; i < w->count; i++)
-            apply(v, &w->word[i], (int)v->size - 1);
+            merge_in_word(v, &w->word[i], (int)v->size - 1);
     }
     free(count);
 }
 
-/* Characters come last, as SentencePiece has them; they were learned first. */
-static void characters_last(struct vocab *v, size_t characters)
+/* Moves the single characters, which were learned first, to the end, as in SentencePiece. */
+static void move_characters_last(struct vocab *v, size_t split_characters)
 {
-    size_t merges = v->size - TOKEN_PIECES - characters;
-    struct piece *p = v->piece + TOKEN_PIECES, *first = zalloc(characters, sizeof *first);
-    memcpy(first, p, characters * sizeof *p);
-    memmove(p, p + characters, merges * sizeof *p);
-    memcpy(p + merges, first, characters * sizeof *p);
+    size_t merges = v->size - TOKEN_PIECES - split_characters;
+    struct piece *p = v->piece + TOKEN_PIECES, *first = zalloc(split_characters, sizeof *first);
+    memcpy(first, p, split_characters * sizeof *p);
+    memmove(p, p + split_characters, merges * sizeof *p);
+    memcpy(p + merges, first, split_characters * sizeof *p);
     free(first);
 }
 
@@ -289,28 +288,28 @@ void vocab_train(struct vocab *v, const char *text, size_t length, size_t size)
     count_words(&w, text, length);
     for (size_t i = 0; i < w.count; i++) {
         w.word[i].token = zalloc(w.word[i].size, sizeof(int));
-        w.word[i].tokens = characters(v, w.word[i].bytes, w.word[i].size, w.word[i].token);
+        w.word[i].tokens = split_characters(v, w.word[i].bytes, w.word[i].size, w.word[i].token);
     }
     learn_merges(v, &w, size);
-    characters_last(v, n);
+    move_characters_last(v, n);
     for (size_t i = 0; i < w.count; i++)
         free(w.word[i].token);
     free(w.word);
     free(tally);
-    vocab_link(v);
+    vocab_index_merges(v);
 }
 
-void vocab_link(struct vocab *v)
+void vocab_index_merges(struct vocab *v)
 {
-    v->join = zalloc(v->size * v->size, sizeof *v->join);
-    memset(v->join, 0xff, v->size * v->size * sizeof *v->join);
+    v->merged = zalloc(v->size * v->size, sizeof *v->merged);
+    memset(v->merged, 0xff, v->size * v->size * sizeof *v->merged);
     for (size_t i = TOKEN_PIECES; i < v->size; i++)
         for (size_t cut = 1; cut < v->piece[i].size; cut++) {
             int a = find_piece(v, v->piece[i].bytes, cut),
                 b = find_piece(v, v->piece[i].bytes + cut, v->piece[i].size - cut);
             if (a >= 0 && b >= 0)
-                v->join[(size_t)a * v->size + (size_t)b] = (int16_t)i;
+                v->merged[(size_t)a * v->size + (size_t)b] = (int16_t)i;
         }
 }
 
-void vocab_fini(struct vocab *v) { free(v->join); }
+void vocab_fini(struct vocab *v) { free(v->merged); }

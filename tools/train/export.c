@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exports: the checkpoint (version 0) and the tokenizer of llama2.c, little-endian, and the losses as a table. */
+/* Exports the llama2.c checkpoint (version 0) and tokenizer, little-endian, and the table of losses. */
 #include "train.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool put_int(FILE *f, int32_t x) { return fwrite(&x, sizeof x, 1, f) == 1; }
+static bool write_int(FILE *f, int32_t x) { return fwrite(&x, sizeof x, 1, f) == 1; }
 
-static bool put_floats(FILE *f, const float *x, size_t n) { return fwrite(x, sizeof *x, n, f) == n; }
+static bool write_floats(FILE *f, const float *x, size_t n) { return fwrite(x, sizeof *x, n, f) == n; }
 
-/* Header of seven numbers, the parameters in our own order, then tables of the rotation, which readers skip. */
+/* Seven header values, the parameters in the same order as in memory, then cosines and sines, which readers skip. */
 static bool fill_model(FILE *f, const void *what)
 {
     const struct state *s = what;
     const struct config *c = &s->config;
     const size_t header[7] = {c->dim, c->hidden, c->layers, c->heads, c->kv_heads, c->vocab, c->context};
     size_t half = config_head(c) / 2;
-    bool good = true;
+    bool ok = true;
     for (int i = 0; i < 7; i++)
-        good = good && put_int(f, (int32_t)header[i]);
-    good = good && put_floats(f, s->w, s->params);
+        ok = ok && write_int(f, (int32_t)header[i]);
+    ok = ok && write_floats(f, s->w, s->params);
     for (int table = 0; table < 2; table++)
         for (size_t t = 0; t < c->context; t++)
             for (size_t i = 0; i < half; i++) {
                 double angle = (double)t * pow(ROPE_THETA, -(double)i / (double)half);
                 float x = (float)(table ? sin(angle) : cos(angle));
-                good = good && put_floats(f, &x, 1);
+                ok = ok && write_floats(f, &x, 1);
             }
-    return good;
+    return ok;
 }
 
-/* Bytes of a token as llama2.c has them: byte tokens by their hexadecimal name, control tokens by theirs. */
+/* Text of a token in tokenizer.bin: byte tokens as <0xNN>, control tokens by name. */
 static size_t token_text(const struct vocab *v, size_t token, char text[PIECE_MAX])
 {
     static const char *const control[] = {"<unk>", "\n<s>\n", "\n</s>\n"};
@@ -51,13 +51,13 @@ static bool fill_tokenizer(FILE *f, const void *what)
         size_t n = token_text(v, i, text);
         longest = n > longest ? n : longest;
     }
-    bool good = put_int(f, (int32_t)longest);
+    bool ok = write_int(f, (int32_t)longest);
     for (size_t i = 0; i < v->size; i++) {
         float score = vocab_score(i);
         size_t n = token_text(v, i, text);
-        good = good && put_floats(f, &score, 1) && put_int(f, (int32_t)n) && fwrite(text, 1, n, f) == n;
+        ok = ok && write_floats(f, &score, 1) && write_int(f, (int32_t)n) && fwrite(text, 1, n, f) == n;
     }
-    return good;
+    return ok;
 }
 
 static bool fill_losses(FILE *f, const void *what)
@@ -67,7 +67,7 @@ static bool fill_losses(FILE *f, const void *what)
     for (size_t i = 0; i < s->records; i++) {
         const struct record *r = &s->record[i];
         fprintf(f, "%.0f,%.0f,%.2f,%.3g,%.4f,%.4f,%.4f\n", r->step, r->tokens, r->minutes, r->rate, r->train,
-                r->held_out, r->bits);
+                r->val_loss, r->bits);
     }
     return !ferror(f);
 }
@@ -77,9 +77,9 @@ static bool export_file(const char *dir, const char *name, bool (*fill)(FILE *f,
     size_t size = strlen(dir) + strlen(name) + 2;
     char *path = zalloc(size, 1);
     snprintf(path, size, "%s/%s", dir, name);
-    bool good = write_file(path, fill, what);
+    bool ok = write_file(path, fill, what);
     free(path);
-    return good;
+    return ok;
 }
 
 bool export_model(const struct state *s, const char *dir)

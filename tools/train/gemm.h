@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix products of the passes, by BLAS. Row-major; `w` is [out][in], activations are [n][..]. */
+/* Matrix products of the forward and backward pass, by BLAS. Row-major; `w` is [out][in], activations are [n][..]. */
 #ifndef TRAIN_GEMM_H
 #define TRAIN_GEMM_H
 
@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { STRIP = 64 }; /* rows of attention taken together */
+enum { ATTENTION_TILE = 64 }; /* query rows per product of attention */
 
-/* c = alpha op(a) op(b) + beta c, where op(a) is [m][k], op(b) is [k][n] and op transposes on demand. */
+/* c = alpha * op(a) * op(b) + beta * c, with op(a) [m][k] and op(b) [k][n]; ta and tb transpose. */
 static inline void gemm(bool ta, bool tb, size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
                         const float *b, size_t ldb, float beta, float *c, size_t ldc)
 {
@@ -17,15 +17,15 @@ static inline void gemm(bool ta, bool tb, size_t m, size_t n, size_t k, float al
                 alpha, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
 }
 
-/* y = x w^T */
-static inline void multiply(float *y, const float *x, const float *w, size_t n, size_t out, size_t in)
+/* y = x * w^T */
+static inline void linear(float *y, const float *x, const float *w, size_t n, size_t out, size_t in)
 {
     gemm(false, true, n, out, in, 1.0f, x, in, w, in, 0.0f, y, out);
 }
 
-/* dx = dy w + beta dx, dw += dy^T x */
-static inline void multiply_back(float *dx, float *dw, const float *dy, const float *x, const float *w, size_t n,
-                                 size_t out, size_t in, float beta)
+/* dx = dy * w + beta * dx, dw += dy^T * x */
+static inline void linear_back(float *dx, float *dw, const float *dy, const float *x, const float *w, size_t n,
+                               size_t out, size_t in, float beta)
 {
     gemm(false, false, n, in, out, 1.0f, dy, out, w, in, beta, dx, in);
     gemm(true, false, out, in, n, 1.0f, dy, out, x, in, 1.0f, dw, in);

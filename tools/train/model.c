@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network: its parameters, its activations, the forward pass and the loss. */
+/* The network: parameters, activations, forward pass and loss. */
 #include "train.h"
 
 #include <cblas.h>
@@ -11,21 +11,21 @@
 
 bool config_check(const struct config *c)
 {
-    const char *wrong = NULL;
+    const char *problem = NULL;
     if (!c->dim || !c->hidden || !c->layers || !c->heads || !c->kv_heads || c->context < 2)
-        wrong = "every size must be above 0, and the context above 1";
+        problem = "every size must be above 0, and the context above 1";
     else if (c->dim > 4096 || c->hidden > 16384 || c->layers > 64 || c->context > 4096)
-        wrong = "at most 4096 dim, 16384 hidden, 64 layers, 4096 context";
+        problem = "at most 4096 dim, 16384 hidden, 64 layers, 4096 context";
     else if (c->dim % c->heads || c->heads % c->kv_heads || config_head(c) % 2)
-        wrong = "heads must divide dim into even parts, kv heads must divide heads";
+        problem = "heads must divide dim into even parts, kv heads must divide heads";
     else if (c->vocab <= TOKEN_PIECES || c->vocab > VOCAB_MAX)
-        wrong = "the vocabulary has 260 to 4096 tokens";
-    if (wrong)
-        fprintf(stderr, "train: %s\n", wrong);
-    return !wrong;
+        problem = "the vocabulary has 260 to 4096 tokens";
+    if (problem)
+        fprintf(stderr, "train: %s\n", problem);
+    return !problem;
 }
 
-void config_shape(const struct config *c, struct shape *s)
+void param_layout(const struct config *c, struct layout *s)
 {
     size_t d = c->dim, kv = config_kv(c), h = c->hidden;
     const size_t stride[TENSORS] = {c->vocab * d, d, d * d, kv * d, kv * d, d * d, d, h * d, d * h, h * d, d};
@@ -39,12 +39,13 @@ void config_shape(const struct config *c, struct shape *s)
 
 void model_init(const struct config *c, float *weights, uint64_t seed)
 {
-    struct shape s;
+    struct layout s;
     struct rng r = rng_stream(seed, 0, 0);
-    config_shape(c, &s);
+    param_layout(c, &s);
     for (int t = 0; t < TENSORS; t++) {
         size_t end = t + 1 < TENSORS ? s.at[t + 1] : s.total;
-        /* What adds to the residual stream begins smaller, so that its sum over layers does not grow. */
+        /* Weights that write to the residual stream start smaller, so that its variance does not grow with the layers.
+         */
         float deviation = t == WO || t == W2 ? 0.02f / sqrtf(2.0f * (float)c->layers) : 0.02f;
         for (size_t i = s.at[t]; i < end; i++)
             weights[i] = t == NORM_ATT || t == NORM_FFN || t == NORM_LAST ? 1.0f : deviation * rng_normal(&r);
@@ -53,34 +54,35 @@ void model_init(const struct config *c, float *weights, uint64_t seed)
 
 /* ---- activations ------------------------------------------------------------------------------------------------ */
 
-/* Hands out `n` floats of the arena; with no arena it only counts. */
-static float *part(float *arena, size_t *at, size_t n)
+/* Allocates n floats from the arena; without an arena only advances the offset. */
+static float *arena_take(float *arena, size_t *at, size_t n)
 {
     size_t from = *at;
     *at += (n + 15) & ~(size_t)15;
     return arena ? arena + from : NULL;
 }
 
-static size_t lay_out(struct run *run, const struct config *c, size_t batch)
+static size_t allocate_activations(struct run *run, const struct config *c, size_t batch)
 {
     size_t n = batch * c->context, d = n * c->dim, kv = n * config_kv(c), h = n * c->hidden, at = 0;
     float *a = run->arena;
     for (size_t i = 0; i < c->layers; i++) {
         struct layer *l = &run->layer[i];
-        l->x = part(a, &at, d), l->norm1 = part(a, &at, d), l->r1 = part(a, &at, n);
-        l->q = part(a, &at, d), l->k = part(a, &at, kv), l->v = part(a, &at, kv);
-        l->p = part(a, &at, n * c->heads * c->context), l->att = part(a, &at, d);
-        l->mid = part(a, &at, d), l->norm2 = part(a, &at, d), l->r2 = part(a, &at, n);
-        l->h1 = part(a, &at, h), l->h3 = part(a, &at, h), l->act = part(a, &at, h);
-        l->mask1 = (uint8_t *)part(a, &at, d / 4 + 1), l->mask2 = (uint8_t *)part(a, &at, d / 4 + 1);
+        l->x = arena_take(a, &at, d), l->norm1 = arena_take(a, &at, d), l->r1 = arena_take(a, &at, n);
+        l->q = arena_take(a, &at, d), l->k = arena_take(a, &at, kv), l->v = arena_take(a, &at, kv);
+        l->p = arena_take(a, &at, n * c->heads * c->context), l->att = arena_take(a, &at, d);
+        l->mid = arena_take(a, &at, d), l->norm2 = arena_take(a, &at, d), l->r2 = arena_take(a, &at, n);
+        l->h1 = arena_take(a, &at, h), l->h3 = arena_take(a, &at, h), l->act = arena_take(a, &at, h);
+        l->mask1 = (uint8_t *)arena_take(a, &at, d / 4 + 1), l->mask2 = (uint8_t *)arena_take(a, &at, d / 4 + 1);
     }
-    run->x = part(a, &at, d), run->norm = part(a, &at, d), run->r = part(a, &at, n);
-    run->logits = part(a, &at, n * c->vocab), run->mask = (uint8_t *)part(a, &at, d / 4 + 1);
-    run->cosine = part(a, &at, c->context * config_head(c)), run->sine = part(a, &at, c->context * config_head(c));
-    run->dx = part(a, &at, d), run->dnorm = part(a, &at, d), run->datt = part(a, &at, d);
-    run->dq = part(a, &at, d), run->dk = part(a, &at, kv), run->dv = part(a, &at, kv);
-    run->dp = part(a, &at, c->context * c->context);
-    run->dh1 = part(a, &at, h), run->dh3 = part(a, &at, h), run->dact = part(a, &at, h);
+    run->x = arena_take(a, &at, d), run->norm = arena_take(a, &at, d), run->r = arena_take(a, &at, n);
+    run->logits = arena_take(a, &at, n * c->vocab), run->mask = (uint8_t *)arena_take(a, &at, d / 4 + 1);
+    run->cosine = arena_take(a, &at, c->context * config_head(c)),
+    run->sine = arena_take(a, &at, c->context * config_head(c));
+    run->dx = arena_take(a, &at, d), run->dnorm = arena_take(a, &at, d), run->datt = arena_take(a, &at, d);
+    run->dq = arena_take(a, &at, d), run->dk = arena_take(a, &at, kv), run->dv = arena_take(a, &at, kv);
+    run->dp = arena_take(a, &at, c->context * c->context);
+    run->dh1 = arena_take(a, &at, h), run->dh3 = arena_take(a, &at, h), run->dact = arena_take(a, &at, h);
     return at;
 }
 
@@ -89,10 +91,10 @@ void run_init(struct run *run, const struct config *c, size_t batch)
     size_t half = config_head(c) / 2;
     memset(run, 0, sizeof *run);
     run->config = c;
-    config_shape(c, &run->shape);
+    param_layout(c, &run->layout);
     run->layer = zalloc(c->layers, sizeof *run->layer);
-    run->arena = zalloc(lay_out(run, c, batch), sizeof(float));
-    lay_out(run, c, batch);
+    run->arena = zalloc(allocate_activations(run, c, batch), sizeof(float));
+    allocate_activations(run, c, batch);
     for (size_t t = 0; t < c->context; t++)
         for (size_t i = 0; i < half; i++) {
             double angle = (double)t * pow(ROPE_THETA, -(double)i / (double)half);
@@ -109,9 +111,9 @@ void run_fini(struct run *run)
 
 /* ---- forward ---------------------------------------------------------------------------------------------------- */
 
-/* Attention of one head of one sequence: p = softmax(q k^T / sqrt(head)), out = p v, each over the past only. Rows are
- * taken in strips, so that about half of the products with the future are never computed. */
-static void attend(const struct run *run, const struct layer *l, size_t sequence, size_t head)
+/* Attention of one head of one sequence: p = softmax(q * k^T / sqrt(head)), out = p * v, with a causal mask. Processed
+ * in tiles of rows, so that about half of the masked products are skipped. */
+static void attend_head(const struct run *run, const struct layer *l, size_t sequence, size_t head)
 {
     const struct config *c = run->config;
     size_t size = config_head(c), kv = config_kv(c), length = run->length, first = sequence * length;
@@ -120,8 +122,8 @@ static void attend(const struct run *run, const struct layer *l, size_t sequence
                 *v = l->v + first * kv + group * size;
     float *p = l->p + (sequence * c->heads + head) * c->context * c->context,
           *out = l->att + first * c->dim + head * size;
-    for (size_t row = 0; row < length; row += STRIP) {
-        size_t rows = row + STRIP < length ? STRIP : length - row, past = row + rows;
+    for (size_t row = 0; row < length; row += ATTENTION_TILE) {
+        size_t rows = row + ATTENTION_TILE < length ? ATTENTION_TILE : length - row, past = row + rows;
         gemm(false, true, rows, past, size, 1.0f / sqrtf((float)size), q + row * c->dim, c->dim, k, kv, 0.0f,
              p + row * c->context, c->context);
         for (size_t i = row; i < past; i++)
@@ -131,11 +133,12 @@ static void attend(const struct run *run, const struct layer *l, size_t sequence
     }
 }
 
-/* y = x + drop(a w^T): a branch joins the residual stream. */
-static void join(struct run *run, float *y, const float *x, const float *a, size_t in, const float *w, uint8_t *mask)
+/* y = x + dropout(a * w^T): adds a branch to the residual stream. */
+static void add_branch(struct run *run, float *y, const float *x, const float *a, size_t in, const float *w,
+                       uint8_t *mask)
 {
     size_t n = run->batch * run->length, d = run->config->dim;
-    multiply(y, a, w, n, d, in);
+    linear(y, a, w, n, d, in);
     dropout(y, mask, n * d, run->dropout, &run->rng);
     for (size_t i = 0; i < n * d; i++)
         y[i] += x[i];
@@ -148,22 +151,22 @@ static void forward_layer(struct run *run, const float *weights, size_t index, f
     size_t n = run->batch * run->length, d = c->dim, kv = config_kv(c);
     const float *w[TENSORS];
     for (int t = 0; t < TENSORS; t++)
-        w[t] = weights + run->shape.at[t] + index * run->shape.stride[t];
+        w[t] = weights + run->layout.at[t] + index * run->layout.stride[t];
     rmsnorm(l->norm1, l->r1, l->x, w[NORM_ATT], n, d);
-    multiply(l->q, l->norm1, w[WQ], n, d, d);
-    multiply(l->k, l->norm1, w[WK], n, kv, d);
-    multiply(l->v, l->norm1, w[WV], n, kv, d);
+    linear(l->q, l->norm1, w[WQ], n, d, d);
+    linear(l->k, l->norm1, w[WK], n, kv, d);
+    linear(l->v, l->norm1, w[WV], n, kv, d);
     rope(l->q, run, d, 1.0f);
     rope(l->k, run, kv, 1.0f);
     for (size_t b = 0; b < run->batch; b++)
         for (size_t h = 0; h < c->heads; h++)
-            attend(run, l, b, h);
-    join(run, l->mid, l->x, l->att, d, w[WO], l->mask1);
+            attend_head(run, l, b, h);
+    add_branch(run, l->mid, l->x, l->att, d, w[WO], l->mask1);
     rmsnorm(l->norm2, l->r2, l->mid, w[NORM_FFN], n, d);
-    multiply(l->h1, l->norm2, w[W1], n, c->hidden, d);
-    multiply(l->h3, l->norm2, w[W3], n, c->hidden, d);
+    linear(l->h1, l->norm2, w[W1], n, c->hidden, d);
+    linear(l->h3, l->norm2, w[W3], n, c->hidden, d);
     swiglu(l->act, l->h1, l->h3, n * c->hidden);
-    join(run, out, l->mid, l->act, c->hidden, w[W2], l->mask2);
+    add_branch(run, out, l->mid, l->act, c->hidden, w[W2], l->mask2);
 }
 
 void run_forward(struct run *run, const float *weights, const int *token, size_t batch, size_t length)
@@ -173,12 +176,12 @@ void run_forward(struct run *run, const float *weights, const int *token, size_t
     run->batch = batch;
     run->length = length;
     for (size_t i = 0; i < n; i++)
-        memcpy(run->layer[0].x + i * d, weights + run->shape.at[EMBEDDING] + (size_t)token[i] * d, d * sizeof(float));
+        memcpy(run->layer[0].x + i * d, weights + run->layout.at[EMBEDDING] + (size_t)token[i] * d, d * sizeof(float));
     dropout(run->layer[0].x, run->mask, n * d, run->dropout, &run->rng);
     for (size_t i = 0; i < c->layers; i++)
         forward_layer(run, weights, i, i + 1 < c->layers ? run->layer[i + 1].x : run->x);
-    rmsnorm(run->norm, run->r, run->x, weights + run->shape.at[NORM_LAST], n, d);
-    multiply(run->logits, run->norm, weights + run->shape.at[EMBEDDING], n, c->vocab, d);
+    rmsnorm(run->norm, run->r, run->x, weights + run->layout.at[NORM_LAST], n, d);
+    linear(run->logits, run->norm, weights + run->layout.at[EMBEDDING], n, c->vocab, d);
 }
 
 double run_loss(struct run *run, const int *target, float scale)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations that are no matrix products, forward and backward, and the random numbers. */
+/* Elementwise and row operations, forward and backward, and random numbers. */
 #include "train.h"
 
 #include <math.h>
@@ -47,8 +47,8 @@ void *zalloc(size_t count, size_t size)
 
 /* ---- functions -------------------------------------------------------------------------------------------------- */
 
-/* e to the x, to 2e-7 of it, in a form compilers vectorize. */
-static inline float exponential(float x)
+/* exp(x) with a relative error of 2e-7; vectorizes. */
+static inline float fast_exp(float x)
 {
     float t = fminf(fmaxf(x * 1.44269504f, -126.0f), 126.0f), n = rintf(t), f = (t - n) * 0.693147181f;
     float y = 1.0f + f * (1.0f + f * (0.5f + f * (1.0f / 6 + f * (1.0f / 24 + f * (1.0f / 120 + f * (1.0f / 720))))));
@@ -60,11 +60,11 @@ static inline float exponential(float x)
 
 void softmax(float *x, size_t live, size_t n)
 {
-    float most = x[0], sum = 0.0f;
+    float max = x[0], sum = 0.0f;
     for (size_t i = 1; i < live; i++)
-        most = x[i] > most ? x[i] : most;
+        max = x[i] > max ? x[i] : max;
     for (size_t i = 0; i < live; i++) {
-        x[i] = exponential(x[i] - most);
+        x[i] = fast_exp(x[i] - max);
         sum += x[i];
     }
     float scale = 1.0f / sum;
@@ -76,13 +76,13 @@ void softmax(float *x, size_t live, size_t n)
 void swiglu(float *act, const float *h1, const float *h3, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        act[i] = h1[i] / (1.0f + exponential(-h1[i])) * h3[i];
+        act[i] = h1[i] / (1.0f + fast_exp(-h1[i])) * h3[i];
 }
 
 void swiglu_back(float *dh1, float *dh3, const float *dact, const float *h1, const float *h3, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        float s = 1.0f / (1.0f + exponential(-h1[i]));
+        float s = 1.0f / (1.0f + fast_exp(-h1[i]));
         dh3[i] = dact[i] * h1[i] * s;
         dh1[i] = dact[i] * h3[i] * s * (1.0f + h1[i] * (1.0f - s));
     }
@@ -107,22 +107,22 @@ void rmsnorm_back(float *dx, float *dgain, const float *dy, const float *x, cons
         float dot = 0.0f;
         for (size_t k = 0; k < dim; k++)
             dot += dy[k] * gain[k] * x[k];
-        float pull = dot * r[i] * r[i] * r[i] / (float)dim;
+        float correction = dot * r[i] * r[i] * r[i] / (float)dim;
         for (size_t k = 0; k < dim; k++) {
             dgain[k] += dy[k] * x[k] * r[i];
-            dx[k] += dy[k] * gain[k] * r[i] - pull * x[k];
+            dx[k] += dy[k] * gain[k] * r[i] - correction * x[k];
         }
     }
 }
 
-void rope(float *x, const struct run *run, size_t width, float turn)
+void rope(float *x, const struct run *run, size_t width, float direction)
 {
     size_t head = config_head(run->config), half = head / 2;
     for (size_t row = 0; row < run->batch * run->length; row++) {
         const float *c = run->cosine + row % run->length * half, *s = run->sine + row % run->length * half;
         for (size_t h = 0; h < width; h += head, x += head)
             for (size_t i = 0; i < half; i++) {
-                float a = x[2 * i], b = x[2 * i + 1], sine = turn * s[i];
+                float a = x[2 * i], b = x[2 * i + 1], sine = direction * s[i];
                 x[2 * i] = a * c[i] - b * sine;
                 x[2 * i + 1] = a * sine + b * c[i];
             }
@@ -131,14 +131,14 @@ void rope(float *x, const struct run *run, size_t width, float turn)
 
 /* ---- dropout ---------------------------------------------------------------------------------------------------- */
 
-/* The rate in 256ths: a mask takes one random byte. */
-static unsigned dropped(float rate) { return (unsigned)lrintf(rate * 256.0f); }
+/* The rate in units of 1/256: a mask element consumes one random byte. */
+static unsigned dropout_threshold(float rate) { return (unsigned)lrintf(rate * 256.0f); }
 
-static float kept_scale(float rate) { return 256.0f / (float)(256 - dropped(rate)); }
+static float dropout_scale(float rate) { return 256.0f / (float)(256 - dropout_threshold(rate)); }
 
 void dropout(float *x, uint8_t *mask, size_t n, float rate, struct rng *r)
 {
-    unsigned limit = dropped(rate);
+    unsigned limit = dropout_threshold(rate);
     if (!limit)
         return;
     for (size_t i = 0; i < n; i += 8) {
@@ -151,8 +151,8 @@ void dropout(float *x, uint8_t *mask, size_t n, float rate, struct rng *r)
 
 void dropout_back(float *dx, const uint8_t *mask, size_t n, float rate)
 {
-    float scale = kept_scale(rate);
-    if (!dropped(rate))
+    float scale = dropout_scale(rate);
+    if (!dropout_threshold(rate))
         return;
     for (size_t i = 0; i < n; i++)
         dx[i] *= mask[i] ? scale : 0.0f;

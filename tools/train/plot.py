@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws losses.csv of the trainer as an SVG: plot.py LOSSES.csv OUT.svg
 
-Loss per token over tokens seen: of the text trained on (with dropout, so a little high) and of the text held out. The
-right-hand scale has the held-out loss in bits a character."""
+Loss per token over tokens processed: of the training text (with dropout, so slightly high) and of the held-out text. The
+right-hand scale is the held-out loss in bits per character."""
 import csv
 import sys
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 400, 64, 64, 40, 52
-LINES = [("train_loss", "trained on", "#8a8f98"), ("held_out_loss", "held out", "#0b62c4")]
+LINES = [("train_loss", "training", "#8a8f98"), ("held_out_loss", "held out", "#0b62c4")]
 
 
 def ticks(low, high, step):
@@ -17,8 +17,8 @@ def ticks(low, high, step):
         value += step
 
 
-def text(x, y, words, anchor="middle", more=""):
-    return '<text x="%.1f" y="%.1f" text-anchor="%s"%s>%s</text>' % (x, y, anchor, more, words)
+def text(x, y, label, anchor="middle", more=""):
+    return '<text x="%.1f" y="%.1f" text-anchor="%s"%s>%s</text>' % (x, y, anchor, more, label)
 
 
 def draw(rows):
@@ -48,9 +48,9 @@ def draw(rows):
         out.append('<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>' % (points, colour))
         out.append('<path d="M%d %dh24" stroke="%s" stroke-width="2"/>' % (WIDTH - RIGHT - 170, TOP + 16 + 20 * k, colour))
         out.append(text(WIDTH - RIGHT - 140, TOP + 20 + 20 * k, "%s: %.3f" % (label, losses[name][-1]), "start"))
-    out.append(text(LEFT, 22, "loss, nats a token", "start"))
-    out.append(text(WIDTH - RIGHT + 40, 22, "held out, bits a character", "end"))
-    out.append(text(WIDTH / 2, HEIGHT - 12, "million tokens seen"))
+    out.append(text(LEFT, 22, "loss, nats per token", "start"))
+    out.append(text(WIDTH - RIGHT + 40, 22, "held out, bits per character", "end"))
+    out.append(text(WIDTH / 2, HEIGHT - 12, "million tokens"))
     out.append("</svg>")
     return "\n".join(out) + "\n"
 

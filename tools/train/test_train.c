@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of the trainer: the hand-written gradients against differences of the loss on a tiny model, with and without
- * dropout; the vocabulary; that two threads train like one; that a state comes back from its file, and a cut one does
- * not.
- */
+/* Tests of the trainer: analytic gradients against finite differences of the loss on a tiny model, with and without
+ * dropout; the vocabulary; two threads against one; saving, loading and rejecting state files. */
 #include "train.h"
 
 #include <cblas.h>
@@ -13,13 +11,13 @@
 
 static int failures;
 
-static void check(bool good, const char *what, double figure)
+static void check(bool ok, const char *what, double figure)
 {
-    printf("%s: %s (%.3g)\n", good ? "ok" : "FAILED", what, figure);
-    failures += !good;
+    printf("%s: %s (%.3g)\n", ok ? "ok" : "FAILED", what, figure);
+    failures += !ok;
 }
 
-/* The context is longer than a strip of attention. */
+/* The context is longer than an attention tile. */
 static const struct config TINY = {
     .dim = 8, .hidden = 12, .layers = 2, .heads = 4, .kv_heads = 2, .vocab = 262, .context = 72};
 
@@ -28,32 +26,32 @@ enum { SEQUENCES = 2, SEED = 7 };
 static double loss_at(struct run *run, const float *w, const int *token, const int *target, float rate, float scale)
 {
     run->dropout = rate;
-    run->rng = rng_stream(SEED, 3, 3); /* the same masks every time */
+    run->rng = rng_stream(SEED, 3, 3); /* the same masks in every call */
     run_forward(run, w, token, SEQUENCES, TINY.context);
     return run_loss(run, target, scale);
 }
 
-/* Worst difference over a sample of each tensor, as a part of the tensor's largest gradient. */
+/* Maximum deviation over a sample of a tensor's elements, relative to the absmax of its gradient. */
 static double worst_gradient(enum tensor t, struct run *run, float *w, const float *g, const int *token,
                              const int *target, float rate, float scale)
 {
-    struct shape s;
-    double worst = 0.0, largest = 1e-9;
-    config_shape(&TINY, &s);
+    struct layout s;
+    double worst = 0.0, absmax = 1e-9;
+    param_layout(&TINY, &s);
     size_t end = t + 1 < TENSORS ? s.at[t + 1] : s.total, stride = (end - s.at[t]) / 40 + 1;
     for (size_t i = s.at[t]; i < end; i++)
-        largest = fmax(largest, fabs((double)g[i]));
+        absmax = fmax(absmax, fabs((double)g[i]));
     for (size_t i = s.at[t]; i < end; i += stride) {
-        const float kept = w[i], step = 2e-2f;
+        const float original = w[i], step = 2e-2f;
         double side[4];
         const float at[4] = {-2.0f, -1.0f, 1.0f, 2.0f};
         for (int k = 0; k < 4; k++) {
-            w[i] = kept + at[k] * step;
+            w[i] = original + at[k] * step;
             side[k] = loss_at(run, w, token, target, rate, scale) * (double)scale;
         }
-        w[i] = kept;
+        w[i] = original;
         double slope = (side[0] - 8.0 * side[1] + 8.0 * side[2] - side[3]) / (12.0 * (double)step);
-        worst = fmax(worst, fabs(slope - (double)g[i]) / largest);
+        worst = fmax(worst, fabs(slope - (double)g[i]) / absmax);
     }
     return worst;
 }
@@ -62,12 +60,12 @@ static void test_gradients(float rate)
 {
     static const char *const name[TENSORS] = {"embedding", "norm_att", "wq", "wk", "wv",       "wo",
                                               "norm_ffn",  "w1",       "w2", "w3", "norm_last"};
-    struct shape s;
+    struct layout s;
     struct run run;
     struct rng r = rng_stream(SEED, 1, 1);
     int token[SEQUENCES * 72], target[SEQUENCES * 72];
     const float scale = 1.0f / (SEQUENCES * 72);
-    config_shape(&TINY, &s);
+    param_layout(&TINY, &s);
     float *w = zalloc(s.total, sizeof *w), *g = zalloc(s.total, sizeof *g);
     run_init(&run, &TINY, SEQUENCES);
     for (size_t i = 0; i < s.total; i++)
@@ -109,7 +107,8 @@ static void test_vocabulary(void)
                 memcpy(back + length, bytes, size);
                 length += size;
             }
-            check(length == strlen(samples[i]) && !memcmp(back, samples[i], length), "text comes back", (double)n);
+            check(length == strlen(samples[i]) && !memcmp(back, samples[i], length), "decoding restores the text",
+                  (double)n);
         }
     int the[4];
     size_t n = vocab_encode(v, "the", 3, true, 0.0f, &r, the, 4);
@@ -121,12 +120,12 @@ static void test_vocabulary(void)
 
 static void test_threads(void)
 {
-    struct shape s;
+    struct layout s;
     struct rng r = rng_stream(SEED, 4, 4);
     int token[5 * 72], target[5 * 72];
-    double loss[2], apart = 0.0;
-    struct crew crew[2];
-    config_shape(&TINY, &s);
+    double loss[2], difference = 0.0;
+    struct workers workers[2];
+    param_layout(&TINY, &s);
     float *w = zalloc(s.total, sizeof *w);
     model_init(&TINY, w, SEED);
     for (size_t i = 0; i < 5 * 72; i++) {
@@ -134,15 +133,15 @@ static void test_threads(void)
         target[i] = (int)rng_below(&r, TINY.vocab);
     }
     for (size_t i = 0; i < 2; i++) {
-        crew_init(&crew[i], &TINY, i + 1, 2);
-        loss[i] = crew_work(&crew[i], w, token, target, 5, 0.1f, rng_stream(SEED, 5, 5));
+        workers_init(&workers[i], &TINY, i + 1, 2);
+        loss[i] = workers_run(&workers[i], w, token, target, 5, 0.1f, rng_stream(SEED, 5, 5));
     }
     for (size_t i = 0; i < s.total; i++)
-        apart = fmax(apart, fabs((double)(crew[0].grads[0][i] - crew[1].grads[0][i])));
-    check(fabs(loss[0] - loss[1]) < 1e-6 && apart < 1e-6, "two threads as one", apart);
-    check(fabs(loss[0] - log(262.0)) < 0.1, "an untrained model knows nothing", loss[0]);
-    crew_fini(&crew[0]);
-    crew_fini(&crew[1]);
+        difference = fmax(difference, fabs((double)(workers[0].grads[0][i] - workers[1].grads[0][i])));
+    check(fabs(loss[0] - loss[1]) < 1e-6 && difference < 1e-6, "two threads match one", difference);
+    check(fabs(loss[0] - log(262.0)) < 0.1, "loss of an untrained model", loss[0]);
+    workers_fini(&workers[0]);
+    workers_fini(&workers[1]);
     free(w);
 }
 
@@ -160,17 +159,17 @@ static void test_state(void)
     model_init(&c, s[0].w, SEED);
     s[0].step = 11;
     state_record(&s[0], &record);
-    bool good = state_save(&s[0], path) && state_load(&s[1], path);
-    check(good, "a state is saved and loaded", 0);
-    if (good) {
-        check(s[1].step == 11 && s[1].records == 1 && !memcmp(s[1].record, &record, sizeof record), "what it counts",
+    bool ok = state_save(&s[0], path) && state_load(&s[1], path);
+    check(ok, "a state is saved and loaded", 0);
+    if (ok) {
+        check(s[1].step == 11 && s[1].records == 1 && !memcmp(s[1].record, &record, sizeof record), "counters",
               (double)s[1].step);
-        check(!memcmp(s[0].w, s[1].w, s[0].params * sizeof(float)), "its weights", (double)s[1].params);
-        check(!memcmp(s[0].vocab.join, s[1].vocab.join, c.vocab * c.vocab * sizeof(int16_t)), "its vocabulary",
+        check(!memcmp(s[0].w, s[1].w, s[0].params * sizeof(float)), "weights", (double)s[1].params);
+        check(!memcmp(s[0].vocab.merged, s[1].vocab.merged, c.vocab * c.vocab * sizeof(int16_t)), "vocabulary",
               (double)s[1].vocab.size);
         state_fini(&s[1]);
     }
-    check(truncate(path, 4000) == 0 && !state_load(&s[1], path), "a cut state is refused", 0);
+    check(truncate(path, 4000) == 0 && !state_load(&s[1], path), "a truncated state is rejected", 0);
     unlink(path);
     if (file >= 0)
         close(file);

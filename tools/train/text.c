@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text: what a training step sees of it, how well a model predicts the part it never saw, and what it writes. */
+/* Sampling of training sequences, evaluation on the held-out text, and text generation. */
 #include "train.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a sequence begins: at a line of text (`line`), or at any word. */
-static size_t draw_place(const struct text *t, bool line, struct rng *r)
+/* Start of a sequence: at a line of text (`line`), or at any word. */
+static size_t draw_start(const struct text *t, bool line, struct rng *r)
 {
     size_t at = rng_below(r, t->train);
     if (line) {
@@ -29,9 +29,9 @@ void draw_sequences(const struct state *s, const struct text *t, float skip, str
     for (size_t i = 0; i < sequences; i++) {
         int *to = target + i * context, *from = token + i * context;
         bool line = i % 2 == 0;
-        size_t at = draw_place(t, line, &r),
+        size_t at = draw_start(t, line, &r),
                n = vocab_encode(&s->vocab, t->bytes + at, t->train - at, line, skip, &r, to, context);
-        for (size_t k = n; k < context; k++) /* the text ended */
+        for (size_t k = n; k < context; k++) /* end of the text */
             to[k] = -1;
         from[0] = TOKEN_BOS;
         for (size_t k = 1; k < context; k++)
@@ -39,7 +39,7 @@ void draw_sequences(const struct state *s, const struct text *t, float skip, str
     }
 }
 
-double held_out(struct crew *crew, const struct state *s, const struct text *t, double *bits)
+double val_loss(struct workers *workers, const struct state *s, const struct text *t, double *bits)
 {
     size_t context = s->config.context, size = t->size - t->train, characters = 0;
     struct rng r = {0};
@@ -50,7 +50,7 @@ double held_out(struct crew *crew, const struct state *s, const struct text *t, 
         target[i] = -1;
     for (size_t i = 0; i < sequences * context; i++)
         token[i] = i % context == 0 ? TOKEN_BOS : target[i - 1] < 0 ? TOKEN_EOS : target[i - 1];
-    double loss = crew_work(crew, s->w, token, target, sequences, -1.0f, r);
+    double loss = workers_run(workers, s->w, token, target, sequences, -1.0f, r);
     for (size_t i = t->train; i < t->size; i++)
         characters += ((unsigned char)t->bytes[i] & 0xc0) != 0x80;
     *bits = loss * (double)n / log(2.0) / (double)characters;
@@ -70,23 +70,23 @@ static int draw_token(float *logits, size_t n, float temperature, struct rng *r)
     for (size_t i = 0; i < n; i++)
         logits[i] /= temperature;
     softmax(logits, n, n);
-    float left = rng_unit(r);
+    float remaining = rng_unit(r);
     for (size_t i = 0; i < n; i++)
-        if ((left -= logits[i]) < 0.0f)
+        if ((remaining -= logits[i]) < 0.0f)
             return (int)i;
     return (int)best;
 }
 
-/* A whole forward pass a token: slow and simple. Past the context the window slides. */
+/* Runs a full forward pass per token, which is slow but simple. When the context is full, the window slides. */
 void write_sample(const struct state *s, const char *prompt, size_t tokens, float temperature, uint64_t seed, FILE *f)
 {
-    size_t context = s->config.context, vocab = s->config.vocab, room = strlen(prompt) + tokens + 2;
+    size_t context = s->config.context, vocab = s->config.vocab, capacity = strlen(prompt) + tokens + 2;
     struct run run;
     struct rng r = rng_stream(seed, 1, 0);
-    int *token = zalloc(room, sizeof *token);
+    int *token = zalloc(capacity, sizeof *token);
     run_init(&run, &s->config, 1);
     token[0] = TOKEN_BOS;
-    size_t n = 1 + vocab_encode(&s->vocab, prompt, strlen(prompt), true, 0.0f, &r, token + 1, room - tokens - 1);
+    size_t n = 1 + vocab_encode(&s->vocab, prompt, strlen(prompt), true, 0.0f, &r, token + 1, capacity - tokens - 1);
     fputs(prompt, f);
     for (size_t i = 0; i < tokens; i++) {
         char bytes[PIECE_MAX];

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train: trains a small language model of the llama architecture on one text.
  *
- *   train TEXT STATE [options]                    trains; goes on where STATE ends, if there is one
- *   train TEXT STATE --sample PROMPT [options]    writes a continuation of the prompt
+ * - train TEXT STATE [options]: trains; resumes from STATE if it exists
+ * - train TEXT STATE --sample PROMPT [options]: generates a continuation of the prompt
  *
- * The first nine tenths of the text are trained on, the rest only judged on. README.md has the options and the files.
- * Exit status: 0, 2 wrong use or input, 3 memory or files.
- */
+ * The first nine tenths of the text are used for training, the rest for evaluation. README.md describes the options and
+ * files. Exit status: 0, 2 for invalid arguments or input, 3 for out of memory or I/O errors. */
 #include "train.h"
 
 #include <cblas.h>
@@ -23,7 +22,7 @@ struct options {
     const char *text, *state, *out, *sample;
     double minutes, temperature;
     size_t steps, warmup, batch, micro, threads, every, seed, tokens;
-    float floor, dropout, skip;
+    float final_rate, dropout, skip;
 };
 
 static volatile sig_atomic_t stopped;
@@ -38,37 +37,37 @@ static void stop(int signal_number)
 
 enum kind { COUNT, REAL, REAL4, TEXT };
 
-/* An option, and where in struct options its value goes. */
+/* An option, and the offset of its value in struct options. */
 static const struct option_row {
     const char *name, *help;
     enum kind kind;
     size_t at;
 } ROWS[] = {
     {"out", "directory for model.bin, tokenizer.bin and losses.csv", TEXT, offsetof(struct options, out)},
-    {"minutes", "stop after as many (default: no limit)", REAL, offsetof(struct options, minutes)},
+    {"minutes", "stop after N minutes (default: no limit)", REAL, offsetof(struct options, minutes)},
     {"steps", "steps of the whole training", COUNT, offsetof(struct options, steps)},
     {"threads", "threads", COUNT, offsetof(struct options, threads)},
-    {"batch", "sequences a step", COUNT, offsetof(struct options, batch)},
-    {"micro", "sequences a thread takes at a time", COUNT, offsetof(struct options, micro)},
-    {"rate", "highest learning rate", REAL4, offsetof(struct options, adamw.rate)},
-    {"floor", "last learning rate, as a part of the highest", REAL4, offsetof(struct options, floor)},
-    {"warmup", "steps to the highest rate", COUNT, offsetof(struct options, warmup)},
+    {"batch", "sequences per step", COUNT, offsetof(struct options, batch)},
+    {"micro", "sequences per forward and backward pass", COUNT, offsetof(struct options, micro)},
+    {"rate", "peak learning rate", REAL4, offsetof(struct options, adamw.rate)},
+    {"floor", "final learning rate relative to the peak", REAL4, offsetof(struct options, final_rate)},
+    {"warmup", "warmup steps", COUNT, offsetof(struct options, warmup)},
     {"decay", "weight decay", REAL4, offsetof(struct options, adamw.decay)},
-    {"clip", "longest gradient", REAL4, offsetof(struct options, adamw.clip)},
-    {"dropout", "part of each branch dropped", REAL4, offsetof(struct options, dropout)},
-    {"skip", "part of merges passed over when text is encoded for a step", REAL4, offsetof(struct options, skip)},
-    {"every", "steps between judgements", COUNT, offsetof(struct options, every)},
+    {"clip", "maximum norm of the gradient", REAL4, offsetof(struct options, adamw.clip)},
+    {"dropout", "dropout rate of each branch", REAL4, offsetof(struct options, dropout)},
+    {"skip", "BPE dropout: probability of skipping a merge", REAL4, offsetof(struct options, skip)},
+    {"every", "steps between evaluations", COUNT, offsetof(struct options, every)},
     {"dim", "width of the model", COUNT, offsetof(struct options, config.dim)},
     {"hidden", "width of the feed-forward half", COUNT, offsetof(struct options, config.hidden)},
     {"layers", "layers", COUNT, offsetof(struct options, config.layers)},
     {"heads", "heads", COUNT, offsetof(struct options, config.heads)},
     {"kv-heads", "heads of keys and values", COUNT, offsetof(struct options, config.kv_heads)},
     {"vocab", "tokens of the vocabulary", COUNT, offsetof(struct options, config.vocab)},
-    {"context", "tokens a sequence", COUNT, offsetof(struct options, config.context)},
-    {"seed", "seed of everything random", COUNT, offsetof(struct options, seed)},
-    {"sample", "write a continuation of this text, do not train", TEXT, offsetof(struct options, sample)},
+    {"context", "tokens per sequence", COUNT, offsetof(struct options, config.context)},
+    {"seed", "random seed", COUNT, offsetof(struct options, seed)},
+    {"sample", "generate a continuation of this text instead of training", TEXT, offsetof(struct options, sample)},
     {"tokens", "tokens of a sample", COUNT, offsetof(struct options, tokens)},
-    {"temperature", "of a sample; 0: the likeliest token", REAL, offsetof(struct options, temperature)},
+    {"temperature", "of a sample; 0: greedy", REAL, offsetof(struct options, temperature)},
 };
 
 enum { OPTIONS = sizeof ROWS / sizeof *ROWS };
@@ -76,7 +75,7 @@ enum { OPTIONS = sizeof ROWS / sizeof *ROWS };
 static const struct options DEFAULTS = {
     .config = {.dim = 128, .hidden = 352, .layers = 6, .heads = 4, .kv_heads = 2, .vocab = 512, .context = 256},
     .adamw = {.rate = 3e-3f, .beta1 = 0.9f, .beta2 = 0.99f, .decay = 0.1f, .clip = 1.0f},
-    .floor = 0.02f,
+    .final_rate = 0.02f,
     .warmup = 100,
     .steps = 4500,
     .batch = 16,
@@ -96,7 +95,7 @@ static bool set_option(struct options *o, const struct option_row *row, const ch
     char *end = NULL;
     double x = row->kind == TEXT ? 0.0 : strtod(text, &end);
     if (row->kind != TEXT && (end == text || *end || !(x >= 0.0 && x < 1e9) || (row->kind == COUNT && x != floor(x)))) {
-        fprintf(stderr, "train: --%s wants a number, not \"%s\"\n", row->name, text);
+        fprintf(stderr, "train: --%s: \"%s\" is not a valid number\n", row->name, text);
         return false;
     }
     switch (row->kind) {
@@ -141,7 +140,7 @@ static bool parse(int argc, char **argv, struct options *o)
         fprintf(stderr, "train: threads (to 256), batch (to 65536), micro, every and steps must be above 0\n");
         return false;
     }
-    if (o->dropout > 0.9f || o->skip > 0.9f || o->floor > 1.0f) {
+    if (o->dropout > 0.9f || o->skip > 0.9f || o->final_rate > 1.0f) {
         fprintf(stderr, "train: dropout and skip are at most 0.9, floor is at most 1\n");
         return false;
     }
@@ -155,21 +154,21 @@ static bool read_text(struct text *t, const char *path)
 {
     FILE *f = fopen(path, "rb");
     long size = f && !fseek(f, 0, SEEK_END) ? ftell(f) : -1;
-    bool good = size > 4096 && size < 1l << 30;
-    if (good) {
+    bool ok = size > 4096 && size < 1l << 30;
+    if (ok) {
         t->size = (size_t)size;
         t->bytes = zalloc(t->size, 1);
         rewind(f);
-        good = fread(t->bytes, 1, t->size, f) == t->size;
+        ok = fread(t->bytes, 1, t->size, f) == t->size;
     }
     if (f)
         fclose(f);
-    if (!good)
+    if (!ok)
         fprintf(stderr, "train: %s: cannot be read, or is not a text of 4 KiB to 1 GiB\n", path);
     t->train = t->size - t->size / 10;
-    while (good && t->train < t->size && t->bytes[t->train - 1] != '\n')
+    while (ok && t->train < t->size && t->bytes[t->train - 1] != '\n')
         t->train++;
-    return good;
+    return ok;
 }
 
 /* ---- training --------------------------------------------------------------------------------------------------- */
@@ -181,42 +180,44 @@ static double minutes_now(void)
     return ((double)t.tv_sec + (double)t.tv_nsec * 1e-9) / 60.0;
 }
 
-/* Up in a line, down along a cosine. */
-static float rate_of(const struct options *o, size_t step)
+/* Linear warmup, then cosine decay. */
+static float learning_rate(const struct options *o, size_t step)
 {
     if (step <= o->warmup)
         return o->adamw.rate * (float)step / (float)o->warmup;
-    float part = (float)(step - o->warmup) / (float)(o->steps - o->warmup);
-    part = part < 1.0f ? part : 1.0f;
-    return o->adamw.rate * (o->floor + (1.0f - o->floor) * 0.5f * (1.0f + cosf(3.14159265f * part)));
+    float progress = (float)(step - o->warmup) / (float)(o->steps - o->warmup);
+    progress = progress < 1.0f ? progress : 1.0f;
+    return o->adamw.rate * (o->final_rate + (1.0f - o->final_rate) * 0.5f * (1.0f + cosf(3.14159265f * progress)));
 }
 
-/* Judges, records and saves; the best model so far is exported. */
-static bool judge(struct crew *crew, struct state *s, const struct text *t, const struct options *o, double train)
+/* Evaluates, records and saves; exports the best model so far. */
+static bool evaluate(struct workers *workers, struct state *s, const struct text *t, const struct options *o,
+                     double train)
 {
-    struct record r = {(double)s->step, s->tokens, s->minutes, (double)rate_of(o, s->step), train, 0.0, 0.0};
-    r.held_out = held_out(crew, s, t, &r.bits);
+    struct record r = {(double)s->step, s->tokens, s->minutes, (double)learning_rate(o, s->step), train, 0.0, 0.0};
+    r.val_loss = val_loss(workers, s, t, &r.bits);
     state_record(s, &r);
     bool best = r.bits < s->best;
     s->best = best ? r.bits : s->best;
-    printf("step %6zu  %5.1f min  train %.4f  held out %.4f nats a token, %.4f bits a character%s\n", s->step,
-           s->minutes, train, r.held_out, r.bits, best ? " *" : "");
+    printf("step %6zu  %5.1f min  train %.4f  held out %.4f nats per token, %.4f bits per character%s\n", s->step,
+           s->minutes, train, r.val_loss, r.bits, best ? " *" : "");
     fflush(stdout);
     return state_save(s, o->state) && (!o->out || (export_losses(s, o->out) && (!best || export_model(s, o->out))));
 }
 
-static void train_step(struct crew *crew, struct state *s, const struct text *t, const struct options *o, double *loss)
+static void train_step(struct workers *workers, struct state *s, const struct text *t, const struct options *o,
+                       double *loss)
 {
     size_t n = o->batch * s->config.context;
     int *token = zalloc(n, sizeof *token), *target = zalloc(n, sizeof *target);
     struct adamw a = o->adamw;
     s->step++;
-    /* Text is cut less and less finely, so that the model ends with text as it will meet it. */
-    float left = s->step < o->steps ? 1.0f - (float)s->step / (float)o->steps : 0.0f;
-    a.rate = rate_of(o, s->step);
-    draw_sequences(s, t, o->skip * left, rng_stream(o->seed, s->step, 1), token, target, o->batch);
-    *loss = crew_work(crew, s->w, token, target, o->batch, o->dropout, rng_stream(o->seed, s->step, 2));
-    adamw_step(&a, &s->config, s->step, s->w, crew->grads[0], s->m, s->v);
+    /* BPE dropout decreases to 0, so that training ends with the encoding used for inference. */
+    float remaining = s->step < o->steps ? 1.0f - (float)s->step / (float)o->steps : 0.0f;
+    a.rate = learning_rate(o, s->step);
+    draw_sequences(s, t, o->skip * remaining, rng_stream(o->seed, s->step, 1), token, target, o->batch);
+    *loss = workers_run(workers, s->w, token, target, o->batch, o->dropout, rng_stream(o->seed, s->step, 2));
+    adamw_step(&a, &s->config, s->step, s->w, workers->grads[0], s->m, s->v);
     s->tokens += (double)n;
     free(token);
     free(target);
@@ -224,16 +225,16 @@ static void train_step(struct crew *crew, struct state *s, const struct text *t,
 
 static bool train(struct state *s, const struct text *t, const struct options *o)
 {
-    struct crew crew;
-    double begun = minutes_now(), last = begun, sum = 0.0;
+    struct workers workers;
+    double start = minutes_now(), last = start, sum = 0.0;
     size_t count = 0;
-    bool good = true;
-    crew_init(&crew, &s->config, o->threads, o->micro);
-    printf("%zu parameters, %zu threads, %zu sequences of %zu tokens a step\n", s->params, o->threads, o->batch,
+    bool ok = true;
+    workers_init(&workers, &s->config, o->threads, o->micro);
+    printf("%zu parameters, %zu threads, %zu sequences of %zu tokens per step\n", s->params, o->threads, o->batch,
            s->config.context);
-    while (good && !stopped && s->step < o->steps && (o->minutes <= 0.0 || last - begun < o->minutes)) {
+    while (ok && !stopped && s->step < o->steps && (o->minutes <= 0.0 || last - start < o->minutes)) {
         double loss, now;
-        train_step(&crew, s, t, o, &loss);
+        train_step(&workers, s, t, o, &loss);
         now = minutes_now();
         s->minutes += now - last;
         sum += loss;
@@ -244,19 +245,19 @@ static bool train(struct state *s, const struct text *t, const struct options *o
             fflush(stdout);
         }
         if (s->step % o->every == 0 || s->step == o->steps) {
-            good = judge(&crew, s, t, o, sum / (double)count);
+            ok = evaluate(&workers, s, t, o, sum / (double)count);
             sum = 0.0;
             count = 0;
         }
         last = minutes_now();
     }
     if (count)
-        good = good && judge(&crew, s, t, o, sum / (double)count);
-    crew_fini(&crew);
-    return good;
+        ok = ok && evaluate(&workers, s, t, o, sum / (double)count);
+    workers_fini(&workers);
+    return ok;
 }
 
-/* The state of the file, or a new one with a vocabulary of the text. */
+/* Loads the state file, or creates a state with a vocabulary learned from the text. */
 static bool open_state(struct state *s, const struct text *t, const struct options *o)
 {
     FILE *f = fopen(o->state, "rb");
@@ -267,7 +268,7 @@ static bool open_state(struct state *s, const struct text *t, const struct optio
     state_new(s, &o->config);
     vocab_train(&s->vocab, t->bytes, t->train, o->config.vocab);
     if (s->vocab.size != o->config.vocab) {
-        fprintf(stderr, "train: the text yields %zu tokens only\n", s->vocab.size);
+        fprintf(stderr, "train: the text yields only %zu tokens\n", s->vocab.size);
         state_fini(s);
         return false;
     }
@@ -281,7 +282,7 @@ int main(int argc, char **argv)
     struct text text = {0};
     struct state *state = zalloc(1, sizeof *state);
     int status = 2;
-    openblas_set_num_threads(1); /* the threads are ours */
+    openblas_set_num_threads(1); /* the trainer has its own threads */
     signal(SIGINT, stop);
     signal(SIGTERM, stop);
     if (parse(argc, argv, &o) && read_text(&text, o.text) && open_state(state, &text, &o)) {
