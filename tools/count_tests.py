@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds up meson's test logs: prints the slowest tests and, last, `N passed, M failed`."""
+"""Summarizes meson's test logs: prints the slowest tests, the failed ones, and `N passed, M failed` at the end."""
 import json
 import sys
 

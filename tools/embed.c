@@ -2,8 +2,8 @@
 /* Build-time tool: writes machine profiles (INI files) as the C array tv_embedded_profiles, or any files as arrays of
  * bytes.
  *
- * usage: embed OUT.c FILE.ini …    The profile's name is the file's name without its folder and ending.
- *        embed --bytes OUT.c NAME=FILE …    Any files, each as an array NAME with its length NAME_size. */
+ * - embed OUT.c FILE.ini …: profiles, named like the files without directory and extension
+ * - embed --bytes OUT.c NAME=FILE …: each file as an array NAME of NAME_size bytes */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gguf-convert: llama2.c checkpoints to GGUF, GGUF to llama2.c checkpoints, GGUF to GGUF with tensors of another type.
+/* gguf-convert: converts llama2.c checkpoints to GGUF and back, and GGUF files to other tensor types.
  *
- * What IN is, its first bytes say; what OUT is, its name: `.gguf`, or anything else for a checkpoint. */
+ * The format of IN is detected from its first bytes, that of OUT from its name: `.gguf`, or a checkpoint otherwise. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +23,9 @@ static const char usage[] = "usage: gguf-convert [options] IN OUT\n"
                             "OUT  NAME.gguf, or another name for a llama2.c checkpoint\n"
                             "\n"
                             "  -t, --type TYPE            matrices of a GGUF file: F32, F16, BF16, Q8_0 or Q4_0 (F32 "
-                            "from a checkpoint, else as they are)\n"
-                            "  -k, --tokenizer FILE       the checkpoint's tokenizer.bin, which is read or written\n"
-                            "  -c, --checkpoint-version N 0 (F32) or 2 (int8); 0\n"
+                            "from a checkpoint, otherwise unchanged)\n"
+                            "  -k, --tokenizer FILE       tokenizer.bin of the checkpoint, read or written\n"
+                            "  -c, --checkpoint-version N 0 (F32, default) or 2 (int8)\n"
                             "  -h, --help                 this text\n"
                             "\n"
                             "example: gguf-convert -t Q8_0 -k tokenizer.bin stories15M.bin stories15M.gguf\n";
@@ -42,15 +42,14 @@ static bool ends_with(const char *text, const char *ending)
     return n >= m && strcmp(text + n - m, ending) == 0;
 }
 
-static tv_status tensor_row(void *user, uint64_t row, uint64_t length, float *out)
+static tv_status read_tensor_row(void *user, uint64_t row, uint64_t length, float *out)
 {
     (void)length;
     return tv_gguf_row_f32(user, row, out);
 }
 
-/* Metadata as it is; matrices that can be read in the type that was asked for, unless their rows are not whole blocks
- * of it. */
-static tv_status retype(const conversion *job, const tv_diag_sink *sink)
+/* Copies the metadata, and converts the matrices to the requested type if their rows are whole blocks of it. */
+static tv_status convert_types(const conversion *job, const tv_diag_sink *sink)
 {
     tv_gguf *gguf = NULL;
     TV_TRY(tv_gguf_open(job->in, sink, &gguf));
@@ -72,7 +71,8 @@ static tv_status retype(const conversion *job, const tv_diag_sink *sink)
         status = tv_gguf_tensor_check(gguf, t, sink);
         snprintf(name, sizeof name, "%.*s", TV_SV_ARG(t->name));
         if (status == TV_OK)
-            tv_gguf_writer_tensor(writer, name, job->type, t->dims, t->dim_count, tensor_row, (void *)(uintptr_t)t);
+            tv_gguf_writer_tensor(writer, name, job->type, t->dims, t->dim_count, read_tensor_row,
+                                  (void *)(uintptr_t)t);
     }
     if (status == TV_OK)
         status = tv_gguf_writer_save(writer, job->out, sink);
@@ -90,12 +90,12 @@ static tv_status convert(const conversion *job, const tv_diag_sink *sink)
     if (!is_gguf)
         return tv_llama2c_to_gguf(job->in, job->tokenizer, job->out, job->type, sink);
     if (ends_with(job->out, ".gguf"))
-        return retype(job, sink);
+        return convert_types(job, sink);
     return tv_llama2c_from_gguf(job->in, job->out, job->tokenizer, job->version, sink);
 }
 
-/* 0: go on; else the exit status plus 1. */
-static int parse(int argc, char **argv, conversion *job)
+/* Returns 0 to continue, otherwise the exit status plus 1. */
+static int parse_options(int argc, char **argv, conversion *job)
 {
     static const struct option options[] = {{"type", required_argument, NULL, 't'},
                                             {"tokenizer", required_argument, NULL, 'k'},
@@ -107,7 +107,7 @@ static int parse(int argc, char **argv, conversion *job)
         case 't':
             job->typed = tv_gguf_type_named(tv_sv_of(optarg), &job->type);
             if (!job->typed) {
-                fprintf(stderr, "gguf-convert: '%s' is no type; F32, F16, BF16, Q8_0 and Q4_0 are\n", optarg);
+                fprintf(stderr, "gguf-convert: unknown type '%s'; expected F32, F16, BF16, Q8_0 or Q4_0\n", optarg);
                 return 3;
             }
             break;
@@ -116,7 +116,7 @@ static int parse(int argc, char **argv, conversion *job)
             break;
         case 'c':
             if (strcmp(optarg, "0") != 0 && strcmp(optarg, "2") != 0) {
-                fprintf(stderr, "gguf-convert: '%s' is no checkpoint version; 0 and 2 are\n", optarg);
+                fprintf(stderr, "gguf-convert: unknown checkpoint version '%s'; expected 0 or 2\n", optarg);
                 return 3;
             }
             job->version = optarg[0] == '2' ? 2 : 0;
@@ -141,7 +141,7 @@ static int parse(int argc, char **argv, conversion *job)
 int main(int argc, char **argv)
 {
     conversion job = {.type = TV_GGUF_F32};
-    int stop = parse(argc, argv, &job);
+    int stop = parse_options(argc, argv, &job);
     if (stop)
         return stop - 1;
     tv_diag_sink sink = {print_diag, NULL};

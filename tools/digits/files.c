@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of the handwritten-digits example: the data it reads, the images it writes.
+/* Reads the data set and writes the files of the handwritten-digits example.
  *
- * Contract: what is written is little endian and appears whole or not at all. Errors end the
- * command with a message that names the file (and the line): status 2 for bad input, 3 for I/O.
- */
+ * Files are little-endian and written atomically. Errors exit with a message that names the file and line: status 2 for
+ * invalid input, 3 for I/O errors. */
 #include "digits.h"
 
 #include <errno.h>
@@ -25,7 +24,7 @@ _Noreturn void die(int status, const char *format, ...)
     exit(status);
 }
 
-/* The value in this column at *text, which moves past it and its separator. */
+/* Parses the value of a column at *text and advances past its separator. */
 static int parse_value(char **text, int column, int max, const char *path, int line)
 {
     char *end;
@@ -40,9 +39,9 @@ static int parse_value(char **text, int column, int max, const char *path, int l
     return (int)value;
 }
 
-void load(const char *path, struct image *image)
+void load_images(const char *path, struct image *image)
 {
-    char line[512]; /* a line is at most 196 characters; a longer one fails as bad values */
+    char line[512]; /* valid lines have at most 196 characters; longer ones are rejected as values */
     int count = 0;
     FILE *f = fopen(path, "r");
     if (!f)
@@ -63,7 +62,7 @@ void load(const char *path, struct image *image)
         die(2, "%s:%d: the file ends after %d lines, expected %d", path, count, count, IMAGES);
 }
 
-void to_bf16(const struct image *image, uint16_t x[PIXELS])
+void image_to_bf16(const struct image *image, uint16_t x[PIXELS])
 {
     for (int p = 0; p < PIXELS; p++)
         x[p] = bf16_from_double((double)image->pixel[p]);
@@ -71,7 +70,7 @@ void to_bf16(const struct image *image, uint16_t x[PIXELS])
 
 struct file {
     FILE *f;
-    char path[1024], part[1024 + 8];
+    char path[1024], temporary[1024 + 8];
 };
 
 static void file_open(struct file *o, const char *dir, const char *name)
@@ -79,10 +78,10 @@ static void file_open(struct file *o, const char *dir, const char *name)
     int length = snprintf(o->path, sizeof o->path, "%s/%s", dir, name);
     if (length < 0 || (size_t)length >= sizeof o->path)
         die(2, "%s: the name of the directory is too long", dir);
-    snprintf(o->part, sizeof o->part, "%s.part", o->path);
-    o->f = fopen(o->part, "wb");
-    if (!o->f) /* most often the user's directory is wrong */
-        die(2, "%s: %s", o->part, strerror(errno));
+    snprintf(o->temporary, sizeof o->temporary, "%s.part", o->path);
+    o->f = fopen(o->temporary, "wb");
+    if (!o->f) /* most likely an invalid directory */
+        die(2, "%s: %s", o->temporary, strerror(errno));
 }
 
 void check_directory(const char *dir)
@@ -90,16 +89,16 @@ void check_directory(const char *dir)
     struct file o;
     file_open(&o, dir, "fp32.txt");
     fclose(o.f);
-    remove(o.part);
+    remove(o.temporary);
 }
 
 static void file_close(struct file *o)
 {
-    int bad = ferror(o->f);
-    if (fclose(o->f) != 0 || bad || rename(o->part, o->path) != 0) {
-        int why = errno;
-        remove(o->part);
-        die(3, "%s: %s", o->path, strerror(why));
+    int failed = ferror(o->f);
+    if (fclose(o->f) != 0 || failed || rename(o->temporary, o->path) != 0) {
+        int error = errno;
+        remove(o->temporary);
+        die(3, "%s: %s", o->path, strerror(error));
     }
 }
 
@@ -111,48 +110,48 @@ void write_bytes(const char *dir, const char *name, const void *bytes, size_t si
     file_close(&o);
 }
 
-static void put(struct file *o, uint32_t value, int bytes)
+static void write_le(struct file *o, uint32_t value, int bytes)
 {
     for (int i = 0; i < bytes; i++)
         putc((int)(value >> 8 * i & 0xFF), o->f);
 }
 
-/* A row of n BF16, then zeros up to a whole number of words (also: beats of 16 bytes). */
-static void put_row(struct file *o, const uint16_t *row, int n)
+/* Writes n BF16, padded with zeros to whole L2 words, which are also beats of 16 bytes. */
+static void write_padded_row(struct file *o, const uint16_t *row, int n)
 {
     for (int i = 0; i < (n + LANES - 1) / LANES * LANES; i++)
-        put(o, i < n ? row[i] : 0, 2);
+        write_le(o, i < n ? row[i] : 0, 2);
 }
 
-/* The gemm stream: the scales, then for each row its weights, two a byte, low nibble first. */
+/* The GEMM stream: the scales, then the weights of each row, two per byte, low nibble first. */
 static void write_stream(const char *dir, const char *name, const struct qlayer *q)
 {
     struct file o;
     file_open(&o, dir, name);
-    put_row(&o, q->scale, q->out);
+    write_padded_row(&o, q->scale, q->out);
     for (int j = 0; j < q->out; j++)
         for (int i = 0; i < (q->in + NIBBLES - 1) / NIBBLES * NIBBLES; i += 2) {
             int low = i < q->in ? q->w[j][i] : 0, high = i + 1 < q->in ? q->w[j][i + 1] : 0;
-            put(&o, (uint32_t)(low & 15) | (uint32_t)(high & 15) << 4, 1);
+            write_le(&o, (uint32_t)(low & 15) | (uint32_t)(high & 15) << 4, 1);
         }
     file_close(&o);
 }
 
-/* The bias once, bare, and as the tile that `accm` finds at its destination. */
+/* The bias as a vector, and as the tile that `accm` accumulates to. */
 static void write_bias(const char *dir, const char *name, const char *tile_name, const struct qlayer *q)
 {
     struct file o;
     file_open(&o, dir, name);
     for (int j = 0; j < q->out; j++)
-        put(&o, q->bias[j], 2);
+        write_le(&o, q->bias[j], 2);
     file_close(&o);
     file_open(&o, dir, tile_name);
     for (int row = 0; row < TILE; row++)
-        put_row(&o, q->bias, q->out);
+        write_padded_row(&o, q->bias, q->out);
     file_close(&o);
 }
 
-/* The test images, their labels, and the logits that the machine must give. */
+/* The test images, their labels, and the expected logits. */
 static void write_test(const char *dir, const struct qlayer q[LAYERS], const struct image *test, int count)
 {
     struct file x_file, label_file, logit_file;
@@ -161,43 +160,43 @@ static void write_test(const char *dir, const struct qlayer q[LAYERS], const str
     file_open(&logit_file, dir, "logits.bf16");
     for (int i = 0; i < count; i++) {
         uint16_t x[PIXELS], y[CLASSES];
-        to_bf16(&test[i], x);
-        machine_run(q, x, y);
-        put_row(&x_file, x, PIXELS);
-        put(&label_file, (uint32_t)test[i].label, 1);
-        put_row(&logit_file, y, CLASSES);
+        image_to_bf16(&test[i], x);
+        pccx_run(q, x, y);
+        write_padded_row(&x_file, x, PIXELS);
+        write_le(&label_file, (uint32_t)test[i].label, 1);
+        write_padded_row(&logit_file, y, CLASSES);
     }
     file_close(&x_file);
     file_close(&label_file);
     file_close(&logit_file);
 }
 
-static void put_float(struct file *o, float x)
+static void write_f32(struct file *o, float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    put(o, bits, 4);
+    write_le(o, bits, 4);
 }
 
-/* model.f32, for the quantizers of other machines. All values are 4 bytes:
- *   "TVMLP\0\0\1" (8 bytes); the number of layers L; L + 1 widths, input first;
- *   then for each layer W[out][in] and b[out] in FP32. GELU (erf) between layers, none at the end. */
+/* model.f32, for quantizers of other machines: "TVMLP\0\0\1" (8 bytes), then 4-byte values: the number of layers L; L +
+ * 1 widths, input first; for each layer W[out][in] and b[out] in FP32. GELU (erf) between layers, none after the
+ * last. */
 static void write_model(const char *dir, const struct net *n)
 {
     struct file o;
     file_open(&o, dir, "model.f32");
     fwrite("TVMLP\0\0\1", 1, 8, o.f);
-    put(&o, LAYERS, 4);
-    put(&o, PIXELS, 4);
+    write_le(&o, LAYERS, 4);
+    write_le(&o, PIXELS, 4);
     for (int k = 0; k < LAYERS; k++)
-        put(&o, (uint32_t)n->layer[k].out, 4);
+        write_le(&o, (uint32_t)n->layer[k].out, 4);
     for (int k = 0; k < LAYERS; k++) {
         const struct layer *l = &n->layer[k];
         for (int j = 0; j < l->out; j++)
             for (int i = 0; i < l->in; i++)
-                put_float(&o, l->w[i * l->stride + j]);
+                write_f32(&o, l->w[i * l->stride + j]);
         for (int j = 0; j < l->out; j++)
-            put_float(&o, l->b[j]);
+            write_f32(&o, l->b[j]);
     }
     file_close(&o);
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network in FP32: random numbers, augmentation, forward, backward, one step of descent with momentum.
+/* The network in FP32: random numbers, augmentation, forward and backward pass, SGD with momentum.
  *
- * Contract: every sum is taken in a fixed order and nothing depends on the compiler's freedom
- * (build with -ffp-contract=off), so a seed gives the same weights on every run. No allocation,
- * no I/O, no state outside the structures passed in.
- */
+ * Contract: sums are computed in a fixed order and must not be contracted (-ffp-contract=off), so a seed gives the same
+ * weights in every run. No allocation, no I/O, no global state. */
 #include "digits.h"
 
 #include <math.h>
@@ -20,7 +18,7 @@ uint64_t rng_next(struct rng *r)
 
 int rng_below(struct rng *r, int n) { return (int)((rng_next(r) >> 32) * (uint64_t)n >> 32); }
 
-float rng_between(struct rng *r, float lo, float hi)
+float rng_uniform(struct rng *r, float lo, float hi)
 {
     float unit = (float)(rng_next(r) >> 40) * 0x1p-24f;
     return lo + (hi - lo) * unit;
@@ -28,7 +26,7 @@ float rng_between(struct rng *r, float lo, float hi)
 
 float rng_normal(struct rng *r)
 {
-    /* Twelve 16-bit uniforms out of three draws: close enough to normal for noise and weights. */
+    /* Twelve 16-bit uniforms from three numbers: close enough to normal for noise and weights. */
     int64_t sum = 0;
     for (int i = 0; i < 3; i++) {
         uint64_t bits = rng_next(r);
@@ -51,11 +49,11 @@ static float pixel_at(const float *p, int x, int y) { return x < 0 || x > 7 || y
 
 void augment(struct rng *r, const float *in, float *out)
 {
-    const float turn = 0.1f, zoom = 0.08f, lean = 0.15f, shift = 0.7f, ink = 0.1f, noise = 0.08f;
-    float angle = rng_between(r, -turn, turn); /* radians */
-    float zoom_x = rng_between(r, 1 - zoom, 1 + zoom), zoom_y = rng_between(r, 1 - zoom, 1 + zoom);
-    float dx = rng_between(r, -shift, shift), dy = rng_between(r, -shift, shift);
-    float slant = rng_between(r, -lean, lean), gain = rng_between(r, 1 - ink, 1 + ink);
+    const float angle_max = 0.1f, zoom_max = 0.08f, slant_max = 0.15f, shift_max = 0.7f, gain_max = 0.1f, noise = 0.08f;
+    float angle = rng_uniform(r, -angle_max, angle_max); /* radians */
+    float zoom_x = rng_uniform(r, 1 - zoom_max, 1 + zoom_max), zoom_y = rng_uniform(r, 1 - zoom_max, 1 + zoom_max);
+    float dx = rng_uniform(r, -shift_max, shift_max), dy = rng_uniform(r, -shift_max, shift_max);
+    float slant = rng_uniform(r, -slant_max, slant_max), gain = rng_uniform(r, 1 - gain_max, 1 + gain_max);
     float c = cosf(angle), s = sinf(angle);
     for (int i = 0; i < PIXELS; i++) {
         float u = (float)(i % 8) - 3.5f, v = (float)(i / 8) - 3.5f;
@@ -66,7 +64,7 @@ void augment(struct rng *r, const float *in, float *out)
         float upper = (1 - fx) * pixel_at(in, ix, iy) + fx * pixel_at(in, ix + 1, iy);
         float lower = (1 - fx) * pixel_at(in, ix, iy + 1) + fx * pixel_at(in, ix + 1, iy + 1);
         float value = gain * ((1 - fy) * upper + fy * lower);
-        /* Noise on ink only: paper is white in every real image, and zeros are cheap. */
+        /* Noise on ink only: the background is 0 in every real image, and zeros are skipped. */
         if (value > 0)
             value += noise * rng_normal(r);
         out[i] = value < 0 ? 0.0f : fminf(value, 1.0f);
@@ -103,10 +101,10 @@ void net_init(struct net *n, struct rng *r)
 void net_use_float(struct net *n)
 {
     for (int k = 0; k < LAYERS; k++)
-        memcpy(n->layer[k].used, n->layer[k].w, sizeof n->layer[k].w);
+        memcpy(n->layer[k].effective, n->layer[k].w, sizeof n->layer[k].w);
 }
 
-void net_rest(struct net *n)
+void net_clear_momentum(struct net *n)
 {
     for (int k = 0; k < LAYERS; k++) {
         memset(n->layer[k].vel_w, 0, sizeof n->layer[k].vel_w);
@@ -114,16 +112,16 @@ void net_rest(struct net *n)
     }
 }
 
-/* z[out] = b[out] + x[in] * used[in][out] */
+/* z[out] = b[out] + x[in] * effective[in][out] */
 static void layer_forward(const struct layer *l, const float *x, float *z)
 {
     memcpy(z, l->b, (size_t)l->stride * sizeof *z);
     for (int i = 0; i < l->in; i++)
-        if (x[i] != 0.0f) /* most border pixels */
-            axpy(z, l->used + i * l->stride, x[i], l->stride);
+        if (x[i] != 0.0f) /* most border pixels are 0 */
+            axpy(z, l->effective + i * l->stride, x[i], l->stride);
 }
 
-/* The normal distribution function; GELU(z) = z * normal_cdf(z). */
+/* Standard normal CDF; GELU(z) = z * normal_cdf(z). */
 static float normal_cdf(float z) { return 0.5f * erfcf(-0.70710678f * z); }
 
 void net_forward(const struct net *n, const float *x, float *logits)
@@ -135,7 +133,7 @@ void net_forward(const struct net *n, const float *x, float *logits)
     layer_forward(&n->layer[1], z, logits);
 }
 
-/* Turns logits into probabilities minus target, the gradient; returns the loss. */
+/* Replaces the logits by their gradient, probability minus target; returns the loss. */
 static float cross_entropy(float *logits, int label, float smoothing)
 {
     float top = logits[argmax(logits, CLASSES)], sum = 0.0f, loss = 0.0f;
@@ -175,18 +173,18 @@ float net_backward(struct net *n, const float *x, int label, float smoothing)
 
     layer_gradient(last, h, delta);
     for (int i = 0; i < HIDDEN; i++) {
-        const float *row = last->used + i * last->stride;
-        float back = 0.0f;
+        const float *row = last->effective + i * last->stride;
+        float gradient = 0.0f;
         for (int j = 0; j < CLASSES; j++)
-            back += row[j] * delta[j];
+            gradient += row[j] * delta[j];
         float density = 0.39894228f * expf(-0.5f * z[i] * z[i]);
-        delta_h[i] = back * (cdf[i] + z[i] * density); /* GELU' */
+        delta_h[i] = gradient * (cdf[i] + z[i] * density); /* GELU' */
     }
     layer_gradient(first, x, delta_h);
     return loss;
 }
 
-static void descend(float *w, float *velocity, float *grad, int n, float scale, const struct step *s)
+static void update_weights(float *w, float *velocity, float *grad, int n, float scale, const struct step *s)
 {
     for (int i = 0; i < n; i++) {
         velocity[i] = s->momentum * velocity[i] - s->rate * (scale * grad[i] + s->decay * w[i]);
@@ -201,7 +199,7 @@ void net_step(struct net *n, int count, const struct step *s)
     float scale = 1.0f / (float)count;
     for (int k = 0; k < LAYERS; k++) {
         struct layer *l = &n->layer[k];
-        descend(l->w, l->vel_w, l->grad_w, l->in * l->stride, scale, s);
-        descend(l->b, l->vel_b, l->grad_b, l->stride, scale, &bias);
+        update_weights(l->w, l->vel_w, l->grad_w, l->in * l->stride, scale, s);
+        update_weights(l->b, l->vel_b, l->grad_b, l->stride, scale, &bias);
     }
 }

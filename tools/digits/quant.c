@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BF16, the weight quantizer, and the two operations of pccx v002 that the example needs.
  *
- * Contract: machine_run() gives, bit for bit, what the program pccx.s leaves in `logits`: INT8
- * activations with one power of two per row, exact integer sums, three FP32 roundings, the bias
- * added as `accm` does it, BF16 results, and GELU rounded once. It stands on its own, sharing no
- * code with the simulator, so that each can check the other.
- */
+ * Contract: pccx_run() returns bit-exactly the `logits` of the program pccx.s: INT8 activations with a power-of-two
+ * scale per row, exact integer sums, three FP32 roundings, the bias added like `accm`, BF16 results, GELU rounded once.
+ * It shares no code with the simulator, so that each can verify the other. */
 #include "digits.h"
 
 #include <math.h>
@@ -34,7 +32,7 @@ float bf16_to_float(uint16_t half)
     return x;
 }
 
-static int code(float w, float scale, struct qrange range)
+static int round_clamp(float w, float scale, struct qrange range)
 {
     float c = nearbyintf(w / scale);
     if (c < (float)range.lo)
@@ -47,7 +45,7 @@ static float row_error(const struct layer *l, int row, float scale, struct qrang
     float sum = 0.0f;
     for (int i = 0; i < l->in; i++) {
         float w = l->w[i * l->stride + row];
-        float e = w - scale * (float)code(w, scale, range);
+        float e = w - scale * (float)round_clamp(w, scale, range);
         sum += e * e;
     }
     return sum;
@@ -58,16 +56,16 @@ void quant_fit(struct qlayer *q, const struct layer *l, struct qrange range)
     q->in = l->in;
     q->out = l->out;
     for (int j = 0; j < l->out; j++) {
-        float top = 0.0f, least = INFINITY;
+        float absmax = 0.0f, min_error = INFINITY;
         for (int i = 0; i < l->in; i++)
-            top = fmaxf(top, fabsf(l->w[i * l->stride + j]));
-        q->scale[j] = 0x3F80; /* 1: any scale serves a row of zeros */
-        for (int percent = 40; percent <= 100 && top > 0.0f; percent += 2) {
-            /* A clip ratio: the weight that just fits is this part of the row's largest. */
-            uint16_t scale = bf16_from_double((double)top * percent / (100.0 * range.hi));
+            absmax = fmaxf(absmax, fabsf(l->w[i * l->stride + j]));
+        q->scale[j] = 0x3F80; /* 1: any scale is correct for a row of zeros */
+        for (int percent = 40; percent <= 100 && absmax > 0.0f; percent += 2) {
+            /* The clip ratio: the largest weight that is not clipped, relative to the absmax of the row. */
+            uint16_t scale = bf16_from_double((double)absmax * percent / (100.0 * range.hi));
             float error = row_error(l, j, bf16_to_float(scale), range);
-            if (error < least) {
-                least = error;
+            if (error < min_error) {
+                min_error = error;
                 q->scale[j] = scale;
             }
         }
@@ -80,7 +78,7 @@ void quant_round(struct qlayer *q, const struct layer *l, struct qrange range)
         float scale = bf16_to_float(q->scale[j]);
         q->bias[j] = bf16_from_double((double)l->b[j]);
         for (int i = 0; i < l->in; i++)
-            q->w[j][i] = (int8_t)code(l->w[i * l->stride + j], scale, range);
+            q->w[j][i] = (int8_t)round_clamp(l->w[i * l->stride + j], scale, range);
     }
 }
 
@@ -89,27 +87,27 @@ void quant_use(struct layer *l, const struct qlayer *q)
     for (int j = 0; j < l->out; j++) {
         float scale = bf16_to_float(q->scale[j]);
         for (int i = 0; i < l->in; i++)
-            l->used[i * l->stride + j] = scale * (float)q->w[j][i];
+            l->effective[i * l->stride + j] = scale * (float)q->w[j][i];
     }
 }
 
-/* Dynamic INT8: codes of the row in q, returns their scale 2^(E-6). */
+/* Dynamic INT8 quantization of a row to q; returns the scale 2^(E-6). */
 static float quantize_row(const uint16_t *x, int n, int *q)
 {
-    int top = 0; /* the largest biased exponent; subnormals and zeros have none */
+    int absmax = 0; /* the maximum biased exponent of normal values */
     for (int i = 0; i < n; i++) {
         int exponent = x[i] >> 7 & 0xFF;
-        top = exponent > top ? exponent : top;
+        absmax = exponent > absmax ? exponent : absmax;
     }
-    float scale = top == 0 ? 1.0f : ldexpf(1.0f, top - 127 - 6);
+    float scale = absmax == 0 ? 1.0f : ldexpf(1.0f, absmax - 127 - 6);
     for (int i = 0; i < n; i++) {
         int zero = (x[i] & 0x7F80) == 0;
-        q[i] = zero ? 0 : code(bf16_to_float(x[i]), scale, INT8);
+        q[i] = zero ? 0 : round_clamp(bf16_to_float(x[i]), scale, INT8);
     }
     return scale;
 }
 
-/* gemm with w_scale and accm for one row of activations; y holds the bias when it starts. */
+/* GEMM with w_scale and accm for one row of activations; y contains the bias on entry. */
 static void gemm_row(const struct qlayer *l, const uint16_t *x, uint16_t *y)
 {
     int q[MAX_DIM];
@@ -131,7 +129,7 @@ static uint16_t gelu(uint16_t x)
     return bf16_from_double(0.5 * v * erfc(-v * 0.70710678118654752440));
 }
 
-void machine_run(const struct qlayer q[LAYERS], const uint16_t *x, uint16_t *y)
+void pccx_run(const struct qlayer q[LAYERS], const uint16_t *x, uint16_t *y)
 {
     uint16_t h[MAX_DIM];
     memcpy(h, q[0].bias, sizeof h);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* digits-train: trains the handwritten-digits network and writes it as pccx v002, OpenNPU and CMDQ want it.
+/* digits-train: trains the handwritten-digits network and writes it in the formats of pccx v002, OpenNPU and CMDQ.
  *
- *   digits-train --data digits.csv --out DIR [--epochs N]
- *   digits-train --data digits.csv --fold F  [--epochs N]
+ * - digits-train --data digits.csv --out DIR [--epochs N]
+ * - digits-train --data digits.csv --fold F  [--epochs N]
  *
- * The first form trains on the first 1,437 images and reports on the last 360, which nothing else
- * looks at. The second is how the constants below were chosen: it holds out fifth F (0 to 4) of
- * the 1,437, reports on that and writes nothing. Exit status: 0, 2 wrong use or input, 3 I/O.
+ * The first form trains on the first 1,437 images and tests on the last 360, which are used for nothing else. The
+ * second form is for choosing the constants below by cross-validation: it holds out fifth F (0 to 4) of the 1,437,
+ * tests on it and writes nothing. Exit status: 0, 2 for invalid arguments or input, 3 for I/O errors.
  *
- * Data: "Optical Recognition of Handwritten Digits", E. Alpaydin and C. Kaynak, UCI Machine
- * Learning Repository (1998), CC BY 4.0.
- */
+ * Data: "Optical Recognition of Handwritten Digits", E. Alpaydin and C. Kaynak, UCI Machine Learning Repository (1998),
+ * CC BY 4.0. */
 #include "digits.h"
 
 #include <getopt.h>
@@ -22,14 +21,14 @@ enum {
     FOLDS = 5,
     BATCH = 16,
     EPOCHS = 300,
-    REPORTS = 6, /* lines of loss per phase */
+    REPORTS = 6, /* progress lines per phase */
     SEED = 1
 };
 
-/* Chosen by --fold, like the width of the hidden layer and the ranges in augment(). */
+/* Chosen with --fold, like the width of the hidden layer and the ranges in augment(). */
 static const float RATE = 0.1f, INT4_RATE = 0.01f, MOMENTUM = 0.9f, DECAY = 1e-4f, SMOOTHING = 0.1f;
 
-/* What one run trains on (indices, reshuffled every epoch) and is judged on. */
+/* Training images (indices, reshuffled every epoch) and test images of a run. */
 struct task {
     const struct image *image;
     int order[TRAIN], count;
@@ -44,8 +43,8 @@ struct options {
 
 /* ---- training ------------------------------------------------------------------------------ */
 
-/* What the next forward pass sees: the weights, or with q their INT4 image. */
-static void refresh(struct net *n, struct qlayer *q)
+/* Sets the effective weights: the master weights or, with q, the dequantized INT4 weights. */
+static void update_effective(struct net *n, struct qlayer *q)
 {
     if (!q) {
         net_use_float(n);
@@ -61,7 +60,7 @@ static float train_epoch(struct net *n, struct qlayer *q, struct task *t, struct
 {
     const struct step step = {.rate = rate, .momentum = MOMENTUM, .decay = DECAY};
     float loss = 0.0f;
-    for (int i = t->count - 1; i > 0; i--) { /* the Fisher-Yates shuffle */
+    for (int i = t->count - 1; i > 0; i--) { /* Fisher-Yates shuffle */
         int j = rng_below(r, i + 1), swap = t->order[i];
         t->order[i] = t->order[j];
         t->order[j] = swap;
@@ -75,29 +74,29 @@ static float train_epoch(struct net *n, struct qlayer *q, struct task *t, struct
             loss += net_backward(n, pixel, image->label, SMOOTHING);
         }
         net_step(n, size, &step);
-        refresh(n, q);
+        update_effective(n, q);
     }
     return loss / (float)t->count;
 }
 
-/* One phase, its rate falling from `rate` to 0 along a cosine. With q the forward pass has INT4
- * weights while descent moves the FP32 ones (straight through); scales are refitted every epoch. */
+/* One phase with cosine decay of the learning rate from `rate` to 0. With q the forward pass uses INT4 weights while
+ * SGD updates the FP32 ones (straight-through estimator); the scales are fitted again in every epoch. */
 static void train_phase(struct net *n, struct qlayer *q, struct task *t, struct rng *r, int epochs, float rate)
 {
     int every = (epochs + REPORTS - 1) / REPORTS;
-    net_rest(n);
+    net_clear_momentum(n);
     for (int e = 1; e <= epochs; e++) {
         for (int k = 0; q && k < LAYERS; k++)
             quant_fit(&q[k], &n->layer[k], INT4);
-        refresh(n, q);
-        float turn = 3.14159265f * (float)(e - 1) / (float)epochs;
-        float loss = train_epoch(n, q, t, r, rate * 0.5f * (1.0f + cosf(turn)));
+        update_effective(n, q);
+        float phase = 3.14159265f * (float)(e - 1) / (float)epochs;
+        float loss = train_epoch(n, q, t, r, rate * 0.5f * (1.0f + cosf(phase)));
         if (e % every == 0 || e == epochs)
             printf("%s epoch %4d  loss %.4f\n", q ? "int4" : "fp32", e, (double)loss);
     }
 }
 
-/* ---- judging ------------------------------------------------------------------------------- */
+/* ---- testing ------------------------------------------------------------------------------- */
 
 static int float_correct(const struct net *n, const struct image *image, int count)
 {
@@ -116,8 +115,8 @@ static int machine_correct(const struct qlayer q[LAYERS], const struct image *im
     for (int i = 0; i < count; i++) {
         uint16_t x[PIXELS], y[CLASSES];
         float logits[CLASSES];
-        to_bf16(&image[i], x);
-        machine_run(q, x, y);
+        image_to_bf16(&image[i], x);
+        pccx_run(q, x, y);
         for (int c = 0; c < CLASSES; c++)
             logits[c] = bf16_to_float(y[c]);
         correct += argmax(logits, CLASSES) == image[i].label;
@@ -180,12 +179,12 @@ static int parse_count(const char *option, const char *text, int min, int max)
 
 static struct options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {
+    static const struct option long_options[] = {
         {"data", required_argument, NULL, 'd'},   {"out", required_argument, NULL, 'o'},
         {"epochs", required_argument, NULL, 'e'}, {"fold", required_argument, NULL, 'f'},
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     struct options o = {.epochs = EPOCHS, .fold = -1};
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
         switch (c) {
         case 'd':
             o.data = optarg;
@@ -210,7 +209,7 @@ static struct options parse_options(int argc, char **argv)
     if (optind < argc)
         die(2, "unexpected argument '%s'", argv[optind]);
     if (!o.data || !o.out == (o.fold < 0))
-        die(2, "needs --data and one of --out and --fold; see --help");
+        die(2, "--data and either --out or --fold are required; see --help");
     return o;
 }
 
@@ -237,9 +236,9 @@ int main(int argc, char **argv)
     struct options o = parse_options(argc, argv);
     struct rng rng = {SEED};
 
-    load(o.data, image);
+    load_images(o.data, image);
     if (o.out)
-        check_directory(o.out); /* now rather than after the training */
+        check_directory(o.out); /* fail before the training, not after it */
     task_init(&task, image, o.fold);
     net_init(&net, &rng);
     train_phase(&net, NULL, &task, &rng, o.epochs, RATE);
