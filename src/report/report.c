@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report while the machine runs: events into tables, their sums into windows and groups. Nothing is written before
- * tv_report_finish. Texts of events live until the sink returns, so they are copied; programs are asked for an
- * instruction's text when its first event comes. */
+/* Collects a report while the machine runs: events in tables, and their totals in windows and groups. Nothing is
+ * written before tv_report_finish. Strings of an event live until the sink returns, so they are copied; an instruction
+ * is disassembled at its first event. */
 #include "trivet/report.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ enum { ACCESS_GAP = 1024 };
 
 /* ---- Instructions ---- */
 
-static bool make_room(tv_report_writer *r, uint64_t number)
+static bool reserve_instruction(tv_report_writer *r, uint64_t number)
 {
     if (number < r->insn_count)
         return true;
@@ -41,8 +41,8 @@ static bool make_room(tv_report_writer *r, uint64_t number)
     return true;
 }
 
-/* The instruction as a line of text, as the program that is loaded writes it. */
-static uint32_t text_of(tv_report_writer *r, uint64_t index)
+/* The text of an instruction of the loaded program, as an index of `texts`; 0: the index is not in the program. */
+static uint32_t add_disassembly(tv_report_writer *r, uint64_t index)
 {
     char line[TV_CODEC_TEXT];
     tv_text_buffer text = {0};
@@ -60,14 +60,15 @@ static uint32_t text_of(tv_report_writer *r, uint64_t index)
     return number;
 }
 
-/* The event's instruction as a row of table `insn`, plus one; 0: none, or none that is kept. */
-static uint64_t note_instruction(tv_report_writer *r, const tv_event *e)
+/* Completes the event's instruction in table `insn`. Returns its row plus one; 0: no instruction, or table full. */
+static uint64_t update_instruction(tv_report_writer *r, const tv_event *e)
 {
-    if (e->index < 0 || !r->begun || (uint64_t)e->index < r->first || !make_room(r, (uint64_t)e->index - r->first))
+    if (e->index < 0 || !r->begun || (uint64_t)e->index < r->first ||
+        !reserve_instruction(r, (uint64_t)e->index - r->first))
         return 0;
     tv_report_insn *insn = &r->insns[(uint64_t)e->index - r->first];
     if (!insn->text)
-        insn->text = text_of(r, (uint64_t)e->index);
+        insn->text = add_disassembly(r, (uint64_t)e->index);
     if (!insn->op)
         insn->op = tv_texts_add(&r->texts, e->op);
     if (!insn->layer)
@@ -86,7 +87,7 @@ static void flush_access(tv_report_writer *r)
     tv_table *table = &r->tables[TV_TABLE_ACCESS];
     if (!r->access.space)
         return;
-    table->seen++;
+    table->total++;
     if (table->rows < r->event_limit)
         tv_table_put(table, TV_TABLE_ACCESS,
                      (uint64_t[TV_TABLE_COLUMNS]){tv_texts_add(&r->texts, r->access.space), r->access_insn,
@@ -95,7 +96,7 @@ static void flush_access(tv_report_writer *r)
     r->access.space = NULL;
 }
 
-static uint64_t unit_of(const tv_report_writer *r, const char *name)
+static uint64_t space_unit(const tv_report_writer *r, const char *name)
 {
     tv_space space;
     for (unsigned i = 0; tv_machine_space_at(r->machine, i, &space); i++)
@@ -104,15 +105,15 @@ static uint64_t unit_of(const tv_report_writer *r, const char *name)
     return 1;
 }
 
-/* The rows of a tile come one by one; those near each other are one stretch of the map. Space names are static. */
-static void take_access(tv_report_writer *r, const tv_event *e)
+/* Merges accesses that are close to each other, such as the rows of a tile. Space names are static strings. */
+static void record_access(tv_report_writer *r, const tv_event *e)
 {
-    uint64_t unit = unit_of(r, e->space),
+    uint64_t unit = space_unit(r, e->space),
              insn = r->begun && e->index >= 0 && (uint64_t)e->index >= r->first ? (uint64_t)e->index - r->first + 1 : 0;
     uint64_t units = tv_ceil_div(e->bytes, unit), end = r->access.addr + r->access_extent;
-    bool joins = r->access.space && strcmp(r->access.space, e->space) == 0 && r->access_insn == insn &&
-                 r->access.write == e->write && e->addr >= r->access.addr && e->addr <= end + ACCESS_GAP / unit;
-    if (joins) {
+    bool adjacent = r->access.space && strcmp(r->access.space, e->space) == 0 && r->access_insn == insn &&
+                    r->access.write == e->write && e->addr >= r->access.addr && e->addr <= end + ACCESS_GAP / unit;
+    if (adjacent) {
         r->access.bytes += e->bytes;
         r->access_extent = tv_max_u64(r->access_extent, e->addr + units - r->access.addr);
         return;
@@ -125,13 +126,13 @@ static void take_access(tv_report_writer *r, const tv_event *e)
 
 /* ---- Events ---- */
 
-static const tv_table_id table_of[] = {
+static const tv_table_id table_ids[] = {
     [TV_EVENT_ENGINE] = TV_TABLE_WORK,   [TV_EVENT_STALL] = TV_TABLE_STALL,   [TV_EVENT_COMMAND] = TV_TABLE_ISSUE,
     [TV_EVENT_STATUS] = TV_TABLE_STATUS, [TV_EVENT_MARKER] = TV_TABLE_MARKER, [TV_EVENT_TRANSFER] = TV_TABLE_TRANSFER,
     [TV_EVENT_TOKEN] = TV_TABLE_TOKEN,   [TV_EVENT_ACCESS] = TV_TABLE_ACCESS};
 
-/* What is added up however many events there are. */
-static void add_up(tv_report_writer *r, const tv_event *e, uint64_t insn, uint32_t lane)
+/* Adds the event to the totals, which cover the whole run whatever its length. */
+static void add_to_totals(tv_report_writer *r, const tv_event *e, uint64_t insn, uint32_t lane)
 {
     uint64_t cycles = e->end > e->start ? e->end - e->start : 0;
     const tv_report_insn *i = insn ? &r->insns[insn - 1] : &(tv_report_insn){0};
@@ -142,7 +143,7 @@ static void add_up(tv_report_writer *r, const tv_event *e, uint64_t insn, uint32
     switch (e->kind) {
     case TV_EVENT_ENGINE:
         tv_windows_add(&r->windows, TV_CHANNEL_BUSY, lane, 0, e->start, e->end, (double)cycles);
-        if ((group = tv_groups_at(&r->groups, layer, op, lane))) {
+        if ((group = tv_groups_find(&r->groups, layer, op, lane))) {
             group->count++;
             group->busy += cycles;
             group->bytes += e->bytes;
@@ -155,21 +156,25 @@ static void add_up(tv_report_writer *r, const tv_event *e, uint64_t insn, uint32
     case TV_EVENT_STALL:
         tv_windows_add(&r->windows, TV_CHANNEL_STALLED, lane, tv_texts_add(&r->texts, e->reason), e->start, e->end,
                        (double)cycles);
-        if ((group = tv_groups_at(&r->groups, layer, op, lane)))
+        if ((group = tv_groups_find(&r->groups, layer, op, lane)))
             group->stalled += cycles;
         break;
     case TV_EVENT_TRANSFER:
         tv_windows_add(&r->windows, TV_CHANNEL_BYTES, tv_texts_add(&r->texts, e->path), 0, e->start, e->end,
                        (double)e->bytes);
         break;
-    default:
+    case TV_EVENT_STATUS:
+    case TV_EVENT_MARKER:
+    case TV_EVENT_TOKEN:
+    case TV_EVENT_LOAD:
+    case TV_EVENT_ACCESS:
         break;
     }
 }
 
-static void put_row(tv_report_writer *r, const tv_event *e, uint64_t insn, uint32_t lane)
+static void record_row(tv_report_writer *r, const tv_event *e, uint64_t insn, uint32_t lane)
 {
-    tv_table *table = &r->tables[table_of[e->kind]];
+    tv_table *table = &r->tables[table_ids[e->kind]];
     uint64_t cycles = e->end > e->start ? e->end - e->start : 0, waits = 0;
     if (e->waits_for >= 0 && r->begun && (uint64_t)e->waits_for >= r->first)
         waits = (uint64_t)e->waits_for - r->first + 1;
@@ -201,10 +206,14 @@ static void put_row(tv_report_writer *r, const tv_event *e, uint64_t insn, uint3
         v[3] = e->start;
         v[4] = cycles;
         break;
-    default:
+    case TV_EVENT_COMMAND:
+    case TV_EVENT_STATUS:
         break;
+    case TV_EVENT_LOAD:
+    case TV_EVENT_ACCESS:
+        return; /* handled by record_event */
     }
-    tv_table_put(table, table_of[e->kind], v);
+    tv_table_put(table, table_ids[e->kind], v);
 }
 
 static void begin_program(tv_report_writer *r, const tv_program *program, uint64_t first)
@@ -218,11 +227,11 @@ static void begin_program(tv_report_writer *r, const tv_program *program, uint64
     r->begun = true;
 }
 
-static void take_event(void *user, const tv_event *e)
+static void record_event(void *user, const tv_event *e)
 {
     tv_report_writer *r = user;
     if (e->kind == TV_EVENT_ACCESS) {
-        take_access(r, e);
+        record_access(r, e);
         return;
     }
     if (e->kind == TV_EVENT_LOAD) {
@@ -231,10 +240,10 @@ static void take_event(void *user, const tv_event *e)
     }
     const char *lane_name = e->lane ? e->lane : e->engine;
     uint32_t lane = tv_texts_add(&r->texts, lane_name);
-    uint64_t insn = e->kind == TV_EVENT_TOKEN ? 0 : note_instruction(r, e);
-    add_up(r, e, insn, lane);
-    r->tables[table_of[e->kind]].seen++;
-    /* steps and marks are few, and what a person looks for first */
+    uint64_t insn = e->kind == TV_EVENT_TOKEN ? 0 : update_instruction(r, e);
+    add_to_totals(r, e, insn, lane);
+    r->tables[table_ids[e->kind]].total++;
+    /* steps and markers are few, and users look for them first: room for them is reserved */
     bool kept = r->events < r->event_limit || ((e->kind == TV_EVENT_TOKEN || e->kind == TV_EVENT_MARKER) &&
                                                r->events < r->event_limit + r->event_limit / 4);
     if (!kept) {
@@ -242,7 +251,7 @@ static void take_event(void *user, const tv_event *e)
         return;
     }
     r->events++;
-    put_row(r, e, insn, lane);
+    record_row(r, e, insn, lane);
 }
 
 /* ---- The report ---- */
@@ -278,9 +287,9 @@ void tv_report_set_program(tv_report_writer *r, const tv_program *program)
     begin_program(r, program, tv_machine_instruction_base(r->machine));
 }
 
-tv_trace_sink tv_report_sink(tv_report_writer *report) { return (tv_trace_sink){take_event, report}; }
+tv_trace_sink tv_report_sink(tv_report_writer *report) { return (tv_trace_sink){record_event, report}; }
 
-static void release(tv_report_writer *r)
+static void free_report(tv_report_writer *r)
 {
     for (unsigned t = 0; t < TV_TABLES; t++)
         tv_table_fini(&r->tables[t]);
@@ -293,7 +302,7 @@ static void release(tv_report_writer *r)
     free(r);
 }
 
-/* Instructions, groups and windows become tables like the events. */
+/* Makes tables of instructions, groups and windows. */
 static void fill_tables(tv_report_writer *r)
 {
     flush_access(r);
@@ -327,21 +336,21 @@ static bool has_failed(const tv_report_writer *r)
     return failed;
 }
 
-static void warn_of_loss(const tv_report_writer *r, const tv_diag_sink *sink)
+static void warn_about_limits(const tv_report_writer *r, const tv_diag_sink *sink)
 {
-    uint64_t seen = 0, kept = 0;
+    uint64_t total = 0, kept = 0;
     for (unsigned t = 0; t <= TV_TABLE_ACCESS; t++) {
-        seen += r->tables[t].seen;
+        total += r->tables[t].total;
         kept += r->tables[t].rows;
     }
-    if (kept < seen)
+    if (kept < total)
         tv_report(sink, TV_WARNING, TV_CODE(REPORT_DETAIL), &TV_NO_SOURCE_LOC,
                   "run fewer instructions (`--until`, fewer tokens) to see each of them",
-                  "the report shows %llu of %llu events one by one; the rest is in its sums alone",
-                  (unsigned long long)kept, (unsigned long long)seen);
+                  "the report shows %llu of %llu events one by one; the rest is only in its totals",
+                  (unsigned long long)kept, (unsigned long long)total);
     else if (r->texts.full || r->insns_full)
         tv_report(sink, TV_WARNING, TV_CODE(REPORT_DETAIL), &TV_NO_SOURCE_LOC, NULL,
-                  "the report leaves out the text of some instructions");
+                  "the report omits the text of some instructions");
 }
 
 tv_status tv_report_finish(tv_report_writer *r, const tv_machine *machine, const tv_diag_sink *sink)
@@ -351,12 +360,12 @@ tv_status tv_report_finish(tv_report_writer *r, const tv_machine *machine, const
     tv_status status =
         has_failed(r) ? tv_fail_memory(sink) : tv_report_write_page(r, machine, tv_output_stream(r->output), sink);
     if (status == TV_OK) {
-        warn_of_loss(r, sink);
+        warn_about_limits(r, sink);
         status = tv_output_commit(r->output, sink);
     } else {
         tv_output_abandon(r->output);
     }
-    release(r);
+    free_report(r);
     return status;
 }
 
@@ -366,5 +375,5 @@ void tv_report_abandon(tv_report_writer *r)
         return;
     if (r->output)
         tv_output_abandon(r->output);
-    release(r);
+    free_report(r);
 }

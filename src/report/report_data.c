@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The containers of a report: texts, tables, windows, groups. A table row costs some ten bytes, so that two million
- * events stay within tens of megabytes, and a text costs its length once. */
+/* The containers of a report: strings, tables, windows, groups. A table row costs about ten bytes, so that two million
+ * events stay within tens of megabytes, and a string costs its length once. */
 #include "report/report_data.h"
 
 #include <stdlib.h>
 
 /* ---- Texts ---- */
 
-enum { TEXTS_MAX = 1 << 21, TEXT_BYTES_MAX = 96 << 20, TEXT_LONGEST = 400 };
+enum { TEXTS_MAX = 1 << 21, TEXT_BYTES_MAX = 96 << 20, TEXT_LENGTH_MAX = 400 };
 
 static bool grow_texts(tv_texts *t)
 {
@@ -47,7 +47,7 @@ uint32_t tv_texts_add(tv_texts *t, const char *text)
 {
     if (!text || !*text || t->failed || (t->count == t->cap && !grow_texts(t)))
         return 0;
-    tv_sv sv = {text, strnlen(text, TEXT_LONGEST)};
+    tv_sv sv = {text, strnlen(text, TEXT_LENGTH_MAX)};
     size_t mask = 2 * t->cap - 1, at = tv_sv_hash(sv) & mask;
     for (; t->slots[at]; at = (at + 1) & mask)
         if (tv_sv_is(sv, tv_texts_at(t, t->slots[at])))
@@ -78,10 +78,11 @@ void tv_texts_fini(tv_texts *t)
 
 /* ---- Tables ---- */
 
-/* Lanes, ops, causes, paths, layers and spaces are texts. An instruction is its number in table `insn` + 1; 0: none. */
+/* Lanes, ops, stall reasons, paths, layers and spaces are texts. An instruction is its number in table `insn` + 1; 0:
+ * none. */
 const tv_table_spec tv_table_specs[TV_TABLES] = {
     [TV_TABLE_WORK] = {"work", {"lane", "+insn", "+start", "cycles", "bytes", "macs"}},
-    [TV_TABLE_STALL] = {"stall", {"lane", "+insn", "+start", "cycles", "cause", "+waits_for", "scheduler"}},
+    [TV_TABLE_STALL] = {"stall", {"lane", "+insn", "+start", "cycles", "reason", "+waits_for", "scheduler"}},
     [TV_TABLE_ISSUE] = {"issue", {"lane", "+insn", "+start", "cycles"}},
     [TV_TABLE_STATUS] = {"status", {"lane", "+insn", "+start"}},
     [TV_TABLE_MARKER] = {"marker", {"text", "+start"}},
@@ -89,11 +90,11 @@ const tv_table_spec tv_table_specs[TV_TABLES] = {
     [TV_TABLE_TOKEN] = {"token", {"op", "+position", "tokens", "+start", "cycles"}},
     [TV_TABLE_ACCESS] = {"access", {"space", "+insn", "+addr", "bytes", "extent", "write"}},
     [TV_TABLE_INSN] = {"insn", {"op", "text", "file", "+line", "layer", "source"}},
-    [TV_TABLE_GROUP] = {"group", {"layer", "op", "lane", "count", "busy", "held", "bytes", "macs"}},
-    [TV_TABLE_WINDOW] = {"window", {"kind", "name", "cause", "+window", "amount"}},
+    [TV_TABLE_GROUP] = {"group", {"layer", "op", "lane", "count", "busy", "stalled", "bytes", "macs"}},
+    [TV_TABLE_WINDOW] = {"window", {"kind", "name", "reason", "+window", "amount"}},
 };
 
-static void put_leb(tv_buf *buf, uint64_t value)
+static void append_leb128(tv_buf *buf, uint64_t value)
 {
     uint8_t bytes[10];
     size_t n = 0;
@@ -115,7 +116,7 @@ void tv_table_put(tv_table *table, tv_table_id id, const uint64_t values[TV_TABL
             table->last[c] = value;
             value = difference << 1 ^ (difference >> 63 ? UINT64_MAX : 0);
         }
-        put_leb(&table->columns[c], value);
+        append_leb128(&table->columns[c], value);
     }
     table->rows++;
 }
@@ -158,7 +159,7 @@ static tv_channel *find_channel(tv_windows *w, uint32_t kind, uint32_t name, uin
     return w->channels[w->count++] = c;
 }
 
-static void widen(tv_windows *w)
+static void double_width(tv_windows *w)
 {
     for (unsigned i = 0; i < w->count; i++) {
         float *a = w->channels[i]->amounts;
@@ -180,7 +181,7 @@ void tv_windows_add(tv_windows *w, tv_channel_kind kind, uint32_t name, uint32_t
     if (end <= start)
         end = start + 1;
     while ((end - 1) / w->width >= TV_WINDOWS)
-        widen(w);
+        double_width(w);
     double each = amount / (double)(end - start);
     for (uint64_t at = start; at < end;) {
         uint64_t i = at / w->width, stop = tv_min_u64((i + 1) * w->width, end);
@@ -198,7 +199,7 @@ void tv_windows_fini(tv_windows *w)
 
 /* ---- Groups ---- */
 
-tv_group *tv_groups_at(tv_groups *g, uint32_t layer, uint32_t op, uint32_t lane)
+tv_group *tv_groups_find(tv_groups *g, uint32_t layer, uint32_t op, uint32_t lane)
 {
     enum { SLOTS = 2 * TV_GROUPS_MAX };
     if (!g->slots && !(g->slots = calloc(SLOTS, sizeof *g->slots))) {
@@ -210,9 +211,9 @@ tv_group *tv_groups_at(tv_groups *g, uint32_t layer, uint32_t op, uint32_t lane)
     for (; g->slots[at].used; at = (at + 1) % SLOTS)
         if (g->slots[at].layer == layer && g->slots[at].op == op && g->slots[at].lane == lane)
             return &g->slots[at];
-    if (g->count >= TV_GROUPS_MAX - 64 && (layer || op)) { /* room is kept for each lane's rest */
+    if (g->count >= TV_GROUPS_MAX - 64 && (layer || op)) { /* room is reserved for the others of each lane */
         g->full = true;
-        return tv_groups_at(g, 0, 0, lane);
+        return tv_groups_find(g, 0, 0, lane);
     }
     if (g->count >= TV_GROUPS_MAX)
         return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a report keeps of a run: strings once each, tables of events as compressed columns, sums over windows of time,
- * sums by class. All of it is bounded; nothing here fails but by memory, which is remembered in `failed` and told at
- * the end. */
+/* The data that a report collects of a run: each string once, tables of events as compressed columns, totals over
+ * windows of time and by class. All of it is bounded. The only failure is a lack of memory; it sticks in `failed`,
+ * which is checked at the end. */
 #ifndef TV_REPORT_REPORT_DATA_H
 #define TV_REPORT_REPORT_DATA_H
 
@@ -10,22 +10,21 @@
 #include "trivet/file.h"
 #include "trivet/report.h"
 
-/* ---- Strings: a number for each text; 0 is no text ---- */
+/* ---- Strings: an index for each; 0 is the empty string ---- */
 
 typedef struct tv_texts {
     tv_buf bytes;    /* NUL-terminated, one after another; text 0 is empty */
     uint32_t *slots; /* hash table of numbers */
     size_t *starts;  /* by number */
     size_t count, cap;
-    bool full, failed; /* full: texts were left out */
+    bool full, failed; /* full: strings were omitted */
 } tv_texts;
 
-uint32_t tv_texts_add(tv_texts *texts, const char *text); /* NULL and what has no room: 0 */
+uint32_t tv_texts_add(tv_texts *texts, const char *text); /* 0 for NULL, and when full */
 const char *tv_texts_at(const tv_texts *texts, uint32_t number);
 void tv_texts_fini(tv_texts *texts);
 
-/* ---- Tables: rows of numbers, a column each as LEB128; a delta column keeps the zigzag difference to the row before
- * ---- */
+/* ---- Tables: rows of numbers. A column is a sequence of LEB128 numbers; a delta column has zigzag differences ---- */
 
 enum { TV_TABLE_COLUMNS = 8 };
 
@@ -52,7 +51,7 @@ typedef struct tv_table_spec {
 extern const tv_table_spec tv_table_specs[TV_TABLES];
 
 typedef struct tv_table {
-    uint64_t rows, seen; /* kept, and all that came */
+    uint64_t rows, total; /* rows: kept; total: with those beyond the limit */
     tv_buf columns[TV_TABLE_COLUMNS];
     uint64_t last[TV_TABLE_COLUMNS];
 } tv_table;
@@ -61,7 +60,7 @@ void tv_table_put(tv_table *table, tv_table_id id, const uint64_t values[TV_TABL
 void tv_table_fini(tv_table *table);
 bool tv_table_failed(const tv_table *table);
 
-/* ---- Windows: amounts over time, in windows that double in width when there are too many ---- */
+/* ---- Windows: amounts over time; the width of a window doubles when there would be too many ---- */
 
 enum { TV_WINDOWS = 2048, TV_CHANNELS_MAX = 512 };
 
@@ -88,7 +87,7 @@ void tv_windows_add(tv_windows *windows, tv_channel_kind kind, uint32_t name, ui
                     uint64_t end, double amount);
 void tv_windows_fini(tv_windows *windows);
 
-/* ---- Groups: sums by layer, instruction class and lane ---- */
+/* ---- Groups: totals by layer, instruction class and lane ---- */
 
 enum { TV_GROUPS_MAX = 32768 };
 
@@ -104,8 +103,9 @@ typedef struct tv_groups {
     bool full, failed;
 } tv_groups;
 
-/* The group, made if need be; that of lane alone when there are too many; NULL: no memory. */
-tv_group *tv_groups_at(tv_groups *groups, uint32_t layer, uint32_t op, uint32_t lane);
+/* The group, added if there is none; when there are too many, the group of all others of the lane. NULL: out of
+ * memory. */
+tv_group *tv_groups_find(tv_groups *groups, uint32_t layer, uint32_t op, uint32_t lane);
 void tv_groups_fini(tv_groups *groups);
 
 /* ---- The report ---- */
@@ -119,20 +119,20 @@ struct tv_report_writer {
     char *title;
     const tv_machine *machine;
     const tv_program *program;
-    tv_codec *codec; /* NULL: programs are not words */
+    tv_codec *codec; /* NULL: programs are queues, without instruction words */
     bool begun;
-    uint64_t first;         /* number of the first program's first instruction; instructions count from there */
-    uint64_t program_first; /* … and of the present program's */
+    uint64_t first;         /* index of the first program's first instruction: row 0 of table insn */
+    uint64_t program_first; /* … of the current program's */
     uint64_t event_limit;
     tv_texts texts;
     tv_table tables[TV_TABLES];
-    uint64_t events;     /* rows kept, without accesses */
-    uint64_t detail_end; /* cycle of the first event that was left out; UINT64_MAX: none */
+    uint64_t events;     /* rows kept, except accesses */
+    uint64_t detail_end; /* cycle of the first event that was omitted; UINT64_MAX: none */
     uint64_t last_cycle;
     tv_report_insn *insns;
     size_t insn_count, insn_cap;
     bool insns_full, failed;
-    tv_access access; /* the last access, until it is known whether the next one joins it */
+    tv_access access; /* the last access, which the next one may extend */
     uint64_t access_insn, access_extent;
     tv_windows windows;
     tv_groups groups;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report's file: the page that the build made, and in it the data, deflated and in base64.
+/* The report's file: the page that the build made, with the data inserted, deflated and in base64.
  *
- * The data begin with the length of a JSON head (32 bits, little endian), then the head, the texts (each ended by NUL),
- * and the columns of the tables one after another. The head says how long each of them is. docs/report.md describes it.
- */
-#include <jansson.h>
+ * The data are the length of a JSON head (32 bits, little endian), the head, the strings (each ended by NUL), and the
+ * columns of all tables. The head has the length of each. docs/report.md describes it. */
+#include <stdlib.h>
 #include <zlib.h>
 
 #include "base/diag.h"
+#include "base/json_writer.h"
 #include "machine/target.h"
 #include "report/report_data.h"
 
-/* ---- base64 of deflated bytes, as they come ---- */
+/* ---- Deflated bytes in base64 ---- */
 
 typedef struct encoder {
     FILE *out;
     z_stream zip;
-    uint8_t carry[3]; /* bytes that are no group of three yet */
+    uint8_t carry[3]; /* bytes that do not fill a group of three yet */
     unsigned carried;
     bool failed;
 } encoder;
 
-static void put_group(encoder *e, unsigned n)
+static void write_group(encoder *e, unsigned n)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     uint32_t v = (uint32_t)e->carry[0] << 16 | (n > 1 ? (uint32_t)e->carry[1] << 8 : 0) | (n > 2 ? e->carry[2] : 0u);
@@ -30,18 +30,18 @@ static void put_group(encoder *e, unsigned n)
     fwrite(text, 1, 4, e->out);
 }
 
-static void put_bytes(encoder *e, const uint8_t *bytes, size_t n)
+static void write_bytes(encoder *e, const uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         e->carry[e->carried++] = bytes[i];
         if (e->carried == 3) {
-            put_group(e, 3);
+            write_group(e, 3);
             e->carried = 0;
         }
     }
 }
 
-static void pump(encoder *e, int flush)
+static void run_deflate(encoder *e, int flush)
 {
     uint8_t block[16384];
     int status;
@@ -50,18 +50,18 @@ static void pump(encoder *e, int flush)
         e->zip.avail_out = sizeof block;
         status = deflate(&e->zip, flush);
         e->failed = e->failed || status == Z_STREAM_ERROR;
-        put_bytes(e, block, sizeof block - e->zip.avail_out);
+        write_bytes(e, block, sizeof block - e->zip.avail_out);
     } while (!e->failed && (e->zip.avail_out == 0 || (flush == Z_FINISH && status != Z_STREAM_END)));
 }
 
-static void encode(encoder *e, const void *bytes, size_t size)
+static void encode_bytes(encoder *e, const void *bytes, size_t size)
 {
     const uint8_t *p = bytes;
     while (size && !e->failed) {
         uInt n = (uInt)tv_min_u64(size, 1 << 20);
         e->zip.next_in = (z_const Bytef *)(uintptr_t)p;
         e->zip.avail_in = n;
-        pump(e, Z_NO_FLUSH);
+        run_deflate(e, Z_NO_FLUSH);
         p += n;
         size -= n;
     }
@@ -69,124 +69,186 @@ static void encode(encoder *e, const void *bytes, size_t size)
 
 /* ---- The head ---- */
 
-static json_t *text_json(const char *text)
-{
-    json_t *value = text ? json_string(text) : NULL;
-    return value ? value : json_string("?");
-}
+enum { FORMAT = 2, DIGITS = 12 }; /* DIGITS: significant, of real numbers */
 
-static json_t *config_json(const tv_machine *machine)
+/* A string, or "?" where there is none. */
+static void write_text(tv_json_writer *w, const char *text) { tv_json_write_string(w, text ? text : "?"); }
+
+static void write_config(tv_json_writer *w, const tv_machine *machine)
 {
-    json_t *list = json_array();
     tv_config_entry e;
-    for (unsigned i = 0; tv_config_at(tv_machine_config(machine), i, &e); i++)
-        json_array_append_new(list, json_pack("[o, o, o, o, o]", text_json(e.key), text_json(e.value),
-                                              text_json(e.unit), text_json(e.origin), text_json(e.meaning)));
-    return list;
-}
-
-static json_t *engines_json(const tv_stats *s)
-{
-    json_t *list = json_array();
-    for (unsigned i = 0; i < s->engine_count; i++) {
-        const tv_engine_stats *e = &s->engines[i];
-        json_t *stalled = json_object();
-        for (unsigned c = 0; c < s->stall_reason_count; c++)
-            if (e->stalled[c])
-                json_object_set_new(stalled, s->stall_reasons[c], json_integer((json_int_t)e->stalled[c]));
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o}", "name", e->name, "busy", (json_int_t)e->busy,
-                                              "idle", (json_int_t)e->idle, "held", stalled));
+    tv_json_begin_array(w);
+    for (unsigned i = 0; tv_config_at(tv_machine_config(machine), i, &e); i++) {
+        tv_json_begin_array(w);
+        write_text(w, e.key);
+        write_text(w, e.value);
+        write_text(w, e.unit);
+        write_text(w, e.origin);
+        write_text(w, e.meaning);
+        tv_json_end_array(w);
     }
-    return list;
+    tv_json_end_array(w);
 }
 
-static json_t *stats_json(const tv_stats *s)
+static void write_engine(tv_json_writer *w, const tv_stats *s, const tv_engine_stats *e)
 {
-    json_t *stall_reasons = json_array(), *paths = json_array();
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "name", e->name);
+    tv_json_unsigned_member(w, "busy", e->busy);
+    tv_json_unsigned_member(w, "idle", e->idle);
+    tv_json_key(w, "stalled");
+    tv_json_begin_object(w);
     for (unsigned c = 0; c < s->stall_reason_count; c++)
-        json_array_append_new(stall_reasons, json_string(s->stall_reasons[c]));
+        if (e->stalled[c])
+            tv_json_unsigned_member(w, s->stall_reasons[c], e->stalled[c]);
+    tv_json_end_object(w);
+    tv_json_end_object(w);
+}
+
+static void write_path(tv_json_writer *w, const tv_path_stats *p)
+{
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "name", p->name);
+    tv_json_unsigned_member(w, "bytes", p->bytes);
+    tv_json_real_member(w, "peak", p->peak, DIGITS);
+    tv_json_end_object(w);
+}
+
+static void write_stats(tv_json_writer *w, const tv_stats *s)
+{
+    tv_json_begin_object(w);
+    tv_json_unsigned_member(w, "cycles", s->cycles);
+    tv_json_real_member(w, "clock_hz", s->clock_hz, DIGITS);
+    tv_json_real_member(w, "seconds", s->seconds, DIGITS);
+    tv_json_unsigned_member(w, "instructions", s->instructions);
+    tv_json_unsigned_member(w, "macs", s->macs);
+    tv_json_real_member(w, "peak_macs", s->peak_macs, DIGITS);
+    tv_json_string_member(w, "bound_by", s->bound_by);
+    tv_json_real_member(w, "bound_share", s->bound_share, DIGITS);
+    tv_json_string_member(w, "bottleneck", s->bottleneck);
+    tv_json_key(w, "engines");
+    tv_json_begin_array(w);
+    for (unsigned e = 0; e < s->engine_count; e++)
+        write_engine(w, s, &s->engines[e]);
+    tv_json_end_array(w);
+    tv_json_key(w, "stall_reasons");
+    tv_json_begin_array(w);
+    for (unsigned c = 0; c < s->stall_reason_count; c++)
+        tv_json_write_string(w, s->stall_reasons[c]);
+    tv_json_end_array(w);
+    tv_json_key(w, "paths");
+    tv_json_begin_array(w);
     for (unsigned p = 0; p < s->path_count; p++)
-        json_array_append_new(paths, json_pack("{s:s, s:I, s:f}", "name", s->paths[p].name, "bytes",
-                                               (json_int_t)s->paths[p].bytes, "peak", s->paths[p].peak));
-    return json_pack("{s:I, s:f, s:f, s:I, s:I, s:f, s:s, s:f, s:s, s:o, s:o, s:o}", "cycles", (json_int_t)s->cycles,
-                     "clock_hz", s->clock_hz, "seconds", s->seconds, "instructions", (json_int_t)s->instructions,
-                     "macs", (json_int_t)s->macs, "peak_macs", s->peak_macs, "bound_by", s->bound_by, "bound_share",
-                     s->bound_share, "verdict", s->bottleneck, "engines", engines_json(s), "causes", stall_reasons,
-                     "paths", paths);
+        write_path(w, &s->paths[p]);
+    tv_json_end_array(w);
+    tv_json_end_object(w);
 }
 
-static json_t *spaces_json(const tv_machine *machine)
+static void write_spaces(tv_json_writer *w, const tv_machine *machine)
 {
-    json_t *list = json_array();
     tv_space s;
-    for (unsigned i = 0; tv_machine_space_at(machine, i, &s); i++)
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:s}", "name", s.name, "unit",
-                                              (json_int_t)s.unit_bytes, "size", (json_int_t)s.size, "bank",
-                                              (json_int_t)s.bank_size, "doc", s.doc ? s.doc : ""));
-    return list;
-}
-
-static json_t *tables_json(const tv_report_writer *r)
-{
-    json_t *tables = json_array();
-    for (unsigned t = 0; t < TV_TABLES; t++) {
-        json_t *columns = json_array();
-        for (unsigned c = 0; c < TV_TABLE_COLUMNS && tv_table_specs[t].columns[c]; c++)
-            json_array_append_new(
-                columns, json_pack("[s, I]", tv_table_specs[t].columns[c], (json_int_t)r->tables[t].columns[c].len));
-        json_array_append_new(tables, json_pack("{s:s, s:I, s:I, s:o}", "name", tv_table_specs[t].name, "rows",
-                                                (json_int_t)r->tables[t].rows, "seen", (json_int_t)r->tables[t].seen,
-                                                "columns", columns));
+    tv_json_begin_array(w);
+    for (unsigned i = 0; tv_machine_space_at(machine, i, &s); i++) {
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "name", s.name);
+        tv_json_unsigned_member(w, "unit", s.unit_bytes);
+        tv_json_unsigned_member(w, "size", s.size);
+        tv_json_unsigned_member(w, "bank", s.bank_size);
+        tv_json_string_member(w, "doc", s.doc ? s.doc : "");
+        tv_json_end_object(w);
     }
-    return tables;
+    tv_json_end_array(w);
 }
 
-static json_t *fault_json(const tv_machine *machine)
+static void write_table(tv_json_writer *w, const tv_table_spec *spec, const tv_table *table)
+{
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "name", spec->name);
+    tv_json_unsigned_member(w, "rows", table->rows);
+    tv_json_unsigned_member(w, "total", table->total);
+    tv_json_key(w, "columns");
+    tv_json_begin_array(w);
+    for (unsigned c = 0; c < TV_TABLE_COLUMNS && spec->columns[c]; c++) {
+        tv_json_begin_array(w);
+        tv_json_write_string(w, spec->columns[c]);
+        tv_json_write_unsigned(w, table->columns[c].len);
+        tv_json_end_array(w);
+    }
+    tv_json_end_array(w);
+    tv_json_end_object(w);
+}
+
+static void write_fault(tv_json_writer *w, const tv_machine *machine)
 {
     const tv_fault *f = tv_machine_fault(machine);
-    return f ? json_pack("{s:s, s:s, s:I, s:o, s:o}", "code", f->code, "name", f->name, "index",
-                         (json_int_t)(tv_machine_instruction_base(machine) + f->index), "message",
-                         text_json(f->message), "text", text_json(f->disassembly))
-             : json_null();
+    if (!f) {
+        tv_json_write_null(w);
+        return;
+    }
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "code", f->code);
+    tv_json_string_member(w, "name", f->name);
+    tv_json_unsigned_member(w, "index", tv_machine_instruction_base(machine) + f->index);
+    tv_json_key(w, "message");
+    write_text(w, f->message);
+    tv_json_key(w, "text");
+    write_text(w, f->disassembly);
+    tv_json_end_object(w);
 }
 
-static char *head_of(const tv_report_writer *r, const tv_machine *machine)
+static void write_head(tv_json_writer *w, const tv_report_writer *r, const tv_machine *machine)
 {
     tv_stats s = {.size = sizeof s};
     tv_machine_stats(machine, &s);
-    const char *target = tv_machine_target(machine);
-    json_t *head =
-        json_pack("{s:i, s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:o, s:b, s:o, s:o, s:o, s:I, s:o, s:o}", "format", 1,
-                  "version", tv_version(), "title", text_json(r->title), "target", target, "target_title",
-                  tv_machine_get_target(machine)->isa->title, "first", (json_int_t)r->first, "last_cycle",
-                  (json_int_t)r->last_cycle, "window", (json_int_t)(r->windows.width ? r->windows.width : 1),
-                  "detail_end", r->detail_end == UINT64_MAX ? json_null() : json_integer((json_int_t)r->detail_end),
-                  "texts_missing", r->texts.full || r->insns_full, "stats", stats_json(&s), "config",
-                  config_json(machine), "spaces", spaces_json(machine), "text_bytes", (json_int_t)r->texts.bytes.len,
-                  "fault", fault_json(machine), "tables", tables_json(r));
-    char *text = head ? json_dumps(head, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
-    json_decref(head);
-    return text;
+    tv_json_begin_object(w);
+    tv_json_integer_member(w, "format", FORMAT);
+    tv_json_string_member(w, "version", tv_version());
+    tv_json_string_member(w, "title", r->title);
+    tv_json_string_member(w, "target", tv_machine_target(machine));
+    tv_json_string_member(w, "target_title", tv_machine_get_target(machine)->isa->title);
+    tv_json_unsigned_member(w, "first", r->first);
+    tv_json_unsigned_member(w, "last_cycle", r->last_cycle);
+    tv_json_unsigned_member(w, "window", r->windows.width ? r->windows.width : 1);
+    if (r->detail_end == UINT64_MAX)
+        tv_json_null_member(w, "detail_end");
+    else
+        tv_json_unsigned_member(w, "detail_end", r->detail_end);
+    tv_json_boolean_member(w, "texts_missing", r->texts.full || r->insns_full);
+    tv_json_key(w, "stats");
+    write_stats(w, &s);
+    tv_json_key(w, "config");
+    write_config(w, machine);
+    tv_json_key(w, "spaces");
+    write_spaces(w, machine);
+    tv_json_unsigned_member(w, "text_bytes", r->texts.bytes.len);
+    tv_json_key(w, "fault");
+    write_fault(w, machine);
+    tv_json_key(w, "tables");
+    tv_json_begin_array(w);
+    for (unsigned t = 0; t < TV_TABLES; t++)
+        write_table(w, &tv_table_specs[t], &r->tables[t]);
+    tv_json_end_array(w);
+    tv_json_end_object(w);
 }
 
-static void put_data(encoder *e, const tv_report_writer *r, const char *head)
+static void write_data(encoder *e, const tv_report_writer *r, const tv_buf *head)
 {
     uint8_t length[4];
-    tv_store_le(length, strlen(head), 4);
-    encode(e, length, sizeof length);
-    encode(e, head, strlen(head));
-    encode(e, r->texts.bytes.data, r->texts.bytes.len);
+    tv_store_le(length, head->len, 4);
+    encode_bytes(e, length, sizeof length);
+    encode_bytes(e, head->data, head->len);
+    encode_bytes(e, r->texts.bytes.data, r->texts.bytes.len);
     for (unsigned t = 0; t < TV_TABLES; t++)
         for (unsigned c = 0; c < TV_TABLE_COLUMNS; c++)
-            encode(e, r->tables[t].columns[c].data, r->tables[t].columns[c].len);
-    pump(e, Z_FINISH);
+            encode_bytes(e, r->tables[t].columns[c].data, r->tables[t].columns[c].len);
+    run_deflate(e, Z_FINISH);
     if (e->carried)
-        put_group(e, e->carried);
+        write_group(e, e->carried);
 }
 
 /* ---- The page ---- */
 
-static void put_title(const char *text, FILE *out)
+static void write_title(const char *text, FILE *out)
 {
     for (; *text; text++)
         if (strchr("<>&\"'", *text))
@@ -195,25 +257,28 @@ static void put_title(const char *text, FILE *out)
             putc(*text, out);
 }
 
-/* Where the page has @NAME@. */
-static void put_piece(const char *name, size_t n, const tv_report_writer *r, const char *head, encoder *e)
+/* Replaces @NAME@ in the page. */
+static void write_placeholder(const char *name, size_t n, const tv_report_writer *r, const tv_buf *head, encoder *e)
 {
     if (n == 5 && memcmp(name, "TITLE", n) == 0)
-        put_title(r->title, e->out);
+        write_title(r->title, e->out);
     else if (n == 5 && memcmp(name, "STYLE", n) == 0)
         fwrite(tv_page_css, 1, tv_page_css_size, e->out);
     else if (n == 6 && memcmp(name, "SCRIPT", n) == 0)
         fwrite(tv_page_js, 1, tv_page_js_size, e->out);
     else if (n == 4 && memcmp(name, "DATA", n) == 0)
-        put_data(e, r, head);
+        write_data(e, r, head);
 }
 
 tv_status tv_report_write_page(tv_report_writer *r, const tv_machine *machine, FILE *out, const tv_diag_sink *sink)
 {
     encoder e = {.out = out};
-    char *head = head_of(r, machine);
-    if (!head || deflateInit(&e.zip, 7) != Z_OK) {
-        free(head);
+    tv_buf head = {0};
+    tv_json_writer w;
+    tv_json_writer_init_buf(&w, &head, TV_JSON_COMPACT);
+    write_head(&w, r, machine);
+    if (!tv_json_writer_finish(&w) || deflateInit(&e.zip, 7) != Z_OK) {
+        tv_buf_fini(&head);
         return tv_fail_memory(sink);
     }
     const char *p = (const char *)tv_page_html, *end = p + tv_page_html_size;
@@ -223,11 +288,11 @@ tv_status tv_report_write_page(tv_report_writer *r, const tv_machine *machine, F
         fwrite(p, 1, (size_t)((close ? mark : end) - p), out);
         if (!close)
             break;
-        put_piece(mark + 1, (size_t)(close - mark - 1), r, head, &e);
+        write_placeholder(mark + 1, (size_t)(close - mark - 1), r, &head, &e);
         p = close + 1;
     }
     deflateEnd(&e.zip);
-    free(head);
+    tv_buf_fini(&head);
     if (e.failed)
         return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), NULL, "the report's data could not be compressed");
     return TV_OK;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The source lines of a report: the files that instructions name, read when the run is over. A file that cannot be
- * read, is no regular file or is very large is left out without a word: the report shows its name and the line all the
- * same. */
+/* The source lines of a report, from the files that instructions name, read after the run. Files that cannot be read,
+ * are not regular files or are very large are omitted silently: the report still shows file name and line number. */
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -15,7 +14,7 @@ typedef struct source {
     size_t lines;
 } source;
 
-/* A name from a program file may be of anything: only regular files of some size are opened. */
+/* A name from a program file may refer to anything: only regular files of limited size are opened. */
 static bool is_readable(const char *path)
 {
     struct stat s;
@@ -38,7 +37,7 @@ static bool find_lines(source *s)
     return true;
 }
 
-/* Line `line` without the blanks around it; 0 where there is none, or where it is no text. */
+/* Adds line `line` without leading and trailing blanks. 0: there is no such line, or it is not text. */
 static uint32_t add_line(tv_texts *texts, const source *s, uint32_t line)
 {
     char text[LINE_BYTES];
@@ -60,7 +59,7 @@ static uint32_t add_line(tv_texts *texts, const source *s, uint32_t line)
 static void read_file(tv_report_writer *r, uint32_t file)
 {
     source s = {0};
-    char *path = strdup(tv_texts_at(&r->texts, file)); /* texts move when some are added */
+    char *path = strdup(tv_texts_at(&r->texts, file)); /* adding strings moves them */
     if (path && is_readable(path) && tv_input_open(path, NULL, &s.input) == TV_OK) {
         if (find_lines(&s))
             for (size_t i = 0; i < r->insn_count; i++)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data within a report, read as docs/report.md describes them: a second reader beside that of the page."""
+"""The data of a report, read as docs/report.md describes them: a second reader, independent of the page."""
 
 import base64
 import json
@@ -49,8 +49,8 @@ class Report:
     def rows(self, name):
         return next(t["rows"] for t in self.head["tables"] if t["name"] == name)
 
-    def seen(self, name):
-        return next(t["seen"] for t in self.head["tables"] if t["name"] == name)
+    def total(self, name):
+        return next(t["total"] for t in self.head["tables"] if t["name"] == name)
 
     def text(self, number):
         return self.texts[number]

@@ -92,7 +92,7 @@ class Browser:
         with open(path, "wb") as f:
             f.write(base64.b64decode(data))
 
-    def complaints(self):
+    def console_messages(self):
         """Errors and warnings of the console since the last call."""
         entries = self.call("POST", self.session + "/se/log", {"type": "browser"})
         # that canvases are read often is the test's own doing

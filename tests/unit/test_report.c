@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of reports: columns against LEB128 by hand, sums that stay whole when windows widen, bounds that hold, and
- * a page whose data are read back with zlib and jansson. tests/report/browser.py tests the rest in a browser. */
+/* Report internals: columns against LEB128 by hand, sums that stay whole when windows widen, bounds that hold, and
+ * a page whose data are read back. tests/report/browser.py tests the rest in a browser. */
 #include "unit.h"
 
-#include <jansson.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "base/base.h"
+#include "base/json_value.h"
 #include "report/report_data.h"
 #include "trivet/trivet.h"
 
@@ -78,19 +78,19 @@ static void windows_keep_their_sums_when_they_widen(void **state)
     tv_windows_fini(&windows);
 }
 
-static void groups_beyond_the_bound_go_to_their_lane(void **state)
+static void groups_beyond_the_limit_go_to_their_lane(void **state)
 {
     (void)state;
     tv_groups groups = {0};
     enum { MANY = TV_GROUPS_MAX + 1000 };
     for (uint32_t i = 1; i <= MANY; i++)
-        tv_groups_at(&groups, i, 1, 7)->count++;
+        tv_groups_find(&groups, i, 1, 7)->count++;
     uint64_t sum = 0;
     for (size_t i = 0; i < 2 * TV_GROUPS_MAX; i++)
         sum += groups.slots[i].count;
     assert_int_equal(sum, MANY);
     assert_true(groups.full && groups.count <= TV_GROUPS_MAX);
-    assert_true(tv_groups_at(&groups, 0, 0, 7)->count > 1000);
+    assert_true(tv_groups_find(&groups, 0, 0, 7)->count > 1000);
     tv_groups_fini(&groups);
 }
 
@@ -128,7 +128,7 @@ static void open_fixture(fixture *f, const char *title, const char *source_name)
 static void close_fixture(fixture *f)
 {
     unlink(f->path);
-    assert_int_equal(rmdir(f->folder), 0); /* nothing else was left there */
+    assert_int_equal(rmdir(f->folder), 0); /* no other file was left */
     tv_machine_free(f->machine);
     tv_program_free(f->program);
 }
@@ -169,42 +169,41 @@ static size_t from_base64(const char *text, uint8_t *out)
     return n;
 }
 
-/* The head of the page's data, and the texts behind it. */
-static json_t *head_of(const char *page, char *texts, size_t room)
+/* The head of the page's data, in `arena`; the strings after it, each ended by a newline, in `texts`. */
+static const tv_json_value *read_head(tv_arena *arena, const char *page, char *texts, size_t size)
 {
     const char *data = strstr(page, "type=\"text/plain\">");
     assert_non_null(data);
     data += strlen("type=\"text/plain\">");
     uint8_t *packed = malloc(strlen(data));
-    uLongf size = 1 << 26;
-    uint8_t *plain = malloc(size);
-    assert_true(packed && plain);
-    assert_int_equal(uncompress(plain, &size, packed, (uLong)from_base64(data, packed)), Z_OK);
-    uint32_t length = tv_load_le32(plain);
-    json_t *head = json_loadb((const char *)plain + 4, length, 0, NULL);
+    uLongf inflated_size = 1 << 26;
+    uint8_t *inflated = malloc(inflated_size);
+    assert_true(packed && inflated);
+    assert_int_equal(uncompress(inflated, &inflated_size, packed, (uLong)from_base64(data, packed)), Z_OK);
+    uint32_t length = tv_load_le32(inflated);
+    tv_json_error error;
+    const tv_json_value *head = tv_json_parse(arena, (tv_sv){(const char *)inflated + 4, length}, 1 << 20, &error);
     assert_non_null(head);
-    size_t n = (size_t)json_integer_value(json_object_get(head, "text_bytes"));
-    assert_true(n < room);
+    size_t n = (size_t)tv_json_integer(tv_json_get(head, "text_bytes"));
+    assert_true(n < size);
     for (size_t i = 0; i < n; i++)
-        texts[i] = plain[4 + length + i] ? (char)plain[4 + length + i] : '\n';
+        texts[i] = inflated[4 + length + i] ? (char)inflated[4 + length + i] : '\n';
     texts[n] = '\0';
     free(packed);
-    free(plain);
+    free(inflated);
     return head;
 }
 
-static json_int_t of_table(const json_t *head, const char *name, const char *what)
+static int64_t get_table(const tv_json_value *head, const char *name, const char *member)
 {
-    size_t i;
-    json_t *table;
-    json_array_foreach (json_object_get(head, "tables"), i, table)
-        if (strcmp(json_string_value(json_object_get(table, "name")), name) == 0)
-            return json_integer_value(json_object_get(table, what));
+    for (const tv_json_value *t = tv_json_first(tv_json_get(head, "tables")); t; t = t->next)
+        if (strcmp(tv_json_string(tv_json_get(t, "name")), name) == 0)
+            return tv_json_integer(tv_json_get(t, member));
     fail_msg("no table %s", name);
     return -1;
 }
 
-static void a_run_is_told_with_its_instructions_and_labels(void **state)
+static void a_report_has_instructions_and_labels(void **state)
 {
     (void)state;
     fixture f;
@@ -213,25 +212,26 @@ static void a_run_is_told_with_its_instructions_and_labels(void **state)
     assert_int_equal(tv_machine_run(f.machine, NULL, NULL), TV_OK);
     finish(&f);
     char *page = page_of(&f);
-    json_t *head = head_of(page, texts, sizeof texts);
+    tv_arena arena = {0};
+    const tv_json_value *head = read_head(&arena, page, texts, sizeof texts);
     assert_non_null(strstr(page, "<title>a &#60;b&#62; &#38; &#34;c&#34; –"));
-    assert_string_equal(json_string_value(json_object_get(head, "title")), "a <b> & \"c\"");
-    assert_string_equal(json_string_value(json_object_get(head, "target")), "opennpu");
-    assert_int_equal(of_table(head, "insn", "rows"), 2);
-    assert_int_equal(of_table(head, "work", "rows"), 2);
-    assert_int_equal(of_table(head, "issue", "rows"), 2);
-    assert_true(of_table(head, "access", "rows") >= 4);
+    assert_string_equal(tv_json_string(tv_json_get(head, "title")), "a <b> & \"c\"");
+    assert_string_equal(tv_json_string(tv_json_get(head, "target")), "opennpu");
+    assert_int_equal(get_table(head, "insn", "rows"), 2);
+    assert_int_equal(get_table(head, "work", "rows"), 2);
+    assert_int_equal(get_table(head, "issue", "rows"), 2);
+    assert_true(get_table(head, "access", "rows") >= 4);
     assert_non_null(strstr(texts, "\nvadd vx1, vx1, vx2\n"));
     assert_non_null(strstr(texts, "\nvsub vx3, vx1, vx2\n"));
     assert_non_null(strstr(texts, "\nfirst\n"));
     assert_non_null(strstr(texts, "\nnowhere.s\n"));
     assert_int_equal(f.log.count, 0);
-    json_decref(head);
+    tv_arena_fini(&arena);
     free(page);
     close_fixture(&f);
 }
 
-static void source_lines_come_from_regular_files_alone(void **state)
+static void source_lines_come_only_from_regular_files(void **state)
 {
     (void)state;
     char folder[] = "/tmp/trivet-source-XXXXXX", name[96], texts[4096];
@@ -243,14 +243,16 @@ static void source_lines_come_from_regular_files_alone(void **state)
     for (unsigned round = 0; round < 2; round++) {
         fixture f;
         open_fixture(&f, "t", name);
-        if (round) { /* a pipe in its place is not opened, or this would wait for ever */
+        if (round) { /* a pipe of the same name is not opened: that would block */
             unlink(name);
             assert_int_equal(mkfifo(name, 0600), 0);
         }
         assert_int_equal(tv_machine_run(f.machine, NULL, NULL), TV_OK);
         finish(&f);
         char *page = page_of(&f);
-        json_decref(head_of(page, texts, sizeof texts));
+        tv_arena arena = {0};
+        read_head(&arena, page, texts, sizeof texts);
+        tv_arena_fini(&arena);
         assert_int_equal(strstr(texts, "\nline three\n") != NULL, round == 0);
         assert_int_equal(strstr(texts, "\nline four\n") != NULL, round == 0);
         free(page);
@@ -260,7 +262,7 @@ static void source_lines_come_from_regular_files_alone(void **state)
     rmdir(folder);
 }
 
-static void what_is_too_much_is_summed_and_said(void **state)
+static void events_beyond_the_limit_are_summed_and_reported(void **state)
 {
     (void)state;
     fixture f;
@@ -286,22 +288,23 @@ static void what_is_too_much_is_summed_and_said(void **state)
     }
     finish(&f);
     char *page = page_of(&f);
-    json_t *head = head_of(page, texts, sizeof texts);
-    assert_int_equal(of_table(head, "work", "rows"), 10);
-    assert_int_equal(of_table(head, "work", "seen"), 25);
-    assert_int_equal(of_table(head, "access", "rows"), 10);
-    assert_int_equal(of_table(head, "access", "seen"), 25);
-    assert_int_equal(of_table(head, "insn", "rows"), 10);
-    assert_int_equal(of_table(head, "group", "rows"), 1);
-    assert_int_equal(json_integer_value(json_object_get(head, "detail_end")), 100);
+    tv_arena arena = {0};
+    const tv_json_value *head = read_head(&arena, page, texts, sizeof texts);
+    assert_int_equal(get_table(head, "work", "rows"), 10);
+    assert_int_equal(get_table(head, "work", "total"), 25);
+    assert_int_equal(get_table(head, "access", "rows"), 10);
+    assert_int_equal(get_table(head, "access", "total"), 25);
+    assert_int_equal(get_table(head, "insn", "rows"), 10);
+    assert_int_equal(get_table(head, "group", "rows"), 1);
+    assert_int_equal(tv_json_integer(tv_json_get(head, "detail_end")), 100);
     assert_int_equal(f.log.count, 1);
     assert_string_equal(f.log.at[0].code, "TV-F006");
-    json_decref(head);
+    tv_arena_fini(&arena);
     free(page);
     close_fixture(&f);
 }
 
-static void events_of_any_shape_do_no_harm(void **state)
+static void arbitrary_events_are_harmless(void **state)
 {
     (void)state;
     fixture f;
@@ -327,12 +330,14 @@ static void events_of_any_shape_do_no_harm(void **state)
     }
     finish(&f);
     char *page = page_of(&f);
-    json_decref(head_of(page, texts, sizeof texts));
+    tv_arena arena = {0};
+    read_head(&arena, page, texts, sizeof texts);
+    tv_arena_fini(&arena);
     free(page);
     close_fixture(&f);
 }
 
-static void a_program_loaded_before_the_trace_can_be_told(void **state)
+static void a_program_loaded_before_the_trace_can_be_set(void **state)
 {
     (void)state;
     char texts[4096];
@@ -347,12 +352,13 @@ static void a_program_loaded_before_the_trace_can_be_told(void **state)
     assert_int_equal(tv_machine_run(f.machine, NULL, NULL), TV_OK);
     finish(&f);
     char *page = page_of(&f);
-    json_t *head = head_of(page, texts, sizeof texts);
-    assert_int_equal(json_integer_value(json_object_get(head, "first")), 0);
-    assert_int_equal(of_table(head, "insn", "rows"), 4);
-    assert_int_equal(of_table(head, "work", "rows"), 2);
+    tv_arena arena = {0};
+    const tv_json_value *head = read_head(&arena, page, texts, sizeof texts);
+    assert_int_equal(tv_json_integer(tv_json_get(head, "first")), 0);
+    assert_int_equal(get_table(head, "insn", "rows"), 4);
+    assert_int_equal(get_table(head, "work", "rows"), 2);
     assert_non_null(strstr(texts, "\nvsub vx3, vx1, vx2\n"));
-    json_decref(head);
+    tv_arena_fini(&arena);
     free(page);
     close_fixture(&f);
 }
@@ -378,12 +384,12 @@ int main(void)
         cmocka_unit_test(columns_are_leb128_and_differences_are_zigzag),
         cmocka_unit_test(texts_are_kept_once),
         cmocka_unit_test(windows_keep_their_sums_when_they_widen),
-        cmocka_unit_test(groups_beyond_the_bound_go_to_their_lane),
-        cmocka_unit_test(a_run_is_told_with_its_instructions_and_labels),
-        cmocka_unit_test(source_lines_come_from_regular_files_alone),
-        cmocka_unit_test(what_is_too_much_is_summed_and_said),
-        cmocka_unit_test(events_of_any_shape_do_no_harm),
-        cmocka_unit_test(a_program_loaded_before_the_trace_can_be_told),
+        cmocka_unit_test(groups_beyond_the_limit_go_to_their_lane),
+        cmocka_unit_test(a_report_has_instructions_and_labels),
+        cmocka_unit_test(source_lines_come_only_from_regular_files),
+        cmocka_unit_test(events_beyond_the_limit_are_summed_and_reported),
+        cmocka_unit_test(arbitrary_events_are_harmless),
+        cmocka_unit_test(a_program_loaded_before_the_trace_can_be_set),
         cmocka_unit_test(an_abandoned_report_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes a cycle over time, a curve for each path that moved anything; aligned with the timeline.
 
-import { Chart, gutter } from "./canvas.js";
-import { trim } from "./format.js";
-import { control, timeAt } from "./hit.js";
-import { ink, pathColor } from "./palette.js";
-import { showTooltip } from "./timeline.js";
+import {Chart, gutter} from "./canvas.js";
+import {trim} from "./format.js";
+import {control, timeAt} from "./hit.js";
+import {ink, pathColor} from "./palette.js";
+import {showTooltip} from "./timeline.js";
 
 const HEIGHT = 96;
 
-// Transfers begin and end at whole cycles, so that two that share a cycle would stand there together, above what the path can do.
-// Up to two cycles' worth goes to the columns behind.
-function settle(rates, peak, pixel) {
+// Transfers begin and end at whole cycles, so two that share a cycle add up to more than the peak of the path. The
+// excess, at most two cycles' worth, moves to the following columns.
+function carryOver(rates, peak, pixel) {
   if (!(peak > 0)) return rates;
   const most = (2 * peak) / pixel;
   for (let k = 0, carry = 0; k < rates.length; k++) {
@@ -24,31 +24,33 @@ function settle(rates, peak, pixel) {
 
 export class Bandwidth {
   constructor(model, view, canvas, tooltip) {
-    Object.assign(this, { model, view, canvas, tooltip });
-    this.paths = model.paths.filter((p) => p.told && p.bytes > 0);
+    Object.assign(this, {model, view, canvas, tooltip});
+    this.paths = model.paths.filter((p) => p.recorded && p.bytes > 0);
     this.paths.forEach((p, i) => (p.color = () => pathColor(i)));
     this.chart = new Chart(canvas, () => (this.paths.length ? HEIGHT : 24), (c, w, h) => this.draw(c, w, h));
     view.onDraw(() => this.chart.draw());
-    control(view, canvas, { hover: (e) => this.hover(e), leave: () => (tooltip.hidden = true) });
+    control(view, canvas, {hover: (e) => this.hover(e), leave: () => (tooltip.hidden = true)});
   }
 
   // Bytes a cycle of `path` in each column of `plot` pixels.
   rates(path, plot) {
-    const { view } = this;
+    const {view} = this;
     const columns = Math.ceil(plot), pixel = view.span / plot;
     const out = new Float32Array(columns);
     const first = path.blocks.firstAfter(view.from), end = path.blocks.firstStartingAt(view.to);
     if (pixel >= path.sums.width || end - first > 200000 || view.to > this.model.detailEnd) {
-      for (let k = 0; k < columns; k++) out[k] = path.sums.between(view.from + k * pixel, view.from + (k + 1) * pixel) / pixel;
+      for (let k = 0; k < columns; k++)
+        out[k] = path.sums.between(view.from + k * pixel, view.from + (k + 1) * pixel) / pixel;
       return out;
     }
     const bytes = this.model.tables.transfer.bytes;
     for (let i = first; i < end; i++) {
-      const a = Math.max(0, (path.blocks.start[i] - view.from) / pixel), b = Math.min(columns, (path.blocks.end[i] - view.from) / pixel);
+      const a = Math.max(0, (path.blocks.start[i] - view.from) / pixel),
+            b = Math.min(columns, (path.blocks.end[i] - view.from) / pixel);
       const rate = bytes[path.blocks.row[i]] / (path.blocks.end[i] - path.blocks.start[i]);
       for (let k = Math.floor(a); k < b; k++) out[k] += rate * (Math.min(b, k + 1) - Math.max(a, k));
     }
-    return settle(out, path.peak, pixel);
+    return carryOver(out, path.peak, pixel);
   }
 
   draw(c, width, height) {
@@ -65,7 +67,9 @@ export class Bandwidth {
     const curves = this.paths.map((p) => this.rates(p, plot));
     const peak = Math.max(...this.paths.map((p) => p.peak));
     let most = peak;
-    for (const curve of curves) for (const v of curve) if (v > most) most = v;
+    for (const curve of curves)
+      for (const v of curve)
+        if (v > most) most = v;
     const y = (v) => height - 3 - (v / (most * 1.08)) * (height - 8);
     c.strokeStyle = ink("grid");
     c.setLineDash([3, 3]);
@@ -98,16 +102,18 @@ export class Bandwidth {
   }
 
   hover(e) {
-    const { view } = this;
+    const {view} = this;
     const t = timeAt(view, this.canvas, e.clientX), pixel = view.span / Math.max(1, this.canvas.clientWidth - gutter());
     if (t < view.from || !this.paths.length) return;
     const w = Math.max(pixel, this.model.total / 4096);
     const lines = ["cycle " + Math.round(t).toLocaleString("en-US")];
-    for (const p of this.paths) lines.push(`${p.name}: ${trim(Math.max(0, p.sums.between(t - w / 2, t + w / 2) / w))} of ${trim(p.peak)} bytes a cycle`);
+    for (const p of this.paths)
+      lines.push(
+        `${p.name}: ${trim(Math.max(0, p.sums.between(t - w / 2, t + w / 2) / w))} of ${trim(p.peak)} bytes a cycle`);
     showTooltip(this.tooltip, lines, e.clientX, e.clientY);
   }
 
   legend() {
-    return this.paths.map((p, i) => ({ name: p.name, color: pathColor(i) }));
+    return this.paths.map((p, i) => ({name: p.name, color: pathColor(i)}));
   }
 }

@@ -37,12 +37,13 @@ export function ticks(from, to, width, pixels = 90) {
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
   const list = [];
   for (let t = Math.ceil(from / step) * step; t <= to; t += step) list.push(t);
-  return { step, list };
+  return {step, list};
 }
 
 export function cyclesLabel(t, step) {
   const [scale, unit] = step >= 1e6 ? [1e6, " M"] : step >= 1000 ? [1000, " k"] : [1, ""];
-  return scale > 1 && t ? (t / scale).toLocaleString("en-US") + unit : t.toLocaleString("en-US", { maximumFractionDigits: step < 1 ? 1 : 0 });
+  return scale > 1 && t ? (t / scale).toLocaleString("en-US") + unit
+                        : t.toLocaleString("en-US", {maximumFractionDigits: step < 1 ? 1 : 0});
 }
 
 // `text` cut so that it fits into `width`; letters are of about the same width.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The embedded data: base64 of a deflated stream; within it a JSON head, texts, and the columns of tables as LEB128.
+// Reads the embedded data: base64 of a deflated stream of a JSON head, strings, and table columns as LEB128.
 
-const wide = new Set(["start", "cycles", "bytes", "macs", "addr", "extent", "count", "busy", "held", "amount", "position", "tokens"]);
+const wide = new Set(
+  ["start", "cycles", "bytes", "macs", "addr", "extent", "count", "busy", "stalled", "amount", "position", "tokens"]);
 
 async function inflate(base64) {
   const text = atob(base64.trim());
@@ -42,12 +43,12 @@ export async function readData(base64) {
   at += head.text_bytes;
   const tables = {};
   for (const table of head.tables) {
-    const columns = { rows: table.rows, seen: table.seen };
+    const columns = {rows: table.rows, total: table.total};
     for (const [name, length] of table.columns) {
       columns[name.replace("+", "")] = readColumn(bytes, at, table.rows, name);
       at += length;
     }
     tables[table.name] = columns;
   }
-  return { head, texts, tables };
+  return {head, texts, tables};
 }

@@ -9,7 +9,12 @@ function scaled(n, units, base) {
     n /= base;
     u++;
   }
-  return (u ? n.toFixed(n < 10 ? 2 : n < 100 ? 1 : 0) : trim(n)) + "\u00a0" + units[u]; // not parted at the end of a line
+  return (u ? n.toFixed(
+                n < 10      ? 2
+                  : n < 100 ? 1
+                            : 0)
+            : trim(n)) +
+    "\u00a0" + units[u];  // not parted at the end of a line
 }
 
 export const short = (n) => scaled(n, ["", "k", "M", "G", "T", "P"], 1000).trim();
@@ -31,7 +36,11 @@ export function time(seconds) {
 
 export function percent(share) {
   const p = share * 100;
-  return (p === 0 ? "0" : p < 0.1 ? "<0.1" : p < 10 ? p.toFixed(1) : p.toFixed(0)) + "\u00a0%"; // never apart at the end of a line
+  return (p === 0     ? "0"
+            : p < 0.1 ? "<0.1"
+            : p < 10  ? p.toFixed(1)
+                      : p.toFixed(0)) +
+    "\u00a0%";  // never apart at the end of a line
 }
 
 export const hex = (n) => "0x" + n.toString(16);

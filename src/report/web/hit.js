@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mouse, touch and keys of a chart over time: wheel and pinch zoom, drags pan, a short press is a click.
 
-import { gutter } from "./canvas.js";
+import {gutter} from "./canvas.js";
 
 export function timeAt(view, canvas, clientX) {
   const box = canvas.getBoundingClientRect();
@@ -17,9 +17,11 @@ export function control(view, canvas, handlers) {
   canvas.addEventListener("wheel", (e) => {
     e.preventDefault();
     const lines = e.deltaMode === 1 ? 30 : 1;
-    if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) view.pan((e.deltaX || e.deltaY) * lines * cyclesPerPixel());
-    else view.zoom(Math.exp(-e.deltaY * lines * 0.002), timeAt(view, canvas, e.clientX));
-  }, { passive: false });
+    if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY))
+      view.pan((e.deltaX || e.deltaY) * lines * cyclesPerPixel());
+    else
+      view.zoom(Math.exp(-e.deltaY * lines * 0.002), timeAt(view, canvas, e.clientX));
+  }, {passive: false});
 
   canvas.addEventListener("pointerdown", (e) => {
     if (e.button) return;

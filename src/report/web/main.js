@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report's page: reads the data, makes the parts, ties them together. `window.trivetReport` is for scripts and tests.
+// Entry point of the report's page: reads the data, creates the views and connects them. `window.trivetReport` is for
+// scripts and tests.
 
-import { Bandwidth } from "./bandwidth.js";
-import { showClasses, showLayers, showTokens } from "./breakdown.js";
-import { showConfig } from "./config.js";
-import { readData } from "./data.js";
-import { showDetails } from "./details.js";
-import { byId, el, fill } from "./dom.js";
-import { number } from "./format.js";
-import { controlKeys } from "./hit.js";
-import { MemoryMap } from "./memory.js";
-import { Model } from "./model.js";
-import { color, onTheme, startTheme } from "./palette.js";
-import { drawRoofline } from "./roofline.js";
-import { showEngines, showPaths, showSummary } from "./summary.js";
-import { Grid } from "./table.js";
-import { Minimap, rangeText, Timeline } from "./timeline.js";
-import { View } from "./view.js";
+import {Bandwidth} from "./bandwidth.js";
+import {showClasses, showLayers, showTokens} from "./breakdown.js";
+import {showConfig} from "./config.js";
+import {readData} from "./data.js";
+import {showDetails} from "./details.js";
+import {byId, el, fill} from "./dom.js";
+import {number} from "./format.js";
+import {controlKeys} from "./hit.js";
+import {MemoryMap} from "./memory.js";
+import {Model} from "./model.js";
+import {color, onTheme, startTheme} from "./palette.js";
+import {drawRoofline} from "./roofline.js";
+import {showEngines, showPaths, showSummary} from "./summary.js";
+import {Grid} from "./table.js";
+import {Minimap, rangeText, Timeline} from "./timeline.js";
+import {View} from "./view.js";
 
-// What the parts may ask of each other.
-function makeActions(model, view, parts) {
+// Actions that views call on each other.
+function makeActions(model, view, hooks) {
   const go = {
     select(n, quiet) {
-      const producers = n < 0 ? [] : model.stallsOf(n).map((s) => s.waitsFor).filter((p) => p >= 0 && p < model.insns && p !== n);
+      const producers =
+        n < 0 ? [] : model.stallsOf(n).map((s) => s.waitsFor).filter((p) => p >= 0 && p < model.insns && p !== n);
       view.select(n, producers);
       if (n >= 0 && model.start[n] >= 0 && !quiet) view.reveal(model.start[n], model.end[n]);
     },
@@ -44,23 +46,23 @@ function makeActions(model, view, parts) {
     show(start, end) {
       const margin = (end - start) * 0.03;
       view.show(start - margin, end + margin);
-      byId("timeline").scrollIntoView({ behavior: "smooth" });
+      byId("timeline").scrollIntoView({behavior: "smooth"});
     },
     search(text) {
       byId("search").value = text;
-      parts.search(text);
+      hooks.search(text);
       byId("filter").value = text;
-      parts.filter(text);
-      byId("timeline").scrollIntoView({ behavior: "smooth" });
+      hooks.filter(text);
+      byId("timeline").scrollIntoView({behavior: "smooth"});
     },
   };
   return go;
 }
 
-function setUpSearch(model, view, go, parts) {
+function setUpSearch(model, view, go, hooks) {
   const input = byId("search"), out = byId("search-count");
   let count = 0;
-  parts.search = (text) => {
+  hooks.search = (text) => {
     view.matches = model.search(text);
     count = view.matches ? view.matches.reduce((sum, m) => sum + m, 0) : 0;
     out.textContent = view.matches ? (count ? `${number(count)} found` : "none found") : "";
@@ -73,12 +75,12 @@ function setUpSearch(model, view, go, parts) {
     while (!view.matches[n]);
     go.select(n);
   };
-  input.addEventListener("input", () => parts.search(input.value));
+  input.addEventListener("input", () => hooks.search(input.value));
   input.addEventListener("keydown", (e) => {
     if (e.key === "Enter") next(e.shiftKey ? -1 : 1);
     if (e.key === "Escape") {
       input.value = "";
-      parts.search("");
+      hooks.search("");
     }
   });
   byId("search-next").addEventListener("click", () => next(1));
@@ -89,32 +91,37 @@ function setUpZoom(model, view, go, lanes) {
   byId("zoom-in").addEventListener("click", () => view.zoom(2));
   byId("zoom-out").addEventListener("click", () => view.zoom(0.5));
   byId("zoom-fit").addEventListener("click", () => view.fit());
-  controlKeys(view, lanes, { n: () => go.step(1), p: () => go.step(-1), j: () => go.toProducer(), Escape: () => go.select(-1) });
+  controlKeys(
+    view, lanes, {n: () => go.step(1), p: () => go.step(-1), j: () => go.toProducer(), Escape: () => go.select(-1)});
   view.onDraw(() => (byId("range").textContent = rangeText(view, model.head.stats.clock_hz)));
 }
 
 function memoryLegend() {
-  return el("span.legend-inline", {}, el("i", { style: `background:${color("read")}` }), "read ", el("i", { style: `background:${color("write")}` }), "written");
+  return el(
+    "span.legend-inline", {}, el("i", {style: `background:${color("read")}`}), "read ",
+    el("i", {style: `background:${color("write")}`}), "written");
 }
 
 function pathLegend(bandwidth) {
-  return bandwidth.legend().map((p) => el("span.legend-inline", {}, el("i", { style: `background:${p.color}` }), p.name));
+  return bandwidth.legend().map((p) => el("span.legend-inline", {}, el("i", {style: `background:${p.color}`}), p.name));
 }
 
 function start(data) {
-  const model = new Model(data), view = new View(model.total), parts = {};
+  const model = new Model(data), view = new View(model.total), hooks = {};
   byId("loading").remove();
   for (const id of ["summary", "timeline", "roofline", "instructions", "configuration"]) byId(id).hidden = false;
-  const go = makeActions(model, view, parts), tooltip = byId("tooltip");
+  const go = makeActions(model, view, hooks), tooltip = byId("tooltip");
   showSummary(model, go);
-  const timeline = new Timeline(model, view, byId("lanes"), tooltip), minimap = new Minimap(model, view, byId("minimap"));
+  const timeline = new Timeline(model, view, byId("lanes"), tooltip),
+        minimap = new Minimap(model, view, byId("minimap"));
   const bandwidth = new Bandwidth(model, view, byId("bandwidth"), tooltip);
   const memory = new MemoryMap(model, view, byId("memory"), byId("space-tabs"), tooltip);
   timeline.onPick = memory.onPick = (n) => go.select(n, true);
-  const grid = new Grid(model, byId("grid"), { onPick: (n) => go.select(n), count: byId("filter-count"), engines: byId("filter-engine") });
-  parts.filter = (text) => grid.filter(model.search(text));
-  byId("filter").addEventListener("input", (e) => parts.filter(e.target.value));
-  setUpSearch(model, view, go, parts);
+  const grid = new Grid(
+    model, byId("grid"), {onPick: (n) => go.select(n), count: byId("filter-count"), engines: byId("filter-engine")});
+  hooks.filter = (text) => grid.filter(model.search(text));
+  byId("filter").addEventListener("input", (e) => hooks.filter(e.target.value));
+  setUpSearch(model, view, go, hooks);
   setUpZoom(model, view, go, byId("lanes"));
   view.onSelect((n) => {
     showDetails(model, byId("details"), n, go);
@@ -124,7 +131,7 @@ function start(data) {
   showLayers(model, go);
   const tokens = showTokens(model, go, tooltip);
   showConfig(model, byId("config-table"));
-  const legendBox = el("span", { id: "chart-legend" });
+  const legendBox = el("span", {id: "chart-legend"});
   byId("space-tabs").after(legendBox);
   const paint = () => {
     showEngines(model);
@@ -140,12 +147,13 @@ function start(data) {
   addEventListener("resize", () => drawRoofline(model, byId("roof")));
   paint();
   byId("page").setAttribute("aria-busy", "false");
-  window.trivetReport = { model, view, go, timeline, minimap, bandwidth, memory, grid, ready: true };
+  window.trivetReport = {model, view, go, timeline, minimap, bandwidth, memory, grid, ready: true};
 }
 
 startTheme(byId("theme"));
 readData(byId("data").textContent).then(start).catch((error) => {
-  byId("loading").textContent = "The report cannot be shown: " + error.message + ". It needs a browser of 2023 or newer.";
+  byId("loading").textContent =
+    "The report cannot be shown: " + error.message + ". It needs a browser of 2023 or newer.";
   byId("loading").className = "note bad";
   throw error;
 });

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which addresses of a space are read and written when. The rows show the stretches that are used alone, each bank apart;
-// an access stands where its instruction worked. Counted in one pass with sums over two dimensions, so that many accesses
-// cost no more than few large ones.
+// The addresses of a space that are read and written over time. The rows show only ranges that are used, bank by bank;
+// an access is drawn at the time of its instruction's work. Counted in one pass with sums over two dimensions, so many
+// small accesses cost no more than few large ones.
 
-import { Chart, clip, gutter } from "./canvas.js";
-import { amount, hex } from "./format.js";
-import { control, timeAt } from "./hit.js";
-import { Blocks } from "./model.js";
-import { color, ink, isDark } from "./palette.js";
-import { showTooltip } from "./timeline.js";
+import {Chart, clip, gutter} from "./canvas.js";
+import {amount, hex} from "./format.js";
+import {control, timeAt} from "./hit.js";
+import {Blocks} from "./model.js";
+import {color, ink, isDark} from "./palette.js";
+import {showTooltip} from "./timeline.js";
 
 const ROWS = 72, CELL = 2, STRETCHES = 14;
 
-// Stretches of addresses that the accesses touch: [from, to), in units, at most about STRETCHES of them; none crosses a bank.
+// Ranges of addresses that are accessed: [from, to), in units, about STRETCHES of them at most; none crosses a bank.
 function stretches(model, space) {
-  const { access } = model.tables;
+  const {access} = model.tables;
   const banks = new Map();
   for (const r of space.rows) {
     const bank = space.bank ? Math.floor(access.addr[r] / space.bank) : 0;
@@ -26,7 +26,7 @@ function stretches(model, space) {
   return runs;
 }
 
-// Found in buckets, then brought to the exact first and last address.
+// Found in buckets, then extended to the exact first and last address.
 function runsOf(access, rows) {
   const endOf = (r) => access.addr[r] + Math.max(1, access.extent[r]);
   let low = Infinity, high = 0;
@@ -43,7 +43,7 @@ function runsOf(access, rows) {
   const runOf = new Int32Array(buckets), runs = [];
   for (let i = 0, depth = 0, before = 0; i < buckets; i++) {
     depth += marks[i];
-    if (depth && !before) runs.push({ from: Infinity, to: 0 });
+    if (depth && !before) runs.push({from: Infinity, to: 0});
     runOf[i] = runs.length - 1;
     before = depth;
   }
@@ -58,9 +58,10 @@ function runsOf(access, rows) {
 function joinSmallGaps(runs, bank) {
   const used = runs.reduce((sum, r) => sum + r.to - r.from, 0);
   const sameBank = (a, b) => !bank || Math.floor(a.from / bank) === Math.floor(b.from / bank);
-  for (let least = used / 100; ; least *= 4) {
+  for (let least = used / 100;; least *= 4) {
     for (let i = runs.length - 1; i > 0; i--)
-      if (sameBank(runs[i - 1], runs[i]) && runs[i].from - runs[i - 1].to <= least) runs[i - 1].to = runs.splice(i, 1)[0].to;
+      if (sameBank(runs[i - 1], runs[i]) && runs[i].from - runs[i - 1].to <= least)
+        runs[i - 1].to = runs.splice(i, 1)[0].to;
     const separable = runs.filter((r, i) => i && sameBank(runs[i - 1], r)).length;
     if (runs.length <= STRETCHES || !separable) return;
   }
@@ -68,11 +69,14 @@ function joinSmallGaps(runs, bank) {
 
 export class MemoryMap {
   constructor(model, view, canvas, tabs, tooltip) {
-    Object.assign(this, { model, view, canvas, tooltip });
+    Object.assign(this, {model, view, canvas, tooltip});
     this.space = null;
-    this.chart = new Chart(canvas, () => (this.space ? ROWS * CELL + 4 + this.space.stretches.length * 2 : 24), (c, w, h) => this.draw(c, w, h));
+    this.chart = new Chart(
+      canvas, () => (this.space ? ROWS * CELL + 4 + this.space.stretches.length * 2 : 24),
+      (c, w, h) => this.draw(c, w, h));
     view.onDraw(() => this.chart.draw());
-    control(view, canvas, { hover: (e) => this.hover(e), click: (e) => this.click(e), leave: () => (tooltip.hidden = true) });
+    control(
+      view, canvas, {hover: (e) => this.hover(e), click: (e) => this.click(e), leave: () => (tooltip.hidden = true)});
     for (const space of model.spaces) {
       const button = document.createElement("button");
       button.type = "button";
@@ -82,7 +86,8 @@ export class MemoryMap {
       space.button = button;
       tabs.append(button);
     }
-    const preferred = ["l2", "spm", "mem"].map((n) => model.spaces.find((s) => s.name === n)).find(Boolean) || model.spaces[0];
+    const preferred =
+      ["l2", "spm", "mem"].map((n) => model.spaces.find((s) => s.name === n)).find(Boolean) || model.spaces[0];
     if (preferred) this.choose(preferred, tabs);
   }
 
@@ -110,10 +115,11 @@ export class MemoryMap {
 
   // Accesses in order of time, each with its rows of the map; `reach` as in Blocks.
   place(space) {
-    const { model } = this;
-    const { access } = model.tables;
+    const {model} = this;
+    const {access} = model.tables;
     const startOf = (r) => model.start[access.insn[r] - 1];
-    if (space.rows.some((r, i) => i && startOf(space.rows[i - 1]) > startOf(r))) space.rows.sort((a, b) => startOf(a) - startOf(b));
+    if (space.rows.some((r, i) => i && startOf(space.rows[i - 1]) > startOf(r)))
+      space.rows.sort((a, b) => startOf(a) - startOf(b));
     const blocks = new Blocks(space.rows.length);
     space.firstRow = new Uint16Array(blocks.length);
     space.lastRow = new Uint16Array(blocks.length);
@@ -121,7 +127,8 @@ export class MemoryMap {
       const n = access.insn[r] - 1;
       blocks.start[i] = model.start[n];
       blocks.end[i] = Math.max(model.end[n], model.start[n] + 1);
-      [space.firstRow[i], space.lastRow[i]] = this.rowsOf(space, access.addr[r], access.addr[r] + Math.max(1, access.extent[r]));
+      [space.firstRow[i], space.lastRow[i]] =
+        this.rowsOf(space, access.addr[r], access.addr[r] + Math.max(1, access.extent[r]));
     });
     space.blocks = blocks.finish();
   }
@@ -136,16 +143,18 @@ export class MemoryMap {
 
   // Differences over time and rows; their sums are how much is accessed in a cell.
   count(columns) {
-    const { model, view, space } = this;
-    const { access } = model.tables;
-    const stride = columns + 1, planes = [new Float64Array(stride * (space.height + 1)), new Float64Array(stride * (space.height + 1))];
+    const {model, view, space} = this;
+    const {access} = model.tables;
+    const stride = columns + 1,
+          planes = [new Float64Array(stride * (space.height + 1)), new Float64Array(stride * (space.height + 1))];
     const scale = columns / view.span;
-    const { blocks, firstRow, lastRow, rows } = space;
+    const {blocks, firstRow, lastRow, rows} = space;
     const first = blocks.firstAfter(view.from), past = blocks.firstStartingAt(view.to);
     for (let i = first; i < past; i++) {
       if (blocks.end[i] <= view.from) continue;
       const r = rows[i], r0 = firstRow[i], r1 = lastRow[i];
-      const c0 = Math.max(0, Math.floor((blocks.start[i] - view.from) * scale)), c1 = Math.min(columns, Math.max(c0 + 1, Math.ceil((blocks.end[i] - view.from) * scale)));
+      const c0 = Math.max(0, Math.floor((blocks.start[i] - view.from) * scale)),
+            c1 = Math.min(columns, Math.max(c0 + 1, Math.ceil((blocks.end[i] - view.from) * scale)));
       const density = access.bytes[r] / ((c1 - c0) * (r1 - r0)), p = planes[access.write[r]];
       p[r0 * stride + c0] += density;
       p[r0 * stride + c1] -= density;
@@ -159,7 +168,7 @@ export class MemoryMap {
           run += p[y * stride + x];
           p[y * stride + x] = run + (y ? p[(y - 1) * stride + x] : 0);
         }
-    return { planes, stride };
+    return {planes, stride};
   }
 
   draw(c, width, height) {
@@ -172,7 +181,7 @@ export class MemoryMap {
       return;
     }
     const columns = Math.max(1, Math.ceil(plot / CELL));
-    const { planes, stride } = this.count(columns);
+    const {planes, stride} = this.count(columns);
     c.fillStyle = ink("track");
     c.fillRect(left, 0, plot, height);
     this.paint(c, planes, stride, columns, left);
@@ -180,32 +189,38 @@ export class MemoryMap {
   }
 
   paint(c, [reads, writes], stride, columns, left) {
-    const { space } = this;
+    const {space} = this;
     let most = 1e-9;
-    for (const p of [reads, writes]) for (const v of p) if (v > most) most = v;
+    for (const p of [reads, writes])
+      for (const v of p)
+        if (v > most) most = v;
     const image = new ImageData(columns, space.height);
     const rgb = (name) => [1, 3, 5].map((i) => parseInt(color(name).slice(i, i + 2), 16));
     const colors = [rgb("read"), rgb("write")], floor = isDark() ? 70 : 60;
     for (let y = 0; y < space.height; y++)
       for (let x = 0; x < columns; x++) {
         const r = reads[y * stride + x], w = writes[y * stride + x], sum = r + w;
-        if (sum < most * 1e-9) continue; // nothing but rounding
-        const mix = w / sum, at = (y * columns + x) * 4;
-        for (let k = 0; k < 3; k++) image.data[at + k] = colors[0][k] * (1 - mix) + colors[1][k] * mix;
-        image.data[at + 3] = floor + (255 - floor) * Math.min(1, Math.max(0, 1 + Math.log10(Math.min(1, sum / most)) / 4));
+        if (sum < most * 1e-9) continue;  // nothing but rounding
+        const writeShare = w / sum, at = (y * columns + x) * 4;
+        for (let k = 0; k < 3; k++) image.data[at + k] = colors[0][k] * (1 - writeShare) + colors[1][k] * writeShare;
+        image.data[at + 3] =
+          floor + (255 - floor) * Math.min(1, Math.max(0, 1 + Math.log10(Math.min(1, sum / most)) / 4));
       }
     const buffer = new OffscreenCanvas(columns, space.height);
     buffer.getContext("2d").putImageData(image, 0, 0);
     c.imageSmoothingEnabled = false;
-    space.stretches.forEach((s, i) => c.drawImage(buffer, 0, s.row, columns, s.rows, left, 2 + s.row * CELL + i * 2, columns * CELL, s.rows * CELL));
+    space.stretches.forEach(
+      (s, i) =>
+        c.drawImage(buffer, 0, s.row, columns, s.rows, left, 2 + s.row * CELL + i * 2, columns * CELL, s.rows * CELL));
   }
 
   name(space, addr) {
-    return space.bank ? Math.floor(addr / space.bank) + ":" + hex(Math.floor(addr % space.bank)) : hex(Math.floor(addr));
+    return space.bank ? Math.floor(addr / space.bank) + ":" + hex(Math.floor(addr % space.bank))
+                      : hex(Math.floor(addr));
   }
 
   labels(c, left, width) {
-    const { space } = this;
+    const {space} = this;
     c.fillStyle = ink("quiet");
     let lastY = -20;
     space.stretches.forEach((s, i) => {
@@ -227,34 +242,41 @@ export class MemoryMap {
 
   // The address and time under a point.
   at(e) {
-    const { space, view } = this;
+    const {space, view} = this;
     const y = e.clientY - this.canvas.getBoundingClientRect().top;
     const i = space.stretches.findLastIndex((s, k) => y >= 2 + s.row * CELL + k * 2);
     const s = space.stretches[Math.max(0, i)];
     const share = (y - 2 - s.row * CELL - Math.max(0, i) * 2) / (s.rows * CELL);
-    return { t: timeAt(view, this.canvas, e.clientX), addr: s.from + Math.max(0, Math.min(0.999, share)) * (s.to - s.from), cell: (s.to - s.from) / s.rows };
+    return {
+      t: timeAt(view, this.canvas, e.clientX),
+      addr: s.from + Math.max(0, Math.min(0.999, share)) * (s.to - s.from),
+      cell: (s.to - s.from) / s.rows
+    };
   }
 
-  touching({ t, addr, cell }) {
-    const { model, space } = this;
-    const { access } = model.tables;
+  touching({t, addr, cell}) {
+    const {model, space} = this;
+    const {access} = model.tables;
     const slack = (model.total ? this.view.span / Math.max(1, this.canvas.clientWidth) : 0) * 2;
-    const { blocks, rows } = space, found = [], past = blocks.firstStartingAt(t + slack);
+    const {blocks, rows} = space, found = [], past = blocks.firstStartingAt(t + slack);
     for (let i = blocks.firstAfter(t - slack); i < past && found.length < 4; i++) {
       const r = rows[i];
-      if (blocks.end[i] + slack >= t && access.addr[r] <= addr + cell && access.addr[r] + access.extent[r] >= addr - cell) found.push(r);
+      if (
+        blocks.end[i] + slack >= t && access.addr[r] <= addr + cell && access.addr[r] + access.extent[r] >= addr - cell)
+        found.push(r);
     }
     return found;
   }
 
   hover(e) {
     if (!this.space || e.offsetX < gutter()) return;
-    const { model, space } = this;
-    const { access } = model.tables;
+    const {model, space} = this;
+    const {access} = model.tables;
     const at = this.at(e);
     const lines = [`${space.name} ${this.name(space, at.addr)}, cycle ${Math.round(at.t).toLocaleString("en-US")}`];
     for (const r of this.touching(at))
-      lines.push(`${access.write[r] ? "write" : "read"} ${amount(access.bytes[r])} at ${this.name(space, access.addr[r])}: #${model.index(access.insn[r] - 1)} ${model.line(access.insn[r] - 1)}`);
+      lines.push(`${access.write[r] ? "write" : "read"} ${amount(access.bytes[r])} at ${
+        this.name(space, access.addr[r])}: #${model.index(access.insn[r] - 1)} ${model.line(access.insn[r] - 1)}`);
     showTooltip(this.tooltip, lines, e.clientX, e.clientY);
   }
 

@@ -1,19 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours that people with any colour vision tell apart (after Okabe and Ito); causes keep theirs on every machine and are
-// always named in text, too.
+// Colors that are distinguishable with any color vision (after Okabe and Ito). A stall reason has the same color on
+// every machine, and is always named in text, too.
 
 const light = {
-  work: "#0072b2", work2: "#3a8fc4", sync: "#969696", raw: "#d55e00", war: "#b5568f", waw: "#b8a500", frontend: "#009e73", resource: "#e69f00",
-  stream: "#9a78d3", mma: "#009e73", port: "#e69f00", dependency: "#d55e00", barrier: "#969696", group: "#b5568f",
-  read: "#0072b2", write: "#d55e00",
+  work: "#0072b2",
+  work2: "#3a8fc4",
+  sync: "#969696",
+  raw: "#d55e00",
+  war: "#b5568f",
+  waw: "#b8a500",
+  frontend: "#009e73",
+  resource: "#e69f00",
+  stream: "#9a78d3",
+  mma: "#009e73",
+  port: "#e69f00",
+  dependency: "#d55e00",
+  barrier: "#969696",
+  group: "#b5568f",
+  read: "#0072b2",
+  write: "#d55e00",
 };
 const dark = {
-  work: "#56b4e9", work2: "#3f93c4", sync: "#a0a0a0", raw: "#ef7a2a", war: "#df8fc0", waw: "#f0e442", frontend: "#22c08f", resource: "#f5b52e",
-  stream: "#ab86e0", mma: "#22c08f", port: "#f5b52e", dependency: "#ef7a2a", barrier: "#a0a0a0", group: "#df8fc0",
-  read: "#56b4e9", write: "#ef7a2a",
+  work: "#56b4e9",
+  work2: "#3f93c4",
+  sync: "#a0a0a0",
+  raw: "#ef7a2a",
+  war: "#df8fc0",
+  waw: "#f0e442",
+  frontend: "#22c08f",
+  resource: "#f5b52e",
+  stream: "#ab86e0",
+  mma: "#22c08f",
+  port: "#f5b52e",
+  dependency: "#ef7a2a",
+  barrier: "#a0a0a0",
+  group: "#df8fc0",
+  read: "#56b4e9",
+  write: "#ef7a2a",
 };
 const others = ["#e69f00", "#d55e00", "#cc79a7", "#009e73", "#7a4fb0", "#8b5e3c"];
-const pathColors = [["#0072b2", "#56b4e9"], ["#d55e00", "#ef7a2a"], ["#009e73", "#22c08f"], ["#b5568f", "#df8fc0"], ["#e69f00", "#f5b52e"], ["#7a4fb0", "#ab86e0"]];
+const pathColors = [
+  ["#0072b2", "#56b4e9"], ["#d55e00", "#ef7a2a"], ["#009e73", "#22c08f"], ["#b5568f", "#df8fc0"],
+  ["#e69f00", "#f5b52e"], ["#7a4fb0", "#ab86e0"]
+];
 
 let forced = null;
 try {
@@ -47,8 +76,14 @@ export function startTheme(button) {
     apply();
   });
   system.addEventListener("change", apply);
-  addEventListener("beforeprint", () => { printing = true; apply(); });
-  addEventListener("afterprint", () => { printing = false; apply(); });
+  addEventListener("beforeprint", () => {
+    printing = true;
+    apply();
+  });
+  addEventListener("afterprint", () => {
+    printing = false;
+    apply();
+  });
   listeners.push(show);
   apply();
 }
@@ -64,6 +99,7 @@ export const pathColor = (i) => pathColors[i % pathColors.length][isDark() ? 1 :
 // Colours of the page itself, from the style sheet.
 export function ink(name) {
   let value = inks.get(name);
-  if (value === undefined) inks.set(name, (value = getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim()));
+  if (value === undefined)
+    inks.set(name, (value = getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim()));
   return value;
 }

@@ -1,80 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0
-// The head of the report: what ran, how long, what bounds it, how each engine's time divides; what to look at first.
+// The head of the report: program, duration, bottleneck, the time of each engine, and where to look first.
 
-import { byId, el, fill } from "./dom.js";
-import { amount, cycles as cyclesText, number, percent, time, trim } from "./format.js";
-import { color, ink } from "./palette.js";
+import {byId, el, fill} from "./dom.js";
+import {amount, cycles as cyclesText, number, percent, time, trim} from "./format.js";
+import {color, ink} from "./palette.js";
 
 function tile(label, value, note) {
   return el("div.tile", {}, el("div.label", {}, label), el("div.value", {}, value), el("div.note", {}, note || ""));
 }
 
 export function showSummary(model, go) {
-  const { head } = model;
-  const { stats } = head;
-  byId("machine").textContent = `${head.target_title || head.target} · Trivet ${head.version} · ${trim(stats.clock_hz / 1e6)} MHz`;
+  const {head} = model;
+  const {stats} = head;
+  byId("machine").textContent =
+    `${head.target_title || head.target} · Trivet ${head.version} · ${trim(stats.clock_hz / 1e6)} MHz`;
   byId("title").textContent = head.title;
-  byId("verdict").textContent = stats.verdict ? stats.verdict[0].toUpperCase() + stats.verdict.slice(1) + "." : "Nothing was timed.";
+  byId("bottleneck").textContent =
+    stats.bottleneck ? stats.bottleneck[0].toUpperCase() + stats.bottleneck.slice(1) + "." : "Nothing was timed.";
   const bytes = stats.paths.reduce((sum, p) => sum + p.bytes, 0);
   const rate = stats.cycles ? stats.macs / stats.cycles : 0;
-  fill(byId("tiles"),
-    tile("Cycles", number(stats.cycles), ""),
+  fill(
+    byId("tiles"), tile("Cycles", number(stats.cycles), ""),
     tile("Time", time(stats.seconds), `at ${trim(stats.clock_hz / 1e6)} MHz`),
-    tile("Instructions", number(stats.instructions), stats.instructions ? trim(stats.cycles / stats.instructions) + " cycles each" : ""),
-    tile("MACs a cycle", trim(rate), stats.peak_macs ? `${percent(rate / stats.peak_macs)} of ${trim(stats.peak_macs)}` : ""),
+    tile(
+      "Instructions", number(stats.instructions),
+      stats.instructions ? trim(stats.cycles / stats.instructions) + " cycles each" : ""),
+    tile(
+      "MACs a cycle", trim(rate),
+      stats.peak_macs ? `${percent(rate / stats.peak_macs)} of ${trim(stats.peak_macs)}` : ""),
     tile("Bytes moved", amount(bytes), stats.cycles ? trim(bytes / stats.cycles) + " bytes a cycle" : ""),
-    ...(model.steps.length ? [tile("Tokens", number(model.steps.reduce((s, t) => s + t.tokens, 0)), model.steps.length + " steps")] : []));
+    ...(
+      model.steps.length
+        ? [tile("Tokens", number(model.steps.reduce((s, t) => s + t.tokens, 0)), model.steps.length + " steps")]
+        : []));
   fill(byId("notes"), ...notes(model));
   fill(byId("hints"), ...hints(model, go));
 }
 
 function notes(model) {
-  const { head } = model;
+  const {head} = model;
   const list = [];
-  if (head.fault) list.push(el("p.note.bad", {}, `The machine faulted at instruction ${head.fault.index}: ${head.fault.message} [${head.fault.code}]`));
-  const lost = head.tables.filter((t) => t.seen > t.rows);
+  if (head.fault)
+    list.push(el(
+      "p.note.bad", {},
+      `The machine faulted at instruction ${head.fault.index}: ${head.fault.message} [${head.fault.code}]`));
+  const lost = head.tables.filter((t) => t.total > t.rows);
   if (lost.length) {
-    const what = lost.map((t) => `${number(t.rows)} of ${number(t.seen)} ${t.name} events`).join(", ");
+    const what = lost.map((t) => `${number(t.rows)} of ${number(t.total)} ${t.name} events`).join(", ");
     const until = head.detail_end === null ? "" : ` from cycle ${number(head.detail_end)} on`;
-    list.push(el("p.note", {}, `This run has more events than a report keeps one by one: ${what}. Sums are of the whole run; single instructions are missing${until}.`));
+    list.push(el(
+      "p.note", {},
+      `This run has more events than a report keeps one by one: ${
+        what}. Totals cover the whole run; single instructions are missing${until}.`));
   }
-  if (head.texts_missing) list.push(el("p.note", {}, "The text of some instructions is left out."));
+  if (head.texts_missing) list.push(el("p.note", {}, "The text of some instructions is omitted."));
   return list;
 }
 
-// Bars of each engine: work, each cause, idle.
+// A bar for each engine: work, each stall reason, idle.
 export function showEngines(model) {
-  const { stats } = model.head;
+  const {stats} = model.head;
   const total = Math.max(1, stats.cycles);
   const rows = stats.engines.map((engine) => {
     const parts = engine.busy ? [["work", engine.busy, color("work")]] : [];
-    stats.causes.forEach((cause, i) => engine.held[cause] && parts.push([cause, engine.held[cause], color(cause, i + 1)]));
-    const bar = el("div.bar", { role: "img", "aria-label": engine.name + ": " + parts.map(([name, c]) => `${name} ${percent(c / total)}`).join(", ") });
+    stats.stall_reasons.forEach(
+      (reason, i) => engine.stalled[reason] && parts.push([reason, engine.stalled[reason], color(reason, i + 1)]));
+    const bar = el("div.bar", {
+      role: "img",
+      "aria-label": engine.name + ": " + parts.map(([name, c]) => `${name} ${percent(c / total)}`).join(", ")
+    });
     for (const [name, cycles, fillColor] of parts) {
       const share = cycles / total;
-      const part = el("span" + (name === "work" ? "" : ".held"), { style: `width:${share * 100}%;background-color:${fillColor}`, title: `${name}: ${number(cycles)} cycles, ${percent(share)}` });
+      const part = el("span" + (name === "work" ? "" : ".stalled"), {
+        style: `width:${share * 100}%;background-color:${fillColor}`,
+        title: `${name}: ${number(cycles)} cycles, ${percent(share)}`
+      });
       if (share > 0.13) part.textContent = share > 0.16 ? `${percent(share)} ${name}` : percent(share);
       bar.append(part);
     }
-    const held = parts.filter(([name]) => name !== "work").map(([name, cycles]) => `${name} ${percent(cycles / total)}`).join(", ");
-    return el("div.engine", {}, el("div.name", {}, engine.name), bar, el("div.figures", {}, el("b", {}, percent(engine.busy / total)), held ? ` busy · held: ${held}` : " busy"));
+    const stalled = parts.filter(([name]) => name !== "work")
+                      .map(([name, cycles]) => `${name} ${percent(cycles / total)}`)
+                      .join(", ");
+    return el(
+      "div.engine", {}, el("div.name", {}, engine.name), bar,
+      el(
+        "div.figures", {}, el("b", {}, percent(engine.busy / total)),
+        stalled ? ` busy · stalled: ${stalled}` : " busy"));
   });
   fill(byId("engines"), ...rows);
-  const used = stats.causes.filter((c) => stats.engines.some((e) => e.held[c]));
-  fill(byId("legend"), el("li", {}, el("i", { style: `background:${color("work")}` }), "work"),
-    ...used.map((c) => el("li", {}, el("i.held", { style: `background-color:${color(c, stats.causes.indexOf(c) + 1)}` }), "held by " + c)),
-    el("li", {}, el("i", { style: `background:${ink("track")};outline:1px solid ${ink("grid")}` }), "idle"));
+  const used = stats.stall_reasons.filter((c) => stats.engines.some((e) => e.stalled[c]));
+  fill(
+    byId("legend"), el("li", {}, el("i", {style: `background:${color("work")}`}), "work"),
+    ...used.map(
+      (c) => el(
+        "li", {}, el("i.stalled", {style: `background-color:${color(c, stats.stall_reasons.indexOf(c) + 1)}`}),
+        "stalled: " + c)),
+    el("li", {}, el("i", {style: `background:${ink("track")};outline:1px solid ${ink("grid")}`}), "idle"));
 }
 
-// What each path moved of what it could have.
+// The traffic of each path against its peak.
 export function showPaths(model) {
-  const { stats } = model.head;
+  const {stats} = model.head;
   const paths = stats.paths.filter((p) => p.bytes > 0 && p.peak > 0);
   if (!paths.length || !stats.cycles) return;
   const rows = model.paths.filter((p) => p.bytes > 0 && p.peak > 0).map((p) => {
     const rate = p.bytes / stats.cycles, share = rate / p.peak, fillColor = p.color();
-    const bar = el("div.bar", { role: "img", "aria-label": `${p.name}: ${percent(share)} of its peak` }, el("span", { style: `width:${Math.min(100, share * 100)}%;background-color:${fillColor}` }));
-    return el("div.engine", {}, el("div.name", {}, p.name), bar, el("div.figures", {}, el("b", {}, percent(share)), ` of peak · ${amount(p.bytes)}, ${trim(rate)} of ${trim(p.peak)} bytes a cycle`));
+    const bar = el(
+      "div.bar", {role: "img", "aria-label": `${p.name}: ${percent(share)} of its peak`},
+      el("span", {style: `width:${Math.min(100, share * 100)}%;background-color:${fillColor}`}));
+    return el(
+      "div.engine", {}, el("div.name", {}, p.name), bar,
+      el(
+        "div.figures", {}, el("b", {}, percent(share)),
+        ` of peak · ${amount(p.bytes)}, ${trim(rate)} of ${trim(p.peak)} bytes a cycle`));
   });
   fill(byId("paths"), el("h3", {}, "Traffic"), ...rows);
 }
@@ -84,25 +122,46 @@ function laneNames(op) {
   return names.length > 3 ? `${names.length} engines` : names.join(" and ");
 }
 
-// The largest of everything, each a link into the timeline.
+// The classes with the most work and the largest stalls; links into the timeline.
 function hints(model, go) {
-  const { stats } = model.head;
+  const {stats} = model.head;
   const total = Math.max(1, stats.cycles), list = [];
   const ops = model.fold((g, i) => g.op[i]).filter((g) => g.busy > 0 && g.count > 0).sort((a, b) => b.busy - a.busy);
   for (const op of ops.slice(0, 3)) {
     const name = model.text(op.key) || "(other)";
-    list.push([`${name} occupies ${laneNames(op)} for ${percent(op.busy / total / op.lanes.size)} of the run`, op.count === 1 ? `once, ${cyclesText(op.busy)}` : `${number(op.count)} times, ${trim(op.busy / op.count)} ${op.busy === op.count ? "cycle" : "cycles"} each`, () => go.search(name)]);
+    list.push([
+      `${name} occupies ${laneNames(op)} for ${percent(op.busy / total / op.lanes.size)} of the run`,
+      op.count === 1
+        ? `once, ${cyclesText(op.busy)}`
+        : `${number(op.count)} times, ${trim(op.busy / op.count)} ${op.busy === op.count ? "cycle" : "cycles"} each`,
+      () => go.search(name)
+    ]);
   }
-  const holds = stats.engines.flatMap((e) => Object.entries(e.held).map(([cause, cycles]) => ({ engine: e.name, cause, cycles }))).sort((a, b) => b.cycles - a.cycles);
-  for (const h of holds.slice(0, 2)) list.push([`${h.engine} is held by ${h.cause} for ${percent(h.cycles / total)} of the run`, meaning(h.cause), null]);
+  const stalls =
+    stats.engines
+      .flatMap((e) => Object.entries(e.stalled).map(([reason, cycles]) => ({engine: e.name, reason, cycles})))
+      .sort((a, b) => b.cycles - a.cycles);
+  for (const h of stalls.slice(0, 2))
+    list.push(
+      [`${h.engine} is stalled (${h.reason}) for ${percent(h.cycles / total)} of the run`, meaning(h.reason), null]);
   let worst = -1;
-  for (let n = 0; n < model.insns; n++) if (worst < 0 || model.waited[n] > model.waited[worst]) worst = n;
+  for (let n = 0; n < model.insns; n++)
+    if (worst < 0 || model.waited[n] > model.waited[worst]) worst = n;
   if (worst >= 0 && model.waited[worst] > 0)
-    list.push([`Longest wait: #${model.index(worst)} for ${cyclesText(model.waited[worst])} (${model.causes[model.waitCause[worst] - 1]})`, model.line(worst), () => go.select(worst)]);
-  return list.length ? list.map(([text, note, action]) => el("div.hint", {}, action ? el("button.link", { type: "button", onclick: action }, text) : el("span", {}, text), el("div.note", {}, note))) : [el("p.quiet", {}, "Nothing stands out.")];
+    list.push([
+      `Longest stall: #${model.index(worst)} for ${cyclesText(model.waited[worst])} (${
+        model.stallReasons[model.waitReason[worst] - 1]})`,
+      model.line(worst), () => go.select(worst)
+    ]);
+  return list.length
+    ? list.map(
+        ([text, note, action]) => el(
+          "div.hint", {}, action ? el("button.link", {type: "button", onclick: action}, text) : el("span", {}, text),
+          el("div.note", {}, note)))
+    : [el("p.quiet", {}, "Nothing stands out.")];
 }
 
-export function meaning(cause) {
+export function meaning(reason) {
   return {
     sync: "a synchronous instruction waits until the one before has ended",
     raw: "it reads what an earlier instruction has not written yet",
@@ -116,5 +175,6 @@ export function meaning(cause) {
     dependency: "an entry that it names as a dependency has not ended",
     barrier: "a barrier has not been passed",
     group: "a group of entries has not ended",
-  }[cause] || "";
+  }[reason] ||
+    "";
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lanes of the engines, and the map of the whole run above them. At low zoom each column of pixels shows the share of
-// its time that went to work and to each cause; at high zoom each event is a block.
+// The lanes of the engines, and the map of the whole run above them. At low zoom each column of pixels shows the
+// fraction of its time that went to work and to each stall reason; at high zoom each event is a block.
 
-import { Chart, clip, cyclesLabel, gutter, ticks } from "./canvas.js";
-import { cycles as cyclesText, number, percent, time } from "./format.js";
-import { control, controlKeys, timeAt } from "./hit.js";
-import { color, ink } from "./palette.js";
+import {Chart, clip, cyclesLabel, gutter, ticks} from "./canvas.js";
+import {cycles as cyclesText, number, percent, time} from "./format.js";
+import {control, controlKeys, timeAt} from "./hit.js";
+import {color, ink} from "./palette.js";
 
 const AXIS = 22, BAND = 18, LANE = 34, GAP = 8;
 
@@ -17,14 +17,15 @@ function opaque(hex) {
 
 export class Timeline {
   constructor(model, view, canvas, tooltip) {
-    Object.assign(this, { model, view, canvas, tooltip });
+    Object.assign(this, {model, view, canvas, tooltip});
     this.bands = [];
-    if (model.steps.length) this.bands.push({ name: "step", list: model.steps, label: (s) => s.op + " " + s.position });
-    if (model.layers.length > 1) this.bands.push({ name: model.layerWord, list: model.layers, label: (l) => l.name });
+    if (model.steps.length) this.bands.push({name: "step", list: model.steps, label: (s) => s.op + " " + s.position});
+    if (model.layers.length > 1) this.bands.push({name: model.layerWord, list: model.layers, label: (l) => l.name});
     this.top = AXIS + this.bands.length * BAND + 4;
     this.chart = new Chart(canvas, () => this.top + model.lanes.length * (LANE + GAP), (c, w, h) => this.draw(c, w, h));
     view.onDraw(() => this.chart.draw());
-    control(view, canvas, { hover: (e) => this.hover(e), click: (e) => this.click(e), leave: () => (tooltip.hidden = true) });
+    control(
+      view, canvas, {hover: (e) => this.hover(e), click: (e) => this.click(e), leave: () => (tooltip.hidden = true)});
   }
 
   laneTop(i) {
@@ -32,7 +33,7 @@ export class Timeline {
   }
 
   draw(c, width, height) {
-    const { view, model } = this;
+    const {view, model} = this;
     const left = gutter(), plot = width - left;
     this.left = left;
     this.scale = plot / view.span;
@@ -64,8 +65,8 @@ export class Timeline {
   }
 
   drawAxis(c, width, height) {
-    const { view } = this;
-    const { step, list } = ticks(view.from, view.to, width - this.left);
+    const {view} = this;
+    const {step, list} = ticks(view.from, view.to, width - this.left);
     c.fillStyle = ink("quiet");
     c.strokeStyle = ink("grid");
     c.lineWidth = 1;
@@ -82,7 +83,7 @@ export class Timeline {
   }
 
   drawBand(c, width, band, y) {
-    const { view } = this;
+    const {view} = this;
     c.fillStyle = ink("quiet");
     c.fillText(clip(band.name, this.left - 8), 4, y + BAND / 2);
     c.save();
@@ -107,22 +108,26 @@ export class Timeline {
   }
 
   drawLane(c, lane, y, left, plot) {
-    const { view } = this;
+    const {view} = this;
     const first = lane.blocks.firstAfter(view.from), end = lane.blocks.firstStartingAt(view.to), count = end - first;
     const pixel = view.span / plot;
-    if (count <= plot / 2 && view.to <= this.model.detailEnd) this.drawBlocks(c, lane, y, first, end);
-    else if (pixel >= lane.sums[0].width || view.to > this.model.detailEnd) this.drawShares(c, y, left, plot, (kind, a, b) => lane.sums[kind].between(a, b), lane.sums.length);
-    else this.drawShares(c, y, left, plot, this.countShares(lane, first, end, plot), lane.sums.length);
+    if (count <= plot / 2 && view.to <= this.model.detailEnd)
+      this.drawBlocks(c, lane, y, first, end);
+    else if (pixel >= lane.sums[0].width || view.to > this.model.detailEnd)
+      this.drawShares(c, y, left, plot, (kind, a, b) => lane.sums[kind].between(a, b), lane.sums.length);
+    else
+      this.drawShares(c, y, left, plot, this.countShares(lane, first, end, plot), lane.sums.length);
     if (view.matches) this.drawMatches(c, lane, y, first, end, plot);
   }
 
   drawBlocks(c, lane, y, first, end) {
-    const { view, model } = this;
-    const { blocks } = lane;
+    const {view, model} = this;
+    const {blocks} = lane;
     this.drawn += end - first;
     for (let i = first; i < end; i++) {
       if (blocks.end[i] <= view.from) continue;
-      const x0 = Math.max(this.left - 2, this.x(blocks.start[i])), x1 = Math.min(this.left + view.span * this.scale + 2, this.x(blocks.end[i]));
+      const x0 = Math.max(this.left - 2, this.x(blocks.start[i])),
+            x1 = Math.min(this.left + view.span * this.scale + 2, this.x(blocks.end[i]));
       const w = Math.max(0.8, x1 - x0 - (x1 - x0 > 3 ? 0.8 : 0));
       const kind = blocks.kind[i], n = blocks.insn[i] - 1;
       const dim = view.matches && !(n >= 0 && view.matches[n]);
@@ -132,11 +137,11 @@ export class Timeline {
         c.fillRect(x0, y, w, LANE);
         this.label(c, x0, y, w, n >= 0 ? model.text(model.tables.insn.op[n]) : "", ink("on-work"));
       } else {
-        const cause = model.causes[kind - 1];
-        c.fillStyle = color(cause, kind);
+        const reason = model.stallReasons[kind - 1];
+        c.fillStyle = color(reason, kind);
         c.fillRect(x0, y + LANE * 0.3, w, LANE * 0.7);
         if (w > 6) this.hatch(c, x0, y + LANE * 0.3, w, LANE * 0.7);
-        this.label(c, x0, y + LANE * 0.3, w, cause, ink("on-stall"), LANE * 0.7);
+        this.label(c, x0, y + LANE * 0.3, w, reason, ink("on-stall"), LANE * 0.7);
       }
       if (n >= 0 && (n === view.selected || view.related.has(n))) {
         c.lineWidth = 2;
@@ -171,10 +176,10 @@ export class Timeline {
     c.restore();
   }
 
-  // Shares of each column of pixels, counted from the events in sight.
+  // Fractions of each column of pixels, counted from the visible events.
   countShares(lane, first, end, plot) {
     const columns = Math.ceil(plot) + 1, kinds = lane.sums.length, pixel = this.view.span / plot;
-    const { blocks } = lane;
+    const {blocks} = lane;
     const counts = new Float32Array(columns * kinds);
     this.drawn += end - first;
     for (let i = first; i < end; i++) {
@@ -182,7 +187,8 @@ export class Timeline {
       if (b <= 0) continue;
       a = Math.max(0, a);
       b = Math.min(columns, b);
-      for (let k = Math.floor(a); k < b; k++) counts[k * kinds + blocks.kind[i]] += (Math.min(b, k + 1) - Math.max(a, k)) * pixel;
+      for (let k = Math.floor(a); k < b; k++)
+        counts[k * kinds + blocks.kind[i]] += (Math.min(b, k + 1) - Math.max(a, k)) * pixel;
     }
     const from = this.view.from;
     return (kind, a) => counts[Math.round((a - from) / pixel) * kinds + kind];
@@ -190,22 +196,23 @@ export class Timeline {
 
   // Painted as pixels: thousands of small rectangles in each frame cost too much without graphics hardware.
   drawShares(c, y, left, plot, amount, kinds) {
-    const { view, model } = this;
+    const {view, model} = this;
     const pixel = view.span / plot, columns = Math.ceil(plot), rows = Math.round(LANE * (devicePixelRatio || 1));
     const image = new ImageData(columns, rows), words = new Uint32Array(image.data.buffer);
     const heights = new Float32Array(columns);
     for (let kind = 0; kind < kinds; kind++) {
-      const word = opaque(kind ? color(model.causes[kind - 1], kind) : color("work"));
+      const word = opaque(kind ? color(model.stallReasons[kind - 1], kind) : color("work"));
       for (let k = 0; k < plot; k++) {
         const a = view.from + k * pixel, share = amount(kind, a, a + pixel) / pixel;
         if (share <= 0.002) continue;
-        const low = Math.round(heights[k]), high = Math.min(rows, Math.max(low + 1, Math.round(heights[k] + share * rows)));
+        const low = Math.round(heights[k]),
+              high = Math.min(rows, Math.max(low + 1, Math.round(heights[k] + share * rows)));
         heights[k] = Math.min(rows, Math.max(heights[k] + share * rows, heights[k] + 0.6));
         for (let row = low; row < high; row++) words[(rows - 1 - row) * columns + k] = word;
       }
     }
     this.strip ??= new OffscreenCanvas(1, 1);
-    this.strip.width = columns; // which clears it
+    this.strip.width = columns;  // which clears it
     this.strip.height = rows;
     this.strip.getContext("2d").putImageData(image, 0, 0);
     c.imageSmoothingEnabled = false;
@@ -213,8 +220,8 @@ export class Timeline {
   }
 
   drawMatches(c, lane, y, first, end, plot) {
-    const { view } = this;
-    const { blocks } = lane;
+    const {view} = this;
+    const {blocks} = lane;
     const seen = new Uint8Array(Math.ceil(plot) + 2);
     c.fillStyle = ink("match");
     for (let i = first; i < end; i++) {
@@ -232,9 +239,10 @@ export class Timeline {
 
   // An arrow from the end of each instruction that the selected one waited for.
   drawLinks(c, width) {
-    const { view, model } = this;
+    const {view, model} = this;
     if (view.selected < 0) return;
-    for (const n of [...view.related, view.selected]) this.outline(c, n, n === view.selected ? ink("ink") : ink("accent"), width);
+    for (const n of [...view.related, view.selected])
+      this.outline(c, n, n === view.selected ? ink("ink") : ink("accent"), width);
     const to = this.laneOf(view.selected);
     for (const n of view.related) {
       const from = this.laneOf(n);
@@ -262,7 +270,7 @@ export class Timeline {
   }
 
   outline(c, n, stroke, width) {
-    const { view, model } = this;
+    const {view, model} = this;
     const i = this.laneOf(n);
     if (i < 0 || model.end[n] < view.from || model.start[n] > view.to) return;
     const x0 = Math.max(this.left, this.x(model.start[n])), x1 = Math.min(width, this.x(model.end[n]));
@@ -298,7 +306,7 @@ export class Timeline {
     c.lineTo(x, height);
     c.stroke();
     c.setLineDash([]);
-    if (width - x > 120) c.fillText("sums only from here on", x + 4, AXIS + 2);
+    if (width - x > 120) c.fillText("totals only from here on", x + 4, AXIS + 2);
   }
 
   // The block under a point: work before stalls.
@@ -310,48 +318,60 @@ export class Timeline {
     const t = timeAt(this.view, this.canvas, clientX), slack = 2 / this.scale;
     let best = -1, bestDistance = Infinity;
     for (let k = lane.blocks.firstAfter(t - slack); k < lane.blocks.length && lane.blocks.start[k] <= t + slack; k++) {
-      const distance = t < lane.blocks.start[k] ? lane.blocks.start[k] - t : t >= lane.blocks.end[k] ? t - lane.blocks.end[k] : 0;
+      const distance = t < lane.blocks.start[k] ? lane.blocks.start[k] - t
+        : t >= lane.blocks.end[k]               ? t - lane.blocks.end[k]
+                                                : 0;
       if (distance < bestDistance) {
         best = k;
         bestDistance = distance;
       }
     }
-    return { lane, block: best };
+    return {lane, block: best};
   }
 
   hover(e) {
     const at = this.blockAt(e.clientX, e.clientY);
-    const { tooltip, model } = this;
+    const {tooltip, model} = this;
     if (!at) {
       tooltip.hidden = true;
       return;
     }
-    const { lane, block } = at;
+    const {lane, block} = at;
     const lines = [];
     if (block >= 0) {
-      const { blocks } = lane;
+      const {blocks} = lane;
       const n = blocks.insn[block] - 1, cycles = blocks.end[block] - blocks.start[block];
-      const what = blocks.kind[block] ? "held by " + model.causes[blocks.kind[block] - 1] : lane.issues ? "issues" : "works";
+      const what = blocks.kind[block] ? `stalled (${model.stallReasons[blocks.kind[block] - 1]})`
+        : lane.issues ? "issues"
+                      : "works";
       lines.push(n >= 0 ? "#" + model.index(n) + "  " + model.line(n) : lane.name);
       lines.push(`${lane.name} ${what}, ${cyclesText(cycles)} from ${number(blocks.start[block])}`);
       if (!blocks.kind[block] && model.workRow[n] >= 0) {
-        const { work } = model.tables, row = model.workRow[n];
-        if (work.macs[row]) lines.push(number(work.macs[row]) + " MACs, " + (work.macs[row] / Math.max(1, work.cycles[row])).toFixed(1) + " a cycle");
+        const {work} = model.tables, row = model.workRow[n];
+        if (work.macs[row])
+          lines.push(
+            number(work.macs[row]) + " MACs, " + (work.macs[row] / Math.max(1, work.cycles[row])).toFixed(1) +
+            " a cycle");
         if (work.bytes[row]) lines.push(number(work.bytes[row]) + " bytes");
       }
       if (blocks.kind[block]) {
         const by = model.tables.stall.waits_for[blocks.row[block]] - 1;
         if (by >= 0 && by < model.insns) lines.push("waits for #" + model.index(by) + "  " + model.line(by));
       }
-      if (n >= 0 && model.place(n)) lines.push(model.place(n) + "  " + model.text(model.tables.insn.source[n]));
+      if (n >= 0 && model.sourceLocation(n))
+        lines.push(model.sourceLocation(n) + "  " + model.text(model.tables.insn.source[n]));
     } else {
       lines.push(lane.name + " is idle");
     }
     const pixel = this.view.span / (this.canvas.clientWidth - gutter());
     if (pixel > 2) {
       const t = timeAt(this.view, this.canvas, e.clientX), width = pixel * 4;
-      const parts = lane.sums.map((s, k) => [k ? model.causes[k - 1] : "work", s.between(t - width / 2, t + width / 2) / width]).filter(([, s]) => s > 0.005);
-      if (parts.length) lines.push("around here: " + parts.map(([name, s]) => name + " " + percent(Math.min(1, s))).join(", "));
+      const parts =
+        lane.sums
+          .map((s, k) => [k ? model.stallReasons[k - 1] : "work", s.between(t - width / 2, t + width / 2) / width])
+          .filter(([, s]) => s > 0.005);
+      if (parts.length)
+        lines.push("around here: " + parts.map(([name, s]) => name + " " + percent(Math.min(1, s))).join(", "));
     }
     showTooltip(tooltip, lines, e.clientX, e.clientY);
   }
@@ -376,10 +396,10 @@ export function showTooltip(tooltip, lines, x, y) {
   tooltip.style.top = (y + 18 + box.height > innerHeight ? y - box.height - 12 : y + 18) + "px";
 }
 
-// The whole run in a strip, and in it the part that is shown.
+// The whole run in a strip, with the visible interval framed.
 export class Minimap {
   constructor(model, view, canvas) {
-    Object.assign(this, { model, view, canvas });
+    Object.assign(this, {model, view, canvas});
     this.chart = new Chart(canvas, () => 48, (c, w, h) => this.draw(c, w, h));
     view.onDraw(() => this.chart.draw());
     const move = (e) => {
@@ -401,7 +421,7 @@ export class Minimap {
   picture(width, height, left) {
     const key = [width, height, ink("track")].join();
     if (this.key === key) return this.cache;
-    const { model } = this;
+    const {model} = this;
     const ratio = devicePixelRatio || 1;
     this.cache = new OffscreenCanvas(width * ratio, height * ratio);
     this.key = key;
@@ -418,7 +438,7 @@ export class Minimap {
         for (let kind = 0; kind < lane.sums.length; kind++) {
           const share = Math.min(1 - x, lane.sums[kind].between(a, a + pixel) / pixel);
           if (share <= 0.01) continue;
-          c.fillStyle = kind ? color(model.causes[kind - 1], kind) : color("work");
+          c.fillStyle = kind ? color(model.stallReasons[kind - 1], kind) : color("work");
           c.fillRect(left + k, y + h * (1 - x - share), 1.15, h * share);
           x += share;
         }
@@ -428,7 +448,7 @@ export class Minimap {
   }
 
   draw(c, width, height) {
-    const { view } = this;
+    const {view} = this;
     const left = gutter(), plot = width - left;
     c.drawImage(this.picture(width, height, left), 0, 0, width, height);
     c.font = "11px system-ui, sans-serif";
@@ -447,4 +467,5 @@ export class Minimap {
   }
 }
 
-export const rangeText = (view, hz) => `cycles ${number(view.from)} – ${number(view.to)} of ${number(view.total)}` + (hz ? ` · ${time(view.span / hz)}` : "");
+export const rangeText = (view, hz) => `cycles ${number(view.from)} – ${number(view.to)} of ${number(view.total)}` +
+  (hz ? ` · ${time(view.span / hz)}` : "");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all charts over time share: the cycles shown, the selected instruction, the search. Listeners draw at most once a frame.
+// State shared by all charts over time: visible cycles, selected instruction, search. Listeners draw at most once a
+// frame.
 
 export class View {
   constructor(total) {
@@ -7,8 +8,8 @@ export class View {
     this.from = 0;
     this.to = this.total;
     this.selected = -1;
-    this.related = new Set(); // instructions drawn beside the selected one
-    this.matches = null; // Uint8Array by instruction, or null
+    this.related = new Set();  // instructions drawn beside the selected one
+    this.matches = null;       // Uint8Array by instruction, or null
     this.drawers = [];
     this.selectors = [];
     this.pending = false;
@@ -38,8 +39,8 @@ export class View {
   }
 
   show(from, to) {
-    const least = Math.min(this.total, 12);
-    let span = Math.min(this.total, Math.max(least, to - from));
+    const minSpan = Math.min(this.total, 12);
+    let span = Math.min(this.total, Math.max(minSpan, to - from));
     const middle = (from + to) / 2;
     from = Math.max(0, Math.min(this.total - span, middle - span / 2));
     if (from === this.from && from + span === this.to) return;
@@ -63,10 +64,11 @@ export class View {
     this.show(0, this.total);
   }
 
-  // Moves, and zooms out if need be, until the cycles are in sight.
+  // Pans, and zooms out if necessary, until the cycles are visible.
   reveal(start, end) {
     const margin = (end - start) * 0.5 + 4;
-    if (end - start > this.span * 0.9) this.show(start - margin, end + margin);
+    if (end - start > this.span * 0.9)
+      this.show(start - margin, end + margin);
     else if (start < this.from || end > this.to) {
       const middle = (start + end) / 2;
       this.show(middle - this.span / 2, middle + this.span / 2);
