@@ -9,7 +9,7 @@
 
 #include "machine/cmdq/machine.h"
 
-#include "../tests/unit/cmdq_same.h"
+#include "../tests/unit/cmdq_paths.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,13 +39,13 @@ static tv_program *read_queue(const uint8_t *data, size_t size)
 }
 
 /* Space behind the end lets the last entries be plain, too. */
-static void read_both_ways(const uint8_t *data, size_t size)
+static void compare_reader_paths(const uint8_t *data, size_t size)
 {
     enum { SPACE = 64 };
     uint8_t *longer = malloc(size + SPACE);
     memcpy(longer, data, size);
     memset(longer + size, ' ', SPACE);
-    if (reading_compare(data, size, NULL) || reading_compare(longer, size + SPACE, NULL))
+    if (compare_paths(data, size, NULL) || compare_paths(longer, size + SPACE, NULL))
         abort();
     free(longer);
 }
@@ -129,7 +129,7 @@ static void write_twice(const tv_program *program, tv_program_format format)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    read_both_ways(data, size);
+    compare_reader_paths(data, size);
     tv_program *program = read_queue(data, size);
     if (!program)
         return 0;

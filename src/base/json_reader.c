@@ -89,11 +89,22 @@ static void release(void *context, void *bytes)
     free(block);
 }
 
+/* Grows large blocks in place where the system can, so that a long token does not take its size twice. */
 static void *reallocate(void *context, void *bytes, size_t size)
 {
     if (!bytes)
         return allocate(context, size);
-    size_t old_size = block_of(bytes)->size;
+    struct tv_json_block *block = block_of(bytes);
+    if (!block->in_reserve && size <= SIZE_MAX / 2) {
+        unlink_block(context, block);
+        struct tv_json_block *grown = realloc(block, sizeof *grown + size);
+        link_block(context, grown ? grown : block);
+        if (grown) {
+            grown->size = size;
+            return grown->bytes;
+        }
+    }
+    size_t old_size = block->size;
     void *copy = allocate(context, size);
     memcpy(copy, bytes, old_size < size ? old_size : size);
     release(context, bytes);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues without text: fields come one by one, entries are checked and stored as those of a file. */
+/* Builds queues from calls: an entry is checked and stored as one that is read from a file. */
 #include "queue/builder.h"
 
 #include <stdlib.h>
 
 #include "queue/reader.h"
 
-/* What is printed before the first entry, when the queue is saved. */
-enum { LINES_BEFORE = 2 };
+/* Lines of a saved queue before its first entry. */
+enum { HEADER_LINES = 2 };
 
 struct tv_queue_builder {
     reader r;
-    uint8_t first[CMDQ_FIELDS]; /* of the fields of the same name */
-    bool member;                /* fields are members of an object */
+    uint8_t first[CMDQ_FIELDS]; /* by field: the first field of the same name */
+    bool member;                /* the next fields are members of an object */
 };
 
 static void find_first_fields(tv_queue_builder *b)
@@ -23,14 +23,24 @@ static void find_first_fields(tv_queue_builder *b)
             b->first[f]++;
 }
 
-/* Entries of a new queue stand where those of an old one stood. */
-static void reuse(cmdq_queue *q, tv_program *old)
+/* Moves the array of `from`, emptied, to `to`, which has none. */
+static void move_units(cmdq_unit_vec *to, cmdq_unit_vec *from)
 {
-    cmdq_queue *had = old->form_data;
-    tv_buf_reuse(&q->entry_buf, &had->entry_buf);
-    tv_buf_reuse(&q->values, &had->values);
-    tv_buf_reuse(&q->lists, &had->lists);
-    tv_arena_reuse(&q->arena, &had->arena);
+    *to = *from;
+    to->count = 0;
+    *from = (cmdq_unit_vec){0};
+}
+
+/* Moves the memory of the old program's queue to `q`. */
+static void reuse_memory(cmdq_queue *q, tv_program *old)
+{
+    cmdq_queue *from = old->form_data;
+    q->entries = from->entries;
+    q->entries.count = 0;
+    from->entries = (cmdq_entry_vec){0};
+    move_units(&q->values, &from->values);
+    move_units(&q->lists, &from->lists);
+    tv_arena_reuse(&q->arena, &from->arena);
 }
 
 tv_status tv_queue_builder_new(const char *name, tv_sv metadata, tv_program *old, const tv_diag_sink *sink,
@@ -47,7 +57,7 @@ tv_status tv_queue_builder_new(const char *name, tv_sv metadata, tv_program *old
     memcpy((void *)(uintptr_t)input.data, metadata.ptr, metadata.len);
     tv_status status = cmdq_reader_init(&b->r, name, &input, sink);
     if (status == TV_OK && old)
-        reuse(b->r.queue, old);
+        reuse_memory(b->r.queue, old);
     tv_program_free(old);
     if (status != TV_OK) {
         free(b);
@@ -62,51 +72,51 @@ tv_status tv_queue_builder_new(const char *name, tv_sv metadata, tv_program *old
     return TV_OK;
 }
 
-static field_value *add(tv_queue_builder *b, cmdq_field field, value_kind kind)
+static field_value *add_field(tv_queue_builder *b, cmdq_field field, value_kind kind)
 {
     unsigned name = b->first[field];
-    assert(!cmdq_reader_find(&b->r, name, b->member));
-    field_value *g = cmdq_reader_add(&b->r, name, b->member, 0);
-    g->kind = (uint8_t)kind;
-    return g;
+    assert(!cmdq_reader_find_field(&b->r, name, b->member));
+    field_value *v = cmdq_reader_add_field(&b->r, name, b->member, 0);
+    v->kind = (uint8_t)kind;
+    return v;
 }
 
 void tv_queue_builder_opcode(tv_queue_builder *b, cmdq_opcode opcode)
 {
     b->r.entry_failed = b->member = false;
-    b->r.line = b->r.entry_line = b->r.queue->count + 1 + LINES_BEFORE;
-    cmdq_reader_clear(&b->r);
+    b->r.line = b->r.entry_line = cmdq_entry_count(b->r.queue) + 1 + HEADER_LINES;
+    cmdq_reader_clear_fields(&b->r);
     b->r.has_opcode = true;
     b->r.opcode = opcode;
 }
 
 void tv_queue_builder_integer(tv_queue_builder *b, cmdq_field field, uint64_t value)
 {
-    field_value *g = add(b, field, VALUE_INTEGER);
-    g->huge = value > INT64_MAX;
-    g->integer = (int64_t)value;
-    g->real = (double)value;
+    field_value *v = add_field(b, field, VALUE_INTEGER);
+    v->overflow = value > INT64_MAX;
+    v->integer = (int64_t)value;
+    v->real = (double)value;
 }
 
 void tv_queue_builder_real(tv_queue_builder *b, cmdq_field field, double value)
 {
-    add(b, field, VALUE_REAL)->real = value;
+    add_field(b, field, VALUE_REAL)->real = value;
 }
 
 void tv_queue_builder_flag(tv_queue_builder *b, cmdq_field field, bool value)
 {
-    add(b, field, VALUE_BOOLEAN)->integer = value;
+    add_field(b, field, VALUE_BOOLEAN)->integer = value;
 }
 
 void tv_queue_builder_text(tv_queue_builder *b, cmdq_field field, const char *text)
 {
-    field_value *g = add(b, field, VALUE_TEXT);
-    g->text = cmdq_reader_intern(&b->r, tv_sv_of(text));
+    field_value *v = add_field(b, field, VALUE_TEXT);
+    v->string = cmdq_reader_intern(&b->r, tv_sv_of(text));
 }
 
 void tv_queue_builder_object(tv_queue_builder *b, cmdq_field field)
 {
-    add(b, field, VALUE_OBJECT);
+    add_field(b, field, VALUE_OBJECT);
     b->member = true;
 }
 
@@ -116,14 +126,16 @@ uint32_t tv_queue_builder_end_entry(tv_queue_builder *b, const char *layer, cons
     if (layer)
         tv_queue_builder_text(b, CMDQ_F_layer_id, layer);
     if (count) {
-        add(b, CMDQ_F_deps_before, VALUE_IDS)->count = count;
-        tv_buf_append(&b->r.ids, deps, count * sizeof *deps);
+        add_field(b, CMDQ_F_deps_before, VALUE_IDS)->count = count;
+        uint32_t *ids = TV_VEC_EXTEND(&b->r.ids, count);
+        if (ids)
+            memcpy(ids, deps, count * sizeof *ids);
     }
-    cmdq_reader_finish_entry(&b->r);
-    return b->r.queue->count - 1;
+    cmdq_reader_store_entry(&b->r);
+    return cmdq_entry_count(b->r.queue) - 1;
 }
 
-uint32_t tv_queue_builder_count(const tv_queue_builder *b) { return b->r.queue->count; }
+uint32_t tv_queue_builder_count(const tv_queue_builder *b) { return cmdq_entry_count(b->r.queue); }
 
 tv_status tv_queue_builder_finish(tv_queue_builder *b, tv_program **out)
 {

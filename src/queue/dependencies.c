@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dependencies of entries. */
+/* Dependencies between entries: checks, the graph, the order of execution. */
 #include "queue/dependencies.h"
 
 #include <inttypes.h>
@@ -45,14 +45,14 @@ static const char *list_name(const cmdq_entry *e, unsigned which)
 
 static void check_lists(dep_checker *l, uint32_t i)
 {
-    const cmdq_entry *e = &l->queue->entries[i];
+    const cmdq_entry *e = &l->queue->entries.data[i];
     for (unsigned which = 0; which < CMDQ_LISTS; which++) {
         cmdq_ids ids = cmdq_entry_list(l->queue, e, which);
         for (uint32_t k = 0; k < ids.count; k++) {
-            if (ids.at[k] >= l->queue->count)
+            if (ids.at[k] >= cmdq_entry_count(l->queue))
                 report_error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' names entry %" PRIu32 "; the last is %" PRIu32,
-                             list_name(e, which), ids.at[k], l->queue->count - 1);
-            else if (l->queue->entries[which == CMDQ_DEPS_AFTER ? i : ids.at[k]].opcode == CMDQ_END)
+                             list_name(e, which), ids.at[k], cmdq_entry_count(l->queue) - 1);
+            else if (l->queue->entries.data[which == CMDQ_DEPS_AFTER ? i : ids.at[k]].opcode == CMDQ_END)
                 report_error(l, CMDQ_CODE_CYCLE, i, NULL, "END waits for every entry, so that none can wait for it");
             else if (ids.at[k] == i)
                 report_error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' of entry %" PRIu32 " names itself",
@@ -66,27 +66,27 @@ static void check_lists(dep_checker *l, uint32_t i)
 static void check_end(dep_checker *l)
 {
     const cmdq_queue *q = l->queue;
-    for (uint32_t i = 0; i < q->count; i++)
-        if ((q->entries[i].opcode == CMDQ_END) != (i + 1 == q->count)) {
-            if (i + 1 == q->count)
+    for (uint32_t i = 0; i < cmdq_entry_count(q); i++)
+        if ((q->entries.data[i].opcode == CMDQ_END) != (i + 1 == cmdq_entry_count(q))) {
+            if (i + 1 == cmdq_entry_count(q))
                 report_error(l, CMDQ_CODE_END, i, "add {\"opcode\": \"END\"}", "the last entry is not END");
             else
                 report_error(l, CMDQ_CODE_END, i, NULL, "entries follow END");
             return;
         }
-    if (q->count == 0)
+    if (cmdq_entry_count(q) == 0)
         tv_report(l->sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_END],
                   &(tv_source_loc){.file = l->program->files[0], .index = -1}, "add {\"opcode\": \"END\"}",
                   "the queue is empty");
-    l->errors += q->count == 0;
+    l->errors += cmdq_entry_count(q) == 0;
 }
 
 /* An opcode that is younger than the version that the file names: once each. */
 static void check_versions(dep_checker *l)
 {
     bool known[CMDQ_OPCODES] = {false};
-    for (uint32_t i = 0; i < l->queue->count; i++) {
-        unsigned opcode = l->queue->entries[i].opcode;
+    for (uint32_t i = 0; i < cmdq_entry_count(l->queue); i++) {
+        unsigned opcode = l->queue->entries.data[i].opcode;
         const char *since = tv_isa_cmdq.insns[opcode].since; /* "1.N" */
         if (known[opcode])
             continue;
@@ -110,8 +110,8 @@ static void resolve_groups(dep_checker *l)
         tv_fail_memory(l->sink);
         return;
     }
-    for (uint32_t i = 0; i < q->count; i++) {
-        cmdq_entry *e = &q->entries[i];
+    for (uint32_t i = 0; i < cmdq_entry_count(q); i++) {
+        cmdq_entry *e = &q->entries.data[i];
         if (e->wait_group) {
             uint32_t name = e->wait_group;
             e->wait_group = group[name];
@@ -135,23 +135,23 @@ unsigned cmdq_resolve_dependencies(tv_program *program, cmdq_queue *queue, const
 {
     dep_checker l = {program, queue, sink, 0};
     check_end(&l);
-    for (uint32_t i = 0; i < queue->count; i++)
+    for (uint32_t i = 0; i < cmdq_entry_count(queue); i++)
         check_lists(&l, i);
     resolve_groups(&l);
     check_versions(&l);
     if (l.errors || !queue->has_forward_deps)
         return l.errors;
     cmdq_graph graph;
-    uint32_t *order = calloc(queue->count, sizeof *order), blocked = UINT32_MAX;
-    if (!order || !cmdq_graph_init(queue, queue->count, &graph)) {
+    uint32_t *order = calloc(cmdq_entry_count(queue), sizeof *order), blocked = UINT32_MAX;
+    if (!order || !cmdq_graph_init(queue, cmdq_entry_count(queue), &graph)) {
         free(order);
         tv_fail_memory(sink);
         return 1;
     }
-    if (!cmdq_order(queue, &graph, queue->count, NULL, order, &blocked)) {
+    if (!cmdq_order(queue, &graph, cmdq_entry_count(queue), NULL, order, &blocked)) {
         tv_buf cycle = {0};
         if (blocked != UINT32_MAX)
-            cmdq_print_cycle(queue, &graph, queue->count, NULL, blocked, &cycle);
+            cmdq_print_cycle(queue, &graph, cmdq_entry_count(queue), NULL, blocked, &cycle);
         report_error(&l, CMDQ_CODE_CYCLE, blocked == UINT32_MAX ? 0 : blocked, NULL, "entries wait for each other: %s",
                      tv_buf_cstr(&cycle));
         tv_buf_fini(&cycle);
@@ -169,7 +169,7 @@ typedef void edge_visitor(cmdq_graph *graph, uint32_t before, uint32_t after);
 static void visit_edges(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph, edge_visitor *edge)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const cmdq_entry *e = &queue->entries[i];
+        const cmdq_entry *e = &queue->entries.data[i];
         for (unsigned which = 0; which < CMDQ_LISTS; which++) {
             cmdq_ids ids = cmdq_entry_list(queue, e, which);
             for (uint32_t k = 0; k < ids.count; k++)
@@ -213,7 +213,7 @@ bool cmdq_graph_init(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph)
     }
     for (uint32_t i = 0; i < count; i++) {
         graph->barrier[i] = graph->barrier_count;
-        graph->barrier_count += queue->entries[i].opcode == CMDQ_BARRIER;
+        graph->barrier_count += queue->entries.data[i].opcode == CMDQ_BARRIER;
     }
     visit_edges(queue, count, graph, count_edge);
     for (uint32_t i = 0; i < count; i++)
@@ -229,7 +229,7 @@ bool cmdq_graph_init(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph)
         graph->first[i] = graph->first[i - 1];
     graph->first[0] = 0;
     for (uint32_t i = 0, b = 0; i < count; i++)
-        if (queue->entries[i].opcode == CMDQ_BARRIER)
+        if (queue->entries.data[i].opcode == CMDQ_BARRIER)
             graph->barriers[b++] = i;
     return true;
 }
@@ -327,7 +327,7 @@ static uint32_t sort_entries(const cmdq_queue *queue, const cmdq_graph *graph, u
             release_entry(s, graph->next[k]);
         if (s->next_in_queue[i] != UINT32_MAX)
             release_entry(s, s->next_in_queue[i]);
-        if (queue->entries[i].opcode != CMDQ_BARRIER)
+        if (queue->entries.data[i].opcode != CMDQ_BARRIER)
             continue;
         uint32_t next =
             graph->barrier[i] + 1; /* barriers wait for each other, so that the last before an entry says it all */
@@ -361,7 +361,7 @@ static uint32_t *find_blockers(const cmdq_queue *queue, uint32_t count, const so
         return NULL;
     memset(blockers, 0xFF, ((size_t)count + 1) * sizeof *blockers);
     for (uint32_t k = 0; k < count; k++) {
-        cmdq_ids after = cmdq_entry_list(queue, &queue->entries[k], CMDQ_DEPS_AFTER);
+        cmdq_ids after = cmdq_entry_list(queue, &queue->entries.data[k], CMDQ_DEPS_AFTER);
         if (!s->pending[k])
             continue;
         if (s->next_in_queue[k] != UINT32_MAX)
@@ -377,7 +377,7 @@ static uint32_t *find_blockers(const cmdq_queue *queue, uint32_t count, const so
 static uint32_t blocked_predecessor(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const sorter *s,
                                     const uint32_t *blockers, uint32_t i)
 {
-    const cmdq_entry *e = &queue->entries[i];
+    const cmdq_entry *e = &queue->entries.data[i];
     if (e->wait_group && s->pending[e->wait_group - 1])
         return e->wait_group - 1;
     for (unsigned which = CMDQ_DEPS_BEFORE; which <= CMDQ_TARGETS; which += CMDQ_TARGETS) {
@@ -412,7 +412,7 @@ void cmdq_print_cycle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t
     for (unsigned n = 0; n < SHOWN; n++) {
         uint32_t before = blocked_predecessor(queue, graph, count, &s, blockers, at);
         tv_buf_printf(out, "%s%" PRIu32 " (%s) waits for %" PRIu32, n ? ", " : "", at,
-                      cmdq_opcode_name(&queue->entries[at]), before);
+                      cmdq_opcode_name(&queue->entries.data[at]), before);
         at = before;
         if (at == begin)
             break;

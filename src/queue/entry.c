@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An entry of a queue, when all of its fields are known: checked against the opcode table, and stored compactly. */
+/* Checks the fields of an entry against the opcode table, and stores the entry. */
 #include <inttypes.h>
 
 #include "queue/reader.h"
@@ -21,27 +21,27 @@ void cmdq_reader_report_unknown(reader *r, const tv_insn *insn, tv_sv name, uint
                       TV_SV_ARG(name));
 }
 
-static bool has_type(const tv_parameter *p, const field_value *g)
+static bool has_type(const tv_parameter *p, const field_value *v)
 {
     switch (p->type) {
     case TV_PARAMETER_INTEGER:
-        return g->kind == VALUE_INTEGER;
+        return v->kind == VALUE_INTEGER;
     case TV_PARAMETER_REAL:
-        return g->kind == VALUE_INTEGER || g->kind == VALUE_REAL;
+        return v->kind == VALUE_INTEGER || v->kind == VALUE_REAL;
     case TV_PARAMETER_BOOLEAN:
-        return g->kind == VALUE_BOOLEAN;
+        return v->kind == VALUE_BOOLEAN;
     case TV_PARAMETER_ENUM:
     case TV_PARAMETER_TEXT:
-        return g->kind == VALUE_TEXT;
+        return v->kind == VALUE_TEXT;
     case TV_PARAMETER_IDS:
-        return g->kind == VALUE_IDS;
+        return v->kind == VALUE_IDS;
     case TV_PARAMETER_OBJECT:
-        return g->kind == VALUE_OBJECT;
+        return v->kind == VALUE_OBJECT;
     }
     return false;
 }
 
-static void report_type(reader *r, const tv_parameter *p, const field_value *g)
+static void report_type(reader *r, const tv_parameter *p, const field_value *v)
 {
     static const char *const expected[] = {
         [TV_PARAMETER_INTEGER] = "an integer",    [TV_PARAMETER_REAL] = "a number",
@@ -53,8 +53,8 @@ static void report_type(reader *r, const tv_parameter *p, const field_value *g)
         [VALUE_INTEGER] = "an integer", [VALUE_REAL] = "a number with a fraction or exponent",
         [VALUE_TEXT] = "a string",      [VALUE_IDS] = "a list",
         [VALUE_OBJECT] = "an object"};
-    cmdq_reader_error(r, CMDQ_CODE_TYPE, g->at, NULL, "'%s' takes %s, not %s", p->name, expected[p->type],
-                      found[g->kind]);
+    cmdq_reader_error(r, CMDQ_CODE_TYPE, v->offset, NULL, "'%s' takes %s, not %s", p->name, expected[p->type],
+                      found[v->kind]);
 }
 
 /* "2, 4, 8, 16 or 32" */
@@ -66,40 +66,40 @@ static void print_set(uint64_t set, char text[64])
             n += (size_t)snprintf(text + n, 64 - n, "%s%u", n == 0 ? "" : set == 1 ? " or " : ", ", i);
 }
 
-static bool check_integer(reader *r, const tv_parameter *p, const field_value *g)
+static bool check_integer(reader *r, const tv_parameter *p, const field_value *v)
 {
     char hint[64], number[32] = "the number";
-    bool legal = !g->huge && g->integer >= 0 && (uint64_t)g->integer >= p->min && (uint64_t)g->integer <= p->max;
+    bool legal = !v->overflow && v->integer >= 0 && (uint64_t)v->integer >= p->min && (uint64_t)v->integer <= p->max;
     if (legal && p->allowed)
-        legal = g->integer < 64 && (p->allowed >> g->integer & 1);
+        legal = v->integer < 64 && (p->allowed >> v->integer & 1);
     if (legal)
         return true;
     if (p->allowed)
         print_set(p->allowed, hint);
     else
         snprintf(hint, sizeof hint, "it takes %" PRIu64 " to %" PRIu64, p->min, p->max);
-    if (!g->huge)
-        snprintf(number, sizeof number, "%" PRId64, g->integer);
-    cmdq_reader_error(r, CMDQ_CODE_RANGE, g->at, hint, "%s is out of range for '%s'", number, p->name);
+    if (!v->overflow)
+        snprintf(number, sizeof number, "%" PRId64, v->integer);
+    cmdq_reader_error(r, CMDQ_CODE_RANGE, v->offset, hint, "%s is out of range for '%s'", number, p->name);
     return false;
 }
 
-/* The index of a word in the field's list. */
-static bool check_enum(reader *r, const tv_parameter *p, const field_value *g, uint32_t *index)
+/* *index: the index of the string among the names of the field. */
+static bool check_enum(reader *r, const tv_parameter *p, const field_value *v, uint32_t *index)
 {
     char hint[96] = "it takes";
-    const char *text = r->queue->strings[g->text];
+    const char *text = r->queue->strings[v->string];
     for (*index = 0; p->enum_names[*index]; ++*index) {
         if (strcmp(p->enum_names[*index], text) == 0)
             return true;
         size_t n = strlen(hint);
         snprintf(hint + n, sizeof hint - n, "%s %s", *index ? "," : "", p->enum_names[*index]);
     }
-    cmdq_reader_error(r, CMDQ_CODE_RANGE, g->at, hint, "'%s' cannot be '%.40s'", p->name, text);
+    cmdq_reader_error(r, CMDQ_CODE_RANGE, v->offset, hint, "'%s' cannot be '%.40s'", p->name, text);
     return false;
 }
 
-static bool check_real(reader *r, const tv_parameter *p, const field_value *g, float x)
+static bool check_real(reader *r, const tv_parameter *p, const field_value *v, float x)
 {
     static const char *const expected[] = {[TV_ANY_SIGN] = "a finite number",
                                            [TV_NOT_ZERO] = "a finite number that is not 0",
@@ -109,55 +109,59 @@ static bool check_real(reader *r, const tv_parameter *p, const field_value *g, f
                                                               : p->allowed == TV_POSITIVE ? x > 0
                                                                                           : x >= 0));
     if (!legal)
-        cmdq_reader_error(r, CMDQ_CODE_RANGE, g->at, "it counts as rounded to binary32", "'%s' takes %s", p->name,
+        cmdq_reader_error(r, CMDQ_CODE_RANGE, v->offset, "it is rounded to binary32", "'%s' takes %s", p->name,
                           expected[p->allowed]);
     return legal;
 }
 
-/* The words of a value in the pool. False: it is wrong, and that has been said. */
-static bool encode_value(reader *r, const tv_parameter *p, const field_value *g, uint32_t size[2])
+/* Encodes a value as units of the pool. Returns false if it was rejected. */
+static bool encode_value(reader *r, const tv_parameter *p, const field_value *v, uint32_t units[2])
 {
-    double real = g->kind == VALUE_INTEGER ? g->real : g->kind == VALUE_REAL ? g->real : 0;
-    if (!has_type(p, g)) {
-        report_type(r, p, g);
+    double real = v->kind == VALUE_INTEGER || v->kind == VALUE_REAL ? v->real : 0;
+    if (!has_type(p, v)) {
+        report_type(r, p, v);
         return false;
     }
     switch (p->type) {
     case TV_PARAMETER_INTEGER:
-        size[0] = (uint32_t)g->integer;
-        size[1] = (uint32_t)((uint64_t)g->integer >> 32);
-        return check_integer(r, p, g);
+        units[0] = (uint32_t)v->integer;
+        units[1] = (uint32_t)((uint64_t)v->integer >> 32);
+        return check_integer(r, p, v);
     case TV_PARAMETER_REAL:
-        memcpy(size, &real, sizeof real);
-        return check_real(r, p, g, (float)real);
+        memcpy(units, &real, sizeof real);
+        return check_real(r, p, v, (float)real);
     case TV_PARAMETER_ENUM:
-        return check_enum(r, p, g, &size[0]);
+        return check_enum(r, p, v, &units[0]);
     case TV_PARAMETER_BOOLEAN:
-        size[0] = (uint32_t)g->integer;
+        units[0] = (uint32_t)v->integer;
         return true;
-    default:
-        size[0] = g->text;
+    case TV_PARAMETER_TEXT:
+        units[0] = v->string;
+        return true;
+    case TV_PARAMETER_IDS: /* stored by store_lists */
+    case TV_PARAMETER_OBJECT:
         return true;
     }
+    return false;
 }
 
-/* Appends the entry's lists of ids, empty ones for those that it has not. */
+/* Stores the entry's lists of ids, empty ones where it has none. */
 static void store_lists(reader *r, uint8_t opcode)
 {
     const field_value *lists[CMDQ_LISTS] = {
-        cmdq_reader_find(r, CMDQ_F_deps_before, false), cmdq_reader_find(r, CMDQ_F_deps_after, false),
-        cmdq_reader_find(r, opcode == CMDQ_BARRIER ? CMDQ_F_wait_for : CMDQ_F_group, false)};
+        cmdq_reader_find_field(r, CMDQ_F_deps_before, false), cmdq_reader_find_field(r, CMDQ_F_deps_after, false),
+        cmdq_reader_find_field(r, opcode == CMDQ_BARRIER ? CMDQ_F_wait_for : CMDQ_F_group, false)};
     size_t size = CMDQ_LISTS;
     for (unsigned i = 0; i < CMDQ_LISTS; i++) {
         lists[i] = lists[i] && lists[i]->kind == VALUE_IDS && !r->ids.failed ? lists[i] : NULL;
         size += lists[i] ? lists[i]->count : 0;
     }
-    uint32_t *out = tv_buf_extend(&r->queue->lists, size * sizeof *out);
+    uint32_t *out = TV_VEC_EXTEND(&r->queue->lists, size);
     for (unsigned i = 0; out && i < CMDQ_LISTS; i++) {
         uint32_t count = lists[i] ? lists[i]->count : 0;
         *out++ = count;
         if (count)
-            memcpy(out, (const uint32_t *)(const void *)r->ids.data + lists[i]->text, count * sizeof *out);
+            memcpy(out, r->ids.data + lists[i]->string, count * sizeof *out);
         out += count;
     }
 }
@@ -168,22 +172,23 @@ static void check_common(reader *r, cmdq_entry *e)
                                     CMDQ_F_wait_group};
     for (unsigned i = 0; i < TV_COUNTOF(typed); i++) {
         const tv_parameter *p = &tv_isa_cmdq.parameters[typed[i]];
-        const field_value *g = cmdq_reader_find(r, typed[i], false);
-        bool none = g && g->kind == VALUE_NULL && typed[i] == CMDQ_F_layer_id;
-        if (!g || none)
+        const field_value *v = cmdq_reader_find_field(r, typed[i], false);
+        bool none = v && v->kind == VALUE_NULL && typed[i] == CMDQ_F_layer_id;
+        if (!v || none)
             continue;
-        if (!has_type(p, g)) {
-            report_type(r, p, g);
+        if (!has_type(p, v)) {
+            report_type(r, p, v);
         } else if (typed[i] == CMDQ_F_id) {
-            if (g->huge || g->integer != (int64_t)r->queue->count)
-                cmdq_reader_error(r, CMDQ_CODE_ID, g->at, "leave it away, and it is the position",
-                                  "the id is not the position %" PRIu32, r->queue->count);
+            if (v->overflow || v->integer != (int64_t)cmdq_entry_count(r->queue))
+                cmdq_reader_error(r, CMDQ_CODE_ID, v->offset, "leave it out, and it is the position",
+                                  "the id is not the position %" PRIu32, cmdq_entry_count(r->queue));
         } else if (typed[i] == CMDQ_F_layer_id) {
-            e->layer = g->text;
+            e->layer = v->string;
         } else if (typed[i] == CMDQ_F_wait_group) {
-            if (!g->text)
-                cmdq_reader_error(r, CMDQ_CODE_RANGE, g->at, "give the name of a SYNC_GROUP", "'wait_group' is empty");
-            e->wait_group = g->text; /* a text for now: groups are found when all are known */
+            if (!v->string)
+                cmdq_reader_error(r, CMDQ_CODE_RANGE, v->offset, "give the name of a SYNC_GROUP",
+                                  "'wait_group' is empty");
+            e->wait_group = v->string; /* the number of the name; cmdq_resolve_dependencies finds the group */
         }
     }
 }
@@ -198,11 +203,11 @@ static void report_missing(reader *r, const tv_insn *insn, uint64_t missing)
                           tv_isa_cmdq.parameters[insn->parameters[u].parameter].name);
     char hint[80];
     snprintf(hint, sizeof hint, "`trivet isa cmdq %s` lists its fields", insn->id);
-    cmdq_reader_error(r, CMDQ_CODE_MISSING, r->entry_at, hint, "%s lacks %s", insn->id, tv_buf_cstr(&names));
+    cmdq_reader_error(r, CMDQ_CODE_MISSING, r->entry_offset, hint, "%s lacks %s", insn->id, tv_buf_cstr(&names));
     tv_buf_fini(&names);
 }
 
-/* Fields that say something only together. */
+/* Checks fields that need each other, and warns of a deprecated opcode. */
 static void check_pairs(reader *r, const cmdq_entry *e, const tv_insn *insn)
 {
     static const uint8_t pairs[][2] = {{CMDQ_F_bias_bank, CMDQ_F_bias_offset},
@@ -212,36 +217,36 @@ static void check_pairs(reader *r, const cmdq_entry *e, const tv_insn *insn)
     const cmdq_queue *q = r->queue;
     for (unsigned i = 0; i < TV_COUNTOF(pairs); i++)
         if (cmdq_has_field(q, e, pairs[i][0]) != cmdq_has_field(q, e, pairs[i][1]))
-            cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_at, NULL, "'%s' and '%s' go together",
+            cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_offset, NULL, "'%s' and '%s' go together",
                               tv_isa_cmdq.parameters[pairs[i][0]].name, tv_isa_cmdq.parameters[pairs[i][1]].name);
     if (cmdq_has_field(q, e, CMDQ_F_wgt_group) && !cmdq_has_field(q, e, CMDQ_F_wgt_scale_bank))
-        cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_at, "a scale for each group stands there",
+        cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_offset, "it holds a scale for each group",
                           "'wgt_group' needs 'wgt_scale_bank'");
     if (cmdq_has_field(q, e, CMDQ_F_stride_bytes) && cmdq_integer(q, e, CMDQ_F_stride_bytes) &&
         !cmdq_has_field(q, e, CMDQ_F_row_elements))
-        cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_at, "how long is a row?",
+        cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_offset, "it is the length of a row",
                           "'stride_bytes' needs 'row_elements'");
     if (insn->deprecated_since) {
-        tv_source_loc loc = cmdq_reader_loc(r, r->entry_at);
+        tv_source_loc loc = cmdq_reader_loc(r, r->entry_offset);
         tv_report(r->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_DEPRECATED], &loc, NULL,
                   "%s is deprecated since version %s", insn->id, insn->deprecated_since);
     }
 }
 
-/* Puts the fields into the pool, in the order of the opcode's list. */
+/* Stores the values of the fields in the pool, in the order of the opcode's list. */
 static void store_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
 {
     const cmdq_layout *layout = &r->queue->layout;
     uint8_t from[64];
-    uint32_t size[2 * 64];
+    uint32_t units[2 * 64];
     for (unsigned i = 0; i < r->field_count; i++) {
-        const field_value *g = &r->fields[i];
-        if (g->name < CMDQ_COMMON_FIELDS && !g->member)
+        const field_value *v = &r->fields[i];
+        if (v->name < CMDQ_COMMON_FIELDS && !v->member)
             continue;
-        uint8_t use = layout->by_name[e->opcode][g->name];
+        uint8_t use = layout->by_name[e->opcode][v->name];
         bool member = use != CMDQ_NO_USE && insn->parameters[use].presence >= TV_MEMBER;
-        if (use == CMDQ_NO_USE || member != g->member) {
-            cmdq_reader_report_unknown(r, insn, tv_sv_of(tv_isa_cmdq.parameters[g->name].name), g->at);
+        if (use == CMDQ_NO_USE || member != v->member) {
+            cmdq_reader_report_unknown(r, insn, tv_sv_of(tv_isa_cmdq.parameters[v->name].name), v->offset);
             continue;
         }
         e->present |= UINT64_C(1) << use;
@@ -250,14 +255,15 @@ static void store_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
     unsigned count = 0;
     for (uint64_t pending = e->present; pending; pending &= pending - 1) {
         unsigned u = (unsigned)__builtin_ctzll(pending), f = insn->parameters[u].parameter;
-        size[count + 1] = 0;
-        if (encode_value(r, &tv_isa_cmdq.parameters[f], &r->fields[from[u]], size + count))
+        units[count + 1] = 0;
+        if (encode_value(r, &tv_isa_cmdq.parameters[f], &r->fields[from[u]], units + count))
             count += layout->size[f];
     }
-    tv_buf_append(&r->queue->values, size, count * sizeof size[0]);
+    uint32_t *stored = TV_VEC_EXTEND(&r->queue->values, count);
+    if (stored)
+        memcpy(stored, units, count * sizeof *stored);
     uint64_t required = layout->required[e->opcode];
-    if (cmdq_has_field(r->queue, e, CMDQ_F_kv_range_desc) &&
-        !r->entry_failed) /* of another type it has no members to miss */
+    if (cmdq_has_field(r->queue, e, CMDQ_F_kv_range_desc) && !r->entry_failed) /* with another type it has no members */
         required |= layout->required_members[e->opcode];
     if (required & ~e->present)
         report_missing(r, insn, required & ~e->present);
@@ -265,29 +271,28 @@ static void store_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
 
 static void report_opcode(reader *r)
 {
-    const field_value *g = cmdq_reader_find(r, CMDQ_F_opcode, false);
-    if (!g) {
-        cmdq_reader_error(r, CMDQ_CODE_MISSING, r->entry_at, NULL, "the entry lacks 'opcode'");
+    const field_value *v = cmdq_reader_find_field(r, CMDQ_F_opcode, false);
+    if (!v) {
+        cmdq_reader_error(r, CMDQ_CODE_MISSING, r->entry_offset, NULL, "the entry lacks 'opcode'");
         return;
     }
-    if (g->kind != VALUE_TEXT) {
-        report_type(r, &tv_isa_cmdq.parameters[CMDQ_F_opcode], g);
+    if (v->kind != VALUE_TEXT) {
+        report_type(r, &tv_isa_cmdq.parameters[CMDQ_F_opcode], v);
         return;
     }
     char hint[96];
-    tv_nearest nearest = tv_nearest_to(tv_sv_of(r->queue->strings[g->text]));
+    tv_nearest nearest = tv_nearest_to(tv_sv_of(r->queue->strings[v->string]));
     for (unsigned o = 0; o < CMDQ_OPCODES; o++)
         tv_nearest_offer(&nearest, tv_isa_cmdq.insns[o].id);
     snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?" : "`trivet isa cmdq` lists them%s",
              nearest.best ? nearest.best : "");
-    cmdq_reader_error(r, CMDQ_CODE_OPCODE, g->at, hint, "there is no opcode '%.60s'", r->queue->strings[g->text]);
+    cmdq_reader_error(r, CMDQ_CODE_OPCODE, v->offset, hint, "there is no opcode '%.60s'", r->queue->strings[v->string]);
 }
 
-void cmdq_reader_finish_entry(reader *r)
+void cmdq_reader_store_entry(reader *r)
 {
     cmdq_queue *q = r->queue;
-    cmdq_entry e = {
-        .opcode = CMDQ_NOP, .values = q->values.len / sizeof(uint32_t), .lists = q->lists.len / sizeof(uint32_t)};
+    cmdq_entry e = {.opcode = CMDQ_NOP, .values = q->values.count, .lists = q->lists.count};
     if (!r->has_opcode) {
         report_opcode(r);
     } else {
@@ -295,11 +300,10 @@ void cmdq_reader_finish_entry(reader *r)
         e.opcode = (uint8_t)r->opcode;
         check_common(r, &e);
         store_fields(r, &e, insn);
-        if (!r->entry_failed)
+        if (!r->entry_failed && !q->values.failed)
             check_pairs(r, &e, insn);
     }
     store_lists(r, e.opcode);
-    tv_buf_append(&q->entry_buf, &e, sizeof e);
+    (void)TV_VEC_PUSH(&q->entries, e);
     (void)TV_VEC_PUSH(&r->program->lines, tv_line_entry_of(0, r->entry_line, r->entry_column));
-    q->count++;
 }

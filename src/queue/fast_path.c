@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading plain entries without the parser, at several times its speed. A queue of a million entries was written by a
- * program: its entries have the same keys in the same order, and short numbers. Each key is first compared with the one
- * that came after the key before it the last time.
+/* The fast path: reads simple entries without the JSON reader, at several times its speed. Large queues are written by
+ * programs: their entries have the same keys in the same order, and short numbers. Each key is first compared with the
+ * key that came after the previous one the last time.
  *
- * Nothing is decided here that the parser might see otherwise: at the first byte that is not plain an entry is left
- * alone, as if it had not been looked at, and the parser gets it from its first byte on. So there are no messages here.
+ * Invariant: the result is that of the slow path. At the first byte that is not simple the entry is abandoned without a
+ * trace, and the slow path parses it from its first byte on. So nothing is reported here but by entry.c.
  */
 #include "queue/reader.h"
 
-/* Bytes that can be read from wherever a token begins: the longest that is read without a look at the end. */
-enum { SLACK = 32, TEXT_MAX = 4096, DIGITS_MAX = 18 };
+/* SLACK: bytes that may be read from the start of a token without a check for the end of the file. */
+enum { SLACK = 32, DIGITS_MAX = 18 };
 
 typedef struct cursor {
     reader *r;
     const uint8_t *at;
-    const uint8_t *limit; /* tokens begin before it: SLACK bytes follow */
+    const uint8_t *limit; /* SLACK bytes before the end of the file: tokens begin before it */
 } cursor;
 
-/* Only the space between tokens that people and programs write. */
+/* White space between tokens. */
 static inline bool skip_space(cursor *s)
 {
-    if (s->at[0] == ' ') /* as most write: one or none */
+    if (s->at[0] == ' ') /* mostly there is one space, or none */
         s->at++;
     if (s->at[0] > ' ')
         return s->at < s->limit;
@@ -40,7 +40,7 @@ static inline bool take_byte(cursor *s, uint8_t byte)
 
 static inline bool is_digit(uint8_t byte) { return byte >= '0' && byte <= '9'; }
 
-/* What ends a number or a word. */
+/* A byte that ends a number or a literal. */
 static inline bool is_delimiter(uint8_t byte)
 {
     return byte == ',' || byte == '}' || byte == ']' || byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
@@ -48,20 +48,20 @@ static inline bool is_delimiter(uint8_t byte)
 
 /* ---- Values ---- */
 
-/* A string that begins after its quotation mark: printable ASCII without escapes. */
+/* A string of printable ASCII without escapes, after its opening quotation mark. Eight bytes at a time: the lowest top
+ * bit that is set in `special` belongs to a byte that ends the run; higher ones may be carries. */
 static bool take_text(cursor *s, tv_sv *text)
 {
     const uint8_t *start = s->at;
     const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
-    for (; s->at < s->limit && s->at - start <= TEXT_MAX; s->at += 8) {
+    for (; s->at < s->limit && s->at - start <= STRING_MAX; s->at += 8) {
         uint64_t w = tv_load_le64(s->at), quote = w ^ ones * '"', slash = w ^ ones * '\\';
-        uint64_t odd = ((quote - ones) & ~quote) | ((slash - ones) & ~slash) | (w - ones * ' ') |
-                       w; /* their top bits; the lowest that is set is right */
-        if (!(odd & tops))
+        uint64_t special = ((quote - ones) & ~quote) | ((slash - ones) & ~slash) | (w - ones * ' ') | w;
+        if (!(special & tops))
             continue;
-        s->at += (unsigned)__builtin_ctzll(odd & tops) / 8;
+        s->at += (unsigned)__builtin_ctzll(special & tops) / 8;
         *text = (tv_sv){(const char *)start, (size_t)(s->at - start)};
-        return *s->at++ == '"' && text->len <= TEXT_MAX;
+        return *s->at++ == '"' && text->len <= STRING_MAX;
     }
     return false;
 }
@@ -83,7 +83,7 @@ static inline bool take_digits(cursor *s, int64_t *value)
     return true;
 }
 
-/* Digits from `p` on, at least one; their end, or NULL. */
+/* The end of one or more digits from `p` on; NULL if there is none. */
 static const uint8_t *digits_end(const uint8_t *p, const uint8_t *end)
 {
     const uint8_t *start = p;
@@ -92,8 +92,8 @@ static const uint8_t *digits_end(const uint8_t *p, const uint8_t *end)
     return p > start ? p : NULL;
 }
 
-/* Any other number: its form is checked here, its value worked out as the parser's are. */
-static bool take_number(cursor *s, field_value *g)
+/* Any other number: checks its form, converts it as the slow path does. */
+static bool take_number(cursor *s, field_value *v)
 {
     const uint8_t *p = s->at, *end = s->at + SLACK, *whole;
     p += *p == '-';
@@ -110,12 +110,12 @@ static bool take_number(cursor *s, field_value *g)
     }
     if (!p || p >= end || !is_delimiter(*p))
         return false;
-    cmdq_parse_number((const char *)s->at, (size_t)(p - s->at), g);
+    cmdq_set_number(v, (tv_sv){(const char *)s->at, (size_t)(p - s->at)});
     s->at = p;
     return true;
 }
 
-static bool take_literal(cursor *s, field_value *g)
+static bool take_literal(cursor *s, field_value *v)
 {
     static const struct {
         const char *text;
@@ -123,19 +123,19 @@ static bool take_literal(cursor *s, field_value *g)
     } size[] = {{"true", 4, VALUE_BOOLEAN, 1}, {"false", 5, VALUE_BOOLEAN, 0}, {"null", 4, VALUE_NULL, 0}};
     for (unsigned i = 0; i < TV_COUNTOF(size); i++)
         if (memcmp(s->at, size[i].text, size[i].length) == 0 && is_delimiter(s->at[size[i].length])) {
-            g->kind = size[i].kind;
-            g->integer = size[i].value;
+            v->kind = size[i].kind;
+            v->integer = size[i].value;
             s->at += size[i].length;
             return true;
         }
     return false;
 }
 
-static bool take_ids(cursor *s, field_value *g)
+static bool take_ids(cursor *s, field_value *v)
 {
     reader *r = s->r;
-    g->kind = VALUE_IDS;
-    g->text = (uint32_t)(r->ids.len / sizeof(uint32_t));
+    v->kind = VALUE_IDS;
+    v->string = (uint32_t)r->ids.count;
     if (!skip_space(s))
         return false;
     if (*s->at == ']') {
@@ -146,9 +146,8 @@ static bool take_ids(cursor *s, field_value *g)
         int64_t value;
         if (!skip_space(s) || !take_digits(s, &value) || value >= UINT32_MAX)
             return false;
-        uint32_t id = (uint32_t)value;
-        tv_buf_append(&r->ids, &id, sizeof id);
-        g->count++;
+        (void)TV_VEC_PUSH(&r->ids, (uint32_t)value);
+        v->count++;
         if (!skip_space(s))
             return false;
         if (*s->at++ == ']')
@@ -158,26 +157,26 @@ static bool take_ids(cursor *s, field_value *g)
     }
 }
 
-static bool take_string(cursor *s, field_value *g)
+static bool take_string(cursor *s, field_value *v)
 {
     reader *r = s->r;
     tv_sv text;
     if (!take_text(s, &text))
         return false;
-    g->kind = VALUE_TEXT;
-    if (g->name == CMDQ_F_opcode && (r->has_opcode = cmdq_find_opcode(text, &r->opcode)))
+    v->kind = VALUE_TEXT;
+    if (v->name == CMDQ_F_opcode && (r->has_opcode = cmdq_find_opcode(text, &r->opcode)))
         return true;
-    uint32_t *last = &r->last_string[g->name];
+    uint32_t *last = &r->last_string[v->name];
     const char *known = r->queue->strings[*last];
     if (strncmp(known, text.ptr, text.len) != 0 || known[text.len] != '\0')
         *last = cmdq_reader_intern(r, text);
-    g->text = *last;
+    v->string = *last;
     return true;
 }
 
 /* ---- Fields ---- */
 
-void fast_name_init(fast_name *name, const char *text)
+void cmdq_fast_name_init(fast_name *name, const char *text)
 {
     uint8_t bytes[2][8] = {{0}}, mask[2][8] = {{0}};
     name->length = (unsigned)strlen(text);
@@ -192,7 +191,8 @@ void fast_name_init(fast_name *name, const char *text)
     }
 }
 
-/* A key of an entry or of its object; -1: it is none, or comes again. */
+/* A key of an entry or of its object. `before`: the previous name plus 1, or 0. Returns its first field; -1 if it is
+ * not simple: unknown, a duplicate, or of a field that is skipped. */
 static int take_key(cursor *s, unsigned before, bool member)
 {
     reader *r = s->r;
@@ -202,7 +202,7 @@ static int take_key(cursor *s, unsigned before, bool member)
     if (*s->at != '"')
         return -1;
     s->at++;
-    const fast_name *guess = &r->fast_names[name]; /* of `opcode` where nothing came yet, which serves as well */
+    const fast_name *guess = &r->fast_names[name]; /* 0, the name `opcode`, if nothing came after it yet */
     uint64_t differs = ((tv_load_le64(s->at) ^ guess->text[0]) & guess->mask[0]) |
                        ((tv_load_le64(s->at + 8) ^ guess->text[1]) & guess->mask[1]);
     if (!differs && s->at[guess->length] == '"') {
@@ -219,30 +219,30 @@ static int take_key(cursor *s, unsigned before, bool member)
 
 static bool take_fields(cursor *s, bool member);
 
-static bool take_value(cursor *s, field_value *g)
+static bool take_value(cursor *s, field_value *v)
 {
     const uint8_t byte = *s->at;
-    if (is_digit(byte) && take_digits(s, &g->integer)) {
-        g->kind = VALUE_INTEGER;
-        g->real = (double)g->integer;
+    if (is_digit(byte) && take_digits(s, &v->integer)) {
+        v->kind = VALUE_INTEGER;
+        v->real = (double)v->integer;
         return true;
     }
     if (is_digit(byte) || byte == '-')
-        return take_number(s, g);
+        return take_number(s, v);
     if (byte == 't' || byte == 'f' || byte == 'n')
-        return take_literal(s, g);
+        return take_literal(s, v);
     s->at++;
     if (byte == '"')
-        return !g->member && take_string(s, g);
+        return !v->member && take_string(s, v);
     if (byte == '[')
-        return !g->member && tv_isa_cmdq.parameters[g->name].type == TV_PARAMETER_IDS && take_ids(s, g);
-    if (byte != '{' || g->member || g->name != CMDQ_F_kv_range_desc)
+        return !v->member && tv_isa_cmdq.parameters[v->name].type == TV_PARAMETER_IDS && take_ids(s, v);
+    if (byte != '{' || v->member || v->name != CMDQ_F_kv_range_desc)
         return false;
-    g->kind = VALUE_OBJECT;
+    v->kind = VALUE_OBJECT;
     return take_fields(s, true);
 }
 
-/* From behind an opening brace to behind the closing one. */
+/* The fields of an object, after its opening brace, and the closing one. */
 static bool take_fields(cursor *s, bool member)
 {
     unsigned before = member ? CMDQ_F_kv_range_desc + 1 : 0;
@@ -255,7 +255,7 @@ static bool take_fields(cursor *s, bool member)
     for (;;) {
         uint64_t at = (uint64_t)(s->at - s->r->data);
         int name = take_key(s, before, member);
-        if (name < 0 || !take_value(s, cmdq_reader_add(s->r, (unsigned)name, member, at)) || !skip_space(s))
+        if (name < 0 || !take_value(s, cmdq_reader_add_field(s->r, (unsigned)name, member, at)) || !skip_space(s))
             return false;
         before = (unsigned)name + 1;
         if (*s->at++ == '}')
@@ -267,31 +267,31 @@ static bool take_fields(cursor *s, bool member)
 
 /* ---- Entries ---- */
 
-/* All of an entry is known: what the parser's events would have made of it. */
-static void finish_entry(reader *r, uint64_t at)
+/* Stores the entry with the state that the slow path would have. */
+static void store_entry(reader *r, uint64_t at)
 {
-    state after = r->state;
+    parse_state after = r->state;
     cmdq_reader_begin_entry(r, at);
     r->has_entries = true;
     r->state = STATE_ENTRY_KEY;
-    cmdq_reader_finish_entry(r);
+    cmdq_reader_store_entry(r);
     r->state = after;
 }
 
 uint64_t cmdq_fast_path(reader *r, uint64_t at)
 {
     cursor s = {.r = r};
-    while (!r->stopped && r->size > SLACK && r->queue->count < UINT32_MAX - 1) {
+    while (!r->stopped && r->size > SLACK && cmdq_entry_count(r->queue) < UINT32_MAX - 1) {
         s.at = r->data + at;
         s.limit = r->data + r->size - SLACK;
         if (s.at >= s.limit || (!r->queue->json_lines && !take_byte(&s, ',')) || !skip_space(&s) || *s.at != '{')
             break;
         uint64_t start = (uint64_t)(s.at - r->data);
         s.at++;
-        cmdq_reader_clear(r);
+        cmdq_reader_clear_fields(r);
         if (!take_fields(&s, false))
             break;
-        finish_entry(r, start);
+        store_entry(r, start);
         r->queue->fast_path_count++;
         at = (uint64_t)(s.at - r->data);
     }

@@ -2,15 +2,18 @@
 /* The metadata of a queue: version, initial contents of memories, KV layouts, outputs. */
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json_value.h"
 #include "queue/queue.h"
 #include "trivet/file.h"
 
-enum { LIST_MAX = 4096 }; /* KV layouts, outputs */
+enum {
+    LIST_MAX = 4096,   /* KV layouts, outputs */
+    TREE_MAX = 1 << 30 /* bytes of the parsed metadata, whose text is bounded by the reader */
+};
 
 typedef struct metadata {
     tv_program *program;
@@ -25,7 +28,7 @@ static void report_error(metadata *m, cmdq_code code, const char *hint, const ch
 {
     enum { ERRORS_MAX = 100 };
     if (m->errors++ >= ERRORS_MAX)
-        return; /* the reader says so */
+        return; /* the reader reports that there are more */
     tv_source_loc loc = {.file = m->program->files[0], .line = m->line, .column = 1, .index = -1};
     tv_buf text = {0};
     va_list args;
@@ -36,16 +39,15 @@ static void report_error(metadata *m, cmdq_code code, const char *hint, const ch
     tv_buf_fini(&text);
 }
 
-/* The keys of `object` are among `known`, which ends with NULL. */
-static bool check_keys(metadata *m, const json_t *object, const char *what, const char *const *known)
+/* Reports keys of `object` that are not among `known`, which ends with NULL. Returns false if it is no object. */
+static bool check_keys(metadata *m, const tv_json_value *object, const char *what, const char *const *known)
 {
-    const char *key;
-    json_t *value;
-    if (!json_is_object(object)) {
+    if (!tv_json_is(object, TV_JSON_OBJECT)) {
         report_error(m, CMDQ_CODE_METADATA, NULL, "%s is an object", what);
         return false;
     }
-    json_object_foreach ((json_t *)(uintptr_t)object, key, value) {
+    for (const tv_json_value *member = tv_json_first(object); member; member = member->next) {
+        const char *key = member->key;
         unsigned i = 0;
         tv_nearest nearest = tv_nearest_to(tv_sv_of(key));
         for (; known[i] && strcmp(known[i], key) != 0; i++)
@@ -60,13 +62,13 @@ static bool check_keys(metadata *m, const json_t *object, const char *what, cons
     return true;
 }
 
-/* A required integer of `object` from 0 to `most`. */
-static uint64_t read_integer(metadata *m, const json_t *object, const char *what, const char *key, uint64_t most)
+/* A required integer of `object` from 0 to `max`; 0 after an error. */
+static uint64_t read_integer(metadata *m, const tv_json_value *object, const char *what, const char *key, uint64_t max)
 {
-    const json_t *value = json_object_get(object, key);
-    json_int_t n = json_integer_value(value);
-    if (!json_is_integer(value) || n < 0 || (uint64_t)n > most) {
-        report_error(m, CMDQ_CODE_METADATA, NULL, "%s takes an integer '%s' from 0 to %" PRIu64, what, key, most);
+    const tv_json_value *value = tv_json_get(object, key);
+    int64_t n = tv_json_integer(value);
+    if (!tv_json_is(value, TV_JSON_INTEGER) || n < 0 || (uint64_t)n > max) {
+        report_error(m, CMDQ_CODE_METADATA, NULL, "%s takes an integer '%s' from 0 to %" PRIu64, what, key, max);
         return 0;
     }
     return (uint64_t)n;
@@ -74,9 +76,9 @@ static uint64_t read_integer(metadata *m, const json_t *object, const char *what
 
 /* ---- Version ---- */
 
-static void read_version(metadata *m, const json_t *root)
+static void read_version(metadata *m, const tv_json_value *root)
 {
-    const char *text = json_string_value(json_object_get(root, "version"));
+    const char *text = tv_json_string(tv_json_get(root, "version"));
     size_t digits = text ? strspn(text, "0123456789") : 0; /* sscanf takes signs and spaces, too */
     unsigned major, minor = 0;
     char rest;
@@ -130,7 +132,8 @@ static bool read_init_hex(metadata *m, const char *what, const char *text, cmdq_
     return true;
 }
 
-/* The file's path, which must lie in or below the folder of the queue, links followed. NULL: it does not; told. */
+/* The real path of a file, which must be in the queue's folder or below. Returns NULL after an error. The caller frees
+ * it. */
 static char *path_inside(metadata *m, const char *what, const char *name)
 {
     const char *queue_path = m->program->files[0], *slash = strrchr(queue_path, '/');
@@ -179,36 +182,39 @@ static bool read_init_file(metadata *m, const char *what, const char *name, cmdq
         m->errors++;
         return false;
     }
-    tv_buf_append(&m->queue->files, &input, sizeof input);
+    if (!TV_VEC_PUSH(&m->queue->files, input)) {
+        tv_input_close(&input);
+        return false; /* cmdq_read_metadata reports it */
+    }
     init->bytes = input.data;
     init->size = input.size;
     return true;
 }
 
-static void read_init(metadata *m, const json_t *object, bool spm)
+static void read_init(metadata *m, const tv_json_value *object, bool spm)
 {
     static const char *const spm_keys[] = {"bank", "offset", "file", "hex", "zero", "bytes", NULL};
     static const char *const dram_keys[] = {"addr", "file", "hex", "zero", "bytes", NULL};
     const char *what = spm ? "spm_init" : "dram_init";
     if (!check_keys(m, object, what, spm ? spm_keys : dram_keys))
         return;
-    const json_t *file = json_object_get(object, "file"), *hex = json_object_get(object, "hex"),
-                 *zero = json_object_get(object, "zero");
-    const json_t *bytes = json_object_get(object, "bytes");
+    const tv_json_value *file = tv_json_get(object, "file"), *hex = tv_json_get(object, "hex"),
+                        *zero = tv_json_get(object, "zero");
+    const tv_json_value *bytes = tv_json_get(object, "bytes");
     cmdq_init init = {.spm = spm};
     init.bank = spm ? (uint32_t)read_integer(m, object, what, "bank", UINT32_MAX) : 0;
     init.addr = read_integer(m, object, what, spm ? "offset" : "addr", INT64_MAX);
     uint64_t limit = bytes ? read_integer(m, object, what, "bytes", INT64_MAX) : 0;
-    if (!!file + !!hex + !!zero != 1 || (file && !json_is_string(file)) || (hex && !json_is_string(hex)) ||
-        (zero && !json_is_true(zero)))
+    if (!!file + !!hex + !!zero != 1 || (file && !tv_json_is(file, TV_JSON_STRING)) ||
+        (hex && !tv_json_is(hex, TV_JSON_STRING)) || (zero && !tv_json_is_true(zero)))
         report_error(m, CMDQ_CODE_METADATA, "\"file\": \"weights.bin\", \"hex\": \"00ff\" or \"zero\": true",
                      "%s takes one of 'file', 'hex' and 'zero'", what);
     else if (zero && !bytes)
         report_error(m, CMDQ_CODE_METADATA, NULL, "%s: 'zero' needs 'bytes'", what);
     else if (zero)
         init.size = limit;
-    else if (!(file ? read_init_file(m, what, json_string_value(file), &init)
-                    : read_init_hex(m, what, json_string_value(hex), &init)))
+    else if (!(file ? read_init_file(m, what, tv_json_string(file), &init)
+                    : read_init_hex(m, what, tv_json_string(hex), &init)))
         return;
     if (!zero && bytes && limit > init.size)
         report_error(m, CMDQ_CODE_METADATA, NULL, "%s: 'bytes' is %" PRIu64 ", but there are %" PRIu64, what, limit,
@@ -216,12 +222,12 @@ static void read_init(metadata *m, const json_t *object, bool spm)
     if (bytes && limit < init.size)
         init.size = limit;
     if (init.size)
-        tv_buf_append(&m->queue->inits, &init, sizeof init);
+        (void)TV_VEC_PUSH(&m->queue->inits, init);
 }
 
 /* ---- KV layouts and outputs ---- */
 
-static void read_layout(metadata *m, const json_t *object)
+static void read_layout(metadata *m, const tv_json_value *object)
 {
     static const char *const keys[] = {"id", "k_base", "v_base", "t_max", "d_head", "heads", NULL};
     if (!check_keys(m, object, "a kv_layout", keys))
@@ -232,23 +238,22 @@ static void read_layout(metadata *m, const json_t *object)
                              read_integer(m, object, "a kv_layout", "t_max", 1 << 24),
                              read_integer(m, object, "a kv_layout", "d_head", 1 << 24),
                              read_integer(m, object, "a kv_layout", "heads", 1 << 24)};
-    if (m->queue->layouts.len / sizeof layout >= LIST_MAX) {
+    if (m->queue->kv_layouts.count >= LIST_MAX) {
         report_error(m, CMDQ_CODE_LIMIT, NULL, "there are more than %d KV layouts", LIST_MAX);
         return;
     }
-    const cmdq_kv_layout *all = (const cmdq_kv_layout *)(const void *)m->queue->layouts.data;
-    for (size_t i = 0; i < m->queue->layouts.len / sizeof layout; i++)
-        if (all[i].id == layout.id)
+    for (size_t i = 0; i < m->queue->kv_layouts.count; i++)
+        if (m->queue->kv_layouts.data[i].id == layout.id)
             report_error(m, CMDQ_CODE_METADATA, NULL, "two kv_layouts have the id %" PRIu64, layout.id);
-    tv_buf_append(&m->queue->layouts, &layout, sizeof layout);
+    (void)TV_VEC_PUSH(&m->queue->kv_layouts, layout);
 }
 
-static void read_output(metadata *m, const json_t *object)
+static void read_output(metadata *m, const tv_json_value *object)
 {
     static const char *const keys[] = {"name", "dram_addr", "num_elements", "qbits", NULL};
     if (!check_keys(m, object, "an output", keys))
         return;
-    const char *name = json_string_value(json_object_get(object, "name"));
+    const char *name = tv_json_string(tv_json_get(object, "name"));
     uint64_t qbits = read_integer(m, object, "an output", "qbits", 32);
     tv_output_info out = {.space = "dram",
                           .addr = read_integer(m, object, "an output", "dram_addr", INT64_MAX),
@@ -276,37 +281,43 @@ static void read_output(metadata *m, const json_t *object)
 }
 
 /* Calls `read` for each element of the list `key`. */
-static void read_list(metadata *m, const json_t *root, const char *key, void (*read)(metadata *m, const json_t *object))
+static void read_list(metadata *m, const tv_json_value *root, const char *key,
+                      void (*read)(metadata *m, const tv_json_value *object))
 {
-    const json_t *list = json_object_get(root, key);
-    if (list && !json_is_array(list))
+    const tv_json_value *list = tv_json_get(root, key);
+    if (list && !tv_json_is(list, TV_JSON_ARRAY))
         report_error(m, CMDQ_CODE_METADATA, NULL, "'%s' is a list", key);
-    for (size_t i = 0; i < json_array_size(list); i++)
-        read(m, json_array_get(list, i));
+    for (const tv_json_value *element = tv_json_first(list); element; element = element->next)
+        read(m, element);
 }
 
-static void read_spm(metadata *m, const json_t *object) { read_init(m, object, true); }
+static void read_spm(metadata *m, const tv_json_value *object) { read_init(m, object, true); }
 
-static void read_dram(metadata *m, const json_t *object) { read_init(m, object, false); }
+static void read_dram(metadata *m, const tv_json_value *object) { read_init(m, object, false); }
 
 unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned line, const tv_diag_sink *sink)
 {
     static const char *const keys[] = {"version", "graph_name", "spm_init", "dram_init", "kv_layouts", "outputs", NULL};
     metadata m = {program, queue, sink, line, 0};
-    json_error_t error;
-    json_t *root = json_loadb(queue->metadata.ptr, queue->metadata.len, JSON_REJECT_DUPLICATES, &error);
+    tv_json_error error;
+    tv_arena arena = {0};
+    const tv_json_value *root = tv_json_parse(&arena, queue->metadata, TREE_MAX, &error);
     if (!root) {
-        m.line += error.line > 0 ? (unsigned)error.line - 1 : 0;
-        report_error(&m, CMDQ_CODE_METADATA, NULL, "%s", error.text);
-        return m.errors;
+        m.line += tv_json_line(queue->metadata, error.offset) - 1;
+        if (error.kind == TV_JSON_MEMORY)
+            tv_fail_memory(sink);
+        else
+            report_error(&m, CMDQ_CODE_METADATA, NULL, "%s", error.message);
+        tv_arena_fini(&arena);
+        return m.errors + (error.kind == TV_JSON_MEMORY);
     }
-    program->outputs = tv_arena_alloc(&program->arena, (json_array_size(json_object_get(root, "outputs")) + 1) *
-                                                           sizeof *program->outputs);
+    size_t outputs = tv_json_count(tv_json_get(root, "outputs"));
+    program->outputs = tv_arena_alloc(&program->arena, (outputs + 1) * sizeof *program->outputs);
     if (!program->outputs) {
         tv_fail_memory(sink);
         m.errors++;
     } else if (check_keys(&m, root, "the file", keys)) {
-        const char *name = json_string_value(json_object_get(root, "graph_name"));
+        const char *name = tv_json_string(tv_json_get(root, "graph_name"));
         queue->graph_name = name ? tv_arena_str(&program->arena, tv_sv_of(name)) : NULL;
         read_version(&m, root);
         read_list(&m, root, "spm_init", read_spm);
@@ -314,8 +325,8 @@ unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned lin
         read_list(&m, root, "kv_layouts", read_layout);
         read_list(&m, root, "outputs", read_output);
     }
-    json_decref(root);
-    if (queue->inits.failed || queue->layouts.failed || queue->files.failed) {
+    tv_arena_fini(&arena);
+    if (queue->inits.failed || queue->kv_layouts.failed || queue->files.failed) {
         tv_fail_memory(sink);
         m.errors++;
     }

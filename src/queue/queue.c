@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking into queues. */
+/* The storage of fields, and access to them. */
 #include "queue/queue.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 static uint8_t value_size(const tv_parameter *p)
@@ -54,21 +53,21 @@ void cmdq_queue_free(cmdq_queue *queue)
 {
     if (!queue)
         return;
-    for (size_t i = 0; i < queue->files.len / sizeof(tv_input); i++)
-        tv_input_close(&((tv_input *)(void *)queue->files.data)[i]);
-    tv_buf_fini(&queue->entry_buf);
-    tv_buf_fini(&queue->values);
-    tv_buf_fini(&queue->lists);
-    tv_buf_fini(&queue->inits);
-    tv_buf_fini(&queue->layouts);
-    tv_buf_fini(&queue->extras);
-    tv_buf_fini(&queue->files);
+    for (size_t i = 0; i < queue->files.count; i++)
+        tv_input_close(&queue->files.data[i]);
+    TV_VEC_FINI(&queue->entries);
+    TV_VEC_FINI(&queue->values);
+    TV_VEC_FINI(&queue->lists);
+    TV_VEC_FINI(&queue->inits);
+    TV_VEC_FINI(&queue->kv_layouts);
+    TV_VEC_FINI(&queue->extras);
+    TV_VEC_FINI(&queue->files);
     tv_arena_fini(&queue->arena);
     free(queue->strings);
     free(queue);
 }
 
-/* Words that fields would take which are not given. */
+/* Units that the fields in bit mask `missing` would take. */
 static unsigned absent_size(const cmdq_queue *queue, const cmdq_entry *e, uint64_t missing)
 {
     const tv_parameter_use *uses = tv_isa_cmdq.insns[e->opcode].parameters;
@@ -78,10 +77,10 @@ static unsigned absent_size(const cmdq_queue *queue, const cmdq_entry *e, uint64
     return size;
 }
 
-/* Where the words of use `use` are. */
+/* The units of field `use` of the list, which is given. */
 static inline const uint32_t *find_value(const cmdq_queue *queue, const cmdq_entry *e, unsigned use)
 {
-    const uint32_t *pool = (const uint32_t *)(const void *)queue->values.data + e->values;
+    const uint32_t *pool = queue->values.data + e->values;
     uint64_t missing = ((UINT64_C(1) << use) - 1) & ~e->present;
     unsigned at = queue->layout.offset[e->opcode][use];
     return pool + at - (missing ? absent_size(queue, e, missing) : 0);
@@ -105,83 +104,3 @@ double cmdq_real(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field)
     memcpy(&x, find_value(queue, e, use), sizeof x);
     return x;
 }
-
-/* ---- As text ---- */
-
-static void print_ids(const char *name, cmdq_ids ids, tv_buf *out)
-{
-    if (!ids.count)
-        return;
-    tv_buf_printf(out, " %s=", name);
-    for (uint32_t i = 0; i < ids.count; i++)
-        tv_buf_printf(out, i ? ",%" PRIu32 : "%" PRIu32, ids.at[i]);
-}
-
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t n = strlen(text), m = strlen(ending);
-    return n > m && strcmp(text + n - m, ending) == 0;
-}
-
-/* A text of the file; what would leave the line or speak to the terminal as \xNN. */
-static void print_text(const char *text, tv_buf *out)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 32 || *text == 127)
-            tv_buf_printf(out, "\\x%02x", (unsigned)(unsigned char)*text);
-        else
-            tv_buf_append(out, text, 1);
-}
-
-/* A field called x_offset follows x_bank, and both are printed as x=bank:offset. */
-static void print_field(const cmdq_queue *queue, const cmdq_entry *e, unsigned field, tv_buf *out)
-{
-    const tv_parameter *p = &tv_isa_cmdq.parameters[field];
-    uint64_t value = p->type == TV_PARAMETER_REAL ? 0 : cmdq_integer(queue, e, (cmdq_field)field);
-    if (p->type == TV_PARAMETER_IDS || p->type == TV_PARAMETER_OBJECT)
-        return;
-    if (ends_with(p->name, "_offset")) {
-        tv_buf_printf(out, ":0x%" PRIx64, value);
-        return;
-    }
-    tv_buf_printf(out, " %.*s=", (int)strlen(p->name) - (ends_with(p->name, "_bank") ? 5 : 0), p->name);
-    if (p->type == TV_PARAMETER_REAL)
-        tv_buf_printf(out, "%.9g", cmdq_real(queue, e, (cmdq_field)field));
-    else if (p->type == TV_PARAMETER_ENUM)
-        tv_buf_str(out, p->enum_names[value]);
-    else if (p->type == TV_PARAMETER_TEXT)
-        print_text(queue->strings[value], out);
-    else
-        tv_buf_printf(out, ends_with(p->name, "_addr") ? "0x%" PRIx64 : "%" PRIu64, value);
-}
-
-void cmdq_print_entry(const cmdq_queue *queue, uint32_t index, tv_buf *out)
-{
-    const cmdq_entry *e = &queue->entries[index];
-    const tv_insn *insn = &tv_isa_cmdq.insns[e->opcode];
-    tv_buf_str(out, insn->id);
-    for (unsigned u = 0; u < insn->parameter_count; u++)
-        if (e->present >> u & 1)
-            print_field(queue, e, insn->parameters[u].parameter, out);
-    print_ids(e->opcode == CMDQ_BARRIER ? "wait_for" : "group", cmdq_entry_list(queue, e, CMDQ_TARGETS), out);
-    print_ids("deps_before", cmdq_entry_list(queue, e, CMDQ_DEPS_BEFORE), out);
-    print_ids("deps_after", cmdq_entry_list(queue, e, CMDQ_DEPS_AFTER), out);
-    if (e->wait_group) {
-        const cmdq_entry *group = &queue->entries[e->wait_group - 1];
-        tv_buf_str(out, " wait_group=");
-        print_text(queue->strings[cmdq_integer(queue, group, CMDQ_F_name)], out);
-    }
-    if (e->layer) {
-        tv_buf_str(out, " layer=");
-        print_text(queue->strings[e->layer], out);
-    }
-}
-
-static void print_instruction(const tv_program *program, uint64_t index, tv_buf *out)
-{
-    cmdq_print_entry(cmdq_queue_of(program), (uint32_t)index, out);
-}
-
-static void free_form(void *data) { cmdq_queue_free(data); }
-
-const tv_program_form cmdq_form = {.free = free_form, .print = print_instruction, .save = cmdq_save};

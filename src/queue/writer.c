@@ -1,30 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing queues: metadata and notes as they stood in the file, entries field by field in the table's order. */
+/* Writing queues: the metadata and the fields that are not interpreted as they are in the file, the other fields in the
+ * order of the opcode table. */
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 
 #include "base/c_locale.h"
+#include "base/json_writer.h"
 #include "queue/queue.h"
 #include "trivet/file.h"
 
-typedef struct writer {
+typedef struct queue_writer {
     const tv_program *program;
     const cmdq_queue *queue;
     FILE *out;
-    const cmdq_extra *extra, *extra_end;
-} writer;
-
-static void write_string(FILE *out, const char *text)
-{
-    json_t *string = json_string(text);
-    if (string)
-        json_dumpf(string, out, JSON_ENCODE_ANY);
-    json_decref(string);
-}
+    tv_json_writer json;
+    size_t extra; /* index of the next one */
+} queue_writer;
 
 /* The fewest digits that read back as the same number. */
-static void write_real(FILE *out, double x)
+static void write_real(tv_json_writer *json, double x)
 {
     char text[40];
     tv_c_locale locale = tv_c_locale_begin();
@@ -34,99 +28,136 @@ static void write_real(FILE *out, double x)
             break;
     }
     tv_c_locale_end(locale);
-    fputs(text, out);
+    tv_json_write_raw(json, tv_sv_of(text));
 }
 
-static void write_ids(FILE *out, const char *name, cmdq_ids ids, bool always)
+static void write_ids(tv_json_writer *json, const char *name, cmdq_ids ids)
 {
-    if (!ids.count && !always)
-        return;
-    fprintf(out, ", \"%s\": [", name);
+    tv_json_key(json, name);
+    tv_json_begin_array(json);
     for (uint32_t i = 0; i < ids.count; i++)
-        fprintf(out, i ? ", %" PRIu32 : "%" PRIu32, ids.at[i]);
-    fputc(']', out);
+        tv_json_write_unsigned(json, ids.at[i]);
+    tv_json_end_array(json);
 }
 
-static void write_field(const writer *w, const cmdq_entry *e, unsigned field, const char *separator)
+static void write_field(queue_writer *w, const cmdq_entry *e, unsigned field)
 {
     const tv_parameter *p = &tv_isa_cmdq.parameters[field];
     uint64_t value = p->type == TV_PARAMETER_REAL ? 0 : cmdq_integer(w->queue, e, (cmdq_field)field);
-    fprintf(w->out, "%s\"%s\": ", separator, p->name);
+    tv_json_key(&w->json, p->name);
     switch (p->type) {
+    case TV_PARAMETER_INTEGER:
+        tv_json_write_unsigned(&w->json, value);
+        break;
     case TV_PARAMETER_REAL:
-        write_real(w->out, cmdq_real(w->queue, e, (cmdq_field)field));
+        write_real(&w->json, cmdq_real(w->queue, e, (cmdq_field)field));
         break;
     case TV_PARAMETER_BOOLEAN:
-        fputs(value ? "true" : "false", w->out);
+        tv_json_write_boolean(&w->json, value != 0);
         break;
     case TV_PARAMETER_ENUM:
-        write_string(w->out, p->enum_names[value]);
+        tv_json_write_string(&w->json, p->enum_names[value]);
         break;
     case TV_PARAMETER_TEXT:
-        write_string(w->out, w->queue->strings[value]);
+        tv_json_write_string(&w->json, w->queue->strings[value]);
         break;
-    default:
-        fprintf(w->out, "%" PRIu64, value);
+    case TV_PARAMETER_IDS:    /* write_lists */
+    case TV_PARAMETER_OBJECT: /* write_members */
+        assert(false);
         break;
     }
 }
 
-static void write_fields(const writer *w, const cmdq_entry *e)
+/* The members of the entry's object. */
+static void write_members(queue_writer *w, const cmdq_entry *e)
+{
+    const tv_insn *insn = &tv_isa_cmdq.insns[e->opcode];
+    tv_json_begin_object(&w->json);
+    for (unsigned u = 0; u < insn->parameter_count; u++)
+        if ((e->present >> u & 1) && insn->parameters[u].presence >= TV_MEMBER)
+            write_field(w, e, insn->parameters[u].parameter);
+    tv_json_end_object(&w->json);
+}
+
+static void write_fields(queue_writer *w, const cmdq_entry *e)
 {
     const tv_insn *insn = &tv_isa_cmdq.insns[e->opcode];
     for (unsigned u = 0; u < insn->parameter_count; u++) {
-        unsigned f = insn->parameters[u].parameter;
-        tv_parameter_type type = tv_isa_cmdq.parameters[f].type;
+        unsigned field = insn->parameters[u].parameter;
+        tv_parameter_type type = tv_isa_cmdq.parameters[field].type;
         if (!(e->present >> u & 1) || insn->parameters[u].presence >= TV_MEMBER || type == TV_PARAMETER_IDS)
             continue;
         if (type != TV_PARAMETER_OBJECT) {
-            write_field(w, e, f, ", ");
+            write_field(w, e, field);
             continue;
         }
-        fprintf(w->out, ", \"%s\": {", tv_isa_cmdq.parameters[f].name);
-        const char *separator = "";
-        for (unsigned k = 0; k < insn->parameter_count; k++)
-            if ((e->present >> k & 1) && insn->parameters[k].presence >= TV_MEMBER) {
-                write_field(w, e, insn->parameters[k].parameter, separator);
-                separator = ", ";
-            }
-        fputc('}', w->out);
+        tv_json_key(&w->json, tv_isa_cmdq.parameters[field].name);
+        write_members(w, e);
     }
 }
 
-static void write_entry(writer *w, uint32_t index)
+static void write_lists(queue_writer *w, const cmdq_entry *e)
 {
     const cmdq_queue *q = w->queue;
-    const cmdq_entry *e = &q->entries[index];
-    fprintf(w->out, "{\"opcode\": \"%s\", \"id\": %" PRIu32, cmdq_opcode_name(e), index);
-    if (e->layer) {
-        fputs(", \"layer_id\": ", w->out);
-        write_string(w->out, q->strings[e->layer]);
-    }
-    write_ids(w->out, "deps_before", cmdq_entry_list(q, e, CMDQ_DEPS_BEFORE), false);
-    write_ids(w->out, "deps_after", cmdq_entry_list(q, e, CMDQ_DEPS_AFTER), false);
+    cmdq_ids before = cmdq_entry_list(q, e, CMDQ_DEPS_BEFORE), after = cmdq_entry_list(q, e, CMDQ_DEPS_AFTER);
+    if (before.count)
+        write_ids(&w->json, "deps_before", before);
+    if (after.count)
+        write_ids(&w->json, "deps_after", after);
     if (e->wait_group) {
-        fputs(", \"wait_group\": ", w->out);
-        write_string(w->out, q->strings[cmdq_integer(q, &q->entries[e->wait_group - 1], CMDQ_F_name)]);
+        const cmdq_entry *group = &q->entries.data[e->wait_group - 1];
+        tv_json_string_member(&w->json, "wait_group", q->strings[cmdq_integer(q, group, CMDQ_F_name)]);
     }
-    if (e->opcode == CMDQ_BARRIER || e->opcode == CMDQ_SYNC_GROUP)
-        write_ids(w->out, e->opcode == CMDQ_BARRIER ? "wait_for" : "group", cmdq_entry_list(q, e, CMDQ_TARGETS), true);
-    write_fields(w, e);
-    for (; w->extra < w->extra_end && w->extra->entry == index; w->extra++) {
-        fputs(", ", w->out);
-        for (const uint8_t *p = w->program->input.data + w->extra->offset, *end = p + w->extra->length; p < end; p++)
-            fputc(*p == '\n' || *p == '\r' ? ' ' : *p, w->out); /* JSON Lines are lines */
-    }
-    fputc('}', w->out);
+    if (e->opcode == CMDQ_BARRIER)
+        write_ids(&w->json, "wait_for", cmdq_entry_list(q, e, CMDQ_TARGETS));
+    if (e->opcode == CMDQ_SYNC_GROUP)
+        write_ids(&w->json, "group", cmdq_entry_list(q, e, CMDQ_TARGETS));
 }
 
-/* JSON Lines are lines: the same value without line breaks. */
-static void write_compact(FILE *out, tv_sv text)
+/* Copies the members that are not interpreted, without line breaks: an entry of JSON Lines is one line. */
+static void write_extras(queue_writer *w, uint32_t index)
 {
-    json_t *value = json_loadb(text.ptr, text.len, JSON_DECODE_ANY, NULL);
+    const cmdq_queue *q = w->queue;
+    tv_json_writer_flush(&w->json);
+    for (; w->extra < q->extras.count && q->extras.data[w->extra].entry == index; w->extra++) {
+        const cmdq_extra *extra = &q->extras.data[w->extra];
+        fputs(", ", w->out);
+        for (const uint8_t *p = w->program->input.data + extra->offset, *end = p + extra->length; p < end; p++)
+            fputc(*p == '\n' || *p == '\r' ? ' ' : *p, w->out);
+    }
+}
+
+static void write_entry(queue_writer *w, uint32_t index)
+{
+    const cmdq_queue *q = w->queue;
+    const cmdq_entry *e = &q->entries.data[index];
+    tv_json_writer_init_file(&w->json, w->out, TV_JSON_SPACED);
+    tv_json_begin_object(&w->json);
+    tv_json_string_member(&w->json, "opcode", cmdq_opcode_name(e));
+    tv_json_unsigned_member(&w->json, "id", index);
+    if (e->layer)
+        tv_json_string_member(&w->json, "layer_id", q->strings[e->layer]);
+    write_lists(w, e);
+    write_fields(w, e);
+    write_extras(w, index);
+    tv_json_end_object(&w->json);
+    tv_json_writer_finish(&w->json); /* tv_output_commit reports a failure */
+}
+
+/* Writes the metadata in one line. */
+static tv_status write_metadata_line(queue_writer *w, const tv_diag_sink *sink)
+{
+    tv_arena arena = {0};
+    tv_json_error error;
+    tv_sv text = w->queue->metadata;
+    const tv_json_value *value = tv_json_parse(&arena, text, SIZE_MAX, &error);
+    tv_json_writer_init_file(&w->json, w->out, TV_JSON_SPACED);
     if (value)
-        json_dumpf(value, out, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-    json_decref(value);
+        tv_json_write_value(&w->json, value, 17);
+    if (value)
+        tv_json_writer_finish(&w->json);
+    tv_arena_fini(&arena);
+    return value ? TV_OK : tv_fail_memory(sink); /* the text was parsed when the queue was read */
 }
 
 tv_status cmdq_save(const tv_program *program, const char *path, tv_program_format format, const tv_diag_sink *sink)
@@ -135,18 +166,23 @@ tv_status cmdq_save(const tv_program *program, const char *path, tv_program_form
     bool lines = format == TV_FORMAT_JSON_LINES;
     tv_output *output;
     TV_TRY(tv_output_open(path, sink, &output));
-    writer w = {program, q, tv_output_stream(output), (const cmdq_extra *)(const void *)q->extras.data, NULL};
-    w.extra_end = w.extra ? w.extra + q->extras.len / sizeof(cmdq_extra) : NULL;
-    fputs(lines ? "" : "{\"metadata\": ", w.out);
-    if (lines)
-        write_compact(w.out, q->metadata);
-    else
+    queue_writer w = {.program = program, .queue = q, .out = tv_output_stream(output)};
+    if (lines) {
+        tv_status status = write_metadata_line(&w, sink);
+        if (status != TV_OK) {
+            tv_output_abandon(output);
+            return status;
+        }
+    } else {
+        fputs("{\"metadata\": ", w.out);
         fwrite(q->metadata.ptr, 1, q->metadata.len, w.out);
+    }
     fputs(lines ? "\n" : ",\n \"cmdq\": [\n", w.out);
-    for (uint32_t i = 0; i < q->count; i++) {
+    uint32_t count = cmdq_entry_count(q);
+    for (uint32_t i = 0; i < count; i++) {
         fputs(lines ? "" : "  ", w.out);
         write_entry(&w, i);
-        fputs(lines || i + 1 == q->count ? "\n" : ",\n", w.out);
+        fputs(lines || i + 1 == count ? "\n" : ",\n", w.out);
     }
     fputs(lines ? "" : " ]\n}\n", w.out);
     return tv_output_commit(output, sink);

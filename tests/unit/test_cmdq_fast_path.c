@@ -7,7 +7,7 @@
 
 #include <glob.h>
 
-#include "cmdq_same.h"
+#include "cmdq_paths.h"
 #include "trivet/file.h"
 
 static unit_rng rng = {1};
@@ -210,7 +210,7 @@ static void damage(tv_buf *text)
 static uint32_t expect_same(const tv_buf *text)
 {
     uint32_t fast_path_count;
-    const char *difference = reading_compare(text->data, text->len, &fast_path_count);
+    const char *difference = compare_paths(text->data, text->len, &fast_path_count);
     if (difference)
         fail_msg("%s: %.*s", difference, (int)text->len, (const char *)text->data);
     return fast_path_count;

@@ -29,7 +29,7 @@ typedef struct checker {
 static void report_unused(checker *c, const spm_load *l)
 {
     tv_findings_report(&c->findings, TV_WARNING, CMDQ_CODE_UNUSED_LOAD, l->entry, NULL, "nothing reads what %s loads",
-                       cmdq_opcode_name(&c->queue->entries[l->entry]));
+                       cmdq_opcode_name(&c->queue->entries.data[l->entry]));
 }
 
 static bool is_load(const cmdq_op *op)

@@ -55,7 +55,7 @@ static void merge_clock(finder *f, uint32_t *clock, uint32_t before)
 /* Completes the clock of an entry and adds it to its queue. deps_after of earlier entries are in its clock already. */
 static void compute_clock(finder *f, uint32_t entry)
 {
-    const cmdq_entry *e = &f->queue->entries[entry];
+    const cmdq_entry *e = &f->queue->entries.data[entry];
     uint32_t *clock = entry_clock(f, entry);
     for (unsigned which = CMDQ_DEPS_BEFORE; which <= CMDQ_TARGETS; which += CMDQ_TARGETS) {
         cmdq_ids ids = cmdq_entry_list(f->queue, e, which);
@@ -302,8 +302,9 @@ static void report_hazard(finder *f, uint32_t a, uint32_t b, const cmdq_tile *ea
     tv_findings_report(f->findings, f->severity, CMDQ_CODE_HAZARD, b, hint,
                        "entries %" PRIu32 " (%s) and %" PRIu32 " (%s) both touch %s bytes 0x%" PRIx64 " to 0x%" PRIx64
                        ", %s, and nothing orders them",
-                       low, cmdq_opcode_name(&f->queue->entries[low]), high, cmdq_opcode_name(&f->queue->entries[high]),
-                       space, s->from - base, s->to - base - 1, writer);
+                       low, cmdq_opcode_name(&f->queue->entries.data[low]), high,
+                       cmdq_opcode_name(&f->queue->entries.data[high]), space, s->from - base, s->to - base - 1,
+                       writer);
     f->found++;
 }
 

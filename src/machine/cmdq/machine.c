@@ -84,16 +84,16 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
 static void write_initial_contents(machine *m)
 {
     const cmdq_queue *q = cmdq_queue_of(m->program);
-    const cmdq_init *inits = (const cmdq_init *)(const void *)q->inits.data;
-    if (q->inits.len)
+    if (q->inits.count)
         cmdq_materialize_loads(&m->memories);
-    for (size_t i = 0; i < q->inits.len / sizeof *inits; i++) {
-        tv_memory *memory = inits[i].spm ? &m->memories.spm : &m->memories.dram;
-        uint64_t addr = inits[i].addr + (inits[i].spm ? inits[i].bank * m->params.bank_bytes : 0);
-        if (inits[i].bytes)
-            tv_memory_write(memory, addr, inits[i].bytes, inits[i].size);
+    for (size_t i = 0; i < q->inits.count; i++) {
+        const cmdq_init *init = &q->inits.data[i];
+        tv_memory *memory = init->spm ? &m->memories.spm : &m->memories.dram;
+        uint64_t addr = init->addr + (init->spm ? init->bank * m->params.bank_bytes : 0);
+        if (init->bytes)
+            tv_memory_write(memory, addr, init->bytes, init->size);
         else
-            tv_memory_zero(memory, addr, inits[i].size);
+            tv_memory_zero(memory, addr, init->size);
     }
 }
 

@@ -55,7 +55,7 @@ _Static_assert((int)CMDQ_OP_ROWS == (int)CMDQ_OPCODES, "ops.def has as many rows
 bool cmdq_resolve(const cmdq_queue *queue, const cmdq_params *params, uint32_t index, uint64_t *next_dma, cmdq_op *op,
                   cmdq_error *error)
 {
-    cmdq_resolver r = {queue, params, &queue->entries[index], op, error, next_dma};
+    cmdq_resolver r = {queue, params, &queue->entries.data[index], op, error, next_dma};
     memset(op, 0, offsetof(cmdq_op, tiles));
     op->handlers = &cmdq_ops[r.entry->opcode];
     op->engine = CMDQ_NO_ENGINE;
@@ -72,7 +72,7 @@ cmdq_outcome cmdq_execute(const cmdq_queue *queue, const cmdq_params *params, cm
     cmdq_exec x = {.queue = queue,
                    .params = params,
                    .memories = memories,
-                   .entry = &queue->entries[index],
+                   .entry = &queue->entries.data[index],
                    .op = op,
                    .error = error};
     if (op->handlers->execute)

@@ -42,11 +42,10 @@ static void set_entry(cmdq_plan *plan, uint32_t i, const cmdq_op *op)
 static uint64_t check_inits(const tv_program *program, const cmdq_params *params, const tv_diag_sink *sink)
 {
     const cmdq_queue *q = cmdq_queue_of(program);
-    const cmdq_init *inits = (const cmdq_init *)(const void *)q->inits.data;
     const tv_source_loc loc = {.file = program->files[0], .index = -1};
     uint64_t errors = 0;
-    for (size_t i = 0; i < q->inits.len / sizeof *inits && errors < ERRORS_MAX; i++) {
-        const cmdq_init *init = &inits[i];
+    for (size_t i = 0; i < q->inits.count && errors < ERRORS_MAX; i++) {
+        const cmdq_init *init = &q->inits.data[i];
         uint64_t size = init->spm ? params->bank_bytes : params->dram_bytes;
         if (init->spm && init->bank >= params->banks)
             tv_report(sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_SPM_RANGE], &loc, NULL,
@@ -91,7 +90,7 @@ static uint64_t plan_entries(const tv_program *program, const cmdq_params *param
     const uint64_t TOTAL_MAX = UINT64_C(1) << 61, CONFLICTS_MAX = CMDQ_ENGINES_MAX * CMDQ_BANKS_PER_ENTRY;
     const cmdq_queue *q = cmdq_queue_of(program);
     uint64_t next_dma = 0, total = 0;
-    for (uint32_t i = 0; i < q->count; i++) {
+    for (uint32_t i = 0; i < cmdq_entry_count(q); i++) {
         cmdq_op op;
         cmdq_error error;
         if (cmdq_resolve(q, params, i, &next_dma, &op, &error)) {
@@ -107,7 +106,7 @@ static uint64_t plan_entries(const tv_program *program, const cmdq_params *param
             continue;
         tv_source_loc loc = tv_program_source_loc(program, i);
         tv_report(sink, TV_ERROR, &cmdq_codes[error.code], &loc, error.hint[0] ? error.hint : NULL, "%s: %s",
-                  cmdq_opcode_name(&q->entries[i]), error.message);
+                  cmdq_opcode_name(&q->entries.data[i]), error.message);
     }
     return errors;
 }
@@ -137,8 +136,8 @@ static tv_status order_entries(const tv_program *program, const tv_diag_sink *si
 
 static bool allocate_plan(const cmdq_queue *q, cmdq_plan *plan)
 {
-    size_t n = (size_t)q->count + 1;
-    *plan = (cmdq_plan){.count = q->count,
+    size_t n = (size_t)cmdq_entry_count(q) + 1;
+    *plan = (cmdq_plan){.count = cmdq_entry_count(q),
                         .engine = malloc(n),
                         .role = malloc(n),
                         .cycles = malloc(n * sizeof *plan->cycles),
@@ -146,7 +145,7 @@ static bool allocate_plan(const cmdq_queue *q, cmdq_plan *plan)
                         .macs = malloc(n * sizeof *plan->macs),
                         .bytes = malloc(n * sizeof *plan->bytes)};
     return plan->engine && plan->role && plan->cycles && plan->banks && plan->macs && plan->bytes &&
-           cmdq_graph_init(q, q->count, &plan->graph);
+           cmdq_graph_init(q, cmdq_entry_count(q), &plan->graph);
 }
 
 tv_status cmdq_plan_init(const tv_program *program, const cmdq_params *params, const tv_diag_sink *sink,

@@ -160,8 +160,8 @@ bool cmdq_resolve_store(cmdq_resolver *r) { return resolve_transfer(r, READS, WR
 
 static const cmdq_kv_layout *find_kv_layout(cmdq_resolver *r)
 {
-    const cmdq_kv_layout *layouts = (const cmdq_kv_layout *)(const void *)r->queue->layouts.data;
-    size_t count = r->queue->layouts.len / sizeof *layouts;
+    const cmdq_kv_layout *layouts = r->queue->kv_layouts.data;
+    size_t count = r->queue->kv_layouts.count;
     if (!has_field(r, CMDQ_F_kv_layout_id)) {
         if (count == 1)
             return layouts;

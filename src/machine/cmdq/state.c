@@ -67,14 +67,14 @@ static bool is_executed(const cmdq_machine *m, const uint8_t *done, uint32_t ent
 
 static void print_entry(const cmdq_machine *m, uint32_t entry, tv_buf *text)
 {
-    tv_buf_printf(text, "%" PRIu32 " %s", entry, cmdq_opcode_name(&cmdq_queue_of(m->program)->entries[entry]));
+    tv_buf_printf(text, "%" PRIu32 " %s", entry, cmdq_opcode_name(&cmdq_queue_of(m->program)->entries.data[entry]));
 }
 
 /* Prints the dependencies of an entry that have not been executed. */
 static void print_waits(const cmdq_machine *m, uint32_t entry, tv_buf *text)
 {
     const cmdq_queue *q = cmdq_queue_of(m->program);
-    const cmdq_entry *e = &q->entries[entry];
+    const cmdq_entry *e = &q->entries.data[entry];
     cmdq_ids ids = cmdq_entry_list(q, e, CMDQ_DEPS_BEFORE);
     unsigned listed = 0;
     uint8_t *done = executed_set(m);
@@ -121,7 +121,7 @@ static void print_controls(const cmdq_machine *m, cmdq_opcode opcode, tv_buf *te
     uint32_t end = m->plan.count - m->next > EXAMINED_MAX ? m->next + EXAMINED_MAX : m->plan.count;
     for (uint32_t i = m->next; i < end; i++) {
         uint32_t entry = cmdq_plan_entry(&m->plan, i);
-        if (cmdq_queue_of(m->program)->entries[entry].opcode != opcode || left++ >= LISTED_MAX)
+        if (cmdq_queue_of(m->program)->entries.data[entry].opcode != opcode || left++ >= LISTED_MAX)
             continue;
         tv_buf_printf(text, left > 1 ? ", %" PRIu32 : "%" PRIu32, entry);
     }
@@ -160,8 +160,8 @@ bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
             break;
         }
         uint32_t entry = cmdq_plan_entry(&m->plan, m->next);
-        cmdq_ids ids =
-            cmdq_entry_list(cmdq_queue_of(m->program), &cmdq_queue_of(m->program)->entries[entry], CMDQ_DEPS_BEFORE);
+        cmdq_ids ids = cmdq_entry_list(cmdq_queue_of(m->program), &cmdq_queue_of(m->program)->entries.data[entry],
+                                       CMDQ_DEPS_BEFORE);
         print_entry(m, entry, text);
         for (uint32_t k = 0; k < ids.count && k < LISTED_MAX; k++) {
             tv_buf_str(text, k ? ", " : " after ");

@@ -60,10 +60,10 @@ static tv_event event_of(const simulation *s, tv_event_kind kind, unsigned e, ui
                       .engine_id = e - s->params->first[c],
                       .index = number_of(s, entry),
                       .lane = s->params->names[e],
-                      .op = cmdq_opcode_name(&s->queue->entries[entry]),
+                      .op = cmdq_opcode_name(&s->queue->entries.data[entry]),
                       .waits_for = -1};
-    if (s->queue->entries[entry].layer)
-        event.layer = s->queue->strings[s->queue->entries[entry].layer];
+    if (s->queue->entries.data[entry].layer)
+        event.layer = s->queue->strings[s->queue->entries.data[entry].layer];
     return event;
 }
 
@@ -96,7 +96,7 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
 /* Attributes the cycles in which the engine had nothing but an entry that could not start. */
 static void attribute_stalls(simulation *s, unsigned e, uint32_t entry, uint64_t from, uint64_t to)
 {
-    const cmdq_entry *q = &s->queue->entries[entry];
+    const cmdq_entry *q = &s->queue->entries.data[entry];
     uint32_t barrier = s->plan->graph.barrier[entry];
     tv_stall stalls[CMDQ_STALL_REASONS] = {0};
     if (from >= to)
@@ -248,14 +248,14 @@ static void complete(simulation *s, uint32_t entry, uint64_t now)
     const cmdq_graph *graph = &s->plan->graph;
     s->end[entry] = now;
     s->completed++;
-    if (s->starts && cmdq_is_control(&s->queue->entries[entry]))
+    if (s->starts && cmdq_is_control(&s->queue->entries.data[entry]))
         s->starts[entry] = now;
     for (uint64_t k = graph->first[entry]; k < graph->first[entry + 1]; k++) {
         uint32_t after = graph->next[k];
         if (after < s->count && s->last_dependency)
             s->last_dependency[after] = entry;
-        if (after < s->count && --s->waits[after] == 0 && cmdq_is_control(&s->queue->entries[after]) &&
-            s->queue->entries[after].opcode != CMDQ_END)
+        if (after < s->count && --s->waits[after] == 0 && cmdq_is_control(&s->queue->entries.data[after]) &&
+            s->queue->entries.data[after].opcode != CMDQ_END)
             offer_control(s, after);
     }
 }
@@ -266,7 +266,7 @@ static void complete_controls(simulation *s, uint64_t now)
     while (s->ready_count) {
         uint32_t entry = s->ready_controls[--s->ready_count];
         complete(s, entry, now);
-        if (s->queue->entries[entry].opcode != CMDQ_BARRIER)
+        if (s->queue->entries.data[entry].opcode != CMDQ_BARRIER)
             continue;
         s->barriers_done++;
         uint32_t at = s->waiting_controls[s->barriers_done];
@@ -377,7 +377,8 @@ bool cmdq_time(const tv_program *program, const cmdq_params *params, const cmdq_
     if (s.queue->has_forward_deps && count < plan->count)
         drop_outside_dependencies(&s);
     for (uint32_t i = count; i-- > 0;) /* the first one is on top of the stack */
-        if (s.waits[i] == 0 && cmdq_is_control(&s.queue->entries[i]) && s.queue->entries[i].opcode != CMDQ_END)
+        if (s.waits[i] == 0 && cmdq_is_control(&s.queue->entries.data[i]) &&
+            s.queue->entries.data[i].opcode != CMDQ_END)
             offer_control(&s, i);
     for (uint64_t now = timing->end; now != UINT64_MAX; now = next_cycle(&s)) {
         move_transfers(&s, now);
