@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that scripts beside the examples make: written, or with --check compared with what stands there."""
+"""Writes the generated files of the examples, or with --check compares them with the existing ones."""
 
 import json
 import os
@@ -13,7 +13,7 @@ def write_all(script, files):
         if sys.argv[1:] == ["--check"]:
             with open(path, encoding="utf-8") as f:
                 if f.read() != text:
-                    print("%s is not what %s makes" % (os.path.relpath(path), os.path.basename(script)))
+                    print("%s is not up to date; %s generates it" % (os.path.relpath(path), os.path.basename(script)))
                     status = 1
         else:
             with open(path, "w", encoding="utf-8") as f:
@@ -22,7 +22,7 @@ def write_all(script, files):
 
 
 def expectations(script, names, text_of):
-    """NAME.expect.json for every function example_NAME of `names`, a module's globals; text_of takes what it returns."""
+    """Writes NAME.expect.json for each function example_NAME in `names`, a module's globals; text_of formats its result."""
     folder = os.path.dirname(os.path.abspath(script))
     files = []
     for name, value in sorted(names.items()):

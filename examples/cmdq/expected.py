@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Work out the numbers of the CMDQ examples from the machine's rules, without the simulator.
+"""Computes the expected results of the CMDQ examples from the machine's rules, without the simulator.
 
     expected.py             write NAME.expect.json beside every example
     expected.py --check     say which of them differ from what this script computes
@@ -99,9 +99,9 @@ def example_ffn():
     hidden = [to_integer(f32(f32(silu(g) * u) / given.FFN_ACT_SCALE), 8) for g, u in zip(gate, up)]
     down = gemm(rows_of(hidden, h), rows_of(given.FFN_DOWN, h), given.FFN_ACT_SCALE, rows_of(given.FFN_DOWN_SCALES, h // (2 * group)), 2 * group)
     y = [f32(a + b) for a, b in zip(down, given.FFN_X)]
-    inputs = dma(2 * m * d) + dma(4 * d)            # x and gamma; the weights come while the norm works
+    inputs = dma(2 * m * d) + dma(4 * d)            # x and gamma; the weights are loaded during the norm
     norm = ve(REDUCTION + 3 + 1, rows=m)            # 3: the logarithm of d; 1: d fits the lanes
-    products = te(m * h * d, 6144) + te(m * h * d)  # two side by side, and one
+    products = te(m * h * d, 6144) + te(m * h * d)  # two in parallel, then one
     vectors = ve(1 + SFU) + ve(1) + ve(1)
     return inputs + norm + products + vectors + dma(4 * m * d), {"y": y}
 
@@ -118,7 +118,7 @@ def example_attention():
             e = [f32(math.exp(f32(f32(s - max(scores)) / f32(given.ATT_TEMPERATURE)))) for s in scores]
             p = [f16(f32(t / total(e))) for t in e] + [0.0] * (keys - valid)
             y += [f32(total([f32(p[t] * v[t][i]) for t in range(keys)]) * given.ATT_SCALE) for i in range(d)]
-    loads = 2 * (dma(16) + dma(64) + dma(64)) - dma(64)     # the second head's keys are there; its values come meanwhile
+    loads = 2 * (dma(16) + dma(64) + dma(64)) - dma(64)     # the second head's keys are loaded before, its values meanwhile
     softmax = ve(2 * (REDUCTION + 3 + 1), rows=given.ATT_QUERIES)
     return loads + te(128) + softmax + te(128, 2048) + dma(64), {"y": y}
 
@@ -129,9 +129,9 @@ def example_kv():
     scores = [float(sum(a * b for a, b in zip(queries[t], keys[u * heads]))) for t in range(steps) for u in range(t + 1)]
     part = [keys[u * heads + 1][i] for u in range(steps) for i in range(2, 6)]
     loads = dma(steps * heads * d) + dma(steps * d)
-    first = heads * dma(d) + dma(d) + te(d)         # appends, fetch, product; later appends fall into the product before
+    first = heads * dma(d) + dma(d) + te(d)         # appends, fetch, product; later appends overlap the previous product
     later = [dma((t + 1) * d) + te((t + 1) * d) for t in range(1, steps)]
-    end = dma(4 * len(scores)) + steps * dma(4) + dma(len(part))    # each row of the slice is a transfer of its own
+    end = dma(4 * len(scores)) + steps * dma(4) + dma(len(part))    # one transfer per row of the slice
     return loads + first + sum(later) + end, {"scores": scores, "slice": part}
 
 
@@ -159,12 +159,12 @@ def example_no_prefetch():
 
 def example_prefetch():
     load, product, store = TILE
-    assert load + store <= product                  # so that the products follow one another
+    assert load + store <= product                  # so the products are back to back
     return dma(len(given.TILE_X)) + load + given.TILES * product + store, {"y": tile_values()}
 
 
 def example_missing_dependency():
-    """Data change in the order of the ids, so that the error does not show."""
+    """Data changes in the order of the ids, so the error has no effect."""
     return example_prefetch() + ([[8, 12]],)
 
 
@@ -186,7 +186,7 @@ def example_sparse():
         for i, at in enumerate(pair):
             dense[4 * g // k][4 * g % k + at] = given.SPARSE_VALUES[2 * g + i]
     y = [float(sum(a * b for a, b in zip(row, w))) for row in rows_of(given.SPARSE_X, k) for w in dense]
-    weights = n * k // 2 + n * k // 2 // 4          # values, and four indices a byte
+    weights = n * k // 2 + n * k // 2 // 4          # values, and four indices per byte
     return dma(given.SPARSE_ROWS * k) + dma(weights) + te(given.SPARSE_ROWS * n * k // 2) + dma(4 * len(y)), {"y": y}
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make the queues of this folder, and ../digits/cmdq.json.
+"""Generates the queues of this directory, and ../digits/cmdq.json.
 
     make.py             write them
     make.py --check     say which of them differ from what this script makes
@@ -20,7 +20,7 @@ FORMATS = {8: "b", 16: "e", 32: "f"}
 
 
 def packed(values, qbits):
-    """The bytes of a tensor: integers of 2 and 4 bits from the lowest bits of each byte on, else little endian."""
+    """The bytes of a tensor: integers of 2 and 4 bits start in the lowest bits of each byte; others are little endian."""
     if qbits >= 8:
         return struct.pack("<%d%s" % (len(values), FORMATS[qbits]), *values)
     per = 8 // qbits
@@ -35,7 +35,7 @@ class Queue:
         self.entries = []
 
     def data(self, addr, values, qbits):
-        """Values that stand in DRAM before the queue starts; returns the address behind them."""
+        """Adds initial values of DRAM; returns the address after them."""
         raw = packed(values, qbits)
         self.metadata.setdefault("dram_init", []).append({"addr": addr, "hex": raw.hex()})
         return addr + len(raw)
@@ -52,7 +52,7 @@ class Queue:
         return entry["id"]
 
     def move(self, opcode, role, addr, spm, count, qbits, after=(), **fields):
-        """A transfer; `spm` is (bank, offset), as `at`, `a` and the like are below."""
+        """Adds a transfer; `spm` is (bank, offset), like `at`, `a` and others below."""
         return self.add(opcode, after, tensor_role=role, qbits=qbits, dram_addr=addr, spm_bank=spm[0], spm_offset=spm[1], num_elements=count, **fields)
 
     def load(self, role, addr, spm, count, qbits, after=(), **fields):
@@ -75,7 +75,7 @@ class Queue:
                         qbits_activation=qbits, **fields)
 
     def text(self):
-        """The metadata a value a line, lists an item a line; then an entry a line."""
+        """Prints one metadata value, list item or entry per line."""
         lines = []
         for key, value in self.metadata.items():
             if isinstance(value, list):
@@ -132,7 +132,7 @@ CONV_SCALE = 4.0
 SPARSE_ROWS, SPARSE_COLUMNS, SPARSE_DEPTH = 2, 4, 16
 SPARSE_X = wave(SPARSE_ROWS * SPARSE_DEPTH, 31, 2, 201, -100)
 SPARSE_VALUES = wave(SPARSE_COLUMNS * SPARSE_DEPTH // 2, 43, 8, 255, -127)
-# Which two of each four are kept: all six pairs, in turn.
+# Which two of four values are kept: all six pairs in turn.
 SPARSE_PAIRS = [((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))[g % 6] for g in range(SPARSE_COLUMNS * SPARSE_DEPTH // 4)]
 
 # ---- The queues ---------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def ffn():
     ldown_s = q.load("weight", down_s, (3, 128), len(FFN_DOWN_SCALES), 32)
     norm = q.vector("VE_RMSNORM_TILE", 0, (0, 0), (4, 0), d, 16, [lx, lgamma], rows=m, gamma_bank=0, gamma_offset=64, qbits_out=8,
                     scale_out=FFN_NORM_SCALE)
-    # The two engines work side by side.
+    # The two engines run in parallel.
     g = q.tensor("TE_GEMM_TILE", 0, (4, 0), (1, 0), (5, 0), [norm, lgate, lgate_s], m=m, n=h, k=d, qbits_weight=4, qbits_activation=8,
                  scale_ifm=FFN_NORM_SCALE, wgt_scale_bank=1, wgt_scale_offset=64, wgt_group=FFN_GROUP)
     u = q.tensor("TE_GEMM_TILE", 1, (4, 0), (2, 0), (6, 0), [norm, lup, lup_s], m=m, n=h, k=d, qbits_weight=4, qbits_activation=8,
@@ -209,14 +209,14 @@ def kv():
     q.data(queries, KV_Q, 8)
     q.output("scores", scores, sum(range(1, KV_STEPS + 1)), 32)
     q.output("slice", slice_, KV_STEPS * 4, 8)
-    lk = q.load("kv", keys, (0, 0), len(KV_K), 8)      # as the projection of all tokens would leave them: [token][head][d]
+    lk = q.load("kv", keys, (0, 0), len(KV_K), 8)      # as the projection of all tokens writes them: [token][head][d]
     lq = q.load("activation", queries, (1, 0), len(KV_Q), 8)
     before, at = None, 0
     for t in range(KV_STEPS):
         for head in range(KV_HEADS):
             q.add("KV_STORE_TILE", [lk], head_id=head, kv_kind="k", spm_bank=0, spm_offset=(t * KV_HEADS + head) * KV_D, dram_base_addr=k_base,
                   t_start=t, t_len=1, qbits_kv=8)
-        # The fetch overwrites the keys of the step before.
+        # The fetch overwrites the keys of the previous step.
         fetch = q.add("KV_LOAD_TILE", [before] if before is not None else [], head_id=0, kv_kind="k", spm_bank=2, spm_offset=0,
                       kv_range_desc={"t_start": 0, "t_len": t + 1}, qbits_kv=8, kv_layout_id=0)
         before = q.tensor("TE_QKT_TILE", 0, (1, t * KV_D), (2, 0), (3, 4 * at), [fetch, lq], m=1, n=t + 1, k=KV_D, qbits_weight=8,
@@ -245,7 +245,7 @@ def strided():
 
 
 def tiles(name, buffers, missing=False):
-    """y = x W for six tiles of W, through `buffers` places for a tile of weights."""
+    """y = x W for six tiles of W, with `buffers` buffers for weights."""
     q = Queue(name)
     x, w, y, weights, results = 0x1000, 0x2000, 0x4000, TILE_N * TILE_K, TILE_M * TILE_N
     q.data(x, TILE_X, 8)
@@ -256,9 +256,9 @@ def tiles(name, buffers, missing=False):
     loads, gemms = [], []
 
     def load(t):
-        after = [gemms[t - buffers]] if t >= buffers else []      # it reads what the load overwrites
+        after = [gemms[t - buffers]] if t >= buffers else []      # it reads the buffer that the load overwrites
         bring = q.load if t == 0 or buffers == 1 else q.prefetch
-        # The places are in banks of their own: a load does not meet the product that reads the other place.
+        # Each buffer has its own bank: a load does not conflict with the product that reads the other buffer.
         loads.append(bring("weight", w + t * weights, (1 + t % buffers, 0), weights, 8, after))
 
     for t in range(TILES):
@@ -304,13 +304,13 @@ def conv():
 
 
 def sparse():
-    """Weights of which two of each four are kept: all values, then all indices of two bits."""
+    """Weights with 2:4 sparsity: all values, then all 2-bit indices."""
     q = Queue("sparse")
     x, w, y = range(0x1000, 0x4000, 0x1000)
     indices = [i for pair in SPARSE_PAIRS for i in pair]
     q.data(x, SPARSE_X, 8)
     behind = q.data(w, SPARSE_VALUES, 8)
-    size = q.data(behind, [i - 4 if i > 1 else i for i in indices], 2) - w      # two bits, whatever their sign
+    size = q.data(behind, [i - 4 if i > 1 else i for i in indices], 2) - w      # two bits, any sign
     q.output("y", y, SPARSE_ROWS * SPARSE_COLUMNS, 32)
     lx = q.load("activation", x, (0, 0), len(SPARSE_X), 8)
     lw = q.load("weight", w, (1, 0), size, 8)
@@ -324,13 +324,13 @@ QUEUES = (ffn, attention, kv, strided, prefetch, no_prefetch, missing_dependency
 
 # ---- The digits ---------------------------------------------------------------------------------------------------------
 
-# In INT8 the hidden layer goes to 127 / 28 = 4.5; its largest value over the images trained on is 4.3.
+# The INT8 range of the hidden layer is 127 / 28 = 4.5; its maximum over the training images is 4.3.
 DIGITS_IMAGES, DIGITS_TILE, DIGITS_HIDDEN_SCALE = 360, 45, 1 / 28
 
 
 def digits():
-    """360 digits in tiles of 45. The files lie beside the queue in the build folder, written by digits-train: cmdq.x.s8 holds
-    the images, cmdq.layer1.bin and cmdq.layer2.bin the weights of a layer with their scales and biases behind them."""
+    """360 digits in tiles of 45. The files are in the same build directory as the queue, written by digits-train: cmdq.x.s8
+    contains the images, cmdq.layer1.bin and cmdq.layer2.bin the weights of a layer, then their scales and biases."""
     pixels, hidden, classes = 64, 128, 10
     x, layer1, layer2, logits = 0x10000, 0x20000, 0x30000, 0x40000
     q = Queue("digits", dram_init=[{"addr": x, "file": "cmdq.x.s8"}, {"addr": layer1, "file": "cmdq.layer1.bin"},
@@ -341,14 +341,14 @@ def digits():
     n, loads = DIGITS_TILE, []
     count = DIGITS_IMAGES // n
     for t in range(count):
-        # All images fit. Three banks take turns, so that a load does not meet the product that reads an earlier tile.
+        # All images fit. Three banks alternate, so a load does not conflict with the product that reads an earlier tile.
         loads.append(q.prefetch("activation", x + t * n * pixels, (1 + t % 3, t * n * pixels), n * pixels, 8))
         if t == 0:
             l2 = q.load("weight", layer2, (7, 0), w2 + 8 * classes, 8)
     gelus, seconds = [], []
     for t in range(count):
         z, h, y = (4 + t % 2, 0), (4 + t % 2, 65536), (6, t * n * classes * 4)
-        # Buffers of tile t - 2 are used again.
+        # Reuses the buffers of tile t - 2.
         first = q.tensor("TE_GEMM_TILE", 0, (1 + t % 3, t * n * pixels), (0, 0), z, [l1, loads[t]] + gelus[t - 2:t - 1] * (t > 1), m=n, n=hidden,
                          k=pixels, qbits_weight=8, qbits_activation=8, scale_ifm=1 / 16, wgt_scale_bank=0, wgt_scale_offset=w1, bias_bank=0,
                          bias_offset=w1 + 4 * hidden)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handwritten digits on simulated machines: runs each machine's classifier, and compares its answers with the labels.
+/* Handwritten digits on simulated machines: runs the classifier of each machine and compares its answers with the
+ * labels.
  *
- *   digits PROGRAMS DATA [MACHINE [LEAST]]
+ *   digits PROGRAMS DATA [MACHINE [MINIMUM]]
  *
- * PROGRAMS is this folder, DATA holds what tools/digits/train.c writes, and a copy of each queue, which lies beside its
- * data. Without MACHINE every machine of the table below runs. Prints a few images with the answers and one row of
- * results a machine. Exit status 1 when fewer than LEAST images are right. Uses nothing but the public library. */
+ * PROGRAMS is this directory; DATA has the files written by tools/digits/train.c and a copy of each queue. Without
+ * MACHINE all machines of the table below run. Prints a few images with the answers and one row of results per machine.
+ * Exit status 1 when fewer than MINIMUM images are classified correctly. Uses only the public library. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,29 +18,29 @@
 enum { CLASSES = 10, PIXELS = 64, SIDE = 8, SHOWN = 6 };
 
 struct images {
-    tv_input pixels, labels; /* x.bf16, PIXELS an image; labels.u8, one byte an image */
+    tv_input pixels, labels; /* x.bf16, PIXELS per image; labels.u8, one byte per image */
     uint64_t count;
-    int fp32_right, fp32_count; /* of the network before its weights were rounded */
+    int fp32_right, fp32_count; /* of the network before quantization */
 };
 
-/* A program that has run. */
+/* A completed run of a program. */
 struct run {
     tv_program *program;
     tv_machine *machine;
     uint64_t count; /* images */
 };
 
-/* To add a machine: a program in this folder, and a row of `machines`. */
+/* To add a machine: a program in this directory, and a row of `machines`. */
 struct machine {
     const char *name, *weights;
-    const char *program; /* its file in PROGRAMS, or in DATA where it is a queue */
+    const char *program; /* file in PROGRAMS, or in DATA if it is a queue */
     bool queue;
-    void (*logits)(const struct run *run, double *logits); /* reads CLASSES numbers an image, image by image */
+    void (*logits)(const struct run *run, double *logits); /* reads logits[image][CLASSES] */
 };
 
 struct row {
     const struct machine *machine;
-    uint8_t *answers; /* one an image */
+    uint8_t *answers; /* one per image */
     uint64_t right;
     tv_stats stats;
 };
@@ -101,25 +102,25 @@ static void read_logits(const struct run *run, struct layout l, double *logits)
     free(raw);
 }
 
-/* Rows of 16, of which the first 10 are the classes. */
+/* [image][16], the first 10 are the classes. */
 static void pccx_logits(const struct run *run, double *logits)
 {
     read_logits(run, (struct layout){"host", TV_BF16, 16, 1, run->count * 16}, logits);
 }
 
-/* A column for each class, of a whole number of groups of 64 images. */
+/* [class][image], with the images padded to groups of 64. */
 static void opennpu_logits(const struct run *run, double *logits)
 {
     uint64_t padded = (run->count + 63) / 64 * 64;
     read_logits(run, (struct layout){"mem", TV_F32, 1, padded, padded * CLASSES}, logits);
 }
 
-/* A row of the queue's first output for each image. */
+/* The queue's first output is [image][class]. */
 static void cmdq_logits(const struct run *run, double *logits)
 {
     tv_output_info out;
     if (!tv_program_output_at(run->program, 0, &out) || out.count != run->count * CLASSES)
-        fail("a queue's first output is not CLASSES numbers an image");
+        fail("a queue's first output does not have CLASSES numbers per image");
     uint64_t size = tv_dtype_bytes(out.type, out.count);
     uint8_t *raw = allocate(size);
     check(tv_machine_read(run->machine, out.space, out.addr, raw, (size_t)size, &sink));
@@ -152,12 +153,12 @@ static struct images open_images(const char *data)
     check(tv_input_open(path, &sink, &fp32));
     memcpy(text, fp32.data, fp32.size < sizeof text - 1 ? fp32.size : sizeof text - 1);
     if (sscanf(text, "fp32_correct %d %d", &images.fp32_right, &images.fp32_count) != 2)
-        fail("fp32.txt does not hold the FP32 network's accuracy");
+        fail("fp32.txt does not contain the accuracy of the FP32 network");
     tv_input_close(&fp32);
     return images;
 }
 
-/* Assembles or reads the machine's program and runs it to its end. */
+/* Assembles or reads the machine's program and runs it to completion. */
 static struct run run_program(const struct machine *machine, const char *programs, const char *data, uint64_t count)
 {
     struct run run = {.count = count};
@@ -176,7 +177,7 @@ static struct run run_program(const struct machine *machine, const char *program
     return run;
 }
 
-static uint8_t largest(const double *logits)
+static uint8_t argmax(const double *logits)
 {
     uint8_t best = 0;
     for (uint8_t c = 1; c < CLASSES; c++)
@@ -193,7 +194,7 @@ static struct row classify(const struct machine *machine, const char *programs, 
     double *logits = allocate(images->count * CLASSES * sizeof *logits);
     machine->logits(&run, logits);
     for (uint64_t i = 0; i < images->count; i++) {
-        row.answers[i] = largest(logits + i * CLASSES);
+        row.answers[i] = argmax(logits + i * CLASSES);
         row.right += row.answers[i] == images->labels.data[i];
     }
     row.stats.size = sizeof row.stats;
@@ -204,7 +205,7 @@ static struct row classify(const struct machine *machine, const char *programs, 
     return row;
 }
 
-/* The last images side by side, darker where there is more ink, and below each what every machine says it is. */
+/* Prints the last images side by side, and below each the answers of the machines. */
 static void show_images(const struct images *images, const struct row *rows, unsigned row_count)
 {
     static const char *const ink[] = {"  ", "░░", "▒▒", "▓▓", "██"};
@@ -251,8 +252,8 @@ static void show_table(const struct images *images, const struct row *rows, unsi
 int main(int argc, char **argv)
 {
     if (argc < 3 || argc > 5)
-        fail("usage: digits PROGRAMS DATA [MACHINE [LEAST]]");
-    uint64_t least = argc > 4 ? strtoull(argv[4], NULL, 10) : 0;
+        fail("usage: digits PROGRAMS DATA [MACHINE [MINIMUM]]");
+    uint64_t minimum = argc > 4 ? strtoull(argv[4], NULL, 10) : 0;
     struct images images = open_images(argv[2]);
     struct row rows[MACHINES];
     unsigned count = 0;
@@ -261,10 +262,10 @@ int main(int argc, char **argv)
         if (argc > 3 && strcmp(argv[3], machines[m].name) != 0)
             continue;
         rows[count] = classify(&machines[m], argv[1], argv[2], &images);
-        status |= rows[count++].right < least;
+        status |= rows[count++].right < minimum;
     }
     if (count == 0)
-        fail("there is no such machine");
+        fail("no such machine");
     show_images(&images, rows, count);
     show_table(&images, rows, count);
 

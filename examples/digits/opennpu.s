@@ -1,10 +1,10 @@
 ; SPDX-License-Identifier: Apache-2.0
 ; Handwritten digits on OpenNPU: 64 pixels, 128 hidden neurons with GELU, 10 classes; INT8, K = 64.
 ;
-; 64 images at a time are the lanes. Layer 1, for 64 neurons at a time: the sum over the pixels of (this pixel of the
-; images) x (its weights), outer products in the array. Column j of the result is neuron j of all 64 images; it is scaled
-; to INT8, looked up in GELU's table and stored, and is then, as it stands, an operand of layer 2. Biases are two more
-; outer products, with the inputs 127 and 1 (tools/digits/opennpu.c). The columns of layer 2 are the logits of a class.
+; The lanes are 64 images. Layer 1 computes 64 neurons at a time: the sum over all pixels of the outer products (pixel of
+; the images) x (weights of the pixel) in the array. Column j of the result is neuron j of all 64 images; it is scaled to
+; INT8, looked up in the table of GELU and stored, which makes it an operand of layer 2. Biases are two additional outer
+; products, with the inputs 127 and 1 (tools/digits/opennpu.c). The columns of layer 2 are the logits of a class.
 
         .target opennpu
         .include "opennpu.inc"                  ; Z_UNIT, H_UNIT, SCALE1, SCALE2
@@ -13,17 +13,17 @@
         .equ    image_count, 360
         .equ    GROUPS, (image_count + K - 1) / K
         .equ    CLASSES, 10
-        .equ    CLASS_STEP, 4 * K * GROUPS      ; from the logits of a class to those of the next, in bytes
+        .equ    CLASS_STEP, 4 * K * GROUPS      ; bytes from the logits of one class to the next
 
 ; vr0..vr2, which are vx0..vx11: operands and columns. vr4: lane 0 is 0, for addresses of the constants.
-; vr5, vr7: bases of the inputs (or results) and of the weights, in the middle of their 4 KiB. vr6: the scale.
+; vr5, vr7: bases of the inputs (or results) and of the weights, centered in their 4 KiB. vr6: the scale.
         bcast.imm vx16, 0
         bcast.imm vx17, 0
         bcast.imm vx18, 0
         bcast.imm vx19, 0
         bcast.imm vx12, 127
         bcast.imm vx13, 1
-        ld.vr   vr0, gelu(vr4)                  ; at K = 64 a register is the whole bank
+        ld.vr   vr0, gelu(vr4)                  ; at K = 64 a register holds the whole bank
         vsetlut.a vr0, 0
 
 ; Two inputs in four registers, from the bases.
@@ -34,7 +34,7 @@
         ld.vx   \w1, ((\k) + 1) * K - 2048(vr7)
         .endm
 
-; Add 64 outer products to the array. The loads run two inputs ahead of the array and hide their latency.
+; Add 64 outer products to the array. Loads are issued two inputs ahead, which hides their latency.
         .macro  accumulate
         fetch   0, vx0, vx1, vx2, vx3
         .set    k, 2
@@ -74,7 +74,7 @@
         biases  bias + 2 * K * half
         ld.vr   vr6, scale1(vr4)
         ld.w    vr5, hidden_at + 4 * half(vr4)
-; Two columns at a time: what one waits for is the other's tick.
+; Two interleaved columns: each uses the ticks in which the other waits.
         .set    j, 0
         .rept   K / 2
         mma.last vr0
@@ -123,7 +123,7 @@
         .endr
 
         .data
-; What vr4 reaches: the first 2 KiB.
+; Data addressed by vr4: the first 2 KiB.
 x_at:   .set    i, 0
         .rept   GROUPS
         .word   x + K * K * i + 2048
@@ -144,7 +144,7 @@ scale1: .rept   K
 scale2: .rept   K
         .f32    SCALE2
         .endr
-; H_UNIT comes from the images trained on; larger values than theirs are 127, not the negative bytes 128 and up.
+; H_UNIT is calibrated on the training images; larger values saturate at 127 instead of wrapping to 128 and up.
 gelu:   .set    i, 0
         .rept   256
         .set    z, ((i + 128) % 256 - 128) * Z_UNIT

@@ -4,17 +4,17 @@
 ;       h = gelu(x * W1 + b1)           y = h * W2 + b2           digit = index of the largest y
 ;
 ; The host finds one row of 16 BF16 per image at `logits`: lanes 0 to 9 are y, the rest is zero.
-; tools/digits/train.c makes the files included at the end and fixes HIDDEN and TILE.
+; tools/digits/train.c writes the files included at the end and determines HIDDEN and TILE.
 ;
-; GELU takes a cycle per element and so bounds the run: 360 x 128 cycles. The images therefore go
-; through in tiles, with two buffers of everything, and while the SFU works on one tile the other
-; engines finish the tile before it and prepare the tile after it:
+; GELU takes a cycle per element and is the bottleneck: 360 x 128 cycles. The images are therefore
+; processed in tiles with double buffering: while the SFU processes one tile, the other engines
+; finish the previous tile and prepare the next one:
 ;
 ;       SFU         gelu 0              gelu 1              gelu 2              ...
 ;       GEMM, ACP   prepare 1           finish 0, prepare 2 finish 1, prepare 3 ...
 ;
-; `async` on every memcpy and cvo lets the dispatcher go on; it still holds back an instruction
-; whose data are not ready, so the result is always that of plain program order.
+; With `async` on every memcpy and cvo the dispatcher does not wait for them; it still stalls an
+; instruction whose data are not ready, so the result is always that of program order.
 
         .target pccx
 
@@ -49,8 +49,8 @@
         memset  weight_shape[LAYER1], TILE, HIDDEN, PIXELS
         memset  weight_shape[LAYER2], TILE, CLASSES, HIDDEN
 
-; Load tile t and run layer 1 up to its GELU. There is no bias unit: `accm` adds the result to what
-; stands at the destination, so a tile of bias rows goes there first.
+; Load tile t and run layer 1 up to its GELU. There is no bias unit: `accm` adds the result to the
+; destination, which is initialized with a tile of bias rows.
         .macro  prepare t
         .set    buffer, (\t) % 2
         memcpy  l2[X + buffer * X_WORDS], host[x + (\t) * X_WORDS * 16], shape=TILE_X, async
@@ -66,7 +66,7 @@
         cvo.gelu l2[H + buffer * H_WORDS], l2[H + buffer * H_WORDS], len=TILE*HIDDEN, async
         .endm
 
-; Layer 2 of tile t, and its logits to the host.
+; Layer 2 of tile t; its logits are stored to the host.
         .macro  finish t
         .set    buffer, (\t) % 2
         wstream gemm, w2, w2_end - w2

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library in a program of your own: assemble, run, look at memory, cycles and faults.
+/* Embedding the library: assemble and run a program, read memory, cycles and faults.
  * Build: cc embed.c $(pkg-config --cflags --libs trivet) */
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 
 ;                                               issue -> ready
         ld.vx   vx0, x(vr7)                     ; 0 -> 4
-        bcast.imm vx1, HIGH                     ; 1 -> 2    the bounds: while the load is under way they cost nothing
+        bcast.imm vx1, HIGH                     ; 1 -> 2    the bounds: hidden by the latency of the load
         bcast.imm vx2, LOW                      ; 2 -> 3
         vmin    vx3, vx0, vx1                   ; 4 -> 5
         vmax    vx3, vx3, vx2                   ; 5 -> 6

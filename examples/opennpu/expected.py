@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Work out the numbers of the OpenNPU examples from the machine's rules, without the simulator.
+"""Computes the expected results of the OpenNPU examples from the machine's rules, without the simulator.
 
     expected.py             write NAME.expect.json beside every example
     expected.py --check     say which of them differ from what this script computes
@@ -16,10 +16,10 @@ from fractions import Fraction
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# A load of a VX register is ready after 4 ticks; a VR register takes the port for 4.
+# A load of a VX register is ready after 4 ticks; a VR register occupies the port for 4.
 LOAD, VR_PORT = 4, 4
-# Eight times: a load, and the segment of the table it fills. The next load finds the port free again when it is ready,
-# but writes a register that the vsetlut before it has read in the tick it became ready: 5 ticks each.
+# Eight times: a load, and the segment of the table that it fills. The port is free for the next load when the previous one
+# is ready, but that load writes the register that the vsetlut reads in this tick: 5 ticks each.
 TABLE = 8 * (LOAD + 1)
 
 
@@ -51,7 +51,7 @@ def example_tanh():
 def example_gelu():
     x = [-128, -64, -32, -1, 0, 32, 64, 127]
     y = [v * (64 + rounded(64 * math.erf((v >> 1) / 32 / math.sqrt(2)))) >> 7 for v in x]
-    constants = 5                               # behind the load, which is ready before the last of them
+    constants = 5                               # after the load, which is ready before the last of them
     return TABLE + 1 + max(constants, LOAD - 1) + 5 + 1, {"mem:y:8:s16": y}
 
 

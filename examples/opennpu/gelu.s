@@ -2,13 +2,13 @@
 ; profile: test
 ; GELU: y = x/2 * (1 + erf(x/sqrt(2))), 8 lanes of SQ1.6 (the integer divided by 64).
 ;
-; Five ticks. The product needs 16 bits, so x comes sign-extended in a VE register; its low byte plane is the VX register
-; that the table takes. The table's result is a VX register too, the low plane of ve1: the high plane, vx3, is 0, and
-; 64 + erf, from 0 to 128, is read there as a positive number.
+; Five ticks. The product needs 16 bits, so x is sign-extended in a VE register; its low byte plane is the VX register
+; that indexes the table. The result of the table is the low plane of ve1; the high plane, vx3, is 0, so 64 + erf, from
+; 0 to 128, is read as a positive number.
 ;
-; The published sequence is those five instructions, with x, the constants and the table in place, all 8 bits wide. What it
-; does not count: 40 ticks for the table, once a program, 5 for each of its 8 segments (a load of 4 and the vsetlut); 6 for
-; the load of x with the constants behind it; 1 for the store.
+; The published sequence consists of these five instructions, with x, the constants and the table in registers, all 8 bits
+; wide. It does not include 40 ticks for the table, once per program, 5 for each of its 8 segments (a load of 4 and the
+; vsetlut); 6 for the load of x, followed by the constants; 1 for the store.
 
         .target opennpu
 
@@ -24,7 +24,7 @@
         bcast.imm vx9, 64
         bcast.imm vx10, 7                       ; ve5: 7 in 16 bits
         bcast.imm vx11, 0
-        vsra    vx2, vx0, vx8                   ; x/2: makes every entry count for two values of x
+        vsra    vx2, vx0, vx8                   ; x/2: each entry is used for two values of x
         vlut.a  vx2, vx2                        ; 64 erf(x/sqrt(2))
         vadd    vx2, vx2, vx9                   ; 64 (1 + erf)
         vmul    ve2, ve0, ve1

@@ -2,14 +2,14 @@
 ; profile: top
 ; C = A B with M = 256, K = 64, N = 64, INT8 to INT32: the 256 rows of A stream through the 64 x 64 array, 64 at a time.
 ;
-; For each block of 64 rows: 64 outer products, then 64 columns. The port and the array share the ticks like this:
+; Per block of 64 rows: 64 outer products, then 64 columns. The ticks of the port and the array:
 ;
-;   multiply   3 ticks for each k: two loads and an mma, one issue a tick. The first 4 k of a block are in registers
-;              already, so 4 + 60 * 3 = 184.
-;   settle     the first column may be taken 64 ticks after the last mma. The port has nothing to store yet: the loads of
-;              the next block's first 4 k go here and cost nothing. The registers have room for 6; 4 divide 64.
+;   multiply   3 ticks per k: two loads and an mma, one issue per tick. The first 4 k of a block are already in
+;              registers: 4 + 60 * 3 = 184.
+;   wait       the first column is available 64 ticks after the last mma. The port has nothing to store yet, so the loads
+;              of the next block's first 4 k are free here. The registers would hold 6; 4 divides 64.
 ;   drain      64 columns of 256 bytes, 4 ticks of the port each: 256. The port has no tick for loads here, and there is
-;              one ACC, so that the next block's first mma must wait for the last column.
+;              one ACC, so the next block's first mma waits for the last column.
 
         .target opennpu
 
@@ -18,9 +18,9 @@
         .equ    BLOCKS, M / K
         .equ    DEPTH, 4                        ; loads run this many k ahead of the array
 
-; vr0: a column on its way out. vr1, vr2, which are vx4..vx11: two groups of two operand pairs; the array takes one while
-; the other is loaded. Bases: vr5 of A, vr6 of B, vr7 of C, each in the middle of the 4 KiB that it reaches.
-; vr4: 4096 in every lane, to move a base on. Before its first column vr0 holds the 0 of the reset, a base for `bases`.
+; vr0: a drained column. vr1, vr2, which are vx4..vx11: two groups of two operand pairs; the array uses one while the
+; other is loaded. Bases: vr5 of A, vr6 of B, vr7 of C, each centered in the 4 KiB that it addresses.
+; vr4: 4096 in every lane, to advance a base. Before the first column vr0 is 0 from reset, a base for `bases`.
         ld.w    vr5, bases(vr0)
         ld.w    vr6, bases + 4(vr0)
         ld.w    vr7, bases + 8(vr0)
@@ -58,7 +58,7 @@
         fetch_high 2
         .endm
 
-; ACC = the sum over all k. The reset takes a tick in which the port still works on the last store of the block before.
+; ACC = the sum over all k. The reset uses a tick in which the port still executes the last store of the previous block.
         .macro  multiply
         mma.reset
         .set    k, DEPTH
@@ -73,8 +73,8 @@
         multiply_high
         .endm
 
-; Column after column. One register is enough: a store reads it before the next column is there. A base serves 16 columns;
-; it is moved on while the store before is at work.
+; Drain the columns. One register is enough: a store reads it before the next column arrives. A base addresses 16
+; columns; it is advanced while the previous store executes.
         .macro  drain
         .rept   4
         vadd    vr7, vr7, vr4
@@ -102,7 +102,7 @@
         .endr
 
         .data
-bases:  .word   a + 2048, b + 2048, c - 2048    ; that of C is moved on before it is used
+bases:  .word   a + 2048, b + 2048, c - 2048    ; that of C is advanced before its first use
 a:      .set    i, 0                            ; a[block][k][m]: column k of 64 rows. A[m][k] = (5 k + 3 m) mod 251 - 125
         .rept   M * K
         .byte   (5 * (i / K % K) + 3 * (i % K + i / (K * K) * K)) % 251 - 125

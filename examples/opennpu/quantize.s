@@ -2,17 +2,17 @@
 ; profile: test
 ; An 8 x 8 x 8 product of INT8 and the quantization of its last column: 3K + 5 = 29 ticks from the first mma.
 ;
-; The array takes a column of A and a row of B a tick, as outer products. Column c of the result may be taken K + c ticks
-; after the last of them: the first at tick 2K - 1 = 15, the last at 3K - 2 = 22. Then: 2 ticks for the column, 1 to FP32,
-; 2 for the scale and the offset, 2 to INT8.
+; The array computes the outer product of a column of A and a row of B per tick. Column c of the result is available
+; K + c ticks after the last of them: the first at tick 2K - 1 = 15, the last at 3K - 2 = 22. Then: 2 ticks for the
+; column, 1 to FP32, 2 for the scale and the offset, 2 to INT8.
 ;
-; Those 29 ticks have the operands in place, as the published sequence does. Bringing them takes another 27: the scale and
-; the offset have the port for 4 ticks each, the 16 columns and rows for 1 each, and the last one is there 3 ticks later.
-; A program that streams hides most of it, as gemm64.s does. The store takes 1.
+; The 29 ticks assume the operands in registers, like the published sequence. Loading them takes another 27: the scale and
+; the offset occupy the port for 4 ticks each, the 16 columns and rows for 1 each, and the last one arrives 3 ticks later.
+; A streaming program hides most of it, see gemm64.s. The store takes 1.
 
         .target opennpu
 
-; 16 columns and rows, one load a tick, and the scale and the offset as FP32 in every lane.
+; 16 columns and rows, one load per tick, and the scale and the offset as FP32 in every lane.
         ld.vr   vr5, scale(vr7)
         ld.vr   vr6, offset(vr7)
         ld.vx   vx0, a(vr7)
@@ -35,7 +35,7 @@
         nop                                     ; the last load: the 29 ticks then begin with the first mma
         .endr
 
-        mma     vx0, vx8                        ; keep = 0: begins anew
+        mma     vx0, vx8                        ; keep = 0: overwrites ACC
         mma.keep vx1, vx9
         mma.keep vx2, vx10
         mma.keep vx3, vx11
@@ -44,7 +44,7 @@
         mma.keep vx6, vx14
         mma.keep vx7, vx15
         .rept   8
-        mma.last vr4                            ; the columns in turn; the last one stays
+        mma.last vr4                            ; drains the columns; the last one remains
         .endr
         vcvt_f32_s32 vr4, vr4
         vfma    vr4, vr4, vr5, vr6

@@ -2,8 +2,8 @@
 ; profile: test
 ; ReLU: y = max(x, 0), 8 lanes of INT8.
 ;
-; Two ticks, of which the first makes the zero to compare with. Every register holds zero after reset, so that vx1 would
-; do here without; a program that has used vx1 needs the broadcast.
+; Two ticks, the first of which sets the zero to compare with. All registers are zero after reset, so vx1 would not need
+; it here; a program that has used vx1 needs the broadcast.
 
         .target opennpu
 

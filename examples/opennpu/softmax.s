@@ -2,14 +2,14 @@
 ; profile: test
 ; Softmax of 8 values in SQ1.6 (the integer divided by 64).
 ;
-; Six ticks. A reduction puts its result into every lane of a VR register; the low byte plane of that is a VX register, so
-; that what follows takes it as it is: vr4 is vx16..vx19, vr5 is vx20..vx23.
-; exp is in units of 1/32, so that the sum of 8 is at most 256. That one is 0 in the low byte: no sum is less than 32, so
-; entry 0 of the reciprocals stands for 256. The probabilities come in units of 1/8192.
+; Six ticks. A reduction writes its result to every lane of a VR register, whose low byte plane is a VX register that the
+; next instruction reads: vr4 is vx16..vx19, vr5 is vx20..vx23.
+; exp is in units of 1/32, so the sum of 8 is at most 256, whose low byte is 0. No sum is less than 32, so entry 0 of the
+; reciprocals represents 256. The probabilities are in units of 1/8192.
 ;
-; The published sequence is those six instructions, with x and the tables in place, and its product is 8 bits wide. What it
-; does not count: 80 ticks for the two tables, once a program, 5 for each of the 16 segments; 4 for the load of x; 1 for
-; the store. The bytes cleared for the 16-bit product cost nothing behind the load.
+; The published sequence consists of these six instructions, with x and the tables in registers, and an 8-bit product. It
+; does not include 80 ticks for the two tables, once per program, 5 for each of the 16 segments; 4 for the load of x; 1
+; for the store. Clearing the bytes for the 16-bit product is hidden by the latency of the load.
 
         .target opennpu
 
@@ -23,9 +23,9 @@
         .endr
         ld.vx   vx0, x(vr7)
         bcast.imm vx13, 0                       ; the high planes of the 16-bit product's factors: vr3, which is
-        bcast.imm vx15, 0                       ; vx12..vx15, still holds the tables' last words
-        vrmax   vr4, vx0                        ; the largest, in vx16
-        vsub.sat vx1, vx0, vx16                 ; 0 or less, at least -128: -2
+        bcast.imm vx15, 0                       ; vx12..vx15, contains the last words of the tables
+        vrmax   vr4, vx0                        ; the maximum, in vx16
+        vsub.sat vx1, vx0, vx16                 ; from -128 (which is -2) to 0
         vlut.a  vx12, vx1                       ; ve6: e = 32 exp(x - max)
         vsum    vr5, vx12                       ; their sum, in vx20
         vlut.b  vx14, vx20                      ; ve7: 8192 / sum

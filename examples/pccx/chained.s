@@ -2,7 +2,7 @@
 ; GEMV -> SFU -> GEMV through the direct FIFOs: y = W2 gelu(W1 x), 32 -> 64 -> 16, the hidden layer never in L2.
 ;
 ; `fifo` as the destination of a GEMV and as the source of a CVO is the FIFO from the GEMV to the SFU; as the destination
-; of a CVO and the source of a GEMV it is the one back. A consumer takes exactly as many elements as it is told.
+; of a CVO and the source of a GEMV it is the one back. A consumer reads exactly the number of elements it specifies.
 
         .target pccx
 
@@ -27,13 +27,13 @@
         memset  weight_shape[LAYER2], 1, OUTPUTS, HIDDEN               ;   7 -> 8
         memcpy  l2[X], host[x], shape=IN                               ;   8 -> 79   8 + 64 + ceil(4 words * 1.6)
 
-; Two layers in one piece of host memory: 1024 bytes for the first, 512 for the second, there at cycle 77.
+; The weights of both layers are contiguous: 1024 bytes for the first, 512 for the second, which arrive at cycle 77.
         wstream gemv, weights, weights_end - weights
 
         gemv    fifo, l2[X], size=DEFAULTS, shape=LAYER1               ;  79 -> 107  79 + 12 + 1 beat * 64/4 rows
-; Forwarded through the FIFO, as it would be through L2: from 79 + 12 + 1 on.
+; Forwarded through the FIFO, as it would be through L2, from 79 + 12 + 1 on.
         cvo.gelu fifo, fifo, len=HIDDEN, async                         ;  92 -> 174  92 + 12 + 64 + 6
-; The way back is not forwarded: this waits until the SFU is done (raw on the FIFO).
+; The FIFO back is not forwarded: this stalls until the SFU is done (raw on the FIFO).
         gemv    l2[Y], fifo, size=DEFAULTS, shape=LAYER2               ; 174 -> 194  174 + 12 + 2 beats * 16/4 rows
         memcpy  host[y], l2[Y], shape=OUT                              ; 194 -> 262  194 + 64 + ceil(2 words * 1.6)
 

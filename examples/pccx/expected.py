@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Work out the numbers of the pccx examples from the machine's rules, without the simulator.
+"""Computes the expected results of the pccx examples from the machine's rules, without the simulator.
 
     expected.py             write NAME.expect.json beside every example
     expected.py --check     say which of them differ from what this script computes
@@ -39,7 +39,7 @@ def fp32(x):
 
 
 def bf16(x):
-    """BF16; results below the least normal number become zero."""
+    """BF16; results below the smallest normal number become zero."""
     r = rounded(x, 8, -133)
     return r if abs(r) >= Fraction(2) ** -126 else Fraction(0)
 
@@ -101,7 +101,7 @@ def gelu(x):
 
 
 def softmax(z):
-    """The three passes of the SFU behind findemax."""
+    """The three passes of the SFU after findemax."""
     top = max(z)
     e = [bf16(exp(fp32(v - top))) for v in z]
     total = Fraction(0)

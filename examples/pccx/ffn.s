@@ -1,8 +1,8 @@
 ; SPDX-License-Identifier: Apache-2.0
 ; A feed-forward block with its residual: y = x + W2 gelu(W1 x), 32 -> 64 -> 32.
 ;
-; There is no add instruction. `accm` adds a result to what stands at its destination, so the second GEMV writes onto x
-; itself: x + W2 h is the residual sum, at no cost.
+; There is no add instruction. `accm` adds a result to its destination, so the second GEMV accumulates to x itself:
+; x + W2 h is the residual sum, at no cost.
 
         .target pccx
 
@@ -25,16 +25,16 @@
         memset  weight_shape[DOWN], 1, D, H                               ;   6 -> 7
         memcpy  l2[X], host[x], shape=VECTOR                              ;   7 -> 78   7 + 64 + ceil(4 words * 1.6)
 
-; Each matrix is a descriptor; they are taken in program order. 1152 + 1088 bytes at 20 a cycle: W1 has arrived at
+; Each matrix has a descriptor; they are consumed in program order. 1152 + 1088 bytes at 20 per cycle: W1 arrives at
 ; cycle 58, W2 at 112, both before they are needed.
         wstream gemv, w1, w1_end - w1
         wstream gemv, w2, w2_end - w2
 
         gemv    l2[HIDDEN], l2[X], size=DEFAULTS, shape=UP, w_scale       ;  78 -> 106  78 + 12 + 1 beat * 64/4 rows
-; Forwarded: it follows the GEMV whose result it reads, so it starts 12 + 1 cycles after that GEMV, not at its end.
+; Forwarded: it follows the GEMV whose result it reads, so it starts 12 + 1 cycles after its start, not at its end.
         cvo.gelu l2[HIDDEN], l2[HIDDEN], len=H                            ;  91 -> 173  91 + 12 + 64 + 6
         gemv    l2[X], l2[HIDDEN], size=DEFAULTS, shape=DOWN, w_scale, accm ; 173 -> 201  173 + 12 + 2 beats * 32/4 rows
-; A GEMV never holds the dispatcher: the store waits for it because it reads what it writes (raw).
+; A GEMV never stalls the dispatcher; the store stalls because it reads the result of the GEMV (raw).
         memcpy  host[y], l2[X], shape=VECTOR                              ; 201 -> 272  201 + 64 + ceil(4 words * 1.6)
 
 ; Host memory.
@@ -46,11 +46,11 @@ x:      .set    k, 0                            ; x[k] = (k mod 9 - 4) / 2
         .set    k, k + 1
         .endr
 
-; rows x columns INT4, value (a*n + b*k) mod 15 - 7, behind one scale for each row.
+; rows x columns INT4, value (a*n + b*k) mod 15 - 7, after one scale for each row.
         .macro  matrix rows, columns, scale, a, b
         .set    n, 0
         .rept   \rows
-        .bf16   (1 + n % 4) * \scale            ; each output has a scale of its own
+        .bf16   (1 + n % 4) * \scale            ; one scale per output
         .set    n, n + 1
         .endr
         .set    n, 0

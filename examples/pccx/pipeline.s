@@ -1,13 +1,13 @@
 ; SPDX-License-Identifier: Apache-2.0
 ; GELU over four tiles of 128 elements with double buffering: the ACP loads and stores while the SFU computes.
 ;
-; With `async` the dispatcher does not wait for a MEMCPY or CVO. It still holds back every instruction that would read or
-; overwrite too early, so that the results are those of program order; the comments name what holds each one:
+; With `async` the dispatcher does not wait for a MEMCPY or CVO. It still stalls every instruction that would read or
+; overwrite too early, so the results are those of program order; the comments name the stall reasons:
 ;       raw  reads what is still being written         war  overwrites what is still being read
 ;       waw  overwrites what is still being written    acp, sfu  its engine is busy
 ;
 ; A row of the result is 128 values and a trailer of 8 constants. The trailers are not computed: one copy fills both
-; buffers with complete rows first, and the GELU overwrites the values only.
+; buffers with complete rows first, and the GELU overwrites only the values.
 
         .target pccx
 
@@ -30,7 +30,7 @@
 ; 64 + ceil(27.2) = 92, a GELU 12 + 128 + 6 = 146.
         memcpy  l2[IN0], host[input], shape=0, async           ;   6 -> 96
         memcpy  l2[OUT0], host[rows], shape=2, async           ;  96 -> 215   acp
-        cvo.gelu l2[OUT0], l2[IN0], len=TILE, async            ; 215 -> 361   waw: the rows are still coming
+        cvo.gelu l2[OUT0], l2[IN0], len=TILE, async            ; 215 -> 361   waw: the rows are still being loaded
         memcpy  l2[IN1], host[input + 256], shape=0, async     ; 216 -> 306
         memcpy  l2[IN0], host[input + 512], shape=0, async     ; 361 -> 451   war: the first GELU reads IN0
         cvo.gelu l2[OUT1], l2[IN1], len=TILE, async            ; 362 -> 508
