@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks grow from 4 KiB to 1 MiB, so that small jobs stay small and large ones make few calls. */
+/* Block sizes double from 4 KiB to 1 MiB, so that small jobs use little memory and large jobs call malloc rarely. */
 #include "base/arena.h"
 
 #include <stdalign.h>
@@ -10,7 +10,7 @@ struct tv_arena_block {
     alignas(max_align_t) unsigned char bytes[];
 };
 
-enum { FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20 };
+enum { FIRST_BLOCK = 4096, MAX_BLOCK = 1 << 20 };
 
 static void free_blocks(struct tv_arena_block *block)
 {
@@ -45,8 +45,8 @@ void *tv_arena_alloc(tv_arena *arena, size_t size)
     size = (size + align - 1) / align * align;
     if (!arena->blocks || arena->size - arena->used < size) {
         size_t want = arena->size ? arena->size * 2 : FIRST_BLOCK;
-        if (want > LARGEST_BLOCK)
-            want = LARGEST_BLOCK;
+        if (want > MAX_BLOCK)
+            want = MAX_BLOCK;
         if (want < size)
             want = size;
         struct tv_arena_block *block = malloc(sizeof *block + want);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The few macros that every file may use. */
+/* Macros and small functions for every file. */
 #ifndef TV_BASE_BASE_H
 #define TV_BASE_BASE_H
 
@@ -85,7 +85,7 @@ static inline bool tv_write_sized(void *to, size_t minimum, const void *from, si
     return true;
 }
 
-/* Unaligned little-endian access, whatever the host's order. */
+/* Unaligned little-endian access on hosts of either byte order. */
 static inline uint16_t tv_load_le16(const void *p)
 {
     const uint8_t *b = p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The growing byte buffer. */
+/* The growable byte buffer. */
 #include "base/buf.h"
 
 #include <stdio.h>
@@ -63,14 +63,14 @@ void tv_buf_str(tv_buf *buf, const char *text) { tv_buf_append(buf, text, strlen
 
 void tv_buf_vprintf(tv_buf *buf, const char *format, va_list args)
 {
-    va_list again;
-    va_copy(again, args);
+    va_list copy;
+    va_copy(copy, args);
     int n = vsnprintf(NULL, 0, format, args);
     if (n > 0 && reserve(buf, (size_t)n + 1)) {
-        vsnprintf((char *)buf->data + buf->len, (size_t)n + 1, format, again);
+        vsnprintf((char *)buf->data + buf->len, (size_t)n + 1, format, copy);
         buf->len += (size_t)n;
     }
-    va_end(again);
+    va_end(copy);
 }
 
 void tv_buf_printf(tv_buf *buf, const char *format, ...)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing byte buffer. A failed allocation is remembered in `failed`; later appends do nothing, so that a writer may
- * check once at its end. */
+/* The growable byte buffer, for text and binary output; arrays of other types are TV_VEC (vec.h). A failed allocation
+ * sets `failed`, and later appends do nothing, so that a writer may check once at its end. */
 #ifndef TV_BASE_BUF_H
 #define TV_BASE_BUF_H
 
@@ -14,13 +14,13 @@ typedef struct tv_buf {
     bool failed;
 } tv_buf;
 
-/* A zeroed tv_buf is empty and ready. */
+/* A zeroed tv_buf is empty and valid. */
 void tv_buf_fini(tv_buf *buf);
 
-/* Gives the room of `from` to `to`, which has none; both are empty then. */
+/* Moves the allocation of `from` to `to`, which has none. Both are empty afterwards. */
 void tv_buf_reuse(tv_buf *to, tv_buf *from);
 
-/* Room for `n` more bytes, not zeroed, counted as used; NULL when memory is short. */
+/* Appends `n` uninitialized bytes and returns the first of them; NULL: out of memory. */
 void *tv_buf_extend(tv_buf *buf, size_t n);
 
 void tv_buf_append(tv_buf *buf, const void *bytes, size_t n);
@@ -30,10 +30,11 @@ void tv_buf_str(tv_buf *buf, const char *text);
 void tv_buf_printf(tv_buf *buf, const char *format, ...) TV_PRINTF(2, 3);
 void tv_buf_vprintf(tv_buf *buf, const char *format, va_list args) TV_PRINTF(2, 0);
 
-/* The text so far, NUL-terminated (the NUL is not counted); "" when memory was short. */
+/* The contents, NUL-terminated (`len` does not count the NUL); "" when out of memory. */
 const char *tv_buf_cstr(tv_buf *buf);
 
-/* Gives the bytes, NUL-terminated, to the caller, who frees them; the buffer is empty then. NULL: no memory. */
+/* Returns the contents, NUL-terminated, as memory that the caller frees, and leaves the buffer empty. NULL: out of
+ * memory. */
 char *tv_buf_take(tv_buf *buf);
 
 #endif

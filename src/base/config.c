@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Configurations: values over a schema, INI profiles through inih, overrides.
  *
- * A load works on a copy that replaces the values only when the whole file was right. */
+ * Loading a profile changes a copy, which replaces the values only when the whole file is valid. */
 #include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,7 +149,7 @@ static int find_param(const tv_schema *schema, const char *key)
     return -1;
 }
 
-/* Sets one value of `values`. Reports at `place`. */
+/* Parses `text`, checks it and sets the value of `key` in `values`. Reports errors at `loc`. */
 static tv_status assign(const tv_schema *schema, value *values, const char *key, const char *text, const char *origin,
                         const tv_source_loc *loc, const tv_diag_sink *sink)
 {
@@ -180,8 +180,8 @@ static tv_status assign(const tv_schema *schema, value *values, const char *key,
     if (low || high) {
         bool open = is_rate && param->min == 0;
         tv_report(sink, TV_ERROR, TV_CODE(CONFIG_RANGE), loc, NULL,
-                  single ? "%s = %.100s cannot be: the only value is %llu"
-                  : open ? "%s = %.100s is outside above %llu to %llu %s"
+                  single ? "%s = %.100s is invalid: the only value is %llu"
+                  : open ? "%s = %.100s is outside (%llu, %llu] %s"
                          : "%s = %.100s is outside %llu to %llu %s",
                   key, text, (unsigned long long)param->min, (unsigned long long)param->max, param->unit);
         return TV_ERR_INPUT;
@@ -237,7 +237,7 @@ tv_status tv_config_set(tv_config *config, const char *key, const char *text, co
     return assign(config->schema, config->values, key, text, "override", &TV_NO_SOURCE_LOC, sink);
 }
 
-/* What one parse carries: inih asks for lines and hands back pairs. */
+/* The state of one parse. inih reads lines through next_line and passes pairs to set_pair. */
 typedef struct parse {
     const tv_schema *schema;
     value *values;
@@ -248,16 +248,15 @@ typedef struct parse {
     const tv_diag_sink *sink;
 } parse;
 
-/* Whether inih would take the line; it reports the first bad one alone, and all shall be known. */
-static bool has_form(tv_sv line)
+/* True when inih accepts the line. inih stops at the first malformed line; checking here reports all of them. */
+static bool is_well_formed(tv_sv line)
 {
     if (line.len == 0 || line.ptr[0] == ';' || line.ptr[0] == '#')
         return true;
     return memchr(line.ptr, line.ptr[0] == '[' ? ']' : '=', line.len) != NULL;
 }
 
-/* The next line without what stands before its first word: inih would read an indented line as a value's second line.
- */
+/* Reads the next line, without its indentation: inih takes an indented line for the continuation of a value. */
 static char *next_line(char *line, int size, void *user)
 {
     parse *job = user;
@@ -266,24 +265,24 @@ static char *next_line(char *line, int size, void *user)
     const char *end = memchr(job->rest.ptr, '\n', job->rest.len);
     size_t n = end ? (size_t)(end - job->rest.ptr) : job->rest.len;
     job->line++;
-    size_t kept = n < (size_t)size - 1 ? n : (size_t)size - 1;
-    if (kept < n || memchr(job->rest.ptr, '\0', n)) {
+    size_t length = n < (size_t)size - 1 ? n : (size_t)size - 1;
+    if (length < n || memchr(job->rest.ptr, '\0', n)) {
         tv_source_loc loc = {.file = job->name, .line = job->line, .index = -1};
         tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &loc, NULL,
-                  kept < n ? "the line is longer than %d bytes"
-                           : "the line holds a NUL byte (a line has at most %d bytes)",
+                  length < n ? "the line is longer than %d bytes"
+                             : "the line has a NUL byte (a line has at most %d bytes)",
                   size - 1);
         job->status = TV_ERR_INPUT;
     }
-    tv_sv text = {job->rest.ptr, kept};
+    tv_sv text = {job->rest.ptr, length};
     while (text.len && strchr(" \t\r\v\f", text.ptr[0]) && text.ptr[0])
         text = (tv_sv){text.ptr + 1, text.len - 1};
     if (job->line == 1 && text.len >= 3 && memcmp(text.ptr, "\xEF\xBB\xBF", 3) == 0)
         text = (tv_sv){text.ptr + 3, text.len - 3};
-    if (!has_form(text)) {
+    if (!is_well_formed(text)) {
         tv_source_loc loc = {.file = job->name, .line = job->line, .index = -1};
         tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &loc, "write `[section]`, `key = value` or `; comment`",
-                  "this line is none of section, pair and comment");
+                  "expected a section, a pair or a comment");
         job->status = TV_ERR_INPUT;
         text.len = 0;
     }
@@ -295,7 +294,7 @@ static char *next_line(char *line, int size, void *user)
     return line;
 }
 
-static int take_pair(void *user, const char *section, const char *name, const char *text)
+static int set_pair(void *user, const char *section, const char *name, const char *text)
 {
     parse *job = user;
     tv_source_loc loc = {.file = job->name, .line = job->line, .index = -1};
@@ -330,12 +329,12 @@ tv_status tv_config_parse(tv_config *config, const char *name, const char *origi
                  .sink = sink};
     if (!job.values)
         return tv_fail_memory(sink);
-    int bad_line = ini_parse_stream(next_line, &job, take_pair, &job);
+    int bad_line = ini_parse_stream(next_line, &job, set_pair, &job);
     if (bad_line < 0)
         job.status = tv_fail_memory(sink);
-    else if (bad_line > 0 && job.status == TV_OK) { /* a form that has_form let through */
+    else if (bad_line > 0 && job.status == TV_OK) { /* a form that is_well_formed accepts and inih rejects */
         tv_source_loc loc = {.file = name, .line = (unsigned)bad_line, .index = -1};
-        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &loc, NULL, "this line is none of section, pair and comment");
+        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &loc, NULL, "expected a section, a pair or a comment");
         job.status = TV_ERR_INPUT;
     }
     if (job.status != TV_OK) {
@@ -347,7 +346,7 @@ tv_status tv_config_parse(tv_config *config, const char *name, const char *origi
     return TV_OK;
 }
 
-/* True when `name` is the profile's whole name, or what follows "TARGET-" in it. */
+/* True when `name` is the name of the profile, with or without its prefix "TARGET-". */
 static bool profile_matches(const tv_embedded *profile, const char *target, const char *name)
 {
     size_t n = strlen(target);
@@ -375,7 +374,7 @@ tv_status tv_config_load(tv_config *config, const char *profile_or_path, const t
         }
         char hint[160];
         snprintf(hint, sizeof hint,
-                 nearest.best ? "did you mean '%s'?%s" : "%sa file is given by its path, with a `.` or a `/` in it",
+                 nearest.best ? "did you mean '%s'?%s" : "%sthe path of a file must have a `.` or a `/`",
                  nearest.best ? nearest.best : "", "");
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_PROFILE), hint, "%s has no profile '%.100s'", target,
                        profile_or_path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Diagnostics: building them, printing them for a person, writing them as JSON. */
+/* Diagnostics: formatting, printing with a caret line, writing as JSON. */
 #include "base/diag.h"
 
 #include <stdio.h>
@@ -67,7 +67,8 @@ tv_status tv_fail_memory(const tv_diag_sink *sink)
                    "out of memory");
 }
 
-/* The caret line repeats the source line's tabs, so that the caret stands below its column at any tab width. */
+/* Prints the source line and a caret line. The caret line repeats the tabs of the source line, so that the caret is
+ * below its column at any tab width. */
 static void print_caret(FILE *out, const tv_diag *diag, const char *on, const char *off)
 {
     size_t line_length = strlen(diag->source_line);
@@ -152,7 +153,7 @@ const char *tv_status_text(tv_status status)
     case TV_FAULT:
         return "fault";
     case TV_ERR_INPUT:
-        return "wrong input";
+        return "invalid input";
     case TV_ERR_IO:
         return "host I/O failure";
     case TV_ERR_MEMORY:

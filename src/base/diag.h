@@ -6,7 +6,7 @@
 #include "base/json_writer.h"
 #include "trivet/diag.h"
 
-/* A stable code. Tables of them are constant; a machine brings its own (see tv_isa). */
+/* A stable code. The tables of codes are constant; each machine has its own (tv_isa). */
 typedef tv_code_info tv_code;
 
 typedef enum tv_code_id {

@@ -16,12 +16,12 @@
 static const size_t READ_LIMIT = (size_t)1 << 30;
 static const uint64_t MAP_LIMIT = (uint64_t)64 << 30;
 
-/* A name that is wrong is the caller's mistake; anything else is the host's failure. */
+/* An invalid path is an error of the caller; anything else is a failure of the host. */
 static tv_status open_failed(const tv_diag_sink *sink, const char *path, int error)
 {
-    bool wrong = error == ENOENT || error == EISDIR || error == ENOTDIR || error == EACCES || error == ENAMETOOLONG;
+    bool invalid = error == ENOENT || error == EISDIR || error == ENOTDIR || error == EACCES || error == ENAMETOOLONG;
     const char *hint = error == ENOENT ? "check the name; paths are relative to the current folder" : NULL;
-    return tv_fail(sink, wrong ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), hint, "cannot read '%s': %s", path,
+    return tv_fail(sink, invalid ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), hint, "cannot read '%s': %s", path,
                    strerror(error));
 }
 
@@ -95,9 +95,9 @@ void tv_input_close(tv_input *input)
 
 struct tv_output {
     FILE *stream;
-    FILE *packed;    /* what `stream` is compressed into; NULL: it is not */
+    FILE *file;      /* the file that `stream` compresses to; NULL: no compression */
     char *path;      /* NULL: standard output */
-    char *temporary; /* beside `path`; NULL: written in place */
+    char *temporary; /* in the folder of `path`; NULL: written in place */
 };
 
 static void output_free(tv_output *output)
@@ -113,9 +113,8 @@ static tv_status write_failed(const tv_diag_sink *sink, const char *path, int er
                    "cannot write '%s': %s", path, strerror(error));
 }
 
-/* A device or a pipe cannot be renamed over; a link that points to nothing yet is followed. Both are written in place.
- */
-static bool written_in_place(const char *path)
+/* True for devices and pipes, which cannot be replaced by a rename, and for dangling links, which are followed. */
+static bool needs_direct_write(const char *path)
 {
     struct stat st;
     if (stat(path, &st) == 0)
@@ -123,8 +122,9 @@ static bool written_in_place(const char *path)
     return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* Not mkstemp: its files are private to the user, and ours shall have the mode that any new file gets. */
-static int create_beside(const char *path, char **temporary)
+/* Creates a temporary file next to `path`. mkstemp would make it private to the user; this one has the mode of any new
+ * file. */
+static int create_temporary(const char *path, char **temporary)
 {
     tv_buf name = {0};
     int fd = -1;
@@ -151,7 +151,7 @@ tv_status tv_output_open(const char *path, const tv_diag_sink *sink, tv_output *
         *out = output;
         return TV_OK;
     }
-    if (written_in_place(path)) {
+    if (needs_direct_write(path)) {
         output->path = strdup(path);
         output->stream = fopen(path, "we");
         if (!output->path || !output->stream) {
@@ -164,17 +164,17 @@ tv_status tv_output_open(const char *path, const tv_diag_sink *sink, tv_output *
         *out = output;
         return TV_OK;
     }
-    /* The name that a symbolic link points to is replaced, not the link. */
+    /* Replace the file that a symbolic link points to, not the link. */
     char *real = realpath(path, NULL);
     output->path = real ? real : strdup(path);
-    int fd = output->path ? create_beside(output->path, &output->temporary) : -1;
+    int fd = output->path ? create_temporary(output->path, &output->temporary) : -1;
     if (!output->temporary) {
         output_free(output);
         return tv_fail_memory(sink);
     }
     struct stat old;
     if (fd >= 0 && stat(output->path, &old) == 0)
-        fchmod(fd, old.st_mode & 07777); /* what the user has closed to others stays so */
+        fchmod(fd, old.st_mode & 07777); /* keep the permissions */
     if (fd >= 0)
         output->stream = fdopen(fd, "w");
     if (!output->stream) {
@@ -201,13 +201,13 @@ tv_status tv_output_open_compressed(const char *path, const tv_diag_sink *sink, 
     tv_output *output;
     TV_TRY(tv_output_open(path, sink, &output));
     if (names_zstd(path)) {
-        FILE *packer = tv_zstd_writer(output->stream);
-        if (!packer) {
+        FILE *compressor = tv_zstd_writer(output->stream);
+        if (!compressor) {
             tv_output_abandon(output);
             return tv_fail_memory(sink);
         }
-        output->packed = output->stream;
-        output->stream = packer;
+        output->file = output->stream;
+        output->stream = compressor;
     }
     *out = output;
     return TV_OK;
@@ -215,46 +215,46 @@ tv_status tv_output_open_compressed(const char *path, const tv_diag_sink *sink, 
 
 FILE *tv_output_stream(tv_output *output) { return output->stream; }
 
-/* Ends the compressed data; the stream is then the file itself. */
-static bool end_packing(tv_output *output)
+/* Finishes the compressed data. The stream is the file itself afterwards. */
+static bool finish_compression(tv_output *output)
 {
-    bool good = true;
-    if (output->packed) {
-        good = !ferror(output->stream) && fflush(output->stream) == 0;
-        good = fclose(output->stream) == 0 && good;
-        output->stream = output->packed;
-        output->packed = NULL;
+    bool ok = true;
+    if (output->file) {
+        ok = !ferror(output->stream) && fflush(output->stream) == 0;
+        ok = fclose(output->stream) == 0 && ok;
+        output->stream = output->file;
+        output->file = NULL;
     }
-    return good;
+    return ok;
 }
 
 tv_status tv_output_commit(tv_output *output, const tv_diag_sink *sink)
 {
     tv_status status = TV_OK;
     const char *path = output->path ? output->path : "standard output";
-    bool good = end_packing(output) && fflush(output->stream) == 0 && !ferror(output->stream);
+    bool ok = finish_compression(output) && fflush(output->stream) == 0 && !ferror(output->stream);
     int error = errno;
     if (!output->temporary) {
         if (output->stream != stdout)
-            good = fclose(output->stream) == 0 && good;
-        if (!good)
+            ok = fclose(output->stream) == 0 && ok;
+        if (!ok)
             status = write_failed(sink, path, error);
         output_free(output);
         return status;
     }
-    if (good && fsync(fileno(output->stream)) != 0) {
-        good = false;
+    if (ok && fsync(fileno(output->stream)) != 0) {
+        ok = false;
         error = errno;
     }
-    if (fclose(output->stream) != 0 && good) {
-        good = false;
+    if (fclose(output->stream) != 0 && ok) {
+        ok = false;
         error = errno;
     }
-    if (good && rename(output->temporary, output->path) != 0) {
-        good = false;
+    if (ok && rename(output->temporary, output->path) != 0) {
+        ok = false;
         error = errno;
     }
-    if (!good) {
+    if (!ok) {
         unlink(output->temporary);
         status = write_failed(sink, path, error);
     }
@@ -266,7 +266,7 @@ void tv_output_abandon(tv_output *output)
 {
     if (!output)
         return;
-    end_packing(output);
+    finish_compression(output);
     if (output->stream != stdout)
         fclose(output->stream);
     if (output->temporary)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configuration schemas: what a machine declares, and how it reads its parameters back.
+/* Configuration schemas: how a machine declares its parameters and reads their values.
  *
  * A machine lists its parameters once, in a .def file of rows
  *   TV_PARAM(ID, key, type, unit, default text, min, max, meaning)
- * from which it makes its enum of indices and its tv_schema. */
+ * from which it generates its enum of indices and its tv_schema. */
 #ifndef TV_BASE_SCHEMA_H
 #define TV_BASE_SCHEMA_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of bytes, with zstd on either side. Memory is bounded: a window of at most 128 MiB for unpacking, which zstd
- * itself enforces, and buffers of its choice. */
+/* Streaming input with zstd decompression, and zstd output. Memory is bounded by zstd: a decompression window of at
+ * most 128 MiB, and its own buffers. */
 #include "base/stream.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static const uint8_t zstd_magic[4] = {0x28, 0xB5, 0x2F, 0xFD};
 struct tv_stream {
     int fd; /* -1: from memory */
     char *name;
-    ZSTD_DStream *unpacker; /* NULL: not compressed */
+    ZSTD_DStream *decompressor; /* NULL: not compressed */
     uint8_t *buffer;
     size_t size;
     ZSTD_inBuffer in;
@@ -25,21 +25,21 @@ struct tv_stream {
     uint64_t position;
 };
 
-static tv_status failed(const tv_stream *s, const tv_diag_sink *sink)
+static tv_status report_read_failure(const tv_stream *s, const tv_diag_sink *sink)
 {
     return tv_fail(sink, errno == EISDIR ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), NULL, "cannot read '%s': %s",
                    s->name, strerror(errno));
 }
 
-/* More of the file into the buffer, which is empty. */
-static tv_status fill(tv_stream *s, const tv_diag_sink *sink)
+/* Reads more of the file into the empty buffer. */
+static tv_status fill_buffer(tv_stream *s, const tv_diag_sink *sink)
 {
     while (!s->file_ended) {
         ssize_t n = s->fd < 0 ? 0 : read(s->fd, s->buffer, s->size);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return failed(s, sink);
+            return report_read_failure(s, sink);
         s->in = (ZSTD_inBuffer){s->buffer, (size_t)n, 0};
         s->position += (uint64_t)n;
         s->file_ended = n == 0;
@@ -48,31 +48,31 @@ static tv_status fill(tv_stream *s, const tv_diag_sink *sink)
     return TV_OK;
 }
 
-/* The first bytes say whether it is compressed. A pipe may hand them over one by one. */
-static tv_status look(tv_stream *s, const tv_diag_sink *sink)
+/* Recognizes compressed data by their first bytes. A pipe may deliver them one at a time. */
+static tv_status detect_compression(tv_stream *s, const tv_diag_sink *sink)
 {
-    size_t have = 0;
-    while (s->fd >= 0 && have < sizeof zstd_magic) {
-        ssize_t n = read(s->fd, s->buffer + have, s->size - have);
+    size_t length = 0;
+    while (s->fd >= 0 && length < sizeof zstd_magic) {
+        ssize_t n = read(s->fd, s->buffer + length, s->size - length);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return failed(s, sink);
+            return report_read_failure(s, sink);
         if (n == 0) {
             s->file_ended = true;
             break;
         }
-        have += (size_t)n;
-        s->in = (ZSTD_inBuffer){s->buffer, have, 0};
-        s->position = have;
+        length += (size_t)n;
+        s->in = (ZSTD_inBuffer){s->buffer, length, 0};
+        s->position = length;
     }
     if (s->in.size < sizeof zstd_magic || memcmp(s->in.src, zstd_magic, sizeof zstd_magic) != 0)
         return TV_OK;
-    s->unpacker = ZSTD_createDStream();
-    return s->unpacker && !ZSTD_isError(ZSTD_initDStream(s->unpacker)) ? TV_OK : tv_fail_memory(sink);
+    s->decompressor = ZSTD_createDStream();
+    return s->decompressor && !ZSTD_isError(ZSTD_initDStream(s->decompressor)) ? TV_OK : tv_fail_memory(sink);
 }
 
-static tv_stream *make(const char *name, const tv_diag_sink *sink)
+static tv_stream *new_stream(const char *name, const tv_diag_sink *sink)
 {
     tv_stream *s = calloc(1, sizeof *s);
     if (s) {
@@ -89,9 +89,9 @@ static tv_stream *make(const char *name, const tv_diag_sink *sink)
     return s;
 }
 
-static tv_status begin(tv_stream *s, const tv_diag_sink *sink, tv_stream **out)
+static tv_status start_stream(tv_stream *s, const tv_diag_sink *sink, tv_stream **out)
 {
-    tv_status status = look(s, sink);
+    tv_status status = detect_compression(s, sink);
     if (status != TV_OK)
         tv_stream_close(s);
     else
@@ -101,51 +101,51 @@ static tv_status begin(tv_stream *s, const tv_diag_sink *sink, tv_stream **out)
 
 tv_status tv_stream_open(const char *path, const tv_diag_sink *sink, tv_stream **out)
 {
-    tv_stream *s = make(path, sink);
+    tv_stream *s = new_stream(path, sink);
     if (!s)
         return TV_ERR_MEMORY;
     s->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (s->fd < 0) {
-        bool wrong = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ENAMETOOLONG;
+        bool invalid = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ENAMETOOLONG;
         const char *hint = errno == ENOENT ? "check the name; paths are relative to the current folder" : NULL;
-        tv_status status = tv_fail(sink, wrong ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), hint,
+        tv_status status = tv_fail(sink, invalid ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), hint,
                                    "cannot read '%s': %s", path, strerror(errno));
         tv_stream_close(s);
         return status;
     }
-    return begin(s, sink, out);
+    return start_stream(s, sink, out);
 }
 
 tv_status tv_stream_of(const char *name, const void *data, size_t size, const tv_diag_sink *sink, tv_stream **out)
 {
-    tv_stream *s = make(name, sink);
+    tv_stream *s = new_stream(name, sink);
     if (!s)
         return TV_ERR_MEMORY;
     s->in = (ZSTD_inBuffer){data, size, 0};
-    return begin(s, sink, out);
+    return start_stream(s, sink, out);
 }
 
-static tv_status damaged(const tv_stream *s, const tv_diag_sink *sink, const char *what)
+static tv_status report_damage(const tv_stream *s, const tv_diag_sink *sink, const char *what)
 {
-    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_PACKED), NULL, "the zstd data of '%s' cannot be unpacked: %s",
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_PACKED), NULL, "the zstd data of '%s' cannot be decompressed: %s",
                    s->name, what);
 }
 
-static tv_status unpack(tv_stream *s, void *data, size_t size, const tv_diag_sink *sink, size_t *got)
+static tv_status decompress(tv_stream *s, void *data, size_t size, const tv_diag_sink *sink, size_t *got)
 {
     ZSTD_outBuffer out = {data, size, 0};
     while (out.pos == 0) {
         if (s->in.pos == s->in.size)
-            TV_TRY(fill(s, sink));
+            TV_TRY(fill_buffer(s, sink));
         if (s->in.pos == s->in.size && s->file_ended && !s->frame_open)
             break;
         size_t read_before = s->in.pos;
-        size_t left = ZSTD_decompressStream(s->unpacker, &out, &s->in);
-        if (ZSTD_isError(left))
-            return damaged(s, sink, ZSTD_getErrorName(left));
-        s->frame_open = left != 0;
+        size_t remaining = ZSTD_decompressStream(s->decompressor, &out, &s->in);
+        if (ZSTD_isError(remaining))
+            return report_damage(s, sink, ZSTD_getErrorName(remaining));
+        s->frame_open = remaining != 0;
         if (out.pos == 0 && s->in.pos == read_before && s->file_ended)
-            return damaged(s, sink, "they end too early");
+            return report_damage(s, sink, "they are truncated");
     }
     *got = out.pos;
     return TV_OK;
@@ -153,10 +153,10 @@ static tv_status unpack(tv_stream *s, void *data, size_t size, const tv_diag_sin
 
 tv_status tv_stream_read(tv_stream *s, void *data, size_t size, const tv_diag_sink *sink, size_t *got)
 {
-    if (s->unpacker)
-        return unpack(s, data, size, sink, got);
+    if (s->decompressor)
+        return decompress(s, data, size, sink, got);
     if (s->in.pos == s->in.size)
-        TV_TRY(fill(s, sink));
+        TV_TRY(fill_buffer(s, sink));
     *got = tv_min_u64(size, s->in.size - s->in.pos);
     if (*got)
         memcpy(data, (const uint8_t *)s->in.src + s->in.pos, *got);
@@ -178,7 +178,7 @@ void tv_stream_close(tv_stream *s)
         return;
     if (s->fd > STDIN_FILENO)
         close(s->fd);
-    ZSTD_freeDStream(s->unpacker);
+    ZSTD_freeDStream(s->decompressor);
     free(s->name);
     free(s->buffer);
     free(s);
@@ -186,58 +186,58 @@ void tv_stream_close(tv_stream *s)
 
 /* ---- Writing ---- */
 
-typedef struct packer {
-    FILE *under;
+typedef struct compressor {
+    FILE *file;
     ZSTD_CStream *stream;
     size_t size;
     uint8_t buffer[];
-} packer;
+} compressor;
 
 /* Compresses until all of `in` is taken and, at the end, all is written. */
-static bool pack(packer *p, ZSTD_inBuffer *in, ZSTD_EndDirective end)
+static bool compress(compressor *p, ZSTD_inBuffer *in, ZSTD_EndDirective end)
 {
-    size_t left;
+    size_t remaining;
     do {
         ZSTD_outBuffer out = {p->buffer, p->size, 0};
-        left = ZSTD_compressStream2(p->stream, &out, in, end);
-        if (ZSTD_isError(left) || fwrite(p->buffer, 1, out.pos, p->under) != out.pos)
+        remaining = ZSTD_compressStream2(p->stream, &out, in, end);
+        if (ZSTD_isError(remaining) || fwrite(p->buffer, 1, out.pos, p->file) != out.pos)
             return false;
-    } while (in->pos < in->size || (end == ZSTD_e_end && left != 0));
+    } while (in->pos < in->size || (end == ZSTD_e_end && remaining != 0));
     return true;
 }
 
-static ssize_t packer_write(void *cookie, const char *data, size_t size)
+static ssize_t compressor_write(void *cookie, const char *data, size_t size)
 {
     ZSTD_inBuffer in = {data, size, 0};
-    return pack(cookie, &in, ZSTD_e_continue) ? (ssize_t)size : 0;
+    return compress(cookie, &in, ZSTD_e_continue) ? (ssize_t)size : 0;
 }
 
-static int packer_close(void *cookie)
+static int compressor_close(void *cookie)
 {
-    packer *p = cookie;
+    compressor *p = cookie;
     ZSTD_inBuffer in = {NULL, 0, 0};
-    bool good = pack(p, &in, ZSTD_e_end);
+    bool ok = compress(p, &in, ZSTD_e_end);
     ZSTD_freeCStream(p->stream);
     free(p);
-    return good ? 0 : EOF;
+    return ok ? 0 : EOF;
 }
 
-FILE *tv_zstd_writer(FILE *under)
+FILE *tv_zstd_writer(FILE *file)
 {
     size_t size = ZSTD_CStreamOutSize();
-    packer *p = malloc(sizeof *p + size);
+    compressor *p = malloc(sizeof *p + size);
     ZSTD_CStream *stream = ZSTD_createCStream();
-    FILE *file = NULL;
+    FILE *compressed = NULL;
     if (p && stream) {
         ZSTD_CCtx_setParameter(stream, ZSTD_c_checksumFlag, 1);
-        *p = (packer){.under = under, .stream = stream, .size = size};
-        file = fopencookie(p, "w", (cookie_io_functions_t){.write = packer_write, .close = packer_close});
+        *p = (compressor){.file = file, .stream = stream, .size = size};
+        compressed = fopencookie(p, "w", (cookie_io_functions_t){.write = compressor_write, .close = compressor_close});
     }
-    if (!file) {
+    if (!compressed) {
         ZSTD_freeCStream(stream);
         free(p);
         return NULL;
     }
-    setvbuf(file, NULL, _IOFBF, (size_t)1 << 16);
-    return file;
+    setvbuf(compressed, NULL, _IOFBF, (size_t)1 << 16);
+    return compressed;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* String views and the edit distance behind "did you mean". */
+/* String views, and the edit distance for "did you mean" hints. */
 #include "base/sv.h"
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
@@ -15,9 +15,9 @@ bool tv_sv_is_nocase(tv_sv a, const char *text)
 bool tv_sv_is_utf8(tv_sv a)
 {
     const unsigned char *p = (const unsigned char *)a.ptr;
-    for (size_t i = 0, more; i < a.len; i += 1 + more) {
+    for (size_t i = 0, continuation; i < a.len; i += 1 + continuation) {
         unsigned lead = p[i], second = i + 1 < a.len ? p[i + 1] : 0;
-        more = lead < 0x80 ? 0 : lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
+        continuation = lead < 0x80 ? 0 : lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
         if (lead >= 0x80 &&
             (lead < 0xC2 || lead > 0xF4 || (lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
              (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)))
@@ -37,7 +37,7 @@ unsigned tv_edit_distance(tv_sv a, tv_sv b, unsigned limit)
         last[j] = j;
     for (unsigned i = 1; i <= a.len; i++) {
         row[0] = i;
-        unsigned least = i;
+        unsigned row_min = i;
         for (unsigned j = 1; j <= b.len; j++) {
             char ca = lower(a.ptr[i - 1]), cb = lower(b.ptr[j - 1]);
             unsigned d = last[j - 1] + (ca != cb);
@@ -48,10 +48,10 @@ unsigned tv_edit_distance(tv_sv a, tv_sv b, unsigned limit)
             if (i > 1 && j > 1 && ca == lower(b.ptr[j - 2]) && cb == lower(a.ptr[i - 2]) && before[j - 2] + 1 < d)
                 d = before[j - 2] + 1;
             row[j] = d;
-            if (d < least)
-                least = d;
+            if (d < row_min)
+                row_min = d;
         }
-        if (least > limit)
+        if (row_min > limit)
             return limit + 1;
         unsigned *spare = before;
         before = last;
@@ -61,17 +61,17 @@ unsigned tv_edit_distance(tv_sv a, tv_sv b, unsigned limit)
     return last[b.len] > limit ? limit + 1 : last[b.len];
 }
 
-tv_nearest tv_nearest_to(tv_sv wanted)
+tv_nearest tv_nearest_to(tv_sv name)
 {
-    /* A third of the letters may differ: "gmv" finds "gemv", but "x" finds nothing. */
-    return (tv_nearest){.wanted = wanted, .distance = (unsigned)(wanted.len + 1) / 3 + 1};
+    /* Up to a third of the characters may differ: "gmv" suggests "gemv", "x" suggests nothing. */
+    return (tv_nearest){.name = name, .distance = (unsigned)(name.len + 1) / 3 + 1};
 }
 
 void tv_nearest_offer(tv_nearest *nearest, const char *candidate)
 {
     if (nearest->distance <= 1)
         return;
-    unsigned d = tv_edit_distance(nearest->wanted, tv_sv_of(candidate), nearest->distance - 1);
+    unsigned d = tv_edit_distance(nearest->name, tv_sv_of(candidate), nearest->distance - 1);
     if (d < nearest->distance) {
         nearest->distance = d;
         nearest->best = candidate;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* String views: a pointer and a length into bytes that somebody else owns. Never NUL-terminated by contract. */
+/* String views: a pointer and a length into bytes owned by another object. Not NUL-terminated. */
 #ifndef TV_BASE_SV_H
 #define TV_BASE_SV_H
 
@@ -25,10 +25,10 @@ static inline bool tv_sv_is(tv_sv a, const char *text)
     return a.len == n && memcmp(a.ptr, text, n) == 0;
 }
 
-/* Equality without regard to ASCII case. */
+/* Equality, ignoring ASCII case. */
 bool tv_sv_is_nocase(tv_sv a, const char *text);
 
-/* Well-formed UTF-8, looking at leads and second bytes alone: the JSON parser has checked the rest. */
+/* Well-formed UTF-8, checking only lead bytes and second bytes: the JSON parser has checked the others. */
 bool tv_sv_is_utf8(tv_sv a);
 
 /* 64-bit FNV-1a; for hash tables in memory only. */
@@ -40,18 +40,18 @@ static inline uint64_t tv_sv_hash(tv_sv a)
     return h ^ h >> 32;
 }
 
-/* Edit distance (insert, delete, replace, swap of neighbours), cut off at `limit` + 1. Views over 63 bytes are far
- * from everything. */
+/* The Damerau-Levenshtein distance (insertions, deletions, substitutions and transpositions of neighbours), ignoring
+ * ASCII case; `limit` + 1 when it exceeds `limit` or a view has more than 63 bytes. */
 unsigned tv_edit_distance(tv_sv a, tv_sv b, unsigned limit);
 
-/* Keeps the nearest of the candidates shown to it; `best` is NULL while none is near enough to suggest. */
+/* The nearest candidate so far, for "did you mean" hints; `best` is NULL while none is near enough to suggest. */
 typedef struct tv_nearest {
-    tv_sv wanted;
+    tv_sv name;
     const char *best;
     unsigned distance;
 } tv_nearest;
 
-tv_nearest tv_nearest_to(tv_sv wanted);
+tv_nearest tv_nearest_to(tv_sv name);
 void tv_nearest_offer(tv_nearest *nearest, const char *candidate);
 
 #endif

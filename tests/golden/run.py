@@ -389,7 +389,7 @@ class Runner(Suite):
         want = {}
         for path in glob.glob(os.path.join(ROOT, "src", "**", "codes.def"), recursive=True):
             with open(path, encoding="utf-8") as f:
-                for code, *rest in re.findall(r'^TV_CODE_ROW\(\w+, "([^"]*)", "([^"]*)", "([^"]*)"\)', f.read(), re.M):
+                for code, *rest in re.findall(r'^TV_CODE_ROW\(\w+, "([^"]*)", "([^"]*)",\s+"([^"]*)"\)', f.read(), re.M):
                     want[code] = rest
         with open(os.path.join(ROOT, "docs", "codes.md"), encoding="utf-8") as f:
             got = {code: rest for code, *rest in re.findall(r"^\| (TV-\w+) \| ([^|]*) \| ([^|]*) \|", f.read(), re.M)}
