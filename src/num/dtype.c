@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types: one table, printing and reading of elements. */
+/* Element types: their table, and printing and parsing of elements. */
 #include "trivet/dtype.h"
 
 #include <errno.h>
@@ -46,7 +46,8 @@ tv_status tv_dtype_find(const char *name, tv_dtype *out)
     return TV_ERR_INPUT;
 }
 
-static uint64_t raw(tv_dtype type, const void *bytes, uint64_t i)
+/* The bits of element `i`. */
+static uint64_t load_bits(tv_dtype type, const void *bytes, uint64_t i)
 {
     const uint8_t *p = bytes;
     switch (types[type].bits) {
@@ -105,7 +106,7 @@ static void real_text(tv_dtype type, uint64_t bits, char text[TV_DTYPE_TEXT])
 
 void tv_dtype_text(tv_dtype type, const void *bytes, uint64_t i, char text[TV_DTYPE_TEXT])
 {
-    uint64_t bits = raw(type, bytes, i);
+    uint64_t bits = load_bits(type, bytes, i);
     unsigned width = types[type].bits;
     switch (types[type].kind) {
     case SIGNED:
@@ -125,7 +126,7 @@ void tv_dtype_text(tv_dtype type, const void *bytes, uint64_t i, char text[TV_DT
 
 double tv_dtype_value(tv_dtype type, const void *bytes, uint64_t i)
 {
-    uint64_t bits = raw(type, bytes, i);
+    uint64_t bits = load_bits(type, bytes, i);
     switch (types[type].kind) {
     case SIGNED:
         return (double)sign_extended(bits, types[type].bits);
@@ -155,13 +156,13 @@ static bool parse_integer(tv_dtype type, const char *text, uint64_t *bits)
     if (*digits < '0' || *digits > '9')
         return false;
     errno = 0;
-    uint64_t value = strtoull(digits, &end, hex ? 16 : 10), most = tv_mask(width);
+    uint64_t value = strtoull(digits, &end, hex ? 16 : 10), max = tv_mask(width);
     if (types[type].kind == SIGNED && (!hex || negative))
-        most = (most >> 1) + negative;
+        max = (max >> 1) + negative;
     else if (negative)
-        most = 0;
+        max = 0;
     *bits = negative ? -value : value;
-    return errno == 0 && *end == '\0' && value <= most;
+    return errno == 0 && *end == '\0' && value <= max;
 }
 
 tv_status tv_dtype_store(tv_dtype type, void *bytes, uint64_t i, const char *text)

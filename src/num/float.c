@@ -2,15 +2,15 @@
 /* Rounding of binary64 to any narrower IEEE-like format, to nearest, ties to even. */
 #include "num/float.h"
 
-/* Rounds the magnitude of finite x to a format with `man` fraction bits and exponent bias `bias`; the result's
- * exponent field grows past its largest value on overflow, which then reads as infinity. */
+/* Rounds the magnitude of finite x to a format with `man` fraction bits and exponent bias `bias`. On overflow the
+ * result has the exponent field and fraction of infinity. */
 static uint64_t round_magnitude(double x, unsigned man, int bias, unsigned max_exponent)
 {
     uint64_t bits = tv_f64_bits(x) & INT64_MAX;
     int exponent = (int)(bits >> 52);
     uint64_t fraction = bits & tv_mask(52);
     if (exponent == 0)
-        return 0; /* below half of every narrower format's least subnormal */
+        return 0; /* below half of the smallest subnormal of every narrower format */
     fraction |= UINT64_C(1) << 52;
     int e = exponent - 1023 + bias; /* the exponent field in the narrow format, if it is normal there */
     unsigned drop = 52 - man;
@@ -22,7 +22,7 @@ static uint64_t round_magnitude(double x, unsigned man, int bias, unsigned max_e
     } else if ((unsigned)e >= max_exponent) {
         return (uint64_t)max_exponent << man;
     } else {
-        base = (uint64_t)(e - 1) << man; /* the hidden bit of the fraction adds the missing one */
+        base = (uint64_t)(e - 1) << man; /* the implicit bit of the fraction adds 1 to the exponent */
     }
     uint64_t kept = drop > 53 ? 0 : fraction >> drop;
     uint64_t rest = fraction & tv_mask(drop), half = UINT64_C(1) << (drop - 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BF16 and FP16, their conversions and the one rounding behind them: to nearest, ties to even.
+/* BF16, FP16 and FP32 as bits, and conversions, rounded to nearest, ties to even.
  *
  * Values are carried as their bits (uint16_t). Widening is exact. Narrowing rounds once, with gradual underflow and
- * overflow to infinity; NaN becomes the format's canonical quiet NaN. A machine that flushes subnormal results calls
- * tv_bf16_flush on what was rounded. */
+ * overflow to infinity; NaN becomes the canonical quiet NaN. A machine that flushes subnormal results calls
+ * tv_bf16_flush on the rounded value. */
 #ifndef TV_NUM_FLOAT_H
 #define TV_NUM_FLOAT_H
 
@@ -15,15 +15,14 @@
 #define TV_BF16_INF 0x7F80u
 #define TV_BF16_ONE 0x3F80u
 #define TV_BF16_SIGN 0x8000u
-#define TV_BF16_LARGEST 0x7F7Fu /* finite */
-#define TV_BF16_TIE                                                                                                    \
-    0x7FFFu /* added to binary32, with the bit that will be the last, it makes cutting off 16 bits round */
+#define TV_BF16_MAX 0x7F7Fu /* finite */
+#define TV_BF16_TIE 0x7FFFu /* rounding constant: bits + TIE + (bit 16), then truncation to the high 16 bits */
 #define TV_F32_NAN UINT32_C(0x7FC00000)
 #define TV_F32_SIGN UINT32_C(0x80000000)
-#define TV_F32_INF UINT32_C(0x7F800000)     /* also the mask of the exponent */
-#define TV_F32_LARGEST UINT32_C(0x7F7FFFFF) /* finite */
+#define TV_F32_INF UINT32_C(0x7F800000) /* also the mask of the exponent */
+#define TV_F32_MAX UINT32_C(0x7F7FFFFF) /* finite */
 #define TV_F32_FRACTION UINT32_C(0x007FFFFF)
-#define TV_F32_HIDDEN UINT32_C(0x00800000) /* the bit before the fraction of a normal number */
+#define TV_F32_HIDDEN UINT32_C(0x00800000) /* the implicit leading bit of a normal number */
 #define TV_F32_FRACTION_BITS 23
 #define TV_F32_BIAS 127
 
@@ -55,18 +54,18 @@ static inline double tv_f64_of_bits(uint64_t bits)
     return x;
 }
 
-/* The bits of x; of a NaN the canonical ones. */
+/* The bits of x; the canonical NaN if x is NaN. */
 static inline uint32_t tv_f32_canonical(float x) { return x != x ? TV_F32_NAN : tv_f32_bits(x); }
 
-/* On bits: of NaN, too. */
+/* Negation and absolute value of bits, including those of a NaN. */
 static inline uint32_t tv_f32_negate(uint32_t x) { return x ^ TV_F32_SIGN; }
 static inline uint32_t tv_f32_abs(uint32_t x) { return x & ~TV_F32_SIGN; }
 
-/* Bits as integers in the order of the numbers, and back: of a negative one the bits but the sign are turned around. */
+/* Maps bits to integers with the order of the numbers, and back: inverts all bits but the sign of negative numbers. */
 static inline int32_t tv_f32_order(int32_t x) { return x ^ (int32_t)((uint32_t)(x >> 31) >> 1); }
 
-/* 2^k, where it is a normal number, of the last bits of `k`: of x + 0x1.8p52 they are those of the integer that x
- * rounds to. */
+/* 2^k if that is a normal number. Only the low bits of `k` matter, so it may be the bits of x + 0x1.8p52, whose low
+ * bits are the integer that x rounds to. */
 static inline double tv_f64_power_of_two(uint64_t k) { return tv_f64_of_bits((k + 1023) << 52); }
 
 static inline float tv_bf16_to_f32(uint16_t x) { return tv_f32_of_bits((uint32_t)x << 16); }
@@ -85,20 +84,20 @@ static inline bool tv_bf16_is_subnormal(uint16_t x) { return (x & 0x7F80) == 0 &
 
 static inline uint16_t tv_bf16_abs(uint16_t x) { return x & 0x7FFF; }
 static inline bool tv_bf16_is_zero(uint16_t x) { return (x & 0x7FFF) == 0; }
-static inline bool tv_bf16_is_negative(uint16_t x) { return x >> 15; } /* of zero and NaN: the sign bit */
+static inline bool tv_bf16_is_negative(uint16_t x) { return x >> 15; } /* the sign bit, also of zero and NaN */
 
-/* The exponent field, which is 0 for zero and for subnormals, and the power of two of such a field above 0. */
+/* The exponent field (0 for zero and subnormals), and the power of two of a nonzero exponent field. */
 static inline unsigned tv_bf16_exponent(uint16_t x) { return x >> 7 & 0xFF; }
 static inline float tv_bf16_power_of_two(int exponent) { return ldexpf(1.0f, exponent - 127); }
 
-/* A subnormal becomes the zero of its sign; all else stays. */
+/* Flushes a subnormal to the zero of its sign. */
 static inline uint16_t tv_bf16_flush(uint16_t x) { return (x & 0x7F80) == 0 ? x & 0x8000 : x; }
 
-/* One rounding straight from binary64, so that no double rounding occurs. */
+/* Rounded once from binary64, without double rounding. */
 uint16_t tv_bf16_from_f64(double x);
 uint16_t tv_f16_from_f64(double x);
 
-/* The integer rounded to odd: rounding that to a format of up to 51 bits is one rounding of the integer. */
+/* The integer rounded to odd: rounding the result to a format of up to 51 bits equals rounding the integer once. */
 double tv_f64_odd_from_i64(int64_t x);
 
 #define TV_F16_NAN 0x7E00u
@@ -106,12 +105,12 @@ double tv_f64_odd_from_i64(int64_t x);
 
 static inline bool tv_f16_is_finite(uint16_t x) { return (x & TV_F16_INF) != TV_F16_INF; }
 
-/* The next two have no branches, so that a compiler can do several values at once. */
+/* The next two functions have no branches, so that the compiler can vectorize them. */
 static inline float tv_f16_to_f32(uint16_t x)
 {
     uint32_t sign = (uint32_t)(x & 0x8000) << 16, magnitude = (uint32_t)(x & 0x7FFF) << 13;
     uint32_t finite = tv_f32_bits(tv_f32_of_bits(magnitude) *
-                                  0x1p112f); /* the exponents' biases lie so far apart; exact, subnormals too */
+                                  0x1p112f); /* the difference of the exponent biases; exact, also for subnormals */
     return tv_f32_of_bits(sign | (magnitude >= TV_F16_INF << 13 ? magnitude | TV_F32_INF : finite));
 }
 
@@ -119,12 +118,12 @@ static inline uint16_t tv_f16_from_f32(float x)
 {
     uint32_t bits = tv_f32_bits(x), sign = bits >> 16 & 0x8000, magnitude = bits & ~TV_F32_SIGN;
     uint32_t normal = (magnitude - (UINT32_C(112) << 23) + 0xFFF + (magnitude >> 13 & 1)) >> 13;
-    uint32_t subnormal =
-        tv_f32_bits(tv_f32_of_bits(magnitude) + 0.5f) - tv_f32_bits(0.5f); /* the sum's last place is the format's */
+    uint32_t subnormal = tv_f32_bits(tv_f32_of_bits(magnitude) + 0.5f) -
+                         tv_f32_bits(0.5f); /* the addition rounds to the unit of FP16 subnormals */
     uint32_t finite = magnitude < tv_f32_bits(0x1p-14f) ? subnormal : normal;
     uint32_t number =
         sign |
-        (magnitude >= tv_f32_bits(65520.0f) ? TV_F16_INF : finite); /* from half a step past the largest number on */
+        (magnitude >= tv_f32_bits(65520.0f) ? TV_F16_INF : finite); /* from half a unit above the largest number */
     return (uint16_t)(magnitude > TV_F32_INF ? TV_F16_NAN : number);
 }
 

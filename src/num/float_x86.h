@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* float.h for vectors of 16 with AVX-512: the same bits, for kernels that keep values in registers. */
+/* The functions of float.h on vectors of 16 with AVX-512, with the same results. */
 #ifndef TV_NUM_FLOAT_X86_H
 #define TV_NUM_FLOAT_X86_H
 
@@ -9,7 +9,7 @@
 
 #define TV_NUM_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), always_inline)) static inline
 
-/* x with NaN as tv_f32_canonical has it. */
+/* As tv_f32_canonical. */
 TV_NUM_AVX512 __m512 tv_f32_canonical_x16(__m512 x)
 {
     return _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q),

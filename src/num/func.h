@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementary functions, correctly rounded: the result is the value of the exact real function, rounded once to
- * nearest, ties to even; a NaN is the canonical one. They do not depend on the host's mathematical library beyond an
- * error bound (func.c). */
+/* Correctly rounded elementary functions: the exact real value rounded once to nearest, ties to even; NaN is canonical.
+ * The results do not depend on the host's math library, provided it keeps the error bound in func.c. */
 #ifndef TV_NUM_FUNC_H
 #define TV_NUM_FUNC_H
 

@@ -33,11 +33,11 @@ static inline void tv_int_set(uint8_t *packed, unsigned bits, size_t i, int valu
     packed[i / per] = (uint8_t)((packed[i / per] & ~(mask << shift)) | ((unsigned)value & mask) << shift);
 }
 
-/* The largest of `bits` bits; the smallest is -TV_INT_MAX(bits) - 1. */
+/* The maximum of a signed integer of `bits` bits; the minimum is -TV_INT_MAX(bits) - 1. */
 #define TV_INT_MAX(bits) ((int)(UINT32_C(1) << ((bits)-1)) - 1)
 
-/* Nearest integer, ties to even, of a magnitude up to 2^22: by adding a number whose last place is 1, which a compiler
- * can do for eight values at once. */
+/* The nearest integer, ties to even, of a magnitude up to 2^22. Adds a number whose unit in the last place is 1, which
+ * the compiler can vectorize. */
 static inline float tv_round_small(float x)
 {
     static const float UNITS = 0x1.8p23f;
@@ -47,9 +47,9 @@ static inline float tv_round_small(float x)
 /* Nearest integer of `bits` up to 8, ties to even, saturating; NaN: 0. */
 static inline int tv_int_saturate(float x, unsigned bits)
 {
-    float most = (float)TV_INT_MAX(bits), below = x < most ? x : most;
+    float max = (float)TV_INT_MAX(bits), clamped = x < max ? x : max;
     int nearest = (int)tv_round_small(
-        below > -most - 1 ? below : -most - 1); /* without branches, so that a compiler can do several values at once */
+        clamped > -max - 1 ? clamped : -max - 1); /* no branches, so that the compiler can vectorize it */
     return x == x ? nearest : 0;
 }
 

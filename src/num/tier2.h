@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "Tier 2" FP32 arithmetic and conversions: four rounding modes, no NaN, no infinity, no subnormal.
  *
- * Inputs that are NaN, infinite or subnormal count as the zero of their sign. A result above the largest finite number
- * becomes that number; one that is subnormal after rounding becomes the zero of its sign. Values are carried as bits.
+ * Inputs that are NaN, infinite or subnormal are read as the zero of their sign. A result above the largest finite
+ * number saturates to it; one that is subnormal after rounding becomes the zero of its sign. Values are carried as
+ * bits.
  */
 #ifndef TV_NUM_TIER2_H
 #define TV_NUM_TIER2_H
@@ -22,13 +23,13 @@ uint32_t tv_tier2_min(uint32_t a, uint32_t b);
 
 uint32_t tv_tier2_from_s32(int32_t x, tv_round round);
 
-/* The rounded integer: clamped to `bits` (8 to 32) when `saturate`, else its low bits; sign extended. */
+/* The rounded integer: clamped to `bits` (8 to 32) if `saturate`, otherwise its low bits, sign extended. */
 int32_t tv_tier2_to_int(uint32_t a, unsigned bits, bool saturate, tv_round round);
 
 uint32_t tv_tier2_from_bf16(uint16_t x);
 uint16_t tv_tier2_to_bf16(uint32_t a, tv_round round);
 
-/* OCP BF8: E4M3 (largest 448) or E5M2 (largest 57344). Codes that are NaN or infinite count as zero. */
+/* OCP BF8: E4M3 (maximum 448) or E5M2 (maximum 57344). Codes that are NaN or infinite are read as zero. */
 uint32_t tv_tier2_from_bf8(uint8_t x, bool e5m2);
 uint8_t tv_tier2_to_bf8(uint32_t a, bool e5m2, tv_round round);
 

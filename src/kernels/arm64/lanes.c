@@ -248,7 +248,7 @@ TV_INLINE float32x4_t flush_input(uint32x4_t x) { return vreinterpretq_f32_u32(f
 TV_INLINE uint32x4_t flush_output(float32x4_t result)
 {
     uint32x4_t magnitude = float_bits(vabsq_f32(result)), small = vcltq_u32(magnitude, splat_u32(TV_F32_HIDDEN));
-    uint32x4_t finite = vbicq_u32(vminq_u32(magnitude, splat_u32(TV_F32_LARGEST)), small);
+    uint32x4_t finite = vbicq_u32(vminq_u32(magnitude, splat_u32(TV_F32_MAX)), small);
     return vbslq_u32(splat_u32(TV_F32_SIGN), float_bits(result), finite);
 }
 
@@ -390,7 +390,7 @@ TV_INLINE int32x4_t to_bf16(int32x4_t bits, unsigned round)
         up = vandq_u32(negative, splat_u32(0xFFFF));
     else if (round == 3)
         up = vbicq_u32(splat_u32(0xFFFF), negative);
-    uint32x4_t rounded = vminq_u32(vshrq_n_u32(vaddq_u32(magnitude, up), 16), splat_u32(TV_BF16_LARGEST));
+    uint32x4_t rounded = vminq_u32(vshrq_n_u32(vaddq_u32(magnitude, up), 16), splat_u32(TV_BF16_MAX));
     return vreinterpretq_s32_u32(vorrq_u32(rounded, vandq_u32(negative, splat_u32(TV_BF16_SIGN))));
 }
 #define TO_BF16_0(x) to_bf16(x, 0)

@@ -405,7 +405,7 @@ TARGET_INLINE __m512 flush_input(vec x)
 /* The range operation takes the minimum of the magnitudes and the sign of x. */
 TARGET_INLINE __m512 clamp_to_finite(__m512 x)
 {
-    return _mm512_range_ps(x, _mm512_castsi512_ps(splat_32(TV_F32_LARGEST)), 0x02);
+    return _mm512_range_ps(x, _mm512_castsi512_ps(splat_32(TV_F32_MAX)), 0x02);
 }
 
 TARGET_INLINE vec flush_output(__m512 x)
@@ -539,7 +539,7 @@ TARGET_INLINE vec to_bf16(vec bits, unsigned round)
         up = _mm512_and_si512(negative, splat_32(0xFFFF));
     else if (round == 3)
         up = _mm512_andnot_si512(negative, splat_32(0xFFFF));
-    vec rounded = _mm512_min_epu32(_mm512_srli_epi32(_mm512_add_epi32(magnitude, up), 16), splat_32(TV_BF16_LARGEST));
+    vec rounded = _mm512_min_epu32(_mm512_srli_epi32(_mm512_add_epi32(magnitude, up), 16), splat_32(TV_BF16_MAX));
     return _mm512_or_si512(rounded, _mm512_and_si512(negative, splat_32(TV_BF16_SIGN)));
 }
 CONVERT(bf16_f32_0, load_32, store_low_16, to_bf16(x, 0))
