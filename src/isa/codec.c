@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Encoding and decoding of words from the tables.
  *
- * Decoding looks the word's leading fixed bits up in an index of candidate rows and compares mask and match. Only when
- * no row fits does it ask which field is to blame: the first, from the top of the word, whose value no remaining
- * candidate has. */
+ * Decoding looks up the leading fixed bits of the word in an index of candidate patterns and compares mask and match.
+ * Only when no pattern matches does find_illegal_field search for the cause: the first field, from the high bits down,
+ * whose value none of the remaining candidates has. */
 #include <stdlib.h>
 
 #include "base/buf.h"
@@ -11,7 +11,7 @@
 
 enum { INDEX_BITS_MAX = 10, LIMITED_MAX = 2 };
 
-/* One way to be a row: a row whose registers take their class from a field has one pattern for each class. */
+/* The mask and match of a row. A row whose register class is a field has one pattern per class. */
 typedef struct pattern {
     uint64_t mask, match;
     uint16_t row;
@@ -19,13 +19,13 @@ typedef struct pattern {
     struct {
         uint8_t lo;
         uint32_t mask, limit;
-    } limited[LIMITED_MAX]; /* fields whose largest values are reserved */
+    } limited[LIMITED_MAX]; /* fields whose highest values are reserved */
 } pattern;
 
 struct tv_codec {
     const tv_isa *isa;
-    uint64_t *used;            /* of each row: the bits it looks at */
-    pattern *patterns, *order; /* as the rows stand; sorted by key */
+    uint64_t *used;            /* per row: the bits that are not ignored */
+    pattern *patterns, *order; /* in the order of the rows; grouped by key */
     unsigned pattern_count;
     uint16_t first[(1 << INDEX_BITS_MAX) + 1];
 };
@@ -64,7 +64,7 @@ unsigned tv_isa_format_fields(const tv_isa *isa, unsigned format, uint16_t field
 
 /* ---- Building the index ---- */
 
-static unsigned key_of(const tv_isa *isa, uint64_t word)
+static unsigned index_key(const tv_isa *isa, uint64_t word)
 {
     uint64_t low = word >> isa->index[0].lo & tv_mask(isa->index[0].width);
     uint64_t high = isa->index[1].width ? word >> isa->index[1].lo & tv_mask(isa->index[1].width) : 0;
@@ -104,7 +104,7 @@ static void add_limits(const tv_isa *isa, const tv_insn *insn, pattern *p)
     }
 }
 
-/* The pattern of row `row` with registers of `class_` where their class is a field's. */
+/* The pattern of row `row`; `class_` is the register class where that is a field. */
 static pattern row_pattern(const tv_isa *isa, unsigned row, unsigned class_)
 {
     const tv_insn *insn = &isa->insns[row];
@@ -129,7 +129,7 @@ static pattern row_pattern(const tv_isa *isa, unsigned row, unsigned class_)
             p.match = tv_field_set(isa, class_field, p.match, class_);
             c = class_;
         }
-        p.mask |= tv_field_mask(field) & ~(tv_field_mask(field) >> c); /* the high bits of a scarcer class */
+        p.mask |= tv_field_mask(field) & ~(tv_field_mask(field) >> c); /* higher classes have fewer registers */
     }
     add_limits(isa, insn, &p);
     return p;
@@ -163,7 +163,7 @@ static bool build_index(tv_codec *codec)
         for (unsigned c = 0; c < (has_classes(isa, &isa->insns[r]) ? TV_CLASSES_MAX : 1u); c++)
             codec->patterns[codec->pattern_count++] = row_pattern(isa, r, c);
     }
-    /* A pattern that leaves some key bits open stands under every key that it may have. */
+    /* A pattern that does not fix all key bits is listed under every key that matches it. */
     uint64_t key_mask = tv_mask(isa->index[0].width) << isa->index[0].lo | tv_mask(isa->index[1].width)
                                                                                << isa->index[1].lo;
     codec->order = calloc((size_t)codec->pattern_count << isa->index[1].width, sizeof *codec->order);
@@ -211,8 +211,8 @@ bool tv_codec_canonical(const tv_codec *codec, unsigned row, uint64_t word) { re
 
 /* ---- Decoding ---- */
 
-/* The value that `insn` demands of `field`, if any: its fixed value, or zero where it is reserved. */
-static bool demanded(const tv_insn *insn, const tv_field *field, uint16_t index, uint64_t *value)
+/* True when `insn` requires a value of `field`: its fixed value, or zero for a reserved field. */
+static bool required_value(const tv_insn *insn, const tv_field *field, uint16_t index, uint64_t *value)
 {
     for (unsigned i = 0; i < insn->fixed_count; i++)
         if (insn->fixed[i].field == index) {
@@ -223,33 +223,34 @@ static bool demanded(const tv_insn *insn, const tv_field *field, uint16_t index,
     return field->role == TV_FIELD_RESERVED;
 }
 
-/* Keeps the rows that can have the word's value of `field`; rows of other formats have no say. */
-static unsigned narrow(const tv_isa *isa, uint16_t *rows, unsigned count, const tv_field *field, uint16_t index,
-                       uint64_t word)
+/* Keeps the rows that allow the value that `field` has in the word. Returns their count. */
+static unsigned filter_rows(const tv_isa *isa, uint16_t *rows, unsigned count, const tv_field *field, uint16_t index,
+                            uint64_t word)
 {
-    uint64_t value = tv_field_get(isa, field, word), wanted;
-    unsigned kept = 0;
+    uint64_t value = tv_field_get(isa, field, word), required;
+    unsigned remaining = 0;
     for (unsigned i = 0; i < count; i++)
-        if (!demanded(&isa->insns[rows[i]], field, index, &wanted) || wanted == value)
-            rows[kept++] = rows[i];
-    return kept;
+        if (!required_value(&isa->insns[rows[i]], field, index, &required) || required == value)
+            rows[remaining++] = rows[i];
+    return remaining;
 }
 
-/* Keeps the rows whose `which`-th fixed field has its value: fields at the same bits in every format. */
-static unsigned narrow_fixed(const tv_isa *isa, uint16_t *rows, unsigned count, unsigned which, uint64_t word)
+/* Keeps the rows whose `which`-th fixed field has the required value; these fields have the same bits in all formats.
+ */
+static unsigned filter_rows_by_fixed(const tv_isa *isa, uint16_t *rows, unsigned count, unsigned which, uint64_t word)
 {
-    unsigned kept = 0;
+    unsigned remaining = 0;
     for (unsigned i = 0; i < count; i++) {
         const tv_insn *insn = &isa->insns[rows[i]];
         if (which >= insn->fixed_count ||
             tv_field_get(isa, &isa->fields[insn->fixed[which].field], word) == insn->fixed[which].value)
-            rows[kept++] = rows[i];
+            rows[remaining++] = rows[i];
     }
-    return kept;
+    return remaining;
 }
 
-/* A register operand in `field` that is not there. */
-static bool bad_register(const tv_isa *isa, const tv_insn *insn, const tv_field *field, uint64_t word)
+/* True when `field` is a register operand with a number that does not exist. */
+static bool has_bad_register(const tv_isa *isa, const tv_insn *insn, const tv_field *field, uint64_t word)
 {
     for (unsigned i = 0; i < insn->operand_count; i++) {
         const tv_operand_kind *kind = tv_operand_kind_of(isa, &insn->operands[i]);
@@ -266,8 +267,8 @@ static tv_illegal illegal_field(const tv_isa *isa, const tv_code *code, uint16_t
     return (tv_illegal){code, index, tv_field_get(isa, &isa->fields[index], word)};
 }
 
-/* Narrows the candidates field by field from the top of the word; the field that leaves none is to blame. */
-static tv_illegal blame(const tv_codec *codec, uint64_t word)
+/* Filters the rows field by field from the high bits down; the field that leaves none is the illegal one. */
+static tv_illegal find_illegal_field(const tv_codec *codec, uint64_t word)
 {
     const tv_isa *isa = codec->isa;
     uint16_t rows[512], fields[TV_FORMAT_FIELDS];
@@ -275,38 +276,37 @@ static tv_illegal blame(const tv_codec *codec, uint64_t word)
     for (; count < isa->insn_count; count++)
         rows[count] = (uint16_t)count;
     const tv_insn *any = &isa->insns[0];
-    count = narrow_fixed(isa, rows, count, 0, word);
+    count = filter_rows_by_fixed(isa, rows, count, 0, word);
     if (count == 0)
         return illegal_field(isa, isa->fields[any->fixed[0].field].illegal, any->fixed[0].field, word);
     any = &isa->insns[rows[0]];
     bool one_format = true;
     for (unsigned i = 1; i < count; i++)
         one_format = one_format && isa->insns[rows[i]].format == any->format;
-    if (!one_format && (count = narrow_fixed(isa, rows, count, 1, word)) == 0)
+    if (!one_format && (count = filter_rows_by_fixed(isa, rows, count, 1, word)) == 0)
         return illegal_field(isa, isa->fields[any->fixed[1].field].illegal, any->fixed[1].field, word);
     unsigned field_count = tv_isa_format_fields(isa, isa->insns[rows[0]].format, fields);
     for (unsigned f = 0; f < field_count; f++) {
         const tv_field *field = &isa->fields[fields[f]];
-        count = narrow(isa, rows, count, field, fields[f], word);
+        count = filter_rows(isa, rows, count, field, fields[f], word);
         if (count == 0 || (field->limit && tv_field_get(isa, field, word) >= field->limit))
             return illegal_field(isa, field->illegal, fields[f], word);
     }
-    for (unsigned f = 0; f < field_count;
-         f++) /* it is an instruction but for a register: which ones it has is known now */
-        if (bad_register(isa, &isa->insns[rows[0]], &isa->fields[fields[f]], word))
+    for (unsigned f = 0; f < field_count; f++) /* only a register is illegal */
+        if (has_bad_register(isa, &isa->insns[rows[0]], &isa->fields[fields[f]], word))
             return illegal_field(isa, isa->register_code, fields[f], word);
-    assert(false && "a word that no row matches has a field to blame");
+    assert(false && "a word that matches no row has an illegal field");
     return (tv_illegal){0};
 }
 
 int tv_codec_row(const tv_codec *codec, uint64_t word, tv_illegal *why)
 {
-    if (!codec->isa->word_bits) { /* its programs are not words */
+    if (!codec->isa->word_bits) { /* programs of this machine are queues */
         if (why)
             *why = (tv_illegal){.code = TV_CODE(OBJ_FORMAT)};
         return -1;
     }
-    unsigned key = key_of(codec->isa, word);
+    unsigned key = index_key(codec->isa, word);
     for (unsigned i = codec->first[key]; i < codec->first[key + 1]; i++) {
         const pattern *p = &codec->order[i];
         if ((word & p->mask) != p->match)
@@ -318,7 +318,7 @@ int tv_codec_row(const tv_codec *codec, uint64_t word, tv_illegal *why)
             return p->row;
     }
     if (why) {
-        *why = blame(codec, word);
+        *why = find_illegal_field(codec, word);
         if (codec->isa->refine)
             codec->isa->refine(word, why);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public face of the instruction tables (trivet/codec.h). */
+/* The public functions over the instruction tables (trivet/codec.h). */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -45,7 +45,7 @@ int tv_codec_decode(const tv_codec *codec, uint64_t word, tv_decode_fault *why)
     tv_buf text = {0};
     if (!isa->word_bits) {
         *why = (tv_decode_fault){.code = illegal.code->code, .name = illegal.code->name};
-        snprintf(why->message, sizeof why->message, "programs of %s are not made of words", isa->target);
+        snprintf(why->message, sizeof why->message, "programs of %s are command queues, not words", isa->target);
         return row;
     }
     const tv_field *field = &isa->fields[illegal.field];
@@ -55,13 +55,13 @@ int tv_codec_decode(const tv_codec *codec, uint64_t word, tv_decode_fault *why)
     return row;
 }
 
-/* " ('rd' = 5 is not looked at)" for each field that has bits for nobody. */
+/* Appends " ('rd' = 5 is ignored)" for each field that is not zero and that the instruction ignores. */
 static void print_ignored(const tv_codec *codec, unsigned row, uint64_t word, tv_buf *out)
 {
     tv_field_info f;
     for (unsigned i = 0; tv_codec_field_at(codec, row, i, word, &f); i++)
         if (f.ignored && f.value)
-            tv_buf_printf(out, " ('%s' = %" PRIu64 " is not looked at)", f.name, f.value);
+            tv_buf_printf(out, " ('%s' = %" PRIu64 " is ignored)", f.name, f.value);
 }
 
 int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODEC_TEXT])
@@ -73,7 +73,7 @@ int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODE
     text[0] = '\0';
     if (!isa->word_bits)
         return 0;
-    /* A word with bits that nobody looks at would lose them as assembly. */
+    /* Assembly text would lose ignored bits that are set, so print such a word as data. */
     if (row < 0 || !tv_codec_canonical(codec, (unsigned)row, word))
         tv_buf_printf(&line, "%s 0x%0*" PRIx64 " ; ", isa->word_bits == 64 ? ".word64" : ".word",
                       (int)isa->word_bits / 4, word);
@@ -203,8 +203,8 @@ int tv_codec_uop_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t w
     return 1;
 }
 
-/* A field of the row's format by name; JOINED fields count. */
-static const tv_field *field_of(const tv_isa *isa, const tv_insn *insn, const char *name)
+/* The field of the row's format with this name, including JOINED fields; NULL: there is none. */
+static const tv_field *find_field(const tv_isa *isa, const tv_insn *insn, const char *name)
 {
     for (unsigned i = 0; i < isa->field_count; i++)
         if (isa->fields[i].format == insn->format && strcmp(isa->fields[i].name, name) == 0)
@@ -225,7 +225,7 @@ tv_status tv_codec_encode(const tv_codec *codec, const char *id, const tv_field_
                        id);
     uint64_t w = 0;
     for (unsigned i = 0; i < count; i++) {
-        const tv_field *field = field_of(isa, insn, values[i].name);
+        const tv_field *field = find_field(isa, insn, values[i].name);
         if (!field)
             return tv_fail(sink, TV_ERR_INPUT, TV_CODE(ASM_OPERAND), NULL, "%s has no field '%.60s'", id,
                            values[i].name);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an instruction set is made of. One value of tv_isa per machine, all of it constant tables; encoding, decoding,
- * printing, assembling, explaining and documenting are derived from it (codec.c, print.c, and the assembler).
+/* The representation of an instruction set: one tv_isa per machine, made of constant tables. Encoding, decoding,
+ * printing, assembling, explaining and documenting are derived from them (codec.c, print.c, the assembler).
  *
- * A word belongs to a format; a format's fields name every bit of the word once, reserved bits too. An instruction is
- * a row: a format, the values of the fields that make it what it is, and its operands in the order of the assembly. */
+ * An instruction word has a format; the fields of a format name every bit of the word exactly once, including reserved
+ * bits. An instruction is a row: a format, the fixed values of the fields that identify it, and its operands in the
+ * order of the assembly syntax. */
 #ifndef TV_ISA_ISA_H
 #define TV_ISA_ISA_H
 
@@ -13,41 +14,42 @@
 
 enum { TV_NO_FIELD = 0xFFFF, TV_FORMAT_FIELDS = 16 };
 
-/* How an operand is written. */
+/* The syntax of an operand. */
 typedef enum tv_syntax {
     TV_SYNTAX_NONE,    /* never an operand */
     TV_SYNTAX_UINT,    /* an unsigned expression */
     TV_SYNTAX_BRACKET, /* name[expression], or the tag's name */
     TV_SYNTAX_ENTRY,   /* one of `names`, then [expression]: the name's index above the low `index_bits` */
-    TV_SYNTAX_FLAG,    /* a bare word, present or absent */
+    TV_SYNTAX_FLAG,    /* a name that is present or absent */
     TV_SYNTAX_SINT,    /* a signed expression */
     TV_SYNTAX_REG,     /* a register: one of `names`, its class, then its number */
-    TV_SYNTAX_ADDRESS, /* expression(register): two fields */
+    TV_SYNTAX_ADDRESS, /* expression(register), which is two fields */
 } tv_syntax;
 
-/* A kind of operand: syntax, scale and special values. Fields of one meaning share one. */
+/* A kind of operand: syntax, scale and special values. Fields of the same meaning share a kind. */
 typedef struct tv_operand_kind {
-    const char *name; /* BRACKET: the word before the bracket */
+    const char *name; /* BRACKET: the name before the bracket */
     tv_syntax syntax;
     uint32_t scale;  /* written value = field value * scale */
-    const char *tag; /* a word that stands for tag_value, or NULL */
+    const char *tag; /* the name of the value tag_value, or NULL */
     uint64_t tag_value;
     const char *const *names; /* ENTRY: the banks; REG, ADDRESS: the classes */
     uint32_t name_count;
     uint32_t index_bits;
-    uint32_t kept_bits; /* SINT: the machine uses that many low bits, which the assembler warns about; 0: all */
-    uint8_t reg_class;  /* REG, ADDRESS: the class; TV_CLASS_FIELD: what class_field says */
+    uint32_t kept_bits; /* SINT: the machine uses only this many low bits; the assembler warns when a value has more. 0:
+                           all */
+    uint8_t reg_class;  /* REG, ADDRESS: the class; TV_CLASS_FIELD: the value of class_field */
     uint16_t class_field;
     const char *doc;
 } tv_operand_kind;
 
-/* A register of class c is made of 2^c of the smallest, so that there are that many times fewer of them. */
+/* A register of class c consists of 2^c registers of class 0. */
 enum { TV_CLASS_FIELD = 0xFF, TV_CLASSES_MAX = 3 };
 
 typedef enum tv_field_role {
     TV_FIELD_VALUE,
     TV_FIELD_RESERVED, /* must be zero */
-    TV_FIELD_JOINED,   /* no bits of its own: two fields read as one number */
+    TV_FIELD_JOINED,   /* two fields that form one number; has no bits of its own */
 } tv_field_role;
 
 typedef struct tv_field {
@@ -55,10 +57,10 @@ typedef struct tv_field {
     uint8_t format;
     uint8_t role;
     uint8_t hi, lo;
-    uint16_t high_field, low_field; /* JOINED: field indices */
+    uint16_t high_field, low_field; /* JOINED: indices of its two fields */
     const tv_operand_kind *kind;
-    uint64_t limit;         /* legal values are below it; 0: all */
-    const tv_code *illegal; /* what a decoder says when no row has this field's value */
+    uint64_t limit;         /* legal values are below the limit; 0: all are legal */
+    const tv_code *illegal; /* the decode error when no row has the value of this field */
     const char *doc;
 } tv_field;
 
@@ -71,49 +73,49 @@ typedef enum tv_operand_form {
     TV_POSITIONAL,
     TV_KEYWORD,          /* key=value, required */
     TV_KEYWORD_OPTIONAL, /* key=value, zero when absent */
-    TV_FLAG_OPTIONAL,    /* the field's name as a bare word */
+    TV_FLAG_OPTIONAL,    /* the name of the field, without a value */
 } tv_operand_form;
 
 typedef struct tv_operand {
     uint8_t form;
-    const char *key; /* NULL: positional; a flag's word */
+    const char *key; /* NULL: positional */
     uint16_t field;
-    const tv_operand_kind *kind; /* NULL: the field's; else what this instruction makes of it */
+    const tv_operand_kind *kind; /* NULL: that of the field */
 } tv_operand;
 
-/* A suffix of the mnemonic that gives a field a value. */
+/* A suffix of the mnemonic that sets a field. */
 typedef struct tv_attribute {
     const char *suffix;
     uint16_t field;
     uint64_t value;
 } tv_attribute;
 
-/* ---- Instruction sets that are not words: an entry of named fields ---- */
+/* ---- Instruction sets of queue entries, which have named parameters instead of bit fields ---- */
 
 typedef enum tv_parameter_type {
     TV_PARAMETER_INTEGER,
     TV_PARAMETER_REAL,
     TV_PARAMETER_BOOLEAN,
-    TV_PARAMETER_ENUM, /* one of `words` */
+    TV_PARAMETER_ENUM, /* one of `enum_names` */
     TV_PARAMETER_TEXT,
     TV_PARAMETER_IDS, /* a list of entries */
     TV_PARAMETER_OBJECT,
 } tv_parameter_type;
 
-/* What a REAL may be. */
+/* The range of a REAL. */
 typedef enum tv_sign { TV_ANY_SIGN, TV_NOT_ZERO, TV_POSITIVE, TV_NOT_NEGATIVE } tv_sign;
 
 typedef struct tv_parameter {
     const char *name;
     tv_parameter_type type;
-    uint64_t allowed;              /* INTEGER: bit n set: n is legal; 0: all from least to most. REAL: a tv_sign */
+    uint64_t allowed; /* INTEGER: a bit mask of the legal values; 0: all from min to max. REAL: a tv_sign */
     const char *const *enum_names; /* NULL-terminated */
     uint64_t min, max;
-    const char *default_value; /* its value where it is absent, or NULL: none */
+    const char *default_value; /* NULL: it has none */
     const char *unit, *doc;
 } tv_parameter;
 
-/* MEMBER: of the entry's object; required ones where the object is given. */
+/* MEMBER: a member of the entry's object parameter; MEMBER_REQUIRED: required if the object is present. */
 typedef enum tv_presence { TV_REQUIRED, TV_OPTIONAL, TV_MEMBER, TV_MEMBER_REQUIRED } tv_presence;
 
 typedef struct tv_parameter_use {
@@ -121,7 +123,7 @@ typedef struct tv_parameter_use {
     uint8_t presence;
 } tv_parameter_use;
 
-/* A part that an instruction decomposes into inside the machine. */
+/* A micro-operation that the machine decodes an instruction into. */
 typedef struct tv_uop {
     const char *type;
     uint32_t route; /* 0: none */
@@ -135,7 +137,7 @@ typedef struct tv_insn {
     const char *mnemonic; /* "cvo.exp" */
     uint8_t format;
     uint8_t fixed_count, operand_count, attribute_count, uop_count;
-    bool proposed; /* an extension under review: the assembler and the check say so */
+    bool proposed; /* an extension under review: the assembler and `check` warn about it */
     const tv_fixed *fixed;
     const tv_operand *operands;
     const tv_attribute *attributes;
@@ -148,7 +150,7 @@ typedef struct tv_insn {
     const char *source; /* the document and section that defines it */
 } tv_insn;
 
-/* Why a word is no instruction: the code, the field at fault, its value. */
+/* Why a word is not an instruction: the code, the first illegal field and its value. */
 typedef struct tv_illegal {
     const tv_code *code;
     uint16_t field;
@@ -170,20 +172,18 @@ typedef struct tv_isa {
     const tv_code *codes;
     unsigned code_count;
     struct {
-        uint8_t lo, width; /* two groups of leading bits that lead a decoder to an instruction; width 0: none */
+        uint8_t lo, width; /* two groups of bits that index the decoder's table; width 0: unused */
     } index[2];
-    const tv_code *register_code;                   /* what a decoder says of a register that is not there */
-    const tv_code *proposed_code;                   /* what is said of a proposed instruction */
-    void (*refine)(uint64_t word, tv_illegal *why); /* a better reason where the tables know only the field; or NULL */
+    const tv_code *register_code;                   /* the decode error for a register that does not exist */
+    const tv_code *proposed_code;                   /* the warning for a proposed instruction */
+    void (*refine)(uint64_t word, tv_illegal *why); /* makes an error more specific; or NULL */
     uint64_t fifo_tag;                              /* the address that names a direct FIFO */
     const char *const *streams; /* names for `wstream`, NULL-terminated; NULL: the machine has none */
     bool has_nop;
-    uint64_t nop; /* the word that does nothing, for padding */
+    uint64_t nop; /* the no-operation word, for padding */
 } tv_isa;
 
-/* The instruction sets, in the order of the list of targets; NULL past the end. */
-/* A list of instruction sets, in which names are looked up. The composition root (src/lib) has the list of all of them.
- */
+/* A list of instruction sets. The composition root (src/lib) has the list of all of them. */
 typedef struct tv_isa_list {
     const tv_isa *const *isas;
     unsigned count;
@@ -192,7 +192,7 @@ typedef struct tv_isa_list {
 /* The instruction set of the target `name`, or NULL. */
 const tv_isa *tv_isa_find(const tv_isa_list *list, tv_sv name);
 
-/* The hint for a target name that is in no list: the nearest name, or where to look. */
+/* The hint for an unknown target name: the nearest name, or the command that lists them. */
 void tv_isa_suggest(const tv_isa_list *list, tv_sv name, char hint[80]);
 
 static inline unsigned tv_field_width(const tv_isa *isa, const tv_field *field)
@@ -216,46 +216,46 @@ static inline uint64_t tv_field_mask(const tv_field *field)
 
 uint64_t tv_field_get(const tv_isa *isa, const tv_field *field, uint64_t word);
 
-/* `value` must fit. */
+/* Returns `word` with the field set to `value`, which must fit. */
 uint64_t tv_field_set(const tv_isa *isa, const tv_field *field, uint64_t word, uint64_t value);
 
-/* Whether a direct FIFO takes the uop's place in `word`. */
+/* True when `word` uses a direct FIFO, so that the uop is not issued. */
 static inline bool tv_uop_skipped(const tv_isa *isa, const tv_uop *uop, uint64_t word)
 {
     return uop->skipped_by != TV_NO_FIELD && tv_field_get(isa, &isa->fields[uop->skipped_by], word) == isa->fifo_tag;
 }
 
-/* A reader of words (trivet/codec.h): the tables of `isa` with an index over them. */
+/* A decoder of words (trivet/codec.h): the tables of `isa` with an index. Freed with tv_codec_free. */
 tv_status tv_codec_new_for(const tv_isa *isa, const tv_diag_sink *sink, tv_codec **out);
 const tv_isa *tv_codec_isa(const tv_codec *codec);
 
-/* Whether `word` has only zeros in the bits that row `row` does not look at. */
+/* True when all bits of `word` that row `row` ignores are zero. */
 bool tv_codec_canonical(const tv_codec *codec, unsigned row, uint64_t word);
 
-/* The class of a register operand in `word`. */
+/* The register class of an operand in `word`. */
 static inline unsigned tv_operand_class(const tv_isa *isa, const tv_operand_kind *kind, uint64_t word)
 {
     return kind->reg_class != TV_CLASS_FIELD ? kind->reg_class
                                              : (unsigned)tv_field_get(isa, &isa->fields[kind->class_field], word);
 }
 
-/* The row of `word`, or -1 with *why filled in. */
+/* The row of `word`; -1: not an instruction, and *why, which may be NULL, is set. */
 int tv_codec_row(const tv_codec *codec, uint64_t word, tv_illegal *why);
 
-/* The fields of a row's format, in word order from the top; JOINED fields are not among them. Returns their count. */
+/* Lists the fields of a format from the high bits down, without JOINED fields. Returns their count. */
 unsigned tv_isa_format_fields(const tv_isa *isa, unsigned format, uint16_t fields[TV_FORMAT_FIELDS]);
 
-/* Writes `insn`'s assembly for `word`. */
+/* Appends the assembly text of `word`, an instance of `insn`. */
 struct tv_buf;
 void tv_isa_print(const tv_isa *isa, const tv_insn *insn, uint64_t word, struct tv_buf *out);
 
-/* "bits 47:43 'parallel_lane' = 9", for messages. */
+/* Appends the reason and the field, such as "…: bits 47:43 'parallel_lane' = 9". */
 void tv_isa_print_illegal(const tv_isa *isa, const tv_illegal *why, struct tv_buf *out);
 
-/* "[.sat]", or "[.rtz|.floor|.ceil]" at the first of the suffixes that exclude each other, which stand together. */
+/* Appends "[.sat]", or "[.rtz|.floor|.ceil]" at the first of several suffixes of the same field, which are adjacent. */
 void tv_isa_print_suffix(const tv_insn *insn, unsigned attribute, struct tv_buf *out);
 
-/* The form of one operand as a manual writes it: "l2[ADDR]|fifo", "size=N". */
+/* Appends the syntax of an operand as in the manual: "l2[ADDR]|fifo", "size=N". */
 void tv_isa_print_form(const tv_isa *isa, const tv_operand *operand, struct tv_buf *out);
 
 #endif

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks at compile time that a format's fields name every bit of the word exactly once. No include guard: it is
- * included once for each format, with TV_LAYOUT         the file of TV_FIELD and TV_RESERVED rows TV_LAYOUT_ID(f)   the
- * enumerator of format f TV_LAYOUT_BITS    the word's width TV_LAYOUT_FORMAT  the format to check; undefined again here
- * Widths that add up to the word, and bits that together fill it, leave no room for a gap or an overlap. */
+/* Checks at compile time that the fields of a format name every bit of the word exactly once. Included once per format,
+ * so without an include guard. Parameters:
+ *
+ *   TV_LAYOUT         the file with the TV_FIELD and TV_RESERVED rows
+ *   TV_LAYOUT_ID(f)   the enumerator of format f
+ *   TV_LAYOUT_BITS    the width of the word
+ *   TV_LAYOUT_FORMAT  the format to check; undefined at the end
+ *
+ * If the widths add up to that of the word and the union of the bits is the whole word, there is no gap or overlap. */
 #define TV_LAYOUT_PASTE(format) TV_LAYOUT_ID(format)
 #define TV_FORMAT(id)
 #define TV_JOINED(format, name, high, low, kind, doc)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words as assembly text, from the same operand lists that the assembler reads. */
+/* Words as assembly text, from the operand lists that the assembler uses. */
 #include <inttypes.h>
 
 #include "base/buf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of what runs a model's graph: the host, and the lowering of each machine. */
+/* The list of backends that run the graph of a model: the host, and the lowering of each machine. */
 #include "llm/session.h"
 
 #include "base/diag.h"

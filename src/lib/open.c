@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a program of any kind: a machine whose programs are not words reads its own, otherwise the file's contents
- * and name decide between ELF, raw words and assembly source. */
+/* Opening a program of any kind. A machine with a program form of its own reads its files; for the others, the contents
+ * and the name of the file decide between ELF, raw words and assembly source. */
 #include <stdlib.h>
 
 #include "asm/assemble.h"
@@ -17,25 +17,25 @@ static tv_status raw_isa(const char *path, const tv_program_options *options, co
 {
     if (!options || !options->target)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_TARGET), "give -t NAME; `trivet targets` lists the machines",
-                       "'%s' holds raw words and does not say for which machine", path);
+                       "'%s' has raw words, which do not name their target", path);
     *isa = tv_isa_find(&tv_isas, tv_sv_of(options->target));
     if (!*isa)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "`trivet targets` lists the machines",
-                       "there is no target '%s'", options->target);
+                       "unknown target '%s'", options->target);
     if (!(*isa)->word_bits)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_TARGET), "give its file",
-                       "'%s' cannot be a program of %s, which is not made of words", path, options->target);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_TARGET), "give a queue in JSON",
+                       "'%s' is not a program of %s, whose programs are command queues", path, options->target);
     return TV_OK;
 }
 
-/* Source is text: a NUL in its first bytes means that it is something else. */
+/* Assembly source is text, so a NUL in the first bytes means another kind of file. */
 static bool looks_binary(const tv_input *input)
 {
     size_t n = input->size < 4096 ? input->size : 4096;
     return n && memchr(input->data, '\0', n) != NULL;
 }
 
-/* Opens an input that holds instruction words in any form; closes it, or gives it to the program. */
+/* Opens an input with instruction words in any form. Closes the input or moves it to the program. */
 static tv_status open_words(const char *path, tv_input *opened, const tv_program_options *options,
                             const tv_diag_sink *sink, tv_program **out)
 {
@@ -47,7 +47,7 @@ static tv_status open_words(const char *path, tv_input *opened, const tv_program
         tv_program *program;
         status = tv_elf_read(path, &input, &tv_isas, sink, &program);
         if (status == TV_OK && options && options->target && strcmp(options->target, tv_program_target(program)) != 0) {
-            status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), "leave -t away: the file names its machine",
+            status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), "omit -t: the file names its target",
                              "'%s' is for %s, not for %s", path, tv_program_target(program), options->target);
             tv_program_free(program);
         }
@@ -62,7 +62,7 @@ static tv_status open_words(const char *path, tv_input *opened, const tv_program
         if (status == TV_OK)
             status = tv_raw_read_hex(path, &input, isa, sink, out);
     } else if (looks_binary(&input)) {
-        status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_FORMAT), "raw words need a name that ends in .bin",
+        status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_FORMAT), "the name of a file with raw words must end in .bin",
                          "'%s' is neither a Trivet program nor assembly source", path);
     } else {
         return tv_asm_input(path, &input, &tv_isas, options, sink, out);
@@ -72,7 +72,7 @@ static tv_status open_words(const char *path, tv_input *opened, const tv_program
     return status;
 }
 
-/* Takes over the input. */
+/* Opens a program and takes ownership of the input. */
 static tv_status open_input(const char *path, tv_input *input, const tv_program_options *options,
                             const tv_diag_sink *sink, tv_program **out)
 {
@@ -83,7 +83,7 @@ static tv_status open_input(const char *path, tv_input *input, const tv_program_
         if (!options || !options->target || strcmp(options->target, target->name) == 0)
             return target->read(path, input, sink, out);
         tv_input_close(input);
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), "leave -t away: the file says what it is",
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), "omit -t: the format names its target",
                        "'%s' is for %s, not for %s", path, target->name, options->target);
     }
     return open_words(path, input, options, sink, out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lists of instruction sets and machines, and the public functions that look a name up in them. */
+/* The lists of instruction sets and machines, and the public functions that look up a target by name. */
 #include "lib/targets.h"
 
 #include "asm/assemble.h"
@@ -47,7 +47,7 @@ static tv_status fail_unknown(const char *name, const tv_diag_sink *sink)
 {
     char hint[80];
     tv_isa_suggest(&tv_isas, tv_sv_of(name), hint);
-    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), hint, "there is no target '%.60s'", name);
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), hint, "unknown target '%.60s'", name);
 }
 
 tv_status tv_config_new(const char *name, const tv_diag_sink *sink, tv_config **out)

@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of words that other code writes, without the detour of assembly text. */
+/* Building programs of instruction words without assembly text, for the lowerings. */
 #ifndef TV_PROGRAM_BUILD_H
 #define TV_PROGRAM_BUILD_H
 
 #include "program/program.h"
-
-/* A program under construction. Zeroed but for `isa`, it is empty; what fails for lack of memory is told by
- * tv_builder_finish. */
-typedef struct tv_builder {
-    const tv_isa *isa;
-    tv_buf words;                   /* little endian */
-    tv_buf bytes, segments;         /* data, and tv_build_segment */
-    tv_buf labels;                  /* tv_build_label */
-    tv_buf streams[TV_STREAMS_MAX]; /* tv_descriptor */
-    tv_arena arena;                 /* empty: for the program to come */
-} tv_builder;
 
 enum { TV_BUILD_LABEL = 16 };
 
@@ -23,8 +12,24 @@ typedef struct tv_build_label {
     uint64_t index;
 } tv_build_label;
 
+typedef struct tv_build_segment {
+    uint64_t addr, at, size; /* `at`: offset in the builder's `bytes` */
+} tv_build_segment;
+
+/* A program under construction; zeroed except for `isa`, it is empty. When memory runs out, later calls do nothing and
+ * tv_builder_finish returns TV_ERR_MEMORY. */
+typedef struct tv_builder {
+    const tv_isa *isa;
+    tv_buf words; /* little endian */
+    tv_buf bytes; /* of all segments */
+    TV_VEC(tv_build_segment) segments;
+    TV_VEC(tv_build_label) labels;
+    TV_VEC(tv_descriptor) streams[TV_STREAMS_MAX];
+    tv_arena arena; /* an empty arena for the next program */
+} tv_builder;
+
 void tv_builder_fini(tv_builder *builder);
-void tv_builder_clear(tv_builder *builder); /* empty again */
+void tv_builder_clear(tv_builder *builder); /* drops the contents and keeps the memory */
 
 static inline void tv_builder_word(tv_builder *builder, uint64_t word)
 {
@@ -35,18 +40,18 @@ static inline uint64_t tv_builder_count(const tv_builder *builder)
     return builder->words.len / (builder->isa->word_bits / 8);
 }
 
-/* The words to come stand behind this label, of at most 15 characters, unless they do already. */
+/* Puts a label (at most 15 characters) before the next word, unless it is already the latest label. */
 void tv_builder_label(tv_builder *builder, const char *name);
 
-/* Bytes that come to memory with the program; copied. They overlap no others. */
+/* Adds a data segment; copies the bytes. Segments must not overlap. */
 void tv_builder_data(tv_builder *builder, uint64_t addr, const void *bytes, size_t size);
 
 void tv_builder_stream(tv_builder *builder, unsigned stream, uint64_t addr, uint64_t bytes);
 
-/* Makes a program of it and leaves the builder empty. The caller frees the program. */
+/* Makes the program and leaves the builder empty. The caller frees the program. */
 tv_status tv_builder_finish(tv_builder *builder, const tv_diag_sink *sink, tv_program **out);
 
-/* Frees a program that the builder made, or NULL; the next one gets its memory. */
+/* Frees a program that the builder made (may be NULL), and reuses its memory for the next one. */
 void tv_builder_reuse(tv_builder *builder, tv_program *program);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a Trivet program looks like as an ELF file; shared by the writer and the reader.
+/* The ELF form of a program, shared by the writer and the reader.
  *
  * ELF64, little endian, ET_EXEC, EM_NONE. Sections: .note.trivet (owner "Trivet": version word, target name, options),
  * .text (words), .data, .data.1 … (host memory with sh_addr; SHT_NOBITS for zeros), .wstream.NAME (pairs of 64-bit
@@ -9,7 +9,7 @@
 #define TV_PROGRAM_ELF_H
 
 #define TV_ELF_NOTE_OWNER "Trivet"
-#define TV_ELF_PROPOSED "proposed" /* behind the target's name: .option proposed */
+#define TV_ELF_PROPOSED "proposed" /* after the name of the target: .option proposed */
 enum { TV_ELF_NOTE_TYPE = 1, TV_ELF_VERSION = 1 };
 
 #define TV_ELF_NOTE ".note.trivet"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a program from an ELF file. Every offset, count, size and string is checked before it is used; libelf checks
- * that sections lie inside the file, and this file that what they say makes sense. */
+/* Reading a program from an ELF file. Every offset, count, size and string is checked before use: libelf checks that
+ * the sections are inside the file, and this file checks their contents. */
 #include <gelf.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ bool tv_elf_recognise(const uint8_t *data, size_t size)
     return size >= SELFMAG && memcmp(data, ELFMAG, SELFMAG) == 0;
 }
 
-static tv_status damaged(const reader *r, const char *what)
+static tv_status report_damage(const reader *r, const char *what)
 {
     return tv_fail(r->sink, TV_ERR_INPUT, TV_CODE(OBJ_DAMAGED), "assemble it again", "'%s' is damaged: %s", r->name,
                    what);
@@ -58,7 +58,7 @@ static bool section_at(const reader *r, size_t index, section *out)
     return true;
 }
 
-/* 1: found; 0: there is none of that name; -1: a section is damaged. */
+/* 1: found; 0: no section has that name; -1: a section is damaged. */
 static int find_section(const reader *r, const char *name, section *out)
 {
     size_t count = 0;
@@ -73,23 +73,23 @@ static int find_section(const reader *r, const char *name, section *out)
     return 0;
 }
 
-/* The instruction set that the note names. */
+/* Reads the instruction set and the options from the note. */
 static tv_status read_note(reader *r, const tv_isa **isa, bool *proposed)
 {
     section s;
     int found = find_section(r, TV_ELF_NOTE, &s);
     if (found < 0)
-        return damaged(r, "a section lies outside the file");
+        return report_damage(r, "a section is outside the file");
     if (found == 0)
         return tv_fail(r->sink, TV_ERR_INPUT, TV_CODE(OBJ_FORMAT), "only files made by `trivet asm` can be loaded",
                        "'%s' is an ELF file, but not a Trivet program (it has no " TV_ELF_NOTE ")", r->name);
     const size_t name_end = 12 + (sizeof TV_ELF_NOTE_OWNER + 3) / 4 * 4;
     if (s.size < name_end + 4 || tv_load_le32(s.data) != sizeof TV_ELF_NOTE_OWNER ||
         memcmp(s.data + 12, TV_ELF_NOTE_OWNER, sizeof TV_ELF_NOTE_OWNER) != 0)
-        return damaged(r, "its note is not Trivet's");
+        return report_damage(r, "its note is not Trivet's");
     uint32_t size = tv_load_le32(s.data + 4);
     if (size < 6 || size > s.size - name_end || s.data[name_end + size - 1] != '\0')
-        return damaged(r, "its note is cut short");
+        return report_damage(r, "its note is cut short");
     uint32_t version = tv_load_le32(s.data + name_end);
     if (version > TV_ELF_VERSION)
         return tv_fail(r->sink, TV_ERR_INPUT, TV_CODE(OBJ_VERSION), "use the newer trivet",
@@ -97,7 +97,7 @@ static tv_status read_note(reader *r, const tv_isa **isa, bool *proposed)
     const char *target = (const char *)s.data + name_end + 4;
     *isa = tv_isa_find(r->isas, tv_sv_of(target));
     if (*isa && !(*isa)->word_bits)
-        return damaged(r, "it is for a machine whose programs are not words");
+        return report_damage(r, "programs of its target are command queues");
     size_t length = strlen(target) + 1, rest = size - 4 - length; /* the note's last byte is a NUL */
     *proposed = rest == sizeof TV_ELF_PROPOSED && memcmp(target + length, TV_ELF_PROPOSED, rest) == 0;
     if (!*isa)
@@ -111,9 +111,9 @@ static tv_status read_text(reader *r)
     section s;
     int found = find_section(r, TV_ELF_TEXT, &s);
     if (found < 0 || (found && s.header.sh_type != SHT_PROGBITS && s.header.sh_size))
-        return damaged(r, ".text lies outside the file");
+        return report_damage(r, ".text is outside the file");
     if (found && s.size % r->program->word_bytes != 0)
-        return damaged(r, ".text is not whole words");
+        return report_damage(r, ".text is not whole words");
     r->program->text = found ? s.data : NULL;
     r->program->instruction_count = found ? s.size / r->program->word_bytes : 0;
     return TV_OK;
@@ -131,14 +131,14 @@ static tv_status read_segments(reader *r)
     size_t count = 0, segments = 0;
     section s;
     if (elf_getshdrnum(r->elf, &count) != 0)
-        return damaged(r, "its section table is unreadable");
+        return report_damage(r, "its section table is unreadable");
     for (size_t i = 1; i < count; i++) {
         if (!section_at(r, i, &s))
-            return damaged(r, "a section lies outside the file");
+            return report_damage(r, "a section is outside the file");
         segments += is_data(&s) && s.header.sh_size;
     }
     if (segments > SEGMENTS_MAX)
-        return damaged(r, "it has more than 65536 data segments");
+        return report_damage(r, "it has more than 65536 data segments");
     program->segments = tv_arena_alloc(&program->arena, (segments + 1) * sizeof *program->segments);
     if (!program->segments)
         return tv_fail_memory(r->sink);
@@ -160,7 +160,7 @@ static tv_status read_streams(reader *r)
         if (found == 0)
             continue;
         if (found < 0 || s.size % 16 != 0)
-            return damaged(r, "a weight-stream section is not whole descriptors");
+            return report_damage(r, "a weight-stream section is not whole descriptors");
         size_t n = s.size / 16;
         tv_descriptor *d = tv_arena_alloc(&program->arena, n * sizeof *d);
         if (!d && n)
@@ -168,7 +168,7 @@ static tv_status read_streams(reader *r)
         for (size_t i = 0; i < n; i++) {
             d[i] = (tv_descriptor){tv_load_le64(s.data + 16 * i), tv_load_le64(s.data + 16 * i + 8)};
             if (d[i].addr + d[i].bytes < d[i].addr)
-                return damaged(r, "a weight-stream descriptor runs past the end of memory");
+                return report_damage(r, "a weight-stream descriptor runs past the end of memory");
         }
         program->descriptors[k] = d;
         program->descriptor_count[k] = n;
@@ -176,7 +176,7 @@ static tv_status read_streams(reader *r)
     return TV_OK;
 }
 
-/* A NUL-terminated string inside a table, or NULL. */
+/* The NUL-terminated string at an offset of a table; NULL: it is not inside the table. */
 static const char *string_at(const section *table, uint64_t offset)
 {
     if (offset >= table->size || !memchr(table->data + offset, '\0', table->size - offset))
@@ -187,12 +187,12 @@ static const char *string_at(const section *table, uint64_t offset)
 static tv_status read_symbols(reader *r)
 {
     tv_program *program = r->program;
-    section table, strings, home;
+    section table, strings, target;
     int found = find_section(r, ".symtab", &table);
     if (found == 0)
         return TV_OK;
     if (found < 0 || table.size % sizeof(Elf64_Sym) != 0 || !section_at(r, table.header.sh_link, &strings))
-        return damaged(r, "its symbol table is malformed");
+        return report_damage(r, "its symbol table is malformed");
     size_t n = table.size / sizeof(Elf64_Sym);
     program->symbols = tv_arena_alloc(&program->arena, (n + 1) * sizeof *program->symbols);
     if (!program->symbols)
@@ -201,13 +201,13 @@ static tv_status read_symbols(reader *r)
         const uint8_t *p = table.data + i * sizeof(Elf64_Sym);
         const char *name = string_at(&strings, tv_load_le32(p));
         if (!name)
-            return damaged(r, "a symbol's name lies outside the string table");
+            return report_damage(r, "a symbol's name is outside the string table");
         uint16_t index = tv_load_le16(p + 6);
         uint64_t value = tv_load_le64(p + 8);
         tv_symbol_kind kind = TV_SYMBOL_CONSTANT;
         if ((p[4] & 15) == STT_OBJECT)
             kind = TV_SYMBOL_DATA;
-        else if (index != SHN_ABS && section_at(r, index, &home) && strcmp(home.name, TV_ELF_TEXT) == 0) {
+        else if (index != SHN_ABS && section_at(r, index, &target) && strcmp(target.name, TV_ELF_TEXT) == 0) {
             kind = TV_SYMBOL_TEXT;
             value /= program->word_bytes;
         }
@@ -225,14 +225,14 @@ static tv_status read_lines(reader *r)
     if (found == 0)
         return TV_OK;
     if (found < 0 || find_section(r, TV_ELF_FILES, &files) != 1 || lines.size != program->instruction_count * 8)
-        return damaged(r, "its line table does not match its words");
+        return report_damage(r, "its line table does not match its words");
     program->files = tv_arena_alloc(&program->arena, TV_LINE_FILES_MAX * sizeof *program->files);
     if (!program->files || !TV_VEC_RESERVE(&program->lines, program->instruction_count + 1))
         return tv_fail_memory(r->sink);
     for (uint64_t offset = 0; offset < files.size && program->file_count < TV_LINE_FILES_MAX;) {
         const char *name = string_at(&files, offset);
         if (!name)
-            return damaged(r, "a file name is not terminated");
+            return report_damage(r, "a file name is not terminated");
         program->files[program->file_count++] = name;
         offset += strlen(name) + 1;
     }
@@ -251,7 +251,7 @@ static tv_status read_all(reader *r)
         return tv_fail(r->sink, TV_ERR_INPUT, TV_CODE(OBJ_FORMAT), "only files made by `trivet asm` can be loaded",
                        "'%s' is not a 64-bit little-endian ELF file", r->name);
     if (elf_getshdrstrndx(r->elf, &r->names) != 0)
-        return damaged(r, "it has no section names");
+        return report_damage(r, "it has no section names");
     const tv_isa *isa = NULL;
     bool proposed = false;
     TV_TRY(read_note(r, &isa, &proposed));
@@ -272,9 +272,9 @@ tv_status tv_elf_read(const char *name, tv_input *input, const tv_isa_list *isas
     elf_version(EV_CURRENT);
     r.elf = elf_memory((char *)(uintptr_t)input->data, input->size);
     if (!r.elf)
-        return damaged(&r, elf_errmsg(-1));
+        return report_damage(&r, elf_errmsg(-1));
     tv_status status = read_all(&r);
-    /* Only raw section data was taken, which libelf borrows from the input, not from its own memory. */
+    /* The program refers only to raw section data, which is in `input` and not in memory of libelf. */
     elf_end(r.elf);
     if (status != TV_OK) {
         tv_program_free(r.program);

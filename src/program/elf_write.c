@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing a program as ELF through libelf. The bytes handed to libelf are borrowed until elf_update. */
+/* Writing a program as ELF with libelf. The bytes passed to libelf must stay valid until elf_update. */
 #include <errno.h>
 #include <gelf.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "program/elf.h"
 #include "program/program.h"
 
-/* Everything made for one file, alive until elf_update. */
+/* The buffers of one file, valid until elf_update. */
 typedef struct writer {
     Elf *elf;
     tv_buf names; /* .shstrtab */
@@ -176,7 +176,7 @@ static bool build(writer *w, const tv_program *program)
     add_streams(w, program);
     add_symbols(w, program);
     add_lines(w, program);
-    /* The name table names itself, so that its name goes in before its bytes are handed over. */
+    /* The table of section names includes its own name, so add that before passing its bytes to libelf. */
     size_t own = w->names.len;
     tv_buf_append(&w->names, ".shstrtab", sizeof ".shstrtab");
     size_t index = add_section(w, "", SHT_STRTAB, 0, 0, NULL, 0, 1, 0, ELF_T_BYTE);
@@ -197,28 +197,28 @@ static bool build(writer *w, const tv_program *program)
 tv_status tv_elf_write(const tv_program *program, tv_output *output, const tv_diag_sink *sink)
 {
     if (program->segment_count > 60000)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_SIZE), "join data that lies close together",
-                       "%llu data segments are more than an ELF file holds",
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_SIZE), "merge data that is close together",
+                       "%llu data segments exceed the limit of an ELF file",
                        (unsigned long long)program->segment_count);
     writer w = {0};
     elf_version(EV_CURRENT);
-    /* libelf writes by file descriptor and seeks; standard output may be a pipe, so that it goes through a file. */
+    /* libelf seeks in the file that it writes, and the output may be a pipe, so write to a temporary file first. */
     FILE *file = tmpfile();
     w.elf = file ? elf_begin(fileno(file), ELF_C_WRITE, NULL) : NULL;
     errno = 0;
-    bool good = w.elf && build(&w, program) && elf_update(w.elf, ELF_C_WRITE) >= 0;
-    const char *why = good ? NULL : elf_errmsg(0); /* libelf's own last error, if it is one */
+    bool ok = w.elf && build(&w, program) && elf_update(w.elf, ELF_C_WRITE) >= 0;
+    const char *why = ok ? NULL : elf_errmsg(0); /* libelf's own last error, if it is one */
     if (w.elf)
         elf_end(w.elf);
-    if (good) {
+    if (ok) {
         char chunk[65536];
         size_t n;
         rewind(file);
         while ((n = fread(chunk, 1, sizeof chunk, file)) > 0)
-            good = fwrite(chunk, 1, n, tv_output_stream(output)) == n && good;
-        good = good && !ferror(file);
+            ok = fwrite(chunk, 1, n, tv_output_stream(output)) == n && ok;
+        ok = ok && !ferror(file);
     }
-    if (!good && !why)
+    if (!ok && !why)
         why = errno ? strerror(errno) : "out of memory";
     if (file)
         fclose(file);
@@ -227,5 +227,5 @@ tv_status tv_elf_write(const tv_program *program, tv_output *output, const tv_di
         tv_buf_fini(bufs[i]);
     for (unsigned k = 0; k < TV_STREAMS_MAX; k++)
         tv_buf_fini(&w.streams[k]);
-    return good ? TV_OK : tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), NULL, "cannot write the ELF file: %s", why);
+    return ok ? TV_OK : tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), NULL, "cannot write the ELF file: %s", why);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs: making them and looking into them. */
+/* Creating, completing and querying programs. */
 #include "program/program.h"
 
 #include <inttypes.h>
@@ -38,13 +38,13 @@ unsigned tv_isa_stream_count(const tv_isa *isa)
     return n;
 }
 
-static int by_address(const void *a, const void *b)
+static int compare_addresses(const void *a, const void *b)
 {
     const tv_segment *x = a, *y = b;
     return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-static int by_index(const void *a, const void *b)
+static int compare_indices(const void *a, const void *b)
 {
     const tv_symbol *x = *(const tv_symbol *const *)a, *y = *(const tv_symbol *const *)b;
     return x->value < y->value ? -1 : x->value > y->value ? 1 : x < y ? -1 : x > y;
@@ -64,14 +64,14 @@ static tv_status sort_labels(tv_program *program, const tv_diag_sink *sink)
     for (uint64_t i = 0; i < program->symbol_count; i++)
         if (program->symbols[i].kind == TV_SYMBOL_TEXT)
             program->labels[program->label_count++] = &program->symbols[i];
-    qsort(program->labels, count, sizeof *program->labels, by_index);
+    qsort(program->labels, count, sizeof *program->labels, compare_indices);
     return TV_OK;
 }
 
 tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink)
 {
     if (program->segment_count)
-        qsort(program->segments, program->segment_count, sizeof *program->segments, by_address);
+        qsort(program->segments, program->segment_count, sizeof *program->segments, compare_addresses);
     for (uint64_t i = 0; i < program->segment_count; i++) {
         const tv_segment *s = &program->segments[i], *next = s + 1;
         if (s->addr + s->size < s->addr)
@@ -131,7 +131,7 @@ int tv_program_symbol(const tv_program *program, const char *name, tv_symbol *ou
 
 int tv_program_label(const tv_program *program, uint64_t index, tv_symbol *out)
 {
-    uint64_t low = 0, high = program->label_count; /* labels below `low` stand at or before the instruction */
+    uint64_t low = 0, high = program->label_count; /* labels before `low` are at or before the instruction */
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
         if (program->labels[middle]->value <= index)

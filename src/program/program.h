@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a program, for the assembler and the loaders that make one. */
+/* The representation of a program, for the assembler, the loaders and the machines. */
 #ifndef TV_PROGRAM_PROGRAM_H
 #define TV_PROGRAM_PROGRAM_H
 
@@ -13,7 +13,7 @@
 
 enum { TV_STREAMS_MAX = 4 };
 
-/* The line of one word, as the file stores it: file and column share a number, for the sake of big programs. */
+/* The source line of an instruction, as stored in files. File and column share a word, to keep large programs small. */
 typedef struct tv_line_entry {
     uint32_t file_column; /* 12 bits of file below 20 bits of column */
     uint32_t line;
@@ -29,7 +29,7 @@ static inline tv_line_entry tv_line_entry_of(uint32_t file, uint32_t line, uint3
     return (tv_line_entry){(column < max ? column : max) << TV_LINE_FILE_BITS | file, line};
 }
 
-/* What a program is made of where it is not words. The functions get its `form_data`, or the program. */
+/* The operations of a program form other than instruction words. */
 typedef struct tv_program_form {
     void (*free)(void *form_data);
     void (*print)(const struct tv_program *program, uint64_t index, tv_buf *out); /* an instruction in one line */
@@ -39,25 +39,25 @@ typedef struct tv_program_form {
 
 struct tv_program {
     const tv_isa *isa;
-    bool proposed;               /* it says that it uses proposed extensions on purpose */
-    bool warned_proposed;        /* the assembler has just warned of them; not kept in files */
-    const tv_program_form *form; /* NULL: words */
+    bool proposed;               /* .option proposed: uses proposed extensions intentionally */
+    bool warned_proposed;        /* the assembler has warned about them; not stored in files */
+    const tv_program_form *form; /* NULL: instruction words */
     void *form_data;
     tv_output_info *outputs;
     uint64_t output_count;
-    unsigned word_bytes;        /* 0: not words */
-    const uint8_t *text;        /* little-endian words; in `text_buf`, or borrowed from `input` */
-    uint64_t instruction_count; /* instructions */
+    unsigned word_bytes; /* 0: not instruction words */
+    const uint8_t *text; /* little-endian words, in `text_buf` or in `input` */
+    uint64_t instruction_count;
     tv_buf text_buf;
     tv_input input;
-    tv_arena arena; /* owns names, segments' bytes and the arrays below */
+    tv_arena arena; /* owns names, the bytes of segments and the arrays below */
     tv_segment *segments;
     uint64_t segment_count;
     tv_descriptor *descriptors[TV_STREAMS_MAX];
     uint64_t descriptor_count[TV_STREAMS_MAX];
     tv_symbol *symbols;
     uint64_t symbol_count;
-    const tv_symbol **labels; /* those of instructions, by index */
+    const tv_symbol **labels; /* the symbols of instructions, sorted by index */
     uint64_t label_count;
     const char **files;
     uint64_t file_count;
@@ -69,20 +69,20 @@ tv_status tv_program_new(const tv_isa *isa, const tv_diag_sink *sink, tv_program
 
 unsigned tv_isa_stream_count(const tv_isa *isa);
 
-/* Sorts segments by address, refuses overlaps, puts the labels in order. */
+/* Completes a program: sorts segments and labels, and rejects segments that overlap. */
 tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink);
 
-/* The place of an instruction: its index, and its line where the program, which may be NULL, knows it. */
+/* The source location of an instruction: its index, and its line if `program` (may be NULL) has a line table. */
 tv_source_loc tv_program_source_loc(const tv_program *program, uint64_t index);
 
-/* ELF (elf_read.c, elf_write.c). `name` is for messages; the file's target is looked up in `isas`. On success the
- * program owns `input`. */
+/* ELF (elf_read.c, elf_write.c). `name` is used in messages; the target of the file is looked up in `isas`. On success
+ * the program owns `input`; on error the caller does. */
 bool tv_elf_recognise(const uint8_t *data, size_t size);
 tv_status tv_elf_read(const char *name, tv_input *input, const tv_isa_list *isas, const tv_diag_sink *sink,
                       tv_program **out);
 tv_status tv_elf_write(const tv_program *program, tv_output *output, const tv_diag_sink *sink);
 
-/* Raw words (raw.c); as above. */
+/* Raw words (raw.c), with `name` and `input` as above. */
 tv_status tv_raw_read_bin(const char *name, tv_input *input, const tv_isa *isa, const tv_diag_sink *sink,
                           tv_program **out);
 tv_status tv_raw_read_hex(const char *name, const tv_input *input, const tv_isa *isa, const tv_diag_sink *sink,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Raw words: .bin holds them little endian; .hex holds one a line, `#` begins a comment. */
+/* Raw words: .bin is little endian; .hex has one word per line and `#` comments. */
 #include <stdlib.h>
 
 #include "program/program.h"
@@ -9,7 +9,7 @@ tv_status tv_raw_read_bin(const char *name, tv_input *input, const tv_isa *isa, 
 {
     unsigned word_bytes = isa->word_bits / 8;
     if (input->size % word_bytes != 0)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_WORD), "is the target right, and the file whole?",
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_WORD), "check the target and that the file is complete",
                        "'%s' has %zu bytes, not a multiple of %s's %u-byte words", name, input->size, isa->target,
                        word_bytes);
     tv_program *program;
@@ -30,7 +30,7 @@ static int hex_digit(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The word on one line. 1: a word; 0: an empty line; -1: neither. */
+/* Parses one line. 1: a word; 0: an empty line; -1: malformed, at *column. */
 static int parse_line(tv_sv line, unsigned digits, uint64_t *word, unsigned *column)
 {
     size_t i = 0, start;
@@ -56,13 +56,13 @@ static int parse_line(tv_sv line, unsigned digits, uint64_t *word, unsigned *col
 tv_status tv_raw_read_hex(const char *name, const tv_input *input, const tv_isa *isa, const tv_diag_sink *sink,
                           tv_program **out)
 {
-    enum { MOST_ERRORS = 20 };
+    enum { MAX_ERRORS = 20 };
     tv_program *program;
     TV_TRY(tv_program_new(isa, sink, &program));
     unsigned digits = isa->word_bits / 4, errors = 0;
     tv_source_loc loc = {.file = name, .index = -1};
     const char *p = (const char *)input->data, *end = p + input->size;
-    while (p < end && errors < MOST_ERRORS) {
+    while (p < end && errors < MAX_ERRORS) {
         const char *newline = memchr(p, '\n', (size_t)(end - p));
         tv_sv line = {p, (size_t)((newline ? newline : end) - p)};
         p += line.len + (newline != NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saving a program: as ELF, or its words alone. */
+/* Saving a program as ELF or as raw words. */
 #include <inttypes.h>
 
 #include "program/program.h"
@@ -22,8 +22,8 @@ tv_status tv_program_save(const tv_program *program, const char *path, tv_progra
     bool json = format == TV_FORMAT_JSON || format == TV_FORMAT_JSON_LINES;
     if (json != (program->form != NULL))
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_FORMAT),
-                       json ? "write it as elf, bin or hex" : "write it as json or jsonl",
-                       "programs of %s are %smade of words", program->isa->target, json ? "" : "not ");
+                       json ? "write it as elf, bin or hex" : "write it as json or jsonl", "programs of %s are %s",
+                       program->isa->target, json ? "instruction words" : "command queues");
     if (json)
         return program->form->save(program, path, format, sink);
     tv_output *output;
