@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pass over the statements and the finished program. */
+/* The pass over the statements, and the entry points of the assembler. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ static void report_unknown_statement(tv_asm_job *job, tv_sv name, unsigned colum
     else if (name.ptr[0] == '.')
         snprintf(hint, sizeof hint, "the assembler's manual lists the directives");
     else if (!job->isa)
-        snprintf(hint, sizeof hint, "write `.target NAME` first or give -t");
+        snprintf(hint, sizeof hint, "write `.target NAME` before it or give -t");
     else
         snprintf(hint, sizeof hint, "`trivet isa %.40s` lists the instructions", job->isa->target);
     tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_MNEMONIC), hint,
@@ -33,6 +33,7 @@ static void define_label(tv_asm_job *job, tv_sv name, unsigned column)
     tv_symbol_define(job, name, column, TV_SYM_LABEL, job->in_data ? TV_SYMBOL_DATA : TV_SYMBOL_TEXT, here);
 }
 
+/* A line of a branch that is not assembled: only the directives of conditions take effect. */
 static void skip_statement(tv_asm_job *job)
 {
     while (job->lexer.token.kind == TV_TOK_NAME && tv_lex_peek(job).op == ':') {
@@ -56,7 +57,7 @@ static void assemble_statement(tv_asm_job *job, tv_sv line)
     bool active = tv_conditions_active(job);
     unsigned errors = job->errors + job->repeated_errors;
     if (!active)
-        job->sink = NULL; /* literals in a branch not taken may be anything */
+        job->sink = NULL; /* a skipped branch may contain malformed literals */
     tv_lex_begin(job, line);
     if (!active) {
         job->sink = sink;
@@ -85,7 +86,7 @@ static void assemble_statement(tv_asm_job *job, tv_sv line)
     if (tv_operands_is_mnemonic(job, name)) {
         if (job->in_data)
             tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_SECTION), "put a .text line before it",
-                            "'%.*s' stands in .data, which holds no instructions", TV_SV_ARG(name));
+                            "'%.*s' is in .data, which has no instructions", TV_SV_ARG(name));
         else
             tv_operands_assemble(job, name, column);
         return;
@@ -102,9 +103,10 @@ static void assemble_statement(tv_asm_job *job, tv_sv line)
 
 /* ---- The job ---- */
 
-static bool define_constants(tv_asm_job *job)
+/* The -D options, as .equ lines in front of the source. */
+static bool push_definitions(tv_asm_job *job)
 {
-    /* Each is a frame on top of the one before: the last pushed is read first. */
+    /* Frames are read last in, first out, so push the definitions in reverse order. */
     for (unsigned i = job->options ? job->options->define_count : 0; i-- > 0;) {
         const char *text = job->options->defines[i], *equals = strchr(text, '=');
         tv_buf line = {0};
@@ -124,7 +126,7 @@ static void assemble_lines(tv_asm_job *job)
     while (!job->stop && !job->out_of_memory && tv_source_next_line(job, &line)) {
         if (job->line_budget-- == 0) {
             job->line = line;
-            tv_asm_error_at(job, 1, 1, TV_CODE(ASM_LIMIT), "does a .rept repeat too often?",
+            tv_asm_error_at(job, 1, 1, TV_CODE(ASM_LIMIT), "check the counts of .rept",
                             "the program has too many lines after expansion");
             job->stop = true;
             return;
@@ -159,8 +161,8 @@ static tv_status finish_program(tv_asm_job *job, tv_program **out)
     if (!job->stop && !job->out_of_memory)
         tv_fixups_apply(job);
     if (!job->isa && !job->errors)
-        tv_fail(job->sink, TV_ERR_INPUT, TV_CODE(ASM_TARGET), "begin the source with `.target NAME`, or give -t NAME",
-                "'%s' does not say which machine it is for", job->name);
+        tv_fail(job->sink, TV_ERR_INPUT, TV_CODE(ASM_TARGET), "begin the source with `.target NAME` or give -t NAME",
+                "'%s' does not name its target", job->name);
     if (job->out_of_memory)
         return tv_fail_memory(job->sink);
     if (job->errors || job->stop || !job->isa)
@@ -195,14 +197,14 @@ static tv_status assemble(const char *name, tv_input *input, const char *text, s
                       .output_budget = options && options->output_limit ? options->output_limit : TV_ASM_OUTPUT_MAX,
                       .listing = options ? options->listing : NULL};
     tv_status status = TV_ERR_INPUT;
-    bool ready = tv_source_push_text(&job, name, text, size);
-    if (ready) /* the messages of the end need the text, too */
+    bool started = tv_source_push_text(&job, name, text, size);
+    if (started) /* for the source lines of errors that fixups report */
         job.files.data[0].input = (tv_input){.data = (const uint8_t *)text, .size = size};
-    if (ready && options && options->target) {
+    if (started && options && options->target) {
         job.line = (tv_sv){"", 0};
-        ready = tv_operands_set_target(&job, tv_sv_of(options->target), 1);
+        started = tv_operands_set_target(&job, tv_sv_of(options->target), 1);
     }
-    if (ready && define_constants(&job))
+    if (started && push_definitions(&job))
         assemble_lines(&job);
     status = finish_program(&job, out);
     job_fini(&job);

@@ -11,7 +11,7 @@
 tv_status tv_asm_text(const char *name, const char *text, size_t size, const tv_isa_list *isas,
                       const tv_program_options *options, const tv_diag_sink *sink, tv_program **out);
 
-/* The same for an open input, which is closed. */
+/* The same for an open input, which this function closes. */
 tv_status tv_asm_input(const char *name, tv_input *input, const tv_isa_list *isas, const tv_program_options *options,
                        const tv_diag_sink *sink, tv_program **out);
 

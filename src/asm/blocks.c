@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directives that span lines: macros and repeats. */
+/* Directives that span lines: macros and repeats. A block is stored as text and assembled when it is expanded. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ static tv_macro *find_macro(const tv_asm_job *job, tv_sv name)
     return NULL;
 }
 
-/* A view that outlives the frame it was read from: macro text made by another macro is freed with it. */
+/* Copies text to the arena, because it may be part of a macro expansion, which is freed with its frame. */
 static tv_sv copy_text(tv_asm_job *job, tv_sv text)
 {
     char *copy = tv_arena_str(&job->arena, text);
@@ -26,13 +26,13 @@ static tv_sv copy_text(tv_asm_job *job, tv_sv text)
     return (tv_sv){copy, text.len};
 }
 
-/* name [, name[=default]] …; raw text up to the next comma is the default. */
+/* Parses `name [, name[=default]] …`. A default is raw text up to the next comma. */
 static bool read_params(tv_asm_job *job, tv_macro *macro)
 {
     while (job->lexer.token.kind != TV_TOK_END) {
         if (job->lexer.token.kind != TV_TOK_NAME || macro->param_count == TV_ASM_ARGS_MAX) {
             tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), "write .macro NAME first, second=default",
-                         "expected a parameter's name");
+                         "expected the name of a parameter");
             return false;
         }
         unsigned i = macro->param_count++;
@@ -61,9 +61,9 @@ void tv_block_macro(tv_asm_job *job, unsigned column)
     tv_token name = job->lexer.token;
     bool good = name.kind == TV_TOK_NAME;
     if (!good)
-        tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, ".macro takes a name");
+        tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, ".macro requires a name");
     else if (find_macro(job, name.text)) {
-        tv_asm_error(job, TV_CODE(ASM_REDEFINED), NULL, "there is a macro '%.*s' already", TV_SV_ARG(name.text));
+        tv_asm_error(job, TV_CODE(ASM_REDEFINED), NULL, "macro '%.*s' is already defined", TV_SV_ARG(name.text));
         good = false;
     } else if (tv_operands_is_mnemonic(job, name.text)) {
         tv_asm_error(job, TV_CODE(ASM_REDEFINED), NULL, "'%.*s' is an instruction", TV_SV_ARG(name.text));
@@ -89,7 +89,7 @@ void tv_block_macro(tv_asm_job *job, unsigned column)
     tv_lex_begin(job, (tv_sv){"", 0});
 }
 
-/* Arguments are raw text between the commas that stand outside brackets and quotes. */
+/* Splits the rest of the line into arguments: raw text between commas that are outside brackets and quotes. */
 static unsigned read_args(tv_asm_job *job, tv_sv args[TV_ASM_ARGS_MAX])
 {
     tv_sv rest;
@@ -139,7 +139,7 @@ bool tv_macro_call(tv_asm_job *job, tv_sv name, unsigned column)
             missing++;
         if (missing < macro->param_count)
             tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_OPERAND_COUNT), NULL,
-                            "macro '%.*s' lacks its argument '%.*s'", TV_SV_ARG(name),
+                            "macro '%.*s' is missing its argument '%.*s'", TV_SV_ARG(name),
                             TV_SV_ARG(macro->params[missing]));
         else
             tv_source_push_macro(job, macro, args, count);

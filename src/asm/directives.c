@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directives that fit a line: one table of names and handlers. Those that open blocks are in blocks.c. */
+/* The directives of one line: a table of names and handlers. blocks.c has those that span lines, conditions.c those of
+ * conditional assembly. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -9,7 +10,7 @@
 typedef struct directive {
     const char *name;
     void (*handle)(tv_asm_job *job, const struct directive *self, unsigned column);
-    int type;
+    int type; /* for the handler: a tv_dtype, a state of a symbol, or a flag */
 } directive;
 
 static bool require_data_section(tv_asm_job *job, const directive *self, unsigned column)
@@ -17,28 +18,29 @@ static bool require_data_section(tv_asm_job *job, const directive *self, unsigne
     if (job->in_data)
         return true;
     tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_SECTION), "put a .data line before it",
-                    "%s stands in .text, which holds instructions", self->name);
+                    "%s is in .text, which has only instructions", self->name);
     return false;
 }
 
 /* ---- Data ---- */
 
-/* One list of values; .word64 (or .word, by the target's word) may also put raw words into .text. */
+/* A list of values. In .text only raw instruction words are allowed: .word64 or .word, by the size of the target's
+ * words. */
 static void handle_values(tv_asm_job *job, const directive *self, unsigned column)
 {
     unsigned bytes = tv_dtype_bits((tv_dtype)self->type) / 8;
     bool raw_word = self->type == TV_HEX64 || self->type == TV_HEX32;
     if (!job->in_data && !job->isa) {
         tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_TARGET),
-                        "write `.target NAME` first or give -t", "the target is not known yet");
+                        "write `.target NAME` before it or give -t", "the target is not set yet");
         return;
     }
     if (!job->in_data && !(raw_word && bytes == job->word_bytes)) {
         char hint[96];
-        snprintf(hint, sizeof hint, "in .text only %s makes a whole word of %s",
+        snprintf(hint, sizeof hint, "in .text only %s emits a whole word of %s",
                  job->word_bytes == 8 ? ".word64" : ".word", job->isa->target);
-        tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_SECTION), hint, "%s stands in .text",
-                        self->name);
+        tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_SECTION), hint,
+                        "%s is not allowed in .text", self->name);
         return;
     }
     do {
@@ -74,8 +76,8 @@ static void handle_zero(tv_asm_job *job, const directive *self, unsigned column)
     if (!require_data_section(job, self, column) || !tv_expr_constant(job, &n, &where))
         return;
     if (n < 0)
-        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL, "a size is 0 or more, not %" PRId64,
-                        n);
+        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL,
+                        "a size must not be negative, found %" PRId64, n);
     else
         tv_emit_zeros(job, (uint64_t)n);
 }
@@ -114,7 +116,7 @@ static void handle_incbin(tv_asm_job *job, const directive *self, unsigned colum
         uint64_t size = input.size;
         if (skip < 0 || (uint64_t)skip > size || count < -1 || (count >= 0 && (uint64_t)count > size - (uint64_t)skip))
             tv_asm_error_at(job, at, (unsigned)path.len + 2, TV_CODE(ASM_RANGE), "write .incbin \"FILE\", skip, count",
-                            "the file has %" PRIu64 " bytes, fewer than the part asked for", size);
+                            "the range is outside the file, which has %" PRIu64 " bytes", size);
         else
             tv_emit_bytes(job, input.data + skip, count < 0 ? size - (uint64_t)skip : (uint64_t)count);
         tv_input_close(&input);
@@ -122,21 +124,21 @@ static void handle_incbin(tv_asm_job *job, const directive *self, unsigned colum
     tv_buf_fini(&path);
 }
 
-/* ---- Places ---- */
+/* ---- Location counter ---- */
 
-/* Words that do nothing, up to `to`; .text cannot hold anything else. */
+/* Fills .text with no-operation instructions up to offset `to`. */
 static void pad_text(tv_asm_job *job, uint64_t to, unsigned column)
 {
     if (to == job->text.len)
         return;
     if (job->isa && job->isa->has_nop && to % job->word_bytes) {
-        tv_asm_error_at(job, column, 1, TV_CODE(ASM_ALIGN), NULL, ".text moves by whole words of %u bytes",
+        tv_asm_error_at(job, column, 1, TV_CODE(ASM_ALIGN), NULL, ".text is aligned to words of %u bytes",
                         job->word_bytes);
         return;
     }
     if (!job->isa || !job->isa->has_nop) {
-        tv_asm_error_at(job, column, 1, TV_CODE(ASM_SECTION), "only data can be moved or aligned",
-                        "%s has no instruction that does nothing to fill .text with",
+        tv_asm_error_at(job, column, 1, TV_CODE(ASM_SECTION), "only .data can be moved or aligned",
+                        "%s has no no-operation instruction to fill .text with",
                         job->isa ? job->isa->target : "this target");
         return;
     }
@@ -153,7 +155,7 @@ static void handle_balign(tv_asm_job *job, const directive *self, unsigned colum
         return;
     if (n < 1 || n > 1 << 30 || (n & (n - 1))) {
         tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL,
-                        ".balign takes a power of two up to 2^30, not %" PRId64, n);
+                        ".balign requires a power of two up to 2^30, found %" PRId64, n);
         return;
     }
     uint64_t here = tv_emit_location(job), to = (here + (uint64_t)n - 1) & ~((uint64_t)n - 1);
@@ -172,7 +174,7 @@ static void handle_org(tv_asm_job *job, const directive *self, unsigned column)
         return;
     if (to < 0)
         tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL,
-                        "an address is 0 or more, not %" PRId64, to);
+                        "an address must not be negative, found %" PRId64, to);
     else if (job->in_data)
         tv_emit_org(job, (uint64_t)to);
     else if ((uint64_t)to < job->text.len)
@@ -200,7 +202,7 @@ static void handle_section(tv_asm_job *job, const directive *self, unsigned colu
     tv_sv name = job->lexer.token.text;
     bool text = tv_sv_is(name, ".text");
     if (!text && !tv_sv_is(name, ".data")) {
-        tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, "the sections are .text and .data");
+        tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, "expected .text or .data");
         return;
     }
     tv_lex_next(job);
@@ -220,7 +222,7 @@ static void handle_assign(tv_asm_job *job, const directive *self, unsigned colum
     (void)column;
     if (name.kind != TV_TOK_NAME) {
         if (name.kind != TV_TOK_BAD)
-            tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, "%s takes a name, a comma and a value", self->name);
+            tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, "%s requires a name, a comma and a value", self->name);
         return;
     }
     tv_lex_next(job);
@@ -232,7 +234,7 @@ static void handle_assign(tv_asm_job *job, const directive *self, unsigned colum
         return;
     if (self->type == TV_SYM_SET && !value.known) {
         tv_asm_error_at(job, value.column, value.length, TV_CODE(ASM_NOT_CONSTANT),
-                        "use .equ for a value that comes later", ".set needs a value that is known here");
+                        "use .equ for a value that is defined later", ".set requires a value that is known here");
         return;
     }
     tv_symbol_define(job, name.text, at, self->type, TV_SYMBOL_CONSTANT, value);
@@ -244,12 +246,12 @@ static void handle_target(tv_asm_job *job, const directive *self, unsigned colum
     (void)self;
     (void)column;
     if (name.kind != TV_TOK_NAME)
-        tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, ".target takes the name of a machine");
+        tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, ".target requires the name of a machine");
     else if (tv_operands_set_target(job, name.text, tv_lex_column(job)))
         tv_lex_next(job);
 }
 
-/* .option proposed: the program knows that it uses proposed extensions. */
+/* .option proposed: the program uses proposed extensions intentionally. */
 static void handle_option(tv_asm_job *job, const directive *self, unsigned column)
 {
     (void)self;
@@ -270,7 +272,7 @@ static void handle_include(tv_asm_job *job, const directive *self, unsigned colu
     (void)column;
     if (tv_expr_string(job, &path)) {
         if (job->lexer.token.kind != TV_TOK_END)
-            tv_asm_error(job, TV_CODE(ASM_SYNTAX), NULL, "unexpected text after the file's name");
+            tv_asm_error(job, TV_CODE(ASM_SYNTAX), NULL, "unexpected text after the file name");
         tv_source_push_file(job, (tv_sv){tv_buf_cstr(&path), path.len}, at);
         tv_lex_begin(job, (tv_sv){"", 0});
     }
@@ -290,7 +292,7 @@ static void handle_message(tv_asm_job *job, const directive *self, unsigned colu
     tv_buf_fini(&text);
 }
 
-/* Names that other assemblers' sources carry and that mean nothing here. */
+/* Directives of other assemblers that have no effect here. */
 static void handle_ignored(tv_asm_job *job, const directive *self, unsigned column)
 {
     (void)self;
@@ -298,7 +300,7 @@ static void handle_ignored(tv_asm_job *job, const directive *self, unsigned colu
     tv_lex_begin(job, (tv_sv){"", 0});
 }
 
-/* wstream NAME, address, bytes: the next descriptor of a weight stream. */
+/* wstream NAME, address, bytes: appends a descriptor to a weight stream. */
 static void handle_wstream(tv_asm_job *job, const directive *self, unsigned column)
 {
     tv_token name = job->lexer.token;
@@ -306,8 +308,8 @@ static void handle_wstream(tv_asm_job *job, const directive *self, unsigned colu
     unsigned k = 0, count = job->isa ? tv_isa_stream_count(job->isa) : 0;
     if (count == 0) {
         tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_MNEMONIC),
-                        job->isa ? NULL : "write `.target NAME` first or give -t", "%s has no weight streams",
-                        job->isa ? job->isa->target : "an unknown target");
+                        job->isa ? NULL : "write `.target NAME` before it or give -t", "%s has no weight streams",
+                        job->isa ? job->isa->target : "the target");
         return;
     }
     while (k < count && !tv_sv_is(name.text, job->isa->streams[k]))
@@ -317,19 +319,18 @@ static void handle_wstream(tv_asm_job *job, const directive *self, unsigned colu
         tv_buf_str(&hint, "the streams are");
         for (unsigned i = 0; i < count; i++)
             tv_buf_printf(&hint, "%s %s", i ? " and" : "", job->isa->streams[i]);
-        tv_asm_error(job, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "wstream takes a stream, an address and a size");
+        tv_asm_error(job, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "wstream requires a stream, an address and a size");
         tv_buf_fini(&hint);
         return;
     }
     tv_lex_next(job);
     static const char example[] = "for example: wstream gemv, w, w_end - w";
     if (!tv_lex_accept(job, ','))
-        tv_asm_error(job, TV_CODE(ASM_COMMA), example, "a comma and an address are missing after '%.*s'",
-                     TV_SV_ARG(name.text));
+        tv_asm_error(job, TV_CODE(ASM_COMMA), example, "missing comma and address after '%.*s'", TV_SV_ARG(name.text));
     else if (!tv_expr_parse(job, &addr))
         return;
     else if (!tv_lex_accept(job, ','))
-        tv_asm_error(job, TV_CODE(ASM_COMMA), example, "wstream lacks a comma and its size in bytes");
+        tv_asm_error(job, TV_CODE(ASM_COMMA), example, "missing comma and size in bytes");
     else if (tv_expr_parse(job, &bytes))
         tv_emit_stream(job, k, &addr, &bytes);
 }
@@ -348,8 +349,8 @@ static void handle_repeat(tv_asm_job *job, const directive *self, unsigned colum
 
 static void handle_stray_end(tv_asm_job *job, const directive *self, unsigned column)
 {
-    tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_NESTING), NULL, "%s closes nothing",
-                    self->name);
+    tv_asm_error_at(job, column, (unsigned)strlen(self->name), TV_CODE(ASM_NESTING), NULL,
+                    "%s without a matching block", self->name);
     tv_lex_begin(job, (tv_sv){"", 0});
 }
 

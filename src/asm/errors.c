@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The assembler's errors: the place in the source, the macros and includes that led there, how many are enough; and the
- * limit on memory, whose overrun is one of them. */
+/* The assembler's diagnostics, with the source location and the macros and includes that lead to it; the limit on their
+ * number; the limit on memory. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -8,8 +8,8 @@
 
 static const char *copy_line(tv_asm_job *job, tv_sv line)
 {
-    enum { LONGEST = 400 };
-    char *copy = tv_arena_str(&job->arena, (tv_sv){line.ptr, line.len < LONGEST ? line.len : LONGEST});
+    enum { MAX_LENGTH = 400 };
+    char *copy = tv_arena_str(&job->arena, (tv_sv){line.ptr, line.len < MAX_LENGTH ? line.len : MAX_LENGTH});
     for (char *p = copy; p && *p; p++)
         if ((unsigned char)*p < ' ' && *p != '\t')
             *p = ' ';
@@ -23,12 +23,12 @@ tv_source_loc tv_asm_loc(const tv_asm_job *job, unsigned column, unsigned length
         loc.file = job->files.data[job->frame->file].path;
         loc.line = job->frame->line;
         if (job->frame->kind == TV_FRAME_MACRO)
-            loc.column = loc.length = 0; /* columns of the expanded text say nothing about the file */
+            loc.column = loc.length = 0; /* columns of an expansion are not columns of the file */
     }
     return loc;
 }
 
-/* Says where the macros and repeats that led here were called. */
+/* Notes the macro calls and includes that lead to the current line, innermost first. */
 static void report_origin(tv_asm_job *job)
 {
     unsigned shown = 0;
@@ -50,17 +50,17 @@ static void count_error(tv_asm_job *job)
     if (++job->errors <= TV_ASM_ERRORS_MAX || job->stop)
         return;
     job->stop = true;
-    tv_fail(job->sink, TV_ERR_INPUT, TV_CODE(ASM_TOO_MANY), "mend these first", "more than %d errors",
+    tv_fail(job->sink, TV_ERR_INPUT, TV_CODE(ASM_TOO_MANY), "fix these first", "more than %d errors",
             TV_ASM_ERRORS_MAX);
 }
 
-/* Whether the same was said at the same place in an earlier round of a .rept. */
+/* True when an earlier iteration of a .rept reported the same error at the same source location. */
 static bool is_repeated(tv_asm_job *job, const tv_source_loc *loc, const tv_code *code, tv_sv text)
 {
     const tv_frame *f = job->frame;
     while (f && f->kind != TV_FRAME_REPEAT)
         f = f->parent;
-    if (!f || !loc->file || !job->sink) /* without a sink nothing is said: a look ahead, a branch not taken */
+    if (!f || !loc->file || !job->sink) /* no sink: diagnostics are suppressed */
         return false;
     uint64_t hash = tv_sv_hash(text) ^ tv_sv_hash(tv_sv_of(code->code)) * 31 ^ tv_sv_hash(tv_sv_of(loc->file)) * 127 ^
                     ((uint64_t)loc->line << 20 ^ loc->column) * UINT64_C(0x9E3779B97F4A7C15);
@@ -76,7 +76,7 @@ static void report_at(tv_asm_job *job, tv_severity severity, unsigned column, un
                       const char *hint, const char *format, va_list args)
 {
     tv_source_loc loc = tv_asm_loc(job, column, length);
-    if (column > job->line.len + 1) /* a column of a line that is done */
+    if (column > job->line.len + 1) /* a column of an earlier line */
         column = length = 0;
     loc.column = column;
     loc.length = length;
@@ -123,7 +123,7 @@ void tv_asm_warning(tv_asm_job *job, unsigned column, unsigned length, const tv_
     va_end(args);
 }
 
-/* The text of a line of a file that is still open. */
+/* The text of a line of an open file; NULL: its file is not open. */
 static const char *find_stored_line(tv_asm_job *job, const tv_source_loc *loc)
 {
     for (unsigned i = 0; i < job->files.count; i++) {
@@ -174,8 +174,8 @@ bool tv_asm_reserve_output(tv_asm_job *job, uint64_t n)
 {
     if (n > job->output_budget) {
         if (!job->stop)
-            tv_asm_error(job, TV_CODE(ASM_LIMIT), "keep large data in files and load it with --load",
-                         "the program takes more memory than the assembler's limit");
+            tv_asm_error(job, TV_CODE(ASM_LIMIT), "load large data from files with --load",
+                         "the program exceeds the assembler's memory limit");
         job->stop = true;
         return false;
     }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Expressions with C's operators and precedence, over 64-bit integers (wrapping) and doubles. What is known is folded
- * at once, so that a tree holds only what waits for a symbol; constants changed later by .set are already inside. */
+/* Expressions with C's operators and precedence, over 64-bit integers (wrapping) and doubles.
+ *
+ * The parser folds constants: a subexpression whose symbols are all defined becomes a value at once, and so does a
+ * constant that a later .set changes. Only what refers to undefined symbols becomes a tree (tv_node), which
+ * tv_expr_eval evaluates at the end. Depth is limited in both, so that neither overflows the stack. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -137,7 +140,7 @@ static bool eval_call(unsigned fn, tv_value a, tv_value b, tv_value *out, const 
 static bool eval_unary(unsigned op, tv_value a, tv_value *out, const char **why)
 {
     *out = (tv_value){0};
-    *why = "'~' needs an integer";
+    *why = "'~' requires an integer";
     switch (op) {
     case '-':
         *out = a.real ? (tv_value){.real = true, .f = -a.f} : (tv_value){.i = (int64_t)(0 - (uint64_t)a.i)};
@@ -148,9 +151,12 @@ static bool eval_unary(unsigned op, tv_value a, tv_value *out, const char **why)
     case '!':
         out->i = a.real ? a.f == 0 : a.i == 0;
         return true;
-    default:
+    case '~':
         out->i = ~a.i;
         return !a.real;
+    default:
+        assert(!"no such operator");
+        return false;
     }
 }
 
@@ -225,14 +231,14 @@ static bool eval_int_binary(unsigned op, int64_t a, int64_t b, int64_t *out, con
         *why = "division by zero";
         if (b == 0)
             return false;
-        if (b == -1) /* the least integer has no negative */
+        if (b == -1) /* INT64_MIN / -1 overflows */
             *out = op == '/' ? (int64_t)(0 - ua) : 0;
         else
             *out = op == '/' ? a / b : a % b;
         return true;
     case TV_OP2('<', '<'):
     case TV_OP2('>', '>'):
-        *why = "a shift is by 0 to 63";
+        *why = "a shift count must be 0 to 63";
         if (ub > 63)
             return false;
         *out = op == TV_OP2('<', '<') ? (int64_t)(ua << ub) : a >> b;
@@ -267,15 +273,18 @@ static bool eval_int_binary(unsigned op, int64_t a, int64_t b, int64_t *out, con
     case TV_OP2('&', '&'):
         *out = a && b;
         return true;
-    default:
+    case TV_OP2('|', '|'):
         *out = a || b;
         return true;
+    default:
+        assert(!"no such operator");
+        return false;
     }
 }
 
 static bool eval_binary(unsigned op, tv_value a, tv_value b, tv_value *out, const char **why)
 {
-    *why = "this operator needs integers; int() or round() makes them";
+    *why = "this operator requires integers; convert with int() or round()";
     if (a.real || b.real)
         return eval_real_binary(op, as_real(a), as_real(b), out);
     *out = (tv_value){0};
@@ -319,7 +328,8 @@ static tv_expr new_node(tv_asm_job *job, int kind, unsigned op, const tv_expr *a
     depth = node_depth(n->c) > depth ? node_depth(n->c) : depth;
     n->depth = (uint16_t)(depth + 1);
     if (n->depth > 10 * TV_ASM_EXPR_DEPTH) {
-        tv_asm_error(job, TV_CODE(ASM_EXPR), NULL, "the expression has too many operators on symbols that come later");
+        tv_asm_error(job, TV_CODE(ASM_EXPR), NULL,
+                     "the expression has too many operators on symbols that are defined later");
         return const_int(0);
     }
     return (tv_expr){.node = n};
@@ -331,7 +341,9 @@ static tv_expr report_expr_error(tv_asm_job *job, unsigned column, const char *w
     return const_int(0);
 }
 
-/* ---- Parsing: each function leaves the current token behind what it read. *ok turns false on the first error. ---- */
+/* ---- Parsing ---- */
+
+/* Each function advances past what it parses. On an error it reports it and sets *ok to false. */
 
 static tv_expr parse_ternary(tv_asm_job *job, unsigned depth, bool *ok);
 
@@ -350,7 +362,7 @@ static tv_expr parse_symbol(tv_asm_job *job, tv_sv name, unsigned column)
     return (tv_expr){.node = n};
 }
 
-/* Whether "(register)" stands at the current token, on a machine that has addresses of that form. */
+/* True when "(register)" follows and the target has addresses of that form. */
 static bool register_follows(tv_asm_job *job)
 {
     tv_token token = tv_lex_peek(job);
@@ -371,7 +383,7 @@ static tv_expr parse_call(tv_asm_job *job, tv_sv name, unsigned column, unsigned
     unsigned fn = 0;
     while (fn < FN_COUNT && !tv_sv_is(name, functions[fn].name))
         fn++;
-    if (fn == FN_COUNT && register_follows(job)) /* label(vr1): an address, not a call */
+    if (fn == FN_COUNT && register_follows(job)) /* label(vr1) is an address, not a call */
         return parse_symbol(job, name, column);
     if (fn == FN_COUNT) {
         tv_nearest nearest = tv_nearest_to(name);
@@ -380,7 +392,7 @@ static tv_expr parse_call(tv_asm_job *job, tv_sv name, unsigned column, unsigned
         char hint[64];
         snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best ? nearest.best : "");
         tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_EXPR), nearest.best ? hint : NULL,
-                        "there is no function '%.*s'", TV_SV_ARG(name));
+                        "unknown function '%.*s'", TV_SV_ARG(name));
         *ok = false;
         return const_int(0);
     }
@@ -388,7 +400,7 @@ static tv_expr parse_call(tv_asm_job *job, tv_sv name, unsigned column, unsigned
     tv_expr a = parse_ternary(job, depth + 1, ok), b = const_int(0);
     if (*ok && functions[fn].args == 2) {
         if (!tv_lex_accept(job, ',')) {
-            tv_asm_error(job, TV_CODE(ASM_EXPR), NULL, "%s() takes two arguments", functions[fn].name);
+            tv_asm_error(job, TV_CODE(ASM_EXPR), NULL, "%s() requires two arguments", functions[fn].name);
             *ok = false;
         } else {
             b = parse_ternary(job, depth + 1, ok);
@@ -593,8 +605,8 @@ bool tv_expr_constant(tv_asm_job *job, int64_t *out, tv_expr *where)
         return false;
     }
     if (e.value.real) {
-        tv_asm_error_at(job, e.column, e.length, TV_CODE(ASM_EXPR), "int() or round() makes one",
-                        "an integer is wanted here");
+        tv_asm_error_at(job, e.column, e.length, TV_CODE(ASM_EXPR), "convert it with int() or round()",
+                        "expected an integer");
         return false;
     }
     *out = e.value.i;
@@ -626,19 +638,20 @@ static bool eval_symbol(tv_asm_job *job, const tv_source_loc *loc, tv_asm_symbol
     }
     if (s->evaluating) {
         if (!s->reported)
-            tv_asm_error_loc(job, &s->loc, TV_CODE(ASM_EXPR), NULL, "'%.*s' is defined by itself", TV_SV_ARG(s->name));
+            tv_asm_error_loc(job, &s->loc, TV_CODE(ASM_EXPR), NULL, "the definition of '%.*s' depends on itself",
+                             TV_SV_ARG(s->name));
         s->reported = true;
         return false;
     }
     s->evaluating = true;
     bool ok = tv_expr_eval(job, &s->loc, s->node, out);
     s->evaluating = false;
-    s->node = NULL; /* one report is enough */
+    s->node = NULL; /* report it once */
     s->value = ok ? *out : (tv_value){0};
     return ok;
 }
 
-/* The node's own column, where the line is the source's. */
+/* The location of a node: the column of its symbol or operator, where that is known. */
 static tv_source_loc node_loc(const tv_source_loc *loc, const tv_node *node)
 {
     tv_source_loc own = *loc;
@@ -684,8 +697,8 @@ static bool eval_node(tv_asm_job *job, const tv_source_loc *loc, tv_node *node, 
 bool tv_expr_eval(tv_asm_job *job, const tv_source_loc *loc, tv_node *node, tv_value *out)
 {
     if (job->eval_depth >= TV_ASM_EVAL_DEPTH) {
-        tv_asm_error_loc(job, loc, TV_CODE(ASM_EXPR), "define what it needs above it",
-                         "constants wait for each other more than %d deep", TV_ASM_EVAL_DEPTH);
+        tv_asm_error_loc(job, loc, TV_CODE(ASM_EXPR), "define the symbols it uses above it",
+                         "constants depend on each other more than %d levels deep", TV_ASM_EVAL_DEPTH);
         job->stop = true;
         return false;
     }
@@ -699,7 +712,7 @@ bool tv_expr_string(tv_asm_job *job, tv_buf *out)
 {
     if (job->lexer.token.kind != TV_TOK_STRING) {
         if (job->lexer.token.kind != TV_TOK_BAD)
-            tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, "a string in double quotes is wanted here");
+            tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), NULL, "expected a string in double quotes");
         return false;
     }
     tv_sv text = job->lexer.token.text;
@@ -710,7 +723,7 @@ bool tv_expr_string(tv_asm_job *job, tv_buf *out)
             const char *found = strchr(from, text.ptr[++i]);
             if (!found || !*found) {
                 tv_asm_error_at(job, tv_lex_column(job) + (unsigned)i - 1, 2, TV_CODE(ASM_NUMBER),
-                                "\\n \\r \\t \\0 \\\\ \\\" \\' are known", "unknown escape");
+                                "the escapes are \\n \\r \\t \\0 \\\\ \\\" \\'", "unknown escape");
                 return false;
             }
             c = to[found - from];

@@ -175,10 +175,10 @@ typedef struct tv_fixup {
 
 /* One line of the listing. It records ranges, and is printed when the fixups have been applied. */
 typedef struct tv_listing_line {
-    size_t text_at, text_length;     /* its source, in `listing_text` */
-    uint64_t words_begin, words_end; /* its words, in bytes of .text */
-    uint64_t addr, data_size;        /* its data */
-    size_t chunk, chunk_offset;      /* where its data begins */
+    size_t text_at, text_length;   /* its source, in `listing_text` */
+    uint64_t text_begin, text_end; /* its words, in bytes of .text */
+    uint64_t addr, data_size;      /* its data */
+    size_t chunk, chunk_offset;    /* where its data begins */
     unsigned line;
     bool expanded, in_data;
 } tv_listing_line;

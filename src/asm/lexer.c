@@ -14,6 +14,7 @@ static bool is_name_start(char c)
 
 static bool is_name(char c) { return is_name_start(c) || is_digit(c); }
 
+/* The character at a position of the line; NUL past the end. */
 static char at(const tv_lexer *lexer, size_t pos) { return pos < lexer->line.len ? lexer->line.ptr[pos] : '\0'; }
 
 static unsigned digit_value(char c)
@@ -24,13 +25,13 @@ static unsigned digit_value(char c)
     return c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 10 : 99;
 }
 
-static void bad_literal(tv_asm_job *job, size_t start, size_t end, const char *what)
+static void report_literal(tv_asm_job *job, size_t start, size_t end, const char *what)
 {
     tv_asm_error_at(job, (unsigned)start + 1, (unsigned)(end - start), TV_CODE(ASM_NUMBER), NULL, "%s", what);
     job->lexer.token.kind = TV_TOK_BAD;
 }
 
-/* A decimal with a point or an exponent. strtod needs a NUL behind it, so that it reads a copy. */
+/* A decimal with a point or an exponent. Parses a copy, because strtod requires a terminating NUL. */
 static void lex_float(tv_asm_job *job, size_t start, size_t end)
 {
     char copy[64];
@@ -45,7 +46,7 @@ static void lex_float(tv_asm_job *job, size_t start, size_t end)
     job->lexer.token.real = strtod(copy, &rest);
     tv_c_locale_end(locale);
     if (*rest || end - start >= sizeof copy)
-        bad_literal(job, start, end, "malformed number");
+        report_literal(job, start, end, "malformed number");
 }
 
 static size_t float_end(const tv_lexer *lexer, size_t pos)
@@ -102,9 +103,9 @@ static void lex_number(tv_asm_job *job)
     lexer->token.kind = TV_TOK_INT;
     lexer->token.integer = value;
     if (end > pos || pos == digits)
-        bad_literal(job, start, end, "malformed number");
+        report_literal(job, start, end, "malformed number");
     else if (overflow)
-        bad_literal(job, start, end, "number does not fit 64 bits");
+        report_literal(job, start, end, "number does not fit 64 bits");
 }
 
 static void lex_char(tv_asm_job *job)
@@ -123,7 +124,7 @@ static void lex_char(tv_asm_job *job)
     lexer->token.kind = TV_TOK_INT;
     lexer->token.integer = (uint8_t)c;
     if (!closed)
-        bad_literal(job, start, lexer->line.len, "malformed character literal");
+        report_literal(job, start, lexer->line.len, "malformed character literal");
 }
 
 static void lex_string(tv_asm_job *job)
@@ -136,7 +137,7 @@ static void lex_string(tv_asm_job *job)
     lexer->token.kind = TV_TOK_STRING;
     lexer->pos = closed ? pos + 1 : lexer->line.len;
     if (!closed)
-        bad_literal(job, start, lexer->line.len, "the string is not closed");
+        report_literal(job, start, lexer->line.len, "the string is not closed");
 }
 
 static void lex_punct(tv_lexer *lexer)
@@ -194,7 +195,7 @@ tv_token tv_lex_peek(tv_asm_job *job)
     tv_lexer saved = job->lexer;
     unsigned errors = job->errors;
     const tv_diag_sink *sink = job->sink;
-    job->sink = NULL; /* what is wrong with it is said when it is taken */
+    job->sink = NULL; /* its errors are reported when it becomes the current token */
     tv_token token = tv_lex_next(job);
     job->sink = sink;
     job->errors = errors;
@@ -223,7 +224,7 @@ size_t tv_lex_skip_literal(tv_sv text, size_t pos)
     size_t end = pos + 1;
     while (end < text.len && text.ptr[end] != quote)
         end += text.ptr[end] == '\\' ? 2 : 1;
-    return end < text.len ? end + 1 : pos + 1; /* a lone quote is a character like any other */
+    return end < text.len ? end + 1 : pos + 1; /* a quote without its partner is an ordinary character */
 }
 
 void tv_lex_rest(tv_asm_job *job, tv_sv *rest)

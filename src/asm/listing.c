@@ -15,7 +15,7 @@ tv_listing_line tv_listing_begin(tv_asm_job *job, tv_sv line)
     l.text_length = line.len;
     tv_buf_append(&job->listing_text, line.ptr,
                   line.len); /* a macro expansion is freed before the listing is printed */
-    l.words_begin = job->text.len;
+    l.text_begin = job->text.len;
     l.in_data = job->in_data;
     l.addr = job->in_data ? tv_emit_location(job) : 0;
     l.chunk = chunk ? job->chunks.count - 1 : 0;
@@ -29,7 +29,7 @@ void tv_listing_end(tv_asm_job *job, tv_listing_line *l)
 {
     if (!job->listing || !tv_asm_reserve_output(job, sizeof *l))
         return;
-    l->words_end = job->text.len;
+    l->text_end = job->text.len;
     if (l->in_data && job->in_data && tv_emit_location(job) > l->addr)
         l->data_size = tv_emit_location(job) - l->addr;
     if (l->data_size && l->chunk != job->chunks.count - 1) { /* the line began a chunk */
@@ -62,12 +62,11 @@ static void print_data(tv_asm_job *job, const tv_listing_line *l)
 static void print_line(tv_asm_job *job, const tv_listing_line *l)
 {
     FILE *out = job->listing;
-    if (l->words_end > l->words_begin) {
-        fprintf(out, "%08" PRIx64 "  ", l->words_begin / job->word_bytes);
+    if (l->text_end > l->text_begin) {
+        fprintf(out, "%08" PRIx64 "  ", l->text_begin / job->word_bytes);
         for (unsigned i = job->word_bytes; i-- > 0;)
-            fprintf(out, "%02x", job->text.data[l->words_begin + i]);
-        fprintf(out, "%*s", 18 - 2 * (int)job->word_bytes,
-                l->words_end - l->words_begin > job->word_bytes ? "+ " : "  ");
+            fprintf(out, "%02x", job->text.data[l->text_begin + i]);
+        fprintf(out, "%*s", 18 - 2 * (int)job->word_bytes, l->text_end - l->text_begin > job->word_bytes ? "+ " : "  ");
     } else if (l->data_size) {
         print_data(job, l);
     } else {

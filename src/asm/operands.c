@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instruction statements: the operands are read by their shape alone, then laid against the operand lists of the rows
- * that share the mnemonic. The row that fits is encoded; when none fits, the one that fits longest explains why. */
+/* Instruction statements.
+ *
+ * Several rows of the ISA table may share a mnemonic. Operands are therefore parsed by syntax only (parsed_operand) and
+ * then matched against the operand list of each row; the row with the most matching operands is encoded. If it does not
+ * match completely, the encoder reports the first operand that differs. Fields, ranges and syntax come from the table;
+ * nothing here knows an instruction. */
 #include <stdlib.h>
 
 #include <inttypes.h>
@@ -12,7 +16,7 @@
 typedef struct mnemonic_entry {
     const char *mnemonic;
     uint64_t hash;
-    uint16_t first, count; /* rows; those of one mnemonic stand together in the table */
+    uint16_t first, count; /* rows; those of a mnemonic are adjacent in the table */
 } mnemonic_entry;
 
 struct tv_mnemonics {
@@ -42,7 +46,7 @@ static bool build_index(tv_asm_job *job)
             i = (i + 1) & m->mask;
         if (!m->slots[i].mnemonic)
             m->slots[i] = (mnemonic_entry){isa->insns[r].mnemonic, tv_sv_hash(name), (uint16_t)r, 0};
-        assert(m->slots[i].first + m->slots[i].count == (int)r); /* rows of one mnemonic stand together */
+        assert(m->slots[i].first + m->slots[i].count == (int)r); /* rows of a mnemonic are adjacent */
         m->slots[i].count++;
     }
     job->mnemonics = m;
@@ -53,20 +57,20 @@ bool tv_operands_set_target(tv_asm_job *job, tv_sv name, unsigned column)
 {
     const tv_isa *isa = tv_isa_find(job->isas, name);
     if (isa && !isa->word_bits) {
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET),
-                        "its programs are files of their own kind", "%s has no assembly", isa->target);
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), "its programs are command queues in JSON",
+                        "%s has no assembly language", isa->target);
         return false;
     }
     if (!isa) {
         char hint[80];
         tv_isa_suggest(job->isas, name, hint);
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), hint, "there is no target '%.*s'",
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), hint, "unknown target '%.*s'",
                         TV_SV_ARG(name));
         return false;
     }
     if (job->isa && job->isa != isa) {
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), "a program is for one machine",
-                        "the target is %s already", job->isa->target);
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), "a program has one target",
+                        "the target is already %s", job->isa->target);
         return false;
     }
     if (job->isa)
@@ -96,7 +100,7 @@ static const mnemonic_entry *find_mnemonic(const tv_asm_job *job, tv_sv name)
     return NULL;
 }
 
-/* A mnemonic with attribute suffixes: the longest beginning that is one. `suffixes` gets the rest, from its dot on. */
+/* Splits a name into the longest mnemonic that it begins with and the suffixes, which start with their dot. */
 static const mnemonic_entry *find_with_suffixes(const tv_asm_job *job, tv_sv name, tv_sv *suffixes)
 {
     tv_sv head = name;
@@ -125,17 +129,17 @@ void tv_operands_suggest(tv_asm_job *job, tv_nearest *nearest)
         tv_nearest_offer(nearest, job->isa->insns[r].mnemonic);
 }
 
-/* ---- Operands by shape ---- */
+/* ---- Parsing operands ---- */
 
 typedef struct parsed_operand {
     enum { OPERAND_EXPR, OPERAND_BRACKET, OPERAND_KEY, OPERAND_NAME, OPERAND_ADDRESS } kind;
-    tv_sv name; /* BRACKET: before it; KEY: before `=`; WORD: itself; ADDRESS: between the parentheses */
+    tv_sv name; /* BRACKET: before it; KEY: before `=`; NAME: itself; ADDRESS: between the parentheses */
     tv_expr value;
     unsigned column, length;
     bool used;
 } parsed_operand;
 
-/* The (register) behind an offset. */
+/* The (register) after an offset, if there is one. */
 static bool parse_base_register(tv_asm_job *job, parsed_operand *out)
 {
     if (!tv_lex_accept(job, '('))
@@ -181,7 +185,8 @@ static bool parse_operand_body(tv_asm_job *job, parsed_operand *out)
             tv_lex_next(job);
             return tv_expr_parse(job, &out->value);
         }
-        /* A word alone may be a flag, a tag or a symbol; the rows tell. A name after it is a missing comma. */
+        /* A single name may be a flag, a tag or a symbol, depending on the row. A name after it means a missing comma.
+         */
         if (next.kind == TV_TOK_END || next.kind == TV_TOK_NAME || (punct && next.op == ',')) {
             out->kind = OPERAND_NAME;
             out->name = token.text;
@@ -200,7 +205,7 @@ static bool parse_operand(tv_asm_job *job, parsed_operand *out)
     return ok;
 }
 
-/* Reads the operands up to the end of the statement. */
+/* Parses the operands up to the end of the statement. */
 static bool parse_operands(tv_asm_job *job, parsed_operand *list, unsigned *count)
 {
     *count = 0;
@@ -208,7 +213,7 @@ static bool parse_operands(tv_asm_job *job, parsed_operand *list, unsigned *coun
         return true;
     for (;;) {
         if (*count == TV_ASM_ARGS_MAX) {
-            tv_asm_error(job, TV_CODE(ASM_OPERAND_COUNT), NULL, "no instruction has that many operands");
+            tv_asm_error(job, TV_CODE(ASM_OPERAND_COUNT), NULL, "no instruction has so many operands");
             return false;
         }
         if (!parse_operand(job, &list[(*count)++]))
@@ -219,15 +224,15 @@ static bool parse_operands(tv_asm_job *job, parsed_operand *list, unsigned *coun
             return true;
         if (job->lexer.token.kind == TV_TOK_BAD)
             return false;
-        tv_asm_error(job, TV_CODE(ASM_COMMA), "operands are separated by commas", "a comma is missing before '%.*s'",
+        tv_asm_error(job, TV_CODE(ASM_COMMA), "operands are separated by commas", "missing comma before '%.*s'",
                      TV_SV_ARG(job->lexer.token.text));
         return false;
     }
 }
 
-/* ---- Fitting operands to a row ---- */
+/* ---- Matching operands to a row ---- */
 
-/* "vr12": its class among the kind's names, and its number. */
+/* Splits "vr12" into its class, an index of the kind's names, and its number. */
 static bool parse_register(const tv_operand_kind *kind, tv_sv word, unsigned *class_, uint64_t *number)
 {
     for (unsigned c = 0; c < kind->name_count; c++) {
@@ -288,7 +293,7 @@ static const tv_operand_kind *kind_at(const tv_asm_job *job, const tv_insn *insn
     return tv_operand_kind_of(job->isa, &insn->operands[i]);
 }
 
-/* How many leading positional operands fit. */
+/* The number of leading positional operands that match. */
 static unsigned count_matching(const tv_asm_job *job, const tv_insn *insn, const parsed_operand *list, unsigned count)
 {
     unsigned positional = positional_count(insn), n = 0;
@@ -297,7 +302,7 @@ static unsigned count_matching(const tv_asm_job *job, const tv_insn *insn, const
     return n;
 }
 
-/* The forms of all rows that share the mnemonic. */
+/* The syntax of all rows that share the mnemonic, for hints. */
 static void print_forms(tv_asm_job *job, const tv_insn *insn, tv_buf *out)
 {
     const mnemonic_entry *e = find_mnemonic(job, tv_sv_of(insn->mnemonic));
@@ -312,24 +317,24 @@ static void print_forms(tv_asm_job *job, const tv_insn *insn, tv_buf *out)
     }
 }
 
-/* `operand` NULL: no operand is wanted there. */
+/* An operand that is not what the row has in its position. `operand` NULL: the row has none there. */
 static void report_form(tv_asm_job *job, const tv_insn *insn, const tv_operand *operand, const parsed_operand *o)
 {
-    tv_buf wanted = {0}, all = {0};
+    tv_buf expected = {0}, all = {0};
     print_forms(job, insn, &all);
     if (operand) {
-        tv_isa_print_form(job->isa, operand, &wanted);
-        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), tv_buf_cstr(&all), "'%s' takes %s here",
-                        insn->mnemonic, tv_buf_cstr(&wanted));
+        tv_isa_print_form(job->isa, operand, &expected);
+        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), tv_buf_cstr(&all), "'%s' expects %s here",
+                        insn->mnemonic, tv_buf_cstr(&expected));
     } else {
         tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND_COUNT), tv_buf_cstr(&all),
                         "'%s' has too many operands", insn->mnemonic);
     }
-    tv_buf_fini(&wanted);
+    tv_buf_fini(&expected);
     tv_buf_fini(&all);
 }
 
-/* `before`: the operand in whose place the missing one should stand, or NULL: it is missing at the end. */
+/* `before`: the operand in the position of the missing one; NULL: it is missing at the end. */
 static void report_missing(tv_asm_job *job, const tv_insn *insn, const tv_operand *operand,
                            const parsed_operand *before)
 {
@@ -337,13 +342,13 @@ static void report_missing(tv_asm_job *job, const tv_insn *insn, const tv_operan
     tv_isa_print_form(job->isa, operand, &form);
     print_forms(job, insn, &all);
     tv_asm_error_at(job, before ? before->column : (unsigned)job->lexer.prev_end + 1, before ? before->length : 1,
-                    TV_CODE(ASM_OPERAND_COUNT), tv_buf_cstr(&all), "'%s' lacks its operand %s", insn->mnemonic,
+                    TV_CODE(ASM_OPERAND_COUNT), tv_buf_cstr(&all), "'%s' is missing its operand %s", insn->mnemonic,
                     tv_buf_cstr(&form));
     tv_buf_fini(&form);
     tv_buf_fini(&all);
 }
 
-/* Column arithmetic for a word that turns out to be an expression. */
+/* Parses a name again as an expression. */
 static bool parse_name_as_expr(tv_asm_job *job, const parsed_operand *o, tv_expr *out)
 {
     tv_lexer saved = job->lexer;
@@ -356,7 +361,8 @@ static bool parse_name_as_expr(tv_asm_job *job, const parsed_operand *o, tv_expr
     return ok;
 }
 
-/* Puts a register into its field, and its class where the class is a field's; all such operands agree. */
+/* Encodes the number of a register, and its class where that is a field. All registers of an instruction with a class
+ * field have the same class; *reg_class is -1 before the first. */
 static bool encode_register(tv_asm_job *job, const tv_operand_kind *kind, const tv_field *field,
                             const parsed_operand *o, uint64_t *word, int *reg_class)
 {
@@ -368,7 +374,7 @@ static bool encode_register(tv_asm_job *job, const tv_operand_kind *kind, const 
         char hint[64];
         snprintf(hint, sizeof hint, "the last is %s%llu", kind->names[class_],
                  (unsigned long long)(count >> class_) - 1);
-        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_RANGE), hint, "there is no register '%.*s'",
+        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_RANGE), hint, "unknown register '%.*s'",
                         TV_SV_ARG(o->name));
         return false;
     }
@@ -376,8 +382,8 @@ static bool encode_register(tv_asm_job *job, const tv_operand_kind *kind, const 
     if (kind->reg_class != TV_CLASS_FIELD)
         return true;
     if (*reg_class >= 0 && *reg_class != (int)class_) {
-        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), "its registers are all vx, all ve or all vr",
-                        "'%.*s' is of another width than the registers before it", TV_SV_ARG(o->name));
+        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), "use only vx, only ve or only vr registers",
+                        "'%.*s' has a different element width than the registers before it", TV_SV_ARG(o->name));
         return false;
     }
     *reg_class = (int)class_;
@@ -385,13 +391,13 @@ static bool encode_register(tv_asm_job *job, const tv_operand_kind *kind, const 
     return true;
 }
 
-/* The field holds more bits than the machine uses. */
+/* Warns of a value with more bits than the machine uses of the field. */
 static void warn_truncated(tv_asm_job *job, unsigned bits, const tv_expr *value)
 {
-    int64_t x = value->value.i, least = -(INT64_C(1) << (bits - 1)), most = (int64_t)tv_mask(bits);
-    if (x < least || x > most)
-        tv_asm_warning(job, value->column, value->length, TV_CODE(ASM_RANGE), "it takes the low bits",
-                       "%" PRId64 " is cut to %u bits: %" PRId64, x, bits, x & most);
+    int64_t x = value->value.i, min = -(INT64_C(1) << (bits - 1)), max = (int64_t)tv_mask(bits);
+    if (x < min || x > max)
+        tv_asm_warning(job, value->column, value->length, TV_CODE(ASM_RANGE), "the machine uses only the low bits",
+                       "%" PRId64 " is truncated to %u bits: %" PRId64, x, bits, x & max);
 }
 
 static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const parsed_operand *o, uint64_t *word,
@@ -420,7 +426,7 @@ static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const 
         if (!value.known || value.value.real || value.value.i < 0 ||
             (uint64_t)value.value.i > tv_mask(kind->index_bits)) {
             char hint[64];
-            snprintf(hint, sizeof hint, "it takes 0 to %llu", (unsigned long long)tv_mask(kind->index_bits));
+            snprintf(hint, sizeof hint, "the range is 0 to %llu", (unsigned long long)tv_mask(kind->index_bits));
             if (value.known && !value.value.real)
                 tv_asm_error_at(job, value.column, value.length, TV_CODE(ASM_RANGE), hint, "%s has no entry %lld",
                                 kind->names[bank], (long long)value.value.i);
@@ -440,7 +446,7 @@ static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const 
     return true;
 }
 
-/* A keyword operand or a flag that `o` names, or NULL. */
+/* The keyword operand or flag that `o` names; NULL: there is none. */
 static const tv_operand *find_named(const tv_insn *insn, const parsed_operand *o)
 {
     for (unsigned i = 0; i < insn->operand_count; i++) {
@@ -463,8 +469,8 @@ static void report_unknown(tv_asm_job *job, const tv_insn *insn, const parsed_op
         if (insn->operands[i].key && tv_sv_is(o->name, insn->operands[i].key)) {
             bool flag = insn->operands[i].form == TV_FLAG_OPTIONAL;
             tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND),
-                            flag ? "write the word alone" : "write it like size=0",
-                            flag ? "'%s' is a flag and takes no value" : "'%s' takes a value", insn->operands[i].key);
+                            flag ? "write only its name" : "write it like size=0",
+                            flag ? "'%s' is a flag and has no value" : "'%s' requires a value", insn->operands[i].key);
             return;
         }
     tv_nearest nearest = tv_nearest_to(o->name);
@@ -517,18 +523,18 @@ static void report_suffix(tv_asm_job *job, const tv_insn *insn, tv_sv whole, tv_
     if (nearest.best && strcmp(nearest.best, insn->mnemonic) != 0)
         tv_buf_printf(&hint, "did you mean '%s'?", nearest.best);
     else
-        tv_buf_str(&hint, insn->attribute_count ? "it has" : "it takes no suffix");
-    for (unsigned i = 0; hint.data[0] == 'i' && i < insn->attribute_count; i++)
+        tv_buf_str(&hint, insn->attribute_count ? "it has" : "it has no suffixes");
+    for (unsigned i = 0; i < insn->attribute_count && !(nearest.best && strcmp(nearest.best, insn->mnemonic) != 0); i++)
         tv_buf_printf(&hint, " .%s", insn->attributes[i].suffix);
     if (one.len)
         tv_asm_error_at(job, column, (unsigned)one.len, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint),
                         "'%s' has no suffix '.%.*s'", insn->mnemonic, TV_SV_ARG(one));
     else
-        tv_asm_error_at(job, column - 1, 1, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "a suffix is missing after '.'");
+        tv_asm_error_at(job, column - 1, 1, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "missing suffix after '.'");
     tv_buf_fini(&hint);
 }
 
-/* ".sat.rtz": each suffix one of the row's attributes, each field given once. */
+/* Encodes suffixes such as ".sat.rtz". Each is one of the row's attributes; each field is set once. */
 static bool encode_attributes(tv_asm_job *job, const tv_insn *insn, tv_sv suffixes, uint64_t *word)
 {
     tv_sv whole = {suffixes.ptr - strlen(insn->mnemonic), strlen(insn->mnemonic) + suffixes.len};
@@ -564,9 +570,9 @@ static void warn_proposed(tv_asm_job *job, const tv_insn *insn, unsigned column)
 {
     if (!insn->proposed || job->allows_proposed || job->warned_proposed)
         return;
-    job->warned_proposed = true; /* once is enough */
+    job->warned_proposed = true; /* warn once per program */
     tv_asm_warning(job, column, (unsigned)strlen(insn->mnemonic), job->isa->proposed_code,
-                   "`.option proposed` says that this is known", "%s", job->isa->proposed_code->text);
+                   "silence this with `.option proposed`", "%s", job->isa->proposed_code->text);
 }
 
 static void encode_instruction(tv_asm_job *job, const tv_insn *insn, tv_sv suffixes, parsed_operand *list,

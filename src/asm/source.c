@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the lines come from: a stack of files, macro bodies and repeated blocks. Files stay open until the job ends,
- * because symbols, macro bodies and messages point into them. */
+/* The source of lines: a stack of frames, each a file, a macro expansion or a repeated block. Files stay open until the
+ * job ends, because symbols, macro bodies and diagnostics point into them. */
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -9,8 +9,8 @@
 static tv_frame *push_frame(tv_asm_job *job)
 {
     if (job->frame_depth >= TV_ASM_DEPTH_MAX) {
-        tv_asm_error(job, TV_CODE(ASM_NESTING), "does something include or call itself?",
-                     "includes, macros and repeats nest deeper than %d", TV_ASM_DEPTH_MAX);
+        tv_asm_error(job, TV_CODE(ASM_NESTING), "check for recursive includes and macros",
+                     "includes, macros and repeats are nested deeper than %d", TV_ASM_DEPTH_MAX);
         return NULL;
     }
     tv_frame *frame = calloc(1, sizeof *frame);
@@ -75,14 +75,14 @@ static void ignore_diag(void *user, const tv_diag *diag)
     (void)diag;
 }
 
-/* A pipe or a device could keep us waiting, or never end. */
+/* Pipes and devices are rejected: reading them may block or not end. */
 static bool is_regular(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* The file itself, then beside the including file, then in the include folders. */
+/* Looks for a relative path in the folder of the including file, then in the include folders. */
 bool tv_source_open_input(tv_asm_job *job, tv_sv path, unsigned column, tv_input *input, const char **found)
 {
     tv_diag_sink quiet = {.emit = ignore_diag};
@@ -107,8 +107,8 @@ bool tv_source_open_input(tv_asm_job *job, tv_sv path, unsigned column, tv_input
             return true;
     }
     tv_asm_error_at(job, column, (unsigned)path.len + 2, TV_CODE(ASM_INCLUDE),
-                    "only files are read; it is looked for beside this file and in the -I folders",
-                    "cannot read '%.*s'", TV_SV_ARG(path));
+                    "it must be a regular file in the folder of this file or in an -I folder", "cannot read '%.*s'",
+                    TV_SV_ARG(path));
     return false;
 }
 
@@ -124,7 +124,7 @@ bool tv_source_push_file(tv_asm_job *job, tv_sv path, unsigned column)
         return false;
     }
     if (job->files.data[file].open)
-        tv_input_close(&input); /* included before: the same text serves again */
+        tv_input_close(&input); /* included before: use the same text */
     else
         job->files.data[file] = (tv_asm_file){.path = job->files.data[file].path, .input = input, .open = true};
     return tv_source_push_text(job, job->files.data[file].path, (const char *)job->files.data[file].input.data,
@@ -136,7 +136,8 @@ static bool is_param_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* The macro's body with \name replaced by the argument and \@ by a number of this call. `\()` separates. */
+/* Appends the macro's body with \name replaced by the argument, \@ by the number of this expansion, and \() by
+ * nothing. */
 static bool expand_macro(tv_asm_job *job, const tv_macro *macro, const tv_sv *args, tv_buf *out)
 {
     tv_sv body = macro->body;
@@ -168,7 +169,7 @@ static bool expand_macro(tv_asm_job *job, const tv_macro *macro, const tv_sv *ar
             tv_buf_append(out, "\\", 1);
         }
         if (out->len > TV_ASM_EXPANSION_MAX) {
-            tv_asm_error(job, TV_CODE(ASM_LIMIT), "does an argument grow with every call?",
+            tv_asm_error(job, TV_CODE(ASM_LIMIT), "check for an argument that grows with each call",
                          "the expansion of '%.*s' has more than %zu bytes", TV_SV_ARG(macro->name),
                          TV_ASM_EXPANSION_MAX);
             return false;
@@ -246,7 +247,7 @@ bool tv_source_next_line(tv_asm_job *job, tv_sv *line)
             frame->pos = 0;
             frame->line = frame->first_line;
             if (job->line_budget)
-                job->line_budget--; /* an empty body repeats for ever otherwise */
+                job->line_budget--; /* limits the repetition of an empty body */
             else
                 job->stop = true;
             if (job->stop)
@@ -258,8 +259,8 @@ bool tv_source_next_line(tv_asm_job *job, tv_sv *line)
     return false;
 }
 
-/* The directive that a raw line begins with, after labels; empty if none. */
-static tv_sv leading_directive(tv_sv line)
+/* The first name of a raw line after its labels; empty if there is none. */
+static tv_sv leading_name(tv_sv line)
 {
     size_t i = 0;
     for (;;) {
@@ -284,13 +285,13 @@ bool tv_source_read_block(tv_asm_job *job, const char *const *begin, const char 
     *first_line = frame->line + 1;
     while (frame->pos < frame->text.len) {
         size_t line_start = frame->pos;
-        tv_sv word = leading_directive(next_line(frame));
-        if (tv_sv_is(word, end) && --depth == 0) {
+        tv_sv name = leading_name(next_line(frame));
+        if (tv_sv_is(name, end) && --depth == 0) {
             *body = (tv_sv){frame->text.ptr + start, line_start - start};
             return true;
         }
         for (const char *const *b = begin; *b; b++)
-            depth += tv_sv_is(word, *b);
+            depth += tv_sv_is(name, *b);
     }
     return false;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The symbol table: a hash table that doubles, and a list in order of first appearance. */
+/* The symbol table: a hash table with chaining, and a list in order of first appearance. */
 #include <stdlib.h>
 
 #include "asm/job.h"
 
-static bool grow(tv_asm_job *job)
+static bool grow_buckets(tv_asm_job *job)
 {
     size_t count = job->bucket_count ? job->bucket_count * 2 : 256;
     tv_asm_symbol **buckets = calloc(count, sizeof(tv_asm_symbol *));
@@ -38,7 +38,7 @@ tv_asm_symbol *tv_symbol_intern(tv_asm_job *job, tv_sv name)
     tv_asm_symbol *s = tv_symbol_find(job, name);
     if (s)
         return s;
-    if (job->symbol_count >= job->bucket_count && !grow(job))
+    if (job->symbol_count >= job->bucket_count && !grow_buckets(job))
         return NULL;
     s = tv_asm_alloc(job, sizeof *s);
     char *copy = s ? tv_arena_str(&job->arena, name) : NULL;
@@ -62,13 +62,13 @@ bool tv_symbol_define(tv_asm_job *job, tv_sv name, unsigned column, int state, t
     tv_asm_symbol *s = tv_symbol_intern(job, name);
     if (!s)
         return false;
-    bool may = s->state == TV_SYM_UNDEFINED || (s->state == TV_SYM_SET && state == TV_SYM_SET);
-    if (!may) {
+    bool allowed = s->state == TV_SYM_UNDEFINED || (s->state == TV_SYM_SET && state == TV_SYM_SET);
+    if (!allowed) {
         char hint[160] = "use .set for a constant that changes";
         if (s->loc.file)
-            snprintf(hint, sizeof hint, "it stands at %.100s:%u; use .set for a constant that changes", s->loc.file,
+            snprintf(hint, sizeof hint, "first defined at %.100s:%u; use .set for a constant that changes", s->loc.file,
                      s->loc.line);
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_REDEFINED), hint, "'%.*s' is defined already",
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_REDEFINED), hint, "'%.*s' is already defined",
                         TV_SV_ARG(name));
         return false;
     }
