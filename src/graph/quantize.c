@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "kernels/quantize.h"
-#include "kernels/scales.h"
+#include "kernels/scale_search.h"
 #include "num/int.h"
 
 /* Scale of a group: absmax / qmax for 8 bits; for 4 bits the candidate with the smallest squared error. */

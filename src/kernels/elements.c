@@ -45,13 +45,13 @@ TV_CLONES void tv_elements_to_s8(const float *x, size_t count, int8_t *elements)
         elements[i] = (int8_t)tv_int_saturate(x[i], 8);
 }
 
-TV_CLONES void tv_elements_multiply(float *x, size_t count, float scale)
+TV_CLONES void tv_elements_mul_scalar(float *x, size_t count, float scale)
 {
     for (size_t i = 0; i < count; i++)
         x[i] *= scale;
 }
 
-TV_CLONES void tv_elements_divide(float *x, size_t count, float scale)
+TV_CLONES void tv_elements_div_scalar(float *x, size_t count, float scale)
 {
     for (size_t i = 0; i < count; i++)
         x[i] /= scale;
@@ -64,15 +64,15 @@ TV_CLONES void tv_elements_add(const float *a, const float *b, size_t count, flo
         out[i] = a[i] + b[i];
 }
 
-TV_CLONES void tv_elements_product(const float *a, const float *b, size_t count, float *out)
+TV_CLONES void tv_elements_mul(const float *a, const float *b, size_t count, float *out)
 {
     TV_NO_CARRY
     for (size_t i = 0; i < count; i++)
         out[i] = a[i] * b[i];
 }
 
-TV_CLONES void tv_elements_finish(const float *y, size_t count, const float *bias, const float *old, float scale,
-                                  float *out)
+TV_CLONES void tv_elements_epilogue(const float *y, size_t count, const float *bias, const float *old, float scale,
+                                    float *out)
 {
     TV_NO_CARRY
     for (size_t i = 0; i < count; i++)
@@ -85,8 +85,8 @@ TV_CLONES void tv_elements_finish(const float *y, size_t count, const float *bia
             out[i] = out[i] / scale;
 }
 
-TV_CLONES void tv_elements_scale(const int32_t *exact, size_t count, float factor, const float *scales, float scale,
-                                 float *y)
+TV_CLONES void tv_elements_dequantize(const int32_t *exact, size_t count, float factor, const float *scales,
+                                      float scale, float *y)
 {
     if (scales) {
         TV_NO_CARRY
@@ -130,7 +130,7 @@ TV_CLONES float tv_elements_max(const float *x, size_t count)
     return none ? NAN : tv_f32_of_bits((uint32_t)tv_f32_order(most));
 }
 
-TV_CLONES void tv_elements_shift(const float *x, size_t count, float least, float scale, float *out)
+TV_CLONES void tv_elements_sub_div(const float *x, size_t count, float least, float scale, float *out)
 {
     TV_NO_CARRY
     for (size_t i = 0; i < count; i++)

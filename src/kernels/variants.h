@@ -4,13 +4,13 @@
 #ifndef TV_KERNELS_VARIANTS_H
 #define TV_KERNELS_VARIANTS_H
 
-#include "kernels/groups.h"
+#include "kernels/gemm.h"
+#include "kernels/gemm_panel.h"
+#include "kernels/gemv_grouped.h"
+#include "kernels/gemv_scaled.h"
 #include "kernels/lanes.h"
-#include "kernels/matrix.h"
 #include "kernels/outer.h"
-#include "kernels/panel.h"
-#include "kernels/rows.h"
-#include "kernels/scales.h"
+#include "kernels/scale_search.h"
 
 #define TV_DECLARE_FN_Y(name, level) extern tv_##name##_fn tv_##name##_##level;
 #define TV_DECLARE_FN_N(name, level)

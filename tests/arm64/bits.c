@@ -10,12 +10,12 @@
 #include "kernels/dot.h"
 #include "kernels/elements.h"
 #include "kernels/functions.h"
-#include "kernels/groups.h"
-#include "kernels/matrix.h"
+#include "kernels/gemm.h"
+#include "kernels/gemv_grouped.h"
+#include "kernels/gemv_scaled.h"
 #include "kernels/outer.h"
 #include "kernels/quantize.h"
-#include "kernels/rows.h"
-#include "kernels/scales.h"
+#include "kernels/scale_search.h"
 #include "num/float.h"
 #include "num/func.h"
 #include "num/int.h"
@@ -51,14 +51,14 @@ static float values(uint64_t *rng)
 
 typedef uint64_t hash;
 
-static void hash(hash *h, const void *data, size_t bytes)
+static void hash_bytes(hash *h, const void *data, size_t bytes)
 {
     const uint8_t *p = data;
     for (size_t i = 0; i < bytes; i++)
         *h = (*h ^ p[i]) * UINT64_C(0x100000001B3);
 }
 
-static void hash_number(hash *h, uint64_t x) { hash(h, &x, sizeof x); }
+static void hash_number(hash *h, uint64_t x) { hash_bytes(h, &x, sizeof x); }
 
 static void hash_f32(hash *h, float x) { hash_number(h, tv_f32_bits(x)); }
 
@@ -121,22 +121,22 @@ static void elements(void)
             y[i] = values(&rng);
         }
         tv_elements_to_f32(x, N, bytes);
-        hash(&h, bytes, 4 * N);
+        hash_bytes(&h, bytes, 4 * N);
         tv_elements_to_s8(x, N, (int8_t *)bytes);
-        hash(&h, bytes, N);
+        hash_bytes(&h, bytes, N);
         tv_elements_to_f16(x, N, bytes);
-        hash(&h, bytes, 2 * N);
+        hash_bytes(&h, bytes, 2 * N);
         tv_elements_from_f16(bytes, N, z); /* their NaNs are canonical */
-        hash(&h, z, sizeof z);
-        tv_elements_finish(y, N - 1, round % 2 ? y + 1 : NULL, NULL, 0.7f, z);
-        hash(&h, z, (N - 1) * sizeof *z);
+        hash_bytes(&h, z, sizeof z);
+        tv_elements_epilogue(y, N - 1, round % 2 ? y + 1 : NULL, NULL, 0.7f, z);
+        hash_bytes(&h, z, (N - 1) * sizeof *z);
         tv_scale_f32(y, N, 0.3f, round % 2, z);
-        hash(&h, z, sizeof z);
+        hash_bytes(&h, z, sizeof z);
         for (unsigned f = 0; f < TV_FUNCS && round < 20; f++) {
             tv_func_f32_row((tv_func)f, round % 2 ? x : y, N, z);
-            hash(&h, z, sizeof z);
+            hash_bytes(&h, z, sizeof z);
             tv_func_bf16_row((tv_func)f, round % 2 ? x : y, N, bf16);
-            hash(&h, bf16, sizeof bf16);
+            hash_bytes(&h, bf16, sizeof bf16);
         }
     }
     print_hash("elements", h);
@@ -176,25 +176,25 @@ static void rows(void)
             scale[i] = values(&rng);
         }
         tv_bf16_widen(x, N, wide);
-        hash(&bf16, wide, sizeof wide);
+        hash_bytes(&bf16, wide, sizeof wide);
         hash_number(&bf16, tv_bf16_absmax(x, round));
         tv_bf16_scale(acc, 1 + round % 2, 0x1.8p-20f, scale, round % 3 ? x : NULL, N / 2, out);
-        hash(&bf16, out, N / 2 * sizeof *out);
+        hash_bytes(&bf16, out, N / 2 * sizeof *out);
         for (unsigned i = 0; i < N; i++)
             wide[i] = values(&rng);
         hash_f32(&quantized, tv_absmax(wide, N, &finite));
         hash_f32(&quantized, tv_quantize_error(wide, N, 0x1.9p-3f, -8, 7));
         tv_quantize_s8(wide, N, 0x1.9p-3f, -127, 127, q);
-        hash(&quantized, q, sizeof q);
+        hash_bytes(&quantized, q, sizeof q);
         tv_pack_s4(q, N, packed);
-        hash(&quantized, packed, sizeof packed);
+        hash_bytes(&quantized, packed, sizeof packed);
         tv_unpack_s4(packed, N, r);
-        hash(&quantized, r, sizeof r);
+        hash_bytes(&quantized, r, sizeof r);
         hash_number(&sums, (uint64_t)tv_dot_s8(q, r, N));
         hash_f32(&sums, tv_sum_f32(wide, N - round % 8));
         hash_f32(&sums, tv_dot_f32(wide, scale, N - round % 8));
         tv_add_scaled(wide, scale, 0.3f, scale + 7, N - 7);
-        hash(&sums, wide, sizeof wide);
+        hash_bytes(&sums, wide, sizeof wide);
     }
     print_hash("bf16 rows", bf16);
     print_hash("quantizers", quantized);
@@ -224,38 +224,39 @@ static hash products_at(tv_cpu_level level)
         for (size_t i = 0; i < N; i++)
             scales[i] = values(&rng);
         tv_dots_f32_s8(level)(x, n, w, n, n, COUNT, floats);
-        hash(&h, floats, sizeof floats);
-        tv_s4s8_pack(a, beats, packed, sums);
-        tv_s4s8(level)(weights, beats, COUNT, packed, 0, sums, 1, out);
-        hash(&h, out, COUNT * sizeof *out);
+        hash_bytes(&h, floats, sizeof floats);
+        tv_gemm_s4s8_pack(a, beats, packed, sums);
+        tv_gemm_s4s8(level)(weights, beats, COUNT, packed, 0, sums, 1, out);
+        hash_bytes(&h, out, COUNT * sizeof *out);
         tv_dots_s8(level)(a, n, w, n, n, COUNT, out);
-        hash(&h, out, COUNT * sizeof *out);
+        hash_bytes(&h, out, COUNT * sizeof *out);
         for (size_t i = 0; i < COUNT; i++)
             sums[i] = tv_sum_s8(a + i * n, n);
-        tv_s8s8(level)(w, n, COUNT, a, sums, COUNT, out);
-        hash(&h, out, sizeof out);
+        tv_gemm_s8s8(level)(w, n, COUNT, a, sums, COUNT, out);
+        hash_bytes(&h, out, sizeof out);
         for (unsigned bits = 4; bits <= 8; bits += 4) {
-            size_t groups = 1 + round % (N / TV_GROUP);
-            int8_t grouped[TV_GROUPS_PER_VECTOR * TV_GROUP];
+            size_t groups = 1 + round % (N / TV_GROUP_SIZE);
+            int8_t grouped[TV_GROUPS_PER_VECTOR * TV_GROUP_SIZE];
             int32_t offsets[TV_GROUPS_PER_VECTOR];
-            tv_groups_pack(a, groups * TV_GROUP, bits, grouped, offsets);
-            tv_groups(level, bits)(weights, groups * TV_GROUP, COUNT, grouped, offsets, 0.3f, x, floats);
-            hash(&h, floats, sizeof floats);
+            tv_gemv_grouped_pack(a, groups * TV_GROUP_SIZE, bits, grouped, offsets);
+            tv_gemv_grouped(level, bits)(weights, groups * TV_GROUP_SIZE, COUNT, grouped, offsets, 0.3f, x, floats);
+            hash_bytes(&h, floats, sizeof floats);
         }
         uint8_t short_rows[2 * COUNT];
         for (size_t i = 0; i < COUNT; i++)
             tv_store_le(short_rows + 2 * i, tv_bf16_from_f32(x[i]), 2);
         int32_t sum;
-        tv_s4s8_pack(a, beats, packed, &sum);
-        tv_scaled_rows(level)(&(tv_rows){weights, beats, COUNT, packed, sum, 0x1.3p-9f,
-                                         round % 3 ? (const uint8_t *)scales : NULL, round % 2, short_rows});
-        hash(&h, short_rows, sizeof short_rows);
+        tv_gemm_s4s8_pack(a, beats, packed, &sum);
+        tv_gemv_scaled(level)(&(tv_gemv_scaled_args){weights, beats, COUNT, packed, sum, 0x1.3p-9f,
+                                                     round % 3 ? (const uint8_t *)scales : NULL, round % 2,
+                                                     short_rows});
+        hash_bytes(&h, short_rows, sizeof short_rows);
         for (size_t i = 0; i < COUNT; i++)
             floats[i] = 0.01f + 0.37f * (float)i;
         hash_number(&h, tv_scale_search(level)(scales, n, scales[0], floats, COUNT, -8, 7));
         uint32_t k = 4u << round % 5;
         tv_outer_s8(level)(acc, k, a, w, 1 + round % (COUNT * N / TV_OUTER_K_MAX));
-        hash(&h, acc, k * k * sizeof *acc);
+        hash_bytes(&h, acc, k * k * sizeof *acc);
     }
     return h;
 }

@@ -5,7 +5,7 @@
 #include "kernels/dot.h"
 #include "kernels/elements.h"
 #include "kernels/functions.h"
-#include "kernels/mix.h"
+#include "kernels/weighted_sum.h"
 #include "num/float.h"
 #include "unit.h"
 
@@ -86,7 +86,7 @@ static void results_are_rounded_after_each_operation(void **state)
         random_floats(&rng, old, COUNT);
         for (size_t i = 0; i < COUNT; i++)
             exact[i] = (int32_t)(uint32_t)unit_next(&rng);
-        tv_elements_finish(y, COUNT, round & 8 ? bias : NULL, round & 16 ? old : NULL, scale, out);
+        tv_elements_epilogue(y, COUNT, round & 8 ? bias : NULL, round & 16 ? old : NULL, scale, out);
         for (size_t i = 0; i < COUNT; i++) {
             volatile float want = y[i], times = old[i] * scale;
             if (round & 8)
@@ -95,7 +95,7 @@ static void results_are_rounded_after_each_operation(void **state)
                 want = want + times;
             assert_same(out[i], want / scale);
         }
-        tv_elements_scale(exact, COUNT, 0.7f, round % 2 ? bias : NULL, scale, out);
+        tv_elements_dequantize(exact, COUNT, 0.7f, round % 2 ? bias : NULL, scale, out);
         for (size_t i = 0; i < COUNT; i++) {
             volatile float want = (float)exact[i];
             want = want * 0.7f;
@@ -115,9 +115,9 @@ static void operations_are_those_of_single_values(void **state)
         memcpy(times, a, sizeof a);
         memcpy(over, a, sizeof a);
         tv_elements_add(a, b, COUNT, sum);
-        tv_elements_product(a, b, COUNT, product);
-        tv_elements_multiply(times, COUNT, 0.3f);
-        tv_elements_divide(over, COUNT, 0.3f);
+        tv_elements_mul(a, b, COUNT, product);
+        tv_elements_mul_scalar(times, COUNT, 0.3f);
+        tv_elements_div_scalar(over, COUNT, 0.3f);
         for (size_t i = 0; i < COUNT; i++) { /* in binary64 a product of two numbers is exact, and rounding a sum or
                                                 quotient of them twice is harmless */
             assert_same(sum[i], (float)((double)a[i] + (double)b[i]));
@@ -142,7 +142,7 @@ static void the_largest_is_found_and_taken_off(void **state)
             most = fmaxf(most, x[i]);
         }
         assert_true(tv_elements_max(x, n) == most);
-        tv_elements_shift(x, n, most, scale, out);
+        tv_elements_sub_div(x, n, most, scale, out);
         for (size_t i = 0; i < n; i++) {
             volatile float difference = x[i] - most;
             assert_same(out[i], difference / scale);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products with scaled groups, and products by panels: every version gives the bits of exact sums, and of the canonical
  * order worked out here term by term. */
-#include "kernels/groups.h"
-#include "kernels/panel.h"
+#include "kernels/gemm_panel.h"
+#include "kernels/gemv_grouped.h"
 #include "num/float.h"
 #include "unit.h"
 
 #include <math.h>
 #include <sys/mman.h>
 
-enum { ROWS_MAX = 40, INPUTS_MAX = TV_PANEL_INPUTS, WIDEST = 2400, GROUP = 32, MANY_INPUTS_WIDEST = 300 };
+enum { ROWS_MAX = 40, INPUTS_MAX = TV_PANEL_M_MAX, WIDEST = 2400, GROUP = 32, MANY_INPUTS_WIDEST = 300 };
 
 typedef struct product {
     unsigned bits;
@@ -102,10 +102,10 @@ static const void *rows_apart(unsigned which, const void *rows, size_t count, si
     return at_the_end(which, apart, count * (bytes + gap) - gap);
 }
 
-static tv_panel_weights panel_weights(unit_rng *rng, const product *p)
+static tv_gemm_panel_weights panel_weights(unit_rng *rng, const product *p)
 {
     size_t bytes = p->k * p->bits / 8, gap = unit_below(rng, 2) * unit_below(rng, 200);
-    return (tv_panel_weights){rows_apart(0, p->weights, p->rows, bytes, gap), p->bits, p->k, bytes + gap};
+    return (tv_gemm_panel_weights){rows_apart(0, p->weights, p->rows, bytes, gap), p->bits, p->k, bytes + gap};
 }
 
 /* Lengths that end anywhere among the groups that are worked on together, and rows likewise. */
@@ -119,12 +119,12 @@ static void groups_of_every_level_have_the_canonical_order(void **state)
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
         for (unsigned round = 0; round < 60; round++) {
             make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, 20), 1);
-            int8_t ready[WIDEST + TV_GROUPS_PER_VECTOR * TV_GROUP];
+            int8_t ready[WIDEST + TV_GROUPS_PER_VECTOR * TV_GROUP_SIZE];
             int32_t offsets[WIDEST / GROUP + TV_GROUPS_PER_VECTOR];
             float out[ROWS_MAX];
-            tv_groups_pack(p.inputs, p.k, p.bits, ready, offsets);
-            tv_groups((tv_cpu_level)level, p.bits)(guarded_weights(&p), p.k, p.rows, ready, offsets, p.factor,
-                                                   guarded_scales(&p), out);
+            tv_gemv_grouped_pack(p.inputs, p.k, p.bits, ready, offsets);
+            tv_gemv_grouped((tv_cpu_level)level, p.bits)(guarded_weights(&p), p.k, p.rows, ready, offsets, p.factor,
+                                                         guarded_scales(&p), out);
             for (size_t r = 0; r < p.rows; r++)
                 assert_same_bits(out[r], wanted(&p, 0, r));
         }
@@ -138,17 +138,17 @@ static void panels_of_groups_have_the_canonical_order(void **state)
     static int32_t offsets[(INPUTS_MAX + TV_PANEL_TILE) * WIDEST / GROUP];
     unit_rng rng = {12};
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
-        for (unsigned round = 0; round < 60 && tv_panel((tv_cpu_level)level); round++) {
+        for (unsigned round = 0; round < 60 && tv_gemm_panel((tv_cpu_level)level); round++) {
             make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, ROWS_MAX),
-                 1 + unit_below(&rng, TV_PANEL_GROUPED));
-            tv_panel((tv_cpu_level)level)
-                ->ready(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, true, ready, offsets);
-            float out[TV_PANEL_GROUPED * ROWS_MAX];
-            const tv_panel_weights w = panel_weights(&rng, &p);
+                 1 + unit_below(&rng, TV_PANEL_GROUPED_M_MAX));
+            tv_gemm_panel((tv_cpu_level)level)
+                ->pack(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, true, ready, offsets);
+            float out[TV_PANEL_GROUPED_M_MAX * ROWS_MAX];
+            const tv_gemm_panel_weights w = panel_weights(&rng, &p);
             size_t step = p.k / GROUP + unit_below(&rng, 3);
             const float *scales =
                 rows_apart(1, p.scales, p.rows, p.k / GROUP * sizeof *scales, (step - p.k / GROUP) * sizeof *scales);
-            float old[TV_PANEL_GROUPED * ROWS_MAX];
+            float old[TV_PANEL_GROUPED_M_MAX * ROWS_MAX];
             unsigned how = (unsigned)unit_below(
                 &rng, 3); /* nothing stands there; something in another place; something in the same */
             for (size_t i = 0; i < p.m * p.rows; i++)
@@ -156,10 +156,10 @@ static void panels_of_groups_have_the_canonical_order(void **state)
                                   : unit_below(&rng, 2) ? NAN
                                                         : -INFINITY;
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR)
-                tv_panel((tv_cpu_level)level)
-                    ->groups(&w, from, p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR, ready, offsets,
-                             p.m, scales, step, p.factor, how == 0 ? NULL : (how == 1 ? old : out) + from, out + from,
-                             p.rows);
+                tv_gemm_panel((tv_cpu_level)level)
+                    ->multiply_grouped(&w, from, p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR, ready,
+                                       offsets, p.m, scales, step, p.factor,
+                                       how == 0 ? NULL : (how == 1 ? old : out) + from, out + from, p.rows);
             for (size_t i = 0; i < p.m * p.rows; i++) {
                 volatile float sum = wanted(&p, i / p.rows, i % p.rows);
                 float want = how == 0 ? sum : sum + old[i];
@@ -175,20 +175,20 @@ static void panels_equal_sums_in_64_bits(void **state)
     static int8_t ready[(INPUTS_MAX + TV_PANEL_TILE) * WIDEST];
     unit_rng rng = {13};
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
-        for (unsigned round = 0; round < 60 && tv_panel((tv_cpu_level)level); round++) {
+        for (unsigned round = 0; round < 60 && tv_gemm_panel((tv_cpu_level)level); round++) {
             unsigned bits = round % 2 ? 4 : 8;
             bool many = unit_below(&rng, 3) == 0;
             make(&rng, &p, bits,
                  (1 + unit_below(&rng, many ? MANY_INPUTS_WIDEST / 2 : WIDEST / 2)) * (bits == 4 ? 2 : 1),
                  1 + unit_below(&rng, ROWS_MAX), 1 + unit_below(&rng, many ? INPUTS_MAX : 20));
             int32_t offsets[INPUTS_MAX + TV_PANEL_TILE];
-            const tv_panel_weights w = panel_weights(&rng, &p);
-            tv_panel((tv_cpu_level)level)
-                ->ready(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, false, ready, offsets);
+            const tv_gemm_panel_weights w = panel_weights(&rng, &p);
+            tv_gemm_panel((tv_cpu_level)level)
+                ->pack(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, false, ready, offsets);
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR) {
                 int32_t out[INPUTS_MAX * TV_PANEL_PAIR];
                 size_t count = p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR;
-                tv_panel((tv_cpu_level)level)->exact(&w, from, count, ready, offsets, p.m, out);
+                tv_gemm_panel((tv_cpu_level)level)->multiply(&w, from, count, ready, offsets, p.m, out);
                 for (size_t i = 0; i < p.m * count; i++)
                     assert_int_equal(out[i / count * TV_PANEL_PAIR + i % count],
                                      exact_sum(&p, i / count, from + i % count, 0, p.k));
@@ -201,7 +201,7 @@ static void the_longest_sums_fit(void **state)
 {
     (void)state;
     enum { LONGEST = 1 << 16 };
-    const tv_panel_set *panel = tv_panel(tv_cpu_host());
+    const tv_gemm_panel_set *panel = tv_gemm_panel(tv_cpu_host());
     static uint8_t weights[LONGEST];
     static int8_t input[LONGEST], ready[TV_PANEL_TILE * LONGEST];
     int32_t offsets[TV_PANEL_TILE], out[TV_PANEL_PAIR];
@@ -209,11 +209,11 @@ static void the_longest_sums_fit(void **state)
         return;
     memset(weights, 0x80, sizeof weights);
     memset(input, -128, sizeof input);
-    panel->ready(input, 1, LONGEST, 8, false, ready, offsets);
-    panel->exact(&(tv_panel_weights){weights, 8, LONGEST, LONGEST}, 0, 1, ready, offsets, 1, out);
+    panel->pack(input, 1, LONGEST, 8, false, ready, offsets);
+    panel->multiply(&(tv_gemm_panel_weights){weights, 8, LONGEST, LONGEST}, 0, 1, ready, offsets, 1, out);
     assert_int_equal(out[0], LONGEST * (128 * 128));
     memset(weights, 0x7F, sizeof weights);
-    panel->exact(&(tv_panel_weights){weights, 8, LONGEST, LONGEST}, 0, 1, ready, offsets, 1, out);
+    panel->multiply(&(tv_gemm_panel_weights){weights, 8, LONGEST, LONGEST}, 0, 1, ready, offsets, 1, out);
     assert_int_equal(out[0], -LONGEST * (127 * 128));
 }
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "kernels/bf16.h"
-#include "kernels/matrix.h"
+#include "kernels/gemm.h"
 #include "kernels/outer.h"
 #include "kernels/quantize.h"
 #include "num/float.h"
@@ -57,15 +57,15 @@ static void compare_s4s8(unit_rng *rng, tv_cpu_level level, size_t beats, size_t
     static uint8_t weights[ROWS * WIDEST];
     static int8_t q[ROWS][WIDEST], ready[ROWS * (WIDEST + TV_S4_BLOCK)];
     int32_t sums[ROWS], out[ROWS * ROWS];
-    size_t n = beats * TV_S4_BEAT, stride = tv_s4s8_packed_bytes(beats);
+    size_t n = beats * TV_S4_BEAT, stride = tv_gemm_s4s8_packed_bytes(beats);
     for (size_t i = 0; i < rows * n / 2; i++)
         weights[i] = unit_below(rng, 4) ? (uint8_t)unit_below(rng, 256) : 0x88;
     for (size_t i = 0; i < m; i++) {
         for (size_t k = 0; k < n; k++)
             q[i][k] = random_byte(rng);
-        tv_s4s8_pack(q[i], beats, ready + i * stride, &sums[i]);
+        tv_gemm_s4s8_pack(q[i], beats, ready + i * stride, &sums[i]);
     }
-    tv_s4s8(level)(weights, beats, rows, ready, stride, sums, m, out);
+    tv_gemm_s4s8(level)(weights, beats, rows, ready, stride, sums, m, out);
     for (size_t r = 0; r < rows; r++)
         for (size_t i = 0; i < m; i++) {
             int64_t sum = 0;
@@ -107,7 +107,7 @@ static void byte_products_of_every_level_equal_sums_in_64_bits(void **state)
             int32_t sums[DOTS], tile[DOTS * DOTS];
             for (size_t i = 0; i < m; i++)
                 sums[i] = tv_sum_s8(a + i * n, n);
-            tv_s8s8((tv_cpu_level)level)(w, n, count, a, sums, m, tile);
+            tv_gemm_s8s8((tv_cpu_level)level)(w, n, count, a, sums, m, tile);
             for (size_t u = 0; u < count * m; u++) {
                 int64_t sum = 0;
                 for (size_t i = 0; i < n; i++)

@@ -5,10 +5,10 @@
 
 #include "kernels/bf16.h"
 #include "kernels/functions.h"
-#include "kernels/matrix.h"
+#include "kernels/gemm.h"
+#include "kernels/gemv_scaled.h"
 #include "kernels/quantize.h"
-#include "kernels/rows.h"
-#include "kernels/scales.h"
+#include "kernels/scale_search.h"
 #include "num/float.h"
 #include "num/int.h"
 #include "unit.h"
@@ -33,7 +33,7 @@ typedef struct rows_case {
     int8_t q[BEATS_MAX * TV_S4_BEAT], ready[BEATS_MAX * TV_S4_BEAT + TV_S4_BLOCK];
 } rows_case;
 
-static uint16_t expected_row(const rows_case *c, const tv_rows *r, size_t row)
+static uint16_t expected_row(const rows_case *c, const tv_gemv_scaled_args *r, size_t row)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < r->beats * TV_S4_BEAT; i++)
@@ -60,16 +60,16 @@ static void check_rows(unit_rng *rng, tv_cpu_level level, size_t beats, size_t r
     for (size_t i = 0; i < ROWS_MAX; i++)
         tv_store_le(c.scales + 2 * i, any_bf16(rng), 2);
     memcpy(c.before, c.out, sizeof c.out);
-    tv_rows r = {.weights = c.weights,
-                 .beats = beats,
-                 .rows = rows,
-                 .ready = c.ready,
-                 .vector_scale = ldexpf(1, (int)unit_below(rng, 40) - 30),
-                 .scales = kind & 1 ? c.scales : NULL,
-                 .add = kind >> 1 & 1,
-                 .out = c.out};
-    tv_s4s8_pack(c.q, beats, c.ready, &r.sum);
-    tv_scaled_rows(level)(&r);
+    tv_gemv_scaled_args r = {.weights = c.weights,
+                             .beats = beats,
+                             .rows = rows,
+                             .ready = c.ready,
+                             .vector_scale = ldexpf(1, (int)unit_below(rng, 40) - 30),
+                             .scales = kind & 1 ? c.scales : NULL,
+                             .add = kind >> 1 & 1,
+                             .out = c.out};
+    tv_gemm_s4s8_pack(c.q, beats, c.ready, &r.sum);
+    tv_gemv_scaled(level)(&r);
     for (size_t i = 0; i < rows; i++)
         assert_int_equal(tv_load_le16(c.out + 2 * i), expected_row(&c, &r, i));
     assert_memory_equal(c.out + 2 * rows, c.before + 2 * rows, sizeof c.out - 2 * rows);

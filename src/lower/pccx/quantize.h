@@ -3,7 +3,7 @@
 #ifndef TV_LOWER_PCCX_QUANTIZE_H
 #define TV_LOWER_PCCX_QUANTIZE_H
 
-#include "kernels/scales.h"
+#include "kernels/scale_search.h"
 
 enum { PCCX_LOWER_BEAT_BYTES = 16, PCCX_LOWER_BEAT_WEIGHTS = 32 };
 

@@ -9,7 +9,7 @@
 #ifndef TV_MACHINE_CMDQ_MACHINE_H
 #define TV_MACHINE_CMDQ_MACHINE_H
 
-#include "kernels/matrix.h"
+#include "kernels/gemm.h"
 #include "machine/cmdq/params.h"
 #include "machine/target.h"
 #include "queue/dependencies.h"

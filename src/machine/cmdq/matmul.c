@@ -8,7 +8,7 @@
 
 #include "kernels/dot.h"
 #include "kernels/elements.h"
-#include "kernels/mix.h"
+#include "kernels/weighted_sum.h"
 
 enum {
     EXACT_LENGTH_MAX = 1 << 16, /* products of INT8 whose sum is exact in 32 bits */
@@ -20,12 +20,12 @@ enum {
 
 cmdq_variant cmdq_choose_variant(const cmdq_matmul *p, bool integer_weights, bool exact)
 {
-    bool panel = p->dense && p->m >= PANEL_ROWS_MIN && tv_panel(p->level) != NULL;
+    bool panel = p->dense && p->m >= PANEL_ROWS_MIN && tv_gemm_panel(p->level) != NULL;
     if (p->transposed && !exact && !p->grouped)
         return CMDQ_VARIANT_WEIGHTED_SUM;
     if (!integer_weights || p->group > EXACT_LENGTH_MAX)
         return CMDQ_VARIANT_SCALAR;
-    if (p->grouped && exact && p->dense && p->group == TV_GROUP)
+    if (p->grouped && exact && p->dense && p->group == TV_GROUP_SIZE)
         return panel ? CMDQ_VARIANT_PANEL_GROUPS : CMDQ_VARIANT_VECTORS;
     if (p->grouped)
         return CMDQ_VARIANT_GROUPS;
@@ -42,33 +42,36 @@ bool cmdq_writes_final_output(const cmdq_matmul *p)
 /* ---- Packed activations ---- */
 
 /* Sums of one row that is packed for CMDQ_VARIANT_VECTORS. */
-static uint64_t vector_sums(uint64_t k) { return tv_groups_packed_bytes(k) / TV_GROUP; }
+static uint64_t vector_sums(uint64_t k) { return tv_gemv_grouped_packed_bytes(k) / TV_GROUP_SIZE; }
 
-static uint64_t vectors_packed_bytes(const cmdq_matmul *p) { return p->m * tv_groups_packed_bytes(p->k); }
+static uint64_t vectors_packed_bytes(const cmdq_matmul *p) { return p->m * tv_gemv_grouped_packed_bytes(p->k); }
 
 static uint64_t vectors_sums_count(const cmdq_matmul *p) { return p->m * vector_sums(p->k); }
 
 static void pack_vectors(const cmdq_matmul *p, int8_t *packed, int32_t *sums)
 {
     for (uint64_t i = 0; i < p->m; i++)
-        tv_groups_pack(p->a8 + i * p->k, p->k, p->weight_bits, packed + i * tv_groups_packed_bytes(p->k),
-                       sums + i * vector_sums(p->k));
+        tv_gemv_grouped_pack(p->a8 + i * p->k, p->k, p->weight_bits, packed + i * tv_gemv_grouped_packed_bytes(p->k),
+                             sums + i * vector_sums(p->k));
 }
 
-static uint64_t panels_packed_bytes(const cmdq_matmul *p) { return tv_panel_packed_bytes(p->m, p->k); }
+static uint64_t panels_packed_bytes(const cmdq_matmul *p) { return tv_gemm_panel_packed_bytes(p->m, p->k); }
 
-static uint64_t panels_sums_count(const cmdq_matmul *p) { return tv_panel_offsets_count(p->m, p->k, p->k); }
+static uint64_t panels_sums_count(const cmdq_matmul *p) { return tv_gemm_panel_offset_count(p->m, p->k, p->k); }
 
-static uint64_t panel_groups_sums_count(const cmdq_matmul *p) { return tv_panel_offsets_count(p->m, p->k, TV_GROUP); }
+static uint64_t panel_groups_sums_count(const cmdq_matmul *p)
+{
+    return tv_gemm_panel_offset_count(p->m, p->k, TV_GROUP_SIZE);
+}
 
 static void pack_panels(const cmdq_matmul *p, int8_t *packed, int32_t *sums)
 {
-    tv_panel(p->level)->ready(p->a8, p->m, p->k, p->weight_bits, false, packed, sums);
+    tv_gemm_panel(p->level)->pack(p->a8, p->m, p->k, p->weight_bits, false, packed, sums);
 }
 
 static void pack_panel_groups(const cmdq_matmul *p, int8_t *packed, int32_t *sums)
 {
-    tv_panel(p->level)->ready(p->a8, p->m, p->k, p->weight_bits, true, packed, sums);
+    tv_gemm_panel(p->level)->pack(p->a8, p->m, p->k, p->weight_bits, true, packed, sums);
 }
 
 static uint64_t bytes_sums_count(const cmdq_matmul *p) { return p->m; }
@@ -88,7 +91,8 @@ static float *output_at(const cmdq_matmul *p, uint64_t i, uint64_t j) { return p
 /* Scales `count` exact sums of row i from output j on. */
 static void scale_exact(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t count, const int32_t *exact)
 {
-    tv_elements_scale(exact, count, p->scale_ifm, p->scales ? p->scales + j : NULL, p->scale_wgt, output_at(p, i, j));
+    tv_elements_dequantize(exact, count, p->scale_ifm, p->scales ? p->scales + j : NULL, p->scale_wgt,
+                           output_at(p, i, j));
 }
 
 static void scale_sums(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t count)
@@ -103,28 +107,28 @@ static void finish_rows(void *product, uint64_t from, uint64_t to)
 {
     const cmdq_matmul *p = product;
     for (uint64_t i = from; i < to; i++)
-        tv_elements_finish(output_at(p, i, 0), p->n, p->bias, p->addend ? p->addend + i * p->n : NULL, p->scale_ofm,
-                           output_at(p, i, 0));
+        tv_elements_epilogue(output_at(p, i, 0), p->n, p->bias, p->addend ? p->addend + i * p->n : NULL, p->scale_ofm,
+                             output_at(p, i, 0));
 }
 
 /* ---- Panels ---- */
 
-static tv_panel_weights panel_weights(const cmdq_matmul *p)
+static tv_gemm_panel_weights panel_weights(const cmdq_matmul *p)
 {
-    return (tv_panel_weights){p->b8, p->weight_bits, p->k, p->stride};
+    return (tv_gemm_panel_weights){p->b8, p->weight_bits, p->k, p->stride};
 }
 
 /* Tasks are pairs of panels: TV_PANEL_PAIR outputs each. */
 static void multiply_panels(void *product, uint64_t from, uint64_t to)
 {
     const cmdq_matmul *p = product;
-    const tv_panel_weights w = panel_weights(p);
-    int32_t exact[TV_PANEL_INPUTS * TV_PANEL_PAIR];
-    for (uint64_t i = 0; i < p->m; i += TV_PANEL_INPUTS)
+    const tv_gemm_panel_weights w = panel_weights(p);
+    int32_t exact[TV_PANEL_M_MAX * TV_PANEL_PAIR];
+    for (uint64_t i = 0; i < p->m; i += TV_PANEL_M_MAX)
         for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR) {
-            uint64_t rows = tv_min_u64(p->m - i, TV_PANEL_INPUTS), count = tv_min_u64(p->n - j, TV_PANEL_PAIR);
-            tv_panel(p->level)->exact(&w, j, count, p->packed + tv_panel_packed_bytes(i, p->k), p->packed_sums + i,
-                                      rows, exact);
+            uint64_t rows = tv_min_u64(p->m - i, TV_PANEL_M_MAX), count = tv_min_u64(p->n - j, TV_PANEL_PAIR);
+            tv_gemm_panel(p->level)->multiply(&w, j, count, p->packed + tv_gemm_panel_packed_bytes(i, p->k),
+                                              p->packed_sums + i, rows, exact);
             for (uint64_t r = 0; r < rows; r++)
                 scale_exact(p, i + r, j, count, exact + r * TV_PANEL_PAIR);
         }
@@ -133,12 +137,12 @@ static void multiply_panels(void *product, uint64_t from, uint64_t to)
 static void multiply_panel_groups(void *product, uint64_t from, uint64_t to)
 {
     const cmdq_matmul *p = product;
-    const tv_panel_weights w = panel_weights(p);
-    for (uint64_t i = 0; i < p->m; i += TV_PANEL_GROUPED)
+    const tv_gemm_panel_weights w = panel_weights(p);
+    for (uint64_t i = 0; i < p->m; i += TV_PANEL_GROUPED_M_MAX)
         for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR)
-            tv_panel(p->level)->groups(
-                &w, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), p->packed + tv_panel_packed_bytes(i, p->k),
-                p->packed_sums + i * (p->k / TV_GROUP), tv_min_u64(p->m - i, TV_PANEL_GROUPED), p->scales,
+            tv_gemm_panel(p->level)->multiply_grouped(
+                &w, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), p->packed + tv_gemm_panel_packed_bytes(i, p->k),
+                p->packed_sums + i * (p->k / TV_GROUP_SIZE), tv_min_u64(p->m - i, TV_PANEL_GROUPED_M_MAX), p->scales,
                 p->scale_stride, p->scale_ifm,
                 cmdq_writes_final_output(p) && p->addend ? p->addend + i * p->n + j : NULL, output_at(p, i, j), p->n);
 }
@@ -153,10 +157,10 @@ static void multiply_vectors(void *product, uint64_t from, uint64_t to)
     uint64_t row_bytes = p->k * p->weight_bits / 8;
     for (uint64_t j = from; j < to; j += VECTOR_BLOCK)
         for (uint64_t i = 0; i < p->m; i++)
-            tv_groups(p->level, p->weight_bits)(
+            tv_gemv_grouped(p->level, p->weight_bits)(
                 (const uint8_t *)p->b8 + j * row_bytes, p->k, tv_min_u64(to - j, VECTOR_BLOCK),
-                p->packed + i * tv_groups_packed_bytes(p->k), p->packed_sums + i * vector_sums(p->k), p->scale_ifm,
-                p->scales + j * (p->k / TV_GROUP), output_at(p, i, j));
+                p->packed + i * tv_gemv_grouped_packed_bytes(p->k), p->packed_sums + i * vector_sums(p->k),
+                p->scale_ifm, p->scales + j * (p->k / TV_GROUP_SIZE), output_at(p, i, j));
 }
 
 /* INT8 by INT8 in tiles of OUTPUT_BLOCK weight rows by ROW_BLOCK activation rows. */
@@ -167,8 +171,8 @@ static void multiply_bytes(void *product, uint64_t from, uint64_t to)
     for (uint64_t j = from; j < to; j += OUTPUT_BLOCK)
         for (uint64_t i = 0; i < p->m; i += ROW_BLOCK) {
             uint64_t rows = tv_min_u64(p->m - i, ROW_BLOCK), count = tv_min_u64(to - j, OUTPUT_BLOCK);
-            tv_s8s8(p->level)((const int8_t *)p->b8 + j * p->k, p->k, count, p->a8 + i * p->k, p->packed_sums + i, rows,
-                              exact);
+            tv_gemm_s8s8(p->level)((const int8_t *)p->b8 + j * p->k, p->k, count, p->a8 + i * p->k, p->packed_sums + i,
+                                   rows, exact);
             for (uint64_t r = 0; r < rows; r++) {
                 for (uint64_t u = 0; u < count; u++)
                     row[u] = exact[u * rows + r];

@@ -4,9 +4,9 @@
 #ifndef TV_MACHINE_CMDQ_MATMUL_H
 #define TV_MACHINE_CMDQ_MATMUL_H
 
-#include "kernels/groups.h"
-#include "kernels/matrix.h"
-#include "kernels/panel.h"
+#include "kernels/gemm.h"
+#include "kernels/gemm_panel.h"
+#include "kernels/gemv_grouped.h"
 #include "sim/pool.h"
 
 /* How a product is computed. All variants give the same bits. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tiles as arrays: packing, unpacking, scratch memory. */
 #include "kernels/elements.h"
-#include "kernels/matrix.h"
+#include "kernels/gemm.h"
 #include "machine/cmdq/exec.h"
 #include "num/float.h"
 #include "num/int.h"
@@ -65,6 +65,6 @@ const float *cmdq_tile_f32(cmdq_exec *x, const cmdq_tile *tile, uint64_t count, 
     if (out)
         cmdq_unpack_f32(bytes, tile->qbits, count, out);
     if (out && scale != 1)
-        tv_elements_multiply(out, count, scale);
+        tv_elements_mul_scalar(out, count, scale);
     return out;
 }

@@ -20,9 +20,9 @@ static void normalize_row(const cmdq_exec *x, const cmdq_row *row)
 {
     float mean_square = tv_dot_f32(row->y, row->y, row->n) / (float)row->n;
     float scale = tv_func_f32(TV_FUNC_RSQRT, mean_square + cmdq_exec_real(x, CMDQ_F_eps));
-    tv_elements_multiply(row->y, row->n, scale);
+    tv_elements_mul_scalar(row->y, row->n, scale);
     if (row->gamma)
-        tv_elements_product(row->y, row->gamma, row->n, row->y);
+        tv_elements_mul(row->y, row->gamma, row->n, row->y);
     if (row->beta)
         tv_elements_add(row->y, row->beta, row->n, row->y);
 }
@@ -47,9 +47,9 @@ void cmdq_compute_softmax(const cmdq_exec *x, const cmdq_row *row)
     bool partial = cmdq_has_field(x->queue, x->entry, CMDQ_F_valid_length);
     uint64_t valid = partial ? cmdq_exec_integer(x, CMDQ_F_valid_length) : row->n;
     float max = tv_elements_max(row->x, valid);
-    tv_elements_shift(row->x, valid, max, cmdq_exec_real(x, CMDQ_F_temperature), row->y);
+    tv_elements_sub_div(row->x, valid, max, cmdq_exec_real(x, CMDQ_F_temperature), row->y);
     tv_func_f32_row(TV_FUNC_EXP, row->y, valid, row->y);
-    tv_elements_divide(row->y, valid, tv_sum_f32(row->y, valid));
+    tv_elements_div_scalar(row->y, valid, tv_sum_f32(row->y, valid));
     for (uint64_t i = valid; i < row->n; i++)
         row->y[i] = 0;
 }
@@ -83,7 +83,7 @@ void cmdq_compute_add(const cmdq_exec *x, const cmdq_row *row)
 void cmdq_compute_mul(const cmdq_exec *x, const cmdq_row *row)
 {
     (void)x;
-    tv_elements_product(row->x, row->second, row->n, row->y);
+    tv_elements_mul(row->x, row->second, row->n, row->y);
 }
 
 void cmdq_compute_cast(const cmdq_exec *x, const cmdq_row *row)
@@ -142,7 +142,7 @@ typedef struct row_tasks {
 static void pack_output(const row_tasks *t, float *y, uint64_t count, uint8_t *out)
 {
     if (t->scale_out != 1)
-        tv_elements_divide(y, count, t->scale_out);
+        tv_elements_div_scalar(y, count, t->scale_out);
     cmdq_pack(y, t->qbits, count, out);
 }
 

@@ -54,8 +54,8 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->config = config;
     m->mode = mode;
     m->level = tv_cpu();
-    m->multiply = tv_s4s8(m->level);
-    m->multiply_rows = tv_scaled_rows(m->level);
+    m->multiply = tv_gemm_s4s8(m->level);
+    m->multiply_rows = tv_gemv_scaled(m->level);
     pccx_control_init(&m->control, config);
     tv_status status = tv_codec_new_for(&tv_isa_pccx, sink, &m->codec);
     pccx_timing_init(&m->timing, config);

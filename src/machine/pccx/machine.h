@@ -9,9 +9,9 @@
 
 #include "base/buf.h"
 #include "isa/pccx/pccx.h"
-#include "kernels/matrix.h"
-#include "kernels/panel.h"
-#include "kernels/rows.h"
+#include "kernels/gemm.h"
+#include "kernels/gemm_panel.h"
+#include "kernels/gemv_scaled.h"
 #include "machine/pccx/timing.h"
 #include "machine/target.h"
 #include "sim/fault.h"
@@ -88,8 +88,8 @@ typedef struct pccx_machine {
     pccx_fifo fifos[PCCX_FIFOS];
     uint16_t e_max;
     tv_cpu_level level; /* of the host, for kernels */
-    tv_s4s8_fn *multiply;
-    tv_scaled_rows_fn *multiply_rows; /* of one vector */
+    tv_gemm_s4s8_fn *multiply;
+    tv_gemv_scaled_fn *multiply_rows; /* of one vector */
     tv_pool *pool;                    /* NULL: one thread */
     tv_buf scratch;                   /* an instruction's results before they are written */
 

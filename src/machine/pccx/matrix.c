@@ -106,18 +106,18 @@ enum {
 };
 
 typedef struct matrix_memory {
-    const tv_panel_set *panel; /* NULL: few activation rows, or the host has no such kernels */
-    size_t beats;              /* of a row of k elements */
-    uint16_t *x;               /* [k] one activation row … */
-    float *wide;               /* [k] … and as binary32 */
-    int8_t *q;                 /* [k in whole beats] quantized, of one row; for panels of all rows */
-    int8_t *packed;            /* all rows as tv_s4s8_pack or the panel's packing leaves them */
-    size_t stride;             /* bytes between rows of `packed` */
-    float *row_scale, *scale;  /* [m], [n] */
-    int32_t *sum;              /* [m] of each row of q; for panels its offsets */
-    int32_t *acc;              /* [WEIGHT_BLOCK][m] exact sums; not for panels */
-    uint8_t *row;              /* one weight row */
-    uint16_t *y;               /* [m][n] results */
+    const tv_gemm_panel_set *panel; /* NULL: few activation rows, or the host has no such kernels */
+    size_t beats;                   /* of a row of k elements */
+    uint16_t *x;                    /* [k] one activation row … */
+    float *wide;                    /* [k] … and as binary32 */
+    int8_t *q;                      /* [k in whole beats] quantized, of one row; for panels of all rows */
+    int8_t *packed;                 /* all rows as tv_gemm_s4s8_pack or the panel's packing leaves them */
+    size_t stride;                  /* bytes between rows of `packed` */
+    float *row_scale, *scale;       /* [m], [n] */
+    int32_t *sum;                   /* [m] of each row of q; for panels its offsets */
+    int32_t *acc;                   /* [WEIGHT_BLOCK][m] exact sums; not for panels */
+    uint8_t *row;                   /* one weight row */
+    uint16_t *y;                    /* [m][n] results */
 } matrix_memory;
 
 static void *carve(uint8_t **p, size_t bytes)
@@ -131,11 +131,11 @@ static bool alloc_matrix(pccx_machine *m, const pccx_op *op, matrix_memory *mem)
 {
     mem->beats = tv_ceil_div(op->k, TV_S4_BEAT);
     size_t rows = op->m, outputs = rows * op->n, padded = mem->beats * TV_S4_BEAT;
-    mem->panel = rows >= PANEL_MIN_ROWS ? tv_panel(m->level) : NULL;
-    mem->stride = tv_s4s8_packed_bytes(mem->beats);
+    mem->panel = rows >= PANEL_MIN_ROWS ? tv_gemm_panel(m->level) : NULL;
+    mem->stride = tv_gemm_s4s8_packed_bytes(mem->beats);
     size_t q = mem->panel ? rows * padded : padded,
-           packed = mem->panel ? tv_panel_packed_bytes(rows, padded) : rows * mem->stride;
-    size_t sums = mem->panel ? tv_panel_offsets_count(rows, padded, padded) : rows,
+           packed = mem->panel ? tv_gemm_panel_packed_bytes(rows, padded) : rows * mem->stride;
+    size_t sums = mem->panel ? tv_gemm_panel_offset_count(rows, padded, padded) : rows,
            acc = mem->panel ? 0 : rows * WEIGHT_BLOCK;
     uint8_t *p = pccx_scratch(m, q + packed + 4 * (sums + acc + rows + op->n) + 6 * (size_t)op->k + padded / 2 +
                                      2 * outputs + 10 * 64);
@@ -198,10 +198,10 @@ static bool load_activations(pccx_machine *m, const pccx_op *op, matrix_memory *
         tv_bf16_widen(mem->x, op->k, mem->wide);
         tv_quantize_s8(mem->wide, op->k, mem->row_scale[r], -127, 127, q);
         if (!mem->panel)
-            tv_s4s8_pack(q, mem->beats, mem->packed + r * mem->stride, &mem->sum[r]);
+            tv_gemm_s4s8_pack(q, mem->beats, mem->packed + r * mem->stride, &mem->sum[r]);
     }
     if (mem->panel)
-        mem->panel->ready(mem->q, op->m, padded, 4, false, mem->packed, mem->sum);
+        mem->panel->pack(mem->q, op->m, padded, 4, false, mem->packed, mem->sum);
     return true;
 }
 
@@ -241,7 +241,7 @@ static uint16_t find_max_stored(const uint8_t *y, size_t n)
 typedef struct product {
     const pccx_op *op;
     const matrix_memory *mem;
-    tv_s4s8_fn *multiply;
+    tv_gemm_s4s8_fn *multiply;
     const uint8_t *weights;
     size_t rows;
     uint32_t first;
@@ -273,12 +273,13 @@ static void multiply_panels(void *user, uint64_t from, uint64_t to)
 {
     const product *p = user;
     const matrix_memory *mem = p->mem;
-    const tv_panel_weights w = {p->weights, 4, mem->beats * TV_S4_BEAT, mem->beats * BEAT_BYTES};
-    int32_t exact[TV_PANEL_INPUTS * TV_PANEL_PAIR];
-    for (uint32_t i = 0; i < p->op->m; i += TV_PANEL_INPUTS)
+    const tv_gemm_panel_weights w = {p->weights, 4, mem->beats * TV_S4_BEAT, mem->beats * BEAT_BYTES};
+    int32_t exact[TV_PANEL_M_MAX * TV_PANEL_PAIR];
+    for (uint32_t i = 0; i < p->op->m; i += TV_PANEL_M_MAX)
         for (size_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->rows, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR) {
-            size_t inputs = tv_min_u64(p->op->m - i, TV_PANEL_INPUTS), count = tv_min_u64(p->rows - j, TV_PANEL_PAIR);
-            mem->panel->exact(&w, j, count, mem->packed + tv_panel_packed_bytes(i, w.k), mem->sum + i, inputs, exact);
+            size_t inputs = tv_min_u64(p->op->m - i, TV_PANEL_M_MAX), count = tv_min_u64(p->rows - j, TV_PANEL_PAIR);
+            mem->panel->multiply(&w, j, count, mem->packed + tv_gemm_panel_packed_bytes(i, w.k), mem->sum + i, inputs,
+                                 exact);
             for (size_t r = 0; r < inputs; r++)
                 scale_outputs(p, i + (uint32_t)r, exact + r * TV_PANEL_PAIR, 1, j, count);
         }
@@ -322,15 +323,15 @@ static void store_outputs(pccx_machine *m, const pccx_op *op, const matrix_memor
 /* ---- One vector, L2 to L2, whose weights are contiguous ---- */
 
 typedef struct vector_product {
-    tv_scaled_rows_fn *multiply;
-    const tv_rows *all;
+    tv_gemv_scaled_fn *multiply;
+    const tv_gemv_scaled_args *all;
 } vector_product;
 
 /* Task: blocks `from` to `to` of VECTOR_BLOCK weight rows. */
 static void multiply_vector_blocks(void *user, uint64_t from, uint64_t to)
 {
     const vector_product *p = user;
-    tv_rows rows = *p->all;
+    tv_gemv_scaled_args rows = *p->all;
     uint64_t first = from * VECTOR_BLOCK, end = tv_min_u64(to * VECTOR_BLOCK, rows.rows);
     rows.weights += first * rows.beats * BEAT_BYTES;
     rows.scales = rows.scales ? rows.scales + 2 * first : NULL;
@@ -344,13 +345,13 @@ static void multiply_vector_blocks(void *user, uint64_t from, uint64_t to)
 static bool multiply_vector(pccx_machine *m, const pccx_op *op, const matrix_memory *mem)
 {
     stream_reader stream = open_stream(m, op);
-    tv_rows rows = {.beats = mem->beats,
-                    .rows = op->n,
-                    .ready = mem->packed,
-                    .sum = mem->sum[0],
-                    .vector_scale = mem->row_scale[0],
-                    .add = op->accumulate,
-                    .out = pccx_l2_at(m, op->dst)};
+    tv_gemv_scaled_args rows = {.beats = mem->beats,
+                                .rows = op->n,
+                                .ready = mem->packed,
+                                .sum = mem->sum[0],
+                                .vector_scale = mem->row_scale[0],
+                                .add = op->accumulate,
+                                .out = pccx_l2_at(m, op->dst)};
     if (pccx_MATRIX_w_scale(op->word)) {
         rows.scales = read_contiguous(&stream, tv_ceil_div(op->n, PCCX_LANES) * PCCX_WORD_BYTES);
         if (!rows.scales)

@@ -27,17 +27,17 @@ TARGET TV_INLINE int32x4_t add_nibble_products(int32x4_t sum, int8x16_t low, int
     return add_products(add_products(sum, low, even), high, odd);
 }
 
-#include "kernels/arm64/matrix.h"
+#include "kernels/arm64/gemm_loops.h"
 
-TARGET void tv_s4s8_dotprod(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
-                            const int32_t *sums, size_t m, int32_t *out)
+TARGET void tv_gemm_s4s8_dotprod(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
+                                 const int32_t *sums, size_t m, int32_t *out)
 {
     (void)sums;
     nibbles(weights, beats, rows, ready, stride, m, out);
 }
 
-TARGET void tv_s8s8_dotprod(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
-                            int32_t *out)
+TARGET void tv_gemm_s8s8_dotprod(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
+                                 int32_t *out)
 {
     (void)sums;
     bytes(w, n, rows, a, m, out);
@@ -49,21 +49,21 @@ TARGET void tv_dots_s8_dotprod(const int8_t *a, size_t a_step, const int8_t *w, 
     dots(a, a_step, w, w_step, n, count, out);
 }
 
-TARGET void tv_groups_s4_dotprod(const void *weights, size_t k, size_t rows, const int8_t *ready,
-                                 const int32_t *offsets, float factor, const float *scales, float *out)
+TARGET void tv_gemv_grouped_s4_dotprod(const void *weights, size_t k, size_t rows, const int8_t *ready,
+                                       const int32_t *offsets, float factor, const float *scales, float *out)
 {
     (void)offsets;
     grouped(4, weights, k, rows, ready, factor, scales, out);
 }
 
-TARGET void tv_groups_s8_dotprod(const void *weights, size_t k, size_t rows, const int8_t *ready,
-                                 const int32_t *offsets, float factor, const float *scales, float *out)
+TARGET void tv_gemv_grouped_s8_dotprod(const void *weights, size_t k, size_t rows, const int8_t *ready,
+                                       const int32_t *offsets, float factor, const float *scales, float *out)
 {
     (void)offsets;
     grouped(8, weights, k, rows, ready, factor, scales, out);
 }
 
-void tv_scaled_rows_dotprod(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8_dotprod, r); }
+void tv_gemv_scaled_dotprod(const tv_gemv_scaled_args *r) { tv_gemv_scaled_with(tv_gemm_s4s8_dotprod, r); }
 
 /* ---- Outer products ---- */
 

@@ -14,7 +14,7 @@ enum {
     NIBBLE = 15,
     FLIP_NIBBLES = 0x88,
     TOGETHER = TV_GROUPS_PER_VECTOR,
-    SPAN = TOGETHER * TV_GROUP
+    SPAN = TOGETHER * TV_GROUP_SIZE
 };
 
 #define TARGET_AVX2 __attribute__((target("avx2")))
@@ -87,10 +87,11 @@ TARGET_AVX2 TV_INLINE __m256 row_avx2(unsigned bits, const uint8_t *w, size_t k,
             memcpy(tail, from, (k - at) * bits / 8);
             from = tail;
         }
-        __m256i sums = bits == 4 ? _mm256_sub_epi32(eight_s4_avx2(from, ready + at), load256(offsets + at / TV_GROUP))
-                                 : eight_s8_avx2((const int8_t *)from, ready + at);
+        __m256i sums = bits == 4
+                           ? _mm256_sub_epi32(eight_s4_avx2(from, ready + at), load256(offsets + at / TV_GROUP_SIZE))
+                           : eight_s8_avx2((const int8_t *)from, ready + at);
         __m256 scaled = _mm256_mul_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), factor),
-                                      load_scales(scales + at / TV_GROUP, (k - at) / TV_GROUP));
+                                      load_scales(scales + at / TV_GROUP_SIZE, (k - at) / TV_GROUP_SIZE));
         p = _mm256_add_ps(p, scaled);
     }
     return p;
@@ -106,21 +107,21 @@ TARGET_AVX2 TV_INLINE void rows_avx2(unsigned bits, const uint8_t *w, size_t k, 
         __m256 p[8];
         for (size_t i = 0; i < 8; i++)
             p[i] = i < count ? row_avx2(bits, w + (r + i) * k * bits / 8, k, ready, offsets, times,
-                                        scales + (r + i) * (k / TV_GROUP))
+                                        scales + (r + i) * (k / TV_GROUP_SIZE))
                              : _mm256_setzero_ps();
         _mm256_storeu_ps(all, tv_sums_avx2(p));
         memcpy(out + r, all, count * sizeof *out);
     }
 }
 
-TARGET_AVX2 void tv_groups_s4_avx2(const void *weights, size_t k, size_t rows, const int8_t *ready,
-                                   const int32_t *offsets, float factor, const float *scales, float *out)
+TARGET_AVX2 void tv_gemv_grouped_s4_avx2(const void *weights, size_t k, size_t rows, const int8_t *ready,
+                                         const int32_t *offsets, float factor, const float *scales, float *out)
 {
     rows_avx2(4, weights, k, rows, ready, offsets, factor, scales, out);
 }
 
-TARGET_AVX2 void tv_groups_s8_avx2(const void *weights, size_t k, size_t rows, const int8_t *ready,
-                                   const int32_t *offsets, float factor, const float *scales, float *out)
+TARGET_AVX2 void tv_gemv_grouped_s8_avx2(const void *weights, size_t k, size_t rows, const int8_t *ready,
+                                         const int32_t *offsets, float factor, const float *scales, float *out)
 {
     rows_avx2(8, weights, k, rows, ready, offsets, factor, scales, out);
 }
@@ -193,12 +194,13 @@ TARGET_AVX512 TV_INLINE __m256 row_avx512(unsigned bits, const uint8_t *w, size_
     __m256 p = _mm256_setzero_ps();
     size_t at = 0;
     for (; at + SPAN <= k; at += SPAN)
-        p = _mm256_add_ps(p, scaled_avx512(bits, w + at * bits / 8, SPAN, ready + at, offsets + at / TV_GROUP, factor,
-                                           _mm256_loadu_ps(scales + at / TV_GROUP)));
+        p = _mm256_add_ps(p, scaled_avx512(bits, w + at * bits / 8, SPAN, ready + at, offsets + at / TV_GROUP_SIZE,
+                                           factor, _mm256_loadu_ps(scales + at / TV_GROUP_SIZE)));
     if (at < k) {
-        __m256 rest = _mm256_maskz_loadu_ps((__mmask8)((1u << (k - at) / TV_GROUP) - 1), scales + at / TV_GROUP);
+        __m256 rest =
+            _mm256_maskz_loadu_ps((__mmask8)((1u << (k - at) / TV_GROUP_SIZE) - 1), scales + at / TV_GROUP_SIZE);
         p = _mm256_add_ps(
-            p, scaled_avx512(bits, w + at * bits / 8, k - at, ready + at, offsets + at / TV_GROUP, factor, rest));
+            p, scaled_avx512(bits, w + at * bits / 8, k - at, ready + at, offsets + at / TV_GROUP_SIZE, factor, rest));
     }
     return p;
 }
@@ -212,20 +214,20 @@ TARGET_AVX512 TV_INLINE void rows_avx512(unsigned bits, const uint8_t *w, size_t
         __m256 p[8];
         for (size_t i = 0; i < 8; i++)
             p[i] = i < count ? row_avx512(bits, w + (r + i) * k * bits / 8, k, ready, offsets, times,
-                                          scales + (r + i) * (k / TV_GROUP))
+                                          scales + (r + i) * (k / TV_GROUP_SIZE))
                              : _mm256_setzero_ps();
         _mm256_mask_storeu_ps(out + r, (__mmask8)((1u << count) - 1), tv_sums_avx2(p));
     }
 }
 
-TARGET_AVX512 void tv_groups_s4_avx512(const void *weights, size_t k, size_t rows, const int8_t *ready,
-                                       const int32_t *offsets, float factor, const float *scales, float *out)
+TARGET_AVX512 void tv_gemv_grouped_s4_avx512(const void *weights, size_t k, size_t rows, const int8_t *ready,
+                                             const int32_t *offsets, float factor, const float *scales, float *out)
 {
     rows_avx512(4, weights, k, rows, ready, offsets, factor, scales, out);
 }
 
-TARGET_AVX512 void tv_groups_s8_avx512(const void *weights, size_t k, size_t rows, const int8_t *ready,
-                                       const int32_t *offsets, float factor, const float *scales, float *out)
+TARGET_AVX512 void tv_gemv_grouped_s8_avx512(const void *weights, size_t k, size_t rows, const int8_t *ready,
+                                             const int32_t *offsets, float factor, const float *scales, float *out)
 {
     rows_avx512(8, weights, k, rows, ready, offsets, factor, scales, out);
 }

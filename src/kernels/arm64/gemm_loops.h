@@ -4,16 +4,16 @@
  *   add_products(sum, a, b)
  *   add_nibble_products(sum, low, high, even, odd): low by even, and high by odd; low and high are within -8 to 7
  * Bytes are multiplied with their signs, so that no sum of activations is taken off. */
-#ifndef TV_KERNELS_ARM64_MATRIX_H
-#define TV_KERNELS_ARM64_MATRIX_H
+#ifndef TV_KERNELS_ARM64_GEMM_LOOPS_H
+#define TV_KERNELS_ARM64_GEMM_LOOPS_H
 
 #include <arm_neon.h>
 
 #include "kernels/clones.h"
 #include "kernels/dot.h"
-#include "kernels/groups.h"
-#include "kernels/matrix.h"
-#include "kernels/rows.h"
+#include "kernels/gemm.h"
+#include "kernels/gemv_grouped.h"
+#include "kernels/gemv_scaled.h"
 
 enum { HALF = TV_S4_BLOCK / 2, TILE = 4, VECTOR = 16 };
 
@@ -117,12 +117,13 @@ TARGET TV_INLINE void dots(const int8_t *a, size_t a_step, const int8_t *w, size
 TARGET TV_INLINE int32x4_t group_products(unsigned bits, const uint8_t *w, const int8_t *ready, size_t g)
 {
     if (bits == 4) {
-        const int8_t *x = ready + g * TV_GROUP / TV_S4_BLOCK * TV_S4_BLOCK + g % (TV_S4_BLOCK / TV_GROUP) * VECTOR;
+        const int8_t *x =
+            ready + g * TV_GROUP_SIZE / TV_S4_BLOCK * TV_S4_BLOCK + g % (TV_S4_BLOCK / TV_GROUP_SIZE) * VECTOR;
         int8x16_t both = vreinterpretq_s8_u8(vld1q_u8(w + g * VECTOR));
         return add_nibble_products(vdupq_n_s32(0), vshrq_n_s8(vshlq_n_s8(both, 4), 4), vshrq_n_s8(both, 4), vld1q_s8(x),
                                    vld1q_s8(x + HALF));
     }
-    const int8_t *x = ready + g * TV_GROUP, *y = (const int8_t *)w + g * TV_GROUP;
+    const int8_t *x = ready + g * TV_GROUP_SIZE, *y = (const int8_t *)w + g * TV_GROUP_SIZE;
     return add_products(add_products(vdupq_n_s32(0), vld1q_s8(x), vld1q_s8(y)), vld1q_s8(x + VECTOR),
                         vld1q_s8(y + VECTOR));
 }
@@ -140,7 +141,7 @@ TARGET TV_INLINE void grouped(unsigned bits, const void *weights, size_t k, size
                               float factor, const float *scales, float *out)
 {
     const uint8_t *w = weights;
-    size_t groups = k / TV_GROUP;
+    size_t groups = k / TV_GROUP_SIZE;
     for (size_t r = 0; r < rows; r++, w += k * bits / 8, scales += groups) {
         float32x4_t low = vdupq_n_f32(0), high = low; /* partial sums 0 to 3 and 4 to 7 */
         tv_sum8 sum;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products: the plain versions, and those in vectors that a compiler maps to whatever the host has. A vector of
  * 8 floats holds the eight partial sums of the canonical order, so that vectors change no bit. */
-#include "kernels/matrix.h"
+#include "kernels/gemm.h"
 
 #include "kernels/clones.h"
 #include "kernels/dot.h"
@@ -11,12 +11,12 @@
 typedef int8_t s8x32 __attribute__((vector_size(32), aligned(1), may_alias));
 typedef int8_t s8x16 __attribute__((vector_size(16), aligned(1), may_alias));
 
-TV_CLONES void tv_s4s8_pack(const int8_t *q, size_t beats, int8_t *ready, int32_t *sum)
+TV_CLONES void tv_gemm_s4s8_pack(const int8_t *q, size_t beats, int8_t *ready, int32_t *sum)
 {
     enum { HALF = TV_S4_BLOCK / 2, OF_BLOCK = TV_S4_BLOCK / TV_S4_BEAT };
     int32_t total = 0;
     if (beats % OF_BLOCK)
-        memset(ready + tv_s4s8_packed_bytes(beats) - TV_S4_BLOCK, 0, TV_S4_BLOCK);
+        memset(ready + tv_gemm_s4s8_packed_bytes(beats) - TV_S4_BLOCK, 0, TV_S4_BLOCK);
     for (size_t b = 0; b < beats; b++) {
         int8_t *to = ready + b / OF_BLOCK * TV_S4_BLOCK + b % OF_BLOCK * (TV_S4_BEAT / 2);
         s8x32 all;
@@ -32,8 +32,8 @@ TV_CLONES void tv_s4s8_pack(const int8_t *q, size_t beats, int8_t *ready, int32_
 }
 
 /* Weights as they are meant: -8 to 7. */
-void tv_s4s8_scalar(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
-                    const int32_t *sums, size_t m, int32_t *out)
+void tv_gemm_s4s8_scalar(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
+                         const int32_t *sums, size_t m, int32_t *out)
 {
     enum { HALF = TV_S4_BLOCK / 2 };
     size_t bytes = beats * TV_S4_BEAT / 2;
@@ -69,8 +69,8 @@ TV_CLONES int32_t tv_sum_s8(const int8_t *x, size_t n)
     return sum;
 }
 
-void tv_s8s8_scalar(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
-                    int32_t *out)
+void tv_gemm_s8s8_scalar(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
+                         int32_t *out)
 {
     (void)sums;
     for (size_t r = 0; r < rows; r++)

@@ -89,7 +89,7 @@ TARGET TV_INLINE void turn_rows(const void *rows, size_t stride, size_t count, s
 
 /* Bytes `from` to from + length of `count` rows from row `row` on. What stands behind the length in the last words does
  * not matter, as activations are zeros there. */
-TARGET static void pack_pair(const tv_panel_weights *w, size_t row, size_t count, size_t from, size_t length,
+TARGET static void pack_pair(const tv_gemm_panel_weights *w, size_t row, size_t count, size_t from, size_t length,
                              uint8_t panels[2][ROWS * BLOCK])
 {
     const __m512i flip = _mm512_set1_epi8((char)(w->bits == 4 ? FLIP_NIBBLES : FLIP));
@@ -167,8 +167,8 @@ TARGET static void make_ready(const int8_t *a, size_t m, size_t k, unsigned bits
                               int32_t *offsets)
 {
     for (size_t i = 0; i < m; i += TILE)
-        ready_tile(a + i * k, m - i < TILE ? m - i : TILE, k, bits, grouped, ready + tv_panel_packed_bytes(i, k),
-                   offsets + tv_panel_offsets_count(i, k, grouped ? GROUP : k));
+        ready_tile(a + i * k, m - i < TILE ? m - i : TILE, k, bits, grouped, ready + tv_gemm_panel_packed_bytes(i, k),
+                   offsets + tv_gemm_panel_offset_count(i, k, grouped ? GROUP : k));
 }
 
 /* ---- Products ---- */
@@ -224,12 +224,12 @@ TARGET TV_INLINE void multiply_pair(unsigned bits, uint8_t panels[2][ROWS * BLOC
             multiply(bits, panels[half], length, ready, out + half * ROWS);
 }
 
-TARGET static void exact(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready,
+TARGET static void exact(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *ready,
                          const int32_t *offsets, size_t m, int32_t *out)
 {
     _Alignas(64) uint8_t panels[2][ROWS * BLOCK];
-    int32_t tile[TV_PANEL_INPUTS * PAIR];
-    size_t bytes = w->k * w->bits / 8, tiles = tv_ceil_div(m, TILE), step = tv_panel_packed_bytes(TILE, w->k);
+    int32_t tile[TV_PANEL_M_MAX * PAIR];
+    size_t bytes = w->k * w->bits / 8, tiles = tv_ceil_div(m, TILE), step = tv_gemm_panel_packed_bytes(TILE, w->k);
     for (size_t i = 0; i < tiles * TILE; i++)
         for (size_t r = 0; r < PAIR; r += ROWS)
             _mm512_storeu_si512(tile + i * PAIR + r, _mm512_set1_epi32(offsets[i]));
@@ -339,7 +339,7 @@ TARGET static void put_totals(const partial_sums *p, size_t used, size_t count, 
     }
 }
 
-enum { TILES = TV_PANEL_GROUPED / TILE };
+enum { TILES = TV_PANEL_GROUPED_M_MAX / TILE };
 
 typedef struct pair_of_panels {
     _Alignas(64) uint8_t panels[2][ROWS * BLOCK];
@@ -356,7 +356,7 @@ static inline void ask_for(const void *rows, size_t from, size_t stride, size_t 
             __builtin_prefetch(row_at(rows, 1, r * stride + from + at));
 }
 
-TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, const int8_t *ready,
+TARGET static void groups(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *ready,
                           const int32_t *offsets, size_t m, const float *scales, size_t scale_step, float factor,
                           const float *old, float *out, size_t step)
 {
@@ -374,7 +374,7 @@ TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, 
             size_t tile = q / 2, half = q % 2, i = tile * TILE;
             partial_sums *p = all > most ? &pair.sums[tile][half] : pair.sums[0];
             const block_groups b = {pair.panels[half],
-                                    ready + tv_panel_packed_bytes(i, w->k) + begin * GROUP * TILE,
+                                    ready + tv_gemm_panel_packed_bytes(i, w->k) + begin * GROUP * TILE,
                                     offsets + i * all + begin * TILE,
                                     pair.scales + half * ROWS,
                                     begin,
@@ -393,7 +393,7 @@ TARGET static void groups(const tv_panel_weights *w, size_t from, size_t count, 
     }
 }
 
-const tv_panel_set tv_panel_avx512 = {make_ready, exact, groups};
+const tv_gemm_panel_set tv_gemm_panel_avx512 = {make_ready, exact, groups};
 #else
 typedef int tv_no_panel_x86; /* ISO C wants a declaration */
 #endif

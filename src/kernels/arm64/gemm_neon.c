@@ -24,16 +24,17 @@ TV_INLINE int32x4_t add_nibble_products(int32x4_t sum, int8x16_t low, int8x16_t 
     return vpadalq_s16(sum, vmlal_high_s8(narrow, high, odd));
 }
 
-#include "kernels/arm64/matrix.h"
+#include "kernels/arm64/gemm_loops.h"
 
-void tv_s4s8_neon(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
-                  const int32_t *sums, size_t m, int32_t *out)
+void tv_gemm_s4s8_neon(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
+                       const int32_t *sums, size_t m, int32_t *out)
 {
     (void)sums;
     nibbles(weights, beats, rows, ready, stride, m, out);
 }
 
-void tv_s8s8_neon(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m, int32_t *out)
+void tv_gemm_s8s8_neon(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
+                       int32_t *out)
 {
     (void)sums;
     bytes(w, n, rows, a, m, out);
@@ -45,21 +46,21 @@ void tv_dots_s8_neon(const int8_t *a, size_t a_step, const int8_t *w, size_t w_s
     dots(a, a_step, w, w_step, n, count, out);
 }
 
-void tv_groups_s4_neon(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
-                       float factor, const float *scales, float *out)
+void tv_gemv_grouped_s4_neon(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
+                             float factor, const float *scales, float *out)
 {
     (void)offsets;
     grouped(4, weights, k, rows, ready, factor, scales, out);
 }
 
-void tv_groups_s8_neon(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
-                       float factor, const float *scales, float *out)
+void tv_gemv_grouped_s8_neon(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
+                             float factor, const float *scales, float *out)
 {
     (void)offsets;
     grouped(8, weights, k, rows, ready, factor, scales, out);
 }
 
-void tv_scaled_rows_neon(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8_neon, r); }
+void tv_gemv_scaled_neon(const tv_gemv_scaled_args *r) { tv_gemv_scaled_with(tv_gemm_s4s8_neon, r); }
 
 /* ---- Binary32 times INT8, in the canonical order ---- */
 

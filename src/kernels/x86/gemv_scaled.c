@@ -13,7 +13,7 @@
 
 enum { ROWS = 16, HALF = TV_S4_BLOCK / 2, FLIP_NIBBLES = 0x88, NIBBLE = 15, BEAT_BYTES = TV_S4_BEAT / 2, AHEAD = 2048 };
 
-void tv_scaled_rows_avx2(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8_avx2, r); }
+void tv_gemv_scaled_avx2(const tv_gemv_scaled_args *r) { tv_gemv_scaled_with(tv_gemm_s4s8_avx2, r); }
 
 /* The activations of even and of odd index as often as rows are in a vector, and what a row's sum begins with, since
  * weights count from -8: in its first lane. */
@@ -21,7 +21,7 @@ typedef struct operand {
     __m512i even, odd, begin;
 } operand;
 
-TARGET_AVX512 TV_INLINE operand make_operand(const tv_rows *r, unsigned beats)
+TARGET_AVX512 TV_INLINE operand make_operand(const tv_gemv_scaled_args *r, unsigned beats)
 {
     operand o;
     const int8_t *even = r->ready, *odd = r->ready + HALF;
@@ -86,7 +86,7 @@ TARGET_AVX512 TV_INLINE __m512i sums_of(const uint8_t *w, unsigned beats, const 
 }
 
 /* The rows of `mask`, from row `at` on, from their sums. */
-TARGET_AVX512 TV_INLINE void finish(const tv_rows *r, size_t at, __mmask16 mask, __m512i sums)
+TARGET_AVX512 TV_INLINE void finish(const tv_gemv_scaled_args *r, size_t at, __mmask16 mask, __m512i sums)
 {
     uint8_t *out = r->out + 2 * at;
     __m512 y = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(r->vector_scale));
@@ -97,7 +97,7 @@ TARGET_AVX512 TV_INLINE void finish(const tv_rows *r, size_t at, __mmask16 mask,
     _mm256_mask_storeu_epi16(out, mask, tv_bf16_from_f32_flushed_x16(y));
 }
 
-TARGET_AVX512 TV_INLINE void short_rows(const tv_rows *r, unsigned beats)
+TARGET_AVX512 TV_INLINE void short_rows(const tv_gemv_scaled_args *r, unsigned beats)
 {
     const operand o = make_operand(r, beats);
     size_t bytes = beats * BEAT_BYTES, at = 0;
@@ -110,7 +110,7 @@ TARGET_AVX512 TV_INLINE void short_rows(const tv_rows *r, unsigned beats)
     }
 }
 
-TARGET_AVX512 void tv_scaled_rows_avx512(const tv_rows *r)
+TARGET_AVX512 void tv_gemv_scaled_avx512(const tv_gemv_scaled_args *r)
 {
     switch (r->beats) {
     case 1:
@@ -123,7 +123,7 @@ TARGET_AVX512 void tv_scaled_rows_avx512(const tv_rows *r)
         short_rows(r, 4);
         break;
     default:
-        tv_scaled_rows_by(tv_s4s8_avx512, r);
+        tv_gemv_scaled_with(tv_gemm_s4s8_avx512, r);
         break;
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choosing a scale: of many, the one with which values rounded to small integers come nearest. */
-#ifndef TV_KERNELS_SCALES_H
-#define TV_KERNELS_SCALES_H
+#ifndef TV_KERNELS_SCALE_SEARCH_H
+#define TV_KERNELS_SCALE_SEARCH_H
 
 #include "kernels/cpu.h"
 

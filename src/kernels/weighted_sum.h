@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of binary32 times a matrix that lies by rows of its sums: what attention makes of cached values. */
-#ifndef TV_KERNELS_MIX_H
-#define TV_KERNELS_MIX_H
+#ifndef TV_KERNELS_WEIGHTED_SUM_H
+#define TV_KERNELS_WEIGHTED_SUM_H
 
 #include "base/base.h"
 

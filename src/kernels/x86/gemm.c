@@ -64,8 +64,8 @@ TARGET_AVX2 TV_INLINE void row_avx2(const uint8_t *w, size_t bytes, const int8_t
         out[i] = total256(sum[i]) - 8 * sums[i];
 }
 
-TARGET_AVX2 void tv_s4s8_avx2(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
-                              const int32_t *sums, size_t m, int32_t *out)
+TARGET_AVX2 void tv_gemm_s4s8_avx2(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready,
+                                   size_t stride, const int32_t *sums, size_t m, int32_t *out)
 {
     size_t bytes = beats * TV_S4_BEAT / 2;
     for (size_t i = 0; i < m; i += TILE)
@@ -119,8 +119,8 @@ TARGET_AVX2 TV_INLINE void bytes_avx2(const int8_t *w, size_t n, const int8_t *a
     }
 }
 
-TARGET_AVX2 void tv_s8s8_avx2(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
-                              int32_t *out)
+TARGET_AVX2 void tv_gemm_s8s8_avx2(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums,
+                                   size_t m, int32_t *out)
 {
     (void)sums;
     for (size_t i = 0; i < m; i += TILE)
@@ -296,8 +296,8 @@ TARGET_AVX512 static void tiles_avx512(const uint8_t *w, size_t bytes, size_t ro
     }
 }
 
-TARGET_AVX512 void tv_s4s8_avx512(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
-                                  const int32_t *sums, size_t m, int32_t *out)
+TARGET_AVX512 void tv_gemm_s4s8_avx512(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready,
+                                       size_t stride, const int32_t *sums, size_t m, int32_t *out)
 {
     size_t bytes = beats * TV_S4_BEAT / 2;
     if (m == 1) {
@@ -343,8 +343,8 @@ TARGET_AVX512 TV_INLINE void bytes_avx512(const int8_t *w, size_t n, unsigned ro
             out[r * out_step + i] = _mm512_reduce_add_epi32(sum[r][i]) - 128 * sums[i];
 }
 
-TARGET_AVX512 void tv_s8s8_avx512(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums,
-                                  size_t m, int32_t *out)
+TARGET_AVX512 void tv_gemm_s8s8_avx512(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums,
+                                       size_t m, int32_t *out)
 {
     size_t r = 0;
     for (; r + TILE <= rows; r += TILE) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inner loops of matrix products: many dot products at once, exact for integers, in the canonical order for
  * binary32 (dot.h). Every version gives the same bits. */
-#ifndef TV_KERNELS_MATRIX_H
-#define TV_KERNELS_MATRIX_H
+#ifndef TV_KERNELS_GEMM_H
+#define TV_KERNELS_GEMM_H
 
 #include "kernels/cpu.h"
 
@@ -12,20 +12,20 @@
  * past the end, so that a vector of low nibbles meets its partners as they lie. */
 enum { TV_S4_BLOCK = 128, TV_S4_BEAT = 32 };
 
-static inline size_t tv_s4s8_packed_bytes(size_t beats)
+static inline size_t tv_gemm_s4s8_packed_bytes(size_t beats)
 {
     return (beats * TV_S4_BEAT + TV_S4_BLOCK - 1) / TV_S4_BLOCK * TV_S4_BLOCK;
 }
 
 /* `q` has beats * 32 elements; *sum becomes their sum. */
-void tv_s4s8_pack(const int8_t *q, size_t beats, int8_t *ready, int32_t *sum);
+void tv_gemm_s4s8_pack(const int8_t *q, size_t beats, int8_t *ready, int32_t *sum);
 
 /* out[r * m + i] = the product of weight row r, `beats` beats of 16 bytes from weights + r * beats * 16 on, with row i
  * of `ready`, `stride` bytes after the row before it, whose sum is sums[i]. At most 2^19 elements a row: sums fit 32
  * bits. */
-typedef void tv_s4s8_fn(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
-                        const int32_t *sums, size_t m, int32_t *out);
-tv_s4s8_fn *tv_s4s8(tv_cpu_level level);
+typedef void tv_gemm_s4s8_fn(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
+                             const int32_t *sums, size_t m, int32_t *out);
+tv_gemm_s4s8_fn *tv_gemm_s4s8(tv_cpu_level level);
 
 /* ---- Several dot products ---- */
 
@@ -36,9 +36,9 @@ tv_dots_s8_fn *tv_dots_s8(tv_cpu_level level);
 
 /* out[r * m + i] = the product of row r of `w`, n bytes each, with row i of `a`, n bytes each, whose sum is sums[i];
  * exact where n is at most 2^16. */
-typedef void tv_s8s8_fn(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
-                        int32_t *out);
-tv_s8s8_fn *tv_s8s8(tv_cpu_level level);
+typedef void tv_gemm_s8s8_fn(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
+                             int32_t *out);
+tv_gemm_s8s8_fn *tv_gemm_s8s8(tv_cpu_level level);
 
 int32_t tv_sum_s8(const int8_t *x, size_t n);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows with scales, from the kernels of their parts. */
-#include "kernels/rows.h"
+#include "kernels/gemv_scaled.h"
 
 #include "kernels/bf16.h"
-#include "kernels/matrix.h"
+#include "kernels/gemm.h"
 #include "kernels/variants.h"
 #include "num/float.h"
 
-void tv_scaled_rows_by(tv_s4s8_fn *multiply, const tv_rows *r)
+void tv_gemv_scaled_with(tv_gemm_s4s8_fn *multiply, const tv_gemv_scaled_args *r)
 {
     enum { TOGETHER = 256 };
     int32_t acc[TOGETHER];
@@ -26,4 +26,4 @@ void tv_scaled_rows_by(tv_s4s8_fn *multiply, const tv_rows *r)
     }
 }
 
-void tv_scaled_rows_scalar(const tv_rows *r) { tv_scaled_rows_by(tv_s4s8_scalar, r); }
+void tv_gemv_scaled_scalar(const tv_gemv_scaled_args *r) { tv_gemv_scaled_with(tv_gemm_s4s8_scalar, r); }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The search for a scale, one after another. */
-#include "kernels/scales.h"
+#include "kernels/scale_search.h"
 
 #include <math.h>
 

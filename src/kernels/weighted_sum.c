@@ -2,7 +2,7 @@
 /* Sixteen columns are the lanes of a vector; of each there are the eight partial sums of the canonical order, which
  * need not wait for each other, of two rows that meet the same values. They are variables of their own, so that
  * compilers keep them in registers. */
-#include "kernels/mix.h"
+#include "kernels/weighted_sum.h"
 
 #include "kernels/clones.h"
 
