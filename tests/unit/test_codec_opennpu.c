@@ -274,7 +274,7 @@ static void round_trip(unsigned batches, uint64_t seed, enum kind kind)
             fail_msg("line %u: %s", log.at[0].line, log.at[0].message);
         for (unsigned i = 0; i < log.count && i < UNIT_DIAGS; i++)
             assert_non_null(
-                strstr(log.at[i].message, "is cut to 8 bits")); /* words of bcast.imm and VALU_MOV with more */
+                strstr(log.at[i].message, "is truncated to 8 bits")); /* words of bcast.imm and VALU_MOV with more */
         assert_int_equal(tv_program_instruction_count(program), BATCH);
         for (unsigned i = 0; i < BATCH; i++)
             if (tv_program_word(program, i) != words[i])

@@ -180,7 +180,7 @@ static void check_word(checker *c)
     if (tv_isa_opennpu.insns[op.insn].proposed && !c->proposed) {
         c->proposed = true;
         tv_findings_report(&c->findings, TV_WARNING, OPENNPU_CODE_PROPOSED, c->index,
-                           "bcast.imm and ld are on every machine; `.option proposed` says that this is known", "%s",
+                           "bcast.imm and ld are on every machine; silence this with `.option proposed`", "%s",
                            opennpu_codes[OPENNPU_CODE_PROPOSED].text);
     }
     check_op(c, &op);
