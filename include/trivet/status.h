@@ -27,7 +27,8 @@ typedef enum tv_status {
     TV_ERR_MEMORY, /* the host is out of memory */
 } tv_status;
 
-/* Short English name of `status`: "ok", "fault", "invalid input", … Static string; "unknown status" for other values. */
+/* Short English name of `status`: "ok", "fault", "invalid input", … Static string; "unknown status" for other values.
+ */
 TV_API const char *tv_status_text(tv_status status);
 
 /* Version of the library that is running, for example "0.1.0". Static string. Compare it with TV_VERSION_MAJOR and

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops over BF16 that a compiler turns into vectors of what the host has. */
+/* Loops over BF16 that the compiler vectorizes, one clone per level of the host. */
 #include "kernels/bf16.h"
 
 #include "kernels/clones.h"
@@ -7,12 +7,12 @@
 
 TV_CLONES uint16_t tv_bf16_absmax(const uint16_t *x, size_t n)
 {
-    uint16_t most = 0;
+    uint16_t max = 0;
     for (size_t i = 0; i < n; i++) {
         uint16_t magnitude = tv_bf16_abs(x[i]);
-        most = magnitude > most ? magnitude : most;
+        max = magnitude > max ? magnitude : max;
     }
-    return most;
+    return max;
 }
 
 TV_CLONES void tv_bf16_widen(const uint16_t *x, size_t n, float *out)
@@ -21,35 +21,35 @@ TV_CLONES void tv_bf16_widen(const uint16_t *x, size_t n, float *out)
         out[i] = tv_bf16_to_f32(tv_bf16_flush(x[i]));
 }
 
-TV_INLINE uint16_t rounded(float x) { return tv_bf16_flush(tv_bf16_from_f32(x)); }
+TV_INLINE uint16_t round_to_bf16(float x) { return tv_bf16_flush(tv_bf16_from_f32(x)); }
 
 TV_CLONES void tv_bf16_narrow(const float *x, size_t n, uint16_t *out)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = rounded(x[i]);
+        out[i] = round_to_bf16(x[i]);
 }
 
-TV_CLONES void tv_bf16_add(float *x, size_t n, const uint16_t *standing)
+TV_CLONES void tv_bf16_add(float *x, size_t n, const uint16_t *addend)
 {
     for (size_t i = 0; i < n; i++)
-        x[i] = x[i] + tv_bf16_to_f32(tv_bf16_flush(standing[i]));
+        x[i] = x[i] + tv_bf16_to_f32(tv_bf16_flush(addend[i]));
 }
 
 TV_CLONES void tv_bf16_scale(const int32_t *acc, size_t step, float row_scale, const float *scale,
-                             const uint16_t *standing, size_t n, uint16_t *out)
+                             const uint16_t *addend, size_t n, uint16_t *out)
 {
     if (step != 1) {
         for (size_t i = 0; i < n; i++) {
             float r = (float)acc[i * step] * row_scale * scale[i];
-            out[i] = rounded(standing ? r + tv_bf16_to_f32(standing[i]) : r);
+            out[i] = round_to_bf16(addend ? r + tv_bf16_to_f32(addend[i]) : r);
         }
-    } else if (standing) {
-        TV_NO_CARRY
+    } else if (addend) {
+        TV_IVDEP
         for (size_t i = 0; i < n; i++)
-            out[i] = rounded((float)acc[i] * row_scale * scale[i] + tv_bf16_to_f32(standing[i]));
+            out[i] = round_to_bf16((float)acc[i] * row_scale * scale[i] + tv_bf16_to_f32(addend[i]));
     } else {
-        TV_NO_CARRY
+        TV_IVDEP
         for (size_t i = 0; i < n; i++)
-            out[i] = rounded((float)acc[i] * row_scale * scale[i]);
+            out[i] = round_to_bf16((float)acc[i] * row_scale * scale[i]);
     }
 }

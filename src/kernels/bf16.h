@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of BF16, carried as their bits. The formats and their rounding are those of num/float.h. */
+/* Arrays of BF16, stored as bits. Formats and rounding are those of num/float.h. */
 #ifndef TV_KERNELS_BF16_H
 #define TV_KERNELS_BF16_H
 
 #include "base/base.h"
 
-/* The largest magnitude, as bits without the sign; TV_BF16_INF and above: something is not finite. */
+/* max |x[i]|, as bits without the sign; TV_BF16_INF or above: an element is not finite. */
 uint16_t tv_bf16_absmax(const uint16_t *x, size_t n);
 
-/* As binary32; subnormals become zeros. */
+/* out[i] = x[i] as binary32; subnormals are flushed to zero. */
 void tv_bf16_widen(const uint16_t *x, size_t n, float *out);
 
-/* As BF16; subnormals become zeros. */
+/* out[i] = x[i] rounded to BF16; subnormals are flushed to zero. */
 void tv_bf16_narrow(const float *x, size_t n, uint16_t *out);
 
-/* x[i] += standing[i], whose subnormals are zeros; rounded. */
-void tv_bf16_add(float *x, size_t n, const uint16_t *standing);
+/* x[i] += addend[i], rounded; subnormals of the addend are flushed to zero. */
+void tv_bf16_add(float *x, size_t n, const uint16_t *addend);
 
-/* out[i] = BF16 of acc[i * step] * row_scale * scale[i] (+ standing[i], unless NULL), each operation rounded, the last
- * to BF16 with subnormals as zeros. `standing` may be `out`. */
-void tv_bf16_scale(const int32_t *acc, size_t step, float row_scale, const float *scale, const uint16_t *standing,
+/* out[i] = acc[i * step] * row_scale * scale[i] + addend[i], each operation rounded, the result to BF16 with subnormals
+ * flushed to zero. `addend` may be `out`; NULL: nothing is added. */
+void tv_bf16_scale(const int32_t *acc, size_t step, float row_scale, const float *scale, const uint16_t *addend,
                    size_t n, uint16_t *out);
 
 #endif

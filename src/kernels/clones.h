@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions compiled several times, for the vector units that the host may have; the loader picks one. The C is the
- * same, and so are the results: integer loops, and floating loops without contraction or reordering. */
+/* Function clones: the compiler generates a version per instruction set and the loader selects one. Results are the
+ * same in all of them, because floating-point loops are neither contracted nor reordered. */
 #ifndef TV_KERNELS_CLONES_H
 #define TV_KERNELS_CLONES_H
 
@@ -11,14 +11,14 @@
 #define TV_CLONES
 #endif
 
-/* Before a loop that carries nothing from one turn to the next, though its arrays may be the same. */
+/* Before a loop without loop-carried dependencies, even if its arrays are the same. */
 #if defined(__GNUC__) && !defined(__clang__)
-#define TV_NO_CARRY _Pragma("GCC ivdep")
+#define TV_IVDEP _Pragma("GCC ivdep")
 #else
-#define TV_NO_CARRY
+#define TV_IVDEP
 #endif
 
-/* For helpers of such functions: only what is inlined is compiled for the same unit. */
+/* For helpers of clones, which must be inlined to be compiled for the same instruction set. */
 #define TV_INLINE static inline __attribute__((always_inline))
 
 #endif

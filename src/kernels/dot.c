@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dot products and sums, one at a time. */
+/* Sums and dot products of single vectors. */
 #include "kernels/dot.h"
 
 #include "kernels/clones.h"
 
 TV_CLONES int64_t tv_dot_s8(const int8_t *a, const int8_t *b, size_t n)
 {
-    enum { CHUNK = 1 << 16 }; /* products below 2^14, so that a chunk's sum fits 31 bits */
+    enum { CHUNK = 1 << 16 }; /* products have 15 bits, so that the sum of a chunk fits 31 */
     int64_t total = 0;
     for (size_t from = 0; from < n; from += CHUNK) {
         int32_t sum = 0;
@@ -48,8 +48,9 @@ TV_CLONES float tv_dot_f32(const float *a, const float *b, size_t n)
     return tv_sum8_total(&sum);
 }
 
-/* `count` is known to the compiler: so many chains of additions, which need not wait for each other. */
-TV_INLINE void several(const float *a, size_t step, const float *b, size_t n, size_t count, float *out)
+/* `count` (at most PARTIALS) dot products at a time. It is a compile-time constant: that many independent chains of
+ * additions. */
+TV_INLINE void dot_rows(const float *a, size_t step, const float *b, size_t n, size_t count, float *out)
 {
     partials p[PARTIALS] = {{0}};
     size_t i = 0;
@@ -71,7 +72,7 @@ TV_CLONES void tv_dots_f32(const float *a, size_t step, const float *b, size_t n
 {
     size_t u = 0;
     for (; u + PARTIALS <= count; u += PARTIALS)
-        several(a + u * step, step, b, n, PARTIALS, out + u);
+        dot_rows(a + u * step, step, b, n, PARTIALS, out + u);
     for (; u < count; u++)
-        several(a + u * step, step, b, n, 1, out + u);
+        dot_rows(a + u * step, step, b, n, 1, out + u);
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dot products and sums: the host's inner loops. */
+/* Sums and dot products of single vectors. */
 #ifndef TV_KERNELS_DOT_H
 #define TV_KERNELS_DOT_H
 
 #include "base/base.h"
 
-/* Sum of a[i] * b[i], exact. */
+/* sum of a[i] * b[i] for i < n, exact. */
 int64_t tv_dot_s8(const int8_t *a, const int8_t *b, size_t n);
 
-/* Sums of binary32 in the canonical order of the CMDQ specification, section 6: term i is added to partial sum i mod 8
- * in ascending order, each sum rounded; partial sums begin at +0 and are added as ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)).
- * The terms are x[i], or a[i] * b[i] rounded. */
+/* Sums of binary32 in the canonical order of the CMDQ specification, section 6: term i is added to partial sum i mod 8,
+ * i ascending, each addition rounded. The partial sums start at +0 and are reduced as
+ * ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)). The terms are x[i], or a[i] * b[i], rounded. */
 float tv_sum_f32(const float *x, size_t n);
 float tv_dot_f32(const float *a, const float *b, size_t n);
 
-/* out[u] = the same of a[u * step + i] * b[i], for u below `count`. */
+/* out[u] = tv_dot_f32(a + u * step, b, n) for u < count. */
 void tv_dots_f32(const float *a, size_t step, const float *b, size_t n, size_t count, float *out);
 
-/* The same sum, term by term; `at` counts them. */
+/* The canonical sum term by term; `at` is the index of the term. */
 typedef struct tv_sum8 {
     float partial[8];
 } tv_sum8;

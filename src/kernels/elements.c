@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plain loops, which a compiler turns into what vectors the host has. */
+/* Loops that the compiler vectorizes, one clone per level of the host. */
 #include "kernels/elements.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ TV_CLONES void tv_elements_from_s8(const int8_t *elements, size_t count, float *
 
 TV_CLONES void tv_elements_to_f32(const float *x, size_t count, uint8_t *elements)
 {
-    TV_NO_CARRY
+    TV_IVDEP
     for (size_t i = 0; i < count; i++) {
         uint32_t bits = tv_f32_canonical(x[i]);
         memcpy(elements + 4 * i, &bits, sizeof bits);
@@ -31,7 +31,7 @@ TV_CLONES void tv_elements_to_f32(const float *x, size_t count, uint8_t *element
 
 TV_CLONES void tv_elements_to_f16(const float *x, size_t count, uint8_t *elements)
 {
-    TV_NO_CARRY
+    TV_IVDEP
     for (size_t i = 0; i < count; i++) {
         uint16_t bits = tv_f16_from_f32(x[i]);
         memcpy(elements + 2 * i, &bits, sizeof bits);
@@ -40,7 +40,7 @@ TV_CLONES void tv_elements_to_f16(const float *x, size_t count, uint8_t *element
 
 TV_CLONES void tv_elements_to_s8(const float *x, size_t count, int8_t *elements)
 {
-    TV_NO_CARRY
+    TV_IVDEP
     for (size_t i = 0; i < count; i++)
         elements[i] = (int8_t)tv_int_saturate(x[i], 8);
 }
@@ -59,14 +59,14 @@ TV_CLONES void tv_elements_div_scalar(float *x, size_t count, float scale)
 
 TV_CLONES void tv_elements_add(const float *a, const float *b, size_t count, float *out)
 {
-    TV_NO_CARRY
+    TV_IVDEP
     for (size_t i = 0; i < count; i++)
         out[i] = a[i] + b[i];
 }
 
 TV_CLONES void tv_elements_mul(const float *a, const float *b, size_t count, float *out)
 {
-    TV_NO_CARRY
+    TV_IVDEP
     for (size_t i = 0; i < count; i++)
         out[i] = a[i] * b[i];
 }
@@ -74,10 +74,10 @@ TV_CLONES void tv_elements_mul(const float *a, const float *b, size_t count, flo
 TV_CLONES void tv_elements_epilogue(const float *y, size_t count, const float *bias, const float *old, float scale,
                                     float *out)
 {
-    TV_NO_CARRY
+    TV_IVDEP
     for (size_t i = 0; i < count; i++)
         out[i] = bias ? y[i] + bias[i] : y[i];
-    TV_NO_CARRY
+    TV_IVDEP
     for (size_t i = 0; i < count && old; i++)
         out[i] = out[i] + old[i] * scale;
     if (scale != 1)
@@ -85,24 +85,25 @@ TV_CLONES void tv_elements_epilogue(const float *y, size_t count, const float *b
             out[i] = out[i] / scale;
 }
 
-TV_CLONES void tv_elements_dequantize(const int32_t *exact, size_t count, float factor, const float *scales,
-                                      float scale, float *y)
+TV_CLONES void tv_elements_dequantize(const int32_t *acc, size_t count, float factor, const float *scales, float scale,
+                                      float *y)
 {
     if (scales) {
-        TV_NO_CARRY
+        TV_IVDEP
         for (size_t i = 0; i < count; i++)
-            y[i] = (float)exact[i] * factor * scales[i];
+            y[i] = (float)acc[i] * factor * scales[i];
         return;
     }
-    TV_NO_CARRY
+    TV_IVDEP
     for (size_t i = 0; i < count; i++)
-        y[i] = (float)exact[i] * factor * scale;
+        y[i] = (float)acc[i] * factor * scale;
 }
 
-TV_CLONES void tv_elements_rotate(const float *x, const float *c, const float *s, size_t half, bool apart, float *out)
+TV_CLONES void tv_elements_rotate(const float *x, const float *c, const float *s, size_t half, bool split_half,
+                                  float *out)
 {
-    if (apart) {
-        TV_NO_CARRY
+    if (split_half) {
+        TV_IVDEP
         for (size_t i = 0; i < half; i++) {
             float a = x[i], b = x[half + i];
             out[i] = a * c[i] - b * s[i];
@@ -110,7 +111,7 @@ TV_CLONES void tv_elements_rotate(const float *x, const float *c, const float *s
         }
         return;
     }
-    TV_NO_CARRY
+    TV_IVDEP
     for (size_t i = 0; i < half; i++) {
         float a = x[2 * i], b = x[2 * i + 1];
         out[2 * i] = a * c[i] - b * s[i];
@@ -120,21 +121,21 @@ TV_CLONES void tv_elements_rotate(const float *x, const float *c, const float *s
 
 TV_CLONES float tv_elements_max(const float *x, size_t count)
 {
-    int32_t most = tv_f32_order((int32_t)tv_f32_bits(-INFINITY)), none = 0; /* numbers */
+    int32_t max = tv_f32_order((int32_t)tv_f32_bits(-INFINITY)), nan = 0;
     for (size_t i = 0; i < count; i++) {
         int32_t order = tv_f32_order((int32_t)tv_f32_bits(x[i]));
-        most = order > most ? order : most;
+        max = order > max ? order : max;
     }
     for (size_t i = 0; i < count; i++)
-        none |= x[i] != x[i];
-    return none ? NAN : tv_f32_of_bits((uint32_t)tv_f32_order(most));
+        nan |= x[i] != x[i];
+    return nan ? NAN : tv_f32_of_bits((uint32_t)tv_f32_order(max));
 }
 
-TV_CLONES void tv_elements_sub_div(const float *x, size_t count, float least, float scale, float *out)
+TV_CLONES void tv_elements_sub_div(const float *x, size_t count, float offset, float scale, float *out)
 {
-    TV_NO_CARRY
+    TV_IVDEP
     for (size_t i = 0; i < count; i++)
-        out[i] = x[i] - least;
+        out[i] = x[i] - offset;
     if (scale != 1)
         for (size_t i = 0; i < count; i++)
             out[i] = out[i] / scale;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions in vectors, as far as that is certain: a result that lies too near to a rounding boundary for the error of
- * its approximation is found again by num/func.c. Loops are plain; a compiler turns them into vectors of what the host
- * has. */
+/* Vectorized elementary functions with exact results. A chunk is approximated in binary64 and rounded at both ends of
+ * the error interval; where the two roundings differ, the element is computed again by num/func.c. The loops have no
+ * branches, so that the compiler vectorizes them, one clone per level of the host. */
 #include "kernels/functions.h"
 
 #include <math.h>
@@ -10,18 +10,18 @@
 #include "kernels/clones.h"
 #include "num/float.h"
 
-enum { PIECE = 256 };
+enum { CHUNK = 256 };
 
 /* ---- Exponential ---- */
 
-/* exp x = 2^k exp r with |r| at most half of ln 2, by its series up to r^12; the next term is below 2^-52 of the sum.
- * All rounding adds less than 2^-48. An x beyond LIMIT, or NaN, gives something. */
-static const float LIMIT = 86, NOTHING = -104; /* exp of less is below half of binary32's least number */
+/* exp x = 2^k exp r with |r| <= ln 2 / 2, by the series of exp r up to r^12, whose next term is below 2^-52 of the sum.
+ * The total rounding error is below 2^-48. The result is unspecified for |x| > LIMIT and NaN. */
+static const float LIMIT = 86, UNDERFLOW = -104; /* exp x rounds to 0 in binary32 for x < UNDERFLOW */
 
-TV_INLINE double exp_near(double x)
+TV_INLINE double approximate_exp(double x)
 {
     const double magic = 0x1.8p52, ln2_high = 0x1.62e42feep-1,
-                 ln2_low = 0x1.a39ef35793c76p-33; /* the high part times k is exact */
+                 ln2_low = 0x1.a39ef35793c76p-33; /* ln2_high * k is exact */
     double t = x * 0x1.71547652b82fep+0 + magic, k = t - magic, r = (x - k * ln2_high) - k * ln2_low;
     double p = 1.0 / 479001600;
     p = p * r + 1.0 / 39916800;
@@ -39,54 +39,56 @@ TV_INLINE double exp_near(double x)
     return p * tv_f64_power_of_two(tv_f64_bits(t));
 }
 
-/* Numbers on both sides of exp x, `bound` of it away and rounded to binary32: the exact value's rounding is not
- * outside. */
+/* exp x minus and plus `bound` * exp x, rounded to binary32: the rounding of the exact value is one of these or between
+ * them. */
 TV_CLONES static void exp_bounds(const float *x, size_t n, double bound, float *low, float *high)
 {
     for (size_t i = 0; i < n; i++) {
-        double y = exp_near((double)x[i]);
-        low[i] = x[i] < NOTHING ? 0 : (float)(y - y * bound);
-        high[i] = x[i] < NOTHING ? 0 : (float)(y + y * bound);
+        double y = approximate_exp((double)x[i]);
+        low[i] = x[i] < UNDERFLOW ? 0 : (float)(y - y * bound);
+        high[i] = x[i] < UNDERFLOW ? 0 : (float)(y + y * bound);
     }
 }
 
-/* Whether the bounds decide; of a zero they have lost its sign. Below `nothing` they are right in any case. */
-TV_INLINE int is_doubtful(float x, float low, float high, float nothing)
+/* True when the bounds do not determine the result: they differ, or the result is a zero, whose sign they lose. Below
+ * `underflow` they are always right. */
+TV_INLINE int needs_exact(float x, float low, float high, float underflow)
 {
-    return (!(low == high) | !(fabsf(x) < LIMIT) | (low == 0)) & !(x < nothing);
+    return (!(low == high) | !(fabsf(x) < LIMIT) | (low == 0)) & !(x < underflow);
 }
 
-TV_CLONES static bool all_certain(const float *x, size_t n, const float *low, const float *high, float nothing)
+TV_CLONES static bool all_determined(const float *x, size_t n, const float *low, const float *high, float underflow)
 {
-    int doubts = 0;
+    int doubtful = 0;
     for (size_t i = 0; i < n; i++)
-        doubts |= is_doubtful(x[i], low[i], high[i], nothing);
-    return !doubts;
+        doubtful |= needs_exact(x[i], low[i], high[i], underflow);
+    return !doubtful;
 }
 
-/* Results that the bounds decide, and the others by the exact function. */
-static void settle(tv_func func, const float *x, size_t n, const float *low, const float *high, float nothing, float *y)
+/* Takes the results that the bounds determine and computes the others with the exact function. */
+static void resolve_results(tv_func func, const float *x, size_t n, const float *low, const float *high,
+                            float underflow, float *y)
 {
-    if (all_certain(x, n, low, high, nothing)) {
+    if (all_determined(x, n, low, high, underflow)) {
         memcpy(y, low, n * sizeof *y);
         return;
     }
     for (size_t i = 0; i < n; i++)
-        y[i] = is_doubtful(x[i], low[i], high[i], nothing) ? tv_func_f32(func, x[i]) : low[i];
+        y[i] = needs_exact(x[i], low[i], high[i], underflow) ? tv_func_f32(func, x[i]) : low[i];
 }
 
 static void exp_f32(const float *x, size_t n, float *y)
 {
-    float low[PIECE], high[PIECE];
+    float low[CHUNK], high[CHUNK];
     exp_bounds(x, n, 0x1p-42, low, high);
-    settle(TV_FUNC_EXP, x, n, low, high, NOTHING, y);
+    resolve_results(TV_FUNC_EXP, x, n, low, high, UNDERFLOW, y);
 }
 
-/* The same of SiLU, x / (1 + exp -x). */
+/* The same bounds for SiLU, x / (1 + exp -x). */
 TV_CLONES static void silu_bounds(const float *x, size_t n, double bound, float *low, float *high)
 {
     for (size_t i = 0; i < n; i++) {
-        double y = (double)x[i] / (1 + exp_near(-(double)x[i]));
+        double y = (double)x[i] / (1 + approximate_exp(-(double)x[i]));
         low[i] = (float)(y - y * bound);
         high[i] = (float)(y + y * bound);
     }
@@ -94,17 +96,17 @@ TV_CLONES static void silu_bounds(const float *x, size_t n, double bound, float 
 
 static void silu_f32(const float *x, size_t n, float *y)
 {
-    float low[PIECE], high[PIECE];
+    float low[CHUNK], high[CHUNK];
     silu_bounds(x, n, 0x1p-42, low, high);
-    settle(TV_FUNC_SILU, x, n, low, high, -INFINITY, y);
+    resolve_results(TV_FUNC_SILU, x, n, low, high, -INFINITY, y);
 }
 
-/* The bounds are some places of binary32 apart, so that a boundary of BF16, which is a number of binary32, cannot be
- * both of them. */
+/* The bounds differ by several units of binary32, so that they cannot both be the same rounding boundary of BF16, which
+ * is a binary32 number. */
 static void exp_bf16(const float *x, size_t n, uint16_t *y)
 {
-    float low[PIECE], high[PIECE];
-    uint16_t other[PIECE];
+    float low[CHUNK], high[CHUNK];
+    uint16_t other[CHUNK];
     exp_bounds(x, n, 0x1p-21, low, high);
     tv_bf16_narrow(low, n, y);
     tv_bf16_narrow(high, n, other);
@@ -115,14 +117,14 @@ static void exp_bf16(const float *x, size_t n, uint16_t *y)
 
 /* ---- Reciprocal ---- */
 
-/* A quotient of two BF16 numbers is a boundary of BF16, or further than 2^-17 of it away from one: rounding it to
- * binary32 first, which moves it by 2^-22 where it is smallest, changes nothing. */
+/* A quotient of two BF16 numbers either is a rounding boundary of BF16 or differs from one by more than 2^-17 of it.
+ * Rounding it to binary32 first changes it by at most 2^-22, which does not cross a boundary. */
 static bool all_bf16(const float *x, size_t n)
 {
-    uint32_t rest = 0;
+    uint32_t low_bits = 0;
     for (size_t i = 0; i < n; i++)
-        rest |= tv_f32_bits(x[i]);
-    return (rest & 0xFFFF) == 0;
+        low_bits |= tv_f32_bits(x[i]);
+    return (low_bits & 0xFFFF) == 0;
 }
 
 TV_CLONES static void reciprocals(const float *x, size_t n, float *y)
@@ -131,9 +133,9 @@ TV_CLONES static void reciprocals(const float *x, size_t n, float *y)
         y[i] = tv_f32_of_bits(tv_f32_canonical(1 / x[i]));
 }
 
-/* ---- Rows ---- */
+/* ---- Arrays ---- */
 
-static void f32_piece(tv_func func, const float *x, size_t n, float *y)
+static void eval_f32_chunk(tv_func func, const float *x, size_t n, float *y)
 {
     if (func == TV_FUNC_EXP)
         exp_f32(x, n, y);
@@ -146,9 +148,9 @@ static void f32_piece(tv_func func, const float *x, size_t n, float *y)
             y[i] = tv_func_f32(func, x[i]);
 }
 
-static void bf16_piece(tv_func func, const float *x, size_t n, uint16_t *y)
+static void eval_bf16_chunk(tv_func func, const float *x, size_t n, uint16_t *y)
 {
-    float wide[PIECE];
+    float wide[CHUNK];
     if (func == TV_FUNC_EXP) {
         exp_bf16(x, n, y);
     } else if (func == TV_FUNC_RECIP && all_bf16(x, n)) {
@@ -162,20 +164,20 @@ static void bf16_piece(tv_func func, const float *x, size_t n, uint16_t *y)
 
 void tv_func_f32_row(tv_func func, const float *x, size_t n, float *y)
 {
-    for (size_t at = 0; at < n; at += PIECE)
-        f32_piece(func, x + at, n - at < PIECE ? n - at : PIECE, y + at);
+    for (size_t at = 0; at < n; at += CHUNK)
+        eval_f32_chunk(func, x + at, n - at < CHUNK ? n - at : CHUNK, y + at);
 }
 
 void tv_func_bf16_row(tv_func func, const float *x, size_t n, uint16_t *y)
 {
-    for (size_t at = 0; at < n; at += PIECE)
-        bf16_piece(func, x + at, n - at < PIECE ? n - at : PIECE, y + at);
+    for (size_t at = 0; at < n; at += CHUNK)
+        eval_bf16_chunk(func, x + at, n - at < CHUNK ? n - at : CHUNK, y + at);
 }
 
 /* ---- Scaling ---- */
 
-/* A product of two BF16 numbers fits binary32 where it is not below its least normal number, and near that one; of a
- * quotient see above. */
+/* A product of two BF16 numbers is exact in binary32 unless it is subnormal, which BF16 flushes. For quotients see
+ * above. */
 TV_CLONES void tv_scale_f32(const float *x, size_t n, float scalar, bool divide, float *y)
 {
     if (!divide)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products: the plain versions, and those in vectors that a compiler maps to whatever the host has. A vector of
- * 8 floats holds the eight partial sums of the canonical order, so that vectors change no bit. */
+/* Matrix products: scalar variants, and loops on generic vectors. A vector of 8 floats has the eight partial sums of
+ * the canonical order, so vectorization does not change the result. */
 #include "kernels/gemm.h"
 
 #include "kernels/clones.h"
@@ -11,14 +11,14 @@
 typedef int8_t s8x32 __attribute__((vector_size(32), aligned(1), may_alias));
 typedef int8_t s8x16 __attribute__((vector_size(16), aligned(1), may_alias));
 
-TV_CLONES void tv_gemm_s4s8_pack(const int8_t *q, size_t beats, int8_t *ready, int32_t *sum)
+TV_CLONES void tv_gemm_s4s8_pack(const int8_t *q, size_t beats, int8_t *packed, int32_t *sum)
 {
     enum { HALF = TV_S4_BLOCK / 2, OF_BLOCK = TV_S4_BLOCK / TV_S4_BEAT };
     int32_t total = 0;
     if (beats % OF_BLOCK)
-        memset(ready + tv_gemm_s4s8_packed_bytes(beats) - TV_S4_BLOCK, 0, TV_S4_BLOCK);
+        memset(packed + tv_gemm_s4s8_packed_bytes(beats) - TV_S4_BLOCK, 0, TV_S4_BLOCK);
     for (size_t b = 0; b < beats; b++) {
-        int8_t *to = ready + b / OF_BLOCK * TV_S4_BLOCK + b % OF_BLOCK * (TV_S4_BEAT / 2);
+        int8_t *to = packed + b / OF_BLOCK * TV_S4_BLOCK + b % OF_BLOCK * (TV_S4_BEAT / 2);
         s8x32 all;
         memcpy(&all, q + b * TV_S4_BEAT, sizeof all);
         s8x16 even = __builtin_shufflevector(all, all, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
@@ -31,8 +31,7 @@ TV_CLONES void tv_gemm_s4s8_pack(const int8_t *q, size_t beats, int8_t *ready, i
     *sum = total;
 }
 
-/* Weights as they are meant: -8 to 7. */
-void tv_gemm_s4s8_scalar(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
+void tv_gemm_s4s8_scalar(const uint8_t *weights, size_t beats, size_t rows, const int8_t *packed, size_t stride,
                          const int32_t *sums, size_t m, int32_t *out)
 {
     enum { HALF = TV_S4_BLOCK / 2 };
@@ -43,7 +42,7 @@ void tv_gemm_s4s8_scalar(const uint8_t *weights, size_t beats, size_t rows, cons
             const uint8_t *w = weights + r * bytes;
             int32_t sum = 0;
             for (size_t b = 0; b < bytes; b++) {
-                const int8_t *x = ready + i * stride + b / HALF * TV_S4_BLOCK + b % HALF;
+                const int8_t *x = packed + i * stride + b / HALF * TV_S4_BLOCK + b % HALF;
                 sum += tv_int4_get(w + b, 0) * x[0] + tv_int4_get(w + b, 1) * x[HALF];
             }
             out[r * m + i] = sum;

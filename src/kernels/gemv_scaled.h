@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A vector times rows of INT4 that have a scale each, all the way to BF16: for rows so short that what comes behind the
- * sums counts as much as they do. Every version gives the same bits. */
+/* Matrix-vector products of INT4 weights that have one BF16 scale per row, with BF16 results. For rows so short that
+ * scaling and rounding take as long as the products: a variant keeps the sums in registers up to the result. */
 #ifndef TV_KERNELS_GEMV_SCALED_H
 #define TV_KERNELS_GEMV_SCALED_H
 
 #include "kernels/gemm.h"
 
 typedef struct tv_gemv_scaled_args {
-    const uint8_t *weights; /* rows of `beats` beats, see matrix.h */
+    const uint8_t *weights; /* W[rows][beats * 32], see gemm.h */
     size_t beats, rows;
-    const int8_t *ready; /* the vector, made ready by tv_gemm_s4s8_pack … */
-    int32_t sum;         /* … which gave this sum */
+    const int8_t *packed; /* the activations, packed by tv_gemm_s4s8_pack … */
+    int32_t sum;          /* … and their sum */
     float vector_scale;
-    const uint8_t *scales; /* BF16 of each row, little endian; NULL: all 1 */
-    bool add;              /* what stands in `out` */
-    uint8_t *out;          /* BF16 of each row, little endian */
+    const uint8_t *scales; /* BF16 per row, little endian; NULL: all 1 */
+    bool add;              /* accumulate to `out` */
+    uint8_t *out;          /* BF16 per row, little endian */
 } tv_gemv_scaled_args;
 
-/* out[r] = BF16 of sum of row r * vector_scale * scales[r] (+ out[r]), each operation rounded, the last to BF16 with
- * subnormals as zeros. At most 2^19 elements a row. `out` is apart from all else. */
+/* out[r] = (W[r] * a^T, exact) * vector_scale * scales[r] (+ out[r]), each operation rounded, the result to BF16 with
+ * subnormals flushed to zero. At most 2^19 elements per row. `out` does not overlap the inputs. */
 typedef void tv_gemv_scaled_fn(const tv_gemv_scaled_args *r);
 tv_gemv_scaled_fn *tv_gemv_scaled(tv_cpu_level level);
 
-/* The same by this kernel of the products. */
+/* The same with `multiply` for the products. */
 void tv_gemv_scaled_with(tv_gemm_s4s8_fn *multiply, const tv_gemv_scaled_args *r);
 
 #endif

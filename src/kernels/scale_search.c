@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search for a scale, one after another. */
+/* The scalar variant of the scale search. */
 #include "kernels/scale_search.h"
 
 #include <math.h>
@@ -7,17 +7,17 @@
 #include "kernels/quantize.h"
 #include "kernels/variants.h"
 
-unsigned tv_scale_search_scalar(const float *x, size_t n, float extreme, const float *scales, unsigned count, int low,
+unsigned tv_scale_search_scalar(const float *x, size_t n, float absmax, const float *scales, unsigned count, int low,
                                 int high)
 {
     unsigned best = count;
-    float least = INFINITY;
+    float min_error = INFINITY;
     for (unsigned c = 0; c < count; c++) {
-        if (!(tv_quantize_error(&extreme, 1, scales[c], low, high) < least))
+        if (!(tv_quantize_error(&absmax, 1, scales[c], low, high) < min_error))
             continue;
         float error = tv_quantize_error(x, n, scales[c], low, high);
-        if (error < least) {
-            least = error;
+        if (error < min_error) {
+            min_error = error;
             best = c;
         }
     }

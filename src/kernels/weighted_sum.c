@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sixteen columns are the lanes of a vector; of each there are the eight partial sums of the canonical order, which
- * need not wait for each other, of two rows that meet the same values. They are variables of their own, so that
- * compilers keep them in registers. */
+/* Weighted sums of rows. A vector has sixteen columns; each has the eight partial sums of the canonical order, which
+ * are independent chains of additions. Two rows of weights share the loads of the values. The partial sums are separate
+ * variables, so that the compiler keeps them in registers. */
 #include "kernels/weighted_sum.h"
 
 #include "kernels/clones.h"
@@ -22,9 +22,9 @@ typedef float columns __attribute__((vector_size(4 * COLUMNS), aligned(4), may_a
     ADD(i)
 #define TOTAL(p) (((p##0 + p##4) + (p##2 + p##6)) + ((p##1 + p##5) + (p##3 + p##7)))
 
-/* Sixteen columns of row `a`, and of row `b` where there are two. */
-TV_INLINE void mix(bool two, const float *a, const float *b, size_t k, const float *v, size_t step, float *out_a,
-                   float *out_b)
+/* Sixteen columns of the sums of row `a` and, if `two`, of row `b`. */
+TV_INLINE void sum_columns(bool two, const float *a, const float *b, size_t k, const float *v, size_t step,
+                           float *out_a, float *out_b)
 {
     columns p0 = {0}, p1 = {0}, p2 = {0}, p3 = {0}, p4 = {0}, p5 = {0}, p6 = {0}, p7 = {0};
     columns q0 = {0}, q1 = {0}, q2 = {0}, q3 = {0}, q4 = {0}, q5 = {0}, q6 = {0}, q7 = {0};
@@ -54,8 +54,8 @@ TV_INLINE void mix(bool two, const float *a, const float *b, size_t k, const flo
     }
 }
 
-/* One column of a row. */
-static float mix_column(const float *a, size_t k, const float *v, size_t step)
+/* One column of the sum of a row. */
+static float sum_column(const float *a, size_t k, const float *v, size_t step)
 {
     float p[PARTIALS] = {0};
     for (size_t t = 0; t < k; t++)
@@ -63,22 +63,22 @@ static float mix_column(const float *a, size_t k, const float *v, size_t step)
     return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
 }
 
-TV_CLONES static void mix_rows(bool two, const float *a, size_t k, const float *v, size_t step, size_t count,
+TV_CLONES static void sum_rows(bool two, const float *a, size_t k, const float *v, size_t step, size_t count,
                                float *out)
 {
     size_t c = 0;
     for (; c + COLUMNS <= count; c += COLUMNS)
         if (two)
-            mix(true, a, a + k, k, v + c, step, out + c, out + count + c);
+            sum_columns(true, a, a + k, k, v + c, step, out + c, out + count + c);
         else
-            mix(false, a, a, k, v + c, step, out + c, out + c);
+            sum_columns(false, a, a, k, v + c, step, out + c, out + c);
     for (; c < count; c++)
         for (size_t i = 0; i <= two; i++)
-            out[i * count + c] = mix_column(a + i * k, k, v + c, step);
+            out[i * count + c] = sum_column(a + i * k, k, v + c, step);
 }
 
 void tv_weighted_sum_f32(const float *a, size_t rows, size_t k, const float *v, size_t step, size_t count, float *out)
 {
     for (size_t i = 0; i < rows; i += 2)
-        mix_rows(i + 1 < rows, a + i * k, k, v, step, count, out + i * count);
+        sum_rows(i + 1 < rows, a + i * k, k, v, step, count, out + i * count);
 }

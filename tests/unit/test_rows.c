@@ -63,7 +63,7 @@ static void check_rows(unit_rng *rng, tv_cpu_level level, size_t beats, size_t r
     tv_gemv_scaled_args r = {.weights = c.weights,
                              .beats = beats,
                              .rows = rows,
-                             .ready = c.ready,
+                             .packed = c.ready,
                              .vector_scale = ldexpf(1, (int)unit_below(rng, 40) - 30),
                              .scales = kind & 1 ? c.scales : NULL,
                              .add = kind >> 1 & 1,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integer products with the sums of four that arm64 may have: matrix_neon.h over these, and outer products four by
- * four. */
+/* Integer products with SDOT (dot products of four bytes): the loops of gemm_loops.h, and outer products four at a
+ * time.
+ */
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
@@ -13,8 +14,8 @@
 #define TARGET __attribute__((target("arch=armv8.2-a+dotprod")))
 #endif
 
-/* Lane i of `sum` and the products of bytes 4 i to 4 i + 3. In assembly, since not every compiler's header has it for a
- * function's own target. */
+/* Lane i: sum + products of bytes 4i to 4i + 3. In assembly, because not every compiler declares the intrinsic for a
+ * function with its own target. */
 TARGET TV_INLINE int32x4_t add_products(int32x4_t sum, int8x16_t a, int8x16_t b)
 {
     __asm__("sdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(a), "w"(b));
@@ -29,38 +30,38 @@ TARGET TV_INLINE int32x4_t add_nibble_products(int32x4_t sum, int8x16_t low, int
 
 #include "kernels/arm64/gemm_loops.h"
 
-TARGET void tv_gemm_s4s8_dotprod(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
+TARGET void tv_gemm_s4s8_dotprod(const uint8_t *weights, size_t beats, size_t rows, const int8_t *packed, size_t stride,
                                  const int32_t *sums, size_t m, int32_t *out)
 {
     (void)sums;
-    nibbles(weights, beats, rows, ready, stride, m, out);
+    multiply_s4(weights, beats, rows, packed, stride, m, out);
 }
 
 TARGET void tv_gemm_s8s8_dotprod(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
                                  int32_t *out)
 {
     (void)sums;
-    bytes(w, n, rows, a, m, out);
+    multiply_s8(w, n, rows, a, m, out);
 }
 
 TARGET void tv_dots_s8_dotprod(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count,
                                int32_t *out)
 {
-    dots(a, a_step, w, w_step, n, count, out);
+    dot_rows_s8(a, a_step, w, w_step, n, count, out);
 }
 
-TARGET void tv_gemv_grouped_s4_dotprod(const void *weights, size_t k, size_t rows, const int8_t *ready,
+TARGET void tv_gemv_grouped_s4_dotprod(const void *weights, size_t k, size_t rows, const int8_t *packed,
                                        const int32_t *offsets, float factor, const float *scales, float *out)
 {
     (void)offsets;
-    grouped(4, weights, k, rows, ready, factor, scales, out);
+    multiply_grouped(4, weights, k, rows, packed, factor, scales, out);
 }
 
-TARGET void tv_gemv_grouped_s8_dotprod(const void *weights, size_t k, size_t rows, const int8_t *ready,
+TARGET void tv_gemv_grouped_s8_dotprod(const void *weights, size_t k, size_t rows, const int8_t *packed,
                                        const int32_t *offsets, float factor, const float *scales, float *out)
 {
     (void)offsets;
-    grouped(8, weights, k, rows, ready, factor, scales, out);
+    multiply_grouped(8, weights, k, rows, packed, factor, scales, out);
 }
 
 void tv_gemv_scaled_dotprod(const tv_gemv_scaled_args *r) { tv_gemv_scaled_with(tv_gemm_s4s8_dotprod, r); }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products with NEON, which every arm64 has. */
+/* Matrix products with NEON, which every arm64 host has. */
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
@@ -8,14 +8,14 @@
 
 #define TARGET
 
-/* Two products of -128 by -128 do not fit 16 bits, so that each is widened at once. */
+/* The sum of two products of -128 by -128 does not fit 16 bits, so each product is widened at once. */
 TV_INLINE int32x4_t add_products(int32x4_t sum, int8x16_t a, int8x16_t b)
 {
     sum = vpadalq_s16(sum, vmull_s8(vget_low_s8(a), vget_low_s8(b)));
     return vpadalq_s16(sum, vmull_high_s8(a, b));
 }
 
-/* Four products of -8 by -128 do. */
+/* The sum of four products of -8 by -128 fits 16 bits. */
 TV_INLINE int32x4_t add_nibble_products(int32x4_t sum, int8x16_t low, int8x16_t high, int8x16_t even, int8x16_t odd)
 {
     int16x8_t narrow = vmull_s8(vget_low_s8(low), vget_low_s8(even));
@@ -26,52 +26,52 @@ TV_INLINE int32x4_t add_nibble_products(int32x4_t sum, int8x16_t low, int8x16_t 
 
 #include "kernels/arm64/gemm_loops.h"
 
-void tv_gemm_s4s8_neon(const uint8_t *weights, size_t beats, size_t rows, const int8_t *ready, size_t stride,
+void tv_gemm_s4s8_neon(const uint8_t *weights, size_t beats, size_t rows, const int8_t *packed, size_t stride,
                        const int32_t *sums, size_t m, int32_t *out)
 {
     (void)sums;
-    nibbles(weights, beats, rows, ready, stride, m, out);
+    multiply_s4(weights, beats, rows, packed, stride, m, out);
 }
 
 void tv_gemm_s8s8_neon(const int8_t *w, size_t n, size_t rows, const int8_t *a, const int32_t *sums, size_t m,
                        int32_t *out)
 {
     (void)sums;
-    bytes(w, n, rows, a, m, out);
+    multiply_s8(w, n, rows, a, m, out);
 }
 
 void tv_dots_s8_neon(const int8_t *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, size_t count,
                      int32_t *out)
 {
-    dots(a, a_step, w, w_step, n, count, out);
+    dot_rows_s8(a, a_step, w, w_step, n, count, out);
 }
 
-void tv_gemv_grouped_s4_neon(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
+void tv_gemv_grouped_s4_neon(const void *weights, size_t k, size_t rows, const int8_t *packed, const int32_t *offsets,
                              float factor, const float *scales, float *out)
 {
     (void)offsets;
-    grouped(4, weights, k, rows, ready, factor, scales, out);
+    multiply_grouped(4, weights, k, rows, packed, factor, scales, out);
 }
 
-void tv_gemv_grouped_s8_neon(const void *weights, size_t k, size_t rows, const int8_t *ready, const int32_t *offsets,
+void tv_gemv_grouped_s8_neon(const void *weights, size_t k, size_t rows, const int8_t *packed, const int32_t *offsets,
                              float factor, const float *scales, float *out)
 {
     (void)offsets;
-    grouped(8, weights, k, rows, ready, factor, scales, out);
+    multiply_grouped(8, weights, k, rows, packed, factor, scales, out);
 }
 
 void tv_gemv_scaled_neon(const tv_gemv_scaled_args *r) { tv_gemv_scaled_with(tv_gemm_s4s8_neon, r); }
 
 /* ---- Binary32 times INT8, in the canonical order ---- */
 
-/* Partial sums 0 to 3 and 4 to 7. Four dot products at a time, so that one's additions need not wait for another's.
- * What is missing of the last eight terms is +0, which changes no sum: none is ever -0, as all begin at +0. */
+/* Vectors of partial sums 0 to 3 and 4 to 7. Four dot products at a time are independent chains of additions. The last
+ * vector is padded with +0, which changes no partial sum because none is -0: all start at +0. */
 enum { PARTIALS = 8, SUMS = 4 };
 
-TV_INLINE float32x4_t widened(int16x4_t w) { return vcvtq_f32_s32(vmovl_s16(w)); }
+TV_INLINE float32x4_t widen_to_f32(int16x4_t w) { return vcvtq_f32_s32(vmovl_s16(w)); }
 
-TV_INLINE void float_dots(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, unsigned count,
-                          float *out)
+TV_INLINE void dot_rows_f32(const float *a, size_t a_step, const int8_t *w, size_t w_step, size_t n, unsigned count,
+                            float *out)
 {
     float32x4_t low[SUMS], high[SUMS];
     size_t i = 0;
@@ -81,8 +81,8 @@ TV_INLINE void float_dots(const float *a, size_t a_step, const int8_t *w, size_t
         for (unsigned v = 0; v < count; v++) {
             const float *x = a + v * a_step + i;
             int16x8_t y = vmovl_s8(vld1_s8(w + v * w_step + i));
-            low[v] = vaddq_f32(low[v], vmulq_f32(vld1q_f32(x), widened(vget_low_s16(y))));
-            high[v] = vaddq_f32(high[v], vmulq_f32(vld1q_f32(x + 4), widened(vget_high_s16(y))));
+            low[v] = vaddq_f32(low[v], vmulq_f32(vld1q_f32(x), widen_to_f32(vget_low_s16(y))));
+            high[v] = vaddq_f32(high[v], vmulq_f32(vld1q_f32(x + 4), widen_to_f32(vget_high_s16(y))));
         }
     for (unsigned v = 0; v < count; v++) {
         float rest[PARTIALS] = {0};
@@ -98,9 +98,9 @@ void tv_dots_f32_s8_neon(const float *a, size_t a_step, const int8_t *w, size_t 
 {
     size_t u = 0;
     for (; u + SUMS <= count; u += SUMS)
-        float_dots(a + u * a_step, a_step, w + u * w_step, w_step, n, SUMS, out + u);
+        dot_rows_f32(a + u * a_step, a_step, w + u * w_step, w_step, n, SUMS, out + u);
     for (; u < count; u++)
-        float_dots(a + u * a_step, a_step, w + u * w_step, w_step, n, 1, out + u);
+        dot_rows_f32(a + u * a_step, a_step, w + u * w_step, w_step, n, 1, out + u);
 }
 #else
 typedef int tv_no_arm64; /* ISO C wants a declaration */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products by panels with AVX-512 and VNNI.
+/* Matrix products by packed panels with AVX-512 VNNI.
  *
- * A panel holds sixteen rows of weights by words of four bytes: a vector has a word of each row, four elements, or
- * eight of INT4, whose halves are taken apart where they are multiplied. Weights count from their least number, as the
- * host multiplies unsigned by signed bytes; that times the sum of the activations is taken off at the end. Panels are
- * made of at most BLOCK bytes of their rows, so that they stay in the first cache. */
+ * A panel has sixteen rows of weights, interleaved by 32-bit words: a vector has one word of each row, four elements of
+ * INT8 or eight of INT4, whose nibbles are separated after loading. The multiply instructions take unsigned times
+ * signed bytes, so weights are made unsigned by flipping their sign bits; the offsets, minus 128 (INT4: 8) times the
+ * sum of the activations, initialize the accumulators. Panels are packed for at most BLOCK bytes of k, so that they
+ * stay in the L1 cache. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -31,7 +32,7 @@ enum {
 
 /* ---- Panels ---- */
 
-/* Sixteen vectors of sixteen words: word j of vector i becomes word i of vector j. */
+/* Transposes 16 x 16 words: word j of vector i becomes word i of vector j. */
 TARGET TV_INLINE void transpose(__m512i v[ROWS])
 {
     __m512i t[ROWS];
@@ -39,12 +40,12 @@ TARGET TV_INLINE void transpose(__m512i v[ROWS])
         t[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
         t[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
     }
-    for (unsigned i = 0; i < ROWS; i += 4) /* v[i + c]: word c of each quarter, of rows i to i + 3 */
+    for (unsigned i = 0; i < ROWS; i += 4) /* v[i + c]: word c of each quarter of rows i to i + 3 */
         for (unsigned c = 0; c < 2; c++) {
             v[i + 2 * c] = _mm512_unpacklo_epi64(t[i + c], t[i + 2 + c]);
             v[i + 2 * c + 1] = _mm512_unpackhi_epi64(t[i + c], t[i + 2 + c]);
         }
-    for (unsigned c = 0; c < 4; c++) { /* quarters of four vectors are to change places */
+    for (unsigned c = 0; c < 4; c++) { /* transpose the quarters of four vectors */
         __m512i low0 = _mm512_shuffle_i32x4(v[c], v[4 + c], 0x44), high0 = _mm512_shuffle_i32x4(v[c], v[4 + c], 0xEE);
         __m512i low1 = _mm512_shuffle_i32x4(v[8 + c], v[12 + c], 0x44),
                 high1 = _mm512_shuffle_i32x4(v[8 + c], v[12 + c], 0xEE);
@@ -57,25 +58,25 @@ TARGET TV_INLINE void transpose(__m512i v[ROWS])
         v[i] = t[i];
 }
 
-/* The lowest `count` bits, at most 32. */
+/* A mask of the low `count` bits, at most 32. */
 static inline uint32_t first_bits(size_t count) { return count ? UINT32_MAX >> (32 - count) : 0; }
 
-/* Where a row is, or would be: of one that is not there nothing is read. */
-static inline const void *row_at(const void *rows, size_t stride, size_t r)
+/* The address of a row, which may be past the last one; it is then not read. */
+static inline const void *row_address(const void *rows, size_t stride, size_t r)
 {
     return (const void *)((uintptr_t)rows + r * stride);
 }
 
-/* Half a vector of each of 32 rows, of which `count` are there and have `bytes` bytes: word s of the first sixteen rows
- * goes to first + s * step, that of the others to second + s * step. `flip` changes bits on the way; what is missing
- * are zeros. */
-TARGET TV_INLINE void turn_rows(const void *rows, size_t stride, size_t count, size_t bytes, __m512i flip, void *first,
-                                void *second, size_t step)
+/* Transposes up to 32 bytes of each of 32 rows, of which `count` exist and have `bytes` bytes; the rest is zeros. Word
+ * s of rows 0 to 15 is stored at first + s * step, of rows 16 to 31 at second + s * step. `flip` is xored to each word.
+ */
+TARGET TV_INLINE void transpose_rows(const void *rows, size_t stride, size_t count, size_t bytes, __m512i flip,
+                                     void *first, void *second, size_t step)
 {
     __mmask32 mask = first_bits(bytes);
     __m512i v[ROWS];
     for (size_t r = 0; r < ROWS; r++) {
-        const uint8_t *low = row_at(rows, stride, r), *high = row_at(rows, stride, r + ROWS);
+        const uint8_t *low = row_address(rows, stride, r), *high = row_address(rows, stride, r + ROWS);
         __m256i a = _mm256_maskz_loadu_epi8(r < count ? mask : 0, low),
                 b = _mm256_maskz_loadu_epi8(r + ROWS < count ? mask : 0, high);
         v[r] = _mm512_xor_si512(_mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1), flip);
@@ -87,30 +88,31 @@ TARGET TV_INLINE void turn_rows(const void *rows, size_t stride, size_t count, s
     }
 }
 
-/* Bytes `from` to from + length of `count` rows from row `row` on. What stands behind the length in the last words does
- * not matter, as activations are zeros there. */
+/* Packs bytes `from` to from + length of `count` rows from row `row` on into two panels. Words past `length` are
+ * unspecified: they are multiplied by activations that are 0. */
 TARGET static void pack_pair(const tv_gemm_panel_weights *w, size_t row, size_t count, size_t from, size_t length,
                              uint8_t panels[2][ROWS * BLOCK])
 {
     const __m512i flip = _mm512_set1_epi8((char)(w->bits == 4 ? FLIP_NIBBLES : FLIP));
     for (size_t at = 0; at < length; at += VECTOR / 2)
-        turn_rows(w->rows + row * w->stride + from + at, w->stride, count,
-                  length - at < VECTOR / 2 ? length - at : VECTOR / 2, flip, panels[0] + at * ROWS,
-                  panels[1] + at * ROWS, VECTOR);
+        transpose_rows(w->rows + row * w->stride + from + at, w->stride, count,
+                       length - at < VECTOR / 2 ? length - at : VECTOR / 2, flip, panels[0] + at * ROWS,
+                       panels[1] + at * ROWS, VECTOR);
 }
 
 /* ---- Activations ---- */
 
-/* Of each eight bytes those of even index, then those of odd. */
+/* Deinterleaves each eight bytes: those of even index, then those of odd index. */
 TARGET TV_INLINE __m512i even_odd(__m512i x)
 {
     return _mm512_shuffle_epi8(
         x, _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)));
 }
 
-/* The 128 elements of a tile of eight rows from element `at` on: two vectors of each row, then sixteen of words of
- * each. */
-TARGET TV_INLINE void turn_tile(const int8_t *a, size_t rows, size_t k, size_t at, unsigned bits, __m512i v[2 * TILE])
+/* Loads elements at to at + 128 of a tile of eight rows, transposed by words: v[w] has word w of each row in its low
+ * half and word w + 16 in its high half. */
+TARGET TV_INLINE void transpose_tile(const int8_t *a, size_t rows, size_t k, size_t at, unsigned bits,
+                                     __m512i v[2 * TILE])
 {
     for (size_t i = 0; i < 2 * TILE; i++) {
         size_t begin = at + i / TILE * VECTOR, left = begin < k && i % TILE < rows ? k - begin : 0;
@@ -121,8 +123,8 @@ TARGET TV_INLINE void turn_tile(const int8_t *a, size_t rows, size_t k, size_t a
     transpose(v);
 }
 
-/* Sums of the words of a group, each eight of which are 32 elements of each row: of the first half of the 128 elements
- * in the low lanes, of the second in the high ones. */
+/* Sums of groups of 32 elements: eight words of each row. The low half has groups of the first 64 of 128 elements, the
+ * high half of the other 64. */
 TARGET TV_INLINE __m512i sum_words(const __m512i v[TILE])
 {
     __m512i sum = _mm512_setzero_si512();
@@ -131,101 +133,102 @@ TARGET TV_INLINE __m512i sum_words(const __m512i v[TILE])
     return sum;
 }
 
-TARGET TV_INLINE void put_offsets(__m256i sums, unsigned bits, int32_t *offsets)
+TARGET TV_INLINE void store_offsets(__m256i sums, unsigned bits, int32_t *offsets)
 {
-    __m256i times =
-        bits == 4 ? _mm256_slli_epi32(sums, 3) : _mm256_slli_epi32(sums, 7); /* 8 and 128: from the least number to 0 */
-    _mm256_storeu_si256((__m256i *)(void *)offsets, _mm256_sub_epi32(_mm256_setzero_si256(), times));
+    __m256i factors =
+        bits == 4 ? _mm256_slli_epi32(sums, 3) : _mm256_slli_epi32(sums, 7); /* minus the minimum weight: 8 or 128 */
+    _mm256_storeu_si256((__m256i *)(void *)offsets, _mm256_sub_epi32(_mm256_setzero_si256(), factors));
 }
 
-TARGET TV_INLINE __m256i half_of(__m512i v, size_t half)
+TARGET TV_INLINE __m256i select_half(__m512i v, size_t half)
 {
     return half ? _mm512_extracti64x4_epi64(v, 1) : _mm512_castsi512_si256(v);
 }
 
-TARGET static void ready_tile(const int8_t *a, size_t rows, size_t k, unsigned bits, bool grouped, int8_t *ready,
-                              int32_t *offsets)
+TARGET static void pack_tile(const int8_t *a, size_t rows, size_t k, unsigned bits, bool grouped, int8_t *packed,
+                             int32_t *offsets)
 {
-    enum { TOGETHER = 2 * VECTOR };
+    enum { SPAN = 2 * VECTOR };
     __m512i all = _mm512_setzero_si512();
-    for (size_t at = 0; at < k; at += TOGETHER) {
-        size_t words = tv_ceil_div(k - at < TOGETHER ? k - at : TOGETHER, 2 * STEP) * 2;
+    for (size_t at = 0; at < k; at += SPAN) {
+        size_t words = tv_ceil_div(k - at < SPAN ? k - at : SPAN, 2 * STEP) * 2;
         __m512i v[2 * TILE];
-        turn_tile(a, rows, k, at, bits, v);
-        for (size_t s = 0; s < words; s++, ready += TILE * STEP)
-            _mm256_storeu_si256((__m256i *)(void *)ready, half_of(v[s % WORDS], s / WORDS));
+        transpose_tile(a, rows, k, at, bits, v);
+        for (size_t s = 0; s < words; s++, packed += TILE * STEP)
+            _mm256_storeu_si256((__m256i *)(void *)packed, select_half(v[s % WORDS], s / WORDS));
         const __m512i sums[2] = {sum_words(v), sum_words(v + TILE)};
         all = _mm512_add_epi32(all, _mm512_add_epi32(sums[0], sums[1]));
-        for (size_t g = 0; g < TOGETHER / GROUP && at + g * GROUP < k && grouped; g++, offsets += TILE)
-            put_offsets(half_of(sums[g % 2], g / 2), bits, offsets);
+        for (size_t g = 0; g < SPAN / GROUP && at + g * GROUP < k && grouped; g++, offsets += TILE)
+            store_offsets(select_half(sums[g % 2], g / 2), bits, offsets);
     }
     if (!grouped)
-        put_offsets(_mm256_add_epi32(half_of(all, 0), half_of(all, 1)), bits, offsets);
+        store_offsets(_mm256_add_epi32(select_half(all, 0), select_half(all, 1)), bits, offsets);
 }
 
-TARGET static void make_ready(const int8_t *a, size_t m, size_t k, unsigned bits, bool grouped, int8_t *ready,
-                              int32_t *offsets)
+TARGET static void pack_activations(const int8_t *a, size_t m, size_t k, unsigned bits, bool grouped, int8_t *packed,
+                                    int32_t *offsets)
 {
     for (size_t i = 0; i < m; i += TILE)
-        ready_tile(a + i * k, m - i < TILE ? m - i : TILE, k, bits, grouped, ready + tv_gemm_panel_packed_bytes(i, k),
-                   offsets + tv_gemm_panel_offset_count(i, k, grouped ? GROUP : k));
+        pack_tile(a + i * k, m - i < TILE ? m - i : TILE, k, bits, grouped, packed + tv_gemm_panel_packed_bytes(i, k),
+                  offsets + tv_gemm_panel_offset_count(i, k, grouped ? GROUP : k));
 }
 
 /* ---- Products ---- */
 
-TARGET TV_INLINE __m512i broadcast(const int8_t *p)
+TARGET TV_INLINE __m512i broadcast4(const int8_t *p)
 {
     int32_t four;
     memcpy(&four, p, sizeof four);
     return _mm512_set1_epi32(four);
 }
 
-TARGET TV_INLINE __m512i low_halves(__m512i x) { return _mm512_and_si512(x, _mm512_set1_epi8(NIBBLE)); }
+TARGET TV_INLINE __m512i low_nibbles(__m512i x) { return _mm512_and_si512(x, _mm512_set1_epi8(NIBBLE)); }
 
-/* Adds the products of four elements of each row of a panel and of each row of a tile. */
-TARGET TV_INLINE void add_step(__m512i w, const int8_t *ready, __m512i sums[TILE])
+/* sums[i] += four elements of each row of a panel times four of row i of a tile. */
+TARGET TV_INLINE void add_step(__m512i w, const int8_t *packed, __m512i sums[TILE])
 {
 #pragma GCC unroll 8
     for (unsigned i = 0; i < TILE; i++)
-        sums[i] = _mm512_dpbusd_epi32(sums[i], w, broadcast(ready + i * STEP));
+        sums[i] = _mm512_dpbusd_epi32(sums[i], w, broadcast4(packed + i * STEP));
 }
 
-/* The same of `length` elements. */
-TARGET TV_INLINE void add_steps(unsigned bits, const uint8_t *panel, size_t length, const int8_t *ready,
+/* The same for `length` elements. */
+TARGET TV_INLINE void add_steps(unsigned bits, const uint8_t *panel, size_t length, const int8_t *packed,
                                 __m512i sums[TILE])
 {
     for (size_t s = 0; s < length; s += VECTOR / ROWS * 8 / bits, panel += VECTOR) {
         __m512i w = _mm512_load_si512(panel);
-        add_step(bits == 4 ? low_halves(w) : w, ready + s * TILE, sums);
+        add_step(bits == 4 ? low_nibbles(w) : w, packed + s * TILE, sums);
         if (bits == 4)
-            add_step(low_halves(_mm512_srli_epi16(w, 4)), ready + (s + STEP) * TILE, sums);
+            add_step(low_nibbles(_mm512_srli_epi16(w, 4)), packed + (s + STEP) * TILE, sums);
     }
 }
 
 /* ---- One sum of each row ---- */
 
-/* Adds the products of a panel and a tile of activations to `out`, [TILE][PAIR]. */
-TARGET TV_INLINE void multiply(unsigned bits, const uint8_t *panel, size_t length, const int8_t *ready, int32_t *out)
+/* out[TILE][PAIR] += panel times a tile of activations. */
+TARGET TV_INLINE void multiply_tile(unsigned bits, const uint8_t *panel, size_t length, const int8_t *packed,
+                                    int32_t *out)
 {
     __m512i sums[TILE];
     for (unsigned i = 0; i < TILE; i++)
         sums[i] = _mm512_loadu_si512(out + i * PAIR);
-    add_steps(bits, panel, length, ready, sums);
+    add_steps(bits, panel, length, packed, sums);
     for (unsigned i = 0; i < TILE; i++)
         _mm512_storeu_si512(out + i * PAIR, sums[i]);
 }
 
-/* The same of all tiles and both panels. */
-TARGET TV_INLINE void multiply_pair(unsigned bits, uint8_t panels[2][ROWS * BLOCK], size_t length, const int8_t *ready,
+/* The same for all tiles and both panels. */
+TARGET TV_INLINE void multiply_pair(unsigned bits, uint8_t panels[2][ROWS * BLOCK], size_t length, const int8_t *packed,
                                     size_t step, size_t tiles, int32_t *out)
 {
-    for (size_t t = 0; t < tiles; t++, ready += step, out += TILE * PAIR)
+    for (size_t t = 0; t < tiles; t++, packed += step, out += TILE * PAIR)
         for (unsigned half = 0; half < 2; half++)
-            multiply(bits, panels[half], length, ready, out + half * ROWS);
+            multiply_tile(bits, panels[half], length, packed, out + half * ROWS);
 }
 
-TARGET static void exact(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *ready,
-                         const int32_t *offsets, size_t m, int32_t *out)
+TARGET static void multiply_exact(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
+                                  const int32_t *offsets, size_t m, int32_t *out)
 {
     _Alignas(64) uint8_t panels[2][ROWS * BLOCK];
     int32_t tile[TV_PANEL_M_MAX * PAIR];
@@ -235,7 +238,7 @@ TARGET static void exact(const tv_gemm_panel_weights *w, size_t from, size_t cou
             _mm512_storeu_si512(tile + i * PAIR + r, _mm512_set1_epi32(offsets[i]));
     for (size_t at = 0; at < bytes; at += BLOCK) {
         size_t length = bytes - at < BLOCK ? bytes - at : BLOCK, elements = length * 8 / w->bits;
-        const int8_t *here = ready + at * 8 / w->bits * TILE;
+        const int8_t *here = packed + at * 8 / w->bits * TILE;
         pack_pair(w, from, count, at, length, panels);
         if (w->bits == 4)
             multiply_pair(4, panels, elements, here, step, tiles, tile);
@@ -247,51 +250,50 @@ TARGET static void exact(const tv_gemm_panel_weights *w, size_t from, size_t cou
 
 /* ---- A sum of each group ---- */
 
-/* Partial sums of the rows of a panel, for a tile of activations. */
+/* The partial sums of the canonical order for the rows of a panel and a tile. */
 typedef struct partial_sums {
     __m512 of[PARTIALS][TILE];
 } partial_sums;
 
-/* What a tile's groups of a block need. */
+/* The operands of a tile and a panel for the groups of one block. */
 typedef struct block_groups {
     const uint8_t *panel;
-    const int8_t *ready;
+    const int8_t *packed;
     const int32_t *offsets;
     const float *scales; /* [group][PAIR], from the panel's first row on */
-    size_t begin, count; /* of the row's groups */
-    size_t used;         /* partial sums that the row has */
+    size_t begin, count; /* groups of the row */
+    size_t used;         /* number of partial sums that have groups */
 } block_groups;
 
-/* Adds the products of group `g` of the block, scaled, to a partial sum. `whole`: the factor is 1, and changes nothing.
- */
-TARGET TV_INLINE void add_group(const block_groups *b, size_t g, unsigned bits, bool whole, __m512 factor,
+/* Adds group `g` of the block, scaled, to a partial sum. `unit_factor`: the factor is 1 and is not multiplied. */
+TARGET TV_INLINE void add_group(const block_groups *b, size_t g, unsigned bits, bool unit_factor, __m512 factor,
                                 __m512 sums[TILE])
 {
     __m512i exact_sums[TILE];
     for (unsigned i = 0; i < TILE; i++)
         exact_sums[i] = _mm512_set1_epi32(b->offsets[g * TILE + i]);
-    add_steps(bits, b->panel + g * (GROUP * ROWS * bits / 8), GROUP, b->ready + g * GROUP * TILE, exact_sums);
+    add_steps(bits, b->panel + g * (GROUP * ROWS * bits / 8), GROUP, b->packed + g * GROUP * TILE, exact_sums);
     __m512 scale = _mm512_load_ps(b->scales + g * PAIR);
 #pragma GCC unroll 8
     for (unsigned i = 0; i < TILE; i++) {
         __m512 x = _mm512_cvtepi32_ps(exact_sums[i]);
-        if (!whole)
+        if (!unit_factor)
             x = _mm512_mul_ps(x, factor);
         sums[i] = _mm512_add_ps(sums[i], _mm512_mul_ps(x, scale));
     }
 }
 
-/* One partial sum after the other stays in registers. In the row's first block they are 0, whatever stands there; 0 is
- * added all the same, since it makes +0 of -0. */
-TARGET TV_INLINE void add_groups(const block_groups *b, unsigned bits, bool whole, float factor, partial_sums *p)
+/* Accumulates one partial sum at a time in registers. In the first block of a row they start at 0, and 0 is added
+ * explicitly because it turns -0 into +0. */
+TARGET TV_INLINE void add_groups(const block_groups *b, unsigned bits, bool unit_factor, float factor, partial_sums *p)
 {
-    const __m512 times = _mm512_set1_ps(factor);
+    const __m512 factors = _mm512_set1_ps(factor);
     for (size_t u = 0; u < b->used; u++) {
         __m512 sums[TILE];
         for (unsigned i = 0; i < TILE; i++)
             sums[i] = b->begin ? p->of[u][i] : _mm512_setzero_ps();
         for (size_t g = u; g < b->count; g += PARTIALS)
-            add_group(b, g, bits, whole, times, sums);
+            add_group(b, g, bits, unit_factor, factors, sums);
         for (unsigned i = 0; i < TILE; i++)
             p->of[u][i] = sums[i];
     }
@@ -309,21 +311,21 @@ TARGET static void add_block(const block_groups *b, unsigned bits, float factor,
         add_groups(b, 8, false, factor, p);
 }
 
-/* Scales of a block's groups by group: [group][PAIR]. `scales` are of the first of `count` rows. */
+/* Transposes the scales of a block to [group][PAIR]. `scales` begins at the first of `count` rows. */
 TARGET static void pack_scales(const float *scales, size_t step, size_t count, size_t length, float *out)
 {
-    enum { TOGETHER = WORDS / 2 };
-    for (size_t at = 0; at < length; at += TOGETHER) {
-        size_t bytes = (length - at < TOGETHER ? length - at : TOGETHER) * sizeof *scales;
-        turn_rows(scales + at, step * sizeof *scales, count, bytes, _mm512_setzero_si512(), out + at * PAIR,
-                  out + at * PAIR + ROWS, PAIR * sizeof *out);
+    enum { GROUPS_PER_STEP = WORDS / 2 };
+    for (size_t at = 0; at < length; at += GROUPS_PER_STEP) {
+        size_t bytes = (length - at < GROUPS_PER_STEP ? length - at : GROUPS_PER_STEP) * sizeof *scales;
+        transpose_rows(scales + at, step * sizeof *scales, count, bytes, _mm512_setzero_si512(), out + at * PAIR,
+                       out + at * PAIR + ROWS, PAIR * sizeof *out);
     }
 }
 
-/* Totals of `count` rows of a panel and `m` rows of a tile: ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)), those from `used` on
- * 0. */
-TARGET static void put_totals(const partial_sums *p, size_t used, size_t count, size_t m, const float *old, float *out,
-                              size_t step)
+/* Reduces the partial sums of `count` rows of a panel and `m` rows of a tile, adds `old` (may be NULL) and stores them.
+ * Partial sums from `used` on are 0. */
+TARGET static void store_totals(const partial_sums *p, size_t used, size_t count, size_t m, const float *old,
+                                float *out, size_t step)
 {
     __mmask16 mask = (__mmask16)((1u << count) - 1);
     for (size_t i = 0; i < m; i++) {
@@ -341,59 +343,60 @@ TARGET static void put_totals(const partial_sums *p, size_t used, size_t count, 
 
 enum { TILES = TV_PANEL_GROUPED_M_MAX / TILE };
 
-typedef struct pair_of_panels {
+typedef struct panel_pair {
     _Alignas(64) uint8_t panels[2][ROWS * BLOCK];
     _Alignas(64) float scales[BLOCK * 2 / GROUP * PAIR];
-    partial_sums sums[TILES][2]; /* of rows that have one block the first is all that is used */
-} pair_of_panels;
+    partial_sums sums[TILES][2]; /* rows of a single block use only sums[0] */
+} panel_pair;
 
-/* Asks for `part` of `parts` of the bytes from byte `from` on of 32 rows, that come next: all at once would stand in
- * the way of what is wanted now. Beyond the end of memory it does nothing. */
-static inline void ask_for(const void *rows, size_t from, size_t stride, size_t bytes, size_t part, size_t parts)
+/* Prefetches the next block of 32 rows: chunk `chunk` of `chunks`, to spread the loads over the computation. Addresses
+ * past the end of memory have no effect. */
+static inline void prefetch_rows(const void *rows, size_t from, size_t stride, size_t bytes, size_t chunk,
+                                 size_t chunks)
 {
-    for (size_t r = part * PAIR / parts; r < (part + 1) * PAIR / parts; r++)
+    for (size_t r = chunk * PAIR / chunks; r < (chunk + 1) * PAIR / chunks; r++)
         for (size_t at = 0; at < bytes; at += VECTOR)
-            __builtin_prefetch(row_at(rows, 1, r * stride + from + at));
+            __builtin_prefetch(row_address(rows, 1, r * stride + from + at));
 }
 
-TARGET static void groups(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *ready,
-                          const int32_t *offsets, size_t m, const float *scales, size_t scale_step, float factor,
-                          const float *old, float *out, size_t step)
+TARGET static void multiply_grouped(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
+                                    const int32_t *offsets, size_t m, const float *scales, size_t scale_step,
+                                    float factor, const float *old, float *out, size_t step)
 {
-    pair_of_panels pair;
-    const size_t all = w->k / GROUP, most = (size_t)BLOCK * 8 / w->bits / GROUP, used = all < PARTIALS ? all : PARTIALS,
-                 group_bytes = GROUP * w->bits / 8;
+    panel_pair pair;
+    const size_t all = w->k / GROUP, block_groups_max = (size_t)BLOCK * 8 / w->bits / GROUP,
+                 used = all < PARTIALS ? all : PARTIALS, group_bytes = GROUP * w->bits / 8;
     const size_t counts[2] = {count < ROWS ? count : ROWS, count < ROWS ? 0 : count - ROWS},
                  tiles = tv_ceil_div(m, TILE);
-    for (size_t begin = 0; begin < all; begin += most) {
-        size_t here = all - begin < most ? all - begin : most, next = begin + here == all ? 0 : begin + here,
-               next_row = next ? from : from + PAIR;
+    for (size_t begin = 0; begin < all; begin += block_groups_max) {
+        size_t here = all - begin < block_groups_max ? all - begin : block_groups_max,
+               next = begin + here == all ? 0 : begin + here, next_row = next ? from : from + PAIR;
         pack_pair(w, from, count, begin * group_bytes, here * group_bytes, pair.panels);
         pack_scales(scales + from * scale_step + begin, scale_step, count, here, pair.scales);
         for (size_t q = 0; q < 2 * tiles; q++) {
             size_t tile = q / 2, half = q % 2, i = tile * TILE;
-            partial_sums *p = all > most ? &pair.sums[tile][half] : pair.sums[0];
+            partial_sums *p = all > block_groups_max ? &pair.sums[tile][half] : pair.sums[0];
             const block_groups b = {pair.panels[half],
-                                    ready + tv_gemm_panel_packed_bytes(i, w->k) + begin * GROUP * TILE,
+                                    packed + tv_gemm_panel_packed_bytes(i, w->k) + begin * GROUP * TILE,
                                     offsets + i * all + begin * TILE,
                                     pair.scales + half * ROWS,
                                     begin,
                                     here,
                                     used};
-            ask_for(row_at(w->rows, w->stride, next_row), next * group_bytes, w->stride, here * group_bytes, q,
-                    2 * tiles);
-            ask_for(row_at(scales, scale_step * sizeof *scales, next_row), next * sizeof *scales,
-                    scale_step * sizeof *scales, here * sizeof *scales, q, 2 * tiles);
+            prefetch_rows(row_address(w->rows, w->stride, next_row), next * group_bytes, w->stride, here * group_bytes,
+                          q, 2 * tiles);
+            prefetch_rows(row_address(scales, scale_step * sizeof *scales, next_row), next * sizeof *scales,
+                          scale_step * sizeof *scales, here * sizeof *scales, q, 2 * tiles);
             if (counts[half])
                 add_block(&b, w->bits, factor, p);
             if (counts[half] && begin + here == all)
-                put_totals(p, used, counts[half], m - i < TILE ? m - i : TILE,
-                           old ? old + i * step + half * ROWS : NULL, out + i * step + half * ROWS, step);
+                store_totals(p, used, counts[half], m - i < TILE ? m - i : TILE,
+                             old ? old + i * step + half * ROWS : NULL, out + i * step + half * ROWS, step);
         }
     }
 }
 
-const tv_gemm_panel_set tv_gemm_panel_avx512 = {make_ready, exact, groups};
+const tv_gemm_panel_set tv_gemm_panel_avx512 = {pack_activations, multiply_exact, multiply_grouped};
 #else
 typedef int tv_no_panel_x86; /* ISO C wants a declaration */
 #endif

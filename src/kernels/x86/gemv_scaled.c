@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows with scales with AVX-512: 16 rows of one, two or four beats at a time, four, two or one in a vector. Their sums
- * are added up in a tree that leaves each row in its lane, and stay in registers until they are BF16. AVX2 has no
- * kernel of its own for short rows. */
+/* Scaled matrix-vector products with AVX-512: 16 rows of one, two or four beats at a time, four, two or one per vector.
+ * A tree of additions leaves the sum of each row in its lane, and the sums stay in registers until they are BF16. Other
+ * row lengths and AVX2 use the general product kernel. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -11,20 +11,28 @@
 
 #define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 
-enum { ROWS = 16, HALF = TV_S4_BLOCK / 2, FLIP_NIBBLES = 0x88, NIBBLE = 15, BEAT_BYTES = TV_S4_BEAT / 2, AHEAD = 2048 };
+enum {
+    ROWS = 16,
+    HALF = TV_S4_BLOCK / 2,
+    FLIP_NIBBLES = 0x88,
+    NIBBLE = 15,
+    BEAT_BYTES = TV_S4_BEAT / 2,
+    PREFETCH_BYTES = 2048
+};
 
 void tv_gemv_scaled_avx2(const tv_gemv_scaled_args *r) { tv_gemv_scaled_with(tv_gemm_s4s8_avx2, r); }
 
-/* The activations of even and of odd index as often as rows are in a vector, and what a row's sum begins with, since
- * weights count from -8: in its first lane. */
-typedef struct operand {
+/* The activations of even and of odd index, repeated for each row in a vector, and the initial value of the
+ * accumulator: -8 times the sum of the activations in the first lane of each row, because weights are made unsigned (w
+ * + 8). */
+typedef struct packed_input {
     __m512i even, odd, begin;
-} operand;
+} packed_input;
 
-TARGET_AVX512 TV_INLINE operand make_operand(const tv_gemv_scaled_args *r, unsigned beats)
+TARGET_AVX512 TV_INLINE packed_input load_input(const tv_gemv_scaled_args *r, unsigned beats)
 {
-    operand o;
-    const int8_t *even = r->ready, *odd = r->ready + HALF;
+    packed_input o;
+    const int8_t *even = r->packed, *odd = r->packed + HALF;
     __m512i begin = _mm512_set1_epi32(-8 * r->sum);
     if (beats == 1) {
         o.even = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)even));
@@ -42,36 +50,36 @@ TARGET_AVX512 TV_INLINE operand make_operand(const tv_gemv_scaled_args *r, unsig
     return o;
 }
 
-/* Rows follow one another in memory, beyond the end of these too: what comes is asked for in time. */
-TARGET_AVX512 TV_INLINE __m512i products(const uint8_t *w, const operand *o)
+/* The products of a vector of weights with the activations. Prefetches the weights that follow. */
+TARGET_AVX512 TV_INLINE __m512i multiply_input(const uint8_t *w, const packed_input *o)
 {
-    _mm_prefetch((const char *)w + AHEAD, _MM_HINT_T0);
+    _mm_prefetch((const char *)w + PREFETCH_BYTES, _MM_HINT_T0);
     const __m512i nibble = _mm512_set1_epi8(NIBBLE);
     __m512i both = _mm512_xor_si512(_mm512_loadu_si512(w), _mm512_set1_epi8((char)FLIP_NIBBLES));
     __m512i low = _mm512_and_si512(both, nibble), high = _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble);
     return _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(o->begin, low, o->even), high, o->odd);
 }
 
-/* Four lanes for each of four rows. */
-TARGET_AVX512 TV_INLINE __m512i four_rows(const uint8_t *w, unsigned beats, const operand *o)
+/* The sums of four rows in four lanes each. */
+TARGET_AVX512 TV_INLINE __m512i four_rows(const uint8_t *w, unsigned beats, const packed_input *o)
 {
     if (beats == 1)
-        return products(w, o);
+        return multiply_input(w, o);
     __m512i two[2];
-    for (unsigned i = 0; i < 2; i++) { /* eight lanes for each of two */
+    for (unsigned i = 0; i < 2; i++) { /* two rows in eight lanes each */
         const uint8_t *at = w + i * 2 * beats * BEAT_BYTES;
         if (beats == 2) {
-            two[i] = products(at, o);
+            two[i] = multiply_input(at, o);
         } else {
-            __m512i a = products(at, o), b = products(at + beats * BEAT_BYTES, o);
+            __m512i a = multiply_input(at, o), b = multiply_input(at + beats * BEAT_BYTES, o);
             two[i] = _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x44), _mm512_shuffle_i32x4(a, b, 0xEE));
         }
     }
     return _mm512_add_epi32(_mm512_shuffle_i32x4(two[0], two[1], 0x88), _mm512_shuffle_i32x4(two[0], two[1], 0xDD));
 }
 
-/* A lane for each of 16 rows. */
-TARGET_AVX512 TV_INLINE __m512i sums_of(const uint8_t *w, unsigned beats, const operand *o)
+/* The sums of 16 rows, one lane each. */
+TARGET_AVX512 TV_INLINE __m512i sum_rows(const uint8_t *w, unsigned beats, const packed_input *o)
 {
     __m512i v[4], pair[2];
     for (unsigned i = 0; i < 4; i++)
@@ -85,8 +93,8 @@ TARGET_AVX512 TV_INLINE __m512i sums_of(const uint8_t *w, unsigned beats, const 
     return _mm512_permutexvar_epi32(order, all);
 }
 
-/* The rows of `mask`, from row `at` on, from their sums. */
-TARGET_AVX512 TV_INLINE void finish(const tv_gemv_scaled_args *r, size_t at, __mmask16 mask, __m512i sums)
+/* Scales, accumulates and stores the rows of `mask` from row `at` on. */
+TARGET_AVX512 TV_INLINE void store_rows(const tv_gemv_scaled_args *r, size_t at, __mmask16 mask, __m512i sums)
 {
     uint8_t *out = r->out + 2 * at;
     __m512 y = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(r->vector_scale));
@@ -97,16 +105,16 @@ TARGET_AVX512 TV_INLINE void finish(const tv_gemv_scaled_args *r, size_t at, __m
     _mm256_mask_storeu_epi16(out, mask, tv_bf16_from_f32_flushed_x16(y));
 }
 
-TARGET_AVX512 TV_INLINE void short_rows(const tv_gemv_scaled_args *r, unsigned beats)
+TARGET_AVX512 TV_INLINE void multiply_short_rows(const tv_gemv_scaled_args *r, unsigned beats)
 {
-    const operand o = make_operand(r, beats);
+    const packed_input o = load_input(r, beats);
     size_t bytes = beats * BEAT_BYTES, at = 0;
     for (; at + ROWS <= r->rows; at += ROWS)
-        finish(r, at, 0xFFFF, sums_of(r->weights + at * bytes, beats, &o));
+        store_rows(r, at, 0xFFFF, sum_rows(r->weights + at * bytes, beats, &o));
     if (at < r->rows) {
         uint8_t rest[ROWS * HALF] = {0};
         memcpy(rest, r->weights + at * bytes, (r->rows - at) * bytes);
-        finish(r, at, (__mmask16)((1u << (r->rows - at)) - 1), sums_of(rest, beats, &o));
+        store_rows(r, at, (__mmask16)((1u << (r->rows - at)) - 1), sum_rows(rest, beats, &o));
     }
 }
 
@@ -114,13 +122,13 @@ TARGET_AVX512 void tv_gemv_scaled_avx512(const tv_gemv_scaled_args *r)
 {
     switch (r->beats) {
     case 1:
-        short_rows(r, 1);
+        multiply_short_rows(r, 1);
         break;
     case 2:
-        short_rows(r, 2);
+        multiply_short_rows(r, 2);
         break;
     case 4:
-        short_rows(r, 4);
+        multiply_short_rows(r, 4);
         break;
     default:
         tv_gemv_scaled_with(tv_gemm_s4s8_avx512, r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends of sums in the canonical order (dot.h), eight sums at once, for kernels with AVX2. */
+/* The reduction of the partial sums of the canonical order (dot.h), eight sums at a time, with AVX2. */
 #ifndef TV_KERNELS_X86_TOTALS_H
 #define TV_KERNELS_X86_TOTALS_H
 

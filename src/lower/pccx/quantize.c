@@ -40,7 +40,7 @@ float pccx_lower_choose_scale(tv_scale_search_fn *search, const float *values, u
 
 TV_CLONES static void subtract_quantized(const float *values, const int8_t *q, uint32_t n, float scale, float *residual)
 {
-    TV_NO_CARRY
+    TV_IVDEP
     for (uint32_t i = 0; i < n; i++)
         residual[i] = values[i] - scale * (float)q[i];
 }

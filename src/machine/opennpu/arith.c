@@ -61,7 +61,7 @@ TV_INLINE int64_t clamp_s64(int64_t x) { return x > INT32_MAX ? INT32_MAX : x < 
     TV_INLINE void name##_k(lane *y, const lane *a, const lane *b, uint32_t k)                                         \
     {                                                                                                                  \
         (void)b;                                                                                                       \
-        TV_NO_CARRY                                                                                                    \
+        TV_IVDEP                                                                                                       \
         for (uint32_t i = 0; i < k; i++)                                                                               \
             y[i] = (lane)(value);                                                                                      \
     }                                                                                                                  \

@@ -347,7 +347,7 @@ static bool multiply_vector(pccx_machine *m, const pccx_op *op, const matrix_mem
     stream_reader stream = open_stream(m, op);
     tv_gemv_scaled_args rows = {.beats = mem->beats,
                                 .rows = op->n,
-                                .ready = mem->packed,
+                                .packed = mem->packed,
                                 .sum = mem->sum[0],
                                 .vector_scale = mem->row_scale[0],
                                 .add = op->accumulate,
