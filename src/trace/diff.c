@@ -1,87 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two summaries side by side: every figure by its name, those that differ, the largest change first. */
+/* Compares two summaries: figures are matched by name; those that differ are listed, the largest change first. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/vec.h"
 #include "trivet/trace_file.h"
 
 typedef struct diff {
-    tv_trace_diff d; /* first: what the caller has is this */
+    tv_trace_diff d; /* first: the caller's pointer */
     tv_arena arena;
     bool failed; /* no memory */
 } diff;
 
-/* Figures of both runs under names; `side` 0 before, 1 after. */
+/* A figure of one run; `side` is 0 for the run before, 1 for the run after. */
 typedef struct figure {
     const char *name;
     uint64_t value;
     int side;
 } figure;
 
-typedef struct figures {
-    figure *rows;
-    size_t count, room;
-} figures;
+typedef TV_VEC(figure) figures;
 
-static void put(diff *d, figures *f, const char *name, uint64_t value, int side)
+static void add_figure(figures *f, const char *name, uint64_t value, int side)
 {
-    if (f->count == f->room) {
-        size_t room = f->room ? 2 * f->room : 64;
-        figure *rows = realloc(f->rows, room * sizeof *rows);
-        if (!rows) {
-            d->failed = true;
-            return;
-        }
-        f->rows = rows;
-        f->room = room;
-    }
-    f->rows[f->count++] = (figure){name, value, side};
+    TV_VEC_PUSH(f, (figure){name, value, side});
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     const figure *x = a, *y = b;
     int order = strcmp(x->name, y->name);
     return order ? order : x->side - y->side;
 }
 
-static uint64_t size_of(const tv_trace_change *c)
+static uint64_t change_size(const tv_trace_change *c)
 {
     return c->after > c->before ? c->after - c->before : c->before - c->after;
 }
 
-static int by_change(const void *a, const void *b)
+static int compare_changes(const void *a, const void *b)
 {
     const tv_trace_change *x = a, *y = b;
-    uint64_t n = size_of(x), m = size_of(y);
+    uint64_t n = change_size(x), m = change_size(y);
     return n != m ? (n < m ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-/* Figures of the same name are brought together; equal ones go. Frees `f`. */
-static tv_trace_changes changes_of(diff *d, figures *f)
+/* Pairs figures of the same name, and drops pairs that are equal. Frees `f`. */
+static tv_trace_changes list_changes(diff *d, figures *f)
 {
     tv_trace_changes out = {NULL, 0};
     tv_trace_change *rows = tv_arena_alloc(&d->arena, (f->count + 1) * sizeof *rows);
-    d->failed |= !rows;
+    d->failed |= !rows || f->failed;
     if (f->count && rows)
-        qsort(f->rows, f->count, sizeof *f->rows, by_name);
+        qsort(f->data, f->count, sizeof *f->data, compare_names);
     for (size_t i = 0; rows && i < f->count;) {
-        tv_trace_change c = {.name = f->rows[i].name};
-        for (; i < f->count && strcmp(f->rows[i].name, c.name) == 0; i++)
-            *(f->rows[i].side ? &c.after : &c.before) += f->rows[i].value;
+        tv_trace_change c = {.name = f->data[i].name};
+        for (; i < f->count && strcmp(f->data[i].name, c.name) == 0; i++)
+            *(f->data[i].side ? &c.after : &c.before) += f->data[i].value;
         if (c.before != c.after)
             rows[out.count++] = c;
     }
     if (out.count)
-        qsort(rows, out.count, sizeof *rows, by_change);
+        qsort(rows, out.count, sizeof *rows, compare_changes);
     out.rows = rows;
-    free(f->rows);
+    TV_VEC_FINI(f);
     return out;
 }
 
-static const char *name_of(diff *d, const char *engine, const char *what)
+static const char *format_name(diff *d, const char *engine, const char *what)
 {
     char text[256];
     snprintf(text, sizeof text, "%.200s %s", engine, what);
@@ -90,7 +78,7 @@ static const char *name_of(diff *d, const char *engine, const char *what)
     return name ? name : "";
 }
 
-static tv_trace_changes engine_changes(diff *d, const tv_trace_summary *const runs[2])
+static tv_trace_changes compare_engines(diff *d, const tv_trace_summary *const runs[2])
 {
     figures f = {0};
     for (int side = 0; side < 2; side++)
@@ -99,32 +87,32 @@ static tv_trace_changes engine_changes(diff *d, const tv_trace_summary *const ru
             uint64_t stalled = 0;
             for (unsigned c = 0; c < e->stalled_count; c++)
                 stalled += e->stalled[c].cycles;
-            put(d, &f, name_of(d, e->name, "busy"), e->busy, side);
-            put(d, &f, name_of(d, e->name, "held"), stalled, side);
-            put(d, &f, name_of(d, e->name, "idle"), e->idle, side);
+            add_figure(&f, format_name(d, e->name, "busy"), e->busy, side);
+            add_figure(&f, format_name(d, e->name, "stalled"), stalled, side);
+            add_figure(&f, format_name(d, e->name, "idle"), e->idle, side);
         }
-    return changes_of(d, &f);
+    return list_changes(d, &f);
 }
 
-static tv_trace_changes cause_changes(diff *d, const tv_trace_summary *const runs[2])
+static tv_trace_changes compare_stall_reasons(diff *d, const tv_trace_summary *const runs[2])
 {
     figures f = {0};
     for (int side = 0; side < 2; side++)
         for (unsigned i = 0; i < runs[side]->stall_reason_count; i++)
-            put(d, &f, runs[side]->stall_reasons[i].name, runs[side]->stall_reasons[i].cycles, side);
-    return changes_of(d, &f);
+            add_figure(&f, runs[side]->stall_reasons[i].name, runs[side]->stall_reasons[i].cycles, side);
+    return list_changes(d, &f);
 }
 
-static tv_trace_changes row_changes(diff *d, const tv_trace_row *const rows[2], const unsigned counts[2])
+static tv_trace_changes compare_rows(diff *d, const tv_trace_row *const rows[2], const unsigned counts[2])
 {
     figures f = {0};
     for (int side = 0; side < 2; side++)
         for (unsigned i = 0; i < counts[side]; i++)
-            put(d, &f, rows[side][i].name, rows[side][i].cycles, side);
-    return changes_of(d, &f);
+            add_figure(&f, rows[side][i].name, rows[side][i].cycles, side);
+    return list_changes(d, &f);
 }
 
-static const tv_trace_setting *setting_of(const tv_trace_summary *run, const char *key)
+static const tv_trace_setting *find_setting(const tv_trace_summary *run, const char *key)
 {
     for (unsigned i = 0; i < run->setting_count; i++)
         if (strcmp(run->settings[i].key, key) == 0)
@@ -132,7 +120,7 @@ static const tv_trace_setting *setting_of(const tv_trace_summary *run, const cha
     return NULL;
 }
 
-/* What one run has and the other has not is the default in the other. */
+/* A setting that only one run has changed has the default value in the other. */
 static void compare_settings(diff *d, const tv_trace_summary *const runs[2])
 {
     tv_trace_setting_change *rows =
@@ -140,7 +128,7 @@ static void compare_settings(diff *d, const tv_trace_summary *const runs[2])
     d->failed |= !rows;
     for (unsigned side = 0; rows && side < 2; side++)
         for (unsigned i = 0; i < runs[side]->setting_count; i++) {
-            const tv_trace_setting *own = &runs[side]->settings[i], *other = setting_of(runs[1 - side], own->key);
+            const tv_trace_setting *own = &runs[side]->settings[i], *other = find_setting(runs[1 - side], own->key);
             const char *other_value = other ? other->value : own->default_value;
             if ((side == 1 && other) || (other_value && strcmp(own->value, other_value) == 0))
                 continue;
@@ -163,12 +151,12 @@ tv_status tv_trace_compare(const tv_trace_summary *before, const tv_trace_summar
     d->d.before = before->cycles;
     d->d.after = after->cycles;
     compare_settings(d, runs);
-    d->d.engines = engine_changes(d, runs);
-    d->d.stall_reasons = cause_changes(d, runs);
-    d->d.layers = row_changes(d, (const tv_trace_row *const[]){before->layers, after->layers},
-                              (const unsigned[]){before->layer_count, after->layer_count});
-    d->d.ops = row_changes(d, (const tv_trace_row *const[]){before->ops, after->ops},
-                           (const unsigned[]){before->op_count, after->op_count});
+    d->d.engines = compare_engines(d, runs);
+    d->d.stall_reasons = compare_stall_reasons(d, runs);
+    d->d.layers = compare_rows(d, (const tv_trace_row *const[]){before->layers, after->layers},
+                               (const unsigned[]){before->layer_count, after->layer_count});
+    d->d.ops = compare_rows(d, (const tv_trace_row *const[]){before->ops, after->ops},
+                            (const unsigned[]){before->op_count, after->op_count});
     d->d.equal = d->d.before == d->d.after && !d->d.setting_count && !d->d.engines.count && !d->d.stall_reasons.count &&
                  !d->d.layers.count && !d->d.ops.count;
     if (d->failed) {
@@ -179,9 +167,9 @@ tv_status tv_trace_compare(const tv_trace_summary *before, const tv_trace_summar
     return TV_OK;
 }
 
-void tv_trace_diff_free(tv_trace_diff *public_part)
+void tv_trace_diff_free(tv_trace_diff *public_diff)
 {
-    diff *d = (diff *)(void *)public_part;
+    diff *d = (diff *)(void *)public_diff;
     if (!d)
         return;
     tv_arena_fini(&d->arena);

@@ -131,18 +131,9 @@ static bool fill_event(trace_reader *r, tv_event *e)
 
 static bool add_sample(trace_reader *r, const tv_trace_sample *s)
 {
-    if (r->sample_count == r->sample_room) {
-        unsigned room = r->sample_room ? 2 * r->sample_room : 256;
-        if (room > SAMPLES_MAX)
-            return trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "more than %d bandwidth samples", SAMPLES_MAX);
-        tv_trace_sample *samples = realloc(r->samples, room * sizeof *samples);
-        if (!samples)
-            return trace_no_memory(r);
-        r->samples = samples;
-        r->sample_room = room;
-    }
-    r->samples[r->sample_count++] = *s;
-    return true;
+    if (r->samples.count == SAMPLES_MAX)
+        return trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "more than %d bandwidth samples", SAMPLES_MAX);
+    return TV_VEC_PUSH(&r->samples, *s) || trace_no_memory(r);
 }
 
 /* A counter. One without a window only ends the window before it. */

@@ -7,7 +7,8 @@
 #include "base/buf.h"
 #include "base/diag.h"
 #include "base/json_reader.h"
-#include "trace/reader.h"
+#include "base/vec.h"
+#include "trace/handler.h"
 #include "trivet/machine.h"
 
 /* CAPTURE_MAX: bytes of text of one section besides the events, or of the unknown members of one event.
@@ -139,8 +140,7 @@ typedef struct trace_reader {
     unsigned unknown_count;
     const char *engines[TV_ENGINES_MAX];
     unsigned engine_count;
-    tv_trace_sample *samples; /* those of Chrome trace events, which may come between events */
-    unsigned sample_count, sample_room;
+    TV_VEC(tv_trace_sample) samples; /* those of Chrome trace events, which may come between events */
 
     uint8_t field_hash[FIELD_HASH]; /* index in trace_fields + 1 */
     const field *field;

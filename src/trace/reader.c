@@ -512,8 +512,8 @@ static tv_status read_stream(trace_reader *r, tv_stream *stream, uint8_t *buffer
 
 static bool emit_samples(trace_reader *r)
 {
-    for (unsigned i = 0; i < r->sample_count && r->handler->sample; i++)
-        if (!r->handler->sample(r->handler->user, &r->samples[i]))
+    for (size_t i = 0; i < r->samples.count && r->handler->sample; i++)
+        if (!r->handler->sample(r->handler->user, &r->samples.data[i]))
             return trace_no_memory(r);
     return true;
 }
@@ -546,7 +546,7 @@ static void free_reader(trace_reader *r)
     tv_buf_fini(&r->texts);
     tv_arena_fini(&r->arena);
     tv_arena_fini(&r->event_arena);
-    free(r->samples);
+    TV_VEC_FINI(&r->samples);
     free(r);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/diag.h"
+#include "base/vec.h"
 #include "trace/reader.h"
 #include "trace/totals.h"
 #include "trivet/config.h"
@@ -16,8 +17,7 @@ typedef struct summary {
     tv_arena arena;
     tv_trace_table ops, commands, layers, stall_reasons;
     tv_trace_longest longest;
-    tv_trace_step *steps;
-    unsigned step_room;
+    TV_VEC(tv_trace_step) steps;
     tv_trace_stall stalls[TV_TRACE_STALLS];
 } summary;
 
@@ -28,7 +28,7 @@ static const char *copy_text(summary *s, const char *text)
 
 /* ---- The head ---- */
 
-/* "256Ki" and "262144" are the same. */
+/* Whether `value` is the value of the parameter, possibly written otherwise: "256Ki" and "262144" are the same. */
 static bool same_value(tv_config *config, unsigned i, const tv_config_entry *entry, const char *value)
 {
     tv_config_entry now;
@@ -107,24 +107,14 @@ static bool add_to_table(tv_trace_table *table, const char *name, const tv_event
 
 static bool add_step(summary *s, const tv_event *e)
 {
-    unsigned n = s->s.step_count;
-    if (n == TV_TRACE_ROWS) {
+    if (s->steps.count == TV_TRACE_ROWS) {
         s->s.steps_left_out++;
         return true;
-    }
-    if (n == s->step_room) {
-        unsigned room = n ? 2 * n : 256;
-        tv_trace_step *steps = realloc(s->steps, room * sizeof *steps);
-        if (!steps)
-            return false;
-        s->steps = steps;
-        s->step_room = room;
     }
     const char *op = e->op && strcmp(e->op, "prefill") == 0  ? "prefill"
                      : e->op && strcmp(e->op, "decode") == 0 ? "decode"
                                                              : "step";
-    s->steps[s->s.step_count++] = (tv_trace_step){op, e->index, e->tokens, e->start, e->end};
-    return true;
+    return TV_VEC_PUSH(&s->steps, (tv_trace_step){op, e->index, e->tokens, e->start, e->end});
 }
 
 static bool read_event(void *user, const tv_event *e, const tv_trace_extras *extras)
@@ -256,7 +246,8 @@ static void set_tables(summary *s)
     s->s.op_count = s->ops.count;
     s->s.layers = s->layers.rows;
     s->s.layer_count = s->layers.count;
-    s->s.steps = s->steps;
+    s->s.steps = s->steps.data;
+    s->s.step_count = (unsigned)s->steps.count;
     s->s.stalls = s->stalls;
     s->s.stall_count = s->longest.count;
 }
@@ -302,9 +293,9 @@ tv_status tv_trace_summarize_stream(const char *name, tv_stream *stream, tv_trac
     return status;
 }
 
-void tv_trace_summary_free(tv_trace_summary *public_part)
+void tv_trace_summary_free(tv_trace_summary *public_summary)
 {
-    summary *s = (summary *)(void *)public_part;
+    summary *s = (summary *)(void *)public_summary;
     if (!s)
         return;
     tv_trace_table_fini(&s->ops);
@@ -313,6 +304,6 @@ void tv_trace_summary_free(tv_trace_summary *public_part)
     tv_trace_table_fini(&s->stall_reasons);
     tv_trace_longest_fini(&s->longest);
     tv_arena_fini(&s->arena);
-    free(s->steps);
+    TV_VEC_FINI(&s->steps);
     free(s);
 }

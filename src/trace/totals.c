@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums by name and the longest stalls, in bounded memory. */
 #include "trace/totals.h"
 
 #include <stdlib.h>
 
-enum { RECENT = 1 << 16, TEXTS = 4096 };
+enum { CACHED_INSNS = 1 << 16, TEXTS_MAX = 4096 };
 
 static const uint64_t NAMES_MAX = UINT64_C(32) << 20;
 static const char others_name[] = "(others)";
 
 /* ---- Tables ---- */
 
-static bool grow(tv_trace_table *t)
+static bool grow_table(tv_trace_table *t)
 {
     uint32_t room = t->room ? 2 * t->room : 64;
     tv_trace_row *rows = realloc(t->rows, room * sizeof *rows);
@@ -39,7 +38,7 @@ tv_trace_row *tv_trace_table_row(tv_trace_table *t, const char *name)
 {
     if (t->last < t->count && strcmp(t->rows[t->last].name, name) == 0)
         return &t->rows[t->last];
-    if (t->count == t->room && !grow(t))
+    if (t->count == t->room && !grow_table(t))
         return NULL;
     tv_sv text = tv_sv_of(name);
     uint32_t i = (uint32_t)tv_sv_hash(text) & t->mask;
@@ -63,7 +62,7 @@ tv_trace_row *tv_trace_table_row(tv_trace_table *t, const char *name)
     return &t->rows[t->last];
 }
 
-static int by_cycles(const void *a, const void *b)
+static int compare_cycles(const void *a, const void *b)
 {
     const tv_trace_row *x = a, *y = b;
     if (x->cycles != y->cycles)
@@ -74,8 +73,8 @@ static int by_cycles(const void *a, const void *b)
 void tv_trace_table_sort(tv_trace_table *t)
 {
     if (t->count)
-        qsort(t->rows, t->count, sizeof *t->rows, by_cycles);
-    if (t->others.name && (t->count < t->room || grow(t)))
+        qsort(t->rows, t->count, sizeof *t->rows, compare_cycles);
+    if (t->others.name && (t->count < t->room || grow_table(t)))
         t->rows[t->count++] = t->others;
 }
 
@@ -91,40 +90,41 @@ void tv_trace_table_fini(tv_trace_table *t)
 
 bool tv_trace_longest_init(tv_trace_longest *l, tv_arena *arena)
 {
-    l->texts = (tv_trace_table){.arena = arena, .limit = TEXTS};
-    l->recent = malloc(RECENT * sizeof *l->recent);
-    for (size_t i = 0; l->recent && i < RECENT; i++)
-        l->recent[i] = (tv_trace_insn){.index = -1};
-    return l->recent != NULL;
+    l->texts = (tv_trace_table){.arena = arena, .limit = TEXTS_MAX};
+    l->insns = malloc(CACHED_INSNS * sizeof *l->insns);
+    for (size_t i = 0; l->insns && i < CACHED_INSNS; i++)
+        l->insns[i] = (tv_trace_insn){.index = -1};
+    return l->insns != NULL;
 }
 
 void tv_trace_longest_fini(tv_trace_longest *l)
 {
     tv_trace_table_fini(&l->texts);
-    free(l->recent);
+    free(l->insns);
 }
 
-/* A text that stays; NULL for NULL. */
-static bool keep(tv_trace_longest *l, const char *text, const char **out)
+/* Copies a string; NULL stays NULL. false: out of memory. */
+static bool copy_text(tv_trace_longest *l, const char *text, const char **out)
 {
     tv_trace_row *row = text ? tv_trace_table_row(&l->texts, text) : NULL;
     *out = row ? row->name : NULL;
     return row || !text;
 }
 
-static tv_trace_insn recall(const tv_trace_longest *l, int64_t index)
+/* The cached instruction, or one of which only the index is known. */
+static tv_trace_insn find_instruction(const tv_trace_longest *l, int64_t index)
 {
-    const tv_trace_insn *insn = index >= 0 ? &l->recent[index & (RECENT - 1)] : NULL;
+    const tv_trace_insn *insn = index >= 0 ? &l->insns[index & (CACHED_INSNS - 1)] : NULL;
     return insn && insn->index == index ? *insn : (tv_trace_insn){.index = index};
 }
 
-/* Remembers an instruction, and tells the stalls that have waited to know it. */
-static bool learn(tv_trace_longest *l, const tv_event *e)
+/* Caches an instruction, and completes stalls that refer to it. */
+static bool cache_instruction(tv_trace_longest *l, const tv_event *e)
 {
     tv_trace_insn insn = {.index = e->index, .line = e->line};
-    if (!keep(l, e->op, &insn.op) || !keep(l, e->file, &insn.file))
+    if (!copy_text(l, e->op, &insn.op) || !copy_text(l, e->file, &insn.file))
         return false;
-    l->recent[e->index & (RECENT - 1)] = insn;
+    l->insns[e->index & (CACHED_INSNS - 1)] = insn;
     for (unsigned i = 0; i < l->count; i++) {
         tv_trace_stall *s = &l->rows[i].stall;
         if (s->stalled.index == e->index && !s->stalled.op)
@@ -135,8 +135,8 @@ static bool learn(tv_trace_longest *l, const tv_event *e)
     return true;
 }
 
-/* Engines that the same instruction holds for the same time are one stall. */
-static bool joins(tv_trace_longest *l, const tv_event *e, const char *lane)
+/* Merges the stall with one of other engines by the same instruction at the same time. false: there is none. */
+static bool merge_stall(tv_trace_longest *l, const tv_event *e, const char *lane)
 {
     for (unsigned i = 0; i < l->count; i++) {
         tv_trace_long_stall *row = &l->rows[i];
@@ -151,21 +151,23 @@ static bool joins(tv_trace_longest *l, const tv_event *e, const char *lane)
     return false;
 }
 
-static bool take_stall(tv_trace_longest *l, const tv_event *e)
+/* Inserts the stall if it is among the longest. */
+static bool insert_stall(tv_trace_longest *l, const tv_event *e)
 {
     uint64_t cycles = e->end - e->start;
     const char *lane = e->lane ? e->lane : e->engine;
     unsigned at = l->count;
     while (at > 0 && l->rows[at - 1].stall.end - l->rows[at - 1].stall.start < cycles)
         at--;
-    if (joins(l, e, lane) || at == TV_TRACE_STALLS || cycles == 0)
+    if (merge_stall(l, e, lane) || at == TV_TRACE_STALLS || cycles == 0)
         return true;
-    tv_trace_long_stall row = {
-        .stall = {
-            .start = e->start, .end = e->end, .stalled = recall(l, e->index), .waits_for = recall(l, e->waits_for)}};
+    tv_trace_long_stall row = {.stall = {.start = e->start,
+                                         .end = e->end,
+                                         .stalled = find_instruction(l, e->index),
+                                         .waits_for = find_instruction(l, e->waits_for)}};
     snprintf(row.engines, sizeof row.engines, "%.40s", lane);
-    if (!keep(l, e->reason, &row.stall.reason) || (e->op && !keep(l, e->op, &row.stall.stalled.op)) ||
-        (e->file && !keep(l, e->file, &row.stall.stalled.file)))
+    if (!copy_text(l, e->reason, &row.stall.reason) || (e->op && !copy_text(l, e->op, &row.stall.stalled.op)) ||
+        (e->file && !copy_text(l, e->file, &row.stall.stalled.file)))
         return false;
     if (e->file)
         row.stall.stalled.line = e->line;
@@ -179,8 +181,8 @@ static bool take_stall(tv_trace_longest *l, const tv_event *e)
 bool tv_trace_longest_event(tv_trace_longest *l, const tv_event *e)
 {
     if (e->kind == TV_EVENT_STALL)
-        return take_stall(l, e);
+        return insert_stall(l, e);
     if ((e->kind == TV_EVENT_ENGINE || e->kind == TV_EVENT_COMMAND) && e->index >= 0)
-        return learn(l, e);
+        return cache_instruction(l, e);
     return true;
 }

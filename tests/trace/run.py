@@ -5,7 +5,7 @@
     run.py TRIVET [--sanitized] [-k WORD]
 
 Summaries against the run's own statistics on every example, conversions there and back, Chrome trace events against a
-schema, comparisons, compressed files, pipes, and damaged and hostile files, each of which must be refused with the right
+schema, comparisons, compressed files, pipes, and damaged and hostile files, each of which must be rejected with the right
 code, at the right place, in bounded time and memory.  -k runs the groups whose names hold WORD.
 """
 
@@ -40,7 +40,7 @@ class Runner(Suite):
     def summary(self, name):
         return json.loads(self.good("trace", name, "--json") or b"null")
 
-    def refuse(self, name, data, code, place=None, says=""):
+    def reject(self, name, data, code, place=None, says=""):
         """`place`: line and column, or the line alone."""
         self.write("bad.json", data)
         status, text, wrong = self.run_bounded(["trace", "bad.json"])
@@ -266,10 +266,10 @@ def pipes_and_zstd(t):
         t.equal(name + " is known by its contents", t.good("trace", "strange.name"), want)
         t.write("two.zst", packed + packed[:0])
         for size in (5, len(packed) // 2, len(packed) - 1):
-            t.refuse("%s cut at %d" % (name, size), packed[:size], "TV-F005")
+            t.reject("%s cut at %d" % (name, size), packed[:size], "TV-F005")
         damaged = bytearray(packed)
         damaged[len(damaged) // 2] ^= 0x55
-        t.refuse(name + " damaged", bytes(damaged), "TV-F005")
+        t.reject(name + " damaged", bytes(damaged), "TV-F005")
         t.equal(name + " to standard output", t.good("trace", "convert", name, "--to", "json" if option == "--trace" else "perfetto", "-o", "-"), plain)
     status, _, _ = t.call("trace", "convert", "p.json", "-o", "missing/x.json.zst")
     t.equal("no such folder", status, 3)
@@ -304,7 +304,7 @@ def comparisons(t):
     t.equal("diff status", status, 0)
     t.equal("diff cycles", got["cycles"], {"before": 100, "after": 102, "change": 2, "percent": 2.0})
     rows = lambda key: [(r["name"], r["before"], r["after"]) for r in got[key]]
-    t.equal("diff engines", rows("engines"), [("TE0 busy", 70, 45), ("TE0 held", 10, 30), ("TE0 idle", 20, 27)])
+    t.equal("diff engines", rows("engines"), [("TE0 busy", 70, 45), ("TE0 stalled", 10, 30), ("TE0 idle", 20, 27)])
     t.equal("diff causes", rows("causes"), [("dependency", 10, 30)])
     t.equal("diff layers", rows("layers"), [("b", 20, 0), ("a", 40, 30), ("c", 0, 5)])
     t.equal("diff classes", rows("ops"), [("GEMM", 60, 35)])
@@ -329,23 +329,23 @@ def comparisons(t):
 
 
 def damaged(t):
-    """A whole trace is read; each of these is refused."""
+    """A whole trace is read; each of these is rejected."""
     whole = json.dumps(trace(event(bytes=3, file="a.s", line=1), event("STALL_EVENT", reason="raw", waits_for=0)))
     t.write("a.json", whole)
     t.good("trace", "a.json")
     for size in range(len(whole) - 1):
-        t.refuse("cut at %d" % size, whole[:size], "TV-T001")
-    t.refuse("more behind", whole + "x", "TV-T001")
-    t.refuse("another object", whole + "{}", "TV-T001")
-    t.refuse("a list", "[]", "TV-T002", (1, 1))
-    t.refuse("null", "null", "TV-T002")
-    t.refuse("nothing", "", "TV-T001", says="empty")
-    t.refuse("no trace", "{}", "TV-T002", says="no trace")
-    t.refuse("a queue", json.dumps({"metadata": {"version": "1.2"}, "cmdq": [{"opcode": "END"}]}), "TV-T002")
-    t.refuse("binary", bytes(range(256)), "TV-T001")
-    t.refuse("not UTF-8", whole.encode().replace(b'"A"', b'"\xff"'), "TV-T001")
-    t.refuse("overlong", whole.encode().replace(b'"A"', b'"\xc0\xaf"'), "TV-T001")
-    t.refuse("a NUL", whole.replace('"A"', '"a\\u0000b"'), "TV-T003")
+        t.reject("cut at %d" % size, whole[:size], "TV-T001")
+    t.reject("more behind", whole + "x", "TV-T001")
+    t.reject("another object", whole + "{}", "TV-T001")
+    t.reject("a list", "[]", "TV-T002", (1, 1))
+    t.reject("null", "null", "TV-T002")
+    t.reject("nothing", "", "TV-T001", says="empty")
+    t.reject("no trace", "{}", "TV-T002", says="no trace")
+    t.reject("a queue", json.dumps({"metadata": {"version": "1.2"}, "cmdq": [{"opcode": "END"}]}), "TV-T002")
+    t.reject("binary", bytes(range(256)), "TV-T001")
+    t.reject("not UTF-8", whole.encode().replace(b'"A"', b'"\xff"'), "TV-T001")
+    t.reject("overlong", whole.encode().replace(b'"A"', b'"\xc0\xaf"'), "TV-T001")
+    t.reject("a NUL", whole.replace('"A"', '"a\\u0000b"'), "TV-T003")
 
 
 def versions(t):
@@ -366,14 +366,14 @@ def versions(t):
     t.write("minor.json", json.dumps(new))
     t.equal("a later minor version", t.summary("minor.json"), t.summary("new.json"))
     for version, code in (("3.0", "TV-T006"), ("10.2", "TV-T006"), ("x", "TV-T002"), ("2", "TV-T002"), ("", "TV-T002"), (2, "TV-T002"), (None, "TV-T002")):
-        t.refuse("version %r" % version, json.dumps(dict(new, version=version)), code, says="version")
+        t.reject("version %r" % version, json.dumps(dict(new, version=version)), code, says="version")
 
 
 def wrong_members(t):
     def one(name, change, code="TV-T002", says="", **options):
         file = trace(event(bytes=3), event("STALL_EVENT", reason="raw"))
         change(file)
-        t.refuse(name, json.dumps(file, indent=1), code, says=says, **options)
+        t.reject(name, json.dumps(file, indent=1), code, says=says, **options)
 
     def member(key, value):
         return lambda f: f["timeline_events"][0].__setitem__(key, value)
@@ -407,29 +407,29 @@ def wrong_members(t):
     for value in (1, [], {}, {"cycle": 1}, {"cycle": -1, "window_cycles": 1}, {"cycle": 1, "window_cycles": 1, "stall_cycles": "x"}):
         one("sample %r" % (value,), lambda f, value=value: f["bandwidth_samples"].append(value))
     text = json.dumps(trace(event()))
-    t.refuse("given twice", text.replace('"op": "A"', '"op": "A", "op": "B"'), "TV-T002", says="twice")
-    t.refuse("events given twice", text[:-1] + ', "timeline_events": []}', "TV-T002", says="twice")
-    t.refuse("the line is right", "{\n\n" + text[1:].replace('"start_cycle": 0', '\n"start_cycle":\n\n  "x"'), "TV-T002", (6, 5), says="start_cycle")
+    t.reject("given twice", text.replace('"op": "A"', '"op": "A", "op": "B"'), "TV-T002", says="twice")
+    t.reject("events given twice", text[:-1] + ', "timeline_events": []}', "TV-T002", says="twice")
+    t.reject("the line is right", "{\n\n" + text[1:].replace('"start_cycle": 0', '\n"start_cycle":\n\n  "x"'), "TV-T002", (6, 5), says="start_cycle")
     chrome = {"run_metadata": trace()["run_metadata"], "traceEvents": [{"ph": "X", "name": "a", "cat": "ENGINE_EVENT", "pid": 1, "tid": 1, "ts": 0, "dur": 1, "args": {}}],
               "otherData": {}}
-    t.refuse("Chrome events of others", json.dumps(chrome), "TV-T002", says="start_cycle")
-    t.refuse("a Chrome trace of others", json.dumps({"traceEvents": []}), "TV-T002")
+    t.reject("Chrome events of others", json.dumps(chrome), "TV-T002", says="start_cycle")
+    t.reject("a Chrome trace of others", json.dumps({"traceEvents": []}), "TV-T002")
 
 
 def hostile(t):
     head = json.dumps(trace())
     head = head[:head.index("[]", head.index("timeline_events")) + 1]
     one = json.dumps(event())
-    t.refuse("deep", head + one[:-1] + ', "x": ' + "[" * 5000, "TV-T003", says="deeper")
-    t.refuse("deep objects", '{"x": ' + '{"a":' * 100000, "TV-T003", says="deeper")
-    t.refuse("a long name", head + one.replace('"A"', '"' + "a" * 70000 + '"'), "TV-T003")
-    t.refuse("an endless string", head + one.replace('"A"', '"' + "a" * (40 << 20)), "TV-T003", says="without a value")
-    t.refuse("an endless number", head + one.replace('"start_cycle": 0', '"start_cycle": ' + "1" * (40 << 20)), "TV-T003")
-    t.refuse("a large part", '{"x": [' + "1," * (4 << 20), "TV-T003", says="larger")
-    t.refuse("many parts", "{" + ",".join('"x%d": 1' % i for i in range(100000)), "TV-T003", says="more than")
-    t.refuse("a large extra", head + one[:-1] + ', "x": [' + "1," * (4 << 20), "TV-T003", says="larger")
-    t.refuse("many extras", head + one[:-1] + "".join(', "x%d": 1' % i for i in range(400000)) + "}", "TV-T003", says="larger")
-    t.refuse("white space", head + " " * (20 << 20), "TV-T003", says="without a value")
+    t.reject("deep", head + one[:-1] + ', "x": ' + "[" * 5000, "TV-T003", says="deeper")
+    t.reject("deep objects", '{"x": ' + '{"a":' * 100000, "TV-T003", says="deeper")
+    t.reject("a long name", head + one.replace('"A"', '"' + "a" * 70000 + '"'), "TV-T003")
+    t.reject("an endless string", head + one.replace('"A"', '"' + "a" * (40 << 20)), "TV-T003", says="without a value")
+    t.reject("an endless number", head + one.replace('"start_cycle": 0', '"start_cycle": ' + "1" * (40 << 20)), "TV-T003")
+    t.reject("a large part", '{"x": [' + "1," * (4 << 20), "TV-T003", says="larger")
+    t.reject("many parts", "{" + ",".join('"x%d": 1' % i for i in range(100000)), "TV-T003", says="more than")
+    t.reject("a large extra", head + one[:-1] + ', "x": [' + "1," * (4 << 20), "TV-T003", says="larger")
+    t.reject("many extras", head + one[:-1] + "".join(', "x%d": 1' % i for i in range(400000)) + "}", "TV-T003", says="larger")
+    t.reject("white space", head + " " * (20 << 20), "TV-T003", says="without a value")
     many = [event(op="op%d" % i, layer="l" * 200 + str(i), index=i, engine="E%d" % i) for i in range(150000)]
     t.write("many.json", json.dumps(trace(*many)))
     status, text, wrong = t.run_bounded(["trace", "many.json"])

@@ -70,7 +70,7 @@ static void check_row(const tv_trace_row *row, const char *name, uint64_t count,
     assert_int_equal(row->macs, macs);
 }
 
-static void the_run_is_told_as_the_file_says(void **state)
+static void the_summary_has_the_figures_of_the_file(void **state)
 {
     (void)state;
     tv_trace_summary *s = summary_of(head, events, tail);
@@ -93,7 +93,7 @@ static void the_run_is_told_as_the_file_says(void **state)
     tv_trace_summary_free(s);
 }
 
-static void settings_that_differ_are_told_with_their_defaults(void **state)
+static void changed_settings_are_listed_with_their_defaults(void **state)
 {
     (void)state;
     tv_trace_summary *s = summary_of(head, events, tail);
@@ -122,7 +122,7 @@ static void classes_and_layers_are_summed(void **state)
     tv_trace_summary_free(s);
 }
 
-static void steps_are_told_in_order(void **state)
+static void steps_are_in_order(void **state)
 {
     (void)state;
     tv_trace_summary *s = summary_of(head, events, tail);
@@ -135,7 +135,7 @@ static void steps_are_told_in_order(void **state)
     tv_trace_summary_free(s);
 }
 
-static void stalls_know_who_waited_for_whom(void **state)
+static void stalls_name_both_instructions(void **state)
 {
     (void)state;
     tv_trace_summary *s = summary_of(head, events, tail);
@@ -148,13 +148,13 @@ static void stalls_know_who_waited_for_whom(void **state)
     assert_int_equal(s->stalls[0].stalled.line, 4);
     assert_int_equal(s->stalls[0].waits_for.index, 0);
     assert_string_equal(s->stalls[0].waits_for.op, "LOAD");
-    assert_int_equal(s->stalls[1].waits_for.index, 1); /* told after the stall */
+    assert_int_equal(s->stalls[1].waits_for.index, 1); /* its event comes after the stall's */
     assert_string_equal(s->stalls[1].waits_for.op, "LOAD");
     assert_int_equal(s->stalls[1].waits_for.line, 3);
     tv_trace_summary_free(s);
 }
 
-static void the_ten_longest_of_many_stalls_stay(void **state)
+static void the_ten_longest_stalls_are_kept(void **state)
 {
     (void)state;
     char text[8192] = "", one[300];
@@ -172,7 +172,7 @@ static void the_ten_longest_of_many_stalls_stay(void **state)
     tv_trace_summary_free(s);
 }
 
-static void engines_held_together_are_one_stall(void **state)
+static void engines_stalled_at_the_same_time_are_one_stall(void **state)
 {
     (void)state;
     static const char both[] =
@@ -190,7 +190,7 @@ static void engines_held_together_are_one_stall(void **state)
     tv_trace_summary_free(s);
 }
 
-static void what_changed_is_told_largest_first(void **state)
+static void changes_are_sorted_by_size(void **state)
 {
     (void)state;
     static const char faster[] =
@@ -220,14 +220,14 @@ static void what_changed_is_told_largest_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_run_is_told_as_the_file_says),
-        cmocka_unit_test(settings_that_differ_are_told_with_their_defaults),
+        cmocka_unit_test(the_summary_has_the_figures_of_the_file),
+        cmocka_unit_test(changed_settings_are_listed_with_their_defaults),
         cmocka_unit_test(classes_and_layers_are_summed),
-        cmocka_unit_test(steps_are_told_in_order),
-        cmocka_unit_test(stalls_know_who_waited_for_whom),
-        cmocka_unit_test(the_ten_longest_of_many_stalls_stay),
-        cmocka_unit_test(engines_held_together_are_one_stall),
-        cmocka_unit_test(what_changed_is_told_largest_first),
+        cmocka_unit_test(steps_are_in_order),
+        cmocka_unit_test(stalls_name_both_instructions),
+        cmocka_unit_test(the_ten_longest_stalls_are_kept),
+        cmocka_unit_test(engines_stalled_at_the_same_time_are_one_stall),
+        cmocka_unit_test(changes_are_sorted_by_size),
     };
     return cmocka_run_group_tests_name("trace", tests, NULL, NULL);
 }
