@@ -3,7 +3,7 @@
  *
  * Values, keys and brackets are written in document order: in an object each value is preceded by its key; brackets
  * come in pairs; there is one value at the top. A call that violates this is a bug of the caller and may abort. Write
- * errors are kept and reported by tv_json_writer_finish. */
+ * errors are kept and reported by tv_json_writer_finish. A writer belongs to one thread at a time. */
 #ifndef TRIVET_JSON_H
 #define TRIVET_JSON_H
 
@@ -25,33 +25,54 @@ typedef enum tv_json_style {
 
 typedef struct tv_json_writer tv_json_writer;
 
-/* A writer to `file`, which stays the caller's; nothing else may write to it before tv_json_writer_finish. The caller
- * frees it with tv_json_writer_free. NULL: out of memory. */
+/* Creates a writer to `file` with the layout `style`. `file` stays the caller's; nothing else may write to it before
+ * tv_json_writer_finish. The caller frees the writer with tv_json_writer_free. Returns NULL when out of memory. */
 TV_API tv_json_writer *tv_json_writer_new(FILE *file, tv_json_style style);
+
+/* Frees `writer`, which may be NULL. Text that tv_json_writer_finish has not written is lost. */
 TV_API void tv_json_writer_free(tv_json_writer *writer);
 
-/* Passes all text to the file; the document must be complete. false: something could not be written. */
+/* Writes all remaining text to the file; the document must be complete. Returns false when anything could not be
+ * written since the writer was created. */
 TV_API bool tv_json_writer_finish(tv_json_writer *writer);
 
+/* Begins an object. */
 TV_API void tv_json_begin_object(tv_json_writer *writer);
+
+/* Ends the innermost object. */
 TV_API void tv_json_end_object(tv_json_writer *writer);
+
+/* Begins an array. */
 TV_API void tv_json_begin_array(tv_json_writer *writer);
+
+/* Ends the innermost array. */
 TV_API void tv_json_end_array(tv_json_writer *writer);
+
+/* Writes `key`, escaped as by tv_json_write_string, before the value of a member. */
 TV_API void tv_json_key(tv_json_writer *writer, const char *key);
+
+/* Writes null. */
 TV_API void tv_json_write_null(tv_json_writer *writer);
+
+/* Writes `value` as true or false. */
 TV_API void tv_json_write_boolean(tv_json_writer *writer, bool value);
+
+/* Writes the integer `value`. */
 TV_API void tv_json_write_integer(tv_json_writer *writer, int64_t value);
+
+/* Writes the integer `value`. */
 TV_API void tv_json_write_unsigned(tv_json_writer *writer, uint64_t value);
 
-/* At most `digits` significant digits, or, if 0, as many as it takes to read the same number back (15 to 17, without
- * trailing zeros). With a fraction or an exponent, so that it reads back as a real: 1.0. Not finite: null. */
+/* Writes `value` with at most `digits` significant digits, or, if 0, with as many as it takes to read the same number
+ * back (15 to 17, without trailing zeros). There is a fraction or an exponent, so that it reads back as a real: 1.0.
+ * Values that are not finite are written as null. */
 TV_API void tv_json_write_real(tv_json_writer *writer, double value, int digits);
 
-/* Control characters, quotation marks and backslashes are escaped. `text` may be NULL and is then written as null. In a
- * text that is not UTF-8 every byte above 127 becomes '?'. */
+/* Writes `text` as a string, or null: `text` may be NULL. Control characters, quotation marks and backslashes are
+ * escaped. In a text that is not UTF-8 every byte above 127 becomes '?'. */
 TV_API void tv_json_write_string(tv_json_writer *writer, const char *text);
 
-/* The diagnostic as an object, as tv_diag_json formats it. */
+/* Writes `diag` as an object, as tv_diag_json formats it. */
 TV_API void tv_diag_write_json(tv_json_writer *writer, const tv_diag *diag);
 
 /* A key and its value. */

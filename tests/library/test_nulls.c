@@ -78,6 +78,8 @@ static void free_functions_accept_null(void **state)
     tv_output_abandon(NULL);
     NULL_CASE(tv_report_abandon, report);
     tv_report_abandon(NULL);
+    NULL_CASE(tv_json_writer_free, writer);
+    tv_json_writer_free(NULL);
     NULL_CASE(tv_trace_abandon, writer);
     tv_trace_abandon(NULL);
     NULL_CASE(tv_trace_summary_free, summary);
@@ -163,6 +165,26 @@ static void files(void **state)
     char *json = tv_diag_json(&diag);
     assert_non_null(json);
     free(json);
+}
+
+static void json(void **state)
+{
+    (void)state;
+    char text[64] = "";
+    FILE *file = tmpfile();
+    tv_json_writer *writer = tv_json_writer_new(file, TV_JSON_COMPACT);
+    assert_non_null(writer);
+    tv_json_begin_array(writer);
+    NULL_CASE(tv_json_write_string, text);
+    tv_json_write_string(writer, NULL);
+    tv_json_write_string(writer, "x");
+    tv_json_end_array(writer);
+    assert_true(tv_json_writer_finish(writer));
+    tv_json_writer_free(writer);
+    rewind(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    assert_string_equal(text, "[null,\"x\"]");
+    fclose(file);
 }
 
 static void programs(void **state)
@@ -458,6 +480,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(codecs),
         cmocka_unit_test(configurations),
         cmocka_unit_test(files),
+        cmocka_unit_test(json),
         cmocka_unit_test(programs),
         cmocka_unit_test(machines),
         cmocka_unit_test(traces_and_reports),
