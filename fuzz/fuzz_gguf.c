@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a GGUF model or as a llama2.c checkpoint; one that opens is looked at whole, and a GGUF file also as a
- * tokenizer. */
+/* Reads arbitrary bytes as a GGUF model and as a llama2.c checkpoint. If one opens, reads all of its contents; of a
+ * GGUF file also builds the tokenizer. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,8 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tv_input input = {.data = malloc(size ? size : 1), .size = size};
     memcpy((uint8_t *)(uintptr_t)input.data, data, size);
     if (tv_gguf_read("fuzz.gguf", &input, NULL, &gguf) == TV_OK) {
-        volatile double seen = look_at_tensors(gguf) + look_at_metadata(gguf);
-        (void)seen;
+        volatile double total = look_at_tensors(gguf) + look_at_metadata(gguf);
+        (void)total;
         look_at_tokenizer(gguf);
         tv_gguf_free(gguf);
     } else if (tv_llama2c_read("fuzz.bin", &input, NULL, &checkpoint) == TV_OK) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vocabularies and texts from the bytes: a hostile vocabulary must be refused or encode any text to tokens of the
- * vocabulary that, where it has all bytes, decode to the text again.
+/* Vocabularies and texts from the input: an untrusted vocabulary must be rejected, or encode any text to tokens of the
+ * vocabulary that, if it has all bytes, decode to the same text.
  *
  * The input: a byte of flags; lines of the vocabulary up to an empty one (a score byte, then the piece; for gpt2 a line
  * with a space is a merge); then the text. */
@@ -39,8 +39,8 @@ static tv_sv take_line(const uint8_t **p, const uint8_t *end)
     return line;
 }
 
-/* Returns where the text begins. */
-static const uint8_t *take_lists(lists *l, unsigned flags, const uint8_t *p, const uint8_t *end)
+/* Returns the start of the text. */
+static const uint8_t *parse_lists(lists *l, unsigned flags, const uint8_t *p, const uint8_t *end)
 {
     add(l, tv_sv_of("<unk>"), 0, 2);
     add(l, tv_sv_of("<s>"), 0, 3);
@@ -85,8 +85,8 @@ static void put_array(tv_buf *buf, const char *key, tv_gguf_kind kind, size_t co
     tv_buf_le(buf, count, 8);
 }
 
-/* A GGUF file without tensors. */
-static tv_gguf *make_model(const lists *l, unsigned flags)
+/* Builds a GGUF file without tensors. */
+static tv_gguf *build_model(const lists *l, unsigned flags)
 {
     tv_gguf *gguf = NULL;
     tv_buf file = {0};
@@ -127,9 +127,10 @@ static void check(const tv_tokenizer *t, unsigned flags, const char *text, size_
             abort();
         tv_tokenizer_decode(t, i > 0 ? ids[i - 1] : -1, ids[i], &back);
     }
-    /* Without the prefix a space at the start stays; a text with U+2581 of its own comes back with spaces. */
-    bool whole = (flags & LLAMA_BYTES) && !(flags & GPT2) && !(flags & TYPES) && !memmem(text, len, "\xE2\x96\x81", 3);
-    if (whole && !(back.len == len && (len == 0 || memcmp(back.data, text, len) == 0)))
+    /* Without the space prefix a leading space is kept; U+2581 in the text decodes to spaces. */
+    bool restored =
+        (flags & LLAMA_BYTES) && !(flags & GPT2) && !(flags & TYPES) && !memmem(text, len, "\xE2\x96\x81", 3);
+    if (restored && !(back.len == len && (len == 0 || memcmp(back.data, text, len) == 0)))
         abort();
     tv_buf_fini(&back);
     free(ids);
@@ -142,8 +143,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memset(&l, 0, sizeof l);
     unsigned flags = data[0];
-    const uint8_t *end = data + size, *text = take_lists(&l, flags, data + 1, end);
-    tv_gguf *gguf = make_model(&l, flags);
+    const uint8_t *end = data + size, *text = parse_lists(&l, flags, data + 1, end);
+    tv_gguf *gguf = build_model(&l, flags);
     tv_tokenizer *t = NULL;
     if (tv_tokenizer_new(gguf, NULL, &t) == TV_OK) {
         tv_gguf_free(gguf); /* the tokenizer does not need it */

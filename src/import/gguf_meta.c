@@ -38,9 +38,12 @@ static number load_number(tv_gguf_kind kind, const uint8_t *p)
         return (number){.is = REAL, .f = (double)tv_f32_of_bits(tv_load_le32(p))};
     case TV_GGUF_KIND_F64:
         return (number){.is = REAL, .f = tv_f64_of_bits(tv_load_le64(p))};
-    default:
-        return (number){.is = NONE};
+    case TV_GGUF_KIND_STRING:
+    case TV_GGUF_KIND_ARRAY:
+    case TV_GGUF_KINDS:
+        break;
     }
+    return (number){.is = NONE};
 }
 
 static number meta_number(const tv_gguf_meta *meta)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""trivet llm as its users run it: repeatable texts, emitted programs that repeat the session, cycles without data, bytes a token.
+"""The command `trivet llm`: reproducible texts, written programs that reproduce the session, timing without data, bytes per token.
 
-usage: run.py TRIVET MODEL RANDOM_MODEL SIZES...: models of these published sizes are run, too"""
+usage: run.py TRIVET MODEL RANDOM_MODEL SIZES...: also runs models of these published sizes"""
 import glob
 import json
 import os
@@ -24,7 +24,7 @@ SUITE = Suite(TRIVET, OPTIONS)
 expect = SUITE.expect
 PROMPT = ["-p", "ROMEO:", "--temperature", "0"]
 MACHINES = ("pccx", "opennpu", "cmdq")
-# Sizes of two published models, whose vocabulary has 32,000 pieces and whose heads share nothing.
+# Dimensions of two published models with 32,000 tokens and without grouped-query attention.
 SIZES = {
     "15M": dict(hidden_size=288, intermediate_size=768, num_hidden_layers=6, num_attention_heads=6, vocab_size=32000, max_position_embeddings=256),
     "110M": dict(hidden_size=768, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=12, vocab_size=32000, max_position_embeddings=1024),
@@ -39,7 +39,7 @@ def run(*args, status=0):
 
 
 def peak_of(*args):
-    """The most bytes that a command has resident; 0: it failed."""
+    """Peak resident bytes of a command; 0: it failed."""
     child = subprocess.Popen([TRIVET, *args], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
@@ -68,13 +68,13 @@ def texts_repeat(_folder):
     expect("another seed, another text", text_of("-p", "ROMEO:", "-n", "30", "--seed", "1") != text_of("-p", "ROMEO:", "-n", "30", "--seed", "2"))
 
 
-def emitted_programs_repeat_the_session(folder):
+def emitted_programs_reproduce_the_session(folder):
     for target in MACHINES:
         out = os.path.join(folder, target)
         session = as_json("llm", MODEL, "-t", target, *PROMPT, "-n", "3", "--emit", out)["targets"][0]
         steps = sorted(glob.glob(os.path.join(out, "step_*")))
         again = as_json("run", *steps)
-        expect(f"{target}: emitted programs take the session's cycles", again["cycles"] == session.get("prompt_cycles", 0) + session.get("cycles", 0),
+        expect(f"{target}: emitted programs take the cycles of the session", again["cycles"] == session.get("prompt_cycles", 0) + session.get("cycles", 0),
                f"{again['cycles']} {session}")
         for path in steps:
             run("check", path)
@@ -95,10 +95,10 @@ def timing_needs_no_data(_folder):
             expect(f"{target}: --timing-only and a text have the same {key}", full.get(key) == timed.get(key), f"{full} {timed}")
 
 
-def sizes_alone(folder):
-    """The bytes a CMDQ token reads: each weight at 8 bits with a 32-bit scale for each group (the
-    largest power of two up to 32 that a head is a multiple of), gains, its row of the embedding, and
-    a byte for each key and value of every position so far."""
+def dimensions_without_weights(folder):
+    """The bytes read per token on CMDQ: the 8-bit weights with a 32-bit scale per group (the largest
+    power of two up to 32 that divides the head size), gains, a row of the embedding, and one byte per
+    key and value element of all previous positions."""
     for name, s in SIZES.items():
         path = os.path.join(folder, name + ".json")
         with open(path, "w") as f:
@@ -114,44 +114,44 @@ def sizes_alone(folder):
             expected += weights + weights // group * 4 + gains * 4 + dim * 4 + 2 * layers * dim * (prompt + t + 1)
         got = as_json("llm", path, "-t", "cmdq", "--timing-only", "--prompt-tokens", str(prompt), "-n", str(tokens))["targets"][0]
         expect(f"{name}: bytes of {tokens} tokens", got.get("read_bytes") == expected, f"{got.get('read_bytes')} not {expected}")
-        expect(f"{name}: no faster than its bytes at 32 a cycle", got.get("cycles", 0) >= expected / 32, got)
-        for target, options, most in (("pccx", [], 1.15), ("opennpu", ["-D", "mem.bytes=1Gi"], 2.2)):  # OpenNPU loads each product's inputs, too
+        expect(f"{name}: at least one cycle per 32 bytes", got.get("cycles", 0) >= expected / 32, got)
+        for target, options, factor_max in (("pccx", [], 1.15), ("opennpu", ["-D", "mem.bytes=1Gi"], 2.2)):  # OpenNPU also loads the inputs of each product
             got = as_json("llm", path, "-t", target, *options, "--timing-only", "--prompt-tokens", str(prompt), "-n", str(tokens))["targets"][0]
-            least = tokens * weights * (4 if target == "pccx" else 8) // 8
-            expect(f"{name} on {target}: at least its weights, and not much more", least <= got.get("read_bytes", 0) <= least * most, f"{got} {least}")
-        wrong = run("llm", path, "-t", "opennpu", "-D", "mem.bytes=1Mi", "--timing-only", status=2)
-        expect("opennpu says what memory a model needs", "mem.bytes" in wrong.stderr and "hint" in wrong.stderr, wrong.stderr)
-        side_by_side = as_json("llm", path, "-t", "all", "-D", "mem.bytes=1Gi", "--timing-only", "--prompt-tokens", "2", "-n", "1")["targets"]
-        expect(f"{name}: -t all has the machines side by side", [t.get("target") for t in side_by_side] == list(MACHINES), side_by_side)
-        wrong = run("llm", path, "-t", "cmdq", "-p", "a", status=2)
-        expect("a text needs weights", "--timing-only" in wrong.stderr, wrong.stderr)
+            bytes_min = tokens * weights * (4 if target == "pccx" else 8) // 8
+            expect(f"{name} on {target}: at least its weights, and not much more", bytes_min <= got.get("read_bytes", 0) <= bytes_min * factor_max, f"{got} {bytes_min}")
+        rejected = run("llm", path, "-t", "opennpu", "-D", "mem.bytes=1Mi", "--timing-only", status=2)
+        expect("opennpu reports the memory that a model needs", "mem.bytes" in rejected.stderr and "hint" in rejected.stderr, rejected.stderr)
+        machines = as_json("llm", path, "-t", "all", "-D", "mem.bytes=1Gi", "--timing-only", "--prompt-tokens", "2", "-n", "1")["targets"]
+        expect(f"{name}: -t all runs all machines", [t.get("target") for t in machines] == list(MACHINES), machines)
+        rejected = run("llm", path, "-t", "cmdq", "-p", "a", status=2)
+        expect("generating text requires weights", "--timing-only" in rejected.stderr, rejected.stderr)
 
 
 def odd_sizes(folder):
-    """Groups of two weights, and of four bits: scales take more room than weights."""
+    """Groups of two weights with four bits each, whose scales are larger than the weights."""
     path = os.path.join(folder, "odd.json")
     for dim, hidden, heads in ((66, 78, 3), (96, 100, 2)):
         with open(path, "w") as f:
             json.dump(dict(hidden_size=dim, intermediate_size=hidden, num_hidden_layers=2, num_attention_heads=heads, vocab_size=300, max_position_embeddings=64), f)
         for bits in ("4", "8"):
             got = as_json("llm", path, "-t", "cmdq", "--weight-bits", bits, "--timing-only", "-n", "2")["targets"][0]
-            expect(f"cmdq has room for {dim} dimensions of {bits} bits", got.get("cycles", 0) > 0, got)
-    for banks, runs in (("12Ki", False), ("14Ki", False), ("20Ki", True)): # more tokens than one want less of some banks than one does
+            expect(f"cmdq fits {dim} dimensions of {bits} bits", got.get("cycles", 0) > 0, got)
+    for banks, runs in (("12Ki", False), ("14Ki", False), ("20Ki", True)): # several tokens need less of some banks than a single token
         with open(path, "w") as f:
             json.dump(dict(hidden_size=64, intermediate_size=4096, num_hidden_layers=1, num_attention_heads=2, vocab_size=300, max_position_embeddings=64), f)
         done = run("llm", path, "-t", "cmdq", "--timing-only", "--weight-bits", "4", "--prompt-tokens", "8", "-n", "2", "--context", "16", "-D", "spm.bank_bytes=" + banks,
                    status=0 if runs else 2)
-        expect(f"cmdq in banks of {banks} {'runs' if runs else 'says that it does not fit'}", runs == (done.stderr == "") and runs != ("TV-C008" in done.stderr), done.stderr)
-    for target, wrong, words in (("cmdq", dict(intermediate_size=77), "even"), ("cmdq", dict(num_hidden_layers=80, hidden_size=8192), "dram.bytes"),
+        expect(f"cmdq in banks of {banks} {'runs' if runs else 'is rejected'}", runs == (done.stderr == "") and runs != ("TV-C008" in done.stderr), done.stderr)
+    for target, dims, words in (("cmdq", dict(intermediate_size=77), "even"), ("cmdq", dict(num_hidden_layers=80, hidden_size=8192), "dram.bytes"),
                                  ("opennpu", dict(hidden_size=4096, num_attention_heads=32, num_hidden_layers=32), "weights alone"), ("pccx", dict(hidden_size=68), "8")):
         with open(path, "w") as f:
-            json.dump(dict(hidden_size=64, intermediate_size=22528, num_hidden_layers=2, num_attention_heads=2, vocab_size=32000) | wrong, f)
+            json.dump(dict(hidden_size=64, intermediate_size=22528, num_hidden_layers=2, num_attention_heads=2, vocab_size=32000) | dims, f)
         done = run("llm", path, "-t", target, *(["-D", "dram.bytes=1Gi", "-D", "spm.bank_bytes=64Mi"] if target == "cmdq" else []), "--timing-only", "-n", "1", status=2)
-        expect(f"{target} says why it does not take {wrong}", words in done.stderr and "hint" in done.stderr and done.stderr.count("\n") < 4, done.stderr)
+        expect(f"{target} rejects {dims}", words in done.stderr and "hint" in done.stderr and done.stderr.count("\n") < 4, done.stderr)
 
 
 def gains_of_any_size_run(folder):
-    """Norms whose gains are next to nothing, or very large, give activations without a range."""
+    """Tiny or huge gains of norms produce activations without a usable range."""
     with open(MODEL, "rb") as f:
         data = bytearray(f.read())
     name = b"blk.0.attn_norm.weight"
@@ -172,7 +172,7 @@ def gains_of_any_size_run(folder):
 
 
 def write_small_model(path, vocabulary):
-    """A layer of 32 dimensions with as few pieces as are asked for: letters."""
+    """Writes a model with a layer of 32 dimensions and `vocabulary` tokens, which are letters."""
     def text(t):
         return struct.pack("<Q", len(t)) + t.encode()
 
@@ -192,7 +192,7 @@ def write_small_model(path, vocabulary):
     data, infos, random = b"", b"", 1
     for name, dims in shapes.items():
         infos += text(name + ".weight") + struct.pack("<I", len(dims)) + b"".join(struct.pack("<Q", d) for d in dims) + struct.pack("<IQ", 0, len(data))
-        for _ in range(dims[0] * dims[-1] if len(dims) > 1 else dims[0]): # all of a multiple of 32 bytes
+        for _ in range(dims[0] * dims[-1] if len(dims) > 1 else dims[0]): # multiples of 32 bytes
             random = random * 1103515245 + 12345 & 0x7FFFFFFF
             data += struct.pack("<f", (random >> 8) / (1 << 22) - 1 if len(dims) > 1 else 1)
     head = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(pairs)) + b"".join(pairs) + infos
@@ -200,19 +200,19 @@ def write_small_model(path, vocabulary):
         out.write(head + bytes(-len(head) % 32) + data)
 
 
-def fewer_pieces_than_tokens_at_a_time_are_evaluated(folder):
-    path, held = os.path.join(folder, "few.gguf"), os.path.join(folder, "few.txt")
+def vocabularies_smaller_than_a_tile_are_evaluated(folder):
+    path, text_path = os.path.join(folder, "few.gguf"), os.path.join(folder, "few.txt")
     write_small_model(path, 28)
-    with open(held, "w", encoding="utf-8") as out:
+    with open(text_path, "w", encoding="utf-8") as out:
         out.write("abcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabc")
     for target in MACHINES:
-        host, machine = (as_json("llm", path, "-t", target, "--eval", held, "-n", "70")["targets"] + [{}])[:2]
+        host, machine = (as_json("llm", path, "-t", target, "--eval", text_path, "-n", "70")["targets"] + [{}])[:2]
         expect(f"{target}: a vocabulary of 28 is evaluated", abs(machine.get("nats", 0) - host.get("nats", 9)) < 0.1 * host.get("nats", 9), (host, machine))
 
 
 def models_of_published_sizes_run(folder):
-    """Random weights in the sizes of published models: the logits of a few tokens are like the host's, and without data the
-    machine takes as long as with them."""
+    """Random weights in the dimensions of published models: the logits of a few tokens are close to the host's, and timing-only
+    sessions take the same number of cycles."""
     for name in OPTIONS.sizes:
         s = SIZES[name]
         path = os.path.join(folder, name + ".gguf")
@@ -220,51 +220,51 @@ def models_of_published_sizes_run(folder):
         shape = [str(s[key]) for key in ("hidden_size", "intermediate_size", "num_hidden_layers")] + [heads, heads, str(s["vocab_size"]), "64"]
         done = subprocess.run([RANDOM_MODEL, path, *shape])
         expect(f"{name}: written", done.returncode == 0)
-        for target, least, options in (("pccx", 0.9, []), ("opennpu", 0.99, ["-D", "mem.bytes=1Gi"]), ("cmdq", 0.99, [])):
-            likeness = as_json("llm", path, "-t", target, *options, "--verify", "-p", "a", "-n", "2")["targets"][0]
-            expect(f"{name} on {target}: logits are like the host's", likeness.get("logits", {}).get("cosine", 0) >= least, likeness)
+        for target, min_cosine, options in (("pccx", 0.9, []), ("opennpu", 0.99, ["-D", "mem.bytes=1Gi"]), ("cmdq", 0.99, [])):
+            similarity = as_json("llm", path, "-t", target, *options, "--verify", "-p", "a", "-n", "2")["targets"][0]
+            expect(f"{name} on {target}: logits are close to the host's", similarity.get("logits", {}).get("cosine", 0) >= min_cosine, similarity)
             text = as_json("llm", path, "-t", target, *options, "-p", "a", "-n", "3")["targets"][0]
             timed = as_json("llm", path, "-t", target, *options, "--timing-only", "--prompt-tokens", str(text.get("prompt_tokens")), "-n", "2")["targets"][0]
-            expect(f"{name} on {target}: as many cycles without data", text.get("cycles") == timed.get("cycles"), f"{text} {timed}")
-        if name == "110M": # in smaller ones other things count more
+            expect(f"{name} on {target}: same cycles without data", text.get("cycles") == timed.get("cycles"), f"{text} {timed}")
+        if name == "110M": # in smaller ones other memory dominates
             for target in ("pccx", "cmdq"):
-                most, size = peak_of("llm", path, "-t", target, "-p", "a", "-n", "1", "--threads", "1"), os.path.getsize(path)
-                expect(f"{name} on {target}: the model is held once, as the machine has it", 0 < most < 2.5 * size, f"{most} bytes of memory, {size} in the file")
+                peak, size = peak_of("llm", path, "-t", target, "-p", "a", "-n", "1", "--threads", "1"), os.path.getsize(path)
+                expect(f"{name} on {target}: the model is in memory only once", 0 < peak < 2.5 * size, f"{peak} bytes of memory, {size} in the file")
         os.unlink(path)
 
 
-def blocks_of_a_prompt_say_what_single_tokens_say(_folder):
-    """What stands behind a token in its block must not be seen by it; smaller banks take fewer tokens at once."""
+def tiles_of_a_prompt_match_single_tokens(_folder):
+    """A token must not attend to later tokens of its tile; smaller banks have smaller tiles."""
     text = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "data", "tinyshakespeare.txt")
     cycles, nats = [], []
-    for bank in (256, 32, 10): # 64 tokens, 16 and 2
+    for bank in (256, 32, 10): # tiles of 64, 16 and 2 tokens
         done = as_json("llm", MODEL, "-t", "cmdq", "--eval", text, "-n", "100", "-D", f"spm.bank_bytes={bank}Ki")["targets"][-1]
         cycles.append(done.get("prompt_cycles", 0))
         nats.append(done.get("nats", 0))
-    expect("cmdq: smaller banks take smaller blocks", cycles[0] < cycles[1] < cycles[2], cycles)
-    expect("cmdq: blocks of any size evaluate a text alike", nats[0] > 0 and max(nats) == min(nats), nats)
+    expect("cmdq: smaller banks have smaller tiles", cycles[0] < cycles[1] < cycles[2], cycles)
+    expect("cmdq: tiles of any size give the same evaluation", nats[0] > 0 and max(nats) == min(nats), nats)
 
 
-def machines_follow_the_host(_folder):
-    for target, least, options in (("pccx", 0.97, []), ("opennpu", 0.999, []), ("cmdq", 0.98, []), ("cmdq", 0.999, ["--activation-bits", "16"])):
-        likeness = as_json("llm", MODEL, "-t", target, *options, "--verify", "-n", "12")["targets"][0]
-        layers = likeness.get("layers", [])
-        expect(f"{target}: six layers", len(layers) == 6, likeness)
+def machines_are_close_to_the_host(_folder):
+    for target, min_cosine, options in (("pccx", 0.97, []), ("opennpu", 0.999, []), ("cmdq", 0.98, []), ("cmdq", 0.999, ["--activation-bits", "16"])):
+        similarity = as_json("llm", MODEL, "-t", target, *options, "--verify", "-n", "12")["targets"][0]
+        layers = similarity.get("layers", [])
+        expect(f"{target}: six layers", len(layers) == 6, similarity)
         for layer in layers:
-            expect(f"{target}: layer {layer['layer']} is like the host's", least <= layer["cosine"] <= 1.000001, layer)
-        expect(f"{target}: logits are like the host's", likeness.get("logits", {}).get("cosine", 0) >= 0.995, likeness)
+            expect(f"{target}: layer {layer['layer']} is close to the host's", min_cosine <= layer["cosine"] <= 1.000001, layer)
+        expect(f"{target}: logits are close to the host's", similarity.get("logits", {}).get("cosine", 0) >= 0.995, similarity)
 
 
-def machines_of_other_sizes_run_or_say_why(_folder):
+def machines_of_other_sizes_run_or_are_rejected(_folder):
     same = text_of("-t", "pccx", *PROMPT, "-n", "3")
-    expect("pccx without GEMM of 64 columns goes row by row", text_of("-t", "pccx", "-D", "gemm.k_max=32", *PROMPT, "-n", "3")[:6] == same[:6])
+    expect("pccx without GEMM of 64 columns processes row by row", text_of("-t", "pccx", "-D", "gemm.k_max=32", *PROMPT, "-n", "3")[:6] == same[:6])
     for target, parameter, words in (("pccx", "host.bytes=65536", "host.bytes"), ("pccx", "l2.words=64", "l2.words"), ("opennpu", "mem.bytes=65536", "mem.bytes"),
                                      ("opennpu", "vector.l=4", "vector.l"), ("cmdq", "spm.banks=4", "banks"), ("cmdq", "spm.bank_bytes=1024", "spm.bank_bytes")):
-        wrong = run("llm", MODEL, "-t", target, "-D", parameter, "-n", "1", status=2)
-        expect(f"{target} with {parameter} says why", "TV-C008" in wrong.stderr and words in wrong.stderr, wrong.stderr)
+        rejected = run("llm", MODEL, "-t", target, "-D", parameter, "-n", "1", status=2)
+        expect(f"{target} with {parameter} is rejected with a reason", "TV-C008" in rejected.stderr and words in rejected.stderr, rejected.stderr)
 
 
-def a_width_that_a_machine_has_not_is_said(_folder):
+def unsupported_widths_are_warned_about(_folder):
     done = run("llm", MODEL, "-t", "opennpu", "--weight-bits", "4", "-n", "1")
     expect("opennpu: --weight-bits 4 is warned about", "TV-L040" in done.stderr, done.stderr)
     for target, bits, warned in (("pccx", "16", True), ("opennpu", "8", True), ("cmdq", "16", False), ("pccx", "8", False)):
@@ -275,13 +275,13 @@ def a_width_that_a_machine_has_not_is_said(_folder):
         expect(f"{target}: --weight-bits {bits} is not", done.stderr == "", done.stderr)
 
 
-def a_context_that_the_model_has_not_is_said(_folder):
+def contexts_above_the_maximum_are_warned_about(_folder):
     done = run("llm", MODEL, "--context", "100000", "-n", "1")
     expect("--context above the model's is warned about", "TV-L042" in done.stderr, done.stderr)
 
 
-def traces_and_reports_are_of_the_session(folder):
-    """Each machine of -t all has files of its own, the host none; the steps in a trace take the session's cycles."""
+def traces_and_reports_cover_the_session(folder):
+    """With -t all each machine has its own files, the host none; the steps in a trace take the cycles of the session."""
     names = {"report": "w.html", "trace": "w.json.zst", "perfetto": "w.perfetto.json"}
     paths = {option: os.path.join(folder, name) for option, name in names.items()}
     files = [word for option, path in paths.items() for word in ("--" + option, path)]
@@ -296,17 +296,17 @@ def traces_and_reports_are_of_the_session(folder):
             expect(f"{name}: the steps' cycles", (cycles["prefill"], cycles["decode"]) == (session.get("prompt_cycles"), session.get("cycles")), f"{cycles} {session}")
             expect(f"{name}: the steps' tokens", [(s["position"], s["tokens"]) for s in trace.get("steps", [])] == [(0, 7), (7, 1), (8, 1)], trace.get("steps"))
             expect(f"{name}: the layers", {r["name"] for r in trace.get("layers", [])} >= {f"blk.{i}" for i in range(6)}, trace.get("layers"))
-    alone = os.path.join(folder, "alone.html")
-    run("llm", MODEL, "-t", "cmdq", "--timing-only", "-n", "1", "--report", alone)
-    expect("--timing-only has a report, under the name given", os.path.exists(alone))
+    report_path = os.path.join(folder, "alone.html")
+    run("llm", MODEL, "-t", "cmdq", "--timing-only", "-n", "1", "--report", report_path)
+    expect("--timing-only has a report, under the name given", os.path.exists(report_path))
     own = os.path.join(folder, "m.cmdq.gguf")
     shutil.copy(MODEL, own)
     done = run("llm", own, "-t", "all", "-n", "1", "--report", os.path.join(folder, "m.gguf"), status=2)
     expect("the model is not overwritten", "would overwrite" in done.stderr and open(own, "rb").read(4) == b"GGUF", done.stderr)
 
 
-def traces_and_reports_refuse(folder):
-    path = os.path.join(folder, "refused.html")
+def traces_and_reports_reject_arguments(folder):
+    path = os.path.join(folder, "rejected.html")
     for option in ("--report", "--trace", "--perfetto"):
         for args, words in ((["--eval", MODEL], "write no trace and no report"), (["--verify"], "write no trace and no report"), (["--info"], "run nothing"), (["--dump-graph"], "run nothing")):
             expect(f"{option} {args[0]}", words in run("llm", MODEL, "-t", "cmdq", *args, option, path, status=2).stderr)
@@ -316,10 +316,10 @@ def traces_and_reports_refuse(folder):
             expect(f"{option} of the host", "host has no cycles" in done.stderr and not done.stdout, done.stderr)
         expect(f"{option} over the model", "would overwrite" in run("llm", MODEL, "-t", "cmdq", "-n", "1", option, MODEL, status=2).stderr)
     expect("two to one file", "cannot both go" in run("llm", MODEL, "-t", "cmdq", "-n", "1", "--report", path, "--trace", path, status=2).stderr)
-    expect("a refused file is not made", not os.path.exists(path))
+    expect("a rejected file is not created", not os.path.exists(path))
 
 
-def wrong_calls_are_refused(folder):
+def invalid_arguments_are_rejected(folder):
     for a, b in ((["--timing-only"], ["--verify"]), (["--timing-only"], ["--eval", MODEL]), (["--verify"], ["--eval", MODEL]), (["--timing-only"], ["-p", "a"]), (["--host-ops"], ["--verify"])):
         expect(f"{a} and {b}", "exclude each other" in run("llm", MODEL, "-t", "cmdq", *a, *b, status=2).stderr)
     for name in ('a"b', "a\nb", "x" * 5000):
@@ -329,8 +329,8 @@ def wrong_calls_are_refused(folder):
     for args, words in ((["-t", "host", "--emit", folder], "TV-L041"), (["-t", "cmdq", "--timing-only", "--emit", folder], "TV-L041"), (["-t", "nothing"], "TV-"), (["-n", "0"], "--tokens"), (["--weight-bits", "5"], "weight-bits"), (["--kernels", "mmx"], "this host has scalar"), (["--temperature", "hot"], "temperature"),
                         (["--timing-only"], "host has no cycles"), (["--eval", os.path.join(folder, "missing.txt")], "missing.txt")):
         done = subprocess.run([TRIVET, "llm", MODEL, *args], capture_output=True, text=True)
-        expect(f"refused: {args}", done.returncode != 0 and words in done.stderr, f"exit {done.returncode}: {done.stderr}")
+        expect(f"rejected: {args}", done.returncode != 0 and words in done.stderr, f"exit {done.returncode}: {done.stderr}")
 
 
-SUITE.run_tests((texts_repeat, emitted_programs_repeat_the_session, timing_needs_no_data, sizes_alone, odd_sizes, gains_of_any_size_run, fewer_pieces_than_tokens_at_a_time_are_evaluated, models_of_published_sizes_run, blocks_of_a_prompt_say_what_single_tokens_say, machines_follow_the_host, machines_of_other_sizes_run_or_say_why, a_width_that_a_machine_has_not_is_said, a_context_that_the_model_has_not_is_said, traces_and_reports_are_of_the_session, traces_and_reports_refuse, wrong_calls_are_refused), SUITE.folder)
+SUITE.run_tests((texts_repeat, emitted_programs_reproduce_the_session, timing_needs_no_data, dimensions_without_weights, odd_sizes, gains_of_any_size_run, vocabularies_smaller_than_a_tile_are_evaluated, models_of_published_sizes_run, tiles_of_a_prompt_match_single_tokens, machines_are_close_to_the_host, machines_of_other_sizes_run_or_are_rejected, unsupported_widths_are_warned_about, contexts_above_the_maximum_are_warned_about, traces_and_reports_cover_the_session, traces_and_reports_reject_arguments, invalid_arguments_are_rejected), SUITE.folder)
 sys.exit(SUITE.finish())

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GGUF files. They are made byte by byte from the format's description; stored numbers are compared with MPFR; every
- * prefix of a file, and every number in it made huge, must be refused or read, but never break the reader. */
+/* GGUF files. Test files are built byte by byte from the description of the format; decoded numbers are compared with
+ * MPFR. Every prefix of a file, and a file with any number in it replaced by a huge one, must be rejected or read
+ * without a crash. */
 #include "unit.h"
 
 #include <math.h>
@@ -10,74 +11,76 @@
 #include "model_files.h"
 #include "num/float.h"
 
-/* ---- A file by hand ---- */
+/* ---- A file built by hand ---- */
 
 typedef struct image {
     tv_buf bytes;
-    size_t counts[64]; /* places of 64-bit lengths, counts, dimensions and offsets */
-    size_t words[64];  /* places of 32-bit ones */
+    size_t counts[64];   /* offsets of 64-bit lengths, counts, dimensions and offsets */
+    size_t fields32[64]; /* offsets of 32-bit fields */
     size_t count_count, instruction_count;
 } image;
 
-static void put64(image *f, uint64_t value)
+static void append_u64(image *f, uint64_t value)
 {
     f->counts[f->count_count++] = f->bytes.len;
     tv_buf_le(&f->bytes, value, 8);
 }
 
-static void put32(image *f, uint32_t value)
+static void append_u32(image *f, uint32_t value)
 {
-    f->words[f->instruction_count++] = f->bytes.len;
+    f->fields32[f->instruction_count++] = f->bytes.len;
     tv_buf_le(&f->bytes, value, 4);
 }
 
-static void put_text(image *f, const char *text)
+static void append_text(image *f, const char *text)
 {
-    put64(f, strlen(text));
+    append_u64(f, strlen(text));
     tv_buf_str(&f->bytes, text);
 }
 
-static void put_tensor(image *f, const char *name, uint32_t dims, const uint64_t *dim, uint32_t type, uint64_t offset)
+static void append_tensor(image *f, const char *name, uint32_t dims, const uint64_t *dim, uint32_t type,
+                          uint64_t offset)
 {
-    put_text(f, name);
-    put32(f, dims);
+    append_text(f, name);
+    append_u32(f, dims);
     for (uint32_t i = 0; i < dims; i++)
-        put64(f, dim[i]);
-    put32(f, type);
-    put64(f, offset);
+        append_u64(f, dim[i]);
+    append_u32(f, type);
+    append_u64(f, offset);
 }
 
-/* Metadata of every kind, tensors of the five types and one of another. */
-static void make_image(image *f)
+/* Metadata of every kind, tensors of the five supported types and one unsupported type. */
+static void build_image(image *f)
 {
     *f = (image){0};
     tv_buf_str(&f->bytes, "GGUF");
-    put32(f, 3);
-    put64(f, 6);
-    put64(f, 15);
-    put_text(f, "text"), put32(f, 8), put_text(f, "some text");
-    put_text(f, "u8"), put32(f, 0), tv_buf_le(&f->bytes, 200, 1);
-    put_text(f, "i8"), put32(f, 1), tv_buf_le(&f->bytes, 0x80, 1);
-    put_text(f, "u16"), put32(f, 2), tv_buf_le(&f->bytes, 65535, 2);
-    put_text(f, "i16"), put32(f, 3), tv_buf_le(&f->bytes, 0xFFFF, 2);
-    put_text(f, "u32"), put32(f, 4), tv_buf_le(&f->bytes, 4000000000u, 4);
-    put_text(f, "i32"), put32(f, 5), tv_buf_le(&f->bytes, 7, 4);
-    put_text(f, "f32"), put32(f, 6), tv_buf_le(&f->bytes, 0x3FC00000, 4); /* 1.5 */
-    put_text(f, "yes"), put32(f, 7), tv_buf_le(&f->bytes, 1, 1);
-    put_text(f, "u64"), put32(f, 10), tv_buf_le(&f->bytes, UINT64_MAX, 8);
-    put_text(f, "i64"), put32(f, 11), tv_buf_le(&f->bytes, UINT64_MAX, 8);
-    put_text(f, "f64"), put32(f, 12), tv_buf_le(&f->bytes, UINT64_C(0xC004000000000000), 8); /* -2.5 */
-    put_text(f, "words"), put32(f, 9), put32(f, 8), put64(f, 3), put_text(f, "one"), put_text(f, ""),
-        put_text(f, "three");
-    put_text(f, "numbers"), put32(f, 9), put32(f, 3), put64(f, 2), tv_buf_le(&f->bytes, 0xFFFE0005, 4); /* 5, -2 */
-    put_text(f, "nested"), put32(f, 9), put32(f, 9), put64(f, 2), put32(f, 0), put64(f, 1), tv_buf_le(&f->bytes, 9, 1),
-        put32(f, 8), put64(f, 0);
-    put_tensor(f, "f32", 2, (const uint64_t[]){2, 2}, 0, 0);
-    put_tensor(f, "f16", 1, (const uint64_t[]){3}, 1, 32);
-    put_tensor(f, "bf16", 3, (const uint64_t[]){1, 2, 1}, 30, 64);
-    put_tensor(f, "q8", 2, (const uint64_t[]){32, 1}, 8, 96);
-    put_tensor(f, "q4", 1, (const uint64_t[]){32}, 2, 160);
-    put_tensor(f, "k", 1, (const uint64_t[]){256}, 14, 192);
+    append_u32(f, 3);
+    append_u64(f, 6);
+    append_u64(f, 15);
+    append_text(f, "text"), append_u32(f, 8), append_text(f, "some text");
+    append_text(f, "u8"), append_u32(f, 0), tv_buf_le(&f->bytes, 200, 1);
+    append_text(f, "i8"), append_u32(f, 1), tv_buf_le(&f->bytes, 0x80, 1);
+    append_text(f, "u16"), append_u32(f, 2), tv_buf_le(&f->bytes, 65535, 2);
+    append_text(f, "i16"), append_u32(f, 3), tv_buf_le(&f->bytes, 0xFFFF, 2);
+    append_text(f, "u32"), append_u32(f, 4), tv_buf_le(&f->bytes, 4000000000u, 4);
+    append_text(f, "i32"), append_u32(f, 5), tv_buf_le(&f->bytes, 7, 4);
+    append_text(f, "f32"), append_u32(f, 6), tv_buf_le(&f->bytes, 0x3FC00000, 4); /* 1.5 */
+    append_text(f, "yes"), append_u32(f, 7), tv_buf_le(&f->bytes, 1, 1);
+    append_text(f, "u64"), append_u32(f, 10), tv_buf_le(&f->bytes, UINT64_MAX, 8);
+    append_text(f, "i64"), append_u32(f, 11), tv_buf_le(&f->bytes, UINT64_MAX, 8);
+    append_text(f, "f64"), append_u32(f, 12), tv_buf_le(&f->bytes, UINT64_C(0xC004000000000000), 8); /* -2.5 */
+    append_text(f, "words"), append_u32(f, 9), append_u32(f, 8), append_u64(f, 3), append_text(f, "one"),
+        append_text(f, ""), append_text(f, "three");
+    append_text(f, "numbers"), append_u32(f, 9), append_u32(f, 3), append_u64(f, 2),
+        tv_buf_le(&f->bytes, 0xFFFE0005, 4); /* 5, -2 */
+    append_text(f, "nested"), append_u32(f, 9), append_u32(f, 9), append_u64(f, 2), append_u32(f, 0), append_u64(f, 1),
+        tv_buf_le(&f->bytes, 9, 1), append_u32(f, 8), append_u64(f, 0);
+    append_tensor(f, "f32", 2, (const uint64_t[]){2, 2}, 0, 0);
+    append_tensor(f, "f16", 1, (const uint64_t[]){3}, 1, 32);
+    append_tensor(f, "bf16", 3, (const uint64_t[]){1, 2, 1}, 30, 64);
+    append_tensor(f, "q8", 2, (const uint64_t[]){32, 1}, 8, 96);
+    append_tensor(f, "q4", 1, (const uint64_t[]){32}, 2, 160);
+    append_tensor(f, "k", 1, (const uint64_t[]){256}, 14, 192);
     tv_buf_fill(&f->bytes, 0, (32 - f->bytes.len % 32) % 32);
     for (unsigned i = 0; i < 4; i++)
         tv_buf_le(&f->bytes, tv_f32_bits((float)i - 0.5f), 4);
@@ -99,7 +102,7 @@ static void make_image(image *f)
 
 static tv_status read_bytes(const uint8_t *bytes, size_t size, const tv_diag_sink *sink, tv_gguf **out)
 {
-    uint8_t *copy = malloc(size ? size : 1); /* of its exact size, so that the sanitizer sees one byte too many */
+    uint8_t *copy = malloc(size ? size : 1); /* of the exact size, so that the sanitizer detects an overrun */
     assert_non_null(copy);
     memcpy(copy, bytes, size);
     tv_input input = {.data = copy, .size = size};
@@ -133,7 +136,7 @@ static void test_metadata(void **state)
 {
     (void)state;
     image f;
-    make_image(&f);
+    build_image(&f);
     tv_gguf *g = open_image(&f);
     assert_int_equal(tv_gguf_meta_count(g), 15);
     assert_true(tv_sv_is(tv_gguf_string(g, "text", tv_sv_of("")), "some text"));
@@ -189,7 +192,7 @@ static void test_tensors(void **state)
 {
     (void)state;
     image f;
-    make_image(&f);
+    build_image(&f);
     tv_gguf *g = open_image(&f);
     float q8[32], q4[32], none[256];
     for (int i = 0; i < 32; i++) {
@@ -223,10 +226,10 @@ static void test_tensors(void **state)
     tv_buf_fini(&f.bytes);
 }
 
-/* ---- Damage ---- */
+/* ---- Damaged files ---- */
 
-/* Looks at everything; what it computes does not matter. */
-static void look(const tv_gguf *g)
+/* Reads everything that the file contains. */
+static void read_everything(const tv_gguf *g)
 {
     static float row[1 << 16];
     float sum = 0;
@@ -243,17 +246,17 @@ static void look(const tv_gguf *g)
         tv_gguf_meta_print(tv_gguf_meta_at(g, i), 100, &text);
         tv_buf_fini(&text);
     }
-    volatile float seen = sum;
-    (void)seen;
+    volatile float total = sum;
+    (void)total;
 }
 
-static void try_bytes(const uint8_t *bytes, size_t size, unsigned *read)
+static void check_bytes(const uint8_t *bytes, size_t size, unsigned *read)
 {
     tv_gguf *g = NULL;
     unit_log log;
     tv_diag_sink sink = unit_sink(&log);
     if (read_bytes(bytes, size, &sink, &g) == TV_OK) {
-        look(g);
+        read_everything(g);
         tv_gguf_free(g);
         ++*read;
     } else {
@@ -267,11 +270,11 @@ static void test_prefixes(void **state)
     (void)state;
     image f;
     unsigned read = 0;
-    make_image(&f);
+    build_image(&f);
     for (size_t size = 0; size < f.bytes.len; size++)
-        try_bytes(f.bytes.data, size, &read);
+        check_bytes(f.bytes.data, size, &read);
     assert_int_equal(read, 0); /* the last byte belongs to a tensor */
-    try_bytes(f.bytes.data, f.bytes.len, &read);
+    check_bytes(f.bytes.data, f.bytes.len, &read);
     assert_int_equal(read, 1);
     tv_buf_fini(&f.bytes);
 }
@@ -295,28 +298,28 @@ static void test_huge_numbers(void **state)
                                     UINT64_MAX};
     image f;
     unsigned read = 0;
-    make_image(&f);
+    build_image(&f);
     for (size_t i = 0; i < f.count_count + f.instruction_count; i++) {
         bool word = i >= f.count_count;
-        uint8_t *p = f.bytes.data + (word ? f.words[i - f.count_count] : f.counts[i]), saved[8];
+        uint8_t *p = f.bytes.data + (word ? f.fields32[i - f.count_count] : f.counts[i]), saved[8];
         memcpy(saved, p, word ? 4 : 8);
         for (size_t k = 0; k < TV_COUNTOF(huge); k++) {
             tv_store_le(p, huge[k], word ? 4 : 8);
-            try_bytes(f.bytes.data, f.bytes.len, &read);
+            check_bytes(f.bytes.data, f.bytes.len, &read);
         }
         memcpy(p, saved, word ? 4 : 8);
     }
-    for (size_t i = 0; i < f.bytes.len; i++) /* and every byte turned around */
+    for (size_t i = 0; i < f.bytes.len; i++) /* and with every byte inverted */
         for (unsigned mask = 1; mask < 256; mask = mask * 2 + 1) {
             f.bytes.data[i] ^= (uint8_t)mask;
-            try_bytes(f.bytes.data, f.bytes.len, &read);
+            check_bytes(f.bytes.data, f.bytes.len, &read);
             f.bytes.data[i] ^= (uint8_t)mask;
         }
     tv_buf_fini(&f.bytes);
 }
 
-/* A file with one U32 entry and two tensors; what is wrong is what differs from a good one. */
-typedef struct odd {
+/* A file with one U32 entry and two tensors that differs from a valid one in one field. */
+typedef struct invalid_file {
     const char *code;
     uint32_t magic, version;
     const char *key;
@@ -325,11 +328,11 @@ typedef struct odd {
     uint64_t dim;
     uint32_t type;
     uint64_t offset;
-} odd;
+} invalid_file;
 
-static const odd odds[] = {
+static const invalid_file invalid_files[] = {
     {NULL, 0x46554747, 3, "general.alignment", 64, "b", "y", 8, 0, 64},
-    {NULL, 0x46554747, 3, "general.alignment", 8, "b", "y", 8, 77, 32}, /* a type that nobody knows is no error yet */
+    {NULL, 0x46554747, 3, "general.alignment", 8, "b", "y", 8, 77, 32}, /* an unknown type is not an error yet */
     {"TV-L001", 0x46554746, 3, "a", 1, "b", "y", 8, 0, 32},
     {"TV-L002", 0x46554747, 2, "a", 1, "b", "y", 8, 0, 32},
     {"TV-L002", 0x46554747, 0x03000000, "a", 1, "b", "y", 8, 0, 32},
@@ -348,17 +351,17 @@ static const odd odds[] = {
     {"TV-L003", 0x46554747, 3, "a", 1, "b", "y", UINT64_C(1) << 62, 0, 32},
 };
 
-static void test_odd_files(void **state)
+static void test_invalid_files(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < TV_COUNTOF(odds); i++) {
-        const odd *o = &odds[i];
+    for (size_t i = 0; i < TV_COUNTOF(invalid_files); i++) {
+        const invalid_file *o = &invalid_files[i];
         image f = {0};
-        put32(&f, o->magic), put32(&f, o->version), put64(&f, 2), put64(&f, 2);
-        put_text(&f, o->key), put32(&f, 4), tv_buf_le(&f.bytes, o->value, 4);
-        put_text(&f, o->second_key), put32(&f, 0), tv_buf_le(&f.bytes, 0, 1);
-        put_tensor(&f, "x", 1, (const uint64_t[]){8}, 0, 0);
-        put_tensor(&f, o->second_tensor, 1, &o->dim, o->type, o->offset);
+        append_u32(&f, o->magic), append_u32(&f, o->version), append_u64(&f, 2), append_u64(&f, 2);
+        append_text(&f, o->key), append_u32(&f, 4), tv_buf_le(&f.bytes, o->value, 4);
+        append_text(&f, o->second_key), append_u32(&f, 0), tv_buf_le(&f.bytes, 0, 1);
+        append_tensor(&f, "x", 1, (const uint64_t[]){8}, 0, 0);
+        append_tensor(&f, o->second_tensor, 1, &o->dim, o->type, o->offset);
         tv_buf_fill(&f.bytes, 0, 64 - f.bytes.len % 64 + 128);
         tv_gguf *g = NULL;
         unit_log log;
@@ -371,17 +374,17 @@ static void test_odd_files(void **state)
     }
 }
 
-/* Arrays in arrays: four deep, and one deeper. */
+/* Arrays nested four levels deep, and five. */
 static void test_nesting(void **state)
 {
     (void)state;
     for (unsigned depth = 1; depth <= 6; depth++) {
         image f = {0};
         tv_buf_str(&f.bytes, "GGUF");
-        put32(&f, 3), put64(&f, 0), put64(&f, 1), put_text(&f, "a"), put32(&f, 9);
+        append_u32(&f, 3), append_u64(&f, 0), append_u64(&f, 1), append_text(&f, "a"), append_u32(&f, 9);
         for (unsigned i = 1; i < depth; i++)
-            put32(&f, 9), put64(&f, 1);
-        put32(&f, 0), put64(&f, 0);
+            append_u32(&f, 9), append_u64(&f, 1);
+        append_u32(&f, 0), append_u64(&f, 0);
         tv_gguf *g = NULL;
         assert_int_equal(read_bytes(f.bytes.data, f.bytes.len, NULL, &g),
                          depth <= TV_GGUF_NESTING_MAX ? TV_OK : TV_ERR_INPUT);
@@ -390,13 +393,13 @@ static void test_nesting(void **state)
     }
 }
 
-/* ---- Stored numbers, by MPFR ---- */
+/* ---- Decoded numbers, by MPFR ---- */
 
 /* x to the nearest F32, ties to even. */
-static float rounded(mpfr_t x) { return mpfr_get_flt(x, MPFR_RNDN); }
+static float round_to_f32(mpfr_t x) { return mpfr_get_flt(x, MPFR_RNDN); }
 
-/* GGML's reference, operation by operation: the block's scale before it is F16, and its numbers. */
-static void expect_block(bool q4, const float *x, float *d, int *q)
+/* The GGML reference, operation by operation: the scale of the block before rounding to F16, and its integers. */
+static void compute_expected_block(bool q4, const float *x, float *d, int *q)
 {
     mpfr_t a, b;
     mpfr_inits2(200, a, b, (mpfr_ptr)NULL);
@@ -404,24 +407,24 @@ static void expect_block(bool q4, const float *x, float *d, int *q)
     for (unsigned i = 1; i < 32; i++)
         if (fabsf(x[i]) > fabsf(x[at]))
             at = i;
-    mpfr_set_flt(a, q4 && x[at] != 0 ? x[at] : fabsf(x[at]), MPFR_RNDN); /* of zeros, a positive one */
+    mpfr_set_flt(a, q4 && x[at] != 0 ? x[at] : fabsf(x[at]), MPFR_RNDN); /* a positive zero for a block of zeros */
     mpfr_div_si(a, a, q4 ? -8 : 127, MPFR_RNDN);
-    *d = rounded(a);
+    *d = round_to_f32(a);
     float id = 0;
     if (*d != 0) {
         mpfr_set_si(a, 1, MPFR_RNDN);
         mpfr_set_flt(b, *d, MPFR_RNDN);
         mpfr_div(a, a, b, MPFR_RNDN);
-        id = rounded(a);
+        id = round_to_f32(a);
     }
     for (unsigned i = 0; i < 32; i++) {
         mpfr_set_flt(a, x[i], MPFR_RNDN);
         mpfr_set_flt(b, id, MPFR_RNDN);
         mpfr_mul(a, a, b, MPFR_RNDN);
-        mpfr_set_flt(a, rounded(a), MPFR_RNDN);
+        mpfr_set_flt(a, round_to_f32(a), MPFR_RNDN);
         if (q4) {
             mpfr_add_d(a, a, 8.5, MPFR_RNDN);
-            mpfr_set_flt(a, rounded(a), MPFR_RNDN);
+            mpfr_set_flt(a, round_to_f32(a), MPFR_RNDN);
             mpfr_floor(a, a);
             q[i] = (int)mpfr_get_si(a, MPFR_RNDN);
             q[i] = q[i] > 15 ? 15 : q[i];
@@ -433,19 +436,19 @@ static void expect_block(bool q4, const float *x, float *d, int *q)
     mpfr_clears(a, b, (mpfr_ptr)NULL);
 }
 
-/* The F16 next to d, found by trying all. */
+/* The F16 nearest to d, by exhaustive search. */
 static uint16_t nearest_f16(float d)
 {
     uint16_t best = 0;
-    double least = INFINITY;
+    double low = INFINITY;
     for (uint32_t bits = 0; bits < 0x10000; bits++) {
         double value = ldexp((bits >> 10 & 31 ? 1024 : 0) + (double)(bits & 1023),
                              (int)(bits >> 10 & 31 ? (bits >> 10 & 31) : 1) - 25);
         double distance = fabs((double)d - (bits & 0x8000 ? -value : value));
         if ((bits & 0x7C00) == 0x7C00 || (bits == 0x8000 && !signbit(d)) || (bits == 0 && signbit(d)))
             continue;
-        if (distance < least || (distance == least && !(bits & 1))) {
-            least = distance;
+        if (distance < low || (distance == low && !(bits & 1))) {
+            low = distance;
             best = (uint16_t)bits;
         }
     }
@@ -466,12 +469,12 @@ static void test_quantized(void **state)
             x[i] = ldexpf((float)((double)unit_next(&rng) * 0x1p-63 - 1.0), scale);
             if (round % 5 == 0)
                 x[i] = ldexpf((float)((int)unit_below(&rng, 17) - 8) / 2, scale); /* many ties */
-            if (round % 7 == 0) /* q itself is halves: d is a power of two */
+            if (round % 7 == 0)                                                   /* q in halves: d is a power of two */
                 x[i] = ldexpf(i == 0 ? 127.0f : (float)((int)unit_below(&rng, 253) - 126) / 2, scale);
             if (round < 4)
                 x[i] = round < 2 ? 0.0f : -0.0f;
         }
-        expect_block(q4, x, &d, q);
+        compute_expected_block(q4, x, &d, q);
         assert_true(tv_gguf_encode(q4 ? TV_GGUF_Q4_0 : TV_GGUF_Q8_0, x, 32, bytes));
         uint16_t half = nearest_f16(d);
         if (tv_load_le16(bytes) != half)
@@ -484,7 +487,7 @@ static void test_quantized(void **state)
     }
 }
 
-static void test_unstorable(void **state)
+static void test_values_that_do_not_fit(void **state)
 {
     (void)state;
     static const float bad[] = {INFINITY, -INFINITY, NAN, 3e38f, 0x1p24f};
@@ -495,7 +498,7 @@ static void test_unstorable(void **state)
         assert_false(tv_gguf_encode(TV_GGUF_Q8_0, x, 32, bytes));
         assert_false(tv_gguf_encode(TV_GGUF_Q4_0, x, 32, bytes));
     }
-    for (int e = -149; e < -30; e++) { /* too small for a scale: zero, without a crash */
+    for (int e = -149; e < -30; e++) { /* too small for a scale: zeros */
         memset(x, 0, sizeof x);
         x[3] = ldexpf(1, e);
         x[4] = -x[3];
@@ -505,7 +508,7 @@ static void test_unstorable(void **state)
             tv_gguf_decode(type, bytes, 32, back);
             for (unsigned i = 0; i < 32; i++)
                 assert_true(back[i] == 0);
-            for (unsigned i = 0; e < -133 && i < (k ? 32 : 16); i++) /* the scale has no reciprocal */
+            for (unsigned i = 0; e < -133 && i < (k ? 32 : 16); i++) /* the scale has no finite reciprocal */
                 assert_int_equal(bytes[2 + i], k ? 0 : 0x88);
         }
     }
@@ -513,7 +516,7 @@ static void test_unstorable(void **state)
 
 /* ---- The writer ---- */
 
-static tv_status save_again(const char *from, const char *to)
+static tv_status copy_file(const char *from, const char *to)
 {
     tv_gguf *g = NULL;
     TV_TRY(tv_gguf_open(from, NULL, &g));
@@ -528,15 +531,15 @@ static tv_status save_again(const char *from, const char *to)
     return status;
 }
 
-/* The file made by hand is the file that the writer makes of it. */
-static void test_write_again(void **state)
+/* The writer reproduces the file built by hand. */
+static void test_writer_reproduces_the_file(void **state)
 {
     (void)state;
     image f;
-    make_image(&f);
-    tv_buf_fill(&f.bytes, 0, 14); /* the last tensor's padding, which nobody must write */
+    build_image(&f);
+    tv_buf_fill(&f.bytes, 0, 14); /* padding after the last tensor, which is optional */
     write_file("a.gguf", f.bytes.data, f.bytes.len);
-    assert_int_equal(save_again("a.gguf", "b.gguf"), TV_OK);
+    assert_int_equal(copy_file("a.gguf", "b.gguf"), TV_OK);
     assert_same_file("a.gguf", "b.gguf");
     tv_buf_fini(&f.bytes);
 }
@@ -545,7 +548,7 @@ static void test_writer(void **state)
 {
     (void)state;
     static const tv_gguf_type types[] = {TV_GGUF_F32, TV_GGUF_F16, TV_GGUF_BF16, TV_GGUF_Q8_0, TV_GGUF_Q4_0};
-    static const double bound[] = {0, 0x1p-11, 0x1p-8, 1.0 / 250, 1.0 / 7}; /* of the largest of a block */
+    static const double bound[] = {0, 0x1p-11, 0x1p-8, 1.0 / 250, 1.0 / 7}; /* relative to the absmax of a block */
     static float values[3 * 64], row[64];
     unit_rng rng = {4};
     for (size_t i = 0; i < TV_COUNTOF(values); i++)
@@ -585,12 +588,12 @@ static void test_writer(void **state)
         }
     }
     tv_gguf_free(g);
-    assert_int_equal(save_again("a.gguf", "b.gguf"), TV_OK);
+    assert_int_equal(copy_file("a.gguf", "b.gguf"), TV_OK);
     assert_same_file("a.gguf", "b.gguf");
 }
 
-/* Bytes of mapped files that are resident. */
-static uint64_t resident_of_files(void)
+/* Resident bytes of mapped files. */
+static uint64_t resident_file_bytes(void)
 {
     char line[128];
     uint64_t kilobytes = 0;
@@ -603,8 +606,8 @@ static uint64_t resident_of_files(void)
     return kilobytes << 10;
 }
 
-/* 16 MB read from front to back do not stay; from back to front, and there again, they are the same. */
-static void test_pages_go_back(void **state)
+/* 16 MB read sequentially do not stay resident; read again, backwards and forwards, they are unchanged. */
+static void test_pages_are_dropped(void **state)
 {
     (void)state;
     enum { ROWS = 1 << 14, COLUMNS = 256, MEGABYTE = 1 << 20 };
@@ -620,22 +623,22 @@ static void test_pages_go_back(void **state)
     tv_gguf_writer_free(w);
     assert_int_equal(tv_gguf_open("large.gguf", NULL, &g), TV_OK);
     assert_int_equal(tv_gguf_tensor_require(g, "t", COLUMNS, ROWS, NULL, &t), TV_OK);
-    uint64_t before = resident_of_files();
-    for (unsigned turn = 0; turn < 3; turn++) {
+    uint64_t before = resident_file_bytes();
+    for (unsigned pass = 0; pass < 3; pass++) {
         for (uint64_t i = 0; i < ROWS; i++) {
-            uint64_t r = turn == 1 ? ROWS - 1 - i : i;
+            uint64_t r = pass == 1 ? ROWS - 1 - i : i;
             assert_int_equal(tv_gguf_row_f32(t, r, row), TV_OK);
             assert_memory_equal(row, values + r * COLUMNS, sizeof row);
         }
-        if (turn == 0)
-            assert_true(resident_of_files() < before + 4 * MEGABYTE);
+        if (pass == 0)
+            assert_true(resident_file_bytes() < before + 4 * MEGABYTE);
     }
     tv_gguf_free(g);
     free(values);
     remove("large.gguf");
 }
 
-static void test_writer_refuses(void **state)
+static void test_writer_rejects_values(void **state)
 {
     (void)state;
     static float values[64] = {[40] = INFINITY};
@@ -646,19 +649,25 @@ static void test_writer_refuses(void **state)
     assert_int_equal(tv_gguf_writer_save(w, "c.gguf", &sink), TV_ERR_INPUT);
     assert_string_equal(log.at[0].code, "TV-L010");
     assert_non_null(strstr(log.at[0].message, "'x', row 1"));
-    assert_int_equal(access("c.gguf", F_OK), -1); /* nothing was left behind */
+    assert_int_equal(access("c.gguf", F_OK), -1); /* no temporary file is left */
     tv_gguf_writer_free(w);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_metadata),       cmocka_unit_test(test_tensors),
-        cmocka_unit_test(test_prefixes),       cmocka_unit_test(test_huge_numbers),
-        cmocka_unit_test(test_odd_files),      cmocka_unit_test(test_nesting),
-        cmocka_unit_test(test_quantized),      cmocka_unit_test(test_unstorable),
-        cmocka_unit_test(test_write_again),    cmocka_unit_test(test_writer),
-        cmocka_unit_test(test_writer_refuses), cmocka_unit_test(test_pages_go_back),
+        cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_tensors),
+        cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_huge_numbers),
+        cmocka_unit_test(test_invalid_files),
+        cmocka_unit_test(test_nesting),
+        cmocka_unit_test(test_quantized),
+        cmocka_unit_test(test_values_that_do_not_fit),
+        cmocka_unit_test(test_writer_reproduces_the_file),
+        cmocka_unit_test(test_writer),
+        cmocka_unit_test(test_writer_rejects_values),
+        cmocka_unit_test(test_pages_are_dropped),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

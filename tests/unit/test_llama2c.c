@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* llama2.c checkpoints and tokenizer.bin, made byte by byte as llama2.c's programs write them; to GGUF and back;
- * damaged ones. */
+/* llama2.c checkpoints and tokenizer.bin, built byte by byte in the format of llama2.c; conversion to GGUF and back;
+ * damaged files. */
 #include "unit.h"
 
 #include <math.h>
@@ -22,30 +22,30 @@ enum {
     KV = KV_HEADS * HEAD
 };
 
-static void put_floats(tv_buf *buf, unit_rng *rng, size_t n)
+static void append_floats(tv_buf *buf, unit_rng *rng, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         tv_buf_le(buf, tv_f32_bits((float)((double)unit_next(rng) * 0x1p-63 - 1.0)), 4);
 }
 
-/* Version 0 in the order of llama2.c's run.c; returns where the tables of cosines begin. */
-static size_t make_checkpoint(tv_buf *buf, bool tied)
+/* Version 0 in the order of llama2.c's run.c; returns the offset of the table of cosines. */
+static size_t build_checkpoint(tv_buf *buf, bool tied)
 {
     unit_rng rng = {5};
     const int header[] = {DIM, HIDDEN, LAYERS, HEADS, KV_HEADS, tied ? VOCAB : -VOCAB, SEQ};
     for (size_t i = 0; i < TV_COUNTOF(header); i++)
         tv_buf_le(buf, (uint32_t)header[i], 4);
-    put_floats(buf, &rng, VOCAB * DIM);
-    put_floats(buf, &rng, LAYERS * (DIM + DIM * DIM + 2 * DIM * KV + DIM * DIM + DIM + 3 * DIM * HIDDEN));
-    put_floats(buf, &rng, DIM);
+    append_floats(buf, &rng, VOCAB * DIM);
+    append_floats(buf, &rng, LAYERS * (DIM + DIM * DIM + 2 * DIM * KV + DIM * DIM + DIM + 3 * DIM * HIDDEN));
+    append_floats(buf, &rng, DIM);
     size_t tables = buf->len;
-    put_floats(buf, &rng, SEQ * HEAD);
+    append_floats(buf, &rng, SEQ * HEAD);
     if (!tied)
-        put_floats(buf, &rng, VOCAB * DIM);
+        append_floats(buf, &rng, VOCAB * DIM);
     return tables;
 }
 
-static void make_tokenizer(tv_buf *buf)
+static void build_tokenizer(tv_buf *buf)
 {
     static const char *const tokens[VOCAB] = {"<unk>", "\n<s>\n", "\n</s>\n", "<0x0A>", " a b", ""};
     tv_buf_le(buf, 6, 4);
@@ -61,8 +61,8 @@ static void test_checkpoint_round_trip(void **state)
     (void)state;
     for (unsigned tied = 0; tied < 2; tied++) {
         tv_buf checkpoint = {0}, tokenizer = {0};
-        size_t tables = make_checkpoint(&checkpoint, tied), n;
-        make_tokenizer(&tokenizer);
+        size_t tables = build_checkpoint(&checkpoint, tied), n;
+        build_tokenizer(&tokenizer);
         write_file("a.bin", checkpoint.data, checkpoint.len);
         write_file("a.tok", tokenizer.data, tokenizer.len);
         assert_int_equal(tv_llama2c_to_gguf("a.bin", "a.tok", "a.gguf", TV_GGUF_F32, NULL), TV_OK);
@@ -70,7 +70,7 @@ static void test_checkpoint_round_trip(void **state)
         assert_same_file("a.tok", "b.tok");
         char *back = read_whole_file("b.bin", &n);
         assert_int_equal(n, checkpoint.len);
-        const size_t end = tables + SEQ * HEAD * 4; /* cosines and sines are computed */
+        const size_t end = tables + SEQ * HEAD * 4; /* cosines and sines are recomputed */
         assert_memory_equal(back, checkpoint.data, tables);
         assert_memory_equal(back + end, checkpoint.data + end, n - end);
         for (unsigned p = 0; p < SEQ; p++)
@@ -88,13 +88,13 @@ static void test_checkpoint_round_trip(void **state)
     }
 }
 
-/* Where things went: names, dimensions, the first value of each by its place in the file. */
+/* Names, dimensions, and the first value of each tensor by its offset in the checkpoint. */
 static void test_checkpoint_contents(void **state)
 {
     (void)state;
     tv_buf c = {0}, tokenizer = {0};
-    make_checkpoint(&c, false);
-    make_tokenizer(&tokenizer);
+    build_checkpoint(&c, false);
+    build_tokenizer(&tokenizer);
     write_file("a.bin", c.data, c.len);
     write_file("a.tok", tokenizer.data, tokenizer.len);
     assert_int_equal(tv_llama2c_to_gguf("a.bin", "a.tok", "a.gguf", TV_GGUF_F32, NULL), TV_OK);
@@ -104,8 +104,8 @@ static void test_checkpoint_contents(void **state)
     const struct {
         const char *name;
         uint64_t columns, rows;
-        size_t at; /* in floats behind the header, of layer 1 where there are layers */
-    } places[] = {
+        size_t at; /* in floats after the header; layer 1 for tensors of layers */
+    } expected[] = {
         {"token_embd.weight", DIM, VOCAB, 0},
         {"blk.1.attn_norm.weight", DIM, 1, E + DIM},
         {"blk.1.attn_q.weight", DIM, DIM, E + L * DIM + DIM * DIM},
@@ -122,13 +122,14 @@ static void test_checkpoint_contents(void **state)
         {"output.weight", DIM, VOCAB,
          E + L * (2 * DIM + 2 * DIM * DIM + 2 * DIM * KV + 3 * DIM * HIDDEN) + DIM + SEQ * HEAD},
     };
-    for (size_t i = 0; i < TV_COUNTOF(places); i++) {
+    for (size_t i = 0; i < TV_COUNTOF(expected); i++) {
         const tv_gguf_tensor *t = NULL;
         float row[HIDDEN];
-        assert_int_equal(tv_gguf_tensor_require(g, places[i].name, places[i].columns, places[i].rows, NULL, &t), TV_OK);
+        assert_int_equal(tv_gguf_tensor_require(g, expected[i].name, expected[i].columns, expected[i].rows, NULL, &t),
+                         TV_OK);
         assert_int_equal(tv_gguf_row_f32(t, 0, row), TV_OK);
-        if (tv_f32_bits(row[0]) != tv_load_le32(c.data + 28 + 4 * places[i].at))
-            fail_msg("%s begins elsewhere", places[i].name);
+        if (tv_f32_bits(row[0]) != tv_load_le32(c.data + 28 + 4 * expected[i].at))
+            fail_msg("%s begins elsewhere", expected[i].name);
     }
     assert_int_equal(tv_gguf_tensor_count(g), 9 * LAYERS + 3);
     assert_int_equal(tv_gguf_u64(g, "llama.attention.head_count_kv", 0), KV_HEADS);
@@ -147,8 +148,8 @@ static void test_checkpoint_contents(void **state)
     tv_buf_fini(&tokenizer);
 }
 
-/* Version 2 by hand: norms, then of each matrix the numbers and behind them the scales. */
-static void make_checkpoint_2(tv_buf *buf)
+/* Version 2: norms, then for each matrix the integers, then the scales. */
+static void build_checkpoint_2(tv_buf *buf)
 {
     unit_rng rng = {6};
     const int fields[] = {DIM, HIDDEN, LAYERS, HEADS, KV_HEADS, VOCAB, SEQ};
@@ -161,17 +162,17 @@ static void make_checkpoint_2(tv_buf *buf)
     tv_buf_le(buf, 2, 4);
     for (size_t i = 0; i < TV_COUNTOF(fields); i++)
         tv_buf_le(buf, (uint32_t)fields[i], 4);
-    tv_buf_le(buf, 0, 1); /* not shared */
-    tv_buf_le(buf, 4, 4); /* the group */
+    tv_buf_le(buf, 0, 1); /* untied */
+    tv_buf_le(buf, 4, 4); /* group size */
     tv_buf_fill(buf, 0, 256 - buf->len);
-    put_floats(buf, &rng, 2 * LAYERS * DIM + DIM);
+    append_floats(buf, &rng, 2 * LAYERS * DIM + DIM);
     for (size_t i = 0; i < TV_COUNTOF(matrices); i++)
         for (unsigned layer = 0; layer < matrices[i].count; layer++) {
-            for (unsigned k = 0; k < matrices[i].size; k++) /* each group has its 127, as quantizing makes it */
+            for (unsigned k = 0; k < matrices[i].size; k++) /* each group contains 127, as after quantization */
                 tv_buf_le(buf, k % 4 == 0 ? 127 : unit_below(&rng, 255) - 127, 1);
             for (unsigned k = 0; k < matrices[i].size / 4; k++)
                 tv_buf_le(buf, tv_f32_bits((float)(1 + unit_below(&rng, 1000)) / 1024),
-                          4); /* so short that q * scale is exact */
+                          4); /* few significant bits, so q * scale is exact */
         }
 }
 
@@ -179,7 +180,7 @@ static void test_checkpoint_version_2(void **state)
 {
     (void)state;
     tv_buf c = {0};
-    make_checkpoint_2(&c);
+    build_checkpoint_2(&c);
     write_file("a.bin", c.data, c.len);
     tv_llama2c *checkpoint = NULL;
     assert_int_equal(tv_llama2c_open("a.bin", NULL, &checkpoint), TV_OK);
@@ -196,7 +197,7 @@ static void test_checkpoint_version_2(void **state)
     tv_llama2c_row(checkpoint, TV_LLAMA2C_RMS_FFN, 1, 0, row);
     assert_int_equal(tv_f32_bits(row[0]), tv_load_le32(c.data + 256 + 4 * (3 * DIM)));
     tv_llama2c_free(checkpoint);
-    /* Exact products are found again by quantizing; the group of the writer is 8, so that it is given here by hand. */
+    /* Quantizing exact products restores them. The writer's group size is 8, which the file uses. */
     assert_int_equal(tv_llama2c_to_gguf("a.bin", NULL, "a.gguf", TV_GGUF_F32, NULL), TV_OK);
     assert_int_equal(tv_llama2c_from_gguf("a.gguf", "b.bin", NULL, 2, NULL), TV_OK);
     assert_int_equal(tv_llama2c_open("b.bin", NULL, &checkpoint), TV_OK);
@@ -207,28 +208,28 @@ static void test_checkpoint_version_2(void **state)
     tv_llama2c_row(checkpoint, TV_LLAMA2C_W2, 1, DIM - 1, row);
     tv_llama2c_row(first, TV_LLAMA2C_W2, 1, DIM - 1, other);
     for (unsigned i = 0; i < HIDDEN; i++)
-        assert_true(fabsf(row[i] - other[i]) <= 0.5001f); /* half a step: the largest is at most 124 */
+        assert_true(fabsf(row[i] - other[i]) <= 0.5001f); /* half a step: the maximum is 124 */
     tv_llama2c_free(first);
     tv_llama2c_free(checkpoint);
     tv_buf_fini(&c);
 }
 
-static tv_status copied_row(void *user, tv_llama2c_tensor tensor, uint32_t layer, uint64_t row, float *out)
+static tv_status copy_row(void *user, tv_llama2c_tensor tensor, uint32_t layer, uint64_t row, float *out)
 {
     tv_llama2c_row(user, tensor, layer, row, out);
     return TV_OK;
 }
 
-/* With the same groups all bytes come back. */
+/* With equal groups all bytes are restored. */
 static void test_checkpoint_version_2_exact(void **state)
 {
     (void)state;
     tv_buf c = {0};
-    make_checkpoint_2(&c);
+    build_checkpoint_2(&c);
     write_file("a.bin", c.data, c.len);
     tv_llama2c *checkpoint = NULL;
     assert_int_equal(tv_llama2c_open("a.bin", NULL, &checkpoint), TV_OK);
-    assert_int_equal(tv_llama2c_write("b.bin", tv_llama2c_header_of(checkpoint), copied_row, checkpoint, NULL), TV_OK);
+    assert_int_equal(tv_llama2c_write("b.bin", tv_llama2c_header_of(checkpoint), copy_row, checkpoint, NULL), TV_OK);
     assert_same_file("a.bin", "b.bin");
     tv_llama2c_free(checkpoint);
     tv_buf_fini(&c);
@@ -240,7 +241,7 @@ static void test_checkpoint_damaged(void **state)
     static const uint32_t huge[] = {0, 1, 3, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1u << 24, 1u << 30};
     for (unsigned version = 0; version <= 2; version += 2) {
         tv_buf c = {0};
-        version ? make_checkpoint_2(&c) : (void)make_checkpoint(&c, false);
+        version ? build_checkpoint_2(&c) : (void)build_checkpoint(&c, false);
         for (size_t size = 0; size < c.len + 2; size++) {
             uint8_t *copy = calloc(1, size + 1);
             memcpy(copy, c.data, size < c.len ? size : c.len);
@@ -275,12 +276,12 @@ static void test_checkpoint_damaged(void **state)
     }
 }
 
-/* Headers that make no sense are refused for what is wrong, before any size is computed from them. */
+/* Implausible headers are rejected with the right problem, before any size is computed from them. */
 static void test_checkpoint_headers(void **state)
 {
     (void)state;
     static const struct {
-        size_t at; /* of the 32-bit number in a header of version 2 */
+        size_t at; /* offset of the 32-bit field in a version 2 header */
         uint32_t value;
         const char *code, *message;
     } rows[] = {
@@ -300,7 +301,7 @@ static void test_checkpoint_headers(void **state)
         {28, VOCAB + 1, "TV-L030", "bytes"},
     };
     tv_buf c = {0};
-    make_checkpoint_2(&c);
+    build_checkpoint_2(&c);
     for (size_t i = 0; i < TV_COUNTOF(rows); i++) {
         uint8_t *copy = malloc(c.len);
         assert_non_null(copy);
@@ -322,8 +323,8 @@ static void test_tokenizer_damaged(void **state)
 {
     (void)state;
     tv_buf c = {0}, tokenizer = {0};
-    make_checkpoint(&c, true);
-    make_tokenizer(&tokenizer);
+    build_checkpoint(&c, true);
+    build_tokenizer(&tokenizer);
     write_file("a.bin", c.data, c.len);
     tv_buf_fill(&tokenizer, 0, 1);
     for (size_t size = 0; size <= tokenizer.len; size++) {
@@ -339,8 +340,8 @@ static void test_tokenizer_damaged(void **state)
     tv_buf_fini(&tokenizer);
 }
 
-/* What llama2.c has no place for. */
-static void test_cannot_convert(void **state)
+/* Models that llama2.c cannot represent. */
+static void test_models_that_cannot_be_converted(void **state)
 {
     (void)state;
     static const char *const keys[] = {"llama.rope.freq_base", "llama.attention.layer_norm_rms_epsilon",
@@ -348,7 +349,7 @@ static void test_cannot_convert(void **state)
     static const char *const codes[] = {"TV-L032", "TV-L032", "TV-L006", "TV-L032"};
     static float zero[DIM];
     tv_buf c = {0};
-    make_checkpoint(&c, true);
+    build_checkpoint(&c, true);
     write_file("a.bin", c.data, c.len);
     assert_int_equal(tv_llama2c_to_gguf("a.bin", NULL, "a.gguf", TV_GGUF_F32, NULL), TV_OK);
     for (size_t k = 0; k < TV_COUNTOF(keys); k++) {
@@ -386,7 +387,7 @@ int main(void)
         cmocka_unit_test(test_checkpoint_round_trip), cmocka_unit_test(test_checkpoint_contents),
         cmocka_unit_test(test_checkpoint_version_2),  cmocka_unit_test(test_checkpoint_version_2_exact),
         cmocka_unit_test(test_checkpoint_damaged),    cmocka_unit_test(test_checkpoint_headers),
-        cmocka_unit_test(test_tokenizer_damaged),     cmocka_unit_test(test_cannot_convert),
+        cmocka_unit_test(test_tokenizer_damaged),     cmocka_unit_test(test_models_that_cannot_be_converted),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokenizers: random vocabularies and texts against joins by brute force, straight from the definition; GPT-2's split
- * against words cut by hand; vocabularies that contradict themselves. */
+/* Tokenizers: random vocabularies and texts against a brute-force implementation of the definition; GPT-2's
+ * pre-tokenizer against words split by hand; inconsistent vocabularies. */
 #include "unit.h"
 
 #include <math.h>
@@ -10,66 +10,66 @@
 
 #define LB "\xE2\x96\x81"
 
-/* ---- A model in memory, byte by byte ---- */
+/* ---- A model in memory, built byte by byte ---- */
 
 typedef struct model {
     tv_buf entries;
     uint64_t count;
 } model;
 
-static void put_string(tv_buf *buf, tv_sv text)
+static void append_string(tv_buf *buf, tv_sv text)
 {
     tv_buf_le(buf, text.len, 8);
     tv_buf_append(buf, text.ptr, text.len);
 }
 
-static void put_key(model *m, const char *key, unsigned kind)
+static void append_key(model *m, const char *key, unsigned kind)
 {
     m->count++;
-    put_string(&m->entries, tv_sv_of(key));
+    append_string(&m->entries, tv_sv_of(key));
     tv_buf_le(&m->entries, kind, 4);
 }
 
-static void put_text(model *m, const char *key, const char *value)
+static void append_text(model *m, const char *key, const char *value)
 {
-    put_key(m, key, 8);
-    put_string(&m->entries, tv_sv_of(value));
+    append_key(m, key, 8);
+    append_string(&m->entries, tv_sv_of(value));
 }
 
-static void put_u32(model *m, const char *key, uint32_t value)
+static void append_u32(model *m, const char *key, uint32_t value)
 {
-    put_key(m, key, 4);
+    append_key(m, key, 4);
     tv_buf_le(&m->entries, value, 4);
 }
 
-static void put_bool(model *m, const char *key, bool value)
+static void append_bool(model *m, const char *key, bool value)
 {
-    put_key(m, key, 7);
+    append_key(m, key, 7);
     tv_buf_le(&m->entries, value, 1);
 }
 
-static void put_list(model *m, const char *key, unsigned kind, uint64_t count)
+static void append_list(model *m, const char *key, unsigned kind, uint64_t count)
 {
-    put_key(m, key, 9);
+    append_key(m, key, 9);
     tv_buf_le(&m->entries, kind, 4);
     tv_buf_le(&m->entries, count, 8);
 }
 
-static void put_strings(model *m, const char *key, const tv_sv *values, size_t count)
+static void append_strings(model *m, const char *key, const tv_sv *values, size_t count)
 {
-    put_list(m, key, 8, count);
+    append_list(m, key, 8, count);
     for (size_t i = 0; i < count; i++)
-        put_string(&m->entries, values[i]);
+        append_string(&m->entries, values[i]);
 }
 
-static void put_words(model *m, const char *key, unsigned kind, const void *values, size_t count)
+static void append_values(model *m, const char *key, unsigned kind, const void *values, size_t count)
 {
-    put_list(m, key, kind, count);
+    append_list(m, key, kind, count);
     for (size_t i = 0; i < count; i++)
         tv_buf_le(&m->entries, ((const uint32_t *)values)[i], 4);
 }
 
-static tv_status make(model *m, const tv_diag_sink *sink, tv_tokenizer **out)
+static tv_status build_tokenizer(model *m, const tv_diag_sink *sink, tv_tokenizer **out)
 {
     tv_buf file = {0};
     tv_gguf *gguf = NULL;
@@ -87,29 +87,29 @@ static tv_status make(model *m, const tv_diag_sink *sink, tv_tokenizer **out)
     return status;
 }
 
-static tv_tokenizer *make_or_fail(model *m)
+static tv_tokenizer *build_valid_tokenizer(model *m)
 {
     unit_log log;
     tv_diag_sink sink = unit_sink(&log);
     tv_tokenizer *t = NULL;
-    if (make(m, &sink, &t) != TV_OK)
+    if (build_tokenizer(m, &sink, &t) != TV_OK)
         fail_msg("%s", log.at[0].message);
     return t;
 }
 
 /* A vocabulary under construction. */
-enum { PIECES = 1024 };
+enum { PIECES_MAX = 1024 };
 typedef struct vocabulary {
-    tv_sv pieces[PIECES];
-    float scores[PIECES];
-    int32_t types[PIECES];
+    tv_sv pieces[PIECES_MAX];
+    float scores[PIECES_MAX];
+    int32_t types[PIECES_MAX];
     size_t count;
-    char names[PIECES][64];
+    char names[PIECES_MAX][64];
 } vocabulary;
 
-static int32_t add(vocabulary *v, const char *text, size_t len, float score, int32_t type)
+static int32_t add_piece(vocabulary *v, const char *text, size_t len, float score, int32_t type)
 {
-    assert_true(v->count < PIECES && len <= sizeof v->names[0]);
+    assert_true(v->count < PIECES_MAX && len <= sizeof v->names[0]);
     memcpy(v->names[v->count], text, len);
     v->pieces[v->count] = (tv_sv){v->names[v->count], len};
     v->scores[v->count] = score;
@@ -120,28 +120,28 @@ static int32_t add(vocabulary *v, const char *text, size_t len, float score, int
 static void add_specials(vocabulary *v, bool bytes)
 {
     v->count = 0;
-    add(v, "<unk>", 5, 0, TV_TOKEN_UNKNOWN);
-    add(v, "<s>", 3, 0, TV_TOKEN_CONTROL);
-    add(v, "</s>", 4, 0, TV_TOKEN_CONTROL);
+    add_piece(v, "<unk>", 5, 0, TV_TOKEN_UNKNOWN);
+    add_piece(v, "<s>", 3, 0, TV_TOKEN_CONTROL);
+    add_piece(v, "</s>", 4, 0, TV_TOKEN_CONTROL);
     for (unsigned b = 0; bytes && b < 256; b++) {
         char name[8];
         snprintf(name, sizeof name, "<0x%02X>", b);
-        add(v, name, 6, 0, TV_TOKEN_BYTE);
+        add_piece(v, name, 6, 0, TV_TOKEN_BYTE);
     }
 }
 
 static model llama_model(const vocabulary *v)
 {
     model m = {0};
-    put_text(&m, "tokenizer.ggml.model", "llama");
-    put_strings(&m, "tokenizer.ggml.tokens", v->pieces, v->count);
-    put_words(&m, "tokenizer.ggml.scores", 6, v->scores, v->count);
-    put_words(&m, "tokenizer.ggml.token_type", 5, v->types, v->count);
+    append_text(&m, "tokenizer.ggml.model", "llama");
+    append_strings(&m, "tokenizer.ggml.tokens", v->pieces, v->count);
+    append_values(&m, "tokenizer.ggml.scores", 6, v->scores, v->count);
+    append_values(&m, "tokenizer.ggml.token_type", 5, v->types, v->count);
     return m;
 }
 
-static void check_ids(const tv_tokenizer *t, const char *text, size_t len, bool bos, const int32_t *expected,
-                      size_t expected_count)
+static void assert_ids(const tv_tokenizer *t, const char *text, size_t len, bool bos, const int32_t *expected,
+                       size_t expected_count)
 {
     int32_t *ids = NULL;
     size_t count = 0;
@@ -154,7 +154,7 @@ static void check_ids(const tv_tokenizer *t, const char *text, size_t len, bool 
     free(ids);
 }
 
-static void check_text(const tv_tokenizer *t, const int32_t *ids, size_t count, const char *expected, size_t len)
+static void assert_text(const tv_tokenizer *t, const int32_t *ids, size_t count, const char *expected, size_t len)
 {
     tv_buf buf = {0};
     for (size_t i = 0; i < count; i++)
@@ -164,13 +164,13 @@ static void check_text(const tv_tokenizer *t, const int32_t *ids, size_t count, 
     tv_buf_fini(&buf);
 }
 
-/* ---- The oracle: joins the best pair of all, again and again ---- */
+/* ---- Reference: repeatedly merges the best pair ---- */
 
-typedef struct part {
+typedef struct ref_symbol {
     const char *at;
     size_t len;
     int32_t id;
-} part;
+} ref_symbol;
 
 static int32_t first_match(const vocabulary *v, const char *at, size_t len)
 {
@@ -181,13 +181,13 @@ static int32_t first_match(const vocabulary *v, const char *at, size_t len)
     return -1;
 }
 
-static size_t brute_join(const vocabulary *v, part *parts, size_t n)
+static size_t ref_merge(const vocabulary *v, ref_symbol *symbols, size_t n)
 {
     for (;;) {
         size_t best = n;
         int32_t best_id = -1;
         for (size_t i = 0; i + 1 < n; i++) {
-            int32_t id = first_match(v, parts[i].at, parts[i].len + parts[i + 1].len);
+            int32_t id = first_match(v, symbols[i].at, symbols[i].len + symbols[i + 1].len);
             float score = id < 0 || isnan(v->scores[id]) ? -INFINITY : v->scores[id];
             float best_score = best_id < 0 || isnan(v->scores[best_id]) ? -INFINITY : v->scores[best_id];
             if (id >= 0 && (best == n || score > best_score)) {
@@ -197,17 +197,17 @@ static size_t brute_join(const vocabulary *v, part *parts, size_t n)
         }
         if (best == n)
             return n;
-        parts[best].len += parts[best + 1].len;
-        parts[best].id = best_id;
-        memmove(&parts[best + 1], &parts[best + 2], (n - best - 2) * sizeof *parts);
+        symbols[best].len += symbols[best + 1].len;
+        symbols[best].id = best_id;
+        memmove(&symbols[best + 1], &symbols[best + 2], (n - best - 2) * sizeof *symbols);
         n--;
     }
 }
 
-static size_t brute_llama(const vocabulary *v, bool bytes, const char *text, size_t len, int32_t *ids)
+static size_t ref_encode_llama(const vocabulary *v, bool bytes, const char *text, size_t len, int32_t *ids)
 {
     char escaped[1024] = LB;
-    part parts[1024];
+    ref_symbol symbols[1024];
     size_t size = len > 0 ? 3 : 0, n = 0, count = 0;
     for (size_t i = 0; i < len; i++) {
         const char *as = text[i] == ' ' ? LB : text + i;
@@ -217,29 +217,29 @@ static size_t brute_llama(const vocabulary *v, bool bytes, const char *text, siz
     }
     for (size_t at = 0; at < size;) {
         uint8_t c = (uint8_t)escaped[at];
-        size_t k = c < 0xC0 || c == 0xFF ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4; /* the alphabet has no other */
-        parts[n++] = (part){escaped + at, k, first_match(v, escaped + at, k)};
+        size_t k = c < 0xC0 || c == 0xFF ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4; /* sufficient for the alphabet */
+        symbols[n++] = (ref_symbol){escaped + at, k, first_match(v, escaped + at, k)};
         at += k;
     }
-    n = brute_join(v, parts, n);
+    n = ref_merge(v, symbols, n);
     for (size_t i = 0; i < n; i++) {
-        if (parts[i].id >= 0)
-            ids[count++] = parts[i].id;
+        if (symbols[i].id >= 0)
+            ids[count++] = symbols[i].id;
         else if (!bytes)
             ids[count++] = 0;
         else
-            for (size_t k = 0; k < parts[i].len; k++)
-                ids[count++] = 3 + (uint8_t)parts[i].at[k];
+            for (size_t k = 0; k < symbols[i].len; k++)
+                ids[count++] = 3 + (uint8_t)symbols[i].at[k];
     }
     return count;
 }
 
 static const char *const alphabet[] = {"a", "b", "c", " ", LB, "\xC3\xA9", "\xF0\x9F\x98\x80", "\xFF", "\n"};
 
-static size_t random_text(unit_rng *rng, char *out, size_t parts)
+static size_t random_text(unit_rng *rng, char *out, size_t symbols)
 {
     size_t len = 0;
-    for (size_t i = 0; i < parts; i++) {
+    for (size_t i = 0; i < symbols; i++) {
         const char *c = alphabet[unit_below(rng, unit_below(rng, 3) ? 5 : 9)];
         memcpy(out + len, c, strlen(c));
         len += strlen(c);
@@ -251,16 +251,16 @@ static void random_vocabulary(unit_rng *rng, vocabulary *v, bool bytes)
 {
     add_specials(v, bytes);
     size_t pieces = unit_below(rng, 200);
-    add(v, LB, 3, -1, TV_TOKEN_NORMAL); /* every SentencePiece vocabulary has it */
+    add_piece(v, LB, 3, -1, TV_TOKEN_NORMAL); /* required in every SentencePiece vocabulary */
     for (size_t i = 0; i < pieces; i++) {
         char text[64];
         size_t len = random_text(rng, text, unit_below(rng, 6));
         float score = -(float)unit_below(rng, 20); /* many ties */
         if (unit_below(rng, 20) == 0)
             score = unit_below(rng, 2) ? NAN : INFINITY;
-        add(v, text, len, score, unit_below(rng, 10) ? TV_TOKEN_NORMAL : (int32_t)unit_below(rng, 9) - 1);
+        add_piece(v, text, len, score, unit_below(rng, 10) ? TV_TOKEN_NORMAL : (int32_t)unit_below(rng, 9) - 1);
         if (v->types[v->count - 1] < 1 || v->types[v->count - 1] > 6)
-            v->types[v->count - 1] = TV_TOKEN_NORMAL; /* read as that */
+            v->types[v->count - 1] = TV_TOKEN_NORMAL; /* as they are read */
         if (v->types[v->count - 1] == TV_TOKEN_UNKNOWN)
             v->types[v->count - 1] = TV_TOKEN_UNUSED;
     }
@@ -275,61 +275,61 @@ static void test_llama_random(void **state)
         bool bytes = round % 2;
         random_vocabulary(&rng, &v, bytes);
         model m = llama_model(&v);
-        tv_tokenizer *t = make_or_fail(&m);
+        tv_tokenizer *t = build_valid_tokenizer(&m);
         for (unsigned k = 0; k < 10; k++) {
             char text[256];
             int32_t ids[2048];
             size_t len = random_text(&rng, text, unit_below(&rng, 40));
-            size_t count = brute_llama(&v, bytes, text, len, ids);
-            check_ids(t, text, len, false, ids, count);
+            size_t count = ref_encode_llama(&v, bytes, text, len, ids);
+            assert_ids(t, text, len, false, ids, count);
             if (bytes && !memmem(text, len, LB, 3))
-                check_text(t, ids, count, text, len);
+                assert_text(t, ids, count, text, len);
         }
         tv_tokenizer_free(t);
     }
 }
 
-/* By hand: scores decide, then the left one; bos; the prefix; bytes. */
+/* Hand-written cases: scores decide, then the leftmost; BOS; space prefix; bytes. */
 static void test_llama_by_hand(void **state)
 {
     (void)state;
     static vocabulary v;
     add_specials(&v, true);
     enum { BYTES = 3 };
-    int32_t space = add(&v, LB, 3, -10, 1), a = add(&v, "a", 1, -10, 1), b = add(&v, "b", 1, -10, 1);
-    int32_t ab = add(&v, "ab", 2, -2, 1), ba = add(&v, "ba", 2, -1, 1), word = add(&v, LB "ab", 5, -3, 1),
-            aa = add(&v, "aa", 2, -4, 1);
+    int32_t space = add_piece(&v, LB, 3, -10, 1), a = add_piece(&v, "a", 1, -10, 1), b = add_piece(&v, "b", 1, -10, 1);
+    int32_t ab = add_piece(&v, "ab", 2, -2, 1), ba = add_piece(&v, "ba", 2, -1, 1),
+            word = add_piece(&v, LB "ab", 5, -3, 1), aa = add_piece(&v, "aa", 2, -4, 1);
     model m = llama_model(&v);
-    tv_tokenizer *t = make_or_fail(&m);
+    tv_tokenizer *t = build_valid_tokenizer(&m);
     assert_int_equal(tv_tokenizer_bos(t), 1);
     assert_int_equal(tv_tokenizer_eos(t), 2);
     assert_int_equal(tv_tokenizer_unk(t), 0);
     assert_true(tv_tokenizer_adds_bos(t));
     assert_int_equal(tv_tokenizer_size(t), (int32_t)v.count);
-    check_ids(t, "ab", 2, true, (int32_t[]){1, word}, 2);
-    check_ids(t, "aba", 3, false, (int32_t[]){space, a, ba}, 3); /* ba has the better score */
-    check_ids(t, "aaa", 3, false, (int32_t[]){space, aa, a}, 3); /* the left one of equals */
-    check_ids(t, "ab ab", 5, false, (int32_t[]){word, word}, 2);
-    check_ids(t, "", 0, true, (int32_t[]){1}, 1);
-    check_ids(t, "", 0, false, NULL, 0);
-    check_ids(t, "\xC3\xA9", 2, false, (int32_t[]){space, BYTES + 0xC3, BYTES + 0xA9}, 3);
-    check_ids(t, "<s>", 3, false, (int32_t[]){space, BYTES + '<', BYTES + 's', BYTES + '>'},
-              4); /* no way to a control token */
-    check_ids(t, "<0x41>", 6, false,
-              (int32_t[]){space, BYTES + '<', BYTES + '0', BYTES + 'x', BYTES + '4', BYTES + '1', BYTES + '>'}, 7);
-    check_text(t, (int32_t[]){1, word, word, b}, 4, "ab abb", 6);
-    check_text(t, (int32_t[]){word, ab, 2}, 3, "abab", 4);
-    check_text(t, (int32_t[]){ab, word}, 2, "ab ab", 5);
-    check_text(t, (int32_t[]){0, -1, (int32_t)v.count, 3 + 'x'}, 4, "\xEF\xBF\xBDx", 4);
+    assert_ids(t, "ab", 2, true, (int32_t[]){1, word}, 2);
+    assert_ids(t, "aba", 3, false, (int32_t[]){space, a, ba}, 3); /* ba has the better score */
+    assert_ids(t, "aaa", 3, false, (int32_t[]){space, aa, a}, 3); /* the leftmost on ties */
+    assert_ids(t, "ab ab", 5, false, (int32_t[]){word, word}, 2);
+    assert_ids(t, "", 0, true, (int32_t[]){1}, 1);
+    assert_ids(t, "", 0, false, NULL, 0);
+    assert_ids(t, "\xC3\xA9", 2, false, (int32_t[]){space, BYTES + 0xC3, BYTES + 0xA9}, 3);
+    assert_ids(t, "<s>", 3, false, (int32_t[]){space, BYTES + '<', BYTES + 's', BYTES + '>'},
+               4); /* control tokens are never produced */
+    assert_ids(t, "<0x41>", 6, false,
+               (int32_t[]){space, BYTES + '<', BYTES + '0', BYTES + 'x', BYTES + '4', BYTES + '1', BYTES + '>'}, 7);
+    assert_text(t, (int32_t[]){1, word, word, b}, 4, "ab abb", 6);
+    assert_text(t, (int32_t[]){word, ab, 2}, 3, "abab", 4);
+    assert_text(t, (int32_t[]){ab, word}, 2, "ab ab", 5);
+    assert_text(t, (int32_t[]){0, -1, (int32_t)v.count, 3 + 'x'}, 4, "\xEF\xBF\xBDx", 4);
     tv_tokenizer_free(t);
 
     m = llama_model(&v);
-    put_bool(&m, "tokenizer.ggml.add_space_prefix", false);
-    put_bool(&m, "tokenizer.ggml.add_bos_token", false);
-    put_u32(&m, "tokenizer.ggml.eos_token_id", UINT32_MAX); /* none */
-    t = make_or_fail(&m);
-    check_ids(t, "ab ab", 5, false, (int32_t[]){ab, word}, 2);
-    check_text(t, (int32_t[]){word, word}, 2, " ab ab", 6);
+    append_bool(&m, "tokenizer.ggml.add_space_prefix", false);
+    append_bool(&m, "tokenizer.ggml.add_bos_token", false);
+    append_u32(&m, "tokenizer.ggml.eos_token_id", UINT32_MAX); /* none */
+    t = build_valid_tokenizer(&m);
+    assert_ids(t, "ab ab", 5, false, (int32_t[]){ab, word}, 2);
+    assert_text(t, (int32_t[]){word, word}, 2, " ab ab", 6);
     assert_false(tv_tokenizer_adds_bos(t));
     assert_int_equal(tv_tokenizer_eos(t), -1);
     tv_tokenizer_free(t);
@@ -337,7 +337,7 @@ static void test_llama_by_hand(void **state)
 
 /* ---- gpt2 ---- */
 
-/* The characters of bytes as GPT-2's own program makes them: printable ones are themselves, the rest get 256, 257, … */
+/* GPT-2's characters for bytes: printable ones represent themselves, the others are 256, 257, … */
 static size_t gpt2_name(const char *bytes, size_t len, char *out)
 {
     size_t n = 0;
@@ -356,29 +356,29 @@ static size_t gpt2_name(const char *bytes, size_t len, char *out)
 }
 
 typedef struct merges {
-    int32_t left[PIECES], right[PIECES], joined[PIECES];
-    tv_sv lines[PIECES];
-    char names[PIECES][160];
+    int32_t left[PIECES_MAX], right[PIECES_MAX], merged[PIECES_MAX];
+    tv_sv lines[PIECES_MAX];
+    char names[PIECES_MAX][160];
     size_t count;
 } merges;
 
-static void add_merge(merges *g, const vocabulary *v, int32_t left, int32_t right, int32_t joined)
+static void add_merge(merges *g, const vocabulary *v, int32_t left, int32_t right, int32_t merged)
 {
     size_t i = g->count++;
     int n =
         snprintf(g->names[i], sizeof g->names[i], "%.*s %.*s", TV_SV_ARG(v->pieces[left]), TV_SV_ARG(v->pieces[right]));
     g->left[i] = left;
     g->right[i] = right;
-    g->joined[i] = joined;
+    g->merged[i] = merged;
     g->lines[i] = (tv_sv){g->names[i], (size_t)n};
 }
 
 static model gpt2_model(const vocabulary *v, const merges *g)
 {
     model m = {0};
-    put_text(&m, "tokenizer.ggml.model", "gpt2");
-    put_strings(&m, "tokenizer.ggml.tokens", v->pieces, v->count);
-    put_strings(&m, "tokenizer.ggml.merges", g->lines, g->count);
+    append_text(&m, "tokenizer.ggml.model", "gpt2");
+    append_strings(&m, "tokenizer.ggml.tokens", v->pieces, v->count);
+    append_strings(&m, "tokenizer.ggml.merges", g->lines, g->count);
     return m;
 }
 
@@ -387,7 +387,7 @@ static void add_bytes(vocabulary *v)
     v->count = 0;
     for (unsigned b = 0; b < 256; b++) {
         char byte = (char)b, name[4];
-        add(v, name, gpt2_name(&byte, 1, name), 0, 1);
+        add_piece(v, name, gpt2_name(&byte, 1, name), 0, 1);
     }
 }
 
@@ -399,32 +399,32 @@ static int32_t piece_of(const vocabulary *v, tv_sv text)
     return -1;
 }
 
-/* Merges as training makes them: of two pieces that exist already. */
+/* Merges of existing pieces, as training produces them. */
 static void random_merges(unit_rng *rng, vocabulary *v, merges *g, size_t count)
 {
     static const char letters[] = "abc \n";
     g->count = 0;
     for (size_t i = 0; i < count; i++) {
-        int32_t parts[2];
+        int32_t symbols[2];
         for (unsigned k = 0; k < 2; k++)
-            parts[k] = v->count > 256 && unit_below(rng, 2) ? (int32_t)(256 + unit_below(rng, v->count - 256))
-                                                            : (int32_t)letters[unit_below(rng, 5)];
-        tv_sv a = v->pieces[parts[0]], b = v->pieces[parts[1]];
-        char joined[64];
+            symbols[k] = v->count > 256 && unit_below(rng, 2) ? (int32_t)(256 + unit_below(rng, v->count - 256))
+                                                              : (int32_t)letters[unit_below(rng, 5)];
+        tv_sv a = v->pieces[symbols[0]], b = v->pieces[symbols[1]];
+        char merged[64];
         if (a.len + b.len > 24)
             continue;
-        memcpy(joined, a.ptr, a.len);
-        memcpy(joined + a.len, b.ptr, b.len);
-        int32_t id = piece_of(v, (tv_sv){joined, a.len + b.len});
+        memcpy(merged, a.ptr, a.len);
+        memcpy(merged + a.len, b.ptr, b.len);
+        int32_t id = piece_of(v, (tv_sv){merged, a.len + b.len});
         if (id < 0)
-            id = add(v, joined, a.len + b.len, 0, 1);
-        add_merge(g, v, parts[0], parts[1], id);
+            id = add_piece(v, merged, a.len + b.len, 0, 1);
+        add_merge(g, v, symbols[0], symbols[1], id);
     }
 }
 
-/* GPT-2's own loop: the pair of the lowest rank, everywhere in the word, from the left. `all` false: only its first
- * place. */
-static size_t brute_gpt2(const merges *g, bool all, const char *word, size_t len, int32_t *ids)
+/* GPT-2's loop: merges the pair of the lowest rank everywhere in the word, from the left; with `all` false only its
+ * first occurrence. */
+static size_t ref_encode_gpt2(const merges *g, bool all, const char *word, size_t len, int32_t *ids)
 {
     size_t n = 0;
     for (size_t i = 0; i < len; i++)
@@ -441,7 +441,7 @@ static size_t brute_gpt2(const merges *g, bool all, const char *word, size_t len
         bool done = false;
         for (size_t i = 0; i < n; i++) {
             bool here = i + 1 < n && ids[i] == g->left[rank] && ids[i + 1] == g->right[rank] && (all || !done);
-            ids[kept++] = here ? g->joined[rank] : ids[i];
+            ids[kept++] = here ? g->merged[rank] : ids[i];
             i += here;
             done |= here;
         }
@@ -456,19 +456,19 @@ static void test_gpt2_random(void **state)
     static merges g;
     unit_rng rng = {2};
     for (unsigned round = 0; round < 200; round++) {
-        bool shuffled = round % 2; /* a list that no training makes: the order of the merges says nothing */
+        bool shuffled = round % 2; /* an order of merges that no training produces */
         add_bytes(&v);
         random_merges(&rng, &v, &g, unit_below(&rng, 120));
         for (size_t i = g.count; shuffled && i > 1; i--) {
             size_t k = unit_below(&rng, i);
             tv_sv line = g.lines[i - 1];
-            int32_t parts[] = {g.left[i - 1], g.right[i - 1], g.joined[i - 1]};
+            int32_t symbols[] = {g.left[i - 1], g.right[i - 1], g.merged[i - 1]};
             g.lines[i - 1] = g.lines[k], g.left[i - 1] = g.left[k], g.right[i - 1] = g.right[k],
-                        g.joined[i - 1] = g.joined[k];
-            g.lines[k] = line, g.left[k] = parts[0], g.right[k] = parts[1], g.joined[k] = parts[2];
+                        g.merged[i - 1] = g.merged[k];
+            g.lines[k] = line, g.left[k] = symbols[0], g.right[k] = symbols[1], g.merged[k] = symbols[2];
         }
         model m = gpt2_model(&v, &g);
-        tv_tokenizer *t = make_or_fail(&m);
+        tv_tokenizer *t = build_valid_tokenizer(&m);
         for (unsigned k = 0; k < 20; k++) {
             char text[64];
             int32_t ids[128];
@@ -477,11 +477,11 @@ static void test_gpt2_random(void **state)
                 text[len++] = "abc \n"[unit_below(&rng, 5)];
             for (size_t at = 0; at < len;) {
                 size_t word = tv_gpt2_word((tv_sv){text + at, len - at});
-                count += brute_gpt2(&g, !shuffled, text + at, word, ids + count);
+                count += ref_encode_gpt2(&g, !shuffled, text + at, word, ids + count);
                 at += word;
             }
-            check_ids(t, text, len, true, ids, count);
-            check_text(t, ids, count, text, len);
+            assert_ids(t, text, len, true, ids, count);
+            assert_text(t, ids, count, text, len);
         }
         tv_tokenizer_free(t);
     }
@@ -493,40 +493,41 @@ static void test_gpt2_by_hand(void **state)
     static vocabulary v;
     static merges g;
     add_bytes(&v);
-    assert_memory_equal(v.pieces[' '].ptr, "\xC4\xA0", 2);  /* U+0120, as everybody knows it */
+    assert_memory_equal(v.pieces[' '].ptr, "\xC4\xA0", 2);  /* U+0120 */
     assert_memory_equal(v.pieces['\n'].ptr, "\xC4\x8A", 2); /* U+010A */
     assert_memory_equal(v.pieces[0xAD].ptr, "\xC5\x83", 2); /* U+0143, the last */
     g.count = 0;
-    int32_t th = add(&v, "th", 2, 0, 1), the = add(&v, "the", 3, 0, 1), s_the = add(&v, "\xC4\xA0the", 5, 0, 1);
-    int32_t end = add(&v, "<|endoftext|>", 13, 0, TV_TOKEN_CONTROL);
+    int32_t th = add_piece(&v, "th", 2, 0, 1), the = add_piece(&v, "the", 3, 0, 1),
+            s_the = add_piece(&v, "\xC4\xA0the", 5, 0, 1);
+    int32_t end = add_piece(&v, "<|endoftext|>", 13, 0, TV_TOKEN_CONTROL);
     add_merge(&g, &v, 't', 'h', th);
     add_merge(&g, &v, th, 'e', the);
     add_merge(&g, &v, ' ', the, s_the);
     model m = gpt2_model(&v, &g);
-    put_words(&m, "tokenizer.ggml.token_type", 5, v.types, v.count);
-    put_u32(&m, "tokenizer.ggml.bos_token_id", (uint32_t)end);
-    put_text(&m, "tokenizer.ggml.pre", "gpt-2");
-    tv_tokenizer *t = make_or_fail(&m);
-    check_ids(t, "the the  the", 12, true, (int32_t[]){end, the, s_the, ' ', s_the}, 5);
-    check_ids(t, "\xFF\xC3", 2, false, (int32_t[]){0xFF, 0xC3}, 2);
-    check_ids(t, "<|endoftext|>", 3, false, (int32_t[]){'<', '|', 'e'}, 3);
-    check_text(t, (int32_t[]){end, s_the, '\n', 0}, 4, " the\n\0", 6);
+    append_values(&m, "tokenizer.ggml.token_type", 5, v.types, v.count);
+    append_u32(&m, "tokenizer.ggml.bos_token_id", (uint32_t)end);
+    append_text(&m, "tokenizer.ggml.pre", "gpt-2");
+    tv_tokenizer *t = build_valid_tokenizer(&m);
+    assert_ids(t, "the the  the", 12, true, (int32_t[]){end, the, s_the, ' ', s_the}, 5);
+    assert_ids(t, "\xFF\xC3", 2, false, (int32_t[]){0xFF, 0xC3}, 2);
+    assert_ids(t, "<|endoftext|>", 3, false, (int32_t[]){'<', '|', 'e'}, 3);
+    assert_text(t, (int32_t[]){end, s_the, '\n', 0}, 4, " the\n\0", 6);
     assert_false(tv_tokenizer_adds_bos(t));
     tv_tokenizer_free(t);
 }
 
-/* Words with '|' between them, cut by hand with the regular expression. */
+/* Words separated by '|', split by hand according to the regular expression. */
 static const char *const splits[] = {
     "Hello| world|!",
     "I|'m| you|'re| he|'s| we|'ve| they|'ll| I|'d| don|'t",
     "'|M| I|'|M",
-    "''|s| '|s", /* two quotes are one word; behind a space, " '" is one too */
+    "''|s| '|s", /* two quotes are one word; so is " '" after a space */
     "a|  | b|\n\n|\n|c|\n|d|   ",
     "x|\t|y| |\t|z",
     "abc|123|def| 45|,|6",
     " ...|a| ?!|9",
     "caf\xC3\xA9| na\xC3\xAFve|\xE2\x80\x94|\xE6\x97\xA5\xE6\x9C\xAC|\xE2\x85\xA7\xC2\xB2", /* dash; kanji; Roman eight
-                                                                                               and a raised two, both
+                                                                                               and superscript two, both
                                                                                                \p{N} */
     "a|\xC2\xA0|b| \xFF\xC3|c",
 };
@@ -549,7 +550,7 @@ static void test_split(void **state)
         }
         assert_int_equal(at, len);
     }
-    assert_int_equal(tv_gpt2_word(tv_sv_of("e\xCC\x81")), 1); /* a combining accent is a mark, no letter */
+    assert_int_equal(tv_gpt2_word(tv_sv_of("e\xCC\x81")), 1); /* a combining accent is a mark, not a letter */
     assert_int_equal(tv_gpt2_word((tv_sv){"", 0}), 0);
     assert_int_equal(tv_gpt2_word(tv_sv_of("\xC2\xB3")), 2);
 }
@@ -593,125 +594,125 @@ static void test_utf8(void **state)
     }
 }
 
-/* ---- Damage ---- */
+/* ---- Invalid vocabularies ---- */
 
-static void check_refused(model *m, const char *code)
+static void check_rejected(model *m, const char *code)
 {
     unit_log log;
     tv_diag_sink sink = unit_sink(&log);
     tv_tokenizer *t = NULL;
-    assert_int_equal(make(m, &sink, &t), TV_ERR_INPUT);
+    assert_int_equal(build_tokenizer(m, &sink, &t), TV_ERR_INPUT);
     assert_null(t);
     assert_string_equal(log.at[0].code, code);
 }
 
-static void test_refused(void **state)
+static void test_rejected_vocabularies(void **state)
 {
     (void)state;
     static const tv_sv three[] = {{"a", 1}, {"b", 1}, {"ab", 2}}, bad_merges[] = {{"ab", 2}}, more_bad[] = {{"a ", 2}},
                        good[] = {{"a b", 3}};
     static const float scores[] = {0, 0, 0};
     model m = {0};
-    check_refused(&m, "TV-L020");
+    check_rejected(&m, "TV-L020");
     m = (model){0};
-    put_text(&m, "tokenizer.ggml.model", "be\x1Brt");
-    check_refused(&m, "TV-L020");
+    append_text(&m, "tokenizer.ggml.model", "be\x1Brt");
+    check_rejected(&m, "TV-L020");
     m = (model){0};
-    put_text(&m, "tokenizer.ggml.model", "llama");
-    check_refused(&m, "TV-L021"); /* no tokens */
+    append_text(&m, "tokenizer.ggml.model", "llama");
+    check_rejected(&m, "TV-L021"); /* no tokens */
     m = (model){0};
-    put_text(&m, "tokenizer.ggml.model", "llama");
-    put_strings(&m, "tokenizer.ggml.tokens", three, 3);
-    check_refused(&m, "TV-L021"); /* no scores */
+    append_text(&m, "tokenizer.ggml.model", "llama");
+    append_strings(&m, "tokenizer.ggml.tokens", three, 3);
+    check_rejected(&m, "TV-L021"); /* no scores */
     m = (model){0};
-    put_text(&m, "tokenizer.ggml.model", "llama");
-    put_strings(&m, "tokenizer.ggml.tokens", three, 3);
-    put_words(&m, "tokenizer.ggml.scores", 6, scores, 2);
-    check_refused(&m, "TV-L021");
+    append_text(&m, "tokenizer.ggml.model", "llama");
+    append_strings(&m, "tokenizer.ggml.tokens", three, 3);
+    append_values(&m, "tokenizer.ggml.scores", 6, scores, 2);
+    check_rejected(&m, "TV-L021");
     m = (model){0};
-    put_text(&m, "tokenizer.ggml.model", "llama");
-    put_strings(&m, "tokenizer.ggml.tokens", three, 3);
-    put_words(&m, "tokenizer.ggml.scores", 6, scores, 3);
-    put_u32(&m, "tokenizer.ggml.bos_token_id", 3);
-    check_refused(&m, "TV-L021");
+    append_text(&m, "tokenizer.ggml.model", "llama");
+    append_strings(&m, "tokenizer.ggml.tokens", three, 3);
+    append_values(&m, "tokenizer.ggml.scores", 6, scores, 3);
+    append_u32(&m, "tokenizer.ggml.bos_token_id", 3);
+    check_rejected(&m, "TV-L021");
     m = (model){0};
-    put_text(&m, "tokenizer.ggml.model", "llama");
-    put_strings(&m, "tokenizer.ggml.tokens", three, 3);
-    put_words(&m, "tokenizer.ggml.scores", 6, scores, 3);
-    put_words(&m, "tokenizer.ggml.token_type", 5, scores, 2);
-    check_refused(&m, "TV-L021");
+    append_text(&m, "tokenizer.ggml.model", "llama");
+    append_strings(&m, "tokenizer.ggml.tokens", three, 3);
+    append_values(&m, "tokenizer.ggml.scores", 6, scores, 3);
+    append_values(&m, "tokenizer.ggml.token_type", 5, scores, 2);
+    check_rejected(&m, "TV-L021");
     m = (model){0};
-    put_text(&m, "tokenizer.ggml.model", "gpt2");
-    put_strings(&m, "tokenizer.ggml.tokens", three, 3);
-    check_refused(&m, "TV-L021"); /* no merges */
+    append_text(&m, "tokenizer.ggml.model", "gpt2");
+    append_strings(&m, "tokenizer.ggml.tokens", three, 3);
+    check_rejected(&m, "TV-L021"); /* no merges */
     for (unsigned i = 0; i < 2; i++) {
         m = (model){0};
-        put_text(&m, "tokenizer.ggml.model", "gpt2");
-        put_strings(&m, "tokenizer.ggml.tokens", three, 3);
-        put_strings(&m, "tokenizer.ggml.merges", i ? more_bad : bad_merges, 1);
-        check_refused(&m, "TV-L021");
+        append_text(&m, "tokenizer.ggml.model", "gpt2");
+        append_strings(&m, "tokenizer.ggml.tokens", three, 3);
+        append_strings(&m, "tokenizer.ggml.merges", i ? more_bad : bad_merges, 1);
+        check_rejected(&m, "TV-L021");
     }
-    /* Refused no more: but with a warning for the bytes, and one for the split. */
+    /* Accepted with two warnings, for the bytes and for the pre-tokenizer. */
     m = (model){0};
-    put_text(&m, "tokenizer.ggml.model", "gpt2");
-    put_text(&m, "tokenizer.ggml.pre", "llama-bpe");
-    put_strings(&m, "tokenizer.ggml.tokens", three, 3);
-    put_strings(&m, "tokenizer.ggml.merges", good, 1);
+    append_text(&m, "tokenizer.ggml.model", "gpt2");
+    append_text(&m, "tokenizer.ggml.pre", "llama-bpe");
+    append_strings(&m, "tokenizer.ggml.tokens", three, 3);
+    append_strings(&m, "tokenizer.ggml.merges", good, 1);
     unit_log log;
     tv_diag_sink sink = unit_sink(&log);
     tv_tokenizer *t = NULL;
-    assert_int_equal(make(&m, &sink, &t), TV_OK);
+    assert_int_equal(build_tokenizer(&m, &sink, &t), TV_OK);
     assert_int_equal(log.count, 2);
     assert_string_equal(log.at[0].code, "TV-L023");
     assert_non_null(strstr(log.at[0].message, "254 bytes, the first is 0x00"));
     assert_string_equal(log.at[1].code, "TV-L022");
-    check_ids(t, "xabx", 4, false, (int32_t[]){2}, 1);
+    assert_ids(t, "xabx", 4, false, (int32_t[]){2}, 1);
     tv_tokenizer_free(t);
 }
 
-/* Merges of strangers never apply; one that makes its own part again ends. */
-static void test_odd_merges(void **state)
+/* Merges of unknown pieces never apply; a merge that recreates its own operand terminates. */
+static void test_unusual_merges(void **state)
 {
     (void)state;
     static const tv_sv lines[] = {{"a b", 3}, {"a b", 3}, {"x y", 3}, {"\xE6\x97\xA5 a", 5}, {"ab a", 4}};
     static vocabulary v;
     add_bytes(&v);
-    int32_t ab = add(&v, "ab", 2, 0, 1);
-    add(&v, "ab", 2, 0, 1); /* equal pieces: the first counts */
-    add(&v, "", 0, 0, 1);
-    add(&v, "\xE6\x97\xA5", 3, 0, 1); /* not of GPT-2's characters */
+    int32_t ab = add_piece(&v, "ab", 2, 0, 1);
+    add_piece(&v, "ab", 2, 0, 1); /* equal pieces: the first one counts */
+    add_piece(&v, "", 0, 0, 1);
+    add_piece(&v, "\xE6\x97\xA5", 3, 0, 1); /* not one of GPT-2's characters */
     model m = {0};
-    put_text(&m, "tokenizer.ggml.model", "gpt2");
-    put_strings(&m, "tokenizer.ggml.tokens", v.pieces, v.count);
-    put_strings(&m, "tokenizer.ggml.merges", lines, TV_COUNTOF(lines));
+    append_text(&m, "tokenizer.ggml.model", "gpt2");
+    append_strings(&m, "tokenizer.ggml.tokens", v.pieces, v.count);
+    append_strings(&m, "tokenizer.ggml.merges", lines, TV_COUNTOF(lines));
     unit_log log;
     tv_diag_sink sink = unit_sink(&log);
     tv_tokenizer *t = NULL;
-    assert_int_equal(make(&m, &sink, &t), TV_OK);
+    assert_int_equal(build_tokenizer(&m, &sink, &t), TV_OK);
     assert_int_equal(log.count, 1);
     assert_string_equal(log.at[0].code, "TV-L024");
-    check_ids(t, "abaxy", 5, false, (int32_t[]){ab, 'a', 'x', 'y'}, 4);
-    check_text(t, (int32_t[]){ab + 3, ab}, 2,
-               "\xE6\x97\xA5"
-               "ab",
-               5);
+    assert_ids(t, "abaxy", 5, false, (int32_t[]){ab, 'a', 'x', 'y'}, 4);
+    assert_text(t, (int32_t[]){ab + 3, ab}, 2,
+                "\xE6\x97\xA5"
+                "ab",
+                5);
     tv_tokenizer_free(t);
 }
 
-/* A megabyte of one letter, where a quadratic search would take hours: 2^k letters are pieces. */
-static void test_long(void **state)
+/* A megabyte of one letter, which would take hours in quadratic time: 2^k letters are pieces. */
+static void test_long_text(void **state)
 {
     (void)state;
     static vocabulary v;
     enum { SIZE = 1 << 20 };
     add_specials(&v, false);
-    add(&v, LB, 3, 0, 1);
+    add_piece(&v, LB, 3, 0, 1);
     char run[64];
     memset(run, 'a', sizeof run);
     for (size_t n = 1; n <= 64; n *= 2)
-        add(&v, run, n, (float)n, 1);
+        add_piece(&v, run, n, (float)n, 1);
     model m = llama_model(&v);
-    tv_tokenizer *t = make_or_fail(&m);
+    tv_tokenizer *t = build_valid_tokenizer(&m);
     char *text = malloc(SIZE);
     assert_non_null(text);
     memset(text, 'a', SIZE);
@@ -728,9 +729,15 @@ static void test_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama_random), cmocka_unit_test(test_llama_by_hand), cmocka_unit_test(test_gpt2_random),
-        cmocka_unit_test(test_gpt2_by_hand), cmocka_unit_test(test_split),         cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_refused),      cmocka_unit_test(test_odd_merges),    cmocka_unit_test(test_long),
+        cmocka_unit_test(test_llama_random),
+        cmocka_unit_test(test_llama_by_hand),
+        cmocka_unit_test(test_gpt2_random),
+        cmocka_unit_test(test_gpt2_by_hand),
+        cmocka_unit_test(test_split),
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_rejected_vocabularies),
+        cmocka_unit_test(test_unusual_merges),
+        cmocka_unit_test(test_long_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
