@@ -3,12 +3,7 @@
 #include "trace/reader.h"
 #include "trivet/config.h"
 
-/* NULL: there is no such target. */
-static tv_config *new_config(const char *target)
-{
-    tv_config *config;
-    return tv_config_new(target, NULL, &config) == TV_OK ? config : NULL;
-}
+static tv_status new_config(const char *target, tv_config **out) { return tv_config_new(target, NULL, out); }
 
 tv_status tv_trace_summarize(const char *path, const tv_trace_progress *progress, const tv_diag_sink *sink,
                              tv_trace_summary **out)

@@ -6,14 +6,16 @@
 
 #include "base/stream.h"
 #include "trace/handler.h"
+#include "trivet/config.h"
 #include "trivet/trace_file.h"
 
 /* Reads `stream`, which stays the caller's, to its end; `name` is the file name in messages. TV_ERR_INPUT: an error was
  * reported with its line and column in the uncompressed text. */
 tv_status tv_trace_read(const char *name, tv_stream *stream, const tv_trace_handler *handler, const tv_diag_sink *sink);
 
-/* The parameters of a machine, to find those that a run has changed. NULL: the target is unknown. */
-typedef struct tv_config *tv_trace_config_fn(const char *target);
+/* Creates the default parameters of a machine, to find those that a run has changed; the caller frees them.
+ * TV_ERR_INPUT: there is no such target. */
+typedef tv_status tv_trace_config_fn(const char *target, tv_config **out);
 
 /* tv_trace_convert and tv_trace_summarize (trivet/trace_file.h) on streams. `new_config` may be NULL: then every
  * setting counts as changed. */

@@ -28,17 +28,18 @@ static const char *copy_text(summary *s, const char *text)
 
 /* ---- The head ---- */
 
-/* Whether `value` is the value of the parameter, possibly written otherwise: "256Ki" and "262144" are the same. */
-static bool same_value(tv_config *config, unsigned i, const tv_config_entry *entry, const char *value)
+/* Sets *same to whether `value` is the value of parameter `i`, possibly written otherwise: "256Ki" and "262144" are the
+ * same. false: out of memory. */
+static bool compare_value(tv_config *config, unsigned i, const tv_config_entry *entry, const char *value, bool *same)
 {
     tv_config_entry now;
     uint64_t number = entry->number;
-    if (strcmp(entry->value, value) == 0)
+    *same = strcmp(entry->value, value) == 0;
+    if (*same || strcmp(entry->type, "integer") != 0)
         return true;
-    if (strcmp(entry->type, "integer") != 0 || tv_config_set(config, entry->key, value, NULL) != TV_OK)
-        return false;
-    tv_config_at(config, i, &now);
-    return now.number == number;
+    tv_status status = tv_config_set(config, entry->key, value, NULL);
+    *same = status == TV_OK && tv_config_at(config, i, &now) && now.number == number;
+    return status != TV_ERR_MEMORY;
 }
 
 /* Adds the setting unless its value is the default. false: out of memory. */
@@ -46,10 +47,13 @@ static bool add_setting(summary *s, tv_trace_setting *settings, tv_config *confi
 {
     tv_config_entry entry;
     unsigned i = 0;
+    bool same = false;
     while (config && tv_config_at(config, i, &entry) && strcmp(entry.key, key) != 0)
         i++;
     bool known = config && tv_config_at(config, i, &entry);
-    if (known && same_value(config, i, &entry, value))
+    if (known && !compare_value(config, i, &entry, value, &same))
+        return false;
+    if (same)
         return true;
     tv_trace_setting *row = &settings[s->s.setting_count++];
     *row = (tv_trace_setting){.key = copy_text(s, key),
@@ -60,15 +64,18 @@ static bool add_setting(summary *s, tv_trace_setting *settings, tv_config *confi
 
 static bool read_config(summary *s, const char *target, const tv_json_value *object)
 {
-    tv_config *config = s->new_config ? s->new_config(target) : NULL;
-    bool good = true;
+    tv_config *config = NULL;
     tv_trace_setting *settings = tv_arena_alloc(&s->arena, (tv_json_count(object) + (size_t)1) * sizeof *settings);
+    tv_status status = s->new_config && settings ? s->new_config(target, &config) : TV_OK;
+    if (status != TV_OK)
+        config = NULL;
+    bool good = settings && status != TV_ERR_MEMORY;
     s->s.settings = settings;
-    for (const tv_json_value *v = tv_json_first(object); v && settings && good; v = v->next)
+    for (const tv_json_value *v = tv_json_first(object); v && good; v = v->next)
         if (tv_json_string(v) && s->s.setting_count < SETTINGS_MAX)
             good = add_setting(s, settings, config, v->key, v->text);
     tv_config_free(config);
-    return settings && good;
+    return good;
 }
 
 static bool read_head(void *user, const tv_trace_head *head)
