@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public machine: dispatch to the target, and what is the same for all of them. */
+/* The public machine: dispatches to the target, and does what is the same for all targets. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -11,10 +11,10 @@ struct tv_machine {
     tv_config *config;
     void *state;
     tv_trace_sink sink;
-    bool tell_accesses;
+    bool trace_accesses;
     const tv_program *program; /* borrowed */
-    uint64_t before;           /* instructions of programs before the loaded one */
-    tv_buf text;               /* of the state value told last */
+    uint64_t instruction_base; /* instructions of programs before the loaded one */
+    tv_buf text;               /* of the last state value */
 };
 
 static const tv_target *target_of(const tv_config *config) { return tv_config_schema(config)->machine; }
@@ -69,11 +69,11 @@ tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const 
                        tv_program_target(program), machine->target->name);
     uint64_t done = machine->target->next(machine->state);
     TV_TRY(machine->target->load(machine->state, program, sink));
-    machine->before += done;
+    machine->instruction_base += done;
     machine->program = program;
     if (machine->sink.event) {
         tv_event event = {
-            .kind = TV_EVENT_LOAD, .index = (int64_t)machine->before, .waits_for = -1, .program = program};
+            .kind = TV_EVENT_LOAD, .index = (int64_t)machine->instruction_base, .waits_for = -1, .program = program};
         machine->sink.event(machine->sink.user, &event);
     }
     return TV_OK;
@@ -88,12 +88,12 @@ uint64_t tv_machine_accesses(tv_machine *machine, const tv_access_sink *sink)
 }
 
 typedef struct access_events {
-    tv_event *list; /* their index is known when all are */
+    tv_event *list; /* the index is set when the instruction has been executed */
     size_t count, cap;
     bool no_memory;
 } access_events;
 
-static void take_access(void *user, const tv_access *access)
+static void append_access(void *user, const tv_access *access)
 {
     access_events *events = user;
     if (events->count == events->cap) {
@@ -113,15 +113,15 @@ static void take_access(void *user, const tv_access *access)
                                                .write = access->write};
 }
 
-/* Instruction by instruction: a slice's end changes neither bits nor cycles. */
-static tv_status run_telling_accesses(tv_machine *machine, const tv_run_limits *limits, tv_stop_reason *why)
+/* Runs one instruction at a time, which changes neither bits nor cycles, and emits its ACCESS events after it. */
+static tv_status run_tracing_accesses(tv_machine *machine, const tv_run_limits *limits, tv_stop_reason *why)
 {
     access_events events = {0};
     tv_status status;
     do {
         uint64_t next = tv_machine_next_index(machine);
         events.count = 0;
-        uint64_t index = tv_machine_accesses(machine, &(tv_access_sink){take_access, &events});
+        uint64_t index = tv_machine_accesses(machine, &(tv_access_sink){append_access, &events});
         if (events.no_memory) {
             *why = TV_STOP_UNTIL;
             status = TV_ERR_MEMORY;
@@ -131,7 +131,7 @@ static tv_status run_telling_accesses(tv_machine *machine, const tv_run_limits *
         status = machine->target->run(machine->state,
                                       &(tv_run_limits){sizeof(tv_run_limits), until, limits->max_cycles}, why);
         for (size_t i = 0; i < events.count && tv_machine_next_index(machine) > next; i++) {
-            events.list[i].index = (int64_t)(machine->before + index);
+            events.list[i].index = (int64_t)(machine->instruction_base + index);
             machine->sink.event(machine->sink.user, &events.list[i]);
         }
         if (until == limits->until)
@@ -147,8 +147,8 @@ tv_status tv_machine_run(tv_machine *machine, const tv_run_limits *limits, tv_st
     tv_stop_reason ignored;
     if (limits && !tv_read_sized(&known, sizeof known, TV_SIZE_UP_TO(tv_run_limits, max_cycles), limits))
         return TV_ERR_INPUT;
-    if (machine->sink.event && machine->tell_accesses)
-        return run_telling_accesses(machine, &known, why ? why : &ignored);
+    if (machine->sink.event && machine->trace_accesses)
+        return run_tracing_accesses(machine, &known, why ? why : &ignored);
     return machine->target->run(machine->state, &known, why ? why : &ignored);
 }
 
@@ -166,7 +166,7 @@ void tv_machine_set_threads(tv_machine *machine, unsigned threads)
 
 uint64_t tv_machine_next_index(const tv_machine *machine) { return machine->target->next(machine->state); }
 
-uint64_t tv_machine_instruction_base(const tv_machine *machine) { return machine->before; }
+uint64_t tv_machine_instruction_base(const tv_machine *machine) { return machine->instruction_base; }
 
 const tv_fault *tv_machine_fault(const tv_machine *machine) { return machine->target->fault(machine->state); }
 
@@ -175,9 +175,25 @@ int tv_machine_space_at(const tv_machine *machine, unsigned i, tv_space *out)
     return machine->target->space_at(machine->state, i, out);
 }
 
-/* Finds the space and checks the range; *byte is the first byte. */
-static tv_status locate(const tv_machine *machine, const char *name, uint64_t addr, size_t bytes,
-                        const tv_diag_sink *sink, unsigned *index, uint64_t *byte)
+tv_status tv_fail_space(const tv_machine *machine, const char *name, const tv_diag_sink *sink)
+{
+    char hint[160] = "the spaces are:";
+    tv_space space;
+    tv_nearest nearest = tv_nearest_to(tv_sv_of(name));
+    for (unsigned i = 0; tv_machine_space_at(machine, i, &space); i++) {
+        size_t n = strlen(hint);
+        snprintf(hint + n, sizeof hint - n, " %s", space.name);
+        tv_nearest_offer(&nearest, space.name);
+    }
+    if (nearest.best)
+        snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best);
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_SPACE), hint, "%s has no address space '%.40s'",
+                   tv_machine_target(machine), name);
+}
+
+/* The index of a space and the first byte of a range in it. TV_ERR_INPUT: no such space, or not in it. */
+static tv_status find_range(const tv_machine *machine, const char *name, uint64_t addr, size_t bytes,
+                            const tv_diag_sink *sink, unsigned *index, uint64_t *byte)
 {
     tv_space space;
     for (*index = 0; tv_machine_space_at(machine, *index, &space); ++*index) {
@@ -199,7 +215,7 @@ tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_t addr,
 {
     unsigned index = 0;
     uint64_t byte = 0;
-    TV_TRY(locate(machine, space, addr, bytes, sink, &index, &byte));
+    TV_TRY(find_range(machine, space, addr, bytes, sink, &index, &byte));
     machine->target->read_space(machine->state, index, byte, data, bytes);
     return TV_OK;
 }
@@ -209,7 +225,7 @@ tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr
 {
     unsigned index = 0;
     uint64_t byte = 0;
-    TV_TRY(locate(machine, space, addr, bytes, sink, &index, &byte));
+    TV_TRY(find_range(machine, space, addr, bytes, sink, &index, &byte));
     machine->target->write_space(machine->state, index, byte, data, bytes);
     return TV_OK;
 }
@@ -228,7 +244,7 @@ void tv_machine_trace(tv_machine *machine, const tv_trace_sink *sink)
     machine->target->trace(machine->state, machine->sink.event ? &machine->sink : NULL);
 }
 
-void tv_machine_trace_accesses(tv_machine *machine, int on) { machine->tell_accesses = on != 0; }
+void tv_machine_trace_accesses(tv_machine *machine, int on) { machine->trace_accesses = on != 0; }
 
 void tv_machine_trace_marker(tv_machine *machine, const char *text)
 {
@@ -270,9 +286,9 @@ tv_status tv_machine_snapshot(tv_machine *machine, const tv_snapshot *near, uint
 {
     if (machine->sink.event || machine->target->fault(machine->state))
         return TV_ERR_INPUT;
-    TV_TRY(tv_snapshot_take(machine->state, machine->target->parts, near, limit, out));
+    TV_TRY(tv_snapshot_take(machine->state, machine->target->visit_state, near, limit, out));
     (*out)->program = machine->program;
-    (*out)->before = machine->before;
+    (*out)->instruction_base = machine->instruction_base;
     return TV_OK;
 }
 
@@ -280,9 +296,9 @@ tv_status tv_machine_restore(tv_machine *machine, const tv_snapshot *snapshot)
 {
     if (machine->sink.event)
         return TV_ERR_INPUT;
-    TV_TRY(tv_snapshot_restore(machine->state, machine->target->parts, snapshot));
+    TV_TRY(tv_snapshot_restore(machine->state, machine->target->visit_state, snapshot));
     machine->program = snapshot->program;
-    machine->before = snapshot->before;
+    machine->instruction_base = snapshot->instruction_base;
     return TV_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses and ranges of memory as people write them. */
+/* Addresses and ranges of memory as the command line and the debugger take them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,22 +7,6 @@
 #include "machine/target.h"
 
 enum { WORD_MAX = 128 };
-
-tv_status tv_fail_space(const tv_machine *machine, const char *name, const tv_diag_sink *sink)
-{
-    char hint[160] = "the spaces are:";
-    tv_space space;
-    tv_nearest nearest = tv_nearest_to(tv_sv_of(name));
-    for (unsigned i = 0; tv_machine_space_at(machine, i, &space); i++) {
-        size_t n = strlen(hint);
-        snprintf(hint + n, sizeof hint - n, " %s", space.name);
-        tv_nearest_offer(&nearest, space.name);
-    }
-    if (nearest.best)
-        snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best);
-    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_SPACE), hint, "%s has no address space '%.40s'",
-                   tv_machine_target(machine), name);
-}
 
 static bool parse_number(const char *text, uint64_t *out)
 {
@@ -34,8 +18,8 @@ static bool parse_number(const char *text, uint64_t *out)
     return errno == 0 && *end == '\0';
 }
 
-/* The word up to the next ':'; *text moves behind that, or becomes NULL. */
-static bool take_word(const char **text, char word[WORD_MAX])
+/* Copies the word before the next ':'; *text moves after the colon, or becomes NULL. False: empty, or too long. */
+static bool read_word(const char **text, char word[WORD_MAX])
 {
     size_t n = strcspn(*text, ":");
     if (n == 0 || n >= WORD_MAX)
@@ -46,7 +30,8 @@ static bool take_word(const char **text, char word[WORD_MAX])
     return true;
 }
 
-static bool resolve(const tv_program *const *programs, unsigned count, char *word, uint64_t *out)
+/* The value of a number, or of SYMBOL[+OFFSET]; `word` is unchanged on return. */
+static bool resolve_address(const tv_program *const *programs, unsigned count, char *word, uint64_t *out)
 {
     uint64_t offset = 0;
     tv_symbol symbol;
@@ -67,8 +52,8 @@ static bool resolve(const tv_program *const *programs, unsigned count, char *wor
     return false;
 }
 
-static tv_status fail_form(const tv_machine *machine, const char *text, const char *form, const char *rest,
-                           const tv_diag_sink *sink)
+static tv_status fail_syntax(const tv_machine *machine, const char *text, const char *form, const char *rest,
+                             const tv_diag_sink *sink)
 {
     char hint[96];
     tv_space first = {.name = "SPACE"};
@@ -91,24 +76,24 @@ tv_status tv_machine_parse_address(const tv_machine *machine, const tv_program *
     char word[WORD_MAX];
     const char *at = text;
     uint64_t bank = 0;
-    if (!take_word(&at, word) || !at)
-        return fail_form(machine, text, "SPACE:ADDR", "", sink);
+    if (!read_word(&at, word) || !at)
+        return fail_syntax(machine, text, "SPACE:ADDR", "", sink);
     unsigned i = 0;
     while (tv_machine_space_at(machine, i, space) && strcmp(space->name, word) != 0)
         i++;
     if (!tv_machine_space_at(machine, i, space))
         return tv_fail_space(machine, word, sink);
-    if (!take_word(&at, word))
-        return fail_form(machine, text, "SPACE:ADDR", "", sink);
+    if (!read_word(&at, word))
+        return fail_syntax(machine, text, "SPACE:ADDR", "", sink);
     if (space->bank_size && at) {
         if (!parse_number(word, &bank) || bank >= space->size / space->bank_size)
             return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_ADDRESS), "write BANK:OFFSET",
                            "'%.60s' is not a bank of %s, which has %" PRIu64, word, space->name,
                            space->size / space->bank_size);
-        if (!take_word(&at, word))
+        if (!read_word(&at, word))
             return fail_address("", true, sink);
     }
-    if (!resolve(programs, count, word, addr) || (space->bank_size && *addr > space->bank_size && (bank || at)))
+    if (!resolve_address(programs, count, word, addr) || (space->bank_size && *addr > space->bank_size && (bank || at)))
         return fail_address(word, space->bank_size != 0, sink);
     *addr += bank * space->bank_size;
     *rest = at;
@@ -134,10 +119,10 @@ tv_status tv_machine_parse_range(const tv_machine *machine, const tv_program *co
     char word[WORD_MAX];
     const char *at;
     if (!strchr(text, ':') || !strchr(strchr(text, ':') + 1, ':'))
-        return fail_form(machine, text, form, rest, sink);
+        return fail_syntax(machine, text, form, rest, sink);
     TV_TRY(tv_machine_parse_address(machine, programs, count, text, sink, &out->space, &out->addr, &at));
-    if (!at || !take_word(&at, word) || !parse_number(word, &out->count) || out->count > UINT64_C(1) << 32)
-        return fail_form(machine, text, form, rest, sink);
+    if (!at || !read_word(&at, word) || !parse_number(word, &out->count) || out->count > UINT64_C(1) << 32)
+        return fail_syntax(machine, text, form, rest, sink);
     TV_TRY(tv_dtype_parse(at ? at : "hex16", sink, &out->type));
     uint64_t bytes = tv_dtype_bytes(out->type, out->count);
     if (out->addr <= out->space.size && bytes <= (out->space.size - out->addr) * out->space.unit_bytes)

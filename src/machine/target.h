@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a machine gives to the rest: one constant tv_target. `state` is the machine's own.
+/* The interface of a machine to the layers above: one constant tv_target. `state` is the machine's own object.
  *
- * The functions follow the contracts of trivet/machine.h. Statistics and traces are the machine's to fill in; spaces
- * are read and written as bytes after the range has been checked against tv_space. */
+ * The functions follow the contracts of trivet/machine.h, and machine.c checks the arguments: a run has a program with
+ * a next instruction, and the range of an access to a space is valid. */
 #ifndef TV_MACHINE_TARGET_H
 #define TV_MACHINE_TARGET_H
 
@@ -16,12 +16,12 @@ typedef struct tv_target {
     const char *name;
     const tv_isa *isa;
     const tv_schema *schema;
-    /* Programs that are not words: is this file one, and read it. `input` becomes the program's, or is closed. NULL:
-     * words. */
+    /* Machines whose programs are not instruction words; both NULL otherwise. Whether a file is such a program; reads
+     * it: `input` becomes the program's, or is closed on an error. */
     bool (*recognise)(const char *path, const uint8_t *data, size_t size);
     tv_status (*read)(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out);
-    tv_status (*validate)(const tv_config *config,
-                          const tv_diag_sink *sink); /* do its parameters go together? NULL: always */
+    /* Checks combinations of parameters. NULL: all are valid. */
+    tv_status (*validate)(const tv_config *config, const tv_diag_sink *sink);
     tv_status (*create)(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state);
     void (*destroy)(void *state);
     tv_status (*load)(void *state, const tv_program *program, const tv_diag_sink *sink);
@@ -32,16 +32,15 @@ typedef struct tv_target {
     void (*read_space)(void *state, unsigned space, uint64_t byte, void *data, size_t bytes);
     void (*write_space)(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes);
     void (*stats)(const void *state, tv_stats *out);
-    void (*threads)(void *state, unsigned threads); /* NULL: it uses one */
+    void (*threads)(void *state, unsigned threads); /* NULL: the machine uses one thread */
     void (*trace)(void *state, const tv_trace_sink *sink);
     uint64_t (*clock)(const void *state);
-    uint64_t (*accesses)(void *state,
-                         const tv_access_sink *sink); /* see tv_machine_accesses; there is a next instruction */
-    uint64_t (*order)(const void *state, uint64_t n); /* NULL: the machine works in the order of the program */
-    bool (*state_at)(void *state, unsigned i, tv_buf *text,
-                     tv_state_value *out); /* `text` is empty, and becomes out->text */
-    /* Shows every part of the state that running changes, a fault apart; restoring ends a fault. */
-    tv_visit_state *parts;
+    uint64_t (*accesses)(void *state, const tv_access_sink *sink);
+    uint64_t (*order)(const void *state, uint64_t n); /* NULL: the machine executes in program order */
+    /* Sets the group, name and doc of *out; the value is printed to `text`, which is empty. */
+    bool (*state_at)(void *state, unsigned i, tv_buf *text, tv_state_value *out);
+    /* Visits all state that running changes, except a fault, which restoring ends. */
+    tv_visit_state *visit_state;
     /* Reports the hazards of the loaded program. NULL: the machine executes in program order and has none. */
     tv_status (*hazards)(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
     tv_status (*check)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
@@ -51,7 +50,7 @@ typedef struct tv_target {
 /* The target that a machine was created from. */
 const tv_target *tv_machine_get_target(const tv_machine *machine);
 
-/* The report that there is no such address space; returns TV_ERR_INPUT. */
+/* Reports that the machine has no address space `name`; returns TV_ERR_INPUT. */
 tv_status tv_fail_space(const tv_machine *machine, const char *name, const tv_diag_sink *sink);
 
 #endif

@@ -20,7 +20,7 @@ void tv_memory_write(tv_memory *memory, uint64_t addr, const void *bytes, uint64
 /* Zeroes a range, giving whole pages back. */
 void tv_memory_zero(tv_memory *memory, uint64_t addr, uint64_t size);
 
-static inline bool tv_memory_holds(const tv_memory *memory, uint64_t addr, uint64_t size)
+static inline bool tv_memory_contains(const tv_memory *memory, uint64_t addr, uint64_t size)
 {
     return addr <= memory->size && size <= memory->size - addr;
 }

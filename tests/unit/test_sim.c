@@ -433,9 +433,9 @@ static void memory_starts_as_zero_and_zeroes_exactly_the_range(void **state)
         memset(model_bytes + addr, 0, size);
         assert_memory_equal(memory.bytes, model_bytes, SIZE);
     }
-    assert_true(tv_memory_holds(&memory, SIZE, 0) && tv_memory_holds(&memory, SIZE - 1, 1));
-    assert_false(tv_memory_holds(&memory, SIZE - 1, 2) || tv_memory_holds(&memory, UINT64_MAX, 2));
-    assert_false(tv_memory_holds(&memory, 1, UINT64_MAX));
+    assert_true(tv_memory_contains(&memory, SIZE, 0) && tv_memory_contains(&memory, SIZE - 1, 1));
+    assert_false(tv_memory_contains(&memory, SIZE - 1, 2) || tv_memory_contains(&memory, UINT64_MAX, 2));
+    assert_false(tv_memory_contains(&memory, 1, UINT64_MAX));
     tv_memory_fini(&memory);
     free(model_bytes);
 }

@@ -361,7 +361,7 @@ const tv_target tv_target_cmdq = {
     .accesses = report_accesses,
     .order = entry_at,
     .state_at = cmdq_state_at,
-    .parts = cmdq_visit_state,
+    .visit_state = cmdq_visit_state,
     .hazards = cmdq_hazards,
     .check = cmdq_check,
 };

@@ -69,7 +69,7 @@ opennpu_transfer opennpu_transfer_of(const opennpu_machine *m, const opennpu_op 
 /* The memory that the operation moves, or NULL with *fault set. */
 static uint8_t *checked_memory(opennpu_machine *m, const opennpu_transfer *t, opennpu_fault *fault)
 {
-    if (tv_memory_holds(&m->memory, t->addr, t->bytes))
+    if (tv_memory_contains(&m->memory, t->addr, t->bytes))
         return m->memory.bytes + t->addr;
     fault->code = OPENNPU_CODE_MEM_RANGE;
     snprintf(fault->message, sizeof fault->message, "%u bytes at mem[0x%" PRIx32 "] run past the last byte 0x%" PRIx64,

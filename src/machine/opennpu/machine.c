@@ -128,7 +128,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     opennpu_machine *m = state;
     tv_segment segment;
     for (uint64_t i = 0; tv_program_segment_at(program, i, &segment); i++)
-        if (!tv_memory_holds(&m->memory, segment.addr, segment.size))
+        if (!tv_memory_contains(&m->memory, segment.addr, segment.size))
             return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE),
                            "make mem.bytes larger with -D, or move the data with .org",
                            "the program's data at mem[0x%" PRIx64 "] of %" PRIu64 " bytes runs past data memory",
@@ -343,7 +343,7 @@ static void report_accesses(const opennpu_machine *m, const opennpu_op *op, cons
     int64_t first;
     if (op->effects & (OPENNPU_LOADS | OPENNPU_STORES)) {
         opennpu_transfer t = opennpu_transfer_of(m, op);
-        if (!tv_memory_holds(&m->memory, t.addr, t.bytes))
+        if (!tv_memory_contains(&m->memory, t.addr, t.bytes))
             return;
         report_access(sink, "mem", t.addr, t.bytes, op->effects & OPENNPU_STORES);
     }
@@ -509,6 +509,6 @@ const tv_target tv_target_opennpu = {
     .clock = clock_now,
     .accesses = accesses,
     .state_at = opennpu_state_at,
-    .parts = opennpu_visit_state,
+    .visit_state = opennpu_visit_state,
     .check = opennpu_check,
 };

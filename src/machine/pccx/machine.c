@@ -88,7 +88,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
                 return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE), "a descriptor has less than 2^48 bytes",
                                "a descriptor of the %s stream has %" PRIu64 " bytes", tv_isa_pccx.streams[k], d.bytes);
     for (uint64_t i = 0; tv_program_segment_at(program, i, &segment); i++)
-        if (!tv_memory_holds(&m->host, segment.addr, segment.size))
+        if (!tv_memory_contains(&m->host, segment.addr, segment.size))
             return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE),
                            "make host.bytes larger with -D, or move the data with .org",
                            "the program's data at host[0x%" PRIx64 "] of %" PRIu64 " bytes runs past host memory",
@@ -339,6 +339,6 @@ const tv_target tv_target_pccx = {
     .clock = clock_now,
     .accesses = accesses,
     .state_at = pccx_state_at,
-    .parts = pccx_visit_state,
+    .visit_state = pccx_visit_state,
     .check = pccx_check,
 };
