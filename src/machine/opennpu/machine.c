@@ -114,7 +114,9 @@ static tv_status init_machine(opennpu_machine *m, const tv_config *config, tv_mo
 
 static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state)
 {
-    opennpu_machine *m = calloc(1, sizeof *m);
+    opennpu_machine *m = aligned_alloc(_Alignof(opennpu_machine), sizeof *m);
+    if (m)
+        memset(m, 0, sizeof *m);
     tv_status status = m ? init_machine(m, config, mode, sink) : tv_fail_memory(sink);
     if (status == TV_OK)
         *state = m;
@@ -166,6 +168,8 @@ static void raise_illegal(opennpu_machine *m, uint32_t word, const opennpu_illeg
 
 TV_INLINE void count_work(opennpu_machine *m, const opennpu_op *op)
 {
+    if (!(op->port_bytes | op->macs))
+        return;
     m->bytes[op->effects & OPENNPU_STORES ? 1 : 0] += op->port_bytes;
     m->macs += op->macs;
 }
@@ -206,14 +210,9 @@ TV_INLINE void call_kernel(opennpu_machine *m, const opennpu_op *op)
                op->imm);
 }
 
-/* Executes an operation without a kernel. False: it faults; the fault is raised at m->next. */
-static bool execute_or_raise(opennpu_machine *m, const opennpu_op *op)
+static void raise_execution_fault(opennpu_machine *m, const opennpu_op *op, const opennpu_fault *why)
 {
-    opennpu_fault why;
-    if (op->execute(m, op, &why))
-        return true;
-    raise_fault(m, op->word, op->insn, &opennpu_codes[why.code], why.message);
-    return false;
+    raise_fault(m, op->word, op->insn, &opennpu_codes[why->code], why->message);
 }
 
 /* Executes and times one instruction, reporting its events, unless it cannot issue before `max_cycles`. */
@@ -227,8 +226,11 @@ static outcome step_traced(opennpu_machine *m, uint64_t max_cycles)
         return OUTCOME_FAULT;
     if (timed && max_cycles != UINT64_MAX && opennpu_timing_earliest(&m->timing, op) >= max_cycles)
         return OUTCOME_CYCLE_LIMIT;
-    if (m->mode != TV_MODE_TIMING && !execute_or_raise(m, op))
+    opennpu_fault why;
+    if (m->mode != TV_MODE_TIMING && !op->execute(m, op, &why)) {
+        raise_execution_fault(m, op, &why);
         return OUTCOME_FAULT;
+    }
     if (timed)
         opennpu_timing_issue(&m->timing, op, (int64_t)m->instructions);
     count_work(m, op);
@@ -258,6 +260,7 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
     const uint8_t *text = m->program->text;
     const uint64_t instruction_base = m->instructions - m->next;
     uint64_t next = m->next;
+    opennpu_fault why;
     for (; next < end; next++) {
         uint32_t word = tv_load_le32(text + next * 4);
         const opennpu_op *op = decode_cache_entry(m, word);
@@ -269,10 +272,10 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
         }
         if (executed && op->kernel) {
             call_kernel(m, op);
-        } else if (executed) {
+        } else if (executed && !op->execute(m, op, &why)) {
             set_next(m, next);
-            if (!execute_or_raise(m, op))
-                return OUTCOME_FAULT;
+            raise_execution_fault(m, op, &why);
+            return OUTCOME_FAULT;
         }
         if (timed)
             opennpu_timing_issue_fast(&m->timing, op, (int64_t)(instruction_base + next));

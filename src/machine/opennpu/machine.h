@@ -169,7 +169,8 @@ typedef struct opennpu_simd {
 struct opennpu_machine {
     tv_codec *codec;
     const tv_config *config;
-    opennpu_op decode_cache[OPENNPU_DECODE_CACHE]; /* by hash of the word: unrolled loops repeat their words */
+    _Alignas(64)
+        opennpu_op decode_cache[OPENNPU_DECODE_CACHE]; /* by hash of the word: unrolled loops repeat their words */
     tv_mode mode;
     opennpu_opcodes opcodes;
     uint32_t k, l;

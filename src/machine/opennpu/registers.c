@@ -49,13 +49,6 @@ void opennpu_convert_groups(opennpu_machine *m, const opennpu_op *op)
             opennpu_group_to_lanes(m, group);
 }
 
-uint8_t *opennpu_plane(opennpu_machine *m, unsigned index)
-{
-    if (opennpu_is_lane_form(m, index))
-        opennpu_group_to_planes(m, index / OPENNPU_GROUP_ROWS);
-    return opennpu_row_bytes(m, index);
-}
-
 int32_t opennpu_vr_lane0(const opennpu_machine *m, unsigned row)
 {
     const uint8_t *p = opennpu_row_bytes(m, row);

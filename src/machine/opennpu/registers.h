@@ -19,9 +19,6 @@ void opennpu_group_to_lanes(opennpu_machine *machine, unsigned group);
 /* Brings the groups of the operation into the forms that its kernel takes. */
 void opennpu_convert_groups(opennpu_machine *machine, const opennpu_op *op);
 
-/* Byte plane `index`, which is VX[index]: K bytes. */
-uint8_t *opennpu_plane(opennpu_machine *machine, unsigned index);
-
 static inline bool opennpu_is_lane_form(const opennpu_machine *m, unsigned row)
 {
     return m->lane_form >> row / OPENNPU_GROUP_ROWS & 1;
@@ -30,6 +27,14 @@ static inline bool opennpu_is_lane_form(const opennpu_machine *m, unsigned row)
 static inline uint8_t *opennpu_row_bytes(const opennpu_machine *m, unsigned row)
 {
     return m->registers + (size_t)row * m->k;
+}
+
+/* Byte plane `index`, which is VX[index]: K bytes. */
+static inline uint8_t *opennpu_plane(opennpu_machine *m, unsigned index)
+{
+    if (opennpu_is_lane_form(m, index))
+        opennpu_group_to_planes(m, index / OPENNPU_GROUP_ROWS);
+    return opennpu_row_bytes(m, index);
 }
 
 /* The lanes of the VR register whose first row is `row`, with their contents. */
