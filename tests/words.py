@@ -33,7 +33,7 @@ hear heard ear judge verdict forget forgotten hold holds held charge charged bor
 likeness surprise refuse refused refusal wanted anybody nobody mend floor house""".split())
 CODE = (".c", ".h", ".def")
 TEXT = CODE + (".py", ".md", ".js", ".css", ".html", ".s", ".ini", ".sh", ".build", ".txt", ".map", ".in")
-SKIPPED = re.compile(r"^(data/|models/|LICENSE|docs/glossary\.md|tests/words\.|packages\.txt|build|.*\.gguf$|src/import/unicode\.def|tests/golden/.*\.s$)")
+SKIPPED = re.compile(r"^(data/|models/|LICENSE|CHANGELOG\.md|docs/glossary\.md|tests/words\.|packages\.txt|build|.*\.gguf$|src/import/unicode\.def|tests/golden/.*\.s$)")
 STRING_OR_COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|^[ \t]*#[ \t]*include[^\n]*', re.S | re.M)
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
