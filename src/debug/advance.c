@@ -33,8 +33,8 @@ uint64_t debug_clock(tv_debug *d)
 /* Applies the recorded writes up to the current position. */
 static tv_status apply_writes(tv_debug *d, const tv_diag_sink *sink)
 {
-    while (d->writes_applied < d->write_count && d->writes[d->writes_applied].position <= debug_position(d)) {
-        const debug_write *w = &d->writes[d->writes_applied];
+    while (d->writes_applied < d->writes.count && d->writes.data[d->writes_applied].position <= debug_position(d)) {
+        const debug_write *w = &d->writes.data[d->writes_applied];
         TV_TRY(tv_machine_write(d->machine, w->space, w->addr, w->data, w->bytes, sink));
         d->writes_applied++;
     }
@@ -60,8 +60,8 @@ tv_status debug_advance(tv_debug *d, uint64_t to, uint64_t max_cycles, const tv_
         *why = TV_STOP_UNTIL;
         if (debug_position(d) >= to)
             return TV_OK;
-        if (d->writes_applied < d->write_count)
-            goal = tv_min_u64(to, d->writes[d->writes_applied].position);
+        if (d->writes_applied < d->writes.count)
+            goal = tv_min_u64(to, d->writes.data[d->writes_applied].position);
         d->clock_at = UINT64_MAX;
         TV_TRY(tv_machine_run(d->machine, &(tv_run_limits){sizeof(tv_run_limits), goal - base, max_cycles}, why));
         if (*why == TV_STOP_END && d->program + 1 < d->count) {

@@ -18,9 +18,9 @@ static void free_break_text(debug_break *b)
 
 static debug_break *find_break(tv_debug *d, unsigned number)
 {
-    for (unsigned i = 0; i < d->break_count; i++)
-        if (d->breaks[i].info.number == number)
-            return &d->breaks[i];
+    for (unsigned i = 0; i < d->breaks.count; i++)
+        if (d->breaks.data[i].info.number == number)
+            return &d->breaks.data[i];
     return NULL;
 }
 
@@ -32,9 +32,9 @@ static tv_status fail_number(unsigned number, const tv_diag_sink *sink)
 
 void debug_delete_break_at(tv_debug *d, unsigned i)
 {
-    free_break_text(&d->breaks[i]);
-    d->break_count--;
-    memmove(&d->breaks[i], &d->breaks[i + 1], (d->break_count - i) * sizeof *d->breaks);
+    free_break_text(&d->breaks.data[i]);
+    d->breaks.count--;
+    memmove(&d->breaks.data[i], &d->breaks.data[i + 1], (d->breaks.count - i) * sizeof *d->breaks.data);
     d->break_map_valid = false;
 }
 
@@ -43,7 +43,7 @@ tv_status tv_debug_break_delete(tv_debug *d, unsigned number, const tv_diag_sink
     debug_break *b = find_break(d, number);
     if (!b)
         return fail_number(number, sink);
-    debug_delete_break_at(d, (unsigned)(b - d->breaks));
+    debug_delete_break_at(d, (unsigned)(b - d->breaks.data));
     return TV_OK;
 }
 
@@ -68,18 +68,18 @@ tv_status tv_debug_break_skip(tv_debug *d, unsigned number, uint64_t skip, const
 
 int tv_debug_break_at(const tv_debug *d, unsigned i, tv_break *out)
 {
-    if (i >= d->break_count)
+    if (i >= d->breaks.count)
         return 0;
-    *out = d->breaks[i].info;
+    *out = d->breaks.data[i].info;
     return 1;
 }
 
 void debug_breaks_fini(tv_debug *d)
 {
-    for (unsigned i = 0; i < d->break_count; i++)
-        free_break_text(&d->breaks[i]);
-    free(d->breaks);
-    free(d->break_map);
+    for (unsigned i = 0; i < d->breaks.count; i++)
+        free_break_text(&d->breaks.data[i]);
+    TV_VEC_FINI(&d->breaks);
+    TV_VEC_FINI(&d->break_map);
 }
 
 /* ---- Validation ---- */
@@ -185,26 +185,13 @@ static bool copy_text(const char *from, char **to)
     return !from || *to;
 }
 
-static bool reserve_break(tv_debug *d)
-{
-    if (d->break_count < d->break_cap)
-        return true;
-    unsigned cap = d->break_cap ? 2 * d->break_cap : 8;
-    debug_break *breaks = realloc(d->breaks, cap * sizeof *breaks);
-    if (!breaks)
-        return false;
-    d->breaks = breaks;
-    d->break_cap = cap;
-    return true;
-}
-
 tv_status tv_debug_break_add(tv_debug *d, const tv_break *requested, const tv_diag_sink *sink, unsigned *number)
 {
     debug_break b = {.info = *requested};
-    if (d->break_count >= DEBUG_BREAKS_MAX)
+    if (d->breaks.count >= DEBUG_BREAKS_MAX)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_BREAKPOINT), "delete some", "there are already %d breakpoints",
                        DEBUG_BREAKS_MAX);
-    if (!reserve_break(d))
+    if (!TV_VEC_RESERVE(&d->breaks, 1))
         return tv_fail_memory(sink);
     tv_status status = resolve_location(d, requested, sink, &b);
     if (status == TV_OK && requested->condition)
@@ -221,7 +208,7 @@ tv_status tv_debug_break_add(tv_debug *d, const tv_break *requested, const tv_di
     b.info.condition = b.condition_text;
     b.info.hits = 0;
     b.info.number = *number = d->next_number++;
-    d->breaks[d->break_count++] = b;
+    d->breaks.data[d->breaks.count++] = b;
     d->break_map_valid = false;
     return TV_OK;
 }

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/diag.h"
+#include "base/vec.h"
 #include "trivet/codec.h"
 #include "trivet/debug.h"
 
@@ -74,15 +75,14 @@ struct tv_debug {
     tv_debug_stop last;
     uint64_t run_limit; /* a run stops before this position in any case */
 
-    debug_break *breaks;
-    unsigned break_count, break_cap, next_number;
-    uint64_t *break_map; /* one bit per instruction of the loaded program: some breakpoint matches it */
-    uint64_t break_map_words;
+    TV_VEC(debug_break) breaks;
+    unsigned next_number;
+    TV_VEC(uint64_t) break_map; /* one bit per instruction of the loaded program: some breakpoint matches it */
     bool break_map_valid;
     bool in_program_order; /* the machine executes instructions in the order of their indices */
 
-    debug_write *writes;
-    size_t write_count, write_cap, writes_applied;
+    TV_VEC(debug_write) writes;
+    size_t writes_applied;
     debug_snapshot snapshots[DEBUG_SNAPSHOTS_MAX + 1];
     unsigned snapshot_count;
     double snapshot_cost; /* seconds that the last snapshot took */

@@ -112,11 +112,11 @@ tv_status debug_go_to(tv_debug *d, uint64_t position, const tv_diag_sink *sink, 
 
 uint64_t debug_drop_future_writes(tv_debug *d)
 {
-    uint64_t dropped = d->write_count - d->writes_applied;
-    while (d->write_count > d->writes_applied)
-        free(d->writes[--d->write_count].data);
+    uint64_t dropped = d->writes.count - d->writes_applied;
+    while (d->writes.count > d->writes_applied)
+        free(d->writes.data[--d->writes.count].data);
     for (unsigned i = d->snapshot_count; dropped && i-- > 0;)
-        if (d->snapshots[i].writes > d->write_count)
+        if (d->snapshots[i].writes > d->writes.count)
             drop_snapshot(d, i);
     return dropped;
 }
@@ -125,24 +125,17 @@ void debug_history_fini(tv_debug *d)
 {
     while (d->snapshot_count)
         drop_snapshot(d, d->snapshot_count - 1);
-    while (d->write_count)
-        free(d->writes[--d->write_count].data);
-    free(d->writes);
+    while (d->writes.count)
+        free(d->writes.data[--d->writes.count].data);
+    TV_VEC_FINI(&d->writes);
 }
 
 /* Records a write that has been applied, and drops the snapshots after it. Takes write->data. */
 static bool record_write(tv_debug *d, const debug_write *write)
 {
-    if (d->write_count == d->write_cap) {
-        size_t cap = d->write_cap ? 2 * d->write_cap : 16;
-        debug_write *writes = realloc(d->writes, cap * sizeof *writes);
-        if (!writes)
-            return false;
-        d->writes = writes;
-        d->write_cap = cap;
-    }
-    d->writes[d->write_count++] = *write;
-    d->writes_applied = d->write_count;
+    if (!TV_VEC_PUSH(&d->writes, *write))
+        return false;
+    d->writes_applied = d->writes.count;
     while (d->snapshot_count && d->snapshots[d->snapshot_count - 1].position > write->position)
         drop_snapshot(d, d->snapshot_count - 1);
     return true;

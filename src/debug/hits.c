@@ -68,7 +68,7 @@ static bool matches_instruction(tv_debug *d, const debug_break *b, uint64_t inde
 
 /* ---- The break map ---- */
 
-static void set_map_bit(tv_debug *d, uint64_t index) { d->break_map[index / 64] |= UINT64_C(1) << (index % 64); }
+static void set_map_bit(tv_debug *d, uint64_t index) { d->break_map.data[index / 64] |= UINT64_C(1) << (index % 64); }
 
 static void add_to_map(tv_debug *d, const debug_break *b)
 {
@@ -87,15 +87,14 @@ bool debug_update_break_map(tv_debug *d)
     uint64_t words = tv_program_instruction_count(d->programs[d->program]) / 64 + 1;
     if (d->break_map_valid)
         return true;
-    uint64_t *map = realloc(d->break_map, words * sizeof *map);
+    d->break_map.count = 0;
+    uint64_t *map = TV_VEC_EXTEND(&d->break_map, words);
     if (!map)
         return false;
-    d->break_map = map;
-    d->break_map_words = words;
     memset(map, 0, words * sizeof *map);
-    for (unsigned i = 0; i < d->break_count; i++)
-        if (!d->breaks[i].info.disabled)
-            add_to_map(d, &d->breaks[i]);
+    for (unsigned i = 0; i < d->breaks.count; i++)
+        if (!d->breaks.data[i].info.disabled)
+            add_to_map(d, &d->breaks.data[i]);
     d->break_map_valid = true;
     return true;
 }
@@ -105,14 +104,14 @@ static bool is_in_map(const tv_debug *d, uint64_t n)
     if (n >= tv_program_instruction_count(d->programs[d->program]))
         return false;
     uint64_t index = d->in_program_order ? n : tv_machine_nth_index(d->machine, n);
-    return d->break_map[index / 64] >> (index % 64) & 1;
+    return d->break_map.data[index / 64] >> (index % 64) & 1;
 }
 
 uint64_t debug_next_in_break_map(const tv_debug *d, uint64_t from, uint64_t to)
 {
     uint64_t n = from;
     while (n < to) {
-        if (d->in_program_order && n % 64 == 0 && (n / 64 >= d->break_map_words || d->break_map[n / 64] == 0)) {
+        if (d->in_program_order && n % 64 == 0 && (n / 64 >= d->break_map.count || d->break_map.data[n / 64] == 0)) {
             n += 64;
             continue;
         }
@@ -167,16 +166,16 @@ static bool skip_hit(tv_debug *d, debug_break *b, bool count)
 
 void debug_reset_skipped(tv_debug *d)
 {
-    for (unsigned i = 0; i < d->break_count; i++)
-        d->breaks[i].skipped_at = 0;
+    for (unsigned i = 0; i < d->breaks.count; i++)
+        d->breaks.data[i].skipped_at = 0;
 }
 
 static void count_hit(tv_debug *d, unsigned i, bool count)
 {
     if (!count)
         return;
-    d->breaks[i].info.hits++;
-    if (d->breaks[i].info.once)
+    d->breaks.data[i].info.hits++;
+    if (d->breaks.data[i].info.once)
         debug_delete_break_at(d, i);
 }
 
@@ -184,8 +183,8 @@ static void count_hit(tv_debug *d, unsigned i, bool count)
 
 bool debug_has_watches(const tv_debug *d)
 {
-    for (unsigned i = 0; i < d->break_count; i++)
-        if (d->breaks[i].info.kind == TV_BREAK_WATCH && !d->breaks[i].info.disabled)
+    for (unsigned i = 0; i < d->breaks.count; i++)
+        if (d->breaks.data[i].info.kind == TV_BREAK_WATCH && !d->breaks.data[i].info.disabled)
             return true;
     return false;
 }
@@ -206,8 +205,8 @@ static void match_access(void *user, const tv_access *access)
         return;
     const char *name = space.alias_of ? space.alias_of : space.name;
     uint64_t from = access->addr * space.unit_bytes, to = from + access->bytes;
-    for (unsigned i = 0; i < s->d->break_count; i++) {
-        debug_break *b = &s->d->breaks[i];
+    for (unsigned i = 0; i < s->d->breaks.count; i++) {
+        debug_break *b = &s->d->breaks.data[i];
         if (b->info.kind != TV_BREAK_WATCH || b->info.disabled || strcmp(b->space, name) != 0 || from >= b->to ||
             b->from >= to || !(access->write ? b->info.writes : b->info.reads) || !is_condition_true(s->d, b) ||
             skip_hit(s->d, b, s->count))
@@ -224,8 +223,8 @@ static bool hit_watch(tv_debug *d, bool count, tv_debug_stop *stop)
     tv_machine_accesses(d->machine, &(tv_access_sink){match_access, &s});
     if (!s.found)
         return false;
-    *stop =
-        (tv_debug_stop){.reason = TV_DEBUG_WATCH, .breakpoint = d->breaks[s.found - 1].info.number, .access = s.access};
+    *stop = (tv_debug_stop){
+        .reason = TV_DEBUG_WATCH, .breakpoint = d->breaks.data[s.found - 1].info.number, .access = s.access};
     count_hit(d, s.found - 1, count);
     return true;
 }
@@ -233,7 +232,7 @@ static bool hit_watch(tv_debug *d, bool count, tv_debug_stop *stop)
 /* Stops at breakpoint `i`, whose location matches, unless its condition or skip count says otherwise. */
 static bool stop_at_break(tv_debug *d, unsigned i, bool count, tv_debug_stop *stop)
 {
-    debug_break *b = &d->breaks[i];
+    debug_break *b = &d->breaks.data[i];
     if (!is_condition_true(d, b) || skip_hit(d, b, count))
         return false;
     *stop = (tv_debug_stop){.reason = TV_DEBUG_BREAKPOINT, .breakpoint = b->info.number};
@@ -243,8 +242,8 @@ static bool stop_at_break(tv_debug *d, unsigned i, bool count, tv_debug_stop *st
 
 static bool hit_instruction(tv_debug *d, uint64_t index, bool count, tv_debug_stop *stop)
 {
-    for (unsigned i = 0; i < d->break_count; i++) {
-        const debug_break *b = &d->breaks[i];
+    for (unsigned i = 0; i < d->breaks.count; i++) {
+        const debug_break *b = &d->breaks.data[i];
         opcode_matcher m = {.name = b->text};
         bool matched = !b->info.disabled && matches_instruction(d, b, index, &m);
         free(m.text.text);
@@ -265,16 +264,17 @@ bool debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop)
 uint64_t debug_next_break_cycle(const tv_debug *d, uint64_t clock)
 {
     uint64_t next = UINT64_MAX;
-    for (unsigned i = 0; i < d->break_count; i++)
-        if (d->breaks[i].info.kind == TV_BREAK_CYCLE && !d->breaks[i].info.disabled && d->breaks[i].info.value > clock)
-            next = tv_min_u64(next, d->breaks[i].info.value);
+    for (unsigned i = 0; i < d->breaks.count; i++)
+        if (d->breaks.data[i].info.kind == TV_BREAK_CYCLE && !d->breaks.data[i].info.disabled &&
+            d->breaks.data[i].info.value > clock)
+            next = tv_min_u64(next, d->breaks.data[i].info.value);
     return next;
 }
 
 bool debug_hit_cycle(tv_debug *d, uint64_t cycle, bool count, tv_debug_stop *stop)
 {
-    for (unsigned i = 0; i < d->break_count; i++) {
-        const tv_break *b = &d->breaks[i].info;
+    for (unsigned i = 0; i < d->breaks.count; i++) {
+        const tv_break *b = &d->breaks.data[i].info;
         if (b->kind == TV_BREAK_CYCLE && !b->disabled && b->value == cycle && stop_at_break(d, i, count, stop))
             return true;
     }
@@ -283,9 +283,9 @@ bool debug_hit_cycle(tv_debug *d, uint64_t cycle, bool count, tv_debug_stop *sto
 
 void debug_hit_fault(tv_debug *d, tv_debug_stop *stop)
 {
-    for (unsigned i = 0; i < d->break_count; i++)
-        if (d->breaks[i].info.kind == TV_BREAK_FAULT && !d->breaks[i].info.disabled) {
-            stop->breakpoint = d->breaks[i].info.number;
+    for (unsigned i = 0; i < d->breaks.count; i++)
+        if (d->breaks.data[i].info.kind == TV_BREAK_FAULT && !d->breaks.data[i].info.disabled) {
+            stop->breakpoint = d->breaks.data[i].info.number;
             count_hit(d, i, true);
             return;
         }

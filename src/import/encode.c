@@ -6,6 +6,7 @@
  * by the recorded lengths of its symbols. Encoding n bytes takes O(n log n). */
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "import/gpt2_split.h"
 #include "import/vocabulary.h"
 
@@ -28,11 +29,9 @@ typedef struct candidate {
 typedef struct encoder {
     const tv_tokenizer *t;
     const char *text;
-    symbol *symbols;
-    size_t symbol_count, symbol_cap;
-    candidate *heap;
-    size_t heap_count, heap_cap;
-    tv_buf ids;
+    TV_VEC(symbol) symbols;
+    TV_VEC(candidate) heap;
+    TV_VEC(int32_t) ids;
     bool failed; /* out of memory */
 } encoder;
 
@@ -43,48 +42,42 @@ static bool precedes(const candidate *a, const candidate *b)
 
 static void heap_push(encoder *e, candidate j)
 {
-    if (e->heap_count == e->heap_cap) {
-        size_t cap = e->heap_cap ? e->heap_cap * 2 : 64;
-        candidate *heap = realloc(e->heap, cap * sizeof *heap);
-        if (!heap) {
-            e->failed = true;
-            return;
-        }
-        e->heap = heap;
-        e->heap_cap = cap;
+    if (!TV_VEC_PUSH(&e->heap, j)) {
+        e->failed = true;
+        return;
     }
-    size_t at = e->heap_count++;
-    for (; at > 0 && precedes(&j, &e->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        e->heap[at] = e->heap[(at - 1) / 2];
-    e->heap[at] = j;
+    size_t at = e->heap.count - 1;
+    for (; at > 0 && precedes(&j, &e->heap.data[(at - 1) / 2]); at = (at - 1) / 2)
+        e->heap.data[at] = e->heap.data[(at - 1) / 2];
+    e->heap.data[at] = j;
 }
 
 static candidate heap_pop(encoder *e)
 {
-    candidate best = e->heap[0], last = e->heap[--e->heap_count];
+    candidate best = e->heap.data[0], last = e->heap.data[--e->heap.count];
     size_t at = 0;
     for (;;) {
         size_t child = 2 * at + 1;
-        if (child >= e->heap_count)
+        if (child >= e->heap.count)
             break;
-        if (child + 1 < e->heap_count && precedes(&e->heap[child + 1], &e->heap[child]))
+        if (child + 1 < e->heap.count && precedes(&e->heap.data[child + 1], &e->heap.data[child]))
             child++;
-        if (!precedes(&e->heap[child], &last))
+        if (!precedes(&e->heap.data[child], &last))
             break;
-        e->heap[at] = e->heap[child];
+        e->heap.data[at] = e->heap.data[child];
         at = child;
     }
-    e->heap[at] = last;
+    e->heap.data[at] = last;
     return best;
 }
 
 /* Pushes the merge of `left` with its right neighbour, if the vocabulary has the result. */
 static void push_candidate(encoder *e, uint32_t left)
 {
-    uint32_t right = left == NONE ? NONE : e->symbols[left].next;
+    uint32_t right = left == NONE ? NONE : e->symbols.data[left].next;
     if (right == NONE)
         return;
-    const symbol *a = &e->symbols[left], *b = &e->symbols[right];
+    const symbol *a = &e->symbols.data[left], *b = &e->symbols.data[right];
     candidate j = {.left = left, .right = right, .left_len = a->len, .right_len = b->len};
     if (e->t->gpt2) {
         const tv_merge *merge = a->id >= 0 && b->id >= 0 ? tv_vocabulary_merge(e->t, a->id, b->id) : NULL;
@@ -103,11 +96,11 @@ static void push_candidate(encoder *e, uint32_t left)
 
 static void merge_symbols(encoder *e)
 {
-    for (size_t i = 0; i + 1 < e->symbol_count; i++)
+    for (size_t i = 0; i + 1 < e->symbols.count; i++)
         push_candidate(e, (uint32_t)i);
-    while (e->heap_count > 0 && !e->failed) {
+    while (e->heap.count > 0 && !e->failed) {
         candidate j = heap_pop(e);
-        symbol *left = &e->symbols[j.left], *right = &e->symbols[j.right];
+        symbol *left = &e->symbols.data[j.left], *right = &e->symbols.data[j.right];
         if (left->len != j.left_len || right->len != j.right_len)
             continue; /* stale: a symbol has been merged otherwise */
         left->len += right->len;
@@ -115,7 +108,7 @@ static void merge_symbols(encoder *e)
         left->next = right->next;
         right->len = 0;
         if (right->next != NONE)
-            e->symbols[right->next].previous = j.left;
+            e->symbols.data[right->next].previous = j.left;
         push_candidate(e, left->previous);
         push_candidate(e, j.left);
     }
@@ -125,23 +118,16 @@ static void merge_symbols(encoder *e)
 
 static void add_symbol(encoder *e, size_t start, size_t len, int32_t id)
 {
-    if (e->symbol_count == e->symbol_cap) {
-        size_t cap = e->symbol_cap ? e->symbol_cap * 2 : 64;
-        symbol *symbols = realloc(e->symbols, cap * sizeof *symbols);
-        if (!symbols) {
-            e->failed = true;
-            return;
-        }
-        e->symbols = symbols;
-        e->symbol_cap = cap;
+    uint32_t at = (uint32_t)e->symbols.count;
+    if (!TV_VEC_PUSH(&e->symbols, ((symbol){(uint32_t)start, (uint32_t)len, id, at == 0 ? NONE : at - 1, NONE}))) {
+        e->failed = true;
+        return;
     }
-    uint32_t at = (uint32_t)e->symbol_count++;
-    e->symbols[at] = (symbol){(uint32_t)start, (uint32_t)len, id, at == 0 ? NONE : at - 1, NONE};
     if (at > 0)
-        e->symbols[at - 1].next = at;
+        e->symbols.data[at - 1].next = at;
 }
 
-static void append_id(encoder *e, int32_t id) { tv_buf_append(&e->ids, &id, sizeof id); }
+static void append_id(encoder *e, int32_t id) { (void)TV_VEC_PUSH(&e->ids, id); }
 
 /* A symbol that is not a piece: its byte tokens if all of them exist, otherwise one unknown token. */
 static void append_byte_tokens(encoder *e, tv_sv bytes)
@@ -162,15 +148,15 @@ static void append_byte_tokens(encoder *e, tv_sv bytes)
 static void flush_symbols(encoder *e)
 {
     merge_symbols(e);
-    for (uint32_t i = e->symbol_count > 0 ? 0 : NONE; i != NONE && !e->failed; i = e->symbols[i].next) {
-        const symbol *s = &e->symbols[i];
+    for (uint32_t i = e->symbols.count > 0 ? 0 : NONE; i != NONE && !e->failed; i = e->symbols.data[i].next) {
+        const symbol *s = &e->symbols.data[i];
         if (s->id >= 0)
             append_id(e, s->id);
         else
             append_byte_tokens(e, (tv_sv){e->text + s->start, s->len});
     }
-    e->symbol_count = 0;
-    e->heap_count = 0;
+    e->symbols.count = 0;
+    e->heap.count = 0;
 }
 
 /* ---- The two tokenizer models ---- */
@@ -221,15 +207,13 @@ tv_status tv_tokenizer_encode(const tv_tokenizer *tokenizer, const char *text, s
         encode_gpt2(&e, text, len);
     else
         encode_llama(&e, text, len);
-    free(e.symbols);
-    free(e.heap);
-    size_t bytes = e.ids.len;
-    int32_t *result = (int32_t *)(void *)tv_buf_take(&e.ids);
-    if (e.failed || !result) {
-        free(result);
+    TV_VEC_FINI(&e.symbols);
+    TV_VEC_FINI(&e.heap);
+    if (e.failed || !TV_VEC_RESERVE(&e.ids, 1)) { /* the result is not NULL without tokens */
+        TV_VEC_FINI(&e.ids);
         return TV_ERR_MEMORY;
     }
-    *ids = result;
-    *count = bytes / sizeof *result;
+    *ids = e.ids.data;
+    *count = e.ids.count;
     return TV_OK;
 }

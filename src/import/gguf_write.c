@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes GGUF files. Metadata is serialized when it is added; the rows of a tensor are generated when the file is
  * saved, one at a time, so no second copy of the model is needed. */
+#include "base/vec.h"
 #include "import/gguf.h"
 
 #include <stdio.h>
@@ -25,8 +26,7 @@ struct tv_gguf_writer {
     tv_buf metas; /* serialized */
     uint64_t meta_count;
     uint32_t alignment;
-    pending_tensor *tensors;
-    uint64_t tensor_count, tensor_cap;
+    TV_VEC(pending_tensor) tensors;
     bool failed; /* out of memory */
 };
 
@@ -42,9 +42,9 @@ void tv_gguf_writer_free(tv_gguf_writer *writer)
 {
     if (!writer)
         return;
-    for (uint64_t i = 0; i < writer->tensor_count; i++)
-        free(writer->tensors[i].name);
-    free(writer->tensors);
+    for (uint64_t i = 0; i < writer->tensors.count; i++)
+        free(writer->tensors.data[i].name);
+    TV_VEC_FINI(&writer->tensors);
     tv_buf_fini(&writer->metas);
     free(writer);
 }
@@ -137,26 +137,16 @@ void tv_gguf_writer_meta(tv_gguf_writer *writer, const tv_gguf_meta *meta)
 
 static pending_tensor *add_tensor(tv_gguf_writer *writer, tv_sv name)
 {
-    if (writer->tensor_count == writer->tensor_cap) {
-        uint64_t cap = writer->tensor_cap ? writer->tensor_cap * 2 : 64;
-        pending_tensor *grown = realloc(writer->tensors, (size_t)cap * sizeof *grown);
-        if (!grown) {
-            writer->failed = true;
-            return NULL;
-        }
-        writer->tensors = grown;
-        writer->tensor_cap = cap;
-    }
     char *copy = malloc(name.len + 1);
-    if (!copy) {
+    if (!copy || !TV_VEC_PUSH(&writer->tensors,
+                              ((pending_tensor){.name = copy, .name_length = name.len, .dims = {1, 1, 1, 1}}))) {
+        free(copy);
         writer->failed = true;
         return NULL;
     }
     memcpy(copy, name.ptr, name.len);
     copy[name.len] = '\0';
-    pending_tensor *t = &writer->tensors[writer->tensor_count++];
-    *t = (pending_tensor){.name = copy, .name_length = name.len, .dims = {1, 1, 1, 1}};
-    return t;
+    return TV_VEC_LAST(&writer->tensors);
 }
 
 tv_status tv_gguf_rows_of_array(void *user, uint64_t row, uint64_t length, float *out)
@@ -209,12 +199,12 @@ static void serialize_head(const tv_gguf_writer *writer, tv_buf *head)
 {
     tv_buf_le(head, TV_GGUF_MAGIC, 4);
     tv_buf_le(head, TV_GGUF_VERSION, 4);
-    tv_buf_le(head, writer->tensor_count, 8);
+    tv_buf_le(head, writer->tensors.count, 8);
     tv_buf_le(head, writer->meta_count, 8);
     tv_buf_append(head, writer->metas.data, writer->metas.len);
     uint64_t offset = 0;
-    for (uint64_t i = 0; i < writer->tensor_count; i++) {
-        const pending_tensor *t = &writer->tensors[i];
+    for (uint64_t i = 0; i < writer->tensors.count; i++) {
+        const pending_tensor *t = &writer->tensors.data[i];
         append_string(head, (tv_sv){t->name, t->name_length});
         tv_buf_le(head, t->dim_count, 4);
         for (unsigned d = 0; d < t->dim_count; d++)
@@ -223,7 +213,7 @@ static void serialize_head(const tv_gguf_writer *writer, tv_buf *head)
         tv_buf_le(head, offset, 8);
         offset = align_up(writer, offset + t->bytes);
     }
-    if (writer->tensor_count > 0)
+    if (writer->tensors.count > 0)
         tv_buf_fill(head, 0, (size_t)(align_up(writer, head->len) - head->len));
 }
 
@@ -250,8 +240,8 @@ static tv_status write_rows(const pending_tensor *t, FILE *file, const tv_diag_s
 
 static tv_status write_tensors(const tv_gguf_writer *writer, FILE *file, const tv_diag_sink *sink)
 {
-    for (uint64_t i = 0; i < writer->tensor_count; i++) {
-        const pending_tensor *t = &writer->tensors[i];
+    for (uint64_t i = 0; i < writer->tensors.count; i++) {
+        const pending_tensor *t = &writer->tensors.data[i];
         if (t->rows)
             TV_TRY(write_rows(t, file, sink));
         else

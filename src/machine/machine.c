@@ -87,30 +87,18 @@ uint64_t tv_machine_accesses(tv_machine *machine, const tv_access_sink *sink)
     return more ? machine->target->accesses(machine->state, sink) : next;
 }
 
-typedef struct access_events {
-    tv_event *list; /* the index is set when the instruction has been executed */
-    size_t count, cap;
-    bool no_memory;
-} access_events;
+typedef TV_VEC(tv_event) access_events;
 
+/* Collects an access as an event; its index is set when the instruction has been executed. */
 static void append_access(void *user, const tv_access *access)
 {
     access_events *events = user;
-    if (events->count == events->cap) {
-        size_t cap = events->cap ? 2 * events->cap : 16;
-        tv_event *list = realloc(events->list, cap * sizeof *list);
-        events->no_memory = !list;
-        if (!list)
-            return;
-        events->list = list;
-        events->cap = cap;
-    }
-    events->list[events->count++] = (tv_event){.kind = TV_EVENT_ACCESS,
-                                               .waits_for = -1,
-                                               .space = access->space,
-                                               .addr = access->addr,
-                                               .bytes = access->bytes,
-                                               .write = access->write};
+    (void)TV_VEC_PUSH(events, (tv_event){.kind = TV_EVENT_ACCESS,
+                                         .waits_for = -1,
+                                         .space = access->space,
+                                         .addr = access->addr,
+                                         .bytes = access->bytes,
+                                         .write = access->write});
 }
 
 /* Runs one instruction at a time, which changes neither bits nor cycles, and emits its ACCESS events after it. */
@@ -122,7 +110,7 @@ static tv_status run_tracing_accesses(tv_machine *machine, const tv_run_limits *
         uint64_t next = tv_machine_next_index(machine);
         events.count = 0;
         uint64_t index = tv_machine_accesses(machine, &(tv_access_sink){append_access, &events});
-        if (events.no_memory) {
+        if (events.failed) {
             *why = TV_STOP_UNTIL;
             status = TV_ERR_MEMORY;
             break;
@@ -131,13 +119,13 @@ static tv_status run_tracing_accesses(tv_machine *machine, const tv_run_limits *
         status = machine->target->run(machine->state,
                                       &(tv_run_limits){sizeof(tv_run_limits), until, limits->max_cycles}, why);
         for (size_t i = 0; i < events.count && tv_machine_next_index(machine) > next; i++) {
-            events.list[i].index = (int64_t)(machine->instruction_base + index);
-            machine->sink.event(machine->sink.user, &events.list[i]);
+            events.data[i].index = (int64_t)(machine->instruction_base + index);
+            machine->sink.event(machine->sink.user, &events.data[i]);
         }
         if (until == limits->until)
             break;
     } while (status == TV_OK && *why == TV_STOP_UNTIL);
-    free(events.list);
+    TV_VEC_FINI(&events);
     return status;
 }
 

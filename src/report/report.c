@@ -18,26 +18,19 @@ enum { ACCESS_GAP = 1024 };
 
 static bool reserve_instruction(tv_report_writer *r, uint64_t number)
 {
-    if (number < r->insn_count)
+    if (number < r->insns.count)
         return true;
     if (number >= r->event_limit) {
         r->insns_full = true;
         return false;
     }
-    if (number >= r->insn_cap) {
-        size_t cap = r->insn_cap ? r->insn_cap : 256;
-        while (cap <= number)
-            cap *= 2;
-        tv_report_insn *list = realloc(r->insns, cap * sizeof *list);
-        if (!list) {
-            r->failed = true;
-            return false;
-        }
-        r->insns = list;
-        r->insn_cap = cap;
+    size_t missing = (size_t)number + 1 - r->insns.count;
+    tv_report_insn *added = TV_VEC_EXTEND(&r->insns, missing);
+    if (!added) {
+        r->failed = true;
+        return false;
     }
-    memset(r->insns + r->insn_count, 0, ((size_t)number + 1 - r->insn_count) * sizeof *r->insns);
-    r->insn_count = (size_t)number + 1;
+    memset(added, 0, missing * sizeof *added);
     return true;
 }
 
@@ -66,7 +59,7 @@ static uint64_t update_instruction(tv_report_writer *r, const tv_event *e)
     if (e->index < 0 || !r->begun || (uint64_t)e->index < r->first ||
         !reserve_instruction(r, (uint64_t)e->index - r->first))
         return 0;
-    tv_report_insn *insn = &r->insns[(uint64_t)e->index - r->first];
+    tv_report_insn *insn = &r->insns.data[(uint64_t)e->index - r->first];
     if (!insn->text)
         insn->text = add_disassembly(r, (uint64_t)e->index);
     if (!insn->op)
@@ -135,7 +128,7 @@ static const tv_table_id table_ids[] = {
 static void add_to_totals(tv_report_writer *r, const tv_event *e, uint64_t insn, uint32_t lane)
 {
     uint64_t cycles = e->end > e->start ? e->end - e->start : 0;
-    const tv_report_insn *i = insn ? &r->insns[insn - 1] : &(tv_report_insn){0};
+    const tv_report_insn *i = insn ? &r->insns.data[insn - 1] : &(tv_report_insn){0};
     uint32_t layer = i->layer ? i->layer : tv_texts_add(&r->texts, e->layer),
              op = i->op ? i->op : tv_texts_add(&r->texts, e->op);
     tv_group *group = NULL;
@@ -297,7 +290,7 @@ static void free_report(tv_report_writer *r)
     tv_windows_fini(&r->windows);
     tv_groups_fini(&r->groups);
     tv_codec_free(r->codec);
-    free(r->insns);
+    TV_VEC_FINI(&r->insns);
     free(r->title);
     free(r);
 }
@@ -306,8 +299,8 @@ static void free_report(tv_report_writer *r)
 static void fill_tables(tv_report_writer *r)
 {
     flush_access(r);
-    for (size_t i = 0; i < r->insn_count; i++) {
-        const tv_report_insn *n = &r->insns[i];
+    for (size_t i = 0; i < r->insns.count; i++) {
+        const tv_report_insn *n = &r->insns.data[i];
         tv_table_put(&r->tables[TV_TABLE_INSN], TV_TABLE_INSN,
                      (uint64_t[TV_TABLE_COLUMNS]){n->op, n->text, n->file, n->line, n->layer, n->source});
     }

@@ -6,6 +6,7 @@
 #define TV_REPORT_REPORT_DATA_H
 
 #include "base/buf.h"
+#include "base/vec.h"
 #include "trivet/codec.h"
 #include "trivet/file.h"
 #include "trivet/report.h"
@@ -129,8 +130,7 @@ struct tv_report_writer {
     uint64_t events;     /* rows kept, except accesses */
     uint64_t detail_end; /* cycle of the first event that was omitted; UINT64_MAX: none */
     uint64_t last_cycle;
-    tv_report_insn *insns;
-    size_t insn_count, insn_cap;
+    TV_VEC(tv_report_insn) insns;
     bool insns_full, failed;
     tv_access access; /* the last access, which the next one may extend */
     uint64_t access_insn, access_extent;

@@ -62,9 +62,9 @@ static void read_file(tv_report_writer *r, uint32_t file)
     char *path = strdup(tv_texts_at(&r->texts, file)); /* adding strings moves them */
     if (path && is_readable(path) && tv_input_open(path, NULL, &s.input) == TV_OK) {
         if (find_lines(&s))
-            for (size_t i = 0; i < r->insn_count; i++)
-                if (r->insns[i].file == file)
-                    r->insns[i].source = add_line(&r->texts, &s, r->insns[i].line);
+            for (size_t i = 0; i < r->insns.count; i++)
+                if (r->insns.data[i].file == file)
+                    r->insns.data[i].source = add_line(&r->texts, &s, r->insns.data[i].line);
         tv_input_close(&s.input);
     }
     free(s.starts);
@@ -75,8 +75,8 @@ void tv_report_read_sources(tv_report_writer *r)
 {
     uint32_t files[FILES_MAX], last = 0;
     unsigned count = 0;
-    for (size_t i = 0; i < r->insn_count; i++) {
-        uint32_t file = r->insns[i].file;
+    for (size_t i = 0; i < r->insns.count; i++) {
+        uint32_t file = r->insns.data[i].file;
         bool known = file == last || file == 0;
         for (unsigned k = 0; k < count && !known; k++)
             known = files[k] == file;

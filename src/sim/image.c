@@ -93,32 +93,23 @@ static void drop(tv_image_page *page)
 
 void tv_image_fini(tv_image *image)
 {
-    for (size_t i = 0; i < image->count; i++)
-        drop(image->entries[i].page);
-    free(image->entries);
+    for (size_t i = 0; i < image->entries.count; i++)
+        drop(image->entries.data[i].page);
+    TV_VEC_FINI(&image->entries);
     *image = (tv_image){0};
 }
 
 uint64_t tv_image_bytes(const tv_image *image)
 {
-    uint64_t sum = image->cap * sizeof *image->entries;
-    for (size_t i = 0; i < image->count; i++)
-        sum += sizeof(tv_image_page) / image->entries[i].page->users;
+    uint64_t sum = image->entries.cap * sizeof *image->entries.data;
+    for (size_t i = 0; i < image->entries.count; i++)
+        sum += sizeof(tv_image_page) / image->entries.data[i].page->users;
     return sum;
 }
 
 static bool add(tv_image *image, uint64_t number, tv_image_page *page)
 {
-    if (image->count == image->cap) {
-        size_t cap = image->cap ? 2 * image->cap : 64;
-        tv_image_entry *entries = realloc(image->entries, cap * sizeof *entries);
-        if (!entries)
-            return false;
-        image->entries = entries;
-        image->cap = cap;
-    }
-    image->entries[image->count++] = (tv_image_entry){number, page};
-    return true;
+    return TV_VEC_PUSH(&image->entries, ((tv_image_entry){number, page}));
 }
 
 static tv_image_page *copy_page(const uint8_t *bytes, size_t size)
@@ -139,11 +130,11 @@ static bool take_page(tv_image *image, const tv_memory *memory, uint64_t number,
     tv_image_page *page = NULL;
     if (is_zero(data, size))
         return true;
-    while (near && *at < near->count && near->entries[*at].number < number)
+    while (near && *at < near->entries.count && near->entries.data[*at].number < number)
         ++*at;
-    if (near && *at < near->count && near->entries[*at].number == number &&
-        memcmp(near->entries[*at].page->bytes, data, size) == 0) {
-        page = near->entries[*at].page;
+    if (near && *at < near->entries.count && near->entries.data[*at].number == number &&
+        memcmp(near->entries.data[*at].page->bytes, data, size) == 0) {
+        page = near->entries.data[*at].page;
         page->users++;
     } else {
         page = copy_page(data, size);
@@ -182,8 +173,8 @@ static void zero_others(const tv_image *image, tv_memory *memory)
     size_t at = 0;
     if (!w) { /* the slow way, which needs no memory */
         uint64_t from = 0;
-        for (size_t i = 0; i <= image->count; i++) {
-            uint64_t to = i < image->count ? image->entries[i].number * PAGE : memory->size;
+        for (size_t i = 0; i <= image->entries.count; i++) {
+            uint64_t to = i < image->entries.count ? image->entries.data[i].number * PAGE : memory->size;
             tv_memory_zero(memory, from, to - from);
             from = tv_min_u64(to + PAGE, memory->size);
         }
@@ -192,9 +183,9 @@ static void zero_others(const tv_image *image, tv_memory *memory)
     while (walk_next(w, &page)) {
         uint8_t *data = memory->bytes + page * PAGE;
         size_t size = bytes_in(memory, page);
-        while (at < image->count && image->entries[at].number < page)
+        while (at < image->entries.count && image->entries.data[at].number < page)
             at++;
-        if ((at == image->count || image->entries[at].number != page) && !is_zero(data, size))
+        if ((at == image->entries.count || image->entries.data[at].number != page) && !is_zero(data, size))
             memset(data, 0, size);
     }
     walk_end(w);
@@ -203,10 +194,10 @@ static void zero_others(const tv_image *image, tv_memory *memory)
 void tv_image_restore(const tv_image *image, tv_memory *memory)
 {
     zero_others(image, memory);
-    for (size_t i = 0; i < image->count; i++) {
-        uint8_t *data = memory->bytes + image->entries[i].number * PAGE;
-        size_t size = bytes_in(memory, image->entries[i].number);
-        if (memcmp(data, image->entries[i].page->bytes, size) != 0)
-            memcpy(data, image->entries[i].page->bytes, size);
+    for (size_t i = 0; i < image->entries.count; i++) {
+        uint8_t *data = memory->bytes + image->entries.data[i].number * PAGE;
+        size_t size = bytes_in(memory, image->entries.data[i].number);
+        if (memcmp(data, image->entries.data[i].page->bytes, size) != 0)
+            memcpy(data, image->entries.data[i].page->bytes, size);
     }
 }

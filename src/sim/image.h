@@ -3,6 +3,7 @@
 #ifndef TV_SIM_IMAGE_H
 #define TV_SIM_IMAGE_H
 
+#include "base/vec.h"
 #include "sim/memory.h"
 
 typedef struct tv_image_page tv_image_page; /* counted */
@@ -13,8 +14,7 @@ typedef struct tv_image_entry {
 } tv_image_entry;
 
 typedef struct tv_image {
-    tv_image_entry *entries; /* by ascending number */
-    size_t count, cap;
+    TV_VEC(tv_image_entry) entries; /* by ascending number */
 } tv_image;
 
 /* Copies `memory`; pages that are the same in `near` (or NULL) are shared with it. *bytes gets what the copy takes by

@@ -92,7 +92,7 @@ void debug_write_breakpoints(debug_call *call)
         write_break_json(call->json, &b);
     }
     tv_json_end_array(call->json);
-    if (!call->d->break_count)
+    if (!call->d->breaks.count)
         tv_buf_str(call->text, "no breakpoints\n");
 }
 
@@ -172,8 +172,8 @@ static tv_status parse_break_number(debug_call *call, const char *text, unsigned
 tv_status debug_verb_delete(debug_call *call)
 {
     unsigned number = 0;
-    while (call->count == 0 && call->d->break_count)
-        TV_TRY(tv_debug_break_delete(call->d, call->d->breaks[0].info.number, call->sink));
+    while (call->count == 0 && call->d->breaks.count)
+        TV_TRY(tv_debug_break_delete(call->d, call->d->breaks.data[0].info.number, call->sink));
     for (unsigned i = 0; i < call->count; i++) {
         TV_TRY(parse_break_number(call, call->args[i], &number));
         TV_TRY(tv_debug_break_delete(call->d, number, call->sink));
@@ -184,8 +184,8 @@ tv_status debug_verb_delete(debug_call *call)
 static tv_status enable_breaks(debug_call *call, bool enable)
 {
     unsigned number = 0;
-    for (unsigned i = 0; call->count == 0 && i < call->d->break_count; i++)
-        TV_TRY(tv_debug_break_enable(call->d, call->d->breaks[i].info.number, enable, call->sink));
+    for (unsigned i = 0; call->count == 0 && i < call->d->breaks.count; i++)
+        TV_TRY(tv_debug_break_enable(call->d, call->d->breaks.data[i].info.number, enable, call->sink));
     for (unsigned i = 0; i < call->count; i++) {
         TV_TRY(parse_break_number(call, call->args[i], &number));
         TV_TRY(tv_debug_break_enable(call->d, number, enable, call->sink));

@@ -173,7 +173,7 @@ static void write_history(debug_call *call)
     uint64_t bytes = debug_history_bytes(d);
     tv_buf_printf(call->text, "%u snapshot%s, %" PRIu64 " of at most %" PRIu64 " bytes; %zu write%s\n",
                   d->snapshot_count, d->snapshot_count == 1 ? "" : "s", bytes, d->options.snapshot_memory,
-                  d->write_count, d->write_count == 1 ? "" : "s");
+                  d->writes.count, d->writes.count == 1 ? "" : "s");
     tv_json_key(call->json, "snapshots");
     tv_json_begin_array(call->json);
     for (unsigned i = 0; i < d->snapshot_count; i++)

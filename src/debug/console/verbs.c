@@ -454,8 +454,8 @@ static void complete_argument(tv_debug *d, const debug_verb *verb, const complet
             add_candidate(c, debug_info_topics[i]);
         break;
     case COMPLETE_BREAKPOINTS:
-        for (unsigned i = 0; i < d->break_count; i++) {
-            snprintf(text, sizeof text, "%u", d->breaks[i].info.number);
+        for (unsigned i = 0; i < d->breaks.count; i++) {
+            snprintf(text, sizeof text, "%u", d->breaks.data[i].info.number);
             add_candidate(c, text);
         }
         break;
