@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ground floor: arenas, buffers, string views, files, and the text and JSON of diagnostics.
- * Configurations have their own file (test_config.c). */
+/* src/base: arenas, buffers, arrays, string views, files, and the text and JSON of diagnostics. test_config.c tests
+ * configurations. */
 #include "unit.h"
 
 #include <dirent.h>
@@ -11,39 +11,40 @@
 #include "base/buf.h"
 #include "base/diag.h"
 #include "base/sv.h"
+#include "base/vec.h"
 #include "trivet/file.h"
 
 /* ---- Arenas and buffers ---- */
 
-static void arena_pieces_are_zeroed_aligned_and_apart(void **state)
+static void arena_blocks_are_zeroed_aligned_and_disjoint(void **state)
 {
     (void)state;
-    enum { PIECES = 3000 };
-    static unsigned char *pieces[PIECES];
-    static size_t sizes[PIECES];
+    enum { BLOCKS = 3000 };
+    static unsigned char *blocks[BLOCKS];
+    static size_t sizes[BLOCKS];
     unit_rng rng = {1};
     tv_arena arena = {0};
-    for (unsigned i = 0; i < PIECES; i++) {
+    for (unsigned i = 0; i < BLOCKS; i++) {
         sizes[i] = i % 500 == 0 ? 2000000 : unit_below(&rng, 300);
-        pieces[i] = tv_arena_alloc(&arena, sizes[i]);
-        assert_non_null(pieces[i]);
-        assert_int_equal((uintptr_t)pieces[i] % _Alignof(max_align_t), 0);
+        blocks[i] = tv_arena_alloc(&arena, sizes[i]);
+        assert_non_null(blocks[i]);
+        assert_int_equal((uintptr_t)blocks[i] % _Alignof(max_align_t), 0);
         for (size_t k = 0; k < sizes[i]; k++)
-            if (pieces[i][k] != 0)
-                fail_msg("piece %u is not zero", i);
-        memset(pieces[i], (int)(i % 255) + 1, sizes[i]);
+            if (blocks[i][k] != 0)
+                fail_msg("block %u is not zero", i);
+        memset(blocks[i], (int)(i % 255) + 1, sizes[i]);
     }
-    for (unsigned i = 0; i < PIECES; i++)
+    for (unsigned i = 0; i < BLOCKS; i++)
         for (size_t k = 0; k < sizes[i]; k++)
-            if (pieces[i][k] != i % 255 + 1)
-                fail_msg("piece %u was overwritten", i);
+            if (blocks[i][k] != i % 255 + 1)
+                fail_msg("block %u was overwritten", i);
     assert_string_equal(tv_arena_str(&arena, (tv_sv){"abcdef", 3}), "abc");
     assert_string_equal(tv_arena_str(&arena, (tv_sv){NULL, 0}), "");
     assert_null(tv_arena_alloc(&arena, SIZE_MAX));
     tv_arena next = {0};
     tv_arena_reuse(&next, &arena);
     assert_null(arena.blocks);
-    const uint8_t *again = tv_arena_alloc(&next, 1000); /* where something stood */
+    const uint8_t *again = tv_arena_alloc(&next, 1000); /* in a reused block */
     for (unsigned i = 0; i < 1000; i++)
         assert_int_equal(again[i], 0);
     tv_arena_fini(&next);
@@ -51,7 +52,7 @@ static void arena_pieces_are_zeroed_aligned_and_apart(void **state)
     assert_null(arena.blocks);
 }
 
-static void buffers_hold_what_was_appended_in_order(void **state)
+static void buffers_contain_what_was_appended_in_order(void **state)
 {
     (void)state;
     static uint8_t expected[400000];
@@ -114,6 +115,57 @@ static void a_buffer_that_failed_stays_failed(void **state)
     tv_buf_fini(&buf);
 }
 
+static void arrays_grow_and_keep_their_elements(void **state)
+{
+    (void)state;
+    typedef struct pair {
+        uint64_t index;
+        uint8_t low;
+    } pair;
+    TV_VEC(pair) pairs = {0};
+    assert_null(TV_VEC_LAST(&pairs));
+    for (uint64_t i = 0; i < 100000; i++)
+        assert_true(TV_VEC_PUSH(&pairs, ((pair){i, (uint8_t)i})));
+    assert_int_equal(pairs.count, 100000);
+    assert_true(pairs.cap >= pairs.count);
+    for (uint64_t i = 0; i < pairs.count; i++)
+        assert_true(pairs.data[i].index == i && pairs.data[i].low == (uint8_t)i);
+    pair *added = TV_VEC_EXTEND(&pairs, 1000);
+    assert_ptr_equal(added, &pairs.data[100000]);
+    assert_ptr_equal(TV_VEC_LAST(&pairs), &pairs.data[100999]);
+    TV_VEC_FINI(&pairs);
+    assert_int_equal(pairs.count, 0);
+    assert_true(TV_VEC_PUSH(&pairs, ((pair){7, 7})));
+    TV_VEC_FINI(&pairs);
+}
+
+/* A size that no allocation can have: the elements stay, and later calls fail too. */
+static void an_array_that_failed_stays_failed(void **state)
+{
+    (void)state;
+    TV_VEC(uint32_t) numbers = {0};
+    assert_true(TV_VEC_PUSH(&numbers, 5));
+    assert_false(TV_VEC_RESERVE(&numbers, SIZE_MAX / 8));
+    assert_false(TV_VEC_RESERVE(&numbers, SIZE_MAX));
+    assert_true(numbers.failed);
+    assert_false(TV_VEC_PUSH(&numbers, 6));
+    assert_int_equal(numbers.count, 1);
+    assert_int_equal(numbers.data[0], 5);
+    TV_VEC_FINI(&numbers);
+    assert_false(numbers.failed);
+}
+
+static void greatest_common_divisors(void **state)
+{
+    (void)state;
+    assert_int_equal(tv_gcd_u64(0, 0), 0);
+    assert_int_equal(tv_gcd_u64(12, 0), 12);
+    assert_int_equal(tv_gcd_u64(0, 12), 12);
+    assert_int_equal(tv_gcd_u64(54, 24), 6);
+    assert_int_equal(tv_gcd_u64(UINT64_MAX, UINT64_MAX - 1), 1);
+    assert_true(tv_gcd_u128((tv_u128)6 << 100, (tv_u128)9 << 99) == (tv_u128)3 << 99);
+}
+
 static void little_endian_access_and_integer_helpers(void **state)
 {
     (void)state;
@@ -162,9 +214,9 @@ static void edit_distance_is_that_of_its_definition(void **state)
     }
 }
 
-static const char *nearest_of(const char *wanted, const char *const *candidates, size_t count)
+static const char *nearest_of(const char *name, const char *const *candidates, size_t count)
 {
-    tv_nearest nearest = tv_nearest_to(tv_sv_of(wanted));
+    tv_nearest nearest = tv_nearest_to(tv_sv_of(name));
     for (size_t i = 0; i < count; i++)
         tv_nearest_offer(&nearest, candidates[i]);
     return nearest.best;
@@ -290,7 +342,7 @@ static void a_commit_replaces_what_a_link_points_to(void **state)
     assert_int_equal(files_here(true), 2);
 }
 
-static void two_outputs_to_one_file_do_not_meet(void **state)
+static void two_outputs_to_one_file_do_not_interfere(void **state)
 {
     (void)state;
     tv_output *a, *b;
@@ -368,7 +420,7 @@ static const tv_diag sample = {.severity = TV_ERROR,
                                .hint = "use less",
                                .source_line = "gemv abc, d"};
 
-static void diagnostics_print_place_caret_and_hint(void **state)
+static void diagnostics_print_location_caret_and_hint(void **state)
 {
     (void)state;
     assert_printed(&sample, "a.s:12:6: error: too large [TV-A005]\n"
@@ -390,7 +442,7 @@ static void diagnostics_print_place_caret_and_hint(void **state)
     assert_printed(&diag, "trivet: note: too large [TV-A005]\n");
 }
 
-static void the_caret_stands_below_tabs_and_utf_8(void **state)
+static void the_caret_is_below_its_column_with_tabs_and_utf_8(void **state)
 {
     (void)state;
     tv_diag diag = sample;
@@ -470,10 +522,13 @@ static void a_null_sink_drops_diagnostics(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arena_pieces_are_zeroed_aligned_and_apart),
-        cmocka_unit_test(buffers_hold_what_was_appended_in_order),
+        cmocka_unit_test(arena_blocks_are_zeroed_aligned_and_disjoint),
+        cmocka_unit_test(buffers_contain_what_was_appended_in_order),
         cmocka_unit_test(buffer_text_is_terminated_and_can_be_taken),
         cmocka_unit_test(a_buffer_that_failed_stays_failed),
+        cmocka_unit_test(arrays_grow_and_keep_their_elements),
+        cmocka_unit_test(an_array_that_failed_stays_failed),
+        cmocka_unit_test(greatest_common_divisors),
         cmocka_unit_test(little_endian_access_and_integer_helpers),
         cmocka_unit_test(edit_distance_is_that_of_its_definition),
         cmocka_unit_test(nearest_suggests_near_names_only),
@@ -481,11 +536,11 @@ int main(void)
         cmocka_unit_test(an_output_appears_only_when_committed),
         cmocka_unit_test(an_abandoned_output_leaves_the_old_file),
         cmocka_unit_test(a_commit_replaces_what_a_link_points_to),
-        cmocka_unit_test(two_outputs_to_one_file_do_not_meet),
+        cmocka_unit_test(two_outputs_to_one_file_do_not_interfere),
         cmocka_unit_test(files_that_cannot_be_opened_are_named),
         cmocka_unit_test(a_full_disk_is_reported_and_an_empty_file_read),
-        cmocka_unit_test(diagnostics_print_place_caret_and_hint),
-        cmocka_unit_test(the_caret_stands_below_tabs_and_utf_8),
+        cmocka_unit_test(diagnostics_print_location_caret_and_hint),
+        cmocka_unit_test(the_caret_is_below_its_column_with_tabs_and_utf_8),
         cmocka_unit_test(the_caret_stays_inside_the_line),
         cmocka_unit_test(diagnostics_become_one_line_of_json),
         cmocka_unit_test(codes_are_unique_and_explained),

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configurations: defaults, every form of a value, ranges, suggestions, profiles that are right, wrong, or both at
- * once.
+/* Configurations: defaults, the syntax of values, ranges, suggestions, valid and invalid profiles.
  *
- * A schema of this file stands beside the pccx machine's own, so that ranges and names are known here. */
+ * Most tests use a schema of this file instead of the pccx machine's, so that its ranges and names are fixed. */
 #include "unit.h"
 
 #include "base/schema.h"
@@ -84,7 +83,7 @@ static void integers_are_read_in_every_form(void **state)
 }
 
 /* Sets `key` to each text and expects the code, with the value as it was. */
-static void check_refused(const char *key, const char *const *texts, size_t count, const char *code)
+static void check_rejected(const char *key, const char *const *texts, size_t count, const char *code)
 {
     tv_config *config = make_config();
     assert_int_equal(tv_config_set(config, "unit.wide", "77", NULL), TV_OK);
@@ -105,7 +104,7 @@ static void check_refused(const char *key, const char *const *texts, size_t coun
     tv_config_free(config);
 }
 
-static void malformed_integers_are_refused(void **state)
+static void malformed_integers_are_rejected(void **state)
 {
     (void)state;
     const char *const texts[] = {"",
@@ -128,14 +127,14 @@ static void malformed_integers_are_refused(void **state)
                                  "0x10000000000000000",
                                  "17179869184Gi",
                                  "Ki"};
-    check_refused("unit.wide", texts, TV_COUNTOF(texts), "TV-C002");
+    check_rejected("unit.wide", texts, TV_COUNTOF(texts), "TV-C002");
 }
 
-static void an_underscore_stands_only_between_digits(void **state)
+static void an_underscore_is_allowed_only_between_digits(void **state)
 {
     (void)state;
     const char *const texts[] = {"1_", "1__0", "1_Ki", "0x1_"};
-    check_refused("unit.wide", texts, TV_COUNTOF(texts), "TV-C002");
+    check_rejected("unit.wide", texts, TV_COUNTOF(texts), "TV-C002");
 }
 
 static void rates_are_read_exactly(void **state)
@@ -163,27 +162,27 @@ static void rates_are_read_exactly(void **state)
     tv_config_free(config);
 }
 
-static void malformed_rates_are_refused(void **state)
+static void malformed_rates_are_rejected(void **state)
 {
     (void)state;
     const char *const texts[] = {"", ".5", "1/", "/2", "1/0", "1.5/2", "1.2.3", "-1", "x", "1 /2", "0.00000001", "1e3"};
-    check_refused("path.rate", texts, TV_COUNTOF(texts), "TV-C002");
+    check_rejected("path.rate", texts, TV_COUNTOF(texts), "TV-C002");
 }
 
-static void a_decimal_point_wants_decimal_digits_on_both_sides(void **state)
+static void a_decimal_point_requires_decimal_digits_on_both_sides(void **state)
 {
     (void)state;
     const char *const texts[] = {"1.", "0x10.5"};
-    check_refused("path.rate", texts, TV_COUNTOF(texts), "TV-C002");
+    check_rejected("path.rate", texts, TV_COUNTOF(texts), "TV-C002");
 }
 
-static void values_outside_the_range_are_refused(void **state)
+static void values_outside_the_range_are_rejected(void **state)
 {
     (void)state;
     const char *const counts[] = {"0", "15", "131073", "129Ki"}, *const rates[] = {"0", "0.0", "0/7", "4096.1",
                                                                                    "8193/2"};
-    check_refused("unit.count", counts, TV_COUNTOF(counts), "TV-C003");
-    check_refused("path.rate", rates, TV_COUNTOF(rates), "TV-C003");
+    check_rejected("unit.count", counts, TV_COUNTOF(counts), "TV-C003");
+    check_rejected("path.rate", rates, TV_COUNTOF(rates), "TV-C003");
     tv_config *config = make_config();
     assert_int_equal(tv_config_set(config, "unit.count", "16", NULL), TV_OK);
     assert_int_equal(tv_config_set(config, "unit.count", "128Ki", NULL), TV_OK);
@@ -212,7 +211,7 @@ static tv_status load_text(tv_config *config, const char *text, unit_log *log)
     return tv_config_parse(config, "my.ini", NULL, (const uint8_t *)text, strlen(text), &sink);
 }
 
-static void a_profile_sets_values_and_remembers_their_lines(void **state)
+static void a_profile_sets_values_and_records_their_lines(void **state)
 {
     (void)state;
     tv_config *config = make_config();
@@ -242,7 +241,7 @@ static void check_unchanged(const tv_config *config)
     }
 }
 
-static void a_wrong_profile_reports_every_line_and_changes_nothing(void **state)
+static void an_invalid_profile_reports_every_line_and_changes_nothing(void **state)
 {
     (void)state;
     tv_config *config = make_config();
@@ -267,7 +266,7 @@ static void a_wrong_profile_reports_every_line_and_changes_nothing(void **state)
     tv_config_free(config);
 }
 
-static void a_line_without_form_is_reported(void **state)
+static void a_malformed_line_is_reported(void **state)
 {
     (void)state;
     tv_config *config = make_config();
@@ -280,16 +279,16 @@ static void a_line_without_form_is_reported(void **state)
     tv_config_free(config);
 }
 
-static void every_line_without_form_is_reported(void **state)
+static void every_malformed_line_is_reported(void **state)
 {
     (void)state;
     tv_config *config = make_config();
     unit_log log;
     assert_int_equal(load_text(config, "[unit]\nnonsense\ncount = 1\n[broken\nmore nonsense\n", &log), TV_ERR_INPUT);
-    unsigned seen = 0; /* as bits, since the order is free */
+    unsigned found = 0; /* as bits, since the order is free */
     for (unsigned i = 0; i < log.count && i < UNIT_DIAGS; i++)
-        seen |= 1u << log.at[i].line;
-    assert_int_equal(seen, 1u << 2 | 1u << 3 | 1u << 4 | 1u << 5);
+        found |= 1u << log.at[i].line;
+    assert_int_equal(found, 1u << 2 | 1u << 3 | 1u << 4 | 1u << 5);
     tv_config_free(config);
 }
 
@@ -309,7 +308,7 @@ static void an_indented_line_does_not_change_the_key_above_it(void **state)
     tv_config_free(config);
 }
 
-static void long_lines_and_nul_bytes_are_refused(void **state)
+static void long_lines_and_nul_bytes_are_rejected(void **state)
 {
     (void)state;
     tv_config *config = make_config();
@@ -339,7 +338,7 @@ static void write_profile(const tv_config *config, char *text, size_t size)
     }
 }
 
-static void what_config_at_tells_can_be_loaded_back(void **state)
+static void entries_of_config_at_can_be_loaded_again(void **state)
 {
     (void)state;
     static char text[16384];
@@ -420,20 +419,20 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_parameter_starts_with_its_default),
         cmocka_unit_test(integers_are_read_in_every_form),
-        cmocka_unit_test(malformed_integers_are_refused),
-        cmocka_unit_test(an_underscore_stands_only_between_digits),
+        cmocka_unit_test(malformed_integers_are_rejected),
+        cmocka_unit_test(an_underscore_is_allowed_only_between_digits),
         cmocka_unit_test(rates_are_read_exactly),
-        cmocka_unit_test(malformed_rates_are_refused),
-        cmocka_unit_test(a_decimal_point_wants_decimal_digits_on_both_sides),
-        cmocka_unit_test(values_outside_the_range_are_refused),
+        cmocka_unit_test(malformed_rates_are_rejected),
+        cmocka_unit_test(a_decimal_point_requires_decimal_digits_on_both_sides),
+        cmocka_unit_test(values_outside_the_range_are_rejected),
         cmocka_unit_test(an_unknown_key_suggests_the_nearest),
-        cmocka_unit_test(a_profile_sets_values_and_remembers_their_lines),
-        cmocka_unit_test(a_wrong_profile_reports_every_line_and_changes_nothing),
-        cmocka_unit_test(a_line_without_form_is_reported),
-        cmocka_unit_test(every_line_without_form_is_reported),
+        cmocka_unit_test(a_profile_sets_values_and_records_their_lines),
+        cmocka_unit_test(an_invalid_profile_reports_every_line_and_changes_nothing),
+        cmocka_unit_test(a_malformed_line_is_reported),
+        cmocka_unit_test(every_malformed_line_is_reported),
         cmocka_unit_test(an_indented_line_does_not_change_the_key_above_it),
-        cmocka_unit_test(long_lines_and_nul_bytes_are_refused),
-        cmocka_unit_test(what_config_at_tells_can_be_loaded_back),
+        cmocka_unit_test(long_lines_and_nul_bytes_are_rejected),
+        cmocka_unit_test(entries_of_config_at_can_be_loaded_again),
         cmocka_unit_test(profiles_load_by_full_and_short_name),
         cmocka_unit_test(unknown_targets_and_profiles_suggest_and_leave_the_pointer),
         cmocka_unit_test(a_copy_is_independent),

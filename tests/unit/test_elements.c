@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops over arrays give what single values give: conversions, functions, sums in the canonical order. */
+/* Array loops give the results of single values: conversions, functions, sums in the canonical order. */
 #include <math.h>
 
 #include "kernels/dot.h"
@@ -18,7 +18,7 @@ static uint32_t random_bits(unit_rng *rng)
     return unit_below(rng, 8) ? (uint32_t)unit_next(rng) : corners[unit_below(rng, TV_COUNTOF(corners))];
 }
 
-/* Numbers that small formats tell apart, and others. */
+/* Numbers within and outside the range of small formats. */
 static void random_floats(unit_rng *rng, float *x, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -128,7 +128,7 @@ static void operations_are_those_of_single_values(void **state)
     }
 }
 
-static void the_largest_is_found_and_taken_off(void **state)
+static void the_maximum_is_found_and_subtracted(void **state)
 {
     (void)state;
     unit_rng rng = {28};
@@ -136,15 +136,15 @@ static void the_largest_is_found_and_taken_off(void **state)
     assert_true(tv_elements_max(x, 0) == -INFINITY);
     for (unsigned round = 0; round < 300; round++) {
         size_t n = 1 + unit_below(&rng, TV_COUNTOF(x));
-        float scale = round % 2 ? 1 : 0.37f, most = -INFINITY;
+        float scale = round % 2 ? 1 : 0.37f, max = -INFINITY;
         for (size_t i = 0; i < n; i++) {
             x[i] = round % 7 ? (float)unit_below(&rng, 2000) - 1900 : -INFINITY;
-            most = fmaxf(most, x[i]);
+            max = fmaxf(max, x[i]);
         }
-        assert_true(tv_elements_max(x, n) == most);
-        tv_elements_sub_div(x, n, most, scale, out);
+        assert_true(tv_elements_max(x, n) == max);
+        tv_elements_sub_div(x, n, max, scale, out);
         for (size_t i = 0; i < n; i++) {
-            volatile float difference = x[i] - most;
+            volatile float difference = x[i] - max;
             assert_same(out[i], difference / scale);
         }
         x[unit_below(&rng, n)] = NAN;
@@ -152,7 +152,7 @@ static void the_largest_is_found_and_taken_off(void **state)
     }
 }
 
-static void pairs_are_turned(void **state)
+static void pairs_are_rotated(void **state)
 {
     (void)state;
     unit_rng rng = {27};
@@ -193,14 +193,14 @@ static void rows_of_functions_are_what_single_values_are(void **state)
     }
 }
 
-static void several_dot_products_have_the_canonical_order(void **state)
+static void batches_of_dot_products_have_the_canonical_order(void **state)
 {
     (void)state;
-    enum { LONGEST = 70, MOST = 21 };
+    enum { LONGEST = 70, MAX = 21 };
     unit_rng rng = {25};
-    float a[LONGEST * MOST], b[LONGEST], out[MOST];
+    float a[LONGEST * MAX], b[LONGEST], out[MAX];
     for (unsigned round = 0; round < 300; round++) {
-        size_t n = 1 + unit_below(&rng, LONGEST), count = 1 + unit_below(&rng, MOST);
+        size_t n = 1 + unit_below(&rng, LONGEST), count = 1 + unit_below(&rng, MAX);
         for (size_t i = 0; i < n * count; i++)
             a[i] = ((float)unit_below(&rng, 20000) - 10000) * 1e-4f;
         for (size_t i = 0; i < n; i++)
@@ -218,7 +218,7 @@ static void several_dot_products_have_the_canonical_order(void **state)
     }
 }
 
-static void mixes_have_the_canonical_order(void **state)
+static void weighted_sums_have_the_canonical_order(void **state)
 {
     (void)state;
     enum { LONGEST = 70, WIDEST = 100, ROWS = 5 };
@@ -251,11 +251,11 @@ int main(void)
         cmocka_unit_test(elements_are_rounded_as_single_values_are),
         cmocka_unit_test(results_are_rounded_after_each_operation),
         cmocka_unit_test(operations_are_those_of_single_values),
-        cmocka_unit_test(the_largest_is_found_and_taken_off),
-        cmocka_unit_test(pairs_are_turned),
+        cmocka_unit_test(the_maximum_is_found_and_subtracted),
+        cmocka_unit_test(pairs_are_rotated),
         cmocka_unit_test(rows_of_functions_are_what_single_values_are),
-        cmocka_unit_test(several_dot_products_have_the_canonical_order),
-        cmocka_unit_test(mixes_have_the_canonical_order),
+        cmocka_unit_test(batches_of_dot_products_have_the_canonical_order),
+        cmocka_unit_test(weighted_sums_have_the_canonical_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

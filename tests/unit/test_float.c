@@ -134,8 +134,8 @@ static void random_f64_values_round_as_mpfr(void **state)
 static void overflow_infinity_and_nan_have_their_codes(void **state)
 {
     (void)state;
-    const float largest = 0x1.FEp127f, half_above = 0x1.FFp127f; /* BF16's largest and the tie towards infinity */
-    assert_int_equal(tv_bf16_from_f32(largest), 0x7F7F);
+    const float max = 0x1.FEp127f, half_above = 0x1.FFp127f; /* BF16's largest and the tie towards infinity */
+    assert_int_equal(tv_bf16_from_f32(max), 0x7F7F);
     assert_int_equal(tv_bf16_from_f32(nextafterf(half_above, 0.0f)), 0x7F7F);
     assert_int_equal(tv_bf16_from_f32(half_above), 0x7F80);
     assert_int_equal(tv_bf16_from_f32(-half_above), 0xFF80);
@@ -151,7 +151,7 @@ static void overflow_infinity_and_nan_have_their_codes(void **state)
     assert_int_equal(tv_bf16_from_f64(-(double)NAN), 0x7FC0);
 }
 
-static void int4_elements_pack_low_nibble_first_and_alone(void **state)
+static void int4_elements_pack_low_nibble_first_and_independently(void **state)
 {
     (void)state;
     for (unsigned before = 0; before < 256; before++)
@@ -175,8 +175,8 @@ static void round_clamp_takes_ties_to_even_and_stops_at_the_bounds(void **state)
     (void)state;
     for (int i = -300; i <= 300; i++) {
         int even = i % 2 == 0 ? i : i + 1; /* i + 1/2 lies between i and i + 1 */
-        int wanted = even < -127 ? -127 : even > 127 ? 127 : even;
-        assert_int_equal(tv_int_round_clamp(i + 0.5, -127, 127), wanted);
+        int expected = even < -127 ? -127 : even > 127 ? 127 : even;
+        assert_int_equal(tv_int_round_clamp(i + 0.5, -127, 127), expected);
         int exact = i < -127 ? -127 : i > 127 ? 127 : i;
         assert_int_equal(tv_int_round_clamp(i, -127, 127), exact);
         assert_int_equal(tv_int_round_clamp(nextafter(i + 0.5, -1e9), -127, 127), exact);
@@ -198,7 +198,7 @@ int main(void)
         cmocka_unit_test(random_f32_bit_patterns_round_as_mpfr),
         cmocka_unit_test(random_f64_values_round_as_mpfr),
         cmocka_unit_test(overflow_infinity_and_nan_have_their_codes),
-        cmocka_unit_test(int4_elements_pack_low_nibble_first_and_alone),
+        cmocka_unit_test(int4_elements_pack_low_nibble_first_and_independently),
         cmocka_unit_test(round_clamp_takes_ties_to_even_and_stops_at_the_bounds),
     };
     mpfr_init2(scratch, 8);

@@ -2,7 +2,7 @@
 /* The elementary functions against MPFR: every BF16 input, and FP32 inputs of every exponent.
  *
  * MPFR rounds exp, sqrt, sin, cos and division correctly at any precision; its ternary value and mpfr_subnormalize
- * make the formats' subnormals exact, too. GELU in both forms and SILU are no MPFR functions: they are bracketed, with
+ * make the formats' subnormals exact, too. GELU in both forms and SILU are not MPFR functions: they are bracketed, with
  * more precision until both ends of the bracket round to the same number (Ziv). */
 #include "unit.h"
 
@@ -80,7 +80,7 @@ static uint32_t round_to(const mpfr_t y, const format *f)
     return bits;
 }
 
-/* Functions that MPFR has not. */
+/* Functions that MPFR does not have. */
 static const bracketed brackets[TV_FUNCS] = {
     [TV_FUNC_GELU] = {gelu_approximate, -100, 12}, /* |x| Phi(x) < |x| exp(-5000) */
     [TV_FUNC_SILU] = {silu_approximate, -120, 60},
@@ -160,19 +160,19 @@ static const char *const names[TV_FUNCS] = {
 static void check_every_bf16(void **state)
 {
     tv_func func = *(const tv_func *)*state;
-    unsigned wrong = 0;
+    unsigned mismatches = 0;
     for (uint32_t i = 0; i < 65536; i++) {
         double x = oracle_value(flushed(i), &FORMAT_BF16);
         uint16_t expected = flushed(oracle(func, x, &FORMAT_BF16));
         uint16_t actual = tv_bf16_flush(tv_func_bf16(func, tv_bf16_to_f32(tv_bf16_flush((uint16_t)i))));
-        if (actual != expected && wrong++ < PRINTED)
+        if (actual != expected && mismatches++ < PRINTED)
             print_error("%s(bf16 %04x): expected %04x, got %04x\n", names[func], i, expected, actual);
     }
-    assert_int_equal(wrong, 0);
+    assert_int_equal(mismatches, 0);
 }
 
-/* Adds to `wrong`; prints the first few. */
-static void check_f32(tv_func func, uint32_t bits, unsigned *wrong)
+/* Counts mismatches and prints the first few. */
+static void check_f32(tv_func func, uint32_t bits, unsigned *mismatches)
 {
     double x = oracle_value(bits, &FORMAT_F32);
     uint32_t expected = oracle(func, x, &FORMAT_F32), bf16 = oracle(func, x, &FORMAT_BF16);
@@ -180,7 +180,7 @@ static void check_f32(tv_func func, uint32_t bits, unsigned *wrong)
     uint32_t actual_bf16 = tv_func_bf16(func, tv_f32_of_bits(bits));
     bool both_nan = (expected & 0x7FFFFFFF) > 0x7F800000 && (actual & 0x7FFFFFFF) > 0x7F800000;
     bool right = (both_nan || actual == expected) && actual_bf16 == bf16;
-    if (!right && (*wrong)++ < PRINTED)
+    if (!right && (*mismatches)++ < PRINTED)
         print_error("%s(f32 %08x): expected %08x and bf16 %04x, got %08x and %04x\n", names[func], bits, expected, bf16,
                     actual, actual_bf16);
 }
@@ -189,7 +189,7 @@ static void check_random_f32(void **state)
 {
     tv_func func = *(const tv_func *)*state;
     unit_rng rng = {100 + (uint64_t)func};
-    unsigned wrong = 0;
+    unsigned mismatches = 0;
     for (unsigned i = 0; i < RANDOM_INPUTS; i++) {
         uint32_t bits = (uint32_t)unit_next(&rng);
         if (i % 4 == 1) /* where the functions bend: 2^-32 to 2^8 */
@@ -198,54 +198,54 @@ static void check_random_f32(void **state)
             bits = (bits & 0xFFFF0000) + 0x8000 + (uint32_t)unit_below(&rng, 3) - 1;
         else if (i % 4 == 3) /* few significant bits: exact results and ties */
             bits &= 0xFF800000 | (0x7FFFFFu << unit_below(&rng, 23) & 0x7FFFFF);
-        check_f32(func, bits, &wrong);
+        check_f32(func, bits, &mismatches);
     }
-    assert_int_equal(wrong, 0);
+    assert_int_equal(mismatches, 0);
 }
 
 static void check_edges_f32(void **state)
 {
     tv_func func = *(const tv_func *)*state;
-    unsigned wrong = 0;
+    unsigned mismatches = 0;
     for (uint32_t exponent = 0; exponent < 256; exponent++)
         for (uint32_t step = 0; step < 16; step++)
             for (uint32_t sign = 0; sign < 2; sign++)
-                check_f32(func, (sign << 31 | exponent << 23) + step - 8, &wrong);
-    assert_int_equal(wrong, 0);
+                check_f32(func, (sign << 31 | exponent << 23) + step - 8, &mismatches);
+    assert_int_equal(mismatches, 0);
 }
 
-static void check_fading(tv_func func, float from, float to)
+static void check_underflow(tv_func func, float from, float to)
 {
-    unsigned wrong = 0;
+    unsigned mismatches = 0;
     for (float x = from; x > to; x -= 0.03125f) /* through every format's underflow and that of binary64 */
-        check_f32(func, tv_f32_bits(x), &wrong);
-    assert_int_equal(wrong, 0);
+        check_f32(func, tv_f32_bits(x), &mismatches);
+    assert_int_equal(mismatches, 0);
 }
 
-static void gelu_fades_to_negative_zero(void **state)
+static void gelu_underflows_to_negative_zero(void **state)
 {
     (void)state;
-    check_fading(TV_FUNC_GELU, -13, -110);
-    check_fading(TV_FUNC_GELU_TANH, -5, -110);
+    check_underflow(TV_FUNC_GELU, -13, -110);
+    check_underflow(TV_FUNC_GELU_TANH, -5, -110);
 }
 
-static void silu_fades_to_negative_zero(void **state)
+static void silu_underflows_to_negative_zero(void **state)
 {
     (void)state;
-    check_fading(TV_FUNC_SILU, -80, -760);
+    check_underflow(TV_FUNC_SILU, -80, -760);
 }
 
 /* ---- Angles in binary64 ---- */
 
-static void check_angle(tv_func func, double angle, unsigned *wrong)
+static void check_angle(tv_func func, double angle, unsigned *mismatches)
 {
     uint32_t expected, actual = tv_f32_bits(tv_func_f32_of_angle(func, angle));
     expected = oracle(func, angle, &FORMAT_F32);
-    if (actual != expected && (*wrong)++ < PRINTED)
+    if (actual != expected && (*mismatches)++ < PRINTED)
         print_error("%s(%a): expected %08x, got %08x\n", names[func], angle, expected, actual);
 }
 
-/* Of a magnitude that `exponent` gives. Some have 24 or 25 significant bits, or lie beside such a number: where sin x
+/* An angle with the given exponent. Some have 24 or 25 significant bits, or are next to such a number: where sin x
  * is nearly x, a number of 25 bits is nearly a tie. */
 static double random_angle(unit_rng *rng, int exponent)
 {
@@ -260,41 +260,41 @@ static void check_random_angles(void **state)
 {
     tv_func func = *(const tv_func *)*state;
     unit_rng rng = {200 + (uint64_t)func};
-    unsigned wrong = 0;
-    check_angle(func, 0, &wrong);
-    check_angle(func, -0.0, &wrong);
+    unsigned mismatches = 0;
+    check_angle(func, 0, &mismatches);
+    check_angle(func, -0.0, &mismatches);
     for (unsigned i = 0; i < RANDOM_INPUTS; i++) {
         int exponent = i % 8 == 0  ? -1074 + (int)unit_below(&rng, 1104)
                        : i % 8 < 4 ? -40 + (int)unit_below(&rng, 40)
                                    : (int)unit_below(&rng, 30);
-        check_angle(func, random_angle(&rng, exponent), &wrong);
+        check_angle(func, random_angle(&rng, exponent), &mismatches);
     }
-    assert_int_equal(wrong, 0);
+    assert_int_equal(mismatches, 0);
 }
 
 static void check_tiny_angles(void **state)
 {
     tv_func func = *(const tv_func *)*state;
     unit_rng rng = {300 + (uint64_t)func};
-    unsigned wrong = 0;
+    unsigned mismatches = 0;
     for (int exponent = -155; exponent < -10; exponent++)
         for (unsigned i = 0; i < 100; i++)
-            check_angle(func, random_angle(&rng, exponent), &wrong);
-    assert_int_equal(wrong, 0);
+            check_angle(func, random_angle(&rng, exponent), &mismatches);
+    assert_int_equal(mismatches, 0);
 }
 
-/* Whole and half turns as near as binary64 comes: little is left of the angle. */
+/* The binary64 numbers next to multiples of pi / 2: the reduced angle is small. */
 static void check_multiples_of_half_pi(void **state)
 {
     tv_func func = *(const tv_func *)*state;
-    unsigned wrong = 0;
+    unsigned mismatches = 0;
     for (uint64_t n = 1; n < UINT64_C(1) << 30; n += n < 4096 ? 1 : n / 257) {
         double angle = (double)n * 0x1.921fb54442d18p+0;
-        check_angle(func, angle, &wrong);
-        check_angle(func, nextafter(angle, 0), &wrong);
-        check_angle(func, -nextafter(angle, INFINITY), &wrong);
+        check_angle(func, angle, &mismatches);
+        check_angle(func, nextafter(angle, 0), &mismatches);
+        check_angle(func, -nextafter(angle, INFINITY), &mismatches);
     }
-    assert_int_equal(wrong, 0);
+    assert_int_equal(mismatches, 0);
 }
 
 static void special_values_are_those_of_the_specification(void **state)
@@ -342,8 +342,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(special_values_are_those_of_the_specification),
-        cmocka_unit_test(gelu_fades_to_negative_zero),
-        cmocka_unit_test(silu_fades_to_negative_zero),
+        cmocka_unit_test(gelu_underflows_to_negative_zero),
+        cmocka_unit_test(silu_underflows_to_negative_zero),
 #define TV_FUNC(id, value, wide, known, bound, mpfr)                                                                   \
     CHECK("every_bf16_input", check_every_bf16, id), CHECK("every_exponent", check_edges_f32, id),                     \
         CHECK("random_f32_inputs", check_random_f32, id),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products with scaled groups, and products by panels: every version gives the bits of exact sums, and of the canonical
- * order worked out here term by term. */
+/* Products with scaled groups and products by packed panels: every variant gives the bits of exact sums, or of the
+ * canonical order computed here term by term. */
 #include "kernels/gemm_panel.h"
 #include "kernels/gemv_grouped.h"
 #include "num/float.h"
@@ -55,7 +55,7 @@ static int64_t exact_sum(const product *p, size_t input, size_t row, size_t from
     return sum;
 }
 
-static float wanted(const product *p, size_t input, size_t row)
+static float expected(const product *p, size_t input, size_t row)
 {
     float s[8] = {0};
     for (size_t g = 0; g < p->k / GROUP; g++) {
@@ -69,7 +69,7 @@ static float wanted(const product *p, size_t input, size_t row)
 
 static void assert_same_bits(float got, float want) { assert_memory_equal(&got, &want, sizeof got); }
 
-/* The same bytes where memory ends: what reads past them does not go on. */
+/* Copies the bytes to the end of mapped memory, so that reading past them faults. */
 enum { GUARDED = 3 };
 
 static const void *at_the_end(unsigned which, const void *bytes, size_t size)
@@ -91,7 +91,7 @@ static const float *guarded_scales(const product *p)
     return at_the_end(1, p->scales, p->rows * (p->k / GROUP) * sizeof *p->scales);
 }
 
-/* The same with `gap` bytes of something between rows. */
+/* The same with `gap` bytes of other data between rows. */
 static const void *rows_apart(unsigned which, const void *rows, size_t count, size_t bytes, size_t gap)
 {
     static uint8_t apart[1 << 20];
@@ -108,7 +108,7 @@ static tv_gemm_panel_weights panel_weights(unit_rng *rng, const product *p)
     return (tv_gemm_panel_weights){rows_apart(0, p->weights, p->rows, bytes, gap), p->bits, p->k, bytes + gap};
 }
 
-/* Lengths that end anywhere among the groups that are worked on together, and rows likewise. */
+/* Lengths and row counts that are not multiples of the tiles. */
 static size_t random_groups(unit_rng *rng) { return 1 + unit_below(rng, unit_below(rng, 4) ? 20 : WIDEST / GROUP); }
 
 static void groups_of_every_level_have_the_canonical_order(void **state)
@@ -119,14 +119,14 @@ static void groups_of_every_level_have_the_canonical_order(void **state)
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
         for (unsigned round = 0; round < 60; round++) {
             make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, 20), 1);
-            int8_t ready[WIDEST + TV_GROUPS_PER_VECTOR * TV_GROUP_SIZE];
+            int8_t packed[WIDEST + TV_GROUPS_PER_VECTOR * TV_GROUP_SIZE];
             int32_t offsets[WIDEST / GROUP + TV_GROUPS_PER_VECTOR];
             float out[ROWS_MAX];
-            tv_gemv_grouped_pack(p.inputs, p.k, p.bits, ready, offsets);
-            tv_gemv_grouped((tv_cpu_level)level, p.bits)(guarded_weights(&p), p.k, p.rows, ready, offsets, p.factor,
+            tv_gemv_grouped_pack(p.inputs, p.k, p.bits, packed, offsets);
+            tv_gemv_grouped((tv_cpu_level)level, p.bits)(guarded_weights(&p), p.k, p.rows, packed, offsets, p.factor,
                                                          guarded_scales(&p), out);
             for (size_t r = 0; r < p.rows; r++)
-                assert_same_bits(out[r], wanted(&p, 0, r));
+                assert_same_bits(out[r], expected(&p, 0, r));
         }
 }
 
@@ -134,7 +134,7 @@ static void panels_of_groups_have_the_canonical_order(void **state)
 {
     (void)state;
     static product p;
-    static int8_t ready[(INPUTS_MAX + TV_PANEL_TILE) * WIDEST];
+    static int8_t packed[(INPUTS_MAX + TV_PANEL_TILE) * WIDEST];
     static int32_t offsets[(INPUTS_MAX + TV_PANEL_TILE) * WIDEST / GROUP];
     unit_rng rng = {12};
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
@@ -142,26 +142,25 @@ static void panels_of_groups_have_the_canonical_order(void **state)
             make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, ROWS_MAX),
                  1 + unit_below(&rng, TV_PANEL_GROUPED_M_MAX));
             tv_gemm_panel((tv_cpu_level)level)
-                ->pack(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, true, ready, offsets);
+                ->pack(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, true, packed, offsets);
             float out[TV_PANEL_GROUPED_M_MAX * ROWS_MAX];
             const tv_gemm_panel_weights w = panel_weights(&rng, &p);
             size_t step = p.k / GROUP + unit_below(&rng, 3);
             const float *scales =
                 rows_apart(1, p.scales, p.rows, p.k / GROUP * sizeof *scales, (step - p.k / GROUP) * sizeof *scales);
             float old[TV_PANEL_GROUPED_M_MAX * ROWS_MAX];
-            unsigned how = (unsigned)unit_below(
-                &rng, 3); /* nothing stands there; something in another place; something in the same */
+            unsigned how = (unsigned)unit_below(&rng, 3); /* no old values; in another array; in the output array */
             for (size_t i = 0; i < p.m * p.rows; i++)
                 out[i] = old[i] = unit_below(&rng, 50)  ? ((float)unit_below(&rng, 1 << 20) - (1 << 19)) * 1e-3f
                                   : unit_below(&rng, 2) ? NAN
                                                         : -INFINITY;
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR)
                 tv_gemm_panel((tv_cpu_level)level)
-                    ->multiply_grouped(&w, from, p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR, ready,
+                    ->multiply_grouped(&w, from, p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR, packed,
                                        offsets, p.m, scales, step, p.factor,
                                        how == 0 ? NULL : (how == 1 ? old : out) + from, out + from, p.rows);
             for (size_t i = 0; i < p.m * p.rows; i++) {
-                volatile float sum = wanted(&p, i / p.rows, i % p.rows);
+                volatile float sum = expected(&p, i / p.rows, i % p.rows);
                 float want = how == 0 ? sum : sum + old[i];
                 assert_int_equal(tv_f32_bits(out[i]), want != want ? 0x7FC00000 : tv_f32_bits(want));
             }
@@ -172,7 +171,7 @@ static void panels_equal_sums_in_64_bits(void **state)
 {
     (void)state;
     static product p;
-    static int8_t ready[(INPUTS_MAX + TV_PANEL_TILE) * WIDEST];
+    static int8_t packed[(INPUTS_MAX + TV_PANEL_TILE) * WIDEST];
     unit_rng rng = {13};
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
         for (unsigned round = 0; round < 60 && tv_gemm_panel((tv_cpu_level)level); round++) {
@@ -184,11 +183,11 @@ static void panels_equal_sums_in_64_bits(void **state)
             int32_t offsets[INPUTS_MAX + TV_PANEL_TILE];
             const tv_gemm_panel_weights w = panel_weights(&rng, &p);
             tv_gemm_panel((tv_cpu_level)level)
-                ->pack(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, false, ready, offsets);
+                ->pack(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, false, packed, offsets);
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR) {
                 int32_t out[INPUTS_MAX * TV_PANEL_PAIR];
                 size_t count = p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR;
-                tv_gemm_panel((tv_cpu_level)level)->multiply(&w, from, count, ready, offsets, p.m, out);
+                tv_gemm_panel((tv_cpu_level)level)->multiply(&w, from, count, packed, offsets, p.m, out);
                 for (size_t i = 0; i < p.m * count; i++)
                     assert_int_equal(out[i / count * TV_PANEL_PAIR + i % count],
                                      exact_sum(&p, i / count, from + i % count, 0, p.k));
@@ -196,24 +195,24 @@ static void panels_equal_sums_in_64_bits(void **state)
         }
 }
 
-/* The longest rows, all of the least numbers: sums come to the end of 32 bits. */
+/* The longest rows of minimum values: the sums use all 32 bits. */
 static void the_longest_sums_fit(void **state)
 {
     (void)state;
     enum { LONGEST = 1 << 16 };
     const tv_gemm_panel_set *panel = tv_gemm_panel(tv_cpu_host());
     static uint8_t weights[LONGEST];
-    static int8_t input[LONGEST], ready[TV_PANEL_TILE * LONGEST];
+    static int8_t input[LONGEST], packed[TV_PANEL_TILE * LONGEST];
     int32_t offsets[TV_PANEL_TILE], out[TV_PANEL_PAIR];
     if (!panel)
         return;
     memset(weights, 0x80, sizeof weights);
     memset(input, -128, sizeof input);
-    panel->pack(input, 1, LONGEST, 8, false, ready, offsets);
-    panel->multiply(&(tv_gemm_panel_weights){weights, 8, LONGEST, LONGEST}, 0, 1, ready, offsets, 1, out);
+    panel->pack(input, 1, LONGEST, 8, false, packed, offsets);
+    panel->multiply(&(tv_gemm_panel_weights){weights, 8, LONGEST, LONGEST}, 0, 1, packed, offsets, 1, out);
     assert_int_equal(out[0], LONGEST * (128 * 128));
     memset(weights, 0x7F, sizeof weights);
-    panel->multiply(&(tv_gemm_panel_weights){weights, 8, LONGEST, LONGEST}, 0, 1, ready, offsets, 1, out);
+    panel->multiply(&(tv_gemm_panel_weights){weights, 8, LONGEST, LONGEST}, 0, 1, packed, offsets, 1, out);
     assert_int_equal(out[0], -LONGEST * (127 * 128));
 }
 

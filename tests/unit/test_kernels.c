@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every version of a kernel gives the bits of sums worked out here in 64 bits. */
+/* Every variant of a kernel gives the bits of sums computed here in 64 bits. */
 #include <math.h>
 
 #include "kernels/bf16.h"
@@ -12,7 +12,7 @@
 
 enum { ROUNDS = 300 };
 
-/* Corners often: the products of the least values are the largest. */
+/* Often minimum values, whose products are the maximum. */
 static int8_t random_byte(unit_rng *rng)
 {
     static const int8_t corners[] = {-128, 127, -127, 0, 1, -1};
@@ -55,7 +55,7 @@ enum { ROWS = 9, WIDEST = 1100 };
 static void compare_s4s8(unit_rng *rng, tv_cpu_level level, size_t beats, size_t rows, size_t m)
 {
     static uint8_t weights[ROWS * WIDEST];
-    static int8_t q[ROWS][WIDEST], ready[ROWS * (WIDEST + TV_S4_BLOCK)];
+    static int8_t q[ROWS][WIDEST], packed[ROWS * (WIDEST + TV_S4_BLOCK)];
     int32_t sums[ROWS], out[ROWS * ROWS];
     size_t n = beats * TV_S4_BEAT, stride = tv_gemm_s4s8_packed_bytes(beats);
     for (size_t i = 0; i < rows * n / 2; i++)
@@ -63,9 +63,9 @@ static void compare_s4s8(unit_rng *rng, tv_cpu_level level, size_t beats, size_t
     for (size_t i = 0; i < m; i++) {
         for (size_t k = 0; k < n; k++)
             q[i][k] = random_byte(rng);
-        tv_gemm_s4s8_pack(q[i], beats, ready + i * stride, &sums[i]);
+        tv_gemm_s4s8_pack(q[i], beats, packed + i * stride, &sums[i]);
     }
-    tv_gemm_s4s8(level)(weights, beats, rows, ready, stride, sums, m, out);
+    tv_gemm_s4s8(level)(weights, beats, rows, packed, stride, sums, m, out);
     for (size_t r = 0; r < rows; r++)
         for (size_t i = 0; i < m; i++) {
             int64_t sum = 0;
@@ -222,7 +222,7 @@ static void quantizers_round_to_the_nearest_even_integer(void **state)
     enum { N = 43 };
     unit_rng rng = {6};
     for (unsigned round = 0; round < ROUNDS; round++) {
-        float x[N], scale = ldexpf(1 + (float)unit_below(&rng, 4) / 4, (int)unit_below(&rng, 30) - 15), most = 0;
+        float x[N], scale = ldexpf(1 + (float)unit_below(&rng, 4) / 4, (int)unit_below(&rng, 30) - 15), max = 0;
         int8_t q[N];
         uint8_t packed[(N + 1) / 2];
         bool finite, four = round % 2;
@@ -230,7 +230,7 @@ static void quantizers_round_to_the_nearest_even_integer(void **state)
         double error = 0;
         for (size_t i = 0; i < N; i++) {
             x[i] = scale * (float)((int)unit_below(&rng, 1200) - 600) / 4; /* ties often, some past the ends */
-            most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
+            max = fabsf(x[i]) > max ? fabsf(x[i]) : max;
         }
         tv_quantize_s8(x, N, scale, low, high, q);
         for (size_t i = 0; i < N; i++) {
@@ -240,7 +240,7 @@ static void quantizers_round_to_the_nearest_even_integer(void **state)
             error += ((double)x[i] - (double)scale * want) * ((double)x[i] - (double)scale * want);
         }
         assert_true(fabs((double)tv_quantize_error(x, N, scale, low, high) - error) <= 1e-5 * error);
-        assert_true(tv_absmax(x, N, &finite) == most && finite);
+        assert_true(tv_absmax(x, N, &finite) == max && finite);
         x[round % N] = round % 3 ? INFINITY : NAN;
         tv_absmax(x, N, &finite);
         assert_false(finite);
@@ -252,7 +252,7 @@ static void quantizers_round_to_the_nearest_even_integer(void **state)
     }
 }
 
-static void packed_int4_come_apart_low_nibble_first(void **state)
+static void packed_int4_unpack_low_nibble_first(void **state)
 {
     (void)state;
     uint8_t packed[40];
@@ -277,7 +277,7 @@ int main(void)
         cmocka_unit_test(bf16_rows_are_what_single_values_are),
         cmocka_unit_test(scaled_outputs_are_rounded_after_each_operation),
         cmocka_unit_test(quantizers_round_to_the_nearest_even_integer),
-        cmocka_unit_test(packed_int4_come_apart_low_nibble_first),
+        cmocka_unit_test(packed_int4_unpack_low_nibble_first),
         cmocka_unit_test(outer_products_of_every_level_equal_sums_in_64_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Program files: what is saved is what is loaded; the file is an ELF file by libelf's own reading; and files that
- * are cut short or damaged at any byte, which may be refused or read, but never break the reader. */
+/* Program files: loading returns what was saved; libelf accepts the file; files that are truncated or damaged at any
+ * byte are either rejected or read, without undefined behaviour. */
 #include "unit.h"
 
 #include <fcntl.h>
@@ -121,7 +121,7 @@ static void check_source_program(const tv_program *program)
     assert_false(tv_program_descriptor_at(program, 1, 2, &d) || tv_program_descriptor_at(program, 0, 1, &d));
 }
 
-static void an_elf_file_holds_the_whole_program(void **state)
+static void an_elf_file_contains_the_whole_program(void **state)
 {
     (void)state;
     tv_program *program = assemble(source), *loaded = NULL;
@@ -250,9 +250,9 @@ static void the_file_is_an_elf_file_by_libelf(void **state)
     close(fd);
 }
 
-/* ---- Refusals ---- */
+/* ---- Invalid files ---- */
 
-static void a_wrong_target_leaves_the_out_pointer(void **state)
+static void an_invalid_target_leaves_the_out_pointer(void **state)
 {
     (void)state;
     tv_program *program = assemble(source), *loaded = NULL;
@@ -335,7 +335,7 @@ static uint8_t *small_elf(size_t *size)
     return copy;
 }
 
-static void a_file_cut_short_anywhere_is_refused(void **state)
+static void a_file_truncated_anywhere_is_rejected(void **state)
 {
     (void)state;
     size_t size;
@@ -347,7 +347,7 @@ static void a_file_cut_short_anywhere_is_refused(void **state)
     free(elf);
 }
 
-static void any_changed_byte_is_refused_or_read_safely(void **state)
+static void any_changed_byte_is_rejected_or_read_safely(void **state)
 {
     (void)state;
     size_t size, accepted = 0, tried = 0;
@@ -375,7 +375,7 @@ static void any_changed_byte_is_refused_or_read_safely(void **state)
     free(elf);
 }
 
-static void overlapping_segments_are_refused(void **state)
+static void overlapping_segments_are_rejected(void **state)
 {
     (void)state;
     size_t size;
@@ -401,13 +401,13 @@ static void overlapping_segments_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_elf_file_holds_the_whole_program),
+        cmocka_unit_test(an_elf_file_contains_the_whole_program),
         cmocka_unit_test(an_empty_program_survives_every_format),
         cmocka_unit_test(the_file_is_an_elf_file_by_libelf),
-        cmocka_unit_test(a_wrong_target_leaves_the_out_pointer),
-        cmocka_unit_test(a_file_cut_short_anywhere_is_refused),
-        cmocka_unit_test(any_changed_byte_is_refused_or_read_safely),
-        cmocka_unit_test(overlapping_segments_are_refused),
+        cmocka_unit_test(an_invalid_target_leaves_the_out_pointer),
+        cmocka_unit_test(a_file_truncated_anywhere_is_rejected),
+        cmocka_unit_test(any_changed_byte_is_rejected_or_read_safely),
+        cmocka_unit_test(overlapping_segments_are_rejected),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

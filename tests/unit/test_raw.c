@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs without a container: .bin and .hex, what their readers take and refuse, and files of no kind at all. */
+/* Raw programs: .bin and .hex, what their readers accept and reject, and files of unknown formats. */
 #include "unit.h"
 
 #include <unistd.h>
@@ -36,7 +36,7 @@ static void write_bytes(const char *path, const void *data, size_t size)
     assert_int_equal(fclose(f), 0);
 }
 
-static void raw_words_are_little_endian_or_sixteen_digits(void **state)
+static void raw_programs_are_little_endian_or_sixteen_digits(void **state)
 {
     (void)state;
     const tv_program_options options = {.size = sizeof options, .target = "pccx"};
@@ -72,7 +72,7 @@ static tv_status open_text(const char *path, const char *text, size_t size, unit
     return tv_program_open(path, &options, &sink, program);
 }
 
-static void hex_takes_comments_prefixes_and_either_case(void **state)
+static void hex_accepts_comments_prefixes_and_either_case(void **state)
 {
     (void)state;
     const char text[] = "# comment\n\n0123456789abcdef\r\n  0xFEDCBA9876543210 # more\n\t0000000000000001";
@@ -86,7 +86,7 @@ static void hex_takes_comments_prefixes_and_either_case(void **state)
     tv_program_free(program);
 }
 
-static void hex_refuses_other_lines_each_at_its_place(void **state)
+static void hex_rejects_other_lines_each_at_its_location(void **state)
 {
     (void)state;
     const char text[] = "0123456789abcde\n0123456789abcdef0\n0123456789abcdeg\nx\n0000000000000000 1\n";
@@ -101,7 +101,7 @@ static void hex_refuses_other_lines_each_at_its_place(void **state)
     }
 }
 
-static void hex_refuses_a_prefix_without_digits(void **state)
+static void hex_rejects_a_prefix_without_digits(void **state)
 {
     (void)state;
     unit_log log;
@@ -110,7 +110,7 @@ static void hex_refuses_a_prefix_without_digits(void **state)
     assert_string_equal(log.at[0].code, "TV-O004");
 }
 
-static void wrong_files_have_their_codes(void **state)
+static void invalid_files_have_their_codes(void **state)
 {
     (void)state;
     unit_log log;
@@ -134,11 +134,11 @@ static void wrong_files_have_their_codes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(raw_words_are_little_endian_or_sixteen_digits),
-        cmocka_unit_test(hex_takes_comments_prefixes_and_either_case),
-        cmocka_unit_test(hex_refuses_other_lines_each_at_its_place),
-        cmocka_unit_test(hex_refuses_a_prefix_without_digits),
-        cmocka_unit_test(wrong_files_have_their_codes),
+        cmocka_unit_test(raw_programs_are_little_endian_or_sixteen_digits),
+        cmocka_unit_test(hex_accepts_comments_prefixes_and_either_case),
+        cmocka_unit_test(hex_rejects_other_lines_each_at_its_location),
+        cmocka_unit_test(hex_rejects_a_prefix_without_digits),
+        cmocka_unit_test(invalid_files_have_their_codes),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of rows: what they give is what 64-bit sums, single operations and the functions of src/num give one by one.
- */
+/* Array kernels give the results of 64-bit sums, single operations and the functions of src/num. */
 #include <math.h>
 
 #include "kernels/bf16.h"
@@ -23,14 +22,14 @@ static uint16_t any_bf16(unit_rng *rng)
                                : corners[unit_below(rng, TV_COUNTOF(corners))];
 }
 
-/* ---- Rows of INT4 with a scale each ---- */
+/* ---- INT4 weights with a scale per row ---- */
 
 enum { ROWS_MAX = 70, BEATS_MAX = 9 };
 
 typedef struct rows_case {
     uint8_t weights[ROWS_MAX * BEATS_MAX * TV_S4_BEAT / 2], scales[2 * ROWS_MAX], out[2 * ROWS_MAX + 8],
         before[2 * ROWS_MAX + 8];
-    int8_t q[BEATS_MAX * TV_S4_BEAT], ready[BEATS_MAX * TV_S4_BEAT + TV_S4_BLOCK];
+    int8_t q[BEATS_MAX * TV_S4_BEAT], packed[BEATS_MAX * TV_S4_BEAT + TV_S4_BLOCK];
 } rows_case;
 
 static uint16_t expected_row(const rows_case *c, const tv_gemv_scaled_args *r, size_t row)
@@ -63,12 +62,12 @@ static void check_rows(unit_rng *rng, tv_cpu_level level, size_t beats, size_t r
     tv_gemv_scaled_args r = {.weights = c.weights,
                              .beats = beats,
                              .rows = rows,
-                             .packed = c.ready,
+                             .packed = c.packed,
                              .vector_scale = ldexpf(1, (int)unit_below(rng, 40) - 30),
                              .scales = kind & 1 ? c.scales : NULL,
                              .add = kind >> 1 & 1,
                              .out = c.out};
-    tv_gemm_s4s8_pack(c.q, beats, c.ready, &r.sum);
+    tv_gemm_s4s8_pack(c.q, beats, c.packed, &r.sum);
     tv_gemv_scaled(level)(&r);
     for (size_t i = 0; i < rows; i++)
         assert_int_equal(tv_load_le16(c.out + 2 * i), expected_row(&c, &r, i));
@@ -87,7 +86,7 @@ static void scaled_rows_of_every_level_are_sums_rounded_after_each_operation(voi
 
 /* ---- Scales ---- */
 
-/* Term by term, in the 16 sums and the tree that quantize.h's measure has. */
+/* tv_quantize_error term by term, with its 16 partial sums and pairwise reduction. */
 static float expected_error(const float *x, size_t n, float scale, int low, int high)
 {
     enum { LANES = 16 };
@@ -109,19 +108,19 @@ static float expected_error(const float *x, size_t n, float scale, int low, int 
 static unsigned expected_scale(const float *x, size_t n, const float *scales, unsigned count, int low, int high)
 {
     unsigned best = count;
-    float least = INFINITY;
+    float min = INFINITY;
     for (unsigned c = 0; c < count; c++) {
         float error = expected_error(x, n, scales[c], low, high);
-        if (error < least) {
-            least = error;
+        if (error < min) {
+            min = error;
             best = c;
         }
     }
     return best;
 }
 
-/* Few values and few scales make ties; sizes reach from errors that vanish to errors that overflow. */
-static void the_scale_of_least_error_is_the_first_of_its_kind_at_every_level(void **state)
+/* Few values and few scales make ties; magnitudes range from errors that underflow to errors that overflow. */
+static void the_scale_of_smallest_error_is_the_first_on_ties_at_every_level(void **state)
 {
     (void)state;
     enum { N = 100 };
@@ -135,22 +134,22 @@ static void the_scale_of_least_error_is_the_first_of_its_kind_at_every_level(voi
         unsigned count = 1 + (unsigned)unit_below(&rng, TV_SCALES_MAX);
         for (size_t i = 0; i < n; i++)
             x[i] = ldexpf((float)((int)unit_below(&rng, few ? 5 : 2001) - (few ? 2 : 1000)), exponent);
-        float most = tv_signed_absmax(x, n, &finite);
+        float max = tv_signed_absmax(x, n, &finite);
         for (unsigned c = 0; c < count; c++) {
-            scales[c] = most / (few ? 4 : 8) *
+            scales[c] = max / (few ? 4 : 8) *
                         (few ? (float)(1 + unit_below(&rng, 3)) : 0.5f + (float)unit_below(&rng, 1000) / 1000) *
                         (unit_below(&rng, 2) ? 1 : -1);
             scales[c] = scales[c] == 0 || !isfinite(scales[c]) ? 1 : scales[c];
         }
         unsigned want = expected_scale(x, n, scales, count, low, high);
         for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
-            assert_int_equal(tv_scale_search((tv_cpu_level)level)(x, n, most, scales, count, low, high), want);
+            assert_int_equal(tv_scale_search((tv_cpu_level)level)(x, n, max, scales, count, low, high), want);
     }
 }
 
 /* Scales a few last places apart, so that it matters where a half is rounded to; zeros; sizes at the ends, and what is
  * no number, of which no error is less than another. */
-static void halves_and_corners_choose_the_same_scale_at_every_level(void **state)
+static void ties_and_edge_values_choose_the_same_scale_at_every_level(void **state)
 {
     (void)state;
     enum { N = 40 };
@@ -175,13 +174,13 @@ static void halves_and_corners_choose_the_same_scale_at_every_level(void **state
             scales[c] = scales[c] == 0 ? base : scales[c];
         }
         unsigned want = expected_scale(x, n, scales, count, -8, 7);
-        float extreme = x[unit_below(&rng, n)];
+        float absmax = x[unit_below(&rng, n)];
         for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
-            assert_int_equal(tv_scale_search((tv_cpu_level)level)(x, n, extreme, scales, count, -8, 7), want);
+            assert_int_equal(tv_scale_search((tv_cpu_level)level)(x, n, absmax, scales, count, -8, 7), want);
     }
 }
 
-static void the_extreme_is_the_first_value_of_largest_magnitude(void **state)
+static void the_signed_absmax_is_the_first_value_of_maximum_magnitude(void **state)
 {
     (void)state;
     enum { N = 70 };
@@ -263,7 +262,7 @@ static void scaled_bf16_is_rounded_as_from_the_exact_value(void **state)
     }
 }
 
-static void what_stands_is_added_with_subnormals_as_zeros(void **state)
+static void addends_are_added_with_subnormals_as_zeros(void **state)
 {
     (void)state;
     enum { N = 1 << 16 };
@@ -285,12 +284,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scaled_rows_of_every_level_are_sums_rounded_after_each_operation),
-        cmocka_unit_test(the_scale_of_least_error_is_the_first_of_its_kind_at_every_level),
-        cmocka_unit_test(halves_and_corners_choose_the_same_scale_at_every_level),
-        cmocka_unit_test(the_extreme_is_the_first_value_of_largest_magnitude),
+        cmocka_unit_test(the_scale_of_smallest_error_is_the_first_on_ties_at_every_level),
+        cmocka_unit_test(ties_and_edge_values_choose_the_same_scale_at_every_level),
+        cmocka_unit_test(the_signed_absmax_is_the_first_value_of_maximum_magnitude),
         cmocka_unit_test(functions_of_rows_are_those_of_single_values),
         cmocka_unit_test(scaled_bf16_is_rounded_as_from_the_exact_value),
-        cmocka_unit_test(what_stands_is_added_with_subnormals_as_zeros),
+        cmocka_unit_test(addends_are_added_with_subnormals_as_zeros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
