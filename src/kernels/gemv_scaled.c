@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scaled matrix-vector products composed of a product and a scaling kernel, and the scalar variant. */
+/* Scaled matrix-vector products composed of a product and a scaling kernel. */
 #include "kernels/gemv_scaled.h"
 
 #include "kernels/bf16.h"
-#include "kernels/gemm.h"
-#include "kernels/variants.h"
 #include "num/float.h"
 
 void tv_gemv_scaled_with(tv_gemm_s4s8_fn *multiply, const tv_gemv_scaled_args *r)
@@ -25,5 +23,3 @@ void tv_gemv_scaled_with(tv_gemm_s4s8_fn *multiply, const tv_gemv_scaled_args *r
             tv_store_le(r->out + 2 * (at + i), y[i], 2);
     }
 }
-
-void tv_gemv_scaled_scalar(const tv_gemv_scaled_args *r) { tv_gemv_scaled_with(tv_gemm_s4s8_scalar, r); }

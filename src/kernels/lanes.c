@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selection of lane kernels by the level of the host and by variant. */
+/* The index of lane kernels by element width, saturation and rounding mode. */
 #include "kernels/lanes.h"
 
 typedef enum selection { SINGLE, BY_CLASS, BY_ROUND, BY_SAT_ROUND } selection;
@@ -23,10 +23,4 @@ unsigned tv_lane_variant(tv_lane_op op, unsigned class_, bool saturate, unsigned
         return 4 * (unsigned)saturate + round;
     }
     return 0;
-}
-
-tv_lanes_fn tv_lanes_find(tv_cpu_level level, tv_lane_op op, unsigned variant)
-{
-    const tv_lanes_set *set = tv_lanes(level);
-    return set ? set->functions[op][variant] : NULL;
 }

@@ -33,6 +33,10 @@ const tv_lanes_set *tv_lanes(tv_cpu_level level);
 unsigned tv_lane_variant(tv_lane_op op, unsigned class_, bool saturate, unsigned round);
 
 /* Its function of this operation and variant, or NULL. */
-tv_lanes_fn tv_lanes_find(tv_cpu_level level, tv_lane_op op, unsigned variant);
+static inline tv_lanes_fn tv_lanes_find(tv_cpu_level level, tv_lane_op op, unsigned variant)
+{
+    const tv_lanes_set *set = tv_lanes(level);
+    return set ? set->functions[op][variant] : NULL;
+}
 
 #endif

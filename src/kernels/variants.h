@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations of all kernel variants, from variants.def. For the files that define variants and for the dispatch;
+/* Declarations of all kernel variants, from variants.def. For the files that define variants and for dispatch.c;
  * users of a kernel include its own header and call tv_NAME(level). */
 #ifndef TV_KERNELS_VARIANTS_H
 #define TV_KERNELS_VARIANTS_H

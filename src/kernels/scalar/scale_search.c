@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scalar variant of the scale search. */
-#include "kernels/scale_search.h"
-
 #include <math.h>
 
 #include "kernels/quantize.h"
