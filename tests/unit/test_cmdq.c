@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "machine/cmdq/hazard.h"
+#include "machine/cmdq/ops.h"
 
 /* ---- The worked times ---- */
 
@@ -56,6 +57,59 @@ static void vector_engine_times_are_those_of_the_specification(void **state)
     /* two rows: 8 + 2 * (20 + 64) + 4; 8 bits: ceil(4096 / 70.4) = 59 */
     expect_busy("VE1", 180, NULL, ROWS("VE_RMSNORM_TILE", "\"length\": 4096, \"rows\": 2, \"qbits_activation\": 32"));
     expect_busy("VE1", 8 + 59 + 16 + 4, NULL, ROWS("VE_SILU_TILE", "\"length\": 4096, \"qbits_activation\": 8"));
+}
+
+/* Cycles of one row of 4096 binary32 elements: a pass takes 64, a reduction 20, a function 16, and each entry 8 + 4. */
+static const uint16_t vector_cycles[CMDQ_OPCODES] = {
+    [CMDQ_VE_LAYERNORM_TILE] = 8 + 20 + 64 + 4,
+    [CMDQ_VE_SOFTMAX_TILE] = 8 + 2 * (20 + 64) + 4,
+    [CMDQ_VE_GELU_TILE] = 8 + 64 + 16 + 4,
+    [CMDQ_VE_RMSNORM_TILE] = 8 + 20 + 64 + 4,
+    [CMDQ_VE_ROPE_TILE] = 8 + 2 * 64 + 16 + 4,
+    [CMDQ_VE_SILU_TILE] = 8 + 64 + 16 + 4,
+    [CMDQ_VE_ADD_TILE] = 8 + 64 + 4,
+    [CMDQ_VE_MUL_TILE] = 8 + 64 + 4,
+    [CMDQ_VE_CAST_TILE] = 8 + 64 + 4,
+};
+
+static bool takes_field(const tv_insn *insn, cmdq_field field)
+{
+    for (unsigned i = 0; i < insn->parameter_count; i++)
+        if (insn->parameters[i].parameter == field)
+            return true;
+    return false;
+}
+
+static void every_vector_opcode_takes_the_time_of_the_table(void **state)
+{
+    (void)state;
+    for (unsigned o = 0; o < CMDQ_OPCODES; o++) {
+        const tv_insn *insn = &tv_isa_cmdq.insns[o];
+        char entry[400];
+        if (cmdq_classes[o] != CMDQ_VE) {
+            assert_int_equal(vector_cycles[o], 0);
+            continue;
+        }
+        snprintf(entry, sizeof entry, ROWS("%s", "\"length\": 4096, \"qbits_activation\": 32%s%s"), insn->id,
+                 takes_field(insn, CMDQ_F_in2_bank) ? ", \"in2_bank\": 2, \"in2_offset\": 0" : "",
+                 takes_field(insn, CMDQ_F_head_dim) ? ", \"head_dim\": 64, \"position\": 0" : "");
+        expect_busy("VE1", vector_cycles[o], NULL, entry);
+    }
+}
+
+/* The table can be walked: row i is the opcode i, of the class that the instruction set gives it. */
+static void rows_of_handlers_are_in_the_order_of_opcodes(void **state)
+{
+    (void)state;
+    for (unsigned o = 0; o < CMDQ_OPCODES; o++) {
+        const cmdq_handlers *h = &cmdq_ops[o];
+        bool is_control = cmdq_classes[o] == CMDQ_SYNC;
+        assert_int_equal(h->opcode, o);
+        assert_int_equal(h->engine_class, cmdq_classes[o]);
+        assert_non_null(h->resolve);
+        assert_true(!h->cycles == is_control && !h->execute == is_control);
+        assert_true(!h->compute == (cmdq_classes[o] != CMDQ_VE));
+    }
 }
 
 /* ---- Runs ---- */
@@ -655,6 +709,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensor_engine_times_are_those_of_the_specification),
         cmocka_unit_test(vector_engine_times_are_those_of_the_specification),
+        cmocka_unit_test(every_vector_opcode_takes_the_time_of_the_table),
+        cmocka_unit_test(rows_of_handlers_are_in_the_order_of_opcodes),
         cmocka_unit_test(hazards_are_those_of_brute_force_with_and_without_the_tree),
         cmocka_unit_test(hazards_of_long_queues_are_as_many_as_by_brute_force),
         cmocka_unit_test(a_run_in_steps_ends_as_one_in_one_go),
