@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "trivet/diag.h"
+#include "trivet/json.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -95,6 +96,10 @@ typedef struct tv_parameter_info {
 /* Parameter `i` of `insn`. The parameters that all instructions have come first; of these only the first, the
  * instruction's name, is required. */
 TV_API int tv_codec_parameter_at(const tv_codec *codec, unsigned insn, unsigned i, tv_parameter_info *out);
+
+/* Writes the JSON Schema (draft 2020-12) of the target's program files as one value. TV_ERR_INPUT, with nothing
+ * written: the target is word encoded, and its program files are not JSON. */
+TV_API tv_status tv_codec_write_schema(const tv_codec *codec, tv_json_writer *writer);
 
 /* A micro-operation of an instruction. */
 typedef struct tv_uop_info {

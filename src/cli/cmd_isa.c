@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trivet isa: the instruction set, from the tables that everything else is made of. */
 #include "cli/cli.h"
-#include "cli/json_schema.h"
 
 static const cli_option options[] = {
     {"json-schema", 0, NULL, "write the JSON Schema of the target's program files", NULL},
@@ -174,10 +173,13 @@ static int print_schema(cli *c, const tv_codec *codec)
     if (tv_codec_word_bits(codec))
         return cli_wrong(c, "a program of it is assembly source or ELF", "programs of %s are not JSON",
                          tv_codec_target(codec));
-    json_t *schema = json_schema_make(codec);
-    json_dumpf(schema, stdout, JSON_INDENT(1));
+    tv_json_writer *writer = tv_json_writer_new(stdout, TV_JSON_INDENTED);
+    if (!writer)
+        return cli_exit_status(TV_ERR_MEMORY);
+    tv_codec_write_schema(codec, writer);
+    tv_json_writer_finish(writer);
+    tv_json_writer_free(writer);
     putchar('\n');
-    json_decref(schema);
     return CLI_DONE;
 }
 
