@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A second OpenNPU for tests: an encoder of its formats, exact numbers on GMP's integers, and a machine that keeps the
- * registers as byte planes and computes each result exactly first, then cuts, limits or rounds it. */
+/* An independent reference model of OpenNPU: an encoder of its formats, exact numbers on GMP integers, and a machine
+ * that stores registers as byte planes and computes each result exactly before it truncates, saturates or rounds it. It
+ * shares no code and no table with the simulator. */
 #ifndef TV_TESTS_OPENNPU_REFERENCE_H
 #define TV_TESTS_OPENNPU_REFERENCE_H
 
@@ -14,11 +15,11 @@
 #define SIGN UINT32_C(0x80000000)
 #define ONE UINT32_C(0x3F800000)
 
-enum { LANES = 102400, REGISTER_CHOICES = 16, K_MAX = 64, L_MAX = 32, MEM_BYTES = 8192, WORDS_MAX = 288, MODES = 4 };
+enum { LANES = 102400, REGISTER_CHOICES = 16, K_MAX = 64, L_MAX = 32, MEM_BYTES = 8192, PROGRAM_MAX = 288, MODES = 4 };
 enum { VX, VE, VR, NONE };
 enum { RD, RS1, RS2, RS3, FIELDS };
 enum { NOP, LD, ST, MMA, ARITH = 0x10, LOGIC, REDUCE, LUT, CVT, BCAST, FP, FMA, MOV };
-enum { NEAREST, ZERO, FLOOR, CEILING };
+enum { ROUND_NEAREST, ROUND_ZERO, ROUND_DOWN, ROUND_UP };
 enum { S8, S16, S32, F32, BF16, BF8, FORMATS };
 
 static const char *const space_of[] = {"vx", "ve", "vr"};
@@ -28,7 +29,7 @@ static const struct {
 } conversions[] = {{S8, S32},   {S32, S8},   {F32, S32}, {S32, F32}, {F32, S8},  {S8, F32},
                    {F32, BF16}, {BF16, F32}, {F32, BF8}, {BF8, F32}, {S16, S32}, {S32, S16}};
 
-/* ---- Instructions: the seed's formats ---- */
+/* ---- Instructions in the formats of the specification ---- */
 
 typedef struct insn {
     unsigned family, funct3, width, sat, round, from, e5m2, dtype, reg[FIELDS];
@@ -41,7 +42,7 @@ static bool has_imm(const insn *i)
            ((i->family == BCAST || i->family == MOV) && i->funct3 > 0);
 }
 
-static uint32_t encode(const insn *i)
+static uint32_t encode_insn(const insn *i)
 {
     uint32_t word = i->family | i->reg[RD] << 7 | i->funct3 << 12 | i->reg[RS1] << 15;
     if (has_imm(i))
@@ -57,8 +58,8 @@ static uint32_t encode(const insn *i)
     }
 }
 
-/* The class of each register field, NONE if the instruction does not look at it. */
-static void classes_of(const insn *i, unsigned c[FIELDS])
+/* The class of each register field; NONE if the instruction ignores it. */
+static void operand_classes(const insn *i, unsigned c[FIELDS])
 {
     unsigned f = i->funct3, w = i->width;
     c[RD] = c[RS1] = c[RS2] = c[RS3] = NONE;
@@ -105,12 +106,12 @@ static void classes_of(const insn *i, unsigned c[FIELDS])
 
 /* ---- Exact numbers: man * 2^exp ---- */
 
-typedef struct number {
+typedef struct exact {
     mpz_t man;
     long exp;
-} number;
+} exact;
 
-static number na, nb, nc;
+static exact na, nb, nc;
 static mpz_t za, zb, zr, magnitude, rest, half;
 
 static int setup_numbers(void)
@@ -125,14 +126,14 @@ static int teardown_numbers(void)
     return 0;
 }
 
-static void set_signed(mpz_t z, uint32_t x, unsigned bits)
+static void set_sign_extended(mpz_t z, uint32_t x, unsigned bits)
 {
     mpz_set_ui(z, x);
     if (x >> (bits - 1) & 1)
         mpz_sub_ui(z, z, 1ul << bits);
 }
 
-/* zr as a lane: limited, or its low bits. */
+/* zr as a lane: saturated, or its low bits. */
 static uint32_t lane_of_zr(unsigned bits, bool saturate)
 {
     long high = (1l << (bits - 1)) - 1;
@@ -144,8 +145,8 @@ static uint32_t lane_of_zr(unsigned bits, bool saturate)
     return (uint32_t)mpz_get_ui(zr);
 }
 
-/* magnitude / 2^shift in whole numbers; `negative` is the number's sign. */
-static void cut(long shift, bool negative, unsigned mode)
+/* magnitude = magnitude / 2^shift, rounded to an integer; `negative` is the sign of the number. */
+static void shift_right_rounded(long shift, bool negative, unsigned mode)
 {
     if (shift <= 0) {
         mpz_mul_2exp(magnitude, magnitude, (mp_bitcnt_t)-shift);
@@ -156,14 +157,15 @@ static void cut(long shift, bool negative, unsigned mode)
     mpz_set_ui(half, 1);
     mpz_mul_2exp(half, half, (mp_bitcnt_t)(shift - 1));
     int side = mpz_cmp(rest, half);
-    bool up = mode == NEAREST ? side > 0 || (side == 0 && mpz_odd_p(magnitude))
-                              : mpz_sgn(rest) && ((mode == FLOOR && negative) || (mode == CEILING && !negative));
+    bool up = mode == ROUND_NEAREST
+                  ? side > 0 || (side == 0 && mpz_odd_p(magnitude))
+                  : mpz_sgn(rest) && ((mode == ROUND_DOWN && negative) || (mode == ROUND_UP && !negative));
     mpz_add_ui(magnitude, magnitude, up);
 }
 
-/* Floating formats. Exponent 0 is zero; codes above the largest are zero when read. */
+/* Floating-point formats. Codes with exponent 0 and codes above max_code read as zero. */
 typedef struct format {
-    unsigned man_bits, largest, sign_at;
+    unsigned man_bits, max_code, sign_at;
     int emin;
 } format;
 
@@ -172,12 +174,12 @@ static const format format_bf8[2] = {{3, 0x7E, 7, -6}, {2, 0x7B, 7, -14}};
 
 static uint32_t sign_of(const format *f, bool negative) { return (uint32_t)negative << f->sign_at; }
 
-static void read_float(number *x, uint32_t code, const format *f)
+static void read_float(exact *x, uint32_t code, const format *f)
 {
     uint32_t unsigned_code = code & (sign_of(f, true) - 1), exponent = unsigned_code >> f->man_bits;
     mpz_set_ui(x->man, 0);
     x->exp = 0;
-    if (exponent == 0 || unsigned_code > f->largest)
+    if (exponent == 0 || unsigned_code > f->max_code)
         return;
     mpz_set_ui(x->man, 1u << f->man_bits | (unsigned_code & ((1u << f->man_bits) - 1)));
     x->exp = (long)exponent - 1 + f->emin - (long)f->man_bits;
@@ -185,9 +187,9 @@ static void read_float(number *x, uint32_t code, const format *f)
         mpz_neg(x->man, x->man);
 }
 
-/* Gradual underflow first; then a subnormal becomes zero, an overflow the largest. `zero_negative`: the sign of an
- * exact zero. */
-static uint32_t write_float(const number *x, const format *f, unsigned mode, bool zero_negative)
+/* Rounds with gradual underflow, then flushes subnormals to zero and clamps overflow to max_code. `zero_negative` is
+ * the sign of an exact zero. */
+static uint32_t write_float(const exact *x, const format *f, unsigned mode, bool zero_negative)
 {
     if (mpz_sgn(x->man) == 0)
         return sign_of(f, zero_negative);
@@ -195,22 +197,22 @@ static uint32_t write_float(const number *x, const format *f, unsigned mode, boo
     long e = (long)mpz_sizeinbase(x->man, 2) - 1 + x->exp;
     e = e < f->emin ? f->emin : e;
     mpz_abs(magnitude, x->man);
-    cut(e - (long)f->man_bits - x->exp, negative, mode);
+    shift_right_rounded(e - (long)f->man_bits - x->exp, negative, mode);
     uint64_t code = ((uint64_t)(e - f->emin) << f->man_bits) + mpz_get_ui(magnitude);
     if (code >> f->man_bits == 0)
         code = 0;
-    return (uint32_t)(code > f->largest ? f->largest : code) | sign_of(f, negative);
+    return (uint32_t)(code > f->max_code ? f->max_code : code) | sign_of(f, negative);
 }
 
-static void multiply(number *x, const number *y)
+static void multiply(exact *x, const exact *y)
 {
     mpz_mul(x->man, x->man, y->man);
     x->exp += y->exp;
 }
 
-static void add(number *x, number *y)
+static void add(exact *x, exact *y)
 {
-    number *high = x->exp > y->exp ? x : y, *low = high == x ? y : x;
+    exact *high = x->exp > y->exp ? x : y, *low = high == x ? y : x;
     mpz_mul_2exp(high->man, high->man, (mp_bitcnt_t)(high->exp - low->exp));
     x->exp = low->exp;
     mpz_add(x->man, x->man, y->man);
@@ -221,8 +223,8 @@ static void add(number *x, number *y)
 static uint32_t arith(const insn *i, uint32_t a, uint32_t b)
 {
     unsigned bits = 8u << i->width;
-    set_signed(za, a, bits);
-    set_signed(zb, b, bits);
+    set_sign_extended(za, a, bits);
+    set_sign_extended(zb, b, bits);
     switch (i->funct3) {
     case 0:
         mpz_add(zr, za, zb);
@@ -259,7 +261,7 @@ static uint32_t logic(const insn *i, uint32_t a, uint32_t b)
     mpz_set_ui(za, a);
     mpz_set_ui(zb, b);
     if (sign_counts)
-        set_signed(za, a, bits);
+        set_sign_extended(za, a, bits);
     switch (i->funct3) {
     case 0:
         mpz_mul_2exp(zr, za, amount);
@@ -268,7 +270,7 @@ static uint32_t logic(const insn *i, uint32_t a, uint32_t b)
     case 2:
         mpz_fdiv_q_2exp(zr, za, amount);
         break;
-    case 3: /* what leaves at the top enters at the bottom */
+    case 3: /* bits shifted out at the top enter at the bottom */
         mpz_mul_2exp(za, za, amount);
         mpz_fdiv_q_2exp(zb, za, bits);
         mpz_add(zr, za, zb);
@@ -289,8 +291,9 @@ static uint32_t logic(const insn *i, uint32_t a, uint32_t b)
     return lane_of_zr(bits, false);
 }
 
-/* a * b + c. A zero of two zeros of one sign keeps it; every other exact zero is +0, under floor -0. */
-static uint32_t fused(uint32_t a, uint32_t b, uint32_t c, unsigned mode)
+/* a * b + c. The sum of two zeros of one sign keeps the sign; every other exact zero is +0, or -0 when rounding down.
+ */
+static uint32_t fused_multiply_add(uint32_t a, uint32_t b, uint32_t c, unsigned mode)
 {
     read_float(&na, a, &format_f32);
     read_float(&nb, b, &format_f32);
@@ -298,10 +301,10 @@ static uint32_t fused(uint32_t a, uint32_t b, uint32_t c, unsigned mode)
     multiply(&na, &nb);
     bool minus = (a ^ b) >> 31, both_zero = mpz_sgn(na.man) == 0 && mpz_sgn(nc.man) == 0;
     add(&na, &nc);
-    return write_float(&na, &format_f32, mode, both_zero && minus == c >> 31 ? minus : mode == FLOOR);
+    return write_float(&na, &format_f32, mode, both_zero && minus == c >> 31 ? minus : mode == ROUND_DOWN);
 }
 
-static uint32_t product(uint32_t a, uint32_t b, unsigned mode)
+static uint32_t multiply_floats(uint32_t a, uint32_t b, unsigned mode)
 {
     read_float(&na, a, &format_f32);
     read_float(&nb, b, &format_f32);
@@ -309,12 +312,12 @@ static uint32_t product(uint32_t a, uint32_t b, unsigned mode)
     return write_float(&na, &format_f32, mode, (a ^ b) >> 31);
 }
 
-static uint32_t larger_or_smaller(uint32_t a, uint32_t b, bool larger)
+static uint32_t max_or_min(uint32_t a, uint32_t b, bool larger)
 {
     read_float(&na, a, &format_f32);
     read_float(&nb, b, &format_f32);
-    uint32_t flushed_a = write_float(&na, &format_f32, NEAREST, a >> 31),
-             flushed_b = write_float(&nb, &format_f32, NEAREST, b >> 31);
+    uint32_t flushed_a = write_float(&na, &format_f32, ROUND_NEAREST, a >> 31),
+             flushed_b = write_float(&nb, &format_f32, ROUND_NEAREST, b >> 31);
     mpz_neg(nb.man, nb.man);
     add(&na, &nb);
     int order = mpz_sgn(na.man);
@@ -327,23 +330,23 @@ static uint32_t fp(const insn *i, uint32_t a, uint32_t b)
 {
     switch (i->funct3) {
     case 0:
-        return fused(a, ONE, b, i->round);
+        return fused_multiply_add(a, ONE, b, i->round);
     case 1:
-        return fused(a, ONE, b ^ SIGN, i->round);
+        return fused_multiply_add(a, ONE, b ^ SIGN, i->round);
     case 2:
-        return product(a, b, i->round);
+        return multiply_floats(a, b, i->round);
     case 3:
         return a ^ SIGN;
     case 4:
         return a & ~SIGN;
     default:
-        return larger_or_smaller(a, b, i->funct3 == 5);
+        return max_or_min(a, b, i->funct3 == 5);
     }
 }
 
-static uint32_t fma_lane(const insn *i, uint32_t a, uint32_t b, uint32_t c)
+static uint32_t fma_result(const insn *i, uint32_t a, uint32_t b, uint32_t c)
 {
-    return fused(i->funct3 & 2 ? a ^ SIGN : a, b, i->funct3 & 1 ? c ^ SIGN : c, i->round);
+    return fused_multiply_add(i->funct3 & 2 ? a ^ SIGN : a, b, i->funct3 & 1 ? c ^ SIGN : c, i->round);
 }
 
 static uint32_t convert(const insn *i, uint32_t x)
@@ -354,29 +357,29 @@ static uint32_t convert(const insn *i, uint32_t x)
     if (from) {
         read_float(&na, x, from);
     } else {
-        set_signed(na.man, x, 8u << i->from);
+        set_sign_extended(na.man, x, 8u << i->from);
         na.exp = 0;
     }
     if (to)
         return write_float(&na, to, i->round, minus);
     bool negative = mpz_sgn(na.man) < 0;
     mpz_abs(magnitude, na.man);
-    cut(-na.exp, negative, i->round);
+    shift_right_rounded(-na.exp, negative, i->round);
     mpz_set(zr, magnitude);
     if (negative)
         mpz_neg(zr, zr);
     return lane_of_zr(8u << i->funct3, i->sat);
 }
 
-/* ---- The second machine ---- */
+/* ---- The machine ---- */
 
-typedef struct npu {
+typedef struct reference_state {
     unsigned k, l, column;
     uint8_t plane[L_MAX][K_MAX], lut[2][256], mem[MEM_BYTES];
     int32_t acc[K_MAX * K_MAX];
-} npu;
+} reference_state;
 
-static uint32_t lane(const npu *s, unsigned class_, unsigned reg, unsigned j)
+static uint32_t read_lane(const reference_state *s, unsigned class_, unsigned reg, unsigned j)
 {
     uint32_t x = 0;
     for (unsigned b = 0; b < 1u << class_; b++)
@@ -384,7 +387,7 @@ static uint32_t lane(const npu *s, unsigned class_, unsigned reg, unsigned j)
     return x;
 }
 
-static void set_lane(npu *s, unsigned class_, unsigned reg, unsigned j, uint32_t x)
+static void write_lane(reference_state *s, unsigned class_, unsigned reg, unsigned j, uint32_t x)
 {
     for (unsigned b = 0; b < 1u << class_; b++)
         s->plane[(reg << class_) + b][j] = (uint8_t)(x >> 8 * b);
@@ -392,9 +395,9 @@ static void set_lane(npu *s, unsigned class_, unsigned reg, unsigned j, uint32_t
 
 static uint32_t reduce(const insn *i, const uint32_t *a, unsigned k)
 {
-    set_signed(zr, a[0], 8u << i->width);
+    set_sign_extended(zr, a[0], 8u << i->width);
     for (unsigned j = 1; j < k; j++) {
-        set_signed(za, a[j], 8u << i->width);
+        set_sign_extended(za, a[j], 8u << i->width);
         switch (i->funct3) {
         case 0:
             mpz_add(zr, zr, za);
@@ -419,20 +422,20 @@ static uint32_t reduce(const insn *i, const uint32_t *a, unsigned k)
     return lane_of_zr(32, false);
 }
 
-static void accumulate(npu *s, bool keep, const uint32_t *a, const uint32_t *b)
+static void accumulate(reference_state *s, bool keep, const uint32_t *a, const uint32_t *b)
 {
     for (unsigned r = 0; r < s->k; r++)
         for (unsigned c = 0; c < s->k; c++) {
             int32_t *acc = &s->acc[r * s->k + c];
-            set_signed(za, a[r], 8);
-            set_signed(zb, b[c], 8);
+            set_sign_extended(za, a[r], 8);
+            set_sign_extended(zb, b[c], 8);
             mpz_set_si(zr, keep ? *acc : 0);
             mpz_addmul(zr, za, zb);
             *acc = (int32_t)lane_of_zr(32, false);
         }
 }
 
-static void mma(npu *s, const insn *i, uint32_t *y, const uint32_t *a, const uint32_t *b)
+static void mma(reference_state *s, const insn *i, uint32_t *y, const uint32_t *a, const uint32_t *b)
 {
     if (i->funct3 == 0 || (i->funct3 == 1 && i->sat))
         accumulate(s, i->sat, a, b);
@@ -447,7 +450,7 @@ static void mma(npu *s, const insn *i, uint32_t *y, const uint32_t *a, const uin
     s->column = (s->column + 1) % s->k;
 }
 
-static void move_memory(npu *s, const insn *i, unsigned class_, uint32_t base)
+static void transfer_memory(reference_state *s, const insn *i, unsigned class_, uint32_t base)
 {
     uint32_t at = base + (uint32_t)i->imm, bytes = 1u << class_;
     for (unsigned j = 0; j < (i->funct3 < 3 ? 1 : s->k); j++)
@@ -457,7 +460,7 @@ static void move_memory(npu *s, const insn *i, unsigned class_, uint32_t base)
         }
 }
 
-static uint32_t lane_result(const npu *s, const insn *i, unsigned j, uint32_t v[FIELDS][K_MAX])
+static uint32_t lane_result(const reference_state *s, const insn *i, unsigned j, uint32_t v[FIELDS][K_MAX])
 {
     uint32_t a = v[RS1][j], b = v[RS2][j], c = v[RS3][j];
     switch (i->family) {
@@ -474,22 +477,22 @@ static uint32_t lane_result(const npu *s, const insn *i, unsigned j, uint32_t v[
     case FP:
         return fp(i, a, b);
     case FMA:
-        return fma_lane(i, a, b, c);
+        return fma_result(i, a, b, c);
     default:
         return a;
     }
 }
 
-static void step(npu *s, const insn *i)
+static void execute(reference_state *s, const insn *i)
 {
     uint32_t v[FIELDS][K_MAX] = {{0}};
     unsigned c[FIELDS];
-    classes_of(i, c);
+    operand_classes(i, c);
     for (unsigned r = RS1; r < FIELDS; r++)
         for (unsigned j = 0; c[r] != NONE && j < s->k; j++)
-            v[r][j] = lane(s, c[r], i->reg[r], j);
+            v[r][j] = read_lane(s, c[r], i->reg[r], j);
     if (i->family == LD || i->family == ST) {
-        move_memory(s, i, c[RD], v[RS1][0]);
+        transfer_memory(s, i, c[RD], v[RS1][0]);
     } else if (i->family == LUT && i->funct3 >= 4) {
         for (unsigned n = 0; n < 4 * s->k; n++)
             s->lut[i->funct3 - 4][(unsigned)i->imm * 4 * s->k + n] = (uint8_t)(v[RS1][n / 4] >> n % 4 * 8);
@@ -500,10 +503,10 @@ static void step(npu *s, const insn *i)
             mma(s, i, v[RD], v[RS1], v[RS2]);
         uint32_t all = i->family == REDUCE ? reduce(i, v[RS1], s->k) : 0;
         for (unsigned j = 0; c[RD] != NONE && j < s->k; j++)
-            set_lane(s, c[RD], i->reg[RD], j,
-                     i->family == MMA      ? v[RD][j]
-                     : i->family == REDUCE ? all
-                                           : lane_result(s, i, j, v));
+            write_lane(s, c[RD], i->reg[RD], j,
+                       i->family == MMA      ? v[RD][j]
+                       : i->family == REDUCE ? all
+                                             : lane_result(s, i, j, v));
     }
 }
 

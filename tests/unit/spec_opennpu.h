@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A second decoder of OpenNPU words, typed from section 2 of the specification for a machine of 32 VX: every rule that
- * a word breaks, the bits that its instruction looks at, and the instruction's name. It shares nothing with the tables.
- */
+/* An independent decoder of OpenNPU instruction words, typed from section 2 of the specification for a machine of 32
+ * VX: all rules that a word violates, the bits that its instruction uses, and the id of the instruction. It shares
+ * nothing with the tables. */
 #ifndef TV_TESTS_SPEC_OPENNPU_H
 #define TV_TESTS_SPEC_OPENNPU_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bit n - 1 of a set of faults is code TV-N00n. */
+/* Bit n - 1 of a set of faults stands for code TV-N00n. */
 enum {
     N_OPCODE = 1,
     N_FUNCT3 = 2,
@@ -51,7 +51,7 @@ static inline unsigned spec_reg(uint32_t word, unsigned lo, unsigned reg_class)
 
 enum { AT_RD = 7, AT_RS1 = 15, AT_RS2 = 20, AT_RS3 = 27 };
 
-/* The two formats' pair as an index, destination first; the classes of s8, s16, s32, f32, bf16, bf8. */
+/* Conversions by pair of formats: s8, s16, s32, f32, bf16, bf8, whose register classes class_of lists. */
 static inline spec_insn spec_cvt(uint32_t word)
 {
     static const unsigned char class_of[6] = {0, 1, 2, 2, 1, 0};
@@ -109,7 +109,7 @@ static inline spec_insn spec_decode(uint32_t word)
         return (spec_insn){0, U_OPCODE, "NOP"};
     case 0x01:
     case 0x02:
-        if (f3 > 5) /* whatever is moved, rs1 is a VR */
+        if (f3 > 5) /* rs1 is a VR for each funct3 */
             return (spec_insn){N_FUNCT3 | spec_reg(word, AT_RS1, 2), 0, NULL};
         insn.id = op == 1 ? ld[f3] : st[f3];
         insn.faults = spec_reg(word, AT_RD, f3 % 3) | spec_reg(word, AT_RS1, 2);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OpenNPU codec against the second decoder of spec_opennpu.h: what is legal and why not, which instruction it is,
- * and every way round: disassemble and assemble, with the bits that nobody looks at kept by a `.word` line. */
+/* The OpenNPU codec against the independent decoder of spec_opennpu.h: which words are legal, the faults of those that
+ * are not, the instruction, and round trips through disassembler and assembler; a `.word` line preserves ignored bits.
+ */
 #include "unit.h"
 
 #include "base/base.h"
@@ -12,13 +13,13 @@ enum { BATCH = 5000, BATCHES = 200 };
 
 static tv_codec *codec;
 
-static int make_codec(void **state)
+static int setup_codec(void **state)
 {
     (void)state;
     return tv_codec_new("opennpu", NULL, &codec) != TV_OK;
 }
 
-static int free_codec(void **state)
+static int teardown_codec(void **state)
 {
     (void)state;
     tv_codec_free(codec);
@@ -27,7 +28,7 @@ static int free_codec(void **state)
 
 static const uint32_t opcodes[] = {0x00, 0x01, 0x02, 0x03, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18};
 
-/* A random word of a family, whose registers are small more often than not. */
+/* A random word of a family, mostly with small register numbers. */
 static uint32_t family_word(unit_rng *rng, uint32_t opcode)
 {
     uint64_t r = unit_next(rng);
@@ -81,7 +82,7 @@ static unsigned check_word(uint32_t word, bool with_reason)
     return 0;
 }
 
-static void ten_million_words_are_judged_as_by_the_second_decoder(void **state)
+static void random_instructions_decode_as_by_the_independent_decoder(void **state)
 {
     (void)state;
     unit_rng rng = {201};
@@ -96,7 +97,7 @@ static void ten_million_words_are_judged_as_by_the_second_decoder(void **state)
 }
 
 /* All families and operations, all of width, dtype and formats, on register fields of zero and of all ones. */
-static void each_family_is_judged_for_every_attribute(void **state)
+static void each_family_is_decoded_with_every_attribute(void **state)
 {
     (void)state;
     for (uint32_t opcode = 0; opcode < 128; opcode++)
@@ -112,7 +113,7 @@ static void check_fault(uint32_t word, const char *code)
 {
     tv_decode_fault why = {0};
     if (tv_codec_decode(codec, word, &why) >= 0)
-        fail_msg("%08x is accepted, but breaks %s", word, code);
+        fail_msg("%08x is accepted, but violates %s", word, code);
     if (strcmp(why.code, code) != 0)
         fail_msg("%08x: expected %s, got %s (%s)", word, code, why.code, why.message);
     assert_true(why.hi < 32 && why.lo <= why.hi);
@@ -153,12 +154,12 @@ static void thirty_two_vx_are_sixteen_ve_and_eight_vr(void **state)
     (void)state;
     static const struct {
         uint32_t word;
-        unsigned rd, rs1, rs2; /* how many there are */
+        unsigned rd, rs1, rs2; /* number of registers */
     } rows[] = {
         {0x10, 32, 32, 32},
         {UINT32_C(1) << 25 | 0x10, 16, 16, 16},
         {UINT32_C(2) << 25 | 0x10, 8, 8, 8},
-        {UINT32_C(2) << 25 | 5 << 12 | 0x11, 8, 8, 32}, /* vnot does not look at rs2 */
+        {UINT32_C(2) << 25 | 5 << 12 | 0x11, 8, 8, 32}, /* vnot ignores rs2 */
         {0x12, 8, 32, 32},
         {UINT32_C(1) << 25 | 0x12, 8, 16, 32},
         {UINT32_C(2) << 25 | 0x12, 8, 8, 32},
@@ -204,7 +205,7 @@ static tv_status assemble(const char *text, size_t size, unit_log *log, tv_progr
     return tv_program_assemble("batch", text, size, &options, &sink, program);
 }
 
-static void the_assembler_has_the_same_registers(void **state)
+static void the_assembler_accepts_the_same_registers(void **state)
 {
     (void)state;
     static const struct {
@@ -229,9 +230,9 @@ static void the_assembler_has_the_same_registers(void **state)
 
 /* ---- Round trips ---- */
 
-enum kind { CANONICAL, WITH_IGNORED_BITS, ILLEGAL };
+enum word_kind { CANONICAL, WITH_IGNORED_BITS, ILLEGAL };
 
-static uint32_t word_of(unit_rng *rng, enum kind kind, unsigned n)
+static uint32_t random_word(unit_rng *rng, enum word_kind kind, unsigned n)
 {
     for (;;) {
         uint32_t word = kind == ILLEGAL ? (uint32_t)unit_next(rng) : legal_word(rng, n);
@@ -246,7 +247,7 @@ static uint32_t word_of(unit_rng *rng, enum kind kind, unsigned n)
     }
 }
 
-static void round_trip(unsigned batches, uint64_t seed, enum kind kind)
+static void round_trip(unsigned batches, uint64_t seed, enum word_kind kind)
 {
     static uint32_t words[BATCH];
     static char text[BATCH * (TV_CODEC_TEXT + 1) + 32];
@@ -256,7 +257,7 @@ static void round_trip(unsigned batches, uint64_t seed, enum kind kind)
         size_t size = sizeof option - 1;
         memcpy(text, option, size);
         for (unsigned i = 0; i < BATCH; i++) {
-            words[i] = word_of(&rng, kind, i);
+            words[i] = random_word(&rng, kind, i);
             char line[TV_CODEC_TEXT], data[24];
             bool legal = tv_codec_disassemble(codec, words[i], line);
             snprintf(data, sizeof data, ".word 0x%08x", words[i]);
@@ -274,7 +275,7 @@ static void round_trip(unsigned batches, uint64_t seed, enum kind kind)
             fail_msg("line %u: %s", log.at[0].line, log.at[0].message);
         for (unsigned i = 0; i < log.count && i < UNIT_DIAGS; i++)
             assert_non_null(
-                strstr(log.at[i].message, "is truncated to 8 bits")); /* words of bcast.imm and VALU_MOV with more */
+                strstr(log.at[i].message, "is truncated to 8 bits")); /* bcast.imm and VALU_MOV with more bits */
         assert_int_equal(tv_program_instruction_count(program), BATCH);
         for (unsigned i = 0; i < BATCH; i++)
             if (tv_program_word(program, i) != words[i])
@@ -283,26 +284,26 @@ static void round_trip(unsigned batches, uint64_t seed, enum kind kind)
     }
 }
 
-static void a_million_legal_words_disassemble_and_assemble_back(void **state)
+static void legal_instructions_disassemble_and_assemble_back(void **state)
 {
     (void)state;
     round_trip(BATCHES, 202, CANONICAL);
 }
 
-static void bits_that_nobody_looks_at_survive_as_data(void **state)
+static void ignored_bits_survive_as_data(void **state)
 {
     (void)state;
     round_trip(40, 203, WITH_IGNORED_BITS);
 }
 
-static void illegal_words_disassemble_to_data_that_assembles_back(void **state)
+static void illegal_instructions_disassemble_to_data_that_assembles_back(void **state)
 {
     (void)state;
     round_trip(20, 204, ILLEGAL);
 }
 
 /* Section 5's lines, encoded by hand from section 2. */
-static void the_lines_of_the_specification_have_these_words(void **state)
+static void the_lines_of_the_specification_have_their_encodings(void **state)
 {
     (void)state;
 #define R(f7, rs2, rs1, f3, rd, op)                                                                                    \
@@ -348,7 +349,7 @@ static void the_lines_of_the_specification_have_these_words(void **state)
     }
 }
 
-static void a_proposed_extension_is_named_once_a_file(void **state)
+static void a_proposed_extension_is_reported_once_per_file(void **state)
 {
     (void)state;
     static const char text[] = "mov vx0, vx1\nmovi vx2, 3\nmovh ve1, 4\n";
@@ -363,16 +364,16 @@ static void a_proposed_extension_is_named_once_a_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_family_is_judged_for_every_attribute),
+        cmocka_unit_test(each_family_is_decoded_with_every_attribute),
         cmocka_unit_test(a_single_fault_has_its_own_code),
         cmocka_unit_test(thirty_two_vx_are_sixteen_ve_and_eight_vr),
-        cmocka_unit_test(the_assembler_has_the_same_registers),
-        cmocka_unit_test(the_lines_of_the_specification_have_these_words),
-        cmocka_unit_test(a_proposed_extension_is_named_once_a_file),
-        cmocka_unit_test(ten_million_words_are_judged_as_by_the_second_decoder),
-        cmocka_unit_test(a_million_legal_words_disassemble_and_assemble_back),
-        cmocka_unit_test(bits_that_nobody_looks_at_survive_as_data),
-        cmocka_unit_test(illegal_words_disassemble_to_data_that_assembles_back),
+        cmocka_unit_test(the_assembler_accepts_the_same_registers),
+        cmocka_unit_test(the_lines_of_the_specification_have_their_encodings),
+        cmocka_unit_test(a_proposed_extension_is_reported_once_per_file),
+        cmocka_unit_test(random_instructions_decode_as_by_the_independent_decoder),
+        cmocka_unit_test(legal_instructions_disassemble_and_assemble_back),
+        cmocka_unit_test(ignored_bits_survive_as_data),
+        cmocka_unit_test(illegal_instructions_disassemble_to_data_that_assembles_back),
     };
-    return cmocka_run_group_tests(tests, make_codec, free_codec);
+    return cmocka_run_group_tests(tests, setup_codec, teardown_codec);
 }

@@ -363,7 +363,7 @@ static void fill_registers(unit_rng *rng, registers *r, unsigned class_, bool fl
 
 /* Where y stands: apart or in one of its operands' place_registers; and a, when lanes become wider: apart or inside y.
  */
-static void place_registers(unit_rng *rng, unsigned from, unsigned to, unsigned *a, unsigned *y)
+static void choose_layout(unit_rng *rng, unsigned from, unsigned to, unsigned *a, unsigned *y)
 {
     *a = A;
     *y = from == to ? (unsigned)unit_below(rng, 4) * REGISTER : Y;
@@ -377,7 +377,7 @@ static void check_kernel(unit_rng *rng, tv_lanes_fn kernel, const char *level, c
     static registers before, r;
     unsigned from = o->from == OF_VARIANT ? variant / 2 : o->from, to = o->to == OF_VARIANT ? variant / 2 : o->to, a, y;
     int imm = (int)unit_below(rng, 256) - 128;
-    place_registers(rng, from, to, &a, &y);
+    choose_layout(rng, from, to, &a, &y);
     fill_registers(rng, &r, from, o->kind >= FLOAT, a);
     before = r;
     kernel(r.bytes + y, r.bytes + a, r.bytes + B, r.bytes + C, imm);
@@ -414,7 +414,7 @@ static void every_variant_computes_each_lane_as_the_scalar_functions(void **stat
 
 /* ---- Forms and tables ---- */
 
-static void groups_convert_between_planes_and_lanes_in_place(void **state)
+static void groups_convert_between_planes_and_lanes(void **state)
 {
     (void)state;
     unit_rng rng = {2};
@@ -488,7 +488,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_variant_computes_each_lane_as_the_scalar_functions),
-        cmocka_unit_test(groups_convert_between_planes_and_lanes_in_place),
+        cmocka_unit_test(groups_convert_between_planes_and_lanes),
         cmocka_unit_test(deinterleave_and_interleave_accept_any_address),
         cmocka_unit_test(lookup_reads_tables_of_256_bytes),
     };

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every lane that an OpenNPU instruction writes, against a second machine that keeps the registers as byte planes and
- * computes with GMP's integers: each result exactly first, then cut, limited or rounded as section 3 of the
- * specification says.
+/* Compares every lane that an OpenNPU instruction writes with the reference model of opennpu_reference.h, which follows
+ * section 3 of the specification.
  *
- * The machine is seen through the public interface only. It may hold registers in other forms than byte planes, so that
- * operands come through the host's spaces or out of other instructions, registers overlap in all ways, and nobody looks
- * in between. */
+ * The simulator is accessed through its public interface only. It may store registers in other forms than byte planes,
+ * so operands come from host writes or from other instructions, registers overlap in all ways, and states are compared
+ * only at the end of a program. */
 #include "opennpu_reference.h"
 #include "trivet/trivet.h"
 
-/* ---- Both machines side by side ---- */
+/* ---- The simulator and the reference ---- */
 
-typedef struct pair {
-    npu s;
+typedef struct machine_pair {
+    reference_state s;
     tv_machine *machine;
     tv_program *loaded;
-} pair;
+} machine_pair;
 
-/* `kernels` is a set of the host's kernels (tv_kernels_at); NULL: the one it would take by itself. */
-static void pair_init(pair *p, unsigned k, unsigned l, tv_mode mode, const char *kernels)
+/* `kernels` is a kernel level of the host (tv_kernels_at); NULL: the default. */
+static void pair_init(machine_pair *p, unsigned k, unsigned l, tv_mode mode, const char *kernels)
 {
     tv_config *config;
-    const char *wanted = getenv("TRIVET_KERNELS");
+    const char *level = getenv("TRIVET_KERNELS");
     char text[16], before[16] = "";
     memset(p, 0, sizeof *p);
     p->s.k = k;
@@ -34,7 +33,7 @@ static void pair_init(pair *p, unsigned k, unsigned l, tv_mode mode, const char 
     snprintf(text, sizeof text, "%d", MEM_BYTES);
     assert_int_equal(tv_config_set(config, "mem.bytes", text, NULL), TV_OK);
     if (kernels) {
-        snprintf(before, sizeof before, "%s", wanted ? wanted : "");
+        snprintf(before, sizeof before, "%s", level ? level : "");
         setenv("TRIVET_KERNELS", kernels, 1);
     }
     assert_int_equal(tv_machine_new(config, mode, NULL, &p->machine), TV_OK);
@@ -43,23 +42,23 @@ static void pair_init(pair *p, unsigned k, unsigned l, tv_mode mode, const char 
     tv_config_free(config);
 }
 
-/* The host's sets of kernels but the last, which it takes by itself; NULL past those. */
-static const char *lesser_kernels(unsigned i) { return tv_kernels_at(i + 1) ? tv_kernels_at(i) : NULL; }
+/* The kernel levels of the host below the highest, which is the default; NULL past those. */
+static const char *lower_kernel_level(unsigned i) { return tv_kernels_at(i + 1) ? tv_kernels_at(i) : NULL; }
 
-static tv_program *program_of(const insn *code, unsigned count)
+static tv_program *assemble_insns(const insn *code, unsigned count)
 {
-    static char text[64 + 24 * WORDS_MAX];
+    static char text[64 + 24 * PROGRAM_MAX];
     tv_program *program;
-    assert_true(count <= WORDS_MAX);
+    assert_true(count <= PROGRAM_MAX);
     int at = snprintf(text, sizeof text, "        .target opennpu\n");
     for (unsigned n = 0; n < count; n++)
-        at += snprintf(text + at, sizeof text - (size_t)at, "        .word 0x%08x\n", (unsigned)encode(&code[n]));
+        at += snprintf(text + at, sizeof text - (size_t)at, "        .word 0x%08x\n", (unsigned)encode_insn(&code[n]));
     assert_int_equal(tv_program_assemble("lanes.s", text, (size_t)at, NULL, NULL, &program), TV_OK);
     return program;
 }
 
-/* The register's bytes as the spaces show them: lane after lane. */
-static size_t register_bytes(const npu *s, unsigned class_, unsigned reg, uint8_t *out)
+/* The bytes of the register as its address space has them: lane after lane. */
+static size_t register_bytes(const reference_state *s, unsigned class_, unsigned reg, uint8_t *out)
 {
     size_t n = 0;
     for (unsigned j = 0; j < s->k; j++)
@@ -68,15 +67,15 @@ static size_t register_bytes(const npu *s, unsigned class_, unsigned reg, uint8_
     return n;
 }
 
-static void write_register(pair *p, unsigned class_, unsigned reg)
+static void write_register(machine_pair *p, unsigned class_, unsigned reg)
 {
     uint8_t bytes[4 * K_MAX];
     size_t n = register_bytes(&p->s, class_, reg, bytes);
     assert_int_equal(tv_machine_write(p->machine, space_of[class_], reg, bytes, n, NULL), TV_OK);
 }
 
-/* The first difference between the machines, as text; registers are looked at as `class_`. */
-static bool differ(const pair *p, const npu *s, unsigned class_, char text[160])
+/* Describes the first difference between the two states in `text`; registers are read as `class_`. False: none. */
+static bool find_difference(const machine_pair *p, const reference_state *s, unsigned class_, char text[160])
 {
     uint8_t got[4 * K_MAX * K_MAX], want[4 * K_MAX];
     assert_int_equal(tv_machine_read(p->machine, space_of[class_], 0, got, s->k * s->l, NULL), TV_OK);
@@ -112,10 +111,10 @@ static bool differ(const pair *p, const npu *s, unsigned class_, char text[160])
     return false;
 }
 
-/* Loads the program and runs it, in one go or in steps. False and why in `text`: it faults. */
-static bool run_or_say(pair *p, const insn *code, unsigned count, bool in_steps, char text[160])
+/* Loads and runs the program, at once or in single steps. False: it faults, and `text` has the message. */
+static bool try_run(machine_pair *p, const insn *code, unsigned count, bool in_steps, char text[160])
 {
-    tv_program *program = program_of(code, count);
+    tv_program *program = assemble_insns(code, count);
     tv_stop_reason why = TV_STOP_UNTIL;
     assert_int_equal(tv_machine_load(p->machine, program, NULL), TV_OK);
     tv_program_free(p->loaded);
@@ -129,26 +128,26 @@ static bool run_or_say(pair *p, const insn *code, unsigned count, bool in_steps,
     return true;
 }
 
-static void run(pair *p, const insn *code, unsigned count)
+static void run_or_fail(machine_pair *p, const insn *code, unsigned count)
 {
     char text[160];
-    if (!run_or_say(p, code, count, false, text))
+    if (!try_run(p, code, count, false, text))
         fail_msg("K = %u: %s", p->s.k, text);
 }
 
-static void pair_fini(pair *p)
+static void pair_fini(machine_pair *p)
 {
     tv_machine_free(p->machine);
     tv_program_free(p->loaded);
 }
 
-/* The drain column has no space: it is turned to where it must be. */
-static void write_all(pair *p, const npu *s)
+/* Writes *s to both machines. The drain column has no address space: draining columns moves it to its value. */
+static void write_state(machine_pair *p, const reference_state *s)
 {
     insn code[1 + K_MAX] = {{.family = MMA, .funct3 = 2}};
     for (unsigned n = 0; n < s->column; n++)
         code[1 + n] = (insn){.family = MMA, .funct3 = 1};
-    run(p, code, 1 + s->column);
+    run_or_fail(p, code, 1 + s->column);
     p->s = *s;
     for (unsigned reg = 0; reg < s->l; reg++)
         write_register(p, VX, reg);
@@ -158,40 +157,42 @@ static void write_all(pair *p, const npu *s)
     tv_machine_write(p->machine, "acc", 0, s->acc, 4ul * s->k * s->k, NULL);
 }
 
-/* After a difference: the shortest beginning of the program that shows one. */
-static void blame(pair *p, const npu *start, const insn *code, unsigned count, const char *text)
+/* After a difference: fails with the shortest prefix of the program that shows one. */
+static void report_shortest_failure(machine_pair *p, const reference_state *start, const insn *code, unsigned count,
+                                    const char *text)
 {
     char now[160];
-    npu s = *start;
+    reference_state s = *start;
     for (unsigned n = 0; n < count; n++) {
-        step(&s, &code[n]);
-        write_all(p, start);
-        bool ran = run_or_say(p, code, n + 1, false, now);
+        execute(&s, &code[n]);
+        write_state(p, start);
+        bool ran = try_run(p, code, n + 1, false, now);
         for (unsigned class_ = VX; class_ <= VR; class_++)
-            if (!ran || differ(p, &s, class_, now)) {
+            if (!ran || find_difference(p, &s, class_, now)) {
                 for (unsigned w = 0; w <= n; w++)
-                    print_error("        .word 0x%08x\n", (unsigned)encode(&code[w]));
-                fail_msg("K = %u, L = %u: after these %u words %s", s.k, s.l, n + 1, now);
+                    print_error("        .word 0x%08x\n", (unsigned)encode_insn(&code[w]));
+                fail_msg("K = %u, L = %u: after these %u instructions %s", s.k, s.l, n + 1, now);
             }
     }
-    fail_msg("K = %u, L = %u: %s; not seen again when the program of %u words is repeated", s.k, s.l, text, count);
+    fail_msg("K = %u, L = %u: %s; not reproduced by running the program of %u instructions again", s.k, s.l, text,
+             count);
 }
 
-/* Both run the program, the second machine first; then everything is compared, the registers as `class_`. */
-static void check_program(pair *p, const insn *code, unsigned count, unsigned class_, bool in_steps)
+/* Runs the program on both machines and compares their states, the registers as `class_`. */
+static void compare_program(machine_pair *p, const insn *code, unsigned count, unsigned class_, bool in_steps)
 {
-    static npu start;
+    static reference_state start;
     char text[160];
     start = p->s;
     for (unsigned n = 0; n < count; n++)
-        step(&p->s, &code[n]);
-    if (!run_or_say(p, code, count, in_steps, text) || differ(p, &p->s, class_, text))
-        blame(p, &start, code, count, text);
+        execute(&p->s, &code[n]);
+    if (!try_run(p, code, count, in_steps, text) || find_difference(p, &p->s, class_, text))
+        report_shortest_failure(p, &start, code, count, text);
 }
 
 /* ---- Operands ---- */
 
-static uint32_t integer(unit_rng *rng, unsigned bits)
+static uint32_t random_integer(unit_rng *rng, unsigned bits)
 {
     static const int roots[] = {11, 12, 181, 182, 46340, 46341};
     uint32_t x = (uint32_t)unit_sized(rng, bits), d = (uint32_t)unit_below(rng, 3) - 1,
@@ -202,13 +203,13 @@ static uint32_t integer(unit_rng *rng, unsigned bits)
         break;
     case 1:
         x = (1u << (bits - 1)) + d;
-        break; /* both ends */
+        break; /* near both ends of the range */
     case 2:
         x = (1u << unit_below(rng, bits)) + d;
         break;
     case 3:
         x = (uint32_t)roots[unit_below(rng, COUNT(roots))];
-        break; /* products about the ends */
+        break; /* products near the ends of the range */
     case 4:
         x = (uint32_t)unit_next(rng);
         break;
@@ -229,15 +230,15 @@ static const uint32_t float_corners[] = {
 };
 enum { FLOAT_CORNERS = 2 * COUNT(float_corners) };
 
-static uint32_t float_corner(uint64_t n) { return float_corners[n / 2 % COUNT(float_corners)] | (n & 1 ? SIGN : 0); }
+static uint32_t corner_float(uint64_t n) { return float_corners[n / 2 % COUNT(float_corners)] | (n & 1 ? SIGN : 0); }
 
-static int about(unit_rng *rng, int centre, unsigned width)
+static int near(unit_rng *rng, int centre, unsigned width)
 {
     return centre + (int)unit_below(rng, 2 * width + 1) - (int)width;
 }
 
-/* A float of this biased exponent: any significand, few significant bits (ties), or nearly the next power of two. */
-static uint32_t float_at(unit_rng *rng, int exponent)
+/* A float of this biased exponent: any significand, few significant bits (ties), or just below a power of two. */
+static uint32_t random_float(unit_rng *rng, int exponent)
 {
     uint64_t r = unit_next(rng);
     uint32_t man = (uint32_t)r & 0x7FFFFF;
@@ -251,22 +252,22 @@ static uint32_t float_at(unit_rng *rng, int exponent)
 
 static int exponent_of(uint32_t a) { return (int)(a >> 23 & 0xFF); }
 
-/* What cancels a but for a few last places. */
-static uint32_t nearly_minus(unit_rng *rng, uint32_t a) { return (a ^ SIGN) + (uint32_t)unit_below(rng, 5) - 2; }
+/* A float that cancels a except for a few units in the last place. */
+static uint32_t nearly_negated(unit_rng *rng, uint32_t a) { return (a ^ SIGN) + (uint32_t)unit_below(rng, 5) - 2; }
 
-/* Operand `n` of an operation, into v[RS1] …; corners first where they can be counted. */
-typedef void operands(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS]);
+/* Sets v[RS1] … to operands number `n`; corner cases come first where they can be enumerated. */
+typedef void generate_operands(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS]);
 
-static void two_integers(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
+static void generate_two_integers(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
 {
     unsigned bits = 8u << i->width;
     bool counted = bits == 8 && n < 65536;
-    v[RS1] = counted ? (uint32_t)n & 255 : integer(rng, bits);
-    v[RS2] = counted ? (uint32_t)n >> 8 : integer(rng, bits);
+    v[RS1] = counted ? (uint32_t)n & 255 : random_integer(rng, bits);
+    v[RS2] = counted ? (uint32_t)n >> 8 : random_integer(rng, bits);
 }
 
-/* All lanes of a register of one sort: a few bits missing or set, all large, all corners. */
-static void one_register(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
+/* Lanes of one register have the same distribution: few bits clear or set, all large, or random. */
+static void generate_uniform_register(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
 {
     unsigned bits = 8u << i->width;
     uint32_t high = UINT32_MAX >> (33 - bits), bit = unit_below(rng, 40) ? 0 : 1u << unit_below(rng, bits);
@@ -287,7 +288,7 @@ static void one_register(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FI
         v[RS1] = (uint32_t)unit_next(rng);
         break;
     default:
-        v[RS1] = integer(rng, bits);
+        v[RS1] = random_integer(rng, bits);
         break;
     }
 }
@@ -295,31 +296,31 @@ static void one_register(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FI
 static void sum_operands(unit_rng *rng, uint32_t *a, uint32_t *b)
 {
     int e = (int)unit_below(rng, 256);
-    *a = float_at(rng, e);
+    *a = random_float(rng, e);
     switch (unit_below(rng, 8)) {
     case 0:
         *a = (uint32_t)unit_next(rng), *b = (uint32_t)unit_next(rng);
         break;
     case 1:
-        *b = float_at(rng, about(rng, e, 3));
+        *b = random_float(rng, near(rng, e, 3));
         break;
     case 2:
-        *b = float_at(rng, about(rng, e - 24, 3));
+        *b = random_float(rng, near(rng, e - 24, 3));
         break;
     case 3:
-        *b = nearly_minus(rng, *a);
+        *b = nearly_negated(rng, *a);
         break;
     case 4:
-        *a = float_at(rng, about(rng, 253, 2)), *b = float_at(rng, about(rng, 253, 2));
+        *a = random_float(rng, near(rng, 253, 2)), *b = random_float(rng, near(rng, 253, 2));
         break;
     case 5:
-        *a = float_at(rng, about(rng, 3, 3)), *b = float_at(rng, about(rng, 3, 3));
+        *a = random_float(rng, near(rng, 3, 3)), *b = random_float(rng, near(rng, 3, 3));
         break;
     case 6:
-        *a = float_at(rng, about(rng, 253, 1)), *b = float_at(rng, about(rng, 229, 2));
+        *a = random_float(rng, near(rng, 253, 1)), *b = random_float(rng, near(rng, 229, 2));
         break;
     default:
-        *b = float_corner(unit_next(rng) >> 8);
+        *b = corner_float(unit_next(rng) >> 8);
         break;
     }
 }
@@ -327,42 +328,42 @@ static void sum_operands(unit_rng *rng, uint32_t *a, uint32_t *b)
 static void product_operands(unit_rng *rng, uint32_t *a, uint32_t *b)
 {
     int e = (int)unit_below(rng, 256);
-    *a = float_at(rng, e);
+    *a = random_float(rng, e);
     switch (unit_below(rng, 6)) {
     case 0:
         *b = (uint32_t)unit_next(rng);
         break;
     case 1:
-        *b = float_at(rng, about(rng, 381 - e, 2));
-        break; /* about the largest */
+        *b = random_float(rng, near(rng, 381 - e, 2));
+        break; /* near the largest number */
     case 2:
-        *b = float_at(rng, about(rng, 128 - e, 2));
-        break; /* about the least normal number */
+        *b = random_float(rng, near(rng, 128 - e, 2));
+        break; /* near the smallest normal number */
     case 3:
-        *b = float_at(rng, about(rng, 115 - e, 14));
-        break; /* where subnormals would be */
+        *b = random_float(rng, near(rng, 115 - e, 14));
+        break; /* in the subnormal range */
     case 4:
-        *b = float_at(rng, about(rng, 127, 20));
+        *b = random_float(rng, near(rng, 127, 20));
         break;
     default:
-        *b = float_corner(unit_next(rng) >> 8);
+        *b = corner_float(unit_next(rng) >> 8);
         break;
     }
 }
 
-static void two_floats(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
+static void generate_two_floats(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
 {
     if (n < FLOAT_CORNERS * FLOAT_CORNERS)
-        v[RS1] = float_corner(n % FLOAT_CORNERS), v[RS2] = float_corner(n / FLOAT_CORNERS);
+        v[RS1] = corner_float(n % FLOAT_CORNERS), v[RS2] = corner_float(n / FLOAT_CORNERS);
     else if (i->funct3 == 2)
         product_operands(rng, &v[RS1], &v[RS2]);
     else
         sum_operands(rng, &v[RS1], &v[RS2]);
     if (i->funct3 == 5 || i->funct3 == 6)
-        v[RS2] ^= n & 1 ? SIGN : 0; /* close numbers of one sign */
+        v[RS2] ^= n & 1 ? SIGN : 0; /* close numbers of the same sign */
 }
 
-static void three_floats(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
+static void generate_three_floats(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
 {
     uint32_t *a = &v[RS1], *b = &v[RS2], *c = &v[RS3];
     product_operands(rng, a, b);
@@ -372,51 +373,51 @@ static void three_floats(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FI
         *c = (uint32_t)unit_next(rng);
         break;
     case 1:
-        *c = float_at(rng, about(rng, e, 3));
+        *c = random_float(rng, near(rng, e, 3));
         break;
     case 2:
-        *c = float_at(rng, about(rng, e + 24, 4));
+        *c = random_float(rng, near(rng, e + 24, 4));
         break;
     case 3:
-        *c = float_at(rng, about(rng, e - 24, 26));
+        *c = random_float(rng, near(rng, e - 24, 26));
         break;
     case 4:
-        *c = nearly_minus(rng, product(*a, *b, NEAREST)) ^ (n & 1 ? SIGN : 0);
-        break; /* what rounding of the product drops */
+        *c = nearly_negated(rng, multiply_floats(*a, *b, ROUND_NEAREST)) ^ (n & 1 ? SIGN : 0);
+        break; /* the rounding error of the product */
     case 5:
-        *c = float_corner(unit_next(rng) >> 8);
+        *c = corner_float(unit_next(rng) >> 8);
         break;
     case 6:
         sum_operands(rng, b, c);
-        *a = unit_below(rng, 2) ? ONE : float_at(rng, about(rng, 127, 2));
+        *a = unit_below(rng, 2) ? ONE : random_float(rng, near(rng, 127, 2));
         break;
     default:
-        *a = float_corner(unit_next(rng)), *b = float_corner(unit_next(rng)), *c = float_corner(unit_next(rng));
+        *a = corner_float(unit_next(rng)), *b = corner_float(unit_next(rng)), *c = corner_float(unit_next(rng));
         break;
     }
     (void)i;
 }
 
-/* About the boundaries of a format with `kept` bits of significand. */
-static uint32_t float_about_tie(unit_rng *rng, unsigned kept, int exponent)
+/* A float near a rounding boundary of a format with `kept` bits of significand. */
+static uint32_t float_near_tie(unit_rng *rng, unsigned kept, int exponent)
 {
     uint32_t last = 1u << (23 - kept), middle = last / 2;
     const uint32_t tails[] = {0, 1, middle - 1, middle, middle + 1, last - 1, (uint32_t)unit_next(rng) & (last - 1)};
     uint32_t man = ((uint32_t)unit_next(rng) & 0x7FFFFF & ~(last - 1)) | tails[unit_below(rng, COUNT(tails))];
-    return (float_at(rng, exponent) & 0xFF800000) | man;
+    return (random_float(rng, exponent) & 0xFF800000) | man;
 }
 
-/* A whole number over a power of two, or its neighbour: ties and the ends of s32, s16 or s8. */
-static uint32_t float_about_integer(unit_rng *rng, unsigned bits)
+/* An integer divided by a power of two, or a neighbor: ties and the ends of s32, s16 or s8. */
+static uint32_t float_near_integer(unit_rng *rng, unsigned bits)
 {
-    float f = (float)((double)integer(rng, 32) / (double)(1u << unit_below(rng, bits == 8 ? 26 : 4)));
+    float f = (float)((double)random_integer(rng, 32) / (double)(1u << unit_below(rng, bits == 8 ? 26 : 4)));
     uint32_t a;
     memcpy(&a, &f, sizeof a);
     return (a + (uint32_t)unit_below(rng, 3) - 1) ^ (unit_below(rng, 2) ? SIGN : 0);
 }
 
-/* n / 4, or its neighbour. */
-static uint32_t quarters(uint64_t n, uint64_t neighbour)
+/* n / 4, or a neighbor. */
+static uint32_t quarter_or_neighbor(uint64_t n, uint64_t neighbour)
 {
     float f = (float)((double)n / 4);
     uint32_t a;
@@ -424,42 +425,42 @@ static uint32_t quarters(uint64_t n, uint64_t neighbour)
     return a + (uint32_t)neighbour - 1;
 }
 
-static void one_to_convert(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
+static void generate_conversion_operand(unit_rng *rng, const insn *i, uint64_t n, uint32_t v[FIELDS])
 {
     unsigned to = i->funct3;
     if (i->from != F32) {
         unsigned bits = 8u << class_of_format[i->from];
         v[RS1] = bits < 32 && n < 1u << bits ? (uint32_t)n
                  : i->from == BF16           ? (uint32_t)unit_next(rng)
-                                             : integer(rng, bits);
+                                             : random_integer(rng, bits);
     } else if (n < 8 * FLOAT_CORNERS) {
-        v[RS1] = float_corner(n) + (uint32_t)(n / FLOAT_CORNERS);
+        v[RS1] = corner_float(n) + (uint32_t)(n / FLOAT_CORNERS);
     } else if (to <= S32 && n < 16384) { /* every tie and both ends of s8 */
-        v[RS1] = quarters(n % 1365, n / 1365 % 3) ^ (n / 4096 & 1 ? SIGN : 0);
+        v[RS1] = quarter_or_neighbor(n % 1365, n / 1365 % 3) ^ (n / 4096 & 1 ? SIGN : 0);
     } else if (to <= S32) {
-        v[RS1] = n & 3 ? float_about_integer(rng, 8u << to) : float_at(rng, about(rng, 142, 22));
+        v[RS1] = n & 3 ? float_near_integer(rng, 8u << to) : random_float(rng, near(rng, 142, 22));
     } else if (to == BF16) {
-        v[RS1] = float_about_tie(rng, 7, (int)unit_below(rng, 256));
+        v[RS1] = float_near_tie(rng, 7, (int)unit_below(rng, 256));
     } else {
-        v[RS1] = n & 7 ? float_about_tie(rng, i->e5m2 ? 2 : 3, about(rng, 127, 20)) : (uint32_t)unit_next(rng);
+        v[RS1] = n & 7 ? float_near_tie(rng, i->e5m2 ? 2 : 3, near(rng, 127, 20)) : (uint32_t)unit_next(rng);
     }
 }
 
-/* ---- One operation on many operands ---- */
+/* ---- Single operations on many operands ---- */
 
-/* The first with all operands, the others with fewer: of other sizes, then of the first's with other kernels. */
+/* The first pair gets all operands; the others, with other K or with lower kernel levels, get fewer. */
 enum { SIZES = 5, PAIRS = SIZES + 4 };
 static const unsigned lane_counts[SIZES] = {K_MAX, 8, 4, 16, 32};
-static pair pairs[PAIRS];
+static machine_pair pairs[PAIRS];
 static unsigned pair_count;
 
 static int setup(void **state)
 {
     (void)state;
-    while (pair_count < SIZES || (pair_count < PAIRS && lesser_kernels(pair_count - SIZES))) {
+    while (pair_count < SIZES || (pair_count < PAIRS && lower_kernel_level(pair_count - SIZES))) {
         unsigned n = pair_count++;
         pair_init(&pairs[n], n < SIZES ? lane_counts[n] : K_MAX, L_MAX, n & 1 ? TV_MODE_FULL : TV_MODE_FUNCTIONAL,
-                  n < SIZES ? NULL : lesser_kernels(n - SIZES));
+                  n < SIZES ? NULL : lower_kernel_level(n - SIZES));
     }
     return setup_numbers();
 }
@@ -472,11 +473,11 @@ static int teardown(void **state)
     return teardown_numbers();
 }
 
-/* Bits that the instruction does not look at. */
-static void add_noise(unit_rng *rng, insn *i)
+/* Sets the bits that the instruction ignores to random values. */
+static void randomize_ignored_bits(unit_rng *rng, insn *i)
 {
     unsigned c[FIELDS], f = i->funct3;
-    classes_of(i, c);
+    operand_classes(i, c);
     for (unsigned r = RD; r < RS3; r++)
         if (c[r] == NONE)
             i->reg[r] = (unsigned)unit_below(rng, 32);
@@ -493,7 +494,7 @@ static void add_noise(unit_rng *rng, insn *i)
 static void choose_registers(unit_rng *rng, insn *i, unsigned l)
 {
     unsigned c[FIELDS];
-    classes_of(i, c);
+    operand_classes(i, c);
     do {
         for (unsigned r = RS1; r < FIELDS; r++)
             i->reg[r] = c[r] == NONE ? 40 + r : (unsigned)unit_below(rng, l >> c[r]);
@@ -504,12 +505,12 @@ static void choose_registers(unit_rng *rng, insn *i, unsigned l)
     i->reg[RD] = row >> c[RD];
 }
 
-/* Instructions before it that bring its sources into the form of their own class, of bytes, or leave them as the host
- * wrote them. */
-static unsigned lead_in(const insn *i, unsigned form, insn *code)
+/* Emits the instruction after a preamble by `form`: 0 none, so sources are as the host wrote them; 1 moves that bring
+ * each source into the form of its class; 2 byte operations that bring them into byte planes. Returns the count. */
+static unsigned emit_with_preamble(const insn *i, unsigned form, insn *code)
 {
     unsigned c[FIELDS], n = 0;
-    classes_of(i, c);
+    operand_classes(i, c);
     for (unsigned r = RS1; r < FIELDS; r++) {
         if (c[r] == NONE || form == 0)
             continue;
@@ -524,40 +525,41 @@ static unsigned lead_in(const insn *i, unsigned form, insn *code)
     return n;
 }
 
-static void fail_lane(const pair *p, const insn *i, uint32_t v[FIELDS][K_MAX], unsigned class_, const uint8_t *got)
+static void fail_lane(const machine_pair *p, const insn *i, uint32_t v[FIELDS][K_MAX], unsigned class_,
+                      const uint8_t *got)
 {
     for (unsigned j = 0; j < p->s.k; j++) {
-        uint32_t want = lane(&p->s, class_, i->reg[RD], j), x = 0;
+        uint32_t want = read_lane(&p->s, class_, i->reg[RD], j), x = 0;
         for (unsigned b = 0; b < 1u << class_; b++)
             x |= (uint32_t)got[(j << class_) + b] << 8 * b;
         if (x != want)
             fail_msg("K = %u: .word 0x%08x: lane %u of sources %08x %08x %08x is %08x, not %08x", p->s.k,
-                     (unsigned)encode(i), j, (unsigned)v[RS1][j], (unsigned)v[RS2][j], (unsigned)v[RS3][j],
+                     (unsigned)encode_insn(i), j, (unsigned)v[RS1][j], (unsigned)v[RS2][j], (unsigned)v[RS3][j],
                      (unsigned)want, (unsigned)x);
     }
 }
 
-/* Lanes n … of the operands through one choice of registers; returns how many. */
-static uint64_t check_once(pair *p, unit_rng *rng, const insn *i, operands *make, uint64_t n)
+/* Compares lanes n, n + 1, … of the operands; returns how many. */
+static uint64_t compare_lanes(machine_pair *p, unit_rng *rng, const insn *i, generate_operands *make, uint64_t n)
 {
     uint32_t v[FIELDS][K_MAX] = {{0}}, x[FIELDS] = {0};
     uint8_t got[4 * K_MAX], want[4 * K_MAX];
     unsigned c[FIELDS];
     tv_stop_reason why;
-    classes_of(i, c);
+    operand_classes(i, c);
     for (unsigned j = 0; j < p->s.k; j++) {
         make(rng, i, n + j, x);
         for (unsigned r = RS1; r < FIELDS; r++)
             if (c[r] != NONE)
-                set_lane(&p->s, c[r], i->reg[r], j, v[r][j] = x[r]);
+                write_lane(&p->s, c[r], i->reg[r], j, v[r][j] = x[r]);
     }
     for (unsigned r = RS1; r < FIELDS; r++)
         if (c[r] != NONE)
             write_register(p, c[r], i->reg[r]);
-    step(&p->s, i);
+    execute(&p->s, i);
     tv_machine_load(p->machine, p->loaded, NULL);
     if (tv_machine_run(p->machine, NULL, &why) != TV_OK)
-        fail_msg(".word 0x%08x: %s", (unsigned)encode(i), tv_machine_fault(p->machine)->message);
+        fail_msg(".word 0x%08x: %s", (unsigned)encode_insn(i), tv_machine_fault(p->machine)->message);
     size_t bytes = register_bytes(&p->s, c[RD], i->reg[RD], want);
     tv_machine_read(p->machine, space_of[c[RD]], i->reg[RD], got, bytes, NULL);
     if (memcmp(got, want, bytes) != 0)
@@ -565,55 +567,57 @@ static uint64_t check_once(pair *p, unit_rng *rng, const insn *i, operands *make
     return p->s.k;
 }
 
-static void check_registers(pair *p, unit_rng *rng, const insn *i, operands *make, uint64_t *n, uint64_t end)
+static void compare_with_registers(machine_pair *p, unit_rng *rng, const insn *i, generate_operands *make, uint64_t *n,
+                                   uint64_t end)
 {
     static unsigned form;
-    insn code[WORDS_MAX];
+    insn code[PROGRAM_MAX];
     char text[160];
-    run(p, code, lead_in(i, form++ % 3, code)); /* whatever it does now is overwritten or compared */
-    for (unsigned m = 0, count = lead_in(i, 0, code); m < count; m++)
-        step(&p->s, &code[m]);
+    run_or_fail(p, code, emit_with_preamble(i, form++ % 3, code)); /* its results are overwritten or compared below */
+    for (unsigned m = 0, count = emit_with_preamble(i, 0, code); m < count; m++)
+        execute(&p->s, &code[m]);
     while (*n < end)
-        *n += check_once(p, rng, i, make, *n);
-    if (differ(p, &p->s, form % 3, text)) /* nothing else has changed */
-        fail_msg("K = %u: .word 0x%08x: %s", p->s.k, (unsigned)encode(i), text);
+        *n += compare_lanes(p, rng, i, make, *n);
+    if (find_difference(p, &p->s, form % 3, text)) /* nothing else may change */
+        fail_msg("K = %u: .word 0x%08x: %s", p->s.k, (unsigned)encode_insn(i), text);
 }
 
-static void check_variant(const insn *variant, operands *make)
+static void compare_variant(const insn *variant, generate_operands *make)
 {
-    unit_rng rng = {encode(variant)};
+    unit_rng rng = {encode_insn(variant)};
     for (unsigned b = 0; b < pair_count; b++) {
         insn i = *variant;
         uint64_t lanes = b == 0 ? LANES : b < SIZES ? LANES / 16 : LANES / 4, n = 0;
-        write_all(&pairs[b], &pairs[b].s); /* alike, whatever came before */
+        write_state(&pairs[b], &pairs[b].s); /* start from equal states */
         for (unsigned choice = 1; choice <= REGISTER_CHOICES; choice++) {
             choose_registers(&rng, &i, L_MAX);
-            add_noise(&rng, &i);
-            check_registers(&pairs[b], &rng, &i, make, &n, lanes * choice / REGISTER_CHOICES);
+            randomize_ignored_bits(&rng, &i);
+            compare_with_registers(&pairs[b], &rng, &i, make, &n, lanes * choice / REGISTER_CHOICES);
         }
         i.reg[RS1] = i.reg[RS2] = i.reg[RS3] =
-            (unsigned)unit_below(&rng, L_MAX / 4); /* sources alike, then the destination too */
-        check_registers(&pairs[b], &rng, &i, make, &n, n + lanes / 64);
+            (unsigned)unit_below(&rng, L_MAX / 4); /* equal sources, then the destination too */
+        compare_with_registers(&pairs[b], &rng, &i, make, &n, n + lanes / 64);
         i.reg[RD] = i.reg[RS1];
-        check_registers(&pairs[b], &rng, &i, make, &n, n + lanes / 64);
+        compare_with_registers(&pairs[b], &rng, &i, make, &n, n + lanes / 64);
     }
 }
 
-static void integer_results_are_exact_then_cut_or_limited(void **state)
+static void integer_results_are_exact_then_truncated_or_saturated(void **state)
 {
     (void)state;
     for (unsigned funct3 = 0; funct3 < 8; funct3++)
         for (unsigned width = VX; width <= VR; width++)
             for (unsigned sat = 0; sat < 2; sat++)
-                check_variant(&(insn){.family = ARITH, .funct3 = funct3, .width = width, .sat = sat}, two_integers);
+                compare_variant(&(insn){.family = ARITH, .funct3 = funct3, .width = width, .sat = sat},
+                                generate_two_integers);
 }
 
-static void shifts_and_bits_take_amounts_from_their_own_lane(void **state)
+static void shifts_take_amounts_from_their_own_lane(void **state)
 {
     (void)state;
     for (unsigned funct3 = 0; funct3 < 8; funct3++)
         for (unsigned width = VX; width <= VR; width++)
-            check_variant(&(insn){.family = LOGIC, .funct3 = funct3, .width = width}, two_integers);
+            compare_variant(&(insn){.family = LOGIC, .funct3 = funct3, .width = width}, generate_two_integers);
 }
 
 static void reductions_extend_their_lanes_and_fill_a_vr(void **state)
@@ -621,7 +625,7 @@ static void reductions_extend_their_lanes_and_fill_a_vr(void **state)
     (void)state;
     for (unsigned funct3 = 0; funct3 < 6; funct3++)
         for (unsigned width = VX; width <= VR; width++)
-            check_variant(&(insn){.family = REDUCE, .funct3 = funct3, .width = width}, one_register);
+            compare_variant(&(insn){.family = REDUCE, .funct3 = funct3, .width = width}, generate_uniform_register);
 }
 
 static void float_results_are_rounded_once_in_the_mode_of_the_field(void **state)
@@ -629,7 +633,7 @@ static void float_results_are_rounded_once_in_the_mode_of_the_field(void **state
     (void)state;
     for (unsigned funct3 = 0; funct3 < 7; funct3++)
         for (unsigned round = 0; round < (funct3 < 3 ? MODES : 1); round++)
-            check_variant(&(insn){.family = FP, .funct3 = funct3, .round = round}, two_floats);
+            compare_variant(&(insn){.family = FP, .funct3 = funct3, .round = round}, generate_two_floats);
 }
 
 static void fused_results_are_rounded_once_in_the_mode_of_the_field(void **state)
@@ -637,11 +641,11 @@ static void fused_results_are_rounded_once_in_the_mode_of_the_field(void **state
     (void)state;
     for (unsigned funct3 = 0; funct3 < 4; funct3++)
         for (unsigned round = 0; round < MODES; round++)
-            check_variant(&(insn){.family = FMA, .funct3 = funct3, .round = round}, three_floats);
+            compare_variant(&(insn){.family = FMA, .funct3 = funct3, .round = round}, generate_three_floats);
 }
 
-/* Every attribute also where the pair does not look at it. */
-static void conversions_round_limit_and_flush(void **state)
+/* Attributes are also set where the pair of formats ignores them. */
+static void conversions_round_saturate_and_flush(void **state)
 {
     (void)state;
     for (size_t n = 0; n < COUNT(conversions); n++)
@@ -656,7 +660,7 @@ static void conversions_round_limit_and_flush(void **state)
                  has_bf8 = i.from == BF8 || i.funct3 == BF8;
             bool limits = i.funct3 <= S32 && (i.from == F32 || i.from == S32);
             if ((rounds || !i.round || v == 6) && (has_bf8 || !i.e5m2 || v == 15) && (limits || !i.sat || v == 15))
-                check_variant(&i, one_to_convert);
+                compare_variant(&i, generate_conversion_operand);
         }
 }
 
@@ -664,49 +668,49 @@ static void broadcasts_and_moves_work_at_every_width(void **state)
 {
     (void)state;
     for (unsigned width = VX; width <= VR; width++) {
-        check_variant(&(insn){.family = BCAST, .width = width}, two_integers);
-        check_variant(&(insn){.family = MOV, .width = width}, two_integers);
+        compare_variant(&(insn){.family = BCAST, .width = width}, generate_two_integers);
+        compare_variant(&(insn){.family = MOV, .width = width}, generate_two_integers);
     }
 }
 
 /* ---- Programs ---- */
 
-/* A register of the class; half the time one of the first eight rows, where the classes meet. */
-static unsigned any_register(unit_rng *rng, unsigned class_, unsigned l)
+/* A register of the class; half the time in the first eight rows, so that classes overlap. */
+static unsigned random_register(unit_rng *rng, unsigned class_, unsigned l)
 {
     unsigned rows = l > 8 && unit_below(rng, 2) ? 8 : l;
     return (unsigned)unit_below(rng, rows >> class_);
 }
 
-static void any_registers(unit_rng *rng, insn *i, const npu *s)
+static void randomize_registers(unit_rng *rng, insn *i, const reference_state *s)
 {
     unsigned c[FIELDS];
-    classes_of(i, c);
+    operand_classes(i, c);
     for (unsigned r = RD; r < FIELDS; r++)
-        i->reg[r] = c[r] == NONE ? 0 : any_register(rng, c[r], s->l);
+        i->reg[r] = c[r] == NONE ? 0 : random_register(rng, c[r], s->l);
     if (unit_below(rng, 6) == 0 && c[RS1] == c[RS2])
         i->reg[RS2] = i->reg[RS1];
     if (unit_below(rng, 6) == 0 && c[RS1] == c[RD])
         i->reg[RD] = i->reg[RS1];
-    add_noise(rng, i);
+    randomize_ignored_bits(rng, i);
 }
 
-static unsigned one(unit_rng *rng, const npu *s, insn i, insn *code)
+static unsigned emit_one(unit_rng *rng, const reference_state *s, insn i, insn *code)
 {
-    any_registers(rng, &i, s);
+    randomize_registers(rng, &i, s);
     *code = i;
     return 1;
 }
 
-/* A load or store. Its base, lane 0 of a VR, comes out of writes to single bytes of it, and half the time once more as
- * VR: 2048 to 4095. */
-static unsigned memory_insns(unit_rng *rng, const npu *s, insn *code)
+/* A load or store. Writes to single bytes set its base, lane 0 of a VR, to 2048 to 4095; half the time a move of the VR
+ * follows. */
+static unsigned emit_memory_access(unit_rng *rng, const reference_state *s, insn *code)
 {
-    unsigned base = any_register(rng, VR, s->l);
+    unsigned base = random_register(rng, VR, s->l);
     insn i = {.family = LD + (unsigned)unit_below(rng, 2),
               .funct3 = (unsigned)unit_below(rng, 6),
               .imm = (int)unit_below(rng, 4096) - 2048};
-    any_registers(rng, &i, s);
+    randomize_registers(rng, &i, s);
     i.reg[RS1] = base;
     code[0] = (insn){.family = MOV, .funct3 = 2, .reg = {2 * base}, .imm = 8 + (int)unit_below(rng, 8)};
     code[1] = (insn){.family = MOV, .funct3 = 1, .reg = {4 * base + 2}, .imm = 0};
@@ -717,33 +721,34 @@ static unsigned memory_insns(unit_rng *rng, const npu *s, insn *code)
     return n + 1;
 }
 
-static unsigned table_insns(unit_rng *rng, const npu *s, insn *code)
+static unsigned emit_table_access(unit_rng *rng, const reference_state *s, insn *code)
 {
     bool set = unit_below(rng, 4) == 0;
     unsigned bank = (unsigned)unit_below(rng, 2);
-    return one(rng, s, (insn){.family = LUT, .funct3 = bank + (set ? 4 : 0), .imm = (int)unit_below(rng, 64 / s->k)},
-               code);
+    return emit_one(
+        rng, s, (insn){.family = LUT, .funct3 = bank + (set ? 4 : 0), .imm = (int)unit_below(rng, 64 / s->k)}, code);
 }
 
-/* movi, movh and bcast.imm in turn, each with every immediate in turn. */
-static unsigned immediate_insns(unit_rng *rng, const npu *s, insn *code)
+/* movi, movh and bcast.imm in rotation, each with all immediates in order. */
+static unsigned emit_immediate(unit_rng *rng, const reference_state *s, insn *code)
 {
-    static unsigned turn;
-    unsigned funct3 = 1 + turn % 3;
-    int imm = (int)(turn / 3 % 4096) - 2048;
-    turn++;
-    return one(rng, s, (insn){.family = funct3 == 3 ? BCAST : MOV, .funct3 = funct3 == 3 ? 1 : funct3, .imm = imm},
-               code);
+    static unsigned counter;
+    unsigned funct3 = 1 + counter % 3;
+    int imm = (int)(counter / 3 % 4096) - 2048;
+    counter++;
+    return emit_one(rng, s, (insn){.family = funct3 == 3 ? BCAST : MOV, .funct3 = funct3 == 3 ? 1 : funct3, .imm = imm},
+                    code);
 }
 
-static unsigned mma_insns(unit_rng *rng, const npu *s, insn *code)
+static unsigned emit_mma(unit_rng *rng, const reference_state *s, insn *code)
 {
     unsigned what = (unsigned)unit_below(rng, 20);
-    return one(rng, s, (insn){.family = MMA, .funct3 = what == 0 ? 2 : what % 2, .sat = unit_below(rng, 4) != 0}, code);
+    return emit_one(rng, s, (insn){.family = MMA, .funct3 = what == 0 ? 2 : what % 2, .sat = unit_below(rng, 4) != 0},
+                    code);
 }
 
-/* Up to five instructions of any family. */
-static unsigned any_insns(unit_rng *rng, const npu *s, insn *code)
+/* Emits up to five instructions of any family. Returns the count. */
+static unsigned emit_any(unit_rng *rng, const reference_state *s, insn *code)
 {
     static const unsigned char families[] = {ARITH, ARITH, ARITH, ARITH, ARITH, LOGIC, LOGIC, LOGIC, LOGIC, REDUCE,
                                              CVT,   CVT,   CVT,   CVT,   FP,    FP,    FMA,   FMA,   FMA,   BCAST,
@@ -753,15 +758,15 @@ static unsigned any_insns(unit_rng *rng, const npu *s, insn *code)
     insn i = {.family = families[unit_below(rng, COUNT(families))]};
     switch (i.family) {
     case LD:
-        return memory_insns(rng, s, code);
+        return emit_memory_access(rng, s, code);
     case MMA:
-        return mma_insns(rng, s, code);
+        return emit_mma(rng, s, code);
     case LUT:
-        return table_insns(rng, s, code);
+        return emit_table_access(rng, s, code);
     case BCAST:
     case MOV:
         if (unit_below(rng, 2))
-            return immediate_insns(rng, s, code);
+            return emit_immediate(rng, s, code);
         break;
     default:
         break;
@@ -776,45 +781,44 @@ static unsigned any_insns(unit_rng *rng, const npu *s, insn *code)
         i.from = conversions[n].from;
         i.e5m2 = (unsigned)unit_below(rng, 2);
     }
-    return one(rng, s, i, code);
+    return emit_one(rng, s, i, code);
 }
 
-/* Four bytes of a register: two sorts of floats, integers of the class, anything. */
-static uint32_t any_bytes(unit_rng *rng, unsigned sort, unsigned class_)
+/* Four bytes of a register: floats, corner floats, integers of the class, or random bits. */
+static uint32_t random_bytes(unit_rng *rng, unsigned distribution, unsigned class_)
 {
     static const uint32_t repeat[] = {0x01010101, 0x00010001, 1};
-    switch (sort) {
+    switch (distribution) {
     case 0:
-        return float_at(rng, about(rng, 127, 30));
+        return random_float(rng, near(rng, 127, 30));
     case 1:
-        return float_corner(unit_next(rng) >> 8);
+        return corner_float(unit_next(rng) >> 8);
     case 2:
-        return integer(rng, 8u << class_) * repeat[class_];
+        return random_integer(rng, 8u << class_) * repeat[class_];
     default:
         return (uint32_t)unit_next(rng);
     }
 }
 
-/* The host writes from the beginning of a register on: a register, or any number of bytes, through any of the three
- * spaces. */
-static void host_writes_registers(pair *p, unit_rng *rng)
+/* Writes from the beginning of a register on, through any of the three spaces: one register, or any number of bytes. */
+static void write_random_registers(machine_pair *p, unit_rng *rng)
 {
     uint8_t bytes[K_MAX * L_MAX];
-    unsigned class_ = (unsigned)unit_below(rng, 3), reg = any_register(rng, class_, p->s.l),
-             sort = (unsigned)unit_below(rng, 4);
-    size_t whole = (size_t)p->s.k << class_, most = (size_t)p->s.k * (p->s.l - (reg << class_));
-    size_t n = unit_below(rng, 2) ? whole : 1 + (size_t)unit_below(rng, most);
+    unsigned class_ = (unsigned)unit_below(rng, 3), reg = random_register(rng, class_, p->s.l),
+             distribution = (unsigned)unit_below(rng, 4);
+    size_t whole = (size_t)p->s.k << class_, max_bytes = (size_t)p->s.k * (p->s.l - (reg << class_));
+    size_t n = unit_below(rng, 2) ? whole : 1 + (size_t)unit_below(rng, max_bytes);
     uint32_t x = 0;
     for (size_t at = 0; at < n; at++) {
         size_t of = reg + at / whole, in_register = at % whole;
-        x = at % 4 ? x >> 8 : any_bytes(rng, sort, class_);
+        x = at % 4 ? x >> 8 : random_bytes(rng, distribution, class_);
         bytes[at] = (uint8_t)x;
         p->s.plane[(of << class_) + in_register % (1u << class_)][in_register >> class_] = bytes[at];
     }
     assert_int_equal(tv_machine_write(p->machine, space_of[class_], reg, bytes, n, NULL), TV_OK);
 }
 
-static void host_writes_memory_and_tables(pair *p, unit_rng *rng)
+static void write_random_memory_and_tables(machine_pair *p, unit_rng *rng)
 {
     for (unsigned n = 0; n < MEM_BYTES; n++)
         p->s.mem[n] = (uint8_t)unit_next(rng);
@@ -825,107 +829,107 @@ static void host_writes_memory_and_tables(pair *p, unit_rng *rng)
     assert_int_equal(tv_machine_write(p->machine, "lut_b", 0, p->s.lut[1], 256, NULL), TV_OK);
 }
 
-/* ACC near its ends, so that sums wrap. */
-static void host_writes_acc(pair *p, unit_rng *rng)
+/* ACC near the ends of its range, so that sums wrap. */
+static void write_random_acc(machine_pair *p, unit_rng *rng)
 {
     for (unsigned n = 0; n < p->s.k * p->s.k; n++)
         p->s.acc[n] = (int32_t)((unit_below(rng, 2) ? SIGN : 0x7FFFFFFF) + (uint32_t)unit_below(rng, 60000) - 30000);
     assert_int_equal(tv_machine_write(p->machine, "acc", 0, p->s.acc, 4ul * p->s.k * p->s.k, NULL), TV_OK);
 }
 
-typedef unsigned generator(unit_rng *rng, const npu *s, insn *code);
+typedef unsigned generator(unit_rng *rng, const reference_state *s, insn *code);
 
-/* Programs of up to `longest` instructions until `total` have run; the machines meet at the end of each program only.
+/* Runs programs of up to `max_length` instructions until `total` have run, comparing at the end of each program only.
  */
-static void check_programs_with(const char *kernels, unsigned k, unsigned l, generator *next, unsigned total,
-                                unsigned longest)
+static void compare_programs_at(const char *kernels, unsigned k, unsigned l, generator *next, unsigned total,
+                                unsigned max_length)
 {
-    static pair p;
+    static machine_pair p;
     unit_rng rng = {k * 1000 + l};
     unsigned done = 0;
     pair_init(&p, k, l, k == K_MAX ? TV_MODE_FUNCTIONAL : TV_MODE_FULL, kernels);
     while (done < total) {
-        insn code[WORDS_MAX];
-        unsigned count = 0, length = 1 + (unsigned)unit_below(&rng, longest);
+        insn code[PROGRAM_MAX];
+        unsigned count = 0, length = 1 + (unsigned)unit_below(&rng, max_length);
         while (count < length)
             count += next(&rng, &p.s, code + count);
         for (unsigned n = (unsigned)unit_below(&rng, 6); n > 0; n--)
-            host_writes_registers(&p, &rng);
+            write_random_registers(&p, &rng);
         if (unit_below(&rng, 16) == 0)
-            host_writes_acc(&p, &rng);
+            write_random_acc(&p, &rng);
         if (unit_below(&rng, 16) == 0)
-            host_writes_memory_and_tables(&p, &rng);
-        check_program(&p, code, count, (unsigned)unit_below(&rng, 3), unit_below(&rng, 8) == 0);
+            write_random_memory_and_tables(&p, &rng);
+        compare_program(&p, code, count, (unsigned)unit_below(&rng, 3), unit_below(&rng, 8) == 0);
         done += count;
     }
     pair_fini(&p);
 }
 
-/* … and a quarter of them with each other set of kernels, which differ for the most lanes only. */
-static void check_programs(unsigned k, unsigned l, generator *next, unsigned total, unsigned longest)
+/* Also runs a quarter of the instructions at each lower kernel level, which only matters for the largest K. */
+static void compare_programs(unsigned k, unsigned l, generator *next, unsigned total, unsigned max_length)
 {
     const char *kernels;
-    check_programs_with(NULL, k, l, next, total, longest);
-    for (unsigned i = 0; k == K_MAX && (kernels = lesser_kernels(i)); i++)
-        check_programs_with(kernels, k, l, next, total / 4, longest);
+    compare_programs_at(NULL, k, l, next, total, max_length);
+    for (unsigned i = 0; k == K_MAX && (kernels = lower_kernel_level(i)); i++)
+        compare_programs_at(kernels, k, l, next, total / 4, max_length);
 }
 
-static void mixed_programs_leave_the_same_bits_everywhere(void **state)
+static void random_programs_leave_the_state_of_the_reference(void **state)
 {
     (void)state;
-    check_programs(64, 32, any_insns, 90000, 50);
-    check_programs(64, 4, any_insns, 30000, 12);
-    check_programs(64, 8, any_insns, 30000, 40);
-    check_programs(8, 32, any_insns, 60000, 250);
-    check_programs(4, 16, any_insns, 40000, 30);
-    check_programs(16, 8, any_insns, 30000, 30);
-    check_programs(32, 12, any_insns, 30000, 30);
+    compare_programs(64, 32, emit_any, 90000, 50);
+    compare_programs(64, 4, emit_any, 30000, 12);
+    compare_programs(64, 8, emit_any, 30000, 40);
+    compare_programs(8, 32, emit_any, 60000, 250);
+    compare_programs(4, 16, emit_any, 40000, 30);
+    compare_programs(16, 8, emit_any, 30000, 30);
+    compare_programs(32, 12, emit_any, 30000, 30);
 }
 
-static void immediates_reach_one_byte_or_one_register(void **state)
+static void immediates_write_one_byte_or_one_register(void **state)
 {
     (void)state;
-    check_programs(64, 32, immediate_insns, 3 * 4096, 100);
-    check_programs(8, 32, immediate_insns, 3 * 4096, 100);
+    compare_programs(64, 32, emit_immediate, 3 * 4096, 100);
+    compare_programs(8, 32, emit_immediate, 3 * 4096, 100);
 }
 
-static void tables_are_written_in_segments_and_read_by_lanes(void **state)
+static void lookup_tables_are_written_in_segments_and_read_by_lanes(void **state)
 {
     (void)state;
     static const unsigned ks[] = {64, 32, 16, 8, 4};
     for (size_t n = 0; n < COUNT(ks); n++)
-        check_programs(ks[n], 32, table_insns, 2500, 20);
+        compare_programs(ks[n], 32, emit_table_access, 2500, 20);
 }
 
-/* Outer products many in a row, so that any that wait are too many; then columns, past the last. */
-static unsigned mma_burst(unit_rng *rng, const npu *s, insn *code)
+/* More outer products in a row than the simulator defers; then columns, past the last. */
+static unsigned emit_mma_burst(unit_rng *rng, const reference_state *s, insn *code)
 {
     unsigned n = 0, products = (unsigned)unit_below(rng, 280), columns = (unsigned)unit_below(rng, s->k + 3);
     if (unit_below(rng, 4))
-        n += one(rng, s, (insn){.family = MMA, .funct3 = unit_below(rng, 4) ? 0 : 2}, code);
-    for (unsigned m = 0; m < products && n < WORDS_MAX - K_MAX - 8; m++) {
-        if (unit_below(rng, 3) == 0) /* an operand changes right behind its use */
-            n += one(rng, s, (insn){.family = ARITH, .funct3 = (unsigned)unit_below(rng, 8)}, code + n);
-        n += one(rng, s, (insn){.family = MMA, .sat = 1}, code + n);
+        n += emit_one(rng, s, (insn){.family = MMA, .funct3 = unit_below(rng, 4) ? 0 : 2}, code);
+    for (unsigned m = 0; m < products && n < PROGRAM_MAX - K_MAX - 8; m++) {
+        if (unit_below(rng, 3) == 0) /* changes an operand right after its use */
+            n += emit_one(rng, s, (insn){.family = ARITH, .funct3 = (unsigned)unit_below(rng, 8)}, code + n);
+        n += emit_one(rng, s, (insn){.family = MMA, .sat = 1}, code + n);
     }
     for (unsigned m = 0; m < columns; m++)
-        n += one(rng, s, (insn){.family = MMA, .funct3 = 1, .sat = unit_below(rng, 4) == 0}, code + n);
+        n += emit_one(rng, s, (insn){.family = MMA, .funct3 = 1, .sat = unit_below(rng, 4) == 0}, code + n);
     return n;
 }
 
-static void outer_products_add_up_and_leave_by_columns(void **state)
+static void outer_products_accumulate_and_drain_by_columns(void **state)
 {
     (void)state;
-    check_programs(64, 32, mma_burst, 9000, 1);
-    check_programs(8, 32, mma_burst, 12000, 1);
-    check_programs(4, 4, mma_burst, 4000, 1);
-    check_programs(16, 32, mma_burst, 4000, 1);
-    check_programs(32, 16, mma_burst, 4000, 1);
+    compare_programs(64, 32, emit_mma_burst, 9000, 1);
+    compare_programs(8, 32, emit_mma_burst, 12000, 1);
+    compare_programs(4, 4, emit_mma_burst, 4000, 1);
+    compare_programs(16, 32, emit_mma_burst, 4000, 1);
+    compare_programs(32, 16, emit_mma_burst, 4000, 1);
 }
 
-/* ---- Overlap, with numbers from the specification's formulas ---- */
+/* ---- Overlapping registers, with numbers from the formulas of the specification ---- */
 
-static void expect_vr(pair *p, unsigned reg, uint32_t want)
+static void expect_vr(machine_pair *p, unsigned reg, uint32_t want)
 {
     uint8_t got[4 * K_MAX];
     assert_int_equal(tv_machine_read(p->machine, "vr", reg, got, 4 * p->s.k, NULL), TV_OK);
@@ -934,63 +938,67 @@ static void expect_vr(pair *p, unsigned reg, uint32_t want)
             assert_int_equal(got[4 * j + n], want >> 8 * n & 0xFF);
 }
 
-static insn bcast(unsigned row, int imm) { return (insn){.family = BCAST, .funct3 = 1, .reg = {row}, .imm = imm}; }
+static insn broadcast_imm(unsigned row, int imm)
+{
+    return (insn){.family = BCAST, .funct3 = 1, .reg = {row}, .imm = imm};
+}
 
-static void a_register_is_the_bytes_of_its_rows_whoever_wrote_them(void **state)
+static void overlapping_registers_share_their_byte_planes(void **state)
 {
     (void)state;
     for (unsigned b = 0; b < pair_count; b++) {
-        pair *p = &pairs[b];
-        const insn rows[] = {bcast(4, 1), bcast(5, 2), bcast(6, 3), bcast(7, 4)};
-        run(p, rows, 4);
+        machine_pair *p = &pairs[b];
+        const insn rows[] = {broadcast_imm(4, 1), broadcast_imm(5, 2), broadcast_imm(6, 3), broadcast_imm(7, 4)};
+        run_or_fail(p, rows, 4);
         expect_vr(p, 1, 0x04030201);
-        run(p, (insn[]){{.family = ARITH, .width = VR, .reg = {1, 1, 1}}}, 1);
+        run_or_fail(p, (insn[]){{.family = ARITH, .width = VR, .reg = {1, 1, 1}}}, 1);
         expect_vr(p, 1, 0x08060402);
-        run(p, (insn[]){{.family = ARITH, .width = VE, .funct3 = 3, .reg = {3, 2}}, bcast(5, 0xFF)},
-            2); /* ve3 = -0x0402 */
+        run_or_fail(p, (insn[]){{.family = ARITH, .width = VE, .funct3 = 3, .reg = {3, 2}}, broadcast_imm(5, 0xFF)},
+                    2); /* ve3 = -0x0402 */
         expect_vr(p, 1, 0xFBFEFF02);
-        run(p, (insn[]){{.family = REDUCE, .width = VX, .reg = {1, 7}}}, 1); /* K * -5 into its own rows */
+        run_or_fail(p, (insn[]){{.family = REDUCE, .width = VX, .reg = {1, 7}}}, 1); /* K * -5 into its own rows */
         expect_vr(p, 1, 0u - 5 * p->s.k);
-        run(p, (insn[]){{.family = CVT, .funct3 = F32, .from = S8, .reg = {1, 7}}}, 1); /* -1 */
+        run_or_fail(p, (insn[]){{.family = CVT, .funct3 = F32, .from = S8, .reg = {1, 7}}}, 1); /* -1 */
         expect_vr(p, 1, 0xBF800000);
-        run(p, (insn[]){{.family = CVT, .funct3 = BF16, .from = F32, .reg = {2, 1}}},
-            1); /* 0xBF80 into its own low half */
+        run_or_fail(p, (insn[]){{.family = CVT, .funct3 = BF16, .from = F32, .reg = {2, 1}}},
+                    1); /* 0xBF80 into its own low half */
         expect_vr(p, 1, 0xBF80BF80);
-        run(p, (insn[]){{.family = CVT, .funct3 = S32, .from = F32, .reg = {1, 1}}}, 1); /* -1.0058 */
+        run_or_fail(p, (insn[]){{.family = CVT, .funct3 = S32, .from = F32, .reg = {1, 1}}}, 1); /* -1.0058 */
         expect_vr(p, 1, 0xFFFFFFFF);
     }
 }
 
 /* ---- Ticks ---- */
 
-static void take_no_event(void *user, const tv_event *event)
+static void count_event(void *user, const tv_event *event)
 {
     (void)event;
     ++*(unsigned *)user;
 }
 
-enum { PLAIN, TRACED, LIMITED, STEPPED, LOOKS };
+enum { UNTRACED, TRACED, LIMITED, STEPPED, OBSERVATIONS };
 
-static void run_looked_at(tv_machine *machine, const tv_program *program, unsigned look)
+static void run_observed(tv_machine *machine, const tv_program *program, unsigned observation)
 {
     const tv_run_limits limits = {sizeof limits, UINT64_MAX, UINT64_MAX - 1};
     unsigned events = 0;
-    const tv_trace_sink sink = {take_no_event, &events};
+    const tv_trace_sink sink = {count_event, &events};
     tv_stop_reason why = TV_STOP_UNTIL;
     assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
-    if (look == TRACED)
+    if (observation == TRACED)
         tv_machine_trace(machine, &sink);
     while (why == TV_STOP_UNTIL)
-        assert_int_equal(look == STEPPED ? tv_machine_step(machine, &why)
-                                         : tv_machine_run(machine, look == LIMITED ? &limits : NULL, &why),
+        assert_int_equal(observation == STEPPED
+                             ? tv_machine_step(machine, &why)
+                             : tv_machine_run(machine, observation == LIMITED ? &limits : NULL, &why),
                          TV_OK);
-    if (look == TRACED) {
+    if (observation == TRACED) {
         tv_machine_trace(machine, NULL);
         assert_true(events > 0);
     }
 }
 
-static void expect_the_same_books(const tv_machine *a, const tv_machine *b)
+static void assert_equal_stats(const tv_machine *a, const tv_machine *b)
 {
     tv_stats x = {.size = sizeof x};
     tv_stats y = {.size = sizeof y};
@@ -1008,52 +1016,53 @@ static void expect_the_same_books(const tv_machine *a, const tv_machine *b)
         assert_int_equal(x.paths[n].bytes, y.paths[n].bytes);
 }
 
-/* One machine is traced all the time, the other is looked at in a new way each program. */
-static void whoever_looks_the_ticks_are_the_same(void **state)
+/* One machine is always traced; the other runs each program untraced, traced, with a limit or in single steps. */
+static void ticks_do_not_depend_on_tracing_or_limits(void **state)
 {
     (void)state;
-    static pair always, now_and_then;
+    static machine_pair traced, varied;
     unit_rng rng = {7};
-    unsigned turns[LOOKS] = {0};
+    unsigned observed[OBSERVATIONS] = {0};
     for (unsigned k = 8; k <= 64; k *= 8) {
-        pair_init(&always, k, 32, TV_MODE_TIMING, NULL);
-        pair_init(&now_and_then, k, 32, TV_MODE_TIMING, NULL);
+        pair_init(&traced, k, 32, TV_MODE_TIMING, NULL);
+        pair_init(&varied, k, 32, TV_MODE_TIMING, NULL);
         for (unsigned round = 0; round < 1500; round++) {
-            insn code[WORDS_MAX];
-            unsigned count = 0, length = 1 + (unsigned)unit_below(&rng, 60), look = (unsigned)unit_below(&rng, LOOKS);
+            insn code[PROGRAM_MAX];
+            unsigned count = 0, length = 1 + (unsigned)unit_below(&rng, 60),
+                     observation = (unsigned)unit_below(&rng, OBSERVATIONS);
             while (count < length)
-                count += any_insns(&rng, &always.s, code + count);
-            tv_program *program = program_of(code, count);
-            run_looked_at(always.machine, program, TRACED);
-            run_looked_at(now_and_then.machine, program, look);
-            turns[look]++;
-            expect_the_same_books(always.machine, now_and_then.machine);
-            tv_program_free(always.loaded);
-            always.loaded = program;
+                count += emit_any(&rng, &traced.s, code + count);
+            tv_program *program = assemble_insns(code, count);
+            run_observed(traced.machine, program, TRACED);
+            run_observed(varied.machine, program, observation);
+            observed[observation]++;
+            assert_equal_stats(traced.machine, varied.machine);
+            tv_program_free(traced.loaded);
+            traced.loaded = program;
         }
-        pair_fini(&now_and_then);
-        pair_fini(&always);
+        pair_fini(&varied);
+        pair_fini(&traced);
     }
-    for (unsigned n = 0; n < LOOKS; n++)
-        assert_true(turns[n] > 100);
+    for (unsigned n = 0; n < OBSERVATIONS; n++)
+        assert_true(observed[n] > 100);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_register_is_the_bytes_of_its_rows_whoever_wrote_them),
-        cmocka_unit_test(integer_results_are_exact_then_cut_or_limited),
-        cmocka_unit_test(shifts_and_bits_take_amounts_from_their_own_lane),
+        cmocka_unit_test(overlapping_registers_share_their_byte_planes),
+        cmocka_unit_test(integer_results_are_exact_then_truncated_or_saturated),
+        cmocka_unit_test(shifts_take_amounts_from_their_own_lane),
         cmocka_unit_test(reductions_extend_their_lanes_and_fill_a_vr),
         cmocka_unit_test(float_results_are_rounded_once_in_the_mode_of_the_field),
         cmocka_unit_test(fused_results_are_rounded_once_in_the_mode_of_the_field),
-        cmocka_unit_test(conversions_round_limit_and_flush),
+        cmocka_unit_test(conversions_round_saturate_and_flush),
         cmocka_unit_test(broadcasts_and_moves_work_at_every_width),
-        cmocka_unit_test(immediates_reach_one_byte_or_one_register),
-        cmocka_unit_test(tables_are_written_in_segments_and_read_by_lanes),
-        cmocka_unit_test(outer_products_add_up_and_leave_by_columns),
-        cmocka_unit_test(mixed_programs_leave_the_same_bits_everywhere),
-        cmocka_unit_test(whoever_looks_the_ticks_are_the_same),
+        cmocka_unit_test(immediates_write_one_byte_or_one_register),
+        cmocka_unit_test(lookup_tables_are_written_in_segments_and_read_by_lanes),
+        cmocka_unit_test(outer_products_accumulate_and_drain_by_columns),
+        cmocka_unit_test(random_programs_leave_the_state_of_the_reference),
+        cmocka_unit_test(ticks_do_not_depend_on_tracing_or_limits),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tier 2 arithmetic against exact rationals (GMP): every result is computed without error and rounded here, to the
- * format's quantum (gradually below the least normal number); only then a subnormal becomes zero and an overflow the
- * largest.
- *
- * Each exact result is rounded in all four modes. */
+/* Compares Tier 2 arithmetic with exact rationals (GMP). Each result is computed exactly and rounded to the precision
+ * of the format in all four modes, with gradual underflow; only then subnormals become zero and overflow the largest
+ * finite number. */
 #include "unit.h"
 
 #include <gmp.h>
@@ -16,7 +14,7 @@ enum { RANDOM_CASES = 120000, MODES = 4 };
 
 typedef struct target {
     int man, emin;
-    uint32_t largest;
+    uint32_t max_code;
     unsigned sign_bit;
 } target;
 
@@ -25,13 +23,13 @@ static const target F32 = {23, -126, 0x7F7FFFFF, 31}, BF16 = {7, -126, 0x7F7F, 1
 static const char *const mode_names[MODES] = {"nearest", "zero", "floor", "ceil"};
 
 static mpz_t num, den, quotient, rest;
-static mpq_t exact, term, third;
+static mpq_t exact, term, addend;
 
 static int setup(void **state)
 {
     (void)state;
     mpz_inits(num, den, quotient, rest, NULL);
-    mpq_inits(exact, term, third, NULL);
+    mpq_inits(exact, term, addend, NULL);
     return 0;
 }
 
@@ -39,12 +37,12 @@ static int teardown(void **state)
 {
     (void)state;
     mpz_clears(num, den, quotient, rest, NULL);
-    mpq_clears(exact, term, third, NULL);
+    mpq_clears(exact, term, addend, NULL);
     return 0;
 }
 
-/* quotient, and whether to add one to it: |x| / 2^shift, cut and rounded. */
-static bool divide(const mpq_t x, long shift, unsigned mode)
+/* quotient = |x| / 2^shift, truncated. Returns whether rounding adds one to it. */
+static bool divide_rounded(const mpq_t x, long shift, unsigned mode)
 {
     bool negative = mpq_sgn(x) < 0;
     mpz_abs(num, mpq_numref(x));
@@ -71,8 +69,8 @@ static bool divide(const mpq_t x, long shift, unsigned mode)
     return half > 0 || (half == 0 && mpz_odd_p(quotient));
 }
 
-/* Nonzero x. */
-static uint32_t to_format(const mpq_t x, const target *t, unsigned mode)
+/* The code of x, which is not zero, in the format. */
+static uint32_t round_to_format(const mpq_t x, const target *t, unsigned mode)
 {
     mpz_abs(num, mpq_numref(x));
     long e = (long)mpz_sizeinbase(num, 2) - (long)mpz_sizeinbase(mpq_denref(x), 2);
@@ -85,34 +83,34 @@ static uint32_t to_format(const mpq_t x, const target *t, unsigned mode)
         e--;
     if (e < t->emin)
         e = t->emin;
-    bool up = divide(x, e - t->man, mode);
+    bool up = divide_rounded(x, e - t->man, mode);
     uint64_t kept = mpz_get_ui(quotient) + up;
     uint64_t code = ((uint64_t)(e - t->emin) << t->man) + kept;
     if (code >> t->man == 0)
         code = 0;
-    if (code > t->largest)
-        code = t->largest;
+    if (code > t->max_code)
+        code = t->max_code;
     return (uint32_t)code | (mpq_sgn(x) < 0 ? UINT32_C(1) << t->sign_bit : 0);
 }
 
-/* What counts as zero keeps its sign. */
-static uint32_t flushed(uint32_t a)
+/* Subnormals, infinities and NaNs become the zero of their sign. */
+static uint32_t flush(uint32_t a)
 {
     uint32_t exponent = a >> 23 & 0xFF;
     return exponent == 0 || exponent == 0xFF ? a & 0x80000000 : a;
 }
 
-static bool is_zero(uint32_t a) { return flushed(a) << 1 == 0; }
+static bool is_zero(uint32_t a) { return flush(a) << 1 == 0; }
 
-static void set_value(mpq_t x, uint32_t a)
+static void set_exact(mpq_t x, uint32_t a)
 {
     float f;
-    a = flushed(a);
+    a = flush(a);
     memcpy(&f, &a, sizeof f);
     mpq_set_d(x, (double)f);
 }
 
-static uint32_t bits_of(double x)
+static uint32_t float_bits(double x)
 {
     float f = (float)x;
     uint32_t a;
@@ -130,9 +128,9 @@ static const uint32_t corners[] = {
 };
 enum { CORNERS = 2 * TV_COUNTOF(corners) };
 
-static uint32_t corner(uint64_t i) { return corners[i / 2] | (i & 1 ? 0x80000000 : 0); }
+static uint32_t corner_float(uint64_t i) { return corners[i / 2] | (i & 1 ? 0x80000000 : 0); }
 
-static uint32_t make(unit_rng *rng, int exponent)
+static uint32_t random_float(unit_rng *rng, int exponent)
 {
     uint64_t r = unit_next(rng);
     uint32_t man = (uint32_t)(r >> 8 & 0x7FFFFF);
@@ -144,13 +142,13 @@ static uint32_t make(unit_rng *rng, int exponent)
     return (uint32_t)(r >> 32 & 0x80000000) | (uint32_t)exponent << 23 | man;
 }
 
-static int near(unit_rng *rng, int centre, unsigned width)
+static int random_near(unit_rng *rng, int centre, unsigned width)
 {
     return centre + (int)unit_below(rng, 2 * width + 1) - (int)width;
 }
 
-/* a, b for a sum: any, close, far by about a significand, cancelling, at either end of the exponents. */
-static void sum_case(unit_rng *rng, uint32_t *a, uint32_t *b)
+/* Addends: random, close, apart by about the precision, canceling, or at either end of the exponent range. */
+static void generate_sum(unit_rng *rng, uint32_t *a, uint32_t *b)
 {
     int e = (int)unit_below(rng, 256);
     switch (unit_below(rng, 8)) {
@@ -158,104 +156,106 @@ static void sum_case(unit_rng *rng, uint32_t *a, uint32_t *b)
         *a = (uint32_t)unit_next(rng), *b = (uint32_t)unit_next(rng);
         break;
     case 1:
-        *a = make(rng, e), *b = make(rng, near(rng, e, 3));
+        *a = random_float(rng, e), *b = random_float(rng, random_near(rng, e, 3));
         break;
     case 2:
-        *a = make(rng, e), *b = make(rng, near(rng, e - 24, 3));
+        *a = random_float(rng, e), *b = random_float(rng, random_near(rng, e - 24, 3));
         break;
     case 3:
-        *a = make(rng, e), *b = (*a ^ 0x80000000) + (uint32_t)unit_below(rng, 5) - 2;
+        *a = random_float(rng, e), *b = (*a ^ 0x80000000) + (uint32_t)unit_below(rng, 5) - 2;
         break;
     case 4:
-        *a = make(rng, near(rng, 253, 2)), *b = make(rng, near(rng, 253, 2));
+        *a = random_float(rng, random_near(rng, 253, 2)), *b = random_float(rng, random_near(rng, 253, 2));
         break;
     case 5:
-        *a = make(rng, near(rng, 3, 3)), *b = make(rng, near(rng, 3, 3));
+        *a = random_float(rng, random_near(rng, 3, 3)), *b = random_float(rng, random_near(rng, 3, 3));
         break;
     case 6:
-        *a = make(rng, near(rng, 253, 1)), *b = make(rng, near(rng, 229, 2));
+        *a = random_float(rng, random_near(rng, 253, 1)), *b = random_float(rng, random_near(rng, 229, 2));
         break;
     default:
-        *a = corner(unit_below(rng, CORNERS)), *b = make(rng, near(rng, (int)(*a >> 23 & 0xFF), 25));
+        *a = corner_float(unit_below(rng, CORNERS)),
+        *b = random_float(rng, random_near(rng, (int)(*a >> 23 & 0xFF), 25));
         break;
     }
 }
 
-static void product_case(unit_rng *rng, uint32_t *a, uint32_t *b)
+static void generate_product(unit_rng *rng, uint32_t *a, uint32_t *b)
 {
     int e = (int)unit_below(rng, 256);
-    *a = make(rng, e);
+    *a = random_float(rng, e);
     switch (unit_below(rng, 6)) {
     case 0:
         *b = (uint32_t)unit_next(rng);
         break;
     case 1:
-        *b = make(rng, near(rng, 127 + 254 - e, 2));
+        *b = random_float(rng, random_near(rng, 127 + 254 - e, 2));
         break; /* overflow */
     case 2:
-        *b = make(rng, near(rng, 127 + 1 - e, 2));
-        break; /* the least normal number */
+        *b = random_float(rng, random_near(rng, 127 + 1 - e, 2));
+        break; /* near the smallest normal number */
     case 3:
-        *b = make(rng, near(rng, 127 - 12 - e, 14));
-        break; /* where subnormals would be */
+        *b = random_float(rng, random_near(rng, 127 - 12 - e, 14));
+        break; /* in the subnormal range */
     case 4:
-        *b = make(rng, near(rng, 127, 20));
+        *b = random_float(rng, random_near(rng, 127, 20));
         break;
     default:
-        *b = corner(unit_below(rng, CORNERS));
+        *b = corner_float(unit_below(rng, CORNERS));
         break;
     }
 }
 
-static void fma_case(unit_rng *rng, uint32_t *a, uint32_t *b, uint32_t *c)
+static void generate_fma(unit_rng *rng, uint32_t *a, uint32_t *b, uint32_t *c)
 {
     if (unit_below(rng, 4) == 0) {
-        sum_case(rng, b, c);
-        *a = unit_below(rng, 2) ? 0x3F800000 : make(rng, near(rng, 127, 2));
+        generate_sum(rng, b, c);
+        *a = unit_below(rng, 2) ? 0x3F800000 : random_float(rng, random_near(rng, 127, 2));
         return;
     }
-    product_case(rng, a, b);
+    generate_product(rng, a, b);
     int e = (int)(*a >> 23 & 0xFF) + (int)(*b >> 23 & 0xFF) - 127;
     switch (unit_below(rng, 6)) {
     case 0:
         *c = (uint32_t)unit_next(rng);
         break;
     case 1:
-        *c = make(rng, near(rng, e, 3));
+        *c = random_float(rng, random_near(rng, e, 3));
         break;
     case 2:
-        *c = make(rng, near(rng, e + 24, 4));
+        *c = random_float(rng, random_near(rng, e + 24, 4));
         break;
     case 3:
-        *c = make(rng, near(rng, e - 24, 26));
+        *c = random_float(rng, random_near(rng, e - 24, 26));
         break;
-    case 4: /* what remains of a product when its rounded self is taken away */
-        set_value(exact, *a);
-        set_value(term, *b);
+    case 4: /* the rounding error of the product */
+        set_exact(exact, *a);
+        set_exact(term, *b);
         mpq_mul(exact, exact, term);
-        *c = mpq_sgn(exact) == 0 ? 0 : (to_format(exact, &F32, 0) ^ 0x80000000) + (uint32_t)unit_below(rng, 3) - 1;
+        *c =
+            mpq_sgn(exact) == 0 ? 0 : (round_to_format(exact, &F32, 0) ^ 0x80000000) + (uint32_t)unit_below(rng, 3) - 1;
         break;
     default:
-        *c = corner(unit_below(rng, CORNERS));
+        *c = corner_float(unit_below(rng, CORNERS));
         break;
     }
 }
 
 /* ---- Add, multiply, fused multiply-add ---- */
 
-/* `exact` is a sum; `alike`: of two zeros of the sign `negative`. */
+/* The rounded sum in `exact`; `zeros_alike`: it is the sum of two zeros of the sign `negative`. */
 static uint32_t expected_sum(bool zeros_alike, bool negative, unsigned mode)
 {
     if (mpq_sgn(exact) != 0)
-        return to_format(exact, &F32, mode);
+        return round_to_format(exact, &F32, mode);
     bool minus = zeros_alike ? negative : mode == TV_ROUND_FLOOR;
     return minus ? 0x80000000 : 0;
 }
 
 static void check_add(uint32_t a, uint32_t b)
 {
-    set_value(exact, a);
-    set_value(term, b);
+    set_exact(exact, a);
+    set_exact(term, b);
     mpq_add(exact, exact, term);
     bool alike = is_zero(a) && is_zero(b) && !((a ^ b) >> 31);
     for (unsigned mode = 0; mode < MODES; mode++) {
@@ -267,11 +267,11 @@ static void check_add(uint32_t a, uint32_t b)
 
 static void check_mul(uint32_t a, uint32_t b)
 {
-    set_value(exact, a);
-    set_value(term, b);
+    set_exact(exact, a);
+    set_exact(term, b);
     mpq_mul(exact, exact, term);
     for (unsigned mode = 0; mode < MODES; mode++) {
-        uint32_t want = mpq_sgn(exact) ? to_format(exact, &F32, mode) : (a ^ b) & 0x80000000;
+        uint32_t want = mpq_sgn(exact) ? round_to_format(exact, &F32, mode) : (a ^ b) & 0x80000000;
         uint32_t got = tv_tier2_mul(a, b, (tv_round)mode);
         if (got != want)
             fail_msg("%08x * %08x (%s) = %08x, not %08x", a, b, mode_names[mode], want, got);
@@ -280,12 +280,12 @@ static void check_mul(uint32_t a, uint32_t b)
 
 static void check_fma(uint32_t a, uint32_t b, uint32_t c)
 {
-    set_value(exact, a);
-    set_value(term, b);
-    set_value(third, c);
+    set_exact(exact, a);
+    set_exact(term, b);
+    set_exact(addend, c);
     mpq_mul(exact, exact, term);
     bool alike = mpq_sgn(exact) == 0 && is_zero(c) && !((a ^ b ^ c) >> 31);
-    mpq_add(exact, exact, third);
+    mpq_add(exact, exact, addend);
     for (unsigned mode = 0; mode < MODES; mode++) {
         uint32_t want = expected_sum(alike, c >> 31, mode), got = tv_tier2_fma(a, b, c, (tv_round)mode);
         if (got != want)
@@ -298,10 +298,10 @@ static void sums_are_exact_sums_rounded(void **state)
     (void)state;
     unit_rng rng = {101};
     for (unsigned i = 0; i < CORNERS * CORNERS; i++)
-        check_add(corner(i % CORNERS), corner(i / CORNERS));
+        check_add(corner_float(i % CORNERS), corner_float(i / CORNERS));
     for (unsigned n = 0; n < RANDOM_CASES; n++) {
         uint32_t a, b;
-        sum_case(&rng, &a, &b);
+        generate_sum(&rng, &a, &b);
         check_add(a, b);
     }
 }
@@ -311,10 +311,10 @@ static void products_are_exact_products_rounded(void **state)
     (void)state;
     unit_rng rng = {102};
     for (unsigned i = 0; i < CORNERS * CORNERS; i++)
-        check_mul(corner(i % CORNERS), corner(i / CORNERS));
+        check_mul(corner_float(i % CORNERS), corner_float(i / CORNERS));
     for (unsigned n = 0; n < RANDOM_CASES; n++) {
         uint32_t a, b;
-        product_case(&rng, &a, &b);
+        generate_product(&rng, &a, &b);
         check_mul(a, b);
     }
 }
@@ -324,10 +324,10 @@ static void fused_sums_are_rounded_once(void **state)
     (void)state;
     unit_rng rng = {103};
     for (unsigned i = 0; i < CORNERS * CORNERS * CORNERS; i++)
-        check_fma(corner(i % CORNERS), corner(i / CORNERS % CORNERS), corner(i / CORNERS / CORNERS));
+        check_fma(corner_float(i % CORNERS), corner_float(i / CORNERS % CORNERS), corner_float(i / CORNERS / CORNERS));
     for (unsigned n = 0; n < RANDOM_CASES; n++) {
         uint32_t a, b, c;
-        fma_case(&rng, &a, &b, &c);
+        generate_fma(&rng, &a, &b, &c);
         check_fma(a, b, c);
     }
 }
@@ -336,12 +336,12 @@ static void fused_sums_are_rounded_once(void **state)
 
 static void check_max_min(uint32_t a, uint32_t b)
 {
-    set_value(exact, a);
-    set_value(term, b);
+    set_exact(exact, a);
+    set_exact(term, b);
     int order = mpq_cmp(exact, term);
     if (order == 0) /* +0 above -0 */
         order = (int)(b >> 31) - (int)(a >> 31);
-    uint32_t larger = flushed(order >= 0 ? a : b), smaller = flushed(order >= 0 ? b : a);
+    uint32_t larger = flush(order >= 0 ? a : b), smaller = flush(order >= 0 ? b : a);
     if (tv_tier2_max(a, b) != larger || tv_tier2_min(a, b) != smaller)
         fail_msg("max, min of %08x, %08x: %08x, %08x, not %08x, %08x", a, b, larger, smaller, tv_tier2_max(a, b),
                  tv_tier2_min(a, b));
@@ -352,10 +352,10 @@ static void max_and_min_compare_by_value_and_sign_of_zero(void **state)
     (void)state;
     unit_rng rng = {104};
     for (unsigned i = 0; i < CORNERS * CORNERS; i++)
-        check_max_min(corner(i % CORNERS), corner(i / CORNERS));
+        check_max_min(corner_float(i % CORNERS), corner_float(i / CORNERS));
     for (unsigned n = 0; n < RANDOM_CASES; n++) {
         uint32_t a, b;
-        sum_case(&rng, &a, &b);
+        generate_sum(&rng, &a, &b);
         check_max_min(a, n & 1 ? b : b ^ 0x80000000);
     }
 }
@@ -366,7 +366,7 @@ static void check_from_s32(int32_t x)
 {
     mpq_set_si(exact, x, 1);
     for (unsigned mode = 0; mode < MODES; mode++) {
-        uint32_t want = x ? to_format(exact, &F32, mode) : 0, got = tv_tier2_from_s32(x, (tv_round)mode);
+        uint32_t want = x ? round_to_format(exact, &F32, mode) : 0, got = tv_tier2_from_s32(x, (tv_round)mode);
         if (got != want)
             fail_msg("%d (%s) is %08x, not %08x", x, mode_names[mode], want, got);
     }
@@ -392,9 +392,9 @@ static void integers_round_to_f32(void **state)
 static void check_to_int(uint32_t a)
 {
     static const unsigned widths[] = {8, 16, 32};
-    set_value(exact, a);
+    set_exact(exact, a);
     for (unsigned mode = 0; mode < MODES; mode++) {
-        bool up = divide(exact, 0, mode);
+        bool up = divide_rounded(exact, 0, mode);
         mpz_add_ui(quotient, quotient, up);
         if (mpq_sgn(exact) < 0)
             mpz_neg(quotient, quotient);
@@ -422,9 +422,9 @@ static void f32_rounds_to_integers(void **state)
     (void)state;
     unit_rng rng = {106};
     for (unsigned i = 0; i < CORNERS; i++)
-        check_to_int(corner(i));
+        check_to_int(corner_float(i));
     for (int quarter = -4 * 600; quarter <= 4 * 600; quarter++) { /* every tie and both ends of s8 */
-        uint32_t a = bits_of(quarter / 4.0);
+        uint32_t a = float_bits(quarter / 4.0);
         check_to_int(a);
         check_to_int(a + 1);
         if (a << 1)
@@ -434,11 +434,11 @@ static void f32_rounds_to_integers(void **state)
                                   2147483648, 4294967040, 4294967296, 8388607.5, 8388608};
     for (size_t i = 0; i < TV_COUNTOF(ends); i++)
         for (uint32_t d = 0; d < 7; d++) {
-            check_to_int(bits_of(ends[i]) + d - 3);
-            check_to_int(bits_of(-ends[i]) + d - 3);
+            check_to_int(float_bits(ends[i]) + d - 3);
+            check_to_int(float_bits(-ends[i]) + d - 3);
         }
     for (unsigned n = 0; n < RANDOM_CASES / 2; n++)
-        check_to_int(n & 7 ? make(&rng, near(&rng, 142, 22)) : (uint32_t)unit_next(&rng));
+        check_to_int(n & 7 ? random_float(&rng, random_near(&rng, 142, 22)) : (uint32_t)unit_next(&rng));
 }
 
 /* ---- Narrow formats ---- */
@@ -447,15 +447,15 @@ static void every_bf16_widens(void **state)
 {
     (void)state;
     for (uint32_t x = 0; x < 65536; x++)
-        if (tv_tier2_from_bf16((uint16_t)x) != flushed(x << 16))
-            fail_msg("bf16 %04x is %08x, not %08x", x, flushed(x << 16), tv_tier2_from_bf16((uint16_t)x));
+        if (tv_tier2_from_bf16((uint16_t)x) != flush(x << 16))
+            fail_msg("bf16 %04x is %08x, not %08x", x, flush(x << 16), tv_tier2_from_bf16((uint16_t)x));
 }
 
 static void check_narrow(uint32_t a, const target *t, unsigned which)
 {
-    set_value(exact, a);
+    set_exact(exact, a);
     for (unsigned mode = 0; mode < MODES; mode++) {
-        uint32_t want = mpq_sgn(exact) ? to_format(exact, t, mode) : a >> 31 << t->sign_bit;
+        uint32_t want = mpq_sgn(exact) ? round_to_format(exact, t, mode) : a >> 31 << t->sign_bit;
         uint32_t got =
             which == 2 ? tv_tier2_to_bf16(a, (tv_round)mode) : tv_tier2_to_bf8(a, which == 1, (tv_round)mode);
         if (got != want)
@@ -498,14 +498,14 @@ static void every_bf8_widens(void **state)
     for (unsigned e5m2 = 0; e5m2 < 2; e5m2++)
         for (uint32_t x = 0; x < 256; x++) {
             uint32_t m = x & 0x7F;
-            bool zero = m >> BF8[e5m2].man == 0 || m > BF8[e5m2].largest;
-            uint32_t want = (zero ? 0 : bits_of(bf8_value(m, e5m2))) | (x & 0x80) << 24;
+            bool zero = m >> BF8[e5m2].man == 0 || m > BF8[e5m2].max_code;
+            uint32_t want = (zero ? 0 : float_bits(bf8_value(m, e5m2))) | (x & 0x80) << 24;
             uint32_t got = tv_tier2_from_bf8((uint8_t)x, e5m2);
             if (got != want)
                 fail_msg("bf8 %02x (e5m2 %u) is %08x, not %08x", x, e5m2, want, got);
         }
-    assert_int_equal(tv_tier2_from_bf8(0x7E, false), bits_of(448));
-    assert_int_equal(tv_tier2_from_bf8(0x7B, true), bits_of(57344));
+    assert_int_equal(tv_tier2_from_bf8(0x7E, false), float_bits(448));
+    assert_int_equal(tv_tier2_from_bf8(0x7B, true), float_bits(57344));
 }
 
 static void f32_rounds_to_bf8_at_every_boundary(void **state)
@@ -518,14 +518,15 @@ static void f32_rounds_to_bf8_at_every_boundary(void **state)
             const double at[] = {low, (low + high) / 2, high, (3 * low + high) / 4};
             for (size_t i = 0; i < TV_COUNTOF(at); i++)
                 for (uint32_t d = 0; d < 5; d++) {
-                    check_narrow(bits_of(at[i]) + d - 2, &BF8[e5m2], e5m2);
-                    check_narrow((bits_of(at[i]) + d - 2) ^ 0x80000000, &BF8[e5m2], e5m2);
+                    check_narrow(float_bits(at[i]) + d - 2, &BF8[e5m2], e5m2);
+                    check_narrow((float_bits(at[i]) + d - 2) ^ 0x80000000, &BF8[e5m2], e5m2);
                 }
         }
         for (unsigned i = 0; i < CORNERS; i++)
-            check_narrow(corner(i), &BF8[e5m2], e5m2);
+            check_narrow(corner_float(i), &BF8[e5m2], e5m2);
         for (unsigned n = 0; n < RANDOM_CASES / 4; n++)
-            check_narrow(n & 3 ? make(&rng, near(&rng, 127, 20)) : (uint32_t)unit_next(&rng), &BF8[e5m2], e5m2);
+            check_narrow(n & 3 ? random_float(&rng, random_near(&rng, 127, 20)) : (uint32_t)unit_next(&rng), &BF8[e5m2],
+                         e5m2);
     }
 }
 
