@@ -25,7 +25,7 @@ def main():
         line = ""
         for first, last in ranges(kind):
             item = "%s(0x%X, 0x%X)" % (name, first, last)
-            if len(line) + len(item) > 138:
+            if len(line) + len(item) > 120:
                 print(line)
                 line = ""
             line += (" " if line else "") + item

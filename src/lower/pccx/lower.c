@@ -132,12 +132,12 @@ typedef struct head_buffers {
 static head_buffers head_buffers_of(const pccx_lowering *l, uint32_t i)
 {
     const tv_model_dims *s = &l->model->dims;
-    uint32_t sizes = pccx_lower_l2_size(s->head_dim), buffer = i % 2 * pccx_lower_l2_size(l->context);
-    return (head_buffers){.query = buffer_addr(l, PCCX_BUFFER_ROTATED_QUERY) + i * sizes,
+    uint32_t size = pccx_lower_l2_size(s->head_dim), buffer = i % 2 * pccx_lower_l2_size(l->context);
+    return (head_buffers){.query = buffer_addr(l, PCCX_BUFFER_ROTATED_QUERY) + i * size,
                           .scores = buffer_addr(l, PCCX_BUFFER_SCORES) + buffer,
                           .exps = buffer_addr(l, PCCX_BUFFER_EXPS) + buffer,
-                          .unnormalized = buffer_addr(l, PCCX_BUFFER_UNNORMALIZED) + i * (sizes + 1),
-                          .attn_out = buffer_addr(l, PCCX_BUFFER_ATTN_OUT) + i * sizes,
+                          .unnormalized = buffer_addr(l, PCCX_BUFFER_UNNORMALIZED) + i * (size + 1),
+                          .attn_out = buffer_addr(l, PCCX_BUFFER_ATTN_OUT) + i * size,
                           .kv = i % s->heads / (s->heads / s->kv_heads),
                           .count = l->position + i / s->heads + 1};
 }
