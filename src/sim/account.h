@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an engine's cycles went. Stretches are added in the order of time; what lies between them was idle. At the end
- * busy + held + idle equals the run's length, which is asserted always. */
+/* The cycle account of an engine: each cycle is busy, stalled by one reason, or idle. Intervals are added in the order
+ * of time; the cycles between them are idle. At the end busy + stalled + idle equals the length of the run, which is
+ * checked in release builds, too, because a wrong account must not be reported. */
 #ifndef TV_SIM_ACCOUNT_H
 #define TV_SIM_ACCOUNT_H
 
@@ -11,20 +12,20 @@
 
 typedef struct tv_account {
     const char *name;
-    uint64_t cursor; /* everything before it is accounted for */
+    uint64_t cursor; /* all cycles before it are accounted for */
     uint64_t busy, idle, stalled[TV_STALL_REASONS_MAX];
 } tv_account;
 
-/* Idle up to `to`, which is not before the cursor. */
+/* Idle until cycle `to`, which is not before the cursor. */
 static inline void tv_account_idle(tv_account *account, uint64_t to)
 {
-    if (to < account->cursor) /* checked in release builds, too: a wrong account must not be reported */
+    if (to < account->cursor)
         abort();
     account->idle += to - account->cursor;
     account->cursor = to;
 }
 
-/* The engine worked from `from` to `to` (exclusive); `from` is not before the cursor. Empty stretches are allowed. */
+/* Busy from cycle `from` to `to` (exclusive); `from` is not before the cursor. An empty interval is allowed. */
 static inline void tv_account_busy(tv_account *account, uint64_t from, uint64_t to)
 {
     if (to <= from)
@@ -34,7 +35,7 @@ static inline void tv_account_busy(tv_account *account, uint64_t from, uint64_t 
     account->cursor = to;
 }
 
-/* The engine worked in tick `at`. */
+/* Busy in cycle `at`. */
 static inline void tv_account_tick(tv_account *account, uint64_t at)
 {
     tv_account_idle(account, at);
@@ -42,6 +43,7 @@ static inline void tv_account_tick(tv_account *account, uint64_t at)
     account->cursor = at + 1;
 }
 
+/* Stalled by `reason` from cycle `from` to `to` (exclusive), as for tv_account_busy. */
 static inline void tv_account_stall(tv_account *account, unsigned reason, uint64_t from, uint64_t to)
 {
     if (to <= from)
@@ -51,7 +53,7 @@ static inline void tv_account_stall(tv_account *account, unsigned reason, uint64
     account->cursor = to;
 }
 
-/* Idle up to `end`; then the sum is checked. */
+/* Idle until cycle `end`; then checks the sum. */
 void tv_account_finalize(tv_account *account, uint64_t end);
 
 #endif

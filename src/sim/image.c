@@ -1,73 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images of memory. Which pages have been touched is asked of the kernel (/proc/self/pagemap), so that the price is
- * that of what a program uses and not of what it could use; without an answer every page is looked at. */
+/* Images of memory. The host's kernel lists the pages that have been touched (/proc/self/pagemap), so that the cost
+ * follows the memory that a program uses and not the size of the memory; without that list every page is compared. */
 #include "sim/image.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, WINDOW = 8192 }; /* bytes of an image's page; pages asked for at once */
+enum { PAGE = 4096, WINDOW = 8192 }; /* bytes of an image's page; entries of the page map per read */
 
 struct tv_image_page {
     uint32_t users;
     uint8_t bytes[PAGE];
 };
 
-/* A walk over the pages that may hold something. */
-typedef struct walk {
+/* An iterator over the pages that may not be zero. */
+typedef struct page_iterator {
     const tv_memory *memory;
-    int pagemap;            /* -1: every page is looked at */
+    int pagemap;            /* -1: every page is returned */
     uint64_t host_page;     /* the kernel's */
     uint64_t next, pages;   /* of PAGE bytes */
     uint64_t window, known; /* first host page of `flags`, and how many */
     uint64_t flags[WINDOW];
-} walk;
+} page_iterator;
 
-static walk *walk_begin(const tv_memory *memory)
+static page_iterator *page_iterator_new(const tv_memory *memory)
 {
-    walk *w = calloc(1, sizeof *w);
-    if (!w)
+    page_iterator *it = calloc(1, sizeof *it);
+    if (!it)
         return NULL;
-    w->memory = memory;
-    w->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    w->host_page = (uint64_t)sysconf(_SC_PAGESIZE);
-    w->pages = tv_ceil_div(memory->size, PAGE);
-    return w;
+    it->memory = memory;
+    it->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    it->host_page = (uint64_t)sysconf(_SC_PAGESIZE);
+    it->pages = tv_ceil_div(memory->size, PAGE);
+    return it;
 }
 
-static void walk_end(walk *w)
+static void page_iterator_free(page_iterator *it)
 {
-    if (w && w->pagemap >= 0)
-        close(w->pagemap);
-    free(w);
+    if (it && it->pagemap >= 0)
+        close(it->pagemap);
+    free(it);
 }
 
-/* Present, or swapped out. Memory is mapped from a page's start on. */
-static bool touched(walk *w, uint64_t page)
+/* Present, or swapped out. Memory is mapped from the start of a host page. */
+static bool is_touched(page_iterator *it, uint64_t page)
 {
-    uint64_t host = page * PAGE / w->host_page;
-    if (w->pagemap < 0)
+    uint64_t host = page * PAGE / it->host_page;
+    if (it->pagemap < 0)
         return true;
-    if (host < w->window || host >= w->window + w->known) {
-        uint64_t first = (uint64_t)(uintptr_t)w->memory->bytes / w->host_page + host;
-        ssize_t n = pread(w->pagemap, w->flags, sizeof w->flags, (off_t)(first * sizeof *w->flags));
-        if (n < (ssize_t)sizeof *w->flags) {
-            close(w->pagemap);
-            w->pagemap = -1;
+    if (host < it->window || host >= it->window + it->known) {
+        uint64_t first = (uint64_t)(uintptr_t)it->memory->bytes / it->host_page + host;
+        ssize_t n = pread(it->pagemap, it->flags, sizeof it->flags, (off_t)(first * sizeof *it->flags));
+        if (n < (ssize_t)sizeof *it->flags) {
+            close(it->pagemap);
+            it->pagemap = -1;
             return true;
         }
-        w->window = host;
-        w->known = (uint64_t)n / sizeof *w->flags;
+        it->window = host;
+        it->known = (uint64_t)n / sizeof *it->flags;
     }
-    return w->flags[host - w->window] >> 62 != 0;
+    return it->flags[host - it->window] >> 62 != 0;
 }
 
-static bool walk_next(walk *w, uint64_t *page)
+static bool next_page(page_iterator *it, uint64_t *page)
 {
-    while (w->next < w->pages) {
-        uint64_t at = w->next++;
-        if (!touched(w, at))
+    while (it->next < it->pages) {
+        uint64_t at = it->next++;
+        if (!is_touched(it, at))
             continue;
         *page = at;
         return true;
@@ -85,7 +85,7 @@ static bool is_zero(const uint8_t *bytes, size_t size)
     return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
 }
 
-static void drop(tv_image_page *page)
+static void unref_page(tv_image_page *page)
 {
     if (--page->users == 0)
         free(page);
@@ -94,7 +94,7 @@ static void drop(tv_image_page *page)
 void tv_image_fini(tv_image *image)
 {
     for (size_t i = 0; i < image->entries.count; i++)
-        drop(image->entries.data[i].page);
+        unref_page(image->entries.data[i].page);
     TV_VEC_FINI(&image->entries);
     *image = (tv_image){0};
 }
@@ -107,7 +107,7 @@ uint64_t tv_image_bytes(const tv_image *image)
     return sum;
 }
 
-static bool add(tv_image *image, uint64_t number, tv_image_page *page)
+static bool append_page(tv_image *image, uint64_t number, tv_image_page *page)
 {
     return TV_VEC_PUSH(&image->entries, ((tv_image_entry){number, page}));
 }
@@ -141,37 +141,37 @@ static bool take_page(tv_image *image, const tv_memory *memory, uint64_t number,
         *bytes += sizeof *page;
     }
     *bytes += sizeof(tv_image_entry);
-    if (page && add(image, number, page))
+    if (page && append_page(image, number, page))
         return true;
     if (page)
-        drop(page);
+        unref_page(page);
     return false;
 }
 
 tv_status tv_image_take(tv_image *image, const tv_memory *memory, const tv_image *near, uint64_t limit, uint64_t *bytes)
 {
-    walk *w = walk_begin(memory);
+    page_iterator *it = page_iterator_new(memory);
     uint64_t page;
     size_t at = 0;
     *image = (tv_image){0};
     *bytes = 0;
-    bool fine = w != NULL;
-    while (fine && walk_next(w, &page))
-        fine = take_page(image, memory, page, near, &at, bytes) && *bytes <= limit;
-    walk_end(w);
-    if (fine)
+    bool taken = it != NULL;
+    while (taken && next_page(it, &page))
+        taken = take_page(image, memory, page, near, &at, bytes) && *bytes <= limit;
+    page_iterator_free(it);
+    if (taken)
         return TV_OK;
     tv_image_fini(image);
     return TV_ERR_MEMORY;
 }
 
-/* Pages that were touched since, and are in no image, were zero. */
-static void zero_others(const tv_image *image, tv_memory *memory)
+/* Zeroes the touched pages that are not in the image. */
+static void zero_missing_pages(const tv_image *image, tv_memory *memory)
 {
-    walk *w = walk_begin(memory);
+    page_iterator *it = page_iterator_new(memory);
     uint64_t page;
     size_t at = 0;
-    if (!w) { /* the slow way, which needs no memory */
+    if (!it) { /* slower, but needs no memory */
         uint64_t from = 0;
         for (size_t i = 0; i <= image->entries.count; i++) {
             uint64_t to = i < image->entries.count ? image->entries.data[i].number * PAGE : memory->size;
@@ -180,7 +180,7 @@ static void zero_others(const tv_image *image, tv_memory *memory)
         }
         return;
     }
-    while (walk_next(w, &page)) {
+    while (next_page(it, &page)) {
         uint8_t *data = memory->bytes + page * PAGE;
         size_t size = bytes_in(memory, page);
         while (at < image->entries.count && image->entries.data[at].number < page)
@@ -188,12 +188,12 @@ static void zero_others(const tv_image *image, tv_memory *memory)
         if ((at == image->entries.count || image->entries.data[at].number != page) && !is_zero(data, size))
             memset(data, 0, size);
     }
-    walk_end(w);
+    page_iterator_free(it);
 }
 
 void tv_image_restore(const tv_image *image, tv_memory *memory)
 {
-    zero_others(image, memory);
+    zero_missing_pages(image, memory);
     for (size_t i = 0; i < image->entries.count; i++) {
         uint8_t *data = memory->bytes + image->entries.data[i].number * PAGE;
         size_t size = bytes_in(memory, image->entries.data[i].number);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of simulated memory: the pages that are not zero, each shared by all the images that have it alike. */
+/* Copies of simulated memory: its non-zero pages. Images that are taken one from the other share equal pages. */
 #ifndef TV_SIM_IMAGE_H
 #define TV_SIM_IMAGE_H
 
 #include "base/vec.h"
 #include "sim/memory.h"
 
-typedef struct tv_image_page tv_image_page; /* counted */
+typedef struct tv_image_page tv_image_page; /* reference-counted */
 
 typedef struct tv_image_entry {
     uint64_t number; /* of the page */
@@ -17,15 +17,15 @@ typedef struct tv_image {
     TV_VEC(tv_image_entry) entries; /* by ascending number */
 } tv_image;
 
-/* Copies `memory`; pages that are the same in `near` (or NULL) are shared with it. *bytes gets what the copy takes by
- * itself. TV_ERR_MEMORY: no memory, or the copy would take more than `limit`; nothing is left to free. */
+/* Copies `memory`; pages that are equal in `near` (may be NULL) are shared with it. *bytes gets the size of what is not
+ * shared. TV_ERR_MEMORY: no memory, or the size exceeds `limit`; nothing is left to free. */
 tv_status tv_image_take(tv_image *image, const tv_memory *memory, const tv_image *near, uint64_t limit,
                         uint64_t *bytes);
 
-/* Makes `memory` what it was. */
+/* Restores the contents of `memory`. */
 void tv_image_restore(const tv_image *image, tv_memory *memory);
 
-/* Bytes of it, of a shared page its part. */
+/* Size in bytes; a shared page counts in proportion. */
 uint64_t tv_image_bytes(const tv_image *image);
 
 void tv_image_fini(tv_image *image);

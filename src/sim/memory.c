@@ -29,7 +29,7 @@ void tv_memory_write(tv_memory *memory, uint64_t addr, const void *bytes, uint64
     uint64_t first = addr / page * page, last = (addr + size + page - 1) / page * page;
     if (size >= LARGE)
         madvise(memory->bytes + first, (last < memory->size ? last : memory->size) - first,
-                MADV_HUGEPAGE); /* a wish: small pages do as well */
+                MADV_HUGEPAGE); /* a hint: it may fail */
     if (size)
         memcpy(memory->bytes + addr, bytes, size);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pool of threads: each piece of work is cut into more parts than there are threads, and whoever is there takes the
- * next. A thread that comes late takes none, and nobody waits for it: small pieces cost no more than one thread takes
- * for them.
+/* A pool of threads: each loop is cut into more chunks than there are threads, and idle threads claim chunks from a
+ * shared counter. The caller does not wait for threads that find none left, so that a short loop costs no more than on
+ * one thread.
  *
- * A thread looks out for more work for a moment before it sleeps, since pieces mostly follow each other. Whether work
- * is open, who is at it and who sleeps is told by sequentially consistent atomics: of two sides that each write one and
- * then read the other, one sees the other. */
+ * A thread spins for a moment before it sleeps, because loops usually follow each other. The state (is a loop open, how
+ * many threads work on it, how many sleep) is in sequentially consistent atomics: of two sides that each write one and
+ * then read the other, at least one reads the other's write. */
 #include "sim/pool.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { THREADS_MAX = 256, PARTS_EACH = 4, GRAIN = 16, LOOKOUT_NS = 300000 };
+enum { THREADS_MAX = 256, CHUNKS_PER_THREAD = 4, GRAIN = 16, SPIN_NS = 300000 };
 
 struct tv_pool {
     pthread_mutex_t lock; /* for sleeping and waking */
@@ -21,12 +21,12 @@ struct tv_pool {
     pthread_t threads[THREADS_MAX];
     unsigned count; /* threads besides the caller */
     atomic_bool ending;
-    _Atomic(uint64_t) open; /* the number of the piece of work that parts can be taken of; 0: none */
-    atomic_uint active;     /* threads that may take some; while there are any, the rest stays */
+    _Atomic(uint64_t) open; /* number of the loop whose chunks can be claimed; 0: none */
+    atomic_uint active;     /* threads that may claim some; while there are any, the members below do not change */
     atomic_uint sleeping;
     atomic_bool waiting;    /* the caller sleeps until none is active */
-    _Atomic(uint64_t) next; /* part */
-    uint64_t rounds, parts, each, total;
+    _Atomic(uint64_t) next; /* chunk */
+    uint64_t loops, chunks, chunk_size, total;
     tv_pool_work *work;
     void *user;
 };
@@ -47,46 +47,47 @@ static void pause_briefly(void)
 #endif
 }
 
-static void do_parts(tv_pool *pool)
+static void run_chunks(tv_pool *pool)
 {
-    for (uint64_t part; (part = atomic_fetch_add(&pool->next, 1)) < pool->parts;) {
-        uint64_t from = part * pool->each;
-        pool->work(pool->user, from, tv_min_u64(from + pool->each, pool->total));
+    for (uint64_t chunk; (chunk = atomic_fetch_add(&pool->next, 1)) < pool->chunks;) {
+        uint64_t from = chunk * pool->chunk_size;
+        pool->work(pool->user, from, tv_min_u64(from + pool->chunk_size, pool->total));
     }
 }
 
 /* ---- Threads ---- */
 
-static bool is_new(tv_pool *pool, uint64_t seen)
+/* Whether a loop other than `latest`, the one this thread worked on last, is open. */
+static bool is_new(tv_pool *pool, uint64_t latest)
 {
     uint64_t open = pool->open;
-    return open != 0 && open != seen;
+    return open != 0 && open != latest;
 }
 
-static void sleep_until_new(tv_pool *pool, uint64_t seen)
+static void sleep_until_new(tv_pool *pool, uint64_t latest)
 {
     pthread_mutex_lock(&pool->lock);
     pool->sleeping++;
-    while (!is_new(pool, seen) && !pool->ending)
+    while (!is_new(pool, latest) && !pool->ending)
         pthread_cond_wait(&pool->begun, &pool->lock);
     pool->sleeping--;
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void wait_for_work(tv_pool *pool, uint64_t seen)
+static void wait_for_work(tv_pool *pool, uint64_t latest)
 {
-    uint64_t until = now_ns() + LOOKOUT_NS;
-    while (!is_new(pool, seen) && !pool->ending) {
+    uint64_t until = now_ns() + SPIN_NS;
+    while (!is_new(pool, latest) && !pool->ending) {
         for (unsigned i = 0; i < 64; i++)
             pause_briefly();
         if (now_ns() > until) {
-            sleep_until_new(pool, seen);
+            sleep_until_new(pool, latest);
             return;
         }
     }
 }
 
-static void leave(tv_pool *pool)
+static void finish_chunks(tv_pool *pool)
 {
     if (atomic_fetch_sub(&pool->active, 1) > 1 || !pool->waiting)
         return;
@@ -95,21 +96,21 @@ static void leave(tv_pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void *serve(void *user)
+static void *run_thread(void *user)
 {
     tv_pool *pool = user;
-    uint64_t seen = 0;
+    uint64_t latest = 0;
     for (;;) {
-        wait_for_work(pool, seen);
+        wait_for_work(pool, latest);
         if (pool->ending)
             return NULL;
         pool->active++;
         uint64_t open = pool->open; /* it may have ended meanwhile */
-        if (open != 0 && open != seen)
-            do_parts(pool);
+        if (open != 0 && open != latest)
+            run_chunks(pool);
         if (open != 0)
-            seen = open;
-        leave(pool);
+            latest = open;
+        finish_chunks(pool);
     }
 }
 
@@ -122,7 +123,7 @@ tv_pool *tv_pool_new(unsigned threads)
     pthread_cond_init(&pool->begun, NULL);
     pthread_cond_init(&pool->done, NULL);
     while (pool->count + 1 < threads && pool->count < THREADS_MAX) {
-        if (pthread_create(&pool->threads[pool->count], NULL, serve, pool) != 0)
+        if (pthread_create(&pool->threads[pool->count], NULL, run_thread, pool) != 0)
             break;
         pool->count++;
     }
@@ -149,7 +150,7 @@ void tv_pool_free(tv_pool *pool)
 
 static void wait_for_threads(tv_pool *pool)
 {
-    uint64_t until = now_ns() + LOOKOUT_NS;
+    uint64_t until = now_ns() + SPIN_NS;
     while (pool->active && now_ns() < until)
         pause_briefly();
     if (!pool->active)
@@ -168,21 +169,21 @@ void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
         work(user, 0, count);
         return;
     }
-    uint64_t parts = (uint64_t)(pool->count + 1) * PARTS_EACH, each = tv_ceil_div(count, parts);
-    pool->each =
-        count >= PARTS_EACH * GRAIN ? tv_ceil_div(each, GRAIN) * GRAIN : each; /* kernels take some rows together */
-    pool->parts = tv_ceil_div(count, pool->each);
+    uint64_t chunks = (uint64_t)(pool->count + 1) * CHUNKS_PER_THREAD, size = tv_ceil_div(count, chunks);
+    pool->chunk_size = count >= CHUNKS_PER_THREAD * GRAIN ? tv_ceil_div(size, GRAIN) * GRAIN
+                                                          : size; /* kernels process several rows at a time */
+    pool->chunks = tv_ceil_div(count, pool->chunk_size);
     pool->total = count;
     pool->work = work;
     pool->user = user;
     pool->next = 0;
-    pool->open = ++pool->rounds;
+    pool->open = ++pool->loops;
     if (pool->sleeping) {
         pthread_mutex_lock(&pool->lock);
         pthread_cond_broadcast(&pool->begun);
         pthread_mutex_unlock(&pool->lock);
     }
-    do_parts(pool);
+    run_chunks(pool);
     pool->open = 0;
     wait_for_threads(pool);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that share the rows of one piece of work. They sleep between pieces; what each row's result is does not
- * depend on how many there are. */
+/* A pool of threads that share the iterations of a loop. Results must not depend on how the loop is cut into chunks. */
 #ifndef TV_SIM_POOL_H
 #define TV_SIM_POOL_H
 
@@ -8,11 +7,11 @@
 
 typedef struct tv_pool tv_pool;
 
-/* `threads` counts the caller. NULL: one thread, or the host gives no more; tv_pool_run takes that. */
+/* `threads` includes the caller. NULL: one thread, or the host has no more; tv_pool_run accepts that. */
 tv_pool *tv_pool_new(unsigned threads);
 void tv_pool_free(tv_pool *pool);
 
-/* Calls work(user, from, to) for parts that together are 0 to count, at the same time; returns when all are done. */
+/* Calls work(user, from, to) for chunks that make up 0 to `count`, concurrently; returns when all are done. */
 typedef void tv_pool_work(void *user, uint64_t from, uint64_t to);
 void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user);
 

@@ -2,7 +2,8 @@
 /* Rationals on 128-bit intermediates. */
 #include "sim/ratio.h"
 
-static tv_ratio normal(tv_u128 whole, tv_u128 num, tv_u128 den)
+/* In lowest terms, with a denominator below 2^62. */
+static tv_ratio normalize(tv_u128 whole, tv_u128 num, tv_u128 den)
 {
     whole += num / den;
     num %= den;
@@ -21,12 +22,12 @@ static tv_ratio normal(tv_u128 whole, tv_u128 num, tv_u128 den)
     return (tv_ratio){(uint64_t)whole, (uint64_t)num, num ? (uint64_t)den : 1};
 }
 
-/* ---- Small denominators, which nearly all are: the same in 64 bits ---- */
+/* ---- Small denominators, the common case: the same in 64 bits ---- */
 
-static bool fits(uint64_t den) { return den >> 30 == 0; }
+static bool is_small(uint64_t den) { return den >> 30 == 0; }
 
 /* den below 2^62, num below 2^64. */
-static tv_ratio normal_small(uint64_t whole, uint64_t num, uint64_t den)
+static tv_ratio normalize_small(uint64_t whole, uint64_t num, uint64_t den)
 {
     if (num >= den) {
         whole += num / den;
@@ -43,22 +44,23 @@ static tv_ratio normal_small(uint64_t whole, uint64_t num, uint64_t den)
 
 tv_ratio tv_ratio_add_fractions(tv_ratio a, tv_ratio b)
 {
-    if (fits(a.den) && fits(b.den))
-        return a.den == b.den ? normal_small(a.whole + b.whole, a.num + b.num, a.den)
-                              : normal_small(a.whole + b.whole, a.num * b.den + b.num * a.den, a.den * b.den);
-    if (a.den == b.den) /* one clock */
-        return normal((tv_u128)a.whole + b.whole, (tv_u128)a.num + b.num, a.den);
-    return normal((tv_u128)a.whole + b.whole, (tv_u128)a.num * b.den + (tv_u128)b.num * a.den, (tv_u128)a.den * b.den);
+    if (is_small(a.den) && is_small(b.den))
+        return a.den == b.den ? normalize_small(a.whole + b.whole, a.num + b.num, a.den)
+                              : normalize_small(a.whole + b.whole, a.num * b.den + b.num * a.den, a.den * b.den);
+    if (a.den == b.den) /* one clock domain */
+        return normalize((tv_u128)a.whole + b.whole, (tv_u128)a.num + b.num, a.den);
+    return normalize((tv_u128)a.whole + b.whole, (tv_u128)a.num * b.den + (tv_u128)b.num * a.den,
+                     (tv_u128)a.den * b.den);
 }
 
 tv_ratio tv_ratio_sub_fraction(tv_ratio a, tv_ratio b)
 {
-    if (fits(a.den) && fits(b.den)) {
+    if (is_small(a.den) && is_small(b.den)) {
         bool same = a.den == b.den;
         uint64_t common = same ? a.den : a.den * b.den, from = same ? a.num : a.num * b.den,
                  less = same ? b.num : b.num * a.den;
-        bool borrow = from < less;
-        return normal_small(a.whole - b.whole - borrow, from + (borrow ? common : 0) - less, common);
+        bool carry = from < less;
+        return normalize_small(a.whole - b.whole - carry, from + (carry ? common : 0) - less, common);
     }
     tv_u128 den = (tv_u128)a.den * b.den, x = (tv_u128)a.num * b.den, y = (tv_u128)b.num * a.den;
     tv_u128 whole = (tv_u128)a.whole - b.whole;
@@ -66,7 +68,7 @@ tv_ratio tv_ratio_sub_fraction(tv_ratio a, tv_ratio b)
         whole -= 1;
         x += den;
     }
-    return normal(whole, x - y, den);
+    return normalize(whole, x - y, den);
 }
 
 int tv_ratio_cmp_fractions(tv_ratio a, tv_ratio b)
@@ -84,9 +86,9 @@ tv_ratio tv_ratio_scale(tv_ratio a, uint64_t p, uint64_t q)
             assert(product >> 63 == 0);
             return tv_ratio_of(product);
         }
-        return normal_small(product / q, product % q * a.den + a.num * p, a.den * q);
+        return normalize_small(product / q, product % q * a.den + a.num * p, a.den * q);
     }
     tv_u128 scaled = (tv_u128)a.whole * p;
     tv_u128 whole = scaled / q, rest = scaled % q; /* rest / q + num * p / (den * q) remain */
-    return normal(whole, rest * a.den + (tv_u128)a.num * p, (tv_u128)a.den * q);
+    return normalize(whole, rest * a.den + (tv_u128)a.num * p, (tv_u128)a.den * q);
 }

@@ -17,7 +17,7 @@ static inline tv_ratio tv_ratio_of(uint64_t whole) { return (tv_ratio){whole, 0,
 
 static inline uint64_t tv_ratio_ceil(tv_ratio a) { return a.whole + (a.num != 0); }
 
-/* Of numbers that both have a fraction. */
+/* The same for operands that both have a fraction. */
 tv_ratio tv_ratio_add_fractions(tv_ratio a, tv_ratio b);
 tv_ratio tv_ratio_sub_fraction(tv_ratio a, tv_ratio b);
 int tv_ratio_cmp_fractions(tv_ratio a, tv_ratio b);

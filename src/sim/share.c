@@ -19,23 +19,23 @@ bool tv_share_init(tv_share *share, const tv_rate *rates, unsigned flow_count)
     return share->capacity >> 36 == 0;
 }
 
-static bool active(const tv_share *share, const tv_flow *flow)
+static bool is_active(const tv_share *share, const tv_flow *flow)
 {
     return flow->moved.whole < flow->limit && share->now.whole >= flow->start;
 }
 
-/* The speed of each flow as num / den bytes a cycle; 0 / 0: it rests. Where the memory is short of bytes, the slowest
- * flows take what they can, the rest share evenly. */
+/* The speed of each flow as num / den bytes per cycle; 0 / 0: it does not move. When the sum of the maximum rates
+ * exceeds the capacity, the slowest flows have their maximum, and the others share the rest evenly. */
 typedef struct speeds {
     uint64_t num[TV_FLOWS_MAX], den[TV_FLOWS_MAX];
 } speeds;
 
-static void divide_short(const tv_share *share, speeds *s)
+static void divide_capacity(const tv_share *share, speeds *s)
 {
     uint64_t left = share->capacity;
     unsigned count = 0, order[TV_FLOWS_MAX];
     for (unsigned i = 0; i < share->flow_count; i++)
-        if (active(share, &share->flows[i])) {
+        if (is_active(share, &share->flows[i])) {
             unsigned at = count++;
             while (at > 0 && share->flows[order[at - 1]].rate > share->flows[i].rate) {
                 order[at] = order[at - 1];
@@ -45,12 +45,12 @@ static void divide_short(const tv_share *share, speeds *s)
         }
     for (unsigned k = 0; k < count; k++) {
         uint64_t rate = share->flows[order[k]].rate, sharers = count - k;
-        bool whole = rate * sharers <= left;
-        s->num[order[k]] = whole ? rate : left;
-        s->den[order[k]] = whole ? share->unit : share->unit * sharers;
-        if (whole)
+        bool full_rate = rate * sharers <= left;
+        s->num[order[k]] = full_rate ? rate : left;
+        s->den[order[k]] = full_rate ? share->unit : share->unit * sharers;
+        if (full_rate) {
             left -= rate;
-        else { /* all that remain are faster: each gets the same */
+        } else { /* the remaining flows are faster: each has the same speed */
             for (unsigned j = k + 1; j < count; j++) {
                 s->num[order[j]] = left;
                 s->den[order[j]] = share->unit * sharers;
@@ -60,34 +60,34 @@ static void divide_short(const tv_share *share, speeds *s)
     }
 }
 
-static void divide(const tv_share *share, speeds *s)
+static void find_speeds(const tv_share *share, speeds *s)
 {
-    uint64_t wanted = 0;
+    uint64_t demand = 0;
     for (unsigned i = 0; i < share->flow_count; i++) {
         const tv_flow *flow = &share->flows[i];
-        bool moves = active(share, flow);
+        bool moves = is_active(share, flow);
         s->num[i] = moves ? flow->rate : 0;
         s->den[i] = moves ? share->unit : 0;
-        wanted += s->num[i];
+        demand += s->num[i];
     }
-    if (wanted > share->capacity)
-        divide_short(share, s);
+    if (demand > share->capacity)
+        divide_capacity(share, s);
 }
 
-/* Where time goes next, and the flow that gets to `to` then; TV_FLOWS_MAX: none that is known to get there exactly. */
+/* The next event: its time, and the flow that has then moved exactly `to` bytes; TV_FLOWS_MAX: none. */
 typedef struct event {
     tv_ratio time;
     unsigned flow;
     uint64_t to;
 } event;
 
-/* Small enough for a sum of their quotients not to be rounded (ratio.h). */
+/* Whether the denominators are so small that a sum of the quotients is not rounded (ratio.h). */
 static bool is_exact(const tv_share *share, const tv_flow *flow, uint64_t num, uint64_t den)
 {
     return (share->now.den | flow->moved.den | num | den) >> 20 == 0;
 }
 
-/* The earliest moment at which a speed may change or a target is reached; `bound` at the latest, if there is one. */
+/* The earliest event at which a speed may change or a target is reached; if `bounded`, at `bound` at the latest. */
 static event next_event(const tv_share *share, const speeds *s, bool bounded, tv_ratio bound, bool *found)
 {
     event best = {bound, TV_FLOWS_MAX, 0};
@@ -140,7 +140,7 @@ void tv_share_advance(tv_share *share, uint64_t cycle)
     while (tv_ratio_cmp(share->now, end) < 0) {
         bool found;
         speeds s;
-        divide(share, &s);
+        find_speeds(share, &s);
         move_to(share, &s, next_event(share, &s, true, end, &found));
     }
 }
@@ -150,9 +150,9 @@ tv_ratio tv_share_wait(tv_share *share, unsigned flow)
     while (share->flows[flow].waiting) {
         bool found;
         speeds s;
-        divide(share, &s);
+        find_speeds(share, &s);
         event e = next_event(share, &s, false, share->now, &found);
-        assert(found && "a flow that is waited for gets there");
+        assert(found && "a flow with a target reaches it");
         move_to(share, &s, e);
     }
     return share->flows[flow].arrived;

@@ -140,37 +140,37 @@ static void model_fini(model *m)
         mpq_clears(m->flows[i].rate, m->flows[i].moved, m->flows[i].speed, (mpq_ptr)NULL);
 }
 
-/* Progressive filling: whoever wants less than an even share of what is left gets it all; then again. */
+/* Progressive filling: flows that need less than an even share of the rest get their rate; repeat with the others. */
 static void model_speeds(model *m)
 {
     mpq_t left, share;
     mpq_inits(left, share, (mpq_ptr)NULL);
     mpq_set(left, m->capacity);
-    bool settled[TV_FLOWS_MAX];
-    unsigned unsettled = 0;
+    bool decided[TV_FLOWS_MAX];
+    unsigned undecided = 0;
     for (unsigned i = 0; i < m->count; i++) {
         model_flow *f = &m->flows[i];
         f->active = mpq_cmp_ui(f->moved, f->limit, 1) < 0 && mpq_cmp_ui(m->now, f->start, 1) >= 0;
         mpq_set_ui(f->speed, 0, 1);
-        settled[i] = !f->active;
-        unsettled += f->active;
+        decided[i] = !f->active;
+        undecided += f->active;
     }
-    for (bool changed = true; changed && unsettled;) {
+    for (bool changed = true; changed && undecided;) {
         changed = false;
-        mpq_set_ui(share, 1, unsettled);
+        mpq_set_ui(share, 1, undecided);
         mpq_mul(share, share, left);
         for (unsigned i = 0; i < m->count; i++) {
             model_flow *f = &m->flows[i];
-            if (settled[i] || mpq_cmp(f->rate, share) > 0)
+            if (decided[i] || mpq_cmp(f->rate, share) > 0)
                 continue;
             mpq_set(f->speed, f->rate);
             mpq_sub(left, left, f->rate);
-            settled[i] = changed = true;
-            unsettled--;
+            decided[i] = changed = true;
+            undecided--;
         }
     }
     for (unsigned i = 0; i < m->count; i++)
-        if (!settled[i])
+        if (!decided[i])
             mpq_set(m->flows[i].speed, share);
     mpq_clears(left, share, (mpq_ptr)NULL);
 }
@@ -352,7 +352,7 @@ static void flows_share_max_min_fairly_as_the_exact_model(void **state)
     assert_true(strict > 5000); /* most were compared without tolerance */
 }
 
-static void share_refuses_rates_without_a_common_unit(void **state)
+static void share_rejects_rates_without_a_common_unit(void **state)
 {
     (void)state;
     tv_share share;
@@ -384,7 +384,7 @@ static void accounts_add_up_to_every_cycle(void **state)
     unit_rng rng = {4};
     for (unsigned n = 0; n < 2000; n++) {
         enum { CYCLES = 400 };
-        uint64_t count[TV_STALL_REASONS_MAX + 2] = {0}, at = 0; /* causes, then busy, then idle */
+        uint64_t count[TV_STALL_REASONS_MAX + 2] = {0}, at = 0; /* reasons, then busy, then idle */
         tv_account account = {.name = "engine"};
         for (;;) {
             uint64_t from = at + unit_below(&rng, 10), to = from + unit_below(&rng, 20);
@@ -448,22 +448,22 @@ typedef struct pool_work {
     uint8_t done[POOL_COUNT];
     uint64_t count;
     bool slow;
-    atomic_uint wrong; /* an assertion belongs to the thread that runs the tests */
+    atomic_uint errors; /* assertions belong to the thread that runs the tests */
 } pool_work;
 
 static void mark(void *user, uint64_t from, uint64_t to)
 {
     pool_work *w = user;
     if (from >= to || to > w->count)
-        w->wrong++;
+        w->errors++;
     for (uint64_t i = from; i < to && i < POOL_COUNT; i++)
         w->done[i]++;
     for (volatile unsigned i = 0; i < 100000 && w->slow; i++)
         continue;
 }
 
-/* Pieces that follow each other at once, and after the threads have gone to sleep. */
-static void every_part_of_every_piece_is_done_once(void **state)
+/* Loops that follow each other immediately, and after the threads have gone to sleep. */
+static void every_iteration_of_every_loop_runs_once(void **state)
 {
     (void)state;
     unit_rng rng = {77};
@@ -475,7 +475,7 @@ static void every_part_of_every_piece_is_done_once(void **state)
             if (round % 512 == 0)
                 nanosleep(&(struct timespec){0, 2000000}, NULL);
             tv_pool_run(pool, w.count, mark, &w);
-            assert_int_equal(w.wrong, 0);
+            assert_int_equal(w.errors, 0);
             for (uint64_t i = 0; i < POOL_COUNT; i++)
                 assert_int_equal(w.done[i], i < w.count);
         }
@@ -489,11 +489,11 @@ int main(void)
         cmocka_unit_test(ratio_operations_equal_gmp),
         cmocka_unit_test(ratios_too_fine_are_rounded_up_by_less_than_2_to_minus_60),
         cmocka_unit_test(flows_share_max_min_fairly_as_the_exact_model),
-        cmocka_unit_test(share_refuses_rates_without_a_common_unit),
+        cmocka_unit_test(share_rejects_rates_without_a_common_unit),
         cmocka_unit_test(two_streams_and_a_copy_share_48_bytes_a_cycle),
         cmocka_unit_test(accounts_add_up_to_every_cycle),
         cmocka_unit_test(memory_starts_as_zero_and_zeroes_exactly_the_range),
-        cmocka_unit_test(every_part_of_every_piece_is_done_once),
+        cmocka_unit_test(every_iteration_of_every_loop_runs_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
