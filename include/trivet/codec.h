@@ -97,8 +97,8 @@ typedef struct tv_parameter_info {
  * instruction's name, is required. */
 TV_API int tv_codec_parameter_at(const tv_codec *codec, unsigned insn, unsigned i, tv_parameter_info *out);
 
-/* Writes the JSON Schema (draft 2020-12) of the target's program files as one value. TV_ERR_INPUT, with nothing
- * written: the target is word encoded, and its program files are not JSON. */
+/* Writes the JSON Schema (draft 2020-12) of the target's program files to `writer` as one value. TV_ERR_INPUT, with
+ * nothing written: the target is word encoded, and its program files are not JSON. */
 TV_API tv_status tv_codec_write_schema(const tv_codec *codec, tv_json_writer *writer);
 
 /* A micro-operation of an instruction. */
