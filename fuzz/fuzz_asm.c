@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text through the assembler, with limits that a fuzzer can reach. */
+/* Assembles the input as source text, with limits that a fuzzer can reach. */
 #include <stdint.h>
 
 #include "trivet/trivet.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any words through decoder and disassembler of every target; what is printed must assemble to the same words. */
+/* Decodes and disassembles the input as instruction words of every target; the text must assemble to the same words. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as a machine profile, and its lines as overrides. */
+/* Parses the input as a machine profile, and its lines as overrides. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as an ELF program; one that loads is looked at whole. */
+/* Loads the input as an ELF program; if that succeeds, reads every part of the program. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

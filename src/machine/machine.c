@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "kernels/cpu.h"
 #include "machine/target.h"
 

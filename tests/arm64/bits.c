@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints a hash of what the functions of src/num and src/kernels make of many numbers: every host must print the same.
- * What is right is a matter of tests/unit; this finds what depends on the host: NaN and its sign, conversions out of
- * range, contracted multiply-adds, a char's sign. Kernels with several versions must agree within the host, too. */
+/* Prints hashes of the results of src/num and src/kernels for many numbers; every host must print the same ones.
+ * tests/unit checks that the results are correct; this test finds results that depend on the host: NaN and its sign,
+ * conversions out of range, contracted multiply-adds, the sign of char. All variants of a kernel must also agree on one
+ * host. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static uint64_t next(uint64_t *rng)
     return z ^ z >> 31;
 }
 
-/* Bits of any binary32, corners often. */
+/* Bits of any binary32, often edge cases. */
 static uint32_t any_bits(uint64_t *rng)
 {
     static const uint32_t corners[] = {0,          1,          0x7FFFFF,   0x800000,   0x7F7FFFFF, 0x7F800000,
@@ -42,7 +43,7 @@ static uint32_t any_bits(uint64_t *rng)
     return corners[(x >> 8) % TV_COUNTOF(corners)] | (uint32_t)(x & 1) << 31;
 }
 
-/* Of a size that sums keep: exponents around zero. */
+/* Values with exponents around zero, which do not vanish in sums. */
 static float values(uint64_t *rng)
 {
     uint64_t x = next(rng);
@@ -126,7 +127,7 @@ static void elements(void)
         hash_bytes(&h, bytes, N);
         tv_elements_to_f16(x, N, bytes);
         hash_bytes(&h, bytes, 2 * N);
-        tv_elements_from_f16(bytes, N, z); /* their NaNs are canonical */
+        tv_elements_from_f16(bytes, N, z); /* NaN becomes canonical */
         hash_bytes(&h, z, sizeof z);
         tv_elements_epilogue(y, N - 1, round % 2 ? y + 1 : NULL, NULL, 0.7f, z);
         hash_bytes(&h, z, (N - 1) * sizeof *z);
@@ -219,7 +220,7 @@ static hash products_at(tv_cpu_level level)
             a[i] = (int8_t)next(&rng);
             w[i] = (int8_t)next(&rng);
             x[i] = round % 5 ? values(&rng)
-                             : tv_f32_of_bits(any_bits(&rng) & 0xBFFFFFFF); /* no infinities, but what is subnormal */
+                             : tv_f32_of_bits(any_bits(&rng) & 0xBFFFFFFF); /* with subnormals, without infinities */
         }
         for (size_t i = 0; i < N; i++)
             scales[i] = values(&rng);

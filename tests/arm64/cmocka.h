@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests/unit/test_kernels.c takes of cmocka, for a toolchain without it: the first wrong value ends the program.
+/* The subset of cmocka that the kernel tests use, for a toolchain without cmocka. The first failure ends the program.
  */
 #ifndef TV_TESTS_ARM64_CMOCKA_H
 #define TV_TESTS_ARM64_CMOCKA_H

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# same_bits.sh HERE COMMAND …: do both programs print the same?
+# same_bits.sh HOST_PROGRAM COMMAND...: fails unless both print the same text.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-here=$1
+host=$1
 shift
-"$here" >"$work/here"
-"$@" >"$work/there"
-[ -s "$work/here" ]
-diff "$work/here" "$work/there"
-echo "$(wc -l <"$work/here") groups of numbers are the same"
+"$host" >"$work/host"
+"$@" >"$work/target"
+[ -s "$work/host" ]
+diff "$work/host" "$work/target"
+echo "$(wc -l <"$work/host") hashes are the same"

@@ -216,10 +216,10 @@ static void destroy(void *state)
     if (!l)
         return;
     for (unsigned p = 0; p < CMDQ_BUFFER_COUNT; p++)
-        tv_buf_fini(&l->buffers[p].readers);
+        TV_VEC_FINI(&l->buffers[p].readers);
     tv_queue_builder_free(l->builder);
     tv_buf_fini(&l->metadata);
-    tv_buf_fini(&l->deps);
+    TV_VEC_FINI(&l->deps);
     tv_pool_free(l->pool);
     tv_machine_free(l->machine);
     tv_program_free(l->loaded_program);
@@ -440,7 +440,7 @@ static tv_status begin_queue(cmdq_lowering *l, const int32_t *tokens, uint32_t r
     allocate_buffers(l, rows == 1 ? 1 : l->rows_max); /* fewer rows use the buffers of the maximum */
     for (unsigned p = 0; p < CMDQ_BUFFER_COUNT; p++) {
         l->buffers[p].writer = CMDQ_LOWER_NO_ENTRY;
-        l->buffers[p].readers.len = 0;
+        l->buffers[p].readers.count = 0;
     }
     for (uint32_t i = 0; i < l->model->dims.layers; i++)
         l->kv_writer[i] = CMDQ_LOWER_NO_ENTRY;

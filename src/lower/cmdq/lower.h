@@ -4,6 +4,7 @@
 #ifndef TV_LOWER_CMDQ_LOWER_H
 #define TV_LOWER_CMDQ_LOWER_H
 
+#include "base/vec.h"
 #include "graph/backend.h"
 #include "queue/builder.h"
 #include "sim/pool.h"
@@ -35,7 +36,7 @@ typedef struct cmdq_lower_buffer {
     cmdq_lower_phase phase;
     uint64_t offset, bytes;
     uint32_t writer;
-    tv_buf readers; /* uint32_t entry ids */
+    TV_VEC(uint32_t) readers; /* entry ids */
 } cmdq_lower_buffer;
 
 typedef enum cmdq_lower_buffer_id {
@@ -96,7 +97,8 @@ typedef struct cmdq_lowering {
     cmdq_lower_buffer buffers[CMDQ_BUFFER_COUNT];
     char block_name[TV_BLOCK_NAME_MAX]; /* block of the model, the label of the entries */
     tv_queue_builder *builder;
-    tv_buf metadata, deps;
+    tv_buf metadata;
+    TV_VEC(uint32_t) deps; /* of the current entry */
     uint32_t slot, next_te, next_ve;
     uint32_t *kv_writer; /* [layers]: the last KV_STORE */
     uint32_t rows, position;

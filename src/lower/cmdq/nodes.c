@@ -15,14 +15,12 @@ static void add_write(cmdq_lowering *l, unsigned p) { l->writes[l->write_count++
 
 static void add_dependency(cmdq_lowering *l, uint32_t entry)
 {
-    uint32_t *deps = (uint32_t *)(void *)l->deps.data;
-    size_t n = l->deps.len / sizeof *deps;
     if (entry == CMDQ_LOWER_NO_ENTRY)
         return;
-    for (size_t i = 0; i < n; i++)
-        if (deps[i] == entry)
+    for (size_t i = 0; i < l->deps.count; i++)
+        if (l->deps.data[i] == entry)
             return;
-    tv_buf_append(&l->deps, &entry, sizeof entry);
+    (void)TV_VEC_PUSH(&l->deps, entry);
 }
 
 /* Completes an entry with the dependencies that follow from its reads and writes; returns its id. */
@@ -34,18 +32,17 @@ static uint32_t finish_entry(cmdq_lowering *l)
     for (unsigned i = 0; i < l->write_count; i++) {
         const cmdq_lower_buffer *p = &l->buffers[l->writes[i]];
         add_dependency(l, p->writer);
-        for (size_t k = 0; k < p->readers.len / sizeof(uint32_t); k++)
-            add_dependency(l, ((const uint32_t *)(const void *)p->readers.data)[k]);
+        for (size_t k = 0; k < p->readers.count; k++)
+            add_dependency(l, p->readers.data[k]);
     }
     for (unsigned i = 0; i < l->read_count; i++)
-        tv_buf_append(&l->buffers[l->reads[i]].readers, &id, sizeof id);
+        (void)TV_VEC_PUSH(&l->buffers[l->reads[i]].readers, id);
     for (unsigned i = 0; i < l->write_count; i++) {
         l->buffers[l->writes[i]].writer = id;
-        l->buffers[l->writes[i]].readers.len = 0;
+        l->buffers[l->writes[i]].readers.count = 0;
     }
-    tv_queue_builder_end_entry(l->builder, l->block_name, (const uint32_t *)(const void *)l->deps.data,
-                               (uint32_t)(l->deps.len / sizeof(uint32_t)));
-    l->deps.len = 0;
+    tv_queue_builder_end_entry(l->builder, l->block_name, l->deps.data, (uint32_t)l->deps.count);
+    l->deps.count = 0;
     l->read_count = l->write_count = 0;
     return id;
 }
