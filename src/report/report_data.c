@@ -9,70 +9,71 @@
 
 enum { TEXTS_MAX = 1 << 21, TEXT_BYTES_MAX = 96 << 20, TEXT_LENGTH_MAX = 400 };
 
-static bool grow_texts(tv_texts *t)
+/* Doubles the hash table, which is at most half full. */
+static bool grow_slots(tv_texts *t)
 {
-    size_t cap = t->cap ? 2 * t->cap : 256;
-    size_t *starts = realloc(t->starts, cap * sizeof *starts);
-    if (starts)
-        t->starts = starts;
-    uint32_t *slots = calloc(2 * cap, sizeof *slots);
-    if (!starts || !slots) {
-        free(slots);
-        t->failed = true;
+    size_t count = t->slot_count ? 2 * t->slot_count : 512;
+    uint32_t *slots = calloc(count, sizeof *slots);
+    if (!slots)
         return false;
-    }
     free(t->slots);
     t->slots = slots;
-    t->cap = cap;
-    for (uint32_t n = 1; n < t->count; n++) {
-        size_t at = tv_sv_hash(tv_sv_of(tv_texts_at(t, n))) & (2 * cap - 1);
+    t->slot_count = count;
+    for (uint32_t n = 1; n < t->starts.count; n++) {
+        size_t at = tv_sv_hash(tv_sv_of(tv_texts_at(t, n))) & (count - 1);
         while (slots[at])
-            at = (at + 1) & (2 * cap - 1);
+            at = (at + 1) & (count - 1);
         slots[at] = n;
     }
-    if (t->count == 0) {
-        t->starts[0] = 0;
-        t->count = 1;
-        tv_buf_append(&t->bytes, "", 1);
-    }
-    return !t->bytes.failed;
+    return true;
+}
+
+/* Appends a string; its number is the previous count. */
+static bool append_text(tv_texts *t, tv_sv text)
+{
+    size_t start = t->bytes.len;
+    tv_buf_append(&t->bytes, text.ptr, text.len);
+    tv_buf_append(&t->bytes, "", 1);
+    return !t->bytes.failed && TV_VEC_PUSH(&t->starts, start);
 }
 
 const char *tv_texts_at(const tv_texts *t, uint32_t number)
 {
-    return number < t->count ? (const char *)t->bytes.data + t->starts[number] : "";
+    return number < t->starts.count ? (const char *)t->bytes.data + t->starts.data[number] : "";
 }
 
 uint32_t tv_texts_add(tv_texts *t, const char *text)
 {
-    if (!text || !*text || t->failed || (t->count == t->cap && !grow_texts(t)))
+    if (!text || !*text || t->failed)
         return 0;
-    tv_sv sv = {text, strnlen(text, TEXT_LENGTH_MAX)};
-    size_t mask = 2 * t->cap - 1, at = tv_sv_hash(sv) & mask;
-    for (; t->slots[at]; at = (at + 1) & mask)
-        if (tv_sv_is(sv, tv_texts_at(t, t->slots[at])))
-            return t->slots[at];
-    if (t->count >= TEXTS_MAX || t->bytes.len + sv.len + 1 > TEXT_BYTES_MAX) {
-        t->full = true;
-        return 0;
-    }
-    size_t start = t->bytes.len;
-    tv_buf_append(&t->bytes, sv.ptr, sv.len);
-    tv_buf_append(&t->bytes, "", 1);
-    if (t->bytes.failed) {
+    if ((t->starts.count == 0 && !append_text(t, (tv_sv){"", 0})) ||
+        (2 * t->starts.count >= t->slot_count && !grow_slots(t))) {
         t->failed = true;
         return 0;
     }
-    t->starts[t->count] = start;
-    t->slots[at] = (uint32_t)t->count;
-    return (uint32_t)t->count++;
+    tv_sv sv = {text, strnlen(text, TEXT_LENGTH_MAX)};
+    size_t mask = t->slot_count - 1, at = tv_sv_hash(sv) & mask;
+    for (; t->slots[at]; at = (at + 1) & mask)
+        if (tv_sv_is(sv, tv_texts_at(t, t->slots[at])))
+            return t->slots[at];
+    if (t->starts.count >= TEXTS_MAX || t->bytes.len + sv.len + 1 > TEXT_BYTES_MAX) {
+        t->full = true;
+        return 0;
+    }
+    uint32_t number = (uint32_t)t->starts.count;
+    if (!append_text(t, sv)) {
+        t->failed = true;
+        return 0;
+    }
+    t->slots[at] = number;
+    return number;
 }
 
 void tv_texts_fini(tv_texts *t)
 {
     tv_buf_fini(&t->bytes);
     free(t->slots);
-    free(t->starts);
+    TV_VEC_FINI(&t->starts);
     *t = (tv_texts){0};
 }
 

@@ -16,9 +16,9 @@
 typedef struct tv_texts {
     tv_buf bytes;    /* NUL-terminated, one after another; text 0 is empty */
     uint32_t *slots; /* hash table of numbers */
-    size_t *starts;  /* by number */
-    size_t count, cap;
-    bool full, failed; /* full: strings were omitted */
+    size_t slot_count;
+    TV_VEC(size_t) starts; /* offset in `bytes`, by number */
+    bool full, failed;     /* full: strings were omitted */
 } tv_texts;
 
 uint32_t tv_texts_add(tv_texts *texts, const char *text); /* 0 for NULL, and when full */

@@ -190,12 +190,12 @@ static bool read_engines(summary *s, const tv_json_value *object)
         if (!read_engine(s, &engines[s->s.engine_count++], v))
             return false;
     tv_trace_table_sort(&s->stall_reasons);
-    unsigned count = s->stall_reasons.count;
+    unsigned count = (unsigned)s->stall_reasons.rows.count;
     tv_trace_stall_reason *reasons = tv_arena_alloc(&s->arena, (count + (size_t)1) * sizeof *reasons);
     if (!reasons)
         return false;
     for (unsigned i = 0; i < count; i++)
-        reasons[i] = (tv_trace_stall_reason){s->stall_reasons.rows[i].name, s->stall_reasons.rows[i].cycles};
+        reasons[i] = (tv_trace_stall_reason){s->stall_reasons.rows.data[i].name, s->stall_reasons.rows.data[i].cycles};
     s->s.stall_reasons = reasons;
     s->s.stall_reason_count = count;
     return true;
@@ -227,8 +227,8 @@ static bool read_paths(summary *s, const tv_json_value *tail)
 /* Counts instructions that were issued and that no engine worked on. */
 static bool count_issued(summary *s)
 {
-    for (uint32_t i = 0; i < s->commands.count; i++) {
-        const tv_trace_row *command = &s->commands.rows[i];
+    for (uint32_t i = 0; i < s->commands.rows.count; i++) {
+        const tv_trace_row *command = &s->commands.rows.data[i];
         tv_trace_row *row = tv_trace_table_row(&s->ops, command->name);
         if (!row)
             return false;
@@ -249,10 +249,10 @@ static void set_tables(summary *s)
         s->stalls[i] = s->longest.rows[i].stall;
         s->stalls[i].engines = s->longest.rows[i].engines;
     }
-    s->s.ops = s->ops.rows;
-    s->s.op_count = s->ops.count;
-    s->s.layers = s->layers.rows;
-    s->s.layer_count = s->layers.count;
+    s->s.ops = s->ops.rows.data;
+    s->s.op_count = (unsigned)s->ops.rows.count;
+    s->s.layers = s->layers.rows.data;
+    s->s.layer_count = (unsigned)s->layers.rows.count;
     s->s.steps = s->steps.data;
     s->s.step_count = (unsigned)s->steps.count;
     s->s.stalls = s->stalls;

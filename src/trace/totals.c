@@ -10,25 +10,20 @@ static const char others_name[] = "(others)";
 
 /* ---- Tables ---- */
 
-static bool grow_table(tv_trace_table *t)
+/* Doubles the hash table, which is at most half full. */
+static bool grow_slots(tv_trace_table *t)
 {
-    uint32_t room = t->room ? 2 * t->room : 64;
-    tv_trace_row *rows = realloc(t->rows, room * sizeof *rows);
-    uint32_t *slots = calloc(2 * (size_t)room, sizeof *slots);
-    if (rows)
-        t->rows = rows;
-    if (!rows || !slots) {
-        free(slots);
+    uint32_t count = t->slot_count ? 2 * t->slot_count : 128, mask = count - 1;
+    uint32_t *slots = calloc(count, sizeof *slots);
+    if (!slots)
         return false;
-    }
     free(t->slots);
     t->slots = slots;
-    t->room = room;
-    t->mask = 2 * room - 1;
-    for (uint32_t n = 0; n < t->count; n++) {
-        uint32_t i = (uint32_t)tv_sv_hash(tv_sv_of(t->rows[n].name)) & t->mask;
+    t->slot_count = count;
+    for (uint32_t n = 0; n < t->rows.count; n++) {
+        uint32_t i = (uint32_t)tv_sv_hash(tv_sv_of(t->rows.data[n].name)) & mask;
         while (slots[i])
-            i = (i + 1) & t->mask;
+            i = (i + 1) & mask;
         slots[i] = n + 1;
     }
     return true;
@@ -36,30 +31,29 @@ static bool grow_table(tv_trace_table *t)
 
 tv_trace_row *tv_trace_table_row(tv_trace_table *t, const char *name)
 {
-    if (t->last < t->count && strcmp(t->rows[t->last].name, name) == 0)
-        return &t->rows[t->last];
-    if (t->count == t->room && !grow_table(t))
+    if (t->last < t->rows.count && strcmp(t->rows.data[t->last].name, name) == 0)
+        return &t->rows.data[t->last];
+    if (2 * t->rows.count == t->slot_count && !grow_slots(t))
         return NULL;
     tv_sv text = tv_sv_of(name);
-    uint32_t i = (uint32_t)tv_sv_hash(text) & t->mask;
-    for (; t->slots[i]; i = (i + 1) & t->mask)
-        if (strcmp(t->rows[t->slots[i] - 1].name, name) == 0) {
+    uint32_t mask = t->slot_count - 1, i = (uint32_t)tv_sv_hash(text) & mask;
+    for (; t->slots[i]; i = (i + 1) & mask)
+        if (strcmp(t->rows.data[t->slots[i] - 1].name, name) == 0) {
             t->last = t->slots[i] - 1;
-            return &t->rows[t->last];
+            return &t->rows.data[t->last];
         }
-    if (t->count + 1 >= t->limit || t->text + text.len > NAMES_MAX) {
+    if (t->rows.count + 1 >= t->limit || t->text + text.len > NAMES_MAX) {
         if (!t->others.name)
             t->others = (tv_trace_row){.name = others_name, .first = UINT64_MAX};
         return &t->others;
     }
     char *copy = tv_arena_str(t->arena, text);
-    if (!copy)
+    if (!copy || !TV_VEC_PUSH(&t->rows, (tv_trace_row){.name = copy, .first = UINT64_MAX}))
         return NULL;
     t->text += text.len;
-    t->last = t->count++;
-    t->slots[i] = t->count;
-    t->rows[t->last] = (tv_trace_row){.name = copy, .first = UINT64_MAX};
-    return &t->rows[t->last];
+    t->slots[i] = (uint32_t)t->rows.count;
+    t->last = t->slots[i] - 1;
+    return &t->rows.data[t->last];
 }
 
 static int compare_cycles(const void *a, const void *b)
@@ -72,17 +66,16 @@ static int compare_cycles(const void *a, const void *b)
 
 void tv_trace_table_sort(tv_trace_table *t)
 {
-    if (t->count)
-        qsort(t->rows, t->count, sizeof *t->rows, compare_cycles);
-    if (t->others.name && (t->count < t->room || grow_table(t)))
-        t->rows[t->count++] = t->others;
+    if (t->rows.count)
+        qsort(t->rows.data, t->rows.count, sizeof *t->rows.data, compare_cycles);
+    if (t->others.name)
+        (void)TV_VEC_PUSH(&t->rows, t->others);
 }
 
 void tv_trace_table_fini(tv_trace_table *t)
 {
-    free(t->rows);
+    TV_VEC_FINI(&t->rows);
     free(t->slots);
-    t->rows = NULL;
     t->slots = NULL;
 }
 

@@ -5,13 +5,14 @@
 #define TV_TRACE_TOTALS_H
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "trivet/trace_file.h"
 
 typedef struct tv_trace_table {
     tv_arena *arena; /* for names; the caller's */
-    tv_trace_row *rows;
+    TV_VEC(tv_trace_row) rows;
     uint32_t *slots; /* hash table: index of the row + 1 */
-    uint32_t count, room, mask;
+    uint32_t slot_count;
     uint32_t last;       /* index of the row that was found last */
     uint64_t text;       /* bytes of names */
     uint32_t limit;      /* rows */
