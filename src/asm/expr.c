@@ -155,7 +155,7 @@ static bool eval_unary(unsigned op, tv_value a, tv_value *out, const char **why)
         out->i = ~a.i;
         return !a.real;
     default:
-        assert(!"no such operator");
+        assert(false && "no such operator");
         return false;
     }
 }
@@ -277,7 +277,7 @@ static bool eval_int_binary(unsigned op, int64_t a, int64_t b, int64_t *out, con
         *out = a || b;
         return true;
     default:
-        assert(!"no such operator");
+        assert(false && "no such operator");
         return false;
     }
 }

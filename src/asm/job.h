@@ -160,7 +160,7 @@ typedef struct tv_chunk {
 
 typedef enum tv_fix_kind { TV_FIX_FIELD, TV_FIX_DATA, TV_FIX_STREAM } tv_fix_kind;
 
-enum { TV_FIX_IN_TEXT = UINT32_MAX };
+#define TV_FIX_IN_TEXT UINT32_MAX /* as the chunk of a fixup */
 
 /* A value to fill in once all symbols are known. */
 typedef struct tv_fixup {
