@@ -18,9 +18,18 @@ typedef struct writer {
     bool failed;
 } writer;
 
-/* Adds a section; `bytes` NULL makes it SHT_NOBITS. Returns its index. */
-static size_t add_section(writer *w, const char *name, GElf_Word type, GElf_Xword flags, uint64_t addr,
-                          const void *bytes, uint64_t size, uint64_t align, GElf_Xword entry, Elf_Type data_type)
+/* The description of a section; `data` NULL: SHT_NOBITS of `size` bytes. */
+typedef struct section {
+    const char *name;
+    GElf_Word type;
+    GElf_Xword flags, entry_size;
+    uint64_t addr, align;
+    const void *data;
+    uint64_t size;
+} section;
+
+/* Adds a section and returns its index. */
+static size_t add_section(writer *w, section s)
 {
     Elf_Scn *scn = elf_newscn(w->elf);
     GElf_Shdr header;
@@ -29,26 +38,36 @@ static size_t add_section(writer *w, const char *name, GElf_Word type, GElf_Xwor
         return 0;
     }
     header.sh_name = (GElf_Word)w->names.len;
-    tv_buf_append(&w->names, name, strlen(name) + 1);
-    header.sh_type = type;
-    header.sh_flags = flags;
-    header.sh_addr = addr;
-    header.sh_entsize = entry;
-    header.sh_addralign = align;
+    tv_buf_append(&w->names, s.name, strlen(s.name) + 1);
+    header.sh_type = s.type;
+    header.sh_flags = s.flags;
+    header.sh_addr = s.addr;
+    header.sh_entsize = s.entry_size;
+    header.sh_addralign = s.align;
     Elf_Data *data = elf_newdata(scn);
     if (!data) {
         w->failed = true;
         return 0;
     }
-    data->d_buf = (void *)(uintptr_t)bytes;
-    data->d_size = size;
-    data->d_align = align;
-    data->d_type = data_type;
-    if (type == SHT_NOBITS)
-        data->d_buf = NULL;
+    data->d_buf = s.type == SHT_NOBITS ? NULL : (void *)(uintptr_t)s.data;
+    data->d_size = s.size;
+    data->d_align = s.align;
+    data->d_type = ELF_T_BYTE;
     if (!gelf_update_shdr(scn, &header))
         w->failed = true;
     return elf_ndxscn(scn);
+}
+
+/* Adds a section with the contents of a buffer. */
+static size_t add_buffer(writer *w, const char *name, GElf_Word type, const tv_buf *contents, uint64_t align,
+                         GElf_Xword entry_size)
+{
+    return add_section(w, (section){.name = name,
+                                    .type = type,
+                                    .entry_size = entry_size,
+                                    .align = align,
+                                    .data = contents->data,
+                                    .size = contents->len});
 }
 
 static void add_note(writer *w, const tv_program *program)
@@ -65,7 +84,7 @@ static void add_note(writer *w, const tv_program *program)
     if (program->proposed)
         tv_buf_append(&w->note, TV_ELF_PROPOSED, sizeof TV_ELF_PROPOSED);
     tv_buf_fill(&w->note, 0, (4 - w->note.len % 4) % 4);
-    add_section(w, TV_ELF_NOTE, SHT_NOTE, 0, 0, w->note.data, w->note.len, 4, 0, ELF_T_BYTE);
+    add_buffer(w, TV_ELF_NOTE, SHT_NOTE, &w->note, 4, 0);
 }
 
 static void add_data(writer *w, const tv_program *program)
@@ -75,8 +94,13 @@ static void add_data(writer *w, const tv_program *program)
         const tv_segment *s = &program->segments[i];
         if (i)
             snprintf(name, sizeof name, TV_ELF_DATA ".%llu", (unsigned long long)i);
-        size_t index = add_section(w, name, s->bytes ? SHT_PROGBITS : SHT_NOBITS, SHF_ALLOC | SHF_WRITE, s->addr,
-                                   s->bytes, s->size, 1, 0, ELF_T_BYTE);
+        size_t index = add_section(w, (section){.name = name,
+                                                .type = s->bytes ? SHT_PROGBITS : SHT_NOBITS,
+                                                .flags = SHF_ALLOC | SHF_WRITE,
+                                                .addr = s->addr,
+                                                .align = 1,
+                                                .data = s->bytes,
+                                                .size = s->size});
         if (i == 0)
             w->data_index = index;
     }
@@ -93,16 +117,16 @@ static void add_streams(writer *w, const tv_program *program)
             continue;
         char name[64];
         snprintf(name, sizeof name, TV_ELF_STREAM "%s", program->isa->streams[k]);
-        add_section(w, name, SHT_PROGBITS, 0, 0, w->streams[k].data, w->streams[k].len, 8, 16, ELF_T_BYTE);
+        add_buffer(w, name, SHT_PROGBITS, &w->streams[k], 8, 16);
     }
 }
 
-static void add_symbol(writer *w, const char *name, uint64_t value, uint8_t info, size_t section)
+static void add_symbol(writer *w, const char *name, uint64_t value, uint8_t info, size_t section_index)
 {
     tv_buf_le(&w->symbols, w->symbol_names.len, 4);
     tv_buf_le(&w->symbols, info, 1);
     tv_buf_le(&w->symbols, 0, 1);
-    tv_buf_le(&w->symbols, section, 2);
+    tv_buf_le(&w->symbols, section_index, 2);
     tv_buf_le(&w->symbols, value, 8);
     tv_buf_le(&w->symbols, 0, 8);
     tv_buf_append(&w->symbol_names, name, strlen(name) + 1);
@@ -122,10 +146,8 @@ static void add_symbols(writer *w, const tv_program *program)
         else
             add_symbol(w, s->name, s->value, ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE), SHN_ABS);
     }
-    size_t strings =
-        add_section(w, ".strtab", SHT_STRTAB, 0, 0, w->symbol_names.data, w->symbol_names.len, 1, 0, ELF_T_BYTE);
-    size_t table =
-        add_section(w, ".symtab", SHT_SYMTAB, 0, 0, w->symbols.data, w->symbols.len, 8, sizeof(Elf64_Sym), ELF_T_BYTE);
+    size_t strings = add_buffer(w, ".strtab", SHT_STRTAB, &w->symbol_names, 1, 0);
+    size_t table = add_buffer(w, ".symtab", SHT_SYMTAB, &w->symbols, 8, sizeof(Elf64_Sym));
     Elf_Scn *scn = elf_getscn(w->elf, table);
     GElf_Shdr header;
     if (!scn || !gelf_getshdr(scn, &header)) {
@@ -147,8 +169,8 @@ static void add_lines(writer *w, const tv_program *program)
     }
     for (uint64_t i = 0; i < program->file_count; i++)
         tv_buf_append(&w->files, program->files[i], strlen(program->files[i]) + 1);
-    add_section(w, TV_ELF_LINES, SHT_PROGBITS, 0, 0, w->lines.data, w->lines.len, 4, 8, ELF_T_BYTE);
-    add_section(w, TV_ELF_FILES, SHT_PROGBITS, 0, 0, w->files.data, w->files.len, 1, 0, ELF_T_BYTE);
+    add_buffer(w, TV_ELF_LINES, SHT_PROGBITS, &w->lines, 4, 8);
+    add_buffer(w, TV_ELF_FILES, SHT_PROGBITS, &w->files, 1, 0);
 }
 
 static bool streams_failed(const writer *w)
@@ -170,8 +192,12 @@ static bool build(writer *w, const tv_program *program)
     header.e_version = EV_CURRENT;
     tv_buf_le(&w->names, 0, 1);
     add_note(w, program);
-    w->text_index = add_section(w, TV_ELF_TEXT, SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0, program->text,
-                                program->instruction_count * program->word_bytes, program->word_bytes, 0, ELF_T_BYTE);
+    w->text_index = add_section(w, (section){.name = TV_ELF_TEXT,
+                                             .type = SHT_PROGBITS,
+                                             .flags = SHF_ALLOC | SHF_EXECINSTR,
+                                             .align = program->word_bytes,
+                                             .data = program->text,
+                                             .size = program->instruction_count * program->word_bytes});
     add_data(w, program);
     add_streams(w, program);
     add_symbols(w, program);
@@ -179,7 +205,7 @@ static bool build(writer *w, const tv_program *program)
     /* The table of section names includes its own name, so add that before passing its bytes to libelf. */
     size_t own = w->names.len;
     tv_buf_append(&w->names, ".shstrtab", sizeof ".shstrtab");
-    size_t index = add_section(w, "", SHT_STRTAB, 0, 0, NULL, 0, 1, 0, ELF_T_BYTE);
+    size_t index = add_section(w, (section){.name = "", .type = SHT_STRTAB, .align = 1});
     Elf_Scn *scn = elf_getscn(w->elf, index);
     Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
     GElf_Shdr name_header;
