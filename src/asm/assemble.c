@@ -186,8 +186,8 @@ static tv_status finish_program(tv_asm_job *job, tv_program **out)
     return TV_OK;
 }
 
-static tv_status assemble(const char *name, tv_input *input, const char *text, size_t size, const tv_isa_list *isas,
-                          const tv_program_options *options, const tv_diag_sink *sink, tv_program **out)
+tv_status tv_asm_text(const char *name, tv_sv text, const tv_isa_list *isas, const tv_program_options *options,
+                      const tv_diag_sink *sink, tv_program **out)
 {
     tv_asm_job job = {.name = name,
                       .isas = isas,
@@ -196,31 +196,25 @@ static tv_status assemble(const char *name, tv_input *input, const char *text, s
                       .line_budget = options && options->line_limit ? options->line_limit : 100000000,
                       .output_budget = options && options->output_limit ? options->output_limit : TV_ASM_OUTPUT_MAX,
                       .listing = options ? options->listing : NULL};
-    tv_status status = TV_ERR_INPUT;
-    bool started = tv_source_push_text(&job, name, text, size);
+    bool started = tv_source_push_text(&job, name, text.ptr, text.len);
     if (started) /* for the source lines of errors that fixups report */
-        job.files.data[0].input = (tv_input){.data = (const uint8_t *)text, .size = size};
+        job.files.data[0].input = (tv_input){.data = (const uint8_t *)text.ptr, .size = text.len};
     if (started && options && options->target) {
         job.line = (tv_sv){"", 0};
         started = tv_operands_set_target(&job, tv_sv_of(options->target), 1);
     }
     if (started && push_definitions(&job))
         assemble_lines(&job);
-    status = finish_program(&job, out);
+    tv_status status = finish_program(&job, out);
     job_fini(&job);
-    if (input)
-        tv_input_close(input);
     return status;
-}
-
-tv_status tv_asm_text(const char *name, const char *text, size_t size, const tv_isa_list *isas,
-                      const tv_program_options *options, const tv_diag_sink *sink, tv_program **out)
-{
-    return assemble(name, NULL, text, size, isas, options, sink, out);
 }
 
 tv_status tv_asm_input(const char *name, tv_input *input, const tv_isa_list *isas, const tv_program_options *options,
                        const tv_diag_sink *sink, tv_program **out)
 {
-    return assemble(name, input, (const char *)input->data, input->size, isas, options, sink, out);
+    tv_sv text = {(const char *)input->data, input->size};
+    tv_status status = tv_asm_text(name, text, isas, options, sink, out);
+    tv_input_close(input);
+    return status;
 }

@@ -6,10 +6,10 @@
 #include "program/program.h"
 #include "trivet/codec.h"
 
-/* Assembles `size` bytes of source called `name` in messages; `.target` names are looked up in `isas`. Otherwise as
- * tv_program_assemble. */
-tv_status tv_asm_text(const char *name, const char *text, size_t size, const tv_isa_list *isas,
-                      const tv_program_options *options, const tv_diag_sink *sink, tv_program **out);
+/* Assembles source text, which is called `name` in messages; the names of `.target` are looked up in `isas`. Otherwise
+ * as tv_program_assemble. */
+tv_status tv_asm_text(const char *name, tv_sv text, const tv_isa_list *isas, const tv_program_options *options,
+                      const tv_diag_sink *sink, tv_program **out);
 
 /* The same for an open input, which this function closes. */
 tv_status tv_asm_input(const char *name, tv_input *input, const tv_isa_list *isas, const tv_program_options *options,

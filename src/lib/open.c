@@ -128,5 +128,5 @@ tv_status tv_program_assemble(const char *name, const char *text, size_t size, c
 {
     tv_program_options known;
     TV_TRY(read_options(&options, &known, sink));
-    return tv_asm_text(name, text, size, &tv_isas, options, sink, out);
+    return tv_asm_text(name, (tv_sv){text, size}, &tv_isas, options, sink, out);
 }
