@@ -49,6 +49,8 @@ static uint32_t add_disassembly(tv_report_writer *r, uint64_t index)
     }
     if (tv_program_print(r->program, index, &text))
         number = tv_texts_add(&r->texts, text.text);
+    else
+        r->failed = true;
     free(text.text);
     return number;
 }

@@ -60,13 +60,17 @@ static void read_file(tv_report_writer *r, uint32_t file)
 {
     source s = {0};
     char *path = strdup(tv_texts_at(&r->texts, file)); /* adding strings moves them */
-    if (path && is_readable(path) && tv_input_open(path, NULL, &s.input) == TV_OK) {
-        if (find_lines(&s))
-            for (size_t i = 0; i < r->insns.count; i++)
-                if (r->insns.data[i].file == file)
-                    r->insns.data[i].source = add_line(&r->texts, &s, r->insns.data[i].line);
+    tv_status status = path ? TV_OK : TV_ERR_MEMORY;
+    if (status == TV_OK && is_readable(path)) {
+        status = tv_input_open(path, NULL, &s.input);
+        if (status == TV_OK && !find_lines(&s))
+            status = TV_ERR_MEMORY;
+        for (size_t i = 0; i < r->insns.count && status == TV_OK; i++)
+            if (r->insns.data[i].file == file)
+                r->insns.data[i].source = add_line(&r->texts, &s, r->insns.data[i].line);
         tv_input_close(&s.input);
     }
+    r->failed = r->failed || status == TV_ERR_MEMORY;
     free(s.starts);
     free(path);
 }
