@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a trace file, compressed or not. One that is read is summed up, compared with itself, and written in
- * every form; JSON that was written must be read, and be written the same the second time. */
+/* Any bytes as a trace file, compressed or not. A valid one is summarized, compared with itself, and converted to every
+ * format; a converted JSON trace must be valid, and converting it again must not change it. */
 #include <stdlib.h>
 
 #include "trace/reader.h"
@@ -12,8 +12,8 @@ typedef struct text {
     size_t size;
 } text;
 
-/* Of its size: one byte past it is an error. */
-static tv_stream *stream_of(const uint8_t *copy, size_t size)
+/* A stream of exactly `size` bytes: the sanitizer finds a read past them. */
+static tv_stream *open_stream(const uint8_t *copy, size_t size)
 {
     tv_stream *stream;
     if (tv_stream_of("fuzz.json", copy, size, NULL, &stream) != TV_OK)
@@ -23,7 +23,7 @@ static tv_stream *stream_of(const uint8_t *copy, size_t size)
 
 static tv_status convert(const uint8_t *data, size_t size, tv_trace_format format, text *out)
 {
-    tv_stream *stream = stream_of(data, size);
+    tv_stream *stream = open_stream(data, size);
     FILE *file = open_memstream(&out->data, &out->size);
     tv_status status = tv_trace_convert_stream("fuzz.json", stream, file, format, NULL, NULL);
     fclose(file);
@@ -31,14 +31,14 @@ static tv_status convert(const uint8_t *data, size_t size, tv_trace_format forma
     return status;
 }
 
-static void sum_up(const uint8_t *data, size_t size, bool readable)
+static void check_summary(const uint8_t *data, size_t size, bool valid)
 {
-    tv_stream *stream = stream_of(data, size);
+    tv_stream *stream = open_stream(data, size);
     tv_trace_summary *summary;
     tv_trace_diff *diff;
     tv_status status = tv_trace_summarize_stream("fuzz.json", stream, NULL, NULL, NULL, &summary);
     tv_stream_close(stream);
-    if ((status == TV_OK) != readable)
+    if ((status == TV_OK) != valid)
         abort();
     if (status != TV_OK)
         return;
@@ -54,12 +54,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *copy = malloc(size ? size : 1);
     text first = {0}, again = {0}, other = {0};
     memcpy(copy, data, size);
-    bool readable = convert(copy, size, TV_TRACE_JSON, &first) == TV_OK;
-    sum_up(copy, size, readable);
-    if (readable && (convert((const uint8_t *)first.data, first.size, TV_TRACE_JSON, &again) != TV_OK ||
-                     first.size != again.size || memcmp(first.data, again.data, first.size) != 0))
+    bool valid = convert(copy, size, TV_TRACE_JSON, &first) == TV_OK;
+    check_summary(copy, size, valid);
+    if (valid && (convert((const uint8_t *)first.data, first.size, TV_TRACE_JSON, &again) != TV_OK ||
+                  first.size != again.size || memcmp(first.data, again.data, first.size) != 0))
         abort();
-    for (size_t i = 0; readable && i < TV_COUNTOF(others); i++) {
+    for (size_t i = 0; valid && i < TV_COUNTOF(others); i++) {
         if (convert(copy, size, others[i], &other) != TV_OK)
             abort();
         free(other.data);

@@ -49,12 +49,20 @@ def trace_seeds(root, trivet, folder):
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     subprocess.run([trivet, "trace", "convert", os.path.join(folder, "pccx.json"), "-o", os.path.join(folder, "pccx.json.zst")], check=False)
     with open(os.path.join(folder, "members.json"), "w") as file:
-        file.write('{"version":"1.1","run_metadata":{"target":"cmdq","clock_hz":1e9,"engines":["TE0"]},"config_snapshot":{"npu.te":"3"},"timeline_events":[\n'
+        file.write('{"version":"2.0","run_metadata":{"target":"cmdq","clock_hz":1e9,"engines":["TE0"]},"config_snapshot":{"npu.te":"3"},"timeline_events":[\n'
                    '{"type":"STALL_EVENT","engine":"TE","engine_id":1,"cmdq_id":2,"layer_id":"l","op":"A","start_cycle":0,"end_cycle":9,'
                    '"details":{"reason":"raw","waits_for":1,"x":[1.5]},"y":null},\n'
                    '{"type":"TOKEN_EVENT","engine":null,"cmdq_id":0,"op":"decode","start_cycle":0,"end_cycle":3,"details":{"tokens":1}}],'
                    '"bandwidth_samples":[{"cycle":0,"window_cycles":64,"dram_read_bytes":1.5}],"summary_metrics":{"cycles_total":9,"engines":{"TE0":{'
                    '"active_cycles":1,"idle_cycles":1,"stalled_cycles":{"raw":7}}},"paths":{"p":{"bytes":3}}},"z":{}}')
+
+
+def json_seeds(root):
+    """Documents in chunks of several sizes (fuzz_json.c)."""
+    for chunk, path in enumerate(sorted(glob.glob(os.path.join(root, "examples", "cmdq", "*.json")))):
+        with open(path, "rb") as file:
+            yield bytes([chunk]) + file.read(3000)
+    yield b'\4{"a": [1, -2.5e3, 18446744073709551616, true, false, null, "\\u00e9\\n"], "b": {}, "c": []}'
 
 
 def debug_seeds(root):
@@ -91,8 +99,9 @@ def seed(kind, root, trivet, folder):
             shutil.copy(path, os.path.join(folder, "%d.s" % i))
     elif kind == "trace":
         trace_seeds(root, trivet, folder)
-    elif kind in ("gguf", "tokenizer", "debug"):
-        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root)}[kind]()):
+    elif kind in ("gguf", "tokenizer", "debug", "json"):
+        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root),
+                                   "json": lambda: json_seeds(root)}[kind]()):
             with open(os.path.join(folder, "%d.seed" % i), "wb") as file:
                 file.write(data)
     else:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a trace file to another form of it, event by event. CSV has one row an event, quoted as RFC 4180 says. */
+/* Converts a trace file to another format, event by event. CSV has one row per event, quoted as in RFC 4180. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -130,7 +130,7 @@ static bool convert_csv_event(void *user, const tv_event *e, const tv_trace_extr
     return true;
 }
 
-/* ---- The conversion ---- */
+/* ---- Conversion ---- */
 
 tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out, tv_trace_format format,
                                   const tv_trace_progress *progress, const tv_diag_sink *sink)

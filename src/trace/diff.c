@@ -11,7 +11,7 @@
 typedef struct diff {
     tv_trace_diff d; /* first: the caller's pointer */
     tv_arena arena;
-    bool failed; /* no memory */
+    bool failed; /* out of memory */
 } diff;
 
 /* A figure of one run; `side` is 0 for the run before, 1 for the run after. */

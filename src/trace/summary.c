@@ -139,9 +139,14 @@ static bool read_event(void *user, const tv_event *e, const tv_trace_extras *ext
         return add_to_table(&s->commands, e->op, e);
     case TV_EVENT_TOKEN:
         return add_step(s, e);
-    default:
-        return true;
+    case TV_EVENT_STATUS:
+    case TV_EVENT_MARKER:
+    case TV_EVENT_TRANSFER:
+    case TV_EVENT_LOAD:
+    case TV_EVENT_ACCESS:
+        break;
     }
+    return true;
 }
 
 /* ---- The tail ---- */
