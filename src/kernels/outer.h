@@ -7,8 +7,8 @@
 
 enum { TV_OUTER_K_MAX = 64, TV_OUTER_COUNT_MAX = 128 };
 
-/* acc[i * k + j] += sum over p of a[p * k + i] * b[p * k + j], wrapping at 32 bit; k is at most 64 and a power of two
- * from 4, count at most 128. */
+/* acc[i][j] += sum over p < count of a[p][i] * b[p][j], wrapping at 32 bits, for row-major acc[k][k], a[count][k] and
+ * b[count][k]. k is a power of two from 4 to TV_OUTER_K_MAX, count at most TV_OUTER_COUNT_MAX. */
 typedef void tv_outer_s8_fn(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count);
 
 /* The variant for a host of this level. */

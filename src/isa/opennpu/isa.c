@@ -93,7 +93,7 @@ static const tv_field fields[OPENNPU_FIELDS] = {
 #undef TV_JOINED
 };
 
-/* An empty list would be no array: each begins or ends with a row that the count leaves out. */
+/* C has no empty arrays: each list has an extra row that its count excludes. */
 #define UNWRAP(...) __VA_ARGS__
 
 #define FIX(format, field, value) {OPENNPU_F_##format##_##field, value},
@@ -147,8 +147,8 @@ static const tv_insn insns[OPENNPU_INSNS] = {
 #undef ROW
 };
 
-/* The tables know that a pair of formats is none of the twelve, not why. */
-static void refine(uint64_t word, tv_illegal *why)
+/* Chooses the code for an illegal pair of formats of a conversion; the tables only know that it is illegal. */
+static void refine_illegal_conversion(uint64_t word, tv_illegal *why)
 {
     uint32_t w = (uint32_t)word;
     if (why->field != OPENNPU_F_CVT_src_fmt && why->field != OPENNPU_F_CVT_funct3)
@@ -178,7 +178,7 @@ const tv_isa tv_isa_opennpu = {
     .index = {{0, 7}, {12, 3}}, /* the family and its operation */
     .register_code = &opennpu_codes[OPENNPU_CODE_REGISTER],
     .proposed_code = &opennpu_codes[OPENNPU_CODE_PROPOSED],
-    .refine = refine,
+    .refine = refine_illegal_conversion,
     .has_nop = true,
     .nop = 0,
 };

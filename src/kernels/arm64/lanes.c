@@ -18,7 +18,7 @@
 #define UNUSED(x) (void)(x)
 #define UNUSED_EXCEPT_A UNUSED(b), UNUSED(c), UNUSED(imm)
 
-/* Bytes of a row and of a vector; vectors of lanes that a register of 8, 16 and 32 bit has. */
+/* Bytes of a row and of a vector; vectors of a register of 8, 16 and 32-bit lanes. */
 enum { ROW = 64, WIDTH = 16, VECTORS_8 = 4, VECTORS_16 = 8, VECTORS_32 = 16 };
 
 TV_INLINE int8x16_t load_8(const uint8_t *p) { return vreinterpretq_s8_u8(vld1q_u8(p)); }
@@ -26,7 +26,7 @@ TV_INLINE int32x4_t load_32(const uint8_t *p) { return vreinterpretq_s32_u8(vld1
 TV_INLINE void store_8(uint8_t *p, int8x16_t x) { vst1q_u8(p, vreinterpretq_u8_s8(x)); }
 TV_INLINE void store_32(uint8_t *p, int32x4_t x) { vst1q_u8(p, vreinterpretq_u8_s32(x)); }
 
-/* Sixteen lanes of 16 bit, in order. */
+/* Sixteen lanes of 16 bits, in order. */
 typedef struct halves {
     int16x8_t low, high;
 } halves;
@@ -289,7 +289,7 @@ ROUNDED_KERNELS(nfms, flush_output(vfmsq_f32(vnegq_f32(IN(c)), IN(a), IN(b))))
 ROUNDED_KERNELS(f32_s32, float_bits(vcvtq_f32_s32(load_32(a + i))))
 FP_LOOP(fneg, 0, veorq_u32(load_bits(a + i), splat_u32(TV_F32_SIGN)))
 FP_LOOP(fabs, 0, vbicq_u32(load_bits(a + i), splat_u32(TV_F32_SIGN)))
-FP_LOOP(fmax, 0, float_bits(vmaxq_f32(IN(a), IN(b)))) /* +0 is above -0 here, too */
+FP_LOOP(fmax, 0, float_bits(vmaxq_f32(IN(a), IN(b)))) /* these order +0 above -0, too */
 FP_LOOP(fmin, 0, float_bits(vminq_f32(IN(a), IN(b))))
 
 /* ---- Conversions: sixteen lanes at a time ---- */

@@ -177,7 +177,7 @@ typedef struct quarters_32 {
     vec at[4];
 } quarters_32; /* 32 lanes */
 
-/* The low bytes of 32 lanes, and what is left when they are to_s32_saturated. */
+/* The low bytes of 32 lanes; the lanes clamped to bytes. */
 TARGET_INLINE vec restore_order(vec x)
 {
     return _mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));

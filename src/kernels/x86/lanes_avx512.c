@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lane kernels for hosts with AVX-512. A vector holds a row of bytes, load_bytes_as_u16 of a register of 16-bit lanes
- * (in the order that unpacking gives and packing undoes), or a quarter of one of 32-bit lanes. */
+/* Lane kernels for hosts with AVX-512. A vector holds a row of bytes, half of a register of 16-bit lanes (in the order
+ * that unpacking gives and packing undoes), or a quarter of one of 32-bit lanes. */
 #include "kernels/variants.h"
 
 #if defined(__x86_64__)
@@ -385,8 +385,7 @@ REDUCE(rand, _mm512_and_si512, _mm512_reduce_and_epi32)
 REDUCE(ror, _mm512_or_si512, _mm512_reduce_or_epi32)
 REDUCE(rxor, _mm512_xor_si512, reduce_xor)
 
-/* ---- FP32. The host rounds as Tier 2 does; NaN, infinity, subnormals and overflow are replaced before and after. ----
- */
+/* ---- FP32: the host rounds as Tier 2 does; NaN, infinity, subnormals and overflow are replaced ---- */
 
 enum { QUIET_NAN = 0x01, INFINITE = 0x08 | 0x10, SUBNORMAL = 0x20, SIGNALING_NAN = 0x80 };
 
@@ -398,8 +397,9 @@ TARGET_INLINE vec flush_to_zero(vec x, __mmask16 which)
 
 TARGET_INLINE __m512 flush_input(vec x)
 {
-    __mmask16 odd = _mm512_fpclass_ps_mask(_mm512_castsi512_ps(x), QUIET_NAN | INFINITE | SUBNORMAL | SIGNALING_NAN);
-    return _mm512_castsi512_ps(flush_to_zero(x, odd));
+    __mmask16 special =
+        _mm512_fpclass_ps_mask(_mm512_castsi512_ps(x), QUIET_NAN | INFINITE | SUBNORMAL | SIGNALING_NAN);
+    return _mm512_castsi512_ps(flush_to_zero(x, special));
 }
 
 /* The range operation takes the minimum of the magnitudes and the sign of x. */
@@ -526,9 +526,8 @@ TO_INTEGER(1, _MM_FROUND_TO_ZERO)
 TO_INTEGER(2, _MM_FROUND_TO_NEG_INF)
 TO_INTEGER(3, _MM_FROUND_TO_POS_INF)
 
-/* Adds what makes cutting off 16 bits round: load_bytes_as_u16 a unit less the tie's bit, nothing, or all but a unit
- * for one sign.
- */
+/* Rounds by adding to the magnitude before truncating it to 16 bits: half a unit (to even), nothing, or just below one
+ * unit for one sign. */
 TARGET_INLINE vec to_bf16(vec bits, unsigned round)
 {
     vec x = _mm512_castps_si512(flush_input(bits)), magnitude = _mm512_and_si512(x, splat_32(INT32_MAX)),
@@ -609,7 +608,7 @@ KERNEL(interleave)
     store(y + ROW, high);
 }
 
-/* Sixteen entries at a time, for the lanes whose upper load_bytes_as_u16 says so. */
+/* Sixteen entries at a time, for the lanes whose upper nibble selects them. */
 KERNEL(lookup)
 {
     UNUSED(c), UNUSED(imm);

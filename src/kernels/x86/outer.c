@@ -10,8 +10,9 @@ enum { PAIRS_MAX = TV_OUTER_COUNT_MAX / 2 };
 
 typedef int32_t pairs[PAIRS_MAX][TV_OUTER_K_MAX];
 
-/* Lane j of pair p: x[2p][j] in the low half, x[2p + 1][j] in the high one, or zero past the last. */
-static unsigned pair_up(pairs out, uint32_t k, const int8_t *x, unsigned count)
+/* out[p][j] = x[2p][j] in the low half and x[2p + 1][j] in the high half; rows past `count` are zero. Returns the
+ * number of pairs. */
+static unsigned pack_pairs(pairs out, uint32_t k, const int8_t *x, unsigned count)
 {
     unsigned n = (count + 1) / 2;
     for (unsigned p = 0; p < n; p++) {
@@ -35,8 +36,8 @@ __attribute__((target("avx2"))) void tv_outer_s8_avx2(int32_t *acc, uint32_t k, 
         return;
     }
     pairs x, y;
-    unsigned n = pair_up(x, k, a, count);
-    pair_up(y, k, b, count);
+    unsigned n = pack_pairs(x, k, a, count);
+    pack_pairs(y, k, b, count);
     for (uint32_t i = 0; i < k; i += ROWS)
         for (uint32_t j = 0; j < k; j += LANES) {
             int32_t *at = acc + (size_t)i * k + j;
@@ -57,7 +58,8 @@ __attribute__((target("avx2"))) void tv_outer_s8_avx2(int32_t *acc, uint32_t k, 
 
 enum { QUADS_MAX = TV_OUTER_COUNT_MAX / 4, K_MAX = TV_OUTER_K_MAX };
 
-/* Lane j of quad p: x[4p .. 4p + 3][j] from the low byte up, zero past the last, with `flip` on top. */
+/* out[p][j] = x[4p .. 4p + 3][j] from the low byte up, exclusive-ored with `flip`; rows past `count` are zero. Returns
+ * the number of quads. */
 TARGET_AVX512 static unsigned pack_quads(uint32_t out[QUADS_MAX][K_MAX], const int8_t *x, unsigned count, uint32_t flip)
 {
     const __m512i words = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
@@ -79,7 +81,7 @@ TARGET_AVX512 static unsigned pack_quads(uint32_t out[QUADS_MAX][K_MAX], const i
     return n;
 }
 
-/* The host multiplies unsigned by signed bytes: a counts from -128, and 128 times the sum of b is taken off first. */
+/* VNNI multiplies unsigned by signed bytes: a is biased by 128, and 128 times the sum of b is subtracted first. */
 TARGET_AVX512 void tv_outer_s8_avx512(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count)
 {
     enum { LANES = 16, ROWS = 4, VECTORS = 4, K = LANES * VECTORS };
