@@ -3,10 +3,9 @@
 #include "cli/cli.h"
 
 static const cli_option options[] = {
-    {"output", 'o', "OUT", "write the program here (default: the source's name with .elf or the format's ending)",
+    {"output", 'o', "OUT", "write the program here (default: the name of the source with the extension of the format)",
      "FILE"},
-    {"format", 0, "FORMAT",
-     "elf (default), bin or hex; json or jsonl for queues; the output's ending decides otherwise",
+    {"format", 0, "FORMAT", "elf, bin or hex; json or jsonl for queues (default: the extension of OUT, otherwise elf)",
      "elf bin hex json jsonl"},
     {"listing", 'l', "LISTING", "write a listing: address, bytes, source, symbols", "FILE"},
 };
@@ -27,36 +26,42 @@ static int choose_format(cli *c, const char *output, tv_program_format *format)
     for (size_t i = 0; i < CLI_COUNTOF(formats); i++)
         if (strcmp(name ? name : dot ? dot + 1 : "", formats[i].name) == 0) {
             *format = formats[i].format;
-            return CLI_DONE;
+            return CLI_OK;
         }
-    const char *source = strrchr(c->files[0], '.'); /* a queue becomes the other form */
+    const char *source = strrchr(c->files[0], '.'); /* JSON is rewritten as JSON Lines, and the reverse */
     if (!name && !output && source && (strcmp(source, ".json") == 0 || strcmp(source, ".jsonl") == 0))
         *format = strcmp(source, ".json") == 0 ? TV_FORMAT_JSON_LINES : TV_FORMAT_JSON;
-    return name ? cli_wrong(c, "use elf, bin, hex, json or jsonl", "there is no format '%s'", name) : CLI_DONE;
+    return name ? cli_error(c, "use elf, bin, hex, json or jsonl", "there is no format '%s'", name) : CLI_OK;
 }
 
-static void default_output(const char *source, tv_program_format format, char *out, size_t size)
+static void make_output_name(const char *source, tv_program_format format, char *out, size_t size)
 {
-    static const char *const endings[] = {[TV_FORMAT_ELF] = ".elf",
-                                          [TV_FORMAT_BIN] = ".bin",
-                                          [TV_FORMAT_HEX] = ".hex",
-                                          [TV_FORMAT_JSON] = ".json",
-                                          [TV_FORMAT_JSON_LINES] = ".jsonl"};
+    static const char *const extensions[] = {[TV_FORMAT_ELF] = ".elf",
+                                             [TV_FORMAT_BIN] = ".bin",
+                                             [TV_FORMAT_HEX] = ".hex",
+                                             [TV_FORMAT_JSON] = ".json",
+                                             [TV_FORMAT_JSON_LINES] = ".jsonl"};
     const char *slash = strrchr(source, '/');
     const char *dot = strrchr(slash ? slash : source, '.');
     size_t stem = dot ? (size_t)(dot - source) : strlen(source);
     if (strcmp(source, "-") == 0)
-        snprintf(out, size, "a%s", endings[format]);
+        snprintf(out, size, "a%s", extensions[format]);
     else
-        snprintf(out, size, "%.*s%s", (int)stem, source, endings[format]);
+        snprintf(out, size, "%.*s%s", (int)stem, source, extensions[format]);
 }
 
-static json_t *result_json(const cli *c, const char *output, const tv_program *program)
+/* `program` NULL: the assembly failed. */
+static void write_result_json(cli *c, const char *output, const tv_program *program)
 {
-    return json_pack("{s:s, s:o, s:o, s:I, s:O}", "status", program ? "ok" : "error", "target",
-                     cli_string(program ? tv_program_target(program) : NULL), "output",
-                     cli_string(program ? output : NULL), "words",
-                     program ? (json_int_t)tv_program_instruction_count(program) : 0, "diagnostics", c->diagnostics);
+    tv_json_writer *w = cli_begin_json(c);
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "status", program ? "ok" : "error");
+    tv_json_string_member(w, "target", program ? tv_program_target(program) : NULL);
+    tv_json_string_member(w, "output", program ? output : NULL);
+    tv_json_unsigned_member(w, "words", program ? tv_program_instruction_count(program) : 0);
+    cli_write_diagnostics(c, w);
+    tv_json_end_object(w);
+    cli_end_json(w);
 }
 
 static int run(cli *c)
@@ -68,21 +73,21 @@ static int run(cli *c)
     tv_program_format format = TV_FORMAT_ELF;
     tv_program *program = NULL;
     tv_output *listing = NULL;
-    int wrong = choose_format(c, output, &format);
-    if (wrong)
-        return wrong;
+    int result = choose_format(c, output, &format);
+    if (result != CLI_OK)
+        return result;
     if (!output) {
-        default_output(c->files[0], format, chosen, sizeof chosen);
+        make_output_name(c->files[0], format, chosen, sizeof chosen);
         output = chosen;
     }
     if (listing_path &&
         (cli_same_file(listing_path, output) || (strcmp(listing_path, "-") == 0 && strcmp(output, "-") == 0)))
-        return cli_wrong(c, "choose another name for one of them", "program and listing cannot both go to '%s'",
+        return cli_error(c, "choose another name for one of them", "program and listing cannot both go to '%s'",
                          output);
     if (listing_path && cli_same_file(listing_path, c->files[0]))
-        return cli_wrong(c, "choose another name with -l", "the listing would overwrite the source '%s'", listing_path);
+        return cli_error(c, "choose another name with -l", "the listing would overwrite the source '%s'", listing_path);
     if (cli_same_file(output, c->files[0]))
-        return cli_wrong(c, "choose another name with -o", "the output would overwrite the source '%s'", output);
+        return cli_error(c, "choose another name with -o", "the output would overwrite the source '%s'", output);
     tv_status status = TV_OK;
     if (listing_path)
         status = tv_output_open(listing_path, &c->sink, &listing);
@@ -98,11 +103,11 @@ static int run(cli *c)
         else
             tv_output_abandon(listing);
     }
-    bool taken = strcmp(output, "-") == 0; /* standard output holds the program */
-    if (c->json && !taken)
-        cli_print_json(c, result_json(c, output, status == TV_OK ? program : NULL));
+    bool to_stdout = strcmp(output, "-") == 0;
+    if (c->json && !to_stdout)
+        write_result_json(c, output, status == TV_OK ? program : NULL);
     else if (status == TV_OK && c->verbose)
-        fprintf(taken ? stderr : stdout, "%s: %llu instructions for %s\n", output,
+        fprintf(to_stdout ? stderr : stdout, "%s: %llu instructions for %s\n", output,
                 (unsigned long long)tv_program_instruction_count(program), tv_program_target(program));
     else if (status == TV_ERR_INPUT && !c->quiet)
         fprintf(stderr, "trivet: %u error%s; nothing was written\n", c->errors, c->errors == 1 ? "" : "s");
@@ -114,18 +119,19 @@ const cli_command cli_asm = {
     .name = "asm",
     .usage = "asm FILE [-o OUT] [--format elf|bin|hex|json|jsonl] [-l LISTING]",
     .summary = "assemble a source file, or rewrite a queue",
-    .about = "All errors of the file are reported; nothing is written when there are any. A command queue is written "
-             "again as JSON or\n"
-             "JSON Lines, its fields in the table's order.",
-    .example = "  trivet asm softmax.s                    # makes softmax.elf\n"
+    .about =
+        "Reports all errors of the file, and writes nothing if there are any. Rewrites a command queue as JSON or JSON "
+        "Lines,\n"
+        "with the fields in the order of the specification.",
+    .example = "  trivet asm softmax.s                    # writes softmax.elf\n"
                "  trivet asm softmax.s -o softmax.hex -l softmax.lst\n"
-               "  trivet asm gemm.s -d M=64 -I common     # with a constant and an include folder\n"
+               "  trivet asm gemm.s -d M=64 -I common     # with a constant and an include directory\n"
                "  trivet asm ffn.json -o ffn.jsonl",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tIdj",
-    .least = 1,
-    .most = 1,
+    .files_min = 1,
+    .files_max = 1,
     .values = "FILE",
     .run = run,
 };

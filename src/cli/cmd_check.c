@@ -3,7 +3,7 @@
 #include "cli/cli.h"
 
 static const cli_option options[] = {
-    {"strict", 0, NULL, "warnings count as errors", NULL},
+    {"strict", 0, NULL, "treat warnings as errors", NULL},
 };
 
 static const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
@@ -21,7 +21,7 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
     status = cli_make_config(c, tv_program_target(program), false, &config);
     if (status == TV_OK)
         status = tv_program_check(program, config, &c->sink, &counts);
-    counts.warnings += warnings; /* the assembler's belong to the file, too */
+    counts.warnings += warnings; /* include those of the assembler */
     total->errors += counts.errors;
     total->warnings += counts.warnings;
     if (status == TV_OK && !c->json && !c->quiet)
@@ -34,6 +34,18 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
     return status;
 }
 
+static void write_result_json(cli *c, const char *status, const tv_check_counts *total)
+{
+    tv_json_writer *w = cli_begin_json(c);
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "status", status);
+    tv_json_unsigned_member(w, "errors", total->errors);
+    tv_json_unsigned_member(w, "warnings", total->warnings);
+    cli_write_diagnostics(c, w);
+    tv_json_end_object(w);
+    cli_end_json(w);
+}
+
 static int run(cli *c)
 {
     tv_check_counts total = {0};
@@ -42,30 +54,26 @@ static int run(cli *c)
         status = check_file(c, c->files[i], &total);
     bool found = total.errors || (cli_has(c, "strict") && total.warnings);
     if (c->json)
-        cli_print_json(c, json_pack("{s:s, s:I, s:I, s:O}", "status",
-                                    status != TV_OK ? "unreadable"
-                                    : found         ? "errors"
-                                                    : "ok",
-                                    "errors", (json_int_t)total.errors, "warnings", (json_int_t)total.warnings,
-                                    "diagnostics", c->diagnostics));
-    return status != TV_OK ? cli_exit_status(status) : found ? CLI_FAULT : CLI_DONE;
+        write_result_json(c, status != TV_OK ? "unreadable" : found ? "errors" : "ok", &total);
+    return status != TV_OK ? cli_exit_status(status) : found ? CLI_FAULT : CLI_OK;
 }
 
 const cli_command cli_check = {
     .name = "check",
     .usage = "check FILE … [--strict]",
     .summary = "validate and lint a program without running it",
-    .about = "Of a command queue: entries that touch the same bytes while nothing orders them, ranges, loads that "
-             "nothing uses.\n"
-             "Finds decode faults, ranges outside memory, stream and FIFO underruns, reads of what was never written, "
-             "results that are\n"
-             "overwritten unread, flags without meaning. Exit status 1 when there are errors.",
+    .about =
+        "Finds decode faults, accesses outside memory, stream and FIFO underruns, reads of memory that was never "
+        "written, results\n"
+        "that are overwritten before they are read, and flags without effect. In a command queue, also finds "
+        "hazards (entries that\n"
+        "access the same bytes without an order between them) and unused loads. Exit status 1 if there are errors.",
     .example = "  trivet check softmax.s\n  trivet check -c kv260 model.elf --json",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tcDIdj",
-    .least = 1,
-    .most = 4096,
+    .files_min = 1,
+    .files_max = 4096,
     .values = "FILE",
     .run = run,
 };

@@ -1,68 +1,102 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trivet config, targets, version: what there is. */
+/* trivet config, targets, version. */
 #include "cli/cli.h"
 
 static const cli_option options[] = {
-    {"list", 0, NULL, "list the names of the profiles alone", NULL},
+    {"list", 0, NULL, "list only the names of the profiles", NULL},
 };
+
+static void write_profiles_json(cli *c)
+{
+    const char *name, *description;
+    tv_json_writer *w = cli_begin_json(c);
+    tv_json_begin_array(w);
+    for (unsigned i = 0; tv_config_profile_at(cli_value(c, "target"), i, &name, &description); i++) {
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "name", name);
+        tv_json_string_member(w, "description", description);
+        tv_json_end_object(w);
+    }
+    tv_json_end_array(w);
+    cli_end_json(w);
+}
 
 static int list_profiles(cli *c)
 {
     const char *name, *description;
-    json_t *list = json_array();
-    for (unsigned i = 0; tv_config_profile_at(cli_value(c, "target"), i, &name, &description); i++) {
-        if (c->json)
-            json_array_append_new(list, json_pack("{s:s, s:s}", "name", name, "description", description));
-        else if (cli_has(c, "list"))
+    if (c->json) {
+        write_profiles_json(c);
+        return CLI_OK;
+    }
+    for (unsigned i = 0; tv_config_profile_at(cli_value(c, "target"), i, &name, &description); i++)
+        if (cli_has(c, "list"))
             printf("%s\n", name);
         else
             printf("%-16s %s\n", name, description);
-    }
-    if (c->json)
-        cli_print_json(c, json_incref(list));
-    else if (!cli_has(c, "list"))
+    if (!cli_has(c, "list"))
         printf("\n`trivet config PROFILE` prints one with every parameter.\n");
-    json_decref(list);
-    return CLI_DONE;
+    return CLI_OK;
 }
 
-/* The target that a profile's name begins with, else -t, else the only one there is. */
-static const char *target_of(const cli *c, const char *profile)
+/* The target of -t; otherwise the one that the profile's name starts with; otherwise the only target. NULL: none. */
+static const char *choose_target(const cli *c, const char *profile)
 {
     tv_target_info t; /* its strings are static */
-    const char *given = cli_value(c, "target");
-    for (unsigned i = 0; !given && tv_target_at(i, &t); i++)
+    const char *target = cli_value(c, "target");
+    for (unsigned i = 0; !target && tv_target_at(i, &t); i++)
         if (strncmp(profile, t.name, strlen(t.name)) == 0)
             return t.name;
-    if (!given && !tv_target_at(1, &t) && tv_target_at(0, &t))
+    if (!target && !tv_target_at(1, &t) && tv_target_at(0, &t))
         return t.name;
-    return given;
+    return target;
 }
 
-static json_t *entry_json(const tv_config_entry *e)
-{
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:s}", "key", e->key, "value", e->value, "origin",
-                     e->origin, "type", e->type, "unit", e->unit, "default", e->default_value, "min",
-                     (json_int_t)e->min, "max", (json_int_t)e->max, "meaning", e->meaning);
-}
-
-/* The profile, then -c and -D over it. */
+/* The profile (may be NULL), then -c and -D over it. */
 static tv_status make_config(cli *c, const char *target, const char *profile, tv_config **out)
 {
     if (!profile)
         return cli_make_config(c, target, false, out);
-    cli with_profile = *c;
     static const cli_option config_option = {"config", 'c', "PROFILE", NULL, NULL};
-    cli_given *given = calloc(c->given_count + 1, sizeof *given);
-    if (!given)
+    cli with_profile = *c;
+    with_profile.arguments = calloc(c->argument_count + 1, sizeof *with_profile.arguments);
+    if (!with_profile.arguments)
         return TV_ERR_MEMORY;
-    given[0] = (cli_given){&config_option, profile};
-    memcpy(given + 1, c->given, c->given_count * sizeof *given);
-    with_profile.given = given;
-    with_profile.given_count++;
+    with_profile.arguments[0] = (cli_argument){&config_option, profile};
+    memcpy(with_profile.arguments + 1, c->arguments, c->argument_count * sizeof *c->arguments);
+    with_profile.argument_count++;
     tv_status status = cli_make_config(&with_profile, target, false, out);
-    free(given);
+    free(with_profile.arguments);
     return status;
+}
+
+static void write_entry_json(const tv_config_entry *e, tv_json_writer *w)
+{
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "key", e->key);
+    tv_json_string_member(w, "value", e->value);
+    tv_json_string_member(w, "origin", e->origin);
+    tv_json_string_member(w, "type", e->type);
+    tv_json_string_member(w, "unit", e->unit);
+    tv_json_string_member(w, "default", e->default_value);
+    tv_json_unsigned_member(w, "min", e->min);
+    tv_json_unsigned_member(w, "max", e->max);
+    tv_json_string_member(w, "meaning", e->meaning);
+    tv_json_end_object(w);
+}
+
+static void write_config_json(cli *c, const char *target, const tv_config *config)
+{
+    tv_config_entry e;
+    tv_json_writer *w = cli_begin_json(c);
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "target", target);
+    tv_json_key(w, "parameters");
+    tv_json_begin_array(w);
+    for (unsigned i = 0; tv_config_at(config, i, &e); i++)
+        write_entry_json(&e, w);
+    tv_json_end_array(w);
+    tv_json_end_object(w);
+    cli_end_json(w);
 }
 
 static int print_config(cli *c, const char *target, const char *profile)
@@ -74,18 +108,12 @@ static int print_config(cli *c, const char *target, const char *profile)
         tv_config_free(config);
     if (status != TV_OK)
         return cli_exit_status(status);
-    json_t *list = json_array();
-    for (unsigned i = 0; tv_config_at(config, i, &e); i++) {
-        if (c->json)
-            json_array_append_new(list, entry_json(&e));
-        else
-            printf("%-24s = %-12s %-18s ; %s [%s]\n", e.key, e.value, e.unit, e.meaning, e.origin);
-    }
     if (c->json)
-        cli_print_json(c, json_pack("{s:s, s:O}", "target", target, "parameters", list));
-    json_decref(list);
+        write_config_json(c, target, config);
+    for (unsigned i = 0; !c->json && tv_config_at(config, i, &e); i++)
+        printf("%-24s = %-12s %-18s ; %s [%s]\n", e.key, e.value, e.unit, e.meaning, e.origin);
     tv_config_free(config);
-    return CLI_DONE;
+    return CLI_OK;
 }
 
 static int run_config(cli *c)
@@ -93,10 +121,10 @@ static int run_config(cli *c)
     const char *profile = c->file_count ? c->files[0] : NULL;
     if (!profile && !cli_has(c, "config") && !cli_has(c, "set") && (cli_has(c, "list") || !cli_has(c, "target")))
         return list_profiles(c);
-    const char *target = target_of(c, profile ? profile : cli_has(c, "config") ? cli_value(c, "config") : "");
+    const char *target = choose_target(c, profile ? profile : cli_has(c, "config") ? cli_value(c, "config") : "");
     if (!target)
-        return cli_wrong(c, "give -t NAME; `trivet targets` lists the machines",
-                         "the profile does not say which machine it is for");
+        return cli_error(c, "give -t NAME; `trivet targets` lists the machines",
+                         "the profile does not name its machine");
     return print_config(c, target, profile);
 }
 
@@ -109,28 +137,38 @@ const cli_command cli_config = {
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tcDj",
-    .most = 1,
+    .files_max = 1,
     .values = "PROFILE",
     .run = run_config,
 };
 
+static void write_targets_json(cli *c)
+{
+    tv_target_info t;
+    tv_json_writer *w = cli_begin_json(c);
+    tv_json_begin_array(w);
+    for (unsigned i = 0; tv_target_at(i, &t); i++) {
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "name", t.name);
+        tv_json_string_member(w, "title", t.title);
+        tv_json_unsigned_member(w, "word_bits", t.word_bits);
+        tv_json_end_object(w);
+    }
+    tv_json_end_array(w);
+    cli_end_json(w);
+}
+
 static int run_targets(cli *c)
 {
     tv_target_info t;
-    json_t *list = json_array();
-    for (unsigned i = 0; tv_target_at(i, &t); i++) {
-        if (c->json)
-            json_array_append_new(
-                list, json_pack("{s:s, s:s, s:i}", "name", t.name, "title", t.title, "word_bits", (int)t.word_bits));
-        else if (c->quiet)
+    if (c->json)
+        write_targets_json(c);
+    for (unsigned i = 0; !c->json && tv_target_at(i, &t); i++)
+        if (c->quiet)
             printf("%s\n", t.name);
         else
             printf("%-10s %s\n", t.name, t.title);
-    }
-    if (c->json)
-        cli_print_json(c, json_incref(list));
-    json_decref(list);
-    return CLI_DONE;
+    return CLI_OK;
 }
 
 const cli_command cli_targets = {.name = "targets",
@@ -142,11 +180,16 @@ const cli_command cli_targets = {.name = "targets",
 
 static int run_version(cli *c)
 {
-    if (c->json)
-        cli_print_json(c, json_pack("{s:s}", "version", tv_version()));
-    else
+    if (!c->json) {
         printf("trivet %s\n", tv_version());
-    return CLI_DONE;
+        return CLI_OK;
+    }
+    tv_json_writer *w = cli_begin_json(c);
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "version", tv_version());
+    tv_json_end_object(w);
+    cli_end_json(w);
+    return CLI_OK;
 }
 
 const cli_command cli_version = {.name = "version",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trivet debug: the terminal in front of the debugger: lines in, answers out. */
+/* trivet debug: reads debugger commands from a terminal, scripts or standard input, and prints their results. */
 #include <errno.h>
 #include <histedit.h>
 #include <inttypes.h>
@@ -11,16 +11,16 @@
 #include "cli/cli.h"
 
 static const cli_option options[] = {
-    {"script", 'x', "FILE", "do the commands of a file first; may be repeated", "FILE"},
+    {"script", 'x', "FILE", "execute the commands of a file first; may be repeated", "FILE"},
     {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", NULL},
-    {"dap", 0, NULL, "speak the Debug Adapter Protocol on standard input and output, for editors", NULL},
-    {"snapshot-memory", 0, "BYTES", "memory for going back (default 1Gi); suffix Ki, Mi or Gi", NULL},
-    {"functional", 0, NULL, "data without cycles", NULL},
-    {"timing-only", 0, NULL, "cycles without data", NULL},
-    {"threads", 0, "N", "host threads (default 1); results are the same", NULL},
+    {"dap", 0, NULL, "serve the Debug Adapter Protocol on standard input and output, for editors", NULL},
+    {"snapshot-memory", 0, "BYTES", "memory for reverse execution (default 1Gi); suffix Ki, Mi or Gi", NULL},
+    {"functional", 0, NULL, "compute data, but no cycles", NULL},
+    {"timing-only", 0, NULL, "compute cycles, but no data", NULL},
+    {"threads", 0, "N", "host threads (default 1); results are identical", NULL},
 };
 
-typedef struct front {
+typedef struct frontend {
     cli *c;
     tv_config *config;
     const tv_program **programs;
@@ -28,9 +28,9 @@ typedef struct front {
     tv_debug *debug;
     EditLine *editor;
     char prompt[80];
-    char *repeat; /* what an empty line does, or NULL */
+    char *repeat; /* command that an empty line executes; NULL: none */
     bool failed, quit;
-} front;
+} frontend;
 
 /* Ctrl-C ends a run, not the debugger. */
 static volatile sig_atomic_t interrupted;
@@ -65,7 +65,7 @@ static bool parse_size(const char *text, uint64_t *out)
     return true;
 }
 
-static tv_status options_of(front *f, tv_debug_options *out)
+static tv_status parse_options(frontend *f, tv_debug_options *out)
 {
     cli *c = f->c;
     const char *memory = cli_value(c, "snapshot-memory"), *threads = cli_value(c, "threads");
@@ -75,11 +75,11 @@ static tv_status options_of(front *f, tv_debug_options *out)
                 : cli_has(c, "timing-only") ? TV_MODE_TIMING
                                             : TV_MODE_FULL;
     if (cli_has(c, "functional") && cli_has(c, "timing-only"))
-        cli_wrong(c, "leave both away for data and cycles", "--functional and --timing-only exclude each other");
+        cli_error(c, "omit both for data and cycles", "--functional and --timing-only are mutually exclusive");
     else if (memory && !parse_size(memory, &out->snapshot_memory))
-        cli_wrong(c, "for example --snapshot-memory 256Mi", "--snapshot-memory cannot be '%s'", memory);
+        cli_error(c, "for example --snapshot-memory 256Mi", "--snapshot-memory cannot be '%s'", memory);
     else if (threads && (!cli_parse_number(threads, &number) || number < 1 || number > 256))
-        cli_wrong(c, "1 to 256", "--threads cannot be '%s'", threads);
+        cli_error(c, "1 to 256", "--threads cannot be '%s'", threads);
     else {
         out->threads = (unsigned)number;
         return TV_OK;
@@ -87,24 +87,24 @@ static tv_status options_of(front *f, tv_debug_options *out)
     return TV_ERR_INPUT;
 }
 
-static tv_status load_file(front *f, const char *text)
+static tv_status load_file(frontend *f, const char *text)
 {
     char where[256];
     const char *equals = strchr(text, '=');
     if (!equals || (size_t)(equals - text) >= sizeof where) {
-        cli_wrong(f->c, "`info spaces` lists the spaces", "--load takes SPACE:ADDR=FILE, not '%s'", text);
+        cli_error(f->c, "`info spaces` lists the spaces", "--load takes SPACE:ADDR=FILE, not '%s'", text);
         return TV_ERR_INPUT;
     }
     snprintf(where, sizeof where, "%.*s", (int)(equals - text), text);
     return tv_debug_load(f->debug, where, equals + 1, &f->c->sink);
 }
 
-static tv_status begin(front *f)
+static tv_status open_session(frontend *f)
 {
     cli *c = f->c;
-    tv_debug_options how;
+    tv_debug_options debug_options;
     const char *text;
-    tv_status status = options_of(f, &how);
+    tv_status status = parse_options(f, &debug_options);
     if (status != TV_OK)
         return status;
     f->programs = calloc(c->file_count, sizeof *f->programs);
@@ -119,13 +119,13 @@ static tv_status begin(front *f)
     }
     status = cli_make_config(c, tv_program_target(f->programs[0]), false, &f->config);
     if (status == TV_OK)
-        status = tv_debug_new(f->config, f->programs, f->count, &how, &c->sink, &f->debug);
+        status = tv_debug_new(f->config, f->programs, f->count, &debug_options, &c->sink, &f->debug);
     for (unsigned i = 0; status == TV_OK && (text = cli_value_at(c, "load", i)); i++)
         status = load_file(f, text);
     return status;
 }
 
-static void end(front *f)
+static void close_session(frontend *f)
 {
     tv_debug_free(f->debug);
     tv_config_free(f->config);
@@ -137,7 +137,7 @@ static void end(front *f)
 
 /* ---- Lines ---- */
 
-static void print_answer(front *f, tv_debug_answer *answer)
+static void print_answer(frontend *f, tv_debug_answer *answer)
 {
     if (f->c->json)
         printf("%s\n", answer->json ? answer->json : "{}");
@@ -151,20 +151,20 @@ static void print_answer(front *f, tv_debug_answer *answer)
     tv_debug_answer_free(answer);
 }
 
-static const char *make_prompt(front *f)
+static const char *make_prompt(frontend *f)
 {
-    tv_debug_location place;
-    tv_debug_current_location(f->debug, &place);
+    tv_debug_location location;
+    tv_debug_current_location(f->debug, &location);
     char where[24] = "end", cycle[24] = "";
-    if (!place.end)
-        snprintf(where, sizeof where, "%" PRIu64, place.index);
+    if (!location.end)
+        snprintf(where, sizeof where, "%" PRIu64, location.index);
     if (!cli_has(f->c, "functional"))
         snprintf(cycle, sizeof cycle, " @%" PRIu64, tv_machine_clock(tv_debug_machine(f->debug)));
     snprintf(f->prompt, sizeof f->prompt, "(trivet %s%s) ", where, cycle);
     return f->prompt;
 }
 
-static tv_status do_line(front *f, const char *line, bool echo)
+static tv_status run_line(frontend *f, const char *line, bool echo)
 {
     tv_debug_answer answer;
     interrupted = 0;
@@ -176,7 +176,7 @@ static tv_status do_line(front *f, const char *line, bool echo)
     return status;
 }
 
-static tv_status do_stream(front *f, FILE *in, bool stop_on_error)
+static tv_status run_stream(frontend *f, FILE *in, bool stop_on_error)
 {
     char *line = NULL;
     size_t size = 0;
@@ -184,22 +184,22 @@ static tv_status do_stream(front *f, FILE *in, bool stop_on_error)
     for (ssize_t n; !f->quit && !(stop_on_error && status != TV_OK) && (n = getline(&line, &size, in)) >= 0;) {
         while (n && (line[n - 1] == '\n' || line[n - 1] == '\r'))
             line[--n] = '\0';
-        status = do_line(f, line, f->c->verbose);
+        status = run_line(f, line, f->c->verbose);
     }
     free(line);
     return status;
 }
 
-static tv_status do_script(front *f, const char *path)
+static tv_status run_script(frontend *f, const char *path)
 {
     FILE *in = fopen(path, "r");
     if (!in) {
-        cli_wrong(f->c, NULL, "cannot open the script '%s': %s", path, strerror(errno));
+        cli_error(f->c, NULL, "cannot open the script '%s': %s", path, strerror(errno));
         return TV_ERR_INPUT;
     }
-    tv_status status = do_stream(f, in, true);
-    if (status == TV_OK && ferror(in)) { /* a folder can be opened, too */
-        cli_wrong(f->c, NULL, "cannot read the script '%s': %s", path, strerror(errno));
+    tv_status status = run_stream(f, in, true);
+    if (status == TV_OK && ferror(in)) { /* directories can be opened, but not read */
+        cli_error(f->c, NULL, "cannot read the script '%s': %s", path, strerror(errno));
         status = TV_ERR_INPUT;
     }
     fclose(in);
@@ -208,14 +208,15 @@ static tv_status do_script(front *f, const char *path)
 
 /* ---- The terminal ---- */
 
-static char *prompt_of(EditLine *editor)
+static char *get_prompt(EditLine *editor)
 {
-    front *f;
+    frontend *f;
     el_get(editor, EL_CLIENTDATA, &f);
     return f->prompt;
 }
 
-static size_t common_length(const char *list, size_t first)
+/* Length of the common prefix of the lines in `list`, at most `first`. */
+static size_t common_prefix_length(const char *list, size_t first)
 {
     size_t n = first;
     for (const char *p = list; *p; p += strcspn(p, "\n"), p += *p == '\n') {
@@ -227,9 +228,9 @@ static size_t common_length(const char *list, size_t first)
     return n;
 }
 
-static unsigned char complete(EditLine *editor, int key)
+static unsigned char complete_line(EditLine *editor, int key)
 {
-    front *f;
+    frontend *f;
     (void)key;
     el_get(editor, EL_CLIENTDATA, &f);
     const LineInfo *info = el_line(editor);
@@ -244,14 +245,14 @@ static unsigned char complete(EditLine *editor, int key)
     while (typed && line[typed - 1] != ' ')
         typed--;
     typed = strlen(line) - typed;
-    size_t common = common_length(list, first);
+    size_t common = common_prefix_length(list, first);
     bool one = list[first] == '\n' && list[first + 1] == '\0', more = common > typed;
     char insert[256];
     snprintf(insert, sizeof insert, "%.*s%s", more ? (int)(common - typed) : 0, list + typed,
              one && list[first - 1] != ':' ? " " : "");
     if (*insert)
         el_insertstr(editor, insert);
-    else { /* several, and nothing more that they share */
+    else { /* several candidates without a longer common prefix */
         for (char *p = list; *p; p++)
             *p = *p == '\n' ? ' ' : *p;
         printf("\n%s\n", list);
@@ -261,21 +262,21 @@ static unsigned char complete(EditLine *editor, int key)
     return *insert ? CC_REFRESH : CC_REDISPLAY;
 }
 
-static void do_terminal(front *f)
+static void run_terminal(frontend *f)
 {
     History *lines = history_init();
     HistEvent event;
     struct sigaction action = {.sa_handler = on_interrupt}, before;
-    setlocale(LC_CTYPE, ""); /* names of files that are typed need not be ASCII */
+    setlocale(LC_CTYPE, ""); /* file names need not be ASCII */
     f->editor = el_init("trivet", stdin, stdout, stderr);
     sigaction(SIGINT, &action, &before);
     history(lines, &event, H_SETSIZE, 1000);
     history(lines, &event, H_SETUNIQUE, 1);
     el_set(f->editor, EL_CLIENTDATA, f);
     el_set(f->editor, EL_EDITOR, "emacs");
-    el_set(f->editor, EL_PROMPT, prompt_of);
+    el_set(f->editor, EL_PROMPT, get_prompt);
     el_set(f->editor, EL_HIST, history, lines);
-    el_set(f->editor, EL_ADDFN, "trivet-complete", "complete a command", complete);
+    el_set(f->editor, EL_ADDFN, "trivet-complete", "complete a command", complete_line);
     el_set(f->editor, EL_BIND, "^I", "trivet-complete", NULL);
     while (!f->quit) {
         int n;
@@ -297,7 +298,7 @@ static void do_terminal(front *f)
             break;
         if (length)
             history(lines, &event, H_ENTER, line);
-        do_line(f, line, false);
+        run_line(f, line, false);
         free(line);
     }
     sigaction(SIGINT, &before, NULL);
@@ -319,7 +320,7 @@ static size_t dap_read(void *user, void *bytes, size_t size, int wait)
     (void)user;
     struct pollfd ends[] = {{.fd = STDOUT_FILENO}, {.fd = STDIN_FILENO, .events = POLLIN}};
     int ready = wait ? 0 : poll(ends, CLI_COUNTOF(ends), 0);
-    if (ready > 0 && ends[0].revents & (POLLERR | POLLNVAL)) /* an editor that ended without a goodbye */
+    if (ready > 0 && ends[0].revents & (POLLERR | POLLNVAL)) /* the editor has exited */
         return TV_DAP_CLOSED;
     if (!wait && (ready <= 0 || !ends[1].revents))
         return 0;
@@ -333,53 +334,53 @@ static size_t dap_read(void *user, void *bytes, size_t size, int wait)
 static int run_dap(cli *c)
 {
     if (c->file_count)
-        return cli_wrong(c, "the editor names the program in its launch request", "--dap takes no files");
+        return cli_error(c, "the editor names the program in its launch request", "--dap takes no files");
     return cli_exit_status(tv_dap_serve(&(tv_dap_io){dap_write, dap_read, NULL}, &c->sink));
 }
 
 static int run(cli *c)
 {
-    front f = {.c = c};
+    frontend f = {.c = c};
     const char *script;
     if (cli_has(c, "dap"))
         return run_dap(c);
     if (!c->file_count)
-        return cli_wrong(c, "trivet debug FILE, or trivet debug --dap", "there is nothing to debug");
-    tv_status status = begin(&f);
+        return cli_error(c, "trivet debug FILE, or trivet debug --dap", "there is no program to debug");
+    tv_status status = open_session(&f);
     if (status != TV_OK) {
-        end(&f);
+        close_session(&f);
         return cli_exit_status(status);
     }
-    c->answered = true; /* with --json each command has its own answer */
+    c->json_written = true; /* with --json each command prints its own result */
     if (!c->quiet) {
         tv_debug_answer answer;
         tv_debug_describe_stop(f.debug, &(tv_debug_stop){.reason = TV_DEBUG_START}, &answer);
         print_answer(&f, &answer);
     }
     for (unsigned i = 0; status == TV_OK && !f.quit && (script = cli_value_at(c, "script", i)); i++)
-        status = do_script(&f, script);
+        status = run_script(&f, script);
     bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !c->json;
     if (status == TV_OK && !f.quit && terminal)
-        do_terminal(&f);
+        run_terminal(&f);
     else if (status == TV_OK && !f.quit)
-        do_stream(&f, stdin, false);
+        run_stream(&f, stdin, false);
     int result = status != TV_OK                               ? cli_exit_status(status)
-                 : terminal                                    ? CLI_DONE
-                 : f.failed                                    ? CLI_WRONG
+                 : terminal                                    ? CLI_OK
+                 : f.failed                                    ? CLI_INVALID
                  : tv_machine_fault(tv_debug_machine(f.debug)) ? CLI_FAULT
-                                                               : CLI_DONE;
-    end(&f);
+                                                               : CLI_OK;
+    close_session(&f);
     return result;
 }
 
 const cli_command cli_debug = {
     .name = "debug",
     .usage = "debug FILE … [options] | --dap",
-    .summary = "step through programs, forwards and backwards",
+    .summary = "debug programs, with stepping forwards and backwards",
     .about = "Reads commands from the terminal, from scripts (-x) or from standard input; `help` lists them. On a "
              "terminal, Tab completes, the arrow\n"
-             "keys bring back earlier lines, and Ctrl-C interrupts a run. -v repeats commands that come from "
-             "elsewhere. With --json each answer is one\n"
+             "keys recall earlier lines, and Ctrl-C interrupts a run. -v echoes commands from scripts and standard "
+             "input. With --json each result is one\n"
              "JSON object on a line of its own. --dap serves editors: docs/debugger.md has a launch.json for VS Code.",
     .example = "  trivet debug softmax.s\n"
                "  printf 'break opcode cvo.exp\\ncontinue\\nwhy\\n' | trivet debug softmax.s   # commands from a pipe\n"
@@ -387,8 +388,8 @@ const cli_command cli_debug = {
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tcDIdj",
-    .least = 0,
-    .most = 4096,
+    .files_min = 0,
+    .files_max = 4096,
     .values = "FILE",
     .run = run,
 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trivet dis: disassemble a program or single words. What it prints is assembly source again. */
+/* trivet dis: disassemble a program or single instruction words. The output is assembly source. */
 #include <inttypes.h>
 
 #include "cli/cli.h"
 
 static const cli_option options[] = {
-    {"word", 0, "WORD", "disassemble this word instead of a file; may be repeated", NULL},
+    {"word", 0, "WORD", "disassemble this instruction word instead of a file; may be repeated", NULL},
     {"explain", 0, NULL, "show every field with its bits and meaning", NULL},
-    {"uops", 0, NULL, "show the uops and routes that each instruction becomes", NULL},
-    {"data", 0, NULL, "print the data segments, too", NULL},
+    {"uops", 0, NULL, "show the uops and routes of each instruction", NULL},
+    {"data", 0, NULL, "also print the data segments", NULL},
 };
 
 static void print_uops(const tv_codec *codec, int insn, uint64_t word)
@@ -34,48 +34,95 @@ static void print_fields(const tv_codec *codec, int insn, uint64_t word)
         char bits[16];
         snprintf(bits, sizeof bits, field.hi == field.lo ? "[%u]" : "[%u:%u]", field.hi, field.lo);
         printf("        ;   %-8s %-16s = 0x%-6" PRIx64 " %8" PRIu64 "  %s\n", bits, field.name, field.value,
-               field.value, field.ignored ? "not looked at" : field.doc);
+               field.value, field.ignored ? "ignored" : field.doc);
     }
     tv_insn_info info;
     if (insn >= 0 && tv_codec_insn_at(codec, (unsigned)insn, &info))
         printf("        ;   %s (%s)\n", info.meaning, info.source);
 }
 
-static json_t *word_json(const cli *c, const tv_codec *codec, uint64_t index, uint64_t word)
+static void write_fields_json(const tv_codec *codec, int insn, uint64_t word, tv_json_writer *w)
+{
+    tv_field_info f;
+    int row = insn >= 0 ? insn : tv_codec_nearest(codec, word);
+    tv_json_key(w, "fields");
+    tv_json_begin_array(w);
+    for (unsigned i = 0; row >= 0 && tv_codec_field_at(codec, (unsigned)row, i, word, &f); i++) {
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "name", f.name);
+        tv_json_unsigned_member(w, "hi", f.hi);
+        tv_json_unsigned_member(w, "lo", f.lo);
+        tv_json_unsigned_member(w, "value", f.value);
+        tv_json_boolean_member(w, "ignored", f.ignored);
+        tv_json_string_member(w, "doc", f.doc);
+        tv_json_end_object(w);
+    }
+    tv_json_end_array(w);
+}
+
+static void write_uops_json(const tv_codec *codec, int insn, uint64_t word, tv_json_writer *w)
+{
+    tv_uop_info u;
+    tv_json_key(w, "uops");
+    tv_json_begin_array(w);
+    for (unsigned i = 0; insn >= 0 && tv_codec_uop_at(codec, (unsigned)insn, i, word, &u); i++) {
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "type", u.type);
+        tv_json_unsigned_member(w, "route", u.route);
+        tv_json_string_member(w, "route_name", u.route_name);
+        tv_json_string_member(w, "fields", u.fields);
+        tv_json_boolean_member(w, "skipped", u.skipped);
+        tv_json_end_object(w);
+    }
+    tv_json_end_array(w);
+}
+
+static void write_word_json(const cli *c, const tv_codec *codec, uint64_t index, uint64_t word, tv_json_writer *w)
 {
     char text[TV_CODEC_TEXT], number[24];
-    tv_decode_fault why;
-    int insn = tv_codec_decode(codec, word, &why);
+    tv_decode_fault fault;
+    tv_insn_info info;
+    int insn = tv_codec_decode(codec, word, &fault);
     tv_codec_disassemble(codec, word, text);
     snprintf(number, sizeof number, "0x%0*" PRIx64, (int)tv_codec_word_bits(codec) / 4, word);
-    json_t *object =
-        json_pack("{s:I, s:s, s:s, s:b}", "index", (json_int_t)index, "word", number, "text", text, "legal", insn >= 0);
-    if (insn < 0)
-        json_object_set_new(object, "fault",
-                            json_pack("{s:s, s:s, s:s}", "code", why.code, "name", why.name, "message", why.message));
-    tv_insn_info info;
-    if (insn >= 0 && tv_codec_insn_at(codec, (unsigned)insn, &info))
-        json_object_set_new(object, "id", json_string(info.id));
-    if (cli_has(c, "explain")) {
-        json_t *fields = json_array();
-        tv_field_info f;
-        int row = insn >= 0 ? insn : tv_codec_nearest(codec, word);
-        for (unsigned i = 0; row >= 0 && tv_codec_field_at(codec, (unsigned)row, i, word, &f); i++)
-            json_array_append_new(fields, json_pack("{s:s, s:i, s:i, s:I, s:b, s:s}", "name", f.name, "hi", (int)f.hi,
-                                                    "lo", (int)f.lo, "value", (json_int_t)f.value, "ignored", f.ignored,
-                                                    "doc", f.doc));
-        json_object_set_new(object, "fields", fields);
+    tv_json_begin_object(w);
+    tv_json_unsigned_member(w, "index", index);
+    tv_json_string_member(w, "word", number);
+    tv_json_string_member(w, "text", text);
+    tv_json_boolean_member(w, "legal", insn >= 0);
+    if (insn < 0) {
+        tv_json_key(w, "fault");
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "code", fault.code);
+        tv_json_string_member(w, "name", fault.name);
+        tv_json_string_member(w, "message", fault.message);
+        tv_json_end_object(w);
+    } else if (tv_codec_insn_at(codec, (unsigned)insn, &info)) {
+        tv_json_string_member(w, "id", info.id);
     }
-    if (cli_has(c, "uops")) {
-        json_t *uops = json_array();
-        tv_uop_info u;
-        for (unsigned i = 0; insn >= 0 && tv_codec_uop_at(codec, (unsigned)insn, i, word, &u); i++)
-            json_array_append_new(uops, json_pack("{s:s, s:i, s:o, s:s, s:b}", "type", u.type, "route", (int)u.route,
-                                                  "route_name", cli_string(u.route_name), "fields", u.fields, "skipped",
-                                                  u.skipped));
-        json_object_set_new(object, "uops", uops);
-    }
-    return object;
+    if (cli_has(c, "explain"))
+        write_fields_json(codec, insn, word, w);
+    if (cli_has(c, "uops"))
+        write_uops_json(codec, insn, word, w);
+    tv_json_end_object(w);
+}
+
+/* Starts {"target": …, "instructions": [ …; end_instructions_json ends it. */
+static tv_json_writer *begin_instructions_json(cli *c, const char *target)
+{
+    tv_json_writer *w = cli_begin_json(c);
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "target", target);
+    tv_json_key(w, "instructions");
+    tv_json_begin_array(w);
+    return w;
+}
+
+static void end_instructions_json(tv_json_writer *w)
+{
+    tv_json_end_array(w);
+    tv_json_end_object(w);
+    cli_end_json(w);
 }
 
 static void print_word(const cli *c, const tv_codec *codec, uint64_t index, uint64_t word)
@@ -90,38 +137,53 @@ static void print_word(const cli *c, const tv_codec *codec, uint64_t index, uint
         print_uops(codec, insn, word);
 }
 
-static int dis_words(cli *c)
+/* Parses an instruction word of the target's width. Returns CLI_INVALID after an error. */
+static int parse_word(cli *c, const tv_codec *codec, const char *text, uint64_t *word)
 {
-    const char *target = cli_value(c, "target"), *text;
+    unsigned bits = tv_codec_word_bits(codec);
+    char hint[48];
+    if (cli_parse_number(text, word) && (bits == 64 || *word >> bits == 0))
+        return CLI_OK;
+    snprintf(hint, sizeof hint, "write it like --word 0x4%0*d", (int)bits / 4 - 1, 0);
+    return cli_error(c, hint, "'%s' is not an instruction word of %u bits", text, bits);
+}
+
+static int disassemble_words(cli *c, const tv_codec *codec, const char *target)
+{
+    const char *text;
+    uint64_t word;
+    if (!tv_codec_word_bits(codec))
+        return cli_error(c, "give a file", "programs of %s are not instruction words", target);
+    for (unsigned i = 0; (text = cli_value_at(c, "word", i)); i++) {
+        int result = parse_word(c, codec, text, &word);
+        if (result != CLI_OK)
+            return result;
+        if (!c->json)
+            print_word(c, codec, i, word);
+    }
+    if (!c->json)
+        return CLI_OK;
+    tv_json_writer *w = begin_instructions_json(c, target);
+    for (unsigned i = 0; (text = cli_value_at(c, "word", i)) && cli_parse_number(text, &word); i++)
+        write_word_json(c, codec, i, word, w);
+    end_instructions_json(w);
+    return CLI_OK;
+}
+
+static int run_words(cli *c)
+{
+    const char *target = cli_value(c, "target");
     tv_codec *codec;
-    tv_target_info first;
-    if (!target && tv_target_at(1, &first))
-        return cli_wrong(c, "give -t NAME; `trivet targets` lists the machines",
-                         "--word does not say which machine the word is for");
-    if (!target && tv_target_at(0, &first))
-        target = first.name;
+    tv_target_info only;
+    if (!target && tv_target_at(1, &only))
+        return cli_error(c, "give -t NAME; `trivet targets` lists the machines",
+                         "--word needs the machine of the instruction word");
+    if (!target && tv_target_at(0, &only))
+        target = only.name;
     tv_status status = tv_codec_new(target, &c->sink, &codec);
     if (status != TV_OK)
         return cli_exit_status(status);
-    int result =
-        tv_codec_word_bits(codec) ? CLI_DONE : cli_wrong(c, "give a file", "programs of %s are not words", target);
-    json_t *list = json_array();
-    for (unsigned i = 0; result == CLI_DONE && (text = cli_value_at(c, "word", i)); i++) {
-        uint64_t word;
-        if (!cli_parse_number(text, &word) || (tv_codec_word_bits(codec) < 64 && word >> tv_codec_word_bits(codec))) {
-            char hint[48];
-            snprintf(hint, sizeof hint, "write it like --word 0x4%0*d", (int)tv_codec_word_bits(codec) / 4 - 1, 0);
-            result = cli_wrong(c, hint, "'%s' is not a word of %u bits", text, tv_codec_word_bits(codec));
-            break;
-        }
-        if (c->json)
-            json_array_append_new(list, word_json(c, codec, i, word));
-        else
-            print_word(c, codec, i, word);
-    }
-    if (c->json && result == CLI_DONE)
-        cli_print_json(c, json_pack("{s:s, s:O}", "target", target, "instructions", list));
-    json_decref(list);
+    int result = disassemble_words(c, codec, target);
     tv_codec_free(codec);
     return result;
 }
@@ -152,19 +214,20 @@ static void print_data(const tv_program *program)
     }
 }
 
-/* The labels of .text by address, so that one walk prints them. */
-typedef struct labels {
+/* The labels of .text, sorted by instruction. */
+typedef struct label_list {
     tv_symbol *list;
-    size_t count, next;
-} labels;
+    size_t count;
+    size_t next; /* the next one to print */
+} label_list;
 
-static int by_value(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
     const tv_symbol *x = a, *y = b;
     return x->value < y->value ? -1 : x->value > y->value;
 }
 
-static bool collect_labels(const tv_program *program, labels *l)
+static bool collect_labels(const tv_program *program, label_list *l)
 {
     tv_symbol s;
     size_t total = 0;
@@ -176,71 +239,92 @@ static bool collect_labels(const tv_program *program, labels *l)
     for (size_t i = 0; i < total; i++)
         if (tv_program_symbol_at(program, i, &s) && s.kind == TV_SYMBOL_TEXT)
             l->list[l->count++] = s;
-    qsort(l->list, l->count, sizeof *l->list, by_value);
+    qsort(l->list, l->count, sizeof *l->list, compare_values);
     return true;
 }
 
-static void print_labels(labels *l, uint64_t index)
+static void print_labels(label_list *l, uint64_t index)
 {
     for (; l->next < l->count && l->list[l->next].value <= index; l->next++)
         if (l->list[l->next].value == index)
             printf("%s:\n", l->list[l->next].name);
 }
 
-/* A program that is not words: a line for each instruction. */
-static void dis_lines(cli *c, const tv_program *program)
+/* Programs that are not instruction words: one line per entry. */
+static void disassemble_queue(cli *c, const tv_program *program)
 {
     tv_text_buffer text = {0};
-    json_t *list = json_array();
-    for (uint64_t i = 0; tv_program_print(program, i, &text); i++)
-        if (c->json)
-            json_array_append_new(list, json_pack("{s:I, s:o}", "index", (json_int_t)i, "text", cli_string(text.text)));
-        else
+    tv_json_writer *w = c->json ? begin_instructions_json(c, tv_program_target(program)) : NULL;
+    for (uint64_t i = 0; tv_program_print(program, i, &text); i++) {
+        if (!w) {
             printf("%6" PRIu64 "  %s\n", i, text.text);
-    if (c->json)
-        cli_print_json(c, json_pack("{s:s, s:O}", "target", tv_program_target(program), "instructions", list));
-    json_decref(list);
+            continue;
+        }
+        tv_json_begin_object(w);
+        tv_json_unsigned_member(w, "index", i);
+        tv_json_string_member(w, "text", text.text);
+        tv_json_end_object(w);
+    }
+    if (w)
+        end_instructions_json(w);
     free(text.text);
 }
 
-static int dis_program(cli *c)
+static void write_program_json(cli *c, const tv_program *program, const tv_codec *codec)
+{
+    tv_json_writer *w = begin_instructions_json(c, tv_program_target(program));
+    for (uint64_t i = 0; i < tv_program_instruction_count(program); i++)
+        write_word_json(c, codec, i, tv_program_word(program, i), w);
+    end_instructions_json(w);
+}
+
+static tv_status print_program(const cli *c, const tv_program *program, const tv_codec *codec)
+{
+    uint64_t count = tv_program_instruction_count(program);
+    label_list labels = {0};
+    if (!collect_labels(program, &labels))
+        return TV_ERR_MEMORY;
+    printf("        .target %s\n", tv_program_target(program));
+    print_streams(program);
+    for (uint64_t i = 0; i < count; i++) {
+        print_labels(&labels, i);
+        print_word(c, codec, i, tv_program_word(program, i));
+    }
+    print_labels(&labels, count);
+    if (cli_has(c, "data"))
+        print_data(program);
+    free(labels.list);
+    return TV_OK;
+}
+
+static tv_status disassemble_program(cli *c, const tv_program *program)
+{
+    tv_codec *codec;
+    tv_text_buffer first = {0};
+    bool is_queue = tv_program_print(program, 0, &first);
+    free(first.text);
+    if (is_queue) {
+        disassemble_queue(c, program);
+        return TV_OK;
+    }
+    tv_status status = tv_codec_new(tv_program_target(program), &c->sink, &codec);
+    if (status != TV_OK)
+        return status;
+    if (c->json)
+        write_program_json(c, program, codec);
+    else
+        status = print_program(c, program, codec);
+    tv_codec_free(codec);
+    return status;
+}
+
+static int run_program(cli *c)
 {
     tv_program *program;
-    tv_codec *codec = NULL;
     tv_status status = cli_open_program(c, c->files[0], &program);
     if (status != TV_OK)
         return cli_exit_status(status);
-    tv_text_buffer first = {0};
-    bool lines = tv_program_print(program, 0, &first);
-    free(first.text);
-    if (lines) {
-        dis_lines(c, program);
-        tv_program_free(program);
-        return CLI_DONE;
-    }
-    status = tv_codec_new(tv_program_target(program), &c->sink, &codec);
-    uint64_t count = tv_program_instruction_count(program);
-    labels marks = {0};
-    if (status == TV_OK && !collect_labels(program, &marks))
-        status = TV_ERR_MEMORY;
-    if (status == TV_OK && c->json) {
-        json_t *list = json_array();
-        for (uint64_t i = 0; i < count; i++)
-            json_array_append_new(list, word_json(c, codec, i, tv_program_word(program, i)));
-        cli_print_json(c, json_pack("{s:s, s:o}", "target", tv_program_target(program), "instructions", list));
-    } else if (status == TV_OK) {
-        printf("        .target %s\n", tv_program_target(program));
-        print_streams(program);
-        for (uint64_t i = 0; i < count; i++) {
-            print_labels(&marks, i);
-            print_word(c, codec, i, tv_program_word(program, i));
-        }
-        print_labels(&marks, count);
-        if (cli_has(c, "data"))
-            print_data(program);
-    }
-    free(marks.list);
-    tv_codec_free(codec);
+    status = disassemble_program(c, program);
     tv_program_free(program);
     return cli_exit_status(status);
 }
@@ -248,26 +332,26 @@ static int dis_program(cli *c)
 static int run(cli *c)
 {
     if (cli_has(c, "word"))
-        return c->file_count ? cli_wrong(c, NULL, "give a file or --word, not both") : dis_words(c);
+        return c->file_count ? cli_error(c, NULL, "give a file or --word, not both") : run_words(c);
     if (c->file_count == 0)
-        return cli_wrong(c, "trivet dis FILE, or trivet dis --word 0x…", "nothing to disassemble");
-    return dis_program(c);
+        return cli_error(c, "trivet dis FILE, or trivet dis --word 0x…", "there is no input");
+    return run_program(c);
 }
 
 const cli_command cli_dis = {
     .name = "dis",
     .usage = "dis FILE | --word 0x… [--explain] [--uops]",
-    .summary = "disassemble a program or a word",
-    .about = "Prints assembly source that assembles back to the same words; what is not an instruction is printed as "
-             "raw data with the reason.\n"
-             "Of a command queue each entry is printed as one line, banks and offsets as BANK:OFFSET.",
+    .summary = "disassemble a program or an instruction word",
+    .about = "Prints assembly source that assembles to the same instruction words; an illegal word is printed as data, "
+             "with the reason.\n"
+             "An entry of a command queue is printed as one line, with banks and offsets as BANK:OFFSET.",
     .example = "  trivet dis softmax.elf\n"
                "  trivet dis -t pccx --word 0x3010001100010000 --explain\n"
                "  trivet dis ffn.json",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tIdj",
-    .most = 1,
+    .files_max = 1,
     .values = "FILE",
     .run = run,
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trivet isa: the instruction set, from the tables that everything else is made of. */
+/* trivet isa: print an instruction set from its tables. */
 #include "cli/cli.h"
 
 static const cli_option options[] = {
-    {"json-schema", 0, NULL, "write the JSON Schema of the target's program files", NULL},
+    {"json-schema", 0, NULL, "print the JSON Schema of the target's program files", NULL},
 };
 
 static void print_fields(const tv_codec *codec, unsigned insn)
@@ -17,12 +17,12 @@ static void print_fields(const tv_codec *codec, unsigned insn)
         else if (f.reserved)
             snprintf(value, sizeof value, " = 0");
         printf("    %-8s %2u  %s%-*s  %s\n", bits, f.hi - f.lo + 1, f.name, (int)(22 - strlen(f.name)), value,
-               f.ignored ? "not looked at" : f.doc);
+               f.ignored ? "ignored" : f.doc);
     }
 }
 
-/* "0 to 16777216", "2, 4, 8, 16 or 32", "erf or tanh"; "" where the type says it all. */
-static void print_values(const tv_parameter_info *p, char *text, size_t size)
+/* Formats the allowed values: "0 to 16777216", "2, 4, 8, 16 or 32", "erf or tanh"; "" if the type suffices. */
+static void format_values(const tv_parameter_info *p, char *text, size_t size)
 {
     size_t n = 0;
     text[0] = '\0';
@@ -45,7 +45,7 @@ static void print_parameters(const tv_codec *codec, unsigned insn)
     tv_parameter_info p;
     for (unsigned i = 0; tv_codec_parameter_at(codec, insn, i, &p); i++) {
         char values[96], presence[64];
-        print_values(&p, values, sizeof values);
+        format_values(&p, values, sizeof values);
         snprintf(presence, sizeof presence,
                  p.required        ? "required"
                  : p.default_value ? "default %s"
@@ -79,87 +79,187 @@ static void print_insn(const tv_codec *codec, unsigned i, const tv_insn_info *in
     putchar('\n');
 }
 
-static json_t *parameters_json(const tv_codec *codec, unsigned insn)
+/* ---- JSON ---- */
+
+static void write_parameters_json(const tv_codec *codec, unsigned insn, tv_json_writer *w)
 {
-    json_t *list = json_array();
     tv_parameter_info p;
+    tv_json_key(w, "parameters");
+    tv_json_begin_array(w);
     for (unsigned i = 0; tv_codec_parameter_at(codec, insn, i, &p); i++) {
-        json_t *object = json_pack("{s:s, s:s, s:b, s:b, s:b, s:o, s:s, s:s}", "name", p.name, "type", p.type,
-                                   "required", p.required, "common", p.common, "member", p.member, "default",
-                                   cli_string(p.default_value), "unit", p.unit, "doc", p.doc);
         char values[96];
-        print_values(&p, values, sizeof values);
+        format_values(&p, values, sizeof values);
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "name", p.name);
+        tv_json_string_member(w, "type", p.type);
+        tv_json_boolean_member(w, "required", p.required);
+        tv_json_boolean_member(w, "common", p.common);
+        tv_json_boolean_member(w, "member", p.member);
+        tv_json_string_member(w, "default", p.default_value);
+        tv_json_string_member(w, "unit", p.unit);
+        tv_json_string_member(w, "doc", p.doc);
         if (values[0])
-            json_object_set_new(object, "values", json_string(values));
-        json_array_append_new(list, object);
+            tv_json_string_member(w, "values", values);
+        tv_json_end_object(w);
     }
-    return list;
+    tv_json_end_array(w);
 }
 
-static json_t *insn_json(const tv_codec *codec, unsigned i, const tv_insn_info *info)
+static void write_entry_json(const tv_codec *codec, unsigned i, const tv_insn_info *info, tv_json_writer *w)
 {
-    if (!info->format)
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "id", info->id, "unit", info->unit, "meaning",
-                         info->meaning, "source", info->source, "since", info->since, "deprecated_since",
-                         cli_string(info->deprecated_since), "parameters", parameters_json(codec, i));
-    json_t *fields = json_array(), *uops = json_array();
-    tv_field_info f;
-    for (unsigned k = 0; tv_codec_field_at(codec, i, k, 0, &f); k++) {
-        json_t *object = json_pack("{s:s, s:i, s:i, s:b, s:b, s:s}", "name", f.name, "hi", (int)f.hi, "lo", (int)f.lo,
-                                   "reserved", f.reserved, "ignored", f.ignored, "doc", f.doc);
-        if (f.fixed)
-            json_object_set_new(object, "value", json_integer((json_int_t)f.fixed_value));
-        json_array_append_new(fields, object);
-    }
-    tv_uop_info u;
-    for (unsigned k = 0; tv_codec_uop_at(codec, i, k, 0, &u); k++)
-        json_array_append_new(uops, json_pack("{s:s, s:i, s:o}", "type", u.type, "route", (int)u.route, "route_name",
-                                              cli_string(u.route_name)));
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o}", "id", info->id, "mnemonic", info->mnemonic,
-                     "form", info->form, "format", info->format, "unit", info->unit, "meaning", info->meaning, "source",
-                     info->source, "proposed", info->proposed, "fields", fields, "uops", uops);
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "id", info->id);
+    tv_json_string_member(w, "unit", info->unit);
+    tv_json_string_member(w, "meaning", info->meaning);
+    tv_json_string_member(w, "source", info->source);
+    tv_json_string_member(w, "since", info->since);
+    tv_json_string_member(w, "deprecated_since", info->deprecated_since);
+    write_parameters_json(codec, i, w);
+    tv_json_end_object(w);
 }
 
-/* The words of the assembly language, by kind; registers with how many there are. */
-static void take_word(void *user, tv_keyword_kind kind, const char *word, unsigned count)
+static void write_fields_json(const tv_codec *codec, unsigned insn, tv_json_writer *w)
+{
+    tv_field_info f;
+    tv_json_key(w, "fields");
+    tv_json_begin_array(w);
+    for (unsigned k = 0; tv_codec_field_at(codec, insn, k, 0, &f); k++) {
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "name", f.name);
+        tv_json_unsigned_member(w, "hi", f.hi);
+        tv_json_unsigned_member(w, "lo", f.lo);
+        tv_json_boolean_member(w, "reserved", f.reserved);
+        tv_json_boolean_member(w, "ignored", f.ignored);
+        tv_json_string_member(w, "doc", f.doc);
+        if (f.fixed)
+            tv_json_unsigned_member(w, "value", f.fixed_value);
+        tv_json_end_object(w);
+    }
+    tv_json_end_array(w);
+}
+
+static void write_uops_json(const tv_codec *codec, unsigned insn, tv_json_writer *w)
+{
+    tv_uop_info u;
+    tv_json_key(w, "uops");
+    tv_json_begin_array(w);
+    for (unsigned k = 0; tv_codec_uop_at(codec, insn, k, 0, &u); k++) {
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "type", u.type);
+        tv_json_unsigned_member(w, "route", u.route);
+        tv_json_string_member(w, "route_name", u.route_name);
+        tv_json_end_object(w);
+    }
+    tv_json_end_array(w);
+}
+
+static void write_insn_json(const tv_codec *codec, unsigned i, const tv_insn_info *info, tv_json_writer *w)
+{
+    if (!info->format) {
+        write_entry_json(codec, i, info, w);
+        return;
+    }
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "id", info->id);
+    tv_json_string_member(w, "mnemonic", info->mnemonic);
+    tv_json_string_member(w, "form", info->form);
+    tv_json_string_member(w, "format", info->format);
+    tv_json_string_member(w, "unit", info->unit);
+    tv_json_string_member(w, "meaning", info->meaning);
+    tv_json_string_member(w, "source", info->source);
+    tv_json_boolean_member(w, "proposed", info->proposed);
+    write_fields_json(codec, i, w);
+    write_uops_json(codec, i, w);
+    tv_json_end_object(w);
+}
+
+/* One kind of keyword at a time, in order of its first occurrence. */
+typedef struct keyword_list {
+    tv_json_writer *w;
+    tv_keyword_kind kind;                           /* the kind to write */
+    tv_keyword_kind order[TV_KEYWORD_FUNCTION + 1]; /* the kinds, in order of their first occurrence */
+    unsigned kind_count;
+} keyword_list;
+
+static void record_kind(void *user, tv_keyword_kind kind, const char *word, unsigned count)
+{
+    keyword_list *list = user;
+    (void)word;
+    (void)count;
+    for (unsigned i = 0; i < list->kind_count; i++)
+        if (list->order[i] == kind)
+            return;
+    list->order[list->kind_count++] = kind;
+}
+
+/* Registers are written with their number. */
+static void write_keyword(void *user, tv_keyword_kind kind, const char *word, unsigned count)
+{
+    keyword_list *list = user;
+    if (kind != list->kind)
+        return;
+    if (kind == TV_KEYWORD_REGISTER)
+        tv_json_unsigned_member(list->w, word, count);
+    else
+        tv_json_write_string(list->w, word);
+}
+
+/* The keywords of the assembly language, by kind. */
+static void write_keywords_json(const char *target, tv_json_writer *w)
 {
     static const char *const kinds[] = {
         [TV_KEYWORD_MNEMONIC] = "mnemonics", [TV_KEYWORD_SUFFIX] = "suffixes",  [TV_KEYWORD_REGISTER] = "registers",
         [TV_KEYWORD_BRACKET] = "brackets",   [TV_KEYWORD_OPERAND] = "operands", [TV_KEYWORD_OPERAND_KEY] = "keywords",
         [TV_KEYWORD_FLAG] = "flags",         [TV_KEYWORD_STREAM] = "streams",   [TV_KEYWORD_DIRECTIVE] = "directives",
         [TV_KEYWORD_FUNCTION] = "functions"};
-    json_t *object = user, *list = json_object_get(object, kinds[kind]);
-    if (!list) {
-        list = kind == TV_KEYWORD_REGISTER ? json_object() : json_array();
-        json_object_set_new(object, kinds[kind], list);
+    keyword_list list = {.w = w};
+    tv_assembly_keywords(target, &(tv_keyword_sink){record_kind, &list}, NULL);
+    tv_json_key(w, "assembly");
+    tv_json_begin_object(w);
+    for (unsigned i = 0; i < list.kind_count; i++) {
+        list.kind = list.order[i];
+        tv_json_key(w, kinds[list.kind]);
+        if (list.kind == TV_KEYWORD_REGISTER)
+            tv_json_begin_object(w);
+        else
+            tv_json_begin_array(w);
+        tv_assembly_keywords(target, &(tv_keyword_sink){write_keyword, &list}, NULL);
+        if (list.kind == TV_KEYWORD_REGISTER)
+            tv_json_end_object(w);
+        else
+            tv_json_end_array(w);
     }
-    if (kind == TV_KEYWORD_REGISTER)
-        json_object_set_new(list, word, json_integer((json_int_t)count));
-    else
-        json_array_append_new(list, json_string(word));
+    tv_json_end_object(w);
 }
 
-static json_t *words_json(const char *target)
+/* ---- Commands ---- */
+
+static void write_targets_json(cli *c)
 {
-    json_t *object = json_object();
-    tv_assembly_keywords(target, &(tv_keyword_sink){take_word, object}, NULL);
-    return object;
+    tv_target_info t;
+    tv_json_writer *w = cli_begin_json(c);
+    tv_json_begin_array(w);
+    for (unsigned i = 0; tv_target_at(i, &t); i++) {
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "target", t.name);
+        tv_json_string_member(w, "title", t.title);
+        tv_json_end_object(w);
+    }
+    tv_json_end_array(w);
+    cli_end_json(w);
 }
 
 static int list_targets(cli *c)
 {
     tv_target_info t;
     if (c->json) {
-        json_t *list = json_array();
-        for (unsigned i = 0; tv_target_at(i, &t); i++)
-            json_array_append_new(list, json_pack("{s:s, s:s}", "target", t.name, "title", t.title));
-        cli_print_json(c, list);
-        return CLI_DONE;
+        write_targets_json(c);
+        return CLI_OK;
     }
     for (unsigned i = 0; tv_target_at(i, &t); i++)
         printf("%-10s %s\n", t.name, t.title);
     printf("\n`trivet isa TARGET` shows the instructions of one.\n");
-    return CLI_DONE;
+    return CLI_OK;
 }
 
 static const char *mnemonic_at(unsigned i, const void *user)
@@ -171,90 +271,125 @@ static const char *mnemonic_at(unsigned i, const void *user)
 static int print_schema(cli *c, const tv_codec *codec)
 {
     if (tv_codec_word_bits(codec))
-        return cli_wrong(c, "a program of it is assembly source or ELF", "programs of %s are not JSON",
+        return cli_error(c, "its programs are assembly source or ELF", "programs of %s are not JSON",
                          tv_codec_target(codec));
-    tv_json_writer *writer = tv_json_writer_new(stdout, TV_JSON_INDENTED);
-    if (!writer)
-        return cli_exit_status(TV_ERR_MEMORY);
+    tv_json_writer *writer = cli_begin_json(c);
     tv_codec_write_schema(codec, writer);
-    tv_json_writer_finish(writer);
-    tv_json_writer_free(writer);
-    putchar('\n');
-    return CLI_DONE;
+    cli_end_json(writer);
+    return CLI_OK;
 }
 
-static bool names(const char *wanted, const tv_insn_info *info, size_t length)
+/* True if `name` is the instruction's id, or its first `length` bytes are the mnemonic. */
+static bool matches_name(const tv_insn_info *info, const char *name, size_t length)
 {
-    return strcmp(info->id, wanted) == 0 ||
-           (strlen(info->mnemonic) == length && strncmp(info->mnemonic, wanted, length) == 0);
+    return strcmp(info->id, name) == 0 ||
+           (strlen(info->mnemonic) == length && strncmp(info->mnemonic, name, length) == 0);
 }
 
-/* How much of "vadd.sat" is the mnemonic. */
-static size_t without_suffixes(const tv_codec *codec, const char *wanted)
+/* Length of the mnemonic in `name`, which may have suffixes: 4 for "vadd.sat". */
+static size_t mnemonic_length(const tv_codec *codec, const char *name)
 {
     tv_insn_info info;
-    for (size_t n = strlen(wanted); n > 0; n--)
-        for (unsigned i = 0; (wanted[n] == '.' || wanted[n] == '\0') && tv_codec_insn_at(codec, i, &info); i++)
-            if (names(wanted, &info, n))
+    for (size_t n = strlen(name); n > 0; n--)
+        for (unsigned i = 0; (name[n] == '.' || name[n] == '\0') && tv_codec_insn_at(codec, i, &info); i++)
+            if (matches_name(&info, name, n))
                 return n;
-    return strlen(wanted);
+    return strlen(name);
+}
+
+/* The instructions to show: all, or those of one name. */
+typedef struct insn_filter {
+    const char *name; /* NULL: all */
+    size_t length;    /* of the mnemonic in it */
+} insn_filter;
+
+static bool passes_filter(const insn_filter *f, const tv_insn_info *info)
+{
+    return !f->name || matches_name(info, f->name, f->length);
+}
+
+static int fail_mnemonic(cli *c, const tv_codec *codec, const char *name)
+{
+    char hint[96];
+    const char *best = cli_nearest(name, mnemonic_at, codec);
+    snprintf(hint, sizeof hint, best ? "did you mean '%s'?" : "`trivet isa %s` lists them", best ? best : c->files[0]);
+    return cli_error(c, hint, "%s has no instruction '%s'", c->files[0], name);
+}
+
+static void write_isa_json(cli *c, const tv_codec *codec, const insn_filter *filter)
+{
+    tv_insn_info info;
+    tv_json_writer *w = cli_begin_json(c);
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "target", tv_codec_target(codec));
+    tv_json_unsigned_member(w, "word_bits", tv_codec_word_bits(codec));
+    tv_json_key(w, "instructions");
+    tv_json_begin_array(w);
+    for (unsigned i = 0; tv_codec_insn_at(codec, i, &info); i++)
+        if (passes_filter(filter, &info))
+            write_insn_json(codec, i, &info, w);
+    tv_json_end_array(w);
+    if (!filter->name && tv_codec_word_bits(codec))
+        write_keywords_json(tv_codec_target(codec), w);
+    tv_json_end_object(w);
+    cli_end_json(w);
+}
+
+static void print_insn_line(const tv_insn_info *info)
+{
+    if (!info->format)
+        printf("  %-22s %-4s %s  %s\n", info->id, info->unit, info->since, info->meaning);
+    else
+        printf("  %-16s %s%s\n%*s%s\n", info->mnemonic, info->meaning, info->proposed ? "; proposed" : "", 19, "",
+               info->form);
+}
+
+static void print_list(const cli *c, const tv_codec *codec)
+{
+    unsigned bits = tv_codec_word_bits(codec);
+    tv_insn_info info;
+    if (bits)
+        printf("%s: words of %u bits\n\n", tv_codec_target(codec), bits);
+    else
+        printf("%s: entries of named fields\n\n", tv_codec_target(codec));
+    for (unsigned i = 0; tv_codec_insn_at(codec, i, &info); i++)
+        print_insn_line(&info);
+    printf("\n`trivet isa %s %s` shows the %s of one.\n", c->files[0], bits ? "MNEMONIC" : "OPCODE",
+           bits ? "bits" : "fields");
+}
+
+static int print_isa(cli *c, const tv_codec *codec)
+{
+    insn_filter filter = {.name = c->file_count > 1 ? c->files[1] : NULL};
+    tv_insn_info info;
+    bool found = false;
+    if (cli_has(c, "json-schema"))
+        return print_schema(c, codec);
+    if (filter.name)
+        filter.length = mnemonic_length(codec, filter.name);
+    for (unsigned i = 0; !found && tv_codec_insn_at(codec, i, &info); i++)
+        found = passes_filter(&filter, &info);
+    if (!found)
+        return fail_mnemonic(c, codec, filter.name);
+    if (c->json)
+        write_isa_json(c, codec, &filter);
+    else if (!filter.name)
+        print_list(c, codec);
+    for (unsigned i = 0; !c->json && filter.name && tv_codec_insn_at(codec, i, &info); i++)
+        if (passes_filter(&filter, &info))
+            print_insn(codec, i, &info);
+    return CLI_OK;
 }
 
 static int run(cli *c)
 {
+    tv_codec *codec;
     if (c->file_count == 0)
         return list_targets(c);
-    tv_codec *codec;
     tv_status status = tv_codec_new(c->files[0], &c->sink, &codec);
     if (status != TV_OK)
         return cli_exit_status(status);
-    const char *wanted = c->file_count > 1 ? c->files[1] : NULL;
-    json_t *list = json_array();
-    tv_insn_info info;
-    unsigned shown = 0;
-    size_t cut = wanted ? without_suffixes(codec, wanted) : 0;
-    if (cli_has(c, "json-schema")) {
-        int made = print_schema(c, codec);
-        json_decref(list);
-        tv_codec_free(codec);
-        return made;
-    }
-    if (!c->json && !wanted && tv_codec_word_bits(codec))
-        printf("%s: words of %u bits\n\n", tv_codec_target(codec), tv_codec_word_bits(codec));
-    else if (!c->json && !wanted)
-        printf("%s: entries of named fields\n\n", tv_codec_target(codec));
-    for (unsigned i = 0; tv_codec_insn_at(codec, i, &info); i++) {
-        if (wanted && !names(wanted, &info, cut))
-            continue;
-        shown++;
-        if (c->json)
-            json_array_append_new(list, insn_json(codec, i, &info));
-        else if (wanted)
-            print_insn(codec, i, &info);
-        else if (!info.format)
-            printf("  %-22s %-4s %s  %s\n", info.id, info.unit, info.since, info.meaning);
-        else
-            printf("  %-16s %s%s\n%*s%s\n", info.mnemonic, info.meaning, info.proposed ? "; proposed" : "", 19, "",
-                   info.form);
-    }
-    int result = CLI_DONE;
-    if (!shown) {
-        char hint[96];
-        const char *best = cli_nearest(wanted, mnemonic_at, codec);
-        snprintf(hint, sizeof hint, best ? "did you mean '%s'?" : "`trivet isa %s` lists them",
-                 best ? best : c->files[0]);
-        result = cli_wrong(c, hint, "%s has no instruction '%s'", c->files[0], wanted);
-    } else if (c->json) {
-        json_t *object = json_pack("{s:s, s:i, s:O}", "target", tv_codec_target(codec), "word_bits",
-                                   (int)tv_codec_word_bits(codec), "instructions", list);
-        if (!wanted && tv_codec_word_bits(codec))
-            json_object_set_new(object, "assembly", words_json(tv_codec_target(codec)));
-        cli_print_json(c, object);
-    } else if (!wanted) {
-        printf("\n`trivet isa %s %s` shows the %s of one.\n", c->files[0],
-               tv_codec_word_bits(codec) ? "MNEMONIC" : "OPCODE", tv_codec_word_bits(codec) ? "bits" : "fields");
-    }
-    json_decref(list);
+    int result = print_isa(c, codec);
     tv_codec_free(codec);
     return result;
 }
@@ -267,7 +402,7 @@ const cli_command cli_isa = {
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "j",
-    .most = 2,
+    .files_max = 2,
     .values = "TARGET",
     .run = run,
 };

@@ -14,18 +14,23 @@ static const cli_option options[] = {
     {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", NULL},
     {"until", 0, "N", "stop before instruction N (or a label) of the last program", NULL},
     {"max-cycles", 0, "N", "stop before an instruction that would issue at cycle N or later", NULL},
-    {"functional", 0, NULL, "data without cycles", NULL},
-    {"timing-only", 0, NULL, "cycles without data", NULL},
+    {"functional", 0, NULL, "compute data, but no cycles", NULL},
+    {"timing-only", 0, NULL, "compute cycles, but no data", NULL},
     {"kernels", 0, "NAME",
-     "host kernels: scalar, avx2, avx512, neon or dotprod, of those that the host has; results are the same",
+     "host kernels: scalar, avx2, avx512, neon or dotprod, if the host has them; results are identical",
      "scalar avx2 avx512 neon dotprod"},
-    {"threads", 0, "N", "host threads (default: as many as there are cores); results are the same", NULL},
-    {"save-outputs", 0, "FOLDER", "write what the program says that it computes to FOLDER/NAME.bin", "FILE"},
-    {"strict", 0, NULL, "hazards are errors, and nothing is run", NULL},
-    {"no-hazards", 0, NULL, "do not look for hazards", NULL},
+    {"threads", 0, "N", "host threads (default: one per core); results are identical", NULL},
+    {"save-outputs", 0, "DIR", "write the declared outputs of the program to DIR/NAME.bin", "FILE"},
+    {"strict", 0, NULL, "treat hazards as errors, and do not run", NULL},
+    {"no-hazards", 0, NULL, "do not check for hazards", NULL},
 };
 
-/* Everything of one run, so that it is freed in one place. */
+typedef struct dump {
+    tv_range range;
+    uint8_t *bytes; /* owned */
+} dump;
+
+/* The state of one `trivet run`. */
 typedef struct job {
     cli *c;
     tv_config *config;
@@ -33,13 +38,15 @@ typedef struct job {
     tv_program **programs;
     unsigned count;
     run_outputs traces;
-    json_t *outputs; /* what the programs have computed, where it is not printed as text */
+    output_list outputs; /* declared outputs of the programs */
+    dump *dumps;
+    unsigned dump_count;
     tv_stop_reason stop;
     tv_status outcome;
 } job;
 
-/* A number, or a symbol of one of the programs with an optional +offset. */
-static bool resolve_address(const job *j, const char *text, uint64_t *out)
+/* Parses NUMBER or SYMBOL[+OFFSET]. */
+static bool parse_address(const job *j, const char *text, uint64_t *out)
 {
     char name[128];
     size_t n = strcspn(text, "+");
@@ -58,7 +65,7 @@ static bool resolve_address(const job *j, const char *text, uint64_t *out)
     return false;
 }
 
-static const tv_program *const *programs_of(const job *j) { return (const tv_program *const *)j->programs; }
+static const tv_program *const *const_programs(const job *j) { return (const tv_program *const *)j->programs; }
 
 static tv_status load_file(job *j, const char *text)
 {
@@ -70,14 +77,14 @@ static tv_status load_file(job *j, const char *text)
         char hint[80];
         tv_machine_space_at(j->machine, 0, &space);
         snprintf(hint, sizeof hint, "for example --load %s:%s0=file.bin", space.name, space.bank_size ? "0:" : "");
-        cli_wrong(j->c, hint, "--load takes SPACE:ADDR=FILE, not '%s'", text);
+        cli_error(j->c, hint, "--load takes SPACE:ADDR=FILE, not '%s'", text);
         return TV_ERR_INPUT;
     }
     snprintf(head, sizeof head, "%.*s", (int)(equals - text), text);
     tv_status status =
-        tv_machine_parse_address(j->machine, programs_of(j), j->count, head, &j->c->sink, &space, &addr, &rest);
+        tv_machine_parse_address(j->machine, const_programs(j), j->count, head, &j->c->sink, &space, &addr, &rest);
     if (status == TV_OK && rest) {
-        cli_wrong(j->c, NULL, "--load takes SPACE:ADDR=FILE, not '%s'", text);
+        cli_error(j->c, NULL, "--load takes SPACE:ADDR=FILE, not '%s'", text);
         status = TV_ERR_INPUT;
     }
     if (status != TV_OK)
@@ -93,25 +100,20 @@ static tv_status load_file(job *j, const char *text)
 
 /* ---- Dumps ---- */
 
-/* Before the run, so that a slip of the pen does not cost its result. */
+/* Checks the syntax before the run, so that a typing error does not cost its result. */
 static tv_status check_dumps(job *j)
 {
     const char *text;
     tv_range range;
     tv_status status = TV_OK;
     for (unsigned i = 0; status == TV_OK && (text = cli_value_at(j->c, "dump", i)); i++)
-        status = tv_machine_parse_range(j->machine, programs_of(j), j->count, text, &j->c->sink, &range);
+        status = tv_machine_parse_range(j->machine, const_programs(j), j->count, text, &j->c->sink, &range);
     return status;
 }
 
-typedef struct dump {
-    tv_range range;
-    uint8_t *bytes;
-} dump;
-
 static tv_status read_dump(job *j, const char *text, dump *d)
 {
-    tv_status status = tv_machine_parse_range(j->machine, programs_of(j), j->count, text, &j->c->sink, &d->range);
+    tv_status status = tv_machine_parse_range(j->machine, const_programs(j), j->count, text, &j->c->sink, &d->range);
     if (status != TV_OK)
         return status;
     size_t bytes = (size_t)tv_dtype_bytes(d->range.type, d->range.count);
@@ -121,11 +123,16 @@ static tv_status read_dump(job *j, const char *text, dump *d)
     return tv_machine_read(j->machine, d->range.space.name, d->range.addr, d->bytes, bytes, &j->c->sink);
 }
 
-static json_t *dump_json(const dump *d)
+static void write_dump_json(const dump *d, tv_json_writer *w)
 {
     const tv_range *r = &d->range;
-    return json_pack("{s:s, s:I, s:s, s:o}", "space", r->space.name, "addr", (json_int_t)r->addr, "type",
-                     tv_dtype_name(r->type), "values", elements_json(r->type, d->bytes, r->count));
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "space", r->space.name);
+    tv_json_unsigned_member(w, "addr", r->addr);
+    tv_json_string_member(w, "type", tv_dtype_name(r->type));
+    tv_json_key(w, "values");
+    elements_write_json(r->type, d->bytes, r->count, w);
+    tv_json_end_object(w);
 }
 
 static void print_dump(const dump *d)
@@ -139,19 +146,22 @@ static void print_dump(const dump *d)
     elements_print(r->type, d->bytes, r->count, r->count);
 }
 
-static tv_status show_dumps(job *j, json_t *list)
+/* Reads all dumps after the run; prints them unless they go into the JSON result. */
+static tv_status collect_dumps(job *j)
 {
     const char *text;
-    for (unsigned i = 0; (text = cli_value_at(j->c, "dump", i)); i++) {
-        dump d = {0};
-        tv_status status = read_dump(j, text, &d);
-        if (status == TV_OK && j->c->json)
-            json_array_append_new(list, dump_json(&d));
-        else if (status == TV_OK)
-            print_dump(&d);
-        free(d.bytes);
-        if (status != TV_OK)
+    j->dumps = calloc(j->c->argument_count + 1, sizeof *j->dumps);
+    if (!j->dumps)
+        return TV_ERR_MEMORY;
+    for (; (text = cli_value_at(j->c, "dump", j->dump_count)); j->dump_count++) {
+        dump *d = &j->dumps[j->dump_count];
+        tv_status status = read_dump(j, text, d);
+        if (status == TV_OK && !j->c->json)
+            print_dump(d);
+        if (status != TV_OK) {
+            free(d->bytes);
             return status;
+        }
     }
     return TV_OK;
 }
@@ -164,14 +174,14 @@ static tv_status set_threads(job *j)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t threads = cores > 0 ? (uint64_t)cores : 1;
     if (text && (!cli_parse_number(text, &threads) || threads < 1 || threads > 256)) {
-        cli_wrong(j->c, "1 to 256", "--threads cannot be '%s'", text);
+        cli_error(j->c, "1 to 256", "--threads cannot be '%s'", text);
         return TV_ERR_INPUT;
     }
     tv_machine_set_threads(j->machine, (unsigned)threads);
     return TV_OK;
 }
 
-static tv_status open_all(job *j)
+static tv_status open_machine(job *j)
 {
     cli *c = j->c;
     j->programs = calloc(c->file_count, sizeof(tv_program *));
@@ -187,14 +197,14 @@ static tv_status open_all(job *j)
                    : cli_has(c, "timing-only") ? TV_MODE_TIMING
                                                : TV_MODE_FULL;
     if (cli_has(c, "timing-only") && cli_has(c, "save-outputs")) {
-        cli_wrong(c, "leave --timing-only away", "--timing-only computes no outputs to save");
+        cli_error(c, "omit --timing-only", "--timing-only computes no outputs to save");
         return TV_ERR_INPUT;
     }
     if (cli_has(c, "functional") && cli_has(c, "timing-only")) {
-        cli_wrong(c, "leave both away for data and cycles", "--functional and --timing-only exclude each other");
+        cli_error(c, "omit both for data and cycles", "--functional and --timing-only are mutually exclusive");
         return TV_ERR_INPUT;
     }
-    if (!cli_use_kernels(c))
+    if (!cli_select_kernels(c))
         return TV_ERR_INPUT;
     tv_status status = cli_make_config(c, tv_program_target(j->programs[0]), false, &j->config);
     if (status == TV_OK)
@@ -202,43 +212,43 @@ static tv_status open_all(job *j)
     return status == TV_OK ? set_threads(j) : status;
 }
 
-static const char *name_of(const char *path)
+static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
-/* The programs' names head the report: all of a few. */
+/* The title of the report has the names of up to three programs, otherwise of the first and the last one. */
 static tv_status open_traces(job *j)
 {
     char title[240] = "";
     unsigned count = j->c->file_count;
     for (unsigned i = 0; i < count && count <= 3; i++) {
         size_t n = strlen(title);
-        snprintf(title + n, sizeof title - n, "%s%s", i ? ", " : "", name_of(j->c->files[i]));
+        snprintf(title + n, sizeof title - n, "%s%s", i ? ", " : "", base_name(j->c->files[i]));
     }
     if (count > 3)
-        snprintf(title, sizeof title, "%.100s … %.100s (%u programs)", name_of(j->c->files[0]),
-                 name_of(j->c->files[count - 1]), count);
+        snprintf(title, sizeof title, "%.100s … %.100s (%u programs)", base_name(j->c->files[0]),
+                 base_name(j->c->files[count - 1]), count);
     return run_outputs_open(&j->traces, j->c, title, NULL, j->machine);
 }
 
-static tv_status limits_of(job *j, tv_run_limits *limits)
+static tv_status parse_limits(job *j, tv_run_limits *limits)
 {
     *limits = (tv_run_limits){sizeof(tv_run_limits), UINT64_MAX, UINT64_MAX};
     const char *until = cli_value(j->c, "until"), *cycles = cli_value(j->c, "max-cycles");
-    if (until && !resolve_address(j, until, &limits->until)) {
-        cli_wrong(j->c, "give an instruction's number or a label", "--until cannot be '%s'", until);
+    if (until && !parse_address(j, until, &limits->until)) {
+        cli_error(j->c, "give an instruction index or a label", "--until cannot be '%s'", until);
         return TV_ERR_INPUT;
     }
     if (cycles && !cli_parse_number(cycles, &limits->max_cycles)) {
-        cli_wrong(j->c, NULL, "--max-cycles takes a number, not '%s'", cycles);
+        cli_error(j->c, NULL, "--max-cycles takes a number, not '%s'", cycles);
         return TV_ERR_INPUT;
     }
     return TV_OK;
 }
 
-/* Runs program `i` in slices, so that a person sees it move. A slice's end changes neither bits nor cycles. */
+/* Runs program `i` in slices, to update the progress bar between them. Slices change neither bits nor cycles. */
 static tv_status run_program(job *j, unsigned i, const tv_run_limits *limits)
 {
     enum { SLICE = 65536 };
@@ -273,11 +283,27 @@ static tv_status check_hazards(job *j)
     return status == TV_OK && counts.errors ? TV_FAULT : status;
 }
 
+/* Reads the outputs of a program that has ended; prints them unless they go into the JSON result. */
+static tv_status collect_outputs(job *j, const tv_program *program)
+{
+    const char *directory = cli_value(j->c, "save-outputs");
+    output_list list = {0};
+    tv_status status = outputs_read(j->c, j->machine, program, &list);
+    if (status == TV_OK && directory)
+        status = outputs_save(j->c, &list, directory);
+    if (status == TV_OK && !j->c->json && !run_outputs_use_stdout(j->c))
+        outputs_print(&list);
+    if (status == TV_OK && j->c->json)
+        status = outputs_append(&j->outputs, &list);
+    outputs_free(&list);
+    return status;
+}
+
 static tv_status run_all(job *j)
 {
     const char *text;
     tv_run_limits limits;
-    tv_status status = limits_of(j, &limits);
+    tv_status status = parse_limits(j, &limits);
     j->stop = TV_STOP_END;
     for (unsigned i = 0; i < j->count && status == TV_OK && j->stop == TV_STOP_END; i++) {
         status = tv_machine_load(j->machine, j->programs[i], &j->c->sink);
@@ -292,8 +318,8 @@ static tv_status run_all(job *j)
         if (j->outcome != TV_OK && j->outcome != TV_FAULT)
             return j->outcome;
         if (j->outcome == TV_OK && j->stop == TV_STOP_END &&
-            !cli_has(j->c, "timing-only")) /* the next program may overwrite them */
-            status = outputs_show(j->c, j->machine, j->programs[i], j->outputs, cli_value(j->c, "save-outputs"));
+            !cli_has(j->c, "timing-only")) /* now, because the next program may overwrite them */
+            status = collect_outputs(j, j->programs[i]);
     }
     return status;
 }
@@ -308,7 +334,8 @@ static void print_stop(const job *j)
                cli_value(j->c, "max-cycles"));
 }
 
-static bool is_words(const tv_machine *machine)
+/* True if programs of the machine are instruction words, whose addresses are meaningful. */
+static bool has_instruction_words(const tv_machine *machine)
 {
     tv_target_info t;
     for (unsigned i = 0; tv_target_at(i, &t); i++)
@@ -317,32 +344,57 @@ static bool is_words(const tv_machine *machine)
     return true;
 }
 
-static tv_status show(job *j)
+static void write_result_json(job *j)
 {
-    json_t *dumps = json_array();
+    tv_json_writer *w = cli_begin_json(j->c);
+    tv_json_begin_object(w);
+    run_report_write_json(j->machine, j->stop, w);
+    tv_json_key(w, "dumps");
+    tv_json_begin_array(w);
+    for (unsigned i = 0; i < j->dump_count; i++)
+        write_dump_json(&j->dumps[i], w);
+    tv_json_end_array(w);
+    if (j->outputs.count) {
+        tv_json_key(w, "outputs");
+        outputs_write_json(&j->outputs, w);
+    }
+    tv_json_end_object(w);
+    cli_end_json(w);
+}
+
+static tv_status print_result(job *j)
+{
     const tv_fault *fault = tv_machine_fault(j->machine);
     if (fault && !j->c->json)
-        run_report_fault(fault, is_words(j->machine), j->c->color);
-    tv_status status = show_dumps(j, dumps);
-    bool timed = !cli_has(j->c, "functional");
+        run_report_print_fault(fault, has_instruction_words(j->machine), j->c->color);
+    tv_status status = collect_dumps(j);
     if (status == TV_OK && j->c->json) {
-        json_t *report = run_report_json(j->machine, j->stop, dumps);
-        if (json_object_size(j->outputs))
-            json_object_set(report, "outputs", j->outputs);
-        cli_print_json(j->c, report);
-    } else if (status == TV_OK && !run_outputs_on_stdout(j->c)) {
+        write_result_json(j);
+    } else if (status == TV_OK && !run_outputs_use_stdout(j->c)) {
         print_stop(j);
         if (!j->c->quiet)
-            run_report_print(j->machine, timed, j->c->out_color, stdout);
+            run_report_print(j->machine, !cli_has(j->c, "functional"), j->c->out_color, stdout);
     }
-    json_decref(dumps);
     return status;
+}
+
+static void free_job(job *j)
+{
+    tv_machine_free(j->machine);
+    tv_config_free(j->config);
+    for (unsigned i = 0; i < j->count; i++)
+        tv_program_free(j->programs[i]);
+    free(j->programs);
+    for (unsigned i = 0; i < j->dump_count; i++)
+        free(j->dumps[i].bytes);
+    free(j->dumps);
+    outputs_free(&j->outputs);
 }
 
 static int run(cli *c)
 {
-    job j = {.c = c, .outputs = c->json || run_outputs_on_stdout(c) ? json_object() : NULL};
-    tv_status status = open_all(&j);
+    job j = {.c = c};
+    tv_status status = open_machine(&j);
     if (status == TV_OK)
         status = check_dumps(&j);
     if (status == TV_OK)
@@ -356,15 +408,10 @@ static int run(cli *c)
     else
         run_outputs_abandon(&j.traces);
     if (status == TV_OK)
-        status = show(&j);
+        status = print_result(&j);
     if (status == TV_OK)
         status = j.outcome;
-    tv_machine_free(j.machine);
-    tv_config_free(j.config);
-    for (unsigned i = 0; i < j.count; i++)
-        tv_program_free(j.programs[i]);
-    free(j.programs);
-    json_decref(j.outputs);
+    free_job(&j);
     return cli_exit_status(status);
 }
 
@@ -372,10 +419,9 @@ const cli_command cli_run = {
     .name = "run",
     .usage = "run FILE … [options]",
     .summary = "execute and time programs",
-    .about = "Source, ELF, .bin, .hex and .json files run one after another on one machine. ADDR is a number or a "
-             "symbol of the program,\n"
-             "with +offset if need be; the space's documentation (docs/isa) says what it counts. A space with banks "
-             "takes BANK:OFFSET.",
+    .about = "Runs source, ELF, .bin, .hex and .json files one after another on one machine. ADDR is a number or "
+             "SYMBOL[+OFFSET], in\n"
+             "units of the address space (see docs/isa); in a space with banks it is BANK:OFFSET.",
     .example = "  trivet run softmax.s --dump l2:0x20:64:bf16\n"
                "  trivet run gemv.elf -c kv260 --load host:0x10000=weights.bin --trace trace.json\n"
                "  trivet run decode.s --timing-only --perfetto ui.json\n"
@@ -384,8 +430,8 @@ const cli_command cli_run = {
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tcDIdj",
-    .least = 1,
-    .most = 4096,
+    .files_min = 1,
+    .files_max = 4096,
     .values = "FILE",
     .run = run,
 };

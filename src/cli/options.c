@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments from the tables, through getopt_long. */
+/* Parses arguments with getopt_long, whose tables are built from the tables of options. */
 #include <getopt.h>
 #include <unistd.h>
 
@@ -7,33 +7,34 @@
 
 enum { OPTIONS_MAX = 48 };
 
-/* A command names the ones it takes by letter in `common`. */
+/* cli_command.common lists the letters that a command accepts; all accept -q, -v, --color and -h. */
 const cli_option cli_common_options[] = {
-    {"target", 't', "TARGET", "the machine, where the file does not say it", "TARGET"},
+    {"target", 't', "TARGET", "the machine, if the file does not name it", "TARGET"},
     {"config", 'c', "PROFILE", "a machine profile, or the path of an INI file; may be repeated", "PROFILE"},
     {"set", 'D', "KEY=VALUE", "override one machine parameter; may be repeated", NULL},
-    {"include", 'I', "DIR", "folder for .include and .incbin; may be repeated", "FILE"},
+    {"include", 'I', "DIR", "directory for .include and .incbin; may be repeated", "FILE"},
     {"define", 'd', "NAME=VALUE", "define a constant before assembling; may be repeated", NULL},
     {"json", 'j', NULL, "print the result as JSON on standard output", NULL},
-    {"quiet", 'q', NULL, "print results and errors alone", NULL},
-    {"verbose", 'v', NULL, "say more", NULL},
+    {"quiet", 'q', NULL, "print only results and errors", NULL},
+    {"verbose", 'v', NULL, "print more details", NULL},
     {"color", 'C', "WHEN", "colour: auto, always or never", "auto always never"},
     {"help", 'h', NULL, "show this help", NULL},
     {0},
 };
 
-unsigned cli_options_of(const cli_command *command, const cli_option *out[], unsigned most)
+unsigned cli_list_options(const cli_command *command, const cli_option *out[], unsigned max)
 {
     unsigned n = 0;
-    for (unsigned i = 0; i < command->option_count && n < most; i++)
+    for (unsigned i = 0; i < command->option_count && n < max; i++)
         out[n++] = &command->options[i];
-    for (const cli_option *o = cli_common_options; o->name && n < most; o++)
+    for (const cli_option *o = cli_common_options; o->name && n < max; o++)
         if (strchr(command->common, o->letter) || strchr("qvCh", o->letter))
             out[n++] = o;
     return n;
 }
 
-static unsigned distance(const char *a, const char *b)
+/* Edit distance without transpositions; 99: too long. */
+static unsigned edit_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b);
     unsigned row[64];
@@ -47,8 +48,8 @@ static unsigned distance(const char *a, const char *b)
         for (unsigned j = 1; j <= m; j++) {
             unsigned d = diagonal + (a[i - 1] != b[j - 1]);
             diagonal = row[j];
-            unsigned least = row[j - 1] < row[j] ? row[j - 1] + 1 : row[j] + 1;
-            row[j] = d < least ? d : least;
+            unsigned best = row[j - 1] < row[j] ? row[j - 1] + 1 : row[j] + 1;
+            row[j] = d < best ? d : best;
         }
     }
     return row[m];
@@ -59,7 +60,7 @@ const char *cli_nearest(const char *word, const char *(*candidate)(unsigned i, c
     const char *best = NULL, *name;
     unsigned limit = (unsigned)strlen(word) / 3 + 2;
     for (unsigned i = 0; (name = candidate(i, user)); i++) {
-        unsigned d = distance(word, name);
+        unsigned d = edit_distance(word, name);
         bool prefix = strlen(word) >= 2 && strncmp(word, name, strlen(word)) == 0;
         if (d < limit || (prefix && !best)) {
             limit = d < limit ? d : limit;
@@ -72,25 +73,25 @@ const char *cli_nearest(const char *word, const char *(*candidate)(unsigned i, c
 static const char *option_name(unsigned i, const void *user)
 {
     const cli_option *options[OPTIONS_MAX];
-    unsigned n = cli_options_of(user, options, OPTIONS_MAX);
+    unsigned n = cli_list_options(user, options, OPTIONS_MAX);
     return i < n ? options[i]->name : NULL;
 }
 
-static int unknown_option(cli *c, const char *text, int letter)
+static int fail_option(cli *c, const char *text, int letter)
 {
     char hint[128];
     snprintf(hint, sizeof hint, "`trivet %s --help` lists the options", c->command->name);
     if (letter)
-        return cli_wrong(c, hint, "unknown option '-%c'", letter);
+        return cli_error(c, hint, "unknown option '-%c'", letter);
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, "="), text + 2);
     const char *best = cli_nearest(name, option_name, c->command);
     if (best)
         snprintf(hint, sizeof hint, "did you mean '--%s'?", best);
-    return cli_wrong(c, hint, "unknown option '%s'", text);
+    return cli_error(c, hint, "unknown option '%s'", text);
 }
 
-/* getopt's tables, made from ours. Every option is found by its position. */
+/* The tables of getopt. The code of a long option is 256 plus its index in `options`. */
 typedef struct getopt_tables {
     const cli_option *options[OPTIONS_MAX];
     unsigned count;
@@ -98,15 +99,15 @@ typedef struct getopt_tables {
     char shorts[2 * OPTIONS_MAX + 2];
 } getopt_tables;
 
-static void build_tables(const cli_command *command, getopt_tables *t)
+static void build_getopt_tables(const cli_command *command, getopt_tables *t)
 {
-    t->count = cli_options_of(command, t->options, OPTIONS_MAX);
+    t->count = cli_list_options(command, t->options, OPTIONS_MAX);
     size_t n = 0;
-    t->shorts[n++] = ':'; /* a missing argument is told apart from an unknown option */
+    t->shorts[n++] = ':'; /* report missing arguments as ':' */
     for (unsigned i = 0; i < t->count; i++) {
         const cli_option *o = t->options[i];
         t->longs[i] = (struct option){o->name, o->arg ? required_argument : no_argument, NULL, 256 + (int)i};
-        /* -j and -C exist as names alone: they only select common options */
+        /* -j and -C do not exist: these letters only select common options */
         if (o->letter && o->letter != 'j' && o->letter != 'C') {
             t->shorts[n++] = o->letter;
             if (o->arg)
@@ -131,24 +132,24 @@ static int apply_color(cli *c)
 {
     const char *when = cli_value(c, "color");
     if (!when || strcmp(when, "auto") == 0) {
-        bool plain = getenv("NO_COLOR") != NULL;
-        c->color = !plain && isatty(STDERR_FILENO);
-        c->out_color = !plain && isatty(STDOUT_FILENO);
-        return CLI_DONE;
+        bool no_color = getenv("NO_COLOR") != NULL;
+        c->color = !no_color && isatty(STDERR_FILENO);
+        c->out_color = !no_color && isatty(STDOUT_FILENO);
+        return CLI_OK;
     }
     c->color = c->out_color = strcmp(when, "always") == 0;
     return c->color || strcmp(when, "never") == 0
-               ? CLI_DONE
-               : cli_wrong(c, "use auto, always or never", "--color cannot be '%s'", when);
+               ? CLI_OK
+               : cli_error(c, "use auto, always or never", "--color cannot be '%s'", when);
 }
 
 int cli_parse(cli *c, int argc, char **argv)
 {
     getopt_tables t;
-    build_tables(c->command, &t);
-    c->given = calloc((size_t)argc + 1, sizeof *c->given);
+    build_getopt_tables(c->command, &t);
+    c->arguments = calloc((size_t)argc + 1, sizeof *c->arguments);
     c->files = calloc((size_t)argc + 1, sizeof *c->files);
-    if (!c->given || !c->files)
+    if (!c->arguments || !c->files)
         return CLI_FAILED;
     opterr = 0;
     optind = 1;
@@ -158,41 +159,42 @@ int cli_parse(cli *c, int argc, char **argv)
         if (code == -1)
             break;
         if (code == ':')
-            return cli_wrong(c, NULL, "option '%s' needs its argument", argv[optind - 1]);
+            return cli_error(c, NULL, "option '%s' needs an argument", argv[optind - 1]);
         if (code == '?') {
             const char *text = argv[optind > before ? optind - 1 : before];
             bool is_long = strncmp(text, "--", 2) == 0;
             if (is_long && optopt >= 256)
-                return cli_wrong(c, NULL, "option '%s' takes no argument", text);
-            return unknown_option(c, text, is_long ? 0 : optopt);
+                return cli_error(c, NULL, "option '%s' takes no argument", text);
+            return fail_option(c, text, is_long ? 0 : optopt);
         }
-        c->given[c->given_count++] = (cli_given){find_option(&t, code), optarg};
+        c->arguments[c->argument_count++] = (cli_argument){find_option(&t, code), optarg};
     }
     c->quiet = cli_has(c, "quiet");
     c->verbose = cli_has(c, "verbose");
     c->json = cli_has(c, "json");
     int status = apply_color(c);
-    if (status != CLI_DONE)
+    if (status != CLI_OK)
         return status;
     if (cli_has(c, "help"))
-        return -1;
+        return CLI_SHOW_HELP;
     while (optind < argc)
         c->files[c->file_count++] = argv[optind++];
-    if (c->file_count < c->command->least || c->file_count > c->command->most) {
+    if (c->file_count < c->command->files_min || c->file_count > c->command->files_max) {
         char hint[160];
         snprintf(hint, sizeof hint, "usage: trivet %s", c->command->usage);
-        return cli_wrong(
-            c, hint, c->file_count < c->command->least ? "too few arguments for '%s'" : "too many arguments for '%s'",
-            c->command->name);
+        return cli_error(c, hint,
+                         c->file_count < c->command->files_min ? "too few arguments for '%s'"
+                                                               : "too many arguments for '%s'",
+                         c->command->name);
     }
-    return CLI_DONE;
+    return CLI_OK;
 }
 
 const char *cli_value_at(const cli *c, const char *name, unsigned i)
 {
-    for (unsigned k = 0; k < c->given_count; k++)
-        if (strcmp(c->given[k].option->name, name) == 0 && i-- == 0)
-            return c->given[k].value ? c->given[k].value : "";
+    for (unsigned k = 0; k < c->argument_count; k++)
+        if (strcmp(c->arguments[k].option->name, name) == 0 && i-- == 0)
+            return c->arguments[k].value ? c->arguments[k].value : "";
     return NULL;
 }
 

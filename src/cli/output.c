@@ -12,17 +12,65 @@ int cli_exit_status(tv_status status)
 {
     switch (status) {
     case TV_OK:
-        return CLI_DONE;
+        return CLI_OK;
     case TV_FAULT:
         return CLI_FAULT;
     case TV_ERR_INPUT:
-        return CLI_WRONG;
-    default:
+        return CLI_INVALID;
+    case TV_ERR_IO:
+    case TV_ERR_MEMORY:
         return CLI_FAILED;
     }
+    return CLI_FAILED;
 }
 
-int cli_wrong(cli *c, const char *hint, const char *format, ...)
+/* ---- Diagnostics ---- */
+
+static char *copy_string(const char *text) { return text ? strdup(text) : NULL; }
+
+/* Without memory for the copy, the diagnostic is missing in the JSON result. */
+static void keep_diagnostic(cli *c, const tv_diag *diag)
+{
+    tv_diag *list = realloc(c->diagnostics, (c->diagnostic_count + 1) * sizeof *list);
+    if (!list)
+        return;
+    c->diagnostics = list;
+    tv_diag *copy = &list[c->diagnostic_count++];
+    *copy = *diag; /* code and name are static */
+    copy->file = copy_string(diag->file);
+    copy->message = copy_string(diag->message);
+    copy->hint = copy_string(diag->hint);
+    copy->source_line = NULL;
+}
+
+static void emit_diagnostic(void *user, const tv_diag *diag)
+{
+    cli *c = user;
+    if (diag->severity == TV_ERROR)
+        c->errors++;
+    if (diag->severity == TV_WARNING)
+        c->warnings++;
+    if (c->json)
+        keep_diagnostic(c, diag);
+    if (c->quiet && diag->severity != TV_ERROR)
+        return;
+    fflush(stdout);
+    tv_diag_print(stderr, diag, c->color);
+}
+
+tv_diag_sink cli_diag_sink(cli *c) { return (tv_diag_sink){emit_diagnostic, c}; }
+
+void cli_free_diagnostics(cli *c)
+{
+    for (unsigned i = 0; i < c->diagnostic_count; i++) {
+        free((char *)(uintptr_t)c->diagnostics[i].file);
+        free((char *)(uintptr_t)c->diagnostics[i].message);
+        free((char *)(uintptr_t)c->diagnostics[i].hint);
+    }
+    free(c->diagnostics);
+}
+
+int cli_error(cli *c, const char *hint, const char *format, ...)
 {
     char message[512];
     va_list args;
@@ -34,25 +82,56 @@ int cli_wrong(cli *c, const char *hint, const char *format, ...)
     if (hint)
         fprintf(stderr, "        = %shint%s: %s\n", bold, off, hint);
     if (c->json)
-        json_array_append_new(c->diagnostics, json_pack("{s:s, s:o, s:o}", "severity", "error", "message",
-                                                        cli_string(message), "hint", cli_string(hint)));
+        keep_diagnostic(c, &(tv_diag){.severity = TV_ERROR, .index = -1, .message = message, .hint = hint});
     c->errors++;
-    return CLI_WRONG;
+    return CLI_INVALID;
 }
 
-void cli_print_json(cli *c, json_t *value)
+/* ---- JSON ---- */
+
+tv_json_writer *cli_begin_json(cli *c)
 {
-    c->answered = true;
-    json_dumpf(value, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    tv_json_writer *writer = tv_json_writer_new(stdout, TV_JSON_INDENTED);
+    if (!writer) {
+        fprintf(stderr, "trivet: error: out of memory\n");
+        exit(CLI_FAILED);
+    }
+    c->json_written = true;
+    return writer;
+}
+
+void cli_end_json(tv_json_writer *writer)
+{
+    tv_json_writer_finish(writer); /* main checks stdout for errors */
+    tv_json_writer_free(writer);
     putchar('\n');
-    json_decref(value);
 }
 
-json_t *cli_string(const char *text)
+/* Errors of the command line have no code. */
+static void write_usage_error(const tv_diag *diag, tv_json_writer *w)
 {
-    json_t *value = text ? json_string(text) : json_null();
-    return value ? value : json_string("?");
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "severity", "error");
+    tv_json_string_member(w, "message", diag->message);
+    tv_json_string_member(w, "hint", diag->hint);
+    tv_json_end_object(w);
 }
+
+void cli_write_diagnostics(const cli *c, tv_json_writer *w)
+{
+    tv_json_key(w, "diagnostics");
+    tv_json_begin_array(w);
+    for (unsigned i = 0; i < c->diagnostic_count; i++)
+        if (c->diagnostics[i].code)
+            tv_diag_write_json(w, &c->diagnostics[i]);
+        else
+            write_usage_error(&c->diagnostics[i], w);
+    tv_json_end_array(w);
+}
+
+void cli_write_real(tv_json_writer *w, const char *key, double value) { tv_json_real_member(w, key, value, 9); }
+
+/* ---- Arguments ---- */
 
 bool cli_parse_number(const char *text, uint64_t *out)
 {
@@ -64,8 +143,8 @@ bool cli_parse_number(const char *text, uint64_t *out)
     return errno == 0 && *end == '\0';
 }
 
-/* Where a file that is not there yet will stand: its folder must be. */
-static bool same_place(const char *a, const char *b)
+/* For files that do not exist yet: the same name in the same existing directory. */
+static bool same_directory_entry(const char *a, const char *b)
 {
     char *copies[4] = {strdup(a), strdup(b), strdup(a), strdup(b)};
     struct stat x, y;
@@ -85,5 +164,5 @@ bool cli_same_file(const char *a, const char *b)
     bool have_a = stat(a, &x) == 0, have_b = stat(b, &y) == 0;
     if (have_a && have_b)
         return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-    return !have_a && !have_b && same_place(a, b);
+    return !have_a && !have_b && same_directory_entry(a, b);
 }

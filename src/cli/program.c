@@ -32,27 +32,27 @@ static bool has_key(const tv_config *config, const char *key)
     return false;
 }
 
-bool cli_use_kernels(cli *c)
+bool cli_select_kernels(cli *c)
 {
     const char *option = cli_value(c, "kernels"), *variable = getenv("TRIVET_KERNELS"),
-               *wanted = option ? option : variable, *name;
+               *requested = option ? option : variable, *name;
     char hint[80] = "this host has";
-    if (!wanted || !*wanted)
+    if (!requested || !*requested)
         return true;
     for (unsigned i = 0; (name = tv_kernels_at(i)); i++) {
         size_t n = strlen(hint);
         snprintf(hint + n, sizeof hint - n, " %s", name);
-        if (strcmp(name, wanted) == 0) {
+        if (strcmp(name, requested) == 0) {
             setenv("TRIVET_KERNELS", name, 1);
             return true;
         }
     }
-    cli_wrong(c, hint, "%s cannot be '%s'", option ? "--kernels" : "TRIVET_KERNELS", wanted);
+    cli_error(c, hint, "%s cannot be '%s'", option ? "--kernels" : "TRIVET_KERNELS", requested);
     return false;
 }
 
-/* Is it a parameter of some machine? */
-static bool some_has_key(const char *key)
+/* True if any target has this parameter. */
+static bool any_target_has_key(const char *key)
 {
     tv_target_info info;
     bool found = false;
@@ -66,7 +66,7 @@ static bool some_has_key(const char *key)
     return found;
 }
 
-tv_status cli_make_config(cli *c, const char *target, bool several, tv_config **out)
+tv_status cli_make_config(cli *c, const char *target, bool skip_other_targets, tv_config **out)
 {
     tv_config *config;
     const char *value;
@@ -79,13 +79,13 @@ tv_status cli_make_config(cli *c, const char *target, bool several, tv_config **
         const char *equals = strchr(value, '=');
         char key[128];
         if (!equals || (size_t)(equals - value) >= sizeof key) {
-            cli_wrong(c, "write it like -D l2.words=114688", "-D takes KEY=VALUE, not '%s'", value);
+            cli_error(c, "write it like -D l2.words=114688", "-D takes KEY=VALUE, not '%s'", value);
             status = TV_ERR_INPUT;
             break;
         }
         snprintf(key, sizeof key, "%.*s", (int)(equals - value), value);
-        if (several && !has_key(config, key) && some_has_key(key))
-            continue; /* another machine's */
+        if (skip_other_targets && !has_key(config, key) && any_target_has_key(key))
+            continue;
         status = tv_config_set(config, key, equals + 1, &c->sink);
     }
     if (status != TV_OK) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A progress line on stderr: only on a terminal, and only when the work has lasted a second. */
+/* A progress line on stderr: only on a terminal, and only after one second. */
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 
-static double now(void)
+static double monotonic_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -14,13 +14,13 @@ static double now(void)
 
 void cli_progress_begin(cli *c, cli_progress *progress)
 {
-    *progress = (cli_progress){.start = now(), .wanted = !c->quiet && isatty(STDERR_FILENO)};
+    *progress = (cli_progress){.start = monotonic_seconds(), .enabled = !c->quiet && isatty(STDERR_FILENO)};
 }
 
 void cli_progress_show(cli_progress *progress, const char *what, uint64_t done, uint64_t total)
 {
-    double t = progress->wanted ? now() : 0;
-    if (!progress->wanted || t - progress->start < 1 || t - progress->last < 0.1)
+    double t = progress->enabled ? monotonic_seconds() : 0;
+    if (!progress->enabled || t - progress->start < 1 || t - progress->last < 0.1)
         return;
     progress->last = t;
     progress->shown = true;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event files of a run: which options go together, one sink for all of them, their ends. */
 #include "cli/run_outputs.h"
 
 #include <limits.h>
 
 static const char *const names[] = {"trace", "perfetto", "report"};
 
-bool run_outputs_wanted(const cli *c)
+bool has_run_outputs(const cli *c)
 {
     for (unsigned i = 0; i < CLI_COUNTOF(names); i++)
         if (cli_has(c, names[i]))
@@ -14,7 +13,7 @@ bool run_outputs_wanted(const cli *c)
     return false;
 }
 
-bool run_outputs_on_stdout(const cli *c)
+bool run_outputs_use_stdout(const cli *c)
 {
     for (unsigned i = 0; i < CLI_COUNTOF(names); i++) {
         const char *path = cli_value(c, names[i]);
@@ -29,7 +28,7 @@ static tv_status check_pair(cli *c, const char *a, const char *b)
     const char *first = cli_value(c, a), *second = cli_value(c, b);
     if (!first || !second || (!cli_same_file(first, second) && strcmp(first, second) != 0))
         return TV_OK;
-    cli_wrong(c, "choose another name for one of them", "--%s and --%s cannot both go to '%s'", a, b, first);
+    cli_error(c, "choose another name for one of them", "--%s and --%s cannot both go to '%s'", a, b, first);
     return TV_ERR_INPUT;
 }
 
@@ -37,7 +36,7 @@ static tv_status check_inputs(cli *c, const char *name, const char *path, const 
 {
     for (unsigned i = 0; path && i < count; i++)
         if (cli_same_file(path, inputs[i])) {
-            cli_wrong(c, "choose another name", "the %s would overwrite '%s'",
+            cli_error(c, "choose another name", "the %s would overwrite '%s'",
                       strcmp(name, "report") == 0 ? "report" : "trace", inputs[i]);
             return TV_ERR_INPUT;
         }
@@ -48,7 +47,7 @@ tv_status run_outputs_check(cli *c, const char *const *inputs, unsigned count)
 {
     for (unsigned i = 0; i < CLI_COUNTOF(names); i++) {
         if (cli_has(c, names[i]) && cli_has(c, "functional")) {
-            cli_wrong(c, "leave --functional away", "--%s is about cycles, which --functional does not have", names[i]);
+            cli_error(c, "omit --functional", "--%s needs cycles, which --functional does not compute", names[i]);
             return TV_ERR_INPUT;
         }
         tv_status status = check_inputs(c, names[i], cli_value(c, names[i]), inputs, count);
@@ -57,15 +56,16 @@ tv_status run_outputs_check(cli *c, const char *const *inputs, unsigned count)
         if (status != TV_OK)
             return status;
     }
-    if (run_outputs_on_stdout(c) && (c->json || cli_has(c, "dump"))) {
-        cli_wrong(c, "write the trace or the report to a file",
+    if (run_outputs_use_stdout(c) && (c->json || cli_has(c, "dump"))) {
+        cli_error(c, "write the trace or the report to a file",
                   "--%s and a trace or report cannot both go to standard output", c->json ? "json" : "dump");
         return TV_ERR_INPUT;
     }
     return TV_OK;
 }
 
-static void fan_out(void *user, const tv_event *event)
+/* Sends each event to all open files. */
+static void emit_to_all(void *user, const tv_event *event)
 {
     run_outputs *o = user;
     for (unsigned i = 0; i < o->writer_count; i++) {
@@ -78,12 +78,12 @@ static void fan_out(void *user, const tv_event *event)
     }
 }
 
-/* The name that an option gives; the part goes before the ending, and before .zst behind that. False: too long. */
-static bool name_of(const char *path, const char *part, char name[PATH_MAX])
+/* Inserts `suffix` (may be NULL) before the extension of `path`, and before .zst. Returns false if it is too long. */
+static bool make_file_name(const char *path, const char *suffix, char name[PATH_MAX])
 {
     const char *base = strrchr(path, '/'), *end = path + strlen(path), *dot;
     base = base ? base + 1 : path;
-    if (!part || strcmp(path, "-") == 0)
+    if (!suffix || strcmp(path, "-") == 0)
         return snprintf(name, PATH_MAX, "%s", path) < PATH_MAX;
     if (end - base > 4 && strcmp(end - 4, ".zst") == 0)
         end -= 4;
@@ -91,21 +91,21 @@ static bool name_of(const char *path, const char *part, char name[PATH_MAX])
         continue;
     if (dot <= base)
         dot = end;
-    return snprintf(name, PATH_MAX, "%.*s.%s%s", (int)(dot - path), path, part, dot) < PATH_MAX;
+    return snprintf(name, PATH_MAX, "%.*s.%s%s", (int)(dot - path), path, suffix, dot) < PATH_MAX;
 }
 
-static tv_status open_one(run_outputs *o, const char *title, const char *part, unsigned i)
+static tv_status open_output(run_outputs *o, const char *title, const char *suffix, unsigned i)
 {
     static const tv_trace_format formats[] = {TV_TRACE_JSON, TV_TRACE_PERFETTO};
     char name[PATH_MAX];
     const char *path = cli_value(o->c, names[i]);
     if (!path)
         return TV_OK;
-    if (!name_of(path, part, name)) {
-        cli_wrong(o->c, "choose a shorter one", "the name of the %s is too long", names[i]);
+    if (!make_file_name(path, suffix, name)) {
+        cli_error(o->c, "choose a shorter one", "the name of the %s is too long", names[i]);
         return TV_ERR_INPUT;
     }
-    if (part && check_inputs(o->c, names[i], name, (const char *const *)o->c->files, o->c->file_count) != TV_OK)
+    if (suffix && check_inputs(o->c, names[i], name, (const char *const *)o->c->files, o->c->file_count) != TV_OK)
         return TV_ERR_INPUT;
     if (i == CLI_COUNTOF(formats))
         return tv_report_open(name, title, o->machine, &o->c->sink, &o->report);
@@ -114,18 +114,18 @@ static tv_status open_one(run_outputs *o, const char *title, const char *part, u
     return status;
 }
 
-tv_status run_outputs_open(run_outputs *o, cli *c, const char *title, const char *part, tv_machine *machine)
+tv_status run_outputs_open(run_outputs *o, cli *c, const char *title, const char *suffix, tv_machine *machine)
 {
     tv_status status = TV_OK;
     *o = (run_outputs){.c = c, .machine = machine};
     for (unsigned i = 0; i < CLI_COUNTOF(names) && status == TV_OK; i++)
-        status = open_one(o, title, part, i);
+        status = open_output(o, title, suffix, i);
     if (status != TV_OK) {
         run_outputs_abandon(o);
         return status;
     }
     if (o->writer_count || o->report)
-        tv_machine_trace(machine, &(tv_trace_sink){fan_out, o});
+        tv_machine_trace(machine, &(tv_trace_sink){emit_to_all, o});
     if (o->report)
         tv_machine_trace_accesses(machine, 1);
     return TV_OK;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that tell of a run event by event: JSON trace, Perfetto trace, report. For every command that runs a
- * machine: check the options first, open when the machine is there and has no program yet, then finish or abandon. */
+/* The event files of a run: JSON trace, Perfetto trace and HTML report. A command that runs a machine checks the
+ * options first, opens the files when the machine exists and before it loads a program, and finally finishes or
+ * abandons them.
+ */
 #ifndef TV_CLI_RUN_OUTPUTS_H
 #define TV_CLI_RUN_OUTPUTS_H
 
@@ -8,10 +10,10 @@
 
 /* Rows of a command's table of options. */
 #define RUN_OUTPUTS_OPTIONS                                                                                            \
-    {"trace", 0, "OUT.json", "write the JSON trace; .zst at its end compresses", "FILE"},                              \
-        {"perfetto", 0, "OUT.json", "write Chrome trace events, which ui.perfetto.dev opens; .zst likewise", "FILE"},  \
+    {"trace", 0, "OUT.json", "write a JSON trace; a name ending in .zst is compressed", "FILE"},                       \
+        {"perfetto", 0, "OUT.json", "write Chrome trace events for ui.perfetto.dev; .zst likewise", "FILE"},           \
     {                                                                                                                  \
-        "report", 0, "OUT.html", "write a page that shows where the time went, for any browser", "FILE"                \
+        "report", 0, "OUT.html", "write an HTML report of where the time went", "FILE"                                 \
     }
 
 typedef struct run_outputs {
@@ -22,22 +24,22 @@ typedef struct run_outputs {
     tv_report_writer *report;
 } run_outputs;
 
-/* Whether there are any. */
-bool run_outputs_wanted(const cli *c);
+/* True if any of the options is given. */
+bool has_run_outputs(const cli *c);
 
-/* Whether one of them goes to standard output, where nothing else is written then. */
-bool run_outputs_on_stdout(const cli *c);
+/* True if one of the files is standard output, which is then used for nothing else. */
+bool run_outputs_use_stdout(const cli *c);
 
-/* The options, before anything is run: they go to files of their own, which are none of `inputs`, and standard output
- * holds one result. */
+/* Checks the options before the run: the files differ from each other and from `inputs`, and standard output has one
+ * use. */
 tv_status run_outputs_check(cli *c, const char *const *inputs, unsigned count);
 
-/* Begins the files that the options name and sends the machine's events to them. `title` heads the report. Of several
- * machines each has files of its own: `part` stands in their names before the ending ("out.pccx.html"); NULL: one
- * machine. On an error everything is as before. `outputs` must stay where it is until its end. */
-tv_status run_outputs_open(run_outputs *outputs, cli *c, const char *title, const char *part, tv_machine *machine);
+/* Opens the files and attaches them to the machine's events. `title` is the heading of the report. `suffix` is inserted
+ * before the extension of each file ("out.pccx.html"), for commands that run several machines; NULL: none. On an error
+ * nothing is left open. `outputs` must not move until it is finished or abandoned. */
+tv_status run_outputs_open(run_outputs *outputs, cli *c, const char *title, const char *suffix, tv_machine *machine);
 
-/* Ends the trace and writes the files, or leaves no file behind. A zeroed run_outputs has nothing to do. */
+/* Completes and writes the files, or removes them. A zeroed run_outputs has none. */
 tv_status run_outputs_finish(run_outputs *outputs);
 void run_outputs_abandon(run_outputs *outputs);
 

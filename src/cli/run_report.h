@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `trivet run` says at its end. */
+/* The summary of a run, as text and as JSON. */
 #ifndef TV_CLI_RUN_REPORT_H
 #define TV_CLI_RUN_REPORT_H
 
 #include "cli/cli.h"
 
-/* The summary as JSON; borrows `dumps`. */
-json_t *run_report_json(const tv_machine *machine, tv_stop_reason stop, json_t *dumps);
+/* Writes the members of the summary into an open object. */
+void run_report_write_json(const tv_machine *machine, tv_stop_reason stop, tv_json_writer *writer);
 
-/* The table that a person reads in ten seconds; without cycles when the run was not `timed`. */
+/* Cycles, engines, paths, MACs and the bottleneck. `timed` false: a functional run, without cycles. */
 void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *out);
 
-/* The fault, on stderr. */
-void run_report_fault(const tv_fault *fault, bool words, bool color); /* words: its address says something */
+/* The fault, on stderr. `has_address`: its address is meaningful, because programs are instruction words. */
+void run_report_print_fault(const tv_fault *fault, bool has_address, bool color);
 
 #endif

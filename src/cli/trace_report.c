@@ -1,136 +1,183 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Summaries of traces and what changed between two, as tables and as JSON. */
 #include "cli/trace_report.h"
 
 #include <inttypes.h>
 
-static double share_of(uint64_t part, uint64_t whole) { return whole ? (double)part / (double)whole : 0; }
-
-static json_t *whole(uint64_t value) { return json_integer((json_int_t)value); }
-
-static json_t *number_or_null(double value) { return value > 0 ? json_real(value) : json_null(); }
+static double fraction_of(uint64_t part, uint64_t total) { return total ? (double)part / (double)total : 0; }
 
 /* ---- The summary as JSON ---- */
 
-static json_t *causes_json(const tv_trace_stall_reason *stall_reasons, unsigned count)
+/* Writes null for a value that is not known. */
+static void write_positive(tv_json_writer *w, const char *key, double value)
 {
-    json_t *object = json_object();
-    for (unsigned i = 0; i < count; i++)
-        json_object_set_new(object, stall_reasons[i].name, whole(stall_reasons[i].cycles));
-    return object;
+    if (value > 0)
+        cli_write_real(w, key, value);
+    else
+        tv_json_null_member(w, key);
 }
 
-static json_t *engines_json(const tv_trace_summary *s)
+static void write_stall_reasons(const char *key, const tv_trace_stall_reason *reasons, unsigned count,
+                                tv_json_writer *w)
 {
-    json_t *object = json_object();
+    tv_json_key(w, key);
+    tv_json_begin_object(w);
+    for (unsigned i = 0; i < count; i++)
+        tv_json_unsigned_member(w, reasons[i].name, reasons[i].cycles);
+    tv_json_end_object(w);
+}
+
+static void write_engines(const tv_trace_summary *s, tv_json_writer *w)
+{
+    tv_json_key(w, "engines");
+    tv_json_begin_object(w);
     for (unsigned i = 0; i < s->engine_count; i++) {
         const tv_trace_engine *e = &s->engines[i];
-        json_object_set_new(object, e->name,
-                            json_pack("{s:I, s:I, s:o}", "busy", (json_int_t)e->busy, "idle", (json_int_t)e->idle,
-                                      "held", causes_json(e->stalled, e->stalled_count)));
+        tv_json_key(w, e->name);
+        tv_json_begin_object(w);
+        tv_json_unsigned_member(w, "busy", e->busy);
+        tv_json_unsigned_member(w, "idle", e->idle);
+        write_stall_reasons("stalled", e->stalled, e->stalled_count, w);
+        tv_json_end_object(w);
     }
-    return object;
+    tv_json_end_object(w);
 }
 
-static json_t *paths_json(const tv_trace_summary *s)
+static void write_paths(const tv_trace_summary *s, tv_json_writer *w)
 {
-    json_t *object = json_object();
-    for (unsigned i = 0; i < s->path_count; i++)
-        json_object_set_new(object, s->paths[i].name,
-                            json_pack("{s:I, s:o}", "bytes", (json_int_t)s->paths[i].bytes, "peak_bytes_per_cycle",
-                                      number_or_null(s->paths[i].peak)));
-    return object;
+    tv_json_key(w, "paths");
+    tv_json_begin_object(w);
+    for (unsigned i = 0; i < s->path_count; i++) {
+        tv_json_key(w, s->paths[i].name);
+        tv_json_begin_object(w);
+        tv_json_unsigned_member(w, "bytes", s->paths[i].bytes);
+        write_positive(w, "peak_bytes_per_cycle", s->paths[i].peak);
+        tv_json_end_object(w);
+    }
+    tv_json_end_object(w);
 }
 
-static json_t *rows_json(const tv_trace_row *rows, unsigned count)
+static void write_rows(const char *key, const tv_trace_row *rows, unsigned count, tv_json_writer *w)
 {
-    json_t *list = json_array();
+    tv_json_key(w, key);
+    tv_json_begin_array(w);
     for (unsigned i = 0; i < count; i++) {
         const tv_trace_row *r = &rows[i];
-        json_t *object = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "name", r->name, "count", (json_int_t)r->count,
-                                   "cycles", (json_int_t)r->cycles, "held", (json_int_t)r->stalled, "bytes",
-                                   (json_int_t)r->bytes, "macs", (json_int_t)r->macs);
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "name", r->name);
+        tv_json_unsigned_member(w, "count", r->count);
+        tv_json_unsigned_member(w, "cycles", r->cycles);
+        tv_json_unsigned_member(w, "stalled", r->stalled);
+        tv_json_unsigned_member(w, "bytes", r->bytes);
+        tv_json_unsigned_member(w, "macs", r->macs);
         if (r->count) {
-            json_object_set_new(object, "first_cycle", whole(r->first));
-            json_object_set_new(object, "end_cycle", whole(r->last));
+            tv_json_unsigned_member(w, "first_cycle", r->first);
+            tv_json_unsigned_member(w, "end_cycle", r->last);
         }
-        json_array_append_new(list, object);
+        tv_json_end_object(w);
     }
-    return list;
+    tv_json_end_array(w);
 }
 
-static json_t *steps_json(const tv_trace_summary *s)
+static void write_steps(const tv_trace_summary *s, tv_json_writer *w)
 {
-    json_t *list = json_array();
+    tv_json_key(w, "steps");
+    tv_json_begin_array(w);
     for (unsigned i = 0; i < s->step_count; i++) {
-        const tv_trace_step *t = &s->steps[i];
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:I}", "op", t->op, "position",
-                                              (json_int_t)t->position, "tokens", (json_int_t)t->tokens, "start_cycle",
-                                              (json_int_t)t->start, "end_cycle", (json_int_t)t->end));
+        const tv_trace_step *step = &s->steps[i];
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "op", step->op);
+        tv_json_integer_member(w, "position", step->position);
+        tv_json_unsigned_member(w, "tokens", step->tokens);
+        tv_json_unsigned_member(w, "start_cycle", step->start);
+        tv_json_unsigned_member(w, "end_cycle", step->end);
+        tv_json_end_object(w);
     }
-    return list;
+    tv_json_end_array(w);
 }
 
-static json_t *insn_json(const tv_trace_insn *insn)
+static void write_insn(const char *key, const tv_trace_insn *insn, tv_json_writer *w)
 {
-    if (insn->index < 0)
-        return json_null();
-    json_t *object = json_pack("{s:I, s:o}", "index", (json_int_t)insn->index, "op", cli_string(insn->op));
+    if (insn->index < 0) {
+        tv_json_null_member(w, key);
+        return;
+    }
+    tv_json_key(w, key);
+    tv_json_begin_object(w);
+    tv_json_integer_member(w, "index", insn->index);
+    tv_json_string_member(w, "op", insn->op);
     if (insn->file) {
-        json_object_set_new(object, "file", cli_string(insn->file));
-        json_object_set_new(object, "line", whole(insn->line));
+        tv_json_string_member(w, "file", insn->file);
+        tv_json_unsigned_member(w, "line", insn->line);
     }
-    return object;
+    tv_json_end_object(w);
 }
 
-static json_t *stalls_json(const tv_trace_summary *s)
+static void write_stalls(const tv_trace_summary *s, tv_json_writer *w)
 {
-    json_t *list = json_array();
+    tv_json_key(w, "stalls");
+    tv_json_begin_array(w);
     for (unsigned i = 0; i < s->stall_count; i++) {
-        const tv_trace_stall *t = &s->stalls[i];
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:I, s:I, s:o, s:o}", "engines", t->engines, "cause", t->reason,
-                                        "start_cycle", (json_int_t)t->start, "end_cycle", (json_int_t)t->end, "held",
-                                        insn_json(&t->stalled), "waits_for", insn_json(&t->waits_for)));
+        const tv_trace_stall *stall = &s->stalls[i];
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "engines", stall->engines);
+        tv_json_string_member(w, "reason", stall->reason);
+        tv_json_unsigned_member(w, "start_cycle", stall->start);
+        tv_json_unsigned_member(w, "end_cycle", stall->end);
+        write_insn("stalled", &stall->stalled, w);
+        write_insn("waits_for", &stall->waits_for, w);
+        tv_json_end_object(w);
     }
-    return list;
+    tv_json_end_array(w);
 }
 
-json_t *trace_summary_json(const tv_trace_summary *s)
+static void write_settings(const tv_trace_summary *s, tv_json_writer *w)
 {
-    json_t *settings = json_object();
-    for (unsigned i = 0; i < s->setting_count; i++)
-        json_object_set_new(settings, s->settings[i].key,
-                            json_pack("{s:s, s:o}", "value", s->settings[i].value, "default",
-                                      cli_string(s->settings[i].default_value)));
-    json_t *object = json_pack(
-        "{s:s, s:s, s:f, s:I, s:f, s:I, s:I, s:o, s:o, s:I}", "target", s->target, "tool_version", s->tool_version,
-        "clock_hz", s->clock_hz, "cycles", (json_int_t)s->cycles, "seconds", s->seconds, "instructions",
-        (json_int_t)s->instructions, "macs", (json_int_t)s->macs, "peak_macs_per_cycle", number_or_null(s->peak_macs),
-        "bound_by", s->bound_by[0] ? json_string(s->bound_by) : json_null(), "events", (json_int_t)s->events);
-    json_object_set_new(object, "settings", settings);
-    json_object_set_new(object, "engines", engines_json(s));
-    json_object_set_new(object, "causes", causes_json(s->stall_reasons, s->stall_reason_count));
-    json_object_set_new(object, "paths", paths_json(s));
-    json_object_set_new(object, "ops", rows_json(s->ops, s->op_count));
-    json_object_set_new(object, "layers", rows_json(s->layers, s->layer_count));
-    json_object_set_new(object, "steps", steps_json(s));
-    json_object_set_new(object, "stalls", stalls_json(s));
-    return object;
+    tv_json_key(w, "settings");
+    tv_json_begin_object(w);
+    for (unsigned i = 0; i < s->setting_count; i++) {
+        tv_json_key(w, s->settings[i].key);
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "value", s->settings[i].value);
+        tv_json_string_member(w, "default", s->settings[i].default_value);
+        tv_json_end_object(w);
+    }
+    tv_json_end_object(w);
+}
+
+void trace_summary_write_json(const tv_trace_summary *s, tv_json_writer *w)
+{
+    tv_json_string_member(w, "target", s->target);
+    tv_json_string_member(w, "tool_version", s->tool_version);
+    cli_write_real(w, "clock_hz", s->clock_hz);
+    tv_json_unsigned_member(w, "cycles", s->cycles);
+    cli_write_real(w, "seconds", s->seconds);
+    tv_json_unsigned_member(w, "instructions", s->instructions);
+    tv_json_unsigned_member(w, "macs", s->macs);
+    write_positive(w, "peak_macs_per_cycle", s->peak_macs);
+    tv_json_string_member(w, "bound_by", s->bound_by[0] ? s->bound_by : NULL);
+    tv_json_unsigned_member(w, "events", s->events);
+    write_settings(s, w);
+    write_engines(s, w);
+    write_stall_reasons("stall_reasons", s->stall_reasons, s->stall_reason_count, w);
+    write_paths(s, w);
+    write_rows("ops", s->ops, s->op_count, w);
+    write_rows("layers", s->layers, s->layer_count, w);
+    write_steps(s, w);
+    write_stalls(s, w);
 }
 
 /* ---- The summary as tables ---- */
 
-/* Names come from files: what a terminal would take for commands is shown as '?'. Filled up to `width`; 0: as long as
- * it is. */
+/* Prints a name from a file, with '?' for control characters. Padded and cut to `width` columns; 0: at most 160, not
+ * padded. */
 static void print_name(const char *name, int width, FILE *out)
 {
-    int places = 0, left = width > 0 ? width : 160;
-    for (const unsigned char *p = (const unsigned char *)name; *p && (places < left || (*p & 0xC0) == 0x80); p++) {
+    int columns = 0, max = width > 0 ? width : 160;
+    for (const unsigned char *p = (const unsigned char *)name; *p && (columns < max || (*p & 0xC0) == 0x80); p++) {
         putc(*p < ' ' || *p == 0x7F ? '?' : *p, out);
-        places += (*p & 0xC0) != 0x80;
+        columns += (*p & 0xC0) != 0x80;
     }
-    fprintf(out, "%*s", width > places ? width - places : 0, "");
+    fprintf(out, "%*s", width > columns ? width - columns : 0, "");
 }
 
 static void print_more(unsigned count, unsigned rows, FILE *out)
@@ -142,22 +189,22 @@ static void print_more(unsigned count, unsigned rows, FILE *out)
 static void print_engines(const tv_trace_summary *s, bool color, FILE *out)
 {
     if (s->engine_count)
-        fprintf(out, "\n  engine %-20s    busy     held     idle  held by\n", "");
+        fprintf(out, "\n  engine %-20s    busy  stalled     idle  stall reasons\n", "");
     for (unsigned i = 0; i < s->engine_count; i++) {
         const tv_trace_engine *e = &s->engines[i];
         uint64_t stalled = 0;
         for (unsigned c = 0; c < e->stalled_count; c++)
             stalled += e->stalled[c].cycles;
-        double busy = share_of(e->busy, s->cycles);
+        double busy = fraction_of(e->busy, s->cycles);
         fputs("  ", out);
         print_name(e->name, 7, out);
         cli_print_bar(busy < 1 ? busy : 1, color, out);
-        fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%", 100 * busy, 100 * share_of(stalled, s->cycles),
-                100 * share_of(e->idle, s->cycles));
+        fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%", 100 * busy, 100 * fraction_of(stalled, s->cycles),
+                100 * fraction_of(e->idle, s->cycles));
         for (unsigned c = 0; c < e->stalled_count; c++) {
             fputs(c ? ", " : "  ", out);
             print_name(e->stalled[c].name, 0, out);
-            fprintf(out, " %.1f %%", 100 * share_of(e->stalled[c].cycles, s->cycles));
+            fprintf(out, " %.1f %%", 100 * fraction_of(e->stalled[c].cycles, s->cycles));
         }
         putc('\n', out);
     }
@@ -165,22 +212,22 @@ static void print_engines(const tv_trace_summary *s, bool color, FILE *out)
 
 static void print_paths(const tv_trace_summary *s, FILE *out)
 {
-    bool heading = false;
+    bool has_heading = false;
     for (unsigned i = 0; i < s->path_count; i++) {
         const tv_trace_path *p = &s->paths[i];
-        double rate = share_of(p->bytes, s->cycles);
+        double rate = fraction_of(p->bytes, s->cycles);
         if (!p->bytes)
             continue;
-        if (!heading)
+        if (!has_heading)
             fprintf(out, "\n  path             bytes        achieved / peak, bytes a cycle\n");
-        heading = true;
+        has_heading = true;
         fputs("  ", out);
         print_name(p->name, 13, out);
-        cli_print_amount((double)p->bytes, out);
+        cli_print_bytes((double)p->bytes, out);
         fprintf(out, "  %8.2f", rate);
         if (p->peak > 0) {
             fputs(" / ", out);
-            cli_print_figure(p->peak, 6, out);
+            cli_print_number(p->peak, 6, out);
             fprintf(out, " (%.1f %%)", 100 * rate / p->peak);
         }
         putc('\n', out);
@@ -191,7 +238,7 @@ static void print_bytes(uint64_t bytes, FILE *out)
 {
     fputs("  ", out);
     if (bytes)
-        cli_print_amount((double)bytes, out);
+        cli_print_bytes((double)bytes, out);
     else
         fprintf(out, "%13s", "");
 }
@@ -201,13 +248,13 @@ static void print_rows(const char *title, const tv_trace_row *table, unsigned co
 {
     if (!count)
         return;
-    fprintf(out, "\n  %-24s    count        cycles   share        held       bytes            MACs\n", title);
+    fprintf(out, "\n  %-24s    count        cycles   share     stalled       bytes            MACs\n", title);
     for (unsigned i = 0; i < count && i < rows; i++) {
         const tv_trace_row *r = &table[i];
         fputs("  ", out);
         print_name(r->name, 24, out);
         fprintf(out, " %8" PRIu64 " %13" PRIu64 " %5.1f %% %11" PRIu64, r->count, r->cycles,
-                100 * share_of(r->cycles, all), r->stalled);
+                100 * fraction_of(r->cycles, all), r->stalled);
         if (r->bytes || r->macs)
             print_bytes(r->bytes, out);
         if (r->macs)
@@ -217,44 +264,60 @@ static void print_rows(const char *title, const tv_trace_row *table, unsigned co
     print_more(count, rows, out);
 }
 
-/* Prefill and decode each in a line, then the steps. */
+typedef struct step_totals {
+    uint64_t count, tokens, cycles, min_cycles, max_cycles;
+} step_totals;
+
+static step_totals sum_steps(const tv_trace_summary *s, const char *op)
+{
+    step_totals t = {.min_cycles = UINT64_MAX};
+    for (unsigned i = 0; i < s->step_count; i++) {
+        const tv_trace_step *step = &s->steps[i];
+        uint64_t cycles = step->end - step->start;
+        if (strcmp(step->op, op) != 0)
+            continue;
+        t.count++;
+        t.tokens += step->tokens;
+        t.cycles += cycles;
+        t.min_cycles = cycles < t.min_cycles ? cycles : t.min_cycles;
+        t.max_cycles = cycles > t.max_cycles ? cycles : t.max_cycles;
+    }
+    return t;
+}
+
+static void print_step_totals(const char *op, const step_totals *t, double clock_hz, FILE *out)
+{
+    fprintf(out, "  %s: %" PRIu64 " token%s in %" PRIu64 " step%s, %" PRIu64 " cycles", op, t->tokens,
+            t->tokens == 1 ? "" : "s", t->count, t->count == 1 ? "" : "s", t->cycles);
+    if (t->tokens && t->cycles) {
+        fprintf(out, ", %.1f a token, ", (double)t->cycles / (double)t->tokens);
+        cli_print_number((double)t->tokens * clock_hz / (double)t->cycles, 0, out);
+        fputs(" tokens/s", out);
+    }
+    if (t->count > 1)
+        fprintf(out, "; a step takes %" PRIu64 " to %" PRIu64, t->min_cycles, t->max_cycles);
+    putc('\n', out);
+}
+
+/* One line each for prefill and decode, then the steps. */
 static void print_steps(const tv_trace_summary *s, unsigned rows, FILE *out)
 {
     static const char *const ops[] = {"prefill", "decode", "step"};
-    bool heading = true;
+    bool is_first = true;
     for (unsigned o = 0; o < CLI_COUNTOF(ops); o++) {
-        uint64_t count = 0, tokens = 0, cycles = 0, least = UINT64_MAX, most = 0;
-        for (unsigned i = 0; i < s->step_count; i++) {
-            const tv_trace_step *t = &s->steps[i];
-            if (strcmp(t->op, ops[o]) != 0)
-                continue;
-            uint64_t own = t->end - t->start;
-            count++;
-            tokens += t->tokens;
-            cycles += own;
-            least = own < least ? own : least;
-            most = own > most ? own : most;
-        }
-        if (!count)
+        step_totals t = sum_steps(s, ops[o]);
+        if (!t.count)
             continue;
-        fprintf(out, "%s  %s: %" PRIu64 " token%s in %" PRIu64 " step%s, %" PRIu64 " cycles", heading ? "\n" : "",
-                ops[o], tokens, tokens == 1 ? "" : "s", count, count == 1 ? "" : "s", cycles);
-        heading = false;
-        if (tokens && cycles) {
-            fprintf(out, ", %.1f a token, ", (double)cycles / (double)tokens);
-            cli_print_figure((double)tokens * s->clock_hz / (double)cycles, 0, out);
-            fputs(" tokens/s", out);
-        }
-        if (count > 1)
-            fprintf(out, "; a step takes %" PRIu64 " to %" PRIu64, least, most);
-        putc('\n', out);
+        fputs(is_first ? "\n" : "", out);
+        is_first = false;
+        print_step_totals(ops[o], &t, s->clock_hz, out);
     }
     if (s->step_count)
         fprintf(out, "\n  step      position  tokens         start        cycles\n");
     for (unsigned i = 0; i < s->step_count && i < rows; i++) {
-        const tv_trace_step *t = &s->steps[i];
-        fprintf(out, "  %-8s %9" PRId64 " %7" PRIu64 " %13" PRIu64 " %13" PRIu64 "\n", t->op, t->position, t->tokens,
-                t->start, t->end - t->start);
+        const tv_trace_step *step = &s->steps[i];
+        fprintf(out, "  %-8s %9" PRId64 " %7" PRIu64 " %13" PRIu64 " %13" PRIu64 "\n", step->op, step->position,
+                step->tokens, step->start, step->end - step->start);
     }
     print_more(s->step_count, rows, out);
 }
@@ -293,6 +356,29 @@ static void print_stalls(const tv_trace_summary *s, FILE *out)
     }
 }
 
+static void print_settings(const tv_trace_summary *s, FILE *out)
+{
+    for (unsigned i = 0; i < s->setting_count; i++) {
+        fputs(i ? "  " : "\n  ", out);
+        print_name(s->settings[i].key, 0, out);
+        fputs(" = ", out);
+        print_name(s->settings[i].value, 0, out);
+        if (s->settings[i].default_value)
+            fprintf(out, " (default %s)", s->settings[i].default_value);
+        putc('\n', out);
+    }
+}
+
+static void print_macs(const tv_trace_summary *s, FILE *out)
+{
+    double rate = fraction_of(s->macs, s->cycles);
+    if (!s->macs || s->peak_macs <= 0)
+        return;
+    fprintf(out, "\n  MACs %" PRIu64 ": %.2f / ", s->macs, rate);
+    cli_print_number(s->peak_macs, 0, out);
+    fprintf(out, " a cycle (%.1f %%)\n", 100 * rate / s->peak_macs);
+}
+
 void trace_summary_print(const tv_trace_summary *s, unsigned rows, bool color, FILE *out)
 {
     const char *bold = color ? "\033[1m" : "", *off = color ? "\033[0m" : "";
@@ -303,26 +389,14 @@ void trace_summary_print(const tv_trace_summary *s, unsigned rows, bool color, F
             s->instructions == 1 ? "" : "s", bold, s->cycles, s->cycles == 1 ? "" : "s", off);
     cli_print_time(s->seconds, out);
     fputs(" at ", out);
-    cli_print_figure(s->clock_hz / 1e6, 0, out);
+    cli_print_number(s->clock_hz / 1e6, 0, out);
     fprintf(out, " MHz; %" PRIu64 " events\n", s->events);
-    for (unsigned i = 0; i < s->setting_count; i++) {
-        fputs(i ? "  " : "\n  ", out);
-        print_name(s->settings[i].key, 0, out);
-        fputs(" = ", out);
-        print_name(s->settings[i].value, 0, out);
-        if (s->settings[i].default_value)
-            fprintf(out, " (default %s)", s->settings[i].default_value);
-        putc('\n', out);
-    }
+    print_settings(s, out);
     for (unsigned i = 0; i < s->op_count; i++)
         busy += s->ops[i].cycles;
     print_engines(s, color, out);
     print_paths(s, out);
-    if (s->macs && s->peak_macs > 0) {
-        fprintf(out, "\n  MACs %" PRIu64 ": %.2f / ", s->macs, share_of(s->macs, s->cycles));
-        cli_print_figure(s->peak_macs, 0, out);
-        fprintf(out, " a cycle (%.1f %%)\n", 100 * share_of(s->macs, s->cycles) / s->peak_macs);
-    }
+    print_macs(s, out);
     print_rows("instruction", s->ops, s->op_count, busy, rows, out);
     print_rows("layer", s->layers, s->layer_count, busy, rows, out);
     print_steps(s, rows, out);
@@ -334,48 +408,61 @@ void trace_summary_print(const tv_trace_summary *s, unsigned rows, bool color, F
     }
 }
 
-/* ---- What changed ---- */
+/* ---- Comparisons ---- */
 
-static json_t *change_json(const char *name, uint64_t before, uint64_t after)
+/* Writes the members of a change; `name` NULL: none. */
+static void write_change(const char *name, uint64_t before, uint64_t after, tv_json_writer *w)
 {
-    json_t *object =
-        json_pack("{s:I, s:I, s:I, s:o}", "before", (json_int_t)before, "after", (json_int_t)after, "change",
-                  (json_int_t)(after - before), "percent",
-                  before ? json_real(100 * ((double)after - (double)before) / (double)before) : json_null());
+    tv_json_begin_object(w);
+    tv_json_unsigned_member(w, "before", before);
+    tv_json_unsigned_member(w, "after", after);
+    tv_json_integer_member(w, "change", (int64_t)(after - before));
+    if (before)
+        cli_write_real(w, "percent", 100 * ((double)after - (double)before) / (double)before);
+    else
+        tv_json_null_member(w, "percent");
     if (name)
-        json_object_set_new(object, "name", json_string(name));
-    return object;
+        tv_json_string_member(w, "name", name);
+    tv_json_end_object(w);
 }
 
-static json_t *changes_json(const tv_trace_changes *changes)
+static void write_changes(const char *key, const tv_trace_changes *changes, tv_json_writer *w)
 {
-    json_t *list = json_array();
+    tv_json_key(w, key);
+    tv_json_begin_array(w);
     for (unsigned i = 0; i < changes->count; i++)
-        json_array_append_new(list,
-                              change_json(changes->rows[i].name, changes->rows[i].before, changes->rows[i].after));
-    return list;
+        write_change(changes->rows[i].name, changes->rows[i].before, changes->rows[i].after, w);
+    tv_json_end_array(w);
 }
 
-json_t *trace_diff_json(const tv_trace_diff *d)
+void trace_diff_write_json(const tv_trace_diff *d, tv_json_writer *w)
 {
-    json_t *settings = json_object();
-    for (unsigned i = 0; i < d->setting_count; i++)
-        json_object_set_new(settings, d->settings[i].key,
-                            json_pack("{s:o, s:o}", "before", cli_string(d->settings[i].before), "after",
-                                      cli_string(d->settings[i].after)));
-    return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "equal", d->equal, "cycles",
-                     change_json(NULL, d->before, d->after), "settings", settings, "engines", changes_json(&d->engines),
-                     "causes", changes_json(&d->stall_reasons), "layers", changes_json(&d->layers), "ops",
-                     changes_json(&d->ops));
+    tv_json_boolean_member(w, "equal", d->equal);
+    tv_json_key(w, "cycles");
+    write_change(NULL, d->before, d->after, w);
+    tv_json_key(w, "settings");
+    tv_json_begin_object(w);
+    for (unsigned i = 0; i < d->setting_count; i++) {
+        tv_json_key(w, d->settings[i].key);
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "before", d->settings[i].before);
+        tv_json_string_member(w, "after", d->settings[i].after);
+        tv_json_end_object(w);
+    }
+    tv_json_end_object(w);
+    write_changes("engines", &d->engines, w);
+    write_changes("stall_reasons", &d->stall_reasons, w);
+    write_changes("layers", &d->layers, w);
+    write_changes("ops", &d->ops, w);
 }
 
 static void print_change(const char *name, uint64_t before, uint64_t after, FILE *out)
 {
-    bool more = after >= before;
+    bool grew = after >= before;
     fputs("  ", out);
     print_name(name, 24, out);
-    fprintf(out, " %13" PRIu64 " %13" PRIu64 "  %c%-12" PRIu64, before, after, more ? '+' : '-',
-            more ? after - before : before - after);
+    fprintf(out, " %13" PRIu64 " %13" PRIu64 "  %c%-12" PRIu64, before, after, grew ? '+' : '-',
+            grew ? after - before : before - after);
     if (before)
         fprintf(out, " %+8.2f %%", 100 * ((double)after - (double)before) / (double)before);
     else
@@ -414,7 +501,7 @@ void trace_diff_print(const tv_trace_diff *d, unsigned rows, bool color, FILE *o
         putc('\n', out);
     }
     print_changes("engine", &d->engines, rows, out);
-    print_changes("held by cause", &d->stall_reasons, rows, out);
+    print_changes("stall reason", &d->stall_reasons, rows, out);
     print_changes("instruction", &d->ops, rows, out);
     print_changes("layer", &d->layers, rows, out);
 }

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures as a person reads them: bars, bytes, times, rates. */
+/* Numbers in tables: bars, bytes, times, rates. */
 #include "cli/cli.h"
 
-/* Eighths of a block, so that a bar of 20 places shows half a percent. */
-void cli_print_bar(double share, bool color, FILE *out)
+/* The last block is drawn in eighths, so that 20 columns resolve less than one percent. */
+void cli_print_bar(double fraction, bool color, FILE *out)
 {
-    static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    static const char *const blocks[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     enum { WIDTH = 20 };
-    int eighths = (int)(share * WIDTH * 8 + 0.5);
+    int eighths = (int)(fraction * WIDTH * 8 + 0.5);
     int used = 0;
     fputs(color ? "\033[32m" : "", out);
     for (; eighths >= 8; eighths -= 8, used++)
         fputs("█", out);
     if (eighths > 0) {
-        fputs(parts[eighths], out);
+        fputs(blocks[eighths], out);
         used++;
     }
     fputs(color ? "\033[0m" : "", out);
     fprintf(out, "%*s", WIDTH - used, "");
 }
 
-void cli_print_amount(double bytes, FILE *out)
+void cli_print_bytes(double bytes, FILE *out)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     unsigned u = 0;
-    while (bytes >= 10240 && u + 1 < sizeof units / sizeof units[0]) {
+    while (bytes >= 10240 && u + 1 < CLI_COUNTOF(units)) {
         bytes /= 1024;
         u++;
     }
     fprintf(out, "%9.*f %-3s", u ? 1 : 0, bytes, units[u]);
 }
 
-void cli_print_figure(double value, int width, FILE *out)
+void cli_print_number(double value, int width, FILE *out)
 {
     if (value >= 1000)
         fprintf(out, "%-*.0f", width, value);
@@ -48,7 +48,7 @@ void cli_print_time(double seconds, FILE *out)
     else if (seconds < 1)
         fprintf(out, "%.4g ms", seconds * 1e3);
     else {
-        cli_print_figure(seconds, 0, out);
+        cli_print_number(seconds, 0, out);
         fputs(" s", out);
     }
 }
