@@ -319,10 +319,10 @@ static size_t dap_read(void *user, void *bytes, size_t size, int wait)
 {
     (void)user;
     struct pollfd ends[] = {{.fd = STDOUT_FILENO}, {.fd = STDIN_FILENO, .events = POLLIN}};
-    int ready = wait ? 0 : poll(ends, CLI_COUNTOF(ends), 0);
-    if (ready > 0 && ends[0].revents & (POLLERR | POLLNVAL)) /* the editor has exited */
+    int available = wait ? 0 : poll(ends, CLI_COUNTOF(ends), 0);
+    if (available > 0 && ends[0].revents & (POLLERR | POLLNVAL)) /* the editor has exited */
         return TV_DAP_CLOSED;
-    if (!wait && (ready <= 0 || !ends[1].revents))
+    if (!wait && (available <= 0 || !ends[1].revents))
         return 0;
     ssize_t n;
     do

@@ -70,7 +70,7 @@ void run_report_write_json(const tv_machine *machine, tv_stop_reason stop, tv_js
 
 /* ---- Text ---- */
 
-static double percent(uint64_t part, uint64_t whole) { return 100 * (double)part / (whole ? (double)whole : 1); }
+static double percent(uint64_t amount, uint64_t total) { return 100 * (double)amount / (total ? (double)total : 1); }
 
 static void print_engine(const tv_stats *s, const tv_engine_stats *e, bool color, FILE *out)
 {

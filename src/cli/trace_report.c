@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-static double fraction_of(uint64_t part, uint64_t total) { return total ? (double)part / (double)total : 0; }
+static double fraction_of(uint64_t amount, uint64_t total) { return total ? (double)amount / (double)total : 0; }
 
 /* ---- The summary as JSON ---- */
 

@@ -29,7 +29,7 @@ static void drop_snapshot(tv_debug *d, unsigned i)
 }
 
 /* Index of the snapshot whose removal lengthens a replay least, relative to its distance from the last snapshot. */
-static unsigned least_useful_snapshot(const tv_debug *d)
+static unsigned cheapest_snapshot(const tv_debug *d)
 {
     uint64_t end = d->snapshots[d->snapshot_count - 1].position;
     unsigned best = 0;
@@ -65,7 +65,7 @@ void debug_snapshot_if_due(tv_debug *d)
     d->snapshots[d->snapshot_count++] = s;
     while (d->snapshot_count > 1 &&
            (d->snapshot_count > DEBUG_SNAPSHOTS_MAX || debug_history_bytes(d) > d->options.snapshot_memory))
-        drop_snapshot(d, least_useful_snapshot(d));
+        drop_snapshot(d, cheapest_snapshot(d));
 }
 
 tv_status debug_restore_before(tv_debug *d, uint64_t position, const tv_diag_sink *sink)

@@ -185,7 +185,7 @@ class Case:
         for name, engine in want["engines"].items():
             have = got["engines"][name]
             flat = dict(engine["held"], busy=engine["busy"], idle=engine["idle"])
-            seen = dict(have["held"], busy=have["busy"], idle=have["idle"])
+            seen = dict(have["stalled"], busy=have["busy"], idle=have["idle"])
             for key in flat:
                 if flat[key] != seen.get(key, 0):
                     self.fail("%s %s is %d, the oracle has %d" % (name, key, seen.get(key, 0), flat[key]))
@@ -250,7 +250,7 @@ class Case:
         for name, rest in re.findall(r"^; engine (\w+) (.*)$", text, re.M):
             engine = got["engines"][name]
             for key, value in re.findall(r"(\w+)=(\d+)", rest):
-                have = engine[key] if key in engine else engine["held"].get(key, 0)
+                have = engine[key] if key in engine else engine["stalled"].get(key, 0)
                 if have != int(value):
                     self.fail("%s %s is %d, want %s" % (name, key, have, value))
         self.check_oracle(got, [])

@@ -308,7 +308,7 @@ def traces_and_reports_cover_the_session(folder):
 def traces_and_reports_reject_arguments(folder):
     path = os.path.join(folder, "rejected.html")
     for option in ("--report", "--trace", "--perfetto"):
-        for args, words in ((["--eval", MODEL], "write no trace and no report"), (["--verify"], "write no trace and no report"), (["--info"], "run nothing"), (["--dump-graph"], "run nothing")):
+        for args, words in ((["--eval", MODEL], "write no trace and no report"), (["--verify"], "write no trace and no report"), (["--info"], "do not run the model"), (["--dump-graph"], "do not run the model")):
             expect(f"{option} {args[0]}", words in run("llm", MODEL, "-t", "cmdq", *args, option, path, status=2).stderr)
         expect(f"{option} -", "standard output" in run("llm", MODEL, "-t", "cmdq", "-n", "1", option, "-", status=2).stderr)
         for host in ([], ["-t", "host"]):
@@ -321,7 +321,7 @@ def traces_and_reports_reject_arguments(folder):
 
 def invalid_arguments_are_rejected(folder):
     for a, b in ((["--timing-only"], ["--verify"]), (["--timing-only"], ["--eval", MODEL]), (["--verify"], ["--eval", MODEL]), (["--timing-only"], ["-p", "a"]), (["--host-ops"], ["--verify"])):
-        expect(f"{a} and {b}", "exclude each other" in run("llm", MODEL, "-t", "cmdq", *a, *b, status=2).stderr)
+        expect(f"{a} and {b}", "mutually exclusive" in run("llm", MODEL, "-t", "cmdq", *a, *b, status=2).stderr)
     for name in ('a"b', "a\nb", "x" * 5000):
         expect("a folder's name that programs cannot hold", "TV-F002" in run("llm", MODEL, "-t", "pccx", "-n", "1", "--emit", name, status=2).stderr)
     done = subprocess.run([TRIVET, "llm", MODEL, "-n", "1"], capture_output=True, text=True, env=dict(os.environ, TRIVET_KERNELS="mmx"))

@@ -63,7 +63,7 @@ def differences(case, want, machine, got, kinds):
             if ge.get(part) != we[part]:
                 out.append("%s.%s %s, want %d" % (e, part, ge.get(part),
                                                   we[part]))
-        held = ge.get("held", {})
+        held = ge.get("stalled", {})
         for cause in sorted(set(held) | set(CAUSES)):
             g, w = held.get(cause, 0), we["held"].get(cause, 0)
             if g != w:

@@ -88,7 +88,7 @@ def compare_run(queue, machine, want, got, asked):
             continue
         for key in ("busy", "idle"):
             same("%s %s" % (name, key), g.get(key), w[key])
-        held = g.get("held") or {}
+        held = g.get("stalled") or {}
         for cause in sorted(set(held) | set(w["held"])):
             same("%s stalled by %s" % (name, cause), held.get(cause, 0),
                  w["held"].get(cause, 0))

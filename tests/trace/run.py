@@ -105,9 +105,9 @@ def summaries_equal_statistics(t):
             t.check("%s %s seconds" % (name, file), abs(got["seconds"] - want["seconds"]) > 1e-9 * want["seconds"] and "seconds differ")
             causes = {}
             for engine in want["engines"].values():
-                for cause, cycles in engine["held"].items():
+                for cause, cycles in engine["stalled"].items():
                     causes[cause] = causes.get(cause, 0) + cycles
-            t.equal("%s %s causes" % (name, file), got["causes"], causes)
+            t.equal("%s %s stall reasons" % (name, file), got["stall_reasons"], causes)
         with open(t.path("run.json"), encoding="utf-8") as f:
             whole = json.load(f)
         by_hand(t, name, whole, t.summary("run.json"))
@@ -305,7 +305,7 @@ def comparisons(t):
     t.equal("diff cycles", got["cycles"], {"before": 100, "after": 102, "change": 2, "percent": 2.0})
     rows = lambda key: [(r["name"], r["before"], r["after"]) for r in got[key]]
     t.equal("diff engines", rows("engines"), [("TE0 busy", 70, 45), ("TE0 stalled", 10, 30), ("TE0 idle", 20, 27)])
-    t.equal("diff causes", rows("causes"), [("dependency", 10, 30)])
+    t.equal("diff stall reasons", rows("stall_reasons"), [("dependency", 10, 30)])
     t.equal("diff layers", rows("layers"), [("b", 20, 0), ("a", 40, 30), ("c", 0, 5)])
     t.equal("diff classes", rows("ops"), [("GEMM", 60, 35)])
     t.equal("diff settings", got["settings"], {"npu.te": {"before": "2", "after": "4"}})
