@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exact time: rationals against GMP, the shared memory against a plain max-min fair model in GMP rationals, cycle
- * accounts against a painted array of cycles, sparse memory against an ordinary array, parts of work against a list of
- * them. */
+/* Exact time: rationals against GMP, the shared memory against a max-min fair model in GMP rationals, cycle accounts
+ * and stall attribution against a count cycle by cycle, sparse memory against an array, the chunks of the thread pool
+ * against a count of iterations. */
 #include "unit.h"
 
 #include <gmp.h>
@@ -9,10 +9,13 @@
 #include <time.h>
 
 #include "sim/account.h"
+#include "sim/bottleneck.h"
 #include "sim/memory.h"
 #include "sim/pool.h"
 #include "sim/ratio.h"
 #include "sim/share.h"
+#include "sim/stall.h"
+#include "sim/stats.h"
 
 /* ---- Rationals ---- */
 
@@ -410,6 +413,92 @@ static void accounts_add_up_to_every_cycle(void **state)
     }
 }
 
+/* ---- Stalls and bottlenecks ---- */
+
+enum { REASONS = 3 };
+static const char *const reason_names[REASONS] = {"first", "second", "third"};
+
+/* Each cycle has the first reason that still applies in it; the engine is stalled only where it is free. */
+static void a_stall_cycle_has_the_first_reason_that_still_applies(void **state)
+{
+    (void)state;
+    unit_rng rng = {6};
+    for (unsigned n = 0; n < 2000; n++) {
+        tv_account scheduler = {.name = "scheduler", .cursor = 10}, engine = {.name = "engine", .cursor = 5};
+        tv_stall stalls[REASONS] = {0};
+        uint64_t expected[2][REASONS] = {{0}}, issue = 10, engine_free = unit_below(&rng, 30);
+        for (unsigned r = 0; r < REASONS; r++) {
+            tv_stall_extend(&stalls[r], unit_below(&rng, 40), (int64_t)r);
+            tv_stall_extend(&stalls[r], unit_below(&rng, 40), (int64_t)r);
+            issue = stalls[r].until > issue ? stalls[r].until : issue;
+        }
+        for (uint64_t cycle = 10; cycle < issue; cycle++) {
+            unsigned r = 0;
+            while (stalls[r].until <= cycle)
+                r++;
+            expected[0][r]++;
+            expected[1][r] += cycle >= engine_free;
+        }
+        engine.cursor = engine_free < 5 ? engine_free : 5;
+        tv_stall_accounts accounts = {
+            .scheduler = &scheduler, .engine = &engine, .engine_free = engine_free, .reasons = reason_names};
+        assert_int_equal(tv_stalls_end(stalls, REASONS, 10), issue);
+        assert_int_equal(tv_attribute_stalls(stalls, REASONS, 10, &accounts), issue);
+        for (unsigned r = 0; r < REASONS; r++) {
+            assert_int_equal(scheduler.stalled[r], expected[0][r]);
+            assert_int_equal(engine.stalled[r], expected[1][r]);
+        }
+    }
+}
+
+typedef struct bottleneck_row {
+    uint64_t busy[2], stalled[2]; /* of two engines; stalled by "second" */
+    unsigned scheduler;
+    const char *bound_by;
+    double share;
+    const char *text;
+} bottleneck_row;
+
+static void the_bottleneck_is_the_busiest_resource_or_latency(void **state)
+{
+    (void)state;
+    static const bottleneck_row rows[] = {
+        {{50, 20}, {0, 0}, 1, "A", 0.5, "bound by A (work): 50 % of cycles"},
+        {{60, 60}, {0, 0}, 1, "A", 0.6, "bound by A (work): 60 % of cycles"},
+        {{10, 90}, {0, 0}, 1, "B", 0.9, "bound by B (work): 90 % of cycles"},
+        {{49, 20},
+         {0, 30},
+         1,
+         "latency",
+         0.3,
+         "bound by latency: B is stalled by second in 30 % of cycles; no engine is busy in half of them"},
+        {{40, 20},
+         {5, 30},
+         TV_NO_SCHEDULER,
+         "latency",
+         0.4,
+         "bound by latency: no engine is busy in half of the cycles; most stall cycles are second"},
+    };
+    for (size_t i = 0; i < TV_COUNTOF(rows); i++) {
+        tv_account accounts[2] = {{.name = "A"}, {.name = "B"}};
+        tv_stats stats = {0};
+        for (unsigned e = 0; e < 2; e++) {
+            tv_account_busy(&accounts[e], 0, rows[i].busy[e]);
+            tv_account_stall(&accounts[e], 1, rows[i].busy[e], rows[i].busy[e] + rows[i].stalled[e]);
+            tv_account_finalize(&accounts[e], 100);
+        }
+        tv_stats_set_time(&stats, 100, 50);
+        tv_stats_set_engines(&stats, accounts, 2, reason_names, REASONS);
+        tv_bottleneck bottleneck = {.cycles = 100};
+        tv_bottleneck_add_engines(&bottleneck, &stats, 2, "work");
+        tv_bottleneck_classify(&bottleneck, rows[i].scheduler, &stats);
+        assert_true(stats.seconds == 2.0 && stats.engines[0].idle == 100 - rows[i].busy[0] - rows[i].stalled[0]);
+        assert_string_equal(stats.bound_by, rows[i].bound_by);
+        assert_true(stats.bound_share == rows[i].share);
+        assert_string_equal(stats.bottleneck, rows[i].text);
+    }
+}
+
 static void memory_starts_as_zero_and_zeroes_exactly_the_range(void **state)
 {
     (void)state;
@@ -492,6 +581,8 @@ int main(void)
         cmocka_unit_test(share_rejects_rates_without_a_common_unit),
         cmocka_unit_test(two_streams_and_a_copy_share_48_bytes_a_cycle),
         cmocka_unit_test(accounts_add_up_to_every_cycle),
+        cmocka_unit_test(a_stall_cycle_has_the_first_reason_that_still_applies),
+        cmocka_unit_test(the_bottleneck_is_the_busiest_resource_or_latency),
         cmocka_unit_test(memory_starts_as_zero_and_zeroes_exactly_the_range),
         cmocka_unit_test(every_iteration_of_every_loop_runs_once),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pccx machine as a target: creating, loading, the instruction loop, faults. */
+/* The pccx machine as a target: construction, loading, the instruction loop, faults, tracing. */
 #include "machine/pccx/handlers.h"
 
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 #include "machine/pccx/params.h"
 
 static const tv_param params[PCCX_PARAM_COUNT] = {
-#define TV_PARAM(id, key_, type_, unit_, fallback_, min_, max_, meaning_)                                              \
-    {key_, TV_PARAM_##type_, unit_, fallback_, min_, max_, meaning_},
+#define TV_PARAM(id, key_, type_, unit_, default_, min_, max_, meaning_)                                               \
+    {key_, TV_PARAM_##type_, unit_, default_, min_, max_, meaning_},
 #include "machine/pccx/params.def"
 #undef TV_PARAM
 };
@@ -76,7 +76,7 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     return TV_OK;
 }
 
-/* Weights may lie anywhere in host memory; what runs past it is a fault of the instruction that takes them. */
+/* Descriptors are not checked against host memory: an instruction that takes weights past its end faults. */
 static tv_status load(void *state, const tv_program *program, const tv_diag_sink *sink)
 {
     pccx_machine *m = state;
@@ -120,7 +120,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
 
 /* ---- The instruction loop ---- */
 
-/* The program's words, then what the host has written into the command FIFO. */
+/* The instruction word at `index`: of the program, or, after its end, of the command FIFO. */
 static uint64_t word_at(const pccx_machine *m, uint64_t index)
 {
     if (index < m->count)
@@ -130,7 +130,7 @@ static uint64_t word_at(const pccx_machine *m, uint64_t index)
 
 static void raise_fault(pccx_machine *m, uint64_t word, int row, const tv_code *code, const char *message)
 {
-    const tv_program *program = m->next < m->count ? m->program : NULL; /* past it come the host's commands */
+    const tv_program *program = m->next < m->count ? m->program : NULL; /* NULL: a command of the host */
     tv_fault_raise_word(&m->fault, &tv_isa_pccx, program, m->next, word, row, code, message);
     m->status |= PCCX_STATUS_ERROR;
 }
@@ -151,19 +151,21 @@ static void count_work(pccx_machine *m, const pccx_op *op)
         m->macs[op->flow] += op->macs;
 }
 
+/* What executing one instruction came to; after anything but DONE nothing has changed. TOO_LATE: it would issue at the
+ * cycle limit or later. */
 typedef enum outcome { DONE, FAULTED, TOO_LATE, NO_MEMORY } outcome;
 
 static outcome execute_next(pccx_machine *m, uint64_t max_cycles)
 {
     uint64_t word = word_at(m, m->next);
     tv_illegal illegal;
-    pccx_rejection why; /* its message is long: it is not cleared */
+    pccx_rejection why; /* the buffer of its message is left uninitialized, because clearing it costs time */
     pccx_op op;
     bool timed = m->mode != TV_MODE_FUNCTIONAL;
     why.out_of_memory = false;
     why.message[0] = '\0';
     if (timed && max_cycles != UINT64_MAX && pccx_timing_earliest(&m->timing) >= max_cycles)
-        return TOO_LATE; /* before its faults: they are raised at issue */
+        return TOO_LATE; /* before decoding, because faults are raised at issue */
     int row = tv_codec_row(m->codec, word, &illegal);
     if (row < 0) {
         raise_illegal(m, word, &illegal);
@@ -197,27 +199,33 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
     *why = TV_STOP_FAULT;
     if (m->fault.raised)
         return TV_FAULT;
-    if (m->ended && m->next < pccx_pending_end(m)) /* more has come from the host */
+    if (m->ended && m->next < pccx_pending_end(m)) /* the host has written more commands */
         pccx_timing_begin(&m->timing);
     m->ended = false;
     m->status = (m->status & ~(uint32_t)PCCX_STATUS_DONE) | PCCX_STATUS_BUSY;
     *why = TV_STOP_END;
-    while (m->next < pccx_pending_end(m) && *why == TV_STOP_END) {
+    while (m->next < pccx_pending_end(m) && !m->fault.raised) {
         if (m->next >= limits->until) {
             *why = TV_STOP_UNTIL;
             return TV_OK;
         }
-        outcome o = execute_next(m, limits->max_cycles);
-        if (o == TOO_LATE || o == NO_MEMORY) {
-            *why = o == TOO_LATE ? TV_STOP_CYCLES : TV_STOP_UNTIL;
-            return o == TOO_LATE ? TV_OK : TV_ERR_MEMORY;
-        }
-        if (o == FAULTED)
+        switch (execute_next(m, limits->max_cycles)) {
+        case DONE:
+            break;
+        case FAULTED:
             *why = TV_STOP_FAULT;
+            break;
+        case TOO_LATE:
+            *why = TV_STOP_CYCLES;
+            return TV_OK;
+        case NO_MEMORY:
+            *why = TV_STOP_UNTIL;
+            return TV_ERR_MEMORY;
+        }
     }
     pccx_timing_drain(&m->timing);
     m->ended = true;
-    if (m->next == pccx_pending_end(m)) { /* what has run need not be kept */
+    if (m->next == pccx_pending_end(m)) { /* commands that have run are not needed any more */
         m->commands_done += m->commands.len / 8;
         m->commands.len = 0;
     }

@@ -20,10 +20,10 @@
 #include "sim/pool.h"
 
 enum {
-    PCCX_WORD_BYTES = 16,
-    PCCX_LANES = 8,
-    PCCX_ENTRY_BYTES = 6
-}; /* an L2 word: 8 BF16 lanes; a constant: 3 values */
+    PCCX_WORD_BYTES = 16, /* an L2 word … */
+    PCCX_LANES = 8,       /* … of 8 BF16 lanes */
+    PCCX_ENTRY_BYTES = 6  /* a constant: three values of 16 bits */
+};
 
 enum { PCCX_STATUS_BUSY = 1, PCCX_STATUS_DONE = 2, PCCX_STATUS_ERROR = 4 };
 
@@ -115,7 +115,7 @@ static inline uint64_t pccx_pending_end(const pccx_machine *machine)
 }
 
 /* state.c */
-void pccx_visit_state(void *state, tv_state_visitor *parts);
+void pccx_visit_state(void *state, tv_state_visitor *visitor);
 bool pccx_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);
 
 /* Members of the target: spaces.c, stats.c, check.c. */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pccx machine's address spaces, among them the driver's window (pccx specification, section 6). */
+/* The pccx machine's address spaces, among them the driver's window (pccx specification, section 6). The registers of
+ * the machine are read and written byte by byte, because a caller may ask for any range of a space. */
 #include "machine/pccx/machine.h"
 #include "machine/pccx/params.h"
 
-enum { SPACE_L2, SPACE_HOST, SPACE_CONST, SPACE_EMAX, SPACE_MMIO, SPACES };
+typedef enum space_index { SPACE_L2, SPACE_HOST, SPACE_CONST, SPACE_EMAX, SPACE_MMIO } space_index;
+
+enum { SPACES = SPACE_MMIO + 1 };
 
 int pccx_space_at(const void *state, unsigned i, tv_space *out)
 {
@@ -27,7 +30,7 @@ void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, siz
 {
     pccx_machine *m = state;
     uint8_t *out = data;
-    switch (space) {
+    switch ((space_index)space) {
     case SPACE_L2:
         memcpy(out, m->l2.bytes + byte, bytes);
         break;
@@ -46,13 +49,14 @@ void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, siz
         for (size_t i = 0; i < bytes; i++)
             out[i] = (uint8_t)(m->e_max >> ((byte + i) * 8));
         break;
-    default: /* only STATUS reads as anything */
+    case SPACE_MMIO: /* registers other than STATUS read as 0 */
         for (size_t i = 0; i < bytes; i++)
             out[i] = byte + i >= 8 && byte + i < 12 ? (uint8_t)(m->status >> ((byte + i - 8) * 8)) : 0;
+        break;
     }
 }
 
-/* INSTR_HI latches the word into the command FIFO; a full FIFO sets ERROR and keeps what it holds. */
+/* Writing INSTR_HI pushes the instruction word to the command FIFO; if that is full, sets ERROR and changes nothing. */
 static void write_mmio(pccx_machine *m, uint64_t byte, const uint8_t *data, size_t bytes)
 {
     for (size_t i = 0; i + 4 <= bytes; i += 4) {
@@ -79,7 +83,7 @@ void pccx_write_space(void *state, unsigned space, uint64_t byte, const void *da
 {
     pccx_machine *m = state;
     const uint8_t *in = data;
-    switch (space) {
+    switch ((space_index)space) {
     case SPACE_L2:
         memcpy(m->l2.bytes + byte, in, bytes);
         break;
@@ -99,7 +103,8 @@ void pccx_write_space(void *state, unsigned space, uint64_t byte, const void *da
             m->e_max =
                 (uint16_t)(byte + i ? (m->e_max & 0x00FFu) | (unsigned)in[i] << 8 : (m->e_max & 0xFF00u) | in[i]);
         break;
-    default:
+    case SPACE_MMIO:
         write_mmio(m, byte, in, bytes);
+        break;
     }
 }
