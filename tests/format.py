@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The form of the source: clang-format leaves every C file unchanged, and lines have at most 120 columns.
+"""The form of the source: clang-format leaves every C and JavaScript file unchanged, and lines have at most 120 columns.
 
     format.py ROOT
 """
@@ -11,7 +11,7 @@ import sys
 import unicodedata
 
 COLUMNS = 120
-NARROW = (".c", ".h", ".def", ".map")  # the formatter counts their columns, but leaves long strings and tables alone
+NARROW = (".c", ".h", ".js", ".def", ".map")  # the formatter counts their columns, but leaves long strings and tables alone
 
 
 def tracked(root, endings):
@@ -36,7 +36,7 @@ def main():
                     bad.setdefault(name, "%d: %d columns" % (number, width(line)))
                 elif line != line.rstrip():
                     bad.setdefault(name, "%d: white space at the end" % number)
-    files = tracked(root, (".c", ".h"))
+    files = tracked(root, (".c", ".h", ".js"))
     out = subprocess.run(["clang-format", "--dry-run"] + files, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
     for line in out.stderr.splitlines():
         if "clang-format-violations" in line:

@@ -235,7 +235,7 @@ class Suite(suite.Suite):
                 self.expect(name + ": a picture", os.path.getsize(picture) > 20000)
 
     def manual(self, browser):
-        """The picture of docs/report.md: in a layer of a decode step, what waited longest for another engine."""
+        """The picture of docs/report.md: in a layer of a decode step, the instruction that waited longest for another engine."""
         self.write("manual", "llm", os.path.join(ROOT, "models/shakespeare.gguf"), "-t", "pccx", "-p", "ROMEO:", "-n", "8")
         self.load(browser, "manual", 1280, 1060)
         found = browser.run(FRAME + """const m = trivetReport.model, step = m.steps[2]; let best = -1;
@@ -273,7 +273,7 @@ class Suite(suite.Suite):
         self.quiet(browser, "large")
 
     def measure(self, browser, name):
-        """Opens a report and pans; the number of its events."""
+        """Opens a report and pans. Returns the number of its events."""
         seconds = self.load(browser, name)
         count = browser.run("const t = trivetReport.model.tables; return t.work.rows + t.stall.rows + t.issue.rows + t.transfer.rows;")
         frames = browser.run("""const v = trivetReport.view, out = []; document.getElementById("lanes").scrollIntoView();
@@ -286,7 +286,7 @@ class Suite(suite.Suite):
         return count
 
     def language_model(self, browser):
-        """A short text on each machine: its steps, which end with the run, and the model's layers."""
+        """A short text on each machine: its steps, which end with the run, and the layers of the model."""
         for target in ("pccx", "opennpu", "cmdq"):
             name = "llm-" + target
             self.write(name, "llm", os.path.join(ROOT, "models/shakespeare.gguf"), "-t", target, "-p", "A", "-n", "3")

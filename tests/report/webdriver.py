@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A headless Chromium, driven over the WebDriver protocol, with what the report's tests need and no more."""
+"""A headless Chromium, controlled over the WebDriver protocol: only what the report's tests need."""
 
 import base64
 import json
@@ -99,7 +99,7 @@ class Browser:
         return [e["message"] for e in entries if e["level"] in ("SEVERE", "WARNING") and "willReadFrequently" not in e["message"]]
 
     def requests(self):
-        """What the pages asked for since the last call."""
+        """URLs that the pages requested since the last call."""
         urls = []
         for entry in self.call("POST", self.session + "/se/log", {"type": "performance"}):
             message = json.loads(entry["message"])["message"]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trace files as their users meet them.
+"""Tests of `trivet trace`.
 
     run.py TRIVET [--sanitized] [-k WORD]
 
 Summaries against the run's own statistics on every example, conversions there and back, Chrome trace events against a
 schema, comparisons, compressed files, pipes, and damaged and hostile files, each of which must be rejected with the right
-code, at the right place, in bounded time and memory.  -k runs the groups whose names hold WORD.
+code, at the right line and column, in bounded time and memory.  -k runs the groups whose names contain WORD.
 """
 
 import copy
@@ -41,7 +41,7 @@ class Runner(Suite):
         return json.loads(self.good("trace", name, "--json") or b"null")
 
     def reject(self, name, data, code, place=None, says=""):
-        """`place`: line and column, or the line alone."""
+        """`place`: line and column, or only the line."""
         self.write("bad.json", data)
         status, text, wrong = self.run_bounded(["trace", "bad.json"])
         found = ERROR.search(text)
@@ -72,7 +72,7 @@ def trace(*events, samples=(), summary=None, config=None, **more):
 
 
 def examples(t):
-    """Name and arguments of every example that runs, and of one run with tokens of its own is left to the unit tests."""
+    """Name and arguments of every example that runs. Traces with steps of a model are in the unit tests."""
     for machine, ending in (("pccx", "*.s"), ("opennpu", "*.s"), ("cmdq", "*.json")):
         for path in sorted(glob.glob(os.path.join(ROOT, "examples", machine, ending))):
             if path.endswith(".expect.json"):
@@ -90,7 +90,7 @@ def examples(t):
 # ---- Groups
 
 def summaries_equal_statistics(t):
-    """`trivet trace` of a run says what the run itself says."""
+    """`trivet trace` of a run has the statistics that the run reports."""
     for name, arguments in examples(t):
         status, out, err = t.call("run", *arguments, "--json", "--no-hazards", "--trace", "run.json", "--perfetto", "run.perfetto.json")
         if status not in (0, 1):
@@ -114,7 +114,7 @@ def summaries_equal_statistics(t):
 
 
 def by_hand(t, name, whole, got):
-    """The sums over the events, made here from the file."""
+    """The totals over the events, computed from the file."""
     events = whole["timeline_events"]
     t.equal(name + " events", got["events"], len(events))
     ops = {}
@@ -160,7 +160,7 @@ def conversions(t):
 
 
 def close(value):
-    """Amounts of samples have gone through bytes a cycle."""
+    """Rounds amounts of samples: Chrome trace events have bytes per cycle."""
     for sample in value["bandwidth_samples"]:
         for key in ("dram_read_bytes", "dram_write_bytes", "stall_cycles"):
             sample[key] = round(sample[key], 6)
@@ -189,7 +189,7 @@ PHASES = {  # required members of the trace event format, by phase, with their t
 
 
 def check_chrome(t, name, file):
-    """The trace event format, object form: `traceEvents`, events by phase; what a viewer relies on."""
+    """The trace event format, object form: `traceEvents`, events by phase; the members that viewers require."""
     wrong = []
     if not isinstance(file.get("traceEvents"), list) or file.get("displayTimeUnit") not in ("ms", "ns"):
         wrong.append("no traceEvents, or a strange displayTimeUnit")
@@ -228,7 +228,7 @@ def check_chrome(t, name, file):
 
 
 def unknown_members_stay(t):
-    """What this version does not know goes through JSON to JSON unharmed; awkward texts do, too."""
+    """Conversion from JSON to JSON keeps unknown members and special characters."""
     awkward = 'a "quoted", \\ back/slash\n\u00e9\u4e2d\U0001f600'
     e = event(index=3, layer=awkward, op=awkward, bytes=5, file=awkward, line=7, vendor={"x": [1, -2.5e-7, None, True, "\u00e9"]})
     e["color"] = [{"deep": {}}]
@@ -329,7 +329,7 @@ def comparisons(t):
 
 
 def damaged(t):
-    """A whole trace is read; each of these is rejected."""
+    """A complete trace is accepted; each of these is rejected."""
     whole = json.dumps(trace(event(bytes=3, file="a.s", line=1), event("STALL_EVENT", reason="raw", waits_for=0)))
     t.write("a.json", whole)
     t.good("trace", "a.json")
@@ -349,7 +349,7 @@ def damaged(t):
 
 
 def versions(t):
-    """Files of version 1 mean the same under their old names; later versions are rejected."""
+    """Files of version 1 have the same meaning with their old names; later versions are rejected."""
     new = trace(event(), event("STALL_EVENT", reason="raw", waits_for=0), summary={"cycles_total": 9, "bound_by": "TE0", "bottleneck": "bound by TE0",
                 "engines": {"TE0": {"active_cycles": 4, "idle_cycles": 3, "stalled_cycles": {"raw": 2}}}})
     old = json.loads(json.dumps(new).replace('"reason"', '"cause"').replace("stalled_cycles", "held_cycles").replace('"bottleneck"', '"verdict"'))

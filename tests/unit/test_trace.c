@@ -30,7 +30,8 @@ static const char events[] =
           "\"reason\":\"dependency\",\"waits_for\":0,\"file\":\"a/q.json\",\"line\":4") ","
     EVENT("ENGINE_EVENT", "\"TE\"", "2", "\"mid\"", "MUL", "10", "18", "\"macs\":100") ","
     EVENT("STALL_EVENT", "\"TE\"", "3", "\"mid\"", "MUL", "18", "25", "\"reason\":\"dependency\",\"waits_for\":1") ","
-    EVENT("ENGINE_EVENT", "\"DMA\"", "1", "\"in\"", "LOAD", "10", "25", "\"bytes\":96,\"file\":\"a/q.json\",\"line\":3") ","
+    EVENT("ENGINE_EVENT", "\"DMA\"", "1", "\"in\"", "LOAD", "10", "25",
+          "\"bytes\":96,\"file\":\"a/q.json\",\"line\":3") ","
     EVENT("CMD_EVENT", "\"TE\"", "9", "null", "BARRIER", "5", "6", "") ","
     EVENT("ENGINE_EVENT", "\"TE\"", "3", "\"mid\"", "MUL", "25", "40", "\"macs\":150") ","
     EVENT("TOKEN_EVENT", "null", "null", "null", "prefill", "0", "18", "\"position\":0,\"tokens\":7") ","
