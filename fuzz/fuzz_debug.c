@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as what an editor sends, and as what a person types: the first byte says which. An editor has launched a
- * program before. Commands that name files are left out. */
+/* Fuzzes the console commands and the Debug Adapter Protocol; the first byte selects a console target or the protocol,
+ * where a program has already been launched. Commands that read or write files are skipped. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static bool names_files(const char *line)
     return strncmp(line, "so", 2) == 0 || strncmp(line, "tr", 2) == 0;
 }
 
-static void type_lines(unsigned kind, char *text)
+static void run_commands(unsigned kind, char *text)
 {
     tv_program *program;
     tv_config *config;
@@ -74,7 +74,7 @@ static void type_lines(unsigned kind, char *text)
     tv_program_free(program);
 }
 
-/* What comes from the editor: the beginning of every conversation, then the input. */
+/* The client's messages: the launch, then the input. */
 typedef struct pipe_end {
     tv_buf bytes;
     size_t at;
@@ -82,13 +82,13 @@ typedef struct pipe_end {
 
 static char folder[] = "/tmp/trivet-fuzz-debug-XXXXXX", path[64];
 
-static void tidy(void)
+static void remove_files(void)
 {
     unlink(path);
     rmdir(folder);
 }
 
-/* A program for the launch, once for all inputs. */
+/* Writes the program to launch, once for all inputs. */
 static void write_program(void)
 {
     if (*path)
@@ -99,50 +99,50 @@ static void write_program(void)
     FILE *out = fopen(path, "w");
     if (!out || fputs(pccx_text, out) < 0 || fclose(out) != 0)
         abort();
-    atexit(tidy);
+    atexit(remove_files);
 }
 
-static void say(tv_buf *out, const char *body)
+static void append_message(tv_buf *out, const char *body)
 {
     tv_buf_printf(out, "Content-Length: %zu\r\n\r\n%s", strlen(body), body);
 }
 
-static void ignore(void *user, const void *bytes, size_t size) { (void)user, (void)bytes, (void)size; }
+static void ignore_output(void *user, const void *bytes, size_t size) { (void)user, (void)bytes, (void)size; }
 
-static size_t feed(void *user, void *bytes, size_t size, int wait)
+static size_t read_input(void *user, void *bytes, size_t size, int wait)
 {
     pipe_end *p = user;
     size_t n = p->bytes.len - p->at;
     (void)wait;
     n = n < size ? n : size;
-    n = n > 700 ? 700 : n; /* messages come in pieces */
+    n = n > 700 ? 700 : n; /* messages arrive in chunks */
     if (n)
         memcpy(bytes, p->bytes.data + p->at, n);
     p->at += n;
     return n;
 }
 
-static bool holds(const uint8_t *data, size_t size, const char *word)
+static bool contains(const uint8_t *data, size_t size, const char *word)
 {
     return memmem(data, size, word, strlen(word)) != NULL;
 }
 
-static void talk(const uint8_t *data, size_t size)
+static void run_session(const uint8_t *data, size_t size)
 {
     pipe_end end = {0};
     char launch[256];
-    if (holds(data, size, "\\u") ||
-        (holds(data, size, "evaluate") && (holds(data, size, "tr") || holds(data, size, "so"))))
+    if (contains(data, size, "\\u") ||
+        (contains(data, size, "evaluate") && (contains(data, size, "tr") || contains(data, size, "so"))))
         return; /* it could name a file to write */
     write_program();
     snprintf(launch, sizeof launch,
              "{\"seq\":1,\"type\":\"request\",\"command\":\"launch\",\"arguments\":{\"program\":\"%s\",\"parameters\":{"
              "\"host.bytes\":\"64Ki\",\"l2.words\":256}}}",
              path);
-    say(&end.bytes, launch);
-    say(&end.bytes, "{\"seq\":2,\"type\":\"request\",\"command\":\"configurationDone\"}");
+    append_message(&end.bytes, launch);
+    append_message(&end.bytes, "{\"seq\":2,\"type\":\"request\",\"command\":\"configurationDone\"}");
     tv_buf_append(&end.bytes, data, size);
-    tv_dap_serve(&(tv_dap_io){ignore, feed, &end}, NULL);
+    tv_dap_serve(&(tv_dap_io){ignore_output, read_input, &end}, NULL);
     tv_buf_fini(&end.bytes);
 }
 
@@ -152,13 +152,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     unsigned kind = data[0] % 4;
     if (kind == 3) {
-        talk(data + 1, size - 1);
+        run_session(data + 1, size - 1);
         return 0;
     }
     char *text = malloc(size);
     memcpy(text, data + 1, size - 1);
     text[size - 1] = '\0';
-    type_lines(kind, text);
+    run_commands(kind, text);
     free(text);
     return 0;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Drive `trivet debug --dap` as an editor does, over pipes, on the three machines; then send it what no editor would.
+"""Drives `trivet debug --dap` over pipes as an editor does, on the three machines; then sends invalid input.
 
     dap.py TRIVET"""
 import base64
@@ -42,10 +42,10 @@ class Client:
                     self.buffer = rest[size:]
                     return json.loads(rest[:size])
             if not select.select([self.process.stdout], [], [], max(0, end - time.time()))[0]:
-                raise AssertionError("no answer")
+                raise AssertionError("no response")
             data = os.read(self.process.stdout.fileno(), 65536)
             if not data:
-                raise AssertionError("it ended: " + self.process.stderr.read().decode())
+                raise AssertionError("the process ended: " + self.process.stderr.read().decode())
             self.buffer += data
 
     def answer(self, seq):
@@ -61,9 +61,9 @@ class Client:
         assert message["success"], "%s: %s" % (command, message)
         return message.get("body", {})
 
-    def refused(self, command, **arguments):
+    def rejected(self, command, **arguments):
         message = self.answer(self.send(command, **arguments))
-        assert not message["success"], "%s is not refused" % command
+        assert not message["success"], "%s is not rejected" % command
         return message["message"]
 
     def event(self, name):
@@ -105,7 +105,7 @@ def line_of(path, text):
         return [i for i, line in enumerate(f, 1) if text in line][0]
 
 
-def conversation(trivet, program, launch, line, mnemonic, space, addr, reads_at):
+def session(trivet, program, launch, line, mnemonic, space, addr, reads_at):
     """Breakpoint by line, steps both ways, variables, memory, disassembly; `addr` of `space` holds data from the start."""
     c = Client(trivet)
     c.begin(program, stopOnEntry=True, **launch)
@@ -162,9 +162,9 @@ def conversation(trivet, program, launch, line, mnemonic, space, addr, reads_at)
     back = base64.b64decode(c.ask("readMemory", memoryReference="%s:%s" % (space, reads_at), offset=1, count=5)["data"])
     assert back != wanted
 
-    c.refused("stepOut", threadId=1)
-    c.refused("variables", variablesReference=123456)
-    assert "did you mean 'step'" in c.refused("evaluate", expression="stpe", context="repl")
+    c.rejected("stepOut", threadId=1)
+    c.rejected("variables", variablesReference=123456)
+    assert "did you mean 'step'" in c.rejected("evaluate", expression="stpe", context="repl")
     targets = c.ask("completions", text="disa", column=5)["targets"]
     assert {t["label"] for t in targets} == {"disable", "disas"}, targets
 
@@ -194,11 +194,11 @@ def conversation(trivet, program, launch, line, mnemonic, space, addr, reads_at)
 
 def machines(trivet):
     pccx = os.path.join(ROOT, "examples", "pccx", "softmax.s")
-    conversation(trivet, pccx, {}, line_of(pccx, "gemv    l2[Z]"), "gemv", "l2", 0, "0")
+    session(trivet, pccx, {}, line_of(pccx, "gemv    l2[Z]"), "gemv", "l2", 0, "0")
     opennpu = os.path.join(ROOT, "examples", "opennpu", "relu.s")
-    conversation(trivet, opennpu, {"config": "test"}, line_of(opennpu, "vmax"), "vmax", "mem", 0, "0")
+    session(trivet, opennpu, {"config": "test"}, line_of(opennpu, "vmax"), "vmax", "mem", 0, "0")
     cmdq = os.path.join(ROOT, "examples", "cmdq", "prefetch.json")
-    conversation(trivet, cmdq, {}, line_of(cmdq, '"id": 3'), "TE_GEMM_TILE", "dram", 4096, "4096")
+    session(trivet, cmdq, {}, line_of(cmdq, '"id": 3'), "TE_GEMM_TILE", "dram", 4096, "4096")
 
 
 def data_breakpoints(trivet):
@@ -228,7 +228,7 @@ def conditions(trivet):
 
 
 def pausing(trivet):
-    """A long run is interrupted, and can be looked at."""
+    """A long run is interrupted, and its state can be read."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "long.s")
         with open(path, "w") as f:
@@ -237,7 +237,7 @@ def pausing(trivet):
         c.begin(path, stopOnEntry=True)
         c.ask("configurationDone")
         c.event("stopped")
-        # what must be decided anew at each instruction keeps the run slow enough to be paused
+        # a watchpoint is checked at each instruction, which keeps the run slow enough to be paused
         answer = c.ask("setDataBreakpoints", breakpoints=[{"dataId": "mem 0 1", "accessType": "read"}])["breakpoints"]
         assert answer[0]["verified"]
         c.send("continue", threadId=1)
@@ -246,13 +246,13 @@ def pausing(trivet):
         assert c.event("stopped")["reason"] == "pause"
         assert c.index() < 3000000
         assert c.frame()["name"].startswith("here")
-        seq = c.send("evaluate", expression="continue", context="repl")  # a run that a command began is one, too
+        seq = c.send("evaluate", expression="continue", context="repl")  # the same for a run started by a console command
         c.event("continued")
         c.ask("pause", threadId=1)
         assert c.answer(seq)["success"]
         assert c.event("stopped")["reason"] == "pause"
         assert c.index() < 3000000
-        assert "standard input" in c.refused("evaluate", expression="source -", context="repl")
+        assert "standard input" in c.rejected("evaluate", expression="source -", context="repl")
         c.end()
 
 
@@ -270,12 +270,12 @@ def faults(trivet):
         c.ask("stepBack", threadId=1)
         c.event("stopped")
         assert c.index() == 0
-        c.refused("exceptionInfo", threadId=1)
+        c.rejected("exceptionInfo", threadId=1)
         c.end()
 
 
 def without_sources(trivet):
-    """Programs whose source is not at hand: a list of instructions stands for it, one for each program."""
+    """Programs without readable sources are shown as generated listings, one per program."""
     with tempfile.TemporaryDirectory() as folder:
         for name, word in (("first", "1"), ("second", "2")):
             source = os.path.join(folder, "step.s")
@@ -291,7 +291,7 @@ def without_sources(trivet):
         assert source["name"] == "first.elf (instructions)" and "path" not in source and c.frame()["line"] == 1, source
         lines = c.ask("source", source=source, sourceReference=source["sourceReference"])["content"].splitlines()
         assert len(lines) == 2 and lines[1].split() == ["end:", "memset", "fmap_shape[1],", "8,", "1,", "1"], lines
-        c.refused("source", source={"sourceReference": 3}, sourceReference=3)
+        c.rejected("source", source={"sourceReference": 3}, sourceReference=3)
         other = {"sourceReference": 2}
         found = c.ask("setBreakpoints", source=other, breakpoints=[{"line": 2}, {"line": 3}])["breakpoints"]
         assert found[0]["verified"] and found[0]["line"] == 2 and not found[1]["verified"], found
@@ -299,7 +299,7 @@ def without_sources(trivet):
         assert c.event("stopped")["hitBreakpointIds"] == [found[0]["id"]]
         frame = c.frame()
         assert frame["line"] == 2 and frame["source"]["sourceReference"] == 2, frame
-        # an instruction's reference names its program, too
+        # an instruction reference also names its program
         text = c.ask("disassemble", memoryReference=frame["instructionPointerReference"], instructionOffset=-2, instructionCount=4)["instructions"]
         assert [t["address"] for t in text] == ["-1", hex(int(frame["instructionPointerReference"], 16) - 1), frame["instructionPointerReference"], "-1"], text
         assert text[2]["instruction"] == "memset fmap_shape[1], 8, 2, 1"
@@ -311,7 +311,7 @@ def without_sources(trivet):
 
 
 def launches(trivet):
-    """What a launch can ask for beside its program."""
+    """Launch arguments besides the program."""
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "relu.s"), "w") as f:
             f.write("        .target opennpu\n        ld.vr vr0, 0(vr7)\n")
@@ -325,24 +325,24 @@ def launches(trivet):
         c.end()
         c = Client(trivet)
         c.ask("initialize", adapterID="trivet")
-        assert "none.bin" in c.refused("launch", program="relu.s", cwd=folder, load={"mem:4": "none.bin"})
-        assert "TV-M001" in c.refused("launch", program="relu.s", cwd=folder, load={"nowhere:4": "data.bin"})
-        # errors are in the console one by one, each with its line, and the first of them in the answer
+        assert "none.bin" in c.rejected("launch", program="relu.s", cwd=folder, load={"mem:4": "none.bin"})
+        assert "TV-M001" in c.rejected("launch", program="relu.s", cwd=folder, load={"nowhere:4": "data.bin"})
+        # each error goes to the console with its line, and the first ones into the response
         wrong = os.path.join(folder, "wrong.s")
         with open(wrong, "w") as f:
             f.write("        .target opennpu\n" + "        nothing\n" * 7)
         c.events = []
-        message = c.refused("launch", program="wrong.s", cwd=folder)
+        message = c.rejected("launch", program="wrong.s", cwd=folder)
         assert message.count("TV-A002") == 5 and message.endswith("and 2 more"), message
         outputs = [c.event("output") for _ in range(7)]
         assert [o["line"] for o in outputs] == list(range(2, 9)) and outputs[0]["source"]["path"] == wrong, outputs
-        assert "1.5" in c.refused("launch", program="relu.s", cwd=folder, parameters={"vector.k": 1.5})
-        assert "TV-C004" in c.refused("launch", program="relu.s", cwd=folder, config=["test", "nothing"])
-        assert "profile" in c.refused("launch", program="relu.s", cwd=folder, config=5)
+        assert "1.5" in c.rejected("launch", program="relu.s", cwd=folder, parameters={"vector.k": 1.5})
+        assert "TV-C004" in c.rejected("launch", program="relu.s", cwd=folder, config=["test", "nothing"])
+        assert "profile" in c.rejected("launch", program="relu.s", cwd=folder, config=5)
         for event in list(c.events):
             assert event["event"] == "output"
         c.events = []
-        # without debugging: nothing stops, and the end is told
+        # without debugging: nothing stops the run, and the end is reported
         c.ask("launch", program="relu.s", cwd=folder, noDebug=True)
         c.event("initialized")
         c.ask("configurationDone")
@@ -363,15 +363,15 @@ def changing_variables(trivet):
     assert unit["value"].split()[:3] == ["1", "2.5", "0"]
     assert c.ask("setVariable", variablesReference=unit["variablesReference"], name="[2]", value="-4")["value"] == "-4"
     assert c.variables(units, start=3, count=1)[0]["value"].split()[:4] == ["1", "2.5", "-4", "0"]
-    assert "TV-" in c.refused("setVariable", variablesReference=units, name="[3]", value="one")
-    c.refused("setVariable", variablesReference=units, name="[3]", value=" ".join("1" * 100))
-    c.refused("setVariable", variablesReference=unit["variablesReference"], name="[8]", value="1")
-    c.refused("setVariable", variablesReference=c.scope("Registers")["variablesReference"], name="e_max", value="1")
-    assert "more" in c.variables(units)[-1]["value"]  # no page was asked for
+    assert "TV-" in c.rejected("setVariable", variablesReference=units, name="[3]", value="one")
+    c.rejected("setVariable", variablesReference=units, name="[3]", value=" ".join("1" * 100))
+    c.rejected("setVariable", variablesReference=unit["variablesReference"], name="[8]", value="1")
+    c.rejected("setVariable", variablesReference=c.scope("Registers")["variablesReference"], name="e_max", value="1")
+    assert "more" in c.variables(units)[-1]["value"]  # no page was requested
     c.ask("next", threadId=1)
     c.event("stopped")
     c.scope("l2")
-    c.refused("variables", variablesReference=unit["variablesReference"])  # of the stop before
+    c.rejected("variables", variablesReference=unit["variablesReference"])  # reference of an earlier stop
     targets = c.ask("completions", text="x bf16 l2", column=10)["targets"]
     assert targets == [{"label": "l2:", "start": 8, "length": 2}], targets
     c.end()
@@ -406,8 +406,8 @@ def counting_from_zero(trivet):
     c.end()
 
 
-def an_editor_that_vanishes(trivet):
-    """Its run ends with it."""
+def an_editor_that_exits(trivet):
+    """The run ends with the editor."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "long.s")
         with open(path, "w") as f:
@@ -424,27 +424,27 @@ def an_editor_that_vanishes(trivet):
         c.process.stderr.close()
 
 
-def refusals(trivet):
+def rejections(trivet):
     c = Client(trivet)
-    c.refused("stackTrace", threadId=1)
-    c.refused("teleport")
-    assert "TV-" in c.refused("launch", program="/no/such/file.s")
-    assert "TV-C001" in c.refused("launch", program=os.path.join(ROOT, "examples", "pccx", "softmax.s"), parameters={"nothing": 1})
-    c.refused("launch")
+    c.rejected("stackTrace", threadId=1)
+    c.rejected("teleport")
+    assert "TV-" in c.rejected("launch", program="/no/such/file.s")
+    assert "TV-C001" in c.rejected("launch", program=os.path.join(ROOT, "examples", "pccx", "softmax.s"), parameters={"nothing": 1})
+    c.rejected("launch")
     for body in (b"{", b"[]", b"{}", b'{"seq": "x", "type": "request", "command": "threads"}', b'{"seq": 1, "type": "request", "command": 5}', b""):
         c.raw(body)
         assert not c.receive()["success"]
     c.begin(os.path.join(ROOT, "examples", "pccx", "softmax.s"))
-    c.refused("launch", program="x")
+    c.rejected("launch", program="x")
     for command in ("setBreakpoints", "disassemble", "readMemory", "writeMemory", "evaluate", "variables"):
-        c.refused(command)
+        c.rejected(command)
     for command in ("setFunctionBreakpoints", "setDataBreakpoints", "setInstructionBreakpoints", "scopes", "completions"):
         c.ask(command)
     c.end()
 
 
 def broken(trivet):
-    """What is not framed as a message: a clean end with a status that says so, and no more memory than a message may have."""
+    """Invalid framing ends the session with an error status, and uses no more memory than the largest message."""
     for data in (b"GET / HTTP/1.1\r\n\r\n", b"Content-Length: 99999999999\r\n\r\n", b"Content-Length: -1\r\n\r\n", b"x" * 10000,
                  b"Content-Length: 10\r\nContent-Length: 10\r\n\r\n0123456789", b"Content-Length: 100\r\n\r\n{", b"\0" * 5000):
         p = subprocess.run([trivet, "debug", "--dap"], input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=WAIT)
@@ -456,7 +456,7 @@ def broken(trivet):
 def main():
     options = parse_arguments(__doc__, "trivet")
     t = Suite(options.trivet, options)
-    t.run_tests((machines, data_breakpoints, conditions, pausing, faults, without_sources, launches, changing_variables, hit_counts, counting_from_zero, an_editor_that_vanishes, refusals, broken), t.trivet)
+    t.run_tests((machines, data_breakpoints, conditions, pausing, faults, without_sources, launches, changing_variables, hit_counts, counting_from_zero, an_editor_that_exits, rejections, broken), t.trivet)
     return t.finish()
 
 

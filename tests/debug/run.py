@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Transcripts of the debugger, and a person at a terminal.
+"""Transcripts of the debugger, and its terminal.
 
     run.py TRIVET [--rebase]
 
-NAME.cmd holds commands, and in its first line the arguments of `trivet debug`; NAME.out is what must come out when they are read from
-a pipe and repeated (-v). --rebase writes the .out files anew. Then a pseudo-terminal: prompt, completion by Tab, history, Ctrl-C."""
+NAME.cmd has the commands, and in its first line the arguments of `trivet debug`; NAME.out is the expected output when they are read
+from a pipe and echoed (-v). --rebase rewrites the .out files. Then a pseudo-terminal: prompt, completion by Tab, history, Ctrl-C."""
 import glob
 import json
 import os
@@ -46,25 +46,25 @@ class Terminal:
             os.chdir(ROOT)
             # libedit keeps the names of functions that are added to it, which the leak checker counts
             os.execve(trivet, [trivet, "debug"] + list(args), dict(os.environ, TERM="dumb", COLUMNS="200", LSAN_OPTIONS="detect_leaks=0", ASAN_OPTIONS="detect_leaks=0"))
-        self.seen = ""
+        self.received = ""
 
     def expect(self, pattern):
-        """Reads until `pattern` is there; returns what stood before its end and forgets it."""
+        """Reads until `pattern` matches; consumes and returns the text up to the end of the match."""
         end = time.time() + WAIT
         while True:
-            found = re.search(pattern, self.seen)
+            found = re.search(pattern, self.received)
             if found:
-                text, self.seen = self.seen[:found.end()], self.seen[found.end():]
+                text, self.received = self.received[:found.end()], self.received[found.end():]
                 return text
             if not select.select([self.fd], [], [], max(0, end - time.time()))[0]:
-                raise AssertionError("%r does not come; there is %r" % (pattern, self.seen))
+                raise AssertionError("timeout waiting for %r; received %r" % (pattern, self.received))
             try:
                 data = os.read(self.fd, 4096)
             except OSError:
                 data = b""
             if not data:
-                raise AssertionError("it ended; %r did not come, but %r" % (pattern, self.seen))
-            self.seen += data.decode("utf-8", "replace")
+                raise AssertionError("the process ended before %r; received %r" % (pattern, self.received))
+            self.received += data.decode("utf-8", "replace")
 
     def send(self, text):
         os.write(self.fd, text.encode())
@@ -76,22 +76,22 @@ class Terminal:
         return os.waitstatus_to_exitcode(status)
 
 
-def terminal_completes_and_remembers(trivet):
+def terminal_has_completion_and_history(trivet):
     t = Terminal(trivet, "examples/pccx/softmax.s")
     t.expect(r"=> 0  memset")
     t.expect(r"\(trivet 0 @0\) ")
-    t.send("ste\t2\r")                       # completes the verb, with a blank
+    t.send("ste\t2\r")                       # completes the verb and adds a space
     t.expect(r"=> 2  memset")
     t.expect(r"\(trivet 2 @5\) ")
     t.send("\r")                             # an empty line repeats step
     t.expect(r"=> 4  memcpy")
     t.expect(r"\(trivet 4 @7\) ")
-    t.send("dis\t\t")                        # what two share, then the list of them
+    t.send("dis\t\t")                        # the common prefix, then the list of candidates
     t.expect(r"disable disas")
     t.send("\x15info reg\t\r")
     t.expect(r"e_max +0 \(0x0000\)")
     t.expect(r"\(trivet 4 @7\) ")
-    t.send("\x1b[A\r")                       # the line before
+    t.send("\x1b[A\r")                       # previous line
     t.expect(r"e_max +0 \(0x0000\)")
     t.expect(r"\(trivet 4 @7\) ")
     t.send("x/1 l2:\t0\r")
@@ -100,13 +100,13 @@ def terminal_completes_and_remembers(trivet):
     t.send("stpe\r")
     t.expect(r"did you mean 'step'")
     t.expect(r"\(trivet 4 @7\) ")
-    t.send("nex\r")                          # so does one after the beginning of a name
+    t.send("nex\r")                          # also after an abbreviated name
     t.expect(r"=> 5  gemv")
     t.expect(r"@8\) ")
     t.send("\r")
     t.expect(r"=> 6  cvo")
     t.expect(r"@79\) ")
-    t.send("where\r\r")                      # and not after what is no step
+    t.send("where\r\r")                      # but not after other commands
     t.expect(r"=> 6  cvo")
     t.expect(r"@79\) [^=]*@79\) ")
     assert t.end() == 0
@@ -119,7 +119,7 @@ def control_c_interrupts_a_run(trivet):
             f.write("        .target opennpu\n        .rept 4000000\n        mma.reset\n        .endr\n")
         t = Terminal(trivet, path)
         t.expect(r"@0\) ")
-        t.send("rwatch mem:0\r")             # decided anew at each instruction: seconds
+        t.send("rwatch mem:0\r")             # checked at each instruction: takes seconds
         t.expect(r"@0\) ")
         t.send("continue\r")
         time.sleep(0.3)
@@ -155,7 +155,7 @@ def scripts_run_before_the_terminal(trivet):
 
 
 def long_runs_go_back(trivet):
-    """Millions of instructions, and little memory for the way back."""
+    """Millions of instructions, and little memory for snapshots."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "long.s")
         with open(path, "w") as f:
@@ -167,7 +167,7 @@ def long_runs_go_back(trivet):
             answers = [json.loads(line) for line in p.stdout.splitlines()]
             positions = [a["stop"]["position"] for a in answers if "stop" in a]
             assert positions == [0, 2999000, 2998900, 2999000, 1499000], positions
-            # vx1 counts the additions so far, in 8 bits with a sign
+            # vx1 counts the additions so far, in signed 8 bits
             lanes = [a["memory"]["values"][0] for a in answers if "memory" in a]
             assert lanes == [(((p + 2) // 3 + 128) % 256) - 128 for p in positions[1:]] or lanes == [min((p + 2) // 3, 127) for p in positions[1:]], lanes
             assert answers[-1]["bytes"] <= {"1Mi": 1 << 20, "1Ki": 1 << 10}[memory]
@@ -179,7 +179,7 @@ def main():
     for path in sorted(glob.glob(os.path.join(HERE, "*.cmd"))):
         if t.word in path:
             t.golden(os.path.basename(path), path[:-4] + ".out", transcript(t.trivet, path))
-    t.run_tests((terminal_completes_and_remembers, control_c_interrupts_a_run, scripts_run_before_the_terminal, long_runs_go_back), t.trivet)
+    t.run_tests((terminal_has_completion_and_history, control_c_interrupts_a_run, scripts_run_before_the_terminal, long_runs_go_back), t.trivet)
     return t.finish()
 
 

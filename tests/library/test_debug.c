@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Going back is exact: whatever way a debugger has come, its whole state is that of a fresh machine that has run as
- * far. Public headers only. */
+/* Reverse execution is exact: at any position, however it was reached, the state equals that of a new machine that has
+ * run to that position. Public headers only. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -37,8 +37,8 @@ static tv_program *parse(const char *name, const char *text)
     return program;
 }
 
-static bench bench_of(const char *target, const char *const settings[][2], const char *name, const char *first,
-                      const char *second)
+static bench make_bench(const char *target, const char *const settings[][2], const char *name, const char *first,
+                        const char *second)
 {
     bench b = {.count = second ? 2 : 1};
     assert_int_equal(tv_config_new(target, NULL, &b.config), TV_OK);
@@ -75,7 +75,7 @@ static const char pccx_text[] =
 static bench pccx_bench(void)
 {
     static const char *const settings[][2] = {{"host.bytes", "64Ki"}, {"l2.words", "256"}, {NULL, NULL}};
-    return bench_of("pccx", settings, "test.s", pccx_text, pccx_text);
+    return make_bench("pccx", settings, "test.s", pccx_text, pccx_text);
 }
 
 static const char opennpu_text[] =
@@ -88,7 +88,7 @@ static const char opennpu_text[] =
 static bench opennpu_bench(void)
 {
     static const char *const settings[][2] = {{"vector.k", "8"}, {"mem.bytes", "64Ki"}, {NULL, NULL}};
-    return bench_of("opennpu", settings, "test.s", opennpu_text, opennpu_text);
+    return make_bench("opennpu", settings, "test.s", opennpu_text, opennpu_text);
 }
 
 /* Loads, products and stores over changing banks, some with barriers. */
@@ -130,7 +130,7 @@ static bench cmdq_bench(void)
     static const char *const settings[][2] = {
         {"dram.bytes", "64Ki"}, {"spm.banks", "2"}, {"spm.bank_bytes", "2Ki"}, {NULL, NULL}};
     char *text = cmdq_text();
-    bench b = bench_of("cmdq", settings, "test.json", text, text);
+    bench b = make_bench("cmdq", settings, "test.json", text, text);
     free(text);
     return b;
 }
@@ -186,9 +186,8 @@ static void compare(tv_machine *a, tv_machine *b)
     compare_states(a, b);
 }
 
-/* A machine that has never heard of debuggers, `position` instructions into the programs. A write is done at
- * `write_at`. */
-static tv_machine *fresh(const bench *b, uint64_t position, uint64_t write_at, uint8_t byte)
+/* A machine that has run to `position` without a debugger, with a write applied at position `write_at`. */
+static tv_machine *run_reference(const bench *b, uint64_t position, uint64_t write_at, uint8_t byte)
 {
     tv_machine *machine;
     tv_space space;
@@ -210,17 +209,17 @@ static tv_machine *fresh(const bench *b, uint64_t position, uint64_t write_at, u
     }
 }
 
-static void expect_as_fresh(tv_debug *d, const bench *b, uint64_t position, uint64_t write_at, uint8_t byte)
+static void expect_reference_state(tv_debug *d, const bench *b, uint64_t position, uint64_t write_at, uint8_t byte)
 {
     tv_debug_location location;
-    tv_machine *machine = fresh(b, position, write_at, byte);
+    tv_machine *machine = run_reference(b, position, write_at, byte);
     tv_debug_current_location(d, &location);
     assert_int_equal(location.position, position);
     compare(tv_debug_machine(d), machine);
     tv_machine_free(machine);
 }
 
-static tv_debug *debug_of(const bench *b, uint64_t every, uint64_t memory)
+static tv_debug *make_debugger(const bench *b, uint64_t every, uint64_t memory)
 {
     tv_debug *d;
     tv_debug_options options = {.size = sizeof options, .snapshot_interval = every, .snapshot_memory = memory};
@@ -230,10 +229,11 @@ static tv_debug *debug_of(const bench *b, uint64_t every, uint64_t memory)
 
 /* ---- The properties ---- */
 
-static void walk(bench b, uint64_t every, uint64_t memory)
+/* Random steps in both directions. */
+static void check_random_steps(bench b, uint64_t every, uint64_t memory)
 {
     enum { MOVES = 40 };
-    tv_debug *d = debug_of(&b, every, memory);
+    tv_debug *d = make_debugger(&b, every, memory);
     tv_debug_stop stop;
     uint64_t position = 0;
     for (unsigned i = 0; i < MOVES; i++) {
@@ -246,53 +246,53 @@ static void walk(bench b, uint64_t every, uint64_t memory)
             assert_int_equal(tv_debug_step_back(d, n, NULL, &stop), TV_OK);
             position -= n;
         }
-        expect_as_fresh(d, &b, position, UINT64_MAX, 0);
+        expect_reference_state(d, &b, position, UINT64_MAX, 0);
     }
     tv_debug_free(d);
     bench_free(&b);
 }
 
-static void pccx_walks_exactly(void **state)
+static void pccx_steps_are_exact(void **state)
 {
     (void)state;
-    walk(pccx_bench(), 5, 0);
+    check_random_steps(pccx_bench(), 5, 0);
 }
-static void opennpu_walks_exactly(void **state)
+static void opennpu_steps_are_exact(void **state)
 {
     (void)state;
-    walk(opennpu_bench(), 50, 0);
+    check_random_steps(opennpu_bench(), 50, 0);
 }
-static void cmdq_walks_exactly(void **state)
+static void cmdq_steps_are_exact(void **state)
 {
     (void)state;
-    walk(cmdq_bench(), 9, 0);
+    check_random_steps(cmdq_bench(), 9, 0);
 }
 
 /* Snapshots that do not fit, and few that do. */
-static void pccx_walks_without_snapshots(void **state)
+static void pccx_steps_are_exact_without_snapshots(void **state)
 {
     (void)state;
-    walk(pccx_bench(), 5, 1);
+    check_random_steps(pccx_bench(), 5, 1);
 }
-static void opennpu_walks_with_few_snapshots(void **state)
+static void opennpu_steps_are_exact_with_few_snapshots(void **state)
 {
     (void)state;
-    walk(opennpu_bench(), 10, 300000);
+    check_random_steps(opennpu_bench(), 10, 300000);
 }
-static void cmdq_walks_without_snapshots(void **state)
+static void cmdq_steps_are_exact_without_snapshots(void **state)
 {
     (void)state;
-    walk(cmdq_bench(), 9, 1);
+    check_random_steps(cmdq_bench(), 9, 1);
 }
 
-/* A write from outside is repeated, and undone by going back before it. */
-static void write_and_walk(bench b)
+/* A write is repeated by replay, and dropped by going back to before it. */
+static void check_writes(bench b)
 {
     tv_space space;
     tv_debug_stop stop;
     const uint8_t byte = 0x35;
     for (unsigned i = 0; i < 12; i++) {
-        tv_debug *d = debug_of(&b, 7, 0);
+        tv_debug *d = make_debugger(&b, 7, 0);
         uint64_t at = random_below(b.total), after = random_below(b.total - at), less = random_below(after + 1);
         tv_machine_space_at(tv_debug_machine(d), 0, &space);
         assert_int_equal(tv_debug_step(d, at, NULL, &stop), TV_OK);
@@ -300,40 +300,40 @@ static void write_and_walk(bench b)
         assert_int_equal(tv_debug_step(d, after, NULL, &stop), TV_OK);
         assert_int_equal(tv_debug_step_back(d, less, NULL, &stop), TV_OK);
         assert_int_equal(stop.dropped_writes, 0);
-        expect_as_fresh(d, &b, at + after - less, at, byte);
+        expect_reference_state(d, &b, at + after - less, at, byte);
         uint64_t more = random_below(at + 1);
         assert_int_equal(tv_debug_step_back(d, after - less + more, NULL, &stop), TV_OK);
         assert_int_equal(stop.dropped_writes, more != 0);
-        expect_as_fresh(d, &b, at - more, more ? UINT64_MAX : at, byte);
+        expect_reference_state(d, &b, at - more, more ? UINT64_MAX : at, byte);
         assert_int_equal(tv_debug_step(d, more, NULL, &stop), TV_OK);
-        expect_as_fresh(d, &b, at, more ? UINT64_MAX : at, byte);
+        expect_reference_state(d, &b, at, more ? UINT64_MAX : at, byte);
         tv_debug_free(d);
     }
     bench_free(&b);
 }
 
-static void pccx_repeats_writes(void **state)
+static void pccx_replays_writes(void **state)
 {
     (void)state;
-    write_and_walk(pccx_bench());
+    check_writes(pccx_bench());
 }
-static void opennpu_repeats_writes(void **state)
+static void opennpu_replays_writes(void **state)
 {
     (void)state;
-    write_and_walk(opennpu_bench());
+    check_writes(opennpu_bench());
 }
-static void cmdq_repeats_writes(void **state)
+static void cmdq_replays_writes(void **state)
 {
     (void)state;
-    write_and_walk(cmdq_bench());
+    check_writes(cmdq_bench());
 }
 
-/* Backwards stops where forwards stops, in the other order. */
-static void stops_mirror(bench b, const char *space, uint64_t addr, const char *opcode)
+/* Running backwards stops at the same positions as running forwards, in reverse order. */
+static void check_reverse_stops(bench b, const char *space, uint64_t addr, const char *opcode)
 {
     enum { BYTES_MAX = 2000 };
     static uint64_t forwards[BYTES_MAX];
-    tv_debug *d = debug_of(&b, 11, 0);
+    tv_debug *d = make_debugger(&b, 11, 0);
     tv_debug_stop stop;
     tv_debug_location location;
     unsigned number, count = 0;
@@ -354,38 +354,38 @@ static void stops_mirror(bench b, const char *space, uint64_t addr, const char *
         tv_debug_current_location(d, &location);
         assert_int_equal(location.position, forwards[i]);
         if (i % 8 == 0)
-            expect_as_fresh(d, &b, location.position, UINT64_MAX, 0);
+            expect_reference_state(d, &b, location.position, UINT64_MAX, 0);
     }
     assert_int_equal(tv_debug_reverse_continue(d, NULL, &stop), TV_OK);
     tv_debug_current_location(d, &location);
-    assert_int_equal(location.position, 0); /* a breakpoint may stand on the first instruction */
+    assert_int_equal(location.position, 0); /* the first instruction may have a breakpoint */
     tv_debug_free(d);
     bench_free(&b);
 }
 
-static void pccx_stops_mirror(void **state)
+static void pccx_reverse_stops_match(void **state)
 {
     (void)state;
-    stops_mirror(pccx_bench(), "l2", 9, "cvo.gelu");
+    check_reverse_stops(pccx_bench(), "l2", 9, "cvo.gelu");
 }
-static void opennpu_stops_mirror(void **state)
+static void opennpu_reverse_stops_match(void **state)
 {
     (void)state;
-    stops_mirror(opennpu_bench(), "vx", 13, "mma.reset");
+    check_reverse_stops(opennpu_bench(), "vx", 13, "mma.reset");
 }
-static void cmdq_stops_mirror(void **state)
+static void cmdq_reverse_stops_match(void **state)
 {
     (void)state;
-    stops_mirror(cmdq_bench(), "spm", 2048, "DMA_LOAD_TILE");
+    check_reverse_stops(cmdq_bench(), "spm", 2048, "DMA_LOAD_TILE");
 }
 
 /* ---- Snapshots ---- */
 
-static void snapshots_share_what_is_alike(void **state)
+static void snapshots_share_equal_pages(void **state)
 {
     (void)state;
     bench b = pccx_bench();
-    tv_machine *machine = fresh(&b, 0, UINT64_MAX, 0);
+    tv_machine *machine = run_reference(&b, 0, UINT64_MAX, 0);
     tv_snapshot *first, *second, *reference;
     tv_run_limits ten = {sizeof ten, 10, UINT64_MAX};
     static uint8_t data[60000];
@@ -395,11 +395,11 @@ static void snapshots_share_what_is_alike(void **state)
     assert_int_equal(tv_machine_run(machine, &ten, NULL), TV_OK);
     assert_int_equal(tv_machine_snapshot(machine, first, UINT64_MAX, &second), TV_OK);
     assert_int_equal(tv_machine_snapshot(machine, NULL, UINT64_MAX, &reference), TV_OK);
-    assert_true(tv_snapshot_bytes(second) + 25000 < tv_snapshot_bytes(reference)); /* half of what is shared counts */
+    assert_true(tv_snapshot_bytes(second) + 25000 < tv_snapshot_bytes(reference)); /* shared pages count half */
     assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
     tv_snapshot_free(first);
     assert_int_equal(tv_machine_restore(machine, second), TV_OK);
-    tv_machine *other = fresh(&b, 10, UINT64_MAX, 0);
+    tv_machine *other = run_reference(&b, 10, UINT64_MAX, 0);
     assert_int_equal(tv_machine_write(other, "host", 4096, data, sizeof data, NULL), TV_OK);
     compare(machine, other);
     tv_snapshot_free(second);
@@ -409,16 +409,16 @@ static void snapshots_share_what_is_alike(void **state)
     bench_free(&b);
 }
 
-static void take_nothing(void *user, const tv_event *event) { (void)user, (void)event; }
+static void ignore_event(void *user, const tv_event *event) { (void)user, (void)event; }
 
 static void snapshots_are_rejected_while_traced(void **state)
 {
     (void)state;
     bench b = opennpu_bench();
-    tv_machine *machine = fresh(&b, 20, UINT64_MAX, 0);
+    tv_machine *machine = run_reference(&b, 20, UINT64_MAX, 0);
     tv_snapshot *snapshot = NULL;
     assert_int_equal(tv_machine_snapshot(machine, NULL, 100, &snapshot), TV_ERR_MEMORY);
-    tv_machine_trace(machine, &(tv_trace_sink){take_nothing, NULL});
+    tv_machine_trace(machine, &(tv_trace_sink){ignore_event, NULL});
     assert_int_equal(tv_machine_snapshot(machine, NULL, UINT64_MAX, &snapshot), TV_ERR_INPUT);
     assert_null(snapshot);
     tv_machine_free(machine);
@@ -427,7 +427,7 @@ static void snapshots_are_rejected_while_traced(void **state)
 
 /* ---- Values ---- */
 
-static void element_is(const char *type, const char *text, uint64_t bits)
+static void expect_element(const char *type, const char *text, uint64_t bits)
 {
     tv_dtype t;
     uint8_t bytes[8] = {0};
@@ -440,22 +440,22 @@ static void element_is(const char *type, const char *text, uint64_t bits)
         fail_msg("%s %s is %llx", type, text, (unsigned long long)got);
 }
 
-static void elements_are_read(void **state)
+static void elements_are_parsed(void **state)
 {
     static const char *const rejected[][2] = {{"s8", "128"},     {"s8", "-129"}, {"u8", "-1"}, {"u8", "256"},
                                               {"i4", "8"},       {"bf16", "x"},  {"f32", ""},  {"s32", "1.5"},
                                               {"hex8", "0x100"}, {"u32", "0x"},  {"i2", "2"},  {"s16", "1e2"}};
     (void)state;
-    element_is("s8", "-128", 0x80);
-    element_is("s8", "0xff", 0xff);
-    element_is("u16", "65535", 0xffff);
-    element_is("i4", "-3", 0xd);
-    element_is("i2", "-2", 2);
-    element_is("f32", "0.1", 0x3dcccccd);
-    element_is("bf16", "1.5", 0x3fc0);
-    element_is("f16", "-2", 0xc000);
-    element_is("f16", "nan", 0x7e00);
-    element_is("hex64", "0xffffffffffffffff", UINT64_MAX);
+    expect_element("s8", "-128", 0x80);
+    expect_element("s8", "0xff", 0xff);
+    expect_element("u16", "65535", 0xffff);
+    expect_element("i4", "-3", 0xd);
+    expect_element("i2", "-2", 2);
+    expect_element("f32", "0.1", 0x3dcccccd);
+    expect_element("bf16", "1.5", 0x3fc0);
+    expect_element("f16", "-2", 0xc000);
+    expect_element("f16", "nan", 0x7e00);
+    expect_element("hex64", "0xffffffffffffffff", UINT64_MAX);
     for (size_t i = 0; i < sizeof rejected / sizeof rejected[0]; i++) {
         tv_dtype t;
         uint8_t bytes[8] = {0};
@@ -478,21 +478,21 @@ static void elements_leave_their_neighbours(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pccx_walks_exactly),
-        cmocka_unit_test(opennpu_walks_exactly),
-        cmocka_unit_test(cmdq_walks_exactly),
-        cmocka_unit_test(pccx_walks_without_snapshots),
-        cmocka_unit_test(opennpu_walks_with_few_snapshots),
-        cmocka_unit_test(cmdq_walks_without_snapshots),
-        cmocka_unit_test(pccx_repeats_writes),
-        cmocka_unit_test(opennpu_repeats_writes),
-        cmocka_unit_test(cmdq_repeats_writes),
-        cmocka_unit_test(pccx_stops_mirror),
-        cmocka_unit_test(opennpu_stops_mirror),
-        cmocka_unit_test(cmdq_stops_mirror),
-        cmocka_unit_test(snapshots_share_what_is_alike),
+        cmocka_unit_test(pccx_steps_are_exact),
+        cmocka_unit_test(opennpu_steps_are_exact),
+        cmocka_unit_test(cmdq_steps_are_exact),
+        cmocka_unit_test(pccx_steps_are_exact_without_snapshots),
+        cmocka_unit_test(opennpu_steps_are_exact_with_few_snapshots),
+        cmocka_unit_test(cmdq_steps_are_exact_without_snapshots),
+        cmocka_unit_test(pccx_replays_writes),
+        cmocka_unit_test(opennpu_replays_writes),
+        cmocka_unit_test(cmdq_replays_writes),
+        cmocka_unit_test(pccx_reverse_stops_match),
+        cmocka_unit_test(opennpu_reverse_stops_match),
+        cmocka_unit_test(cmdq_reverse_stops_match),
+        cmocka_unit_test(snapshots_share_equal_pages),
         cmocka_unit_test(snapshots_are_rejected_while_traced),
-        cmocka_unit_test(elements_are_read),
+        cmocka_unit_test(elements_are_parsed),
         cmocka_unit_test(elements_leave_their_neighbours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
