@@ -30,7 +30,8 @@ TARGET_INLINE vec splat_32(int x) { return _mm512_set1_epi32(x); }
 
 TARGET_INLINE vec even_bytes(vec x) { return _mm512_and_si512(x, splat_16(0xFF)); }
 TARGET_INLINE vec odd_bytes(vec x) { return _mm512_srli_epi16(x, 8); }
-TARGET_INLINE vec odd_bytes_in_place(vec x) { return _mm512_andnot_si512(splat_16(0xFF), x); }
+/* The odd bytes, with the even ones zero. */
+TARGET_INLINE vec high_bytes(vec x) { return _mm512_andnot_si512(splat_16(0xFF), x); }
 TARGET_INLINE vec blend_bytes(vec even, vec odd)
 {
     return _mm512_mask_blend_epi8(UINT64_C(0xAAAAAAAAAAAAAAAA), even, odd);
@@ -43,7 +44,7 @@ TARGET_INLINE vec sub_8(vec a, vec b) { return _mm512_sub_epi8(a, b); }
 TARGET_INLINE vec rsub_8(vec a, vec b) { return _mm512_sub_epi8(b, a); }
 TARGET_INLINE vec mul_8(vec a, vec b)
 {
-    return blend_bytes(_mm512_mullo_epi16(a, b), _mm512_mullo_epi16(odd_bytes(a), odd_bytes_in_place(b)));
+    return blend_bytes(_mm512_mullo_epi16(a, b), _mm512_mullo_epi16(odd_bytes(a), high_bytes(b)));
 }
 TARGET_INLINE vec neg_8(vec a, vec b)
 {
@@ -59,7 +60,7 @@ TARGET_INLINE vec max_8(vec a, vec b) { return _mm512_max_epi8(a, b); }
 TARGET_INLINE vec min_8(vec a, vec b) { return _mm512_min_epi8(a, b); }
 TARGET_INLINE vec sll_8(vec a, vec b)
 {
-    return blend_bytes(_mm512_sllv_epi16(a, even_shifts(b)), _mm512_sllv_epi16(odd_bytes_in_place(a), odd_shifts(b)));
+    return blend_bytes(_mm512_sllv_epi16(a, even_shifts(b)), _mm512_sllv_epi16(high_bytes(a), odd_shifts(b)));
 }
 TARGET_INLINE vec srl_8(vec a, vec b)
 {
