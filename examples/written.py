@@ -22,7 +22,7 @@ def write_all(script, files):
 
 
 def expectations(script, names, text_of):
-    """Writes NAME.expect.json for each function example_NAME in `names`, a module's globals; text_of formats its result."""
+    """Writes NAME.expect.json for each function example_NAME of `names`, a module's globals."""
     folder = os.path.dirname(os.path.abspath(script))
     files = []
     for name, value in sorted(names.items()):

@@ -10,7 +10,8 @@ def main():
     lines = [line.rstrip("\n") for line in sys.stdin]
     columns = max(map(len, lines))
     width, height = columns * WIDTH + 2 * PAD, len(lines) * HEIGHT + 2 * PAD
-    print('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" '
+    print('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" '
+          'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" '
           'font-size="14" fill="#d7dae0">' % (width, height))
     print('<rect width="100%" height="100%" rx="8" fill="#1d2026"/>')
     for i, line in enumerate(lines):

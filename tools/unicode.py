@@ -18,7 +18,8 @@ def ranges(kind):
 
 def main():
     print("/* SPDX-License-Identifier: Apache-2.0 */")
-    print("/* Letters (category L) and numbers (N) of Unicode %s, first and last code point of each range, ascending." % unicodedata.unidata_version)
+    print("/* Letters (category L) and numbers (N) of Unicode %s, first and last code point of each range, ascending." %
+          unicodedata.unidata_version)
     print(" * Written by tools/unicode.py. TV_LETTERS(first, last), TV_NUMBERS(first, last). */")
     for kind, name in (("L", "TV_LETTERS"), ("N", "TV_NUMBERS")):
         print()

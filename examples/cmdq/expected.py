@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the expected results of the CMDQ examples from the machine's rules, without the simulator.
 
-    expected.py             write NAME.expect.json beside every example
-    expected.py --check     say which of them differ from what this script computes
+    expected.py             writes NAME.expect.json for each example
+    expected.py --check     reports those that are not up to date
 
-Integers are Python's; binary32 is Python's double rounded after each operation, which is exact for + - * / and the square
-root. The inputs are those of make.py. The cycles are added up as docs/examples.md does.
+Integers are Python's; binary32 is Python's double rounded after each operation, which is exact for + - * / and the
+square root. The inputs are those of make.py. The cycles are added up as in docs/examples.md.
 """
 
 import json
@@ -19,7 +19,8 @@ import make as given
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# ---- Arithmetic ---------------------------------------------------------------------------------------------------------
+# ---- Arithmetic
+# ---------------------------------------------------------------------------------------------------------
 
 
 def f32(x):
@@ -61,7 +62,8 @@ def silu(x):
     return f32(x / (1.0 + math.exp(-x)))
 
 
-# ---- Cycles -------------------------------------------------------------------------------------------------------------
+# ---- Cycles
+# -------------------------------------------------------------------------------------------------------------
 
 
 def ceil_div(a, b):
@@ -83,7 +85,8 @@ def ve(work, rows=1):
 
 REDUCTION, SFU = 8, 16
 
-# ---- The examples -------------------------------------------------------------------------------------------------------
+# ---- The examples
+# -------------------------------------------------------------------------------------------------------
 
 
 def example_ffn():
@@ -93,11 +96,14 @@ def example_ffn():
     for row in x:
         square = f32(total([f32(v * v) for v in row]) / d)
         r = f32(1.0 / math.sqrt(f32(square + f32(1e-5))))
-        normed.append([to_integer(f32(f32(f32(v * r) * g) / given.FFN_NORM_SCALE), 8) for v, g in zip(row, given.FFN_GAMMA)])
-    gate = gemm(normed, rows_of(given.FFN_GATE, d), given.FFN_NORM_SCALE, rows_of(given.FFN_GATE_SCALES, d // group), group)
+        normed.append([to_integer(f32(f32(f32(v * r) * g) / given.FFN_NORM_SCALE), 8) for v,
+                       g in zip(row, given.FFN_GAMMA)])
+    gate = gemm(normed, rows_of(given.FFN_GATE, d), given.FFN_NORM_SCALE, rows_of(given.FFN_GATE_SCALES, d // group),
+                group)
     up = gemm(normed, rows_of(given.FFN_UP, d), given.FFN_NORM_SCALE, rows_of(given.FFN_UP_SCALES, d // group), group)
     hidden = [to_integer(f32(f32(silu(g) * u) / given.FFN_ACT_SCALE), 8) for g, u in zip(gate, up)]
-    down = gemm(rows_of(hidden, h), rows_of(given.FFN_DOWN, h), given.FFN_ACT_SCALE, rows_of(given.FFN_DOWN_SCALES, h // (2 * group)), 2 * group)
+    down = gemm(rows_of(hidden, h), rows_of(given.FFN_DOWN, h), given.FFN_ACT_SCALE,
+                rows_of(given.FFN_DOWN_SCALES, h // (2 * group)), 2 * group)
     y = [f32(a + b) for a, b in zip(down, given.FFN_X)]
     inputs = dma(2 * m * d) + dma(4 * d)            # x and gamma; the weights are loaded during the norm
     norm = ve(REDUCTION + 3 + 1, rows=m)            # 3: the logarithm of d; 1: d fits the lanes
@@ -118,7 +124,8 @@ def example_attention():
             e = [f32(math.exp(f32(f32(s - max(scores)) / f32(given.ATT_TEMPERATURE)))) for s in scores]
             p = [f16(f32(t / total(e))) for t in e] + [0.0] * (keys - valid)
             y += [f32(total([f32(p[t] * v[t][i]) for t in range(keys)]) * given.ATT_SCALE) for i in range(d)]
-    loads = 2 * (dma(16) + dma(64) + dma(64)) - dma(64)     # the second head's keys are loaded before, its values meanwhile
+    # the second head's keys are loaded before, its values meanwhile
+    loads = 2 * (dma(16) + dma(64) + dma(64)) - dma(64)
     softmax = ve(2 * (REDUCTION + 3 + 1), rows=given.ATT_QUERIES)
     return loads + te(128) + softmax + te(128, 2048) + dma(64), {"y": y}
 
@@ -126,10 +133,12 @@ def example_attention():
 def example_kv():
     d, heads, steps = given.KV_D, given.KV_HEADS, given.KV_STEPS
     keys, queries = rows_of(given.KV_K, d), rows_of(given.KV_Q, d)
-    scores = [float(sum(a * b for a, b in zip(queries[t], keys[u * heads]))) for t in range(steps) for u in range(t + 1)]
+    scores = [float(sum(a * b for a, b in zip(queries[t], keys[u * heads]))) for t in range(steps)
+              for u in range(t + 1)]
     part = [keys[u * heads + 1][i] for u in range(steps) for i in range(2, 6)]
     loads = dma(steps * heads * d) + dma(steps * d)
-    first = heads * dma(d) + dma(d) + te(d)         # appends, fetch, product; later appends overlap the previous product
+    # appends, fetch, product; later appends overlap the previous product
+    first = heads * dma(d) + dma(d) + te(d)
     later = [dma((t + 1) * d) + te((t + 1) * d) for t in range(1, steps)]
     end = dma(4 * len(scores)) + steps * dma(4) + dma(len(part))    # one transfer per row of the slice
     return loads + first + sum(later) + end, {"scores": scores, "slice": part}
@@ -142,15 +151,18 @@ def example_strided():
     for to, row in zip(image, window):
         to[:w] = row
     flat = [v for row in window for v in row]
-    return h * dma(w) + ve(1) + dma(len(flat)) + h * dma(w), {"packed": flat, "image": [v for row in image for v in row]}
+    cycles = h * dma(w) + ve(1) + dma(len(flat)) + h * dma(w)
+    return cycles, {"packed": flat, "image": [v for row in image for v in row]}
 
 
 def tile_values():
     x, k = rows_of(given.TILE_X, given.TILE_K), given.TILE_K
-    return [to_integer(v / given.TILE_SCALE, 8) for w in given.TILE_W for v in gemm(x, rows_of(w, k), 1.0, [[1.0]] * given.TILE_N, k)]
+    return [to_integer(v / given.TILE_SCALE, 8) for w in given.TILE_W
+            for v in gemm(x, rows_of(w, k), 1.0, [[1.0]] * given.TILE_N, k)]
 
 
-TILE = dma(given.TILE_N * given.TILE_K), te(given.TILE_M * given.TILE_N * given.TILE_K), dma(given.TILE_M * given.TILE_N)
+TILE = (dma(given.TILE_N * given.TILE_K), te(given.TILE_M * given.TILE_N * given.TILE_K),
+        dma(given.TILE_M * given.TILE_N))
 
 
 def example_no_prefetch():
@@ -169,11 +181,14 @@ def example_missing_dependency():
 
 
 def example_conv():
-    x = lambda i, j, c: given.CONV_X[(i * given.CONV_W + j) * given.CONV_C + c] if 0 <= i < given.CONV_H and 0 <= j < given.CONV_W else 0
+    x = lambda i, j, c: given.CONV_X[(i * given.CONV_W + j) * given.CONV_C +
+                                     c] if 0 <= i < given.CONV_H and 0 <= j < given.CONV_W else 0
     w = lambda o, i, j, c: given.CONV_WEIGHTS[((o * given.CONV_KERNEL + i) * given.CONV_KERNEL + j) * given.CONV_C + c]
-    window = [(i, j, c) for i in range(given.CONV_KERNEL) for j in range(given.CONV_KERNEL) for c in range(given.CONV_C)]
+    window = [(i, j, c) for i in range(given.CONV_KERNEL) for j in range(given.CONV_KERNEL)
+              for c in range(given.CONV_C)]
     steps = lambda size: range(-given.CONV_PAD, size + given.CONV_PAD - given.CONV_KERNEL + 1, given.CONV_STRIDE)
-    y = [to_integer((sum(x(top + i, left + j, c) * w(o, i, j, c) for i, j, c in window) + given.CONV_BIAS[o]) / given.CONV_SCALE, 8)
+    y = [to_integer((sum(x(top + i, left + j, c) * w(o, i, j, c) for i, j, c in window) +
+                     given.CONV_BIAS[o]) / given.CONV_SCALE, 8)
          for top in steps(given.CONV_H) for left in steps(given.CONV_W) for o in range(given.CONV_OUT)]
     loads = dma(len(given.CONV_X)) + dma(len(given.CONV_WEIGHTS) // 2) + dma(4 * given.CONV_OUT)
     return loads + te(len(y) * len(window), 6144) + dma(len(y)), {"y": y}

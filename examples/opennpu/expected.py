@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the expected results of the OpenNPU examples from the machine's rules, without the simulator.
 
-    expected.py             write NAME.expect.json beside every example
-    expected.py --check     say which of them differ from what this script computes
+    expected.py             writes NAME.expect.json for each example
+    expected.py --check     reports those that are not up to date
 
-Integers throughout, apart from the functions behind the tables, which are rounded to integers. The ticks are added up as
+Integers throughout, except for the functions in the tables, which are rounded to integers. The ticks are added up as
 the comments in the examples do.
 """
 
@@ -18,7 +18,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 # A load of a VX register is ready after 4 ticks; a VR register occupies the port for 4.
 LOAD, VR_PORT = 4, 4
-# Eight times: a load, and the segment of the table that it fills. The port is free for the next load when the previous one
+# Eight times: a load, and the segment of the table that it fills. The port is free for the next load when the previous
+# one
 # is ready, but that load writes the register that the vsetlut reads in this tick: 5 ticks each.
 TABLE = 8 * (LOAD + 1)
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the expected results of the pccx examples from the machine's rules, without the simulator.
 
-    expected.py             write NAME.expect.json beside every example
-    expected.py --check     say which of them differ from what this script computes
+    expected.py             writes NAME.expect.json for each example
+    expected.py --check     reports those that are not up to date
 
 Values are exact fractions and are rounded where the machine rounds (docs/isa/pccx.md): activations to INT8 with a
 power-of-two scale, dot products exactly, three FP32 roundings behind them, then BF16. exp and erf are computed to 80
@@ -121,7 +121,8 @@ def example_softmax():
     x = [Fraction(k % 7 - 3, 4) for k in range(32)]
     z = gemv(x, matrix(16, 32, 3, 5), [Fraction(1, 16)] * 16)
     e, total, p = softmax(z)
-    return 238, {"l2:4:16:bf16": z, "emax:0:1:bf16": [max(z)], "l2:8:24:bf16": [total] + [0] * 7 + e, "host:p:16:bf16": p}
+    return 238, {"l2:4:16:bf16": z, "emax:0:1:bf16": [max(z)], "l2:8:24:bf16": [total] + [0] * 7 + e,
+                 "host:p:16:bf16": p}
 
 
 def example_ffn():

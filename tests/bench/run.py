@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table and the comparison of bench/run, from saved runs made by hand; damaged ones; what it says when it cannot measure. Nothing
-is measured here.
+"""The table and the comparison of bench/run, from hand-written saved runs; damaged runs; errors. Nothing is measured.
 
     run.py BENCH_RUN [--rebase]"""
 
@@ -21,7 +20,8 @@ check = SUITE.check
 
 
 def run(*arguments, environment=None):
-    done = subprocess.run([sys.executable, os.path.abspath(OPTIONS.bench_run), *arguments], cwd=HERE, capture_output=True, text=True, timeout=60, env=environment)
+    done = subprocess.run([sys.executable, os.path.abspath(OPTIONS.bench_run), *arguments], cwd=HERE,
+                          capture_output=True, text=True, timeout=60, env=environment)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -44,17 +44,20 @@ def check_texts():
 def check_json(old):
     status, text, _ = run("--show", "old.json", "--json", "-")
     found = json.loads(text) if status == 0 else None
-    check("JSON again: what was read", found is None or {**found, "rows": sorted(found["rows"], key=str)} != {**old, "rows": sorted(old["rows"], key=str)})
+    same = found and {**found, "rows": sorted(found["rows"], key=str)} == {**old, "rows": sorted(old["rows"], key=str)}
+    check("JSON is written as it was read", not same)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "again.json")
         status, _, errors = run("--show", "old.json", "--json", path)
         check("JSON into a file", status and errors)
         status, text, _ = run("--show", path, "--against", "old.json")
-        first = json.dumps(old).replace(old["format"], "trivet benchmarks 1").replace('"min"', '"least"').replace('"max"', '"most"')
+        first = json.dumps(old).replace(old["format"], "trivet benchmarks 1")
+        first = first.replace('"min"', '"least"').replace('"max"', '"most"')
         with open(path, "w", encoding="utf-8") as out:
             out.write(first)
         check("a run of format 1 is read", run("--show", path)[:2] != run("--show", "old.json")[:2])
-        check("the same run again differs nowhere", "0 better and 0 worse by more than the spread of either run, 7 the same" not in text)
+        check("the same run again differs nowhere",
+              "0 better and 0 worse by more than the spread of either run, 7 the same" not in text)
 
 
 # ---- Comparing ----
@@ -88,7 +91,8 @@ def check_comparisons():
     with tempfile.TemporaryDirectory() as folder:
         for old, new, better, expected in cases:
             found = classification(folder, old, new, better)
-            check("%s then %s, %s is better" % (old, new, better), found != expected and "%s instead of %s" % (found, expected))
+            check("%s then %s, %s is better" % (old, new, better),
+                  found != expected and "%s instead of %s" % (found, expected))
 
 
 # ---- Damaged files ----
@@ -108,22 +112,36 @@ def changed(old, path, value):
 
 def check_damaged(old):
     cases = {
-        "empty": "", "no JSON": "pccx 12", "cut off": json.dumps(old)[:-20], "a list": "[]", "a number": "1", "no text": b"\xff\xfe\x00", "deep": "[" * 100000,
+        "empty": "", "no JSON": "pccx 12", "cut off": json.dumps(old)[:-20], "a list": "[]", "a number": "1",
+        "no text": b"\xff\xfe\x00", "deep": "[" * 100000,
         "a huge whole number": '{"format": ' + "9" * 10000 + "}", "large": " " * (5 << 20),
-        "another format": changed(old, ["format"], "trivet benchmarks 3"), "no format": changed(old, ["format"], KeyError),
-        "no rows": changed(old, ["rows"], KeyError), "rows that are an object": changed(old, ["rows"], {}), "a row that is a text": changed(old, ["rows", 1], "x"),
-        "too many rows": changed(old, ["rows"], old["rows"] * 200), "a row twice": changed(old, ["rows"], old["rows"] + old["rows"][:1]),
-        "no machine": changed(old, ["machine"], KeyError), "a machine's list": changed(old, ["machine", "processor"], []),
-        "a machine's line end": changed(old, ["machine", "processor"], "a\nb"), "a host's text": changed(old, ["host", "read"], "fast"),
+        "another format": changed(old, ["format"], "trivet benchmarks 3"),
+        "no format": changed(old, ["format"], KeyError),
+        "no rows": changed(old, ["rows"], KeyError), "rows that are an object": changed(old, ["rows"], {}),
+        "a row that is a text": changed(old, ["rows", 1], "x"),
+        "too many rows": changed(old, ["rows"], old["rows"] * 200),
+        "a row twice": changed(old, ["rows"], old["rows"] + old["rows"][:1]),
+        "no machine": changed(old, ["machine"], KeyError),
+        "a machine's list": changed(old, ["machine", "processor"], []),
+        "a machine's line end": changed(old, ["machine", "processor"], "a\nb"),
+        "a host's text": changed(old, ["host", "read"], "fast"),
         "a host below 0": changed(old, ["host", "read"], -1), "no name": changed(old, ["rows", 0, "name"], KeyError),
-        "an escape in a name": changed(old, ["rows", 0, "name"], "\x1b[31mred"), "a long name": changed(old, ["rows", 0, "name"], "x" * 1000),
-        "a unit that is a number": changed(old, ["rows", 0, "unit"], 3), "no median": changed(old, ["rows", 0, "median"], KeyError),
-        "a median that is true": changed(old, ["rows", 0, "median"], True), "a median that is no number": changed(old, ["rows", 0, "median"], float("nan")),
-        "an infinite median": changed(old, ["rows", 0, "median"], float("inf")), "a median of 400 digits": changed(old, ["rows", 0, "median"], 10 ** 400),
-        "a median above the maximum": changed(old, ["rows", 0, "median"], 3), "a negative minimum": changed(old, ["rows", 0, "min"], -1),
-        "neither better": changed(old, ["rows", 0, "better"], "faster"), "a goal that is a text": changed(old, ["rows", 0, "goal"], "5"),
-        "an infinite goal": changed(old, ["rows", 0, "goal"], float("inf")), "of without reached": changed(old, ["rows", 2, "reached"], KeyError),
-        "reached without of": changed(old, ["rows", 2, "of"], KeyError), "a baseline without times": changed(old, ["rows", 6, "times"], KeyError),
+        "an escape in a name": changed(old, ["rows", 0, "name"], "\x1b[31mred"),
+        "a long name": changed(old, ["rows", 0, "name"], "x" * 1000),
+        "a unit that is a number": changed(old, ["rows", 0, "unit"], 3),
+        "no median": changed(old, ["rows", 0, "median"], KeyError),
+        "a median that is true": changed(old, ["rows", 0, "median"], True),
+        "a median that is no number": changed(old, ["rows", 0, "median"], float("nan")),
+        "an infinite median": changed(old, ["rows", 0, "median"], float("inf")),
+        "a median of 400 digits": changed(old, ["rows", 0, "median"], 10 ** 400),
+        "a median above the maximum": changed(old, ["rows", 0, "median"], 3),
+        "a negative minimum": changed(old, ["rows", 0, "min"], -1),
+        "neither better": changed(old, ["rows", 0, "better"], "faster"),
+        "a goal that is a text": changed(old, ["rows", 0, "goal"], "5"),
+        "an infinite goal": changed(old, ["rows", 0, "goal"], float("inf")),
+        "of without reached": changed(old, ["rows", 2, "reached"], KeyError),
+        "reached without of": changed(old, ["rows", 2, "of"], KeyError),
+        "a baseline without times": changed(old, ["rows", 6, "times"], KeyError),
         "times that are a list": changed(old, ["rows", 6, "times"], []),
     }
     with tempfile.TemporaryDirectory() as folder:
@@ -133,7 +151,8 @@ def check_damaged(old):
                 out.write(data if isinstance(data, bytes) else data.encode())
             for arguments in (["--show", path], ["--show", "new.json", "--against", path]):
                 status, text, errors = run(*arguments)
-                rejected = status == 2 and not text and errors.startswith("bench/run: '%s' is not a saved run: " % path) and errors.count("\n") == 1 and "\x1b" not in errors
+                message = errors.startswith("bench/run: '%s' is not a saved run: " % path)
+                rejected = status == 2 and not text and message and errors.count("\n") == 1 and "\x1b" not in errors
                 check("%s, %s" % (name, arguments[0]), not rejected and "status %d: %s%s" % (status, text, errors))
 
 
@@ -151,21 +170,28 @@ def check_rejected_arguments():
             (["--against", "nowhere.json"], None, 2, "cannot read 'nowhere.json'"),
             (["--show", "old.json", "no such row"], None, 2, "no row's name contains 'no such row'"),
             (["--show", "old.json", "--json", "nowhere/x.json"], None, 3, "cannot write 'nowhere/x.json'"),
-            (["--runs", "0"], None, 2, "a number from 1 to 99"), (["--runs", "100"], None, 2, "a number from 1 to 99"), (["--runs", "x"], None, 2, "a number from 1 to 99"),
-            (["--runs", "\u0663"], None, 2, "a number from 1 to 99"), (["--frobnicate"], None, 2, "unrecognized arguments"),
-            (["--with", "perf"], None, 2, "--with goes with --profile"), (["--profile", "x", "--json", "-"], None, 2, "--profile goes with neither"),
-            (["--build", "nowhere", "--no-build"], None, 3, "is not a build directory"), ([], nothing, 3, "meson is not installed"),
+            (["--runs", "0"], None, 2, "a number from 1 to 99"), (["--runs", "100"], None, 2, "a number from 1 to 99"),
+            (["--runs", "x"], None, 2, "a number from 1 to 99"),
+            (["--runs", "\u0663"], None, 2, "a number from 1 to 99"),
+            (["--frobnicate"], None, 2, "unrecognized arguments"),
+            (["--with", "perf"], None, 2, "--with goes with --profile"),
+            (["--profile", "x", "--json", "-"], None, 2, "--profile goes with neither"),
+            (["--build", "nowhere", "--no-build"], None, 3, "is not a build directory"),
+            ([], nothing, 3, "meson is not installed"),
         ]
         for arguments, environment, expected, text in cases:
             status, out, errors = run(*arguments, environment=environment)
-            check(" ".join(arguments) or "no meson", (status != expected or text not in errors or out) and "status %d: %s%s" % (status, out, errors))
-        builds = {"[]": "is not a build directory", "{": "is not a build directory", '[{"name": "buildtype", "value": "debug"}]': "is a debug build, whose speed means nothing",
+            check(" ".join(arguments) or "no meson",
+                  (status != expected or text not in errors or out) and "status %d: %s%s" % (status, out, errors))
+        builds = {"[]": "is not a build directory", "{": "is not a build directory",
+                  '[{"name": "buildtype", "value": "debug"}]': "is a debug build, whose speed means nothing",
                   '[{"name": "buildtype", "value": "release"}]': "'bench/bench' is not in"}
         for kind, text in builds.items():
             with open(options, "w", encoding="utf-8") as out:
                 out.write(kind)
             status, out, errors = run("--build", folder, "--no-build")
-            check("a build with the options " + kind, (status != 3 or text not in errors or out) and "status %d: %s%s" % (status, out, errors))
+            check("a build with the options " + kind,
+                  (status != 3 or text not in errors or out) and "status %d: %s%s" % (status, out, errors))
 
 
 def main():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws losses.csv of the trainer as an SVG: plot.py LOSSES.csv OUT.svg
 
-Loss per token over tokens processed: of the training text (with dropout, so slightly high) and of the held-out text. The
-right-hand scale is the held-out loss in bits per character."""
+Loss per token over tokens processed: of the training text (with dropout, so slightly high) and of the held-out text.
+The right-hand scale is the held-out loss in bits per character."""
 import csv
 import sys
 
@@ -34,7 +34,8 @@ def draw(rows):
     def y(value):
         return TOP + (HEIGHT - TOP - BOTTOM) * (high - min(value, high)) / (high - low)
 
-    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" fill="#333">' % (WIDTH, HEIGHT),
+    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" '
+           'font-family="sans-serif" font-size="12" fill="#333">' % (WIDTH, HEIGHT),
            '<rect width="100%" height="100%" fill="#fff"/>']
     for value in ticks(low, high, 0.5):
         out.append('<path d="M%d %.1fH%d" stroke="#ddd"/>' % (LEFT, y(value), WIDTH - RIGHT))
@@ -46,7 +47,8 @@ def draw(rows):
     for k, (name, label, colour) in enumerate(LINES):
         points = " ".join("%.1f,%.1f" % (x(t), y(v)) for t, v in zip(tokens, losses[name]))
         out.append('<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>' % (points, colour))
-        out.append('<path d="M%d %dh24" stroke="%s" stroke-width="2"/>' % (WIDTH - RIGHT - 170, TOP + 16 + 20 * k, colour))
+        out.append('<path d="M%d %dh24" stroke="%s" stroke-width="2"/>' %
+                   (WIDTH - RIGHT - 170, TOP + 16 + 20 * k, colour))
         out.append(text(WIDTH - RIGHT - 140, TOP + 20 + 20 * k, "%s: %.3f" % (label, losses[name][-1]), "start"))
     out.append(text(LEFT, 22, "loss, nats per token", "start"))
     out.append(text(WIDTH - RIGHT + 40, 22, "held out, bits per character", "end"))
