@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues that other code builds entry by entry (CMDQ), without the detour of JSON text: a queue that is built is the
- * one that the reader would make of its text, checked by the same code. */
+/* Building queues entry by entry, without JSON text. The result is the queue that the reader makes of the corresponding
+ * file: entries are checked by the same code. */
 #ifndef TV_QUEUE_BUILDER_H
 #define TV_QUEUE_BUILDER_H
 
@@ -9,30 +9,32 @@
 
 typedef struct tv_queue_builder tv_queue_builder;
 
-/* An empty queue of that name, for messages. `metadata` is the text of its metadata, in one line. Both are copied; the
- * sink must live until the queue is finished. Places in messages are the lines of the queue when it is saved. `old` is
- * a program of tv_queue_builder_finish whose memory the queue gets, or NULL; it is freed in any case. */
+/* A builder of an empty queue. `name` is its file name in messages, `metadata` the JSON text of its metadata in one
+ * line; both are copied. `sink`, which must live until tv_queue_builder_finish, may be NULL; lines in messages are
+ * those of the queue when it is saved. The memory of `old`, a program of tv_queue_builder_finish or NULL, is reused; it
+ * is freed in any case. TV_ERR_MEMORY. The caller ends it with tv_queue_builder_finish or tv_queue_builder_free. */
 tv_status tv_queue_builder_new(const char *name, tv_sv metadata, tv_program *old, const tv_diag_sink *sink,
                                tv_queue_builder **out);
 
-/* The fields of an entry follow its opcode, then its end. A field is given once; words and texts as text; members of an
- * object after tv_queue_builder_object. */
-void tv_queue_builder_opcode(tv_queue_builder *entries, cmdq_opcode opcode);
-void tv_queue_builder_integer(tv_queue_builder *entries, cmdq_field field, uint64_t value);
-void tv_queue_builder_real(tv_queue_builder *entries, cmdq_field field, double value);
-void tv_queue_builder_flag(tv_queue_builder *entries, cmdq_field field, bool value);
-void tv_queue_builder_text(tv_queue_builder *entries, cmdq_field field, const char *text);
-void tv_queue_builder_object(tv_queue_builder *entries, cmdq_field field);
+/* An entry: its opcode, its fields, tv_queue_builder_end_entry. A field is given at most once; ENUM and TEXT as text;
+ * members of an object after tv_queue_builder_object. */
+void tv_queue_builder_opcode(tv_queue_builder *builder, cmdq_opcode opcode);
+void tv_queue_builder_integer(tv_queue_builder *builder, cmdq_field field, uint64_t value);
+void tv_queue_builder_real(tv_queue_builder *builder, cmdq_field field, double value);
+void tv_queue_builder_flag(tv_queue_builder *builder, cmdq_field field, bool value);
+void tv_queue_builder_text(tv_queue_builder *builder, cmdq_field field, const char *text);
+void tv_queue_builder_object(tv_queue_builder *builder, cmdq_field field);
 
-/* Ends the entry: it waits for `count` entries `deps`. Returns its id. */
-uint32_t tv_queue_builder_end_entry(tv_queue_builder *entries, const char *layer, const uint32_t *deps, uint32_t count);
+/* Ends the entry, which depends on the `count` entries `deps` and belongs to `layer`, which may be NULL. Returns its
+ * id. */
+uint32_t tv_queue_builder_end_entry(tv_queue_builder *builder, const char *layer, const uint32_t *deps, uint32_t count);
 
-/* Entries so far. */
-uint32_t tv_queue_builder_count(const tv_queue_builder *entries);
+/* Number of entries. */
+uint32_t tv_queue_builder_count(const tv_queue_builder *builder);
 
-/* Makes a program of it; what was wrong has gone to the sink. Frees `entries` in any case. The caller frees the
- * program. */
-tv_status tv_queue_builder_finish(tv_queue_builder *entries, tv_program **out);
-void tv_queue_builder_free(tv_queue_builder *entries);
+/* Checks the queue and makes a program of it, which the caller frees. TV_ERR_INPUT: errors were reported to the sink.
+ * Frees `builder` in any case. */
+tv_status tv_queue_builder_finish(tv_queue_builder *builder, tv_program **out);
+void tv_queue_builder_free(tv_queue_builder *builder);
 
 #endif

@@ -18,20 +18,20 @@ typedef struct dep_checker {
     unsigned errors;
 } dep_checker;
 
-static void report_error(dep_checker *l, cmdq_code code, uint32_t entry, const char *hint, const char *format, ...)
+static void report_error(dep_checker *c, cmdq_code code, uint32_t entry, const char *hint, const char *format, ...)
     TV_PRINTF(5, 6);
 
-static void report_error(dep_checker *l, cmdq_code code, uint32_t entry, const char *hint, const char *format, ...)
+static void report_error(dep_checker *c, cmdq_code code, uint32_t entry, const char *hint, const char *format, ...)
 {
-    if (l->errors++ >= ERRORS_MAX)
+    if (c->errors++ >= ERRORS_MAX)
         return;
-    tv_source_loc loc = tv_program_source_loc(l->program, entry);
+    tv_source_loc loc = tv_program_source_loc(c->program, entry);
     tv_buf text = {0};
     va_list args;
     va_start(args, format);
     tv_buf_vprintf(&text, format, args);
     va_end(args);
-    tv_report(l->sink, TV_ERROR, &cmdq_codes[code], &loc, hint, "%s", tv_buf_cstr(&text));
+    tv_report(c->sink, TV_ERROR, &cmdq_codes[code], &loc, hint, "%s", tv_buf_cstr(&text));
     tv_buf_fini(&text);
 }
 
@@ -43,71 +43,71 @@ static const char *list_name(const cmdq_entry *e, unsigned which)
                                        : "group";
 }
 
-static void check_lists(dep_checker *l, uint32_t i)
+static void check_lists(dep_checker *c, uint32_t i)
 {
-    const cmdq_entry *e = &l->queue->entries.data[i];
+    const cmdq_entry *e = &c->queue->entries.data[i];
     for (unsigned which = 0; which < CMDQ_LISTS; which++) {
-        cmdq_ids ids = cmdq_entry_list(l->queue, e, which);
+        cmdq_ids ids = cmdq_entry_list(c->queue, e, which);
         for (uint32_t k = 0; k < ids.count; k++) {
-            if (ids.at[k] >= cmdq_entry_count(l->queue))
-                report_error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' names entry %" PRIu32 "; the last is %" PRIu32,
-                             list_name(e, which), ids.at[k], cmdq_entry_count(l->queue) - 1);
-            else if (l->queue->entries.data[which == CMDQ_DEPS_AFTER ? i : ids.at[k]].opcode == CMDQ_END)
-                report_error(l, CMDQ_CODE_CYCLE, i, NULL, "END waits for every entry, so that none can wait for it");
+            if (ids.at[k] >= cmdq_entry_count(c->queue))
+                report_error(c, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' names entry %" PRIu32 "; the last is %" PRIu32,
+                             list_name(e, which), ids.at[k], cmdq_entry_count(c->queue) - 1);
+            else if (c->queue->entries.data[which == CMDQ_DEPS_AFTER ? i : ids.at[k]].opcode == CMDQ_END)
+                report_error(c, CMDQ_CODE_CYCLE, i, NULL, "END waits for every entry, so that none can wait for it");
             else if (ids.at[k] == i)
-                report_error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' of entry %" PRIu32 " names itself",
+                report_error(c, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' of entry %" PRIu32 " names itself",
                              list_name(e, which), i);
-            l->queue->has_forward_deps =
-                l->queue->has_forward_deps || (which == CMDQ_DEPS_AFTER ? ids.at[k] < i : ids.at[k] > i);
+            c->queue->has_forward_deps =
+                c->queue->has_forward_deps || (which == CMDQ_DEPS_AFTER ? ids.at[k] < i : ids.at[k] > i);
         }
     }
 }
 
-static void check_end(dep_checker *l)
+static void check_end(dep_checker *c)
 {
-    const cmdq_queue *q = l->queue;
+    const cmdq_queue *q = c->queue;
     for (uint32_t i = 0; i < cmdq_entry_count(q); i++)
         if ((q->entries.data[i].opcode == CMDQ_END) != (i + 1 == cmdq_entry_count(q))) {
             if (i + 1 == cmdq_entry_count(q))
-                report_error(l, CMDQ_CODE_END, i, "add {\"opcode\": \"END\"}", "the last entry is not END");
+                report_error(c, CMDQ_CODE_END, i, "add {\"opcode\": \"END\"}", "the last entry is not END");
             else
-                report_error(l, CMDQ_CODE_END, i, NULL, "entries follow END");
+                report_error(c, CMDQ_CODE_END, i, NULL, "entries follow END");
             return;
         }
     if (cmdq_entry_count(q) == 0)
-        tv_report(l->sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_END],
-                  &(tv_source_loc){.file = l->program->files[0], .index = -1}, "add {\"opcode\": \"END\"}",
+        tv_report(c->sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_END],
+                  &(tv_source_loc){.file = c->program->files[0], .index = -1}, "add {\"opcode\": \"END\"}",
                   "the queue is empty");
-    l->errors += cmdq_entry_count(q) == 0;
+    c->errors += cmdq_entry_count(q) == 0;
 }
 
-/* An opcode that is younger than the version that the file names: once each. */
-static void check_versions(dep_checker *l)
+/* Warns once of each opcode that is newer than the version of the file. */
+static void check_versions(dep_checker *c)
 {
     bool known[CMDQ_OPCODES] = {false};
-    for (uint32_t i = 0; i < cmdq_entry_count(l->queue); i++) {
-        unsigned opcode = l->queue->entries.data[i].opcode;
+    for (uint32_t i = 0; i < cmdq_entry_count(c->queue); i++) {
+        unsigned opcode = c->queue->entries.data[i].opcode;
         const char *since = tv_isa_cmdq.insns[opcode].since; /* "1.N" */
         if (known[opcode])
             continue;
         known[opcode] = true;
-        if (strtoul(since + 2, NULL, 10) <= l->queue->minor)
+        if (strtoul(since + 2, NULL, 10) <= c->queue->minor)
             continue;
-        tv_source_loc loc = tv_program_source_loc(l->program, i);
-        tv_report(l->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &loc, "raise the file's version",
+        tv_source_loc loc = tv_program_source_loc(c->program, i);
+        tv_report(c->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &loc, "raise the file's version",
                   "%s is of version %s, the file says %d.%u", tv_isa_cmdq.insns[opcode].id, since, CMDQ_VERSION_MAJOR,
-                  l->queue->minor);
+                  c->queue->minor);
     }
 }
 
-/* Groups by the numbers of their names: few, so that a table by text serves. */
-static void resolve_groups(dep_checker *l)
+/* Replaces the names in wait_group by entries; `group` is indexed by the number of the name. */
+static void resolve_groups(dep_checker *c)
 {
-    cmdq_queue *q = l->queue;
+    cmdq_queue *q = c->queue;
     uint32_t *group = calloc(q->string_count, sizeof *group); /* entry plus 1 */
     if (!group) {
-        l->errors++;
-        tv_fail_memory(l->sink);
+        c->errors++;
+        tv_fail_memory(c->sink);
         return;
     }
     for (uint32_t i = 0; i < cmdq_entry_count(q); i++) {
@@ -116,16 +116,16 @@ static void resolve_groups(dep_checker *l)
             uint32_t name = e->wait_group;
             e->wait_group = group[name];
             if (!e->wait_group)
-                report_error(l, CMDQ_CODE_DEPENDENCY, i, NULL, "no SYNC_GROUP before it is called '%s'",
+                report_error(c, CMDQ_CODE_DEPENDENCY, i, NULL, "no SYNC_GROUP before it is called '%s'",
                              q->strings[name]);
         }
         if (e->opcode != CMDQ_SYNC_GROUP)
             continue;
         uint32_t *slot = &group[cmdq_integer(q, e, CMDQ_F_name)];
         if (slot == group)
-            report_error(l, CMDQ_CODE_RANGE, i, NULL, "the 'name' of a group is empty");
+            report_error(c, CMDQ_CODE_RANGE, i, NULL, "the 'name' of a group is empty");
         if (*slot)
-            report_error(l, CMDQ_CODE_COMBINATION, i, NULL, "entry %" PRIu32 " has the same name", *slot - 1);
+            report_error(c, CMDQ_CODE_COMBINATION, i, NULL, "entry %" PRIu32 " has the same name", *slot - 1);
         *slot = i + 1;
     }
     free(group);
@@ -133,14 +133,14 @@ static void resolve_groups(dep_checker *l)
 
 unsigned cmdq_resolve_dependencies(tv_program *program, cmdq_queue *queue, const tv_diag_sink *sink)
 {
-    dep_checker l = {program, queue, sink, 0};
-    check_end(&l);
+    dep_checker c = {program, queue, sink, 0};
+    check_end(&c);
     for (uint32_t i = 0; i < cmdq_entry_count(queue); i++)
-        check_lists(&l, i);
-    resolve_groups(&l);
-    check_versions(&l);
-    if (l.errors || !queue->has_forward_deps)
-        return l.errors;
+        check_lists(&c, i);
+    resolve_groups(&c);
+    check_versions(&c);
+    if (c.errors || !queue->has_forward_deps)
+        return c.errors;
     cmdq_graph graph;
     uint32_t *order = calloc(cmdq_entry_count(queue), sizeof *order), blocked = UINT32_MAX;
     if (!order || !cmdq_graph_init(queue, cmdq_entry_count(queue), &graph)) {
@@ -152,18 +152,18 @@ unsigned cmdq_resolve_dependencies(tv_program *program, cmdq_queue *queue, const
         tv_buf cycle = {0};
         if (blocked != UINT32_MAX)
             cmdq_print_cycle(queue, &graph, cmdq_entry_count(queue), NULL, blocked, &cycle);
-        report_error(&l, CMDQ_CODE_CYCLE, blocked == UINT32_MAX ? 0 : blocked, NULL, "entries wait for each other: %s",
+        report_error(&c, CMDQ_CODE_CYCLE, blocked == UINT32_MAX ? 0 : blocked, NULL, "entries wait for each other: %s",
                      tv_buf_cstr(&cycle));
         tv_buf_fini(&cycle);
     }
     cmdq_graph_fini(&graph);
     free(order);
-    return l.errors;
+    return c.errors;
 }
 
 /* ---- The graph ---- */
 
-/* Each edge once: calls `edge` with who comes first and who waits. */
+/* An edge: `after` waits for `before`. */
 typedef void edge_visitor(cmdq_graph *graph, uint32_t before, uint32_t after);
 
 static void visit_edges(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph, edge_visitor *edge)
@@ -173,7 +173,7 @@ static void visit_edges(const cmdq_queue *queue, uint32_t count, cmdq_graph *gra
         for (unsigned which = 0; which < CMDQ_LISTS; which++) {
             cmdq_ids ids = cmdq_entry_list(queue, e, which);
             for (uint32_t k = 0; k < ids.count; k++)
-                if (ids.at[k] < count) /* of a part of a queue */
+                if (ids.at[k] < count) /* within the part of the queue */
                     which == CMDQ_DEPS_AFTER ? edge(graph, i, ids.at[k]) : edge(graph, ids.at[k], i);
         }
         if (e->wait_group)
@@ -225,7 +225,7 @@ bool cmdq_graph_init(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph)
         return false;
     }
     visit_edges(queue, count, graph, store_edge);
-    for (uint32_t i = count; i > 0; i--) /* store_edge has moved each start to the next one's */
+    for (uint32_t i = count; i > 0; i--) /* store_edge has moved each start to that of the next entry */
         graph->first[i] = graph->first[i - 1];
     graph->first[0] = 0;
     for (uint32_t i = 0, b = 0; i < count; i++)
@@ -236,7 +236,7 @@ bool cmdq_graph_init(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph)
 
 /* ---- The order ---- */
 
-/* A heap of entries, the least on top. */
+/* A binary heap of entries, the lowest on top. */
 typedef struct heap {
     uint32_t *at;
     uint32_t count;
@@ -268,7 +268,7 @@ static uint32_t pop(heap *h)
  */
 typedef struct sorter {
     uint32_t *pending, *next_in_queue, *barrier_first;
-    heap ready;
+    heap runnable;
 } sorter;
 
 static void sorter_fini(sorter *s)
@@ -276,7 +276,7 @@ static void sorter_fini(sorter *s)
     free(s->pending);
     free(s->next_in_queue);
     free(s->barrier_first);
-    free(s->ready.at);
+    free(s->runnable.at);
 }
 
 static bool sorter_init(const cmdq_graph *graph, uint32_t count, const uint8_t *engine_of, sorter *s)
@@ -284,8 +284,8 @@ static bool sorter_init(const cmdq_graph *graph, uint32_t count, const uint8_t *
     uint32_t last[UINT8_MAX];
     *s = (sorter){.pending = malloc(((size_t)count + 1) * sizeof *s->pending),
                   .next_in_queue = malloc(((size_t)count + 1) * sizeof *s->next_in_queue),
-                  .ready = {malloc(((size_t)count + 1) * sizeof *s->ready.at), 0}};
-    if (!s->pending || !s->next_in_queue || !s->ready.at) {
+                  .runnable = {malloc(((size_t)count + 1) * sizeof *s->runnable.at), 0}};
+    if (!s->pending || !s->next_in_queue || !s->runnable.at) {
         sorter_fini(s);
         return false;
     }
@@ -303,23 +303,23 @@ static bool sorter_init(const cmdq_graph *graph, uint32_t count, const uint8_t *
     }
     for (uint32_t i = 0; i < count; i++)
         if (!s->pending[i])
-            push(&s->ready, i);
+            push(&s->runnable, i);
     return true;
 }
 
 static void release_entry(sorter *s, uint32_t i)
 {
     if (--s->pending[i] == 0)
-        push(&s->ready, i);
+        push(&s->runnable, i);
 }
 
-/* Takes out all that can be; returns how many. */
+/* Topological sort: takes out all entries that can be; returns their number. */
 static uint32_t sort_entries(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, sorter *s,
                              uint32_t *order)
 {
     uint32_t done = 0;
-    while (s->ready.count) {
-        uint32_t i = pop(&s->ready);
+    while (s->runnable.count) {
+        uint32_t i = pop(&s->runnable);
         if (order)
             order[done] = i;
         done++;
@@ -330,7 +330,8 @@ static uint32_t sort_entries(const cmdq_queue *queue, const cmdq_graph *graph, u
         if (queue->entries.data[i].opcode != CMDQ_BARRIER)
             continue;
         uint32_t next =
-            graph->barrier[i] + 1; /* barriers wait for each other, so that the last before an entry says it all */
+            graph->barrier[i] +
+            1; /* barriers wait for each other, so that an entry needs to wait only for the last one before it */
         for (uint32_t k = i + 1; k < count && graph->barrier[k] == next; k++)
             release_entry(s, k);
     }
@@ -352,8 +353,8 @@ bool cmdq_order(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count
     return all;
 }
 
-/* Of each entry, one that is stuck and that it waits for by its engine's queue or by the other's deps_after;
- * UINT32_MAX: none. */
+/* For each entry a blocked one that it waits for because of its engine's queue or the other's deps_after, or
+ * UINT32_MAX. NULL when out of memory. The caller frees it. */
 static uint32_t *find_blockers(const cmdq_queue *queue, uint32_t count, const sorter *s)
 {
     uint32_t *blockers = malloc(((size_t)count + 1) * sizeof *blockers);
@@ -373,7 +374,7 @@ static uint32_t *find_blockers(const cmdq_queue *queue, uint32_t count, const so
     return blockers;
 }
 
-/* An entry that `i` waits for and that is stuck, too; there is one for every stuck entry. */
+/* A blocked entry that `i` waits for. Every blocked entry has one. */
 static uint32_t blocked_predecessor(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count, const sorter *s,
                                     const uint32_t *blockers, uint32_t i)
 {
@@ -404,9 +405,9 @@ void cmdq_print_cycle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t
         sorter_fini(&s);
         return;
     }
-    uint32_t at = blocked, seen = 0;
-    for (; seen < count; seen++) /* going back long enough ends on a circle */
-        if ((at = blocked_predecessor(queue, graph, count, &s, blockers, at)) == blocked || seen >= 4096)
+    uint32_t at = blocked, steps = 0;
+    for (; steps < count; steps++) /* enough steps back end on a cycle */
+        if ((at = blocked_predecessor(queue, graph, count, &s, blockers, at)) == blocked || steps >= 4096)
             break;
     uint32_t begin = at;
     for (unsigned n = 0; n < SHOWN; n++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The opcode set of CMDQ for C code: enumerations made from its tables. CMDQ_TE_GEMM_TILE is a row of opcodes.def,
+/* The opcode set of CMDQ: enumerations generated from its tables. CMDQ_TE_GEMM_TILE is a row of opcodes.def,
  * CMDQ_F_spm_bank one of fields.def. */
 #ifndef TV_ISA_CMDQ_CMDQ_H
 #define TV_ISA_CMDQ_CMDQ_H
 
 #include "isa/isa.h"
 
-/* The version of the set that this is: files of another major version are not understood. */
+/* The version of the set. Files of another major version are rejected. */
 enum { CMDQ_VERSION_MAJOR = 1, CMDQ_VERSION_MINOR = 2 };
 
 typedef enum cmdq_class { CMDQ_DMA, CMDQ_TE, CMDQ_VE, CMDQ_SYNC } cmdq_class;
@@ -34,7 +34,7 @@ typedef enum cmdq_code {
     CMDQ_CODES
 } cmdq_code;
 
-/* The words of WORD fields, by their values. */
+/* Values of ENUM fields. */
 enum { CMDQ_ROLE_WEIGHT, CMDQ_ROLE_ACTIVATION, CMDQ_ROLE_KV, CMDQ_ROLE_EMBEDDING, CMDQ_ROLES };
 enum { CMDQ_GELU_ERF, CMDQ_GELU_TANH };
 enum { CMDQ_PAIRING_ADJACENT, CMDQ_PAIRING_HALF };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tv_isa value of CMDQ, expanded from fields.def, opcodes.def and codes.def. */
+/* The tv_isa value of CMDQ, generated from fields.def, opcodes.def and codes.def. */
 #include "isa/cmdq/cmdq.h"
 
 const tv_code cmdq_codes[CMDQ_CODES] = {
@@ -25,10 +25,10 @@ static const char *const enum_kv_kinds[] = {"k", "v", NULL};
 #define ALLOWED_OBJECT(set) .allowed = 0
 #define ALLOWED_ENUM(set) .enum_names = enum_##set
 
-#define MOST INT64_MAX
-#define MOST_32 UINT32_MAX
-#define MOST_DIM (1 << 24) /* so that products of three stay in range once their tiles fit SPM */
-#define MOST_ID (UINT32_MAX - 1)
+#define MAX_INTEGER INT64_MAX
+#define MAX_32 UINT32_MAX
+#define MAX_DIM (1 << 24) /* products of three do not overflow if their tiles fit SPM */
+#define MAX_ID (UINT32_MAX - 1)
 
 static const tv_parameter parameters[CMDQ_FIELDS] = {
 #define TV_FIELD(id, name_, type_, allowed_, min_, max_, fallback_, unit_, doc_)                                       \
@@ -44,7 +44,7 @@ static const tv_parameter parameters[CMDQ_FIELDS] = {
 #undef TV_FIELD
 };
 
-/* An empty list would be no array: each ends with a row that the count leaves out. */
+/* Arrays must not be empty: each has a last row that is not counted. */
 #define UNWRAP(...) __VA_ARGS__
 #define REQ(field) {CMDQ_F_##field, TV_REQUIRED},
 #define OPT(field) {CMDQ_F_##field, TV_OPTIONAL},

@@ -55,7 +55,7 @@ static void multiply_float_rate(quotient *rate, const cmdq_params *params, unsig
 
 uint64_t cmdq_cycles_tensor(const cmdq_params *params, const cmdq_op *op)
 {
-    unsigned weight = cmdq_find_tile(op, CMDQ_WGT)->qbits, activation = cmdq_find_tile(op, CMDQ_IN)->qbits;
+    unsigned weight = op->weight_bits, activation = op->activation_bits;
     quotient rate = {params->te_base, 1};
     if (weight < 8)
         multiply_rate(&rate, weight == 4 ? params->te_weight4 : params->te_weight2);
@@ -79,7 +79,7 @@ static unsigned ceil_log2(uint64_t n)
 /* One pass over the elements of a row: `e` in the specification. */
 static uint64_t pass_cycles(const cmdq_params *params, const cmdq_op *op)
 {
-    unsigned qbits = cmdq_find_tile(op, CMDQ_IN)->qbits;
+    unsigned qbits = op->activation_bits;
     quotient rate = {params->ve_lanes, 1};
     multiply_rate(&rate, params->ve_ops);
     if (qbits <= 8)

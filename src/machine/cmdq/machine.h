@@ -75,9 +75,11 @@ typedef struct cmdq_handlers cmdq_handlers; /* ops.h */
 /* What the opcode and the fields of an entry decide. */
 typedef struct cmdq_op {
     const cmdq_handlers *handlers;
-    uint8_t engine; /* among all engines, or CMDQ_NO_ENGINE */
-    uint8_t role;   /* DMA: for arbitration */
+    uint8_t engine;                       /* among all engines, or CMDQ_NO_ENGINE */
+    uint8_t role;                         /* DMA: for arbitration */
+    uint8_t weight_bits, activation_bits; /* TE; VE: activation_bits */
     uint8_t sparse_index_bits;
+    bool writes_dram;
     uint8_t tile_count;
     uint64_t m, n, k;                   /* TE: sizes of the product; VE: m rows of k */
     uint64_t input_count, weight_count; /* TE: elements that are stored */
@@ -114,12 +116,6 @@ static inline const cmdq_tile *cmdq_find_tile(const cmdq_op *op, cmdq_operand op
         if (op->tiles[i].operand == operand)
             return &op->tiles[i];
     return NULL;
-}
-
-static inline bool cmdq_writes_dram(const cmdq_op *op)
-{
-    const cmdq_tile *dram = cmdq_find_tile(op, CMDQ_DRAM);
-    return dram && dram->writes;
 }
 
 static inline bool cmdq_overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)

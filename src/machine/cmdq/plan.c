@@ -27,7 +27,7 @@ static void set_entry(cmdq_plan *plan, uint32_t i, const cmdq_op *op)
     plan->role[i] = op->role;
     plan->cycles[i] = op->cycles;
     plan->macs[i] = op->macs;
-    plan->bytes[i] = op->bytes << 1 | cmdq_writes_dram(op);
+    plan->bytes[i] = op->bytes << 1 | op->writes_dram;
     unsigned n = 0;
     for (unsigned t = 0; t < op->tile_count; t++)
         if (op->tiles[t].bank != CMDQ_NO_BANK)

@@ -88,6 +88,7 @@ static bool add_dram_tile(cmdq_resolver *r, tv_u128 addr, uint64_t bytes, uint64
                       "the transfer at DRAM 0x%" PRIx64 " runs past the last byte 0x%" PRIx64, (uint64_t)addr,
                       size - 1);
     r->op->bytes = bytes * rows;
+    r->op->writes_dram = access == WRITES;
     if (bytes == stride) { /* contiguous rows are one */
         bytes *= rows;
         rows = 1;
@@ -234,7 +235,8 @@ static bool add_tensor_tiles(cmdq_resolver *r, tv_u128 inputs, uint64_t macs_per
     cmdq_op *op = r->op;
     uint64_t group = scale_group(r);
     tile_access out = field(r, CMDQ_F_accumulate) ? READS_AND_WRITES : WRITES;
-    if (!add_spm_tile(r, CMDQ_IN, CMDQ_F_ifm_bank, inputs, (unsigned)field(r, CMDQ_F_qbits_activation), READS) ||
+    op->activation_bits = (uint8_t)field(r, CMDQ_F_qbits_activation);
+    if (!add_spm_tile(r, CMDQ_IN, CMDQ_F_ifm_bank, inputs, op->activation_bits, READS) ||
         !add_spm_tile(r, CMDQ_OUT, CMDQ_F_ofm_bank, (tv_u128)op->m * op->n, (unsigned)field(r, CMDQ_F_qbits_ofm),
                       out) ||
         (has_field(r, CMDQ_F_bias_bank) && !add_spm_tile(r, CMDQ_BIAS, CMDQ_F_bias_bank, op->n, 32, READS)) ||
@@ -253,8 +255,9 @@ static bool add_tensor_tiles(cmdq_resolver *r, tv_u128 inputs, uint64_t macs_per
 static bool add_weight_tile(cmdq_resolver *r)
 {
     tv_u128 weights = (tv_u128)r->op->n * r->op->k;
+    r->op->weight_bits = (uint8_t)field(r, CMDQ_F_qbits_weight);
     r->op->weight_count = (uint64_t)weights;
-    return add_spm_tile(r, CMDQ_WGT, CMDQ_F_wgt_bank, weights, (unsigned)field(r, CMDQ_F_qbits_weight), READS);
+    return add_spm_tile(r, CMDQ_WGT, CMDQ_F_wgt_bank, weights, r->op->weight_bits, READS);
 }
 
 bool cmdq_resolve_gemm(cmdq_resolver *r)
@@ -316,7 +319,7 @@ static bool add_sparse_weight_tile(cmdq_resolver *r)
     tv_u128 bytes = (values * qbits + 7) / 8 + (values * sparse_index_bits(group) + 7) / 8;
     if (!add_spm_tile(r, CMDQ_WGT, CMDQ_F_wgt_bank, bytes, 8, READS))
         return false;
-    op->tiles[op->tile_count - 1].qbits = (uint8_t)qbits;
+    op->tiles[op->tile_count - 1].qbits = op->weight_bits = (uint8_t)qbits;
     op->weight_count = (uint64_t)values;
     op->sparse_index_bits = (uint8_t)sparse_index_bits(group);
     return true;
@@ -352,6 +355,7 @@ static bool add_vector_tiles(cmdq_resolver *r)
 {
     cmdq_op *op = r->op;
     unsigned in = (unsigned)field(r, CMDQ_F_qbits_activation), out = (unsigned)field_or(r, CMDQ_F_qbits_out, in);
+    op->activation_bits = (uint8_t)in;
     tv_u128 elements = (tv_u128)op->m * op->k;
     return add_spm_tile(r, CMDQ_IN, CMDQ_F_in_bank, elements, in, READS) &&
            add_spm_tile(r, CMDQ_OUT, CMDQ_F_out_bank, elements, out, WRITES) &&

@@ -138,7 +138,7 @@ bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
         [DONE] = {"registers", "entries", NULL, "entries that have been executed"},
         [BARRIERS] = {"pending", "barriers", NULL, "barriers that have not been passed"},
         [GROUPS] = {"pending", "groups", NULL, "groups that are not complete"},
-        [NEXT] = {"hazards", "next", NULL, "the next entry, and what it says that it waits for"},
+        [NEXT] = {"hazards", "next", NULL, "the next entry, and its dependencies"},
     };
     cmdq_machine *m = state;
     if (i >= ENGINE + m->params.engines || !m->program)

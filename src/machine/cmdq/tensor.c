@@ -43,15 +43,15 @@ static void *transpose(cmdq_exec *x, const void *v, uint64_t k, uint64_t n, size
 static bool pack_activations(cmdq_exec *x, cmdq_matmul *p, const cmdq_tile *in)
 {
     cmdq_memories *m = x->memories;
-    const cmdq_packed_input wanted = {.spm = in->bank * x->params->bank_bytes + in->start,
+    const cmdq_packed_input key = {.spm = in->bank * x->params->bank_bytes + in->start,
                                       .bytes = in->bytes,
                                       .m = p->m,
                                       .k = p->k,
                                       .variant = (uint8_t)p->variant,
                                       .weight_bits = (uint8_t)p->weight_bits};
     const cmdq_packed_input *had = &m->packed;
-    bool same = had->bytes && had->spm == wanted.spm && had->bytes == wanted.bytes && had->m == wanted.m &&
-                had->k == wanted.k && had->variant == wanted.variant && had->weight_bits == wanted.weight_bits;
+    bool same = had->bytes && had->spm == key.spm && had->bytes == key.bytes && had->m == key.m &&
+                had->k == key.k && had->variant == key.variant && had->weight_bits == key.weight_bits;
     if (!same) {
         int8_t *packed = cmdq_scratch(x, CMDQ_SCRATCH_PACKED, cmdq_packed_bytes(p));
         int32_t *sums = cmdq_scratch(x, CMDQ_SCRATCH_PACKED_SUMS, cmdq_packed_sums_count(p) * sizeof *sums);
@@ -59,7 +59,7 @@ static bool pack_activations(cmdq_exec *x, cmdq_matmul *p, const cmdq_tile *in)
         if (cmdq_is_out_of_memory(x))
             return false;
         cmdq_pack_activations(p, packed, sums);
-        m->packed = wanted;
+        m->packed = key;
         if (in->qbits != 8) /* others are unpacked to scratch memory first, which costs more than packing */
             m->packed.bytes = 0;
     }

@@ -28,13 +28,13 @@ typedef struct simulation {
     const cmdq_plan *plan;
     tv_emitter emitter;
     uint32_t count, completed;
-    uint32_t *waits;            /* of each entry: incomplete dependencies */
-    uint64_t *end;              /* of each entry: cycle in which it completed */
-    uint32_t *next;             /* of each entry: the next one in its queue or list */
-    uint32_t *waiting_controls; /* of each barrier: list of control entries that wait only for it */
-    uint32_t *last_dependency;  /* traced: of each entry, the dependency that completed last */
-    uint32_t *ready_controls;   /* control entries that can complete now: a stack */
-    uint32_t ready_count;
+    uint32_t *waits;             /* of each entry: incomplete dependencies */
+    uint64_t *end;               /* of each entry: cycle in which it completed */
+    uint32_t *next;              /* of each entry: the next one in its queue or list */
+    uint32_t *waiting_controls;  /* of each barrier: list of control entries that wait only for it */
+    uint32_t *last_dependency;   /* traced: of each entry, the dependency that completed last */
+    uint32_t *runnable_controls; /* control entries that can complete now: a stack */
+    uint32_t runnable_count;
     uint32_t barriers_done;
     engine_state engines[CMDQ_ENGINES_MAX];
     tv_ratio moved_to; /* time up to which transfers have been advanced */
@@ -98,9 +98,13 @@ static void attribute_stalls(simulation *s, unsigned e, uint32_t entry, uint64_t
 {
     const cmdq_entry *q = &s->queue->entries.data[entry];
     uint32_t barrier = s->plan->graph.barrier[entry];
-    tv_stall stalls[CMDQ_STALL_REASONS] = {0};
     if (from >= to)
         return;
+    if (!barrier && !q->wait_group && !tv_is_traced(&s->emitter)) { /* most entries: one reason, no event */
+        tv_account_stall(&s->accounts[e], CMDQ_STALL_DEPENDENCY, from, to);
+        return;
+    }
+    tv_stall stalls[CMDQ_STALL_REASONS] = {0};
     if (barrier) {
         uint32_t by = s->plan->graph.barriers[barrier - 1];
         stalls[CMDQ_STALL_BARRIER] = (tv_stall){tv_min_u64(s->end[by], to), number_of(s, by)};
@@ -236,7 +240,7 @@ static void offer_control(simulation *s, uint32_t entry)
 {
     uint32_t barrier = s->plan->graph.barrier[entry];
     if (s->barriers_done >= barrier) {
-        s->ready_controls[s->ready_count++] = entry;
+        s->runnable_controls[s->runnable_count++] = entry;
         return;
     }
     s->next[entry] = s->waiting_controls[barrier];
@@ -263,8 +267,8 @@ static void complete(simulation *s, uint32_t entry, uint64_t now)
 /* Control entries take no time, and may make others ready. */
 static void complete_controls(simulation *s, uint64_t now)
 {
-    while (s->ready_count) {
-        uint32_t entry = s->ready_controls[--s->ready_count];
+    while (s->runnable_count) {
+        uint32_t entry = s->runnable_controls[--s->runnable_count];
         complete(s, entry, now);
         if (s->queue->entries.data[entry].opcode != CMDQ_BARRIER)
             continue;
@@ -272,7 +276,7 @@ static void complete_controls(simulation *s, uint64_t now)
         uint32_t at = s->waiting_controls[s->barriers_done];
         for (uint32_t following; at != NONE; at = following) {
             following = s->next[at];
-            s->ready_controls[s->ready_count++] = at;
+            s->runnable_controls[s->runnable_count++] = at;
         }
     }
 }
@@ -312,7 +316,7 @@ static void simulation_fini(simulation *s)
     free(s->end);
     free(s->next);
     free(s->waiting_controls);
-    free(s->ready_controls);
+    free(s->runnable_controls);
     free(s->last_dependency);
 }
 
@@ -325,9 +329,9 @@ static bool simulation_init(simulation *s)
     s->end = calloc(n, sizeof *s->end);
     s->next = malloc(n * sizeof *s->next);
     s->waiting_controls = malloc(((size_t)graph->barrier_count + 2) * sizeof *s->waiting_controls);
-    s->ready_controls = malloc(n * sizeof *s->ready_controls);
+    s->runnable_controls = malloc(n * sizeof *s->runnable_controls);
     s->last_dependency = tv_is_traced(&s->emitter) ? malloc(n * sizeof *s->last_dependency) : NULL;
-    if (!s->waits || !s->end || !s->next || !s->waiting_controls || !s->ready_controls ||
+    if (!s->waits || !s->end || !s->next || !s->waiting_controls || !s->runnable_controls ||
         (tv_is_traced(&s->emitter) && !s->last_dependency)) {
         simulation_fini(s);
         return false;
