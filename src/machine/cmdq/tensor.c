@@ -44,14 +44,14 @@ static bool pack_activations(cmdq_exec *x, cmdq_matmul *p, const cmdq_tile *in)
 {
     cmdq_memories *m = x->memories;
     const cmdq_packed_input key = {.spm = in->bank * x->params->bank_bytes + in->start,
-                                      .bytes = in->bytes,
-                                      .m = p->m,
-                                      .k = p->k,
-                                      .variant = (uint8_t)p->variant,
-                                      .weight_bits = (uint8_t)p->weight_bits};
+                                   .bytes = in->bytes,
+                                   .m = p->m,
+                                   .k = p->k,
+                                   .variant = (uint8_t)p->variant,
+                                   .weight_bits = (uint8_t)p->weight_bits};
     const cmdq_packed_input *had = &m->packed;
-    bool same = had->bytes && had->spm == key.spm && had->bytes == key.bytes && had->m == key.m &&
-                had->k == key.k && had->variant == key.variant && had->weight_bits == key.weight_bits;
+    bool same = had->bytes && had->spm == key.spm && had->bytes == key.bytes && had->m == key.m && had->k == key.k &&
+                had->variant == key.variant && had->weight_bits == key.weight_bits;
     if (!same) {
         int8_t *packed = cmdq_scratch(x, CMDQ_SCRATCH_PACKED, cmdq_packed_bytes(p));
         int32_t *sums = cmdq_scratch(x, CMDQ_SCRATCH_PACKED_SUMS, cmdq_packed_sums_count(p) * sizeof *sums);
