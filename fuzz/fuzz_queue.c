@@ -76,7 +76,7 @@ static bool runs_fast(const tv_program *program, const tv_config *config)
     return fast;
 }
 
-static void run_in_two_parts(const tv_program *program, const tv_config *config)
+static void run_split(const tv_program *program, const tv_config *config)
 {
     tv_machine *machine;
     tv_stats stats = {.size = sizeof stats};
@@ -139,7 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (tv_program_check(program, config, NULL, &counts) != TV_OK)
         abort();
     if (runs_fast(program, config))
-        run_in_two_parts(program, config);
+        run_split(program, config);
     uint64_t hash = tv_sv_hash((tv_sv){(const char *)data, size});
     if (hash % 16 == 0 && !cmdq_queue_of(program)->files.len) /* files would not be beside the second */
         write_twice(program, hash / 16 % 2 ? TV_FORMAT_JSON : TV_FORMAT_JSON_LINES);
