@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run of the pccx machine adds up to, and what bounds it. */
+/* Statistics of a run of the pccx machine, and its bottleneck. */
 #include "sim/stats.h"
 #include "machine/pccx/machine.h"
 #include "machine/pccx/params.h"
 #include "sim/bottleneck.h"
 
-static double rate(const pccx_machine *m, unsigned index)
+/* A rate parameter, in bytes per cycle. */
+static double rate_of(const pccx_machine *m, unsigned param)
 {
-    tv_rate r = tv_config_rate(m->config, index);
+    tv_rate r = tv_config_rate(m->config, param);
     return (double)r.num / r.den;
 }
 
@@ -19,22 +20,24 @@ static void classify_bottleneck(const pccx_machine *m, tv_stats *out)
     tv_bottleneck_add_engines(&bottleneck, out, PCCX_ENGINE_DISP, "its own work");
     tv_bottleneck_add(&bottleneck, out->engines[PCCX_ENGINE_DISP].name, "issue: one instruction a cycle",
                       (double)out->engines[PCCX_ENGINE_DISP].busy);
-    for (unsigned p = 0; p < PCCX_PATH_MOVE; p++) {
+    for (unsigned p = 0; p < PCCX_PATHS; p++) {
+        if (p == PCCX_PATH_MOVE) /* within L2 */
+            continue;
         tv_bottleneck_add(&bottleneck, out->paths[p].name, "bandwidth",
                           (double)out->paths[p].bytes / out->paths[p].peak);
         bytes += (double)out->paths[p].bytes;
     }
-    tv_bottleneck_add(&bottleneck, "memory", "bandwidth", bytes / rate(m, PCCX_PARAM_MEMORY_RATE));
+    tv_bottleneck_add(&bottleneck, "memory", "bandwidth", bytes / rate_of(m, PCCX_PARAM_MEMORY_RATE));
     tv_bottleneck_classify(&bottleneck, PCCX_ENGINE_DISP, out);
 }
 
 void pccx_stats(const void *state, tv_stats *out)
 {
     const pccx_machine *m = state;
-    static const unsigned rates[PCCX_PATH_MOVE] = {[PCCX_PATH_GEMM] = PCCX_PARAM_STREAM_RATE,
-                                                   [PCCX_PATH_GEMV] = PCCX_PARAM_STREAM_RATE,
-                                                   [PCCX_PATH_LOAD] = PCCX_PARAM_ACP_RATE,
-                                                   [PCCX_PATH_STORE] = PCCX_PARAM_ACP_RATE};
+    static const unsigned rates[PCCX_PATHS] = {[PCCX_PATH_GEMM] = PCCX_PARAM_STREAM_RATE,
+                                               [PCCX_PATH_GEMV] = PCCX_PARAM_STREAM_RATE,
+                                               [PCCX_PATH_LOAD] = PCCX_PARAM_ACP_RATE,
+                                               [PCCX_PATH_STORE] = PCCX_PARAM_ACP_RATE};
     pccx_timing timing = m->timing; /* drained as if the run ended here */
     timing.emitter.sink = NULL;
     pccx_timing_drain(&timing);
@@ -42,7 +45,7 @@ void pccx_stats(const void *state, tv_stats *out)
     tv_stats_set_engines(out, timing.accounts, PCCX_ACCOUNTS, pccx_stall_reason_names, PCCX_STALL_REASONS);
     for (unsigned p = 0; p < PCCX_PATHS; p++)
         tv_stats_add_path(out, pccx_path_names[p], m->bytes[p],
-                          p == PCCX_PATH_MOVE ? PCCX_WORD_BYTES : rate(m, rates[p]));
+                          p == PCCX_PATH_MOVE ? PCCX_WORD_BYTES : rate_of(m, rates[p]));
     out->instructions = m->instructions;
     out->macs = m->macs[PCCX_STREAM_GEMM] + m->macs[PCCX_STREAM_GEMV];
     double gemm = (double)(timing.gemm_tile_k * timing.gemm_tile_n),

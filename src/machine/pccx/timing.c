@@ -8,15 +8,21 @@
 #include "machine/pccx/params.h"
 #include "sim/stall.h"
 
-const char *const pccx_engine_names[PCCX_ACCOUNTS] = {"GEMM", "GEMV", "SFU", "ACP", "DISP"};
-const char *const pccx_stall_reason_names[PCCX_STALL_REASONS] = {"sync",     "raw",      "war",   "waw",
-                                                                 "frontend", "resource", "stream"};
-const char *const pccx_path_names[PCCX_PATHS] = {"weights_gemm", "weights_gemv", "host_to_l2", "l2_to_host",
-                                                 "l2_to_l2"};
+const char *const pccx_engine_names[PCCX_ACCOUNTS] = {
+    [PCCX_ENGINE_GEMM] = "GEMM", [PCCX_ENGINE_GEMV] = "GEMV", [PCCX_ENGINE_SFU] = "SFU",
+    [PCCX_ENGINE_ACP] = "ACP",   [PCCX_ENGINE_DISP] = "DISP",
+};
+const char *const pccx_stall_reason_names[PCCX_STALL_REASONS] = {
+    [PCCX_STALL_SYNC] = "sync",     [PCCX_STALL_RAW] = "raw",           [PCCX_STALL_WAR] = "war",
+    [PCCX_STALL_WAW] = "waw",       [PCCX_STALL_FRONTEND] = "frontend", [PCCX_STALL_RESOURCE] = "resource",
+    [PCCX_STALL_STREAM] = "stream",
+};
+const char *const pccx_path_names[PCCX_PATHS] = {
+    [PCCX_PATH_GEMM] = "weights_gemm", [PCCX_PATH_GEMV] = "weights_gemv", [PCCX_PATH_LOAD] = "host_to_l2",
+    [PCCX_PATH_STORE] = "l2_to_host",  [PCCX_PATH_MOVE] = "l2_to_l2",
+};
 
 /* ---- Set-up ---- */
-
-static void emit_transfer(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, tv_ratio moved);
 
 bool pccx_timing_init(pccx_timing *timing, const tv_config *config)
 {
@@ -28,8 +34,12 @@ bool pccx_timing_init(pccx_timing *timing, const tv_config *config)
 #include "machine/pccx/cvo.def"
     };
     const tv_rate stream = tv_config_rate(config, PCCX_PARAM_STREAM_RATE);
-    const tv_rate rates[] = {tv_config_rate(config, PCCX_PARAM_MEMORY_RATE), stream, stream,
-                             tv_config_rate(config, PCCX_PARAM_ACP_RATE)};
+    const tv_rate rates[1 + PCCX_FLOWS] = {
+        [0] = tv_config_rate(config, PCCX_PARAM_MEMORY_RATE),
+        [1 + PCCX_STREAM_GEMM] = stream,
+        [1 + PCCX_STREAM_GEMV] = stream,
+        [1 + PCCX_FLOW_ACP] = tv_config_rate(config, PCCX_PARAM_ACP_RATE),
+    };
     *timing = (pccx_timing){
         .decode_latency = tv_config_integer(config, PCCX_PARAM_DECODE_LATENCY),
         .acp_setup = tv_config_integer(config, PCCX_PARAM_ACP_SETUP),
