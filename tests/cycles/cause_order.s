@@ -3,7 +3,7 @@
 ; engine SFU busy=84 raw=27 idle=5
 ; engine ACP busy=28 raw=48 idle=40
 ; engine DISP busy=5 frontend=3 raw=92 idle=16
-; When several causes hold an instruction, the first of sync, raw, war, waw, frontend, resource is charged.
+; A stall cycle is attributed to the first of sync, raw, war, waw, frontend, resource that applies in it.
         .target pccx
         memset  fmap_shape[0], 160, 1, 1        ; issue 3, end 4; 20 words
         cvo.sqrt l2[100], l2[0], len=40, async  ; issue 4, end 4 + 3 + 40 + 6 = 53

@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0
 ; cycles: 16579
 ; engine GEMV busy=4108 stream=2458 sync=10008 idle=5
-; The FIFO of a stream holds 131072 bytes: no more runs ahead of an instruction that has not issued.
+; The FIFO of a stream has 131072 bytes, which limits how far the stream is prefetched.
         .target pccx
         memset  weight_shape[0], 1, 16384, 32   ; issue 3, end 4; 16384 beats, 262144 bytes
         wstream gemv, 0, 16384 * 16

@@ -3,7 +3,7 @@
 ; engine ACP busy=66 idle=53
 ; engine SFU busy=48 sync=65 idle=6
 ; engine DISP busy=4 frontend=3 sync=112 idle=0
-; A synchronous MEMCPY or CVO holds everything behind it, also what needs no engine.
+; A synchronous MEMCPY or CVO stalls every instruction after it, even one that needs no engine.
         .target pccx
         memset  fmap_shape[0], 8, 1, 1          ; issue 3, end 4
         memcpy  l2[0], host[0], shape=0         ; issue 4, end 4 + 64 + ceil(1 * 1.6) = 70
