@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a command queue. The two ways of reading must agree. One that is read is printed, checked, run in two
- * parts on a small machine, and some are written and read again: what was written must be read, and be written the same
- * the second time. */
+/* Any bytes as a command queue. The two paths of the reader must agree. A queue that is read is printed, checked and
+ * run in two slices on a small machine; some are written, read and written again, which must give the same bytes. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +12,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Multiplications of a queue that is run: more would find nothing new, only slowly. */
+/* Limit of the multiplications of a queue that is run. */
 static const uint64_t MACS_MAX = 1 << 21;
 
-/* A small machine makes the ends of its memories easy to find, and bounds the work of a vector entry. */
+/* With small memories their ends are found easily, and the work of a vector entry is bounded. */
 static tv_config *small_config(void)
 {
     static const char *const small[][2] = {
@@ -33,12 +32,13 @@ static tv_config *small_config(void)
 static tv_program *read_queue(const uint8_t *data, size_t size)
 {
     tv_program *program;
-    tv_input input = {.data = malloc(size ? size : 1), .size = size}; /* of its size: one byte past it is an error */
+    tv_input input = {.data = malloc(size ? size : 1),
+                      .size = size}; /* allocated exactly, so that sanitizers find an access past the end */
     memcpy((uint8_t *)(uintptr_t)input.data, data, size);
     return cmdq_read("fuzz.json", &input, NULL, &program) == TV_OK ? program : NULL;
 }
 
-/* Space behind the end lets the last entries be plain, too. */
+/* With space after the end the fast path can read the last entries, too. */
 static void compare_reader_paths(const uint8_t *data, size_t size)
 {
     enum { SPACE = 64 };
@@ -84,7 +84,7 @@ static void run_split(const tv_program *program, const tv_config *config)
     if (tv_machine_new(config, TV_MODE_FULL, NULL, &machine) != TV_OK)
         abort();
     if (tv_machine_load(machine, program, NULL) == TV_OK && tv_machine_run(machine, &half, NULL) == TV_OK) {
-        tv_machine_stats(machine, &stats); /* in the middle, where the time is that of a part */
+        tv_machine_stats(machine, &stats); /* of the first slice */
         tv_machine_run(machine, NULL, NULL);
     }
     tv_machine_stats(machine, &stats);
@@ -141,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (runs_fast(program, config))
         run_split(program, config);
     uint64_t hash = tv_sv_hash((tv_sv){(const char *)data, size});
-    if (hash % 16 == 0 && !cmdq_queue_of(program)->files.len) /* files would not be beside the second */
+    if (hash % 16 == 0 && !cmdq_queue_of(program)->files.count) /* files are not beside the written queue */
         write_twice(program, hash / 16 % 2 ? TV_FORMAT_JSON : TV_FORMAT_JSON_LINES);
     tv_config_free(config);
     tv_program_free(program);

@@ -4,7 +4,7 @@
 
     run.py TRIVET [--sanitized] [-k WORD]
 
-Each damaged file must be refused with the right code, at the right place, in
+Each damaged file must be rejected with the right code, at the right location, in
 bounded time and memory.  -k runs the groups whose names hold WORD.  With
 --sanitized the bounds are wider: a sanitizer takes more of both.
 """
@@ -60,8 +60,8 @@ class Runner(Suite):
         found = [m.groupdict() for m in map(LINE.match, text.splitlines()) if m]
         return status, text, [d for d in found if d["severity"] == "error"], wrong
 
-    def refuse(self, name, data, codes, place=None, index=None, says="", status=2, **options):
-        """`codes`: of the first error, one or several; `place`: (line, column) of it, column 0 for any."""
+    def reject(self, name, data, codes, location=None, index=None, message="", status=2, **options):
+        """`codes`: of the first error, one or several; `location`: (line, column) of it, column 0 for any."""
         got, text, errors, wrong = self.look(data, **options)
         codes = (codes,) if isinstance(codes, str) else codes
         first = errors[0] if errors else None
@@ -69,17 +69,17 @@ class Runner(Suite):
             wrong = "exit status %s: %s" % (got, text[:300])
         elif not wrong and (not first or first["code"] not in codes):
             wrong = "no %s first: %s" % ("/".join(codes), text[:300])
-        elif not wrong and place and (int(first["line"] or 0), int(first["column"] or 0) if place[1] else 0) != place:
-            wrong = "at %s:%s, expected %d:%d" % (first["line"], first["column"], *place)
+        elif not wrong and location and (int(first["line"] or 0), int(first["column"] or 0) if location[1] else 0) != location:
+            wrong = "at %s:%s, expected %d:%d" % (first["line"], first["column"], *location)
         elif not wrong and index is not None and first["index"] != str(index):
             wrong = "instruction %s, expected %d: %s" % (first["index"], index, text[:200])
-        elif not wrong and says not in text:
-            wrong = "says no %r: %s" % (says, text[:300])
+        elif not wrong and message not in text:
+            wrong = "no %r in: %s" % (message, text[:300])
         self.check(name, wrong)
 
-    def accept(self, name, data, says="", **options):
+    def accept(self, name, data, message="", **options):
         status, text, errors, wrong = self.look(data, **options)
-        if not wrong and (status != 0 or says not in text):
+        if not wrong and (status != 0 or message not in text):
             wrong = "exit status %s: %s" % (status, text[:300])
         self.check(name, wrong)
 
@@ -88,12 +88,12 @@ class Runner(Suite):
 
 
 def truncated(t):
-    """Every proper prefix is refused."""
+    """Every proper prefix is rejected."""
     text = queue(entry(NOP, layer_id="l\u00e9", debug={"a": [1.5, True]}), entry(BARRIER, wait_for=[0]),
                  entry(GELU, scale_in=0.5), meta='"metadata": {"version": "1.2", "outputs": []}')
     for name, data in (("q.json", text.encode()), ("q.jsonl", as_lines(text).encode())):
         for size in range(len(data.rstrip())):
-            t.refuse("%s cut at %d" % (name, size), data[:size], ("TV-Q001", "TV-Q002", "TV-Q004", "TV-Q020"), file=name)
+            t.reject("%s cut at %d" % (name, size), data[:size], ("TV-Q001", "TV-Q002", "TV-Q004", "TV-Q020"), file=name)
 
 
 WRONG = {  # TYPE: (value, codes)
@@ -120,7 +120,7 @@ def damaged_field(base, field, value):
 
 
 def wrong_types(t):
-    """Each entry has one wrong field, and each is told with its number."""
+    """Each entry has one wrong field, and each is reported with its number."""
     for kind, base, fields in FIELDS:
         for field in fields:
             cases = WRONG[kind]
@@ -135,80 +135,80 @@ def wrong_types(t):
                         wrong = "%s gives %s, expected %s" % (value[:40], first.get(str(i)), code)
                 t.check("%s %s, %s" % (base["opcode"], field, name), wrong or (status != 2 and "exit status %s" % status))
     for value in ("3", "5", "7", "64", "0"):
-        t.refuse("qbits " + value, queue(damaged_field(LOAD, "qbits", value)), "TV-Q015", index=0, says="2, 4, 8, 16 or 32")
+        t.reject("qbits " + value, queue(damaged_field(LOAD, "qbits", value)), "TV-Q015", index=0, message="2, 4, 8, 16 or 32")
     for member in ('"t_start": 0', '"t_start": 0, "t_len": 1, "t_lne": 2', '"t_start": 0, "t_len": 1.0', '"t_start": 0, "t_len": 1, "t_len": 1',
                    '"t_start": 0, "t_len": {}'):
-        t.refuse("kv_range_desc " + member, queue(damaged_field(KV_LOAD, "kv_range_desc", "{%s}" % member)),
+        t.reject("kv_range_desc " + member, queue(damaged_field(KV_LOAD, "kv_range_desc", "{%s}" % member)),
                  ("TV-Q011", "TV-Q012", "TV-Q013", "TV-Q014"), index=0)
 
 
 def fields(t):
-    t.refuse("unknown field", queue(NOP, entry(LOAD, '"spm_bnak": 0')), "TV-Q011", index=1, says="did you mean 'spm_bank'?")
-    t.refuse("field of another opcode", queue(entry(NOP, '"spm_bank": 0')), "TV-Q011", index=0)
-    t.refuse("unknown opcode", queue({"opcode": "TE_GEM_TILE"}), "TV-Q010", index=0, says="did you mean 'TE_GEMM_TILE'?")
-    t.refuse("empty opcode", queue({"opcode": ""}), "TV-Q010", index=0)
-    t.refuse("no opcode", queue({"layer_id": "x"}), "TV-Q012", index=0)
-    t.refuse("opcode is a number", queue({"opcode": 48}), "TV-Q014", index=0)
-    t.refuse("empty entry", queue(NOP, {}), "TV-Q012", index=1)
+    t.reject("unknown field", queue(NOP, entry(LOAD, '"spm_bnak": 0')), "TV-Q011", index=1, message="did you mean 'spm_bank'?")
+    t.reject("field of another opcode", queue(entry(NOP, '"spm_bank": 0')), "TV-Q011", index=0)
+    t.reject("unknown opcode", queue({"opcode": "TE_GEM_TILE"}), "TV-Q010", index=0, message="did you mean 'TE_GEMM_TILE'?")
+    t.reject("empty opcode", queue({"opcode": ""}), "TV-Q010", index=0)
+    t.reject("no opcode", queue({"layer_id": "x"}), "TV-Q012", index=0)
+    t.reject("opcode is a number", queue({"opcode": 48}), "TV-Q014", index=0)
+    t.reject("empty entry", queue(NOP, {}), "TV-Q012", index=1)
     for field in sorted(set(GEMM) - {"opcode"}):
-        t.refuse("GEMM without " + field, queue({k: v for k, v in GEMM.items() if k != field}), "TV-Q012", index=0, says="'%s'" % field)
-    t.refuse("a field twice", queue(entry(LOAD, '"spm_bank": 1')), "TV-Q013", index=0)
-    t.refuse("a list twice", queue(entry(NOP, '"deps_before": [], "deps_before": []')), "TV-Q013", index=0)
-    t.refuse("opcode twice", queue('{"opcode": "NOP", "opcode": "END"}', end=False), "TV-Q013", index=0)
-    t.refuse("half a pair", queue(entry(GEMM, bias_bank=3)), "TV-Q016", index=0, says="bias_offset")
-    t.refuse("groups without scales", queue(entry(GEMM, wgt_group=2)), "TV-Q016", index=0)
-    t.refuse("stride without rows", queue(entry(LOAD, stride_bytes=64)), "TV-Q016", index=0)
+        t.reject("GEMM without " + field, queue({k: v for k, v in GEMM.items() if k != field}), "TV-Q012", index=0, message="'%s'" % field)
+    t.reject("a field twice", queue(entry(LOAD, '"spm_bank": 1')), "TV-Q013", index=0)
+    t.reject("a list twice", queue(entry(NOP, '"deps_before": [], "deps_before": []')), "TV-Q013", index=0)
+    t.reject("opcode twice", queue('{"opcode": "NOP", "opcode": "END"}', end=False), "TV-Q013", index=0)
+    t.reject("half a pair", queue(entry(GEMM, bias_bank=3)), "TV-Q016", index=0, message="bias_offset")
+    t.reject("groups without scales", queue(entry(GEMM, wgt_group=2)), "TV-Q016", index=0)
+    t.reject("stride without rows", queue(entry(LOAD, stride_bytes=64)), "TV-Q016", index=0)
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "wrong_fields.json")) as f:
-        t.refuse("every field of the set in one entry", f.read(), ("TV-Q014", "TV-Q011"), index=0)
+        t.reject("every field of the set in one entry", f.read(), ("TV-Q014", "TV-Q011"), index=0)
     t.accept("reserved fields and debug", queue(entry(NOP, '"reserved_x": {"opcode": [1e999]}, "debug": null, "reserved_": ""')))
 
 
 def ids(t):
     t.accept("ids are the positions", queue(entry(NOP, id=0), NOP, entry(NOP, id=2)))
-    for name, values in (("out of place", (1, 0)), ("given twice", (0, 0)), ("left out", (0, 2)), ("huge", (0, 2 ** 32 + 1))):
-        t.refuse("ids " + name, queue(*(entry(NOP, id=i) for i in values)), ("TV-Q017", "TV-Q015"))
-    t.refuse("negative id", queue(entry(NOP, id=-1)), ("TV-Q017", "TV-Q015"), index=0)
+    for name, values in (("out of order", (1, 0)), ("given twice", (0, 0)), ("left out", (0, 2)), ("huge", (0, 2 ** 32 + 1))):
+        t.reject("ids " + name, queue(*(entry(NOP, id=i) for i in values)), ("TV-Q017", "TV-Q015"))
+    t.reject("negative id", queue(entry(NOP, id=-1)), ("TV-Q017", "TV-Q015"), index=0)
     for field in ("deps_before", "deps_after"):
-        t.refuse(field + " of no entry", queue(NOP, entry(NOP, **{field: [3]})), "TV-Q018", index=1, says="3")
-        t.refuse(field + " far away", queue(NOP, entry(NOP, **{field: [2 ** 32 - 2]})), "TV-Q018", index=1)
-        t.refuse(field + " too far away", queue(NOP, entry(NOP, **{field: [2 ** 40]})), ("TV-Q014", "TV-Q015", "TV-Q018"), index=1)
-        t.refuse(field + " of itself", queue(NOP, entry(NOP, **{field: [1]})), "TV-Q018", index=1, says="itself")
-    t.refuse("wait_for of itself", queue(entry(BARRIER, wait_for=[0])), "TV-Q018", index=0)
-    t.refuse("group of itself", queue(entry(GROUP, group=[0])), "TV-Q018", index=0)
-    t.refuse("no such group", queue(GROUP, entry(NOP, wait_group="h")), "TV-Q018", index=1, says="'h'")
-    t.refuse("a group of a later entry", queue(entry(NOP, wait_group="g"), GROUP), "TV-Q018", index=0)
-    t.refuse("two groups of one name", queue(GROUP, GROUP), "TV-Q016", index=1)
-    t.refuse("empty name of a group", queue(entry(GROUP, name="")), ("TV-Q015", "TV-Q016"), index=0)
+        t.reject(field + " of no entry", queue(NOP, entry(NOP, **{field: [3]})), "TV-Q018", index=1, message="3")
+        t.reject(field + " far away", queue(NOP, entry(NOP, **{field: [2 ** 32 - 2]})), "TV-Q018", index=1)
+        t.reject(field + " too far away", queue(NOP, entry(NOP, **{field: [2 ** 40]})), ("TV-Q014", "TV-Q015", "TV-Q018"), index=1)
+        t.reject(field + " of itself", queue(NOP, entry(NOP, **{field: [1]})), "TV-Q018", index=1, message="itself")
+    t.reject("wait_for of itself", queue(entry(BARRIER, wait_for=[0])), "TV-Q018", index=0)
+    t.reject("group of itself", queue(entry(GROUP, group=[0])), "TV-Q018", index=0)
+    t.reject("no such group", queue(GROUP, entry(NOP, wait_group="h")), "TV-Q018", index=1, message="'h'")
+    t.reject("a group of a later entry", queue(entry(NOP, wait_group="g"), GROUP), "TV-Q018", index=0)
+    t.reject("two groups of one name", queue(GROUP, GROUP), "TV-Q016", index=1)
+    t.reject("empty name of a group", queue(entry(GROUP, name="")), ("TV-Q015", "TV-Q016"), index=0)
 
 
-def circles(t):
-    def circle(name, *entries, says=(), **options):
+def cycles(t):
+    def cycle(name, *entries, message=(), **options):
         for lines in (False, True):
             text = queue(*entries)
-            t.refuse("circle %s%s" % (name, " in lines" * lines), as_lines(text) if lines else text, "TV-Q019", file="q.jsonl" if lines else "q.json",
-                     says=says or "wait for each other", **options)
-    circle("of two", entry(NOP, deps_before=[1]), entry(NOP, deps_before=[0]), says="0 (NOP) waits for 1, 1 (NOP) waits for 0")
-    circle("of two, after", entry(NOP, deps_after=[1]), entry(NOP, deps_after=[0]))
-    circle("of three", entry(NOP, deps_before=[2]), entry(NOP, deps_before=[0]), entry(NOP, deps_before=[1]), says="2 (NOP) waits for 1")
-    circle("through a barrier", entry(NOP, deps_before=[2]), entry(BARRIER, wait_for=[0]), NOP)
-    circle("of a barrier with what follows", entry(BARRIER, wait_for=[1]), NOP)
-    circle("through a group", entry(NOP, deps_before=[2]), entry(GROUP, group=[0]), entry(NOP, wait_group="g"))
-    circle("through END", entry(NOP, deps_before=[1]), says="END waits for every entry")
-    circle("of a group with END", entry(GROUP, group=[1]), says="END waits for every entry")
-    circle("through queue order", entry(LOAD, deps_before=[1]), LOAD, status=1)
-    circle("through queue order and a dependency", entry(LOAD, deps_before=[1]), entry(NOP, deps_before=[2]), LOAD, status=1)
-    long_circle = queue(*(entry(NOP, deps_before=[(i + 1) % 20000]) for i in range(20000)))
-    t.refuse("circle of 20000", long_circle, "TV-Q019")
-    t.refuse("circle of 20000 in a run", long_circle, "TV-Q019", command="run")
+            t.reject("cycle %s%s" % (name, " in lines" * lines), as_lines(text) if lines else text, "TV-Q019", file="q.jsonl" if lines else "q.json",
+                     message=message or "wait for each other", **options)
+    cycle("of two", entry(NOP, deps_before=[1]), entry(NOP, deps_before=[0]), message="0 (NOP) waits for 1, 1 (NOP) waits for 0")
+    cycle("of two, after", entry(NOP, deps_after=[1]), entry(NOP, deps_after=[0]))
+    cycle("of three", entry(NOP, deps_before=[2]), entry(NOP, deps_before=[0]), entry(NOP, deps_before=[1]), message="2 (NOP) waits for 1")
+    cycle("through a barrier", entry(NOP, deps_before=[2]), entry(BARRIER, wait_for=[0]), NOP)
+    cycle("of a barrier with what follows", entry(BARRIER, wait_for=[1]), NOP)
+    cycle("through a group", entry(NOP, deps_before=[2]), entry(GROUP, group=[0]), entry(NOP, wait_group="g"))
+    cycle("through END", entry(NOP, deps_before=[1]), message="END waits for every entry")
+    cycle("of a group with END", entry(GROUP, group=[1]), message="END waits for every entry")
+    cycle("through queue order", entry(LOAD, deps_before=[1]), LOAD, status=1)
+    cycle("through queue order and a dependency", entry(LOAD, deps_before=[1]), entry(NOP, deps_before=[2]), LOAD, status=1)
+    long_cycle = queue(*(entry(NOP, deps_before=[(i + 1) % 20000]) for i in range(20000)))
+    t.reject("cycle of 20000", long_cycle, "TV-Q019")
+    t.reject("cycle of 20000 in a run", long_cycle, "TV-Q019", command="run")
 
 
 def ends(t):
-    t.refuse("no END", queue(NOP, end=False), "TV-Q020", index=0)
-    t.refuse("two ENDs", queue(NOP, END), "TV-Q020", index=1)
-    t.refuse("entries after END", queue(END, NOP, end=False), "TV-Q020", index=0)
-    t.refuse("END first and last", queue(END, NOP), "TV-Q020", index=0)
-    t.refuse("no entries", queue(end=False), "TV-Q020")
-    t.refuse("no entries in lines", '{"version": "1.2"}\n', ("TV-Q020", "TV-Q002"), file="q.jsonl")
+    t.reject("no END", queue(NOP, end=False), "TV-Q020", index=0)
+    t.reject("two ENDs", queue(NOP, END), "TV-Q020", index=1)
+    t.reject("entries after END", queue(END, NOP, end=False), "TV-Q020", index=0)
+    t.reject("END first and last", queue(END, NOP), "TV-Q020", index=0)
+    t.reject("no entries", queue(end=False), "TV-Q020")
+    t.reject("no entries in lines", '{"version": "1.2"}\n', ("TV-Q020", "TV-Q002"), file="q.jsonl")
 
 
 def versions(t):
@@ -218,19 +218,19 @@ def versions(t):
                           ("null", "Q003"),
                           ('"1.99999999999999999999"', "Q003")):
         text = queue(NOP, meta='"metadata": {"version": %s}' % version)
-        t.refuse("version " + version, text, "TV-" + code, place=(1, 1))
-        t.refuse("version %s in lines" % version, as_lines(text), "TV-" + code, place=(1, 1), file="q.jsonl")
-    t.refuse("no version", queue(NOP, meta='"metadata": {}'), "TV-Q003")
+        t.reject("version " + version, text, "TV-" + code, location=(1, 1))
+        t.reject("version %s in lines" % version, as_lines(text), "TV-" + code, location=(1, 1), file="q.jsonl")
+    t.reject("no version", queue(NOP, meta='"metadata": {}'), "TV-Q003")
     for version in ("1.0", "1.1", "1.2"):
         t.accept("version " + version, queue(NOP, meta='"metadata": {"version": "%s"}' % version))
-    t.accept("version 1.9 warns", queue(NOP, meta='"metadata": {"version": "1.9"}'), says="[TV-Q042]")
+    t.accept("version 1.9 warns", queue(NOP, meta='"metadata": {"version": "1.9"}'), message="[TV-Q042]")
 
 
 def metadata(t):
     def wrong(name, body, code="TV-Q004", **options):
         text = queue(NOP, meta='"metadata": {"version": "1.2", %s}' % body)
-        t.refuse("metadata: " + name, text, code, **options)
-        t.refuse("metadata in lines: " + name, as_lines(text), code, file="q.jsonl", **options)
+        t.reject("metadata: " + name, text, code, **options)
+        t.reject("metadata in lines: " + name, as_lines(text), code, file="q.jsonl", **options)
     init = '"dram_init": [{"addr": %s}]'
     os.makedirs(os.path.join(t.folder, "inside"), exist_ok=True)
     t.write("inside/data.bin", b"12345678")
@@ -292,7 +292,7 @@ def structure(t):
             ("hexadecimal", queue(damaged_field(LOAD, "spm_bank", "0x10")), "TV-Q001"), ("a wrong escape", queue(r'{"opcode": "NO\P"}'), "TV-Q001"),
             ("a raw newline in a string", queue('{"opcode": "NO\nP"}'), "TV-Q001"),
             ("metadata last", '{"cmdq": [{"opcode": "END"}], ' + META + "}", "TV-Q002")):
-        t.refuse("structure: " + name, data, codes)
+        t.reject("structure: " + name, data, codes)
     lines = as_lines(text)
     for name, data, codes in (
             ("metadata twice", lines.replace("\n", '\n{"version": "1.2"}\n', 1), ("TV-Q011", "TV-Q012")),
@@ -300,7 +300,7 @@ def structure(t):
             ("an entry is a number", lines.replace("\n", "\n5\n", 1), "TV-Q002"),
             ("a whole queue behind", lines + text.replace("\n", ""), ("TV-Q011", "TV-Q012")),
             ("garbage behind", lines + "}", ("TV-Q001", "TV-Q002")), ("no metadata", lines.split("\n", 1)[1], None)):
-        t.refuse("structure in lines: " + name, data, codes or ("TV-Q002", "TV-Q004", "TV-Q003"), file="q.jsonl")
+        t.reject("structure in lines: " + name, data, codes or ("TV-Q002", "TV-Q004", "TV-Q003"), file="q.jsonl")
 
 
 def bytes_of_text(t):
@@ -319,7 +319,7 @@ def bytes_of_text(t):
                               ("a surrogate as a character", text.replace(b"LAYER", b"\xed\xa0\x80"), ("TV-Q001", "TV-Q015")),
                               ("past U+10FFFF", text.replace(b"LAYER", b"\xf5\x80\x80\x80"), ("TV-Q001", "TV-Q015")),
                               ("random bytes", bytes(i * i * 7 % 251 for i in range(5000)), "TV-Q001")):
-        t.refuse("bytes: " + name, data, codes)
+        t.reject("bytes: " + name, data, codes)
     t.accept("escapes in keys and words", queue(r'{"\u006fpcode": "NO\u0050"}'))
 
 
@@ -334,8 +334,8 @@ def deep_and_long(t):
                             ("in an unknown field", queue(entry(NOP, '"unknown": ' + value))),
                             ("in metadata", queue(NOP, meta='"metadata": {"debug": %s}' % value)),
                             ("as an entry", queue(value)), ("as a key of the file", "{" + META + ', "x": ' + value + "}"), ("as the file", value)):
-            t.refuse("10^7 %s %s" % (name, where), text, ("TV-Q006", "TV-Q014", "TV-Q011", "TV-Q002", "TV-Q004"))
-    t.refuse("10^7 lists in a line", as_lines(queue(entry(NOP, '"debug": ' + lists))), "TV-Q006", file="q.jsonl")
+            t.reject("10^7 %s %s" % (name, where), text, ("TV-Q006", "TV-Q014", "TV-Q011", "TV-Q002", "TV-Q004"))
+    t.reject("10^7 lists in a line", as_lines(queue(entry(NOP, '"debug": ' + lists))), "TV-Q006", file="q.jsonl")
     t.accept("nested 60 deep", queue(entry(NOP, '"debug": ' + "[" * 60 + "]" * 60)))
     long = "x" * 10 ** 8
     for where, text in (("string in a field", queue(entry(NOP, '"layer_id": "%s"' % long))), ("opcode", queue('{"opcode": "%s"}' % long)),
@@ -343,9 +343,9 @@ def deep_and_long(t):
                         ("string in metadata", queue(NOP, meta='"metadata": {"version": "%s"}' % long)),
                         ("number", queue(damaged_field(LOAD, "spm_bank", "1" * 10 ** 8))),
                         ("open string", '{"metadata": {"version": "' + long)):
-        t.refuse("10^8 bytes of " + where, text, ("TV-Q006", "TV-Q015", "TV-Q010", "TV-Q011", "TV-Q003", "TV-Q001"))
-    t.refuse("10^8 spaces", " " * 10 ** 8, ("TV-Q001", "TV-Q002", "TV-Q006"))
-    t.refuse("long lists of ids", queue(entry(NOP, deps_before=[7] * 10 ** 6)), "TV-Q018", index=0)
+        t.reject("10^8 bytes of " + where, text, ("TV-Q006", "TV-Q015", "TV-Q010", "TV-Q011", "TV-Q003", "TV-Q001"))
+    t.reject("10^8 spaces", " " * 10 ** 8, ("TV-Q001", "TV-Q002", "TV-Q006"))
+    t.reject("long lists of ids", queue(entry(NOP, deps_before=[7] * 10 ** 6)), "TV-Q018", index=0)
 
 
 def many_errors(t):
@@ -362,8 +362,8 @@ def many_errors(t):
     cut_off("dependencies", queue(*[entry(NOP, deps_before=[999])] * 150), 2, "TV-Q018")
     cut_off("ranges of the machine", queue(*[entry(LOAD, spm_bank=99)] * 150), 1, "TV-Q031")
     cut_off("metadata", queue(NOP, meta='"metadata": {"version": "1.2", "outputs": [%s]}' % ", ".join(["1"] * 150)), 2, "TV-Q004")
-    t.refuse("a million errors", queue(*['{"opcode":1}'] * 10 ** 6), "TV-Q014", index=0)
-    t.refuse("a million errors of a machine", queue(*[entry(LOAD, spm_bank=99)] * 10 ** 5), "TV-Q031", index=0, status=1)
+    t.reject("a million errors", queue(*['{"opcode":1}'] * 10 ** 6), "TV-Q014", index=0)
+    t.reject("a million errors of a machine", queue(*[entry(LOAD, spm_bank=99)] * 10 ** 5), "TV-Q031", index=0, status=1)
 
 
 SEVERAL = """{
@@ -387,7 +387,7 @@ SEVERAL_ERRORS = [(4, 23, "TV-Q017", 0), (5, 54, "TV-Q015", 1), (6, 6, "TV-Q015"
 
 
 def several_errors(t):
-    """All of them, once, each at its place."""
+    """All of them, once, each at its location."""
     status, text, errors, wrong = t.look(SEVERAL)
     got = [(int(d["line"] or 0), int(d["column"] or 0), d["code"], int(d["index"]) if d["index"] else None) for d in errors]
     if not wrong and sorted(got) != sorted(SEVERAL_ERRORS):
@@ -395,14 +395,14 @@ def several_errors(t):
     t.check("several errors", wrong or (status != 2 and "exit status %d" % status))
     entries = [d["index"] for d in errors]
     t.check("several errors, entry by entry", entries != sorted(entries) and "%s" % got)
-    t.refuse("place after a long entry", queue(entry(NOP, '"debug": "%s"' % ("x" * 3000000)), '{"opcode": "NOPE"}'), "TV-Q010", place=(3, 2), index=1)
-    t.refuse("place of an escaped key", queue(r'{"opcode": "NOP", "sp\u006d_bank": 1}'), "TV-Q011", place=(2, 19), index=0)
-    t.refuse("place of an error of the machine", queue(NOP, " " * 7 + entry(GEMM, te_id=5)), "TV-Q030", place=(3, 8), index=1, status=1)
-    t.refuse("place of wrong JSON", queue(NOP, '{"opcode" "NOP"}'), "TV-Q001", place=(3, 0))
+    t.reject("location after a long entry", queue(entry(NOP, '"debug": "%s"' % ("x" * 3000000)), '{"opcode": "NOPE"}'), "TV-Q010", location=(3, 2), index=1)
+    t.reject("location of an escaped key", queue(r'{"opcode": "NOP", "sp\u006d_bank": 1}'), "TV-Q011", location=(2, 19), index=0)
+    t.reject("location of an error of the machine", queue(NOP, " " * 7 + entry(GEMM, te_id=5)), "TV-Q030", location=(3, 8), index=1, status=1)
+    t.reject("location of wrong JSON", queue(NOP, '{"opcode" "NOP"}'), "TV-Q001", location=(3, 0))
     for size in range((1 << 20) - 300, (1 << 20) + 20, 7):  # the parser takes the file in chunks of a mebibyte
         padded = queue(entry(NOP, '"debug": "%s"' % ("x" * (size - 90))), entry(LOAD, spm_bank=-1, num_elements=12345678))
         column = padded.splitlines()[2].index('"spm_bank"') + 1
-        t.refuse("place across chunks, %d" % size, padded, "TV-Q015", place=(3, column), index=1)
+        t.reject("location across chunks, %d" % size, padded, "TV-Q015", location=(3, column), index=1)
 
 
 # ---- Writing
@@ -424,7 +424,7 @@ AGAIN = r"""{"metadata": {"version": "1.1", "graph_name": "té\u0073t",
 
 
 def meaning(text):
-    """The document, with ids, without what says nothing; JSON Lines as the others."""
+    """The document, with ids, without members that have no effect; JSON Lines as the others."""
     try:
         doc = json.loads(text)
     except ValueError:
@@ -494,7 +494,7 @@ def writing(t):
     write_again(t, "minus zero", source)
 
 
-GROUPS = (truncated, wrong_types, fields, ids, circles, ends, versions, metadata, structure, bytes_of_text, deep_and_long, many_errors,
+GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, bytes_of_text, deep_and_long, many_errors,
           several_errors, writing)
 
 

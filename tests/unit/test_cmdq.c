@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues as a whole: the specification's worked times, the order of execution, runs in parts and one after another, the
- * search for hazards against one that looks at every pair and every byte, and what a large queue costs in memory. */
+/* Queues as a whole: the times worked out in the specification, the order of execution, runs in slices and in
+ * succession, the hazard search against one that compares every pair byte by byte, and the memory of a large queue. */
 #include "test_cmdq.h"
 
 #include <limits.h>
@@ -12,7 +12,7 @@
 
 /* ---- The worked times ---- */
 
-/* The entry's engine, which does nothing else, is busy for so long, and so is the queue. */
+/* Runs a queue of one entry: its engine, and the queue, take `cycles`. */
 static void expect_busy(const char *engine, uint64_t cycles, const char *const *overrides, const char *entry)
 {
     queue_text q = {0};
@@ -116,7 +116,7 @@ static void rows_of_handlers_are_in_the_order_of_opcodes(void **state)
 
 enum { ENTRIES_MAX = 224, SPM_BYTES = 192, DRAM_BYTES = 256, BYTES = 2 * SPM_BYTES + DRAM_BYTES };
 
-/* An entry as the brute force sees it: bytes of two banks and of DRAM, and who must come before. */
+/* An entry of the brute-force model: its accesses to each byte of two banks and of DRAM. */
 typedef struct model_entry {
     unsigned engine; /* UINT_MAX: none */
     bool barrier;
@@ -124,8 +124,8 @@ typedef struct model_entry {
 } model_entry;
 
 static model_entry model[ENTRIES_MAX];
-static bool before[ENTRIES_MAX][ENTRIES_MAX]; /* the first comes before the second */
-static unsigned count, turns;
+static bool before[ENTRIES_MAX][ENTRIES_MAX]; /* [a][b]: a is ordered before b */
+static unsigned count, next_dma;
 
 static const char *const small_machine[] = {"npu.te=1",           "npu.ve=2",        "dma.count=2", "spm.banks=2",
                                             "spm.bank_bytes=192", "dram.bytes=4096", NULL};
@@ -137,13 +137,13 @@ static void touch(unsigned space, unsigned from, unsigned bytes, unsigned how)
 }
 
 /* A tile of `bytes` in one of the banks. */
-typedef struct place {
+typedef struct tile_at {
     unsigned bank, offset;
-} place;
+} tile_at;
 
-static place random_place(unit_rng *rng, unsigned bytes, unsigned how)
+static tile_at random_tile(unit_rng *rng, unsigned bytes, unsigned how)
 {
-    place p = {(unsigned)unit_below(rng, 2), (unsigned)unit_below(rng, SPM_BYTES - bytes + 1)};
+    tile_at p = {(unsigned)unit_below(rng, 2), (unsigned)unit_below(rng, SPM_BYTES - bytes + 1)};
     touch(p.bank, p.offset, bytes, how);
     return p;
 }
@@ -153,8 +153,9 @@ static void add_transfer(unit_rng *rng, queue_text *q, const char *more)
     bool store = unit_below(rng, 2), fixed = unit_below(rng, 2);
     unsigned rows = 1 + (unsigned)unit_below(rng, 4), row = 1 + (unsigned)unit_below(rng, 6),
              stride = rows == 1 ? 0 : row + (unsigned)unit_below(rng, 9);
-    unsigned addr = (unsigned)unit_below(rng, DRAM_BYTES - 64), id = fixed ? (unsigned)unit_below(rng, 2) : turns++ % 2;
-    place p = random_place(rng, rows * row, store ? 1 : 2);
+    unsigned addr = (unsigned)unit_below(rng, DRAM_BYTES - 64),
+             id = fixed ? (unsigned)unit_below(rng, 2) : next_dma++ % 2;
+    tile_at p = random_tile(rng, rows * row, store ? 1 : 2);
     for (unsigned i = 0; i < rows; i++)
         touch(2, addr + i * stride, row, store ? 2 : 1);
     model[count].engine = id;
@@ -175,7 +176,7 @@ static void add_gemm(unit_rng *rng, queue_text *q, const char *more)
     unsigned m = 1 + (unsigned)unit_below(rng, 4), n = 1 + (unsigned)unit_below(rng, 4),
              k = 1 + (unsigned)unit_below(rng, 4);
     bool add = unit_below(rng, 2);
-    place a = random_place(rng, m * k, 1), w = random_place(rng, n * k, 1), o = random_place(rng, m * n, add ? 3 : 2);
+    tile_at a = random_tile(rng, m * k, 1), w = random_tile(rng, n * k, 1), o = random_tile(rng, m * n, add ? 3 : 2);
     model[count].engine = 2;
     queue_add(q,
               "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": %u, \"ifm_offset\": %u, \"wgt_bank\": %u, "
@@ -191,7 +192,7 @@ static void add_gemm(unit_rng *rng, queue_text *q, const char *more)
 static void add_vector(unit_rng *rng, queue_text *q, const char *more)
 {
     unsigned length = 1 + (unsigned)unit_below(rng, 12), id = (unsigned)unit_below(rng, 2);
-    place a = random_place(rng, length, 1), b = random_place(rng, length, 1), o = random_place(rng, length, 2);
+    tile_at a = random_tile(rng, length, 1), b = random_tile(rng, length, 1), o = random_tile(rng, length, 2);
     model[count].engine = 3 + id;
     queue_add(q,
               "\"opcode\": \"VE_ADD_TILE\", \"ve_id\": %u, \"in_bank\": %u, \"in_offset\": %u, \"in2_bank\": %u, "
@@ -201,12 +202,12 @@ static void add_vector(unit_rng *rng, queue_text *q, const char *more)
               id, a.bank, a.offset, b.bank, b.offset, o.bank, o.offset, length, more);
 }
 
-/* A list of entries that come before this one; now and then one of `later` entries. */
-static void random_ids(unit_rng *rng, unsigned later, unsigned density, tv_buf *text)
+/* A list of earlier entries; sometimes, if `total` is not 0, any of `total` entries. */
+static void random_ids(unit_rng *rng, unsigned total, unsigned density, tv_buf *text)
 {
     const char *separator = "";
     for (unsigned tries = (unsigned)unit_below(rng, density + 1); tries; tries--) {
-        unsigned range = later && unit_below(rng, 12) == 0 ? later : count;
+        unsigned range = total && unit_below(rng, 12) == 0 ? total : count;
         unsigned id = range ? (unsigned)unit_below(rng, range) : 0;
         if (id == count || range == 0)
             continue;
@@ -216,7 +217,7 @@ static void random_ids(unit_rng *rng, unsigned later, unsigned density, tv_buf *
     }
 }
 
-/* One or two lists; deps_after never names earlier entries here unless `later` entries may be named, too. */
+/* One or two lists of dependencies; deps_after names earlier entries only if forward dependencies are allowed. */
 static void random_order(unit_rng *rng, unsigned total, bool has_forward_deps, int group, tv_buf *text)
 {
     tv_buf_str(text, ", \"deps_before\": [");
@@ -233,7 +234,7 @@ static void random_order(unit_rng *rng, unsigned total, bool has_forward_deps, i
     }
 }
 
-/* Entries that order others; returns the group that has been made, or the one before. */
+/* Adds a control entry; returns the group that it defines, or the previous one. */
 static int add_control(unit_rng *rng, queue_text *q, int group, const char *more)
 {
     tv_buf ids = {0};
@@ -260,7 +261,7 @@ static void random_queue(unit_rng *rng, unsigned total, bool has_forward_deps, q
     int group = -1;
     memset(model, 0, sizeof model);
     memset(before, 0, sizeof before);
-    turns = 0;
+    next_dma = 0;
     for (count = 0; count + 1 < total; count++) {
         tv_buf more = {0};
         model[count].engine = UINT_MAX;
@@ -332,7 +333,7 @@ static uint64_t find(const tv_program *program, const cmdq_params *params, const
     return cmdq_find_hazards(program, params, plan, window_max, TV_ERROR, &findings);
 }
 
-static cmdq_params small_shape(void)
+static cmdq_params small_params(void)
 {
     cmdq_params params;
     tv_machine *machine = machine_with(TV_MODE_TIMING, small_machine);
@@ -341,7 +342,7 @@ static cmdq_params small_shape(void)
     return params;
 }
 
-/* Of few enough entries every pair is told, else their number is compared. */
+/* Compares every pair, or the number of pairs where not all are reported. */
 static void compare_hazards(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan)
 {
     static const uint32_t windows[] = {0, 1, CMDQ_WINDOW_MAX, UINT32_MAX};
@@ -388,7 +389,7 @@ static void hazards_are_those_of_brute_force_with_and_without_the_tree(void **st
 {
     (void)state;
     unit_rng rng = {1};
-    cmdq_params params = small_shape();
+    cmdq_params params = small_params();
     unsigned orderly = 0, circular = 0;
     while (orderly < 2000)
         *(search_one(&rng, &params, 3 + (unsigned)unit_below(&rng, 12)) ? &orderly : &circular) += 1;
@@ -399,7 +400,7 @@ static void hazards_of_long_queues_are_as_many_as_by_brute_force(void **state)
 {
     (void)state;
     unit_rng rng = {2};
-    cmdq_params params = small_shape();
+    cmdq_params params = small_params();
     for (unsigned done = 0; done < 40;)
         done += search_one(&rng, &params, ENTRIES_MAX - (unsigned)unit_below(&rng, 100));
 }
@@ -538,7 +539,7 @@ static void a_queue_that_is_left_in_the_middle_keeps_its_time(void **state)
 {
     (void)state;
     unit_rng rng = {5};
-    tv_stats part = {.size = sizeof part};
+    tv_stats prefix = {.size = sizeof prefix};
     tv_stats after = {.size = sizeof after};
     tv_program *a = orderly_queue(&rng, false), *b = orderly_queue(&rng, false);
     tv_machine *machine = filled_machine(0);
@@ -547,11 +548,11 @@ static void a_queue_that_is_left_in_the_middle_keeps_its_time(void **state)
         tv_machine_run(machine,
                        &(tv_run_limits){sizeof(tv_run_limits), tv_program_instruction_count(a) - 1, UINT64_MAX}, NULL),
         TV_OK);
-    tv_machine_stats(machine, &part);
-    assert_true(part.cycles > 0);
+    tv_machine_stats(machine, &prefix);
+    assert_true(prefix.cycles > 0);
     assert_int_equal(tv_machine_load(machine, b, NULL), TV_OK);
     tv_machine_stats(machine, &after);
-    expect_same_times(&part, &after);
+    expect_same_times(&prefix, &after);
     tv_machine_free(machine);
     tv_program_free(a);
     tv_program_free(b);
@@ -583,7 +584,7 @@ static void expect_moved(queue_text *q)
     tv_program_free(program);
 }
 
-static void entries_take_effect_after_the_later_ones_that_they_wait_for(void **state)
+static void entries_execute_after_forward_dependencies(void **state)
 {
     (void)state;
     queue_text q = {0};
@@ -603,7 +604,7 @@ static void deps_after_may_name_earlier_entries(void **state)
     expect_moved(&q);
 }
 
-static void a_barrier_holds_back_entries_until_a_later_dependency_of_it(void **state)
+static void a_barrier_delays_entries_until_its_forward_dependency_completes(void **state)
 {
     (void)state;
     queue_text q = {0};
@@ -615,13 +616,13 @@ static void a_barrier_holds_back_entries_until_a_later_dependency_of_it(void **s
     expect_moved(&q);
 }
 
-/* Of all that can be next the least id is: 2 before 1, which waits for 3. */
-static void the_least_entry_that_can_be_next_is(void **state)
+/* The lowest id of those that can be next: 2 before 1, which waits for 3. */
+static void the_lowest_of_the_runnable_entries_is_next(void **state)
 {
     (void)state;
     static const uint32_t want[] = {0, 2, 3, 1, 4, 5};
     queue_text q = {0};
-    uint32_t order[6], stuck;
+    uint32_t order[6], blocked;
     cmdq_graph graph;
     queue_add(&q, "\"opcode\": \"NOP\"");
     queue_add(&q, "\"opcode\": \"NOP\", \"deps_before\": [3]");
@@ -630,7 +631,7 @@ static void the_least_entry_that_can_be_next_is(void **state)
     queue_add(&q, "\"opcode\": \"NOP\"");
     tv_program *program = queue_open(&q);
     assert_true(cmdq_graph_init(cmdq_queue_of(program), 6, &graph));
-    assert_true(cmdq_order(cmdq_queue_of(program), &graph, 6, NULL, order, &stuck));
+    assert_true(cmdq_order(cmdq_queue_of(program), &graph, 6, NULL, order, &blocked));
     assert_memory_equal(order, want, sizeof want);
     cmdq_graph_fini(&graph);
     tv_program_free(program);
@@ -679,8 +680,8 @@ static size_t heap_bytes(void)
     return info.uordblks + info.hblkhd;
 }
 
-/* Room that growing buffers hold in reserve counts. A sanitizer's allocator does not tell. */
-static void a_million_entries_take_at_most_200_bytes_each(void **state)
+/* Includes the unused capacity of growing buffers. Not measurable with the allocator of a sanitizer. */
+static void a_million_entries_take_200_bytes_each_or_less(void **state)
 {
     (void)state;
     if (OWN_MALLOC)
@@ -716,11 +717,11 @@ int main(void)
         cmocka_unit_test(a_run_in_steps_ends_as_one_in_one_go),
         cmocka_unit_test(two_queues_one_after_another_add_their_cycles),
         cmocka_unit_test(a_queue_that_is_left_in_the_middle_keeps_its_time),
-        cmocka_unit_test(entries_take_effect_after_the_later_ones_that_they_wait_for),
+        cmocka_unit_test(entries_execute_after_forward_dependencies),
         cmocka_unit_test(deps_after_may_name_earlier_entries),
-        cmocka_unit_test(a_barrier_holds_back_entries_until_a_later_dependency_of_it),
-        cmocka_unit_test(the_least_entry_that_can_be_next_is),
-        cmocka_unit_test(a_million_entries_take_at_most_200_bytes_each),
+        cmocka_unit_test(a_barrier_delays_entries_until_its_forward_dependency_completes),
+        cmocka_unit_test(the_lowest_of_the_runnable_entries_is_next),
+        cmocka_unit_test(a_million_entries_take_200_bytes_each_or_less),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

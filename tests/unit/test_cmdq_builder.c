@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues that are built entry by entry are those that the reader makes of their text, and are refused as they would be.
+/* A queue that is built entry by entry equals the one that is read from its text, and is rejected for the same errors.
  */
 #include "test_cmdq.h"
 
@@ -94,7 +94,7 @@ static void what_is_built_is_what_the_reader_makes_of_the_text(void **state)
 }
 
 /* The name may be gone by then; the line is that of the queue when it is saved. */
-static void an_illegal_field_is_refused_at_its_entry(void **state)
+static void an_illegal_field_is_rejected_at_its_entry(void **state)
 {
     (void)state;
     unit_log log;
@@ -112,7 +112,7 @@ static void an_illegal_field_is_refused_at_its_entry(void **state)
     assert_int_equal(log.at[0].line, 4);
 }
 
-static void a_missing_field_and_a_missing_end_are_refused(void **state)
+static void a_missing_field_and_a_missing_end_are_rejected(void **state)
 {
     (void)state;
     unit_log log;
@@ -143,8 +143,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_built_is_what_the_reader_makes_of_the_text),
-        cmocka_unit_test(an_illegal_field_is_refused_at_its_entry),
-        cmocka_unit_test(a_missing_field_and_a_missing_end_are_refused),
+        cmocka_unit_test(an_illegal_field_is_rejected_at_its_entry),
+        cmocka_unit_test(a_missing_field_and_a_missing_end_are_rejected),
         cmocka_unit_test(a_queue_may_be_left_half_built),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads may be put off, but nobody can tell: random queues of loads, stores, copies and sums over few bytes, read and
- * written from outside now and then, end with the memory of a plain array that does each thing at once. */
+/* Deferred loads have no visible effect: random queues of loads, stores, copies and sums over few bytes, whose memories
+ * are sometimes read and written from outside, end with the contents of an array on which each step is executed at
+ * once.
+ */
 #include "test_cmdq.h"
 
 enum { BANK = 512, BANKS = 2, DRAM = 2048, ENTRIES = 60, ROUNDS = 400 };
@@ -99,8 +101,7 @@ static void do_step(memories *m, const step *s)
         memcpy(to, sums, s->bytes);
 }
 
-/* Somebody from outside looks at some bytes, or changes them; or takes a snapshot, and goes back to it when they have
- * changed. */
+/* An access from outside: reads or writes some bytes, or takes a snapshot and restores it after they have changed. */
 static void look(unit_rng *rng, tv_machine *machine, memories *m)
 {
     tv_snapshot *snapshot = NULL;
@@ -126,7 +127,7 @@ static void look(unit_rng *rng, tv_machine *machine, memories *m)
     assert_int_equal(tv_machine_write(machine, spm ? "spm" : "dram", at, want, bytes, NULL), TV_OK);
 }
 
-static void nobody_can_tell_that_loads_are_put_off(void **state)
+static void deferred_loads_have_no_visible_effect(void **state)
 {
     (void)state;
     unit_rng rng = {5};
@@ -168,19 +169,19 @@ static void nobody_can_tell_that_loads_are_put_off(void **state)
 
 enum { WGT_BANK = 1, SCALES_BANK = 2, SPM_BANK = 256 << 10, MATRIX = 1 << 16 };
 
-typedef struct part {
+typedef struct subtile {
     unsigned bits, m, n, k, stride, scale_stride; /* strides in bytes, of DRAM */
     unsigned in, out;                             /* offsets in bank 0; the output may stand over the input */
     bool accumulate;
-} part;
+} subtile;
 
-static part random_part(unit_rng *rng)
+static subtile random_subtile(unit_rng *rng)
 {
-    part p = {.bits = below(rng, 2) ? 4 : 8,
-              .m = 1 + below(rng, 12),
-              .n = 1 + below(rng, 70),
-              .k = 32 * (1 + below(rng, 4)),
-              .accumulate = below(rng, 2)};
+    subtile p = {.bits = below(rng, 2) ? 4 : 8,
+                 .m = 1 + below(rng, 12),
+                 .n = 1 + below(rng, 70),
+                 .k = 32 * (1 + below(rng, 4)),
+                 .accumulate = below(rng, 2)};
     p.stride = p.k * p.bits / 8 + below(rng, 2) * below(rng, 90);
     p.scale_stride =
         p.k / 32 * 4 + 4 * below(rng, 3) + (below(rng, 5) == 0); /* now and then no multiple of a number's size */
@@ -199,8 +200,8 @@ static void print_load(queue_text *q, unsigned bits, unsigned addr, unsigned ban
               bits, addr, bank, rows * elements, stride, elements);
 }
 
-/* `loads`: the weights and scales come from DRAM; else they stand in SPM. */
-static tv_program *product_of(const part *p, bool loads)
+/* `loads`: weights and scales are loaded from DRAM; otherwise they are in SPM. */
+static tv_program *product_of(const subtile *p, bool loads)
 {
     queue_text q = {0};
     if (loads) {
@@ -241,7 +242,7 @@ static void rows_of_a_larger_matrix_are_multiplied_as_a_copy_of_them(void **stat
     unit_rng rng = {6};
     static uint8_t dram[2 * MATRIX], spm[SPM_BANK], got[2][3 * SPM_BANK];
     for (unsigned round = 0; round < 300; round++) {
-        part p = random_part(&rng);
+        subtile p = random_subtile(&rng);
         for (unsigned i = 0; i < MATRIX; i++)
             dram[i] = (uint8_t)unit_next(&rng);
         random_numbers(&rng, dram + MATRIX, MATRIX);
@@ -268,7 +269,7 @@ static void rows_of_a_larger_matrix_are_multiplied_as_a_copy_of_them(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_can_tell_that_loads_are_put_off),
+        cmocka_unit_test(deferred_loads_have_no_visible_effect),
         cmocka_unit_test(rows_of_a_larger_matrix_are_multiplied_as_a_copy_of_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

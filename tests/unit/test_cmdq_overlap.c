@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands may stand anywhere in SPM, over one another too: an entry does with them what it does with copies that stand
- * in banks of their own. Loads of its operands come before, as they may be read where they came from. */
+/* Operands may overlap in SPM: the result is that of copies in separate banks. Some operands are loaded before, so that
+ * they are deferred loads. */
 #include "test_cmdq.h"
 
 enum {
     BANK = 8192,
-    USED = 2 /* banks where operands meet */,
-    OWN = 7 /* banks with one each */,
+    USED = 2 /* banks where operands overlap */,
+    OWN = 7 /* banks of one operand each */,
     DRAM = 65536,
     ROUNDS = 1500
 };
@@ -20,23 +20,23 @@ static unsigned below(unsigned n) { return (unsigned)unit_below(&rng, n); }
 static unsigned any_width(void) { return widths[below(TV_COUNTOF(widths))]; }
 static bool one_in(unsigned n) { return below(n) == 0; }
 
-typedef struct place {
+typedef struct operand {
     const char *name; /* of its fields, before _bank and _offset */
     unsigned bank, offset, bytes, rows;
-} place;
+} operand;
 
 /* An operation and its operands; the last one is the output. */
 typedef struct operation {
     char text[512];
-    place places[OWN];
+    operand operands[OWN];
     unsigned count;
     bool fits;
 } operation;
 
 /* Beside, at or over the ones before. */
-static void add_place(operation *o, const char *name, unsigned rows, unsigned columns, unsigned qbits)
+static void add_operand(operation *o, const char *name, unsigned rows, unsigned columns, unsigned qbits)
 {
-    place p = {.name = name, .bytes = (rows * columns * qbits + 7) / 8, .rows = rows, .bank = below(USED)};
+    operand p = {.name = name, .bytes = (rows * columns * qbits + 7) / 8, .rows = rows, .bank = below(USED)};
     if (p.bytes > BANK) {
         o->fits = false;
         return;
@@ -44,12 +44,12 @@ static void add_place(operation *o, const char *name, unsigned rows, unsigned co
     p.offset = one_in(4) ? 0 : below(BANK - p.bytes + 1) / (one_in(3) ? 1 : 4) * (one_in(3) ? 1 : 4);
     p.offset = p.offset + p.bytes > BANK ? 0 : p.offset;
     if (o->count && one_in(2)) {
-        const place *other = &o->places[below(o->count)];
+        const operand *other = &o->operands[below(o->count)];
         unsigned at = other->offset + (one_in(2) ? 4 * below(16) : 0);
         p.bank = at + p.bytes <= BANK ? other->bank : p.bank;
         p.offset = at + p.bytes <= BANK ? at : p.offset;
     }
-    o->places[o->count++] = p;
+    o->operands[o->count++] = p;
 }
 
 static operation matrix_operation(void)
@@ -71,13 +71,13 @@ static operation matrix_operation(void)
                  one_in(3) ? ", \"scale_ifm\": 0.375" : "", one_in(3) ? ", \"scale_ofm\": 1.75" : "");
     if (grouped)
         snprintf(o.text + at, sizeof o.text - (size_t)at, ", \"wgt_group\": %u", group);
-    add_place(&o, "wgt", n, k, weight);
-    add_place(&o, "ifm", m, k, activation);
+    add_operand(&o, "wgt", n, k, weight);
+    add_operand(&o, "ifm", m, k, activation);
     if (scaled)
-        add_place(&o, "wgt_scale", n, grouped ? k / group : 1, 32);
+        add_operand(&o, "wgt_scale", n, grouped ? k / group : 1, 32);
     if (biased)
-        add_place(&o, "bias", 1, n, 32);
-    add_place(&o, "ofm", m, n, output);
+        add_operand(&o, "bias", 1, n, 32);
+    add_operand(&o, "ofm", m, n, output);
     return o;
 }
 
@@ -93,14 +93,14 @@ static operation vector_operation(void)
         o.text, sizeof o.text,
         "\"opcode\": \"%s\", \"ve_id\": 0, \"rows\": %u, \"length\": %u, \"qbits_activation\": %u, \"qbits_out\": %u%s",
         opcodes[opcode], rows, length, in, out, one_in(3) ? ", \"scale_out\": 1.75" : "");
-    add_place(&o, "in", rows, length, in);
+    add_operand(&o, "in", rows, length, in);
     if (opcode >= 6)
-        add_place(&o, "in2", rows, length, in);
+        add_operand(&o, "in2", rows, length, in);
     if (opcode <= 1)
-        add_place(&o, "gamma", 1, length, 32);
+        add_operand(&o, "gamma", 1, length, 32);
     if (opcode == 0)
-        add_place(&o, "beta", 1, length, 32);
-    add_place(&o, "out", rows, length, out);
+        add_operand(&o, "beta", 1, length, 32);
+    add_operand(&o, "out", rows, length, out);
     return o;
 }
 
@@ -110,22 +110,23 @@ typedef struct memories {
     uint8_t spm[USED * BANK], dram[DRAM];
 } memories;
 
-static uint8_t *at(memories *m, const place *p) { return m->spm + p->bank * BANK + p->offset; }
+static uint8_t *at(memories *m, const operand *p) { return m->spm + p->bank * BANK + p->offset; }
 
 static void add_operation(queue_text *q, const operation *o, bool apart, unsigned before)
 {
     char fields[512], deps[40] = "";
     int n = 0;
     for (unsigned i = 0; i < o->count; i++)
-        n += snprintf(fields + n, sizeof fields - (size_t)n, ", \"%s_bank\": %u, \"%s_offset\": %u", o->places[i].name,
-                      apart ? USED + i : o->places[i].bank, o->places[i].name, apart ? 0 : o->places[i].offset);
+        n +=
+            snprintf(fields + n, sizeof fields - (size_t)n, ", \"%s_bank\": %u, \"%s_offset\": %u", o->operands[i].name,
+                     apart ? USED + i : o->operands[i].bank, o->operands[i].name, apart ? 0 : o->operands[i].offset);
     if (before)
         snprintf(deps, sizeof deps, ", \"deps_before\": [%u]", before - 1);
     queue_add(q, "%s%s%s", o->text, fields, deps);
 }
 
 /* A load of an operand, by rows that may stand apart, and what it does. */
-static void add_load(queue_text *q, memories *m, const place *p, unsigned before)
+static void add_load(queue_text *q, memories *m, const operand *p, unsigned before)
 {
     unsigned rows = p->bytes % p->rows ? 1 : p->rows, bytes = p->bytes / rows, gap = one_in(2) ? below(40) : 0,
              extent = rows * (bytes + gap), from = below(DRAM - extent);
@@ -155,12 +156,13 @@ static void run_queue(tv_machine *machine, queue_text *q)
 /* What the operation makes of copies. */
 static void do_apart(tv_machine *machine, memories *m, const operation *o)
 {
-    const place *out = &o->places[o->count - 1];
+    const operand *out = &o->operands[o->count - 1];
     queue_text q = {0};
     add_operation(&q, o, true, 0);
     for (unsigned i = 0; i < o->count; i++)
         assert_int_equal(
-            tv_machine_write(machine, "spm", (USED + i) * BANK, at(m, &o->places[i]), o->places[i].bytes, NULL), TV_OK);
+            tv_machine_write(machine, "spm", (USED + i) * BANK, at(m, &o->operands[i]), o->operands[i].bytes, NULL),
+            TV_OK);
     run_queue(machine, &q);
     assert_int_equal(tv_machine_read(machine, "spm", (USED + o->count - 1) * BANK, at(m, out), out->bytes, NULL),
                      TV_OK);
@@ -194,7 +196,7 @@ static void operands_over_one_another_are_worked_on_like_copies(void **state)
         unsigned loads = 0;
         for (unsigned i = 0; i < o.count; i++)
             if (one_in(2))
-                add_load(&q, &m, &o.places[i], loads++);
+                add_load(&q, &m, &o.operands[i], loads++);
         add_operation(&q, &o, false, loads);
         do_apart(other, &m, &o);
         run_queue(machine, &q);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* VE_ROPE_TILE turns every position by its own angle, whatever has been remembered of others: of more rows than are
- * remembered, of heads too large to be, and of the same positions with another base. Cosines and sines are those of
- * long double, rounded. */
+/* VE_ROPE_TILE rotates every position by its own angle, whatever the cache holds: more rows than its entries, heads too
+ * large for it, the same positions with another base. Expected cosines and sines are computed in long double and
+ * rounded. */
 #include <math.h>
 
 #include "test_cmdq.h"

@@ -14,9 +14,9 @@ enum { ELEMENTS_MAX = 4096, BANK = 256 << 10, GUARD = 0xA5 };
 
 static mpq_t exact, other;
 
-/* A binary format: significand bits, exponent of its least number. */
+/* A binary format: significand bits, exponent of its smallest number. */
 typedef struct binary {
-    int bits, least;
+    int bits, min_exponent;
 } binary;
 
 static const binary BINARY32 = {24, -149}, BINARY16 = {11, -24};
@@ -59,7 +59,7 @@ static double round_by_hand(const mpq_t x, binary format)
         return 0;
     long e = (long)mpz_sizeinbase(mpq_numref(x), 2) - (long)mpz_sizeinbase(mpq_denref(x), 2);
     e -= !reaches(x, e);
-    long unit = e - (format.bits - 1) > format.least ? e - (format.bits - 1) : format.least;
+    long unit = e - (format.bits - 1) > format.min_exponent ? e - (format.bits - 1) : format.min_exponent;
     double y = ldexp(nearest_multiple(x, unit), (int)unit);
     return mpq_sgn(x) < 0 ? -y : y;
 }
@@ -176,19 +176,21 @@ static operand ifm, wgt, ofm, bias, scales;
 static tv_machine *machine;
 
 /* Where the operands are: bank, byte. */
-static const unsigned places[][2] = {{0, 3}, {1, 0}, {2, 5}, {3, 1}, {4, 7}};
+static const unsigned locations[][2] = {{0, 3}, {1, 0}, {2, 5}, {3, 1}, {4, 7}};
 
 static void put_operand(unsigned i, const operand *o)
 {
     assert_int_equal(
-        tv_machine_write(machine, "spm", places[i][0] * BANK + places[i][1], o->bytes, byte_count(o) + 1, NULL), TV_OK);
+        tv_machine_write(machine, "spm", locations[i][0] * BANK + locations[i][1], o->bytes, byte_count(o) + 1, NULL),
+        TV_OK);
 }
 
 /* The output's bytes after the run; its guard is untouched. */
 static void get_output(uint8_t *bytes)
 {
     assert_int_equal(
-        tv_machine_read(machine, "spm", places[2][0] * BANK + places[2][1], bytes, byte_count(&ofm) + 1, NULL), TV_OK);
+        tv_machine_read(machine, "spm", locations[2][0] * BANK + locations[2][1], bytes, byte_count(&ofm) + 1, NULL),
+        TV_OK);
     assert_int_equal(bytes[byte_count(&ofm)], ofm.bytes[byte_count(&ofm)]);
 }
 
@@ -202,12 +204,12 @@ static double random_scale(unit_rng *rng)
 static void add_entry(queue_text *q, const char *opcode, const char *sizes, const dims *s)
 {
     char more[400] = "";
-    int n = s->biased
-                ? snprintf(more, sizeof more, ", \"bias_bank\": %u, \"bias_offset\": %u", places[3][0], places[3][1])
-                : 0;
+    int n = s->biased ? snprintf(more, sizeof more, ", \"bias_bank\": %u, \"bias_offset\": %u", locations[3][0],
+                                 locations[3][1])
+                      : 0;
     if (s->scaling != SCALE_OF_ALL)
         n += snprintf(more + n, sizeof more - (size_t)n, ", \"wgt_scale_bank\": %u, \"wgt_scale_offset\": %u",
-                      places[4][0], places[4][1]);
+                      locations[4][0], locations[4][1]);
     if (s->scaling == SCALE_OF_GROUP)
         snprintf(more + n, sizeof more - (size_t)n, ", \"wgt_group\": %u", s->group);
     queue_add(q,
@@ -217,12 +219,12 @@ static void add_entry(queue_text *q, const char *opcode, const char *sizes, cons
               "\"scale_ifm\": %.17g, "
               "\"scale_wgt\": %.17g, "
               "\"scale_ofm\": %.17g, \"accumulate\": %s%s",
-              opcode, places[0][0], places[0][1], places[1][0], places[1][1], places[2][0], places[2][1], sizes,
-              wgt.qbits, ifm.qbits, ofm.qbits, s->scale_ifm, s->scale_wgt, s->scale_ofm,
+              opcode, locations[0][0], locations[0][1], locations[1][0], locations[1][1], locations[2][0],
+              locations[2][1], sizes, wgt.qbits, ifm.qbits, ofm.qbits, s->scale_ifm, s->scale_wgt, s->scale_ofm,
               s->accumulate ? "true" : "false", more);
 }
 
-/* Puts the operands in their places and runs one entry. */
+/* Writes the operands to SPM and runs one entry. */
 static void run_entry(const char *opcode, const char *sizes, const dims *s, uint8_t *bytes)
 {
     queue_text q = {0};
@@ -235,7 +237,7 @@ static void run_entry(const char *opcode, const char *sizes, const dims *s, uint
     put_operand(4, &scales);
     run_all(machine, program);
     get_output(bytes);
-    /* the program is borrowed by the machine until the next load: an empty one takes its place */
+    /* the program is borrowed by the machine until the next load: an empty one replaces it */
     static tv_program *before;
     tv_program_free(before);
     before = program;
@@ -310,9 +312,9 @@ static double stored(double y, unsigned qbits)
         double half = round_by_hand(exact, BINARY16);
         return fabs(half) >= 65536 ? copysign((double)INFINITY, half) : half;
     }
-    double most = ldexp(1, (int)qbits - 1) - 1, whole = nearest_multiple(exact, 0);
+    double max = ldexp(1, (int)qbits - 1) - 1, whole = nearest_multiple(exact, 0);
     whole = y < 0 ? -whole : whole;
-    return whole > most ? most : whole < -most - 1 ? -most - 1 : whole;
+    return whole > max ? max : whole < -max - 1 ? -max - 1 : whole;
 }
 
 static double output_pattern_value(const uint8_t *bytes, unsigned i)
@@ -510,7 +512,7 @@ typedef struct image {
     unsigned in_h, in_w, in_c, out_c, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, out_h, out_w;
 } image;
 
-/* Output places by the definition: as long as the kernel's last row lies in the padded input. */
+/* Output positions by definition: the kernel's last row is inside the padded input. */
 static unsigned side(unsigned in, unsigned pad, unsigned dilation, unsigned kernel, unsigned stride)
 {
     unsigned count = 0;
@@ -519,7 +521,7 @@ static unsigned side(unsigned in, unsigned pad, unsigned dilation, unsigned kern
     return count;
 }
 
-static unsigned from_1(unit_rng *rng, unsigned most) { return 1 + (unsigned)unit_below(rng, most); }
+static unsigned from_1(unit_rng *rng, unsigned max) { return 1 + (unsigned)unit_below(rng, max); }
 
 static image random_image(unit_rng *rng)
 {
@@ -540,7 +542,7 @@ static image random_image(unit_rng *rng)
     return c;
 }
 
-/* The inputs of one output place, padding as 0. */
+/* The inputs of one output position, padding as 0. */
 static void gather(const image *c, unsigned oy, unsigned ox, double *x)
 {
     for (unsigned ky = 0; ky < c->kernel_h; ky++)
@@ -597,7 +599,7 @@ static void convolution_equals_a_direct_loop(void **state)
     }
 }
 
-static void a_kernel_larger_than_the_padded_input_is_refused(void **state)
+static void a_kernel_larger_than_the_padded_input_is_rejected(void **state)
 {
     (void)state;
     unit_log log;
@@ -664,9 +666,9 @@ static void compare_with_dense(unit_rng *rng, unsigned round)
     static uint8_t thin[4096], full[4096];
     static operand dense;
     static sparse p;
-    static const unsigned shapes[][2] = {{2, 4}, {1, 4}, {1, 1}, {3, 5}, {4, 8}, {1, 2}, {7, 7}, {5, 64}};
-    p.n = shapes[round % 8][0];
-    p.m = shapes[round % 8][1];
+    static const unsigned patterns[][2] = {{2, 4}, {1, 4}, {1, 1}, {3, 5}, {4, 8}, {1, 2}, {7, 7}, {5, 64}};
+    p.n = patterns[round % 8][0];
+    p.m = patterns[round % 8][1];
     unsigned groups = from_1(rng, 4), weight = widths[unit_below(rng, 3)];
     dims s = {.m = from_1(rng, 4),
               .n = from_1(rng, 4),
@@ -790,7 +792,7 @@ int main(void)
         cmocka_unit_test(qkt_equals_gemm),
         cmocka_unit_test(av_equals_gemm_of_the_transposed),
         cmocka_unit_test(convolution_equals_a_direct_loop),
-        cmocka_unit_test(a_kernel_larger_than_the_padded_input_is_refused),
+        cmocka_unit_test(a_kernel_larger_than_the_padded_input_is_rejected),
         cmocka_unit_test(sparse_integers_equal_the_expanded_weights),
         cmocka_unit_test(sparse_sums_are_in_the_order_of_the_values),
         cmocka_unit_test(an_index_past_its_group_faults_and_changes_nothing),
