@@ -124,7 +124,7 @@ static tv_status parse_conditions(const tv_json_value *object, const tv_diag_sin
     digits += strspn(digits, " ");
     if (!debug_parse_number(digits, &number) || number == 0)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "a number N stops from the Nth hit on",
-                       "'%.40s' is not a hit count: how often the breakpoint is hit before it stops", hits);
+                       "'%.40s' is not a hit count", hits);
     out->skip = number - 1;
     return TV_OK;
 }
