@@ -64,7 +64,7 @@ static void write_result_json(cli *c, const char *output, const tv_program *prog
     cli_end_json(w);
 }
 
-static int run(cli *c)
+static int run_asm(cli *c)
 {
     const char *dirs[64], *defines[64];
     tv_program_options program_options = cli_program_options(c, dirs, defines);
@@ -133,5 +133,5 @@ const cli_command cli_asm = {
     .files_min = 1,
     .files_max = 1,
     .values = "FILE",
-    .run = run,
+    .run = run_asm,
 };

@@ -6,7 +6,7 @@ static const cli_option options[] = {
     {"strict", 0, NULL, "treat warnings as errors", NULL},
 };
 
-static const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
+static const char *plural_suffix(uint64_t n) { return n == 1 ? "" : "s"; }
 
 static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
 {
@@ -26,9 +26,9 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
     total->warnings += counts.warnings;
     if (status == TV_OK && !c->json && !c->quiet)
         printf("%s: %llu instruction%s, %llu error%s, %llu warning%s\n", path,
-               (unsigned long long)tv_program_instruction_count(program), plural(tv_program_instruction_count(program)),
-               (unsigned long long)counts.errors, plural(counts.errors), (unsigned long long)counts.warnings,
-               plural(counts.warnings));
+               (unsigned long long)tv_program_instruction_count(program),
+               plural_suffix(tv_program_instruction_count(program)), (unsigned long long)counts.errors,
+               plural_suffix(counts.errors), (unsigned long long)counts.warnings, plural_suffix(counts.warnings));
     tv_config_free(config);
     tv_program_free(program);
     return status;
@@ -46,7 +46,7 @@ static void write_result_json(cli *c, const char *status, const tv_check_counts 
     cli_end_json(w);
 }
 
-static int run(cli *c)
+static int run_check(cli *c)
 {
     tv_check_counts total = {0};
     tv_status status = TV_OK;
@@ -75,5 +75,5 @@ const cli_command cli_check = {
     .files_min = 1,
     .files_max = 4096,
     .values = "FILE",
-    .run = run,
+    .run = run_check,
 };

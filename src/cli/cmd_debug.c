@@ -338,7 +338,7 @@ static int run_dap(cli *c)
     return cli_exit_status(tv_dap_serve(&(tv_dap_io){dap_write, dap_read, NULL}, &c->sink));
 }
 
-static int run(cli *c)
+static int run_debug(cli *c)
 {
     frontend f = {.c = c};
     const char *script;
@@ -391,5 +391,5 @@ const cli_command cli_debug = {
     .files_min = 0,
     .files_max = 4096,
     .values = "FILE",
-    .run = run,
+    .run = run_debug,
 };

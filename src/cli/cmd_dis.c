@@ -329,7 +329,7 @@ static int run_program(cli *c)
     return cli_exit_status(status);
 }
 
-static int run(cli *c)
+static int run_dis(cli *c)
 {
     if (cli_has(c, "word"))
         return c->file_count ? cli_error(c, NULL, "give a file or --word, not both") : run_words(c);
@@ -353,5 +353,5 @@ const cli_command cli_dis = {
     .common = "tIdj",
     .files_max = 1,
     .values = "FILE",
-    .run = run,
+    .run = run_dis,
 };

@@ -381,7 +381,7 @@ static int print_isa(cli *c, const tv_codec *codec)
     return CLI_OK;
 }
 
-static int run(cli *c)
+static int run_isa(cli *c)
 {
     tv_codec *codec;
     if (c->file_count == 0)
@@ -404,5 +404,5 @@ const cli_command cli_isa = {
     .common = "j",
     .files_max = 2,
     .values = "TARGET",
-    .run = run,
+    .run = run_isa,
 };

@@ -258,7 +258,7 @@ static tv_status run_session(job *j, tv_llm_session *session, const char *target
     return status;
 }
 
-static tv_status generate(job *j, const char *target, outcome *out)
+static tv_status generate_text(job *j, const char *target, outcome *out)
 {
     const char *prompt = cli_value(j->c, "prompt");
     tv_config *config;
@@ -284,7 +284,7 @@ static tv_status generate(job *j, const char *target, outcome *out)
 }
 
 /* Computes the negative log-likelihood of a text. */
-static tv_status evaluate(job *j, const char *target, const tv_input *text, outcome *out)
+static tv_status evaluate_text(job *j, const char *target, const tv_input *text, outcome *out)
 {
     tv_config *config;
     tv_llm_session *session;
@@ -304,7 +304,7 @@ static tv_status evaluate(job *j, const char *target, const tv_input *text, outc
 }
 
 /* Compares each layer with the host. */
-static tv_status verify(job *j, const char *target, outcome *out)
+static tv_status verify_layers(job *j, const char *target, outcome *out)
 {
     const char *prompt = cli_value(j->c, "prompt");
     tv_config *config;
@@ -511,8 +511,8 @@ static tv_status make_directory(job *j)
 static tv_status run_target(job *j, const char *target, const tv_input *text, outcome *out)
 {
     if (cli_has(j->c, "verify"))
-        return verify(j, target, out);
-    return cli_has(j->c, "eval") ? evaluate(j, target, text, out) : generate(j, target, out);
+        return verify_layers(j, target, out);
+    return cli_has(j->c, "eval") ? evaluate_text(j, target, text, out) : generate_text(j, target, out);
 }
 
 /* Runs the targets one after another. *done is the number of complete results, also on errors. */
@@ -555,7 +555,7 @@ static int run_model(job *j)
     return cli_exit_status(status);
 }
 
-static int run(cli *c)
+static int run_llm(cli *c)
 {
     job j = {.c = c};
     int result = parse_options(&j);
@@ -590,5 +590,5 @@ const cli_command cli_llm = {
     .files_min = 1,
     .files_max = 1,
     .values = "FILE",
-    .run = run,
+    .run = run_llm,
 };

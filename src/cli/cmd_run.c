@@ -391,7 +391,7 @@ static void free_job(job *j)
     outputs_free(&j->outputs);
 }
 
-static int run(cli *c)
+static int run_programs(cli *c)
 {
     job j = {.c = c};
     tv_status status = open_machine(&j);
@@ -433,5 +433,5 @@ const cli_command cli_run = {
     .files_min = 1,
     .files_max = 4096,
     .values = "FILE",
-    .run = run,
+    .run = run_programs,
 };

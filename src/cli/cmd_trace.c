@@ -184,7 +184,7 @@ static int run_convert(cli *c)
     return cli_exit_status(convert_trace(c, out, format));
 }
 
-static int run(cli *c)
+static int run_trace(cli *c)
 {
     unsigned rows = 0;
     const char *word = c->files[0];
@@ -223,5 +223,5 @@ const cli_command cli_trace = {
     .files_min = 1,
     .files_max = 3,
     .values = "FILE",
-    .run = run,
+    .run = run_trace,
 };

@@ -70,7 +70,7 @@ void run_report_write_json(const tv_machine *machine, tv_stop_reason stop, tv_js
 
 /* ---- Text ---- */
 
-static double percent(uint64_t amount, uint64_t total) { return 100 * (double)amount / (total ? (double)total : 1); }
+static double percent_of(uint64_t amount, uint64_t total) { return 100 * (double)amount / (total ? (double)total : 1); }
 
 static void print_engine(const tv_stats *s, const tv_engine_stats *e, bool color, FILE *out)
 {
@@ -78,13 +78,13 @@ static void print_engine(const tv_stats *s, const tv_engine_stats *e, bool color
     for (unsigned r = 0; r < s->stall_reason_count; r++)
         stalled += e->stalled[r];
     fprintf(out, "  %-6s ", e->name);
-    cli_print_bar(percent(e->busy, s->cycles) / 100, color, out);
-    fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%", percent(e->busy, s->cycles), percent(stalled, s->cycles),
-            percent(e->idle, s->cycles));
+    cli_print_bar(percent_of(e->busy, s->cycles) / 100, color, out);
+    fprintf(out, " %5.1f %%  %5.1f %%  %5.1f %%", percent_of(e->busy, s->cycles), percent_of(stalled, s->cycles),
+            percent_of(e->idle, s->cycles));
     const char *separator = "  ";
     for (unsigned r = 0; r < s->stall_reason_count; r++)
         if (e->stalled[r]) {
-            fprintf(out, "%s%s %.1f %%", separator, s->stall_reasons[r], percent(e->stalled[r], s->cycles));
+            fprintf(out, "%s%s %.1f %%", separator, s->stall_reasons[r], percent_of(e->stalled[r], s->cycles));
             separator = ", ";
         }
     fputc('\n', out);
