@@ -8,6 +8,7 @@
 
 #include "base/vec.h"
 #include "import/gpt2_split.h"
+#include "import/tokenizer.h"
 #include "import/vocabulary.h"
 
 /* A range of the text; `len` 0: merged into the previous symbol. */

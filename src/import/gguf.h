@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "graph/codes.h"
+#include "import/gguf_types.h"
 #include "trivet/file.h"
 
 enum {
@@ -23,36 +24,7 @@ enum {
     TV_GGUF_ALIGNMENT_MAX = 1 << 20, /* a power of two */
     TV_GGUF_ALIGNMENT = 32,          /* default, and of files written */
     TV_GGUF_DIMS_MAX = 4,
-    TV_GGUF_BLOCK = 32, /* elements of a Q8_0 or Q4_0 block */
 };
-
-/* Tensor types that can be decoded and encoded, numbered as in the file. Files may contain others. */
-typedef enum tv_gguf_type {
-    TV_GGUF_F32 = 0,
-    TV_GGUF_F16 = 1,
-    TV_GGUF_Q4_0 =
-        2, /* blocks of 32: an F16 scale d, 16 bytes; nibble j is element j, the high one j + 16: (q - 8) d */
-    TV_GGUF_Q8_0 = 8, /* blocks of 32: an F16 scale d, 32 signed bytes: q d */
-    TV_GGUF_BF16 = 30,
-} tv_gguf_type;
-
-/* Type of a metadata value or array element, numbered as in the file. */
-typedef enum tv_gguf_kind {
-    TV_GGUF_KIND_U8,
-    TV_GGUF_KIND_I8,
-    TV_GGUF_KIND_U16,
-    TV_GGUF_KIND_I16,
-    TV_GGUF_KIND_U32,
-    TV_GGUF_KIND_I32,
-    TV_GGUF_KIND_F32,
-    TV_GGUF_KIND_BOOL,
-    TV_GGUF_KIND_STRING,
-    TV_GGUF_KIND_ARRAY,
-    TV_GGUF_KIND_U64,
-    TV_GGUF_KIND_I64,
-    TV_GGUF_KIND_F64,
-    TV_GGUF_KINDS,
-} tv_gguf_kind;
 
 /* An array of metadata. */
 typedef struct tv_gguf_list {
@@ -135,24 +107,6 @@ tv_status tv_gguf_tensor_check(const tv_gguf *gguf, const tv_gguf_tensor *tensor
  * once to F32. TV_ERR_INPUT, with `out` unchanged, past the last row or for an unsupported type. Pages of the mapping
  * before the row may be dropped, because models are mostly read once, sequentially. */
 tv_status tv_gguf_row_f32(const tv_gguf_tensor *tensor, uint64_t row, float *out);
-
-/* Name of a tensor type, such as "Q4_K", or NULL. tv_gguf_type_named is the reverse for types that can be written,
- * ignoring case; false when there is none. */
-const char *tv_gguf_type_name(uint32_t type);
-bool tv_gguf_type_named(tv_sv name, tv_gguf_type *out);
-
-/* Bytes of `elements` elements (whole blocks) of a supported type. */
-uint64_t tv_gguf_type_bytes(tv_gguf_type type, uint64_t elements);
-
-/* Elements per block: 1 or TV_GGUF_BLOCK. Rows are whole blocks. */
-unsigned tv_gguf_type_block(tv_gguf_type type);
-
-/* Encodes and decodes n elements (whole blocks). The stored values are those of the GGML reference: F16 and BF16 to
- * nearest, ties to even; Q8_0 with d = absmax / 127 and q = x * (1/d) rounded half away from zero; Q4_0 with d = signed
- * absmax / -8 and q = min(15, floor(x * (1/d) + 8.5)); all in F32. Blocks too small for a scale encode as zeros.
- * Returns false, with `bytes` undefined, when a block has a non-finite element or d overflows F16. */
-bool tv_gguf_encode(tv_gguf_type type, const float *values, uint64_t n, uint8_t *bytes);
-void tv_gguf_decode(tv_gguf_type type, const uint8_t *bytes, uint64_t n, float *values);
 
 /* ---- Writing ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GGUF metadata values: numeric conversion and printing. */
-#include "import/gguf_types.h"
+#include "import/gguf.h"
 #include "num/float.h"
 
 static const char *const kind_names[TV_GGUF_KINDS] = {"u8",   "i8",      "u16",    "i16", "u32", "i32", "f32",

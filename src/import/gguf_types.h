@@ -1,9 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of GGUF tensor types and metadata kinds, shared by the reader and the writer. */
+/* GGUF tensor types and metadata kinds: names, sizes, conversion of elements. */
 #ifndef TV_IMPORT_GGUF_TYPES_H
 #define TV_IMPORT_GGUF_TYPES_H
 
-#include "import/gguf.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/sv.h"
+
+enum { TV_GGUF_BLOCK = 32 }; /* elements of a Q8_0 or Q4_0 block */
+
+/* Tensor types that can be decoded and encoded, numbered as in the file. Files may contain others. */
+typedef enum tv_gguf_type {
+    TV_GGUF_F32 = 0,
+    TV_GGUF_F16 = 1,
+    TV_GGUF_Q4_0 =
+        2, /* blocks of 32: an F16 scale d, 16 bytes; nibble j is element j, the high one j + 16: (q - 8) d */
+    TV_GGUF_Q8_0 = 8, /* blocks of 32: an F16 scale d, 32 signed bytes: q d */
+    TV_GGUF_BF16 = 30,
+} tv_gguf_type;
+
+/* Type of a metadata value or array element, numbered as in the file. */
+typedef enum tv_gguf_kind {
+    TV_GGUF_KIND_U8,
+    TV_GGUF_KIND_I8,
+    TV_GGUF_KIND_U16,
+    TV_GGUF_KIND_I16,
+    TV_GGUF_KIND_U32,
+    TV_GGUF_KIND_I32,
+    TV_GGUF_KIND_F32,
+    TV_GGUF_KIND_BOOL,
+    TV_GGUF_KIND_STRING,
+    TV_GGUF_KIND_ARRAY,
+    TV_GGUF_KIND_U64,
+    TV_GGUF_KIND_I64,
+    TV_GGUF_KIND_F64,
+    TV_GGUF_KINDS,
+} tv_gguf_kind;
 
 typedef struct tv_gguf_type_row {
     uint32_t type;
@@ -22,5 +55,23 @@ extern const uint8_t tv_gguf_kind_bytes[TV_GGUF_KINDS];
 /* "GGUF" */
 #define TV_GGUF_MAGIC UINT32_C(0x46554747)
 enum { TV_GGUF_VERSION = 3, TV_GGUF_HEADER = 24 };
+
+/* Name of a tensor type, such as "Q4_K", or NULL. tv_gguf_type_named is the reverse for types that can be written,
+ * ignoring case; false when there is none. */
+const char *tv_gguf_type_name(uint32_t type);
+bool tv_gguf_type_named(tv_sv name, tv_gguf_type *out);
+
+/* Bytes of `elements` elements (whole blocks) of a supported type. */
+uint64_t tv_gguf_type_bytes(tv_gguf_type type, uint64_t elements);
+
+/* Elements per block: 1 or TV_GGUF_BLOCK. Rows are whole blocks. */
+unsigned tv_gguf_type_block(tv_gguf_type type);
+
+/* Encodes and decodes n elements (whole blocks). The stored values are those of the GGML reference: F16 and BF16 to
+ * nearest, ties to even; Q8_0 with d = absmax / 127 and q = x * (1/d) rounded half away from zero; Q4_0 with d = signed
+ * absmax / -8 and q = min(15, floor(x * (1/d) + 8.5)); all in F32. Blocks too small for a scale encode as zeros.
+ * Returns false, with `bytes` undefined, when a block has a non-finite element or d overflows F16. */
+bool tv_gguf_encode(tv_gguf_type type, const float *values, uint64_t n, uint8_t *bytes);
+void tv_gguf_decode(tv_gguf_type type, const uint8_t *bytes, uint64_t n, float *values);
 
 #endif

@@ -4,7 +4,7 @@
 #define TV_IMPORT_VOCABULARY_H
 
 #include "base/arena.h"
-#include "import/tokenizer.h"
+#include "base/sv.h"
 
 #define TV_LOWER_BLOCK "\xE2\x96\x81" /* U+2581, SentencePiece's space */
 
@@ -21,6 +21,8 @@ typedef struct tv_merge {
     int32_t left, right, merged;
     uint32_t rank;
 } tv_merge;
+
+typedef struct tv_tokenizer tv_tokenizer;
 
 struct tv_tokenizer {
     tv_arena arena;

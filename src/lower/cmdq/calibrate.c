@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "lower/cmdq/lower.h"
+#include "lower/cmdq/state.h"
 #include "num/int.h"
 
 static float choose_scale(const float *x, uint64_t n)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "graph/quantize.h"
-#include "lower/cmdq/lower.h"
+#include "lower/cmdq/state.h"
 #include "num/float.h"
 #include "trivet/file.h"
 

@@ -5,7 +5,7 @@
  * reads, and on the writers and readers of the buffers it writes, so a queue is free of hazards by construction. */
 #include <math.h>
 
-#include "lower/cmdq/lower.h"
+#include "lower/cmdq/state.h"
 
 /* ---- Buffers and dependencies ---- */
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lower/pccx/lower.h"
+#include "lower/pccx/state.h"
 #include "num/float.h"
 #include "trivet/codec.h"
 

@@ -9,7 +9,7 @@
  * had. */
 #include <stdlib.h>
 
-#include "lower/pccx/lower.h"
+#include "lower/pccx/state.h"
 #include "num/float.h"
 
 static uint64_t key_plane_addr(const pccx_lowering *l, uint32_t layer, uint32_t head, unsigned plane)

@@ -2,7 +2,7 @@
 /* Sizes in host memory: of packed matrices, and of the KV cache. */
 #include <string.h>
 
-#include "lower/pccx/lower.h"
+#include "lower/pccx/state.h"
 
 uint64_t pccx_lower_space_size(const tv_machine *machine, const char *name)
 {

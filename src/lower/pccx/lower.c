@@ -9,7 +9,7 @@
  * handovers. The host computes only the packing of keys and values (kv_cache.c). */
 #include <stdlib.h>
 
-#include "lower/pccx/lower.h"
+#include "lower/pccx/state.h"
 
 /* Rows: a GEMM tile takes as long with fewer. Columns per scale: whole beats. */
 enum { ROWS_MAX = 32, GROUP = 64, CHUNK_ROWS = 8 };

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "lower/pccx/lower.h"
+#include "lower/pccx/state.h"
 #include "num/float.h"
 #include "num/func.h"
 

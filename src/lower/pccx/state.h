@@ -3,8 +3,8 @@
  * model to host memory, kv_cache.c packs keys and values, layout.c computes sizes.
  *
  * Units: addresses in L2 are L2 words (PCCX_LOWER_LANES BF16 elements), addresses in host memory are bytes. */
-#ifndef TV_LOWER_PCCX_LOWER_H
-#define TV_LOWER_PCCX_LOWER_H
+#ifndef TV_LOWER_PCCX_STATE_H
+#define TV_LOWER_PCCX_STATE_H
 
 #include "graph/backend.h"
 #include "graph/host_ops.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of the lowering to CMDQ. nodes.c lowers nodes of the graph to queue entries; lower.c allocates memory,
  * uploads the model and runs the queues; calibrate.c measures activation scales. */
-#ifndef TV_LOWER_CMDQ_LOWER_H
-#define TV_LOWER_CMDQ_LOWER_H
+#ifndef TV_LOWER_CMDQ_STATE_H
+#define TV_LOWER_CMDQ_STATE_H
 
 #include "base/vec.h"
 #include "graph/backend.h"
