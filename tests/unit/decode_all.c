@@ -60,7 +60,7 @@ static bool check(uint32_t word)
     int r = tv_codec_row(codec, word, NULL); /* without the reason, which costs more than all the rest */
     if (r < 0 || r >= ROWS_MAX) {
         if (want.faults == 0)
-            fault(word, "refused");
+            fault(word, "rejected");
         return false;
     }
     if (want.faults || strcmp(rows[r].id, want.id) != 0) {
