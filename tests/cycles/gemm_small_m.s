@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0
 ; cycles: 496
 ; engine GEMM busy=192 sync=299 idle=5
-; Below 32 rows a tile takes 32 cycles all the same: the weights of the next tile load behind it.
+; Below 32 rows a tile still takes 32 cycles, because the weights of the next tile load meanwhile.
         .target pccx
         memset  weight_shape[0], 5, 128, 64     ; issue 3, end 4
         wstream gemm, 0, 128 * 2 * 16           ; 4096 bytes arrive at ceil(204.8) = 205

@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0
 ; cycles: 134
 ; engine SFU busy=42 raw=26 idle=66
-; Only the instruction right behind the GEMV is forwarded; a MEMSET between them makes it an ordinary hazard.
+; Only the instruction directly after the GEMV is forwarded; with a MEMSET between them it is an ordinary hazard.
         .target pccx
         memset  weight_shape[0], 1, 32, 64      ; issue 3, end 4
         wstream gemv, 0, 32 * 2 * 16            ; 1024 bytes arrive at 52

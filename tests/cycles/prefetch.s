@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0
 ; cycles: 1281
 ; engine GEMV busy=268 stream=0 sync=1008 idle=5
-; Weights run ahead while something else works, so that the GEMV behind it never waits for them.
+; Weights are prefetched during another operation, so that the GEMV after it never waits for them.
         .target pccx
         memset  weight_shape[0], 1, 1024, 32    ; issue 3, end 4; 1024 beats, 16384 bytes, arrive at ceil(819.2) = 820
         wstream gemv, 0, 1024 * 16

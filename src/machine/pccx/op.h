@@ -2,8 +2,7 @@
 /* An operation: an instruction with everything that its row, its operands and the control state decide.
  *
  * resolve.c fills it in. The later stages (execution, timing, static check, access trace) loop over its lists and read
- * its members; none of them asks which instruction it was. What differs per instruction in those stages is behind
- * `handler`. */
+ * its members, and call `handler` for what differs per instruction; they do not test which instruction it is. */
 #ifndef TV_MACHINE_PCCX_OP_H
 #define TV_MACHINE_PCCX_OP_H
 
