@@ -1121,12 +1121,12 @@ class Machine:
         sharing = {}                    # id -> work left, a fraction
         after = {}                      # id -> conflict cycles
         stats = {n: {"busy": 0, "idle": 0,
-                     "held": {"barrier": 0, "group": 0, "dependency": 0}}
+                     "stalled": {"barrier": 0, "group": 0, "dependency": 0}}
                  for n in names}
         weight = {e.id: Fraction(p["dma.weight_" + e.role])
                   for e in entries if e.cls == "DMA"}
 
-        def open_cause(e):
+        def open_reason(e):
             """Why e may not start, None when it may."""
             if any(b not in done for b in e.barriers):
                 return "barrier"
@@ -1159,7 +1159,7 @@ class Machine:
                 again = False
                 for e in entries:
                     if (e.cls is None and e.id not in done
-                            and open_cause(e) is None):
+                            and open_reason(e) is None):
                         start[e.id] = end[e.id] = now
                         done.add(e.id)
                         again = True
@@ -1168,7 +1168,7 @@ class Machine:
                            if waiting[n] and running[n] is None)
             for i, name in heads:
                 e = entries[i]
-                if open_cause(e) is not None:
+                if open_reason(e) is not None:
                     continue
                 waiting[name].pop(0)
                 start[i] = now
@@ -1207,7 +1207,7 @@ class Machine:
                 if running[name] is not None:
                     s["busy"] += target - now
                 elif waiting[name]:
-                    s["held"][open_cause(waiting[name][0])] += target - now
+                    s["stalled"][open_reason(waiting[name][0])] += target - now
                 else:
                     s["idle"] += target - now
             now = target

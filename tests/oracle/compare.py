@@ -5,7 +5,7 @@
     compare.py TRIVET [--seed S] [--count N] [--keep DIR] [--no-tiles]
                       [--param KEY=VALUE]... [--arg ARGUMENT]...
 
-Compared: status, index of the fault, cycles, the busy, idle and held cycles
+Compared: status, index of the fault, cycles, the busy, idle and stalled cycles
 of every engine, and everything the program wrote (L2, host memory, Constant
 Cache, e_max).  One line per failing seed, a count at the end; the exit status
 is 1 when any failed.  --param changes a parameter of the oracle, --arg adds
@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import launch  # noqa: E402
 from launch import Outcome, number  # noqa: E402
-from pccx_oracle import CAUSES, ENGINES, Machine  # noqa: E402
+from pccx_oracle import STALL_REASONS, ENGINES, Machine  # noqa: E402
 from pccx_random import gen  # noqa: E402
 
 
@@ -63,11 +63,11 @@ def differences(case, want, machine, got, kinds):
             if ge.get(part) != we[part]:
                 out.append("%s.%s %s, want %d" % (e, part, ge.get(part),
                                                   we[part]))
-        held = ge.get("stalled", {})
-        for cause in sorted(set(held) | set(CAUSES)):
-            g, w = held.get(cause, 0), we["held"].get(cause, 0)
+        stalled = ge.get("stalled", {})
+        for reason in sorted(set(stalled) | set(STALL_REASONS)):
+            g, w = stalled.get(reason, 0), we["stalled"].get(reason, 0)
             if g != w:
-                out.append("%s.held.%s %s, want %d" % (e, cause, g, w))
+                out.append("%s.stalled.%s %s, want %d" % (e, reason, g, w))
     dumps = got.get("dumps", [])
     if len(dumps) != len(case["dumps"]):
         out.append("%d dumps, want %d" % (len(dumps), len(case["dumps"])))

@@ -6,7 +6,7 @@
                     [--keep DIR] [--choice NAME]... [--no-check] [--damage]
                     [--file QUEUE.json [--param KEY=VALUE]...]
 
-Compared: cycles, the engines' busy, idle and held cycles, MACs, DRAM traffic,
+Compared: cycles, the engines' busy, idle and stalled cycles, MACs, DRAM traffic,
 every byte of SPM and DRAM that an entry wrote, and the hazards of `check`.
 The kinds take turns; every fourth queue is JSON Lines.  One block per failing
 seed, a count at the end; the exit status is 1 when any failed.  --choice takes
@@ -88,10 +88,10 @@ def compare_run(queue, machine, want, got, asked):
             continue
         for key in ("busy", "idle"):
             same("%s %s" % (name, key), g.get(key), w[key])
-        held = g.get("stalled") or {}
-        for cause in sorted(set(held) | set(w["held"])):
-            same("%s stalled by %s" % (name, cause), held.get(cause, 0),
-                 w["held"].get(cause, 0))
+        stalled = g.get("stalled") or {}
+        for reason in sorted(set(stalled) | set(w["stalled"])):
+            same("%s stalled by %s" % (name, reason), stalled.get(reason, 0),
+                 w["stalled"].get(reason, 0))
     dumps = got.get("dumps") or []
     same("dumps", len(dumps), len(asked))
     for (space, lo, hi), dump in zip(asked, dumps):
@@ -152,7 +152,7 @@ def spoil(want, pairs, seed):
     elif what == 1:
         want["macs"] += 1
     elif what == 2:
-        want["engines"]["DMA0"]["held"]["barrier"] += 1
+        want["engines"]["DMA0"]["stalled"]["barrier"] += 1
     else:
         pairs ^= {(0, 1)}
 

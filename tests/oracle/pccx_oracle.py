@@ -63,7 +63,7 @@ CVO_NAMES = ["EXP", "SQRT", "GELU", "SIN", "COS", "REDUCE_SUM", "SCALE",
 FIFO_TAG = 0x1FFFF
 FMAP, WEIGHT = 0, 1
 ENGINES = ["GEMM", "GEMV", "SFU", "ACP", "DISP"]
-CAUSES = ["sync", "raw", "war", "waw", "frontend", "resource", "stream"]
+STALL_REASONS = ["sync", "raw", "war", "waw", "frontend", "resource", "stream"]
 NAN_BITS = 0x7FC0
 
 
@@ -975,7 +975,7 @@ class Timing:
 
     def run(self):
         n = len(self.recs)
-        account = {e: {"busy": 0, "idle": 0, "held": dict.fromkeys(CAUSES, 0)}
+        account = {e: {"busy": 0, "idle": 0, "stalled": dict.fromkeys(STALL_REASONS, 0)}
                    for e in ENGINES}
         self.late = None
         head = 0
@@ -993,7 +993,7 @@ class Timing:
                 break
             owner = {self.recs[j]["engine"]: j for j in active}
             # the head of the dispatcher in this cycle
-            cause = None
+            reason = None
             needs = None
             issued = None
             if head < n:
@@ -1018,9 +1018,9 @@ class Timing:
                     found.add("resource")
                 for x in ("sync", "raw", "war", "waw", "frontend", "resource"):
                     if x in found:
-                        cause = x
+                        reason = x
                         break
-                if cause is None:
+                if reason is None:
                     issued = head
                     self.do_issue(head, c)
                     active.append(head)
@@ -1031,8 +1031,8 @@ class Timing:
             disp = account["DISP"]
             if issued is not None:
                 disp["busy"] += 1
-            elif cause is not None:
-                disp["held"][cause] += 1
+            elif reason is not None:
+                disp["stalled"][reason] += 1
             else:
                 disp["idle"] += 1
             for e in ENGINES[:4]:
@@ -1040,17 +1040,17 @@ class Timing:
                 if e in owner:
                     j = owner[e]
                     if e in ("GEMM", "GEMV") and c >= self.own_end[j]:
-                        a["held"]["stream"] += 1
+                        a["stalled"]["stream"] += 1
                     else:
                         a["busy"] += 1
-                elif cause is not None and needs == e:
-                    a["held"][cause] += 1
+                elif reason is not None and needs == e:
+                    a["stalled"][reason] += 1
                 else:
                     a["idle"] += 1
             self.advance_memory(c)
             c += 1
         for e in ENGINES:
             a = account[e]
-            assert a["busy"] + a["idle"] + sum(a["held"].values()) == c
+            assert a["busy"] + a["idle"] + sum(a["stalled"].values()) == c
         return {"cycles": c, "issue": self.issue, "end": self.end,
                 "engines": account}

@@ -26,8 +26,8 @@ def bf(*vals):
     return struct.pack("<%dH" % len(vals), *[bf16_bits(float(v)) for v in vals])
 
 
-def held(r, engine):
-    return {k: v for k, v in r["engines"][engine]["held"].items() if v}
+def stalled(r, engine):
+    return {k: v for k, v in r["engines"][engine]["stalled"].items() if v}
 
 
 class Times(unittest.TestCase):
@@ -42,11 +42,11 @@ class Times(unittest.TestCase):
         self.assertEqual(r["cycles"], 88)
         d = r["engines"]["DISP"]
         self.assertEqual((d["busy"], d["idle"]), (3, 17))
-        self.assertEqual(held(r, "DISP"), {"frontend": 3, "sync": 65})
+        self.assertEqual(stalled(r, "DISP"), {"frontend": 3, "sync": 65})
         self.assertEqual(r["engines"]["ACP"]["busy"], 66)
-        self.assertEqual(held(r, "ACP"), {})
+        self.assertEqual(stalled(r, "ACP"), {})
         self.assertEqual(r["engines"]["SFU"]["busy"], 18)
-        self.assertEqual(held(r, "SFU"), {"sync": 65})
+        self.assertEqual(stalled(r, "SFU"), {"sync": 65})
 
     def forward(self, func, **kw):
         return Machine().run([
@@ -60,7 +60,7 @@ class Times(unittest.TestCase):
     def test_forwarding(self):
         r = self.forward(2)                     # GELU: 5+12+2 = 19, +12+8+6
         self.assertEqual((r["issue"][3], r["end"][3]), (19, 45))
-        self.assertEqual(held(r, "SFU"), {"raw": 13})   # cycles 6 .. 18
+        self.assertEqual(stalled(r, "SFU"), {"raw": 13})   # cycles 6 .. 18
         r = self.forward(0)                     # EXP: 19+18 = 37 < 33+6
         self.assertEqual((r["issue"][3], r["end"][3]), (19, 39))
         self.assertEqual(r["engines"]["SFU"]["busy"], 20)
@@ -76,7 +76,7 @@ class Times(unittest.TestCase):
         ], {"gemv": [(0, 65536)]})
         # own end 5+12+64*16 = 1041; last beat ceil(65536/20) = 3277, +12
         self.assertEqual(r["end"][2], 3289)
-        self.assertEqual(held(r, "GEMV")["stream"], 3289 - 1041)
+        self.assertEqual(stalled(r, "GEMV")["stream"], 3289 - 1041)
 
     def test_run_ahead_limit(self):
         r = Machine().run([
@@ -105,7 +105,7 @@ class Times(unittest.TestCase):
         self.assertEqual(r["end"][1], 228)
         self.assertEqual(r["end"][3], 259 + 12)
         # own end 6+12+79 = 97
-        self.assertEqual(held(r, "GEMV"), {"stream": 271 - 97})
+        self.assertEqual(stalled(r, "GEMV"), {"stream": 271 - 97})
 
     def test_short_memory(self):
         r = self.three({"mem.bytes_per_cycle": 24})
@@ -125,9 +125,9 @@ class Times(unittest.TestCase):
         ], {})
         self.assertEqual(r["issue"][2:], [81, 99, 116])
         self.assertEqual(r["cycles"], 126)
-        self.assertEqual(held(r, "DISP"),
+        self.assertEqual(stalled(r, "DISP"),
                          {"frontend": 3, "war": 76, "resource": 17, "raw": 16})
-        self.assertEqual(held(r, "SFU"), {"war": 76})
+        self.assertEqual(stalled(r, "SFU"), {"war": 76})
 
     def test_gemm_tiles(self):
         r = Machine().run([
@@ -147,7 +147,7 @@ class Times(unittest.TestCase):
         self.assertEqual(r["cycles"], 70)
         d = r["engines"]["DISP"]
         self.assertEqual((d["busy"], d["idle"]), (2, 65))
-        self.assertEqual(held(r, "SFU"), {})
+        self.assertEqual(stalled(r, "SFU"), {})
 
     def test_fault_first(self):
         r = Machine().run([5 << 60], {})

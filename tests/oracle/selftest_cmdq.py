@@ -263,7 +263,7 @@ class Timing(unittest.TestCase):
                          times)
         self.assertEqual(total, max(t[1] for t in times))
         for name, s in stats.items():
-            self.assertEqual(s["busy"] + s["idle"] + sum(s["held"].values()),
+            self.assertEqual(s["busy"] + s["idle"] + sum(s["stalled"].values()),
                              total, name)
         return stats
 
@@ -309,7 +309,7 @@ class Timing(unittest.TestCase):
                         dma(320, bank=2, dma_id=2, deps_before=[0]),
                         dma(320, bank=3, dma_id=0)], {"dma.count": 3},
                        [(0, 13), (0, 24), (0, 24), (13, 36), (24, 40)])
-        self.assertEqual(s["DMA2"]["held"]["dependency"], 13)
+        self.assertEqual(s["DMA2"]["stalled"]["dependency"], 13)
         self.assertEqual(s["DMA2"]["idle"], 4)
 
     def test_weights(self):
@@ -342,9 +342,9 @@ class Timing(unittest.TestCase):
                         ve("CAST", 64, wait_group="g")], {},
                        [(0, 13), (13, 13), (13, 13), (13, 23), (23, 23),
                         (23, 36)])
-        self.assertEqual(s["DMA0"], {"busy": 10, "idle": 13, "held": {
+        self.assertEqual(s["DMA0"], {"busy": 10, "idle": 13, "stalled": {
             "barrier": 13, "group": 0, "dependency": 0}})
-        self.assertEqual(s["VE0"], {"busy": 13, "idle": 0, "held": {
+        self.assertEqual(s["VE0"], {"busy": 13, "idle": 0, "stalled": {
             "barrier": 13, "group": 10, "dependency": 0}})
         # A barrier that names nothing late holds nothing.
         self.check([te16(), {"opcode": "BARRIER", "wait_for": []}, dma(320)],
@@ -615,7 +615,7 @@ class Generator(unittest.TestCase):
                 r = m.run(q)
                 for s in r["engines"].values():
                     self.assertEqual(s["busy"] + s["idle"]
-                                     + sum(s["held"].values()), r["cycles"])
+                                     + sum(s["stalled"].values()), r["cycles"])
                 if kind == "data":
                     self.assertEqual(hazards(q, m.params), set())
                 self.assertEqual(gen(seed, kind), (doc, params))
