@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "machine/cmdq/machine.h"
+#include "machine/cmdq/internal.h"
 
 #include "../tests/unit/cmdq_paths.h"
 

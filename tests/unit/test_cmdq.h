@@ -6,7 +6,7 @@
 #include "unit.h"
 
 #include "base/buf.h"
-#include "machine/cmdq/machine.h"
+#include "machine/cmdq/internal.h"
 #include "trivet/trivet.h"
 
 /* Zeroed, it is empty. */

@@ -4,7 +4,7 @@
 #ifndef TV_MACHINE_CMDQ_EXEC_H
 #define TV_MACHINE_CMDQ_EXEC_H
 
-#include "machine/cmdq/machine.h"
+#include "machine/cmdq/internal.h"
 
 typedef struct cmdq_exec {
     const cmdq_queue *queue;

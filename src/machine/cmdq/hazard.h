@@ -3,7 +3,7 @@
 #ifndef TV_MACHINE_CMDQ_HAZARD_H
 #define TV_MACHINE_CMDQ_HAZARD_H
 
-#include "machine/cmdq/machine.h"
+#include "machine/cmdq/internal.h"
 
 /* Limits of the search: hazards, and entries compared in large windows. Windows of more than CMDQ_WINDOW_MAX entries
  * are compared entry by entry only if the tree finds a conflict in them. */

@@ -2,7 +2,7 @@
 /* The machine's parameters as numbers, and the numbering of its engines: DMA channels, tensor, vector engines. */
 #include <stdio.h>
 
-#include "machine/cmdq/machine.h"
+#include "machine/cmdq/internal.h"
 
 void cmdq_params_init(cmdq_params *params, const tv_config *config)
 {

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "machine/cmdq/machine.h"
+#include "machine/cmdq/internal.h"
 
 enum { ERRORS_MAX = 100 };
 

@@ -3,7 +3,7 @@
 #ifndef TV_MACHINE_CMDQ_RESOLVE_H
 #define TV_MACHINE_CMDQ_RESOLVE_H
 
-#include "machine/cmdq/machine.h"
+#include "machine/cmdq/internal.h"
 
 typedef struct cmdq_resolver {
     const cmdq_queue *queue;

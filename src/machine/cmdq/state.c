@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "machine/cmdq/machine.h"
+#include "machine/cmdq/internal.h"
 
 #define VISIT(x) tv_visit_bytes(visitor, &(x), sizeof(x))
 

@@ -4,7 +4,7 @@
  * Time advances from completion to completion. Cycles of an entry without contention are those of the plan. */
 #include <stdlib.h>
 
-#include "machine/cmdq/machine.h"
+#include "machine/cmdq/internal.h"
 #include "sim/ratio.h"
 #include "sim/stall.h"
 

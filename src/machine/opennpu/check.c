@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "machine/opennpu/machine.h"
+#include "machine/opennpu/internal.h"
 #include "machine/opennpu/params.h"
 
 /* Tracked resources: the base rows, the segments of the LUT banks, ACC. */

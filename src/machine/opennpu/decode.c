@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decoding: from an instruction word and its row of the opcode table to an operation, with registers as base rows. */
-#include "machine/opennpu/machine.h"
+#include "machine/opennpu/internal.h"
 
 static void decode_attributes(opennpu_op *op, enum opennpu_format format, uint32_t word)
 {

@@ -3,7 +3,7 @@
 #ifndef TV_MACHINE_OPENNPU_ISSUE_H
 #define TV_MACHINE_OPENNPU_ISSUE_H
 
-#include "machine/opennpu/machine.h"
+#include "machine/opennpu/internal.h"
 
 /* Records that the operation, instruction `index`, writes its destination at tick `completes`. */
 static inline void opennpu_scoreboard_write(opennpu_timing *t, const opennpu_op *op, int64_t index, uint64_t completes)

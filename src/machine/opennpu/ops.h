@@ -3,7 +3,7 @@
 #ifndef TV_MACHINE_OPENNPU_OPS_H
 #define TV_MACHINE_OPENNPU_OPS_H
 
-#include "machine/opennpu/machine.h"
+#include "machine/opennpu/internal.h"
 
 #define TV_SIZED(id, saturation, expression, kernel) extern const opennpu_loops opennpu_loops_##id;
 #define TV_REDUCE(id, identity, expression, kernel) extern const opennpu_loops opennpu_loops_##id;

@@ -8,7 +8,7 @@
 #ifndef TV_MACHINE_OPENNPU_REGISTERS_H
 #define TV_MACHINE_OPENNPU_REGISTERS_H
 
-#include "machine/opennpu/machine.h"
+#include "machine/opennpu/internal.h"
 
 enum { OPENNPU_GROUP_ROWS = 4 };
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "machine/pccx/machine.h"
+#include "machine/pccx/internal.h"
 #include "num/float.h"
 
 enum { L2_SIZE = PCCX_TAG_FIFO + 1 };

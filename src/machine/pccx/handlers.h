@@ -4,7 +4,7 @@
 #ifndef TV_MACHINE_PCCX_HANDLERS_H
 #define TV_MACHINE_PCCX_HANDLERS_H
 
-#include "machine/pccx/machine.h"
+#include "machine/pccx/internal.h"
 
 /* Fills in `op`, of which the row and the word are set. False: a program fault, which *why describes; the operation
  * holds what was resolved until then. */

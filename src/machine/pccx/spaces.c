@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pccx machine's address spaces, among them the driver's window (pccx specification, section 6). The registers of
  * the machine are read and written byte by byte, because a caller may ask for any range of a space. */
-#include "machine/pccx/machine.h"
+#include "machine/pccx/internal.h"
 #include "machine/pccx/params.h"
 
 typedef enum space_index { SPACE_L2, SPACE_HOST, SPACE_CONST, SPACE_EMAX, SPACE_MMIO } space_index;

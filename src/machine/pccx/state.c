@@ -2,7 +2,7 @@
 /* The state of the pccx machine: saved and restored by snapshots, and described as text. */
 #include <inttypes.h>
 
-#include "machine/pccx/machine.h"
+#include "machine/pccx/internal.h"
 #include "machine/pccx/params.h"
 
 /* ---- Snapshots ---- */

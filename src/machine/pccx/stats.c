@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Statistics of a run of the pccx machine, and its bottleneck. */
 #include "sim/stats.h"
-#include "machine/pccx/machine.h"
+#include "machine/pccx/internal.h"
 #include "machine/pccx/params.h"
 #include "sim/bottleneck.h"
 

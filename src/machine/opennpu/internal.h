@@ -4,8 +4,8 @@
  * registers and memory and know no ticks; timing.c knows no data; machine.c drives them.
  *
  * No stage asks which instruction an operation is: it follows the operation's handler, loop and effects. */
-#ifndef TV_MACHINE_OPENNPU_MACHINE_H
-#define TV_MACHINE_OPENNPU_MACHINE_H
+#ifndef TV_MACHINE_OPENNPU_INTERNAL_H
+#define TV_MACHINE_OPENNPU_INTERNAL_H
 
 #include "base/buf.h"
 #include "isa/opennpu/opennpu.h"

@@ -6,8 +6,8 @@
  * a queue when it is loaded. Execution (tensor.c, vector.c, transfer.c) changes SPM and DRAM and knows no cycles;
  * timing.c knows no data. hazard.c finds accesses to the same bytes that no dependency orders; machine.c drives them.
  */
-#ifndef TV_MACHINE_CMDQ_MACHINE_H
-#define TV_MACHINE_CMDQ_MACHINE_H
+#ifndef TV_MACHINE_CMDQ_INTERNAL_H
+#define TV_MACHINE_CMDQ_INTERNAL_H
 
 #include "kernels/gemm.h"
 #include "machine/cmdq/params.h"

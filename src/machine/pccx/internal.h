@@ -4,8 +4,8 @@
  * An instruction goes through three stages. resolve.c reads the Constant Cache and turns the instruction word into an
  * operation (op.h) with its dimensions, ranges and byte counts, or rejects it. The execute functions (matrix.c, cvo.c,
  * copy.c) change data, in program order, and know no cycles; timing.c knows no data. machine.c drives them. */
-#ifndef TV_MACHINE_PCCX_MACHINE_H
-#define TV_MACHINE_PCCX_MACHINE_H
+#ifndef TV_MACHINE_PCCX_INTERNAL_H
+#define TV_MACHINE_PCCX_INTERNAL_H
 
 #include "base/buf.h"
 #include "isa/pccx/pccx.h"
