@@ -100,14 +100,20 @@ static void check_versions(dep_checker *c)
     }
 }
 
+static void report_no_memory(dep_checker *c)
+{
+    c->errors++;
+    c->queue->out_of_memory = true;
+    tv_fail_memory(c->sink);
+}
+
 /* Replaces the names in wait_group by entries; `group` is indexed by the number of the name. */
 static void resolve_groups(dep_checker *c)
 {
     cmdq_queue *q = c->queue;
     uint32_t *group = calloc(q->string_count, sizeof *group); /* entry plus 1 */
     if (!group) {
-        c->errors++;
-        tv_fail_memory(c->sink);
+        report_no_memory(c);
         return;
     }
     for (uint32_t i = 0; i < cmdq_entry_count(q); i++) {
@@ -131,6 +137,33 @@ static void resolve_groups(dep_checker *c)
     free(group);
 }
 
+static void report_cycle(dep_checker *c, const cmdq_graph *graph, uint32_t blocked)
+{
+    tv_buf cycle = {0};
+    cmdq_print_cycle(c->queue, graph, cmdq_entry_count(c->queue), NULL, blocked, &cycle);
+    report_error(c, CMDQ_CODE_CYCLE, blocked, NULL, "entries wait for each other: %s", tv_buf_cstr(&cycle));
+    tv_buf_fini(&cycle);
+}
+
+static void check_cycles(dep_checker *c)
+{
+    cmdq_graph graph;
+    uint32_t count = cmdq_entry_count(c->queue), blocked = UINT32_MAX;
+    uint32_t *order = calloc(count, sizeof *order);
+    if (!order || !cmdq_graph_init(c->queue, count, &graph)) {
+        free(order);
+        report_no_memory(c);
+        return;
+    }
+    bool ordered = cmdq_order(c->queue, &graph, count, NULL, order, &blocked);
+    if (!ordered && blocked == UINT32_MAX)
+        report_no_memory(c);
+    else if (!ordered)
+        report_cycle(c, &graph, blocked);
+    cmdq_graph_fini(&graph);
+    free(order);
+}
+
 unsigned cmdq_resolve_dependencies(tv_program *program, cmdq_queue *queue, const tv_diag_sink *sink)
 {
     dep_checker c = {program, queue, sink, 0};
@@ -141,23 +174,7 @@ unsigned cmdq_resolve_dependencies(tv_program *program, cmdq_queue *queue, const
     check_versions(&c);
     if (c.errors || !queue->has_forward_deps)
         return c.errors;
-    cmdq_graph graph;
-    uint32_t *order = calloc(cmdq_entry_count(queue), sizeof *order), blocked = UINT32_MAX;
-    if (!order || !cmdq_graph_init(queue, cmdq_entry_count(queue), &graph)) {
-        free(order);
-        tv_fail_memory(sink);
-        return 1;
-    }
-    if (!cmdq_order(queue, &graph, cmdq_entry_count(queue), NULL, order, &blocked)) {
-        tv_buf cycle = {0};
-        if (blocked != UINT32_MAX)
-            cmdq_print_cycle(queue, &graph, cmdq_entry_count(queue), NULL, blocked, &cycle);
-        report_error(&c, CMDQ_CODE_CYCLE, blocked == UINT32_MAX ? 0 : blocked, NULL, "entries wait for each other: %s",
-                     tv_buf_cstr(&cycle));
-        tv_buf_fini(&cycle);
-    }
-    cmdq_graph_fini(&graph);
-    free(order);
+    check_cycles(&c);
     return c.errors;
 }
 

@@ -7,7 +7,7 @@
 
 /* Checks ids, groups and END of a queue that has been read, replaces names of groups by entries, sets has_forward_deps,
  * and looks for dependency cycles, without those through the queues of engines, which only a machine knows. Returns the
- * number of errors reported. */
+ * number of errors reported; sets queue->out_of_memory. */
 unsigned cmdq_resolve_dependencies(tv_program *program, cmdq_queue *queue, const tv_diag_sink *sink);
 
 /* The entries that wait for entry i: next[first[i]] to next[first[i + 1] - 1]. */

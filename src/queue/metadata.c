@@ -39,6 +39,14 @@ static void report_error(metadata *m, cmdq_code code, const char *hint, const ch
     tv_buf_fini(&text);
 }
 
+static void report_no_memory(metadata *m)
+{
+    m->errors++;
+    if (!m->queue->out_of_memory)
+        tv_fail_memory(m->sink);
+    m->queue->out_of_memory = true;
+}
+
 /* Reports keys of `object` that are not among `known`, which ends with NULL. Returns false if it is no object. */
 static bool check_keys(metadata *m, const tv_json_value *object, const char *what, const char *const *known)
 {
@@ -114,8 +122,7 @@ static bool read_init_hex(metadata *m, const char *what, const char *text, cmdq_
     size_t n = strlen(text);
     uint8_t *bytes = tv_arena_alloc(&m->queue->arena, n / 2 + 1);
     if (!bytes) {
-        tv_fail_memory(m->sink);
-        m->errors++;
+        report_no_memory(m);
         return false;
     }
     for (size_t i = 0; i + 1 < n || n % 2; i += 2) {
@@ -267,10 +274,8 @@ static void read_output(metadata *m, const tv_json_value *object)
         report_error(m, CMDQ_CODE_METADATA, "2, 4, 8, 16 or 32", "an output cannot have qbits %" PRIu64, qbits);
     if (!name || !*name || strchr(name, '/'))
         report_error(m, CMDQ_CODE_METADATA, "it may become a file's name", "an output takes a 'name' without '/'");
-    else if (!(out.name = tv_arena_str(&m->program->arena, tv_sv_of(name)))) {
-        tv_fail_memory(m->sink);
-        m->errors++;
-    }
+    else if (!(out.name = tv_arena_str(&m->program->arena, tv_sv_of(name))))
+        report_no_memory(m);
     for (uint64_t i = 0; name && i < m->program->output_count; i++)
         if (m->program->outputs[i].name && strcmp(m->program->outputs[i].name, name) == 0)
             report_error(m, CMDQ_CODE_METADATA, NULL, "two outputs are called '%.60s'", name);
@@ -305,20 +310,21 @@ unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned lin
     if (!root) {
         m.line += tv_json_line(queue->metadata, error.offset) - 1;
         if (error.kind == TV_JSON_MEMORY)
-            tv_fail_memory(sink);
+            report_no_memory(&m);
         else
             report_error(&m, CMDQ_CODE_METADATA, NULL, "%s", error.message);
         tv_arena_fini(&arena);
-        return m.errors + (error.kind == TV_JSON_MEMORY);
+        return m.errors;
     }
     size_t outputs = tv_json_count(tv_json_get(root, "outputs"));
     program->outputs = tv_arena_alloc(&program->arena, (outputs + 1) * sizeof *program->outputs);
     if (!program->outputs) {
-        tv_fail_memory(sink);
-        m.errors++;
+        report_no_memory(&m);
     } else if (check_keys(&m, root, "the file", keys)) {
         const char *name = tv_json_string(tv_json_get(root, "graph_name"));
         queue->graph_name = name ? tv_arena_str(&program->arena, tv_sv_of(name)) : NULL;
+        if (name && !queue->graph_name)
+            report_no_memory(&m);
         read_version(&m, root);
         read_list(&m, root, "spm_init", read_spm);
         read_list(&m, root, "dram_init", read_dram);
@@ -326,9 +332,7 @@ unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned lin
         read_list(&m, root, "outputs", read_output);
     }
     tv_arena_fini(&arena);
-    if (queue->inits.failed || queue->kv_layouts.failed || queue->files.failed) {
-        tv_fail_memory(sink);
-        m.errors++;
-    }
+    if (queue->inits.failed || queue->kv_layouts.failed || queue->files.failed)
+        report_no_memory(&m);
     return m.errors;
 }

@@ -74,8 +74,9 @@ typedef struct cmdq_queue {
     uint32_t string_count;
     bool has_forward_deps; /* an entry waits for a later one: the order of execution is not that of ids */
     bool json_lines;
-    unsigned minor; /* of its version */
-    tv_sv metadata; /* JSON text */
+    bool out_of_memory; /* while it was read; reported */
+    unsigned minor;     /* of its version */
+    tv_sv metadata;     /* JSON text */
     const char *graph_name;
     TV_VEC(cmdq_init) inits;
     TV_VEC(cmdq_kv_layout) kv_layouts;
@@ -132,7 +133,7 @@ tv_status cmdq_read(const char *path, tv_input *input, const tv_diag_sink *sink,
 tv_status cmdq_read_slow_path(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out);
 
 /* Interprets the JSON text queue->metadata, whose first byte is in `line` of the file. Returns the number of errors
- * reported. */
+ * reported; sets queue->out_of_memory. */
 unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned line, const tv_diag_sink *sink);
 
 tv_status cmdq_save(const tv_program *program, const char *path, tv_program_format format, const tv_diag_sink *sink);

@@ -262,6 +262,8 @@ static tv_status finish_queue(reader *r)
     if (r->errors > ERRORS_MAX)
         tv_report(r->sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_LIMIT], &(tv_source_loc){.file = r->path, .index = -1}, NULL,
                   "too many errors; the rest is not reported");
+    if (q->out_of_memory)
+        return TV_ERR_MEMORY;
     return r->errors ? TV_ERR_INPUT : TV_OK;
 }
 
