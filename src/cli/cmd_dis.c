@@ -251,11 +251,16 @@ static void print_labels(label_list *l, uint64_t index)
 }
 
 /* Programs that are not instruction words: one line per entry. */
-static void disassemble_queue(cli *c, const tv_program *program)
+static tv_status disassemble_queue(cli *c, const tv_program *program)
 {
     tv_text_buffer text = {0};
+    tv_status status = TV_OK;
     tv_json_writer *w = c->json ? begin_instructions_json(c, tv_program_target(program)) : NULL;
-    for (uint64_t i = 0; tv_program_print(program, i, &text); i++) {
+    for (uint64_t i = 0; i < tv_program_instruction_count(program); i++) {
+        if (!tv_program_print(program, i, &text)) {
+            status = TV_ERR_MEMORY;
+            break;
+        }
         if (!w) {
             printf("%6" PRIu64 "  %s\n", i, text.text);
             continue;
@@ -268,6 +273,7 @@ static void disassemble_queue(cli *c, const tv_program *program)
     if (w)
         end_instructions_json(w);
     free(text.text);
+    return status;
 }
 
 static void write_program_json(cli *c, const tv_program *program, const tv_codec *codec)
@@ -300,17 +306,12 @@ static tv_status print_program(const cli *c, const tv_program *program, const tv
 static tv_status disassemble_program(cli *c, const tv_program *program)
 {
     tv_codec *codec;
-    tv_text_buffer first = {0};
-    bool is_queue = tv_program_print(program, 0, &first);
-    free(first.text);
-    if (is_queue) {
-        disassemble_queue(c, program);
-        return TV_OK;
-    }
     tv_status status = tv_codec_new(tv_program_target(program), &c->sink, &codec);
     if (status != TV_OK)
         return status;
-    if (c->json)
+    if (tv_codec_word_bits(codec) == 0)
+        status = disassemble_queue(c, program);
+    else if (c->json)
         write_program_json(c, program, codec);
     else
         status = print_program(c, program, codec);
