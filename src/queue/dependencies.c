@@ -281,8 +281,8 @@ static uint32_t pop(heap *h)
     return top;
 }
 
-/* Entries waiting: what is left of their predecessors. The entry before in its queue, and its barrier, count one each.
- */
+/* A topological sort. pending: of each entry the dependencies that are left; the previous entry of its queue and the
+ * last barrier before it count as one each. */
 typedef struct sorter {
     uint32_t *pending, *next_in_queue, *barrier_first;
     heap runnable;

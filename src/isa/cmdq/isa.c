@@ -14,7 +14,7 @@ static const char *const enum_approximations[] = {"erf", "tanh", NULL};
 static const char *const enum_pairings[] = {"adjacent", "half", NULL};
 static const char *const enum_kv_kinds[] = {"k", "v", NULL};
 
-/* The column `allowed` is a list of names for ENUM, else a set of numbers. */
+/* The column `allowed` is a list of names for ENUM, otherwise a set of numbers. */
 #define SET_ANY 0
 #define SET_QBITS (UINT64_C(1) << 2 | UINT64_C(1) << 4 | UINT64_C(1) << 8 | UINT64_C(1) << 16 | UINT64_C(1) << 32)
 #define ALLOWED_INTEGER(set) .allowed = SET_##set

@@ -23,7 +23,7 @@ typedef cmdq_machine machine;
 
 /* ---- Creating and loading ---- */
 
-/* The quotients of section 5 are worked out in 128 bits. */
+/* Bounds the rates of section 5, whose products are computed in 128 bits (cost.c). */
 static tv_status validate(const tv_config *config, const tv_diag_sink *sink)
 {
     static const unsigned rates[] = {CMDQ_PARAM_TE_WEIGHT4,     CMDQ_PARAM_TE_WEIGHT2,    CMDQ_PARAM_TE_ACTIVATION4,
@@ -140,42 +140,33 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     return TV_OK;
 }
 
-typedef enum outcome { DONE, FAULTED, NO_MEMORY } outcome;
-
-/* Executes an entry. Returns false if it faults or memory is exhausted; *o says which. */
-static bool execute(machine *m, uint32_t entry, outcome *o)
+/* Executes an entry; raises the fault if it faults. */
+static cmdq_outcome execute_entry(machine *m, uint32_t entry)
 {
     const cmdq_queue *q = cmdq_queue_of(m->program);
     cmdq_op op;
     cmdq_error error;
     cmdq_resolve_planned(q, &m->params, entry, &op);
-    switch (cmdq_execute(q, &m->params, &m->memories, entry, &op, &error)) {
-    case CMDQ_EXECUTED:
-        return true;
-    case CMDQ_NO_MEMORY:
-        *o = NO_MEMORY;
-        return false;
-    case CMDQ_FAULT:
-        break;
+    cmdq_outcome outcome = cmdq_execute(q, &m->params, &m->memories, entry, &op, &error);
+    if (outcome == CMDQ_FAULT) {
+        tv_buf text = {0};
+        cmdq_print_entry(q, entry, &text);
+        tv_fault_raise(&m->fault, m->program, entry, tv_buf_cstr(&text), &cmdq_codes[error.code], error.message);
+        tv_buf_fini(&text);
     }
-    tv_buf text = {0};
-    cmdq_print_entry(q, entry, &text);
-    tv_fault_raise(&m->fault, m->program, entry, tv_buf_cstr(&text), &cmdq_codes[error.code], error.message);
-    tv_buf_fini(&text);
-    *o = FAULTED;
-    return false;
+    return outcome;
 }
 
-static outcome execute_next(machine *m)
+static cmdq_outcome execute_next(machine *m)
 {
     uint32_t entry = cmdq_plan_entry(&m->plan, m->next);
-    outcome o = DONE;
-    if (m->mode != TV_MODE_TIMING && !execute(m, entry, &o))
-        return o;
+    cmdq_outcome outcome = m->mode == TV_MODE_TIMING ? CMDQ_EXECUTED : execute_entry(m, entry);
+    if (outcome != CMDQ_EXECUTED)
+        return outcome;
     m->macs += m->plan.macs[entry];
     m->bytes[m->plan.bytes[entry] & 1] += m->plan.bytes[entry] >> 1;
     m->next++;
-    return DONE;
+    return CMDQ_EXECUTED;
 }
 
 static uint64_t report_accesses(void *state, const tv_access_sink *sink)
@@ -233,10 +224,10 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
             *why = m->next >= limits->until ? TV_STOP_UNTIL : TV_STOP_CYCLES;
             return TV_OK;
         }
-        outcome o = execute_next(m);
-        if (o == NO_MEMORY)
+        cmdq_outcome outcome = execute_next(m);
+        if (outcome == CMDQ_NO_MEMORY)
             return TV_ERR_MEMORY;
-        if (o == FAULTED) {
+        if (outcome == CMDQ_FAULT) {
             *why = TV_STOP_FAULT;
             return TV_FAULT;
         }

@@ -131,11 +131,30 @@ static void print_controls(const cmdq_machine *m, cmdq_opcode opcode, tv_buf *te
         tv_buf_str(text, "none left");
 }
 
+/* Prints the next entry, with its explicit dependencies. */
+static void print_next(const cmdq_machine *m, tv_buf *text)
+{
+    if (m->next == m->plan.count) {
+        tv_buf_str(text, "none");
+        return;
+    }
+    const cmdq_queue *q = cmdq_queue_of(m->program);
+    uint32_t entry = cmdq_plan_entry(&m->plan, m->next);
+    cmdq_ids ids = cmdq_entry_list(q, &q->entries.data[entry], CMDQ_DEPS_BEFORE);
+    print_entry(m, entry, text);
+    for (uint32_t k = 0; k < ids.count && k < LISTED_MAX; k++) {
+        tv_buf_str(text, k ? ", " : " after ");
+        print_entry(m, ids.at[k], text);
+    }
+    if (ids.count > LISTED_MAX)
+        tv_buf_printf(text, " and %" PRIu32 " more", ids.count - LISTED_MAX);
+}
+
 bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
 {
-    enum { DONE, BARRIERS, GROUPS, NEXT, ENGINE };
+    enum { EXECUTED, BARRIERS, GROUPS, NEXT, ENGINE };
     static const tv_state_value fixed[] = {
-        [DONE] = {"registers", "entries", NULL, "entries that have been executed"},
+        [EXECUTED] = {"registers", "entries", NULL, "entries that have been executed"},
         [BARRIERS] = {"pending", "barriers", NULL, "barriers that have not been passed"},
         [GROUPS] = {"pending", "groups", NULL, "groups that are not complete"},
         [NEXT] = {"hazards", "next", NULL, "the next entry, and its dependencies"},
@@ -143,9 +162,14 @@ bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
     cmdq_machine *m = state;
     if (i >= ENGINE + m->params.engines || !m->program)
         return false;
-    *out = i < ENGINE ? fixed[i] : (tv_state_value){"queues", m->params.names[i - ENGINE], NULL, "the engine's queue"};
+    if (i >= ENGINE) {
+        *out = (tv_state_value){"queues", m->params.names[i - ENGINE], NULL, "the engine's queue"};
+        print_engine(m, i - ENGINE, text);
+        return true;
+    }
+    *out = fixed[i];
     switch (i) {
-    case DONE:
+    case EXECUTED:
         tv_buf_printf(text, "%" PRIu32 " of %" PRIu32, m->next, m->plan.count);
         break;
     case BARRIERS:
@@ -155,23 +179,8 @@ bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out)
         print_controls(m, CMDQ_SYNC_GROUP, text);
         break;
     case NEXT:
-        if (m->next == m->plan.count) {
-            tv_buf_str(text, "none");
-            break;
-        }
-        uint32_t entry = cmdq_plan_entry(&m->plan, m->next);
-        cmdq_ids ids = cmdq_entry_list(cmdq_queue_of(m->program), &cmdq_queue_of(m->program)->entries.data[entry],
-                                       CMDQ_DEPS_BEFORE);
-        print_entry(m, entry, text);
-        for (uint32_t k = 0; k < ids.count && k < LISTED_MAX; k++) {
-            tv_buf_str(text, k ? ", " : " after ");
-            print_entry(m, ids.at[k], text);
-        }
-        if (ids.count > LISTED_MAX)
-            tv_buf_printf(text, " and %" PRIu32 " more", ids.count - LISTED_MAX);
+        print_next(m, text);
         break;
-    default:
-        print_engine(m, i - ENGINE, text);
     }
     return true;
 }

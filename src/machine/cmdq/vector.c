@@ -2,9 +2,9 @@
 /* Vector engines (CMDQ specification, section 4): rows of binary32, functions rounded once, sums in the canonical
  * order of kernels/dot.h.
  *
- * cmdq_compute_NAME computes one row; ops.def names it. Rows are tasks of the thread pool. Where each element is by
- * itself a row is cut into pieces that stay in the first-level cache; otherwise the result does not depend on the
- * split either, because a row is always computed as a whole. */
+ * cmdq_compute_NAME computes one row; ops.def names it. Rows are tasks of the thread pool. Rows of an elementwise
+ * operation are cut into pieces that stay in the first-level cache; other rows are computed as a whole. So the result
+ * does not depend on the split. */
 #include <math.h>
 
 #include "kernels/dot.h"
