@@ -50,6 +50,11 @@ def upward(user, used):
     return None
 
 
+def stem(path):
+    """A source and its header are one thing; a table of rows is not part of either."""
+    return path if path.endswith(".def") else os.path.splitext(path)[0]
+
+
 def sources(root):
     for directory, _, names in sorted(os.walk(os.path.join(root, "src"))):
         for name in sorted(names):
@@ -148,12 +153,10 @@ def main():
             why = upward(path, other)
             if why:
                 problems[path].append("calls %s of %s: %s" % (symbol, other, why))
-    # A source and its header are one thing.
     joined = collections.defaultdict(set)
     for edges in (includes, calls):
         for path, used in list(edges.items()):
-            stem = os.path.splitext(path)[0]
-            joined[stem] |= {os.path.splitext(other)[0] for other in used} - {stem}
+            joined[stem(path)] |= {stem(other) for other in used} - {stem(path)}
     groups = cycles(joined)
     for path in sorted(problems):
         for text in problems[path]:
@@ -162,7 +165,7 @@ def main():
         print("cycle: " + ", ".join(group))
         for path in sorted(calls):
             for other in sorted(calls[path]):
-                if {os.path.splitext(path)[0], os.path.splitext(other)[0]} <= set(group):
+                if {stem(path), stem(other)} <= set(group):
                     print("    %s calls %s of %s" % (path, calls[path][other], other))
     if objects < 100:
         print("only %d object files of the library in %s" % (objects, build))

@@ -20,29 +20,12 @@
 #include "sim/pool.h"
 
 enum {
-    CMDQ_ENGINES_MAX = 24,
     CMDQ_BANKS_MAX = 64,
     CMDQ_TILES_MAX = 7,
     CMDQ_BANKS_PER_ENTRY = 8, /* CMDQ_TILES_MAX, rounded up */
     CMDQ_NO_ENGINE = UINT8_MAX,
     CMDQ_NO_BANK = UINT8_MAX
 };
-
-/* The parameters of params.def, read from a configuration. Engines are numbered class by class. */
-typedef struct cmdq_params {
-    unsigned count[CMDQ_SYNC]; /* engines of each class */
-    unsigned first[CMDQ_SYNC]; /* number of the first engine of each class */
-    unsigned engines;
-    unsigned banks;
-    uint64_t bank_bytes, dram_bytes;
-    uint64_t alignment, bus_width, burst, peak, conflict;
-    uint64_t weights[CMDQ_ROLES];
-    uint64_t te_base, te_init, te_finalize, ve_lanes, ve_init, ve_finalize, ve_reduction, ve_sfu;
-    tv_rate te_weight4, te_weight2, te_activation4, te_float16, te_float32, ve_ops, ve_activation8, ve_activation4;
-    char names[CMDQ_ENGINES_MAX][8]; /* "DMA0" */
-} cmdq_params;
-
-void cmdq_params_init(cmdq_params *params, const tv_config *config);
 
 /* ---- Operations ---- */
 

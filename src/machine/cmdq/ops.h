@@ -4,7 +4,7 @@
 #define TV_MACHINE_CMDQ_OPS_H
 
 #include "machine/cmdq/exec.h"
-#include "machine/cmdq/resolve.h"
+#include "machine/cmdq/resolver.h"
 
 typedef enum cmdq_split { CMDQ_SPLIT_ROWS, CMDQ_SPLIT_ELEMENTS } cmdq_split;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The machine's parameters as numbers, and the numbering of its engines: DMA channels, tensor, vector engines. */
-#include <stdio.h>
+#include "machine/cmdq/params.h"
 
-#include "machine/cmdq/internal.h"
+#include <stdio.h>
 
 void cmdq_params_init(cmdq_params *params, const tv_config *config)
 {

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Indices of the CMDQ machine's parameters, and their schema. */
+/* The CMDQ machine's parameters: their indices and schema, and their values as the machine uses them. */
 #ifndef TV_MACHINE_CMDQ_PARAMS_H
 #define TV_MACHINE_CMDQ_PARAMS_H
 
 #include "base/schema.h"
+#include "isa/cmdq/cmdq.h"
+
+enum { CMDQ_ENGINES_MAX = 24 };
 
 enum {
 #define TV_PARAM(id, key, type, unit, default_value, min, max, meaning) CMDQ_PARAM_##id,
@@ -11,6 +14,22 @@ enum {
 #undef TV_PARAM
     CMDQ_PARAM_COUNT
 };
+
+/* The parameters of params.def, read from a configuration. Engines are numbered class by class. */
+typedef struct cmdq_params {
+    unsigned count[CMDQ_SYNC]; /* engines of each class */
+    unsigned first[CMDQ_SYNC]; /* number of the first engine of each class */
+    unsigned engines;
+    unsigned banks;
+    uint64_t bank_bytes, dram_bytes;
+    uint64_t alignment, bus_width, burst, peak, conflict;
+    uint64_t weights[CMDQ_ROLES];
+    uint64_t te_base, te_init, te_finalize, ve_lanes, ve_init, ve_finalize, ve_reduction, ve_sfu;
+    tv_rate te_weight4, te_weight2, te_activation4, te_float16, te_float32, ve_ops, ve_activation8, ve_activation4;
+    char names[CMDQ_ENGINES_MAX][8]; /* "DMA0" */
+} cmdq_params;
+
+void cmdq_params_init(cmdq_params *params, const tv_config *config);
 
 extern const tv_schema cmdq_schema;
 extern const struct tv_target tv_target_cmdq;

@@ -2,7 +2,7 @@
 /* From an entry to an operation record (CMDQ specification, section 4): its engine, its tiles, checked against the
  * memories of this machine, its sizes. Here is everything that is checked before an entry runs; an entry that resolves
  * can only fault over its data. The handlers are named in ops.def. */
-#include "machine/cmdq/resolve.h"
+#include "machine/cmdq/resolver.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

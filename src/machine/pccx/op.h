@@ -105,4 +105,25 @@ static inline bool pccx_op_uses(const pccx_op *op, pccx_storage storage, bool wr
     return false;
 }
 
+struct pccx_control;
+struct pccx_machine;
+struct pccx_rejection;
+struct pccx_timing;
+
+/* Fills in `op`, of which the row and the word are set. False: a program fault, which *why describes; the operation
+ * holds what was resolved until then. */
+typedef bool pccx_resolve_fn(const struct pccx_control *control, pccx_op *op, struct pccx_rejection *why);
+
+/* Changes the data. False: a data-dependent fault, or no host memory; nothing has changed. */
+typedef bool pccx_execute_fn(struct pccx_machine *m, const pccx_op *op, struct pccx_rejection *why);
+
+/* Cycles from issue to end while no bytes are missing. */
+typedef uint64_t pccx_latency_fn(const struct pccx_timing *timing, const pccx_op *op);
+
+typedef struct pccx_handler {
+    pccx_resolve_fn *resolve;
+    pccx_execute_fn *execute;
+    pccx_latency_fn *latency;
+} pccx_handler;
+
 #endif

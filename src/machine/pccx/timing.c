@@ -4,7 +4,8 @@
  * Invariants: an engine has at most one operation in flight, in its slot. A slot's end is unknown while it depends on
  * bytes that the flows have not moved yet; find_end moves the flows until it is known, and accounts for the operation
  * then. Time never moves back, so that each cycle of an engine is accounted for once. Data are never read. */
-#include "machine/pccx/handlers.h"
+#include "machine/pccx/timing.h"
+
 #include "machine/pccx/params.h"
 #include "sim/stall.h"
 
@@ -83,58 +84,6 @@ void pccx_timing_append(pccx_timing *timing, unsigned stream, uint64_t bytes)
     timing->stream_total[stream] += bytes;
     set_stream_limit(timing, stream);
 }
-
-/* ---- Latencies ---- */
-
-/* Steps of `unit` that cover `length` when it is first cut into tiles of `tile` (0: not cut). */
-static uint64_t count_steps(uint64_t length, uint64_t tile, uint64_t unit)
-{
-    if (tile == 0 || tile > length)
-        tile = length;
-    return length / tile * tv_ceil_div(tile, unit) + tv_ceil_div(length % tile, unit);
-}
-
-uint64_t pccx_latency_GEMV(const pccx_timing *t, const pccx_op *op)
-{
-    return t->gemv_setup + count_steps(op->k, op->tile_k, t->gemv_tile_k) * count_steps(op->n, op->tile_n, op->lanes);
-}
-
-uint64_t pccx_latency_GEMM(const pccx_timing *t, const pccx_op *op)
-{
-    uint64_t tiles = count_steps(op->k, op->tile_k, t->gemm_tile_k) * count_steps(op->n, op->tile_n, t->gemm_tile_n);
-    return t->gemm_setup + tiles * tv_max_u64(op->m, t->gemm_min_m);
-}
-
-/* Host copies: the transfer itself is a flow. */
-uint64_t pccx_latency_MEMCPY_LOAD(const pccx_timing *t, const pccx_op *op)
-{
-    (void)op;
-    return t->acp_setup;
-}
-
-uint64_t pccx_latency_MEMCPY_STORE(const pccx_timing *t, const pccx_op *op)
-{
-    (void)op;
-    return t->acp_setup;
-}
-
-uint64_t pccx_latency_MEMCPY_MOVE(const pccx_timing *t, const pccx_op *op) { return t->move_setup + op->copy_size; }
-
-uint64_t pccx_latency_MEMSET(const pccx_timing *t, const pccx_op *op)
-{
-    (void)t;
-    (void)op;
-    return 1;
-}
-
-static uint64_t cvo_latency(const pccx_timing *t, const pccx_op *op)
-{
-    return t->fill[op->row] + op->length + t->cvo_tail;
-}
-
-#define PCCX_CVO(id, key, fill)                                                                                        \
-    uint64_t pccx_latency_##id(const pccx_timing *t, const pccx_op *op) { return cvo_latency(t, op); }
-#include "machine/pccx/cvo.def"
 
 /* ---- Trace ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An entry that is being resolved: what the handlers of resolve.c work on. */
-#ifndef TV_MACHINE_CMDQ_RESOLVE_H
-#define TV_MACHINE_CMDQ_RESOLVE_H
+#ifndef TV_MACHINE_CMDQ_RESOLVER_H
+#define TV_MACHINE_CMDQ_RESOLVER_H
 
 #include "machine/cmdq/internal.h"
 
