@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries that are taken past the JSON parser are what it would have made of them: queues of every opcode and field
- * with numbers, texts and space of many forms, whole and damaged, and the queues of the tests' folder.
+/* The fast path of the queue reader gives the result of the slow path: for queues of every opcode and field with
+ * numbers, strings and space of many forms, whole and damaged, and for the queues of the tests' folder.
  *
  *   test_cmdq_fast_path FOLDER */
 #include "unit.h"
@@ -19,7 +19,7 @@ static const char *pick(const char *const *from, unsigned count) { return from[u
 
 /* ---- Queues ---- */
 
-/* Space between tokens: mostly none or one, as programs write. */
+/* White space between tokens: mostly none or one. */
 static void put_space(tv_buf *out)
 {
     if (unit_below(&rng, 4) == 0)
@@ -113,7 +113,7 @@ static void put_field(tv_buf *out, unsigned field)
     put_space(out);
 }
 
-/* An entry of any opcode, mostly with something that is wrong. */
+/* An entry of any opcode, mostly with an error. */
 static void put_entry(tv_buf *out)
 {
     const tv_insn *insn = &tv_isa_cmdq.insns[unit_below(&rng, CMDQ_OPCODES)];
@@ -233,7 +233,7 @@ static void entries_are_what_the_parser_makes_of_them(void **state)
     assert_true(fast_path_count > 10000); /* of some 25000 entries that are read */
 }
 
-/* Where strings that hold braces stand at wrong places, or are open. */
+/* Strings that contain braces, misplaced or not terminated. */
 static void braces_in_strings_end_nothing(void **state)
 {
     (void)state;
