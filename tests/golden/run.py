@@ -184,7 +184,7 @@ class Case:
             self.fail("cycles %d, the oracle has %d" % (got["cycles"], want["cycles"]))
         for name, engine in want["engines"].items():
             have = got["engines"][name]
-            flat = dict(engine["held"], busy=engine["busy"], idle=engine["idle"])
+            flat = dict(engine["stalled"], busy=engine["busy"], idle=engine["idle"])
             seen = dict(have["stalled"], busy=have["busy"], idle=have["idle"])
             for key in flat:
                 if flat[key] != seen.get(key, 0):
