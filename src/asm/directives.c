@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The directives of one line: a table of names and handlers. blocks.c has those that span lines, conditions.c those of
- * conditional assembly. */
+ * conditional assembly. A handler reads its operands through the lexer and leaves the rest of the line to its caller,
+ * which reports what is left over; data go to the current section through emit.c, with fixups for symbols that are not
+ * defined yet. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The JSON writer: a state per open object or array decides which separator, line end and indentation come before the
+ * next token, so that a caller only states values. Errors (of memory or of the stream) stick; output after the first
+ * one is dropped, and the caller asks once at the end. Strings are escaped byte by byte: control characters as \u00XX,
+ * bytes that are not UTF-8 as '?', so that the output is always valid JSON. */
 #include "base/json_writer.h"
 
 #include <inttypes.h>

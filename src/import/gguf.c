@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads GGUF files. One pass over the header with a bounds-checked cursor; names are then sorted, which detects
- * duplicates and allows binary search. Sorting, unlike hashing, has no adversarial inputs. */
+/* Reads GGUF files: header, metadata, tensor descriptors; tensor data stay in the mapped file.
+ *
+ * One pass over the header with a cursor that checks every length against the bytes that are left, before anything is
+ * allocated in proportion to it. Names are then sorted, which detects duplicates and allows binary search; sorting,
+ * unlike hashing, has no adversarial inputs. Every offset and size of a tensor is checked against the file here, so
+ * that readers of rows need no checks of their own. */
 #include "import/gguf.h"
 
 #include <stdlib.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds a tokenizer from a model's metadata; decodes tokens to text. Pieces are copied. Lookups are binary searches,
- * which have no adversarial vocabularies. */
+/* Builds a tokenizer from a model's metadata; decodes tokens to text.
+ *
+ * Two kinds: SentencePiece (llama), whose pieces are text with a score and U+2581 for a space, and byte-level BPE
+ * (gpt2), whose pieces spell each byte as a printable character and which come with a list of merges. Both end as one
+ * representation (vocabulary.h), which encode.c reads. Pieces are copied, because the file may be closed. Lookups are
+ * binary searches, which have no adversarial vocabularies. */
 #include "import/tokenizer.h"
 
 #include <math.h>

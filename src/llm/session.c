@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions: prompts, sampling, evaluation and verification on top of a backend. */
+/* Sessions: prompts, sampling, evaluation and verification on top of a backend.
+ *
+ * The backend computes logits; this file decides which tokens it sees: a prompt in one step, then one token per step.
+ * Sampling runs on the host in binary64 with a generator of its own, so that a seed gives the same
+ * text on every host and with any number of threads. Cycles are read from the backend's machine after each step, and
+ * counted as prompt or generation. */
 #include "trivet/llm.h"
 
 #include <dirent.h>

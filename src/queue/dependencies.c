@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dependencies between entries: checks, the graph, the order of execution. */
+/* Dependencies between entries: checks of the lists, the graph, the order of execution.
+ *
+ * An entry starts after the entries of its deps_before, wait_for and wait_group, those whose deps_after name it, and
+ * the last BARRIER before it; engines take their entries in the order of ids. The graph stores successors in one array
+ * (compressed rows). Edges from a barrier to all later entries are implied: barriers are ordered among themselves, so
+ * an entry waits only for the last one before it, and the graph stays linear in the size of the file.
+ *
+ * Execution uses the topological order with the lowest id first, so that results do not depend on timing. Entries that
+ * the sort cannot release wait for each other; cmdq_print_cycle follows one blocked entry to the next to name them. */
 #include "queue/dependencies.h"
 
 #include <inttypes.h>

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Max-min fair sharing of one memory among flows, event by event. */
+/* Max-min fair sharing of one memory among flows, event by event.
+ *
+ * Between two events every flow has a constant rate: flows that are limited by their own peak get that, and the rest of
+ * the bandwidth is split evenly among the others. An event is the arrival of a flow's last byte or a change of its
+ * limit. Times and amounts are exact rationals with one common denominator, so that a byte's arrival does not depend on
+ * how often the simulation was advanced. */
 #include "sim/share.h"
 
 bool tv_share_init(tv_share *share, const tv_rate *rates, unsigned flow_count)

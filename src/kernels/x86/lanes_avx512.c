@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lane kernels for hosts with AVX-512. A vector holds a row of bytes, half of a register of 16-bit lanes (in the order
- * that unpacking gives and packing undoes), or a quarter of one of 32-bit lanes. */
+/* Lane kernels for hosts with AVX-512.
+ *
+ * A vector holds a row of bytes (64 lanes of VX), half of a register of 16-bit lanes, or a quarter of one of 32-bit
+ * lanes. 16-bit lanes are kept in the order that unpacking gives and packing undoes: lane-wise operations do not see
+ * it. Invariant: every kernel gives the bits of the scalar loop that ops.def generates, for every input. K = 64 only;
+ * other K use the scalar loops. */
 #include "kernels/variants.h"
 
 #if defined(__x86_64__)

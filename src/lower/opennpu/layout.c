@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allocates data memory and uploads the model: 8-bit weights with a scale for each row, tables; space for activations
- * and the KV cache. */
+ * and the KV cache.
+ *
+ * The machine multiplies outer products of K lanes, so the weights of a linear are stored in blocks of K rows, column
+ * by column: one load gives the K bytes that one MMA takes. A row's scale is applied after the sum. Rows and columns
+ * are permuted here, once, where later instructions need another order of lanes, so that programs contain no shuffles.
+ * Addresses are decided here and nowhere else. */
 #include "lower/opennpu/layout.h"
 
 #include <inttypes.h>

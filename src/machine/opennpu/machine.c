@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OpenNPU machine as a target: creation, loading, the instruction loop, faults, address spaces, statistics. */
+/* The OpenNPU machine as a target: creation, loading, the instruction loop, faults, address spaces, statistics.
+ *
+ * Decoded operations are kept in a direct-mapped decode cache indexed by the instruction word; an empty entry holds the
+ * NOP word, so that a lookup needs no valid bit. There are two loops. run_traced steps one instruction at a time, emits
+ * events and respects a limit of ticks. run_fast, used when nothing observes the run, keeps the position in a register
+ * and leaves the loop only for a fault or the end. Both leave the same registers, memory, ticks and statistics.
+ *
+ * Registers are stored as byte planes or as 32-bit lanes (registers.h), products of MMA are pending until something
+ * reads ACC: address spaces, snapshots and faults convert and flush first. */
 #include "machine/opennpu/issue.h"
 
 #include <assert.h>

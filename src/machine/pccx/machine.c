@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pccx machine as a target: construction, loading, the instruction loop, faults, tracing. */
+/* The pccx machine as a target: construction, loading, the instruction loop, faults, tracing.
+ *
+ * A step resolves the instruction to an operation (resolve.c), executes it (matrix.c, copy.c, cvo.c), times it
+ * (timing.c) and then commits the control state (control.c). A fault of any stage leaves the state before the
+ * instruction. A functional run skips timing, a timing-only run skips execution; neither changes what the other
+ * computes. The positions of weight streams and FIFOs are control state: they advance at commit, in program order. */
 #include "machine/pccx/handlers.h"
 
 #include <inttypes.h>
