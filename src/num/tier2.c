@@ -51,7 +51,8 @@ static bool rounds_up(uint64_t kept, uint64_t rest, uint64_t unit, bool negative
     }
 }
 
-/* The magnitude of finite x in a format, without the sign bit. */
+/* The magnitude of finite x in a format, without the sign bit: x rounded to the format's precision with unbounded
+ * exponent, then 0 below the smallest normal number and the maximum above the maximum. */
 static uint32_t round_magnitude(double x, const format *f, tv_round round)
 {
     uint64_t bits = tv_f64_bits(x) & INT64_MAX;
@@ -59,20 +60,14 @@ static uint32_t round_magnitude(double x, const format *f, tv_round round)
     int exponent = (int)(bits >> 52) - 1023 + f->bias;
     uint64_t fraction = (bits & tv_mask(52)) | (bits >> 52 ? UINT64_C(1) << 52 : 0);
     unsigned drop = 52 - f->fraction;
-    if (fraction == 0)
+    if (exponent < 0 || fraction == 0) /* rounding adds at most one to the exponent, which leaves it below 1 */
         return 0;
     if (exponent > 512)
         return f->max;
-    if (exponent <= 0)
-        drop += (unsigned)(1 - exponent);
-    if (drop > 62) { /* far below the smallest number: only a sticky bit remains */
-        fraction = 1;
-        drop = 62;
-    }
     uint64_t kept = fraction >> drop, unit = UINT64_C(1) << drop;
     kept += rounds_up(kept, fraction & (unit - 1), unit, negative, round);
-    uint64_t result = exponent > 0 ? ((uint64_t)(exponent - 1) << f->fraction) + kept : kept;
-    if (result >> f->fraction == 0) /* subnormal after rounding */
+    uint64_t result = ((uint64_t)exponent << f->fraction) + kept - (UINT64_C(1) << f->fraction);
+    if (result >> f->fraction == 0) /* below the smallest normal number */
         return 0;
     return result > f->max ? f->max : (uint32_t)result;
 }

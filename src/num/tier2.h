@@ -2,9 +2,8 @@
 /* "Tier 2" FP32 arithmetic and conversions: four rounding modes, no NaN, no infinity, no subnormal.
  *
  * Inputs that are NaN, infinite or subnormal are read as the zero of their sign. A result above the largest finite
- * number saturates to it; one that is subnormal after rounding becomes the zero of its sign. Values are carried as
- * bits.
- */
+ * number saturates to it. A result that is below the smallest normal number after rounding to the format's precision
+ * with unbounded exponent becomes the zero of its sign. Values are carried as bits. */
 #ifndef TV_NUM_TIER2_H
 #define TV_NUM_TIER2_H
 

@@ -38,9 +38,10 @@ CHOICES = {
     "movh_both_rows": True,
     # mma.reset leaves the wait for the array as it is; True: no wait after.
     "reset_clears_wait": False,
-    # A result is rounded on the grid of the format, subnormals included, and
-    # flushed if it is then subnormal; True: rounded with unbounded exponent.
-    "flush_unbounded": False,
+    # A result is rounded to the precision of the format with unbounded
+    # exponent and flushed if it is then below the smallest normal number;
+    # False: rounded on the grid of the format, subnormals included.
+    "flush_unbounded": True,
 }
 
 RNE, RTZ, FLOOR, CEIL = range(4)
@@ -167,7 +168,7 @@ class Format:
             return negative, Fraction(0)
         return negative, self.magnitude(pattern)
 
-    def encode(self, value, mode, unbounded=False):
+    def encode(self, value, mode, unbounded=True):
         """Round once; above the largest: the largest; subnormal: zero."""
         negative, m = value
         sign = int(negative) << (self.bits - 1)
@@ -233,7 +234,7 @@ def smaller(x, y):
     return negate(larger(negate(x), negate(y)))
 
 
-def convert(v, dst, src, sat, mode, e5m2, unbounded=False):
+def convert(v, dst, src, sat, mode, e5m2, unbounded=True):
     """One lane of a CVT: pattern to pattern."""
     bf8 = E5M2 if e5m2 else E4M3
     if src in INT_BITS:

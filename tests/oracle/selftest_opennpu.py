@@ -298,11 +298,14 @@ class Floats(Case):
             self.assertEqual(self.fp(FADD, big, big, mode), big)
             self.assertEqual(self.fp(FMUL, big, f32(-2.0), mode),
                              big | 0x80000000)
-        # 2^-126 * (1 - 2^-24): the grid below 2^-126 is 2^-149, so it is
-        # half a unit under 2^-150: it rounds to 2^-126 up, under it down.
+        # 2^-126 * (1 - 2^-24) has 24 significant bits: no mode rounds it,
+        # and it is below 2^-126, so it is zero. (1 - 2^-46) times 2^-126
+        # rounds to 2^-126 to nearest and up.
         low, near = 0x00800000, 0x3F7FFFFF
+        for mode in MODES:
+            self.assertEqual(self.fp(FMUL, low, near, mode), 0)
         for mode, want in zip(MODES, (low, 0, 0, low)):
-            self.assertEqual(self.fp(FMUL, low, near, mode), want)
+            self.assertEqual(self.fp(FMUL, low + 1, near - 1, mode), want)
         self.assertEqual(self.fp(FMUL, low, f32(-0.5), FLOOR), 0x80000000)
 
     def test_fused(self):
@@ -401,6 +404,11 @@ class Conversions(Case):
         self.modes(f32(-2.0 ** -7), BF8, F32, [0x80] * 4)
         # 31/32 of it: half way between 7.5 and 8 eighths of the grid.
         self.modes(f32(31 / 32 * 2.0 ** -6), BF8, F32, [8, 0, 0, 8])
+        # 15/16 of it has the four significant bits of the format: it is
+        # below the smallest normal in every mode, although it is half way
+        # between 7 and 8 eighths.
+        self.modes(f32(15 / 16 * 2.0 ** -6), BF8, F32, [0] * 4)
+        self.modes(f32(61 / 64 * 2.0 ** -6), BF8, F32, [0, 0, 0, 8])
         self.modes(0x7F, F32, BF8, [0] * 4)
         self.modes(0xFF, F32, BF8, [0x80000000] * 4)
         self.modes(0x7E, F32, BF8, [f32(448.0)] * 4)

@@ -187,20 +187,18 @@ static void read_float(exact *x, uint32_t code, const format *f)
         mpz_neg(x->man, x->man);
 }
 
-/* Rounds with gradual underflow, then flushes subnormals to zero and clamps overflow to max_code. `zero_negative` is
- * the sign of an exact zero. */
+/* Rounds with unbounded exponent, then flushes numbers below the smallest normal one to zero and clamps overflow to
+ * max_code. `zero_negative` is the sign of an exact zero. */
 static uint32_t write_float(const exact *x, const format *f, unsigned mode, bool zero_negative)
 {
     if (mpz_sgn(x->man) == 0)
         return sign_of(f, zero_negative);
     bool negative = mpz_sgn(x->man) < 0;
     long e = (long)mpz_sizeinbase(x->man, 2) - 1 + x->exp;
-    e = e < f->emin ? f->emin : e;
     mpz_abs(magnitude, x->man);
     shift_right_rounded(e - (long)f->man_bits - x->exp, negative, mode);
-    uint64_t code = ((uint64_t)(e - f->emin) << f->man_bits) + mpz_get_ui(magnitude);
-    if (code >> f->man_bits == 0)
-        code = 0;
+    long rounded_e = e + (long)(mpz_sizeinbase(magnitude, 2) > f->man_bits + 1);
+    uint64_t code = rounded_e < f->emin ? 0 : ((uint64_t)(e - f->emin) << f->man_bits) + mpz_get_ui(magnitude);
     return (uint32_t)(code > f->max_code ? f->max_code : code) | sign_of(f, negative);
 }
 

@@ -329,7 +329,7 @@ static void product_operands(unit_rng *rng, uint32_t *a, uint32_t *b)
 {
     int e = (int)unit_below(rng, 256);
     *a = random_float(rng, e);
-    switch (unit_below(rng, 6)) {
+    switch (unit_below(rng, 7)) {
     case 0:
         *b = (uint32_t)unit_next(rng);
         break;
@@ -344,6 +344,12 @@ static void product_operands(unit_rng *rng, uint32_t *a, uint32_t *b)
         break; /* in the subnormal range */
     case 4:
         *b = random_float(rng, near(rng, 127, 20));
+        break;
+    case 5: /* within a few units of the smallest normal number, above and below: nearly a power of two each */
+        e = 1 + (int)unit_below(rng, 127);
+        *a = ((uint32_t)e << 23) - (uint32_t)unit_below(rng, 5);
+        *b = ((uint32_t)(128 - e) << 23) + (uint32_t)unit_below(rng, 5);
+        *b ^= (uint32_t)unit_below(rng, 2) << 31;
         break;
     default:
         *b = corner_float(unit_next(rng) >> 8);
@@ -368,7 +374,12 @@ static void generate_three_floats(unit_rng *rng, const insn *i, uint64_t n, uint
     uint32_t *a = &v[RS1], *b = &v[RS2], *c = &v[RS3];
     product_operands(rng, a, b);
     int e = exponent_of(*a) + exponent_of(*b) - 127;
-    switch (unit_below(rng, 8)) {
+    switch (unit_below(rng, 9)) {
+    case 7: /* the smallest normal number, plus or minus a part of its unit */
+        *a = random_float(rng, near(rng, 90, 30));
+        *b = random_float(rng, near(rng, 127 - 23 - exponent_of(*a), 2));
+        *c = 0x00800000 + (uint32_t)unit_below(rng, 2) + ((uint32_t)unit_below(rng, 2) << 31);
+        break;
     case 0:
         *c = (uint32_t)unit_next(rng);
         break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compares Tier 2 arithmetic with exact rationals (GMP). Each result is computed exactly and rounded to the precision
- * of the format in all four modes, with gradual underflow; only then subnormals become zero and overflow the largest
- * finite number. */
+ * of the format in all four modes, with unbounded exponent; only then numbers below the smallest normal one become zero
+ * and overflow the largest finite number. */
 #include "unit.h"
 
 #include <gmp.h>
@@ -81,13 +81,13 @@ static uint32_t round_to_format(const mpq_t x, const target *t, unsigned mode)
         mpz_mul_2exp(num, num, (mp_bitcnt_t)-e);
     if (mpz_cmp(num, den) < 0)
         e--;
-    if (e < t->emin)
-        e = t->emin;
     bool up = divide_rounded(x, e - t->man, mode);
     uint64_t kept = mpz_get_ui(quotient) + up;
-    uint64_t code = ((uint64_t)(e - t->emin) << t->man) + kept;
-    if (code >> t->man == 0)
-        code = 0;
+    if (kept >> (t->man + 1)) {
+        kept >>= 1;
+        e++;
+    }
+    uint64_t code = e < t->emin ? 0 : ((uint64_t)(e - t->emin) << t->man) + kept;
     if (code > t->max_code)
         code = t->max_code;
     return (uint32_t)code | (mpq_sgn(x) < 0 ? UINT32_C(1) << t->sign_bit : 0);
@@ -304,6 +304,36 @@ static void sums_are_exact_sums_rounded(void **state)
         generate_sum(&rng, &a, &b);
         check_add(a, b);
     }
+}
+
+/* Results that only the grid of subnormals would round up to the smallest normal number are zero; by hand. */
+static void tiny_results_are_zero(void **state)
+{
+    (void)state;
+    enum { MIN = 0x00800000 };
+    /* (1 - 2^-24) * 2^-126 has 24 significant bits, so no mode rounds it. */
+    for (unsigned mode = 0; mode < MODES; mode++) {
+        assert_int_equal(tv_tier2_mul(0x3F7FFFFF, MIN, (tv_round)mode), 0);
+        assert_int_equal(tv_tier2_mul(0xBF7FFFFF, MIN, (tv_round)mode), 0x80000000);
+        assert_int_equal(tv_tier2_fma(0x3F7FFFFF, MIN, 0, (tv_round)mode), 0);
+    }
+    /* (1 + 2^-23) * (1 - 2^-23) * 2^-126 = (1 - 2^-46) * 2^-126 rounds to 2^-126 with 24 bits, too. */
+    assert_int_equal(tv_tier2_mul(0x00800001, 0x3F7FFFFE, TV_ROUND_NEAREST), MIN);
+    assert_int_equal(tv_tier2_mul(0x00800001, 0x3F7FFFFE, TV_ROUND_CEIL), MIN);
+    assert_int_equal(tv_tier2_mul(0x00800001, 0x3F7FFFFE, TV_ROUND_ZERO), 0);
+    /* E4M3: 15/16 of 2^-6 has four significant bits; 31/32 is a tie, of which 1 is even. E5M2: likewise 7/8 of 2^-14.
+     */
+    for (unsigned mode = 0; mode < MODES; mode++) {
+        assert_int_equal(tv_tier2_to_bf8(0x3C700000, false, (tv_round)mode), 0);
+        assert_int_equal(tv_tier2_to_bf8(0x38600000, true, (tv_round)mode), 0);
+    }
+    assert_int_equal(tv_tier2_to_bf8(0x3C780000, false, TV_ROUND_NEAREST), 0x08);
+    assert_int_equal(tv_tier2_to_bf8(0x3C780000, false, TV_ROUND_FLOOR), 0);
+    assert_int_equal(tv_tier2_to_bf8(0x3C740000, false, TV_ROUND_NEAREST), 0);
+    assert_int_equal(tv_tier2_to_bf8(0x3C740000, false, TV_ROUND_CEIL), 0x08);
+    /* BF16 has FP32's smallest normal number: nothing that is read as a number is below it. */
+    assert_int_equal(tv_tier2_to_bf16(0x00800000, TV_ROUND_NEAREST), 0x0080);
+    assert_int_equal(tv_tier2_to_bf16(0x007FFFFF, TV_ROUND_CEIL), 0);
 }
 
 static void products_are_exact_products_rounded(void **state)
@@ -534,6 +564,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_exact_sums_rounded),
+        cmocka_unit_test(tiny_results_are_zero),
         cmocka_unit_test(products_are_exact_products_rounded),
         cmocka_unit_test(fused_sums_are_rounded_once),
         cmocka_unit_test(max_and_min_compare_by_value_and_sign_of_zero),

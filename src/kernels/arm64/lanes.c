@@ -281,11 +281,26 @@ TV_INLINE void end_rounding(uint64_t before) { __asm__ volatile("msr fpcr, %0" :
     FP_LOOP(name##_1, 1, expression) FP_LOOP(name##_2, 2, expression) FP_LOOP(name##_3, 3, expression)
 ROUNDED_KERNELS(fadd, flush_output(vaddq_f32(IN(a), IN(b))))
 ROUNDED_KERNELS(fsub, flush_output(vsubq_f32(IN(a), IN(b))))
-ROUNDED_KERNELS(fmul, flush_output(vmulq_f32(IN(a), IN(b))))
-ROUNDED_KERNELS(fma, flush_output(vfmaq_f32(IN(c), IN(a), IN(b))))
-ROUNDED_KERNELS(fms, flush_output(vfmaq_f32(vnegq_f32(IN(c)), IN(a), IN(b))))
-ROUNDED_KERNELS(nfma, flush_output(vfmsq_f32(IN(c), IN(a), IN(b))))
-ROUNDED_KERNELS(nfms, flush_output(vfmsq_f32(vnegq_f32(IN(c)), IN(a), IN(b))))
+
+/* Replaces results that the host rounded up to the smallest normal number on the grid of subnormals by zero, if they
+ * round to a smaller number with unbounded exponent: `scaled` is the result times 2^64, where that grid is far away. An
+ * addend of 2^-90 or more makes the sum a multiple of that grid, hence exact. */
+TV_INLINE uint32x4_t flush_tiny(uint32x4_t result, float32x4_t scaled, float32x4_t addend)
+{
+    uint32x4_t smallest = vceqq_u32(vbicq_u32(result, splat_u32(TV_F32_SIGN)), splat_u32(TV_F32_HIDDEN));
+    uint32x4_t tiny = vandq_u32(vandq_u32(smallest, vcaltq_f32(scaled, vdupq_n_f32(0x1p-62f))),
+                                vcaltq_f32(addend, vdupq_n_f32(0x1p-90f)));
+    return vbicq_u32(result, vbicq_u32(tiny, splat_u32(TV_F32_SIGN)));
+}
+TV_INLINE float32x4_t scale_up(float32x4_t x) { return vmulq_f32(x, vdupq_n_f32(0x1p64f)); }
+/* sum = addend + a * b, or addend - a * b, by f */
+#define FUSED(f, addend, a, b) flush_tiny(flush_output(f(addend, a, b)), f(scale_up(addend), scale_up(a), b), addend)
+ROUNDED_KERNELS(fmul,
+                flush_tiny(flush_output(vmulq_f32(IN(a), IN(b))), vmulq_f32(scale_up(IN(a)), IN(b)), vdupq_n_f32(0)))
+ROUNDED_KERNELS(fma, FUSED(vfmaq_f32, IN(c), IN(a), IN(b)))
+ROUNDED_KERNELS(fms, FUSED(vfmaq_f32, vnegq_f32(IN(c)), IN(a), IN(b)))
+ROUNDED_KERNELS(nfma, FUSED(vfmsq_f32, IN(c), IN(a), IN(b)))
+ROUNDED_KERNELS(nfms, FUSED(vfmsq_f32, vnegq_f32(IN(c)), IN(a), IN(b)))
 ROUNDED_KERNELS(f32_s32, float_bits(vcvtq_f32_s32(load_32(a + i))))
 FP_LOOP(fneg, 0, veorq_u32(load_bits(a + i), splat_u32(TV_F32_SIGN)))
 FP_LOOP(fabs, 0, vbicq_u32(load_bits(a + i), splat_u32(TV_F32_SIGN)))

@@ -128,11 +128,29 @@ TARGET_INLINE void end_rounding(unsigned before)
     FP_LOOP(name##_1, 1, expression) FP_LOOP(name##_2, 2, expression) FP_LOOP(name##_3, 3, expression)
 ROUNDED_KERNELS(fadd, flush_output(_mm256_add_ps(IN(a), IN(b))))
 ROUNDED_KERNELS(fsub, flush_output(_mm256_sub_ps(IN(a), IN(b))))
-ROUNDED_KERNELS(fmul, flush_output(_mm256_mul_ps(IN(a), IN(b))))
-ROUNDED_KERNELS(fma, flush_output(_mm256_fmadd_ps(IN(a), IN(b), IN(c))))
-ROUNDED_KERNELS(fms, flush_output(_mm256_fmsub_ps(IN(a), IN(b), IN(c))))
-ROUNDED_KERNELS(nfma, flush_output(_mm256_fnmadd_ps(IN(a), IN(b), IN(c))))
-ROUNDED_KERNELS(nfms, flush_output(_mm256_fnmsub_ps(IN(a), IN(b), IN(c))))
+
+/* Replaces results that the host rounded up to the smallest normal number on the grid of subnormals by zero, if they
+ * round to a smaller number with unbounded exponent: `scaled` is the result times 2^64, where that grid is far away. An
+ * addend of 2^-90 or more makes the sum a multiple of that grid, hence exact. */
+TARGET_INLINE vec flush_tiny(vec result, __m256 scaled, __m256 addend)
+{
+    vec magnitude = splat_32(INT32_MAX), smallest = splat_32(TV_F32_HIDDEN);
+    vec tiny =
+        _mm256_and_si256(_mm256_and_si256(_mm256_cmpeq_epi32(_mm256_and_si256(result, magnitude), smallest),
+                                          _mm256_cmpgt_epi32(splat_32((int)tv_f32_bits(0x1p-62f)),
+                                                             _mm256_and_si256(_mm256_castps_si256(scaled), magnitude))),
+                         _mm256_cmpgt_epi32(splat_32((int)tv_f32_bits(0x1p-90f)),
+                                            _mm256_and_si256(_mm256_castps_si256(addend), magnitude)));
+    return _mm256_andnot_si256(_mm256_and_si256(tiny, magnitude), result);
+}
+#define PRODUCT(f, a, b) flush_tiny(flush_output(f(a, b)), f(scale_up(a), b), _mm256_setzero_ps())
+#define FUSED(f, a, b, c) flush_tiny(flush_output(f(a, b, c)), f(scale_up(a), b, scale_up(c)), c)
+TARGET_INLINE __m256 scale_up(__m256 x) { return _mm256_mul_ps(x, _mm256_set1_ps(0x1p64f)); }
+ROUNDED_KERNELS(fmul, PRODUCT(_mm256_mul_ps, IN(a), IN(b)))
+ROUNDED_KERNELS(fma, FUSED(_mm256_fmadd_ps, IN(a), IN(b), IN(c)))
+ROUNDED_KERNELS(fms, FUSED(_mm256_fmsub_ps, IN(a), IN(b), IN(c)))
+ROUNDED_KERNELS(nfma, FUSED(_mm256_fnmadd_ps, IN(a), IN(b), IN(c)))
+ROUNDED_KERNELS(nfms, FUSED(_mm256_fnmsub_ps, IN(a), IN(b), IN(c)))
 ROUNDED_KERNELS(f32_s32, _mm256_castps_si256(_mm256_cvtepi32_ps(load(a + i))))
 FP_LOOP(fneg, 0, _mm256_xor_si256(load(a + i), splat_32(INT32_MIN)))
 FP_LOOP(fabs, 0, _mm256_and_si256(load(a + i), splat_32(INT32_MAX)))

@@ -433,11 +433,30 @@ TARGET_INLINE vec flush_output(__m512 x)
     FP_LOOP(name##_3, flush_output(f(__VA_ARGS__, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)))
 ROUNDED_KERNELS(fadd, _mm512_add_round_ps, IN(a), IN(b))
 ROUNDED_KERNELS(fsub, _mm512_sub_round_ps, IN(a), IN(b))
-ROUNDED_KERNELS(fmul, _mm512_mul_round_ps, IN(a), IN(b))
-ROUNDED_KERNELS(fma, _mm512_fmadd_round_ps, IN(a), IN(b), IN(c))
-ROUNDED_KERNELS(fms, _mm512_fmsub_round_ps, IN(a), IN(b), IN(c))
-ROUNDED_KERNELS(nfma, _mm512_fnmadd_round_ps, IN(a), IN(b), IN(c))
-ROUNDED_KERNELS(nfms, _mm512_fnmsub_round_ps, IN(a), IN(b), IN(c))
+
+/* Replaces results that the host rounded up to the smallest normal number on the grid of subnormals by zero, if they
+ * round to a smaller number with unbounded exponent: `scaled` is the result times 2^64, where that grid is far away. An
+ * addend of 2^-90 or more makes the sum a multiple of that grid, hence exact. */
+TARGET_INLINE vec flush_tiny(vec result, __m512 scaled, __m512 addend)
+{
+    __mmask16 tiny = _mm512_cmpeq_epi32_mask(_mm512_and_si512(result, splat_32(INT32_MAX)), splat_32(TV_F32_HIDDEN)) &
+                     _mm512_cmp_ps_mask(_mm512_abs_ps(scaled), _mm512_set1_ps(0x1p-62f), _CMP_LT_OQ) &
+                     _mm512_cmp_ps_mask(_mm512_abs_ps(addend), _mm512_set1_ps(0x1p-90f), _CMP_LT_OQ);
+    return flush_to_zero(result, tiny);
+}
+TARGET_INLINE __m512 scale_up(__m512 x) { return _mm512_mul_ps(x, _mm512_set1_ps(0x1p64f)); }
+#define PRODUCT(f, a, b, mode) flush_tiny(flush_output(f(a, b, mode)), f(scale_up(a), b, mode), _mm512_setzero_ps())
+#define FUSED(f, a, b, c, mode) flush_tiny(flush_output(f(a, b, c, mode)), f(scale_up(a), b, scale_up(c), mode), c)
+#define PRODUCT_KERNELS(name, EXACT, ...)                                                                              \
+    FP_LOOP(name##_0, EXACT(__VA_ARGS__, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))                               \
+    FP_LOOP(name##_1, EXACT(__VA_ARGS__, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))                                      \
+    FP_LOOP(name##_2, EXACT(__VA_ARGS__, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC))                                   \
+    FP_LOOP(name##_3, EXACT(__VA_ARGS__, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC))
+PRODUCT_KERNELS(fmul, PRODUCT, _mm512_mul_round_ps, IN(a), IN(b))
+PRODUCT_KERNELS(fma, FUSED, _mm512_fmadd_round_ps, IN(a), IN(b), IN(c))
+PRODUCT_KERNELS(fms, FUSED, _mm512_fmsub_round_ps, IN(a), IN(b), IN(c))
+PRODUCT_KERNELS(nfma, FUSED, _mm512_fnmadd_round_ps, IN(a), IN(b), IN(c))
+PRODUCT_KERNELS(nfms, FUSED, _mm512_fnmsub_round_ps, IN(a), IN(b), IN(c))
 FP_LOOP(fneg, _mm512_xor_si512(load(a + i), splat_32(INT32_MIN)))
 FP_LOOP(fabs, _mm512_and_si512(load(a + i), splat_32(INT32_MAX)))
 /* Maps finite numbers to integers of the same order, with +0 above -0, and back: inverts the magnitude bits of negative
