@@ -44,7 +44,7 @@ static void destroy(void *state)
     free(h);
 }
 
-static tv_status convert_matrix(const tv_matrix *m, float **out, const tv_diag_sink *sink)
+static tv_status convert_matrix(const host *h, const tv_matrix *m, float **out, const tv_diag_sink *sink)
 {
     if (!m->tensor || *out)
         return TV_OK;
@@ -52,7 +52,8 @@ static tv_status convert_matrix(const tv_matrix *m, float **out, const tv_diag_s
     if (!*out)
         return tv_fail_memory(sink);
     for (uint32_t r = 0; r < m->rows; r++)
-        TV_TRY(tv_matrix_row_f32(m, r, *out + (size_t)r * m->columns));
+        if (tv_matrix_row_f32(m, r, *out + (size_t)r * m->columns) != TV_OK)
+            return tv_model_fail_matrix(h->model, m, sink);
     return TV_OK;
 }
 
@@ -62,7 +63,7 @@ static tv_status convert_matrices(const host *h, const tv_diag_sink *sink)
 {
     for (size_t i = 0; i < (size_t)h->model->dims.layers * TV_WEIGHTS; i++)
         if (i % TV_WEIGHTS != TV_WEIGHT_EMBEDDING)
-            TV_TRY(convert_matrix(&h->model->matrices[i], &h->weights[i], sink));
+            TV_TRY(convert_matrix(h, &h->model->matrices[i], &h->weights[i], sink));
     return TV_OK;
 }
 
@@ -70,7 +71,7 @@ static tv_status convert_norms(const host *h, const tv_diag_sink *sink)
 {
     for (size_t i = 0; i < (size_t)h->model->dims.layers * TV_WEIGHTS; i++)
         if (tv_weight_is_norm((tv_weight)(i % TV_WEIGHTS)))
-            TV_TRY(convert_matrix(&h->model->matrices[i], &h->weights[i], sink));
+            TV_TRY(convert_matrix(h, &h->model->matrices[i], &h->weights[i], sink));
     return TV_OK;
 }
 
@@ -231,15 +232,17 @@ static void weighted_sum_row(const host *h, const tv_graph_node *n, const float 
         }
 }
 
-static void execute_row(const host *h, const tv_graph_node *n, uint32_t row)
+/* Returns false when a weight is not finite. */
+static bool execute_row(const host *h, const tv_graph_node *n, uint32_t row)
 {
+    bool ok = true;
     uint32_t position = h->position + row, columns = n->output == TV_NO_VALUE ? 0 : value_columns(h, n->output);
     const float *a = n->inputs[0] == TV_NO_VALUE ? NULL : row_of(h, n->inputs[0], row),
                 *b = n->inputs[1] == TV_NO_VALUE ? NULL : row_of(h, n->inputs[1], row);
     float *y = columns ? row_of(h, n->output, row) : NULL;
     switch (n->op) {
     case TV_OP_EMBED:
-        tv_matrix_row_f32(matrix_of(h, n), (uint64_t)h->tokens[row], y);
+        ok = tv_matrix_row_f32(matrix_of(h, n), (uint64_t)h->tokens[row], y) == TV_OK;
         break;
     case TV_OP_RMSNORM:
         norm_row(a, weights_f32(h, n), y, columns, h->model->dims.eps);
@@ -278,30 +281,34 @@ static void execute_row(const host *h, const tv_graph_node *n, uint32_t row)
     case TV_OPS:
         break;
     }
+    return ok;
 }
 
 typedef struct row_job {
     const host *host;
     const tv_graph_node *node;
+    atomic_bool failed;
 } row_job;
 
 static void execute_rows(void *user, uint64_t from, uint64_t to)
 {
-    const row_job *w = user;
+    row_job *job = user;
     for (uint64_t row = from; row < to; row++)
-        execute_row(w->host, w->node, (uint32_t)row);
+        if (!execute_row(job->host, job->node, (uint32_t)row))
+            job->failed = true;
 }
 
 static tv_status execute_node(host *h, const tv_graph_node *n, const tv_diag_sink *sink)
 {
     matmul_job p = {.host = h, .node = n};
+    row_job rows = {.host = h, .node = n};
     if (n->op == TV_OP_MATMUL)
         tv_pool_run(h->pool, value_columns(h, n->output), multiply_columns, &p);
     else if (n->op == TV_OP_APPEND) /* later rows read the cache entries of earlier rows: append all of them first */
-        execute_rows(&(row_job){h, n}, 0, h->rows);
+        execute_rows(&rows, 0, h->rows);
     else
-        tv_pool_run(h->rows > 1 ? h->pool : NULL, h->rows, execute_rows, &(row_job){h, n});
-    return p.failed ? tv_fail_memory(sink) : TV_OK;
+        tv_pool_run(h->rows > 1 ? h->pool : NULL, h->rows, execute_rows, &rows);
+    return p.failed || rows.failed ? tv_model_fail_matrix(h->model, matrix_of(h, n), sink) : TV_OK;
 }
 
 static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32_t position, bool last_only,

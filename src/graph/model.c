@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of weight matrices; release of a model. */
+/* Names and rows of weight matrices; release of a model. */
 #include "graph/model.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "graph/codes.h"
+#include "kernels/quantize.h"
 
 static const struct {
     const char *name;
@@ -32,6 +35,32 @@ void tv_model_matrix_name(tv_weight weight, uint32_t layer, char text[64])
         snprintf(text, 64, "blk.%" PRIu32 ".%s", layer, weight_names[weight].name);
     else
         snprintf(text, 64, "%s", weight_names[weight].name);
+}
+
+tv_status tv_matrix_row_f32(const tv_matrix *matrix, uint64_t row, float *out)
+{
+    bool finite = true;
+    TV_TRY(matrix->read_row(matrix->tensor, row, out));
+    tv_absmax(out, matrix->columns, &finite);
+    return finite ? TV_OK : TV_ERR_INPUT;
+}
+
+tv_status tv_model_fail_matrix(const tv_model *model, const tv_matrix *matrix, const tv_diag_sink *sink)
+{
+    size_t index = (size_t)(matrix - model->matrices);
+    tv_weight weight = (tv_weight)(index % TV_WEIGHTS);
+    char name[64];
+    uint32_t row = 0;
+    float *values = malloc(matrix->columns * sizeof *values);
+    while (values && row < matrix->rows && tv_matrix_row_f32(matrix, row, values) == TV_OK)
+        row++;
+    free(values);
+    if (!values || row == matrix->rows)
+        return tv_fail_memory(sink);
+    tv_model_matrix_name(weight == TV_WEIGHT_CLASSIFIER && model->dims.tied ? TV_WEIGHT_EMBEDDING : weight,
+                         (uint32_t)(index / TV_WEIGHTS), name);
+    return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(WEIGHT_VALUE), "correct the weights",
+                   "tensor '%s.weight', row %" PRIu32 ": a value is infinite or not a number", name, row);
 }
 
 void tv_model_free(tv_model *model)

@@ -57,11 +57,13 @@ static inline const tv_matrix *tv_model_matrix(const tv_model *model, tv_weight 
     return &model->matrices[(size_t)layer * TV_WEIGHTS + weight];
 }
 
-/* Decodes row `row` to out[matrix->columns]. The matrix must have a tensor. TV_ERR_INPUT: unsupported tensor type. */
-static inline tv_status tv_matrix_row_f32(const tv_matrix *matrix, uint64_t row, float *out)
-{
-    return matrix->read_row(matrix->tensor, row, out);
-}
+/* Decodes row `row` to out[matrix->columns]. The matrix must have a tensor. TV_ERR_INPUT: a value of the row is not
+ * finite, and `out` is undefined. Reports nothing, so that threads can call it; tv_model_fail_matrix does. */
+tv_status tv_matrix_row_f32(const tv_matrix *matrix, uint64_t row, float *out);
+
+/* Reports why rows of a matrix of the model could not be converted: its first row with a value that is not finite
+ * (TV_ERR_INPUT, TV-L014), or if there is none, lack of memory (TV_ERR_MEMORY). Reads the whole matrix. */
+tv_status tv_model_fail_matrix(const tv_model *model, const tv_matrix *matrix, const tv_diag_sink *sink);
 
 /* "blk.3.ffn_up": the name in model files, for messages and file names. */
 void tv_model_matrix_name(tv_weight weight, uint32_t layer, char text[64]);

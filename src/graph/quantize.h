@@ -27,7 +27,7 @@ typedef struct tv_quantize_job {
     float *scales;
 } tv_quantize_job;
 
-/* Returns false when out of memory or when a row cannot be read. */
+/* Returns false when out of memory or when a row has a value that is not finite; tv_model_fail_matrix reports which. */
 bool tv_quantize_rows(const tv_quantize_job *job, tv_pool *pool);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/json_value.h"
 #include "graph/codes.h"
+#include "import/features.h"
 #include "import/gguf.h"
 
 enum { DIM_MAX = 1 << 20, LAYERS_MAX = 4096, CONTEXT_MAX = 1 << 20 };
@@ -38,13 +39,14 @@ static tv_status check_dims(const tv_model_dims *s, const tv_diag_sink *sink)
     return TV_OK;
 }
 
-static tv_status read_dims(const tv_gguf *gguf, const tv_diag_sink *sink, tv_model_dims *s)
+static tv_status read_dims(const tv_gguf *gguf, const char *path, const tv_diag_sink *sink, tv_model_dims *s)
 {
     tv_sv architecture = tv_gguf_string(gguf, "general.architecture", tv_sv_of(""));
     if (!tv_sv_is(architecture, "llama"))
         return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY],
                        "models of the architecture llama can be run", "the architecture is '%.*s'",
                        (int)tv_min_u64(architecture.len, 60), architecture.ptr);
+    TV_TRY(tv_features_check_gguf(gguf, path, sink));
     TV_TRY(read_size(gguf, "embedding_length", 0, DIM_MAX, sink, &s->dim));
     TV_TRY(read_size(gguf, "feed_forward_length", 0, DIM_MAX, sink, &s->hidden));
     TV_TRY(read_size(gguf, "block_count", 0, LAYERS_MAX, sink, &s->layers));
@@ -111,16 +113,24 @@ static tv_status read_json_size(const tv_json_value *root, const char *key, uint
                                 const tv_diag_sink *sink, uint32_t *out)
 {
     const tv_json_value *value = tv_json_get(root, key);
-    int64_t n = value ? tv_json_integer(value) : (int64_t)fallback;
+    bool missing = !value || value->type == TV_JSON_NULL;
+    int64_t n = missing ? (int64_t)fallback : tv_json_integer(value);
     if (n < 1 || (uint64_t)n > max)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL, "%s is not from 1 to %" PRIu64, key, max);
     *out = (uint32_t)n;
     return TV_OK;
 }
 
-static tv_status read_json_dims(const tv_json_value *root, const tv_diag_sink *sink, tv_model_dims *s)
+/* The number `key` of an object, or `fallback` when it is missing or null. */
+static float read_json_real(const tv_json_value *root, const char *key, float fallback)
 {
-    const tv_json_value *eps = tv_json_get(root, "rms_norm_eps"), *theta = tv_json_get(root, "rope_theta");
+    const tv_json_value *value = tv_json_get(root, key);
+    return tv_json_is_number(value) ? (float)tv_json_number(value) : fallback;
+}
+
+static tv_status read_json_dims(const tv_json_value *root, const char *path, const tv_diag_sink *sink, tv_model_dims *s)
+{
+    TV_TRY(tv_features_check_config(root, path, sink));
     TV_TRY(read_json_size(root, "hidden_size", 0, DIM_MAX, sink, &s->dim));
     TV_TRY(read_json_size(root, "intermediate_size", 0, DIM_MAX, sink, &s->hidden));
     TV_TRY(read_json_size(root, "num_hidden_layers", 0, LAYERS_MAX, sink, &s->layers));
@@ -129,8 +139,9 @@ static tv_status read_json_dims(const tv_json_value *root, const tv_diag_sink *s
     TV_TRY(read_json_size(root, "vocab_size", 0, DIM_MAX, sink, &s->vocab));
     TV_TRY(read_json_size(root, "max_position_embeddings", 2048, CONTEXT_MAX, sink, &s->context));
     s->head_dim = s->dim / s->heads;
-    s->eps = eps ? (float)tv_json_number(eps) : 1e-5f;
-    s->theta = theta ? (float)tv_json_number(theta) : 10000.0f;
+    s->eps = read_json_real(root, "rms_norm_eps", 1e-5f);
+    s->theta = read_json_real(root, "rope_theta",
+                              read_json_real(tv_json_get(root, "rope_parameters"), "rope_theta", 10000.0f));
     s->tied = tv_json_is_true(tv_json_get(root, "tie_word_embeddings"));
     return check_dims(s, sink);
 }
@@ -150,7 +161,7 @@ static tv_status read_dims_file(tv_model *model, const char *path, const tv_inpu
         status = tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FORMAT), NULL,
                          "'%s' is not an object with the sizes of a model", path);
     else
-        status = read_json_dims(root, sink, &model->dims);
+        status = read_json_dims(root, path, sink, &model->dims);
     tv_arena_fini(&arena);
     if (status != TV_OK)
         return status;
@@ -166,7 +177,7 @@ static tv_status read_dims_file(tv_model *model, const char *path, const tv_inpu
     return TV_OK;
 }
 
-static tv_status find_matrices(tv_model *model, const tv_diag_sink *sink)
+static tv_status find_matrices(tv_model *model, const char *path, const tv_diag_sink *sink)
 {
     tv_model_dims *s = &model->dims;
     const tv_gguf_tensor *embedding = tv_gguf_tensor_find(model->gguf, "token_embd.weight");
@@ -174,12 +185,16 @@ static tv_status find_matrices(tv_model *model, const tv_diag_sink *sink)
         return tv_fail(sink, TV_ERR_INPUT, &tv_llm_codes[TV_LLM_CODE_KEY], NULL,
                        "token_embd.weight is missing, or has no rows");
     s->vocab = (uint32_t)embedding->dims[1];
+    if (tv_gguf_u64(model->gguf, "llama.vocab_size", s->vocab) != s->vocab)
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(TENSOR_DIMS), NULL,
+                       "'%s': llama.vocab_size is %" PRIu64 ", but token_embd.weight has %u rows", path,
+                       tv_gguf_u64(model->gguf, "llama.vocab_size", 0), s->vocab);
     s->tied = !tv_gguf_tensor_find(model->gguf, "output.weight");
     for (uint32_t layer = 0; layer < s->layers; layer++)
         for (unsigned w = 0; w < TV_WEIGHTS; w++)
             if (tv_weight_in_layer((tv_weight)w) || layer == 0)
                 TV_TRY(find_matrix(model, (tv_weight)w, layer, sink));
-    return TV_OK;
+    return tv_features_check_tensors(model, path, sink);
 }
 
 tv_status tv_model_open(const char *path, const tv_diag_sink *sink, tv_model **out)
@@ -205,12 +220,12 @@ tv_status tv_model_open(const char *path, const tv_diag_sink *sink, tv_model **o
             tv_input_close(&input);
     }
     if (status == TV_OK)
-        status = read_dims(model->gguf, sink, &model->dims);
+        status = read_dims(model->gguf, path, sink, &model->dims);
     if (status == TV_OK &&
         !(model->matrices = calloc((size_t)model->dims.layers * TV_WEIGHTS, sizeof *model->matrices)))
         status = tv_fail_memory(sink);
     if (status == TV_OK)
-        status = find_matrices(model, sink);
+        status = find_matrices(model, path, sink);
     if (status != TV_OK) {
         tv_model_free(model);
         return status;

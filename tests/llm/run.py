@@ -197,8 +197,10 @@ def gains_of_any_size_run(folder):
         expect(f"cmdq: gains of {gain}", done.stderr == "", done.stderr)
 
 
-def write_small_model(path, vocabulary):
-    """Writes a model with a layer of 32 dimensions and `vocabulary` tokens, which are letters."""
+def write_small_model(path, vocabulary, keys=(), tensors=(), values=()):
+    """Writes a model with a layer of 32 dimensions and `vocabulary` tokens, which are letters. `keys` are (key, kind,
+    bytes of the value) and replace those of the same name, `tensors` names of additional tensors of 32 values, `values`
+    are (tensor, index, value) and replace weights."""
     def text(t):
         return struct.pack("<Q", len(t)) + t.encode()
 
@@ -216,17 +218,21 @@ def write_small_model(path, vocabulary):
               array("tokenizer.ggml.scores", 6, [struct.pack("<f", -i) for i in range(vocabulary)]),
               array("tokenizer.ggml.token_type", 5,
                     [struct.pack("<i", (2, 3, 3)[i] if i < 3 else 1) for i in range(vocabulary)])]
+    added = [(text(k), struct.pack("<I", kind) + v) for k, kind, v in keys]
+    pairs = [p for p in pairs if not any(p.startswith(k) for k, _ in added)] + [k + v for k, v in added]
     shapes = {"attn_norm": [32], "ffn_norm": [32], "attn_q": [32, 32], "attn_k": [32, 16], "attn_v": [32, 16],
               "attn_output": [32, 32], "ffn_gate": [32, 64], "ffn_up": [32, 64],
               "ffn_down": [64, 32]}
     shapes = {"token_embd": [32, vocabulary], "output_norm": [32], **{"blk.0." + k: v for k, v in shapes.items()}}
+    shapes = {**{name + ".weight": dims for name, dims in shapes.items()}, **{name: [32] for name in tensors}}
     data, infos, random = b"", b"", 1
     for name, dims in shapes.items():
-        infos += text(name + ".weight") + struct.pack("<I", len(dims)) + b"".join(struct.pack("<Q", d) for d in dims)
+        infos += text(name) + struct.pack("<I", len(dims)) + b"".join(struct.pack("<Q", d) for d in dims)
         infos += struct.pack("<IQ", 0, len(data))
-        for _ in range(dims[0] * dims[-1] if len(dims) > 1 else dims[0]): # multiples of 32 bytes
+        for i in range(dims[0] * dims[-1] if len(dims) > 1 else dims[0]): # multiples of 32 bytes
             random = random * 1103515245 + 12345 & 0x7FFFFFFF
-            data += struct.pack("<f", (random >> 8) / (1 << 22) - 1 if len(dims) > 1 else 1)
+            x = (random >> 8) / (1 << 22) - 1 if len(dims) > 1 else 1
+            data += struct.pack("<f", next((v for t, at, v in values if (t, at) == (name, i)), x))
     head = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(pairs)) + b"".join(pairs) + infos
     with open(path, "wb") as out:
         out.write(head + bytes(-len(head) % 32) + data)
@@ -242,6 +248,144 @@ def vocabularies_smaller_than_a_tile_are_evaluated(folder):
         nats = host.get("nats", 9)
         expect(f"{target}: a vocabulary of 28 is evaluated", abs(machine.get("nats", 0) - nats) < 0.1 * nats,
                (host, machine))
+
+
+def count(n):
+    return 4, struct.pack("<I", n)
+
+
+def real(x):
+    return 6, struct.pack("<f", x)
+
+
+def flag(x):
+    return 7, struct.pack("<B", x)
+
+
+def string(t):
+    return 8, struct.pack("<Q", len(t)) + t.encode()
+
+
+def numbers(*items):
+    return 9, struct.pack("<IQ", 4, len(items)) + b"".join(struct.pack("<I", i) for i in items)
+
+
+def unsupported_features_are_rejected(folder):
+    """A key of a feature, an unknown key of the architecture, a key of the wrong type, a tensor without a use: each is
+    an error that names it. Keys without effect, and features that are switched off, are accepted."""
+    path = os.path.join(folder, "feature.gguf")
+    rejected = [("llama.rope.scaling.type", string("linear"), "TV-L011", "linear"),
+                ("llama.rope.scaling.type", string("yarn"), "TV-L011", "yarn"),
+                ("llama.rope.scaling.factor", real(2.0), "TV-L011", "scaling of the rotation"),
+                ("llama.rope.scale_linear", real(4.0), "TV-L011", "scaling of the rotation"),
+                ("llama.rope.scaling.attn_factor", real(1.5), "TV-L011", "scaling of the rotation"),
+                ("llama.rope.dimension_count", count(8), "TV-L011", "a part of each head"),
+                ("llama.rope.freq_base_swa", real(10000), "TV-L011", "base of rotation"),
+                ("llama.rope.dimension_sections", numbers(1, 2), "TV-L011", "several positions"),
+                ("llama.attention.key_length", count(64), "TV-L011", "keys of a length"),
+                ("llama.attention.value_length", count(8), "TV-L011", "values of a length"),
+                ("llama.attention.sliding_window", count(4096), "TV-L011", "sliding window"),
+                ("llama.attention.scale", real(0.5), "TV-L011", "root of the head size"),
+                ("llama.attention.clamp_kqv", real(8), "TV-L011", "limits of queries"),
+                ("llama.attention.max_alibi_bias", real(8), "TV-L011", "linear biases"),
+                ("llama.attention.causal", flag(False), "TV-L011", "later positions"),
+                ("llama.attention.layer_norm_epsilon", real(1e-5), "TV-L011", "subtract the mean"),
+                ("llama.expert_count", count(8), "TV-L011", "mixture of experts"),
+                ("llama.expert_used_count", count(2), "TV-L011", "mixture of experts"),
+                ("llama.logit_scale", real(0.25), "TV-L011", "scaling of the logits"),
+                ("llama.embedding_scale", real(12), "TV-L011", "scaling of the embedding"),
+                ("llama.residual_scale", real(0.5), "TV-L011", "scaling of the residuals"),
+                ("llama.attn_logit_softcapping", real(50), "TV-L011", "attention scores"),
+                ("llama.final_logit_softcapping", real(30), "TV-L011", "logits"),
+                ("llama.use_parallel_residual", flag(True), "TV-L011", "in parallel"),
+                ("general.type", string("adapter"), "TV-L011", "not a whole model"),
+                ("split.count", count(3), "TV-L011", "several files"),
+                ("tokenizer.ggml.add_eos_token", flag(True), "TV-L011", "end token"),
+                ("tokenizer.ggml.remove_extra_whitespaces", flag(True), "TV-L011", "repeated spaces"),
+                ("llama.attention.new_kind", count(1), "TV-L012", "llama.attention.new_kind"),
+                ("llama.rope.\x1bfactor", count(1), "TV-L012", "llama.rope.?factor"),
+                ("llama.context_length", string("96"), "TV-L006", "not a number"),
+                ("llama.attention.head_count_kv", numbers(1), "TV-L006", "[1 u32]"),
+                ("llama.rope.freq_base", real(float("inf")), "TV-L006", "not a finite number"),
+                ("llama.attention.layer_norm_rms_epsilon", real(float("nan")), "TV-L006", "not a finite number"),
+                ("llama.vocab_size", count(30), "TV-L008", "28 rows")]
+    for key, (kind, value), code, words in rejected:
+        write_small_model(path, 28, keys=[(key, kind, value)])
+        for target in ("host", "cmdq"):
+            done = run("llm", path, "-t", target, "-n", "1", status=2)
+            expect(f"{key} is rejected", code in done.stderr and words in done.stderr and not done.stdout
+                   and done.stderr.count("error") == 1 and "\x1b" not in done.stderr, done.stderr)
+    for tensor, words in (("rope_freqs.weight", "frequencies of the rotation"), ("blk.0.attn_q.bias", "a bias"),
+                          ("blk.0.ffn_gate_inp.weight", "mixture of experts"), ("blk.0.attn_q_norm.weight", "queries"),
+                          ("blk.1.attn_norm.weight", "used by no operation"), ("thing", "used by no operation")):
+        write_small_model(path, 28, tensors=[tensor])
+        done = run("llm", path, "-n", "1", status=2)
+        expect(f"{tensor} is rejected", "TV-L013" in done.stderr and f"'{tensor}'" in done.stderr
+               and words in done.stderr, done.stderr)
+    write_small_model(path, 28, tensors=["blk.0.attn_q.bias", "blk.0.attn_k.bias", "blk.0.attn_v.bias"])
+    expect("other unused tensors are counted", "2 others" in run("llm", path, "-n", "1", status=2).stderr)
+    write_small_model(path, 28)
+    plain = run("llm", path, "-p", "abc", "-n", "8", "-q")
+    neutral = [("llama.expert_count", *count(0)), ("llama.rope.scaling.type", *string("none")),
+               ("llama.rope.scaling.factor", *real(1)), ("llama.attention.key_length", *count(16)),
+               ("llama.attention.value_length", *count(16)), ("llama.rope.dimension_count", *count(16)),
+               ("llama.attention.causal", *flag(True)), ("llama.vocab_size", *count(28)),
+               ("general.name", *string("small")), ("general.file_type", *count(0)), ("other.key", *count(1)),
+               ("split.count", *count(1)), ("tokenizer.chat_template", *string("{{ x }}"))]
+    write_small_model(path, 28, keys=neutral)
+    same = run("llm", path, "-p", "abc", "-n", "8", "-q")
+    expect("features that are switched off change nothing", (same.stdout, same.stderr) == (plain.stdout, ""),
+           (plain.stdout, same.stdout, same.stderr))
+
+
+def weights_that_are_no_numbers_are_rejected(folder):
+    """The tensor and the row are named, on the host and by every lowering."""
+    path = os.path.join(folder, "nan.gguf")
+    for tensor, index, row in (("blk.0.attn_k.weight", 5 * 32 + 7, 5), ("blk.0.ffn_norm.weight", 3, 0),
+                               ("token_embd.weight", 27 * 32, 27), ("output_norm.weight", 31, 0),
+                               ("blk.0.ffn_down.weight", 31 * 64 + 63, 31)):
+        for value in (float("nan"), float("inf"), float("-inf")):
+            write_small_model(path, 28, values=[(tensor, index, value)])
+            for target in ("host",) + MACHINES:
+                for threads in ("1", "2"):
+                    done = run("llm", path, "-t", target, "-p", "a", "-n", "2", "--threads", threads, status=2)
+                    expect(f"{target}: {value} in {tensor} is rejected",
+                           "TV-L014" in done.stderr and f"'{tensor}', row {row}:" in done.stderr
+                           and done.stderr.count("error") == 1, done.stderr)
+
+
+def unsupported_dimensions_files_are_rejected(folder):
+    path = os.path.join(folder, "config.json")
+    base = dict(hidden_size=64, intermediate_size=128, num_hidden_layers=1, num_attention_heads=4, vocab_size=300)
+
+    def timed(status=0, **keys):
+        with open(path, "w") as f:
+            json.dump(base | keys, f)
+        return run("llm", path, "-t", "cmdq", "--timing-only", "-n", "1", "--json", status=status)
+
+    for key, value, code in (("num_local_experts", 8, "TV-L011"), ("num_experts_per_tok", 2, "TV-L011"),
+                             ("head_dim", 32, "TV-L011"), ("model_type", "gemma", "TV-L011"),
+                             ("architectures", ["MixtralForCausalLM"], "TV-L011"), ("sliding_window", 4096, "TV-L011"),
+                             ("rope_scaling", {"type": "linear", "factor": 2.0}, "TV-L011"),
+                             ("rope_scaling", {"rope_type": "llama3", "factor": 8.0}, "TV-L011"),
+                             ("rope_parameters", {"rope_type": "yarn"}, "TV-L011"), ("attention_bias", True, "TV-L011"),
+                             ("mlp_bias", True, "TV-L011"), ("hidden_act", "gelu", "TV-L011"),
+                             ("partial_rotary_factor", 0.5, "TV-L011"), ("logits_scaling", 8.0, "TV-L011"),
+                             ("layer_types", ["full_attention", "sliding_attention"], "TV-L011"),
+                             ("final_logit_softcapping", 30.0, "TV-L011"), ("attention_bias", 0, "TV-L006"),
+                             ("head_dim", "16", "TV-L006"), ("rms_norm_eps", "1e-5", "TV-L006"),
+                             ("tie_word_embeddings", "yes", "TV-L006")):
+        done = timed(2, **{key: value})
+        expect(f"{key} {value} is rejected", code in done.stderr + done.stdout and f"'{key}'" in done.stderr + done.stdout,
+               done.stderr + done.stdout)
+    plain = json.loads(timed().stdout)["targets"][0]["cycles"]
+    done = timed(head_dim=16, model_type="llama", architectures=["LlamaForCausalLM"], sliding_window=None,
+                 rope_scaling=None, rope_parameters={"rope_type": "default", "rope_theta": 5e5}, attention_bias=False,
+                 hidden_act="silu", torch_dtype="bfloat16", use_cache=True, num_key_value_heads=None)
+    expect("a file of the same dimensions takes the same cycles without a warning",
+           done.stderr == "" and json.loads(done.stdout)["targets"][0]["cycles"] == plain, done.stderr)
+    done = timed(new_setting=1)
+    expect("an unknown key is warned about", "TV-L012" in done.stderr and "'new_setting'" in done.stderr, done.stderr)
 
 
 def models_of_published_sizes_run(folder):
@@ -409,6 +553,8 @@ def invalid_arguments_are_rejected(folder):
 
 SUITE.run_tests((texts_repeat, emitted_programs_reproduce_the_session, timing_needs_no_data, dimensions_without_weights,
                  odd_sizes, gains_of_any_size_run, vocabularies_smaller_than_a_tile_are_evaluated,
+                 unsupported_features_are_rejected, weights_that_are_no_numbers_are_rejected,
+                 unsupported_dimensions_files_are_rejected,
                  models_of_published_sizes_run, tiles_of_a_prompt_match_single_tokens, machines_are_close_to_the_host,
                  machines_of_other_sizes_run_or_are_rejected, unsupported_widths_are_warned_about,
                  contexts_above_the_maximum_are_warned_about, traces_and_reports_cover_the_session,

@@ -148,7 +148,9 @@ static tv_status upload_gains(cmdq_lowering *l, const tv_matrix *from, const cmd
                               const tv_diag_sink *sink)
 {
     float *row = malloc(from->columns * sizeof *row);
-    tv_status status = row ? tv_matrix_row_f32(from, 0, row) : tv_fail_memory(sink);
+    tv_status status = row ? TV_OK : tv_fail_memory(sink);
+    if (status == TV_OK && tv_matrix_row_f32(from, 0, row) != TV_OK)
+        status = tv_model_fail_matrix(l->model, from, sink);
     if (status == TV_OK)
         status = tv_machine_write(l->machine, "dram", to->data, row, from->columns * sizeof *row, sink);
     free(row);
@@ -176,7 +178,7 @@ static tv_status upload_quantized(cmdq_lowering *l, const tv_matrix *from, const
                                .scales = scales};
         status = tv_quantize_rows(&job, l->pool) ? tv_machine_write(l->machine, "dram", to->data + r * to->row_bytes,
                                                                     packed, count * to->row_bytes, sink)
-                                                 : tv_fail_memory(sink);
+                                                 : tv_model_fail_matrix(l->model, from, sink);
         for (size_t i = 0; i < (size_t)count * groups && status == TV_OK; i++)
             scales[i] *= input;
         if (status == TV_OK)
@@ -392,7 +394,8 @@ static tv_status write_embeddings(cmdq_lowering *l, const int32_t *tokens, const
     float *row = malloc(bytes);
     tv_status status = row ? TV_OK : tv_fail_memory(sink);
     for (uint32_t r = 0; r < l->rows && status == TV_OK; r++) {
-        status = tv_matrix_row_f32(embedding, (uint64_t)tokens[r], row);
+        if (tv_matrix_row_f32(embedding, (uint64_t)tokens[r], row) != TV_OK)
+            status = tv_model_fail_matrix(l->model, embedding, sink);
         if (status == TV_OK)
             status = l->emit ? print_hex(l, row, sink)
                              : tv_machine_write(l->machine, "dram", l->x_addr + r * bytes, row, bytes, sink);

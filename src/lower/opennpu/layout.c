@@ -264,7 +264,8 @@ static tv_status upload_rows(opennpu_lower_model *m, tv_weight weight, uint32_t 
     float *row = calloc(width, sizeof *row);
     tv_status status = row ? TV_OK : tv_fail_memory(sink);
     for (uint32_t r = 0; r < from->rows && status == TV_OK; r++) {
-        status = tv_matrix_row_f32(from, r, row);
+        if (tv_matrix_row_f32(from, r, row) != TV_OK)
+            status = tv_model_fail_matrix(m->model, from, sink);
         for (uint32_t i = 0; i < from->columns; i++)
             row[i] /= unit;
         if (status == TV_OK)
@@ -278,12 +279,12 @@ static tv_status upload_rows(opennpu_lower_model *m, tv_weight weight, uint32_t 
  * units. */
 static tv_status quantize_linear(const opennpu_lower_model *m, const opennpu_lower_linear *l, uint32_t layer,
                                  float in_unit, const float out_units[OPENNPU_LOWER_LINEAR_WEIGHTS], uint8_t *q,
-                                 float *scales)
+                                 float *scales, const tv_diag_sink *sink)
 {
     int64_t *sources = malloc((size_t)l->blocks * m->k * sizeof *sources);
     size_t at = 0;
-    bool ok = sources != NULL;
-    for (unsigned p = 0; p < l->weight_count && ok; p++) {
+    tv_status status = sources ? TV_OK : tv_fail_memory(sink);
+    for (unsigned p = 0; p < l->weight_count && status == TV_OK; p++) {
         const tv_matrix *from = tv_model_matrix(m->model, l->weights[p], layer);
         uint32_t rows = opennpu_lower_chunks(m, from->rows) * m->k;
         for (uint32_t r = 0; r < rows; r++)
@@ -296,13 +297,14 @@ static tv_status quantize_linear(const opennpu_lower_model *m, const opennpu_low
                                .bits = 8,
                                .packed = q + at * l->columns,
                                .scales = scales + at};
-        ok = tv_quantize_rows(&job, m->pool);
+        if (!tv_quantize_rows(&job, m->pool))
+            status = tv_model_fail_matrix(m->model, from, sink);
         for (uint32_t r = 0; r < rows; r++)
             scales[at + r] *= in_unit / out_units[p];
         at += rows;
     }
     free(sources);
-    return ok ? TV_OK : TV_ERR_MEMORY;
+    return status;
 }
 
 /* One register of weights: lane i, plane p is row i of the block, column (first + p * K). */
@@ -324,10 +326,8 @@ static tv_status upload_linear(opennpu_lower_model *m, const opennpu_lower_linea
     uint32_t blocks_per_drain = m->e.period / 2;
     opennpu_lower_product *list = malloc((size_t)blocks_per_drain * l->columns * sizeof *list);
     opennpu_lower_input input = {(uint64_t)1 << 20, l->columns};
-    tv_status status =
-        q && stream && scales && list ? quantize_linear(m, l, layer, in_unit, out_units, q, scales) : TV_ERR_MEMORY;
-    if (status == TV_ERR_MEMORY)
-        tv_fail_memory(sink);
+    tv_status status = q && stream && scales && list ? quantize_linear(m, l, layer, in_unit, out_units, q, scales, sink)
+                                                     : tv_fail_memory(sink);
     for (uint32_t b = 0; b < l->blocks && status == TV_OK; b += blocks_per_drain) {
         size_t count = opennpu_lower_linear_products(
             m, l, &input, b, l->blocks - b < blocks_per_drain ? l->blocks - b : blocks_per_drain, list);

@@ -54,18 +54,19 @@ static void pack_rows(void *user, uint64_t from, uint64_t to)
     uint64_t whole_block = pccx_lower_block_bytes(p->l, PCCX_LOWER_BLOCK_ROWS, columns);
     float *values =
         calloc((size_t)pccx_lower_beats(columns) * PCCX_LOWER_BEAT_WEIGHTS, sizeof *values); /* padding stays 0 */
-    for (uint64_t r = from; r < to && values; r++) {
+    uint64_t r = from;
+    for (; r < to && values; r++) {
         uint32_t first = (uint32_t)(r / PCCX_LOWER_BLOCK_ROWS * PCCX_LOWER_BLOCK_ROWS),
                  rows = p->to->rows - first < PCCX_LOWER_BLOCK_ROWS ? p->to->rows - first : PCCX_LOWER_BLOCK_ROWS;
         if (r >= p->from->rows)
             memset(values, 0, columns * sizeof *values);
         else if (tv_matrix_row_f32(p->from, r, values) != TV_OK)
-            p->failed = true;
+            break;
         for (uint32_t i = 0; i < p->from->columns; i++)
             values[i] *= p->factor * (p->gains ? p->gains[i] : 1);
         quantize_row(p, values, p->image + r / PCCX_LOWER_BLOCK_ROWS * whole_block, rows, (uint32_t)r - first);
     }
-    if (!values)
+    if (r < to)
         p->failed = true;
     free(values);
 }
@@ -135,12 +136,14 @@ static tv_status upload_matrix(pccx_lowering *l, tv_weight weight, uint32_t laye
     float *gains = malloc(from->columns * sizeof *gains);
     tv_status status = gains && p.image ? TV_OK : tv_fail_memory(sink);
     if (status == TV_OK && norm != TV_WEIGHTS) {
-        status = tv_matrix_row_f32(tv_model_matrix(l->model, norm, layer), 0, gains);
+        if (tv_matrix_row_f32(tv_model_matrix(l->model, norm, layer), 0, gains) != TV_OK)
+            status = tv_model_fail_matrix(l->model, tv_model_matrix(l->model, norm, layer), sink);
         p.gains = gains;
     }
     if (status == TV_OK) {
         tv_pool_run(l->pool, to->rows, pack_rows, &p);
-        status = p.failed ? tv_fail_memory(sink) : tv_machine_write(l->machine, "host", to->addr, p.image, bytes, sink);
+        status = p.failed ? tv_model_fail_matrix(l->model, from, sink)
+                          : tv_machine_write(l->machine, "host", to->addr, p.image, bytes, sink);
     }
     free(gains);
     free(p.image);
@@ -161,7 +164,8 @@ static tv_status upload_embedding(pccx_lowering *l, const tv_diag_sink *sink)
     uint8_t *bytes = calloc(1, l->map.embedding_row_bytes);
     tv_status status = row && bytes ? TV_OK : tv_fail_memory(sink);
     for (uint32_t r = 0; r < s->vocab && status == TV_OK; r++) {
-        status = tv_matrix_row_f32(tv_model_matrix(l->model, TV_WEIGHT_EMBEDDING, 0), r, row);
+        if (tv_matrix_row_f32(tv_model_matrix(l->model, TV_WEIGHT_EMBEDDING, 0), r, row) != TV_OK)
+            status = tv_model_fail_matrix(l->model, tv_model_matrix(l->model, TV_WEIGHT_EMBEDDING, 0), sink);
         for (uint32_t i = 0; i < s->dim && status == TV_OK; i++)
             store_bf16(bytes + 2 * i, row[i]);
         if (status == TV_OK)
