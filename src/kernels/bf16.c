@@ -21,12 +21,10 @@ TV_CLONES void tv_bf16_widen(const uint16_t *x, size_t n, float *out)
         out[i] = tv_bf16_to_f32(tv_bf16_flush(x[i]));
 }
 
-TV_INLINE uint16_t round_to_bf16(float x) { return tv_bf16_flush(tv_bf16_from_f32(x)); }
-
 TV_CLONES void tv_bf16_narrow(const float *x, size_t n, uint16_t *out)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = round_to_bf16(x[i]);
+        out[i] = tv_bf16_flushed_from_f32(x[i]);
 }
 
 TV_CLONES void tv_bf16_add(float *x, size_t n, const uint16_t *addend)
@@ -41,15 +39,15 @@ TV_CLONES void tv_bf16_scale(const int32_t *acc, size_t step, float row_scale, c
     if (step != 1) {
         for (size_t i = 0; i < n; i++) {
             float r = (float)acc[i * step] * row_scale * scale[i];
-            out[i] = round_to_bf16(addend ? r + tv_bf16_to_f32(addend[i]) : r);
+            out[i] = tv_bf16_flushed_from_f32(addend ? r + tv_bf16_to_f32(addend[i]) : r);
         }
     } else if (addend) {
         TV_IVDEP
         for (size_t i = 0; i < n; i++)
-            out[i] = round_to_bf16((float)acc[i] * row_scale * scale[i] + tv_bf16_to_f32(addend[i]));
+            out[i] = tv_bf16_flushed_from_f32((float)acc[i] * row_scale * scale[i] + tv_bf16_to_f32(addend[i]));
     } else {
         TV_IVDEP
         for (size_t i = 0; i < n; i++)
-            out[i] = round_to_bf16((float)acc[i] * row_scale * scale[i]);
+            out[i] = tv_bf16_flushed_from_f32((float)acc[i] * row_scale * scale[i]);
     }
 }

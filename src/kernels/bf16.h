@@ -11,14 +11,14 @@ uint16_t tv_bf16_absmax(const uint16_t *x, size_t n);
 /* out[i] = x[i] as binary32; subnormals are flushed to zero. */
 void tv_bf16_widen(const uint16_t *x, size_t n, float *out);
 
-/* out[i] = x[i] rounded to BF16; subnormals are flushed to zero. */
+/* out[i] = tv_bf16_flushed_from_f32(x[i]). */
 void tv_bf16_narrow(const float *x, size_t n, uint16_t *out);
 
 /* x[i] += addend[i], rounded; subnormals of the addend are flushed to zero. */
 void tv_bf16_add(float *x, size_t n, const uint16_t *addend);
 
-/* out[i] = acc[i * step] * row_scale * scale[i] + addend[i], each operation rounded, the result to BF16 with subnormals
- * flushed to zero. `addend` may be `out`; NULL: nothing is added. */
+/* out[i] = acc[i * step] * row_scale * scale[i] + addend[i], each operation rounded, the result by
+ * tv_bf16_flushed_from_f32. `addend` may be `out`; NULL: nothing is added. */
 void tv_bf16_scale(const int32_t *acc, size_t step, float row_scale, const float *scale, const uint16_t *addend,
                    size_t n, uint16_t *out);
 

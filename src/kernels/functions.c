@@ -112,13 +112,14 @@ static void exp_bf16(const float *x, size_t n, uint16_t *y)
     tv_bf16_narrow(high, n, other);
     for (size_t i = 0; i < n; i++)
         if (y[i] != other[i] || !(fabsf(x[i]) < LIMIT))
-            y[i] = tv_bf16_flush(tv_func_bf16(TV_FUNC_EXP, x[i]));
+            y[i] = tv_func_bf16(TV_FUNC_EXP, x[i]);
 }
 
 /* ---- Reciprocal ---- */
 
-/* A quotient of two BF16 numbers either is a rounding boundary of BF16 or differs from one by more than 2^-17 of it.
- * Rounding it to binary32 first changes it by at most 2^-22, which does not cross a boundary. */
+/* A quotient of two BF16 numbers either is a rounding boundary of BF16 or differs from one by more than 2^-17 of it,
+ * also from TV_BF16_NORMAL_FROM. Rounding it to binary32 first changes it by at most 2^-22, which does not cross a
+ * boundary. */
 static bool all_bf16(const float *x, size_t n)
 {
     uint32_t low_bits = 0;
@@ -158,7 +159,7 @@ static void eval_bf16_chunk(tv_func func, const float *x, size_t n, uint16_t *y)
         tv_bf16_narrow(wide, n, y);
     } else {
         for (size_t i = 0; i < n; i++)
-            y[i] = tv_bf16_flush(tv_func_bf16(func, x[i]));
+            y[i] = tv_func_bf16(func, x[i]);
     }
 }
 
@@ -176,7 +177,7 @@ void tv_func_bf16_row(tv_func func, const float *x, size_t n, uint16_t *y)
 
 /* ---- Scaling ---- */
 
-/* A product of two BF16 numbers is exact in binary32 unless it is subnormal, which BF16 flushes. For quotients see
+/* A product of two BF16 numbers is exact in binary32 from 2^-134 on; BF16 flushes what is smaller. For quotients see
  * above. */
 TV_CLONES void tv_scale_f32(const float *x, size_t n, float scalar, bool divide, float *y)
 {

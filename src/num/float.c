@@ -43,6 +43,12 @@ static uint16_t narrow(double x, unsigned man, int bias, unsigned max_exponent)
 
 uint16_t tv_bf16_from_f64(double x) { return narrow(x, 7, 127, 255); }
 
+uint16_t tv_bf16_flushed_from_f64(double x)
+{
+    const double normal_from = (double)tv_f32_of_bits(TV_BF16_NORMAL_FROM);
+    return fabs(x) < normal_from ? (uint16_t)(tv_f64_bits(x) >> 48 & TV_BF16_SIGN) : tv_bf16_from_f64(x);
+}
+
 uint16_t tv_f16_from_f64(double x) { return narrow(x, 10, 15, 31); }
 
 double tv_f64_odd_from_i64(int64_t x)

@@ -2,8 +2,10 @@
 /* BF16, FP16 and FP32 as bits, and conversions, rounded to nearest, ties to even.
  *
  * Values are carried as their bits (uint16_t). Widening is exact. Narrowing rounds once, with gradual underflow and
- * overflow to infinity; NaN becomes the canonical quiet NaN. A machine that flushes subnormal results calls
- * tv_bf16_flush on the rounded value. */
+ * overflow to infinity; NaN becomes the canonical quiet NaN. The functions named "flushed" are for a machine without
+ * subnormal results: a number that rounds to less than the smallest normal number with 8 significant bits and an
+ * unbounded exponent becomes the zero of its sign. Flushing a rounded BF16 instead would keep the numbers that reach
+ * the smallest normal number only because subnormals have fewer bits. */
 #ifndef TV_NUM_FLOAT_H
 #define TV_NUM_FLOAT_H
 
@@ -17,6 +19,8 @@
 #define TV_BF16_SIGN 0x8000u
 #define TV_BF16_MAX 0x7F7Fu /* finite */
 #define TV_BF16_TIE 0x7FFFu /* rounding constant: bits + TIE + (bit 16), then truncation to the high 16 bits */
+/* binary32 bits of 2^-126 (1 - 2^-9), the smallest magnitude that rounds to a normal BF16 number */
+#define TV_BF16_NORMAL_FROM UINT32_C(0x007FC000)
 #define TV_F32_NAN UINT32_C(0x7FC00000)
 #define TV_F32_SIGN UINT32_C(0x80000000)
 #define TV_F32_INF UINT32_C(0x7F800000) /* also the mask of the exponent */
@@ -78,6 +82,13 @@ static inline uint16_t tv_bf16_from_f32(float x)
     return (uint16_t)((bits + TV_BF16_TIE + (bits >> 16 & 1)) >> 16);
 }
 
+/* Without branches on the value, so that the compiler can vectorize loops over it. */
+static inline uint16_t tv_bf16_flushed_from_f32(float x)
+{
+    bool tiny = (tv_f32_bits(x) & ~TV_F32_SIGN) < TV_BF16_NORMAL_FROM;
+    return (uint16_t)(tv_bf16_from_f32(x) & (tiny ? TV_BF16_SIGN : 0xFFFF));
+}
+
 static inline bool tv_bf16_is_nan(uint16_t x) { return (x & 0x7FFF) > TV_BF16_INF; }
 static inline bool tv_bf16_is_finite(uint16_t x) { return (x & 0x7F80) != 0x7F80; }
 static inline bool tv_bf16_is_subnormal(uint16_t x) { return (x & 0x7F80) == 0 && (x & 0x7F) != 0; }
@@ -95,6 +106,7 @@ static inline uint16_t tv_bf16_flush(uint16_t x) { return (x & 0x7F80) == 0 ? x 
 
 /* Rounded once from binary64, without double rounding. */
 uint16_t tv_bf16_from_f64(double x);
+uint16_t tv_bf16_flushed_from_f64(double x);
 uint16_t tv_f16_from_f64(double x);
 
 /* The integer rounded to odd: rounding the result to a format of up to 51 bits equals rounding the integer once. */

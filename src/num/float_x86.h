@@ -22,14 +22,15 @@ TV_NUM_AVX512 __m512 tv_bf16_to_f32_x16(__m256i bf16)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
 }
 
-/* As tv_bf16_from_f32 and tv_bf16_flush. */
-TV_NUM_AVX512 __m256i tv_bf16_from_f32_flushed_x16(__m512 x)
+/* As tv_bf16_flushed_from_f32. */
+TV_NUM_AVX512 __m256i tv_bf16_flushed_from_f32_x16(__m512 x)
 {
     __m512i bits = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     __m512i r = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(TV_BF16_TIE)), odd), 16);
     r = _mm512_mask_mov_epi32(r, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), _mm512_set1_epi32(TV_BF16_NAN));
-    r = _mm512_mask_and_epi32(r, _mm512_testn_epi32_mask(r, _mm512_set1_epi32(TV_BF16_INF)), r,
-                              _mm512_set1_epi32(TV_BF16_SIGN));
+    __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(INT32_MAX));
+    __mmask16 tiny = _mm512_cmplt_epu32_mask(magnitude, _mm512_set1_epi32(TV_BF16_NORMAL_FROM));
+    r = _mm512_mask_and_epi32(r, tiny, r, _mm512_set1_epi32(TV_BF16_SIGN));
     return _mm512_cvtepi32_epi16(r);
 }
 

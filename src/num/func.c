@@ -136,11 +136,11 @@ uint16_t tv_func_bf16(tv_func func, float x)
 {
     double y = find_known(func, (double)x);
     if (y != UNDECIDED)
-        return tv_bf16_from_f64(y);
+        return tv_bf16_flushed_from_f64(y);
     y = eval(func, (double)x);
     double bound = bound_of(func);
-    uint16_t low = tv_bf16_from_f64(y - y * bound), high = tv_bf16_from_f64(y + y * bound);
-    return low == high ? low : tv_bf16_from_f64(eval_wide(func, (double)x));
+    uint16_t low = tv_bf16_flushed_from_f64(y - y * bound), high = tv_bf16_flushed_from_f64(y + y * bound);
+    return low == high ? low : tv_bf16_flushed_from_f64(eval_wide(func, (double)x));
 }
 
 float tv_func_f32(tv_func func, float x)

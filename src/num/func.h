@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Correctly rounded elementary functions: the exact real value rounded once to nearest, ties to even; NaN is canonical.
- * The results do not depend on the host's math library, provided it keeps the error bound in func.c. */
+ * The results do not depend on the host's math library, provided it keeps the error bound in func.c. BF16 results are
+ * rounded and flushed as by tv_bf16_flushed_from_f64, FP32 results keep subnormals. */
 #ifndef TV_NUM_FUNC_H
 #define TV_NUM_FUNC_H
 

@@ -156,16 +156,16 @@ def fl32(r):
 
 
 def bf16_bits(r):
-    """Exact real (or machine value) to BF16 bits: RNE, then flush, NaN canonical."""
-    v = round_real(r, 8)
+    """Exact real (or machine value) to BF16 bits: RNE, NaN canonical.  A result
+    below 2**-126 after rounding with an unbounded exponent is a signed zero."""
+    v = round_real(r, 8, emin=-900)
     if v != v:
         return NAN_BITS
+    if abs(v) < 2.0 ** -126:
+        v = math.copysign(0.0, v)
     bits = struct.unpack("<I", struct.pack("<f", v))[0]
     assert bits & 0xFFFF == 0
-    bits >>= 16
-    if (bits & 0x7F80) == 0:
-        bits &= 0x8000
-    return bits
+    return bits >> 16
 
 
 def add(a, b):

@@ -161,6 +161,10 @@ class Numbers(unittest.TestCase):
         self.assertEqual(bf16_bits((-259, 256)), 0xBF82)
         self.assertEqual(bf16_bits((511, 1 << 135)), 0x0080)  # up to a normal
         self.assertEqual(bf16_bits((-1, 1 << 127)), 0x8000)   # flushed
+        # rounds to 2**-126 on the grid of subnormals, but not with 8 bits
+        self.assertEqual(bf16_bits((255, 1 << 134)), 0)
+        self.assertEqual(bf16_bits((-510, 1 << 135)), 0x8000)
+        self.assertEqual(bf16_bits(((1 << 20) * 511 - 1, 1 << 155)), 0)
         self.assertEqual(bf16_bits((1 << 128, 1)), 0x7F80)
         self.assertEqual(fl32((1, 1 << 150)), 0.0)            # tie to even
         self.assertEqual(fl32((3, 1 << 150)), 2.0 ** -148)    # tie to even

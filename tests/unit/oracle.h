@@ -15,16 +15,20 @@ typedef struct format {
     mpfr_prec_t precision;
     mpfr_exp_t emin, emax; /* MPFR's significands are in [1/2, 1): emin is that of the smallest subnormal */
     unsigned bits, man;    /* of the encoding */
+    bool flushed;          /* what is below the smallest normal number after rounding to `precision` bits is zero */
 } format;
 
-static const format FORMAT_BF16 = {8, -132, 128, 16, 7};
-static const format FORMAT_F16 = {11, -23, 16, 16, 10};
-static const format FORMAT_F32 = {24, -148, 128, 32, 23};
+static const format FORMAT_BF16 = {8, -132, 128, 16, 7, false};
+static const format FORMAT_BF16_FLUSHED = {8, -132, 128, 16, 7, true};
+static const format FORMAT_F16 = {11, -23, 16, 16, 10, false};
+static const format FORMAT_F32 = {24, -148, 128, 32, 23, false};
 
 /* Fits `y`, of the format's precision and rounded to nearest with `ternary`, to the format's exponents. */
 static inline void oracle_fit(mpfr_t y, int ternary, const format *f)
 {
     mpfr_exp_t emin = mpfr_get_emin(), emax = mpfr_get_emax();
+    if (f->flushed && mpfr_regular_p(y) && mpfr_get_exp(y) < f->emin + f->precision - 1)
+        mpfr_set_zero(y, mpfr_signbit(y) ? -1 : 1);
     mpfr_set_emin(f->emin);
     mpfr_set_emax(f->emax);
     ternary = mpfr_check_range(y, ternary, MPFR_RNDN);

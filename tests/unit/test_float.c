@@ -73,6 +73,40 @@ static void bf16_flush_zeroes_subnormals_and_keeps_the_sign(void **state)
     }
 }
 
+static void check_flushed(double x)
+{
+    uint32_t expected = oracle_narrow(x, &FORMAT_BF16_FLUSHED, scratch);
+    if (tv_bf16_flushed_from_f64(x) != expected)
+        fail_msg("flushed bf16 of f64 %a: expected %04x, got %04x", x, expected, tv_bf16_flushed_from_f64(x));
+    if (((double)(float)x == x || x != x) && tv_bf16_flushed_from_f32((float)x) != expected)
+        fail_msg("flushed bf16 of f32 %a: expected %04x, got %04x", x, expected, tv_bf16_flushed_from_f32((float)x));
+}
+
+/* All binary32 numbers from half of the smallest normal number to its double, and the binary64 numbers next to the
+ * smallest one that is not flushed, 2^-126 (1 - 2^-9). */
+static void numbers_that_round_below_the_normal_ones_are_flushed(void **state)
+{
+    (void)state;
+    for (uint32_t bits = 0x00400000; bits < 0x01000000; bits++) {
+        check_flushed((double)tv_f32_of_bits(bits));
+        if (bits % 64 == 0)
+            check_flushed(-(double)tv_f32_of_bits(bits));
+    }
+    const double first = 0x1.FFp-127;
+    check_flushed(first);
+    check_flushed(nextafter(first, 0));
+    check_flushed(-nextafter(first, 0));
+    check_flushed(nextafter(first, INFINITY));
+    assert_int_equal(tv_bf16_flushed_from_f64(first), 0x0080);
+    assert_int_equal(tv_bf16_flushed_from_f64(nextafter(first, 0)), 0);
+    assert_int_equal(tv_bf16_from_f64(nextafter(first, 0)), 0x0080);
+    unit_rng rng = {9};
+    for (unsigned i = 0; i < 1000000; i++) {
+        check_flushed((double)tv_f32_of_bits((uint32_t)unit_next(&rng)));
+        check_flushed(ldexp((double)unit_next(&rng), -64 - 120 - (int)unit_below(&rng, 20)));
+    }
+}
+
 static void midpoints_of_bf16_and_their_f32_neighbours_round_as_mpfr(void **state)
 {
     (void)state;
@@ -193,6 +227,7 @@ int main(void)
         cmocka_unit_test(every_bf16_value_widens_exactly_and_narrows_back),
         cmocka_unit_test(every_f16_value_widens_exactly_and_narrows_back),
         cmocka_unit_test(bf16_flush_zeroes_subnormals_and_keeps_the_sign),
+        cmocka_unit_test(numbers_that_round_below_the_normal_ones_are_flushed),
         cmocka_unit_test(midpoints_of_bf16_and_their_f32_neighbours_round_as_mpfr),
         cmocka_unit_test(f64_midpoints_of_both_formats_round_once_to_even),
         cmocka_unit_test(random_f32_bit_patterns_round_as_mpfr),

@@ -163,8 +163,8 @@ static void check_every_bf16(void **state)
     unsigned mismatches = 0;
     for (uint32_t i = 0; i < 65536; i++) {
         double x = oracle_value(flushed(i), &FORMAT_BF16);
-        uint16_t expected = flushed(oracle(func, x, &FORMAT_BF16));
-        uint16_t actual = tv_bf16_flush(tv_func_bf16(func, tv_bf16_to_f32(tv_bf16_flush((uint16_t)i))));
+        uint32_t expected = oracle(func, x, &FORMAT_BF16_FLUSHED);
+        uint16_t actual = tv_func_bf16(func, tv_bf16_to_f32(tv_bf16_flush((uint16_t)i)));
         if (actual != expected && mismatches++ < PRINTED)
             print_error("%s(bf16 %04x): expected %04x, got %04x\n", names[func], i, expected, actual);
     }
@@ -175,7 +175,7 @@ static void check_every_bf16(void **state)
 static void check_f32(tv_func func, uint32_t bits, unsigned *mismatches)
 {
     double x = oracle_value(bits, &FORMAT_F32);
-    uint32_t expected = oracle(func, x, &FORMAT_F32), bf16 = oracle(func, x, &FORMAT_BF16);
+    uint32_t expected = oracle(func, x, &FORMAT_F32), bf16 = oracle(func, x, &FORMAT_BF16_FLUSHED);
     uint32_t actual = tv_f32_bits(tv_func_f32(func, tv_f32_of_bits(bits)));
     uint32_t actual_bf16 = tv_func_bf16(func, tv_f32_of_bits(bits));
     bool both_nan = (expected & 0x7FFFFFFF) > 0x7F800000 && (actual & 0x7FFFFFFF) > 0x7F800000;
@@ -212,6 +212,27 @@ static void check_edges_f32(void **state)
             for (uint32_t sign = 0; sign < 2; sign++)
                 check_f32(func, (sign << 31 | exponent << 23) + step - 8, &mismatches);
     assert_int_equal(mismatches, 0);
+}
+
+/* Arguments whose results are near the smallest normal BF16 number, in steps of one unit: those of GELU, which is about
+ * x / 2 there, around 2^-125, of SIN around 2^-126, of RECIP around 2^126. */
+static void results_around_the_smallest_normal_bf16_are_flushed_after_rounding(void **state)
+{
+    (void)state;
+    static const struct {
+        tv_func func;
+        float x;
+    } rows[] = {{TV_FUNC_GELU, 0x1p-125f},   {TV_FUNC_GELU_TANH, 0x1p-125f}, {TV_FUNC_SILU, 0x1p-125f},
+                {TV_FUNC_SIN, 0x1p-126f},    {TV_FUNC_RECIP, 0x1p126f},      {TV_FUNC_EXP, -87.3365f},
+                {TV_FUNC_GELU, -0x1.9ccp+3f}};
+    enum { UNITS = 70000 }; /* in the binade below a power of two, 2^15 units are 2^-9 of it */
+    for (size_t i = 0; i < TV_COUNTOF(rows); i++) {
+        unsigned mismatches = 0;
+        for (uint32_t step = 0; step < 2 * UNITS; step += 1 + step % 13)
+            for (uint32_t sign = 0; sign < 2; sign++)
+                check_f32(rows[i].func, (tv_f32_bits(rows[i].x) ^ sign << 31) + step - UNITS, &mismatches);
+        assert_int_equal(mismatches, 0);
+    }
 }
 
 static void check_underflow(tv_func func, float from, float to)
@@ -321,7 +342,9 @@ static void special_values_are_those_of_the_specification(void **state)
         {TV_FUNC_SILU, -0.0f, 0x8000},          {TV_FUNC_SILU, 0.0f, 0x0000},
         {TV_FUNC_SILU, -3e38f, 0x8000},         {TV_FUNC_GELU_TANH, -3e38f, 0x8000},
         {TV_FUNC_GELU_TANH, -INFINITY, 0x8000}, {TV_FUNC_GELU_TANH, INFINITY, 0x7F80},
-        {TV_FUNC_GELU_TANH, -0.0f, 0x8000},
+        {TV_FUNC_GELU_TANH, -0.0f, 0x8000},     {TV_FUNC_GELU, 0x1.FEp-126f, 0x0000}, /* 0x00FF: 2^-126 (1 - 2^-8) */
+        {TV_FUNC_GELU, -0x1.FEp-126f, 0x8000},  {TV_FUNC_GELU, 0x1p-125f, 0x0080},
+        {TV_FUNC_GELU, 0x1.FFp-126f, 0x0080}, /* 2^-126 (1 - 2^-9), slightly above the tie */
     };
     for (size_t i = 0; i < TV_COUNTOF(rows); i++)
         assert_int_equal(tv_func_bf16(rows[i].func, rows[i].x), rows[i].y);
@@ -343,6 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(special_values_are_those_of_the_specification),
         cmocka_unit_test(gelu_underflows_to_negative_zero),
+        cmocka_unit_test(results_around_the_smallest_normal_bf16_are_flushed_after_rounding),
         cmocka_unit_test(silu_underflows_to_negative_zero),
 #define TV_FUNC(id, value, wide, known, bound, mpfr)                                                                   \
     CHECK("every_bf16_input", check_every_bf16, id), CHECK("every_exponent", check_edges_f32, id),                     \

@@ -102,7 +102,7 @@ TARGET_AVX512 TV_INLINE void store_rows(const tv_gemv_scaled_args *r, size_t at,
         y = _mm512_mul_ps(y, tv_bf16_to_f32_x16(_mm256_maskz_loadu_epi16(mask, r->scales + 2 * at)));
     if (r->add)
         y = _mm512_add_ps(y, tv_bf16_to_f32_x16(_mm256_maskz_loadu_epi16(mask, out)));
-    _mm256_mask_storeu_epi16(out, mask, tv_bf16_from_f32_flushed_x16(y));
+    _mm256_mask_storeu_epi16(out, mask, tv_bf16_flushed_from_f32_x16(y));
 }
 
 TARGET_AVX512 TV_INLINE void multiply_short_rows(const tv_gemv_scaled_args *r, unsigned beats)

@@ -22,7 +22,7 @@ TV_CLONES static void make_candidates(float absmax, float scales[CANDIDATES])
 #undef FACTOR
     float eighth = absmax / 8;
     for (unsigned i = 0; i < CANDIDATES; i++)
-        scales[i] = tv_bf16_to_f32(tv_bf16_flush(tv_bf16_from_f32(eighth * factors[i])));
+        scales[i] = tv_bf16_to_f32(tv_bf16_flushed_from_f32(eighth * factors[i]));
 }
 
 float pccx_lower_choose_scale(tv_scale_search_fn *search, const float *values, uint32_t n, float absmax)

@@ -17,7 +17,7 @@ static uint64_t allocate(pccx_lowering *l, uint64_t bytes)
     return at;
 }
 
-static void store_bf16(uint8_t *to, float x) { tv_store_le(to, tv_bf16_flush(tv_bf16_from_f32(x)), 2); }
+static void store_bf16(uint8_t *to, float x) { tv_store_le(to, tv_bf16_flushed_from_f32(x), 2); }
 
 /* ---- Matrices ---- */
 

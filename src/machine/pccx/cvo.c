@@ -96,7 +96,7 @@ static void scale_differences(const cvo_memory *mem, uint32_t length, double sca
 {
     for (uint32_t i = 0; i < length; i++) {
         double x = (double)mem->x[i], r = !divide ? x * scalar : scalar == 0 ? 0.0 : x / scalar;
-        mem->narrow[i] = tv_bf16_flush(tv_bf16_from_f64(r));
+        mem->narrow[i] = tv_bf16_flushed_from_f64(r);
     }
 }
 
