@@ -205,6 +205,13 @@ def example_sparse():
     return dma(given.SPARSE_ROWS * k) + dma(weights) + te(given.SPARSE_ROWS * n * k // 2) + dma(4 * len(y)), {"y": y}
 
 
+def example_published():
+    """The worked example of the format page. Everything is zero; addresses are multiples of 32."""
+    loads = dma(4096) + dma(16384 // 2)             # one channel
+    norm = ve(REDUCTION + 8 + ceil_div(256 * 10, 64 * 11))  # 8: the logarithm of 256; 8-bit lanes are 1.1 times as fast
+    return loads + te(64 * 256 * 256, 6144) + norm + dma(4096), {}
+
+
 def text_of(cycles, outputs, hazards=()):
     lines = ['  "%s": [%s]' % (name, ", ".join("%.9g" % v for v in values)) for name, values in outputs.items()]
     found = ' "hazards": %s,\n' % json.dumps(hazards) if hazards else ""

@@ -42,6 +42,7 @@ void tv_json_builder_init(tv_json_builder *b, tv_arena *arena, size_t max_size)
     b->size = 0;
     b->error = TV_JSON_OK;
     b->key = NULL;
+    b->reader = NULL;
     b->root = NULL;
     b->depth = 0;
 }
@@ -116,6 +117,7 @@ static tv_json_value *add_value(tv_json_builder *b, tv_json_type type)
         return NULL;
     v->type = type;
     v->key = b->key;
+    v->end = !b->reader ? 0 : b->key ? b->key_end : tv_json_reader_offset(b->reader);
     b->key = NULL;
     if (b->depth == 0) {
         assert(!b->root);
@@ -188,6 +190,7 @@ bool tv_json_build_string(tv_json_builder *b, tv_sv text)
 bool tv_json_build_key(tv_json_builder *b, tv_sv text)
 {
     b->key = copy_text(b, text);
+    b->key_end = b->reader ? tv_json_reader_offset(b->reader) : 0;
     return b->key != NULL;
 }
 
@@ -299,6 +302,7 @@ const tv_json_value *tv_json_parse(tv_arena *arena, tv_sv text, size_t max_size,
     }
     /* The tree of a text is a multiple of its size, so this bounds both. */
     tv_json_builder_init(&builder, arena, SIZE_MAX);
+    builder.reader = &reader;
     tv_json_reader_init(&reader, &handler, &builder, (tv_json_limits){.depth = 64, .token = UINT64_MAX});
     tv_json_reader_feed(&reader, text.ptr, text.len);
     tv_json_reader_finish(&reader);

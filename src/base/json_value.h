@@ -29,6 +29,7 @@ typedef struct tv_json_value {
     unsigned count;              /* ARRAY, OBJECT: elements or members */
     struct tv_json_value *first; /* … the first of them, in document order */
     struct tv_json_value *next;  /* the element or member after this one */
+    uint64_t end; /* parsed: offset of the end of its key, or of its first token without a key; built: 0 */
 } tv_json_value;
 
 /* Every accessor below takes NULL and values of any type, so that calls can be nested; the answer is then NULL, 0 or
@@ -85,6 +86,8 @@ typedef struct tv_json_builder {
     size_t max_size, size; /* bytes of tree */
     tv_json_error_kind error;
     const char *key;                          /* of the next value */
+    uint64_t key_end;                         /* parsed: offset of the end of `key` */
+    const tv_json_reader *reader;             /* whose events these are, or NULL */
     tv_json_value *root;                      /* the top-level value, once it has begun */
     tv_json_value *open[TV_JSON_BUILD_DEPTH]; /* arrays and objects; the innermost last */
     tv_json_value **end[TV_JSON_BUILD_DEPTH]; /* where their next element is linked */

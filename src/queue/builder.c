@@ -65,7 +65,7 @@ tv_status tv_queue_builder_new(const char *name, tv_sv metadata, tv_program *old
     }
     b->r.queue->metadata = (tv_sv){(const char *)b->r.data, b->r.size};
     b->r.has_metadata = b->r.has_entries = true;
-    b->r.metadata_line = 1;
+    b->r.metadata_line = b->r.metadata_column = 1;
     b->r.state = STATE_ENTRY_KEY;
     find_first_fields(b);
     *out = b;

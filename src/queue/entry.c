@@ -176,7 +176,11 @@ static void check_common(reader *r, cmdq_entry *e)
         bool none = v && v->kind == VALUE_NULL && typed[i] == CMDQ_F_layer_id;
         if (!v || none)
             continue;
-        if (!has_type(p, v)) {
+        if (typed[i] == CMDQ_F_layer_id && v->kind == VALUE_INTEGER && !v->overflow) {
+            char text[24];
+            e->layer =
+                cmdq_reader_intern(r, (tv_sv){text, (size_t)snprintf(text, sizeof text, "%" PRId64, v->integer)});
+        } else if (!has_type(p, v)) {
             report_type(r, p, v);
         } else if (typed[i] == CMDQ_F_id) {
             if (v->overflow || v->integer != (int64_t)cmdq_entry_count(r->queue))
@@ -243,6 +247,9 @@ static void store_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
         const field_value *v = &r->fields[i];
         if (v->name < CMDQ_COMMON_FIELDS && !v->member)
             continue;
+        if (v->name == CMDQ_F_stride_bytes && v->kind == VALUE_NULL && !v->member &&
+            layout->use[e->opcode][CMDQ_F_stride_bytes] != CMDQ_NO_USE)
+            continue; /* contiguous, as without it */
         uint8_t use = layout->by_name[e->opcode][v->name];
         bool member = use != CMDQ_NO_USE && insn->parameters[use].presence >= TV_MEMBER;
         if (use == CMDQ_NO_USE || member != v->member) {

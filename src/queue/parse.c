@@ -50,19 +50,28 @@ static void end_skip(reader *r)
         q->metadata = (tv_sv){(const char *)r->data + r->skip_offset, length};
     else if (r->after_skip == STATE_ENTRY_KEY)
         (void)TV_VEC_PUSH(&q->extras, (cmdq_extra){cmdq_entry_count(q), r->skip_offset, length});
+    else if (r->after_skip == STATE_TOP_KEY && q->top_members.count < TOP_MEMBERS_MAX)
+        (void)TV_VEC_PUSH(&q->top_members, (cmdq_extra){.offset = r->skip_offset, .length = length});
     r->is_metadata = false;
     r->state = r->after_skip;
 }
 
-/* The metadata are skipped here, and interpreted when the whole file has been read. */
-static void begin_metadata(reader *r, parse_state after, uint64_t offset, unsigned depth)
+/* The metadata are at `offset`. They are interpreted when the whole file has been read. */
+static void set_metadata(reader *r, tv_source_loc loc)
+{
+    r->has_metadata = true;
+    r->metadata_line = loc.line;
+    r->metadata_column = loc.column;
+}
+
+/* Skips the metadata, whose first byte is the last one that was parsed. */
+static void begin_metadata(reader *r, uint64_t offset)
 {
     if (r->has_metadata)
         cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, offset, NULL, "'metadata' is given twice");
-    r->has_metadata = r->is_metadata = true;
-    begin_skip(r, after, offset, depth);
-    cmdq_reader_count_lines(r, offset);
-    r->metadata_line = r->line;
+    begin_skip(r, STATE_TOP_KEY, offset, r->depth);
+    r->is_metadata = true;
+    set_metadata(r, cmdq_reader_count_loc(r, offset));
 }
 
 /* The field whose value comes next, or NULL. */
@@ -214,9 +223,10 @@ static bool on_begin_object(void *user)
         begin_entry(r);
     } else if (r->state == STATE_FILE) {
         r->state = STATE_TOP_KEY;
-        r->skip_offset = offset;
+        r->top_offset = offset;
+        r->top_loc = cmdq_reader_count_loc(r, offset);
     } else if (r->state == STATE_TOP_VALUE && !r->in_entries) {
-        begin_metadata(r, STATE_TOP_KEY, offset, r->depth);
+        begin_metadata(r, offset);
     } else if (r->state != STATE_SKIP) {
         skip_misplaced(r, "an object");
     }
@@ -244,16 +254,20 @@ static bool on_begin_array(void *user)
     return enter_container(r);
 }
 
-/* The object that is the whole queue ends; {} is the metadata of JSON Lines. */
+/* The first object of the file ends. With a list of entries it is the whole queue, otherwise the metadata of JSON
+ * Lines, whose entries follow. */
 static void end_top(reader *r)
 {
-    bool is_empty = !r->has_metadata && !r->has_entries;
-    r->queue->json_lines = is_empty;
-    r->state = is_empty ? STATE_FILE : STATE_END;
-    if (is_empty) {
-        begin_metadata(r, STATE_FILE, r->skip_offset, 0);
-        end_skip(r);
+    if (r->has_entries || r->has_metadata) {
+        r->state = STATE_END;
+        cmdq_reader_report_top_keys(r);
+        return;
     }
+    r->queue->json_lines = true;
+    r->state = STATE_FILE;
+    r->queue->top_members.count = 0; /* they are members of the metadata */
+    r->queue->metadata = (tv_sv){(const char *)r->data + r->top_offset, parser_offset(r) - r->top_offset};
+    set_metadata(r, r->top_loc);
 }
 
 static bool on_end_object(void *user)
@@ -286,10 +300,26 @@ static bool on_end_array(void *user)
     return !r->stopped;
 }
 
+/* A key of the first object that is neither 'cmdq' nor 'metadata'. */
+static void take_other_top_key(reader *r, tv_sv key, uint64_t offset)
+{
+    bool is_lines = !r->has_metadata && !r->has_entries && !r->queue->top_members.count && tv_sv_is(key, "opcode");
+    if (!r->has_entries && (tv_sv_is(key, "timeline_events") || tv_sv_is(key, "traceEvents"))) {
+        cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, offset, "`trivet trace FILE` reads it",
+                          "this is a trace file, not a queue");
+        r->stopped = true;
+    } else if (is_lines) { /* an entry of JSON Lines without metadata: read it again as one */
+        r->restart = true;
+    } else {
+        if (r->queue->top_members.count < TOP_MEMBERS_MAX)
+            r->top_locs[r->queue->top_members.count] = cmdq_reader_count_loc(r, offset);
+        begin_skip(r, STATE_TOP_KEY, offset, r->depth);
+    }
+}
+
 static void take_top_key(reader *r, tv_sv key)
 {
     uint64_t offset = string_start(r, parser_offset(r));
-    bool is_first = !r->has_metadata && !r->has_entries;
     r->in_entries = tv_sv_is(key, "cmdq");
     if (r->in_entries) {
         if (r->has_entries)
@@ -297,16 +327,9 @@ static void take_top_key(reader *r, tv_sv key)
         r->has_entries = true;
         r->state = STATE_TOP_VALUE;
     } else if (tv_sv_is(key, "metadata")) {
-        if (r->has_entries && !r->has_metadata)
-            cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, offset, NULL, "'metadata' comes before 'cmdq'");
         r->state = STATE_TOP_VALUE;
-    } else if (is_first) { /* the object is the first line of JSON Lines */
-        r->queue->json_lines = true;
-        begin_metadata(r, STATE_FILE, r->skip_offset, 0);
     } else {
-        cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, offset, "a queue has 'metadata' and 'cmdq'",
-                          "the file has a key '%.*s'", (int)tv_min_u64(key.len, 60), key.ptr);
-        begin_skip(r, STATE_TOP_KEY, parser_offset(r), r->depth);
+        take_other_top_key(r, key, offset);
     }
 }
 
@@ -340,7 +363,7 @@ static bool on_key(void *user, tv_sv text)
         take_top_key(r, text);
     else if (r->state == STATE_ENTRY_KEY || r->state == STATE_MEMBER_KEY)
         take_entry_key(r, text);
-    return !r->stopped;
+    return !r->stopped && !r->restart;
 }
 
 /* ---- The file ---- */
@@ -423,50 +446,74 @@ static void report_json_error(reader *r)
     }
 }
 
-static void parse_file(reader *r)
+static const tv_json_handler handler = {.null = on_null,
+                                        .boolean = on_boolean,
+                                        .number = on_number,
+                                        .string = on_string,
+                                        .key = on_key,
+                                        .begin_object = on_begin_object,
+                                        .end_object = on_end_object,
+                                        .begin_array = on_begin_array,
+                                        .end_array = on_end_array};
+
+static bool init_json_reader(reader *r)
+{
+    const tv_json_limits limits = {.depth = DEPTH_MAX, .token = TOKEN_MAX, .multiple = true};
+    r->out_of_memory = !tv_json_reader_init(&r->json, &handler, r, limits);
+    return !r->out_of_memory;
+}
+
+/* Starts again at the first object, which is an entry of JSON Lines. */
+static bool restart_as_lines(reader *r)
+{
+    tv_json_reader_fini(&r->json);
+    if (!init_json_reader(r))
+        return false;
+    tv_json_reader_seek(&r->json, r->top_offset);
+    r->chunk_offset = r->top_offset;
+    r->restart = r->in_string = r->escaped = false;
+    r->depth = 0;
+    r->counted = r->line_start = 0;
+    r->line = 1;
+    r->state = STATE_FILE;
+    r->queue->json_lines = true;
+    return true;
+}
+
+static bool parse_chunks(reader *r)
 {
     while (r->chunk_offset < r->size) {
         take_fast_path(r);
         uint64_t size = next_chunk_size(r);
-        if (size && !tv_json_reader_feed(&r->json, r->data + r->chunk_offset, size)) {
-            report_json_error(r);
-            return;
-        }
+        if (size && !tv_json_reader_feed(&r->json, r->data + r->chunk_offset, size))
+            return false;
         r->chunk_offset += size;
         r->slow_path_bytes += size;
     }
-    if (!tv_json_reader_finish(&r->json))
+    return tv_json_reader_finish(&r->json);
+}
+
+static void parse_file(reader *r)
+{
+    bool complete = init_json_reader(r) && parse_chunks(r);
+    if (r->restart)
+        complete = restart_as_lines(r) && parse_chunks(r);
+    if (!complete && !r->out_of_memory)
         report_json_error(r);
-    else if (!r->has_metadata)
-        cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, 0, "{\"metadata\": {\"version\": \"1.2\", …}, \"cmdq\": […]}",
-                          "the file has no metadata");
-    else if (!r->has_entries)
+    else if (complete && !r->has_entries)
         cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, 0, "{\"metadata\": {…}, \"cmdq\": […]}", "the file has no entries");
 }
 
 static tv_status read_file(const char *path, tv_input *input, bool slow_path_only, const tv_diag_sink *sink,
                            tv_program **out)
 {
-    static const tv_json_handler handler = {.null = on_null,
-                                            .boolean = on_boolean,
-                                            .number = on_number,
-                                            .string = on_string,
-                                            .key = on_key,
-                                            .begin_object = on_begin_object,
-                                            .end_object = on_end_object,
-                                            .begin_array = on_begin_array,
-                                            .end_array = on_end_array};
-    const tv_json_limits limits = {.depth = DEPTH_MAX, .token = TOKEN_MAX, .multiple = true};
     reader r;
     TV_TRY(cmdq_reader_init(&r, path, input, sink));
     r.slow_path_only = slow_path_only;
     cmdq_reader_init_names(&r);
     for (unsigned f = 0; f < CMDQ_FIELDS; f++)
         cmdq_fast_name_init(&r.fast_names[f], tv_isa_cmdq.parameters[f].name);
-    if (tv_json_reader_init(&r.json, &handler, &r, limits))
-        parse_file(&r);
-    else
-        r.out_of_memory = true;
+    parse_file(&r);
     return cmdq_reader_finish(&r, out);
 }
 

@@ -59,8 +59,10 @@ void cmdq_queue_free(cmdq_queue *queue)
     TV_VEC_FINI(&queue->values);
     TV_VEC_FINI(&queue->lists);
     TV_VEC_FINI(&queue->inits);
+    TV_VEC_FINI(&queue->output_locs);
     TV_VEC_FINI(&queue->kv_layouts);
     TV_VEC_FINI(&queue->extras);
+    TV_VEC_FINI(&queue->top_members);
     TV_VEC_FINI(&queue->files);
     tv_arena_fini(&queue->arena);
     free(queue->strings);

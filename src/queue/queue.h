@@ -34,8 +34,14 @@ typedef struct cmdq_kv_layout {
     uint64_t id, k_base, v_base, t_max, d_head, heads;
 } cmdq_kv_layout;
 
+/* Of an element of the metadata in the file. */
+typedef struct cmdq_location {
+    unsigned line, column;
+} cmdq_location;
+
 /* Initial contents of memory. `bytes` NULL: zeros. */
 typedef struct cmdq_init {
+    cmdq_location loc;
     bool spm;
     uint32_t bank;
     uint64_t addr, size;
@@ -76,12 +82,14 @@ typedef struct cmdq_queue {
     bool json_lines;
     bool out_of_memory; /* while it was read; reported */
     unsigned minor;     /* of its version */
-    tv_sv metadata;     /* JSON text */
+    tv_sv metadata;     /* JSON text; empty: none */
     const char *graph_name;
     TV_VEC(cmdq_init) inits;
+    TV_VEC(cmdq_location) output_locs; /* of the program's outputs */
     TV_VEC(cmdq_kv_layout) kv_layouts;
-    TV_VEC(cmdq_extra) extras; /* in the order of entries */
-    TV_VEC(tv_input) files;    /* contents that `inits` refer to */
+    TV_VEC(cmdq_extra) extras;      /* in the order of entries */
+    TV_VEC(cmdq_extra) top_members; /* of the file, besides 'metadata' and 'cmdq' */
+    TV_VEC(tv_input) files;         /* contents that `inits` refer to */
 } cmdq_queue;
 
 /* The queue of a program whose form is cmdq_form. */
@@ -132,9 +140,10 @@ tv_status cmdq_read(const char *path, tv_input *input, const tv_diag_sink *sink,
 /* The same without the fast path: slower, with the same result. For tests. */
 tv_status cmdq_read_slow_path(const char *path, tv_input *input, const tv_diag_sink *sink, tv_program **out);
 
-/* Interprets the JSON text queue->metadata, whose first byte is in `line` of the file. Returns the number of errors
- * reported; sets queue->out_of_memory. */
-unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned line, const tv_diag_sink *sink);
+/* Interprets the JSON text queue->metadata, whose first byte is at `line` and `column` of the file. Returns the number
+ * of errors reported; sets queue->out_of_memory. */
+unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned line, unsigned column,
+                            const tv_diag_sink *sink);
 
 tv_status cmdq_save(const tv_program *program, const char *path, tv_program_format format, const tv_diag_sink *sink);
 

@@ -22,6 +22,35 @@ void cmdq_reader_count_lines(reader *r, uint64_t end)
     r->counted = tv_max_u64(r->counted, end);
 }
 
+tv_source_loc cmdq_reader_count_loc(reader *r, uint64_t offset)
+{
+    cmdq_reader_count_lines(r, offset);
+    return (tv_source_loc){
+        .file = r->path, .line = r->line, .column = (unsigned)(offset - r->line_start) + 1, .index = -1};
+}
+
+void cmdq_reader_report_top_keys(const reader *r)
+{
+    static const char *const expected[] = {"$schema", "generator", "debug"};
+    for (size_t i = 0; i < r->queue->top_members.count; i++) {
+        const cmdq_extra *member = &r->queue->top_members.data[i];
+        const char *start = (const char *)r->data + member->offset + 1;
+        tv_sv key = {start, strcspn(start, "\"")}; /* one with an escaped quotation mark is cut */
+        bool is_expected = key.len >= 9 && memcmp(key.ptr, "reserved_", 9) == 0;
+        for (unsigned k = 0; k < TV_COUNTOF(expected); k++)
+            is_expected = is_expected || tv_sv_is(key, expected[k]);
+        if (is_expected)
+            continue;
+        tv_nearest nearest = tv_nearest_to(key);
+        tv_nearest_offer(&nearest, "metadata");
+        tv_nearest_offer(&nearest, "cmdq");
+        char hint[80];
+        snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best ? nearest.best : "");
+        tv_report(r->sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_UNKNOWN_KEY], &r->top_locs[i], nearest.best ? hint : NULL,
+                  "the file's key '%.*s' is not interpreted", (int)tv_min_u64(key.len, 60), key.ptr);
+    }
+}
+
 /* Whether the reader is inside an entry. */
 static bool is_in_entry(const reader *r)
 {
@@ -37,8 +66,9 @@ static bool is_in_entry(const reader *r)
     case STATE_IDS:
     case STATE_MEMBER_KEY:
     case STATE_MEMBER_VALUE:
+        return true;
     case STATE_SKIP:
-        return !r->is_metadata && r->has_entries;
+        return r->after_skip != STATE_TOP_KEY && r->after_skip != STATE_FILE;
     }
     return false;
 }
@@ -242,7 +272,7 @@ static bool is_out_of_memory(const reader *r)
 {
     const cmdq_queue *q = r->queue;
     return r->out_of_memory || q->entries.failed || q->values.failed || q->lists.failed || q->extras.failed ||
-           r->ids.failed || r->program->lines.failed;
+           q->top_members.failed || r->ids.failed || r->program->lines.failed;
 }
 
 static tv_status finish_queue(reader *r)
@@ -252,11 +282,11 @@ static tv_status finish_queue(reader *r)
     if (is_out_of_memory(r))
         return tv_fail_memory(r->sink);
     program->instruction_count = cmdq_entry_count(q);
-    if (r->has_metadata && q->metadata.len > METADATA_MAX)
+    if (q->metadata.len > METADATA_MAX)
         cmdq_reader_error(r, CMDQ_CODE_LIMIT, 0, "put large contents into files",
                           "the metadata are larger than %" PRIu64 " MiB", METADATA_MAX >> 20);
     else if (q->metadata.ptr)
-        r->errors += cmdq_read_metadata(program, q, r->metadata_line, r->sink);
+        r->errors += cmdq_read_metadata(program, q, r->metadata_line, r->metadata_column, r->sink);
     if (!r->errors)
         r->errors += cmdq_resolve_dependencies(program, q, r->sink);
     if (r->errors > ERRORS_MAX)

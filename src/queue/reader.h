@@ -15,6 +15,7 @@ enum {
     DEPTH_MAX = 64,
     FIELDS_MAX = 2 * CMDQ_FIELDS, /* of an entry: each as field and as member */
     STRING_MAX = 4096,            /* bytes */
+    TOP_MEMBERS_MAX = 64,         /* of the file, besides 'metadata' and 'cmdq', that are kept */
     NAME_SLOTS = 256
 };
 
@@ -102,8 +103,12 @@ typedef struct reader {
     unsigned depth, skip_depth;
     bool is_metadata; /* the skipped value is */
     bool has_metadata, has_entries, in_entries;
+    bool restart;         /* the first object is an entry of JSON Lines without metadata */
     uint64_t skip_offset; /* of the skipped value, or of its key */
-    unsigned metadata_line;
+    uint64_t top_offset;  /* of the first object */
+    tv_source_loc top_loc;
+    tv_source_loc top_locs[TOP_MEMBERS_MAX]; /* of queue->top_members */
+    unsigned metadata_line, metadata_column;
     uint64_t chunk_offset;    /* of the chunk that is being parsed */
     bool in_string, escaped;  /* at chunk_offset: inside a string; after a backslash */
     bool at_entry_end;        /* the byte before chunk_offset may close an entry */
@@ -139,6 +144,13 @@ void cmdq_reader_error(reader *r, cmdq_code code, uint64_t offset, const char *h
 tv_source_loc cmdq_reader_loc(const reader *r, uint64_t offset);
 
 void cmdq_reader_count_lines(reader *r, uint64_t end);
+
+/* Counts the lines up to byte `offset`, and returns its location as one of the file. `offset` must not be before bytes
+ * that have been counted. */
+tv_source_loc cmdq_reader_count_loc(reader *r, uint64_t offset);
+
+/* Reports a note for each key of the file that is not interpreted. */
+void cmdq_reader_report_top_keys(const reader *r);
 
 /* ---- Strings and names ---- */
 

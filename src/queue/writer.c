@@ -160,6 +160,24 @@ static tv_status write_metadata_line(queue_writer *w, const tv_diag_sink *sink)
     return value ? TV_OK : tv_fail_memory(sink); /* the text was parsed when the queue was read */
 }
 
+/* The members of the file before its entries. */
+static void write_head(const queue_writer *w)
+{
+    const cmdq_queue *q = w->queue;
+    fputs("{", w->out);
+    for (size_t i = 0; i < q->top_members.count; i++) {
+        const cmdq_extra *member = &q->top_members.data[i];
+        fwrite(w->program->input.data + member->offset, 1, member->length, w->out);
+        fputs(",\n ", w->out);
+    }
+    if (q->metadata.ptr) {
+        fputs("\"metadata\": ", w->out);
+        fwrite(q->metadata.ptr, 1, q->metadata.len, w->out);
+        fputs(",\n ", w->out);
+    }
+    fputs("\"cmdq\": [\n", w->out);
+}
+
 tv_status cmdq_save(const tv_program *program, const char *path, tv_program_format format, const tv_diag_sink *sink)
 {
     const cmdq_queue *q = cmdq_queue_of(program);
@@ -167,17 +185,16 @@ tv_status cmdq_save(const tv_program *program, const char *path, tv_program_form
     tv_output *output;
     TV_TRY(tv_output_open(path, sink, &output));
     queue_writer w = {.program = program, .queue = q, .out = tv_output_stream(output)};
-    if (lines) {
+    if (lines && q->metadata.ptr) {
         tv_status status = write_metadata_line(&w, sink);
         if (status != TV_OK) {
             tv_output_abandon(output);
             return status;
         }
-    } else {
-        fputs("{\"metadata\": ", w.out);
-        fwrite(q->metadata.ptr, 1, q->metadata.len, w.out);
+        fputs("\n", w.out);
+    } else if (!lines) {
+        write_head(&w);
     }
-    fputs(lines ? "\n" : ",\n \"cmdq\": [\n", w.out);
     uint32_t count = cmdq_entry_count(q);
     for (uint32_t i = 0; i < count; i++) {
         fputs(lines ? "" : "  ", w.out);

@@ -36,6 +36,7 @@ DEFAULTS = {
     "dma.weight_activation": 1,
     "dma.weight_kv": 1,
     "dma.weight_embedding": 1,
+    "dma.weight_aux": 1,
     "te.macs_per_cycle_base": 4096,
     "te.init": 8,
     "te.finalize": 4,
@@ -77,7 +78,7 @@ CHOICES = {
 }
 
 QBITS = (2, 4, 8, 16, 32)
-ROLES = ("weight", "activation", "kv", "embedding")
+ROLES = ("weight", "activation", "kv", "embedding", "aux")
 
 # -- the table of fields -------------------------------------------------------
 

@@ -15,7 +15,7 @@ from cmdq_oracle import (DEFAULTS, Bad, Machine, clash, closure, data_order,
 
 KINDS = ("data", "timing", "hazard")
 QBITS = (2, 4, 8, 16, 32)
-ROLES = ("weight", "activation", "kv", "embedding")
+ROLES = ("weight", "activation", "kv", "embedding", "aux")
 SPECIALS = (0.0, -0.0, float("inf"), float("-inf"), float("nan"),
             2.0 ** -149, -3 * 2.0 ** -149, 2.0 ** -130, 3.4e38, -3.4e38, 1e20,
             65504.0, 65520.0, 2.0 ** -24, 2.0 ** -25, 2.0 ** 127, 0.5, -1.5)
@@ -51,7 +51,7 @@ class Maker:
             "dma.alignment": (1, 4, 32, 64),
             "dma.spm_conflict_cycles": (0, 1, 3, 4, 7),
             "dma.weight_weight": (1, 2, 3), "dma.weight_activation": (1, 2, 5),
-            "dma.weight_kv": (1, 3), "dma.weight_embedding": (1, 4, 7),
+            "dma.weight_kv": (1, 3), "dma.weight_embedding": (1, 4, 7), "dma.weight_aux": (1, 2),
             "te.macs_per_cycle_base": (1, 7, 64, 100, 4096, 8192),
             "te.init": (0, 1, 8), "te.finalize": (0, 2, 4),
             "te.weight4": (1, "1.5", "1.25"), "te.weight2": (2, 3, "2.5"),

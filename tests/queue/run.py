@@ -103,13 +103,14 @@ WRONG = {  # TYPE: (value, codes)
     "BOOLEAN": [(v, "Q014") for v in ("0", "1", '"true"', "null", "[]", "{}")],
     "WORD": [(v, "Q014") for v in ("0", "null", "true", "[]", "{}")] + [(v, "Q015") for v in ('"nonsense"', '""', '"K"')],
     "TEXT": [(v, "Q014") for v in ("0", "1.5", "true", "[]", "{}")] + [('"%s"' % ("x" * 5000), "Q015"), ('"a\\u0000b"', "Q015")],
+    "LAYER": [(v, "Q014") for v in ("1.5", "1e0", "9223372036854775808", "true", "[]", "{}")],
     "IDS": [(v, "Q014") for v in ("0", '"0"', "null", "true", "{}", '["0"]', "[1.5]", "[0.0]", "[null]", "[true]", "[[0]]", '[{"a": 0}]',
                                   "[1e999]")] + [("[-1]", "Q015")],
     "OBJECT": [(v, "Q014") for v in ("0", '"@1000"', "null", "true", "[]", "[[]]")],
 }
 FIELDS = [("INTEGER", LOAD, ("spm_bank", "dram_addr", "num_elements", "row_elements", "dma_id")), ("INTEGER", GEMM, ("m", "wgt_group")),
           ("REAL", GEMM, ("scale_ifm", "scale_ofm")), ("BOOLEAN", GEMM, ("accumulate",)), ("WORD", GELU, ("approximation",)),
-          ("WORD", KV_LOAD, ("kv_kind",)), ("WORD", LOAD, ("tensor_role",)), ("TEXT", NOP, ("layer_id", "wait_group")), ("TEXT", GROUP, ("name",)),
+          ("WORD", KV_LOAD, ("kv_kind",)), ("WORD", LOAD, ("tensor_role",)), ("TEXT", NOP, ("wait_group",)), ("LAYER", NOP, ("layer_id",)), ("TEXT", GROUP, ("name",)),
           ("IDS", NOP, ("deps_before", "deps_after")), ("IDS", BARRIER, ("wait_for",)), ("IDS", GROUP, ("group",)),
           ("OBJECT", KV_LOAD, ("kv_range_desc",))]
 
@@ -218,8 +219,8 @@ def versions(t):
                           ("null", "Q003"),
                           ('"1.99999999999999999999"', "Q003")):
         text = queue(NOP, meta='"metadata": {"version": %s}' % version)
-        t.reject("version " + version, text, "TV-" + code, location=(1, 1))
-        t.reject("version %s in lines" % version, as_lines(text), "TV-" + code, location=(1, 1), file="q.jsonl")
+        t.reject("version " + version, text, "TV-" + code, location=(1, 15))
+        t.reject("version %s in lines" % version, as_lines(text), "TV-" + code, location=(1, 2), file="q.jsonl")
     t.reject("no version", queue(NOP, meta='"metadata": {}'), "TV-Q003")
     for version in ("1.0", "1.1", "1.2"):
         t.accept("version " + version, queue(NOP, meta='"metadata": {"version": "%s"}' % version))
@@ -274,13 +275,15 @@ def structure(t):
             ("nothing", "", ("TV-Q001", "TV-Q002")), ("white space", " \n\t\r\n ", ("TV-Q001", "TV-Q002")), ("null", "null", "TV-Q002"),
             ("a number", "1", "TV-Q002"),
             ("a list", "[]", "TV-Q002"), ("a list of entries", json.dumps([NOP, END]), "TV-Q002"), ("an empty object", "{}", ("TV-Q002", "TV-Q003")),
-            ("no metadata", '{"cmdq": [{"opcode": "END"}]}', "TV-Q002"), ("no entries", "{" + META + "}", "TV-Q002"),
+            ("no entries", "{" + META + "}", "TV-Q002"),
             ("metadata is a list", text.replace('{"version": "1.2"}', "[]"), "TV-Q002"),
             ("metadata is a string", text.replace('{"version": "1.2"}', '""'), "TV-Q002"),
             ("entries are an object", "{" + META + ', "cmdq": {"opcode": "END"}}', "TV-Q002"), ("an entry is a list", queue("[]"), "TV-Q002"),
             ("an entry is a number", queue("7"), "TV-Q002"), ("an entry is a string", queue('"NOP"'), "TV-Q002"),
             ("metadata twice", "{" + META + "," + text[1:], "TV-Q002"),
-            ("entries twice", text.rstrip()[:-1] + ', "cmdq": []}', "TV-Q002"), ("another key", text.rstrip()[:-1] + ', "cmdp": []}', "TV-Q002"),
+            ("entries twice", text.rstrip()[:-1] + ', "cmdq": []}', "TV-Q002"),
+            ("a trace", '{"version": "1", "run_metadata": {}, "timeline_events": []}', "TV-Q002"), ("a Chrome trace", '{"traceEvents": []}', "TV-Q002"),
+            ("a misspelt list", "{" + META + ', "cmdp": []}', "TV-Q002"),
             ("two documents", text + text, "TV-Q002"), ("two documents in a line", text.strip() + text, "TV-Q002"),
             ("a number behind", text + "1", "TV-Q002"),
             ("garbage behind", text + "garbage", ("TV-Q001", "TV-Q002")), ("a bracket behind", text + "]", ("TV-Q001", "TV-Q002")),
@@ -290,8 +293,7 @@ def structure(t):
             ("a leading zero", queue(damaged_field(LOAD, "spm_bank", "00")), "TV-Q001"),
             ("a plus", queue(damaged_field(LOAD, "spm_bank", "+1")), "TV-Q001"),
             ("hexadecimal", queue(damaged_field(LOAD, "spm_bank", "0x10")), "TV-Q001"), ("a wrong escape", queue(r'{"opcode": "NO\P"}'), "TV-Q001"),
-            ("a raw newline in a string", queue('{"opcode": "NO\nP"}'), "TV-Q001"),
-            ("metadata last", '{"cmdq": [{"opcode": "END"}], ' + META + "}", "TV-Q002")):
+            ("a raw newline in a string", queue('{"opcode": "NO\nP"}'), "TV-Q001")):
         t.reject("structure: " + name, data, codes)
     lines = as_lines(text)
     for name, data, codes in (
@@ -299,8 +301,46 @@ def structure(t):
             ("an entry is a list", lines + "[]", "TV-Q002"),
             ("an entry is a number", lines.replace("\n", "\n5\n", 1), "TV-Q002"),
             ("a whole queue behind", lines + text.replace("\n", ""), ("TV-Q011", "TV-Q012")),
-            ("garbage behind", lines + "}", ("TV-Q001", "TV-Q002")), ("no metadata", lines.split("\n", 1)[1], None)):
-        t.reject("structure in lines: " + name, data, codes or ("TV-Q002", "TV-Q004", "TV-Q003"), file="q.jsonl")
+            ("garbage behind", lines + "}", ("TV-Q001", "TV-Q002"))):
+        t.reject("structure in lines: " + name, data, codes, file="q.jsonl")
+
+
+PUBLISHED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "cmdq", "published.json")
+
+
+def published_form(t):
+    """What the format page of the document set shows is accepted."""
+    body, meta = '"cmdq": [\n%s,\n%s]' % (json.dumps(NOP), json.dumps(END)), '"metadata": {"version": "1.1", "generated_by": "g", "created_at": "d"}'
+    t.accept("no metadata", "{%s}" % body)
+    t.accept("metadata last", "{%s, %s}" % (body, meta))
+    t.accept("keys beside them", '{"$schema": "s", "generator": {"cmdq": [1]}, %s, %s, "reserved_x": null}' % (body, meta))
+    t.reject("metadata last, a wrong entry before", '{"cmdq": [{"opcode": "NOPE"}, {"opcode": "END"}],\n "metadata": {"version": "1.1"}}',
+             "TV-Q010", location=(1, 12), index=0)
+    t.reject("metadata last, wrong", '{%s,\n "metadata": {"version": "1.1",\n   "outputs": [{"name": 1}]}}' % body, "TV-Q004", location=(5, 16))
+    for name, key, message in (("another key", "notes", "'notes' is not interpreted"), ("a misspelt key", "metdata", "did you mean 'metadata'?"),
+                               ("a key first", "notes", "q.json:1:2: note")):
+        text = '{"%s": [{"a": "}"}], %s}' % (key, body) if name.endswith("first") else '{%s, "%s": 7}' % (body, key)
+        t.accept(name, text, message=message)
+    rows = [json.dumps(NOP), json.dumps({"layer_id": None, "opcode": "NOP"}), json.dumps(END)]
+    t.accept("lines without metadata", "\n".join(rows), file="q.jsonl")
+    t.accept("lines without metadata, by content", "\n".join(rows) + "\n", file="q.json")
+    t.accept("one line without metadata", rows[2], file="q.jsonl")
+    t.accept("lines whose metadata have other keys first", '{"debug": 1, "graph_name": "g", "version": "1.0"}\n' + "\n".join(rows), file="q.jsonl")
+    t.reject("a wrong entry in lines without metadata", rows[0] + '\n {"opcode": "NOPE"}\n' + rows[2], "TV-Q010", location=(2, 3), index=1, file="q.jsonl")
+    t.reject("a trace is named", '{"version": "1",\n "timeline_events": [{"a": 1}]}', "TV-Q002", location=(2, 2), message="this is a trace file")
+    t.accept("layer_id as a number", queue(entry(NOP, layer_id=12)))
+    t.reject("layer_id with a fraction", queue(entry(NOP, layer_id=1.5)), "TV-Q014", index=0)
+    t.accept("stride_bytes null", queue(entry(LOAD, stride_bytes=None)))
+    t.reject("stride_bytes null elsewhere", queue(entry(NOP, stride_bytes=None)), "TV-Q011", index=0)
+    t.accept("stride_bytes 0", queue(entry(LOAD, stride_bytes=0)))
+    t.accept("role aux", queue(entry(LOAD, tensor_role="aux")))
+    t.accept("the worked example", open(PUBLISHED).read())
+    located = queue(NOP, meta='"metadata": {\n "version": "1.2",\n "dram_init": [{"addr": 0, "hex": "00"},\n  {"addr": %s, "hex": "00"}]}')
+    t.reject("an entry of the metadata", located % '"x"', "TV-Q004", location=(4, 4))
+    t.reject("an entry of the metadata past DRAM", located % 2 ** 40, "TV-Q032", location=(4, 3), status=1)
+    t.reject("an output past DRAM", queue(NOP, meta='"metadata": {"version": "1.2",\n "outputs": [\n  {"name": "y", "dram_addr": %d,'
+                                          ' "num_elements": 1, "qbits": 8}]}' % 2 ** 40), "TV-Q032", location=(3, 3), status=1)
+    t.reject("a version that is a number", queue(NOP, meta='"metadata": {"version": 1.2}'), "TV-Q003", message='"version": "1.2"')
 
 
 def bytes_of_text(t):
@@ -494,7 +534,7 @@ def writing(t):
     write_again(t, "minus zero", source)
 
 
-GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, bytes_of_text, deep_and_long, many_errors,
+GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, bytes_of_text, deep_and_long, many_errors,
           several_errors, writing)
 
 

@@ -8,7 +8,7 @@ const tv_code cmdq_codes[CMDQ_CODES] = {
 #undef TV_CODE_ROW
 };
 
-static const char *const enum_transfer_roles[] = {"weight", "activation", "kv", "embedding", NULL};
+static const char *const enum_transfer_roles[] = {"weight", "activation", "kv", "embedding", "aux", NULL};
 static const char *const enum_attention_roles[] = {"q", "k", "v", NULL};
 static const char *const enum_approximations[] = {"erf", "tanh", NULL};
 static const char *const enum_pairings[] = {"adjacent", "half", NULL};

@@ -36,7 +36,8 @@ void cmdq_params_init(cmdq_params *params, const tv_config *config)
         .weights = {tv_config_integer(config, CMDQ_PARAM_DMA_WEIGHT_WEIGHT),
                     tv_config_integer(config, CMDQ_PARAM_DMA_WEIGHT_ACTIVATION),
                     tv_config_integer(config, CMDQ_PARAM_DMA_WEIGHT_KV),
-                    tv_config_integer(config, CMDQ_PARAM_DMA_WEIGHT_EMBEDDING)},
+                    tv_config_integer(config, CMDQ_PARAM_DMA_WEIGHT_EMBEDDING),
+                    tv_config_integer(config, CMDQ_PARAM_DMA_WEIGHT_AUX)},
     };
     for (unsigned c = 0; c < CMDQ_SYNC; c++) {
         params->first[c] = params->engines;

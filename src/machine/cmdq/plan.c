@@ -38,14 +38,20 @@ static void set_entry(cmdq_plan *plan, uint32_t i, const cmdq_op *op)
 
 /* ---- Metadata ---- */
 
+/* The location of an element of the metadata. */
+static tv_source_loc metadata_loc(const tv_program *program, cmdq_location at)
+{
+    return (tv_source_loc){.file = program->files[0], .line = at.line, .column = at.column, .index = -1};
+}
+
 /* Checks that the initial contents of memories fit; returns the errors reported, at most ERRORS_MAX. */
 static uint64_t check_inits(const tv_program *program, const cmdq_params *params, const tv_diag_sink *sink)
 {
     const cmdq_queue *q = cmdq_queue_of(program);
-    const tv_source_loc loc = {.file = program->files[0], .index = -1};
     uint64_t errors = 0;
     for (size_t i = 0; i < q->inits.count && errors < ERRORS_MAX; i++) {
         const cmdq_init *init = &q->inits.data[i];
+        const tv_source_loc loc = metadata_loc(program, init->loc);
         uint64_t size = init->spm ? params->bank_bytes : params->dram_bytes;
         if (init->spm && init->bank >= params->banks)
             tv_report(sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_SPM_RANGE], &loc, NULL,
@@ -66,7 +72,7 @@ static uint64_t check_inits(const tv_program *program, const cmdq_params *params
 static uint64_t check_outputs(const tv_program *program, const cmdq_params *params, const tv_diag_sink *sink,
                               uint64_t limit)
 {
-    const tv_source_loc loc = {.file = program->files[0], .index = -1};
+    const cmdq_queue *q = cmdq_queue_of(program);
     uint64_t errors = 0;
     for (uint64_t i = 0; i < program->output_count && errors < limit; i++) {
         const tv_output_info *o = &program->outputs[i];
@@ -74,6 +80,7 @@ static uint64_t check_outputs(const tv_program *program, const cmdq_params *para
         if (o->addr <= params->dram_bytes && bytes <= params->dram_bytes - o->addr)
             continue;
         errors++;
+        const tv_source_loc loc = metadata_loc(program, q->output_locs.data[i]);
         tv_report(sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_DRAM_RANGE], &loc, NULL,
                   "metadata: output '%s' runs past the end of DRAM", o->name);
     }
