@@ -5,24 +5,24 @@
 
 #include "debug/debug.h"
 
-double debug_now(void)
+double tv_debug_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-bool debug_poll_interrupt(tv_debug *d) { return d->options.poll && d->options.poll(d->options.user); }
+bool tv_debug_poll_interrupt(tv_debug *d) { return d->options.poll && d->options.poll(d->options.user); }
 
-bool debug_at_end(const tv_debug *d)
+bool tv_debug_at_end(const tv_debug *d)
 {
     return d->program + 1 == d->count &&
            tv_machine_next_index(d->machine) >= tv_program_instruction_count(d->programs[d->program]);
 }
 
-uint64_t debug_clock(tv_debug *d)
+uint64_t tv_debug_clock(tv_debug *d)
 {
-    uint64_t position = debug_position(d);
+    uint64_t position = tv_debug_position(d);
     if (d->clock_at != position) {
         d->clock = tv_machine_clock(d->machine);
         d->clock_at = position;
@@ -33,7 +33,7 @@ uint64_t debug_clock(tv_debug *d)
 /* Applies the recorded writes up to the current position. */
 static tv_status apply_writes(tv_debug *d, const tv_diag_sink *sink)
 {
-    while (d->writes_applied < d->writes.count && d->writes.data[d->writes_applied].position <= debug_position(d)) {
+    while (d->writes_applied < d->writes.count && d->writes.data[d->writes_applied].position <= tv_debug_position(d)) {
         const debug_write *w = &d->writes.data[d->writes_applied];
         TV_TRY(tv_machine_write(d->machine, w->space, w->addr, w->data, w->bytes, sink));
         d->writes_applied++;
@@ -43,7 +43,7 @@ static tv_status apply_writes(tv_debug *d, const tv_diag_sink *sink)
 
 static tv_status load_program(tv_debug *d, unsigned program, const tv_diag_sink *sink)
 {
-    uint64_t base = program ? debug_position(d) : 0;
+    uint64_t base = program ? tv_debug_position(d) : 0;
     TV_TRY(tv_machine_load(d->machine, d->programs[program], sink));
     d->program = program;
     d->instruction_base[program] = base;
@@ -52,13 +52,13 @@ static tv_status load_program(tv_debug *d, unsigned program, const tv_diag_sink 
     return apply_writes(d, sink);
 }
 
-tv_status debug_advance(tv_debug *d, uint64_t to, uint64_t max_cycles, const tv_diag_sink *sink, tv_stop_reason *why)
+tv_status tv_debug_advance(tv_debug *d, uint64_t to, uint64_t max_cycles, const tv_diag_sink *sink, tv_stop_reason *why)
 {
     TV_TRY(apply_writes(d, sink));
     for (;;) {
         uint64_t goal = to, base = d->instruction_base[d->program];
         *why = TV_STOP_UNTIL;
-        if (debug_position(d) >= to)
+        if (tv_debug_position(d) >= to)
             return TV_OK;
         if (d->writes_applied < d->writes.count)
             goal = tv_min_u64(to, d->writes.data[d->writes_applied].position);
@@ -74,7 +74,7 @@ tv_status debug_advance(tv_debug *d, uint64_t to, uint64_t max_cycles, const tv_
     }
 }
 
-tv_status debug_reset(tv_debug *d, const tv_diag_sink *sink)
+tv_status tv_debug_reset(tv_debug *d, const tv_diag_sink *sink)
 {
     tv_machine *machine;
     TV_TRY(tv_machine_new(d->config, d->options.mode, sink, &machine));

@@ -30,7 +30,7 @@ static tv_status fail_number(unsigned number, const tv_diag_sink *sink)
                    "there is no breakpoint %u", number);
 }
 
-void debug_delete_break_at(tv_debug *d, unsigned i)
+void tv_debug_delete_break_at(tv_debug *d, unsigned i)
 {
     free_break_text(&d->breaks.data[i]);
     d->breaks.count--;
@@ -43,7 +43,7 @@ tv_status tv_debug_break_delete(tv_debug *d, unsigned number, const tv_diag_sink
     debug_break *b = find_break(d, number);
     if (!b)
         return fail_number(number, sink);
-    debug_delete_break_at(d, (unsigned)(b - d->breaks.data));
+    tv_debug_delete_break_at(d, (unsigned)(b - d->breaks.data));
     return TV_OK;
 }
 
@@ -74,7 +74,7 @@ int tv_debug_break_at(const tv_debug *d, unsigned i, tv_break *out)
     return 1;
 }
 
-void debug_breaks_fini(tv_debug *d)
+void tv_debug_breaks_fini(tv_debug *d)
 {
     for (unsigned i = 0; i < d->breaks.count; i++)
         free_break_text(&d->breaks.data[i]);
@@ -116,7 +116,7 @@ static tv_status resolve_watch(tv_debug *d, const tv_break *requested, const tv_
 {
     tv_space space;
     uint64_t bytes = requested->bytes;
-    if (!debug_find_space(d, requested->text, &space) || requested->value >= space.size ||
+    if (!tv_debug_find_space(d, requested->text, &space) || requested->value >= space.size ||
         bytes > (space.size - requested->value) * space.unit_bytes) {
         uint8_t byte; /* the machine reports the best diagnostic */
         return tv_machine_read(d->machine, requested->text, requested->value, &byte, bytes ? (size_t)bytes : 1, sink);

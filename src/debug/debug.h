@@ -100,108 +100,109 @@ struct tv_debug {
 
 /* ---- locations.c ---- */
 
-bool debug_parse_number(const char *text, uint64_t *out);
-bool debug_find_space(const tv_debug *d, const char *name, tv_space *space);
+bool tv_debug_parse_number(const char *text, uint64_t *out);
+bool tv_debug_find_space(const tv_debug *d, const char *name, tv_space *space);
 
 /* Position of the next instruction. */
-uint64_t debug_position(const tv_debug *d);
+uint64_t tv_debug_position(const tv_debug *d);
 
 /* Instruction `index` of program `program`; returns false if there is none. */
-bool debug_get_location(tv_debug *d, unsigned program, uint64_t index, tv_debug_location *out);
+bool tv_debug_get_location(tv_debug *d, unsigned program, uint64_t index, tv_debug_location *out);
 
 /* Parses NUMBER, LABEL[+N] or FILE:LINE into an instruction index of the loaded program. */
-tv_status debug_parse_index(tv_debug *d, const char *text, const tv_diag_sink *sink, uint64_t *index);
+tv_status tv_debug_parse_index(tv_debug *d, const char *text, const tv_diag_sink *sink, uint64_t *index);
 
 /* Parses the location of `break`. `file` is storage for out->text, which otherwise points into `text`. */
-tv_status debug_parse_break(tv_debug *d, const char *text, char file[DEBUG_FILE_MAX], const tv_diag_sink *sink,
-                            tv_break *out);
+tv_status tv_debug_parse_break(tv_debug *d, const char *text, char file[DEBUG_FILE_MAX], const tv_diag_sink *sink,
+                               tv_break *out);
 
 /* True if `path` ends with the path components of `file`. */
-bool debug_path_has_suffix(const char *path, const char *file);
+bool tv_debug_path_has_suffix(const char *path, const char *file);
 
 /* A regular file that can be read: no directory, no device. */
-bool debug_is_readable_file(const char *path);
+bool tv_debug_is_readable_file(const char *path);
 
 /* Appends the contents of a source file. Returns false if it cannot be read or is too large. */
-bool debug_read_source(const char *file, tv_buf *out);
+bool tv_debug_read_source(const char *file, tv_buf *out);
 
 /* ---- print.c ---- */
 
-void debug_print_address(const tv_debug *d, const char *space, uint64_t addr, tv_buf *out); /* "spm:1:0x40" */
-void debug_print_location(const tv_debug_location *location, tv_buf *out); /* "softmax+3 (softmax.s:41)" */
+void tv_debug_print_address(const tv_debug *d, const char *space, uint64_t addr, tv_buf *out); /* "spm:1:0x40" */
+void tv_debug_print_location(const tv_debug_location *location, tv_buf *out); /* "softmax+3 (softmax.s:41)" */
 
 /* The reason of a stop and the next instruction, in one to three lines. */
-void debug_print_stop(tv_debug *d, const tv_debug_stop *stop, tv_buf *out);
+void tv_debug_print_stop(tv_debug *d, const tv_debug_stop *stop, tv_buf *out);
 
 /* ---- advance.c ---- */
 
-bool debug_at_end(const tv_debug *d);
-uint64_t debug_clock(tv_debug *d);
+bool tv_debug_at_end(const tv_debug *d);
+uint64_t tv_debug_clock(tv_debug *d);
 
 /* Monotonic time in seconds. */
-double debug_now(void);
+double tv_debug_now(void);
 
 /* Calls tv_debug_options.poll; true: the user interrupts the run. */
-bool debug_poll_interrupt(tv_debug *d);
+bool tv_debug_poll_interrupt(tv_debug *d);
 
 /* Runs to position `to`, the end of the loaded program, a fault or cycle `max_cycles`. When a program ends and is not
  * the last one, loads the next and sets *why to TV_STOP_UNTIL. Applies recorded writes at their positions. */
-tv_status debug_advance(tv_debug *d, uint64_t to, uint64_t max_cycles, const tv_diag_sink *sink, tv_stop_reason *why);
+tv_status tv_debug_advance(tv_debug *d, uint64_t to, uint64_t max_cycles, const tv_diag_sink *sink,
+                           tv_stop_reason *why);
 
 /* Replaces the machine by a new one before the first instruction. */
-tv_status debug_reset(tv_debug *d, const tv_diag_sink *sink);
+tv_status tv_debug_reset(tv_debug *d, const tv_diag_sink *sink);
 
 /* ---- history.c ---- */
 
 /* Takes a snapshot if enough time or instructions have passed since the last one. */
-void debug_snapshot_if_due(tv_debug *d);
+void tv_debug_snapshot_if_due(tv_debug *d);
 
 /* Restores the last snapshot at or before `position`, or the start. */
-tv_status debug_restore_before(tv_debug *d, uint64_t position, const tv_diag_sink *sink);
+tv_status tv_debug_restore_before(tv_debug *d, uint64_t position, const tv_diag_sink *sink);
 
 /* Restores and replays to `position`, which has been executed before. *arrived is false if the user interrupted the
  * replay. Recorded writes and snapshots are kept. */
-tv_status debug_go_to(tv_debug *d, uint64_t position, const tv_diag_sink *sink, bool *arrived);
+tv_status tv_debug_go_to(tv_debug *d, uint64_t position, const tv_diag_sink *sink, bool *arrived);
 
 /* Drops the recorded writes that have not been applied; returns their number. */
-uint64_t debug_drop_future_writes(tv_debug *d);
-void debug_history_fini(tv_debug *d);
-uint64_t debug_history_bytes(const tv_debug *d);
+uint64_t tv_debug_drop_future_writes(tv_debug *d);
+void tv_debug_history_fini(tv_debug *d);
+uint64_t tv_debug_history_bytes(const tv_debug *d);
 
 /* ---- trace.c ---- */
 
 /* Traces everything that runs from here on into file `path`. While a trace is open, the run cannot be reversed. */
-tv_status debug_trace_start(tv_debug *d, const char *path, tv_trace_format format, const tv_diag_sink *sink);
+tv_status tv_debug_trace_start(tv_debug *d, const char *path, tv_trace_format format, const tv_diag_sink *sink);
 
 /* Finishes the trace file; no effect if there is no trace. */
-tv_status debug_trace_stop(tv_debug *d, const tv_diag_sink *sink);
+tv_status tv_debug_trace_stop(tv_debug *d, const tv_diag_sink *sink);
 
 /* ---- breakpoints.c ---- */
 
-void debug_delete_break_at(tv_debug *d, unsigned i);
-void debug_breaks_fini(tv_debug *d);
+void tv_debug_delete_break_at(tv_debug *d, unsigned i);
+void tv_debug_breaks_fini(tv_debug *d);
 
 /* ---- hits.c ---- */
 
 /* Brings `break_map` up to date; false: out of memory. */
-bool debug_update_break_map(tv_debug *d);
+bool tv_debug_update_break_map(tv_debug *d);
 
 /* The first instruction number in [from, to) that a breakpoint matches, or `to`. Needs a valid map. */
-uint64_t debug_next_in_break_map(const tv_debug *d, uint64_t from, uint64_t to);
-bool debug_has_watches(const tv_debug *d);
+uint64_t tv_debug_next_in_break_map(const tv_debug *d, uint64_t from, uint64_t to);
+bool tv_debug_has_watches(const tv_debug *d);
 
 /* The lowest cycle of a cycle breakpoint above `clock`; UINT64_MAX: none. */
-uint64_t debug_next_break_cycle(const tv_debug *d, uint64_t clock);
+uint64_t tv_debug_next_break_cycle(const tv_debug *d, uint64_t clock);
 
 /* These return true and set *stop if a breakpoint stops the run here. `count`: update hit counts, honour `skip`. */
-bool debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop);
-bool debug_hit_cycle(tv_debug *d, uint64_t cycle, bool count, tv_debug_stop *stop);
+bool tv_debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop);
+bool tv_debug_hit_cycle(tv_debug *d, uint64_t cycle, bool count, tv_debug_stop *stop);
 
 /* Attributes a fault to the first enabled fault breakpoint, if any. */
-void debug_hit_fault(tv_debug *d, tv_debug_stop *stop);
+void tv_debug_hit_fault(tv_debug *d, tv_debug_stop *stop);
 
 /* Starts a new run as far as skipped hits are concerned. */
-void debug_reset_skipped(tv_debug *d);
+void tv_debug_reset_skipped(tv_debug *d);
 
 /* ---- stalls.c ---- */
 
@@ -228,7 +229,7 @@ typedef struct debug_observation {
 
 /* Executes the instruction at `position` while recording its stalls, then returns to the current position, including a
  * fault raised there. *arrived is false if the user interrupted the replay. No trace may be open. */
-tv_status debug_observe(tv_debug *d, uint64_t position, debug_observation *out, const tv_diag_sink *sink,
-                        bool *arrived);
+tv_status tv_debug_observe(tv_debug *d, uint64_t position, debug_observation *out, const tv_diag_sink *sink,
+                           bool *arrived);
 
 #endif

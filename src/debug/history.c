@@ -13,7 +13,7 @@
  * before taking the next one. */
 static const double SNAPSHOT_INTERVAL_MIN = 0.03, COST_FACTOR = 20;
 
-uint64_t debug_history_bytes(const tv_debug *d)
+uint64_t tv_debug_history_bytes(const tv_debug *d)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < d->snapshot_count; i++)
@@ -45,10 +45,10 @@ static unsigned cheapest_snapshot(const tv_debug *d)
     return best;
 }
 
-void debug_snapshot_if_due(tv_debug *d)
+void tv_debug_snapshot_if_due(tv_debug *d)
 {
-    uint64_t position = debug_position(d);
-    double now = debug_now(), wait = COST_FACTOR * d->snapshot_cost;
+    uint64_t position = tv_debug_position(d);
+    double now = tv_debug_now(), wait = COST_FACTOR * d->snapshot_cost;
     const debug_snapshot *last = d->snapshot_count ? &d->snapshots[d->snapshot_count - 1] : NULL;
     uint64_t since = position - tv_min_u64(last ? last->position : 0, position);
     bool due = d->options.snapshot_interval
@@ -58,51 +58,52 @@ void debug_snapshot_if_due(tv_debug *d)
         return;
     debug_snapshot s = {.position = position, .program = d->program, .writes = d->writes_applied};
     tv_status status = tv_machine_snapshot(d->machine, last ? last->state : NULL, d->options.snapshot_memory, &s.state);
-    d->snapshot_time = debug_now();
+    d->snapshot_time = tv_debug_now();
     d->snapshot_cost = d->snapshot_time - now;
     if (status != TV_OK)
         return;
     d->snapshots[d->snapshot_count++] = s;
     while (d->snapshot_count > 1 &&
-           (d->snapshot_count > DEBUG_SNAPSHOTS_MAX || debug_history_bytes(d) > d->options.snapshot_memory))
+           (d->snapshot_count > DEBUG_SNAPSHOTS_MAX || tv_debug_history_bytes(d) > d->options.snapshot_memory))
         drop_snapshot(d, cheapest_snapshot(d));
 }
 
-tv_status debug_restore_before(tv_debug *d, uint64_t position, const tv_diag_sink *sink)
+tv_status tv_debug_restore_before(tv_debug *d, uint64_t position, const tv_diag_sink *sink)
 {
     unsigned i = d->snapshot_count;
     while (i > 0 && d->snapshots[i - 1].position > position)
         i--;
     d->clock_at = UINT64_MAX;
-    d->snapshot_time = debug_now();
+    d->snapshot_time = tv_debug_now();
     if (i == 0)
-        return debug_reset(d, sink);
+        return tv_debug_reset(d, sink);
     const debug_snapshot *s = &d->snapshots[i - 1];
     if (tv_machine_restore(d->machine, s->state) != TV_OK)
-        return debug_reset(d, sink);
+        return tv_debug_reset(d, sink);
     d->break_map_valid = d->break_map_valid && d->program == s->program;
     d->program = s->program;
     d->writes_applied = s->writes;
     return TV_OK;
 }
 
-tv_status debug_go_to(tv_debug *d, uint64_t position, const tv_diag_sink *sink, bool *arrived)
+tv_status tv_debug_go_to(tv_debug *d, uint64_t position, const tv_diag_sink *sink, bool *arrived)
 {
     uint64_t slice = 1024;
     tv_stop_reason why;
     *arrived = true;
-    TV_TRY(debug_restore_before(d, position, sink));
-    TV_TRY(debug_advance(d, debug_position(d), UINT64_MAX, sink, &why)); /* applies writes at the restored position */
-    while (debug_position(d) < position) {
-        double start = debug_now();
-        uint64_t left = position - debug_position(d);
-        TV_TRY(debug_advance(d, debug_position(d) + tv_min_u64(left, slice), UINT64_MAX, sink, &why));
-        if (why != TV_STOP_UNTIL && debug_position(d) < position)
+    TV_TRY(tv_debug_restore_before(d, position, sink));
+    TV_TRY(tv_debug_advance(d, tv_debug_position(d), UINT64_MAX, sink,
+                            &why)); /* applies writes at the restored position */
+    while (tv_debug_position(d) < position) {
+        double start = tv_debug_now();
+        uint64_t left = position - tv_debug_position(d);
+        TV_TRY(tv_debug_advance(d, tv_debug_position(d) + tv_min_u64(left, slice), UINT64_MAX, sink, &why));
+        if (why != TV_STOP_UNTIL && tv_debug_position(d) < position)
             break;
-        if (debug_now() - start < 0.02 && slice < UINT64_C(1) << 24)
+        if (tv_debug_now() - start < 0.02 && slice < UINT64_C(1) << 24)
             slice *= 2;
-        debug_snapshot_if_due(d);
-        if (debug_position(d) < position && debug_poll_interrupt(d)) {
+        tv_debug_snapshot_if_due(d);
+        if (tv_debug_position(d) < position && tv_debug_poll_interrupt(d)) {
             *arrived = false;
             break;
         }
@@ -110,7 +111,7 @@ tv_status debug_go_to(tv_debug *d, uint64_t position, const tv_diag_sink *sink, 
     return TV_OK;
 }
 
-uint64_t debug_drop_future_writes(tv_debug *d)
+uint64_t tv_debug_drop_future_writes(tv_debug *d)
 {
     uint64_t dropped = d->writes.count - d->writes_applied;
     while (d->writes.count > d->writes_applied)
@@ -121,7 +122,7 @@ uint64_t debug_drop_future_writes(tv_debug *d)
     return dropped;
 }
 
-void debug_history_fini(tv_debug *d)
+void tv_debug_history_fini(tv_debug *d)
 {
     while (d->snapshot_count)
         drop_snapshot(d, d->snapshot_count - 1);
@@ -147,14 +148,14 @@ tv_status tv_debug_write(tv_debug *d, const char *space, uint64_t addr, const vo
     bool arrived = true;
     if (bytes == 0)
         return TV_OK;
-    debug_write w = {.position = debug_position(d), .addr = addr, .bytes = bytes, .data = malloc(bytes)};
+    debug_write w = {.position = tv_debug_position(d), .addr = addr, .bytes = bytes, .data = malloc(bytes)};
     if (!w.data)
         return tv_fail_memory(sink);
     memcpy(w.data, data, bytes);
     snprintf(w.space, sizeof w.space, "%s", space);
     tv_status status = TV_OK;
     if (tv_machine_fault(d->machine) && !d->trace) /* clear the fault, so that the instruction can be retried */
-        status = debug_go_to(d, w.position, sink, &arrived);
+        status = tv_debug_go_to(d, w.position, sink, &arrived);
     if (status == TV_OK && !arrived)
         status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`where` shows the current location",
                          "the replay to before the fault was interrupted; nothing is written");

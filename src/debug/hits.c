@@ -16,7 +16,7 @@ enum { OPCODES_MAX = 1024 };
 static bool is_line_start(const tv_program *program, uint64_t index, const char *file, uint64_t line)
 {
     tv_source_line at, before;
-    if (!tv_program_line(program, index, &at) || at.line != line || !debug_path_has_suffix(at.file, file))
+    if (!tv_program_line(program, index, &at) || at.line != line || !tv_debug_path_has_suffix(at.file, file))
         return false;
     return index == 0 || !tv_program_line(program, index - 1, &before) || before.line != at.line ||
            strcmp(before.file, at.file) != 0;
@@ -82,7 +82,7 @@ static void add_to_map(tv_debug *d, const debug_break *b)
     free(m.text.text);
 }
 
-bool debug_update_break_map(tv_debug *d)
+bool tv_debug_update_break_map(tv_debug *d)
 {
     uint64_t words = tv_program_instruction_count(d->programs[d->program]) / 64 + 1;
     if (d->break_map_valid)
@@ -107,7 +107,7 @@ static bool is_in_map(const tv_debug *d, uint64_t n)
     return d->break_map.data[index / 64] >> (index % 64) & 1;
 }
 
-uint64_t debug_next_in_break_map(const tv_debug *d, uint64_t from, uint64_t to)
+uint64_t tv_debug_next_in_break_map(const tv_debug *d, uint64_t from, uint64_t to)
 {
     uint64_t n = from;
     while (n < to) {
@@ -153,7 +153,7 @@ static bool is_condition_true(tv_debug *d, const debug_break *b)
 /* True if this hit is skipped. An instruction counts as one hit, however many of its accesses match. */
 static bool skip_hit(tv_debug *d, debug_break *b, bool count)
 {
-    uint64_t here = debug_position(d) + 1;
+    uint64_t here = tv_debug_position(d) + 1;
     if (!count || (b->skipped_at != here && b->info.skip == 0))
         return false;
     if (b->skipped_at != here) {
@@ -164,7 +164,7 @@ static bool skip_hit(tv_debug *d, debug_break *b, bool count)
     return true;
 }
 
-void debug_reset_skipped(tv_debug *d)
+void tv_debug_reset_skipped(tv_debug *d)
 {
     for (unsigned i = 0; i < d->breaks.count; i++)
         d->breaks.data[i].skipped_at = 0;
@@ -176,12 +176,12 @@ static void count_hit(tv_debug *d, unsigned i, bool count)
         return;
     d->breaks.data[i].info.hits++;
     if (d->breaks.data[i].info.once)
-        debug_delete_break_at(d, i);
+        tv_debug_delete_break_at(d, i);
 }
 
 /* ---- Checks ---- */
 
-bool debug_has_watches(const tv_debug *d)
+bool tv_debug_has_watches(const tv_debug *d)
 {
     for (unsigned i = 0; i < d->breaks.count; i++)
         if (d->breaks.data[i].info.kind == TV_BREAK_WATCH && !d->breaks.data[i].info.disabled)
@@ -201,7 +201,7 @@ static void match_access(void *user, const tv_access *access)
 {
     watch_search *s = user;
     tv_space space;
-    if (s->found || !debug_find_space(s->d, access->space, &space))
+    if (s->found || !tv_debug_find_space(s->d, access->space, &space))
         return;
     const char *name = space.alias_of ? space.alias_of : space.name;
     uint64_t from = access->addr * space.unit_bytes, to = from + access->bytes;
@@ -253,15 +253,15 @@ static bool hit_instruction(tv_debug *d, uint64_t index, bool count, tv_debug_st
     return false;
 }
 
-bool debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop)
+bool tv_debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop)
 {
     uint64_t next = tv_machine_next_index(d->machine);
     if (is_in_map(d, next) && hit_instruction(d, tv_machine_nth_index(d->machine, next), count, stop))
         return true;
-    return debug_has_watches(d) && hit_watch(d, count, stop);
+    return tv_debug_has_watches(d) && hit_watch(d, count, stop);
 }
 
-uint64_t debug_next_break_cycle(const tv_debug *d, uint64_t clock)
+uint64_t tv_debug_next_break_cycle(const tv_debug *d, uint64_t clock)
 {
     uint64_t next = UINT64_MAX;
     for (unsigned i = 0; i < d->breaks.count; i++)
@@ -271,7 +271,7 @@ uint64_t debug_next_break_cycle(const tv_debug *d, uint64_t clock)
     return next;
 }
 
-bool debug_hit_cycle(tv_debug *d, uint64_t cycle, bool count, tv_debug_stop *stop)
+bool tv_debug_hit_cycle(tv_debug *d, uint64_t cycle, bool count, tv_debug_stop *stop)
 {
     for (unsigned i = 0; i < d->breaks.count; i++) {
         const tv_break *b = &d->breaks.data[i].info;
@@ -281,7 +281,7 @@ bool debug_hit_cycle(tv_debug *d, uint64_t cycle, bool count, tv_debug_stop *sto
     return false;
 }
 
-void debug_hit_fault(tv_debug *d, tv_debug_stop *stop)
+void tv_debug_hit_fault(tv_debug *d, tv_debug_stop *stop)
 {
     for (unsigned i = 0; i < d->breaks.count; i++)
         if (d->breaks.data[i].info.kind == TV_BREAK_FAULT && !d->breaks.data[i].info.disabled) {

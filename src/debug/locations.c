@@ -9,7 +9,7 @@
 #include "debug/debug.h"
 #include "trivet/file.h"
 
-bool debug_parse_number(const char *text, uint64_t *out)
+bool tv_debug_parse_number(const char *text, uint64_t *out)
 {
     char *end;
     errno = 0;
@@ -19,7 +19,7 @@ bool debug_parse_number(const char *text, uint64_t *out)
     return errno == 0 && *end == '\0';
 }
 
-bool debug_find_space(const tv_debug *d, const char *name, tv_space *space)
+bool tv_debug_find_space(const tv_debug *d, const char *name, tv_space *space)
 {
     for (unsigned i = 0; tv_machine_space_at(d->machine, i, space); i++)
         if (strcmp(space->name, name) == 0)
@@ -27,7 +27,7 @@ bool debug_find_space(const tv_debug *d, const char *name, tv_space *space)
     return false;
 }
 
-uint64_t debug_position(const tv_debug *d)
+uint64_t tv_debug_position(const tv_debug *d)
 {
     return d->instruction_base[d->program] + tv_machine_next_index(d->machine);
 }
@@ -42,7 +42,7 @@ static const char *instruction_text(tv_debug *d, const tv_program *program, uint
     return d->word_text;
 }
 
-bool debug_get_location(tv_debug *d, unsigned which, uint64_t index, tv_debug_location *out)
+bool tv_debug_get_location(tv_debug *d, unsigned which, uint64_t index, tv_debug_location *out)
 {
     const tv_program *program = d->programs[which];
     tv_symbol label;
@@ -64,7 +64,7 @@ bool debug_get_location(tv_debug *d, unsigned which, uint64_t index, tv_debug_lo
 
 int tv_debug_instruction_location(tv_debug *d, uint64_t index, tv_debug_location *out)
 {
-    return debug_get_location(d, d->program, index, out);
+    return tv_debug_get_location(d, d->program, index, out);
 }
 
 void tv_debug_current_location(tv_debug *d, tv_debug_location *out)
@@ -73,10 +73,10 @@ void tv_debug_current_location(tv_debug *d, tv_debug_location *out)
     bool more = next < tv_program_instruction_count(d->programs[d->program]);
     if (!tv_debug_instruction_location(d, more ? tv_machine_nth_index(d->machine, next) : next, out))
         out->end = 1;
-    out->position = debug_position(d);
+    out->position = tv_debug_position(d);
 }
 
-bool debug_path_has_suffix(const char *path, const char *file)
+bool tv_debug_path_has_suffix(const char *path, const char *file)
 {
     size_t n = strlen(path), m = strlen(file);
     return n >= m && strcmp(path + n - m, file) == 0 && (n == m || path[n - m - 1] == '/' || file[0] == '/');
@@ -89,7 +89,7 @@ int tv_debug_find_line(const tv_debug *d, const char *file, unsigned *line, unsi
         for (uint64_t i = 0, n = tv_program_instruction_count(d->programs[p]); i < n; i++) {
             tv_source_line at;
             if (!tv_program_line(d->programs[p], i, &at) || at.line < *line || at.line >= best ||
-                !debug_path_has_suffix(at.file, file))
+                !tv_debug_path_has_suffix(at.file, file))
                 continue;
             best = at.line;
             *program = p;
@@ -124,7 +124,7 @@ static bool find_label(tv_debug *d, const char *text, unsigned *program, uint64_
     size_t n = strcspn(text, "+");
     uint64_t offset = 0;
     tv_symbol symbol;
-    if (n >= sizeof name || (text[n] && !debug_parse_number(text + n + 1, &offset)))
+    if (n >= sizeof name || (text[n] && !tv_debug_parse_number(text + n + 1, &offset)))
         return false;
     snprintf(name, sizeof name, "%.*s", (int)n, text);
     for (unsigned i = 0; i < d->count; i++) {
@@ -143,7 +143,7 @@ static bool split_file_line(tv_debug *d, const char *text, char file[DEBUG_FILE_
 {
     const char *colon = strrchr(text, ':');
     tv_source_line at;
-    if (!colon || !debug_parse_number(colon + 1, line) || *line == 0 || *line > UINT32_MAX ||
+    if (!colon || !tv_debug_parse_number(colon + 1, line) || *line == 0 || *line > UINT32_MAX ||
         (size_t)(colon - text) >= DEBUG_FILE_MAX)
         return false;
     snprintf(file, DEBUG_FILE_MAX, "%.*s", (int)(colon - text), text);
@@ -153,13 +153,13 @@ static bool split_file_line(tv_debug *d, const char *text, char file[DEBUG_FILE_
     return *file != '\0';
 }
 
-tv_status debug_parse_index(tv_debug *d, const char *text, const tv_diag_sink *sink, uint64_t *index)
+tv_status tv_debug_parse_index(tv_debug *d, const char *text, const tv_diag_sink *sink, uint64_t *index)
 {
     char file[DEBUG_FILE_MAX];
     unsigned program = d->program, line;
     uint64_t number;
     uint64_t count = tv_program_instruction_count(d->programs[d->program]);
-    bool found = debug_parse_number(text, index);
+    bool found = tv_debug_parse_number(text, index);
     if (!found && split_file_line(d, text, file, &number)) {
         line = (unsigned)number;
         found = tv_debug_find_line(d, file, &line, &program, index);
@@ -181,8 +181,8 @@ static const char *skip_word(const char *text, const char *word)
     return strncmp(text, word, n) == 0 && text[n] == ' ' ? text + n + strspn(text + n, " ") : NULL;
 }
 
-tv_status debug_parse_break(tv_debug *d, const char *text, char file[DEBUG_FILE_MAX], const tv_diag_sink *sink,
-                            tv_break *out)
+tv_status tv_debug_parse_break(tv_debug *d, const char *text, char file[DEBUG_FILE_MAX], const tv_diag_sink *sink,
+                               tv_break *out)
 {
     const char *rest;
     uint64_t number;
@@ -199,15 +199,15 @@ tv_status debug_parse_break(tv_debug *d, const char *text, char file[DEBUG_FILE_
     }
     if ((rest = skip_word(text, "cycle"))) {
         out->kind = TV_BREAK_CYCLE;
-        if (debug_parse_number(rest, &out->value))
+        if (tv_debug_parse_number(rest, &out->value))
             return TV_OK;
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "for example: break cycle 1000",
                        "'%.40s' is not a cycle", rest);
     }
     out->kind = TV_BREAK_INDEX;
-    if (debug_parse_number(text, &out->value))
+    if (tv_debug_parse_number(text, &out->value))
         return TV_OK;
-    if (strrchr(text, ':') && debug_parse_number(strrchr(text, ':') + 1, &number) &&
+    if (strrchr(text, ':') && tv_debug_parse_number(strrchr(text, ':') + 1, &number) &&
         split_file_line(d, text, file, &out->value)) {
         out->kind = TV_BREAK_LINE;
         out->text = file;
@@ -218,17 +218,17 @@ tv_status debug_parse_break(tv_debug *d, const char *text, char file[DEBUG_FILE_
 
 /* ---- Source files ---- */
 
-bool debug_is_readable_file(const char *path)
+bool tv_debug_is_readable_file(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
 }
 
-bool debug_read_source(const char *file, tv_buf *out)
+bool tv_debug_read_source(const char *file, tv_buf *out)
 {
     enum { SOURCE_MAX = 16 << 20 };
     tv_input input;
-    if (!debug_is_readable_file(file) || tv_input_open(file, NULL, &input) != TV_OK)
+    if (!tv_debug_is_readable_file(file) || tv_input_open(file, NULL, &input) != TV_OK)
         return false;
     bool fits = input.size <= SOURCE_MAX;
     if (fits)

@@ -4,17 +4,17 @@
 
 #include "debug/debug.h"
 
-void debug_print_address(const tv_debug *d, const char *space, uint64_t addr, tv_buf *out)
+void tv_debug_print_address(const tv_debug *d, const char *space, uint64_t addr, tv_buf *out)
 {
     tv_space s = {0};
-    debug_find_space(d, space, &s);
+    tv_debug_find_space(d, space, &s);
     if (s.bank_size)
         tv_buf_printf(out, "%s:%" PRIu64 ":0x%" PRIx64, space, addr / s.bank_size, addr % s.bank_size);
     else
         tv_buf_printf(out, "%s:0x%" PRIx64, space, addr);
 }
 
-void debug_print_location(const tv_debug_location *location, tv_buf *out)
+void tv_debug_print_location(const tv_debug_location *location, tv_buf *out)
 {
     if (location->label)
         tv_buf_str(out, location->label);
@@ -39,7 +39,7 @@ static void print_reason(tv_debug *d, const tv_debug_stop *stop, tv_buf *out)
     case TV_DEBUG_WATCH:
         tv_buf_printf(out, "watchpoint %u: the next instruction %s %" PRIu64 " byte%s at ", stop->breakpoint,
                       stop->access.write ? "writes" : "reads", stop->access.bytes, stop->access.bytes == 1 ? "" : "s");
-        debug_print_address(d, stop->access.space, stop->access.addr, out);
+        tv_debug_print_address(d, stop->access.space, stop->access.addr, out);
         break;
     case TV_DEBUG_FAULT:
         if (fault)
@@ -58,7 +58,7 @@ static void print_reason(tv_debug *d, const tv_debug_stop *stop, tv_buf *out)
     tv_buf_str(out, "\n");
 }
 
-void debug_print_stop(tv_debug *d, const tv_debug_stop *stop, tv_buf *out)
+void tv_debug_print_stop(tv_debug *d, const tv_debug_stop *stop, tv_buf *out)
 {
     tv_debug_location location;
     tv_debug_current_location(d, &location);
@@ -77,7 +77,7 @@ void debug_print_stop(tv_debug *d, const tv_debug_stop *stop, tv_buf *out)
     if (!location.label && !location.file)
         return;
     tv_buf_str(out, "   ");
-    debug_print_location(&location, out);
+    tv_debug_print_location(&location, out);
     if (d->count > 1)
         tv_buf_printf(out, "  program %u", location.program);
     tv_buf_str(out, "\n");

@@ -31,11 +31,11 @@ typedef struct slice_timer {
     double start;
 } slice_timer;
 
-static void start_slice(slice_timer *t) { t->start = debug_now(); }
+static void start_slice(slice_timer *t) { t->start = tv_debug_now(); }
 
 static void end_slice(slice_timer *t)
 {
-    double seconds = debug_now() - t->start;
+    double seconds = tv_debug_now() - t->start;
     if (seconds < 0.01 && t->length < UINT64_C(1) << 22)
         t->length *= 2;
     else if (seconds > 0.05 && t->length > 1)
@@ -54,7 +54,7 @@ static tv_status check_run_end(tv_debug *d, tv_status status, tv_stop_reason why
     *stopped = true;
     if (status == TV_FAULT) {
         stop->reason = TV_DEBUG_FAULT;
-        debug_hit_fault(d, stop);
+        tv_debug_hit_fault(d, stop);
         return TV_OK;
     }
     if (status == TV_OK && why == TV_STOP_END)
@@ -67,23 +67,23 @@ static tv_status check_run_end(tv_debug *d, tv_status status, tv_stop_reason why
 /* Runs to the first position that a breakpoint may match, at most one slice. */
 static tv_status run_slice(tv_debug *d, run_params *run, const tv_diag_sink *sink, tv_debug_stop *stop, bool *stopped)
 {
-    uint64_t position = debug_position(d), next = tv_machine_next_index(d->machine);
-    bool watches = debug_has_watches(d);
+    uint64_t position = tv_debug_position(d), next = tv_machine_next_index(d->machine);
+    bool watches = tv_debug_has_watches(d);
     uint64_t length = watches ? 1 : tv_min_u64(run->slice.length, run->limit - position);
-    uint64_t cycle = d->options.mode == TV_MODE_FUNCTIONAL ? UINT64_MAX : debug_next_break_cycle(d, 0);
+    uint64_t cycle = d->options.mode == TV_MODE_FUNCTIONAL ? UINT64_MAX : tv_debug_next_break_cycle(d, 0);
     tv_stop_reason why;
     if (cycle != UINT64_MAX)
-        cycle = debug_next_break_cycle(d, debug_clock(d));
-    if (!debug_update_break_map(d))
+        cycle = tv_debug_next_break_cycle(d, tv_debug_clock(d));
+    if (!tv_debug_update_break_map(d))
         return tv_fail_memory(sink);
-    uint64_t to = position + (debug_next_in_break_map(d, next + 1, next + length) - next);
-    tv_status status = debug_advance(d, to, cycle, sink, &why);
-    if (status == TV_OK && why == TV_STOP_CYCLES && debug_hit_cycle(d, cycle, run->count_hits, stop)) {
+    uint64_t to = position + (tv_debug_next_in_break_map(d, next + 1, next + length) - next);
+    tv_status status = tv_debug_advance(d, to, cycle, sink, &why);
+    if (status == TV_OK && why == TV_STOP_CYCLES && tv_debug_hit_cycle(d, cycle, run->count_hits, stop)) {
         *stopped = true;
         return TV_OK;
     }
     if (status == TV_OK && why == TV_STOP_CYCLES) /* the condition is false: execute the instruction */
-        status = debug_advance(d, debug_position(d) + 1, UINT64_MAX, sink, &why);
+        status = tv_debug_advance(d, tv_debug_position(d) + 1, UINT64_MAX, sink, &why);
     return check_run_end(d, status, why, stop, stopped);
 }
 
@@ -95,28 +95,28 @@ static tv_status run_to_stop(tv_debug *d, run_params *run, bool check_first, con
     bool stopped = false;
     tv_stop_reason why;
     run->slice = (slice_timer){.length = 64};
-    if (!check_first && debug_position(d) < run->limit) {
-        tv_status status = debug_advance(d, debug_position(d) + 1, UINT64_MAX, sink, &why);
+    if (!check_first && tv_debug_position(d) < run->limit) {
+        tv_status status = tv_debug_advance(d, tv_debug_position(d) + 1, UINT64_MAX, sink, &why);
         status = check_run_end(d, status, why, stop, &stopped);
         if (stopped)
             return status;
     }
     uint64_t slices = 0;
     start_slice(&run->slice);
-    debug_snapshot_if_due(d);
-    while (debug_position(d) < run->limit) {
-        if (!debug_update_break_map(d))
+    tv_debug_snapshot_if_due(d);
+    while (tv_debug_position(d) < run->limit) {
+        if (!tv_debug_update_break_map(d))
             return tv_fail_memory(sink);
-        if (debug_hit_here(d, run->count_hits, stop))
+        if (tv_debug_hit_here(d, run->count_hits, stop))
             return TV_OK;
         TV_TRY(run_slice(d, run, sink, stop, &stopped));
         if (stopped)
             return TV_OK;
-        if (++slices % WATCH_SLICES && debug_has_watches(d))
+        if (++slices % WATCH_SLICES && tv_debug_has_watches(d))
             continue;
         end_slice(&run->slice);
-        debug_snapshot_if_due(d);
-        if (debug_poll_interrupt(d)) {
+        tv_debug_snapshot_if_due(d);
+        if (tv_debug_poll_interrupt(d)) {
             stop->reason = TV_DEBUG_INTERRUPTED;
             return TV_OK;
         }
@@ -132,7 +132,7 @@ tv_status tv_debug_continue(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop
 {
     run_params run = {.limit = d->run_limit, .count_hits = true};
     tv_debug_stop found = {.reason = TV_DEBUG_STEP};
-    debug_reset_skipped(d);
+    tv_debug_reset_skipped(d);
     TV_TRY(run_to_stop(d, &run, false, sink, &found));
     *stop = set_last_stop(d, found);
     return TV_OK;
@@ -140,7 +140,7 @@ tv_status tv_debug_continue(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop
 
 tv_status tv_debug_step(tv_debug *d, uint64_t count, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
-    uint64_t position = debug_position(d), limit = d->run_limit;
+    uint64_t position = tv_debug_position(d), limit = d->run_limit;
     tv_debug_stop found = {.reason = TV_DEBUG_STEP};
     if (count == 0) {
         *stop = set_last_stop(d, found);
@@ -166,17 +166,17 @@ static tv_status fail_traced(const tv_diag_sink *sink)
 static tv_status reverse_to(tv_debug *d, uint64_t position, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
     bool arrived;
-    TV_TRY(debug_go_to(d, position, sink, &arrived));
+    TV_TRY(tv_debug_go_to(d, position, sink, &arrived));
     if (!arrived)
         stop->reason = TV_DEBUG_INTERRUPTED;
-    stop->dropped_writes = debug_drop_future_writes(d);
+    stop->dropped_writes = tv_debug_drop_future_writes(d);
     *stop = set_last_stop(d, *stop);
     return TV_OK;
 }
 
 tv_status tv_debug_step_back(tv_debug *d, uint64_t count, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
-    uint64_t position = debug_position(d);
+    uint64_t position = tv_debug_position(d);
     if (d->trace)
         return fail_traced(sink);
     tv_debug_stop found = {.reason = count > position || position == 0 ? TV_DEBUG_BEGINNING : TV_DEBUG_STEP};
@@ -203,18 +203,18 @@ static tv_status find_last_hit(tv_debug *d, uint64_t end, const tv_diag_sink *si
     run_params run = {.limit = end};
     bool check_first = true;
     *position = UINT64_MAX;
-    while (debug_position(d) < end) {
+    while (tv_debug_position(d) < end) {
         tv_debug_stop found = {.reason = TV_DEBUG_STEP};
         TV_TRY(run_to_stop(d, &run, check_first, sink, &found));
         check_first = false;
         if (found.reason == TV_DEBUG_INTERRUPTED) {
             *stop = found;
-            *position = debug_position(d);
+            *position = tv_debug_position(d);
             return TV_OK;
         }
         if (found.reason != TV_DEBUG_BREAKPOINT && found.reason != TV_DEBUG_WATCH)
             return TV_OK;
-        *position = debug_position(d);
+        *position = tv_debug_position(d);
         *stop = found;
     }
     return TV_OK;
@@ -222,13 +222,13 @@ static tv_status find_last_hit(tv_debug *d, uint64_t end, const tv_diag_sink *si
 
 tv_status tv_debug_reverse_continue(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop *stop)
 {
-    uint64_t end = debug_position(d), position;
+    uint64_t end = tv_debug_position(d), position;
     tv_debug_stop found = {.reason = TV_DEBUG_BEGINNING};
     if (d->trace)
         return fail_traced(sink);
     for (position = UINT64_MAX; end > 0 && position == UINT64_MAX;) {
-        TV_TRY(debug_restore_before(d, end - 1, sink));
-        uint64_t start = debug_position(d);
+        TV_TRY(tv_debug_restore_before(d, end - 1, sink));
+        uint64_t start = tv_debug_position(d);
         TV_TRY(find_last_hit(d, end, sink, &position, &found));
         end = start;
     }

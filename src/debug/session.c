@@ -24,16 +24,16 @@ static tv_status init_session(tv_debug *d, const tv_program *const *programs, co
         d->codec = NULL;
     }
     d->in_program_order = d->codec != NULL;
-    return debug_reset(d, sink);
+    return tv_debug_reset(d, sink);
 }
 
 void tv_debug_free(tv_debug *d)
 {
     if (!d)
         return;
-    debug_trace_stop(d, NULL);
-    debug_history_fini(d);
-    debug_breaks_fini(d);
+    tv_debug_trace_stop(d, NULL);
+    tv_debug_history_fini(d);
+    tv_debug_breaks_fini(d);
     tv_machine_free(d->machine);
     tv_config_free(d->config);
     tv_codec_free(d->codec);

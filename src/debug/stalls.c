@@ -41,7 +41,7 @@ static tv_status execute_observed(tv_debug *d, debug_observation *o, const tv_di
     o->first = (int64_t)d->instruction_base[d->program];
     o->index = o->first + (int64_t)tv_machine_nth_index(d->machine, tv_machine_next_index(d->machine));
     tv_machine_trace(d->machine, &(tv_trace_sink){record_event, o});
-    tv_status status = debug_advance(d, debug_position(d) + 1, UINT64_MAX, sink, &why);
+    tv_status status = tv_debug_advance(d, tv_debug_position(d) + 1, UINT64_MAX, sink, &why);
     tv_machine_trace(d->machine, NULL);
     o->faulted = status == TV_FAULT;
     if (o->faulted)
@@ -49,21 +49,22 @@ static tv_status execute_observed(tv_debug *d, debug_observation *o, const tv_di
     return o->faulted ? TV_OK : status;
 }
 
-tv_status debug_observe(tv_debug *d, uint64_t position, debug_observation *out, const tv_diag_sink *sink, bool *arrived)
+tv_status tv_debug_observe(tv_debug *d, uint64_t position, debug_observation *out, const tv_diag_sink *sink,
+                           bool *arrived)
 {
-    uint64_t original = debug_position(d);
+    uint64_t original = tv_debug_position(d);
     bool faulted = tv_machine_fault(d->machine) != NULL;
     tv_stop_reason why;
     *out = (debug_observation){0};
     *arrived = true;
     if (position != original || faulted)
-        TV_TRY(debug_go_to(d, position, sink, arrived));
+        TV_TRY(tv_debug_go_to(d, position, sink, arrived));
     if (*arrived)
         TV_TRY(execute_observed(d, out, sink));
-    if (*arrived && (debug_position(d) != original || out->faulted))
-        TV_TRY(debug_go_to(d, original, sink, arrived));
+    if (*arrived && (tv_debug_position(d) != original || out->faulted))
+        TV_TRY(tv_debug_go_to(d, original, sink, arrived));
     if (!*arrived || !faulted)
         return TV_OK;
-    tv_status status = debug_advance(d, original + 1, UINT64_MAX, sink, &why); /* raise the fault again */
+    tv_status status = tv_debug_advance(d, original + 1, UINT64_MAX, sink, &why); /* raise the fault again */
     return status == TV_FAULT ? TV_OK : status;
 }

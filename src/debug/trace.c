@@ -4,7 +4,7 @@
 
 #include "debug/debug.h"
 
-tv_status debug_trace_start(tv_debug *d, const char *path, tv_trace_format format, const tv_diag_sink *sink)
+tv_status tv_debug_trace_start(tv_debug *d, const char *path, tv_trace_format format, const tv_diag_sink *sink)
 {
     if (d->options.mode == TV_MODE_FUNCTIONAL)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), NULL, "a functional run has no cycles to trace");
@@ -18,7 +18,7 @@ tv_status debug_trace_start(tv_debug *d, const char *path, tv_trace_format forma
     return TV_OK;
 }
 
-tv_status debug_trace_stop(tv_debug *d, const tv_diag_sink *sink)
+tv_status tv_debug_trace_stop(tv_debug *d, const tv_diag_sink *sink)
 {
     if (!d->trace)
         return TV_OK;

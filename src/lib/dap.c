@@ -8,5 +8,5 @@ tv_status tv_dap_serve(const tv_dap_io *io, const tv_diag_sink *sink)
                                           .new_config = tv_config_new,
                                           .run_command = tv_debug_command,
                                           .complete = tv_debug_complete};
-    return dap_serve(io, &services, sink);
+    return tv_dap_serve_messages(io, &services, sink);
 }

@@ -16,7 +16,7 @@ static uint64_t integer_of(const trace_reader *r, slot s) { return has_value(r, 
 
 static bool report_missing(trace_reader *r, const char *name)
 {
-    return trace_error(r, TV_CODE(TRACE_FORM), NULL, "the event that ends here has no '%s'", name);
+    return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "the event that ends here has no '%s'", name);
 }
 
 /* Adds the engine's name among the statistics: "TE1" for TE and 1, "GEMV" for GEMV and 0. NULL: out of memory. */
@@ -57,7 +57,7 @@ static bool parse_route(trace_reader *r, slot s, uint32_t *out)
         return true;
     unsigned long code = strtoul(text, &end, 16);
     if (strncmp(text, "0x", 2) != 0 || *end || end == text + 2 || code > UINT32_MAX)
-        return trace_error(r, TV_CODE(TRACE_FORM), "a route is written as \"0x1f\"", "'%.40s' is not a route", text);
+        return tv_trace_error(r, TV_CODE(TRACE_FORM), "a route is written as \"0x1f\"", "'%.40s' is not a route", text);
     *out = (uint32_t)code;
     return true;
 }
@@ -83,7 +83,7 @@ static bool fill_index(trace_reader *r, tv_event *e)
         tv_json_build_begin_object(&r->details);
     tv_json_build_key(&r->details, tv_sv_of("position"));
     return tv_json_build_integer(&r->details, (int64_t)integer_of(r, S_POSITION)) ||
-           trace_builder_error(r, &r->details);
+           tv_trace_builder_error(r, &r->details);
 }
 
 static bool fill_times(trace_reader *r, tv_event *e)
@@ -93,8 +93,8 @@ static bool fill_times(trace_reader *r, tv_event *e)
     e->start = r->values[S_START].integer;
     e->end = r->values[S_END].integer;
     if (e->end < e->start)
-        return trace_error(r, TV_CODE(TRACE_FORM), NULL,
-                           "the event that ends here runs from cycle %" PRIu64 " to %" PRIu64, e->start, e->end);
+        return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL,
+                              "the event that ends here runs from cycle %" PRIu64 " to %" PRIu64, e->start, e->end);
     return true;
 }
 
@@ -104,7 +104,7 @@ static bool fill_event(trace_reader *r, tv_event *e)
     if (!kind)
         return report_missing(r, r->section == SECTION_CHROME ? "cat" : "type");
     if (!parse_kind(kind, &e->kind))
-        return trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%.40s' is not a kind of event", kind);
+        return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%.40s' is not a kind of event", kind);
     if (!fill_times(r, e))
         return false;
     e->engine = text_of(r, S_ENGINE);
@@ -113,7 +113,8 @@ static bool fill_event(trace_reader *r, tv_event *e)
     if (!has_value(r, S_REASON) && e->kind == TV_EVENT_STALL)
         return report_missing(r, "reason");
     if (integer_of(r, S_ENGINE_ID) > UINT16_MAX || integer_of(r, S_LINE) > UINT32_MAX)
-        return trace_error(r, TV_CODE(TRACE_FORM), NULL, "engine_id is larger than %d, or line than 2^32", UINT16_MAX);
+        return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "engine_id is larger than %d, or line than 2^32",
+                              UINT16_MAX);
     e->engine_id = (unsigned)integer_of(r, S_ENGINE_ID);
     e->layer = text_of(r, S_LAYER);
     e->op = text_of(r, S_OP);
@@ -132,8 +133,8 @@ static bool fill_event(trace_reader *r, tv_event *e)
 static bool add_sample(trace_reader *r, const tv_trace_sample *s)
 {
     if (r->samples.count == SAMPLES_MAX)
-        return trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "more than %d bandwidth samples", SAMPLES_MAX);
-    return TV_VEC_PUSH(&r->samples, *s) || trace_no_memory(r);
+        return tv_trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "more than %d bandwidth samples", SAMPLES_MAX);
+    return TV_VEC_PUSH(&r->samples, *s) || tv_trace_no_memory(r);
 }
 
 /* A counter. One without a window only ends the window before it. */
@@ -152,7 +153,7 @@ static bool end_chrome_counter(trace_reader *r)
     return add_sample(r, &s);
 }
 
-bool trace_end_sample(trace_reader *r, const tv_json_value *object)
+bool tv_trace_end_sample(trace_reader *r, const tv_json_value *object)
 {
     static const char *const names[] = {"cycle", "window_cycles", "dram_read_bytes", "dram_write_bytes",
                                         "stall_cycles"};
@@ -162,12 +163,12 @@ bool trace_end_sample(trace_reader *r, const tv_json_value *object)
         const tv_json_value *v = values[i] = tv_json_get(object, names[i]);
         bool valid = i < INTEGERS ? tv_json_is(v, TV_JSON_INTEGER) && v->integer >= 0 : !v || tv_json_is_number(v);
         if (!valid)
-            return trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' of the bandwidth sample that ends here is %s",
-                               names[i], v ? "not such a number" : "missing");
+            return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' of the bandwidth sample that ends here is %s",
+                                  names[i], v ? "not such a number" : "missing");
     }
     tv_trace_sample s = {(uint64_t)tv_json_integer(values[0]), (uint64_t)tv_json_integer(values[1]),
                          tv_json_number(values[2]), tv_json_number(values[3]), tv_json_number(values[4])};
-    return !r->handler->sample || r->handler->sample(r->handler->user, &s) || trace_no_memory(r);
+    return !r->handler->sample || r->handler->sample(r->handler->user, &s) || tv_trace_no_memory(r);
 }
 
 /* ---- Events ---- */
@@ -179,7 +180,7 @@ static bool finish_extras(trace_reader *r, tv_json_builder *builder, const tv_js
     if (!builder->root)
         return true;
     if (!tv_json_build_end_object(builder))
-        return trace_builder_error(r, builder);
+        return tv_trace_builder_error(r, builder);
     *out = builder->root;
     return true;
 }
@@ -189,10 +190,10 @@ static bool emit_event(trace_reader *r, const tv_event *e)
     tv_trace_extras extras = {NULL, NULL};
     if (!finish_extras(r, &r->members, &extras.members) || !finish_extras(r, &r->details, &extras.details))
         return false;
-    return !r->handler->event || r->handler->event(r->handler->user, e, &extras) || trace_no_memory(r);
+    return !r->handler->event || r->handler->event(r->handler->user, e, &extras) || tv_trace_no_memory(r);
 }
 
-bool trace_end_event(trace_reader *r)
+bool tv_trace_end_event(trace_reader *r)
 {
     tv_event e = {.index = -1};
     if (r->section == SECTION_CHROME) {
@@ -204,8 +205,8 @@ bool trace_end_event(trace_reader *r)
         if (strcmp(phase, "X") != 0 && strcmp(phase, "i") != 0) /* names, and events of other tools */
             return true;
         if (!has_value(r, S_START))
-            return trace_error(r, TV_CODE(TRACE_FORM), "`trivet run --perfetto` writes them",
-                               "the Chrome event that ends here has no start_cycle in its args");
+            return tv_trace_error(r, TV_CODE(TRACE_FORM), "`trivet run --perfetto` writes them",
+                                  "the Chrome event that ends here has no start_cycle in its args");
     }
     if (!fill_event(r, &e))
         return false;

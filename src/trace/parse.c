@@ -2,7 +2,7 @@
 /* Errors of the trace reader, with the line and column that the parser has reached. */
 #include "trace/parse.h"
 
-bool trace_error(trace_reader *r, const tv_code *code, const char *hint, const char *format, ...)
+bool tv_trace_error(trace_reader *r, const tv_code *code, const char *hint, const char *format, ...)
 {
     if (r->status != TV_OK)
         return false;
@@ -29,17 +29,17 @@ bool trace_error(trace_reader *r, const tv_code *code, const char *hint, const c
     return false;
 }
 
-bool trace_no_memory(trace_reader *r)
+bool tv_trace_no_memory(trace_reader *r)
 {
     if (r->status == TV_OK)
         r->status = tv_fail_memory(r->sink);
     return false;
 }
 
-bool trace_builder_error(trace_reader *r, const tv_json_builder *builder)
+bool tv_trace_builder_error(trace_reader *r, const tv_json_builder *builder)
 {
     if (builder->error == TV_JSON_MEMORY)
-        return trace_no_memory(r);
-    return trace_error(r, builder->error == TV_JSON_SIZE ? TV_CODE(TRACE_LIMIT) : TV_CODE(TRACE_FORM), NULL,
-                       "'%.200s' cannot be used: %s", r->section_name, tv_json_error_text(builder->error));
+        return tv_trace_no_memory(r);
+    return tv_trace_error(r, builder->error == TV_JSON_SIZE ? TV_CODE(TRACE_LIMIT) : TV_CODE(TRACE_FORM), NULL,
+                          "'%.200s' cannot be used: %s", r->section_name, tv_json_error_text(builder->error));
 }

@@ -153,14 +153,14 @@ typedef struct trace_reader {
 } trace_reader;
 
 /* parse.c. Both report the first error only and return false, so that a handler can return them. */
-bool trace_error(trace_reader *r, const tv_code *code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
-bool trace_no_memory(trace_reader *r);
+bool tv_trace_error(trace_reader *r, const tv_code *code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
+bool tv_trace_no_memory(trace_reader *r);
 
 /* A builder of unknown members could not go on. */
-bool trace_builder_error(trace_reader *r, const tv_json_builder *builder);
+bool tv_trace_builder_error(trace_reader *r, const tv_json_builder *builder);
 
 /* event.c: handle the event or sample whose values have been collected. false stops the reader. */
-bool trace_end_event(trace_reader *r);
-bool trace_end_sample(trace_reader *r, const tv_json_value *object);
+bool tv_trace_end_event(trace_reader *r);
+bool tv_trace_end_sample(trace_reader *r, const tv_json_value *object);
 
 #endif

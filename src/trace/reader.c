@@ -25,7 +25,7 @@ _Static_assert(TV_COUNTOF(trace_fields) < UINT8_MAX, "trace_reader.field_hash ho
 static bool report_type(trace_reader *r, const char *found, const char *expected)
 {
     const char *name = r->state == VALUE ? r->field->name.ptr : r->section_name ? r->section_name : "the file";
-    return trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' has %s here; expected %s", name, found, expected);
+    return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' has %s here; expected %s", name, found, expected);
 }
 
 /* A value of a type that the state does not accept. */
@@ -70,11 +70,11 @@ static bool check_version(trace_reader *r, const tv_json_value *value)
     char *end = NULL;
     unsigned long major = text && *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : 0;
     if (!end || *end != '.')
-        return trace_error(r, TV_CODE(TRACE_FORM), "\"version\":\"" TV_TRACE_VERSION "\"",
-                           "'version' is not a text such as \"" TV_TRACE_VERSION "\"");
+        return tv_trace_error(r, TV_CODE(TRACE_FORM), "\"version\":\"" TV_TRACE_VERSION "\"",
+                              "'version' is not a text such as \"" TV_TRACE_VERSION "\"");
     if (major > TV_TRACE_VERSION_MAJOR)
-        return trace_error(r, TV_CODE(TRACE_VERSION), "use the version of trivet that wrote the trace",
-                           "the trace has version %.20s; this trivet reads up to %d", text, TV_TRACE_VERSION_MAJOR);
+        return tv_trace_error(r, TV_CODE(TRACE_VERSION), "use the version of trivet that wrote the trace",
+                              "the trace has version %.20s; this trivet reads up to %d", text, TV_TRACE_VERSION_MAJOR);
     return true;
 }
 
@@ -109,7 +109,7 @@ static bool end_section(trace_reader *r, const tv_json_value *value)
     if (r->section != SECTION_UNKNOWN)
         return true;
     if (r->unknown_count == MEMBERS_MAX)
-        return trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "more than %d parts that are not known", MEMBERS_MAX);
+        return tv_trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "more than %d parts that are not known", MEMBERS_MAX);
     r->unknown_names[r->unknown_count] = r->section_name;
     r->unknown[r->unknown_count++] = value;
     return true;
@@ -122,7 +122,7 @@ static bool end_capture(trace_reader *r)
         r->captured += tv_json_reader_offset(&r->json) - r->capture_offset;
         return true;
     }
-    return r->section == SECTION_SAMPLES ? trace_end_sample(r, r->value.root) : end_section(r, r->value.root);
+    return r->section == SECTION_SAMPLES ? tv_trace_end_sample(r, r->value.root) : end_section(r, r->value.root);
 }
 
 /* After each event of a value that is captured or skipped. `good`: the builder has taken it. */
@@ -134,11 +134,11 @@ static bool continue_value(trace_reader *r, bool good)
         return true;
     }
     if (!good)
-        return trace_builder_error(r, r->builder);
+        return tv_trace_builder_error(r, r->builder);
     uint64_t earlier = r->builder == &r->value ? 0 : r->captured;
     if (earlier + tv_json_reader_offset(&r->json) - r->capture_offset > CAPTURE_MAX)
-        return trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "'%s' is larger than %d MiB", r->section_name,
-                           CAPTURE_MAX >> 20);
+        return tv_trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "'%s' is larger than %d MiB", r->section_name,
+                              CAPTURE_MAX >> 20);
     return r->depth == r->outer_depth ? end_capture(r) : true;
 }
 
@@ -158,17 +158,17 @@ static bool begin_events(trace_reader *r)
     const char *target = tv_json_string(tv_json_get(r->run, "target"));
     double clock = tv_json_number(tv_json_get(r->run, "clock_hz"));
     if (!r->run || !target)
-        return trace_error(r, TV_CODE(TRACE_FORM), "run_metadata with the target come before the events",
-                           "the trace does not name its machine");
+        return tv_trace_error(r, TV_CODE(TRACE_FORM), "run_metadata with the target come before the events",
+                              "the trace does not name its machine");
     if (!(clock > 0))
-        return trace_error(r, TV_CODE(TRACE_FORM), "run_metadata come before the events",
-                           "clock_hz of the run_metadata is not a number above 0");
+        return tv_trace_error(r, TV_CODE(TRACE_FORM), "run_metadata come before the events",
+                              "clock_hz of the run_metadata is not a number above 0");
     if (r->begun)
-        return trace_error(r, TV_CODE(TRACE_FORM), NULL, "there are two lists of events");
+        return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "there are two lists of events");
     r->begun = true;
     read_engines(r);
     tv_trace_head head = {target, clock, r->run, r->config, r->engines, r->engine_count};
-    return !r->handler->begin || r->handler->begin(r->handler->user, &head) || trace_no_memory(r);
+    return !r->handler->begin || r->handler->begin(r->handler->user, &head) || tv_trace_no_memory(r);
 }
 
 static section find_section(const trace_reader *r, tv_sv name)
@@ -192,9 +192,9 @@ static bool begin_section(trace_reader *r, tv_sv name)
     r->section = find_section(r, name);
     r->section_name = tv_arena_str(&r->arena, (tv_sv){name.ptr, tv_min_u64(name.len, NAME_MAX_BYTES)});
     if (!r->section_name)
-        return trace_no_memory(r);
+        return tv_trace_no_memory(r);
     if (r->section != SECTION_UNKNOWN && (r->sections_given >> r->section & 1))
-        return trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' is given twice", r->section_name);
+        return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' is given twice", r->section_name);
     r->sections_given |= UINT32_C(1) << r->section;
     if (r->section == SECTION_EVENTS || r->section == SECTION_CHROME || r->section == SECTION_SAMPLES) {
         r->state = LIST;
@@ -271,7 +271,7 @@ static bool begin_unknown_member(trace_reader *r, tv_sv name)
     if (!builder->root)
         tv_json_build_begin_object(builder);
     if (!tv_json_build_key(builder, name))
-        return trace_builder_error(r, builder);
+        return tv_trace_builder_error(r, builder);
     begin_capture(r, builder, EVENT);
     return true;
 }
@@ -282,7 +282,7 @@ static bool begin_member(trace_reader *r, tv_sv name)
     if (!f)
         return begin_unknown_member(r, name);
     if (r->given >> f->slot & 1)
-        return trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' is given twice", f->name.ptr);
+        return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' is given twice", f->name.ptr);
     r->field = f;
     r->state = VALUE;
     return true;
@@ -359,13 +359,13 @@ static bool on_string(void *user, tv_sv text)
     if (r->state != VALUE || (r->field->type != T_TEXT && r->field->type != T_TEXT_OR_NULL))
         return report_unexpected(r, "a string");
     if (text.len > TEXT_MAX || memchr(text.ptr, '\0', text.len))
-        return trace_error(r, TV_CODE(TRACE_LIMIT), NULL,
-                           text.len > TEXT_MAX ? "'%s' has more than 64 KiB" : "'%s' contains a NUL",
-                           r->field->name.ptr);
+        return tv_trace_error(r, TV_CODE(TRACE_LIMIT), NULL,
+                              text.len > TEXT_MAX ? "'%s' has more than 64 KiB" : "'%s' contains a NUL",
+                              r->field->name.ptr);
     r->values[r->field->slot].text = r->texts.len;
     char *copy = tv_buf_extend(&r->texts, text.len + 1);
     if (!copy)
-        return trace_no_memory(r);
+        return tv_trace_no_memory(r);
     memcpy(copy, text.ptr, text.len);
     copy[text.len] = '\0';
     return fill_slot(r);
@@ -419,7 +419,7 @@ static bool on_end_object(void *user)
         r->level = r->level == L_ARGS ? L_CHROME : L_EVENT;
     } else {
         r->state = EVENTS;
-        return trace_end_event(r);
+        return tv_trace_end_event(r);
     }
     return true;
 }
@@ -434,7 +434,7 @@ static bool on_begin_array(void *user)
         return report_unexpected(r, "a list");
     r->state = r->section == SECTION_SAMPLES ? SAMPLES : EVENTS;
     if (r->section == SECTION_SAMPLES && !r->begun)
-        return trace_error(r, TV_CODE(TRACE_FORM), NULL, "the bandwidth samples come before the events");
+        return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "the bandwidth samples come before the events");
     return r->section == SECTION_SAMPLES || begin_events(r);
 }
 
@@ -459,20 +459,20 @@ static void report_json_error(trace_reader *r)
     case TV_JSON_STOPPED:
         break;
     case TV_JSON_MEMORY:
-        trace_no_memory(r);
+        tv_trace_no_memory(r);
         break;
     case TV_JSON_SYNTAX:
-        trace_error(r, TV_CODE(TRACE_JSON), NULL, "the file is not JSON here: %s", e->message);
+        tv_trace_error(r, TV_CODE(TRACE_JSON), NULL, "the file is not JSON here: %s", e->message);
         break;
     case TV_JSON_UTF8:
-        trace_error(r, TV_CODE(TRACE_JSON), NULL, "%s", e->message);
+        tv_trace_error(r, TV_CODE(TRACE_JSON), NULL, "%s", e->message);
         break;
     case TV_JSON_DEPTH:
     case TV_JSON_TOKEN:
     case TV_JSON_SIZE:
     case TV_JSON_DUPLICATE:
     case TV_JSON_VALUE:
-        trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "%s", e->message);
+        tv_trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "%s", e->message);
         break;
     }
 }
@@ -514,7 +514,7 @@ static bool emit_samples(trace_reader *r)
 {
     for (size_t i = 0; i < r->samples.count && r->handler->sample; i++)
         if (!r->handler->sample(r->handler->user, &r->samples.data[i]))
-            return trace_no_memory(r);
+            return tv_trace_no_memory(r);
     return true;
 }
 
@@ -522,21 +522,21 @@ static tv_status finish_file(trace_reader *r)
 {
     bool complete = tv_json_reader_finish(&r->json);
     if (r->json.error.kind == TV_JSON_MEMORY)
-        trace_no_memory(r);
+        tv_trace_no_memory(r);
     else if (!complete || r->state != AFTER)
-        trace_error(r, TV_CODE(TRACE_JSON), "a run that was stopped leaves no whole trace",
-                    r->base ? "the file ends too early" : "the file is empty");
+        tv_trace_error(r, TV_CODE(TRACE_JSON), "a run that was stopped leaves no whole trace",
+                       r->base ? "the file ends too early" : "the file is empty");
     else if (!r->begun)
-        trace_error(r, TV_CODE(TRACE_FORM), "`trivet run --trace` writes one",
-                    "the file has neither timeline_events nor traceEvents: it is no trace");
+        tv_trace_error(r, TV_CODE(TRACE_FORM), "`trivet run --trace` writes one",
+                       "the file has neither timeline_events nor traceEvents: it is no trace");
     else if (!r->summary)
-        trace_error(r, TV_CODE(TRACE_FORM), NULL, "the trace has no %s",
-                    r->sections_given >> SECTION_CHROME & 1 ? "otherData" : "summary_metrics");
+        tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "the trace has no %s",
+                       r->sections_given >> SECTION_CHROME & 1 ? "otherData" : "summary_metrics");
     if (r->status != TV_OK || !emit_samples(r))
         return r->status;
     tv_trace_tail tail = {r->summary, r->unknown_names, r->unknown, r->unknown_count};
     if (r->handler->end && !r->handler->end(r->handler->user, &tail))
-        trace_no_memory(r);
+        tv_trace_no_memory(r);
     return r->status;
 }
 

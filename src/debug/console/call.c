@@ -4,7 +4,7 @@
 
 #include "debug/console/console.h"
 
-tv_status debug_fail_argument(debug_call *call, const char *hint, const char *format, ...)
+tv_status tv_debug_fail_argument(debug_call *call, const char *hint, const char *format, ...)
 {
     char message[256];
     va_list args;
@@ -28,10 +28,10 @@ static void write_location(tv_json_writer *json, tv_debug *d)
     tv_json_unsigned_member(json, "line", location.line);
     tv_json_string_member(json, "instruction", location.text);
     if (d->options.mode != TV_MODE_FUNCTIONAL)
-        tv_json_unsigned_member(json, "cycle", debug_clock(d));
+        tv_json_unsigned_member(json, "cycle", tv_debug_clock(d));
 }
 
-void debug_write_stop(debug_call *call, const tv_debug_stop *stop)
+void tv_debug_write_stop(debug_call *call, const tv_debug_stop *stop)
 {
     tv_json_writer *json = call->json;
     const tv_fault *fault = tv_machine_fault(call->d->machine);
@@ -62,5 +62,5 @@ void debug_write_stop(debug_call *call, const tv_debug_stop *stop)
     if (stop->dropped_writes)
         tv_json_unsigned_member(json, "dropped_writes", stop->dropped_writes);
     tv_json_end_object(json);
-    debug_print_stop(call->d, stop, call->text);
+    tv_debug_print_stop(call->d, stop, call->text);
 }

@@ -27,33 +27,33 @@ typedef struct debug_call {
 typedef tv_status debug_verb_function(debug_call *call);
 
 /* Reports "NAME: message" as an invalid argument; `hint` may be NULL. Returns TV_ERR_INPUT. */
-tv_status debug_fail_argument(debug_call *call, const char *hint, const char *format, ...) TV_PRINTF(3, 4);
+tv_status tv_debug_fail_argument(debug_call *call, const char *hint, const char *format, ...) TV_PRINTF(3, 4);
 
 /* Writes the current location and the reason of `stop` to text and JSON. */
-void debug_write_stop(debug_call *call, const tv_debug_stop *stop);
+void tv_debug_write_stop(debug_call *call, const tv_debug_stop *stop);
 
 /* ---- verb_break.c ---- */
-debug_verb_function debug_verb_break, debug_verb_tbreak, debug_verb_watch, debug_verb_rwatch, debug_verb_awatch,
-    debug_verb_delete, debug_verb_disable, debug_verb_enable, debug_verb_ignore;
+debug_verb_function tv_debug_verb_break, tv_debug_verb_tbreak, tv_debug_verb_watch, tv_debug_verb_rwatch,
+    tv_debug_verb_awatch, tv_debug_verb_delete, tv_debug_verb_disable, tv_debug_verb_enable, tv_debug_verb_ignore;
 
 /* Lists all breakpoints, for `info break`. */
-void debug_write_breakpoints(debug_call *call);
+void tv_debug_write_breakpoints(debug_call *call);
 
 /* ---- verb_run.c ---- */
-debug_verb_function debug_verb_step, debug_verb_continue, debug_verb_until, debug_verb_restart, debug_verb_run,
-    debug_verb_back, debug_verb_rcontinue, debug_verb_where, debug_verb_trace;
+debug_verb_function tv_debug_verb_step, tv_debug_verb_continue, tv_debug_verb_until, tv_debug_verb_restart,
+    tv_debug_verb_run, tv_debug_verb_back, tv_debug_verb_rcontinue, tv_debug_verb_where, tv_debug_verb_trace;
 
 /* ---- verb_info.c ---- */
-debug_verb_function debug_verb_info;
-extern const char *const debug_info_topics[]; /* terminated by NULL */
+debug_verb_function tv_debug_verb_info;
+extern const char *const tv_debug_info_topics[]; /* terminated by NULL */
 
 /* ---- verb_memory.c ---- */
-debug_verb_function debug_verb_x, debug_verb_set, debug_verb_print;
+debug_verb_function tv_debug_verb_x, tv_debug_verb_set, tv_debug_verb_print;
 
 /* ---- verb_list.c ---- */
-debug_verb_function debug_verb_disas, debug_verb_list;
+debug_verb_function tv_debug_verb_disas, tv_debug_verb_list;
 
 /* ---- verb_explain.c ---- */
-debug_verb_function debug_verb_explain, debug_verb_why;
+debug_verb_function tv_debug_verb_explain, tv_debug_verb_why;
 
 #endif

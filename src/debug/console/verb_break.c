@@ -33,7 +33,7 @@ static void print_break_location(tv_debug *d, const tv_break *b, tv_buf *out)
         if (b->program == d->program && tv_debug_instruction_location(d, b->value, &location) &&
             (location.label || location.file)) {
             tv_buf_str(out, ", ");
-            debug_print_location(&location, out);
+            tv_debug_print_location(&location, out);
         }
         break;
     case TV_BREAK_LINE:
@@ -80,7 +80,7 @@ static void write_break(debug_call *call, unsigned number)
         }
 }
 
-void debug_write_breakpoints(debug_call *call)
+void tv_debug_write_breakpoints(debug_call *call)
 {
     tv_break b;
     tv_json_key(call->json, "breakpoints");
@@ -127,14 +127,14 @@ static tv_status add_location_break(debug_call *call, bool once)
     char where[512], file[DEBUG_FILE_MAX];
     tv_break b = {.once = once};
     if (!split_condition(call->rest, where, sizeof where, &b.condition))
-        return debug_fail_argument(call, "break WHERE [if CONDITION]", "the location is missing");
-    TV_TRY(debug_parse_break(call->d, where, file, call->sink, &b));
+        return tv_debug_fail_argument(call, "break WHERE [if CONDITION]", "the location is missing");
+    TV_TRY(tv_debug_parse_break(call->d, where, file, call->sink, &b));
     return add_break(call, &b);
 }
 
-tv_status debug_verb_break(debug_call *call) { return add_location_break(call, false); }
+tv_status tv_debug_verb_break(debug_call *call) { return add_location_break(call, false); }
 
-tv_status debug_verb_tbreak(debug_call *call) { return add_location_break(call, true); }
+tv_status tv_debug_verb_tbreak(debug_call *call) { return add_location_break(call, true); }
 
 static tv_status add_watch(debug_call *call, bool reads, bool writes)
 {
@@ -143,33 +143,34 @@ static tv_status add_watch(debug_call *call, bool reads, bool writes)
     tv_space space;
     tv_break b = {.kind = TV_BREAK_WATCH, .reads = reads, .writes = writes, .where = where};
     if (!split_condition(call->rest, where, sizeof where, &b.condition))
-        return debug_fail_argument(call, "watch SPACE:ADDR[:BYTES]", "the address is missing");
+        return tv_debug_fail_argument(call, "watch SPACE:ADDR[:BYTES]", "the address is missing");
     TV_TRY(tv_machine_parse_address(call->d->machine, call->d->programs, call->d->count, where, call->sink, &space,
                                     &b.value, &rest));
-    if (rest && (!debug_parse_number(rest, &b.bytes) || b.bytes == 0))
-        return debug_fail_argument(call, "watch SPACE:ADDR[:BYTES]", "'%.40s' is not a number of bytes", rest);
+    if (rest && (!tv_debug_parse_number(rest, &b.bytes) || b.bytes == 0))
+        return tv_debug_fail_argument(call, "watch SPACE:ADDR[:BYTES]", "'%.40s' is not a number of bytes", rest);
     b.text = space.name;
     return add_break(call, &b);
 }
 
-tv_status debug_verb_watch(debug_call *call) { return add_watch(call, false, true); }
+tv_status tv_debug_verb_watch(debug_call *call) { return add_watch(call, false, true); }
 
-tv_status debug_verb_rwatch(debug_call *call) { return add_watch(call, true, false); }
+tv_status tv_debug_verb_rwatch(debug_call *call) { return add_watch(call, true, false); }
 
-tv_status debug_verb_awatch(debug_call *call) { return add_watch(call, true, true); }
+tv_status tv_debug_verb_awatch(debug_call *call) { return add_watch(call, true, true); }
 
 /* ---- Changing ---- */
 
 static tv_status parse_break_number(debug_call *call, const char *text, unsigned *number)
 {
     uint64_t value;
-    if (!debug_parse_number(text, &value) || value > UINT32_MAX)
-        return debug_fail_argument(call, "`info break` lists the numbers", "'%.40s' is not a breakpoint number", text);
+    if (!tv_debug_parse_number(text, &value) || value > UINT32_MAX)
+        return tv_debug_fail_argument(call, "`info break` lists the numbers", "'%.40s' is not a breakpoint number",
+                                      text);
     *number = (unsigned)value;
     return TV_OK;
 }
 
-tv_status debug_verb_delete(debug_call *call)
+tv_status tv_debug_verb_delete(debug_call *call)
 {
     unsigned number = 0;
     while (call->count == 0 && call->d->breaks.count)
@@ -193,17 +194,17 @@ static tv_status enable_breaks(debug_call *call, bool enable)
     return TV_OK;
 }
 
-tv_status debug_verb_enable(debug_call *call) { return enable_breaks(call, true); }
+tv_status tv_debug_verb_enable(debug_call *call) { return enable_breaks(call, true); }
 
-tv_status debug_verb_disable(debug_call *call) { return enable_breaks(call, false); }
+tv_status tv_debug_verb_disable(debug_call *call) { return enable_breaks(call, false); }
 
-tv_status debug_verb_ignore(debug_call *call)
+tv_status tv_debug_verb_ignore(debug_call *call)
 {
     unsigned number = 0;
     uint64_t skip;
     TV_TRY(parse_break_number(call, call->args[0], &number));
-    if (!debug_parse_number(call->args[1], &skip))
-        return debug_fail_argument(call, "ignore NUMBER COUNT", "'%.40s' is not a count", call->args[1]);
+    if (!tv_debug_parse_number(call->args[1], &skip))
+        return tv_debug_fail_argument(call, "ignore NUMBER COUNT", "'%.40s' is not a count", call->args[1]);
     TV_TRY(tv_debug_break_skip(call->d, number, skip, call->sink));
     write_break(call, number);
     return TV_OK;

@@ -120,7 +120,7 @@ static void write_access(void *user, const tv_access *a)
         return;
     tv_buf_printf(text, "  %s %" PRIu64 " byte%s at ", a->write ? "writes" : "reads", a->bytes,
                   a->bytes == 1 ? "" : "s");
-    debug_print_address(list->call->d, a->space, a->addr, text);
+    tv_debug_print_address(list->call->d, a->space, a->addr, text);
     if (tv_machine_read(list->call->d->machine, a->space, a->addr, bytes, size, NULL) == TV_OK) {
         tv_buf_str(text, a->write ? ", now" : ":");
         for (size_t i = 0; i < size; i++)
@@ -136,14 +136,14 @@ static void write_access(void *user, const tv_access *a)
     tv_json_end_object(json);
 }
 
-tv_status debug_verb_explain(debug_call *call)
+tv_status tv_debug_verb_explain(debug_call *call)
 {
     tv_debug *d = call->d;
     tv_debug_location here, location;
     tv_debug_current_location(d, &here);
     uint64_t index = here.index;
     if (call->count)
-        TV_TRY(debug_parse_index(d, call->args[0], call->sink, &index));
+        TV_TRY(tv_debug_parse_index(d, call->args[0], call->sink, &index));
     if (!tv_debug_instruction_location(d, index, &location))
         return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`explain WHERE` explains any instruction",
                        "there is no next instruction");
@@ -175,7 +175,7 @@ static void write_stall(debug_call *call, const debug_observation *o, const debu
     tv_buf_printf(call->text, "  stalled for %" PRIu64 " cycle%s (%" PRIu64 " to %" PRIu64 "): %s in %s", cycles,
                   cycles == 1 ? "" : "s", s->from, s->to, s->reason, s->engine);
     bool known = s->waits_for >= o->first &&
-                 debug_get_location(call->d, o->program, (uint64_t)(s->waits_for - o->first), &location);
+                 tv_debug_get_location(call->d, o->program, (uint64_t)(s->waits_for - o->first), &location);
     if (known)
         tv_buf_printf(call->text, "\n    waits for %" PRIu64 "  %s", location.index, location.text);
     tv_buf_str(call->text, "\n");
@@ -192,7 +192,7 @@ static void write_stall(debug_call *call, const debug_observation *o, const debu
 static void write_observation(debug_call *call, const debug_observation *o, bool next)
 {
     tv_debug_location location = {.text = ""};
-    debug_get_location(call->d, o->program, (uint64_t)(o->index - o->first), &location);
+    tv_debug_get_location(call->d, o->program, (uint64_t)(o->index - o->first), &location);
     tv_buf_printf(call->text, "%" PRIu64 "  %s\n", location.index, location.text);
     if (o->issued)
         tv_buf_printf(call->text,
@@ -223,31 +223,31 @@ static tv_status check_observable(debug_call *call, bool next)
     } else if (d->trace) {
         hint = "`trace off` ends the trace";
         message = "this needs a step back, and a run that is being traced cannot be reversed";
-    } else if (next && debug_at_end(d)) {
+    } else if (next && tv_debug_at_end(d)) {
         message = "there is no next instruction";
-    } else if (!next && debug_position(d) == 0) {
+    } else if (!next && tv_debug_position(d) == 0) {
         message = "nothing has been executed; `why next` explains the next instruction";
     }
     return message ? tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), hint, "%s", message) : TV_OK;
 }
 
-tv_status debug_verb_why(debug_call *call)
+tv_status tv_debug_verb_why(debug_call *call)
 {
     tv_debug *d = call->d;
     bool next = call->count && strcmp(call->args[0], "next") == 0, arrived = true;
     if (call->count && !next)
-        return debug_fail_argument(call, "why, or why next", "unexpected '%.40s'", call->args[0]);
+        return tv_debug_fail_argument(call, "why, or why next", "unexpected '%.40s'", call->args[0]);
     TV_TRY(check_observable(call, next));
     debug_observation *o = malloc(sizeof *o);
     if (!o)
         return tv_fail_memory(call->sink);
-    tv_status status = debug_observe(d, debug_position(d) - !next, o, call->sink, &arrived);
+    tv_status status = tv_debug_observe(d, tv_debug_position(d) - !next, o, call->sink, &arrived);
     if (status == TV_OK && arrived) {
         write_observation(call, o, next);
     } else if (status == TV_OK) { /* interrupted on the way: stay there */
-        d->last = (tv_debug_stop){.reason = TV_DEBUG_INTERRUPTED, .dropped_writes = debug_drop_future_writes(d)};
+        d->last = (tv_debug_stop){.reason = TV_DEBUG_INTERRUPTED, .dropped_writes = tv_debug_drop_future_writes(d)};
         call->stopped = true;
-        debug_write_stop(call, &d->last);
+        tv_debug_write_stop(call, &d->last);
     }
     free(o);
     return status;

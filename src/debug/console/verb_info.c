@@ -15,7 +15,7 @@ static tv_status write_state(debug_call *call, const char *group)
     for (unsigned i = 0; tv_machine_state_at(call->d->machine, i, &v); i++)
         count += strcmp(v.group, group) == 0 && (!name || strcmp(name, v.name) == 0);
     if (!count && name)
-        return debug_fail_argument(call, NULL, "there is no '%.40s' among the %s", name, group);
+        return tv_debug_fail_argument(call, NULL, "there is no '%.40s' among the %s", name, group);
     if (!count)
         tv_buf_printf(call->text, "%s has no %s\n", tv_machine_target(call->d->machine), group);
     tv_json_key(call->json, group);
@@ -170,7 +170,7 @@ static void write_programs(debug_call *call)
 static void write_history(debug_call *call)
 {
     const tv_debug *d = call->d;
-    uint64_t bytes = debug_history_bytes(d);
+    uint64_t bytes = tv_debug_history_bytes(d);
     tv_buf_printf(call->text, "%u snapshot%s, %" PRIu64 " of at most %" PRIu64 " bytes; %zu write%s\n",
                   d->snapshot_count, d->snapshot_count == 1 ? "" : "s", bytes, d->options.snapshot_memory,
                   d->writes.count, d->writes.count == 1 ? "" : "s");
@@ -184,34 +184,42 @@ static void write_history(debug_call *call)
 
 /* ---- Topics ---- */
 
-const char *const debug_info_topics[] = {"break",   "registers", "engines", "queues", "streams", "hazards",
-                                         "pending", "program",   "spaces",  "config", "history", NULL};
+const char *const tv_debug_info_topics[] = {"break",   "registers", "engines", "queues", "streams", "hazards",
+                                            "pending", "program",   "spaces",  "config", "history", NULL};
 
 /* One writer per topic; NULL: a group of state values with the topic's name. */
-static void (*const writers[])(debug_call *) = {
-    debug_write_breakpoints, NULL,         write_engines, NULL,         NULL, NULL, NULL,
-    write_programs,          write_spaces, write_config,  write_history};
+static void (*const writers[])(debug_call *) = {tv_debug_write_breakpoints,
+                                                NULL,
+                                                write_engines,
+                                                NULL,
+                                                NULL,
+                                                NULL,
+                                                NULL,
+                                                write_programs,
+                                                write_spaces,
+                                                write_config,
+                                                write_history};
 
-static_assert(TV_COUNTOF(writers) + 1 == TV_COUNTOF(debug_info_topics), "one writer per topic");
+static_assert(TV_COUNTOF(writers) + 1 == TV_COUNTOF(tv_debug_info_topics), "one writer per topic");
 
-tv_status debug_verb_info(debug_call *call)
+tv_status tv_debug_verb_info(debug_call *call)
 {
     const char *word = call->args[0];
     char hint[160] = "the topics are";
     unsigned found = TV_COUNTOF(writers);
-    for (unsigned i = 0; debug_info_topics[i]; i++) { /* the first topic with this prefix, unless one is equal */
-        if (strncmp(debug_info_topics[i], word, strlen(word)) == 0 &&
-            (found == TV_COUNTOF(writers) || strcmp(debug_info_topics[i], word) == 0))
+    for (unsigned i = 0; tv_debug_info_topics[i]; i++) { /* the first topic with this prefix, unless one is equal */
+        if (strncmp(tv_debug_info_topics[i], word, strlen(word)) == 0 &&
+            (found == TV_COUNTOF(writers) || strcmp(tv_debug_info_topics[i], word) == 0))
             found = i;
         size_t n = strlen(hint);
-        snprintf(hint + n, sizeof hint - n, " %s", debug_info_topics[i]);
+        snprintf(hint + n, sizeof hint - n, " %s", tv_debug_info_topics[i]);
     }
     if (found == TV_COUNTOF(writers))
-        return debug_fail_argument(call, hint, "unknown topic '%.40s'", word);
+        return tv_debug_fail_argument(call, hint, "unknown topic '%.40s'", word);
     if (!writers[found])
-        return write_state(call, debug_info_topics[found]);
+        return write_state(call, tv_debug_info_topics[found]);
     if (call->count > 1)
-        return debug_fail_argument(call, NULL, "too many arguments");
+        return tv_debug_fail_argument(call, NULL, "too many arguments");
     writers[found](call);
     return TV_OK;
 }

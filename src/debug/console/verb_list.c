@@ -16,7 +16,7 @@ static tv_status parse_instruction_range(debug_call *call, uint64_t *from, uint6
     char first[256];
     if (call->count == 0) {
         bool repeated =
-            d->disassembled.next && d->disassembled.next < count && d->disassembled.position == debug_position(d);
+            d->disassembled.next && d->disassembled.next < count && d->disassembled.position == tv_debug_position(d);
         *from = repeated ? d->disassembled.next : next > BEFORE ? next - BEFORE : 0;
         *to = tv_min_u64(repeated ? *from + SHOWN : next + AFTER, count);
         return TV_OK;
@@ -26,18 +26,18 @@ static tv_status parse_instruction_range(debug_call *call, uint64_t *from, uint6
     const char *second = comma && comma[1] ? comma + 1 : call->count > 1 ? call->args[1] : NULL;
     if (comma)
         *comma = '\0';
-    TV_TRY(debug_parse_index(call->d, first, call->sink, from));
+    TV_TRY(tv_debug_parse_index(call->d, first, call->sink, from));
     *to = tv_min_u64(*from + SHOWN, count);
     if (second) {
-        TV_TRY(debug_parse_index(call->d, second, call->sink, to));
+        TV_TRY(tv_debug_parse_index(call->d, second, call->sink, to));
         ++*to;
     }
     if (*to <= *from || *to - *from > SHOWN_MAX)
-        return debug_fail_argument(call, "disas FROM,TO", "the range is empty or too long");
+        return tv_debug_fail_argument(call, "disas FROM,TO", "the range is empty or too long");
     return TV_OK;
 }
 
-tv_status debug_verb_disas(debug_call *call)
+tv_status tv_debug_verb_disas(debug_call *call)
 {
     tv_debug *d = call->d;
     tv_debug_location location, here;
@@ -59,7 +59,7 @@ tv_status debug_verb_disas(debug_call *call)
         tv_json_end_object(call->json);
     }
     tv_json_end_array(call->json);
-    d->disassembled = (debug_cursor){.position = debug_position(d), .next = to};
+    d->disassembled = (debug_cursor){.position = tv_debug_position(d), .next = to};
     return TV_OK;
 }
 
@@ -81,7 +81,7 @@ static tv_status show_lines(debug_call *call, const char *file, uint64_t from, u
 {
     enum { SHOWN = 11, LINE_MAX_BYTES = 500 };
     tv_buf text = {0};
-    if (!debug_read_source(file, &text)) {
+    if (!tv_debug_read_source(file, &text)) {
         tv_buf_fini(&text);
         return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_LOCATION),
                        "start the debugger in the directory of the sources; `disas` shows the instructions",
@@ -104,7 +104,7 @@ static tv_status show_lines(debug_call *call, const char *file, uint64_t from, u
     }
     tv_json_end_array(call->json);
     tv_buf_fini(&text);
-    call->d->listed = (debug_cursor){.position = debug_position(call->d), .next = i > from ? i : 0, .file = file};
+    call->d->listed = (debug_cursor){.position = tv_debug_position(call->d), .next = i > from ? i : 0, .file = file};
     return TV_OK;
 }
 
@@ -116,13 +116,13 @@ static tv_status find_source(debug_call *call, const char *name, const char **fi
     tv_source_line at;
     if (!tv_debug_find_line(call->d, name, &line, &program, &index) ||
         !tv_program_line(call->d->programs[program], index, &at))
-        return debug_fail_argument(call, "`info program` lists the files", "the program has no source file '%.80s'",
-                                   name);
+        return tv_debug_fail_argument(call, "`info program` lists the files", "the program has no source file '%.80s'",
+                                      name);
     *file = at.file;
     return TV_OK;
 }
 
-tv_status debug_verb_list(debug_call *call)
+tv_status tv_debug_verb_list(debug_call *call)
 {
     enum { BEFORE = 5 };
     tv_debug *d = call->d;
@@ -136,13 +136,13 @@ tv_status debug_verb_list(debug_call *call)
                        "the program has no source lines");
     uint64_t current = at_end ? 0 : location.line, line = location.line;
     const char *file = location.file;
-    if (!call->count && d->listed.next && d->listed.position == debug_position(d))
+    if (!call->count && d->listed.next && d->listed.position == tv_debug_position(d))
         return show_lines(call, d->listed.file, d->listed.next, strcmp(file, d->listed.file) == 0 ? current : 0);
     if (call->count) {
         char name[512];
         const char *colon = strrchr(call->args[0], ':');
-        if (!debug_parse_number(colon ? colon + 1 : call->args[0], &line) || line == 0 || line > UINT32_MAX)
-            return debug_fail_argument(call, "list LINE, or list FILE:LINE", "'%.40s' is not a line", call->args[0]);
+        if (!tv_debug_parse_number(colon ? colon + 1 : call->args[0], &line) || line == 0 || line > UINT32_MAX)
+            return tv_debug_fail_argument(call, "list LINE, or list FILE:LINE", "'%.40s' is not a line", call->args[0]);
         if (colon && colon != call->args[0]) {
             snprintf(name, sizeof name, "%.*s", (int)(colon - call->args[0]), call->args[0]);
             TV_TRY(find_source(call, name, &file));

@@ -60,8 +60,8 @@ static tv_status show_range(debug_call *call, const tv_range *r)
 {
     size_t size = (size_t)tv_dtype_bytes(r->type, r->count);
     if (r->count > SHOWN_MAX)
-        return debug_fail_argument(call, NULL, "%" PRIu64 " elements are too many to show; the limit is %d", r->count,
-                                   SHOWN_MAX);
+        return tv_debug_fail_argument(call, NULL, "%" PRIu64 " elements are too many to show; the limit is %d",
+                                      r->count, SHOWN_MAX);
     uint8_t *bytes = calloc(size + 8, 1);
     if (!bytes)
         return tv_fail_memory(call->sink);
@@ -78,20 +78,20 @@ static uint64_t elements_left(const tv_range *r)
     return r->addr < r->space.size ? (r->space.size - r->addr) * r->space.unit_bytes * 8 / tv_dtype_bits(r->type) : 0;
 }
 
-tv_status debug_verb_x(debug_call *call)
+tv_status tv_debug_verb_x(debug_call *call)
 {
     tv_debug *d = call->d;
     tv_range r = {.count = DEFAULT_COUNT};
     const char *rest;
     unsigned at = 0;
     bool has_count = call->args[0][0] == '/';
-    if (has_count && !debug_parse_number(call->args[at++] + 1, &r.count))
-        return debug_fail_argument(call, "for example: x/16 bf16 l2:0", "'%.40s' is not a count", call->args[0] + 1);
+    if (has_count && !tv_debug_parse_number(call->args[at++] + 1, &r.count))
+        return tv_debug_fail_argument(call, "for example: x/16 bf16 l2:0", "'%.40s' is not a count", call->args[0] + 1);
     bool has_type = at + 1 < call->count;
     if (has_type)
         TV_TRY(tv_dtype_parse(call->args[at++], call->sink, &r.type));
     if (at + 1 != call->count)
-        return debug_fail_argument(call, "x[/COUNT] [TYPE] SPACE:ADDR", "the address is missing");
+        return tv_debug_fail_argument(call, "x[/COUNT] [TYPE] SPACE:ADDR", "the address is missing");
     TV_TRY(tv_machine_parse_address(d->machine, d->programs, d->count, call->args[at], call->sink, &r.space, &r.addr,
                                     &rest));
     if (!has_type)
@@ -144,7 +144,7 @@ static tv_status store_value(debug_call *call, const set_values *v, unsigned i, 
                    tv_dtype_name(type));
 }
 
-tv_status debug_verb_set(debug_call *call)
+tv_status tv_debug_verb_set(debug_call *call)
 {
     tv_debug *d = call->d;
     tv_space space;
@@ -153,9 +153,9 @@ tv_status debug_verb_set(debug_call *call)
     const char *rest;
     set_values values;
     if (!split_assignment(call, &values))
-        return debug_fail_argument(call, "for example: set l2:0:bf16 = 1 0.5", "'=' is missing");
+        return tv_debug_fail_argument(call, "for example: set l2:0:bf16 = 1 0.5", "'=' is missing");
     if (values.count == 0)
-        return debug_fail_argument(call, "for example: set l2:0:bf16 = 1 0.5", "the value is missing");
+        return tv_debug_fail_argument(call, "for example: set l2:0:bf16 = 1 0.5", "the value is missing");
     TV_TRY(
         tv_machine_parse_address(d->machine, d->programs, d->count, call->args[0], call->sink, &space, &addr, &rest));
     TV_TRY(tv_dtype_parse(rest ? rest : tv_dtype_name(space.type), call->sink, &type));
@@ -182,16 +182,16 @@ static tv_status fail_symbol(debug_call *call, const char *name)
     for (uint64_t i = 0; tv_program_symbol_at(call->d->programs[call->d->program], i, &symbol); i++)
         tv_nearest_offer(&nearest, symbol.name);
     snprintf(hint, sizeof hint, "did you mean '%.80s'?", nearest.best ? nearest.best : "");
-    return debug_fail_argument(call, nearest.best ? hint : NULL, "there is no symbol '%.60s'", name);
+    return tv_debug_fail_argument(call, nearest.best ? hint : NULL, "there is no symbol '%.60s'", name);
 }
 
-tv_status debug_verb_print(debug_call *call)
+tv_status tv_debug_verb_print(debug_call *call)
 {
     static const char *const kinds[] = {"label", "data", "constant"};
     const char *word = call->args[0];
     uint64_t value;
     tv_symbol symbol;
-    if (debug_parse_number(word, &value)) {
+    if (tv_debug_parse_number(word, &value)) {
         tv_buf_printf(call->text, "%" PRIu64 " = 0x%" PRIx64 " = %" PRId64 "\n", value, value, (int64_t)value);
         tv_json_unsigned_member(call->json, "value", value);
         return TV_OK;

@@ -39,55 +39,55 @@ typedef struct debug_verb {
 static const debug_verb verbs[] = {
     {"break", "b", "WHERE [if CONDITION]",
      "stop before an instruction: its index, LABEL[+N], FILE:LINE, `opcode NAME`, `cycle N` or `fault`",
-     COMPLETE_LOCATIONS, 1, 64, REPEAT_NOTHING, debug_verb_break},
+     COMPLETE_LOCATIONS, 1, 64, REPEAT_NOTHING, tv_debug_verb_break},
     {"tbreak", "tb", "WHERE [if CONDITION]", "set a breakpoint that is deleted at its first hit", COMPLETE_LOCATIONS, 1,
-     64, REPEAT_NOTHING, debug_verb_tbreak},
+     64, REPEAT_NOTHING, tv_debug_verb_tbreak},
     {"watch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that writes there", COMPLETE_SPACES,
-     1, 64, REPEAT_NOTHING, debug_verb_watch},
+     1, 64, REPEAT_NOTHING, tv_debug_verb_watch},
     {"rwatch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that reads there", COMPLETE_SPACES,
-     1, 64, REPEAT_NOTHING, debug_verb_rwatch},
+     1, 64, REPEAT_NOTHING, tv_debug_verb_rwatch},
     {"awatch", "", "SPACE:ADDR[:BYTES] [if CONDITION]", "stop before an instruction that reads or writes there",
-     COMPLETE_SPACES, 1, 64, REPEAT_NOTHING, debug_verb_awatch},
+     COMPLETE_SPACES, 1, 64, REPEAT_NOTHING, tv_debug_verb_awatch},
     {"delete", "d", "[NUMBER …]", "delete breakpoints, or all of them", COMPLETE_BREAKPOINTS, 0, 64, REPEAT_NOTHING,
-     debug_verb_delete},
+     tv_debug_verb_delete},
     {"disable", "", "[NUMBER …]", "disable breakpoints, or all of them", COMPLETE_BREAKPOINTS, 0, 64, REPEAT_NOTHING,
-     debug_verb_disable},
+     tv_debug_verb_disable},
     {"enable", "", "[NUMBER …]", "enable breakpoints, or all of them", COMPLETE_BREAKPOINTS, 0, 64, REPEAT_NOTHING,
-     debug_verb_enable},
+     tv_debug_verb_enable},
     {"ignore", "", "NUMBER COUNT", "skip the next COUNT hits of a breakpoint", COMPLETE_BREAKPOINTS, 2, 2,
-     REPEAT_NOTHING, debug_verb_ignore},
-    {"step", "s si", "[N]", "execute one instruction, or N", COMPLETE_NOTHING, 0, 1, REPEAT_LINE, debug_verb_step},
+     REPEAT_NOTHING, tv_debug_verb_ignore},
+    {"step", "s si", "[N]", "execute one instruction, or N", COMPLETE_NOTHING, 0, 1, REPEAT_LINE, tv_debug_verb_step},
     {"next", "n ni", "[N]", "the same as step: these machines have no calls to step over", COMPLETE_NOTHING, 0, 1,
-     REPEAT_LINE, debug_verb_step},
+     REPEAT_LINE, tv_debug_verb_step},
     {"continue", "c", "", "run to the next breakpoint, fault or the end", COMPLETE_NOTHING, 0, 0, REPEAT_LINE,
-     debug_verb_continue},
+     tv_debug_verb_continue},
     {"until", "u", "WHERE", "run to an instruction of the loaded program", COMPLETE_LOCATIONS, 1, 1, REPEAT_NOTHING,
-     debug_verb_until},
-    {"run", "r", "", "run from the start", COMPLETE_NOTHING, 0, 0, REPEAT_NOTHING, debug_verb_run},
-    {"restart", "", "", "go back to the start", COMPLETE_NOTHING, 0, 0, REPEAT_NOTHING, debug_verb_restart},
-    {"back", "bk", "[N]", "undo one instruction, or N", COMPLETE_NOTHING, 0, 1, REPEAT_LINE, debug_verb_back},
+     tv_debug_verb_until},
+    {"run", "r", "", "run from the start", COMPLETE_NOTHING, 0, 0, REPEAT_NOTHING, tv_debug_verb_run},
+    {"restart", "", "", "go back to the start", COMPLETE_NOTHING, 0, 0, REPEAT_NOTHING, tv_debug_verb_restart},
+    {"back", "bk", "[N]", "undo one instruction, or N", COMPLETE_NOTHING, 0, 1, REPEAT_LINE, tv_debug_verb_back},
     {"rcontinue", "rc", "", "run backwards to the previous breakpoint, or to the start", COMPLETE_NOTHING, 0, 0,
-     REPEAT_LINE, debug_verb_rcontinue},
-    {"where", "w", "", "show the current location", COMPLETE_NOTHING, 0, 0, REPEAT_NOTHING, debug_verb_where},
+     REPEAT_LINE, tv_debug_verb_rcontinue},
+    {"where", "w", "", "show the current location", COMPLETE_NOTHING, 0, 0, REPEAT_NOTHING, tv_debug_verb_where},
     {"info", "i", "TOPIC",
      "break, registers, engines, queues, streams, hazards, pending, program, spaces, config, history", COMPLETE_TOPICS,
-     1, 2, REPEAT_NOTHING, debug_verb_info},
+     1, 2, REPEAT_NOTHING, tv_debug_verb_info},
     {"x", "", "[/COUNT] [TYPE] SPACE:ADDR, or SPACE:ADDR:LEN[:TYPE]", "show memory", COMPLETE_SPACES, 1, 3,
-     REPEAT_NOTHING, debug_verb_x},
+     REPEAT_NOTHING, tv_debug_verb_x},
     {"set", "", "SPACE:ADDR[:TYPE] = VALUE …", "write memory", COMPLETE_SPACES, 1, ARGS_MAX, REPEAT_NOTHING,
-     debug_verb_set},
+     tv_debug_verb_set},
     {"print", "p", "SYMBOL|NUMBER", "show the value of a symbol, or a number in other bases", COMPLETE_LOCATIONS, 1, 1,
-     REPEAT_NOTHING, debug_verb_print},
+     REPEAT_NOTHING, tv_debug_verb_print},
     {"disas", "dis", "[FROM[,TO]]", "disassemble; repeated: continue", COMPLETE_LOCATIONS, 0, 2, REPEAT_VERB,
-     debug_verb_disas},
+     tv_debug_verb_disas},
     {"list", "l", "[LINE|FILE:LINE]", "show the source around a line; repeated: continue", COMPLETE_LOCATIONS, 0, 1,
-     REPEAT_VERB, debug_verb_list},
+     REPEAT_VERB, tv_debug_verb_list},
     {"explain", "e", "[WHERE]", "explain an instruction: fields, meaning, memory accesses", COMPLETE_LOCATIONS, 0, 1,
-     REPEAT_NOTHING, debug_verb_explain},
+     REPEAT_NOTHING, tv_debug_verb_explain},
     {"why", "", "[next]", "show what stalled the last instruction, or will stall the next", COMPLETE_NOTHING, 0, 1,
-     REPEAT_NOTHING, debug_verb_why},
+     REPEAT_NOTHING, tv_debug_verb_why},
     {"trace", "", "on FILE [perfetto]|off", "write a trace from here on", COMPLETE_ON_OFF, 1, 3, REPEAT_NOTHING,
-     debug_verb_trace},
+     tv_debug_verb_trace},
     {"source", "", "FILE", "execute the commands of a file", COMPLETE_FILES, 1, 1, REPEAT_NOTHING, run_source},
     {"help", "h ?", "[COMMAND]", "list the commands, or explain one", COMPLETE_VERBS, 0, 1, REPEAT_NOTHING, run_help},
     {"quit", "q exit", "", "leave the debugger", COMPLETE_NOTHING, 0, 0, REPEAT_NOTHING, run_quit},
@@ -145,9 +145,9 @@ static tv_status run_verb(debug_call *call, const debug_verb *verb)
     print_usage(verb, usage, sizeof usage);
     call->name = verb->name;
     if (call->count < verb->args_min)
-        return debug_fail_argument(call, usage, "an argument is missing");
+        return tv_debug_fail_argument(call, usage, "an argument is missing");
     if (call->count > verb->args_max)
-        return debug_fail_argument(call, usage, "too many arguments");
+        return tv_debug_fail_argument(call, usage, "too many arguments");
     return verb->run(call);
 }
 
@@ -279,7 +279,7 @@ void tv_debug_describe_stop(tv_debug *d, const tv_debug_stop *stop, tv_debug_ans
     debug_call call = {.d = d, .text = &text, .json = &writer};
     tv_json_writer_init_buf(&writer, &json, TV_JSON_COMPACT);
     tv_json_begin_object(&writer);
-    debug_write_stop(&call, stop);
+    tv_debug_write_stop(&call, stop);
     tv_json_string_member(&writer, "status", "ok");
     tv_json_string_member(&writer, "text", tv_buf_cstr(&text));
     tv_json_end_object(&writer);
@@ -446,12 +446,12 @@ static void complete_argument(tv_debug *d, const debug_verb *verb, const complet
             snprintf(text, sizeof text, "%s:", space.name);
             add_candidate(c, text);
         }
-        for (unsigned t = 0; verb->run == debug_verb_x && t < TV_DTYPE_COUNT; t++)
+        for (unsigned t = 0; verb->run == tv_debug_verb_x && t < TV_DTYPE_COUNT; t++)
             add_candidate(c, tv_dtype_name((tv_dtype)t));
         break;
     case COMPLETE_TOPICS:
-        for (unsigned i = 0; debug_info_topics[i]; i++)
-            add_candidate(c, debug_info_topics[i]);
+        for (unsigned i = 0; tv_debug_info_topics[i]; i++)
+            add_candidate(c, tv_debug_info_topics[i]);
         break;
     case COMPLETE_BREAKPOINTS:
         for (unsigned i = 0; i < d->breaks.count; i++) {

@@ -27,7 +27,7 @@ static void delete_breakpoints(dap *s, dap_origin origin, const char *file)
     s->breakpoints.count = kept;
 }
 
-void dap_breakpoints_fini(dap *s)
+void tv_dap_breakpoints_fini(dap *s)
 {
     for (size_t i = 0; i < s->breakpoints.count; i++)
         free(s->breakpoints.data[i].file);
@@ -48,18 +48,18 @@ static bool record_breakpoint(dap *s, dap_origin origin, const char *file, unsig
 /* The breakpoints in a request. Returns false, after rejecting the request, if there are too many. */
 static bool parse_breakpoints(dap *s, const dap_request *request, const tv_json_value **list)
 {
-    *list = dap_argument(request, "breakpoints");
+    *list = tv_dap_argument(request, "breakpoints");
     if (tv_json_count(*list) <= REQUEST_MAX)
         return true;
     char text[64];
     snprintf(text, sizeof text, "a request may have at most %d breakpoints", REQUEST_MAX);
-    dap_reject(s, request, text);
+    tv_dap_reject(s, request, text);
     return false;
 }
 
 static tv_json_writer *begin_breakpoints(dap_output *out, const dap_request *request)
 {
-    tv_json_writer *w = dap_begin_response(out, request);
+    tv_json_writer *w = tv_dap_begin_response(out, request);
     tv_json_key(w, "breakpoints");
     tv_json_begin_array(w);
     return w;
@@ -68,7 +68,7 @@ static tv_json_writer *begin_breakpoints(dap_output *out, const dap_request *req
 static void send_breakpoints(dap *s, dap_output *out)
 {
     tv_json_end_array(&out->json);
-    dap_send(s, out);
+    tv_dap_send(s, out);
 }
 
 static void write_unverified(tv_json_writer *w, const char *message)
@@ -98,7 +98,7 @@ static void add_breakpoint(dap *s, dap_origin origin, const char *file, const tv
 {
     unsigned number = 0;
     if (status == TV_OK) {
-        tv_diag_sink sink = dap_sink(s);
+        tv_diag_sink sink = tv_dap_sink(s);
         status = tv_debug_break_add(s->debug, b, &sink, &number);
     }
     if (status == TV_OK && !record_breakpoint(s, origin, file, number)) {
@@ -108,21 +108,21 @@ static void add_breakpoint(dap *s, dap_origin origin, const char *file, const tv
     if (status == TV_OK)
         write_verified(s, origin, number, w);
     else
-        write_unverified(w, dap_error_text(s));
+        write_unverified(w, tv_dap_error_text(s));
 }
 
 /* Parses "condition" and "hitCondition". The latter is N or ">= N": stop from the Nth hit on. */
 static tv_status parse_conditions(const tv_json_value *object, const tv_diag_sink *sink, tv_break *out)
 {
-    const char *hits = dap_nonempty(object, "hitCondition");
+    const char *hits = tv_dap_nonempty(object, "hitCondition");
     uint64_t number;
-    out->condition = dap_nonempty(object, "condition");
+    out->condition = tv_dap_nonempty(object, "condition");
     if (!hits)
         return TV_OK;
     const char *digits = hits + strspn(hits, " ");
     digits += strncmp(digits, ">=", 2) == 0 ? 2 : 0;
     digits += strspn(digits, " ");
-    if (!debug_parse_number(digits, &number) || number == 0)
+    if (!tv_debug_parse_number(digits, &number) || number == 0)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "a number N stops from the Nth hit on",
                        "'%.40s' is not a hit count", hits);
     out->skip = number - 1;
@@ -186,24 +186,24 @@ static void add_line_breakpoint(dap *s, const line_source *source, const tv_json
         b.text = source->file;
         b.value = line >= 0 && line < UINT32_MAX ? (uint64_t)line + 1 : UINT32_MAX;
     }
-    tv_diag_sink sink = dap_sink(s);
+    tv_diag_sink sink = tv_dap_sink(s);
     tv_status status = parse_conditions(object, &sink, &b);
     add_breakpoint(s, DAP_LINES, source->key, &b, status, w);
 }
 
-void dap_set_breakpoints(dap *s, const dap_request *request)
+void tv_dap_set_breakpoints(dap *s, const dap_request *request)
 {
-    const tv_json_value *object = dap_argument(request, "source"), *list;
-    line_source source = {.key = dap_nonempty(object, "path")};
+    const tv_json_value *object = tv_dap_argument(request, "source"), *list;
+    line_source source = {.key = tv_dap_nonempty(object, "path")};
     char key[32];
     dap_output out;
-    if (dap_parse_listing(s, object, &source.program)) {
+    if (tv_dap_parse_listing(s, object, &source.program)) {
         snprintf(key, sizeof key, "program %u", source.program);
         source.listing = true;
         source.key = key;
     }
     if (!source.key) {
-        dap_reject(s, request, "the source has no path");
+        tv_dap_reject(s, request, "the source has no path");
         return;
     }
     if (!parse_breakpoints(s, request, &list))
@@ -222,7 +222,7 @@ void dap_set_breakpoints(dap *s, const dap_request *request)
 
 /* ---- Labels and instructions ---- */
 
-void dap_set_function_breakpoints(dap *s, const dap_request *request)
+void tv_dap_set_function_breakpoints(dap *s, const dap_request *request)
 {
     const tv_json_value *list;
     dap_output out;
@@ -231,11 +231,11 @@ void dap_set_function_breakpoints(dap *s, const dap_request *request)
     delete_breakpoints(s, DAP_LABELS, NULL);
     tv_json_writer *w = begin_breakpoints(&out, request);
     for (const tv_json_value *v = tv_json_first(list); v; v = v->next) {
-        const char *name = dap_nonempty(v, "name");
+        const char *name = tv_dap_nonempty(v, "name");
         char file[DEBUG_FILE_MAX];
         tv_break b = {0};
-        tv_diag_sink sink = dap_sink(s);
-        tv_status status = debug_parse_break(s->debug, name ? name : "", file, &sink, &b);
+        tv_diag_sink sink = tv_dap_sink(s);
+        tv_status status = tv_debug_parse_break(s->debug, name ? name : "", file, &sink, &b);
         if (status == TV_OK)
             status = parse_conditions(v, &sink, &b);
         add_breakpoint(s, DAP_LABELS, NULL, &b, status, w);
@@ -243,7 +243,7 @@ void dap_set_function_breakpoints(dap *s, const dap_request *request)
     send_breakpoints(s, &out);
 }
 
-void dap_set_instruction_breakpoints(dap *s, const dap_request *request)
+void tv_dap_set_instruction_breakpoints(dap *s, const dap_request *request)
 {
     const tv_json_value *list;
     dap_output out;
@@ -254,10 +254,10 @@ void dap_set_instruction_breakpoints(dap *s, const dap_request *request)
     for (const tv_json_value *v = tv_json_first(list); v; v = v->next) {
         int64_t index = -1;
         tv_break b = {.kind = TV_BREAK_INDEX};
-        tv_diag_sink sink = dap_sink(s);
+        tv_diag_sink sink = tv_dap_sink(s);
         tv_status status = parse_conditions(v, &sink, &b);
-        bool valid = dap_parse_reference(s, dap_nonempty(v, "instructionReference"),
-                                         tv_json_integer(tv_json_get(v, "offset")), &b.program, &index) &&
+        bool valid = tv_dap_parse_reference(s, tv_dap_nonempty(v, "instructionReference"),
+                                            tv_json_integer(tv_json_get(v, "offset")), &b.program, &index) &&
                      index >= 0;
         b.value = (uint64_t)index;
         add_breakpoint(s, DAP_INSTRUCTIONS, NULL, &b, valid ? status : TV_ERR_INPUT, w);
@@ -266,7 +266,7 @@ void dap_set_instruction_breakpoints(dap *s, const dap_request *request)
 }
 
 /* Faults always stop, so there are no filters to choose. */
-void dap_set_exception_breakpoints(dap *s, const dap_request *request)
+void tv_dap_set_exception_breakpoints(dap *s, const dap_request *request)
 {
     dap_output out;
     begin_breakpoints(&out, request);
@@ -285,7 +285,7 @@ typedef struct data_range {
 static bool parse_variable_range(dap *s, int64_t reference, const char *name, data_range *out)
 {
     dap_node node;
-    if (!dap_find_node(s, reference, &node) || (node.kind != DAP_SPACE && node.kind != DAP_UNIT) ||
+    if (!tv_dap_find_node(s, reference, &node) || (node.kind != DAP_SPACE && node.kind != DAP_UNIT) ||
         sscanf(name, "[%" SCNu64 "]", &out->addr) != 1)
         return false;
     tv_machine_space_at(tv_debug_machine(s->debug), node.index, &out->space);
@@ -302,15 +302,15 @@ static bool parse_address_range(dap *s, const dap_request *request, const char *
     if (tv_machine_parse_address(tv_debug_machine(s->debug), (const tv_program *const *)s->programs, s->program_count,
                                  text, NULL, &out->space, &out->addr, &rest) != TV_OK)
         return false;
-    out->bytes = (uint64_t)dap_integer(request, "bytes", (int64_t)out->space.unit_bytes);
-    return !rest || debug_parse_number(rest, &out->bytes);
+    out->bytes = (uint64_t)tv_dap_integer(request, "bytes", (int64_t)out->space.unit_bytes);
+    return !rest || tv_debug_parse_number(rest, &out->bytes);
 }
 
 /* Writes the data id "SPACE ADDR BYTES" of the variable or expression in the request. */
 static bool make_data_id(dap *s, const dap_request *request, char id[DATA_ID_TEXT])
 {
-    const char *name = dap_string(request, "name");
-    int64_t reference = dap_integer(request, "variablesReference", 0);
+    const char *name = tv_dap_string(request, "name");
+    int64_t reference = tv_dap_integer(request, "variablesReference", 0);
     data_range r;
     if (!name ||
         !(reference > 0 ? parse_variable_range(s, reference, name, &r) : parse_address_range(s, request, name, &r)))
@@ -321,12 +321,12 @@ static bool make_data_id(dap *s, const dap_request *request, char id[DATA_ID_TEX
     return true;
 }
 
-void dap_data_breakpoint_info(dap *s, const dap_request *request)
+void tv_dap_data_breakpoint_info(dap *s, const dap_request *request)
 {
     static const char *const types[] = {"read", "write", "readWrite"};
     char id[DATA_ID_TEXT];
     dap_output out;
-    tv_json_writer *w = dap_begin_response(&out, request);
+    tv_json_writer *w = tv_dap_begin_response(&out, request);
     if (make_data_id(s, request, id)) {
         tv_json_string_member(w, "dataId", id);
         tv_json_string_member(w, "description", id);
@@ -339,10 +339,10 @@ void dap_data_breakpoint_info(dap *s, const dap_request *request)
         tv_json_null_member(w, "dataId");
         tv_json_string_member(w, "description", "only memory can be watched: SPACE:ADDR[:BYTES]");
     }
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
 }
 
-void dap_set_data_breakpoints(dap *s, const dap_request *request)
+void tv_dap_set_data_breakpoints(dap *s, const dap_request *request)
 {
     const tv_json_value *list;
     dap_output out;
@@ -351,14 +351,14 @@ void dap_set_data_breakpoints(dap *s, const dap_request *request)
     delete_breakpoints(s, DAP_DATA, NULL);
     tv_json_writer *w = begin_breakpoints(&out, request);
     for (const tv_json_value *v = tv_json_first(list); v; v = v->next) {
-        const char *id = dap_nonempty(v, "dataId"), *access = dap_nonempty(v, "accessType");
+        const char *id = tv_dap_nonempty(v, "dataId"), *access = tv_dap_nonempty(v, "accessType");
         char space[32] = "", where[DATA_ID_TEXT], extra;
         tv_break b = {.kind = TV_BREAK_WATCH, .text = space, .where = where};
         bool valid = id && sscanf(id, "%31s %" SCNu64 " %" SCNu64 "%c", space, &b.value, &b.bytes, &extra) == 3;
         snprintf(where, sizeof where, "%s:%" PRIu64 ":%" PRIu64, space, b.value, b.bytes);
         b.reads = access && strncmp(access, "read", 4) == 0;
         b.writes = !access || strcmp(access, "read") != 0;
-        tv_diag_sink sink = dap_sink(s);
+        tv_diag_sink sink = tv_dap_sink(s);
         tv_status status = parse_conditions(v, &sink, &b);
         add_breakpoint(s, DAP_DATA, NULL, &b, valid ? status : TV_ERR_INPUT, w);
     }

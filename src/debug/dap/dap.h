@@ -77,93 +77,93 @@ typedef struct dap {
 
 /* ---- message.c ---- */
 
-/* A message being written; dap_send ends it. Several may be open at a time. */
+/* A message being written; tv_dap_send ends it. Several may be open at a time. */
 typedef struct dap_output {
     tv_buf text;
     tv_json_writer json;
 } dap_output;
 
 /* Start a message and its "body" object. */
-tv_json_writer *dap_begin_response(dap_output *out, const dap_request *request);
-tv_json_writer *dap_begin_event(dap_output *out, const char *event);
+tv_json_writer *tv_dap_begin_response(dap_output *out, const dap_request *request);
+tv_json_writer *tv_dap_begin_event(dap_output *out, const char *event);
 
 /* Ends body and message and sends it. */
-void dap_send(dap *s, dap_output *out);
+void tv_dap_send(dap *s, dap_output *out);
 
 /* Sends a response or an event without body. */
-void dap_respond(dap *s, const dap_request *request);
-void dap_send_event(dap *s, const char *event);
+void tv_dap_respond(dap *s, const dap_request *request);
+void tv_dap_send_event(dap *s, const char *event);
 
 /* Sends an error response. */
-void dap_reject(dap *s, const dap_request *request, const char *message);
+void tv_dap_reject(dap *s, const dap_request *request, const char *message);
 
 /* Sends text to the client's console. */
-void dap_send_output(dap *s, const char *category, const char *text);
+void tv_dap_send_output(dap *s, const char *category, const char *text);
 
 /* A sink for the current request: errors go to `errors`, the rest to the client's console. */
-tv_diag_sink dap_sink(dap *s);
+tv_diag_sink tv_dap_sink(dap *s);
 
 /* The collected errors as text, never empty. */
-const char *dap_error_text(dap *s);
+const char *tv_dap_error_text(dap *s);
 
 /* Members of the request's "arguments"; NULL or the default if missing or of another type. */
-const tv_json_value *dap_argument(const dap_request *request, const char *key);
-const char *dap_string(const dap_request *request, const char *key);
-int64_t dap_integer(const dap_request *request, const char *key, int64_t default_value);
-bool dap_boolean(const dap_request *request, const char *key, bool default_value);
+const tv_json_value *tv_dap_argument(const dap_request *request, const char *key);
+const char *tv_dap_string(const dap_request *request, const char *key);
+int64_t tv_dap_integer(const dap_request *request, const char *key, int64_t default_value);
+bool tv_dap_boolean(const dap_request *request, const char *key, bool default_value);
 
 /* A string member of `object`; NULL if missing or empty. */
-const char *dap_nonempty(const tv_json_value *object, const char *key);
+const char *tv_dap_nonempty(const tv_json_value *object, const char *key);
 
 /* `path` relative to the launch's directory. The caller frees it. NULL: out of memory. */
-char *dap_resolve_path(const dap *s, const char *path);
+char *tv_dap_resolve_path(const dap *s, const char *path);
 
 typedef void dap_handler(dap *s, const dap_request *request);
 
 /* ---- source.c ---- */
-dap_handler dap_disassemble, dap_source;
+dap_handler tv_dap_disassemble, tv_dap_source;
 
 /* An instruction reference names a program and an index. */
-void dap_print_reference(unsigned program, uint64_t index, char text[DAP_REFERENCE_TEXT]);
-bool dap_parse_reference(const dap *s, const char *text, int64_t offset, unsigned *program, int64_t *index);
+void tv_dap_print_reference(unsigned program, uint64_t index, char text[DAP_REFERENCE_TEXT]);
+bool tv_dap_parse_reference(const dap *s, const char *text, int64_t offset, unsigned *program, int64_t *index);
 
 /* Writes the members "source" and "line" of a location if it has a source: its file, or if that is not readable the
  * generated listing of the program. Returns whether there is one. */
-bool dap_write_source(const dap *s, const tv_debug_location *location, tv_json_writer *w);
+bool tv_dap_write_source(const dap *s, const tv_debug_location *location, tv_json_writer *w);
 
 /* True if `source` is the generated listing of a program. */
-bool dap_parse_listing(const dap *s, const tv_json_value *source, unsigned *program);
+bool tv_dap_parse_listing(const dap *s, const tv_json_value *source, unsigned *program);
 
 /* ---- variables.c ---- */
-dap_handler dap_scopes, dap_variables, dap_set_variable;
-bool dap_find_node(const dap *s, int64_t reference, dap_node *out);
+dap_handler tv_dap_scopes, tv_dap_variables, tv_dap_set_variable;
+bool tv_dap_find_node(const dap *s, int64_t reference, dap_node *out);
 
 /* Invalidates all references, because the machine has changed. They are not reused, so that a late request gets an
  * error and not another object. */
-void dap_drop_nodes(dap *s);
+void tv_dap_drop_nodes(dap *s);
 
 /* ---- memory.c ---- */
-dap_handler dap_read_memory, dap_write_memory;
+dap_handler tv_dap_read_memory, tv_dap_write_memory;
 
 /* ---- breakpoints.c ---- */
-dap_handler dap_set_breakpoints, dap_set_function_breakpoints, dap_set_instruction_breakpoints,
-    dap_data_breakpoint_info, dap_set_data_breakpoints, dap_set_exception_breakpoints;
-void dap_breakpoints_fini(dap *s);
+dap_handler tv_dap_set_breakpoints, tv_dap_set_function_breakpoints, tv_dap_set_instruction_breakpoints,
+    tv_dap_data_breakpoint_info, tv_dap_set_data_breakpoints, tv_dap_set_exception_breakpoints;
+void tv_dap_breakpoints_fini(dap *s);
 
 /* ---- run.c ---- */
-dap_handler dap_threads, dap_stack_trace, dap_exception_info, dap_continue, dap_next, dap_step_back,
-    dap_reverse_continue, dap_step_out, dap_pause, dap_restart;
+dap_handler tv_dap_threads, tv_dap_stack_trace, tv_dap_exception_info, tv_dap_continue, tv_dap_next, tv_dap_step_back,
+    tv_dap_reverse_continue, tv_dap_step_out, tv_dap_pause, tv_dap_restart;
 
 /* Runs to the next stop without a request. */
-void dap_run(dap *s);
-void dap_send_stopped(dap *s, const tv_debug_stop *stop);
-void dap_send_terminated(dap *s);
+void tv_dap_run(dap *s);
+void tv_dap_send_stopped(dap *s, const tv_debug_stop *stop);
+void tv_dap_send_terminated(dap *s);
 
 /* ---- evaluate.c ---- */
-dap_handler dap_evaluate, dap_completions;
+dap_handler tv_dap_evaluate, tv_dap_completions;
 
 /* ---- launch.c ---- */
-dap_handler dap_initialize, dap_launch, dap_configuration_done, dap_disconnect, dap_terminate;
-void dap_close_program(dap *s);
+dap_handler tv_dap_initialize, tv_dap_launch, tv_dap_configuration_done, tv_dap_disconnect, tv_dap_terminate;
+void tv_dap_close_program(dap *s);
 
 #endif

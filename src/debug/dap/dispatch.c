@@ -14,37 +14,37 @@ static const struct {
     bool needs_program;
     bool during_run;
 } requests[] = {
-    {"initialize", dap_initialize, false, false},
-    {"launch", dap_launch, false, false},
-    {"configurationDone", dap_configuration_done, false, false},
-    {"setBreakpoints", dap_set_breakpoints, true, true},
-    {"setFunctionBreakpoints", dap_set_function_breakpoints, true, true},
-    {"setInstructionBreakpoints", dap_set_instruction_breakpoints, true, true},
-    {"setDataBreakpoints", dap_set_data_breakpoints, true, true},
-    {"setExceptionBreakpoints", dap_set_exception_breakpoints, false, true},
-    {"dataBreakpointInfo", dap_data_breakpoint_info, true, true},
-    {"threads", dap_threads, false, true},
-    {"stackTrace", dap_stack_trace, true, false},
-    {"scopes", dap_scopes, true, false},
-    {"variables", dap_variables, true, false},
-    {"readMemory", dap_read_memory, true, false},
-    {"writeMemory", dap_write_memory, true, false},
-    {"disassemble", dap_disassemble, true, false},
-    {"setVariable", dap_set_variable, true, false},
-    {"exceptionInfo", dap_exception_info, true, false},
-    {"source", dap_source, true, true},
-    {"continue", dap_continue, true, false},
-    {"next", dap_next, true, false},
-    {"stepIn", dap_next, true, false},
-    {"stepOut", dap_step_out, true, false},
-    {"stepBack", dap_step_back, true, false},
-    {"reverseContinue", dap_reverse_continue, true, false},
-    {"pause", dap_pause, true, true},
-    {"restart", dap_restart, true, false},
-    {"evaluate", dap_evaluate, true, false},
-    {"completions", dap_completions, true, false},
-    {"disconnect", dap_disconnect, false, false},
-    {"terminate", dap_terminate, false, false},
+    {"initialize", tv_dap_initialize, false, false},
+    {"launch", tv_dap_launch, false, false},
+    {"configurationDone", tv_dap_configuration_done, false, false},
+    {"setBreakpoints", tv_dap_set_breakpoints, true, true},
+    {"setFunctionBreakpoints", tv_dap_set_function_breakpoints, true, true},
+    {"setInstructionBreakpoints", tv_dap_set_instruction_breakpoints, true, true},
+    {"setDataBreakpoints", tv_dap_set_data_breakpoints, true, true},
+    {"setExceptionBreakpoints", tv_dap_set_exception_breakpoints, false, true},
+    {"dataBreakpointInfo", tv_dap_data_breakpoint_info, true, true},
+    {"threads", tv_dap_threads, false, true},
+    {"stackTrace", tv_dap_stack_trace, true, false},
+    {"scopes", tv_dap_scopes, true, false},
+    {"variables", tv_dap_variables, true, false},
+    {"readMemory", tv_dap_read_memory, true, false},
+    {"writeMemory", tv_dap_write_memory, true, false},
+    {"disassemble", tv_dap_disassemble, true, false},
+    {"setVariable", tv_dap_set_variable, true, false},
+    {"exceptionInfo", tv_dap_exception_info, true, false},
+    {"source", tv_dap_source, true, true},
+    {"continue", tv_dap_continue, true, false},
+    {"next", tv_dap_next, true, false},
+    {"stepIn", tv_dap_next, true, false},
+    {"stepOut", tv_dap_step_out, true, false},
+    {"stepBack", tv_dap_step_back, true, false},
+    {"reverseContinue", tv_dap_reverse_continue, true, false},
+    {"pause", tv_dap_pause, true, true},
+    {"restart", tv_dap_restart, true, false},
+    {"evaluate", tv_dap_evaluate, true, false},
+    {"completions", tv_dap_completions, true, false},
+    {"disconnect", tv_dap_disconnect, false, false},
+    {"terminate", tv_dap_terminate, false, false},
 };
 
 /* ---- Dispatch ---- */
@@ -58,7 +58,7 @@ static void defer_request(dap *s, dap_message *message)
     if (s->waiting.count < WAITING_MAX && TV_VEC_PUSH(&s->waiting, *message))
         *message = (dap_message){0};
     else
-        dap_reject(s, message->request, "too many requests wait for the end of the run");
+        tv_dap_reject(s, message->request, "too many requests wait for the end of the run");
 }
 
 static void handle_message(dap *s, dap_message *message, bool running)
@@ -69,7 +69,7 @@ static void handle_message(dap *s, dap_message *message, bool running)
     if (!type || strcmp(type, "request") != 0 || !command ||
         !tv_json_is(tv_json_get(request, "seq"), TV_JSON_INTEGER)) {
         if (!type || strcmp(type, "response") != 0) /* this side sends no requests, so responses are ignored */
-            dap_reject(s, request, "not a request: it needs type, seq and command");
+            tv_dap_reject(s, request, "not a request: it needs type, seq and command");
         return;
     }
     for (size_t i = 0; i < TV_COUNTOF(requests); i++) {
@@ -78,14 +78,14 @@ static void handle_message(dap *s, dap_message *message, bool running)
         if (running && !requests[i].during_run)
             defer_request(s, message);
         else if (requests[i].needs_program && !s->debug)
-            dap_reject(s, request, "no program has been launched");
+            tv_dap_reject(s, request, "no program has been launched");
         else
             requests[i].handle(s, request);
         return;
     }
     char text[128];
     snprintf(text, sizeof text, "unknown request '%.60s'", command);
-    dap_reject(s, request, text);
+    tv_dap_reject(s, request, text);
 }
 
 /* ---- Receiving ---- */
@@ -113,7 +113,7 @@ static size_t parse_header(const tv_buf *in, size_t *body)
         line += strcspn(line, ":");
         line += *line == ':';
         line += strspn(line, " \t");
-        if (found || !debug_parse_number(line, &length) || length > BODY_MAX)
+        if (found || !tv_debug_parse_number(line, &length) || length > BODY_MAX)
             return SIZE_MAX;
         *body = (size_t)length;
         found = true;
@@ -168,10 +168,10 @@ static int poll_client(void *user)
     if (s->evaluating && !s->sent_running) { /* so that the client offers to pause the command */
         dap_output out;
         s->sent_running = true;
-        tv_json_writer *w = dap_begin_event(&out, "continued");
+        tv_json_writer *w = tv_dap_begin_event(&out, "continued");
         tv_json_integer_member(w, "threadId", DAP_THREAD);
         tv_json_boolean_member(w, "allThreadsContinued", true);
-        dap_send(s, &out);
+        tv_dap_send(s, &out);
     }
     receive_bytes(s, false);
     while (!s->broken && take_message(s, &message))
@@ -210,12 +210,12 @@ static tv_status handle_session(dap *s)
     return TV_OK;
 }
 
-tv_status dap_serve(const tv_dap_io *io, const dap_services *services, const tv_diag_sink *sink)
+tv_status tv_dap_serve_messages(const tv_dap_io *io, const dap_services *services, const tv_diag_sink *sink)
 {
     dap s = {.io = io, .services = services, .sink = sink, .poll = poll_client, .first_line = 1, .first_column = 1};
     tv_status status = handle_session(&s);
-    dap_close_program(&s);
-    dap_breakpoints_fini(&s);
+    tv_dap_close_program(&s);
+    tv_dap_breakpoints_fini(&s);
     for (size_t i = 0; i < s.waiting.count; i++)
         tv_arena_fini(&s.waiting.data[i].arena);
     TV_VEC_FINI(&s.waiting);

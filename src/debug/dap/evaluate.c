@@ -30,32 +30,32 @@ static void respond_result(dap *s, const dap_request *request, const char *text)
     size_t n = text ? strlen(text) : 0;
     dap_output out;
     tv_buf_append(&result, text ? text : "", n && text[n - 1] == '\n' ? n - 1 : n);
-    tv_json_writer *w = dap_begin_response(&out, request);
+    tv_json_writer *w = tv_dap_begin_response(&out, request);
     tv_json_string_member(w, "result", tv_buf_cstr(&result));
     tv_json_integer_member(w, "variablesReference", 0);
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
     tv_buf_fini(&result);
 }
 
 static void send_invalidated(dap *s)
 {
     dap_output out;
-    tv_json_writer *w = dap_begin_event(&out, "invalidated");
+    tv_json_writer *w = tv_dap_begin_event(&out, "invalidated");
     tv_json_key(w, "areas");
     tv_json_begin_array(w);
     tv_json_write_string(w, "variables");
     tv_json_end_array(w);
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
 }
 
-void dap_evaluate(dap *s, const dap_request *request)
+void tv_dap_evaluate(dap *s, const dap_request *request)
 {
-    const char *expression = dap_string(request, "expression");
-    bool is_command = !is_expression_context(dap_string(request, "context"));
+    const char *expression = tv_dap_string(request, "expression");
+    bool is_command = !is_expression_context(tv_dap_string(request, "context"));
     tv_debug_answer answer = {0};
-    tv_diag_sink sink = dap_sink(s);
+    tv_diag_sink sink = tv_dap_sink(s);
     if (!expression) {
-        dap_reject(s, request, "the expression is missing");
+        tv_dap_reject(s, request, "the expression is missing");
         return;
     }
     s->running = s->evaluating = true;
@@ -66,22 +66,22 @@ void dap_evaluate(dap *s, const dap_request *request)
     if (ok)
         respond_result(s, request, answer.text);
     else
-        dap_reject(s, request, is_command ? dap_error_text(s) : "not available");
+        tv_dap_reject(s, request, is_command ? tv_dap_error_text(s) : "not available");
     bool quit = answer.quit, stopped = answer.stopped || s->sent_running;
     tv_debug_answer_free(&answer);
     tv_debug_stop last = tv_debug_last_stop(s->debug);
     if (stopped && !s->broken && !s->ended)
-        dap_send_stopped(s, &last);
+        tv_dap_send_stopped(s, &last);
     else if (ok && is_command && s->client_invalidates)
         send_invalidated(s);
     if (quit)
-        dap_send_terminated(s);
+        tv_dap_send_terminated(s);
 }
 
-void dap_completions(dap *s, const dap_request *request)
+void tv_dap_completions(dap *s, const dap_request *request)
 {
-    const char *text = dap_string(request, "text");
-    int64_t column = dap_integer(request, "column", s->first_column) - s->first_column + 1;
+    const char *text = tv_dap_string(request, "text");
+    int64_t column = tv_dap_integer(request, "column", s->first_column) - s->first_column + 1;
     char line[512];
     dap_output out;
     size_t n = text ? strlen(text) : 0;
@@ -92,7 +92,7 @@ void dap_completions(dap *s, const dap_request *request)
     size_t length = strlen(line), start = length;
     while (start && line[start - 1] != ' ' && line[start - 1] != '\t')
         start--;
-    tv_json_writer *w = dap_begin_response(&out, request);
+    tv_json_writer *w = tv_dap_begin_response(&out, request);
     tv_json_key(w, "targets");
     tv_json_begin_array(w);
     char *save = NULL;
@@ -105,5 +105,5 @@ void dap_completions(dap *s, const dap_request *request)
     }
     tv_json_end_array(w);
     free(list);
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
 }

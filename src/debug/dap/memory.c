@@ -58,15 +58,15 @@ static bool parse_memory_reference(dap *s, const char *reference, tv_space *spac
                                         space, unit, &rest) == TV_OK &&
                !rest;
     *blank = '\0';
-    return debug_find_space(s->debug, text, space) && debug_parse_number(blank + 1, unit);
+    return tv_debug_find_space(s->debug, text, space) && tv_debug_parse_number(blank + 1, unit);
 }
 
 /* The first byte that the request means, counted from the start of the space. */
 static bool find_memory(dap *s, const dap_request *request, tv_space *space, uint64_t *byte)
 {
-    int64_t offset = dap_integer(request, "offset", 0);
+    int64_t offset = tv_dap_integer(request, "offset", 0);
     uint64_t unit;
-    if (!parse_memory_reference(s, dap_string(request, "memoryReference"), space, &unit) || unit > space->size)
+    if (!parse_memory_reference(s, tv_dap_string(request, "memoryReference"), space, &unit) || unit > space->size)
         return false;
     uint64_t at = unit * space->unit_bytes, back = offset < 0 ? -(uint64_t)offset : 0;
     if (back > at)
@@ -75,15 +75,15 @@ static bool find_memory(dap *s, const dap_request *request, tv_space *space, uin
     return true;
 }
 
-void dap_read_memory(dap *s, const dap_request *request)
+void tv_dap_read_memory(dap *s, const dap_request *request)
 {
     tv_space space;
     uint64_t byte;
-    int64_t count = dap_integer(request, "count", 0);
+    int64_t count = tv_dap_integer(request, "count", 0);
     char address[64];
     dap_output out;
     if (!find_memory(s, request, &space, &byte) || count < 0) {
-        dap_reject(s, request, "invalid memory reference, offset or count");
+        tv_dap_reject(s, request, "invalid memory reference, offset or count");
         return;
     }
     uint64_t total = space.size * space.unit_bytes, lead = byte % space.unit_bytes;
@@ -96,11 +96,11 @@ void dap_read_memory(dap *s, const dap_request *request)
         encode_base64(bytes + lead, (size_t)size, &text);
     free(bytes);
     snprintf(address, sizeof address, "0x%" PRIx64, byte);
-    tv_json_writer *w = dap_begin_response(&out, request);
+    tv_json_writer *w = tv_dap_begin_response(&out, request);
     tv_json_string_member(w, "address", address);
     tv_json_unsigned_member(w, "unreadableBytes", (uint64_t)count - size);
     tv_json_string_member(w, "data", tv_buf_cstr(&text));
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
     tv_buf_fini(&text);
 }
 
@@ -114,23 +114,24 @@ static bool decode_from_byte(dap *s, const tv_space *space, uint64_t byte, const
     return decode_base64(data, bytes);
 }
 
-void dap_write_memory(dap *s, const dap_request *request)
+void tv_dap_write_memory(dap *s, const dap_request *request)
 {
     tv_space space;
     uint64_t byte;
-    const char *data = dap_string(request, "data");
+    const char *data = tv_dap_string(request, "data");
     tv_buf bytes = {0};
     dap_output out;
-    tv_diag_sink sink = dap_sink(s);
+    tv_diag_sink sink = tv_dap_sink(s);
     tv_status status = TV_ERR_INPUT;
     if (find_memory(s, request, &space, &byte) && byte <= space.size * space.unit_bytes && data &&
         decode_from_byte(s, &space, byte, data, &bytes))
         status = tv_debug_write(s->debug, space.name, byte / space.unit_bytes, bytes.data, bytes.len, &sink);
     if (status == TV_OK) {
-        tv_json_unsigned_member(dap_begin_response(&out, request), "bytesWritten", bytes.len - byte % space.unit_bytes);
-        dap_send(s, &out);
+        tv_json_unsigned_member(tv_dap_begin_response(&out, request), "bytesWritten",
+                                bytes.len - byte % space.unit_bytes);
+        tv_dap_send(s, &out);
     } else {
-        dap_reject(s, request, s->errors.len ? dap_error_text(s) : "invalid memory reference, offset or data");
+        tv_dap_reject(s, request, s->errors.len ? tv_dap_error_text(s) : "invalid memory reference, offset or data");
     }
     tv_buf_fini(&bytes);
 }

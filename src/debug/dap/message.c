@@ -32,13 +32,13 @@ static void begin_event(dap_output *out, const char *event)
     tv_json_string_member(&out->json, "event", event);
 }
 
-tv_json_writer *dap_begin_response(dap_output *out, const dap_request *request)
+tv_json_writer *tv_dap_begin_response(dap_output *out, const dap_request *request)
 {
     begin_response(out, request, true);
     return begin_body(out);
 }
 
-tv_json_writer *dap_begin_event(dap_output *out, const char *event)
+tv_json_writer *tv_dap_begin_event(dap_output *out, const char *event)
 {
     begin_event(out, event);
     return begin_body(out);
@@ -58,27 +58,27 @@ static void send_message(dap *s, dap_output *out)
     tv_buf_fini(&out->text);
 }
 
-void dap_send(dap *s, dap_output *out)
+void tv_dap_send(dap *s, dap_output *out)
 {
     tv_json_end_object(&out->json);
     send_message(s, out);
 }
 
-void dap_respond(dap *s, const dap_request *request)
+void tv_dap_respond(dap *s, const dap_request *request)
 {
     dap_output out;
     begin_response(&out, request, true);
     send_message(s, &out);
 }
 
-void dap_send_event(dap *s, const char *event)
+void tv_dap_send_event(dap *s, const char *event)
 {
     dap_output out;
     begin_event(&out, event);
     send_message(s, &out);
 }
 
-void dap_reject(dap *s, const dap_request *request, const char *message)
+void tv_dap_reject(dap *s, const dap_request *request, const char *message)
 {
     dap_output out;
     begin_response(&out, request, false);
@@ -90,16 +90,16 @@ void dap_reject(dap *s, const dap_request *request, const char *message)
     tv_json_string_member(w, "format", message);
     tv_json_boolean_member(w, "showUser", true);
     tv_json_end_object(w);
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
 }
 
-void dap_send_output(dap *s, const char *category, const char *text)
+void tv_dap_send_output(dap *s, const char *category, const char *text)
 {
     dap_output out;
-    tv_json_writer *w = dap_begin_event(&out, "output");
+    tv_json_writer *w = tv_dap_begin_event(&out, "output");
     tv_json_string_member(w, "category", category);
     tv_json_string_member(w, "output", text);
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
 }
 
 /* ---- Diagnostics ---- */
@@ -122,19 +122,19 @@ static void send_diag(dap *s, const tv_diag *diag)
 {
     tv_buf text = {0};
     dap_output out;
-    tv_json_writer *w = dap_begin_event(&out, "output");
+    tv_json_writer *w = tv_dap_begin_event(&out, "output");
     print_diag(diag, &text);
     tv_buf_str(&text, "\n");
     tv_json_string_member(w, "category", diag->severity == TV_ERROR ? "stderr" : "console");
     tv_json_string_member(w, "output", tv_buf_cstr(&text));
-    if (diag->file && diag->line && debug_is_readable_file(diag->file)) {
+    if (diag->file && diag->line && tv_debug_is_readable_file(diag->file)) {
         tv_json_key(w, "source");
         tv_json_begin_object(w);
         tv_json_string_member(w, "path", diag->file);
         tv_json_end_object(w);
         tv_json_integer_member(w, "line", (int64_t)diag->line - 1 + s->first_line);
     }
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
     tv_buf_fini(&text);
 }
 
@@ -151,14 +151,14 @@ static void emit_diag(void *user, const tv_diag *diag)
         send_diag(s, diag);
 }
 
-tv_diag_sink dap_sink(dap *s)
+tv_diag_sink tv_dap_sink(dap *s)
 {
     s->errors.len = 0;
     s->error_count = s->output_count = 0;
     return (tv_diag_sink){emit_diag, s};
 }
 
-const char *dap_error_text(dap *s)
+const char *tv_dap_error_text(dap *s)
 {
     if (s->error_count > ERRORS_MAX)
         tv_buf_printf(&s->errors, "\nand %u more", s->error_count - ERRORS_MAX);
@@ -168,35 +168,35 @@ const char *dap_error_text(dap *s)
 
 /* ---- Arguments ---- */
 
-const tv_json_value *dap_argument(const dap_request *request, const char *key)
+const tv_json_value *tv_dap_argument(const dap_request *request, const char *key)
 {
     return tv_json_get(tv_json_get(request, "arguments"), key);
 }
 
-const char *dap_string(const dap_request *request, const char *key)
+const char *tv_dap_string(const dap_request *request, const char *key)
 {
-    return tv_json_string(dap_argument(request, key));
+    return tv_json_string(tv_dap_argument(request, key));
 }
 
-int64_t dap_integer(const dap_request *request, const char *key, int64_t default_value)
+int64_t tv_dap_integer(const dap_request *request, const char *key, int64_t default_value)
 {
-    const tv_json_value *value = dap_argument(request, key);
+    const tv_json_value *value = tv_dap_argument(request, key);
     return tv_json_is(value, TV_JSON_INTEGER) ? tv_json_integer(value) : default_value;
 }
 
-bool dap_boolean(const dap_request *request, const char *key, bool default_value)
+bool tv_dap_boolean(const dap_request *request, const char *key, bool default_value)
 {
-    const tv_json_value *value = dap_argument(request, key);
+    const tv_json_value *value = tv_dap_argument(request, key);
     return tv_json_is(value, TV_JSON_BOOLEAN) ? tv_json_is_true(value) : default_value;
 }
 
-const char *dap_nonempty(const tv_json_value *object, const char *key)
+const char *tv_dap_nonempty(const tv_json_value *object, const char *key)
 {
     const char *text = tv_json_string(tv_json_get(object, key));
     return text && *text ? text : NULL;
 }
 
-char *dap_resolve_path(const dap *s, const char *path)
+char *tv_dap_resolve_path(const dap *s, const char *path)
 {
     tv_buf out = {0};
     if (s->directory && *path != '/')

@@ -7,10 +7,10 @@
 
 /* ---- Threads and frames ---- */
 
-void dap_threads(dap *s, const dap_request *request)
+void tv_dap_threads(dap *s, const dap_request *request)
 {
     dap_output out;
-    tv_json_writer *w = dap_begin_response(&out, request);
+    tv_json_writer *w = tv_dap_begin_response(&out, request);
     tv_json_key(w, "threads");
     tv_json_begin_array(w);
     tv_json_begin_object(w);
@@ -18,7 +18,7 @@ void dap_threads(dap *s, const dap_request *request)
     tv_json_string_member(w, "name", s->debug ? tv_machine_target(tv_debug_machine(s->debug)) : "machine");
     tv_json_end_object(w);
     tv_json_end_array(w);
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
 }
 
 static void print_frame_name(const tv_debug_location *location, tv_buf *out)
@@ -37,12 +37,12 @@ static void write_frame(dap *s, tv_json_writer *w)
     tv_buf name = {0};
     char reference[DAP_REFERENCE_TEXT];
     tv_debug_current_location(s->debug, &location);
-    dap_print_reference(location.program, location.index, reference);
+    tv_dap_print_reference(location.program, location.index, reference);
     print_frame_name(&location, &name);
     tv_json_begin_object(w);
     tv_json_integer_member(w, "id", DAP_FRAME);
     tv_json_string_member(w, "name", tv_buf_cstr(&name));
-    bool has_source = dap_write_source(s, &location, w);
+    bool has_source = tv_dap_write_source(s, &location, w);
     if (!has_source)
         tv_json_integer_member(w, "line", 0);
     tv_json_integer_member(w, "column", has_source ? s->first_column : 0);
@@ -51,49 +51,49 @@ static void write_frame(dap *s, tv_json_writer *w)
     tv_buf_fini(&name);
 }
 
-void dap_stack_trace(dap *s, const dap_request *request)
+void tv_dap_stack_trace(dap *s, const dap_request *request)
 {
     dap_output out;
-    tv_json_writer *w = dap_begin_response(&out, request);
+    tv_json_writer *w = tv_dap_begin_response(&out, request);
     tv_json_key(w, "stackFrames");
     tv_json_begin_array(w);
-    if (dap_integer(request, "startFrame", 0) <= 0)
+    if (tv_dap_integer(request, "startFrame", 0) <= 0)
         write_frame(s, w);
     tv_json_end_array(w);
     tv_json_integer_member(w, "totalFrames", 1);
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
 }
 
-void dap_exception_info(dap *s, const dap_request *request)
+void tv_dap_exception_info(dap *s, const dap_request *request)
 {
     const tv_fault *fault = tv_machine_fault(tv_debug_machine(s->debug));
     tv_buf name = {0};
     dap_output out;
     if (!fault) {
-        dap_reject(s, request, "the machine is not stopped at a fault");
+        tv_dap_reject(s, request, "the machine is not stopped at a fault");
         return;
     }
     tv_buf_printf(&name, "%s %s", fault->code, fault->name);
-    tv_json_writer *w = dap_begin_response(&out, request);
+    tv_json_writer *w = tv_dap_begin_response(&out, request);
     tv_json_string_member(w, "exceptionId", tv_buf_cstr(&name));
     tv_json_string_member(w, "description", fault->message);
     tv_json_string_member(w, "breakMode", "always");
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
     tv_buf_fini(&name);
 }
 
 /* ---- Stops ---- */
 
-void dap_send_terminated(dap *s)
+void tv_dap_send_terminated(dap *s)
 {
     dap_output out;
     if (s->terminated)
         return;
     s->terminated = true;
-    tv_json_integer_member(dap_begin_event(&out, "exited"), "exitCode",
+    tv_json_integer_member(tv_dap_begin_event(&out, "exited"), "exitCode",
                            s->debug && tv_machine_fault(tv_debug_machine(s->debug)) ? 1 : 0);
-    dap_send(s, &out);
-    dap_send_event(s, "terminated");
+    tv_dap_send(s, &out);
+    tv_dap_send_event(s, "terminated");
 }
 
 static void send_stopped(dap *s, const tv_debug_stop *stop, const char *description)
@@ -102,7 +102,7 @@ static void send_stopped(dap *s, const tv_debug_stop *stop, const char *descript
                                           "exception", "pause", "entry",      "pause"};
     static_assert(TV_COUNTOF(reasons) == TV_DEBUG_INTERRUPTED + 1, "one name per reason");
     dap_output out;
-    tv_json_writer *w = dap_begin_event(&out, "stopped");
+    tv_json_writer *w = tv_dap_begin_event(&out, "stopped");
     tv_json_string_member(w, "reason", reasons[stop->reason]);
     tv_json_integer_member(w, "threadId", DAP_THREAD);
     tv_json_boolean_member(w, "allThreadsStopped", true);
@@ -116,23 +116,23 @@ static void send_stopped(dap *s, const tv_debug_stop *stop, const char *descript
     }
     if (stop->reason == TV_DEBUG_FAULT)
         tv_json_string_member(w, "text", description);
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
 }
 
-void dap_send_stopped(dap *s, const tv_debug_stop *stop)
+void tv_dap_send_stopped(dap *s, const tv_debug_stop *stop)
 {
     tv_buf text = {0};
     char first[512];
     bool over = stop->reason == TV_DEBUG_END || stop->reason == TV_DEBUG_FAULT;
-    dap_drop_nodes(s);
+    tv_dap_drop_nodes(s);
     s->pause = false;
-    debug_print_stop(s->debug, stop, &text);
+    tv_debug_print_stop(s->debug, stop, &text);
     const char *lines = tv_buf_cstr(&text);
     if (over || stop->reason == TV_DEBUG_WATCH)
-        dap_send_output(s, "console", lines);
+        tv_dap_send_output(s, "console", lines);
     snprintf(first, sizeof first, "%.*s", (int)strcspn(lines, "\n"), lines);
     if (over && !s->stop_on_end && (s->no_debug || stop->reason == TV_DEBUG_END))
-        dap_send_terminated(s);
+        tv_dap_send_terminated(s);
     else
         send_stopped(s, stop, first);
     tv_buf_fini(&text);
@@ -146,24 +146,24 @@ typedef tv_status run_function(tv_debug *d, const tv_diag_sink *sink, tv_debug_s
 static void run_to_stop(dap *s, run_function *function)
 {
     tv_debug_stop stop = {.reason = TV_DEBUG_STEP};
-    tv_diag_sink sink = dap_sink(s);
-    dap_drop_nodes(s);
+    tv_diag_sink sink = tv_dap_sink(s);
+    tv_dap_drop_nodes(s);
     s->pause = false;
     s->running = true;
     tv_status status = function(s->debug, &sink, &stop);
     s->running = false;
     if (status != TV_OK) {
         tv_buf_str(&s->errors, s->errors.len ? "\n" : "the run failed\n");
-        dap_send_output(s, "stderr", dap_error_text(s));
+        tv_dap_send_output(s, "stderr", tv_dap_error_text(s));
         stop.reason = TV_DEBUG_INTERRUPTED;
     }
     if (!s->broken && !s->ended)
-        dap_send_stopped(s, &stop);
+        tv_dap_send_stopped(s, &stop);
 }
 
 static void respond_and_run(dap *s, const dap_request *request, run_function *function)
 {
-    dap_respond(s, request);
+    tv_dap_respond(s, request);
     run_to_stop(s, function);
 }
 
@@ -175,20 +175,20 @@ static bool is_at_end(dap *s)
     return location.end && tv_debug_last_stop(s->debug).reason == TV_DEBUG_END;
 }
 
-void dap_run(dap *s) { run_to_stop(s, tv_debug_continue); }
+void tv_dap_run(dap *s) { run_to_stop(s, tv_debug_continue); }
 
-void dap_continue(dap *s, const dap_request *request)
+void tv_dap_continue(dap *s, const dap_request *request)
 {
     dap_output out;
-    tv_json_boolean_member(dap_begin_response(&out, request), "allThreadsContinued", true);
-    dap_send(s, &out);
+    tv_json_boolean_member(tv_dap_begin_response(&out, request), "allThreadsContinued", true);
+    tv_dap_send(s, &out);
     if (is_at_end(s))
-        dap_send_terminated(s);
+        tv_dap_send_terminated(s);
     else
-        dap_run(s);
+        tv_dap_run(s);
 }
 
-void dap_reverse_continue(dap *s, const dap_request *request)
+void tv_dap_reverse_continue(dap *s, const dap_request *request)
 {
     respond_and_run(s, request, tv_debug_reverse_continue);
 }
@@ -201,15 +201,15 @@ static tv_status restart_program(tv_debug *d, const tv_diag_sink *sink, tv_debug
     return s->stop_on_entry ? TV_OK : tv_debug_continue(d, sink, stop);
 }
 
-void dap_restart(dap *s, const dap_request *request) { respond_and_run(s, request, restart_program); }
+void tv_dap_restart(dap *s, const dap_request *request) { respond_and_run(s, request, restart_program); }
 
-void dap_pause(dap *s, const dap_request *request)
+void tv_dap_pause(dap *s, const dap_request *request)
 {
-    dap_respond(s, request);
+    tv_dap_respond(s, request);
     if (s->running)
         s->pause = true;
     else
-        dap_send_stopped(s, &(tv_debug_stop){.reason = TV_DEBUG_INTERRUPTED});
+        tv_dap_send_stopped(s, &(tv_debug_stop){.reason = TV_DEBUG_INTERRUPTED});
 }
 
 /* ---- Steps ---- */
@@ -242,7 +242,7 @@ static tv_status step_line(tv_debug *d, const tv_diag_sink *sink, tv_debug_stop 
         tv_debug_current_location(d, &now);
         if (stop->reason != TV_DEBUG_STEP || !is_same_line(&first, &now))
             return TV_OK;
-        if (i % POLL_STEPS == 0 && debug_poll_interrupt(d)) {
+        if (i % POLL_STEPS == 0 && tv_debug_poll_interrupt(d)) {
             stop->reason = TV_DEBUG_INTERRUPTED;
             return TV_OK;
         }
@@ -272,26 +272,26 @@ static tv_status step_back_line(tv_debug *d, const tv_diag_sink *sink, tv_debug_
 
 static bool is_by_instruction(const dap_request *request)
 {
-    const char *granularity = dap_string(request, "granularity");
+    const char *granularity = tv_dap_string(request, "granularity");
     return granularity && strcmp(granularity, "instruction") == 0;
 }
 
-void dap_next(dap *s, const dap_request *request)
+void tv_dap_next(dap *s, const dap_request *request)
 {
     if (!is_at_end(s)) {
         respond_and_run(s, request, is_by_instruction(request) ? step_instruction : step_line);
         return;
     }
-    dap_respond(s, request);
-    dap_send_terminated(s);
+    tv_dap_respond(s, request);
+    tv_dap_send_terminated(s);
 }
 
-void dap_step_back(dap *s, const dap_request *request)
+void tv_dap_step_back(dap *s, const dap_request *request)
 {
     respond_and_run(s, request, is_by_instruction(request) ? step_back_instruction : step_back_line);
 }
 
-void dap_step_out(dap *s, const dap_request *request)
+void tv_dap_step_out(dap *s, const dap_request *request)
 {
-    dap_reject(s, request, "these machines have no calls to step out of");
+    tv_dap_reject(s, request, "these machines have no calls to step out of");
 }

@@ -15,6 +15,6 @@ typedef struct dap_services {
 } dap_services;
 
 /* Serves one session; see tv_dap_serve. */
-tv_status dap_serve(const tv_dap_io *io, const dap_services *services, const tv_diag_sink *sink);
+tv_status tv_dap_serve_messages(const tv_dap_io *io, const dap_services *services, const tv_diag_sink *sink);
 
 #endif

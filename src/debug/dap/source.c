@@ -12,16 +12,16 @@ enum { INSTRUCTIONS_MAX = 10000, LISTED_MAX = 200000, LISTING_BYTES = 32 << 20, 
 
 /* ---- References ---- */
 
-void dap_print_reference(unsigned program, uint64_t index, char text[DAP_REFERENCE_TEXT])
+void tv_dap_print_reference(unsigned program, uint64_t index, char text[DAP_REFERENCE_TEXT])
 {
     snprintf(text, DAP_REFERENCE_TEXT, "0x%" PRIx64, (uint64_t)program << INDEX_BITS | index);
 }
 
-bool dap_parse_reference(const dap *s, const char *text, int64_t offset, unsigned *program, int64_t *index)
+bool tv_dap_parse_reference(const dap *s, const char *text, int64_t offset, unsigned *program, int64_t *index)
 {
     const int64_t limit = INT64_C(1) << INDEX_BITS;
     uint64_t value;
-    if (!text || !debug_parse_number(text, &value) || value >> INDEX_BITS >= s->program_count || offset > limit ||
+    if (!text || !tv_debug_parse_number(text, &value) || value >> INDEX_BITS >= s->program_count || offset > limit ||
         offset < -limit)
         return false;
     *program = (unsigned)(value >> INDEX_BITS);
@@ -48,11 +48,11 @@ static char *find_source_file(const dap *s, const char *file)
 {
     char *path = realpath(file, NULL);
     if (!path && s->directory) {
-        char *resolved = dap_resolve_path(s, file);
+        char *resolved = tv_dap_resolve_path(s, file);
         path = resolved ? realpath(resolved, NULL) : NULL;
         free(resolved);
     }
-    if (path && debug_is_readable_file(path))
+    if (path && tv_debug_is_readable_file(path))
         return path;
     free(path);
     return NULL;
@@ -81,7 +81,7 @@ static void write_listing_source(const dap *s, const tv_debug_location *location
     tv_buf_fini(&name);
 }
 
-bool dap_write_source(const dap *s, const tv_debug_location *location, tv_json_writer *w)
+bool tv_dap_write_source(const dap *s, const tv_debug_location *location, tv_json_writer *w)
 {
     char *path = location->file ? find_source_file(s, location->file) : NULL;
     bool listed = !path && !location->end && has_listing(s, location->program);
@@ -94,7 +94,7 @@ bool dap_write_source(const dap *s, const tv_debug_location *location, tv_json_w
     return found;
 }
 
-bool dap_parse_listing(const dap *s, const tv_json_value *source, unsigned *program)
+bool tv_dap_parse_listing(const dap *s, const tv_json_value *source, unsigned *program)
 {
     int64_t reference = tv_json_integer(tv_json_get(source, "sourceReference"));
     if (reference < 1 || reference > (int64_t)s->program_count || !has_listing(s, (unsigned)reference - 1))
@@ -103,25 +103,25 @@ bool dap_parse_listing(const dap *s, const tv_json_value *source, unsigned *prog
     return true;
 }
 
-void dap_source(dap *s, const dap_request *request)
+void tv_dap_source(dap *s, const dap_request *request)
 {
     tv_debug_location location;
     unsigned program;
     tv_buf text = {0};
     dap_output out;
-    if (!dap_parse_listing(s, dap_argument(request, "source"), &program) &&
-        !dap_parse_listing(s, tv_json_get(request, "arguments"), &program)) {
-        dap_reject(s, request, "unknown source reference; files are read by their path");
+    if (!tv_dap_parse_listing(s, tv_dap_argument(request, "source"), &program) &&
+        !tv_dap_parse_listing(s, tv_json_get(request, "arguments"), &program)) {
+        tv_dap_reject(s, request, "unknown source reference; files are read by their path");
         return;
     }
-    for (uint64_t i = 0; text.len < LISTING_BYTES && debug_get_location(s->debug, program, i, &location); i++) {
+    for (uint64_t i = 0; text.len < LISTING_BYTES && tv_debug_get_location(s->debug, program, i, &location); i++) {
         bool named = location.label && location.offset == 0;
         char label[64];
         snprintf(label, sizeof label, named ? "%.60s:" : "%s", named ? location.label : "");
         tv_buf_printf(&text, "%-15s %s\n", label, location.text);
     }
-    tv_json_string_member(dap_begin_response(&out, request), "content", tv_buf_cstr(&text));
-    dap_send(s, &out);
+    tv_json_string_member(tv_dap_begin_response(&out, request), "content", tv_buf_cstr(&text));
+    tv_dap_send(s, &out);
     tv_buf_fini(&text);
 }
 
@@ -131,9 +131,9 @@ static void write_instruction(dap *s, unsigned program, int64_t index, tv_json_w
 {
     tv_debug_location location = {.text = ""};
     char address[DAP_REFERENCE_TEXT];
-    bool valid = index >= 0 && debug_get_location(s->debug, program, (uint64_t)index, &location);
+    bool valid = index >= 0 && tv_debug_get_location(s->debug, program, (uint64_t)index, &location);
     if (valid)
-        dap_print_reference(program, location.index, address);
+        tv_dap_print_reference(program, location.index, address);
     tv_json_begin_object(w);
     tv_json_string_member(w, "address", valid ? address : "-1");
     tv_json_string_member(w, "instruction", valid ? location.text : "(none)");
@@ -148,23 +148,24 @@ static void write_instruction(dap *s, unsigned program, int64_t index, tv_json_w
     tv_json_end_object(w);
 }
 
-void dap_disassemble(dap *s, const dap_request *request)
+void tv_dap_disassemble(dap *s, const dap_request *request)
 {
     int64_t first;
     unsigned program;
     dap_output out;
-    int64_t count = dap_integer(request, "instructionCount", 0), skip = dap_integer(request, "instructionOffset", 0);
-    if (!dap_parse_reference(s, dap_string(request, "memoryReference"), dap_integer(request, "offset", 0), &program,
-                             &first) ||
+    int64_t count = tv_dap_integer(request, "instructionCount", 0),
+            skip = tv_dap_integer(request, "instructionOffset", 0);
+    if (!tv_dap_parse_reference(s, tv_dap_string(request, "memoryReference"), tv_dap_integer(request, "offset", 0),
+                                &program, &first) ||
         count < 0 || count > INSTRUCTIONS_MAX || skip > INT64_MAX / 4 || skip < -(INT64_MAX / 4)) {
-        dap_reject(s, request, "not an instruction reference, or too many instructions");
+        tv_dap_reject(s, request, "not an instruction reference, or too many instructions");
         return;
     }
-    tv_json_writer *w = dap_begin_response(&out, request);
+    tv_json_writer *w = tv_dap_begin_response(&out, request);
     tv_json_key(w, "instructions");
     tv_json_begin_array(w);
     for (int64_t i = first + skip; i < first + skip + count; i++)
         write_instruction(s, program, i, w);
     tv_json_end_array(w);
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
 }

@@ -17,13 +17,13 @@ static int64_t add_node(dap *s, dap_node node)
     return s->node_base + (int64_t)s->nodes.count;
 }
 
-void dap_drop_nodes(dap *s)
+void tv_dap_drop_nodes(dap *s)
 {
     s->node_base = s->node_base > INT32_MAX / 2 ? 0 : s->node_base + (int64_t)s->nodes.count;
     s->nodes.count = 0;
 }
 
-bool dap_find_node(const dap *s, int64_t reference, dap_node *out)
+bool tv_dap_find_node(const dap *s, int64_t reference, dap_node *out)
 {
     int64_t index = reference - s->node_base - 1;
     if (index < 0 || (uint64_t)index >= s->nodes.count)
@@ -56,7 +56,7 @@ static bool has_group(tv_machine *machine, const char *group)
     return false;
 }
 
-void dap_scopes(dap *s, const dap_request *request)
+void tv_dap_scopes(dap *s, const dap_request *request)
 {
     static const char *const groups[][2] = {{"registers", "Registers"},
                                             {"queues", "Queues"},
@@ -66,7 +66,7 @@ void dap_scopes(dap *s, const dap_request *request)
     tv_machine *machine = tv_debug_machine(s->debug);
     tv_space space;
     dap_output out;
-    tv_json_writer *w = dap_begin_response(&out, request);
+    tv_json_writer *w = tv_dap_begin_response(&out, request);
     tv_json_key(w, "scopes");
     tv_json_begin_array(w);
     for (size_t g = 0; g < TV_COUNTOF(groups); g++)
@@ -76,7 +76,7 @@ void dap_scopes(dap *s, const dap_request *request)
     for (unsigned i = 0; tv_machine_space_at(machine, i, &space); i++)
         write_scope(s, space.name, (dap_node){.kind = DAP_SPACE, .index = i}, space.size, w);
     tv_json_end_array(w);
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
 }
 
 /* ---- Variables ---- */
@@ -132,7 +132,7 @@ static void write_engine(dap *s, unsigned e, tv_json_writer *w)
 /* The requested page [*from, *to) of a list of `total`; by default its first UNITS_DEFAULT elements. */
 static void parse_page(const dap_request *request, uint64_t total, uint64_t *from, uint64_t *to)
 {
-    int64_t start = dap_integer(request, "start", 0), count = dap_integer(request, "count", 0);
+    int64_t start = tv_dap_integer(request, "start", 0), count = tv_dap_integer(request, "count", 0);
     *from = start > 0 ? tv_min_u64((uint64_t)start, total) : 0;
     uint64_t limit = count > 0 ? tv_min_u64((uint64_t)count, UNITS_MAX) : UNITS_DEFAULT;
     *to = *from + tv_min_u64(limit, total - *from);
@@ -142,7 +142,7 @@ static void parse_page(const dap_request *request, uint64_t total, uint64_t *fro
 static void write_ellipsis(const dap_request *request, uint64_t to, uint64_t total, tv_json_writer *w)
 {
     char text[80];
-    if (dap_integer(request, "count", 0) > 0 || to >= total)
+    if (tv_dap_integer(request, "count", 0) > 0 || to >= total)
         return;
     snprintf(text, sizeof text, "%" PRIu64 " more; the console command `x` shows them", total - to);
     write_variable(w, "…", text, 0);
@@ -248,22 +248,22 @@ static void write_children(dap *s, const dap_request *request, const dap_node *n
     }
 }
 
-void dap_variables(dap *s, const dap_request *request)
+void tv_dap_variables(dap *s, const dap_request *request)
 {
-    const char *filter = dap_string(request, "filter");
+    const char *filter = tv_dap_string(request, "filter");
     dap_node node;
     dap_output out;
-    if (!dap_find_node(s, dap_integer(request, "variablesReference", 0), &node)) {
-        dap_reject(s, request, "the variable reference is not valid; the machine may have run since");
+    if (!tv_dap_find_node(s, tv_dap_integer(request, "variablesReference", 0), &node)) {
+        tv_dap_reject(s, request, "the variable reference is not valid; the machine may have run since");
         return;
     }
-    tv_json_writer *w = dap_begin_response(&out, request);
+    tv_json_writer *w = tv_dap_begin_response(&out, request);
     tv_json_key(w, "variables");
     tv_json_begin_array(w);
     if (!filter || strcmp(filter, is_indexed(node.kind) ? "named" : "indexed") != 0)
         write_children(s, request, &node, w);
     tv_json_end_array(w);
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
 }
 
 /* ---- setVariable ---- */
@@ -291,7 +291,7 @@ static tv_status parse_lanes(const tv_space *space, uint64_t first, const char *
 /* Writes lanes `first` on of a unit; the other lanes are kept. */
 static tv_status store_lanes(dap *s, const tv_space *space, uint64_t unit, uint64_t first, const char *value)
 {
-    tv_diag_sink sink = dap_sink(s);
+    tv_diag_sink sink = tv_dap_sink(s);
     uint8_t *bytes = read_unit(s, space, unit, &sink);
     if (!bytes)
         return TV_ERR_INPUT;
@@ -313,40 +313,40 @@ static void print_lane(dap *s, const tv_space *space, uint64_t unit, uint64_t la
 }
 
 /* The node is a space, and the name one of its units; or it is a unit, and the name one of its lanes. */
-void dap_set_variable(dap *s, const dap_request *request)
+void tv_dap_set_variable(dap *s, const dap_request *request)
 {
-    const char *name = dap_string(request, "name"), *value = dap_string(request, "value");
+    const char *name = tv_dap_string(request, "name"), *value = tv_dap_string(request, "value");
     dap_node node;
     tv_space space;
     uint64_t at;
     tv_buf text = {0};
     dap_output out;
     char end;
-    if (!name || !value || !dap_find_node(s, dap_integer(request, "variablesReference", 0), &node) ||
+    if (!name || !value || !tv_dap_find_node(s, tv_dap_integer(request, "variablesReference", 0), &node) ||
         !is_indexed(node.kind) || sscanf(name, "[%" SCNu64 "%c", &at, &end) != 2 || end != ']') {
-        dap_reject(s, request, "only memory elements can be set");
+        tv_dap_reject(s, request, "only memory elements can be set");
         return;
     }
     tv_machine_space_at(tv_debug_machine(s->debug), node.index, &space);
     bool is_lane = node.kind == DAP_UNIT;
     uint64_t unit = is_lane ? node.unit : at, lane = is_lane ? at : 0;
     if (at >= (is_lane ? lanes_per_unit(&space) : space.size)) {
-        dap_reject(s, request, "there is no such element");
+        tv_dap_reject(s, request, "there is no such element");
         return;
     }
     if (store_lanes(s, &space, unit, lane, value) != TV_OK) {
-        dap_reject(s, request, dap_error_text(s));
+        tv_dap_reject(s, request, tv_dap_error_text(s));
         return;
     }
     if (is_lane)
         print_lane(s, &space, unit, lane, &text);
     else
         print_unit(s, &space, unit, &text);
-    tv_json_writer *w = dap_begin_response(&out, request);
+    tv_json_writer *w = tv_dap_begin_response(&out, request);
     tv_json_string_member(w, "value", tv_buf_cstr(&text));
     if (!is_lane && lanes_per_unit(&space) > 1)
         tv_json_integer_member(w, "variablesReference",
                                add_node(s, (dap_node){.kind = DAP_UNIT, .index = node.index, .unit = unit}));
-    dap_send(s, &out);
+    tv_dap_send(s, &out);
     tv_buf_fini(&text);
 }
