@@ -29,10 +29,10 @@ class Words:
     def __init__(self, trivet):
         ask = lambda *arguments: subprocess.run([trivet] + list(arguments), stdout=subprocess.PIPE,
                                                 check=True).stdout.decode()
-        self.version = json.loads(ask("version", "--json"))["version"]
+        self.version = json.loads(ask("version", "--json"))["result"]["version"]
         self.targets, self.schemas, self.kinds, self.registers = [], {}, {}, {}
         for target in ask("targets", "-q").split():
-            isa = json.loads(ask("isa", target, "--json"))
+            isa = json.loads(ask("isa", target, "--json"))["result"]
             if not isa["word_bits"]:
                 self.schemas[target] = ask("isa", target, "--json-schema")
                 continue

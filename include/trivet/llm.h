@@ -5,6 +5,7 @@
 #ifndef TRIVET_LLM_H
 #define TRIVET_LLM_H
 
+#include "trivet/json.h"
 #include "trivet/machine.h"
 
 #ifdef __cplusplus
@@ -23,6 +24,9 @@ TV_API void tv_llm_free(tv_llm *llm);
 
 /* Prints dimensions, metadata and tensors of the model to `out` as text. Write errors are left to ferror(out). */
 TV_API void tv_llm_print_info(const tv_llm *llm, FILE *out);
+
+/* Writes the same to `writer` as one object: "dims", "parameters", "metadata" and "tensors". */
+TV_API void tv_llm_write_info(const tv_llm *llm, tv_json_writer *writer);
 
 /* Prints the model's tensor graph to `out` as text. Write errors are left to ferror(out). TV_ERR_MEMORY. */
 TV_API tv_status tv_llm_print_graph(const tv_llm *llm, FILE *out, const tv_diag_sink *sink);

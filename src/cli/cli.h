@@ -35,8 +35,9 @@ typedef struct cli_argument {
 } cli_argument;
 
 typedef struct cli {
-    const struct cli_command *command;
-    cli_argument *arguments; /* options in the order given */
+    const struct cli_command *command; /* NULL: unknown */
+    const char *name;                  /* of the command, as given or without an alias */
+    cli_argument *arguments;           /* options in the order given */
     unsigned argument_count;
     const char **files; /* positional arguments */
     unsigned file_count;
@@ -45,7 +46,9 @@ typedef struct cli {
     tv_diag_sink sink;
     tv_diag *diagnostics; /* --json: copies of the reported ones */
     unsigned diagnostic_count;
-    bool json_written; /* --json: the result has been printed */
+    tv_json_writer *writer; /* --json: of the envelope, from cli_begin_result on */
+    bool raw_output;        /* standard output has another document: there is no envelope */
+    bool faulted;           /* the simulated machine faulted */
     unsigned errors, warnings;
 } cli;
 
@@ -91,19 +94,36 @@ extern const cli_command cli_help, cli_completion;
 
 int cli_exit_status(tv_status status);
 
-/* Prints an error and its hint (may be NULL) to stderr; returns CLI_INVALID. */
-int cli_error(cli *c, const char *hint, const char *format, ...) TV_PRINTF(3, 4);
+/* The codes of the command's own errors (src/base/codes.def). */
+#define CLI_E_COMMAND "TV-U001"     /* unknown command */
+#define CLI_E_OPTION "TV-U002"      /* unknown option */
+#define CLI_E_ARGUMENT "TV-U003"    /* an option without its argument, or with one that it does not take */
+#define CLI_E_VALUE "TV-U004"       /* invalid value of an option or argument */
+#define CLI_E_COUNT "TV-U005"       /* too few or too many arguments */
+#define CLI_E_CONFLICT "TV-U006"    /* options that exclude each other or do not apply */
+#define CLI_E_SAME_FILE "TV-U007"   /* one file for two uses */
+#define CLI_E_TARGET "TV-U008"      /* the machine is not known */
+#define CLI_E_INSTRUCTION "TV-U009" /* unknown instruction */
+#define CLI_E_SLOWER "TV-U010"      /* trace diff --fail-above */
+#define CLI_E_FILE "TV-F001"
+#define CLI_E_DIRECTORY "TV-F002"
+
+/* Reports an error and its hint (may be NULL); returns CLI_INVALID. */
+int cli_error(cli *c, const char *code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
+
+/* Prints that the host is out of memory. */
+void cli_fail_memory(cli *c);
 
 /* The sink of a command: prints diagnostics to stderr, and keeps them for the JSON result. */
 tv_diag_sink cli_diag_sink(cli *c);
 void cli_free_diagnostics(cli *c);
 
-/* Starts the JSON result on standard output. The caller writes one value and then calls cli_end_json. */
-tv_json_writer *cli_begin_json(cli *c);
-void cli_end_json(tv_json_writer *writer);
+/* --json prints one object, the envelope: "command", "result", then "status" and "diagnostics", which are known last.
+ * cli_begin_result starts it; the caller writes one value, the result. Commands without a result do not call it. */
+tv_json_writer *cli_begin_result(cli *c);
 
-/* Writes the member "diagnostics". */
-void cli_write_diagnostics(const cli *c, tv_json_writer *writer);
+/* Completes the envelope, with a result of null if there is none. */
+void cli_end_envelope(cli *c, int exit_status);
 void cli_write_real(tv_json_writer *writer, const char *key, double value); /* nine digits */
 
 bool cli_parse_number(const char *text, uint64_t *out);

@@ -31,7 +31,8 @@ static int choose_format(cli *c, const char *output, tv_program_format *format)
     const char *source = strrchr(c->files[0], '.'); /* JSON is rewritten as JSON Lines, and the reverse */
     if (!name && !output && source && (strcmp(source, ".json") == 0 || strcmp(source, ".jsonl") == 0))
         *format = strcmp(source, ".json") == 0 ? TV_FORMAT_JSON_LINES : TV_FORMAT_JSON;
-    return name ? cli_error(c, "use elf, bin, hex, json or jsonl", "there is no format '%s'", name) : CLI_OK;
+    return name ? cli_error(c, CLI_E_VALUE, "use elf, bin, hex, json or jsonl", "there is no format '%s'", name)
+                : CLI_OK;
 }
 
 static void make_output_name(const char *source, tv_program_format format, char *out, size_t size)
@@ -50,18 +51,14 @@ static void make_output_name(const char *source, tv_program_format format, char 
         snprintf(out, size, "%.*s%s", (int)stem, source, extensions[format]);
 }
 
-/* `program` NULL: the assembly failed. */
 static void write_result_json(cli *c, const char *output, const tv_program *program)
 {
-    tv_json_writer *w = cli_begin_json(c);
+    tv_json_writer *w = cli_begin_result(c);
     tv_json_begin_object(w);
-    tv_json_string_member(w, "status", program ? "ok" : "error");
-    tv_json_string_member(w, "target", program ? tv_program_target(program) : NULL);
-    tv_json_string_member(w, "output", program ? output : NULL);
-    tv_json_unsigned_member(w, "words", program ? tv_program_instruction_count(program) : 0);
-    cli_write_diagnostics(c, w);
+    tv_json_string_member(w, "target", tv_program_target(program));
+    tv_json_string_member(w, "output", output);
+    tv_json_unsigned_member(w, "instructions", tv_program_instruction_count(program));
     tv_json_end_object(w);
-    cli_end_json(w);
 }
 
 static int run_asm(cli *c)
@@ -82,12 +79,17 @@ static int run_asm(cli *c)
     }
     if (listing_path &&
         (cli_same_file(listing_path, output) || (strcmp(listing_path, "-") == 0 && strcmp(output, "-") == 0)))
-        return cli_error(c, "choose another name for one of them", "program and listing cannot both go to '%s'",
-                         output);
+        return cli_error(c, CLI_E_SAME_FILE, "choose another name for one of them",
+                         "program and listing cannot both go to '%s'", output);
     if (listing_path && cli_same_file(listing_path, c->files[0]))
-        return cli_error(c, "choose another name with -l", "the listing would overwrite the source '%s'", listing_path);
+        return cli_error(c, CLI_E_SAME_FILE, "choose another name with -l",
+                         "the listing would overwrite the source '%s'", listing_path);
     if (cli_same_file(output, c->files[0]))
-        return cli_error(c, "choose another name with -o", "the output would overwrite the source '%s'", output);
+        return cli_error(c, CLI_E_SAME_FILE, "choose another name with -o",
+                         "the output would overwrite the source '%s'", output);
+    if (c->json && (strcmp(output, "-") == 0 || (listing_path && strcmp(listing_path, "-") == 0)))
+        return cli_error(c, CLI_E_CONFLICT, "write the program and the listing to files",
+                         "--json and a program or listing cannot both go to standard output");
     tv_status status = TV_OK;
     if (listing_path)
         status = tv_output_open(listing_path, &c->sink, &listing);
@@ -104,8 +106,8 @@ static int run_asm(cli *c)
             tv_output_abandon(listing);
     }
     bool to_stdout = strcmp(output, "-") == 0;
-    if (c->json && !to_stdout)
-        write_result_json(c, output, status == TV_OK ? program : NULL);
+    if (c->json && status == TV_OK)
+        write_result_json(c, output, program);
     else if (status == TV_OK && c->verbose)
         fprintf(to_stdout ? stderr : stdout, "%s: %llu instructions for %s\n", output,
                 (unsigned long long)tv_program_instruction_count(program), tv_program_target(program));

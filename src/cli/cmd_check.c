@@ -34,16 +34,13 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
     return status;
 }
 
-static void write_result_json(cli *c, const char *status, const tv_check_counts *total)
+static void write_result_json(cli *c, const tv_check_counts *total)
 {
-    tv_json_writer *w = cli_begin_json(c);
+    tv_json_writer *w = cli_begin_result(c);
     tv_json_begin_object(w);
-    tv_json_string_member(w, "status", status);
     tv_json_unsigned_member(w, "errors", total->errors);
     tv_json_unsigned_member(w, "warnings", total->warnings);
-    cli_write_diagnostics(c, w);
     tv_json_end_object(w);
-    cli_end_json(w);
 }
 
 static int run_check(cli *c)
@@ -53,8 +50,8 @@ static int run_check(cli *c)
     for (unsigned i = 0; i < c->file_count && status == TV_OK; i++)
         status = check_file(c, c->files[i], &total);
     bool found = total.errors || (cli_has(c, "strict") && total.warnings);
-    if (c->json)
-        write_result_json(c, status != TV_OK ? "unreadable" : found ? "errors" : "ok", &total);
+    if (c->json && status == TV_OK)
+        write_result_json(c, &total);
     return status != TV_OK ? cli_exit_status(status) : found ? CLI_FAULT : CLI_OK;
 }
 

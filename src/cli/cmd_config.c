@@ -9,7 +9,7 @@ static const cli_option options[] = {
 static void write_profiles_json(cli *c)
 {
     const char *name, *description;
-    tv_json_writer *w = cli_begin_json(c);
+    tv_json_writer *w = cli_begin_result(c);
     tv_json_begin_array(w);
     for (unsigned i = 0; tv_config_profile_at(cli_value(c, "target"), i, &name, &description); i++) {
         tv_json_begin_object(w);
@@ -18,7 +18,6 @@ static void write_profiles_json(cli *c)
         tv_json_end_object(w);
     }
     tv_json_end_array(w);
-    cli_end_json(w);
 }
 
 static int list_profiles(cli *c)
@@ -87,7 +86,7 @@ static void write_entry_json(const tv_config_entry *e, tv_json_writer *w)
 static void write_config_json(cli *c, const char *target, const tv_config *config)
 {
     tv_config_entry e;
-    tv_json_writer *w = cli_begin_json(c);
+    tv_json_writer *w = cli_begin_result(c);
     tv_json_begin_object(w);
     tv_json_string_member(w, "target", target);
     tv_json_key(w, "parameters");
@@ -96,7 +95,6 @@ static void write_config_json(cli *c, const char *target, const tv_config *confi
         write_entry_json(&e, w);
     tv_json_end_array(w);
     tv_json_end_object(w);
-    cli_end_json(w);
 }
 
 static int print_config(cli *c, const char *target, const char *profile)
@@ -123,7 +121,7 @@ static int run_config(cli *c)
         return list_profiles(c);
     const char *target = choose_target(c, profile ? profile : cli_has(c, "config") ? cli_value(c, "config") : "");
     if (!target)
-        return cli_error(c, "give -t NAME; `trivet targets` lists the machines",
+        return cli_error(c, CLI_E_TARGET, "give -t NAME; `trivet targets` lists the machines",
                          "the profile does not name its machine");
     return print_config(c, target, profile);
 }
@@ -145,7 +143,7 @@ const cli_command cli_config = {
 static void write_targets_json(cli *c)
 {
     tv_target_info t;
-    tv_json_writer *w = cli_begin_json(c);
+    tv_json_writer *w = cli_begin_result(c);
     tv_json_begin_array(w);
     for (unsigned i = 0; tv_target_at(i, &t); i++) {
         tv_json_begin_object(w);
@@ -155,7 +153,6 @@ static void write_targets_json(cli *c)
         tv_json_end_object(w);
     }
     tv_json_end_array(w);
-    cli_end_json(w);
 }
 
 static int run_targets(cli *c)
@@ -184,11 +181,10 @@ static int run_version(cli *c)
         printf("trivet %s\n", tv_version());
         return CLI_OK;
     }
-    tv_json_writer *w = cli_begin_json(c);
+    tv_json_writer *w = cli_begin_result(c);
     tv_json_begin_object(w);
     tv_json_string_member(w, "version", tv_version());
     tv_json_end_object(w);
-    cli_end_json(w);
     return CLI_OK;
 }
 

@@ -75,11 +75,12 @@ static tv_status parse_options(frontend *f, tv_debug_options *out)
                 : cli_has(c, "timing-only") ? TV_MODE_TIMING
                                             : TV_MODE_FULL;
     if (cli_has(c, "functional") && cli_has(c, "timing-only"))
-        cli_error(c, "omit both for data and cycles", "--functional and --timing-only are mutually exclusive");
+        cli_error(c, CLI_E_CONFLICT, "omit both for data and cycles",
+                  "--functional and --timing-only are mutually exclusive");
     else if (memory && !parse_size(memory, &out->snapshot_memory))
-        cli_error(c, "for example --snapshot-memory 256Mi", "--snapshot-memory cannot be '%s'", memory);
+        cli_error(c, CLI_E_VALUE, "for example --snapshot-memory 256Mi", "--snapshot-memory cannot be '%s'", memory);
     else if (threads && (!cli_parse_number(threads, &number) || number < 1 || number > 256))
-        cli_error(c, "1 to 256", "--threads cannot be '%s'", threads);
+        cli_error(c, CLI_E_VALUE, "1 to 256", "--threads cannot be '%s'", threads);
     else {
         out->threads = (unsigned)number;
         return TV_OK;
@@ -92,7 +93,7 @@ static tv_status load_file(frontend *f, const char *text)
     char where[256];
     const char *equals = strchr(text, '=');
     if (!equals || (size_t)(equals - text) >= sizeof where) {
-        cli_error(f->c, "`info spaces` lists the spaces", "--load takes SPACE:ADDR=FILE, not '%s'", text);
+        cli_error(f->c, CLI_E_VALUE, "`info spaces` lists the spaces", "--load takes SPACE:ADDR=FILE, not '%s'", text);
         return TV_ERR_INPUT;
     }
     snprintf(where, sizeof where, "%.*s", (int)(equals - text), text);
@@ -194,12 +195,12 @@ static tv_status run_script(frontend *f, const char *path)
 {
     FILE *in = fopen(path, "r");
     if (!in) {
-        cli_error(f->c, NULL, "cannot open the script '%s': %s", path, strerror(errno));
+        cli_error(f->c, CLI_E_FILE, NULL, "cannot open the script '%s': %s", path, strerror(errno));
         return TV_ERR_INPUT;
     }
     tv_status status = run_stream(f, in, true);
     if (status == TV_OK && ferror(in)) { /* directories can be opened, but not read */
-        cli_error(f->c, NULL, "cannot read the script '%s': %s", path, strerror(errno));
+        cli_error(f->c, CLI_E_FILE, NULL, "cannot read the script '%s': %s", path, strerror(errno));
         status = TV_ERR_INPUT;
     }
     fclose(in);
@@ -334,7 +335,7 @@ static size_t dap_read(void *user, void *bytes, size_t size, int wait)
 static int run_dap(cli *c)
 {
     if (c->file_count)
-        return cli_error(c, "the editor names the program in its launch request", "--dap takes no files");
+        return cli_error(c, CLI_E_COUNT, "the editor names the program in its launch request", "--dap takes no files");
     return cli_exit_status(tv_dap_serve(&(tv_dap_io){dap_write, dap_read, NULL}, &c->sink));
 }
 
@@ -345,13 +346,13 @@ static int run_debug(cli *c)
     if (cli_has(c, "dap"))
         return run_dap(c);
     if (!c->file_count)
-        return cli_error(c, "trivet debug FILE, or trivet debug --dap", "there is no program to debug");
+        return cli_error(c, CLI_E_COUNT, "trivet debug FILE, or trivet debug --dap", "there is no program to debug");
     tv_status status = open_session(&f);
     if (status != TV_OK) {
         close_session(&f);
         return cli_exit_status(status);
     }
-    c->json_written = true; /* with --json each command prints its own result */
+    c->raw_output = true; /* with --json each command prints an object of its own */
     if (!c->quiet) {
         tv_debug_answer answer;
         tv_debug_describe_stop(f.debug, &(tv_debug_stop){.reason = TV_DEBUG_START}, &answer);

@@ -110,7 +110,7 @@ static void write_word_json(const cli *c, const tv_codec *codec, uint64_t index,
 /* Starts {"target": …, "instructions": [ …; end_instructions_json ends it. */
 static tv_json_writer *begin_instructions_json(cli *c, const char *target)
 {
-    tv_json_writer *w = cli_begin_json(c);
+    tv_json_writer *w = cli_begin_result(c);
     tv_json_begin_object(w);
     tv_json_string_member(w, "target", target);
     tv_json_key(w, "instructions");
@@ -122,7 +122,6 @@ static void end_instructions_json(tv_json_writer *w)
 {
     tv_json_end_array(w);
     tv_json_end_object(w);
-    cli_end_json(w);
 }
 
 static void print_word(const cli *c, const tv_codec *codec, uint64_t index, uint64_t word)
@@ -145,7 +144,7 @@ static int parse_word(cli *c, const tv_codec *codec, const char *text, uint64_t 
     if (cli_parse_number(text, word) && (bits == 64 || *word >> bits == 0))
         return CLI_OK;
     snprintf(hint, sizeof hint, "write it like --word 0x4%0*d", (int)bits / 4 - 1, 0);
-    return cli_error(c, hint, "'%s' is not an instruction word of %u bits", text, bits);
+    return cli_error(c, CLI_E_VALUE, hint, "'%s' is not an instruction word of %u bits", text, bits);
 }
 
 static int disassemble_words(cli *c, const tv_codec *codec, const char *target)
@@ -153,7 +152,7 @@ static int disassemble_words(cli *c, const tv_codec *codec, const char *target)
     const char *text;
     uint64_t word;
     if (!tv_codec_word_bits(codec))
-        return cli_error(c, "give a file", "programs of %s are not instruction words", target);
+        return cli_error(c, CLI_E_CONFLICT, "give a file", "programs of %s are not instruction words", target);
     for (unsigned i = 0; (text = cli_value_at(c, "word", i)); i++) {
         int result = parse_word(c, codec, text, &word);
         if (result != CLI_OK)
@@ -176,7 +175,7 @@ static int run_words(cli *c)
     tv_codec *codec;
     tv_target_info only;
     if (!target && tv_target_at(1, &only))
-        return cli_error(c, "give -t NAME; `trivet targets` lists the machines",
+        return cli_error(c, CLI_E_TARGET, "give -t NAME; `trivet targets` lists the machines",
                          "--word needs the machine of the instruction word");
     if (!target && tv_target_at(0, &only))
         target = only.name;
@@ -333,9 +332,9 @@ static int run_program(cli *c)
 static int run_dis(cli *c)
 {
     if (cli_has(c, "word"))
-        return c->file_count ? cli_error(c, NULL, "give a file or --word, not both") : run_words(c);
+        return c->file_count ? cli_error(c, CLI_E_COUNT, NULL, "give a file or --word, not both") : run_words(c);
     if (c->file_count == 0)
-        return cli_error(c, "trivet dis FILE, or trivet dis --word 0x…", "there is no input");
+        return cli_error(c, CLI_E_COUNT, "trivet dis FILE, or trivet dis --word 0x…", "there is no input");
     return run_program(c);
 }
 

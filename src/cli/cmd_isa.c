@@ -237,7 +237,7 @@ static void write_keywords_json(const char *target, tv_json_writer *w)
 static void write_targets_json(cli *c)
 {
     tv_target_info t;
-    tv_json_writer *w = cli_begin_json(c);
+    tv_json_writer *w = cli_begin_result(c);
     tv_json_begin_array(w);
     for (unsigned i = 0; tv_target_at(i, &t); i++) {
         tv_json_begin_object(w);
@@ -246,7 +246,6 @@ static void write_targets_json(cli *c)
         tv_json_end_object(w);
     }
     tv_json_end_array(w);
-    cli_end_json(w);
 }
 
 static int list_targets(cli *c)
@@ -271,11 +270,16 @@ static const char *mnemonic_at(unsigned i, const void *user)
 static int print_schema(cli *c, const tv_codec *codec)
 {
     if (tv_codec_word_bits(codec))
-        return cli_error(c, "its programs are assembly source or ELF", "programs of %s are not JSON",
+        return cli_error(c, CLI_E_CONFLICT, "its programs are assembly source or ELF", "programs of %s are not JSON",
                          tv_codec_target(codec));
-    tv_json_writer *writer = cli_begin_json(c);
+    tv_json_writer *writer = tv_json_writer_new(stdout, TV_JSON_INDENTED);
+    if (!writer)
+        return CLI_FAILED;
+    c->raw_output = true;
     tv_codec_write_schema(codec, writer);
-    cli_end_json(writer);
+    tv_json_writer_finish(writer); /* main checks stdout for errors */
+    tv_json_writer_free(writer);
+    putchar('\n');
     return CLI_OK;
 }
 
@@ -313,13 +317,13 @@ static int fail_mnemonic(cli *c, const tv_codec *codec, const char *name)
     char hint[96];
     const char *best = cli_nearest(name, mnemonic_at, codec);
     snprintf(hint, sizeof hint, best ? "did you mean '%s'?" : "`trivet isa %s` lists them", best ? best : c->files[0]);
-    return cli_error(c, hint, "%s has no instruction '%s'", c->files[0], name);
+    return cli_error(c, CLI_E_INSTRUCTION, hint, "%s has no instruction '%s'", c->files[0], name);
 }
 
 static void write_isa_json(cli *c, const tv_codec *codec, const insn_filter *filter)
 {
     tv_insn_info info;
-    tv_json_writer *w = cli_begin_json(c);
+    tv_json_writer *w = cli_begin_result(c);
     tv_json_begin_object(w);
     tv_json_string_member(w, "target", tv_codec_target(codec));
     tv_json_unsigned_member(w, "word_bits", tv_codec_word_bits(codec));
@@ -332,7 +336,6 @@ static void write_isa_json(cli *c, const tv_codec *codec, const insn_filter *fil
     if (!filter->name && tv_codec_word_bits(codec))
         write_keywords_json(tv_codec_target(codec), w);
     tv_json_end_object(w);
-    cli_end_json(w);
 }
 
 static void print_insn_line(const tv_insn_info *info)

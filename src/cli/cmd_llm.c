@@ -48,6 +48,7 @@ typedef struct job {
     unsigned threads, weight_bits, activation_bits;
     tv_llm_sampling sampling;
     bool streaming;
+    FILE *text; /* receives the generated text */
     cli_progress progress;
 } job;
 
@@ -62,6 +63,7 @@ typedef struct outcome {
     unsigned host_op_count;
     tv_llm_similarity *layers; /* --verify: each layer, then the logits; owned */
     uint32_t layer_count;
+    char *text; /* --json: the prompt and the generated text; owned; may be NULL */
 } outcome;
 
 static volatile sig_atomic_t interrupted;
@@ -144,15 +146,16 @@ static int check_options(cli *c)
         {"host-ops", "verify"},    {"timing-only", "prompt"}, {"eval", "prompt"}};
     for (size_t i = 0; i < CLI_COUNTOF(exclusive); i++)
         if (cli_has(c, exclusive[i][0]) && cli_has(c, exclusive[i][1]))
-            return cli_error(c, "omit one of them", "--%s and --%s are mutually exclusive", exclusive[i][0],
-                             exclusive[i][1]);
+            return cli_error(c, CLI_E_CONFLICT, "omit one of them", "--%s and --%s are mutually exclusive",
+                             exclusive[i][0], exclusive[i][1]);
     if (has_run_outputs(c) && (cli_has(c, "eval") || cli_has(c, "verify")))
-        return cli_error(c, "generate text, or use --timing-only", "--eval and --verify write no trace and no report");
+        return cli_error(c, CLI_E_CONFLICT, "generate text, or use --timing-only",
+                         "--eval and --verify write no trace and no report");
     if (has_run_outputs(c) && (cli_has(c, "info") || cli_has(c, "dump-graph")))
-        return cli_error(c, "omit them to run the model",
+        return cli_error(c, CLI_E_CONFLICT, "omit them to run the model",
                          "--info and --dump-graph do not run the model: there is no trace and no report");
     if (run_outputs_use_stdout(c))
-        return cli_error(c, "write it to a file",
+        return cli_error(c, CLI_E_CONFLICT, "write it to a file",
                          "a trace or report cannot go to standard output, which has the generated text");
     return CLI_OK;
 }
@@ -161,7 +164,7 @@ static int parse_options(job *j)
 {
     const char *invalid = parse_numbers(j);
     if (invalid)
-        return cli_error(j->c, "`trivet llm --help` lists the options", "--%s cannot be '%s'", invalid,
+        return cli_error(j->c, CLI_E_VALUE, "`trivet llm --help` lists the options", "--%s cannot be '%s'", invalid,
                          cli_value(j->c, invalid));
     int result = check_options(j->c);
     if (result != CLI_OK)
@@ -219,10 +222,9 @@ static tv_status open_session(job *j, const char *target, const char *sample, tv
 static int print_text(void *user, const char *bytes, size_t size)
 {
     const job *j = user;
-    if (j->streaming) {
-        fwrite(bytes, 1, size, stdout);
-        fflush(stdout);
-    }
+    fwrite(bytes, 1, size, j->text);
+    if (j->streaming)
+        fflush(j->text);
     return interrupted;
 }
 
@@ -235,7 +237,7 @@ static tv_status open_outputs(job *j, const char *target, tv_machine *machine, r
     if (!machine && (is_all_targets(j) || !has_run_outputs(j->c)))
         return TV_OK;
     if (!machine) {
-        cli_error(j->c, "give -t with a machine", "the host has no cycles to trace or report");
+        cli_error(j->c, CLI_E_CONFLICT, "give -t with a machine", "the host has no cycles to trace or report");
         return TV_ERR_INPUT;
     }
     snprintf(title, sizeof title, "%s on %s", model ? model + 1 : j->c->files[0], target);
@@ -258,6 +260,19 @@ static tv_status run_session(job *j, tv_llm_session *session, const char *target
     return status;
 }
 
+/* Runs a session; with --json its text goes into the result. */
+static tv_status run_session_to(job *j, tv_llm_session *session, const char *target, outcome *out)
+{
+    size_t size;
+    j->text = j->streaming ? stdout : open_memstream(&out->text, &size);
+    if (!j->text)
+        return TV_ERR_MEMORY;
+    tv_status status = run_session(j, session, target);
+    if (!j->streaming && fclose(j->text) != 0 && status == TV_OK)
+        status = TV_ERR_MEMORY;
+    return status;
+}
+
 static tv_status generate_text(job *j, const char *target, outcome *out)
 {
     const char *prompt = cli_value(j->c, "prompt");
@@ -266,7 +281,7 @@ static tv_status generate_text(job *j, const char *target, outcome *out)
     tv_status status = open_session(j, target, prompt, &config, &session);
     *out = (outcome){.target = target, .summary.size = sizeof out->summary};
     if (status == TV_OK)
-        status = run_session(j, session, target);
+        status = run_session_to(j, session, target, out);
     if (session) {
         tv_stats stats = {.size = sizeof stats};
         tv_llm_session_summary(session, &out->summary);
@@ -408,7 +423,7 @@ static void write_host_ops_json(const outcome *o, tv_json_writer *w)
     tv_json_end_array(w);
 }
 
-static void write_outcome_json(const outcome *o, tv_json_writer *w)
+static void write_outcome_json(const outcome *o, bool timing_only, tv_json_writer *w)
 {
     const tv_llm_summary *s = &o->summary;
     tv_json_begin_object(w);
@@ -426,6 +441,8 @@ static void write_outcome_json(const outcome *o, tv_json_writer *w)
         cli_write_real(w, "nats", o->nll);
         tv_json_unsigned_member(w, "evaluated", o->evaluated);
     }
+    if (o->text && (s->prompt_tokens || s->tokens) && !timing_only)
+        tv_json_string_member(w, "text", o->text);
     write_host_ops_json(o, w);
     tv_json_end_object(w);
 }
@@ -460,19 +477,18 @@ static void write_similarity_json(const outcome *o, tv_json_writer *w)
 
 static void write_outcomes_json(job *j, const outcome *list, unsigned count)
 {
-    tv_json_writer *w = cli_begin_json(j->c);
+    tv_json_writer *w = cli_begin_result(j->c);
     tv_json_begin_object(w);
-    tv_json_string_member(w, "status", "ok");
+    tv_json_boolean_member(w, "interrupted", interrupted != 0);
     tv_json_key(w, "targets");
     tv_json_begin_array(w);
     for (unsigned i = 0; i < count; i++)
         if (cli_has(j->c, "verify"))
             write_similarity_json(&list[i], w);
         else
-            write_outcome_json(&list[i], w);
+            write_outcome_json(&list[i], cli_has(j->c, "timing-only"), w);
     tv_json_end_array(w);
     tv_json_end_object(w);
-    cli_end_json(w);
 }
 
 /* ---- The command ---- */
@@ -503,9 +519,15 @@ static tv_status make_directory(job *j)
     const char *directory = cli_value(j->c, "emit");
     if (mkdir(directory, 0777) == 0 || errno == EEXIST)
         return TV_OK;
-    cli_error(j->c, "its parent directory must exist", "cannot create the directory '%.200s': %s", directory,
-              strerror(errno));
+    cli_error(j->c, CLI_E_DIRECTORY, "its parent directory must exist", "cannot create the directory '%.200s': %s",
+              directory, strerror(errno));
     return TV_ERR_IO;
+}
+
+static void free_outcome(outcome *o)
+{
+    free(o->layers);
+    free(o->text);
 }
 
 static tv_status run_target(job *j, const char *target, const tv_input *text, outcome *out)
@@ -529,6 +551,8 @@ static tv_status run_targets(job *j, outcome *list, unsigned *done)
             printf("%s--- %s\n", i ? "\n\n" : "", targets[i]);
         status = run_target(j, targets[i], &text, &list[i]);
         *done += status == TV_OK;
+        if (status != TV_OK)
+            free_outcome(&list[i]);
     }
     if (text.data)
         tv_input_close(&text);
@@ -548,11 +572,37 @@ static int run_model(job *j)
     tv_status status = run_targets(j, list, &count);
     if (!j->c->json && count)
         print_outcomes(j, list, count);
-    else if (j->c->json && status == TV_OK)
+    else if (j->c->json && (count || status == TV_OK))
         write_outcomes_json(j, list, count);
     for (unsigned i = 0; i < count; i++)
-        free(list[i].layers);
+        free_outcome(&list[i]);
+    j->c->faulted = status == TV_FAULT;
     return cli_exit_status(status);
+}
+
+/* The graph as an array of its lines. */
+static tv_status write_graph_json(cli *c, const tv_llm *llm)
+{
+    char *text = NULL, *rest = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return TV_ERR_MEMORY;
+    tv_status status = tv_llm_print_graph(llm, out, &c->sink);
+    if (fclose(out) != 0 && status == TV_OK)
+        status = TV_ERR_MEMORY;
+    if (status == TV_OK) {
+        tv_json_writer *w = cli_begin_result(c);
+        tv_json_begin_object(w);
+        tv_json_key(w, "graph");
+        tv_json_begin_array(w);
+        for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+            tv_json_write_string(w, line);
+        tv_json_end_array(w);
+        tv_json_end_object(w);
+    }
+    free(text);
+    return status;
 }
 
 static int run_llm(cli *c)
@@ -564,8 +614,12 @@ static int run_llm(cli *c)
     tv_status status = tv_llm_open(c->files[0], &c->sink, &j.llm);
     if (status != TV_OK)
         return cli_exit_status(status);
-    if (cli_has(c, "info"))
+    if (cli_has(c, "info") && c->json)
+        tv_llm_write_info(j.llm, cli_begin_result(c));
+    else if (cli_has(c, "info"))
         tv_llm_print_info(j.llm, stdout);
+    else if (cli_has(c, "dump-graph") && c->json)
+        result = cli_exit_status(write_graph_json(c, j.llm));
     else if (cli_has(c, "dump-graph"))
         result = cli_exit_status(tv_llm_print_graph(j.llm, stdout, &c->sink));
     else

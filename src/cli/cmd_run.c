@@ -77,14 +77,14 @@ static tv_status load_file(job *j, const char *text)
         char hint[80];
         tv_machine_space_at(j->machine, 0, &space);
         snprintf(hint, sizeof hint, "for example --load %s:%s0=file.bin", space.name, space.bank_size ? "0:" : "");
-        cli_error(j->c, hint, "--load takes SPACE:ADDR=FILE, not '%s'", text);
+        cli_error(j->c, CLI_E_VALUE, hint, "--load takes SPACE:ADDR=FILE, not '%s'", text);
         return TV_ERR_INPUT;
     }
     snprintf(head, sizeof head, "%.*s", (int)(equals - text), text);
     tv_status status =
         tv_machine_parse_address(j->machine, const_programs(j), j->count, head, &j->c->sink, &space, &addr, &rest);
     if (status == TV_OK && rest) {
-        cli_error(j->c, NULL, "--load takes SPACE:ADDR=FILE, not '%s'", text);
+        cli_error(j->c, CLI_E_VALUE, NULL, "--load takes SPACE:ADDR=FILE, not '%s'", text);
         status = TV_ERR_INPUT;
     }
     if (status != TV_OK)
@@ -174,7 +174,7 @@ static tv_status set_threads(job *j)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t threads = cores > 0 ? (uint64_t)cores : 1;
     if (text && (!cli_parse_number(text, &threads) || threads < 1 || threads > 256)) {
-        cli_error(j->c, "1 to 256", "--threads cannot be '%s'", text);
+        cli_error(j->c, CLI_E_VALUE, "1 to 256", "--threads cannot be '%s'", text);
         return TV_ERR_INPUT;
     }
     tv_machine_set_threads(j->machine, (unsigned)threads);
@@ -197,11 +197,12 @@ static tv_status open_machine(job *j)
                    : cli_has(c, "timing-only") ? TV_MODE_TIMING
                                                : TV_MODE_FULL;
     if (cli_has(c, "timing-only") && cli_has(c, "save-outputs")) {
-        cli_error(c, "omit --timing-only", "--timing-only computes no outputs to save");
+        cli_error(c, CLI_E_CONFLICT, "omit --timing-only", "--timing-only computes no outputs to save");
         return TV_ERR_INPUT;
     }
     if (cli_has(c, "functional") && cli_has(c, "timing-only")) {
-        cli_error(c, "omit both for data and cycles", "--functional and --timing-only are mutually exclusive");
+        cli_error(c, CLI_E_CONFLICT, "omit both for data and cycles",
+                  "--functional and --timing-only are mutually exclusive");
         return TV_ERR_INPUT;
     }
     if (!cli_select_kernels(c))
@@ -238,11 +239,11 @@ static tv_status parse_limits(job *j, tv_run_limits *limits)
     *limits = (tv_run_limits){sizeof(tv_run_limits), UINT64_MAX, UINT64_MAX};
     const char *until = cli_value(j->c, "until"), *cycles = cli_value(j->c, "max-cycles");
     if (until && !parse_address(j, until, &limits->until)) {
-        cli_error(j->c, "give an instruction index or a label", "--until cannot be '%s'", until);
+        cli_error(j->c, CLI_E_VALUE, "give an instruction index or a label", "--until cannot be '%s'", until);
         return TV_ERR_INPUT;
     }
     if (cycles && !cli_parse_number(cycles, &limits->max_cycles)) {
-        cli_error(j->c, NULL, "--max-cycles takes a number, not '%s'", cycles);
+        cli_error(j->c, CLI_E_VALUE, NULL, "--max-cycles takes a number, not '%s'", cycles);
         return TV_ERR_INPUT;
     }
     return TV_OK;
@@ -346,7 +347,7 @@ static bool has_instruction_words(const tv_machine *machine)
 
 static void write_result_json(job *j)
 {
-    tv_json_writer *w = cli_begin_json(j->c);
+    tv_json_writer *w = cli_begin_result(j->c);
     tv_json_begin_object(w);
     run_report_write_json(j->machine, j->stop, w);
     tv_json_key(w, "dumps");
@@ -359,12 +360,12 @@ static void write_result_json(job *j)
         outputs_write_json(&j->outputs, w);
     }
     tv_json_end_object(w);
-    cli_end_json(w);
 }
 
 static tv_status print_result(job *j)
 {
     const tv_fault *fault = tv_machine_fault(j->machine);
+    j->c->faulted = fault != NULL;
     if (fault && !j->c->json)
         run_report_print_fault(fault, has_instruction_words(j->machine), j->c->color);
     tv_status status = collect_dumps(j);

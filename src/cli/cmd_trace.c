@@ -41,7 +41,7 @@ static int parse_rows(cli *c, unsigned *rows)
     const char *text = cli_value(c, "rows");
     uint64_t n = 12;
     if (text && (!cli_parse_number(text, &n) || n > 1000000))
-        return cli_error(c, "a number up to 1000000", "--rows cannot be '%s'", text);
+        return cli_error(c, CLI_E_VALUE, "a number up to 1000000", "--rows cannot be '%s'", text);
     *rows = (unsigned)n;
     return CLI_OK;
 }
@@ -50,11 +50,10 @@ static int parse_rows(cli *c, unsigned *rows)
 
 static void write_summary_json(cli *c, const tv_trace_summary *s)
 {
-    tv_json_writer *w = cli_begin_json(c);
+    tv_json_writer *w = cli_begin_result(c);
     tv_json_begin_object(w);
     trace_summary_write_json(s, w);
     tv_json_end_object(w);
-    cli_end_json(w);
 }
 
 static int run_summary(cli *c, unsigned rows)
@@ -96,19 +95,17 @@ static int show_diff(cli *c, const tv_trace_diff *d, unsigned rows)
     double percent = 0;
     bool failed = limit && parse_percent(limit, &percent) && exceeds_limit(d, percent);
     if (c->json) {
-        tv_json_writer *w = cli_begin_json(c);
+        tv_json_writer *w = cli_begin_result(c);
         tv_json_begin_object(w);
         trace_diff_write_json(d, w);
         if (limit)
             tv_json_boolean_member(w, "failed", failed);
         tv_json_end_object(w);
-        cli_end_json(w);
     } else {
         trace_diff_print(d, rows, c->out_color, stdout);
     }
     if (failed) {
-        fflush(stdout);
-        fprintf(stderr, "trivet: the cycles grew by more than %g %%\n", percent);
+        cli_error(c, CLI_E_SLOWER, NULL, "the cycles grew by more than %g %%", percent);
     }
     return failed ? CLI_FAULT : CLI_OK;
 }
@@ -120,11 +117,12 @@ static int run_diff(cli *c, unsigned rows)
     double percent;
     const char *limit = cli_value(c, "fail-above");
     if (c->file_count != 3)
-        return cli_error(c, "usage: trivet trace diff A B", "diff takes two traces");
+        return cli_error(c, CLI_E_COUNT, "usage: trivet trace diff A B", "diff takes two traces");
     if (limit && !parse_percent(limit, &percent))
-        return cli_error(c, "for example --fail-above 2%", "--fail-above cannot be '%s'", limit);
+        return cli_error(c, CLI_E_VALUE, "for example --fail-above 2%", "--fail-above cannot be '%s'", limit);
     if (strcmp(c->files[1], "-") == 0 && strcmp(c->files[2], "-") == 0)
-        return cli_error(c, "give a file for one of them", "two traces cannot both come from standard input");
+        return cli_error(c, CLI_E_SAME_FILE, "give a file for one of them",
+                         "two traces cannot both come from standard input");
     tv_status status = summarize_trace(c, c->files[1], &runs[0]);
     if (status == TV_OK)
         status = summarize_trace(c, c->files[2], &runs[1]);
@@ -171,16 +169,18 @@ static int run_convert(cli *c)
     const char *out = cli_value(c, "output"), *to = cli_value(c, "to");
     tv_trace_format format;
     if (c->file_count != 2 || !out)
-        return cli_error(c, "usage: trivet trace convert IN -o OUT",
+        return cli_error(c, CLI_E_COUNT, "usage: trivet trace convert IN -o OUT",
                          c->file_count != 2 ? "convert takes one trace" : "convert needs -o OUT");
     if (!choose_format(to, out, &format))
-        return to ? cli_error(c, "json, perfetto or csv", "--to cannot be '%s'", to)
-                  : cli_error(c, "give --to json, perfetto or csv",
+        return to ? cli_error(c, CLI_E_VALUE, "json, perfetto or csv", "--to cannot be '%s'", to)
+                  : cli_error(c, CLI_E_VALUE, "give --to json, perfetto or csv",
                               "the name '%s' does not end in .json, .perfetto.json or .csv", out);
     if (cli_same_file(c->files[1], out))
-        return cli_error(c, "choose another name", "the result would overwrite the trace '%s'", c->files[1]);
+        return cli_error(c, CLI_E_SAME_FILE, "choose another name", "the result would overwrite the trace '%s'",
+                         c->files[1]);
     if (c->json)
-        return cli_error(c, "omit --json; --to json selects the format", "convert has no result to print as JSON");
+        return cli_error(c, CLI_E_CONFLICT, "omit --json; --to json selects the format",
+                         "convert has no result to print as JSON");
     return cli_exit_status(convert_trace(c, out, format));
 }
 
@@ -193,15 +193,17 @@ static int run_trace(cli *c)
     if (result != CLI_OK)
         return result;
     if (cli_has(c, "fail-above") && !is_diff)
-        return cli_error(c, "usage: trivet trace diff A B --fail-above PERCENT", "--fail-above belongs to diff");
+        return cli_error(c, CLI_E_CONFLICT, "usage: trivet trace diff A B --fail-above PERCENT",
+                         "--fail-above belongs to diff");
     if ((cli_has(c, "output") || cli_has(c, "to")) && !is_convert)
-        return cli_error(c, "usage: trivet trace convert IN -o OUT", "-o and --to belong to convert");
+        return cli_error(c, CLI_E_CONFLICT, "usage: trivet trace convert IN -o OUT", "-o and --to belong to convert");
     if (is_diff)
         return run_diff(c, rows);
     if (is_convert)
         return run_convert(c);
     if (c->file_count != 1)
-        return cli_error(c, "usage: trivet trace FILE, trivet trace diff A B, or trivet trace convert IN -o OUT",
+        return cli_error(c, CLI_E_COUNT,
+                         "usage: trivet trace FILE, trivet trace diff A B, or trivet trace convert IN -o OUT",
                          "too many arguments for 'trace'");
     return run_summary(c, rows);
 }

@@ -121,7 +121,7 @@ static tv_status save_output(cli *c, const output_value *v, const char *director
     char path[4096];
     tv_output *output;
     if ((size_t)snprintf(path, sizeof path, "%s/%s.bin", directory, v->info.name) >= sizeof path) {
-        cli_error(c, NULL, "the path of output '%s' is too long", v->info.name);
+        cli_error(c, CLI_E_VALUE, NULL, "the path of output '%s' is too long", v->info.name);
         return TV_ERR_INPUT;
     }
     tv_status status = tv_output_open(path, &c->sink, &output);

@@ -62,7 +62,7 @@ static int run_help(cli *c)
     const char *best = cli_nearest(c->files[0], command_name, NULL);
     if (best)
         snprintf(hint, sizeof hint, "did you mean '%s'?", best);
-    return cli_error(c, hint, "unknown command '%s'", c->files[0]);
+    return cli_error(c, CLI_E_COMMAND, hint, "unknown command '%s'", c->files[0]);
 }
 
 const cli_command cli_help = {.name = "help",
@@ -286,7 +286,7 @@ static int run_completion(cli *c)
     else if (strcmp(shell, "man") == 0)
         print_man(stdout);
     else
-        return cli_error(c, "bash, zsh or man", "no completion for '%s'", shell);
+        return cli_error(c, CLI_E_VALUE, "bash, zsh or man", "no completion for '%s'", shell);
     return CLI_OK;
 }
 

@@ -31,18 +31,31 @@ static int fail_command(cli *c, const char *name)
     const char *best = cli_nearest(name, command_name, NULL);
     if (best)
         snprintf(hint, sizeof hint, "did you mean '%s'?", best);
-    return cli_error(c, hint, "unknown command '%s'", name);
+    return cli_error(c, CLI_E_COMMAND, hint, "unknown command '%s'", name);
 }
 
-/* With --json, an error without a result of its own is a result, too. */
-static void write_error_json(cli *c)
+/* True if --json is among the options, which are not parsed when a command is unknown or an option is wrong. */
+static bool has_json_option(int argc, char **argv)
 {
-    tv_json_writer *w = cli_begin_json(c);
-    tv_json_begin_object(w);
-    tv_json_string_member(w, "status", "error");
-    cli_write_diagnostics(c, w);
-    tv_json_end_object(w);
-    cli_end_json(w);
+    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0)
+            return true;
+    return false;
+}
+
+static int run_command(cli *c, int argc, char **argv)
+{
+    if (!c->command)
+        return fail_command(c, c->name);
+    c->name = c->command->name;
+    int status = cli_parse(c, argc - 1, argv + 1);
+    if (status == CLI_OK)
+        return c->command->run(c);
+    if (status != CLI_SHOW_HELP)
+        return status;
+    c->raw_output = true;
+    cli_print_help(c->command, stdout);
+    return CLI_OK;
 }
 
 int main(int argc, char **argv)
@@ -52,24 +65,19 @@ int main(int argc, char **argv)
         cli_print_usage(stderr);
         return CLI_INVALID;
     }
+    c.name = argv[1];
     c.command = find_command(argv[1]);
-    if (!c.command)
-        return fail_command(&c, argv[1]);
+    c.json = has_json_option(argc, argv) && (!c.command || strchr(c.command->common, 'j'));
     c.sink = cli_diag_sink(&c);
-    int status = cli_parse(&c, argc - 1, argv + 1);
-    if (status == CLI_OK) {
-        status = c.command->run(&c);
-    } else if (status == CLI_SHOW_HELP) {
-        cli_print_help(c.command, stdout);
-        status = CLI_OK;
-    }
+    int status = run_command(&c, argc, argv);
     if (status == CLI_FAILED && c.errors == 0)
-        fprintf(stderr, "trivet: error: out of memory\n");
-    if (c.json && !c.json_written && (status == CLI_INVALID || status == CLI_FAILED))
-        write_error_json(&c);
+        cli_fail_memory(&c);
+    if (c.json && !c.raw_output)
+        cli_end_envelope(&c, status);
     /* A full disk or a closed pipe must not look like success. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_OK) {
-        fprintf(stderr, "trivet: error: cannot write to standard output\n");
+        c.json = false; /* the envelope is written */
+        cli_error(&c, CLI_E_DIRECTORY, NULL, "cannot write to standard output");
         status = CLI_FAILED;
     }
     cli_free_diagnostics(&c);

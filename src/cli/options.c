@@ -82,13 +82,13 @@ static int fail_option(cli *c, const char *text, int letter)
     char hint[128];
     snprintf(hint, sizeof hint, "`trivet %s --help` lists the options", c->command->name);
     if (letter)
-        return cli_error(c, hint, "unknown option '-%c'", letter);
+        return cli_error(c, CLI_E_OPTION, hint, "unknown option '-%c'", letter);
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, "="), text + 2);
     const char *best = cli_nearest(name, option_name, c->command);
     if (best)
         snprintf(hint, sizeof hint, "did you mean '--%s'?", best);
-    return cli_error(c, hint, "unknown option '%s'", text);
+    return cli_error(c, CLI_E_OPTION, hint, "unknown option '%s'", text);
 }
 
 /* The tables of getopt. The code of a long option is 256 plus its index in `options`. */
@@ -140,7 +140,7 @@ static int apply_color(cli *c)
     c->color = c->out_color = strcmp(when, "always") == 0;
     return c->color || strcmp(when, "never") == 0
                ? CLI_OK
-               : cli_error(c, "use auto, always or never", "--color cannot be '%s'", when);
+               : cli_error(c, CLI_E_VALUE, "use auto, always or never", "--color cannot be '%s'", when);
 }
 
 int cli_parse(cli *c, int argc, char **argv)
@@ -159,12 +159,12 @@ int cli_parse(cli *c, int argc, char **argv)
         if (code == -1)
             break;
         if (code == ':')
-            return cli_error(c, NULL, "option '%s' needs an argument", argv[optind - 1]);
+            return cli_error(c, CLI_E_ARGUMENT, NULL, "option '%s' needs an argument", argv[optind - 1]);
         if (code == '?') {
             const char *text = argv[optind > before ? optind - 1 : before];
             bool is_long = strncmp(text, "--", 2) == 0;
             if (is_long && optopt >= 256)
-                return cli_error(c, NULL, "option '%s' takes no argument", text);
+                return cli_error(c, CLI_E_ARGUMENT, NULL, "option '%s' takes no argument", text);
             return fail_option(c, text, is_long ? 0 : optopt);
         }
         c->arguments[c->argument_count++] = (cli_argument){find_option(&t, code), optarg};
@@ -182,7 +182,7 @@ int cli_parse(cli *c, int argc, char **argv)
     if (c->file_count < c->command->files_min || c->file_count > c->command->files_max) {
         char hint[160];
         snprintf(hint, sizeof hint, "usage: trivet %s", c->command->usage);
-        return cli_error(c, hint,
+        return cli_error(c, CLI_E_COUNT, hint,
                          c->file_count < c->command->files_min ? "too few arguments for '%s'"
                                                                : "too many arguments for '%s'",
                          c->command->name);

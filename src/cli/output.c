@@ -70,63 +70,88 @@ void cli_free_diagnostics(cli *c)
     free(c->diagnostics);
 }
 
-int cli_error(cli *c, const char *hint, const char *format, ...)
+/* The name of a code. Static. */
+static const char *code_name(const char *code)
+{
+    tv_code_info info;
+    for (unsigned i = 0; tv_code_at(i, &info); i++)
+        if (strcmp(info.code, code) == 0)
+            return info.name;
+    return "";
+}
+
+static void emit_message(cli *c, tv_severity severity, const char *code, const char *hint, const char *message)
+{
+    emit_diagnostic(c, &(tv_diag){.severity = severity,
+                                  .code = code,
+                                  .name = code_name(code),
+                                  .index = -1,
+                                  .message = message,
+                                  .hint = hint});
+}
+
+int cli_error(cli *c, const char *code, const char *hint, const char *format, ...)
 {
     char message[512];
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    const char *bold = c->color ? "\033[1m" : "", *red = c->color ? "\033[1;31m" : "", *off = c->color ? "\033[0m" : "";
-    fprintf(stderr, "%strivet: %serror: %s%s%s\n", bold, red, off, message, off);
-    if (hint)
-        fprintf(stderr, "        = %shint%s: %s\n", bold, off, hint);
-    if (c->json)
-        keep_diagnostic(c, &(tv_diag){.severity = TV_ERROR, .index = -1, .message = message, .hint = hint});
-    c->errors++;
+    emit_message(c, TV_ERROR, code, hint, message);
     return CLI_INVALID;
 }
 
+void cli_fail_memory(cli *c) { emit_message(c, TV_ERROR, "TV-F004", NULL, "out of memory"); }
+
 /* ---- JSON ---- */
 
-tv_json_writer *cli_begin_json(cli *c)
+tv_json_writer *cli_begin_result(cli *c)
 {
-    tv_json_writer *writer = tv_json_writer_new(stdout, TV_JSON_INDENTED);
-    if (!writer) {
+    c->writer = tv_json_writer_new(stdout, TV_JSON_INDENTED);
+    if (!c->writer) {
         fprintf(stderr, "trivet: error: out of memory\n");
         exit(CLI_FAILED);
     }
-    c->json_written = true;
-    return writer;
+    tv_json_begin_object(c->writer);
+    tv_json_string_member(c->writer, "command", c->name);
+    tv_json_key(c->writer, "result");
+    return c->writer;
 }
 
-void cli_end_json(tv_json_writer *writer)
+static const char *status_word(const cli *c, int exit_status)
 {
-    tv_json_writer_finish(writer); /* main checks stdout for errors */
-    tv_json_writer_free(writer);
-    putchar('\n');
+    switch (exit_status) {
+    case CLI_OK:
+        return "ok";
+    case CLI_FAULT:
+        return c->faulted ? "fault" : "findings";
+    case CLI_INVALID:
+        return "invalid";
+    default:
+        return "failed";
+    }
 }
 
-/* Errors of the command line have no code. */
-static void write_usage_error(const tv_diag *diag, tv_json_writer *w)
-{
-    tv_json_begin_object(w);
-    tv_json_string_member(w, "severity", "error");
-    tv_json_string_member(w, "message", diag->message);
-    tv_json_string_member(w, "hint", diag->hint);
-    tv_json_end_object(w);
-}
-
-void cli_write_diagnostics(const cli *c, tv_json_writer *w)
+static void write_diagnostics(const cli *c, tv_json_writer *w)
 {
     tv_json_key(w, "diagnostics");
     tv_json_begin_array(w);
     for (unsigned i = 0; i < c->diagnostic_count; i++)
-        if (c->diagnostics[i].code)
-            tv_diag_write_json(w, &c->diagnostics[i]);
-        else
-            write_usage_error(&c->diagnostics[i], w);
+        tv_diag_write_json(w, &c->diagnostics[i]);
     tv_json_end_array(w);
+}
+
+void cli_end_envelope(cli *c, int exit_status)
+{
+    if (!c->writer)
+        tv_json_write_null(cli_begin_result(c));
+    tv_json_string_member(c->writer, "status", status_word(c, exit_status));
+    write_diagnostics(c, c->writer);
+    tv_json_end_object(c->writer);
+    tv_json_writer_finish(c->writer); /* main checks stdout for errors */
+    tv_json_writer_free(c->writer);
+    c->writer = NULL;
+    putchar('\n');
 }
 
 void cli_write_real(tv_json_writer *w, const char *key, double value) { tv_json_real_member(w, key, value, 9); }

@@ -47,7 +47,7 @@ bool cli_select_kernels(cli *c)
             return true;
         }
     }
-    cli_error(c, hint, "%s cannot be '%s'", option ? "--kernels" : "TRIVET_KERNELS", requested);
+    cli_error(c, CLI_E_VALUE, hint, "%s cannot be '%s'", option ? "--kernels" : "TRIVET_KERNELS", requested);
     return false;
 }
 
@@ -79,7 +79,7 @@ tv_status cli_make_config(cli *c, const char *target, bool skip_other_targets, t
         const char *equals = strchr(value, '=');
         char key[128];
         if (!equals || (size_t)(equals - value) >= sizeof key) {
-            cli_error(c, "write it like -D l2.words=114688", "-D takes KEY=VALUE, not '%s'", value);
+            cli_error(c, CLI_E_VALUE, "write it like -D l2.words=114688", "-D takes KEY=VALUE, not '%s'", value);
             status = TV_ERR_INPUT;
             break;
         }

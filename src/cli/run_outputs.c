@@ -28,7 +28,8 @@ static tv_status check_pair(cli *c, const char *a, const char *b)
     const char *first = cli_value(c, a), *second = cli_value(c, b);
     if (!first || !second || (!cli_same_file(first, second) && strcmp(first, second) != 0))
         return TV_OK;
-    cli_error(c, "choose another name for one of them", "--%s and --%s cannot both go to '%s'", a, b, first);
+    cli_error(c, CLI_E_SAME_FILE, "choose another name for one of them", "--%s and --%s cannot both go to '%s'", a, b,
+              first);
     return TV_ERR_INPUT;
 }
 
@@ -36,7 +37,7 @@ static tv_status check_inputs(cli *c, const char *name, const char *path, const 
 {
     for (unsigned i = 0; path && i < count; i++)
         if (cli_same_file(path, inputs[i])) {
-            cli_error(c, "choose another name", "the %s would overwrite '%s'",
+            cli_error(c, CLI_E_SAME_FILE, "choose another name", "the %s would overwrite '%s'",
                       strcmp(name, "report") == 0 ? "report" : "trace", inputs[i]);
             return TV_ERR_INPUT;
         }
@@ -47,7 +48,8 @@ tv_status run_outputs_check(cli *c, const char *const *inputs, unsigned count)
 {
     for (unsigned i = 0; i < CLI_COUNTOF(names); i++) {
         if (cli_has(c, names[i]) && cli_has(c, "functional")) {
-            cli_error(c, "omit --functional", "--%s needs cycles, which --functional does not compute", names[i]);
+            cli_error(c, CLI_E_CONFLICT, "omit --functional", "--%s needs cycles, which --functional does not compute",
+                      names[i]);
             return TV_ERR_INPUT;
         }
         tv_status status = check_inputs(c, names[i], cli_value(c, names[i]), inputs, count);
@@ -57,7 +59,7 @@ tv_status run_outputs_check(cli *c, const char *const *inputs, unsigned count)
             return status;
     }
     if (run_outputs_use_stdout(c) && (c->json || cli_has(c, "dump"))) {
-        cli_error(c, "write the trace or the report to a file",
+        cli_error(c, CLI_E_CONFLICT, "write the trace or the report to a file",
                   "--%s and a trace or report cannot both go to standard output", c->json ? "json" : "dump");
         return TV_ERR_INPUT;
     }
@@ -102,7 +104,7 @@ static tv_status open_output(run_outputs *o, const char *title, const char *suff
     if (!path)
         return TV_OK;
     if (!make_file_name(path, suffix, name)) {
-        cli_error(o->c, "choose a shorter one", "the name of the %s is too long", names[i]);
+        cli_error(o->c, CLI_E_VALUE, "choose a shorter one", "the name of the %s is too long", names[i]);
         return TV_ERR_INPUT;
     }
     if (suffix && check_inputs(o->c, names[i], name, (const char *const *)o->c->files, o->c->file_count) != TV_OK)

@@ -45,12 +45,10 @@ void run_report_write_json(const tv_machine *machine, tv_stop_reason stop, tv_js
         [TV_STOP_END] = "end", [TV_STOP_UNTIL] = "until", [TV_STOP_CYCLES] = "max-cycles", [TV_STOP_FAULT] = "fault"};
     tv_stats s = {.size = sizeof s};
     tv_machine_stats(machine, &s);
-    const tv_fault *fault = tv_machine_fault(machine);
     tv_json_string_member(w, "target", tv_machine_target(machine));
-    tv_json_string_member(w, "status", fault ? "fault" : "ok");
     tv_json_string_member(w, "stop", stops[stop]);
     tv_json_key(w, "fault");
-    write_fault(fault, w);
+    write_fault(tv_machine_fault(machine), w);
     tv_json_unsigned_member(w, "cycles", s.cycles);
     cli_write_real(w, "seconds", s.seconds);
     tv_json_unsigned_member(w, "instructions", s.instructions);

@@ -100,6 +100,76 @@ void tv_llm_print_info(const tv_llm *llm, FILE *out)
     }
 }
 
+static void write_dims(const tv_model_dims *s, tv_json_writer *w)
+{
+    tv_json_key(w, "dims");
+    tv_json_begin_object(w);
+    tv_json_unsigned_member(w, "dim", s->dim);
+    tv_json_unsigned_member(w, "hidden", s->hidden);
+    tv_json_unsigned_member(w, "layers", s->layers);
+    tv_json_unsigned_member(w, "heads", s->heads);
+    tv_json_unsigned_member(w, "kv_heads", s->kv_heads);
+    tv_json_unsigned_member(w, "vocab", s->vocab);
+    tv_json_unsigned_member(w, "context", s->context);
+    tv_json_end_object(w);
+}
+
+/* The text of strings is cut as in tv_llm_print_info. */
+static void write_metadata(const tv_gguf *gguf, tv_json_writer *w)
+{
+    const tv_gguf_meta *meta;
+    tv_json_key(w, "metadata");
+    tv_json_begin_array(w);
+    for (uint64_t i = 0; gguf && (meta = tv_gguf_meta_at(gguf, i)); i++) {
+        tv_buf text = {0};
+        tv_json_begin_object(w);
+        tv_buf_printf(&text, "%.*s", (int)meta->key.len, meta->key.ptr);
+        tv_json_string_member(w, "key", tv_buf_cstr(&text));
+        text.len = 0;
+        tv_gguf_meta_print(meta, 80, &text);
+        tv_json_string_member(w, "text", tv_buf_cstr(&text));
+        tv_json_end_object(w);
+        tv_buf_fini(&text);
+    }
+    tv_json_end_array(w);
+}
+
+static void write_tensor(const tv_gguf_tensor *tensor, tv_json_writer *w)
+{
+    tv_buf name = {0};
+    tv_json_begin_object(w);
+    tv_buf_printf(&name, "%.*s", (int)tensor->name.len, tensor->name.ptr);
+    tv_json_string_member(w, "name", tv_buf_cstr(&name));
+    tv_json_string_member(w, "type", tv_gguf_type_name(tensor->type));
+    tv_json_key(w, "dims");
+    tv_json_begin_array(w);
+    for (unsigned d = 0; d < tensor->dim_count; d++)
+        tv_json_write_unsigned(w, tensor->dims[d]);
+    tv_json_end_array(w);
+    tv_json_end_object(w);
+    tv_buf_fini(&name);
+}
+
+void tv_llm_write_info(const tv_llm *llm, tv_json_writer *w)
+{
+    const tv_gguf *gguf = llm->model->gguf;
+    const tv_gguf_tensor *tensor;
+    uint64_t parameters = 0;
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "architecture", "llama");
+    write_dims(&llm->model->dims, w);
+    for (uint64_t i = 0; gguf && (tensor = tv_gguf_tensor_at(gguf, i)); i++)
+        parameters += tensor->elements;
+    tv_json_unsigned_member(w, "parameters", parameters);
+    write_metadata(gguf, w);
+    tv_json_key(w, "tensors");
+    tv_json_begin_array(w);
+    for (uint64_t i = 0; gguf && (tensor = tv_gguf_tensor_at(gguf, i)); i++)
+        write_tensor(tensor, w);
+    tv_json_end_array(w);
+    tv_json_end_object(w);
+}
+
 tv_status tv_llm_print_graph(const tv_llm *llm, FILE *out, const tv_diag_sink *sink)
 {
     tv_buf text = {0};

@@ -55,7 +55,7 @@ class Tests(Suite):
         self.words = {}
         for target in ("pccx", "opennpu"):
             out = subprocess.run([self.trivet, "isa", target, "--json"], stdout=subprocess.PIPE, check=True).stdout
-            self.words[target] = json.loads(out)["assembly"]
+            self.words[target] = json.loads(out)["result"]["assembly"]
 
     def scope(self, line, word, wanted):
         """`word`'s first place in `line` has one scope, which begins with `wanted`."""

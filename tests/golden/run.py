@@ -155,7 +155,7 @@ class Case:
             args += ["--dump", d]
         status, out, err = self.trivet(*args)
         try:
-            return status, json.loads(out)
+            return status, json.loads(out)["result"]
         except ValueError:
             self.fail("run: exit %d, no JSON\n%s" % (status, err))
             return status, None
@@ -276,7 +276,7 @@ class OpenNpuCase(Case):
         status, words, err = self.words(self.file)
         parameters = self.parameters()
         data = min(self.DATA, parameters["mem.bytes"])
-        start = json.loads(self.trivet("run", self.file, "--json", "--until", "0", "--dump", "mem:0:%d:u8" % data, *self.args("run"))[1])
+        start = json.loads(self.trivet("run", self.file, "--json", "--until", "0", "--dump", "mem:0:%d:u8" % data, *self.args("run"))[1])["result"]
         machine = opennpu_oracle.Machine(parameters)
         machine.load_mem(0, bytes(start["dumps"][0]["values"]))
         want = machine.run([int(w.split()[0], 16) for w in words])

@@ -50,7 +50,7 @@ def peak_of(*args):
 
 def as_json(*args):
     done = run(*args, "--json")
-    return json.loads(done.stdout) if done.returncode == 0 else {"targets": [{}], "cycles": None}
+    return json.loads(done.stdout)["result"] if done.returncode == 0 else {"targets": [{}], "cycles": None}
 
 
 def text_of(*args):
@@ -487,7 +487,7 @@ def traces_and_reports_cover_the_session(folder):
     for target in MACHINES:
         session = sessions.get(target, {})
         for name in (f"w.{target}.json.zst", f"w.perfetto.{target}.json"):
-            trace = json.loads(run("trace", os.path.join(folder, name), "--json").stdout or "{}")
+            trace = json.loads(run("trace", os.path.join(folder, name), "--json").stdout or '{"result": {}}')["result"]
             cycles = {op: sum(s["end_cycle"] - s["start_cycle"] for s in trace.get("steps", []) if s["op"] == op)
                       for op in ("prefill", "decode")}
             expect(f"{name}: the steps' cycles",

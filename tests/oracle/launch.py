@@ -84,7 +84,7 @@ def flatten(values):
 
 
 def call(command):
-    """The parsed JSON, the exit status and what kept it from being read, if anything."""
+    """The result with the envelope's status and diagnostics, the exit status and what kept it from being read, if anything."""
     try:
         p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False)
     except subprocess.TimeoutExpired:
@@ -92,7 +92,9 @@ def call(command):
     except OSError as error:
         return None, None, str(error)
     try:
-        return json.loads(p.stdout), p.returncode, None
+        found = json.loads(p.stdout)
+        got = dict(found["result"] or {}, status=found["status"], diagnostics=found["diagnostics"])
+        return got, p.returncode, None
     except ValueError:
         lines = p.stderr.decode("utf-8", "replace").strip().splitlines()
         return None, p.returncode, "exit %d, no JSON: %s" % (p.returncode, lines[:3])

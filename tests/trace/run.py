@@ -38,7 +38,7 @@ class Runner(Suite):
         return out
 
     def summary(self, name):
-        return json.loads(self.good("trace", name, "--json") or b"null")
+        return json.loads(self.good("trace", name, "--json") or '{"result": null}')["result"]
 
     def reject(self, name, data, code, place=None, says=""):
         """`place`: line and column, or only the line."""
@@ -96,7 +96,7 @@ def summaries_equal_statistics(t):
         if status not in (0, 1):
             t.check(name, "exit status %d: %s" % (status, err))
             continue
-        want = json.loads(out)
+        want = json.loads(out)["result"]
         for file in ("run.json", "run.perfetto.json"):
             got = t.summary(file)
             for key in ("target", "cycles", "instructions", "macs", "engines", "bound_by"):
@@ -291,7 +291,7 @@ def comparisons(t):
         t.write("a.json", json.dumps(a))
         t.write("b.json", json.dumps(b))
         status, out, err = t.call("trace", "diff", "a.json", "b.json", "--json", *options)
-        return status, json.loads(out or b"null"), err
+        return status, json.loads(out)["result"], err
 
     def summary(cycles, busy, held):
         return {"cycles_total": cycles, "engines": {"TE0": {"active_cycles": busy, "idle_cycles": cycles - busy - held, "stalled_cycles": {"dependency": held}}}}

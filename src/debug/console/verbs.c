@@ -239,7 +239,7 @@ static tv_status run_command(debug_call *call, const char *line)
     tv_status status = strlen(line) < LINE_MAX_BYTES
                            ? run_line(call, line)
                            : tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_VERB), NULL, "the line is too long");
-    tv_json_string_member(call->json, "status", status == TV_OK ? "ok" : "error");
+    tv_json_string_member(call->json, "status", status == TV_OK ? "ok" : "invalid");
     if (tee.diags.count)
         write_diags(call->json, &tee);
     if (call->text->len)

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as its users see it: the JSON envelope of every command against docs/json.schema.json.
+
+run.py TRIVET MODEL
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from suite import ROOT, Suite, parse_arguments  # noqa: E402
+import schema  # noqa: E402
+
+STATUS = {0: ("ok",), 1: ("fault", "findings"), 2: ("invalid",), 3: ("failed",)}
+
+
+class Commands(Suite):
+    def __init__(self, trivet, model, options):
+        super().__init__(trivet, options)
+        self.model = os.path.abspath(model)
+        with open(os.path.join(ROOT, "docs", "json.schema.json"), encoding="utf-8") as f:
+            self.schema = json.load(f)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as f:
+            f.write(text)
+        return self.path(name)
+
+    def call(self, *arguments, data=None, env=None):
+        """The exit status, standard output and standard error, as texts."""
+        p = subprocess.run([self.trivet, *arguments], input=data, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           timeout=120, check=False, text=True, env=env and dict(os.environ, **env))
+        return p.returncode, p.stdout, p.stderr
+
+    def envelope(self, want, *arguments):
+        """Checks the envelope of a command that ends with exit status `want`; returns it."""
+        name = " ".join(arguments).replace(self.folder, "…")
+        code, out, err = self.call(*arguments, "--json")
+        try:
+            found = json.loads(out)
+        except ValueError:
+            self.check(name, "no JSON: %.200r %.200r" % (out, err))
+            return {"status": None, "diagnostics": [], "result": None}
+        self.equal(name + ": exit status", code, want)
+        self.expect(name + ": status", found["status"] in STATUS[want], found["status"])
+        self.equal(name + ": command", found["command"], arguments[0])
+        self.equal(name + ": schema", schema.errors(found, self.schema, self.schema), [])
+        self.expect(name + ": the way out", code < 2 or any(d["severity"] == "error" for d in found["diagnostics"]), err)
+        return found
+
+
+# ---- The envelope
+
+HAZARD = "examples/cmdq/missing_dependency.json"
+
+
+def envelopes_of_results(t):
+    """Every command, in every form of its result."""
+    source, trace = "examples/pccx/softmax.s", t.path("t.json")
+    for machine, file, other in (("pccx", source, "elf"), ("cmdq", "examples/cmdq/ffn.json", "jsonl")):
+        t.envelope(0, "asm", file, "-o", t.path("p." + other))
+        t.envelope(0, "dis", file)
+        t.envelope(0, "check", file)
+        t.envelope(0, "run", file, "--trace", trace)
+        t.envelope(0, "trace", trace)
+        t.envelope(0, "trace", "diff", trace, trace)
+        t.envelope(0, "config", machine + {"pccx": "-kv260", "cmdq": "-mobile"}[machine])
+        t.envelope(0, "isa", machine)
+    t.envelope(0, "dis", source, "--explain", "--uops")
+    t.envelope(0, "dis", "-t", "pccx", "--word", "0xf000000000000000", "--explain")
+    t.envelope(0, "run", source, "--dump", "l2:0x10:4:bf16", "--dump", "emax:0:1")
+    t.envelope(0, "isa")
+    t.envelope(0, "config")
+    t.envelope(0, "targets")
+    t.envelope(0, "version")
+    info = t.envelope(0, "llm", t.model, "--info")["result"]
+    t.equal("--info: layers", info["dims"]["layers"], sum("attn_q.weight" in x["name"] for x in info["tensors"]))
+    t.expect("--dump-graph", len(t.envelope(0, "llm", t.model, "--dump-graph")["result"]["graph"]) > 10)
+    text = t.call("llm", t.model, "-p", "ROMEO:", "-n", "5", "-q")[1]
+    got = t.envelope(0, "llm", t.model, "-p", "ROMEO:", "-n", "5")["result"]
+    t.equal("llm has the text", got["targets"][0]["text"], text)
+    t.equal("llm was not interrupted", got["interrupted"], False)
+    t.envelope(0, "llm", t.model, "-t", "cmdq", "-n", "2", "--verify")
+    t.envelope(0, "llm", t.model, "-t", "cmdq", "-n", "2", "--timing-only")
+    t.envelope(0, "llm", t.model, "--eval", t.write("e.txt", "To be, or not to be"), "-n", "10")
+
+
+def envelopes_of_failures(t):
+    """Nothing ends without an envelope; what the text forms print as warnings and errors is in it."""
+    strict = t.envelope(1, "run", HAZARD, "--strict")
+    t.equal("hazards with --strict", (strict["status"], strict["result"], strict["diagnostics"][0]["code"]), ("findings", None, "TV-Q040"))
+    run = t.envelope(0, "run", HAZARD)
+    t.equal("a warning of a successful run", [d["code"] for d in run["diagnostics"]], ["TV-Q040"])
+    t.equal("errors of check", t.envelope(1, "check", HAZARD)["status"], "findings")
+    fault = t.write("fault.s", ".target pccx\n memset fmap_shape[0], 16, 1, 1\n cvo.exp l2[0x1fff0], l2[0], len=16\n")
+    t.equal("a fault", t.envelope(1, "run", fault, "-D", "l2.words=1024")["status"], "fault")
+    wrong = t.write("wrong.s", ".target pccx\n frobnicate\n")
+    for arguments in (("asm", wrong), ("dis", wrong), ("check", wrong), ("run", wrong), ("debug", wrong)):
+        t.equal(arguments[0] + " of a wrong source", t.envelope(2, *arguments)["diagnostics"][0]["code"], "TV-A002")
+    for arguments in (("trace", wrong), ("llm", wrong), ("config", "nowhere"), ("isa", "vax"), ("isa", "pccx", "frob"), ("asm",), ("run",),
+                      ("run", wrong, "--frobnicate"), ("run", "--color", "pink", wrong), ("dis",), ("trace", "convert", "a"), ("debug",),
+                      ("llm", t.model, "-n", "x"), ("targets", "x"), ("frobnicate", "x"), ("asm", wrong, "-o", "-"),
+                      ("run", wrong, "--trace", "-")):
+        t.envelope(2, *arguments)
+    t.envelope(3, "asm", "examples/pccx/softmax.s", "-o", t.path("nowhere/x.elf"))
+
+
+def main():
+    options = parse_arguments(__doc__, "trivet", "model")
+    t = Commands(options.trivet, options.model, options)
+    t.run_tests([envelopes_of_results, envelopes_of_failures], t)
+    sys.exit(t.finish())
+
+
+if __name__ == "__main__":
+    main()
