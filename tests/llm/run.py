@@ -378,7 +378,7 @@ def unsupported_dimensions_files_are_rejected(folder):
         done = timed(2, **{key: value})
         expect(f"{key} {value} is rejected", code in done.stderr + done.stdout and f"'{key}'" in done.stderr + done.stdout,
                done.stderr + done.stdout)
-    plain = json.loads(timed().stdout)["targets"][0]["cycles"]
+    plain = json.loads(timed().stdout)["result"]["targets"][0]["cycles"]
     done = timed(head_dim=16, model_type="llama", architectures=["LlamaForCausalLM"], sliding_window=None,
                  rope_scaling=None, rope_parameters={"rope_type": "default", "rope_theta": 5e5}, attention_bias=False,
                  hidden_act="silu", torch_dtype="bfloat16", use_cache=True, num_key_value_heads=None)
