@@ -94,6 +94,7 @@ static void *reallocate(void *context, void *bytes, size_t size)
 {
     if (!bytes)
         return allocate(context, size);
+    tv_json_reader *r = context;
     struct tv_json_block *block = block_of(bytes);
     if (!block->in_reserve && size <= SIZE_MAX / 2) {
         unlink_block(context, block);
@@ -103,6 +104,7 @@ static void *reallocate(void *context, void *bytes, size_t size)
             grown->size = size;
             return grown->bytes;
         }
+        r->out_of_memory = true;
     }
     size_t old_size = block->size;
     void *copy = allocate(context, size);

@@ -38,8 +38,10 @@ void *tv_vec_grow(void *data, size_t size, size_t count, size_t extra, size_t *c
 /* Appends one element. False when out of memory. */
 #define TV_VEC_PUSH(vec, ...) (TV_VEC_RESERVE(vec, 1) && ((vec)->data[(vec)->count++] = (__VA_ARGS__), true))
 
-/* Appends `n` uninitialized elements and returns the first of them; NULL when out of memory. */
-#define TV_VEC_EXTEND(vec, n) (TV_VEC_RESERVE(vec, n) ? ((vec)->count += (n), (vec)->data + (vec)->count - (n)) : NULL)
+/* Appends `n` uninitialized elements, which may be none, and returns the first of them; NULL when out of memory. There
+ * is always room for one element, so that the address exists. */
+#define TV_VEC_EXTEND(vec, n)                                                                                          \
+    (TV_VEC_RESERVE(vec, (n) + !(n)) ? ((vec)->count += (n), (vec)->data + (vec)->count - (n)) : NULL)
 
 /* The last element; NULL when the vector is empty. */
 #define TV_VEC_LAST(vec) ((vec)->count ? (vec)->data + (vec)->count - 1 : NULL)
