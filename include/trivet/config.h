@@ -18,13 +18,13 @@ typedef struct tv_config tv_config;
 /* One parameter with its current value. The strings are valid until the configuration changes or is freed. */
 typedef struct tv_config_entry {
     const char *key;           /* "l2.words" */
-    const char *type;          /* "integer" or "rate" (a decimal or a fraction, kept exactly) */
-    const char *unit;          /* "words of 128 bit" */
+    const char *type;          /* "integer", "rate" (a decimal or a fraction, kept exactly) or "enum" */
+    const char *unit;          /* "words of 128 bit"; of an enum its values, "cores|lanes" */
     const char *default_value; /* as text */
     uint64_t min, max;
     const char *meaning;
     const char *value;  /* as text */
-    uint64_t number;    /* of an integer; otherwise 0 */
+    uint64_t number;    /* of an integer; of an enum the index of the value; of a rate 0 */
     const char *origin; /* "default", "profile pccx-kv260", "my.ini:3" or "override" */
 } tv_config_entry;
 
@@ -42,8 +42,8 @@ TV_API tv_status tv_config_load(tv_config *config, const char *profile_or_path, 
 
 /* Sets parameter `key` of `config` from the text `value`. An integer is decimal or 0x hexadecimal, with `_` between
  * digits and an optional suffix Ki, Mi or Gi (2^10, 2^20, 2^30). A rate is an integer, a decimal with up to six places,
- * or a fraction such as 8/5. TV_ERR_INPUT: unknown key, malformed or out of range; TV_ERR_MEMORY; then `config` is
- * unchanged. */
+ * or a fraction such as 8/5. An enum has one of its values. TV_ERR_INPUT: unknown key, malformed or out of range;
+ * TV_ERR_MEMORY; then `config` is unchanged. */
 TV_API tv_status tv_config_set(tv_config *config, const char *key, const char *value, const tv_diag_sink *sink);
 
 /* Parameter `i` in the schema's order. Returns 0 past the last. */

@@ -141,6 +141,42 @@ static bool parse_rate(const char *text, tv_rate *out)
     return true;
 }
 
+/* The number of the value `text` of an enumerated parameter, whose values are `a|b|c`. */
+static bool parse_enum(const char *values, const char *text, uint64_t *out)
+{
+    size_t n = strlen(text);
+    for (uint64_t i = 0;; i++) {
+        size_t length = strcspn(values, "|");
+        if (n == length && memcmp(values, text, n) == 0) {
+            *out = i;
+            return true;
+        }
+        if (values[length] == '\0')
+            return false;
+        values += length + 1;
+    }
+}
+
+static const char *const type_names[] = {
+    [TV_PARAM_INTEGER] = "integer", [TV_PARAM_RATE] = "rate", [TV_PARAM_ENUM] = "enum"};
+
+/* Parses `text` as a value of the parameter. false: malformed, with the hint in `hint`. */
+static bool parse_value(const tv_param *param, const char *text, uint64_t *number, tv_rate *rate, char hint[128])
+{
+    switch (param->type) {
+    case TV_PARAM_INTEGER:
+        snprintf(hint, 128, "write it like 4096, 0x1000 or 4Ki");
+        return parse_integer(text, number);
+    case TV_PARAM_RATE:
+        snprintf(hint, 128, "write it like 20, 1.6 or 8/5");
+        return parse_rate(text, rate);
+    case TV_PARAM_ENUM:
+        snprintf(hint, 128, "write one of %s", param->unit);
+        return parse_enum(param->unit, text, number);
+    }
+    return false;
+}
+
 static int find_param(const tv_schema *schema, const char *key)
 {
     for (unsigned i = 0; i < schema->count; i++)
@@ -168,10 +204,10 @@ static tv_status assign(const tv_schema *schema, value *values, const char *key,
     uint64_t integer = 0;
     tv_rate rate = {0, 1};
     bool is_rate = param->type == TV_PARAM_RATE;
-    if (is_rate ? !parse_rate(text, &rate) : !parse_integer(text, &integer)) {
-        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_VALUE), loc,
-                  is_rate ? "write it like 20, 1.6 or 8/5" : "write it like 4096, 0x1000 or 4Ki",
-                  "'%.100s' is not a value for %s (%s)", text, key, is_rate ? "a rate" : "an integer");
+    char hint[128];
+    if (!parse_value(param, text, &integer, &rate, hint)) {
+        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_VALUE), loc, hint, "'%.100s' is not a value for %s (%s %s)", text, key,
+                  is_rate ? "a" : "an", type_names[param->type]);
         return TV_ERR_INPUT;
     }
     bool single = param->min == param->max;
@@ -393,14 +429,14 @@ int tv_config_at(const tv_config *config, unsigned i, tv_config_entry *out)
     const tv_param *param = &config->schema->params[i];
     const value *v = &config->values[i];
     *out = (tv_config_entry){.key = param->key,
-                             .type = param->type == TV_PARAM_RATE ? "rate" : "integer",
+                             .type = type_names[param->type],
                              .unit = param->unit,
                              .default_value = param->default_value,
                              .min = param->min,
                              .max = param->max,
                              .meaning = param->meaning,
                              .value = v->text,
-                             .number = param->type == TV_PARAM_INTEGER ? v->integer : 0,
+                             .number = param->type == TV_PARAM_RATE ? 0 : v->integer,
                              .origin = v->origin};
     return 1;
 }
@@ -419,6 +455,12 @@ tv_rate tv_config_rate(const tv_config *config, unsigned index)
 {
     assert(index < config->schema->count && config->schema->params[index].type == TV_PARAM_RATE);
     return config->values[index].rate;
+}
+
+unsigned tv_config_enum(const tv_config *config, unsigned index)
+{
+    assert(index < config->schema->count && config->schema->params[index].type == TV_PARAM_ENUM);
+    return (unsigned)config->values[index].integer;
 }
 
 int tv_config_profile_at(const char *target, unsigned i, const char **name, const char **description)

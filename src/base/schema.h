@@ -3,14 +3,15 @@
  *
  * A machine lists its parameters once, in a .def file of rows
  *   TV_PARAM(ID, key, type, unit, default text, min, max, meaning)
- * from which it generates its enum of indices and its tv_schema. */
+ * from which it generates its enum of indices and its tv_schema. The unit of an ENUM lists its values, separated by
+ * `|`, in the order of their numbers; min is 0 and max the last number. */
 #ifndef TV_BASE_SCHEMA_H
 #define TV_BASE_SCHEMA_H
 
 #include "base/diag.h"
 #include "trivet/config.h"
 
-typedef enum tv_param_type { TV_PARAM_INTEGER, TV_PARAM_RATE } tv_param_type;
+typedef enum tv_param_type { TV_PARAM_INTEGER, TV_PARAM_RATE, TV_PARAM_ENUM } tv_param_type;
 
 typedef struct tv_param {
     const char *key;
@@ -49,6 +50,7 @@ tv_status tv_config_copy(const tv_config *config, const tv_diag_sink *sink, tv_c
 /* `index` is the machine's enum value of the parameter; its type must fit. */
 uint64_t tv_config_integer(const tv_config *config, unsigned index);
 tv_rate tv_config_rate(const tv_config *config, unsigned index);
+unsigned tv_config_enum(const tv_config *config, unsigned index);
 
 /* Parses INI text as tv_config_load does; `name` is what messages call it. For profiles from memory. */
 tv_status tv_config_parse(tv_config *config, const char *name, const char *origin, const uint8_t *data, size_t size,

@@ -6,12 +6,13 @@
 
 #include "base/schema.h"
 
-enum { COUNT, WIDE, RATE, PARAMS };
+enum { COUNT, WIDE, RATE, MODE, PARAMS };
 
 static const tv_param params[PARAMS] = {
     {"unit.count", TV_PARAM_INTEGER, "things", "4Ki", 16, 131072, "a count"},
     {"unit.wide", TV_PARAM_INTEGER, "bytes", "0", 0, UINT64_MAX, "anything"},
     {"path.rate", TV_PARAM_RATE, "bytes/cycle", "1.6", 0, 4096, "a rate"},
+    {"unit.mode", TV_PARAM_ENUM, "slow|fast|fastest", "fast", 0, 2, "a choice"},
 };
 static const tv_schema schema = {"toy", NULL, params, PARAMS};
 
@@ -176,6 +177,39 @@ static void a_decimal_point_requires_decimal_digits_on_both_sides(void **state)
     check_rejected("path.rate", texts, TV_COUNTOF(texts), "TV-C002");
 }
 
+static tv_status load_text(tv_config *config, const char *text, unit_log *log)
+{
+    tv_diag_sink sink = unit_sink(log);
+    return tv_config_parse(config, "my.ini", NULL, (const uint8_t *)text, strlen(text), &sink);
+}
+
+static void an_enumerated_parameter_has_the_number_of_its_value(void **state)
+{
+    (void)state;
+    const char *const texts[] = {"slow", "fast", "fastest"}, *const others[] = {"",     "fas", "faste",
+                                                                                "Fast", "1",   "slow|fast"};
+    tv_config *config = make_config();
+    assert_int_equal(tv_config_enum(config, MODE), 1);
+    for (unsigned i = 0; i < TV_COUNTOF(texts); i++) {
+        tv_config_entry e;
+        assert_int_equal(tv_config_set(config, "unit.mode", texts[i], NULL), TV_OK);
+        assert_int_equal(tv_config_enum(config, MODE), i);
+        assert_true(tv_config_at(config, MODE, &e));
+        assert_string_equal(e.type, "enum");
+        assert_string_equal(e.unit, "slow|fast|fastest");
+        assert_string_equal(e.value, texts[i]);
+        assert_true(e.number == i && e.min == 0 && e.max == 2);
+    }
+    unit_log log;
+    tv_diag_sink sink = unit_sink(&log);
+    assert_int_equal(tv_config_set(config, "unit.mode", "quick", &sink), TV_ERR_INPUT);
+    assert_string_equal(log.at[0].hint, "write one of slow|fast|fastest");
+    assert_int_equal(load_text(config, "[unit]\nmode = slow\n", &log), TV_OK);
+    assert_int_equal(tv_config_enum(config, MODE), 0);
+    tv_config_free(config);
+    check_rejected("unit.mode", others, TV_COUNTOF(others), "TV-C002");
+}
+
 static void values_outside_the_range_are_rejected(void **state)
 {
     (void)state;
@@ -204,12 +238,6 @@ static void an_unknown_key_suggests_the_nearest(void **state)
 }
 
 /* ---- Profiles ---- */
-
-static tv_status load_text(tv_config *config, const char *text, unit_log *log)
-{
-    tv_diag_sink sink = unit_sink(log);
-    return tv_config_parse(config, "my.ini", NULL, (const uint8_t *)text, strlen(text), &sink);
-}
 
 static void a_profile_sets_values_and_records_their_lines(void **state)
 {
@@ -424,6 +452,7 @@ int main(void)
         cmocka_unit_test(rates_are_read_exactly),
         cmocka_unit_test(malformed_rates_are_rejected),
         cmocka_unit_test(a_decimal_point_requires_decimal_digits_on_both_sides),
+        cmocka_unit_test(an_enumerated_parameter_has_the_number_of_its_value),
         cmocka_unit_test(values_outside_the_range_are_rejected),
         cmocka_unit_test(an_unknown_key_suggests_the_nearest),
         cmocka_unit_test(a_profile_sets_values_and_records_their_lines),
