@@ -169,7 +169,7 @@ class Case:
                 self.fail("asm: exit %d\n%s" % (status, err))
                 return None
             program = Program(path)
-        result, machine = program.run({ORACLE_NAMES.get(k, k): int(v, 0) for k, v in params.items()})
+        result, machine = program.run({ORACLE_NAMES.get(k, k): v if v.isalpha() else int(v, 0) for k, v in params.items()})
         return program, result, machine
 
     def check_oracle(self, got, dumps):

@@ -39,6 +39,9 @@ DEFAULTS = {
     # GEMV
     "gemv.fill": 12,
     "gemv.beat_elements": 32,
+    "gemv.tile_k": 32,
+    "gemv.parallel_lane": "cores",
+    "gemv.preload_bytes_per_cycle": 0,
     # GEMM
     "gemm.fill": 64,
     "gemm.tile_k": 32,
@@ -630,8 +633,16 @@ class Machine:
             raise Fault("zero dimension")
         if gemv and m != 1:
             raise Fault("gemv rows")
-        if gemv and ins["lanes"] > self.p["gemv.cores"]:
-            raise Fault("parallel_lane")
+        # parallel_lane counts cores, or lanes of every core; 0 is all
+        cores, core_lanes = self.p["gemv.cores"], self.p["gemv.tile_k"]
+        if self.p["gemv.parallel_lane"] == "cores":
+            if gemv and ins["lanes"] > cores:
+                raise Fault("parallel_lane")
+            cores = ins["lanes"] or cores
+        else:
+            if gemv and ins["lanes"] > core_lanes:
+                raise Fault("parallel_lane")
+            core_lanes = ins["lanes"] or core_lanes
         if not gemv and k > self.p["gemm.k_max"]:
             raise Fault("gemm k_max")
         if act_scale:
@@ -725,17 +736,22 @@ class Machine:
                         best = (key, b)
             self.e_max = NAN_BITS if best is None else best[1]
         if gemv:
-            lanes = ins["lanes"] or self.p["gemv.cores"]
-            own = self.p["gemv.fill"] + (tiled(k, user_k, 32)
-                                         * tiled(n, user_n, lanes))
+            fill = self.p["gemv.fill"]
+            preload = self.p["gemv.preload_bytes_per_cycle"]
+            if preload and not src_fifo:    # K BF16 from L2 before the first step
+                fill += cdiv(2 * k, preload)
+            own = fill + (tiled(k, user_k, core_lanes)
+                          * tiled(n, user_n, cores))
+            first = fill + cdiv(k, core_lanes)
         else:
+            first = None
             own = self.p["gemm.fill"]
             tile_k, tile_n = self.p["gemm.tile_k"], self.p["gemm.tile_n"]
             own += (tiled(k, user_k, tile_k) * tiled(n, user_n, tile_n)
                     * max(m, self.p["gemm.min_rows"]))
         return dict(ins=ins, engine="GEMV" if gemv else "GEMM", reads=reads,
                     writes=writes, sync=False, own=own, stream=name,
-                    stream_end=start + need, beats=beats, macs=m * n * k)
+                    stream_end=start + need, first=first, macs=m * n * k)
 
     def _cvo(self, ins):
         func, length = ins["func"], ins["length"]
@@ -1006,9 +1022,7 @@ class Timing:
                     if self.recs[j]["sync"]:
                         found.add("sync")
                     if j == head - 1 and self.forwarded(head):
-                        first = (self.issue[j] + self.p["gemv.fill"]
-                                 + self.recs[j]["beats"])
-                        if c < first:
+                        if c < self.issue[j] + self.recs[j]["first"]:
                             found.add("raw")
                     else:
                         found |= head_hazards[j]

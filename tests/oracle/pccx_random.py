@@ -304,7 +304,8 @@ class Gen:
         f.update(flags)
         lanes = 0
         if op == 0:
-            lanes = rng.choice([0, 0, 1, 2, 3, 4])
+            counts_cores = self.m.p["gemv.parallel_lane"] == "cores"
+            lanes = rng.choice([0, 0, 1, 2, 3, 4] if counts_cores else [0, 1, 2, 7, 16, self.m.p["gemv.tile_k"]])
         wi = self.const(WEIGHT, rows, n, k)
         fi = self.const(FMAP, tn, tk, act)
         need = n * cdiv(k, 32) * 16 + (16 * cdiv(n, 8) if f["w_scale"] else 0)
@@ -517,7 +518,9 @@ class Gen:
         if kind == "parallel_lane":
             wi, fi = self.const(WEIGHT, 1, 1, 1), self.const(FMAP, 0, 0, 0x3F80)
             self.ensure(0, 16)
-            return enc_matmul(0, s, s, fi, wi, lanes=rng.randint(5, 31)), kind
+            counts_cores = m.p["gemv.parallel_lane"] == "cores"
+            first = m.p["gemv.cores" if counts_cores else "gemv.tile_k"] + 1
+            return enc_matmul(0, s, s, fi, wi, lanes=rng.randint(first, 31)), kind
         if kind == "gemm k_max":
             k = rng.choice([m.p["gemm.k_max"] + 1, rng.randint(4097, 6000)])
             wi, fi = self.const(WEIGHT, 1, 1, k), self.const(FMAP, 0, 0, 0)

@@ -438,7 +438,34 @@ def hostile(t):
     t.equal("the rest is summed up", (len(got["ops"]), got["ops"][-1]["name"], sum(r["cycles"] for r in got["ops"])), (100000, "(others)", 150000))
 
 
-GROUPS = [summaries_equal_statistics, conversions, unknown_members_stay, pipes_and_zstd, figures_have_no_exponents, comparisons, damaged, versions, wrong_members, hostile]
+def routes_are_those_of_the_instruction(t):
+    """The routes in and out of pccx, section 5 of the instruction encoding, also where a direct FIFO replaces one."""
+    t.write("routes.s", """        .target pccx
+        memset  fmap_shape[0], 32, 1, 1
+        memset  weight_shape[0], 1, 32, 32
+        memcpy  l2[0], host[0], shape=0
+        memcpy  l2[8], l2[0], shape=0
+        wstream gemv, 0x1000, 4 * 512
+        wstream gemm, 0x1000, 512
+        gemv    l2[16], l2[0], size=1, shape=0
+        gemv    fifo, l2[0], size=1, shape=0
+        cvo.exp fifo, fifo, len=32
+        gemv    fifo, fifo, size=1, shape=0
+        cvo.exp l2[24], fifo, len=32
+        gemv    l2[16], l2[0], size=1, shape=0
+        cvo.exp l2[24], l2[16], len=32
+        gemm    l2[32], l2[0], size=1, shape=0
+        memcpy  host[0x4000], l2[0], shape=0
+""")
+    t.good("run", "routes.s", "-q", "--trace", "routes.json")
+    events = [e for e in json.loads(t.read("routes.json"))["timeline_events"] if e["type"] == "ENGINE_EVENT"]
+    got = [(e["op"], e["details"].get("route_in"), e["details"].get("route_out")) for e in sorted(events, key=lambda e: e["cmdq_id"])]
+    gemv, exp = ("GEMV", "0x13", "0x31"), ("CVO_EXP", "0x14", "0x41")
+    t.equal("routes", got, [("MEMCPY_LOAD", "0x01", None), ("MEMCPY_MOVE", "0x11", None), gemv, gemv, exp, gemv, exp, gemv, exp,
+                            ("GEMM", "0x12", "0x21"), ("MEMCPY_STORE", "0x10", None)])
+
+
+GROUPS = [routes_are_those_of_the_instruction, summaries_equal_statistics, conversions, unknown_members_stay, pipes_and_zstd, figures_have_no_exponents, comparisons, damaged, versions, wrong_members, hostile]
 
 
 def main():

@@ -36,7 +36,7 @@ static void check_flags(checker *c, const pccx_op *op)
     } ignored[PCCX_IGNORED_FLAGS] = {
         [PCCX_IGNORED_RECIP_SCALE] = {"only cvo.scale divides", "recip_scale has no meaning here"},
         [PCCX_IGNORED_ACCM] = {NULL, "accm has no meaning with the FIFO as destination"},
-        [PCCX_IGNORED_LANES] = {"lanes= selects GEMV cores", "parallel_lane has no meaning for GEMM"},
+        [PCCX_IGNORED_LANES] = {"lanes= selects cores or lanes of GEMV", "parallel_lane has no meaning for GEMM"},
     };
     for (unsigned i = 0; i < PCCX_IGNORED_FLAGS; i++)
         if (op->ignored >> i & 1)

@@ -12,6 +12,8 @@ void pccx_control_init(pccx_control *control, const tv_config *config)
         .host_bytes = tv_config_integer(config, PCCX_PARAM_HOST_BYTES),
         .fifo_elements = (uint32_t)tv_config_integer(config, PCCX_PARAM_FIFO_ELEMENTS),
         .gemv_cores = (uint32_t)tv_config_integer(config, PCCX_PARAM_GEMV_CORES),
+        .gemv_lanes = (uint32_t)tv_config_integer(config, PCCX_PARAM_GEMV_TILE_K),
+        .parallel_lane_counts_lanes = tv_config_enum(config, PCCX_PARAM_GEMV_PARALLEL_LANE) == PCCX_PARALLEL_LANES,
         .gemm_k_max = (uint32_t)tv_config_integer(config, PCCX_PARAM_GEMM_K_MAX),
     };
 }

@@ -50,7 +50,8 @@ typedef struct pccx_control {
     const tv_isa *isa;
     const struct pccx_handler *handlers; /* by row of `isa` */
     uint64_t l2_words, host_bytes;       /* words 0x1FFFF and up are not addressable */
-    uint32_t fifo_elements, gemv_cores, gemm_k_max;
+    uint32_t fifo_elements, gemv_cores, gemv_lanes, gemm_k_max;
+    bool parallel_lane_counts_lanes; /* of each core; false: cores */
     uint16_t constants[2][PCCX_CACHE_ENTRIES][3];
     bool written[2][PCCX_CACHE_ENTRIES];
     uint32_t fifo_count[PCCX_FIFOS];

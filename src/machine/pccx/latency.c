@@ -12,7 +12,8 @@ static uint64_t count_steps(uint64_t length, uint64_t tile, uint64_t unit)
 
 uint64_t pccx_latency_GEMV(const pccx_timing *t, const pccx_op *op)
 {
-    return t->gemv_setup + count_steps(op->k, op->tile_k, t->gemv_tile_k) * count_steps(op->n, op->tile_n, op->lanes);
+    uint64_t steps = count_steps(op->k, op->tile_k, op->lanes) * count_steps(op->n, op->tile_n, op->cores);
+    return pccx_gemv_setup(t, op) + steps;
 }
 
 uint64_t pccx_latency_GEMM(const pccx_timing *t, const pccx_op *op)

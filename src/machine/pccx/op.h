@@ -75,13 +75,14 @@ typedef struct pccx_op {
     uint16_t act_scale;             /* static activation scale; 0: none */
     uint32_t m, n, k;               /* GEMV, GEMM */
     uint32_t tile_n, tile_k;        /* 0: the engine's own */
-    uint32_t lanes;
-    uint32_t length;       /* CVO: elements */
-    uint32_t src, dst;     /* L2 words or PCCX_TAG_FIFO */
-    uint64_t host_addr;    /* MEMCPY, bytes */
-    uint64_t copy_size;    /* MEMCPY, L2 words */
-    uint64_t bytes;        /* moved over `path` */
-    uint64_t stream_bytes; /* taken from the weight stream `flow` */
+    uint32_t cores, lanes;          /* GEMV: cores that work, weights of a row that each takes in a cycle */
+    uint64_t preload_bytes;         /* GEMV: from L2 to L1 before the first step */
+    uint32_t length;                /* CVO: elements */
+    uint32_t src, dst;              /* L2 words or PCCX_TAG_FIFO */
+    uint64_t host_addr;             /* MEMCPY, bytes */
+    uint64_t copy_size;             /* MEMCPY, L2 words */
+    uint64_t bytes;                 /* moved over `path` */
+    uint64_t stream_bytes;          /* taken from the weight stream `flow` */
     uint64_t macs;
     const tv_descriptor *weights; /* host ranges of the weights, up to `stream_bytes` from … */
     uint64_t weights_offset;      /* … this offset in the first one */

@@ -12,6 +12,9 @@ enum {
     PCCX_PARAM_COUNT
 };
 
+/* gemv.parallel_lane */
+enum { PCCX_PARALLEL_CORES, PCCX_PARALLEL_LANES };
+
 extern const tv_schema pccx_schema;
 extern const struct tv_target tv_target_pccx;
 

@@ -99,7 +99,6 @@ static void resolve_dimensions(const pccx_control *control, pccx_op *op)
     op->act_scale = size[2];
     op->dst = pccx_MATRIX_dest_reg(op->word);
     op->src = pccx_MATRIX_src_addr(op->word);
-    op->lanes = pccx_MATRIX_parallel_lane(op->word);
 }
 
 static bool check_zero_dimension(const pccx_op *op, pccx_rejection *why)
@@ -151,6 +150,20 @@ static bool resolve_weights(const pccx_control *control, pccx_op *op, pccx_rejec
     return true;
 }
 
+/* parallel_lane has two readings, which the configuration chooses from; 0 is all in both. */
+static bool resolve_parallel_lane(const pccx_control *control, pccx_op *op, pccx_rejection *why)
+{
+    uint32_t count = pccx_MATRIX_parallel_lane(op->word);
+    bool lanes = control->parallel_lane_counts_lanes;
+    uint32_t max = lanes ? control->gemv_lanes : control->gemv_cores;
+    if (count > max)
+        return reject(why, PCCX_CODE_LANES, "parallel_lane %u exceeds the %u %s", count, max,
+                      lanes ? "lanes of a GEMV core" : "GEMV cores");
+    op->cores = count && !lanes ? count : control->gemv_cores;
+    op->lanes = count && lanes ? count : control->gemv_lanes;
+    return true;
+}
+
 bool pccx_resolve_GEMV(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
     op->engine = PCCX_ENGINE_GEMV;
@@ -161,15 +174,12 @@ bool pccx_resolve_GEMV(const pccx_control *control, pccx_op *op, pccx_rejection 
         return false;
     if (op->m != 1)
         return reject(why, PCCX_CODE_GEMV_ROWS, "GEMV with M = %u; M must be 1", op->m);
-    if (op->lanes > control->gemv_cores)
-        return reject(why, PCCX_CODE_LANES, "parallel_lane %u exceeds the %u GEMV cores", op->lanes,
-                      control->gemv_cores);
-    if (!check_act_scale(op, why))
+    if (!resolve_parallel_lane(control, op, why) || !check_act_scale(op, why))
         return false;
-    op->lanes = op->lanes ? op->lanes : control->gemv_cores;
     bool accm = pccx_MATRIX_accm(op->word), to_fifo = op->dst == PCCX_TAG_FIFO;
     op->accumulate = accm && !to_fifo;
     ignore_flag(op, PCCX_IGNORED_ACCM, accm && to_fifo);
+    op->preload_bytes = op->src == PCCX_TAG_FIFO ? 0 : 2 * (uint64_t)op->k;
     if (op->src == PCCX_TAG_FIFO ? !pop_fifo(control, op, PCCX_FIFO_TO_GEMV, op->k, why)
                                  : !add_l2_range(control, op, false, op->src, vector_size(op->k), why))
         return false;
@@ -192,7 +202,7 @@ bool pccx_resolve_GEMM(const pccx_control *control, pccx_op *op, pccx_rejection 
         return reject(why, PCCX_CODE_K_MAX, "K = %u exceeds the accumulation bound of %u", op->k, control->gemm_k_max);
     if (!check_act_scale(op, why))
         return false;
-    ignore_flag(op, PCCX_IGNORED_LANES, op->lanes != 0);
+    ignore_flag(op, PCCX_IGNORED_LANES, pccx_MATRIX_parallel_lane(op->word) != 0);
     op->accumulate = pccx_MATRIX_accm(op->word);
     if (!add_l2_range(control, op, false, op->src, op->m * vector_size(op->k), why) ||
         !add_l2_range(control, op, true, op->dst, op->m * vector_size(op->n), why))

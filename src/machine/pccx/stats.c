@@ -49,7 +49,7 @@ void pccx_stats(const void *state, tv_stats *out)
     out->instructions = m->instructions;
     out->macs = m->macs[PCCX_STREAM_GEMM] + m->macs[PCCX_STREAM_GEMV];
     double gemm = (double)(timing.gemm_tile_k * timing.gemm_tile_n),
-           gemv = (double)(timing.gemv_tile_k * m->control.gemv_cores);
+           gemv = (double)m->control.gemv_lanes * m->control.gemv_cores;
     out->peak_macs = m->macs[PCCX_STREAM_GEMM] > m->macs[PCCX_STREAM_GEMV] ? gemm : gemv;
     classify_bottleneck(m, out);
 }

@@ -46,7 +46,7 @@ bool pccx_timing_init(pccx_timing *timing, const tv_config *config)
         .acp_setup = tv_config_integer(config, PCCX_PARAM_ACP_SETUP),
         .move_setup = tv_config_integer(config, PCCX_PARAM_MOVE_SETUP),
         .gemv_setup = tv_config_integer(config, PCCX_PARAM_GEMV_SETUP),
-        .gemv_tile_k = tv_config_integer(config, PCCX_PARAM_GEMV_TILE_K),
+        .gemv_preload_rate = tv_config_integer(config, PCCX_PARAM_GEMV_PRELOAD_RATE),
         .gemm_setup = tv_config_integer(config, PCCX_PARAM_GEMM_SETUP),
         .gemm_tile_k = tv_config_integer(config, PCCX_PARAM_GEMM_TILE_K),
         .gemm_tile_n = tv_config_integer(config, PCCX_PARAM_GEMM_TILE_N),
@@ -117,7 +117,7 @@ static void emit_execution(const pccx_timing *t, pccx_engine engine, const pccx_
     event.macs = op->macs;
     event.bytes = op->bytes;
     for (unsigned i = 0, n = 0; i < insn->uop_count && n < 2; i++)
-        if (insn->uops[i].route && !tv_uop_skipped(&tv_isa_pccx, &insn->uops[i], op->word))
+        if (insn->uops[i].route) /* also of a uop that a direct FIFO replaces: the first is the way in */
             event.routes[n++] = insn->uops[i].route;
     tv_emit(&t->emitter, event);
 }
@@ -274,7 +274,7 @@ static void find_stalls(pccx_timing *t, const pccx_op *op, bool forwarded, tv_st
         if (!pccx_slot_in_flight(slot, t->head))
             continue;
         if (forwarded && e == PCCX_ENGINE_GEMV) {
-            uint64_t first = slot->start + t->gemv_setup + tv_ceil_div(slot->op.k, t->gemv_tile_k);
+            uint64_t first = slot->start + pccx_first_result_latency(t, &slot->op);
             tv_stall_extend(&stalls[PCCX_STALL_RAW], first, slot->index);
             continue;
         }

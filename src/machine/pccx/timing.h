@@ -42,7 +42,7 @@ typedef struct pccx_slot {
 
 typedef struct pccx_timing {
     /* parameters */
-    uint64_t decode_latency, acp_setup, move_setup, gemv_setup, gemv_tile_k, gemm_setup, gemm_tile_k, gemm_tile_n,
+    uint64_t decode_latency, acp_setup, move_setup, gemv_setup, gemv_preload_rate, gemm_setup, gemm_tile_k, gemm_tile_n,
         gemm_min_m;
     uint64_t stream_fifo, cvo_tail, forward_tail;
     uint64_t fill[PCCX_INSNS];                /* of CVO functions */
@@ -80,6 +80,19 @@ uint64_t pccx_timing_earliest(const pccx_timing *timing);
 
 /* Runs everything in flight to its end; then the accounts add up to latest_end. */
 void pccx_timing_drain(pccx_timing *timing);
+
+/* Cycles from the issue of a GEMV to its first step: fill and drain, and the preload of its activations. */
+static inline uint64_t pccx_gemv_setup(const pccx_timing *timing, const pccx_op *op)
+{
+    uint64_t rate = timing->gemv_preload_rate;
+    return timing->gemv_setup + (rate ? tv_ceil_div(op->preload_bytes, rate) : 0);
+}
+
+/* Cycles from the issue of a GEMV to its first result, which a forwarded CVO may take. */
+static inline uint64_t pccx_first_result_latency(const pccx_timing *timing, const pccx_op *op)
+{
+    return pccx_gemv_setup(timing, op) + tv_ceil_div(op->k, op->lanes);
+}
 
 /* Whether the slot's operation is in flight at the head. */
 static inline bool pccx_slot_in_flight(const pccx_slot *slot, uint64_t head)
