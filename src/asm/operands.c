@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Instruction statements.
  *
- * Several rows of the ISA table may share a mnemonic. Operands are therefore parsed by syntax only (parsed_operand) and
- * then matched against the operand list of each row; the row with the most matching operands is encoded. If it does not
- * match completely, the encoder reports the first operand that differs. Fields, ranges and syntax come from the table;
- * nothing here knows an instruction. */
+ * Several rows of the ISA table may share a mnemonic, and a row may have alternate operand lists. Operands are
+ * therefore parsed by syntax only (parsed_operand) and then matched against each of these forms; the one with the most
+ * matching operands is encoded. If it does not match completely, the encoder reports the first operand that differs.
+ * Fields that the form ignores can be given by name (rd=2). Fields, ranges and syntax come from the table; nothing here
+ * knows an instruction. */
 #include <stdlib.h>
 
 #include <inttypes.h>
@@ -302,17 +303,45 @@ static unsigned count_matching(const tv_asm_job *job, const tv_insn *insn, const
     return n;
 }
 
-/* The syntax of all rows that share the mnemonic, for hints. */
+static bool is_alternate_of(const mnemonic_entry *e, const tv_alternate *alternate)
+{
+    return alternate->insn >= e->first && alternate->insn < e->first + e->count;
+}
+
+/* The number of operand lists of a mnemonic: one of each row, then the alternates of the rows. */
+static unsigned form_count(const tv_asm_job *job, const mnemonic_entry *e)
+{
+    unsigned n = e->count;
+    for (unsigned i = 0; i < job->isa->alternate_count; i++)
+        n += is_alternate_of(e, &job->isa->alternates[i]);
+    return n;
+}
+
+/* The row of form `f`, with the operand list of the form. */
+static tv_insn form_at(const tv_asm_job *job, const mnemonic_entry *e, unsigned f)
+{
+    if (f < e->count)
+        return job->isa->insns[e->first + f];
+    const tv_alternate *alternate = job->isa->alternates;
+    for (f -= e->count; f > 0 || !is_alternate_of(e, alternate); alternate++)
+        f -= is_alternate_of(e, alternate);
+    tv_insn form = job->isa->insns[alternate->insn];
+    form.operands = alternate->operands;
+    form.operand_count = alternate->operand_count;
+    return form;
+}
+
+/* The syntax of all forms of the mnemonic, for hints. */
 static void print_forms(tv_asm_job *job, const tv_insn *insn, tv_buf *out)
 {
     const mnemonic_entry *e = find_mnemonic(job, tv_sv_of(insn->mnemonic));
-    tv_buf_str(out, e->count > 1 ? "the forms are: " : "the form is: ");
-    for (unsigned r = 0; r < e->count; r++) {
-        const tv_insn *row = &job->isa->insns[e->first + r];
-        tv_buf_printf(out, r ? "; %s" : "%s", row->mnemonic);
-        for (unsigned i = 0; i < row->operand_count; i++) {
+    tv_buf_str(out, form_count(job, e) > 1 ? "the forms are: " : "the form is: ");
+    for (unsigned f = 0; f < form_count(job, e); f++) {
+        tv_insn form = form_at(job, e, f);
+        tv_buf_printf(out, f ? "; %s" : "%s", form.mnemonic);
+        for (unsigned i = 0; i < form.operand_count; i++) {
             tv_buf_str(out, i ? ", " : " ");
-            tv_isa_print_form(job->isa, &row->operands[i], out);
+            tv_isa_print_form(job->isa, &form.operands[i], out);
         }
     }
 }
@@ -446,6 +475,30 @@ static bool encode_positional(tv_asm_job *job, const tv_operand *operand, const 
     return true;
 }
 
+/* The field that `o` names among those that the form ignores; TV_NO_FIELD: there is none. */
+static uint16_t find_ignored(const tv_asm_job *job, const tv_insn *insn, const parsed_operand *o)
+{
+    for (unsigned i = 0; o->kind == OPERAND_KEY && i < job->isa->field_count; i++)
+        if (tv_sv_is(o->name, job->isa->fields[i].name) && tv_isa_ignores(job->isa, insn, (uint16_t)i))
+            return (uint16_t)i;
+    return TV_NO_FIELD;
+}
+
+/* Encodes a field that the machine ignores, so that every legal word can be written. `given` has a bit for each field
+ * of the format that was named before. */
+static bool encode_ignored(tv_asm_job *job, const parsed_operand *o, uint16_t index, uint64_t *word, uint64_t *given)
+{
+    const tv_field *field = &job->isa->fields[index];
+    uint64_t bit = UINT64_C(1) << field->lo;
+    if (*given & bit) {
+        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_DUPLICATE), NULL, "'%s' is given twice", field->name);
+        return false;
+    }
+    *given |= bit;
+    tv_emit_field(job, word, index, &o->value);
+    return true;
+}
+
 /* The keyword operand or flag that `o` names; NULL: there is none. */
 static const tv_operand *find_named(const tv_insn *insn, const parsed_operand *o)
 {
@@ -491,8 +544,14 @@ static bool encode_named(tv_asm_job *job, const tv_insn *insn, parsed_operand *l
                          uint64_t *word, uint64_t *given)
 {
     bool ok = true;
+    uint64_t ignored_given = 0;
     for (unsigned i = first; i < count; i++) {
         const tv_operand *operand = find_named(insn, &list[i]);
+        uint16_t ignored = operand ? TV_NO_FIELD : find_ignored(job, insn, &list[i]);
+        if (ignored != TV_NO_FIELD) {
+            ok = encode_ignored(job, &list[i], ignored, word, &ignored_given) && ok;
+            continue;
+        }
         if (!operand) {
             report_unknown(job, insn, &list[i]);
             ok = false;
@@ -619,14 +678,16 @@ void tv_operands_assemble(tv_asm_job *job, tv_sv mnemonic, unsigned column)
     unsigned errors = job->errors + job->repeated_errors;
     if (!e || !parse_operands(job, list, &count))
         return;
-    for (unsigned i = 0; i < e->count; i++) {
-        unsigned n = count_matching(job, &job->isa->insns[e->first + i], list, count) + 1;
+    for (unsigned i = 0; i < form_count(job, e); i++) {
+        tv_insn form = form_at(job, e, i);
+        unsigned n = count_matching(job, &form, list, count) + 1;
         if (n > best_fit) {
             best_fit = n;
             best = i;
         }
     }
-    encode_instruction(job, &job->isa->insns[e->first + best], suffixes, list, count, column);
+    tv_insn form = form_at(job, e, best);
+    encode_instruction(job, &form, suffixes, list, count, column);
     if (job->errors + job->repeated_errors != errors)
         job->fixups.count = fixups; /* drop the fixups of a word that was not emitted */
 }

@@ -24,7 +24,6 @@ typedef struct pattern {
 
 struct tv_codec {
     const tv_isa *isa;
-    uint64_t *used;            /* per row: the bits that are not ignored */
     pattern *patterns, *order; /* in the order of the rows; grouped by key */
     unsigned pattern_count;
     uint16_t first[(1 << INDEX_BITS_MAX) + 1];
@@ -60,6 +59,27 @@ unsigned tv_isa_format_fields(const tv_isa *isa, unsigned format, uint16_t field
             fields[n++] = (uint16_t)i;
         }
     return n;
+}
+
+bool tv_isa_ignores(const tv_isa *isa, const tv_insn *insn, uint16_t field)
+{
+    if (isa->fields[field].format != insn->format || isa->fields[field].role != TV_FIELD_VALUE)
+        return false;
+    for (unsigned i = 0; i < insn->fixed_count; i++)
+        if (insn->fixed[i].field == field)
+            return false;
+    for (unsigned i = 0; i < insn->attribute_count; i++)
+        if (insn->attributes[i].field == field)
+            return false;
+    for (unsigned i = 0; i < insn->operand_count; i++) {
+        const tv_operand_kind *kind = tv_operand_kind_of(isa, &insn->operands[i]);
+        const tv_field *operand = &isa->fields[insn->operands[i].field];
+        if (insn->operands[i].field == field ||
+            (operand->role == TV_FIELD_JOINED && (operand->high_field == field || operand->low_field == field)) ||
+            (kind->syntax == TV_SYNTAX_REG && kind->reg_class == TV_CLASS_FIELD && kind->class_field == field))
+            return false;
+    }
+    return true;
 }
 
 /* ---- Building the index ---- */
@@ -135,34 +155,17 @@ static pattern row_pattern(const tv_isa *isa, unsigned row, unsigned class_)
     return p;
 }
 
-static uint64_t used_bits(const tv_isa *isa, const tv_insn *insn)
-{
-    uint64_t used = row_pattern(isa, (unsigned)(insn - isa->insns), 0).mask;
-    for (unsigned i = 0; i < insn->operand_count; i++) {
-        const tv_field *field = &isa->fields[insn->operands[i].field];
-        used |= field->role == TV_FIELD_JOINED
-                    ? tv_field_mask(&isa->fields[field->high_field]) | tv_field_mask(&isa->fields[field->low_field])
-                    : tv_field_mask(field);
-    }
-    for (unsigned i = 0; i < insn->attribute_count; i++)
-        used |= tv_field_mask(&isa->fields[insn->attributes[i].field]);
-    return used;
-}
-
 static bool build_index(tv_codec *codec)
 {
     const tv_isa *isa = codec->isa;
     unsigned bits = (unsigned)isa->index[0].width + isa->index[1].width, keys = 1u << bits, total = 0;
     assert(bits <= INDEX_BITS_MAX);
-    codec->used = calloc(isa->insn_count, sizeof *codec->used);
     codec->patterns = calloc((size_t)isa->insn_count * TV_CLASSES_MAX, sizeof *codec->patterns);
-    if (!codec->used || !codec->patterns)
+    if (!codec->patterns)
         return false;
-    for (unsigned r = 0; r < isa->insn_count; r++) {
-        codec->used[r] = used_bits(isa, &isa->insns[r]);
+    for (unsigned r = 0; r < isa->insn_count; r++)
         for (unsigned c = 0; c < (has_classes(isa, &isa->insns[r]) ? TV_CLASSES_MAX : 1u); c++)
             codec->patterns[codec->pattern_count++] = row_pattern(isa, r, c);
-    }
     /* A pattern that does not fix all key bits is listed under every key that matches it. */
     uint64_t key_mask = tv_mask(isa->index[0].width) << isa->index[0].lo | tv_mask(isa->index[1].width)
                                                                                << isa->index[1].lo;
@@ -186,7 +189,6 @@ void tv_codec_free(tv_codec *codec)
 {
     if (!codec)
         return;
-    free(codec->used);
     free(codec->patterns);
     free(codec->order);
     free(codec);
@@ -206,8 +208,6 @@ tv_status tv_codec_new_for(const tv_isa *isa, const tv_diag_sink *sink, tv_codec
 }
 
 const tv_isa *tv_codec_isa(const tv_codec *codec) { return codec->isa; }
-
-bool tv_codec_canonical(const tv_codec *codec, unsigned row, uint64_t word) { return (word & ~codec->used[row]) == 0; }
 
 /* ---- Decoding ---- */
 

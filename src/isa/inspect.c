@@ -55,15 +55,6 @@ int tv_codec_decode(const tv_codec *codec, uint64_t word, tv_decode_fault *why)
     return row;
 }
 
-/* Appends " ('rd' = 5 is ignored)" for each field that is not zero and that the instruction ignores. */
-static void print_ignored(const tv_codec *codec, unsigned row, uint64_t word, tv_buf *out)
-{
-    tv_field_info f;
-    for (unsigned i = 0; tv_codec_field_at(codec, row, i, word, &f); i++)
-        if (f.ignored && f.value)
-            tv_buf_printf(out, " ('%s' = %" PRIu64 " is ignored)", f.name, f.value);
-}
-
 int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODEC_TEXT])
 {
     const tv_isa *isa = tv_codec_isa(codec);
@@ -73,18 +64,13 @@ int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODE
     text[0] = '\0';
     if (!isa->word_bits)
         return 0;
-    /* Assembly text would lose ignored bits that are set, so print such a word as data. */
-    if (row < 0 || !tv_codec_canonical(codec, (unsigned)row, word))
-        tv_buf_printf(&line, "%s 0x%0*" PRIx64 " ; ", isa->word_bits == 64 ? ".word64" : ".word",
-                      (int)isa->word_bits / 4, word);
-    if (row >= 0)
+    if (row >= 0) {
         tv_isa_print(isa, &isa->insns[row], word, &line);
-    else
-        tv_buf_printf(&line, "%s ", illegal.code->code);
-    if (row >= 0)
-        print_ignored(codec, (unsigned)row, word, &line);
-    else
+    } else {
+        tv_buf_printf(&line, "%s 0x%0*" PRIx64 " ; %s ", isa->word_bits == 64 ? ".word64" : ".word",
+                      (int)isa->word_bits / 4, word, illegal.code->code);
         tv_isa_print_illegal(isa, &illegal, &line);
+    }
     copy_text(text, &line);
     return row >= 0;
 }
@@ -131,7 +117,7 @@ int tv_codec_field_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t
                            .hi = field->hi,
                            .lo = field->lo,
                            .reserved = field->role == TV_FIELD_RESERVED,
-                           .ignored = !field->limit && !tv_codec_canonical(codec, insn, tv_field_mask(field)),
+                           .ignored = tv_isa_ignores(isa, &isa->insns[insn], fields[i]),
                            .value = tv_field_get(isa, field, word)};
     for (unsigned k = 0; k < isa->insns[insn].fixed_count; k++)
         if (isa->insns[insn].fixed[k].field == fields[i]) {

@@ -150,6 +150,13 @@ typedef struct tv_insn {
     const char *source; /* the document and section that defines it */
 } tv_insn;
 
+/* Another operand list of an instruction, which the assembler accepts. Words are printed with the instruction's own. */
+typedef struct tv_alternate {
+    uint16_t insn;
+    uint8_t operand_count;
+    const tv_operand *operands;
+} tv_alternate;
+
 /* Why a word is not an instruction: the code, the first illegal field and its value. */
 typedef struct tv_illegal {
     const tv_code *code;
@@ -169,6 +176,8 @@ typedef struct tv_isa {
     unsigned parameter_count, common_count; /* the first `common_count` belong to every entry */
     const tv_insn *insns;
     unsigned insn_count;
+    const tv_alternate *alternates;
+    unsigned alternate_count;
     const tv_code *codes;
     unsigned code_count;
     struct {
@@ -229,8 +238,10 @@ static inline bool tv_uop_skipped(const tv_isa *isa, const tv_uop *uop, uint64_t
 tv_status tv_codec_new_for(const tv_isa *isa, const tv_diag_sink *sink, tv_codec **out);
 const tv_isa *tv_codec_isa(const tv_codec *codec);
 
-/* True when all bits of `word` that row `row` ignores are zero. */
-bool tv_codec_canonical(const tv_codec *codec, unsigned row, uint64_t word);
+/* True when the instruction ignores the field, an index into isa->fields: it belongs to the instruction's format and is
+ * neither reserved nor fixed, an operand, an attribute or the class of a register. Assembly text names such a field
+ * when it is not zero ("rd=2"). */
+bool tv_isa_ignores(const tv_isa *isa, const tv_insn *insn, uint16_t field);
 
 /* The register class of an operand in `word`. */
 static inline unsigned tv_operand_class(const tv_isa *isa, const tv_operand_kind *kind, uint64_t word)

@@ -47,6 +47,26 @@ static void print_value(const tv_isa *isa, const tv_operand *operand, uint64_t w
     }
 }
 
+/* Appends ", rd=2" for each field that the instruction ignores and that is not zero, from the low bits up. */
+static void print_ignored(const tv_isa *isa, const tv_insn *insn, uint64_t word, const char *separator, tv_buf *out)
+{
+    for (unsigned i = isa->field_count; i-- > 0;) {
+        const tv_field *field = &isa->fields[i];
+        if (field->format != insn->format || field->role != TV_FIELD_VALUE)
+            continue;
+        uint64_t value = tv_field_get(isa, field, word);
+        if (value == 0 || !tv_isa_ignores(isa, insn, (uint16_t)i))
+            continue;
+        if (field->kind->syntax == TV_SYNTAX_SINT)
+            tv_buf_printf(out, "%s%s=%" PRId64, separator, field->name,
+                          sign_extended(value, tv_field_width(isa, field)));
+        else
+            tv_buf_printf(out, "%s%s=%" PRIu64, separator, field->name,
+                          value * (field->kind->scale ? field->kind->scale : 1));
+        separator = ", ";
+    }
+}
+
 void tv_isa_print(const tv_isa *isa, const tv_insn *insn, uint64_t word, tv_buf *out)
 {
     tv_buf_str(out, insn->mnemonic);
@@ -70,6 +90,7 @@ void tv_isa_print(const tv_isa *isa, const tv_insn *insn, uint64_t word, tv_buf 
         if (operand->form != TV_FLAG_OPTIONAL)
             print_value(isa, operand, word, out);
     }
+    print_ignored(isa, insn, word, separator, out);
 }
 
 void tv_isa_print_illegal(const tv_isa *isa, const tv_illegal *why, tv_buf *out)

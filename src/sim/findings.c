@@ -10,7 +10,8 @@ void tv_findings_report(tv_findings *findings, tv_severity severity, unsigned co
                         const char *format, ...)
 {
     assert(code < TV_FINDING_CODES_MAX);
-    *(severity == TV_ERROR ? &findings->counts->errors : &findings->counts->warnings) += 1;
+    if (severity != TV_NOTE)
+        *(severity == TV_ERROR ? &findings->counts->errors : &findings->counts->warnings) += 1;
     if (findings->found[code]++ >= TV_FINDINGS_MAX)
         return;
     tv_source_loc loc = tv_program_source_loc(findings->program, index);

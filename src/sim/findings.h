@@ -18,7 +18,7 @@ typedef struct tv_findings {
     uint64_t found[TV_FINDING_CODES_MAX]; /* by index of the code */
 } tv_findings;
 
-/* A finding of code `code` at instruction `index`. `hint` may be NULL. */
+/* A finding of code `code` at instruction `index`. `hint` may be NULL. Notes are not counted. */
 void tv_findings_report(tv_findings *findings, tv_severity severity, unsigned code, uint64_t index, const char *hint,
                         const char *format, ...) TV_PRINTF(6, 7);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every one of the 2^32 OpenNPU words: legal or not as by the second decoder of spec_opennpu.h, the same instruction,
- * and encoded again from its fields to the same word. Optional arguments: how many of the 4096 blocks of 2^20 words to
+ * encoded again from its fields to the same word, and printed as a line that is not data and that assembles back to the
+ * same word. Optional arguments: how many of the 4096 blocks of 2^20 words to
  * do, spread evenly (all); threads (the machine's processors). */
 #include <inttypes.h>
 #include <pthread.h>
@@ -13,8 +14,9 @@
 
 #include "isa/isa.h"
 #include "spec_opennpu.h"
+#include "trivet/program.h"
 
-enum { BLOCKS = 4096, BLOCK_BITS = 20, ROWS_MAX = 128, FIELDS_MAX = 16, THREADS_MAX = 64, PRINTED = 10 };
+enum { BLOCKS = 4096, BLOCK_BITS = 20, LINES = 8192, ROWS_MAX = 128, FIELDS_MAX = 16, THREADS_MAX = 64, PRINTED = 10 };
 
 typedef struct row {
     const char *id;
@@ -77,16 +79,65 @@ static bool check(uint32_t word)
     return true;
 }
 
+/* Lines of legal words, to be assembled at once. */
+typedef struct listing {
+    unsigned count;
+    size_t size, header;
+    uint32_t words[LINES];
+    char text[LINES * (TV_CODEC_TEXT + 1) + 64];
+} listing;
+
+static void assemble_lines(listing *l)
+{
+    tv_program *program = NULL;
+    tv_program_options options = {.size = sizeof options, .target = "opennpu"};
+    if (tv_program_assemble("words.s", l->text, l->size, &options, NULL, &program) != TV_OK ||
+        tv_program_instruction_count(program) != l->count)
+        fault(l->words[0], "one of the lines from this word on does not assemble");
+    for (unsigned i = 0; program && i < l->count; i++)
+        if (tv_program_word(program, i) != l->words[i])
+            fault(l->words[i], "is assembled to another word");
+    tv_program_free(program);
+    l->count = 0;
+    l->size = l->header;
+}
+
+static void print_line(listing *l, uint32_t word)
+{
+    char *line = l->text + l->size;
+    if (!tv_codec_disassemble(codec, word, line) || line[0] == '.')
+        fault(word, "is printed as data");
+    l->size += strlen(line);
+    l->text[l->size++] = '\n';
+    l->words[l->count++] = word;
+    if (l->count == LINES)
+        assemble_lines(l);
+}
+
 static void *work(void *unused)
 {
+    static const char header[] = ".option proposed\n";
+    listing *l = calloc(1, sizeof *l);
     (void)unused;
+    if (!l) {
+        fault(0, "no memory");
+        return NULL;
+    }
+    memcpy(l->text, header, sizeof header);
+    l->size = l->header = sizeof header - 1;
     for (unsigned n; (n = atomic_fetch_add(&next_block, 1)) < blocks;) {
         uint32_t first = (uint32_t)((uint64_t)n * BLOCKS / blocks) << BLOCK_BITS;
         unsigned legal = 0;
         for (uint32_t i = 0; i < UINT32_C(1) << BLOCK_BITS; i++)
-            legal += check(first | i);
+            if (check(first | i)) {
+                print_line(l, first | i);
+                legal++;
+            }
         atomic_fetch_add(&legal_words, legal);
     }
+    if (l->count)
+        assemble_lines(l);
+    free(l);
     return NULL;
 }
 

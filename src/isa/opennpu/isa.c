@@ -125,6 +125,18 @@ static const tv_field fields[OPENNPU_FIELDS] = {
 #undef ROUND
 #undef E5M2
 
+#define AS(kind, format, field) {TV_POSITIONAL, NULL, OPENNPU_F_##format##_##field, &kind_##kind},
+#define TV_ALTERNATE(id, operands) static const tv_operand alternate_##id[] = {UNWRAP operands};
+#include "isa/opennpu/alternates.def"
+#undef TV_ALTERNATE
+#undef AS
+
+static const tv_alternate alternates[] = {
+#define TV_ALTERNATE(id, operands) {OPENNPU_##id, TV_COUNTOF(alternate_##id), alternate_##id},
+#include "isa/opennpu/alternates.def"
+#undef TV_ALTERNATE
+};
+
 static const tv_insn insns[OPENNPU_INSNS] = {
 #define ROW(proposed_, id_, mnemonic_, format_, fix_, ops_, attrs_, unit_, meaning_, source_)                          \
     {.id = #id_,                                                                                                       \
@@ -173,6 +185,8 @@ const tv_isa tv_isa_opennpu = {
     .field_count = OPENNPU_FIELDS,
     .insns = insns,
     .insn_count = OPENNPU_INSNS,
+    .alternates = alternates,
+    .alternate_count = TV_COUNTOF(alternates),
     .codes = opennpu_codes,
     .code_count = OPENNPU_CODES,
     .index = {{0, 7}, {12, 3}}, /* the family and its operation */

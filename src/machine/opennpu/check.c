@@ -164,6 +164,31 @@ static void check_op(checker *c, const opennpu_op *op)
         check_result(c, op);
 }
 
+/* Notes the fields that the machine ignores; multiplicands of mma.last are a warning, because their product is lost. */
+static void check_ignored(checker *c, const opennpu_op *op)
+{
+    const tv_insn *insn = &tv_isa_opennpu.insns[op->insn];
+    tv_buf names = {0};
+    for (uint16_t i = OPENNPU_FIELDS; i-- > 0;) {
+        const tv_field *field = &tv_isa_opennpu.fields[i];
+        uint64_t value = field->format == insn->format && field->role == TV_FIELD_VALUE
+                             ? tv_field_get(&tv_isa_opennpu, field, op->word)
+                             : 0;
+        bool multiplicand = op->insn == OPENNPU_MMA_LAST && (i == OPENNPU_F_R_rs1 || i == OPENNPU_F_R_rs2);
+        if (value && !multiplicand && tv_isa_ignores(&tv_isa_opennpu, insn, i))
+            tv_buf_printf(&names, "%s'%s' = %" PRIu64, names.len ? ", " : "", field->name, value);
+    }
+    if (names.len)
+        tv_findings_report(&c->findings, TV_NOTE, OPENNPU_CODE_IGNORED, c->index, NULL, "%s: ignored by the machine",
+                           tv_buf_cstr(&names));
+    tv_buf_fini(&names);
+    uint32_t a = opennpu_R_rs1(op->word), b = opennpu_R_rs2(op->word);
+    if (op->insn == OPENNPU_MMA_LAST && (a || b))
+        tv_findings_report(&c->findings, TV_WARNING, OPENNPU_CODE_LOST_PRODUCT, c->index,
+                           "mma.last.keep adds their product to ACC before it reads the column",
+                           "mma.last ignores its multiplicands vx%u and vx%u: their product is lost", a, b);
+}
+
 static void check_word(checker *c)
 {
     opennpu_illegal illegal;
@@ -183,6 +208,7 @@ static void check_word(checker *c)
                            "bcast.imm and ld are on every machine; silence this with `.option proposed`", "%s",
                            opennpu_codes[OPENNPU_CODE_PROPOSED].text);
     }
+    check_ignored(c, &op);
     check_op(c, &op);
 }
 
