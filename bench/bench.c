@@ -298,13 +298,14 @@ static void prepare_vector(bench_data *d)
     } programs[] = {{start, lanes, &d->lanes_program},
                     {start, mmas, &d->mma_program},
                     {"        .target opennpu\n        .rept 100000\n", all_units, &d->vector_program}};
+    const tv_program_options options = {.size = sizeof options, .line_limit = 4000000};
     if (tv_codec_new("opennpu", NULL, &d->vector_codec) != TV_OK ||
         tv_config_new("opennpu", NULL, &d->vector_config) != TV_OK)
         exit(3);
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         char text[4000];
         int n = snprintf(text, sizeof text, "%s%s", programs[i].start, programs[i].body);
-        if (tv_program_assemble("vector.s", text, (size_t)n, NULL, NULL, programs[i].program) != TV_OK)
+        if (tv_program_assemble("vector.s", text, (size_t)n, &options, NULL, programs[i].program) != TV_OK)
             exit(3);
     }
 }

@@ -24,8 +24,9 @@ typedef struct tv_program_options {
     const char *const *defines; /* "NAME=expression": constants defined before the first line */
     unsigned define_count;
     FILE *listing;         /* destination of the assembler listing; may be NULL */
-    uint64_t line_limit;   /* statements after all expansion; 0: 100 million */
+    uint64_t line_limit;   /* lines of macros, repeats and files included again; 0: 1 million */
     uint64_t output_limit; /* bytes of words, data and unresolved references; 0: 2 GiB */
+    int allow_paths;       /* not 0: .include and .incbin may read outside the source's folder and include_dirs */
 } tv_program_options;
 
 /* Opens the program at `path`: an ELF file that Trivet wrote, a command queue (.json, .jsonl), raw little-endian words

@@ -124,13 +124,6 @@ static void assemble_lines(tv_asm_job *job)
 {
     tv_sv line;
     while (!job->stop && !job->out_of_memory && tv_source_next_line(job, &line)) {
-        if (job->line_budget-- == 0) {
-            job->line = line;
-            tv_asm_error_at(job, 1, 1, TV_CODE(ASM_LIMIT), "check the counts of .rept",
-                            "the program has too many lines after expansion");
-            job->stop = true;
-            return;
-        }
         tv_listing_line listed = tv_listing_begin(job, line);
         assemble_statement(job, line);
         tv_listing_end(job, &listed);
@@ -141,6 +134,7 @@ static void job_fini(tv_asm_job *job)
 {
     tv_source_fini(job);
     tv_operands_fini(job);
+    tv_macros_fini(job);
     free(job->buckets);
     for (size_t i = 0; i < job->chunks.count; i++)
         tv_buf_fini(&job->chunks.data[i].bytes);
@@ -193,9 +187,13 @@ tv_status tv_asm_text(const char *name, tv_sv text, const tv_isa_list *isas, con
                       .isas = isas,
                       .options = options,
                       .sink = sink,
-                      .line_budget = options && options->line_limit ? options->line_limit : 100000000,
+                      .line_budget = options && options->line_limit ? options->line_limit : TV_ASM_LINES_MAX,
+                      .source_budget = TV_ASM_SOURCE_MAX,
+                      .suggestion_budget = TV_ASM_SUGGESTIONS_MAX,
                       .output_budget = options && options->output_limit ? options->output_limit : TV_ASM_OUTPUT_MAX,
                       .listing = options ? options->listing : NULL};
+    job.byte_budget =
+        job.line_budget > UINT64_MAX / TV_ASM_LINE_BYTES ? UINT64_MAX : job.line_budget * TV_ASM_LINE_BYTES;
     bool started = tv_source_push_text(&job, name, text.ptr, text.len);
     if (started) /* for the source lines of errors that fixups report */
         job.files.data[0].input = (tv_input){.data = (const uint8_t *)text.ptr, .size = text.len};

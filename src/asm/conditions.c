@@ -43,9 +43,9 @@ static bool eval_condition(tv_asm_job *job, tv_sv name)
 static void begin_condition(tv_asm_job *job, tv_sv name, unsigned column)
 {
     bool outer = tv_conditions_active(job);
-    if (job->conditions.count >= 256) {
+    if (job->conditions.count >= TV_ASM_CONDITIONS_MAX) {
         tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_NESTING), NULL,
-                        "conditions are nested deeper than 256");
+                        "conditions are nested deeper than %d", TV_ASM_CONDITIONS_MAX);
         job->stop = true;
         return;
     }

@@ -45,6 +45,9 @@ static void report_origin(tv_asm_job *job)
     }
 }
 
+/* Errors after those that stopped the job are not reported. */
+static bool is_silent(const tv_asm_job *job) { return job->errors > TV_ASM_ERRORS_MAX; }
+
 static void count_error(tv_asm_job *job)
 {
     if (++job->errors <= TV_ASM_ERRORS_MAX || job->stop)
@@ -72,9 +75,38 @@ static bool is_repeated(tv_asm_job *job, const tv_source_loc *loc, const tv_code
     return false;
 }
 
+/* Warnings above the limit are not shown, and a last one says so. */
+static bool count_warning(tv_asm_job *job)
+{
+    if (job->warnings++ == TV_ASM_WARNINGS_MAX)
+        tv_report(job->sink, TV_WARNING, TV_CODE(ASM_TOO_MANY), &TV_NO_SOURCE_LOC, NULL,
+                  "more than %d warnings; the others are not shown", TV_ASM_WARNINGS_MAX);
+    return job->warnings <= TV_ASM_WARNINGS_MAX;
+}
+
+/* Removes the middle of a long message: a name of the source may have millions of characters. */
+static void shorten(tv_buf *text)
+{
+    enum { MAX = 600, HEAD = 400, TAIL = 150 };
+    static const char gap[] = "[...]";
+    if (text->failed || text->len <= MAX)
+        return;
+    size_t head = HEAD, tail = text->len - TAIL;
+    while ((text->data[head] & 0xC0) == 0x80)
+        head--;
+    while (tail < text->len && (text->data[tail] & 0xC0) == 0x80)
+        tail++;
+    size_t kept = text->len - tail;
+    memmove(text->data + head + sizeof gap - 1, text->data + tail, kept);
+    memcpy(text->data + head, gap, sizeof gap - 1);
+    text->len = head + sizeof gap - 1 + kept;
+}
+
 static void report_at(tv_asm_job *job, tv_severity severity, unsigned column, unsigned length, const tv_code *code,
                       const char *hint, const char *format, va_list args)
 {
+    if (is_silent(job))
+        return;
     tv_source_loc loc = tv_asm_loc(job, column, length);
     if (column > job->line.len + 1) /* a column of an earlier line */
         column = length = 0;
@@ -83,8 +115,9 @@ static void report_at(tv_asm_job *job, tv_severity severity, unsigned column, un
     loc.source_line = copy_line(job, job->line);
     tv_buf text = {0};
     tv_buf_vprintf(&text, format, args);
+    shorten(&text);
     bool repeated = is_repeated(job, &loc, code, (tv_sv){tv_buf_cstr(&text), text.len});
-    if (!repeated) {
+    if (!repeated && (severity != TV_WARNING || count_warning(job))) {
         tv_report(job->sink, severity, code, &loc, hint, "%s", tv_buf_cstr(&text));
         report_origin(job);
     }
@@ -148,11 +181,12 @@ void tv_asm_error_loc(tv_asm_job *job, const tv_source_loc *loc, const tv_code *
     bool current = job->frame && loc->file == job->files.data[job->frame->file].path && loc->line == job->frame->line;
     if (current && job->line.ptr) {
         report_at(job, TV_ERROR, loc->column, loc->length, code, hint, format, args);
-    } else {
+    } else if (!is_silent(job)) {
         tv_source_loc whole = *loc;
         whole.source_line = find_stored_line(job, loc);
         tv_buf text = {0};
         tv_buf_vprintf(&text, format, args);
+        shorten(&text);
         tv_report(job->sink, TV_ERROR, code, &whole, hint, "%s", tv_buf_cstr(&text));
         tv_buf_fini(&text);
         count_error(job);
@@ -170,12 +204,21 @@ void *tv_asm_alloc(tv_asm_job *job, size_t size)
     return p;
 }
 
+bool tv_asm_may_suggest(tv_asm_job *job)
+{
+    if (job->suggestion_budget == 0)
+        return false;
+    job->suggestion_budget--;
+    return true;
+}
+
 bool tv_asm_reserve_output(tv_asm_job *job, uint64_t n)
 {
     if (n > job->output_budget) {
         if (!job->stop)
             tv_asm_error(job, TV_CODE(ASM_LIMIT), "load large data from files with --load",
-                         "the program exceeds the assembler's memory limit");
+                         "the program has more than %" PRIu64 " bytes of words, data and unresolved references",
+                         job->options && job->options->output_limit ? job->options->output_limit : TV_ASM_OUTPUT_MAX);
         job->stop = true;
         return false;
     }

@@ -313,7 +313,8 @@ static void set_node_loc(tv_node *n, unsigned column, unsigned length)
 
 static uint16_t node_depth(const tv_node *n) { return n ? n->depth : 0; }
 
-static tv_expr new_node(tv_asm_job *job, int kind, unsigned op, const tv_expr *a, const tv_expr *b, const tv_expr *c)
+static tv_expr new_node(tv_asm_job *job, int kind, unsigned op, const tv_expr *a, const tv_expr *b, const tv_expr *c,
+                        bool *ok)
 {
     tv_node *n = tv_asm_alloc(job, sizeof *n);
     if (!n)
@@ -327,9 +328,10 @@ static tv_expr new_node(tv_asm_job *job, int kind, unsigned op, const tv_expr *a
     depth = node_depth(n->b) > depth ? node_depth(n->b) : depth;
     depth = node_depth(n->c) > depth ? node_depth(n->c) : depth;
     n->depth = (uint16_t)(depth + 1);
-    if (n->depth > 10 * TV_ASM_EXPR_DEPTH) {
-        tv_asm_error(job, TV_CODE(ASM_EXPR), NULL,
-                     "the expression has too many operators on symbols that are defined later");
+    if (n->depth > TV_ASM_TREE_DEPTH) {
+        tv_asm_error(job, TV_CODE(ASM_EXPR), "define the symbols it uses above this line",
+                     "the expression has more than %d operators on symbols that are defined later", TV_ASM_TREE_DEPTH);
+        *ok = false;
         return const_int(0);
     }
     return (tv_expr){.node = n};
@@ -413,7 +415,7 @@ static tv_expr parse_call(tv_asm_job *job, tv_sv name, unsigned column, unsigned
     if (!*ok)
         return const_int(0);
     if (!a.known || !b.known)
-        return new_node(job, TV_NODE_CALL, fn, &a, &b, NULL);
+        return new_node(job, TV_NODE_CALL, fn, &a, &b, NULL, ok);
     tv_value v;
     const char *why = NULL;
     if (!eval_call(fn, a.value, b.value, &v, &why)) {
@@ -472,7 +474,9 @@ static tv_expr parse_unary(tv_asm_job *job, unsigned depth, bool *ok)
     unsigned op = job->lexer.token.op, column = tv_lex_column(job);
     if (depth > TV_ASM_EXPR_DEPTH) {
         *ok = false;
-        return report_expr_error(job, column, "the expression is nested too deep");
+        tv_asm_error_at(job, column, 1, TV_CODE(ASM_EXPR), "give a part of it a name with .equ",
+                        "the expression is nested deeper than %d", TV_ASM_EXPR_DEPTH);
+        return const_int(0);
     }
     if (job->lexer.token.kind != TV_TOK_PUNCT || (op != '-' && op != '+' && op != '~' && op != '!'))
         return parse_primary(job, depth, ok);
@@ -481,7 +485,7 @@ static tv_expr parse_unary(tv_asm_job *job, unsigned depth, bool *ok)
     if (!*ok)
         return a;
     if (!a.known)
-        return new_node(job, TV_NODE_UNARY, op, &a, NULL, NULL);
+        return new_node(job, TV_NODE_UNARY, op, &a, NULL, NULL, ok);
     tv_value v;
     const char *why;
     if (!eval_unary(op, a.value, &v, &why)) {
@@ -542,7 +546,7 @@ static tv_expr parse_binary(tv_asm_job *job, unsigned min_precedence, unsigned d
         if (!*ok)
             break;
         if (!a.known || !b.known) {
-            a = new_node(job, TV_NODE_BINARY, op, &a, &b, NULL);
+            a = new_node(job, TV_NODE_BINARY, op, &a, &b, NULL, ok);
             if (!a.known)
                 set_node_loc(a.node, column, op > 255 ? 2 : 1);
             continue;
@@ -573,7 +577,7 @@ static tv_expr parse_ternary(tv_asm_job *job, unsigned depth, bool *ok)
     if (!*ok)
         return a;
     if (!a.known)
-        return new_node(job, TV_NODE_TERNARY, 0, &a, &b, &c);
+        return new_node(job, TV_NODE_TERNARY, 0, &a, &b, &c, ok);
     return (a.value.real ? a.value.f != 0 : a.value.i != 0) ? b : c;
 }
 
@@ -620,7 +624,7 @@ static bool eval_symbol(tv_asm_job *job, const tv_source_loc *loc, tv_asm_symbol
     if (s->state == TV_SYM_UNDEFINED) {
         if (!s->reported) {
             tv_nearest nearest = tv_nearest_to(s->name);
-            for (tv_asm_symbol *other = job->first_symbol; other; other = other->next)
+            for (tv_asm_symbol *other = job->first_symbol; other && tv_asm_may_suggest(job); other = other->next)
                 if (other->state != TV_SYM_UNDEFINED)
                     tv_nearest_offer(&nearest, other->name.ptr);
             char hint[96];

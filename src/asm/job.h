@@ -13,7 +13,8 @@
  *   errors.c       diagnostics and limits         lexer.c       tokens of a line
  *   symbols.c      the symbol table               emit.c        sections, words, data, the finished program
  *   expr.c         expressions and their trees    fixups.c      evaluation of deferred expressions
- *   conditions.c   .if, .else, .endif             source.c      files, macro expansions and repeats as frames
+ *   conditions.c   .if, .else, .endif             paths.c       files that .include and .incbin may read
+ *   source.c       files, macro expansions and repeats as frames
  *   blocks.c       macros and repeats             operands.c    instructions, from the ISA tables
  *   directives.c   all other directives           listing.c     the listing
  *   assemble.c     the pass over the statements */
@@ -27,15 +28,23 @@
 #include "program/program.h"
 
 enum {
-    TV_ASM_DEPTH_MAX = 128,   /* frames: includes, macros, repeats */
-    TV_ASM_EXPR_DEPTH = 200,  /* nested parentheses and operators */
-    TV_ASM_EVAL_DEPTH = 8000, /* nested evaluations of deferred expressions */
-    TV_ASM_ERRORS_MAX = 200,  /* errors reported before the job stops */
-    TV_ASM_ARGS_MAX = 64,     /* of a macro or an instruction */
+    TV_ASM_DEPTH_MAX = 128,        /* frames: includes, macros, repeats */
+    TV_ASM_EXPR_DEPTH = 200,       /* nested parentheses and operators */
+    TV_ASM_TREE_DEPTH = 2000,      /* of a deferred expression */
+    TV_ASM_EVAL_DEPTH = 8000,      /* nested evaluations of deferred expressions */
+    TV_ASM_ERRORS_MAX = 200,       /* errors reported before the job stops */
+    TV_ASM_ARGS_MAX = 64,          /* of a macro or an instruction */
+    TV_ASM_WARNINGS_MAX = 200,     /* warnings shown */
+    TV_ASM_CONDITIONS_MAX = 256,   /* nested .if */
+    TV_ASM_INCLUSIONS_MAX = 16384, /* .include and .incbin directives */
 };
-#define TV_ASM_OUTPUT_MAX ((uint64_t)2 << 30)  /* bytes of words, data and deferred expressions */
-#define TV_ASM_ADDRESS_MAX ((uint64_t)1 << 48) /* of data */
-#define TV_ASM_EXPANSION_MAX ((size_t)1 << 20) /* bytes of one macro expansion */
+#define TV_ASM_LINES_MAX ((uint64_t)1000000)    /* lines of macros, repeats and files included again */
+#define TV_ASM_LINE_BYTES 64                    /* bytes that such a line may have on average */
+#define TV_ASM_SOURCE_MAX ((uint64_t)256 << 20) /* bytes of included files */
+#define TV_ASM_SUGGESTIONS_MAX 400000           /* names compared for "did you mean" hints */
+#define TV_ASM_OUTPUT_MAX ((uint64_t)2 << 30)   /* bytes of words, data and deferred expressions */
+#define TV_ASM_ADDRESS_MAX ((uint64_t)1 << 48)  /* of data */
+#define TV_ASM_EXPANSION_MAX ((size_t)1 << 20)  /* bytes of one macro expansion */
 
 /* ---- Tokens ---- */
 
@@ -110,11 +119,16 @@ typedef struct tv_asm_symbol {
 
 /* ---- Source ---- */
 
+typedef struct tv_macro_param {
+    tv_sv name, default_value;
+    bool has_default;
+} tv_macro_param;
+
 typedef struct tv_macro {
-    struct tv_macro *next;
+    struct tv_macro *next, *next_in_bucket;
+    uint64_t hash;
     tv_sv name;
-    tv_sv params[TV_ASM_ARGS_MAX], defaults[TV_ASM_ARGS_MAX];
-    bool has_default[TV_ASM_ARGS_MAX];
+    tv_macro_param *params;
     unsigned param_count;
     tv_sv body;
     uint32_t file;
@@ -132,6 +146,7 @@ typedef struct tv_frame {
     char *expansion; /* a macro's text with its arguments; owned */
     const tv_macro *macro;
     uint64_t repeats_left;
+    bool expanded;            /* its lines count against the budgets */
     unsigned condition_depth; /* number of open conditions when it was pushed */
 } tv_frame;
 
@@ -139,6 +154,7 @@ typedef struct tv_asm_file {
     const char *path;
     tv_input input;
     bool open;
+    bool read; /* its lines have been read once */
 } tv_asm_file;
 
 typedef struct tv_condition {
@@ -208,7 +224,8 @@ typedef struct tv_asm_job {
     tv_asm_symbol **buckets;
     size_t bucket_count, symbol_count;
     tv_asm_symbol *first_symbol, *last_symbol;
-    tv_macro *macros;
+    tv_macro *macros, **macro_buckets;
+    size_t macro_bucket_count, macro_count;
     unsigned expansion_count; /* macro expansions so far: the value of \@ */
     unsigned eval_depth;
 
@@ -225,8 +242,11 @@ typedef struct tv_asm_job {
     tv_program *program;
 
     /* Limits and errors. */
-    uint64_t line_budget, output_budget; /* lines and bytes left */
-    unsigned errors;
+    uint64_t line_budget, byte_budget; /* left for expansions */
+    uint64_t source_budget;            /* bytes left for included files */
+    uint64_t output_budget;            /* bytes left */
+    unsigned inclusion_count, suggestion_budget;
+    unsigned errors, warnings;
     uint64_t reported_hashes[TV_ASM_ERRORS_MAX]; /* of errors reported inside a .rept */
     unsigned reported_count;
     unsigned repeated_errors; /* suppressed because an earlier iteration of a .rept reported them */
@@ -260,20 +280,23 @@ void tv_asm_warning(tv_asm_job *job, unsigned column, unsigned length, const tv_
 tv_source_loc tv_asm_loc(const tv_asm_job *job, unsigned column,
                          unsigned length);                   /* without the source line: may be kept */
 void *tv_asm_alloc(tv_asm_job *job, size_t size);            /* NULL: sets stop or out_of_memory */
+bool tv_asm_may_suggest(tv_asm_job *job);                    /* false: enough names have been compared */
 bool tv_asm_reserve_output(tv_asm_job *job, uint64_t bytes); /* false: over the limit; reports it, sets stop */
 
 /* source.c */
 bool tv_source_push_file(tv_asm_job *job, tv_sv path, unsigned column);
 bool tv_source_push_text(tv_asm_job *job, const char *name, const char *text, size_t size);
 bool tv_source_push_macro(tv_asm_job *job, const tv_macro *macro, const tv_sv *args, unsigned arg_count);
-bool tv_source_push_repeat(tv_asm_job *job, tv_sv body, unsigned first_line, uint64_t count);
-bool tv_source_next_line(tv_asm_job *job, tv_sv *line); /* false at the end of the last file */
-bool tv_source_open_input(tv_asm_job *job, tv_sv path, unsigned column, tv_input *input, const char **found);
+bool tv_source_push_repeat(tv_asm_job *job, tv_sv body, unsigned first_line, uint64_t count, const tv_source_loc *loc);
+bool tv_source_next_line(tv_asm_job *job, tv_sv *line); /* false at the end of the last file or of a budget */
 /* Reads the lines up to the matching `end` directive and consumes that. Any of `begin` (NULL-terminated) opens a nested
  * block. False: there is no matching `end`. */
 bool tv_source_read_block(tv_asm_job *job, const char *const *begin, const char *end, tv_sv *body,
                           unsigned *first_line);
 void tv_source_fini(tv_asm_job *job);
+
+/* paths.c: opens a file of .include or .incbin. False: it is not there or may not be read, which is reported. */
+bool tv_source_open_input(tv_asm_job *job, tv_sv path, unsigned column, tv_input *input, const char **found);
 
 /* symbols.c */
 tv_asm_symbol *tv_symbol_intern(tv_asm_job *job, tv_sv name);
@@ -325,7 +348,8 @@ void tv_directive_suggest(tv_nearest *nearest);
 const char *tv_directive_name(unsigned i); /* NULL past the last */
 const char *tv_expr_function(unsigned i);
 bool tv_macro_call(tv_asm_job *job, tv_sv name, unsigned column);
-void tv_macro_suggest(const tv_asm_job *job, tv_nearest *nearest);
+void tv_macro_suggest(tv_asm_job *job, tv_nearest *nearest);
+void tv_macros_fini(tv_asm_job *job);
 void tv_block_macro(tv_asm_job *job, unsigned column);
 void tv_block_repeat(tv_asm_job *job, unsigned column);
 bool tv_conditions_active(const tv_asm_job *job);

@@ -104,7 +104,11 @@ static const mnemonic_entry *find_mnemonic(const tv_asm_job *job, tv_sv name)
 /* Splits a name into the longest mnemonic that it begins with and the suffixes, which start with their dot. */
 static const mnemonic_entry *find_with_suffixes(const tv_asm_job *job, tv_sv name, tv_sv *suffixes)
 {
+    enum { MNEMONIC_MAX = 64 }; /* no mnemonic is as long: a name of any length costs a bounded number of look-ups */
     tv_sv head = name;
+    if (head.len > MNEMONIC_MAX)
+        for (head.len = MNEMONIC_MAX; head.len && head.ptr[head.len] != '.';)
+            head.len--;
     for (;;) {
         const mnemonic_entry *e = find_mnemonic(job, head);
         *suffixes = (tv_sv){head.ptr + head.len, name.len - head.len};

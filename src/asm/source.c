@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The source of lines: a stack of frames, each a file, a macro expansion or a repeated block. Files stay open until the
- * job ends, because symbols, macro bodies and diagnostics point into them. */
+ * job ends, because symbols, macro bodies and diagnostics point into them.
+ *
+ * A few lines can expand to any number of lines. What macros, repeats and files included again deliver is therefore
+ * counted, in lines and in bytes, and the job stops with an error when a budget is spent. */
+#include <inttypes.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "asm/job.h"
 
@@ -19,6 +22,7 @@ static tv_frame *push_frame(tv_asm_job *job)
         return NULL;
     }
     frame->parent = job->frame;
+    frame->expanded = job->frame && job->frame->expanded;
     frame->condition_depth = (unsigned)job->conditions.count;
     job->frame = frame;
     job->frame_depth++;
@@ -34,6 +38,62 @@ static void pop_frame(tv_asm_job *job)
     free(frame->expansion);
     free(frame);
 }
+
+/* ---- Budgets ---- */
+
+static uint64_t line_limit(const tv_asm_job *job)
+{
+    return job->options && job->options->line_limit ? job->options->line_limit : TV_ASM_LINES_MAX;
+}
+
+static void report_too_long(tv_asm_job *job, const tv_source_loc *loc, bool lines)
+{
+    if (!job->stop)
+        tv_asm_error_loc(job, loc, TV_CODE(ASM_LIMIT),
+                         "check the counts of .rept and the depth of macros; --line-limit sets another limit",
+                         "macros, repeats and files included again expand to more than %" PRIu64 " %s", line_limit(job),
+                         lines ? "lines" : "lines of 64 bytes");
+    job->stop = true;
+}
+
+/* Counts lines that come from an expansion. False: over the limit, which is reported. */
+static bool count_lines(tv_asm_job *job, uint64_t lines)
+{
+    if (lines <= job->line_budget) {
+        job->line_budget -= lines;
+        return true;
+    }
+    tv_source_loc loc = tv_asm_loc(job, 1, 1);
+    report_too_long(job, &loc, true);
+    return false;
+}
+
+static bool count_bytes(tv_asm_job *job, uint64_t bytes)
+{
+    if (bytes <= job->byte_budget) {
+        job->byte_budget -= bytes;
+        return true;
+    }
+    tv_source_loc loc = tv_asm_loc(job, 1, 1);
+    report_too_long(job, &loc, false);
+    return false;
+}
+
+/* Counts the text of an included file. */
+static bool count_source(tv_asm_job *job, uint64_t bytes)
+{
+    if (bytes <= job->source_budget) {
+        job->source_budget -= bytes;
+        return true;
+    }
+    if (!job->stop)
+        tv_asm_error_at(job, 1, 1, TV_CODE(ASM_LIMIT), "load large data with .incbin or --load",
+                        "the included files have more than %" PRIu64 " bytes", TV_ASM_SOURCE_MAX);
+    job->stop = true;
+    return false;
+}
+
+/* ---- Frames ---- */
 
 static bool add_file(tv_asm_job *job, const char *path, uint32_t *index)
 {
@@ -63,53 +123,12 @@ bool tv_source_push_text(tv_asm_job *job, const char *name, const char *text, si
     tv_frame *frame = push_frame(job);
     if (!frame)
         return false;
+    frame->expanded |= job->files.data[file].read;
+    job->files.data[file].read = true;
     frame->kind = TV_FRAME_FILE;
     frame->text = (tv_sv){text, size};
     frame->file = file;
     return true;
-}
-
-static void ignore_diag(void *user, const tv_diag *diag)
-{
-    (void)user;
-    (void)diag;
-}
-
-/* Pipes and devices are rejected: reading them may block or not end. */
-static bool is_regular(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
-/* Looks for a relative path in the folder of the including file, then in the include folders. */
-bool tv_source_open_input(tv_asm_job *job, tv_sv path, unsigned column, tv_input *input, const char **found)
-{
-    tv_diag_sink quiet = {.emit = ignore_diag};
-    unsigned count = job->options ? job->options->include_count : 0;
-    const char *own = job->frame ? job->files.data[job->frame->file].path : "";
-    const char *slash = strrchr(own, '/');
-    for (int i = -1; i < (int)count; i++) {
-        tv_buf full = {0};
-        if (path.len && path.ptr[0] != '/') {
-            if (i < 0 && slash)
-                tv_buf_append(&full, own, (size_t)(slash - own) + 1);
-            else if (i >= 0)
-                tv_buf_printf(&full, "%s/", job->options->include_dirs[i]);
-        }
-        tv_buf_append(&full, path.ptr, path.len);
-        const char *name = tv_buf_cstr(&full);
-        bool open = is_regular(name) && strlen(name) == full.len && tv_input_open(name, &quiet, input) == TV_OK;
-        if (open && found)
-            *found = tv_arena_str(&job->arena, tv_sv_of(name));
-        tv_buf_fini(&full);
-        if (open)
-            return true;
-    }
-    tv_asm_error_at(job, column, (unsigned)path.len + 2, TV_CODE(ASM_INCLUDE),
-                    "it must be a regular file in the folder of this file or in an -I folder", "cannot read '%.*s'",
-                    TV_SV_ARG(path));
-    return false;
 }
 
 bool tv_source_push_file(tv_asm_job *job, tv_sv path, unsigned column)
@@ -123,10 +142,16 @@ bool tv_source_push_file(tv_asm_job *job, tv_sv path, unsigned column)
         tv_input_close(&input);
         return false;
     }
-    if (job->files.data[file].open)
+    if (job->files.data[file].open) {
         tv_input_close(&input); /* included before: use the same text */
-    else
-        job->files.data[file] = (tv_asm_file){.path = job->files.data[file].path, .input = input, .open = true};
+    } else {
+        job->files.data[file].input = input;
+        job->files.data[file].open = true;
+    }
+    uint64_t size = job->files.data[file].input.size;
+    bool expanded = job->frame->expanded || job->files.data[file].read;
+    if (!(expanded ? count_bytes(job, size) : count_source(job, size)))
+        return false;
     return tv_source_push_text(job, job->files.data[file].path, (const char *)job->files.data[file].input.data,
                                job->files.data[file].input.size);
 }
@@ -155,7 +180,7 @@ static bool expand_macro(tv_asm_job *job, const tv_macro *macro, const tv_sv *ar
             end++;
         tv_sv name = {body.ptr + i + 1, end - i - 1};
         unsigned p = 0;
-        while (p < macro->param_count && !tv_sv_eq(macro->params[p], name))
+        while (p < macro->param_count && !tv_sv_eq(macro->params[p].name, name))
             p++;
         if (name.len && p < macro->param_count) {
             tv_buf_append(out, args[p].ptr, args[p].len);
@@ -184,9 +209,9 @@ bool tv_source_push_macro(tv_asm_job *job, const tv_macro *macro, const tv_sv *a
 {
     tv_sv values[TV_ASM_ARGS_MAX];
     for (unsigned i = 0; i < macro->param_count; i++)
-        values[i] = i < arg_count ? args[i] : macro->defaults[i];
+        values[i] = i < arg_count ? args[i] : macro->params[i].default_value;
     tv_buf text = {0};
-    if (!expand_macro(job, macro, values, &text)) {
+    if (!expand_macro(job, macro, values, &text) || !count_bytes(job, text.len)) {
         tv_buf_fini(&text);
         return false;
     }
@@ -198,6 +223,7 @@ bool tv_source_push_macro(tv_asm_job *job, const tv_macro *macro, const tv_sv *a
     }
     size_t size = text.len;
     frame->kind = TV_FRAME_MACRO;
+    frame->expanded = true;
     frame->expansion = tv_buf_take(&text);
     frame->text = (tv_sv){frame->expansion ? frame->expansion : "", frame->expansion ? size : 0};
     frame->file = macro->file;
@@ -206,21 +232,38 @@ bool tv_source_push_macro(tv_asm_job *job, const tv_macro *macro, const tv_sv *a
     return true;
 }
 
-bool tv_source_push_repeat(tv_asm_job *job, tv_sv body, unsigned first_line, uint64_t count)
+static uint64_t line_count(tv_sv text)
+{
+    uint64_t lines = 0;
+    for (const char *p = text.ptr, *end = p + text.len; p < end; lines++) {
+        const char *newline = memchr(p, '\n', (size_t)(end - p));
+        p = newline ? newline + 1 : end;
+    }
+    return lines;
+}
+
+/* A repeat that cannot end within the budgets is rejected before its first line. */
+bool tv_source_push_repeat(tv_asm_job *job, tv_sv body, unsigned first_line, uint64_t count, const tv_source_loc *loc)
 {
     uint32_t file = job->frame->file;
     if (count == 0 || body.len == 0)
         return true;
+    bool lines = count > job->line_budget / line_count(body);
+    if (lines || count > job->byte_budget / body.len) {
+        report_too_long(job, loc, lines);
+        return false;
+    }
     tv_frame *frame = push_frame(job);
     if (!frame)
         return false;
     frame->kind = TV_FRAME_REPEAT;
+    frame->expanded = true;
     frame->text = body;
     frame->file = file;
     frame->first_line = first_line - 1;
     frame->line = first_line - 1;
     frame->repeats_left = count - 1;
-    return true;
+    return count_bytes(job, body.len);
 }
 
 static tv_sv next_line(tv_frame *frame)
@@ -240,21 +283,18 @@ bool tv_source_next_line(tv_asm_job *job, tv_sv *line)
         tv_frame *frame = job->frame;
         if (frame->pos < frame->text.len) {
             *line = next_line(frame);
-            return true;
+            job->line = *line;
+            return !frame->expanded || count_lines(job, 1);
         }
-        if (frame->kind == TV_FRAME_REPEAT && frame->repeats_left) {
-            frame->repeats_left--;
-            frame->pos = 0;
-            frame->line = frame->first_line;
-            if (job->line_budget)
-                job->line_budget--; /* limits the repetition of an empty body */
-            else
-                job->stop = true;
-            if (job->stop)
-                return false;
+        if (frame->kind != TV_FRAME_REPEAT || !frame->repeats_left) {
+            pop_frame(job);
             continue;
         }
-        pop_frame(job);
+        frame->repeats_left--;
+        frame->pos = 0;
+        frame->line = frame->first_line;
+        if (!count_bytes(job, frame->text.len))
+            return false;
     }
     return false;
 }
@@ -286,6 +326,8 @@ bool tv_source_read_block(tv_asm_job *job, const char *const *begin, const char 
     while (frame->pos < frame->text.len) {
         size_t line_start = frame->pos;
         tv_sv name = leading_name(next_line(frame));
+        if (frame->expanded && !count_lines(job, 1))
+            return false;
         if (tv_sv_is(name, end) && --depth == 0) {
             *body = (tv_sv){frame->text.ptr + start, line_start - start};
             return true;

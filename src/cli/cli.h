@@ -43,6 +43,7 @@ typedef struct cli {
     unsigned file_count;
     bool json, quiet, verbose;
     bool color, out_color; /* on stderr, on stdout */
+    uint64_t line_limit;   /* --line-limit; 0: not given */
     tv_diag_sink sink;
     tv_diag *diagnostics; /* --json: copies of the reported ones */
     unsigned diagnostic_count;
@@ -69,6 +70,8 @@ extern const cli_command *const cli_commands[]; /* terminated by NULL */
 /* ---- options.c ---- */
 
 extern const cli_option cli_common_options[];
+
+bool cli_has_short_form(const cli_option *option); /* like -o */
 
 /* The options of a command: its own, then the common ones. Returns how many, at most `max`. */
 unsigned cli_list_options(const cli_command *command, const cli_option *out[], unsigned max);

@@ -19,7 +19,7 @@ void cli_print_usage(FILE *out)
 static int print_option(const cli_option *o, char *text, size_t size)
 {
     char letter[8] = "    ";
-    if (o->letter && o->letter != 'j' && o->letter != 'C')
+    if (cli_has_short_form(o))
         snprintf(letter, sizeof letter, "-%c, ", o->letter);
     return snprintf(text, size, "%s--%s%s%s", letter, o->name, o->arg ? " " : "", o->arg ? o->arg : "");
 }
@@ -104,7 +104,7 @@ static void print_bash_command(const cli_command *command, FILE *out)
     for (unsigned i = 0; i < n; i++) {
         if (!options[i]->arg)
             continue;
-        if (options[i]->letter && options[i]->letter != 'C')
+        if (cli_has_short_form(options[i]))
             fprintf(out, "        -%c|--%s) ", options[i]->letter, options[i]->name);
         else
             fprintf(out, "        --%s) ", options[i]->name);

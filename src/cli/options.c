@@ -7,12 +7,16 @@
 
 enum { OPTIONS_MAX = 48 };
 
-/* cli_command.common lists the letters that a command accepts; all accept -q, -v, --color and -h. */
+/* cli_command.common lists the letters that a command accepts; all accept -q, -v, --color and -h. The letters j, C, A
+ * and L only select options, which have no short form: A and L come with I. */
 const cli_option cli_common_options[] = {
     {"target", 't', "TARGET", "the machine, if the file does not name it", "TARGET"},
     {"config", 'c', "PROFILE", "a machine profile, or the path of an INI file; may be repeated", "PROFILE"},
     {"set", 'D', "KEY=VALUE", "override one machine parameter; may be repeated", NULL},
     {"include", 'I', "DIR", "directory for .include and .incbin; may be repeated", "FILE"},
+    {"allow-paths", 'A', NULL, "let .include and .incbin read any file, not only below the source's folder and -I",
+     NULL},
+    {"line-limit", 'L', "N", "lines that macros, repeats and files included again may make (default: 1000000)", NULL},
     {"define", 'd', "NAME=VALUE", "define a constant before assembling; may be repeated", NULL},
     {"json", 'j', NULL, "print the result as JSON on standard output", NULL},
     {"quiet", 'q', NULL, "print only results and errors", NULL},
@@ -22,13 +26,15 @@ const cli_option cli_common_options[] = {
     {0},
 };
 
+bool cli_has_short_form(const cli_option *option) { return option->letter && !strchr("jCAL", option->letter); }
+
 unsigned cli_list_options(const cli_command *command, const cli_option *out[], unsigned max)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < command->option_count && n < max; i++)
         out[n++] = &command->options[i];
     for (const cli_option *o = cli_common_options; o->name && n < max; o++)
-        if (strchr(command->common, o->letter) || strchr("qvCh", o->letter))
+        if (strchr(command->common, strchr("AL", o->letter) ? 'I' : o->letter) || strchr("qvCh", o->letter))
             out[n++] = o;
     return n;
 }
@@ -107,8 +113,7 @@ static void build_getopt_tables(const cli_command *command, getopt_tables *t)
     for (unsigned i = 0; i < t->count; i++) {
         const cli_option *o = t->options[i];
         t->longs[i] = (struct option){o->name, o->arg ? required_argument : no_argument, NULL, 256 + (int)i};
-        /* -j and -C do not exist: these letters only select common options */
-        if (o->letter && o->letter != 'j' && o->letter != 'C') {
+        if (cli_has_short_form(o)) {
             t->shorts[n++] = o->letter;
             if (o->arg)
                 t->shorts[n++] = ':';
@@ -143,6 +148,14 @@ static int apply_color(cli *c)
                : cli_error(c, CLI_E_VALUE, "use auto, always or never", "--color cannot be '%s'", when);
 }
 
+static int read_line_limit(cli *c)
+{
+    const char *text = cli_value(c, "line-limit");
+    if (!text || (cli_parse_number(text, &c->line_limit) && c->line_limit > 0))
+        return CLI_OK;
+    return cli_error(c, "the range is 1 to 2^64 - 1", "--line-limit cannot be '%s'", text);
+}
+
 int cli_parse(cli *c, int argc, char **argv)
 {
     getopt_tables t;
@@ -173,6 +186,8 @@ int cli_parse(cli *c, int argc, char **argv)
     c->verbose = cli_has(c, "verbose");
     c->json = cli_has(c, "json");
     int status = apply_color(c);
+    if (status == CLI_OK)
+        status = read_line_limit(c);
     if (status != CLI_OK)
         return status;
     if (cli_has(c, "help"))

@@ -6,8 +6,12 @@ enum { LIST_MAX = 64 };
 
 tv_program_options cli_program_options(const cli *c, const char **dirs, const char **defines)
 {
-    tv_program_options options = {
-        .size = sizeof options, .target = cli_value(c, "target"), .include_dirs = dirs, .defines = defines};
+    tv_program_options options = {.size = sizeof options,
+                                  .target = cli_value(c, "target"),
+                                  .include_dirs = dirs,
+                                  .defines = defines,
+                                  .line_limit = c->line_limit,
+                                  .allow_paths = cli_has(c, "allow-paths")};
     const char *value;
     while (options.include_count < LIST_MAX && (value = cli_value_at(c, "include", options.include_count)))
         dirs[options.include_count++] = value;

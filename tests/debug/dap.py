@@ -232,7 +232,7 @@ def pausing(trivet):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "long.s")
         with open(path, "w") as f:
-            f.write("        .target opennpu\nhere:   .rept 3000000\n        mma.reset\n        .endr\n")
+            f.write("        .target opennpu\nhere:\n" + "mma.reset\n" * 3000000)
         c = Client(trivet)
         c.begin(path, stopOnEntry=True)
         c.ask("configurationDone")
@@ -411,7 +411,7 @@ def an_editor_that_exits(trivet):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "long.s")
         with open(path, "w") as f:
-            f.write("        .target opennpu\n        .rept 4000000\n        mma.reset\n        .endr\n")
+            f.write("        .target opennpu\n" + "mma.reset\n" * 4000000)
         c = Client(trivet)
         c.begin(path)
         c.ask("setDataBreakpoints", breakpoints=[{"dataId": "mem 0 1", "accessType": "read"}])

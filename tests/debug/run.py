@@ -116,7 +116,7 @@ def control_c_interrupts_a_run(trivet):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "long.s")
         with open(path, "w") as f:
-            f.write("        .target opennpu\n        .rept 4000000\n        mma.reset\n        .endr\n")
+            f.write("        .target opennpu\n" + "mma.reset\n" * 4000000)
         t = Terminal(trivet, path)
         t.expect(r"@0\) ")
         t.send("rwatch mem:0\r")             # checked at each instruction: takes seconds
@@ -162,7 +162,7 @@ def long_runs_go_back(trivet):
             f.write("        .target opennpu\n        .rept 1000000\n        vadd vx1, vx1, vx2\n        mma vx1, vx1\n        mma.last vr3\n        .endr\n")
         commands = "set vx:2:s8 = 1\nstep 2999000\nx/2 s8 vx:1\nback 100\nx/2 s8 vx:1\nstep 100\nx/2 s8 vx:1\nback 1500000\nx/2 s8 vx:1\ninfo history\n"
         for memory in ("1Mi", "1Ki"):
-            p = subprocess.run([trivet, "debug", path, "-c", "test", "--snapshot-memory", memory, "--json"], input=commands.encode(), stdout=subprocess.PIPE,
+            p = subprocess.run([trivet, "debug", path, "-c", "test", "--snapshot-memory", memory, "--json", "--line-limit", "3000000"], input=commands.encode(), stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, timeout=WAIT)
             answers = [json.loads(line) for line in p.stdout.splitlines()]
             positions = [a["stop"]["position"] for a in answers if "stop" in a]
