@@ -153,7 +153,8 @@ typedef struct tv_engine_stats {
 typedef struct tv_path_stats {
     const char *name;
     uint64_t bytes;
-    double peak; /* bytes per cycle */
+    double peak;            /* bytes per cycle that can be reached */
+    const char *limited_by; /* the parameters that set the peak, or NULL */
 } tv_path_stats;
 
 typedef struct tv_stats {

@@ -102,7 +102,10 @@ static void print_paths(const tv_stats *s, FILE *out)
         cli_print_bytes((double)s->paths[p].bytes, out);
         fprintf(out, "  %8.2f / ", rate);
         cli_print_number(s->paths[p].peak, 6, out);
-        fprintf(out, " (%.1f %%)\n", 100 * rate / s->paths[p].peak);
+        fprintf(out, " (%.1f %%)", 100 * rate / s->paths[p].peak);
+        if (s->paths[p].limited_by)
+            fprintf(out, "  %s", s->paths[p].limited_by);
+        fputc('\n', out);
     }
 }
 

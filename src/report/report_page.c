@@ -111,6 +111,8 @@ static void write_path(tv_json_writer *w, const tv_path_stats *p)
     tv_json_string_member(w, "name", p->name);
     tv_json_unsigned_member(w, "bytes", p->bytes);
     tv_json_real_member(w, "peak", p->peak, DIGITS);
+    if (p->limited_by)
+        tv_json_string_member(w, "limitedBy", p->limited_by);
     tv_json_end_object(w);
 }
 

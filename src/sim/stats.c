@@ -24,8 +24,8 @@ void tv_stats_set_engines(tv_stats *stats, const tv_account *accounts, unsigned 
     }
 }
 
-void tv_stats_add_path(tv_stats *stats, const char *name, uint64_t bytes, double peak)
+void tv_stats_add_path(tv_stats *stats, const char *name, uint64_t bytes, double peak, const char *limited_by)
 {
     assert(stats->path_count < TV_PATHS_MAX);
-    stats->paths[stats->path_count++] = (tv_path_stats){name, bytes, peak};
+    stats->paths[stats->path_count++] = (tv_path_stats){name, bytes, peak, limited_by};
 }

@@ -13,7 +13,8 @@ void tv_stats_set_time(tv_stats *stats, uint64_t cycles, uint64_t clock_hz);
 void tv_stats_set_engines(tv_stats *stats, const tv_account *accounts, unsigned count, const char *const *reasons,
                           unsigned reason_count);
 
-/* Adds a path that moved `bytes` and can move `peak` bytes per cycle. */
-void tv_stats_add_path(tv_stats *stats, const char *name, uint64_t bytes, double peak);
+/* Adds a path that moved `bytes` and can move `peak` bytes per cycle, a bound that the parameters `limited_by` set
+ * (NULL: not named). */
+void tv_stats_add_path(tv_stats *stats, const char *name, uint64_t bytes, double peak, const char *limited_by);
 
 #endif

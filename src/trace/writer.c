@@ -110,6 +110,8 @@ static void write_paths(tv_json_writer *json, const tv_stats *s)
         tv_json_begin_object(json);
         tv_json_unsigned_member(json, "bytes", s->paths[p].bytes);
         tv_json_real_member(json, "peak_bytes_per_cycle", s->paths[p].peak, DIGITS);
+        if (s->paths[p].limited_by)
+            tv_json_string_member(json, "peak_limited_by", s->paths[p].limited_by);
         tv_json_end_object(json);
     }
     tv_json_end_object(json);

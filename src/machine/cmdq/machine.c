@@ -287,13 +287,15 @@ static void stats(const void *state, tv_stats *out)
         timing = m->timing;
     tv_stats_set_time(out, timed ? timing.end : 0, tv_config_integer(m->config, CMDQ_PARAM_CORE_HZ));
     tv_stats_set_engines(out, timing.accounts, m->params.engines, cmdq_stall_reason_names, CMDQ_STALL_REASONS);
-    tv_stats_add_path(out, "dram read", m->bytes[0], (double)m->params.peak);
-    tv_stats_add_path(out, "dram write", m->bytes[1], (double)m->params.peak);
+    tv_stats_add_path(out, "dram read", m->bytes[0], m->params.reachable, m->params.limited_by);
+    tv_stats_add_path(out, "dram write", m->bytes[1], m->params.reachable, m->params.limited_by);
     out->instructions = m->base + m->next;
     out->macs = m->macs;
     out->peak_macs = (double)m->params.count[CMDQ_TE] * (double)m->params.te_base;
     tv_bottleneck bottleneck = {.cycles = (double)out->cycles};
-    tv_bottleneck_add_engines(&bottleneck, out, out->engine_count, NULL);
+    for (unsigned e = 0; e < out->engine_count; e++)
+        tv_bottleneck_add(&bottleneck, out->engines[e].name,
+                          e < m->params.count[CMDQ_DMA] ? m->params.limited_by : NULL, (double)out->engines[e].busy);
     tv_bottleneck_classify(&bottleneck, TV_NO_SCHEDULER, out);
 }
 

@@ -39,6 +39,12 @@ void cmdq_params_init(cmdq_params *params, const tv_config *config)
                     tv_config_integer(config, CMDQ_PARAM_DMA_WEIGHT_EMBEDDING),
                     tv_config_integer(config, CMDQ_PARAM_DMA_WEIGHT_AUX)},
     };
+    double bus = (double)params->bus_width / (double)params->burst;
+    bool is_bus = bus <= (double)params->peak;
+    params->reachable = is_bus ? bus : (double)params->peak;
+    params->limited_by = !is_bus              ? "dma.peak_bw"
+                         : params->burst == 1 ? "dma.bus_width_bytes"
+                                              : "dma.bus_width_bytes / dma.dram_burst_cycles";
     for (unsigned c = 0; c < CMDQ_SYNC; c++) {
         params->first[c] = params->engines;
         params->count[c] = (unsigned)tv_config_integer(config, counts[c]);

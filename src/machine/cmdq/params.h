@@ -23,6 +23,8 @@ typedef struct cmdq_params {
     unsigned banks;
     uint64_t bank_bytes, dram_bytes;
     uint64_t alignment, bus_width, burst, peak, conflict;
+    double reachable;       /* bytes per cycle of all channels together: bursts over the bus, at most `peak` */
+    const char *limited_by; /* the parameters that set `reachable` */
     uint64_t weights[CMDQ_ROLES];
     uint64_t te_base, te_init, te_finalize, ve_lanes, ve_init, ve_finalize, ve_reduction, ve_sfu;
     tv_rate te_weight4, te_weight2, te_activation4, te_float16, te_float32, ve_ops, ve_activation8, ve_activation4;

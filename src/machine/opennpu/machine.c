@@ -477,8 +477,8 @@ static void stats(const void *state, tv_stats *out)
     tv_stats_set_time(out, m->mode == TV_MODE_FUNCTIONAL ? 0 : timing.last_completion,
                       tv_config_integer(m->config, OPENNPU_PARAM_CORE_HZ));
     tv_stats_set_engines(out, timing.accounts, OPENNPU_ENGINES, opennpu_stall_reason_names, OPENNPU_STALL_REASONS);
-    tv_stats_add_path(out, "load", m->bytes[0], m->k);
-    tv_stats_add_path(out, "store", m->bytes[1], m->k);
+    tv_stats_add_path(out, "load", m->bytes[0], m->k, NULL);
+    tv_stats_add_path(out, "store", m->bytes[1], m->k, NULL);
     out->instructions = m->instructions;
     out->macs = m->macs;
     out->peak_macs = (double)m->k * m->k;

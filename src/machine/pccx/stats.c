@@ -45,7 +45,7 @@ void pccx_stats(const void *state, tv_stats *out)
     tv_stats_set_engines(out, timing.accounts, PCCX_ACCOUNTS, pccx_stall_reason_names, PCCX_STALL_REASONS);
     for (unsigned p = 0; p < PCCX_PATHS; p++)
         tv_stats_add_path(out, pccx_path_names[p], m->bytes[p],
-                          p == PCCX_PATH_MOVE ? PCCX_WORD_BYTES : rate_of(m, rates[p]));
+                          p == PCCX_PATH_MOVE ? PCCX_WORD_BYTES : rate_of(m, rates[p]), NULL);
     out->instructions = m->instructions;
     out->macs = m->macs[PCCX_STREAM_GEMM] + m->macs[PCCX_STREAM_GEMV];
     double gemm = (double)(timing.gemm_tile_k * timing.gemm_tile_n),

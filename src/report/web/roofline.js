@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The roofline: MACs per byte of host memory traffic against MACs per cycle, both logarithmic; each instruction class
-// that multiplies is a point. A class without traffic of its own is drawn hollow at the run's MACs per byte.
+// that multiplies and has traffic of its own is a point, and so is the whole run. The table lists the other classes, too.
 
 import {el, fill, table} from "./dom.js";
 import {percent, short, trim} from "./format.js";
@@ -25,7 +25,7 @@ function points(model) {
   const list =
     model.fold((g, i) => g.op[i]).filter((g) => g.macs > 0 && g.busy > 0).map((g) => ({
                                                                                 name: model.text(g.key) || "(other)",
-                                                                                x: g.bytes ? g.macs / g.bytes : run,
+                                                                                x: g.bytes ? g.macs / g.bytes : 0,
                                                                                 y: g.macs / g.busy,
                                                                                 own: g.bytes > 0,
                                                                                 share: g.busy,
@@ -33,12 +33,12 @@ function points(model) {
                                                                               }));
   if (stats.macs && run && stats.cycles)
     list.push({name: "whole run", x: run, y: stats.macs / stats.cycles, own: true, whole: true, macs: stats.macs});
-  return list.filter((p) => p.x > 0);
+  return list;
 }
 
 export function drawRoofline(model, node) {
   const {stats} = model.head;
-  const list = points(model);
+  const rows = points(model), list = rows.filter((p) => p.own);
   if (!list.length) {
     fill(
       node,
@@ -82,8 +82,8 @@ export function drawRoofline(model, node) {
         {title: "MACs/cycle", right: true, value: (p) => trim(p.y)},
         {title: "of peak", right: true, value: (p) => (above(p) ? "–" : percent(p.y / stats.peak_macs))},
       ],
-      list),
-    legend(list, paths, list.some(above)));
+      rows),
+    legend(paths, rows.some(above)));
 }
 
 function axes(root, a) {
@@ -132,7 +132,7 @@ function marks(root, list, X, Y, width, floor) {
     const mark = p.whole
       ? svg(
           "rect", {x: x - 6, y: y - 6, width: 12, height: 12, class: "point whole", transform: `rotate(45 ${x} ${y})`})
-      : svg("circle", {cx: x, cy: y, r: 6, class: "point" + (p.own ? "" : " hollow")});
+      : svg("circle", {cx: x, cy: y, r: 6, class: "point"});
     mark.append(svg("title", {}, `${p.name}: ${trim(p.y)} MACs a cycle, ${trim(p.x)} MACs a byte`));
     let labelY = y + 4;
     while (taken.some(([tx, ty]) => Math.abs(tx - x) < 110 && Math.abs(ty - labelY) < 15)) labelY += 15;
@@ -146,11 +146,9 @@ function marks(root, list, X, Y, width, floor) {
   }
 }
 
-function legend(list, paths, above) {
+function legend(paths, above) {
   const items = paths.map(
-    (p, i) => el("li", {}, el("i", {style: `background:${pathColor(i)}`}), `${p.name}: ${trim(p.peak)} bytes a cycle`));
-  if (list.some((p) => !p.own))
-    items.push(el("li", {}, el("i.ring", {}), "no traffic of its own: at the run’s MACs per byte"));
+    (p, i) => el("li", {}, el("i", {style: `background:${pathColor(i)}`}), `${p.name}: ${trim(p.peak)} bytes a cycle` + (p.limitedBy ? `, limited by ${p.limitedBy}` : "")));
   if (above)
     items.push(el("li", {}, "The peak is that of the engine with most MACs; a class above it runs on another."));
   return el("ul.legend", {}, ...items);
