@@ -141,7 +141,7 @@ TV_API tv_status tv_machine_parse_range(const tv_machine *machine, const tv_prog
                                         const char *text, const tv_diag_sink *sink, tv_range *out);
 
 /* Statistics over everything the machine has run. Strings are static or owned by the machine. */
-enum { TV_ENGINES_MAX = 32, TV_STALL_REASONS_MAX = 12, TV_PATHS_MAX = 12 };
+enum { TV_ENGINES_MAX = 32, TV_STALL_REASONS_MAX = 12, TV_PATHS_MAX = 12, TV_ROLES_MAX = 12 };
 
 /* Cycles of an engine; busy + all stalled + idle = cycles of the run. */
 typedef struct tv_engine_stats {
@@ -157,6 +157,13 @@ typedef struct tv_path_stats {
     const char *limited_by; /* the parameters that set the peak, or NULL */
 } tv_path_stats;
 
+/* Instructions on tensors of a role, which the program states: "weight", "kv", "q", …; "none": without one. */
+typedef struct tv_role_stats {
+    const char *name;
+    uint64_t bytes;         /* over DRAM */
+    uint64_t busy, stalled; /* cycles of engines, summed */
+} tv_role_stats;
+
 typedef struct tv_stats {
     size_t size; /* sizeof(tv_stats), set by the caller */
     uint64_t cycles;
@@ -170,6 +177,8 @@ typedef struct tv_stats {
     char bound_by[48];    /* the resource that bounds the run, or "latency"; "": no cycles were simulated */
     double bound_share;   /* its fraction of all cycles */
     char bottleneck[160]; /* the same as a sentence */
+    unsigned role_count;
+    tv_role_stats roles[TV_ROLES_MAX]; /* of machines whose programs state roles: CMDQ */
 } tv_stats;
 
 /* Writes the machine's statistics to `out`, as if the run ended now. TV_ERR_INPUT: the size of `out` is not set. */

@@ -54,6 +54,8 @@ typedef struct tv_event {
     uint64_t addr;                    /* ACCESS: in units of the space */
     const char *file;                 /* source location of the instruction, or NULL */
     unsigned line;
+    const char *role; /* role of the instruction's tensor, or NULL */
+    const char *mode; /* step of a model that the instruction belongs to, or NULL */
 } tv_event;
 
 /* Receiver of events. `event` must not be NULL. */

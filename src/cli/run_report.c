@@ -39,6 +39,23 @@ static void write_fault(const tv_fault *f, tv_json_writer *w)
     tv_json_end_object(w);
 }
 
+static void write_roles(tv_json_writer *w, const tv_stats *s)
+{
+    if (s->role_count) {
+        tv_json_key(w, "roles");
+        tv_json_begin_object(w);
+        for (unsigned r = 0; r < s->role_count; r++) {
+            tv_json_key(w, s->roles[r].name);
+            tv_json_begin_object(w);
+            tv_json_unsigned_member(w, "bytes", s->roles[r].bytes);
+            tv_json_unsigned_member(w, "active_cycles", s->roles[r].busy);
+            tv_json_unsigned_member(w, "stalled_cycles", s->roles[r].stalled);
+            tv_json_end_object(w);
+        }
+        tv_json_end_object(w);
+    }
+}
+
 void run_report_write_json(const tv_machine *machine, tv_stop_reason stop, tv_json_writer *w)
 {
     static const char *const stops[] = {
@@ -63,6 +80,7 @@ void run_report_write_json(const tv_machine *machine, tv_stop_reason stop, tv_js
     for (unsigned p = 0; p < s.path_count; p++)
         tv_json_unsigned_member(w, s.paths[p].name, s.paths[p].bytes);
     tv_json_end_object(w);
+    write_roles(w, &s);
     tv_json_string_member(w, "bound_by", s.bound_by[0] ? s.bound_by : NULL);
 }
 
@@ -109,6 +127,19 @@ static void print_paths(const tv_stats *s, FILE *out)
     }
 }
 
+/* By role of tensors, if the program states several. */
+static void print_roles(const tv_stats *s, FILE *out)
+{
+    if (s->role_count < 2)
+        return;
+    fprintf(out, "\n  tensor role      bytes        engine cycles     stalled\n");
+    for (unsigned r = 0; r < s->role_count; r++) {
+        fprintf(out, "  %-13s", s->roles[r].name);
+        cli_print_bytes((double)s->roles[r].bytes, out);
+        fprintf(out, "  %16" PRIu64 "  %10" PRIu64 "\n", s->roles[r].busy, s->roles[r].stalled);
+    }
+}
+
 static void print_timing(const tv_stats *s, bool color, FILE *out)
 {
     const char *bold = color ? "\033[1m" : "", *off = color ? "\033[0m" : "";
@@ -120,6 +151,7 @@ static void print_timing(const tv_stats *s, bool color, FILE *out)
     for (unsigned e = 0; e < s->engine_count; e++)
         print_engine(s, &s->engines[e], color, out);
     print_paths(s, out);
+    print_roles(s, out);
     if (s->macs) {
         double rate = (double)s->macs / (double)s->cycles;
         fprintf(out, "\n  MACs %" PRIu64 ": %.2f / ", s->macs, rate);

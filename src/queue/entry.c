@@ -230,6 +230,19 @@ static void check_pairs(reader *r, const cmdq_entry *e, const tv_insn *insn)
         !cmdq_has_field(q, e, CMDQ_F_row_elements))
         cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_offset, "it is the length of a row",
                           "'stride_bytes' needs 'row_elements'");
+    if (cmdq_has_field(q, e, CMDQ_F_direction)) {
+        bool is_write = e->opcode == CMDQ_DMA_STORE_TILE || e->opcode == CMDQ_KV_STORE_TILE;
+        if ((cmdq_integer(q, e, CMDQ_F_direction) == CMDQ_DIRECTION_WRITE) != is_write)
+            cmdq_reader_error(r, CMDQ_CODE_COMBINATION, r->entry_offset,
+                              "the opcode is the direction: leave the field out", "%s has direction '%s', not '%s'",
+                              insn->id, is_write ? "write" : "read", is_write ? "read" : "write");
+    }
+    if (cmdq_has_field(q, e, CMDQ_F_deprecated_since)) {
+        tv_source_loc loc = cmdq_reader_loc(r, r->entry_offset);
+        tv_report(r->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_DEPRECATED], &loc, NULL,
+                  "the file says that %s is deprecated since version %.20s", insn->id,
+                  q->strings[cmdq_integer(q, e, CMDQ_F_deprecated_since)]);
+    }
     if (insn->deprecated_since) {
         tv_source_loc loc = cmdq_reader_loc(r, r->entry_offset);
         tv_report(r->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_DEPRECATED], &loc, NULL,

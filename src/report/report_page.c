@@ -116,6 +116,23 @@ static void write_path(tv_json_writer *w, const tv_path_stats *p)
     tv_json_end_object(w);
 }
 
+static void write_roles(tv_json_writer *w, const tv_stats *s)
+{
+    if (s->role_count) {
+        tv_json_key(w, "roles");
+        tv_json_begin_object(w);
+        for (unsigned r = 0; r < s->role_count; r++) {
+            tv_json_key(w, s->roles[r].name);
+            tv_json_begin_object(w);
+            tv_json_unsigned_member(w, "bytes", s->roles[r].bytes);
+            tv_json_unsigned_member(w, "active_cycles", s->roles[r].busy);
+            tv_json_unsigned_member(w, "stalled_cycles", s->roles[r].stalled);
+            tv_json_end_object(w);
+        }
+        tv_json_end_object(w);
+    }
+}
+
 static void write_stats(tv_json_writer *w, const tv_stats *s)
 {
     tv_json_begin_object(w);
@@ -143,6 +160,7 @@ static void write_stats(tv_json_writer *w, const tv_stats *s)
     for (unsigned p = 0; p < s->path_count; p++)
         write_path(w, &s->paths[p]);
     tv_json_end_array(w);
+    write_roles(w, s);
     tv_json_end_object(w);
 }
 

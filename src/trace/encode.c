@@ -59,6 +59,10 @@ static void encode_details(tv_json_writer *w, const tv_event *e)
         tv_json_string_member(w, "reason", e->reason);
     if (e->waits_for >= 0 && e->kind == TV_EVENT_STALL)
         tv_json_integer_member(w, "waits_for", e->waits_for);
+    if (e->role)
+        tv_json_string_member(w, "tensor_role", e->role);
+    if (e->mode)
+        tv_json_string_member(w, "op_mode", e->mode);
     if (e->file) {
         tv_json_string_member(w, "file", e->file);
         tv_json_unsigned_member(w, "line", e->line);

@@ -117,6 +117,23 @@ static void write_paths(tv_json_writer *json, const tv_stats *s)
     tv_json_end_object(json);
 }
 
+static void write_roles(tv_json_writer *json, const tv_stats *s)
+{
+    if (s->role_count) {
+        tv_json_key(json, "roles");
+        tv_json_begin_object(json);
+        for (unsigned r = 0; r < s->role_count; r++) {
+            tv_json_key(json, s->roles[r].name);
+            tv_json_begin_object(json);
+            tv_json_unsigned_member(json, "bytes", s->roles[r].bytes);
+            tv_json_unsigned_member(json, "active_cycles", s->roles[r].busy);
+            tv_json_unsigned_member(json, "stalled_cycles", s->roles[r].stalled);
+            tv_json_end_object(json);
+        }
+        tv_json_end_object(json);
+    }
+}
+
 static void write_summary(tv_json_writer *json, const tv_trace_writer *w, const tv_stats *s)
 {
     tv_json_begin_object(json);
@@ -133,6 +150,7 @@ static void write_summary(tv_json_writer *json, const tv_trace_writer *w, const 
         write_engine(json, s, &s->engines[e]);
     tv_json_end_object(json);
     write_paths(json, s);
+    write_roles(json, s);
     tv_json_key(json, "kv_cache");
     tv_json_begin_object(json);
     tv_json_unsigned_member(json, "read_bytes", w->kv_bytes[0]);

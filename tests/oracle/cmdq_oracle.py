@@ -78,6 +78,8 @@ CHOICES = {
 }
 
 QBITS = (2, 4, 8, 16, 32)
+COMPUTE_ROLES = ("weight", "activation", "kv", "embedding", "aux", "q", "k",
+                 "v")
 ROLES = ("weight", "activation", "kv", "embedding", "aux")
 
 # -- the table of fields -------------------------------------------------------
@@ -93,7 +95,8 @@ COMMON = {"opcode": (STR, REQUIRED), "id": (INT, None),
 DMA = {"dma_id": (INT, None), "tensor_role": (STR, "weight"),
        "qbits": (INT, REQUIRED), "dram_addr": (INT, REQUIRED),
        "spm_bank": (INT, REQUIRED), "spm_offset": (INT, REQUIRED),
-       "num_elements": (INT, REQUIRED), "stride_bytes": (INT, 0),
+       "num_elements": (INT, REQUIRED), "stride_bytes": (ANY, 0),
+       "direction": (STR, None), "deprecated_since": (STR, None),
        "row_elements": (INT, None)}
 TE = {"te_id": (INT, REQUIRED), "ifm_bank": (INT, REQUIRED),
       "ifm_offset": (INT, REQUIRED), "wgt_bank": (INT, REQUIRED),
@@ -104,9 +107,9 @@ TE = {"te_id": (INT, REQUIRED), "ifm_bank": (INT, REQUIRED),
       "bias_offset": (INT, None), "scale_ifm": (REAL, 1.0),
       "scale_wgt": (REAL, 1.0), "wgt_scale_bank": (INT, None),
       "wgt_scale_offset": (INT, None), "wgt_group": (INT, None),
-      "scale_ofm": (REAL, 1.0)}
+      "scale_ofm": (REAL, 1.0), "tensor_role": (STR, None),
+      "op_mode": (STR, None), "deprecated_since": (STR, None)}
 GEMM = dict(TE, m=(INT, REQUIRED), n=(INT, REQUIRED), k=(INT, REQUIRED))
-ATTN = dict(GEMM, tensor_role=(STR, None))
 CONV = dict(TE, in_h=(INT, REQUIRED), in_w=(INT, REQUIRED),
             in_c=(INT, REQUIRED), out_c=(INT, REQUIRED),
             kernel_h=(INT, REQUIRED), kernel_w=(INT, REQUIRED),
@@ -118,7 +121,8 @@ VE = {"ve_id": (INT, REQUIRED), "in_bank": (INT, REQUIRED),
       "out_offset": (INT, REQUIRED), "length": (INT, REQUIRED),
       "rows": (INT, 1), "qbits_activation": (INT, REQUIRED),
       "qbits_out": (INT, None), "scale_in": (REAL, 1.0),
-      "scale_out": (REAL, 1.0)}
+      "scale_out": (REAL, 1.0), "tensor_role": (STR, None),
+      "op_mode": (STR, None), "deprecated_since": (STR, None)}
 NORM = dict(VE, eps=(REAL, 1e-5), gamma_bank=(INT, None),
             gamma_offset=(INT, None))
 TWO = dict(VE, in2_bank=(INT, REQUIRED), in2_offset=(INT, REQUIRED),
@@ -133,15 +137,16 @@ OPCODES = {
     "DMA_STORE_TILE": ("DMA", DMA),
     "DMA_PREFETCH_TILE": ("DMA", DMA),
     "TE_GEMM_TILE": ("TE", GEMM),
-    "TE_QKT_TILE": ("TE", ATTN),
-    "TE_AV_TILE": ("TE", ATTN),
+    "TE_QKT_TILE": ("TE", GEMM),
+    "TE_AV_TILE": ("TE", GEMM),
     "TE_CONV_TILE": ("TE", CONV),
     "TE_SPARSE_GEMM_TILE": ("TE", SPARSE),
     "VE_LAYERNORM_TILE": ("VE", dict(NORM, beta_bank=(INT, None),
                                      beta_offset=(INT, None))),
     "VE_RMSNORM_TILE": ("VE", NORM),
     "VE_SOFTMAX_TILE": ("VE", dict(VE, temperature=(REAL, 1.0),
-                                   valid_length=(INT, None))),
+                                   valid_length=(INT, None),
+                                   approximation=(STR, "exact"))),
     "VE_GELU_TILE": ("VE", dict(VE, approximation=(STR, "erf"))),
     "VE_SILU_TILE": ("VE", VE),
     "VE_ROPE_TILE": ("VE", dict(VE, head_dim=(INT, REQUIRED),
@@ -1043,6 +1048,8 @@ class Machine:
         if not part:
             return [0.0] * len(row)
         top = NAN if any(v != v for v in part) else max(part)
+        if e.approximation == "no_max":
+            top = 0.0
         exps = [exp32(div(sub(v, top), e.temperature)) for v in part]
         total = canonical(exps, self.choices)
         return [div(v, total) for v in exps] + [0.0] * (len(row) - len(part))

@@ -210,6 +210,9 @@ class Maker:
         n = r.randint(1, top)
         e = {"opcode": "DMA_%s_TILE" % op, "tensor_role": r.choice(ROLES),
              "qbits": q}
+        if self.chance(0.1):
+            e["direction"] = "write" if op == "STORE" else "read"
+            e["stride_bytes"] = None
         span = size(n, q)
         if self.chance(0.3):
             row = r.randint(1, 12)
@@ -315,8 +318,11 @@ class Maker:
             if self.chance(0.6):
                 n, k = r.randint(1, 3), r.randint(70, 700)
         unit = 1
-        if op in ("QKT", "AV"):
-            e["tensor_role"] = r.choice(("q", "k", "v"))
+        if op in ("QKT", "AV") or self.chance(0.2):
+            e["tensor_role"] = r.choice(("q", "k", "v") + ROLES)
+        if self.chance(0.1):
+            e["op_mode"] = r.choice(("projection", "attention_score",
+                                     "attention_value", "ffn"))
         weights = None
         if op == "CONV":
             while True:
@@ -428,6 +434,8 @@ class Maker:
                 e["valid_length"] = r.randint(0, n)
             if self.chance(0.4):
                 e["temperature"] = r.choice((1, 0.5, 2, 0.7, 8.0))
+            if r.random() < 0.3:
+                e["approximation"] = r.choice(("exact", "no_max"))
         if op == "GELU" and self.chance(0.7):
             e["approximation"] = r.choice(("erf", "tanh"))
         if op in ("LAYERNORM", "RMSNORM"):

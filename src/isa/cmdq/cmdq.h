@@ -35,12 +35,27 @@ typedef enum cmdq_code {
 } cmdq_code;
 
 /* Values of ENUM fields. */
-enum { CMDQ_ROLE_WEIGHT, CMDQ_ROLE_ACTIVATION, CMDQ_ROLE_KV, CMDQ_ROLE_EMBEDDING, CMDQ_ROLE_AUX, CMDQ_ROLES };
+enum {
+    CMDQ_ROLE_WEIGHT,
+    CMDQ_ROLE_ACTIVATION,
+    CMDQ_ROLE_KV,
+    CMDQ_ROLE_EMBEDDING,
+    CMDQ_ROLE_AUX,
+    CMDQ_ROLES, /* of transfers */
+    CMDQ_ROLE_Q = CMDQ_ROLES,
+    CMDQ_ROLE_K,
+    CMDQ_ROLE_V,
+    CMDQ_ROLE_NONE, /* of entries without a role */
+    CMDQ_ALL_ROLES
+};
+enum { CMDQ_DIRECTION_READ, CMDQ_DIRECTION_WRITE };
+enum { CMDQ_SOFTMAX_EXACT, CMDQ_SOFTMAX_NO_MAX };
 enum { CMDQ_GELU_ERF, CMDQ_GELU_TANH };
 enum { CMDQ_PAIRING_ADJACENT, CMDQ_PAIRING_HALF };
 enum { CMDQ_KIND_K, CMDQ_KIND_V };
 
 extern const uint8_t cmdq_classes[CMDQ_OPCODES]; /* cmdq_class */
+extern const char *const cmdq_role_names[CMDQ_ALL_ROLES];
 extern const tv_code cmdq_codes[CMDQ_CODES];
 extern const tv_isa tv_isa_cmdq;
 

@@ -9,10 +9,17 @@ const tv_code cmdq_codes[CMDQ_CODES] = {
 };
 
 static const char *const enum_transfer_roles[] = {"weight", "activation", "kv", "embedding", "aux", NULL};
-static const char *const enum_attention_roles[] = {"q", "k", "v", NULL};
+static const char *const enum_compute_roles[] = {"weight", "activation", "kv", "embedding", "aux", "q", "k", "v", NULL};
+static const char *const enum_tensor_modes[] = {"projection", "attention_score", "attention_value", "ffn", NULL};
+static const char *const enum_vector_modes[] = {"rotary", "attention_score", "normalization", "activation", NULL};
+static const char *const enum_directions[] = {"read", "write", NULL};
+static const char *const enum_softmax_forms[] = {"exact", "no_max", NULL};
 static const char *const enum_approximations[] = {"erf", "tanh", NULL};
 static const char *const enum_pairings[] = {"adjacent", "half", NULL};
 static const char *const enum_kv_kinds[] = {"k", "v", NULL};
+
+const char *const cmdq_role_names[CMDQ_ALL_ROLES] = {"weight", "activation", "kv", "embedding", "aux",
+                                                     "q",      "k",          "v",  "none"};
 
 /* The column `allowed` is a list of names for ENUM, otherwise a set of numbers. */
 #define SET_ANY 0

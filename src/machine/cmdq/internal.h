@@ -59,7 +59,7 @@ typedef struct cmdq_handlers cmdq_handlers; /* ops.h */
 typedef struct cmdq_op {
     const cmdq_handlers *handlers;
     uint8_t engine;                       /* among all engines, or CMDQ_NO_ENGINE */
-    uint8_t role;                         /* DMA: for arbitration */
+    uint8_t role;                         /* CMDQ_ROLE_…; DMA: for arbitration, too */
     uint8_t weight_bits, activation_bits; /* TE; VE: activation_bits */
     uint8_t sparse_index_bits;
     bool writes_dram;
@@ -196,6 +196,7 @@ typedef struct cmdq_timing {
     uint64_t end;     /* cycle in which the last entry completes */
     uint64_t *starts; /* NULL, or room for the cycle in which each entry starts (control entries: completes) */
     tv_account accounts[CMDQ_ENGINES_MAX];
+    uint64_t role_busy[CMDQ_ALL_ROLES], role_stalled[CMDQ_ALL_ROLES]; /* cycles of engines, by role of their entries */
 } cmdq_timing;
 
 /* Simulates the first `count` entries from cycle timing->end on, and adds to the accounts. `sink` gets the events, with
@@ -219,6 +220,7 @@ typedef struct cmdq_machine {
     bool ended;              /* the loaded queue is in `timing` */
     uint64_t base;           /* entries of earlier queues */
     uint64_t macs, bytes[2]; /* read from DRAM, written */
+    uint64_t role_bytes[CMDQ_ALL_ROLES];
     tv_fault_record fault;
     tv_trace_sink sink;
     bool traced;

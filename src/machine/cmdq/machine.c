@@ -165,6 +165,7 @@ static cmdq_outcome execute_next(machine *m)
         return outcome;
     m->macs += m->plan.macs[entry];
     m->bytes[m->plan.bytes[entry] & 1] += m->plan.bytes[entry] >> 1;
+    m->role_bytes[m->plan.role[entry]] += m->plan.bytes[entry] >> 1;
     m->next++;
     return CMDQ_EXECUTED;
 }
@@ -289,6 +290,12 @@ static void stats(const void *state, tv_stats *out)
     tv_stats_set_engines(out, timing.accounts, m->params.engines, cmdq_stall_reason_names, CMDQ_STALL_REASONS);
     tv_stats_add_path(out, "dram read", m->bytes[0], m->params.reachable, m->params.limited_by);
     tv_stats_add_path(out, "dram write", m->bytes[1], m->params.reachable, m->params.limited_by);
+    for (unsigned r = 0; r < CMDQ_ALL_ROLES; r++) {
+        tv_role_stats role = {cmdq_role_names[r], m->role_bytes[r], timed ? timing.role_busy[r] : 0,
+                              timed ? timing.role_stalled[r] : 0};
+        if (role.bytes || role.busy || role.stalled)
+            out->roles[out->role_count++] = role;
+    }
     out->instructions = m->base + m->next;
     out->macs = m->macs;
     out->peak_macs = (double)m->params.count[CMDQ_TE] * (double)m->params.te_base;

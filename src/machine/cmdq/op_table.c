@@ -59,6 +59,9 @@ bool cmdq_resolve(const cmdq_queue *queue, const cmdq_params *params, uint32_t i
     memset(op, 0, offsetof(cmdq_op, tiles));
     op->handlers = &cmdq_ops[r.entry->opcode];
     op->engine = CMDQ_NO_ENGINE;
+    op->role = cmdq_has_field(queue, r.entry, CMDQ_F_compute_role)
+                   ? (uint8_t)cmdq_integer(queue, r.entry, CMDQ_F_compute_role)
+                   : CMDQ_ROLE_NONE;
     if (!op->handlers->resolve(&r))
         return false;
     if (op->handlers->cycles)

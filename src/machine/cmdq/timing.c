@@ -41,6 +41,7 @@ typedef struct simulation {
     unsigned moving;   /* transfers with bytes remaining */
     uint64_t *starts;
     tv_account *accounts;
+    uint64_t *role_busy, *role_stalled; /* by role */
 } simulation;
 
 /* ---- Events ---- */
@@ -62,6 +63,14 @@ static tv_event event_of(const simulation *s, tv_event_kind kind, unsigned e, ui
                       .lane = s->params->names[e],
                       .op = cmdq_opcode_name(&s->queue->entries.data[entry]),
                       .waits_for = -1};
+    const cmdq_entry *q = &s->queue->entries.data[entry];
+    if (s->plan->role[entry] != CMDQ_ROLE_NONE)
+        event.role = cmdq_role_names[s->plan->role[entry]];
+    for (unsigned i = 0; i < 2; i++) {
+        cmdq_field mode = i ? CMDQ_F_vector_mode : CMDQ_F_tensor_mode;
+        if (cmdq_has_field(s->queue, q, mode))
+            event.mode = tv_isa_cmdq.parameters[mode].enum_names[cmdq_integer(s->queue, q, mode)];
+    }
     if (s->queue->entries.data[entry].layer)
         event.layer = s->queue->strings[s->queue->entries.data[entry].layer];
     return event;
@@ -93,6 +102,19 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
     tv_emit(&s->emitter, event);
 }
 
+/* END, which is entry `entry`, signals the host that the queue is complete. */
+static void emit_end(const simulation *s, uint32_t entry, uint64_t now)
+{
+    tv_event event = {.kind = TV_EVENT_MARKER,
+                      .index = number_of(s, entry),
+                      .op = "END: the queue is complete",
+                      .start = now,
+                      .end = now,
+                      .waits_for = -1};
+    if (tv_is_traced(&s->emitter))
+        tv_emit(&s->emitter, event);
+}
+
 /* Attributes the cycles in which the engine had nothing but an entry that could not start. */
 static void attribute_stalls(simulation *s, unsigned e, uint32_t entry, uint64_t from, uint64_t to)
 {
@@ -100,6 +122,7 @@ static void attribute_stalls(simulation *s, unsigned e, uint32_t entry, uint64_t
     uint32_t barrier = s->plan->graph.barrier[entry];
     if (from >= to)
         return;
+    s->role_stalled[s->plan->role[entry]] += to - from;
     if (!barrier && !q->wait_group && !tv_is_traced(&s->emitter)) { /* most entries: one reason, no event */
         tv_account_stall(&s->accounts[e], CMDQ_STALL_DEPENDENCY, from, to);
         return;
@@ -289,6 +312,7 @@ static void finish_engines(simulation *s, uint64_t now)
             continue;
         uint32_t entry = engine->running;
         tv_account_busy(&s->accounts[e], engine->started, now);
+        s->role_busy[s->plan->role[entry]] += now - engine->started;
         emit_entry(s, e, entry, engine->started, now);
         engine->running = NONE;
         engine->free = now;
@@ -375,7 +399,9 @@ bool cmdq_time(const tv_program *program, const cmdq_params *params, const cmdq_
                     .count = count,
                     .moved_to = tv_ratio_of(timing->end),
                     .accounts = timing->accounts,
-                    .starts = timing->starts};
+                    .starts = timing->starts,
+                    .role_busy = timing->role_busy,
+                    .role_stalled = timing->role_stalled};
     if (!simulation_init(&s))
         return false;
     if (s.queue->has_forward_deps && count < plan->count)
@@ -391,6 +417,8 @@ bool cmdq_time(const tv_program *program, const cmdq_params *params, const cmdq_
         start_entries(&s, now);
         timing->end = now;
     }
+    if (count && count == plan->count)
+        emit_end(&s, count - 1, timing->end);
     for (unsigned e = 0; e < params->engines; e++)
         tv_account_finalize(&timing->accounts[e], timing->end);
     assert(s.completed + (count == plan->count && count) == count && "a queue without dependency cycles completes");

@@ -46,7 +46,8 @@ void cmdq_compute_softmax(const cmdq_exec *x, const cmdq_row *row)
 {
     bool partial = cmdq_has_field(x->queue, x->entry, CMDQ_F_valid_length);
     uint64_t valid = partial ? cmdq_exec_integer(x, CMDQ_F_valid_length) : row->n;
-    float max = tv_elements_max(row->x, valid);
+    bool exact = cmdq_exec_integer(x, CMDQ_F_softmax_form) == CMDQ_SOFTMAX_EXACT;
+    float max = exact ? tv_elements_max(row->x, valid) : 0;
     tv_elements_sub_div(row->x, valid, max, cmdq_exec_real(x, CMDQ_F_temperature), row->y);
     tv_func_f32_row(TV_FUNC_EXP, row->y, valid, row->y);
     tv_elements_div_scalar(row->y, valid, tv_sum_f32(row->y, valid));

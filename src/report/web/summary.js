@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The head of the report: program, duration, bottleneck, the time of each engine, and where to look first.
 
-import {byId, el, fill} from "./dom.js";
+import {byId, el, fill, table} from "./dom.js";
 import {amount, cycles as cyclesText, number, percent, time, trim} from "./format.js";
 import {color, ink} from "./palette.js";
 
@@ -98,6 +98,23 @@ export function showEngines(model) {
     el("li", {}, el("i", {style: `background:${ink("track")};outline:1px solid ${ink("grid")}`}), "idle"));
 }
 
+// Bytes and cycles by the role of tensors, if the program states several.
+function roleTable({roles}) {
+  const rows = Object.entries(roles || {}).map(([name, r]) => ({name, ...r}));
+  if (rows.length < 2) return [];
+  return [
+    el("h3", {}, "Tensor roles"),
+    table(
+      [
+        {title: "Role", value: (r) => r.name},
+        {title: "Bytes", right: true, value: (r) => amount(r.bytes)},
+        {title: "Engine cycles", right: true, value: (r) => trim(r.active_cycles)},
+        {title: "Stalled", right: true, value: (r) => trim(r.stalled_cycles)},
+      ],
+      rows)
+  ];
+}
+
 // The traffic of each path against its peak.
 export function showPaths(model) {
   const {stats} = model.head;
@@ -114,7 +131,7 @@ export function showPaths(model) {
         "div.figures", {}, el("b", {}, percent(share)),
         ` of peak · ${amount(p.bytes)}, ${trim(rate)} of ${trim(p.peak)} bytes a cycle`));
   });
-  fill(byId("paths"), el("h3", {}, "Traffic"), ...rows);
+  fill(byId("paths"), el("h3", {}, "Traffic"), ...rows, ...roleTable(stats));
 }
 
 function laneNames(op) {
