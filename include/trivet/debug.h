@@ -85,11 +85,17 @@ typedef enum tv_debug_reason {
     TV_DEBUG_INTERRUPTED, /* by tv_debug_options.poll */
 } tv_debug_reason;
 
+enum { TV_DEBUG_HITS_MAX = 16 };
+
+/* `breakpoint` is hits[0], or 0 when the run stopped for another reason. */
 typedef struct tv_debug_stop {
     tv_debug_reason reason;
     unsigned breakpoint;
-    tv_access access;
-    uint64_t dropped_writes; /* of tv_debug_write, by going back to before them */
+    tv_access access;                 /* valid if `watchpoint` is not 0 */
+    uint64_t dropped_writes;          /* of tv_debug_write, by going back to before them */
+    unsigned watchpoint;              /* the number of the first watchpoint hit; 0: none */
+    unsigned hit_count;               /* breakpoints and watchpoints hit here, at most TV_DEBUG_HITS_MAX in `hits` */
+    unsigned hits[TV_DEBUG_HITS_MAX]; /* their numbers, breakpoints first */
 } tv_debug_stop;
 
 /* Name of `reason`: "breakpoint", "end" and so on. Static string. */

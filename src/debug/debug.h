@@ -51,10 +51,17 @@ typedef struct debug_break {
     tv_break info;
     char *text, *where, *condition_text; /* owned; `info` points to them */
     uint64_t skipped_at;                 /* position + 1 of the last hit skipped in this run; 0: none */
+    bool hit;                            /* matched at the current stop, not yet counted */
     const char *space;                   /* TV_BREAK_WATCH: canonical name of the space */
     uint64_t from, to;                   /* TV_BREAK_WATCH: byte range [from, to) of that space */
     debug_condition condition;           /* valid if `condition_text` is set */
 } debug_break;
+
+/* An expression that is printed at every stop. */
+typedef struct debug_display {
+    unsigned number;
+    char *text; /* owned */
+} debug_display;
 
 /* What `list` or `disas` has shown last, so that a repetition continues there. */
 typedef struct debug_cursor {
@@ -94,6 +101,8 @@ struct tv_debug {
     tv_text_buffer line;           /* text of the last location, for queues */
     char word_text[TV_CODEC_TEXT]; /* the same for instruction words */
 
+    TV_VEC(debug_display) displays;
+    unsigned next_display; /* number of the last one added */
     unsigned script_depth; /* console: nesting of `source` */
     debug_cursor listed, disassembled;
 };

@@ -189,76 +189,93 @@ bool tv_debug_has_watches(const tv_debug *d)
     return false;
 }
 
-/* Search for the first watchpoint that an access of the next instruction hits. */
+/* Search for the watchpoints that accesses of the next instruction hit. */
 typedef struct watch_search {
     tv_debug *d;
     bool count;
-    unsigned found; /* index + 1; 0: none yet */
-    tv_access access;
+    tv_debug_stop *stop;
 } watch_search;
 
 static void match_access(void *user, const tv_access *access)
 {
     watch_search *s = user;
     tv_space space;
-    if (s->found || !tv_debug_find_space(s->d, access->space, &space))
+    if (!tv_debug_find_space(s->d, access->space, &space))
         return;
     const char *name = space.alias_of ? space.alias_of : space.name;
     uint64_t from = access->addr * space.unit_bytes, to = from + access->bytes;
     for (unsigned i = 0; i < s->d->breaks.count; i++) {
         debug_break *b = &s->d->breaks.data[i];
-        if (b->info.kind != TV_BREAK_WATCH || b->info.disabled || strcmp(b->space, name) != 0 || from >= b->to ||
-            b->from >= to || !(access->write ? b->info.writes : b->info.reads) || !is_condition_true(s->d, b) ||
-            skip_hit(s->d, b, s->count))
+        if (b->hit || b->info.kind != TV_BREAK_WATCH || b->info.disabled || strcmp(b->space, name) != 0 ||
+            from >= b->to || b->from >= to || !(access->write ? b->info.writes : b->info.reads) ||
+            !is_condition_true(s->d, b) || skip_hit(s->d, b, s->count))
             continue;
-        s->found = i + 1;
-        s->access = *access;
-        return;
+        b->hit = true;
+        if (s->stop->watchpoint)
+            continue;
+        s->stop->watchpoint = b->info.number;
+        s->stop->access = *access;
     }
 }
 
-static bool hit_watch(tv_debug *d, bool count, tv_debug_stop *stop)
-{
-    watch_search s = {.d = d, .count = count};
-    tv_machine_accesses(d->machine, &(tv_access_sink){match_access, &s});
-    if (!s.found)
-        return false;
-    *stop = (tv_debug_stop){
-        .reason = TV_DEBUG_WATCH, .breakpoint = d->breaks.data[s.found - 1].info.number, .access = s.access};
-    count_hit(d, s.found - 1, count);
-    return true;
-}
-
-/* Stops at breakpoint `i`, whose location matches, unless its condition or skip count says otherwise. */
-static bool stop_at_break(tv_debug *d, unsigned i, bool count, tv_debug_stop *stop)
+/* Marks breakpoint `i`, whose location matches, unless its condition or skip count says otherwise. */
+static bool mark_hit(tv_debug *d, unsigned i, bool count)
 {
     debug_break *b = &d->breaks.data[i];
-    if (!is_condition_true(d, b) || skip_hit(d, b, count))
-        return false;
-    *stop = (tv_debug_stop){.reason = TV_DEBUG_BREAKPOINT, .breakpoint = b->info.number};
-    count_hit(d, i, count);
-    return true;
+    b->hit = is_condition_true(d, b) && !skip_hit(d, b, count);
+    return b->hit;
 }
 
-static bool hit_instruction(tv_debug *d, uint64_t index, bool count, tv_debug_stop *stop)
+static bool mark_instruction_hits(tv_debug *d, uint64_t index, bool count)
 {
+    bool hit = false;
     for (unsigned i = 0; i < d->breaks.count; i++) {
         const debug_break *b = &d->breaks.data[i];
         opcode_matcher m = {.name = b->text};
         bool matched = !b->info.disabled && matches_instruction(d, b, index, &m);
         free(m.text.text);
-        if (matched && stop_at_break(d, i, count, stop))
-            return true;
+        hit |= matched && mark_hit(d, i, count);
     }
-    return false;
+    return hit;
+}
+
+/* Moves the marked breakpoints, of watchpoints or of the others, into *stop, and counts them. */
+static void take_hits(tv_debug *d, bool watchpoints, bool count, tv_debug_stop *stop)
+{
+    for (unsigned i = 0; i < d->breaks.count;) {
+        debug_break *b = &d->breaks.data[i];
+        bool once = b->info.once;
+        if (!b->hit || (b->info.kind == TV_BREAK_WATCH) != watchpoints) {
+            i++;
+            continue;
+        }
+        b->hit = false;
+        if (stop->hit_count < TV_DEBUG_HITS_MAX)
+            stop->hits[stop->hit_count] = b->info.number;
+        stop->hit_count++;
+        count_hit(d, i, count);
+        i += !count || !once;
+    }
+    stop->breakpoint = stop->hit_count ? stop->hits[0] : 0;
 }
 
 bool tv_debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop)
 {
     uint64_t next = tv_machine_next_index(d->machine);
-    if (is_in_map(d, next) && hit_instruction(d, tv_machine_nth_index(d->machine, next), count, stop))
-        return true;
-    return tv_debug_has_watches(d) && hit_watch(d, count, stop);
+    tv_debug_stop found = {.reason = TV_DEBUG_WATCH};
+    if (is_in_map(d, next) && mark_instruction_hits(d, tv_machine_nth_index(d->machine, next), count)) {
+        found.reason = TV_DEBUG_BREAKPOINT;
+        take_hits(d, false, count, &found);
+    }
+    if (tv_debug_has_watches(d)) {
+        watch_search s = {.d = d, .count = count, .stop = &found};
+        tv_machine_accesses(d->machine, &(tv_access_sink){match_access, &s});
+        take_hits(d, true, count, &found);
+    }
+    if (!found.hit_count)
+        return false;
+    *stop = found;
+    return true;
 }
 
 uint64_t tv_debug_next_break_cycle(const tv_debug *d, uint64_t clock)
@@ -273,19 +290,24 @@ uint64_t tv_debug_next_break_cycle(const tv_debug *d, uint64_t clock)
 
 bool tv_debug_hit_cycle(tv_debug *d, uint64_t cycle, bool count, tv_debug_stop *stop)
 {
+    bool hit = false;
     for (unsigned i = 0; i < d->breaks.count; i++) {
         const tv_break *b = &d->breaks.data[i].info;
-        if (b->kind == TV_BREAK_CYCLE && !b->disabled && b->value == cycle && stop_at_break(d, i, count, stop))
-            return true;
+        hit |= b->kind == TV_BREAK_CYCLE && !b->disabled && b->value == cycle && mark_hit(d, i, count);
     }
-    return false;
+    if (hit) {
+        *stop = (tv_debug_stop){.reason = TV_DEBUG_BREAKPOINT};
+        take_hits(d, false, count, stop);
+    }
+    return hit;
 }
 
 void tv_debug_hit_fault(tv_debug *d, tv_debug_stop *stop)
 {
     for (unsigned i = 0; i < d->breaks.count; i++)
         if (d->breaks.data[i].info.kind == TV_BREAK_FAULT && !d->breaks.data[i].info.disabled) {
-            stop->breakpoint = d->breaks.data[i].info.number;
+            stop->breakpoint = stop->hits[0] = d->breaks.data[i].info.number;
+            stop->hit_count = 1;
             count_hit(d, i, true);
             return;
         }

@@ -24,6 +24,24 @@ void tv_debug_print_location(const tv_debug_location *location, tv_buf *out)
         tv_buf_printf(out, "%s%s:%u", location->label ? "  " : "", location->file, location->line);
 }
 
+/* "breakpoint 1, watchpoint 3". A breakpoint that was deleted at its hit is no watchpoint. */
+static void print_hits(const tv_debug *d, const tv_debug_stop *stop, tv_buf *out)
+{
+    for (unsigned h = 0; h < stop->hit_count && h < TV_DEBUG_HITS_MAX; h++) {
+        bool watch = false;
+        for (unsigned i = 0; i < d->breaks.count; i++)
+            watch |= d->breaks.data[i].info.number == stop->hits[h] && d->breaks.data[i].info.kind == TV_BREAK_WATCH;
+        tv_buf_printf(out, "%s%s %u", h ? ", " : "", watch ? "watchpoint" : "breakpoint", stop->hits[h]);
+    }
+    if (stop->hit_count > TV_DEBUG_HITS_MAX)
+        tv_buf_printf(out, " and %u more", stop->hit_count - TV_DEBUG_HITS_MAX);
+    if (!stop->watchpoint)
+        return;
+    tv_buf_printf(out, ": the next instruction %s %" PRIu64 " byte%s at ", stop->access.write ? "writes" : "reads",
+                  stop->access.bytes, stop->access.bytes == 1 ? "" : "s");
+    tv_debug_print_address(d, stop->access.space, stop->access.addr, out);
+}
+
 static void print_reason(tv_debug *d, const tv_debug_stop *stop, tv_buf *out)
 {
     const tv_fault *fault = tv_machine_fault(d->machine);
@@ -34,12 +52,8 @@ static void print_reason(tv_debug *d, const tv_debug_stop *stop, tv_buf *out)
     case TV_DEBUG_STEP:
         return;
     case TV_DEBUG_BREAKPOINT:
-        tv_buf_printf(out, "breakpoint %u", stop->breakpoint);
-        break;
     case TV_DEBUG_WATCH:
-        tv_buf_printf(out, "watchpoint %u: the next instruction %s %" PRIu64 " byte%s at ", stop->breakpoint,
-                      stop->access.write ? "writes" : "reads", stop->access.bytes, stop->access.bytes == 1 ? "" : "s");
-        tv_debug_print_address(d, stop->access.space, stop->access.addr, out);
+        print_hits(d, stop, out);
         break;
     case TV_DEBUG_FAULT:
         if (fault)

@@ -33,6 +33,9 @@ void tv_debug_free(tv_debug *d)
         return;
     tv_debug_trace_stop(d, NULL);
     tv_debug_history_fini(d);
+    for (size_t i = 0; i < d->displays.count; i++)
+        free(d->displays.data[i].text);
+    TV_VEC_FINI(&d->displays);
     tv_debug_breaks_fini(d);
     tv_machine_free(d->machine);
     tv_config_free(d->config);

@@ -87,7 +87,7 @@ def terminal_has_completion_and_history(trivet):
     t.expect(r"=> 4  memcpy")
     t.expect(r"\(trivet 4 @7\) ")
     t.send("dis\t\t")                        # the common prefix, then the list of candidates
-    t.expect(r"disable disas")
+    t.expect(r"disable display disas")
     t.send("\x15info reg\t\r")
     t.expect(r"e_max +0 \(0x0000\)")
     t.expect(r"\(trivet 4 @7\) ")

@@ -41,7 +41,14 @@ void tv_debug_write_stop(debug_call *call, const tv_debug_stop *stop)
     tv_json_string_member(json, "reason", tv_debug_reason_name(stop->reason));
     if (stop->breakpoint)
         tv_json_unsigned_member(json, "breakpoint", stop->breakpoint);
-    if (stop->reason == TV_DEBUG_WATCH) {
+    if (stop->hit_count > 1) {
+        tv_json_key(json, "breakpoints");
+        tv_json_begin_array(json);
+        for (unsigned i = 0; i < stop->hit_count && i < TV_DEBUG_HITS_MAX; i++)
+            tv_json_write_unsigned(json, stop->hits[i]);
+        tv_json_end_array(json);
+    }
+    if (stop->watchpoint) {
         tv_json_key(json, "access");
         tv_json_begin_object(json);
         tv_json_string_member(json, "space", stop->access.space);

@@ -48,7 +48,16 @@ debug_verb_function tv_debug_verb_info;
 extern const char *const tv_debug_info_topics[]; /* terminated by NULL */
 
 /* ---- verb_memory.c ---- */
-debug_verb_function tv_debug_verb_x, tv_debug_verb_set, tv_debug_verb_print;
+debug_verb_function tv_debug_verb_x, tv_debug_verb_set;
+
+/* Writes the elements of a range with their addresses. */
+tv_status tv_debug_show_range(debug_call *call, const tv_range *r);
+
+/* ---- verb_print.c ---- */
+debug_verb_function tv_debug_verb_print, tv_debug_verb_display, tv_debug_verb_undisplay;
+
+/* Writes the displays, if there are any, after a stop. */
+void tv_debug_write_displays(debug_call *call);
 
 /* ---- verb_list.c ---- */
 debug_verb_function tv_debug_verb_disas, tv_debug_verb_list;

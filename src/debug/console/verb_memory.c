@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* x, set and print: memory and symbols. */
+/* x and set: memory. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -56,7 +56,7 @@ static void write_elements(debug_call *call, const tv_range *r, const uint8_t *b
     tv_json_end_object(call->json);
 }
 
-static tv_status show_range(debug_call *call, const tv_range *r)
+tv_status tv_debug_show_range(debug_call *call, const tv_range *r)
 {
     size_t size = (size_t)tv_dtype_bytes(r->type, r->count);
     if (r->count > SHOWN_MAX)
@@ -102,7 +102,7 @@ tv_status tv_debug_verb_x(debug_call *call)
         uint64_t left = elements_left(&r);
         r.count = left ? tv_min_u64(left, r.count) : r.count;
     }
-    return show_range(call, &r);
+    return tv_debug_show_range(call, &r);
 }
 
 /* ---- set ---- */
@@ -170,40 +170,4 @@ tv_status tv_debug_verb_set(debug_call *call)
         status = tv_debug_write(d, space.name, addr, bytes, size, call->sink);
     free(bytes);
     return status;
-}
-
-/* ---- print ---- */
-
-static tv_status fail_symbol(debug_call *call, const char *name)
-{
-    tv_nearest nearest = tv_nearest_to(tv_sv_of(name));
-    tv_symbol symbol;
-    char hint[128];
-    for (uint64_t i = 0; tv_program_symbol_at(call->d->programs[call->d->program], i, &symbol); i++)
-        tv_nearest_offer(&nearest, symbol.name);
-    snprintf(hint, sizeof hint, "did you mean '%.80s'?", nearest.best ? nearest.best : "");
-    return tv_debug_fail_argument(call, nearest.best ? hint : NULL, "there is no symbol '%.60s'", name);
-}
-
-tv_status tv_debug_verb_print(debug_call *call)
-{
-    static const char *const kinds[] = {"label", "data", "constant"};
-    const char *word = call->args[0];
-    uint64_t value;
-    tv_symbol symbol;
-    if (tv_debug_parse_number(word, &value)) {
-        tv_buf_printf(call->text, "%" PRIu64 " = 0x%" PRIx64 " = %" PRId64 "\n", value, value, (int64_t)value);
-        tv_json_unsigned_member(call->json, "value", value);
-        return TV_OK;
-    }
-    for (unsigned i = 0; i < call->d->count; i++) {
-        const tv_program *program = call->d->programs[(call->d->program + i) % call->d->count];
-        if (!tv_program_symbol(program, word, &symbol))
-            continue;
-        tv_buf_printf(call->text, "%s = %" PRId64 " = 0x%" PRIx64 " (%s)\n", symbol.name, (int64_t)symbol.value,
-                      symbol.value, kinds[symbol.kind]);
-        tv_json_unsigned_member(call->json, "value", symbol.value);
-        return TV_OK;
-    }
-    return fail_symbol(call, word);
 }

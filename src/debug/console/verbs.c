@@ -76,8 +76,13 @@ static const debug_verb verbs[] = {
      REPEAT_NOTHING, tv_debug_verb_x},
     {"set", "", "SPACE:ADDR[:TYPE] = VALUE …", "write memory", COMPLETE_SPACES, 1, ARGS_MAX, REPEAT_NOTHING,
      tv_debug_verb_set},
-    {"print", "p", "SYMBOL|NUMBER", "show the value of a symbol, or a number in other bases", COMPLETE_LOCATIONS, 1, 1,
-     REPEAT_NOTHING, tv_debug_verb_print},
+    {"print", "p", "EXPRESSION",
+     "show a symbol, register, state value or memory; a number in other bases; or compute with them: vx1[3] + 2 * l2:4",
+     COMPLETE_LOCATIONS, 1, ARGS_MAX, REPEAT_NOTHING, tv_debug_verb_print},
+    {"display", "", "[EXPRESSION]", "print an expression now and at every stop, or all of them", COMPLETE_LOCATIONS, 0,
+     ARGS_MAX, REPEAT_NOTHING, tv_debug_verb_display},
+    {"undisplay", "", "[NUMBER …]", "remove displays, or all of them", COMPLETE_NOTHING, 0, 64, REPEAT_NOTHING,
+     tv_debug_verb_undisplay},
     {"disas", "dis", "[FROM[,TO]]", "disassemble; repeated: continue", COMPLETE_LOCATIONS, 0, 2, REPEAT_VERB,
      tv_debug_verb_disas},
     {"list", "l", "[LINE|FILE:LINE]", "show the source around a line; repeated: continue", COMPLETE_LOCATIONS, 0, 1,
@@ -148,7 +153,10 @@ static tv_status run_verb(debug_call *call, const debug_verb *verb)
         return tv_debug_fail_argument(call, usage, "an argument is missing");
     if (call->count > verb->args_max)
         return tv_debug_fail_argument(call, usage, "too many arguments");
-    return verb->run(call);
+    TV_TRY(verb->run(call));
+    if (call->stopped && verb->run != run_source)
+        tv_debug_write_displays(call);
+    return TV_OK;
 }
 
 /* Splits `text` in place at white space. */
@@ -280,6 +288,7 @@ void tv_debug_describe_stop(tv_debug *d, const tv_debug_stop *stop, tv_debug_ans
     tv_json_writer_init_buf(&writer, &json, TV_JSON_COMPACT);
     tv_json_begin_object(&writer);
     tv_debug_write_stop(&call, stop);
+    tv_debug_write_displays(&call);
     tv_json_string_member(&writer, "status", "ok");
     tv_json_string_member(&writer, "text", tv_buf_cstr(&text));
     tv_json_end_object(&writer);

@@ -4,17 +4,14 @@
 
 #include "debug/dap/dap.h"
 
-/* Evaluates what an editor shows for a word: a symbol's value, memory, or a register. */
+/* Evaluates what an editor shows for a word or expression, as `print` does. */
 static bool evaluate_expression(dap *s, const char *expression, tv_debug_answer *answer)
 {
-    static const char *const verbs[] = {"print", "x", "info registers"};
     char line[512];
-    for (size_t i = 0; i < TV_COUNTOF(verbs); i++) {
-        snprintf(line, sizeof line, "%s %.400s", verbs[i], expression);
-        if (s->services->run_command(s->debug, line, NULL, answer) == TV_OK)
-            return true;
-        tv_debug_answer_free(answer);
-    }
+    snprintf(line, sizeof line, "print %.400s", expression);
+    if (s->services->run_command(s->debug, line, NULL, answer) == TV_OK)
+        return true;
+    tv_debug_answer_free(answer);
     return false;
 }
 

@@ -111,7 +111,8 @@ static void send_stopped(dap *s, const tv_debug_stop *stop, const char *descript
     if (stop->breakpoint) {
         tv_json_key(w, "hitBreakpointIds");
         tv_json_begin_array(w);
-        tv_json_write_unsigned(w, stop->breakpoint);
+        for (unsigned i = 0; i < stop->hit_count && i < TV_DEBUG_HITS_MAX; i++)
+            tv_json_write_unsigned(w, stop->hits[i]);
         tv_json_end_array(w);
     }
     if (stop->reason == TV_DEBUG_FAULT)
