@@ -107,6 +107,8 @@ typedef struct tv_uop_info {
     unsigned route;             /* 8-bit code of the data path; 0: it moves no data */
     int skipped;                /* replaced by the direct FIFO in this word */
     char fields[TV_CODEC_TEXT]; /* "src_addr=0x200 async=0" */
+    unsigned width;             /* bits of `packed` */
+    uint64_t packed;            /* the uop as one value; also of a skipped uop */
 } tv_uop_info;
 
 /* Uop `i` of `insn`, with the fields of `word`. */

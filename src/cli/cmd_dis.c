@@ -16,13 +16,13 @@ static void print_uops(const tv_codec *codec, int insn, uint64_t word)
     tv_uop_info uop;
     for (unsigned i = 0; insn >= 0 && tv_codec_uop_at(codec, (unsigned)insn, i, word, &uop); i++) {
         printf("        ;   %-22s", uop.type);
-        if (uop.skipped)
-            printf(" not issued: the direct FIFO carries the data");
-        else if (uop.route)
-            printf(" route 0x%02x %-20s %s", uop.route, uop.route_name, uop.fields);
-        else
-            printf(" %s", uop.fields);
-        putchar('\n');
+        if (uop.skipped) {
+            puts(" not issued: the direct FIFO carries the data");
+            continue;
+        }
+        if (uop.route)
+            printf(" route 0x%02x %-20s", uop.route, uop.route_name);
+        printf(" %s, %u bits 0x%0*" PRIx64 "\n", uop.fields, uop.width, (int)(uop.width + 3) / 4, uop.packed);
     }
 }
 
@@ -63,6 +63,7 @@ static void write_fields_json(const tv_codec *codec, int insn, uint64_t word, tv
 static void write_uops_json(const tv_codec *codec, int insn, uint64_t word, tv_json_writer *w)
 {
     tv_uop_info u;
+    char packed[24];
     tv_json_key(w, "uops");
     tv_json_begin_array(w);
     for (unsigned i = 0; insn >= 0 && tv_codec_uop_at(codec, (unsigned)insn, i, word, &u); i++) {
@@ -72,6 +73,9 @@ static void write_uops_json(const tv_codec *codec, int insn, uint64_t word, tv_j
         tv_json_string_member(w, "route_name", u.route_name);
         tv_json_string_member(w, "fields", u.fields);
         tv_json_boolean_member(w, "skipped", u.skipped);
+        snprintf(packed, sizeof packed, "0x%0*" PRIx64, (int)(u.width + 3) / 4, u.packed);
+        tv_json_unsigned_member(w, "width", u.width);
+        tv_json_string_member(w, "packed", u.skipped ? NULL : packed);
         tv_json_end_object(w);
     }
     tv_json_end_array(w);

@@ -171,6 +171,22 @@ int tv_codec_nearest(const tv_codec *codec, uint64_t word)
     return best;
 }
 
+/* The uop of `word` as one value of *width bits. */
+static uint64_t pack_uop(const tv_isa *isa, const tv_uop *uop, uint64_t word, unsigned *width)
+{
+    uint64_t value = 0;
+    *width = 0;
+    for (const tv_uop_slice *p = uop->slices; p->bits; p++) {
+        uint64_t bits = p->field == TV_SLICE_ROUTE  ? uop->route
+                        : p->field == TV_SLICE_ZERO ? 0
+                                                    : tv_field_get(isa, &isa->fields[p->field], word);
+        assert(bits <= tv_mask(p->bits));
+        value = value << p->bits | bits;
+        *width += p->bits;
+    }
+    return value;
+}
+
 int tv_codec_uop_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t word, tv_uop_info *out)
 {
     const tv_isa *isa = tv_codec_isa(codec);
@@ -181,6 +197,7 @@ int tv_codec_uop_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t w
                          .route_name = uop->route_name,
                          .route = uop->route,
                          .skipped = tv_uop_skipped(isa, uop, word)};
+    out->packed = pack_uop(isa, uop, word, &out->width);
     tv_buf text = {0};
     for (const uint16_t *f = uop->fields; *f != TV_NO_FIELD; f++)
         tv_buf_printf(&text, "%s%s=0x%" PRIx64, f == uop->fields ? "" : " ", isa->fields[*f].name,

@@ -123,13 +123,22 @@ typedef struct tv_parameter_use {
     uint8_t presence;
 } tv_parameter_use;
 
+/* A group of bits of a packed uop: a field's value, the route, or zeros. */
+enum { TV_SLICE_ROUTE = 0xFFFD, TV_SLICE_ZERO = 0xFFFE };
+
+typedef struct tv_uop_slice {
+    uint8_t bits;   /* 0 ends the list */
+    uint16_t field; /* of that width, TV_SLICE_ROUTE or TV_SLICE_ZERO */
+} tv_uop_slice;
+
 /* A micro-operation that the machine decodes an instruction into. */
 typedef struct tv_uop {
     const char *type;
     uint32_t route; /* 0: none */
     const char *route_name;
-    uint16_t fields[9];  /* ends with TV_NO_FIELD */
-    uint16_t skipped_by; /* the uop is not issued when this field names a FIFO, or TV_NO_FIELD */
+    uint16_t fields[9];      /* ends with TV_NO_FIELD */
+    uint16_t skipped_by;     /* the uop is not issued when this field names a FIFO, or TV_NO_FIELD */
+    tv_uop_slice slices[10]; /* the uop as one value, from its top bits down; at most 64 bits */
 } tv_uop;
 
 typedef struct tv_insn {

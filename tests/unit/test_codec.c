@@ -356,6 +356,47 @@ static void encode_rejects_values_that_do_not_fit_and_keeps_the_result(void **st
 
 /* ---- Faults ---- */
 
+static void check_uop(uint64_t word, unsigned i, const char *type, unsigned width, uint64_t packed)
+{
+    tv_uop_info uop;
+    int insn = tv_codec_decode(codec, word, NULL);
+    assert_true(insn >= 0);
+    assert_true(tv_codec_uop_at(codec, (unsigned)insn, i, word, &uop));
+    assert_string_equal(uop.type, type);
+    assert_int_equal(uop.width, width);
+    if (uop.packed != packed)
+        fail_msg("uop %u of %016llx: expected %llx, got %llx", i, (unsigned long long)word, (unsigned long long)packed,
+                 (unsigned long long)uop.packed);
+}
+
+/* Instruction encoding, section 4: a memory uop is route, destination, source, shape pointer and async in 49 bits; the
+ * others have the fields of their instruction side by side. */
+static void uops_are_packed_in_the_order_of_the_specification(void **state)
+{
+    (void)state;
+    unit_rng rng = {44};
+    for (unsigned round = 0; round < 10000; round++) {
+        uint64_t r = unit_next(&rng), address = 0x1FFFF;
+        uint64_t matrix = (r & 0x0FFFFFFFFF8FFFF8) | (uint64_t)(round & 1) << 60, shape = matrix >> 8 & 63;
+        const char *control = round & 1 ? "gemm_control_uop_t" : "GEMV_control_uop_t";
+        uint64_t in = round & 1 ? 0x12 : 0x13, out = round & 1 ? 0x21 : 0x31;
+        check_uop(matrix, 0, "memory_control_uop_t", 49, in << 41 | (matrix >> 26 & address) << 7 | shape << 1);
+        check_uop(matrix, 1, control, 17, (matrix >> 20 & 63) << 11 | (matrix >> 14 & 63) << 5 | (matrix >> 3 & 31));
+        check_uop(matrix, 2, "memory_control_uop_t", 49, out << 41 | (matrix >> 43 & address) << 24 | shape << 1);
+        static const uint64_t directions[] = {UINT64_C(0x28) << 56, UINT64_C(0x24) << 56, UINT64_C(0x20) << 56},
+                              routes[] = {0x01, 0x10, 0x11};
+        uint64_t copy = directions[round % 3] | (r & (round % 3 == 2 ? 0x03FFFFFFFF00007F : 0x03FFFFFFFFFFFFFF));
+        check_uop(copy, 0, "memory_control_uop_t", 49,
+                  routes[round % 3] << 41 | (copy >> 41 & address) << 24 | (copy >> 24 & address) << 7 | (copy & 0x7F));
+        uint64_t set = UINT64_C(3) << 60 | (r & 0x07FFFFFFFFFFFFF0); /* bits 59 to 4 */
+        check_uop(set, 0, "memory_set_uop_t", 56, set << 4 >> 8);
+        uint64_t cvo = UINT64_C(4) << 60 | (r & 0x07FFFFFFFFFFFFF9); /* bits 59 to 0 */
+        check_uop(cvo, 0, "memory_control_uop_t", 49, UINT64_C(0x14) << 41 | (cvo >> 39 & address) << 7 | (cvo & 1));
+        check_uop(cvo, 1, "cvo_control_uop_t", 60, cvo << 4 >> 4);
+        check_uop(cvo, 2, "memory_control_uop_t", 49, UINT64_C(0x41) << 41 | (cvo >> 22 & address) << 24 | (cvo & 1));
+    }
+}
+
 static void check_fault(uint64_t word, const char *code, unsigned hi, unsigned lo)
 {
     tv_decode_fault why = {0};
@@ -444,6 +485,7 @@ int main(void)
         cmocka_unit_test(illegal_instructions_disassemble_to_data_that_assembles_back),
         cmocka_unit_test(instructions_encode_from_their_fields),
         cmocka_unit_test(encode_rejects_values_that_do_not_fit_and_keeps_the_result),
+        cmocka_unit_test(uops_are_packed_in_the_order_of_the_specification),
         cmocka_unit_test(each_illegal_class_of_section_2_has_its_own_code),
         cmocka_unit_test(ten_million_instructions_decode_as_by_the_second_decoder),
     };

@@ -142,6 +142,21 @@ enum {
 /* ---- uops and routes (instruction encoding, sections 4 and 5) --------------------------------------------------- */
 
 #define F(format, field) PCCX_F_##format##_##field
+
+/* The packed uops, in the order in which the documents list their fields. The address of the side that is no L2 word is
+ * zero, and so are the reserved flags. */
+#define MEMORY_SLICES(dest, src, shape, async)                                                                         \
+    {                                                                                                                  \
+        {8, TV_SLICE_ROUTE}, {17, dest}, {17, src}, {6, shape}, {1, async}, { 0, 0 }                                   \
+    }
+#define MATRIX_SLICES                                                                                                  \
+    {                                                                                                                  \
+        {1, F(MATRIX, findemax)}, {1, F(MATRIX, accm)}, {1, F(MATRIX, w_scale)}, {3, TV_SLICE_ZERO},                   \
+            {6, F(MATRIX, size_ptr_addr)}, {5, F(MATRIX, parallel_lane)},                                              \
+        {                                                                                                              \
+            0, 0                                                                                                       \
+        }                                                                                                              \
+    }
 #define MATRIX_CONTROL                                                                                                 \
     {                                                                                                                  \
         F(MATRIX, findemax), F(MATRIX, accm), F(MATRIX, w_scale), F(MATRIX, size_ptr_addr), F(MATRIX, parallel_lane),  \
@@ -149,27 +164,30 @@ enum {
     }
 #define MATRIX_READ(route_, name_, skipped)                                                                            \
     {                                                                                                                  \
-        "memory_control_uop_t", route_, name_, {F(MATRIX, src_addr), F(MATRIX, shape_ptr_addr), TV_NO_FIELD}, skipped  \
+        "memory_control_uop_t", route_, name_, {F(MATRIX, src_addr), F(MATRIX, shape_ptr_addr), TV_NO_FIELD}, skipped, \
+            MEMORY_SLICES(TV_SLICE_ZERO, F(MATRIX, src_addr), F(MATRIX, shape_ptr_addr), TV_SLICE_ZERO)                \
     }
 #define MATRIX_WRITE(route_, name_, skipped)                                                                           \
     {                                                                                                                  \
-        "memory_control_uop_t", route_, name_, {F(MATRIX, dest_reg), F(MATRIX, shape_ptr_addr), TV_NO_FIELD}, skipped  \
+        "memory_control_uop_t", route_, name_, {F(MATRIX, dest_reg), F(MATRIX, shape_ptr_addr), TV_NO_FIELD}, skipped, \
+            MEMORY_SLICES(F(MATRIX, dest_reg), TV_SLICE_ZERO, F(MATRIX, shape_ptr_addr), TV_SLICE_ZERO)                \
     }
 #define MEMCPY_UOP(route_, name_)                                                                                      \
     {                                                                                                                  \
         "memory_control_uop_t", route_, name_, {F(MEMCPY, dest_addr),      F(MEMCPY, src_addr), F(MEMCPY, aux_addr),   \
                                                 F(MEMCPY, shape_ptr_addr), F(MEMCPY, async),    TV_NO_FIELD},          \
-            TV_NO_FIELD                                                                                                \
+            TV_NO_FIELD,                                                                                               \
+            MEMORY_SLICES(F(MEMCPY, dest_addr), F(MEMCPY, src_addr), F(MEMCPY, shape_ptr_addr), F(MEMCPY, async))      \
     }
 
 static const tv_uop gemv_uops[] = {
     MATRIX_READ(0x13, "from_L2_to_L1_GEMV", F(MATRIX, src_addr)),
-    {"GEMV_control_uop_t", 0, NULL, MATRIX_CONTROL, TV_NO_FIELD},
+    {"GEMV_control_uop_t", 0, NULL, MATRIX_CONTROL, TV_NO_FIELD, MATRIX_SLICES},
     MATRIX_WRITE(0x31, "from_GEMV_res_to_L2", F(MATRIX, dest_reg)),
 };
 static const tv_uop gemm_uops[] = {
     MATRIX_READ(0x12, "from_L2_to_L1_GEMM", TV_NO_FIELD),
-    {"gemm_control_uop_t", 0, NULL, MATRIX_CONTROL, TV_NO_FIELD},
+    {"gemm_control_uop_t", 0, NULL, MATRIX_CONTROL, TV_NO_FIELD, MATRIX_SLICES},
     MATRIX_WRITE(0x21, "from_GEMM_res_to_L2", TV_NO_FIELD),
 };
 static const tv_uop load_uops[] = {MEMCPY_UOP(0x01, "from_host_to_L2")};
@@ -181,21 +199,43 @@ static const tv_uop memset_uops[] = {
      NULL,
      {F(MEMSET, dest_cache), F(MEMSET, dest_addr), F(MEMSET, a_value), F(MEMSET, b_value), F(MEMSET, c_value),
       TV_NO_FIELD},
-     TV_NO_FIELD},
+     TV_NO_FIELD,
+     {{2, F(MEMSET, dest_cache)},
+      {6, F(MEMSET, dest_addr)},
+      {16, F(MEMSET, a_value)},
+      {16, F(MEMSET, b_value)},
+      {16, F(MEMSET, c_value)},
+      {0, 0}}},
 };
 static const tv_uop cvo_uops[] = {
-    {"memory_control_uop_t", 0x14, "from_L2_to_CVO", {F(CVO, src_addr), F(CVO, async), TV_NO_FIELD}, F(CVO, src_addr)},
+    {"memory_control_uop_t",
+     0x14,
+     "from_L2_to_CVO",
+     {F(CVO, src_addr), F(CVO, async), TV_NO_FIELD},
+     F(CVO, src_addr),
+     MEMORY_SLICES(TV_SLICE_ZERO, F(CVO, src_addr), TV_SLICE_ZERO, F(CVO, async))},
     {"cvo_control_uop_t",
      0,
      NULL,
      {F(CVO, cvo_func), F(CVO, src_addr), F(CVO, dst_addr), F(CVO, length), F(CVO, sub_emax), F(CVO, recip_scale),
       F(CVO, accm), F(CVO, async), TV_NO_FIELD},
-     TV_NO_FIELD},
+     TV_NO_FIELD,
+     {{4, F(CVO, cvo_func)},
+      {17, F(CVO, src_addr)},
+      {17, F(CVO, dst_addr)},
+      {16, F(CVO, length)},
+      {1, F(CVO, sub_emax)},
+      {1, F(CVO, recip_scale)},
+      {1, F(CVO, accm)},
+      {2, TV_SLICE_ZERO},
+      {1, F(CVO, async)},
+      {0, 0}}},
     {"memory_control_uop_t",
      0x41,
      "from_CVO_res_to_L2",
      {F(CVO, dst_addr), F(CVO, async), TV_NO_FIELD},
-     F(CVO, dst_addr)},
+     F(CVO, dst_addr),
+     MEMORY_SLICES(F(CVO, dst_addr), TV_SLICE_ZERO, TV_SLICE_ZERO, F(CVO, async))},
 };
 
 static const tv_insn insns[PCCX_INSNS] = {
