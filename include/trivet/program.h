@@ -9,6 +9,7 @@
 
 #include "trivet/diag.h"
 #include "trivet/dtype.h"
+#include "trivet/file.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -65,6 +66,11 @@ typedef enum tv_program_format {
  * TV_ERR_INPUT: the format does not suit the program; TV_ERR_IO; TV_ERR_MEMORY. */
 TV_API tv_status tv_program_save(const tv_program *program, const char *path, tv_program_format format,
                                  const tv_diag_sink *sink);
+
+/* Writes `program` to `path` in `format` as tv_program_save does; the file is put in place with `group`, which may be
+ * NULL. TV_ERR_INPUT, TV_ERR_IO, TV_ERR_MEMORY as there. */
+TV_API tv_status tv_program_save_to(const tv_program *program, const char *path, tv_program_format format,
+                                    tv_output_group *group, const tv_diag_sink *sink);
 
 /* Name of the target. Static string. */
 TV_API const char *tv_program_target(const tv_program *program);

@@ -11,6 +11,7 @@
 #ifndef TRIVET_REPORT_H
 #define TRIVET_REPORT_H
 
+#include "trivet/file.h"
 #include "trivet/machine.h"
 
 #ifdef __cplusplus
@@ -39,6 +40,11 @@ TV_API tv_trace_sink tv_report_sink(tv_report_writer *report);
  * files that instructions name are included as far as they can be read. Detach the sink first (tv_machine_trace with
  * NULL), so that the trace is complete. TV_ERR_IO: the file could not be written and does not appear; TV_ERR_MEMORY. */
 TV_API tv_status tv_report_finish(tv_report_writer *report, const tv_machine *machine, const tv_diag_sink *sink);
+
+/* Finishes `report` with `machine` as tv_report_finish does; the file is put in place with `group`, which may be NULL.
+ * TV_ERR_IO, TV_ERR_MEMORY as there. */
+TV_API tv_status tv_report_finish_to(tv_report_writer *report, const tv_machine *machine, tv_output_group *group,
+                                     const tv_diag_sink *sink);
 
 /* Frees `report`, which may be NULL; no file appears. */
 TV_API void tv_report_abandon(tv_report_writer *report);

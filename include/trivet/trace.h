@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "trivet/diag.h"
+#include "trivet/file.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -88,6 +89,11 @@ TV_API tv_trace_sink tv_trace_writer_sink(tv_trace_writer *writer);
 /* Writes the summary of `machine`, completes the file and frees `writer`, also on failure. TV_ERR_IO: the file could
  * not be written and does not appear. */
 TV_API tv_status tv_trace_finish(tv_trace_writer *writer, const struct tv_machine *machine, const tv_diag_sink *sink);
+
+/* Finishes `writer` with `machine` as tv_trace_finish does; the file is put in place with `group`, which may be NULL.
+ * TV_ERR_IO as there; TV_ERR_MEMORY. */
+TV_API tv_status tv_trace_finish_to(tv_trace_writer *writer, const struct tv_machine *machine, tv_output_group *group,
+                                    const tv_diag_sink *sink);
 
 /* Frees `writer`, which may be NULL; no file appears. */
 TV_API void tv_trace_abandon(tv_trace_writer *writer);

@@ -37,6 +37,7 @@
 #include "trivet/program.h"
 #include "trivet/report.h"
 #include "trivet/status.h"
+#include "trivet/text.h"
 #include "trivet/trace.h"
 #include "trivet/trace_file.h"
 

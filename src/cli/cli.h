@@ -139,10 +139,30 @@ bool cli_same_file(const char *a, const char *b);
 typedef struct cli_progress {
     double start, last; /* seconds */
     bool enabled, shown;
+    bool quiet;
+    const char *what; /* static string; NULL: nothing is known yet */
+    uint64_t done, total;
 } cli_progress;
+
+/* Between begin and end, a command that is stopped by a signal says how far it came. */
 void cli_progress_begin(cli *c, cli_progress *progress);
 void cli_progress_show(cli_progress *progress, const char *what, uint64_t done, uint64_t total);
 void cli_progress_end(cli_progress *progress);
+
+/* Notes how far the work is, without showing it. */
+void cli_progress_note(cli_progress *progress, const char *what, uint64_t done, uint64_t total);
+
+/* The work that has begun and not ended; NULL: none. For signal handlers. */
+const cli_progress *cli_progress_current(void);
+
+/* ---- signals.c ---- */
+
+/* Installs the handlers of the process. */
+void cli_handle_signals(void);
+
+/* Ends the process by signal `number`, as without a handler: removes temporary files and says how far the work is. Safe
+ * in a signal handler. */
+void cli_end_by_signal(int number);
 
 /* ---- numbers.c ---- */
 

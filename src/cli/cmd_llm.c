@@ -70,7 +70,8 @@ static volatile sig_atomic_t interrupted;
 
 static void on_interrupt(int number)
 {
-    (void)number;
+    if (interrupted)
+        cli_end_by_signal(number);
     interrupted = 1;
 }
 
@@ -221,7 +222,8 @@ static tv_status open_session(job *j, const char *target, const char *sample, tv
 /* Prints generated text; nonzero ends the generation. */
 static int print_text(void *user, const char *bytes, size_t size)
 {
-    const job *j = user;
+    job *j = user;
+    cli_progress_note(&j->progress, "generating", j->progress.done + 1, j->tokens);
     fwrite(bytes, 1, size, j->text);
     if (j->streaming)
         fflush(j->text);
@@ -250,13 +252,22 @@ static tv_status run_session(job *j, tv_llm_session *session, const char *target
     const char *prompt = cli_value(j->c, "prompt");
     run_outputs outputs = {0};
     tv_status status = open_outputs(j, target, tv_llm_session_machine(session), &outputs);
+    cli_progress_begin(j->c, &j->progress);
     if (status == TV_OK && cli_has(j->c, "timing-only"))
         status = tv_llm_time(session, j->prompt_tokens, j->tokens, &j->c->sink);
     else if (status == TV_OK)
         status = tv_llm_generate(session, prompt ? prompt : "", j->tokens, &j->sampling, print_text, j, &j->c->sink);
+    cli_progress_end(&j->progress);
+    tv_output_group *files = NULL;
     if (status == TV_OK)
-        return run_outputs_finish(&outputs);
-    run_outputs_abandon(&outputs);
+        status = tv_output_group_new(&j->c->sink, &files);
+    if (status == TV_OK)
+        status = run_outputs_finish(&outputs, files);
+    else
+        run_outputs_abandon(&outputs);
+    if (status == TV_OK)
+        return tv_output_group_commit(files, &j->c->sink);
+    tv_output_group_abandon(files);
     return status;
 }
 
@@ -565,7 +576,7 @@ static int run_model(job *j)
     unsigned count = 0;
     /* Ctrl-C ends the generation, and the results so far are printed; a second one ends the process. The other modes
      * have no partial results. */
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = on_interrupt};
     if (!cli_has(j->c, "eval") && !cli_has(j->c, "verify") && !cli_has(j->c, "timing-only"))
         sigaction(SIGINT, &action, NULL);
     j->streaming = !j->c->json;

@@ -38,7 +38,8 @@ typedef struct job {
     tv_program **programs;
     unsigned count;
     run_outputs traces;
-    output_list outputs; /* declared outputs of the programs */
+    tv_output_group *files; /* all files of the run, which appear together */
+    output_list outputs;    /* declared outputs of the programs */
     dump *dumps;
     unsigned dump_count;
     tv_stop_reason stop;
@@ -257,6 +258,7 @@ static tv_status run_program(job *j, unsigned i, const tv_run_limits *limits)
     cli_progress progress;
     tv_status status;
     cli_progress_begin(j->c, &progress);
+    cli_progress_note(&progress, "running", 0, total);
     for (;;) {
         uint64_t next = tv_machine_next_index(j->machine),
                  until = next + SLICE < limits->until ? next + SLICE : limits->until;
@@ -291,7 +293,7 @@ static tv_status collect_outputs(job *j, const tv_program *program)
     output_list list = {0};
     tv_status status = outputs_read(j->c, j->machine, program, &list);
     if (status == TV_OK && directory)
-        status = outputs_save(j->c, &list, directory);
+        status = outputs_save(j->c, &list, directory, j->files);
     if (status == TV_OK && !j->c->json && !run_outputs_use_stdout(j->c))
         outputs_print(&list);
     if (status == TV_OK && j->c->json)
@@ -403,11 +405,17 @@ static int run_programs(cli *c)
     if (status == TV_OK)
         status = open_traces(&j);
     if (status == TV_OK)
+        status = tv_output_group_new(&c->sink, &j.files);
+    if (status == TV_OK)
         status = run_all(&j);
     if (status == TV_OK)
-        status = run_outputs_finish(&j.traces);
+        status = run_outputs_finish(&j.traces, j.files);
     else
         run_outputs_abandon(&j.traces);
+    if (status == TV_OK)
+        status = tv_output_group_commit(j.files, &c->sink);
+    else
+        tv_output_group_abandon(j.files);
     if (status == TV_OK)
         status = print_result(&j);
     if (status == TV_OK)

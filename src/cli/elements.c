@@ -116,7 +116,7 @@ void outputs_write_json(const output_list *list, tv_json_writer *w)
     tv_json_end_object(w);
 }
 
-static tv_status save_output(cli *c, const output_value *v, const char *directory)
+static tv_status save_output(cli *c, const output_value *v, const char *directory, tv_output_group *group)
 {
     char path[4096];
     tv_output *output;
@@ -128,13 +128,13 @@ static tv_status save_output(cli *c, const output_value *v, const char *director
     if (status != TV_OK)
         return status;
     fwrite(v->bytes, 1, (size_t)tv_dtype_bytes(v->info.type, v->info.count), tv_output_stream(output));
-    return tv_output_commit(output, &c->sink);
+    return tv_output_commit_to(output, group, &c->sink);
 }
 
-tv_status outputs_save(cli *c, const output_list *list, const char *directory)
+tv_status outputs_save(cli *c, const output_list *list, const char *directory, tv_output_group *group)
 {
     tv_status status = TV_OK;
     for (size_t i = 0; i < list->count && status == TV_OK; i++)
-        status = save_output(c, &list->values[i], directory);
+        status = save_output(c, &list->values[i], directory, group);
     return status;
 }

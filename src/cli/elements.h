@@ -30,7 +30,7 @@ void outputs_print(const output_list *list);
 void outputs_write_json(const output_list *list, tv_json_writer *writer);
 
 /* Writes each output to `directory`/NAME.bin. */
-tv_status outputs_save(cli *c, const output_list *list, const char *directory);
+tv_status outputs_save(cli *c, const output_list *list, const char *directory, tv_output_group *group);
 
 /* Moves the values of `from` to the end of `to`; of two with the same name the later one is kept. */
 tv_status outputs_append(output_list *to, output_list *from);

@@ -61,6 +61,7 @@ static int run_command(cli *c, int argc, char **argv)
 int main(int argc, char **argv)
 {
     cli c = {0};
+    cli_handle_signals();
     if (argc < 2) {
         cli_print_usage(stderr);
         return CLI_INVALID;

@@ -12,13 +12,28 @@ static double monotonic_seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Read by signal handlers, which run on the thread that writes it. */
+static const cli_progress *volatile current;
+
 void cli_progress_begin(cli *c, cli_progress *progress)
 {
-    *progress = (cli_progress){.start = monotonic_seconds(), .enabled = !c->quiet && isatty(STDERR_FILENO)};
+    *progress =
+        (cli_progress){.start = monotonic_seconds(), .enabled = !c->quiet && isatty(STDERR_FILENO), .quiet = c->quiet};
+    current = progress;
+}
+
+const cli_progress *cli_progress_current(void) { return current; }
+
+void cli_progress_note(cli_progress *progress, const char *what, uint64_t done, uint64_t total)
+{
+    progress->what = what;
+    progress->done = done;
+    progress->total = total;
 }
 
 void cli_progress_show(cli_progress *progress, const char *what, uint64_t done, uint64_t total)
 {
+    cli_progress_note(progress, what, done, total);
     double t = progress->enabled ? monotonic_seconds() : 0;
     if (!progress->enabled || t - progress->start < 1 || t - progress->last < 0.1)
         return;
@@ -32,6 +47,7 @@ void cli_progress_show(cli_progress *progress, const char *what, uint64_t done, 
 
 void cli_progress_end(cli_progress *progress)
 {
+    current = NULL;
     if (progress->shown)
         fputs("\r\033[K", stderr);
 }

@@ -141,7 +141,7 @@ static void stop_tracing(run_outputs *o)
     tv_machine_trace_accesses(o->machine, 0);
 }
 
-tv_status run_outputs_finish(run_outputs *o)
+tv_status run_outputs_finish(run_outputs *o, tv_output_group *group)
 {
     tv_status status = TV_OK;
     if (!o->writer_count && !o->report)
@@ -149,12 +149,12 @@ tv_status run_outputs_finish(run_outputs *o)
     stop_tracing(o);
     for (unsigned i = 0; i < o->writer_count; i++) {
         if (status == TV_OK)
-            status = tv_trace_finish(o->writers[i], o->machine, &o->c->sink);
+            status = tv_trace_finish_to(o->writers[i], o->machine, group, &o->c->sink);
         else
             tv_trace_abandon(o->writers[i]);
     }
     if (o->report && status == TV_OK)
-        status = tv_report_finish(o->report, o->machine, &o->c->sink);
+        status = tv_report_finish_to(o->report, o->machine, group, &o->c->sink);
     else
         tv_report_abandon(o->report);
     *o = (run_outputs){0};

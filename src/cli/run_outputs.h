@@ -39,8 +39,8 @@ tv_status run_outputs_check(cli *c, const char *const *inputs, unsigned count);
  * nothing is left open. `outputs` must not move until it is finished or abandoned. */
 tv_status run_outputs_open(run_outputs *outputs, cli *c, const char *title, const char *suffix, tv_machine *machine);
 
-/* Completes and writes the files, or removes them. A zeroed run_outputs has none. */
-tv_status run_outputs_finish(run_outputs *outputs);
+/* Completes the files for `group`, which puts them in place, or removes them. A zeroed run_outputs has none. */
+tv_status run_outputs_finish(run_outputs *outputs, tv_output_group *group);
 void run_outputs_abandon(run_outputs *outputs);
 
 #endif

@@ -34,7 +34,7 @@ typedef struct tv_program_form {
     void (*free)(void *form_data);
     void (*print)(const struct tv_program *program, uint64_t index, tv_buf *out); /* an instruction in one line */
     tv_status (*save)(const struct tv_program *program, const char *path, tv_program_format format,
-                      const tv_diag_sink *sink);
+                      tv_output_group *group, const tv_diag_sink *sink); /* `group` may be NULL */
 } tv_program_form;
 
 struct tv_program {

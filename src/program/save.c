@@ -16,8 +16,8 @@ static void write_words(const tv_program *program, tv_program_format format, FIL
         fprintf(out, "%0*" PRIx64 "\n", (int)program->word_bytes * 2, tv_program_word(program, i));
 }
 
-tv_status tv_program_save(const tv_program *program, const char *path, tv_program_format format,
-                          const tv_diag_sink *sink)
+tv_status tv_program_save_to(const tv_program *program, const char *path, tv_program_format format,
+                             tv_output_group *group, const tv_diag_sink *sink)
 {
     bool json = format == TV_FORMAT_JSON || format == TV_FORMAT_JSON_LINES;
     if (json != (program->form != NULL))
@@ -25,7 +25,7 @@ tv_status tv_program_save(const tv_program *program, const char *path, tv_progra
                        json ? "write it as elf, bin or hex" : "write it as json or jsonl", "programs of %s are %s",
                        program->isa->target, json ? "instruction words" : "command queues");
     if (json)
-        return program->form->save(program, path, format, sink);
+        return program->form->save(program, path, format, group, sink);
     tv_output *output;
     TV_TRY(tv_output_open(path, sink, &output));
     tv_status status = TV_OK;
@@ -37,5 +37,11 @@ tv_status tv_program_save(const tv_program *program, const char *path, tv_progra
         tv_output_abandon(output);
         return status;
     }
-    return tv_output_commit(output, sink);
+    return tv_output_commit_to(output, group, sink);
+}
+
+tv_status tv_program_save(const tv_program *program, const char *path, tv_program_format format,
+                          const tv_diag_sink *sink)
+{
+    return tv_program_save_to(program, path, format, NULL, sink);
 }

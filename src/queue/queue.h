@@ -145,7 +145,8 @@ tv_status cmdq_read_slow_path(const char *path, tv_input *input, const tv_diag_s
 unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned line, unsigned column,
                             const tv_diag_sink *sink);
 
-tv_status cmdq_save(const tv_program *program, const char *path, tv_program_format format, const tv_diag_sink *sink);
+tv_status cmdq_save(const tv_program *program, const char *path, tv_program_format format, tv_output_group *group,
+                    const tv_diag_sink *sink);
 
 extern const tv_program_form cmdq_form;
 

@@ -178,7 +178,8 @@ static void write_head(const queue_writer *w)
     fputs("\"cmdq\": [\n", w->out);
 }
 
-tv_status cmdq_save(const tv_program *program, const char *path, tv_program_format format, const tv_diag_sink *sink)
+tv_status cmdq_save(const tv_program *program, const char *path, tv_program_format format, tv_output_group *group,
+                    const tv_diag_sink *sink)
 {
     const cmdq_queue *q = cmdq_queue_of(program);
     bool lines = format == TV_FORMAT_JSON_LINES;
@@ -202,5 +203,5 @@ tv_status cmdq_save(const tv_program *program, const char *path, tv_program_form
         fputs(lines || i + 1 == count ? "\n" : ",\n", w.out);
     }
     fputs(lines ? "" : " ]\n}\n", w.out);
-    return tv_output_commit(output, sink);
+    return tv_output_commit_to(output, group, sink);
 }

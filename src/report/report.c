@@ -348,7 +348,8 @@ static void warn_about_limits(const tv_report_writer *r, const tv_diag_sink *sin
                   "the report omits the text of some instructions");
 }
 
-tv_status tv_report_finish(tv_report_writer *r, const tv_machine *machine, const tv_diag_sink *sink)
+tv_status tv_report_finish_to(tv_report_writer *r, const tv_machine *machine, tv_output_group *group,
+                              const tv_diag_sink *sink)
 {
     tv_report_read_sources(r);
     fill_tables(r);
@@ -356,12 +357,17 @@ tv_status tv_report_finish(tv_report_writer *r, const tv_machine *machine, const
         has_failed(r) ? tv_fail_memory(sink) : tv_report_write_page(r, machine, tv_output_stream(r->output), sink);
     if (status == TV_OK) {
         warn_about_limits(r, sink);
-        status = tv_output_commit(r->output, sink);
+        status = tv_output_commit_to(r->output, group, sink);
     } else {
         tv_output_abandon(r->output);
     }
     free_report(r);
     return status;
+}
+
+tv_status tv_report_finish(tv_report_writer *r, const tv_machine *machine, const tv_diag_sink *sink)
+{
+    return tv_report_finish_to(r, machine, NULL, sink);
 }
 
 void tv_report_abandon(tv_report_writer *r)

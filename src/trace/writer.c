@@ -237,12 +237,18 @@ tv_status tv_trace_open(const char *path, tv_trace_format format, const tv_machi
 
 tv_trace_sink tv_trace_writer_sink(tv_trace_writer *writer) { return (tv_trace_sink){write_event, writer}; }
 
-tv_status tv_trace_finish(tv_trace_writer *w, const tv_machine *machine, const tv_diag_sink *sink)
+tv_status tv_trace_finish_to(tv_trace_writer *w, const tv_machine *machine, tv_output_group *group,
+                             const tv_diag_sink *sink)
 {
     write_tail(w, machine);
-    tv_status status = tv_output_commit(w->output, sink);
+    tv_status status = tv_output_commit_to(w->output, group, sink);
     free(w);
     return status;
+}
+
+tv_status tv_trace_finish(tv_trace_writer *w, const tv_machine *machine, const tv_diag_sink *sink)
+{
+    return tv_trace_finish_to(w, machine, NULL, sink);
 }
 
 void tv_trace_abandon(tv_trace_writer *w)

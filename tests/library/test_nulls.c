@@ -76,6 +76,8 @@ static void free_functions_accept_null(void **state)
     tv_llm_session_free(NULL);
     NULL_CASE(tv_output_abandon, output);
     tv_output_abandon(NULL);
+    NULL_CASE(tv_output_group_abandon, group);
+    tv_output_group_abandon(NULL);
     NULL_CASE(tv_report_abandon, report);
     tv_report_abandon(NULL);
     NULL_CASE(tv_json_writer_free, writer);
@@ -154,6 +156,15 @@ static void files(void **state)
     assert_int_equal(tv_output_open(in_folder("plain"), NULL, &output), TV_OK);
     NULL_CASE(tv_output_commit, sink);
     assert_int_equal(tv_output_commit(output, NULL), TV_OK);
+    tv_output_group *group;
+    NULL_CASE(tv_output_group_new, sink);
+    assert_int_equal(tv_output_group_new(NULL, &group), TV_OK);
+    assert_int_equal(tv_output_open(path, NULL, &output), TV_OK);
+    NULL_CASE(tv_output_commit_to, group);
+    NULL_CASE(tv_output_commit_to, sink);
+    assert_int_equal(tv_output_commit_to(output, NULL, NULL), TV_OK);
+    NULL_CASE(tv_output_group_commit, sink);
+    assert_int_equal(tv_output_group_commit(group, NULL), TV_OK);
     NULL_CASE(tv_output_open_compressed, sink);
     assert_int_equal(tv_output_open_compressed("/none/none.zst", NULL, &output), TV_ERR_IO);
     NULL_CASE(tv_input_open, sink);
@@ -198,6 +209,9 @@ static void programs(void **state)
     NULL_CASE(tv_program_save, sink);
     assert_int_equal(tv_program_save(program, "/none/none", TV_FORMAT_ELF, NULL), TV_ERR_IO);
     assert_int_equal(tv_program_save(program, in_folder("nulls.elf"), TV_FORMAT_ELF, NULL), TV_OK);
+    NULL_CASE(tv_program_save_to, group);
+    NULL_CASE(tv_program_save_to, sink);
+    assert_int_equal(tv_program_save_to(program, in_folder("nulls.elf"), TV_FORMAT_ELF, NULL, NULL), TV_OK);
     tv_program_free(program);
     NULL_CASE(tv_program_open, options);
     NULL_CASE(tv_program_open, sink);
@@ -299,6 +313,10 @@ static void traces_and_reports(void **state)
     tv_machine_trace(machine, NULL);
     NULL_CASE(tv_trace_finish, sink);
     assert_int_equal(tv_trace_finish(writer, machine, NULL), TV_OK);
+    assert_int_equal(tv_trace_open(trace, TV_TRACE_JSON, machine, NULL, &writer), TV_OK);
+    NULL_CASE(tv_trace_finish_to, group);
+    NULL_CASE(tv_trace_finish_to, sink);
+    assert_int_equal(tv_trace_finish_to(writer, machine, NULL, NULL), TV_OK);
     NULL_CASE(tv_report_open, sink);
     assert_int_equal(tv_report_open("/none/none", "title", machine, NULL, &report), TV_ERR_IO);
     assert_int_equal(tv_report_open(in_folder("report.html"), "title", machine, NULL, &report), TV_OK);
@@ -307,6 +325,10 @@ static void traces_and_reports(void **state)
     tv_report_set_program(report, NULL);
     NULL_CASE(tv_report_finish, sink);
     assert_int_equal(tv_report_finish(report, machine, NULL), TV_OK);
+    assert_int_equal(tv_report_open(in_folder("report.html"), "title", machine, NULL, &report), TV_OK);
+    NULL_CASE(tv_report_finish_to, group);
+    NULL_CASE(tv_report_finish_to, sink);
+    assert_int_equal(tv_report_finish_to(report, machine, NULL, NULL), TV_OK);
     NULL_CASE(tv_trace_summarize, progress);
     NULL_CASE(tv_trace_summarize, sink);
     assert_int_equal(tv_trace_summarize("/none/none", NULL, NULL, &summary), TV_ERR_INPUT);
