@@ -14,8 +14,16 @@ static void report_unknown_statement(tv_asm_job *job, tv_sv name, unsigned colum
     tv_operands_suggest(job, &nearest);
     tv_directive_suggest(&nearest);
     tv_macro_suggest(job, &nearest);
+    const char *elsewhere = tv_directive_elsewhere(name);
+    const char *dot = memchr(name.ptr + 1, '.', name.len - 1);
+    if (!nearest.best && dot) { /* a misspelt mnemonic with suffixes */
+        nearest = tv_nearest_to((tv_sv){name.ptr, (size_t)(dot - name.ptr)});
+        tv_operands_suggest(job, &nearest);
+    }
     char hint[96];
-    if (nearest.best)
+    if (elsewhere)
+        snprintf(hint, sizeof hint, "write '%s'", elsewhere);
+    else if (nearest.best)
         snprintf(hint, sizeof hint, "did you mean '%.60s'?", nearest.best);
     else if (name.ptr[0] == '.')
         snprintf(hint, sizeof hint, "the assembler's manual lists the directives");

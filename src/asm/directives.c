@@ -71,17 +71,91 @@ static void handle_int4(tv_asm_job *job, const directive *self, unsigned column)
     tv_emit_int4(job, values, count);
 }
 
-static void handle_zero(tv_asm_job *job, const directive *self, unsigned column)
+/* Parses a count that must be known and not negative. */
+static bool parse_count(tv_asm_job *job, const char *what, uint64_t *out)
 {
     int64_t n;
     tv_expr where;
-    if (!require_data_section(job, self, column) || !tv_expr_constant(job, &n, &where))
-        return;
+    if (!tv_expr_constant(job, &n, &where))
+        return false;
     if (n < 0)
         tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), NULL,
-                        "a size must not be negative, found %" PRId64, n);
-    else
-        tv_emit_zeros(job, (uint64_t)n);
+                        "a %s must not be negative, found %" PRId64, what, n);
+    *out = (uint64_t)n;
+    return n >= 0;
+}
+
+/* Emits `count` times the low `size` bytes of `value`, little endian. `size` is 1 to 8. */
+static void emit_pattern(tv_asm_job *job, uint64_t count, unsigned size, uint64_t value)
+{
+    uint8_t block[512];
+    size_t in_block = sizeof block / size;
+    if (value == 0) {
+        tv_emit_zeros(job, count > TV_ASM_ADDRESS_MAX ? TV_ASM_ADDRESS_MAX + 1 : count * size);
+        return;
+    }
+    for (size_t i = 0; i < in_block * size; i++)
+        block[i] = (uint8_t)(value >> 8 * (i % size));
+    while (count && !job->stop && !job->out_of_memory) {
+        uint64_t n = count < in_block ? count : in_block;
+        tv_emit_bytes(job, block, (size_t)n * size);
+        count -= n;
+    }
+}
+
+/* Parses a value of `size` bytes after a comma; 0 when there is none. */
+static bool parse_fill(tv_asm_job *job, unsigned size, uint64_t *out)
+{
+    int64_t value = 0;
+    tv_expr where;
+    *out = 0;
+    if (!tv_lex_accept(job, ','))
+        return true;
+    if (!tv_expr_constant(job, &value, &where))
+        return false;
+    int64_t low = size == 8 ? INT64_MIN : -(INT64_C(1) << (8 * size - 1));
+    int64_t high = size == 8 ? INT64_MAX : (INT64_C(1) << 8 * size) - 1;
+    if (value < low || value > high) {
+        char hint[80];
+        snprintf(hint, sizeof hint, "the range is %" PRId64 " to %" PRId64, low, high);
+        tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), hint, "%" PRId64 " does not fit %u byte%s",
+                        value, size, size == 1 ? "" : "s");
+        return false;
+    }
+    *out = (uint64_t)value;
+    return true;
+}
+
+/* .zero SIZE; .space SIZE[, BYTE] */
+static void handle_space(tv_asm_job *job, const directive *self, unsigned column)
+{
+    uint64_t count, value = 0;
+    if (!require_data_section(job, self, column) || !parse_count(job, "size", &count))
+        return;
+    if (!self->type || parse_fill(job, 1, &value))
+        emit_pattern(job, count, 1, value);
+}
+
+/* .fill COUNT[, SIZE[, VALUE]] */
+static void handle_fill(tv_asm_job *job, const directive *self, unsigned column)
+{
+    uint64_t count, value = 0;
+    int64_t size = 1;
+    tv_expr where;
+    if (!require_data_section(job, self, column) || !parse_count(job, "count", &count))
+        return;
+    if (tv_lex_accept(job, ',')) {
+        if (!tv_expr_constant(job, &size, &where))
+            return;
+        if (size < 1 || size > 8) {
+            tv_asm_error_at(job, where.column, where.length, TV_CODE(ASM_RANGE), "write .fill COUNT, SIZE, VALUE",
+                            "an element has 1 to 8 bytes, not %" PRId64, size);
+            return;
+        }
+        if (!parse_fill(job, (unsigned)size, &value))
+            return;
+    }
+    emit_pattern(job, count, (unsigned)size, value);
 }
 
 static void handle_string(tv_asm_job *job, const directive *self, unsigned column)
@@ -361,7 +435,8 @@ static const directive directives[] = {
     {".word", handle_values, TV_HEX32},  {".word64", handle_values, TV_HEX64},
     {".bf16", handle_values, TV_BF16},   {".f16", handle_values, TV_F16},
     {".f32", handle_values, TV_F32},     {".int4", handle_int4, 0},
-    {".int8", handle_values, TV_S8},     {".zero", handle_zero, 0},
+    {".int8", handle_values, TV_S8},     {".zero", handle_space, 0},
+    {".space", handle_space, 1},         {".fill", handle_fill, 0},
     {".ascii", handle_string, 0},        {".asciz", handle_string, 1},
     {".incbin", handle_incbin, 0},       {".include", handle_include, 0},
     {".balign", handle_balign, 0},       {".org", handle_org, 0},
@@ -382,6 +457,24 @@ const char *tv_directive_name(unsigned i)
         return directives[i].name;
     i -= (unsigned)TV_COUNTOF(directives);
     return i < TV_COUNTOF(conditions) ? conditions[i] : NULL;
+}
+
+const char *tv_directive_elsewhere(tv_sv name)
+{
+    static const char *const names[][2] = {
+        {".long", ".word"},    {".int", ".word"},     {".int32", ".word"},     {".uint32", ".word"},
+        {".short", ".half"},   {".hword", ".half"},   {".int16", ".half"},     {".uint16", ".half"},
+        {".2byte", ".half"},   {".4byte", ".word"},   {".8byte", ".word64"},   {".quad", ".word64"},
+        {".dword", ".word64"}, {".int64", ".word64"}, {".uint8", ".byte"},     {".db", ".byte"},
+        {".float", ".f32"},    {".single", ".f32"},   {".fp32", ".f32"},       {".float32", ".f32"},
+        {".fp16", ".f16"},     {".float16", ".f16"},  {".bfloat16", ".bf16"},  {".string", ".asciz"},
+        {".skip", ".space"},   {".align", ".balign"}, {".p2align", ".balign"}, {".endmacro", ".endm"},
+        {".endrept", ".endr"}, {".elif", ".elseif"},  {".rodata", ".data"},    {".bss", ".data"},
+        {".define", ".equ"},   {".equiv", ".equ"}};
+    for (size_t i = 0; i < TV_COUNTOF(names); i++)
+        if (tv_sv_is(name, names[i][0]))
+            return names[i][1];
+    return NULL;
 }
 
 void tv_directive_suggest(tv_nearest *nearest)

@@ -364,20 +364,54 @@ static tv_expr parse_symbol(tv_asm_job *job, tv_sv name, unsigned column)
     return (tv_expr){.node = n};
 }
 
+/* The kind of the target's operands of the form offset(register); NULL: it has none. */
+static const tv_operand_kind *address_kind(const tv_asm_job *job)
+{
+    for (unsigned i = 0; job->isa && i < job->isa->field_count; i++)
+        if (job->isa->fields[i].kind->syntax == TV_SYNTAX_ADDRESS)
+            return job->isa->fields[i].kind;
+    return NULL;
+}
+
 /* True when "(register)" follows and the target has addresses of that form. */
 static bool register_follows(tv_asm_job *job)
 {
+    const tv_operand_kind *kind = address_kind(job);
+    if (!kind)
+        return false;
     tv_token token = tv_lex_peek(job);
-    for (unsigned i = 0; job->isa && i < job->isa->field_count; i++) {
-        const tv_operand_kind *kind = job->isa->fields[i].kind;
-        if (kind->syntax != TV_SYNTAX_ADDRESS)
-            continue;
-        const char *name = kind->names[kind->reg_class];
-        size_t n = strlen(name);
-        return token.kind == TV_TOK_NAME && token.text.len > n && memcmp(token.text.ptr, name, n) == 0 &&
-               token.text.ptr[n] >= '0' && token.text.ptr[n] <= '9';
+    const char *name = kind->names[kind->reg_class];
+    size_t n = strlen(name);
+    return token.kind == TV_TOK_NAME && token.text.len > n && memcmp(token.text.ptr, name, n) == 0 &&
+           token.text.ptr[n] >= '0' && token.text.ptr[n] <= '9';
+}
+
+/* `name` is written like a function: it may be misspelt, or a symbol before a wrong register or without an operator. */
+static void report_unknown_function(tv_asm_job *job, tv_sv name, unsigned column)
+{
+    const tv_operand_kind *kind = address_kind(job);
+    const tv_asm_symbol *symbol = tv_symbol_find(job, name);
+    tv_token next = tv_lex_peek(job);
+    tv_nearest nearest = tv_nearest_to(name);
+    char hint[120] = "write an operator before the parenthesis";
+    for (unsigned i = 0; i < FN_COUNT; i++)
+        tv_nearest_offer(&nearest, functions[i].name);
+    if (kind)
+        snprintf(hint, sizeof hint, "an address is written like %.60s(%s1)", symbol ? symbol->name.ptr : "offset",
+                 kind->names[kind->reg_class]);
+    if (symbol && kind && next.kind == TV_TOK_NAME)
+        tv_asm_error_at(job, (unsigned)(next.text.ptr - job->lexer.line.ptr) + 1, (unsigned)next.text.len,
+                        TV_CODE(ASM_EXPR), hint, "'%.*s' is not a register that an address can have",
+                        TV_SV_ARG(next.text));
+    else if (symbol)
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_EXPR), hint, "'%.*s' is a symbol, not a function",
+                        TV_SV_ARG(name));
+    else {
+        if (nearest.best)
+            snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best);
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_EXPR), nearest.best || kind ? hint : NULL,
+                        "unknown function '%.*s'", TV_SV_ARG(name));
     }
-    return false;
 }
 
 static tv_expr parse_call(tv_asm_job *job, tv_sv name, unsigned column, unsigned depth, bool *ok)
@@ -388,13 +422,7 @@ static tv_expr parse_call(tv_asm_job *job, tv_sv name, unsigned column, unsigned
     if (fn == FN_COUNT && register_follows(job)) /* label(vr1) is an address, not a call */
         return parse_symbol(job, name, column);
     if (fn == FN_COUNT) {
-        tv_nearest nearest = tv_nearest_to(name);
-        for (unsigned i = 0; i < FN_COUNT; i++)
-            tv_nearest_offer(&nearest, functions[i].name);
-        char hint[64];
-        snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best ? nearest.best : "");
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_EXPR), nearest.best ? hint : NULL,
-                        "unknown function '%.*s'", TV_SV_ARG(name));
+        report_unknown_function(job, name, column);
         *ok = false;
         return const_int(0);
     }

@@ -345,7 +345,8 @@ void tv_operands_fini(tv_asm_job *job);
 bool tv_directive(tv_asm_job *job, tv_sv name, unsigned column);
 bool tv_directive_condition(tv_asm_job *job, tv_sv name, unsigned column);
 void tv_directive_suggest(tv_nearest *nearest);
-const char *tv_directive_name(unsigned i); /* NULL past the last */
+const char *tv_directive_elsewhere(tv_sv name); /* the directive for one of other assemblers; NULL: none is known */
+const char *tv_directive_name(unsigned i);      /* NULL past the last */
 const char *tv_expr_function(unsigned i);
 bool tv_macro_call(tv_asm_job *job, tv_sv name, unsigned column);
 void tv_macro_suggest(tv_asm_job *job, tv_nearest *nearest);
