@@ -11,8 +11,8 @@ static void write_element(tv_dtype type, const uint8_t *bytes, uint64_t i, tv_js
     tv_dtype_text(type, bytes, i, text);
     if (strncmp(text, "0x", 2) == 0 || strpbrk(text, "nN"))
         tv_json_write_string(w, text);
-    else if (strpbrk(text, ".e") || type == TV_F32 || type == TV_F16 || type == TV_BF16)
-        tv_json_write_real(w, strtod(text, NULL), 9);
+    else if (type == TV_F32 || type == TV_F16 || type == TV_BF16)
+        tv_json_write_real(w, tv_dtype_value(type, bytes, i), 0); /* exact */
     else
         tv_json_write_integer(w, strtoll(text, NULL, 10));
 }

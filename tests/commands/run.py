@@ -7,6 +7,7 @@ run.py TRIVET MODEL
 
 import json
 import os
+import struct
 import subprocess
 import sys
 
@@ -111,10 +112,30 @@ def envelopes_of_failures(t):
     t.envelope(3, "asm", "examples/pccx/softmax.s", "-o", t.path("nowhere/x.elf"))
 
 
+# ---- Values
+
+# bits and values; 0.1 in binary32 is 0x3dcccccd, exactly 13421773 / 2^27
+ELEMENTS = (("bf16", "H", [(0x411F, 9.9375), (0x0001, 2.0 ** -133), (0x8000, -0.0), (0x7F7F, 255 * 2.0 ** 120), (0x7FC0, "nan")]),
+            ("f16", "H", [(0x0001, 2.0 ** -24), (0x3555, 1365 / 4096), (0x7BFF, 65504.0), (0xFC00, "-inf")]),
+            ("f32", "I", [(0x3DCCCCCD, 13421773 / 2 ** 27), (0x00000001, 2.0 ** -149), (0x7F7FFFFF, 16777215 * 2.0 ** 104)]))
+
+
+def values_are_exact(t):
+    for name, code, rows in ELEMENTS:
+        with open(t.path("e.bin"), "wb") as f:
+            f.write(struct.pack("<%d%s" % (len(rows), code), *(bits for bits, _ in rows)))
+        want = [repr(value) for _, value in rows]
+        where = "host:0:%d:%s" % (len(rows), name)
+        got = t.envelope(0, "run", "examples/pccx/softmax.s", "--until", "0", "--load", "host:0=" + t.path("e.bin"), "--dump", where)
+        t.equal("run --dump " + name, [repr(v) for v in got["result"]["dumps"][0]["values"]], want)
+        out = t.call("debug", "examples/pccx/softmax.s", "-q", "--json", "--load", "host:0=" + t.path("e.bin"), data="x %s\n" % where)[1]
+        t.equal("debug x " + name, [repr(v) for v in json.loads(out)["memory"]["values"]], want)
+
+
 def main():
     options = parse_arguments(__doc__, "trivet", "model")
     t = Commands(options.trivet, options.model, options)
-    t.run_tests([envelopes_of_results, envelopes_of_failures], t)
+    t.run_tests([envelopes_of_results, envelopes_of_failures, values_are_exact], t)
     sys.exit(t.finish())
 
 

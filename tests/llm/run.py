@@ -383,7 +383,7 @@ def unsupported_dimensions_files_are_rejected(folder):
                  rope_scaling=None, rope_parameters={"rope_type": "default", "rope_theta": 5e5}, attention_bias=False,
                  hidden_act="silu", torch_dtype="bfloat16", use_cache=True, num_key_value_heads=None)
     expect("a file of the same dimensions takes the same cycles without a warning",
-           done.stderr == "" and json.loads(done.stdout)["targets"][0]["cycles"] == plain, done.stderr)
+           done.stderr == "" and json.loads(done.stdout)["result"]["targets"][0]["cycles"] == plain, done.stderr)
     done = timed(new_setting=1)
     expect("an unknown key is warned about", "TV-L012" in done.stderr and "'new_setting'" in done.stderr, done.stderr)
 

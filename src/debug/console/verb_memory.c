@@ -16,7 +16,7 @@ static void write_element(tv_json_writer *json, tv_dtype type, const uint8_t *by
     if (strncmp(text, "0x", 2) == 0 || strpbrk(text, "nN"))
         tv_json_write_string(json, text);
     else if (type == TV_F32 || type == TV_F16 || type == TV_BF16)
-        tv_json_write_real(json, tv_dtype_value(type, bytes, i), 9);
+        tv_json_write_real(json, tv_dtype_value(type, bytes, i), 0); /* exact */
     else
         tv_json_write_integer(json, strtoll(text, NULL, 10));
 }
