@@ -40,6 +40,16 @@ TV_API void tv_config_free(tv_config *config);
  * TV_ERR_INPUT: no such profile, or an invalid one; TV_ERR_IO; TV_ERR_MEMORY. */
 TV_API tv_status tv_config_load(tv_config *config, const char *profile_or_path, const tv_diag_sink *sink);
 
+enum { TV_CONFIG_TARGET = 32 };
+
+/* Sets `target` to the name of the machine that `profile_or_path` is for: of an embedded profile, also by its short
+ * name
+ * ("kv260") if only one machine has one of that name, or of an INI file by `target` in its section [profile]; "" if the
+ * file names none. The file is not checked otherwise. TV_ERR_INPUT: no such profile, or several; TV_ERR_IO;
+ * TV_ERR_MEMORY; then `target` is "". */
+TV_API tv_status tv_config_profile_target(const char *profile_or_path, const tv_diag_sink *sink,
+                                          char target[TV_CONFIG_TARGET]);
+
 /* Sets parameter `key` of `config` from the text `value`. An integer is decimal or 0x hexadecimal, with `_` between
  * digits and an optional suffix Ki, Mi or Gi (2^10, 2^20, 2^30). A rate is an integer, a decimal with up to six places,
  * or a fraction such as 8/5. An enum has one of its values. TV_ERR_INPUT: unknown key, malformed or out of range;

@@ -334,15 +334,8 @@ static int set_pair(void *user, const char *section, const char *name, const cha
 {
     parse *job = user;
     tv_source_loc loc = {.file = job->name, .line = job->line, .index = -1};
-    if (strcmp(section, "profile") == 0) {
-        if (strcmp(name, "target") == 0 && strcmp(text, job->schema->target) != 0) {
-            tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_TARGET), &loc,
-                      "choose a profile of this target, see `trivet config`",
-                      "this profile is for '%.100s', not for '%s'", text, job->schema->target);
-            job->status = TV_ERR_INPUT;
-        }
+    if (strcmp(section, "profile") == 0) /* find_file_target has read it */
         return 1;
-    }
     char key[256], origin[512];
     snprintf(key, sizeof key, section[0] ? "%s.%s" : "%s%s", section, name);
     snprintf(origin, sizeof origin, "%s:%u", job->name, job->line);
@@ -352,11 +345,43 @@ static int set_pair(void *user, const char *section, const char *name, const cha
     return 1;
 }
 
+/* The first `target` of [profile]. */
+typedef struct file_target {
+    parse job; /* the first member: next_line takes it */
+    char name[TV_CONFIG_TARGET];
+    unsigned line;
+} file_target;
+
+static int set_file_target(void *user, const char *section, const char *name, const char *text)
+{
+    file_target *found = user;
+    if (found->line || strcmp(section, "profile") != 0 || strcmp(name, "target") != 0)
+        return 1;
+    snprintf(found->name, sizeof found->name, "%s", text);
+    found->line = found->job.line;
+    return 1;
+}
+
+/* Finds the machine that a profile names; "" if it names none. Its errors are left to tv_config_parse. */
+static void find_file_target(const uint8_t *data, size_t size, file_target *found)
+{
+    *found = (file_target){.job.rest = {(const char *)data, size}};
+    ini_parse_stream(next_line, &found->job, set_file_target, found);
+}
+
 tv_status tv_config_parse(tv_config *config, const char *name, const char *origin, const uint8_t *data, size_t size,
                           const tv_diag_sink *sink)
 {
     if (size > PROFILE_LIMIT)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_SIZE), NULL, "profile '%s' has more than 1 MiB", name);
+    file_target own;
+    find_file_target(data, size, &own);
+    if (own.line && strcmp(own.name, config->schema->target) != 0) { /* its parameters would all be unknown */
+        tv_source_loc loc = {.file = name, .line = own.line, .index = -1};
+        tv_report(sink, TV_ERROR, TV_CODE(CONFIG_TARGET), &loc, "choose a profile of this target, see `trivet config`",
+                  "this profile is for '%s', not for '%s'", own.name, config->schema->target);
+        return TV_ERR_INPUT;
+    }
     parse job = {.schema = config->schema,
                  .values = values_copy(config->values, config->schema->count),
                  .name = name,
@@ -392,6 +417,64 @@ static bool profile_matches(const tv_embedded *profile, const char *target, cons
            strcmp(profile->name + n + 1, name) == 0;
 }
 
+/* True when `name` is the name of a file and not of an embedded profile. */
+static bool is_path(const char *name) { return strchr(name, '/') || strchr(name, '.'); }
+
+/* Length of the target at the beginning of a profile's name. */
+static size_t target_length(const tv_embedded *profile) { return strcspn(profile->name, "-"); }
+
+static tv_status fail_profile(const char *target, const char *name, const tv_diag_sink *sink)
+{
+    tv_nearest nearest = tv_nearest_to(tv_sv_of(name));
+    for (const tv_embedded *p = tv_embedded_profiles; p->name; p++) {
+        if (target && (strncmp(p->name, target, strlen(target)) != 0 || target_length(p) != strlen(target)))
+            continue;
+        tv_nearest_offer(&nearest, p->name);
+        tv_nearest_offer(&nearest, p->name + target_length(p) + 1);
+    }
+    const tv_embedded *other = tv_embedded_profiles;
+    while (other->name && strcmp(other->name, name) != 0 && strcmp(other->name + target_length(other) + 1, name) != 0)
+        other++;
+    char hint[160] = "`trivet config` lists the profiles; the path of a file must have a `.` or a `/`";
+    if (target && other->name)
+        snprintf(hint, sizeof hint, "'%s' is a profile of %.*s", other->name, (int)target_length(other), other->name);
+    else if (nearest.best)
+        snprintf(hint, sizeof hint, "did you mean '%s'?", nearest.best);
+    return target
+               ? tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_PROFILE), hint, "%s has no profile '%.100s'", target, name)
+               : tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_PROFILE), hint, "there is no profile '%.100s'", name);
+}
+
+tv_status tv_config_profile_target(const char *profile_or_path, const tv_diag_sink *sink, char target[TV_CONFIG_TARGET])
+{
+    const tv_embedded *found = NULL;
+    target[0] = '\0';
+    for (const tv_embedded *p = tv_embedded_profiles; p->name; p++) {
+        size_t n = target_length(p);
+        bool full = strcmp(p->name, profile_or_path) == 0;
+        if (!full && strcmp(p->name + n + (p->name[n] == '-'), profile_or_path) != 0)
+            continue;
+        if (found)
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_PROFILE), "give the full name, or -t",
+                           "'%s' is a profile of several machines: %s, %s", profile_or_path, found->name, p->name);
+        found = p;
+    }
+    if (found) {
+        snprintf(target, TV_CONFIG_TARGET, "%.*s", (int)target_length(found), found->name);
+        return TV_OK;
+    }
+    if (!is_path(profile_or_path))
+        return fail_profile(NULL, profile_or_path, sink);
+    tv_input input;
+    TV_TRY(tv_input_open(profile_or_path, sink, &input));
+    file_target own = {.line = 0};
+    if (input.size <= PROFILE_LIMIT)
+        find_file_target(input.data, input.size, &own);
+    tv_input_close(&input);
+    memcpy(target, own.name, TV_CONFIG_TARGET);
+    return TV_OK;
+}
+
 tv_status tv_config_load(tv_config *config, const char *profile_or_path, const tv_diag_sink *sink)
 {
     const char *target = config->schema->target;
@@ -401,20 +484,8 @@ tv_status tv_config_load(tv_config *config, const char *profile_or_path, const t
             snprintf(origin, sizeof origin, "profile %s", p->name);
             return tv_config_parse(config, p->name, origin, p->data, p->size, sink);
         }
-    if (!strchr(profile_or_path, '/') && !strchr(profile_or_path, '.')) {
-        tv_nearest nearest = tv_nearest_to(tv_sv_of(profile_or_path));
-        for (const tv_embedded *p = tv_embedded_profiles; p->name; p++) {
-            tv_nearest_offer(&nearest, p->name);
-            if (strncmp(p->name, target, strlen(target)) == 0 && p->name[strlen(target)] == '-')
-                tv_nearest_offer(&nearest, p->name + strlen(target) + 1);
-        }
-        char hint[160];
-        snprintf(hint, sizeof hint,
-                 nearest.best ? "did you mean '%s'?%s" : "%sthe path of a file must have a `.` or a `/`",
-                 nearest.best ? nearest.best : "", "");
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_PROFILE), hint, "%s has no profile '%.100s'", target,
-                       profile_or_path);
-    }
+    if (!is_path(profile_or_path))
+        return fail_profile(target, profile_or_path, sink);
     tv_input input;
     TV_TRY(tv_input_open(profile_or_path, sink, &input));
     tv_status status = tv_config_parse(config, profile_or_path, NULL, input.data, input.size, sink);

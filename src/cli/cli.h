@@ -108,11 +108,15 @@ int cli_exit_status(tv_status status);
 #define CLI_E_TARGET "TV-U008"      /* the machine is not known */
 #define CLI_E_INSTRUCTION "TV-U009" /* unknown instruction */
 #define CLI_E_SLOWER "TV-U010"      /* trace diff --fail-above */
+#define CLI_E_OUTPUTS "TV-U011"     /* no outputs to save */
 #define CLI_E_FILE "TV-F001"
 #define CLI_E_DIRECTORY "TV-F002"
 
 /* Reports an error and its hint (may be NULL); returns CLI_INVALID. */
 int cli_error(cli *c, const char *code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
+
+/* Reports a warning and its hint (may be NULL). */
+void cli_warn(cli *c, const char *code, const char *hint, const char *message);
 
 /* Prints that the host is out of memory. */
 void cli_fail_memory(cli *c);

@@ -37,17 +37,22 @@ static int list_profiles(cli *c)
     return CLI_OK;
 }
 
-/* The target of -t; otherwise the one that the profile's name starts with; otherwise the only target. NULL: none. */
-static const char *choose_target(const cli *c, const char *profile)
+/* The target of -t; otherwise that of the profile, of -c or of a -c FILE; otherwise the only target; "": none. */
+static tv_status choose_target(cli *c, const char *profile, char target[TV_CONFIG_TARGET])
 {
     tv_target_info t; /* its strings are static */
-    const char *target = cli_value(c, "target");
-    for (unsigned i = 0; !target && tv_target_at(i, &t); i++)
-        if (strncmp(profile, t.name, strlen(t.name)) == 0)
-            return t.name;
-    if (!target && !tv_target_at(1, &t) && tv_target_at(0, &t))
-        return t.name;
-    return target;
+    const char *name = cli_value(c, "target");
+    tv_status status = TV_OK;
+    target[0] = '\0';
+    if (name && strlen(name) < TV_CONFIG_TARGET)
+        memcpy(target, name, strlen(name) + 1);
+    if (!target[0] && profile)
+        status = tv_config_profile_target(profile, &c->sink, target);
+    for (unsigned i = 0; status == TV_OK && !target[0] && (name = cli_value_at(c, "config", i)); i++)
+        status = tv_config_profile_target(name, &c->sink, target);
+    if (!target[0] && !tv_target_at(1, &t) && tv_target_at(0, &t))
+        snprintf(target, TV_CONFIG_TARGET, "%s", t.name);
+    return status;
 }
 
 /* The profile (may be NULL), then -c and -D over it. */
@@ -119,19 +124,28 @@ static int run_config(cli *c)
     const char *profile = c->file_count ? c->files[0] : NULL;
     if (!profile && !cli_has(c, "config") && !cli_has(c, "set") && (cli_has(c, "list") || !cli_has(c, "target")))
         return list_profiles(c);
-    const char *target = choose_target(c, profile ? profile : cli_has(c, "config") ? cli_value(c, "config") : "");
-    if (!target)
-        return cli_error(c, CLI_E_TARGET, "give -t NAME; `trivet targets` lists the machines",
-                         "the profile does not name its machine");
+    char target[TV_CONFIG_TARGET];
+    tv_status status = choose_target(c, profile, target);
+    if (status != TV_OK)
+        return cli_exit_status(status);
+    if (!target[0])
+        return cli_error(c, CLI_E_TARGET, "give -t NAME, or write `target = NAME` into the section [profile] of a file",
+                         profile || cli_has(c, "config") ? "the profile does not name its machine"
+                                                         : "-D needs the machine of the parameter");
     return print_config(c, target, profile);
 }
 
 const cli_command cli_config = {
     .name = "config",
-    .usage = "config [PROFILE] [-c FILE] [-t TARGET] [-D KEY=VALUE]",
+    .usage = "config [PROFILE|FILE] [-c FILE] [-t TARGET] [-D KEY=VALUE]",
     .summary = "list machine profiles, or print one with every parameter",
-    .example = "  trivet config                 # the profiles\n  trivet config pccx-kv260\n  trivet config kv260 -c "
-               "my.ini   # my.ini over the profile\n  trivet config -t pccx -D l2.words=4096",
+    .about =
+        "A profile is named in full or without its machine, if only one machine has a profile of that name. An INI "
+        "file names its machine by\n"
+        "`target` in the section [profile]; -t names it otherwise.",
+    .example =
+        "  trivet config                   # the profiles\n  trivet config pccx-kv260\n  trivet config ./my.ini\n"
+        "  trivet config kv260 -c my.ini   # my.ini over the profile\n  trivet config -t pccx -D l2.words=4096",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tcDj",

@@ -182,6 +182,15 @@ static tv_status set_threads(job *j)
     return TV_OK;
 }
 
+static bool has_outputs(const job *j)
+{
+    tv_output_info info;
+    for (unsigned i = 0; i < j->count; i++)
+        if (tv_program_output_at(j->programs[i], 0, &info))
+            return true;
+    return false;
+}
+
 static tv_status open_machine(job *j)
 {
     cli *c = j->c;
@@ -199,6 +208,11 @@ static tv_status open_machine(job *j)
                                                : TV_MODE_FULL;
     if (cli_has(c, "timing-only") && cli_has(c, "save-outputs")) {
         cli_error(c, CLI_E_CONFLICT, "omit --timing-only", "--timing-only computes no outputs to save");
+        return TV_ERR_INPUT;
+    }
+    if (cli_has(c, "save-outputs") && !has_outputs(j)) {
+        cli_error(c, CLI_E_OUTPUTS, "declare them in metadata.outputs of a queue, or print memory with --dump",
+                  "--save-outputs: %s no outputs", j->count == 1 ? "the program declares" : "the programs declare");
         return TV_ERR_INPUT;
     }
     if (cli_has(c, "functional") && cli_has(c, "timing-only")) {
@@ -323,6 +337,9 @@ static tv_status run_all(job *j)
         if (j->outcome == TV_OK && j->stop == TV_STOP_END &&
             !cli_has(j->c, "timing-only")) /* now, because the next program may overwrite them */
             status = collect_outputs(j, j->programs[i]);
+        else if (cli_has(j->c, "save-outputs"))
+            cli_warn(j->c, CLI_E_OUTPUTS, "run the program to its end",
+                     "no outputs are saved, because the run stopped before its end");
     }
     return status;
 }

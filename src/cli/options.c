@@ -19,7 +19,7 @@ const cli_option cli_common_options[] = {
     {"line-limit", 'L', "N", "lines that macros, repeats and files included again may make (default: 1000000)", NULL},
     {"define", 'd', "NAME=VALUE", "define a constant before assembling; may be repeated", NULL},
     {"json", 'j', NULL, "print the result as JSON on standard output", NULL},
-    {"quiet", 'q', NULL, "print only results and errors", NULL},
+    {"quiet", 'q', NULL, "print only results, warnings and errors", NULL},
     {"verbose", 'v', NULL, "print more details", NULL},
     {"color", 'C', "WHEN", "colour: auto, always or never", "auto always never"},
     {"help", 'h', NULL, "show this help", NULL},

@@ -52,7 +52,7 @@ static void emit_diagnostic(void *user, const tv_diag *diag)
         c->warnings++;
     if (c->json)
         keep_diagnostic(c, diag);
-    if (c->quiet && diag->severity != TV_ERROR)
+    if (c->quiet && diag->severity == TV_NOTE)
         return;
     fflush(stdout);
     tv_diag_print(stderr, diag, c->color);
@@ -99,6 +99,11 @@ int cli_error(cli *c, const char *code, const char *hint, const char *format, ..
     va_end(args);
     emit_message(c, TV_ERROR, code, hint, message);
     return CLI_INVALID;
+}
+
+void cli_warn(cli *c, const char *code, const char *hint, const char *message)
+{
+    emit_message(c, TV_WARNING, code, hint, message);
 }
 
 void cli_fail_memory(cli *c) { emit_message(c, TV_ERROR, "TV-F004", NULL, "out of memory"); }

@@ -7,6 +7,7 @@ run.py TRIVET MODEL
 
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -132,10 +133,87 @@ def values_are_exact(t):
         t.equal("debug x " + name, [repr(v) for v in json.loads(out)["memory"]["values"]], want)
 
 
+# ---- Profiles
+
+def profiles_name_their_machine(t):
+    ini = t.write("my.ini", "[gemv]\ncores = 8\n\n[profile]\ntarget = pccx\n")
+    want = t.call("config", "-t", "pccx", "-D", "gemv.cores=8")[1].replace("[override]", "[%s:2]" % ini)
+    for arguments in ((ini,), ("-c", ini), ("-t", "pccx", "-c", ini), ("-c", ini, "-t", "pccx")):
+        t.equal("config " + " ".join(arguments), t.call("config", *arguments)[:2], (0, want))
+    t.equal("a short name", t.call("config", "mobile"), t.call("config", "cmdq-mobile"))
+    t.equal("a short name by -c", t.call("config", "-c", "kv260"), t.call("config", "pccx-kv260"))
+    for name, hint in (("kv26", "did you mean 'kv260'?"), ("pccx-kv26", "did you mean 'pccx-kv260'?"), ("zzzzzz", "`trivet config` lists")):
+        got = t.envelope(2, "config", name)["diagnostics"][0]
+        t.expect("no such profile: " + name, got["code"] == "TV-C004" and hint in got["hint"], got)
+    bare = t.write("bare.ini", "[gemv]\ncores = 8\n")
+    t.equal("a file without a machine", t.envelope(2, "config", bare)["diagnostics"][0]["code"], "TV-U008")
+    other = t.envelope(2, "run", "examples/pccx/softmax.s", "-c", "mobile")["diagnostics"]
+    t.equal("a profile of another machine", [(d["code"], d["hint"]) for d in other], [("TV-C004", "'cmdq-mobile' is a profile of cmdq")])
+
+
+def first_errors_stand_alone(t):
+    """A wrong -t and a profile of another machine are one error each; -q hides no warning."""
+    ini = t.write("cmdq.ini", "[npu]\nte = 2\nve = 2\n[profile]\ntarget = cmdq\n")
+    for code, arguments in (("TV-A016", ("-t", "opennpu", "examples/pccx/softmax.s")), ("TV-A016", ("-t", "vax", "examples/pccx/softmax.s")),
+                            ("TV-C006", ("examples/pccx/softmax.s", "-c", ini))):
+        t.equal("run " + " ".join(arguments), [d["code"] for d in t.envelope(2, "run", *arguments)["diagnostics"]], [code])
+    wrong = t.write("vax.s", ".target vax\n frob\n frob\n")
+    t.equal("an unknown target", [d["code"] for d in t.envelope(2, "run", wrong)["diagnostics"]], ["TV-A016"])
+    t.expect("run -q reports hazards", "[TV-Q040]" in t.call("run", "-q", HAZARD)[2])
+
+
+def saved_outputs_exist(t):
+    folder = t.path("out")
+    got = t.envelope(2, "run", "examples/pccx/softmax.s", "--save-outputs", folder)
+    t.equal("no outputs are declared", [d["code"] for d in got["diagnostics"]], ["TV-U011"])
+    os.mkdir(folder)
+    got = t.envelope(0, "run", "examples/cmdq/prefetch.json", "--until", "3", "--save-outputs", folder)
+    t.equal("the run stops early", ([d["code"] for d in got["diagnostics"]], os.listdir(folder)), (["TV-U011"], []))
+    got = t.envelope(0, "run", "examples/cmdq/prefetch.json", "--save-outputs", folder)
+    t.equal("outputs", sorted(os.listdir(folder)), sorted(name + ".bin" for name in got["result"]["outputs"]))
+
+
+# ---- Examples of the help texts
+
+def help_files(t):
+    """The files that the examples name."""
+    folder = t.path("help")
+    os.makedirs(os.path.join(folder, "common"))
+    os.symlink(os.path.join(ROOT, "models"), os.path.join(folder, "models"))
+    for name, source in (("softmax.s", "pccx/softmax.s"), ("gemm.s", "pccx/softmax.s"), ("decode.s", "pccx/softmax.s"), ("ffn.json", "cmdq/ffn.json")):
+        with open(os.path.join(ROOT, "examples", source), encoding="utf-8") as f:
+            t.write("help/" + name, f.read())
+    t.write("help/my.ini", "[profile]\ntarget = pccx\n[gemv]\ncores = 8\n")
+    t.write("help/commands.txt", "step\nwhy\n")
+    t.write("help/text.txt", "To be, or not to be: that is the question.")
+    t.write("help/weights.bin", "weights!" * 8)
+    for arguments in (("asm", "softmax.s", "-o", "gemv.elf"), ("asm", "softmax.s", "-o", "model.elf"), ("asm", "softmax.s"),
+                      ("run", "-q", "softmax.s", "--trace", "run.json"), ("run", "-q", "softmax.s", "--trace", "run.json.zst"),
+                      ("run", "-q", "softmax.s", "--trace", "before.json"), ("run", "-q", "softmax.s", "--trace", "after.json")):
+        subprocess.run([t.trivet, *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
+def examples_of_help_texts_work(t):
+    folder = help_files(t)
+    path = os.path.dirname(t.trivet) + os.pathsep + os.environ["PATH"]
+    commands = re.findall(r"^  ([a-z]+) ", t.call("help")[1], re.M)
+    t.expect("trivet help lists the commands", len(commands) >= 13, commands)
+    for command in commands:
+        text = t.call(command, "--help")[1]
+        examples = re.findall(r"^  (.*\btrivet .*?)(?:  +#.*)?$", text[text.index("\nexamples:\n"):], re.M)
+        t.expect(command + " has examples", examples)
+        for example in examples:
+            p = subprocess.run(["bash", "-c", "set -o pipefail; " + example], cwd=folder, env=dict(os.environ, PATH=path), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False, text=True)
+            t.check(example, p.returncode and "exit status %d: %s" % (p.returncode, p.stdout[-400:]))
+
+
 def main():
     options = parse_arguments(__doc__, "trivet", "model")
     t = Commands(options.trivet, options.model, options)
-    t.run_tests([envelopes_of_results, envelopes_of_failures, values_are_exact], t)
+    t.run_tests([envelopes_of_results, envelopes_of_failures, values_are_exact, profiles_name_their_machine,
+                 first_errors_stand_alone, saved_outputs_exist, examples_of_help_texts_work], t)
     sys.exit(t.finish())
 
 

@@ -304,10 +304,11 @@ class CmdqCase(Case):
         _, got = self.run([])
         if got is None:
             return
-        if list(got["outputs"]) != list(want["outputs"]):
-            self.fail("outputs %s, want %s" % (list(got["outputs"]), list(want["outputs"])))
+        outputs = got.get("outputs", {})
+        if list(outputs) != list(want["outputs"]):
+            self.fail("outputs %s, want %s" % (list(outputs), list(want["outputs"])))
         for name, values in want["outputs"].items():
-            seen, wanted = ([struct.pack("<f", v) for v in values] for values in (got["outputs"].get(name, []), values))
+            seen, wanted = ([struct.pack("<f", v) for v in values] for values in (outputs.get(name, []), values))
             if seen != wanted:
                 bad = [i for i, (a, b) in enumerate(zip(seen, wanted)) if a != b]
                 self.fail("%s: %d values, want %d; different: %s" % (name, len(seen), len(wanted), bad[:8]))
