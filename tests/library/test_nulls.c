@@ -134,10 +134,10 @@ static void configurations(void **state)
     assert_int_equal(tv_config_load(config, "kv260", NULL), TV_OK);
     assert_int_equal(tv_config_load(config, "none", NULL), TV_ERR_INPUT);
     NULL_CASE(tv_config_profile_target, sink);
-    char name[TV_CONFIG_TARGET];
-    assert_int_equal(tv_config_profile_target("kv260", NULL, name), TV_OK);
-    assert_string_equal(name, "pccx");
-    assert_int_equal(tv_config_profile_target("none", NULL, name), TV_ERR_INPUT);
+    char own_target[TV_CONFIG_TARGET];
+    assert_int_equal(tv_config_profile_target("kv260", NULL, own_target), TV_OK);
+    assert_string_equal(own_target, "pccx");
+    assert_int_equal(tv_config_profile_target("none", NULL, own_target), TV_ERR_INPUT);
     NULL_CASE(tv_config_set, sink);
     assert_int_equal(tv_config_set(config, "none", "1", NULL), TV_ERR_INPUT);
     NULL_CASE(tv_config_check, sink);
