@@ -71,8 +71,9 @@ bool tv_operands_set_target(tv_asm_job *job, tv_sv name, unsigned column)
         return false;
     }
     if (job->isa && job->isa != isa) {
-        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET), "a program has one target; omit -t if the source names it",
-                        "the target is already %s", job->isa->target);
+        tv_asm_error_at(job, column, (unsigned)name.len, TV_CODE(ASM_TARGET),
+                        "a program has one target; omit -t if the source names it", "the target is already %s",
+                        job->isa->target);
         job->stop = true; /* every instruction would be an error */
         return false;
     }
