@@ -12,6 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+WORDS = re.compile(r'"\.?[a-z][a-z0-9_.]*"')
+
 
 def gguf_string(text):
     return struct.pack("<Q", len(text)) + text
@@ -87,6 +90,8 @@ def debug_seeds(root):
 
 
 def seed(kind, root, trivet, folder):
+    for path in glob.glob(os.path.join(root, "fuzz", "corpus", kind, "*")):
+        shutil.copy(path, folder)
     sources = glob.glob(os.path.join(root, "examples", "pccx", "*.s")) + glob.glob(os.path.join(root, "tests", "golden", "**", "*.s"), recursive=True)
     if kind == "queue":
         for path in glob.glob(os.path.join(root, "tests", "queue", "*.json*")):
@@ -111,18 +116,31 @@ def seed(kind, root, trivet, folder):
                            stderr=subprocess.DEVNULL, check=False)
 
 
+def assembly_words(root):
+    """Mnemonics, operands and directives, from the tables of the instruction sets and of the assembler."""
+    words = set()
+    for name in ("isa/pccx/insns.def", "isa/opennpu/insns.def", "isa/pccx/fields.def", "isa/opennpu/fields.def", "asm/directives.c", "asm/expr.c"):
+        with open(os.path.join(root, "src", name), encoding="utf-8") as f:
+            words.update(word.strip('"') for word in WORDS.findall(f.read()))
+    return words
+
+
 def dictionary(kind, root, folder):
-    """libFuzzer's option for the words of a queue or a trace, which it would not guess."""
-    if kind not in ("queue", "trace"):
+    """libFuzzer's option for the words of a source, a queue or a trace, which it would not guess."""
+    if kind not in ("asm", "queue", "trace"):
         return []
     words = set()
+    path = os.path.join(folder, "words.dict")
+    if kind == "asm":
+        with open(path, "w") as f:
+            f.writelines('"%s"\n' % word for word in sorted(assembly_words(root)))
+        return ["-dict=" + path]
     if kind == "trace":
         with open(os.path.join(root, "src", "report", "trace_fields.def")) as f:
             words.update((word, "") for word in re.findall(r'"(\w+)"', f.read()))
     for name in ("fields.def", "opcodes.def", "isa.c") if kind == "queue" else ():
         with open(os.path.join(root, "src", "isa", "cmdq", name)) as f:
             words.update(re.findall(r'"([a-z][a-z0-9_]+)"|TV_OPCODE\((\w+)', f.read()))
-    path = os.path.join(folder, "words.dict")
     with open(path, "w") as f:
         f.writelines('"\\"%s\\""\n' % (a or b) for a, b in sorted(words))
     return ["-dict=" + path]
@@ -148,4 +166,5 @@ def main():
     return 1 if result.returncode else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

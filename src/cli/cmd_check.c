@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trivet check: validate and lint programs without running them. */
+#include <sys/stat.h>
+
 #include "cli/cli.h"
 
 static const cli_option options[] = {
@@ -7,6 +9,84 @@ static const cli_option options[] = {
 };
 
 static const char *plural_suffix(uint64_t n) { return n == 1 ? "" : "s"; }
+
+/* ---- Source lines of findings ---- */
+
+enum { SOURCE_LINE_MAX = 400 };
+
+/* A sink that adds the line of the assembly source to a finding, as the assembler's own errors have it. It reads only
+ * the checked file: an ELF file may name any other. */
+typedef struct source_lines {
+    const tv_diag_sink *sink;
+    const char *path;
+    FILE *file;    /* NULL: not open */
+    unsigned line; /* number of the line that was read last */
+    char *text;    /* that line */
+    size_t size;
+} source_lines;
+
+static bool is_json(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".jsonl") == 0);
+}
+
+static void open_source(source_lines *source)
+{
+    struct stat st;
+    if (stat(source->path, &st) == 0 && S_ISREG(st.st_mode) && !is_json(source->path))
+        source->file = fopen(source->path, "r");
+}
+
+/* Reads line `number`, from 1. Findings come in the order of the instructions, so most lines are ahead. */
+static bool read_line(source_lines *source, unsigned number)
+{
+    if (!source->file)
+        return false;
+    if (number < source->line) {
+        rewind(source->file);
+        source->line = 0;
+    }
+    for (; source->line < number; source->line++)
+        if (getline(&source->text, &source->size, source->file) < 0) {
+            source->line = 0;
+            rewind(source->file);
+            return false;
+        }
+    source->text[strcspn(source->text, "\r\n")] = '\0';
+    if (strlen(source->text) > SOURCE_LINE_MAX)
+        source->text[SOURCE_LINE_MAX] = '\0';
+    for (char *p = source->text; *p; p++)
+        if (((unsigned char)*p < ' ' && *p != '\t') || *p == 0x7f)
+            *p = ' ';
+    return true;
+}
+
+static void emit_with_line(void *user, const tv_diag *diag)
+{
+    source_lines *source = user;
+    tv_diag copy = *diag;
+    bool own = diag->file && diag->line && !diag->source_line && strcmp(diag->file, source->path) == 0;
+    if (own && read_line(source, diag->line)) {
+        copy.source_line = source->text;
+        if (!copy.length && copy.column && copy.column <= strlen(source->text))
+            copy.length = (unsigned)strcspn(source->text + copy.column - 1, " \t;#");
+    }
+    source->sink->emit(source->sink->user, &copy);
+}
+
+static tv_status check_program(cli *c, const char *path, const tv_program *program, const tv_config *config,
+                               tv_check_counts *counts)
+{
+    source_lines source = {.sink = &c->sink, .path = path};
+    const tv_diag_sink sink = {emit_with_line, &source};
+    open_source(&source);
+    tv_status status = tv_program_check(program, config, &sink, counts);
+    if (source.file)
+        fclose(source.file);
+    free(source.text);
+    return status;
+}
 
 static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
 {
@@ -20,7 +100,7 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
     warnings = c->warnings - warnings;
     status = cli_make_config(c, tv_program_target(program), false, &config);
     if (status == TV_OK)
-        status = tv_program_check(program, config, &c->sink, &counts);
+        status = check_program(c, path, program, config, &counts);
     counts.warnings += warnings; /* include those of the assembler */
     total->errors += counts.errors;
     total->warnings += counts.warnings;
