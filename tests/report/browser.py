@@ -230,9 +230,35 @@ class Suite(suite.Suite):
                 self.expect("%s: follows the system's %s" % (name, scheme), browser.run("return document.documentElement.dataset.theme;") == scheme)
                 wide = browser.run(FRAME + "await frame(); return document.documentElement.scrollWidth;")
                 self.expect("%s: fits %d pixels" % (name, width), wide <= width, str(wide))
+                self.layout(browser, "%s at %d, %s" % (name, width, scheme))
                 picture = self.path("%s-%d-%s" % (name, width, scheme), ".png")
                 browser.screenshot(picture, whole=True)
                 self.expect(name + ": a picture", os.path.getsize(picture) > 20000)
+
+    def layout(self, browser, name):
+        """What is to be read does not cover each other: navigation and button, labels of the roofline; wide tables have an
+        edge; both roofs are visible; hints have a floor; stalls are paler than work."""
+        overlap = browser.run("""const a = document.querySelector("nav").getBoundingClientRect(), b = document.getElementById("theme").getBoundingClientRect();
+            return a.right > b.left + 1 && a.left < b.right - 1 && a.bottom > b.top + 1 && a.top < b.bottom - 1;""")
+        self.expect(name + ": the button is beside the navigation", not overlap)
+        labels = browser.run("""return [...document.querySelectorAll("#roof svg text.name, #roof svg text.peak")].map((t) => { const b = t.getBBox(); return [t.textContent, b.x, b.y, b.x + b.width, b.y + b.height]; });""")
+        covered = [(a[0], b[0]) for i, a in enumerate(labels) for b in labels[i + 1:]
+                   if a[1] < b[3] - 1 and b[1] < a[3] - 1 and a[2] + 2 < b[4] - 2 and b[2] + 2 < a[4] - 2]
+        self.expect(name + ": labels of the roofline do not collide", not covered, str(covered))
+        roofs = browser.run("""return [...document.querySelectorAll("#roof line.path")].map((l) => [["x1", "y1", "x2", "y2"].map((k) => l.getAttribute(k)).join(), l.style.strokeDasharray]);""")
+        self.expect(name + ": roofs of one place are dashed", all(dash for at, dash in roofs if sum(a == at for a, _ in roofs) > 1), str(roofs))
+        plain = browser.run("""return [...document.querySelectorAll(".scroll, .grid-scroll")].filter((n) => n.scrollWidth > n.clientWidth && !getComputedStyle(n).backgroundImage.includes("gradient")).length;""")
+        self.expect(name + ": tables that scroll have an edge", plain == 0, str(plain))
+        shares = browser.run("""return [...document.querySelectorAll("#hints .hint")].map((h) => (h.innerText.match(/([0-9.]+)[^0-9]{0,2}% of the run/) || [0, "0"])[1]);""")
+        self.expect(name + ": hints have a floor of 5 %", all(float(x) >= 4.9 for x in shares), str(shares))
+        links = browser.run("""return [...document.querySelectorAll("#hints button")].map((b) => b.textContent);""")
+        self.expect(name + ": links of hints are instructions", all(not re.match(r"#|Longest", t) for t in links), str(links))
+        colors = browser.run("""const d = (c) => { const m = c.match(/[0-9.]+/g).map(Number), t = getComputedStyle(document.querySelector(".bar")).backgroundColor.match(/[0-9.]+/g).map(Number);
+            return Math.hypot(m[0] - t[0], m[1] - t[1], m[2] - t[2]); };
+            return [...document.querySelectorAll("#legend i")].slice(0, -1).map((i) => [i.className, d(getComputedStyle(i).backgroundColor)]);""")
+        self.expect(name + ": stalls are paler than work", all(x < colors[0][1] for _, x in colors[1:]), str(colors))
+        legend = browser.run("""return [document.getElementById("tokens").hidden, [...document.querySelectorAll("#tokens .legend li")].map((l) => l.innerText.trim())];""")
+        self.expect(name + ": the bars of steps have a legend", legend[0] or "decode" in legend[1], str(legend))
 
     def manual(self, browser):
         """The picture of docs/report.md: in a layer of a decode step, the instruction that waited longest for another engine."""

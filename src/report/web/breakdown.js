@@ -109,7 +109,14 @@ function tokenChart(model, go, tooltip) {
   const canvas = byId("token-chart");
   const value = (s) => (s.end - s.start) / Math.max(1, s.tokens);
   const most = Math.max(...steps.map(value));
+  const kinds = [...new Set(steps.map((s) => s.op))];
+  const legend = el("ul.legend", {"aria-label": "Colours of the steps"});
+  canvas.after(legend);
   const chart = new Chart(canvas, () => 120, (c, width, height) => {
+    fill(
+      legend,
+      ...kinds.map(
+        (op) => el("li", {}, el("i", {style: `background:${color(op === "prefill" ? "prefill" : "work")}`}), op)));
     const left = gutter(), each = (width - left) / steps.length;
     c.font = "11px system-ui, sans-serif";
     c.textBaseline = "middle";
@@ -120,7 +127,7 @@ function tokenChart(model, go, tooltip) {
     c.fillRect(left, 4, width - left, height - 8);
     steps.forEach((s, i) => {
       const h = (value(s) / most) * (height - 12);
-      c.fillStyle = s.op === "prefill" ? color("frontend") : color("work");
+      c.fillStyle = color(s.op === "prefill" ? "prefill" : "work");
       c.fillRect(left + i * each, height - 4 - h, Math.max(0.7, each - (each > 3 ? 1 : 0)), h);
     });
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Colors that are distinguishable with any color vision (after Okabe and Ito). A stall reason has the same color on
-// every machine, and is always named in text, too.
+// every machine, and is always named in text, too. Stalls are mixed with the color of an empty lane, so that the work,
+// which mostly is what they wait for, stands out.
 
 const light = {
   work: "#0072b2",
@@ -19,6 +20,7 @@ const light = {
   group: "#b5568f",
   read: "#0072b2",
   write: "#d55e00",
+  prefill: "#009e73",
 };
 const dark = {
   work: "#56b4e9",
@@ -37,6 +39,7 @@ const dark = {
   group: "#df8fc0",
   read: "#56b4e9",
   write: "#ef7a2a",
+  prefill: "#22c08f",
 };
 const others = ["#e69f00", "#d55e00", "#cc79a7", "#009e73", "#7a4fb0", "#8b5e3c"];
 const pathColors = [
@@ -90,8 +93,18 @@ export function startTheme(button) {
 
 export const onTheme = (f) => listeners.push(f);
 
+const SATURATED = ["work", "work2", "read", "write", "prefill"], STALL_SHARE = 0.45;
+
+// Both are "#rrggbb", as is the result: `share` of the first.
+function mix(a, b, share) {
+  const part = (hex, i) => parseInt(hex.slice(i, i + 2), 16);
+  const bytes = [1, 3, 5].map((i) => Math.round(part(a, i) * share + part(b, i) * (1 - share)));
+  return "#" + bytes.map((x) => x.toString(16).padStart(2, "0")).join("");
+}
+
 export function color(name, fallback = 0) {
-  return (isDark() ? dark : light)[name] || others[fallback % others.length];
+  const full = (isDark() ? dark : light)[name] || others[fallback % others.length];
+  return SATURATED.includes(name) ? full : mix(full, ink("track"), STALL_SHARE);
 }
 
 export const pathColor = (i) => pathColors[i % pathColors.length][isDark() ? 1 : 0];

@@ -110,8 +110,11 @@ function roofs(root, {X, Y, lowX, highX, lowY, stats, paths, width, right}) {
   root.append(
     svg("line", {x1: X(Math.max(lowX, Math.min(first, highX))), x2: X(highX), y1: Y(top), y2: Y(top), class: "roof"}));
   root.append(
-    svg("text", {x: width - right - 4, y: Y(top) - 6, "text-anchor": "end"}, `peak ${trim(top)} MACs a cycle`));
+    svg("text", {x: width - right - 4, y: Y(top) - 6, "text-anchor": "end", class: "peak"}, `peak ${trim(top)} MACs a cycle`));
   paths.forEach((p, i) => {
+    // paths of the same peak share a line: dashes of each color in turn
+    const same = paths.filter((q) => q.peak === p.peak).length;
+    const rank = paths.slice(0, i).filter((q) => q.peak === p.peak).length;
     const x0 = Math.max(lowX, lowY / p.peak), x1 = Math.min(highX, top / p.peak);
     if (x1 > x0)
       root.append(svg("line", {
@@ -119,14 +122,35 @@ function roofs(root, {X, Y, lowX, highX, lowY, stats, paths, width, right}) {
         y1: Y(x0 * p.peak),
         x2: X(x1),
         y2: Y(x1 * p.peak),
-        class: "roof",
-        style: `stroke:${pathColor(i)}`
+        class: "roof path",
+        style: `stroke:${pathColor(i)}` + (same > 1 ? `;stroke-dasharray:9 ${9 * (same - 1)};stroke-dashoffset:${-9 * rank}` : "")
       }));
   });
 }
 
+// Places a label of `text` beside or below (x, y) where it covers no other label or mark; `taken` are [left, top, right,
+// bottom]. Rows further away are tried until one is free.
+function placeLabel(text, x, y, taken, bounds) {
+  const w = text.length * 6.8, h = 14;
+  const free = ([l, t, r, b]) =>
+    taken.every(([tl, tt, tr, tb]) => r <= tl || l >= tr || b <= tt || t >= tb) && l >= bounds.left && r <= bounds.right &&
+    t >= bounds.top;
+  for (let row = 0; row < 24; row++)
+    for (const side of [11, -11 - w])
+      for (const up of [1, -1]) {
+        const left = x + side, top = y - h / 2 + up * row * 8, box = [left, top, left + w, top + h];
+        if (free(box)) return box;
+      }
+  return [x + 11, y - h / 2, x + 11 + w, y + h / 2];
+}
+
 function marks(root, list, X, Y, width, floor) {
-  const taken = [], places = list.map((p) => [X(p.x), Math.min(floor, Y(p.y))]);
+  const places = list.map((p) => [X(p.x), Math.min(floor, Y(p.y))]);
+  const taken = places.map(([x, y]) => [x - 7, y - 7, x + 7, y + 7]);
+  for (const text of root.querySelectorAll("text.peak")) {
+    const right = Number(text.getAttribute("x")), y = Number(text.getAttribute("y"));
+    taken.push([right - text.textContent.length * 6.8, y - 11, right, y + 3]);
+  }
   for (const [i, p] of list.entries()) {
     const [x, y] = places[i];
     const mark = p.whole
@@ -134,15 +158,12 @@ function marks(root, list, X, Y, width, floor) {
           "rect", {x: x - 6, y: y - 6, width: 12, height: 12, class: "point whole", transform: `rotate(45 ${x} ${y})`})
       : svg("circle", {cx: x, cy: y, r: 6, class: "point"});
     mark.append(svg("title", {}, `${p.name}: ${trim(p.y)} MACs a cycle, ${trim(p.x)} MACs a byte`));
-    let labelY = y + 4;
-    while (taken.some(([tx, ty]) => Math.abs(tx - x) < 110 && Math.abs(ty - labelY) < 15)) labelY += 15;
-    taken.push([x, labelY]);
-    const covered = (from, to) =>
-      places.some(([px, py], k) => k !== i && px > from && px < to && Math.abs(py - y) < 14);
-    const end = x > width * 0.7 || (covered(x, x + 60) && !covered(x - 60, x));
+    const box = placeLabel(p.name, x, y, taken, {left: 66, right: width - 4, top: 2});
+    taken.push(box);
+    const end = box[0] < x;
     root.append(
       mark,
-      svg("text", {x: end ? x - 11 : x + 11, y: labelY, "text-anchor": end ? "end" : "start", class: "name"}, p.name));
+      svg("text", {x: end ? x - 11 : x + 11, y: box[1] + 11, "text-anchor": end ? "end" : "start", class: "name"}, p.name));
   }
 }
 

@@ -139,19 +139,21 @@ function laneNames(op) {
   return names.length > 3 ? `${names.length} engines` : names.join(" and ");
 }
 
-// The classes with the most work and the largest stalls; links into the timeline.
-function hints(model, go) {
+const FLOOR = 0.05;  // of the run; less is not worth a look
+
+// The classes with the most work, the largest stalls and the longest one, each as [link text, action, rest, note].
+function hintGroups(model, go) {
   const {stats} = model.head;
-  const total = Math.max(1, stats.cycles), list = [];
+  const total = Math.max(1, stats.cycles), work = [], stalled = [], longest = [];
   const ops = model.fold((g, i) => g.op[i]).filter((g) => g.busy > 0 && g.count > 0).sort((a, b) => b.busy - a.busy);
   for (const op of ops.slice(0, 3)) {
-    const name = model.text(op.key) || "(other)";
-    list.push([
-      `${name} occupies ${laneNames(op)} for ${percent(op.busy / total / op.lanes.size)} of the run`,
+    const name = model.text(op.key) || "(other)", part = op.busy / total / op.lanes.size;
+    if (part < FLOOR) continue;
+    work.push([
+      name, () => go.search(name), ` occupies ${laneNames(op)} for ${percent(part)} of the run`,
       op.count === 1
         ? `once, ${cyclesText(op.busy)}`
-        : `${number(op.count)} times, ${trim(op.busy / op.count)} ${op.busy === op.count ? "cycle" : "cycles"} each`,
-      () => go.search(name)
+        : `${number(op.count)} times, ${trim(op.busy / op.count)} ${op.busy === op.count ? "cycle" : "cycles"} each`
     ]);
   }
   const stalls =
@@ -159,23 +161,34 @@ function hints(model, go) {
       .flatMap((e) => Object.entries(e.stalled).map(([reason, cycles]) => ({engine: e.name, reason, cycles})))
       .sort((a, b) => b.cycles - a.cycles);
   for (const h of stalls.slice(0, 2))
-    list.push(
-      [`${h.engine} is stalled (${h.reason}) for ${percent(h.cycles / total)} of the run`, meaning(h.reason), null]);
+    if (h.cycles / total >= FLOOR)
+      stalled.push(
+        ["", null, `${h.engine} is stalled (${h.reason}) for ${percent(h.cycles / total)} of the run`, meaning(h.reason)]);
   let worst = -1;
   for (let n = 0; n < model.insns; n++)
     if (worst < 0 || model.waited[n] > model.waited[worst]) worst = n;
-  if (worst >= 0 && model.waited[worst] > 0)
-    list.push([
-      `Longest stall: #${model.index(worst)} for ${cyclesText(model.waited[worst])} (${
-        model.stallReasons[model.waitReason[worst] - 1]})`,
-      model.line(worst), () => go.select(worst)
+  if (worst >= 0 && model.waited[worst] / total >= FLOOR)
+    longest.push([
+      model.line(worst), () => go.select(worst),
+      ` waits ${cyclesText(model.waited[worst])}, ${percent(model.waited[worst] / total)} of the run`,
+      `#${model.index(worst)}, stalled (${model.stallReasons[model.waitReason[worst] - 1]})`
     ]);
-  return list.length
-    ? list.map(
-        ([text, note, action]) => el(
-          "div.hint", {}, action ? el("button.link", {type: "button", onclick: action}, text) : el("span", {}, text),
-          el("div.note", {}, note)))
-    : [el("p.quiet", {}, "Nothing stands out.")];
+  return [["Most work", work], ["Most stalls", stalled], ["Longest stall", longest]].filter(([, list]) => list.length);
+}
+
+function hints(model, go) {
+  const groups = hintGroups(model, go);
+  if (!groups.length)
+    return [el(
+      "p.quiet", {},
+      `Nothing stands out: no class of instructions and no stall takes ${percent(FLOOR)} of the run.`)];
+  return groups.map(
+    ([title, list]) => el(
+      "section.hints", {"aria-label": title}, el("h4", {}, title),
+      ...list.map(
+        ([text, action, rest, note]) => el(
+          "div.hint", {}, action ? el("button.link", {type: "button", onclick: action}, text) : null, rest,
+          el("div.note", {}, note)))));
 }
 
 export function meaning(reason) {

@@ -7,7 +7,7 @@ import {cycles as cyclesText, number, percent, time} from "./format.js";
 import {control, controlKeys, timeAt} from "./hit.js";
 import {color, ink} from "./palette.js";
 
-const AXIS = 22, BAND = 18, LANE = 34, GAP = 8;
+const AXIS = 22, BAND = 18, LANE = 34, STALL = 17, GAP = 8;
 
 // "#rrggbb" as a pixel of an image.
 function opaque(hex) {
@@ -139,9 +139,9 @@ export class Timeline {
       } else {
         const reason = model.stallReasons[kind - 1];
         c.fillStyle = color(reason, kind);
-        c.fillRect(x0, y + LANE * 0.3, w, LANE * 0.7);
-        if (w > 6) this.hatch(c, x0, y + LANE * 0.3, w, LANE * 0.7);
-        this.label(c, x0, y + LANE * 0.3, w, reason, ink("on-stall"), LANE * 0.7);
+        c.fillRect(x0, y + LANE - STALL, w, STALL);
+        if (w > 6) this.hatch(c, x0, y + LANE - STALL, w, STALL);
+        this.label(c, x0, y + LANE - STALL, w, reason, ink("on-stall"), STALL);
       }
       if (n >= 0 && (n === view.selected || view.related.has(n))) {
         c.lineWidth = 2;
