@@ -209,12 +209,14 @@ def example_published():
     """The worked example of the format page. Everything is zero; addresses are multiples of 32."""
     loads = dma(4096) + dma(16384 // 2)             # one channel
     norm = ve(REDUCTION + 8 + ceil_div(256 * 10, 64 * 11))  # 8: the logarithm of 256; 8-bit lanes are 1.1 times as fast
-    return loads + te(64 * 256 * 256, 6144) + norm + dma(4096), {}
+    findings = [["TV-Q046", 2, 1], ["TV-Q046", 2, 0], ["TV-Q044", 3, 2], ["TV-Q045", 4]]
+    return loads + te(64 * 256 * 256, 6144) + norm + dma(4096), {}, (), findings
 
 
-def text_of(cycles, outputs, hazards=()):
+def text_of(cycles, outputs, hazards=(), findings=()):
     lines = ['  "%s": [%s]' % (name, ", ".join("%.9g" % v for v in values)) for name, values in outputs.items()]
     found = ' "hazards": %s,\n' % json.dumps(hazards) if hazards else ""
+    found += ' "findings": %s,\n' % json.dumps(findings) if findings else ""
     return '{\n "cycles": %d,\n%s "outputs": {\n%s\n }\n}\n' % (cycles, found, ",\n".join(lines))
 
 

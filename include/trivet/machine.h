@@ -267,7 +267,8 @@ TV_API tv_status tv_program_check(const tv_program *program, const tv_config *co
 
 /* Reports the hazards of the loaded program with `severity`: pairs of instructions that access the same bytes, at least
  * one of them writing, without a dependency that orders them. Machines that execute in program order have none, and a
- * machine without a program has none. Adds their number to `counts`. TV_OK also when there are hazards; TV_ERR_MEMORY.
+ * machine without a program has none. Reports also reads that do not meet the writes before them, in a program that is
+ * the first one of the machine. Adds their number to `counts`. TV_OK also when there are hazards; TV_ERR_MEMORY.
  */
 TV_API tv_status tv_machine_hazards(const tv_machine *machine, tv_severity severity, const tv_diag_sink *sink,
                                     tv_check_counts *counts);

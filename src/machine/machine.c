@@ -321,7 +321,7 @@ tv_status tv_program_hazards(const tv_program *program, const tv_config *config,
     TV_TRY(tv_machine_new(config, TV_MODE_TIMING, sink, &machine));
     tv_status status = tv_machine_load(machine, program, sink);
     if (status == TV_OK)
-        status = tv_machine_hazards(machine, severity, sink, counts);
+        status = target->hazards(machine->state, severity, sink, counts);
     tv_machine_free(machine);
     return status;
 }
@@ -331,5 +331,6 @@ tv_status tv_machine_hazards(const tv_machine *machine, tv_severity severity, co
 {
     if (!machine->program || !machine->target->hazards)
         return TV_OK;
-    return machine->target->hazards(machine->state, severity, sink, counts);
+    TV_TRY(machine->target->hazards(machine->state, severity, sink, counts));
+    return machine->target->dataflow ? machine->target->dataflow(machine->state, severity, sink, counts) : TV_OK;
 }

@@ -43,6 +43,10 @@ typedef struct tv_target {
     tv_visit_state *visit_state;
     /* Reports the hazards of the loaded program. NULL: the machine executes in program order and has none. */
     tv_status (*hazards)(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
+
+    /* Reports reads of the loaded program that do not meet the writes before them, as if it were the first program of
+     * the machine. NULL: it has no such check. */
+    tv_status (*dataflow)(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
     tv_status (*check)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                        tv_check_counts *counts);
 } tv_target;

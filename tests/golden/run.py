@@ -18,7 +18,7 @@ tests/cycles/NAME.s carries its expectations in its head: `; cycles: N` and `; e
 examples/pccx/NAME.s and examples/opennpu/NAME.s have NAME.expect.json; expected.py beside them works the numbers out and
 must agree with it. The OpenNPU examples name their profile in their head: `; profile: NAME`.
 examples/cmdq/NAME.json are queues; their NAME.expect.json has {"cycles": N, "outputs": {"NAME": [values]}} and, where check
-must find hazards, "hazards": [[earlier id, later id], ...]. make.py beside them must make exactly these queues.
+must find hazards, "hazards": [[earlier id, later id], ...], and other findings, "findings": [[code, entries it names ...], ...]. make.py beside them must make exactly these queues.
 docs/codes.md must list the codes of src, docs/commands.md show the help of each command. docs/examples.md, docs/debugger.md, docs/json.md, docs/isa and docs/timing show commands (`$ ... trivet ...`) and their outputs, which must be the real ones. A page's
 `$ cat NAME.s` or `NAME.json` shows the sources its commands use; a command with a source that is not shown is left alone.
 
@@ -313,6 +313,10 @@ class CmdqCase(Case):
                 bad = [i for i, (a, b) in enumerate(zip(seen, wanted)) if a != b]
                 self.fail("%s: %d values, want %d; different: %s" % (name, len(seen), len(wanted), bad[:8]))
         found = json.loads(self.trivet("check", self.file, "--json")[1])["diagnostics"]
+        others = [[d["code"]] + [int(i) for i in re.findall(r"entry (\d+) \(", d["message"])] for d in found if d["code"] != "TV-Q040"]
+        if others != want.get("findings", []):
+            self.fail("check: %s, want %s" % (others, want.get("findings", [])))
+        found = [d for d in found if d["code"] == "TV-Q040"]
         pairs = [[int(i) for i in m.groups()] for m in (self.HAZARD.match(d["message"]) for d in found) if m]
         if pairs != want.get("hazards", []) or len(found) != len(pairs):
             self.fail("check: %s" % [d["message"] for d in found])

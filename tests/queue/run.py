@@ -56,7 +56,7 @@ class Runner(Suite):
 
     def look(self, data, command="check", file="q.json"):
         self.write(file, data)
-        status, text, wrong = self.run_bounded([command, "-t", "cmdq", file])
+        status, text, wrong = self.run_bounded([*([command] if isinstance(command, str) else command), "-t", "cmdq", file])
         found = [m.groupdict() for m in map(LINE.match, text.splitlines()) if m]
         return status, text, [d for d in found if d["severity"] == "error"], wrong
 
@@ -305,6 +305,55 @@ def structure(t):
         t.reject("structure in lines: " + name, data, codes, file="q.jsonl")
 
 
+def types(t):
+    """Reads that do not meet the writes before them: what a person finds who draws the memories on paper."""
+    load = lambda bank, count, qbits=8, **f: entry(LOAD, tensor_role="weight", spm_bank=bank, num_elements=count, qbits=qbits, **f)
+    store = lambda bank, count, qbits=8, addr=4096: entry(LOAD, opcode="DMA_STORE_TILE", spm_bank=bank, num_elements=count, qbits=qbits, dram_addr=addr)
+    gelu = lambda qbits=8, **f: entry(dict(GELU, length=16, qbits_activation=qbits, deps_before=[0]), **f)
+    gemm = entry(GEMM, m=2, n=4, k=8, deps_before=[0, 1])
+    dram = '"dram_init": [{"addr": 0, "zero": true, "bytes": 4096}]'
+
+    def found(name, entries, want, meta="", command="check"):
+        status, text, _, wrong = t.look(queue(*entries, meta='"metadata": {"version": "1.2"%s}' % (meta and ", " + meta)), command=command)
+        got = [(d["code"][3:], int(d["index"] or -1)) + tuple(int(i) for i in re.findall(r"entry (\d+) \(", d["message"]))
+               for d in map(re.Match.groupdict, filter(None, map(LINE.match, text.splitlines())))
+               if d["severity"] == "warning" and d["code"] in ("TV-Q044", "TV-Q045", "TV-Q046", "TV-Q047", "TV-Q048")]
+        t.check("types: " + name, wrong or (status != 0 and text[:300]) or (got != want and "%s, expected %s: %s" % (got, want, text[:400])))
+    fit = [load(0, 16), load(1, 32), gemm]
+    for command in ("check", "run"):
+        found("all meets, " + command, [load(0, 16), gelu()], [], command=command)
+        found("another width, " + command, [load(0, 16, 16), gelu()], [("Q044", 1, 1, 0)], command=command)
+        found("nothing written, " + command, [gelu(deps_before=[])], [("Q045", 0, 0)], command=command)
+        found("a short input, " + command, [load(0, 8), load(1, 32), gemm], [("Q046", 2, 2, 0)], command=command)
+    found("a product that meets", fit, [])
+    found("short weights", [load(0, 16), load(1, 31), gemm], [("Q046", 2, 2, 1)])
+    found("weights in two pieces", [load(0, 16), load(1, 16), load(1, 16, spm_offset=16), entry(json.loads(gemm), deps_before=[0, 1, 2])], [])
+    found("rows of another length", [load(0, 16, row_elements=4, stride_bytes=64), load(1, 32), gemm], [("Q046", 2, 2, 0)])
+    found("rows of the length", [load(0, 16, row_elements=8, stride_bytes=64), load(1, 32), gemm], [])
+    found("part of a load", [load(0, 64), load(1, 64), gemm], [])
+    found("the last writer counts", [load(0, 16, 16), load(0, 16), gelu(deps_before=[1])], [])
+    found("the last writer of a part", [load(0, 16), load(0, 2, 16, spm_offset=4), gelu(deps_before=[1])], [("Q044", 2, 2, 1)])
+    found("a gap in the middle", [load(0, 7), load(0, 8, spm_offset=8), gelu(deps_before=[1])], [("Q045", 2, 2)])
+    found("initial contents of SPM", [gelu(deps_before=[])], [], '"spm_init": [{"bank": 0, "offset": 0, "zero": true, "bytes": 16}]')
+    found("initial contents that overlap", [NOP], [("Q047", -1)],
+          '"dram_init": [{"addr": 0, "hex": "0011"}, {"addr": 4, "hex": "00"}, {"addr": 1, "hex": "0011"}]')
+    found("initial contents side by side", [NOP], [], '"dram_init": [{"addr": 2, "hex": "0011"}, {"addr": 0, "hex": "0011"}, {"addr": 4, "hex": "00"}]')
+    found("DRAM without contents", [load(0, 16, dram_addr=4090), gelu()], [("Q045", 0, 0)], dram)
+    found("DRAM with contents", [load(0, 16, dram_addr=4080), gelu()], [], dram)
+    found("a cache that outlives the queue", [entry(LOAD, num_elements=16, dram_addr=8192), gelu()], [], dram)
+    found("stored, then loaded as another type", [load(0, 16), store(0, 16), load(1, 8, 16, dram_addr=4096, deps_before=[1])], [("Q044", 2, 2, 1)])
+    out = '"outputs": [{"name": "y", "dram_addr": 4096, "num_elements": %d, "qbits": %d}]'
+    found("an output", [load(0, 16), store(0, 16)], [], out % (16, 8))
+    found("an output that nothing writes", [load(0, 16), store(0, 16, addr=8192)], [("Q048", -1)], out % (16, 8))
+    found("an output that is longer", [load(0, 16), store(0, 16)], [("Q048", -1)], out % (17, 8))
+    found("an output of another type", [load(0, 16), store(0, 16)], [("Q044", -1, 1)], out % (8, 16))
+    t.reject("types: with --strict a run does not start", queue(gelu(deps_before=[])), "TV-Q045", index=0, status=1, command=["run", "--strict"])
+    many = []
+    for i in range(60000):  # tiles of 1 to 7 bytes at scattered offsets: as many segments as fit, replaced again and again
+        many.append(load(i % 8, 1 + i % 7, spm_offset=i * 7919 % 262000))
+    t.accept("types: 60000 scattered tiles", queue(*many))
+
+
 PUBLISHED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "cmdq", "published.json")
 
 
@@ -534,7 +583,7 @@ def writing(t):
     write_again(t, "minus zero", source)
 
 
-GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, bytes_of_text, deep_and_long, many_errors,
+GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, types, bytes_of_text, deep_and_long, many_errors,
           several_errors, writing)
 
 

@@ -94,6 +94,17 @@ tv_status cmdq_hazards(const void *state, tv_severity severity, const tv_diag_si
     return found != UINT64_MAX ? TV_OK : tv_fail_memory(sink);
 }
 
+tv_status cmdq_dataflow(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts)
+{
+    const cmdq_machine *m = state;
+    tv_findings findings = {.program = m->program, .sink = sink, .codes = cmdq_codes, .counts = counts};
+    if (m->mode == TV_MODE_TIMING) /* no data */
+        return TV_OK;
+    bool complete = cmdq_check_dataflow(m->program, &m->params, &m->plan, severity, &findings);
+    tv_findings_report_omitted(&findings);
+    return complete ? TV_OK : tv_fail_memory(sink);
+}
+
 tv_status cmdq_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                      tv_check_counts *counts)
 {
@@ -107,7 +118,8 @@ tv_status cmdq_check(const tv_program *program, const tv_config *config, const t
     if (status != TV_OK)
         return status == TV_ERR_INPUT ? TV_OK : status; /* the errors have been reported and counted */
     c.banks = calloc(params.banks, sizeof *c.banks);
-    if (!c.banks || cmdq_find_hazards(program, &params, &plan, CMDQ_WINDOW_MAX, TV_ERROR, &c.findings) == UINT64_MAX)
+    if (!c.banks || cmdq_find_hazards(program, &params, &plan, CMDQ_WINDOW_MAX, TV_ERROR, &c.findings) == UINT64_MAX ||
+        !cmdq_check_dataflow(program, &params, &plan, TV_WARNING, &c.findings))
         status = tv_fail_memory(sink);
     else
         check_loads(&c, &params, &plan);

@@ -14,4 +14,8 @@ enum { CMDQ_HAZARDS_MAX = 100000, CMDQ_COMPARED_MAX = 20000000, CMDQ_WINDOW_MAX 
 uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan,
                            uint32_t window_max, tv_severity severity, tv_findings *findings);
 
+/* dataflow.c: reports reads that do not meet the writes before them. Returns false when out of memory. */
+bool cmdq_check_dataflow(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan,
+                         tv_severity severity, tv_findings *findings);
+
 #endif

@@ -363,5 +363,6 @@ const tv_target tv_target_cmdq = {
     .state_at = cmdq_state_at,
     .visit_state = cmdq_visit_state,
     .hazards = cmdq_hazards,
+    .dataflow = cmdq_dataflow,
     .check = cmdq_check,
 };
