@@ -360,8 +360,8 @@ static void read_dram(metadata *m, const tv_json_value *object) { read_init(m, o
 unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned line, unsigned column,
                             const tv_diag_sink *sink)
 {
-    static const char *const keys[] = {"version",   "graph_name", "generated_by", "created_at", "spm_init",
-                                       "dram_init", "kv_layouts", "outputs",      NULL};
+    static const char *const keys[] = {"version",  "graph_name", "generated_by", "created_at", "continues",
+                                       "spm_init", "dram_init",  "kv_layouts",   "outputs",    NULL};
     metadata m = {.program = program, .queue = queue, .sink = sink, .line = line, .column = column};
     tv_json_error error;
     tv_arena arena = {0};
@@ -390,6 +390,10 @@ unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned lin
         queue->graph_name = name ? tv_arena_str(&program->arena, tv_sv_of(name)) : NULL;
         if (name && !queue->graph_name)
             report_no_memory(&m);
+        const tv_json_value *continues = tv_json_get(root, "continues");
+        if (continues && !tv_json_is(continues, TV_JSON_BOOLEAN))
+            report_error(&m, continues, CMDQ_CODE_METADATA, NULL, "'continues' is true or false");
+        queue->continues = tv_json_is_true(continues);
         read_version(&m, root);
         read_list(&m, root, "spm_init", read_spm);
         read_list(&m, root, "dram_init", read_dram);

@@ -340,6 +340,8 @@ def types(t):
     found("initial contents side by side", [NOP], [], '"dram_init": [{"addr": 2, "hex": "0011"}, {"addr": 0, "hex": "0011"}, {"addr": 4, "hex": "00"}]')
     found("DRAM without contents", [load(0, 16, dram_addr=4090), gelu()], [("Q045", 0, 0)], dram)
     found("DRAM with contents", [load(0, 16, dram_addr=4080), gelu()], [], dram)
+    found("DRAM of an earlier queue", [load(0, 16, dram_addr=4090), gelu()], [], dram + ', "continues": true')
+    found("SPM of an earlier queue", [gelu(deps_before=[])], [], '"continues": true')
     found("a cache that outlives the queue", [entry(LOAD, num_elements=16, dram_addr=8192), gelu()], [], dram)
     found("stored, then loaded as another type", [load(0, 16), store(0, 16), load(1, 8, 16, dram_addr=4096, deps_before=[1])], [("Q044", 2, 2, 1)])
     out = '"outputs": [{"name": "y", "dram_addr": 4096, "num_elements": %d, "qbits": %d}]'

@@ -411,7 +411,8 @@ static tv_status print_metadata(cmdq_lowering *l, const int32_t *tokens, uint32_
     const tv_model_dims *s = &l->model->dims;
     tv_buf *text = &l->metadata;
     text->len = 0;
-    tv_buf_str(text, "{\"version\": \"1.2\", \"graph_name\": \"step\", \"kv_layouts\": [");
+    tv_buf_printf(text, "{\"version\": \"1.2\", \"graph_name\": \"step\", %s\"kv_layouts\": [",
+                  l->emit && l->steps ? "\"continues\": true, " : "");
     for (uint32_t i = 0; i < s->layers; i++)
         tv_buf_printf(text,
                       "%s{\"id\": %" PRIu32 ", \"k_base\": %" PRIu64 ", \"v_base\": %" PRIu64 ", \"t_max\": %" PRIu32

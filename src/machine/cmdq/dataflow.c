@@ -254,7 +254,7 @@ static bool report_shape(flow_checker *c, uint32_t entry, const cmdq_op *op, con
     bool is_av_value = opcode == CMDQ_TE_AV_TILE && !is_input;
     uint64_t length = is_av_value ? op->n : op->k, rows = is_input ? op->m : is_av_value ? op->k : op->n;
     uint32_t writer = v->node[v->first].entry;
-    if (loaded && v->gap < v->to)
+    if (loaded && v->gap < v->to && !c->queue->continues)
         tv_findings_report(c->findings, c->severity, CMDQ_CODE_SHAPE, entry,
                            "load all of the tile, or check m, n and k",
                            "entry %" PRIu32 " (%s) reads %" PRIu64 " x %" PRIu64 " %s, but entry %" PRIu32
@@ -276,11 +276,11 @@ static void report_gap(flow_checker *c, uint32_t entry, const cmdq_op *op, const
     bool dram = t->bank == CMDQ_NO_BANK;
     char space[32];
     uint64_t base = base_of(c, t);
-    if (dram && (!c->has_dram_init || op->role == CMDQ_ROLE_KV))
+    if (c->queue->continues || (dram && (!c->has_dram_init || op->role == CMDQ_ROLE_KV)))
         return;
     print_space(space, t);
     tv_findings_report(c->findings, c->severity, CMDQ_CODE_UNWRITTEN, entry,
-                       dram ? "metadata.dram_init gives initial contents"
+                       dram ? "give it in metadata.dram_init, or \"continues\": true if an earlier queue wrote it"
                             : "load the tile, or give it in metadata.spm_init",
                        "entry %" PRIu32 " (%s) reads %s bytes 0x%" PRIx64 " to 0x%" PRIx64
                        ", but nothing wrote or initialized byte 0x%" PRIx64,
