@@ -6,6 +6,8 @@
 static const cli_option options[] = {
     {"rows", 'n', "N", "print at most N rows of each table (default 12)", NULL},
     {"fail-above", 0, "PERCENT", "diff: exit with status 1 if the cycles grew by more than PERCENT", NULL},
+    {"report", 0, "OUT.html", "diff: write the comparison as an HTML page, engine by engine and layer by layer",
+     "FILE"},
     {"output", 'o', "OUT", "convert: the file to write, - for standard output; a name ending in .zst is compressed",
      "FILE"},
     {"to", 0, "FORMAT", "convert: json, perfetto or csv (default: the extension of OUT)", "json perfetto csv"},
@@ -110,16 +112,32 @@ static int show_diff(cli *c, const tv_trace_diff *d, unsigned rows)
     return failed ? CLI_FAULT : CLI_OK;
 }
 
+static tv_status write_page(cli *c, const char *path, tv_trace_summary *const runs[2], const tv_trace_diff *d)
+{
+    const tv_trace_summary *const both[2] = {runs[0], runs[1]};
+    const char *const names[2] = {c->files[1], c->files[2]};
+    tv_output *output = NULL;
+    tv_status status = tv_output_open(path, &c->sink, &output);
+    if (status != TV_OK)
+        return status;
+    trace_diff_print_page(both, names, d, tv_output_stream(output));
+    return tv_output_commit(output, &c->sink);
+}
+
 static int run_diff(cli *c, unsigned rows)
 {
     tv_trace_summary *runs[2] = {NULL, NULL};
     tv_trace_diff *d = NULL;
     double percent;
-    const char *limit = cli_value(c, "fail-above");
+    const char *limit = cli_value(c, "fail-above"), *page = cli_value(c, "report");
     if (c->file_count != 3)
         return cli_error(c, CLI_E_COUNT, "usage: trivet trace diff A B", "diff takes two traces");
     if (limit && !parse_percent(limit, &percent))
         return cli_error(c, CLI_E_VALUE, "for example --fail-above 2%", "--fail-above cannot be '%s'", limit);
+    if (page && (strcmp(page, c->files[1]) == 0 || strcmp(page, c->files[2]) == 0))
+        return cli_error(c, CLI_E_SAME_FILE, "give another name", "--report would overwrite '%s'", page);
+    if (page && strcmp(page, "-") == 0)
+        return cli_error(c, CLI_E_VALUE, "name a file", "the page cannot go to standard output, which has the tables");
     if (strcmp(c->files[1], "-") == 0 && strcmp(c->files[2], "-") == 0)
         return cli_error(c, CLI_E_SAME_FILE, "give a file for one of them",
                          "two traces cannot both come from standard input");
@@ -128,6 +146,8 @@ static int run_diff(cli *c, unsigned rows)
         status = summarize_trace(c, c->files[2], &runs[1]);
     if (status == TV_OK)
         status = tv_trace_compare(runs[0], runs[1], &c->sink, &d);
+    if (status == TV_OK && page)
+        status = write_page(c, page, runs, d);
     int result = status == TV_OK ? show_diff(c, d, rows) : cli_exit_status(status);
     tv_trace_diff_free(d);
     tv_trace_summary_free(runs[0]);
@@ -197,6 +217,9 @@ static int run_trace(cli *c)
                          "--fail-above belongs to diff");
     if ((cli_has(c, "output") || cli_has(c, "to")) && !is_convert)
         return cli_error(c, CLI_E_CONFLICT, "usage: trivet trace convert IN -o OUT", "-o and --to belong to convert");
+    if (cli_has(c, "report") && !is_diff)
+        return cli_error(c, CLI_E_CONFLICT, "usage: trivet trace diff A B --report OUT.html",
+                         "--report belongs to diff");
     if (is_diff)
         return run_diff(c, rows);
     if (is_convert)
@@ -217,6 +240,7 @@ const cli_command cli_trace = {
              "input. Write ./diff for a file called diff.",
     .example = "  trivet trace run.json                                  # where the time went\n"
                "  trivet trace diff before.json after.json --fail-above 2%  # exit status 1 if slower\n"
+               "  trivet trace diff before.json after.json --report diff.html  # the two runs side by side\n"
                "  trivet trace convert run.json.zst -o run.perfetto.json\n"
                "  trivet run ffn.json --trace - | trivet trace -",
     .options = options,

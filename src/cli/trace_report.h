@@ -13,4 +13,8 @@ void trace_diff_write_json(const tv_trace_diff *diff, tv_json_writer *writer);
 void trace_summary_print(const tv_trace_summary *summary, unsigned rows, bool color, FILE *out);
 void trace_diff_print(const tv_trace_diff *diff, unsigned rows, bool color, FILE *out);
 
+/* Writes the comparison of two runs, called `names`, as an HTML page. */
+void trace_diff_print_page(const tv_trace_summary *const runs[2], const char *const names[2], const tv_trace_diff *diff,
+                           FILE *out);
+
 #endif

@@ -289,6 +289,37 @@ class Suite(suite.Suite):
         browser.screenshot(self.path("steps", ".png"), whole=True)
         self.quiet(browser, "steps")
 
+    def two_runs(self, browser):
+        """The page of `trace diff --report` has the figures of `trace diff --json`, in both schemes and at two widths."""
+        traces = []
+        for name, options in (("before", []), ("after", ["-D", "stream.bytes_per_cycle=10"])):
+            traces.append(self.path("two-" + name, ".json"))
+            subprocess.run([self.trivet, "llm", os.path.join(ROOT, "models/shakespeare.gguf"), "-t", "pccx", "-p", "A", "-n", "2", "-q", *options,
+                            "--trace", traces[-1]], stdout=subprocess.DEVNULL)
+        p = subprocess.run([self.trivet, "trace", "diff", *traces, "--json", "--report", self.path("two", ".html")], stdout=subprocess.PIPE)
+        self.expect("two runs: are compared", p.returncode == 0)
+        diff = json.loads(p.stdout)["result"]
+        tables = {"layers": diff["layers"], "classes": diff["ops"], "reasons": diff["stall_reasons"]}
+        backgrounds = set()
+        for width, height in ((1440, 900), (390, 844)):
+            for scheme in ("light", "dark"):
+                browser.size(width, height, mobile=width < 640)
+                browser.scheme(scheme)
+                browser.open(self.path("two", ".html"))
+                title, engines, wide, back, text = browser.run("""return [document.getElementById("total").innerText, document.querySelectorAll(".engine").length,
+                    document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor, document.body.innerText];""")
+                self.expect("two runs: both totals", "{before:,} → {after:,} cycles".format(**diff["cycles"]) in title, title)
+                self.expect("two runs: fits %d pixels" % width, wide <= width, str(wide))
+                self.expect("two runs: every engine", engines == len(("GEMM", "GEMV", "SFU", "ACP", "DISP")), str(engines))
+                self.expect("two runs: reasons and parameters", "stalled: stream" in text and "stream.bytes_per_cycle" in text, text[:2000])
+                for table, rows in tables.items():
+                    got = browser.run("return [...document.querySelectorAll('#' + args[0] + ' tbody tr')].map((r) => [...r.cells].slice(0, 3).map((c) => c.innerText.trim()));", table)
+                    self.expect("two runs: " + table, got and got == [[r["name"], "{:,}".format(r["before"]), "{:,}".format(r["after"])] for r in rows], str(got))
+                backgrounds.add(back)
+                browser.screenshot(self.path("two-%d-%s" % (width, scheme), ".png"), whole=True)
+        self.expect("two runs: light and dark differ", len(backgrounds) == 2, str(backgrounds))
+        self.quiet(browser, "two")
+
     def large(self, browser):
         source = self.path("large", ".s")
         with open(source, "w", encoding="utf-8") as f:
@@ -335,6 +366,7 @@ class Suite(suite.Suite):
                 self.page(browser, name, self.compare(name))
             self.manual(browser)
             self.steps_page(browser)
+            self.two_runs(browser)
             self.large(browser)
             self.language_model(browser)
         return self.finish()
