@@ -19,7 +19,7 @@ examples/pccx/NAME.s and examples/opennpu/NAME.s have NAME.expect.json; expected
 must agree with it. The OpenNPU examples name their profile in their head: `; profile: NAME`.
 examples/cmdq/NAME.json are queues; their NAME.expect.json has {"cycles": N, "outputs": {"NAME": [values]}} and, where check
 must find hazards, "hazards": [[earlier id, later id], ...], and other findings, "findings": [[code, entries it names ...], ...]. make.py beside them must make exactly these queues.
-docs/codes.md must list the codes of src, docs/commands.md show the help of each command. docs/examples.md, docs/debugger.md, docs/json.md, docs/isa and docs/timing show commands (`$ ... trivet ...`) and their outputs, which must be the real ones. A page's
+docs/codes.md must list the codes of src, docs/commands.md show the help of each command. docs/assembler.md, docs/examples.md, docs/debugger.md, docs/json.md, docs/isa and docs/timing show commands (`$ ... trivet ...`) and their outputs, which must be the real ones. A page's
 `$ cat NAME.s` or `NAME.json` shows the sources its commands use; a command with a source that is not shown is left alone.
 
 Every program that is run is run by the independent model in tests/oracle as well, and all cycles, engines, faults and
@@ -440,7 +440,7 @@ class Runner(Suite):
         if not self.word:
             self.codes()
             self.helps()
-        for pages in ("examples.md", "debugger.md", "trace.md", "json.md", "isa/*.md", "timing/*.md"):
+        for pages in ("assembler.md", "examples.md", "debugger.md", "trace.md", "json.md", "isa/*.md", "timing/*.md"):
             for page in sorted(glob.glob(os.path.join(ROOT, "docs", pages))):
                 self.document(page)
 
