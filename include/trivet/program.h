@@ -78,6 +78,10 @@ TV_API const char *tv_program_target(const tv_program *program);
 /* 1 when the source gave `.option proposed`, otherwise 0. */
 TV_API int tv_program_uses_proposed(const tv_program *program);
 
+/* Requirement `i` of the program as its source states it: ".require vector.k == 8" or ".profile test". A machine whose
+ * configuration does not meet one does not load the program. NULL past the last; valid until the program is freed. */
+TV_API const char *tv_program_requirement_at(const tv_program *program, uint64_t i);
+
 /* Number of instructions: words or queue entries. */
 TV_API uint64_t tv_program_instruction_count(const tv_program *program);
 

@@ -153,9 +153,29 @@ static void job_fini(tv_asm_job *job)
     TV_VEC_FINI(&job->chunks);
     TV_VEC_FINI(&job->fixups);
     TV_VEC_FINI(&job->listing_lines);
+    TV_VEC_FINI(&job->requirements);
     tv_buf_fini(&job->text);
     tv_buf_fini(&job->listing_text);
     tv_arena_fini(&job->arena);
+}
+
+/* Copies the requirements to the program. Returns false when out of memory. */
+static bool copy_requirements(tv_asm_job *job)
+{
+    tv_program *program = job->program;
+    size_t count = job->requirements.count;
+    if (count == 0)
+        return true;
+    program->requirements = tv_arena_alloc(&program->arena, count * sizeof *program->requirements);
+    for (size_t i = 0; program->requirements && i < count; i++) {
+        size_t size = strlen(job->requirements.data[i]) + 1;
+        char *text = tv_arena_alloc(&program->arena, size);
+        if (!text)
+            return false;
+        memcpy(text, job->requirements.data[i], size);
+        program->requirements[program->requirement_count++] = text;
+    }
+    return program->requirements;
 }
 
 static tv_status finish_program(tv_asm_job *job, tv_program **out)
@@ -173,6 +193,10 @@ static tv_status finish_program(tv_asm_job *job, tv_program **out)
     TV_TRY(tv_program_new(job->isa, job->sink, &job->program));
     job->program->proposed = job->allows_proposed;
     job->program->warned_proposed = job->warned_proposed;
+    if (!copy_requirements(job)) {
+        tv_program_free(job->program);
+        return tv_fail_memory(job->sink);
+    }
     tv_status status = tv_emit_finish(job);
     if (status == TV_ERR_MEMORY)
         tv_fail_memory(job->sink);

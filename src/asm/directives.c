@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "asm/job.h"
+#include "program/requirements.h"
 #include "trivet/dtype.h"
 
 typedef struct directive {
@@ -340,6 +341,98 @@ static void handle_option(tv_asm_job *job, const directive *self, unsigned colum
     }
 }
 
+static void add_requirement(tv_asm_job *job, const tv_buf *text)
+{
+    if (text->failed) {
+        job->out_of_memory = true;
+        return;
+    }
+    if (text->len >= TV_REQUIREMENT_MAX || job->requirements.count == TV_ASM_REQUIREMENTS_MAX) {
+        tv_asm_error(job, TV_CODE(ASM_LIMIT), NULL,
+                     text->len >= TV_REQUIREMENT_MAX ? "the requirement has more than %d bytes"
+                                                     : "a program has at most %d requirements",
+                     text->len >= TV_REQUIREMENT_MAX ? TV_REQUIREMENT_MAX - 1 : TV_ASM_REQUIREMENTS_MAX);
+        return;
+    }
+    char *copy = tv_asm_alloc(job, text->len + 1);
+    if (!copy)
+        return;
+    memcpy(copy, text->data, text->len);
+    copy[text->len] = '\0';
+    if (!TV_VEC_PUSH(&job->requirements, copy))
+        job->out_of_memory = true;
+}
+
+/* True when the rest of the line is one number as configurations have them: "8", "0x40", "1.6", "8/5". */
+static bool is_parameter_value(tv_sv text)
+{
+    if (text.len == 0 || text.ptr[0] < '0' || text.ptr[0] > '9')
+        return false;
+    for (size_t i = 0; i < text.len; i++)
+        if (!strchr("0123456789abcdefABCDEFxX_./", text.ptr[i]))
+            return false;
+    return true;
+}
+
+/* .require KEY OPERATOR VALUE: a parameter of the machine that the program depends on. */
+static void handle_require(tv_asm_job *job, const directive *self, unsigned column)
+{
+    static const unsigned operators[TV_COMPARISONS] = {TV_OP2('=', '='), TV_OP2('!', '='), '<', TV_OP2('<', '='), '>',
+                                                       TV_OP2('>', '=')};
+    static const char example[] = "for example: .require vector.k == 8";
+    tv_token key = job->lexer.token;
+    (void)column;
+    if (key.kind != TV_TOK_NAME) {
+        tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), example, "%s requires a parameter, a comparison and a value",
+                     self->name);
+        return;
+    }
+    tv_lex_next(job);
+    unsigned i = 0;
+    while (i < TV_COMPARISONS && !tv_lex_accept(job, operators[i]))
+        i++;
+    if (i == TV_COMPARISONS) {
+        tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), example, "expected ==, !=, <, <=, > or >= after '%.*s'",
+                     TV_SV_ARG(key.text));
+        return;
+    }
+    tv_buf text = {0};
+    tv_sv rest;
+    int64_t value;
+    tv_buf_printf(&text, ".require %.*s %s ", TV_SV_ARG(key.text), tv_comparison_names[i]);
+    tv_lex_rest(job, &rest);
+    if (is_parameter_value(rest)) {
+        tv_buf_append(&text, rest.ptr, rest.len);
+        tv_lex_begin(job, (tv_sv){"", 0});
+        add_requirement(job, &text);
+    } else if (tv_expr_constant(job, &value, NULL)) {
+        tv_buf_printf(&text, "%" PRId64, value);
+        add_requirement(job, &text);
+    }
+    tv_buf_fini(&text);
+}
+
+/* .profile NAME: the program is for machines with exactly the parameters of a profile. */
+static void handle_profile(tv_asm_job *job, const directive *self, unsigned column)
+{
+    tv_sv name;
+    (void)column;
+    tv_lex_rest(job, &name);
+    bool one_word = name.len > 0;
+    for (size_t i = 0; i < name.len; i++)
+        one_word = one_word && name.ptr[i] > ' ' && name.ptr[i] != '"';
+    if (!one_word) {
+        tv_asm_error(job, TV_CODE(ASM_DIRECTIVE), "`trivet config` lists the profiles",
+                     "%s requires the name of a profile", self->name);
+        return;
+    }
+    tv_buf text = {0};
+    tv_buf_printf(&text, ".profile %.*s", TV_SV_ARG(name));
+    tv_lex_begin(job, (tv_sv){"", 0});
+    add_requirement(job, &text);
+    tv_buf_fini(&text);
+}
+
 static void handle_include(tv_asm_job *job, const directive *self, unsigned column)
 {
     tv_buf path = {0};
@@ -443,6 +536,7 @@ static const directive directives[] = {
     {".text", handle_text, 0},           {".data", handle_data, 0},
     {".section", handle_section, 0},     {".equ", handle_assign, TV_SYM_EQU},
     {".set", handle_assign, TV_SYM_SET}, {".target", handle_target, 0},
+    {".require", handle_require, 0},     {".profile", handle_profile, 0},
     {".option", handle_option, 0},       {".error", handle_message, 1},
     {".warning", handle_message, 0},     {".global", handle_ignored, 0},
     {".globl", handle_ignored, 0},       {"wstream", handle_wstream, 0},

@@ -28,15 +28,16 @@
 #include "program/program.h"
 
 enum {
-    TV_ASM_DEPTH_MAX = 128,        /* frames: includes, macros, repeats */
-    TV_ASM_EXPR_DEPTH = 200,       /* nested parentheses and operators */
-    TV_ASM_TREE_DEPTH = 2000,      /* of a deferred expression */
-    TV_ASM_EVAL_DEPTH = 8000,      /* nested evaluations of deferred expressions */
-    TV_ASM_ERRORS_MAX = 200,       /* errors reported before the job stops */
-    TV_ASM_ARGS_MAX = 64,          /* of a macro or an instruction */
-    TV_ASM_WARNINGS_MAX = 200,     /* warnings shown */
-    TV_ASM_CONDITIONS_MAX = 256,   /* nested .if */
-    TV_ASM_INCLUSIONS_MAX = 16384, /* .include and .incbin directives */
+    TV_ASM_DEPTH_MAX = 128,         /* frames: includes, macros, repeats */
+    TV_ASM_EXPR_DEPTH = 200,        /* nested parentheses and operators */
+    TV_ASM_TREE_DEPTH = 2000,       /* of a deferred expression */
+    TV_ASM_EVAL_DEPTH = 8000,       /* nested evaluations of deferred expressions */
+    TV_ASM_ERRORS_MAX = 200,        /* errors reported before the job stops */
+    TV_ASM_ARGS_MAX = 64,           /* of a macro or an instruction */
+    TV_ASM_WARNINGS_MAX = 200,      /* warnings shown */
+    TV_ASM_CONDITIONS_MAX = 256,    /* nested .if */
+    TV_ASM_INCLUSIONS_MAX = 16384,  /* .include and .incbin directives */
+    TV_ASM_REQUIREMENTS_MAX = 1024, /* .require and .profile lines; files have the same limit */
 };
 #define TV_ASM_LINES_MAX ((uint64_t)1000000)    /* lines of macros, repeats and files included again */
 #define TV_ASM_LINE_BYTES 64                    /* bytes that such a line may have on average */
@@ -239,6 +240,7 @@ typedef struct tv_asm_job {
     TV_VEC(tv_listing_line) listing_lines;
     tv_buf listing_text;
     bool allows_proposed, warned_proposed;
+    TV_VEC(const char *) requirements; /* in `arena` */
     tv_program *program;
 
     /* Limits and errors. */

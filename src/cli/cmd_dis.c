@@ -294,6 +294,9 @@ static tv_status print_program(const cli *c, const tv_program *program, const tv
     if (!collect_labels(program, &labels))
         return TV_ERR_MEMORY;
     printf("        .target %s\n", tv_program_target(program));
+    const char *requirement;
+    for (uint64_t i = 0; (requirement = tv_program_requirement_at(program, i)); i++)
+        printf("        %s\n", requirement);
     print_streams(program);
     for (uint64_t i = 0; i < count; i++) {
         print_labels(&labels, i);

@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "kernels/cpu.h"
 #include "machine/target.h"
+#include "program/requirements.h"
 
 struct tv_machine {
     const tv_target *target;
@@ -68,6 +69,7 @@ tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const 
     if (strcmp(tv_program_target(program), machine->target->name) != 0)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_TARGET), NULL, "a program for %s cannot run on %s",
                        tv_program_target(program), machine->target->name);
+    TV_TRY(tv_program_check_requirements(program, machine->config, sink));
     uint64_t done = machine->target->next(machine->state);
     TV_TRY(machine->target->load(machine->state, program, sink));
     machine->instruction_base += done;
@@ -298,6 +300,7 @@ static tv_status check_target(const tv_program *program, const tv_config *config
     if (strcmp(tv_program_target(program), (*target)->name) != 0)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_TARGET), NULL,
                        "the configuration is for %s, the program for %s", (*target)->name, tv_program_target(program));
+    TV_TRY(tv_program_check_requirements(program, config, sink));
     return tv_config_check(config, sink);
 }
 

@@ -7,6 +7,7 @@
 
 #include "program/elf.h"
 #include "program/program.h"
+#include "program/requirements.h"
 
 enum { SEGMENTS_MAX = 65536 };
 
@@ -217,6 +218,29 @@ static tv_status read_symbols(reader *r)
     return TV_OK;
 }
 
+static tv_status read_requirements(reader *r)
+{
+    enum { REQUIREMENTS_MAX = 1024 };
+    tv_program *program = r->program;
+    section s;
+    int found = find_section(r, TV_ELF_REQUIRE, &s);
+    if (found == 0)
+        return TV_OK;
+    if (found < 0)
+        return report_damage(r, "a section is outside the file");
+    program->requirements = tv_arena_alloc(&program->arena, REQUIREMENTS_MAX * sizeof *program->requirements);
+    if (!program->requirements)
+        return tv_fail_memory(r->sink);
+    for (uint64_t offset = 0; offset < s.size;) {
+        const char *text = string_at(&s, offset);
+        if (!text || program->requirement_count == REQUIREMENTS_MAX || !tv_requirement_valid(text))
+            return report_damage(r, "a requirement is damaged");
+        program->requirements[program->requirement_count++] = text;
+        offset += strlen(text) + 1;
+    }
+    return TV_OK;
+}
+
 static tv_status read_lines(reader *r)
 {
     tv_program *program = r->program;
@@ -260,6 +284,7 @@ static tv_status read_all(reader *r)
     TV_TRY(read_text(r));
     TV_TRY(read_segments(r));
     TV_TRY(read_streams(r));
+    TV_TRY(read_requirements(r));
     TV_TRY(read_symbols(r));
     TV_TRY(read_lines(r));
     return tv_program_seal(r->program, r->sink);

@@ -13,7 +13,7 @@
 typedef struct writer {
     Elf *elf;
     tv_buf names; /* .shstrtab */
-    tv_buf symbols, symbol_names, note, lines, files, streams[TV_STREAMS_MAX];
+    tv_buf symbols, symbol_names, note, requirements, lines, files, streams[TV_STREAMS_MAX];
     size_t text_index, data_index;
     bool failed;
 } writer;
@@ -121,6 +121,14 @@ static void add_streams(writer *w, const tv_program *program)
     }
 }
 
+static void add_requirements(writer *w, const tv_program *program)
+{
+    for (uint64_t i = 0; i < program->requirement_count; i++)
+        tv_buf_append(&w->requirements, program->requirements[i], strlen(program->requirements[i]) + 1);
+    if (program->requirement_count)
+        add_buffer(w, TV_ELF_REQUIRE, SHT_PROGBITS, &w->requirements, 1, 0);
+}
+
 static void add_symbol(writer *w, const char *name, uint64_t value, uint8_t info, size_t section_index)
 {
     tv_buf_le(&w->symbols, w->symbol_names.len, 4);
@@ -200,6 +208,7 @@ static bool build(writer *w, const tv_program *program)
                                              .size = program->instruction_count * program->word_bytes});
     add_data(w, program);
     add_streams(w, program);
+    add_requirements(w, program);
     add_symbols(w, program);
     add_lines(w, program);
     /* The table of section names includes its own name, so add that before passing its bytes to libelf. */
@@ -217,7 +226,7 @@ static bool build(writer *w, const tv_program *program)
     header.e_shstrndx = (GElf_Half)index;
     return gelf_update_shdr(scn, &name_header) && gelf_update_ehdr(w->elf, &header) && !w->failed && !w->names.failed &&
            !w->symbols.failed && !w->symbol_names.failed && !w->lines.failed && !w->files.failed && !w->note.failed &&
-           !streams_failed(w);
+           !w->requirements.failed && !streams_failed(w);
 }
 
 tv_status tv_elf_write(const tv_program *program, tv_output *output, const tv_diag_sink *sink)
@@ -248,7 +257,7 @@ tv_status tv_elf_write(const tv_program *program, tv_output *output, const tv_di
         why = errno ? strerror(errno) : "out of memory";
     if (file)
         fclose(file);
-    tv_buf *bufs[] = {&w.names, &w.symbols, &w.symbol_names, &w.note, &w.lines, &w.files};
+    tv_buf *bufs[] = {&w.names, &w.symbols, &w.symbol_names, &w.note, &w.requirements, &w.lines, &w.files};
     for (size_t i = 0; i < TV_COUNTOF(bufs); i++)
         tv_buf_fini(bufs[i]);
     for (unsigned k = 0; k < TV_STREAMS_MAX; k++)

@@ -89,6 +89,11 @@ const char *tv_program_target(const tv_program *program) { return program->isa->
 
 int tv_program_uses_proposed(const tv_program *program) { return program->proposed; }
 
+const char *tv_program_requirement_at(const tv_program *program, uint64_t i)
+{
+    return i < program->requirement_count ? program->requirements[i] : NULL;
+}
+
 uint64_t tv_program_instruction_count(const tv_program *program) { return program->instruction_count; }
 
 uint64_t tv_program_word(const tv_program *program, uint64_t index)

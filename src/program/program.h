@@ -39,8 +39,10 @@ typedef struct tv_program_form {
 
 struct tv_program {
     const tv_isa *isa;
-    bool proposed;               /* .option proposed: uses proposed extensions intentionally */
-    bool warned_proposed;        /* the assembler has warned about them; not stored in files */
+    bool proposed;             /* .option proposed: uses proposed extensions intentionally */
+    bool warned_proposed;      /* the assembler has warned about them; not stored in files */
+    const char **requirements; /* program/requirements.h */
+    uint64_t requirement_count;
     const tv_program_form *form; /* NULL: instruction words */
     void *form_data;
     tv_output_info *outputs;

@@ -398,9 +398,71 @@ static void overlapping_segments_are_rejected(void **state)
     free(elf);
 }
 
+/* ---- Requirements ---- */
+
+static tv_status load_with(const tv_program *program, const char *profile, const char *key, const char *value,
+                           unit_log *log)
+{
+    tv_config *config;
+    tv_machine *machine;
+    tv_diag_sink sink = unit_sink(log);
+    tv_check_counts counts;
+    assert_int_equal(tv_config_new(tv_program_target(program), NULL, &config), TV_OK);
+    if (profile)
+        assert_int_equal(tv_config_load(config, profile, NULL), TV_OK);
+    if (key)
+        assert_int_equal(tv_config_set(config, key, value, NULL), TV_OK);
+    assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
+    tv_status status = tv_machine_load(machine, program, &sink);
+    assert_int_equal(tv_program_check(program, config, NULL, &counts), status);
+    tv_machine_free(machine);
+    tv_config_free(config);
+    return status;
+}
+
+static void a_program_keeps_its_requirements_and_runs_only_where_they_are_met(void **state)
+{
+    (void)state;
+    tv_program *first = assemble(".target opennpu\n.equ K, 8\n.require vector.k == K ; lanes\n"
+                                 ".require ld.latency <= 4\nnop\n"),
+               *program = NULL;
+    unit_log log;
+    assert_int_equal(tv_program_save(first, "a.elf", TV_FORMAT_ELF, NULL), TV_OK);
+    tv_program_free(first);
+    assert_int_equal(tv_program_open("a.elf", NULL, NULL, &program), TV_OK);
+    assert_string_equal(tv_program_requirement_at(program, 0), ".require vector.k == 8");
+    assert_string_equal(tv_program_requirement_at(program, 1), ".require ld.latency <= 4");
+    assert_null(tv_program_requirement_at(program, 2));
+    assert_int_equal(load_with(program, "test", NULL, NULL, &log), TV_OK);
+    assert_int_equal(load_with(program, "test", "ld.latency", "3", &log), TV_OK);
+    assert_int_equal(load_with(program, "top", NULL, NULL, &log), TV_ERR_INPUT);
+    assert_string_equal(log.at[0].code, "TV-C009");
+    assert_string_equal(log.at[0].message,
+                        "the program requires vector.k == 8; this run has vector.k = 64 (profile opennpu-top)");
+    assert_int_equal(load_with(program, "test", "ld.latency", "5", &log), TV_ERR_INPUT);
+    tv_program_free(program);
+
+    program = assemble(".target opennpu\n.profile test\nnop\n");
+    assert_int_equal(load_with(program, "opennpu-test", NULL, NULL, &log), TV_OK);
+    assert_int_equal(load_with(program, "top", NULL, NULL, &log), TV_ERR_INPUT);
+    assert_string_equal(log.at[0].message, "the program requires the profile test, where vector.k = 8; this run has "
+                                           "vector.k = 64 (profile opennpu-top)");
+    assert_int_equal(load_with(program, "test", "ld.latency", "3", &log), TV_ERR_INPUT);
+    tv_program_free(program);
+
+    program = assemble(".target opennpu\n.require vector.q > 1\nnop\n");
+    assert_int_equal(load_with(program, "test", NULL, NULL, &log), TV_ERR_INPUT);
+    assert_string_equal(log.at[0].code, "TV-C001");
+    tv_program_free(program);
+    program = assemble(".target pccx\n.require core.hz != 1\n.text\n");
+    assert_int_equal(load_with(program, NULL, NULL, NULL, &log), TV_OK);
+    tv_program_free(program);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_program_keeps_its_requirements_and_runs_only_where_they_are_met),
         cmocka_unit_test(an_elf_file_contains_the_whole_program),
         cmocka_unit_test(an_empty_program_survives_every_format),
         cmocka_unit_test(the_file_is_an_elf_file_by_libelf),

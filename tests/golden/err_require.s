@@ -1,0 +1,7 @@
+        .target opennpu
+        .require vector.k 8
+        .require
+        .profile
+        .require vector.k == 3 4
+        .require vector.k < LATER
+        .equ    LATER, 3
