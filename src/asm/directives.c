@@ -363,9 +363,15 @@ static void add_requirement(tv_asm_job *job, const tv_buf *text)
         job->out_of_memory = true;
 }
 
-/* True when the rest of the line is one number as configurations have them: "8", "0x40", "1.6", "8/5". */
-static bool is_parameter_value(tv_sv text)
+/* True when the rest of the line is one value as configurations have them: "8", "0x40", "1.6", "8/5", or a name that is
+ * no symbol. */
+static bool is_parameter_value(tv_asm_job *job, tv_sv text)
 {
+    const tv_token *token = &job->lexer.token;
+    if (token->kind == TV_TOK_NAME && token->text.len == text.len) {
+        const tv_asm_symbol *symbol = tv_symbol_find(job, text);
+        return !symbol || symbol->state == TV_SYM_UNDEFINED;
+    }
     if (text.len == 0 || text.ptr[0] < '0' || text.ptr[0] > '9')
         return false;
     for (size_t i = 0; i < text.len; i++)
@@ -401,7 +407,7 @@ static void handle_require(tv_asm_job *job, const directive *self, unsigned colu
     int64_t value;
     tv_buf_printf(&text, ".require %.*s %s ", TV_SV_ARG(key.text), tv_comparison_names[i]);
     tv_lex_rest(job, &rest);
-    if (is_parameter_value(rest)) {
+    if (is_parameter_value(job, rest)) {
         tv_buf_append(&text, rest.ptr, rest.len);
         tv_lex_begin(job, (tv_sv){"", 0});
         add_requirement(job, &text);

@@ -47,19 +47,28 @@ bool tv_requirement_valid(const char *text)
 /* The sign of a - b, for parameter `index` of two configurations. */
 static int compare_values(const tv_config *a, const tv_config *b, unsigned index)
 {
-    uint64_t x, y;
-    if (tv_config_schema(a)->params[index].type == TV_PARAM_RATE) {
-        tv_rate p = tv_config_rate(a, index), q = tv_config_rate(b, index);
-        x = (uint64_t)p.num * q.den;
-        y = (uint64_t)q.num * p.den;
-    } else {
+    uint64_t x = 0, y = 0;
+    tv_rate p, q;
+    switch (tv_config_schema(a)->params[index].type) {
+    case TV_PARAM_INTEGER:
         x = tv_config_integer(a, index);
         y = tv_config_integer(b, index);
+        break;
+    case TV_PARAM_ENUM:
+        x = tv_config_enum(a, index);
+        y = tv_config_enum(b, index);
+        break;
+    case TV_PARAM_RATE:
+        p = tv_config_rate(a, index);
+        q = tv_config_rate(b, index);
+        x = (uint64_t)p.num * q.den;
+        y = (uint64_t)q.num * p.den;
+        break;
     }
     return (x > y) - (x < y);
 }
 
-static bool comparison_holds(tv_comparison comparison, int sign)
+static bool is_satisfied(tv_comparison comparison, int sign)
 {
     switch (comparison) {
     case TV_COMPARE_EQUAL:
@@ -89,7 +98,7 @@ static tv_status check_parameter(const requirement *r, const tv_config *config, 
     unsigned i = 0;
     while (status == TV_OK && tv_config_at(config, i, &actual) && strcmp(actual.key, r->subject) != 0)
         i++;
-    if (status == TV_OK && !comparison_holds(r->comparison, compare_values(config, required, i))) {
+    if (status == TV_OK && !is_satisfied(r->comparison, compare_values(config, required, i))) {
         char hint[TV_REQUIREMENT_MAX + 64];
         snprintf(hint, sizeof hint, "choose another profile, or give -D %.90s=%.90s", r->subject, r->value);
         status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_REQUIRED), r->comparison == TV_COMPARE_EQUAL ? hint : NULL,
@@ -105,16 +114,16 @@ static tv_status check_profile(const requirement *r, const tv_config *config, co
     tv_config *required;
     TV_TRY(tv_config_new_for(tv_config_schema(config), sink, &required));
     tv_status status = tv_config_load(required, r->subject, sink);
-    tv_config_entry actual, wanted;
+    tv_config_entry actual, expected;
     for (unsigned i = 0; status == TV_OK && tv_config_at(config, i, &actual); i++) {
         if (compare_values(config, required, i) == 0)
             continue;
         char hint[TV_REQUIREMENT_MAX + 64];
-        tv_config_at(required, i, &wanted);
+        tv_config_at(required, i, &expected);
         snprintf(hint, sizeof hint, "run it with -c %.90s", r->subject);
         status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_REQUIRED), hint,
                          "the program requires the profile %s, where %s = %s; this run has %s = %s (%s)", r->subject,
-                         wanted.key, wanted.value, actual.key, actual.value, actual.origin);
+                         expected.key, expected.value, actual.key, actual.value, actual.origin);
     }
     tv_config_free(required);
     return status;

@@ -3,5 +3,5 @@
         .require
         .profile
         .require vector.k == 3 4
-        .require vector.k < LATER
+        .require vector.k < LATER + 1
         .equ    LATER, 3

@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include "base/schema.h"
+#include "trivet/machine.h"
 
 enum { COUNT, WIDE, RATE, MODE, PARAMS };
 
@@ -442,9 +443,46 @@ static void a_copy_is_independent(void **state)
     tv_config_free(copy);
 }
 
+/* N, L and K of the published description: N is 8, L a multiple of 4, and L = 32 with K = 8 or 64. */
+static void opennpu_has_the_published_dimensions(void **state)
+{
+    static const struct {
+        const char *key, *value;
+        bool good;
+    } rows[] = {
+        {"vector.n", "8", true},   {"vector.n", "16", false}, {"vector.l", "4", true},   {"vector.l", "30", false},
+        {"vector.l", "36", false}, {"vector.k", "4", true},   {"vector.k", "12", false}, {"vector.k", "128", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < TV_COUNTOF(rows); i++) {
+        tv_config *config;
+        assert_int_equal(tv_config_new("opennpu", NULL, &config), TV_OK);
+        bool good =
+            tv_config_set(config, rows[i].key, rows[i].value, NULL) == TV_OK && tv_config_check(config, NULL) == TV_OK;
+        if (good != rows[i].good)
+            fail_msg("%s = %s", rows[i].key, rows[i].value);
+        tv_config_free(config);
+    }
+    static const char *const profiles[] = {"test", "top"};
+    for (size_t i = 0; i < TV_COUNTOF(profiles); i++) {
+        tv_config *config;
+        tv_config_entry entry;
+        assert_int_equal(tv_config_new("opennpu", NULL, &config), TV_OK);
+        assert_int_equal(tv_config_load(config, profiles[i], NULL), TV_OK);
+        for (unsigned k = 0; tv_config_at(config, k, &entry); k++) {
+            if (strcmp(entry.key, "vector.l") == 0)
+                assert_int_equal(entry.number, 32);
+            if (strcmp(entry.key, "vector.k") == 0)
+                assert_int_equal(entry.number, i == 0 ? 8 : 64);
+        }
+        tv_config_free(config);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(opennpu_has_the_published_dimensions),
         cmocka_unit_test(every_parameter_starts_with_its_default),
         cmocka_unit_test(integers_are_read_in_every_form),
         cmocka_unit_test(malformed_integers_are_rejected),

@@ -454,8 +454,9 @@ static void a_program_keeps_its_requirements_and_runs_only_where_they_are_met(vo
     assert_int_equal(load_with(program, "test", NULL, NULL, &log), TV_ERR_INPUT);
     assert_string_equal(log.at[0].code, "TV-C001");
     tv_program_free(program);
-    program = assemble(".target pccx\n.require core.hz != 1\n.text\n");
+    program = assemble(".target pccx\n.require core.hz != 1\n.require gemv.parallel_lane == cores\n.text\n");
     assert_int_equal(load_with(program, NULL, NULL, NULL, &log), TV_OK);
+    assert_int_equal(load_with(program, NULL, "gemv.parallel_lane", "lanes", &log), TV_ERR_INPUT);
     tv_program_free(program);
 }
 
