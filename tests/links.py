@@ -23,7 +23,14 @@ def read_text(path):
 
 
 def anchors_of(path):
-    return {anchor_of(line.lstrip("#")) for line in read_text(path).splitlines() if line.startswith("#")}
+    """The anchors of a file. The second heading of a name ends in -1, the third in -2."""
+    counts, anchors = {}, set()
+    for line in read_text(path).splitlines():
+        if line.startswith("#"):
+            name = anchor_of(line.lstrip("#"))
+            anchors.add(f"{name}-{counts[name]}" if name in counts else name)
+            counts[name] = counts.get(name, 0) + 1
+    return anchors
 
 
 def broken_links(root):

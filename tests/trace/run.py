@@ -322,7 +322,8 @@ def comparisons(t):
     t.equal("other machine", (status, "TV-T004" in err), (2, True))
     for arguments in (["diff", "a.json"], ["diff", "-", "-"], ["diff", "a.json", "b.json", "--fail-above", "x"], ["diff", "a.json", "b.json", "--fail-above", "-1"],
                       ["a.json", "b.json"], ["convert", "a.json"], ["convert", "a.json", "-o", "x.txt"], ["convert", "a.json", "-o", "a.json"],
-                      ["convert", "a.json", "-o", "x", "--to", "xml"], ["a.json", "-o", "x.json"], ["a.json", "--fail-above", "1"], ["a.json", "-n", "x"]):
+                      ["convert", "a.json", "-o", "x", "--to", "xml"], ["a.json", "-o", "x.json"], ["a.json", "--fail-above", "1"], ["a.json", "-n", "x"],
+                      ["a.json", "--report", "x.html"], ["diff", "a.json", "b.json", "--report", "b.json"], ["diff", "a.json", "b.json", "--report", "-"]):
         t.equal("wrong use: " + " ".join(arguments), t.call("trace", *arguments)[0], 2)
     t.equal("no such file", t.call("trace", "gone.json")[0], 2)
     t.equal("a folder", t.call("trace", ".")[0], 2)
