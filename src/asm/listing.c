@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "asm/job.h"
+#include "base/text.h"
 
 tv_listing_line tv_listing_begin(tv_asm_job *job, tv_sv line)
 {
@@ -73,9 +74,10 @@ static void print_line(tv_asm_job *job, const tv_listing_line *l)
         fprintf(out, "%28s", "");
     }
     fprintf(out, "%5u", l->line);
-    if (l->text_length || l->expanded)
-        fprintf(out, "%c %.*s", l->expanded ? '+' : ' ', (int)l->text_length,
-                (const char *)job->listing_text.data + l->text_at);
+    if (l->text_length || l->expanded) {
+        fputs(l->expanded ? "+ " : "  ", out);
+        tv_text_print(out, (const char *)job->listing_text.data + l->text_at, l->text_length, TV_TEXT_KEEP_TABS);
+    }
     fputc('\n', out);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/buf.h"
+#include "base/text.h"
 
 const tv_code tv_codes[TV_CODE_COUNT] = {
 #define TV_CODE_ROW(id, code_, name_, text_) {.code = (code_), .name = (name_), .text = (text_)},
@@ -67,24 +68,38 @@ tv_status tv_fail_memory(const tv_diag_sink *sink)
                    "out of memory");
 }
 
+static void print_safe(FILE *out, const char *text, tv_text_keep keep) { tv_text_print(out, text, strlen(text), keep); }
+
+/* Prints `mark` below each column of `text` from byte `begin` to `end` but the first `skip` ones; tabs are repeated. */
+static void print_marks(FILE *out, const char *text, size_t begin, size_t end, size_t skip, char mark)
+{
+    char escape[TV_TEXT_ESCAPE];
+    size_t size = strlen(text);
+    for (size_t i = begin, n; i < end && i < size; i += n) {
+        n = tv_text_next(text + i, size - i, TV_TEXT_KEEP_TABS, escape);
+        for (size_t columns = escape[0] ? strlen(escape) : 1; columns > 0; columns--)
+            if (skip > 0)
+                skip--;
+            else
+                fputc(mark == ' ' && text[i] == '\t' ? '\t' : mark, out);
+    }
+}
+
 /* Prints the source line and a caret line. The caret line repeats the tabs of the source line, so that the caret is
  * below its column at any tab width. */
 static void print_caret(FILE *out, const tv_diag *diag, const char *on, const char *off)
 {
     size_t line_length = strlen(diag->source_line);
-    fprintf(out, "  %5u | %s\n", diag->line, diag->source_line);
+    fprintf(out, "  %5u | ", diag->line);
+    print_safe(out, diag->source_line, TV_TEXT_KEEP_TABS);
+    fputc('\n', out);
     if (diag->column == 0 || diag->column > line_length + 1)
         return;
     fputs("        | ", out);
-    for (unsigned i = 0; i + 1 < diag->column; i++) {
-        unsigned char c = (unsigned char)diag->source_line[i];
-        if ((c & 0xC0) != 0x80) /* one column for a UTF-8 sequence */
-            fputc(c == '\t' ? '\t' : ' ', out);
-    }
+    size_t begin = diag->column - 1;
+    print_marks(out, diag->source_line, 0, begin, 0, ' ');
     fprintf(out, "%s^", on);
-    for (unsigned i = 1; i < diag->length && diag->column + i <= line_length; i++)
-        if (((unsigned char)diag->source_line[diag->column + i - 1] & 0xC0) != 0x80)
-            fputc('~', out);
+    print_marks(out, diag->source_line, begin, begin + (diag->length ? diag->length : 1), 1, '~');
     fprintf(out, "%s\n", off);
 }
 
@@ -94,7 +109,7 @@ void tv_diag_print(FILE *out, const tv_diag *diag, int color)
     const char *bold = color ? "\033[1m" : "", *off = color ? "\033[0m" : "";
     fputs(bold, out);
     if (diag->file) {
-        fputs(diag->file, out);
+        print_safe(out, diag->file, TV_TEXT_KEEP_NONE);
         if (diag->line)
             fprintf(out, ":%u", diag->line);
         if (diag->line && diag->column)
@@ -105,12 +120,17 @@ void tv_diag_print(FILE *out, const tv_diag *diag, int color)
     }
     if (diag->index >= 0)
         fprintf(out, "instruction %lld: ", (long long)diag->index);
-    fprintf(out, "%s%s%s: %s%s%s [%s]%s\n", off, color ? severity_color[diag->severity] : "",
-            severity_text[diag->severity], off, bold, diag->message, diag->code, off);
+    fprintf(out, "%s%s%s: %s%s", off, color ? severity_color[diag->severity] : "", severity_text[diag->severity], off,
+            bold);
+    print_safe(out, diag->message, TV_TEXT_KEEP_NONE);
+    fprintf(out, " [%s]%s\n", diag->code, off);
     if (diag->source_line && diag->line)
         print_caret(out, diag, color ? "\033[1;32m" : "", off);
-    if (diag->hint)
-        fprintf(out, "        = %shint%s: %s\n", bold, off, diag->hint);
+    if (diag->hint) {
+        fprintf(out, "        = %shint%s: ", bold, off);
+        print_safe(out, diag->hint, TV_TEXT_KEEP_NONE);
+        fputc('\n', out);
+    }
 }
 
 void tv_diag_write_json(tv_json_writer *w, const tv_diag *diag)

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/text.h"
+
 static void init(tv_json_writer *w, tv_buf *buf, FILE *file, tv_json_style style)
 {
     memset(w, 0, offsetof(tv_json_writer, stage));
@@ -191,6 +193,27 @@ static bool is_utf8(tv_sv text)
     return tv_sv_is_utf8(text);
 }
 
+/* Writes the character at `i` as \u escapes if a terminal would obey it, after the bytes from *run on. Returns its
+ * length, or 0 if it is another one. */
+static size_t put_unsafe(tv_json_writer *w, tv_sv text, size_t *run, size_t i)
+{
+    char escape[TV_TEXT_ESCAPE], units[16];
+    unsigned char c = (unsigned char)text.ptr[i];
+    if (c < 0x7F || c >= 0xF5 || (c > 0x7F && c < 0xC2))
+        return 0;
+    size_t n = tv_text_next(text.ptr + i, text.len - i, TV_TEXT_KEEP_NONE, escape);
+    if (!escape[0])
+        return 0;
+    uint32_t value = (uint32_t)strtoul(escape + 2, NULL, 16);
+    int length = value <= 0xFFFF ? snprintf(units, sizeof units, "\\u%04X", value)
+                                 : snprintf(units, sizeof units, "\\u%04X\\u%04X", 0xD7C0 + (value >> 10),
+                                            0xDC00 + (value & 0x3FF));
+    put_bytes(w, text.ptr + *run, i - *run);
+    put_bytes(w, units, (size_t)length);
+    *run = i + n;
+    return n;
+}
+
 /* In quotation marks. Runs without escapes are copied at once. */
 static void put_string(tv_json_writer *w, tv_sv text)
 {
@@ -203,6 +226,11 @@ static void put_string(tv_json_writer *w, tv_sv text)
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.ptr[i];
         bool replaced = c >= 0x80 && !utf8;
+        size_t escaped = replaced ? 0 : put_unsafe(w, text, &run, i);
+        if (escaped) {
+            i += escaped - 1;
+            continue;
+        }
         if (c >= 32 && c != '"' && c != '\\' && !replaced)
             continue;
         put_bytes(w, text.ptr + run, i - run);

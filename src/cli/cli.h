@@ -138,6 +138,13 @@ bool cli_parse_number(const char *text, uint64_t *out);
 /* True if both paths name the same regular file, existing or not. "-" and devices are never the same. */
 bool cli_same_file(const char *a, const char *b);
 
+/* Foreign text (names of files, symbols, outputs) for printf, safe and of at most 255 bytes; lives as long as the
+ * block. */
+#define CLI_SAFE(text) tv_text_escape(text, (char[256]){0}, 256)
+
+/* Prints foreign text, made safe, and a newline. */
+void cli_print_line(FILE *out, const char *text);
+
 /* ---- progress.c ---- */
 
 typedef struct cli_progress {

@@ -114,7 +114,7 @@ static int run_asm(cli *c)
     if (c->json && status == TV_OK)
         write_result_json(c, output, program);
     else if (status == TV_OK && c->verbose)
-        fprintf(to_stdout ? stderr : stdout, "%s: %llu instructions for %s\n", output,
+        fprintf(to_stdout ? stderr : stdout, "%s: %llu instructions for %s\n", CLI_SAFE(output),
                 (unsigned long long)tv_program_instruction_count(program), tv_program_target(program));
     else if (status == TV_ERR_INPUT && !c->quiet)
         fprintf(stderr, "trivet: %u error%s; nothing was written\n", c->errors, c->errors == 1 ? "" : "s");

@@ -105,7 +105,7 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
     total->errors += counts.errors;
     total->warnings += counts.warnings;
     if (status == TV_OK && !c->json && !c->quiet)
-        printf("%s: %llu instruction%s, %llu error%s, %llu warning%s\n", path,
+        printf("%s: %llu instruction%s, %llu error%s, %llu warning%s\n", CLI_SAFE(path),
                (unsigned long long)tv_program_instruction_count(program),
                plural_suffix(tv_program_instruction_count(program)), (unsigned long long)counts.errors,
                plural_suffix(counts.errors), (unsigned long long)counts.warnings, plural_suffix(counts.warnings));

@@ -114,7 +114,7 @@ static int print_config(cli *c, const char *target, const char *profile)
     if (c->json)
         write_config_json(c, target, config);
     for (unsigned i = 0; !c->json && tv_config_at(config, i, &e); i++)
-        printf("%-24s = %-12s %-18s ; %s [%s]\n", e.key, e.value, e.unit, e.meaning, e.origin);
+        printf("%-24s = %-12s %-18s ; %s [%s]\n", e.key, CLI_SAFE(e.value), e.unit, e.meaning, CLI_SAFE(e.origin));
     tv_config_free(config);
     return CLI_OK;
 }

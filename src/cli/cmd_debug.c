@@ -143,7 +143,7 @@ static void print_answer(frontend *f, tv_debug_answer *answer)
     if (f->c->json)
         printf("%s\n", answer->json ? answer->json : "{}");
     else if (answer->text)
-        fputs(answer->text, stdout);
+        tv_text_print(stdout, answer->text, strlen(answer->text), TV_TEXT_KEEP_LINES);
     fflush(stdout);
     f->quit |= answer->quit != 0;
     free(f->repeat);
@@ -169,8 +169,10 @@ static tv_status run_line(frontend *f, const char *line, bool echo)
 {
     tv_debug_answer answer;
     interrupted = 0;
-    if (echo && !f->c->json)
-        printf("%s%s\n", make_prompt(f), line);
+    if (echo && !f->c->json) {
+        fputs(make_prompt(f), stdout);
+        cli_print_line(stdout, line);
+    }
     tv_status status = tv_debug_command(f->debug, line, f->c->json ? NULL : &f->c->sink, &answer);
     print_answer(f, &answer);
     f->failed |= status != TV_OK;

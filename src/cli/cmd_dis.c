@@ -250,7 +250,7 @@ static void print_labels(label_list *l, uint64_t index)
 {
     for (; l->next < l->count && l->list[l->next].value <= index; l->next++)
         if (l->list[l->next].value == index)
-            printf("%s:\n", l->list[l->next].name);
+            printf("%s:\n", CLI_SAFE(l->list[l->next].name));
 }
 
 /* Programs that are not instruction words: one line per entry. */
@@ -265,7 +265,8 @@ static tv_status disassemble_queue(cli *c, const tv_program *program)
             break;
         }
         if (!w) {
-            printf("%6" PRIu64 "  %s\n", i, text.text);
+            printf("%6" PRIu64 "  ", i);
+            cli_print_line(stdout, text.text);
             continue;
         }
         tv_json_begin_object(w);

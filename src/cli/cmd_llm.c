@@ -48,6 +48,9 @@ typedef struct job {
     unsigned threads, weight_bits, activation_bits;
     tv_llm_sampling sampling;
     bool streaming;
+    bool on_terminal;  /* generated text goes to a terminal */
+    char character[4]; /* the beginning of one that is not complete */
+    size_t character_bytes;
     FILE *text; /* receives the generated text */
     cli_progress progress;
 } job;
@@ -219,12 +222,36 @@ static tv_status open_session(job *j, const char *target, const char *sample, tv
     return status;
 }
 
+/* Prints what is left of an incomplete character. */
+static void flush_character(job *j)
+{
+    tv_text_print(j->text, j->character, j->character_bytes, TV_TEXT_KEEP_LINES);
+    j->character_bytes = 0;
+}
+
+/* Prints generated text on a terminal, made safe. A character may come in several pieces. */
+static void print_on_terminal(job *j, const char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        if ((c & 0xC0) != 0x80)
+            flush_character(j);
+        j->character[j->character_bytes++] = bytes[i];
+        unsigned char lead = (unsigned char)j->character[0];
+        if (j->character_bytes >= (lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4))
+            flush_character(j);
+    }
+}
+
 /* Prints generated text; nonzero ends the generation. */
 static int print_text(void *user, const char *bytes, size_t size)
 {
     job *j = user;
     cli_progress_note(&j->progress, "generating", j->progress.done + 1, j->tokens);
-    fwrite(bytes, 1, size, j->text);
+    if (j->on_terminal)
+        print_on_terminal(j, bytes, size);
+    else
+        fwrite(bytes, 1, size, j->text);
     if (j->streaming)
         fflush(j->text);
     return interrupted;
@@ -258,6 +285,7 @@ static tv_status run_session(job *j, tv_llm_session *session, const char *target
     else if (status == TV_OK)
         status = tv_llm_generate(session, prompt ? prompt : "", j->tokens, &j->sampling, print_text, j, &j->c->sink);
     cli_progress_end(&j->progress);
+    flush_character(j);
     tv_output_group *files = NULL;
     if (status == TV_OK)
         status = tv_output_group_new(&j->c->sink, &files);
@@ -275,6 +303,7 @@ static tv_status run_session(job *j, tv_llm_session *session, const char *target
 static tv_status run_session_to(job *j, tv_llm_session *session, const char *target, outcome *out)
 {
     size_t size;
+    j->on_terminal = j->streaming && isatty(STDOUT_FILENO);
     j->text = j->streaming ? stdout : open_memstream(&out->text, &size);
     if (!j->text)
         return TV_ERR_MEMORY;

@@ -99,7 +99,7 @@ void outputs_print(const output_list *list)
     enum { SHOWN = 64 };
     for (size_t i = 0; i < list->count; i++) {
         const tv_output_info *info = &list->values[i].info;
-        printf("%s (%s:0x%" PRIx64 ", %" PRIu64 " %s)\n", info->name, info->space, info->addr, info->count,
+        printf("%s (%s:0x%" PRIx64 ", %" PRIu64 " %s)\n", CLI_SAFE(info->name), info->space, info->addr, info->count,
                tv_dtype_name(info->type));
         elements_print(info->type, list->values[i].bytes, info->count, SHOWN);
     }

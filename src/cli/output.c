@@ -161,6 +161,12 @@ void cli_end_envelope(cli *c, int exit_status)
 
 void cli_write_real(tv_json_writer *w, const char *key, double value) { tv_json_real_member(w, key, value, 9); }
 
+void cli_print_line(FILE *out, const char *text)
+{
+    tv_text_print(out, text, strlen(text), TV_TEXT_KEEP_NONE);
+    putc('\n', out);
+}
+
 /* ---- Arguments ---- */
 
 bool cli_parse_number(const char *text, uint64_t *out)

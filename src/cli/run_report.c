@@ -180,9 +180,12 @@ void run_report_print_fault(const tv_fault *f, bool has_address, bool color)
     const char *bold = color ? "\033[1m" : "", *red = color ? "\033[1;31m" : "", *off = color ? "\033[0m" : "";
     fflush(stdout);
     if (f->file)
-        fprintf(stderr, "%s%s:%u: %s", bold, f->file, f->line, off);
+        fprintf(stderr, "%s%s:%u: %s", bold, CLI_SAFE(f->file), f->line, off);
     fprintf(stderr, "%smachine fault%s at instruction %" PRIu64, red, off, f->index);
     if (has_address)
         fprintf(stderr, " (address 0x%" PRIx64 ")", f->address);
-    fprintf(stderr, ": %s%s [%s %s]%s\n        | %s\n", bold, f->message, f->code, f->name, off, f->disassembly);
+    fprintf(stderr, ": %s", bold);
+    tv_text_print(stderr, f->message, strlen(f->message), TV_TEXT_KEEP_NONE);
+    fprintf(stderr, " [%s %s]%s\n        | ", f->code, f->name, off);
+    cli_print_line(stderr, f->disassembly);
 }

@@ -168,13 +168,15 @@ void trace_summary_write_json(const tv_trace_summary *s, tv_json_writer *w)
 
 /* ---- The summary as tables ---- */
 
-/* Prints a name from a file, with '?' for control characters. Padded and cut to `width` columns; 0: at most 160, not
+/* Prints a name from a file, made safe. Padded and cut to `width` columns; 0: at most 160, not
  * padded. */
 static void print_name(const char *name, int width, FILE *out)
 {
     int columns = 0, max = width > 0 ? width : 160;
-    for (const unsigned char *p = (const unsigned char *)name; *p && (columns < max || (*p & 0xC0) == 0x80); p++) {
-        putc(*p < ' ' || *p == 0x7F ? '?' : *p, out);
+    char safe[1024];
+    tv_text_escape(name, safe, sizeof safe);
+    for (const unsigned char *p = (const unsigned char *)safe; *p && (columns < max || (*p & 0xC0) == 0x80); p++) {
+        putc(*p, out);
         columns += (*p & 0xC0) != 0x80;
     }
     fprintf(out, "%*s", width > columns ? width - columns : 0, "");

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "import/model.h"
 #include "import/tokenizer.h"
 #include "llm/session.h"
@@ -69,6 +70,14 @@ tv_status tv_llm_open(const char *path, const tv_diag_sink *sink, tv_llm **out)
     return TV_OK;
 }
 
+/* Prints a name of the file, made safe and padded to `width` columns. */
+static void print_name(FILE *out, tv_sv name, size_t width)
+{
+    size_t columns = tv_text_columns(name.ptr, name.len);
+    tv_text_print(out, name.ptr, name.len, TV_TEXT_KEEP_TABS);
+    fprintf(out, "%*s", columns < width ? (int)(width - columns) : 0, "");
+}
+
 void tv_llm_print_info(const tv_llm *llm, FILE *out)
 {
     const tv_gguf *gguf = llm->model->gguf;
@@ -87,13 +96,17 @@ void tv_llm_print_info(const tv_llm *llm, FILE *out)
     for (uint64_t i = 0; (meta = tv_gguf_meta_at(gguf, i)); i++) {
         tv_buf text = {0};
         tv_gguf_meta_print(meta, 80, &text);
-        fprintf(out, "%-44.*s %s\n", (int)meta->key.len, meta->key.ptr, tv_buf_cstr(&text));
+        print_name(out, meta->key, 44);
+        fputc(' ', out);
+        tv_text_print(out, (const char *)text.data, text.len, TV_TEXT_KEEP_NONE);
+        fputc('\n', out);
         tv_buf_fini(&text);
     }
     fputc('\n', out);
     for (uint64_t i = 0; (tensor = tv_gguf_tensor_at(gguf, i)); i++) {
         const char *type = tv_gguf_type_name(tensor->type);
-        fprintf(out, "%-28.*s %-6s", (int)tensor->name.len, tensor->name.ptr, type ? type : "?");
+        print_name(out, tensor->name, 28);
+        fprintf(out, " %-6s", type ? type : "?");
         for (unsigned d = 0; d < tensor->dim_count; d++)
             fprintf(out, "%s%" PRIu64, d ? " x " : " ", tensor->dims[d]);
         fputc('\n', out);
@@ -175,7 +188,7 @@ tv_status tv_llm_print_graph(const tv_llm *llm, FILE *out, const tv_diag_sink *s
     tv_buf text = {0};
     tv_graph_print(llm->graph, &text);
     bool failed = text.failed;
-    fputs(tv_buf_cstr(&text), out);
+    tv_text_print(out, (const char *)text.data, text.len, TV_TEXT_KEEP_LINES);
     tv_buf_fini(&text);
     return failed ? tv_fail_memory(sink) : TV_OK;
 }

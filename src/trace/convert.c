@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/diag.h"
+#include "base/text.h"
 #include "trace/reader.h"
 #include "trivet/trace_file.h"
 
@@ -71,14 +72,14 @@ static bool end_json(void *user, const tv_trace_tail *tail)
 
 static void write_csv_text(FILE *out, const char *text)
 {
-    if (text && strpbrk(text, ",\"\r\n")) {
-        putc('"', out);
-        for (; *text; text++)
-            fputs(*text == '"' ? "\"\"" : (char[]){*text, '\0'}, out);
-        putc('"', out);
-    } else if (text) {
-        fputs(text, out);
+    bool quoted = text && strpbrk(text, ",\"\r\n");
+    fputs(quoted ? "\"" : "", out);
+    for (size_t n; text && *text; text += n + (text[n] == '"')) {
+        n = strcspn(text, "\"");
+        tv_text_print(out, text, n, TV_TEXT_KEEP_NONE);
+        fputs(text[n] == '"' ? "\"\"" : "", out);
     }
+    fputs(quoted ? "\"" : "", out);
     putc(',', out);
 }
 

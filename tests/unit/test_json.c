@@ -351,7 +351,7 @@ static void write_sample(tv_json_writer *w)
 }
 
 #define WRITTEN_TEXTS                                                                                                  \
-    "\"a\\\"\\\\\\n\\u0001\x7F/\xC3\xA9\"", "\"a??\"", "null", "-9223372036854775808", "18446744073709551615"
+    "\"a\\\"\\\\\\n\\u0001\\u007F/\xC3\xA9\"", "\"a??\"", "null", "-9223372036854775808", "18446744073709551615"
 
 static void styles_differ_only_in_space(void **state)
 {
