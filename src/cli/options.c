@@ -153,7 +153,7 @@ static int read_line_limit(cli *c)
     const char *text = cli_value(c, "line-limit");
     if (!text || (cli_parse_number(text, &c->line_limit) && c->line_limit > 0))
         return CLI_OK;
-    return cli_error(c, "the range is 1 to 2^64 - 1", "--line-limit cannot be '%s'", text);
+    return cli_error(c, CLI_E_VALUE, "the range is 1 to 2^64 - 1", "--line-limit cannot be '%s'", text);
 }
 
 int cli_parse(cli *c, int argc, char **argv)
