@@ -7,6 +7,7 @@
 
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
@@ -125,7 +126,7 @@ def binaries(t):
     hostile = t.write("h.elf", elf.replace(b"symbolsymbolsymbol", evil))
     for command in ("dis", "check", "run", "debug"):
         t.run_hostile("ELF: " + command, command, hostile, data=b"list\nwhere\ninfo symbols\nstep\nwhere\nstep\n")
-    with open(sys.argv[2], "rb") as file:
+    with open(t.model, "rb") as file:
         model = file.read()
     for name in (b"general.name", b"general.architecture", b"blk.0.attn_q.weight", b"token_embd.weight", b"tokenizer.ggml.model", b"llama.block_count"):
         changed = model.replace(name, (HOSTILE_BYTES * 2)[:len(name)])
@@ -137,11 +138,36 @@ def binaries(t):
     t.run_hostile("profile of a run", "run", "symbolsymbolsymbols.s", "-c", profile)
 
 
+def generated_text(t):
+    """On a terminal the text is made safe; into a pipe it goes as it is."""
+    with open(t.model, "rb") as file:
+        model = file.read()
+    changed = model.replace(b"the", b"\x1b[m").replace(b"you", b"\x9b[m")
+    hostile = t.write("t.gguf", changed)
+    arguments = [t.trivet, "llm", hostile, "-p", "A", "-n", "200", "--temperature", "0", "-q"]
+    master, slave = pty.openpty()
+    with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.DEVNULL) as process:
+        os.close(slave)
+        text = b""
+        while True:
+            try:
+                piece = os.read(master, 65536)
+            except OSError:
+                break
+            text += piece
+        process.wait(60)
+    os.close(master)
+    t.expect("generated text has the tokens", b"\\x1b[m" in text, text[:300])
+    t.check_text("generated text on a terminal", text.replace(b"\r\n", b"\n"))
+    status, piped, _ = t.call(*arguments[1:])
+    t.expect("generated text in a pipe", status == 0 and b"\x1b[m" in piped, piped[:300])
+
+
 def main():
     options = parse_arguments(__doc__, "trivet", "model")
     t = Hostile(options.trivet, options)
-    sys.argv[2] = os.path.abspath(options.model)
-    t.run_tests([sources, file_names, queues, traces, binaries], t)
+    t.model = os.path.abspath(options.model)
+    t.run_tests([sources, file_names, queues, traces, binaries, generated_text], t)
     return t.finish()
 
 

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/diag.h"
 #include "base/sv.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "trivet/file.h"
 
@@ -519,6 +520,28 @@ static void a_null_sink_drops_diagnostics(void **state)
     assert_int_equal(tv_fail(&none, TV_ERR_IO, TV_CODE(FILE_OPEN), NULL, "%d", 1), TV_ERR_IO);
 }
 
+static void foreign_text_is_escaped(void **state)
+{
+    static const struct {
+        const char *text, *shown;
+    } rows[] = {{"plain \\ text", "plain \\ text"},
+                {"\x1b[31m\x07\x7f\t\n", "\\x1b[31m\\x07\\x7f\\x09\\x0a"},
+                {"\xC3\xA9 \xE2\x80\xA6 \xF0\x9F\x98\x80", "\xC3\xA9 \xE2\x80\xA6 \xF0\x9F\x98\x80"},
+                {"\xC2\x9B \xE2\x80\xAE \xEF\xBB\xBF \xF3\xA0\x80\x81", "\\u009b \\u202e \\ufeff \\U000e0001"},
+                {"\xFF \xC0\x80 \xED\xA0\x80 \xE2\x80", "\\xff \\xc0\\x80 \\xed\\xa0\\x80 \\xe2\\x80"}};
+    char shown[80];
+    (void)state;
+    for (size_t i = 0; i < TV_COUNTOF(rows); i++)
+        assert_string_equal(tv_text_escape(rows[i].text, shown, sizeof shown), rows[i].shown);
+    assert_string_equal(tv_text_escape("abc\x1b", shown, 7), "abc"); /* whole escapes only */
+    assert_string_equal(tv_text_escape("abc\x1b", shown, 8), "abc\\x1b");
+    tv_buf kept = {0};
+    tv_buf_text(&kept, tv_sv_of("\t\n\r"), TV_TEXT_KEEP_LINES);
+    assert_string_equal(tv_buf_cstr(&kept), "\t\n\\x0d");
+    tv_buf_fini(&kept);
+    assert_int_equal(tv_text_columns("\xC3\xA9\x1b", 3), 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -545,6 +568,7 @@ int main(void)
         cmocka_unit_test(diagnostics_become_one_line_of_json),
         cmocka_unit_test(codes_are_unique_and_explained),
         cmocka_unit_test(a_null_sink_drops_diagnostics),
+        cmocka_unit_test(foreign_text_is_escaped),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
