@@ -35,19 +35,21 @@ static bool has_type(const tv_parameter *p, const field_value *v)
         return v->kind == VALUE_TEXT;
     case TV_PARAMETER_IDS:
         return v->kind == VALUE_IDS;
-    case TV_PARAMETER_OBJECT:
-        return v->kind == VALUE_OBJECT;
+    case TV_PARAMETER_OBJECT: /* or the name of a descriptor */
+        return v->kind == VALUE_OBJECT || (v->kind == VALUE_TEXT && v->string);
     }
     return false;
 }
 
 static void report_type(reader *r, const tv_parameter *p, const field_value *v)
 {
-    static const char *const expected[] = {
-        [TV_PARAMETER_INTEGER] = "an integer",    [TV_PARAMETER_REAL] = "a number",
-        [TV_PARAMETER_BOOLEAN] = "true or false", [TV_PARAMETER_ENUM] = "a string",
-        [TV_PARAMETER_TEXT] = "a string",         [TV_PARAMETER_IDS] = "a list of entry ids",
-        [TV_PARAMETER_OBJECT] = "an object"};
+    static const char *const expected[] = {[TV_PARAMETER_INTEGER] = "an integer",
+                                           [TV_PARAMETER_REAL] = "a number",
+                                           [TV_PARAMETER_BOOLEAN] = "true or false",
+                                           [TV_PARAMETER_ENUM] = "a string",
+                                           [TV_PARAMETER_TEXT] = "a string",
+                                           [TV_PARAMETER_IDS] = "a list of entry ids",
+                                           [TV_PARAMETER_OBJECT] = "an object or the name of one in the metadata"};
     static const char *const found[] = {
         [VALUE_NULL] = "null",          [VALUE_BOOLEAN] = "a boolean",
         [VALUE_INTEGER] = "an integer", [VALUE_REAL] = "a number with a fraction or exponent",
@@ -256,6 +258,7 @@ static void store_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
     const cmdq_layout *layout = &r->queue->layout;
     uint8_t from[64];
     uint32_t units[2 * 64];
+    bool names_range = false;
     for (unsigned i = 0; i < r->field_count; i++) {
         const field_value *v = &r->fields[i];
         if (v->name < CMDQ_COMMON_FIELDS && !v->member)
@@ -268,6 +271,10 @@ static void store_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
         if (use == CMDQ_NO_USE || member != v->member) {
             cmdq_reader_report_unknown(r, insn, tv_sv_of(tv_isa_cmdq.parameters[v->name].name), v->offset);
             continue;
+        }
+        if (v->name == CMDQ_F_kv_range_desc && v->kind == VALUE_TEXT) {
+            (void)TV_VEC_PUSH(&r->queue->range_refs, (cmdq_range_ref){cmdq_entry_count(r->queue), v->string});
+            names_range = true;
         }
         e->present |= UINT64_C(1) << use;
         from[use] = (uint8_t)i;
@@ -283,7 +290,8 @@ static void store_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
     if (stored)
         memcpy(stored, units, count * sizeof *stored);
     uint64_t required = layout->required[e->opcode];
-    if (cmdq_has_field(r->queue, e, CMDQ_F_kv_range_desc) && !r->entry_failed) /* with another type it has no members */
+    if (cmdq_has_field(r->queue, e, CMDQ_F_kv_range_desc) && !names_range &&
+        !r->entry_failed) /* with another type it has no members */
         required |= layout->required_members[e->opcode];
     if (required & ~e->present)
         report_missing(r, insn, required & ~e->present);

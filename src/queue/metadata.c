@@ -310,6 +310,35 @@ static void add_output(metadata *m, const tv_output_info *output, const tv_json_
     (void)TV_VEC_PUSH(&m->queue->output_locs, location_of(m, object));
 }
 
+/* A named descriptor of kv_range_desc. */
+static void read_range(metadata *m, const tv_json_value *object)
+{
+    static const char *const keys[] = {"name", "t_start", "t_len", "d_start", "d_len", NULL};
+    if (!check_keys(m, object, "a kv_range", keys))
+        return;
+    const char *name = tv_json_string(tv_json_get(object, "name"));
+    cmdq_kv_range range = {.name = name && *name ? tv_arena_str(&m->queue->arena, tv_sv_of(name)) : "",
+                           .t_start = read_integer(m, object, "a kv_range", "t_start", 1 << 24),
+                           .t_len = read_integer(m, object, "a kv_range", "t_len", 1 << 24)};
+    if (tv_json_get(object, "d_start"))
+        range.d_start = read_integer(m, object, "a kv_range", "d_start", 1 << 24);
+    if (tv_json_get(object, "d_len"))
+        range.d_len = read_integer(m, object, "a kv_range", "d_len", 1 << 24);
+    if (!range.name)
+        report_no_memory(m);
+    else if (!*range.name)
+        report_error(m, object, CMDQ_CODE_METADATA, "kv_range_desc refers to it", "a kv_range takes a 'name'");
+    else if (!range.t_len || (tv_json_get(object, "d_len") && !range.d_len))
+        report_error(m, object, CMDQ_CODE_METADATA, NULL, "kv_range '%.60s' is empty", name);
+    for (size_t i = 0; range.name && i < m->queue->kv_ranges.count; i++)
+        if (strcmp(m->queue->kv_ranges.data[i].name, range.name) == 0)
+            report_error(m, object, CMDQ_CODE_METADATA, NULL, "two kv_ranges are called '%.60s'", range.name);
+    if (m->queue->kv_ranges.count >= LIST_MAX)
+        report_error(m, object, CMDQ_CODE_LIMIT, NULL, "there are more than %d KV ranges", LIST_MAX);
+    else if (range.name)
+        (void)TV_VEC_PUSH(&m->queue->kv_ranges, range);
+}
+
 static void read_output(metadata *m, const tv_json_value *object)
 {
     static const char *const keys[] = {"name", "dram_addr", "num_elements", "qbits", NULL};
@@ -360,8 +389,8 @@ static void read_dram(metadata *m, const tv_json_value *object) { read_init(m, o
 unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned line, unsigned column,
                             const tv_diag_sink *sink)
 {
-    static const char *const keys[] = {"version",  "graph_name", "generated_by", "created_at", "continues",
-                                       "spm_init", "dram_init",  "kv_layouts",   "outputs",    NULL};
+    static const char *const keys[] = {"version",   "graph_name", "generated_by", "created_at", "continues", "spm_init",
+                                       "dram_init", "kv_layouts", "kv_ranges",    "outputs",    NULL};
     metadata m = {.program = program, .queue = queue, .sink = sink, .line = line, .column = column};
     tv_json_error error;
     tv_arena arena = {0};
@@ -398,10 +427,12 @@ unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned lin
         read_list(&m, root, "spm_init", read_spm);
         read_list(&m, root, "dram_init", read_dram);
         read_list(&m, root, "kv_layouts", read_layout);
+        read_list(&m, root, "kv_ranges", read_range);
         read_list(&m, root, "outputs", read_output);
     }
     tv_arena_fini(&arena);
-    if (queue->inits.failed || queue->output_locs.failed || queue->kv_layouts.failed || queue->files.failed)
+    if (queue->inits.failed || queue->kv_ranges.failed || queue->output_locs.failed || queue->kv_layouts.failed ||
+        queue->files.failed)
         report_no_memory(&m);
     return m.errors;
 }

@@ -59,6 +59,11 @@ void cmdq_print_entry(const cmdq_queue *queue, uint32_t index, tv_buf *out)
     for (unsigned u = 0; u < insn->parameter_count; u++)
         if (e->present >> u & 1)
             print_field(queue, e, insn->parameters[u].parameter, out);
+    const cmdq_kv_range *range = cmdq_named_range(queue, index);
+    if (range) {
+        tv_buf_str(out, " kv_range_desc=");
+        print_escaped(range->name, out);
+    }
     print_ids(e->opcode == CMDQ_BARRIER ? "wait_for" : "group", cmdq_entry_list(queue, e, CMDQ_TARGETS), out);
     print_ids("deps_before", cmdq_entry_list(queue, e, CMDQ_DEPS_BEFORE), out);
     print_ids("deps_after", cmdq_entry_list(queue, e, CMDQ_DEPS_AFTER), out);

@@ -61,6 +61,9 @@ void cmdq_queue_free(cmdq_queue *queue)
     TV_VEC_FINI(&queue->inits);
     TV_VEC_FINI(&queue->output_locs);
     TV_VEC_FINI(&queue->kv_layouts);
+    TV_VEC_FINI(&queue->kv_ranges);
+    TV_VEC_FINI(&queue->range_refs);
+    TV_VEC_FINI(&queue->derived_layouts);
     TV_VEC_FINI(&queue->extras);
     TV_VEC_FINI(&queue->top_members);
     TV_VEC_FINI(&queue->files);

@@ -34,6 +34,17 @@ typedef struct cmdq_kv_layout {
     uint64_t id, k_base, v_base, t_max, d_head, heads;
 } cmdq_kv_layout;
 
+/* A named descriptor of kv_range_desc. d_len 0: to the end of the head. */
+typedef struct cmdq_kv_range {
+    const char *name;
+    uint64_t t_start, t_len, d_start, d_len;
+} cmdq_kv_range;
+
+/* An entry whose kv_range_desc is a name: the number of its string; after reading, of its descriptor. */
+typedef struct cmdq_range_ref {
+    uint32_t entry, target;
+} cmdq_range_ref;
+
 /* Of an element of the metadata in the file. */
 typedef struct cmdq_location {
     unsigned line, column;
@@ -88,9 +99,14 @@ typedef struct cmdq_queue {
     TV_VEC(cmdq_init) inits;
     TV_VEC(cmdq_location) output_locs; /* of the program's outputs */
     TV_VEC(cmdq_kv_layout) kv_layouts;
-    TV_VEC(cmdq_extra) extras;      /* in the order of entries */
-    TV_VEC(cmdq_extra) top_members; /* of the file, besides 'metadata' and 'cmdq' */
-    TV_VEC(tv_input) files;         /* contents that `inits` refer to */
+    TV_VEC(cmdq_kv_range) kv_ranges;
+    TV_VEC(cmdq_range_ref) range_refs;      /* in the order of entries */
+    TV_VEC(cmdq_kv_layout) derived_layouts; /* without kv_layouts: of each dram_base_addr; k_base is the base */
+    uint64_t derived_base[2];               /* of keys and of values */
+    unsigned derived_bases[2];              /* number of bases: 0, 1, or 2 for more */
+    TV_VEC(cmdq_extra) extras;              /* in the order of entries */
+    TV_VEC(cmdq_extra) top_members;         /* of the file, besides 'metadata' and 'cmdq' */
+    TV_VEC(tv_input) files;                 /* contents that `inits` refer to */
 } cmdq_queue;
 
 /* The queue of a program whose form is cmdq_form. */
@@ -113,6 +129,13 @@ static inline bool cmdq_has_field(const cmdq_queue *queue, const cmdq_entry *e, 
  * number of its string. */
 uint64_t cmdq_integer(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field);
 double cmdq_real(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field);
+
+/* The descriptor that the kv_range_desc of an entry names, or NULL. */
+const cmdq_kv_range *cmdq_named_range(const cmdq_queue *queue, uint32_t entry);
+
+/* kv_layouts.c: replaces names of descriptors by their numbers, and derives the layouts of KV entries in a file without
+ * kv_layouts. Returns the number of errors reported. */
+unsigned cmdq_resolve_kv_names(tv_program *program, cmdq_queue *queue, const tv_diag_sink *sink);
 
 enum { CMDQ_DEPS_BEFORE, CMDQ_DEPS_AFTER, CMDQ_TARGETS /* wait_for or group */, CMDQ_LISTS };
 

@@ -287,6 +287,9 @@ static tv_status finish_queue(reader *r)
                           "the metadata are larger than %" PRIu64 " MiB", METADATA_MAX >> 20);
     else if (q->metadata.ptr)
         r->errors += cmdq_read_metadata(program, q, r->metadata_line, r->metadata_column, r->sink);
+    r->errors += cmdq_resolve_kv_names(program, q, r->sink);
+    if (q->range_refs.failed || q->derived_layouts.failed)
+        return tv_fail_memory(r->sink);
     if (!r->errors)
         r->errors += cmdq_resolve_dependencies(program, q, r->sink);
     if (r->errors > ERRORS_MAX)

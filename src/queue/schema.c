@@ -35,6 +35,14 @@ static void write_integer_type(tv_json_writer *w, const tv_parameter *p)
     tv_json_end_array(w);
 }
 
+static void write_integer_or_null(tv_json_writer *w, const tv_parameter *p)
+{
+    static const char *const types[] = {"integer", "null", NULL};
+    write_names(w, "type", types);
+    tv_json_unsigned_member(w, "minimum", p->min);
+    tv_json_unsigned_member(w, "maximum", p->max);
+}
+
 static void write_ids_type(tv_json_writer *w, const tv_parameter *p)
 {
     tv_json_string_member(w, "type", "array");
@@ -48,11 +56,14 @@ static void write_ids_type(tv_json_writer *w, const tv_parameter *p)
 
 static void write_type(tv_json_writer *w, unsigned field)
 {
-    static const char *const text_or_null[] = {"string", "null", NULL};
+    static const char *const layer_types[] = {"string", "integer", "null", NULL};
     const tv_parameter *p = &tv_isa_cmdq.parameters[field];
     switch (p->type) {
     case TV_PARAMETER_INTEGER:
-        write_integer_type(w, p);
+        if (field == CMDQ_F_stride_bytes)
+            write_integer_or_null(w, p);
+        else
+            write_integer_type(w, p);
         break;
     case TV_PARAMETER_REAL:
         tv_json_string_member(w, "type", "number");
@@ -65,7 +76,7 @@ static void write_type(tv_json_writer *w, unsigned field)
         break;
     case TV_PARAMETER_TEXT:
         if (field == CMDQ_F_layer_id)
-            write_names(w, "type", text_or_null);
+            write_names(w, "type", layer_types);
         else
             tv_json_string_member(w, "type", "string");
         break;
@@ -106,7 +117,8 @@ static void write_members(tv_json_writer *w, const tv_insn *insn)
         has_members = has_members || is_member(&insn->parameters[u]);
     if (!has_members)
         return;
-    tv_json_string_member(w, "type", "object");
+    static const char *const types[] = {"object", "string", NULL}; /* a string is the name of one */
+    write_names(w, "type", types);
     tv_json_key(w, "properties");
     tv_json_begin_object(w);
     for (unsigned u = 0; u < insn->parameter_count; u++)
@@ -156,6 +168,8 @@ static void write_entry_schema(tv_json_writer *w, const tv_insn *insn)
     tv_json_begin_object(w);
     tv_json_string_member(w, "title", insn->id);
     tv_json_string_member(w, "description", insn->meaning);
+    if (insn->since && strcmp(insn->since, "1.2") >= 0)
+        tv_json_string_member(w, "x-trivet", insn->since);
     tv_json_string_member(w, "type", "object");
     tv_json_key(w, "properties");
     tv_json_begin_object(w);
@@ -206,6 +220,14 @@ static const struct {
       {"heads", INTEGER},
       {NULL, NULL}},
      {"id", "k_base", "v_base", "t_max", "d_head", "heads", NULL}},
+    {"kv_ranges",
+     {{"name", STRING},
+      {"t_start", INTEGER},
+      {"t_len", INTEGER},
+      {"d_start", INTEGER},
+      {"d_len", INTEGER},
+      {NULL, NULL}},
+     {"name", "t_start", "t_len", NULL}},
     {"outputs",
      {{"name", STRING},
       {"dram_addr", INTEGER},
@@ -257,7 +279,10 @@ static void write_metadata_schema(tv_json_writer *w)
     tv_json_begin_object(w);
     write_property(w, "debug", "{}");
     write_property(w, "version", "{\"type\": \"string\", \"pattern\": \"^[0-9]+\\\\.[0-9]+$\"}");
-    write_property(w, "graph_name", STRING);
+    static const char *const texts[] = {"graph_name", "generated_by", "created_at"};
+    for (unsigned i = 0; i < TV_COUNTOF(texts); i++)
+        write_property(w, texts[i], "{\"type\": [\"string\", \"null\"]}");
+    write_property(w, "continues", "{\"type\": \"boolean\"}");
     for (unsigned i = 0; i < TV_COUNTOF(lists); i++)
         write_list_schema(w, i);
     tv_json_end_object(w);
@@ -266,16 +291,55 @@ static void write_metadata_schema(tv_json_writer *w)
 
 /* ---- The file ---- */
 
+/* If the opcode is that of `insn`, then the entry has its fields: so that a validator names the field at fault. */
+static void write_conditional_schema(tv_json_writer *w, const tv_insn *insn)
+{
+    tv_json_begin_object(w);
+    tv_json_key(w, "if");
+    tv_json_begin_object(w);
+    tv_json_key(w, "properties");
+    tv_json_begin_object(w);
+    tv_json_key(w, "opcode");
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "const", insn->id);
+    tv_json_end_object(w);
+    tv_json_end_object(w);
+    tv_json_key(w, "required");
+    tv_json_begin_array(w);
+    tv_json_write_string(w, "opcode");
+    tv_json_end_array(w);
+    tv_json_end_object(w);
+    tv_json_key(w, "then");
+    write_entry_schema(w, insn);
+    tv_json_end_object(w);
+}
+
 static void write_entries_schema(tv_json_writer *w)
 {
     tv_json_begin_object(w);
     tv_json_string_member(w, "type", "array");
     tv_json_key(w, "items");
     tv_json_begin_object(w);
-    tv_json_key(w, "oneOf");
+    tv_json_string_member(w, "type", "object");
+    tv_json_key(w, "required");
+    tv_json_begin_array(w);
+    tv_json_write_string(w, "opcode");
+    tv_json_end_array(w);
+    tv_json_key(w, "properties");
+    tv_json_begin_object(w);
+    tv_json_key(w, "opcode");
+    tv_json_begin_object(w);
+    tv_json_key(w, "enum");
     tv_json_begin_array(w);
     for (unsigned o = 0; o < tv_isa_cmdq.insn_count; o++)
-        write_entry_schema(w, &tv_isa_cmdq.insns[o]);
+        tv_json_write_string(w, tv_isa_cmdq.insns[o].id);
+    tv_json_end_array(w);
+    tv_json_end_object(w);
+    tv_json_end_object(w);
+    tv_json_key(w, "allOf");
+    tv_json_begin_array(w);
+    for (unsigned o = 0; o < tv_isa_cmdq.insn_count; o++)
+        write_conditional_schema(w, &tv_isa_cmdq.insns[o]);
     tv_json_end_array(w);
     tv_json_end_object(w);
     tv_json_end_object(w);
@@ -283,7 +347,7 @@ static void write_entries_schema(tv_json_writer *w)
 
 tv_status tv_codec_write_schema(const tv_codec *codec, tv_json_writer *w)
 {
-    static const char *const required[] = {"metadata", "cmdq", NULL};
+    static const char *const required[] = {"cmdq", NULL};
     if (tv_codec_word_bits(codec))
         return TV_ERR_INPUT;
     tv_json_begin_object(w);

@@ -91,8 +91,12 @@ static void write_fields(queue_writer *w, const cmdq_entry *e)
             write_field(w, e, field);
             continue;
         }
+        const cmdq_kv_range *range = cmdq_named_range(w->queue, (uint32_t)(e - w->queue->entries.data));
         tv_json_key(&w->json, tv_isa_cmdq.parameters[field].name);
-        write_members(w, e);
+        if (range)
+            tv_json_write_string(&w->json, range->name);
+        else
+            write_members(w, e);
     }
 }
 

@@ -24,6 +24,7 @@ DEFAULTS = {
     "npu.te": 2,
     "npu.ve": 2,
     "dma.count": 1,
+    "dma.kv_channels": 0,
     "spm.banks": 8,
     "spm.bank_bytes": 262144,
     "dram.bytes": 16 << 30,
@@ -160,7 +161,7 @@ OPCODES = {
                                   t_len=(INT, REQUIRED), d_start=(INT, None),
                                   d_len=(INT, None))),
     "KV_LOAD_TILE": ("DMA", dict(KV, dram_base_addr=(INT, None),
-                                 kv_range_desc=(OBJ, REQUIRED))),
+                                 kv_range_desc=(ANY, REQUIRED))),
     "BARRIER": (None, {"wait_for": (IDS, REQUIRED)}),
     "SYNC_GROUP": (None, {"group": (IDS, REQUIRED), "name": (STR, REQUIRED)}),
     "NOP": (None, {}),
@@ -435,6 +436,32 @@ class Entry:
 class Queue:
     """The entries, the layouts and the initial memory."""
 
+    def derived(self, entry):
+        """Without kv_layouts: what the entries of the same base need."""
+        def base_of(e):
+            if e.dram_base_addr is not None:
+                return e.dram_base_addr
+            bases = {o.dram_base_addr for o in cache
+                     if o.kv_kind == e.kv_kind} - {None}
+            need(len(bases) == 1, "%s: no base", e)
+            return bases.pop()
+
+        def range_of(e):
+            r = getattr(e, "kv_range_desc", e.__dict__)
+            return self.kv_ranges[r] if isinstance(r, str) else r
+
+        cache = [e for e in self.entries if e.opcode.startswith("KV_")
+                 and e.kv_layout_id is None]
+        base = base_of(entry)
+        same = [e for e in cache if base_of(e) == base]
+        ranges = [range_of(e) for e in same]
+        d_head = max((r.get("d_start") or 0) + r["d_len"] if r.get("d_len")
+                     else 0 for r in ranges)
+        need(d_head, "%s: no d_len", entry)
+        return {"heads": 1 + max(e.head_id for e in same),
+                "t_max": max(r["t_start"] + r["t_len"] for r in ranges),
+                "d_head": d_head, "k_base": base, "v_base": base}
+
 
 def typed(value, kind, where):
     if kind == INT:
@@ -511,7 +538,10 @@ def check_entry(e, q):
         e.store = op == "KV_STORE_TILE"
         r = e.__dict__
         if not e.store:
-            r = dict(e.kv_range_desc)
+            r = e.kv_range_desc
+            if isinstance(r, str):
+                r = q.kv_ranges[r]
+            r = dict(r)
             for name in ("t_start", "t_len"):
                 need(name in r, "%s: kv_range_desc without %s", e, name)
         layout = None
@@ -521,6 +551,8 @@ def check_entry(e, q):
                     layout = one
         elif len(q.kv_layouts) == 1:
             layout = q.kv_layouts[0]
+        elif not q.kv_layouts:
+            layout = q.derived(e)
         need(layout is not None, "%s: no layout", e)
         need(e.kv_kind in ("k", "v"), "%s: kv_kind", e)
         d_start = r.get("d_start") or 0
@@ -610,6 +642,7 @@ def load(doc):
     q.version = meta.get("version", "1.1")
     need(q.version.split(".")[0] == "1", "version %s", q.version)
     q.kv_layouts = meta.get("kv_layouts", [])
+    q.kv_ranges = {r["name"]: r for r in meta.get("kv_ranges", [])}
     q.spm_init = meta.get("spm_init", [])
     q.dram_init = meta.get("dram_init", [])
     q.entries = [read_entry(raw, i) for i, raw in enumerate(doc["cmdq"])]
@@ -648,6 +681,10 @@ def place(q, params):
             out.append(None)
             continue
         n = getattr(e, e.cls.lower() + "_id")
+        if n is None and params["dma.kv_channels"] \
+                and e.opcode.startswith("KV_"):
+            out.append(e.opcode[:-5].lower())       # kv_store, kv_load
+            continue
         if n is None:
             n = turn % counts["DMA"]
             turn += 1
@@ -1118,6 +1155,7 @@ class Machine:
         engine_of = place(q, p)
         data_order(q, p)                # no circle
         names = (["DMA%d" % i for i in range(p["dma.count"])]
+                 + ["kv_store", "kv_load"] * p["dma.kv_channels"]
                  + ["TE%d" % i for i in range(p["npu.te"])]
                  + ["VE%d" % i for i in range(p["npu.ve"])])
         waiting = {n: [e for e in entries if engine_of[e.id] == n]

@@ -27,7 +27,8 @@ class Maker:
         self.r = random.Random("%s %s" % (kind, seed))
         self.kind = kind
         self.entries = []
-        self.spm_init, self.dram_init, self.layouts = [], [], []
+        self.spm_init, self.dram_init, self.layouts = []
+        self.kv_ranges = [], [], []
         self.used = []                  # (space, first, end, qbits, elements)
         self.groups = []                # (name, position)
         self.added = False
@@ -41,7 +42,8 @@ class Maker:
     def make_params(self):
         r = self.r
         p = {"npu.te": r.randint(1, 3), "npu.ve": r.randint(1, 3),
-             "dma.count": r.randint(1, 3)}
+             "dma.count": r.randint(1, 3),
+            "dma.kv_channels": r.choice((0, 0, 1))}
         p["spm.banks"] = r.choice((1, 2, 3, 8))
         p["spm.bank_bytes"] = r.choice((8192, 20000, 65536, 262144))
         pool = {
@@ -289,6 +291,10 @@ class Maker:
             e.update(opcode="KV_STORE_TILE", dram_base_addr=base, **rng)
             e["spm_bank"], e["spm_offset"] = self.source(q, n)
         else:
+            if self.chance(0.3):
+                name = "r%d" % len(self.kv_ranges)
+                self.kv_ranges.append(dict(rng, name=name))
+                rng = name
             e.update(opcode="KV_LOAD_TILE", kv_range_desc=rng)
             e["spm_bank"], e["spm_offset"] = self.target(q, n)
         if self.chance(0.2):
@@ -511,6 +517,8 @@ class Maker:
                 self.r.choice(("1.0", "1.1", "1.2")) if end else "1.2"}
         if self.layouts:
             meta["kv_layouts"] = self.layouts
+        if self.kv_ranges:
+            meta["kv_ranges"] = self.kv_ranges
         if end and self.chance(0.5):
             meta["graph_name"] = "random %s" % self.kind
         if self.spm_init:

@@ -106,7 +106,7 @@ WRONG = {  # TYPE: (value, codes)
     "LAYER": [(v, "Q014") for v in ("1.5", "1e0", "9223372036854775808", "true", "[]", "{}")],
     "IDS": [(v, "Q014") for v in ("0", '"0"', "null", "true", "{}", '["0"]', "[1.5]", "[0.0]", "[null]", "[true]", "[[0]]", '[{"a": 0}]',
                                   "[1e999]")] + [("[-1]", "Q015")],
-    "OBJECT": [(v, "Q014") for v in ("0", '"@1000"', "null", "true", "[]", "[[]]")],
+    "OBJECT": [('"@1000"', "Q015")] + [(v, "Q014") for v in ("0", "null", "true", "[]", "[[]]")],
 }
 FIELDS = [("INTEGER", LOAD, ("spm_bank", "dram_addr", "num_elements", "row_elements", "dma_id")), ("INTEGER", GEMM, ("m", "wgt_group")),
           ("REAL", GEMM, ("scale_ifm", "scale_ofm")), ("BOOLEAN", GEMM, ("accumulate",)), ("WORD", GELU, ("approximation",)),
@@ -356,6 +356,19 @@ def types(t):
     t.accept("types: 60000 scattered tiles", queue(*many))
 
 
+def kv_caches(t):
+    store = {"opcode": "KV_STORE_TILE", "head_id": 0, "kv_kind": "k", "spm_bank": 0, "spm_offset": 0, "dram_base_addr": 4096,
+             "t_start": 0, "t_len": 2, "d_len": 4, "qbits_kv": 8}
+    ranges = '"metadata": {"version": "1.2", "kv_ranges": [{"name": "all", "t_start": 0, "t_len": 2, "d_len": 4}]}'
+    t.accept("kv: the set's fields alone", queue(store, entry(KV_LOAD, deps_before=[0])))
+    t.accept("kv: a named range", queue(store, entry(KV_LOAD, kv_range_desc="all", deps_before=[0]), meta=ranges))
+    t.reject("kv: no such range", queue(store, entry(KV_LOAD, kv_range_desc="al"), meta=ranges), "TV-Q015", index=1, message="did you mean 'all'?")
+    t.reject("kv: no length of a head", queue({k: v for k, v in store.items() if k != "d_len"}), "TV-Q016", index=0, status=1, message="give 'd_len'")
+    t.reject("kv: no base", queue(KV_LOAD), "TV-Q016", index=0, status=1, message="give 'dram_base_addr'")
+    t.reject("kv: two bases", queue(store, entry(store, dram_base_addr=8192), KV_LOAD), "TV-Q016", index=2, status=1, message="several base addresses")
+    t.reject("kv: two ranges of a name", queue(NOP, meta=ranges.replace("[{", '[{"name": "all", "t_start": 0, "t_len": 1}, {')), "TV-Q004", location=(1, 90))
+
+
 PUBLISHED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "cmdq", "published.json")
 
 
@@ -384,6 +397,9 @@ def published_form(t):
     t.accept("stride_bytes null", queue(entry(LOAD, stride_bytes=None)))
     t.reject("stride_bytes null elsewhere", queue(entry(NOP, stride_bytes=None)), "TV-Q011", index=0)
     t.accept("stride_bytes 0", queue(entry(LOAD, stride_bytes=0)))
+    t.accept("deprecated_since", queue(entry(NOP, deprecated_since="1.1")), message="[TV-Q043]")
+    t.accept("direction", queue(entry(LOAD, direction="read")))
+    t.reject("the other direction", queue(entry(LOAD, direction="write")), "TV-Q016", index=0)
     t.accept("role aux", queue(entry(LOAD, tensor_role="aux")))
     t.accept("the worked example", open(PUBLISHED).read())
     located = queue(NOP, meta='"metadata": {\n "version": "1.2",\n "dram_init": [{"addr": 0, "hex": "00"},\n  {"addr": %s, "hex": "00"}]}')
@@ -585,7 +601,7 @@ def writing(t):
     write_again(t, "minus zero", source)
 
 
-GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, types, bytes_of_text, deep_and_long, many_errors,
+GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, types, kv_caches, bytes_of_text, deep_and_long, many_errors,
           several_errors, writing)
 
 

@@ -242,7 +242,7 @@ static uint64_t loaded_elements(const flow_checker *c, const segment *s, const c
 }
 
 /* Whether an operand of a product has other rows than were loaded, or more elements; reports it. */
-static bool report_shape(flow_checker *c, uint32_t entry, const cmdq_op *op, const cmdq_tile *t, const range_view *v)
+static bool report_dims(flow_checker *c, uint32_t entry, const cmdq_op *op, const cmdq_tile *t, const range_view *v)
 {
     bool is_input = t->operand == CMDQ_IN;
     uint8_t opcode = c->queue->entries.data[entry].opcode;
@@ -255,15 +255,14 @@ static bool report_shape(flow_checker *c, uint32_t entry, const cmdq_op *op, con
     uint64_t length = is_av_value ? op->n : op->k, rows = is_input ? op->m : is_av_value ? op->k : op->n;
     uint32_t writer = v->node[v->first].entry;
     if (loaded && v->gap < v->to && !c->queue->continues)
-        tv_findings_report(c->findings, c->severity, CMDQ_CODE_SHAPE, entry,
-                           "load all of the tile, or check m, n and k",
+        tv_findings_report(c->findings, c->severity, CMDQ_CODE_DIMS, entry, "load all of the tile, or check m, n and k",
                            "entry %" PRIu32 " (%s) reads %" PRIu64 " x %" PRIu64 " %s, but entry %" PRIu32
                            " (%s) loaded %" PRIu64 " elements",
                            entry, opcode_of(c, entry), rows, length, is_input ? "inputs" : "weights", writer,
                            opcode_of(c, writer), loaded);
     else if (loaded && row && row != length)
         tv_findings_report(
-            c->findings, c->severity, CMDQ_CODE_SHAPE, entry, "rows of the operand are packed in SPM",
+            c->findings, c->severity, CMDQ_CODE_DIMS, entry, "rows of the operand are packed in SPM",
             "entry %" PRIu32 " (%s) reads rows of %" PRIu64 " %s, but entry %" PRIu32 " (%s) loaded rows of %" PRIu64,
             entry, opcode_of(c, entry), length, is_input ? "inputs" : "weights", writer, opcode_of(c, writer), row);
     else
@@ -306,11 +305,11 @@ static void report_type(flow_checker *c, uint32_t entry, const cmdq_tile *t, con
 static void check_read(flow_checker *c, uint32_t entry, const cmdq_op *op, const cmdq_tile *t)
 {
     uint64_t base = base_of(c, t) + t->start;
-    bool is_mixed = t->operand == CMDQ_WGT && op->sparse_index_bits; /* values, then indices */
+    bool has_indices = t->operand == CMDQ_WGT && op->sparse_index_bits; /* values, then indices */
     for (uint64_t row = 0; row < t->rows && row < ROWS_MAX; row++) {
         uint64_t from = base + row * t->stride;
-        range_view v = view_range(&c->map, from, from + t->bytes, is_mixed ? 0 : t->qbits);
-        if (report_shape(c, entry, op, t, &v))
+        range_view v = view_range(&c->map, from, from + t->bytes, has_indices ? 0 : t->qbits);
+        if (report_dims(c, entry, op, t, &v))
             return;
         if (v.gap < v.to)
             report_gap(c, entry, op, t, &v);

@@ -50,5 +50,13 @@ void cmdq_params_init(cmdq_params *params, const tv_config *config)
         params->count[c] = (unsigned)tv_config_integer(config, counts[c]);
         for (unsigned i = 0; i < params->count[c]; i++)
             snprintf(params->names[params->engines++], sizeof params->names[0], "%s%u", names[c], i & 31);
+        if (c != CMDQ_DMA)
+            continue;
+        params->channels = params->count[c];
+        if (tv_config_integer(config, CMDQ_PARAM_DMA_KV)) {
+            static const char *const kv_names[] = {"kv_store", "kv_load"};
+            for (unsigned i = 0; i < TV_COUNTOF(kv_names); i++, params->count[c]++)
+                snprintf(params->names[params->engines++], sizeof params->names[0], "%s", kv_names[i]);
+        }
     }
 }

@@ -6,7 +6,7 @@
 #include "base/schema.h"
 #include "isa/cmdq/cmdq.h"
 
-enum { CMDQ_ENGINES_MAX = 24 };
+enum { CMDQ_ENGINES_MAX = 26 };
 
 enum {
 #define TV_PARAM(id, key, type, unit, default_value, min, max, meaning) CMDQ_PARAM_##id,
@@ -20,6 +20,7 @@ typedef struct cmdq_params {
     unsigned count[CMDQ_SYNC]; /* engines of each class */
     unsigned first[CMDQ_SYNC]; /* number of the first engine of each class */
     unsigned engines;
+    unsigned channels; /* DMA engines without kv_store and kv_load, which follow them */
     unsigned banks;
     uint64_t bank_bytes, dram_bytes;
     uint64_t alignment, bus_width, burst, peak, conflict;
@@ -28,7 +29,7 @@ typedef struct cmdq_params {
     uint64_t weights[CMDQ_ROLES];
     uint64_t te_base, te_init, te_finalize, ve_lanes, ve_init, ve_finalize, ve_reduction, ve_sfu;
     tv_rate te_weight4, te_weight2, te_activation4, te_float16, te_float32, ve_ops, ve_activation8, ve_activation4;
-    char names[CMDQ_ENGINES_MAX][8]; /* "DMA0" */
+    char names[CMDQ_ENGINES_MAX][12]; /* "DMA0" */
 } cmdq_params;
 
 void cmdq_params_init(cmdq_params *params, const tv_config *config);

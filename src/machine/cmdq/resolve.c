@@ -124,12 +124,22 @@ bool cmdq_resolve_control(cmdq_resolver *r)
 
 /* ---- DMA ---- */
 
-/* An entry without dma_id gets the next channel, round robin. */
+/* An entry without dma_id gets the next channel, round robin; of a KV cache its own channel, if there is one. */
 static bool set_channel(cmdq_resolver *r)
 {
-    uint64_t channel =
-        has_field(r, CMDQ_F_dma_id) ? field(r, CMDQ_F_dma_id) : (*r->next_dma)++ % r->params->count[CMDQ_DMA];
-    return set_engine(r, CMDQ_F_dma_id, channel);
+    unsigned channels = r->params->channels;
+    if (has_field(r, CMDQ_F_dma_id)) {
+        uint64_t channel = field(r, CMDQ_F_dma_id);
+        if (channel >= channels)
+            return reject(r, CMDQ_CODE_ENGINE, "the configuration says how many there are",
+                          "'dma_id' is %" PRIu64 ", but the machine has %u of them", channel, channels);
+        return set_engine(r, CMDQ_F_dma_id, channel);
+    }
+    if (channels < r->params->count[CMDQ_DMA] && r->entry->opcode == CMDQ_KV_STORE_TILE)
+        return set_engine(r, CMDQ_F_dma_id, channels);
+    if (channels < r->params->count[CMDQ_DMA] && r->entry->opcode == CMDQ_KV_LOAD_TILE)
+        return set_engine(r, CMDQ_F_dma_id, channels + 1);
+    return set_engine(r, CMDQ_F_dma_id, (*r->next_dma)++ % channels);
 }
 
 static bool resolve_transfer(cmdq_resolver *r, tile_access spm, tile_access dram)
@@ -159,6 +169,32 @@ bool cmdq_resolve_load(cmdq_resolver *r) { return resolve_transfer(r, WRITES, RE
 
 bool cmdq_resolve_store(cmdq_resolver *r) { return resolve_transfer(r, READS, WRITES); }
 
+/* The layout of a file without kv_layouts, at the entry's base or, without one, at the only base of its kind. */
+static const cmdq_kv_layout *find_derived_layout(cmdq_resolver *r)
+{
+    const cmdq_queue *q = r->queue;
+    bool has_base = has_field(r, CMDQ_F_dram_base_addr);
+    unsigned kind = (unsigned)field(r, CMDQ_F_kv_kind);
+    uint64_t base = has_base ? field(r, CMDQ_F_dram_base_addr) : q->derived_base[kind];
+    const cmdq_kv_layout *layout = NULL;
+    if (!has_base && q->derived_bases[kind] != 1) {
+        reject(r, CMDQ_CODE_COMBINATION, "give 'dram_base_addr', or metadata.kv_layouts",
+               q->derived_bases[kind] ? "the queue stores %s at several base addresses; which one is meant?"
+                                      : "no entry gives the base address of the %s",
+               kind == CMDQ_KIND_K ? "keys" : "values");
+        return NULL;
+    }
+    for (size_t i = 0; i < q->derived_layouts.count; i++)
+        if (q->derived_layouts.data[i].k_base == base)
+            layout = &q->derived_layouts.data[i];
+    if (layout && layout->d_head)
+        return layout;
+    reject(r, CMDQ_CODE_COMBINATION, "give 'd_len', or metadata.kv_layouts",
+           layout ? "no entry says how many elements a head of the cache has"
+                  : "there are more than 4096 base addresses");
+    return NULL;
+}
+
 static const cmdq_kv_layout *find_kv_layout(cmdq_resolver *r)
 {
     const cmdq_kv_layout *layouts = r->queue->kv_layouts.data;
@@ -166,8 +202,10 @@ static const cmdq_kv_layout *find_kv_layout(cmdq_resolver *r)
     if (!has_field(r, CMDQ_F_kv_layout_id)) {
         if (count == 1)
             return layouts;
+        if (!count)
+            return find_derived_layout(r);
         reject(r, CMDQ_CODE_COMBINATION, "metadata.kv_layouts lists the layouts",
-               count ? "which of the %zu KV layouts? 'kv_layout_id' says" : "the file has no KV layout", count);
+               "which of the %zu KV layouts? 'kv_layout_id' says", count);
         return NULL;
     }
     for (size_t i = 0; i < count; i++)
@@ -185,9 +223,12 @@ static bool resolve_kv(cmdq_resolver *r, tile_access spm, tile_access dram)
     if (!set_channel(r) || !(l = find_kv_layout(r)))
         return false;
     unsigned qbits = (unsigned)field(r, CMDQ_F_qbits_kv);
-    uint64_t head = field(r, CMDQ_F_head_id), t = field(r, CMDQ_F_t_start), t_len = field(r, CMDQ_F_t_len),
-             d = field(r, CMDQ_F_d_start);
-    uint64_t d_len = field_or(r, CMDQ_F_d_len, tv_max_u64(l->d_head, d) - d);
+    const cmdq_kv_range *named = cmdq_named_range(r->queue, (uint32_t)(r->entry - r->queue->entries.data));
+    uint64_t head = field(r, CMDQ_F_head_id), t = named ? named->t_start : field(r, CMDQ_F_t_start),
+             t_len = named ? named->t_len : field(r, CMDQ_F_t_len),
+             d = named ? named->d_start : field(r, CMDQ_F_d_start);
+    uint64_t rest = tv_max_u64(l->d_head, d) - d;
+    uint64_t d_len = !named ? field_or(r, CMDQ_F_d_len, rest) : named->d_len ? named->d_len : rest;
     uint64_t base = field_or(r, CMDQ_F_dram_base_addr, field(r, CMDQ_F_kv_kind) == CMDQ_KIND_K ? l->k_base : l->v_base);
     if (head >= l->heads || t + t_len > l->t_max || d_len == 0 || d + d_len > l->d_head)
         return reject(r, CMDQ_CODE_KV_RANGE, NULL,
