@@ -283,7 +283,7 @@ class Suite(suite.Suite):
         counts = self.compare("steps")
         self.expect("steps: steps and marks", counts["token"] == 5 and counts["marker"] == 1)
         self.load(browser, "steps")
-        text = browser.run("return document.getElementById('tokens').hidden ? '' : document.getElementById('tokens').innerText;")
+        text = browser.run("return document.getElementById('tokens').hidden ? '' : document.getElementById('token-table').innerText;")
         self.expect("steps: are listed", text.count("decode") == 4 and text.count("prefill") == 1, text)
         self.expect("steps: the title is text", browser.run("return document.getElementById('title').textContent + document.title;").count("<script>alert(1)</script>") == 2)
         browser.screenshot(self.path("steps", ".png"), whole=True)
