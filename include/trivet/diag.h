@@ -53,6 +53,16 @@ typedef struct tv_code_info {
     const char *text;
 } tv_code_info;
 
+/* A code with the way out. Static strings. */
+typedef struct tv_code_explanation {
+    tv_code_info info;
+    const char *fix;     /* what to do */
+    const char *example; /* lines of an example message, or NULL */
+} tv_code_explanation;
+
+/* Finds the explanation of `code`, or of the code of that name, in upper or lower case. Returns 0 if there is none. */
+TV_API int tv_code_explain(const char *code, tv_code_explanation *out);
+
 /* Entry `i` of the list of all codes. Returns 0 past the end. */
 TV_API int tv_code_at(unsigned i, tv_code_info *out);
 

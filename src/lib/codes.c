@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of all diagnostic codes. */
+#include <string.h>
+#include <strings.h>
+
 #include "graph/codes.h"
 #include "lib/targets.h"
 
@@ -16,4 +19,28 @@ int tv_code_at(unsigned i, tv_code_info *out)
     }
     *out = codes[i];
     return 1;
+}
+
+static const struct {
+    const char *code, *fix, *example;
+} explanations[] = {
+#define TV_EXPLANATION(code, fix, example) {(code), (fix), (example)},
+#include "lib/explanations.def"
+#undef TV_EXPLANATION
+};
+
+int tv_code_explain(const char *code, tv_code_explanation *out)
+{
+    *out = (tv_code_explanation){.fix = NULL};
+    for (unsigned i = 0; tv_code_at(i, &out->info); i++) {
+        if (strcasecmp(out->info.code, code) != 0 && strcasecmp(out->info.name, code) != 0)
+            continue;
+        for (size_t k = 0; k < sizeof explanations / sizeof explanations[0]; k++)
+            if (strcmp(explanations[k].code, out->info.code) == 0) {
+                out->fix = explanations[k].fix;
+                out->example = explanations[k].example;
+            }
+        return 1;
+    }
+    return 0;
 }

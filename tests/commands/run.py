@@ -209,11 +209,28 @@ def examples_of_help_texts_work(t):
             t.check(example, p.returncode and "exit status %d: %s" % (p.returncode, p.stdout[-400:]))
 
 
+def codes_are_explained(t):
+    """Every code has its way out, the one of docs/codes.md; an example has the code."""
+    listed = t.envelope(0, "explain")["result"]
+    with open(os.path.join(ROOT, "docs", "codes.md"), encoding="utf-8") as f:
+        rows = re.findall(r"^\| (TV-\w+) \| ([^|]*) \| ([^|]*) \| (.*?) \|$", f.read(), re.M)
+    plain = lambda text: re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    t.equal("codes and their fixes", sorted((e["code"], e["name"], e["meaning"], e["fix"]) for e in listed),
+            sorted((code, name, meaning, plain(fix)) for code, name, meaning, fix in rows))
+    for e in listed:
+        t.expect(e["code"] + ": example", e["example"] is None or "[%s]" % e["code"] in "\n".join(e["example"].splitlines()[:2]), e["example"])
+    code, out, _ = t.call("explain", "tv-p010")
+    t.expect("by code", code == 0 and out.startswith("TV-P010 l2-range: ") and "\nwhat to do:\n" in out, out)
+    t.equal("by name", t.call("explain", "l2-range")[1], out)
+    t.expect("unknown", "did you mean 'TV-P010'" in t.envelope(2, "explain", "TV-P01O")["diagnostics"][0]["hint"])
+
+
 def main():
     options = parse_arguments(__doc__, "trivet", "model")
     t = Commands(options.trivet, options.model, options)
     t.run_tests([envelopes_of_results, envelopes_of_failures, values_are_exact, profiles_name_their_machine,
-                 first_errors_stand_alone, saved_outputs_exist, examples_of_help_texts_work], t)
+                 first_errors_stand_alone, saved_outputs_exist, examples_of_help_texts_work,
+                 codes_are_explained], t)
     sys.exit(t.finish())
 
 
