@@ -416,6 +416,50 @@ static uint64_t next_chunk_size(reader *r)
     return limit;
 }
 
+/* The usual errors of generators and of hand-written files: what is wrong, where (*at, on entry the byte that the
+ * parser stopped at) and the way out. NULL: another error. */
+static const char *explain_syntax(const reader *r, uint64_t *at, const char **hint)
+{
+    static const struct {
+        const char *word, *message, *hint;
+    } words[] = {
+        {"NaN", "JSON has no NaN", "give a finite number; in Python, json.dumps(allow_nan=False) finds it"},
+        {"nan", "JSON has no NaN", "give a finite number"},
+        {"Infinity", "JSON has no infinity", "give a finite number; in Python, json.dumps(allow_nan=False) finds it"},
+        {"-Infinity", "JSON has no infinity", "give a finite number; in Python, json.dumps(allow_nan=False) finds it"},
+        {"inf", "JSON has no infinity", "give a finite number"},
+        {"True", "JSON writes true in lower case", "write the file with a JSON library"},
+        {"False", "JSON writes false in lower case", "write the file with a JSON library"},
+        {"None", "JSON writes null for None", "write the file with a JSON library"},
+        {"'", "strings of JSON are in double quotation marks", "replace the single ones by \""},
+        {"/", "JSON has no comments", "put notes into 'debug'"},
+        {"#", "JSON has no comments", "put notes into 'debug'"},
+    };
+    *hint = NULL;
+    if (r->size >= 3 && memcmp(r->data, "\xEF\xBB\xBF", 3) == 0) {
+        *at = 0;
+        *hint = "save the file as UTF-8 without it";
+        return "the file begins with a byte order mark";
+    }
+    for (unsigned i = 0; i < TV_COUNTOF(words) && *at < r->size; i++) {
+        size_t n = strlen(words[i].word);
+        if (n <= r->size - *at && memcmp(r->data + *at, words[i].word, n) == 0) {
+            *hint = words[i].hint;
+            return words[i].message;
+        }
+    }
+    if (*at >= r->size || (r->data[*at] != '}' && r->data[*at] != ']'))
+        return NULL;
+    uint64_t before = *at;
+    while (before && isspace(r->data[before - 1]))
+        before--;
+    if (!before || r->data[before - 1] != ',')
+        return NULL;
+    *at = before - 1;
+    *hint = "remove the comma";
+    return "there is a comma after the last element";
+}
+
 static void report_json_error(reader *r)
 {
     const tv_json_error *error = &r->json.error;
@@ -441,9 +485,15 @@ static void report_json_error(reader *r)
     case TV_JSON_SIZE:
     case TV_JSON_DUPLICATE:
     case TV_JSON_VALUE:
-        cmdq_reader_error(r, CMDQ_CODE_JSON, end, NULL, "the file is not JSON here: %s", error->message);
-        return;
+        break;
     }
+    const char *hint;
+    uint64_t at = end ? end - 1 : 0;
+    const char *message = explain_syntax(r, &at, &hint);
+    if (message)
+        cmdq_reader_error(r, CMDQ_CODE_JSON, at, hint, "%s", message);
+    else
+        cmdq_reader_error(r, CMDQ_CODE_JSON, end, NULL, "the file is not JSON here: %s", error->message);
 }
 
 static const tv_json_handler handler = {.null = on_null,

@@ -305,6 +305,19 @@ def structure(t):
         t.reject("structure in lines: " + name, data, codes, file="q.jsonl")
 
 
+def syntax(t):
+    """The usual errors are named, at the byte that a person would point at."""
+    text = lambda value: '{"cmdq": [\n{"opcode": "NOP", "debug": %s},\n{"opcode": "END"}]}' % value
+    for value, message in (("NaN", "JSON has no NaN"), ("Infinity", "JSON has no infinity"), ("-Infinity", "JSON has no infinity"),
+                           ("True", "in lower case"), ("None", "JSON writes null"), ("'x'", "double quotation marks"), ("/* x */ 1", "no comments"),
+                           ("# x", "no comments")):
+        t.reject("syntax: " + value, text(value), "TV-Q001", location=(2, 28), message=message)
+    t.reject("syntax: a comma in an object", '{"cmdq": [\n{"opcode": "NOP" , },\n{"opcode": "END"}]}', "TV-Q001", location=(2, 18), message="remove the comma")
+    t.reject("syntax: a comma in a list", '{"cmdq": [\n{"opcode": "END"},\n ]}', "TV-Q001", location=(2, 18), message="remove the comma")
+    t.reject("syntax: a byte order mark", "\ufeff" + text("1"), "TV-Q001", location=(1, 1), message="byte order mark")
+    t.reject("syntax: single quotes", "{'cmdq': []}", "TV-Q001", location=(1, 2), message="double quotation marks")
+
+
 def types(t):
     """Reads that do not meet the writes before them: what a person finds who draws the memories on paper."""
     load = lambda bank, count, qbits=8, **f: entry(LOAD, tensor_role="weight", spm_bank=bank, num_elements=count, qbits=qbits, **f)
@@ -601,7 +614,7 @@ def writing(t):
     write_again(t, "minus zero", source)
 
 
-GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, types, kv_caches, bytes_of_text, deep_and_long, many_errors,
+GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, syntax, types, kv_caches, bytes_of_text, deep_and_long, many_errors,
           several_errors, writing)
 
 
