@@ -271,6 +271,9 @@ static void print_man(FILE *out)
         print_roff(text + strspn(text, " "), out);
         fprintf(out, "\n%s\n", o->help);
     }
+    fputs(".SH ENVIRONMENT\n.TP\n.B TRIVET_KERNELS\nthe host kernels, as \\-\\-kernels selects them\n.TP\n.B NO_COLOR\n"
+          "if set, \\-\\-color auto prints no color\n",
+          out);
     fputs(".SH \"EXIT STATUS\"\n0 success; 1 the simulated machine faulted or a check found errors; 2 invalid usage or "
           "input; 3 the tool failed (I/O, memory).\n.SH \"SEE ALSO\"\nThe manual, installed under doc/trivet.\n",
           out);

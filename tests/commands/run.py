@@ -225,12 +225,19 @@ def codes_are_explained(t):
     t.expect("unknown", "did you mean 'TV-P010'" in t.envelope(2, "explain", "TV-P01O")["diagnostics"][0]["hint"])
 
 
+def manual_page_names_the_environment(t):
+    page = t.call("completion", "man")[1]
+    section = page[page.index(".SH ENVIRONMENT"):page.index('.SH "EXIT STATUS"')]
+    for name in ("TRIVET_KERNELS", "NO_COLOR"):
+        t.expect(name, "\n.B %s\n" % name in section, section)
+
+
 def main():
     options = parse_arguments(__doc__, "trivet", "model")
     t = Commands(options.trivet, options.model, options)
     t.run_tests([envelopes_of_results, envelopes_of_failures, values_are_exact, profiles_name_their_machine,
                  first_errors_stand_alone, saved_outputs_exist, examples_of_help_texts_work,
-                 codes_are_explained], t)
+                 codes_are_explained, manual_page_names_the_environment], t)
     sys.exit(t.finish())
 
 
