@@ -489,6 +489,8 @@ static void report_json_error(reader *r)
     }
     const char *hint;
     uint64_t at = end ? end - 1 : 0;
+    if (at < r->size && isspace(r->data[at])) /* a comment is found before it is consumed */
+        at = end;
     const char *message = explain_syntax(r, &at, &hint);
     if (message)
         cmdq_reader_error(r, CMDQ_CODE_JSON, at, hint, "%s", message);
