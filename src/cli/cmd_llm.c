@@ -168,8 +168,9 @@ static int parse_options(job *j)
 {
     const char *invalid = parse_numbers(j);
     if (invalid)
-        return cli_error(j->c, CLI_E_VALUE, "`trivet llm --help` lists the options", "--%s cannot be '%s'", invalid,
-                         cli_value(j->c, invalid));
+        return cli_error(j->c, CLI_E_VALUE,
+                         strcmp(invalid, "tokens") == 0 ? "1 to 4294967295" : "`trivet llm --help` lists the options",
+                         "--%s cannot be '%s'", invalid, cli_value(j->c, invalid));
     int result = check_options(j->c);
     if (result != CLI_OK)
         return result;
@@ -584,6 +585,10 @@ static tv_status run_targets(job *j, outcome *list, unsigned *done)
     unsigned count = list_targets(j, targets);
     tv_input text = {0};
     tv_status status = path ? tv_input_open(path, &j->c->sink, &text) : TV_OK;
+    if (status == TV_OK && path && text.size == 0) {
+        cli_error(j->c, CLI_E_VALUE, "give a file with a text", "--eval: '%s' is empty", path);
+        status = TV_ERR_INPUT;
+    }
     if (status == TV_OK && cli_has(j->c, "emit") && count > 1)
         status = make_directory(j);
     for (unsigned i = 0; i < count && status == TV_OK && !interrupted; i++) {

@@ -232,12 +232,19 @@ def manual_page_names_the_environment(t):
         t.expect(name, "\n.B %s\n" % name in section, section)
 
 
+def model_options_are_checked(t):
+    got = t.envelope(2, "llm", t.model, "--eval", t.write("empty.txt", ""))["diagnostics"][0]
+    t.expect("--eval of an empty file", got["code"] == "TV-U004" and "is empty" in got["message"], got)
+    got = t.envelope(2, "llm", t.model, "-n", "0")["diagnostics"][0]
+    t.equal("-n 0 has the range", got["hint"], "1 to 4294967295")
+
+
 def main():
     options = parse_arguments(__doc__, "trivet", "model")
     t = Commands(options.trivet, options.model, options)
     t.run_tests([envelopes_of_results, envelopes_of_failures, values_are_exact, profiles_name_their_machine,
                  first_errors_stand_alone, saved_outputs_exist, examples_of_help_texts_work,
-                 codes_are_explained, manual_page_names_the_environment], t)
+                 codes_are_explained, manual_page_names_the_environment, model_options_are_checked], t)
     sys.exit(t.finish())
 
 
