@@ -95,10 +95,10 @@ static void derive_layouts(cmdq_queue *q)
         }
 }
 
-unsigned cmdq_resolve_kv_names(tv_program *program, cmdq_queue *q, const tv_diag_sink *sink)
+unsigned cmdq_resolve_kv_names(tv_program *program, cmdq_queue *q, bool has_errors, const tv_diag_sink *sink)
 {
     unsigned errors = resolve_names(program, q, sink);
-    if (!errors && !q->kv_layouts.count)
+    if (!errors && !has_errors && !q->kv_layouts.count)
         derive_layouts(q);
     return errors;
 }

@@ -134,8 +134,8 @@ double cmdq_real(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field)
 const cmdq_kv_range *cmdq_named_range(const cmdq_queue *queue, uint32_t entry);
 
 /* kv_layouts.c: replaces names of descriptors by their numbers, and derives the layouts of KV entries in a file without
- * kv_layouts. Returns the number of errors reported. */
-unsigned cmdq_resolve_kv_names(tv_program *program, cmdq_queue *queue, const tv_diag_sink *sink);
+ * kv_layouts, unless it `has_errors`: then entries are incomplete. Returns the number of errors reported. */
+unsigned cmdq_resolve_kv_names(tv_program *program, cmdq_queue *queue, bool has_errors, const tv_diag_sink *sink);
 
 enum { CMDQ_DEPS_BEFORE, CMDQ_DEPS_AFTER, CMDQ_TARGETS /* wait_for or group */, CMDQ_LISTS };
 

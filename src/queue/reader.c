@@ -287,7 +287,7 @@ static tv_status finish_queue(reader *r)
                           "the metadata are larger than %" PRIu64 " MiB", METADATA_MAX >> 20);
     else if (q->metadata.ptr)
         r->errors += cmdq_read_metadata(program, q, r->metadata_line, r->metadata_column, r->sink);
-    r->errors += cmdq_resolve_kv_names(program, q, r->sink);
+    r->errors += cmdq_resolve_kv_names(program, q, r->errors != 0, r->sink);
     if (q->range_refs.failed || q->derived_layouts.failed)
         return tv_fail_memory(r->sink);
     if (!r->errors)

@@ -27,8 +27,8 @@ class Maker:
         self.r = random.Random("%s %s" % (kind, seed))
         self.kind = kind
         self.entries = []
-        self.spm_init, self.dram_init, self.layouts = []
-        self.kv_ranges = [], [], []
+        self.spm_init, self.dram_init, self.layouts = [], [], []
+        self.kv_ranges = []
         self.used = []                  # (space, first, end, qbits, elements)
         self.groups = []                # (name, position)
         self.added = False
