@@ -11,11 +11,10 @@
 
 #include "machine/cmdq/hazard.h"
 
-enum {
-    ROWS_MAX = 64,        /* of a 2-D tile, that are tracked row by row */
-    INITIAL = UINT32_MAX, /* writer of initial contents */
-    UNKNOWN = UINT32_MAX - 1
-};
+enum { ROWS_MAX = 64 }; /* of a 2-D tile, that are tracked row by row */
+
+#define INITIAL UINT32_MAX /* writer of initial contents */
+#define UNKNOWN (UINT32_MAX - 1)
 
 static const uint64_t DRAM_BASE = UINT64_C(1) << 48; /* in the common address space; SPM is below it, bank after bank */
 
