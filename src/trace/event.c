@@ -117,6 +117,7 @@ static bool fill_event(trace_reader *r, tv_event *e)
                               UINT16_MAX);
     e->engine_id = (unsigned)integer_of(r, S_ENGINE_ID);
     e->layer = text_of(r, S_LAYER);
+    e->role = text_of(r, S_ROLE);
     e->op = text_of(r, S_OP);
     e->bytes = integer_of(r, S_BYTES);
     e->macs = integer_of(r, S_MACS);

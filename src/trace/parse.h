@@ -35,6 +35,7 @@ typedef enum slot {
     S_ENGINE_ID,
     S_INDEX,
     S_LAYER,
+    S_ROLE,
     S_OP,
     S_START,
     S_END,

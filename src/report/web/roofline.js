@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The roofline: MACs per byte of host memory traffic against MACs per cycle, both logarithmic; each instruction class
-// that multiplies and has traffic of its own is a point, and so is the whole run. The table lists the other classes, too.
+// that multiplies and has traffic of its own is a point, and so is the whole run. The table lists the other classes.
 
 import {el, fill, table} from "./dom.js";
 import {percent, short, trim} from "./format.js";
@@ -109,8 +109,9 @@ function roofs(root, {X, Y, lowX, highX, lowY, stats, paths, width, right}) {
   const first = Math.min(...paths.map((p) => top / p.peak), highX);
   root.append(
     svg("line", {x1: X(Math.max(lowX, Math.min(first, highX))), x2: X(highX), y1: Y(top), y2: Y(top), class: "roof"}));
-  root.append(
-    svg("text", {x: width - right - 4, y: Y(top) - 6, "text-anchor": "end", class: "peak"}, `peak ${trim(top)} MACs a cycle`));
+  root.append(svg(
+    "text", {x: width - right - 4, y: Y(top) - 6, "text-anchor": "end", class: "peak"},
+    `peak ${trim(top)} MACs a cycle`));
   paths.forEach((p, i) => {
     // paths of the same peak share a line: dashes of each color in turn
     const same = paths.filter((q) => q.peak === p.peak).length;
@@ -123,18 +124,18 @@ function roofs(root, {X, Y, lowX, highX, lowY, stats, paths, width, right}) {
         x2: X(x1),
         y2: Y(x1 * p.peak),
         class: "roof path",
-        style: `stroke:${pathColor(i)}` + (same > 1 ? `;stroke-dasharray:9 ${9 * (same - 1)};stroke-dashoffset:${-9 * rank}` : "")
+        style: `stroke:${pathColor(i)}` +
+          (same > 1 ? `;stroke-dasharray:9 ${9 * (same - 1)};stroke-dashoffset:${- 9 * rank}` : "")
       }));
   });
 }
 
-// Places a label of `text` beside or below (x, y) where it covers no other label or mark; `taken` are [left, top, right,
-// bottom]. Rows further away are tried until one is free.
+// Places a label of `text` beside or below (x, y) where it covers no other label or mark; `taken` are [left, top,
+// right, bottom]. Rows further away are tried until one is free.
 function placeLabel(text, x, y, taken, bounds) {
   const w = text.length * 6.8, h = 14;
-  const free = ([l, t, r, b]) =>
-    taken.every(([tl, tt, tr, tb]) => r <= tl || l >= tr || b <= tt || t >= tb) && l >= bounds.left && r <= bounds.right &&
-    t >= bounds.top;
+  const free = ([l, t, r, b]) => taken.every(([tl, tt, tr, tb]) => r <= tl || l >= tr || b <= tt || t >= tb) &&
+    l >= bounds.left && r <= bounds.right && t >= bounds.top;
   for (let row = 0; row < 24; row++)
     for (const side of [11, -11 - w])
       for (const up of [1, -1]) {
@@ -163,13 +164,17 @@ function marks(root, list, X, Y, width, floor) {
     const end = box[0] < x;
     root.append(
       mark,
-      svg("text", {x: end ? x - 11 : x + 11, y: box[1] + 11, "text-anchor": end ? "end" : "start", class: "name"}, p.name));
+      svg(
+        "text", {x: end ? x - 11 : x + 11, y: box[1] + 11, "text-anchor": end ? "end" : "start", class: "name"},
+        p.name));
   }
 }
 
 function legend(paths, above) {
   const items = paths.map(
-    (p, i) => el("li", {}, el("i", {style: `background:${pathColor(i)}`}), `${p.name}: ${trim(p.peak)} bytes a cycle` + (p.limitedBy ? `, limited by ${p.limitedBy}` : "")));
+    (p, i) => el(
+      "li", {}, el("i", {style: `background:${pathColor(i)}`}),
+      `${p.name}: ${trim(p.peak)} bytes a cycle` + (p.limitedBy ? `, limited by ${p.limitedBy}` : "")));
   if (above)
     items.push(el("li", {}, "The peak is that of the engine with most MACs; a class above it runs on another."));
   return el("ul.legend", {}, ...items);

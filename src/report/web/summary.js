@@ -163,7 +163,7 @@ function hintGroups(model, go) {
   for (const h of stalls.slice(0, 2))
     if (h.cycles / total >= FLOOR)
       stalled.push(
-        ["", null, `${h.engine} is stalled (${h.reason}) for ${percent(h.cycles / total)} of the run`, meaning(h.reason)]);
+        ["", null, `${h.engine} is stalled (${h.reason}) for ${percent(h.cycles / total)}`, meaning(h.reason)]);
   let worst = -1;
   for (let n = 0; n < model.insns; n++)
     if (worst < 0 || model.waited[n] > model.waited[worst]) worst = n;
@@ -180,8 +180,7 @@ function hints(model, go) {
   const groups = hintGroups(model, go);
   if (!groups.length)
     return [el(
-      "p.quiet", {},
-      `Nothing stands out: no class of instructions and no stall takes ${percent(FLOOR)} of the run.`)];
+      "p.quiet", {}, `Nothing stands out: no class of instructions and no stall takes ${percent(FLOOR)} of the run.`)];
   return groups.map(
     ([title, list]) => el(
       "section.hints", {"aria-label": title}, el("h4", {}, title),
