@@ -136,7 +136,7 @@ def dictionary(kind, root, folder):
             f.writelines('"%s"\n' % word for word in sorted(assembly_words(root)))
         return ["-dict=" + path]
     if kind == "trace":
-        with open(os.path.join(root, "src", "report", "trace_fields.def")) as f:
+        with open(os.path.join(root, "src", "trace", "fields.def")) as f:
             words.update((word, "") for word in re.findall(r'"(\w+)"', f.read()))
     for name in ("fields.def", "opcodes.def", "isa.c") if kind == "queue" else ():
         with open(os.path.join(root, "src", "isa", "cmdq", name)) as f:

@@ -207,7 +207,8 @@ tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_t addr,
     unsigned index = 0;
     uint64_t byte = 0;
     TV_TRY(find_range(machine, space, addr, bytes, sink, &index, &byte));
-    machine->target->read_space(machine->state, index, byte, data, bytes);
+    if (bytes > 0) /* `data` may be NULL otherwise */
+        machine->target->read_space(machine->state, index, byte, data, bytes);
     return TV_OK;
 }
 
@@ -217,7 +218,8 @@ tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr
     unsigned index = 0;
     uint64_t byte = 0;
     TV_TRY(find_range(machine, space, addr, bytes, sink, &index, &byte));
-    machine->target->write_space(machine->state, index, byte, data, bytes);
+    if (bytes > 0)
+        machine->target->write_space(machine->state, index, byte, data, bytes);
     return TV_OK;
 }
 
