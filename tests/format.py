@@ -6,10 +6,13 @@
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import unicodedata
 
+# Another version may format otherwise.
+FORMATTER = shutil.which("clang-format-14") or "clang-format"
 COLUMNS = 120
 NARROW = (".c", ".h", ".js", ".def", ".map")  # the formatter counts their columns, but leaves long strings and tables alone
 
@@ -37,7 +40,7 @@ def main():
                 elif line != line.rstrip():
                     bad.setdefault(name, "%d: white space at the end" % number)
     files = tracked(root, (".c", ".h", ".js"))
-    out = subprocess.run(["clang-format", "--dry-run"] + files, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
+    out = subprocess.run([FORMATTER, "--dry-run"] + files, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
     for line in out.stderr.splitlines():
         if "clang-format-violations" in line:
             name, number = line.split(":")[:2]
