@@ -26,6 +26,9 @@ NAMED = {"TRIVET_NO_UNNAMED_FILES": "1"}
 SECONDS = 60
 
 
+NUMBERS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGXCPU, signal.SIGXFSZ]
+
+
 class Signals(Suite):
     def __init__(self, options):
         super().__init__(options.trivet, options)
@@ -43,10 +46,16 @@ class Signals(Suite):
         return path
 
     def start(self, *arguments, environment=None, prepare=None, **streams):
+        def set_signals():
+            for number in NUMBERS:  # a suite that runs in the background inherits ignored ones
+                signal.signal(number, signal.SIG_DFL)
+            if prepare:
+                prepare()
+
         preload = {"LD_PRELOAD": self.library} if environment else {}
         streams = dict({"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}, **streams)
         return subprocess.Popen([self.trivet, *arguments], cwd=self.folder, env=dict(os.environ, **preload, **(environment or {})),
-                                preexec_fn=prepare, **streams)
+                                preexec_fn=set_signals, **streams)
 
     def finish_process(self, process):
         out, err = process.communicate(timeout=SECONDS)

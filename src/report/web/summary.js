@@ -162,8 +162,9 @@ function hintGroups(model, go) {
       .sort((a, b) => b.cycles - a.cycles);
   for (const h of stalls.slice(0, 2))
     if (h.cycles / total >= FLOOR)
-      stalled.push(
-        ["", null, `${h.engine} is stalled (${h.reason}) for ${percent(h.cycles / total)}`, meaning(h.reason)]);
+      stalled.push([
+        "", null, `${h.engine} is stalled (${h.reason}) for ${percent(h.cycles / total)} of the run`, meaning(h.reason)
+      ]);
   let worst = -1;
   for (let n = 0; n < model.insns; n++)
     if (worst < 0 || model.waited[n] > model.waited[worst]) worst = n;
