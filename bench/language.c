@@ -151,7 +151,7 @@ static bench_times measure_rates(const bench_report *r, const task *t, unsigned 
         check_status(t->tokens || s.prompt_tokens == PREFILL ? TV_OK : TV_ERR_INPUT);
         tv_machine_stats(s.machine, &stats);
         macs = (double)stats.macs;
-        taken[i] = t->tokens ? s.seconds / s.tokens : s.prompt_seconds;
+        taken[i] = t->tokens ? s.host_seconds / s.tokens : s.prompt_host_seconds;
         tv_llm_session_free(session);
     }
     return bench_rates(t->tokens ? 1 : macs / 1e9, bench_sort_times(taken, r->runs));

@@ -37,9 +37,10 @@ TV_API uint32_t tv_llm_context(const tv_llm *llm);
 /* Name of target `i` that models run on: "host", then the machines. Static string. NULL past the last. */
 TV_API const char *tv_llm_target_at(unsigned i);
 
-/* Progress callback: `done` of `total` units of phase `what` are complete. Called often. `report` may be NULL. */
+/* Progress callback: `done` of `total` units of phase `what` are complete. Called often. `report` may be NULL. A
+ * non-zero result ends tv_llm_time and tv_llm_eval with what is done so far; other work ignores it. */
 typedef struct tv_llm_progress {
-    void (*report)(void *user, const char *what, uint64_t done, uint64_t total);
+    int (*report)(void *user, const char *what, uint64_t done, uint64_t total);
     void *user;
 } tv_llm_progress;
 
@@ -55,7 +56,7 @@ typedef struct tv_llm_options {
     int timing_only;          /* cycles without data */
     int verify;               /* keep the values that tv_llm_verify compares */
     const char *sample;       /* text for calibrating quantization ranges; NULL: random tokens */
-    tv_llm_progress progress; /* of uploading the weights and of evaluations */
+    tv_llm_progress progress; /* of uploading the weights, tv_llm_time and tv_llm_eval */
 } tv_llm_options;
 
 /* A model on a target, with its KV cache. It belongs to one thread at a time. */
@@ -90,16 +91,25 @@ TV_API tv_status tv_llm_generate(tv_llm_session *session, const char *prompt, ui
                                  int (*text)(void *user, const char *bytes, size_t size), void *user,
                                  const tv_diag_sink *sink);
 
-/* Times a prompt of `prompt` tokens and `count` tokens after it, as far as the context has room; the token values do
- * not matter. For sessions with timing_only. The cycles are in the summary. TV_ERR_INPUT: the prompt does not fit the
- * context; TV_FAULT: the machine faulted; TV_ERR_MEMORY. */
+/* Times a prompt of `prompt` tokens and `count` tokens after it; the token values do not matter. For sessions with
+ * timing_only. The cycles are in the summary. TV_ERR_INPUT: the tokens do not fit the context; TV_FAULT: the machine
+ * faulted; TV_ERR_MEMORY. */
 TV_API tv_status tv_llm_time(tv_llm_session *session, uint32_t prompt, uint32_t count, const tv_diag_sink *sink);
 
-/* Computes the mean negative log-likelihood `nll`, in nats per token, of at most `max_tokens` tokens of the `size`
- * bytes of `text`, evaluated in windows of the context. `tokens` receives their number. TV_ERR_INPUT: the session is
- * timing_only; TV_FAULT: the machine faulted; TV_ERR_MEMORY; then `nll` and `tokens` are unspecified. */
-TV_API tv_status tv_llm_eval(tv_llm_session *session, const char *text, size_t size, uint32_t max_tokens, double *nll,
-                             uint32_t *tokens, const tv_diag_sink *sink);
+/* The likelihood of a text: the mean negative log-likelihood of its tokens, in nats per token, and the standard error
+ * of this mean, the root of the sample variance over `tokens` (NaN of a single token). The perplexity is exp(nll), its
+ * standard error exp(nll) * nll_error. */
+typedef struct tv_llm_likelihood {
+    size_t size;     /* sizeof(tv_llm_likelihood), set by the caller */
+    uint32_t tokens; /* predicted */
+    double nll, nll_error;
+} tv_llm_likelihood;
+
+/* Computes the likelihood of at most `max_tokens` tokens of the `size` bytes of `text`, evaluated in windows of the
+ * context. TV_ERR_INPUT: the session is timing_only, the text has no token to predict, or the size of `out` is not set;
+ * TV_FAULT: the machine faulted; TV_ERR_MEMORY; then `out` is unspecified. */
+TV_API tv_status tv_llm_eval(tv_llm_session *session, const char *text, size_t size, uint32_t max_tokens,
+                             tv_llm_likelihood *out, const tv_diag_sink *sink);
 
 /* Similarity of a layer's output, or of the logits, to the host's, over all tokens: the smallest cosine similarity and
  * the largest absolute difference. */
@@ -118,9 +128,9 @@ TV_API tv_status tv_llm_verify(tv_llm_session *session, const char *text, uint32
 typedef struct tv_llm_summary {
     size_t size; /* sizeof(tv_llm_summary), set by the caller */
     uint32_t prompt_tokens, tokens;
-    uint64_t prompt_cycles, cycles;     /* of the prompts; of the generated tokens */
-    double prompt_seconds, seconds;     /* host time, likewise */
-    uint64_t read_bytes, written_bytes; /* machine memory traffic of the generated tokens */
+    uint64_t prompt_cycles, cycles;           /* of the prompts; of the generated tokens */
+    double prompt_host_seconds, host_seconds; /* likewise */
+    uint64_t read_bytes, written_bytes;       /* machine memory traffic of the generated tokens */
     double clock_hz;
     const tv_machine *machine; /* NULL on the host; valid until tv_llm_session_free */
 } tv_llm_summary;

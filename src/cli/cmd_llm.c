@@ -60,8 +60,7 @@ typedef struct outcome {
     const char *target;
     tv_llm_summary summary;
     char bound_by[48];
-    double nll;                            /* --eval: mean negative log-likelihood, in nats per token */
-    uint32_t evaluated;                    /* … of so many tokens */
+    tv_llm_likelihood likelihood;          /* --eval */
     tv_llm_host_op host_ops[HOST_OPS_MAX]; /* their names are static */
     unsigned host_op_count;
     tv_llm_similarity *layers; /* --verify: each layer, then the logits; owned */
@@ -181,10 +180,12 @@ static int parse_options(job *j)
 
 /* ---- A session ---- */
 
-static void show_progress(void *user, const char *what, uint64_t done, uint64_t total)
+/* Nonzero ends the work. */
+static int show_progress(void *user, const char *what, uint64_t done, uint64_t total)
 {
     job *j = user;
     cli_progress_show(&j->progress, what, done, total);
+    return interrupted;
 }
 
 static tv_status open_session(job *j, const char *target, const char *sample, tv_config **config,
@@ -274,6 +275,14 @@ static tv_status open_outputs(job *j, const char *target, tv_machine *machine, r
     return run_outputs_open(outputs, j->c, title, is_all_targets(j) ? target : NULL, machine);
 }
 
+/* The tokens after the prompt of --timing-only. The default is limited by the context; -n is not: it is rejected. */
+static uint32_t timed_tokens(const job *j)
+{
+    uint32_t context = j->context ? j->context : tv_llm_context(j->llm),
+             room = context > j->prompt_tokens ? context - j->prompt_tokens : 0;
+    return j->tokens > room && !cli_has(j->c, "tokens") ? room : j->tokens;
+}
+
 /* Generates text, or computes its timing. */
 static tv_status run_session(job *j, tv_llm_session *session, const char *target)
 {
@@ -282,7 +291,7 @@ static tv_status run_session(job *j, tv_llm_session *session, const char *target
     tv_status status = open_outputs(j, target, tv_llm_session_machine(session), &outputs);
     cli_progress_begin(j->c, &j->progress);
     if (status == TV_OK && cli_has(j->c, "timing-only"))
-        status = tv_llm_time(session, j->prompt_tokens, j->tokens, &j->c->sink);
+        status = tv_llm_time(session, j->prompt_tokens, timed_tokens(j), &j->c->sink);
     else if (status == TV_OK)
         status = tv_llm_generate(session, prompt ? prompt : "", j->tokens, &j->sampling, print_text, j, &j->c->sink);
     cli_progress_end(&j->progress);
@@ -345,11 +354,10 @@ static tv_status evaluate_text(job *j, const char *target, const tv_input *text,
     tv_config *config;
     tv_llm_session *session;
     tv_status status = open_session(j, target, NULL, &config, &session);
-    *out = (outcome){.target = target, .summary.size = sizeof out->summary};
+    *out = (outcome){.target = target, .summary.size = sizeof out->summary, .likelihood.size = sizeof out->likelihood};
     cli_progress_begin(j->c, &j->progress);
     if (status == TV_OK)
-        status = tv_llm_eval(session, (const char *)text->data, text->size, j->tokens, &out->nll, &out->evaluated,
-                             &j->c->sink);
+        status = tv_llm_eval(session, (const char *)text->data, text->size, j->tokens, &out->likelihood, &j->c->sink);
     cli_progress_end(&j->progress);
     if (session)
         tv_llm_session_summary(session, &out->summary);
@@ -389,12 +397,12 @@ static void print_generated(const outcome *list, unsigned count)
         bool host = s->clock_hz <= 0;
         printf("  %-8s %7u ", list[i].target, s->prompt_tokens + s->tokens);
         if (host)
-            printf("%16s %16s %14.1f %14s  %s\n", "", "", divide(s->tokens, s->seconds), "", "this computer");
+            printf("%16s %16s %14.1f %14s  %s\n", "", "", divide(s->tokens, s->host_seconds), "", "this computer");
         else
             printf("%16.0f %16.0f %14.1f %14.0f  %s; simulated at %.1f tokens/s\n", cycles,
                    divide((double)s->prompt_cycles, s->prompt_tokens), divide(s->clock_hz, cycles),
                    divide((double)(s->read_bytes + s->written_bytes), s->tokens), list[i].bound_by,
-                   divide(s->tokens, s->seconds));
+                   divide(s->tokens, s->host_seconds));
     }
 }
 
@@ -415,12 +423,30 @@ static void print_host_ops(const outcome *list, unsigned count)
     }
 }
 
+/* Prints "VALUE ± ERROR" in `width` columns; the error of a single token is unknown. */
+static void print_estimate(double value, double error, int width)
+{
+    char text[64];
+    int n = isnan(error) ? snprintf(text, sizeof text, "%.4f", value)
+                         : snprintf(text, sizeof text, "%.4f ± %.4f", value, error);
+    bool wide = !isnan(error); /* ± has two bytes */
+    printf(" %*s%s", n - wide < width ? width - (n - wide) : 0, "", text);
+}
+
 static void print_evaluated(const outcome *list, unsigned count)
 {
-    printf("  %-8s %7s %14s %12s\n", "target", "tokens", "nats/token", "against host");
-    for (unsigned i = 0; i < count; i++)
-        printf("  %-8s %7u %14.4f %11.2f %%\n", list[i].target, list[i].evaluated, list[i].nll,
-               100 * (list[i].nll / list[0].nll - 1));
+    printf("  %-8s %7s %17s %20s %13s\n", "target", "tokens", "nats/token", "perplexity", "against host");
+    for (unsigned i = 0; i < count; i++) {
+        const tv_llm_likelihood *l = &list[i].likelihood, *host = &list[0].likelihood;
+        double perplexity = exp(l->nll);
+        printf("  %-8s %7u", list[i].target, l->tokens);
+        print_estimate(l->nll, l->nll_error, 17);
+        print_estimate(perplexity, perplexity * l->nll_error, 20);
+        if (l->tokens == host->tokens)
+            printf(" %11.2f %%\n", 100 * (l->nll / host->nll - 1));
+        else
+            printf(" %13s\n", "-");
+    }
 }
 
 static void print_similarity(const outcome *o)
@@ -464,6 +490,16 @@ static void write_host_ops_json(const outcome *o, tv_json_writer *w)
     tv_json_end_array(w);
 }
 
+static void write_likelihood_json(const tv_llm_likelihood *l, tv_json_writer *w)
+{
+    double perplexity = exp(l->nll);
+    cli_write_real(w, "nats", l->nll);
+    cli_write_real(w, "nats_error", l->nll_error);
+    cli_write_real(w, "perplexity", perplexity);
+    cli_write_real(w, "perplexity_error", perplexity * l->nll_error);
+    tv_json_unsigned_member(w, "evaluated", l->tokens);
+}
+
 static void write_outcome_json(const outcome *o, bool timing_only, tv_json_writer *w)
 {
     const tv_llm_summary *s = &o->summary;
@@ -473,15 +509,13 @@ static void write_outcome_json(const outcome *o, bool timing_only, tv_json_write
     tv_json_unsigned_member(w, "tokens", s->tokens);
     tv_json_unsigned_member(w, "prompt_cycles", s->prompt_cycles);
     tv_json_unsigned_member(w, "cycles", s->cycles);
-    cli_write_real(w, "prompt_wall", s->prompt_seconds);
-    cli_write_real(w, "wall", s->seconds);
+    cli_write_real(w, "prompt_host_seconds", s->prompt_host_seconds);
+    cli_write_real(w, "host_seconds", s->host_seconds);
     tv_json_unsigned_member(w, "read_bytes", s->read_bytes);
     tv_json_unsigned_member(w, "written_bytes", s->written_bytes);
     tv_json_string_member(w, "bound_by", o->bound_by);
-    if (o->evaluated) {
-        cli_write_real(w, "nats", o->nll);
-        tv_json_unsigned_member(w, "evaluated", o->evaluated);
-    }
+    if (o->likelihood.tokens)
+        write_likelihood_json(&o->likelihood, w);
     if (o->text && (s->prompt_tokens || s->tokens) && !timing_only)
         tv_json_string_member(w, "text", o->text);
     write_host_ops_json(o, w);
@@ -608,10 +642,10 @@ static int run_model(job *j)
 {
     outcome list[TARGETS_MAX];
     unsigned count = 0;
-    /* Ctrl-C ends the generation, and the results so far are printed; a second one ends the process. The other modes
-     * have no partial results. */
+    /* Ctrl-C ends the work, and the results so far are printed; a second one ends the process. --verify has no partial
+     * results. */
     struct sigaction action = {.sa_handler = on_interrupt};
-    if (!cli_has(j->c, "eval") && !cli_has(j->c, "verify") && !cli_has(j->c, "timing-only"))
+    if (!cli_has(j->c, "verify"))
         sigaction(SIGINT, &action, NULL);
     j->streaming = !j->c->json;
     tv_status status = run_targets(j, list, &count);

@@ -383,7 +383,7 @@ static tv_status run_step(tv_llm_session *s, const int32_t *tokens, uint32_t cou
     }
     *(prompt ? &s->summary.prompt_tokens : &s->summary.tokens) += count;
     *(prompt ? &s->summary.prompt_cycles : &s->summary.cycles) += after.cycles - before.cycles;
-    *(prompt ? &s->summary.prompt_seconds : &s->summary.seconds) += wall_seconds() - start;
+    *(prompt ? &s->summary.prompt_host_seconds : &s->summary.host_seconds) += wall_seconds() - start;
     s->summary.clock_hz = after.clock_hz;
     if (!prompt)
         count_traffic(&s->summary, &before, &after);
@@ -519,20 +519,46 @@ tv_status tv_llm_generate(tv_llm_session *s, const char *prompt, uint32_t count,
     return status;
 }
 
+/* Reports progress. Returns true if the callback ends the work. */
+static bool report_progress(const tv_llm_session *s, const char *what, uint64_t done, uint64_t total)
+{
+    return s->progress.report && s->progress.report(s->progress.user, what, done, total) != 0;
+}
+
+/* Rejects more tokens than the context has room for. */
+static tv_status check_room(const tv_llm_session *s, uint32_t prompt, uint32_t count, const tv_diag_sink *sink)
+{
+    uint64_t needed = (uint64_t)prompt + count;
+    uint32_t room = s->context - s->position, model = s->llm->model->dims.context;
+    char hint[160];
+    if (needed <= room)
+        return TV_OK;
+    int n = prompt > room ? snprintf(hint, sizeof hint, "a prompt of at most %u tokens fits", room)
+                          : snprintf(hint, sizeof hint, "at most %u tokens after the prompt fit", room - prompt);
+    if (s->context < model)
+        snprintf(hint + n, sizeof hint - (size_t)n, "; the context can be up to %u, the positions of the model", model);
+    return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), hint,
+                   "a prompt of %u tokens and %u tokens after it need %" PRIu64 " positions; the context holds %u",
+                   prompt, count, needed, room);
+}
+
 tv_status tv_llm_time(tv_llm_session *s, uint32_t prompt, uint32_t count, const tv_diag_sink *sink)
 {
+    TV_TRY(check_room(s, prompt, count, sink));
     int32_t *tokens = calloc((size_t)prompt + 1, sizeof *tokens);
     if (!tokens)
         return tv_fail_memory(sink);
-    tv_status status = prompt > s->context
-                           ? tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT),
-                                     "make the prompt shorter, or --context larger where the model has the positions",
-                                     "the context holds %u tokens", s->context)
-                           : TV_OK;
-    if (status == TV_OK && prompt)
+    uint64_t total = (uint64_t)prompt + count;
+    bool stopped = report_progress(s, "timing", 0, total);
+    tv_status status = TV_OK;
+    if (prompt && !stopped) {
         status = run_step(s, tokens, prompt, true, true, sink);
-    for (uint32_t i = 0; i < count && status == TV_OK && s->position < s->context; i++)
+        stopped = report_progress(s, "timing", prompt, total);
+    }
+    for (uint32_t i = 0; i < count && status == TV_OK && !stopped; i++) {
         status = run_step(s, tokens, 1, true, false, sink);
+        stopped = report_progress(s, "timing", (uint64_t)prompt + i + 1, total);
+    }
     free(tokens);
     return status;
 }
@@ -548,8 +574,21 @@ static double token_nll(const float *logits, uint32_t n, int32_t token)
     return log(sum) + max - (double)logits[token];
 }
 
+/* Sums over the predicted tokens. The variance is that of the differences to the first nll, which keeps digits. */
+typedef struct nll_sums {
+    uint32_t count;
+    double first, sum, squares;
+} nll_sums;
+
+static void add_nll(nll_sums *sums, double nll)
+{
+    sums->first = sums->count++ ? sums->first : nll;
+    sums->sum += nll - sums->first;
+    sums->squares += (nll - sums->first) * (nll - sums->first);
+}
+
 /* Runs one window, which starts with the BOS token if there is one, and adds the nll of every following token. */
-static tv_status eval_window(tv_llm_session *s, const int32_t *ids, uint32_t count, double *nats,
+static tv_status eval_window(tv_llm_session *s, const int32_t *ids, uint32_t count, nll_sums *sums,
                              const tv_diag_sink *sink)
 {
     int32_t window[EVAL_WINDOW], bos = tv_tokenizer_bos(s->llm->tokenizer);
@@ -559,32 +598,48 @@ static tv_status eval_window(tv_llm_session *s, const int32_t *ids, uint32_t cou
     s->position = 0;
     TV_TRY(run_step(s, window, count, false, true, sink));
     for (uint32_t i = 0; i < count; i++)
-        *nats += token_nll(s->logits + (size_t)i * vocab, vocab, ids[i + 1 - offset]);
+        add_nll(sums, token_nll(s->logits + (size_t)i * vocab, vocab, ids[i + 1 - offset]));
     return TV_OK;
 }
 
-tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t max_tokens, double *nats,
-                      uint32_t *tokens, const tv_diag_sink *sink)
+static tv_llm_likelihood likelihood(const nll_sums *sums)
+{
+    double n = sums->count, mean = sums->sum / n, variance = (sums->squares - sums->sum * mean) / (n - 1);
+    return (tv_llm_likelihood){.tokens = sums->count,
+                               .nll = sums->first + mean,
+                               .nll_error = sums->count < 2 ? (double)NAN
+                                            : variance > 0  ? sqrt(variance / n)
+                                                            : 0};
+}
+
+tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t max_tokens, tv_llm_likelihood *out,
+                      const tv_diag_sink *sink)
 {
     int32_t *ids;
     size_t n;
+    nll_sums sums = {0};
+    bool stopped = false;
+    if (!tv_write_sized(out, TV_SIZE_UP_TO(tv_llm_likelihood, nll_error), &(tv_llm_likelihood){0}, sizeof *out))
+        return tv_fail_size(sink, "tv_llm_likelihood");
     TV_TRY(check_text(s, sink));
     uint32_t window = s->context < EVAL_WINDOW ? s->context : EVAL_WINDOW,
              spare = tv_tokenizer_bos(s->llm->tokenizer) < 0;
     TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, text, size, false, &ids, &n));
+    uint64_t total = n > spare ? tv_min_u64(max_tokens, n - spare) : 0;
     tv_status status = TV_OK;
-    *nats = 0;
-    *tokens = 0;
-    for (size_t at = 0; at + spare < n && *tokens < max_tokens && status == TV_OK; at += window) {
-        uint32_t count = (uint32_t)tv_min_u64(tv_min_u64(window, n - spare - at), max_tokens - *tokens);
-        status = eval_window(s, ids + at, count, nats, sink);
-        *tokens += count;
-        tv_progress_report(&s->progress, "evaluating", *tokens, tv_min_u64(max_tokens, n));
+    if (total == 0)
+        status = tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "give a longer text",
+                         "the text has %zu token%s; an evaluation needs at least %u", n, n == 1 ? "" : "s", spare + 1);
+    for (size_t at = 0; sums.count < total && status == TV_OK && !stopped; at += window) {
+        status = eval_window(s, ids + at, (uint32_t)tv_min_u64(window, total - sums.count), &sums, sink);
+        stopped = report_progress(s, "evaluating", sums.count, total);
     }
     free(ids);
-    if (status == TV_OK && *tokens)
-        *nats /= *tokens;
-    return status;
+    if (status != TV_OK)
+        return status;
+    tv_llm_likelihood result = likelihood(&sums);
+    tv_write_sized(out, TV_SIZE_UP_TO(tv_llm_likelihood, nll_error), &result, sizeof result);
+    return TV_OK;
 }
 
 /* ---- Comparison with the host ---- */

@@ -6,8 +6,10 @@ run.py TRIVET MODEL
 """
 
 import json
+import math
 import os
 import re
+import statistics
 import struct
 import subprocess
 import sys
@@ -237,6 +239,36 @@ def model_options_are_checked(t):
     t.expect("--eval of an empty file", got["code"] == "TV-U004" and "is empty" in got["message"], got)
     got = t.envelope(2, "llm", t.model, "-n", "0")["diagnostics"][0]
     t.equal("-n 0 has the range", got["hint"], "1 to 4294967295")
+    for arguments, message, hint in ((("-n", "300"), "a prompt of 16 tokens and 300 tokens after it need 316 positions; the context holds 256",
+                                      "at most 240 tokens after the prompt fit"),
+                                     (("-n", "5", "--prompt-tokens", "260"),
+                                      "a prompt of 260 tokens and 5 tokens after it need 265 positions; the context holds 256",
+                                      "a prompt of at most 256 tokens fits"),
+                                     (("-n", "30", "--context", "40"), "a prompt of 16 tokens and 30 tokens after it need 46 positions; the context holds 40",
+                                      "at most 24 tokens after the prompt fit; the context can be up to 256, the positions of the model")):
+        got = t.envelope(2, "llm", t.model, "-t", "cmdq", "--timing-only", *arguments)["diagnostics"][0]
+        t.equal("--timing-only " + " ".join(arguments), (got["code"], got["message"], got["hint"]), ("TV-L004", message, hint))
+    full = t.envelope(0, "llm", t.model, "-t", "cmdq", "--timing-only", "-n", "24", "--context", "40")["result"]["targets"][0]
+    t.equal("a full context", (full["prompt_tokens"], full["tokens"]), (16, 24))
+
+
+def evaluations_have_standard_errors(t):
+    """The likelihood of each token follows from the means of growing texts."""
+    text, means = t.write("e.txt", "To be, or not to be: that is the question."), [0]
+    for n in range(1, 11):
+        got = t.envelope(0, "llm", t.model, "--eval", text, "-n", str(n))["result"]["targets"][0]
+        t.equal("evaluated", got["evaluated"], n)
+        means.append(got["nats"])
+        nats = [k * means[k] - (k - 1) * means[k - 1] for k in range(1, n + 1)]
+        want = n > 1 and statistics.stdev(nats) / math.sqrt(n)
+        if n == 1:
+            t.equal("one token has no error", (got["nats_error"], got["perplexity_error"]), (None, None))
+        else:
+            t.expect("standard error of %d tokens" % n, math.isclose(got["nats_error"], want, rel_tol=1e-5), (got, want))
+            t.expect("of the perplexity", math.isclose(got["perplexity_error"], want * math.exp(got["nats"]), rel_tol=1e-5), got)
+        t.expect("perplexity", math.isclose(got["perplexity"], math.exp(got["nats"]), rel_tol=1e-7), got)
+    row = t.call("llm", t.model, "--eval", text, "-n", "10")[1].splitlines()[1]
+    t.expect("the table has them, too", "%.4f ± %.4f" % (got["perplexity"], got["perplexity_error"]) in row, row)
 
 
 def main():
@@ -244,7 +276,8 @@ def main():
     t = Commands(options.trivet, options.model, options)
     t.run_tests([envelopes_of_results, envelopes_of_failures, values_are_exact, profiles_name_their_machine,
                  first_errors_stand_alone, saved_outputs_exist, examples_of_help_texts_work,
-                 codes_are_explained, manual_page_names_the_environment, model_options_are_checked], t)
+                 codes_are_explained, manual_page_names_the_environment, model_options_are_checked,
+                 evaluations_have_standard_errors], t)
     sys.exit(t.finish())
 
 

@@ -432,8 +432,8 @@ static void language_models(void **state)
     tv_llm_options options = {.size = sizeof options, .target = "host", .context = 16, .verify = 1};
     tv_llm_sampling sampling = {.size = sizeof sampling, .top_p = 1};
     tv_llm_similarity *list;
-    double nll;
-    uint32_t tokens, count;
+    tv_llm_likelihood likelihood = {.size = sizeof likelihood};
+    uint32_t count;
     char model[4096];
     FILE *graph = fopen(in_folder("graph"), "w");
     snprintf(model, sizeof model, "%s/%s", models, model_path);
@@ -449,7 +449,7 @@ static void language_models(void **state)
     assert_int_equal(tv_llm_verify(session, "The", 1, &list, &count, NULL), TV_OK);
     free(list);
     NULL_CASE(tv_llm_eval, sink);
-    assert_int_equal(tv_llm_eval(session, "The king", 8, 2, &nll, &tokens, NULL), TV_OK);
+    assert_int_equal(tv_llm_eval(session, "The king", 8, 2, &likelihood, NULL), TV_OK);
     tv_llm_session_free(session);
     options.verify = 0;
     assert_int_equal(tv_llm_session_new(llm, &options, NULL, &session), TV_OK);
