@@ -39,10 +39,10 @@ all=$(grep -v '^#' "$root/packages.txt" | tr '\n' ' ' | sed 's/ *$//')
 asked test >"$work/test.list"
 asked demo >"$work/demo.list"
 expect "./test asks for all" "$(cat "$work/test.list")" "$all"
-for package in gcc meson ninja-build esbuild libelf-dev libedit-dev; do
+for package in gcc meson ninja-build esbuild libyajl-dev libedit-dev; do
     expect "./demo asks for $package" "$(tr ' ' '\n' <"$work/demo.list" | grep -cx "$package")" 1
 done
-for package in chromium chromium-driver clang libcmocka-dev libmpfr-dev libgmp-dev; do
+for package in chromium chromium-driver clang libcmocka-dev libelf-dev strace libmpfr-dev libgmp-dev; do
     expect "./demo asks for $package" "$(tr ' ' '\n' <"$work/demo.list" | grep -cx "$package")" 0
     expect "./test asks for $package" "$(tr ' ' '\n' <"$work/test.list" | grep -cx "$package")" 1
 done

@@ -10,7 +10,7 @@
 
 #define TV_ELF_NOTE_OWNER "Trivet"
 #define TV_ELF_PROPOSED "proposed" /* after the name of the target: .option proposed */
-enum { TV_ELF_NOTE_TYPE = 1, TV_ELF_VERSION = 1 };
+enum { TV_ELF_NOTE_TYPE = 1, TV_ELF_VERSION = 1, TV_ELF_NAME_MAX = 64 };
 
 #define TV_ELF_NOTE ".note.trivet"
 #define TV_ELF_TEXT ".text"

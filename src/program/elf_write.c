@@ -1,73 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing a program as ELF with libelf. The bytes passed to libelf must stay valid until elf_update. */
-#include <errno.h>
-#include <gelf.h>
+/* Writing a program as ELF: the file header, the sections in order, each at a multiple of its alignment, and the
+ * section headers at a multiple of 8. All offsets are computed first, so that the file is written front to back, into a
+ * pipe too. elf_file.h says why libelf is not used. */
+#include <elf.h>
+#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
+#include "base/vec.h"
 #include "program/elf.h"
 #include "program/program.h"
 
-/* The buffers of one file, valid until elf_update. */
-typedef struct writer {
-    Elf *elf;
-    tv_buf names; /* .shstrtab */
-    tv_buf symbols, symbol_names, note, requirements, lines, files, streams[TV_STREAMS_MAX];
-    size_t text_index, data_index;
-    bool failed;
-} writer;
-
-/* The description of a section; `data` NULL: SHT_NOBITS of `size` bytes. */
+/* A section; `data` NULL: SHT_NOBITS of `size` bytes, or empty. */
 typedef struct section {
-    const char *name;
-    GElf_Word type;
-    GElf_Xword flags, entry_size;
-    uint64_t addr, align;
+    uint32_t name; /* offset in .shstrtab */
+    uint32_t type, link, info;
+    uint64_t flags, entry_size;
+    uint64_t addr, align, offset;
     const void *data;
     uint64_t size;
 } section;
 
-/* Adds a section and returns its index. */
-static size_t add_section(writer *w, section s)
+/* The contents of one file. */
+typedef struct writer {
+    TV_VEC(section) sections; /* the empty one of index 0 is the first */
+    tv_buf names;             /* .shstrtab */
+    tv_buf symbols, symbol_names, note, requirements, lines, files, streams[TV_STREAMS_MAX];
+    size_t text_index, data_index;
+} writer;
+
+/* Adds a section and returns its index; 0: out of memory. */
+static size_t add_section(writer *w, const char *name, section s)
 {
-    Elf_Scn *scn = elf_newscn(w->elf);
-    GElf_Shdr header;
-    if (!scn || !gelf_getshdr(scn, &header)) {
-        w->failed = true;
-        return 0;
-    }
-    header.sh_name = (GElf_Word)w->names.len;
-    tv_buf_append(&w->names, s.name, strlen(s.name) + 1);
-    header.sh_type = s.type;
-    header.sh_flags = s.flags;
-    header.sh_addr = s.addr;
-    header.sh_entsize = s.entry_size;
-    header.sh_addralign = s.align;
-    Elf_Data *data = elf_newdata(scn);
-    if (!data) {
-        w->failed = true;
-        return 0;
-    }
-    data->d_buf = s.type == SHT_NOBITS ? NULL : (void *)(uintptr_t)s.data;
-    data->d_size = s.size;
-    data->d_align = s.align;
-    data->d_type = ELF_T_BYTE;
-    if (!gelf_update_shdr(scn, &header))
-        w->failed = true;
-    return elf_ndxscn(scn);
+    s.name = (uint32_t)w->names.len;
+    tv_buf_append(&w->names, name, strlen(name) + 1);
+    return TV_VEC_PUSH(&w->sections, s) ? w->sections.count - 1 : 0;
 }
 
-/* Adds a section with the contents of a buffer. */
-static size_t add_buffer(writer *w, const char *name, GElf_Word type, const tv_buf *contents, uint64_t align,
-                         GElf_Xword entry_size)
+/* Adds a section with the contents of a buffer, which must be complete. */
+static size_t add_buffer(writer *w, const char *name, uint32_t type, const tv_buf *contents, uint64_t align,
+                         uint64_t entry_size)
 {
-    return add_section(w, (section){.name = name,
-                                    .type = type,
-                                    .entry_size = entry_size,
-                                    .align = align,
-                                    .data = contents->data,
-                                    .size = contents->len});
+    return add_section(
+        w, name,
+        (section){
+            .type = type, .entry_size = entry_size, .align = align, .data = contents->data, .size = contents->len});
 }
 
 static void add_note(writer *w, const tv_program *program)
@@ -89,18 +65,18 @@ static void add_note(writer *w, const tv_program *program)
 
 static void add_data(writer *w, const tv_program *program)
 {
-    char name[32] = TV_ELF_DATA;
+    char name[TV_ELF_NAME_MAX] = TV_ELF_DATA;
     for (uint64_t i = 0; i < program->segment_count; i++) {
         const tv_segment *s = &program->segments[i];
         if (i)
-            snprintf(name, sizeof name, TV_ELF_DATA ".%llu", (unsigned long long)i);
-        size_t index = add_section(w, (section){.name = name,
-                                                .type = s->bytes ? SHT_PROGBITS : SHT_NOBITS,
-                                                .flags = SHF_ALLOC | SHF_WRITE,
-                                                .addr = s->addr,
-                                                .align = 1,
-                                                .data = s->bytes,
-                                                .size = s->size});
+            snprintf(name, sizeof name, TV_ELF_DATA ".%" PRIu64, i);
+        size_t index = add_section(w, name,
+                                   (section){.type = s->bytes ? SHT_PROGBITS : SHT_NOBITS,
+                                             .flags = SHF_ALLOC | SHF_WRITE,
+                                             .addr = s->addr,
+                                             .align = 1,
+                                             .data = s->bytes,
+                                             .size = s->size});
         if (i == 0)
             w->data_index = index;
     }
@@ -115,7 +91,7 @@ static void add_streams(writer *w, const tv_program *program)
         }
         if (program->descriptor_count[k] == 0)
             continue;
-        char name[64];
+        char name[TV_ELF_NAME_MAX];
         snprintf(name, sizeof name, TV_ELF_STREAM "%s", program->isa->streams[k]);
         add_buffer(w, name, SHT_PROGBITS, &w->streams[k], 8, 16);
     }
@@ -156,15 +132,10 @@ static void add_symbols(writer *w, const tv_program *program)
     }
     size_t strings = add_buffer(w, ".strtab", SHT_STRTAB, &w->symbol_names, 1, 0);
     size_t table = add_buffer(w, ".symtab", SHT_SYMTAB, &w->symbols, 8, sizeof(Elf64_Sym));
-    Elf_Scn *scn = elf_getscn(w->elf, table);
-    GElf_Shdr header;
-    if (!scn || !gelf_getshdr(scn, &header)) {
-        w->failed = true;
+    if (!table)
         return;
-    }
-    header.sh_link = (GElf_Word)strings;
-    header.sh_info = 1; /* the first global symbol */
-    w->failed |= !gelf_update_shdr(scn, &header);
+    w->sections.data[table].link = (uint32_t)strings;
+    w->sections.data[table].info = 1; /* the first global symbol */
 }
 
 static void add_lines(writer *w, const tv_program *program)
@@ -181,86 +152,143 @@ static void add_lines(writer *w, const tv_program *program)
     add_buffer(w, TV_ELF_FILES, SHT_PROGBITS, &w->files, 1, 0);
 }
 
-static bool streams_failed(const writer *w)
+static void add_all(writer *w, const tv_program *program)
 {
-    bool failed = false;
-    for (unsigned k = 0; k < TV_STREAMS_MAX; k++)
-        failed = failed || w->streams[k].failed;
-    return failed;
-}
-
-static bool build(writer *w, const tv_program *program)
-{
-    GElf_Ehdr header;
-    if (!gelf_newehdr(w->elf, ELFCLASS64) || !gelf_getehdr(w->elf, &header))
-        return false;
-    header.e_ident[EI_DATA] = ELFDATA2LSB;
-    header.e_type = ET_EXEC;
-    header.e_machine = EM_NONE;
-    header.e_version = EV_CURRENT;
+    (void)TV_VEC_PUSH(&w->sections, (section){0});
     tv_buf_le(&w->names, 0, 1);
     add_note(w, program);
-    w->text_index = add_section(w, (section){.name = TV_ELF_TEXT,
-                                             .type = SHT_PROGBITS,
-                                             .flags = SHF_ALLOC | SHF_EXECINSTR,
-                                             .align = program->word_bytes,
-                                             .data = program->text,
-                                             .size = program->instruction_count * program->word_bytes});
+    w->text_index = add_section(w, TV_ELF_TEXT,
+                                (section){.type = SHT_PROGBITS,
+                                          .flags = SHF_ALLOC | SHF_EXECINSTR,
+                                          .align = program->word_bytes,
+                                          .data = program->text,
+                                          .size = program->instruction_count * program->word_bytes});
     add_data(w, program);
     add_streams(w, program);
     add_requirements(w, program);
     add_symbols(w, program);
     add_lines(w, program);
-    /* The table of section names includes its own name, so add that before passing its bytes to libelf. */
-    size_t own = w->names.len;
-    tv_buf_append(&w->names, ".shstrtab", sizeof ".shstrtab");
-    size_t index = add_section(w, (section){.name = "", .type = SHT_STRTAB, .align = 1});
-    Elf_Scn *scn = elf_getscn(w->elf, index);
-    Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
-    GElf_Shdr name_header;
-    if (!data || !gelf_getshdr(scn, &name_header))
-        return false;
-    name_header.sh_name = (GElf_Word)own;
-    data->d_buf = w->names.data;
-    data->d_size = w->names.len;
-    header.e_shstrndx = (GElf_Half)index;
-    return gelf_update_shdr(scn, &name_header) && gelf_update_ehdr(w->elf, &header) && !w->failed && !w->names.failed &&
-           !w->symbols.failed && !w->symbol_names.failed && !w->lines.failed && !w->files.failed && !w->note.failed &&
-           !w->requirements.failed && !streams_failed(w);
+    size_t index = add_section(w, ".shstrtab", (section){.type = SHT_STRTAB, .align = 1});
+    if (!index)
+        return;
+    tv_buf_le(&w->names, 0, 1);                   /* an empty name, as in all files of this version of the form */
+    w->sections.data[index].data = w->names.data; /* complete: with its own name */
+    w->sections.data[index].size = w->names.len;
+}
+
+static bool has_failed(const writer *w)
+{
+    bool failed = w->sections.failed || w->names.failed || w->symbols.failed || w->symbol_names.failed ||
+                  w->note.failed || w->requirements.failed || w->lines.failed || w->files.failed;
+    for (unsigned k = 0; k < TV_STREAMS_MAX; k++)
+        failed = failed || w->streams[k].failed;
+    return failed;
+}
+
+static void free_writer(writer *w)
+{
+    tv_buf *bufs[] = {&w->names, &w->symbols, &w->symbol_names, &w->note, &w->requirements, &w->lines, &w->files};
+    for (size_t i = 0; i < TV_COUNTOF(bufs); i++)
+        tv_buf_fini(bufs[i]);
+    for (unsigned k = 0; k < TV_STREAMS_MAX; k++)
+        tv_buf_fini(&w->streams[k]);
+    TV_VEC_FINI(&w->sections);
+}
+
+/* ---- The file ---- */
+
+static uint64_t align_up(uint64_t offset, uint64_t align) { return tv_ceil_div(offset, align) * align; }
+
+/* Gives each section its offset. Returns the offset of the section headers. */
+static uint64_t lay_out(writer *w)
+{
+    uint64_t offset = sizeof(Elf64_Ehdr);
+    for (size_t i = 1; i < w->sections.count; i++) {
+        section *s = &w->sections.data[i];
+        s->offset = offset = align_up(offset, s->align);
+        if (s->type != SHT_NOBITS)
+            offset += s->size;
+    }
+    return align_up(offset, 8);
+}
+
+/* Writes the `bytes` low bytes of `value`. */
+static void put(FILE *out, uint64_t value, unsigned bytes)
+{
+    uint8_t raw[8];
+    tv_store_le(raw, value, bytes);
+    fwrite(raw, 1, bytes, out);
+}
+
+/* Zeros from offset `from` to `to`, which are at most 7 bytes apart. */
+static void put_padding(FILE *out, uint64_t from, uint64_t to)
+{
+    while (from++ < to)
+        putc(0, out);
+}
+
+static void put_file_header(FILE *out, const writer *w, uint64_t table)
+{
+    static const uint8_t ident[EI_NIDENT] = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT};
+    fwrite(ident, 1, sizeof ident, out);
+    put(out, ET_EXEC, 2);
+    put(out, EM_NONE, 2);
+    put(out, EV_CURRENT, 4);
+    put(out, 0, 8); /* e_entry */
+    put(out, 0, 8); /* e_phoff */
+    put(out, table, 8);
+    put(out, 0, 4); /* e_flags */
+    put(out, sizeof(Elf64_Ehdr), 2);
+    put(out, 0, 2); /* e_phentsize */
+    put(out, 0, 2); /* e_phnum */
+    put(out, sizeof(Elf64_Shdr), 2);
+    put(out, w->sections.count, 2);
+    put(out, w->sections.count - 1, 2); /* .shstrtab is the last one */
+}
+
+static void put_section_header(FILE *out, const section *s)
+{
+    put(out, s->name, 4);
+    put(out, s->type, 4);
+    put(out, s->flags, 8);
+    put(out, s->addr, 8);
+    put(out, s->offset, 8);
+    put(out, s->size, 8);
+    put(out, s->link, 4);
+    put(out, s->info, 4);
+    put(out, s->align, 8);
+    put(out, s->entry_size, 8);
+}
+
+static void put_file(FILE *out, writer *w)
+{
+    uint64_t table = lay_out(w), offset = sizeof(Elf64_Ehdr);
+    put_file_header(out, w, table);
+    for (size_t i = 1; i < w->sections.count; i++) {
+        const section *s = &w->sections.data[i];
+        put_padding(out, offset, s->offset);
+        offset = s->offset;
+        if (s->type == SHT_NOBITS || s->size == 0)
+            continue;
+        fwrite(s->data, 1, s->size, out);
+        offset += s->size;
+    }
+    put_padding(out, offset, table);
+    for (size_t i = 0; i < w->sections.count; i++)
+        put_section_header(out, &w->sections.data[i]);
 }
 
 tv_status tv_elf_write(const tv_program *program, tv_output *output, const tv_diag_sink *sink)
 {
-    if (program->segment_count > 60000)
+    if (program->segment_count > 60000) /* the file header has 16 bits for the number of sections */
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_SIZE), "merge data that is close together",
                        "%llu data segments exceed the limit of an ELF file",
                        (unsigned long long)program->segment_count);
     writer w = {0};
-    elf_version(EV_CURRENT);
-    /* libelf seeks in the file that it writes, and the output may be a pipe, so write to a temporary file first. */
-    FILE *file = tmpfile();
-    w.elf = file ? elf_begin(fileno(file), ELF_C_WRITE, NULL) : NULL;
-    errno = 0;
-    bool ok = w.elf && build(&w, program) && elf_update(w.elf, ELF_C_WRITE) >= 0;
-    const char *why = ok ? NULL : elf_errmsg(0); /* libelf's own last error, if it is one */
-    if (w.elf)
-        elf_end(w.elf);
-    if (ok) {
-        char chunk[65536];
-        size_t n;
-        rewind(file);
-        while ((n = fread(chunk, 1, sizeof chunk, file)) > 0)
-            ok = fwrite(chunk, 1, n, tv_output_stream(output)) == n && ok;
-        ok = ok && !ferror(file);
-    }
-    if (!ok && !why)
-        why = errno ? strerror(errno) : "out of memory";
-    if (file)
-        fclose(file);
-    tv_buf *bufs[] = {&w.names, &w.symbols, &w.symbol_names, &w.note, &w.requirements, &w.lines, &w.files};
-    for (size_t i = 0; i < TV_COUNTOF(bufs); i++)
-        tv_buf_fini(bufs[i]);
-    for (unsigned k = 0; k < TV_STREAMS_MAX; k++)
-        tv_buf_fini(&w.streams[k]);
-    return ok ? TV_OK : tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), NULL, "cannot write the ELF file: %s", why);
+    add_all(&w, program);
+    bool ok = !has_failed(&w);
+    if (ok)
+        put_file(tv_output_stream(output), &w); /* the commit reports errors of the stream */
+    free_writer(&w);
+    return ok ? TV_OK : tv_fail_memory(sink);
 }
