@@ -181,6 +181,10 @@ void cli_print_bar(double fraction, bool color, FILE *out); /* 20 columns */
 void cli_print_bytes(double bytes, FILE *out);              /* 13 columns */
 void cli_print_time(double seconds, FILE *out);
 
+/* `value` with thousands separators, for tables that people read; lives as long as the block. */
+#define CLI_COUNT(value) cli_format_count(value, (char[32]){0})
+const char *cli_format_count(uint64_t value, char text[32]);
+
 /* Four significant digits, or all digits of the integer part; left-aligned in `width` columns. */
 void cli_print_number(double value, int width, FILE *out);
 

@@ -2,14 +2,12 @@
 /* trivet llm: a language model on the simulated machines. */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/llm_report.h"
 #include "cli/run_outputs.h"
-#include "trivet/llm.h"
 
 static const cli_option options[] = {
     {"target", 't', "TARGET", "a machine, host, or all (default host)", "TARGET"},
@@ -39,7 +37,7 @@ static const cli_option options[] = {
     {"dump-graph", 0, NULL, "print the graph of the model", NULL},
 };
 
-enum { TARGETS_MAX = 8, HOST_OPS_MAX = 16 };
+enum { TARGETS_MAX = 8 };
 
 typedef struct job {
     cli *c;
@@ -55,26 +53,26 @@ typedef struct job {
     cli_progress progress;
 } job;
 
-/* The result of one target. */
-typedef struct outcome {
-    const char *target;
-    tv_llm_summary summary;
-    char bound_by[48];
-    tv_llm_likelihood likelihood;          /* --eval */
-    tv_llm_host_op host_ops[HOST_OPS_MAX]; /* their names are static */
-    unsigned host_op_count;
-    tv_llm_similarity *layers; /* --verify: each layer, then the logits; owned */
-    uint32_t layer_count;
-    char *text; /* --json: the prompt and the generated text; owned; may be NULL */
-} outcome;
-
 static volatile sig_atomic_t interrupted;
 
+/* The first Ctrl-C ends the work after the current step; a second one ends the process. */
 static void on_interrupt(int number)
 {
+    static const char message[] = "\r\033[Kending after this step; Ctrl-C again ends at once\n";
+    const cli_progress *progress = cli_progress_current();
     if (interrupted)
         cli_end_by_signal(number);
     interrupted = 1;
+    ssize_t n = progress && progress->shown ? write(STDERR_FILENO, message, sizeof message - 1) : 0;
+    (void)n;
+}
+
+/* From now on Ctrl-C leaves results to print. --verify has no partial results. */
+static void catch_interrupts(const job *j)
+{
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    if (!cli_has(j->c, "verify"))
+        sigaction(SIGINT, &action, NULL);
 }
 
 static bool is_all_targets(const job *j)
@@ -219,6 +217,7 @@ static tv_status open_session(job *j, const char *target, const char *sample, tv
     if (status == TV_OK)
         status = tv_llm_session_new(j->llm, &own, &j->c->sink, session);
     cli_progress_end(&j->progress);
+    catch_interrupts(j);
     if (j->context > tv_llm_context(j->llm)) /* the session has warned about it */
         j->context = tv_llm_context(j->llm);
     return status;
@@ -310,7 +309,7 @@ static tv_status run_session(job *j, tv_llm_session *session, const char *target
 }
 
 /* Runs a session; with --json its text goes into the result. */
-static tv_status run_session_to(job *j, tv_llm_session *session, const char *target, outcome *out)
+static tv_status run_session_to(job *j, tv_llm_session *session, const char *target, llm_outcome *out)
 {
     size_t size;
     j->on_terminal = j->streaming && isatty(STDOUT_FILENO);
@@ -323,14 +322,27 @@ static tv_status run_session_to(job *j, tv_llm_session *session, const char *tar
     return status;
 }
 
-static tv_status generate_text(job *j, const char *target, outcome *out)
+/* Warns about a text that is shorter than -n asks for because the context is full. Returns whether it did. */
+static bool warn_full_context(job *j, const tv_llm_summary *s)
+{
+    uint32_t context = j->context ? j->context : tv_llm_context(j->llm);
+    char message[160];
+    if (!cli_has(j->c, "tokens") || interrupted || s->prompt_tokens + s->tokens < context || j->tokens <= s->tokens + 1)
+        return false;
+    snprintf(message, sizeof message, "the context of %u tokens is full: the text ends after %u of %u tokens", context,
+             s->tokens + 1, j->tokens);
+    cli_warn(j->c, "TV-L042", "the prompt and -n have to fit the context", message);
+    return true;
+}
+
+static tv_status generate_text(job *j, const char *target, llm_outcome *out)
 {
     const char *prompt = cli_value(j->c, "prompt");
     tv_config *config;
     tv_llm_session *session;
     tv_status status = open_session(j, target, prompt, &config, &session);
-    *out = (outcome){.target = target, .summary.size = sizeof out->summary};
-    if (status == TV_OK)
+    *out = (llm_outcome){.target = target, .summary.size = sizeof out->summary, .skipped = interrupted};
+    if (status == TV_OK && !out->skipped)
         status = run_session_to(j, session, target, out);
     if (session) {
         tv_stats stats = {.size = sizeof stats};
@@ -338,7 +350,7 @@ static tv_status generate_text(job *j, const char *target, outcome *out)
         if (out->summary.machine)
             tv_machine_stats(out->summary.machine, &stats);
         snprintf(out->bound_by, sizeof out->bound_by, "%s", stats.bound_by);
-        while (out->host_op_count < HOST_OPS_MAX &&
+        while (out->host_op_count < LLM_HOST_OPS_MAX &&
                tv_llm_host_op_at(session, out->host_op_count, &out->host_ops[out->host_op_count]))
             out->host_op_count++;
         out->summary.machine = NULL;
@@ -349,14 +361,17 @@ static tv_status generate_text(job *j, const char *target, outcome *out)
 }
 
 /* Computes the negative log-likelihood of a text. */
-static tv_status evaluate_text(job *j, const char *target, const tv_input *text, outcome *out)
+static tv_status evaluate_text(job *j, const char *target, const tv_input *text, llm_outcome *out)
 {
     tv_config *config;
     tv_llm_session *session;
     tv_status status = open_session(j, target, NULL, &config, &session);
-    *out = (outcome){.target = target, .summary.size = sizeof out->summary, .likelihood.size = sizeof out->likelihood};
+    *out = (llm_outcome){.target = target,
+                         .summary.size = sizeof out->summary,
+                         .likelihood.size = sizeof out->likelihood,
+                         .skipped = interrupted};
     cli_progress_begin(j->c, &j->progress);
-    if (status == TV_OK)
+    if (status == TV_OK && !out->skipped)
         status = tv_llm_eval(session, (const char *)text->data, text->size, j->tokens, &out->likelihood, &j->c->sink);
     cli_progress_end(&j->progress);
     if (session)
@@ -368,202 +383,19 @@ static tv_status evaluate_text(job *j, const char *target, const tv_input *text,
 }
 
 /* Compares each layer with the host. */
-static tv_status verify_layers(job *j, const char *target, outcome *out)
+static tv_status verify_layers(job *j, const char *target, llm_outcome *out)
 {
     const char *prompt = cli_value(j->c, "prompt");
     tv_config *config;
     tv_llm_session *session;
     tv_status status = open_session(j, target, prompt, &config, &session);
-    *out = (outcome){.target = target, .summary.size = sizeof out->summary};
+    *out = (llm_outcome){.target = target, .summary.size = sizeof out->summary};
     if (status == TV_OK)
         status = tv_llm_verify(session, prompt ? prompt : "To be, or not to be: that is the question.", j->tokens,
                                &out->layers, &out->layer_count, &j->c->sink);
     tv_llm_session_free(session);
     tv_config_free(config);
     return status;
-}
-
-/* ---- Reports ---- */
-
-static double divide(double amount, double count) { return count > 0 ? amount / count : 0; }
-
-static void print_generated(const outcome *list, unsigned count)
-{
-    printf("\n  %-8s %7s %16s %16s %14s %14s  %s\n", "target", "tokens", "cycles/token", "prompt, c/token", "tokens/s",
-           "bytes/token", "bound by");
-    for (unsigned i = 0; i < count; i++) {
-        const tv_llm_summary *s = &list[i].summary;
-        double cycles = divide((double)s->cycles, s->tokens);
-        bool host = s->clock_hz <= 0;
-        printf("  %-8s %7u ", list[i].target, s->prompt_tokens + s->tokens);
-        if (host)
-            printf("%16s %16s %14.1f %14s  %s\n", "", "", divide(s->tokens, s->host_seconds), "", "this computer");
-        else
-            printf("%16.0f %16.0f %14.1f %14.0f  %s; simulated at %.1f tokens/s\n", cycles,
-                   divide((double)s->prompt_cycles, s->prompt_tokens), divide(s->clock_hz, cycles),
-                   divide((double)(s->read_bytes + s->written_bytes), s->tokens), list[i].bound_by,
-                   divide(s->tokens, s->host_seconds));
-    }
-}
-
-static void print_host_ops(const outcome *list, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++) {
-        const tv_llm_summary *s = &list[i].summary;
-        double tokens = s->prompt_tokens + s->tokens;
-        if (list[i].host_op_count == 0) {
-            printf("\n  %s runs no operations on the host\n", list[i].target);
-            continue;
-        }
-        printf("\n  %-8s %-44s %12s %16s\n", list[i].target, "host operations", "times/token", "values/token");
-        for (unsigned k = 0; k < list[i].host_op_count; k++)
-            printf("  %-8s %-44s %12.1f %16.1f\n", "", list[i].host_ops[k].name,
-                   divide((double)list[i].host_ops[k].count, tokens),
-                   divide((double)list[i].host_ops[k].elements, tokens));
-    }
-}
-
-/* Prints "VALUE ± ERROR" in `width` columns; the error of a single token is unknown. */
-static void print_estimate(double value, double error, int width)
-{
-    char text[64];
-    int n = isnan(error) ? snprintf(text, sizeof text, "%.4f", value)
-                         : snprintf(text, sizeof text, "%.4f ± %.4f", value, error);
-    bool wide = !isnan(error); /* ± has two bytes */
-    printf(" %*s%s", n - wide < width ? width - (n - wide) : 0, "", text);
-}
-
-static void print_evaluated(const outcome *list, unsigned count)
-{
-    printf("  %-8s %7s %17s %20s %13s\n", "target", "tokens", "nats/token", "perplexity", "against host");
-    for (unsigned i = 0; i < count; i++) {
-        const tv_llm_likelihood *l = &list[i].likelihood, *host = &list[0].likelihood;
-        double perplexity = exp(l->nll);
-        printf("  %-8s %7u", list[i].target, l->tokens);
-        print_estimate(l->nll, l->nll_error, 17);
-        print_estimate(perplexity, perplexity * l->nll_error, 20);
-        if (l->tokens == host->tokens)
-            printf(" %11.2f %%\n", 100 * (l->nll / host->nll - 1));
-        else
-            printf(" %13s\n", "-");
-    }
-}
-
-static void print_similarity(const outcome *o)
-{
-    printf("%s against the host:\n  %-8s %12s %16s\n", o->target, "layer", "cosine", "max error");
-    for (uint32_t i = 0; i < o->layer_count; i++) {
-        char name[16];
-        snprintf(name, sizeof name, i + 1 == o->layer_count ? "logits" : "%u", i);
-        printf("  %-8s %12.6f %16.6g\n", name, o->layers[i].cosine, o->layers[i].error);
-    }
-}
-
-static void print_outcomes(const job *j, const outcome *list, unsigned count)
-{
-    if (cli_has(j->c, "verify")) {
-        for (unsigned i = 0; i < count; i++)
-            print_similarity(&list[i]);
-    } else if (cli_has(j->c, "eval")) {
-        print_evaluated(list, count);
-    } else if (!j->c->quiet && count) {
-        putchar('\n');
-        print_generated(list, count);
-        if (cli_has(j->c, "host-ops"))
-            print_host_ops(list, count);
-    }
-}
-
-/* ---- JSON ---- */
-
-static void write_host_ops_json(const outcome *o, tv_json_writer *w)
-{
-    tv_json_key(w, "host_ops");
-    tv_json_begin_array(w);
-    for (unsigned k = 0; k < o->host_op_count; k++) {
-        tv_json_begin_object(w);
-        tv_json_string_member(w, "name", o->host_ops[k].name);
-        tv_json_unsigned_member(w, "count", o->host_ops[k].count);
-        tv_json_unsigned_member(w, "values", o->host_ops[k].elements);
-        tv_json_end_object(w);
-    }
-    tv_json_end_array(w);
-}
-
-static void write_likelihood_json(const tv_llm_likelihood *l, tv_json_writer *w)
-{
-    double perplexity = exp(l->nll);
-    cli_write_real(w, "nats", l->nll);
-    cli_write_real(w, "nats_error", l->nll_error);
-    cli_write_real(w, "perplexity", perplexity);
-    cli_write_real(w, "perplexity_error", perplexity * l->nll_error);
-    tv_json_unsigned_member(w, "evaluated", l->tokens);
-}
-
-static void write_outcome_json(const outcome *o, bool timing_only, tv_json_writer *w)
-{
-    const tv_llm_summary *s = &o->summary;
-    tv_json_begin_object(w);
-    tv_json_string_member(w, "target", o->target);
-    tv_json_unsigned_member(w, "prompt_tokens", s->prompt_tokens);
-    tv_json_unsigned_member(w, "tokens", s->tokens);
-    tv_json_unsigned_member(w, "prompt_cycles", s->prompt_cycles);
-    tv_json_unsigned_member(w, "cycles", s->cycles);
-    cli_write_real(w, "prompt_host_seconds", s->prompt_host_seconds);
-    cli_write_real(w, "host_seconds", s->host_seconds);
-    tv_json_unsigned_member(w, "read_bytes", s->read_bytes);
-    tv_json_unsigned_member(w, "written_bytes", s->written_bytes);
-    tv_json_string_member(w, "bound_by", o->bound_by);
-    if (o->likelihood.tokens)
-        write_likelihood_json(&o->likelihood, w);
-    if (o->text && (s->prompt_tokens || s->tokens) && !timing_only)
-        tv_json_string_member(w, "text", o->text);
-    write_host_ops_json(o, w);
-    tv_json_end_object(w);
-}
-
-/* Writes the members of a similarity into an open object and closes it. */
-static void end_similarity_json(const tv_llm_similarity *s, tv_json_writer *w)
-{
-    cli_write_real(w, "cosine", s->cosine);
-    cli_write_real(w, "max_error", s->error);
-    tv_json_end_object(w);
-}
-
-static void write_similarity_json(const outcome *o, tv_json_writer *w)
-{
-    tv_json_begin_object(w);
-    tv_json_string_member(w, "target", o->target);
-    tv_json_key(w, "layers");
-    tv_json_begin_array(w);
-    for (uint32_t i = 0; i + 1 < o->layer_count; i++) {
-        tv_json_begin_object(w);
-        tv_json_unsigned_member(w, "layer", i);
-        end_similarity_json(&o->layers[i], w);
-    }
-    tv_json_end_array(w);
-    if (o->layer_count) {
-        tv_json_key(w, "logits");
-        tv_json_begin_object(w);
-        end_similarity_json(&o->layers[o->layer_count - 1], w);
-    }
-    tv_json_end_object(w);
-}
-
-static void write_outcomes_json(job *j, const outcome *list, unsigned count)
-{
-    tv_json_writer *w = cli_begin_result(j->c);
-    tv_json_begin_object(w);
-    tv_json_boolean_member(w, "interrupted", interrupted != 0);
-    tv_json_key(w, "targets");
-    tv_json_begin_array(w);
-    for (unsigned i = 0; i < count; i++)
-        if (cli_has(j->c, "verify"))
-            write_similarity_json(&list[i], w);
-        else
-            write_outcome_json(&list[i], cli_has(j->c, "timing-only"), w);
-    tv_json_end_array(w);
-    tv_json_end_object(w);
 }
 
 /* ---- The command ---- */
@@ -599,26 +431,55 @@ static tv_status make_directory(job *j)
     return TV_ERR_IO;
 }
 
-static void free_outcome(outcome *o)
-{
-    free(o->layers);
-    free(o->text);
-}
-
-static tv_status run_target(job *j, const char *target, const tv_input *text, outcome *out)
+static tv_status run_target(job *j, const char *target, const tv_input *text, llm_outcome *out)
 {
     if (cli_has(j->c, "verify"))
         return verify_layers(j, target, out);
     return cli_has(j->c, "eval") ? evaluate_text(j, target, text, out) : generate_text(j, target, out);
 }
 
+static bool is_model_target(const char *target)
+{
+    const char *name;
+    for (unsigned i = 0; (name = tv_llm_target_at(i)); i++)
+        if (strcmp(name, target) == 0)
+            return true;
+    return false;
+}
+
+/* Rejects parameters before anything runs: those that a machine does not have, and any for the host alone. */
+static tv_status check_parameters(job *j, const char *const *targets, unsigned count)
+{
+    tv_status status = TV_OK;
+    unsigned machines = 0;
+    for (unsigned i = 0; i < count && status == TV_OK; i++) {
+        tv_config *config = NULL;
+        if (strcmp(targets[i], "host") == 0)
+            continue;
+        machines++;
+        if (!is_model_target(targets[i])) {
+            cli_error(j->c, CLI_E_TARGET, "host, pccx, opennpu, cmdq or all", "models do not run on '%s'", targets[i]);
+            return TV_ERR_INPUT;
+        }
+        status = cli_make_config(j->c, targets[i], is_all_targets(j), &config);
+        tv_config_free(config);
+    }
+    if (machines || (!cli_has(j->c, "config") && !cli_has(j->c, "set")))
+        return status;
+    cli_error(j->c, CLI_E_CONFLICT, "give -t with a machine", "%s sets parameters of a machine; the host has none",
+              cli_has(j->c, "config") ? "-c" : "-D");
+    return TV_ERR_INPUT;
+}
+
 /* Runs the targets one after another. *done is the number of complete results, also on errors. */
-static tv_status run_targets(job *j, outcome *list, unsigned *done)
+static tv_status run_targets(job *j, llm_outcome *list, unsigned *done)
 {
     const char *targets[TARGETS_MAX], *path = cli_value(j->c, "eval");
     unsigned count = list_targets(j, targets);
     tv_input text = {0};
-    tv_status status = path ? tv_input_open(path, &j->c->sink, &text) : TV_OK;
+    tv_status status = check_parameters(j, targets, count);
+    if (status == TV_OK && path)
+        status = tv_input_open(path, &j->c->sink, &text);
     if (status == TV_OK && path && text.size == 0) {
         cli_error(j->c, CLI_E_VALUE, "give a file with a text", "--eval: '%s' is empty", path);
         status = TV_ERR_INPUT;
@@ -629,9 +490,10 @@ static tv_status run_targets(job *j, outcome *list, unsigned *done)
         if (!path && count > 1 && j->streaming)
             printf("%s--- %s\n", i ? "\n\n" : "", targets[i]);
         status = run_target(j, targets[i], &text, &list[i]);
-        *done += status == TV_OK;
-        if (status != TV_OK)
-            free_outcome(&list[i]);
+        bool complete = status == TV_OK && !list[i].skipped;
+        *done += complete;
+        if (!complete)
+            llm_outcome_fini(&list[i]);
     }
     if (text.data)
         tv_input_close(&text);
@@ -640,21 +502,19 @@ static tv_status run_targets(job *j, outcome *list, unsigned *done)
 
 static int run_model(job *j)
 {
-    outcome list[TARGETS_MAX];
+    llm_outcome list[TARGETS_MAX];
     unsigned count = 0;
-    /* Ctrl-C ends the work, and the results so far are printed; a second one ends the process. --verify has no partial
-     * results. */
-    struct sigaction action = {.sa_handler = on_interrupt};
-    if (!cli_has(j->c, "verify"))
-        sigaction(SIGINT, &action, NULL);
     j->streaming = !j->c->json;
     tv_status status = run_targets(j, list, &count);
     if (!j->c->json && count)
-        print_outcomes(j, list, count);
+        llm_report_print(j->c, list, count);
     else if (j->c->json && (count || status == TV_OK))
-        write_outcomes_json(j, list, count);
-    for (unsigned i = 0; i < count; i++)
-        free_outcome(&list[i]);
+        llm_report_write_json(j->c, list, count, interrupted != 0);
+    bool warned = cli_has(j->c, "eval") || cli_has(j->c, "verify") || cli_has(j->c, "timing-only");
+    for (unsigned i = 0; i < count; i++) {
+        warned = warned || warn_full_context(j, &list[i].summary);
+        llm_outcome_fini(&list[i]);
+    }
     j->c->faulted = status == TV_FAULT;
     return cli_exit_status(status);
 }

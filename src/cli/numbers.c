@@ -31,6 +31,18 @@ void cli_print_bytes(double bytes, FILE *out)
     fprintf(out, "%9.*f %-3s", u ? 1 : 0, bytes, units[u]);
 }
 
+const char *cli_format_count(uint64_t value, char text[32])
+{
+    char *p = text + 31;
+    *p = '\0';
+    for (unsigned digits = 0; digits == 0 || value; digits++, value /= 10) {
+        if (digits && digits % 3 == 0)
+            *--p = ',';
+        *--p = (char)('0' + value % 10);
+    }
+    return p;
+}
+
 void cli_print_number(double value, int width, FILE *out)
 {
     if (value >= 1000)

@@ -8,7 +8,10 @@ run.py TRIVET MODEL
 import json
 import math
 import os
+import pty
 import re
+import select
+import signal
 import statistics
 import struct
 import subprocess
@@ -237,6 +240,7 @@ def manual_page_names_the_environment(t):
 def model_options_are_checked(t):
     got = t.envelope(2, "llm", t.model, "--eval", t.write("empty.txt", ""))["diagnostics"][0]
     t.expect("--eval of an empty file", got["code"] == "TV-U004" and "is empty" in got["message"], got)
+    text = t.write("text.txt", "To be, or not to be")
     got = t.envelope(2, "llm", t.model, "-n", "0")["diagnostics"][0]
     t.equal("-n 0 has the range", got["hint"], "1 to 4294967295")
     for arguments, message, hint in ((("-n", "300"), "a prompt of 16 tokens and 300 tokens after it need 316 positions; the context holds 256",
@@ -248,6 +252,17 @@ def model_options_are_checked(t):
                                       "at most 24 tokens after the prompt fit; the context can be up to 256, the positions of the model")):
         got = t.envelope(2, "llm", t.model, "-t", "cmdq", "--timing-only", *arguments)["diagnostics"][0]
         t.equal("--timing-only " + " ".join(arguments), (got["code"], got["message"], got["hint"]), ("TV-L004", message, hint))
+    for arguments in (("-D", "gemv.cores=8"), ("-t", "host", "-D", "gemv.cores=8"), ("-c", "kv260"), ("-t", "host", "--eval", text, "-c", "kv260")):
+        got = t.envelope(2, "llm", t.model, "-n", "2", *arguments)["diagnostics"][0]
+        t.expect("parameters of the host: " + " ".join(arguments), got["code"] == "TV-U006" and "the host has none" in got["message"], got)
+    for arguments, code in ((("-t", "all", "-D", "gemv.core=8"), "TV-C001"), (("-t", "cmdq", "--eval", text, "-c", "nowhere"), "TV-C004"),
+                            (("-t", "vax", "--eval", text), "TV-U008")):
+        got = t.envelope(2, "llm", t.model, "-n", "2", *arguments)
+        t.equal("nothing runs before an error: " + " ".join(arguments), ([d["code"] for d in got["diagnostics"]], got["result"]), ([code], None))
+    t.envelope(0, "llm", t.model, "-t", "all", "-n", "2", "-D", "gemv.cores=8")
+    for n, warnings in (("12", []), ("13", ["TV-L042"])):
+        got = t.envelope(0, "llm", t.model, "-p", "ROMEO:", "--context", "18", "-n", n, "--temperature", "0")
+        t.equal("a text of %s tokens in a context of 18" % n, [d["code"] for d in got["diagnostics"]], warnings)
     full = t.envelope(0, "llm", t.model, "-t", "cmdq", "--timing-only", "-n", "24", "--context", "40")["result"]["targets"][0]
     t.equal("a full context", (full["prompt_tokens"], full["tokens"]), (16, 24))
 
@@ -271,13 +286,46 @@ def evaluations_have_standard_errors(t):
     t.expect("the table has them, too", "%.4f ± %.4f" % (got["perplexity"], got["perplexity_error"]) in row, row)
 
 
+def on_terminal(t, arguments, shown):
+    """Runs a command with standard error on a terminal, presses Ctrl-C when `shown` is there. Returns the exit status, standard
+    output, the terminal's text."""
+    master, slave = pty.openpty()
+    child = subprocess.Popen([t.trivet, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, text=True)
+    os.close(slave)
+    text, sent = b"", False
+    while select.select([master], [], [], 60)[0]:
+        try:
+            text += os.read(master, 4096)
+        except OSError: # the terminal's other side is closed
+            break
+        if not sent and shown in text.decode("utf-8", "replace"):
+            sent = True
+            child.send_signal(signal.SIGINT)
+    os.close(master)
+    if not sent:
+        child.kill()
+    return child.wait(60), child.stdout.read(), text.decode("utf-8", "replace")
+
+
+def interrupted_work_is_reported(t):
+    dims = t.write("dims.json", json.dumps(dict(hidden_size=288, intermediate_size=768, num_hidden_layers=6, num_attention_heads=6,
+                                                vocab_size=32000, max_position_embeddings=32000)))
+    for name, arguments in (("timing [", (dims, "--timing-only", "-n", "31000")),
+                            ("evaluating [", (t.model, "--eval", os.path.join(ROOT, "data", "tinyshakespeare.txt"), "-n", "600000"))):
+        code, out, shown = on_terminal(t, ("llm", *arguments, "-t", "cmdq", "-D", "spm.bank_bytes=64Mi"), name)
+        t.expect(name + " progress", name in shown and " %" in shown, shown)
+        t.equal(name + ": exit status", code, 0)
+        rows = re.findall(r"^  (cmdq|host) +([0-9,]+) ", out, re.M)
+        t.expect(name + ": the table has what is done", len(rows) == 1 and 0 < int(rows[0][1].replace(",", "")) < 600000, out)
+
+
 def main():
     options = parse_arguments(__doc__, "trivet", "model")
     t = Commands(options.trivet, options.model, options)
     t.run_tests([envelopes_of_results, envelopes_of_failures, values_are_exact, profiles_name_their_machine,
                  first_errors_stand_alone, saved_outputs_exist, examples_of_help_texts_work,
                  codes_are_explained, manual_page_names_the_environment, model_options_are_checked,
-                 evaluations_have_standard_errors], t)
+                 evaluations_have_standard_errors, interrupted_work_is_reported], t)
     sys.exit(t.finish())
 
 
