@@ -362,7 +362,12 @@ def digits():
                                    {"addr": layer2, "file": "cmdq.layer2.bin"}])
     q.output("logits", logits, DIGITS_IMAGES * classes, 32)
     w1, w2 = hidden * pixels, classes * hidden
-    l1 = q.load("weight", layer1, (0, 0), w1 + 8 * hidden, 8)
+
+    def layer(addr, bank, weights, outputs):
+        """Loads the weights, then the scales and biases."""
+        return [q.load("weight", addr, (bank, 0), weights, 8), q.load("weight", addr + weights, (bank, weights), 2 * outputs, 32)]
+
+    l1 = layer(layer1, 0, w1, hidden)
     n, loads = DIGITS_TILE, []
     count = DIGITS_IMAGES // n
     for t in range(count):
@@ -370,20 +375,20 @@ def digits():
         # tile.
         loads.append(q.prefetch("activation", x + t * n * pixels, (1 + t % 3, t * n * pixels), n * pixels, 8))
         if t == 0:
-            l2 = q.load("weight", layer2, (7, 0), w2 + 8 * classes, 8)
+            l2 = layer(layer2, 7, w2, classes)
     gelus, seconds = [], []
     for t in range(count):
         z, h, y = (4 + t % 2, 0), (4 + t % 2, 65536), (6, t * n * classes * 4)
         # Reuses the buffers of tile t - 2.
         first = q.tensor("TE_GEMM_TILE", 0, (1 + t % 3, t * n * pixels), (0, 0), z,
-                         [l1, loads[t]] + gelus[t - 2:t - 1] * (t > 1), m=n, n=hidden,
+                         l1 + [loads[t]] + gelus[t - 2:t - 1] * (t > 1), m=n, n=hidden,
                          k=pixels, qbits_weight=8, qbits_activation=8, scale_ifm=1 / 16, wgt_scale_bank=0,
                          wgt_scale_offset=w1, bias_bank=0,
                          bias_offset=w1 + 4 * hidden)
         gelus.append(q.vector("VE_GELU_TILE", t % 2, z, h, n * hidden, 32, [first] + seconds[t - 2:t - 1] * (t > 1),
                               qbits_out=8,
                               scale_out=DIGITS_HIDDEN_SCALE))
-        seconds.append(q.tensor("TE_GEMM_TILE", 1, h, (7, 0), y, [gelus[t], l2], m=n, n=classes, k=hidden,
+        seconds.append(q.tensor("TE_GEMM_TILE", 1, h, (7, 0), y, [gelus[t]] + l2, m=n, n=classes, k=hidden,
                                 qbits_weight=8, qbits_activation=8,
                                 scale_ifm=DIGITS_HIDDEN_SCALE, wgt_scale_bank=7, wgt_scale_offset=w2, bias_bank=7,
                                 bias_offset=w2 + 4 * classes))

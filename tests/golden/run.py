@@ -19,13 +19,12 @@ examples/pccx/NAME.s and examples/opennpu/NAME.s have NAME.expect.json; expected
 must agree with it. The OpenNPU examples name their profile in their head: `; profile: NAME`.
 examples/cmdq/NAME.json are queues; their NAME.expect.json has {"cycles": N, "outputs": {"NAME": [values]}} and, where check
 must find hazards, "hazards": [[earlier id, later id], ...], and other findings, "findings": [[code, entries it names ...], ...]. make.py beside them must make exactly these queues.
-docs/codes.md must list the codes of src, docs/commands.md show the help of each command. docs/assembler.md, docs/examples.md, docs/debugger.md, docs/json.md, docs/isa and docs/timing show commands (`$ ... trivet ...`) and their outputs, which must be the real ones. A page's
-`$ cat NAME.s` or `NAME.json` shows the sources its commands use; a command with a source that is not shown is left alone.
+docs/codes.md must list the codes of src.
 
 Every program that is run is run by the independent model in tests/oracle as well, and all cycles, engines, faults and
 dumped values must be equal. Lines `; asm: ARGUMENTS` and `; run: ARGUMENTS` at the head of a source add arguments.
 
---rebase writes the text files (.hex, .dis, .uops, .err, .warn, .run, .check) and the outputs in those pages and shows what changed.
+--rebase writes the text files (.hex, .dis, .uops, .err, .warn, .run, .check) and shows what changed.
 """
 
 import difflib
@@ -348,47 +347,6 @@ class Runner(Suite):
             case.fail("%s: %s" % (type(e).__name__, e))
         self.report(name, case.problems)
 
-    def command(self, line, shown, folder):
-        """The output of a document's command; `shown` is what stands below it."""
-        source = re.fullmatch(r"cat ([\w-]+\.(?:s|json|jsonl))", line)
-        if source:
-            with open(os.path.join(folder, source[1]), "w", encoding="utf-8") as f:
-                f.write("".join(text + "\n" for text in shown))
-            return shown
-        sources = re.findall(r"(?<![\w$./-])[\w./-]+\.s\b", line)
-        if not re.search(r"\btrivet\b", line) or not all(os.path.exists(os.path.join(folder, s)) for s in sources):
-            return shown
-        path = os.path.dirname(self.trivet) + os.pathsep + os.environ["PATH"]
-        p = subprocess.run(["sh", "-c", line], cwd=folder, env=dict(os.environ, PATH=path), stdin=subprocess.DEVNULL,
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
-        return [text.rstrip() for text in p.stdout.decode("utf-8", "replace").splitlines()]
-
-    def document(self, path):
-        """Run the commands of a document's blocks and put their outputs below them."""
-        name = os.path.relpath(path, ROOT)
-        if self.word and self.word not in name:
-            return
-        with open(path, encoding="utf-8") as f:
-            want = f.read()
-        with tempfile.TemporaryDirectory() as folder:
-            os.symlink(os.path.join(ROOT, "examples"), os.path.join(folder, "examples"))
-
-            def block(match):
-                lines = []
-                for text in re.split(r"^\$ ", match[2], flags=re.M)[1:]:
-                    line, *shown = text.splitlines()
-                    lines += ["$ " + line] + self.command(line, shown, folder)
-                return match[1] + "\n".join(lines) + "\n```"
-
-            got = re.sub(r"^(```(?:console)?\n)(\$ .*?\n)```$", block, want, flags=re.M | re.S)
-        diff = "".join(difflib.unified_diff(want.splitlines(True), got.splitlines(True), os.path.basename(path), "found"))
-        if diff and self.rebase:
-            with open(path, "w", encoding="utf-8") as f:
-                f.write(got)
-            print(diff)
-            diff = ""
-        self.report(name, [diff] if diff else [])
-
     def codes(self):
         """docs/codes.md has every code with its name and meaning, and no other."""
         want = {}
@@ -400,23 +358,6 @@ class Runner(Suite):
             got = {code: rest for code, *rest in re.findall(r"^\| (TV-\w+) \| ([^|]*) \| ([^|]*) \|", f.read(), re.M)}
         self.report("docs/codes.md", ["%s: %s, want %s" % (c, got.get(c), want.get(c)) for c in sorted(set(want) | set(got))
                                       if want.get(c) != got.get(c)])
-
-    def helps(self):
-        """docs/commands.md shows the help of every command as it is."""
-        path = os.path.join(ROOT, "docs", "commands.md")
-        with open(path, encoding="utf-8") as f:
-            page = f.read()
-
-        def real(match):
-            p = subprocess.run([self.trivet, match.group(1), "--help"], stdout=subprocess.PIPE)
-            return "$ trivet %s --help\n%s" % (match.group(1), p.stdout.decode())
-
-        want = re.sub(r"^\$ trivet (\w+) --help\n.*?(?=^```|^\$ )", real, page, flags=re.M | re.S)
-        diff = "".join(difflib.unified_diff(page.splitlines(True), want.splitlines(True), "docs/commands.md", "trivet"))
-        if diff and self.rebase:
-            with open(path, "w", encoding="utf-8") as f:
-                f.write(want)
-        self.report("docs/commands.md", [diff] if diff else [])
 
     def all(self):
         for source in sorted(glob.glob(os.path.join(HERE, "*.s"))):
@@ -439,10 +380,6 @@ class Runner(Suite):
                     self.report("examples/%s/%s" % (machine, name), [p.stdout.decode()] if p.returncode else [])
         if not self.word:
             self.codes()
-            self.helps()
-        for pages in ("assembler.md", "examples.md", "debugger.md", "trace.md", "json.md", "isa/*.md", "timing/*.md"):
-            for page in sorted(glob.glob(os.path.join(ROOT, "docs", pages))):
-                self.document(page)
 
 
 def main():
