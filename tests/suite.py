@@ -17,6 +17,7 @@ import threading
 import traceback
 
 sys.dont_write_bytecode = True
+os.environ["LC_ALL"] = "C.UTF-8"  # the commands draw bars of characters that are not ASCII
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROBLEMS_MAX = 60  # printed; all are counted
 

@@ -77,3 +77,34 @@ void tv_nearest_offer(tv_nearest *nearest, const char *candidate)
         nearest->best = candidate;
     }
 }
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+int tv_compare_numbered(const char *a, const char *b)
+{
+    const char *x = a, *y = b;
+    while (*x && *y) {
+        if (!is_digit(*x) || !is_digit(*y)) {
+            if (*x != *y)
+                break;
+            x++;
+            y++;
+            continue;
+        }
+        size_t n = 0, m = 0;
+        x += strspn(x, "0");
+        y += strspn(y, "0");
+        while (is_digit(x[n]))
+            n++;
+        while (is_digit(y[m]))
+            m++;
+        int order = n != m ? (n < m ? -1 : 1) : memcmp(x, y, n);
+        if (order)
+            return order;
+        x += n;
+        y += m;
+    }
+    if (*x == *y) /* the same but for leading zeros */
+        return strcmp(a, b);
+    return (unsigned char)*x < (unsigned char)*y ? -1 : 1;
+}

@@ -177,6 +177,9 @@ void cli_end_by_signal(int number);
 
 /* ---- numbers.c ---- */
 
+/* `utf8` if the locale of the environment is UTF-8, otherwise `ascii`. */
+const char *cli_symbol(const char *utf8, const char *ascii);
+
 void cli_print_bar(double fraction, bool color, FILE *out); /* 20 columns */
 void cli_print_bytes(double bytes, FILE *out);              /* 13 columns */
 void cli_print_time(double seconds, FILE *out);

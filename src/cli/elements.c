@@ -37,7 +37,7 @@ void elements_print(tv_dtype type, const uint8_t *bytes, uint64_t count, uint64_
         printf(" %12s%s", text, i % per_line == per_line - 1 || i + 1 == shown ? "\n" : "");
     }
     if (shown < count)
-        printf("          … %" PRIu64 " more\n", count - shown);
+        printf("          %s %" PRIu64 " more\n", cli_symbol("…", "..."), count - shown);
 }
 
 /* ---- Outputs ---- */

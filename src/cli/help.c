@@ -272,7 +272,9 @@ static void print_man(FILE *out)
         fprintf(out, "\n%s\n", o->help);
     }
     fputs(".SH ENVIRONMENT\n.TP\n.B TRIVET_KERNELS\nthe host kernels, as \\-\\-kernels selects them\n.TP\n.B NO_COLOR\n"
-          "if set, \\-\\-color auto prints no color\n",
+          "if set, \\-\\-color auto prints no color\n.TP\n.B LC_ALL, LC_CTYPE, LANG\nthe first that is not empty is "
+          "the locale; "
+          "without UTF\\-8 in it the bars of tables are ASCII\n",
           out);
     fputs(".SH \"EXIT STATUS\"\n0 success; 1 the simulated machine faulted or a check found errors; 2 invalid usage or "
           "input; 3 the tool failed (I/O, memory).\n.SH \"SEE ALSO\"\nThe manual, installed under doc/trivet.\n",

@@ -51,10 +51,14 @@ static void print_host_ops(const llm_outcome *list, unsigned count)
 static void print_estimate(double value, double error, int width)
 {
     char text[64];
-    int n = isnan(error) ? snprintf(text, sizeof text, "%.4f", value)
-                         : snprintf(text, sizeof text, "%.4f ± %.4f", value, error);
-    bool wide = !isnan(error); /* ± has two bytes */
-    printf(" %*s%s", n - wide < width ? width - (n - wide) : 0, "", text);
+    if (isnan(error))
+        snprintf(text, sizeof text, "%.4f", value);
+    else
+        snprintf(text, sizeof text, "%.4f %s %.4f", value, cli_symbol("±", "+-"), error);
+    int columns = 0;
+    for (const char *p = text; *p; p++)
+        columns += (*p & 0xC0) != 0x80;
+    printf(" %*s%s", columns < width ? width - columns : 0, "", text);
 }
 
 static void print_evaluated(const llm_outcome *list, unsigned count)

@@ -136,14 +136,14 @@ static void print_roles(const tv_stats *s, FILE *out)
     for (unsigned r = 0; r < s->role_count; r++) {
         fprintf(out, "  %-13s", s->roles[r].name);
         cli_print_bytes((double)s->roles[r].bytes, out);
-        fprintf(out, "  %16" PRIu64 "  %10" PRIu64 "\n", s->roles[r].busy, s->roles[r].stalled);
+        fprintf(out, "  %16s  %10s\n", CLI_COUNT(s->roles[r].busy), CLI_COUNT(s->roles[r].stalled));
     }
 }
 
 static void print_timing(const tv_stats *s, bool color, FILE *out)
 {
     const char *bold = color ? "\033[1m" : "", *off = color ? "\033[0m" : "";
-    fprintf(out, ", %s%" PRIu64 " cycle%s%s, ", bold, s->cycles, s->cycles == 1 ? "" : "s", off);
+    fprintf(out, ", %s%s cycle%s%s, ", bold, CLI_COUNT(s->cycles), s->cycles == 1 ? "" : "s", off);
     cli_print_time(s->seconds, out);
     fputs(" at ", out);
     cli_print_number(s->clock_hz / 1e6, 0, out);
@@ -154,7 +154,7 @@ static void print_timing(const tv_stats *s, bool color, FILE *out)
     print_roles(s, out);
     if (s->macs) {
         double rate = (double)s->macs / (double)s->cycles;
-        fprintf(out, "\n  MACs %" PRIu64 ": %.2f / ", s->macs, rate);
+        fprintf(out, "\n  MACs %s: %.2f / ", CLI_COUNT(s->macs), rate);
         cli_print_number(s->peak_macs, 0, out);
         fprintf(out, " a cycle (%.1f %%)\n", 100 * rate / s->peak_macs);
     }
@@ -165,10 +165,10 @@ void run_report_print(const tv_machine *machine, bool timed, bool color, FILE *o
 {
     tv_stats s = {.size = sizeof s};
     tv_machine_stats(machine, &s);
-    fprintf(out, "%s%s%s: %" PRIu64 " instruction%s", color ? "\033[1m" : "", tv_machine_target(machine),
-            color ? "\033[0m" : "", s.instructions, s.instructions == 1 ? "" : "s");
+    fprintf(out, "%s%s%s: %s instruction%s", color ? "\033[1m" : "", tv_machine_target(machine), color ? "\033[0m" : "",
+            CLI_COUNT(s.instructions), s.instructions == 1 ? "" : "s");
     if (!timed)
-        fprintf(out, ", %" PRIu64 " MACs, functional only: no cycles\n", s.macs);
+        fprintf(out, ", %s MACs, functional only: no cycles\n", CLI_COUNT(s.macs));
     else if (s.cycles == 0)
         fprintf(out, ", 0 cycles\n");
     else

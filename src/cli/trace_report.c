@@ -185,7 +185,7 @@ static void print_name(const char *name, int width, FILE *out)
 static void print_more(unsigned count, unsigned rows, FILE *out)
 {
     if (count > rows)
-        fprintf(out, "  … %u more; --json has them all\n", count - rows);
+        fprintf(out, "  %s %u more; --json has them all\n", cli_symbol("…", "..."), count - rows);
 }
 
 static void print_engines(const tv_trace_summary *s, bool color, FILE *out)
@@ -255,12 +255,12 @@ static void print_rows(const char *title, const tv_trace_row *table, unsigned co
         const tv_trace_row *r = &table[i];
         fputs("  ", out);
         print_name(r->name, 24, out);
-        fprintf(out, " %8" PRIu64 " %13" PRIu64 " %5.1f %% %11" PRIu64, r->count, r->cycles,
-                100 * fraction_of(r->cycles, all), r->stalled);
+        fprintf(out, " %8" PRIu64 " %13s %5.1f %% %11s", r->count, CLI_COUNT(r->cycles),
+                100 * fraction_of(r->cycles, all), CLI_COUNT(r->stalled));
         if (r->bytes || r->macs)
             print_bytes(r->bytes, out);
         if (r->macs)
-            fprintf(out, " %13" PRIu64, r->macs);
+            fprintf(out, " %13s", CLI_COUNT(r->macs));
         putc('\n', out);
     }
     print_more(count, rows, out);
@@ -289,15 +289,15 @@ static step_totals sum_steps(const tv_trace_summary *s, const char *op)
 
 static void print_step_totals(const char *op, const step_totals *t, double clock_hz, FILE *out)
 {
-    fprintf(out, "  %s: %" PRIu64 " token%s in %" PRIu64 " step%s, %" PRIu64 " cycles", op, t->tokens,
-            t->tokens == 1 ? "" : "s", t->count, t->count == 1 ? "" : "s", t->cycles);
+    fprintf(out, "  %s: %" PRIu64 " token%s in %" PRIu64 " step%s, %s cycles", op, t->tokens, t->tokens == 1 ? "" : "s",
+            t->count, t->count == 1 ? "" : "s", CLI_COUNT(t->cycles));
     if (t->tokens && t->cycles) {
         fprintf(out, ", %.1f a token, ", (double)t->cycles / (double)t->tokens);
         cli_print_number((double)t->tokens * clock_hz / (double)t->cycles, 0, out);
         fputs(" tokens/s", out);
     }
     if (t->count > 1)
-        fprintf(out, "; a step takes %" PRIu64 " to %" PRIu64, t->min_cycles, t->max_cycles);
+        fprintf(out, "; a step takes %s to %s", CLI_COUNT(t->min_cycles), CLI_COUNT(t->max_cycles));
     putc('\n', out);
 }
 
@@ -318,8 +318,8 @@ static void print_steps(const tv_trace_summary *s, unsigned rows, FILE *out)
         fprintf(out, "\n  step      position  tokens         start        cycles\n");
     for (unsigned i = 0; i < s->step_count && i < rows; i++) {
         const tv_trace_step *step = &s->steps[i];
-        fprintf(out, "  %-8s %9" PRId64 " %7" PRIu64 " %13" PRIu64 " %13" PRIu64 "\n", step->op, step->position,
-                step->tokens, step->start, step->end - step->start);
+        fprintf(out, "  %-8s %9" PRId64 " %7" PRIu64 " %13s %13s\n", step->op, step->position, step->tokens,
+                CLI_COUNT(step->start), CLI_COUNT(step->end - step->start));
     }
     print_more(s->step_count, rows, out);
 }
@@ -343,7 +343,7 @@ static void print_stalls(const tv_trace_summary *s, FILE *out)
         fprintf(out, "\n  longest stalls\n");
     for (unsigned i = 0; i < s->stall_count; i++) {
         const tv_trace_stall *t = &s->stalls[i];
-        fprintf(out, "  %9" PRIu64 " cycles from %-9" PRIu64 " ", t->end - t->start, t->start);
+        fprintf(out, "  %9s cycles from %-9s ", CLI_COUNT(t->end - t->start), CLI_COUNT(t->start));
         print_name(t->engines, 10, out);
         putc(' ', out);
         print_name(t->reason, 10, out);
@@ -376,7 +376,7 @@ static void print_macs(const tv_trace_summary *s, FILE *out)
     double rate = fraction_of(s->macs, s->cycles);
     if (!s->macs || s->peak_macs <= 0)
         return;
-    fprintf(out, "\n  MACs %" PRIu64 ": %.2f / ", s->macs, rate);
+    fprintf(out, "\n  MACs %s: %.2f / ", CLI_COUNT(s->macs), rate);
     cli_print_number(s->peak_macs, 0, out);
     fprintf(out, " a cycle (%.1f %%)\n", 100 * rate / s->peak_macs);
 }
@@ -387,12 +387,12 @@ void trace_summary_print(const tv_trace_summary *s, unsigned rows, bool color, F
     uint64_t busy = 0;
     fputs(bold, out);
     print_name(s->target, 0, out);
-    fprintf(out, "%s: %" PRIu64 " instruction%s, %s%" PRIu64 " cycle%s%s, ", off, s->instructions,
-            s->instructions == 1 ? "" : "s", bold, s->cycles, s->cycles == 1 ? "" : "s", off);
+    fprintf(out, "%s: %s instruction%s, %s%s cycle%s%s, ", off, CLI_COUNT(s->instructions),
+            s->instructions == 1 ? "" : "s", bold, CLI_COUNT(s->cycles), s->cycles == 1 ? "" : "s", off);
     cli_print_time(s->seconds, out);
     fputs(" at ", out);
     cli_print_number(s->clock_hz / 1e6, 0, out);
-    fprintf(out, " MHz; %" PRIu64 " events\n", s->events);
+    fprintf(out, " MHz; %s events\n", CLI_COUNT(s->events));
     print_settings(s, out);
     for (unsigned i = 0; i < s->op_count; i++)
         busy += s->ops[i].cycles;
@@ -463,8 +463,8 @@ static void print_change(const char *name, uint64_t before, uint64_t after, FILE
     bool grew = after >= before;
     fputs("  ", out);
     print_name(name, 24, out);
-    fprintf(out, " %13" PRIu64 " %13" PRIu64 "  %c%-12" PRIu64, before, after, grew ? '+' : '-',
-            grew ? after - before : before - after);
+    fprintf(out, " %13s %13s  %c%-12s", CLI_COUNT(before), CLI_COUNT(after), grew ? '+' : '-',
+            CLI_COUNT(grew ? after - before : before - after));
     if (before)
         fprintf(out, " %+8.2f %%", 100 * ((double)after - (double)before) / (double)before);
     else
@@ -485,10 +485,10 @@ static void print_changes(const char *title, const tv_trace_changes *changes, un
 void trace_diff_print(const tv_trace_diff *d, unsigned rows, bool color, FILE *out)
 {
     if (d->equal) {
-        fprintf(out, "no difference: both take %" PRIu64 " cycle%s\n", d->before, d->before == 1 ? "" : "s");
+        fprintf(out, "no difference: both take %s cycle%s\n", CLI_COUNT(d->before), d->before == 1 ? "" : "s");
         return;
     }
-    fprintf(out, "%scycles %" PRIu64 " -> %" PRIu64 "%s", color ? "\033[1m" : "", d->before, d->after,
+    fprintf(out, "%scycles %s -> %s%s", color ? "\033[1m" : "", CLI_COUNT(d->before), CLI_COUNT(d->after),
             color ? "\033[0m" : "");
     if (d->before)
         fprintf(out, ", %+.2f %%", 100 * ((double)d->after - (double)d->before) / (double)d->before);

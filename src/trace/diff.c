@@ -44,7 +44,7 @@ static int compare_changes(const void *a, const void *b)
 {
     const tv_trace_change *x = a, *y = b;
     uint64_t n = change_size(x), m = change_size(y);
-    return n != m ? (n < m ? 1 : -1) : strcmp(x->name, y->name);
+    return n != m ? (n < m ? 1 : -1) : tv_compare_numbered(x->name, y->name);
 }
 
 /* Pairs figures of the same name, and drops pairs that are equal. Frees `f`. */

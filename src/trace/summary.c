@@ -194,7 +194,7 @@ static bool read_engines(summary *s, const tv_json_value *object)
     for (const tv_json_value *v = tv_json_first(object); v; v = v->next)
         if (!read_engine(s, &engines[s->s.engine_count++], v))
             return false;
-    tv_trace_table_sort(&s->stall_reasons);
+    tv_trace_table_sort(&s->stall_reasons, false);
     unsigned count = (unsigned)s->stall_reasons.rows.count;
     tv_trace_stall_reason *reasons = tv_arena_alloc(&s->arena, (count + (size_t)1) * sizeof *reasons);
     if (!reasons)
@@ -246,10 +246,24 @@ static bool count_issued(summary *s)
     return true;
 }
 
+/* Traces of a model have layers with numbers, or steps. Other programs have labels, of which the longest are the
+ * interesting ones. */
+static bool is_model(const summary *s)
+{
+    bool found = s->steps.count > 0;
+    for (size_t i = 0; i < s->layers.rows.count && !found; i++) {
+        const char *name = s->layers.rows.data[i].name;
+        size_t prefix = strncmp(name, "blk", 3) == 0 ? 3 : strncmp(name, "layer", 5) == 0 ? 5 : 0;
+        prefix += prefix && name[prefix] && strchr("._ ", name[prefix]);
+        found = prefix && name[prefix] >= '0' && name[prefix] <= '9';
+    }
+    return found;
+}
+
 static void set_tables(summary *s)
 {
-    tv_trace_table_sort(&s->ops);
-    tv_trace_table_sort(&s->layers);
+    tv_trace_table_sort(&s->ops, false);
+    tv_trace_table_sort(&s->layers, is_model(s));
     for (unsigned i = 0; i < s->longest.count; i++) {
         s->stalls[i] = s->longest.rows[i].stall;
         s->stalls[i].engines = s->longest.rows[i].engines;

@@ -61,13 +61,19 @@ static int compare_cycles(const void *a, const void *b)
     const tv_trace_row *x = a, *y = b;
     if (x->cycles != y->cycles)
         return x->cycles < y->cycles ? 1 : -1;
-    return strcmp(x->name, y->name);
+    return tv_compare_numbered(x->name, y->name);
 }
 
-void tv_trace_table_sort(tv_trace_table *t)
+static int compare_names(const void *a, const void *b)
+{
+    const tv_trace_row *x = a, *y = b;
+    return tv_compare_numbered(x->name, y->name);
+}
+
+void tv_trace_table_sort(tv_trace_table *t, bool by_name)
 {
     if (t->rows.count)
-        qsort(t->rows.data, t->rows.count, sizeof *t->rows.data, compare_cycles);
+        qsort(t->rows.data, t->rows.count, sizeof *t->rows.data, by_name ? compare_names : compare_cycles);
     if (t->others.name)
         (void)TV_VEC_PUSH(&t->rows, t->others);
 }

@@ -23,8 +23,9 @@ typedef struct tv_trace_table {
  * added. NULL: out of memory. */
 tv_trace_row *tv_trace_table_row(tv_trace_table *table, const char *name);
 
-/* Sorts the rows by cycles, descending, then by name. No row may be looked up afterwards. */
-void tv_trace_table_sort(tv_trace_table *table);
+/* Sorts the rows by cycles, descending, then by name; or by name alone. Numbers in names compare as numbers. No row may
+ * be looked up afterwards. */
+void tv_trace_table_sort(tv_trace_table *table, bool by_name);
 void tv_trace_table_fini(tv_trace_table *table);
 
 /* A stall with storage for its engines: most stalls are replaced by longer ones. */

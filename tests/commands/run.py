@@ -233,7 +233,7 @@ def codes_are_explained(t):
 def manual_page_names_the_environment(t):
     page = t.call("completion", "man")[1]
     section = page[page.index(".SH ENVIRONMENT"):page.index('.SH "EXIT STATUS"')]
-    for name in ("TRIVET_KERNELS", "NO_COLOR"):
+    for name in ("TRIVET_KERNELS", "NO_COLOR", "LC_ALL, LC_CTYPE, LANG"):
         t.expect(name, "\n.B %s\n" % name in section, section)
 
 
@@ -319,13 +319,39 @@ def interrupted_work_is_reported(t):
         t.expect(name + ": the table has what is done", len(rows) == 1 and 0 < int(rows[0][1].replace(",", "")) < 600000, out)
 
 
+def tables_are_for_people(t):
+    """Thousands separators, layers by number, and only ASCII where the locale has no UTF-8."""
+    dims = t.write("layers.json", json.dumps(dict(hidden_size=64, intermediate_size=128, num_hidden_layers=12, num_attention_heads=2,
+                                                  vocab_size=300, max_position_embeddings=64)))
+    timed = ("llm", dims, "-t", "cmdq", "--timing-only", "-n", "3", "--prompt-tokens", "5", "--trace", t.path("layers.trace"))
+    session = t.envelope(0, *timed)["result"]["targets"][0]
+    t.expect("llm: cycles a token", "{:,.0f}".format(session["cycles"] / 3) in t.call(*timed)[1].split(), session)
+    got = t.envelope(0, "trace", t.path("layers.trace"))["result"]
+    numbered = [row["name"] for row in got["layers"] if row["name"].startswith("blk.")]
+    t.equal("layers by number", numbered, ["blk.%d" % i for i in range(12)])
+    out = t.call("trace", t.path("layers.trace"), "-n", "40")[1]
+    t.equal("the table, too", re.findall(r"^  (blk\.\d+) ", out, re.M), numbered)
+    t.expect("trace: cycles", ", {:,} cycles,".format(got["cycles"]) in out and got["cycles"] > 1000, out)
+    program = "examples/cmdq/prefetch.json"
+    cycles = t.envelope(0, "run", program)["result"]["cycles"]
+    for locale, utf8 in (("C.UTF-8", True), ("C", False), ("POSIX", False), ("xx_YY.UTF-8", True), ("xx_YY.ISO-8859-1", False)):
+        for arguments in (("run", program), ("trace", t.path("layers.trace"), "-n", "2"), ("llm", t.model, "--eval", t.write("e.txt", "To be"))):
+            out = t.call(*arguments, env={"LC_ALL": locale})[1]
+            t.equal("%s in %s" % (arguments[0], locale), out.isascii(), not utf8)
+        bars = re.findall(r"^  (\w+) +(#*) +([0-9.]+) %", t.call("run", program, env={"LC_ALL": "C"})[1], re.M)
+        t.expect("bars of 20 columns", bars and all(len(bar) == round(float(busy) / 5) for _, bar, busy in bars), bars)
+    t.equal("LANG counts without LC_ALL", t.call("run", program, env={"LC_ALL": "", "LC_CTYPE": "", "LANG": "C"})[1].isascii(), True)
+    t.equal("no locale is C", t.call("run", program, env={"LC_ALL": "", "LC_CTYPE": "", "LANG": ""})[1].isascii(), True)
+    t.expect("run: cycles", " {:,} cycle".format(cycles) in t.call("run", program)[1], cycles)
+
+
 def main():
     options = parse_arguments(__doc__, "trivet", "model")
     t = Commands(options.trivet, options.model, options)
     t.run_tests([envelopes_of_results, envelopes_of_failures, values_are_exact, profiles_name_their_machine,
                  first_errors_stand_alone, saved_outputs_exist, examples_of_help_texts_work,
                  codes_are_explained, manual_page_names_the_environment, model_options_are_checked,
-                 evaluations_have_standard_errors, interrupted_work_is_reported], t)
+                 evaluations_have_standard_errors, interrupted_work_is_reported, tables_are_for_people], t)
     sys.exit(t.finish())
 
 
