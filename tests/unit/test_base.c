@@ -17,6 +17,36 @@
 
 /* ---- Arenas and buffers ---- */
 
+static void digits_compare_as_numbers(void **state)
+{
+    (void)state;
+    static const char *const sorted[] = {"",
+                                         "0",
+                                         "00",
+                                         "1",
+                                         "9",
+                                         "10",
+                                         "a",
+                                         "a1",
+                                         "a1b9",
+                                         "a1b10",
+                                         "a02",
+                                         "a2",
+                                         "b",
+                                         "blk.2",
+                                         "blk.9",
+                                         "blk.10",
+                                         "blk.10.x",
+                                         "blk.100",
+                                         "blk.99999999999999999999",
+                                         "c"};
+    for (size_t i = 0; i < TV_COUNTOF(sorted); i++)
+        for (size_t k = 0; k < TV_COUNTOF(sorted); k++) {
+            int order = tv_compare_numbered(sorted[i], sorted[k]);
+            assert_int_equal((order > 0) - (order < 0), (i > k) - (i < k));
+        }
+}
+
 static void arena_blocks_are_zeroed_aligned_and_disjoint(void **state)
 {
     (void)state;
@@ -545,6 +575,7 @@ static void foreign_text_is_escaped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(digits_compare_as_numbers),
         cmocka_unit_test(arena_blocks_are_zeroed_aligned_and_disjoint),
         cmocka_unit_test(buffers_contain_what_was_appended_in_order),
         cmocka_unit_test(buffer_text_is_terminated_and_can_be_taken),
