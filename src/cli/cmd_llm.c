@@ -487,7 +487,7 @@ static tv_status run_targets(job *j, llm_outcome *list, unsigned *done)
     if (status == TV_OK && cli_has(j->c, "emit") && count > 1)
         status = make_directory(j);
     for (unsigned i = 0; i < count && status == TV_OK && !interrupted; i++) {
-        if (!path && count > 1 && j->streaming)
+        if (!path && count > 1 && j->streaming && !cli_has(j->c, "timing-only") && !cli_has(j->c, "verify"))
             printf("%s--- %s\n", i ? "\n\n" : "", targets[i]);
         status = run_target(j, targets[i], &text, &list[i]);
         bool complete = status == TV_OK && !list[i].skipped;

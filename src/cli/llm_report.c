@@ -13,7 +13,7 @@ static const char *format_mean(double value, char text[32]) { return cli_format_
 
 static void print_generated(const llm_outcome *list, unsigned count)
 {
-    printf("\n  %-8s %7s %16s %16s %14s %14s  %s\n", "target", "tokens", "cycles/token", "prompt, c/token", "tokens/s",
+    printf("  %-8s %7s %16s %16s %14s %14s  %s\n", "target", "tokens", "cycles/token", "prompt, c/token", "tokens/s",
            "bytes/token", "bound by");
     for (unsigned i = 0; i < count; i++) {
         const tv_llm_summary *s = &list[i].summary;
@@ -95,7 +95,8 @@ void llm_report_print(const cli *c, const llm_outcome *list, unsigned count)
     } else if (cli_has(c, "eval")) {
         print_evaluated(list, count);
     } else if (!c->quiet && count) {
-        putchar('\n');
+        if (!cli_has(c, "timing-only")) /* the text ends without a line break */
+            printf("\n\n");
         print_generated(list, count);
         if (cli_has(c, "host-ops"))
             print_host_ops(list, count);

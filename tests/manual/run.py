@@ -10,6 +10,7 @@ source. A block begins with `$ `; each of its lines `$ COMMAND` is followed by w
     <!-- file: NAME -->         on the line above a block: the block becomes the file NAME
     <!-- not run: REASON -->    on the line above a block: the block does not run. For what a test cannot do, as to install
                                 packages; at most NOT_RUN_MAX blocks
+A figure in the text of FIGURE_PAGES (with thousands separators, or of cycles, nats, percent, tokens a second) is one that a block shows.
 Figures of the computer that runs a command (transcript.py) may differ. --rebase writes the outputs into the pages and shows what changed.
 """
 
@@ -30,6 +31,10 @@ BLOCK = re.compile(r"^(?:<!-- (file|not run): (.*?) -->\n)?```(\w*)\n(.*?)^```$"
 NOT_RUN_MAX = 8
 # Folders of the build with programs and data that pages name.
 BUILT = ("examples", "tools")
+# Pages whose text may name a figure only if a block shows it; limits that no output shows.
+FIGURE_PAGES = ("docs/getting-started.md", "docs/commands.md")
+LIMITS = {"100,000"}
+FIGURE = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?(?= (?:cycles|nats|%|tokens a second)))")
 # Pages that run models or programs of the build, or compile: not with a sanitizer.
 LONG_PAGES = ("README.md", "docs/getting-started.md", "docs/commands.md", "docs/llm.md", "docs/digits.md")
 
@@ -84,6 +89,18 @@ class Manual(Suite):
             print(diff)
             diff = ""
         self.check(name, diff)
+        if name in FIGURE_PAGES:
+            self.equal(name + ": figures that no block shows", figures_without_block(got), [])
+
+
+def figures_without_block(text):
+    """The figures of a page's text that no output in its blocks has, rounded or not."""
+    blocks = "\n".join(match[4] for match in BLOCK.finditer(text))
+    prose = re.sub(r"`[^`]*`|\]\([^)]*\)", "", BLOCK.sub("", text))
+    shown = [float(n.replace(",", "")) for n in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", blocks)]
+    digits = lambda figure: len(figure.partition(".")[2])
+    return [figure for figure in FIGURE.findall(prose) if figure not in LIMITS
+            and not any(round(n, digits(figure)) == float(figure.replace(",", "")) for n in shown)]
 
 
 def main():
