@@ -173,13 +173,36 @@ def long_runs_go_back(trivet):
             assert answers[-1]["bytes"] <= {"1Mi": 1 << 20, "1Ki": 1 << 10}[memory]
 
 
+def nothing_is_pending_at_the_end(trivet):
+    """The last instruction of each program takes many cycles; before the end it is in flight, at the end nothing is."""
+    programs = (("examples/pccx/softmax.s", "info pending\ninfo hazards\n"), ("end.s", "info pending\n"), ("examples/cmdq/prefetch.json", "info pending\n"))
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "end.s"), "w") as f:
+            f.write("        .target opennpu\n        ld.vx   vx1, 0(vr7)\n        ld.vx   vx0, 0(vr7)\n")
+        for name, questions in programs:
+            path = os.path.join(ROOT if "/" in name else folder, name)
+            p = subprocess.run([trivet, "debug", "-q", "--json", path], input=("continue\n" + questions).encode(), stdout=subprocess.PIPE, timeout=WAIT)
+            answers = [json.loads(line) for line in p.stdout.splitlines()]
+            values = [v["text"] for a in answers for group in ("pending", "hazards") for v in a.get(group, [])]
+            assert len(values) >= 2 and set(values) <= {"nothing", "none", "none left", "free"}, values
+
+
+def failed_writes_end_the_debugger(trivet):
+    for arguments, commands in ((("-q",), "info registers\n"), (("--json",), "step\n"), (("-v",), "help\n")):
+        with open("/dev/full", "w") as full:
+            p = subprocess.run([trivet, "debug", *arguments, os.path.join(ROOT, "examples/pccx/softmax.s")], input=commands.encode(), stdout=full,
+                               stderr=subprocess.PIPE, timeout=WAIT)
+        assert p.returncode == 3 and b"cannot write to standard output [TV-F002]" in p.stderr, (p.returncode, p.stderr)
+
+
 def main():
     options = parse_arguments(__doc__, "trivet")
     t = Suite(options.trivet, options)
     for path in sorted(glob.glob(os.path.join(HERE, "*.cmd"))):
         if t.word in path:
             t.golden(os.path.basename(path), path[:-4] + ".out", transcript(t.trivet, path))
-    t.run_tests((terminal_has_completion_and_history, control_c_interrupts_a_run, scripts_run_before_the_terminal, long_runs_go_back), t.trivet)
+    t.run_tests((terminal_has_completion_and_history, control_c_interrupts_a_run, scripts_run_before_the_terminal, long_runs_go_back, nothing_is_pending_at_the_end,
+                 failed_writes_end_the_debugger), t.trivet)
     return t.finish()
 
 

@@ -62,11 +62,14 @@ static void print_instruction(const opennpu_machine *m, int64_t index, tv_buf *t
         tv_buf_printf(text, " of instruction %" PRIu64, (uint64_t)index - first);
 }
 
+/* True if everything is complete, because no instruction follows. */
+static bool has_ended(const opennpu_machine *m) { return m->next >= m->count; }
+
 static void print_pending(const opennpu_machine *m, tv_buf *text)
 {
     const opennpu_timing *t = &m->timing;
     for (unsigned r = 0; r < m->l; r++) {
-        if (t->completes[r] <= t->next_tick)
+        if (has_ended(m) || t->completes[r] <= t->next_tick)
             continue;
         tv_buf_printf(text, "%svx%u at tick %" PRIu64, text->len ? ", " : "", r, t->completes[r]);
         print_instruction(m, t->writer[r], text);
@@ -78,7 +81,7 @@ static void print_pending(const opennpu_machine *m, tv_buf *text)
 static void print_port(const opennpu_machine *m, tv_buf *text)
 {
     const opennpu_timing *t = &m->timing;
-    if (t->port_free <= t->next_tick) {
+    if (has_ended(m) || t->port_free <= t->next_tick) {
         tv_buf_str(text, "free");
         return;
     }

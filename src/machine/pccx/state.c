@@ -135,11 +135,12 @@ static void print_fifo(const pccx_machine *m, unsigned fifo, tv_buf *text)
     tv_buf_printf(text, "%" PRIu32 " of %" PRIu32 " elements", m->control.fifo_count[fifo], m->control.fifo_elements);
 }
 
-/* The operation of an engine that has not ended; NULL: none. */
+/* The operation of an engine that has not ended; NULL: none. The head stays at the last issue when everything has
+ * drained. */
 static const pccx_slot *find_in_flight(const pccx_machine *m, unsigned e)
 {
     const pccx_slot *slot = &m->timing.slots[e];
-    return pccx_slot_in_flight(slot, m->timing.head) ? slot : NULL;
+    return !m->ended && pccx_slot_in_flight(slot, m->timing.head) ? slot : NULL;
 }
 
 static void print_in_flight(const pccx_machine *m, unsigned e, tv_buf *text)
