@@ -11,6 +11,7 @@
 
 #include "trivet/config.h"
 #include "trivet/diag.h"
+#include "trivet/json.h"
 #include "trivet/program.h"
 #include "trivet/trace.h"
 
@@ -183,6 +184,12 @@ typedef struct tv_stats {
 
 /* Writes the machine's statistics to `out`, as if the run ended now. TV_ERR_INPUT: the size of `out` is not set. */
 TV_API tv_status tv_machine_stats(const tv_machine *machine, tv_stats *out);
+
+/* Writes the members of `stats` into the open object of `writer`: "cycles", "clock_hz", "seconds", "instructions",
+ * "macs", "peak_macs_per_cycle", "engines", "stall_reasons", "bytes", "paths", "roles" (if there are any), "bound_by",
+ * "bound_share" and "bottleneck", as trivet run --json has them. Real numbers have nine digits. TV_ERR_INPUT: the
+ * size of `stats` is not set; then nothing is written. */
+TV_API tv_status tv_stats_write_json(tv_json_writer *writer, const tv_stats *stats);
 
 /* Sends all later events to `sink`, which is copied; NULL ends the trace. Events of in-flight instructions are then
  * emitted as if the run ended at this point; the run itself can continue. */

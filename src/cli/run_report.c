@@ -5,21 +5,6 @@
 
 /* ---- JSON ---- */
 
-static void write_engine(const tv_stats *s, const tv_engine_stats *e, tv_json_writer *w)
-{
-    tv_json_key(w, e->name);
-    tv_json_begin_object(w);
-    tv_json_unsigned_member(w, "busy", e->busy);
-    tv_json_unsigned_member(w, "idle", e->idle);
-    tv_json_key(w, "stalled");
-    tv_json_begin_object(w);
-    for (unsigned r = 0; r < s->stall_reason_count; r++)
-        if (e->stalled[r])
-            tv_json_unsigned_member(w, s->stall_reasons[r], e->stalled[r]);
-    tv_json_end_object(w);
-    tv_json_end_object(w);
-}
-
 static void write_fault(const tv_fault *f, tv_json_writer *w)
 {
     char source[512];
@@ -39,23 +24,6 @@ static void write_fault(const tv_fault *f, tv_json_writer *w)
     tv_json_end_object(w);
 }
 
-static void write_roles(tv_json_writer *w, const tv_stats *s)
-{
-    if (s->role_count) {
-        tv_json_key(w, "roles");
-        tv_json_begin_object(w);
-        for (unsigned r = 0; r < s->role_count; r++) {
-            tv_json_key(w, s->roles[r].name);
-            tv_json_begin_object(w);
-            tv_json_unsigned_member(w, "bytes", s->roles[r].bytes);
-            tv_json_unsigned_member(w, "active_cycles", s->roles[r].busy);
-            tv_json_unsigned_member(w, "stalled_cycles", s->roles[r].stalled);
-            tv_json_end_object(w);
-        }
-        tv_json_end_object(w);
-    }
-}
-
 void run_report_write_json(const tv_machine *machine, tv_stop_reason stop, tv_json_writer *w)
 {
     static const char *const stops[] = {
@@ -66,22 +34,7 @@ void run_report_write_json(const tv_machine *machine, tv_stop_reason stop, tv_js
     tv_json_string_member(w, "stop", stops[stop]);
     tv_json_key(w, "fault");
     write_fault(tv_machine_fault(machine), w);
-    tv_json_unsigned_member(w, "cycles", s.cycles);
-    cli_write_real(w, "seconds", s.seconds);
-    tv_json_unsigned_member(w, "instructions", s.instructions);
-    tv_json_unsigned_member(w, "macs", s.macs);
-    tv_json_key(w, "engines");
-    tv_json_begin_object(w);
-    for (unsigned e = 0; e < s.engine_count; e++)
-        write_engine(&s, &s.engines[e], w);
-    tv_json_end_object(w);
-    tv_json_key(w, "bytes");
-    tv_json_begin_object(w);
-    for (unsigned p = 0; p < s.path_count; p++)
-        tv_json_unsigned_member(w, s.paths[p].name, s.paths[p].bytes);
-    tv_json_end_object(w);
-    write_roles(w, &s);
-    tv_json_string_member(w, "bound_by", s.bound_by[0] ? s.bound_by : NULL);
+    tv_stats_write_json(w, &s);
 }
 
 /* ---- Text ---- */

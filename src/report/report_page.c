@@ -69,7 +69,7 @@ static void encode_bytes(encoder *e, const void *bytes, size_t size)
 
 /* ---- The head ---- */
 
-enum { FORMAT = 2, DIGITS = 12 }; /* DIGITS: significant, of real numbers */
+enum { FORMAT = 3 };
 
 /* A string, or "?" where there is none. */
 static void write_text(tv_json_writer *w, const char *text) { tv_json_write_string(w, text ? text : "?"); }
@@ -88,80 +88,6 @@ static void write_config(tv_json_writer *w, const tv_machine *machine)
         tv_json_end_array(w);
     }
     tv_json_end_array(w);
-}
-
-static void write_engine(tv_json_writer *w, const tv_stats *s, const tv_engine_stats *e)
-{
-    tv_json_begin_object(w);
-    tv_json_string_member(w, "name", e->name);
-    tv_json_unsigned_member(w, "busy", e->busy);
-    tv_json_unsigned_member(w, "idle", e->idle);
-    tv_json_key(w, "stalled");
-    tv_json_begin_object(w);
-    for (unsigned c = 0; c < s->stall_reason_count; c++)
-        if (e->stalled[c])
-            tv_json_unsigned_member(w, s->stall_reasons[c], e->stalled[c]);
-    tv_json_end_object(w);
-    tv_json_end_object(w);
-}
-
-static void write_path(tv_json_writer *w, const tv_path_stats *p)
-{
-    tv_json_begin_object(w);
-    tv_json_string_member(w, "name", p->name);
-    tv_json_unsigned_member(w, "bytes", p->bytes);
-    tv_json_real_member(w, "peak", p->peak, DIGITS);
-    if (p->limited_by)
-        tv_json_string_member(w, "limitedBy", p->limited_by);
-    tv_json_end_object(w);
-}
-
-static void write_roles(tv_json_writer *w, const tv_stats *s)
-{
-    if (s->role_count) {
-        tv_json_key(w, "roles");
-        tv_json_begin_object(w);
-        for (unsigned r = 0; r < s->role_count; r++) {
-            tv_json_key(w, s->roles[r].name);
-            tv_json_begin_object(w);
-            tv_json_unsigned_member(w, "bytes", s->roles[r].bytes);
-            tv_json_unsigned_member(w, "active_cycles", s->roles[r].busy);
-            tv_json_unsigned_member(w, "stalled_cycles", s->roles[r].stalled);
-            tv_json_end_object(w);
-        }
-        tv_json_end_object(w);
-    }
-}
-
-static void write_stats(tv_json_writer *w, const tv_stats *s)
-{
-    tv_json_begin_object(w);
-    tv_json_unsigned_member(w, "cycles", s->cycles);
-    tv_json_real_member(w, "clock_hz", s->clock_hz, DIGITS);
-    tv_json_real_member(w, "seconds", s->seconds, DIGITS);
-    tv_json_unsigned_member(w, "instructions", s->instructions);
-    tv_json_unsigned_member(w, "macs", s->macs);
-    tv_json_real_member(w, "peak_macs", s->peak_macs, DIGITS);
-    tv_json_string_member(w, "bound_by", s->bound_by);
-    tv_json_real_member(w, "bound_share", s->bound_share, DIGITS);
-    tv_json_string_member(w, "bottleneck", s->bottleneck);
-    tv_json_key(w, "engines");
-    tv_json_begin_array(w);
-    for (unsigned e = 0; e < s->engine_count; e++)
-        write_engine(w, s, &s->engines[e]);
-    tv_json_end_array(w);
-    tv_json_key(w, "stall_reasons");
-    tv_json_begin_array(w);
-    for (unsigned c = 0; c < s->stall_reason_count; c++)
-        tv_json_write_string(w, s->stall_reasons[c]);
-    tv_json_end_array(w);
-    tv_json_key(w, "paths");
-    tv_json_begin_array(w);
-    for (unsigned p = 0; p < s->path_count; p++)
-        write_path(w, &s->paths[p]);
-    tv_json_end_array(w);
-    write_roles(w, s);
-    tv_json_end_object(w);
 }
 
 static void write_spaces(tv_json_writer *w, const tv_machine *machine)
@@ -235,7 +161,9 @@ static void write_head(tv_json_writer *w, const tv_report_writer *r, const tv_ma
         tv_json_unsigned_member(w, "detail_end", r->detail_end);
     tv_json_boolean_member(w, "texts_missing", r->texts.full || r->insns_full);
     tv_json_key(w, "stats");
-    write_stats(w, &s);
+    tv_json_begin_object(w);
+    tv_stats_write_json(w, &s);
+    tv_json_end_object(w);
     tv_json_key(w, "config");
     write_config(w, machine);
     tv_json_key(w, "spaces");

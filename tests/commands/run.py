@@ -17,8 +17,10 @@ import struct
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path[:0] = [TESTS, os.path.join(TESTS, "report")]
 from suite import ROOT, Suite, parse_arguments  # noqa: E402
+import report_data  # noqa: E402
 import schema  # noqa: E402
 
 STATUS = {0: ("ok",), 1: ("fault", "findings"), 2: ("invalid",), 3: ("failed",)}
@@ -345,13 +347,29 @@ def tables_are_for_people(t):
     t.expect("run: cycles", " {:,} cycle".format(cycles) in t.call("run", program)[1], cycles)
 
 
+def statistics_are_the_same_everywhere(t):
+    """`run --json`, the head of a report, and where it has the same members the summary of a trace."""
+    for program, options in (("examples/pccx/softmax.s", ()), ("examples/opennpu/tanh.s", ("-c", "test")), ("examples/cmdq/ffn.json", ())):
+        run = t.envelope(0, "run", program, *options, "--report", t.path("r.html"), "--trace", t.path("r.json"))["result"]
+        stats = report_data.Report(t.path("r.html")).head["stats"]
+        t.equal(program + ": a report", stats, {key: run.get(key) for key in stats})
+        t.expect(program + ": every figure", set(run) - set(stats) <= {"target", "stop", "fault", "dumps", "outputs"}, set(run) - set(stats))
+        trace = t.envelope(0, "trace", t.path("r.json"))["result"]
+        for key in ("cycles", "clock_hz", "seconds", "instructions", "macs", "peak_macs_per_cycle", "engines", "bound_by"):
+            t.equal("%s: %s of a trace" % (program, key), trace[key] or run[key], run[key])
+        sums = {reason: sum(e["stalled"].get(reason, 0) for e in run["engines"].values()) for reason in run["stall_reasons"]}
+        t.equal(program + ": stall reasons", run["stall_reasons"], sums)
+        t.equal(program + ": bytes", run["bytes"], {name: path["bytes"] for name, path in run["paths"].items()})
+
+
 def main():
     options = parse_arguments(__doc__, "trivet", "model")
     t = Commands(options.trivet, options.model, options)
     t.run_tests([envelopes_of_results, envelopes_of_failures, values_are_exact, profiles_name_their_machine,
                  first_errors_stand_alone, saved_outputs_exist, examples_of_help_texts_work,
                  codes_are_explained, manual_page_names_the_environment, model_options_are_checked,
-                 evaluations_have_standard_errors, interrupted_work_is_reported, tables_are_for_people], t)
+                 evaluations_have_standard_errors, interrupted_work_is_reported, tables_are_for_people,
+                 statistics_are_the_same_everywhere], t)
     sys.exit(t.finish())
 
 

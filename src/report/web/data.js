@@ -33,11 +33,25 @@ function readColumn(bytes, at, rows, name) {
   return out;
 }
 
+// The statistics of `run --json`, with lists in place of objects.
+function listed(stats) {
+  const list = (object) => Object.entries(object).map(([name, values]) => ({name, ...values}));
+  return {
+    ...stats,
+    peak_macs: stats.peak_macs_per_cycle,
+    stall_reasons: Object.keys(stats.stall_reasons),
+    engines: list(stats.engines),
+    paths: list(stats.paths)
+             .map((p) => ({name: p.name, bytes: p.bytes, peak: p.peak_bytes_per_cycle, limitedBy: p.limited_by}))
+  };
+}
+
 export async function readData(base64) {
   const bytes = await inflate(base64);
   const headLength = new DataView(bytes.buffer).getUint32(0, true);
   const decoder = new TextDecoder();
   const head = JSON.parse(decoder.decode(bytes.subarray(4, 4 + headLength)));
+  head.stats = listed(head.stats);
   let at = 4 + headLength;
   const texts = decoder.decode(bytes.subarray(at, at + Math.max(0, head.text_bytes - 1))).split("\0");
   at += head.text_bytes;
