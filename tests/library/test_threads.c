@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A machine gives the same bits and cycles with any number of host threads. */
+/* A machine gives the same bits and cycles with any number of host threads, and with machines in other threads that
+ * share its program and configuration; sessions share a model.
+ *
+ *     test_threads MODEL PROGRAM ...
+ *
+ * tests/library/race.py runs this under the thread sanitizer. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +17,14 @@
 
 #include <cmocka.h>
 
+#include "trivet/llm.h"
 #include "trivet/trivet.h"
+
+static struct {
+    const char *model;
+    char **programs;
+    int count;
+} given;
 
 /* Large enough that the work is shared out: a product in integers, one in floating point, and rows of softmax. */
 static const char queue[] =
@@ -79,10 +93,213 @@ static void any_number_of_threads_gives_the_same_bits_and_cycles(void **state)
     tv_program_free(program);
 }
 
-int main(void)
+/* ---- Several machines at once ---- */
+
+enum { SHARERS = 4, SPACE_BYTES = 1 << 16, TEXT = 1024 };
+
+/* What a thread works on, which all share, and a digest of what it computes. Checks that a thread makes are counted in
+ * `failed`, because cmocka's belong to the main thread. */
+typedef struct sharer {
+    const char *path;
+    const tv_program *program;
+    const tv_config *config;
+    tv_llm *llm;
+    const char *target;
+    uint64_t digest;
+    unsigned failed;
+} sharer;
+
+static void expect_ok(sharer *s, bool ok) { s->failed += !ok; }
+
+static void add_bytes(uint64_t *digest, const void *bytes, size_t size)
+{
+    const uint8_t *p = bytes;
+    for (size_t i = 0; i < size; i++)
+        *digest = (*digest ^ p[i]) * UINT64_C(0x100000001B3);
+}
+
+static void add_number(sharer *s, uint64_t value) { add_bytes(&s->digest, &value, sizeof value); }
+
+static void add_text(sharer *s, const char *text)
+{
+    if (text)
+        add_bytes(&s->digest, text, strlen(text));
+}
+
+static void add_event(void *user, const tv_event *event)
+{
+    sharer *s = user;
+    add_number(s, (uint64_t)event->kind);
+    add_number(s, (uint64_t)event->index);
+    add_number(s, event->start);
+    add_number(s, event->end);
+    add_text(s, event->op);
+}
+
+static void add_diagnostic(void *user, const tv_diag *diag) { add_text(user, diag->message); }
+
+static void add_memories(sharer *s, tv_machine *machine)
+{
+    uint8_t *bytes = malloc(SPACE_BYTES);
+    tv_space space;
+    expect_ok(s, bytes != NULL);
+    for (unsigned i = 0; bytes && tv_machine_space_at(machine, i, &space); i++) {
+        uint64_t units = SPACE_BYTES / space.unit_bytes;
+        size_t size = (size_t)((space.size < units ? space.size : units) * space.unit_bytes);
+        expect_ok(s, tv_machine_read(machine, space.name, 0, bytes, size, NULL) == TV_OK);
+        add_bytes(&s->digest, bytes, size);
+    }
+    free(bytes);
+}
+
+/* Runs the program in a machine of this thread, a second time from a snapshot. */
+static void use_machine(sharer *s)
+{
+    tv_diag_sink sink = {add_diagnostic, s};
+    tv_trace_sink trace = {add_event, s};
+    tv_check_counts counts = {0};
+    tv_machine *machine;
+    tv_snapshot *snapshot = NULL;
+    expect_ok(s, tv_program_check(s->program, s->config, &sink, &counts) == TV_OK);
+    if (tv_machine_new(s->config, TV_MODE_FULL, &sink, &machine) != TV_OK) {
+        s->failed++;
+        return;
+    }
+    tv_machine_set_threads(machine, 2);
+    expect_ok(s, tv_machine_load(machine, s->program, &sink) == TV_OK);
+    expect_ok(s, tv_machine_snapshot(machine, NULL, UINT64_MAX, &snapshot) == TV_OK);
+    tv_machine_trace(machine, &trace);
+    expect_ok(s, tv_machine_run(machine, NULL, NULL) == TV_OK);
+    tv_machine_trace(machine, NULL);
+    add_memories(s, machine);
+    if (snapshot) {
+        expect_ok(s, tv_machine_restore(machine, snapshot) == TV_OK);
+        expect_ok(s, tv_machine_run(machine, NULL, NULL) == TV_OK);
+        add_memories(s, machine);
+    }
+    add_number(s, tv_machine_clock(machine));
+    tv_snapshot_free(snapshot);
+    tv_machine_free(machine);
+}
+
+/* Reads all that the shared program has. */
+static void read_program(sharer *s)
+{
+    tv_text_buffer line = {0};
+    tv_source_line loc;
+    tv_symbol symbol;
+    for (uint64_t i = 0; i < tv_program_instruction_count(s->program); i++) {
+        add_number(s, tv_program_word(s->program, i));
+        if (tv_program_print(s->program, i, &line))
+            add_text(s, line.text);
+        if (tv_program_line(s->program, i, &loc))
+            add_number(s, loc.line);
+    }
+    for (uint64_t i = 0; tv_program_symbol_at(s->program, i, &symbol); i++)
+        add_text(s, symbol.name);
+    free(line.text);
+}
+
+static void *share_program(void *user)
+{
+    sharer *s = user;
+    tv_program *own;
+    read_program(s);
+    use_machine(s);
+    expect_ok(s, tv_program_open(s->path, NULL, NULL, &own) == TV_OK);
+    expect_ok(s, tv_program_instruction_count(own) == tv_program_instruction_count(s->program));
+    tv_program_free(own);
+    return NULL;
+}
+
+static int add_generated(void *user, const char *bytes, size_t size)
+{
+    sharer *s = user;
+    add_bytes(&s->digest, bytes, size);
+    return 0;
+}
+
+/* A session of the shared model on `target`. */
+static void *share_model(void *user)
+{
+    sharer *s = user;
+    tv_llm_session *session;
+    tv_llm_sampling argmax = {sizeof argmax, 0, 1, 1};
+    tv_llm_options options = {
+        .size = sizeof options, .target = s->target, .config = s->config, .threads = 2, .context = 16};
+    if (tv_llm_session_new(s->llm, &options, NULL, &session) != TV_OK) {
+        s->failed++;
+        return NULL;
+    }
+    expect_ok(s, tv_llm_generate(session, "A", 1, &argmax, add_generated, s, NULL) == TV_OK);
+    tv_llm_session_free(session);
+    return NULL;
+}
+
+/* Calls `work` in each of `sharers` at once, and once in this thread; all must compute the same. */
+static void expect_same_digests(void *(*work)(void *), const sharer *given_to_all, const char *what)
+{
+    sharer single = *given_to_all, sharers[SHARERS];
+    pthread_t threads[SHARERS];
+    work(&single);
+    for (unsigned i = 0; i < SHARERS; i++) {
+        sharers[i] = *given_to_all;
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &sharers[i]), 0);
+    }
+    for (unsigned i = 0; i < SHARERS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(single.failed, 0);
+    for (unsigned i = 0; i < SHARERS; i++)
+        if (sharers[i].failed || sharers[i].digest != single.digest)
+            fail_msg("%s: thread %u computes something else than a single thread", what, i);
+}
+
+static void machines_in_several_threads_share_programs_and_configurations(void **state)
+{
+    (void)state;
+    for (int i = 0; i < given.count; i++) {
+        sharer s = {.path = given.programs[i]};
+        tv_program *program;
+        tv_config *config;
+        assert_int_equal(tv_program_open(s.path, NULL, NULL, &program), TV_OK);
+        assert_int_equal(tv_config_new(tv_program_target(program), NULL, &config), TV_OK);
+        if (strstr(s.path, "opennpu"))
+            assert_int_equal(tv_config_load(config, "test", NULL), TV_OK);
+        s.program = program;
+        s.config = config;
+        expect_same_digests(share_program, &s, s.path);
+        tv_config_free(config);
+        tv_program_free(program);
+    }
+}
+
+static void sessions_in_several_threads_share_a_model(void **state)
+{
+    (void)state;
+    tv_llm *llm;
+    const char *target;
+    assert_int_equal(tv_llm_open(given.model, NULL, &llm), TV_OK);
+    for (unsigned i = 0; (target = tv_llm_target_at(i)); i++) {
+        tv_config *config = NULL;
+        if (strcmp(target, "host") != 0)
+            assert_int_equal(tv_config_new(target, NULL, &config), TV_OK);
+        expect_same_digests(share_model, &(sharer){.llm = llm, .target = target, .config = config}, target);
+        tv_config_free(config);
+    }
+    tv_llm_free(llm);
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits_and_cycles),
+        cmocka_unit_test(machines_in_several_threads_share_programs_and_configurations),
+        cmocka_unit_test(sessions_in_several_threads_share_a_model),
     };
+    if (argc < 3)
+        return 2;
+    given.model = argv[1];
+    given.programs = argv + 2;
+    given.count = argc - 2;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
