@@ -29,6 +29,7 @@ typedef struct tv_diag {
     const char *message;     /* what was found and what was expected */
     const char *hint;        /* how to fix it, or NULL */
     const char *source_line; /* text of the line without its newline, or NULL */
+    unsigned source_offset;  /* bytes of the line before those of source_line: of a long line a part is shown */
 } tv_diag;
 
 /* Receiver of diagnostics. `emit` may be NULL: diagnostics are dropped. The strings of a tv_diag are valid until `emit`

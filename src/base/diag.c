@@ -90,13 +90,14 @@ static void print_marks(FILE *out, const char *text, size_t begin, size_t end, s
 static void print_caret(FILE *out, const tv_diag *diag, const char *on, const char *off)
 {
     size_t line_length = strlen(diag->source_line);
+    unsigned column = diag->column > diag->source_offset ? diag->column - diag->source_offset : 0;
     fprintf(out, "  %5u | ", diag->line);
     print_safe(out, diag->source_line, TV_TEXT_KEEP_TABS);
     fputc('\n', out);
-    if (diag->column == 0 || diag->column > line_length + 1)
+    if (column == 0 || column > line_length + 1)
         return;
     fputs("        | ", out);
-    size_t begin = diag->column - 1;
+    size_t begin = column - 1;
     print_marks(out, diag->source_line, 0, begin, 0, ' ');
     fprintf(out, "%s^", on);
     print_marks(out, diag->source_line, begin, begin + (diag->length ? diag->length : 1), 1, '~');

@@ -71,7 +71,8 @@ tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const 
                        tv_program_target(program), machine->target->name);
     TV_TRY(tv_program_check_requirements(program, machine->config, sink));
     uint64_t done = machine->target->next(machine->state);
-    TV_TRY(machine->target->load(machine->state, program, sink));
+    tv_source_lines lines;
+    TV_TRY(machine->target->load(machine->state, program, tv_program_source_lines(program, sink, &lines)));
     machine->instruction_base += done;
     machine->program = program;
     if (machine->sink.event) {
@@ -312,7 +313,8 @@ tv_status tv_program_check(const tv_program *program, const tv_config *config, c
     const tv_target *target;
     TV_TRY(check_target(program, config, sink, &target));
     *counts = (tv_check_counts){0};
-    return target->check(program, config, sink, counts);
+    tv_source_lines lines;
+    return target->check(program, config, tv_program_source_lines(program, sink, &lines), counts);
 }
 
 tv_status tv_program_hazards(const tv_program *program, const tv_config *config, tv_severity severity,
@@ -320,13 +322,14 @@ tv_status tv_program_hazards(const tv_program *program, const tv_config *config,
 {
     const tv_target *target;
     tv_machine *machine;
+    tv_source_lines lines;
     TV_TRY(check_target(program, config, sink, &target));
     if (!target->hazards)
         return TV_OK;
     TV_TRY(tv_machine_new(config, TV_MODE_TIMING, sink, &machine));
     tv_status status = tv_machine_load(machine, program, sink);
     if (status == TV_OK)
-        status = target->hazards(machine->state, severity, sink, counts);
+        status = target->hazards(machine->state, severity, tv_program_source_lines(program, sink, &lines), counts);
     tv_machine_free(machine);
     return status;
 }
@@ -336,6 +339,8 @@ tv_status tv_machine_hazards(const tv_machine *machine, tv_severity severity, co
 {
     if (!machine->program || !machine->target->hazards)
         return TV_OK;
+    tv_source_lines lines;
+    sink = tv_program_source_lines(machine->program, sink, &lines);
     TV_TRY(machine->target->hazards(machine->state, severity, sink, counts));
     return machine->target->dataflow ? machine->target->dataflow(machine->state, severity, sink, counts) : TV_OK;
 }

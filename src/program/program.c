@@ -104,6 +104,14 @@ uint64_t tv_program_word(const tv_program *program, uint64_t index)
     return program->word_bytes == 8 ? tv_load_le64(p) : tv_load_le32(p);
 }
 
+const tv_diag_sink *tv_program_source_lines(const tv_program *program, const tv_diag_sink *sink, tv_source_lines *lines)
+{
+    if (!program->form || !program->input.size || !program->file_count)
+        return sink;
+    tv_source_lines_init(lines, program->files[0], program->input.data, program->input.size, sink);
+    return &lines->sink;
+}
+
 int tv_program_line(const tv_program *program, uint64_t index, tv_source_line *out)
 {
     if (!program->lines.data || index >= program->instruction_count)

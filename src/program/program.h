@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/diag.h"
+#include "base/source_lines.h"
 #include "base/vec.h"
 #include "isa/isa.h"
 #include "trivet/file.h"
@@ -15,7 +16,7 @@ enum { TV_STREAMS_MAX = 4 };
 
 /* The source line of an instruction, as stored in files. File and column share a word, to keep large programs small. */
 typedef struct tv_line_entry {
-    uint32_t file_column; /* 12 bits of file below 20 bits of column */
+    uint32_t file_column; /* 12 bits of file below 20 bits of column; 0: unknown or larger */
     uint32_t line;
 } tv_line_entry;
 
@@ -26,7 +27,7 @@ typedef TV_VEC(tv_line_entry) tv_line_vec;
 static inline tv_line_entry tv_line_entry_of(uint32_t file, uint32_t line, uint32_t column)
 {
     uint32_t max = UINT32_MAX >> TV_LINE_FILE_BITS;
-    return (tv_line_entry){(column < max ? column : max) << TV_LINE_FILE_BITS | file, line};
+    return (tv_line_entry){(column <= max ? column : 0) << TV_LINE_FILE_BITS | file, line};
 }
 
 /* The operations of a program form other than instruction words. */
@@ -76,6 +77,11 @@ tv_status tv_program_seal(tv_program *program, const tv_diag_sink *sink);
 
 /* The source location of an instruction: its index, and its line if `program` (may be NULL) has a line table. */
 tv_source_loc tv_program_source_loc(const tv_program *program, uint64_t index);
+
+/* A sink that adds source lines to diagnostics about a program that was read from text, in `lines`; for other programs
+ * `sink`. */
+const tv_diag_sink *tv_program_source_lines(const tv_program *program, const tv_diag_sink *sink,
+                                            tv_source_lines *lines);
 
 /* ELF (elf_read.c, elf_write.c). `name` is used in messages; the target of the file is looked up in `isas`. On success
  * the program owns `input`; on error the caller does. */

@@ -24,16 +24,19 @@ typedef struct dep_checker {
     cmdq_queue *queue;
     const tv_diag_sink *sink;
     unsigned errors;
+    tv_line_cursor cursor;
 } dep_checker;
 
-static void report_error(dep_checker *c, cmdq_code code, uint32_t entry, const char *hint, const char *format, ...)
-    TV_PRINTF(5, 6);
+/* Reports an error of an entry, at its member `name` or, if that is NULL, at its brace. */
+static void report_error(dep_checker *c, cmdq_code code, uint32_t entry, const char *name, const char *hint,
+                         const char *format, ...) TV_PRINTF(6, 7);
 
-static void report_error(dep_checker *c, cmdq_code code, uint32_t entry, const char *hint, const char *format, ...)
+static void report_error(dep_checker *c, cmdq_code code, uint32_t entry, const char *name, const char *hint,
+                         const char *format, ...)
 {
     if (c->errors++ >= ERRORS_MAX)
         return;
-    tv_source_loc loc = tv_program_source_loc(c->program, entry);
+    tv_source_loc loc = cmdq_member_loc(c->program, entry, &c->cursor, name);
     tv_buf text = {0};
     va_list args;
     va_start(args, format);
@@ -58,13 +61,15 @@ static void check_lists(dep_checker *c, uint32_t i)
         cmdq_ids ids = cmdq_entry_list(c->queue, e, which);
         for (uint32_t k = 0; k < ids.count; k++) {
             if (ids.at[k] >= cmdq_entry_count(c->queue))
-                report_error(c, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' names entry %" PRIu32 "; the last is %" PRIu32,
-                             list_name(e, which), ids.at[k], cmdq_entry_count(c->queue) - 1);
+                report_error(c, CMDQ_CODE_DEPENDENCY, i, list_name(e, which), NULL,
+                             "'%s' names entry %" PRIu32 "; the last is %" PRIu32, list_name(e, which), ids.at[k],
+                             cmdq_entry_count(c->queue) - 1);
             else if (c->queue->entries.data[which == CMDQ_DEPS_AFTER ? i : ids.at[k]].opcode == CMDQ_END)
-                report_error(c, CMDQ_CODE_CYCLE, i, NULL, "END waits for every entry, so that none can wait for it");
+                report_error(c, CMDQ_CODE_CYCLE, i, list_name(e, which), NULL,
+                             "END waits for every entry, so that none can wait for it");
             else if (ids.at[k] == i)
-                report_error(c, CMDQ_CODE_DEPENDENCY, i, NULL, "'%s' of entry %" PRIu32 " names itself",
-                             list_name(e, which), i);
+                report_error(c, CMDQ_CODE_DEPENDENCY, i, list_name(e, which), NULL,
+                             "'%s' of entry %" PRIu32 " names itself", list_name(e, which), i);
             c->queue->has_forward_deps =
                 c->queue->has_forward_deps || (which == CMDQ_DEPS_AFTER ? ids.at[k] < i : ids.at[k] > i);
         }
@@ -77,9 +82,9 @@ static void check_end(dep_checker *c)
     for (uint32_t i = 0; i < cmdq_entry_count(q); i++)
         if ((q->entries.data[i].opcode == CMDQ_END) != (i + 1 == cmdq_entry_count(q))) {
             if (i + 1 == cmdq_entry_count(q))
-                report_error(c, CMDQ_CODE_END, i, "add {\"opcode\": \"END\"}", "the last entry is not END");
+                report_error(c, CMDQ_CODE_END, i, NULL, "add {\"opcode\": \"END\"}", "the last entry is not END");
             else
-                report_error(c, CMDQ_CODE_END, i, NULL, "entries follow END");
+                report_error(c, CMDQ_CODE_END, i, NULL, NULL, "entries follow END");
             return;
         }
     if (cmdq_entry_count(q) == 0)
@@ -101,7 +106,7 @@ static void check_versions(dep_checker *c)
         known[opcode] = true;
         if (strtoul(since + 2, NULL, 10) <= c->queue->minor)
             continue;
-        tv_source_loc loc = tv_program_source_loc(c->program, i);
+        tv_source_loc loc = cmdq_member_loc(c->program, i, &c->cursor, "opcode");
         tv_report(c->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_NEWER], &loc, "raise the file's version",
                   "%s is of version %s, the file says %d.%u", tv_isa_cmdq.insns[opcode].id, since, CMDQ_VERSION_MAJOR,
                   c->queue->minor);
@@ -130,16 +135,16 @@ static void resolve_groups(dep_checker *c)
             uint32_t name = e->wait_group;
             e->wait_group = group[name];
             if (!e->wait_group)
-                report_error(c, CMDQ_CODE_DEPENDENCY, i, NULL, "no SYNC_GROUP before it is called '%s'",
+                report_error(c, CMDQ_CODE_DEPENDENCY, i, "wait_group", NULL, "no SYNC_GROUP before it is called '%s'",
                              q->strings[name]);
         }
         if (e->opcode != CMDQ_SYNC_GROUP)
             continue;
         uint32_t *slot = &group[cmdq_integer(q, e, CMDQ_F_name)];
         if (slot == group)
-            report_error(c, CMDQ_CODE_RANGE, i, NULL, "the 'name' of a group is empty");
+            report_error(c, CMDQ_CODE_RANGE, i, "name", NULL, "the 'name' of a group is empty");
         if (*slot)
-            report_error(c, CMDQ_CODE_COMBINATION, i, NULL, "entry %" PRIu32 " has the same name", *slot - 1);
+            report_error(c, CMDQ_CODE_COMBINATION, i, "name", NULL, "entry %" PRIu32 " has the same name", *slot - 1);
         *slot = i + 1;
     }
     free(group);
@@ -149,7 +154,7 @@ static void report_cycle(dep_checker *c, const cmdq_graph *graph, uint32_t block
 {
     tv_buf cycle = {0};
     cmdq_print_cycle(c->queue, graph, cmdq_entry_count(c->queue), NULL, blocked, &cycle);
-    report_error(c, CMDQ_CODE_CYCLE, blocked, NULL, "entries wait for each other: %s", tv_buf_cstr(&cycle));
+    report_error(c, CMDQ_CODE_CYCLE, blocked, NULL, NULL, "entries wait for each other: %s", tv_buf_cstr(&cycle));
     tv_buf_fini(&cycle);
 }
 
@@ -174,7 +179,7 @@ static void check_cycles(dep_checker *c)
 
 unsigned cmdq_resolve_dependencies(tv_program *program, cmdq_queue *queue, const tv_diag_sink *sink)
 {
-    dep_checker c = {program, queue, sink, 0};
+    dep_checker c = {program, queue, sink, 0, cmdq_line_cursor(program)};
     check_end(&c);
     for (uint32_t i = 0; i < cmdq_entry_count(queue); i++)
         check_lists(&c, i);

@@ -26,6 +26,7 @@ static unsigned resolve_names(tv_program *program, cmdq_queue *q, const tv_diag_
 {
     enum { ERRORS_MAX = 100 };
     unsigned errors = 0;
+    tv_line_cursor cursor = cmdq_line_cursor(program);
     for (size_t i = 0; i < q->range_refs.count; i++) {
         cmdq_range_ref *ref = &q->range_refs.data[i];
         const char *name = q->strings[ref->target];
@@ -37,7 +38,7 @@ static unsigned resolve_names(tv_program *program, cmdq_queue *q, const tv_diag_
         if (k < q->kv_ranges.count || errors++ >= ERRORS_MAX)
             continue;
         char hint[120];
-        tv_source_loc loc = tv_program_source_loc(program, ref->entry);
+        tv_source_loc loc = cmdq_member_loc(program, ref->entry, &cursor, "kv_range_desc");
         snprintf(hint, sizeof hint, nearest.best ? "did you mean '%.60s'?" : "list it in metadata.kv_ranges%s",
                  nearest.best ? nearest.best : "");
         tv_report(sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_RANGE], &loc, hint, "there is no KV range '%.60s'", name);

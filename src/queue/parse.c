@@ -97,19 +97,6 @@ static void report_misplaced(reader *r, const char *what, uint64_t offset)
 
 /* ---- Events. false stops the JSON reader ---- */
 
-/* The offset of the string or key that ends at `end`; with escapes it is longer than its text. */
-static uint64_t string_start(const reader *r, uint64_t end)
-{
-    uint64_t at = end - 1, slashes;
-    do {
-        for (at--; at && r->data[at] != '"'; at--)
-            continue;
-        for (slashes = 0; slashes < at && r->data[at - 1 - slashes] == '\\'; slashes++)
-            continue;
-    } while (slashes % 2);
-    return at;
-}
-
 static void set_value(field_value *v, const field_value *value)
 {
     v->kind = value->kind;
@@ -191,7 +178,8 @@ static bool on_string(void *user, tv_sv text)
         if (!is_opcode || !r->has_opcode)
             value.string = cmdq_reader_intern(r, text);
     }
-    return take_scalar(r, &value, "a string", field || r->state == STATE_SKIP ? 0 : string_start(r, parser_offset(r)));
+    return take_scalar(r, &value, "a string",
+                       field || r->state == STATE_SKIP ? 0 : cmdq_string_start(r, parser_offset(r)));
 }
 
 static bool enter_container(reader *r)
@@ -319,7 +307,7 @@ static void take_other_top_key(reader *r, tv_sv key, uint64_t offset)
 
 static void take_top_key(reader *r, tv_sv key)
 {
-    uint64_t offset = string_start(r, parser_offset(r));
+    uint64_t offset = cmdq_string_start(r, parser_offset(r));
     r->in_entries = tv_sv_is(key, "cmdq");
     if (r->in_entries) {
         if (r->has_entries)
@@ -337,7 +325,7 @@ static void take_entry_key(reader *r, tv_sv key)
 {
     bool member = r->state == STATE_MEMBER_KEY;
     bool is_reserved = key.len >= 9 && memcmp(key.ptr, "reserved_", 9) == 0;
-    uint64_t offset = string_start(r, parser_offset(r));
+    uint64_t offset = cmdq_string_start(r, parser_offset(r));
     int name = cmdq_reader_field_name(r, key);
     if (!member && (is_reserved || name == CMDQ_F_debug)) {
         begin_skip(r, STATE_ENTRY_KEY, offset, r->depth);
@@ -416,88 +404,6 @@ static uint64_t next_chunk_size(reader *r)
     return limit;
 }
 
-/* The usual errors of generators and of hand-written files: what is wrong, where (*at, on entry the byte that the
- * parser stopped at) and the way out. NULL: another error. */
-static const char *explain_syntax(const reader *r, uint64_t *at, const char **hint)
-{
-    static const struct {
-        const char *word, *message, *hint;
-    } words[] = {
-        {"NaN", "JSON has no NaN", "give a finite number; in Python, json.dumps(allow_nan=False) finds it"},
-        {"nan", "JSON has no NaN", "give a finite number"},
-        {"Infinity", "JSON has no infinity", "give a finite number; in Python, json.dumps(allow_nan=False) finds it"},
-        {"-Infinity", "JSON has no infinity", "give a finite number; in Python, json.dumps(allow_nan=False) finds it"},
-        {"inf", "JSON has no infinity", "give a finite number"},
-        {"True", "JSON writes true in lower case", "write the file with a JSON library"},
-        {"False", "JSON writes false in lower case", "write the file with a JSON library"},
-        {"None", "JSON writes null for None", "write the file with a JSON library"},
-        {"'", "strings of JSON are in double quotation marks", "replace the single ones by \""},
-        {"/", "JSON has no comments", "put notes into 'debug'"},
-        {"#", "JSON has no comments", "put notes into 'debug'"},
-    };
-    *hint = NULL;
-    if (r->size >= 3 && memcmp(r->data, "\xEF\xBB\xBF", 3) == 0) {
-        *at = 0;
-        *hint = "save the file as UTF-8 without it";
-        return "the file begins with a byte order mark";
-    }
-    for (unsigned i = 0; i < TV_COUNTOF(words) && *at < r->size; i++) {
-        size_t n = strlen(words[i].word);
-        if (n <= r->size - *at && memcmp(r->data + *at, words[i].word, n) == 0) {
-            *hint = words[i].hint;
-            return words[i].message;
-        }
-    }
-    if (*at >= r->size || (r->data[*at] != '}' && r->data[*at] != ']'))
-        return NULL;
-    uint64_t before = *at;
-    while (before && isspace(r->data[before - 1]))
-        before--;
-    if (!before || r->data[before - 1] != ',')
-        return NULL;
-    *at = before - 1;
-    *hint = "remove the comma";
-    return "there is a comma after the last element";
-}
-
-static void report_json_error(reader *r)
-{
-    const tv_json_error *error = &r->json.error;
-    uint64_t end = tv_min_u64(error->offset, r->size);
-    switch (error->kind) {
-    case TV_JSON_OK:
-    case TV_JSON_STOPPED:
-        return;
-    case TV_JSON_MEMORY:
-        r->out_of_memory = true;
-        return;
-    case TV_JSON_UTF8:
-        cmdq_reader_error(r, CMDQ_CODE_JSON, string_start(r, end), NULL, "%s", error->message);
-        return;
-    case TV_JSON_DEPTH:
-        cmdq_reader_error(r, CMDQ_CODE_LIMIT, end - 1, NULL, "%s", error->message);
-        return;
-    case TV_JSON_TOKEN:
-        cmdq_reader_error(r, CMDQ_CODE_LIMIT, r->chunk_offset, NULL, "a string or number is longer than %d MiB",
-                          TOKEN_MAX >> 20);
-        return;
-    case TV_JSON_SYNTAX:
-    case TV_JSON_SIZE:
-    case TV_JSON_DUPLICATE:
-    case TV_JSON_VALUE:
-        break;
-    }
-    const char *hint;
-    uint64_t at = end ? end - 1 : 0;
-    if (at < r->size && isspace(r->data[at])) /* a comment is found before it is consumed */
-        at = end;
-    const char *message = explain_syntax(r, &at, &hint);
-    if (message)
-        cmdq_reader_error(r, CMDQ_CODE_JSON, at, hint, "%s", message);
-    else
-        cmdq_reader_error(r, CMDQ_CODE_JSON, end, NULL, "the file is not JSON here: %s", error->message);
-}
-
 static const tv_json_handler handler = {.null = on_null,
                                         .boolean = on_boolean,
                                         .number = on_number,
@@ -551,7 +457,7 @@ static void parse_file(reader *r)
     if (r->restart)
         complete = restart_as_lines(r) && parse_chunks(r);
     if (!complete && !r->out_of_memory)
-        report_json_error(r);
+        cmdq_reader_report_syntax(r, TOKEN_MAX >> 20);
     else if (complete && !r->has_entries)
         cmdq_reader_error(r, CMDQ_CODE_STRUCTURE, 0, "{\"metadata\": {…}, \"cmdq\": […]}", "the file has no entries");
 }

@@ -130,6 +130,11 @@ static inline bool cmdq_has_field(const cmdq_queue *queue, const cmdq_entry *e, 
 uint64_t cmdq_integer(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field);
 double cmdq_real(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field);
 
+/* locate.c: the source location of member `name` of an entry, which is that of its key; the entry's own if `name` is
+ * NULL or the key is not found. The cursor is one of cmdq_line_cursor; entries are best located in their order. */
+tv_source_loc cmdq_member_loc(const tv_program *program, uint32_t entry, tv_line_cursor *cursor, const char *name);
+tv_line_cursor cmdq_line_cursor(const tv_program *program);
+
 /* The descriptor that the kv_range_desc of an entry names, or NULL. */
 const cmdq_kv_range *cmdq_named_range(const cmdq_queue *queue, uint32_t entry);
 

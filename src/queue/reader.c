@@ -256,6 +256,7 @@ tv_status cmdq_reader_init(reader *r, const char *path, tv_input *input, const t
         return tv_fail_memory(sink);
     }
     r->path = r->program->files[0];
+    r->sink = tv_program_source_lines(r->program, sink, &r->lines);
     r->queue->strings[0] = "";
     cmdq_layout_init(&r->queue->layout);
     return TV_OK;

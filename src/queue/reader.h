@@ -70,7 +70,8 @@ typedef struct reader {
     const char *path;
     const uint8_t *data;
     uint64_t size;
-    const tv_diag_sink *sink;
+    const tv_diag_sink *sink; /* that of `lines` if there is a file */
+    tv_source_lines lines;
     tv_program *program;
     cmdq_queue *queue;
     unsigned errors;
@@ -142,6 +143,12 @@ void cmdq_reader_error(reader *r, cmdq_code code, uint64_t offset, const char *h
 
 /* The location of byte `offset`: in the current entry, or after all bytes whose lines have been counted. */
 tv_source_loc cmdq_reader_loc(const reader *r, uint64_t offset);
+
+/* syntax.c: reports the error that ended the JSON reader. `token_max`: limit of a string or number, in MiB. */
+void cmdq_reader_report_syntax(reader *r, unsigned token_max);
+
+/* syntax.c: the offset of the string or key that ends at `end`; with escapes it is longer than its text. */
+uint64_t cmdq_string_start(const reader *r, uint64_t end);
 
 void cmdq_reader_count_lines(reader *r, uint64_t end);
 

@@ -316,6 +316,61 @@ def syntax(t):
     t.reject("syntax: a comma in a list", '{"cmdq": [\n{"opcode": "END"},\n ]}', "TV-Q001", location=(2, 18), message="remove the comma")
     t.reject("syntax: a byte order mark", "\ufeff" + text("1"), "TV-Q001", location=(1, 1), message="byte order mark")
     t.reject("syntax: single quotes", "{'cmdq': []}", "TV-Q001", location=(1, 2), message="double quotation marks")
+    for value, column, message in (("+1", 28, "begin with a digit or '-'"), (".5", 28, "write 0 before the point"), ("01", 28, "no leading zeros"),
+                                   ("0x10", 29, "decimal"), ("undefined", 28, "values are objects"), ("\u201cx\u201d", 28, "typographic"),
+                                   ('"a\tb"', 30, "no control characters"), ('[1 "x"]', 31, "a comma is missing"),
+                                   ('{"a": 1 "\\"b": 2}', 36, "a comma is missing"), ("{a: 1}", 29, "keys of JSON"), ('{"a" 1}', 33, "a colon is missing"),
+                                   ('{"a" = 1}', 33, "replace the = by :"), ("[1; 2]", 30, "replace the ; by ,"), ("[1,]", 30, "remove the comma")):
+        t.reject("syntax: " + value, text(value), "TV-Q001", location=(2, column), message=message)
+        t.reject("syntax in the metadata: " + value, '{"metadata": {"version": "1.2",\n"debug": %s}}' % value, "TV-Q001", location=(2, column - 18),
+                 message=message)
+
+
+def source_lines(t):
+    """An error shows its line, and marks the key or the entry that it is about."""
+    def shown(name, data, line, marks, file="q.json", command="check"):
+        _, text, _, wrong = t.look(data, file=file, command=command)
+        rows = [row.split("| ", 1)[1] for row in text.splitlines() if re.match(r" *\d* \| ", row)]
+        t.check("source line: " + name, wrong or (rows[:2] != [line, marks] and text[:400]))
+    row = lambda key: " " * queue(key).splitlines()[1].index('"x') + "^"
+    for name, base, key, value in (
+            ("a type", LOAD, "spm_bank", "x"), ("a range", GEMM, "m", 0), ("an engine", GEMM, "te_id", 5), ("a bank", LOAD, "spm_bank", 99),
+            ("past the bank", LOAD, "spm_offset", 2 ** 30), ("past DRAM", LOAD, "dram_addr", 2 ** 40), ("a missing entry", NOP, "deps_before", [9]),
+            ("a missing group", NOP, "wait_group", "g"), ("half a pair", GEMM, "bias_bank", 3), ("rows", dict(LOAD, stride_bytes=64), "row_elements", 3),
+            ("a layout", KV_LOAD, "kv_layout_id", 7), ("a range of the file", KV_LOAD, "kv_range_desc", "r")):
+        text = json.dumps(dict(base, **{key: value}))
+        at = text.index('"%s"' % key)
+        if name == "rows":
+            at = text.index('"num_elements"')
+            key = "num_elements"
+        for lines in (False, True):
+            data = queue(NOP, text)
+            data, file, number = (as_lines(data), "q.jsonl", 2) if lines else (data, "q.json", 2)
+            line = data.splitlines()[number]
+            shown(name + ", " + file, data, line, " " * at + "^" + "~" * (len(key) + 1), file=file)
+    member = dict(KV_LOAD, kv_range_desc={"t_start": 5, "t_len": 1})
+    layout = '"metadata": {"version": "1.2", "kv_layouts": [{"id": 0, "k_base": 0, "v_base": 0, "t_max": 4, "d_head": 8, "heads": 1}]}'
+    text = json.dumps(member)
+    shown("a member of the range", queue(text, meta=layout), text + ",", " " * text.index('"t_start"') + "^~~~~~~~~")
+    text = json.dumps(LOAD)
+    shown("a missing field", queue({"opcode": "TE_GEMM_TILE"}), '{"opcode": "TE_GEMM_TILE"},', "^")
+    shown("a finding", queue(text), text + ",", "^")
+    shown("a hazard of a run", queue(entry(LOAD, dma_id=0), entry(LOAD, dma_id=1)),
+          entry(LOAD, dma_id=1) + ",", "^", command=["run", "-D", "dma.count=2"])
+    shown("the metadata", queue(NOP, meta='"metadata": {"version": "1.2",\n  "outputs": [{"name": 1, "bytes": 4}]}'),
+          '  "outputs": [{"name": 1, "bytes": 4}]}, "cmdq": [', " " * 26 + "^~~~~~~")
+    shown("JSON", '{"cmdq": [\n\t{"opcode": NaN}]}', '\t{"opcode": NaN}]}', "\t" + " " * 11 + "^~~")
+    shown("a CR before the newline", '{"cmdq": [\r\n{"opcode": NaN}\r\n]}', '{"opcode": NaN}', " " * 11 + "^~~")
+    long = queue(entry(NOP, '"debug": "%s", "bad": 1, "reserved_1": "%s"' % ("\u00e9" * 300, "\u00e9" * 300)))
+    cut = long.splitlines()[1]
+    at = len(cut[:cut.index('"bad"')].encode())
+    raw = cut.encode()
+    before, after = raw[at - 60:at], raw[at:at + 60]
+    before = before.decode(errors="ignore")
+    after = after.decode(errors="ignore")
+    shown("a part of a long line", long, "\u2026" + before + after + "\u2026", " " * (len(before) + 1) + "^~~~~")
+    _, out, _, wrong = t.look(queue(entry(NOP, '"debug": "%s"' % ("x" * 1200000)), entry(LOAD, spm_bank=99)).replace("\n", ""))
+    t.check("source line: a column that is not stored", wrong or ("q.json:1: instruction 1: error: " not in out or "^" in out) and out[:300])
 
 
 def types(t):
@@ -517,7 +572,7 @@ def several_errors(t):
     t.check("several errors, entry by entry", entries != sorted(entries) and "%s" % got)
     t.reject("location after a long entry", queue(entry(NOP, '"debug": "%s"' % ("x" * 3000000)), '{"opcode": "NOPE"}'), "TV-Q010", location=(3, 2), index=1)
     t.reject("location of an escaped key", queue(r'{"opcode": "NOP", "sp\u006d_bank": 1}'), "TV-Q011", location=(2, 19), index=0)
-    t.reject("location of an error of the machine", queue(NOP, " " * 7 + entry(GEMM, te_id=5)), "TV-Q030", location=(3, 8), index=1, status=1)
+    t.reject("location of an error of the machine", queue(NOP, " " * 7 + entry(GEMM, te_id=5)), "TV-Q030", location=(3, 35), index=1, status=1)
     t.reject("location of wrong JSON", queue(NOP, '{"opcode" "NOP"}'), "TV-Q001", location=(3, 0))
     for size in range((1 << 20) - 300, (1 << 20) + 20, 7):  # the parser takes the file in chunks of a mebibyte
         padded = queue(entry(NOP, '"debug": "%s"' % ("x" * (size - 90))), entry(LOAD, spm_bank=-1, num_elements=12345678))
@@ -614,7 +669,7 @@ def writing(t):
     write_again(t, "minus zero", source)
 
 
-GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, syntax, types, kv_caches, bytes_of_text, deep_and_long, many_errors,
+GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, syntax, source_lines, types, kv_caches, bytes_of_text, deep_and_long, many_errors,
           several_errors, writing)
 
 

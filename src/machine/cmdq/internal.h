@@ -76,6 +76,7 @@ typedef struct cmdq_op {
 /* Why an entry cannot run on a machine, or faults. */
 typedef struct cmdq_error {
     cmdq_code code;
+    cmdq_field field; /* CMDQ_FIELDS: not about one */
     char message[240], hint[120];
 } cmdq_error;
 

@@ -97,6 +97,7 @@ static uint64_t plan_entries(const tv_program *program, const cmdq_params *param
     const uint64_t TOTAL_MAX = UINT64_C(1) << 61, CONFLICTS_MAX = CMDQ_ENGINES_MAX * CMDQ_BANKS_PER_ENTRY;
     const cmdq_queue *q = cmdq_queue_of(program);
     uint64_t next_dma = 0, total = 0;
+    tv_line_cursor cursor = cmdq_line_cursor(program);
     for (uint32_t i = 0; i < cmdq_entry_count(q); i++) {
         cmdq_op op;
         cmdq_error error;
@@ -105,13 +106,16 @@ static uint64_t plan_entries(const tv_program *program, const cmdq_params *param
             total += op.cycles + CONFLICTS_MAX * params->conflict;
             if (total <= TOTAL_MAX)
                 continue;
-            error = (cmdq_error){.code = CMDQ_CODE_TOO_LONG, .message = "the queue would take more than 2^61 cycles"};
+            error = (cmdq_error){.code = CMDQ_CODE_TOO_LONG,
+                                 .field = CMDQ_FIELDS,
+                                 .message = "the queue would take more than 2^61 cycles"};
             total = 0;
         }
         set_entry(plan, i, &(cmdq_op){.engine = CMDQ_NO_ENGINE});
         if (errors++ >= ERRORS_MAX)
             continue;
-        tv_source_loc loc = tv_program_source_loc(program, i);
+        const char *member = error.field != CMDQ_FIELDS ? tv_isa_cmdq.parameters[error.field].name : NULL;
+        tv_source_loc loc = cmdq_member_loc(program, i, &cursor, member);
         tv_report(sink, TV_ERROR, &cmdq_codes[error.code], &loc, error.hint[0] ? error.hint : NULL, "%s: %s",
                   cmdq_opcode_name(&q->entries.data[i]), error.message);
     }

@@ -10,10 +10,11 @@
 
 #include "machine/cmdq/ops.h"
 
-/* Sets r->error; returns false. */
-static bool reject(cmdq_resolver *r, cmdq_code code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
+/* Sets r->error, about a field or, with CMDQ_FIELDS, about the entry; returns false. */
+static bool reject(cmdq_resolver *r, cmdq_code code, cmdq_field field, const char *hint, const char *format, ...)
+    TV_PRINTF(5, 6);
 
-static bool reject(cmdq_resolver *r, cmdq_code code, const char *hint, const char *format, ...)
+static bool reject(cmdq_resolver *r, cmdq_code code, cmdq_field field, const char *hint, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -21,13 +22,14 @@ static bool reject(cmdq_resolver *r, cmdq_code code, const char *hint, const cha
     va_end(args);
     snprintf(r->error->hint, sizeof r->error->hint, "%s", hint ? hint : "");
     r->error->code = code;
+    r->error->field = field;
     return false;
 }
 
 bool cmdq_check_cycles(cmdq_resolver *r)
 {
     return r->op->cycles <= CMDQ_CYCLES_MAX ||
-           reject(r, CMDQ_CODE_TOO_LONG, "cut the tile", "it would take more than 2^40 cycles");
+           reject(r, CMDQ_CODE_TOO_LONG, CMDQ_FIELDS, "cut the tile", "it would take more than 2^40 cycles");
 }
 
 static uint64_t field(const cmdq_resolver *r, cmdq_field id) { return cmdq_integer(r->queue, r->entry, id); }
@@ -54,15 +56,15 @@ static bool add_spm_tile(cmdq_resolver *r, cmdq_operand operand, cmdq_field bank
     uint64_t bank = field(r, bank_field), offset = field(r, (cmdq_field)(bank_field + 1));
     tv_u128 bits = elements * qbits, bytes = bits / 8 + (bits % 8 != 0);
     if (bank >= params->banks)
-        return reject(r, CMDQ_CODE_SPM_RANGE, NULL, "'%s' is %" PRIu64 ", but the machine has %u banks",
+        return reject(r, CMDQ_CODE_SPM_RANGE, bank_field, NULL, "'%s' is %" PRIu64 ", but the machine has %u banks",
                       field_name(bank_field), bank, params->banks);
     if (offset > params->bank_bytes || bytes > params->bank_bytes - offset) {
         char hint[100];
         snprintf(hint, sizeof hint, "a bank has %" PRIu64 " bytes: cut the tile", params->bank_bytes);
         if (bytes >> 63)
-            return reject(r, CMDQ_CODE_SPM_RANGE, hint, "the tile at '%s' %" PRIu64 " does not fit any bank",
-                          field_name(bank_field), bank);
-        return reject(r, CMDQ_CODE_SPM_RANGE, hint,
+            return reject(r, CMDQ_CODE_SPM_RANGE, bank_field, hint,
+                          "the tile at '%s' %" PRIu64 " does not fit any bank", field_name(bank_field), bank);
+        return reject(r, CMDQ_CODE_SPM_RANGE, (cmdq_field)(bank_field + 1), hint,
                       "the tile at '%s' %" PRIu64 ", offset 0x%" PRIx64 " has %" PRIu64 " bytes and runs past its bank",
                       field_name(bank_field), bank, offset, (uint64_t)bytes);
     }
@@ -77,6 +79,12 @@ static bool add_spm_tile(cmdq_resolver *r, cmdq_operand operand, cmdq_field bank
     return true;
 }
 
+/* The field that has the address in DRAM. */
+static cmdq_field address_field(const cmdq_resolver *r)
+{
+    return cmdq_has_field(r->queue, r->entry, CMDQ_F_dram_addr) ? CMDQ_F_dram_addr : CMDQ_F_dram_base_addr;
+}
+
 /* Adds the DRAM tile: `rows` rows of `bytes`, `stride` bytes from row to row. */
 static bool add_dram_tile(cmdq_resolver *r, tv_u128 addr, uint64_t bytes, uint64_t rows, uint64_t stride,
                           unsigned qbits, tile_access access)
@@ -84,7 +92,7 @@ static bool add_dram_tile(cmdq_resolver *r, tv_u128 addr, uint64_t bytes, uint64
     uint64_t size = r->params->dram_bytes;
     tv_u128 end = addr + (tv_u128)(rows - 1) * stride + bytes;
     if (end > size)
-        return reject(r, CMDQ_CODE_DRAM_RANGE, "make dram.bytes larger with -D",
+        return reject(r, CMDQ_CODE_DRAM_RANGE, address_field(r), "make dram.bytes larger with -D",
                       "the transfer at DRAM 0x%" PRIx64 " runs past the last byte 0x%" PRIx64, (uint64_t)addr,
                       size - 1);
     r->op->bytes = bytes * rows;
@@ -110,7 +118,7 @@ static bool set_engine(cmdq_resolver *r, cmdq_field id, uint64_t number)
 {
     unsigned class = r->op->handlers->engine_class, count = r->params->count[class];
     if (number >= count)
-        return reject(r, CMDQ_CODE_ENGINE, "the configuration says how many there are",
+        return reject(r, CMDQ_CODE_ENGINE, id, "the configuration says how many there are",
                       "'%s' is %" PRIu64 ", but the machine has %u of them", field_name(id), number, count);
     r->op->engine = (uint8_t)(r->params->first[class] + number);
     return true;
@@ -131,7 +139,7 @@ static bool set_channel(cmdq_resolver *r)
     if (has_field(r, CMDQ_F_dma_id)) {
         uint64_t channel = field(r, CMDQ_F_dma_id);
         if (channel >= channels)
-            return reject(r, CMDQ_CODE_ENGINE, "the configuration says how many there are",
+            return reject(r, CMDQ_CODE_ENGINE, CMDQ_F_dma_id, "the configuration says how many there are",
                           "'dma_id' is %" PRIu64 ", but the machine has %u of them", channel, channels);
         return set_engine(r, CMDQ_F_dma_id, channel);
     }
@@ -154,13 +162,13 @@ static bool resolve_transfer(cmdq_resolver *r, tile_access spm, tile_access dram
     if (!stride)
         return add_dram_tile(r, addr, tv_ceil_div(elements * qbits, 8), 1, 0, qbits, dram);
     if (elements % row)
-        return reject(r, CMDQ_CODE_COMBINATION, NULL,
+        return reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_num_elements, NULL,
                       "'num_elements' %" PRIu64 " is no multiple of 'row_elements' %" PRIu64, elements, row);
     if (row * qbits % 8)
-        return reject(r, CMDQ_CODE_COMBINATION, NULL, "a row of %" PRIu64 " elements of %u bits is not whole bytes",
-                      row, qbits);
+        return reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_row_elements, NULL,
+                      "a row of %" PRIu64 " elements of %u bits is not whole bytes", row, qbits);
     if (stride < row * qbits / 8)
-        return reject(r, CMDQ_CODE_COMBINATION, NULL,
+        return reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_stride_bytes, NULL,
                       "'stride_bytes' %" PRIu64 " is less than a row's %" PRIu64 " bytes", stride, row * qbits / 8);
     return add_dram_tile(r, addr, row * qbits / 8, elements / row, stride, qbits, dram);
 }
@@ -178,7 +186,7 @@ static const cmdq_kv_layout *find_derived_layout(cmdq_resolver *r)
     uint64_t base = has_base ? field(r, CMDQ_F_dram_base_addr) : q->derived_base[kind];
     const cmdq_kv_layout *layout = NULL;
     if (!has_base && q->derived_bases[kind] != 1) {
-        reject(r, CMDQ_CODE_COMBINATION, "give 'dram_base_addr', or metadata.kv_layouts",
+        reject(r, CMDQ_CODE_COMBINATION, CMDQ_FIELDS, "give 'dram_base_addr', or metadata.kv_layouts",
                q->derived_bases[kind] ? "the queue stores %s at several base addresses; which one is meant?"
                                       : "no entry gives the base address of the %s",
                kind == CMDQ_KIND_K ? "keys" : "values");
@@ -189,7 +197,7 @@ static const cmdq_kv_layout *find_derived_layout(cmdq_resolver *r)
             layout = &q->derived_layouts.data[i];
     if (layout && layout->d_head)
         return layout;
-    reject(r, CMDQ_CODE_COMBINATION, "give 'd_len', or metadata.kv_layouts",
+    reject(r, CMDQ_CODE_COMBINATION, CMDQ_FIELDS, "give 'd_len', or metadata.kv_layouts",
            layout ? "no entry says how many elements a head of the cache has"
                   : "there are more than 4096 base addresses");
     return NULL;
@@ -204,15 +212,15 @@ static const cmdq_kv_layout *find_kv_layout(cmdq_resolver *r)
             return layouts;
         if (!count)
             return find_derived_layout(r);
-        reject(r, CMDQ_CODE_COMBINATION, "metadata.kv_layouts lists the layouts",
+        reject(r, CMDQ_CODE_COMBINATION, CMDQ_FIELDS, "metadata.kv_layouts lists the layouts",
                "which of the %zu KV layouts? 'kv_layout_id' says", count);
         return NULL;
     }
     for (size_t i = 0; i < count; i++)
         if (layouts[i].id == field(r, CMDQ_F_kv_layout_id))
             return &layouts[i];
-    reject(r, CMDQ_CODE_KV_RANGE, "metadata.kv_layouts lists the layouts", "there is no KV layout %" PRIu64,
-           field(r, CMDQ_F_kv_layout_id));
+    reject(r, CMDQ_CODE_KV_RANGE, CMDQ_F_kv_layout_id, "metadata.kv_layouts lists the layouts",
+           "there is no KV layout %" PRIu64, field(r, CMDQ_F_kv_layout_id));
     return NULL;
 }
 
@@ -230,14 +238,18 @@ static bool resolve_kv(cmdq_resolver *r, tile_access spm, tile_access dram)
     uint64_t rest = tv_max_u64(l->d_head, d) - d;
     uint64_t d_len = !named ? field_or(r, CMDQ_F_d_len, rest) : named->d_len ? named->d_len : rest;
     uint64_t base = field_or(r, CMDQ_F_dram_base_addr, field(r, CMDQ_F_kv_kind) == CMDQ_KIND_K ? l->k_base : l->v_base);
-    if (head >= l->heads || t + t_len > l->t_max || d_len == 0 || d + d_len > l->d_head)
-        return reject(r, CMDQ_CODE_KV_RANGE, NULL,
+    cmdq_field outside = head >= l->heads                  ? CMDQ_F_head_id
+                         : t + t_len > l->t_max            ? CMDQ_F_t_start
+                         : !d_len || d + d_len > l->d_head ? CMDQ_F_d_start
+                                                           : CMDQ_FIELDS;
+    if (outside != CMDQ_FIELDS)
+        return reject(r, CMDQ_CODE_KV_RANGE, outside, NULL,
                       "head %" PRIu64 ", tokens %" PRIu64 " to %" PRIu64 ", elements %" PRIu64 " to %" PRIu64
                       " are not in layout %" PRIu64 " of %" PRIu64 " heads, %" PRIu64 " tokens, %" PRIu64 " elements",
                       head, t, t + t_len - 1, d, d + tv_max_u64(d_len, 1) - 1, l->id, l->heads, l->t_max, l->d_head);
     if (d * qbits % 8 || d_len * qbits % 8 || l->d_head * qbits % 8)
-        return reject(r, CMDQ_CODE_KV_RANGE, NULL, "elements %" PRIu64 " to %" PRIu64 " of %u bits are not whole bytes",
-                      d, d + d_len - 1, qbits);
+        return reject(r, CMDQ_CODE_KV_RANGE, CMDQ_F_qbits_kv, NULL,
+                      "elements %" PRIu64 " to %" PRIu64 " of %u bits are not whole bytes", d, d + d_len - 1, qbits);
     r->op->role = CMDQ_ROLE_KV;
     r->op->elements = t_len * d_len;
     tv_u128 first = ((tv_u128)head * l->t_max + t) * l->d_head + d;
@@ -266,8 +278,8 @@ static bool check_scale_group(cmdq_resolver *r)
 {
     uint64_t group = scale_group(r);
     return !group || r->op->k % group == 0 ||
-           reject(r, CMDQ_CODE_COMBINATION, NULL, "k = %" PRIu64 " is no multiple of 'wgt_group' %" PRIu64, r->op->k,
-                  group);
+           reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_wgt_group, NULL,
+                  "k = %" PRIu64 " is no multiple of 'wgt_group' %" PRIu64, r->op->k, group);
 }
 
 /* Adds the tiles besides the weights; `macs_per_output` products make an output. */
@@ -286,7 +298,7 @@ static bool add_tensor_tiles(cmdq_resolver *r, tv_u128 inputs, uint64_t macs_per
         return false;
     tv_u128 macs = (tv_u128)op->m * op->n * macs_per_output;
     if (macs >> 62)
-        return reject(r, CMDQ_CODE_SPM_RANGE, NULL, "2^62 multiplications and more are not one tile");
+        return reject(r, CMDQ_CODE_SPM_RANGE, CMDQ_FIELDS, NULL, "2^62 multiplications and more are not one tile");
     op->input_count = (uint64_t)inputs; /* they fit a bank */
     op->macs = (uint64_t)macs;
     return true;
@@ -326,11 +338,12 @@ static bool set_conv_sizes(cmdq_resolver *r)
                                field(r, CMDQ_F_kernel_w), field(r, CMDQ_F_stride_w));
     tv_u128 k = (tv_u128)field(r, CMDQ_F_kernel_h) * field(r, CMDQ_F_kernel_w) * field(r, CMDQ_F_in_c);
     if (!height || !width)
-        return reject(r, CMDQ_CODE_COMBINATION, NULL, "the kernel is larger than the padded input");
+        return reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_kernel_h, NULL, "the kernel is larger than the padded input");
     op->m = height * width;
     op->n = field(r, CMDQ_F_out_c);
     op->k = (uint64_t)k;
-    return !(k >> 40) || reject(r, CMDQ_CODE_SPM_RANGE, NULL, "a kernel of so many elements fits no bank");
+    return !(k >> 40) ||
+           reject(r, CMDQ_CODE_SPM_RANGE, CMDQ_F_kernel_h, NULL, "a kernel of so many elements fits no bank");
 }
 
 bool cmdq_resolve_conv(cmdq_resolver *r)
@@ -376,7 +389,7 @@ bool cmdq_resolve_sparse_gemm(cmdq_resolver *r)
     if (!check_scale_group(r))
         return false;
     if (kept > group || op->k % group || scale_group(r) % group)
-        return reject(r, CMDQ_CODE_COMBINATION, NULL,
+        return reject(r, CMDQ_CODE_COMBINATION, kept > group ? CMDQ_F_sparse_n : CMDQ_F_sparse_m, NULL,
                       kept > group ? "'sparse_n' is larger than 'sparse_m'"
                                    : "k and 'wgt_group' must be multiples of 'sparse_m'");
     return add_sparse_weight_tile(r) && add_tensor_tiles(r, (tv_u128)op->m * op->k, op->k / group * kept);
@@ -419,8 +432,8 @@ bool cmdq_resolve_softmax(cmdq_resolver *r)
         return false;
     uint64_t valid = field_or(r, CMDQ_F_valid_length, 0);
     if (valid > r->op->k)
-        return reject(r, CMDQ_CODE_COMBINATION, NULL, "'valid_length' %" PRIu64 " is more than 'length' %" PRIu64,
-                      valid, r->op->k);
+        return reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_valid_length, NULL,
+                      "'valid_length' %" PRIu64 " is more than 'length' %" PRIu64, valid, r->op->k);
     return add_vector_tiles(r);
 }
 
@@ -430,7 +443,7 @@ bool cmdq_resolve_rope(cmdq_resolver *r)
         return false;
     uint64_t head = field(r, CMDQ_F_head_dim);
     if (head % 2 || r->op->k % head)
-        return reject(r, CMDQ_CODE_COMBINATION, NULL,
+        return reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_head_dim, NULL,
                       "'head_dim' %" PRIu64 " is odd or does not divide 'length' %" PRIu64, head, r->op->k);
     return add_vector_tiles(r);
 }
