@@ -2,19 +2,20 @@
 /* Vocabularies and texts from the input: an untrusted vocabulary must be rejected, or encode any text to tokens of the
  * vocabulary that, if it has all bytes, decode to the same text.
  *
- * The input: a byte of flags; lines of the vocabulary up to an empty one (a score byte, then the piece; for gpt2 a line
- * with a space is a merge); then the text. */
+ * The input: a byte of flags; for gpt2 the number of the pre-tokenizer; lines of the vocabulary up to an empty one (a
+ * score byte, then the piece; for gpt2 a line with a space is a merge); then the text. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "import/pretokenizer.h"
 #include "import/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { PIECES = 4096, LLAMA_BYTES = 1, GPT2 = 2, NO_PREFIX = 4, TYPES = 8 };
+enum { PIECES = 4096, LLAMA_BYTES = 1, GPT2 = 2, NO_PREFIX = 4, TYPES = 8, SPECIAL = 16 };
 
 typedef struct lists {
     tv_sv pieces[PIECES], merges[PIECES];
@@ -85,17 +86,31 @@ static void put_array(tv_buf *buf, const char *key, tv_gguf_kind kind, size_t co
     tv_buf_le(buf, count, 8);
 }
 
+/* Name `number` of the list of pre-tokenizers, counted around. */
+static tv_sv pre_name(unsigned number)
+{
+    static tv_buf names;
+    if (names.len == 0)
+        tv_pretokenizer_names(&names);
+    const char *p = tv_buf_cstr(&names), *end = strchr(p, ',');
+    for (; number > 0; number--, end = strchr(p, ','))
+        p = end ? end + 2 : tv_buf_cstr(&names);
+    return (tv_sv){p, end ? (size_t)(end - p) : strlen(p)};
+}
+
 /* Builds a GGUF file without tensors. */
-static tv_gguf *build_model(const lists *l, unsigned flags)
+static tv_gguf *build_model(const lists *l, unsigned flags, unsigned pre)
 {
     tv_gguf *gguf = NULL;
     tv_buf file = {0};
     tv_buf_str(&file, "GGUF");
     tv_buf_le(&file, 3, 4);
     tv_buf_le(&file, 0, 8);
-    tv_buf_le(&file, 6, 8);
+    tv_buf_le(&file, 7, 8);
     put_key(&file, "tokenizer.ggml.model", TV_GGUF_KIND_STRING);
     put_string(&file, tv_sv_of(flags & GPT2 ? "gpt2" : "llama"));
+    put_key(&file, "tokenizer.ggml.pre", TV_GGUF_KIND_STRING);
+    put_string(&file, pre_name(pre));
     put_key(&file, "tokenizer.ggml.add_space_prefix", TV_GGUF_KIND_BOOL);
     tv_buf_le(&file, !(flags & NO_PREFIX), 1);
     put_array(&file, "tokenizer.ggml.tokens", TV_GGUF_KIND_STRING, l->piece_count);
@@ -120,7 +135,8 @@ static void check(const tv_tokenizer *t, unsigned flags, const char *text, size_
     int32_t *ids;
     size_t count;
     tv_buf back = {0};
-    if (tv_tokenizer_encode(t, text, len, true, &ids, &count) != TV_OK)
+    if (tv_tokenizer_encode(t, text, len, TV_ENCODE_BOS | (flags & SPECIAL ? TV_ENCODE_SPECIAL : 0), &ids, &count) !=
+        TV_OK)
         return;
     for (size_t i = 0; i < count; i++) {
         if (ids[i] < 0 || ids[i] >= tv_tokenizer_size(t))
@@ -129,7 +145,7 @@ static void check(const tv_tokenizer *t, unsigned flags, const char *text, size_
     }
     /* Without the space prefix a leading space is kept; U+2581 in the text decodes to spaces. */
     bool restored =
-        (flags & LLAMA_BYTES) && !(flags & GPT2) && !(flags & TYPES) && !memmem(text, len, "\xE2\x96\x81", 3);
+        (flags & LLAMA_BYTES) && !(flags & (GPT2 | TYPES | SPECIAL)) && !memmem(text, len, "\xE2\x96\x81", 3);
     if (restored && !(back.len == len && (len == 0 || memcmp(back.data, text, len) == 0)))
         abort();
     tv_buf_fini(&back);
@@ -143,8 +159,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memset(&l, 0, sizeof l);
     unsigned flags = data[0];
-    const uint8_t *end = data + size, *text = parse_lists(&l, flags, data + 1, end);
-    tv_gguf *gguf = build_model(&l, flags);
+    const uint8_t *p = data + 1, *end = data + size;
+    unsigned pre = (flags & GPT2) && p < end ? *p++ : 0;
+    const uint8_t *text = parse_lists(&l, flags, p, end);
+    tv_gguf *gguf = build_model(&l, flags, pre);
     tv_tokenizer *t = NULL;
     if (tv_tokenizer_new(gguf, NULL, &t) == TV_OK) {
         tv_gguf_free(gguf); /* the tokenizer does not need it */

@@ -41,7 +41,9 @@ def gguf_seeds():
 
 def tokenizer_seeds():
     yield b"\1" + b"\1a\n\2ab\n\1\xe2\x96\x81a\n\n" + b"ab a\xc3\xa9"
-    yield b"\2" + b"a\nb\nab\n\xc4\xa0\na b\n\xc4\xa0 ab\n\n" + b"ab  ab's 12\n\xe6\x97\xa5"
+    yield b"\x19" + b"\4<x>\n\4aa\n\3<|end|>\n\1a\n\n" + b"aa<x>a <|end|> a<s>"
+    for pre in range(70):
+        yield b"\2" + bytes([pre]) + b"a\nb\nab\n\xc4\xa0\na b\n\xc4\xa0 ab\n\n" + b"ab  ab's 12\n\xe6\x97\xa5"
 
 
 def trace_seeds(root, trivet, folder):

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
-#include "import/gpt2_split.h"
+#include "import/characters.h"
 #include "import/tokenizer.h"
 #include "import/vocabulary.h"
 
@@ -162,16 +162,17 @@ static void flush_symbols(encoder *e)
 
 /* ---- The two tokenizer models ---- */
 
-static void encode_llama(encoder *e, const char *text, size_t len)
+/* `space` prepends a space, if the model adds any. */
+static void encode_llama(encoder *e, tv_sv text, bool space)
 {
     tv_buf escaped = {0};
-    if (e->t->space_prefix && len > 0)
+    if (e->t->space_prefix && space)
         tv_buf_str(&escaped, TV_LOWER_BLOCK);
-    for (size_t i = 0; i < len; i++)
-        if (text[i] == ' ')
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] == ' ')
             tv_buf_str(&escaped, TV_LOWER_BLOCK);
         else
-            tv_buf_append(&escaped, text + i, 1);
+            tv_buf_append(&escaped, text.ptr + i, 1);
     e->failed |= escaped.failed;
     e->text = (const char *)escaped.data;
     for (size_t at = 0; at < escaped.len && !e->failed;) {
@@ -184,30 +185,50 @@ static void encode_llama(encoder *e, const char *text, size_t len)
     tv_buf_fini(&escaped);
 }
 
-static void encode_gpt2(encoder *e, const char *text, size_t len)
+static void encode_word(void *user, tv_sv word)
 {
-    e->text = text;
-    for (size_t at = 0; at < len && !e->failed;) {
-        size_t n = tv_gpt2_word((tv_sv){text + at, len - at});
-        for (size_t i = at; i < at + n; i++)
-            add_symbol(e, i, 1, e->t->byte_ids[(uint8_t)text[i]]);
-        flush_symbols(e);
-        at += n;
+    encoder *e = user;
+    if (e->failed)
+        return;
+    e->text = word.ptr;
+    int32_t whole = e->t->pre->ignores_merges ? tv_vocabulary_find(e->t, word) : -1;
+    if (whole >= 0) {
+        append_id(e, whole);
+        return;
+    }
+    for (size_t i = 0; i < word.len; i++)
+        add_symbol(e, i, 1, e->t->byte_ids[(uint8_t)word.ptr[i]]);
+    flush_symbols(e);
+}
+
+static void encode_fragments(encoder *e, tv_sv text, const tv_fragment *list, size_t count)
+{
+    for (size_t i = 0; i < count && !e->failed; i++) {
+        tv_sv fragment = {text.ptr + list[i].start, list[i].len};
+        if (list[i].id >= 0)
+            append_id(e, list[i].id);
+        else if (e->t->gpt2)
+            tv_pretokenizer_split(e->t->pre, fragment, encode_word, e);
+        else
+            encode_llama(e, fragment, i == 0 || list[i - 1].id >= 0);
     }
 }
 
-tv_status tv_tokenizer_encode(const tv_tokenizer *tokenizer, const char *text, size_t len, bool bos, int32_t **ids,
-                              size_t *count)
+tv_status tv_tokenizer_encode(const tv_tokenizer *tokenizer, const char *text, size_t len, unsigned flags,
+                              int32_t **ids, size_t *count)
 {
     if (len > TV_TOKENIZER_TEXT_MAX)
         return TV_ERR_INPUT;
     encoder e = {.t = tokenizer};
-    if (bos && tokenizer->bos >= 0)
+    tv_fragment *list = NULL;
+    size_t fragments = 0;
+    e.failed = !tv_special_split(tokenizer, (tv_sv){text, len}, (flags & TV_ENCODE_SPECIAL) != 0, &list, &fragments);
+    if ((flags & TV_ENCODE_BOS) && tokenizer->bos >= 0)
         append_id(&e, tokenizer->bos);
-    if (tokenizer->gpt2)
-        encode_gpt2(&e, text, len);
-    else
-        encode_llama(&e, text, len);
+    encode_fragments(&e, (tv_sv){text, len}, list, fragments);
+    if ((flags & TV_ENCODE_EOS) && tokenizer->eos >= 0)
+        append_id(&e, tokenizer->eos);
+    free(list);
     TV_VEC_FINI(&e.symbols);
     TV_VEC_FINI(&e.heap);
     if (e.failed || !TV_VEC_RESERVE(&e.ids, 1)) { /* the result is not NULL without tokens */

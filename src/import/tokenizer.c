@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "import/gpt2_split.h"
+#include "import/characters.h"
 #include "import/vocabulary.h"
 
 typedef struct builder {
@@ -170,7 +170,7 @@ static tv_status read_pieces(builder *m, const tv_gguf_list *tokens, const tv_gg
             int64_t type = tv_gguf_list_i64(types, (uint64_t)id);
             p->type = type >= TV_TOKEN_NORMAL && type <= TV_TOKEN_BYTE ? (uint8_t)type : TV_TOKEN_NORMAL;
         }
-        p->matches = p->type == TV_TOKEN_NORMAL || p->type == TV_TOKEN_USER_DEFINED;
+        p->matches = p->type == TV_TOKEN_NORMAL || (p->type == TV_TOKEN_USER_DEFINED && !t->gpt2);
         if (t->gpt2 && p->type == TV_TOKEN_NORMAL) {
             char *bytes = tv_arena_alloc(&t->arena, text.len + 1);
             size_t length;
@@ -239,7 +239,8 @@ static tv_status read_specials(builder *m)
     TV_TRY(read_special(m, KEY "bos_token_id", t->gpt2 ? -1 : 1, &t->bos));
     TV_TRY(read_special(m, KEY "eos_token_id", t->gpt2 ? -1 : 2, &t->eos));
     TV_TRY(read_special(m, KEY "unknown_token_id", t->gpt2 ? -1 : 0, &t->unk));
-    t->adds_bos = tv_gguf_bool(m->gguf, KEY "add_bos_token", !t->gpt2) && t->bos >= 0;
+    t->adds_bos = tv_gguf_bool(m->gguf, KEY "add_bos_token", !t->gpt2 || t->pre->adds_bos) && t->bos >= 0;
+    t->adds_eos = tv_gguf_bool(m->gguf, KEY "add_eos_token", false) && t->eos >= 0;
     t->space_prefix = tv_gguf_bool(m->gguf, KEY "add_space_prefix", !t->gpt2);
     return TV_OK;
 }
@@ -356,16 +357,28 @@ static const char *printable(tv_sv text, tv_buf *buf)
     return tv_buf_cstr(buf);
 }
 
-static void check_pretokenizer(const builder *m)
+static tv_status find_pretokenizer(builder *m)
 {
-    tv_sv pre = tv_gguf_string(m->gguf, KEY "pre", tv_sv_of("gpt-2"));
-    if (!m->t->gpt2 || tv_sv_is(pre, "gpt-2") || tv_sv_is(pre, "gpt2") || tv_sv_is(pre, "default"))
-        return;
-    tv_buf text = {0};
-    tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_SPLIT), &TV_NO_SOURCE_LOC,
-              "some words become other tokens than in training",
-              "the tokenizer splits text by the rules '%s'; those of GPT-2 are used", printable(pre, &text));
+    tv_sv name = tv_gguf_string(m->gguf, KEY "pre", tv_sv_of("default"));
+    m->t->pre = tv_pretokenizer_find(name);
+    if (m->t->pre)
+        return TV_OK;
+    tv_buf text = {0}, hint = {0};
+    tv_buf_str(&hint, "known are ");
+    tv_pretokenizer_names(&hint);
+    tv_status status = tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_SPLIT), tv_buf_cstr(&hint),
+                               "the pre-tokenizer of the model is of the unknown kind '%s'", printable(name, &text));
     tv_buf_fini(&text);
+    tv_buf_fini(&hint);
+    return status;
+}
+
+static void warn_without_pretokenizer(const builder *m)
+{
+    if (m->t->gpt2 && !tv_gguf_meta_find(m->gguf, KEY "pre"))
+        tv_report(m->sink, TV_WARNING, TV_LLM_CODE(TOKENIZER_SPLIT), &TV_NO_SOURCE_LOC,
+                  "some words may become other tokens than in training",
+                  "the model does not name its pre-tokenizer (" KEY "pre); 'default' is used");
 }
 
 static tv_status reject_model(const builder *m, tv_sv model)
@@ -387,12 +400,16 @@ static tv_status build_tokenizer(builder *m)
                        "the model has no tokenizer (there is no key " KEY "model)");
     if (!m->t->gpt2 && !tv_sv_is(model, "llama"))
         return reject_model(m, model);
+    if (m->t->gpt2)
+        TV_TRY(find_pretokenizer(m));
     TV_TRY(read_tokens(m));
     TV_TRY(read_specials(m));
+    if (!tv_special_init(m->t, tv_gguf_string(m->gguf, "general.name", tv_sv_of(""))))
+        return tv_fail_memory(m->sink);
     TV_TRY(sort_pieces(m));
     TV_TRY(read_merges(m));
     find_byte_tokens(m);
-    check_pretokenizer(m);
+    warn_without_pretokenizer(m);
     return TV_OK;
 }
 
@@ -460,6 +477,12 @@ int32_t tv_tokenizer_bos(const tv_tokenizer *tokenizer) { return tokenizer->bos;
 int32_t tv_tokenizer_eos(const tv_tokenizer *tokenizer) { return tokenizer->eos; }
 int32_t tv_tokenizer_unk(const tv_tokenizer *tokenizer) { return tokenizer->unk; }
 bool tv_tokenizer_adds_bos(const tv_tokenizer *tokenizer) { return tokenizer->adds_bos; }
+bool tv_tokenizer_adds_eos(const tv_tokenizer *tokenizer) { return tokenizer->adds_eos; }
+
+bool tv_tokenizer_ends(const tv_tokenizer *tokenizer, int32_t id)
+{
+    return id >= 0 && id < tokenizer->count && tokenizer->pieces[id].ends;
+}
 
 tv_sv tv_tokenizer_piece(const tv_tokenizer *tokenizer, int32_t id)
 {

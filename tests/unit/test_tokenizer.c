@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokenizers: random vocabularies and texts against a brute-force implementation of the definition; GPT-2's
- * pre-tokenizer against words split by hand; inconsistent vocabularies. */
+/* Tokenizers: random vocabularies and texts against a brute-force implementation of the definition; pre-tokenizers
+ * against words split by hand; special tokens in texts; inconsistent vocabularies. */
 #include "unit.h"
 
 #include <math.h>
 
-#include "import/gpt2_split.h"
+#include "import/characters.h"
+#include "import/pretokenizer.h"
 #include "import/tokenizer.h"
 
 #define LB "\xE2\x96\x81"
@@ -140,12 +141,12 @@ static model llama_model(const vocabulary *v)
     return m;
 }
 
-static void assert_ids(const tv_tokenizer *t, const char *text, size_t len, bool bos, const int32_t *expected,
+static void assert_ids(const tv_tokenizer *t, const char *text, size_t len, unsigned flags, const int32_t *expected,
                        size_t expected_count)
 {
     int32_t *ids = NULL;
     size_t count = 0;
-    assert_int_equal(tv_tokenizer_encode(t, text, len, bos, &ids, &count), TV_OK);
+    assert_int_equal(tv_tokenizer_encode(t, text, len, flags, &ids, &count), TV_OK);
     if (count != expected_count)
         fail_msg("'%.*s': %zu tokens, %zu expected", (int)len, text, count, expected_count);
     for (size_t i = 0; i < count; i++)
@@ -260,7 +261,9 @@ static void random_vocabulary(unit_rng *rng, vocabulary *v, bool bytes)
             score = unit_below(rng, 2) ? NAN : INFINITY;
         add_piece(v, text, len, score, unit_below(rng, 10) ? TV_TOKEN_NORMAL : (int32_t)unit_below(rng, 9) - 1);
         if (v->types[v->count - 1] < 1 || v->types[v->count - 1] > 6)
-            v->types[v->count - 1] = TV_TOKEN_NORMAL; /* as they are read */
+            v->types[v->count - 1] = TV_TOKEN_NORMAL;        /* as they are read */
+        if (v->types[v->count - 1] == TV_TOKEN_USER_DEFINED) /* found before; test_special_tokens has them */
+            v->types[v->count - 1] = TV_TOKEN_NORMAL;
         if (v->types[v->count - 1] == TV_TOKEN_UNKNOWN)
             v->types[v->count - 1] = TV_TOKEN_UNUSED;
     }
@@ -377,6 +380,7 @@ static model gpt2_model(const vocabulary *v, const merges *g)
 {
     model m = {0};
     append_text(&m, "tokenizer.ggml.model", "gpt2");
+    append_text(&m, "tokenizer.ggml.pre", "gpt-2");
     append_strings(&m, "tokenizer.ggml.tokens", v->pieces, v->count);
     append_strings(&m, "tokenizer.ggml.merges", g->lines, g->count);
     return m;
@@ -449,6 +453,27 @@ static size_t ref_encode_gpt2(const merges *g, bool all, const char *word, size_
     }
 }
 
+typedef struct words {
+    tv_sv at[256];
+    size_t count;
+} words;
+
+static void add_word(void *user, tv_sv word)
+{
+    words *w = user;
+    assert_true(w->count < TV_COUNTOF(w->at) && word.len > 0);
+    w->at[w->count++] = word;
+}
+
+static words split_words(const char *pre, tv_sv text)
+{
+    words w = {.count = 0};
+    const tv_pretokenizer *found = tv_pretokenizer_find(tv_sv_of(pre));
+    assert_non_null(found);
+    tv_pretokenizer_split(found, text, add_word, &w);
+    return w;
+}
+
 static void test_gpt2_random(void **state)
 {
     (void)state;
@@ -475,11 +500,9 @@ static void test_gpt2_random(void **state)
             size_t len = 0, count = 0, n = unit_below(&rng, 40);
             for (size_t i = 0; i < n; i++)
                 text[len++] = "abc \n"[unit_below(&rng, 5)];
-            for (size_t at = 0; at < len;) {
-                size_t word = tv_gpt2_word((tv_sv){text + at, len - at});
-                count += ref_encode_gpt2(&g, !shuffled, text + at, word, ids + count);
-                at += word;
-            }
+            words w = split_words("gpt-2", (tv_sv){text, len});
+            for (size_t i = 0; i < w.count; i++)
+                count += ref_encode_gpt2(&g, !shuffled, w.at[i].ptr, w.at[i].len, ids + count);
             assert_ids(t, text, len, true, ids, count);
             assert_text(t, ids, count, text, len);
         }
@@ -506,7 +529,6 @@ static void test_gpt2_by_hand(void **state)
     model m = gpt2_model(&v, &g);
     append_values(&m, "tokenizer.ggml.token_type", 5, v.types, v.count);
     append_u32(&m, "tokenizer.ggml.bos_token_id", (uint32_t)end);
-    append_text(&m, "tokenizer.ggml.pre", "gpt-2");
     tv_tokenizer *t = build_valid_tokenizer(&m);
     assert_ids(t, "the the  the", 12, true, (int32_t[]){end, the, s_the, ' ', s_the}, 5);
     assert_ids(t, "\xFF\xC3", 2, false, (int32_t[]){0xFF, 0xC3}, 2);
@@ -516,20 +538,37 @@ static void test_gpt2_by_hand(void **state)
     tv_tokenizer_free(t);
 }
 
-/* Words separated by '|', split by hand according to the regular expression. */
-static const char *const splits[] = {
-    "Hello| world|!",
-    "I|'m| you|'re| he|'s| we|'ve| they|'ll| I|'d| don|'t",
-    "'|M| I|'|M",
-    "''|s| '|s", /* two quotes are one word; so is " '" after a space */
-    "a|  | b|\n\n|\n|c|\n|d|   ",
-    "x|\t|y| |\t|z",
-    "abc|123|def| 45|,|6",
-    " ...|a| ?!|9",
-    "caf\xC3\xA9| na\xC3\xAFve|\xE2\x80\x94|\xE6\x97\xA5\xE6\x9C\xAC|\xE2\x85\xA7\xC2\xB2", /* dash; kanji; Roman eight
-                                                                                               and superscript two, both
-                                                                                               \p{N} */
-    "a|\xC2\xA0|b| \xFF\xC3|c",
+/* Words separated by '|', split by hand according to the regular expressions. */
+static const struct {
+    const char *pre, *words;
+} splits[] = {
+    {"gpt-2", "Hello| world|!"},
+    {"gpt-2", "I|'m| you|'re| he|'s| we|'ve| they|'ll| I|'d| don|'t"},
+    {"gpt-2", "'|M| I|'|M"},
+    {"gpt-2", "''|s| '|s"}, /* two quotes are one word; so is " '" after a space */
+    {"gpt-2", "a|  | b|\n\n|\n|c|\n|d|   "},
+    {"gpt-2", "x|\t|y| |\t|z"},
+    {"gpt-2", "abc|123|def| 45|,|6"},
+    {"gpt-2", " ...|a| ?!|9"},
+    {"gpt-2", "caf\xC3\xA9| na\xC3\xAFve|\xE2\x80\x94|\xE6\x97\xA5\xE6\x9C\xAC|\xE2\x85\xA7\xC2\xB2"}, /* dash; kanji;
+                                             Roman eight and superscript two, both \p{N} */
+    {"gpt-2", "a|\xC2\xA0|b| \xFF\xC3|c"},
+    {"gpt-2", "e|\xCC\x81|\xC2\xB3"}, /* a combining accent is a mark, not a letter */
+    {"starcoder", "v|1|2|3| x| |4"},
+    {"llama-bpe", "Hello| world|!|123|45| I|'M| you|'re|\n\n| x|!!\n\n|y|$z| \n|  | a"},
+    {"qwen2", "a|1|2| |3|(b|)"},
+    {"qwen2", "e|\xCC\x81x"},
+    {"qwen35", "e\xCC\x81x| y"},
+    {"seed-coder", "a|!!|\n\n|b"},
+    {"tekken", "Hello|World| XMLHttp| i|Phone|1|2|./\n|x"},
+    {"gpt-4o", "Hello|World| don't| I'LL|123|4"},
+    {"falcon", "a|..|b|123|45"},
+    {"default", "a|..|b|123|45|==|c"},
+    {"deepseek-llm", "ab| cd|,|\n|12345|\xE4\xB8\xAD\xE6\x96\x87|   "},
+    {"deepseek-coder", "ab| cd|,|\n|1|2|\xE4\xB8\xAD\xE6\x96\x87| ."},
+    {"deepseek-v3", "Hello| world|!!\n|.abc|123|45|\xE4\xB8\xAD\xE6\x96\x87|x"},
+    {"bloom", "Hello| world|,| x1-2|...| y"},
+    {"viking", "Hello| x|1|2|."},
 };
 
 static void test_split(void **state)
@@ -538,21 +577,80 @@ static void test_split(void **state)
     for (size_t i = 0; i < TV_COUNTOF(splits); i++) {
         char text[128];
         size_t len = 0, at = 0;
-        for (const char *p = splits[i]; *p; p++)
+        for (const char *p = splits[i].words; *p; p++)
             if (*p != '|')
                 text[len++] = *p;
-        for (const char *p = splits[i]; *p;) {
-            size_t want = strcspn(p, "|"), got = tv_gpt2_word((tv_sv){text + at, len - at});
-            if (got != want)
-                fail_msg("'%s': a word of %zu bytes at byte %zu, %zu expected", splits[i], got, at, want);
-            at += got;
+        words w = split_words(splits[i].pre, (tv_sv){text, len});
+        for (const char *p = splits[i].words; *p; at++) {
+            size_t want = strcspn(p, "|");
+            if (at >= w.count || w.at[at].len != want)
+                fail_msg("%s, '%s': word %zu", splits[i].pre, splits[i].words, at);
             p += want + (p[want] == '|');
         }
-        assert_int_equal(at, len);
+        assert_int_equal(at, w.count);
     }
-    assert_int_equal(tv_gpt2_word(tv_sv_of("e\xCC\x81")), 1); /* a combining accent is a mark, not a letter */
-    assert_int_equal(tv_gpt2_word((tv_sv){"", 0}), 0);
-    assert_int_equal(tv_gpt2_word(tv_sv_of("\xC2\xB3")), 2);
+    assert_int_equal(split_words("gpt-2", (tv_sv){"", 0}).count, 0);
+    assert_null(tv_pretokenizer_find(tv_sv_of("GPT-2")));
+}
+
+/* Arbitrary bytes: every pre-tokenizer cuts a text into words whose concatenation is the text. */
+static void test_split_covers_text(void **state)
+{
+    (void)state;
+    tv_buf names = {0};
+    tv_pretokenizer_names(&names);
+    unit_rng rng = {3};
+    for (char *name = strtok((char *)names.data, ", "); name; name = strtok(NULL, ", "))
+        for (unsigned round = 0; round < 50; round++) {
+            char text[100];
+            size_t len = unit_below(&rng, sizeof text), at = 0;
+            for (size_t i = 0; i < len; i++)
+                text[i] =
+                    unit_below(&rng, 2) ? (char)unit_below(&rng, 256) : " \n'sA1.\xE2\x80\xA8"[unit_below(&rng, 10)];
+            words w = split_words(name, (tv_sv){text, len});
+            for (size_t i = 0; i < w.count; i++) {
+                assert_ptr_equal(w.at[i].ptr, text + at);
+                at += w.at[i].len;
+            }
+            assert_int_equal(at, len);
+        }
+    tv_buf_fini(&names);
+}
+
+/* User-defined tokens are found in texts, control tokens only on request; the longest first; each part between them
+ * begins a text. */
+static void test_special_tokens(void **state)
+{
+    (void)state;
+    static vocabulary v;
+    add_specials(&v, true);
+    enum { BYTES = 3 };
+    int32_t space = add_piece(&v, LB, 3, -10, 1), a = add_piece(&v, "a", 1, -10, 1);
+    int32_t user = add_piece(&v, "aa", 2, 0, TV_TOKEN_USER_DEFINED), longer = add_piece(&v, "aab", 3, 0, 4);
+    int32_t end = add_piece(&v, "<end_of_turn>", 13, 0, TV_TOKEN_NORMAL); /* control by its name */
+    int32_t other = add_piece(&v, "ba", 2, 0, TV_TOKEN_USER_DEFINED);
+    model m = llama_model(&v);
+    append_bool(&m, "tokenizer.ggml.add_eos_token", true);
+    tv_tokenizer *t = build_valid_tokenizer(&m);
+    assert_true(tv_tokenizer_adds_eos(t));
+    assert_true(tv_tokenizer_ends(t, end) && tv_tokenizer_ends(t, 2) && !tv_tokenizer_ends(t, a));
+    assert_false(tv_tokenizer_ends(t, -1) || tv_tokenizer_ends(t, tv_tokenizer_size(t)));
+    assert_int_equal(tv_tokenizer_type(t, end), TV_TOKEN_CONTROL);
+    assert_ids(t, "aaa", 3, 0, (int32_t[]){user, space, a}, 3);
+    assert_ids(t, "aaba", 4, 0, (int32_t[]){longer, space, a}, 3);
+    assert_ids(t, "aba", 3, TV_ENCODE_BOS | TV_ENCODE_EOS, (int32_t[]){1, space, a, other, 2}, 5);
+    assert_ids(t, "a<s>a", 5, TV_ENCODE_SPECIAL, (int32_t[]){space, a, 1, space, a}, 5);
+    assert_ids(t, "<s>", 3, 0, (int32_t[]){space, BYTES + '<', BYTES + 's', BYTES + '>'}, 4);
+    assert_ids(t, "<end_of_turn><unk>", 18, TV_ENCODE_SPECIAL, (int32_t[]){end, 0}, 2);
+    assert_ids(t, "<s> a", 5, TV_ENCODE_SPECIAL, (int32_t[]){1, space, space, a}, 4);
+    tv_tokenizer_free(t);
+
+    m = llama_model(&v);
+    append_text(&m, "general.name", "My Phi-3 mini");
+    t = build_valid_tokenizer(&m);
+    assert_ids(t, "<end_of_turn> \n a", 17, TV_ENCODE_SPECIAL, (int32_t[]){end, space, a}, 3);
+    assert_ids(t, "<s> a", 5, TV_ENCODE_SPECIAL, (int32_t[]){1, space, space, a}, 4);
+    tv_tokenizer_free(t);
 }
 
 static void test_utf8(void **state)
@@ -652,10 +750,15 @@ static void test_rejected_vocabularies(void **state)
         append_strings(&m, "tokenizer.ggml.merges", i ? more_bad : bad_merges, 1);
         check_rejected(&m, "TV-L021");
     }
+    m = (model){0};
+    append_text(&m, "tokenizer.ggml.model", "gpt2");
+    append_text(&m, "tokenizer.ggml.pre", "no-such");
+    append_strings(&m, "tokenizer.ggml.tokens", three, 3);
+    append_strings(&m, "tokenizer.ggml.merges", good, 1);
+    check_rejected(&m, "TV-L022");
     /* Accepted with two warnings, for the bytes and for the pre-tokenizer. */
     m = (model){0};
     append_text(&m, "tokenizer.ggml.model", "gpt2");
-    append_text(&m, "tokenizer.ggml.pre", "llama-bpe");
     append_strings(&m, "tokenizer.ggml.tokens", three, 3);
     append_strings(&m, "tokenizer.ggml.merges", good, 1);
     unit_log log;
@@ -683,6 +786,7 @@ static void test_unusual_merges(void **state)
     add_piece(&v, "\xE6\x97\xA5", 3, 0, 1); /* not one of GPT-2's characters */
     model m = {0};
     append_text(&m, "tokenizer.ggml.model", "gpt2");
+    append_text(&m, "tokenizer.ggml.pre", "gpt-2");
     append_strings(&m, "tokenizer.ggml.tokens", v.pieces, v.count);
     append_strings(&m, "tokenizer.ggml.merges", lines, TV_COUNTOF(lines));
     unit_log log;
@@ -734,6 +838,8 @@ int main(void)
         cmocka_unit_test(test_gpt2_random),
         cmocka_unit_test(test_gpt2_by_hand),
         cmocka_unit_test(test_split),
+        cmocka_unit_test(test_split_covers_text),
+        cmocka_unit_test(test_special_tokens),
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_rejected_vocabularies),
         cmocka_unit_test(test_unusual_merges),
