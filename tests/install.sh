@@ -23,6 +23,7 @@ command -v c++ >/dev/null 2>&1 && c++ -x c++ -fsyntax-only -include trivet/trive
 "$work$prefix/bin/trivet" version | grep -q '^trivet 0'
 grep -q 'SH COMMANDS' "$(find "$work" -name trivet.1)"
 bash -n "$(find "$work" -path '*bash-completion*' -type f)"
+grep -q '^complete -c trivet' "$(find "$work" -path '*vendor_completions.d*' -type f)"
 
 # The converter, the schema, and the manual with what it uses: the commands of the manual work in its folder.
 "$work$prefix/bin/gguf-convert" --help >/dev/null

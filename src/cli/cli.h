@@ -26,7 +26,7 @@ typedef struct cli_option {
     char letter;      /* 0: none */
     const char *arg;  /* name of its argument; NULL: takes none */
     const char *help;
-    const char *values; /* for completion: values separated by spaces, or "FILE", "TARGET", "PROFILE"; NULL: none */
+    const char *values; /* for completion: values separated by spaces, words in capitals are kinds; NULL: none */
 } cli_option;
 
 typedef struct cli_argument {
@@ -91,7 +91,16 @@ const char *cli_nearest(const char *word, const char *(*candidate)(unsigned i, c
 
 void cli_print_help(const cli_command *command, FILE *out);
 void cli_print_usage(FILE *out);
-extern const cli_command cli_help, cli_completion;
+void cli_print_man(FILE *out);
+extern const cli_command cli_help;
+
+/* ---- completion.c ---- */
+
+extern const cli_command cli_completion;
+
+/* Prints the candidates of a kind of values (FILE is left to the shell), one a line. `words` is the command line as far
+ * as it is written, with the incomplete last word. Returns false if there is no such kind. */
+bool cli_print_candidates(const char *kind, const char *const *words, unsigned count);
 
 /* ---- output.c ---- */
 

@@ -12,7 +12,7 @@
 
 static const cli_option options[] = {
     {"script", 'x', "FILE", "execute the commands of a file first; may be repeated", "FILE"},
-    {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", NULL},
+    {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", "FILL"},
     {"dap", 0, NULL, "serve the Debug Adapter Protocol on standard input and output, for editors", NULL},
     {"snapshot-memory", 0, "BYTES", "memory for reverse execution (default 1Gi); suffix Ki, Mi or Gi", NULL},
     {"functional", 0, NULL, "compute data, but no cycles", NULL},

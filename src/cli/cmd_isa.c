@@ -406,6 +406,6 @@ const cli_command cli_isa = {
     .option_count = CLI_COUNTOF(options),
     .common = "j",
     .files_max = 2,
-    .values = "TARGET",
+    .values = "INSTRUCTION",
     .run = run_isa,
 };

@@ -10,7 +10,7 @@
 #include "cli/run_outputs.h"
 
 static const cli_option options[] = {
-    {"target", 't', "TARGET", "a machine, host, or all (default host)", "TARGET"},
+    {"target", 't', "TARGET", "a machine, host, or all (default host)", "MODEL_TARGET"},
     {"prompt", 'p', "TEXT", "start of the text", NULL},
     {"tokens", 'n', "N", "tokens to generate after the prompt, or to evaluate (default 128)", NULL},
     {"temperature", 0, "X", "sampling temperature; 0 takes the most probable token (default 0.8)", NULL},

@@ -10,9 +10,9 @@
 
 static const cli_option options[] = {
     RUN_OUTPUTS_OPTIONS,
-    {"dump", 0, "SPACE:ADDR:LEN[:TYPE]", "print LEN elements after the run; may be repeated", NULL},
-    {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", NULL},
-    {"until", 0, "N", "stop before instruction N (or a label) of the last program", NULL},
+    {"dump", 0, "SPACE:ADDR:LEN[:TYPE]", "print LEN elements after the run; may be repeated", "RANGE"},
+    {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", "FILL"},
+    {"until", 0, "N", "stop before instruction N (or a label) of the last program", "LABEL"},
     {"max-cycles", 0, "N", "stop before an instruction that would issue at cycle N or later", NULL},
     {"functional", 0, NULL, "compute data, but no cycles", NULL},
     {"timing-only", 0, NULL, "compute cycles, but no data", NULL},

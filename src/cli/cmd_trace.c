@@ -248,6 +248,6 @@ const cli_command cli_trace = {
     .common = "j",
     .files_min = 1,
     .files_max = 3,
-    .values = "FILE",
+    .values = "diff convert FILE",
     .run = run_trace,
 };

@@ -12,7 +12,7 @@ enum { OPTIONS_MAX = 48 };
 const cli_option cli_common_options[] = {
     {"target", 't', "TARGET", "the machine, if the file does not name it", "TARGET"},
     {"config", 'c', "PROFILE", "a machine profile, or the path of an INI file; may be repeated", "PROFILE"},
-    {"set", 'D', "KEY=VALUE", "override one machine parameter; may be repeated", NULL},
+    {"set", 'D', "KEY=VALUE", "override one machine parameter; may be repeated", "SETTING"},
     {"include", 'I', "DIR", "directory for .include and .incbin; may be repeated", "FILE"},
     {"allow-paths", 'A', NULL, "let .include and .incbin read any file, not only below the source's folder and -I",
      NULL},
