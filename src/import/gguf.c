@@ -423,7 +423,7 @@ tv_status tv_gguf_tensor_check(const tv_gguf *gguf, const tv_gguf_tensor *tensor
         return TV_OK;
     char text[NAME_SHOWN + 1];
     const char *name = tv_gguf_type_name(tensor->type);
-    return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(TENSOR_TYPE), "use a file with F32, F16, BF16, Q8_0 or Q4_0",
+    return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(TENSOR_TYPE), tv_gguf_readable_types_hint,
                    "'%s': tensor '%s' is stored as %s (type %u), which is not supported", gguf->name,
                    printable(tensor->name, text), name ? name : "an unknown type", tensor->type);
 }

@@ -103,9 +103,9 @@ tv_status tv_gguf_tensor_require(const tv_gguf *gguf, const char *name, uint64_t
 /* TV_ERR_INPUT and a diagnostic when the tensor's type cannot be decoded. */
 tv_status tv_gguf_tensor_check(const tv_gguf *gguf, const tv_gguf_tensor *tensor, const tv_diag_sink *sink);
 
-/* Decodes row `row` < elements / dims[0] to out[dims[0]]. Exact, except that the products of Q8_0 and Q4_0 are rounded
- * once to F32. TV_ERR_INPUT, with `out` unchanged, past the last row or for an unsupported type. Pages of the mapping
- * before the row may be dropped, because models are mostly read once, sequentially. */
+/* Decodes row `row` < elements / dims[0] to out[dims[0]]. Exact, except that each product and sum of a block format is
+ * rounded to F32. TV_ERR_INPUT, with `out` unchanged, past the last row or for an unsupported type. Pages of the
+ * mapping before the row may be dropped, because models are mostly read once, sequentially. */
 tv_status tv_gguf_row_f32(const tv_gguf_tensor *tensor, uint64_t row, float *out);
 
 /* ---- Writing ---- */

@@ -10,14 +10,14 @@
 
 enum { TV_GGUF_BLOCK = 32 }; /* elements of a Q8_0 or Q4_0 block */
 
-/* Tensor types that can be decoded and encoded, numbered as in the file. Files may contain others. */
+/* Tensor types that can be decoded, numbered as in the file. Files may contain others. */
 typedef enum tv_gguf_type {
     TV_GGUF_F32 = 0,
     TV_GGUF_F16 = 1,
-    TV_GGUF_Q4_0 =
-        2, /* blocks of 32: an F16 scale d, 16 bytes; nibble j is element j, the high one j + 16: (q - 8) d */
-    TV_GGUF_Q8_0 = 8, /* blocks of 32: an F16 scale d, 32 signed bytes: q d */
     TV_GGUF_BF16 = 30,
+#define TV_BLOCK_FORMAT(id, name, number, block, bytes) TV_GGUF_##name = number,
+#include "kernels/block_formats.def"
+#undef TV_BLOCK_FORMAT
 } tv_gguf_type;
 
 /* Type of a metadata value or array element, numbered as in the file. */
@@ -41,13 +41,17 @@ typedef enum tv_gguf_kind {
 typedef struct tv_gguf_type_row {
     uint32_t type;
     const char *name;
-    uint16_t block, bytes; /* elements and bytes per block */
+    uint16_t block, bytes;                                              /* elements and bytes per block */
+    void (*decode)(const uint8_t *blocks, size_t count, float *values); /* NULL: not readable */
 } tv_gguf_type_row;
 
 /* NULL: unknown type. */
 const tv_gguf_type_row *tv_gguf_type_find(uint32_t type);
 
 bool tv_gguf_type_readable(uint32_t type);
+
+/* A hint for files with other types: names the readable ones. */
+extern const char tv_gguf_readable_types_hint[];
 
 /* Bytes of a metadata value; 0 for strings and arrays. */
 extern const uint8_t tv_gguf_kind_bytes[TV_GGUF_KINDS];
@@ -64,14 +68,17 @@ bool tv_gguf_type_named(tv_sv name, tv_gguf_type *out);
 /* Bytes of `elements` elements (whole blocks) of a supported type. */
 uint64_t tv_gguf_type_bytes(tv_gguf_type type, uint64_t elements);
 
-/* Elements per block: 1 or TV_GGUF_BLOCK. Rows are whole blocks. */
+/* Elements per block. Rows are whole blocks. */
 unsigned tv_gguf_type_block(tv_gguf_type type);
 
-/* Encodes and decodes n elements (whole blocks). The stored values are those of the GGML reference: F16 and BF16 to
- * nearest, ties to even; Q8_0 with d = absmax / 127 and q = x * (1/d) rounded half away from zero; Q4_0 with d = signed
- * absmax / -8 and q = min(15, floor(x * (1/d) + 8.5)); all in F32. Blocks too small for a scale encode as zeros.
- * Returns false, with `bytes` undefined, when a block has a non-finite element or d overflows F16. */
+/* Encodes n elements (whole blocks) of F32, F16, BF16, Q8_0 or Q4_0. The stored values are those of the GGML reference:
+ * F16 and BF16 to nearest, ties to even; Q8_0 with d = absmax / 127 and q = x * (1/d) rounded half away from zero; Q4_0
+ * with d = signed absmax / -8 and q = min(15, floor(x * (1/d) + 8.5)); all in F32. Blocks too small for a scale encode
+ * as zeros. Returns false, with `bytes` undefined, when a block has a non-finite element, d overflows F16 or the type
+ * cannot be written. */
 bool tv_gguf_encode(tv_gguf_type type, const float *values, uint64_t n, uint8_t *bytes);
+
+/* Decodes n elements (whole blocks) of a readable type to the bits of the GGML reference (kernels/block_formats.h). */
 void tv_gguf_decode(tv_gguf_type type, const uint8_t *bytes, uint64_t n, float *values);
 
 #endif

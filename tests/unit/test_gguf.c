@@ -49,7 +49,7 @@ static void append_tensor(image *f, const char *name, uint32_t dims, const uint6
     append_u64(f, offset);
 }
 
-/* Metadata of every kind, tensors of the five supported types and one unsupported type. */
+/* Metadata of every kind, tensors of five supported types and one unsupported type. */
 static void build_image(image *f)
 {
     *f = (image){0};
@@ -80,7 +80,7 @@ static void build_image(image *f)
     append_tensor(f, "bf16", 3, (const uint64_t[]){1, 2, 1}, 30, 64);
     append_tensor(f, "q8", 2, (const uint64_t[]){32, 1}, 8, 96);
     append_tensor(f, "q4", 1, (const uint64_t[]){32}, 2, 160);
-    append_tensor(f, "k", 1, (const uint64_t[]){256}, 14, 192);
+    append_tensor(f, "k", 1, (const uint64_t[]){256}, 21, 192);
     tv_buf_fill(&f->bytes, 0, (32 - f->bytes.len % 32) % 32);
     for (unsigned i = 0; i < 4; i++)
         tv_buf_le(&f->bytes, tv_f32_bits((float)i - 0.5f), 4);
@@ -97,7 +97,7 @@ static void build_image(image *f)
     for (unsigned i = 0; i < 16; i++)
         tv_buf_le(&f->bytes, i | (15 - i) << 4, 1);
     tv_buf_fill(&f->bytes, 0, 14);
-    tv_buf_fill(&f->bytes, 0, 210);
+    tv_buf_fill(&f->bytes, 0, 110);
 }
 
 static tv_status read_bytes(const uint8_t *bytes, size_t size, const tv_diag_sink *sink, tv_gguf **out)
@@ -206,13 +206,15 @@ static void test_tensors(void **state)
     check_row(g, "q8", 0, q8, 32);
     check_row(g, "q4", 0, q4, 32);
     const tv_gguf_tensor *t = tv_gguf_tensor_find(g, "k");
-    assert_int_equal(t->bytes, 210);
+    assert_int_equal(t->bytes, 110);
     assert_int_equal(tv_gguf_row_f32(t, 0, none), TV_ERR_INPUT);
     unit_log log;
     tv_diag_sink sink = unit_sink(&log);
     assert_int_equal(tv_gguf_tensor_require(g, "k", 256, 1, &sink, &t), TV_ERR_INPUT);
     assert_string_equal(log.at[0].code, "TV-L009");
-    assert_non_null(strstr(log.at[0].message, "'k' is stored as Q6_K (type 14)"));
+    assert_non_null(strstr(log.at[0].message, "'k' is stored as IQ3_S (type 21)"));
+    assert_string_equal(log.at[0].hint, "use a file with F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, "
+                                        "Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS");
     sink = unit_sink(&log);
     assert_int_equal(tv_gguf_tensor_require(g, "q8", 1, 32, &sink, &t), TV_ERR_INPUT);
     assert_string_equal(log.at[0].code, "TV-L008");
@@ -537,7 +539,7 @@ static void test_writer_reproduces_the_file(void **state)
     (void)state;
     image f;
     build_image(&f);
-    tv_buf_fill(&f.bytes, 0, 14); /* padding after the last tensor, which is optional */
+    tv_buf_fill(&f.bytes, 0, 18); /* padding after the last tensor, which is optional */
     write_file("a.gguf", f.bytes.data, f.bytes.len);
     assert_int_equal(copy_file("a.gguf", "b.gguf"), TV_OK);
     assert_same_file("a.gguf", "b.gguf");
