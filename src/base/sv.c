@@ -29,7 +29,8 @@ bool tv_sv_is_utf8(tv_sv a)
 unsigned tv_edit_distance(tv_sv a, tv_sv b, unsigned limit)
 {
     enum { MAX = 63 };
-    if (a.len > MAX || b.len > MAX)
+    size_t difference = a.len > b.len ? a.len - b.len : b.len - a.len; /* a lower bound of the distance */
+    if (a.len > MAX || b.len > MAX || difference > limit)
         return limit + 1;
     unsigned rows[3][MAX + 1];
     unsigned *before = rows[0], *last = rows[1], *row = rows[2];

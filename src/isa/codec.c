@@ -155,10 +155,34 @@ static pattern row_pattern(const tv_isa *isa, unsigned row, unsigned class_)
     return p;
 }
 
+/* The bits of `word` that are the key. */
+static unsigned key_of(const tv_isa *isa, uint64_t word)
+{
+    return (unsigned)(word >> isa->index[0].lo & tv_mask(isa->index[0].width)) |
+           (unsigned)(word >> isa->index[1].lo & tv_mask(isa->index[1].width)) << isa->index[0].width;
+}
+
+/* Adds the pattern to the list of every key that matches it: several, when it does not fix all key bits. codec->first
+ * has the ends of the lists so far; `order` NULL: counts only, in codec->first[key + 1]. */
+static void list_pattern(tv_codec *codec, const pattern *p, pattern *order)
+{
+    const tv_isa *isa = codec->isa;
+    unsigned all = (1u << (isa->index[0].width + isa->index[1].width)) - 1;
+    unsigned fixed = key_of(isa, p->mask), match = key_of(isa, p->match) & fixed, free_bits = all & ~fixed;
+    for (unsigned rest = free_bits;; rest = (rest - 1) & free_bits) {
+        if (order)
+            order[codec->first[match | rest]++] = *p;
+        else
+            codec->first[(match | rest) + 1]++;
+        if (rest == 0)
+            return;
+    }
+}
+
 static bool build_index(tv_codec *codec)
 {
     const tv_isa *isa = codec->isa;
-    unsigned bits = (unsigned)isa->index[0].width + isa->index[1].width, keys = 1u << bits, total = 0;
+    unsigned bits = (unsigned)isa->index[0].width + isa->index[1].width, keys = 1u << bits;
     assert(bits <= INDEX_BITS_MAX);
     codec->patterns = calloc((size_t)isa->insn_count * TV_CLASSES_MAX, sizeof *codec->patterns);
     if (!codec->patterns)
@@ -166,22 +190,19 @@ static bool build_index(tv_codec *codec)
     for (unsigned r = 0; r < isa->insn_count; r++)
         for (unsigned c = 0; c < (has_classes(isa, &isa->insns[r]) ? TV_CLASSES_MAX : 1u); c++)
             codec->patterns[codec->pattern_count++] = row_pattern(isa, r, c);
-    /* A pattern that does not fix all key bits is listed under every key that matches it. */
-    uint64_t key_mask = tv_mask(isa->index[0].width) << isa->index[0].lo | tv_mask(isa->index[1].width)
-                                                                               << isa->index[1].lo;
-    codec->order = calloc((size_t)codec->pattern_count << isa->index[1].width, sizeof *codec->order);
+    for (unsigned i = 0; i < codec->pattern_count; i++)
+        list_pattern(codec, &codec->patterns[i], NULL);
+    for (unsigned key = 0; key < keys; key++) {
+        assert(codec->first[key] + codec->first[key + 1] <= UINT16_MAX);
+        codec->first[key + 1] = (uint16_t)(codec->first[key] + codec->first[key + 1]);
+    }
+    codec->order = calloc(codec->first[keys], sizeof *codec->order);
     if (!codec->order)
         return false;
-    for (unsigned key = 0; key < keys; key++) {
-        uint64_t word = ((uint64_t)key & tv_mask(isa->index[0].width)) << isa->index[0].lo |
-                        (uint64_t)(key >> isa->index[0].width) << isa->index[1].lo;
-        codec->first[key] = (uint16_t)total;
-        for (unsigned i = 0; i < codec->pattern_count; i++)
-            if (((word ^ codec->patterns[i].match) & codec->patterns[i].mask & key_mask) == 0)
-                codec->order[total++] = codec->patterns[i];
-        assert(total <= UINT16_MAX);
-    }
-    codec->first[keys] = (uint16_t)total;
+    for (unsigned i = 0; i < codec->pattern_count; i++)
+        list_pattern(codec, &codec->patterns[i], codec->order);
+    memmove(codec->first + 1, codec->first, keys * sizeof codec->first[0]); /* the ends are the starts of the next */
+    codec->first[0] = 0;
     return true;
 }
 

@@ -11,17 +11,8 @@ enum { HEADER_LINES = 2 };
 
 struct tv_queue_builder {
     reader r;
-    uint8_t first[CMDQ_FIELDS]; /* by field: the first field of the same name */
-    bool member;                /* the next fields are members of an object */
+    bool member; /* the next fields are members of an object */
 };
-
-static void find_first_fields(tv_queue_builder *b)
-{
-    const tv_parameter *parameters = tv_isa_cmdq.parameters;
-    for (unsigned f = 0; f < CMDQ_FIELDS; f++)
-        while (strcmp(parameters[b->first[f]].name, parameters[f].name) != 0)
-            b->first[f]++;
-}
 
 /* Moves the array of `from`, emptied, to `to`, which has none. */
 static void move_units(cmdq_unit_vec *to, cmdq_unit_vec *from)
@@ -67,14 +58,13 @@ tv_status tv_queue_builder_new(const char *name, tv_sv metadata, tv_program *old
     b->r.has_metadata = b->r.has_entries = true;
     b->r.metadata_line = b->r.metadata_column = 1;
     b->r.state = STATE_ENTRY_KEY;
-    find_first_fields(b);
     *out = b;
     return TV_OK;
 }
 
 static field_value *add_field(tv_queue_builder *b, cmdq_field field, value_kind kind)
 {
-    unsigned name = b->first[field];
+    unsigned name = b->r.queue->layout.first[field];
     assert(!cmdq_reader_find_field(&b->r, name, b->member));
     field_value *v = cmdq_reader_add_field(&b->r, name, b->member, 0);
     v->kind = (uint8_t)kind;

@@ -11,6 +11,15 @@ static uint8_t value_size(const tv_parameter *p)
     return p->type == TV_PARAMETER_REAL || (p->type == TV_PARAMETER_INTEGER && p->max > UINT32_MAX) ? 2 : 1;
 }
 
+/* The first field called `name`, which exists. */
+static uint8_t first_field(const char *name)
+{
+    uint8_t f = 0;
+    while (tv_isa_cmdq.parameters[f].name[0] != name[0] || strcmp(tv_isa_cmdq.parameters[f].name, name) != 0)
+        f++;
+    return f;
+}
+
 void cmdq_layout_init(cmdq_layout *layout)
 {
     const tv_isa *isa = &tv_isa_cmdq;
@@ -28,17 +37,16 @@ void cmdq_layout_init(cmdq_layout *layout)
         if (p->default_value && p->type == TV_PARAMETER_INTEGER)
             layout->integers[f] = strtoll(p->default_value, NULL, 10);
         layout->size[f] = value_size(p);
+        layout->first[f] = first_field(p->name);
     }
     for (unsigned o = 0; o < CMDQ_OPCODES; o++) {
         const tv_insn *insn = &isa->insns[o];
         unsigned size = 0;
         assert(insn->parameter_count <= 64);
         for (unsigned u = 0; u < insn->parameter_count; u++) {
-            unsigned f = insn->parameters[u].parameter, first = 0;
-            while (strcmp(isa->parameters[first].name, isa->parameters[f].name) != 0)
-                first++;
+            unsigned f = insn->parameters[u].parameter;
             layout->use[o][f] = (uint8_t)u;
-            layout->by_name[o][first] = (uint8_t)u;
+            layout->by_name[o][layout->first[f]] = (uint8_t)u;
             layout->offset[o][u] = (uint8_t)size;
             size += layout->size[f];
             if (insn->parameters[u].presence == TV_REQUIRED)

@@ -67,6 +67,7 @@ typedef struct cmdq_extra {
 
 /* Where the fields of each opcode are stored. Field lists are those of the opcode table. */
 typedef struct cmdq_layout {
+    uint8_t first[CMDQ_FIELDS];                 /* the first field of the same name */
     uint8_t use[CMDQ_OPCODES][CMDQ_FIELDS];     /* position of a field in the list; CMDQ_NO_USE: not in the list */
     uint8_t by_name[CMDQ_OPCODES][CMDQ_FIELDS]; /* the same, indexed by the first field of that name */
     uint8_t offset[CMDQ_OPCODES][64];           /* units before a field if all fields before it are given */

@@ -166,10 +166,8 @@ void cmdq_reader_init_names(reader *r)
 {
     for (unsigned f = 0; f < CMDQ_FIELDS; f++) {
         const char *name = tv_isa_cmdq.parameters[f].name;
-        unsigned first = 0, i = (unsigned)tv_sv_hash(tv_sv_of(name)) % NAME_SLOTS;
-        while (strcmp(tv_isa_cmdq.parameters[first].name, name) != 0)
-            first++;
-        if (first != f)
+        unsigned i = (unsigned)tv_sv_hash(tv_sv_of(name)) % NAME_SLOTS;
+        if (r->queue->layout.first[f] != f)
             continue;
         while (r->names[i])
             i = (i + 1) % NAME_SLOTS;
