@@ -2,19 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fuzz campaign: each target for a number of executions, with a corpus that is kept and minimized.
 
-    campaign.py BUILD [--runs N] [--seconds N] [--jobs N] [--target NAME]... [--keep] [--markdown]
+    campaign.py BUILD [--asan BUILD] [--trivet TRIVET] [--seconds N] [--jobs N] [--target NAME]... [--keep] [--markdown] [--report]
 
-BUILD is a build folder with -Dfuzz=true. Without --runs each target gets the executions of RUNS. A target starts from
-fuzz/corpus/NAME, and from the seeds and dictionaries of run.py, which are made from the examples and the instruction tables. It
-is started again after a crash, up to CRASHES_MAX; the inputs are left in BUILD/fuzz/found/NAME. --keep then merges what was
-found into fuzz/corpus/NAME, the smallest inputs first, at most CORPUS_BYTES. --seconds bounds the time of a target, for a trial;
---jobs runs several targets side by side. The table at the end has a row for each target; --markdown prints it for the manual.
-The exit status is 1 when there is a crash.
+BUILD is a build folder with -Dfuzz=true, of which only the target fuzz-targets is needed; CONTRIBUTING.md has its options. With
+--asan, one execution of SHARE is done by the targets of that folder, which is built with the address sanitizer. A target starts
+from fuzz/corpus/NAME, and from the seeds and dictionaries of run.py, which are made from the examples and the instruction tables;
+TRIVET makes the seeds. The targets run in slices of SLICE seconds in turn until each has the executions of RUNS; --seconds bounds
+the whole. The counts and the inputs found are in BUILD/fuzz/work, so that a campaign that was interrupted is continued. A target is started again after a crash, up to CRASHES_MAX; crashing inputs and reports are in
+BUILD/fuzz/found/NAME. --keep merges what was found into fuzz/corpus/NAME, the smallest inputs first, at most CORPUS_BYTES, and
+--report only prints the table of the counts so far; with --markdown as it is in the manual. The exit status is 1 when a crash
+was found.
 """
 
 import argparse
 import concurrent.futures
 import glob
+import json
 import os
 import re
 import shutil
@@ -30,48 +33,108 @@ import run  # noqa: E402
 ROOT = run.ROOT
 TEN_MILLION, MILLION = 10000000, 1000000
 # Parsers of text: 10^7 executions; loaders of binary files and machines: 10^6; the word codec is fast and gets the most.
-RUNS = {"asm": TEN_MILLION, "config": TEN_MILLION, "queue": TEN_MILLION, "json": TEN_MILLION, "trace": TEN_MILLION,
-        "tokenizer": TEN_MILLION, "codec": 5 * TEN_MILLION, "elf": MILLION, "gguf": MILLION, "run": MILLION, "debug": MILLION}
+RUNS = {"codec": 5 * TEN_MILLION, "json": TEN_MILLION, "config": TEN_MILLION, "asm": TEN_MILLION, "queue": TEN_MILLION,
+        "trace": TEN_MILLION, "tokenizer": TEN_MILLION, "elf": MILLION, "gguf": MILLION, "run_pccx": MILLION, "run_opennpu": MILLION,
+        "run_cmdq": MILLION, "debug": MILLION}
+SLICE = 30
+SHARE = 10
 CRASHES_MAX = 10
 CORPUS_BYTES = 100000
-FLAGS = ["-timeout=20", "-rss_limit_mb=4096", "-max_len=65536", "-print_final_stats=1"]
+FLAGS = ["-timeout=20", "-entropic=0", "-rss_limit_mb=4096", "-print_final_stats=1"]
+COLUMNS = ("executions", "seconds", "asan_executions", "asan_seconds", "edges", "features", "crashes")
 
 
-def execute(target, name, options, corpus, artifacts, dictionary):
-    """Runs the target up to its number of executions; (executions, seconds, crashes)."""
-    runs, executions, crashes, start = options.runs or RUNS[name], 0, 0, time.monotonic()
-    while executions < runs and crashes < CRASHES_MAX:
-        limits = ["-runs=%d" % (runs - executions)]
-        if options.seconds:
-            left = options.seconds - int(time.monotonic() - start)
-            if left <= 0:
-                break
-            limits.append("-max_total_time=%d" % left)
-        done = subprocess.run([target, *limits, *FLAGS, "-seed=%d" % (executions + 1), "-artifact_prefix=" + artifacts + "/", *dictionary, corpus],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=corpus, check=False)
-        text = done.stderr.decode("utf-8", "replace")
-        counts = re.findall(r"stat::number_of_executed_units:\s*(\d+)|^#(\d+)", text, re.M)
-        executions += max((int(a or b) for a, b in counts), default=0)
-        if done.returncode == 0:
-            break
-        crashes += 1
-        with open(os.path.join(artifacts, "report-%d.txt" % crashes), "w", encoding="utf-8") as file:
+class State:
+    """The counts of each target, in a file of its own that is written after each slice."""
+
+    def __init__(self, build):
+        self.folder, self.counts = os.path.join(build, "fuzz", "work"), {}
+
+    def of(self, name):
+        path = os.path.join(self.folder, name + ".json")
+        if name not in self.counts:
+            self.counts[name] = dict.fromkeys(COLUMNS, 0)
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as file:
+                    self.counts[name].update(json.load(file))
+        return self.counts[name]
+
+    def save(self, name):
+        path = os.path.join(self.folder, name + ".json")
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            json.dump(self.counts[name], file, indent=1)
+        os.replace(path + ".new", path)
+
+
+def total(counts):
+    return counts["executions"] + counts["asan_executions"]
+
+
+def prepare(name, options):
+    """Makes the seeds and the dictionary of the target once; returns the corpus and the option of the dictionary."""
+    work = os.path.join(options.build, "fuzz", "work", name)
+    corpus = os.path.join(work, "corpus")
+    if not os.path.exists(corpus):
+        fresh = corpus + ".new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        os.makedirs(fresh)
+        run.seed(name, ROOT, options.trivet, fresh)
+        os.rename(fresh, corpus)
+    return corpus, run.dictionary(name, ROOT, work)
+
+
+def execute(name, options, folder, runs, seconds, counts, prefix):
+    """Runs the target of a build folder up to `runs` times or `seconds`; adds to the counts whose names begin with `prefix`."""
+    corpus, dictionary = prepare(name, options)
+    found = os.path.join(options.build, "fuzz", "found", name)
+    os.makedirs(found, exist_ok=True)
+    start = time.monotonic()
+    done = subprocess.run([os.path.join(folder, "fuzz", "fuzz_" + name), "-runs=%d" % runs, "-max_total_time=%d" % max(seconds, 1), *FLAGS,
+                           "-max_len=%d" % run.LENGTHS[name], "-seed=%d" % (total(counts) + 1), "-artifact_prefix=" + found + "/",
+                           *dictionary, corpus], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=corpus, check=False)
+    text = done.stderr.decode("utf-8", "replace")
+    executed = re.findall(r"stat::number_of_executed_units:\s*(\d+)|^#(\d+)", text, re.M)
+    counts[prefix + "executions"] += max((int(a or b) for a, b in executed), default=0)
+    counts[prefix + "seconds"] += time.monotonic() - start
+    if not prefix:
+        for edges, features in re.findall(r"cov: (\d+) ft: (\d+)", text)[-1:]:
+            counts["edges"], counts["features"] = int(edges), int(features)
+    if done.returncode:
+        counts["crashes"] += 1
+        with open(os.path.join(found, "report-%d.txt" % counts["crashes"]), "w", encoding="utf-8") as file:
             file.write(text)
-        if not counts:
-            break
-    return executions, time.monotonic() - start, crashes
 
 
-def keep(target, name, corpus, dictionary):
+def run_slice(name, options, state, end):
+    """A slice of the fast build, then its share of the build with the address sanitizer."""
+    counts = state.of(name)
+    left = RUNS[name] - total(counts)
+    seconds = min(SLICE, int(end - time.monotonic()))
+    if left > 0 and seconds > 0:
+        execute(name, options, options.build, left, seconds, counts, "")
+        state.save(name)
+    owed = counts["executions"] // (SHARE - 1) - counts["asan_executions"]
+    seconds = min(SLICE, int(end - time.monotonic()))
+    if options.asan and owed > 0 and seconds > 0:
+        execute(name, options, options.asan, owed, seconds, counts, "asan_")
+        state.save(name)
+
+
+def keep(name, options):
     """Minimizes the corpus by coverage and keeps the smallest inputs."""
+    corpus, dictionary = prepare(name, options)
+    target = os.path.join(options.build, "fuzz", "fuzz_" + name)
     with tempfile.TemporaryDirectory(prefix="trivet-fuzz-") as merged:
-        subprocess.run([target, "-merge=1", *FLAGS, *dictionary, merged, corpus], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        subprocess.run([target, "-merge=1", *FLAGS, "-max_len=%d" % run.LENGTHS[name], *dictionary, merged, corpus],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         kept = os.path.join(ROOT, "fuzz", "corpus", name)
         inputs = sorted(glob.glob(os.path.join(merged, "*")), key=lambda path: (os.path.getsize(path), path))
         if not inputs:
             return
-        shutil.rmtree(kept, ignore_errors=True)
-        os.makedirs(kept)
+        os.makedirs(kept, exist_ok=True)
+        for path in glob.glob(os.path.join(kept, "*")):
+            if not os.path.basename(path).startswith("crash-"):  # the inputs of fixed crashes stay
+                os.unlink(path)
         size = 0
         for path in inputs:
             size += os.path.getsize(path)
@@ -80,47 +143,64 @@ def keep(target, name, corpus, dictionary):
             shutil.copy(path, kept)
 
 
-def campaign(name, options):
-    target = os.path.join(options.build, "fuzz", "fuzz_" + name)
-    artifacts = os.path.join(options.build, "fuzz", "found", name)
-    os.makedirs(artifacts, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="trivet-fuzz-") as folder:
-        corpus = os.path.join(folder, "corpus")
-        os.mkdir(corpus)
-        trivet = os.path.join(options.build, "src", "trivet")
-        run.seed(name, ROOT, trivet, corpus)
-        dictionary = run.dictionary(name, ROOT, folder)
-        executions, seconds, crashes = execute(target, name, options, corpus, artifacts, dictionary)
-        if options.keep:
-            keep(target, name, corpus, dictionary)
-    return name, executions, executions / max(seconds, 1e-9), crashes
+def row(name, counts):
+    rate = counts["executions"] / counts["seconds"] if counts["seconds"] else 0
+    missing = RUNS[name] > total(counts)
+    return (name, "{:,}".format(total(counts)), "{:,}".format(counts["asan_executions"]), "{:,.0f}".format(rate), "{:,}".format(counts["edges"]),
+            "{:,}".format(counts["features"]), str(counts["crashes"]), "of {:,}".format(RUNS[name]) if missing else "reached")
 
 
-def print_table(rows, markdown):
-    total = sum(row[1] for row in rows)
+def print_table(names, state, markdown):
+    head = ("target", "executions", "with ASan", "per second", "edges", "features", "crashes", "goal")
+    rows = [row(name, state.of(name)) for name in names]
+    counts = [state.of(name) for name in names]
+    rows.append(("all", "{:,}".format(sum(map(total, counts))), "{:,}".format(sum(c["asan_executions"] for c in counts)), "", "", "",
+                 str(sum(c["crashes"] for c in counts)), ""))
     if markdown:
-        print("| target | executions | per second | crashes |\n|---|---|---|---|")
-    for name, executions, rate, crashes in rows + [("all", total, None, sum(row[3] for row in rows))]:
-        cells = (name, "{:,}".format(executions), "" if rate is None else "{:,.0f}".format(rate), str(crashes))
-        print("| %s | %s | %s | %s |" % cells if markdown else "%-10s %14s %12s %8s" % cells, flush=True)
+        print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
+        print("\n".join("| " + " | ".join(cells) + " |" for cells in rows))
+    else:
+        print("\n".join("%-12s %13s %12s %10s %7s %9s %8s  %s" % cells for cells in [head, *rows]))
+
+
+def campaign(names, options, state):
+    """Slices of all targets in turn."""
+    end = time.monotonic() + (options.seconds or 10 ** 9)
+    before = {name: state.of(name)["crashes"] for name in names}
+    done = set()
+    while len(done) < len(names) and time.monotonic() < end - 1:
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            list(pool.map(lambda name: run_slice(name, options, state, end), [name for name in names if name not in done]))
+        for name in names:
+            counts = state.of(name)
+            crashed = counts["crashes"] - before[name] >= CRASHES_MAX
+            if crashed or total(counts) >= RUNS[name] or not total(counts):
+                done.add(name)
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     ap.add_argument("build")
-    ap.add_argument("--runs", type=int, help="executions of each target")
-    ap.add_argument("--seconds", type=int, help="bound on the time of each target")
+    ap.add_argument("--asan", help="build folder with the address sanitizer")
+    ap.add_argument("--trivet", help="the command that makes the seeds; BUILD/src/trivet otherwise")
+    ap.add_argument("--seconds", type=int, help="bound on the time")
     ap.add_argument("--jobs", type=int, default=1, help="targets side by side")
     ap.add_argument("--target", action="append", choices=sorted(RUNS), help="only this target; may be repeated")
     ap.add_argument("--keep", action="store_true", help="merge what was found into fuzz/corpus")
+    ap.add_argument("--report", action="store_true", help="run nothing")
     ap.add_argument("--markdown", action="store_true", help="print the table for the manual")
     options = ap.parse_args()
     options.build = os.path.abspath(options.build)
-    names = options.target or sorted(RUNS)
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        rows = list(pool.map(lambda name: campaign(name, options), names))
-    print_table(rows, options.markdown)
-    return 1 if any(row[3] for row in rows) else 0
+    options.asan = os.path.abspath(options.asan) if options.asan else None
+    options.trivet = os.path.abspath(options.trivet or os.path.join(options.build, "src", "trivet"))
+    names = options.target or list(RUNS)
+    state = State(options.build)
+    if not options.report:
+        campaign(names, options, state)
+    for name in names if options.keep else ():
+        keep(name, options)
+    print_table(names, state, options.markdown)
+    return 1 if any(state.of(name)["crashes"] for name in names) else 0
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "debug/debug.h"
+#include "mutator.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -161,4 +162,138 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     run_commands(kind, text);
     free(text);
     return 0;
+}
+
+/* Console: commands, their arguments and what expressions are made of. Protocol: names of requests and arguments. */
+static const fuzz_keywords console_words = {{"break",
+                                             "tbreak",
+                                             "watch",
+                                             "rwatch",
+                                             "awatch",
+                                             "delete",
+                                             "disable",
+                                             "enable",
+                                             "ignore",
+                                             "step",
+                                             "next",
+                                             "continue",
+                                             "until",
+                                             "run",
+                                             "restart",
+                                             "back",
+                                             "rcontinue",
+                                             "where",
+                                             "info",
+                                             "registers",
+                                             "engines",
+                                             "queues",
+                                             "streams",
+                                             "hazards",
+                                             "stats",
+                                             "x",
+                                             "set",
+                                             "print",
+                                             "display",
+                                             "undisplay",
+                                             "disas",
+                                             "list",
+                                             "explain",
+                                             "why",
+                                             "help",
+                                             "if",
+                                             "opcode",
+                                             "cycle",
+                                             "fault",
+                                             "host:0:16",
+                                             "l2:0",
+                                             "const:0",
+                                             "mem:0x40",
+                                             "dram:0:8:u8",
+                                             "spm:0",
+                                             "start",
+                                             "copy+1",
+                                             "loop",
+                                             "line:3",
+                                             "index",
+                                             "bf16",
+                                             "s8",
+                                             "f32",
+                                             "u64",
+                                             "x /4 u16 host:0",
+                                             "set host:0:u8 = 1 2 3",
+                                             "print cycle * 2 + 1"},
+                                            57};
+static const fuzz_keywords protocol_words = {{"setBreakpoints",
+                                              "setFunctionBreakpoints",
+                                              "setInstructionBreakpoints",
+                                              "dataBreakpointInfo",
+                                              "setDataBreakpoints",
+                                              "continue",
+                                              "stackTrace",
+                                              "scopes",
+                                              "variables",
+                                              "next",
+                                              "stepIn",
+                                              "stepOut",
+                                              "stepBack",
+                                              "reverseContinue",
+                                              "pause",
+                                              "readMemory",
+                                              "writeMemory",
+                                              "disassemble",
+                                              "completions",
+                                              "evaluate",
+                                              "restart",
+                                              "disconnect",
+                                              "threads",
+                                              "initialize",
+                                              "source",
+                                              "setVariable",
+                                              "exceptionInfo",
+                                              "goto",
+                                              "gotoTargets",
+                                              "breakpointLocations",
+                                              "condition",
+                                              "hitCondition",
+                                              "logMessage",
+                                              "memoryReference",
+                                              "variablesReference",
+                                              "threadId",
+                                              "frameId",
+                                              "granularity"},
+                                             38};
+
+/* Changes the body of one message, and gives it the length that it has then. */
+static size_t mutate_message(uint8_t *data, size_t size, size_t max_size, fuzz_random *random)
+{
+    static const char head[] = "Content-Length: ";
+    char length[40];
+    uint8_t *start = memmem(data, size, head, sizeof head - 1);
+    for (size_t n = fuzz_below(random, 8); start && n > 0; n--) {
+        uint8_t *after = memmem(start + 1, size - (size_t)(start + 1 - data), head, sizeof head - 1);
+        start = after ? after : start;
+    }
+    uint8_t *body = start ? memmem(start, size - (size_t)(start - data), "\r\n\r\n", 4) : NULL;
+    if (!body)
+        return fuzz_mutate_json(data, size, max_size, random, &protocol_words);
+    size_t from = (size_t)(body + 4 - data), to = from, header = (size_t)(start - data);
+    uint8_t *end = memmem(data + from, size - from, head, sizeof head - 1);
+    to = end ? (size_t)(end - data) : size;
+    uint8_t *text = malloc(max_size);
+    memcpy(text, data + from, to - from);
+    size_t len = fuzz_mutate_json(text, to - from, max_size > 64 ? max_size - 64 : to - from, random, &protocol_words);
+    size = fuzz_splice(data, size, max_size, from, to, (tv_sv){(const char *)text, len});
+    free(text);
+    int digits = snprintf(length, sizeof length, "Content-Length: %zu\r\n\r\n", len);
+    return fuzz_splice(data, size, max_size, header, from, (tv_sv){length, (size_t)digits});
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    fuzz_random random = fuzz_random_of(seed);
+    if (size < 2 || fuzz_below(&random, 16) == 0)
+        return LLVMFuzzerMutate(data, size, max_size);
+    if (data[0] % 4 == 3)
+        return 1 + mutate_message(data + 1, size - 1, max_size - 1, &random);
+    return 1 + fuzz_mutate_lines(data + 1, size - 1, max_size - 1, &random, &console_words);
 }

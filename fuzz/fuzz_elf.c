@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/targets.h"
+#include "mutator.h"
 #include "program/program.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -45,4 +46,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (input.data)
         tv_input_close(&input);
     return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    fuzz_random random = fuzz_random_of(seed);
+    return fuzz_mutate_elf(data, size, max_size, &random);
 }

@@ -7,6 +7,7 @@
 
 #include "import/llama2c.h"
 #include "import/tokenizer.h"
+#include "mutator.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -94,4 +95,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (input.data)
         tv_input_close(&input);
     return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    fuzz_random random = fuzz_random_of(seed);
+    return fuzz_mutate_gguf(data, size, max_size, &random);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/json_writer.h"
+#include "mutator.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -93,4 +94,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tv_arena_fini(&arena);
     free(copy);
     return 0;
+}
+
+/* The first byte is the size of the chunks. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    static const fuzz_keywords none;
+    fuzz_random random = fuzz_random_of(seed);
+    if (size < 2 || fuzz_below(&random, 16) == 0)
+        return LLVMFuzzerMutate(data, size, max_size);
+    return 1 + fuzz_mutate_json(data + 1, size - 1, max_size - 1, &random, &none);
 }

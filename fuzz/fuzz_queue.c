@@ -6,28 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "machine/cmdq/internal.h"
-
 #include "../tests/unit/cmdq_paths.h"
+#include "mutator.h"
+#include "queue_run.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Limit of the multiplications of a queue that is run. */
-static const uint64_t MACS_MAX = 1 << 21;
-
-/* With small memories their ends are found easily, and the work of a vector entry is bounded. */
-static tv_config *small_config(void)
-{
-    static const char *const small[][2] = {
-        {"dram.bytes", "64Ki"}, {"spm.banks", "4"}, {"spm.bank_bytes", "2Ki"}, {"dma.count", "2"}};
-    tv_config *config;
-    if (tv_config_new("cmdq", NULL, &config) != TV_OK)
-        abort();
-    for (size_t i = 0; i < TV_COUNTOF(small); i++)
-        if (tv_config_set(config, small[i][0], small[i][1], NULL) != TV_OK)
-            abort();
-    return config;
-}
 
 static tv_program *read_queue(const uint8_t *data, size_t size)
 {
@@ -58,44 +41,6 @@ static void print_all(const tv_program *program)
         cmdq_print_entry(cmdq_queue_of(program), (uint32_t)i, &text);
     }
     tv_buf_fini(&text);
-}
-
-static bool runs_fast(const tv_program *program, const tv_config *config)
-{
-    cmdq_params params;
-    cmdq_plan plan;
-    uint64_t errors = 0;
-    cmdq_params_init(&params, config);
-    if (cmdq_plan_init(program, &params, NULL, &errors, &plan) != TV_OK)
-        return false;
-    uint64_t macs = 0;
-    for (uint32_t i = 0; i < plan.count; i++)
-        macs += plan.macs[i];
-    bool fast = macs <= MACS_MAX;
-    cmdq_plan_fini(&plan);
-    return fast;
-}
-
-static void run_split(const tv_program *program, const tv_config *config)
-{
-    tv_machine *machine;
-    tv_stats stats = {.size = sizeof stats};
-    tv_run_limits half = {sizeof half, tv_program_instruction_count(program) / 2, UINT64_MAX};
-    if (tv_machine_new(config, TV_MODE_FULL, NULL, &machine) != TV_OK)
-        abort();
-    if (tv_machine_load(machine, program, NULL) == TV_OK && tv_machine_run(machine, &half, NULL) == TV_OK) {
-        tv_machine_stats(machine, &stats); /* of the first slice */
-        tv_machine_run(machine, NULL, NULL);
-    }
-    tv_machine_stats(machine, &stats);
-    for (unsigned e = 0; e < stats.engine_count; e++) {
-        uint64_t sum = stats.engines[e].busy + stats.engines[e].idle;
-        for (unsigned c = 0; c < stats.stall_reason_count; c++)
-            sum += stats.engines[e].stalled[c];
-        if (sum != stats.cycles)
-            abort();
-    }
-    tv_machine_free(machine);
 }
 
 /* Writes to `path` and reads that. */
@@ -133,17 +78,33 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tv_program *program = read_queue(data, size);
     if (!program)
         return 0;
-    tv_config *config = small_config();
-    tv_check_counts counts = {0};
     print_all(program);
-    if (tv_program_check(program, config, NULL, &counts) != TV_OK)
-        abort();
-    if (runs_fast(program, config))
-        run_split(program, config);
+    fuzz_check_and_run(program);
     uint64_t hash = tv_sv_hash((tv_sv){(const char *)data, size});
     if (hash % 16 == 0 && !cmdq_queue_of(program)->files.count) /* files are not beside the written queue */
         write_twice(program, hash / 16 % 2 ? TV_FORMAT_JSON : TV_FORMAT_JSON_LINES);
-    tv_config_free(config);
     tv_program_free(program);
     return 0;
+}
+
+/* The names of opcodes, fields and their values. */
+static const fuzz_keywords *names(void)
+{
+    static fuzz_keywords words;
+    const tv_isa *isa = &tv_isa_cmdq;
+    for (unsigned i = 0; words.count < isa->insn_count; i++)
+        fuzz_add_keyword(&words, isa->insns[i].id);
+    for (unsigned i = 0; words.count < isa->insn_count + isa->parameter_count; i++)
+        fuzz_add_keyword(&words, isa->parameters[i].name);
+    bool complete = words.count > isa->insn_count + isa->parameter_count;
+    for (unsigned i = 0; !complete && i < isa->parameter_count; i++)
+        for (unsigned k = 0; isa->parameters[i].enum_names && isa->parameters[i].enum_names[k]; k++)
+            fuzz_add_keyword(&words, isa->parameters[i].enum_names[k]);
+    return &words;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    fuzz_random random = fuzz_random_of(seed);
+    return fuzz_mutate_json(data, size, max_size, &random, names());
 }

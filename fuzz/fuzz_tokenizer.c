@@ -12,6 +12,7 @@
 
 #include "import/pretokenizer.h"
 #include "import/tokenizer.h"
+#include "mutator.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -172,4 +173,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         tv_gguf_free(gguf);
     }
     return 0;
+}
+
+/* Pieces, merges and the text are lines and words; the first byte has the flags. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    static const fuzz_keywords pieces = {{"\xE2\x96\x81", "\xC4\xA0", "\xC4\x8A", "\xE6\x97\xA5", "\xF0\x9F\x98\x80",
+                                          "'s", "'ll", "12", " a", "a b", "\1ab", "<0x41>", "<s>", "\n\n", "\xC2\xA0",
+                                          "\xCC\x81"},
+                                         16};
+    fuzz_random random = fuzz_random_of(seed);
+    if (size < 2 || fuzz_below(&random, 16) == 0)
+        return LLVMFuzzerMutate(data, size, max_size);
+    return 1 + fuzz_mutate_lines(data + 1, size - 1, max_size - 1, &random, &pieces);
 }

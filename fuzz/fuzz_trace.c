@@ -3,6 +3,7 @@
  * format; a converted JSON trace must be valid, and converting it again must not change it. */
 #include <stdlib.h>
 
+#include "mutator.h"
 #include "trace/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -68,4 +69,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(again.data);
     free(copy);
     return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    static const fuzz_keywords members = {{
+#define FIELD(level, name, type, slot) name,
+#include "trace/fields.def"
+#undef FIELD
+    }};
+    static fuzz_keywords words;
+    if (words.count == 0)
+        for (size_t i = 0; members.list[i]; i++)
+            fuzz_add_keyword(&words, members.list[i]);
+    fuzz_random random = fuzz_random_of(seed);
+    return fuzz_mutate_json(data, size, max_size, &random, &words);
 }

@@ -13,6 +13,9 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# The longest input of each target, in bytes.
+LENGTHS = {"asm": 512, "codec": 8, "config": 1024, "debug": 1024, "elf": 8192, "gguf": 8192, "json": 2048, "queue": 4096,
+           "run_cmdq": 1024, "run_opennpu": 512, "run_pccx": 512, "tokenizer": 1024, "trace": 4096}
 WORDS = re.compile(r'"\.?[a-z][a-z0-9_.]*"')
 
 
@@ -111,7 +114,7 @@ def seed(kind, root, trivet, folder):
                                    "json": lambda: json_seeds(root)}[kind]()):
             with open(os.path.join(folder, "%d.seed" % i), "wb") as file:
                 file.write(data)
-    else:
+    elif kind in ("elf", "run_pccx", "run_opennpu"):
         ending = "elf" if kind == "elf" else "bin"
         for i, path in enumerate(sources):
             subprocess.run([trivet, "asm", "-q", path, "-o", os.path.join(folder, "%d.%s" % (i, ending))],
@@ -151,11 +154,11 @@ def dictionary(kind, root, folder):
 def main():
     target, root, trivet = (os.path.abspath(path) for path in sys.argv[1:4])
     seconds = sys.argv[4]
-    kind = os.path.basename(target).replace("fuzz_", "")
+    kind = os.path.basename(target).replace("fuzz_", "", 1)
     corpus, artifacts = tempfile.mkdtemp(prefix="trivet-fuzz-"), tempfile.mkdtemp(prefix="trivet-fuzz-found-")
     seed(kind, root, trivet, corpus)
     seconds = os.environ.get("TRIVET_FUZZ_SECONDS", seconds)
-    result = subprocess.run([target, "-max_total_time=" + seconds, "-timeout=20", "-rss_limit_mb=4096", "-max_len=65536", "-print_final_stats=1",
+    result = subprocess.run([target, "-max_total_time=" + seconds, "-timeout=20", "-rss_limit_mb=4096", "-max_len=%d" % LENGTHS[kind], "-print_final_stats=1",
                              "-artifact_prefix=" + artifacts + "/"] + dictionary(kind, root, artifacts) + [corpus],
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=corpus)
     text = result.stdout.decode("utf-8", "replace")
