@@ -147,6 +147,10 @@ bool cli_parse_number(const char *text, uint64_t *out);
 /* True if both paths name the same regular file, existing or not. "-" and devices are never the same. */
 bool cli_same_file(const char *a, const char *b);
 
+/* Reports an error and returns true if writing `what` to `path` would overwrite an input of the command, under any
+ * spelling of its path: a positional argument, or a file of -c, --load, --script or --eval. */
+bool cli_overwrites_input(cli *c, const char *what, const char *path);
+
 /* Foreign text (names of files, symbols, outputs) for printf, safe and of at most 255 bytes; lives as long as the
  * block. */
 #define CLI_SAFE(text) tv_text_escape(text, (char[256]){0}, 256)

@@ -82,12 +82,9 @@ static int run_asm(cli *c)
         (cli_same_file(listing_path, output) || (strcmp(listing_path, "-") == 0 && strcmp(output, "-") == 0)))
         return cli_error(c, CLI_E_SAME_FILE, "choose another name for one of them",
                          "program and listing cannot both go to '%s'", output);
-    if (listing_path && cli_same_file(listing_path, c->files[0]))
-        return cli_error(c, CLI_E_SAME_FILE, "choose another name with -l",
-                         "the listing would overwrite the source '%s'", listing_path);
-    if (cli_same_file(output, c->files[0]))
-        return cli_error(c, CLI_E_SAME_FILE, "choose another name with -o",
-                         "the output would overwrite the source '%s'", output);
+    if ((listing_path && cli_overwrites_input(c, "listing", listing_path)) ||
+        cli_overwrites_input(c, "program", output))
+        return CLI_INVALID;
     if (c->json && (strcmp(output, "-") == 0 || (listing_path && strcmp(listing_path, "-") == 0)))
         return cli_error(c, CLI_E_CONFLICT, "write the program and the listing to files",
                          "--json and a program or listing cannot both go to standard output");

@@ -171,7 +171,7 @@ static int parse_options(job *j)
     int result = check_options(j->c);
     if (result != CLI_OK)
         return result;
-    if (!cli_select_kernels(j->c) || run_outputs_check(j->c, j->c->files, j->c->file_count) != TV_OK)
+    if (!cli_select_kernels(j->c) || run_outputs_check(j->c) != TV_OK)
         return CLI_INVALID;
     return CLI_OK;
 }

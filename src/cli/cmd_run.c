@@ -418,7 +418,7 @@ static int run_programs(cli *c)
     if (status == TV_OK)
         status = check_dumps(&j);
     if (status == TV_OK)
-        status = run_outputs_check(c, c->files, c->file_count);
+        status = run_outputs_check(c);
     if (status == TV_OK)
         status = open_traces(&j);
     if (status == TV_OK)

@@ -134,8 +134,8 @@ static int run_diff(cli *c, unsigned rows)
         return cli_error(c, CLI_E_COUNT, "usage: trivet trace diff A B", "diff takes two traces");
     if (limit && !parse_percent(limit, &percent))
         return cli_error(c, CLI_E_VALUE, "for example --fail-above 2%", "--fail-above cannot be '%s'", limit);
-    if (page && (strcmp(page, c->files[1]) == 0 || strcmp(page, c->files[2]) == 0))
-        return cli_error(c, CLI_E_SAME_FILE, "give another name", "--report would overwrite '%s'", page);
+    if (page && cli_overwrites_input(c, "report", page))
+        return CLI_INVALID;
     if (page && strcmp(page, "-") == 0)
         return cli_error(c, CLI_E_VALUE, "name a file", "the page cannot go to standard output, which has the tables");
     if (strcmp(c->files[1], "-") == 0 && strcmp(c->files[2], "-") == 0)
@@ -195,9 +195,8 @@ static int run_convert(cli *c)
         return to ? cli_error(c, CLI_E_VALUE, "json, perfetto or csv", "--to cannot be '%s'", to)
                   : cli_error(c, CLI_E_VALUE, "give --to json, perfetto or csv",
                               "the name '%s' does not end in .json, .perfetto.json or .csv", out);
-    if (cli_same_file(c->files[1], out))
-        return cli_error(c, CLI_E_SAME_FILE, "choose another name", "the result would overwrite the trace '%s'",
-                         c->files[1]);
+    if (cli_overwrites_input(c, "converted trace", out))
+        return CLI_INVALID;
     if (c->json)
         return cli_error(c, CLI_E_CONFLICT, "omit --json; --to json selects the format",
                          "convert has no result to print as JSON");

@@ -124,6 +124,8 @@ static tv_status save_output(cli *c, const output_value *v, const char *director
         cli_error(c, CLI_E_VALUE, NULL, "the path of output '%s' is too long", v->info.name);
         return TV_ERR_INPUT;
     }
+    if (cli_overwrites_input(c, "output", path))
+        return TV_ERR_INPUT;
     tv_status status = tv_output_open(path, &c->sink, &output);
     if (status != TV_OK)
         return status;

@@ -202,3 +202,29 @@ bool cli_same_file(const char *a, const char *b)
         return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
     return !have_a && !have_b && same_directory_entry(a, b);
 }
+
+static bool report_overwritten(cli *c, const char *what, const char *path, const char *input)
+{
+    struct stat x, y;
+    bool same = strcmp(path, "-") != 0 && strcmp(input, "-") != 0 && stat(path, &x) == 0 && stat(input, &y) == 0 &&
+                S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    if (same)
+        cli_error(c, CLI_E_SAME_FILE, "choose another name", "the %s would overwrite '%s'", what, input);
+    return same;
+}
+
+bool cli_overwrites_input(cli *c, const char *what, const char *path)
+{
+    static const char *const options[] = {"config", "load", "script", "eval"};
+    const char *value;
+    for (unsigned i = 0; i < c->file_count; i++)
+        if (report_overwritten(c, what, path, c->files[i]))
+            return true;
+    for (unsigned i = 0; i < CLI_COUNTOF(options); i++)
+        for (unsigned k = 0; (value = cli_value_at(c, options[i], k)); k++) {
+            const char *file = strcmp(options[i], "load") == 0 ? strchr(value, '=') : NULL;
+            if (report_overwritten(c, what, path, file ? file + 1 : value))
+                return true;
+        }
+    return false;
+}

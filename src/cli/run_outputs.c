@@ -33,18 +33,13 @@ static tv_status check_pair(cli *c, const char *a, const char *b)
     return TV_ERR_INPUT;
 }
 
-static tv_status check_inputs(cli *c, const char *name, const char *path, const char *const *inputs, unsigned count)
+static tv_status check_inputs(cli *c, const char *name, const char *path)
 {
-    for (unsigned i = 0; path && i < count; i++)
-        if (cli_same_file(path, inputs[i])) {
-            cli_error(c, CLI_E_SAME_FILE, "choose another name", "the %s would overwrite '%s'",
-                      strcmp(name, "report") == 0 ? "report" : "trace", inputs[i]);
-            return TV_ERR_INPUT;
-        }
-    return TV_OK;
+    bool overwrites = path && cli_overwrites_input(c, strcmp(name, "report") == 0 ? "report" : "trace", path);
+    return overwrites ? TV_ERR_INPUT : TV_OK;
 }
 
-tv_status run_outputs_check(cli *c, const char *const *inputs, unsigned count)
+tv_status run_outputs_check(cli *c)
 {
     for (unsigned i = 0; i < CLI_COUNTOF(names); i++) {
         if (cli_has(c, names[i]) && cli_has(c, "functional")) {
@@ -52,7 +47,7 @@ tv_status run_outputs_check(cli *c, const char *const *inputs, unsigned count)
                       names[i]);
             return TV_ERR_INPUT;
         }
-        tv_status status = check_inputs(c, names[i], cli_value(c, names[i]), inputs, count);
+        tv_status status = check_inputs(c, names[i], cli_value(c, names[i]));
         for (unsigned k = i + 1; k < CLI_COUNTOF(names) && status == TV_OK; k++)
             status = check_pair(c, names[i], names[k]);
         if (status != TV_OK)
@@ -107,7 +102,7 @@ static tv_status open_output(run_outputs *o, const char *title, const char *suff
         cli_error(o->c, CLI_E_VALUE, "choose a shorter one", "the name of the %s is too long", names[i]);
         return TV_ERR_INPUT;
     }
-    if (suffix && check_inputs(o->c, names[i], name, (const char *const *)o->c->files, o->c->file_count) != TV_OK)
+    if (suffix && check_inputs(o->c, names[i], name) != TV_OK)
         return TV_ERR_INPUT;
     if (i == CLI_COUNTOF(formats))
         return tv_report_open(name, title, o->machine, &o->c->sink, &o->report);

@@ -30,9 +30,9 @@ bool has_run_outputs(const cli *c);
 /* True if one of the files is standard output, which is then used for nothing else. */
 bool run_outputs_use_stdout(const cli *c);
 
-/* Checks the options before the run: the files differ from each other and from `inputs`, and standard output has one
- * use. */
-tv_status run_outputs_check(cli *c, const char *const *inputs, unsigned count);
+/* Checks the options before the run: the files differ from each other and from the command's inputs, and standard
+ * output has one use. */
+tv_status run_outputs_check(cli *c);
 
 /* Opens the files and attaches them to the machine's events. `title` is the heading of the report. `suffix` is inserted
  * before the extension of each file ("out.pccx.html"), for commands that run several machines; NULL: none. On an error

@@ -10,6 +10,7 @@ import math
 import os
 import pty
 import re
+import shutil
 import select
 import signal
 import statistics
@@ -362,6 +363,40 @@ def statistics_are_the_same_everywhere(t):
         t.equal(program + ": bytes", run["bytes"], {name: path["bytes"] for name, path in run["paths"].items()})
 
 
+def inputs_are_not_overwritten(t):
+    """No output replaces an input, however its path is spelled."""
+    os.makedirs(t.path("way"), exist_ok=True)
+    trace = t.path("way/t.json")
+    with open(os.path.join(ROOT, "examples/cmdq/ffn.json"), encoding="utf-8") as f:
+        queue = t.write("way/q.json", f.read())
+    source = t.write("way/s.s", ".target pccx\n memset fmap_shape[0], 16, 1, 1\n")
+    profile = t.write("way/p.ini", "dma.count = 1\n")
+    data = t.write("way/y.bin", "0123456789abcdef")
+    t.envelope(0, "run", queue, "--trace", trace)
+    spellings = []
+    for name in ("t.json", "q.json", "s.s", "p.ini", "y.bin", "m.gguf"):
+        if name == "m.gguf":
+            os.link(shutil.copy(t.model, t.path("way/copy.gguf")), t.path("way/m.gguf"))
+        os.symlink(name, t.path("way/soft-" + name))
+        os.link(t.path("way/" + name), t.path("way/hard-" + name))
+        spellings += [name, "./" + name, "../way/" + name, "soft-" + name, "hard-" + name]
+    model = t.path("way/m.gguf")
+    commands = (("t.json", ("trace", "diff", trace, trace, "--report")), ("t.json", ("trace", "convert", trace, "--to", "csv", "-o")),
+                ("s.s", ("asm", source, "-o")), ("s.s", ("asm", source, "-o", t.path("way/o.elf"), "-l")), ("q.json", ("asm", queue, "-o")),
+                ("q.json", ("run", queue, "--trace")), ("q.json", ("run", queue, "--perfetto")), ("q.json", ("run", queue, "--report")),
+                ("p.ini", ("run", queue, "-c", profile, "--trace")), ("y.bin", ("run", queue, "--load", "dram:0=" + data, "--report")),
+                ("m.gguf", ("llm", model, "-t", "cmdq", "-n", "1", "--trace")), ("m.gguf", ("llm", model, "-t", "all", "-n", "1", "--report")))
+    for name, arguments in commands:
+        for spelling in (s for s in spellings if s.endswith(name) and "." in s):
+            before = open(t.path("way/" + name), "rb").read()
+            code, _, err = t.call(*arguments, t.path("way/") + spelling)
+            t.expect("%s … %s" % (" ".join(arguments[:2]).replace(t.folder, "…"), spelling), code == 2 and "[TV-U007]" in err, (code, err))
+            t.expect(spelling + " is as before", open(t.path("way/" + name), "rb").read() == before and not os.path.islink(t.path("way/" + name)))
+    outputs = {"metadata": {"version": "1.2", "outputs": [{"name": "y", "dram_addr": 0, "num_elements": 16, "qbits": 8}]}, "cmdq": [{"opcode": "END"}]}
+    code, _, err = t.call("run", t.write("way/out.json", json.dumps(outputs)), "--load", "dram:0=" + data, "--save-outputs", t.path("way/../way"))
+    t.expect("--save-outputs", code == 2 and "[TV-U007]" in err, (code, err))
+
+
 def main():
     options = parse_arguments(__doc__, "trivet", "model")
     t = Commands(options.trivet, options.model, options)
@@ -369,7 +404,7 @@ def main():
                  first_errors_stand_alone, saved_outputs_exist, examples_of_help_texts_work,
                  codes_are_explained, manual_page_names_the_environment, model_options_are_checked,
                  evaluations_have_standard_errors, interrupted_work_is_reported, tables_are_for_people,
-                 statistics_are_the_same_everywhere], t)
+                 statistics_are_the_same_everywhere, inputs_are_not_overwritten], t)
     sys.exit(t.finish())
 
 

@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "import/gguf.h"
@@ -81,9 +82,20 @@ static tv_status convert_types(const conversion *job, const tv_diag_sink *sink)
     return status;
 }
 
+/* Whether both paths name the same regular file. */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 static tv_status convert(const conversion *job, const tv_diag_sink *sink)
 {
     tv_input input;
+    if (is_same_file(job->in, job->out) || (job->tokenizer && is_same_file(job->tokenizer, job->out))) {
+        fprintf(stderr, "gguf-convert: the output would overwrite '%s'\n", job->out);
+        return TV_ERR_INPUT;
+    }
     TV_TRY(tv_input_open(job->in, sink, &input));
     bool is_gguf = input.size >= 4 && memcmp(input.data, "GGUF", 4) == 0;
     tv_input_close(&input);
