@@ -1,8 +1,8 @@
 ; SPDX-License-Identifier: Apache-2.0
-; profile: test
 ; Clamp to a range: y = max(min(x, HIGH), LOW), 8 lanes of INT8. Two ticks.
 
         .target opennpu
+        .profile test
 
         .equ    LOW, -20
         .equ    HIGH, 50

@@ -1,5 +1,4 @@
 ; SPDX-License-Identifier: Apache-2.0
-; profile: test
 ; GELU: y = x/2 * (1 + erf(x/sqrt(2))), 8 lanes of SQ1.6 (the integer divided by 64).
 ;
 ; Five ticks. The product needs 16 bits, so x is sign-extended in a VE register; its low byte plane is the VX register
@@ -11,6 +10,7 @@
 ; vsetlut); 6 for the load of x, followed by the constants; 1 for the store.
 
         .target opennpu
+        .profile test
 
         .set    s, 0
         .rept   8

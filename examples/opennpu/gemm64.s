@@ -1,5 +1,4 @@
 ; SPDX-License-Identifier: Apache-2.0
-; profile: top
 ; C = A B with M = 256, K = 64, N = 64, INT8 to INT32: the 256 rows of A stream through the 64 x 64 array, 64 at a time.
 ;
 ; Per block of 64 rows: 64 outer products, then 64 columns. The ticks of the port and the array:
@@ -12,6 +11,7 @@
 ;              one ACC, so the next block's first mma waits for the last column.
 
         .target opennpu
+        .profile top
 
         .equ    M, 256
         .equ    K, 64                           ; also N, and the lanes

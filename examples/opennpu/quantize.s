@@ -1,5 +1,4 @@
 ; SPDX-License-Identifier: Apache-2.0
-; profile: test
 ; An 8 x 8 x 8 product of INT8 and the quantization of its last column: 3K + 5 = 29 ticks from the first mma.
 ;
 ; The array computes the outer product of a column of A and a row of B per tick. Column c of the result is available
@@ -11,6 +10,7 @@
 ; A streaming program hides most of it, see gemm64.s. The store takes 1.
 
         .target opennpu
+        .profile test
 
 ; 16 columns and rows, one load per tick, and the scale and the offset as FP32 in every lane.
         ld.vr   vr5, scale(vr7)

@@ -1,11 +1,11 @@
 ; SPDX-License-Identifier: Apache-2.0
-; profile: test
 ; ReLU: y = max(x, 0), 8 lanes of INT8.
 ;
 ; Two ticks, the first of which sets the zero to compare with. All registers are zero after reset, so vx1 would not need
 ; it here; a program that has used vx1 needs the broadcast.
 
         .target opennpu
+        .profile test
 
 ;                                               issue -> ready
         ld.vx   vx0, x(vr7)                     ; 0 -> 4    vr7 lane 0 is 0 after reset: addresses from 0

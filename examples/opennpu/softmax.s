@@ -1,5 +1,4 @@
 ; SPDX-License-Identifier: Apache-2.0
-; profile: test
 ; Softmax of 8 values in SQ1.6 (the integer divided by 64).
 ;
 ; Six ticks. A reduction writes its result to every lane of a VR register, whose low byte plane is a VX register that the
@@ -12,6 +11,7 @@
 ; for the store. Clearing the bytes for the 16-bit product is hidden by the latency of the load.
 
         .target opennpu
+        .profile test
 
         .set    s, 0
         .rept   8

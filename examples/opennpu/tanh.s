@@ -1,10 +1,10 @@
 ; SPDX-License-Identifier: Apache-2.0
-; profile: test
 ; tanh through the lookup table, 8 lanes. x and y are SQ1.6: the integer divided by 64, so from -2 to 127/64.
 ;
 ; One tick per 8 values. Filling the bank takes 8 loads of 4 ticks, once per program.
 
         .target opennpu
+        .profile test
 
         .set    s, 0
         .rept   8

@@ -82,6 +82,9 @@ TV_API int tv_program_uses_proposed(const tv_program *program);
  * configuration does not meet one does not load the program. NULL past the last; valid until the program is freed. */
 TV_API const char *tv_program_requirement_at(const tv_program *program, uint64_t i);
 
+/* The profile that the source names, or NULL. Valid until the program is freed. */
+TV_API const char *tv_program_profile(const tv_program *program);
+
 /* Number of instructions: words or queue entries. */
 TV_API uint64_t tv_program_instruction_count(const tv_program *program);
 

@@ -211,6 +211,9 @@ tv_status cli_open_program(cli *c, const char *path, tv_program **out);
 /* A configuration from -c and -D. `skip_other_targets`: ignore parameters that only another target has. */
 tv_status cli_make_config(cli *c, const char *target, bool skip_other_targets, tv_config **out);
 
+/* The same for a program: without -c the profile that its `.profile` names. */
+tv_status cli_make_program_config(cli *c, const tv_program *program, tv_config **out);
+
 /* Selects the host kernels given by --kernels or TRIVET_KERNELS. Returns false after an error. */
 bool cli_select_kernels(cli *c);
 tv_program_options cli_program_options(const cli *c, const char **dirs, const char **defines);

@@ -98,7 +98,7 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
     if (status != TV_OK)
         return status;
     warnings = c->warnings - warnings;
-    status = cli_make_config(c, tv_program_target(program), false, &config);
+    status = cli_make_program_config(c, program, &config);
     if (status == TV_OK)
         status = check_program(c, path, program, config, &counts);
     counts.warnings += warnings; /* include those of the assembler */

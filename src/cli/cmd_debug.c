@@ -118,7 +118,7 @@ static tv_status open_session(frontend *f)
             return status;
         f->programs[f->count++] = program;
     }
-    status = cli_make_config(c, tv_program_target(f->programs[0]), false, &f->config);
+    status = cli_make_program_config(c, f->programs[0], &f->config);
     if (status == TV_OK)
         status = tv_debug_new(f->config, f->programs, f->count, &debug_options, &c->sink, &f->debug);
     for (unsigned i = 0; status == TV_OK && (text = cli_value_at(c, "load", i)); i++)

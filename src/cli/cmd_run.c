@@ -222,7 +222,7 @@ static tv_status open_machine(job *j)
     }
     if (!cli_select_kernels(c))
         return TV_ERR_INPUT;
-    tv_status status = cli_make_config(c, tv_program_target(j->programs[0]), false, &j->config);
+    tv_status status = cli_make_program_config(c, j->programs[0], &j->config);
     if (status == TV_OK)
         status = tv_machine_new(j->config, mode, &c->sink, &j->machine);
     return status == TV_OK ? set_threads(j) : status;

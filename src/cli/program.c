@@ -70,13 +70,16 @@ static bool any_target_has_key(const char *key)
     return found;
 }
 
-tv_status cli_make_config(cli *c, const char *target, bool skip_other_targets, tv_config **out)
+/* A configuration from a profile, which may be NULL, then from -c and -D. */
+static tv_status make_config(cli *c, const char *target, const char *profile, bool skip_other_targets, tv_config **out)
 {
     tv_config *config;
     const char *value;
     tv_status status = tv_config_new(target, &c->sink, &config);
     if (status != TV_OK)
         return status;
+    if (profile)
+        status = tv_config_load(config, profile, &c->sink);
     for (unsigned i = 0; status == TV_OK && (value = cli_value_at(c, "config", i)); i++)
         status = tv_config_load(config, value, &c->sink);
     for (unsigned i = 0; status == TV_OK && (value = cli_value_at(c, "set", i)); i++) {
@@ -98,4 +101,15 @@ tv_status cli_make_config(cli *c, const char *target, bool skip_other_targets, t
     }
     *out = config;
     return TV_OK;
+}
+
+tv_status cli_make_config(cli *c, const char *target, bool skip_other_targets, tv_config **out)
+{
+    return make_config(c, target, NULL, skip_other_targets, out);
+}
+
+tv_status cli_make_program_config(cli *c, const tv_program *program, tv_config **out)
+{
+    const char *profile = cli_has(c, "config") ? NULL : tv_program_profile(program);
+    return make_config(c, tv_program_target(program), profile, false, out);
 }

@@ -94,6 +94,15 @@ const char *tv_program_requirement_at(const tv_program *program, uint64_t i)
     return i < program->requirement_count ? program->requirements[i] : NULL;
 }
 
+const char *tv_program_profile(const tv_program *program)
+{
+    static const char directive[] = ".profile ";
+    for (uint64_t i = 0; i < program->requirement_count; i++)
+        if (strncmp(program->requirements[i], directive, sizeof directive - 1) == 0)
+            return program->requirements[i] + sizeof directive - 1;
+    return NULL;
+}
+
 uint64_t tv_program_instruction_count(const tv_program *program) { return program->instruction_count; }
 
 uint64_t tv_program_word(const tv_program *program, uint64_t index)

@@ -5,6 +5,7 @@
 run.py TRIVET MODEL
 """
 
+import glob
 import json
 import math
 import os
@@ -363,6 +364,26 @@ def statistics_are_the_same_everywhere(t):
         t.equal(program + ": bytes", run["bytes"], {name: path["bytes"] for name, path in run["paths"].items()})
 
 
+def examples_run_alone(t):
+    """`trivet run FILE` and `trivet check FILE` of every example, without options; a run on another machine is an error."""
+    skipped = (".expect.json", "/digits/pccx.s", "/digits/opennpu.s", "/digits/cmdq.json")  # the digits have generated files beside them
+    files = [f for f in sorted(glob.glob(os.path.join(ROOT, "examples/*/*.s")) + glob.glob(os.path.join(ROOT, "examples/*/*.json")))
+             if not f.endswith(skipped)]
+    t.expect("there are examples of each machine", len(files) > 15, files)
+    for path in files:
+        name = os.path.relpath(path, ROOT)
+        t.envelope(0, "run", name)
+        t.envelope(1 if name == HAZARD else 0, "check", name)
+        if "/opennpu/" in name:
+            text = open(path, encoding="utf-8").read()
+            own, other = ("test", "top") if ".profile test" in text else ("top", "test")
+            t.expect(name + " names its profile", "\n        .profile %s\n" % own in text)
+            t.equal(name + " on another machine", t.envelope(2, "run", name, "-c", other)["diagnostics"][0]["code"], "TV-C009")
+            elf = t.path("x.elf")
+            t.envelope(0, "asm", name, "-o", elf)
+            t.envelope(0, "run", elf)
+
+
 def inputs_are_not_overwritten(t):
     """No output replaces an input, however its path is spelled."""
     os.makedirs(t.path("way"), exist_ok=True)
@@ -404,7 +425,7 @@ def main():
                  first_errors_stand_alone, saved_outputs_exist, examples_of_help_texts_work,
                  codes_are_explained, manual_page_names_the_environment, model_options_are_checked,
                  evaluations_have_standard_errors, interrupted_work_is_reported, tables_are_for_people,
-                 statistics_are_the_same_everywhere, inputs_are_not_overwritten], t)
+                 statistics_are_the_same_everywhere, inputs_are_not_overwritten, examples_run_alone], t)
     sys.exit(t.finish())
 
 

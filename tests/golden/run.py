@@ -16,7 +16,7 @@ tests/golden/NAME.s is checked by the files of the same name beside it:
     NAME.fault.json  the same with {"code": "TV-P...", "index": N} of the fault
 tests/cycles/NAME.s carries its expectations in its head: `; cycles: N` and `; engine NAME busy=N idle=N CAUSE=N`.
 examples/pccx/NAME.s and examples/opennpu/NAME.s have NAME.expect.json; expected.py beside them works the numbers out and
-must agree with it. The OpenNPU examples name their profile in their head: `; profile: NAME`.
+must agree with it. An OpenNPU program names its profile with `.profile`, or in its head: `; profile: NAME`.
 examples/cmdq/NAME.json are queues; their NAME.expect.json has {"cycles": N, "outputs": {"NAME": [values]}} and, where check
 must find hazards, "hazards": [[earlier id, later id], ...], and other findings, "findings": [[code, entries it names ...], ...]. make.py beside them must make exactly these queues.
 docs/codes.md must list the codes of src.
@@ -261,13 +261,18 @@ class OpenNpuCase(Case):
     LANES = {"test": "8", "top": "64"}
     DATA = 1 << 16  # the examples' data that is not zero ends before this
 
+    def named_profile(self):
+        """That of `.profile`, which the command takes from the program, as a list."""
+        with open(os.path.join(self.folder, self.file), encoding="utf-8") as f:
+            return re.findall(r"^ *\.profile (\S+)", f.read(), re.M)[:1]
+
     def args(self, name):
         profile = Case.args(self, "profile")
         return Case.args(self, name) + (["-c"] + profile if name == "run" and profile else [])
 
     def parameters(self):
         given = dict(a.split("=") for a in Case.args(self, "run") if "=" in a)
-        lanes = "".join(self.LANES[p] for p in Case.args(self, "profile")) or "64"
+        lanes = "".join(self.LANES[p] for p in Case.args(self, "profile") or self.named_profile()) or "64"
         return {"K": int(given.get("vector.k", lanes)), "L": int(given.get("vector.l", "32")),
                 "mem.bytes": int(given.get("mem.bytes", str(64 << 20)))}
 

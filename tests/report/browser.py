@@ -70,9 +70,7 @@ class Suite(suite.Suite):
         self.expect(name + ": is written", p.returncode == 0, p.stdout.decode())
 
     def run_program(self, name, source):
-        with open(source, encoding="utf-8") as f:
-            profile = re.findall(r"^; profile: (\S+)", f.read(2000), re.M)
-        self.write(name, "run", source, *(o for p in profile for o in ("-c", p)))
+        self.write(name, "run", source)
 
     def compare(self, name):
         """The report's data against the trace of the same run."""

@@ -134,6 +134,8 @@ static tv_status create_config(dap *s, const dap_request *request, const tv_diag
             TV_TRY(load_profile(s, tv_json_string(v), sink));
     } else if (profiles && !tv_json_is(profiles, TV_JSON_NULL)) {
         TV_TRY(load_profile(s, tv_json_string(profiles), sink));
+    } else if (tv_program_profile(s->programs[0])) {
+        TV_TRY(tv_config_load(s->config, tv_program_profile(s->programs[0]), sink));
     }
     for (const tv_json_value *v = tv_json_is(parameters, TV_JSON_OBJECT) ? tv_json_first(parameters) : NULL; v;
          v = v->next)
