@@ -15,7 +15,9 @@ needed_packages() {
 missing_packages() {
     needed_packages | while read -r package; do
         [ -n "$package" ] || continue
-        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || printf '%s ' "$package"
+        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' && continue
+        dpkg-query -S "/usr/bin/$package" >/dev/null 2>&1 && continue # another package has the command: npm of newer nodejs
+        printf '%s ' "$package"
     done
 }
 
