@@ -10,20 +10,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "base/arena.h"
+#include "import/gguf_file.h"
 #include "import/gguf_types.h"
 #include "num/float.h"
-
-struct tv_gguf {
-    tv_input input;
-    tv_arena arena;
-    const char *name;
-    tv_gguf_meta *metas; /* in file order */
-    tv_gguf_tensor *tensors;
-    uint64_t meta_count, tensor_count;
-    const tv_gguf_meta **metas_by_name; /* by name */
-    const tv_gguf_tensor **tensors_by_name;
-};
 
 typedef struct reader {
     tv_gguf *gguf;
@@ -295,18 +284,18 @@ static tv_status index_metas(const reader *r)
     return TV_OK;
 }
 
-static tv_status index_tensors(const reader *r)
+tv_status tv_gguf_index_tensors(tv_gguf *g, const tv_diag_sink *sink)
 {
-    tv_gguf *g = r->gguf;
+    const reader r = {.gguf = g, .sink = sink};
     const tv_gguf_tensor **sorted = tv_arena_alloc(&g->arena, (size_t)(g->tensor_count + 1) * sizeof(tv_gguf_tensor *));
     if (!sorted)
-        return tv_fail_memory(r->sink);
+        return tv_fail_memory(sink);
     for (uint64_t i = 0; i < g->tensor_count; i++)
         sorted[i] = &g->tensors[i];
     qsort(sorted, (size_t)g->tensor_count, sizeof(tv_gguf_tensor *), compare_tensors);
     for (uint64_t i = 1; i < g->tensor_count; i++)
         if (tv_sv_eq(sorted[i]->name, sorted[i - 1]->name))
-            return reject_entry(r, TV_LLM_CODE_DUPLICATE, "tensor", sorted[i]->name, "is duplicated");
+            return reject_entry(&r, TV_LLM_CODE_DUPLICATE, "tensor", sorted[i]->name, "is duplicated");
     g->tensors_by_name = sorted;
     return TV_OK;
 }
@@ -344,7 +333,7 @@ static tv_status read_file(reader *r)
     TV_TRY(read_metadata(r));
     TV_TRY(index_metas(r));
     TV_TRY(read_tensors(r));
-    return index_tensors(r);
+    return tv_gguf_index_tensors(r->gguf, r->sink);
 }
 
 tv_status tv_gguf_read(const char *name, tv_input *input, const tv_diag_sink *sink, tv_gguf **out)
@@ -365,20 +354,12 @@ tv_status tv_gguf_read(const char *name, tv_input *input, const tv_diag_sink *si
     return TV_OK;
 }
 
-tv_status tv_gguf_open(const char *path, const tv_diag_sink *sink, tv_gguf **out)
-{
-    tv_input input;
-    TV_TRY(tv_input_open(path, sink, &input));
-    tv_status status = tv_gguf_read(path, &input, sink, out);
-    if (status != TV_OK)
-        tv_input_close(&input);
-    return status;
-}
-
 void tv_gguf_free(tv_gguf *gguf)
 {
     if (!gguf)
         return;
+    for (uint64_t i = 0; i < gguf->split_count; i++)
+        tv_gguf_free(gguf->splits[i]);
     if (gguf->input.data)
         tv_input_close(&gguf->input);
     tv_arena_fini(&gguf->arena);

@@ -24,6 +24,7 @@ enum {
     TV_GGUF_ALIGNMENT_MAX = 1 << 20, /* a power of two */
     TV_GGUF_ALIGNMENT = 32,          /* default, and of files written */
     TV_GGUF_DIMS_MAX = 4,
+    TV_GGUF_SPLITS_MAX = 1024, /* files of one model */
 };
 
 /* An array of metadata. */
@@ -55,14 +56,18 @@ typedef struct tv_gguf_tensor {
 
 typedef struct tv_gguf tv_gguf;
 
-/* Maps and validates the file at `path` ("-": standard input). The caller frees it with tv_gguf_free; everything
- * returned by the functions below lives until then. TV_ERR_INPUT with a TV-L code when the file is invalid, otherwise
- * like tv_input_open. A tv_gguf may be read by several threads. */
+/* Maps and validates the file at `path` ("-": standard input), and, when it is one of several with a model in parts
+ * (NAME-00001-of-00003.gguf), the others beside it: the metadata are those of the first, the tensors those of all. The
+ * caller frees it with tv_gguf_free; everything returned by the functions below lives until then. TV_ERR_INPUT with a
+ * TV-L code when the file is invalid, otherwise like tv_input_open. A tv_gguf may be read by several threads. */
 tv_status tv_gguf_open(const char *path, const tv_diag_sink *sink, tv_gguf **out);
 
 /* The same for bytes already in memory; `name` is used in messages. On success, takes ownership of *input and clears
  * it. */
 tv_status tv_gguf_read(const char *name, tv_input *input, const tv_diag_sink *sink, tv_gguf **out);
+
+/* The same for `input`, the contents of the file at `path`, with the other files of a model in parts. */
+tv_status tv_gguf_read_split(const char *path, tv_input *input, const tv_diag_sink *sink, tv_gguf **out);
 
 void tv_gguf_free(tv_gguf *gguf); /* NULL is allowed */
 
