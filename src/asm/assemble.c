@@ -146,11 +146,14 @@ static void job_fini(tv_asm_job *job)
     free(job->buckets);
     for (size_t i = 0; i < job->chunks.count; i++)
         tv_buf_fini(&job->chunks.data[i].bytes);
+    for (size_t i = 0; i < job->file_copies.count; i++)
+        tv_input_close(&job->file_copies.data[i].input);
     for (unsigned k = 0; k < TV_STREAMS_MAX; k++)
         TV_VEC_FINI(&job->streams[k]);
     TV_VEC_FINI(&job->conditions);
     TV_VEC_FINI(&job->lines);
     TV_VEC_FINI(&job->chunks);
+    TV_VEC_FINI(&job->file_copies);
     TV_VEC_FINI(&job->fixups);
     TV_VEC_FINI(&job->listing_lines);
     TV_VEC_FINI(&job->requirements);
@@ -189,6 +192,7 @@ static tv_status finish_program(tv_asm_job *job, tv_program **out)
         return tv_fail_memory(job->sink);
     if (job->errors || job->stop || !job->isa)
         return TV_ERR_INPUT;
+    tv_emit_copy_files(job);
     tv_listing_write(job);
     TV_TRY(tv_program_new(job->isa, job->sink, &job->program));
     job->program->proposed = job->allows_proposed;

@@ -191,12 +191,14 @@ static void handle_incbin(tv_asm_job *job, const directive *self, unsigned colum
     tv_input input;
     if (ok && tv_source_open_input(job, (tv_sv){tv_buf_cstr(&path), path.len}, at, &input, NULL)) {
         uint64_t size = input.size;
-        if (skip < 0 || (uint64_t)skip > size || count < -1 || (count >= 0 && (uint64_t)count > size - (uint64_t)skip))
+        uint64_t rest = skip >= 0 && (uint64_t)skip <= size ? size - (uint64_t)skip : 0;
+        if (skip < 0 || (uint64_t)skip > size || count < -1 || (count >= 0 && (uint64_t)count > rest)) {
             tv_asm_error_at(job, at, (unsigned)path.len + 2, TV_CODE(ASM_RANGE), "write .incbin \"FILE\", skip, count",
                             "the range is outside the file, which has %" PRIu64 " bytes", size);
-        else
-            tv_emit_bytes(job, input.data + skip, count < 0 ? size - (uint64_t)skip : (uint64_t)count);
-        tv_input_close(&input);
+            tv_input_close(&input);
+        } else {
+            tv_emit_file(job, &input, (uint64_t)skip, count < 0 ? rest : (uint64_t)count);
+        }
     }
     tv_buf_fini(&path);
 }

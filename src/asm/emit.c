@@ -2,7 +2,8 @@
 /* The output of the statements: instruction words, data chunks and stream descriptors, and the program made of them.
  *
  * A value is checked when it is known and otherwise replaced by a fixup; the checks are the same for both, in the
- * encode functions. Long runs of zeros are chunks without bytes, so that .zero and .balign cost no memory. */
+ * encode functions. Long runs of zeros are chunks without bytes, so that .zero and .balign cost no memory. Large files
+ * are copied at the end, so that a source that exceeds a limit ends before their bytes are touched. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +13,10 @@
 #include "num/int.h"
 #include "trivet/dtype.h"
 
-enum { ZERO_RUN = 4096 }; /* a run of this many zeros becomes a chunk of its own */
+enum {
+    ZERO_RUN = 4096,    /* a run of this many zeros becomes a chunk of its own */
+    FILE_COPY = 1 << 20 /* so many bytes of a file are copied at the end */
+};
 
 static uint64_t chunk_end(const tv_chunk *chunk) { return chunk->addr + chunk->zeros + chunk->bytes.len; }
 
@@ -68,6 +72,30 @@ void tv_emit_bytes(tv_asm_job *job, const void *bytes, size_t n)
     tv_buf_append(buf, bytes, n);
     if (buf->failed)
         job->out_of_memory = true;
+}
+
+void tv_emit_file(tv_asm_job *job, tv_input *input, uint64_t skip, uint64_t size)
+{
+    if (size < FILE_COPY) {
+        tv_emit_bytes(job, input->data + skip, size);
+        tv_input_close(input);
+        return;
+    }
+    tv_buf *buf = data_bytes(job, size);
+    tv_file_copy copy = {*input, skip, size, job->chunks.count - 1, buf ? buf->len : 0};
+    bool added = buf && tv_buf_extend(buf, size) && TV_VEC_PUSH(&job->file_copies, copy);
+    if (buf && !added)
+        job->out_of_memory = true;
+    if (!added)
+        tv_input_close(input);
+}
+
+void tv_emit_copy_files(tv_asm_job *job)
+{
+    for (size_t i = 0; i < job->file_copies.count; i++) {
+        const tv_file_copy *copy = &job->file_copies.data[i];
+        memcpy(job->chunks.data[copy->chunk].bytes.data + copy->offset, copy->input.data + copy->skip, copy->size);
+    }
 }
 
 void tv_emit_zeros(tv_asm_job *job, uint64_t n)

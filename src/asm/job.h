@@ -175,6 +175,13 @@ typedef struct tv_chunk {
     tv_source_loc loc;
 } tv_chunk;
 
+/* Part of a file whose bytes are copied to a chunk at the end, when there are no errors. */
+typedef struct tv_file_copy {
+    tv_input input;
+    uint64_t skip, size;
+    size_t chunk, offset; /* where in the chunk's bytes */
+} tv_file_copy;
+
 typedef enum tv_fix_kind { TV_FIX_FIELD, TV_FIX_DATA, TV_FIX_STREAM } tv_fix_kind;
 
 #define TV_FIX_IN_TEXT UINT32_MAX /* as the chunk of a fixup */
@@ -235,6 +242,7 @@ typedef struct tv_asm_job {
     tv_buf text;  /* instruction words, little endian */
     tv_line_vec lines;
     TV_VEC(tv_chunk) chunks;
+    TV_VEC(tv_file_copy) file_copies;
     TV_VEC(tv_fixup) fixups;
     TV_VEC(tv_descriptor) streams[TV_STREAMS_MAX];
     TV_VEC(tv_listing_line) listing_lines;
@@ -319,6 +327,11 @@ uint64_t tv_emit_location(const tv_asm_job *job); /* offset in .text or address 
 void tv_emit_field(tv_asm_job *job, uint64_t *word, uint16_t field, const tv_expr *value);
 void tv_emit_data(tv_asm_job *job, int type, const tv_expr *value);
 void tv_emit_bytes(tv_asm_job *job, const void *bytes, size_t n);
+
+/* `size` bytes of a file from `skip` on, which are there. Takes over `input`. A large part is copied by
+ * tv_emit_copy_files. */
+void tv_emit_file(tv_asm_job *job, tv_input *input, uint64_t skip, uint64_t size);
+void tv_emit_copy_files(tv_asm_job *job);
 void tv_emit_int4(tv_asm_job *job, const tv_expr *values, unsigned count);
 void tv_emit_zeros(tv_asm_job *job, uint64_t n);
 void tv_emit_org(tv_asm_job *job, uint64_t addr);

@@ -189,10 +189,34 @@ def paths(suite):
     suite.expect("check", status == 2 and outside in error and "root" not in error, error)
 
 
+def large_files(suite):
+    """Limits count the bytes of files before they are copied; large files are copied whole and in part."""
+    with open(suite.path("sparse.bin"), "wb") as f:
+        f.truncate(300 << 20)
+    suite.write("repeated.s", TARGET + '.data\n.rept 20\n.incbin "sparse.bin"\n.endr\n')
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    status, output, problem = suite.run_bounded(["asm", "repeated.s", "-o", "repeated.elf"])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    suite.check("a large file in a repeat: bounds", problem)
+    suite.expect("a large file in a repeat: error", status == 2 and "more than 2147483648 bytes" in output, output[:300])
+    suite.expect("a large file in a repeat: a second", seconds < 1, seconds)
+    data = bytes(i * i * 7 % 251 for i in range(3000)) * 1000
+    suite.write("large.bin", data)
+    accepts(suite, "large", '.data\n.word 7\nstart: .word end\n.incbin "large.bin"\n.byte 1\n.incbin "large.bin", 5, 2000000\nend:\n.byte 3\n',
+            "-l", suite.path("large.lst"))
+    end = 8 + len(data) + 1 + 2000000
+    want = (7).to_bytes(4, "little") + end.to_bytes(4, "little") + data + b"\x01" + data[5:2000005] + b"\x03"
+    with open(suite.path("large.elf"), "rb") as f:
+        suite.expect("large files are in the program", want in f.read())
+    with open(suite.path("large.lst"), encoding="utf-8") as f:
+        suite.expect("large files are in the listing", data[:4].hex() in f.read().replace(" ", ""))
+
+
 def main():
     options = parse_arguments(__doc__, "trivet")
     suite = Suite(options.trivet, options, bounds=(300, 3000) if options.sanitized else (60, 600))
-    tests = [repeats, macros, lines, definitions, warnings, inclusions, paths]
+    tests = [repeats, macros, lines, definitions, warnings, inclusions, paths, large_files]
     suite.run_tests(tests + ([] if options.sanitized else [look_up_is_linear]), suite)
     return suite.finish()
 
