@@ -54,11 +54,13 @@ typedef struct tv_code_info {
     const char *text;
 } tv_code_info;
 
-/* A code with the way out. Static strings. */
+/* A code with its usual cause and what to do. Static strings. */
 typedef struct tv_code_explanation {
     tv_code_info info;
+    const char *cause;   /* how it usually comes about */
     const char *fix;     /* what to do */
-    const char *example; /* lines of an example message, or NULL */
+    const char *example; /* lines `$ COMMAND` with what they print; `$ cat FILE` shows an input. Lines `# ` describe
+                            what a command line cannot show */
 } tv_code_explanation;
 
 /* Finds the explanation of `code`, or of the code of that name, in upper or lower case. Returns 0 if there is none. */

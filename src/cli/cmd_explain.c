@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trivet explain: what a diagnostic code means and what to do about it. */
+/* trivet explain: what a diagnostic code means, its usual cause, an example, and what to do. */
 #include "cli/cli.h"
 
 static const char *code_at(unsigned i, const void *user)
@@ -15,6 +15,7 @@ static void write_json(const tv_code_explanation *e, tv_json_writer *w)
     tv_json_string_member(w, "code", e->info.code);
     tv_json_string_member(w, "name", e->info.name);
     tv_json_string_member(w, "meaning", e->info.text);
+    tv_json_string_member(w, "cause", e->cause);
     tv_json_string_member(w, "fix", e->fix);
     tv_json_string_member(w, "example", e->example);
     tv_json_end_object(w);
@@ -32,12 +33,12 @@ static void print_indented(const char *text)
 static void print_text(const tv_code_explanation *e)
 {
     printf("%s %s: %s\n", e->info.code, e->info.name, e->info.text);
-    printf("\nwhat to do:\n");
-    print_indented(e->fix);
-    if (!e->example)
-        return;
+    printf("\nusual cause:\n");
+    print_indented(e->cause);
     printf("\nexample:\n");
     print_indented(e->example);
+    printf("\nwhat to do:\n");
+    print_indented(e->fix);
 }
 
 static int list_codes(cli *c)

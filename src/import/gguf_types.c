@@ -71,17 +71,26 @@ static bool encode_f32(const float *values, size_t n, uint8_t *bytes)
     return true;
 }
 
+/* False when a finite value became an infinity; `infinity` has the exponent bits of the 16-bit format. */
+static bool halves_fit(const float *values, size_t n, uint16_t infinity, const uint8_t *bytes)
+{
+    bool fit = true;
+    for (size_t i = 0; i < n; i++)
+        fit &= !isfinite(values[i]) || (tv_load_le16(bytes + 2 * i) & infinity) != infinity;
+    return fit;
+}
+
 static bool encode_f16(const float *values, size_t n, uint8_t *bytes)
 {
     tv_elements_to_f16(values, n, bytes);
-    return true;
+    return halves_fit(values, n, 0x7C00, bytes);
 }
 
 static bool encode_bf16(const float *values, size_t n, uint8_t *bytes)
 {
     for (size_t i = 0; i < n; i++)
         tv_store_le(bytes + 2 * i, tv_bf16_from_f32(values[i]), 2);
-    return true;
+    return halves_fit(values, n, 0x7F80, bytes);
 }
 
 static bool encode_q8_0(const float *values, size_t blocks, uint8_t *bytes)

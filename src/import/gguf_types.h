@@ -74,8 +74,8 @@ unsigned tv_gguf_type_block(tv_gguf_type type);
 /* Encodes n elements (whole blocks) of F32, F16, BF16, Q8_0 or Q4_0. The stored values are those of the GGML reference:
  * F16 and BF16 to nearest, ties to even; Q8_0 with d = absmax / 127 and q = x * (1/d) rounded half away from zero; Q4_0
  * with d = signed absmax / -8 and q = min(15, floor(x * (1/d) + 8.5)); all in F32. Blocks too small for a scale encode
- * as zeros. Returns false, with `bytes` undefined, when a block has a non-finite element, d overflows F16 or the type
- * cannot be written. */
+ * as zeros. Returns false, with `bytes` undefined, when a block has a non-finite element, d or a finite value overflows
+ * its type, or the type cannot be written. */
 bool tv_gguf_encode(tv_gguf_type type, const float *values, uint64_t n, uint8_t *bytes);
 
 /* Decodes n elements (whole blocks) of a readable type to the bits of the GGML reference (kernels/block_formats.h). */

@@ -22,9 +22,9 @@ int tv_code_at(unsigned i, tv_code_info *out)
 }
 
 static const struct {
-    const char *code, *fix, *example;
+    const char *code, *cause, *fix, *example;
 } explanations[] = {
-#define TV_EXPLANATION(code, fix, example) {(code), (fix), (example)},
+#define TV_EXPLANATION(code, cause, fix, example) {(code), (cause), (fix), (example)},
 #include "lib/explanations.def"
 #undef TV_EXPLANATION
 };
@@ -37,6 +37,7 @@ int tv_code_explain(const char *code, tv_code_explanation *out)
             continue;
         for (size_t k = 0; k < sizeof explanations / sizeof explanations[0]; k++)
             if (strcmp(explanations[k].code, out->info.code) == 0) {
+                out->cause = explanations[k].cause;
                 out->fix = explanations[k].fix;
                 out->example = explanations[k].example;
             }

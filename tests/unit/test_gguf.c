@@ -500,6 +500,15 @@ static void test_values_that_do_not_fit(void **state)
         assert_false(tv_gguf_encode(TV_GGUF_Q8_0, x, 32, bytes));
         assert_false(tv_gguf_encode(TV_GGUF_Q4_0, x, 32, bytes));
     }
+    x[7] = 65519; /* rounds to the largest F16; 65520 and 3.3961775e38 are halfway to the next power of two */
+    assert_true(tv_gguf_encode(TV_GGUF_F16, x, 16, bytes));
+    x[7] = -65520;
+    assert_false(tv_gguf_encode(TV_GGUF_F16, x, 16, bytes));
+    assert_true(tv_gguf_encode(TV_GGUF_BF16, x, 16, bytes));
+    x[7] = 0x1.FFp127f;
+    assert_false(tv_gguf_encode(TV_GGUF_BF16, x, 16, bytes));
+    x[7] = -INFINITY;
+    assert_true(tv_gguf_encode(TV_GGUF_F16, x, 16, bytes));
     for (int e = -149; e < -30; e++) { /* too small for a scale: zeros */
         memset(x, 0, sizeof x);
         x[3] = ldexpf(1, e);
