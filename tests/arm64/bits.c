@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "kernels/bf16.h"
+#include "kernels/block_formats.h"
 #include "kernels/dot.h"
 #include "kernels/elements.h"
 #include "kernels/functions.h"
@@ -262,12 +263,31 @@ static hash products_at(tv_cpu_level level)
     return h;
 }
 
+static void block_formats(void)
+{
+    enum { BLOCKS = 64 };
+    uint64_t rng = 9;
+    hash h = 0;
+    static uint64_t words[BLOCKS * TV_BLOCK_LARGE / sizeof(uint64_t)];
+    static float weights[BLOCKS * TV_BLOCK_LARGE];
+    for (size_t i = 0; i < TV_COUNTOF(words); i++)
+        words[i] = next(&rng);
+#define TV_BLOCK_FORMAT(id, name, number, block, bytes)                                                                \
+    tv_block_decode_##id((const uint8_t *)words, BLOCKS, weights);                                                     \
+    for (size_t i = 0; i < BLOCKS * block; i++)                                                                        \
+        hash_number(&h, tv_f32_canonical(weights[i]));
+#include "kernels/block_formats.def"
+#undef TV_BLOCK_FORMAT
+    print_hash("block formats", h);
+}
+
 int main(void)
 {
     conversions();
     tier2();
     functions();
     elements();
+    block_formats();
     rows();
     hash products = products_at(TV_CPU_SCALAR);
     print_hash("products", products);
