@@ -4,22 +4,22 @@
 #define TV_IMPORT_GGUF_FILE_H
 
 #include "base/arena.h"
-#include "import/gguf.h"
+#include "trivet/file.h"
 
 struct tv_gguf {
     tv_input input;
     tv_arena arena;
     const char *name;
-    tv_gguf_meta *metas; /* in file order */
-    tv_gguf_tensor *tensors;
+    struct tv_gguf_meta *metas; /* in file order */
+    struct tv_gguf_tensor *tensors;
     uint64_t meta_count, tensor_count;
-    const tv_gguf_meta **metas_by_name; /* by name */
-    const tv_gguf_tensor **tensors_by_name;
-    tv_gguf **splits; /* the other files of a model in several, which own data of `tensors` */
+    const struct tv_gguf_meta **metas_by_name; /* by name */
+    const struct tv_gguf_tensor **tensors_by_name;
+    struct tv_gguf **splits; /* the other files of a model in several, which own data of `tensors` */
     uint64_t split_count;
 };
 
 /* Sets tensors_by_name. TV_ERR_INPUT and a diagnostic when two tensors have the same name. */
-tv_status tv_gguf_index_tensors(tv_gguf *gguf, const tv_diag_sink *sink);
+tv_status tv_gguf_index_tensors(struct tv_gguf *gguf, const tv_diag_sink *sink);
 
 #endif

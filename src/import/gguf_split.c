@@ -6,6 +6,7 @@
  * the model; what the files say of each other, and of their names, must agree. */
 #include <stdlib.h>
 
+#include "import/gguf.h"
 #include "import/gguf_file.h"
 
 typedef struct opening {
