@@ -50,9 +50,9 @@ static void end_skip(reader *r)
         q->metadata = (tv_sv){(const char *)r->data + r->skip_offset, length};
     else if (r->after_skip == STATE_ENTRY_KEY)
         (void)TV_VEC_PUSH(&q->extras, (cmdq_extra){cmdq_entry_count(q), r->skip_offset, length});
-    else if (r->after_skip == STATE_TOP_KEY && q->top_members.count < TOP_MEMBERS_MAX)
+    else if (r->is_top_member && q->top_members.count < TOP_MEMBERS_MAX)
         (void)TV_VEC_PUSH(&q->top_members, (cmdq_extra){.offset = r->skip_offset, .length = length});
-    r->is_metadata = false;
+    r->is_metadata = r->is_top_member = false;
     r->state = r->after_skip;
 }
 
@@ -302,6 +302,7 @@ static void take_other_top_key(reader *r, tv_sv key, uint64_t offset)
         if (r->queue->top_members.count < TOP_MEMBERS_MAX)
             r->top_locs[r->queue->top_members.count] = cmdq_reader_count_loc(r, offset);
         begin_skip(r, STATE_TOP_KEY, offset, r->depth);
+        r->is_top_member = true;
     }
 }
 

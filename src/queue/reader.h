@@ -102,7 +102,7 @@ typedef struct reader {
     parse_state state, after_skip;
     tv_json_reader json;
     unsigned depth, skip_depth;
-    bool is_metadata; /* the skipped value is */
+    bool is_metadata, is_top_member; /* the skipped value is; at most one of them */
     bool has_metadata, has_entries, in_entries;
     bool restart;         /* the first object is an entry of JSON Lines without metadata */
     uint64_t skip_offset; /* of the skipped value, or of its key */

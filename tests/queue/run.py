@@ -453,6 +453,8 @@ def published_form(t):
                                ("a key first", "notes", "q.json:1:2: note")):
         text = '{"%s": [{"a": "}"}], %s}' % (key, body) if name.endswith("first") else '{%s, "%s": 7}' % (body, key)
         t.accept(name, text, message=message)
+    _, text, _, wrong = t.look('{"metadata": {"version": {}}, "cmdq": {}}')
+    t.check("a wrong value is no key of the file", wrong or ("not interpreted" in text and text))
     rows = [json.dumps(NOP), json.dumps({"layer_id": None, "opcode": "NOP"}), json.dumps(END)]
     t.accept("lines without metadata", "\n".join(rows), file="q.jsonl")
     t.accept("lines without metadata, by content", "\n".join(rows) + "\n", file="q.json")
