@@ -105,6 +105,11 @@ def execute(name, options, folder, runs, seconds, counts, prefix):
             file.write(text)
 
 
+def missing_share(counts, options):
+    """Executions that the build with the address sanitizer has still to do."""
+    return max(counts["executions"] // (SHARE - 1) - counts["asan_executions"], 0) if options.asan else 0
+
+
 def run_slice(name, options, state, end):
     """A slice of the fast build, then its share of the build with the address sanitizer."""
     counts = state.of(name)
@@ -113,19 +118,19 @@ def run_slice(name, options, state, end):
     if left > 0 and seconds > 0:
         execute(name, options, options.build, left, seconds, counts, "")
         state.save(name)
-    owed = counts["executions"] // (SHARE - 1) - counts["asan_executions"]
+    owed = missing_share(counts, options)
     seconds = min(SLICE, int(end - time.monotonic()))
-    if options.asan and owed > 0 and seconds > 0:
+    if owed > 0 and seconds > 0:
         execute(name, options, options.asan, owed, seconds, counts, "asan_")
         state.save(name)
 
 
 def keep(name, options):
-    """Minimizes the corpus by coverage and keeps the smallest inputs."""
+    """Keeps inputs that reach every edge found, the smallest first."""
     corpus, dictionary = prepare(name, options)
     target = os.path.join(options.build, "fuzz", "fuzz_" + name)
     with tempfile.TemporaryDirectory(prefix="trivet-fuzz-") as merged:
-        subprocess.run([target, "-merge=1", *FLAGS, "-max_len=%d" % run.LENGTHS[name], *dictionary, merged, corpus],
+        subprocess.run([target, "-set_cover_merge=1", "-use_counters=0", *FLAGS, "-max_len=%d" % run.LENGTHS[name], *dictionary, merged, corpus],
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         kept = os.path.join(ROOT, "fuzz", "corpus", name)
         inputs = sorted(glob.glob(os.path.join(merged, "*")), key=lambda path: (os.path.getsize(path), path))
@@ -169,12 +174,13 @@ def campaign(names, options, state):
     before = {name: state.of(name)["crashes"] for name in names}
     done = set()
     while len(done) < len(names) and time.monotonic() < end - 1:
+        waiting = sorted((name for name in names if name not in done), key=lambda name: state.of(name)["seconds"])
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            list(pool.map(lambda name: run_slice(name, options, state, end), [name for name in names if name not in done]))
+            list(pool.map(lambda name: run_slice(name, options, state, end), waiting))
         for name in names:
             counts = state.of(name)
             crashed = counts["crashes"] - before[name] >= CRASHES_MAX
-            if crashed or total(counts) >= RUNS[name] or not total(counts):
+            if crashed or (total(counts) >= RUNS[name] and not missing_share(counts, options)) or not total(counts):
                 done.add(name)
 
 
