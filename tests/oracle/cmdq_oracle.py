@@ -554,6 +554,7 @@ def check_entry(e, q):
         elif not q.kv_layouts:
             layout = q.derived(e)
         need(layout is not None, "%s: no layout", e)
+        need(layout["d_head"] * e.qbits_kv % 8 == 0, "%s: row", e)
         need(e.kv_kind in ("k", "v"), "%s: kv_kind", e)
         d_start = r.get("d_start") or 0
         d_len = r.get("d_len")
@@ -1169,6 +1170,12 @@ class Machine:
         stats = {n: {"busy": 0, "idle": 0,
                      "stalled": {"barrier": 0, "group": 0, "dependency": 0}}
                  for n in names}
+        roles = {}                      # role -> cycles
+
+        def role_of(e):
+            return roles.setdefault((e.role if e.cls == "DMA" else e.tensor_role)
+                                    or "none", {"active": 0, "stalled": 0})
+
         weight = {e.id: Fraction(p["dma.weight_" + e.role])
                   for e in entries if e.cls == "DMA"}
 
@@ -1252,13 +1259,30 @@ class Machine:
                 s = stats[name]
                 if running[name] is not None:
                     s["busy"] += target - now
+                    role_of(running[name])["active"] += target - now
                 elif waiting[name]:
+                    role_of(waiting[name][0])["stalled"] += target - now
                     s["stalled"][open_reason(waiting[name][0])] += target - now
                 else:
                     s["idle"] += target - now
             now = target
             exact = max(exact, Fraction(now))
-        return start, end, now, stats
+        return start, end, now, stats, roles
+
+    def role_counts(self, q, cycles):
+        """The counts of each role that has any."""
+        out = {}
+
+        def counts(role):
+            return out.setdefault(role, {"bytes": 0, "active_cycles": 0,
+                                         "stalled_cycles": 0})
+        for e in q.entries:
+            if e.cls == "DMA":
+                counts(e.role)["bytes"] += sum(n for _, n in e.rows_list)
+        for role, c in cycles.items():
+            counts(role)["active_cycles"] = c["active"]
+            counts(role)["stalled_cycles"] = c["stalled"]
+        return {role: c for role, c in out.items() if any(c.values())}
 
     def run(self, q):
         """Initial memory, data and timing of a queue."""
@@ -1269,7 +1293,7 @@ class Machine:
                     self.check(o.space, lo, hi - lo)
         for i in data_order(q, self.params):
             self.execute(q.entries[i])
-        start, end, cycles, stats = self.schedule(q)
+        start, end, cycles, stats, roles = self.schedule(q)
         traffic = {False: 0, True: 0}
         for e in q.entries:
             if e.cls == "DMA":
@@ -1282,4 +1306,5 @@ class Machine:
                 "start": [start[i] for i in range(len(q.entries))],
                 "end": [end[i] for i in range(len(q.entries))],
                 "engines": stats, "macs": macs,
+                "roles": self.role_counts(q, roles),
                 "dram read": traffic[False], "dram write": traffic[True]}

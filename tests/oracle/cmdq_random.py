@@ -32,6 +32,7 @@ class Maker:
         self.used = []                  # (space, first, end, qbits, elements)
         self.groups = []                # (name, position)
         self.added = False
+        self.has_layouts = not self.chance(0.3)
         self.make_params()
 
     def chance(self, p):
@@ -300,6 +301,10 @@ class Maker:
         if self.chance(0.2):
             e["dram_base_addr"] = self.address(
                 lay["heads"] * lay["t_max"] * d * 4)
+        if not self.has_layouts:
+            del e["kv_layout_id"]
+            if self.chance(0.8):
+                e.setdefault("dram_base_addr", base)
         return e
 
     def scale(self, e, name, wide=False):
@@ -503,8 +508,15 @@ class Maker:
     # -- the queue
 
     def broken(self):
-        """Whether an entry writes to kept sparse weights."""
-        for e in load(self.document(False)).entries:
+        """Whether an entry writes to kept sparse weights, or the layouts
+        that are derived from the entries are not defined."""
+        try:
+            entries = load(self.document(False)).entries
+        except Bad:
+            if self.has_layouts:
+                raise
+            return True
+        for e in entries:
             for o in operands(e):
                 if o.writes and o.space != "dram":
                     for lo, hi in o.ranges:
@@ -515,7 +527,7 @@ class Maker:
     def document(self, end=True):
         meta = {"version": "1.2" if self.added else
                 self.r.choice(("1.0", "1.1", "1.2")) if end else "1.2"}
-        if self.layouts:
+        if self.layouts and self.has_layouts:
             meta["kv_layouts"] = self.layouts
         if self.kv_ranges:
             meta["kv_ranges"] = self.kv_ranges

@@ -6,7 +6,8 @@
                     [--keep DIR] [--choice NAME]... [--no-check] [--damage]
                     [--file QUEUE.json [--param KEY=VALUE]...]
 
-Compared: cycles, the engines' busy, idle and stalled cycles, MACs, DRAM traffic,
+Compared: cycles, the engines' busy, idle and stalled cycles, the counts of each
+tensor role, MACs, DRAM traffic,
 every byte of SPM and DRAM that an entry wrote, and the hazards of `check`.
 The kinds take turns; every fourth queue is JSON Lines.  One block per failing
 seed, a count at the end; the exit status is 1 when any failed.  --choice takes
@@ -92,6 +93,9 @@ def compare_run(queue, machine, want, got, asked):
         for reason in sorted(set(stalled) | set(w["stalled"])):
             same("%s stalled by %s" % (name, reason), stalled.get(reason, 0),
                  w["stalled"].get(reason, 0))
+    roles = got.get("roles") or {}
+    for role in sorted(set(roles) | set(want["roles"])):
+        same("role %s" % role, roles.get(role), want["roles"].get(role))
     dumps = got.get("dumps") or []
     same("dumps", len(dumps), len(asked))
     for (space, lo, hi), dump in zip(asked, dumps):
@@ -146,12 +150,15 @@ def compare_check(queue, want, got, status):
 def spoil(want, pairs, seed):
     """One wrong expectation."""
     r = random.Random(seed)
-    what = r.randrange(4)
+    what = r.randrange(5)
     if what == 0:
         want["cycles"] += 1
     elif what == 1:
         want["macs"] += 1
     elif what == 2:
+        role = want["roles"].setdefault("none", {"bytes": 0})
+        role["active_cycles"] = role.get("active_cycles", 0) + 1
+    elif what == 3:
         want["engines"]["DMA0"]["stalled"]["barrier"] += 1
     else:
         pairs ^= {(0, 1)}

@@ -258,7 +258,7 @@ class Timing(unittest.TestCase):
     def check(self, entries, params, times):
         m = Machine(params)
         q = queue(*entries)
-        start, end, total, stats = m.schedule(q)
+        start, end, total, stats, _ = m.schedule(q)
         self.assertEqual([(start[i], end[i]) for i in range(len(entries))],
                          times)
         self.assertEqual(total, max(t[1] for t in times))
@@ -318,6 +318,29 @@ class Timing(unittest.TestCase):
                    {"dma.count": 2, "dma.weight_weight": 2},
                    [(0, 15), (0, 20)])
 
+    def test_roles(self):
+        # Two loads of 320 bytes take 10 cycles each, one after the other; a
+        # KV slice of 2 x 16 bytes without gaps is 32 bytes: 1 cycle.
+        # The GEMM of role q waits for the first load, takes 13, and the one
+        # without a role follows it.
+        q = load({"metadata": {"version": "1.2"}, "cmdq": [
+            dma(320), dma(320, bank=1, tensor_role="activation"),
+            {"opcode": "KV_STORE_TILE", "head_id": 0, "kv_kind": "k",
+             "spm_bank": 3, "spm_offset": 0, "dram_base_addr": 4096,
+             "t_start": 0, "t_len": 2, "d_len": 16, "qbits_kv": 8,
+             "dma_id": 0},
+            gemm(16, 16, 16, tensor_role="q", deps_before=[0]),
+            gemm(16, 16, 16, ofm=(4, 0), deps_before=[3]),
+            {"opcode": "END"}]})
+        roles = Machine({"spm.banks": 8}).run(q)["roles"]
+        self.assertEqual(roles, {
+            "weight": {"bytes": 320, "active_cycles": 10, "stalled_cycles": 0},
+            "activation": {"bytes": 320, "active_cycles": 10,
+                           "stalled_cycles": 0},
+            "kv": {"bytes": 32, "active_cycles": 1, "stalled_cycles": 0},
+            "q": {"bytes": 0, "active_cycles": 13, "stalled_cycles": 10},
+            "none": {"bytes": 0, "active_cycles": 13, "stalled_cycles": 0}})
+
     def test_conflict_operands(self):
         # The GEMM's three operands in bank 0 and the DMA there: 3 conflicts.
         # The GEMM starts first (its id), so does not wait.
@@ -357,7 +380,7 @@ class Timing(unittest.TestCase):
         self.assertRaises(Bad, data_order, q, Machine().params)
         q = queue(dma(32, deps_before=[1]), te16(), ve("CAST", 64))
         self.assertEqual(data_order(q, Machine().params), [1, 0, 2, 3])
-        start, end, total, _ = Machine().schedule(q)
+        start, end, total = Machine().schedule(q)[:3]
         self.assertEqual((start[0], end[0], total), (13, 14, 14))
 
 
