@@ -43,6 +43,20 @@ static void write_integer_or_null(tv_json_writer *w, const tv_parameter *p)
     tv_json_unsigned_member(w, "maximum", p->max);
 }
 
+/* The reader checks the sign of the value in binary32: a value that rounds to 0 is not rejected here. */
+static void write_real_type(tv_json_writer *w, const tv_parameter *p)
+{
+    tv_json_string_member(w, "type", "number");
+    if (p->allowed == TV_POSITIVE)
+        tv_json_unsigned_member(w, "exclusiveMinimum", 0);
+    if (p->allowed != TV_NOT_ZERO)
+        return;
+    tv_json_key(w, "not");
+    tv_json_begin_object(w);
+    tv_json_unsigned_member(w, "const", 0);
+    tv_json_end_object(w);
+}
+
 static void write_ids_type(tv_json_writer *w, const tv_parameter *p)
 {
     tv_json_string_member(w, "type", "array");
@@ -66,7 +80,7 @@ static void write_type(tv_json_writer *w, unsigned field)
             write_integer_type(w, p);
         break;
     case TV_PARAMETER_REAL:
-        tv_json_string_member(w, "type", "number");
+        write_real_type(w, p);
         break;
     case TV_PARAMETER_BOOLEAN:
         tv_json_string_member(w, "type", "boolean");
@@ -79,6 +93,8 @@ static void write_type(tv_json_writer *w, unsigned field)
             write_names(w, "type", layer_types);
         else
             tv_json_string_member(w, "type", "string");
+        if (field == CMDQ_F_wait_group || field == CMDQ_F_name)
+            tv_json_unsigned_member(w, "minLength", 1);
         break;
     case TV_PARAMETER_IDS:
         write_ids_type(w, p);
@@ -263,6 +279,7 @@ static void write_list_schema(tv_json_writer *w, unsigned i)
         write_property(w, p->name, p->schema);
     tv_json_end_object(w);
     write_names(w, "required", lists[i].required);
+    write_reserved_pattern(w);
     tv_json_end_object(w);
     tv_json_end_object(w);
 }
@@ -278,7 +295,7 @@ static void write_metadata_schema(tv_json_writer *w)
     tv_json_key(w, "properties");
     tv_json_begin_object(w);
     write_property(w, "debug", "{}");
-    write_property(w, "version", "{\"type\": \"string\", \"pattern\": \"^[0-9]+\\\\.[0-9]+$\"}");
+    write_property(w, "version", "{\"type\": \"string\", \"pattern\": \"^0{0,2}1\\\\.[0-9]{1,3}$\"}");
     static const char *const texts[] = {"graph_name", "generated_by", "created_at"};
     for (unsigned i = 0; i < TV_COUNTOF(texts); i++)
         write_property(w, texts[i], "{\"type\": [\"string\", \"null\"]}");

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A validator for the part of JSON Schema that docs/json.schema.json uses. An unknown keyword is an error."""
+"""A validator for the part of JSON Schema (draft 2020-12) that docs/json.schema.json and `trivet isa cmdq --json-schema`
+use. An unknown keyword is an error."""
+
+import re
 
 TYPES = {"string": str, "array": list, "object": dict, "boolean": bool, "null": type(None)}
-IGNORED = {"$schema", "title", "$defs", "if", "then"}
+IGNORED = {"$schema", "title", "description", "default", "x-trivet", "$defs", "if", "then"}
 
 
 def has_type(value, name):
@@ -46,8 +49,14 @@ def check_properties(value, rule, root, path, _schema):
 def check_additional(value, rule, root, path, schema):
     if not isinstance(value, dict):
         return []
-    others = [k for k in value if k not in schema.get("properties", {})]
+    others = [k for k in value if k not in schema.get("properties", {}) and not any(re.search(p, k) for p in schema.get("patternProperties", {}))]
     return [e for k in others for e in errors(value[k], rule, root, "%s.%s" % (path, k))]
+
+
+def check_patterns(value, rule, root, path, _schema):
+    if not isinstance(value, dict):
+        return []
+    return [e for p, s in rule.items() for k in value if re.search(p, k) for e in errors(value[k], s, root, "%s.%s" % (path, k))]
 
 
 def check_required(value, rule, _root, path, _schema):
@@ -69,9 +78,30 @@ def check_all(value, rule, root, path, _schema):
     return [e for s in rule for e in errors(value, s, root, path)]
 
 
+def check_not(value, rule, root, path, _schema):
+    return [] if errors(value, rule, root, path) else ["%s is %.60r" % (path, value)]
+
+
+def is_same(a, b):
+    """Equality of JSON: true is not 1."""
+    return a == b and isinstance(a, bool) == isinstance(b, bool)
+
+
+def limit(kind, holds, wording):
+    """A keyword that bounds values of type `kind`."""
+    def check(value, rule, _root, path, _schema):
+        return ["%s is %.60r, %s %s" % (path, value, wording, rule)] if has_type(value, kind) and not holds(value, rule) else []
+    return check
+
+
 RULES = {
+    "patternProperties": check_patterns, "not": check_not,
+    "minimum": limit("number", lambda v, r: v >= r, "below"), "maximum": limit("number", lambda v, r: v <= r, "above"),
+    "exclusiveMinimum": limit("number", lambda v, r: v > r, "not above"),
+    "minLength": limit("string", lambda v, r: len(v) >= r, "shorter than"),
+    "pattern": limit("string", lambda v, r: re.search(r, v), "which does not match"),
     "type": check_type, "$ref": check_reference, "properties": check_properties, "additionalProperties": check_additional,
     "required": check_required, "items": check_items, "anyOf": check_any, "allOf": check_all,
-    "const": lambda v, r, _root, path, _s: [] if v == r else ["%s is %.60r, not %r" % (path, v, r)],
-    "enum": lambda v, r, _root, path, _s: [] if v in r else ["%s is %.60r, not one of %s" % (path, v, r)],
+    "const": lambda v, r, _root, path, _s: [] if is_same(v, r) else ["%s is %.60r, not %r" % (path, v, r)],
+    "enum": lambda v, r, _root, path, _s: [] if any(is_same(v, x) for x in r) else ["%s is %.60r, not one of %s" % (path, v, r)],
 }
