@@ -63,6 +63,11 @@ typedef struct tv_output_group tv_output_group;
 /* Makes an empty group. The caller ends it with tv_output_group_commit or tv_output_group_abandon. TV_ERR_MEMORY. */
 TV_API tv_status tv_output_group_new(const tv_diag_sink *sink, tv_output_group **out);
 
+/* Creates the folder `path` for files of `group`, unless there is a folder of that name. If the group is abandoned or
+ * cannot be put in place, the folder is removed again. `group` may be NULL: the folder stays. TV_ERR_IO, TV_ERR_MEMORY.
+ */
+TV_API tv_status tv_output_group_folder(tv_output_group *group, const char *path, const tv_diag_sink *sink);
+
 /* Completes `output`, flushed and synced, and moves it to `group`, which puts it in place later. `group` may be NULL:
  * the output is put in place at once, as by tv_output_commit. On failure `output` is abandoned. TV_ERR_IO: a write
  * failed; TV_ERR_MEMORY. */

@@ -47,16 +47,18 @@ typedef struct tv_llm_progress {
 typedef struct tv_llm_options {
     size_t size; /* sizeof(tv_llm_options) */
     const char *target;
-    const tv_config *config;  /* of the machine, copied; may be NULL for the host */
-    uint32_t context;         /* positions to reserve memory for; 0: all that the model has */
-    unsigned threads;         /* host threads; 0: 1 */
-    unsigned weight_bits;     /* 4 or 8 where the target supports both; 0: the target's default */
-    unsigned activation_bits; /* 8 or 16 where the target supports both; 0: the target's default */
-    const char *emit;         /* folder for the machine's programs, created if necessary; may be NULL */
-    int timing_only;          /* cycles without data */
-    int verify;               /* keep the values that tv_llm_verify compares */
-    const char *sample;       /* text for calibrating quantization ranges; NULL: random tokens */
-    tv_llm_progress progress; /* of uploading the weights, tv_llm_time and tv_llm_eval */
+    const tv_config *config;         /* of the machine, copied; may be NULL for the host */
+    uint32_t context;                /* positions to reserve memory for; 0: all that the model has */
+    unsigned threads;                /* host threads; 0: 1 */
+    unsigned weight_bits;            /* 4 or 8 where the target supports both; 0: the target's default */
+    unsigned activation_bits;        /* 8 or 16 where the target supports both; 0: the target's default */
+    const char *emit;                /* folder for the machine's programs, created if necessary; may be NULL */
+    int timing_only;                 /* cycles without data */
+    int verify;                      /* keep the values that tv_llm_verify compares */
+    const char *sample;              /* text for calibrating quantization ranges; NULL: random tokens */
+    tv_llm_progress progress;        /* of uploading the weights, tv_llm_time and tv_llm_eval */
+    struct tv_output_group *outputs; /* puts the programs of `emit` in place, with the folder; borrowed until the
+                                        session is freed. NULL: each is put in place when complete */
 } tv_llm_options;
 
 /* A model on a target, with its KV cache. It belongs to one thread at a time. */

@@ -120,7 +120,7 @@ static bool push_definitions(tv_asm_job *job)
         tv_buf line = {0};
         tv_buf_printf(&line, ".equ %.*s, %s", equals ? (int)(equals - text) : (int)strlen(text), text,
                       equals ? equals + 1 : "1");
-        char *copy = tv_arena_str(&job->arena, (tv_sv){tv_buf_cstr(&line), line.len});
+        char *copy = tv_arena_str(&job->arena, (tv_sv){tv_asm_cstr(job, &line), line.len});
         tv_buf_fini(&line);
         if (!copy || !tv_source_push_text(job, "<command line>", copy, strlen(copy)))
             return false;
@@ -185,11 +185,11 @@ static tv_status finish_program(tv_asm_job *job, tv_program **out)
 {
     if (!job->stop && !job->out_of_memory)
         tv_fixups_apply(job);
+    if (job->out_of_memory)
+        return tv_fail_memory(job->sink);
     if (!job->isa && !job->errors)
         tv_fail(job->sink, TV_ERR_INPUT, TV_CODE(ASM_TARGET), "begin the source with `.target NAME` or give -t NAME",
                 "'%s' does not name its target", job->name);
-    if (job->out_of_memory)
-        return tv_fail_memory(job->sink);
     if (job->errors || job->stop || !job->isa)
         return TV_ERR_INPUT;
     tv_emit_copy_files(job);

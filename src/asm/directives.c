@@ -189,7 +189,7 @@ static void handle_incbin(tv_asm_job *job, const directive *self, unsigned colum
     bool ok = !tv_lex_accept(job, ',') || tv_expr_constant(job, &skip, NULL);
     ok = ok && (!tv_lex_accept(job, ',') || tv_expr_constant(job, &count, NULL));
     tv_input input;
-    if (ok && tv_source_open_input(job, (tv_sv){tv_buf_cstr(&path), path.len}, at, &input, NULL)) {
+    if (ok && tv_source_open_input(job, (tv_sv){tv_asm_cstr(job, &path), path.len}, at, &input, NULL)) {
         uint64_t size = input.size;
         uint64_t rest = skip >= 0 && (uint64_t)skip <= size ? size - (uint64_t)skip : 0;
         if (skip < 0 || (uint64_t)skip > size || count < -1 || (count >= 0 && (uint64_t)count > rest)) {
@@ -450,7 +450,7 @@ static void handle_include(tv_asm_job *job, const directive *self, unsigned colu
     if (tv_expr_string(job, &path)) {
         if (job->lexer.token.kind != TV_TOK_END)
             tv_asm_error(job, TV_CODE(ASM_SYNTAX), NULL, "unexpected text after the file name");
-        tv_source_push_file(job, (tv_sv){tv_buf_cstr(&path), path.len}, at);
+        tv_source_push_file(job, (tv_sv){tv_asm_cstr(job, &path), path.len}, at);
         tv_lex_begin(job, (tv_sv){"", 0});
     }
     tv_buf_fini(&path);
@@ -462,9 +462,9 @@ static void handle_message(tv_asm_job *job, const directive *self, unsigned colu
     unsigned length = (unsigned)strlen(self->name);
     if (tv_expr_string(job, &text)) {
         if (self->type)
-            tv_asm_error_at(job, column, length, TV_CODE(ASM_USER), NULL, "%s", tv_buf_cstr(&text));
+            tv_asm_error_at(job, column, length, TV_CODE(ASM_USER), NULL, "%s", tv_asm_cstr(job, &text));
         else
-            tv_asm_warning(job, column, length, TV_CODE(ASM_USER), NULL, "%s", tv_buf_cstr(&text));
+            tv_asm_warning(job, column, length, TV_CODE(ASM_USER), NULL, "%s", tv_asm_cstr(job, &text));
     }
     tv_buf_fini(&text);
 }
@@ -496,7 +496,8 @@ static void handle_wstream(tv_asm_job *job, const directive *self, unsigned colu
         tv_buf_str(&hint, "the streams are");
         for (unsigned i = 0; i < count; i++)
             tv_buf_printf(&hint, "%s %s", i ? " and" : "", job->isa->streams[i]);
-        tv_asm_error(job, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "wstream requires a stream, an address and a size");
+        tv_asm_error(job, TV_CODE(ASM_OPERAND), tv_asm_cstr(job, &hint),
+                     "wstream requires a stream, an address and a size");
         tv_buf_fini(&hint);
         return;
     }

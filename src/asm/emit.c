@@ -106,6 +106,7 @@ void tv_emit_zeros(tv_asm_job *job, uint64_t n)
         tv_buf *buf = n ? data_bytes(job, n) : NULL;
         if (buf)
             tv_buf_fill(buf, 0, n);
+        job->out_of_memory |= buf && buf->failed;
         return;
     }
     tv_chunk *chunk = tv_asm_reserve_output(job, sizeof *chunk) ? add_chunk(job, tv_emit_location(job)) : NULL;

@@ -10,6 +10,7 @@ static const char *copy_line(tv_asm_job *job, tv_sv line)
 {
     enum { MAX_LENGTH = 400 };
     char *copy = tv_arena_str(&job->arena, (tv_sv){line.ptr, line.len < MAX_LENGTH ? line.len : MAX_LENGTH});
+    job->out_of_memory |= !copy;
     for (char *p = copy; p && *p; p++)
         if ((unsigned char)*p < ' ' && *p != '\t')
             *p = ' ';
@@ -45,8 +46,8 @@ static void report_origin(tv_asm_job *job)
     }
 }
 
-/* Errors after those that stopped the job are not reported. */
-static bool is_silent(const tv_asm_job *job) { return job->errors > TV_ASM_ERRORS_MAX; }
+/* Errors after those that stopped the job are not reported; without memory, what seems to be an error may be none. */
+static bool is_silent(const tv_asm_job *job) { return job->errors > TV_ASM_ERRORS_MAX || job->out_of_memory; }
 
 static void count_error(tv_asm_job *job)
 {
@@ -102,6 +103,17 @@ static void shorten(tv_buf *text)
     text->len = head + sizeof gap - 1 + kept;
 }
 
+/* Formats a message. False: out of memory. */
+static bool format_message(tv_asm_job *job, tv_buf *text, const char *format, va_list args) TV_PRINTF(3, 0);
+
+static bool format_message(tv_asm_job *job, tv_buf *text, const char *format, va_list args)
+{
+    tv_buf_vprintf(text, format, args);
+    shorten(text);
+    tv_asm_cstr(job, text);
+    return !job->out_of_memory;
+}
+
 static void report_at(tv_asm_job *job, tv_severity severity, unsigned column, unsigned length, const tv_code *code,
                       const char *hint, const char *format, va_list args)
 {
@@ -114,8 +126,10 @@ static void report_at(tv_asm_job *job, tv_severity severity, unsigned column, un
     loc.length = length;
     loc.source_line = copy_line(job, job->line);
     tv_buf text = {0};
-    tv_buf_vprintf(&text, format, args);
-    shorten(&text);
+    if (!format_message(job, &text, format, args)) {
+        tv_buf_fini(&text);
+        return;
+    }
     bool repeated = is_repeated(job, &loc, code, (tv_sv){tv_buf_cstr(&text), text.len});
     if (!repeated && (severity != TV_WARNING || count_warning(job))) {
         tv_report(job->sink, severity, code, &loc, hint, "%s", tv_buf_cstr(&text));
@@ -185,13 +199,20 @@ void tv_asm_error_loc(tv_asm_job *job, const tv_source_loc *loc, const tv_code *
         tv_source_loc whole = *loc;
         whole.source_line = find_stored_line(job, loc);
         tv_buf text = {0};
-        tv_buf_vprintf(&text, format, args);
-        shorten(&text);
-        tv_report(job->sink, TV_ERROR, code, &whole, hint, "%s", tv_buf_cstr(&text));
+        if (format_message(job, &text, format, args)) {
+            tv_report(job->sink, TV_ERROR, code, &whole, hint, "%s", tv_buf_cstr(&text));
+            count_error(job);
+        }
         tv_buf_fini(&text);
-        count_error(job);
     }
     va_end(args);
+}
+
+const char *tv_asm_cstr(tv_asm_job *job, tv_buf *text)
+{
+    const char *contents = tv_buf_cstr(text);
+    job->out_of_memory |= text->failed;
+    return contents;
 }
 
 void *tv_asm_alloc(tv_asm_job *job, size_t size)

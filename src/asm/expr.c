@@ -762,6 +762,7 @@ bool tv_expr_string(tv_asm_job *job, tv_buf *out)
         }
         tv_buf_append(out, &c, 1);
     }
+    job->out_of_memory |= out->failed;
     tv_lex_next(job);
     return true;
 }

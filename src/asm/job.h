@@ -289,6 +289,7 @@ void tv_asm_warning(tv_asm_job *job, unsigned column, unsigned length, const tv_
                     const char *format, ...) TV_PRINTF(6, 7);
 tv_source_loc tv_asm_loc(const tv_asm_job *job, unsigned column,
                          unsigned length);                   /* without the source line: may be kept */
+const char *tv_asm_cstr(tv_asm_job *job, tv_buf *text);      /* tv_buf_cstr; sets out_of_memory */
 void *tv_asm_alloc(tv_asm_job *job, size_t size);            /* NULL: sets stop or out_of_memory */
 bool tv_asm_may_suggest(tv_asm_job *job);                    /* false: enough names have been compared */
 bool tv_asm_reserve_output(tv_asm_job *job, uint64_t bytes); /* false: over the limit; reports it, sets stop */

@@ -360,10 +360,10 @@ static void report_form(tv_asm_job *job, const tv_insn *insn, const tv_operand *
     print_forms(job, insn, &all);
     if (operand) {
         tv_isa_print_form(job->isa, operand, &expected);
-        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), tv_buf_cstr(&all), "'%s' expects %s here",
-                        insn->mnemonic, tv_buf_cstr(&expected));
+        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND), tv_asm_cstr(job, &all), "'%s' expects %s here",
+                        insn->mnemonic, tv_asm_cstr(job, &expected));
     } else {
-        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND_COUNT), tv_buf_cstr(&all),
+        tv_asm_error_at(job, o->column, o->length, TV_CODE(ASM_OPERAND_COUNT), tv_asm_cstr(job, &all),
                         "'%s' has too many operands", insn->mnemonic);
     }
     tv_buf_fini(&expected);
@@ -378,8 +378,8 @@ static void report_missing(tv_asm_job *job, const tv_insn *insn, const tv_operan
     tv_isa_print_form(job->isa, operand, &form);
     print_forms(job, insn, &all);
     tv_asm_error_at(job, before ? before->column : (unsigned)job->lexer.prev_end + 1, before ? before->length : 1,
-                    TV_CODE(ASM_OPERAND_COUNT), tv_buf_cstr(&all), "'%s' is missing its operand %s", insn->mnemonic,
-                    tv_buf_cstr(&form));
+                    TV_CODE(ASM_OPERAND_COUNT), tv_asm_cstr(job, &all), "'%s' is missing its operand %s",
+                    insn->mnemonic, tv_asm_cstr(job, &form));
     tv_buf_fini(&form);
     tv_buf_fini(&all);
 }
@@ -542,7 +542,7 @@ static void report_unknown(tv_asm_job *job, const tv_insn *insn, const parsed_op
         tv_buf_printf(&hint, "did you mean '%s'?", nearest.best);
     else
         print_forms(job, insn, &hint);
-    tv_asm_error_at(job, o->column, (unsigned)o->name.len, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint),
+    tv_asm_error_at(job, o->column, (unsigned)o->name.len, TV_CODE(ASM_OPERAND), tv_asm_cstr(job, &hint),
                     "'%s' has no operand '%.*s'", insn->mnemonic, TV_SV_ARG(o->name));
     tv_buf_fini(&hint);
 }
@@ -593,10 +593,10 @@ static void report_suffix(tv_asm_job *job, const tv_insn *insn, tv_sv whole, tv_
     for (unsigned i = 0; i < insn->attribute_count && !(nearest.best && strcmp(nearest.best, insn->mnemonic) != 0); i++)
         tv_buf_printf(&hint, " .%s", insn->attributes[i].suffix);
     if (one.len)
-        tv_asm_error_at(job, column, (unsigned)one.len, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint),
+        tv_asm_error_at(job, column, (unsigned)one.len, TV_CODE(ASM_OPERAND), tv_asm_cstr(job, &hint),
                         "'%s' has no suffix '.%.*s'", insn->mnemonic, TV_SV_ARG(one));
     else
-        tv_asm_error_at(job, column - 1, 1, TV_CODE(ASM_OPERAND), tv_buf_cstr(&hint), "missing suffix after '.'");
+        tv_asm_error_at(job, column - 1, 1, TV_CODE(ASM_OPERAND), tv_asm_cstr(job, &hint), "missing suffix after '.'");
     tv_buf_fini(&hint);
 }
 

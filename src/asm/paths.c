@@ -110,7 +110,7 @@ bool tv_source_open_input(tv_asm_job *job, tv_sv path, unsigned column, tv_input
         tv_buf_append(&full, path.ptr, path.len);
         open = open_allowed(job, &full, own_folder, input, &outside);
         if (open && found)
-            *found = tv_arena_str(&job->arena, (tv_sv){tv_buf_cstr(&full), full.len});
+            *found = tv_arena_str(&job->arena, (tv_sv){tv_asm_cstr(job, &full), full.len});
         tv_buf_fini(&full);
     }
     if (open || job->out_of_memory)

@@ -8,7 +8,8 @@
 
 void tv_buf_fini(tv_buf *buf)
 {
-    free(buf->data);
+    if (!buf->fixed)
+        free(buf->data);
     *buf = (tv_buf){0};
 }
 
@@ -20,7 +21,9 @@ void tv_buf_reuse(tv_buf *to, tv_buf *from)
 
 static bool reserve(tv_buf *buf, size_t n)
 {
-    if (!buf->failed && buf->cap - buf->len < n)
+    if (buf->fixed)
+        buf->failed |= buf->cap - buf->len < n;
+    else if (!buf->failed && buf->cap - buf->len < n)
         buf->data = tv_vec_grow(buf->data, 1, buf->len, n, &buf->cap, &buf->failed);
     return !buf->failed;
 }
@@ -87,6 +90,12 @@ const char *tv_buf_cstr(tv_buf *buf)
         return "";
     buf->data[buf->len] = '\0';
     return (const char *)buf->data;
+}
+
+const char *tv_buf_cstr_or_null(tv_buf *buf)
+{
+    const char *text = tv_buf_cstr(buf);
+    return buf->failed ? NULL : text;
 }
 
 char *tv_buf_take(tv_buf *buf)

@@ -12,7 +12,11 @@ typedef struct tv_buf {
     uint8_t *data;
     size_t len, cap;
     bool failed;
+    bool fixed; /* `data` is the caller's array, which does not grow */
 } tv_buf;
+
+/* An empty buffer on an array, for texts of bounded length: it never allocates, and fails when the array is full. */
+#define TV_BUF_FIXED(array) ((tv_buf){.data = (uint8_t *)(array), .cap = sizeof(array), .fixed = true})
 
 /* A zeroed tv_buf is empty and valid. */
 void tv_buf_fini(tv_buf *buf);
@@ -32,6 +36,9 @@ void tv_buf_vprintf(tv_buf *buf, const char *format, va_list args) TV_PRINTF(2, 
 
 /* The contents, NUL-terminated (`len` does not count the NUL); "" when out of memory. */
 const char *tv_buf_cstr(tv_buf *buf);
+
+/* tv_buf_cstr, but NULL when out of memory. */
+const char *tv_buf_cstr_or_null(tv_buf *buf);
 
 /* Returns the contents, NUL-terminated, as memory that the caller frees, and leaves the buffer empty. NULL: out of
  * memory. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Diagnostics: formatting, printing with a caret line, writing as JSON. */
+/* Diagnostics: formatting, printing with a caret line, writing as JSON. Messages are formatted on the stack, so that
+ * they are complete when the host is out of memory. */
 #include "base/diag.h"
 
 #include <stdio.h>
@@ -15,13 +16,27 @@ const tv_code tv_codes[TV_CODE_COUNT] = {
 
 static const char *const severity_text[] = {"note", "warning", "error"};
 
-static void report(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_source_loc *loc,
-                   const char *hint, const char *format, va_list args)
+/* The length of what fits into `size` bytes of a text that has `length` bytes, without half a UTF-8 character. */
+static size_t fit_text(const char *text, size_t size, size_t length)
 {
+    if (length < size)
+        return length;
+    length = size - 1;
+    while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
+        length--;
+    return length;
+}
+
+void tv_vreport(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_source_loc *loc,
+                const char *hint, const char *format, va_list args)
+{
+    static const char more[] = " ...";
+    char message[TV_DIAG_MESSAGE + sizeof more];
     if (!sink || !sink->emit)
         return;
-    tv_buf message = {0};
-    tv_buf_vprintf(&message, format, args);
+    int length = vsnprintf(message, TV_DIAG_MESSAGE, format, args);
+    if (length >= TV_DIAG_MESSAGE)
+        memcpy(message + fit_text(message, TV_DIAG_MESSAGE, (size_t)length), more, sizeof more);
     tv_diag diag = {.severity = severity,
                     .code = code->code,
                     .name = code->name,
@@ -30,11 +45,10 @@ static void report(const tv_diag_sink *sink, tv_severity severity, const tv_code
                     .column = loc->column,
                     .length = loc->length,
                     .index = loc->index,
-                    .message = tv_buf_cstr(&message),
+                    .message = length < 0 ? "" : message,
                     .hint = hint,
                     .source_line = loc->source_line};
     sink->emit(sink->user, &diag);
-    tv_buf_fini(&message);
 }
 
 void tv_report(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_source_loc *loc,
@@ -42,7 +56,7 @@ void tv_report(const tv_diag_sink *sink, tv_severity severity, const tv_code *co
 {
     va_list args;
     va_start(args, format);
-    report(sink, severity, code, loc, hint, format, args);
+    tv_vreport(sink, severity, code, loc, hint, format, args);
     va_end(args);
 }
 
@@ -51,7 +65,7 @@ tv_status tv_fail(const tv_diag_sink *sink, tv_status status, const tv_code *cod
 {
     va_list args;
     va_start(args, format);
-    report(sink, TV_ERROR, code, &TV_NO_SOURCE_LOC, hint, format, args);
+    tv_vreport(sink, TV_ERROR, code, &TV_NO_SOURCE_LOC, hint, format, args);
     va_end(args);
     return status;
 }

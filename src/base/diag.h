@@ -3,6 +3,8 @@
 #ifndef TV_BASE_DIAG_H
 #define TV_BASE_DIAG_H
 
+#include <stdarg.h>
+
 #include "base/json_writer.h"
 #include "trivet/diag.h"
 
@@ -30,9 +32,15 @@ typedef struct tv_source_loc {
 
 #define TV_NO_SOURCE_LOC ((tv_source_loc){.index = -1})
 
+/* Bytes of a message, with its NUL; longer ones end in " ...". */
+enum { TV_DIAG_MESSAGE = 4096 };
+
 /* Formats the message and passes the diagnostic to `sink` (which may be NULL). `hint` may be NULL. */
 void tv_report(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_source_loc *loc,
                const char *hint, const char *format, ...) TV_PRINTF(6, 7);
+
+void tv_vreport(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_source_loc *loc,
+                const char *hint, const char *format, va_list args) TV_PRINTF(6, 0);
 
 /* Reports an error without a source location; returns `status`, so that a caller can return it. */
 tv_status tv_fail(const tv_diag_sink *sink, tv_status status, const tv_code *code, const char *hint, const char *format,

@@ -20,6 +20,8 @@ static const uint64_t MAP_LIMIT = (uint64_t)64 << 30;
 static tv_status open_failed(const tv_diag_sink *sink, const char *path, int error)
 {
     bool invalid = error == ENOENT || error == EISDIR || error == ENOTDIR || error == EACCES || error == ENAMETOOLONG;
+    if (error == ENOMEM)
+        return tv_fail_memory(sink);
     const char *hint = error == ENOENT ? "check the name; paths are relative to the current folder" : NULL;
     return tv_fail(sink, invalid ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), hint, "cannot read '%s': %s", path,
                    strerror(error));

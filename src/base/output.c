@@ -38,10 +38,13 @@ struct tv_output {
 
 struct tv_output_group {
     TV_VEC(tv_output *) outputs;
+    TV_VEC(char *) folders; /* that it has created, parents first */
 };
 
 static tv_status report_write_failure(const tv_diag_sink *sink, const char *path, int error)
 {
+    if (error == ENOMEM)
+        return tv_fail_memory(sink);
     return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), "check that the folder exists, is writable and has room",
                    "cannot write '%s': %s", path ? path : "standard output", strerror(error));
 }
@@ -206,7 +209,7 @@ tv_status tv_output_open(const char *path, const tv_diag_sink *sink, tv_output *
     int error = !o->path ? ENOMEM : needs_direct_write(path) ? open_direct(o) : open_temporary(o);
     if (error) {
         free_output(o);
-        return error == ENOMEM ? tv_fail_memory(sink) : report_write_failure(sink, path, error);
+        return report_write_failure(sink, path, error);
     }
     *out = o;
     return TV_OK;
@@ -394,6 +397,27 @@ tv_status tv_output_group_new(const tv_diag_sink *sink, tv_output_group **out)
     return *out ? TV_OK : tv_fail_memory(sink);
 }
 
+tv_status tv_output_group_folder(tv_output_group *group, const char *path, const tv_diag_sink *sink)
+{
+    char *copy = group ? strdup(path) : NULL;
+    if (group && (!copy || !TV_VEC_RESERVE(&group->folders, 1))) {
+        free(copy);
+        return tv_fail_memory(sink);
+    }
+    if (mkdir(path, 0777) == 0) {
+        if (group)
+            (void)TV_VEC_PUSH(&group->folders, copy);
+        return TV_OK;
+    }
+    int error = errno;
+    struct stat st;
+    free(copy);
+    if (error == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return TV_OK;
+    return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), "its parent directory must exist",
+                   "cannot create the directory '%.200s': %s", path, strerror(error));
+}
+
 tv_status tv_output_commit_to(tv_output *output, tv_output_group *group, const tv_diag_sink *sink)
 {
     if (!group)
@@ -407,19 +431,30 @@ tv_status tv_output_commit_to(tv_output *output, tv_output_group *group, const t
     return status;
 }
 
-void tv_output_group_abandon(tv_output_group *group)
+/* Frees a group. `done`: its files are in place; otherwise its folders are removed. */
+static void free_group(tv_output_group *group, bool done)
 {
-    if (!group)
-        return;
     for (size_t i = 0; i < group->outputs.count; i++)
         free_output(group->outputs.data[i]);
+    for (size_t i = group->folders.count; i-- > 0;) {
+        if (!done)
+            rmdir(group->folders.data[i]);
+        free(group->folders.data[i]);
+    }
     TV_VEC_FINI(&group->outputs);
+    TV_VEC_FINI(&group->folders);
     free(group);
+}
+
+void tv_output_group_abandon(tv_output_group *group)
+{
+    if (group)
+        free_group(group, false);
 }
 
 tv_status tv_output_group_commit(tv_output_group *group, const tv_diag_sink *sink)
 {
     tv_status status = publish_all(group->outputs.data, group->outputs.count, sink);
-    tv_output_group_abandon(group);
+    free_group(group, status == TV_OK);
     return status;
 }

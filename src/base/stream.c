@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/diag.h"
 
@@ -27,6 +28,8 @@ struct tv_stream {
 
 static tv_status report_read_failure(const tv_stream *s, const tv_diag_sink *sink)
 {
+    if (errno == ENOMEM)
+        return tv_fail_memory(sink);
     return tv_fail(sink, errno == EISDIR ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), NULL, "cannot read '%s': %s",
                    s->name, strerror(errno));
 }
@@ -108,8 +111,9 @@ tv_status tv_stream_open(const char *path, const tv_diag_sink *sink, tv_stream *
     if (s->fd < 0) {
         bool invalid = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ENAMETOOLONG;
         const char *hint = errno == ENOENT ? "check the name; paths are relative to the current folder" : NULL;
-        tv_status status = tv_fail(sink, invalid ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), hint,
-                                   "cannot read '%s': %s", path, strerror(errno));
+        tv_status status = errno == ENOMEM ? tv_fail_memory(sink)
+                                           : tv_fail(sink, invalid ? TV_ERR_INPUT : TV_ERR_IO, TV_CODE(FILE_OPEN), hint,
+                                                     "cannot read '%s': %s", path, strerror(errno));
         tv_stream_close(s);
         return status;
     }
@@ -141,6 +145,8 @@ static tv_status decompress(tv_stream *s, void *data, size_t size, const tv_diag
             break;
         size_t read_before = s->in.pos;
         size_t remaining = ZSTD_decompressStream(s->decompressor, &out, &s->in);
+        if (ZSTD_getErrorCode(remaining) == ZSTD_error_memory_allocation)
+            return tv_fail_memory(sink);
         if (ZSTD_isError(remaining))
             return report_damage(s, sink, ZSTD_getErrorName(remaining));
         s->frame_open = remaining != 0;
@@ -189,6 +195,7 @@ void tv_stream_close(tv_stream *s)
 typedef struct compressor {
     FILE *file;
     ZSTD_CStream *stream;
+    bool no_memory; /* for the stream, at this or an earlier call */
     size_t size;
     uint8_t buffer[];
 } compressor;
@@ -200,6 +207,9 @@ static bool compress(compressor *p, ZSTD_inBuffer *in, ZSTD_EndDirective end)
     do {
         ZSTD_outBuffer out = {p->buffer, p->size, 0};
         remaining = ZSTD_compressStream2(p->stream, &out, in, end);
+        p->no_memory |= ZSTD_getErrorCode(remaining) == ZSTD_error_memory_allocation;
+        if (p->no_memory)
+            errno = ENOMEM; /* tv_output_commit reports it */
         if (ZSTD_isError(remaining) || fwrite(p->buffer, 1, out.pos, p->file) != out.pos)
             return false;
     } while (in->pos < in->size || (end == ZSTD_e_end && remaining != 0));

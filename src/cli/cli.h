@@ -47,10 +47,14 @@ typedef struct cli {
     tv_diag_sink sink;
     tv_diag *diagnostics; /* --json: copies of the reported ones */
     unsigned diagnostic_count;
-    tv_json_writer *writer; /* --json: of the envelope, from cli_begin_result on */
-    bool raw_output;        /* standard output has another document: there is no envelope */
-    bool faulted;           /* the simulated machine faulted */
+    tv_json_writer *writer;     /* --json: of the envelope, from cli_begin_result on */
+    tv_json_writer *own_writer; /* --json: until then */
+    bool raw_output;            /* standard output has another document: there is no envelope */
+    bool faulted;               /* the simulated machine faulted */
     unsigned errors, warnings;
+    unsigned failures;        /* errors with a code of the host: TV-F… */
+    bool no_memory;           /* the host ran out of memory, which has been reported */
+    tv_output_group *outputs; /* all files of the command, which main puts in place at the end; NULL: none */
 } cli;
 
 typedef struct cli_command {
@@ -127,8 +131,13 @@ int cli_error(cli *c, const char *code, const char *hint, const char *format, ..
 /* Reports a warning and its hint (may be NULL). */
 void cli_warn(cli *c, const char *code, const char *hint, const char *message);
 
-/* Prints that the host is out of memory. */
+/* Reports that the host is out of memory, once; no later diagnostic is reported, because what seems to be an error of
+ * the input may be none. main ends with CLI_FAILED. */
 void cli_fail_memory(cli *c);
+
+/* The group of the command's files. main puts them in place after standard output has been written without errors, or
+ * abandons them if the status is CLI_INVALID or CLI_FAILED. */
+tv_status cli_outputs(cli *c, tv_output_group **out);
 
 /* The sink of a command: prints diagnostics to stderr, and keeps them for the JSON result. */
 tv_diag_sink cli_diag_sink(cli *c);

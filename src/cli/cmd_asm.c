@@ -96,17 +96,13 @@ static int run_asm(cli *c)
         status = tv_program_open(c->files[0], &program_options, &c->sink, &program);
     }
     if (status == TV_OK)
-        status = tv_output_group_new(&c->sink, &files);
+        status = cli_outputs(c, &files);
     if (status == TV_OK)
         status = tv_program_save_to(program, output, format, files, &c->sink);
     if (status == TV_OK && listing)
         status = tv_output_commit_to(listing, files, &c->sink);
     else
         tv_output_abandon(listing);
-    if (status == TV_OK)
-        status = tv_output_group_commit(files, &c->sink);
-    else
-        tv_output_group_abandon(files);
     bool to_stdout = strcmp(output, "-") == 0;
     if (c->json && status == TV_OK)
         write_result_json(c, output, program);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trivet check: validate and lint programs without running them. */
+#include <errno.h>
 #include <sys/stat.h>
 
 #include "cli/cli.h"
@@ -23,6 +24,7 @@ typedef struct source_lines {
     unsigned line; /* number of the line that was read last */
     char *text;    /* that line */
     size_t size;
+    int error; /* errno of a failed call; 0: none failed */
 } source_lines;
 
 static bool is_json(const char *path)
@@ -36,23 +38,29 @@ static void open_source(source_lines *source)
     struct stat st;
     if (stat(source->path, &st) == 0 && S_ISREG(st.st_mode) && !is_json(source->path))
         source->file = fopen(source->path, "r");
+    else
+        return;
+    source->error = source->file ? 0 : errno;
 }
 
 /* Reads line `number`, from 1. Findings come in the order of the instructions, so most lines are ahead. */
 static bool read_line(source_lines *source, unsigned number)
 {
-    if (!source->file)
+    if (!source->file || source->error)
         return false;
     if (number < source->line) {
         rewind(source->file);
         source->line = 0;
     }
-    for (; source->line < number; source->line++)
+    for (; source->line < number; source->line++) {
+        errno = 0;
         if (getline(&source->text, &source->size, source->file) < 0) {
+            source->error = errno; /* 0: the end of a file that has changed */
             source->line = 0;
             rewind(source->file);
             return false;
         }
+    }
     source->text[strcspn(source->text, "\r\n")] = '\0';
     if (strlen(source->text) > SOURCE_LINE_MAX)
         source->text[SOURCE_LINE_MAX] = '\0';
@@ -85,7 +93,12 @@ static tv_status check_program(cli *c, const char *path, const tv_program *progr
     if (source.file)
         fclose(source.file);
     free(source.text);
-    return status;
+    if (!source.error || status == TV_ERR_MEMORY)
+        return status;
+    if (source.error == ENOMEM)
+        return TV_ERR_MEMORY;
+    cli_error(c, CLI_E_FILE, NULL, "cannot read '%s': %s", path, strerror(source.error));
+    return TV_ERR_IO;
 }
 
 static tv_status check_file(cli *c, const char *path, tv_check_counts *total)

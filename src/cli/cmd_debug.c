@@ -140,9 +140,11 @@ static void close_session(frontend *f)
 
 static void print_answer(frontend *f, tv_debug_answer *answer)
 {
-    if (f->c->json)
-        printf("%s\n", answer->json ? answer->json : "{}");
-    else if (answer->text)
+    if (!answer->json || !answer->text)
+        cli_fail_memory(f->c);
+    else if (f->c->json)
+        printf("%s\n", answer->json);
+    else
         tv_text_print(stdout, answer->text, strlen(answer->text), TV_TEXT_KEEP_LINES);
     fflush(stdout);
     f->quit |= answer->quit != 0;
@@ -176,6 +178,8 @@ static tv_status run_line(frontend *f, const char *line, bool echo)
     tv_status status = tv_debug_command(f->debug, line, f->c->json ? NULL : &f->c->sink, &answer);
     print_answer(f, &answer);
     f->failed |= status != TV_OK;
+    if (status == TV_ERR_MEMORY)
+        cli_fail_memory(f->c);
     return status;
 }
 
@@ -184,11 +188,16 @@ static tv_status run_stream(frontend *f, FILE *in, bool stop_on_error)
     char *line = NULL;
     size_t size = 0;
     tv_status status = TV_OK;
-    for (ssize_t n; !f->quit && !(stop_on_error && status != TV_OK) && (n = getline(&line, &size, in)) >= 0;) {
+    errno = 0;
+    for (ssize_t n;
+         !f->quit && !f->c->no_memory && !(stop_on_error && status != TV_OK) && (n = getline(&line, &size, in)) >= 0;) {
         while (n && (line[n - 1] == '\n' || line[n - 1] == '\r'))
             line[--n] = '\0';
         status = run_line(f, line, f->c->verbose);
+        errno = 0;
     }
+    if (status == TV_OK && !f->quit && errno == ENOMEM)
+        status = TV_ERR_MEMORY;
     free(line);
     return status;
 }
@@ -196,14 +205,17 @@ static tv_status run_stream(frontend *f, FILE *in, bool stop_on_error)
 static tv_status run_script(frontend *f, const char *path)
 {
     FILE *in = fopen(path, "r");
+    if (!in && errno == ENOMEM)
+        return TV_ERR_MEMORY;
     if (!in) {
+        tv_status status = errno == EMFILE || errno == ENFILE || errno == EIO ? TV_ERR_IO : TV_ERR_INPUT;
         cli_error(f->c, CLI_E_FILE, NULL, "cannot open the script '%s': %s", path, strerror(errno));
-        return TV_ERR_INPUT;
+        return status;
     }
     tv_status status = run_stream(f, in, true);
     if (status == TV_OK && ferror(in)) { /* directories can be opened, but not read */
+        status = errno == EISDIR ? TV_ERR_INPUT : TV_ERR_IO;
         cli_error(f->c, CLI_E_FILE, NULL, "cannot read the script '%s': %s", path, strerror(errno));
-        status = TV_ERR_INPUT;
     }
     fclose(in);
     return status;
@@ -366,7 +378,7 @@ static int run_debug(cli *c)
     if (status == TV_OK && !f.quit && terminal)
         run_terminal(&f);
     else if (status == TV_OK && !f.quit)
-        run_stream(&f, stdin, false);
+        status = run_stream(&f, stdin, false) == TV_ERR_MEMORY ? TV_ERR_MEMORY : TV_OK;
     int result = status != TV_OK                               ? cli_exit_status(status)
                  : terminal                                    ? CLI_OK
                  : f.failed                                    ? CLI_INVALID

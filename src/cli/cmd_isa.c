@@ -205,7 +205,7 @@ static void write_keyword(void *user, tv_keyword_kind kind, const char *word, un
 }
 
 /* The keywords of the assembly language, by kind. */
-static void write_keywords_json(const char *target, tv_json_writer *w)
+static void write_keywords_json(const cli *c, const char *target, tv_json_writer *w)
 {
     static const char *const kinds[] = {
         [TV_KEYWORD_MNEMONIC] = "mnemonics", [TV_KEYWORD_SUFFIX] = "suffixes",  [TV_KEYWORD_REGISTER] = "registers",
@@ -213,7 +213,7 @@ static void write_keywords_json(const char *target, tv_json_writer *w)
         [TV_KEYWORD_FLAG] = "flags",         [TV_KEYWORD_STREAM] = "streams",   [TV_KEYWORD_DIRECTIVE] = "directives",
         [TV_KEYWORD_FUNCTION] = "functions"};
     keyword_list list = {.w = w};
-    tv_assembly_keywords(target, &(tv_keyword_sink){record_kind, &list}, NULL);
+    tv_assembly_keywords(target, &(tv_keyword_sink){record_kind, &list}, &c->sink);
     tv_json_key(w, "assembly");
     tv_json_begin_object(w);
     for (unsigned i = 0; i < list.kind_count; i++) {
@@ -223,7 +223,7 @@ static void write_keywords_json(const char *target, tv_json_writer *w)
             tv_json_begin_object(w);
         else
             tv_json_begin_array(w);
-        tv_assembly_keywords(target, &(tv_keyword_sink){write_keyword, &list}, NULL);
+        tv_assembly_keywords(target, &(tv_keyword_sink){write_keyword, &list}, &c->sink);
         if (list.kind == TV_KEYWORD_REGISTER)
             tv_json_end_object(w);
         else
@@ -277,7 +277,8 @@ static int print_schema(cli *c, const tv_codec *codec)
         return CLI_FAILED;
     c->raw_output = true;
     tv_codec_write_schema(codec, writer);
-    tv_json_writer_finish(writer); /* main checks stdout for errors */
+    if (!tv_json_writer_finish(writer) && !ferror(stdout)) /* main checks stdout for errors */
+        cli_fail_memory(c);
     tv_json_writer_free(writer);
     putchar('\n');
     return CLI_OK;
@@ -334,7 +335,7 @@ static void write_isa_json(cli *c, const tv_codec *codec, const insn_filter *fil
             write_insn_json(codec, i, &info, w);
     tv_json_end_array(w);
     if (!filter->name && tv_codec_word_bits(codec))
-        write_keywords_json(tv_codec_target(codec), w);
+        write_keywords_json(c, tv_codec_target(codec), w);
     tv_json_end_object(w);
 }
 

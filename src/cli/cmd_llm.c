@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cli/llm_report.h"
@@ -186,6 +186,16 @@ static int show_progress(void *user, const char *what, uint64_t done, uint64_t t
     return interrupted;
 }
 
+/* The files that --emit writes stay open until they are put in place. */
+static void allow_many_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 static tv_status open_session(job *j, const char *target, const char *sample, tv_config **config,
                               tv_llm_session **session)
 {
@@ -198,6 +208,11 @@ static tv_status open_session(job *j, const char *target, const char *sample, tv
     }
     if (host && (all || cli_has(j->c, "eval"))) /* the host is only the reference, and has no programs */
         directory = NULL;
+    tv_output_group *outputs = NULL;
+    tv_status status = directory ? cli_outputs(j->c, &outputs) : TV_OK;
+    if (status != TV_OK)
+        return status;
+    allow_many_files();
     tv_llm_options own = {.size = sizeof own,
                           .target = target,
                           .context = j->context,
@@ -208,10 +223,12 @@ static tv_status open_session(job *j, const char *target, const char *sample, tv
                           .timing_only = cli_has(j->c, "timing-only"),
                           .verify = cli_has(j->c, "verify"),
                           .sample = sample,
-                          .progress = {show_progress, j}};
+                          .progress = {show_progress, j},
+                          .outputs = outputs};
     *config = NULL;
     *session = NULL;
-    tv_status status = host ? TV_OK : cli_make_config(j->c, target, all, config);
+    if (!host)
+        status = cli_make_config(j->c, target, all, config);
     own.config = *config;
     cli_progress_begin(j->c, &j->progress);
     if (status == TV_OK)
@@ -297,14 +314,11 @@ static tv_status run_session(job *j, tv_llm_session *session, const char *target
     flush_character(j);
     tv_output_group *files = NULL;
     if (status == TV_OK)
-        status = tv_output_group_new(&j->c->sink, &files);
+        status = cli_outputs(j->c, &files);
     if (status == TV_OK)
         status = run_outputs_finish(&outputs, files);
     else
         run_outputs_abandon(&outputs);
-    if (status == TV_OK)
-        return tv_output_group_commit(files, &j->c->sink);
-    tv_output_group_abandon(files);
     return status;
 }
 
@@ -423,12 +437,9 @@ static unsigned list_targets(const job *j, const char *targets[TARGETS_MAX])
 
 static tv_status make_directory(job *j)
 {
-    const char *directory = cli_value(j->c, "emit");
-    if (mkdir(directory, 0777) == 0 || errno == EEXIST)
-        return TV_OK;
-    cli_error(j->c, CLI_E_DIRECTORY, "its parent directory must exist", "cannot create the directory '%.200s': %s",
-              directory, strerror(errno));
-    return TV_ERR_IO;
+    tv_output_group *outputs;
+    tv_status status = cli_outputs(j->c, &outputs);
+    return status == TV_OK ? tv_output_group_folder(outputs, cli_value(j->c, "emit"), &j->c->sink) : status;
 }
 
 static tv_status run_target(job *j, const char *target, const tv_input *text, llm_outcome *out)

@@ -38,7 +38,7 @@ typedef struct job {
     tv_program **programs;
     unsigned count;
     run_outputs traces;
-    tv_output_group *files; /* all files of the run, which appear together */
+    tv_output_group *files; /* all files of the run, of the command */
     output_list outputs;    /* declared outputs of the programs */
     dump *dumps;
     unsigned dump_count;
@@ -422,17 +422,13 @@ static int run_programs(cli *c)
     if (status == TV_OK)
         status = open_traces(&j);
     if (status == TV_OK)
-        status = tv_output_group_new(&c->sink, &j.files);
+        status = cli_outputs(c, &j.files);
     if (status == TV_OK)
         status = run_all(&j);
     if (status == TV_OK)
         status = run_outputs_finish(&j.traces, j.files);
     else
         run_outputs_abandon(&j.traces);
-    if (status == TV_OK)
-        status = tv_output_group_commit(j.files, &c->sink);
-    else
-        tv_output_group_abandon(j.files);
     if (status == TV_OK)
         status = print_result(&j);
     if (status == TV_OK)

@@ -117,11 +117,14 @@ static tv_status write_page(cli *c, const char *path, tv_trace_summary *const ru
     const tv_trace_summary *const both[2] = {runs[0], runs[1]};
     const char *const names[2] = {c->files[1], c->files[2]};
     tv_output *output = NULL;
-    tv_status status = tv_output_open(path, &c->sink, &output);
+    tv_output_group *files;
+    tv_status status = cli_outputs(c, &files);
+    if (status == TV_OK)
+        status = tv_output_open(path, &c->sink, &output);
     if (status != TV_OK)
         return status;
     trace_diff_print_page(both, names, d, tv_output_stream(output));
-    return tv_output_commit(output, &c->sink);
+    return tv_output_commit_to(output, files, &c->sink);
 }
 
 static int run_diff(cli *c, unsigned rows)

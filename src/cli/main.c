@@ -58,6 +58,40 @@ static int run_command(cli *c, int argc, char **argv)
     return CLI_OK;
 }
 
+/* A full disk or a closed pipe must not look like success. */
+static int check_streams(cli *c, int status)
+{
+    bool written = fflush(stdout) == 0 && !ferror(stdout);
+    if (written && !ferror(stderr))
+        return status;
+    if (status != CLI_FAILED) {
+        clearerr(stderr);
+        c->json = false; /* the envelope is written */
+        cli_error(c, CLI_E_DIRECTORY, NULL, "cannot write to standard %s", written ? "error" : "output");
+    }
+    return CLI_FAILED;
+}
+
+/* Completes standard output, then puts the files in place: none is left when a write fails. */
+static int complete_outputs(cli *c, int status)
+{
+    if (status == CLI_FAILED && c->failures == 0)
+        cli_fail_memory(c);
+    if (c->no_memory)
+        status = CLI_FAILED;
+    if (c->json && !c->raw_output && (c->writer || c->own_writer))
+        cli_end_envelope(c, status);
+    status = check_streams(c, c->no_memory ? CLI_FAILED : status);
+    c->json = false;
+    if (status == CLI_OK || status == CLI_FAULT) {
+        if (c->outputs && tv_output_group_commit(c->outputs, &c->sink) != TV_OK)
+            status = CLI_FAILED;
+    } else {
+        tv_output_group_abandon(c->outputs);
+    }
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     cli c = {0};
@@ -70,18 +104,14 @@ int main(int argc, char **argv)
     c.command = find_command(argv[1]);
     c.json = has_json_option(argc, argv) && (!c.command || strchr(c.command->common, 'j'));
     c.sink = cli_diag_sink(&c);
-    int status = run_command(&c, argc, argv);
-    if (status == CLI_FAILED && c.errors == 0)
-        cli_fail_memory(&c);
-    if (c.json && !c.raw_output)
-        cli_end_envelope(&c, status);
-    /* A full disk or a closed pipe must not look like success. */
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_OK) {
-        c.json = false; /* the envelope is written */
-        cli_error(&c, CLI_E_DIRECTORY, NULL, "cannot write to standard output");
-        status = CLI_FAILED;
-    }
+    int status = CLI_FAILED;
+    if (c.json)
+        c.own_writer = tv_json_writer_new(stdout, TV_JSON_INDENTED);
+    if (!c.json || c.own_writer)
+        status = run_command(&c, argc, argv);
+    status = complete_outputs(&c, status);
     cli_free_diagnostics(&c);
+    tv_json_writer_free(c.own_writer);
     free(c.arguments);
     free((void *)c.files);
     return status;

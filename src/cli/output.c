@@ -26,14 +26,17 @@ int cli_exit_status(tv_status status)
 
 /* ---- Diagnostics ---- */
 
+#define NO_MEMORY "TV-F004"
+
 static char *copy_string(const char *text) { return text ? strdup(text) : NULL; }
 
-/* Without memory for the copy, the diagnostic is missing in the JSON result. */
 static void keep_diagnostic(cli *c, const tv_diag *diag)
 {
     tv_diag *list = realloc(c->diagnostics, (c->diagnostic_count + 1) * sizeof *list);
-    if (!list)
+    if (!list) {
+        cli_fail_memory(c);
         return;
+    }
     c->diagnostics = list;
     tv_diag *copy = &list[c->diagnostic_count++];
     *copy = *diag; /* code and name are static */
@@ -41,16 +44,23 @@ static void keep_diagnostic(cli *c, const tv_diag *diag)
     copy->message = copy_string(diag->message);
     copy->hint = copy_string(diag->hint);
     copy->source_line = NULL;
+    if ((diag->file && !copy->file) || !copy->message || (diag->hint && !copy->hint))
+        cli_fail_memory(c);
 }
 
 static void emit_diagnostic(void *user, const tv_diag *diag)
 {
     cli *c = user;
+    if (c->no_memory)
+        return;
+    c->no_memory = strcmp(diag->code, NO_MEMORY) == 0;
     if (diag->severity == TV_ERROR)
         c->errors++;
+    if (diag->severity == TV_ERROR && strncmp(diag->code, "TV-F", 4) == 0)
+        c->failures++;
     if (diag->severity == TV_WARNING)
         c->warnings++;
-    if (c->json)
+    if (c->json && !c->no_memory)
         keep_diagnostic(c, diag);
     if (c->quiet && diag->severity == TV_NOTE)
         return;
@@ -106,17 +116,21 @@ void cli_warn(cli *c, const char *code, const char *hint, const char *message)
     emit_message(c, TV_WARNING, code, hint, message);
 }
 
-void cli_fail_memory(cli *c) { emit_message(c, TV_ERROR, "TV-F004", NULL, "out of memory"); }
+void cli_fail_memory(cli *c) { emit_message(c, TV_ERROR, NO_MEMORY, NULL, "out of memory"); }
+
+tv_status cli_outputs(cli *c, tv_output_group **out)
+{
+    tv_status status = c->outputs ? TV_OK : tv_output_group_new(&c->sink, &c->outputs);
+    *out = c->outputs;
+    return status;
+}
 
 /* ---- JSON ---- */
 
 tv_json_writer *cli_begin_result(cli *c)
 {
-    c->writer = tv_json_writer_new(stdout, TV_JSON_INDENTED);
-    if (!c->writer) {
-        fprintf(stderr, "trivet: error: out of memory\n");
-        exit(CLI_FAILED);
-    }
+    c->writer = c->own_writer;
+    c->own_writer = NULL;
     tv_json_begin_object(c->writer);
     tv_json_string_member(c->writer, "command", c->name);
     tv_json_key(c->writer, "result");
@@ -153,7 +167,8 @@ void cli_end_envelope(cli *c, int exit_status)
     tv_json_string_member(c->writer, "status", status_word(c, exit_status));
     write_diagnostics(c, c->writer);
     tv_json_end_object(c->writer);
-    tv_json_writer_finish(c->writer); /* main checks stdout for errors */
+    if (!tv_json_writer_finish(c->writer) && !ferror(stdout)) /* main checks stdout for errors */
+        cli_fail_memory(c);
     tv_json_writer_free(c->writer);
     c->writer = NULL;
     putchar('\n');

@@ -99,6 +99,7 @@ struct tv_debug {
     char *trace_path;
     uint64_t clock, clock_at;      /* cached machine clock, and its position; UINT64_MAX: not valid */
     tv_text_buffer line;           /* text of the last location, for queues */
+    bool out_of_memory;            /* an instruction could not be printed; of the current command */
     char word_text[TV_CODEC_TEXT]; /* the same for instruction words */
 
     TV_VEC(debug_display) displays;

@@ -36,8 +36,11 @@ uint64_t tv_debug_position(const tv_debug *d)
 
 static const char *instruction_text(tv_debug *d, const tv_program *program, uint64_t index)
 {
-    if (!d->codec)
-        return tv_program_print(program, index, &d->line) ? d->line.text : "";
+    if (!d->codec) {
+        bool printed = tv_program_print(program, index, &d->line);
+        d->out_of_memory |= !printed;
+        return printed ? d->line.text : "";
+    }
     tv_codec_disassemble(d->codec, tv_program_word(program, index), d->word_text);
     return d->word_text;
 }

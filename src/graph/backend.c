@@ -51,19 +51,14 @@ static tv_status copy_space(tv_machine *machine, const char *space, uint64_t byt
     return status;
 }
 
-tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t bytes, const char *folder,
-                                const char *name, const tv_diag_sink *sink)
+tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t bytes, const char *path,
+                                tv_output_group *outputs, const tv_diag_sink *sink)
 {
-    tv_buf path = {0};
     tv_output *output;
-    tv_buf_printf(&path, "%s/%s", folder, name);
-    tv_status status = path.failed ? tv_fail_memory(sink) : tv_output_open(tv_buf_cstr(&path), sink, &output);
-    tv_buf_fini(&path);
-    if (status != TV_OK)
-        return status;
-    status = copy_space(machine, space, bytes, tv_output_stream(output), sink);
+    TV_TRY(tv_output_open(path, sink, &output));
+    tv_status status = copy_space(machine, space, bytes, tv_output_stream(output), sink);
     if (status == TV_OK)
-        return tv_output_commit(output, sink);
+        return tv_output_commit_to(output, outputs, sink);
     tv_output_abandon(output);
     return status;
 }

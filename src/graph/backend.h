@@ -15,6 +15,7 @@ typedef struct tv_backend_options {
     tv_mode mode;
     bool keep_values;         /* record node outputs of single-token steps for `value` */
     const char *emit;         /* directory to write the programs to, or NULL */
+    tv_output_group *outputs; /* puts these programs in place; NULL: one by one */
     unsigned weight_bits;     /* 4 or 8, for machines that support both; 0: the machine's default */
     unsigned activation_bits; /* 8 or 16, likewise */
     const int32_t
@@ -60,10 +61,10 @@ uint64_t tv_backend_parameter(const tv_config *config, const char *key);
 tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_t bytes, tv_program *program,
                                  const tv_diag_sink *sink);
 
-/* Writes the first `bytes` bytes of a byte-addressed space to FOLDER/name, the memory image of a written sequence of
- * programs. */
-tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t bytes, const char *folder,
-                                const char *name, const tv_diag_sink *sink);
+/* Writes the first `bytes` bytes of a byte-addressed space to the file `path`, the memory image of a written sequence
+ * of programs. `outputs` may be NULL. */
+tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t bytes, const char *path,
+                                tv_output_group *outputs, const tv_diag_sink *sink);
 
 /* Reports the fault that stopped the machine to `sink`; returns TV_FAULT. */
 tv_status tv_backend_fault(const tv_machine *machine, const tv_diag_sink *sink);

@@ -93,6 +93,7 @@ uint64_t tv_gguf_meta_count(const tv_gguf *gguf);
 
 /* Prints the value: a number, a string, or `[3 strings]`. Unprintable bytes become '?'; strings longer than `width`
  * bytes are cut and end in "…". */
+#define TV_GGUF_META_TEXT(width) ((width) + 64) /* bytes that suffice, with a NUL */
 void tv_gguf_meta_print(const tv_gguf_meta *meta, size_t width, tv_buf *buf);
 
 /* Tensors in file order, or by name. NULL when there is no such tensor. */

@@ -349,12 +349,13 @@ static tv_status read_merges(builder *m)
 
 /* ---- Construction ---- */
 
-/* A printable version of `text`, valid as long as the buffer. */
-static const char *printable(tv_sv text, tv_buf *buf)
+/* A printable version of `text`, in `out`. */
+static const char *printable(tv_sv text, char out[TV_GGUF_META_TEXT(40)])
 {
     const tv_gguf_meta meta = {.kind = TV_GGUF_KIND_STRING, .value = text};
-    tv_gguf_meta_print(&meta, 40, buf);
-    return tv_buf_cstr(buf);
+    tv_buf buf = {.data = (uint8_t *)out, .cap = TV_GGUF_META_TEXT(40), .fixed = true};
+    tv_gguf_meta_print(&meta, 40, &buf);
+    return tv_buf_cstr(&buf);
 }
 
 static tv_status find_pretokenizer(builder *m)
@@ -363,12 +364,15 @@ static tv_status find_pretokenizer(builder *m)
     m->t->pre = tv_pretokenizer_find(name);
     if (m->t->pre)
         return TV_OK;
-    tv_buf text = {0}, hint = {0};
+    char text[TV_GGUF_META_TEXT(40)];
+    tv_buf hint = {0};
     tv_buf_str(&hint, "known are ");
     tv_pretokenizer_names(&hint);
-    tv_status status = tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_SPLIT), tv_buf_cstr(&hint),
-                               "the pre-tokenizer of the model is of the unknown kind '%s'", printable(name, &text));
-    tv_buf_fini(&text);
+    const char *names = tv_buf_cstr_or_null(&hint);
+    tv_status status =
+        names ? tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_SPLIT), names,
+                        "the pre-tokenizer of the model is of the unknown kind '%s'", printable(name, text))
+              : tv_fail_memory(m->sink);
     tv_buf_fini(&hint);
     return status;
 }
@@ -383,12 +387,10 @@ static void warn_without_pretokenizer(const builder *m)
 
 static tv_status reject_model(const builder *m, tv_sv model)
 {
-    tv_buf text = {0};
-    tv_status status =
-        tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_MODEL), "use a model whose tokenizer is 'llama' or 'gpt2'",
-                "the model's tokenizer is of the unknown kind '%s'", printable(model, &text));
-    tv_buf_fini(&text);
-    return status;
+    char text[TV_GGUF_META_TEXT(40)];
+    return tv_fail(m->sink, TV_ERR_INPUT, TV_LLM_CODE(TOKENIZER_MODEL),
+                   "use a model whose tokenizer is 'llama' or 'gpt2'",
+                   "the model's tokenizer is of the unknown kind '%s'", printable(model, text));
 }
 
 static tv_status build_tokenizer(builder *m)

@@ -6,11 +6,8 @@
 #include "base/buf.h"
 #include "isa/isa.h"
 
-static void copy_text(char text[TV_CODEC_TEXT], tv_buf *buf)
-{
-    snprintf(text, TV_CODEC_TEXT, "%s", tv_buf_cstr(buf));
-    tv_buf_fini(buf);
-}
+/* Terminates a text in a buffer on `array`; the last character goes if the array is full. */
+#define END_TEXT(array, buf) ((array)[(buf).len < sizeof(array) ? (buf).len : sizeof(array) - 1] = '\0')
 
 const tv_isa *tv_isa_find(const tv_isa_list *list, tv_sv name)
 {
@@ -42,16 +39,16 @@ int tv_codec_decode(const tv_codec *codec, uint64_t word, tv_decode_fault *why)
     if (row >= 0 || !why)
         return row;
     const tv_isa *isa = tv_codec_isa(codec);
-    tv_buf text = {0};
     if (!isa->word_bits) {
         *why = (tv_decode_fault){.code = illegal.code->code, .name = illegal.code->name};
         snprintf(why->message, sizeof why->message, "programs of %s are command queues, not words", isa->target);
         return row;
     }
     const tv_field *field = &isa->fields[illegal.field];
-    tv_isa_print_illegal(isa, &illegal, &text);
     *why = (tv_decode_fault){.code = illegal.code->code, .name = illegal.code->name, .hi = field->hi, .lo = field->lo};
-    copy_text(why->message, &text);
+    tv_buf text = TV_BUF_FIXED(why->message);
+    tv_isa_print_illegal(isa, &illegal, &text);
+    END_TEXT(why->message, text);
     return row;
 }
 
@@ -59,7 +56,8 @@ int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODE
 {
     const tv_isa *isa = tv_codec_isa(codec);
     tv_illegal illegal;
-    tv_buf line = {0};
+    char storage[TV_CODEC_TEXT];
+    tv_buf line = TV_BUF_FIXED(storage);
     int row = tv_codec_row(codec, word, &illegal);
     text[0] = '\0';
     if (!isa->word_bits)
@@ -71,7 +69,8 @@ int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODE
                       (int)isa->word_bits / 4, word, illegal.code->code);
         tv_isa_print_illegal(isa, &illegal, &line);
     }
-    copy_text(text, &line);
+    END_TEXT(storage, line);
+    memcpy(text, storage, line.len + 1);
     return row >= 0;
 }
 
@@ -81,7 +80,16 @@ int tv_codec_insn_at(const tv_codec *codec, unsigned i, tv_insn_info *out)
     if (i >= isa->insn_count)
         return 0;
     const tv_insn *insn = &isa->insns[i];
-    tv_buf form = {0};
+    *out = (tv_insn_info){.id = insn->id,
+                          .mnemonic = insn->mnemonic,
+                          .format = isa->word_bits ? isa->formats[insn->format] : NULL,
+                          .unit = insn->unit,
+                          .meaning = insn->meaning,
+                          .source = insn->source,
+                          .proposed = insn->proposed,
+                          .since = insn->since,
+                          .deprecated_since = insn->deprecated_since};
+    tv_buf form = TV_BUF_FIXED(out->form);
     tv_buf_str(&form, insn->mnemonic);
     for (unsigned k = 0; k < insn->parameter_count; k++)
         if (insn->parameters[k].presence == TV_REQUIRED)
@@ -92,16 +100,7 @@ int tv_codec_insn_at(const tv_codec *codec, unsigned i, tv_insn_info *out)
         tv_buf_str(&form, k ? ", " : " ");
         tv_isa_print_form(isa, &insn->operands[k], &form);
     }
-    *out = (tv_insn_info){.id = insn->id,
-                          .mnemonic = insn->mnemonic,
-                          .format = isa->word_bits ? isa->formats[insn->format] : NULL,
-                          .unit = insn->unit,
-                          .meaning = insn->meaning,
-                          .source = insn->source,
-                          .proposed = insn->proposed,
-                          .since = insn->since,
-                          .deprecated_since = insn->deprecated_since};
-    copy_text(out->form, &form);
+    END_TEXT(out->form, form);
     return 1;
 }
 
@@ -198,11 +197,11 @@ int tv_codec_uop_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t w
                          .route = uop->route,
                          .skipped = tv_uop_skipped(isa, uop, word)};
     out->packed = pack_uop(isa, uop, word, &out->width);
-    tv_buf text = {0};
+    tv_buf text = TV_BUF_FIXED(out->fields);
     for (const uint16_t *f = uop->fields; *f != TV_NO_FIELD; f++)
         tv_buf_printf(&text, "%s%s=0x%" PRIx64, f == uop->fields ? "" : " ", isa->fields[*f].name,
                       tv_field_get(isa, &isa->fields[*f], word));
-    copy_text(out->fields, &text);
+    END_TEXT(out->fields, text);
     return 1;
 }
 

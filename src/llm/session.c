@@ -94,7 +94,8 @@ void tv_llm_print_info(const tv_llm *llm, FILE *out)
         parameters += tensor->elements;
     fprintf(out, "%" PRIu64 " parameters in %" PRIu64 " tensors\n\n", parameters, tv_gguf_tensor_count(gguf));
     for (uint64_t i = 0; (meta = tv_gguf_meta_at(gguf, i)); i++) {
-        tv_buf text = {0};
+        char storage[TV_GGUF_META_TEXT(80)];
+        tv_buf text = TV_BUF_FIXED(storage);
         tv_gguf_meta_print(meta, 80, &text);
         print_name(out, meta->key, 44);
         fputc(' ', out);
@@ -134,11 +135,11 @@ static void write_metadata(const tv_gguf *gguf, tv_json_writer *w)
     tv_json_key(w, "metadata");
     tv_json_begin_array(w);
     for (uint64_t i = 0; gguf && (meta = tv_gguf_meta_at(gguf, i)); i++) {
-        tv_buf text = {0};
+        char storage[TV_GGUF_META_TEXT(80)];
+        tv_buf text = TV_BUF_FIXED(storage);
         tv_json_begin_object(w);
-        tv_buf_printf(&text, "%.*s", (int)meta->key.len, meta->key.ptr);
-        tv_json_string_member(w, "key", tv_buf_cstr(&text));
-        text.len = 0;
+        tv_json_key(w, "key");
+        tv_json_write_text(w, meta->key);
         tv_gguf_meta_print(meta, 80, &text);
         tv_json_string_member(w, "text", tv_buf_cstr(&text));
         tv_json_end_object(w);
@@ -149,10 +150,9 @@ static void write_metadata(const tv_gguf *gguf, tv_json_writer *w)
 
 static void write_tensor(const tv_gguf_tensor *tensor, tv_json_writer *w)
 {
-    tv_buf name = {0};
     tv_json_begin_object(w);
-    tv_buf_printf(&name, "%.*s", (int)tensor->name.len, tensor->name.ptr);
-    tv_json_string_member(w, "name", tv_buf_cstr(&name));
+    tv_json_key(w, "name");
+    tv_json_write_text(w, tensor->name);
     tv_json_string_member(w, "type", tv_gguf_type_name(tensor->type));
     tv_json_key(w, "dims");
     tv_json_begin_array(w);
@@ -160,7 +160,6 @@ static void write_tensor(const tv_gguf_tensor *tensor, tv_json_writer *w)
         tv_json_write_unsigned(w, tensor->dims[d]);
     tv_json_end_array(w);
     tv_json_end_object(w);
-    tv_buf_fini(&name);
 }
 
 void tv_llm_write_info(const tv_llm *llm, tv_json_writer *w)
@@ -259,12 +258,9 @@ static tv_status check_emit(const tv_llm_options *options, const tv_backend *bac
                        "breaks",
                        EMIT_MAX);
     if (has_steps(folder))
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "remove them, or sample_token another directory",
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "remove them, or choose another directory",
                        "'%.200s' has programs of another session", folder);
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), "its parent directory must exist",
-                       "cannot create the directory '%.200s': %s", folder, strerror(errno));
-    return TV_OK;
+    return tv_output_group_folder(options->outputs, folder, sink);
 }
 
 /* Rejects options that the backend cannot satisfy; warns about those that it ignores. */
@@ -316,6 +312,7 @@ tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv
                               .threads = options->threads ? options->threads : 1,
                               .mode = options->timing_only ? TV_MODE_TIMING : TV_MODE_FULL,
                               .emit = s->emit,
+                              .outputs = options->outputs,
                               .keep_values = options->verify != 0,
                               .weight_bits = options->weight_bits,
                               .activation_bits = options->activation_bits,

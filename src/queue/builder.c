@@ -142,3 +142,14 @@ void tv_queue_builder_free(tv_queue_builder *b)
     cmdq_reader_fini(&b->r);
     free(b);
 }
+
+tv_status tv_queue_save_with(tv_program *program, tv_sv metadata, const char *path, tv_output_group *group,
+                             const tv_diag_sink *sink)
+{
+    cmdq_queue *queue = program->form_data;
+    tv_sv own = queue->metadata;
+    queue->metadata = metadata;
+    tv_status status = tv_program_save_to(program, path, TV_FORMAT_JSON, group, sink);
+    queue->metadata = own;
+    return status;
+}

@@ -37,13 +37,10 @@ static void report_error(dep_checker *c, cmdq_code code, uint32_t entry, const c
     if (c->errors++ >= ERRORS_MAX)
         return;
     tv_source_loc loc = cmdq_member_loc(c->program, entry, &c->cursor, name);
-    tv_buf text = {0};
     va_list args;
     va_start(args, format);
-    tv_buf_vprintf(&text, format, args);
+    tv_vreport(c->sink, TV_ERROR, &cmdq_codes[code], &loc, hint, format, args);
     va_end(args);
-    tv_report(c->sink, TV_ERROR, &cmdq_codes[code], &loc, hint, "%s", tv_buf_cstr(&text));
-    tv_buf_fini(&text);
 }
 
 static const char *list_name(const cmdq_entry *e, unsigned which)
@@ -154,7 +151,11 @@ static void report_cycle(dep_checker *c, const cmdq_graph *graph, uint32_t block
 {
     tv_buf cycle = {0};
     cmdq_print_cycle(c->queue, graph, cmdq_entry_count(c->queue), NULL, blocked, &cycle);
-    report_error(c, CMDQ_CODE_CYCLE, blocked, NULL, NULL, "entries wait for each other: %s", tv_buf_cstr(&cycle));
+    const char *text = tv_buf_cstr_or_null(&cycle);
+    if (text)
+        report_error(c, CMDQ_CODE_CYCLE, blocked, NULL, NULL, "entries wait for each other: %s", text);
+    else
+        report_no_memory(c);
     tv_buf_fini(&cycle);
 }
 
@@ -427,11 +428,14 @@ void cmdq_print_cycle(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t
 {
     enum { SHOWN = 12 };
     sorter s;
-    if (!sorter_init(graph, count, engine_of, &s))
+    if (!sorter_init(graph, count, engine_of, &s)) {
+        out->failed = true;
         return;
+    }
     sort_entries(queue, graph, count, &s, NULL);
     uint32_t *blockers = find_blockers(queue, count, &s);
     if (!blockers) {
+        out->failed = true;
         sorter_fini(&s);
         return;
     }

@@ -209,7 +209,9 @@ static void report_missing(reader *r, const tv_insn *insn, uint64_t missing)
                           tv_isa_cmdq.parameters[insn->parameters[u].parameter].name);
     char hint[80];
     snprintf(hint, sizeof hint, "`trivet isa cmdq %s` lists its fields", insn->id);
-    cmdq_reader_error(r, CMDQ_CODE_MISSING, r->entry_offset, hint, "%s lacks %s", insn->id, tv_buf_cstr(&names));
+    const char *list = tv_buf_cstr_or_null(&names);
+    r->out_of_memory |= !list;
+    cmdq_reader_error(r, CMDQ_CODE_MISSING, r->entry_offset, hint, "%s lacks %s", insn->id, list ? list : "");
     tv_buf_fini(&names);
 }
 

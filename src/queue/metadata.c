@@ -64,13 +64,12 @@ static void report_error(metadata *m, const tv_json_value *at, cmdq_code code, c
     if (m->errors++ >= ERRORS_MAX)
         return; /* the reader reports that there are more */
     tv_source_loc loc = locate_token(m, at ? at->end : 1);
-    tv_buf text = {0};
+    char text[TV_DIAG_MESSAGE];
     va_list args;
     va_start(args, format);
-    tv_buf_vprintf(&text, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    tv_report(m->sink, TV_ERROR, &cmdq_codes[code], &loc, hint, "metadata: %s", tv_buf_cstr(&text));
-    tv_buf_fini(&text);
+    tv_report(m->sink, TV_ERROR, &cmdq_codes[code], &loc, hint, "metadata: %s", text);
 }
 
 static void report_no_memory(metadata *m)
@@ -195,8 +194,16 @@ static char *path_inside(metadata *m, const char *what, const tv_json_value *val
         if (slash == queue_path)
             tv_buf_str(&path, "/");
         folder = realpath(tv_buf_cstr(&path), NULL);
+        bool no_memory = !folder && errno == ENOMEM;
         tv_buf_printf(&path, "/%s", name);
         real = realpath(tv_buf_cstr(&path), NULL);
+        if (no_memory || path.failed || (!real && errno == ENOMEM)) {
+            report_no_memory(m);
+            tv_buf_fini(&path);
+            free(folder);
+            free(real);
+            return NULL;
+        }
     }
     tv_buf_fini(&path);
     size_t n = folder ? strlen(folder) : 0;

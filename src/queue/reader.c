@@ -94,9 +94,20 @@ tv_source_loc cmdq_reader_loc(const reader *r, uint64_t offset)
                            .index = is_in_entry(r) ? (int64_t)cmdq_entry_count(r->queue) : -1};
 }
 
+static bool is_out_of_memory(const reader *r)
+{
+    const cmdq_queue *q = r->queue;
+    return r->out_of_memory || q->entries.failed || q->values.failed || q->lists.failed || q->extras.failed ||
+           q->top_members.failed || r->ids.failed || r->program->lines.failed;
+}
+
 void cmdq_reader_error(reader *r, cmdq_code code, uint64_t offset, const char *hint, const char *format, ...)
 {
     r->entry_failed = true;
+    if (is_out_of_memory(r)) { /* then what seems to be an error may be none */
+        r->stopped = true;
+        return;
+    }
     if (r->errors++ >= ERRORS_MAX) {
         r->stopped = true;
         return;
@@ -104,13 +115,10 @@ void cmdq_reader_error(reader *r, cmdq_code code, uint64_t offset, const char *h
     if (offset > r->counted)
         cmdq_reader_count_lines(r, offset);
     tv_source_loc loc = cmdq_reader_loc(r, offset);
-    tv_buf text = {0};
     va_list args;
     va_start(args, format);
-    tv_buf_vprintf(&text, format, args);
+    tv_vreport(r->sink, TV_ERROR, &cmdq_codes[code], &loc, hint, format, args);
     va_end(args);
-    tv_report(r->sink, TV_ERROR, &cmdq_codes[code], &loc, hint, "%s", tv_buf_cstr(&text));
-    tv_buf_fini(&text);
 }
 
 /* ---- Strings and names ---- */
@@ -265,13 +273,6 @@ void cmdq_reader_fini(reader *r)
     tv_json_reader_fini(&r->json);
     free(r->string_slots);
     TV_VEC_FINI(&r->ids);
-}
-
-static bool is_out_of_memory(const reader *r)
-{
-    const cmdq_queue *q = r->queue;
-    return r->out_of_memory || q->entries.failed || q->values.failed || q->lists.failed || q->extras.failed ||
-           q->top_members.failed || r->ids.failed || r->program->lines.failed;
 }
 
 static tv_status finish_queue(reader *r)

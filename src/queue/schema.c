@@ -259,7 +259,9 @@ static void write_property(tv_json_writer *w, const char *key, const char *schem
     tv_arena arena = {0};
     tv_json_error error;
     tv_json_key(w, key);
-    tv_json_write_value(w, tv_json_parse(&arena, tv_sv_of(schema), SIZE_MAX, &error), 0);
+    const tv_json_value *value = tv_json_parse(&arena, tv_sv_of(schema), SIZE_MAX, &error);
+    w->failed |= !value; /* out of memory */
+    tv_json_write_value(w, value, 0);
     tv_arena_fini(&arena);
 }
 

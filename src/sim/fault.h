@@ -9,13 +9,18 @@
 
 typedef struct tv_fault_record {
     bool raised;
+    bool out_of_memory;   /* there was no memory for its texts */
     tv_fault fault;       /* valid if `raised`; its strings are the buffers below or the program's */
     tv_buf text, message; /* disassembly; message */
 } tv_fault_record;
 
 void tv_fault_record_fini(tv_fault_record *record);
 
-/* Records a fault of instruction `index` of `program`, whose assembly is `text`. */
+/* Of a run that ends with the fault: TV_FAULT, or TV_ERR_MEMORY. */
+tv_status tv_fault_status(const tv_fault_record *record);
+
+/* Records a fault of instruction `index` of `program`, whose assembly is `text`. A text or message of NULL is one for
+ * which there was no memory. */
 void tv_fault_raise(tv_fault_record *record, const tv_program *program, uint64_t index, const char *text,
                     const tv_code *code, const char *message);
 

@@ -168,6 +168,9 @@ static void files(void **state)
     NULL_CASE(tv_output_commit_to, group);
     NULL_CASE(tv_output_commit_to, sink);
     assert_int_equal(tv_output_commit_to(output, NULL, NULL), TV_OK);
+    NULL_CASE(tv_output_group_folder, group);
+    NULL_CASE(tv_output_group_folder, sink);
+    assert_int_equal(tv_output_group_folder(NULL, ".", NULL), TV_OK);
     NULL_CASE(tv_output_group_commit, sink);
     assert_int_equal(tv_output_group_commit(group, NULL), TV_OK);
     NULL_CASE(tv_output_open_compressed, sink);

@@ -208,6 +208,7 @@ typedef struct diag_tee {
     const tv_diag_sink *sink;
     tv_arena arena;
     TV_VEC(tv_diag) diags;
+    bool failed; /* out of memory for a copy */
 } diag_tee;
 
 static const char *copy_string(tv_arena *arena, const char *text)
@@ -223,7 +224,8 @@ static void tee_diag(void *user, const tv_diag *diag)
     copy.message = copy_string(&tee->arena, diag->message);
     copy.hint = copy_string(&tee->arena, diag->hint);
     copy.source_line = NULL;
-    TV_VEC_PUSH(&tee->diags, copy);
+    tee->failed |= (diag->file && !copy.file) || !copy.message || (diag->hint && !copy.hint);
+    tee->failed |= !TV_VEC_PUSH(&tee->diags, copy);
     if (tee->sink && tee->sink->emit)
         tee->sink->emit(tee->sink->user, diag);
 }
@@ -253,20 +255,28 @@ static tv_status run_command(debug_call *call, const char *line)
     if (call->text->len)
         tv_json_string_member(call->json, "text", tv_buf_cstr(call->text));
     tv_json_end_object(call->json);
+    call->text->failed |= tee.failed;
     TV_VEC_FINI(&tee.diags);
     tv_arena_fini(&tee.arena);
     return status;
 }
 
-/* Moves the output of `call`, whose JSON goes to `json`, into *answer. */
-static void take_answer(debug_call *call, tv_buf *json, tv_debug_answer *answer)
+/* Moves the output of `call`, whose JSON goes to `json`, into *answer. False: out of memory. */
+static bool take_answer(debug_call *call, tv_buf *json, tv_debug_answer *answer)
 {
-    tv_json_writer_finish(call->json);
+    bool complete = tv_json_writer_finish(call->json) && !call->text->failed && !call->d->out_of_memory;
+    call->d->out_of_memory = false;
     *answer = (tv_debug_answer){.text = tv_buf_take(call->text),
                                 .json = tv_buf_take(json),
                                 .repeat = call->repeat,
                                 .quit = call->quit,
                                 .stopped = call->stopped};
+    if (complete && answer->text && answer->json)
+        return true;
+    free(answer->text); /* nothing instead of a part */
+    free(answer->json);
+    answer->text = answer->json = NULL;
+    return false;
 }
 
 tv_status tv_debug_command(tv_debug *d, const char *line, const tv_diag_sink *sink, tv_debug_answer *answer)
@@ -276,8 +286,7 @@ tv_status tv_debug_command(tv_debug *d, const char *line, const tv_diag_sink *si
     debug_call call = {.d = d, .sink = sink, .text = &text, .json = &writer};
     tv_json_writer_init_buf(&writer, &json, TV_JSON_COMPACT);
     tv_status status = run_command(&call, line);
-    take_answer(&call, &json, answer);
-    return status;
+    return take_answer(&call, &json, answer) ? status : tv_fail_memory(sink);
 }
 
 void tv_debug_describe_stop(tv_debug *d, const tv_debug_stop *stop, tv_debug_answer *answer)

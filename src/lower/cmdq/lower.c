@@ -337,6 +337,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     l->graph = graph;
     l->model = model;
     l->emit = options->emit;
+    l->outputs = options->outputs;
     l->timing = options->mode == TV_MODE_TIMING;
     l->pool = tv_pool_new(options->threads);
     tv_status status = read_config(l, options, sink);
@@ -369,6 +370,13 @@ static const char *queue_path(const cmdq_lowering *l, char path[PATH_LENGTH])
         return "step.json";
     snprintf(path, PATH_LENGTH, "%s/step_%06" PRIu32 ".json", l->emit, l->steps);
     return path;
+}
+
+static tv_status save_weights(const cmdq_lowering *l, const tv_diag_sink *sink)
+{
+    char path[PATH_LENGTH];
+    snprintf(path, sizeof path, "%s/weights.bin", l->emit);
+    return tv_backend_save_space(l->machine, "dram", l->k_base[0], path, l->outputs, sink);
 }
 
 /* ---- Embedding of the tokens: in the metadata of queues that are written, otherwise directly to DRAM, which is faster
@@ -404,6 +412,20 @@ static tv_status write_embeddings(cmdq_lowering *l, const int32_t *tokens, const
     return status;
 }
 
+static const char WEIGHTS_INIT[] = "{\"addr\": 0, \"file\": \"weights.bin\"}, ";
+
+/* True for the first queue of a written sequence. */
+static bool refers_to_weights(const cmdq_lowering *l) { return l->emit && l->steps == 0; }
+
+/* The metadata of the queue that runs here: without the weights, which DRAM has. Their file is not in place yet. */
+static tv_status remove_weights(cmdq_lowering *l, tv_buf *out, const tv_diag_sink *sink)
+{
+    size_t size = refers_to_weights(l) ? sizeof WEIGHTS_INIT - 1 : 0, end = l->weights_at + size;
+    tv_buf_append(out, l->metadata.data, l->weights_at);
+    tv_buf_append(out, l->metadata.data + end, l->metadata.len - end);
+    return out->failed ? tv_fail_memory(sink) : TV_OK;
+}
+
 /* Prints the metadata of a step: the KV cache, the initial contents of DRAM, and the logits, which are the output. The
  * first queue of a written sequence refers to the weights, so the queues can be run in order by themselves. */
 static tv_status print_metadata(cmdq_lowering *l, const int32_t *tokens, uint32_t first, const tv_diag_sink *sink)
@@ -418,8 +440,10 @@ static tv_status print_metadata(cmdq_lowering *l, const int32_t *tokens, uint32_
                       "%s{\"id\": %" PRIu32 ", \"k_base\": %" PRIu64 ", \"v_base\": %" PRIu64 ", \"t_max\": %" PRIu32
                       ", \"d_head\": %" PRIu32 ", \"heads\": %" PRIu32 "}",
                       i ? ", " : "", i, l->k_base[i], l->v_base[i], l->context, s->head_dim, s->kv_heads);
-    tv_buf_printf(text, "], \"dram_init\": [%s",
-                  l->emit && l->steps == 0 ? "{\"addr\": 0, \"file\": \"weights.bin\"}, " : "");
+    tv_buf_str(text, "], \"dram_init\": [");
+    l->weights_at = text->len;
+    if (refers_to_weights(l))
+        tv_buf_str(text, WEIGHTS_INIT);
     if (l->emit) {
         tv_buf_printf(text, "{\"addr\": %" PRIu64 ", \"hex\": \"", l->x_addr);
         TV_TRY(write_embeddings(l, tokens, sink));
@@ -431,7 +455,7 @@ static tv_status print_metadata(cmdq_lowering *l, const int32_t *tokens, uint32_
             text, "{\"name\": \"logits\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64 ", \"qbits\": 32}",
             l->logits_addr, (uint64_t)(l->rows - first) * s->vocab);
     tv_buf_str(text, "]}");
-    return TV_OK;
+    return text->failed ? tv_fail_memory(sink) : TV_OK;
 }
 
 static tv_status begin_queue(cmdq_lowering *l, const int32_t *tokens, uint32_t rows, uint32_t position, uint32_t first,
@@ -449,7 +473,7 @@ static tv_status begin_queue(cmdq_lowering *l, const int32_t *tokens, uint32_t r
     for (uint32_t i = 0; i < l->model->dims.layers; i++)
         l->kv_writer[i] = CMDQ_LOWER_NO_ENTRY;
     if (l->emit && l->steps == 0)
-        TV_TRY(tv_backend_save_space(l->machine, "dram", l->k_base[0], l->emit, "weights.bin", sink));
+        TV_TRY(save_weights(l, sink));
     if (!l->emit && !l->timing)
         TV_TRY(write_embeddings(l, tokens, sink));
     TV_TRY(print_metadata(l, tokens, first, sink));
@@ -457,8 +481,15 @@ static tv_status begin_queue(cmdq_lowering *l, const int32_t *tokens, uint32_t r
     l->builder = NULL;
     tv_program *previous = l->previous_program;
     l->previous_program = NULL;
-    return tv_queue_builder_new(queue_path(l, path), (tv_sv){(const char *)l->metadata.data, l->metadata.len}, previous,
-                                sink, &l->builder);
+    tv_buf loaded = {0};
+    tv_status status = remove_weights(l, &loaded, sink);
+    if (status == TV_OK)
+        status = tv_queue_builder_new(queue_path(l, path), (tv_sv){(const char *)loaded.data, loaded.len}, previous,
+                                      sink, &l->builder);
+    else
+        tv_program_free(previous);
+    tv_buf_fini(&loaded);
+    return status;
 }
 
 /* ---- Values for comparison with the host ---- */
@@ -555,7 +586,8 @@ static tv_status run_queue(cmdq_lowering *l, const tv_diag_sink *sink)
     TV_TRY(tv_queue_builder_finish(entries, &program));
     tv_status status = l->metadata.failed || l->deps.failed ? tv_fail_memory(sink) : TV_OK;
     if (status == TV_OK && l->emit)
-        status = tv_program_save(program, queue_path(l, path), TV_FORMAT_JSON, sink);
+        status = tv_queue_save_with(program, (tv_sv){(const char *)l->metadata.data, l->metadata.len},
+                                    queue_path(l, path), l->outputs, sink);
     if (status == TV_OK)
         status = tv_machine_load(l->machine, program, sink);
     if (status != TV_OK) { /* the machine continues to use the previous program */

@@ -36,7 +36,7 @@ static uint32_t finish_entry(cmdq_lowering *l)
             add_dependency(l, p->readers.data[k]);
     }
     for (unsigned i = 0; i < l->read_count; i++)
-        (void)TV_VEC_PUSH(&l->buffers[l->reads[i]].readers, id);
+        l->deps.failed |= !TV_VEC_PUSH(&l->buffers[l->reads[i]].readers, id);
     for (unsigned i = 0; i < l->write_count; i++) {
         l->buffers[l->writes[i]].writer = id;
         l->buffers[l->writes[i]].readers.count = 0;

@@ -97,12 +97,14 @@ typedef struct cmdq_lowering {
     cmdq_lower_buffer buffers[CMDQ_BUFFER_COUNT];
     char block_name[TV_BLOCK_NAME_MAX]; /* block of the model, the label of the entries */
     tv_queue_builder *builder;
-    tv_buf metadata;
+    tv_buf metadata;       /* of the step, as it is written */
+    size_t weights_at;     /* offset in it of the reference to the weights */
     TV_VEC(uint32_t) deps; /* of the current entry */
     uint32_t slot, next_te, next_ve;
     uint32_t *kv_writer; /* [layers]: the last KV_STORE */
     uint32_t rows, position;
     unsigned reads[8], writes[4], read_count, write_count;
+    tv_output_group *outputs; /* or NULL */
     const char *emit;
     bool timing;                /* timing only, no data */
     float **values;             /* recorded values of the graph, or NULL */

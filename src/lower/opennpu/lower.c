@@ -19,8 +19,9 @@ typedef struct lowering {
     opennpu_lower_product *products;
     opennpu_lower_epilogue epilogues[OPENNPU_LOWER_PERIOD_MAX / 2];
     const char *emit;
-    float *kept_value; /* the result of `value` */
-    bool single_token; /* the last step had a single token */
+    tv_output_group *outputs; /* or NULL */
+    float *kept_value;        /* the result of `value` */
+    bool single_token;        /* the last step had a single token */
     uint32_t position, steps;
 } lowering;
 
@@ -446,7 +447,7 @@ static tv_status save_step(lowering *l, tv_program *program, const tv_diag_sink 
     if (l->steps == 0) /* the first program contains what programs only read */
         TV_TRY(tv_backend_bring_space(l->m.machine, "mem", l->m.constants_end, program, sink));
     snprintf(path, sizeof path, "%s/step_%06" PRIu32 ".elf", l->emit, l->steps);
-    return tv_program_save(program, path, TV_FORMAT_ELF, sink);
+    return tv_program_save_to(program, path, TV_FORMAT_ELF, l->outputs, sink);
 }
 
 static tv_status run_program(lowering *l, const tv_diag_sink *sink)
@@ -573,6 +574,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     l->m.graph = graph;
     l->m.model = model;
     l->emit = options->emit;
+    l->outputs = options->outputs;
     l->m.timing = options->mode == TV_MODE_TIMING;
     l->m.pool = tv_pool_new(options->threads);
     tv_status status = read_config(l, options, sink);

@@ -226,7 +226,7 @@ static tv_status save_program(pccx_lowering *l, tv_program *program, const tv_di
             0) /* the first program contains the model, so the written programs can be run in order by themselves */
         TV_TRY(tv_backend_bring_space(l->machine, "host", l->map.model_end, program, sink));
     snprintf(path, sizeof path, "%s/step_%06" PRIu32 "_%03" PRIu32 ".elf", l->emit, l->steps, l->programs);
-    return tv_program_save(program, path, TV_FORMAT_ELF, sink);
+    return tv_program_save_to(program, path, TV_FORMAT_ELF, l->outputs, sink);
 }
 
 tv_status pccx_lower_run(pccx_lowering *l, const tv_diag_sink *sink)

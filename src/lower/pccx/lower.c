@@ -486,6 +486,7 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
         .planes = planes,
         .cache_planes = planes,
         .emit = options->emit,
+        .outputs = options->outputs,
         .timing = options->mode == TV_MODE_TIMING,
         .keep_values = options->keep_values,
         .hidden = (model->dims.hidden + PCCX_LOWER_LANES - 1) / PCCX_LOWER_LANES * PCCX_LOWER_LANES,

@@ -112,6 +112,7 @@ typedef struct pccx_lowering {
     bool keep_values;
     float **kept_values; /* graph values that pass through host memory (the inputs of norms), or NULL */
     tv_host_op host_ops[PCCX_LOWER_HOST_OPS];
+    tv_output_group *outputs; /* or NULL */
     const char *emit;
     uint32_t steps, programs;
     bool constants_loaded; /* L2 contains the constants */

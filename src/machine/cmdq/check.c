@@ -90,8 +90,7 @@ tv_status cmdq_hazards(const void *state, tv_severity severity, const tv_diag_si
     const cmdq_machine *m = state;
     tv_findings findings = {.program = m->program, .sink = sink, .codes = cmdq_codes, .counts = counts};
     uint64_t found = cmdq_find_hazards(m->program, &m->params, &m->plan, CMDQ_WINDOW_MAX, severity, &findings);
-    tv_findings_report_omitted(&findings);
-    return found != UINT64_MAX ? TV_OK : tv_fail_memory(sink);
+    return found != UINT64_MAX ? tv_findings_finish(&findings) : tv_fail_memory(sink);
 }
 
 tv_status cmdq_dataflow(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts)
@@ -101,8 +100,7 @@ tv_status cmdq_dataflow(const void *state, tv_severity severity, const tv_diag_s
     if (m->mode == TV_MODE_TIMING) /* no data */
         return TV_OK;
     bool complete = cmdq_check_dataflow(m->program, &m->params, &m->plan, severity, &findings);
-    tv_findings_report_omitted(&findings);
-    return complete ? TV_OK : tv_fail_memory(sink);
+    return complete ? tv_findings_finish(&findings) : tv_fail_memory(sink);
 }
 
 tv_status cmdq_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
@@ -123,7 +121,8 @@ tv_status cmdq_check(const tv_program *program, const tv_config *config, const t
         status = tv_fail_memory(sink);
     else
         check_loads(&c, &params, &plan);
-    tv_findings_report_omitted(&c.findings);
+    if (status == TV_OK)
+        status = tv_findings_finish(&c.findings);
     free(c.banks);
     cmdq_plan_fini(&plan);
     return status;

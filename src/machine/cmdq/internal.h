@@ -125,7 +125,8 @@ typedef struct cmdq_plan {
     uint64_t *macs;
     uint64_t *bytes; /* over DRAM, times 2, plus 1 if they are written */
     cmdq_graph graph;
-    uint32_t *order; /* entries in the order of execution; NULL: the order of ids */
+    uint32_t *order;                       /* entries in the order of execution; NULL: the order of ids */
+    struct cmdq_simulation_arrays *arrays; /* from cmdq_plan_prepare */
 } cmdq_plan;
 
 /* The entry that is executed as number `n`. */
@@ -200,9 +201,14 @@ typedef struct cmdq_timing {
     uint64_t role_busy[CMDQ_ALL_ROLES], role_stalled[CMDQ_ALL_ROLES]; /* cycles of engines, by role of their entries */
 } cmdq_timing;
 
+/* Allocates what cmdq_time needs for `plan`: a simulation must not fail in the middle of a run, whose cycles,
+ * statistics and events are taken at any time. False: out of memory. cmdq_plan_fini frees it. */
+bool cmdq_plan_prepare(cmdq_plan *plan);
+void cmdq_plan_unprepare(cmdq_plan *plan);
+
 /* Simulates the first `count` entries from cycle timing->end on, and adds to the accounts. `sink` gets the events, with
- * `index_base` added to the entries' numbers, or is NULL. Returns false if memory is exhausted. */
-bool cmdq_time(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan, uint32_t count,
+ * `index_base` added to the entries' numbers, or is NULL. The plan is prepared. */
+void cmdq_time(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan, uint32_t count,
                uint64_t index_base, const tv_trace_sink *sink, cmdq_timing *timing);
 
 /* ---- The machine ---- */

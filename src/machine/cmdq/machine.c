@@ -101,20 +101,20 @@ static void write_initial_contents(machine *m)
 
 /* Simulates the executed entries of the loaded queue, after `timing`. With forward dependencies the executed entries
  * are no prefix of the ids; then those below the lowest id that is left are simulated. */
-static bool time_executed(const machine *m, const tv_trace_sink *sink, cmdq_timing *timing)
+static void time_executed(const machine *m, const tv_trace_sink *sink, cmdq_timing *timing)
 {
     uint32_t count = m->next;
     for (uint32_t i = m->next; m->plan.order && i < m->plan.count; i++)
         count = count < m->plan.order[i] ? count : m->plan.order[i];
-    return cmdq_time(m->program, &m->params, &m->plan, count, m->base, sink, timing);
+    cmdq_time(m->program, &m->params, &m->plan, count, m->base, sink, timing);
 }
 
-static bool end_queue(machine *m)
+static void end_queue(machine *m)
 {
     if (m->ended || m->mode == TV_MODE_FUNCTIONAL)
-        return true;
-    m->ended = time_executed(m, m->traced ? &m->sink : NULL, &m->timing);
-    return m->ended;
+        return;
+    time_executed(m, m->traced ? &m->sink : NULL, &m->timing);
+    m->ended = true;
 }
 
 static tv_status load(void *state, const tv_program *program, const tv_diag_sink *sink)
@@ -123,10 +123,12 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     cmdq_plan plan;
     uint64_t errors = 0;
     TV_TRY(cmdq_plan_init(program, &m->params, sink, &errors, &plan));
-    if (m->program && !end_queue(m)) { /* a queue that is left early keeps the time of its executed entries */
+    if (m->mode != TV_MODE_FUNCTIONAL && !cmdq_plan_prepare(&plan)) {
         cmdq_plan_fini(&plan);
         return tv_fail_memory(sink);
     }
+    if (m->program) /* a queue that is left early keeps the time of its executed entries */
+        end_queue(m);
     m->base += m->program ? m->next : 0;
     cmdq_plan_fini(&m->plan);
     m->plan = plan;
@@ -151,7 +153,8 @@ static cmdq_outcome execute_entry(machine *m, uint32_t entry)
     if (outcome == CMDQ_FAULT) {
         tv_buf text = {0};
         cmdq_print_entry(q, entry, &text);
-        tv_fault_raise(&m->fault, m->program, entry, tv_buf_cstr(&text), &cmdq_codes[error.code], error.message);
+        tv_fault_raise(&m->fault, m->program, entry, tv_buf_cstr_or_null(&text), &cmdq_codes[error.code],
+                       error.message);
         tv_buf_fini(&text);
     }
     return outcome;
@@ -195,15 +198,14 @@ static tv_status find_limit(machine *m, uint64_t max_cycles, uint32_t *limit)
         return TV_OK;
     cmdq_timing timing = m->timing;
     timing.starts = calloc((size_t)m->plan.count + 1, sizeof *timing.starts);
-    bool timed = timing.starts && cmdq_time(m->program, &m->params, &m->plan, m->plan.count, m->base, NULL, &timing);
+    if (!timing.starts)
+        return TV_ERR_MEMORY;
+    cmdq_time(m->program, &m->params, &m->plan, m->plan.count, m->base, NULL, &timing);
     uint32_t at = 0;
-    if (timed) /* END completes with the last of the others */
-        timing.starts[m->plan.count - 1] = timing.end;
-    while (timed && at < m->plan.count && timing.starts[cmdq_plan_entry(&m->plan, at)] < max_cycles)
+    timing.starts[m->plan.count - 1] = timing.end; /* END completes with the last of the others */
+    while (at < m->plan.count && timing.starts[cmdq_plan_entry(&m->plan, at)] < max_cycles)
         at++;
     free(timing.starts);
-    if (!timed)
-        return TV_ERR_MEMORY;
     *limit = m->limit = at;
     m->limit_cycles = max_cycles;
     return TV_OK;
@@ -215,7 +217,7 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
     uint32_t limit;
     *why = TV_STOP_FAULT;
     if (m->fault.raised)
-        return TV_FAULT;
+        return tv_fault_status(&m->fault);
     *why = TV_STOP_END;
     if (!m->program)
         return TV_OK;
@@ -230,10 +232,11 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
             return TV_ERR_MEMORY;
         if (outcome == CMDQ_FAULT) {
             *why = TV_STOP_FAULT;
-            return TV_FAULT;
+            return tv_fault_status(&m->fault);
         }
     }
-    return end_queue(m) ? TV_OK : TV_ERR_MEMORY;
+    end_queue(m);
+    return TV_OK;
 }
 
 static uint64_t next(const void *state) { return ((const machine *)state)->next; }
@@ -284,8 +287,8 @@ static void stats(const void *state, tv_stats *out)
     const machine *m = state;
     cmdq_timing timing = m->timing; /* as if the run ended here */
     bool timed = m->mode != TV_MODE_FUNCTIONAL;
-    if (timed && !m->ended && m->program && !time_executed(m, NULL, &timing))
-        timing = m->timing;
+    if (timed && !m->ended && m->program)
+        time_executed(m, NULL, &timing);
     tv_stats_set_time(out, timed ? timing.end : 0, tv_config_integer(m->config, CMDQ_PARAM_CORE_HZ));
     tv_stats_set_engines(out, timing.accounts, m->params.engines, cmdq_stall_reason_names, CMDQ_STALL_REASONS);
     tv_stats_add_path(out, "dram read", m->bytes[0], m->params.reachable, m->params.limited_by);

@@ -18,6 +18,7 @@ void cmdq_plan_fini(cmdq_plan *plan)
     free(plan->bytes);
     free(plan->order);
     cmdq_graph_fini(&plan->graph);
+    cmdq_plan_unprepare(plan);
     *plan = (cmdq_plan){0};
 }
 
@@ -138,9 +139,13 @@ static tv_status order_entries(const tv_program *program, const tv_diag_sink *si
     tv_source_loc loc = tv_program_source_loc(program, blocked);
     tv_buf cycle = {0};
     cmdq_print_cycle(q, &plan->graph, plan->count, plan->engine, blocked, &cycle);
-    tv_report(sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_CYCLE], &loc, "entries of an engine go in the order of their ids",
-              "entries wait for each other: %s", tv_buf_cstr(&cycle));
+    const char *text = tv_buf_cstr_or_null(&cycle);
+    if (text)
+        tv_report(sink, TV_ERROR, &cmdq_codes[CMDQ_CODE_CYCLE], &loc,
+                  "entries of an engine go in the order of their ids", "entries wait for each other: %s", text);
     tv_buf_fini(&cycle);
+    if (!text)
+        return tv_fail_memory(sink);
     ++*errors;
     return TV_ERR_INPUT;
 }

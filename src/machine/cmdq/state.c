@@ -15,8 +15,11 @@ static void restore_plan(cmdq_machine *m, const tv_program *before, tv_state_vis
         return;
     cmdq_plan_fini(&m->plan);
     m->plan = (cmdq_plan){0};
-    if (m->program && cmdq_plan_init(m->program, &m->params, NULL, &errors, &m->plan) != TV_OK) {
-        m->plan = (cmdq_plan){0};
+    if (!m->program)
+        return;
+    if (cmdq_plan_init(m->program, &m->params, NULL, &errors, &m->plan) != TV_OK ||
+        (m->mode != TV_MODE_FUNCTIONAL && !cmdq_plan_prepare(&m->plan))) {
+        cmdq_plan_fini(&m->plan);
         m->program = NULL;
         tv_visit_fail(visitor);
     }

@@ -334,32 +334,58 @@ static uint64_t next_cycle(const simulation *s)
 
 /* ---- The run ---- */
 
-static void simulation_fini(simulation *s)
+/* What simulations of a plan share: the arrays of `simulation`. */
+struct cmdq_simulation_arrays {
+    uint32_t *waits, *next, *waiting_controls, *last_dependency, *runnable_controls;
+    uint64_t *end;
+};
+
+void cmdq_plan_unprepare(cmdq_plan *plan)
 {
-    free(s->waits);
-    free(s->end);
-    free(s->next);
-    free(s->waiting_controls);
-    free(s->runnable_controls);
-    free(s->last_dependency);
+    struct cmdq_simulation_arrays *a = plan->arrays;
+    plan->arrays = NULL;
+    if (!a)
+        return;
+    free(a->waits);
+    free(a->next);
+    free(a->waiting_controls);
+    free(a->last_dependency);
+    free(a->runnable_controls);
+    free(a->end);
+    free(a);
 }
 
-static bool simulation_init(simulation *s)
+bool cmdq_plan_prepare(cmdq_plan *plan)
+{
+    struct cmdq_simulation_arrays *a = plan->arrays = calloc(1, sizeof *a);
+    size_t n = (size_t)plan->count + 1;
+    if (!a)
+        return false;
+    a->waits = malloc(n * sizeof *a->waits);
+    a->next = malloc(n * sizeof *a->next);
+    a->waiting_controls = malloc(((size_t)plan->graph.barrier_count + 2) * sizeof *a->waiting_controls);
+    a->last_dependency = malloc(n * sizeof *a->last_dependency);
+    a->runnable_controls = malloc(n * sizeof *a->runnable_controls);
+    a->end = malloc(n * sizeof *a->end);
+    if (a->waits && a->next && a->waiting_controls && a->last_dependency && a->runnable_controls && a->end)
+        return true;
+    cmdq_plan_unprepare(plan);
+    return false;
+}
+
+static void simulation_init(simulation *s)
 {
     const cmdq_graph *graph = &s->plan->graph;
+    const struct cmdq_simulation_arrays *a = s->plan->arrays;
     size_t n = (size_t)s->count + 1;
     uint32_t last[CMDQ_ENGINES_MAX];
-    s->waits = calloc(n, sizeof *s->waits);
-    s->end = calloc(n, sizeof *s->end);
-    s->next = malloc(n * sizeof *s->next);
-    s->waiting_controls = malloc(((size_t)graph->barrier_count + 2) * sizeof *s->waiting_controls);
-    s->runnable_controls = malloc(n * sizeof *s->runnable_controls);
-    s->last_dependency = tv_is_traced(&s->emitter) ? malloc(n * sizeof *s->last_dependency) : NULL;
-    if (!s->waits || !s->end || !s->next || !s->waiting_controls || !s->runnable_controls ||
-        (tv_is_traced(&s->emitter) && !s->last_dependency)) {
-        simulation_fini(s);
-        return false;
-    }
+    s->waits = a->waits;
+    s->end = a->end;
+    s->next = a->next;
+    s->waiting_controls = a->waiting_controls;
+    s->runnable_controls = a->runnable_controls;
+    s->last_dependency = tv_is_traced(&s->emitter) ? a->last_dependency : NULL;
+    memset(s->end, 0, n * sizeof *s->end);
     if (s->last_dependency)
         memset(s->last_dependency, 0xFF, n * sizeof *s->last_dependency);
     memset(s->waiting_controls, 0xFF, ((size_t)graph->barrier_count + 2) * sizeof *s->waiting_controls);
@@ -376,7 +402,6 @@ static bool simulation_init(simulation *s)
         last[e] = i;
     }
     memcpy(s->waits, graph->waits, s->count * sizeof *s->waits);
-    return true;
 }
 
 /* Entries of a prefix of the queue do not wait for entries after it. */
@@ -389,7 +414,7 @@ static void drop_outside_dependencies(simulation *s)
                 s->waits[graph->next[k]]--;
 }
 
-bool cmdq_time(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan, uint32_t count,
+void cmdq_time(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan, uint32_t count,
                uint64_t index_base, const tv_trace_sink *sink, cmdq_timing *timing)
 {
     simulation s = {.queue = cmdq_queue_of(program),
@@ -402,8 +427,7 @@ bool cmdq_time(const tv_program *program, const cmdq_params *params, const cmdq_
                     .starts = timing->starts,
                     .role_busy = timing->role_busy,
                     .role_stalled = timing->role_stalled};
-    if (!simulation_init(&s))
-        return false;
+    simulation_init(&s);
     if (s.queue->has_forward_deps && count < plan->count)
         drop_outside_dependencies(&s);
     for (uint32_t i = count; i-- > 0;) /* the first one is on top of the stack */
@@ -422,6 +446,4 @@ bool cmdq_time(const tv_program *program, const cmdq_params *params, const cmdq_
     for (unsigned e = 0; e < params->engines; e++)
         tv_account_finalize(&timing->accounts[e], timing->end);
     assert(s.completed + (count == plan->count && count) == count && "a queue without dependency cycles completes");
-    simulation_fini(&s);
-    return true;
 }

@@ -178,9 +178,9 @@ static void check_ignored(checker *c, const opennpu_op *op)
         if (value && !multiplicand && tv_isa_ignores(&tv_isa_opennpu, insn, i))
             tv_buf_printf(&names, "%s'%s' = %" PRIu64, names.len ? ", " : "", field->name, value);
     }
-    if (names.len)
+    if (names.len || names.failed)
         tv_findings_report(&c->findings, TV_NOTE, OPENNPU_CODE_IGNORED, c->index, NULL, "%s: ignored by the machine",
-                           tv_buf_cstr(&names));
+                           tv_findings_text(&c->findings, &names));
     tv_buf_fini(&names);
     uint32_t a = opennpu_R_rs1(op->word), b = opennpu_R_rs2(op->word);
     if (op->insn == OPENNPU_MMA_LAST && (a || b))
@@ -194,9 +194,10 @@ static void check_word(checker *c)
     opennpu_illegal illegal;
     opennpu_op op;
     if (!opennpu_decode(c->codec, &c->opcodes, (uint32_t)tv_program_word(c->program, c->index), c->l, &op, &illegal)) {
-        tv_buf text = {0};
+        char storage[TV_CODEC_TEXT];
+        tv_buf text = TV_BUF_FIXED(storage);
         opennpu_print_illegal(&illegal, c->l, &text);
-        report_stop(c, (unsigned)(illegal.why.code - opennpu_codes), tv_buf_cstr(&text));
+        report_stop(c, (unsigned)(illegal.why.code - opennpu_codes), tv_findings_text(&c->findings, &text));
         tv_buf_fini(&text);
         return;
     }
@@ -232,7 +233,7 @@ tv_status opennpu_check(const tv_program *program, const tv_config *config, cons
             c.writer[i] = -1;
         for (; c.index < tv_program_instruction_count(program); c.index++)
             check_word(&c);
-        tv_findings_report_omitted(&c.findings);
+        status = tv_findings_finish(&c.findings);
     }
     opennpu_opcodes_fini(&c.opcodes);
     tv_codec_free(codec);

@@ -168,9 +168,10 @@ static void raise_fault(opennpu_machine *m, uint32_t word, int row, const tv_cod
 
 static void raise_illegal(opennpu_machine *m, uint32_t word, const opennpu_illegal *illegal)
 {
-    tv_buf text = {0};
+    char storage[TV_CODEC_TEXT];
+    tv_buf text = TV_BUF_FIXED(storage);
     opennpu_print_illegal(illegal, m->l, &text);
-    raise_fault(m, word, illegal->row, illegal->why.code, tv_buf_cstr(&text));
+    raise_fault(m, word, illegal->row, illegal->why.code, tv_buf_cstr_or_null(&text));
     tv_buf_fini(&text);
 }
 
@@ -309,10 +310,10 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
     opennpu_machine *m = state;
     *why = TV_STOP_FAULT;
     if (m->fault.raised)
-        return TV_FAULT;
+        return tv_fault_status(&m->fault);
     switch (run_to(m, tv_min_u64(m->count, limits->until), limits->max_cycles)) {
     case OUTCOME_FAULT:
-        return TV_FAULT;
+        return tv_fault_status(&m->fault);
     case OUTCOME_CYCLE_LIMIT:
         *why = TV_STOP_CYCLES;
         break;

@@ -151,9 +151,10 @@ static void check_word(checker *c)
     tv_illegal illegal;
     int row = tv_codec_row(c->codec, word, &illegal);
     if (row < 0) {
-        tv_buf text = {0};
+        char storage[TV_CODEC_TEXT];
+        tv_buf text = TV_BUF_FIXED(storage);
         tv_isa_print_illegal(&tv_isa_pccx, &illegal, &text);
-        report_error(c, (pccx_code)(illegal.code - pccx_codes), tv_buf_cstr(&text));
+        report_error(c, (pccx_code)(illegal.code - pccx_codes), tv_findings_text(&c->findings, &text));
         tv_buf_fini(&text);
         return;
     }
@@ -206,7 +207,7 @@ tv_status pccx_check(const tv_program *program, const tv_config *config, const t
             check_word(&c);
         check_streams(&c);
         check_fifos(&c);
-        tv_findings_report_omitted(&c.findings);
+        status = tv_findings_finish(&c.findings);
     }
     pccx_control_fini(&c.control);
     tv_codec_free(c.codec);

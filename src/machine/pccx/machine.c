@@ -142,9 +142,10 @@ static void raise_fault(pccx_machine *m, uint64_t word, int row, const tv_code *
 
 static void raise_illegal(pccx_machine *m, uint64_t word, const tv_illegal *illegal)
 {
-    tv_buf text = {0};
+    char storage[TV_CODEC_TEXT];
+    tv_buf text = TV_BUF_FIXED(storage);
     tv_isa_print_illegal(&tv_isa_pccx, illegal, &text);
-    raise_fault(m, word, -1, illegal->code, tv_buf_cstr(&text));
+    raise_fault(m, word, -1, illegal->code, tv_buf_cstr_or_null(&text));
     tv_buf_fini(&text);
 }
 
@@ -203,7 +204,7 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
     pccx_machine *m = state;
     *why = TV_STOP_FAULT;
     if (m->fault.raised)
-        return TV_FAULT;
+        return tv_fault_status(&m->fault);
     if (m->ended && m->next < pccx_pending_end(m)) /* the host has written more commands */
         pccx_timing_begin(&m->timing);
     m->ended = false;
@@ -236,7 +237,7 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
     }
     m->status &= ~(uint32_t)PCCX_STATUS_BUSY;
     m->status |= m->fault.raised ? 0 : PCCX_STATUS_DONE;
-    return m->fault.raised ? TV_FAULT : TV_OK;
+    return m->fault.raised ? tv_fault_status(&m->fault) : TV_OK;
 }
 
 static uint64_t next(const void *state) { return ((const pccx_machine *)state)->next; }
