@@ -2,38 +2,54 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands on a host whose memory, files and disk fail at one call.
 
-    run.py TRIVET INJECT_LIBRARY [--runs N | --all] [--seed S] [-k NAME]
+    run.py TRIVET INJECT_LIBRARY [--runs N | --all] [--seed S] [--jobs J] [-k NAME] [--only KIND] [--verbose]
 
-For each command of matrix.txt: the calls of an undisturbed run are counted, then the n-th allocation (through LD_PRELOAD),
-or the n-th open, read, write, mmap, close, fsync, rename and so on (through strace) fails. A run passes when its status,
-outputs and text are those of the undisturbed run, or when it ends with exit status 3 and a message and has written nothing
-and left nothing behind. Nothing else passes. --runs bounds the runs of a command (spread evenly, other ones with another
---seed); --all tries every call. An address-space limit (RLIMIT_AS) is lowered in steps, too.
+For each command of matrix.txt the calls of an undisturbed run are counted. Then runs follow in which
+- the n-th allocation fails, and in others all from the n-th on (LD_PRELOAD of INJECT_LIBRARY; KIND allocations);
+- the n-th open, read, write, mmap, close, fsync, rename and so on after the start of main fails (strace; KIND calls);
+- the address space is limited (RLIMIT_AS), from what the shortest command needs to what this one does (KIND memory).
+
+A run passes when its exit status, standard output, messages and files are those of the undisturbed run, or when it ends
+with exit status 3 and a message and has left no file. Nothing else passes. Without memory the message must be the one of
+out of memory. --runs bounds the runs of a command and kind, spread evenly, others with another --seed; --all tries all.
 """
 
 import collections
+import concurrent.futures
 import hashlib
 import os
+import queue
 import random
 import re
 import resource
 import shutil
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
+import suite  # noqa: E402
 from suite import ROOT, Suite, parse_arguments  # noqa: E402
 
-# System calls and the error that each fails with.
-CALLS = {"openat": "EMFILE", "read": "EIO", "pread64": "EIO", "write": "ENOSPC", "pwrite64": "ENOSPC", "mmap": "ENOMEM",
-         "close": "EIO", "fsync": "EIO", "rename": "ENOSPC", "renameat2": "ENOSPC", "linkat": "ENOSPC", "ftruncate": "EIO",
-         "newfstatat": "EIO", "mkdir": "ENOSPC", "clone3": "EAGAIN"}
-MESSAGE = re.compile(r"error: .+")
-LOADER = "error while loading shared libraries"
+suite.PROBLEMS_MAX = 1000
+
+# System calls and the error that each fails with. A '?' is for those that not every architecture has.
+CALLS = {"open": "EMFILE", "openat": "EMFILE", "read": "EIO", "pread64": "EIO", "write": "ENOSPC", "pwrite64": "ENOSPC",
+         "writev": "ENOSPC", "mmap": "ENOMEM", "mremap": "ENOMEM", "brk": "ENOMEM", "close": "EIO", "fsync": "EIO", "rename": "ENOSPC",
+         "renameat": "ENOSPC", "renameat2": "ENOSPC", "linkat": "ENOSPC", "ftruncate": "EIO", "newfstatat": "EIO", "fstat": "EIO",
+         "lseek": "EIO", "mkdir": "ENOSPC", "fcntl": "EMFILE", "clone3": "EAGAIN"}
+TRACE = ",".join("?" + call for call in CALLS)
+NO_MEMORY = re.compile(r"(?m)error: .+ \[TV-F004\]$")
+MESSAGE = re.compile(r"(?m)error: .+ \[TV-\w+\]$")
+# What differs from run to run.
+SECONDS_OF_HOST = re.compile(rb'"(?:prompt_)?host_seconds": [0-9.e-]+')
+LOADER = "error while loading shared libraries"  # the command has not started
 SECONDS = 120
+STEPS = 64  # of a complete sweep of the address space
 
 Outcome = collections.namedtuple("Outcome", "status out err files")
+Run = collections.namedtuple("Run", "name kind arguments expected prefix environment limit no_memory", defaults=((), None, None, False))
 
 
 class Faults(Suite):
@@ -41,95 +57,128 @@ class Faults(Suite):
         super().__init__(options.trivet, options)
         self.library = os.path.abspath(options.inject_library)
         self.random = random.Random(options.seed)
-        self.inputs, self.output = self.path("inputs"), self.path("outputs")
+        self.runs = 0 if options.all else options.runs
+        self.inputs = self.path("inputs")
         self.counts = collections.Counter()
+        self.folders = queue.Queue()
+        for i in range(options.jobs):
+            self.folders.put(self.path("outputs%d" % i))
         os.mkdir(self.inputs)
         self.make_inputs()
+        self.shortest = self.find_limit(["version"], 1 << 20, 1 << 30)
 
     def make_inputs(self):
         examples = os.path.join(ROOT, "examples")
         for arguments in (["asm", os.path.join(examples, "pccx/attention.s"), "-o", "a.elf"],
+                          ["asm", os.path.join(examples, "opennpu/gelu.s"), "-o", "g.hex"],
                           ["run", "-q", os.path.join(examples, "pccx/softmax.s"), "--trace", "t.json"],
-                          ["run", "-q", os.path.join(examples, "pccx/pipeline.s"), "--trace", "u.json"]):
+                          ["run", "-q", os.path.join(examples, "pccx/pipeline.s"), "--trace", "u.json"],
+                          ["run", "-q", os.path.join(examples, "pccx/pipeline.s"), "--trace", "u.json.zst"],
+                          ["run", "-q", os.path.join(examples, "pccx/pipeline.s"), "--perfetto", "p.json"]):
             self.expect(" ".join(arguments), self.call(*arguments, cwd=self.inputs)[0] == 0)
-        with open(os.path.join(self.inputs, "script.txt"), "w", encoding="utf-8") as file:
-            file.write("step 3\nwhere\nback\nbreak 5\ncontinue\nwhy\ninfo engines\n")
-        with open(os.path.join(self.inputs, "text.txt"), "w", encoding="utf-8") as file:
-            file.write("ROMEO:\nWhat light through yonder window breaks\n")
+        self.write("inputs/script.txt", "step 3\nwhere\nback\nbreak 5\ncontinue\nwhy\ninfo engines\nprint 1 + 2\n")
+        self.write("inputs/text.txt", "ROMEO:\nWhat light through yonder window breaks\n")
+        self.write("inputs/m.ini", "target = pccx\n[host]\n")
 
-    def start(self, arguments, prefix=(), environment=None, limit=None):
-        """Runs a command with an empty output folder."""
-        shutil.rmtree(self.output, ignore_errors=True)
-        os.mkdir(self.output)
-        text = [a.replace("{S}", ROOT).replace("{F}", self.inputs).replace("{O}", self.output) for a in arguments]
+    # ---- One run ----
+
+    def start(self, folder, arguments, prefix=(), environment=None, limit=None):
+        """Runs a command in an empty folder, which is the one for temporary files, too."""
+        shutil.rmtree(folder, ignore_errors=True)
+        os.mkdir(folder)
+        text = [a.replace("{S}", ROOT).replace("{F}", self.inputs) for a in arguments]
         bound = (lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))) if limit else None
         try:
-            p = subprocess.run([*prefix, self.trivet, *text], cwd=self.output, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, timeout=SECONDS, env=dict(os.environ, **(environment or {})), preexec_fn=bound,
-                               check=False)
+            p = subprocess.run([*prefix, self.trivet, *text], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, timeout=SECONDS, env=dict(os.environ, TMPDIR=folder, **(environment or {})),
+                               preexec_fn=bound, check=False)
         except subprocess.TimeoutExpired:
             return Outcome("timeout", b"", "", {})
         files = {}
-        for folder, _, names in os.walk(self.output):
+        for path, _, names in os.walk(folder):
             for name in names:
-                with open(os.path.join(folder, name), "rb") as file:
-                    files[os.path.relpath(os.path.join(folder, name), self.output)] = hashlib.sha256(file.read()).hexdigest()
-        return Outcome(p.returncode, p.stdout, p.stderr.decode("utf-8", "replace"), files)
+                with open(os.path.join(path, name), "rb") as file:
+                    files[os.path.relpath(os.path.join(path, name), folder)] = hashlib.sha256(file.read()).hexdigest()
+        return Outcome(p.returncode, SECONDS_OF_HOST.sub(b"", p.stdout), p.stderr.decode("utf-8", "replace"), files)
 
-    def find_problem(self, expected, found):
-        """What is wrong with a disturbed run, or None."""
+    def call_in_folder(self, *arguments, **options):
+        folder = self.folders.get()
+        try:
+            return self.start(folder, *arguments, **options)
+        finally:
+            self.folders.put(folder)
+
+    def find_limit(self, arguments, low, high):
+        """The smallest limit of the address space, to 64 KiB, with which a command does what it does without one."""
+        expected = self.call_in_folder(arguments)
+        while high - low > 1 << 16:
+            middle = (low + high) // 2
+            if self.call_in_folder(arguments, limit=middle) == expected:
+                high = middle
+            else:
+                low = middle
+        return high
+
+    @staticmethod
+    def assess(run, found):
+        """A word for the outcome of a disturbed run, and what is wrong with it or None."""
+        expected = run.expected
         if found.status == 127 and LOADER in found.err:
-            self.counts["not started"] += 1
-            return None
+            return "not started", None
         if found.status == 3:
-            self.counts["exit status 3"] += 1
-            if not MESSAGE.search(found.err):
-                return "exit status 3 without a message: %r" % found.err[:200]
-            return found.files and "exit status 3, but files are left: %s" % sorted(found.files)
-        self.counts["as undisturbed"] += 1
+            other = [line for line in MESSAGE.findall(found.err) if line not in expected.err]
+            if len(other) != 1 or run.no_memory and not NO_MEMORY.match(other[0]):
+                return "exit status 3", "other messages than the one of the failure: %r" % found.err[-300:]
+            return "exit status 3", found.files and "exit status 3, but files are left: %s" % sorted(found.files)
         if found.status != expected.status:
-            return "exit status %s, undisturbed %s: %s" % (found.status, expected.status, found.err[:300])
+            return "as undisturbed", "exit status %s, undisturbed %s: %s" % (found.status, expected.status, found.err[-300:])
         if found.files != expected.files:
-            return "the output files differ: %s" % sorted(set(found.files.items()) ^ set(expected.files.items()))[:3]
+            return "as undisturbed", "the output files differ: %s" % sorted(set(found.files.items()) ^ set(expected.files.items()))[:3]
         if found.out != expected.out:
-            return "the text differs"
-        return None
+            return "as undisturbed", "the text on standard output differs"
+        return "as undisturbed", found.err != expected.err and "the messages differ: %r, undisturbed %r" % (found.err[-300:], expected.err[-300:])
+
+    def execute(self, run):
+        return self.assess(run, self.call_in_folder(run.arguments, run.prefix, run.environment, run.limit))
+
+    # ---- What to run ----
 
     def sample(self, calls, runs):
         """The numbers of the calls to fail: all, or so many, spread evenly."""
-        if not runs or calls <= runs:
+        if not self.runs or calls <= runs:
             return range(1, calls + 1)
         first = self.random.random()
         return sorted({min(calls, 1 + int((first + i) * calls / runs)) for i in range(runs)})
 
-    def allocations(self, name, arguments, expected, runs):
+    def allocations(self, name, arguments, expected):
         count_file = self.path("count")
-        self.start(arguments, environment={"LD_PRELOAD": self.library, "TRIVET_COUNT_ALLOCATIONS": count_file})
+        self.call_in_folder(arguments, environment={"LD_PRELOAD": self.library, "TRIVET_COUNT_ALLOCATIONS": count_file})
         with open(count_file, encoding="utf-8") as file:
             calls = int(file.read())
-        for n in self.sample(calls, runs):
-            for sticky in ("", "+"):
-                found = self.start(arguments, environment={"LD_PRELOAD": self.library, "TRIVET_FAIL_ALLOCATION": "%d%s" % (n, sticky)})
-                self.check("%s: allocation %d%s of %d" % (name, n, sticky, calls), self.find_problem(expected, found))
+        for n in self.sample(calls, self.runs):
+            for sticky in ("", "+") if not self.runs else [self.random.choice(("", "+"))]:
+                yield Run("%s: allocation %d%s of %d" % (name, n, sticky, calls), "allocations", arguments, expected, no_memory=True,
+                          environment={"LD_PRELOAD": self.library, "TRIVET_FAIL_ALLOCATION": "%d%s" % (n, sticky)})
 
-    def system_calls(self, name, arguments, expected, runs):
+    def calls(self, name, arguments, expected):
         log = self.path("strace")
-        self.start(arguments, ["strace", "-f", "--seccomp-bpf", "-qq", "-o", log, "-e", "trace=" + ",".join(CALLS)])
+        strace = ["strace", "-f", "--seccomp-bpf", "-qq", "-o"]
+        self.call_in_folder(arguments, [*strace, log, "-e", "trace=rt_sigaction," + TRACE])
         with open(log, encoding="utf-8", errors="replace") as file:
-            counts = collections.Counter(m[1] for m in re.finditer(r"(?m)^\d+ +(\w+)\(", file.read()))
-        for call, error in CALLS.items():
-            for n in self.sample(counts[call], runs and max(1, runs // 4)):
-                found = self.start(arguments, ["strace", "-f", "--seccomp-bpf", "-qq", "-o", os.devnull, "-e", "trace=" + call, "-e",
-                                               "inject=%s:error=%s:when=%d" % (call, error, n)])
-                self.check("%s: %s %d of %d" % (name, call, n, counts[call]), self.find_problem(expected, found))
+            names = re.findall(r"(?m)^\d+ +(\w+)\(", file.read())
+        counts, before = collections.Counter(names), collections.Counter(names[:names.index("rt_sigaction")])
+        runs = [(call, n) for call in CALLS for n in range(before[call] + 1, counts[call] + 1)]
+        for i in self.sample(len(runs), self.runs):
+            call, n = runs[i - 1]
+            yield Run("%s: %s %d of %d" % (name, call, n, counts[call]), "calls", arguments, expected,
+                      [*strace, os.devnull, "-e", "trace=" + call, "-e", "inject=%s:error=%s:when=%d" % (call, CALLS[call], n)])
 
-    def address_space(self, name, arguments, expected, runs):
-        steps = [m << 20 for m in (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 4096)]
-        for limit in steps if not runs else self.random.sample(steps, min(len(steps), max(1, runs // 4))):
-            found = self.start(arguments, limit=limit)
-            if found.status == -6 or found.status == -11 and not found.err:
-                found = found._replace(status=127, err=LOADER) if limit <= 8 << 20 else found
-            self.check("%s: address space of %d MiB" % (name, limit >> 20), self.find_problem(expected, found))
+    def memory(self, name, arguments, expected):
+        needed = self.find_limit(arguments, self.shortest - (1 << 16), 1 << 34)
+        steps = self.sample(STEPS, max(1, self.runs // 2))
+        for i in steps:
+            limit = self.shortest + (needed - self.shortest) * (i - 1) // STEPS
+            yield Run("%s: address space of %d KiB" % (name, limit >> 10), "memory", arguments, expected, limit=limit, no_memory=True)
 
 
 def read_matrix():
@@ -141,20 +190,26 @@ def read_matrix():
 
 
 def main():
-    options = parse_arguments(__doc__, "trivet", "inject_library", extra=[("--runs", 8), ("--all", False), ("--seed", 1)])
+    options = parse_arguments(__doc__, "trivet", "inject_library", extra=[
+        ("--runs", 8), ("--all", False), ("--seed", 1), ("--jobs", 1), ("--only", ""), ("--verbose", False)])
     t = Faults(options)
-    runs = 0 if options.all else options.runs
-    for name, arguments in read_matrix():
-        if options.word not in name:
-            continue
-        expected = t.start(arguments)
-        again = t.start(arguments)
-        if expected != again or expected.status not in (0, 1, 2):
-            t.check(name + ": runs alike twice", "exit status %s: %s" % (expected.status, expected.err[:300]))
-            continue
-        t.allocations(name, arguments, expected, runs)
-        t.system_calls(name, arguments, expected, runs)
-        t.address_space(name, arguments, expected, runs)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for name, arguments in read_matrix():
+            if options.word not in name:
+                continue
+            began = time.monotonic()
+            expected = t.call_in_folder(arguments)
+            if expected != t.call_in_folder(arguments) or expected.status not in (0, 1, 2):
+                t.check(name + ": the same twice", "exit status %s: %s" % (expected.status, expected.err[:300]))
+                continue
+            runs = [run for make in (t.allocations, t.calls, t.memory) if options.only in make.__name__ for run in make(name, arguments, expected)]
+            failed = t.failed
+            for run, (word, problem) in zip(runs, pool.map(t.execute, runs)):
+                t.counts[run.kind] += 1
+                t.counts[word] += 1
+                t.check(run.name, problem)
+            if options.verbose:
+                print("%s: %d runs, %d failed, %d s" % (name, len(runs), t.failed - failed, time.monotonic() - began), flush=True)
     print(", ".join("%s: %d" % item for item in sorted(t.counts.items())))
     return t.finish()
 
