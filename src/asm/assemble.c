@@ -187,6 +187,8 @@ static tv_status finish_program(tv_asm_job *job, tv_program **out)
         tv_fixups_apply(job);
     if (job->out_of_memory)
         return tv_fail_memory(job->sink);
+    if (job->host_error)
+        return TV_ERR_IO;
     if (!job->isa && !job->errors)
         tv_fail(job->sink, TV_ERR_INPUT, TV_CODE(ASM_TARGET), "begin the source with `.target NAME` or give -t NAME",
                 "'%s' does not name its target", job->name);

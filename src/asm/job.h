@@ -261,6 +261,7 @@ typedef struct tv_asm_job {
     unsigned reported_count;
     unsigned repeated_errors; /* suppressed because an earlier iteration of a .rept reported them */
     bool stop, out_of_memory;
+    int host_error; /* errno of an included file that could not be read because of the host; reported */
 } tv_asm_job;
 
 /* lexer.c: tv_lex_next advances to the next token and returns it; tv_lex_peek returns it without advancing. */

@@ -63,14 +63,19 @@ static bool open_allowed(tv_asm_job *job, const tv_buf *name, const char *own_fo
         job->out_of_memory = true;
         return false;
     }
-    if (strlen(path) != name->len || !is_regular(path)) /* a zero byte in the name ends it early */
+    errno = 0;
+    if (strlen(path) != name->len || !is_regular(path)) { /* a zero byte in the name ends it early */
+        job->host_error = tv_is_host_failure(errno) ? errno : 0;
         return false;
+    }
     if (!is_allowed(job, path, own_folder)) {
         *outside = true;
         return false;
     }
     tv_status status = tv_input_open(path, &quiet, input);
     job->out_of_memory |= status == TV_ERR_MEMORY;
+    if (status == TV_ERR_IO)
+        job->host_error = errno ? errno : EIO;
     return status == TV_OK;
 }
 
@@ -101,7 +106,7 @@ bool tv_source_open_input(tv_asm_job *job, tv_sv path, unsigned column, tv_input
         return false;
     }
     bool relative = path.len && path.ptr[0] != '/';
-    for (int i = -1; i < (relative ? (int)count : 0) && !open && !job->out_of_memory; i++) {
+    for (int i = -1; i < (relative ? (int)count : 0) && !open && !job->out_of_memory && !job->host_error; i++) {
         tv_buf full = {0};
         if (relative && i < 0 && slash)
             tv_buf_str(&full, own_folder);
@@ -115,6 +120,13 @@ bool tv_source_open_input(tv_asm_job *job, tv_sv path, unsigned column, tv_input
     }
     if (open || job->out_of_memory)
         return open;
+    if (job->host_error) {
+        tv_source_loc loc = tv_asm_loc(job, column, (unsigned)path.len + 2);
+        tv_report(job->sink, TV_ERROR, TV_CODE(FILE_OPEN), &loc, NULL, "cannot read '%.*s': %s", TV_SV_ARG(path),
+                  strerror(job->host_error));
+        job->stop = true;
+        return false;
+    }
     tv_asm_error_at(job, column, (unsigned)path.len + 2, TV_CODE(ASM_INCLUDE),
                     outside ? "give a folder above it with -I, or allow all paths with --allow-paths"
                             : "it must be a regular file in the folder of this file or in an -I folder",

@@ -4,6 +4,7 @@
 #define TV_BASE_BASE_H
 
 #include <assert.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,6 +50,12 @@ static inline tv_u128 tv_gcd_u128(tv_u128 a, tv_u128 b)
         b = r;
     }
     return a;
+}
+
+/* True for an error number that says that the host failed, false for one about a path. */
+static inline bool tv_is_host_failure(int error)
+{
+    return error == EIO || error == ENOMEM || error == EMFILE || error == ENFILE || error == ENOBUFS;
 }
 
 /* The low `width` bits set; width 0 to 64. */

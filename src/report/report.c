@@ -353,8 +353,14 @@ tv_status tv_report_finish_to(tv_report_writer *r, const tv_machine *machine, tv
 {
     tv_report_read_sources(r);
     fill_tables(r);
-    tv_status status =
-        has_failed(r) ? tv_fail_memory(sink) : tv_report_write_page(r, machine, tv_output_stream(r->output), sink);
+    tv_status status = TV_OK;
+    if (has_failed(r) || r->source_error == ENOMEM)
+        status = tv_fail_memory(sink);
+    else if (r->source_error)
+        status = tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_OPEN), NULL, "cannot read a source file of the report: %s",
+                         strerror(r->source_error));
+    else
+        status = tv_report_write_page(r, machine, tv_output_stream(r->output), sink);
     if (status == TV_OK) {
         warn_about_limits(r, sink);
         status = tv_output_commit_to(r->output, group, sink);

@@ -131,6 +131,7 @@ struct tv_report_writer {
     uint64_t detail_end; /* cycle of the first event that was omitted; UINT64_MAX: none */
     uint64_t last_cycle;
     TV_VEC(tv_report_insn) insns;
+    int source_error; /* errno of a source file that the host failed to read; 0: none */
     bool insns_full, failed;
     tv_access access; /* the last access, which the next one may extend */
     uint64_t access_insn, access_extent;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The source lines of a report, from the files that instructions name, read after the run. Files that cannot be read,
- * are not regular files or are very large are omitted silently: the report still shows file name and line number. */
+ * are not regular files or are very large are omitted silently: the report still shows file name and line number. A
+ * failure of the host is an error. */
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -18,6 +19,7 @@ typedef struct source {
 static bool is_readable(const char *path)
 {
     struct stat s;
+    errno = 0;
     return stat(path, &s) == 0 && S_ISREG(s.st_mode) && s.st_size <= FILE_BYTES_MAX;
 }
 
@@ -61,6 +63,7 @@ static void read_file(tv_report_writer *r, uint32_t file)
     source s = {0};
     char *path = strdup(tv_texts_at(&r->texts, file)); /* adding strings moves them */
     tv_status status = path ? TV_OK : TV_ERR_MEMORY;
+    errno = 0;
     if (status == TV_OK && is_readable(path)) {
         status = tv_input_open(path, NULL, &s.input);
         if (status == TV_OK && !find_lines(&s))
@@ -71,6 +74,8 @@ static void read_file(tv_report_writer *r, uint32_t file)
         tv_input_close(&s.input);
     }
     r->failed = r->failed || status == TV_ERR_MEMORY;
+    if (status == TV_ERR_IO || (status == TV_OK && tv_is_host_failure(errno)))
+        r->source_error = errno;
     free(s.starts);
     free(path);
 }
