@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Line and branch coverage of the library by its tests, with Clang's source-based coverage.
 
-    coverage.py [--build FOLDER] [--test NAME]... [--markdown] [--uncovered FOLDER]
+    coverage.py [--build FOLDER] [--test NAME]... [--faults RUNS] [--markdown] [--uncovered FOLDER]
 
-Builds into FOLDER (build-coverage) with -fprofile-instr-generate, runs the tests (all, or those named), merges the profiles and
-prints a table: a row for each folder of src, with its goal for branches, and the number of lines and branches covered.
---uncovered FOLDER lists the functions and lines of a folder of src that no test reaches. --markdown prints the table for the
-manual. Needs clang and llvm (llvm-profdata, llvm-cov).
+Builds into FOLDER (build-coverage) with -fprofile-instr-generate and without assertions, runs the tests (all, or those named),
+merges the profiles and prints a table: a row for each folder of src, with its goal for branches, and the number of lines and
+branches covered. --faults also runs each command of tests/faults/matrix.txt with RUNS failures. --uncovered FOLDER lists the
+branches of a folder of src that no test takes, as FILE:LINE:COLUMN, the side that is not taken, and the line. --markdown prints
+the table for the manual. Needs clang and llvm (llvm-profdata, llvm-cov).
 """
 
 import argparse
@@ -32,15 +33,16 @@ def run(command, **options):
 def build(folder):
     if not os.path.exists(os.path.join(folder, "build.ninja")):
         flags = "-fprofile-instr-generate -fcoverage-mapping"
-        status = run(["meson", "setup", folder, "--buildtype=debugoptimized", "-Db_lundef=false", "-Dc_args=" + flags, "-Dc_link_args=" + flags],
+        status = run(["meson", "setup", folder, "--buildtype=debugoptimized", "-Db_ndebug=true", "-Db_lundef=false", "-Dc_args=" + flags, "-Dc_link_args=" + flags],
                      env=dict(os.environ, CC="clang"), stdout=subprocess.DEVNULL)
         if status:
             sys.exit("coverage: meson setup failed")
-    if run(["ninja", "-C", folder], stdout=subprocess.DEVNULL):
+    # The build runs the command, too; its profiles do not count.
+    if run(["ninja", "-C", folder], env=dict(os.environ, LLVM_PROFILE_FILE=os.devnull), stdout=subprocess.DEVNULL):
         sys.exit("coverage: the build failed")
 
 
-def measure(folder, tests):
+def measure(folder, tests, faults):
     profiles = os.path.join(folder, "profiles")
     shutil.rmtree(profiles, ignore_errors=True)
     os.mkdir(profiles)
@@ -50,16 +52,27 @@ def measure(folder, tests):
                  env=environment, stdout=subprocess.DEVNULL)
     if status:
         print("coverage: some tests failed; their coverage counts all the same", file=sys.stderr)
+    if faults:
+        run([sys.executable, "tests/faults/run.py", os.path.join(folder, "src", "trivet"), fault_library(folder), "--runs", str(faults)],
+            env=environment, stdout=subprocess.DEVNULL)
     merged = os.path.join(folder, "merged.profdata")
     if run(["llvm-profdata", "merge", "-sparse", "-o", merged, *glob.glob(os.path.join(profiles, "*.profraw"))]):
         sys.exit("coverage: llvm-profdata failed")
     return merged
 
 
+def fault_library(folder):
+    """The library that tests/faults/run.py preloads, without instrumentation."""
+    library = os.path.join(folder, "inject.so")
+    if run(["clang", "-shared", "-fPIC", "-O1", "-o", library, "tests/faults/inject.c", "-ldl"]):
+        sys.exit("coverage: tests/faults/inject.c does not compile")
+    return library
+
+
 def export(folder, merged):
     library = glob.glob(os.path.join(folder, "src", "libtrivet.so.?.*.?"))[0]
     objects = [library, os.path.join(folder, "src", "trivet")] + [p for p in glob.glob(os.path.join(folder, "tests", "unit", "test_*")) if os.path.isfile(p) and os.access(p, os.X_OK)]
-    command = ["llvm-cov", "export", "-instr-profile", merged, "-skip-expansions", objects[0]] + ["-object=" + p for p in objects[1:]]
+    command = ["llvm-cov", "export", "-instr-profile", merged, objects[0]] + ["-object=" + p for p in objects[1:]]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     if done.returncode:
         sys.exit("coverage: llvm-cov failed")
@@ -97,13 +110,36 @@ def print_table(data, markdown):
     return missed
 
 
+def find_uncovered(data):
+    """For each source file, (line, column, side, function) of the branches with a side that no run takes. A branch inside a macro counts
+    at the line that uses the macro."""
+    taken, outer = {}, {}
+    for function in data["functions"]:
+        files, name = function["filenames"], function["name"].split(":")[-1]
+        for line, column, _, _, _, inside, expanded, kind in function["regions"]:
+            if kind == 1:  # an expansion
+                outer[files[0], name, expanded] = inside, line, column
+        for line, column, _, _, yes, no, inside, _, _ in function.get("branches", []):
+            sides = taken.setdefault((files[0], name, inside, line, column), [0, 0])
+            sides[0], sides[1] = sides[0] + yes, sides[1] + no
+    found = collections.defaultdict(set)
+    for (file, name, inside, line, column), sides in taken.items():
+        while inside and (file, name, inside) in outer:
+            inside, line, column = outer[file, name, inside]
+        for side, count in zip(("true", "false"), sides):
+            if not count:
+                found[file].add((line, column, side, name))
+    return found
+
+
 def print_uncovered(data, folder):
-    for file in data["files"]:
-        if folder_of(file["filename"]) != folder:
+    for file, branches in sorted(find_uncovered(data).items()):
+        if folder_of(file) != folder:
             continue
-        open_lines = sorted({s[0] for s in file["segments"] if s[3] and s[2] == 0 and s[4]})
-        if open_lines:
-            print("%s: %s" % (os.path.relpath(file["filename"], ROOT), " ".join(map(str, open_lines))))
+        with open(file, encoding="utf-8") as source:
+            lines = source.read().splitlines()
+        for line, column, side, name in sorted(branches):
+            print("%s:%d:%d: %s: never %s: %s" % (os.path.relpath(file, ROOT), line, column, name, side, lines[line - 1].strip()))
 
 
 def main():
@@ -111,13 +147,14 @@ def main():
     ap.add_argument("--build", default=os.path.join(ROOT, "build-coverage"))
     ap.add_argument("--test", action="append", default=[], help="only this test")
     ap.add_argument("--markdown", action="store_true")
-    ap.add_argument("--uncovered", metavar="FOLDER", help="list what no test reaches in this folder of src")
+    ap.add_argument("--uncovered", metavar="FOLDER", help="list the branches that no test takes in this folder of src")
+    ap.add_argument("--faults", type=int, default=0, metavar="RUNS", help="also run the commands of tests/faults with failures")
     ap.add_argument("--no-run", action="store_true", help="use the profiles of the last run")
     options = ap.parse_args()
     folder = os.path.abspath(options.build)
     if not options.no_run:
         build(folder)
-    merged = os.path.join(folder, "merged.profdata") if options.no_run else measure(folder, options.test)
+    merged = os.path.join(folder, "merged.profdata") if options.no_run else measure(folder, options.test, options.faults)
     data = export(folder, merged)
     if options.uncovered:
         print_uncovered(data, options.uncovered)

@@ -1,168 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library on a host whose memory or files fail at one call: each scenario either does what it does on a sound host,
- * or ends with the status of the failure and an error, frees all it has, and leaves no temporary file.
+/* Programs, runs, traces and reports on a host whose memory or files fail at one call.
  *
- *     test_host_failures SOURCE_TREE */
-#include "unit.h"
-
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
-
-#include "failures.h"
-#include "trivet/trivet.h"
-
-static const char *tree;
-static char folder[] = "/tmp/trivet-failures-XXXXXX";
-
-/* One run of a scenario: a digest of all results, and the diagnostics. */
-typedef struct scene {
-    tv_diag_sink sink;
-    uint64_t digest;
-    unsigned errors;
-    char last[256]; /* error */
-} scene;
-
-typedef struct scenario {
-    const char *name;
-    tv_status (*run)(scene *s);
-    tv_status expected;
-    bool reads_sources; /* for display: goes on without them */
-} scenario;
-
-static void add_bytes(scene *s, const void *bytes, size_t size)
-{
-    const uint8_t *p = bytes;
-    for (size_t i = 0; i < size; i++)
-        s->digest = (s->digest ^ p[i]) * UINT64_C(0x100000001B3);
-}
-
-static void add_text(scene *s, const char *text)
-{
-    if (text)
-        add_bytes(s, text, strlen(text) + 1);
-}
-
-static void add_number(scene *s, uint64_t n) { add_bytes(s, &n, sizeof n); }
-
-static void note_diagnostic(void *user, const tv_diag *diag)
-{
-    scene *s = user;
-    add_text(s, diag->message);
-    s->errors += diag->severity == TV_ERROR;
-    if (diag->severity == TV_ERROR)
-        snprintf(s->last, sizeof s->last, "%s %s", diag->code ? diag->code : "", diag->message);
-}
-
-#define TRY(call)                                                                                                      \
-    do {                                                                                                               \
-        tv_status try_status = (call);                                                                                 \
-        if (try_status != TV_OK)                                                                                       \
-            return try_status;                                                                                         \
-    } while (0)
-
-/* The path of a file of the source tree, or of one in the folder for outputs; four can be in use at once. */
-static const char *join(const char *where, const char *name)
-{
-    static char paths[4][512];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", where, name);
-    return path;
-}
-
-static const char *in_tree(const char *name) { return join(tree, name); }
-
-static const char *in_folder(const char *name) { return join(folder, name); }
-
-static void add_file(scene *s, const char *path)
-{
-    static char bytes[1 << 16];
-    failures_pause(true);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    for (ssize_t n; fd >= 0 && (n = read(fd, bytes, sizeof bytes)) > 0;)
-        add_bytes(s, bytes, (size_t)n);
-    if (fd >= 0)
-        close(fd);
-    failures_pause(false);
-}
-
-/* ---- Running a scenario with failures ---- */
-
-/* Empties the folder for outputs. Returns whether a temporary file was in it. */
-static bool empty_folder(void)
-{
-    bool temporary = false;
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        temporary |= entry->d_name[0] == '.';
-        unlinkat(dirfd(dir), entry->d_name, 0);
-    }
-    if (dir)
-        closedir(dir);
-    return temporary;
-}
-
-static tv_status run_once(const scenario *c, scene *s)
-{
-    *s = (scene){.sink = {note_diagnostic, s}};
-    return c->run(s);
-}
-
-static const char *find_problem(const scenario *c, failure_kind kind, const scene *sound, tv_status status,
-                                const scene *s)
-{
-    if (status == c->expected && s->digest == sound->digest)
-        return NULL;
-    if (status == TV_OK && kind != FAILURE_MEMORY && !c->reads_sources)
-        return "the results differ";
-    if (status == c->expected)
-        return NULL;
-    if (s->errors == 0)
-        return "no error is reported";
-    if (kind == FAILURE_MEMORY)
-        return status == TV_ERR_MEMORY ? NULL : "the status is not TV_ERR_MEMORY";
-    return status == TV_ERR_IO || status == TV_ERR_MEMORY ? NULL : "the status is not TV_ERR_IO";
-}
-
-static void check_failures(const scenario *c, failure_kind kind, int error, bool all)
-{
-    static unsigned points[1 << 14];
-    scene sound, s;
-    unsigned count;
-    empty_folder();
-    assert_int_equal(run_once(c, &sound), c->expected);
-    empty_folder();
-    failures_count(kind);
-    run_once(c, &s);
-    failures_end();
-    if (s.digest != sound.digest)
-        fail_msg("%s: two runs differ", c->name);
-    const unsigned *paths = failures_paths(&count);
-    memcpy(points, paths, count * sizeof *points);
-    for (unsigned i = 0; i < count; i++) {
-        empty_folder();
-        failures_begin(kind, points[i], error, all);
-        tv_status status = run_once(c, &s);
-        failures_end();
-        const char *problem = find_problem(c, kind, &sound, status, &s);
-        if (!problem && empty_folder())
-            problem = "a temporary file is left";
-        if (problem)
-            fail_msg("%s: call %u fails with %s%s: %s; status %d, %s", c->name, points[i], strerror(error),
-                     all ? ", and all after it" : "", problem, (int)status, s.last);
-    }
-}
+ *     test_host_failures SOURCE_TREE [WORD] */
+#include "scenario.h"
 
 /* ---- Assembling, reading and writing programs ---- */
-
-static tv_status open_program(scene *s, const char *path, tv_program **out)
-{
-    return tv_program_open(path, &(tv_program_options){.size = sizeof(tv_program_options)}, &s->sink, out);
-}
 
 static tv_status read_program(scene *s, const char *path)
 {
@@ -264,40 +106,6 @@ static tv_status write_outputs_of_a_group(scene *s)
 
 /* ---- Running ---- */
 
-typedef struct setup {
-    const char *source, *profile;
-    tv_program *program;
-    tv_config *config;
-    tv_machine *machine;
-} setup;
-
-static void fini_setup(setup *u)
-{
-    tv_machine_free(u->machine);
-    tv_config_free(u->config);
-    tv_program_free(u->program);
-}
-
-static const char *memory_size_key(const tv_config *config)
-{
-    const char *target = tv_config_target(config);
-    return strcmp(target, "pccx") == 0 ? "host.bytes" : strcmp(target, "cmdq") == 0 ? "dram.bytes" : "mem.bytes";
-}
-
-static tv_status init_setup(scene *s, setup *u)
-{
-    tv_status status = open_program(s, in_tree(u->source), &u->program);
-    if (status == TV_OK)
-        status = tv_config_new(tv_program_target(u->program), &s->sink, &u->config);
-    if (status == TV_OK)
-        status = tv_config_load(u->config, in_tree(u->profile), &s->sink);
-    if (status == TV_OK) /* a snapshot looks at every page */
-        status = tv_config_set(u->config, memory_size_key(u->config), "4Mi", &s->sink);
-    if (status == TV_OK)
-        status = tv_machine_new(u->config, TV_MODE_FULL, &s->sink, &u->machine);
-    return status;
-}
-
 static tv_status check_program(scene *s, setup *u)
 {
     tv_check_counts counts = {0};
@@ -307,13 +115,6 @@ static tv_status check_program(scene *s, setup *u)
     TRY(tv_machine_hazards(u->machine, TV_WARNING, &s->sink, &counts));
     add_number(s, counts.warnings);
     return TV_OK;
-}
-
-/* A memory failure of a call that reports no diagnostics counts as reported. */
-static tv_status report_quiet(scene *s, tv_status status)
-{
-    s->errors += status == TV_ERR_MEMORY;
-    return status;
 }
 
 static tv_status run_traced(scene *s, setup *u, tv_trace_format format, const char *path)
@@ -436,72 +237,6 @@ static tv_status report_cmdq(scene *s)
     return report_of(s, "examples/cmdq/prefetch.json", "configs/cmdq-mobile.ini");
 }
 
-/* ---- The debugger ---- */
-
-static tv_status debug(scene *s, const char *source, const char *profile, const char *const *lines)
-{
-    setup u = {.source = source, .profile = profile};
-    tv_debug *debugger = NULL;
-    tv_debug_options options = {.size = sizeof options, .snapshot_interval = 3, .snapshot_memory = 1 << 20};
-    tv_status status = init_setup(s, &u);
-    const tv_program *programs[] = {u.program};
-    if (status == TV_OK)
-        status = tv_debug_new(u.config, programs, 1, &options, &s->sink, &debugger);
-    for (; status == TV_OK && *lines; lines++) {
-        tv_debug_answer answer;
-        tv_status of_line = report_quiet(s, tv_debug_command(debugger, *lines, &s->sink, &answer));
-        add_text(s, answer.text);
-        add_text(s, answer.json);
-        tv_debug_answer_free(&answer);
-        if (of_line == TV_ERR_MEMORY || of_line == TV_ERR_IO)
-            status = of_line;
-        char *words = status == TV_OK ? tv_debug_complete(debugger, *lines) : NULL;
-        add_text(s, words);
-        free(words);
-    }
-    tv_debug_free(debugger);
-    fini_setup(&u);
-    return status;
-}
-
-static tv_status debug_pccx(scene *s)
-{
-    static const char *const lines[] = {"help",
-                                        "break 5",
-                                        "tbreak 3",
-                                        "watch l2:0:8 write",
-                                        "info break",
-                                        "continue",
-                                        "where",
-                                        "list",
-                                        "disassemble 0 3",
-                                        "explain",
-                                        "why",
-                                        "info engines",
-                                        "info registers",
-                                        "print l2:0:8:bf16",
-                                        "x l2:0:8",
-                                        "set l2:0 = 1",
-                                        "step 2",
-                                        "back 2",
-                                        "reverse-continue",
-                                        "finish",
-                                        "nosuch",
-                                        "print 1 +",
-                                        "delete 1",
-                                        "continue",
-                                        "restart",
-                                        NULL};
-    return debug(s, "examples/pccx/softmax.s", "configs/pccx-kv260.ini", lines);
-}
-
-static tv_status debug_cmdq(scene *s)
-{
-    static const char *const lines[] = {"break on hazard", "step 2",   "info queue", "info hazards", "print spm:0:8:s8",
-                                        "explain 2",       "continue", "why",        "back",         NULL};
-    return debug(s, "examples/cmdq/kv.json", "configs/cmdq-mobile.ini", lines);
-}
-
 /* ---- Instruction sets ---- */
 
 static tv_status write_schema(scene *s)
@@ -548,47 +283,7 @@ static const scenario scenarios[] = {
     {"run_cmdq", run_cmdq, TV_OK},
     {"report_pccx", report_pccx, TV_OK, true},
     {"report_cmdq", report_cmdq, TV_OK, true},
-    {"debug_pccx", debug_pccx, TV_OK, true},
-    {"debug_cmdq", debug_cmdq, TV_OK, true},
     {"write_schema", write_schema, TV_OK},
 };
 
-static void an_allocation_that_fails_ends_in_its_status(void **state)
-{
-    const scenario *c = *state;
-    check_failures(c, FAILURE_MEMORY, ENOMEM, false);
-    check_failures(c, FAILURE_MEMORY, ENOMEM, true);
-}
-
-static void a_file_that_fails_ends_in_its_status(void **state)
-{
-    const scenario *c = *state;
-    check_failures(c, FAILURE_FILE, EIO, false);
-    check_failures(c, FAILURE_FILE, EOPNOTSUPP, false);
-    check_failures(c, FAILURE_FILE, ENOSPC, false);
-}
-
-static void an_interrupted_read_is_repeated(void **state) { check_failures(*state, FAILURE_READ, EINTR, false); }
-
-int main(int argc, char **argv)
-{
-    enum { COUNT = sizeof scenarios / sizeof scenarios[0] };
-    static struct CMUnitTest tests[3 * COUNT];
-    if (argc < 2 || !mkdtemp(folder))
-        return 2;
-    tree = argv[1];
-    unsigned count = 0;
-    for (unsigned i = 0; i < COUNT; i++) {
-        if (argc > 2 && !strstr(scenarios[i].name, argv[2]))
-            continue;
-        void *c = (void *)(uintptr_t)&scenarios[i];
-        tests[count++] =
-            (struct CMUnitTest){scenarios[i].name, an_allocation_that_fails_ends_in_its_status, NULL, NULL, c};
-        tests[count++] = (struct CMUnitTest){scenarios[i].name, a_file_that_fails_ends_in_its_status, NULL, NULL, c};
-        tests[count++] = (struct CMUnitTest){scenarios[i].name, an_interrupted_read_is_repeated, NULL, NULL, c};
-    }
-    int failed = _cmocka_run_group_tests("host failures", tests, count, NULL, NULL);
-    empty_folder();
-    rmdir(folder);
-    return failed;
-}
+int main(int argc, char **argv) { return run_scenarios(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

@@ -199,6 +199,8 @@ static tv_status handle_session(dap *s)
             handle_next(s, &message, false);
             continue;
         }
+        if (s->in.failed)
+            return tv_fail_memory(s->sink);
         if (s->broken)
             return tv_fail(s->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PROTOCOL), NULL,
                            "the input has no header with a Content-Length of at most %d bytes", BODY_MAX);
