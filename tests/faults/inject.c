@@ -6,8 +6,10 @@
  *                             the number all later ones fail, too
  * TRIVET_COUNT_ALLOCATIONS=F  the number of calls is written to the file F when the process ends
  *
- * Calls before the constructor below, by the dynamic loader, are not counted. */
+ * Calls before the constructor below, by the dynamic loader, are not counted. run.py starts commands with it. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -79,7 +79,8 @@ class Faults(Suite):
             self.expect(" ".join(arguments), self.call(*arguments, cwd=self.inputs)[0] == 0)
         self.write("inputs/script.txt", "step 3\nwhere\nback\nbreak 5\ncontinue\nwhy\ninfo engines\nprint 1 + 2\n")
         self.write("inputs/text.txt", "ROMEO:\nWhat light through yonder window breaks\n")
-        self.write("inputs/m.ini", "target = pccx\n[host]\n")
+        self.write("inputs/m.ini", "[profile]\ntarget = pccx\n[l2]\nwords = 8192\n")
+        self.write("inputs/wrong.ini", "[profile]\ntarget = pccx\n[l2]\nword = 8192\n")
 
     # ---- One run ----
 
