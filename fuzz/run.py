@@ -25,7 +25,8 @@ def gguf_string(text):
 
 def gguf_seeds():
     """A model with every type that is read, with either tokenizer, and llama2.c checkpoints."""
-    tensors = [(0, 128), (1, 64), (30, 64), (8, 34), (2, 18), (14, 210)]
+    tensors = [(0, 1, 4), (1, 1, 2), (30, 1, 2), (2, 32, 18), (3, 32, 20), (6, 32, 22), (7, 32, 24), (8, 32, 34), (20, 32, 18), (10, 256, 84),
+               (11, 256, 110), (12, 256, 144), (13, 256, 176), (14, 256, 210), (23, 256, 136), (21, 256, 110)]  # the last one is not read
     for model in (b"llama", b"gpt2"):
         tokens = [b"<unk>", b"<s>", b"</s>", b"<0x0A>", b"\xe2\x96\x81", b"a", b"b", b"ab", "\u0120".encode()]
         key = lambda name, kind: gguf_string(b"tokenizer.ggml." + name) + struct.pack("<I", kind)
@@ -34,9 +35,9 @@ def gguf_seeds():
                  key(b"merges", 9) + struct.pack("<IQ", 8, 1) + gguf_string(b"a b"), gguf_string(b"general.alignment") + struct.pack("<II", 4, 32),
                  gguf_string(b"a") + struct.pack("<IQ", 10, 7), gguf_string(b"b") + struct.pack("<Id", 12, 1.5), gguf_string(b"c") + struct.pack("<I?", 7, True)]
         head, data = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metas)) + b"".join(metas), b""
-        for kind, size in tensors:
-            head += gguf_string(b"t%d" % kind) + struct.pack("<IQIQ", 1, 256 if kind == 14 else 32, kind, len(data))
-            data += bytes(size) + bytes(-size % 32)
+        for kind, weights, size in tensors:
+            head += gguf_string(b"t%d" % kind) + struct.pack("<IQIQ", 1, weights, kind, len(data))
+            data += bytes(i * 37 % 256 for i in range(size)) + bytes(-size % 32)
         yield head + bytes(-len(head) % 32) + data
     yield struct.pack("<7i", 4, 2, 1, 2, 1, 3, 1) + bytes(4 * (12 + 4 + 16 + 8 + 8 + 16 + 4 + 24 + 4 + 2))
     yield struct.pack("<4sI7iBI", b"24ka", 2, 4, 4, 1, 2, 1, 3, 1, 1, 2).ljust(256, b"\0") + bytes(4 * 12 + 3 * (12 + 16 + 8 + 8 + 16 + 48))
