@@ -13,8 +13,8 @@ standard output:
     greedy       of --greedy N: N objects {"token": id, "best": [[id, probability], [id, probability]]}; the text after `tokens`,
                  the most probable token each time. End-of-text tokens do not end it.
     text         the bytes of the greedy tokens, as UTF-8 where that is possible (others as surrogate escapes)
-    tokenized    of --tokenize: one list of ids for each string of the JSON array. Bytes that are not UTF-8 are surrogate
-                 escapes (U+DC80 to U+DCFF).
+    tokenized    of --tokenize: one list of ids for each string of the JSON array. llama.cpp ends the process at some bytes that
+                 are not UTF-8, so strings are Unicode without surrogates.
 
 --probs and --logits write an array of binary32, [positions][vocabulary]: row i is the distribution of the token after tokens[0..i]
 (every position is teacher-forced, in one batch). The weights are used as stored, not repacked; the cache is binary32; no flash
@@ -113,6 +113,7 @@ class Llama:
     """The libraries of the package in the build folder `build`."""
 
     def __init__(self, build, cpu="x64"):
+        os.environ.setdefault("GGML_NO_BACKTRACE", "1")  # a failed assertion starts no debugger
         libraries = peer.install(build)
         peer.load(libraries, "libggml-base")
         self.ggml = peer.load(libraries, "libggml")
@@ -161,9 +162,9 @@ class Model:
         self.library.llama_model_free(self.handle)
 
     def tokenize(self, text, add_special=False, parse_special=False):
-        """Ids of a string or of bytes."""
-        data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
-        ids = (ctypes.c_int32 * (len(data) + 16))()
+        """Ids of a string."""
+        data = text.encode()
+        ids = (ctypes.c_int32 * (4 * len(data) + 16))()  # an inserted space may take three byte tokens
         count = self.library.llama_tokenize(self.vocab, data, len(data), ids, len(ids), add_special, parse_special)
         assert count >= 0, f"{-count} tokens from {len(data)} bytes"
         return list(ids[:count])
