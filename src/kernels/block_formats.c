@@ -19,7 +19,7 @@ static inline float load_f16(const uint8_t *p) { return tv_f16_to_f32(tv_load_le
 /* ---- Blocks of 32 ---- */
 
 /* d, 16 bytes of nibbles: (q - 8) d */
-TV_CLONES void tv_block_decode_q4_0(const uint8_t *blocks, size_t count, float *out)
+TV_CLONES void tv_block_decode_q4_0(const uint8_t *blocks, size_t count, float *restrict out)
 {
     for (size_t b = 0; b < count; b++, blocks += TV_Q4_0_BYTES, out += TV_BLOCK_SMALL) {
         float d = load_f16(blocks);
@@ -32,7 +32,7 @@ TV_CLONES void tv_block_decode_q4_0(const uint8_t *blocks, size_t count, float *
 }
 
 /* d, m, 16 bytes of nibbles: q d + m */
-TV_CLONES void tv_block_decode_q4_1(const uint8_t *blocks, size_t count, float *out)
+TV_CLONES void tv_block_decode_q4_1(const uint8_t *blocks, size_t count, float *restrict out)
 {
     for (size_t b = 0; b < count; b++, blocks += TV_Q4_1_BYTES, out += TV_BLOCK_SMALL) {
         float d = load_f16(blocks), m = load_f16(blocks + 2);
@@ -56,7 +56,7 @@ TV_INLINE int high_weight(uint8_t nibbles, uint32_t high, unsigned j)
 }
 
 /* d, 32 high bits, 16 bytes of nibbles: (q - 16) d */
-TV_CLONES void tv_block_decode_q5_0(const uint8_t *blocks, size_t count, float *out)
+TV_CLONES void tv_block_decode_q5_0(const uint8_t *blocks, size_t count, float *restrict out)
 {
     for (size_t b = 0; b < count; b++, blocks += TV_Q5_0_BYTES, out += TV_BLOCK_SMALL) {
         float d = load_f16(blocks);
@@ -70,7 +70,7 @@ TV_CLONES void tv_block_decode_q5_0(const uint8_t *blocks, size_t count, float *
 }
 
 /* d, m, 32 high bits, 16 bytes of nibbles: q d + m */
-TV_CLONES void tv_block_decode_q5_1(const uint8_t *blocks, size_t count, float *out)
+TV_CLONES void tv_block_decode_q5_1(const uint8_t *blocks, size_t count, float *restrict out)
 {
     for (size_t b = 0; b < count; b++, blocks += TV_Q5_1_BYTES, out += TV_BLOCK_SMALL) {
         float d = load_f16(blocks), m = load_f16(blocks + 2);
@@ -84,7 +84,7 @@ TV_CLONES void tv_block_decode_q5_1(const uint8_t *blocks, size_t count, float *
 }
 
 /* d, 32 signed bytes: q d */
-TV_CLONES void tv_block_decode_q8_0(const uint8_t *blocks, size_t count, float *out)
+TV_CLONES void tv_block_decode_q8_0(const uint8_t *blocks, size_t count, float *restrict out)
 {
     for (size_t b = 0; b < count; b++, blocks += TV_Q8_0_BYTES, out += TV_BLOCK_SMALL) {
         float d = load_f16(blocks);
@@ -97,7 +97,7 @@ TV_CLONES void tv_block_decode_q8_0(const uint8_t *blocks, size_t count, float *
 
 /* 16 bytes of group scales (low nibble s, high nibble o), 64 bytes of 2-bit weights, d, m: (d s) q - (m o).
  * Each half of the block has 32 bytes; bits 2k and 2k + 1 of byte j are weight 32 k + j of the half. */
-TV_CLONES void tv_block_decode_q2_k(const uint8_t *blocks, size_t count, float *out)
+TV_CLONES void tv_block_decode_q2_k(const uint8_t *blocks, size_t count, float *restrict out)
 {
     for (size_t b = 0; b < count; b++, blocks += TV_Q2_K_BYTES, out += TV_BLOCK_LARGE) {
         float d = load_f16(blocks + 80), m = load_f16(blocks + 82);
@@ -120,7 +120,7 @@ static inline int q3_k_scale(const uint8_t *scales, unsigned g)
 
 /* 32 bytes of high bits (bit k of byte j belongs to weight 32 k + j of the block), 64 bytes of low two bits as in Q2_K,
  * 12 bytes of group scales s, d: (d (s - 32)) (q - 4), q = low + 4 high. */
-TV_CLONES void tv_block_decode_q3_k(const uint8_t *blocks, size_t count, float *out)
+TV_CLONES void tv_block_decode_q3_k(const uint8_t *blocks, size_t count, float *restrict out)
 {
     for (size_t b = 0; b < count; b++, blocks += TV_Q3_K_BYTES, out += TV_BLOCK_LARGE) {
         float d = load_f16(blocks + 108);
@@ -149,7 +149,7 @@ static inline void load_scale_and_offset(const uint8_t *scales, unsigned r, floa
 }
 
 /* d, m, 12 bytes of scales s and offsets o, 128 bytes of nibbles (32 bytes per pair of runs): (d s) q - (m o) */
-TV_CLONES void tv_block_decode_q4_k(const uint8_t *blocks, size_t count, float *out)
+TV_CLONES void tv_block_decode_q4_k(const uint8_t *blocks, size_t count, float *restrict out)
 {
     for (size_t b = 0; b < count; b++, blocks += TV_Q4_K_BYTES, out += TV_BLOCK_LARGE) {
         float d = load_f16(blocks), m = load_f16(blocks + 2);
@@ -167,7 +167,7 @@ TV_CLONES void tv_block_decode_q4_k(const uint8_t *blocks, size_t count, float *
 }
 
 /* As Q4_K, with 32 bytes of high bits (bit r of byte j belongs to weight j of run r) before the nibbles. */
-TV_CLONES void tv_block_decode_q5_k(const uint8_t *blocks, size_t count, float *out)
+TV_CLONES void tv_block_decode_q5_k(const uint8_t *blocks, size_t count, float *restrict out)
 {
     for (size_t b = 0; b < count; b++, blocks += TV_Q5_K_BYTES, out += TV_BLOCK_LARGE) {
         float d = load_f16(blocks), m = load_f16(blocks + 2);
@@ -187,7 +187,7 @@ TV_CLONES void tv_block_decode_q5_k(const uint8_t *blocks, size_t count, float *
 
 /* 128 bytes of nibbles (per half of the block 64: weights 0 to 63 in the low ones, 64 to 127 in the high ones), 64
  * bytes of high two bits as in Q2_K, 16 signed group scales s, d: (d s) (q - 32). */
-TV_CLONES void tv_block_decode_q6_k(const uint8_t *blocks, size_t count, float *out)
+TV_CLONES void tv_block_decode_q6_k(const uint8_t *blocks, size_t count, float *restrict out)
 {
     for (size_t b = 0; b < count; b++, blocks += TV_Q6_K_BYTES, out += TV_BLOCK_LARGE) {
         float d = load_f16(blocks + 208);
@@ -207,7 +207,7 @@ TV_CLONES void tv_block_decode_q6_k(const uint8_t *blocks, size_t count, float *
 static const float iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 /* d, 16 bytes of nibbles: d values[q] */
-void tv_block_decode_iq4_nl(const uint8_t *blocks, size_t count, float *out)
+void tv_block_decode_iq4_nl(const uint8_t *blocks, size_t count, float *restrict out)
 {
     for (size_t b = 0; b < count; b++, blocks += TV_IQ4_NL_BYTES, out += TV_BLOCK_SMALL) {
         float d = load_f16(blocks);
@@ -221,7 +221,7 @@ void tv_block_decode_iq4_nl(const uint8_t *blocks, size_t count, float *out)
 
 /* d, 16 bits with the high two bits of each run's scale s, 4 bytes with the low nibbles, 128 bytes of nibbles (16 per
  * run): (d (s - 32)) values[q] */
-void tv_block_decode_iq4_xs(const uint8_t *blocks, size_t count, float *out)
+void tv_block_decode_iq4_xs(const uint8_t *blocks, size_t count, float *restrict out)
 {
     for (size_t b = 0; b < count; b++, blocks += TV_IQ4_XS_BYTES, out += TV_BLOCK_LARGE) {
         float d = load_f16(blocks);

@@ -18,9 +18,10 @@ enum {
 #undef TV_BLOCK_FORMAT
 };
 
-/* out[count * weights per block] = the weights of `count` blocks. Blocks need not be aligned. */
+/* out[count * weights per block] = the weights of `count` blocks, which need not be aligned and do not overlap `out`.
+ */
 #define TV_BLOCK_FORMAT(id, name, number, block, bytes)                                                                \
-    void tv_block_decode_##id(const uint8_t *blocks, size_t count, float *out);
+    void tv_block_decode_##id(const uint8_t *blocks, size_t count, float *restrict out);
 #include "kernels/block_formats.def"
 #undef TV_BLOCK_FORMAT
 
