@@ -36,11 +36,21 @@ static bool is_json(const char *path)
 static void open_source(source_lines *source)
 {
     struct stat st;
-    if (stat(source->path, &st) == 0 && S_ISREG(st.st_mode) && !is_json(source->path))
+    bool found = stat(source->path, &st) == 0;
+    bool host_failed = !found && (errno == EIO || errno == ENOMEM);
+    if (found && S_ISREG(st.st_mode) && !is_json(source->path)) {
         source->file = fopen(source->path, "r");
-    else
-        return;
-    source->error = source->file ? 0 : errno;
+        host_failed = !source->file;
+    }
+    source->error = host_failed ? errno : 0;
+}
+
+/* Continues with the first line. */
+static void go_to_start(source_lines *source)
+{
+    source->line = 0;
+    if (fseek(source->file, 0, SEEK_SET) != 0)
+        source->error = errno;
 }
 
 /* Reads line `number`, from 1. Findings come in the order of the instructions, so most lines are ahead. */
@@ -48,19 +58,18 @@ static bool read_line(source_lines *source, unsigned number)
 {
     if (!source->file || source->error)
         return false;
-    if (number < source->line) {
-        rewind(source->file);
-        source->line = 0;
-    }
-    for (; source->line < number; source->line++) {
+    if (number < source->line)
+        go_to_start(source);
+    for (; source->line < number && !source->error; source->line++) {
         errno = 0;
         if (getline(&source->text, &source->size, source->file) < 0) {
             source->error = errno; /* 0: the end of a file that has changed */
-            source->line = 0;
-            rewind(source->file);
+            go_to_start(source);
             return false;
         }
     }
+    if (source->error)
+        return false;
     source->text[strcspn(source->text, "\r\n")] = '\0';
     if (strlen(source->text) > SOURCE_LINE_MAX)
         source->text[SOURCE_LINE_MAX] = '\0';
