@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/diag.h"
 #include "graph/backend.h"
+#include "graph/codes.h"
 #include "trivet/file.h"
 
 tv_status tv_backend_fault(const tv_machine *machine, const tv_diag_sink *sink)
@@ -15,6 +16,15 @@ tv_status tv_backend_fault(const tv_machine *machine, const tv_diag_sink *sink)
     const tv_code code = {fault->code, fault->name, ""};
     return tv_fail(sink, TV_FAULT, &code, NULL, "machine fault at instruction %" PRIu64 ", %s: %s", fault->index,
                    fault->disassembly, fault->message);
+}
+
+tv_status tv_backend_reject(const tv_graph *graph, const tv_graph_node *node, const char *machine, const char *problem,
+                            const tv_diag_sink *sink)
+{
+    char name[TV_VALUE_NAME_MAX];
+    tv_graph_value_name(graph, node->output, name);
+    return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(OPERATOR), "another machine or -t host may run the model",
+                   "%s cannot execute %s (%s): it has no %s", machine, name, tv_graph_op_infos[node->op].name, problem);
 }
 
 tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_t bytes, tv_program *program,

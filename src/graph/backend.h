@@ -13,6 +13,7 @@ typedef struct tv_backend_options {
     uint32_t context;        /* number of positions to allocate */
     unsigned threads;
     tv_mode mode;
+    bool allow_host_ops;      /* the host computes nodes that the machine has no instructions for */
     bool keep_values;         /* record node outputs of single-token steps for `value` */
     const char *emit;         /* directory to write the programs to, or NULL */
     tv_output_group *outputs; /* puts these programs in place; NULL: one by one */
@@ -34,8 +35,10 @@ typedef struct tv_backend {
     const char *name;              /* "host", or the name of the target */
     unsigned weight_bits_only;     /* the only weight width supported; 0: --weight-bits selects */
     unsigned activation_bits_only; /* the only activation width supported; 0: --activation-bits selects */
-    tv_status (*create)(const tv_graph *graph, const tv_model *model, const tv_backend_options *options,
-                        const tv_diag_sink *sink, void **state);
+    /* Prepares the execution of a fused graph, which must outlive the state. TV_ERR_INPUT: an operator that the machine
+     * cannot execute (the message names the node), or a graph that does not fit its memory. */
+    tv_status (*create)(const tv_graph *graph, const tv_backend_options *options, const tv_diag_sink *sink,
+                        void **state);
     void (*destroy)(void *state);
 
     /* Processes `count` tokens at positions [position, position + count), directly after those of the previous step.
@@ -65,6 +68,11 @@ tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_
  * of programs. `outputs` may be NULL. */
 tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t bytes, const char *path,
                                 tv_output_group *outputs, const tv_diag_sink *sink);
+
+/* Rejects a node that a machine cannot execute (TV_ERR_INPUT, TV-L044): "… of node blk.3.q (Linear) on cmdq:
+ * `problem`". */
+tv_status tv_backend_reject(const tv_graph *graph, const tv_graph_node *node, const char *machine, const char *problem,
+                            const tv_diag_sink *sink);
 
 /* Reports the fault that stopped the machine to `sink`; returns TV_FAULT. */
 tv_status tv_backend_fault(const tv_machine *machine, const tv_diag_sink *sink);

@@ -1,72 +1,231 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tensor graph of a transformer: operations on named values, in topological order. Every lowering and the host
- * reference start from it. A value has one row per token; extents that depend on the number of tokens or positions are
- * symbolic. */
+/* The tensor graph of a network: operators on named values, in topological order. Importers build it, passes rewrite
+ * it, the host executes it and every machine lowers it; nothing else describes a network.
+ *
+ * A value has a shape whose extents may be symbolic. Values that are computed for each token have TV_DIM_TOKENS as
+ * their first extent; "elements per token" is the product of the others. ops.def lists the operators. */
 #ifndef TV_GRAPH_GRAPH_H
 #define TV_GRAPH_GRAPH_H
 
+#include "base/arena.h"
 #include "base/buf.h"
-#include "graph/model.h"
+#include "base/vec.h"
+#include "graph/matrix.h"
 
 typedef enum tv_graph_op {
-    TV_OP_EMBED,        /* rows of the embedding matrix, selected by token */
-    TV_OP_RMSNORM,      /* input, gains */
-    TV_OP_MATMUL,       /* y[n][rows] = x[n][columns] * W[rows][columns]^T */
-    TV_OP_ROPE,         /* rotates pairs of elements of each head by the token's position */
-    TV_OP_APPEND,       /* appends keys and values of the tokens to the layer's cache; no output */
-    TV_OP_SCORES,       /* q . K^T / sqrt(head_dim) of each head with the cached keys */
-    TV_OP_SOFTMAX,      /* over positions up to the token's own (causal) */
-    TV_OP_WEIGHTED_SUM, /* probs * V of each head with the cached values */
-    TV_OP_ADD,
-    TV_OP_MUL,
-    TV_OP_SILU,
+#define TV_GRAPH_OP(id, name, inputs, optional, shape, attributes, meaning) TV_OP_##id,
+#include "graph/ops.def"
+#undef TV_GRAPH_OP
     TV_OPS
 } tv_graph_op;
 
-enum { TV_GRAPH_INPUTS = 2 };
+enum { TV_GRAPH_INPUTS_MAX = 8, TV_GRAPH_RANK_MAX = 6 };
 
-#define TV_NO_VALUE UINT32_MAX /* no value: an unused input or output */
+#define TV_NO_VALUE UINT32_MAX /* no value: an input that is left out */
+
+/* Symbolic extents. */
+enum { TV_DIM_TOKENS = -1, TV_DIM_BATCH = -2 };
+
+typedef struct tv_graph_shape {
+    uint32_t rank;
+    int64_t dims[TV_GRAPH_RANK_MAX]; /* positive, or symbolic */
+} tv_graph_shape;
+
+typedef enum tv_graph_type { TV_GRAPH_F32, TV_GRAPH_INDEX } tv_graph_type;
+
+/* Where a value comes from. */
+typedef enum tv_value_source {
+    TV_VALUE_COMPUTED, /* output of a node */
+    TV_VALUE_CONSTANT, /* a matrix */
+    TV_VALUE_TOKENS,   /* token numbers of the step, [tokens] */
+    TV_VALUE_POSITIONS /* their positions, [tokens] */
+} tv_value_source;
 
 typedef struct tv_graph_value {
-    const char *name; /* for example "q"; unique within the layer */
-    uint32_t columns; /* 0: heads * number of positions */
-    uint32_t layer;
+    const char *name; /* "q"; unique within the block */
+    uint32_t block;
+    tv_graph_type type;
+    tv_value_source source;
+    tv_graph_shape shape;
+    tv_matrix matrix;  /* of CONSTANT */
+    uint32_t producer; /* node, of COMPUTED */
 } tv_graph_value;
+
+typedef enum tv_activation {
+    TV_ACTIVATION_NONE,
+    TV_ACTIVATION_RELU,
+    TV_ACTIVATION_SWISH,
+    TV_ACTIVATION_GELU,
+    TV_ACTIVATION_GELU_TANH,
+    TV_ACTIVATION_SIGMOID,
+    TV_ACTIVATION_TANH,
+    TV_ACTIVATIONS
+} tv_activation;
+
+/* Attributes of a node. An operator reads those that its row of ops.def lists; the others are 0. */
+typedef struct tv_graph_attrs {
+    tv_graph_shape shape;     /* RESHAPE: of the output */
+    uint32_t start, end;      /* SLICE */
+    float epsilon;            /* norms */
+    uint32_t groups;          /* NORM: at least 1 */
+    bool subtract_mean;       /* NORM */
+    bool approximate;         /* GELU: by tanh */
+    tv_activation activation; /* LINEAR, GLU, MOE */
+    uint32_t heads;           /* ROTARY_EMBEDDING; ATTENTION: of queries */
+    float theta;              /* ROTARY_EMBEDDING: frequency of pair i is frequency_scale * theta^(-2 i / rotary_dim) */
+    float frequency_scale;    /* usually 1 */
+    uint32_t rotary_dim;      /* elements of each head that are rotated: the first ones */
+    bool interleaved;         /* pairs are (2 i, 2 i + 1), otherwise (i, i + rotary_dim / 2) */
+    float scale;              /* ATTENTION: factor of the scores */
+    float soft_cap;           /* ATTENTION: c * tanh(score / c) after scaling; 0: none */
+    uint32_t window;          /* ATTENTION: positions that a token sees, its own included; 0: all up to its own */
+    uint32_t cache;           /* ATTENTION: index of the KV cache */
+    uint32_t experts_used;    /* MOE */
+    bool normalize;           /* MOE: divide the weights of the chosen experts by their sum */
+} tv_graph_attrs;
 
 typedef struct tv_graph_node {
     tv_graph_op op;
-    uint32_t layer;
-    uint32_t inputs[TV_GRAPH_INPUTS]; /* values, or TV_NO_VALUE */
+    uint32_t block;
+    uint32_t inputs[TV_GRAPH_INPUTS_MAX]; /* values, or TV_NO_VALUE; those past the operator's number too */
     uint32_t output;
-    tv_weight weight; /* of EMBED, RMSNORM, MATMUL */
-    uint32_t heads;   /* of ROPE, APPEND, SCORES, SOFTMAX, WEIGHTED_SUM */
+    tv_graph_attrs attrs;
 } tv_graph_node;
 
+/* A KV cache: keys and values of all positions, [heads][position][…_dim]. */
+typedef struct tv_graph_cache {
+    uint32_t heads, key_dim, value_dim;
+    uint32_t window; /* positions that the widest reader sees; 0: all */
+} tv_graph_cache;
+
+/* Blocks of the network, for names in traces and messages: layers from 0, and what is outside of layers. */
+#define TV_BLOCK_INPUT (UINT32_MAX - 1)  /* "token_embd" */
+#define TV_BLOCK_OUTPUT (UINT32_MAX - 2) /* "output" */
+
 typedef struct tv_graph {
-    const tv_model_dims *dims;
-    tv_graph_value *values;
-    uint32_t value_count;
-    tv_graph_node *nodes;
-    uint32_t node_count;
-    uint32_t logits; /* the value of the last node */
+    tv_arena arena; /* names and constants */
+    TV_VEC(tv_graph_value) values;
+    TV_VEC(tv_graph_node) nodes;
+    TV_VEC(tv_graph_cache) caches;
+    uint32_t layers;         /* blocks 0 to layers - 1 */
+    uint32_t context;        /* positions that the network was made for */
+    uint32_t logits;         /* the result: [tokens][vocabulary] */
+    uint32_t *layer_outputs; /* [layers]: the value that ends each layer, in `arena` */
 } tv_graph;
 
-extern const char *const tv_graph_op_names[TV_OPS];
+typedef struct tv_graph_op_info {
+    const char *name, *attributes, *meaning;
+    uint8_t inputs, optional;
+} tv_graph_op_info;
 
-/* Builds and verifies the graph of a model, which must outlive it. The caller frees it with tv_graph_free. */
-tv_status tv_graph_new(const tv_model *model, const tv_diag_sink *sink, tv_graph **out);
-void tv_graph_free(tv_graph *graph);
+extern const tv_graph_op_info tv_graph_op_infos[TV_OPS];
+extern const char *const tv_activation_names[TV_ACTIVATIONS];
 
-/* The block of the model that a node belongs to, named as in model files: "token_embd", "blk.3", "output". Lowerings
- * label their instructions with it for traces. */
+/* ---- Building ----
+ *
+ * Errors are sticky: after one, functions return TV_NO_VALUE and do nothing; tv_graph_finish returns the status. A node
+ * whose inputs do not fit is reported at once, with its name (TV_ERR_INPUT, TV-L043). */
+
+typedef struct tv_graph_builder {
+    tv_graph *graph;
+    const tv_diag_sink *sink;
+    tv_status status;
+    uint32_t block; /* of the following nodes and values */
+} tv_graph_builder;
+
+/* Starts an empty graph of `layers` layers. */
+void tv_graph_begin(tv_graph_builder *b, uint32_t layers, uint32_t context, const tv_diag_sink *sink);
+
+uint32_t tv_graph_tokens(tv_graph_builder *b);
+uint32_t tv_graph_positions(tv_graph_builder *b);
+
+/* A constant with the shape [count][rows][columns], without leading ones: a matrix of one row is a vector. The name of
+ * the matrix is copied. */
+uint32_t tv_graph_constant(tv_graph_builder *b, const char *name, const tv_matrix *matrix);
+uint32_t tv_graph_scalar(tv_graph_builder *b, const char *name, float value);
+
+/* Appends a cache; returns its index. */
+uint32_t tv_graph_add_cache(tv_graph_builder *b, tv_graph_cache cache);
+
+/* Appends a node; returns its output. `name` is copied. `inputs` has `count` values, of which optional ones may be
+ * TV_NO_VALUE. `attrs` may be NULL. */
+uint32_t tv_graph_add(tv_graph_builder *b, tv_graph_op op, const char *name, const uint32_t *inputs, uint32_t count,
+                      const tv_graph_attrs *attrs);
+uint32_t tv_graph_add1(tv_graph_builder *b, tv_graph_op op, const char *name, uint32_t input);
+uint32_t tv_graph_add2(tv_graph_builder *b, tv_graph_op op, const char *name, uint32_t first, uint32_t second);
+
+/* Ends the current layer with a value. */
+void tv_graph_end_layer(tv_graph_builder *b, uint32_t output);
+
+/* Ends the graph; verifies it. On failure frees it. The caller frees the result with tv_graph_free. */
+tv_status tv_graph_finish(tv_graph_builder *b, uint32_t logits, tv_graph **out);
+
+/* Frees a graph that is not finished, after an error of the caller's. */
+void tv_graph_abandon(tv_graph_builder *b);
+
+void tv_graph_free(tv_graph *graph); /* NULL is allowed */
+
+/* ---- Reading ---- */
+
+static inline tv_graph_value *tv_graph_value_at(const tv_graph *graph, uint32_t value)
+{
+    return &graph->values.data[value];
+}
+
+static inline const tv_graph_node *tv_graph_node_at(const tv_graph *graph, uint32_t node)
+{
+    return &graph->nodes.data[node];
+}
+
+/* The matrix of a constant value. */
+static inline const tv_matrix *tv_graph_matrix(const tv_graph *graph, uint32_t value)
+{
+    return &graph->values.data[value].matrix;
+}
+
+/* Number of inputs up to the last one that is given. */
+uint32_t tv_graph_input_count(const tv_graph_node *node);
+
+/* Extent of the last axis; 1 for scalars. */
+uint32_t tv_graph_columns(const tv_graph *graph, uint32_t value);
+
+/* Elements of a value for one token: the product of the extents that are not symbolic. */
+uint64_t tv_graph_elements(const tv_graph *graph, uint32_t value);
+
+/* True when the value is computed for each token. */
+bool tv_graph_per_token(const tv_graph *graph, uint32_t value);
+
+/* Number of nodes that read a value; the result of the graph counts as one more. */
+uint32_t tv_graph_uses(const tv_graph *graph, uint32_t value);
+
+/* Words of the vocabulary, that is, columns of the result. */
+static inline uint32_t tv_graph_vocabulary(const tv_graph *graph) { return tv_graph_columns(graph, graph->logits); }
+
+/* The block that a node belongs to, named as in model files: "token_embd", "blk.3", "output". Lowerings label their
+ * instructions with it for traces. */
 enum { TV_BLOCK_NAME_MAX = 16 };
-void tv_graph_block_name(const tv_graph *graph, const tv_graph_node *node, char text[TV_BLOCK_NAME_MAX]);
+void tv_graph_block_name(uint32_t block, char text[TV_BLOCK_NAME_MAX]);
 
-/* Checks that every value is written exactly once and before it is read, that each operation has the right number of
- * inputs, and that their columns match the model's dimensions. TV_ERR_INPUT with TV-L043: a node is invalid. */
-tv_status tv_graph_verify(const tv_graph *graph, const tv_model *model, const tv_diag_sink *sink);
+/* "blk.3.q": the full name of a value, for messages. */
+enum { TV_VALUE_NAME_MAX = 96 };
+void tv_graph_value_name(const tv_graph *graph, uint32_t value, char text[TV_VALUE_NAME_MAX]);
 
-/* Appends one line per node: "%3.q = matmul(%3.xn, blk.3.attn_q)  [n x 128]". */
+/* Checks that every value is written exactly once and before it is read, that each node has the inputs of its operator
+ * and an output of the shape that follows from them, and that the result is computed. TV_ERR_INPUT with TV-L043: a node
+ * is invalid. */
+tv_status tv_graph_verify(const tv_graph *graph, const tv_diag_sink *sink);
+
+/* Shape of the output of an operator. False: the inputs do not fit, and `problem` is a static text that says why. */
+bool tv_graph_infer_shape(const tv_graph *graph, const tv_graph_node *node, tv_graph_shape *out, const char **problem);
+
+/* Appends one line per node: "%3.q = Linear(%3.xn, blk.3.attn_q)  [tokens x 128]". */
 void tv_graph_print(const tv_graph *graph, tv_buf *out);
+
+/* Work of a node for one token: operations (a multiply-add is two), and bytes of constants that it reads at `bits` bits
+ * a weight. Attention counts `positions` positions. */
+typedef struct tv_graph_cost {
+    uint64_t operations, weight_bytes;
+} tv_graph_cost;
+tv_graph_cost tv_graph_node_cost(const tv_graph *graph, const tv_graph_node *node, uint32_t positions, unsigned bits);
 
 #endif

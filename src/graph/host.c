@@ -1,108 +1,129 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host reference: executes the graph in binary32. All lowerings are compared with it.
  *
- * Sums follow the canonical order and functions are correctly rounded, so results are identical on every host, with any
- * number of threads. Work is split by rows of tokens, or by output columns for matrix products. */
-#include <math.h>
+ * Results are identical on every host, with any number of threads. Work is split by rows of tokens, or by rows of
+ * matrices for products. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "graph/backend.h"
+#include "graph/operators.h"
 #include "kernels/dot.h"
-#include "num/func.h"
 #include "sim/pool.h"
 
 enum { ROWS_MAX = 64 }; /* tokens processed at once */
 
 typedef struct host {
     const tv_graph *graph;
-    const tv_model *model;
     tv_pool *pool;
     uint32_t context;
-    float **weights; /* TV_WEIGHTS per layer, row-major binary32; NULL: converted row by row, see convert_matrices */
-    float **values;  /* of the graph: ROWS_MAX rows each */
-    float *cached_keys, *cached_values; /* [layer][position][kv_heads * head_dim] */
-    uint32_t rows, position;            /* of the current batch */
+    float **constants; /* of each value: binary32; NULL: no constant, or a matrix that is decoded row by row */
+    float **values;    /* of each value: ROWS_MAX rows, or NULL */
+    tv_host_cache *caches;
+    float *scratch;          /* [ROWS_MAX][context] */
+    uint32_t rows, position; /* of the current batch */
     const int32_t *tokens;
     uint32_t first_logits_row; /* first row that needs logits */
 } host;
+
+/* ---- Creation ---- */
 
 static void destroy(void *state)
 {
     host *h = state;
     if (!h)
         return;
-    for (size_t i = 0; h->weights && i < (size_t)h->model->dims.layers * TV_WEIGHTS; i++)
-        free(h->weights[i]);
-    for (uint32_t i = 0; h->values && i < h->graph->value_count; i++)
-        free(h->values[i]);
-    free(h->weights);
+    for (size_t i = 0; i < h->graph->values.count; i++) {
+        if (h->constants)
+            free(h->constants[i]);
+        if (h->values)
+            free(h->values[i]);
+    }
+    for (size_t i = 0; h->caches && i < h->graph->caches.count; i++) {
+        free(h->caches[i].keys);
+        free(h->caches[i].values);
+    }
+    free(h->constants);
     free(h->values);
-    free(h->cached_keys);
-    free(h->cached_values);
+    free(h->caches);
+    free(h->scratch);
     tv_pool_free(h->pool);
     free(h);
 }
 
-static tv_status convert_matrix(const host *h, const tv_matrix *m, float **out, const tv_diag_sink *sink)
+static tv_status convert_constant(const host *h, uint32_t value, const tv_diag_sink *sink)
 {
-    if (!m->tensor || *out)
+    const tv_graph_value *v = tv_graph_value_at(h->graph, value);
+    const tv_matrix *m = &v->matrix;
+    uint64_t rows = (uint64_t)m->count * m->rows;
+    if (v->source != TV_VALUE_CONSTANT || !tv_matrix_has_data(m) || h->constants[value])
         return TV_OK;
-    *out = malloc((size_t)m->rows * m->columns * sizeof **out);
-    if (!*out)
+    float *out = h->constants[value] = malloc((size_t)rows * m->columns * sizeof *out);
+    if (!out)
         return tv_fail_memory(sink);
-    for (uint32_t r = 0; r < m->rows; r++)
-        if (tv_matrix_row_f32(m, r, *out + (size_t)r * m->columns) != TV_OK)
-            return tv_model_fail_matrix(h->model, m, sink);
+    for (uint64_t r = 0; r < rows; r++)
+        if (tv_matrix_row_f32(m, r, out + r * m->columns) != TV_OK)
+            return tv_matrix_fail(m, sink);
     return TV_OK;
 }
 
-/* Single-token steps read every matrix again, so it is kept as binary32. Steps of many tokens, such as the calibration
- * run of a lowering, convert each row once for all tokens and need no copy. A token reads one row of the embedding. */
+/* Matrices of products. Single-token steps read every matrix again, so it is kept as binary32. Steps of many tokens,
+ * such as the calibration run of a lowering, convert each row once for all tokens and need no copy. */
 static tv_status convert_matrices(const host *h, const tv_diag_sink *sink)
 {
-    for (size_t i = 0; i < (size_t)h->model->dims.layers * TV_WEIGHTS; i++)
-        if (i % TV_WEIGHTS != TV_WEIGHT_EMBEDDING)
-            TV_TRY(convert_matrix(h, &h->model->matrices[i], &h->weights[i], sink));
+    for (size_t i = 0; i < h->graph->nodes.count; i++)
+        for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++) {
+            const tv_graph_node *n = &h->graph->nodes.data[i];
+            if (n->inputs[k] != TV_NO_VALUE && n->op != TV_OP_GATHER)
+                TV_TRY(convert_constant(h, n->inputs[k], sink));
+        }
     return TV_OK;
 }
 
-static tv_status convert_norms(const host *h, const tv_diag_sink *sink)
+/* Vectors: gains, biases, scalars. */
+static tv_status convert_vectors(const host *h, const tv_diag_sink *sink)
 {
-    for (size_t i = 0; i < (size_t)h->model->dims.layers * TV_WEIGHTS; i++)
-        if (tv_weight_is_norm((tv_weight)(i % TV_WEIGHTS)))
-            TV_TRY(convert_matrix(h, &h->model->matrices[i], &h->weights[i], sink));
+    for (uint32_t i = 0; i < h->graph->values.count; i++)
+        if (tv_graph_value_at(h->graph, i)->matrix.rows == 1)
+            TV_TRY(convert_constant(h, i, sink));
     return TV_OK;
 }
 
-static uint32_t value_columns(const host *h, uint32_t value)
+static tv_status allocate(host *h, const tv_diag_sink *sink)
 {
-    uint32_t columns = h->graph->values[value].columns;
-    return columns ? columns : h->model->dims.heads * h->context;
+    const tv_graph *g = h->graph;
+    bool ok = true;
+    h->constants = calloc(g->values.count, sizeof *h->constants);
+    h->values = calloc(g->values.count, sizeof *h->values);
+    h->caches = calloc(g->caches.count + 1, sizeof *h->caches);
+    h->scratch = malloc((size_t)ROWS_MAX * h->context * sizeof *h->scratch);
+    ok = h->constants && h->values && h->caches && h->scratch;
+    for (size_t i = 0; i < g->nodes.count && ok; i++) {
+        uint32_t output = g->nodes.data[i].output;
+        h->values[output] = malloc((size_t)ROWS_MAX * tv_graph_elements(g, output) * sizeof(float));
+        ok = h->values[output] != NULL;
+    }
+    for (size_t i = 0; i < g->caches.count && ok; i++) {
+        const tv_graph_cache *c = &g->caches.data[i];
+        h->caches[i].keys = calloc((size_t)h->context * c->heads * c->key_dim, sizeof(float));
+        h->caches[i].values = calloc((size_t)h->context * c->heads * c->value_dim, sizeof(float));
+        ok = h->caches[i].keys && h->caches[i].values;
+    }
+    return ok ? TV_OK : tv_fail_memory(sink);
 }
 
-static tv_status create(const tv_graph *graph, const tv_model *model, const tv_backend_options *options,
-                        const tv_diag_sink *sink, void **state)
+static tv_status create(const tv_graph *graph, const tv_backend_options *options, const tv_diag_sink *sink,
+                        void **state)
 {
-    const tv_model_dims *s = &model->dims;
-    size_t cache = (size_t)s->layers * options->context * s->kv_heads * s->head_dim;
     host *h = calloc(1, sizeof *h);
     if (!h)
         return tv_fail_memory(sink);
-    *h = (host){.graph = graph,
-                .model = model,
-                .context = options->context,
-                .pool = tv_pool_new(options->threads),
-                .weights = calloc((size_t)s->layers * TV_WEIGHTS, sizeof *h->weights),
-                .values = calloc(graph->value_count, sizeof *h->values),
-                .cached_keys = calloc(cache, sizeof *h->cached_keys),
-                .cached_values = calloc(cache, sizeof *h->cached_values)};
-    tv_status status = h->weights && h->values && h->cached_keys && h->cached_values ? TV_OK : tv_fail_memory(sink);
-    if (status == TV_OK) /* longer sessions run single-token steps */
-        status = options->context > ROWS_MAX ? convert_matrices(h, sink) : convert_norms(h, sink);
-    for (uint32_t v = 0; v < graph->value_count && status == TV_OK; v++)
-        if (!(h->values[v] = malloc((size_t)ROWS_MAX * value_columns(h, v) * sizeof(float))))
-            status = tv_fail_memory(sink);
+    *h = (host){.graph = graph, .context = options->context, .pool = tv_pool_new(options->threads)};
+    tv_status status = allocate(h, sink);
+    if (status == TV_OK)
+        status = convert_vectors(h, sink);
+    if (status == TV_OK && options->context > ROWS_MAX) /* longer sessions run single-token steps */
+        status = convert_matrices(h, sink);
     if (status != TV_OK) {
         destroy(h);
         return status;
@@ -111,210 +132,147 @@ static tv_status create(const tv_graph *graph, const tv_model *model, const tv_b
     return TV_OK;
 }
 
-/* ---- Operations ---- */
-
-static const float *weights_f32(const host *h, const tv_graph_node *n)
-{
-    return h->weights[(size_t)n->layer * TV_WEIGHTS + n->weight];
-}
-
-static const tv_matrix *matrix_of(const host *h, const tv_graph_node *n)
-{
-    return tv_model_matrix(h->model, n->weight, n->layer);
-}
+/* ---- Execution ---- */
 
 static float *row_of(const host *h, uint32_t value, uint32_t row)
 {
-    return h->values[value] + (size_t)row * value_columns(h, value);
+    return h->values[value] + (size_t)row * tv_graph_elements(h->graph, value);
 }
 
-typedef struct matmul_job {
+static tv_operator_row operands(const host *h, const tv_graph_node *n, uint32_t row)
+{
+    tv_operator_row r = {.graph = h->graph,
+                         .node = n,
+                         .output = row_of(h, n->output, row),
+                         .scratch = h->scratch + (size_t)row * h->context,
+                         .position = h->position + row};
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++) {
+        uint32_t v = n->inputs[k];
+        if (v == TV_NO_VALUE)
+            continue;
+        const tv_graph_value *value = tv_graph_value_at(h->graph, v);
+        if (value->source == TV_VALUE_COMPUTED)
+            r.inputs[k] = row_of(h, v, row);
+        else if (value->source == TV_VALUE_CONSTANT)
+            r.inputs[k] = h->constants[v];
+        else
+            r.index = value->source == TV_VALUE_TOKENS ? h->tokens[row] : (int32_t)r.position;
+    }
+    if (n->op == TV_OP_ATTENTION)
+        r.cache = &h->caches[n->attrs.cache];
+    return r;
+}
+
+typedef struct node_job {
     const host *host;
     const tv_graph_node *node;
+    uint32_t first; /* row */
     atomic_bool failed;
-} matmul_job;
-
-/* Columns [from, to) of y[m][n] = x[m][k] * W[n][k]^T: each row of W is read once for all tokens. */
-static void multiply_columns(void *user, uint64_t from, uint64_t to)
-{
-    matmul_job *p = user;
-    const host *h = p->host;
-    uint32_t k = value_columns(h, p->node->inputs[0]),
-             first = p->node->output == h->graph->logits ? h->first_logits_row : 0;
-    const float *w_f32 = weights_f32(h, p->node), *w = w_f32;
-    float *row = w_f32 ? NULL : malloc(k * sizeof *row), sums[ROWS_MAX];
-    bool ok = w_f32 || row;
-    if (w_f32 && first + 1 == h->rows) { /* one token: several rows of W at a time */
-        tv_dots_f32(w_f32 + from * k, k, row_of(h, p->node->inputs[0], first), k, to - from,
-                    row_of(h, p->node->output, first) + from);
-        return;
-    }
-    for (uint64_t j = from; j < to && ok; j++) {
-        if (w_f32) {
-            w = w_f32 + j * k;
-        } else {
-            ok = tv_matrix_row_f32(matrix_of(h, p->node), j, row) == TV_OK;
-            w = row;
-        }
-        if (ok)
-            tv_dots_f32(row_of(h, p->node->inputs[0], first), k, w, k, h->rows - first, sums);
-        for (uint32_t r = first; r < h->rows && ok; r++)
-            row_of(h, p->node->output, r)[j] = sums[r - first];
-    }
-    free(row);
-    if (!ok)
-        p->failed = true;
-}
-
-static void norm_row(const float *x, const float *gains, float *y, uint32_t n, float eps)
-{
-    float scale = tv_func_f32(TV_FUNC_RSQRT, tv_dot_f32(x, x, n) / (float)n + eps);
-    for (uint32_t i = 0; i < n; i++)
-        y[i] = x[i] * scale * gains[i];
-}
-
-static void rope_row(const host *h, const tv_graph_node *n, const float *x, float *y, uint32_t position)
-{
-    uint32_t d = h->model->dims.head_dim;
-    for (uint32_t i = 0; i < d / 2; i++) {
-        double angle = position * pow((double)h->model->dims.theta, -2.0 * i / d);
-        float c = tv_func_f32_of_angle(TV_FUNC_COS, angle), s = tv_func_f32_of_angle(TV_FUNC_SIN, angle);
-        for (uint32_t head = 0; head < n->heads; head++) {
-            uint32_t at = head * d + 2 * i;
-            y[at] = x[at] * c - x[at + 1] * s;
-            y[at + 1] = x[at] * s + x[at + 1] * c;
-        }
-    }
-}
-
-static float *cache_row(const host *h, float *cache, uint32_t layer, uint32_t position)
-{
-    return cache + ((size_t)layer * h->context + position) * h->model->dims.kv_heads * h->model->dims.head_dim;
-}
-
-static void scores_row(const host *h, const tv_graph_node *n, const float *q, float *y, uint32_t position)
-{
-    const tv_model_dims *s = &h->model->dims;
-    float root = tv_func_f32(TV_FUNC_RSQRT, (float)s->head_dim);
-    for (uint32_t head = 0; head < n->heads; head++)
-        for (uint32_t t = 0; t <= position; t++) {
-            const float *k = cache_row(h, h->cached_keys, n->layer, t) + head / (s->heads / s->kv_heads) * s->head_dim;
-            y[(size_t)head * h->context + t] = tv_dot_f32(q + head * s->head_dim, k, s->head_dim) * root;
-        }
-}
-
-static void softmax_row(const host *h, const tv_graph_node *n, const float *x, float *y, uint32_t position)
-{
-    for (uint32_t head = 0; head < n->heads; head++, x += h->context, y += h->context) {
-        float max = x[0];
-        for (uint32_t t = 1; t <= position; t++)
-            max = x[t] > max ? x[t] : max;
-        for (uint32_t t = 0; t <= position; t++)
-            y[t] = tv_func_f32(TV_FUNC_EXP, x[t] - max);
-        float sum = tv_sum_f32(y, position + 1);
-        for (uint32_t t = 0; t <= position; t++)
-            y[t] = y[t] / sum;
-    }
-}
-
-static void weighted_sum_row(const host *h, const tv_graph_node *n, const float *probs, float *y, uint32_t position)
-{
-    const tv_model_dims *s = &h->model->dims;
-    for (uint32_t head = 0; head < n->heads; head++)
-        for (uint32_t i = 0; i < s->head_dim; i++) {
-            tv_sum8 sum = {{0}};
-            for (uint32_t t = 0; t <= position; t++)
-                tv_sum8_add(
-                    &sum, t,
-                    probs[(size_t)head * h->context + t] *
-                        cache_row(h, h->cached_values, n->layer, t)[head / (s->heads / s->kv_heads) * s->head_dim + i]);
-            y[head * s->head_dim + i] = tv_sum8_total(&sum);
-        }
-}
-
-/* Returns false when a weight is not finite. */
-static bool execute_row(const host *h, const tv_graph_node *n, uint32_t row)
-{
-    bool ok = true;
-    uint32_t position = h->position + row, columns = n->output == TV_NO_VALUE ? 0 : value_columns(h, n->output);
-    const float *a = n->inputs[0] == TV_NO_VALUE ? NULL : row_of(h, n->inputs[0], row),
-                *b = n->inputs[1] == TV_NO_VALUE ? NULL : row_of(h, n->inputs[1], row);
-    float *y = columns ? row_of(h, n->output, row) : NULL;
-    switch (n->op) {
-    case TV_OP_EMBED:
-        ok = tv_matrix_row_f32(matrix_of(h, n), (uint64_t)h->tokens[row], y) == TV_OK;
-        break;
-    case TV_OP_RMSNORM:
-        norm_row(a, weights_f32(h, n), y, columns, h->model->dims.eps);
-        break;
-    case TV_OP_ROPE:
-        rope_row(h, n, a, y, position);
-        break;
-    case TV_OP_APPEND: {
-        size_t bytes = (size_t)h->model->dims.kv_heads * h->model->dims.head_dim * sizeof(float);
-        memcpy(cache_row(h, h->cached_keys, n->layer, position), a, bytes);
-        memcpy(cache_row(h, h->cached_values, n->layer, position), b, bytes);
-        break;
-    }
-    case TV_OP_SCORES:
-        scores_row(h, n, a, y, position);
-        break;
-    case TV_OP_SOFTMAX:
-        softmax_row(h, n, a, y, position);
-        break;
-    case TV_OP_WEIGHTED_SUM:
-        weighted_sum_row(h, n, a, y, position);
-        break;
-    case TV_OP_ADD:
-        for (uint32_t i = 0; i < columns; i++)
-            y[i] = a[i] + b[i];
-        break;
-    case TV_OP_MUL:
-        for (uint32_t i = 0; i < columns; i++)
-            y[i] = a[i] * b[i];
-        break;
-    case TV_OP_SILU:
-        for (uint32_t i = 0; i < columns; i++)
-            y[i] = tv_func_f32(TV_FUNC_SILU, a[i]);
-        break;
-    case TV_OP_MATMUL:
-    case TV_OPS:
-        break;
-    }
-    return ok;
-}
-
-typedef struct row_job {
-    const host *host;
-    const tv_graph_node *node;
-    atomic_bool failed;
-} row_job;
+} node_job;
 
 static void execute_rows(void *user, uint64_t from, uint64_t to)
 {
-    row_job *job = user;
-    for (uint64_t row = from; row < to; row++)
-        if (!execute_row(job->host, job->node, (uint32_t)row))
+    node_job *job = user;
+    for (uint64_t row = from; row < to; row++) {
+        tv_operator_row r = operands(job->host, job->node, job->first + (uint32_t)row);
+        if (!tv_operator_compute(&r))
             job->failed = true;
+    }
+}
+
+/* sums[row - first] = x[row] * W[j]^T for the tokens of the batch. */
+static bool multiply_row(const node_job *job, unsigned matrix, uint64_t j, float *scratch, float *sums)
+{
+    const host *h = job->host;
+    const tv_matrix *m = tv_graph_matrix(h->graph, job->node->inputs[matrix]);
+    const float *w = tv_operator_matrix_row(m, h->constants[job->node->inputs[matrix]], j, scratch);
+    if (w)
+        tv_dots_f32(row_of(h, job->node->inputs[0], job->first), m->columns, w, m->columns, h->rows - job->first, sums);
+    return w != NULL;
+}
+
+/* What follows a product: bias, activation, residual; or the second factor of a gate. */
+static void finish_column(const node_job *job, uint64_t j, const float *sums, const float *gates)
+{
+    const host *h = job->host;
+    const tv_graph_node *n = job->node;
+    const float *bias = n->op != TV_OP_GLU && n->inputs[2] != TV_NO_VALUE ? h->constants[n->inputs[2]] : NULL;
+    for (uint32_t r = job->first; r < h->rows; r++) {
+        float y = sums[r - job->first];
+        if (n->op == TV_OP_GLU) {
+            y = tv_activation_f32(n->attrs.activation, gates[r - job->first]) * y;
+        } else {
+            y = tv_activation_f32(n->attrs.activation, bias ? y + bias[j] : y);
+            if (n->inputs[3] != TV_NO_VALUE)
+                y = row_of(h, n->inputs[3], r)[j] + y;
+        }
+        row_of(h, n->output, r)[j] = y;
+    }
+}
+
+/* Columns [from, to) of a product: each row of a matrix is read once for all tokens. */
+static void multiply_columns(void *user, uint64_t from, uint64_t to)
+{
+    node_job *job = user;
+    const tv_graph_node *n = job->node;
+    uint32_t k = tv_graph_matrix(job->host->graph, n->inputs[1])->columns;
+    float *scratch = malloc(k * sizeof *scratch), sums[ROWS_MAX], gates[ROWS_MAX];
+    bool ok = scratch != NULL, gated = n->op == TV_OP_GLU;
+    for (uint64_t j = from; j < to && ok; j++) {
+        ok = multiply_row(job, 1, j, scratch, gated ? gates : sums);
+        if (ok && gated)
+            ok = multiply_row(job, 2, j, scratch, sums);
+        if (ok)
+            finish_column(job, j, sums, gates);
+    }
+    free(scratch);
+    if (!ok)
+        job->failed = true;
+}
+
+/* A product of one vector for each token, which is worth splitting by columns. */
+static bool is_product(const host *h, const tv_graph_node *n)
+{
+    bool product = n->op == TV_OP_GEMM || n->op == TV_OP_LINEAR || n->op == TV_OP_GLU;
+    return product && tv_graph_elements(h->graph, n->inputs[0]) == tv_graph_columns(h->graph, n->inputs[0]);
+}
+
+static tv_status report_failure(const host *h, const tv_graph_node *n, const tv_diag_sink *sink)
+{
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
+        if (n->inputs[k] != TV_NO_VALUE && tv_graph_value_at(h->graph, n->inputs[k])->source == TV_VALUE_CONSTANT &&
+            !h->constants[n->inputs[k]])
+            return tv_matrix_fail(tv_graph_matrix(h->graph, n->inputs[k]), sink);
+    return tv_fail_memory(sink);
+}
+
+/* The classifier and what follows it, which are the bulk of the work: only some tokens need them. */
+static bool makes_logits(const host *h, const tv_graph_node *n)
+{
+    return n->block == TV_BLOCK_OUTPUT && tv_graph_columns(h->graph, n->output) == tv_graph_vocabulary(h->graph);
 }
 
 static tv_status execute_node(host *h, const tv_graph_node *n, const tv_diag_sink *sink)
 {
-    matmul_job p = {.host = h, .node = n};
-    row_job rows = {.host = h, .node = n};
-    if (n->op == TV_OP_MATMUL)
-        tv_pool_run(h->pool, value_columns(h, n->output), multiply_columns, &p);
-    else if (n->op == TV_OP_APPEND) /* later rows read the cache entries of earlier rows: append all of them first */
-        execute_rows(&rows, 0, h->rows);
+    node_job job = {.host = h, .node = n, .first = makes_logits(h, n) ? h->first_logits_row : 0};
+    uint32_t rows = h->rows - job.first;
+    if (n->op == TV_OP_ATTENTION && n->inputs[1] != TV_NO_VALUE)
+        for (uint32_t row = 0; row < h->rows; row++) { /* rows see the keys of earlier rows: append all of them first */
+            tv_operator_row r = operands(h, n, row);
+            tv_operator_append(&r);
+        }
+    if (is_product(h, n))
+        tv_pool_run(h->pool, tv_graph_columns(h->graph, n->output), multiply_columns, &job);
     else
-        tv_pool_run(h->rows > 1 ? h->pool : NULL, h->rows, execute_rows, &rows);
-    return p.failed || rows.failed ? tv_model_fail_matrix(h->model, matrix_of(h, n), sink) : TV_OK;
+        tv_pool_run(rows > 1 ? h->pool : NULL, rows, execute_rows, &job);
+    return job.failed ? report_failure(h, n, sink) : TV_OK;
 }
 
 static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32_t position, bool last_only,
                       float *logits, const tv_diag_sink *sink)
 {
     host *h = state;
+    size_t vocabulary = tv_graph_vocabulary(h->graph);
     if (count == 1)
         TV_TRY(convert_matrices(h, sink));
     for (uint32_t done = 0; done < count; done += h->rows) {
@@ -322,12 +280,11 @@ static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32
         h->position = position + done;
         h->tokens = tokens + done;
         h->first_logits_row = last_only ? h->rows - 1 : 0;
-        for (uint32_t i = 0; i < h->graph->node_count; i++)
-            TV_TRY(execute_node(h, &h->graph->nodes[i], sink));
-        uint32_t vocab = h->model->dims.vocab;
+        for (size_t i = 0; i < h->graph->nodes.count; i++)
+            TV_TRY(execute_node(h, &h->graph->nodes.data[i], sink));
         for (uint32_t r = h->first_logits_row; r < h->rows; r++)
-            memcpy(logits + (last_only ? 0 : (size_t)(done + r) * vocab), row_of(h, h->graph->logits, r),
-                   vocab * sizeof *logits);
+            memcpy(logits + (last_only ? 0 : (done + r) * vocabulary), row_of(h, h->graph->logits, r),
+                   vocabulary * sizeof *logits);
     }
     return TV_OK;
 }

@@ -12,18 +12,24 @@
 enum { SHOWN = 60 };
 
 typedef struct feature {
-    const char *key;
+    const char *key; /* of a config.json: names separated by '|' */
     tv_feature_kind kind;
     tv_feature_rule rule;
     const char *name; /* of the feature */
 } feature;
 
 static const feature gguf_features[] = {
+#define COUNT(member, key, names, fallback, min, max) {"." key, TV_FEATURE_ANY, TV_FEATURE_READ, ""},
+#define REAL(member, key, names, fallback) {"." key, TV_FEATURE_REAL, TV_FEATURE_READ, ""},
+#include "import/params.def"
 #define KEY(key, kind, rule, feature) {key, TV_FEATURE_##kind, TV_FEATURE_##rule, feature},
 #include "import/features.def"
 };
 
 static const feature config_features[] = {
+#define COUNT(member, key, names, fallback, min, max) {names, TV_FEATURE_ANY, TV_FEATURE_READ, ""},
+#define REAL(member, key, names, fallback) {names, TV_FEATURE_REAL, TV_FEATURE_READ, ""},
+#include "import/params.def"
 #define CONFIG(key, kind, rule, feature) {key, TV_FEATURE_##kind, TV_FEATURE_##rule, feature},
 #include "import/features.def"
 };
@@ -33,7 +39,6 @@ typedef struct value {
     enum { COUNT, REAL, TEXT, FLAG, OTHER } kind;
     double number; /* COUNT, REAL; FLAG: 0 or 1 */
     tv_sv text;    /* TEXT */
-    const tv_json_value *json;
     tv_buf shown;
 } value;
 
@@ -47,10 +52,21 @@ static const char *copy_printable(tv_sv name, char text[SHOWN + 1])
     return text;
 }
 
+/* True when `key` is one of the names. */
+static bool is_one_of(tv_sv key, const char *names)
+{
+    for (size_t length; *names; names += length + (names[length] == '|')) {
+        length = strcspn(names, "|");
+        if (key.len == length && memcmp(key.ptr, names, length) == 0)
+            return true;
+    }
+    return false;
+}
+
 static const feature *find_feature(const feature *rows, size_t count, tv_sv key)
 {
     for (size_t i = 0; i < count; i++)
-        if (tv_sv_is(key, rows[i].key))
+        if (is_one_of(key, rows[i].key))
             return &rows[i];
     return NULL;
 }
@@ -72,31 +88,14 @@ static bool has_kind(const feature *row, const value *v)
     return true;
 }
 
-static bool is_list_of(const tv_json_value *list, const char *text)
+static bool is_activation(tv_sv name, tv_activation activation)
 {
-    if (!tv_json_is(list, TV_JSON_ARRAY))
-        return false;
-    for (const tv_json_value *v = tv_json_first(list); v; v = v->next)
-        if (!tv_json_string(v) || strcmp(v->text, text) != 0)
-            return false;
-    return true;
+    if (activation == TV_ACTIVATION_GELU_TANH)
+        return tv_sv_is(name, "gelu_pytorch_tanh") || tv_sv_is(name, "gelu_new") || tv_sv_is(name, "gelu_tanh");
+    return tv_sv_is(name, "silu") || tv_sv_is(name, "swish");
 }
 
-static bool is_default_rope(const tv_json_value *rope)
-{
-    if (!tv_json_is(rope, TV_JSON_OBJECT))
-        return false;
-    for (const tv_json_value *v = tv_json_first(rope); v; v = v->next) {
-        bool type = strcmp(v->key, "type") == 0 || strcmp(v->key, "rope_type") == 0;
-        if (type && (!tv_json_string(v) || strcmp(v->text, "default") != 0))
-            return false;
-        if (!type && (strcmp(v->key, "rope_theta") != 0 || !tv_json_is_number(v)))
-            return false;
-    }
-    return true;
-}
-
-static bool is_accepted(const feature *row, const value *v, uint64_t head_size)
+static bool is_accepted(const feature *row, const value *v, tv_activation activation)
 {
     switch (row->rule) {
     case TV_FEATURE_READ:
@@ -112,30 +111,17 @@ static bool is_accepted(const feature *row, const value *v, uint64_t head_size)
         return v->number == 0 || v->number == 1;
     case TV_FEATURE_YES:
         return v->number == 1;
-    case TV_FEATURE_HEAD_SIZE:
-        return v->number == (double)head_size;
-    case TV_FEATURE_NONE:
-        return tv_sv_is(v->text, "none");
+    case TV_FEATURE_ROPE_TYPE:
+        return tv_sv_is(v->text, "none") || tv_sv_is(v->text, "linear");
     case TV_FEATURE_MODEL:
         return tv_sv_is(v->text, "model");
-    case TV_FEATURE_LLAMA:
-        return tv_sv_is(v->text, "llama");
-    case TV_FEATURE_SILU:
-        return tv_sv_is(v->text, "silu") || tv_sv_is(v->text, "swish");
-    case TV_FEATURE_LLAMA_CLASS:
-        return is_list_of(v->json, "LlamaForCausalLM");
-    case TV_FEATURE_FULL_ATTENTION:
-        return is_list_of(v->json, "full_attention");
-    case TV_FEATURE_ROPE:
-        return is_default_rope(v->json);
+    case TV_FEATURE_ACTIVATION:
+        return is_activation(v->text, activation);
     }
     return false;
 }
 
-/* The dimensions of a head; 0 when the embedding is not a multiple of the heads, which the reader reports. */
-static uint64_t divide_heads(uint64_t dim, uint64_t heads) { return heads && dim % heads == 0 ? dim / heads : 0; }
-
-static tv_status check_value(const feature *row, value *v, uint64_t head_size, const char *path,
+static tv_status check_value(const feature *row, value *v, tv_activation activation, const char *path,
                              const tv_diag_sink *sink)
 {
     static const char *const kinds[] = {[TV_FEATURE_COUNT] = "a number from 0",
@@ -149,7 +135,7 @@ static tv_status check_value(const feature *row, value *v, uint64_t head_size, c
     if (!has_kind(row, v))
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL, "'%s': the key '%s' is %s, not %s", path, row->key,
                        shown, kinds[row->kind]);
-    if ((row->rule == TV_FEATURE_HEAD_SIZE && !head_size) || is_accepted(row, v, head_size))
+    if (is_accepted(row, v, activation))
         return TV_OK;
     return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(FEATURE), "use a model without it",
                    "'%s': the key '%s' is %s: %s is not supported", path, row->key, shown, row->name);
@@ -195,21 +181,31 @@ static value value_of_meta(const tv_gguf *gguf, const tv_gguf_meta *meta, const 
     return v;
 }
 
-tv_status tv_features_check_gguf(const tv_gguf *gguf, const char *path, const tv_diag_sink *sink)
+/* The part of a key from the period after the architecture on, or else the whole key. */
+static tv_sv strip_architecture(tv_sv key, const char *architecture)
 {
-    static const char prefix[] = "llama.";
-    uint64_t head_size = divide_heads(tv_gguf_u64(gguf, "llama.embedding_length", 0),
-                                      tv_gguf_u64(gguf, "llama.attention.head_count", 0));
+    size_t n = strlen(architecture);
+    bool own = key.len > n && memcmp(key.ptr, architecture, n) == 0 && key.ptr[n] == '.';
+    return own ? (tv_sv){key.ptr + n, key.len - n} : key;
+}
+
+tv_status tv_features_check_gguf(const tv_gguf *gguf, const char *architecture, const char *path,
+                                 const tv_diag_sink *sink)
+{
     const tv_gguf_meta *meta;
     tv_status status = TV_OK;
     for (uint64_t i = 0; status == TV_OK && (meta = tv_gguf_meta_at(gguf, i)); i++) {
-        const feature *row = find_feature(gguf_features, sizeof gguf_features / sizeof gguf_features[0], meta->key);
-        char text[SHOWN + 1];
+        tv_sv key = strip_architecture(meta->key, architecture);
+        const feature *row = find_feature(gguf_features, sizeof gguf_features / sizeof gguf_features[0], key);
+        char text[SHOWN + 1], full[128];
         if (row) {
-            value v = value_of_meta(gguf, meta, row->key);
-            status = check_value(row, &v, head_size, path, sink);
+            snprintf(full, sizeof full, "%s%s", *row->key == '.' ? architecture : "", row->key);
+            value v = value_of_meta(gguf, meta, full);
+            feature named = *row;
+            named.key = full;
+            status = check_value(&named, &v, TV_ACTIVATION_NONE, path, sink);
             tv_buf_fini(&v.shown);
-        } else if (meta->key.len >= sizeof prefix - 1 && memcmp(meta->key.ptr, prefix, sizeof prefix - 1) == 0) {
+        } else if (key.len != meta->key.len) {
             status = tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(KEY_UNKNOWN),
                              "if it has no effect on results, remove the key from the file",
                              "'%s': the key '%s' is unknown; it may change what the model computes", path,
@@ -241,31 +237,15 @@ static const char *explain_tensor(tv_sv name)
     return "such a tensor";
 }
 
-static int compare_pointers(const void *a, const void *b)
+tv_status tv_features_check_tensors(const tv_gguf *gguf, const bool *used, const char *path, const tv_diag_sink *sink)
 {
-    uintptr_t x = (uintptr_t) * (void *const *)a, y = (uintptr_t) * (void *const *)b;
-    return (x > y) - (x < y);
-}
-
-tv_status tv_features_check_tensors(const tv_model *model, const char *path, const tv_diag_sink *sink)
-{
-    size_t count = (size_t)model->dims.layers * TV_WEIGHTS;
-    const void **used = malloc(count * sizeof *used);
-    if (!used)
-        return tv_fail_memory(sink);
-    for (size_t i = 0; i < count; i++)
-        used[i] = model->matrices[i].tensor;
-    qsort(used, count, sizeof *used, compare_pointers);
     const tv_gguf_tensor *tensor, *first = NULL;
     uint64_t unused = 0;
-    for (uint64_t i = 0; (tensor = tv_gguf_tensor_at(model->gguf, i)); i++) {
-        const void *key = tensor;
-        if (bsearch(&key, used, count, sizeof *used, compare_pointers))
-            continue;
-        first = first ? first : tensor;
-        unused++;
-    }
-    free(used);
+    for (uint64_t i = 0; (tensor = tv_gguf_tensor_at(gguf, i)); i++)
+        if (!used[i]) {
+            first = first ? first : tensor;
+            unused++;
+        }
     if (!first)
         return TV_OK;
     char text[SHOWN + 1], others[64] = "";
@@ -280,7 +260,7 @@ tv_status tv_features_check_tensors(const tv_model *model, const char *path, con
 
 static value value_of_json(const tv_json_value *json)
 {
-    value v = {.kind = OTHER, .json = json};
+    value v = {.kind = OTHER};
     char text[SHOWN + 1];
     switch (json->type) {
     case TV_JSON_BOOLEAN:
@@ -315,11 +295,9 @@ static value value_of_json(const tv_json_value *json)
     return v;
 }
 
-tv_status tv_features_check_config(const tv_json_value *root, const char *path, const tv_diag_sink *sink)
+tv_status tv_features_check_config(const tv_json_value *root, tv_activation activation, const char *path,
+                                   const tv_diag_sink *sink)
 {
-    int64_t dim = tv_json_integer(tv_json_get(root, "hidden_size")),
-            heads = tv_json_integer(tv_json_get(root, "num_attention_heads"));
-    uint64_t head_size = dim > 0 && heads > 0 ? divide_heads((uint64_t)dim, (uint64_t)heads) : 0;
     tv_status status = TV_OK;
     for (const tv_json_value *member = tv_json_first(root); member && status == TV_OK; member = member->next) {
         const feature *row =
@@ -329,7 +307,9 @@ tv_status tv_features_check_config(const tv_json_value *root, const char *path, 
             continue;
         if (row) {
             value v = value_of_json(member);
-            status = check_value(row, &v, head_size, path, sink);
+            feature named = *row;
+            named.key = member->key;
+            status = check_value(&named, &v, activation, path, sink);
             tv_buf_fini(&v.shown);
         } else {
             tv_report(sink, TV_WARNING, TV_LLM_CODE(KEY_UNKNOWN), &TV_NO_SOURCE_LOC, NULL,

@@ -416,7 +416,7 @@ tv_status tv_gguf_tensor_require(const tv_gguf *gguf, const char *name, uint64_t
     if (!t)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(TENSOR_MISSING), NULL, "'%s' has no tensor '%s'", gguf->name,
                        name);
-    if (t->dims[0] != columns || t->dims[1] != rows || t->dims[2] != 1 || t->dims[3] != 1)
+    if (t->dims[0] != columns || t->elements != columns * rows)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(TENSOR_DIMS), NULL,
                        "'%s': tensor '%s' has the dimensions %llu x %llu x %llu x %llu; %llu x %llu was expected",
                        gguf->name, name, (unsigned long long)t->dims[0], (unsigned long long)t->dims[1],

@@ -101,8 +101,8 @@ const tv_gguf_tensor *tv_gguf_tensor_at(const tv_gguf *gguf, uint64_t i);
 const tv_gguf_tensor *tv_gguf_tensor_find(const tv_gguf *gguf, const char *name);
 uint64_t tv_gguf_tensor_count(const tv_gguf *gguf);
 
-/* The tensor `name`, which must be decodable and have the dimensions {columns, rows}; rows = 1 also accepts a vector.
- * Otherwise TV_ERR_INPUT and a diagnostic. */
+/* The tensor `name`, which must be decodable, with rows of `columns` elements and `rows` rows in all (of all its
+ * matrices). Otherwise TV_ERR_INPUT and a diagnostic. */
 tv_status tv_gguf_tensor_require(const tv_gguf *gguf, const char *name, uint64_t columns, uint64_t rows,
                                  const tv_diag_sink *sink, const tv_gguf_tensor **out);
 

@@ -25,7 +25,6 @@ enum { SAMPLE_TOKENS = 64, EVAL_WINDOW = 256, EMIT_MAX = 3840 };
 struct tv_llm {
     tv_model *model;
     tv_tokenizer *tokenizer;
-    tv_graph *graph;
 };
 
 struct tv_llm_session {
@@ -46,7 +45,6 @@ void tv_llm_free(tv_llm *llm)
 {
     if (!llm)
         return;
-    tv_graph_free(llm->graph);
     tv_tokenizer_free(llm->tokenizer);
     tv_model_free(llm->model);
     free(llm);
@@ -60,8 +58,6 @@ tv_status tv_llm_open(const char *path, const tv_diag_sink *sink, tv_llm **out)
     tv_status status = tv_model_open(path, sink, &llm->model);
     if (status == TV_OK && llm->model->gguf)
         status = tv_tokenizer_new(llm->model->gguf, sink, &llm->tokenizer);
-    if (status == TV_OK)
-        status = tv_graph_new(llm->model, sink, &llm->graph);
     if (status != TV_OK) {
         tv_llm_free(llm);
         return status;
@@ -83,8 +79,8 @@ void tv_llm_print_info(const tv_llm *llm, FILE *out)
     const tv_gguf *gguf = llm->model->gguf;
     const tv_model_dims *s = &llm->model->dims;
     fprintf(out,
-            "llama: %u dimensions, %u hidden, %u layers, %u heads (%u of the cache), vocabulary of %u, context of %u\n",
-            s->dim, s->hidden, s->layers, s->heads, s->kv_heads, s->vocab, s->context);
+            "%s: %u dimensions, %u hidden, %u layers, %u heads (%u of the cache), vocabulary of %u, context of %u\n",
+            llm->model->family, s->dim, s->hidden, s->layers, s->heads, s->kv_heads, s->vocab, s->context);
     if (!gguf)
         return;
     const tv_gguf_meta *meta;
@@ -168,7 +164,7 @@ void tv_llm_write_info(const tv_llm *llm, tv_json_writer *w)
     const tv_gguf_tensor *tensor;
     uint64_t parameters = 0;
     tv_json_begin_object(w);
-    tv_json_string_member(w, "architecture", "llama");
+    tv_json_string_member(w, "architecture", llm->model->family);
     write_dims(&llm->model->dims, w);
     for (uint64_t i = 0; gguf && (tensor = tv_gguf_tensor_at(gguf, i)); i++)
         parameters += tensor->elements;
@@ -185,7 +181,7 @@ void tv_llm_write_info(const tv_llm *llm, tv_json_writer *w)
 tv_status tv_llm_print_graph(const tv_llm *llm, FILE *out, const tv_diag_sink *sink)
 {
     tv_buf text = {0};
-    tv_graph_print(llm->graph, &text);
+    tv_graph_print(llm->model->graph, &text);
     bool failed = text.failed;
     tv_text_print(out, (const char *)text.data, text.len, TV_TEXT_KEEP_LINES);
     tv_buf_fini(&text);
@@ -320,7 +316,7 @@ tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv
                               .sample_count = sample_count,
                               .progress = options->progress};
     tv_status status = s->logits && (s->emit || !options->emit)
-                           ? backend->create(llm->graph, llm->model, &own, sink, &s->state)
+                           ? backend->create(llm->model->graph, &own, sink, &s->state)
                            : tv_fail_memory(sink);
     if (status != TV_OK) {
         tv_llm_session_free(s);
@@ -504,7 +500,7 @@ tv_status tv_llm_generate(tv_llm_session *s, const char *prompt, uint32_t count,
     free(ids);
     for (uint32_t i = 0; i < count && status == TV_OK && !l.stopped; i++) {
         status = sample_token(s, &known, &random, &token, sink);
-        if (status != TV_OK || token == tv_tokenizer_eos(s->llm->tokenizer))
+        if (status != TV_OK || tv_tokenizer_ends(s->llm->tokenizer, token))
             break;
         status = emit_token(s, &l, previous, token, sink);
         previous = token;
@@ -656,16 +652,6 @@ static void update_similarity(const float *a, const float *b, uint32_t n, tv_llm
         out->cosine = isfinite(cosine) ? cosine : 0;
 }
 
-/* The output of a layer is the output of its last ADD. */
-static uint32_t layer_output(const tv_graph *graph, uint32_t layer)
-{
-    uint32_t output = TV_NO_VALUE;
-    for (uint32_t i = 0; i < graph->node_count; i++)
-        if (graph->nodes[i].op == TV_OP_ADD && graph->nodes[i].layer == layer)
-            output = graph->nodes[i].output;
-    return output;
-}
-
 static tv_status verify_token(tv_llm_session *s, void *host, float *host_logits, int32_t token, uint32_t at,
                               tv_llm_similarity *list, const tv_diag_sink *sink)
 {
@@ -673,7 +659,7 @@ static tv_status verify_token(tv_llm_session *s, void *host, float *host_logits,
     TV_TRY(run_step(s, &token, 1, true, false, sink));
     TV_TRY(tv_backend_host.step(host, &token, 1, at, true, host_logits, sink));
     for (uint32_t layer = 0; layer < dims->layers; layer++) {
-        uint32_t v = layer_output(s->llm->graph, layer);
+        uint32_t v = s->llm->model->graph->layer_outputs[layer];
         const float *mine = s->backend->value(s->state, v);
         if (mine)
             update_similarity(tv_backend_host.value(host, v), mine, dims->dim, &list[layer]);
@@ -696,8 +682,8 @@ tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t max_tokens
     *list = calloc(*count, sizeof **list);
     tv_status status =
         host_logits && *list
-            ? tv_backend_host.create(s->llm->graph, s->llm->model,
-                                     &(tv_backend_options){.context = s->context, .threads = 1}, sink, &host)
+            ? tv_backend_host.create(s->llm->model->graph, &(tv_backend_options){.context = s->context, .threads = 1},
+                                     sink, &host)
             : tv_fail_memory(sink);
     for (uint32_t i = 0; *list && i < *count; i++)
         (*list)[i].cosine = 1;

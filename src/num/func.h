@@ -16,8 +16,8 @@ typedef enum tv_func {
 
 /* GELU is x * (1 + erf(x / sqrt 2)) / 2, with the limit -0 at minus infinity; SIN and COS take radians over the whole
  * range; SQRT of a negative number, SIN and COS of infinity are NaN; RECIP of a zero is the infinity of its sign. RSQRT
- * is 1 / sqrt x, SILU x / (1 + exp -x), GELU_TANH x * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; the last two are
- * -0 at minus infinity. */
+ * is 1 / sqrt x, SILU x / (1 + exp -x), GELU_TANH x * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; these two are
+ * -0 at minus infinity. SIGMOID is 1 / (1 + exp -x). */
 uint16_t tv_func_bf16(tv_func func, float x);
 float tv_func_f32(tv_func func, float x);
 

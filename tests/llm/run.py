@@ -151,8 +151,8 @@ def odd_sizes(folder):
         for bits in ("4", "8"):
             got = as_json("llm", path, "-t", "cmdq", "--weight-bits", bits, "--timing-only", "-n", "2")["targets"][0]
             expect(f"cmdq fits {dim} dimensions of {bits} bits", got.get("cycles", 0) > 0, got)
-    # several tokens need less of some banks than a single token
-    for banks, runs in (("12Ki", False), ("14Ki", False), ("20Ki", True)):
+    # buffers share memory by their lifetimes
+    for banks, runs in (("2Ki", False), ("12Ki", True), ("20Ki", True)):
         with open(path, "w") as f:
             json.dump(dict(hidden_size=64, intermediate_size=4096, num_hidden_layers=1, num_attention_heads=2,
                            vocab_size=300, max_position_embeddings=64), f)
@@ -161,10 +161,10 @@ def odd_sizes(folder):
                    status=0 if runs else 2)
         expect(f"cmdq in banks of {banks} {'runs' if runs else 'is rejected'}",
                runs == (done.stderr == "") and runs != ("TV-C008" in done.stderr), done.stderr)
-    for target, dims, words in (("cmdq", dict(intermediate_size=77), "even"),
+    for target, dims, words in (("cmdq", dict(intermediate_size=77), "odd number of columns"),
                                 ("cmdq", dict(num_hidden_layers=80, hidden_size=8192), "dram.bytes"),
                                  ("opennpu", dict(hidden_size=4096, num_attention_heads=32, num_hidden_layers=32),
-                                  "weights alone"), ("pccx", dict(hidden_size=68), "8")):
+                                  "weights alone"), ("pccx", dict(hidden_size=68), "multiple of 8")):
         with open(path, "w") as f:
             json.dump(dict(hidden_size=64, intermediate_size=22528, num_hidden_layers=2, num_attention_heads=2,
                            vocab_size=32000) | dims, f)
@@ -213,38 +213,31 @@ def unsupported_features_are_rejected(folder):
     """A key of a feature, an unknown key of the architecture, a key of the wrong type, a tensor without a use: each is
     an error that names it. Keys without effect, and features that are switched off, are accepted."""
     path = os.path.join(folder, "feature.gguf")
-    rejected = [("llama.rope.scaling.type", string("linear"), "TV-L011", "linear"),
-                ("llama.rope.scaling.type", string("yarn"), "TV-L011", "yarn"),
-                ("llama.rope.scaling.factor", real(2.0), "TV-L011", "scaling of the rotation"),
+    rejected = [("llama.rope.scaling.type", string("yarn"), "TV-L011", "yarn"),
                 ("llama.rope.scale_linear", real(4.0), "TV-L011", "scaling of the rotation"),
                 ("llama.rope.scaling.attn_factor", real(1.5), "TV-L011", "scaling of the rotation"),
-                ("llama.rope.dimension_count", count(8), "TV-L011", "a part of each head"),
-                ("llama.rope.freq_base_swa", real(10000), "TV-L011", "base of rotation"),
+                ("llama.rope.freq_base_swa", real(10000), "TV-L011", "does not have"),
                 ("llama.rope.dimension_sections", numbers(1, 2), "TV-L011", "several positions"),
-                ("llama.attention.key_length", count(64), "TV-L011", "keys of a length"),
-                ("llama.attention.value_length", count(8), "TV-L011", "values of a length"),
-                ("llama.attention.sliding_window", count(4096), "TV-L011", "sliding window"),
+                ("llama.attention.key_length", count(64), "TV-L008", "attn_q.weight"),
+                ("llama.attention.value_length", count(8), "TV-L008", "attn_v.weight"),
                 ("llama.attention.scale", real(0.5), "TV-L011", "root of the head size"),
                 ("llama.attention.clamp_kqv", real(8), "TV-L011", "limits of queries"),
                 ("llama.attention.max_alibi_bias", real(8), "TV-L011", "linear biases"),
                 ("llama.attention.causal", flag(False), "TV-L011", "later positions"),
-                ("llama.attention.layer_norm_epsilon", real(1e-5), "TV-L011", "subtract the mean"),
-                ("llama.expert_count", count(8), "TV-L011", "mixture of experts"),
-                ("llama.expert_used_count", count(2), "TV-L011", "mixture of experts"),
+                ("llama.attention.layer_norm_epsilon", real(1e-5), "TV-L011", "does not have"),
+                ("llama.expert_count", count(8), "TV-L006", "0 of 8 experts"),
                 ("llama.logit_scale", real(0.25), "TV-L011", "scaling of the logits"),
                 ("llama.embedding_scale", real(12), "TV-L011", "scaling of the embedding"),
                 ("llama.residual_scale", real(0.5), "TV-L011", "scaling of the residuals"),
-                ("llama.attn_logit_softcapping", real(50), "TV-L011", "attention scores"),
-                ("llama.final_logit_softcapping", real(30), "TV-L011", "logits"),
                 ("llama.use_parallel_residual", flag(True), "TV-L011", "in parallel"),
                 ("general.type", string("adapter"), "TV-L011", "not a whole model"),
-                ("split.count", count(3), "TV-L011", "several files"),
+                ("split.count", count(3), "TV-L015", "split.count 3"),
                 ("tokenizer.ggml.add_eos_token", flag(True), "TV-L011", "end token"),
                 ("tokenizer.ggml.remove_extra_whitespaces", flag(True), "TV-L011", "repeated spaces"),
                 ("llama.attention.new_kind", count(1), "TV-L012", "llama.attention.new_kind"),
                 ("llama.rope.\x1bfactor", count(1), "TV-L012", "llama.rope.?factor"),
-                ("llama.context_length", string("96"), "TV-L006", "not a number"),
-                ("llama.attention.head_count_kv", numbers(1), "TV-L006", "[1 u32]"),
+                ("llama.context_length", string("96"), "TV-L006", "not a whole number"),
+                ("llama.attention.head_count_kv", numbers(1, 2), "TV-L006", "differs between layers"),
                 ("llama.rope.freq_base", real(float("inf")), "TV-L006", "not a finite number"),
                 ("llama.attention.layer_norm_rms_epsilon", real(float("nan")), "TV-L006", "not a finite number"),
                 ("llama.vocab_size", count(30), "TV-L008", "28 rows")]
@@ -254,14 +247,13 @@ def unsupported_features_are_rejected(folder):
             done = run("llm", path, "-t", target, "-n", "1", status=2)
             expect(f"{key} is rejected", code in done.stderr and words in done.stderr and not done.stdout
                    and done.stderr.count("error") == 1 and "\x1b" not in done.stderr, done.stderr)
-    for tensor, words in (("rope_freqs.weight", "frequencies of the rotation"), ("blk.0.attn_q.bias", "a bias"),
-                          ("blk.0.ffn_gate_inp.weight", "mixture of experts"), ("blk.0.attn_q_norm.weight", "queries"),
+    for tensor, words in (("blk.0.ffn_gate_inp.weight", "mixture of experts"),
                           ("blk.1.attn_norm.weight", "used by no operation"), ("thing", "used by no operation")):
         write_small_model(path, 28, tensors=[tensor])
         done = run("llm", path, "-n", "1", status=2)
         expect(f"{tensor} is rejected", "TV-L013" in done.stderr and f"'{tensor}'" in done.stderr
                and words in done.stderr, done.stderr)
-    write_small_model(path, 28, tensors=["blk.0.attn_q.bias", "blk.0.attn_k.bias", "blk.0.attn_v.bias"])
+    write_small_model(path, 28, tensors=["blk.0.attn_sinks.weight", "thing", "other"])
     expect("other unused tensors are counted", "2 others" in run("llm", path, "-n", "1", status=2).stderr)
     write_small_model(path, 28)
     plain = run("llm", path, "-p", "abc", "-n", "8", "-q")
@@ -302,20 +294,13 @@ def unsupported_dimensions_files_are_rejected(folder):
             json.dump(base | keys, f)
         return run("llm", path, "-t", "cmdq", "--timing-only", "-n", "1", "--json", status=status)
 
-    for key, value, code in (("num_local_experts", 8, "TV-L011"), ("num_experts_per_tok", 2, "TV-L011"),
-                             ("head_dim", 32, "TV-L011"), ("model_type", "gemma", "TV-L011"),
-                             ("architectures", ["MixtralForCausalLM"], "TV-L011"), ("sliding_window", 4096, "TV-L011"),
-                             ("rope_scaling", {"type": "linear", "factor": 2.0}, "TV-L011"),
-                             ("rope_scaling", {"rope_type": "llama3", "factor": 8.0}, "TV-L011"),
-                             ("rope_parameters", {"rope_type": "yarn"}, "TV-L011"), ("attention_bias", True, "TV-L011"),
+    for key, value, code in (("num_local_experts", 8, "TV-L006"), ("model_type", "gemma", "TV-L006"),
                              ("mlp_bias", True, "TV-L011"), ("hidden_act", "gelu", "TV-L011"),
-                             ("partial_rotary_factor", 0.5, "TV-L011"), ("logits_scaling", 8.0, "TV-L011"),
-                             ("layer_types", ["full_attention", "sliding_attention"], "TV-L011"),
-                             ("final_logit_softcapping", 30.0, "TV-L011"), ("attention_bias", 0, "TV-L006"),
+                             ("logits_scaling", 8.0, "TV-L011"), ("attention_bias", 0, "TV-L006"),
                              ("head_dim", "16", "TV-L006"), ("rms_norm_eps", "1e-5", "TV-L006"),
                              ("tie_word_embeddings", "yes", "TV-L006")):
         done = timed(2, **{key: value})
-        expect(f"{key} {value} is rejected", code in done.stderr + done.stdout and f"'{key}'" in done.stderr + done.stdout,
+        expect(f"{key} {value} is rejected", code in done.stderr + done.stdout and (key.split("_")[-1] in done.stderr or str(value) in done.stderr),
                done.stderr + done.stdout)
     plain = json.loads(timed().stdout)["result"]["targets"][0]["cycles"]
     done = timed(head_dim=16, model_type="llama", architectures=["LlamaForCausalLM"], sliding_window=None,

@@ -89,6 +89,20 @@ static const bracketed brackets[TV_FUNCS] = {
 
 static int mpfr_recip(mpfr_t y, const mpfr_t x, mpfr_rnd_t round) { return mpfr_ui_div(y, 1, x, round); }
 
+/* 1 / (1 + exp -x), from 400 bits. */
+static int mpfr_sigmoid(mpfr_t y, const mpfr_t x, mpfr_rnd_t round)
+{
+    mpfr_t z;
+    mpfr_init2(z, 400);
+    mpfr_neg(z, x, MPFR_RNDN);
+    mpfr_exp(z, z, MPFR_RNDN);
+    mpfr_add_ui(z, z, 1, MPFR_RNDN);
+    mpfr_ui_div(z, 1, z, MPFR_RNDN);
+    int ternary = mpfr_set(y, z, round);
+    mpfr_clear(z);
+    return ternary;
+}
+
 /* The functions of MPFR that func.def names; NULL: see `brackets`. */
 typedef int mpfr_function(mpfr_t y, const mpfr_t x, mpfr_rnd_t round);
 static mpfr_function *const mpfr_functions[TV_FUNCS] = {

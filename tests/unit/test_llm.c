@@ -30,44 +30,54 @@ static double *new_row(uint32_t n)
     return row;
 }
 
-static void read_row(const tv_matrix *m, uint32_t row, double *out)
+/* A tensor of a layer, or, without a format, of the model. */
+static const tv_gguf_tensor *tensor_of(const reference *p, const char *format, uint32_t layer)
+{
+    char name[64];
+    snprintf(name, sizeof name, format, layer);
+    const tv_gguf_tensor *tensor = tv_gguf_tensor_find(p->model->gguf, name);
+    assert_non_null(tensor);
+    return tensor;
+}
+
+static void read_row(const tv_gguf_tensor *tensor, uint32_t row, double *out)
 {
     static float values[1 << 16];
-    assert_true(m->columns <= 1 << 16);
-    assert_int_equal(tv_gguf_row_f32(m->tensor, row, values), TV_OK);
-    for (uint32_t i = 0; i < m->columns; i++)
+    assert_true(tensor->dims[0] <= 1 << 16);
+    assert_int_equal(tv_gguf_row_f32(tensor, row, values), TV_OK);
+    for (uint64_t i = 0; i < tensor->dims[0]; i++)
         out[i] = (double)values[i];
 }
 
-static void multiply(const reference *p, tv_weight weight, uint32_t layer, const double *x, double *y)
+static void multiply(const tv_gguf_tensor *tensor, const double *x, double *y)
 {
-    const tv_matrix *m = tv_model_matrix(p->model, weight, layer);
-    double *row = new_row(m->columns);
-    for (uint32_t r = 0; r < m->rows; r++) {
-        read_row(m, r, row);
+    double *row = new_row((uint32_t)tensor->dims[0]);
+    for (uint32_t r = 0; r < tensor->dims[1]; r++) {
+        read_row(tensor, r, row);
         y[r] = 0;
-        for (uint32_t i = 0; i < m->columns; i++)
+        for (uint64_t i = 0; i < tensor->dims[0]; i++)
             y[r] += row[i] * x[i];
     }
     free(row);
 }
 
-static void norm(const reference *p, tv_weight weight, uint32_t layer, const double *x, double *y)
+static void norm(const reference *p, const tv_gguf_tensor *gains, const double *x, double *y)
 {
-    const tv_matrix *m = tv_model_matrix(p->model, weight, layer);
-    double square = 0;
-    read_row(m, 0, y);
-    for (uint32_t i = 0; i < m->columns; i++)
+    double square = 0, epsilon = (double)tv_gguf_f32(p->model->gguf, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    uint64_t n = gains->dims[0];
+    read_row(gains, 0, y);
+    for (uint64_t i = 0; i < n; i++)
         square += x[i] * x[i];
-    for (uint32_t i = 0; i < m->columns; i++)
-        y[i] *= x[i] / sqrt(square / m->columns + (double)p->model->dims.eps);
+    for (uint64_t i = 0; i < n; i++)
+        y[i] *= x[i] / sqrt(square / (double)n + epsilon);
 }
 
 static void rotate(const reference *p, double *x, uint32_t heads, uint32_t position)
 {
     uint32_t d = p->model->dims.head_dim;
+    double theta = (double)tv_gguf_f32(p->model->gguf, "llama.rope.freq_base", 10000);
     for (uint32_t i = 0; i < heads * d; i += 2) {
-        double angle = position / pow((double)p->model->dims.theta, (double)(i % d) / d), a = x[i], b = x[i + 1];
+        double angle = position / pow(theta, (double)(i % d) / d), a = x[i], b = x[i + 1];
         x[i] = a * cos(angle) - b * sin(angle);
         x[i + 1] = a * sin(angle) + b * cos(angle);
     }
@@ -102,22 +112,22 @@ static void run_layer(const reference *p, uint32_t layer, uint32_t position, dou
     uint32_t kv_columns = s->kv_heads * s->head_dim, columns_max = s->dim > s->hidden ? s->dim : s->hidden;
     double *xn = new_row(columns_max), *a = new_row(columns_max), *b = new_row(columns_max), *c = new_row(columns_max);
     size_t at = ((size_t)layer * POSITIONS + position) * kv_columns;
-    norm(p, TV_WEIGHT_NORM_ATTENTION, layer, x, xn);
-    multiply(p, TV_WEIGHT_Q, layer, xn, a);
-    multiply(p, TV_WEIGHT_K, layer, xn, p->keys + at);
-    multiply(p, TV_WEIGHT_V, layer, xn, p->values + at);
+    norm(p, tensor_of(p, "blk.%u.attn_norm.weight", layer), x, xn);
+    multiply(tensor_of(p, "blk.%u.attn_q.weight", layer), xn, a);
+    multiply(tensor_of(p, "blk.%u.attn_k.weight", layer), xn, p->keys + at);
+    multiply(tensor_of(p, "blk.%u.attn_v.weight", layer), xn, p->values + at);
     rotate(p, a, s->heads, position);
     rotate(p, p->keys + at, s->kv_heads, position);
     attend(p, layer, a, position, b);
-    multiply(p, TV_WEIGHT_O, layer, b, c);
+    multiply(tensor_of(p, "blk.%u.attn_output.weight", layer), b, c);
     for (uint32_t i = 0; i < s->dim; i++)
         x[i] += c[i];
-    norm(p, TV_WEIGHT_NORM_FFN, layer, x, xn);
-    multiply(p, TV_WEIGHT_GATE, layer, xn, a);
-    multiply(p, TV_WEIGHT_UP, layer, xn, b);
+    norm(p, tensor_of(p, "blk.%u.ffn_norm.weight", layer), x, xn);
+    multiply(tensor_of(p, "blk.%u.ffn_gate.weight", layer), xn, a);
+    multiply(tensor_of(p, "blk.%u.ffn_up.weight", layer), xn, b);
     for (uint32_t i = 0; i < s->hidden; i++)
         a[i] = a[i] / (1 + exp(-a[i])) * b[i];
-    multiply(p, TV_WEIGHT_DOWN, layer, a, c);
+    multiply(tensor_of(p, "blk.%u.ffn_down.weight", layer), a, c);
     for (uint32_t i = 0; i < s->dim; i++)
         x[i] += c[i];
     free(xn);
@@ -132,11 +142,13 @@ static int32_t next_token(const reference *p, int32_t token, uint32_t position)
     const tv_model_dims *s = &p->model->dims;
     double *x = new_row(s->dim), *xn = new_row(s->dim), *logits = new_row(s->vocab);
     int32_t best = 0;
-    read_row(tv_model_matrix(p->model, TV_WEIGHT_EMBEDDING, 0), (uint32_t)token, x);
+    read_row(tensor_of(p, "token_embd.weight", 0), (uint32_t)token, x);
     for (uint32_t layer = 0; layer < s->layers; layer++)
         run_layer(p, layer, position, x);
-    norm(p, TV_WEIGHT_NORM_FINAL, 0, x, xn);
-    multiply(p, TV_WEIGHT_CLASSIFIER, 0, xn, logits);
+    norm(p, tensor_of(p, "output_norm.weight", 0), x, xn);
+    multiply(
+        tensor_of(p, tv_gguf_tensor_find(p->model->gguf, "output.weight") ? "output.weight" : "token_embd.weight", 0),
+        xn, logits);
     for (uint32_t i = 1; i < s->vocab; i++)
         best = logits[i] > logits[best] ? (int32_t)i : best;
     free(x);
@@ -304,29 +316,27 @@ static void verification_rejects_invalid_graphs(void **state)
 {
     (void)state;
     tv_model *model;
-    tv_graph *graph;
     assert_int_equal(tv_model_open(shipped(), NULL, &model), TV_OK);
-    assert_int_equal(tv_graph_new(model, NULL, &graph), TV_OK);
-    assert_int_equal(tv_graph_verify(graph, model, NULL), TV_OK);
-    tv_graph_node *last = &graph->nodes[graph->node_count - 1], valid = *last;
+    tv_graph *graph = model->graph;
+    assert_int_equal(tv_graph_verify(graph, NULL), TV_OK);
+    tv_graph_node *last = TV_VEC_LAST(&graph->nodes), valid = *last;
     tv_graph_node invalid[7];
     for (unsigned i = 0; i < 7; i++)
         invalid[i] = valid;
     invalid[0].op = TV_OPS;
     invalid[1].inputs[0] = TV_NO_VALUE;
-    invalid[2].inputs[0] = valid.output; /* read before it is written */
-    invalid[3].output = 0;               /* written twice */
-    invalid[4].layer = model->dims.layers;
-    invalid[5].weight = TV_WEIGHT_GATE; /* other dimensions */
+    invalid[2].inputs[0] = valid.output;                   /* read before it is written */
+    invalid[3].output = graph->nodes.data[0].output;       /* written twice */
+    invalid[4].block = model->dims.layers;                 /* no such layer */
+    invalid[5].inputs[1] = graph->nodes.data[1].inputs[1]; /* gains, other dimensions */
     invalid[6].output = TV_NO_VALUE;
     for (unsigned i = 0; i < 7; i++) {
         *last = invalid[i];
-        assert_int_equal(tv_graph_verify(graph, model, NULL), TV_ERR_INPUT);
+        assert_int_equal(tv_graph_verify(graph, NULL), TV_ERR_INPUT);
     }
     *last = valid;
     graph->logits = TV_NO_VALUE;
-    assert_int_equal(tv_graph_verify(graph, model, NULL), TV_ERR_INPUT);
-    tv_graph_free(graph);
+    assert_int_equal(tv_graph_verify(graph, NULL), TV_ERR_INPUT);
     tv_model_free(model);
 }
 

@@ -1,207 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lowers nodes of the graph to queue entries.
- *
- * Each buffer records its last writer and the readers since then. An entry depends on the writers of the buffers it
- * reads, and on the writers and readers of the buffers it writes, so a queue is free of hazards by construction. */
+/* Lowers the operators of the graph to queue entries: one emitter for each. */
 #include <math.h>
 
 #include "lower/cmdq/state.h"
 
-/* ---- Buffers and dependencies ---- */
-
-static void add_read(cmdq_lowering *l, unsigned p) { l->reads[l->read_count++] = p; }
-
-static void add_write(cmdq_lowering *l, unsigned p) { l->writes[l->write_count++] = p; }
-
-static void add_dependency(cmdq_lowering *l, uint32_t entry)
+static const cmdq_lower_matrix *matrix_of(const cmdq_lowering *l, const tv_graph_node *n, unsigned which)
 {
-    if (entry == CMDQ_LOWER_NO_ENTRY)
-        return;
-    for (size_t i = 0; i < l->deps.count; i++)
-        if (l->deps.data[i] == entry)
-            return;
-    (void)TV_VEC_PUSH(&l->deps, entry);
+    return &l->matrices[n - l->graph->nodes.data][which];
 }
 
-/* Completes an entry with the dependencies that follow from its reads and writes; returns its id. */
-static uint32_t finish_entry(cmdq_lowering *l)
+static bool has_input(const tv_graph_node *n, unsigned input) { return n->inputs[input] != TV_NO_VALUE; }
+
+/* First row of a step that a node computes: nodes of the output block work for tokens that need logits. */
+static uint32_t first_row(const cmdq_lowering *l, const tv_graph_node *n)
 {
-    uint32_t id = tv_queue_builder_count(l->builder);
-    for (unsigned i = 0; i < l->read_count; i++)
-        add_dependency(l, l->buffers[l->reads[i]].writer);
-    for (unsigned i = 0; i < l->write_count; i++) {
-        const cmdq_lower_buffer *p = &l->buffers[l->writes[i]];
-        add_dependency(l, p->writer);
-        for (size_t k = 0; k < p->readers.count; k++)
-            add_dependency(l, p->readers.data[k]);
-    }
-    for (unsigned i = 0; i < l->read_count; i++)
-        l->deps.failed |= !TV_VEC_PUSH(&l->buffers[l->reads[i]].readers, id);
-    for (unsigned i = 0; i < l->write_count; i++) {
-        l->buffers[l->writes[i]].writer = id;
-        l->buffers[l->writes[i]].readers.count = 0;
-    }
-    tv_queue_builder_end_entry(l->builder, l->block_name, l->deps.data, (uint32_t)l->deps.count);
-    l->deps.count = 0;
-    l->read_count = l->write_count = 0;
-    return id;
+    return n->block == TV_BLOCK_OUTPUT ? l->first_logits_row : 0;
 }
 
-/* ---- Fields ---- */
+static uint32_t row_count(const cmdq_lowering *l, const tv_graph_node *n) { return l->rows - first_row(l, n); }
 
-static void set_integer(cmdq_lowering *l, cmdq_field field, uint64_t value)
+/* An input of a node of the output block starts at the first row that is needed. */
+static cmdq_lower_operand input_operand(const cmdq_lowering *l, const tv_graph_node *n, unsigned input)
 {
-    tv_queue_builder_integer(l->builder, field, value);
+    cmdq_lower_operand in = cmdq_lower_value(l, n->inputs[input]);
+    const tv_graph_value *v = tv_graph_value_at(l->graph, n->inputs[input]);
+    if (v->block != TV_BLOCK_OUTPUT)
+        in.offset = first_row(l, n) * tv_graph_elements(l->graph, n->inputs[input]) * in.qbits / 8;
+    return in;
 }
 
-/* Scales of 1 are the default and are omitted. */
-static void set_scale(cmdq_lowering *l, cmdq_field field, float value)
+/* Loads a vector of constants to a scratch buffer. */
+static void load_vector(cmdq_lowering *l, const tv_graph_node *n, unsigned which, uint32_t to)
 {
-    if (value != 1)
-        tv_queue_builder_real(l->builder, field, (double)value);
+    const cmdq_lower_matrix *m = matrix_of(l, n, which);
+    cmdq_lower_load(l, cmdq_lower_f32(to), "weight", m->data, 1, m->columns, 0);
 }
 
-/* An SPM address is two fields: the bank, followed by the offset. */
-static void set_spm_address(cmdq_lowering *l, cmdq_field bank, unsigned p, uint64_t offset)
-{
-    set_integer(l, bank, l->buffers[p].bank);
-    set_integer(l, bank + 1, l->buffers[p].offset + offset);
-}
-
-_Static_assert(CMDQ_F_spm_offset == CMDQ_F_spm_bank + 1 && CMDQ_F_ifm_offset == CMDQ_F_ifm_bank + 1 &&
-                   CMDQ_F_wgt_offset == CMDQ_F_wgt_bank + 1 && CMDQ_F_ofm_offset == CMDQ_F_ofm_bank + 1 &&
-                   CMDQ_F_wgt_scale_offset == CMDQ_F_wgt_scale_bank + 1 && CMDQ_F_in_offset == CMDQ_F_in_bank + 1 &&
-                   CMDQ_F_in2_offset == CMDQ_F_in2_bank + 1 && CMDQ_F_out_offset == CMDQ_F_out_bank + 1 &&
-                   CMDQ_F_gamma_offset == CMDQ_F_gamma_bank + 1,
-               "an offset follows its bank");
-
-static cmdq_lower_operand f32_operand(unsigned to) { return (cmdq_lower_operand){to, 0, 32, 1}; }
-
-/* An input of products with weights, whose scales include that of the input (cmdq_lower_input_scale). */
-static cmdq_lower_operand input_operand(const cmdq_lowering *l, unsigned from)
-{
-    return (cmdq_lower_operand){from, 0, l->activation_bits, 1};
-}
-
-/* ---- Transfers ---- */
-
-static void begin_transfer(cmdq_lowering *l, cmdq_opcode opcode, const char *role, unsigned qbits, uint64_t addr,
-                           uint64_t rows, uint64_t elements, uint64_t stride)
-{
-    tv_queue_builder_opcode(l->builder, opcode);
-    tv_queue_builder_text(l->builder, CMDQ_F_tensor_role, role);
-    set_integer(l, CMDQ_F_qbits, qbits);
-    set_integer(l, CMDQ_F_dram_addr, addr);
-    set_integer(l, CMDQ_F_num_elements, rows * elements);
-    if (rows > 1 && stride != elements * qbits / 8) {
-        set_integer(l, CMDQ_F_stride_bytes, stride);
-        set_integer(l, CMDQ_F_row_elements, elements);
-    }
-}
-
-/* Loads `rows` rows of `elements`, `stride` bytes apart. */
-static void emit_load(cmdq_lowering *l, cmdq_lower_operand to, const char *role, uint64_t addr, uint64_t rows,
-                      uint64_t elements, uint64_t stride)
-{
-    begin_transfer(l, CMDQ_DMA_LOAD_TILE, role, to.qbits, addr, rows, elements, stride);
-    set_spm_address(l, CMDQ_F_spm_bank, to.buffer, to.offset);
-    add_write(l, to.buffer);
-    finish_entry(l);
-}
-
-/* ---- Matrix products ---- */
-
-/* The fields common to all tensor entries. */
-static void begin_tensor_entry(cmdq_lowering *l, cmdq_opcode opcode, cmdq_lower_operand in, unsigned wgt,
-                               cmdq_lower_operand out, uint64_t m, uint64_t n, uint64_t k, unsigned weight_bits)
-{
-    tv_queue_builder_opcode(l->builder, opcode);
-    set_integer(l, CMDQ_F_te_id, l->next_te++ % l->te);
-    set_integer(l, CMDQ_F_m, m);
-    set_integer(l, CMDQ_F_n, n);
-    set_integer(l, CMDQ_F_k, k);
-    set_integer(l, CMDQ_F_qbits_weight, weight_bits);
-    set_integer(l, CMDQ_F_qbits_activation, in.qbits);
-    set_integer(l, CMDQ_F_qbits_ofm, out.qbits);
-    set_spm_address(l, CMDQ_F_ifm_bank, in.buffer, in.offset);
-    set_spm_address(l, CMDQ_F_wgt_bank, wgt, 0);
-    set_spm_address(l, CMDQ_F_ofm_bank, out.buffer, out.offset);
-    set_scale(l, CMDQ_F_scale_ifm, in.scale);
-    set_scale(l, CMDQ_F_scale_ofm, out.scale);
-    add_read(l, in.buffer);
-    add_read(l, wgt);
-    add_write(l, out.buffer);
-}
-
-/* Whether a product overwrites its output or is added to it. */
-typedef enum accumulation { OVERWRITE, ACCUMULATE } accumulation;
-
-/* out[m][rows] (+)= in[m][columns] * W[row, row + rows)[column, column + columns)^T */
-static void emit_product(cmdq_lowering *l, const cmdq_lower_matrix *w, cmdq_lower_operand in, cmdq_lower_operand out,
-                         accumulation how, uint32_t row, uint32_t rows, uint32_t column, uint32_t columns, uint32_t m)
-{
-    unsigned slot = l->slot++ % CMDQ_LOWER_SLOTS;
-    uint64_t scale_row = w->columns / l->group * 4;
-    emit_load(l, (cmdq_lower_operand){CMDQ_BUFFER_WEIGHTS + slot, 0, l->weight_bits, 1}, "weight",
-              w->data + row * w->row_bytes + (uint64_t)column * l->weight_bits / 8, rows, columns, w->row_bytes);
-    emit_load(l, f32_operand(CMDQ_BUFFER_SCALES + slot), "weight", w->scales + row * scale_row + column / l->group * 4,
-              rows, columns / l->group, scale_row);
-    begin_tensor_entry(l, CMDQ_TE_GEMM_TILE, in, CMDQ_BUFFER_WEIGHTS + slot, out, m, rows, columns, l->weight_bits);
-    set_spm_address(l, CMDQ_F_wgt_scale_bank, CMDQ_BUFFER_SCALES + slot, 0);
-    set_integer(l, CMDQ_F_wgt_group, l->group);
-    if (how == ACCUMULATE)
-        tv_queue_builder_flag(l->builder, CMDQ_F_accumulate, true);
-    add_read(l, CMDQ_BUFFER_SCALES + slot);
-    finish_entry(l);
-}
-
-/* Products with whole rows of W. With one token the output columns are consecutive and tiles are as large as a bank;
- * with several, each tile of `tile` columns is a matrix [m][tile] of its own. */
-static void emit_row_products(cmdq_lowering *l, const cmdq_lower_matrix *w, cmdq_lower_operand in,
-                              cmdq_lower_operand out, accumulation how, uint32_t tile)
-{
-    uint32_t m = l->rows, fit = cmdq_lower_tile_rows(l, w->columns), step = m == 1 ? fit : tile < fit ? tile : fit;
-    for (uint32_t row = 0; row < w->rows; row += step) {
-        cmdq_lower_operand to = out;
-        uint32_t rows = w->rows - row < step ? w->rows - row : step;
-        to.offset += (uint64_t)row * m * out.qbits / 8;
-        emit_product(l, w, in, to, how, row, rows, 0, w->columns, m);
-    }
-}
-
-/* Adds to the residual a product whose input consists of matrices [m][tile]. */
-static void emit_column_products(cmdq_lowering *l, const cmdq_lower_matrix *w, cmdq_lower_operand in, uint32_t tile)
-{
-    const cmdq_lower_operand out = f32_operand(CMDQ_BUFFER_X);
-    if (l->rows == 1) {
-        emit_row_products(l, w, in, out, ACCUMULATE, w->rows);
-        return;
-    }
-    for (uint32_t column = 0; column < w->columns; column += tile) {
-        cmdq_lower_operand from = in;
-        uint32_t columns = w->columns - column < tile ? w->columns - column : tile;
-        from.offset += (uint64_t)column * l->rows * in.qbits / 8;
-        emit_product(l, w, from, out, ACCUMULATE, 0, w->rows, column, columns, l->rows);
-    }
-}
-
-/* ---- Nodes ---- */
-
-static void begin_vector_entry(cmdq_lowering *l, cmdq_opcode opcode, cmdq_lower_operand in, cmdq_lower_operand out,
-                               uint64_t rows, uint64_t length)
-{
-    tv_queue_builder_opcode(l->builder, opcode);
-    set_integer(l, CMDQ_F_ve_id, l->next_ve++ % l->ve);
-    set_integer(l, CMDQ_F_rows, rows);
-    set_integer(l, CMDQ_F_length, length);
-    set_integer(l, CMDQ_F_qbits_activation, in.qbits);
-    set_integer(l, CMDQ_F_qbits_out, out.qbits);
-    set_spm_address(l, CMDQ_F_in_bank, in.buffer, in.offset);
-    set_spm_address(l, CMDQ_F_out_bank, out.buffer, out.offset);
-    set_scale(l, CMDQ_F_scale_out, out.scale);
-    add_read(l, in.buffer);
-    add_write(l, out.buffer);
-}
+/* ---- Inputs ---- */
 
 /* Tokens of a step whose scores fit the buffer. All use the kv_len of the last. */
 typedef struct token_tile {
@@ -213,296 +48,376 @@ static token_tile token_tile_at(const cmdq_lowering *l, uint32_t first)
     return (token_tile){first, l->rows - first < CMDQ_LOWER_MASK_ROWS ? l->rows - first : CMDQ_LOWER_MASK_ROWS};
 }
 
-static uint32_t kv_len(const cmdq_lowering *l, token_tile r) { return l->position + r.first + r.count; }
-
-static cmdq_lower_operand mask_operand(const cmdq_lowering *l, token_tile r)
+/* Positions that the tokens of a tile see: from `start`, which is the same for all tiles of a step. */
+static uint32_t window_start(const cmdq_lowering *l, uint32_t window)
 {
-    return (cmdq_lower_operand){CMDQ_BUFFER_MASK, (uint64_t)r.first * l->context * 4, 32, 1};
+    return window && l->position >= window ? l->position + 1 - window : 0;
 }
 
-/* Loads the tokens, and the causal mask of each tile of tokens. */
-static void emit_embed(cmdq_lowering *l)
+static uint32_t kv_len(const cmdq_lowering *l, token_tile r, uint32_t window)
 {
-    emit_load(l, f32_operand(CMDQ_BUFFER_X), "embedding", l->x_addr, 1, (uint64_t)l->rows * l->model->dims.dim, 0);
-    for (uint32_t first = 0; first < l->rows && l->rows > 1; first += CMDQ_LOWER_MASK_ROWS) {
-        token_tile r = token_tile_at(l, first);
-        emit_load(l, mask_operand(l, r), "activation", l->mask_addr + (uint64_t)(l->context - l->position - first) * 4,
-                  r.count, kv_len(l, r), (uint64_t)cmdq_lower_mask_columns(l) * 4);
-    }
+    return l->position + r.first + r.count - window_start(l, window);
 }
 
-/* The final norm is computed only for tokens that need logits. */
-static void emit_norm(cmdq_lowering *l, const tv_graph_node *n, uint32_t first)
+static unsigned mask_index(const cmdq_lowering *l, uint32_t window)
 {
-    uint32_t dim = l->model->dims.dim, skipped = n->weight == TV_WEIGHT_NORM_FINAL ? first : 0;
-    cmdq_lower_operand in = f32_operand(CMDQ_BUFFER_X);
-    in.offset = (uint64_t)skipped * dim * 4;
-    emit_load(l, f32_operand(CMDQ_BUFFER_GAINS), "weight", cmdq_lower_matrix_of(l, n->weight, n->layer)->data, 1, dim,
-              0);
-    begin_vector_entry(l, CMDQ_VE_RMSNORM_TILE, in,
-                       cmdq_lower_activations(l, CMDQ_BUFFER_XN, cmdq_lower_norm_scale(l, n)), l->rows - skipped, dim);
-    set_spm_address(l, CMDQ_F_gamma_bank, CMDQ_BUFFER_GAINS, 0);
-    tv_queue_builder_real(l->builder, CMDQ_F_eps, (double)l->model->dims.eps);
-    add_read(l, CMDQ_BUFFER_GAINS);
-    finish_entry(l);
+    unsigned i = 0;
+    while (l->windows[i] != window)
+        i++;
+    return i;
 }
 
-/* Rotates the heads of `in`, [heads][rows][head_dim]; with one token all heads are a single row. */
-static void emit_rope(cmdq_lowering *l, const tv_graph_node *n, unsigned in, cmdq_lower_operand out)
+static cmdq_lower_operand mask_operand(const cmdq_lowering *l, token_tile r, uint32_t window)
 {
-    uint32_t d = l->model->dims.head_dim, calls = l->rows == 1 ? 1 : n->heads;
-    for (uint32_t h = 0; h < calls; h++) {
-        uint64_t at = (uint64_t)h * l->rows * d;
-        cmdq_lower_operand from = f32_operand(in), to = out;
-        from.offset = at * 4;
-        to.offset = at * out.qbits / 8;
-        begin_vector_entry(l, CMDQ_VE_ROPE_TILE, from, to, l->rows, calls == 1 ? (uint64_t)n->heads * d : d);
-        set_integer(l, CMDQ_F_head_dim, d);
-        set_integer(l, CMDQ_F_position, l->position);
-        tv_queue_builder_real(l->builder, CMDQ_F_theta, (double)l->model->dims.theta);
-        finish_entry(l);
-    }
+    cmdq_lower_operand mask = cmdq_lower_f32(l->plan->masks[mask_index(l, window)]);
+    mask.offset = (uint64_t)r.first * l->context * 4;
+    return mask;
 }
 
-static void begin_kv_entry(cmdq_lowering *l, cmdq_opcode opcode, bool v, uint32_t layer, uint32_t head, unsigned p,
-                           uint64_t offset)
+/* The causal mask of each tile of tokens, for each window. */
+static void load_masks(cmdq_lowering *l)
 {
-    tv_queue_builder_opcode(l->builder, opcode);
-    set_integer(l, CMDQ_F_head_id, head);
-    tv_queue_builder_text(l->builder, CMDQ_F_kv_kind, v ? "v" : "k");
-    set_integer(l, CMDQ_F_qbits_kv, 8);
-    set_integer(l, CMDQ_F_kv_layout_id, layer);
-    set_spm_address(l, CMDQ_F_spm_bank, p, offset);
-}
-
-static void emit_append(cmdq_lowering *l, const tv_graph_node *n)
-{
-    for (uint32_t h = 0; h < n->heads; h++)
-        for (unsigned v = 0; v < 2; v++) {
-            unsigned from = v ? CMDQ_BUFFER_VALUE8 : CMDQ_BUFFER_KEY8;
-            begin_kv_entry(l, CMDQ_KV_STORE_TILE, v, n->layer, h, from,
-                           (uint64_t)h * l->rows * l->model->dims.head_dim);
-            set_integer(l, CMDQ_F_dram_base_addr, v ? l->v_base[n->layer] : l->k_base[n->layer]);
-            set_integer(l, CMDQ_F_t_start, l->position);
-            set_integer(l, CMDQ_F_t_len, l->rows);
-            add_read(l, from);
-            if (l->kv_writer[n->layer] != CMDQ_LOWER_NO_ENTRY)
-                add_dependency(l, l->kv_writer[n->layer]); /* chained, so that the last store implies all of them */
-            l->kv_writer[n->layer] = finish_entry(l);
+    for (unsigned i = 0; i < l->window_count && l->rows > 1; i++)
+        for (uint32_t first = 0; first < l->rows; first += CMDQ_LOWER_MASK_ROWS) {
+            token_tile r = token_tile_at(l, first);
+            uint32_t column = l->context - l->position - first + window_start(l, l->windows[i]);
+            cmdq_lower_load(l, mask_operand(l, r, l->windows[i]), "activation", l->masks_addr[i] + (uint64_t)column * 4,
+                            r.count, kv_len(l, r, l->windows[i]), (uint64_t)cmdq_lower_mask_columns(l) * 4);
         }
 }
 
-static void emit_kv_load(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v)
+/* The host writes the rows of the table to DRAM. */
+static void emit_gather(cmdq_lowering *l, const tv_graph_node *n)
 {
-    unsigned to = v ? CMDQ_BUFFER_CACHED_VALUES : CMDQ_BUFFER_CACHED_KEYS;
-    begin_kv_entry(l, CMDQ_KV_LOAD_TILE, v, n->layer, head, to, 0);
-    tv_queue_builder_object(l->builder, CMDQ_F_kv_range_desc);
-    set_integer(l, CMDQ_F_t_start, 0);
-    set_integer(l, CMDQ_F_t_len, l->position + l->rows);
-    add_dependency(l, l->kv_writer[n->layer]);
-    add_write(l, to);
-    finish_entry(l);
+    cmdq_lower_load(l, cmdq_lower_value(l, n->output), "embedding", l->inputs[n->output], 1,
+                    l->rows * tv_graph_elements(l->graph, n->output), 0);
+    if (n == l->graph->nodes.data)
+        load_masks(l);
 }
 
-/* Elementwise operation; `b` is NULL for unary ones. */
-static void emit_elementwise(cmdq_lowering *l, cmdq_opcode opcode, cmdq_lower_operand a, const cmdq_lower_operand *b,
-                             cmdq_lower_operand out, uint64_t length)
+/* ---- Norms ---- */
+
+/* Groups are rows of their own; with several tokens they are tiles. */
+static void emit_norm(cmdq_lowering *l, const tv_graph_node *n)
 {
-    begin_vector_entry(l, opcode, a, out, 1, length);
-    if (b) {
-        set_spm_address(l, CMDQ_F_in2_bank, b->buffer, b->offset);
-        add_read(l, b->buffer);
+    uint32_t gains = cmdq_lower_scratch(l, n, CMDQ_SCRATCH_VECTOR),
+             bias = cmdq_lower_scratch(l, n, CMDQ_SCRATCH_VECTOR2);
+    if (has_input(n, 1))
+        load_vector(l, n, 0, gains);
+    if (has_input(n, 2))
+        load_vector(l, n, 1, bias);
+    cmdq_lower_begin_vector(l, n->attrs.subtract_mean ? CMDQ_VE_LAYERNORM_TILE : CMDQ_VE_RMSNORM_TILE,
+                            input_operand(l, n, 0), cmdq_lower_value(l, n->output),
+                            (uint64_t)row_count(l, n) * n->attrs.groups,
+                            tv_graph_elements(l->graph, n->output) / n->attrs.groups);
+    if (has_input(n, 1)) {
+        cmdq_lower_set_address(l, CMDQ_F_gamma_bank, gains, 0);
+        cmdq_lower_add_read(l, gains);
     }
-    finish_entry(l);
+    if (has_input(n, 2)) {
+        cmdq_lower_set_address(l, CMDQ_F_beta_bank, bias, 0);
+        cmdq_lower_add_read(l, bias);
+    }
+    tv_queue_builder_real(l->builder, CMDQ_F_eps, (double)n->attrs.epsilon);
+    cmdq_lower_finish_entry(l);
+}
+
+/* ---- Products ---- */
+
+static uint32_t tile_columns(uint32_t tile, uint32_t column, uint32_t columns)
+{
+    return columns - column < tile ? columns - column : tile;
+}
+
+/* One block of rows of W: the whole input at once, or the sum over its tiles. */
+static void emit_block(cmdq_lowering *l, const cmdq_lower_matrix *w, cmdq_lower_operand in, uint32_t in_tile,
+                       cmdq_lower_operand out, cmdq_lower_slice slice, uint32_t m)
+{
+    for (uint32_t column = 0; column < w->columns; column += in_tile) {
+        cmdq_lower_operand from = in;
+        from.offset += (uint64_t)column * m * in.qbits / 8;
+        slice.column = column;
+        slice.columns = tile_columns(in_tile, column, w->columns);
+        cmdq_lower_product(l, w, from, out, slice, m);
+        slice.accumulate = true;
+        slice.bias = CMDQ_LOWER_NONE;
+    }
+}
+
+/* out (+)= in * W^T + bias. With one token tiles are as large as a bank. */
+static void emit_products(cmdq_lowering *l, const cmdq_lower_matrix *w, cmdq_lower_operand in, uint32_t in_tile,
+                          cmdq_lower_operand out, uint32_t out_tile, cmdq_lower_slice slice)
+{
+    uint32_t fit = cmdq_lower_tile_rows(l, l->plan, l->rows == 1 ? w->columns : in_tile);
+    uint32_t step = l->rows == 1 ? fit : out_tile;
+    for (uint32_t row = 0; row < w->rows; row += step) {
+        cmdq_lower_operand to = out;
+        to.offset += (uint64_t)row * l->rows * out.qbits / 8;
+        slice.row = row;
+        slice.rows = tile_columns(step, row, w->rows);
+        emit_block(l, w, in, l->rows == 1 ? w->columns : in_tile, to, slice, l->rows);
+    }
+}
+
+static void emit_activation(cmdq_lowering *l, tv_activation activation, cmdq_lower_operand in, cmdq_lower_operand out,
+                            uint64_t count)
+{
+    cmdq_lower_begin_vector(l, activation == TV_ACTIVATION_SWISH ? CMDQ_VE_SILU_TILE : CMDQ_VE_GELU_TILE, in, out, 1,
+                            count);
+    if (activation == TV_ACTIVATION_GELU_TANH)
+        tv_queue_builder_text(l->builder, CMDQ_F_approximation, "tanh");
+    cmdq_lower_finish_entry(l);
+}
+
+/* Products of rows [row, row + slice.rows) of W, then the activation, tile by tile. */
+static void emit_activated(cmdq_lowering *l, const tv_graph_node *n, cmdq_lower_slice slice)
+{
+    const cmdq_lower_matrix *w = matrix_of(l, n, 0);
+    cmdq_lower_operand in = input_operand(l, n, 0), out = cmdq_lower_value(l, n->output);
+    uint32_t step = l->rows == 1 ? w->rows : l->plan->formats[n->output].tile,
+             in_tile = l->plan->formats[n->inputs[0]].tile;
+    for (uint32_t row = 0; row < w->rows; row += step) {
+        unsigned slot = row / step % CMDQ_LOWER_SLOTS;
+        cmdq_lower_operand product = cmdq_lower_f32(cmdq_lower_scratch(l, n, CMDQ_SCRATCH_GATE + slot)), to = out;
+        slice.row = row;
+        slice.rows = tile_columns(step, row, w->rows);
+        to.offset += (uint64_t)row * l->rows * out.qbits / 8;
+        if (l->rows == 1)
+            emit_products(l, w, in, in_tile, product, step, slice);
+        else
+            emit_block(l, w, in, in_tile, product, slice, l->rows);
+        emit_activation(l, n->attrs.activation, product, to, (uint64_t)l->rows * slice.rows);
+    }
+}
+
+/* The product for the tokens that need logits, to DRAM tile by tile. */
+static void emit_classifier(cmdq_lowering *l, const tv_graph_node *n, cmdq_lower_slice slice)
+{
+    const cmdq_lower_matrix *w = matrix_of(l, n, 0);
+    uint32_t logits = cmdq_lower_scratch(l, n, CMDQ_SCRATCH_LOGITS), m = row_count(l, n),
+             fit = (uint32_t)(l->plan->buffers.data[logits].bytes / 4 / m),
+             step = cmdq_lower_tile_rows(l, l->plan, w->columns);
+    step = step < fit ? step : fit;
+    for (uint32_t row = 0; row < w->rows; row += step) {
+        slice.row = row;
+        slice.rows = tile_columns(step, row, w->rows);
+        slice.columns = w->columns;
+        cmdq_lower_product(l, w, input_operand(l, n, 0), cmdq_lower_f32(logits), slice, m);
+        cmdq_lower_begin_transfer(l, CMDQ_DMA_STORE_TILE, "activation", 32, l->logits_addr + (uint64_t)row * 4, m,
+                                  slice.rows, (uint64_t)w->rows * 4);
+        cmdq_lower_set_address(l, CMDQ_F_spm_bank, logits, 0);
+        cmdq_lower_add_read(l, logits);
+        cmdq_lower_finish_entry(l);
+    }
+}
+
+/* Copies the residual to the output, unless it is there already. */
+static void copy_residual(cmdq_lowering *l, const tv_graph_node *n)
+{
+    cmdq_lower_operand from = cmdq_lower_value(l, n->inputs[3]), to = cmdq_lower_value(l, n->output);
+    if (from.buffer != to.buffer)
+        cmdq_lower_elementwise(l, CMDQ_VE_CAST_TILE, from, NULL, to, l->rows * tv_graph_elements(l->graph, n->output));
+}
+
+static void emit_linear(cmdq_lowering *l, const tv_graph_node *n)
+{
+    cmdq_lower_slice slice = {.bias = CMDQ_LOWER_NONE, .accumulate = has_input(n, 3)};
+    if (has_input(n, 2)) {
+        slice.bias = cmdq_lower_scratch(l, n, CMDQ_SCRATCH_BIAS);
+        load_vector(l, n, 1, slice.bias);
+    }
+    if (has_input(n, 3))
+        copy_residual(l, n);
+    if (cmdq_lower_is_classifier(l, n))
+        emit_classifier(l, n, slice);
+    else if (n->attrs.activation)
+        emit_activated(l, n, slice);
+    else
+        emit_products(l, matrix_of(l, n, 0), input_operand(l, n, 0), l->plan->formats[n->inputs[0]].tile,
+                      cmdq_lower_value(l, n->output), l->plan->formats[n->output].tile, slice);
+}
+
+/* One tile of hidden columns after the other, so that only two need space. */
+static void emit_glu(cmdq_lowering *l, const tv_graph_node *n)
+{
+    const cmdq_lower_matrix *gate = matrix_of(l, n, 0), *up = matrix_of(l, n, 1);
+    uint32_t tile = l->plan->formats[n->output].tile, in_tile = l->plan->formats[n->inputs[0]].tile;
+    cmdq_lower_operand in = input_operand(l, n, 0);
+    for (uint32_t column = 0; column < gate->rows; column += tile) {
+        unsigned slot = column / tile % CMDQ_LOWER_SLOTS;
+        uint32_t columns = tile_columns(tile, column, gate->rows), last = column + columns;
+        uint64_t count = (uint64_t)l->rows * columns;
+        cmdq_lower_operand g = cmdq_lower_f32(cmdq_lower_scratch(l, n, CMDQ_SCRATCH_GATE + slot)),
+                           u = cmdq_lower_f32(cmdq_lower_scratch(l, n, CMDQ_SCRATCH_UP + slot)),
+                           out = cmdq_lower_value(l, n->output);
+        uint32_t step = cmdq_lower_tile_rows(l, l->plan, l->rows == 1 ? gate->columns : in_tile);
+        out.offset = (uint64_t)column * l->rows * out.qbits / 8;
+        for (unsigned which = 0; which < 2; which++)
+            for (uint32_t row = column; row < last; row += step) {
+                cmdq_lower_slice slice = {row, tile_columns(step, row, last), 0, 0, false, CMDQ_LOWER_NONE};
+                cmdq_lower_operand to = which ? u : g;
+                to.offset = (uint64_t)(row - column) * l->rows * 4;
+                emit_block(l, which ? up : gate, in, l->rows == 1 ? gate->columns : in_tile, to, slice, l->rows);
+            }
+        emit_activation(l, n->attrs.activation, g, g, count);
+        cmdq_lower_elementwise(l, CMDQ_VE_MUL_TILE, g, &u, out, count);
+    }
+}
+
+/* ---- Element by element ---- */
+
+static void emit_unary(cmdq_lowering *l, const tv_graph_node *n)
+{
+    tv_activation activation = n->op == TV_OP_SWISH   ? TV_ACTIVATION_SWISH
+                               : n->attrs.approximate ? TV_ACTIVATION_GELU_TANH
+                                                      : TV_ACTIVATION_GELU;
+    emit_activation(l, activation, input_operand(l, n, 0), cmdq_lower_value(l, n->output),
+                    row_count(l, n) * tv_graph_elements(l->graph, n->output));
+}
+
+static void emit_add(cmdq_lowering *l, const tv_graph_node *n)
+{
+    cmdq_lower_operand second = input_operand(l, n, 1);
+    cmdq_lower_elementwise(l, CMDQ_VE_ADD_TILE, input_operand(l, n, 0), &second, cmdq_lower_value(l, n->output),
+                           row_count(l, n) * tv_graph_elements(l->graph, n->output));
+}
+
+/* ---- Attention ---- */
+
+/* Heads are [heads][rows][head_dim]; with one token all heads are a single row. */
+static void emit_rope(cmdq_lowering *l, const tv_graph_node *n)
+{
+    uint32_t heads = n->attrs.heads, d = tv_graph_columns(l->graph, n->output) / heads,
+             calls = l->rows == 1 ? 1 : heads;
+    for (uint32_t h = 0; h < calls; h++) {
+        uint64_t at = (uint64_t)h * l->rows * d;
+        cmdq_lower_operand from = cmdq_lower_value(l, n->inputs[0]), to = cmdq_lower_value(l, n->output);
+        from.offset = at * from.qbits / 8;
+        to.offset = at * to.qbits / 8;
+        cmdq_lower_begin_vector(l, CMDQ_VE_ROPE_TILE, from, to, l->rows, calls == 1 ? (uint64_t)heads * d : d);
+        cmdq_lower_set_integer(l, CMDQ_F_head_dim, d);
+        cmdq_lower_set_integer(l, CMDQ_F_position, l->position);
+        tv_queue_builder_real(l->builder, CMDQ_F_theta, (double)n->attrs.theta);
+        if (!n->attrs.interleaved)
+            tv_queue_builder_text(l->builder, CMDQ_F_pairing, "half");
+        cmdq_lower_finish_entry(l);
+    }
+}
+
+static void begin_kv_entry(cmdq_lowering *l, cmdq_opcode opcode, bool v, uint32_t cache, uint32_t head)
+{
+    tv_queue_builder_opcode(l->builder, opcode);
+    cmdq_lower_set_integer(l, CMDQ_F_head_id, head);
+    tv_queue_builder_text(l->builder, CMDQ_F_kv_kind, v ? "v" : "k");
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_kv, 8);
+    cmdq_lower_set_integer(l, CMDQ_F_kv_layout_id, cache);
+}
+
+static void append_kv(cmdq_lowering *l, const tv_graph_node *n)
+{
+    uint32_t cache = n->attrs.cache;
+    const tv_graph_cache *shape = &l->graph->caches.data[cache];
+    for (uint32_t h = 0; h < shape->heads; h++)
+        for (unsigned v = 0; v < 2; v++) {
+            uint32_t from = l->plan->formats[n->inputs[1 + v]].buffer;
+            begin_kv_entry(l, CMDQ_KV_STORE_TILE, v, cache, h);
+            cmdq_lower_set_address(l, CMDQ_F_spm_bank, from, (uint64_t)h * l->rows * shape->key_dim);
+            cmdq_lower_set_integer(l, CMDQ_F_dram_base_addr, v ? l->v_base[cache] : l->k_base[cache]);
+            cmdq_lower_set_integer(l, CMDQ_F_t_start, l->position);
+            cmdq_lower_set_integer(l, CMDQ_F_t_len, l->rows);
+            cmdq_lower_add_read(l, from);
+            cmdq_lower_add_dependency(l, l->kv_writer[cache]); /* chained: the last store implies all of them */
+            l->kv_writer[cache] = cmdq_lower_finish_entry(l);
+        }
+}
+
+static void load_kv(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v)
+{
+    uint32_t to = cmdq_lower_scratch(l, n, v ? CMDQ_SCRATCH_VALUES : CMDQ_SCRATCH_KEYS),
+             start = window_start(l, n->attrs.window);
+    begin_kv_entry(l, CMDQ_KV_LOAD_TILE, v, n->attrs.cache, head);
+    cmdq_lower_set_address(l, CMDQ_F_spm_bank, to, 0);
+    tv_queue_builder_object(l->builder, CMDQ_F_kv_range_desc);
+    cmdq_lower_set_integer(l, CMDQ_F_t_start, start);
+    cmdq_lower_set_integer(l, CMDQ_F_t_len, l->position + l->rows - start);
+    cmdq_lower_add_dependency(l, l->kv_writer[n->attrs.cache]);
+    cmdq_lower_add_write(l, to);
+    cmdq_lower_finish_entry(l);
+}
+
+/* The value of integer 1 in a cache, which is that of the keys or values of the node that appends them. */
+static float cache_scale(const cmdq_lowering *l, uint32_t cache, unsigned input)
+{
+    for (size_t i = 0; i < l->graph->nodes.count; i++) {
+        const tv_graph_node *n = &l->graph->nodes.data[i];
+        if (n->op == TV_OP_ATTENTION && n->attrs.cache == cache && has_input(n, 1))
+            return l->plan->formats[n->inputs[input]].scale;
+    }
+    return 1;
 }
 
 /* Scores of one head; with several tokens, the causal mask is added. */
 static void emit_scores(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, token_tile r, cmdq_lower_operand out)
 {
-    const cmdq_lower_act_scales *act_scales = &l->act_scales[n->layer];
-    uint32_t d = l->model->dims.head_dim;
-    cmdq_lower_operand in = cmdq_lower_activations(l, CMDQ_BUFFER_ROTATED_QUERY, act_scales->q / sqrtf((float)d));
+    uint32_t d = l->graph->caches.data[n->attrs.cache].key_dim, t = kv_len(l, r, n->attrs.window);
+    cmdq_lower_operand in = cmdq_lower_value(l, n->inputs[0]);
+    in.scale *= n->attrs.scale;
     in.offset = ((uint64_t)head * l->rows + r.first) * d * in.qbits / 8;
-    begin_tensor_entry(l, CMDQ_TE_QKT_TILE, in, CMDQ_BUFFER_CACHED_KEYS, out, r.count, kv_len(l, r), d, 8);
-    set_scale(l, CMDQ_F_scale_wgt, act_scales->k);
-    finish_entry(l);
-    cmdq_lower_operand mask = mask_operand(l, r);
-    if (l->rows > 1)
-        emit_elementwise(l, CMDQ_VE_ADD_TILE, out, &mask, out, (uint64_t)r.count * kv_len(l, r));
-}
-
-/* SCORES, SOFTMAX and WEIGHTED_SUM of the heads that share head `kv` of the KV cache, which is in SPM. */
-static void emit_kv_head(cmdq_lowering *l, const tv_graph_node *n, uint32_t kv, token_tile r)
-{
-    const tv_model_dims *s = &l->model->dims;
-    const cmdq_lower_act_scales *act_scales = &l->act_scales[n->layer];
-    uint32_t shared = s->heads / s->kv_heads, t = kv_len(l, r), d = s->head_dim;
-    for (uint32_t h = 0; h < shared; h++)
-        emit_scores(l, n, kv * shared + h, r,
-                    (cmdq_lower_operand){CMDQ_BUFFER_SCORES, (uint64_t)h * r.count * t * 4, 32, 1});
-    begin_vector_entry(l, CMDQ_VE_SOFTMAX_TILE, f32_operand(CMDQ_BUFFER_SCORES),
-                       (cmdq_lower_operand){CMDQ_BUFFER_PROBS, 0, 16, 1}, (uint64_t)shared * r.count, t);
-    finish_entry(l);
-    for (uint32_t h = 0; h < shared; h++) {
-        cmdq_lower_operand in = {CMDQ_BUFFER_PROBS, (uint64_t)h * r.count * t * 2, 16, 1},
-                           out = cmdq_lower_activations(l, CMDQ_BUFFER_ATTN_OUT, act_scales->attn_out);
-        out.offset = ((uint64_t)(kv * shared + h) * l->rows + r.first) * d * out.qbits / 8;
-        begin_tensor_entry(l, CMDQ_TE_AV_TILE, in, CMDQ_BUFFER_CACHED_VALUES, out, r.count, d, t, 8);
-        set_scale(l, CMDQ_F_scale_wgt, act_scales->v);
-        finish_entry(l);
+    cmdq_lower_begin_tensor(l, CMDQ_TE_QKT_TILE, in, cmdq_lower_scratch(l, n, CMDQ_SCRATCH_KEYS), out,
+                            (cmdq_lower_gemm){r.count, t, d, 8});
+    cmdq_lower_set_scale(l, CMDQ_F_scale_wgt, cache_scale(l, n->attrs.cache, 1));
+    cmdq_lower_finish_entry(l);
+    if (l->rows > 1) {
+        cmdq_lower_operand mask = mask_operand(l, r, n->attrs.window);
+        cmdq_lower_elementwise(l, CMDQ_VE_ADD_TILE, out, &mask, out, (uint64_t)r.count * t);
     }
 }
 
-/* Three nodes of the graph at once, since the KV cache is loaded head by head. */
+/* The query heads that share head `kv` of the KV cache, which is in SPM. */
+static void emit_kv_head(cmdq_lowering *l, const tv_graph_node *n, uint32_t kv, token_tile r)
+{
+    const tv_graph_cache *cache = &l->graph->caches.data[n->attrs.cache];
+    uint32_t shared = n->attrs.heads / cache->heads, t = kv_len(l, r, n->attrs.window), d = cache->value_dim,
+             scores = cmdq_lower_scratch(l, n, CMDQ_SCRATCH_SCORES),
+             probs = cmdq_lower_scratch(l, n, CMDQ_SCRATCH_PROBS);
+    for (uint32_t h = 0; h < shared; h++)
+        emit_scores(l, n, kv * shared + h, r, (cmdq_lower_operand){scores, (uint64_t)h * r.count * t * 4, 32, 1});
+    cmdq_lower_begin_vector(l, CMDQ_VE_SOFTMAX_TILE, cmdq_lower_f32(scores), (cmdq_lower_operand){probs, 0, 16, 1},
+                            (uint64_t)shared * r.count, t);
+    cmdq_lower_finish_entry(l);
+    for (uint32_t h = 0; h < shared; h++) {
+        cmdq_lower_operand in = {probs, (uint64_t)h * r.count * t * 2, 16, 1}, out = cmdq_lower_value(l, n->output);
+        out.offset = ((uint64_t)(kv * shared + h) * l->rows + r.first) * d * out.qbits / 8;
+        cmdq_lower_begin_tensor(l, CMDQ_TE_AV_TILE, in, cmdq_lower_scratch(l, n, CMDQ_SCRATCH_VALUES), out,
+                                (cmdq_lower_gemm){r.count, d, t, 8});
+        cmdq_lower_set_scale(l, CMDQ_F_scale_wgt, cache_scale(l, n->attrs.cache, 2));
+        cmdq_lower_finish_entry(l);
+    }
+}
+
+/* The KV cache is loaded head by head. */
 static void emit_attention(cmdq_lowering *l, const tv_graph_node *n)
 {
-    for (uint32_t kv = 0; kv < l->model->dims.kv_heads; kv++) {
-        emit_kv_load(l, n, kv, false);
-        emit_kv_load(l, n, kv, true);
+    if (has_input(n, 1))
+        append_kv(l, n);
+    for (uint32_t kv = 0; kv < l->graph->caches.data[n->attrs.cache].heads; kv++) {
+        load_kv(l, n, kv, false);
+        load_kv(l, n, kv, true);
         for (uint32_t first = 0; first < l->rows; first += CMDQ_LOWER_MASK_ROWS)
             emit_kv_head(l, n, kv, token_tile_at(l, first));
     }
 }
 
-static cmdq_lower_operand hidden_operand(const cmdq_lowering *l, uint32_t layer)
-{
-    return cmdq_lower_activations(l, CMDQ_BUFFER_HIDDEN, l->act_scales[layer].ffn_hidden);
-}
+/* ---- The table ---- */
 
-/* In place. */
-static void emit_silu(cmdq_lowering *l, unsigned gate, uint64_t count)
-{
-    emit_elementwise(l, CMDQ_VE_SILU_TILE, f32_operand(gate), NULL, f32_operand(gate), count);
-}
-
-static void emit_mul(cmdq_lowering *l, unsigned a, unsigned b, cmdq_lower_operand out, uint64_t count)
-{
-    const cmdq_lower_operand second = f32_operand(b);
-    emit_elementwise(l, CMDQ_VE_MUL_TILE, f32_operand(a), &second, out, count);
-}
-
-/* GATE, UP, SILU and MUL, one tile of hidden columns after the other: four nodes of the graph at once, so that only two
- * tiles need space. */
-static void emit_feed_forward(cmdq_lowering *l, const tv_graph_node *n, cmdq_lower_operand in)
-{
-    const cmdq_lower_matrix *gate = cmdq_lower_matrix_of(l, TV_WEIGHT_GATE, n->layer),
-                            *up = cmdq_lower_matrix_of(l, TV_WEIGHT_UP, n->layer);
-    for (uint32_t column = 0; column < gate->rows; column += l->hidden_tile) {
-        unsigned slot = column / l->hidden_tile % CMDQ_LOWER_SLOTS;
-        uint32_t columns = gate->rows - column < l->hidden_tile ? gate->rows - column : l->hidden_tile;
-        uint64_t count = (uint64_t)l->rows * columns;
-        cmdq_lower_operand out = hidden_operand(l, n->layer);
-        out.offset = (uint64_t)column * l->rows * out.qbits / 8;
-        emit_product(l, gate, in, f32_operand(CMDQ_BUFFER_GATE + slot), OVERWRITE, column, columns, 0, gate->columns,
-                     l->rows);
-        emit_product(l, up, in, f32_operand(CMDQ_BUFFER_UP + slot), OVERWRITE, column, columns, 0, up->columns,
-                     l->rows);
-        emit_silu(l, CMDQ_BUFFER_GATE + slot, count);
-        emit_mul(l, CMDQ_BUFFER_GATE + slot, CMDQ_BUFFER_UP + slot, out, count);
-    }
-}
-
-static void emit_logits(cmdq_lowering *l, const cmdq_lower_matrix *w, cmdq_lower_operand in, uint32_t m)
-{
-    uint32_t fit = (uint32_t)(l->buffers[CMDQ_BUFFER_LOGITS].bytes / 4 / m), step = cmdq_lower_tile_rows(l, w->columns);
-    step = step < fit ? step : fit;
-    for (uint32_t row = 0; row < w->rows; row += step) {
-        uint32_t rows = w->rows - row < step ? w->rows - row : step;
-        emit_product(l, w, in, f32_operand(CMDQ_BUFFER_LOGITS), OVERWRITE, row, rows, 0, w->columns, m);
-        begin_transfer(l, CMDQ_DMA_STORE_TILE, "activation", 32, l->logits_addr + (uint64_t)row * 4, m, rows,
-                       (uint64_t)w->rows * 4);
-        set_spm_address(l, CMDQ_F_spm_bank, CMDQ_BUFFER_LOGITS, 0);
-        add_read(l, CMDQ_BUFFER_LOGITS);
-        finish_entry(l);
-    }
-}
-
-static void emit_matmul(cmdq_lowering *l, const tv_graph_node *n, uint32_t first)
-{
-    const cmdq_lower_matrix *w = cmdq_lower_matrix_of(l, n->weight, n->layer);
-    const cmdq_lower_operand in = input_operand(l, n->weight == TV_WEIGHT_O      ? CMDQ_BUFFER_ATTN_OUT
-                                                   : n->weight == TV_WEIGHT_DOWN ? CMDQ_BUFFER_HIDDEN
-                                                                                 : CMDQ_BUFFER_XN);
-    uint32_t d = l->model->dims.head_dim;
-    switch (n->weight) {
-    case TV_WEIGHT_Q:
-        emit_row_products(l, w, in, f32_operand(CMDQ_BUFFER_QUERY), OVERWRITE, d);
-        break;
-    case TV_WEIGHT_K:
-        emit_row_products(l, w, in, f32_operand(CMDQ_BUFFER_KEY), OVERWRITE, d);
-        break;
-    case TV_WEIGHT_V:
-        emit_row_products(l, w, in, (cmdq_lower_operand){CMDQ_BUFFER_VALUE8, 0, 8, l->act_scales[n->layer].v},
-                          OVERWRITE, d);
-        break;
-    case TV_WEIGHT_O:
-        emit_column_products(l, w, in, d);
-        break;
-    case TV_WEIGHT_GATE:
-        if (l->rows > 1)
-            emit_feed_forward(l, n, in);
-        else
-            emit_row_products(l, w, in, f32_operand(CMDQ_BUFFER_GATE), OVERWRITE, w->rows);
-        break;
-    case TV_WEIGHT_UP:
-        if (l->rows == 1)
-            emit_row_products(l, w, in, f32_operand(CMDQ_BUFFER_UP), OVERWRITE, w->rows);
-        break;
-    case TV_WEIGHT_DOWN:
-        emit_column_products(l, w, in, l->hidden_tile);
-        break;
-    case TV_WEIGHT_CLASSIFIER:
-        emit_logits(l, w, in, l->rows - first);
-        break;
-    case TV_WEIGHT_EMBEDDING: /* inputs of other operations */
-    case TV_WEIGHT_NORM_ATTENTION:
-    case TV_WEIGHT_NORM_FFN:
-    case TV_WEIGHT_NORM_FINAL:
-    case TV_WEIGHTS:
-        break;
-    }
-}
-
-void cmdq_lower_node(cmdq_lowering *l, const tv_graph_node *n, uint32_t first)
-{
-    tv_graph_block_name(l->graph, n, l->block_name);
-    const tv_model_dims *s = &l->model->dims;
-    switch (n->op) {
-    case TV_OP_EMBED:
-        emit_embed(l);
-        break;
-    case TV_OP_RMSNORM:
-        emit_norm(l, n, first);
-        break;
-    case TV_OP_MATMUL:
-        emit_matmul(l, n, first);
-        break;
-    case TV_OP_ROPE:
-        if (cmdq_lower_producer(l, n->inputs[0]) == TV_WEIGHT_Q)
-            emit_rope(l, n, CMDQ_BUFFER_QUERY,
-                      cmdq_lower_activations(l, CMDQ_BUFFER_ROTATED_QUERY, l->act_scales[n->layer].q));
-        else
-            emit_rope(l, n, CMDQ_BUFFER_KEY, (cmdq_lower_operand){CMDQ_BUFFER_KEY8, 0, 8, l->act_scales[n->layer].k});
-        break;
-    case TV_OP_APPEND:
-        emit_append(l, n);
-        break;
-    case TV_OP_SCORES:
-        emit_attention(l, n);
-        break;
-    case TV_OP_SOFTMAX:
-    case TV_OP_WEIGHTED_SUM: /* done with SCORES */
-    case TV_OP_ADD:
-        break;      /* done with the product */
-    case TV_OP_MUL: /* with several tokens both are done with GATE */
-        if (l->rows == 1)
-            emit_mul(l, CMDQ_BUFFER_GATE, CMDQ_BUFFER_UP, hidden_operand(l, n->layer), s->hidden);
-        break;
-    case TV_OP_SILU:
-        if (l->rows == 1)
-            emit_silu(l, CMDQ_BUFFER_GATE, s->hidden);
-        break;
-    case TV_OPS:
-        break;
-    }
-}
+cmdq_lower_emitter *const cmdq_lower_emitters[TV_OPS] = {
+    [TV_OP_GATHER] = emit_gather,
+    [TV_OP_NORM] = emit_norm,
+    [TV_OP_LINEAR] = emit_linear,
+    [TV_OP_GLU] = emit_glu,
+    [TV_OP_SWISH] = emit_unary,
+    [TV_OP_GELU] = emit_unary,
+    [TV_OP_ADD] = emit_add,
+    [TV_OP_ROTARY_EMBEDDING] = emit_rope,
+    [TV_OP_ATTENTION] = emit_attention,
+};

@@ -56,11 +56,11 @@ void opennpu_lower_begin_program(opennpu_lower_emitter *e)
     memset(e->known_bytes, 0xFF, sizeof e->known_bytes);
 }
 
-void opennpu_lower_label_block(opennpu_lower_emitter *e, const tv_graph *graph, const tv_graph_node *node)
+void opennpu_lower_label_block(opennpu_lower_emitter *e, uint32_t block)
 {
-    char block[TV_BLOCK_NAME_MAX];
-    tv_graph_block_name(graph, node, block);
-    tv_builder_label(&e->program, block);
+    char text[TV_BLOCK_NAME_MAX];
+    tv_graph_block_name(block, text);
+    tv_builder_label(&e->program, text);
 }
 
 /* ---- Instructions ---- */
@@ -298,6 +298,10 @@ static void drain_blocks(opennpu_lower_emitter *e, const opennpu_lower_epilogue 
         }
         if (!is_float && blocks[b].limit)
             opennpu_lower_emit_vr(e, OPENNPU_VMIN, 7, 7, b);
+        if (blocks[b].bias) {
+            opennpu_lower_load(e, OPENNPU_VR, b, OPENNPU_LOWER_VR_X, blocks[b].bias);
+            opennpu_lower_emit(e, OPENNPU_VFADD, 7, 7, b);
+        }
         if (blocks[b].add) {
             opennpu_lower_load(e, OPENNPU_VR, b, OPENNPU_LOWER_VR_X, blocks[b].add);
             opennpu_lower_emit(e, OPENNPU_VFADD, 7, 7, b);

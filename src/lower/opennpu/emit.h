@@ -53,15 +53,13 @@ typedef struct opennpu_lower_emitter {
     uint32_t encodings[OPENNPU_INSNS]; /* with all operands 0 */
     uint32_t k, period;
     uint64_t masks[3], swap;   /* addresses in data memory; `swap`: scratch of three vectors */
-    uint32_t inverse_dim, eps; /* FP32 bits */
     int16_t known_bytes[8][4]; /* of each VR: the byte in all its lanes, by plane; -1: unknown */
 } opennpu_lower_emitter;
 
 tv_status opennpu_lower_emitter_init(opennpu_lower_emitter *e, uint32_t k, const tv_diag_sink *sink);
 void opennpu_lower_emitter_fini(opennpu_lower_emitter *e);
 void opennpu_lower_begin_program(opennpu_lower_emitter *e); /* starts an empty program; no register is known */
-void opennpu_lower_label_block(opennpu_lower_emitter *e, const tv_graph *graph,
-                               const tv_graph_node *node); /* labels the following instructions */
+void opennpu_lower_label_block(opennpu_lower_emitter *e, uint32_t block); /* labels the following instructions */
 
 static inline unsigned opennpu_lower_reg(unsigned vr, unsigned class_) { return vr << (2 - class_); }
 
@@ -135,10 +133,10 @@ typedef struct opennpu_lower_product {
     bool transposed; /* the rows of ACC are lanes of activations, not of weights */
 } opennpu_lower_product;
 
-/* Epilogue of a block: multiply by the vector at `scale` and add the vector at `add`, as FP32; or, without a scale,
- * integers limited to those at `limit`. Address 0: none. */
+/* Epilogue of a block: multiply by the vector at `scale` and add the vectors at `bias` and `add`, as FP32; or, without
+ * a scale, integers limited to those at `limit`. Address 0: none. */
 typedef struct opennpu_lower_epilogue {
-    uint64_t scale, add, limit, out;
+    uint64_t scale, add, limit, out, bias;
 } opennpu_lower_epilogue;
 
 /* ACC = sum of the products. Clobbers VR 0 to 3; VR_W addresses the weights, VR_X the activations. */
@@ -171,6 +169,6 @@ void opennpu_lower_silu_mul(opennpu_lower_emitter *e, uint64_t gate, uint64_t up
 void opennpu_lower_sum_lanes(opennpu_lower_emitter *e);
 
 /* VR 7 = 1 / sqrt(VR 0 / dim + eps). Clobbers VR 0 to 3. */
-void opennpu_lower_rsqrt_mean(opennpu_lower_emitter *e);
+void opennpu_lower_rsqrt_mean(opennpu_lower_emitter *e, uint32_t dim, float eps);
 
 #endif

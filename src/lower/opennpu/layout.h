@@ -4,53 +4,95 @@
 #define TV_LOWER_OPENNPU_LAYOUT_H
 
 #include "graph/backend.h"
+#include "graph/passes.h"
 #include "lower/opennpu/emit.h"
 #include "sim/pool.h"
 
 enum { OPENNPU_LOWER_LINEAR_WEIGHTS = 3 };
 
-/* Weights that share an input, one after the other, each padded to whole blocks of K rows. */
+#define OPENNPU_LOWER_NONE UINT32_MAX
+
+/* Products that share an input, one after the other, each padded to whole blocks of K rows. */
 typedef struct opennpu_lower_linear {
-    tv_weight weights[OPENNPU_LOWER_LINEAR_WEIGHTS];
+    uint32_t matrices[OPENNPU_LOWER_LINEAR_WEIGHTS]; /* values of the graph */
+    uint32_t outputs[OPENNPU_LOWER_LINEAR_WEIGHTS];  /* values; of a GatedLinear both have its output */
+    uint32_t biases[OPENNPU_LOWER_LINEAR_WEIGHTS];   /* values, or TV_NO_VALUE */
     unsigned weight_count;
     uint32_t columns, blocks;
     uint64_t stream; /* weights in the order in which the program loads them */
     uint64_t scales; /* [blocks][K], of each row */
+    uint64_t bias;   /* [blocks][K], or 0 */
 } opennpu_lower_linear;
 
-typedef struct opennpu_lower_layer {
-    opennpu_lower_linear qkv, o, gate_up, down;
-    uint64_t norm[2];     /* gains divided by the unit of the next product's input; the final norm is separate */
-    uint32_t score_scale; /* from integer scores to exponents of two: FP32 bits */
-    uint64_t keys;        /* [kv head][block of positions][channel][K] bytes */
-    uint64_t values;      /* [position][v_stride] bytes */
-    float xn_unit, hn_unit, q_unit, k_unit, v_unit, h_unit; /* the value of integer 1 */
-} opennpu_lower_layer;
+/* The order of a value's columns. Heads that are rotated, or compared with keys, are in pairs: each chunk has the first
+ * elements of K/2 pairs, then their second elements. */
+typedef struct opennpu_lower_order {
+    uint32_t heads; /* 0: as in the graph */
+    uint32_t rotary_dim;
+    bool interleaved;
+} opennpu_lower_order;
+
+/* A value: vectors of FP32 for one token; one vector for each channel in a batch. As an input of products: packs, or
+ * planes. What is stored is the value divided by `unit`. */
+typedef struct opennpu_lower_value {
+    uint64_t at, batch; /* 0: not stored */
+    opennpu_lower_input packs;
+    uint64_t planes;
+    float unit;      /* of the vectors */
+    float pack_unit; /* of packs and planes */
+    bool packed;     /* read by products */
+    bool stored;     /* read by others */
+    opennpu_lower_order order;
+} opennpu_lower_value;
+
+/* What a node needs besides its values. */
+typedef struct opennpu_lower_node {
+    opennpu_lower_linear
+        linear;           /* of the first node of a group of products; weight_count 0: done with an earlier one */
+    uint64_t gains, bias; /* Norm: in the order of the value; Mul, Add: the constant */
+    uint32_t score_scale; /* Attention: from integer scores to exponents of two: FP32 bits */
+    uint32_t angles;      /* Attention: tables of the rotation of queries and keys, or OPENNPU_LOWER_NONE */
+    uint64_t table;       /* Gather: rows */
+    uint64_t scratch, batch_scratch; /* GatedLinear: the gate, then the other product */
+} opennpu_lower_node;
+
+typedef struct opennpu_lower_cache {
+    uint64_t keys;   /* [kv head][block of positions][channel][K] bytes */
+    uint64_t values; /* [position][v_stride] bytes */
+    float k_unit, v_unit;
+} opennpu_lower_cache;
+
+/* Cosines and sines of a rotation, by chunk and position; by pair and position. */
+typedef struct opennpu_lower_angles {
+    uint32_t node; /* a RotaryEmbedding */
+    uint64_t cos_sin, pair_cos_sin;
+} opennpu_lower_angles;
+
+enum { OPENNPU_LOWER_ANGLES_MAX = 4 };
 
 typedef struct opennpu_lower_model {
     const tv_graph *graph;
-    const tv_model *model;
     tv_machine *machine;
     tv_pool *pool; /* for quantization */
     bool timing;   /* timing only, no data */
     opennpu_lower_emitter e;
-    uint32_t k, context, position_blocks, q_chunks, kv_chunks, hidden_chunks, dim_chunks, v_stride;
-    uint32_t rope_period; /* chunks after which the cosines and sines repeat */
-    opennpu_lower_layer *layers;
-    opennpu_lower_linear classifier;
-    float final_unit;
+    uint32_t k, context, position_blocks, kv_chunks, v_stride;
+    uint32_t heads, kv_heads, head_dim; /* of every Attention */
+    uint32_t rope_period;               /* chunks after which the cosines and sines repeat */
+    float *ranges;                      /* of each value: absmax of its activations; NULL: timing */
+    opennpu_lower_value *values;        /* of each value */
+    opennpu_lower_node *nodes;          /* of each node */
+    opennpu_lower_cache *caches;
+    opennpu_lower_angles angles[OPENNPU_LOWER_ANGLES_MAX];
+    uint32_t angle_count;
     uint64_t end, limit, constants_end; /* of memory: allocated, available; end of what programs only read */
-    uint64_t final_norm, embedding, cos_sin, score_limits;
-    uint64_t x,
-        xa; /* [layers + 1], [layers]: before each layer and after the last; between attention and feed-forward */
-    uint64_t qkv, bytes, scores, probs_scale, attn_out, ffn, logits;
-    opennpu_lower_input xn_in, attn_out_in, h_in;
+    uint64_t score_limits, bytes, scores, probs_scale, head_masks, scale;
     uint64_t q_packs, prob_packs;
 
     /* of batches: one vector per channel with one lane per token; planes are two times K bytes, low and high */
-    uint64_t batch_x, batch_xa, batch_qk, batch_ffn, batch_scores, batch_sums, batch_max, batch_scale, batch_logits;
-    uint64_t xn_planes, q_planes, prob_planes, attn_out_planes, h_planes;
-    uint64_t pair_cos_sin, causal_mask; /* by pair and position; causal mask */
+    uint64_t batch_scores, batch_sums, batch_max, batch_scale, batch_logits, q_planes, prob_planes;
+    uint64_t causal_mask;
+    uint32_t classifier; /* the node that computes the logits */
 } opennpu_lower_model;
 
 static inline uint32_t opennpu_lower_chunks(const opennpu_lower_model *m, uint32_t n) { return (n + m->k - 1) / m->k; }
@@ -59,10 +101,23 @@ static inline uint64_t opennpu_lower_vector_bytes(const opennpu_lower_model *m)
     return (uint64_t)4 * m->k;
 } /* bytes */
 
-/* Heads are rotated in pairs: each chunk of q and k has the first elements of K/2 pairs, then their second elements.
- * Returns the lane of element `i` of a head, counted from the first lane of q or k: first elements come before second
- * elements. */
+/* Lane of channel `i` of a head, counted from the first lane of the queries or keys. Channels are the first elements of
+ * all pairs, then the second elements. */
 uint32_t opennpu_lower_rope_lane(const opennpu_lower_model *m, uint32_t head, uint32_t i);
+
+/* Column of the graph at lane `lane` of a value; -1: padding. */
+int64_t opennpu_lower_source_column(const opennpu_lower_model *m, const opennpu_lower_order *order, uint32_t columns,
+                                    uint32_t lane);
+
+static inline opennpu_lower_node *opennpu_lower_node_of(const opennpu_lower_model *m, const tv_graph_node *n)
+{
+    return &m->nodes[n - m->graph->nodes.data];
+}
+
+static inline uint32_t opennpu_lower_columns(const opennpu_lower_model *m, uint32_t value)
+{
+    return (uint32_t)tv_graph_elements(m->graph, value);
+}
 
 /* Lists the products of blocks [first, first + count) of a linear with its input; returns their number, at most count *
  * columns. */
@@ -71,16 +126,23 @@ size_t opennpu_lower_linear_products(const opennpu_lower_model *m, const opennpu
                                      opennpu_lower_product *list);
 
 /* Address of a block of K positions of a key head: bytes [channel][K]. */
-uint64_t opennpu_lower_key_block_addr(const opennpu_lower_model *m, uint32_t layer, uint32_t head, uint32_t block);
+uint64_t opennpu_lower_key_block_addr(const opennpu_lower_model *m, uint32_t cache, uint32_t head, uint32_t block);
 
-/* Appends the instructions for `rows` tokens from `position` on, a multiple of K. Rows from `first_logits_row` on get
- * logits, [rows][blocks of the classifier][K]. `list` holds period / 2 times the maximum number of columns of an
- * input. */
-void opennpu_lower_batch(opennpu_lower_model *m, opennpu_lower_product *list, const int32_t *tokens, uint32_t rows,
-                         uint32_t position, uint32_t first_logits_row);
+/* The tokens of a batch. Rows from `first_logits_row` on get logits. */
+typedef struct opennpu_lower_tokens {
+    const int32_t *tokens;
+    uint32_t count, position, first_logits_row;
+} opennpu_lower_tokens;
 
-/* Allocates data memory, calibrates and quantizes the model, and uploads it. TV_ERR_INPUT when it does not fit. */
-tv_status opennpu_lower_upload_model(opennpu_lower_model *m, const tv_backend_options *options,
-                                     const tv_diag_sink *sink);
+/* Appends the instructions for a batch whose position is a multiple of K; the logits are [rows][blocks of the
+ * classifier][K]. `list` holds period / 2 times the maximum number of columns of an input. */
+void opennpu_lower_batch(opennpu_lower_model *m, opennpu_lower_product *list, const opennpu_lower_tokens *tokens);
+
+/* Checks the graph and allocates data memory. TV_ERR_INPUT: an attribute that the machine does not have, or a graph
+ * that does not fit. */
+tv_status opennpu_lower_plan(opennpu_lower_model *m, const tv_diag_sink *sink);
+
+/* Quantizes the constants and uploads them. */
+tv_status opennpu_lower_upload(opennpu_lower_model *m, const tv_llm_progress *progress, const tv_diag_sink *sink);
 
 #endif

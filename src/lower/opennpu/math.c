@@ -84,10 +84,10 @@ void opennpu_lower_sum_lanes(opennpu_lower_emitter *e)
     opennpu_lower_emit(e, OPENNPU_VFMUL, 0, 0, 1);
 }
 
-void opennpu_lower_rsqrt_mean(opennpu_lower_emitter *e)
+void opennpu_lower_rsqrt_mean(opennpu_lower_emitter *e, uint32_t dim, float eps)
 {
-    opennpu_lower_set(e, 1, e->inverse_dim);
-    opennpu_lower_set(e, 2, e->eps);
+    opennpu_lower_set(e, 1, tv_f32_bits(1 / (float)dim));
+    opennpu_lower_set(e, 2, tv_f32_bits(eps));
     opennpu_lower_set(e, 3, OPENNPU_CONST_ONE_BIT);
     opennpu_lower_emit_fma(e, OPENNPU_VFMA, 0, 0, 1, 2);
     opennpu_lower_set(e, 2, OPENNPU_CONST_RSQRT_SEED);

@@ -176,11 +176,8 @@ void pccx_lower_project(pccx_lowering *l, const pccx_lower_matrix *m, uint32_t r
     }
 }
 
-uint32_t pccx_lower_group_rows(pccx_lowering *l, uint32_t in, uint32_t columns)
+void pccx_lower_group_rows(pccx_lowering *l, uint32_t to, uint32_t in, uint32_t columns)
 {
-    uint32_t to = l->buffers[PCCX_BUFFER_GEMM_INPUT];
-    if (l->rows == 1)
-        return in;
     for (uint32_t g = 0; g < columns; g += l->group) {
         uint32_t count = columns - g < l->group ? columns - g : l->group;
         for (uint32_t r = 0; r < l->rows; r++) {
@@ -188,7 +185,6 @@ uint32_t pccx_lower_group_rows(pccx_lowering *l, uint32_t in, uint32_t columns)
             to += pccx_lower_l2_size(count);
         }
     }
-    return l->buffers[PCCX_BUFFER_GEMM_INPUT];
 }
 
 void pccx_lower_multiply(pccx_lowering *l, uint32_t out, uint32_t in, uint64_t scales, uint64_t matrix, uint32_t n,

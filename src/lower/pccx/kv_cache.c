@@ -12,18 +12,16 @@
 #include "lower/pccx/state.h"
 #include "num/float.h"
 
-static uint64_t key_plane_addr(const pccx_lowering *l, uint32_t layer, uint32_t head, unsigned plane)
+static uint64_t key_plane_addr(const pccx_lowering *l, uint32_t cache, uint32_t head, unsigned plane)
 {
-    return l->map.keys +
-           (((uint64_t)layer * l->model->dims.kv_heads + head) * l->cache_planes + plane) * pccx_lower_key_bytes(l);
+    return l->map.keys[cache] + ((uint64_t)head * l->cache_planes + plane) * pccx_lower_key_bytes(l, cache);
 }
 
-/* [layer][head][block][plane] */
-static uint64_t value_block_addr(const pccx_lowering *l, uint32_t layer, uint32_t head, uint32_t block)
+/* [head][block][plane] */
+static uint64_t value_block_addr(const pccx_lowering *l, uint32_t cache, uint32_t head, uint32_t block)
 {
     uint64_t blocks = (l->context + PCCX_LOWER_BLOCK - 1) / PCCX_LOWER_BLOCK;
-    return l->map.values + (((uint64_t)layer * l->model->dims.kv_heads + head) * blocks + block) * l->cache_planes *
-                               pccx_lower_value_bytes(l);
+    return l->map.values[cache] + (head * blocks + block) * l->cache_planes * pccx_lower_value_bytes(l, cache);
 }
 
 /* ---- Packing ---- */
@@ -32,14 +30,15 @@ static uint64_t value_block_addr(const pccx_lowering *l, uint32_t layer, uint32_
  * modified blocks of values. */
 typedef struct packing {
     const pccx_lowering *l;
-    uint32_t layer;
-    const float *keys, *values; /* [row][head][head_dim] */
+    uint32_t cache;
+    const tv_graph_cache *shape;
+    const float *keys, *values; /* [row][head][dim] */
     uint8_t *packed;
 } packing;
 
-static uint32_t key_row_bytes(const pccx_lowering *l)
+static uint32_t key_row_bytes(const packing *p)
 {
-    return 2 + pccx_lower_beats(l->model->dims.head_dim) * PCCX_LOWER_BEAT_BYTES;
+    return 2 + pccx_lower_beats(p->shape->key_dim) * PCCX_LOWER_BEAT_BYTES;
 }
 
 static uint32_t first_block(const pccx_lowering *l) { return l->position / PCCX_LOWER_BLOCK; }
@@ -49,23 +48,23 @@ static uint32_t modified_blocks(const pccx_lowering *l)
     return (l->position + l->rows - 1) / PCCX_LOWER_BLOCK - first_block(l) + 1;
 }
 
-static uint64_t packed_head_bytes(const pccx_lowering *l)
+static uint64_t packed_head_bytes(const packing *p)
 {
-    return (uint64_t)l->rows * l->cache_planes * key_row_bytes(l) +
-           modified_blocks(l) * l->cache_planes * pccx_lower_value_bytes(l);
+    const pccx_lowering *l = p->l;
+    return (uint64_t)l->rows * l->cache_planes * key_row_bytes(p) +
+           modified_blocks(l) * l->cache_planes * pccx_lower_value_bytes(l, p->cache);
 }
 
 static uint8_t *packed_key(const packing *p, uint32_t head, uint32_t row, unsigned plane)
 {
-    return p->packed + head * packed_head_bytes(p->l) +
-           ((uint64_t)row * p->l->cache_planes + plane) * key_row_bytes(p->l);
+    return p->packed + head * packed_head_bytes(p) + ((uint64_t)row * p->l->cache_planes + plane) * key_row_bytes(p);
 }
 
 static uint8_t *packed_block(const packing *p, uint32_t head, uint32_t block)
 {
     const pccx_lowering *l = p->l;
     return packed_key(p, head, l->rows, 0) +
-           (uint64_t)(block - first_block(l)) * l->cache_planes * pccx_lower_value_bytes(l);
+           (uint64_t)(block - first_block(l)) * l->cache_planes * pccx_lower_value_bytes(l, p->cache);
 }
 
 /* Writes a scale and the beats in every plane. */
@@ -73,8 +72,8 @@ static void pack_key(const packing *p, uint32_t head, uint32_t row)
 {
     const pccx_lowering *l = p->l;
     float key[PCCX_LOWER_HEAD_DIM_MAX] = {0};
-    uint32_t d = l->model->dims.head_dim;
-    memcpy(key, p->keys + ((size_t)row * l->model->dims.kv_heads + head) * d, d * sizeof *key);
+    uint32_t d = p->shape->key_dim;
+    memcpy(key, p->keys + ((size_t)row * p->shape->heads + head) * d, d * sizeof *key);
     for (unsigned plane = 0; plane < l->cache_planes; plane++) {
         uint8_t *to = packed_key(p, head, row, plane);
         tv_store_le(to, pccx_lower_quantize(l->scale_search, key, d, to + 2), 2);
@@ -103,10 +102,11 @@ static void pack_row(const pccx_lowering *l, const float *values, uint32_t count
 }
 
 /* The same in several planes, each with the remainder of the previous one. */
-static void pack_row_planes(const pccx_lowering *l, float *values, uint32_t count, pccx_lower_value_row *row,
-                            uint8_t *scale, uint8_t *beat)
+static void pack_row_planes(const packing *p, float *values, uint32_t count, pccx_lower_value_row *row, uint8_t *scale,
+                            uint8_t *beat)
 {
-    uint64_t bytes = pccx_lower_value_bytes(l);
+    const pccx_lowering *l = p->l;
+    uint64_t bytes = pccx_lower_value_bytes(l, p->cache);
     update_scale(l, values, row);
     tv_store_le(scale, pccx_lower_round(values, count, row->scale, beat, values), 2);
     for (unsigned plane = 1; plane < l->cache_planes; plane++)
@@ -119,14 +119,14 @@ static void pack_block(const packing *p, uint32_t head, uint32_t position, const
                        pccx_lower_value_row *rows)
 {
     const pccx_lowering *l = p->l;
-    uint32_t d = l->model->dims.head_dim, count = position % PCCX_LOWER_BLOCK + 1;
+    uint32_t d = p->shape->value_dim, count = position % PCCX_LOWER_BLOCK + 1;
     uint8_t *scales = packed_block(p, head, position / PCCX_LOWER_BLOCK),
             *beats = scales + pccx_lower_l2_size(d) * PCCX_LOWER_WORD_BYTES;
     for (uint32_t i = 0; i < d; i++, scales += 2, beats += PCCX_LOWER_BEAT_BYTES) {
         float values[PCCX_LOWER_BLOCK] = {0};
         memcpy(values, block + (size_t)i * PCCX_LOWER_BLOCK, count * sizeof *values);
         if (l->cache_planes > 1) {
-            pack_row_planes(l, values, count, &rows[i], scales, beats);
+            pack_row_planes(p, values, count, &rows[i], scales, beats);
             continue;
         }
         pack_row(l, values, count, &rows[i]);
@@ -153,17 +153,17 @@ static void append_value(pccx_lower_value_row *row, float value, uint32_t count)
 static void pack_value(const packing *p, uint32_t head, uint32_t row)
 {
     const pccx_lowering *l = p->l;
-    uint32_t heads = l->model->dims.kv_heads, d = l->model->dims.head_dim, position = l->position + row,
-             count = position % PCCX_LOWER_BLOCK;
-    size_t first_row = ((size_t)p->layer * heads + head) * d;
-    float *block = l->block + first_row * PCCX_LOWER_BLOCK;
-    const float *value = p->values + ((size_t)row * heads + head) * d;
+    uint32_t d = p->shape->value_dim, position = l->position + row, count = position % PCCX_LOWER_BLOCK;
+    size_t first_row = (size_t)head * d;
+    float *block = l->blocks[p->cache] + first_row * PCCX_LOWER_BLOCK;
+    pccx_lower_value_row *rows = l->value_rows[p->cache] + first_row;
+    const float *value = p->values + ((size_t)row * p->shape->heads + head) * d;
     for (uint32_t i = 0; i < d; i++) {
         block[(size_t)i * PCCX_LOWER_BLOCK + count] = value[i];
-        append_value(&l->value_rows[first_row + i], value[i], count);
+        append_value(&rows[i], value[i], count);
     }
     if (count == PCCX_LOWER_BLOCK - 1 || row + 1 == l->rows)
-        pack_block(p, head, position, block, l->value_rows + first_row);
+        pack_block(p, head, position, block, rows);
 }
 
 static void pack_heads(void *user, uint64_t from, uint64_t to)
@@ -179,10 +179,11 @@ static void pack_heads(void *user, uint64_t from, uint64_t to)
 /* Adds the packed bytes of a head to the next program. */
 static void add_head_data(pccx_lowering *l, const packing *p, uint32_t head)
 {
-    uint32_t beats = pccx_lower_beats(l->model->dims.head_dim);
+    uint32_t beats = pccx_lower_beats(p->shape->key_dim);
+    uint64_t block_bytes = pccx_lower_value_bytes(l, p->cache);
     for (uint32_t row = 0; row < l->rows; row++)
         for (unsigned plane = 0; plane < l->cache_planes; plane++) {
-            uint64_t to = key_plane_addr(l, p->layer, head, plane), position = l->position + row;
+            uint64_t to = key_plane_addr(l, p->cache, head, plane), position = l->position + row;
             const uint8_t *from = packed_key(p, head, row, plane);
             pccx_lower_add_data(l, to + 2 * position, from, 2);
             pccx_lower_add_data(l,
@@ -192,55 +193,57 @@ static void add_head_data(pccx_lowering *l, const packing *p, uint32_t head)
         }
     for (uint32_t block = first_block(l); block < first_block(l) + modified_blocks(l); block++)
         for (unsigned plane = 0; plane < l->cache_planes; plane++) {
-            uint64_t offset = plane * pccx_lower_value_bytes(l);
-            pccx_lower_add_data(l, value_block_addr(l, p->layer, head, block) + offset,
-                                packed_block(p, head, block) + offset, pccx_lower_value_bytes(l));
+            uint64_t offset = plane * block_bytes;
+            pccx_lower_add_data(l, value_block_addr(l, p->cache, head, block) + offset,
+                                packed_block(p, head, block) + offset, block_bytes);
         }
 }
 
-tv_status pccx_lower_append_kv(pccx_lowering *l, uint32_t layer, const tv_diag_sink *sink)
+tv_status pccx_lower_append_kv(pccx_lowering *l, uint32_t cache, const tv_diag_sink *sink)
 {
-    uint32_t heads = l->model->dims.kv_heads;
-    size_t count = (size_t)l->rows * heads * l->model->dims.head_dim, bytes = heads * packed_head_bytes(l);
-    float *values = malloc(2 * count * sizeof *values);
-    packing p = {.l = l, .layer = layer, .keys = values, .values = values + count, .packed = calloc(1, bytes)};
-    tv_status status =
-        values && p.packed ? pccx_lower_read_bf16(l, l->map.key, count, values, sink) : tv_fail_memory(sink);
+    const tv_graph_cache *shape = &l->graph->caches.data[cache];
+    size_t keys = (size_t)l->rows * shape->heads * shape->key_dim,
+           values = (size_t)l->rows * shape->heads * shape->value_dim;
+    float *rows = malloc((keys + values) * sizeof *rows);
+    packing p = {.l = l, .cache = cache, .shape = shape, .keys = rows, .values = rows + keys};
+    p.packed = calloc(shape->heads, packed_head_bytes(&p));
+    tv_status status = rows && p.packed ? pccx_lower_read_bf16(l, l->map.key, keys, rows, sink) : tv_fail_memory(sink);
     if (status == TV_OK)
-        status = pccx_lower_read_bf16(l, l->map.value, count, values + count, sink);
+        status = pccx_lower_read_bf16(l, l->map.value, values, rows + keys, sink);
     if (status == TV_OK) {
-        tv_pool_run(l->pool, heads, pack_heads, &p);
-        for (uint32_t head = 0; head < heads; head++)
+        tv_pool_run(l->pool, shape->heads, pack_heads, &p);
+        for (uint32_t head = 0; head < shape->heads; head++)
             add_head_data(l, &p, head);
     }
-    free(values);
+    free(rows);
     free(p.packed);
     return status;
 }
 
 /* ---- Products ---- */
 
-void pccx_lower_scores(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t layer, uint32_t kv_head, uint32_t count)
+void pccx_lower_scores(pccx_lowering *l, uint32_t out, uint32_t in, pccx_lower_span span)
 {
-    uint32_t d = l->model->dims.head_dim;
+    uint32_t d = l->graph->caches.data[span.cache].key_dim, beats = pccx_lower_beats(d);
     for (unsigned plane = 0; plane < l->cache_planes; plane++) {
-        uint64_t at = key_plane_addr(l, layer, kv_head, plane);
+        uint64_t at = key_plane_addr(l, span.cache, span.head, plane),
+                 rows = at + (uint64_t)pccx_lower_l2_size(l->context) * PCCX_LOWER_WORD_BYTES;
         bool last = plane + 1 == l->cache_planes;
-        pccx_lower_stream(l, false, at, (uint64_t)pccx_lower_l2_size(count) * PCCX_LOWER_WORD_BYTES);
-        pccx_lower_stream(l, false, at + (uint64_t)pccx_lower_l2_size(l->context) * PCCX_LOWER_WORD_BYTES,
-                          (uint64_t)count * pccx_lower_beats(d) * PCCX_LOWER_BEAT_BYTES);
-        pccx_lower_gemv(l, out, in, count, d, (plane ? PCCX_LOWER_ACCM : 0u) | (last ? PCCX_LOWER_FINDEMAX : 0u));
+        pccx_lower_stream(l, false, at + 2 * (uint64_t)span.first,
+                          (uint64_t)pccx_lower_l2_size(span.count) * PCCX_LOWER_WORD_BYTES);
+        pccx_lower_stream(l, false, rows + (uint64_t)span.first * beats * PCCX_LOWER_BEAT_BYTES,
+                          (uint64_t)span.count * beats * PCCX_LOWER_BEAT_BYTES);
+        pccx_lower_gemv(l, out, in, span.count, d, (plane ? PCCX_LOWER_ACCM : 0u) | (last ? PCCX_LOWER_FINDEMAX : 0u));
     }
 }
 
-void pccx_lower_weighted_sum(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t layer, uint32_t kv_head,
-                             uint32_t count)
+void pccx_lower_weighted_sum(pccx_lowering *l, uint32_t out, uint32_t in, pccx_lower_span span)
 {
-    uint32_t d = l->model->dims.head_dim;
-    for (uint32_t at = 0; at < count; at += PCCX_LOWER_BLOCK) {
-        uint32_t positions = count - at < PCCX_LOWER_BLOCK ? count - at : PCCX_LOWER_BLOCK;
-        pccx_lower_stream(l, false, value_block_addr(l, layer, kv_head, at / PCCX_LOWER_BLOCK),
-                          l->cache_planes * pccx_lower_value_bytes(l));
+    uint32_t d = l->graph->caches.data[span.cache].value_dim;
+    for (uint32_t at = 0; at < span.count; at += PCCX_LOWER_BLOCK) {
+        uint32_t positions = span.count - at < PCCX_LOWER_BLOCK ? span.count - at : PCCX_LOWER_BLOCK;
+        pccx_lower_stream(l, false, value_block_addr(l, span.cache, span.head, (span.first + at) / PCCX_LOWER_BLOCK),
+                          l->cache_planes * pccx_lower_value_bytes(l, span.cache));
         for (unsigned plane = 0; plane < l->cache_planes; plane++)
             pccx_lower_gemv(l, out, in + at / PCCX_LOWER_LANES, d, positions, at || plane ? PCCX_LOWER_ACCM : 0);
     }

@@ -35,14 +35,14 @@ uint64_t pccx_lower_block_bytes(const pccx_lowering *l, uint32_t rows, uint32_t 
 
 /* ---- KV cache ---- */
 
-uint64_t pccx_lower_key_bytes(const pccx_lowering *l)
+uint64_t pccx_lower_key_bytes(const pccx_lowering *l, uint32_t cache)
 {
     return (uint64_t)pccx_lower_l2_size(l->context) * PCCX_LOWER_WORD_BYTES +
-           (uint64_t)l->context * pccx_lower_beats(l->model->dims.head_dim) * PCCX_LOWER_BEAT_BYTES;
+           (uint64_t)l->context * pccx_lower_beats(l->graph->caches.data[cache].key_dim) * PCCX_LOWER_BEAT_BYTES;
 }
 
-uint64_t pccx_lower_value_bytes(const pccx_lowering *l)
+uint64_t pccx_lower_value_bytes(const pccx_lowering *l, uint32_t cache)
 {
-    uint32_t d = l->model->dims.head_dim;
+    uint32_t d = l->graph->caches.data[cache].value_dim;
     return (uint64_t)pccx_lower_l2_size(d) * PCCX_LOWER_WORD_BYTES + (uint64_t)d * PCCX_LOWER_BEAT_BYTES;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internals of the lowering to pccx. lower.c walks the graph, emit.c encodes and runs programs, upload.c writes the
- * model to host memory, kv_cache.c packs keys and values, layout.c computes sizes.
+/* Internals of the lowering to pccx. plan.c allocates L2 and decides what is folded into weights, nodes.c lowers the
+ * operators, emit.c encodes and runs programs, upload.c writes the constants to host memory, kv_cache.c packs keys and
+ * values, layout.c computes sizes, lower.c runs the steps.
  *
  * Units: addresses in L2 are L2 words (PCCX_LOWER_LANES BF16 elements), addresses in host memory are bytes. */
 #ifndef TV_LOWER_PCCX_STATE_H
@@ -8,6 +9,7 @@
 
 #include "graph/backend.h"
 #include "graph/host_ops.h"
+#include "graph/passes.h"
 #include "isa/pccx/pccx.h"
 #include "lower/pccx/quantize.h"
 #include "program/build.h"
@@ -39,46 +41,69 @@ typedef struct pccx_lower_matrix {
     uint64_t addr;
 } pccx_lower_matrix;
 
-/* Buffers in L2. All but the constants have one row per token of the step. Where a row is divided or multiplied by a
+/* Scratch buffers of a node in L2, by its operator. All have one row per token of the step. Where a row is divided by a
  * scalar, the scalar is the L2 word before it. */
-typedef enum pccx_lower_buffer {
-    PCCX_BUFFER_ONES,    /* [hidden] ones */
-    PCCX_BUFFER_EPSILON, /* one word: dim * eps */
-    PCCX_BUFFER_X,
-    PCCX_BUFFER_NORM_INPUT, /* per row, the root of the sum of squares, then x */
-    PCCX_BUFFER_XN,
-    PCCX_BUFFER_GEMM_INPUT, /* input of a GEMM: [group of columns][row][column] */
-    PCCX_BUFFER_SQUARES,
-    PCCX_BUFFER_SUM,
-    PCCX_BUFFER_QUERY,
-    PCCX_BUFFER_KEY,
-    PCCX_BUFFER_VALUE,
-    PCCX_BUFFER_ROTATED_QUERY,
-    PCCX_BUFFER_ROTATED_KEY,
-    PCCX_BUFFER_SCORES,       /* of two heads */
-    PCCX_BUFFER_EXPS,         /* of two heads */
-    PCCX_BUFFER_UNNORMALIZED, /* per head, the sum of the exponentials, then the weighted sum */
-    PCCX_BUFFER_ATTN_OUT,
-    PCCX_BUFFER_GATE,
-    PCCX_BUFFER_SIGMOID,
-    PCCX_BUFFER_UP,
-    PCCX_BUFFER_ACT,
-    PCCX_BUFFER_HIDDEN,
-    PCCX_BUFFER_LOGITS,
-    PCCX_BUFFER_COUNT
-} pccx_lower_buffer;
+enum {
+    PCCX_SCRATCH_MAX = 4,
+    PCCX_SCRATCH_NORM_INPUT = 0, /* Norm: for each row and group, the root of the sum of squares, then the input */
+    PCCX_SCRATCH_SQUARES,
+    PCCX_SCRATCH_SUM,
+    PCCX_SCRATCH_CENTERED,     /* with subtract_mean */
+    PCCX_SCRATCH_SCORES = 0,   /* Attention: of two heads */
+    PCCX_SCRATCH_EXPS,         /* of two heads */
+    PCCX_SCRATCH_UNNORMALIZED, /* per head, the sum of the exponentials, then the weighted sum */
+    PCCX_SCRATCH_GATE = 0,     /* GatedLinear, and Linear with an activation */
+    PCCX_SCRATCH_SIGMOID,
+    PCCX_SCRATCH_UP,
+    PCCX_SCRATCH_ACT
+};
 
-/* Addresses in host memory besides the matrices, in bytes. */
+#define PCCX_LOWER_NO_BUFFER UINT32_MAX
+
+/* How a value is stored: rows of whole L2 words. */
+typedef struct pccx_lower_value {
+    uint32_t addr;         /* in L2 */
+    uint32_t grouped_addr; /* copy for GEMM: [group of columns][row][column]; PCCX_LOWER_NO_BUFFER: none */
+    bool grouped;          /* the copy is made, in this step */
+} pccx_lower_value;
+
+/* L2 for steps of up to `rows` tokens. */
+typedef struct pccx_lower_plan {
+    uint32_t rows;
+    pccx_lower_value *values;              /* of each value of the graph */
+    uint32_t (*scratch)[PCCX_SCRATCH_MAX]; /* of each node: addresses */
+    uint32_t ones, constants, logits;      /* addresses: ones; one word for each constant of norms; a row of logits */
+    uint64_t words;                        /* used */
+} pccx_lower_plan;
+
+/* What is folded into the constants of a node. */
+typedef struct pccx_lower_fold {
+    bool gains;   /* Norm: its gains are part of the weights that read it */
+    float factor; /* of the output: Linear: of its weights; Norm: of its gains; Attention: what is left of its scale */
+} pccx_lower_fold;
+
+/* The constants of a node in host memory. */
+typedef struct pccx_lower_constants {
+    pccx_lower_matrix matrices[3];
+    uint64_t bias;             /* a row; 0: none */
+    uint64_t gains;            /* Norm: a group's; Mul: the constant factor */
+    uint64_t inverse;          /* Norm: one element, 1 / its size */
+    uint64_t cosines, sines;   /* RotaryEmbedding: [position][rotary_dim] */
+    uint64_t table, row_bytes; /* Gather: rows, and the bytes of a row */
+    uint32_t constant;         /* Norm: index of its constant word */
+} pccx_lower_constants;
+
+/* Addresses in host memory besides the constants of nodes, in bytes. */
 typedef struct pccx_lower_host_map {
     uint64_t end;
-    uint64_t embedding, embedding_row_bytes; /* BF16 rows, and the bytes of a row */
-    uint64_t identity, rotation; /* 32 rows of one beat: the identity; the rotation of pairs by 90 degrees */
-    uint64_t cosines, sines, rope_row_bytes; /* [position][head_dim]: row scales of a rope */
-    uint64_t constants;                      /* image of L2 from ONES on: ONES and EPSILON */
-    uint64_t model_end;                      /* end of what sessions do not modify */
-    uint64_t vector, vector2;                /* vectors that the next program streams */
-    uint64_t key, value, logits;             /* results that the host reads */
-    uint64_t keys, values;                   /* the KV cache: [layer][head][plane] */
+    uint64_t identity, rotation; /* 32 rows of one beat: the identity; the rotation of neighbours by 90 degrees */
+    uint64_t ones, minus_ones;   /* row scales */
+    uint64_t cuts;               /* [PCCX_LOWER_BLOCK][PCCX_LOWER_BLOCK]: row i has i zeros, then ones */
+    uint64_t words;              /* image of the constant words */
+    uint64_t model_end;          /* end of what sessions do not modify */
+    uint64_t vector, vector2;    /* vectors that the next program streams */
+    uint64_t key, value, logits; /* results that the host reads */
+    uint64_t *keys, *values;     /* of each cache: [head][plane] */
 } pccx_lower_host_map;
 
 /* A row of an incomplete block of values, and its scale. */
@@ -93,22 +118,23 @@ typedef struct pccx_lower_value_row {
 
 typedef struct pccx_lowering {
     const tv_graph *graph;
-    const tv_model *model;
     tv_machine *machine;
     tv_program *loaded_program; /* the program loaded into the machine */
     tv_pool *pool;
     tv_scale_search_fn *scale_search;
     uint32_t context;
-    uint32_t hidden;                   /* the model's hidden size, padded with zeros to whole L2 words */
     uint32_t group;                    /* columns per scale */
     uint32_t rows_max, rows, position; /* tokens per step at most, and those of this step, which start at `position` */
+    uint32_t first_logits_row;         /* first row of the step that needs logits */
     unsigned planes, cache_planes;
-    pccx_lower_matrix *matrices; /* [layers][TV_WEIGHTS] */
-    uint32_t buffers[PCCX_BUFFER_COUNT];
+    uint32_t widest, constant_count; /* elements of the widest row that passes through host memory; constant words */
+    pccx_lower_fold *folds;          /* of each node */
+    pccx_lower_constants *constants; /* of each node */
+    pccx_lower_plan plan;
     pccx_lower_host_map map;
-    float *block; /* values of the incomplete block: [layers][kv_heads * head_dim][PCCX_LOWER_BLOCK] */
-    pccx_lower_value_row *value_rows; /* one for each of these rows */
-    bool timing;                      /* timing only, no data */
+    float **blocks; /* of each cache: values of the incomplete block, [heads * dim][PCCX_LOWER_BLOCK] */
+    pccx_lower_value_row **value_rows; /* of each cache: one for each of these rows */
+    bool timing;                       /* timing only, no data */
     bool keep_values;
     float **kept_values; /* graph values that pass through host memory (the inputs of norms), or NULL */
     tv_host_op host_ops[PCCX_LOWER_HOST_OPS];
@@ -116,7 +142,7 @@ typedef struct pccx_lowering {
     const char *emit;
     uint32_t steps, programs;
     bool constants_loaded; /* L2 contains the constants */
-    uint32_t input;        /* address in L2 of the input of the next projections */
+    const int32_t *tokens; /* of the step */
 
     /* the program under construction */
     char block_name[TV_BLOCK_NAME_MAX]; /* block of the model, the label of the current instructions */
@@ -138,10 +164,38 @@ static inline uint32_t pccx_lower_beats(uint32_t weights)
     return (weights + PCCX_LOWER_BEAT_WEIGHTS - 1) / PCCX_LOWER_BEAT_WEIGHTS;
 }
 
-static inline pccx_lower_matrix *pccx_lower_matrix_of(const pccx_lowering *l, tv_weight weight, uint32_t layer)
+/* Columns of a row in whole L2 words. */
+static inline uint32_t pccx_lower_padded(uint32_t columns) { return pccx_lower_l2_size(columns) * PCCX_LOWER_LANES; }
+
+static inline const pccx_lower_constants *pccx_lower_constants_of(const pccx_lowering *l, const tv_graph_node *n)
 {
-    return &l->matrices[(size_t)layer * TV_WEIGHTS + weight];
+    return &l->constants[n - l->graph->nodes.data];
 }
+
+static inline const pccx_lower_fold *pccx_lower_fold_of(const pccx_lowering *l, const tv_graph_node *n)
+{
+    return &l->folds[n - l->graph->nodes.data];
+}
+
+/* True for the product whose output is as wide as the vocabulary: it goes to host memory row by row. */
+static inline bool pccx_lower_is_classifier(const pccx_lowering *l, const tv_graph_node *n)
+{
+    return n->op == TV_OP_LINEAR && n->output == l->graph->logits;
+}
+
+/* ---- plan.c ---- */
+
+/* The operators that the lowering has: NULL for the others. nodes.c */
+typedef tv_status pccx_lower_emitter(pccx_lowering *l, const tv_graph_node *n, const tv_diag_sink *sink);
+extern pccx_lower_emitter *const pccx_lower_emitters[TV_OPS];
+
+/* Checks the graph against the machine (TV_ERR_INPUT), decides what is folded, and chooses rows_max. */
+tv_status pccx_lower_plan_graph(pccx_lowering *l, const tv_config *config, const tv_diag_sink *sink);
+
+/* Allocates L2 for steps of `rows` tokens. TV_ERR_MEMORY; nothing is reported. */
+tv_status pccx_lower_plan_rows(pccx_lowering *l, uint32_t rows);
+
+void pccx_lower_plan_fini(pccx_lower_plan *plan);
 
 /* ---- layout.c ---- */
 
@@ -152,8 +206,9 @@ uint64_t pccx_lower_plane_bytes(uint32_t rows, uint32_t columns);
 uint64_t pccx_lower_group_bytes(const pccx_lowering *l, uint32_t rows, uint32_t columns);
 uint64_t pccx_lower_block_bytes(const pccx_lowering *l, uint32_t rows, uint32_t columns);
 
-uint64_t pccx_lower_key_bytes(const pccx_lowering *l);   /* keys of one head, one plane */
-uint64_t pccx_lower_value_bytes(const pccx_lowering *l); /* one block of values of one head, one plane */
+/* Of a cache: keys of one head, one plane; one block of values of one head, one plane. */
+uint64_t pccx_lower_key_bytes(const pccx_lowering *l, uint32_t cache);
+uint64_t pccx_lower_value_bytes(const pccx_lowering *l, uint32_t cache);
 
 /* ---- emit.c ---- */
 
@@ -181,9 +236,8 @@ void pccx_lower_add_data(pccx_lowering *l, uint64_t addr, const uint8_t *bytes, 
 void pccx_lower_project(pccx_lowering *l, const pccx_lower_matrix *m, uint32_t rows, uint32_t in, uint32_t out,
                         uint32_t from, uint32_t to, bool accm);
 
-/* Copies [rows][columns] at `in` to the buffer of GEMM inputs, unless there is only one row. Returns the address of the
- * input of a projection. */
-uint32_t pccx_lower_group_rows(pccx_lowering *l, uint32_t in, uint32_t columns);
+/* Copies [rows][columns] at `in` to `to`, the input of GEMMs: [group of columns][row][column]. */
+void pccx_lower_group_rows(pccx_lowering *l, uint32_t to, uint32_t in, uint32_t columns);
 uint32_t pccx_lower_group_count(const pccx_lowering *l, const pccx_lower_matrix *m);
 
 /* out[i] = in[i] * scales[i] for n elements: a GEMV with the identity, whose row scales are the vector at host address
@@ -200,18 +254,20 @@ tv_status pccx_lower_read_bf16(pccx_lowering *l, uint64_t addr, size_t n, float 
 
 /* ---- upload.c ---- */
 
-/* Quantizes the model and writes it to host memory; allocates the session's buffers there. */
-tv_status pccx_lower_upload_model(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink);
+/* Quantizes the constants and writes them to host memory; allocates the session's buffers there. */
+tv_status pccx_lower_upload(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink);
 
 /* ---- kv_cache.c ---- */
 
-/* Packs the keys and values that the last program stored, [rows][kv_heads * head_dim], on the host. */
-tv_status pccx_lower_append_kv(pccx_lowering *l, uint32_t layer, const tv_diag_sink *sink);
+/* Packs the keys and values that the last program stored, [rows][heads * dim], on the host. */
+tv_status pccx_lower_append_kv(pccx_lowering *l, uint32_t cache, const tv_diag_sink *sink);
 
-/* Products with the cached keys and values of positions [0, count): scores[count] = K * q, and out[head_dim] = V^T *
- * probs. */
-void pccx_lower_scores(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t layer, uint32_t kv_head, uint32_t count);
-void pccx_lower_weighted_sum(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t layer, uint32_t kv_head,
-                             uint32_t count);
+/* Products with the cached keys and values of positions [first, first + count) of a head, where `first` is a multiple
+ * of PCCX_LOWER_BLOCK: scores[count] = K * q, and out[dim] = V^T * probs. */
+typedef struct pccx_lower_span {
+    uint32_t cache, head, first, count;
+} pccx_lower_span;
+void pccx_lower_scores(pccx_lowering *l, uint32_t out, uint32_t in, pccx_lower_span span);
+void pccx_lower_weighted_sum(pccx_lowering *l, uint32_t out, uint32_t in, pccx_lower_span span);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uploads the model to pccx's host memory. The gains of a norm, the root of its length and the scale of the scores are
- * folded into the following weights before quantization, so the machine need not multiply by them. */
+/* Writes the constants of a graph to pccx's host memory. What plan.c folds into weights (gains of norms, the root of
+ * their length, the scale of scores) is multiplied before quantization. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -71,39 +71,26 @@ static void pack_rows(void *user, uint64_t from, uint64_t to)
     free(values);
 }
 
-/* The norm whose output is the input of a weight, or TV_WEIGHTS. */
-static tv_weight preceding_norm(tv_weight weight)
+/* The Norm whose gains are part of the weights that multiply a value, or NULL. */
+static const tv_graph_node *folded_norm(const pccx_lowering *l, uint32_t value)
 {
-    switch (weight) {
-    case TV_WEIGHT_Q:
-    case TV_WEIGHT_K:
-    case TV_WEIGHT_V:
-        return TV_WEIGHT_NORM_ATTENTION;
-    case TV_WEIGHT_GATE:
-    case TV_WEIGHT_UP:
-        return TV_WEIGHT_NORM_FFN;
-    case TV_WEIGHT_CLASSIFIER:
-        return TV_WEIGHT_NORM_FINAL;
-    case TV_WEIGHT_EMBEDDING:
-    case TV_WEIGHT_NORM_ATTENTION:
-    case TV_WEIGHT_O:
-    case TV_WEIGHT_NORM_FFN:
-    case TV_WEIGHT_DOWN:
-    case TV_WEIGHT_NORM_FINAL:
-    case TV_WEIGHTS:
-        break;
-    }
-    return TV_WEIGHTS;
+    const tv_graph_value *v = tv_graph_value_at(l->graph, value);
+    const tv_graph_node *n = v->source == TV_VALUE_COMPUTED ? tv_graph_node_at(l->graph, v->producer) : NULL;
+    return n && n->op == TV_OP_NORM && pccx_lower_fold_of(l, n)->gains ? n : NULL;
 }
 
-/* Gate and up are negated: see emit_gate in lower.c. */
-static float weight_factor(const pccx_lowering *l, tv_weight weight)
+/* A norm divides by the root of the sum of squares; the root of its length is missing. */
+static float norm_factor(const pccx_lowering *l, const tv_graph_node *norm)
 {
-    const tv_model_dims *s = &l->model->dims;
-    float factor = preceding_norm(weight) == TV_WEIGHTS ? 1 : sqrtf((float)s->dim);
-    return weight == TV_WEIGHT_Q                                ? factor / sqrtf((float)s->head_dim)
-           : weight == TV_WEIGHT_GATE || weight == TV_WEIGHT_UP ? -factor
-                                                                : factor;
+    return sqrtf((float)(tv_graph_columns(l->graph, norm->output) / norm->attrs.groups)) *
+           pccx_lower_fold_of(l, norm)->factor;
+}
+
+/* Swish: the gate is negated, and what it is multiplied by. */
+static float weight_factor(const pccx_lowering *l, const tv_graph_node *n)
+{
+    float factor = pccx_lower_fold_of(l, n)->factor;
+    return n->attrs.activation == TV_ACTIVATION_SWISH ? -factor : factor;
 }
 
 static tv_status check_host_size(const pccx_lowering *l, const tv_diag_sink *sink)
@@ -112,37 +99,37 @@ static tv_status check_host_size(const pccx_lowering *l, const tv_diag_sink *sin
     if (l->map.end > size)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION),
                        "make host.bytes larger with -D, or the context smaller",
-                       "the model and its KV cache exceed the %" PRIu64 " bytes of host memory", size);
+                       "the model and its KV cache need %" PRIu64 " bytes of host memory; host.bytes = %" PRIu64,
+                       l->map.end, size);
     return TV_OK;
 }
 
-static tv_status upload_matrix(pccx_lowering *l, tv_weight weight, uint32_t layer, const tv_diag_sink *sink)
+/* Reads a vector of constants, multiplied by a factor, to out[n]; the rest of the row stays. */
+static tv_status read_vector(const tv_matrix *from, float factor, float *out, const tv_diag_sink *sink)
 {
-    const tv_matrix *from = tv_model_matrix(l->model, weight, layer);
-    pccx_lower_matrix *to = pccx_lower_matrix_of(l, weight, layer);
-    tv_weight norm = preceding_norm(weight);
-    if (!from->rows || tv_weight_is_norm(weight))
-        return TV_OK;
-    to->rows = weight == TV_WEIGHT_GATE || weight == TV_WEIGHT_UP ? l->hidden : from->rows;
-    to->columns = weight == TV_WEIGHT_DOWN ? l->hidden : from->columns;
-    uint32_t rest = to->rows % PCCX_LOWER_BLOCK_ROWS;
-    uint64_t bytes = to->rows / PCCX_LOWER_BLOCK_ROWS * pccx_lower_block_bytes(l, PCCX_LOWER_BLOCK_ROWS, to->columns) +
-                     (rest ? pccx_lower_block_bytes(l, rest, to->columns) : 0);
-    to->addr = allocate(l, bytes);
-    TV_TRY(check_host_size(l, sink));
-    if (l->timing)
-        return TV_OK;
-    upload p = {.l = l, .from = from, .to = to, .factor = weight_factor(l, weight), .image = calloc(1, bytes)};
+    if (tv_matrix_row_f32(from, 0, out) != TV_OK)
+        return tv_matrix_fail(from, sink);
+    for (uint32_t i = 0; i < from->columns; i++)
+        out[i] *= factor;
+    return TV_OK;
+}
+
+static tv_status write_matrix(pccx_lowering *l, const tv_graph_node *n, const tv_matrix *from,
+                              const pccx_lower_matrix *to, uint64_t bytes, const tv_diag_sink *sink)
+{
+    const tv_graph_node *norm = folded_norm(l, n->inputs[0]);
+    upload p = {.l = l, .from = from, .to = to, .factor = weight_factor(l, n), .image = calloc(1, bytes)};
     float *gains = malloc(from->columns * sizeof *gains);
     tv_status status = gains && p.image ? TV_OK : tv_fail_memory(sink);
-    if (status == TV_OK && norm != TV_WEIGHTS) {
-        if (tv_matrix_row_f32(tv_model_matrix(l->model, norm, layer), 0, gains) != TV_OK)
-            status = tv_model_fail_matrix(l->model, tv_model_matrix(l->model, norm, layer), sink);
+    if (norm)
+        p.factor *= norm_factor(l, norm);
+    if (status == TV_OK && norm && norm->inputs[1] != TV_NO_VALUE) {
+        status = read_vector(tv_graph_matrix(l->graph, norm->inputs[1]), 1, gains, sink);
         p.gains = gains;
     }
     if (status == TV_OK) {
         tv_pool_run(l->pool, to->rows, pack_rows, &p);
-        status = p.failed ? tv_model_fail_matrix(l->model, from, sink)
+        status = p.failed ? tv_matrix_fail(from, sink)
                           : tv_machine_write(l->machine, "host", to->addr, p.image, bytes, sink);
     }
     free(gains);
@@ -150,31 +137,104 @@ static tv_status upload_matrix(pccx_lowering *l, tv_weight weight, uint32_t laye
     return status;
 }
 
-/* ---- Tables ---- */
-
-static tv_status upload_embedding(pccx_lowering *l, const tv_diag_sink *sink)
+/* Rows and columns are padded to whole L2 words, but not the rows of the classifier. */
+static tv_status upload_matrix(pccx_lowering *l, const tv_graph_node *n, unsigned input, pccx_lower_matrix *to,
+                               const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &l->model->dims;
-    l->map.embedding_row_bytes = (uint64_t)pccx_lower_l2_size(s->dim) * PCCX_LOWER_WORD_BYTES;
-    l->map.embedding = allocate(l, s->vocab * l->map.embedding_row_bytes);
+    const tv_matrix *from = tv_graph_matrix(l->graph, n->inputs[input]);
+    to->rows = pccx_lower_is_classifier(l, n) ? from->rows : pccx_lower_padded(from->rows);
+    to->columns = pccx_lower_padded(from->columns);
+    uint32_t rest = to->rows % PCCX_LOWER_BLOCK_ROWS;
+    uint64_t bytes = to->rows / PCCX_LOWER_BLOCK_ROWS * pccx_lower_block_bytes(l, PCCX_LOWER_BLOCK_ROWS, to->columns) +
+                     (rest ? pccx_lower_block_bytes(l, rest, to->columns) : 0);
+    to->addr = allocate(l, bytes);
+    TV_TRY(check_host_size(l, sink));
+    return l->timing ? TV_OK : write_matrix(l, n, from, to, bytes, sink);
+}
+
+/* ---- Vectors ---- */
+
+/* Writes n numbers as BF16; *addr receives their address. */
+static tv_status upload_bf16(pccx_lowering *l, const float *values, uint64_t n, uint64_t *addr,
+                             const tv_diag_sink *sink)
+{
+    *addr = allocate(l, n * 2);
     TV_TRY(check_host_size(l, sink));
     if (l->timing)
         return TV_OK;
-    float *row = malloc(s->dim * sizeof *row);
-    uint8_t *bytes = calloc(1, l->map.embedding_row_bytes);
+    uint8_t *bytes = malloc(n * 2);
+    if (!bytes)
+        return tv_fail_memory(sink);
+    for (uint64_t i = 0; i < n; i++)
+        store_bf16(bytes + 2 * i, values[i]);
+    tv_status status = tv_machine_write(l->machine, "host", *addr, bytes, n * 2, sink);
+    free(bytes);
+    return status;
+}
+
+/* A vector of constants, or a scalar, as a row of `columns` elements. No constant: ones. */
+static tv_status upload_row(pccx_lowering *l, uint32_t value, uint32_t columns, float factor, uint64_t *addr,
+                            const tv_diag_sink *sink)
+{
+    uint32_t padded = pccx_lower_padded(columns);
+    const tv_matrix *from = value == TV_NO_VALUE ? NULL : tv_graph_matrix(l->graph, value);
+    float *row = calloc(padded, sizeof *row);
+    tv_status status = row ? TV_OK : tv_fail_memory(sink);
+    for (uint32_t i = 0; i < columns && row; i++)
+        row[i] = factor;
+    if (status == TV_OK && from && !l->timing)
+        status = read_vector(from, factor, row, sink);
+    for (uint32_t i = 1; i < columns && from && from->columns == 1 && row; i++)
+        row[i] = row[0];
+    if (status == TV_OK)
+        status = upload_bf16(l, row, padded, addr, sink);
+    free(row);
+    return status;
+}
+
+static tv_status upload_norm(pccx_lowering *l, const tv_graph_node *n, pccx_lower_constants *c,
+                             const tv_diag_sink *sink)
+{
+    uint32_t size = tv_graph_columns(l->graph, n->output) / n->attrs.groups;
+    float inverse = 1 / (float)size;
+    if (n->attrs.subtract_mean)
+        TV_TRY(upload_bf16(l, &inverse, 1, &c->inverse, sink));
+    if (n->inputs[2] != TV_NO_VALUE)
+        TV_TRY(upload_row(l, n->inputs[2], size, 1, &c->bias, sink));
+    return pccx_lower_fold_of(l, n)->gains ? TV_OK
+                                           : upload_row(l, n->inputs[1], size, norm_factor(l, n), &c->gains, sink);
+}
+
+/* ---- Tables ---- */
+
+static tv_status write_table(pccx_lowering *l, const tv_matrix *from, const pccx_lower_constants *c,
+                             const tv_diag_sink *sink)
+{
+    float *row = malloc(from->columns * sizeof *row);
+    uint8_t *bytes = calloc(1, c->row_bytes);
     tv_status status = row && bytes ? TV_OK : tv_fail_memory(sink);
-    for (uint32_t r = 0; r < s->vocab && status == TV_OK; r++) {
-        if (tv_matrix_row_f32(tv_model_matrix(l->model, TV_WEIGHT_EMBEDDING, 0), r, row) != TV_OK)
-            status = tv_model_fail_matrix(l->model, tv_model_matrix(l->model, TV_WEIGHT_EMBEDDING, 0), sink);
-        for (uint32_t i = 0; i < s->dim && status == TV_OK; i++)
+    for (uint32_t r = 0; r < from->rows && status == TV_OK; r++) {
+        if (tv_matrix_row_f32(from, r, row) != TV_OK)
+            status = tv_matrix_fail(from, sink);
+        for (uint32_t i = 0; i < from->columns && status == TV_OK; i++)
             store_bf16(bytes + 2 * i, row[i]);
         if (status == TV_OK)
-            status = tv_machine_write(l->machine, "host", l->map.embedding + r * l->map.embedding_row_bytes, bytes,
-                                      l->map.embedding_row_bytes, sink);
+            status = tv_machine_write(l->machine, "host", c->table + r * c->row_bytes, bytes, c->row_bytes, sink);
     }
     free(row);
     free(bytes);
     return status;
+}
+
+/* The rows of a Gather. */
+static tv_status upload_table(pccx_lowering *l, const tv_graph_node *n, pccx_lower_constants *c,
+                              const tv_diag_sink *sink)
+{
+    const tv_matrix *from = tv_graph_matrix(l->graph, n->inputs[0]);
+    c->row_bytes = (uint64_t)pccx_lower_l2_size(from->columns) * PCCX_LOWER_WORD_BYTES;
+    c->table = allocate(l, from->rows * c->row_bytes);
+    TV_TRY(check_host_size(l, sink));
+    return l->timing ? TV_OK : write_table(l, from, c, sink);
 }
 
 /* rope(x, y) = (x, y) * cos a + (-y, x) * sin a: `rotation` makes the second vector. */
@@ -193,74 +253,145 @@ static tv_status upload_rotations(pccx_lowering *l, const tv_diag_sink *sink)
     return tv_machine_write(l->machine, "host", l->map.rotation, rotation, sizeof rotation, sink);
 }
 
-static tv_status upload_rope_tables(pccx_lowering *l, const tv_diag_sink *sink)
+/* Of a rotation: [position][element]. For halves the sines of the first elements are negated. */
+static tv_status upload_angles(pccx_lowering *l, const tv_graph_node *n, pccx_lower_constants *c,
+                               const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &l->model->dims;
-    uint64_t row = (uint64_t)s->head_dim * 2, bytes = l->context * row;
-    uint8_t *cosines = malloc(bytes), *sines = malloc(bytes);
-    tv_status status = cosines && sines ? TV_OK : tv_fail_memory(sink);
-    l->map.rope_row_bytes = row;
-    l->map.cosines = allocate(l, bytes);
-    l->map.sines = allocate(l, bytes);
-    for (uint32_t p = 0; p < l->context && status == TV_OK; p++)
-        for (uint32_t i = 0; i < s->head_dim; i++) {
-            double angle = p * pow((double)s->theta, -2.0 * (i / 2) / s->head_dim);
-            store_bf16(cosines + p * row + 2 * i, tv_func_f32_of_angle(TV_FUNC_COS, angle));
-            store_bf16(sines + p * row + 2 * i, tv_func_f32_of_angle(TV_FUNC_SIN, angle));
-        }
+    const tv_graph_attrs *a = &n->attrs;
+    uint32_t d = a->rotary_dim, half = d / 2;
+    uint64_t count = (uint64_t)l->context * d;
+    float *cosines = malloc(count * sizeof *cosines), *sines = malloc(count * sizeof *sines),
+          *factors = malloc(half * sizeof *factors);
+    tv_status status = cosines && sines && factors ? TV_OK : tv_fail_memory(sink);
+    if (status == TV_OK && n->inputs[1] != TV_NO_VALUE && !l->timing)
+        status = read_vector(tv_graph_matrix(l->graph, n->inputs[1]), 1, factors, sink);
+    for (uint64_t i = 0; i < count && status == TV_OK; i++) {
+        uint32_t element = (uint32_t)(i % d), pair = a->interleaved ? element / 2 : element % half;
+        double angle = (double)(i / d) * pow((double)a->theta, -2.0 * pair / d) * (double)a->frequency_scale;
+        if (n->inputs[1] != TV_NO_VALUE && !l->timing)
+            angle /= (double)factors[pair];
+        cosines[i] = tv_func_f32_of_angle(TV_FUNC_COS, angle);
+        sines[i] = tv_func_f32_of_angle(TV_FUNC_SIN, angle);
+        if (!a->interleaved && element < half)
+            sines[i] = -sines[i];
+    }
     if (status == TV_OK)
-        status = tv_machine_write(l->machine, "host", l->map.cosines, cosines, bytes, sink);
+        status = upload_bf16(l, cosines, count, &c->cosines, sink);
     if (status == TV_OK)
-        status = tv_machine_write(l->machine, "host", l->map.sines, sines, bytes, sink);
+        status = upload_bf16(l, sines, count, &c->sines, sink);
     free(cosines);
     free(sines);
+    free(factors);
     return status;
 }
 
-static tv_status upload_constants(pccx_lowering *l, const tv_diag_sink *sink)
+/* Rotations of the same shape share their tables. */
+static tv_status upload_rope(pccx_lowering *l, uint32_t node, const tv_diag_sink *sink)
 {
-    const tv_model_dims *s = &l->model->dims;
-    uint64_t ones = (uint64_t)l->hidden * 2, bytes = ones + PCCX_LOWER_WORD_BYTES;
-    uint8_t *image = calloc(1, bytes);
-    if (!image)
+    const tv_graph_node *n = tv_graph_node_at(l->graph, node);
+    for (uint32_t i = 0; i < node; i++) {
+        const tv_graph_node *other = tv_graph_node_at(l->graph, i);
+        if (other->op == TV_OP_ROTARY_EMBEDDING && other->inputs[1] == n->inputs[1] &&
+            other->attrs.theta == n->attrs.theta && other->attrs.frequency_scale == n->attrs.frequency_scale &&
+            other->attrs.rotary_dim == n->attrs.rotary_dim && other->attrs.interleaved == n->attrs.interleaved) {
+            l->constants[node].cosines = l->constants[i].cosines;
+            l->constants[node].sines = l->constants[i].sines;
+            return TV_OK;
+        }
+    }
+    return upload_angles(l, n, &l->constants[node], sink);
+}
+
+static tv_status upload_filled(pccx_lowering *l, float value, uint64_t *addr, const tv_diag_sink *sink)
+{
+    return upload_row(l, TV_NO_VALUE, l->widest, value, addr, sink);
+}
+
+/* size * epsilon of each norm, in the first element of a word. */
+static tv_status upload_words(pccx_lowering *l, const tv_diag_sink *sink)
+{
+    uint64_t count = (uint64_t)(l->constant_count + 1) * PCCX_LOWER_LANES;
+    float *words = calloc(count, sizeof *words);
+    if (!words)
         return tv_fail_memory(sink);
-    for (uint32_t i = 0; i < l->hidden; i++)
-        store_bf16(image + 2 * (uint64_t)i, 1);
-    store_bf16(image + ones, (float)s->dim * s->eps);
-    l->map.constants = allocate(l, bytes);
-    tv_status status = tv_machine_write(l->machine, "host", l->map.constants, image, bytes, sink);
-    free(image);
+    for (size_t i = 0; i < l->graph->nodes.count; i++) {
+        const tv_graph_node *n = &l->graph->nodes.data[i];
+        if (n->op == TV_OP_NORM)
+            words[l->constants[i].constant * PCCX_LOWER_LANES] =
+                (float)(tv_graph_columns(l->graph, n->output) / n->attrs.groups) * n->attrs.epsilon;
+    }
+    tv_status status = upload_bf16(l, words, count, &l->map.words, sink);
+    free(words);
     return status;
+}
+
+static tv_status upload_cuts(pccx_lowering *l, const tv_diag_sink *sink)
+{
+    float cuts[PCCX_LOWER_BLOCK * PCCX_LOWER_BLOCK];
+    for (unsigned i = 0; i < TV_COUNTOF(cuts); i++)
+        cuts[i] = i % PCCX_LOWER_BLOCK < i / PCCX_LOWER_BLOCK ? 0 : 1;
+    return upload_bf16(l, cuts, TV_COUNTOF(cuts), &l->map.cuts, sink);
+}
+
+/* ---- The graph ---- */
+
+static tv_status upload_node(pccx_lowering *l, uint32_t node, const tv_diag_sink *sink)
+{
+    const tv_graph_node *n = tv_graph_node_at(l->graph, node);
+    pccx_lower_constants *c = &l->constants[node];
+    uint32_t columns = tv_graph_columns(l->graph, n->output);
+    switch (n->op) {
+    case TV_OP_GATHER:
+        return upload_table(l, n, c, sink);
+    case TV_OP_NORM:
+        return upload_norm(l, n, c, sink);
+    case TV_OP_ROTARY_EMBEDDING:
+        return upload_rope(l, node, sink);
+    case TV_OP_LINEAR:
+        if (n->inputs[2] != TV_NO_VALUE)
+            TV_TRY(upload_row(l, n->inputs[2], columns, weight_factor(l, n), &c->bias, sink));
+        return upload_matrix(l, n, 1, &c->matrices[0], sink);
+    case TV_OP_GLU:
+        TV_TRY(upload_matrix(l, n, 1, &c->matrices[0], sink));
+        return upload_matrix(l, n, 2, &c->matrices[1], sink);
+    case TV_OP_MUL:
+        return upload_row(l, n->inputs[1], columns, 1, &c->gains, sink);
+    default: /* no constants */
+        return TV_OK;
+    }
 }
 
 static void allocate_session(pccx_lowering *l)
 {
-    const tv_model_dims *s = &l->model->dims;
-    uint64_t widest = l->hidden > s->dim ? l->hidden : s->dim, kv_dim = (uint64_t)s->kv_heads * s->head_dim;
-    uint64_t heads = (uint64_t)s->layers * s->kv_heads * l->cache_planes,
-             blocks = (l->context + PCCX_LOWER_BLOCK - 1) / PCCX_LOWER_BLOCK;
-    l->map.vector = allocate(l, l->rows_max * widest * 2);
-    l->map.vector2 = allocate(l, l->rows_max * widest * 2);
-    l->map.key = allocate(l, l->rows_max * kv_dim * 2);
-    l->map.value = allocate(l, l->rows_max * kv_dim * 2);
-    l->map.logits = allocate(l, (uint64_t)l->rows_max * pccx_lower_l2_size(s->vocab) * PCCX_LOWER_WORD_BYTES);
-    l->map.keys = allocate(l, heads * pccx_lower_key_bytes(l));
-    l->map.values = allocate(l, heads * blocks * pccx_lower_value_bytes(l));
+    const tv_graph *g = l->graph;
+    uint64_t blocks = (l->context + PCCX_LOWER_BLOCK - 1) / PCCX_LOWER_BLOCK, widest_kv = 0;
+    for (uint32_t i = 0; i < g->caches.count; i++) {
+        const tv_graph_cache *c = &g->caches.data[i];
+        uint64_t heads = (uint64_t)c->heads * l->cache_planes,
+                 row = (uint64_t)c->heads * (c->key_dim > c->value_dim ? c->key_dim : c->value_dim);
+        widest_kv = row > widest_kv ? row : widest_kv;
+        l->map.keys[i] = allocate(l, heads * pccx_lower_key_bytes(l, i));
+        l->map.values[i] = allocate(l, heads * blocks * pccx_lower_value_bytes(l, i));
+    }
+    l->map.vector = allocate(l, (uint64_t)l->rows_max * l->widest * 2);
+    l->map.vector2 = allocate(l, (uint64_t)l->rows_max * l->widest * 2);
+    l->map.key = allocate(l, l->rows_max * widest_kv * 2);
+    l->map.value = allocate(l, l->rows_max * widest_kv * 2);
+    l->map.logits =
+        allocate(l, (uint64_t)l->rows_max * pccx_lower_l2_size(tv_graph_vocabulary(g)) * PCCX_LOWER_WORD_BYTES);
 }
 
-tv_status pccx_lower_upload_model(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
+tv_status pccx_lower_upload(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
 {
-    for (uint32_t layer = 0; layer < l->model->dims.layers; layer++)
-        for (unsigned w = 0; w < TV_WEIGHTS; w++) {
-            tv_progress_report(progress, "uploading weights", layer * TV_WEIGHTS + w,
-                               (uint64_t)l->model->dims.layers * TV_WEIGHTS);
-            if (w != TV_WEIGHT_EMBEDDING)
-                TV_TRY(upload_matrix(l, (tv_weight)w, layer, sink));
-        }
-    TV_TRY(upload_embedding(l, sink));
+    for (uint32_t i = 0; i < l->graph->nodes.count; i++) {
+        tv_progress_report(progress, "uploading weights", i, l->graph->nodes.count);
+        TV_TRY(upload_node(l, i, sink));
+    }
     TV_TRY(upload_rotations(l, sink));
-    TV_TRY(upload_rope_tables(l, sink));
-    TV_TRY(upload_constants(l, sink));
+    TV_TRY(upload_filled(l, 1, &l->map.ones, sink));
+    TV_TRY(upload_filled(l, -1, &l->map.minus_ones, sink));
+    TV_TRY(upload_cuts(l, sink));
+    TV_TRY(upload_words(l, sink));
     l->map.model_end = l->map.end;
     allocate_session(l);
     return check_host_size(l, sink);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lifetimes of values, and buffers that share memory. */
+#include <stdlib.h>
+
+#include "graph/passes.h"
+
+uint32_t *tv_graph_last_uses(const tv_graph *graph, bool keep_layers)
+{
+    uint32_t *last = calloc(graph->values.count + 1, sizeof *last);
+    if (!last)
+        return NULL;
+    for (uint32_t i = 0; i < graph->nodes.count; i++) {
+        const tv_graph_node *n = tv_graph_node_at(graph, i);
+        last[n->output] = i;
+        for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
+            if (n->inputs[k] != TV_NO_VALUE)
+                last[n->inputs[k]] = i;
+    }
+    last[graph->logits] = UINT32_MAX;
+    for (uint32_t i = 0; i < graph->layers && keep_layers; i++)
+        last[graph->layer_outputs[i]] = UINT32_MAX;
+    return last;
+}
+
+static int compare_offsets(const void *a, const void *b)
+{
+    const tv_buffer_life *const *x = a, *const *y = b;
+    return ((*x)->offset > (*y)->offset) - ((*x)->offset < (*y)->offset);
+}
+
+/* The lowest offset at which the buffer does not overlap any of the `count` that are alive with it. */
+static uint64_t first_fit(const tv_buffer_life *buffer, tv_buffer_life **alive, size_t count, uint64_t alignment)
+{
+    uint64_t at = 0;
+    qsort(alive, count, sizeof *alive, compare_offsets);
+    for (size_t i = 0; i < count && alive[i]->offset < at + buffer->bytes; i++) {
+        uint64_t end = (alive[i]->offset + alive[i]->bytes + alignment - 1) / alignment * alignment;
+        at = end > at ? end : at;
+    }
+    return at;
+}
+
+uint64_t tv_buffers_allocate(tv_buffer_life *buffers, uint32_t count, uint64_t alignment)
+{
+    tv_buffer_life **alive = malloc((count + 1) * sizeof *alive);
+    uint64_t total = 0;
+    if (!alive)
+        return UINT64_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t n = 0;
+        for (uint32_t k = 0; k < i; k++)
+            if (buffers[k].bytes && buffers[k].first <= buffers[i].last && buffers[i].first <= buffers[k].last)
+                alive[n++] = &buffers[k];
+        buffers[i].offset = first_fit(&buffers[i], alive, n, alignment);
+        if (buffers[i].offset + buffers[i].bytes > total)
+            total = buffers[i].offset + buffers[i].bytes;
+    }
+    free(alive);
+    return total;
+}

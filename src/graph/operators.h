@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each operator computes, in binary32 on the host: the reference that all machines are compared with.
+ *
+ * Sums follow the canonical order (kernels/dot.h) and functions are correctly rounded, so results are identical on
+ * every host. Functions work on one token; only Attention remembers anything, in its cache. */
+#ifndef TV_GRAPH_OPERATORS_H
+#define TV_GRAPH_OPERATORS_H
+
+#include "graph/graph.h"
+
+/* Keys and values of a cache, [position][heads * dim]. */
+typedef struct tv_host_cache {
+    float *keys, *values;
+} tv_host_cache;
+
+/* The operands of a node for one token. */
+typedef struct tv_operator_row {
+    const tv_graph *graph;
+    const tv_graph_node *node;
+    const float *inputs[TV_GRAPH_INPUTS_MAX]; /* the token's row, or the elements of a constant; NULL: left out, an
+                                                 index or a matrix that is not kept as binary32 */
+    float *output;                            /* the token's row */
+    float *scratch;                           /* ATTENTION: one value for each position up to the token's */
+    int32_t index;                            /* GATHER: the row */
+    uint32_t position;                        /* of the token */
+    const tv_host_cache *cache;               /* ATTENTION */
+} tv_operator_row;
+
+/* Computes the output row. ATTENTION expects the keys and values of this token and of earlier ones in the cache.
+ * False: a weight is not finite, or there is no memory. */
+bool tv_operator_compute(const tv_operator_row *row);
+
+/* ATTENTION: appends the token's keys and values to the cache. */
+void tv_operator_append(const tv_operator_row *row);
+
+/* Row `row` of a matrix that may be kept as binary32 in `values`; otherwise decoded to `scratch`. NULL: not finite. */
+const float *tv_operator_matrix_row(const tv_matrix *matrix, const float *values, uint64_t row, float *scratch);
+
+float tv_activation_f32(tv_activation activation, float x);
+
+/* Chooses the experts of a token from the router's logits: `chosen` and `weights` receive `used` elements, the largest
+ * probability first; the first of equal ones. */
+void tv_operator_route(const float *logits, uint32_t experts, uint32_t used, bool normalize, uint32_t *chosen,
+                       float *weights);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queue entries and their dependencies.
+ *
+ * Each buffer records its last writer and the readers since then. An entry depends on the writers of the buffers it
+ * reads, and on the readers of the buffers it writes, or on their writers when nothing has read them. The first entry
+ * that writes a buffer in a queue also waits for the entries of the buffers whose memory it takes. So a queue is free
+ * of hazards by construction. */
+#include "lower/cmdq/state.h"
+
+/* ---- Buffers and dependencies ---- */
+
+static cmdq_lower_buffer *buffer_at(const cmdq_lowering *l, uint32_t buffer) { return &l->plan->buffers.data[buffer]; }
+
+cmdq_lower_operand cmdq_lower_value(const cmdq_lowering *l, uint32_t value)
+{
+    const cmdq_lower_format *f = &l->plan->formats[value];
+    return (cmdq_lower_operand){f->buffer, 0, f->qbits, f->scale};
+}
+
+uint32_t cmdq_lower_scratch(const cmdq_lowering *l, const tv_graph_node *n, unsigned which)
+{
+    return l->plan->scratch[n - l->graph->nodes.data][which];
+}
+
+void cmdq_lower_begin_queue(cmdq_lowering *l)
+{
+    for (size_t i = 0; i < l->plan->buffers.count; i++) {
+        cmdq_lower_buffer *p = buffer_at(l, (uint32_t)i);
+        p->writer = CMDQ_LOWER_NONE;
+        p->started = false;
+        p->readers.count = 0;
+    }
+    for (size_t i = 0; i < l->graph->caches.count; i++)
+        l->kv_writer[i] = CMDQ_LOWER_NONE;
+    l->slot = l->next_te = l->next_ve = 0;
+    l->deps.count = 0;
+    l->read_count = l->write_count = 0;
+}
+
+void cmdq_lower_add_read(cmdq_lowering *l, uint32_t buffer) { l->reads[l->read_count++] = buffer; }
+
+void cmdq_lower_add_write(cmdq_lowering *l, uint32_t buffer) { l->writes[l->write_count++] = buffer; }
+
+void cmdq_lower_add_dependency(cmdq_lowering *l, uint32_t entry)
+{
+    if (entry == CMDQ_LOWER_NONE)
+        return;
+    for (size_t i = 0; i < l->deps.count; i++)
+        if (l->deps.data[i] == entry)
+            return;
+    (void)TV_VEC_PUSH(&l->deps, entry);
+}
+
+/* Waits for the last entries that used a buffer. Its readers have waited for its writer. */
+static void wait_for(cmdq_lowering *l, const cmdq_lower_buffer *p)
+{
+    if (!p->readers.count)
+        cmdq_lower_add_dependency(l, p->writer);
+    for (size_t k = 0; k < p->readers.count; k++)
+        cmdq_lower_add_dependency(l, p->readers.data[k]);
+}
+
+/* Waits for the buffers whose memory a buffer takes over. These have ended; they are not used again in this queue. */
+static void take_over(cmdq_lowering *l, cmdq_lower_buffer *p)
+{
+    p->started = true;
+    for (size_t i = 0; i < l->plan->buffers.count; i++) {
+        cmdq_lower_buffer *old = buffer_at(l, (uint32_t)i);
+        bool used = old->writer != CMDQ_LOWER_NONE || old->readers.count;
+        if (old == p || !used || old->bank != p->bank || old->offset >= p->offset + p->bytes ||
+            p->offset >= old->offset + old->bytes)
+            continue;
+        wait_for(l, old);
+        if (old->offset >= p->offset && old->offset + old->bytes <= p->offset + p->bytes) {
+            old->writer = CMDQ_LOWER_NONE; /* who comes next waits for this buffer, which waits for that one */
+            old->readers.count = 0;
+        }
+    }
+}
+
+uint32_t cmdq_lower_finish_entry(cmdq_lowering *l)
+{
+    uint32_t id = tv_queue_builder_count(l->builder);
+    for (unsigned i = 0; i < l->read_count; i++)
+        cmdq_lower_add_dependency(l, buffer_at(l, l->reads[i])->writer);
+    for (unsigned i = 0; i < l->write_count; i++) {
+        cmdq_lower_buffer *p = buffer_at(l, l->writes[i]);
+        if (!p->started)
+            take_over(l, p);
+        wait_for(l, p);
+    }
+    for (unsigned i = 0; i < l->read_count; i++)
+        l->deps.failed |= !TV_VEC_PUSH(&buffer_at(l, l->reads[i])->readers, id);
+    for (unsigned i = 0; i < l->write_count; i++) {
+        buffer_at(l, l->writes[i])->writer = id;
+        buffer_at(l, l->writes[i])->readers.count = 0;
+    }
+    tv_queue_builder_end_entry(l->builder, l->block_name, l->deps.data, (uint32_t)l->deps.count);
+    l->deps.count = 0;
+    l->read_count = l->write_count = 0;
+    return id;
+}
+
+/* ---- Fields ---- */
+
+void cmdq_lower_set_integer(cmdq_lowering *l, cmdq_field field, uint64_t value)
+{
+    tv_queue_builder_integer(l->builder, field, value);
+}
+
+void cmdq_lower_set_scale(cmdq_lowering *l, cmdq_field field, float value)
+{
+    if (value != 1)
+        tv_queue_builder_real(l->builder, field, (double)value);
+}
+
+/* An SPM address is two fields: the bank, followed by the offset. */
+void cmdq_lower_set_address(cmdq_lowering *l, cmdq_field bank, uint32_t buffer, uint64_t offset)
+{
+    cmdq_lower_set_integer(l, bank, buffer_at(l, buffer)->bank);
+    cmdq_lower_set_integer(l, bank + 1, buffer_at(l, buffer)->offset + offset);
+}
+
+_Static_assert(CMDQ_F_spm_offset == CMDQ_F_spm_bank + 1 && CMDQ_F_ifm_offset == CMDQ_F_ifm_bank + 1 &&
+                   CMDQ_F_wgt_offset == CMDQ_F_wgt_bank + 1 && CMDQ_F_ofm_offset == CMDQ_F_ofm_bank + 1 &&
+                   CMDQ_F_wgt_scale_offset == CMDQ_F_wgt_scale_bank + 1 && CMDQ_F_in_offset == CMDQ_F_in_bank + 1 &&
+                   CMDQ_F_in2_offset == CMDQ_F_in2_bank + 1 && CMDQ_F_out_offset == CMDQ_F_out_bank + 1 &&
+                   CMDQ_F_gamma_offset == CMDQ_F_gamma_bank + 1 && CMDQ_F_beta_offset == CMDQ_F_beta_bank + 1 &&
+                   CMDQ_F_bias_offset == CMDQ_F_bias_bank + 1,
+               "an offset follows its bank");
+
+/* ---- Transfers ---- */
+
+void cmdq_lower_begin_transfer(cmdq_lowering *l, cmdq_opcode opcode, const char *role, unsigned qbits, uint64_t addr,
+                               uint64_t rows, uint64_t elements, uint64_t stride)
+{
+    tv_queue_builder_opcode(l->builder, opcode);
+    tv_queue_builder_text(l->builder, CMDQ_F_tensor_role, role);
+    cmdq_lower_set_integer(l, CMDQ_F_qbits, qbits);
+    cmdq_lower_set_integer(l, CMDQ_F_dram_addr, addr);
+    cmdq_lower_set_integer(l, CMDQ_F_num_elements, rows * elements);
+    if (rows > 1 && stride != elements * qbits / 8) {
+        cmdq_lower_set_integer(l, CMDQ_F_stride_bytes, stride);
+        cmdq_lower_set_integer(l, CMDQ_F_row_elements, elements);
+    }
+}
+
+void cmdq_lower_load(cmdq_lowering *l, cmdq_lower_operand to, const char *role, uint64_t addr, uint64_t rows,
+                     uint64_t elements, uint64_t stride)
+{
+    cmdq_lower_begin_transfer(l, CMDQ_DMA_LOAD_TILE, role, to.qbits, addr, rows, elements, stride);
+    cmdq_lower_set_address(l, CMDQ_F_spm_bank, to.buffer, to.offset);
+    cmdq_lower_add_write(l, to.buffer);
+    cmdq_lower_finish_entry(l);
+}
+
+/* ---- Tensor engines ---- */
+
+uint32_t cmdq_lower_tile_rows(const cmdq_lowering *l, const cmdq_lower_plan *plan, uint32_t columns)
+{
+    uint64_t weights = plan->buffers.data[plan->weights[0]].bytes / ((uint64_t)columns * l->weight_bits / 8),
+             scales = plan->buffers.data[plan->scales[0]].bytes / (columns / l->group * 4);
+    return (uint32_t)(weights < scales ? weights : scales);
+}
+
+void cmdq_lower_begin_tensor(cmdq_lowering *l, cmdq_opcode opcode, cmdq_lower_operand in, uint32_t wgt,
+                             cmdq_lower_operand out, cmdq_lower_gemm shape)
+{
+    tv_queue_builder_opcode(l->builder, opcode);
+    cmdq_lower_set_integer(l, CMDQ_F_te_id, l->next_te++ % l->te);
+    cmdq_lower_set_integer(l, CMDQ_F_m, shape.m);
+    cmdq_lower_set_integer(l, CMDQ_F_n, shape.n);
+    cmdq_lower_set_integer(l, CMDQ_F_k, shape.k);
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_weight, shape.weight_bits);
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_activation, in.qbits);
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_ofm, out.qbits);
+    cmdq_lower_set_address(l, CMDQ_F_ifm_bank, in.buffer, in.offset);
+    cmdq_lower_set_address(l, CMDQ_F_wgt_bank, wgt, 0);
+    cmdq_lower_set_address(l, CMDQ_F_ofm_bank, out.buffer, out.offset);
+    cmdq_lower_set_scale(l, CMDQ_F_scale_ifm, in.scale);
+    cmdq_lower_set_scale(l, CMDQ_F_scale_ofm, out.scale);
+    cmdq_lower_add_read(l, in.buffer);
+    cmdq_lower_add_read(l, wgt);
+    cmdq_lower_add_write(l, out.buffer);
+}
+
+/* The scale of the input is part of the scales of the weights. */
+void cmdq_lower_product(cmdq_lowering *l, const cmdq_lower_matrix *w, cmdq_lower_operand in, cmdq_lower_operand out,
+                        cmdq_lower_slice slice, uint32_t m)
+{
+    unsigned slot = l->slot++ % CMDQ_LOWER_SLOTS;
+    uint32_t weights = l->plan->weights[slot], scales = l->plan->scales[slot];
+    uint64_t scale_row = w->columns / l->group * 4;
+    cmdq_lower_load(l, (cmdq_lower_operand){weights, 0, l->weight_bits, 1}, "weight",
+                    w->data + slice.row * w->row_bytes + (uint64_t)slice.column * l->weight_bits / 8, slice.rows,
+                    slice.columns, w->row_bytes);
+    cmdq_lower_load(l, cmdq_lower_f32(scales), "weight",
+                    w->scales + slice.row * scale_row + slice.column / l->group * 4, slice.rows,
+                    slice.columns / l->group, scale_row);
+    in.scale = 1;
+    cmdq_lower_begin_tensor(l, CMDQ_TE_GEMM_TILE, in, weights, out,
+                            (cmdq_lower_gemm){m, slice.rows, slice.columns, l->weight_bits});
+    cmdq_lower_set_address(l, CMDQ_F_wgt_scale_bank, scales, 0);
+    cmdq_lower_set_integer(l, CMDQ_F_wgt_group, l->group);
+    if (slice.accumulate)
+        tv_queue_builder_flag(l->builder, CMDQ_F_accumulate, true);
+    if (slice.bias != CMDQ_LOWER_NONE) {
+        cmdq_lower_set_address(l, CMDQ_F_bias_bank, slice.bias, (uint64_t)slice.row * 4);
+        cmdq_lower_add_read(l, slice.bias);
+    }
+    cmdq_lower_add_read(l, scales);
+    cmdq_lower_finish_entry(l);
+}
+
+/* ---- Vector engines ---- */
+
+void cmdq_lower_begin_vector(cmdq_lowering *l, cmdq_opcode opcode, cmdq_lower_operand in, cmdq_lower_operand out,
+                             uint64_t rows, uint64_t length)
+{
+    tv_queue_builder_opcode(l->builder, opcode);
+    cmdq_lower_set_integer(l, CMDQ_F_ve_id, l->next_ve++ % l->ve);
+    cmdq_lower_set_integer(l, CMDQ_F_rows, rows);
+    cmdq_lower_set_integer(l, CMDQ_F_length, length);
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_activation, in.qbits);
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_out, out.qbits);
+    cmdq_lower_set_address(l, CMDQ_F_in_bank, in.buffer, in.offset);
+    cmdq_lower_set_address(l, CMDQ_F_out_bank, out.buffer, out.offset);
+    cmdq_lower_set_scale(l, CMDQ_F_scale_in, in.scale);
+    cmdq_lower_set_scale(l, CMDQ_F_scale_out, out.scale);
+    cmdq_lower_add_read(l, in.buffer);
+    cmdq_lower_add_write(l, out.buffer);
+}
+
+void cmdq_lower_elementwise(cmdq_lowering *l, cmdq_opcode opcode, cmdq_lower_operand a, const cmdq_lower_operand *b,
+                            cmdq_lower_operand out, uint64_t length)
+{
+    cmdq_lower_begin_vector(l, opcode, a, out, 1, length);
+    if (b) {
+        cmdq_lower_set_address(l, CMDQ_F_in2_bank, b->buffer, b->offset);
+        cmdq_lower_set_scale(l, CMDQ_F_scale_in2, b->scale);
+        if (b->qbits != a.qbits)
+            cmdq_lower_set_integer(l, CMDQ_F_qbits_in2, b->qbits);
+        cmdq_lower_add_read(l, b->buffer);
+    }
+    cmdq_lower_finish_entry(l);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the constants of a graph to OpenNPU's data memory: 8-bit weights with a scale for each row, tables. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "graph/quantize.h"
+#include "lower/opennpu/layout.h"
+#include "num/float.h"
+
+/* ---- Streams of weights ---- */
+
+/* Columns of the stream. Whole registers are loaded, so the last ones may have more columns than the input. */
+static uint64_t stream_columns(const opennpu_lower_model *m, uint32_t columns)
+{
+    return (uint64_t)opennpu_lower_chunks(m, columns) * m->k;
+}
+
+size_t opennpu_lower_linear_products(const opennpu_lower_model *m, const opennpu_lower_linear *linear,
+                                     const opennpu_lower_input *input, uint32_t first, uint32_t count,
+                                     opennpu_lower_product *list)
+{
+    const opennpu_lower_emitter *e = &m->e;
+    opennpu_lower_pack pack;
+    size_t product_count = 0;
+    uint64_t w = linear->stream + first * stream_columns(m, linear->columns) * m->k;
+    for (uint32_t i = 0; opennpu_lower_pack_at(e, input, i, &pack); i++)
+        for (uint32_t lane = 0; lane < m->k; lane++) {
+            unsigned planes = 0;
+            uint32_t column = pack.chunk * m->k + lane;
+            while (planes < 1u << pack.class_ && column + planes * m->k < linear->columns)
+                planes++;
+            for (uint32_t b = 0; b < count && planes; b++) {
+                list[product_count++] = (opennpu_lower_product){w,
+                                                                opennpu_lower_lane_addr(e, &pack, lane, b),
+                                                                column,
+                                                                first + b,
+                                                                0,
+                                                                (uint8_t)pack.class_,
+                                                                (uint8_t)planes,
+                                                                false};
+                w += (uint64_t)m->k << pack.class_;
+            }
+        }
+    return product_count;
+}
+
+uint64_t opennpu_lower_key_block_addr(const opennpu_lower_model *m, uint32_t cache, uint32_t head, uint32_t block)
+{
+    return m->caches[cache].keys + ((uint64_t)head * m->position_blocks + block) * m->head_dim * m->k;
+}
+
+/* ---- Tables ---- */
+
+static tv_status write_bytes(opennpu_lower_model *m, uint64_t at, const void *data, uint64_t bytes,
+                             const tv_diag_sink *sink)
+{
+    return tv_machine_write(m->machine, "mem", at, data, (size_t)bytes, sink);
+}
+
+static tv_status write_u32s(opennpu_lower_model *m, uint64_t at, const uint32_t *words, size_t count,
+                            const tv_diag_sink *sink)
+{
+    uint8_t *bytes = malloc(count * 4 + 1);
+    if (!bytes)
+        return tv_fail_memory(sink);
+    for (size_t i = 0; i < count; i++)
+        tv_store_le(bytes + 4 * i, words[i], 4);
+    tv_status status = write_bytes(m, at, bytes, count * 4, sink);
+    free(bytes);
+    return status;
+}
+
+static tv_status write_floats(opennpu_lower_model *m, uint64_t at, const float *x, size_t count,
+                              const tv_diag_sink *sink)
+{
+    uint32_t *words = malloc(count * sizeof *words + 1);
+    if (!words)
+        return tv_fail_memory(sink);
+    for (size_t i = 0; i < count; i++)
+        words[i] = tv_f32_bits(x[i]);
+    tv_status status = write_u32s(m, at, words, count, sink);
+    free(words);
+    return status;
+}
+
+static tv_status upload_tables(opennpu_lower_model *m, const tv_diag_sink *sink)
+{
+    uint8_t mask[4 * (64 + 2 * OPENNPU_LOWER_PERIOD_MAX)] = {0};
+    uint32_t score_limits[2 * 64];
+    for (unsigned c = 0; c < 3; c++) {
+        for (uint32_t i = 0; i < m->k + 2 * m->e.period; i++)
+            memset(mask + ((size_t)i << c), i % m->e.period ? 0 : 0xFF, 1u << c);
+        TV_TRY(write_bytes(m, m->e.masks[c], mask, (uint64_t)(m->k + 2 * m->e.period) << c, sink));
+    }
+    for (uint32_t i = 0; i < 2 * m->k; i++) /* scores of future positions are far below all others */
+        score_limits[i] = i < m->k ? UINT32_C(0x7FFFFFFF) : UINT32_C(0xC0000000);
+    TV_TRY(write_u32s(m, m->score_limits, score_limits, (size_t)2 * m->k, sink));
+    for (uint32_t i = 0; i < 2 * m->k; i++)
+        score_limits[i] = i < m->k ? UINT32_C(0xC0000000) : UINT32_C(0x7FFFFFFF);
+    return write_u32s(m, m->causal_mask, score_limits, (size_t)2 * m->k, sink);
+}
+
+/* Frequencies of the pairs of a head: 0 for those that are not rotated. */
+static tv_status read_frequencies(const opennpu_lower_model *m, const tv_graph_node *rope, double *out,
+                                  const tv_diag_sink *sink)
+{
+    const tv_graph_attrs *a = &rope->attrs;
+    uint32_t half = a->rotary_dim / 2;
+    float *factors = malloc((half + 1) * sizeof *factors);
+    tv_status status = factors ? TV_OK : tv_fail_memory(sink);
+    bool divided = rope->inputs[1] != TV_NO_VALUE && !m->timing;
+    if (status == TV_OK && divided &&
+        tv_matrix_row_f32(tv_graph_matrix(m->graph, rope->inputs[1]), 0, factors) != TV_OK)
+        status = tv_matrix_fail(tv_graph_matrix(m->graph, rope->inputs[1]), sink);
+    for (uint32_t i = 0; i < m->head_dim / 2 && status == TV_OK; i++) {
+        out[i] = i < half ? pow((double)a->theta, -2.0 * i / a->rotary_dim) * (double)a->frequency_scale : 0;
+        if (divided && i < half)
+            out[i] /= (double)factors[i];
+    }
+    free(factors);
+    return status;
+}
+
+/* [position][period][cos, sin][lane]; the sine is negative for the first element of each pair. */
+static tv_status upload_cos_sin(opennpu_lower_model *m, uint64_t at, const double *frequencies,
+                                const tv_diag_sink *sink)
+{
+    float row[2 * 64];
+    for (uint32_t t = 0; t < m->context; t++)
+        for (uint32_t c = 0; c < m->rope_period; c++) {
+            for (uint32_t i = 0; i < m->k; i++) {
+                double angle = t * frequencies[(c * (m->k / 2) + i % (m->k / 2)) % (m->head_dim / 2)];
+                row[i] = (float)cos(angle);
+                row[m->k + i] = (float)(i < m->k / 2 ? -sin(angle) : sin(angle));
+            }
+            TV_TRY(write_floats(m, at + ((uint64_t)t * m->rope_period + c) * 2 * opennpu_lower_vector_bytes(m), row,
+                                (size_t)2 * m->k, sink));
+        }
+    return TV_OK;
+}
+
+/* [pair][cos, sin][position]: the lanes of a batch are positions. */
+static tv_status upload_pair_cos_sin(opennpu_lower_model *m, uint64_t at, const double *frequencies,
+                                     const tv_diag_sink *sink)
+{
+    size_t width = m->context + m->k;
+    float *row = malloc(2 * width * sizeof *row);
+    tv_status status = row ? TV_OK : tv_fail_memory(sink);
+    for (uint32_t pair = 0; pair < m->head_dim / 2 && status == TV_OK; pair++) {
+        for (size_t t = 0; t < width; t++) {
+            row[t] = (float)cos((double)t * frequencies[pair]);
+            row[width + t] = (float)sin((double)t * frequencies[pair]);
+        }
+        status = write_floats(m, at + pair * 2 * width * 4, row, 2 * width, sink);
+    }
+    free(row);
+    return status;
+}
+
+static tv_status upload_angles(opennpu_lower_model *m, const opennpu_lower_angles *a, const tv_diag_sink *sink)
+{
+    double *frequencies = malloc((m->head_dim / 2 + 1) * sizeof *frequencies);
+    tv_status status = frequencies ? TV_OK : tv_fail_memory(sink);
+    if (status == TV_OK)
+        status = read_frequencies(m, tv_graph_node_at(m->graph, a->node), frequencies, sink);
+    if (status == TV_OK)
+        status = upload_cos_sin(m, a->cos_sin, frequencies, sink);
+    if (status == TV_OK)
+        status = upload_pair_cos_sin(m, a->pair_cos_sin, frequencies, sink);
+    free(frequencies);
+    return status;
+}
+
+/* Lanes of the heads of one chunk, as FP32 masks. */
+static tv_status upload_head_masks(opennpu_lower_model *m, const tv_diag_sink *sink)
+{
+    float row[64];
+    uint32_t half = m->head_dim / 2, in = m->k / 2;
+    for (uint32_t head = 0; half && half <= in && head < in / half; head++) {
+        for (uint32_t i = 0; i < m->k; i++)
+            row[i] = i % in / half == head ? 1 : 0;
+        TV_TRY(write_floats(m, m->head_masks + head * opennpu_lower_vector_bytes(m), row, m->k, sink));
+    }
+    return TV_OK;
+}
+
+/* ---- Vectors and rows ---- */
+
+/* Uploads the rows of a matrix divided by `unit`, each padded to whole vectors. */
+static tv_status upload_rows(opennpu_lower_model *m, const tv_matrix *from, float unit, uint64_t at,
+                             const tv_diag_sink *sink)
+{
+    size_t width = (size_t)opennpu_lower_chunks(m, from->columns) * m->k;
+    float *row = calloc(width, sizeof *row);
+    tv_status status = row ? TV_OK : tv_fail_memory(sink);
+    for (uint32_t r = 0; r < from->rows && status == TV_OK; r++) {
+        if (tv_matrix_row_f32(from, r, row) != TV_OK)
+            status = tv_matrix_fail(from, sink);
+        for (uint32_t i = 0; i < from->columns; i++)
+            row[i] /= unit;
+        if (status == TV_OK)
+            status = write_floats(m, at + r * width * 4, row, width, sink);
+    }
+    free(row);
+    return status;
+}
+
+/* A constant as a vector in the order of a value, repeated over its columns, divided by `unit`. No constant: ones. */
+static tv_status upload_vector(opennpu_lower_model *m, uint32_t constant, uint32_t value, float unit, uint64_t at,
+                               const tv_diag_sink *sink)
+{
+    uint32_t columns = opennpu_lower_columns(m, value), lanes = opennpu_lower_chunks(m, columns) * m->k, length = 1;
+    const tv_matrix *from = constant == TV_NO_VALUE ? NULL : tv_graph_matrix(m->graph, constant);
+    float *row = malloc(lanes * sizeof *row), *in = malloc((from ? from->columns : 1) * sizeof *in);
+    tv_status status = row && in ? TV_OK : tv_fail_memory(sink);
+    if (status == TV_OK && from && tv_matrix_row_f32(from, 0, in) != TV_OK)
+        status = tv_matrix_fail(from, sink);
+    length = from ? from->columns : 1;
+    for (uint32_t i = 0; i < lanes && status == TV_OK; i++) {
+        int64_t source = opennpu_lower_source_column(m, &m->values[value].order, columns, i);
+        row[i] = source < 0 ? 0 : (from ? in[source % length] : 1) / unit;
+    }
+    if (status == TV_OK)
+        status = write_floats(m, at, row, lanes, sink);
+    free(row);
+    free(in);
+    return status;
+}
+
+/* ---- Linears ---- */
+
+/* The unit of the stored product. */
+static float output_unit(const opennpu_lower_model *m, const opennpu_lower_linear *l, unsigned which)
+{
+    const tv_graph_value *v = tv_graph_value_at(m->graph, l->outputs[which]);
+    bool gate = tv_graph_node_at(m->graph, v->producer)->op == TV_OP_GLU && which == 0;
+    return gate ? 1 : m->values[l->outputs[which]].unit;
+}
+
+static uint32_t block_rows(const opennpu_lower_model *m, const opennpu_lower_linear *l, unsigned which)
+{
+    return opennpu_lower_chunks(m, tv_graph_matrix(m->graph, l->matrices[which])->rows) * m->k;
+}
+
+/* Quantizes the rows of all weights of a linear to q[blocks * K][columns]; the scales are relative to the output
+ * units. */
+static tv_status quantize_linear(const opennpu_lower_model *m, const opennpu_lower_linear *l, float in_unit, uint8_t *q,
+                                 float *scales, const tv_diag_sink *sink)
+{
+    int64_t *sources = malloc((size_t)l->blocks * m->k * sizeof *sources);
+    size_t at = 0;
+    tv_status status = sources ? TV_OK : tv_fail_memory(sink);
+    for (unsigned p = 0; p < l->weight_count && status == TV_OK; p++) {
+        const tv_matrix *from = tv_graph_matrix(m->graph, l->matrices[p]);
+        const opennpu_lower_order *order = &m->values[l->outputs[p]].order;
+        uint32_t rows = block_rows(m, l, p);
+        for (uint32_t r = 0; r < rows; r++)
+            sources[r] = opennpu_lower_source_column(m, order, from->rows, r);
+        tv_quantize_job job = {.matrix = from,
+                               .sources = sources,
+                               .count = rows,
+                               .columns = l->columns,
+                               .group = l->columns,
+                               .bits = 8,
+                               .packed = q + at * l->columns,
+                               .scales = scales + at};
+        if (!tv_quantize_rows(&job, m->pool))
+            status = tv_matrix_fail(from, sink);
+        for (uint32_t r = 0; r < rows; r++)
+            scales[at + r] *= in_unit / output_unit(m, l, p);
+        at += rows;
+    }
+    free(sources);
+    return status;
+}
+
+/* One register of weights: lane i, plane p is row i of the block, column (first + p * K). */
+static void pack_register(const opennpu_lower_model *m, const opennpu_lower_linear *l, const opennpu_lower_product *p,
+                          const uint8_t *q, uint8_t *out)
+{
+    for (uint32_t i = 0; i < m->k; i++)
+        for (uint32_t plane = 0; plane < p->planes; plane++)
+            out[((size_t)i << p->class_) + plane] =
+                q[((size_t)p->block * m->k + i) * l->columns + p->column + (size_t)plane * m->k];
+}
+
+static tv_status upload_biases(opennpu_lower_model *m, const opennpu_lower_linear *l, const tv_diag_sink *sink)
+{
+    uint64_t at = l->bias;
+    for (unsigned p = 0; p < l->weight_count && l->bias; p++) {
+        if (l->biases[p] != TV_NO_VALUE) /* others stay zeros */
+            TV_TRY(upload_vector(m, l->biases[p], l->outputs[p], output_unit(m, l, p), at, sink));
+        at += (uint64_t)block_rows(m, l, p) * 4;
+    }
+    return TV_OK;
+}
+
+static tv_status upload_linear(opennpu_lower_model *m, const opennpu_lower_linear *l, float in_unit,
+                               const tv_diag_sink *sink)
+{
+    size_t rows = (size_t)l->blocks * m->k, stream_bytes = (size_t)(l->blocks * stream_columns(m, l->columns) * m->k);
+    uint8_t *q = calloc(rows, l->columns), *stream = calloc(1, stream_bytes);
+    float *scales = calloc(rows, sizeof *scales);
+    uint32_t blocks_per_drain = m->e.period / 2;
+    opennpu_lower_product *list = malloc((size_t)blocks_per_drain * l->columns * sizeof *list);
+    opennpu_lower_input input = {(uint64_t)1 << 20, l->columns};
+    tv_status status =
+        q && stream && scales && list ? quantize_linear(m, l, in_unit, q, scales, sink) : tv_fail_memory(sink);
+    for (uint32_t b = 0; b < l->blocks && status == TV_OK; b += blocks_per_drain) {
+        size_t count = opennpu_lower_linear_products(
+            m, l, &input, b, l->blocks - b < blocks_per_drain ? l->blocks - b : blocks_per_drain, list);
+        for (size_t i = 0; i < count; i++)
+            pack_register(m, l, &list[i], q, stream + (list[i].w - l->stream));
+    }
+    if (status == TV_OK)
+        status = write_bytes(m, l->stream, stream, stream_bytes, sink);
+    if (status == TV_OK)
+        status = write_floats(m, l->scales, scales, rows, sink);
+    free(q);
+    free(stream);
+    free(scales);
+    free(list);
+    return status == TV_OK ? upload_biases(m, l, sink) : status;
+}
+
+/* ---- The graph ---- */
+
+static tv_status upload_node(opennpu_lower_model *m, uint32_t node, const tv_diag_sink *sink)
+{
+    const tv_graph_node *n = tv_graph_node_at(m->graph, node);
+    const opennpu_lower_node *own = &m->nodes[node];
+    const opennpu_lower_value *out = &m->values[n->output];
+    if (own->linear.weight_count)
+        return upload_linear(m, &own->linear, m->values[n->inputs[0]].pack_unit, sink);
+    if (n->op == TV_OP_NORM)
+        return upload_vector(m, n->inputs[1], n->output, out->stored ? out->unit : out->pack_unit, own->gains, sink);
+    if (n->op == TV_OP_MUL)
+        return upload_vector(m, n->inputs[1], n->output, 1, own->gains, sink);
+    if (n->op == TV_OP_GATHER)
+        return upload_rows(m, tv_graph_matrix(m->graph, n->inputs[0]), 1, own->table, sink);
+    return TV_OK;
+}
+
+tv_status opennpu_lower_upload(opennpu_lower_model *m, const tv_llm_progress *progress, const tv_diag_sink *sink)
+{
+    for (uint32_t i = 0; i < m->graph->nodes.count && !m->timing; i++) {
+        tv_progress_report(progress, "uploading weights", i, m->graph->nodes.count);
+        TV_TRY(upload_node(m, i, sink));
+    }
+    if (m->timing)
+        return TV_OK;
+    TV_TRY(upload_tables(m, sink));
+    TV_TRY(upload_head_masks(m, sink));
+    for (uint32_t i = 0; i < m->angle_count; i++)
+        TV_TRY(upload_angles(m, &m->angles[i], sink));
+    return TV_OK;
+}
