@@ -6,7 +6,8 @@
  *                             the number all later ones fail, too
  * TRIVET_COUNT_ALLOCATIONS=F  the number of calls is written to the file F when the process ends
  *
- * Calls before the constructor below, by the dynamic loader, are not counted. run.py starts commands with it. */
+ * Calls before the constructor below, by the dynamic loader, are not counted. The functions must be visible, so that
+ * the commands that run.py starts call them. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

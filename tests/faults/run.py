@@ -157,6 +157,7 @@ class Faults(Suite):
         self.call_in_folder(arguments, environment={"LD_PRELOAD": self.library, "TRIVET_COUNT_ALLOCATIONS": count_file})
         with open(count_file, encoding="utf-8") as file:
             calls = int(file.read())
+        self.expect(name + ": allocations are counted", calls > 0, "none")
         for n in self.sample(calls, self.runs):
             for sticky in ("", "+") if not self.runs else [self.random.choice(("", "+"))]:
                 yield Run("%s: allocation %d%s of %d" % (name, n, sticky, calls), "allocations", arguments, expected, no_memory=True,
