@@ -76,6 +76,7 @@ tv_status tv_machine_parse_address(const tv_machine *machine, const tv_program *
     char word[WORD_MAX];
     const char *at = text;
     uint64_t bank = 0;
+    bool in_bank = false;
     if (!read_word(&at, word) || !at)
         return fail_syntax(machine, text, "SPACE:ADDR", "", sink);
     unsigned i = 0;
@@ -92,8 +93,9 @@ tv_status tv_machine_parse_address(const tv_machine *machine, const tv_program *
                            space->size / space->bank_size);
         if (!read_word(&at, word))
             return fail_address("", true, sink);
+        in_bank = true;
     }
-    if (!resolve_address(programs, count, word, addr) || (space->bank_size && *addr > space->bank_size && (bank || at)))
+    if (!resolve_address(programs, count, word, addr) || (in_bank && *addr > space->bank_size))
         return fail_address(word, space->bank_size != 0, sink);
     *addr += bank * space->bank_size;
     *rest = at;
