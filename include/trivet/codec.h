@@ -57,6 +57,7 @@ typedef struct tv_insn_info {
     char form[TV_CODEC_TEXT];             /* assembly form */
     int proposed;                         /* belongs to an extension under review */
     const char *since, *deprecated_since; /* versions of the set, or NULL */
+    const char *addition;                 /* version in which it was added to the published set, or NULL */
 } tv_insn_info;
 
 /* Instruction `i` of the set. */
@@ -91,6 +92,7 @@ typedef struct tv_parameter_info {
     uint64_t min, max;             /* of an integer … */
     uint64_t allowed;              /* … bit n set: n is legal; 0: every value from min to max */
     const char *const *enum_names; /* of a "word"; NULL-terminated */
+    const char *addition;          /* version in which it was added to the published set, or NULL */
 } tv_parameter_info;
 
 /* Parameter `i` of `insn`. The parameters that all instructions have come first; of these only the first, the

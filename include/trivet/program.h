@@ -85,6 +85,11 @@ TV_API const char *tv_program_requirement_at(const tv_program *program, uint64_t
 /* The profile that the source names, or NULL. Valid until the program is freed. */
 TV_API const char *tv_program_profile(const tv_program *program);
 
+/* Reports what a command queue uses of Trivet's additions to the published format: a warning for each field and each
+ * key of the metadata, at its first use; or one note in a file whose version has the additions. Returns the number of
+ * warnings; 0 for other programs. `sink` may be NULL. */
+TV_API uint64_t tv_program_additions(const tv_program *program, const tv_diag_sink *sink);
+
 /* Number of instructions: words or queue entries. */
 TV_API uint64_t tv_program_instruction_count(const tv_program *program);
 

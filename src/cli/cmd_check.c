@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 static const cli_option options[] = {
-    {"strict", 0, NULL, "treat warnings as errors", NULL},
+    {"strict", 0, NULL, "treat warnings as errors; warn about additions to the published queue format", NULL},
 };
 
 static const char *plural_suffix(uint64_t n) { return n == 1 ? "" : "s"; }
@@ -123,6 +123,8 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
     status = cli_make_program_config(c, program, &config);
     if (status == TV_OK)
         status = check_program(c, path, program, config, &counts);
+    if (status == TV_OK && cli_has(c, "strict"))
+        counts.warnings += tv_program_additions(program, &c->sink);
     counts.warnings += warnings; /* include those of the assembler */
     total->errors += counts.errors;
     total->warnings += counts.warnings;

@@ -51,16 +51,17 @@ static void print_parameters(const tv_codec *codec, unsigned insn)
                  : p.default_value ? "default %s"
                                    : "optional",
                  p.default_value);
-        printf("    %s%-*s %-8s %-14s %s%s%s%s%s%s\n", p.member ? "  " : "", p.member ? 16 : 18, p.name, p.type,
-               presence, p.doc, values[0] ? "; " : "", values, p.unit[0] ? " (" : "", p.unit, p.unit[0] ? ")" : "");
+        printf("    %s%-*s %-8s %-14s %s%s%s%s%s%s%s\n", p.member ? "  " : "", p.member ? 16 : 18, p.name, p.type,
+               presence, p.doc, values[0] ? "; " : "", values, p.unit[0] ? " (" : "", p.unit, p.unit[0] ? ")" : "",
+               p.addition ? "; x-trivet" : "");
     }
 }
 
 static void print_insn(const tv_codec *codec, unsigned i, const tv_insn_info *info)
 {
     if (!info->format) {
-        printf("%s\n  %s\n  engine %s, since version %s%s%s; %s\n", info->id, info->meaning, info->unit, info->since,
-               info->deprecated_since ? ", deprecated since " : "",
+        printf("%s\n  %s\n  engine %s, since version %s%s%s%s; %s\n", info->id, info->meaning, info->unit, info->since,
+               info->addition ? " (x-trivet)" : "", info->deprecated_since ? ", deprecated since " : "",
                info->deprecated_since ? info->deprecated_since : "", info->source);
         print_parameters(codec, i);
         putchar('\n');
@@ -98,6 +99,7 @@ static void write_parameters_json(const tv_codec *codec, unsigned insn, tv_json_
         tv_json_string_member(w, "default", p.default_value);
         tv_json_string_member(w, "unit", p.unit);
         tv_json_string_member(w, "doc", p.doc);
+        tv_json_string_member(w, "x-trivet", p.addition);
         if (values[0])
             tv_json_string_member(w, "values", values);
         tv_json_end_object(w);
@@ -114,6 +116,7 @@ static void write_entry_json(const tv_codec *codec, unsigned i, const tv_insn_in
     tv_json_string_member(w, "source", info->source);
     tv_json_string_member(w, "since", info->since);
     tv_json_string_member(w, "deprecated_since", info->deprecated_since);
+    tv_json_string_member(w, "x-trivet", info->addition);
     write_parameters_json(codec, i, w);
     tv_json_end_object(w);
 }

@@ -286,17 +286,27 @@ static tv_status run_program(job *j, unsigned i, const tv_run_limits *limits)
     return status;
 }
 
+/* With --strict, what the queues use of additions to the published format. */
+static void report_additions(job *j)
+{
+    for (unsigned i = 0; i < j->count && cli_has(j->c, "strict"); i++)
+        tv_program_additions(j->programs[i], &j->c->sink);
+}
+
 /* Reports the hazards of all programs before the first one runs. The machine has loaded the first one, so its plan is
  * used; the others are loaded when they run. Returns TV_FAULT for hazards with --strict. */
 static tv_status check_hazards(job *j)
 {
     tv_severity severity = cli_has(j->c, "strict") ? TV_ERROR : TV_WARNING;
     tv_check_counts counts = {0};
-    if (cli_has(j->c, "no-hazards"))
+    if (cli_has(j->c, "no-hazards")) {
+        report_additions(j);
         return TV_OK;
+    }
     tv_status status = tv_machine_hazards(j->machine, severity, &j->c->sink, &counts);
     for (unsigned i = 1; i < j->count && status == TV_OK; i++)
         status = tv_program_hazards(j->programs[i], j->config, severity, &j->c->sink, &counts);
+    report_additions(j);
     return status == TV_OK && counts.errors ? TV_FAULT : status;
 }
 

@@ -2,6 +2,7 @@
 /* The public functions over the instruction tables (trivet/codec.h). */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/buf.h"
 #include "isa/isa.h"
@@ -74,6 +75,12 @@ int tv_codec_disassemble(const tv_codec *codec, uint64_t word, char text[TV_CODE
     return row >= 0;
 }
 
+const char *tv_insn_addition(const tv_isa *isa, const tv_insn *insn)
+{
+    const char *minor = insn->since ? strchr(insn->since, '.') : NULL;
+    return isa->published_minor && minor && strtoul(minor + 1, NULL, 10) > isa->published_minor ? insn->since : NULL;
+}
+
 int tv_codec_insn_at(const tv_codec *codec, unsigned i, tv_insn_info *out)
 {
     const tv_isa *isa = tv_codec_isa(codec);
@@ -88,7 +95,8 @@ int tv_codec_insn_at(const tv_codec *codec, unsigned i, tv_insn_info *out)
                           .source = insn->source,
                           .proposed = insn->proposed,
                           .since = insn->since,
-                          .deprecated_since = insn->deprecated_since};
+                          .deprecated_since = insn->deprecated_since,
+                          .addition = tv_insn_addition(isa, insn)};
     tv_buf form = TV_BUF_FIXED(out->form);
     tv_buf_str(&form, insn->mnemonic);
     for (unsigned k = 0; k < insn->parameter_count; k++)
@@ -137,6 +145,7 @@ int tv_codec_parameter_at(const tv_codec *codec, unsigned insn, unsigned i, tv_p
     const tv_parameter *p = &isa->parameters[common ? i : use->parameter];
     *out = (tv_parameter_info){.name = p->name,
                                .unit = p->unit,
+                               .addition = p->addition,
                                .doc = p->doc,
                                .type = types[p->type],
                                .default_value = p->default_value,

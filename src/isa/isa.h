@@ -113,6 +113,7 @@ typedef struct tv_parameter {
     uint64_t min, max;
     const char *default_value; /* NULL: it has none */
     const char *unit, *doc;
+    const char *addition; /* version in which it was added to the published set, or NULL */
 } tv_parameter;
 
 /* MEMBER: a member of the entry's object parameter; MEMBER_REQUIRED: required if the object is present. */
@@ -185,6 +186,7 @@ typedef struct tv_isa {
     unsigned parameter_count, common_count; /* the first `common_count` belong to every entry */
     const tv_insn *insns;
     unsigned insn_count;
+    unsigned published_minor; /* instructions of later minor versions are additions to the published set; 0: unused */
     const tv_alternate *alternates;
     unsigned alternate_count;
     const tv_code *codes;
@@ -206,6 +208,9 @@ typedef struct tv_isa_list {
     const tv_isa *const *isas;
     unsigned count;
 } tv_isa_list;
+
+/* The version in which an instruction was added to the published set, or NULL. */
+const char *tv_insn_addition(const tv_isa *isa, const tv_insn *insn);
 
 /* The instruction set of the target `name`, or NULL. */
 const tv_isa *tv_isa_find(const tv_isa_list *list, tv_sv name);

@@ -121,6 +121,12 @@ const tv_diag_sink *tv_program_source_lines(const tv_program *program, const tv_
     return &lines->sink;
 }
 
+uint64_t tv_program_additions(const tv_program *program, const tv_diag_sink *sink)
+{
+    tv_source_lines lines;
+    return program->form ? program->form->additions(program, tv_program_source_lines(program, sink, &lines)) : 0;
+}
+
 int tv_program_line(const tv_program *program, uint64_t index, tv_source_line *out)
 {
     if (!program->lines.data || index >= program->instruction_count)

@@ -33,7 +33,8 @@ static inline tv_line_entry tv_line_entry_of(uint32_t file, uint32_t line, uint3
 /* The operations of a program form other than instruction words. */
 typedef struct tv_program_form {
     void (*free)(void *form_data);
-    void (*print)(const struct tv_program *program, uint64_t index, tv_buf *out); /* an instruction in one line */
+    void (*print)(const struct tv_program *program, uint64_t index, tv_buf *out);      /* an instruction in one line */
+    uint64_t (*additions)(const struct tv_program *program, const tv_diag_sink *sink); /* of tv_program_additions */
     tv_status (*save)(const struct tv_program *program, const char *path, tv_program_format format,
                       tv_output_group *group, const tv_diag_sink *sink); /* `group` may be NULL */
 } tv_program_form;

@@ -9,4 +9,5 @@ static void print_instruction(const tv_program *program, uint64_t index, tv_buf 
 
 static void free_queue(void *data) { cmdq_queue_free(data); }
 
-const tv_program_form cmdq_form = {.free = free_queue, .print = print_instruction, .save = cmdq_save};
+const tv_program_form cmdq_form = {
+    .free = free_queue, .print = print_instruction, .additions = cmdq_report_additions, .save = cmdq_save};

@@ -393,6 +393,17 @@ static void read_spm(metadata *m, const tv_json_value *object) { read_init(m, ob
 
 static void read_dram(metadata *m, const tv_json_value *object) { read_init(m, object, false); }
 
+/* Collects the keys that the published format does not have. */
+static void list_additions(metadata *m, const tv_json_value *root)
+{
+    static const char *const additions[] = {"continues", "spm_init", "dram_init", "kv_layouts", "kv_ranges", "outputs"};
+    for (const tv_json_value *member = tv_json_first(root); member; member = member->next)
+        for (unsigned i = 0; i < TV_COUNTOF(additions); i++)
+            if (strcmp(member->key, additions[i]) == 0)
+                (void)TV_VEC_PUSH(&m->queue->metadata_additions,
+                                  (cmdq_metadata_key){additions[i], location_of(m, member)});
+}
+
 unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned line, unsigned column,
                             const tv_diag_sink *sink)
 {
@@ -431,6 +442,7 @@ unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned lin
             report_error(&m, continues, CMDQ_CODE_METADATA, NULL, "'continues' is true or false");
         queue->continues = tv_json_is_true(continues);
         read_version(&m, root);
+        list_additions(&m, root);
         read_list(&m, root, "spm_init", read_spm);
         read_list(&m, root, "dram_init", read_dram);
         read_list(&m, root, "kv_layouts", read_layout);
@@ -438,8 +450,8 @@ unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned lin
         read_list(&m, root, "outputs", read_output);
     }
     tv_arena_fini(&arena);
-    if (queue->inits.failed || queue->kv_ranges.failed || queue->output_locs.failed || queue->kv_layouts.failed ||
-        queue->files.failed)
+    if (queue->inits.failed || queue->kv_ranges.failed || queue->output_locs.failed ||
+        queue->metadata_additions.failed || queue->kv_layouts.failed || queue->files.failed)
         report_no_memory(&m);
     return m.errors;
 }

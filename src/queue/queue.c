@@ -68,6 +68,7 @@ void cmdq_queue_free(cmdq_queue *queue)
     TV_VEC_FINI(&queue->lists);
     TV_VEC_FINI(&queue->inits);
     TV_VEC_FINI(&queue->output_locs);
+    TV_VEC_FINI(&queue->metadata_additions);
     TV_VEC_FINI(&queue->kv_layouts);
     TV_VEC_FINI(&queue->kv_ranges);
     TV_VEC_FINI(&queue->range_refs);

@@ -50,6 +50,12 @@ typedef struct cmdq_location {
     unsigned line, column;
 } cmdq_location;
 
+/* A key of the metadata. */
+typedef struct cmdq_metadata_key {
+    const char *name; /* static */
+    cmdq_location loc;
+} cmdq_metadata_key;
+
 /* Initial contents of memory. `bytes` NULL: zeros. */
 typedef struct cmdq_init {
     cmdq_location loc;
@@ -98,7 +104,8 @@ typedef struct cmdq_queue {
     tv_sv metadata;     /* JSON text; empty: none */
     const char *graph_name;
     TV_VEC(cmdq_init) inits;
-    TV_VEC(cmdq_location) output_locs; /* of the program's outputs */
+    TV_VEC(cmdq_location) output_locs;            /* of the program's outputs */
+    TV_VEC(cmdq_metadata_key) metadata_additions; /* keys that the published format does not have */
     TV_VEC(cmdq_kv_layout) kv_layouts;
     TV_VEC(cmdq_kv_range) kv_ranges;
     TV_VEC(cmdq_range_ref) range_refs;      /* in the order of entries */
@@ -177,6 +184,10 @@ unsigned cmdq_read_metadata(tv_program *program, cmdq_queue *queue, unsigned lin
 
 tv_status cmdq_save(const tv_program *program, const char *path, tv_program_format format, tv_output_group *group,
                     const tv_diag_sink *sink);
+
+/* additions.c: reports what the queue uses that the published format does not have: each field and key is a warning, or
+ * in a file whose version has them all are one note. Returns the number of warnings. */
+uint64_t cmdq_report_additions(const tv_program *program, const tv_diag_sink *sink);
 
 extern const tv_program_form cmdq_form;
 

@@ -159,6 +159,8 @@ static void write_field(tv_json_writer *w, unsigned field, const tv_insn *insn)
     tv_json_begin_object(w);
     write_type(w, field);
     tv_json_string_member(w, "description", doc);
+    if (p->addition)
+        tv_json_string_member(w, "x-trivet", p->addition);
     write_default(w, p);
     if (field == CMDQ_F_opcode)
         tv_json_string_member(w, "const", insn->id);
@@ -184,8 +186,8 @@ static void write_entry_schema(tv_json_writer *w, const tv_insn *insn)
     tv_json_begin_object(w);
     tv_json_string_member(w, "title", insn->id);
     tv_json_string_member(w, "description", insn->meaning);
-    if (insn->since && strcmp(insn->since, "1.2") >= 0)
-        tv_json_string_member(w, "x-trivet", insn->since);
+    if (tv_insn_addition(&tv_isa_cmdq, insn))
+        tv_json_string_member(w, "x-trivet", tv_insn_addition(&tv_isa_cmdq, insn));
     tv_json_string_member(w, "type", "object");
     tv_json_key(w, "properties");
     tv_json_begin_object(w);

@@ -242,6 +242,12 @@ static void programs(void **state)
     assert_int_equal(tv_program_parse("empty.json", NULL, 0, NULL, NULL, &program), TV_ERR_INPUT);
     assert_int_equal(tv_program_parse("queue.json", queue, strlen(queue), NULL, NULL, &program), TV_OK);
     tv_program_free(program);
+    static const char additions[] = "{\"cmdq\": [{\"opcode\": \"SYNC_GROUP\", \"group\": [], \"name\": \"g\"},"
+                                    "{\"opcode\": \"END\", \"wait_group\": \"g\"}]}";
+    assert_int_equal(tv_program_parse("q.json", additions, strlen(additions), NULL, NULL, &program), TV_OK);
+    NULL_CASE(tv_program_additions, sink);
+    assert_int_equal(tv_program_additions(program, NULL), 2);
+    tv_program_free(program);
 }
 
 static void machines(void **state)

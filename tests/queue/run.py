@@ -373,6 +373,36 @@ def source_lines(t):
     t.check("source line: a column that is not stored", wrong or ("q.json:1: instruction 1: error: " not in out or "^" in out) and out[:300])
 
 
+def additions(t):
+    """--strict warns about what the published format does not have, at its first use; version 1.2 declares it."""
+    lines = [entry(LOAD, tensor_role="embedding", dma_id=0), entry(GEMM, scale_ofm=0.5, deps_before=[0]), entry(GEMM, scale_ofm=0.5, bias_bank=3, bias_offset=0),
+             {"opcode": "SYNC_GROUP", "group": [0], "name": "g"}, entry(NOP, wait_group="g"),
+             entry(KV_LOAD, dram_base_addr=0, kv_range_desc={"t_start": 0, "t_len": 1, "d_len": 8})]
+    text = lambda version: queue(*lines, meta='"metadata": {"version": "%s",\n "outputs": []}' % version)
+    want = [("outputs", 2), ("dma_id", 3), ("scale_ofm", 4), ("bias_bank", 5), ("bias_offset", 5), ("name", 6), ("wait_group", 7), ("tensor_role", 3)]
+    names = [name for name, _ in want[1:-1]] + ["tensor_role embedding", "outputs"]
+    for command in ("check", "run"):
+        for version in ("1.0", "1.1", "1.2"):
+            for strict in (False, True):
+                status, out, _, wrong = t.look(text(version), command=[command, "-q", *["--no-hazards"][:command == "run"], *["--strict"][:strict]])
+                found = [d for d in map(re.Match.groupdict, filter(None, map(LINE.match, out.splitlines()))) if d["code"] == "TV-Q049"]
+                name = "%s of version %s%s" % (command, version, ", strict" * strict)
+                if not strict or version == "1.2":
+                    t.check(name, wrong or (found and "%s" % found))
+                    continue
+                got = [(re.search("'(.*?)'", d["message"]).group(1), int(d["line"])) for d in found]
+                t.check(name, wrong or (sorted(got) != sorted(want) and "%s, expected %s" % (got, want)))
+                t.check(name + ": warnings", any(d["severity"] != "warning" for d in found) and "%s" % found)
+                t.check(name + ": others", [d for d in found if ("1 more entry has it" in d["message"]) != ("scale_ofm" in d["message"])])
+                t.check(name + ": exit status", (status != (1 if command == "check" else 0)) and "exit status %s: %s" % (status, out[-300:]))
+    _, out, _, wrong = t.look(text("1.2"), command=["check", "--strict"])
+    note = [m.groupdict() for m in map(LINE.match, out.splitlines()) if m and m["code"] == "TV-Q049"]
+    t.check("a note of version 1.2", wrong or ([d["severity"] for d in note] != ["note"] or [n for n in names if n not in note[0]["message"]]) and "%s" % note)
+    t.accept("no metadata, published fields", json.dumps({"cmdq": [LOAD, END]}), command=["check"])
+    _, out, _, wrong = t.look(open(PUBLISHED).read(), command=["check", "--strict"])
+    t.check("the worked example has no additions", wrong or ("TV-Q049" in out and out[:300]))
+
+
 def types(t):
     """Reads that do not meet the writes before them: what a person finds who draws the memories on paper."""
     load = lambda bank, count, qbits=8, **f: entry(LOAD, tensor_role="weight", spm_bank=bank, num_elements=count, qbits=qbits, **f)
@@ -671,7 +701,7 @@ def writing(t):
     write_again(t, "minus zero", source)
 
 
-GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, syntax, source_lines, types, kv_caches, bytes_of_text, deep_and_long, many_errors,
+GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, syntax, source_lines, additions, types, kv_caches, bytes_of_text, deep_and_long, many_errors,
           several_errors, writing)
 
 

@@ -7,12 +7,12 @@
 #include "isa/isa.h"
 
 /* The version of the set. Files of another major version are rejected. */
-enum { CMDQ_VERSION_MAJOR = 1, CMDQ_VERSION_MINOR = 2 };
+enum { CMDQ_VERSION_MAJOR = 1, CMDQ_VERSION_MINOR = 2, CMDQ_PUBLISHED_MINOR = 1 };
 
 typedef enum cmdq_class { CMDQ_DMA, CMDQ_TE, CMDQ_VE, CMDQ_SYNC } cmdq_class;
 
 typedef enum cmdq_field {
-#define TV_FIELD(id, name, type, allowed, min, max, default_value, unit, doc) CMDQ_F_##id,
+#define TV_FIELD(id, name, type, allowed, min, max, default_value, unit, doc, addition) CMDQ_F_##id,
 #include "isa/cmdq/fields.def"
 #undef TV_FIELD
     CMDQ_FIELDS

@@ -38,7 +38,7 @@ const char *const cmdq_role_names[CMDQ_ALL_ROLES] = {"weight", "activation", "kv
 #define MAX_ID (UINT32_MAX - 1)
 
 static const tv_parameter parameters[CMDQ_FIELDS] = {
-#define TV_FIELD(id, name_, type_, allowed_, min_, max_, fallback_, unit_, doc_)                                       \
+#define TV_FIELD(id, name_, type_, allowed_, min_, max_, fallback_, unit_, doc_, addition_)                            \
     {.name = (name_),                                                                                                  \
      .type = TV_PARAMETER_##type_,                                                                                     \
      ALLOWED_##type_(allowed_),                                                                                        \
@@ -46,7 +46,8 @@ static const tv_parameter parameters[CMDQ_FIELDS] = {
      .max = (max_),                                                                                                    \
      .default_value = (fallback_),                                                                                     \
      .unit = (unit_),                                                                                                  \
-     .doc = (doc_)},
+     .doc = (doc_),                                                                                                    \
+     .addition = (addition_)},
 #include "isa/cmdq/fields.def"
 #undef TV_FIELD
 };
@@ -100,6 +101,7 @@ const tv_isa tv_isa_cmdq = {
     .common_count = CMDQ_COMMON_FIELDS,
     .insns = insns,
     .insn_count = CMDQ_OPCODES,
+    .published_minor = CMDQ_PUBLISHED_MINOR,
     .codes = cmdq_codes,
     .code_count = CMDQ_CODES,
 };
