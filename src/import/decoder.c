@@ -215,6 +215,19 @@ static void project_keys(tv_decoder *d, uint32_t layer, uint32_t xn, uint32_t *k
         &d->b, (tv_graph_cache){p->kv_heads, p->key_length, p->value_length, p->local[layer] ? p->window : 0});
 }
 
+/* Layers that use the keys and values of others have tensors for their own in files, which nothing reads. */
+static void skip_keys(tv_decoder *d)
+{
+    static const char *const names[] = {"attn_k", "attn_v", "attn_k_norm"};
+    for (size_t i = 0; i < TV_COUNTOF(names) && d->source->used; i++) {
+        char full[96];
+        tensor_name(d, names[i], "weight", full);
+        const tv_gguf_tensor *tensor = tv_gguf_tensor_find(d->source->gguf, full);
+        if (tensor)
+            d->source->used[tensor - tv_gguf_tensor_at(d->source->gguf, 0)] = true;
+    }
+}
+
 uint32_t tv_decoder_attention(tv_decoder *d, uint32_t layer, uint32_t xn)
 {
     const tv_model_params *p = d->p;
@@ -223,6 +236,8 @@ uint32_t tv_decoder_attention(tv_decoder *d, uint32_t layer, uint32_t xn)
     if (source == layer)
         project_keys(d, layer, xn, &k, &v);
     else
+        skip_keys(d);
+    if (source != layer)
         d->caches[layer] = d->caches[source];
     if (has_head_norm(d))
         q = tv_decoder_head_norm(d, "attn_q_norm", "qn", q, p->heads);

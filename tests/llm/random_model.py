@@ -87,15 +87,15 @@ class Model:
         if not self.tied:
             self.matrix("output", self.d["embedding"], self.d["vocabulary"], gain=LOGIT_SCALE)
 
-    def attention(self, layer, bias=False, head_norms=False):
+    def attention(self, layer, bias=False, head_norms=0.0):
         d = self.d
         for part, heads in (("q", d["heads"]), ("k", d["kv_heads"]), ("v", d["kv_heads"])):
             self.matrix(f"{layer}attn_{part}", d["embedding"], heads * d["head"], gain=1.0 if part == "v" else ATTENTION_GAIN)
             if bias:
                 self.bias(f"{layer}attn_{part}", heads * d["head"], 0.5)
         if head_norms:
-            self.norm(f"{layer}attn_q_norm", d["head"])
-            self.norm(f"{layer}attn_k_norm", d["head"])
+            self.norm(f"{layer}attn_q_norm", d["head"], mean=head_norms)
+            self.norm(f"{layer}attn_k_norm", d["head"], mean=head_norms)
         self.matrix(f"{layer}attn_output", d["heads"] * d["head"], d["embedding"])
 
     def feed_forward(self, layer):
@@ -171,7 +171,7 @@ def qwen3(options):
     m = Model("qwen3", options, head=128)
     m.keys(rope__freq_base=1000000.0, attention__key_length=128, attention__value_length=128)
     m.tokenizer(vocabularies.byte_vocabulary(m.d["vocabulary"], options["pre"] or "qwen2"))
-    return llama_like(m, tied=True, head_norms=True)
+    return llama_like(m, tied=True, head_norms=1.0)
 
 
 def qwen3moe(options):
@@ -179,7 +179,7 @@ def qwen3moe(options):
     m.keys(rope__freq_base=1000000.0, attention__key_length=128, attention__value_length=128, expert_count=8, expert_used_count=3,
            expert_feed_forward_length=256)
     m.tokenizer(vocabularies.byte_vocabulary(m.d["vocabulary"], options["pre"] or "qwen2"))
-    return llama_like(m, head_norms=True, experts=8, expert_ff=256)
+    return llama_like(m, head_norms=1.0, experts=8, expert_ff=256)
 
 
 def gemma(arch, options, layers, head_norms, **extra):
@@ -228,17 +228,17 @@ def gemma3n(options):
     m.norm("per_layer_proj_norm", per_layer)
     for layer in m.layers():
         m.norm(f"{layer}attn_norm")
-        m.attention(layer, head_norms=True)
-        m.norm(f"{layer}post_attention_norm")
+        m.attention(layer, head_norms=0.2)  # scores are not divided by the root of the size: larger ones make the model chaotic
+        m.norm(f"{layer}post_attention_norm", mean=0.5)
         m.norm(f"{layer}ffn_norm")
         m.feed_forward(layer)
-        m.norm(f"{layer}post_ffw_norm")
+        m.norm(f"{layer}post_ffw_norm", mean=0.5)
         m.matrix(f"{layer}inp_gate", e, per_layer)
         m.matrix(f"{layer}proj", per_layer, e)
         m.norm(f"{layer}post_norm", mean=0.5)
-        m.table(f"{layer}altup_correct_coef", altup, altup, gain=0.5)
+        m.table(f"{layer}altup_correct_coef", altup, altup, gain=0.25)
         m.norm(f"{layer}altup_correct_scale")
-        m.table(f"{layer}altup_predict_coef", altup, altup * altup, gain=0.3)
+        m.table(f"{layer}altup_predict_coef", altup, altup * altup, gain=0.15)
         m.table(f"{layer}altup_router", e, altup, gain=e)  # the router's input is divided by e
         m.norm(f"{layer}altup_router_norm")
         m.matrix(f"{layer}laurel_l", e, rank)
