@@ -211,7 +211,8 @@ static tv_status run_pccx(scene *s)
 
 static tv_status run_opennpu(scene *s)
 {
-    return run_program(s, "examples/opennpu/tanh.s", "configs/opennpu-test.ini", TV_TRACE_PERFETTO, "t.json.zst");
+    return run_program(s, "tests/golden/check_opennpu_clean.s", "configs/opennpu-test.ini", TV_TRACE_PERFETTO,
+                       "t.json.zst");
 }
 
 static tv_status run_cmdq(scene *s)

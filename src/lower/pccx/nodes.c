@@ -115,7 +115,8 @@ static void emit_center(pccx_lowering *l, const tv_graph_node *n, const norm_ite
     uint32_t x = value_addr(l, n->inputs[0]) + i * t->words, sum = scratch_addr(l, n, PCCX_SCRATCH_SUM) + i,
              means = scratch_addr(l, n, PCCX_SCRATCH_NORM_INPUT) + i * (t->words + 1), to = t->input + i * t->words;
     pccx_lower_cvo(l, PCCX_CVO_REDUCE_SUM, sum, x, t->size, 0);
-    pccx_lower_multiply(l, means, sum, pccx_lower_constants_of(l, n)->inverse, l->map.identity, 1, false, false);
+    pccx_lower_multiply(l, means, sum, pccx_lower_constants_of(l, n)->inverse, l->map.identity, PCCX_LOWER_LANES, false,
+                        false);
     pccx_lower_move(l, means + 1, l->plan.ones, t->size);
     pccx_lower_cvo(l, PCCX_CVO_SCALE, means + 1, means, t->size, 0);
     pccx_lower_move(l, to, x, t->size);

@@ -87,7 +87,7 @@ typedef struct pccx_lower_constants {
     pccx_lower_matrix matrices[3];
     uint64_t bias;             /* a row; 0: none */
     uint64_t gains;            /* Norm: a group's; Mul: the constant factor */
-    uint64_t inverse;          /* Norm: one element, 1 / its size */
+    uint64_t inverse;          /* Norm: one word, 1 / its size and zeros */
     uint64_t cosines, sines;   /* RotaryEmbedding: [position][rotary_dim] */
     uint64_t table, row_bytes; /* Gather: rows, and the bytes of a row */
     uint32_t constant;         /* Norm: index of its constant word */

@@ -196,9 +196,9 @@ static tv_status upload_norm(pccx_lowering *l, const tv_graph_node *n, pccx_lowe
                              const tv_diag_sink *sink)
 {
     uint32_t size = tv_graph_columns(l->graph, n->output) / n->attrs.groups;
-    float inverse = 1 / (float)size;
+    const float inverse[PCCX_LOWER_LANES] = {1 / (float)size};
     if (n->attrs.subtract_mean)
-        TV_TRY(upload_bf16(l, &inverse, 1, &c->inverse, sink));
+        TV_TRY(upload_bf16(l, inverse, PCCX_LOWER_LANES, &c->inverse, sink));
     if (n->inputs[2] != TV_NO_VALUE)
         TV_TRY(upload_row(l, n->inputs[2], size, 1, &c->bias, sink));
     return pccx_lower_fold_of(l, n)->gains ? TV_OK
