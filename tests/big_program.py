@@ -26,7 +26,7 @@ def main():
         p = subprocess.run([trivet, "run", path, "-t", "opennpu", "-c", "test", "--functional"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     text = p.stdout.decode()
-    ok = p.returncode == 0 and "10000000 instructions" in text and peak < 1.5 * 4 * WORDS + (16 << 20)
+    ok = p.returncode == 0 and "10,000,000 instructions" in text and peak < 1.5 * 4 * WORDS + (16 << 20)
     if not ok:
         print("exit %d, peak %d MB: %s" % (p.returncode, peak >> 20, text))
     print("%d passed, %d failed" % (ok, not ok))

@@ -439,17 +439,21 @@ static bool restart_as_lines(reader *r)
     return true;
 }
 
+/* The fast path may read all entries, and then yajl, which has seen nothing or white space, would miss a value. */
 static bool parse_chunks(reader *r)
 {
+    bool fed = false;
     while (r->chunk_offset < r->size) {
         take_fast_path(r);
         uint64_t size = next_chunk_size(r);
+        for (uint64_t i = 0; i < size && !fed; i++)
+            fed = !memchr(" \t\r\n", r->data[r->chunk_offset + i], 4);
         if (size && !tv_json_reader_feed(&r->json, r->data + r->chunk_offset, size))
             return false;
         r->chunk_offset += size;
         r->slow_path_bytes += size;
     }
-    return tv_json_reader_finish(&r->json);
+    return (!fed && r->has_entries) || tv_json_reader_finish(&r->json);
 }
 
 static void parse_file(reader *r)

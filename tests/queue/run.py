@@ -527,6 +527,10 @@ def bytes_of_text(t):
                               ("past U+10FFFF", text.replace(b"LAYER", b"\xf5\x80\x80\x80"), ("TV-Q001", "TV-Q015")),
                               ("random bytes", bytes(i * i * 7 % 251 for i in range(5000)), "TV-Q001")):
         t.reject("bytes: " + name, data, codes)
+    for count in (1, 64, 100000):
+        for ending in ("", "\n"):
+            t.accept("%d spaces after the last entry%s" % (count, " and a line end" if ending else ""),
+                     '{"opcode": "NOP"}\n{"opcode": "END"}\n' + " " * count + ending, file="q.jsonl")
     t.accept("escapes in keys and words", queue(r'{"\u006fpcode": "NO\u0050"}'))
 
 
