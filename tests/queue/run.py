@@ -261,8 +261,21 @@ def metadata(t):
                  '"outputs": [{"name": "a", "dram_addr": 0, "num_elements": 1, "qbits": 3}]', '"outputs": [{}]',
                  '"kv_layouts": [{"id": 0, "k_base": 0, "v_base": 0, "t_max": 1, "d_head": 1}]',
                  '"kv_layouts": [%s, %s]' % ((json.dumps({"id": 0, "k_base": 0, "v_base": 0, "t_max": 1, "d_head": 1, "heads": 1}),) * 2),
+                 '"kv_layouts": [{"id": 0, "other": 1}]', '"kv_ranges": [{"name": "r", "other": 1}]', '"kv_ranges": [1]',
+                 '"kv_ranges": [{"t_start": 0, "t_len": 1}]', '"kv_ranges": [{"name": "", "t_start": 0, "t_len": 1}]',
+                 '"kv_ranges": [{"name": 1, "t_start": 0, "t_len": 1}]', '"kv_ranges": [{"name": "r", "t_start": 0, "t_len": 0}]',
+                 '"kv_ranges": [{"name": "r", "t_start": 0, "t_len": 1, "d_len": 0}]',
+                 '"kv_ranges": [{"name": "r", "t_start": -1, "t_len": 1}]', '"kv_ranges": [{"name": "r", "t_start": 0, "t_len": 16777217}]',
+                 '"kv_ranges": [%s, %s]' % ((json.dumps({"name": "r", "t_start": 0, "t_len": 1}),) * 2),
+                 '"outputs": [%s, %s]' % ((json.dumps({"name": "y", "dram_addr": 0, "num_elements": 1, "qbits": 8}),) * 2),
+                 '"outputs": [{"name": "y", "dram_addr": 0, "num_elements": 1, "qbits": 8, "other": 1}]',
+                 '"graph_name": 1', '"generated_by": []', '"created_at": {}', '"continues": 1', '"continues": "true"',
                  '"version": "1.2"', '"debug": "a\\u0000b"'):
         wrong(body[:60], body)
+    for key, element in (("kv_layouts", '{"id": %d, "k_base": 0, "v_base": 0, "t_max": 1, "d_head": 1, "heads": 1}'),
+                         ("kv_ranges", '{"name": "r%d", "t_start": 0, "t_len": 1}'),
+                         ("outputs", '{"name": "y%d", "dram_addr": 0, "num_elements": 1, "qbits": 8}')):
+        wrong("too many " + key, '"%s": [%s]' % (key, ", ".join(element % i for i in range(4097))), "TV-Q006")
     wrong("past DRAM", init % (str(2 ** 34) + ', "hex": "00"'), "TV-Q032", status=1)
     wrong("huge zeros", init % ('0, "zero": true, "bytes": %d' % (2 ** 63 - 1)), "TV-Q032", status=1)
     wrong("no such bank", '"spm_init": [{"bank": 8, "offset": 0, "hex": "00"}]', "TV-Q031", status=1)
