@@ -16,15 +16,15 @@ const tv_code tv_codes[TV_CODE_COUNT] = {
 
 static const char *const severity_text[] = {"note", "warning", "error"};
 
-/* The length of what fits into `size` bytes of a text that has `length` bytes, without half a UTF-8 character. */
-static size_t fit_text(const char *text, size_t size, size_t length)
+/* The length of `text`, of `length` bytes, without half a UTF-8 character at its end. */
+static size_t drop_half_character(const char *text, size_t length)
 {
-    if (length < size)
-        return length;
-    length = size - 1;
-    while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
-        length--;
-    return length;
+    size_t start = length; /* after the lead byte of the last character */
+    while (start > 0 && ((unsigned char)text[start - 1] & 0xC0) == 0x80)
+        start--;
+    unsigned lead = start > 0 ? (unsigned char)text[start - 1] : 0;
+    size_t bytes = lead < 0xC0 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    return length + 1 < start + bytes ? start - 1 : length;
 }
 
 void tv_vreport(const tv_diag_sink *sink, tv_severity severity, const tv_code *code, const tv_source_loc *loc,
@@ -36,7 +36,7 @@ void tv_vreport(const tv_diag_sink *sink, tv_severity severity, const tv_code *c
         return;
     int length = vsnprintf(message, TV_DIAG_MESSAGE, format, args);
     if (length >= TV_DIAG_MESSAGE)
-        memcpy(message + fit_text(message, TV_DIAG_MESSAGE, (size_t)length), more, sizeof more);
+        memcpy(message + drop_half_character(message, TV_DIAG_MESSAGE - 1), more, sizeof more);
     tv_diag diag = {.severity = severity,
                     .code = code->code,
                     .name = code->name,

@@ -106,7 +106,8 @@ static void check_failures(const scenario *c, failure_kind kind, int error, bool
     scene sound, s;
     unsigned count;
     empty_folder();
-    assert_int_equal(run_once(c, &sound), c->expected);
+    if (run_once(c, &sound) != c->expected)
+        fail_msg("%s: without a failure: %s", c->name, sound.last);
     empty_folder();
     failures_count(kind);
     run_once(c, &s);
@@ -147,10 +148,11 @@ void fini_setup(setup *u)
     tv_program_free(u->program);
 }
 
+/* The parameter to lower; NULL: the profile is small, and its programs require it. */
 static const char *memory_size_key(const tv_config *config)
 {
     const char *target = tv_config_target(config);
-    return strcmp(target, "pccx") == 0 ? "host.bytes" : strcmp(target, "cmdq") == 0 ? "dram.bytes" : "mem.bytes";
+    return strcmp(target, "pccx") == 0 ? "host.bytes" : strcmp(target, "cmdq") == 0 ? "dram.bytes" : NULL;
 }
 
 tv_status init_setup(scene *s, setup *u)
@@ -160,7 +162,7 @@ tv_status init_setup(scene *s, setup *u)
         status = tv_config_new(tv_program_target(u->program), &s->sink, &u->config);
     if (status == TV_OK)
         status = tv_config_load(u->config, in_tree(u->profile), &s->sink);
-    if (status == TV_OK) /* a snapshot looks at every page */
+    if (status == TV_OK && memory_size_key(u->config)) /* a snapshot looks at every page */
         status = tv_config_set(u->config, memory_size_key(u->config), "4Mi", &s->sink);
     if (status == TV_OK)
         status = tv_machine_new(u->config, TV_MODE_FULL, &s->sink, &u->machine);
@@ -177,9 +179,9 @@ static void an_allocation_that_fails_ends_in_its_status(void **state)
 static void a_file_that_fails_ends_in_its_status(void **state)
 {
     const scenario *c = *state;
-    check_failures(c, FAILURE_FILE, EIO, false);
-    check_failures(c, FAILURE_FILE, EOPNOTSUPP, false);
-    check_failures(c, FAILURE_FILE, ENOSPC, false);
+    static const int errors[] = {EIO, EOPNOTSUPP, ENOSPC, ENOMEM, EMFILE, ENFILE, ENOBUFS};
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        check_failures(c, FAILURE_FILE, errors[i], false);
 }
 
 static void an_interrupted_read_is_repeated(void **state) { check_failures(*state, FAILURE_READ, EINTR, false); }

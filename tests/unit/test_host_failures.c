@@ -4,6 +4,12 @@
  *     test_host_failures SOURCE_TREE [WORD] */
 #include "scenario.h"
 
+#include <unistd.h>
+
+#include "failures.h"
+#include "isa/pccx/pccx.h"
+#include "program/build.h"
+
 /* ---- Assembling, reading and writing programs ---- */
 
 static tv_status read_program(scene *s, const char *path)
@@ -101,6 +107,47 @@ static tv_status write_outputs_of_a_group(scene *s)
         add_file(s, in_folder("g.elf"));
         add_file(s, in_folder("g.bin"));
     }
+    return status;
+}
+
+/* Standard input is a pipe that has `text`. */
+static tv_status read_standard_input(scene *s)
+{
+    static const char text[] = "        .target opennpu\n        mma vx0, vx4\n";
+    int ends[2];
+    failures_pause(true);
+    bool piped = pipe(ends) == 0 && write(ends[1], text, sizeof text - 1) > 0 && dup2(ends[0], 0) == 0;
+    if (piped) {
+        close(ends[0]);
+        close(ends[1]);
+    }
+    failures_pause(false);
+    return piped ? read_program(s, "-") : TV_ERR_IO;
+}
+
+static tv_status build_program(scene *s)
+{
+    const tv_isa *isa = &tv_isa_pccx;
+    tv_builder b = {.isa = isa};
+    tv_program *program;
+    static const uint8_t bytes[64] = {1, 2, 3};
+    char name[TV_BUILD_LABEL];
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "label%u", i);
+        tv_builder_label(&b, name);
+        tv_builder_word(&b, i);
+        tv_builder_data(&b, 64 * i, bytes, sizeof bytes);
+        tv_builder_stream(&b, i % 2, 64 * i, sizeof bytes);
+    }
+    tv_status status = tv_builder_finish(&b, &s->sink, &program);
+    if (status == TV_OK) {
+        tv_symbol symbol;
+        for (uint64_t i = 0; tv_program_symbol_at(program, i, &symbol); i++)
+            add_text(s, symbol.name);
+        add_number(s, tv_program_instruction_count(program));
+        tv_program_free(program);
+    }
+    tv_builder_fini(&b);
     return status;
 }
 
@@ -278,6 +325,8 @@ static const scenario scenarios[] = {
     {"read_hex_words", read_hex_words, TV_ERR_INPUT},
     {"read_queue_with_errors", read_queue_with_errors, TV_ERR_INPUT},
     {"read_queue_lines", read_queue_lines, TV_OK},
+    {"read_standard_input", read_standard_input, TV_OK},
+    {"build_program", build_program, TV_OK},
     {"write_outputs_of_a_group", write_outputs_of_a_group, TV_OK},
     {"run_pccx", run_pccx, TV_OK},
     {"run_opennpu", run_opennpu, TV_OK},

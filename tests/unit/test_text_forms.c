@@ -3,6 +3,10 @@
  * values follow from the contracts in include/trivet. */
 #include "unit.h"
 
+#include <unistd.h>
+
+#include "base/diag.h"
+#include "program/program.h"
 #include "program/requirements.h"
 #include "trivet/trivet.h"
 
@@ -251,6 +255,131 @@ static void malformed_requirements_are_rejected(void **state)
     assert_true(tv_requirement_valid(".profile test"));
 }
 
+/* ---- Instruction sets ---- */
+
+static void queries_past_the_last_row_find_nothing(void **state)
+{
+    (void)state;
+    static const char *const targets[] = {"pccx", "opennpu", "cmdq"};
+    for (unsigned t = 0; t < 3; t++) {
+        tv_codec *codec;
+        tv_insn_info insn;
+        tv_field_info field;
+        tv_parameter_info parameter;
+        tv_uop_info uop;
+        char text[TV_CODEC_TEXT];
+        unsigned count = 0;
+        assert_int_equal(tv_codec_new(targets[t], NULL, &codec), TV_OK);
+        while (tv_codec_insn_at(codec, count, &insn))
+            count++;
+        assert_true(count > 10);
+        assert_int_equal(tv_codec_field_at(codec, count, 0, 0, &field), 0);
+        assert_int_equal(tv_codec_field_at(codec, 0, 1000, 0, &field), 0);
+        assert_int_equal(tv_codec_parameter_at(codec, count, 0, &parameter), 0);
+        assert_int_equal(tv_codec_parameter_at(codec, 0, 1000, &parameter), 0);
+        assert_int_equal(tv_codec_uop_at(codec, count, 0, 0, &uop), 0);
+        assert_int_equal(tv_codec_uop_at(codec, 0, 1000, 0, &uop), 0);
+        if (tv_codec_word_bits(codec) == 0) { /* programs are queues: no word means anything */
+            tv_decode_fault fault;
+            assert_int_equal(tv_codec_decode(codec, 0, &fault), -1);
+            assert_int_equal(tv_codec_decode(codec, 0, NULL), -1);
+            assert_int_equal(tv_codec_disassemble(codec, 0, text), 0);
+            assert_int_equal(tv_codec_field_at(codec, 0, 0, 0, &field), 0);
+        }
+        tv_codec_free(codec);
+    }
+}
+
+/* ---- Parameters ---- */
+
+static void rates_compare_as_fractions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        bool valid, more_than_a_half;
+    } cases[] = {
+        {"1/2", true, false},           {"0.5", true, false},
+        {"0.500001", true, true},       {"3/4", true, true},
+        {"0.25", true, false},          {"0.", false, false},
+        {".5", false, false},           {"1/0", false, false},
+        {"1/", false, false},           {"0x1.8", false, false},
+        {"1.5x", false, false},         {"1.x", false, false},
+        {"1/2/3", false, false},        {"0.5000001", false, false},
+        {"8589934592/1", false, false}, {"1/8589934592", false, false},
+        {"4294967296.5", false, false}, {"0", false, false},
+        {"2000", false, false},         {"0x8/0xF", true, true},
+        {"0xg", false, false},
+    };
+    tv_program program = {.requirement_count = 1};
+    const char *requirement = ".require te.float16 > 0.5";
+    program.requirements = (void *)&requirement;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tv_config *config;
+        assert_int_equal(tv_config_new("cmdq", NULL, &config), TV_OK);
+        tv_status status = tv_config_set(config, "te.float16", cases[i].value, NULL);
+        if ((status == TV_OK) != cases[i].valid)
+            fail_msg("te.float16 = %s: status %d", cases[i].value, (int)status);
+        if (cases[i].valid &&
+            (tv_program_check_requirements(&program, config, NULL) == TV_OK) != cases[i].more_than_a_half)
+            fail_msg("te.float16 = %s", cases[i].value);
+        tv_config_free(config);
+    }
+}
+
+static void a_profile_may_begin_with_a_byte_order_mark(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/trivet-profile-XXXXXX", target[TV_CONFIG_TARGET];
+    static const char text[] = "\xEF\xBB\xBF[profile]\ntarget = cmdq\ndescription = x\n \t\f\n[npu]\nte = 3\n";
+    int fd = mkstemp(path);
+    tv_config *config;
+    tv_config_entry entry;
+    assert_true(fd >= 0 && write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1 && close(fd) == 0);
+    assert_int_equal(tv_config_profile_target(path, NULL, target), TV_OK);
+    assert_string_equal(target, "cmdq");
+    assert_int_equal(tv_config_new("cmdq", NULL, &config), TV_OK);
+    assert_int_equal(tv_config_load(config, path, NULL), TV_OK);
+    bool found = false;
+    for (unsigned i = 0; tv_config_at(config, i, &entry); i++)
+        found |= strcmp(entry.key, "npu.te") == 0 && strcmp(entry.value, "3") == 0;
+    assert_true(found);
+    remove(path);
+    assert_int_equal(tv_config_profile_target(path, NULL, target), TV_ERR_INPUT);
+    tv_config_free(config);
+}
+
+/* ---- Messages ---- */
+
+/* The message consists of 'x' and of euro signs, and ends with " ...". */
+static void check_utf8_ending(void *user, const tv_diag *diag)
+{
+    const char *at = diag->message + strspn(diag->message, "x");
+    while (strncmp(at, "\u20AC", 3) == 0)
+        at += 3;
+    assert_string_equal(at, " ...");
+    ++*(unsigned *)user;
+}
+
+static void a_long_message_ends_between_two_characters(void **state)
+{
+    (void)state;
+    static char text[6000];
+    for (unsigned shift = 0; shift < 3; shift++) { /* characters of three bytes at each offset */
+        unit_log log;
+        tv_diag_sink sink = unit_sink(&log);
+        memset(text, 0, sizeof text);
+        memset(text, 'x', shift);
+        for (size_t i = shift; i + 3 < sizeof text; i += 3)
+            memcpy(text + i, "\u20AC", 3);
+        sink.emit = check_utf8_ending;
+        unsigned calls = 0;
+        sink.user = &calls;
+        tv_fail(&sink, TV_ERR_INPUT, TV_CODE(FILE_OPEN), NULL, "%s", text);
+        assert_int_equal(calls, 1);
+    }
+}
+
 static void every_status_has_a_text_of_its_own(void **state)
 {
     (void)state;
@@ -269,6 +398,10 @@ int main(void)
         cmocka_unit_test(ranges_have_a_length_and_fit),
         cmocka_unit_test(requirements_know_six_comparisons),
         cmocka_unit_test(malformed_requirements_are_rejected),
+        cmocka_unit_test(queries_past_the_last_row_find_nothing),
+        cmocka_unit_test(rates_compare_as_fractions),
+        cmocka_unit_test(a_profile_may_begin_with_a_byte_order_mark),
+        cmocka_unit_test(a_long_message_ends_between_two_characters),
         cmocka_unit_test(every_status_has_a_text_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
