@@ -14,7 +14,7 @@ extern "C" {
 
 typedef struct tv_llm tv_llm;
 
-/* Opens the model at `path`: a GGUF file of the llama architecture with its tokenizer, or a JSON object of
+/* Opens the model at `path`: a GGUF file of a known family of decoders with its tokenizer, or a JSON object of
  * model dimensions (hidden_size, …), which can only be timed. The caller frees it with tv_llm_free.
  * TV_ERR_INPUT: not a supported model; TV_ERR_IO; TV_ERR_MEMORY. */
 TV_API tv_status tv_llm_open(const char *path, const tv_diag_sink *sink, tv_llm **out);

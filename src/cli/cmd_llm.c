@@ -582,10 +582,10 @@ const cli_command cli_llm = {
     .name = "llm",
     .usage = "llm MODEL -t TARGET|all [-p PROMPT] [-n N]",
     .summary = "run a language model on the simulated machines",
-    .about =
-        "MODEL is a GGUF file of the llama architecture. The text is computed by the instructions of the machine, or "
-        "by the host\n"
-        "without -t; a summary of the cost follows. Ctrl-C ends the text early.",
+    .about = "MODEL is a GGUF file of a known family (llama, qwen2, gemma3, …; docs/llm.md). The text is computed by "
+             "the instructions of the machine, or "
+             "by the host\n"
+             "without -t; a summary of the cost follows. Ctrl-C ends the text early.",
     .example = "  trivet llm models/shakespeare.gguf -t cmdq -p \"ROMEO:\" -n 200\n"
                "  trivet llm models/shakespeare.gguf -t all --eval text.txt -n 2000",
     .options = options,

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Models of every family on every machine: close to the host, or rejected with the operation that the machine lacks.
+
+    families.py SESSION_LOGITS [--markdown]
+
+Random models with F32 weights, which are quantized to 8 bits. The median over positions of the cosine similarity of the logits to
+the host's is at least MEDIAN. --markdown prints the table of the manual.
+"""
+
+import array
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import random_model  # noqa: E402
+
+MEDIAN, POSITIONS, VOCABULARY = 0.99, 24, 512
+MACHINES = ("pccx", "opennpu", "cmdq")
+LACKS = {("llama3", "cmdq"): "rotation", ("llama-linear", "cmdq"): "rotation", ("gemma2", "pccx"): "soft cap",
+         ("gemma2", "opennpu"): "Tanh", ("gemma2", "cmdq"): "Mul", ("gemma3", "opennpu"): "window", ("gemma3", "cmdq"): "Mul",
+         ("gpt2", "opennpu"): "subtracts the mean",
+         **{(family, machine): "MoE" for family in ("mixtral", "qwen3moe") for machine in MACHINES}}
+FAMILIES = ("llama", "llama3", "llama-linear", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "gpt2", "mixtral", "qwen3moe")
+
+
+def logits(program, path, tokens, target):
+    """Rows of logits, or the first line of the error."""
+    done = subprocess.run([program, path, target, "8"], input="\n".join(map(str, tokens)).encode(), stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=False)
+    if done.returncode:
+        return done.stderr.decode("utf-8", "replace").split("\n")[0]
+    numbers = array.array("f")
+    numbers.frombytes(done.stdout)
+    return [numbers[i:i + VOCABULARY] for i in range(0, len(numbers), VOCABULARY)]
+
+
+def cosine(x, y):
+    return sum(a * b for a, b in zip(x, y)) / math.sqrt(sum(a * a for a in x) * sum(b * b for b in y))
+
+
+def compare(program, path, tokens, family, machine, host):
+    """(good, cell of the table)"""
+    rows = logits(program, path, tokens, machine)
+    lacks = LACKS.get((family, machine))
+    if isinstance(rows, str):
+        return lacks is not None and lacks in rows and "TV-L044" in rows, rows if not lacks else "lacks " + lacks
+    values = sorted(cosine(a, b) for a, b in zip(host, rows))
+    median = values[len(values) // 2]
+    return lacks is None and median >= MEDIAN, "%.4f (%.4f)" % (median, values[0])
+
+
+def main():
+    program, failed = sys.argv[1], 0
+    rng = random.Random(3)
+    tokens = [rng.randrange(VOCABULARY) for _ in range(POSITIONS)]
+    print("| family | %s |\n|---|%s" % (" | ".join(MACHINES), "---|" * len(MACHINES)))
+    with tempfile.TemporaryDirectory() as folder:
+        for family in FAMILIES:
+            path = os.path.join(folder, family + ".gguf")
+            random_model.write(family, path, "F32", 1)
+            host = logits(program, path, tokens, "host")
+            results = [compare(program, path, tokens, family, machine, host) for machine in MACHINES]
+            print("| %s | %s |" % (family, " | ".join(cell for _, cell in results)), flush=True)
+            failed += sum(not good for good, _ in results)
+    if "--markdown" not in sys.argv:
+        print("%d failed" % failed)
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
