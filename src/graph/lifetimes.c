@@ -40,21 +40,37 @@ static uint64_t first_fit(const tv_buffer_life *buffer, tv_buffer_life **alive, 
     return at;
 }
 
+/* Removes buffers that end before any later one can begin: the first nodes of later buffers are at most SLACK before
+ * that of this one. So the time is linear in the number of buffers for graphs of many layers. */
+static size_t drop_ended(const tv_buffer_life *buffer, tv_buffer_life **alive, size_t count)
+{
+    enum { SLACK = 16 };
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if ((uint64_t)alive[i]->last + SLACK >= buffer->first)
+            alive[kept++] = alive[i];
+    return kept;
+}
+
 uint64_t tv_buffers_allocate(tv_buffer_life *buffers, uint32_t count, uint64_t alignment)
 {
-    tv_buffer_life **alive = malloc((count + 1) * sizeof *alive);
+    tv_buffer_life **recent = malloc(2 * ((size_t)count + 1) * sizeof *recent);
     uint64_t total = 0;
-    if (!alive)
+    size_t recent_count = 0;
+    if (!recent)
         return UINT64_MAX;
+    tv_buffer_life **alive = recent + count + 1;
     for (uint32_t i = 0; i < count; i++) {
         size_t n = 0;
-        for (uint32_t k = 0; k < i; k++)
-            if (buffers[k].bytes && buffers[k].first <= buffers[i].last && buffers[i].first <= buffers[k].last)
-                alive[n++] = &buffers[k];
+        recent_count = drop_ended(&buffers[i], recent, recent_count);
+        for (size_t k = 0; k < recent_count; k++)
+            if (recent[k]->bytes && recent[k]->first <= buffers[i].last && buffers[i].first <= recent[k]->last)
+                alive[n++] = recent[k];
         buffers[i].offset = first_fit(&buffers[i], alive, n, alignment);
         if (buffers[i].offset + buffers[i].bytes > total)
             total = buffers[i].offset + buffers[i].bytes;
+        recent[recent_count++] = &buffers[i];
     }
-    free(alive);
+    free(recent);
     return total;
 }

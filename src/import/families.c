@@ -247,6 +247,11 @@ static void read_config_layers(const param_source *s, tv_model_params *p)
 
 static tv_status check_params(const tv_model_params *p, const param_source *s)
 {
+    enum { HEADS_MAX = 1 << 22 }; /* elements of all heads */
+    if ((uint64_t)p->heads * p->key_length > HEADS_MAX || (uint64_t)p->heads * p->value_length > HEADS_MAX)
+        return tv_fail(s->sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL,
+                       "%u heads of %u and %u elements are more than %d elements", p->heads, p->key_length,
+                       p->value_length, HEADS_MAX);
     if (p->heads % p->kv_heads || !p->key_length || !p->value_length || p->rotary_dim % 2 ||
         p->rotary_dim > p->key_length)
         return tv_fail(s->sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL,

@@ -33,7 +33,7 @@ void cmdq_lower_begin_queue(cmdq_lowering *l)
     for (size_t i = 0; i < l->graph->caches.count; i++)
         l->kv_writer[i] = CMDQ_LOWER_NONE;
     l->slot = l->next_te = l->next_ve = 0;
-    l->deps.count = 0;
+    l->deps.count = l->occupied.count = 0;
     l->read_count = l->write_count = 0;
 }
 
@@ -60,22 +60,23 @@ static void wait_for(cmdq_lowering *l, const cmdq_lower_buffer *p)
         cmdq_lower_add_dependency(l, p->readers.data[k]);
 }
 
-/* Waits for the buffers whose memory a buffer takes over. These have ended; they are not used again in this queue. */
-static void take_over(cmdq_lowering *l, cmdq_lower_buffer *p)
+/* Waits for the buffers whose memory a buffer takes over. These have ended; they are not used again in this queue.
+ * Those that it covers need not be waited for again: who comes next waits for this buffer, which waits for them. */
+static void take_over(cmdq_lowering *l, uint32_t buffer)
 {
+    cmdq_lower_buffer *p = buffer_at(l, buffer);
+    size_t kept = 0;
     p->started = true;
-    for (size_t i = 0; i < l->plan->buffers.count; i++) {
-        cmdq_lower_buffer *old = buffer_at(l, (uint32_t)i);
-        bool used = old->writer != CMDQ_LOWER_NONE || old->readers.count;
-        if (old == p || !used || old->bank != p->bank || old->offset >= p->offset + p->bytes ||
-            p->offset >= old->offset + old->bytes)
-            continue;
-        wait_for(l, old);
-        if (old->offset >= p->offset && old->offset + old->bytes <= p->offset + p->bytes) {
-            old->writer = CMDQ_LOWER_NONE; /* who comes next waits for this buffer, which waits for that one */
-            old->readers.count = 0;
-        }
+    for (size_t i = 0; i < l->occupied.count; i++) {
+        cmdq_lower_buffer *old = buffer_at(l, l->occupied.data[i]);
+        bool meets = old->bank == p->bank && old->offset < p->offset + p->bytes && p->offset < old->offset + old->bytes;
+        if (meets)
+            wait_for(l, old);
+        if (!meets || old->offset < p->offset || old->offset + old->bytes > p->offset + p->bytes)
+            l->occupied.data[kept++] = l->occupied.data[i];
     }
+    l->occupied.count = kept;
+    l->deps.failed |= !TV_VEC_PUSH(&l->occupied, buffer);
 }
 
 uint32_t cmdq_lower_finish_entry(cmdq_lowering *l)
@@ -86,7 +87,7 @@ uint32_t cmdq_lower_finish_entry(cmdq_lowering *l)
     for (unsigned i = 0; i < l->write_count; i++) {
         cmdq_lower_buffer *p = buffer_at(l, l->writes[i]);
         if (!p->started)
-            take_over(l, p);
+            take_over(l, l->writes[i]);
         wait_for(l, p);
     }
     for (unsigned i = 0; i < l->read_count; i++)

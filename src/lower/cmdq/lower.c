@@ -21,6 +21,7 @@ static void destroy(void *state)
     tv_queue_builder_free(l->builder);
     tv_buf_fini(&l->metadata);
     TV_VEC_FINI(&l->deps);
+    TV_VEC_FINI(&l->occupied);
     tv_pool_free(l->pool);
     tv_machine_free(l->machine);
     tv_program_free(l->loaded_program);

@@ -255,16 +255,32 @@ static bool lives_overlap(const cmdq_lower_buffer *a, const cmdq_lower_buffer *b
     return a->first <= b->last && b->first <= a->last;
 }
 
+/* The buffers that may be alive with the next ones. */
+typedef struct live_buffers {
+    uint32_t *indices;
+    size_t count;
+} live_buffers;
+
+/* Buffers are in the order of their first nodes. */
+static void drop_ended(const cmdq_lower_plan *plan, uint32_t i, live_buffers *live)
+{
+    size_t kept = 0;
+    for (size_t k = 0; k < live->count; k++)
+        if (plan->buffers.data[live->indices[k]].last >= plan->buffers.data[i].first)
+            live->indices[kept++] = live->indices[k];
+    live->count = kept;
+}
+
 /* Lowest offset in the bank of buffer `i` that is free while it lives; false: there is no space. */
-static bool find_space(const cmdq_lower_plan *plan, uint32_t i, uint64_t bank_bytes)
+static bool find_space(const cmdq_lower_plan *plan, uint32_t i, const live_buffers *live, uint64_t bank_bytes)
 {
     cmdq_lower_buffer *p = &plan->buffers.data[i];
     bool moved = true;
     p->offset = 0;
     while (moved) {
         moved = false;
-        for (uint32_t k = 0; k < i; k++) {
-            const cmdq_lower_buffer *q = &plan->buffers.data[k];
+        for (size_t k = 0; k < live->count; k++) {
+            const cmdq_lower_buffer *q = &plan->buffers.data[live->indices[k]];
             if (q->bank == p->bank && lives_overlap(p, q) && q->offset < p->offset + p->bytes &&
                 p->offset < q->offset + q->bytes) {
                 p->offset = q->offset + q->bytes;
@@ -276,17 +292,20 @@ static bool find_space(const cmdq_lower_plan *plan, uint32_t i, uint64_t bank_by
 }
 
 /* Allocates each buffer in its bank or, when that is full, in the next bank with enough space. */
-static bool allocate_buffers(const cmdq_lowering *l, cmdq_lower_plan *plan)
+static bool allocate_buffers(const cmdq_lowering *l, cmdq_lower_plan *plan, uint32_t *indices)
 {
-    for (uint32_t i = 2 * CMDQ_LOWER_SLOTS; i < plan->buffers.count; i++) {
+    live_buffers live = {indices, 0};
+    for (uint32_t i = 0; i < plan->buffers.count; i++) {
         cmdq_lower_buffer *p = &plan->buffers.data[i];
-        unsigned tried = 0;
-        while (tried < CMDQ_LOWER_BANKS && !find_space(plan, i, l->bank_bytes)) {
+        unsigned tried = i < 2 * CMDQ_LOWER_SLOTS ? CMDQ_LOWER_BANKS + 1 : 0; /* those of weights are in place */
+        drop_ended(plan, i, &live);
+        while (tried < CMDQ_LOWER_BANKS && !find_space(plan, i, &live, l->bank_bytes)) {
             p->bank = (p->bank + 1) % CMDQ_LOWER_BANKS;
             tried++;
         }
         if (tried == CMDQ_LOWER_BANKS)
             return false;
+        live.indices[live.count++] = i;
     }
     return true;
 }
@@ -378,7 +397,12 @@ static tv_status make_plan(const cmdq_lowering *l, cmdq_lower_plan *plan, const 
     }
     if (plan->buffers.failed)
         return TV_ERR_MEMORY;
-    return products_fit(l, plan) && allocate_buffers(l, plan) ? TV_OK : TV_ERR_INPUT;
+    uint32_t *indices = malloc(plan->buffers.count * sizeof *indices);
+    if (!indices)
+        return TV_ERR_MEMORY;
+    bool fits = products_fit(l, plan) && allocate_buffers(l, plan, indices);
+    free(indices);
+    return fits ? TV_OK : TV_ERR_INPUT;
 }
 
 /* Maximizes the tokens per step, then the hidden columns per tile. */

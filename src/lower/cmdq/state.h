@@ -101,9 +101,10 @@ typedef struct cmdq_lowering {
     cmdq_lower_plan *plan;
     char block_name[TV_BLOCK_NAME_MAX]; /* block of the model, the label of the entries */
     tv_queue_builder *builder;
-    tv_buf metadata;       /* of the step, as it is written */
-    size_t weights_at;     /* offset in it of the reference to the weights */
-    TV_VEC(uint32_t) deps; /* of the current entry */
+    tv_buf metadata;           /* of the step, as it is written */
+    size_t weights_at;         /* offset in it of the reference to the weights */
+    TV_VEC(uint32_t) deps;     /* of the current entry */
+    TV_VEC(uint32_t) occupied; /* buffers whose memory no other buffer covers */
     uint32_t slot, next_te, next_ve;
     uint32_t *kv_writer; /* [caches]: the last KV_STORE */
     uint32_t rows, position, first_logits_row;
