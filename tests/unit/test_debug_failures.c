@@ -26,6 +26,8 @@ static tv_status debug(scene *s, const char *source, const char *profile, const 
         if (of_line == TV_ERR_MEMORY || of_line == TV_ERR_IO)
             status = of_line;
         char *words = status == TV_OK ? tv_debug_complete(debugger, *lines) : NULL;
+        if (status == TV_OK && !words)
+            status = report_quiet(s, TV_ERR_MEMORY);
         add_text(s, words);
         free(words);
     }
@@ -177,8 +179,8 @@ static tv_status serve_cmdq(scene *s)
 }
 
 static const scenario scenarios[] = {
-    {"debug_pccx", debug_pccx, TV_OK, true},
-    {"debug_cmdq", debug_cmdq, TV_OK, true},
+    {"debug_pccx", debug_pccx, TV_OK, true, true},
+    {"debug_cmdq", debug_cmdq, TV_OK, true, true},
     {"serve_pccx", serve_pccx, TV_OK, true},
     {"serve_cmdq", serve_cmdq, TV_OK, true},
 };

@@ -19,10 +19,14 @@ static tv_status read_program(scene *s, const char *path)
     tv_output_info output;
     tv_symbol symbol;
     TRY(open_program(s, path, &program));
-    for (uint64_t i = 0; i < tv_program_instruction_count(program); i++) {
+    bool is_queue = strcmp(tv_program_target(program), "cmdq") == 0;
+    tv_status status = TV_OK;
+    for (uint64_t i = 0; i < tv_program_instruction_count(program) && status == TV_OK; i++) {
         add_number(s, tv_program_word(program, i));
         if (tv_program_print(program, i, &line))
             add_text(s, line.text);
+        else if (is_queue)
+            status = report_quiet(s, TV_ERR_MEMORY);
     }
     for (uint64_t i = 0; tv_program_symbol_at(program, i, &symbol); i++)
         add_text(s, symbol.name);
@@ -30,7 +34,7 @@ static tv_status read_program(scene *s, const char *path)
         add_text(s, output.name);
     free(line.text);
     tv_program_free(program);
-    return TV_OK;
+    return status;
 }
 
 /* Opens `source`, writes it as `name`, which exists already if `twice`, and reads that. */
@@ -185,8 +189,10 @@ static tv_status run_traced(scene *s, setup *u, tv_trace_format format, const ch
         return status;
     }
     TRY(tv_trace_finish(writer, u->machine, &s->sink));
-    for (unsigned i = 0; tv_machine_state_at(u->machine, i, &value); i++)
-        add_text(s, value.text);
+    unsigned states = 0;
+    while (tv_machine_state_at(u->machine, states, &value))
+        states++;
+    add_number(s, states);
     add_file(s, path);
     return TV_OK;
 }
