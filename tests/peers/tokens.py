@@ -3,20 +3,24 @@
 """Tokenizers against llama.cpp: random and hostile texts have the same tokens, for SentencePiece vocabularies and for
 every pre-tokenizer of byte-level BPE.
 
-usage: tokens.py TOKENIZE ROOT [--count N] [--peers FOLDER]
+    tokens.py BUILD TOKENIZE ROOT [--count N]
 
-N texts for each list of rules, a tenth for each further name of it. FOLDER, or the environment's TRIVET_PEERS, has
-node_modules/node-llama-cpp, made by `npm install --ignore-scripts`; without it the test is skipped."""
+N texts for each list of rules, a tenth for each further name of it. llama.cpp ends the process at some bytes that are
+not UTF-8, so the texts are valid. In every third one the special tokens are parsed.
+"""
+
 import argparse
 import os
 import re
-import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 
-import vocabularies
+sys.dont_write_bytecode = True
+import llama  # noqa: E402
+import peer  # noqa: E402
+import vocabularies  # noqa: E402
 
 SPECIAL = 4
 UNKNOWN_TO_PEER = ("gpt2",)  # another spelling of gpt-2
@@ -35,11 +39,13 @@ def decode(data):
     return out
 
 
-def run(command, data=b""):
-    done = subprocess.run(command, input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+def our_tokens(program, path, texts):
+    records = encode((SPECIAL * special, text.encode()) for text, special in texts)
+    done = subprocess.run([program, path], input=records, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if done.returncode != 0:
-        sys.exit("%s: status %d\n%s" % (command[0], done.returncode, done.stderr.decode(errors="replace")[-800:]))
-    return done.stdout
+        message = done.stderr.decode(errors="replace")[-800:]
+        raise RuntimeError("%s: status %d\n%s" % (program, done.returncode, message))
+    return decode(done.stdout)
 
 
 def cases(root, folder, count):
@@ -62,38 +68,44 @@ def cases(root, folder, count):
             seen.add(rules)
 
 
+def compare(program, library, name, path, texts):
+    """The number of texts with other tokens; prints the first ones."""
+    ours = our_tokens(program, path, texts)
+    if len(ours) != len(texts):
+        raise RuntimeError("tokens of %d texts, of %d" % (len(ours), len(texts)))
+    failed = 0
+    with library.open(path, vocabulary_only=True) as model:
+        for (text, special), our in zip(texts, ours):
+            their = model.tokenize(text, parse_special=special)
+            if list(our) != their:
+                failed += 1
+                if failed <= 3:
+                    print("FAIL %s: %r: %s, llama.cpp has %s" % (name, text[:80], our[:20], their[:20]))
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("build")
     parser.add_argument("tokenize")
     parser.add_argument("root")
     parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--peers", default=os.environ.get("TRIVET_PEERS", ""))
     options = parser.parse_args()
-    node = shutil.which("node")
-    if not node or not os.path.isdir(os.path.join(options.peers, "node_modules", "node-llama-cpp")):
-        print("skipped: no node-llama-cpp; --peers names a folder that has it")
-        sys.exit(77)
-    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tokenize.mjs")
+    try:
+        library = llama.Llama(options.build)
+    except peer.Unavailable as reason:
+        peer.skip(reason)
+    texts = [(text, i % 3 == 1) for i, text in enumerate(vocabularies.random_texts(7, options.count))]
     failed = total = 0
     with tempfile.TemporaryDirectory(prefix="trivet-tokens-") as folder:
-        models, files = list(cases(options.root, folder, options.count)), []
-        for _, path, count in models:
-            with open(path + ".texts", "wb") as f:
-                f.write(encode((SPECIAL * (i % 3 == 1), text.encode())
-                               for i, text in enumerate(vocabularies.random_texts(7, count))))
-            files += [path, path + ".texts", path + ".tokens"]
-        run([node, script, options.peers, *files])
-        for name, path, count in models:
-            texts = vocabularies.random_texts(7, count)
-            with open(path + ".texts", "rb") as f:
-                ours = decode(run([options.tokenize, path], f.read()))
-            with open(path + ".tokens", "rb") as f:
-                peers = decode(f.read())
-            wrong = [i for i, pair in enumerate(zip(ours, peers)) if pair[0] != pair[1]]
-            failed += len(wrong) + (len(ours) != len(texts) or len(peers) != len(texts))
-            total += len(texts)
-            for i in wrong[:3]:
-                print("FAIL %s: %r: %s, llama.cpp has %s" % (name, texts[i][:80], ours[i][:20], peers[i][:20]))
+        for name, path, count in cases(options.root, folder, options.count):
+            try:
+                failed += compare(options.tokenize, library, name, path, texts[:count])
+            except (RuntimeError, llama.Rejected) as error:
+                print("FAIL %s: %s" % (name, error))
+                failed += 1
+            total += len(texts[:count])
+            os.remove(path)
     print("%d texts, %d with other tokens" % (total, failed))
     sys.exit(failed > 0)
 
