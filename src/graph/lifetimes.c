@@ -54,23 +54,24 @@ static size_t drop_ended(const tv_buffer_life *buffer, tv_buffer_life **alive, s
 
 uint64_t tv_buffers_allocate(tv_buffer_life *buffers, uint32_t count, uint64_t alignment)
 {
-    tv_buffer_life **recent = malloc(2 * ((size_t)count + 1) * sizeof *recent);
+    tv_buffer_life **candidates = malloc(2 * ((size_t)count + 1) * sizeof *candidates);
     uint64_t total = 0;
-    size_t recent_count = 0;
-    if (!recent)
+    size_t candidate_count = 0;
+    if (!candidates)
         return UINT64_MAX;
-    tv_buffer_life **alive = recent + count + 1;
+    tv_buffer_life **alive = candidates + count + 1;
     for (uint32_t i = 0; i < count; i++) {
         size_t n = 0;
-        recent_count = drop_ended(&buffers[i], recent, recent_count);
-        for (size_t k = 0; k < recent_count; k++)
-            if (recent[k]->bytes && recent[k]->first <= buffers[i].last && buffers[i].first <= recent[k]->last)
-                alive[n++] = recent[k];
+        candidate_count = drop_ended(&buffers[i], candidates, candidate_count);
+        for (size_t k = 0; k < candidate_count; k++)
+            if (candidates[k]->bytes && candidates[k]->first <= buffers[i].last &&
+                buffers[i].first <= candidates[k]->last)
+                alive[n++] = candidates[k];
         buffers[i].offset = first_fit(&buffers[i], alive, n, alignment);
         if (buffers[i].offset + buffers[i].bytes > total)
             total = buffers[i].offset + buffers[i].bytes;
-        recent[recent_count++] = &buffers[i];
+        candidates[candidate_count++] = &buffers[i];
     }
-    free(recent);
+    free(candidates);
     return total;
 }
