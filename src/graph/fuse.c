@@ -125,7 +125,7 @@ static void fuse_residual(const fusion *f, tv_graph_node *n)
         tv_graph_node *linear = sole_producer(f, n->inputs[k]);
         uint32_t residual = n->inputs[1 - k];
         const tv_graph_value *r = tv_graph_value_at(f->graph, residual), *out = tv_graph_value_at(f->graph, n->output);
-        if (!linear || linear->op != TV_OP_LINEAR || linear->inputs[3] != TV_NO_VALUE ||
+        if (!linear || linear->op != TV_OP_LINEAR || linear->inputs[3] != TV_NO_VALUE || linear->attrs.activation ||
             r->source != TV_VALUE_COMPUTED || r->shape.rank != out->shape.rank ||
             memcmp(r->shape.dims, out->shape.dims, out->shape.rank * sizeof *out->shape.dims) != 0)
             continue;

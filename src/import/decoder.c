@@ -250,7 +250,7 @@ uint32_t tv_decoder_attention(tv_decoder *d, uint32_t layer, uint32_t xn)
                             .window = p->local[layer] ? p->window : 0,
                             .cache = d->caches[layer]};
     uint32_t attn_out = tv_graph_add(&d->b, TV_OP_ATTENTION, "attn_out", (uint32_t[]){q, k, v}, 3, &attrs);
-    return tv_decoder_linear(d, "attn_output", "o", attn_out, p->dim, p->other_biases);
+    return tv_decoder_linear(d, "attn_output", "o", attn_out, p->dim, p->output_bias);
 }
 
 /* ---- Input and output ---- */

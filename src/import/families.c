@@ -153,7 +153,8 @@ static bool find_number(const param_source *s, const char *key, const char *name
         const tv_gguf_meta *meta;
         full_key(s, key, name);
         if (!*key || !(meta = tv_gguf_meta_find(s->gguf, name)))
-            return false;
+            return s->family->pattern && (strstr(names, "softcapping") || strstr(names, "sliding_window")) &&
+                   find_default(s, names, out);
         if (meta->kind == TV_GGUF_KIND_ARRAY)
             return read_list(s->gguf, name, out) || (*out = -1, true);
         *out = meta->kind == TV_GGUF_KIND_F32 || meta->kind == TV_GGUF_KIND_F64
@@ -264,6 +265,11 @@ static tv_status check_params(const tv_model_params *p, const param_source *s)
         return tv_fail(s->sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL,
                        "%u of %u experts and a feed-forward of %u do not go together", p->experts_used, p->experts,
                        p->experts ? p->expert_hidden : p->hidden);
+    bool altup = (s->family->traits & TV_TRAIT_ALTUP) != 0, experts = (s->family->traits & TV_TRAIT_EXPERTS) != 0;
+    if ((altup && (p->experts || !p->per_layer_dim)) || (experts && !p->experts) || (!altup && p->shared_kv_layers))
+        return tv_fail(s->sink, TV_ERR_INPUT, TV_LLM_CODE(FEATURE), "use a model without it",
+                       "%u experts, inputs of %u for each layer and %u layers without keys are not of the family %s",
+                       p->experts, p->per_layer_dim, p->shared_kv_layers, s->family->architecture);
     if (p->shared_kv_layers >= p->layers || p->active_stream >= p->streams)
         return tv_fail(s->sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL,
                        "%u of %u layers without keys of their own, or stream %u of %u", p->shared_kv_layers, p->layers,
@@ -281,6 +287,8 @@ static tv_status complete_params(const param_source *s, tv_model_params *p)
     p->value_length = p->value_length ? p->value_length : p->key_length;
     p->hidden = p->hidden || !(traits & TV_TRAIT_NO_GATE) ? p->hidden : 4 * p->dim;
     p->expert_hidden = p->expert_hidden ? p->expert_hidden : p->hidden;
+    if (p->partial_rotary > 1)
+        return tv_fail(s->sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL, "partial_rotary_factor is above 1");
     if (!p->rotary_dim)
         p->rotary_dim = (uint32_t)((float)p->key_length * p->partial_rotary) & ~1u;
     p->rope_factor = p->rope_factor > 0 ? p->rope_factor : 1;
@@ -288,6 +296,7 @@ static tv_status complete_params(const param_source *s, tv_model_params *p)
     p->normalize_experts = p->normalize_experts || (traits & TV_TRAIT_NORMALIZED_EXPERTS);
     p->qkv_bias = p->qkv_bias || (traits & TV_TRAIT_QKV_BIAS);
     p->other_biases = p->other_biases || (traits & TV_TRAIT_OTHER_BIASES);
+    p->output_bias = p->output_bias || p->other_biases;
     return check_params(p, s);
 }
 
@@ -338,6 +347,10 @@ tv_status tv_params_read_gguf(const tv_family *family, const tv_gguf *gguf, cons
     const tv_gguf_tensor *low = tv_gguf_tensor_find(gguf, "blk.0.laurel_l.weight");
     out->laurel_rank = low ? (uint32_t)tv_min_u64(low->dims[1], 1 << 16) : out->laurel_rank;
     out->tied = !tv_gguf_tensor_find(gguf, "output.weight");
+    char type[KEY_LENGTH];
+    full_key(&s, "rope.scaling.type", type);
+    if (tv_sv_is(tv_gguf_string(gguf, type, tv_sv_of("linear")), "none"))
+        out->rope_factor = 1;
     /* the largest of the family divide their scores by the root of the average head instead */
     if ((family->pattern == 2 && out->layers == 46) || (family->pattern == 6 && out->layers == 62))
         out->query_scalar = (float)out->dim / (float)out->heads;
@@ -359,7 +372,7 @@ tv_status tv_params_read_config(const tv_family *family, const tv_json_value *ro
     if (tv_json_is_number(tv_json_get(rope, "rope_theta")))
         out->theta = (float)tv_json_number(tv_json_get(rope, "rope_theta"));
     out->tied = tied ? tv_json_is_true(tied) : (family->traits & TV_TRAIT_TIED) != 0;
-    out->qkv_bias = out->other_biases = tv_json_is_true(bias);
+    out->qkv_bias = out->output_bias = tv_json_is_true(bias);
     out->normalize_experts = tv_json_is_true(tv_json_get(root, "norm_topk_prob"));
     read_config_layers(&s, out);
     return complete_params(&s, out);

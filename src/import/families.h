@@ -47,9 +47,9 @@ typedef struct tv_model_params {
 #define COUNT(member, key, names, fallback, min, max) uint32_t member;
 #define REAL(member, key, names, fallback) float member;
 #include "import/params.def"
-    bool tied, qkv_bias, other_biases, normalize_experts;
-    float epsilon;                 /* of the family's norms */
-    bool local[TV_LAYERS_MAX];     /* layers that see only the window */
+    bool tied, qkv_bias, output_bias, other_biases, normalize_experts; /* output_bias: of attention */
+    float epsilon;                                                     /* of the family's norms */
+    bool local[TV_LAYERS_MAX];                                         /* layers that see only the window */
     float sparsity[TV_LAYERS_MAX]; /* gemma3n: multiple of the deviation below which a gate is cut; 0: none */
 } tv_model_params;
 

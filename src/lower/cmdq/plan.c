@@ -433,6 +433,8 @@ static tv_status check_operators(const cmdq_lowering *l, const tv_diag_sink *sin
                  (n->inputs[1] != TV_NO_VALUE || n->attrs.frequency_scale != 1 ||
                   n->attrs.rotary_dim * n->attrs.heads != tv_graph_columns(l->graph, n->output)))
             problem = "rotation of a part of each head, or with scaled frequencies";
+        else if (n->op == TV_OP_ADD && tv_graph_value_at(l->graph, n->inputs[1])->source != TV_VALUE_COMPUTED)
+            problem = "sum with a constant";
         else if (n->op == TV_OP_ATTENTION && n->attrs.soft_cap != 0)
             problem = "soft cap of scores";
         if (problem)

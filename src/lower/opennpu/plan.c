@@ -155,6 +155,10 @@ static const char *find_problem(opennpu_lower_model *m, const tv_graph_node *n)
     uint32_t columns = opennpu_lower_columns(m, n->output);
     if (n->output != m->graph->logits && columns > COLUMNS_MAX)
         return "32-bit sums of so many columns";
+    if (n->op == TV_OP_MUL && tv_graph_value_at(m->graph, n->inputs[1])->source != TV_VALUE_CONSTANT)
+        return "product of two computed values";
+    if (n->op == TV_OP_ADD && tv_graph_value_at(m->graph, n->inputs[1])->source != TV_VALUE_COMPUTED)
+        return "sum with a constant";
     if (n->op == TV_OP_NORM && (n->attrs.subtract_mean || n->inputs[2] != TV_NO_VALUE))
         return "norm that subtracts the mean";
     if (n->op == TV_OP_GLU && n->attrs.activation != TV_ACTIVATION_SWISH)

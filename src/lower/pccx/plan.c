@@ -206,6 +206,10 @@ static const char *find_problem(const pccx_lowering *l, const tv_graph_node *n)
         return "such instructions";
     if (n->output != l->graph->logits && columns > PCCX_LOWER_BLOCK_ROWS)
         return "instructions for rows of more than 32768 elements";
+    if (n->op == TV_OP_MUL && tv_graph_value_at(l->graph, n->inputs[1])->source != TV_VALUE_CONSTANT)
+        return "product of two computed values";
+    if (n->op == TV_OP_ADD && tv_graph_value_at(l->graph, n->inputs[1])->source != TV_VALUE_COMPUTED)
+        return "sum with a constant";
     if (n->op == TV_OP_ATTENTION) {
         const tv_graph_cache *cache = &l->graph->caches.data[a->cache];
         if (cache->key_dim % PCCX_LOWER_LANES || cache->value_dim % PCCX_LOWER_LANES ||
