@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const tv_graph_op_info tv_graph_op_infos[TV_OPS] = {
 #define TV_GRAPH_OP(id, name, inputs, optional, shape, attributes, meaning)                                            \
@@ -86,4 +87,29 @@ void tv_graph_value_name(const tv_graph *graph, uint32_t value, char text[TV_VAL
         snprintf(text, TV_VALUE_NAME_MAX, "%s", v->matrix.name);
     else
         snprintf(text, TV_VALUE_NAME_MAX, "%s.%s", block, v->name);
+}
+
+/* True when an earlier constant outside of layers is the same tensor. */
+static bool is_repeated(const tv_graph *graph, uint32_t value)
+{
+    const tv_graph_value *v = &graph->values.data[value];
+    for (uint32_t i = 0; i < value && v->block >= graph->layers; i++) {
+        const tv_graph_value *other = &graph->values.data[i];
+        if (other->source == TV_VALUE_CONSTANT && other->block >= graph->layers &&
+            strcmp(other->matrix.name, v->matrix.name) == 0 && other->matrix.first == v->matrix.first)
+            return true;
+    }
+    return false;
+}
+
+uint64_t tv_graph_parameters(const tv_graph *graph)
+{
+    uint64_t parameters = 0;
+    for (uint32_t i = 0; i < graph->values.count; i++) {
+        const tv_graph_value *v = &graph->values.data[i];
+        bool weights = v->source == TV_VALUE_CONSTANT && !v->matrix.values;
+        if (weights && !is_repeated(graph, i))
+            parameters += (uint64_t)v->matrix.rows * v->matrix.columns * v->matrix.count;
+    }
+    return parameters;
 }

@@ -221,6 +221,10 @@ bool tv_graph_infer_shape(const tv_graph *graph, const tv_graph_node *node, tv_g
 /* Appends one line per node: "%3.q = Linear(%3.xn, blk.3.attn_q)  [tokens x 128]". */
 void tv_graph_print(const tv_graph *graph, tv_buf *out);
 
+/* Number of elements of the constants that are weights of a model file, or would be in one; a matrix that is embedding
+ * and classifier counts once. */
+uint64_t tv_graph_parameters(const tv_graph *graph);
+
 /* Work of a node for one token: operations (a multiply-add is two), and bytes of constants that it reads at `bits` bits
  * a weight. Attention counts `positions` positions. */
 typedef struct tv_graph_cost {

@@ -13,9 +13,10 @@ typedef struct tv_model_dims {
 typedef struct tv_model {
     struct tv_gguf *gguf; /* the importer's file, owned; NULL: dimensions only, for timing */
     void (*close)(struct tv_gguf *gguf);
-    const char *family; /* "llama"; static */
-    tv_model_dims dims; /* of the first layer where layers differ */
-    tv_graph *graph;    /* fused; owned */
+    const char *family;  /* "llama"; static */
+    tv_model_dims dims;  /* of the first layer where layers differ */
+    uint64_t parameters; /* weights, biases and gains */
+    tv_graph *graph;     /* fused; owned */
 } tv_model;
 
 void tv_model_free(tv_model *model);

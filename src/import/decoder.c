@@ -147,16 +147,15 @@ uint32_t tv_decoder_activate(tv_decoder *d, const char *as, uint32_t x)
 
 /* ---- Attention ---- */
 
-/* Layers after the first ones may use the keys and values of the last of these with the same window. */
+/* Layers after the first ones may use the keys and values of the last of these with the same window; there is one. */
 static uint32_t cache_layer(const tv_decoder *d, uint32_t layer)
 {
     uint32_t own = d->p->layers - d->p->shared_kv_layers, from = layer;
     if (layer < own)
         return layer;
-    for (from = own; from-- > 0;)
-        if (d->p->local[from] == d->p->local[layer])
-            break;
-    return from < own ? from : own - 1;
+    for (from = own - 1; from > 0 && d->p->local[from] != d->p->local[layer];)
+        from--;
+    return from;
 }
 
 static uint32_t rotate(tv_decoder *d, uint32_t layer, const char *as, uint32_t x, uint32_t heads)

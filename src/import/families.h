@@ -38,6 +38,12 @@ typedef struct tv_family {
 const tv_family *tv_family_find(tv_sv architecture);
 const tv_family *tv_family_find_type(tv_sv type);
 
+/* The value that a config.json of the family means where it leaves out all of the names, which '|' separates. */
+bool tv_family_default(const tv_family *family, const char *names, double *out);
+
+/* Takes the next of the names separated by '|' from *names; false at the end. */
+bool tv_family_next_name(const char **names, tv_sv *name);
+
 /* "llama, qwen2, …": the known architectures, for messages. */
 void tv_family_list(tv_buf *out);
 
@@ -47,6 +53,7 @@ typedef struct tv_model_params {
 #define COUNT(member, key, names, fallback, min, max) uint32_t member;
 #define REAL(member, key, names, fallback) float member;
 #include "import/params.def"
+    bool rope_table; /* a config.json divides the frequencies of the rotation one by one */
     bool tied, qkv_bias, output_bias, other_biases, normalize_experts; /* output_bias: of attention */
     float epsilon;                                                     /* of the family's norms */
     bool local[TV_LAYERS_MAX];                                         /* layers that see only the window */

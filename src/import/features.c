@@ -36,8 +36,8 @@ static const feature config_features[] = {
 
 /* A value of a key: what rules compare, and its text in messages. */
 typedef struct value {
-    enum { COUNT, REAL, TEXT, FLAG, OTHER } kind;
-    double number; /* COUNT, REAL; FLAG: 0 or 1 */
+    enum { COUNT, REAL, TEXT, FLAG, LIST, OTHER } kind;
+    double number; /* COUNT, REAL; FLAG: 0 or 1; LIST: of elements */
     tv_sv text;    /* TEXT */
     tv_buf shown;
 } value;
@@ -111,6 +111,8 @@ static bool is_accepted(const feature *row, const value *v, tv_activation activa
         return v->number == 0 || v->number == 1;
     case TV_FEATURE_YES:
         return v->number == 1;
+    case TV_FEATURE_EMPTY:
+        return v->kind == LIST && v->number == 0;
     case TV_FEATURE_ROPE_TYPE:
         return tv_sv_is(v->text, "none") || tv_sv_is(v->text, "linear");
     case TV_FEATURE_MODEL:
@@ -284,6 +286,8 @@ static value value_of_json(const tv_json_value *json)
         tv_buf_printf(&v.shown, "\"%s\"", copy_printable(v.text, text));
         break;
     case TV_JSON_ARRAY:
+        v.kind = LIST;
+        v.number = json->count;
         tv_buf_printf(&v.shown, "a list of %u", json->count);
         break;
     case TV_JSON_OBJECT:

@@ -22,6 +22,15 @@ static tv_status reject_family(tv_sv name, const tv_diag_sink *sink)
                    (int)tv_min_u64(name.len, 60), name.ptr);
 }
 
+static uint64_t count_parameters(const tv_gguf *gguf)
+{
+    const tv_gguf_tensor *tensor;
+    uint64_t parameters = 0;
+    for (uint64_t i = 0; (tensor = tv_gguf_tensor_at(gguf, i)); i++)
+        parameters += tensor->elements;
+    return parameters;
+}
+
 /* Builds the graph, and fuses it. */
 static tv_status build_graph(tv_model *model, const tv_family_source *source, const tv_diag_sink *sink)
 {
@@ -38,6 +47,7 @@ static tv_status build_graph(tv_model *model, const tv_family_source *source, co
                                   .experts = p->experts,
                                   .experts_used = p->experts_used};
     TV_TRY(tv_decoder_build(source, sink, &model->graph));
+    model->parameters = source->gguf ? count_parameters(source->gguf) : tv_graph_parameters(model->graph);
     return tv_graph_fuse(model->graph, sink);
 }
 

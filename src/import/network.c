@@ -77,7 +77,8 @@ tv_status tv_decoder_build(const tv_family_source *source, const tv_diag_sink *s
     tv_graph_begin(&d->b, p->layers, p->context, sink);
     d->tokens = tv_graph_tokens(&d->b);
     d->positions = tv_decoder_has(d, TV_TRAIT_LEARNED_POSITIONS) ? tv_graph_positions(&d->b) : TV_NO_VALUE;
-    d->rope_factors = tv_decoder_tensor(d, "rope_freqs", "weight", (tv_tensor_dims){1, p->rotary_dim / 2, 1}, false);
+    d->rope_factors =
+        tv_decoder_tensor(d, "rope_freqs", "weight", (tv_tensor_dims){1, p->rotary_dim / 2, 1}, p->rope_table);
     uint32_t x = tv_decoder_embed(d);
     if (tv_decoder_has(d, TV_TRAIT_ALTUP))
         x = tv_decoder_altup(d, x);

@@ -81,14 +81,14 @@ void tv_llm_print_info(const tv_llm *llm, FILE *out)
     fprintf(out,
             "%s: %u dimensions, %u hidden, %u layers, %u heads (%u of the cache), vocabulary of %u, context of %u\n",
             llm->model->family, s->dim, s->hidden, s->layers, s->heads, s->kv_heads, s->vocab, s->context);
-    if (!gguf)
+    if (!gguf) {
+        fprintf(out, "%" PRIu64 " parameters\n", llm->model->parameters);
         return;
+    }
     const tv_gguf_meta *meta;
     const tv_gguf_tensor *tensor;
-    uint64_t parameters = 0;
-    for (uint64_t i = 0; (tensor = tv_gguf_tensor_at(gguf, i)); i++)
-        parameters += tensor->elements;
-    fprintf(out, "%" PRIu64 " parameters in %" PRIu64 " tensors\n\n", parameters, tv_gguf_tensor_count(gguf));
+    fprintf(out, "%" PRIu64 " parameters in %" PRIu64 " tensors\n\n", llm->model->parameters,
+            tv_gguf_tensor_count(gguf));
     for (uint64_t i = 0; (meta = tv_gguf_meta_at(gguf, i)); i++) {
         char storage[TV_GGUF_META_TEXT(80)];
         tv_buf text = TV_BUF_FIXED(storage);
@@ -162,13 +162,10 @@ void tv_llm_write_info(const tv_llm *llm, tv_json_writer *w)
 {
     const tv_gguf *gguf = llm->model->gguf;
     const tv_gguf_tensor *tensor;
-    uint64_t parameters = 0;
     tv_json_begin_object(w);
     tv_json_string_member(w, "architecture", llm->model->family);
     write_dims(&llm->model->dims, w);
-    for (uint64_t i = 0; gguf && (tensor = tv_gguf_tensor_at(gguf, i)); i++)
-        parameters += tensor->elements;
-    tv_json_unsigned_member(w, "parameters", parameters);
+    tv_json_unsigned_member(w, "parameters", llm->model->parameters);
     write_metadata(gguf, w);
     tv_json_key(w, "tensors");
     tv_json_begin_array(w);

@@ -240,6 +240,9 @@ def unsupported_features_are_rejected(folder):
                 ("llama.attention.head_count_kv", numbers(1, 2), "TV-L006", "differs between layers"),
                 ("llama.rope.freq_base", real(float("inf")), "TV-L006", "not a finite number"),
                 ("llama.attention.layer_norm_rms_epsilon", real(float("nan")), "TV-L006", "not a finite number"),
+                ("llama.attention.sliding_window_pattern", numbers(1, 0), "TV-L006", "1 flags"),
+                ("llama.attention.sliding_window_pattern", real(2), "TV-L006", "1 flags"),
+                ("llama.attention.sliding_window_pattern", string("LG"), "TV-L006", "1 flags"),
                 ("llama.vocab_size", count(30), "TV-L008", "28 rows")]
     for key, (kind, value), code, words in rejected:
         write_small_model(path, 28, keys=[(key, kind, value)])
