@@ -2,17 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a small random model of a family as a GGUF file, with the metadata and tensors of published files.
 
-    random_model.py FAMILY OUT.gguf [--type TYPE] [--seed N] [--layers N] [--vocabulary N] [--pre NAME]
+    random_model.py FAMILY OUT.gguf [--type TYPE] [--seed N] [--layers N] [--vocabulary N] [--pre NAME] [--conditioned]
     random_model.py --list
 
 TYPE is a tensor type, F32 by default, or `mixed`: the matrices take each type in turn. Vectors and the tables that files keep in F32
 stay in F32, as do matrices whose rows are not whole blocks. NAME is the pre-tokenizer of a byte vocabulary. The same arguments give the
-same file. From Python: write(family, path, kind="F32", seed=1, layers=None, vocabulary=512, pre=None).
+same file. From Python: write(family, path, kind="F32", seed=1, layers=None, vocabulary=512, pre=None, conditioned=False).
 
 Weights are scaled so that activations keep their size and that one token in some has most of the probability. llama.cpp fixes some
 dimensions of gemma3n: 4 AltUp inputs, LAuReL rank 64, per-layer embeddings of 256, layers from 20 on share keys and values, the first 10
 have sparse activations; so that family has 25 layers here. Of `mistral` files it ignores the sliding window, which is wider here than
 the positions that the tests compare.
+
+These models magnify errors from layer to layer, which is good for finding mistakes, but says little about quantization. `conditioned`
+ones are as training begins: embeddings of unit size, and each layer adds little to them, because the matrices that end its two branches are
+divided by the root of the number of branches. Scores of attention are of unit size.
 """
 
 import argparse
@@ -40,7 +44,7 @@ class Model:
             self.d["layers"] = options["layers"]
         kinds = list(gguf_writer.TYPES) if options["kind"] == "mixed" else [options["kind"]]
         self.kinds = itertools.cycle(kinds)
-        self.tied = False
+        self.tied, self.conditioned = False, options["conditioned"]
         self.key("", None)
 
     def key(self, name, value):
@@ -68,6 +72,16 @@ class Model:
         kind = kind if columns % gguf_writer.TYPES[kind][1] == 0 else "F32"
         self.w.weights(name + ".weight", (columns, *rows), kind, gain / math.sqrt(columns))
 
+    def branch(self, name, columns):
+        """A matrix that ends a branch whose result is added to the residual."""
+        self.matrix(name, columns, self.d["embedding"], gain=self.branch_gain())
+
+    def branch_gain(self):
+        return 1 / math.sqrt(2 * self.d["layers"]) if self.conditioned else 1.0
+
+    def attention_gain(self):
+        return 1.0 if self.conditioned else ATTENTION_GAIN
+
     def table(self, name, columns, *rows, gain=1.0):
         """A matrix that stays in F32."""
         self.w.weights(name + ".weight", (columns, *rows), "F32", gain / math.sqrt(columns))
@@ -80,36 +94,40 @@ class Model:
 
     def embeddings(self, tied=False, gain=LOGIT_SCALE):
         self.tied = tied
+        if self.conditioned and gain == LOGIT_SCALE:  # otherwise the family scales them itself
+            gain = math.sqrt(self.d["embedding"])
         self.matrix("token_embd", self.d["embedding"], self.d["vocabulary"], gain=gain)
 
     def output(self, norm=1.0):
-        self.norm("output_norm", mean=norm)
+        if self.conditioned and self.tied and norm == 1.0:
+            norm = LOGIT_SCALE / math.sqrt(self.d["embedding"])
+        self.w.vector("output_norm.weight", self.d["embedding"], norm, 0.2 * norm if self.conditioned else 0.2)
         if not self.tied:
             self.matrix("output", self.d["embedding"], self.d["vocabulary"], gain=LOGIT_SCALE)
 
     def attention(self, layer, bias=False, head_norms=0.0):
         d = self.d
         for part, heads in (("q", d["heads"]), ("k", d["kv_heads"]), ("v", d["kv_heads"])):
-            self.matrix(f"{layer}attn_{part}", d["embedding"], heads * d["head"], gain=1.0 if part == "v" else ATTENTION_GAIN)
+            self.matrix(f"{layer}attn_{part}", d["embedding"], heads * d["head"], gain=1.0 if part == "v" else self.attention_gain())
             if bias:
                 self.bias(f"{layer}attn_{part}", heads * d["head"], 0.5)
         if head_norms:
             self.norm(f"{layer}attn_q_norm", d["head"], mean=head_norms)
             self.norm(f"{layer}attn_k_norm", d["head"], mean=head_norms)
-        self.matrix(f"{layer}attn_output", d["heads"] * d["head"], d["embedding"])
+        self.branch(f"{layer}attn_output", d["heads"] * d["head"])
 
     def feed_forward(self, layer):
         d = self.d
         self.matrix(f"{layer}ffn_gate", d["embedding"], d["ff"], gain=1.4)
         self.matrix(f"{layer}ffn_up", d["embedding"], d["ff"], gain=1.4)
-        self.matrix(f"{layer}ffn_down", d["ff"], d["embedding"])
+        self.branch(f"{layer}ffn_down", d["ff"])
 
     def experts(self, layer, count, ff):
         d = self.d
         self.table(f"{layer}ffn_gate_inp", d["embedding"], count, gain=2.0)
         self.matrix(f"{layer}ffn_gate_exps", d["embedding"], ff, count, gain=1.4)
         self.matrix(f"{layer}ffn_up_exps", d["embedding"], ff, count, gain=1.4)
-        self.matrix(f"{layer}ffn_down_exps", ff, d["embedding"], count)
+        self.matrix(f"{layer}ffn_down_exps", ff, d["embedding"], count, gain=self.branch_gain())
 
     def layers(self):
         return [f"blk.{i}." for i in range(self.d["layers"])]
@@ -192,10 +210,10 @@ def gemma(arch, options, layers, head_norms, **extra):
     for layer in m.layers():
         m.norm(f"{layer}attn_norm")
         m.attention(layer, head_norms=head_norms)
-        m.norm(f"{layer}post_attention_norm", mean=2.0)
+        m.norm(f"{layer}post_attention_norm", mean=m.branch_gain() if m.conditioned else 2.0)
         m.norm(f"{layer}ffn_norm")
         m.feed_forward(layer)
-        m.norm(f"{layer}post_ffw_norm", mean=2.0)
+        m.norm(f"{layer}post_ffw_norm", mean=m.branch_gain() if m.conditioned else 2.0)
     m.output(norm=LOGIT_SCALE)
     return m
 
@@ -257,11 +275,11 @@ def phi3(options):
     m.embeddings()
     for layer in m.layers():
         m.norm(f"{layer}attn_norm")
-        m.matrix(f"{layer}attn_qkv", d["embedding"], (d["heads"] + 2 * d["kv_heads"]) * d["head"], gain=1.4)
-        m.matrix(f"{layer}attn_output", d["heads"] * d["head"], d["embedding"])
+        m.matrix(f"{layer}attn_qkv", d["embedding"], (d["heads"] + 2 * d["kv_heads"]) * d["head"], gain=1.0 if m.conditioned else 1.4)
+        m.branch(f"{layer}attn_output", d["heads"] * d["head"])
         m.norm(f"{layer}ffn_norm")
         m.matrix(f"{layer}ffn_up", d["embedding"], 2 * d["ff"], gain=1.4)
-        m.matrix(f"{layer}ffn_down", d["ff"], d["embedding"])
+        m.branch(f"{layer}ffn_down", d["ff"])
     m.output()
     return m
 
@@ -274,8 +292,8 @@ def gpt2(options):
     m.embeddings(tied=True)
     m.table("position_embd", e, CONTEXT, gain=6.0)
     for layer in m.layers():
-        for name, columns, rows, gain in (("attn_norm", e, None, 0), ("attn_qkv", e, 3 * e, 1.4), ("attn_output", e, e, 1),
-                                          ("ffn_norm", e, None, 0), ("ffn_up", e, ff, 1.4), ("ffn_down", ff, e, 1)):
+        for name, columns, rows, gain in (("attn_norm", e, None, 0), ("attn_qkv", e, 3 * e, 1.4), ("attn_output", e, e, m.branch_gain()),
+                                          ("ffn_norm", e, None, 0), ("ffn_up", e, ff, 1.4), ("ffn_down", ff, e, m.branch_gain())):
             if rows:
                 m.matrix(layer + name, columns, rows, gain=gain)
             else:
@@ -304,8 +322,8 @@ FAMILIES = {
 }
 
 
-def write(family, path, kind="F32", seed=1, layers=None, vocabulary=512, pre=None):
-    options = {"kind": kind, "seed": seed, "layers": layers, "vocabulary": vocabulary, "pre": pre}
+def write(family, path, kind="F32", seed=1, layers=None, vocabulary=512, pre=None, conditioned=False):
+    options = {"kind": kind, "seed": seed, "layers": layers, "vocabulary": vocabulary, "pre": pre, "conditioned": conditioned}
     FAMILIES[family](options).w.save(path)
 
 
@@ -319,11 +337,12 @@ def main():
     parser.add_argument("--layers", type=int)
     parser.add_argument("--vocabulary", type=int, default=512)
     parser.add_argument("--pre")
+    parser.add_argument("--conditioned", action="store_true")
     options = parser.parse_args()
     if options.list:
         print("\n".join(FAMILIES))
     elif options.out:
-        write(options.family, options.out, options.type, options.seed, options.layers, options.vocabulary, options.pre)
+        write(options.family, options.out, options.type, options.seed, options.layers, options.vocabulary, options.pre, options.conditioned)
     else:
         parser.error("FAMILY and OUT.gguf are needed")
 
