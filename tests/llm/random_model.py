@@ -244,16 +244,17 @@ def gemma3n(options):
     m.matrix("per_layer_token_embd", per_layer * n, d["vocabulary"], gain=math.sqrt(n))
     m.matrix("per_layer_model_proj", e, per_layer * n)
     m.norm("per_layer_proj_norm", per_layer)
+    branch = m.branch_gain() if m.conditioned else 0.5
     for layer in m.layers():
         m.norm(f"{layer}attn_norm")
         m.attention(layer, head_norms=0.2)  # scores are not divided by the root of the size: larger ones make the model chaotic
-        m.norm(f"{layer}post_attention_norm", mean=0.5)
+        m.norm(f"{layer}post_attention_norm", mean=branch)
         m.norm(f"{layer}ffn_norm")
         m.feed_forward(layer)
-        m.norm(f"{layer}post_ffw_norm", mean=0.5)
+        m.norm(f"{layer}post_ffw_norm", mean=branch)
         m.matrix(f"{layer}inp_gate", e, per_layer)
         m.matrix(f"{layer}proj", per_layer, e)
-        m.norm(f"{layer}post_norm", mean=0.5)
+        m.norm(f"{layer}post_norm", mean=branch)
         m.table(f"{layer}altup_correct_coef", altup, altup, gain=0.25)
         m.norm(f"{layer}altup_correct_scale")
         m.table(f"{layer}altup_predict_coef", altup, altup * altup, gain=0.15)
@@ -261,7 +262,7 @@ def gemma3n(options):
         m.norm(f"{layer}altup_router_norm")
         m.matrix(f"{layer}laurel_l", e, rank)
         m.matrix(f"{layer}laurel_r", rank, e)
-        m.norm(f"{layer}laurel_post_norm", mean=0.5)
+        m.norm(f"{layer}laurel_post_norm", mean=branch)
     m.output()
     return m
 
