@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trivet llm: a language model on the simulated machines. */
-#include <errno.h>
-#include <inttypes.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include "cli/llm_report.h"
+#include "cli/llm_job.h"
 #include "cli/run_outputs.h"
 
 static const cli_option options[] = {
@@ -39,383 +33,8 @@ static const cli_option options[] = {
 
 enum { TARGETS_MAX = 8 };
 
-typedef struct job {
-    cli *c;
-    tv_llm *llm;
-    uint32_t tokens, context, prompt_tokens;
-    unsigned threads, weight_bits, activation_bits;
-    tv_llm_sampling sampling;
-    bool streaming;
-    bool on_terminal;  /* generated text goes to a terminal */
-    char character[4]; /* the beginning of one that is not complete */
-    size_t character_bytes;
-    FILE *text; /* receives the generated text */
-    cli_progress progress;
-} job;
-
-static volatile sig_atomic_t interrupted;
-
-/* The first Ctrl-C ends the work after the current step; a second one ends the process. */
-static void on_interrupt(int number)
-{
-    static const char message[] = "\r\033[Kending after this step; Ctrl-C again ends at once\n";
-    const cli_progress *progress = cli_progress_current();
-    if (interrupted)
-        cli_end_by_signal(number);
-    interrupted = 1;
-    ssize_t n = progress && progress->shown ? write(STDERR_FILENO, message, sizeof message - 1) : 0;
-    (void)n;
-}
-
-/* From now on Ctrl-C leaves results to print. --verify has no partial results. */
-static void catch_interrupts(const job *j)
-{
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
-    if (!cli_has(j->c, "verify"))
-        sigaction(SIGINT, &action, NULL);
-}
-
-static bool is_all_targets(const job *j)
-{
-    const char *target = cli_value(j->c, "target");
-    return target && strcmp(target, "all") == 0;
-}
-
-/* ---- Options ---- */
-
-/* Parses a number from 0 to `max`. */
-static bool parse_real(const job *j, const char *name, double default_value, double max, double *out)
-{
-    const char *text = cli_value(j->c, name);
-    char *end = NULL;
-    *out = text ? strtod(text, &end) : default_value;
-    return !text || (end != text && *end == '\0' && *out >= 0 && *out <= max);
-}
-
-/* The range of an integer option, and its default, which may be outside. */
-typedef struct integer_range {
-    uint64_t default_value, min, max;
-} integer_range;
-
-static bool parse_integer(const job *j, const char *name, integer_range range, uint64_t *out)
-{
-    const char *text = cli_value(j->c, name);
-    *out = range.default_value;
-    return !text || (cli_parse_number(text, out) && *out >= range.min && *out <= range.max);
-}
-
-/* Parses the numeric options into the job. Returns the name of an invalid one, or NULL. */
-static const char *parse_numbers(job *j)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t tokens, context, threads, bits, activation_bits, seed, prompt_tokens;
-    double temperature, top_p;
-    if (!parse_integer(j, "tokens", (integer_range){128, 1, UINT32_MAX}, &tokens))
-        return "tokens";
-    if (!parse_integer(j, "context", (integer_range){0, 1, UINT32_MAX}, &context))
-        return "context";
-    if (!parse_integer(j, "prompt-tokens", (integer_range){16, 0, UINT32_MAX}, &prompt_tokens))
-        return "prompt-tokens";
-    if (!parse_integer(j, "threads", (integer_range){cores > 0 ? (uint64_t)cores : 1, 1, 256}, &threads))
-        return "threads";
-    if (!parse_integer(j, "weight-bits", (integer_range){0, 4, 8}, &bits) || (bits != 0 && bits != 4 && bits != 8))
-        return "weight-bits";
-    if (!parse_integer(j, "activation-bits", (integer_range){0, 8, 16}, &activation_bits) ||
-        (activation_bits != 0 && activation_bits != 8 && activation_bits != 16))
-        return "activation-bits";
-    if (!parse_integer(j, "seed", (integer_range){1, 0, UINT64_MAX}, &seed))
-        return "seed";
-    if (!parse_real(j, "temperature", 0.8, 100, &temperature))
-        return "temperature";
-    if (!parse_real(j, "top-p", 0.9, 1, &top_p))
-        return "top-p";
-    j->tokens = (uint32_t)tokens;
-    j->context = (uint32_t)context;
-    j->prompt_tokens = (uint32_t)prompt_tokens;
-    j->threads = (unsigned)threads;
-    j->weight_bits = (unsigned)bits;
-    j->activation_bits = (unsigned)activation_bits;
-    j->sampling = (tv_llm_sampling){sizeof(tv_llm_sampling), (float)temperature, (float)top_p, seed};
-    return NULL;
-}
-
-/* Rejects options that exclude each other. */
-static int check_options(cli *c)
-{
-    static const char *const exclusive[][2] = {
-        {"timing-only", "verify"}, {"timing-only", "eval"},   {"verify", "eval"}, {"host-ops", "eval"},
-        {"host-ops", "verify"},    {"timing-only", "prompt"}, {"eval", "prompt"}};
-    for (size_t i = 0; i < CLI_COUNTOF(exclusive); i++)
-        if (cli_has(c, exclusive[i][0]) && cli_has(c, exclusive[i][1]))
-            return cli_error(c, CLI_E_CONFLICT, "omit one of them", "--%s and --%s are mutually exclusive",
-                             exclusive[i][0], exclusive[i][1]);
-    if (has_run_outputs(c) && (cli_has(c, "eval") || cli_has(c, "verify")))
-        return cli_error(c, CLI_E_CONFLICT, "generate text, or use --timing-only",
-                         "--eval and --verify write no trace and no report");
-    if (has_run_outputs(c) && (cli_has(c, "info") || cli_has(c, "dump-graph")))
-        return cli_error(c, CLI_E_CONFLICT, "omit them to run the model",
-                         "--info and --dump-graph do not run the model: there is no trace and no report");
-    if (run_outputs_use_stdout(c))
-        return cli_error(c, CLI_E_CONFLICT, "write it to a file",
-                         "a trace or report cannot go to standard output, which has the generated text");
-    return CLI_OK;
-}
-
-static int parse_options(job *j)
-{
-    const char *invalid = parse_numbers(j);
-    if (invalid)
-        return cli_error(j->c, CLI_E_VALUE,
-                         strcmp(invalid, "tokens") == 0 ? "1 to 4294967295" : "`trivet llm --help` lists the options",
-                         "--%s cannot be '%s'", invalid, cli_value(j->c, invalid));
-    int result = check_options(j->c);
-    if (result != CLI_OK)
-        return result;
-    if (!cli_select_kernels(j->c) || run_outputs_check(j->c) != TV_OK)
-        return CLI_INVALID;
-    return CLI_OK;
-}
-
-/* ---- A session ---- */
-
-/* Nonzero ends the work. */
-static int show_progress(void *user, const char *what, uint64_t done, uint64_t total)
-{
-    job *j = user;
-    cli_progress_show(&j->progress, what, done, total);
-    return interrupted;
-}
-
-/* The files that --emit writes stay open until they are put in place. */
-static void allow_many_files(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
-static tv_status open_session(job *j, const char *target, const char *sample, tv_config **config,
-                              tv_llm_session **session)
-{
-    char emit[4096];
-    bool all = is_all_targets(j), host = strcmp(target, "host") == 0;
-    const char *directory = cli_value(j->c, "emit");
-    if (directory && all) {
-        snprintf(emit, sizeof emit, "%s/%s", directory, target);
-        directory = emit;
-    }
-    if (host && (all || cli_has(j->c, "eval"))) /* the host is only the reference, and has no programs */
-        directory = NULL;
-    tv_output_group *outputs = NULL;
-    tv_status status = directory ? cli_outputs(j->c, &outputs) : TV_OK;
-    if (status != TV_OK)
-        return status;
-    allow_many_files();
-    tv_llm_options own = {.size = sizeof own,
-                          .target = target,
-                          .context = j->context,
-                          .threads = j->threads,
-                          .weight_bits = j->weight_bits,
-                          .activation_bits = j->activation_bits,
-                          .emit = directory,
-                          .timing_only = cli_has(j->c, "timing-only"),
-                          .verify = cli_has(j->c, "verify"),
-                          .sample = sample,
-                          .progress = {show_progress, j},
-                          .outputs = outputs};
-    *config = NULL;
-    *session = NULL;
-    if (!host)
-        status = cli_make_config(j->c, target, all, config);
-    own.config = *config;
-    cli_progress_begin(j->c, &j->progress);
-    if (status == TV_OK)
-        status = tv_llm_session_new(j->llm, &own, &j->c->sink, session);
-    cli_progress_end(&j->progress);
-    catch_interrupts(j);
-    if (j->context > tv_llm_context(j->llm)) /* the session has warned about it */
-        j->context = tv_llm_context(j->llm);
-    return status;
-}
-
-/* Prints what is left of an incomplete character. */
-static void flush_character(job *j)
-{
-    tv_text_print(j->text, j->character, j->character_bytes, TV_TEXT_KEEP_LINES);
-    j->character_bytes = 0;
-}
-
-/* Prints generated text on a terminal, made safe. A character may come in several pieces. */
-static void print_on_terminal(job *j, const char *bytes, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)bytes[i];
-        if ((c & 0xC0) != 0x80)
-            flush_character(j);
-        j->character[j->character_bytes++] = bytes[i];
-        unsigned char lead = (unsigned char)j->character[0];
-        if (j->character_bytes >= (lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4))
-            flush_character(j);
-    }
-}
-
-/* Prints generated text; nonzero ends the generation. */
-static int print_text(void *user, const char *bytes, size_t size)
-{
-    job *j = user;
-    cli_progress_note(&j->progress, "generating", j->progress.done + 1, j->tokens);
-    if (j->on_terminal)
-        print_on_terminal(j, bytes, size);
-    else
-        fwrite(bytes, 1, size, j->text);
-    if (j->streaming)
-        fflush(j->text);
-    return interrupted;
-}
-
-/* Opens the event files of a session. The host has no events: with -t all it has no files, otherwise they are an error.
- */
-static tv_status open_outputs(job *j, const char *target, tv_machine *machine, run_outputs *outputs)
-{
-    const char *model = strrchr(j->c->files[0], '/');
-    char title[256];
-    if (!machine && (is_all_targets(j) || !has_run_outputs(j->c)))
-        return TV_OK;
-    if (!machine) {
-        cli_error(j->c, CLI_E_CONFLICT, "give -t with a machine", "the host has no cycles to trace or report");
-        return TV_ERR_INPUT;
-    }
-    snprintf(title, sizeof title, "%s on %s", model ? model + 1 : j->c->files[0], target);
-    return run_outputs_open(outputs, j->c, title, is_all_targets(j) ? target : NULL, machine);
-}
-
-/* The tokens after the prompt of --timing-only. The default is limited by the context; -n is not: it is rejected. */
-static uint32_t timed_tokens(const job *j)
-{
-    uint32_t context = j->context ? j->context : tv_llm_context(j->llm),
-             room = context > j->prompt_tokens ? context - j->prompt_tokens : 0;
-    return j->tokens > room && !cli_has(j->c, "tokens") ? room : j->tokens;
-}
-
-/* Generates text, or computes its timing. */
-static tv_status run_session(job *j, tv_llm_session *session, const char *target)
-{
-    const char *prompt = cli_value(j->c, "prompt");
-    run_outputs outputs = {0};
-    tv_status status = open_outputs(j, target, tv_llm_session_machine(session), &outputs);
-    cli_progress_begin(j->c, &j->progress);
-    if (status == TV_OK && cli_has(j->c, "timing-only"))
-        status = tv_llm_time(session, j->prompt_tokens, timed_tokens(j), &j->c->sink);
-    else if (status == TV_OK)
-        status = tv_llm_generate(session, prompt ? prompt : "", j->tokens, &j->sampling, print_text, j, &j->c->sink);
-    cli_progress_end(&j->progress);
-    flush_character(j);
-    tv_output_group *files = NULL;
-    if (status == TV_OK)
-        status = cli_outputs(j->c, &files);
-    if (status == TV_OK)
-        status = run_outputs_finish(&outputs, files);
-    else
-        run_outputs_abandon(&outputs);
-    return status;
-}
-
-/* Runs a session; with --json its text goes into the result. */
-static tv_status run_session_to(job *j, tv_llm_session *session, const char *target, llm_outcome *out)
-{
-    size_t size;
-    j->on_terminal = j->streaming && isatty(STDOUT_FILENO);
-    j->text = j->streaming ? stdout : open_memstream(&out->text, &size);
-    if (!j->text)
-        return TV_ERR_MEMORY;
-    tv_status status = run_session(j, session, target);
-    if (!j->streaming && fclose(j->text) != 0 && status == TV_OK)
-        status = TV_ERR_MEMORY;
-    return status;
-}
-
-/* Warns about a text that is shorter than -n asks for because the context is full. Returns whether it did. */
-static bool warn_full_context(job *j, const tv_llm_summary *s)
-{
-    uint32_t context = j->context ? j->context : tv_llm_context(j->llm);
-    char message[160];
-    if (!cli_has(j->c, "tokens") || interrupted || s->prompt_tokens + s->tokens < context || j->tokens <= s->tokens + 1)
-        return false;
-    snprintf(message, sizeof message, "the context of %u tokens is full: the text ends after %u of %u tokens", context,
-             s->tokens + 1, j->tokens);
-    cli_warn(j->c, "TV-L042", "the prompt and -n have to fit the context", message);
-    return true;
-}
-
-static tv_status generate_text(job *j, const char *target, llm_outcome *out)
-{
-    const char *prompt = cli_value(j->c, "prompt");
-    tv_config *config;
-    tv_llm_session *session;
-    tv_status status = open_session(j, target, prompt, &config, &session);
-    *out = (llm_outcome){.target = target, .summary.size = sizeof out->summary, .skipped = interrupted};
-    if (status == TV_OK && !out->skipped)
-        status = run_session_to(j, session, target, out);
-    if (session) {
-        tv_stats stats = {.size = sizeof stats};
-        tv_llm_session_summary(session, &out->summary);
-        if (out->summary.machine)
-            tv_machine_stats(out->summary.machine, &stats);
-        snprintf(out->bound_by, sizeof out->bound_by, "%s", stats.bound_by);
-        while (out->host_op_count < LLM_HOST_OPS_MAX &&
-               tv_llm_host_op_at(session, out->host_op_count, &out->host_ops[out->host_op_count]))
-            out->host_op_count++;
-        out->summary.machine = NULL;
-    }
-    tv_llm_session_free(session);
-    tv_config_free(config);
-    return status;
-}
-
-/* Computes the negative log-likelihood of a text. */
-static tv_status evaluate_text(job *j, const char *target, const tv_input *text, llm_outcome *out)
-{
-    tv_config *config;
-    tv_llm_session *session;
-    tv_status status = open_session(j, target, NULL, &config, &session);
-    *out = (llm_outcome){.target = target,
-                         .summary.size = sizeof out->summary,
-                         .likelihood.size = sizeof out->likelihood,
-                         .skipped = interrupted};
-    cli_progress_begin(j->c, &j->progress);
-    if (status == TV_OK && !out->skipped)
-        status = tv_llm_eval(session, (const char *)text->data, text->size, j->tokens, &out->likelihood, &j->c->sink);
-    cli_progress_end(&j->progress);
-    if (session)
-        tv_llm_session_summary(session, &out->summary);
-    out->summary.machine = NULL;
-    tv_llm_session_free(session);
-    tv_config_free(config);
-    return status;
-}
-
-/* Compares each layer with the host. */
-static tv_status verify_layers(job *j, const char *target, llm_outcome *out)
-{
-    const char *prompt = cli_value(j->c, "prompt");
-    tv_config *config;
-    tv_llm_session *session;
-    tv_status status = open_session(j, target, prompt, &config, &session);
-    *out = (llm_outcome){.target = target, .summary.size = sizeof out->summary};
-    if (status == TV_OK)
-        status = tv_llm_verify(session, prompt ? prompt : "To be, or not to be: that is the question.", j->tokens,
-                               &out->layers, &out->layer_count, &j->c->sink);
-    tv_llm_session_free(session);
-    tv_config_free(config);
-    return status;
-}
-
-/* ---- The command ---- */
-
 /* The requested targets: one, or all. An evaluation starts with the host, the reference. */
-static unsigned list_targets(const job *j, const char *targets[TARGETS_MAX])
+static unsigned list_targets(const llm_job *j, const char *targets[TARGETS_MAX])
 {
     const char *target = cli_value(j->c, "target"), *name;
     bool all = target && strcmp(target, "all") == 0;
@@ -435,18 +54,11 @@ static unsigned list_targets(const job *j, const char *targets[TARGETS_MAX])
     return count;
 }
 
-static tv_status make_directory(job *j)
+static tv_status make_directory(llm_job *j)
 {
     tv_output_group *outputs;
     tv_status status = cli_outputs(j->c, &outputs);
     return status == TV_OK ? tv_output_group_folder(outputs, cli_value(j->c, "emit"), &j->c->sink) : status;
-}
-
-static tv_status run_target(job *j, const char *target, const tv_input *text, llm_outcome *out)
-{
-    if (cli_has(j->c, "verify"))
-        return verify_layers(j, target, out);
-    return cli_has(j->c, "eval") ? evaluate_text(j, target, text, out) : generate_text(j, target, out);
 }
 
 static bool is_model_target(const char *target)
@@ -459,7 +71,7 @@ static bool is_model_target(const char *target)
 }
 
 /* Rejects parameters before anything runs: those that a machine does not have, and any for the host alone. */
-static tv_status check_parameters(job *j, const char *const *targets, unsigned count)
+static tv_status check_parameters(llm_job *j, const char *const *targets, unsigned count)
 {
     tv_status status = TV_OK;
     unsigned machines = 0;
@@ -472,7 +84,7 @@ static tv_status check_parameters(job *j, const char *const *targets, unsigned c
             cli_error(j->c, CLI_E_TARGET, "host, pccx, opennpu, cmdq or all", "models do not run on '%s'", targets[i]);
             return TV_ERR_INPUT;
         }
-        status = cli_make_config(j->c, targets[i], is_all_targets(j), &config);
+        status = cli_make_config(j->c, targets[i], llm_is_all_targets(j), &config);
         tv_config_free(config);
     }
     if (machines || (!cli_has(j->c, "config") && !cli_has(j->c, "set")))
@@ -483,7 +95,7 @@ static tv_status check_parameters(job *j, const char *const *targets, unsigned c
 }
 
 /* Runs the targets one after another. *done is the number of complete results, also on errors. */
-static tv_status run_targets(job *j, llm_outcome *list, unsigned *done)
+static tv_status run_targets(llm_job *j, llm_outcome *list, unsigned *done)
 {
     const char *targets[TARGETS_MAX], *path = cli_value(j->c, "eval");
     unsigned count = list_targets(j, targets);
@@ -497,10 +109,10 @@ static tv_status run_targets(job *j, llm_outcome *list, unsigned *done)
     }
     if (status == TV_OK && cli_has(j->c, "emit") && count > 1)
         status = make_directory(j);
-    for (unsigned i = 0; i < count && status == TV_OK && !interrupted; i++) {
+    for (unsigned i = 0; i < count && status == TV_OK && !llm_is_interrupted(); i++) {
         if (!path && count > 1 && j->streaming && !cli_has(j->c, "timing-only") && !cli_has(j->c, "verify"))
             printf("%s--- %s\n", i ? "\n\n" : "", targets[i]);
-        status = run_target(j, targets[i], &text, &list[i]);
+        status = llm_run_target(j, targets[i], &text, &list[i]);
         bool complete = status == TV_OK && !list[i].skipped;
         *done += complete;
         if (!complete)
@@ -511,7 +123,7 @@ static tv_status run_targets(job *j, llm_outcome *list, unsigned *done)
     return status;
 }
 
-static int run_model(job *j)
+static int run_model(llm_job *j)
 {
     llm_outcome list[TARGETS_MAX];
     unsigned count = 0;
@@ -520,10 +132,10 @@ static int run_model(job *j)
     if (!j->c->json && count)
         llm_report_print(j->c, list, count);
     else if (j->c->json && (count || status == TV_OK))
-        llm_report_write_json(j->c, list, count, interrupted != 0);
+        llm_report_write_json(j->c, list, count, llm_is_interrupted());
     bool warned = cli_has(j->c, "eval") || cli_has(j->c, "verify") || cli_has(j->c, "timing-only");
     for (unsigned i = 0; i < count; i++) {
-        warned = warned || warn_full_context(j, &list[i].summary);
+        warned = warned || llm_warn_full_context(j, &list[i].summary);
         llm_outcome_fini(&list[i]);
     }
     j->c->faulted = status == TV_FAULT;
@@ -557,8 +169,8 @@ static tv_status write_graph_json(cli *c, const tv_llm *llm)
 
 static int run_llm(cli *c)
 {
-    job j = {.c = c};
-    int result = parse_options(&j);
+    llm_job j = {.c = c};
+    int result = llm_parse_options(&j);
     if (result != CLI_OK)
         return result;
     tv_status status = tv_llm_open(c->files[0], &c->sink, &j.llm);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The work of `trivet llm`: its options, and the run of a model on one target. */
+#ifndef TV_CLI_LLM_JOB_H
+#define TV_CLI_LLM_JOB_H
+
+#include "cli/llm_report.h"
+
+typedef struct llm_job {
+    cli *c;
+    tv_llm *llm;
+    uint32_t tokens, context, prompt_tokens;
+    unsigned threads, weight_bits, activation_bits;
+    tv_llm_sampling sampling;
+    bool streaming;
+    bool on_terminal;  /* generated text goes to a terminal */
+    char character[4]; /* the beginning of one that is not complete */
+    size_t character_bytes;
+    FILE *text; /* receives the generated text */
+    cli_progress progress;
+} llm_job;
+
+/* ---- llm_options.c ---- */
+
+/* Parses and checks the options. Returns CLI_OK, or an exit status after an error. */
+int llm_parse_options(llm_job *j);
+
+bool llm_is_all_targets(const llm_job *j); /* -t all */
+
+/* ---- llm_session.c ---- */
+
+/* Runs the model on a target, as the options say; `text` is that of --eval. `out` is complete if the status is TV_OK
+ * and it is not skipped. The caller frees it with llm_outcome_fini in any case. */
+tv_status llm_run_target(llm_job *j, const char *target, const tv_input *text, llm_outcome *out);
+
+/* Warns about a text that is shorter than -n asks for because the context is full. Returns whether it did. */
+bool llm_warn_full_context(llm_job *j, const tv_llm_summary *s);
+
+bool llm_is_interrupted(void); /* by Ctrl-C */
+
+#endif

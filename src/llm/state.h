@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models and sessions as the files of this folder see them. */
+#ifndef TV_LLM_STATE_H
+#define TV_LLM_STATE_H
+
+#include "graph/backend.h"
+#include "import/model.h"
+#include "import/tokenizer.h"
+
+enum { TV_EVAL_WINDOW = 256 };
+
+struct tv_llm {
+    tv_model *model;
+    tv_tokenizer *tokenizer; /* NULL: dimensions only */
+};
+
+struct tv_llm_session {
+    tv_llm *llm;
+    const tv_backend *backend;
+    void *state;
+    uint32_t context, position;
+    float *logits; /* [vocab], or [TV_EVAL_WINDOW][vocab] during evaluation */
+    tv_llm_summary summary;
+    tv_llm_progress progress;
+    bool timing; /* timing only, no data */
+    char *emit;  /* or NULL */
+};
+
+/* Runs the backend on `count` tokens and accounts for them as prompt (prefill) or generated tokens (decode). */
+tv_status tv_llm_run_step(tv_llm_session *s, const int32_t *tokens, uint32_t count, bool last_only, bool prompt,
+                          const tv_diag_sink *sink);
+
+/* Rejects timing-only sessions, which have no data to make text from. */
+tv_status tv_llm_check_text(const tv_llm_session *s, const tv_diag_sink *sink);
+
+/* Reports progress. Returns true if the callback ends the work. */
+bool tv_llm_report_progress(const tv_llm_session *s, const char *what, uint64_t done, uint64_t total);
+
+#endif
