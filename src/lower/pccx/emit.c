@@ -176,11 +176,11 @@ void pccx_lower_project(pccx_lowering *l, const pccx_lower_matrix *m, uint32_t r
     }
 }
 
-void pccx_lower_group_rows(pccx_lowering *l, uint32_t to, uint32_t in, uint32_t columns)
+void pccx_lower_group_rows(pccx_lowering *l, uint32_t to, uint32_t in, uint32_t rows, uint32_t columns)
 {
     for (uint32_t g = 0; g < columns; g += l->group) {
         uint32_t count = columns - g < l->group ? columns - g : l->group;
-        for (uint32_t r = 0; r < l->rows; r++) {
+        for (uint32_t r = 0; r < rows; r++) {
             pccx_lower_move(l, to, in + r * pccx_lower_l2_size(columns) + g / PCCX_LOWER_LANES, count);
             to += pccx_lower_l2_size(count);
         }

@@ -107,17 +107,47 @@ static tv_status read_logits(pccx_lowering *l, uint32_t rows, float *out, const 
     return TV_OK;
 }
 
-/* Without a row that needs logits the output block is omitted. */
+/* The first program of a session loads the constants to L2. */
+static void load_constants(pccx_lowering *l)
+{
+    if (l->constants_loaded)
+        return;
+    pccx_lower_load(l, l->plan.ones, l->map.ones, l->widest);
+    pccx_lower_load(l, l->plan.constants, l->map.words, l->constant_count * PCCX_LOWER_LANES);
+    if (l->minus_length)
+        pccx_lower_load(l, l->plan.minus_ones, l->map.minus_ones, l->minus_length);
+    l->constants_loaded = true;
+}
+
+static tv_status lower_node(pccx_lowering *l, uint32_t node, uint32_t first, uint32_t end, const tv_diag_sink *sink)
+{
+    const tv_graph_node *n = tv_graph_node_at(l->graph, node);
+    l->row_first = first;
+    l->row_end = end;
+    tv_graph_block_name(n->block, l->block_name);
+    tv_builder_label(&l->program, l->block_name);
+    load_constants(l);
+    l->plan.values[n->output].grouped = false;
+    return pccx_lower_emitters[n->op](l, n, sink);
+}
+
+/* Without a row that needs logits the output block is omitted. Nodes whose outputs are as wide as the vocabulary are
+ * executed row by row. */
 static tv_status lower_nodes(pccx_lowering *l, const tv_diag_sink *sink)
 {
-    for (size_t i = 0; i < l->graph->nodes.count; i++) {
-        const tv_graph_node *n = &l->graph->nodes.data[i];
-        if (n->block == TV_BLOCK_OUTPUT && l->first_logits_row == l->rows)
-            continue;
-        tv_graph_block_name(n->block, l->block_name);
-        tv_builder_label(&l->program, l->block_name);
-        l->plan.values[n->output].grouped = false;
-        TV_TRY(pccx_lower_emitters[n->op](l, n, sink));
+    uint32_t vocabulary = tv_graph_vocabulary(l->graph), count = (uint32_t)l->graph->nodes.count;
+    for (uint32_t i = 0; i < l->tail; i++) {
+        uint32_t first = tv_graph_node_at(l->graph, i)->block == TV_BLOCK_OUTPUT ? l->first_logits_row : 0;
+        if (first < l->rows)
+            TV_TRY(lower_node(l, i, first, l->rows, sink));
+    }
+    for (uint32_t r = l->first_logits_row; r < l->rows; r++) {
+        for (uint32_t i = l->tail; i < count; i++)
+            TV_TRY(lower_node(l, i, r, r + 1, sink));
+        pccx_lower_store(l,
+                         l->map.logits + (uint64_t)(r - l->first_logits_row) * pccx_lower_l2_size(vocabulary) *
+                                             PCCX_LOWER_WORD_BYTES,
+                         pccx_lower_row_addr(l, l->graph->logits, r), vocabulary);
     }
     return TV_OK;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internals of the lowering to pccx. plan.c allocates L2 and decides what is folded into weights, nodes.c lowers the
- * operators, emit.c encodes and runs programs, upload.c writes the constants to host memory, kv_cache.c packs keys and
- * values, layout.c computes sizes, lower.c runs the steps.
+/* Internals of the lowering to pccx. plan.c decides what is folded into weights and which nodes the host computes,
+ * allocate.c allocates L2; nodes.c, norm.c, gates.c, attention.c and elements.c lower the operators; emit.c encodes and
+ * runs programs, upload.c writes the constants to host memory, kv_cache.c packs keys and values, layout.c computes
+ * sizes, lower.c runs the steps.
  *
  * Units: addresses in L2 are L2 words (PCCX_LOWER_LANES BF16 elements), addresses in host memory are bytes. */
 #ifndef TV_LOWER_PCCX_STATE_H
@@ -21,7 +22,10 @@ enum {
     PCCX_LOWER_BLOCK = 32,      /* columns of a small matrix: one beat */
     PCCX_LOWER_BANK_ENTRIES = 64,
     PCCX_LOWER_HEAD_DIM_MAX = 512,
-    PCCX_LOWER_PATH_MAX = 4096
+    PCCX_LOWER_PATH_MAX = 4096,
+    PCCX_LOWER_LENGTH_MAX = 65528, /* elements of an instruction, whole L2 words */
+    PCCX_LOWER_PIECE_MAX = 4096,   /* elements that pass through a work buffer at once */
+    PCCX_LOWER_WORK_BUFFERS = 4
 };
 
 /* Work of the host, or a handover to it. */
@@ -44,7 +48,7 @@ typedef struct pccx_lower_matrix {
 /* Scratch buffers of a node in L2, by its operator. All have one row per token of the step. Where a row is divided by a
  * scalar, the scalar is the L2 word before it. */
 enum {
-    PCCX_SCRATCH_MAX = 4,
+    PCCX_SCRATCH_MAX = 6,
     PCCX_SCRATCH_NORM_INPUT = 0, /* Norm: for each row and group, the root of the sum of squares, then the input */
     PCCX_SCRATCH_SQUARES,
     PCCX_SCRATCH_SUM,
@@ -52,19 +56,35 @@ enum {
     PCCX_SCRATCH_SCORES = 0,   /* Attention: of two heads */
     PCCX_SCRATCH_EXPS,         /* of two heads */
     PCCX_SCRATCH_UNNORMALIZED, /* per head, the sum of the exponentials, then the weighted sum */
-    PCCX_SCRATCH_GATE = 0,     /* GatedLinear, and Linear with an activation */
+    PCCX_SCRATCH_QUERY,        /* queries times the scale, where it is no factor of weights */
+    PCCX_SCRATCH_RECIPROCALS,  /* soft cap: of two heads, a scalar, then one element for each position */
+    PCCX_SCRATCH_CAP,          /* soft cap: a row of its reciprocal */
+    PCCX_SCRATCH_GATE = 0,     /* GatedLinear, and Linear with Swish */
     PCCX_SCRATCH_SIGMOID,
     PCCX_SCRATCH_UP,
-    PCCX_SCRATCH_ACT
+    PCCX_SCRATCH_ACT,
+    PCCX_SCRATCH_FACTORS = 0 /* Div, Swish: what the other operand is multiplied by */
 };
+
+/* Constant words in L2 that several nodes use: one scalar each. */
+typedef enum pccx_lower_common {
+    PCCX_COMMON_ONE,
+    PCCX_COMMON_MINUS_ONE,
+    PCCX_COMMON_TWO,
+    PCCX_COMMON_HUGE, /* 2^64 and its reciprocal */
+    PCCX_COMMON_TINY,
+    PCCX_COMMONS
+} pccx_lower_common;
+enum { PCCX_SCALARS_MAX = 3 }; /* constant words of a node */
 
 #define PCCX_LOWER_NO_BUFFER UINT32_MAX
 
 /* How a value is stored: rows of whole L2 words. */
 typedef struct pccx_lower_value {
-    uint32_t addr;         /* in L2 */
-    uint32_t grouped_addr; /* copy for GEMM: [group of columns][row][column]; PCCX_LOWER_NO_BUFFER: none */
-    bool grouped;          /* the copy is made, in this step */
+    uint32_t addr;          /* in L2 */
+    uint32_t grouped_addr;  /* copy for GEMM: [group of columns][row][column]; PCCX_LOWER_NO_BUFFER: none */
+    uint32_t grouped_first; /* first row of the copy */
+    bool grouped;           /* the copy is made, in this step */
 } pccx_lower_value;
 
 /* L2 for steps of up to `rows` tokens. */
@@ -72,13 +92,15 @@ typedef struct pccx_lower_plan {
     uint32_t rows;
     pccx_lower_value *values;              /* of each value of the graph */
     uint32_t (*scratch)[PCCX_SCRATCH_MAX]; /* of each node: addresses */
-    uint32_t ones, constants, logits;      /* addresses: ones; one word for each constant of norms; a row of logits */
+    uint32_t ones, constants;              /* addresses: ones; constant words */
+    uint32_t minus_ones, work;             /* addresses: minus ones; work buffers, each a scalar and a piece */
     uint64_t words;                        /* used */
 } pccx_lower_plan;
 
 /* What is folded into the constants of a node. */
 typedef struct pccx_lower_fold {
     bool gains;   /* Norm: its gains are part of the weights that read it */
+    bool on_host; /* the host computes the node */
     float factor; /* of the output: Linear: of its weights; Norm: of its gains; Attention: what is left of its scale */
 } pccx_lower_fold;
 
@@ -86,17 +108,18 @@ typedef struct pccx_lower_fold {
 typedef struct pccx_lower_constants {
     pccx_lower_matrix matrices[3];
     uint64_t bias;             /* a row; 0: none */
-    uint64_t gains;            /* Norm: a group's; Mul: the constant factor */
+    uint64_t gains;            /* Norm: a group's; operands of elementwise operators that are vectors: a row */
     uint64_t inverse;          /* Norm: one word, 1 / its size and zeros */
     uint64_t cosines, sines;   /* RotaryEmbedding: [position][rotary_dim] */
     uint64_t table, row_bytes; /* Gather: rows, and the bytes of a row */
-    uint32_t constant;         /* Norm: index of its constant word */
+    uint32_t constant;         /* index of its first constant word */
 } pccx_lower_constants;
 
 /* Addresses in host memory besides the constants of nodes, in bytes. */
 typedef struct pccx_lower_host_map {
     uint64_t end;
-    uint64_t identity, rotation; /* 32 rows of one beat: the identity; the rotation of neighbours by 90 degrees */
+    uint64_t identity, rotation; /* 32 rows of one beat: the identity, which PCCX_LOWER_LANES rows of zeros precede; the
+                                    rotation of neighbours by 90 degrees */
     uint64_t ones, minus_ones;   /* row scales */
     uint64_t cuts;               /* [PCCX_LOWER_BLOCK][PCCX_LOWER_BLOCK]: row i has i zeros, then ones */
     uint64_t words;              /* image of the constant words */
@@ -126,8 +149,13 @@ typedef struct pccx_lowering {
     uint32_t group;                    /* columns per scale */
     uint32_t rows_max, rows, position; /* tokens per step at most, and those of this step, which start at `position` */
     uint32_t first_logits_row;         /* first row of the step that needs logits */
+    uint32_t row_first, row_end;       /* rows of the current node */
     unsigned planes, cache_planes;
     uint32_t widest, constant_count; /* elements of the widest row that passes through host memory; constant words */
+    uint32_t tail;                   /* first node whose output is as wide as the vocabulary */
+    uint32_t common;                 /* index of the first of the common constant words */
+    uint32_t piece, minus_length;    /* elements of a work buffer, 0: there are none; elements of `minus_ones` */
+    unsigned work_next;              /* next work buffer */
     pccx_lower_fold *folds;          /* of each node */
     pccx_lower_constants *constants; /* of each node */
     pccx_lower_plan plan;
@@ -177,13 +205,64 @@ static inline const pccx_lower_fold *pccx_lower_fold_of(const pccx_lowering *l, 
     return &l->folds[n - l->graph->nodes.data];
 }
 
-/* True for the product whose output is as wide as the vocabulary: it goes to host memory row by row. */
-static inline bool pccx_lower_is_classifier(const pccx_lowering *l, const tv_graph_node *n)
+/* Values as wide as the vocabulary, which nodes from `tail` on compute: L2 has one row of them, and these nodes are
+ * executed row by row. */
+static inline bool pccx_lower_is_wide(const pccx_lowering *l, uint32_t value)
 {
-    return n->op == TV_OP_LINEAR && n->output == l->graph->logits;
+    const tv_graph_value *v = tv_graph_value_at(l->graph, value);
+    return v->source == TV_VALUE_COMPUTED && v->producer >= l->tail &&
+           tv_graph_columns(l->graph, value) == tv_graph_vocabulary(l->graph);
+}
+
+static inline uint32_t pccx_lower_columns(const pccx_lowering *l, uint32_t value)
+{
+    return (uint32_t)tv_graph_elements(l->graph, value);
+}
+
+/* Address of a row of a value. */
+static inline uint32_t pccx_lower_row_addr(const pccx_lowering *l, uint32_t value, uint32_t row)
+{
+    uint32_t words = pccx_lower_l2_size(pccx_lower_columns(l, value));
+    return l->plan.values[value].addr + (pccx_lower_is_wide(l, value) ? 0 : row * words);
+}
+
+static inline uint32_t pccx_lower_scratch_addr(const pccx_lowering *l, const tv_graph_node *n, unsigned which)
+{
+    return l->plan.scratch[n - l->graph->nodes.data][which];
+}
+
+static inline bool pccx_lower_has_input(const tv_graph_node *n, unsigned input)
+{
+    return n->inputs[input] != TV_NO_VALUE;
+}
+
+/* Elements that a Norm normalizes at a time. */
+static inline uint32_t pccx_lower_norm_size(const pccx_lowering *l, const tv_graph_node *n)
+{
+    return tv_graph_columns(l->graph, n->output) / n->attrs.groups;
+}
+
+/* Address of a constant word: of a node; a common one. */
+static inline uint32_t pccx_lower_scalar(const pccx_lowering *l, const tv_graph_node *n, unsigned which)
+{
+    return l->plan.constants + pccx_lower_constants_of(l, n)->constant + which;
+}
+static inline uint32_t pccx_lower_common_scalar(const pccx_lowering *l, pccx_lower_common which)
+{
+    return l->plan.constants + l->common + which;
 }
 
 /* ---- plan.c ---- */
+
+/* How an operand of an elementwise operator is repeated. */
+typedef enum pccx_lower_operand {
+    PCCX_OPERAND_FULL,   /* computed, as large as the output */
+    PCCX_OPERAND_TOKEN,  /* computed, one element for each token */
+    PCCX_OPERAND_SCALAR, /* a constant */
+    PCCX_OPERAND_VECTOR, /* constants, along the last axes */
+    PCCX_OPERAND_OTHER
+} pccx_lower_operand;
+pccx_lower_operand pccx_lower_operand_of(const pccx_lowering *l, const tv_graph_node *n, unsigned input);
 
 /* The operators that the lowering has: NULL for the others. nodes.c */
 typedef tv_status pccx_lower_emitter(pccx_lowering *l, const tv_graph_node *n, const tv_diag_sink *sink);
@@ -192,8 +271,17 @@ extern pccx_lower_emitter *const pccx_lower_emitters[TV_OPS];
 /* Checks the graph against the machine (TV_ERR_INPUT), decides what is folded, and chooses rows_max. */
 tv_status pccx_lower_plan_graph(pccx_lowering *l, const tv_config *config, const tv_diag_sink *sink);
 
+/* Values of the constant words: common ones; those of a node, returning their number. */
+float pccx_lower_common_value(pccx_lower_common which);
+unsigned pccx_lower_node_scalars(const pccx_lowering *l, const tv_graph_node *n, float out[PCCX_SCALARS_MAX]);
+
+/* ---- allocate.c ---- */
+
 /* Allocates L2 for steps of `rows` tokens. TV_ERR_MEMORY; nothing is reported. */
 tv_status pccx_lower_plan_rows(pccx_lowering *l, uint32_t rows);
+
+/* True for products with matrices of the machine; their first input is what they multiply. */
+bool pccx_lower_is_product(const pccx_lowering *l, const tv_graph_node *n);
 
 void pccx_lower_plan_fini(pccx_lower_plan *plan);
 
@@ -237,7 +325,7 @@ void pccx_lower_project(pccx_lowering *l, const pccx_lower_matrix *m, uint32_t r
                         uint32_t from, uint32_t to, bool accm);
 
 /* Copies [rows][columns] at `in` to `to`, the input of GEMMs: [group of columns][row][column]. */
-void pccx_lower_group_rows(pccx_lowering *l, uint32_t to, uint32_t in, uint32_t columns);
+void pccx_lower_group_rows(pccx_lowering *l, uint32_t to, uint32_t in, uint32_t rows, uint32_t columns);
 uint32_t pccx_lower_group_count(const pccx_lowering *l, const pccx_lower_matrix *m);
 
 /* out[i] = in[i] * scales[i] for n elements: a GEMV with the identity, whose row scales are the vector at host address
@@ -251,6 +339,47 @@ tv_status pccx_lower_run(pccx_lowering *l, const tv_diag_sink *sink);
 
 /* Reads n BF16 values from host memory. */
 tv_status pccx_lower_read_bf16(pccx_lowering *l, uint64_t addr, size_t n, float *out, const tv_diag_sink *sink);
+
+/* ---- nodes.c ---- */
+
+/* Ends the program, so that the next one can stream its results or the host can read them. */
+tv_status pccx_lower_end_program(pccx_lowering *l, pccx_lower_host_op op, uint64_t elements, const tv_diag_sink *sink);
+
+/* The input of products, for the current rows; with several rows its groups of columns are copied once for all
+ * readers. */
+uint32_t pccx_lower_product_input(pccx_lowering *l, uint32_t value);
+
+/* Emitters of operators. */
+pccx_lower_emitter pccx_lower_norm;                                                           /* norm.c */
+pccx_lower_emitter pccx_lower_activated, pccx_lower_glu;                                      /* gates.c */
+pccx_lower_emitter pccx_lower_rope, pccx_lower_attention;                                     /* attention.c */
+pccx_lower_emitter pccx_lower_sum, pccx_lower_product, pccx_lower_quotient, pccx_lower_unary; /* elements.c */
+pccx_lower_emitter pccx_lower_swish, pccx_lower_slice, pccx_lower_concat, pccx_lower_reshape; /* elements.c */
+pccx_lower_emitter pccx_lower_reduce;                                                         /* elements.c */
+
+/* ---- pieces.c ---- */
+
+/* A part of the current rows of a value that fits a work buffer: `word` is its offset from the first of these rows. */
+typedef struct pccx_lower_piece {
+    uint32_t row, column, word, length;
+} pccx_lower_piece;
+
+/* Iterates over the pieces of the current rows of `columns` elements, starting with `*piece` all zero: false at the
+ * end. `by_row`: none is of two rows. */
+bool pccx_lower_next_piece(const pccx_lowering *l, uint32_t columns, bool by_row, pccx_lower_piece *piece);
+
+/* out[length] (+)= scalar * in, or in / scalar with PCCX_LOWER_RECIP_SCALE: any length, through work buffers. */
+void pccx_lower_scale(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t scalar, uint32_t length, unsigned flags);
+
+/* out[length] = activation(in), but not Swish. The two may be the same. */
+void pccx_lower_function(pccx_lowering *l, tv_activation function, uint32_t out, uint32_t in, uint32_t length);
+
+/* out[length] = CVO function of in, in instructions of limited length. */
+void pccx_lower_cvo_row(pccx_lowering *l, pccx_insn insn, uint32_t out, uint32_t in, uint32_t length, unsigned flags);
+
+/* Copies elements [from, from + length) of the row at `in` to the row at `out`, from element `to` on. Elements of the
+ * last L2 word past them become zero; of the first one those before `to` stay, and those after it must be zero. */
+void pccx_lower_copy_elements(pccx_lowering *l, uint32_t out, uint32_t to, uint32_t in, uint32_t from, uint32_t length);
 
 /* ---- upload.c ---- */
 

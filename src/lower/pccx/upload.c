@@ -82,8 +82,7 @@ static const tv_graph_node *folded_norm(const pccx_lowering *l, uint32_t value)
 /* A norm divides by the root of the sum of squares; the root of its length is missing. */
 static float norm_factor(const pccx_lowering *l, const tv_graph_node *norm)
 {
-    return sqrtf((float)(tv_graph_columns(l->graph, norm->output) / norm->attrs.groups)) *
-           pccx_lower_fold_of(l, norm)->factor;
+    return sqrtf((float)pccx_lower_norm_size(l, norm)) * pccx_lower_fold_of(l, norm)->factor;
 }
 
 /* Swish: the gate is negated, and what it is multiplied by. */
@@ -104,10 +103,10 @@ static tv_status check_host_size(const pccx_lowering *l, const tv_diag_sink *sin
     return TV_OK;
 }
 
-/* Reads a vector of constants, multiplied by a factor, to out[n]; the rest of the row stays. */
-static tv_status read_vector(const tv_matrix *from, float factor, float *out, const tv_diag_sink *sink)
+/* Reads a row of constants, multiplied by a factor, to out[columns]. */
+static tv_status read_row(const tv_matrix *from, uint32_t row, float factor, float *out, const tv_diag_sink *sink)
 {
-    if (tv_matrix_row_f32(from, 0, out) != TV_OK)
+    if (tv_matrix_row_f32(from, row, out) != TV_OK)
         return tv_matrix_fail(from, sink);
     for (uint32_t i = 0; i < from->columns; i++)
         out[i] *= factor;
@@ -124,7 +123,7 @@ static tv_status write_matrix(pccx_lowering *l, const tv_graph_node *n, const tv
     if (norm)
         p.factor *= norm_factor(l, norm);
     if (status == TV_OK && norm && norm->inputs[1] != TV_NO_VALUE) {
-        status = read_vector(tv_graph_matrix(l->graph, norm->inputs[1]), 1, gains, sink);
+        status = read_row(tv_graph_matrix(l->graph, norm->inputs[1]), 0, 1, gains, sink);
         p.gains = gains;
     }
     if (status == TV_OK) {
@@ -142,7 +141,7 @@ static tv_status upload_matrix(pccx_lowering *l, const tv_graph_node *n, unsigne
                                const tv_diag_sink *sink)
 {
     const tv_matrix *from = tv_graph_matrix(l->graph, n->inputs[input]);
-    to->rows = pccx_lower_is_classifier(l, n) ? from->rows : pccx_lower_padded(from->rows);
+    to->rows = pccx_lower_is_wide(l, n->output) ? from->rows : pccx_lower_padded(from->rows);
     to->columns = pccx_lower_padded(from->columns);
     uint32_t rest = to->rows % PCCX_LOWER_BLOCK_ROWS;
     uint64_t bytes = to->rows / PCCX_LOWER_BLOCK_ROWS * pccx_lower_block_bytes(l, PCCX_LOWER_BLOCK_ROWS, to->columns) +
@@ -172,30 +171,54 @@ static tv_status upload_bf16(pccx_lowering *l, const float *values, uint64_t n, 
     return status;
 }
 
-/* A vector of constants, or a scalar, as a row of `columns` elements. No constant: ones. */
+/* A vector of constants, repeated, as row[columns]: times `factor`, or the reciprocals with factor 0. */
+static tv_status read_repeated(const pccx_lowering *l, uint32_t value, uint32_t columns, float factor, float *row,
+                               const tv_diag_sink *sink)
+{
+    const tv_matrix *from = tv_graph_matrix(l->graph, value);
+    uint32_t length = (uint32_t)tv_graph_elements(l->graph, value);
+    for (uint32_t r = 0; r < length / from->columns; r++)
+        TV_TRY(read_row(from, r, factor == 0 ? 1 : factor, row + (size_t)r * from->columns, sink));
+    for (uint32_t i = 0; i < length && factor == 0; i++)
+        row[i] = 1 / row[i];
+    for (uint32_t i = length; i < columns; i++)
+        row[i] = row[i - length];
+    return TV_OK;
+}
+
+/* A vector of constants as a row of `columns` elements, by read_repeated. No constant: a row of the factor. */
 static tv_status upload_row(pccx_lowering *l, uint32_t value, uint32_t columns, float factor, uint64_t *addr,
                             const tv_diag_sink *sink)
 {
     uint32_t padded = pccx_lower_padded(columns);
-    const tv_matrix *from = value == TV_NO_VALUE ? NULL : tv_graph_matrix(l->graph, value);
     float *row = calloc(padded, sizeof *row);
     tv_status status = row ? TV_OK : tv_fail_memory(sink);
     for (uint32_t i = 0; i < columns && row; i++)
         row[i] = factor;
-    if (status == TV_OK && from && !l->timing)
-        status = read_vector(from, factor, row, sink);
-    for (uint32_t i = 1; i < columns && from && from->columns == 1 && row; i++)
-        row[i] = row[0];
+    if (status == TV_OK && value != TV_NO_VALUE && !l->timing)
+        status = read_repeated(l, value, columns, factor, row, sink);
     if (status == TV_OK)
         status = upload_bf16(l, row, padded, addr, sink);
     free(row);
     return status;
 }
 
+/* The operand of an elementwise operator that is a vector: of Sub negated, of Div as reciprocals, if it comes second.
+ */
+static tv_status upload_operand(pccx_lowering *l, const tv_graph_node *n, pccx_lower_constants *c,
+                                const tv_diag_sink *sink)
+{
+    unsigned k = pccx_lower_operand_of(l, n, 0) == PCCX_OPERAND_VECTOR ? 0 : 1;
+    if (pccx_lower_operand_of(l, n, k) != PCCX_OPERAND_VECTOR)
+        return TV_OK;
+    float factor = k == 0 ? 1 : n->op == TV_OP_SUB ? -1 : n->op == TV_OP_DIV ? 0 : 1;
+    return upload_row(l, n->inputs[k], pccx_lower_columns(l, n->output), factor, &c->gains, sink);
+}
+
 static tv_status upload_norm(pccx_lowering *l, const tv_graph_node *n, pccx_lower_constants *c,
                              const tv_diag_sink *sink)
 {
-    uint32_t size = tv_graph_columns(l->graph, n->output) / n->attrs.groups;
+    uint32_t size = pccx_lower_norm_size(l, n);
     const float inverse[PCCX_LOWER_LANES] = {1 / (float)size};
     if (n->attrs.subtract_mean)
         TV_TRY(upload_bf16(l, inverse, PCCX_LOWER_LANES, &c->inverse, sink));
@@ -240,16 +263,19 @@ static tv_status upload_table(pccx_lowering *l, const tv_graph_node *n, pccx_low
 /* rope(x, y) = (x, y) * cos a + (-y, x) * sin a: `rotation` makes the second vector. */
 static tv_status upload_rotations(pccx_lowering *l, const tv_diag_sink *sink)
 {
-    uint8_t identity[PCCX_LOWER_BLOCK * PCCX_LOWER_BEAT_BYTES] = {0},
-                                        rotation[PCCX_LOWER_BLOCK * PCCX_LOWER_BEAT_BYTES] = {0};
+    enum { ZEROS = PCCX_LOWER_LANES * PCCX_LOWER_BEAT_BYTES };
+    uint8_t selections[ZEROS + PCCX_LOWER_BLOCK * PCCX_LOWER_BEAT_BYTES] = {0}, *identity = selections + ZEROS,
+                                                  rotation[PCCX_LOWER_BLOCK * PCCX_LOWER_BEAT_BYTES] = {0};
+    uint64_t addr;
     for (unsigned r = 0; r < PCCX_LOWER_BLOCK; r++) {
         unsigned other = r ^ 1, weight = r % 2 ? 1 : 15; /* 15: -1 */
         identity[r * PCCX_LOWER_BEAT_BYTES + r / 2] = (uint8_t)(1 << (r % 2 * 4));
         rotation[r * PCCX_LOWER_BEAT_BYTES + other / 2] = (uint8_t)(weight << (other % 2 * 4));
     }
-    l->map.identity = allocate(l, sizeof identity);
+    addr = allocate(l, sizeof selections);
+    l->map.identity = addr + ZEROS;
     l->map.rotation = allocate(l, sizeof rotation);
-    TV_TRY(tv_machine_write(l->machine, "host", l->map.identity, identity, sizeof identity, sink));
+    TV_TRY(tv_machine_write(l->machine, "host", addr, selections, sizeof selections, sink));
     return tv_machine_write(l->machine, "host", l->map.rotation, rotation, sizeof rotation, sink);
 }
 
@@ -264,7 +290,7 @@ static tv_status upload_angles(pccx_lowering *l, const tv_graph_node *n, pccx_lo
           *factors = malloc(half * sizeof *factors);
     tv_status status = cosines && sines && factors ? TV_OK : tv_fail_memory(sink);
     if (status == TV_OK && n->inputs[1] != TV_NO_VALUE && !l->timing)
-        status = read_vector(tv_graph_matrix(l->graph, n->inputs[1]), 1, factors, sink);
+        status = read_row(tv_graph_matrix(l->graph, n->inputs[1]), 0, 1, factors, sink);
     for (uint64_t i = 0; i < count && status == TV_OK; i++) {
         uint32_t element = (uint32_t)(i % d), pair = a->interleaved ? element / 2 : element % half;
         double angle = (double)(i / d) * pow((double)a->theta, -2.0 * pair / d) * (double)a->frequency_scale;
@@ -307,19 +333,20 @@ static tv_status upload_filled(pccx_lowering *l, float value, uint64_t *addr, co
     return upload_row(l, TV_NO_VALUE, l->widest, value, addr, sink);
 }
 
-/* size * epsilon of each norm, in the first element of a word. */
+/* The constant words: each a scalar in its first element. */
 static tv_status upload_words(pccx_lowering *l, const tv_diag_sink *sink)
 {
     uint64_t count = (uint64_t)(l->constant_count + 1) * PCCX_LOWER_LANES;
-    float *words = calloc(count, sizeof *words);
+    float *words = calloc(count, sizeof *words), scalars[PCCX_SCALARS_MAX];
     if (!words)
         return tv_fail_memory(sink);
     for (size_t i = 0; i < l->graph->nodes.count; i++) {
-        const tv_graph_node *n = &l->graph->nodes.data[i];
-        if (n->op == TV_OP_NORM)
-            words[l->constants[i].constant * PCCX_LOWER_LANES] =
-                (float)(tv_graph_columns(l->graph, n->output) / n->attrs.groups) * n->attrs.epsilon;
+        unsigned n = pccx_lower_node_scalars(l, &l->graph->nodes.data[i], scalars);
+        for (unsigned k = 0; k < n; k++)
+            words[(l->constants[i].constant + k) * PCCX_LOWER_LANES] = scalars[k];
     }
+    for (unsigned i = 0; i < PCCX_COMMONS && l->minus_length; i++)
+        words[(l->common + i) * PCCX_LOWER_LANES] = pccx_lower_common_value((pccx_lower_common)i);
     tv_status status = upload_bf16(l, words, count, &l->map.words, sink);
     free(words);
     return status;
@@ -354,8 +381,11 @@ static tv_status upload_node(pccx_lowering *l, uint32_t node, const tv_diag_sink
     case TV_OP_GLU:
         TV_TRY(upload_matrix(l, n, 1, &c->matrices[0], sink));
         return upload_matrix(l, n, 2, &c->matrices[1], sink);
+    case TV_OP_ADD:
+    case TV_OP_SUB:
     case TV_OP_MUL:
-        return upload_row(l, n->inputs[1], columns, 1, &c->gains, sink);
+    case TV_OP_DIV:
+        return upload_operand(l, n, c, sink);
     default: /* no constants */
         return TV_OK;
     }
@@ -373,7 +403,8 @@ static void allocate_session(pccx_lowering *l)
         l->map.keys[i] = allocate(l, heads * pccx_lower_key_bytes(l, i));
         l->map.values[i] = allocate(l, heads * blocks * pccx_lower_value_bytes(l, i));
     }
-    l->map.vector = allocate(l, (uint64_t)l->rows_max * l->widest * 2);
+    uint64_t vector = (uint64_t)l->rows_max * l->widest, row = pccx_lower_padded(tv_graph_vocabulary(g));
+    l->map.vector = allocate(l, 2 * (vector > row ? vector : row)); /* a row of the vocabulary, too */
     l->map.vector2 = allocate(l, (uint64_t)l->rows_max * l->widest * 2);
     l->map.key = allocate(l, l->rows_max * widest_kv * 2);
     l->map.value = allocate(l, l->rows_max * widest_kv * 2);
@@ -385,7 +416,8 @@ tv_status pccx_lower_upload(pccx_lowering *l, const tv_llm_progress *progress, c
 {
     for (uint32_t i = 0; i < l->graph->nodes.count; i++) {
         tv_progress_report(progress, "uploading weights", i, l->graph->nodes.count);
-        TV_TRY(upload_node(l, i, sink));
+        if (!l->folds[i].on_host)
+            TV_TRY(upload_node(l, i, sink));
     }
     TV_TRY(upload_rotations(l, sink));
     TV_TRY(upload_filled(l, 1, &l->map.ones, sink));
