@@ -122,15 +122,16 @@ static double bound_of(tv_func func)
     return BOUND;
 }
 
-/* The wide result rounded to odd into binary64: narrowing that again is one rounding. */
-static double eval_wide(tv_func func, double x)
+/* A wide number rounded to odd into binary64: narrowing that again is one rounding. */
+static double round_to_odd(long double y)
 {
-    long double y = eval_long(func, x);
     double d = (double)y;
     if ((long double)d != y && (tv_f64_bits(d) & 1) == 0)
         d = nextafter(d, (long double)d < y ? INFINITY : -INFINITY);
     return d;
 }
+
+static double eval_wide(tv_func func, double x) { return round_to_odd(eval_long(func, x)); }
 
 uint16_t tv_func_bf16(tv_func func, float x)
 {
@@ -163,4 +164,15 @@ float tv_func_f32_of_angle(tv_func func, double angle)
     double y = eval(func, angle);
     float low = (float)(y - y * BOUND), high = (float)(y + y * BOUND);
     return low == high ? (float)y : (float)eval_wide(func, angle);
+}
+
+float tv_func_pow_f32(float x, float y)
+{
+    double p = pow((double)x, (double)y), error = fabs(p) * BOUND;
+    if (isnan(p))
+        return tv_f32_of_bits(tv_f32_canonical((float)p));
+    if (x == 1 || y == 0 || isinf(p) || fabs(p) < 0x1p-160)
+        return (float)p;
+    float low = (float)(p - error), high = (float)(p + error);
+    return low == high ? (float)p : (float)round_to_odd(powl((long double)x, (long double)y));
 }

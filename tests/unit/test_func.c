@@ -366,6 +366,71 @@ static void special_values_are_those_of_the_specification(void **state)
         assert_int_equal(tv_func_bf16(funcs[i], tv_f32_of_bits(0xFFA00001)), 0x7FC0);
 }
 
+/* ---- Powers ---- */
+
+static void check_pow(float x, float y, unsigned *mismatches)
+{
+    mpfr_t exponent;
+    mpfr_init2(exponent, 24);
+    mpfr_set_prec(arg, 24);
+    mpfr_set_flt(arg, x, MPFR_RNDN);
+    mpfr_set_flt(exponent, y, MPFR_RNDN);
+    mpfr_set_prec(result, FORMAT_F32.precision);
+    oracle_fit(result, mpfr_pow(result, arg, exponent, MPFR_RNDN), &FORMAT_F32);
+    uint32_t expected = oracle_encode(result, &FORMAT_F32), actual = tv_f32_bits(tv_func_pow_f32(x, y));
+    if (mpfr_nan_p(result))
+        expected = 0x7FC00000;
+    if (actual != expected && (*mismatches)++ < PRINTED)
+        print_error("pow(%a, %a): expected %08x, got %08x\n", (double)x, (double)y, expected, actual);
+    mpfr_clear(exponent);
+}
+
+static void powers_are_rounded_once(void **state)
+{
+    (void)state;
+    unit_rng rng = {400};
+    unsigned mismatches = 0;
+    for (unsigned i = 0; i < RANDOM_INPUTS; i++) {
+        uint32_t x = (uint32_t)unit_next(&rng), y = (uint32_t)unit_next(&rng);
+        if (i % 4) /* results in range: 2^-16 to 2^16, to powers from 2^-8 to 2^8 */
+            x = (x & 0x807FFFFF) | (uint32_t)(127 - 16 + unit_below(&rng, 32)) << 23,
+            y = (y & 0x807FFFFF) | (uint32_t)(127 - 8 + unit_below(&rng, 12)) << 23;
+        if (i % 4 == 2) /* few significant bits: exact results and ties */
+            x &= 0xFF800000 | (0x7FFFFFu << unit_below(&rng, 23) & 0x7FFFFF);
+        float exponent = i % 4 < 2 ? tv_f32_of_bits(y) : (float)((int)unit_below(&rng, 65) - 32) / (i % 8 < 4 ? 1 : 4);
+        check_pow(tv_f32_of_bits(x), exponent, &mismatches);
+    }
+    assert_int_equal(mismatches, 0);
+}
+
+static void ties_of_powers_go_to_even(void **state)
+{
+    (void)state;
+    unsigned mismatches = 0;
+    for (unsigned n = 2; n <= 16; n++) /* odd numbers whose power has 24 to 26 bits */
+        for (uint32_t x = 3; x < 1 << 13; x += 2) {
+            double power = pow(x, n);
+            if (power >= 0x1p23 && power < 0x1p26) {
+                check_pow((float)x, (float)n, &mismatches);
+                check_pow(-(float)x, (float)n, &mismatches);
+            }
+        }
+    assert_int_equal(mismatches, 0);
+}
+
+static void powers_of_special_operands_are_those_of_ieee_754(void **state)
+{
+    (void)state;
+    static const float values[] = {0,     -0.0f, 1,        -1,        2,      -2,        0.5f,
+                                   -0.5f, 3,     -3,       1e38f,     1e-38f, 0x1p-149f, -0x1p-149f,
+                                   2.5f,  -2.5f, INFINITY, -INFINITY, NAN,    16777215};
+    unsigned mismatches = 0;
+    for (unsigned i = 0; i < TV_COUNTOF(values); i++)
+        for (unsigned k = 0; k < TV_COUNTOF(values); k++)
+            check_pow(values[i], values[k], &mismatches);
+    assert_int_equal(mismatches, 0);
+}
+
 #define CHECK(name, function, id)                                                                                      \
     {                                                                                                                  \
         name "_of_" #id, function, NULL, NULL, (void *)(uintptr_t)&funcs[TV_FUNC_##id]                                 \
@@ -382,6 +447,9 @@ int main(void)
         cmocka_unit_test(gelu_underflows_to_negative_zero),
         cmocka_unit_test(results_around_the_smallest_normal_bf16_are_flushed_after_rounding),
         cmocka_unit_test(silu_underflows_to_negative_zero),
+        cmocka_unit_test(powers_are_rounded_once),
+        cmocka_unit_test(ties_of_powers_go_to_even),
+        cmocka_unit_test(powers_of_special_operands_are_those_of_ieee_754),
 #define TV_FUNC(id, value, wide, known, bound, mpfr)                                                                   \
     CHECK("every_bf16_input", check_every_bf16, id), CHECK("every_exponent", check_edges_f32, id),                     \
         CHECK("random_f32_inputs", check_random_f32, id),
