@@ -22,7 +22,7 @@ typedef enum tv_func {
 uint16_t tv_func_bf16(tv_func func, float x);
 float tv_func_f32(tv_func func, float x);
 
-/* SIN or COS of an angle in binary64, which is finite and below 2^53. */
+/* SIN or COS of an angle in binary64; a NaN if it is not finite. */
 float tv_func_f32_of_angle(tv_func func, double angle);
 
 /* x to the power y. Special operands are those of IEEE 754 pow: 1 if y is a zero or x is 1, even where the other is

@@ -215,55 +215,6 @@ static void report_missing(reader *r, const tv_insn *insn, uint64_t missing)
     tv_buf_fini(&names);
 }
 
-/* The offset of a field, or of the entry if it is not given. */
-static uint64_t field_offset(const reader *r, unsigned field)
-{
-    const field_value *v = cmdq_reader_find_field(
-        r, (unsigned)cmdq_reader_field_name(r, tv_sv_of(tv_isa_cmdq.parameters[field].name)), false);
-    return v ? v->offset : r->entry_offset;
-}
-
-/* Checks fields that need each other, and warns of a deprecated opcode. */
-static void check_pairs(reader *r, const cmdq_entry *e, const tv_insn *insn)
-{
-    static const uint8_t pairs[][2] = {{CMDQ_F_bias_bank, CMDQ_F_bias_offset},
-                                       {CMDQ_F_wgt_scale_bank, CMDQ_F_wgt_scale_offset},
-                                       {CMDQ_F_gamma_bank, CMDQ_F_gamma_offset},
-                                       {CMDQ_F_beta_bank, CMDQ_F_beta_offset}};
-    const cmdq_queue *q = r->queue;
-    for (unsigned i = 0; i < TV_COUNTOF(pairs); i++)
-        if (cmdq_has_field(q, e, pairs[i][0]) != cmdq_has_field(q, e, pairs[i][1]))
-            cmdq_reader_error(r, CMDQ_CODE_COMBINATION,
-                              field_offset(r, pairs[i][cmdq_has_field(q, e, pairs[i][0]) ? 0 : 1]), NULL,
-                              "'%s' and '%s' go together", tv_isa_cmdq.parameters[pairs[i][0]].name,
-                              tv_isa_cmdq.parameters[pairs[i][1]].name);
-    if (cmdq_has_field(q, e, CMDQ_F_wgt_group) && !cmdq_has_field(q, e, CMDQ_F_wgt_scale_bank))
-        cmdq_reader_error(r, CMDQ_CODE_COMBINATION, field_offset(r, CMDQ_F_wgt_group),
-                          "it holds a scale for each group", "'wgt_group' needs 'wgt_scale_bank'");
-    if (cmdq_has_field(q, e, CMDQ_F_stride_bytes) && cmdq_integer(q, e, CMDQ_F_stride_bytes) &&
-        !cmdq_has_field(q, e, CMDQ_F_row_elements))
-        cmdq_reader_error(r, CMDQ_CODE_COMBINATION, field_offset(r, CMDQ_F_stride_bytes), "it is the length of a row",
-                          "'stride_bytes' needs 'row_elements'");
-    if (cmdq_has_field(q, e, CMDQ_F_direction)) {
-        bool is_write = e->opcode == CMDQ_DMA_STORE_TILE || e->opcode == CMDQ_KV_STORE_TILE;
-        if ((cmdq_integer(q, e, CMDQ_F_direction) == CMDQ_DIRECTION_WRITE) != is_write)
-            cmdq_reader_error(r, CMDQ_CODE_COMBINATION, field_offset(r, CMDQ_F_direction),
-                              "the opcode is the direction: leave the field out", "%s has direction '%s', not '%s'",
-                              insn->id, is_write ? "write" : "read", is_write ? "read" : "write");
-    }
-    if (cmdq_has_field(q, e, CMDQ_F_deprecated_since)) {
-        tv_source_loc loc = cmdq_reader_loc(r, field_offset(r, CMDQ_F_deprecated_since));
-        tv_report(r->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_DEPRECATED], &loc, NULL,
-                  "the file says that %s is deprecated since version %.20s", insn->id,
-                  q->strings[cmdq_integer(q, e, CMDQ_F_deprecated_since)]);
-    }
-    if (insn->deprecated_since) {
-        tv_source_loc loc = cmdq_reader_loc(r, r->entry_offset);
-        tv_report(r->sink, TV_WARNING, &cmdq_codes[CMDQ_CODE_DEPRECATED], &loc, NULL,
-                  "%s is deprecated since version %s", insn->id, insn->deprecated_since);
-    }
-}
-
 /* Stores the values of the fields in the pool, in the order of the opcode's list. */
 static void store_fields(reader *r, cmdq_entry *e, const tv_insn *insn)
 {
@@ -341,7 +292,7 @@ void cmdq_reader_store_entry(reader *r)
         check_common(r, &e);
         store_fields(r, &e, insn);
         if (!r->entry_failed && !q->values.failed)
-            check_pairs(r, &e, insn);
+            cmdq_reader_check_combinations(r, &e, insn);
     }
     store_lists(r, e.opcode);
     (void)TV_VEC_PUSH(&q->entries, e);

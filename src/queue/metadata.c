@@ -126,16 +126,16 @@ static void read_version(metadata *m, const tv_json_value *root)
     unsigned major, minor = 0;
     char rest;
     if (!version) {
-        report_error(m, NULL, CMDQ_CODE_VERSION, "\"version\": \"1.2\"", "the version is missing");
+        report_error(m, NULL, CMDQ_CODE_VERSION, "\"version\": \"1.3\"", "the version is missing");
     } else if (!text) {
-        char hint[80] = "\"version\": \"1.2\"";
+        char hint[80] = "\"version\": \"1.3\"";
         if (tv_json_is_number(version))
             snprintf(hint, sizeof hint, "put it into quotation marks: \"version\": \"%.20s\"", version->text);
         report_error(m, version, CMDQ_CODE_VERSION, hint, "the version is a string, not %s",
                      tv_json_is_number(version) ? "a number" : "another value");
     } else if (!digits || text[digits] != '.' || !strspn(text + digits + 1, "0123456789") ||
                sscanf(text, "%3u.%3u%c", &major, &minor, &rest) != 2) {
-        report_error(m, version, CMDQ_CODE_VERSION, "\"version\": \"1.2\"", "'%.40s' is not a version", text);
+        report_error(m, version, CMDQ_CODE_VERSION, "\"version\": \"1.3\"", "'%.40s' is not a version", text);
     } else if (major != CMDQ_VERSION_MAJOR) {
         report_error(m, version, CMDQ_CODE_VERSION, NULL, "version %u.%u is not understood; this is version %d.%d",
                      major, minor, CMDQ_VERSION_MAJOR, CMDQ_VERSION_MINOR);

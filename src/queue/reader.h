@@ -207,6 +207,9 @@ static inline const field_value *cmdq_reader_find_field(const reader *r, unsigne
 /* entry.c: checks the fields and stores the entry. With errors an entry is stored, too, so that numbers stay right. */
 void cmdq_reader_store_entry(reader *r);
 
+/* combinations.c: checks the fields of an entry against each other, and warns if it is deprecated. */
+void cmdq_reader_check_combinations(reader *r, const cmdq_entry *e, const tv_insn *insn);
+
 /* entry.c: reports that an entry of `insn` (NULL: of unknown opcode) has no field `name`. */
 void cmdq_reader_report_unknown(reader *r, const tv_insn *insn, tv_sv name, uint64_t offset);
 

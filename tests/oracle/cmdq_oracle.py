@@ -127,7 +127,8 @@ VE = {"ve_id": (INT, REQUIRED), "in_bank": (INT, REQUIRED),
 NORM = dict(VE, eps=(REAL, 1e-5), gamma_bank=(INT, None),
             gamma_offset=(INT, None))
 TWO = dict(VE, in2_bank=(INT, REQUIRED), in2_offset=(INT, REQUIRED),
-           qbits_in2=(INT, None), scale_in2=(REAL, 1.0))
+           qbits_in2=(INT, None), scale_in2=(REAL, 1.0),
+           broadcast=(STR, "none"))
 KV = {"dma_id": (INT, None), "head_id": (INT, REQUIRED),
       "kv_kind": (STR, REQUIRED), "spm_bank": (INT, REQUIRED),
       "spm_offset": (INT, REQUIRED), "qbits_kv": (INT, REQUIRED),
@@ -147,15 +148,27 @@ OPCODES = {
     "VE_RMSNORM_TILE": ("VE", NORM),
     "VE_SOFTMAX_TILE": ("VE", dict(VE, temperature=(REAL, 1.0),
                                    valid_length=(INT, None),
+                                   valid_step=(INT, 0),
+                                   valid_rows=(INT, None), window=(INT, None),
                                    approximation=(STR, "exact"))),
     "VE_GELU_TILE": ("VE", dict(VE, approximation=(STR, "erf"))),
     "VE_SILU_TILE": ("VE", VE),
     "VE_ROPE_TILE": ("VE", dict(VE, head_dim=(INT, REQUIRED),
                                 position=(INT, 0), theta=(REAL, 10000.0),
-                                pairing=(STR, "adjacent"))),
+                                pairing=(STR, "adjacent"),
+                                rotary_dim=(INT, None),
+                                frequency_scale=(REAL, 1.0),
+                                factors_bank=(INT, None),
+                                factors_offset=(INT, None))),
     "VE_ADD_TILE": ("VE", TWO),
     "VE_MUL_TILE": ("VE", TWO),
     "VE_CAST_TILE": ("VE", VE),
+    "VE_UNARY_TILE": ("VE", dict(VE, function=(STR, REQUIRED),
+                                 alpha=(REAL, None), beta=(REAL, 0.5),
+                                 clip_min=(REAL, None),
+                                 clip_max=(REAL, None))),
+    "VE_BINARY_TILE": ("VE", dict(TWO, function=(STR, REQUIRED))),
+    "VE_REDUCE_TILE": ("VE", dict(VE, function=(STR, REQUIRED))),
     "KV_STORE_TILE": ("DMA", dict(KV, dram_base_addr=(INT, REQUIRED),
                                   t_start=(INT, REQUIRED),
                                   t_len=(INT, REQUIRED), d_start=(INT, None),
@@ -347,8 +360,166 @@ def silu32(x):
     return gate32(x, lambda d: d / (1 + (-d).exp()))
 
 
+# Special functions of VE_UNARY_TILE, of numbers and infinities.
+
+def root32(x):
+    if x < 0:
+        return NAN
+    if x == 0 or x == INF:
+        return x
+    with decimal.localcontext(PREC):
+        return f32_exact(Fraction(D(x).sqrt()))
+
+
+def log32(x):
+    if x < 0:
+        return NAN
+    if x == 0:
+        return -INF
+    if x == INF:
+        return INF
+    with decimal.localcontext(PREC):
+        return f32_exact(Fraction(D(x).ln()))
+
+
+def sigmoid32(x):
+    if abs(x) > 200:                    # e^-200 < 2^-150
+        return 1.0 if x > 0 else 0.0
+    with decimal.localcontext(PREC):
+        return f32_exact(Fraction(1 / (1 + (-D(x)).exp())))
+
+
+def tanh32(x):
+    if x == 0:
+        return x
+    if abs(x) > 20:                     # 1 - tanh 20 < 2^-56
+        return math.copysign(1.0, x)
+    with decimal.localcontext(PREC):
+        e = (-2 * D(x)).exp()
+        return f32_exact(Fraction((1 - e) / (1 + e)))
+
+
+def erf32(x):
+    if x == 0:
+        return x
+    if abs(x) > 6:                      # 1 - erf 6 < 2^-55
+        return math.copysign(1.0, x)
+    with decimal.localcontext(PREC):
+        return f32_exact(Fraction(erf(D(x))))
+
+
+SPECIAL = {"sigmoid": sigmoid32, "tanh": tanh32, "exp": exp32, "log": log32,
+           "sqrt": root32, "recip": lambda x: div(1.0, x), "erf": erf32}
+UNARY = ("relu", "leaky_relu", "clip", "abs", "neg", "hardswish",
+         "hardsigmoid") + tuple(SPECIAL)
+BINARY = ("sub", "div", "min", "max", "pow")
+REDUCE = ("sum", "mean", "max", "min", "argmax")
+BROADCAST = ("none", "row", "column", "scalar")
+
+
+def cut(x, low, high):
+    if x < low:
+        return low
+    return high if x > high else x      # a NaN is neither
+
+
+def hard(x, alpha, beta):
+    return cut(add(mul(x, alpha), beta), 0.0, 1.0)
+
+
+def unary(e, x):
+    f = e.function
+    if f in SPECIAL:
+        return x if x != x else SPECIAL[f](x)
+    if f == "relu":
+        return 0.0 if x <= 0 else x
+    if f == "leaky_relu":
+        a = f32(0.01) if e.alpha is None else e.alpha
+        return mul(x, a) if x < 0 else x
+    if f == "clip":
+        return cut(x, -INF if e.clip_min is None else e.clip_min,
+                   INF if e.clip_max is None else e.clip_max)
+    if f == "abs":
+        return abs(x)
+    if f == "neg":
+        return -x
+    if f == "hardswish":
+        return mul(x, hard(x, f32(1 / 6), 0.5))
+    return hard(x, f32(0.2) if e.alpha is None else e.alpha, e.beta)
+
+
+def exact_power(x, y):
+    """x > 0 to the power y where that is rational, else None."""
+    for j in range(8):
+        k = y * 2 ** j
+        if k == int(k) and abs(k) <= 64:
+            with decimal.localcontext(PREC):
+                r = D(x)
+                for _ in range(j):
+                    r = r.sqrt()
+            r = Fraction(r)
+            if r ** (2 ** j) == Fraction(x):
+                return r ** int(k)
+            return None
+    return None
+
+
+def pow32(x, y):
+    if y == 0 or x == 1:
+        return 1.0
+    if x != x or y != y:
+        return NAN
+    whole = math.isinf(y) or y == int(y)
+    odd = not math.isinf(y) and whole and int(y) % 2 == 1
+    negative = math.copysign(1, x) < 0
+    a = abs(x)
+    if a == 0 or a == INF or math.isinf(y) or a == 1:
+        if a == 1:
+            v = 1.0
+        else:
+            v = INF if (a > 1) == (y > 0) else 0.0
+        if negative and a == 1 and not whole:
+            return NAN
+        if negative and a not in (0, INF) and math.isinf(y):
+            return v
+        return -v if negative and odd else v
+    if negative and not whole:
+        return NAN
+    v = exact_power(a, y)
+    if v is None:
+        with decimal.localcontext(PREC):
+            t = D(y) * D(a).ln()
+            v = (2 ** 200 if t > 200 else Fraction(0) if t < -200
+                 else Fraction(t.exp()))
+    v = f32_exact(v)
+    return -v if negative and odd else v
+
+
+def larger(a, b):
+    if a != a or b != b:
+        return NAN
+    if a == b:
+        return a if math.copysign(1, a) > 0 else b
+    return a if a > b else b
+
+
+def binary(e, a, b):
+    f = e.function
+    if f == "sub":
+        return sub(a, b)
+    if f == "div":
+        return div(a, b)
+    if f == "max":
+        return larger(a, b)
+    if f == "min":
+        return -larger(-a, -b)
+    return pow32(a, b)
+
+
 def cos_sin32(angle):
     """Cosine and sine of a binary64 angle, each rounded once."""
+    if not math.isfinite(angle):
+        return NAN, NAN
     with decimal.localcontext(decimal.Context(prec=200)):
         a = D(angle)
         turns = (a / (PI / 2)).to_integral_value()
@@ -503,7 +674,8 @@ def read_entry(raw, position):
                 need(raw[name] in QBITS, "%s", where)
         else:
             need(default is not REQUIRED, "%d: no %s", position, name)
-            fields[name] = f32(default) if kind == REAL else default
+            fields[name] = (f32(default) if kind == REAL
+                            and default is not None else default)
     need(fields["id"] in (None, position), "%d: id %s", position,
          fields["id"])
     fields["id"] = position
@@ -618,16 +790,41 @@ def check_entry(e, q):
         need(e.length >= 1 and e.rows >= 1, "%s: length, rows", e)
         if e.qbits_out is None:
             e.qbits_out = e.qbits_activation
-        if op in ("VE_ADD_TILE", "VE_MUL_TILE") and e.qbits_in2 is None:
-            e.qbits_in2 = e.qbits_activation
+        e.results = e.length
+        if hasattr(e, "in2_bank"):
+            if e.qbits_in2 is None:
+                e.qbits_in2 = e.qbits_activation
+            need(e.broadcast in BROADCAST, "%s: broadcast", e)
+            e.in2_elements = {"none": e.rows * e.length, "row": e.length,
+                              "column": e.rows, "scalar": 1}[e.broadcast]
+        if op == "VE_UNARY_TILE":
+            need(e.function in UNARY, "%s: function", e)
+            need(e.function != "clip" or e.clip_min is not None
+                 or e.clip_max is not None, "%s: no limit", e)
+            need(None in (e.clip_min, e.clip_max)
+                 or e.clip_min <= e.clip_max, "%s: limits", e)
+        if op == "VE_BINARY_TILE":
+            need(e.function in BINARY, "%s: function", e)
+        if op == "VE_REDUCE_TILE":
+            need(e.function in REDUCE, "%s: function", e)
+            e.results = 1
+            if e.function == "argmax":
+                e.qbits_out = 32
         if op == "VE_SOFTMAX_TILE":
+            need(e.valid_length is not None or not e.valid_step,
+                 "%s: valid_step", e)
             if e.valid_length is None:
                 e.valid_length = e.length
             need(0 <= e.valid_length <= e.length, "%s: valid_length", e)
         if op == "VE_ROPE_TILE":
-            need(e.head_dim >= 2 and e.head_dim % 2 == 0
-                 and e.length % e.head_dim == 0, "%s: head_dim", e)
+            need(e.head_dim >= 2 and e.length % e.head_dim == 0,
+                 "%s: head_dim", e)
             need(e.pairing in ("adjacent", "half"), "%s: pairing", e)
+            both(e, "factors_bank", "factors_offset")
+            if e.rotary_dim is None:
+                e.rotary_dim = e.head_dim
+            need(2 <= e.rotary_dim <= e.head_dim and e.rotary_dim % 2 == 0,
+                 "%s: rotary_dim", e)
         if op == "VE_GELU_TILE":
             need(e.approximation in ("erf", "tanh"), "%s: approximation", e)
         if op in ("VE_LAYERNORM_TILE", "VE_RMSNORM_TILE"):
@@ -768,12 +965,17 @@ def operands(e):
         n = e.rows * e.length
         spm("in", e.in_bank, e.in_offset, size(n, e.qbits_activation))
         if getattr(e, "in2_bank", None) is not None:
-            spm("in2", e.in2_bank, e.in2_offset, size(n, e.qbits_in2))
+            spm("in2", e.in2_bank, e.in2_offset,
+                size(e.in2_elements, e.qbits_in2))
+        if getattr(e, "factors_bank", None) is not None:
+            spm("factors", e.factors_bank, e.factors_offset,
+                2 * e.rotary_dim)
         for name in ("gamma", "beta"):
             if getattr(e, name + "_bank", None) is not None:
                 spm(name, getattr(e, name + "_bank"),
                     getattr(e, name + "_offset"), 4 * e.length)
-        spm("out", e.out_bank, e.out_offset, size(n, e.qbits_out), True)
+        spm("out", e.out_bank, e.out_offset,
+            size(e.rows * e.results, e.qbits_out), True)
     return out
 
 
@@ -1034,10 +1236,19 @@ class Machine:
 
         x = fetch(e.in_bank, e.in_offset, count, e.qbits_activation,
                   e.scale_in)
-        x2 = gamma = beta = None
+        x2 = gamma = beta = factors = None
+        if getattr(e, "factors_bank", None) is not None:
+            factors = fetch(e.factors_bank, e.factors_offset,
+                            e.rotary_dim // 2, 32, 1.0)
         if getattr(e, "in2_bank", None) is not None:
-            x2 = fetch(e.in2_bank, e.in2_offset, count, e.qbits_in2,
+            x2 = fetch(e.in2_bank, e.in2_offset, e.in2_elements, e.qbits_in2,
                        e.scale_in2)
+            if e.broadcast == "row":
+                x2 *= e.rows
+            elif e.broadcast == "column":
+                x2 = [v for v in x2 for _ in range(n)]
+            elif e.broadcast == "scalar":
+                x2 *= count
         if getattr(e, "gamma_bank", None) is not None:
             gamma = fetch(e.gamma_bank, e.gamma_offset, n, 32, 1.0)
         if getattr(e, "beta_bank", None) is not None:
@@ -1058,18 +1269,24 @@ class Machine:
                 k = rsqrt32(add(var, e.eps))
                 out = [mul(v, k) for v in row]
             elif op == "VE_SOFTMAX_TILE":
-                out = self.softmax(e, row)
+                out = self.softmax(e, row, r)
             elif op == "VE_GELU_TILE":
                 out = [(gelu_erf32 if e.approximation == "erf"
                         else gelu_tanh32)(v) for v in row]
             elif op == "VE_SILU_TILE":
                 out = [silu32(v) for v in row]
             elif op == "VE_ROPE_TILE":
-                out = self.rope(e, row, e.position + r)
+                out = self.rope(e, row, e.position + r, factors)
             elif op == "VE_ADD_TILE":
                 out = [add(a, b) for a, b in zip(row, x2[r * n:])]
             elif op == "VE_MUL_TILE":
                 out = [mul(a, b) for a, b in zip(row, x2[r * n:])]
+            elif op == "VE_UNARY_TILE":
+                out = [unary(e, v) for v in row]
+            elif op == "VE_BINARY_TILE":
+                out = [binary(e, a, b) for a, b in zip(row, x2[r * n:])]
+            elif op == "VE_REDUCE_TILE":
+                out = [self.reduce(e, row)]
             else:
                 out = row
             if gamma:
@@ -1077,12 +1294,35 @@ class Machine:
             if beta:
                 out = [add(a, b) for a, b in zip(out, beta)]
             y += out
+        if getattr(e, "function", None) == "argmax":
+            self.write(e.out_bank, e.out_offset, pack(y, 32))
+            return
         self.write(e.out_bank, e.out_offset,
                    pack([self.store_value(v, e.scale_out, e.qbits_out)
                          for v in y], e.qbits_out))
 
-    def softmax(self, e, row):
-        part = row[:e.valid_length]
+    def reduce(self, e, row):
+        f = e.function
+        if f == "argmax":
+            for i, v in enumerate(row):
+                if v != v:
+                    return i
+            return row.index(max(row))
+        if f in ("sum", "mean"):
+            s = canonical(row, self.choices)
+            return s if f == "sum" else div(s, float(len(row)))
+        sign = 1 if f == "max" else -1
+        best = sign * row[0]
+        for v in row[1:]:
+            best = larger(best, sign * v)
+        return sign * best
+
+    def softmax(self, e, row, number):
+        if e.valid_rows:
+            number %= e.valid_rows
+        end = min(len(row), e.valid_length + number * e.valid_step)
+        start = max(0, end - e.window) if e.window else 0
+        part = row[start:end]
         if not part:
             return [0.0] * len(row)
         top = NAN if any(v != v for v in part) else max(part)
@@ -1090,13 +1330,17 @@ class Machine:
             top = 0.0
         exps = [exp32(div(sub(v, top), e.temperature)) for v in part]
         total = canonical(exps, self.choices)
-        return [div(v, total) for v in exps] + [0.0] * (len(row) - len(part))
+        return ([0.0] * start + [div(v, total) for v in exps]
+                + [0.0] * (len(row) - end))
 
-    def rope(self, e, row, p):
+    def rope(self, e, row, p, factors):
         out = list(row)
-        half = e.head_dim // 2
+        half = e.rotary_dim // 2
         for i in range(half):
-            angle = float(p) * math.pow(e.theta, -2.0 * i / e.head_dim)
+            angle = float(p) * math.pow(e.theta, -2.0 * i / e.rotary_dim)
+            angle *= e.frequency_scale
+            if factors:
+                angle = divide(angle, factors[i])
             c, s = cos_sin32(angle)
             for base in range(0, len(row), e.head_dim):
                 a, b = ((base + 2 * i, base + 2 * i + 1)
@@ -1129,7 +1373,12 @@ class Machine:
         row = {"VE_LAYERNORM_TILE": red + one, "VE_RMSNORM_TILE": red + one,
                "VE_SOFTMAX_TILE": red + one + red + one,
                "VE_GELU_TILE": one + sfu, "VE_SILU_TILE": one + sfu,
+               "VE_REDUCE_TILE": red + one,
                "VE_ROPE_TILE": 2 * one + sfu}.get(e.opcode, one)
+        if e.opcode == "VE_UNARY_TILE" and e.function in SPECIAL:
+            row += sfu
+        if e.opcode == "VE_BINARY_TILE" and e.function in ("div", "pow"):
+            row += sfu
         return p["ve.init"] + e.rows * row + p["ve.finalize"]
 
     def aligned_bytes(self, e):

@@ -11,7 +11,8 @@ import random
 import struct
 
 from cmdq_oracle import (DEFAULTS, Bad, Machine, clash, closure, data_order,
-                         encode, f32, load, operands, pack, size)
+                         encode, f32, load, operands, pack, size, BINARY,
+                         BROADCAST, REDUCE, SPECIAL, UNARY)
 
 KINDS = ("data", "timing", "hazard")
 QBITS = (2, 4, 8, 16, 32)
@@ -20,6 +21,7 @@ SPECIALS = (0.0, -0.0, float("inf"), float("-inf"), float("nan"),
             2.0 ** -149, -3 * 2.0 ** -149, 2.0 ** -130, 3.4e38, -3.4e38, 1e20,
             65504.0, 65520.0, 2.0 ** -24, 2.0 ** -25, 2.0 ** 127, 0.5, -1.5)
 ADDED = ("RMSNORM", "ROPE", "SILU", "ADD", "MUL", "CAST")
+ADDED_LATER = ("UNARY", "BINARY", "REDUCE")
 
 
 class Maker:
@@ -31,7 +33,7 @@ class Maker:
         self.kv_ranges = []
         self.used = []                  # (space, first, end, qbits, elements)
         self.groups = []                # (name, position)
-        self.added = False
+        self.added = self.added_later = False
         self.has_layouts = not self.chance(0.3)
         self.make_params()
 
@@ -417,10 +419,14 @@ class Maker:
     def ve(self):
         r = self.r
         op = r.choice(("LAYERNORM", "RMSNORM", "SOFTMAX", "GELU", "SILU",
-                       "ROPE", "ADD", "MUL", "CAST"))
-        slow = op in ("SOFTMAX", "GELU", "SILU", "ROPE")
+                       "ROPE", "ADD", "MUL", "CAST", "UNARY", "UNARY",
+                       "BINARY", "REDUCE"))
+        function = r.choice({"UNARY": UNARY, "BINARY": BINARY,
+                             "REDUCE": REDUCE}.get(op, (None,)))
+        slow = (op in ("SOFTMAX", "GELU", "SILU", "ROPE") or function == "pow"
+                or op == "UNARY" and function in SPECIAL)
         if self.kind != "data" and slow and self.chance(0.6):
-            op = r.choice(("ADD", "CAST", "MUL", "RMSNORM"))
+            op, function = r.choice(("ADD", "CAST", "MUL", "RMSNORM")), None
         small = self.kind != "data"
         n = r.randint(1, 12 if small else 70)
         if not small and not slow and self.chance(0.1):
@@ -431,6 +437,18 @@ class Maker:
         e = {"opcode": "VE_%s_TILE" % op, "ve_id": self.engine("npu.ve"),
              "qbits_activation": q}
         self.added |= op in ADDED
+        self.added_later |= op in ADDED_LATER
+        if function:
+            e["function"] = function
+        if function in ("leaky_relu", "hardsigmoid") and self.chance(0.6):
+            e["alpha"] = r.choice((0.2, -0.5, 0, 0.01, 1.5))
+        if function == "hardsigmoid" and self.chance(0.5):
+            e["beta"] = r.choice((0, 0.5, 0.25))
+        if function == "clip":
+            limits = sorted((r.uniform(-3, 3), r.uniform(-3, 3)))
+            which = r.choice((("clip_min",), ("clip_max",),
+                              ("clip_min", "clip_max")))
+            e.update(zip(which, limits))
         if op == "ROPE":
             e["head_dim"] = r.choice((2, 4, 6, 8, 16))
             n = e["head_dim"] * r.randint(1, 2 if small else 4)
@@ -440,9 +458,25 @@ class Maker:
                 e["theta"] = r.choice((10000, 500000, 100.0, 1e6, 37.5))
             if self.chance(0.6):
                 e["pairing"] = r.choice(("adjacent", "half"))
+            rotary = e["head_dim"]
+            if self.chance(0.3):
+                rotary = e["rotary_dim"] = r.randrange(2, rotary + 1, 2)
+            if self.chance(0.2):
+                e["frequency_scale"] = r.choice((0.25, 0.5, 8, 1))
+            if self.chance(0.3):
+                data = [encode(r.uniform(0.5, 40), 32)
+                        for _ in range(rotary // 2)]
+                e["factors_bank"], e["factors_offset"] = self.source(
+                    32, rotary // 2, pack(data, 32))
         if op == "SOFTMAX":
             if self.chance(0.4):
                 e["valid_length"] = r.randint(0, n)
+                if self.chance(0.5):
+                    e["valid_step"] = r.randint(0, 3)
+                    if self.chance(0.5):
+                        e["valid_rows"] = r.randint(1, 3)
+            if self.chance(0.2):
+                e["window"] = r.randint(1, n + 2)
             if self.chance(0.4):
                 e["temperature"] = r.choice((1, 0.5, 2, 0.7, 8.0))
             if r.random() < 0.3:
@@ -459,25 +493,33 @@ class Maker:
         e["length"] = n
         if rows > 1 or self.chance(0.2):
             e["rows"] = rows
-        if qo != q or self.chance(0.2):
+        if function == "argmax":
+            qo = 32
+        elif qo != q or self.chance(0.2):
             e["qbits_out"] = qo
         self.scale(e, "scale_in")
-        self.scale(e, "scale_out", True)
-        if qo < 16 and self.chance(0.4):
-            e["scale_out"] = 1 / 100
+        if function != "argmax":
+            self.scale(e, "scale_out", True)
+            if qo < 16 and self.chance(0.4):
+                e["scale_out"] = 1 / 100
         e["in_bank"], e["in_offset"] = self.source(q, n * rows)
-        if op in ("ADD", "MUL"):
-            q2 = q
+        if op in ("ADD", "MUL", "BINARY"):
+            q2, n2 = q, n * rows
+            if self.chance(0.5):
+                e["broadcast"] = r.choice(BROADCAST)
+                n2 = {"none": n * rows, "row": n, "column": rows,
+                      "scalar": 1}[e["broadcast"]]
             if self.chance(0.5):
                 q2 = e["qbits_in2"] = r.choice(QBITS)
             self.scale(e, "scale_in2")
-            e["in2_bank"], e["in2_offset"] = self.source(q2, n * rows)
-        if qo == q and self.chance(0.2):
+            e["in2_bank"], e["in2_offset"] = self.source(q2, n2)
+        results = rows if op == "REDUCE" else n * rows
+        if qo == q and results == n * rows and self.chance(0.2):
             e["out_bank"], e["out_offset"] = e["in_bank"], e["in_offset"]
             return e
         # Apart from being in place, outputs do not meet inputs.
         for _ in range(5):
-            e["out_bank"], e["out_offset"] = self.target(qo, n * rows)
+            e["out_bank"], e["out_offset"] = self.target(qo, results)
             if not self.self_overlap(e):
                 return e
         return None
@@ -525,8 +567,9 @@ class Maker:
         return False
 
     def document(self, end=True):
-        meta = {"version": "1.2" if self.added else
-                self.r.choice(("1.0", "1.1", "1.2")) if end else "1.2"}
+        meta = {"version": "1.3" if self.added_later or not end else
+                "1.2" if self.added else
+                self.r.choice(("1.0", "1.1", "1.2"))}
         if self.layouts and self.has_layouts:
             meta["kv_layouts"] = self.layouts
         if self.kv_ranges:

@@ -18,8 +18,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from cmdq_oracle import (INF, NAN, Bad, Machine, add, canonical,  # noqa: E402
                          closure, cos_sin32, data_order, div, encode, exp32,
-                         f32, f32_exact, gelu_erf32, gelu_tanh32, hazards,
-                         load, mul, pack, rsqrt32, silu32, unpack)
+                         erf32, f32, f32_exact, gelu_erf32, gelu_tanh32,
+                         hazards, load, log32, mul, pack, pow32, rsqrt32,
+                         sigmoid32, silu32, tanh32, unpack)
 from cmdq_random import KINDS, gen  # noqa: E402
 
 
@@ -227,6 +228,15 @@ class Timing(unittest.TestCase):
         self.assertEqual(self.cycles(ve("SILU", 65, rows=2)), 48)
         # 2 * 64 + 16 + 12
         self.assertEqual(self.cycles(ve("ROPE", 4096, head_dim=64)), 156)
+        # red + 64; special functions 64 + 16.
+        self.assertEqual(self.cycles(ve("REDUCE", 4096, function="max")), 96)
+        for function, sfu in (("relu", 0), ("erf", 16), ("hardswish", 0)):
+            self.assertEqual(self.cycles(ve("UNARY", 4096, rows=2,
+                                            function=function)), 140 + 2 * sfu)
+        for function, sfu in (("sub", 0), ("div", 16)):
+            self.assertEqual(self.cycles(
+                ve("BINARY", 4096, in2_bank=5, in2_offset=0,
+                   function=function, broadcast="row")), 76 + sfu)
         # 4096 / (64 * 1.1) = 58.2 -> 59; / (64 * 1.2) = 53.3 -> 54
         self.assertEqual(self.cycles(ve("CAST", 4096, q=8)), 71)
         self.assertEqual(self.cycles(ve("CAST", 4096, q=4)), 66)
@@ -509,6 +519,66 @@ class Data(unittest.TestCase):
             spm(3, 0, bytes([0x81, 0xff])), spm(4, 0, b"\xff")])
         # 1, -8 -> -2, -1: 01, 10, 11; the padding becomes 0.
         self.assertEqual(m.read(4, 0, 1), bytes([0b111001]))
+
+    def test_added_functions(self):
+        # Values of tables, to more digits than binary32 has.
+        for got, want in ((log32(2.0), 0.69314718055994531),
+                          (log32(0.5), -0.69314718055994531),
+                          (erf32(1.0), 0.84270079294971487),
+                          (erf32(-0.5), -0.52049987781304654),
+                          (tanh32(0.5), 0.46211715726000976),
+                          (tanh32(-1.0), -0.76159415595576489),
+                          (sigmoid32(1.0), 0.73105857863000488),
+                          (sigmoid32(-4.0), 0.017986209962091558),
+                          (pow32(2.0, 0.5), 1.4142135623730951),
+                          (pow32(3.0, -2.0), 1 / 9)):
+            self.assertEqual(got, f32(want))
+        # 4097^2 = 16785409 has 25 bits and ends in 1: the tie goes to even.
+        self.assertEqual(pow32(4097.0, 2.0), 16785408.0)
+        self.assertEqual(pow32(-2.0, 3.0), -8.0)
+        self.assertTrue(math.isnan(pow32(-2.0, 0.5)))
+        self.assertEqual((pow32(NAN, 0.0), pow32(1.0, NAN)), (1.0, 1.0))
+        self.assertEqual((pow32(0.0, -1.0), pow32(2.0, -INF)), (INF, 0.0))
+        m, _ = run(ve("UNARY", 4, q=8, function="leaky_relu", alpha=0.5),
+                   spm_init=[spm(3, 0, bytes([4, 0, 252, 253]))])
+        # -4 / 2 and -3 / 2, which is a tie: -2.
+        self.assertEqual(m.read(4, 0, 4), bytes([4, 0, 254, 254]))
+
+    def test_broadcast_and_reduce(self):
+        data = floats(1, 2, 3, 10, 20, 30)
+        for kind, second, want in (("row", (1, 2, 3), (0, 0, 0, 9, 18, 27)),
+                                   ("column", (1, 2), (0, 1, 2, 8, 18, 28)),
+                                   ("scalar", (5,), (-4, -3, -2, 5, 15, 25))):
+            m, _ = run(ve("BINARY", 3, rows=2, function="sub", broadcast=kind,
+                          in2_bank=5, in2_offset=0), spm_init=[
+                spm(3, 0, data), spm(5, 0, floats(*second))])
+            self.assertEqual(m.read(4, 0, 24), floats(*want))
+        for function, want in (("sum", (6, 60)), ("mean", (2, 20)),
+                               ("max", (3, 30)), ("min", (1, 10))):
+            m, _ = run(ve("REDUCE", 3, rows=2, function=function),
+                       spm_init=[spm(3, 0, data)])
+            self.assertEqual(m.read(4, 0, 12), floats(*want, 0))
+        m, _ = run(ve("REDUCE", 3, q=8, rows=2, function="argmax"),
+                   spm_init=[spm(3, 0, bytes([1, 3, 3, 255, 128, 0]))])
+        self.assertEqual(m.read(4, 0, 8), struct.pack("<2i", 1, 2))
+
+    def test_causal_softmax(self):
+        # Equal elements; row 0 has 1 valid element, row 1 has 3, the last
+        # two of which count.
+        m, _ = run(ve("SOFTMAX", 4, rows=2, valid_length=1, valid_step=2,
+                      window=2), spm_init=[spm(3, 0, floats(*[1] * 8))])
+        self.assertEqual(m.read(4, 0, 32),
+                         floats(1, 0, 0, 0, 0, 0.5, 0.5, 0))
+
+    def test_partial_rope(self):
+        # Only the first two of four elements, by 2 * 0.5 / 4.
+        c, s = f32(math.cos(0.25)), f32(math.sin(0.25))
+        m, _ = run(ve("ROPE", 4, head_dim=4, rotary_dim=2, position=2,
+                      frequency_scale=0.5, factors_bank=5, factors_offset=0),
+                   spm_init=[spm(3, 0, floats(1, 2, 3, 4)),
+                             spm(5, 0, floats(4))])
+        self.assertEqual(m.read(4, 0, 16), floats(
+            f32(c - f32(2 * s)), f32(s + f32(2 * c)), 3, 4))
 
     def test_dma_stride(self):
         m, r = run(dma(6, addr=100, stride_bytes=10, row_elements=2),

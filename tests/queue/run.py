@@ -387,7 +387,7 @@ def source_lines(t):
 
 
 def additions(t):
-    """--strict warns about what the published format does not have, at its first use; version 1.2 declares it."""
+    """--strict warns about what the published format does not have, at its first use; version 1.2 declares those of 1.2."""
     lines = [entry(LOAD, tensor_role="embedding", dma_id=0), entry(GEMM, scale_ofm=0.5, deps_before=[0]), entry(GEMM, scale_ofm=0.5, bias_bank=3, bias_offset=0),
              {"opcode": "SYNC_GROUP", "group": [0], "name": "g"}, entry(NOP, wait_group="g"),
              entry(KV_LOAD, dram_base_addr=0, kv_range_desc={"t_start": 0, "t_len": 1, "d_len": 8})]
@@ -414,6 +414,52 @@ def additions(t):
     t.accept("no metadata, published fields", json.dumps({"cmdq": [LOAD, END]}), command=["check"])
     _, out, _, wrong = t.look(open(PUBLISHED).read(), command=["check", "--strict"])
     t.check("the worked example has no additions", wrong or ("TV-Q049" in out and out[:300]))
+
+
+def functions(t):
+    """Version 1.3: fields that a function takes, and warnings in a file of an earlier version."""
+    rows = {"ve_id": 0, "in_bank": 0, "in_offset": 0, "out_bank": 1, "out_offset": 0, "length": 4, "qbits_activation": 32}
+    second = {"in2_bank": 2, "in2_offset": 0}
+    unary = lambda function, **f: queue(entry(dict(rows, opcode="VE_UNARY_TILE", function=function), **f))
+    reduce = lambda function, **f: queue(entry(dict(rows, opcode="VE_REDUCE_TILE", function=function), **f))
+    rope = lambda **f: queue(entry(dict(rows, opcode="VE_ROPE_TILE", length=12, head_dim=6, position=0), **f))
+    softmax = lambda **f: queue(entry(dict(rows, opcode="VE_SOFTMAX_TILE"), **f))
+    for function, fields in (("relu", {}), ("clip", {"clip_min": 0}), ("clip", {"clip_min": -1, "clip_max": -1}), ("leaky_relu", {"alpha": -0.5}),
+                             ("hardsigmoid", {"alpha": 0, "beta": 1})):
+        t.accept("functions: %s %s" % (function, sorted(fields)), unary(function, **fields))
+    for function, fields in (("relu", {"alpha": 0.5}), ("leaky_relu", {"beta": 0.5}), ("abs", {"clip_max": 1}), ("clip", {}),
+                             ("clip", {"clip_min": 1, "clip_max": 0})):
+        t.reject("functions: %s %s" % (function, sorted(fields)), unary(function, **fields), "TV-Q016", index=0)
+    t.reject("functions: no such function", unary("cube"), "TV-Q015", index=0)
+    t.reject("functions: of another opcode", reduce("relu"), "TV-Q015", index=0)
+    t.reject("functions: a bank of factors alone", rope(factors_bank=0), "TV-Q016", index=0)
+    t.reject("functions: argmax of 8 bits", reduce("argmax", qbits_out=8), "TV-Q016", index=0)
+    t.reject("functions: argmax with a scale", reduce("argmax", scale_out=0.5), "TV-Q016", index=0)
+    t.reject("functions: a step without a length", softmax(valid_step=1), "TV-Q016", index=0)
+    t.reject("functions: a period without a step", softmax(valid_length=1, valid_rows=2), "TV-Q016", index=0)
+    t.reject("functions: a period of no rows", softmax(valid_length=1, valid_step=1, valid_rows=0), "TV-Q015", index=0)
+    for rotary, legal in ((2, True), (6, True), (3, False), (8, False)):
+        (t.accept if legal else lambda name, text: t.reject(name, text, "TV-Q016", index=0, status=1, command=["check"]))("functions: rotary_dim %d" % rotary, rope(rotary_dim=rotary))
+    for broadcast, count in (("none", 12), ("row", 4), ("column", 3), ("scalar", 1)):  # binary32: bytes of the second input that fit the bank
+        at = 262144 - 4 * count
+        text = lambda offset: queue(entry(dict(rows, **second), opcode="VE_BINARY_TILE", function="sub", rows=3, broadcast=broadcast, in2_offset=offset))
+        t.accept("functions: the last place of a second input, " + broadcast, text(at), command=["check"])
+        t.reject("functions: past the bank, " + broadcast, text(at + 1), "TV-Q031", index=0, status=1, command=["check"])
+    t.accept("functions: the last place of a reduction", queue(entry(dict(rows, opcode="VE_REDUCE_TILE", function="sum"), rows=3, out_offset=262132)),
+             command=["check"])
+    t.reject("functions: a reduction past the bank", queue(entry(dict(rows, opcode="VE_REDUCE_TILE", function="sum"), rows=3, out_offset=262136)),
+             "TV-Q031", index=0, status=1, command=["check"])
+    order = [entry(dict(rows, **second), opcode="VE_BINARY_TILE", function="sub", broadcast="row", rows=3),
+             entry(LOAD, num_elements=16, qbits=8, spm_bank=2, spm_offset=0)]
+    t.reject("functions: a hazard of the second input", queue(*order), "TV-Q040", index=1, status=1, command=["check"])
+    order[1] = entry(LOAD, num_elements=16, qbits=8, spm_bank=2, spm_offset=16)
+    t.accept("functions: beside the second input", queue(*order), command=["check"])
+    for version, warned in (("1.1", True), ("1.2", True), ("1.3", False)):
+        text = queue(entry(dict(rows, **second), opcode="VE_ADD_TILE", broadcast="row"), meta='"metadata": {"version": "%s"}' % version)
+        _, out, _, wrong = t.look(text, command=["check", "--strict"])
+        found = [m["message"] for m in map(LINE.match, out.splitlines()) if m and m["code"] == "TV-Q049" and m["severity"] == "warning"]
+        t.check("functions: a field of version 1.3 in a file of %s" % version,
+                wrong or any("'broadcast'" in message for message in found) != warned and out[:400])
 
 
 def types(t):
@@ -718,7 +764,7 @@ def writing(t):
     write_again(t, "minus zero", source)
 
 
-GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, syntax, source_lines, additions, types, kv_caches, bytes_of_text, deep_and_long, many_errors,
+GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, syntax, source_lines, additions, functions, types, kv_caches, bytes_of_text, deep_and_long, many_errors,
           several_errors, writing)
 
 

@@ -70,6 +70,9 @@ static const uint16_t vector_cycles[CMDQ_OPCODES] = {
     [CMDQ_VE_ADD_TILE] = 8 + 64 + 4,
     [CMDQ_VE_MUL_TILE] = 8 + 64 + 4,
     [CMDQ_VE_CAST_TILE] = 8 + 64 + 4,
+    [CMDQ_VE_UNARY_TILE] = 8 + 64 + 4,
+    [CMDQ_VE_BINARY_TILE] = 8 + 64 + 4,
+    [CMDQ_VE_REDUCE_TILE] = 8 + 20 + 64 + 4,
 };
 
 static bool takes_field(const tv_insn *insn, cmdq_field field)
@@ -78,6 +81,41 @@ static bool takes_field(const tv_insn *insn, cmdq_field field)
         if (insn->parameters[i].parameter == field)
             return true;
     return false;
+}
+
+/* The field `function` with the first function of the opcode: relu, sub, sum. */
+static const char *first_function(const tv_insn *insn)
+{
+    return takes_field(insn, CMDQ_F_unary_function)    ? ", \"function\": \"relu\""
+           : takes_field(insn, CMDQ_F_binary_function) ? ", \"function\": \"sub\""
+           : takes_field(insn, CMDQ_F_reduce_function) ? ", \"function\": \"sum\""
+                                                       : "";
+}
+
+static void special_functions_take_the_special_function_unit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool special;
+    } unary[] = {{"relu", false}, {"leaky_relu", false}, {"abs", false},        {"neg", false}, {"sigmoid", true},
+                 {"tanh", true},  {"exp", true},         {"log", true},         {"sqrt", true}, {"recip", true},
+                 {"erf", true},   {"hardswish", false},  {"hardsigmoid", false}},
+      binary[] = {{"sub", false}, {"div", true}, {"min", false}, {"max", false}, {"pow", true}};
+    char entry[400];
+    for (unsigned i = 0; i < TV_COUNTOF(unary); i++) {
+        snprintf(entry, sizeof entry,
+                 ROWS("VE_UNARY_TILE", "\"length\": 4096, \"rows\": 2, \"qbits_activation\": 32, \"function\": \"%s\""),
+                 unary[i].name);
+        expect_busy("VE1", 8 + 2 * (unary[i].special ? 64 + 16 : 64) + 4, NULL, entry);
+    }
+    for (unsigned i = 0; i < TV_COUNTOF(binary); i++) {
+        snprintf(entry, sizeof entry,
+                 ROWS("VE_BINARY_TILE", "\"length\": 4096, \"rows\": 2, \"qbits_activation\": 32, \"in2_bank\": 2, "
+                                        "\"in2_offset\": 0, \"broadcast\": \"row\", \"function\": \"%s\""),
+                 binary[i].name);
+        expect_busy("VE1", 8 + 2 * (binary[i].special ? 64 + 16 : 64) + 4, NULL, entry);
+    }
 }
 
 static void every_vector_opcode_takes_the_time_of_the_table(void **state)
@@ -90,9 +128,9 @@ static void every_vector_opcode_takes_the_time_of_the_table(void **state)
             assert_int_equal(vector_cycles[o], 0);
             continue;
         }
-        snprintf(entry, sizeof entry, ROWS("%s", "\"length\": 4096, \"qbits_activation\": 32%s%s"), insn->id,
+        snprintf(entry, sizeof entry, ROWS("%s", "\"length\": 4096, \"qbits_activation\": 32%s%s%s"), insn->id,
                  takes_field(insn, CMDQ_F_in2_bank) ? ", \"in2_bank\": 2, \"in2_offset\": 0" : "",
-                 takes_field(insn, CMDQ_F_head_dim) ? ", \"head_dim\": 64, \"position\": 0" : "");
+                 takes_field(insn, CMDQ_F_head_dim) ? ", \"head_dim\": 64, \"position\": 0" : "", first_function(insn));
         expect_busy("VE1", vector_cycles[o], NULL, entry);
     }
 }
@@ -710,6 +748,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensor_engine_times_are_those_of_the_specification),
         cmocka_unit_test(vector_engine_times_are_those_of_the_specification),
+        cmocka_unit_test(special_functions_take_the_special_function_unit),
         cmocka_unit_test(every_vector_opcode_takes_the_time_of_the_table),
         cmocka_unit_test(rows_of_handlers_are_in_the_order_of_opcodes),
         cmocka_unit_test(hazards_are_those_of_brute_force_with_and_without_the_tree),

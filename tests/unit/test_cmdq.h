@@ -21,7 +21,7 @@ static inline void queue_add(queue_text *q, const char *format, ...) TV_PRINTF(2
 static inline void queue_add(queue_text *q, const char *format, ...)
 {
     va_list args;
-    tv_buf_str(&q->text, q->entries++ ? ",\n{" : "{\"metadata\": {\"version\": \"1.2\"},\n\"cmdq\": [\n{");
+    tv_buf_str(&q->text, q->entries++ ? ",\n{" : "{\"metadata\": {\"version\": \"1.3\"},\n\"cmdq\": [\n{");
     va_start(args, format);
     tv_buf_vprintf(&q->text, format, args);
     va_end(args);

@@ -84,23 +84,31 @@ static operation matrix_operation(void)
 static operation vector_operation(void)
 {
     static const char *const opcodes[] = {"VE_LAYERNORM_TILE", "VE_RMSNORM_TILE", "VE_SOFTMAX_TILE", "VE_GELU_TILE",
-                                          "VE_SILU_TILE",      "VE_CAST_TILE",    "VE_ADD_TILE",     "VE_MUL_TILE"};
+                                          "VE_SILU_TILE",      "VE_CAST_TILE",    "VE_ADD_TILE",     "VE_MUL_TILE",
+                                          "VE_BINARY_TILE",    "VE_REDUCE_TILE"};
+    static const char *const broadcasts[] = {"none", "row", "column", "scalar"}, *const functions[] = {"sub", "max"};
+    enum { TWO_INPUTS = 6, BINARY = 8, REDUCE = 9 };
     operation o = {.fits = true};
     unsigned opcode = below(TV_COUNTOF(opcodes)), rows = 1 + below(6), length = 1 + below(one_in(3) ? 1300 : 200),
              in = one_in(3) ? any_width() : 32;
-    unsigned out = one_in(3) ? any_width() : in;
-    snprintf(
+    unsigned out = one_in(3) ? any_width() : in, broadcast = one_in(2) ? 0 : below(TV_COUNTOF(broadcasts));
+    int end = snprintf(
         o.text, sizeof o.text,
         "\"opcode\": \"%s\", \"ve_id\": 0, \"rows\": %u, \"length\": %u, \"qbits_activation\": %u, \"qbits_out\": %u%s",
         opcodes[opcode], rows, length, in, out, one_in(3) ? ", \"scale_out\": 1.75" : "");
     add_operand(&o, "in", rows, length, in);
-    if (opcode >= 6)
-        add_operand(&o, "in2", rows, length, in);
+    if (opcode >= BINARY)
+        end +=
+            snprintf(o.text + end, sizeof o.text - (size_t)end, ", \"function\": \"%s\"", functions[opcode == REDUCE]);
+    if (opcode >= TWO_INPUTS && opcode != REDUCE) {
+        snprintf(o.text + end, sizeof o.text - (size_t)end, ", \"broadcast\": \"%s\"", broadcasts[broadcast]);
+        add_operand(&o, "in2", broadcast == 1 || broadcast == 3 ? 1 : rows, broadcast >= 2 ? 1 : length, in);
+    }
     if (opcode <= 1)
         add_operand(&o, "gamma", 1, length, 32);
     if (opcode == 0)
         add_operand(&o, "beta", 1, length, 32);
-    add_operand(&o, "out", rows, length, out);
+    add_operand(&o, "out", rows, opcode == REDUCE ? 1 : length, out);
     return o;
 }
 

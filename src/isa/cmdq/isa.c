@@ -16,6 +16,12 @@ static const char *const enum_directions[] = {"read", "write", NULL};
 static const char *const enum_softmax_forms[] = {"exact", "no_max", NULL};
 static const char *const enum_approximations[] = {"erf", "tanh", NULL};
 static const char *const enum_pairings[] = {"adjacent", "half", NULL};
+static const char *const enum_unary_functions[] = {"relu",    "leaky_relu", "clip",      "abs",         "neg",
+                                                   "sigmoid", "tanh",       "exp",       "log",         "sqrt",
+                                                   "recip",   "erf",        "hardswish", "hardsigmoid", NULL};
+static const char *const enum_binary_functions[] = {"sub", "div", "min", "max", "pow", NULL};
+static const char *const enum_broadcasts[] = {"none", "row", "column", "scalar", NULL};
+static const char *const enum_reduce_functions[] = {"sum", "mean", "max", "min", "argmax", NULL};
 static const char *const enum_kv_kinds[] = {"k", "v", NULL};
 
 const char *const cmdq_role_names[CMDQ_ALL_ROLES] = {"weight", "activation", "kv", "embedding", "aux",

@@ -109,6 +109,11 @@ uint64_t cmdq_cycles_function(const cmdq_params *params, const cmdq_op *op)
     return vector_cycles(params, op, pass_cycles(params, op) + params->ve_sfu);
 }
 
+uint64_t cmdq_cycles_chosen(const cmdq_params *params, const cmdq_op *op)
+{
+    return op->uses_sfu ? cmdq_cycles_function(params, op) : cmdq_cycles_elementwise(params, op);
+}
+
 uint64_t cmdq_cycles_normalize(const cmdq_params *params, const cmdq_op *op)
 {
     return vector_cycles(params, op, reduction_cycles(params, op) + pass_cycles(params, op));

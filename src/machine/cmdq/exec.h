@@ -16,13 +16,14 @@ typedef struct cmdq_exec {
     cmdq_outcome outcome;
 } cmdq_exec;
 
-/* A row of a vector operation: n values of x become n values of y. */
+/* A row of a vector operation: n values of x become n values of y, or one of a reduction. */
 typedef struct cmdq_row {
     const float *x;
     float *y;
     const float *second, *gamma, *beta; /* or NULL */
     const float *cos_sin;               /* ROPE: cosines, then sines, of this row's position */
     uint64_t n;
+    uint64_t index; /* its number, if rows are not cut */
 } cmdq_row;
 
 static inline uint64_t cmdq_exec_integer(const cmdq_exec *x, cmdq_field field)
@@ -41,13 +42,13 @@ static inline bool cmdq_is_out_of_memory(const cmdq_exec *x) { return x->outcome
 typedef enum cmdq_scratch_use {
     CMDQ_SCRATCH_A,      /* first operand */
     CMDQ_SCRATCH_B,      /* second operand */
-    CMDQ_SCRATCH_ADDEND, /* TE: outputs that are accumulated to; VE: gamma */
+    CMDQ_SCRATCH_ADDEND, /* TE: outputs that are accumulated to; VE: gamma, or factors of angles */
     CMDQ_SCRATCH_OUT,
     CMDQ_SCRATCH_ROW, /* TE: reordered operands; VE: beta */
     CMDQ_SCRATCH_PACKED,
     CMDQ_SCRATCH_PACKED_SUMS,
-    CMDQ_SCRATCH_BIAS, /* TE: bias; VE: cosines and sines */
-    CMDQ_SCRATCH_SCALES,
+    CMDQ_SCRATCH_BIAS,   /* TE: bias; VE: cosines and sines */
+    CMDQ_SCRATCH_SCALES, /* TE: of weights; VE: a second input before it is repeated */
 } cmdq_scratch_use;
 _Static_assert(CMDQ_SCRATCH_SCALES + 1 == CMDQ_SCRATCHES, "a buffer for each use");
 
@@ -70,6 +71,18 @@ void cmdq_copy_rows(uint8_t *to, uint64_t to_stride, const uint8_t *from, uint64
 
 /* Defers a load from tile `dram` to tile `spm`. Returns false if it must be executed now. */
 bool cmdq_defer_load(const cmdq_exec *x, const cmdq_tile *spm, const cmdq_tile *dram);
+
+/* rope.c */
+
+/* [rows][rotary_dim]: cosines, then sines, of the angles of each row's position, in scratch memory. NULL when out of
+ * memory. */
+const float *cmdq_load_cos_sin(cmdq_exec *x);
+
+static inline uint64_t cmdq_rotary_dim(const cmdq_exec *x)
+{
+    bool is_given = cmdq_has_field(x->queue, x->entry, CMDQ_F_rotary_dim);
+    return cmdq_exec_integer(x, is_given ? CMDQ_F_rotary_dim : CMDQ_F_head_dim);
+}
 
 /* tiles.c */
 

@@ -38,6 +38,7 @@ typedef enum cmdq_operand {
     CMDQ_SCALES,
     CMDQ_GAMMA,
     CMDQ_BETA,
+    CMDQ_FACTORS,
     CMDQ_OUT,
     CMDQ_DRAM,
     CMDQ_OPERANDS
@@ -63,8 +64,10 @@ typedef struct cmdq_op {
     uint8_t weight_bits, activation_bits; /* TE; VE: activation_bits */
     uint8_t sparse_index_bits;
     bool writes_dram;
+    bool uses_sfu;       /* VE: the special function unit, where the function decides it */
+    bool writes_indices; /* VE: 32-bit integers instead of real values */
     uint8_t tile_count;
-    uint64_t m, n, k;                   /* TE: sizes of the product; VE: m rows of k */
+    uint64_t m, n, k;                   /* TE: sizes of the product; VE: m rows of k, with n results each */
     uint64_t input_count, weight_count; /* TE: elements that are stored */
     uint64_t elements;                  /* DMA */
     uint64_t macs;
@@ -153,8 +156,10 @@ enum { CMDQ_ROPE_ENTRIES = 64, CMDQ_ROPE_HEAD_MAX = 256 };
 
 /* Cosines, then sines, of the angles of a position: the same for all layers of a model. */
 typedef struct cmdq_rope_entry {
-    uint64_t head, position; /* head 0: the entry is empty */
-    double theta;
+    uint64_t dim, position; /* dim: elements of a head that are rotated; 0: the entry is empty */
+    double theta, frequency_scale;
+    bool has_factors;
+    float factors[CMDQ_ROPE_HEAD_MAX / 2];
     float cos_sin[CMDQ_ROPE_HEAD_MAX];
 } cmdq_rope_entry;
 

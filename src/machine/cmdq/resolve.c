@@ -10,11 +10,7 @@
 
 #include "machine/cmdq/ops.h"
 
-/* Sets r->error, about a field or, with CMDQ_FIELDS, about the entry; returns false. */
-static bool reject(cmdq_resolver *r, cmdq_code code, cmdq_field field, const char *hint, const char *format, ...)
-    TV_PRINTF(5, 6);
-
-static bool reject(cmdq_resolver *r, cmdq_code code, cmdq_field field, const char *hint, const char *format, ...)
+bool cmdq_reject(cmdq_resolver *r, cmdq_code code, cmdq_field field, const char *hint, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -29,44 +25,33 @@ static bool reject(cmdq_resolver *r, cmdq_code code, cmdq_field field, const cha
 bool cmdq_check_cycles(cmdq_resolver *r)
 {
     return r->op->cycles <= CMDQ_CYCLES_MAX ||
-           reject(r, CMDQ_CODE_TOO_LONG, CMDQ_FIELDS, "cut the tile", "it would take more than 2^40 cycles");
+           cmdq_reject(r, CMDQ_CODE_TOO_LONG, CMDQ_FIELDS, "cut the tile", "it would take more than 2^40 cycles");
 }
-
-static uint64_t field(const cmdq_resolver *r, cmdq_field id) { return cmdq_integer(r->queue, r->entry, id); }
-
-static bool has_field(const cmdq_resolver *r, cmdq_field id) { return cmdq_has_field(r->queue, r->entry, id); }
 
 static const char *field_name(cmdq_field id) { return tv_isa_cmdq.parameters[id].name; }
 
-/* The value of a field, or `fallback` where it is not given. */
-static uint64_t field_or(const cmdq_resolver *r, cmdq_field id, uint64_t fallback)
-{
-    return has_field(r, id) ? field(r, id) : fallback;
-}
-
 /* ---- Tiles ---- */
 
-typedef enum tile_access { READS = 1, WRITES = 2, READS_AND_WRITES = 3 } tile_access;
-
-/* Adds a tile of `elements` of `qbits` in the bank of `bank_field`, at the offset of the field after it. */
-static bool add_spm_tile(cmdq_resolver *r, cmdq_operand operand, cmdq_field bank_field, tv_u128 elements,
-                         unsigned qbits, tile_access access)
+bool cmdq_add_spm_tile(cmdq_resolver *r, cmdq_operand operand, cmdq_field bank_field, tv_u128 elements, unsigned qbits,
+                       cmdq_access access)
 {
     const cmdq_params *params = r->params;
-    uint64_t bank = field(r, bank_field), offset = field(r, (cmdq_field)(bank_field + 1));
+    uint64_t bank = cmdq_op_field(r, bank_field), offset = cmdq_op_field(r, (cmdq_field)(bank_field + 1));
     tv_u128 bits = elements * qbits, bytes = bits / 8 + (bits % 8 != 0);
     if (bank >= params->banks)
-        return reject(r, CMDQ_CODE_SPM_RANGE, bank_field, NULL, "'%s' is %" PRIu64 ", but the machine has %u banks",
-                      field_name(bank_field), bank, params->banks);
+        return cmdq_reject(r, CMDQ_CODE_SPM_RANGE, bank_field, NULL,
+                           "'%s' is %" PRIu64 ", but the machine has %u banks", field_name(bank_field), bank,
+                           params->banks);
     if (offset > params->bank_bytes || bytes > params->bank_bytes - offset) {
         char hint[100];
         snprintf(hint, sizeof hint, "a bank has %" PRIu64 " bytes: cut the tile", params->bank_bytes);
         if (bytes >> 63)
-            return reject(r, CMDQ_CODE_SPM_RANGE, bank_field, hint,
-                          "the tile at '%s' %" PRIu64 " does not fit any bank", field_name(bank_field), bank);
-        return reject(r, CMDQ_CODE_SPM_RANGE, (cmdq_field)(bank_field + 1), hint,
-                      "the tile at '%s' %" PRIu64 ", offset 0x%" PRIx64 " has %" PRIu64 " bytes and runs past its bank",
-                      field_name(bank_field), bank, offset, (uint64_t)bytes);
+            return cmdq_reject(r, CMDQ_CODE_SPM_RANGE, bank_field, hint,
+                               "the tile at '%s' %" PRIu64 " does not fit any bank", field_name(bank_field), bank);
+        return cmdq_reject(r, CMDQ_CODE_SPM_RANGE, (cmdq_field)(bank_field + 1), hint,
+                           "the tile at '%s' %" PRIu64 ", offset 0x%" PRIx64 " has %" PRIu64
+                           " bytes and runs past its bank",
+                           field_name(bank_field), bank, offset, (uint64_t)bytes);
     }
     r->op->tiles[r->op->tile_count++] = (cmdq_tile){.start = offset,
                                                     .bytes = (uint64_t)bytes,
@@ -74,8 +59,8 @@ static bool add_spm_tile(cmdq_resolver *r, cmdq_operand operand, cmdq_field bank
                                                     .operand = (uint8_t)operand,
                                                     .bank = (uint8_t)bank,
                                                     .qbits = (uint8_t)qbits,
-                                                    .reads = (access & READS) != 0,
-                                                    .writes = (access & WRITES) != 0};
+                                                    .reads = (access & CMDQ_READS) != 0,
+                                                    .writes = (access & CMDQ_WRITES) != 0};
     return true;
 }
 
@@ -87,16 +72,16 @@ static cmdq_field address_field(const cmdq_resolver *r)
 
 /* Adds the DRAM tile: `rows` rows of `bytes`, `stride` bytes from row to row. */
 static bool add_dram_tile(cmdq_resolver *r, tv_u128 addr, uint64_t bytes, uint64_t rows, uint64_t stride,
-                          unsigned qbits, tile_access access)
+                          unsigned qbits, cmdq_access access)
 {
     uint64_t size = r->params->dram_bytes;
     tv_u128 end = addr + (tv_u128)(rows - 1) * stride + bytes;
     if (end > size)
-        return reject(r, CMDQ_CODE_DRAM_RANGE, address_field(r), "make dram.bytes larger with -D",
-                      "the transfer at DRAM 0x%" PRIx64 " runs past the last byte 0x%" PRIx64, (uint64_t)addr,
-                      size - 1);
+        return cmdq_reject(r, CMDQ_CODE_DRAM_RANGE, address_field(r), "make dram.bytes larger with -D",
+                           "the transfer at DRAM 0x%" PRIx64 " runs past the last byte 0x%" PRIx64, (uint64_t)addr,
+                           size - 1);
     r->op->bytes = bytes * rows;
-    r->op->writes_dram = access == WRITES;
+    r->op->writes_dram = access == CMDQ_WRITES;
     if (bytes == stride) { /* contiguous rows are one */
         bytes *= rows;
         rows = 1;
@@ -108,18 +93,17 @@ static bool add_dram_tile(cmdq_resolver *r, tv_u128 addr, uint64_t bytes, uint64
                                                     .operand = CMDQ_DRAM,
                                                     .bank = CMDQ_NO_BANK,
                                                     .qbits = (uint8_t)qbits,
-                                                    .reads = access == READS,
-                                                    .writes = access == WRITES};
+                                                    .reads = access == CMDQ_READS,
+                                                    .writes = access == CMDQ_WRITES};
     return true;
 }
 
-/* Sets the engine: the number in field `id` among the engines of its class. */
-static bool set_engine(cmdq_resolver *r, cmdq_field id, uint64_t number)
+bool cmdq_set_engine(cmdq_resolver *r, cmdq_field id, uint64_t number)
 {
     unsigned class = r->op->handlers->engine_class, count = r->params->count[class];
     if (number >= count)
-        return reject(r, CMDQ_CODE_ENGINE, id, "the configuration says how many there are",
-                      "'%s' is %" PRIu64 ", but the machine has %u of them", field_name(id), number, count);
+        return cmdq_reject(r, CMDQ_CODE_ENGINE, id, "the configuration says how many there are",
+                           "'%s' is %" PRIu64 ", but the machine has %u of them", field_name(id), number, count);
     r->op->engine = (uint8_t)(r->params->first[class] + number);
     return true;
 }
@@ -136,60 +120,61 @@ bool cmdq_resolve_control(cmdq_resolver *r)
 static bool set_channel(cmdq_resolver *r)
 {
     unsigned channels = r->params->channels;
-    if (has_field(r, CMDQ_F_dma_id)) {
-        uint64_t channel = field(r, CMDQ_F_dma_id);
+    if (cmdq_op_has(r, CMDQ_F_dma_id)) {
+        uint64_t channel = cmdq_op_field(r, CMDQ_F_dma_id);
         if (channel >= channels)
-            return reject(r, CMDQ_CODE_ENGINE, CMDQ_F_dma_id, "the configuration says how many there are",
-                          "'dma_id' is %" PRIu64 ", but the machine has %u of them", channel, channels);
-        return set_engine(r, CMDQ_F_dma_id, channel);
+            return cmdq_reject(r, CMDQ_CODE_ENGINE, CMDQ_F_dma_id, "the configuration says how many there are",
+                               "'dma_id' is %" PRIu64 ", but the machine has %u of them", channel, channels);
+        return cmdq_set_engine(r, CMDQ_F_dma_id, channel);
     }
     if (channels < r->params->count[CMDQ_DMA] && r->entry->opcode == CMDQ_KV_STORE_TILE)
-        return set_engine(r, CMDQ_F_dma_id, channels);
+        return cmdq_set_engine(r, CMDQ_F_dma_id, channels);
     if (channels < r->params->count[CMDQ_DMA] && r->entry->opcode == CMDQ_KV_LOAD_TILE)
-        return set_engine(r, CMDQ_F_dma_id, channels + 1);
-    return set_engine(r, CMDQ_F_dma_id, (*r->next_dma)++ % channels);
+        return cmdq_set_engine(r, CMDQ_F_dma_id, channels + 1);
+    return cmdq_set_engine(r, CMDQ_F_dma_id, (*r->next_dma)++ % channels);
 }
 
-static bool resolve_transfer(cmdq_resolver *r, tile_access spm, tile_access dram)
+static bool resolve_transfer(cmdq_resolver *r, cmdq_access spm, cmdq_access dram)
 {
-    unsigned qbits = (unsigned)field(r, CMDQ_F_qbits);
-    uint64_t elements = field(r, CMDQ_F_num_elements), stride = field(r, CMDQ_F_stride_bytes),
-             row = field(r, CMDQ_F_row_elements), addr = field(r, CMDQ_F_dram_addr);
-    r->op->role = (uint8_t)field(r, CMDQ_F_tensor_role);
+    unsigned qbits = (unsigned)cmdq_op_field(r, CMDQ_F_qbits);
+    uint64_t elements = cmdq_op_field(r, CMDQ_F_num_elements), stride = cmdq_op_field(r, CMDQ_F_stride_bytes),
+             row = cmdq_op_field(r, CMDQ_F_row_elements), addr = cmdq_op_field(r, CMDQ_F_dram_addr);
+    r->op->role = (uint8_t)cmdq_op_field(r, CMDQ_F_tensor_role);
     r->op->elements = elements;
-    if (!set_channel(r) || !add_spm_tile(r, CMDQ_IN, CMDQ_F_spm_bank, elements, qbits, spm))
+    if (!set_channel(r) || !cmdq_add_spm_tile(r, CMDQ_IN, CMDQ_F_spm_bank, elements, qbits, spm))
         return false;
     if (!stride)
         return add_dram_tile(r, addr, tv_ceil_div(elements * qbits, 8), 1, 0, qbits, dram);
     if (elements % row)
-        return reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_num_elements, NULL,
-                      "'num_elements' %" PRIu64 " is no multiple of 'row_elements' %" PRIu64, elements, row);
+        return cmdq_reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_num_elements, NULL,
+                           "'num_elements' %" PRIu64 " is no multiple of 'row_elements' %" PRIu64, elements, row);
     if (row * qbits % 8)
-        return reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_row_elements, NULL,
-                      "a row of %" PRIu64 " elements of %u bits is not whole bytes", row, qbits);
+        return cmdq_reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_row_elements, NULL,
+                           "a row of %" PRIu64 " elements of %u bits is not whole bytes", row, qbits);
     if (stride < row * qbits / 8)
-        return reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_stride_bytes, NULL,
-                      "'stride_bytes' %" PRIu64 " is less than a row's %" PRIu64 " bytes", stride, row * qbits / 8);
+        return cmdq_reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_stride_bytes, NULL,
+                           "'stride_bytes' %" PRIu64 " is less than a row's %" PRIu64 " bytes", stride,
+                           row * qbits / 8);
     return add_dram_tile(r, addr, row * qbits / 8, elements / row, stride, qbits, dram);
 }
 
-bool cmdq_resolve_load(cmdq_resolver *r) { return resolve_transfer(r, WRITES, READS); }
+bool cmdq_resolve_load(cmdq_resolver *r) { return resolve_transfer(r, CMDQ_WRITES, CMDQ_READS); }
 
-bool cmdq_resolve_store(cmdq_resolver *r) { return resolve_transfer(r, READS, WRITES); }
+bool cmdq_resolve_store(cmdq_resolver *r) { return resolve_transfer(r, CMDQ_READS, CMDQ_WRITES); }
 
 /* The layout of a file without kv_layouts, at the entry's base or, without one, at the only base of its kind. */
 static const cmdq_kv_layout *find_derived_layout(cmdq_resolver *r)
 {
     const cmdq_queue *q = r->queue;
-    bool has_base = has_field(r, CMDQ_F_dram_base_addr);
-    unsigned kind = (unsigned)field(r, CMDQ_F_kv_kind);
-    uint64_t base = has_base ? field(r, CMDQ_F_dram_base_addr) : q->derived_base[kind];
+    bool has_base = cmdq_op_has(r, CMDQ_F_dram_base_addr);
+    unsigned kind = (unsigned)cmdq_op_field(r, CMDQ_F_kv_kind);
+    uint64_t base = has_base ? cmdq_op_field(r, CMDQ_F_dram_base_addr) : q->derived_base[kind];
     const cmdq_kv_layout *layout = NULL;
     if (!has_base && q->derived_bases[kind] != 1) {
-        reject(r, CMDQ_CODE_COMBINATION, CMDQ_FIELDS, "give 'dram_base_addr', or metadata.kv_layouts",
-               q->derived_bases[kind] ? "the queue stores %s at several base addresses; which one is meant?"
-                                      : "no entry gives the base address of the %s",
-               kind == CMDQ_KIND_K ? "keys" : "values");
+        cmdq_reject(r, CMDQ_CODE_COMBINATION, CMDQ_FIELDS, "give 'dram_base_addr', or metadata.kv_layouts",
+                    q->derived_bases[kind] ? "the queue stores %s at several base addresses; which one is meant?"
+                                           : "no entry gives the base address of the %s",
+                    kind == CMDQ_KIND_K ? "keys" : "values");
         return NULL;
     }
     for (size_t i = 0; i < q->derived_layouts.count; i++)
@@ -197,9 +182,9 @@ static const cmdq_kv_layout *find_derived_layout(cmdq_resolver *r)
             layout = &q->derived_layouts.data[i];
     if (layout && layout->d_head)
         return layout;
-    reject(r, CMDQ_CODE_COMBINATION, CMDQ_FIELDS, "give 'd_len', or metadata.kv_layouts",
-           layout ? "no entry says how many elements a head of the cache has"
-                  : "there are more than 4096 base addresses");
+    cmdq_reject(r, CMDQ_CODE_COMBINATION, CMDQ_FIELDS, "give 'd_len', or metadata.kv_layouts",
+                layout ? "no entry says how many elements a head of the cache has"
+                       : "there are more than 4096 base addresses");
     return NULL;
 }
 
@@ -207,79 +192,82 @@ static const cmdq_kv_layout *find_kv_layout(cmdq_resolver *r)
 {
     const cmdq_kv_layout *layouts = r->queue->kv_layouts.data;
     size_t count = r->queue->kv_layouts.count;
-    if (!has_field(r, CMDQ_F_kv_layout_id)) {
+    if (!cmdq_op_has(r, CMDQ_F_kv_layout_id)) {
         if (count == 1)
             return layouts;
         if (!count)
             return find_derived_layout(r);
-        reject(r, CMDQ_CODE_COMBINATION, CMDQ_FIELDS, "metadata.kv_layouts lists the layouts",
-               "which of the %zu KV layouts? 'kv_layout_id' says", count);
+        cmdq_reject(r, CMDQ_CODE_COMBINATION, CMDQ_FIELDS, "metadata.kv_layouts lists the layouts",
+                    "which of the %zu KV layouts? 'kv_layout_id' says", count);
         return NULL;
     }
     for (size_t i = 0; i < count; i++)
-        if (layouts[i].id == field(r, CMDQ_F_kv_layout_id))
+        if (layouts[i].id == cmdq_op_field(r, CMDQ_F_kv_layout_id))
             return &layouts[i];
-    reject(r, CMDQ_CODE_KV_RANGE, CMDQ_F_kv_layout_id, "metadata.kv_layouts lists the layouts",
-           "there is no KV layout %" PRIu64, field(r, CMDQ_F_kv_layout_id));
+    cmdq_reject(r, CMDQ_CODE_KV_RANGE, CMDQ_F_kv_layout_id, "metadata.kv_layouts lists the layouts",
+                "there is no KV layout %" PRIu64, cmdq_op_field(r, CMDQ_F_kv_layout_id));
     return NULL;
 }
 
 /* A slice [t][d] of a cache that is stored as [head][t_max][d_head]. */
-static bool resolve_kv(cmdq_resolver *r, tile_access spm, tile_access dram)
+static bool resolve_kv(cmdq_resolver *r, cmdq_access spm, cmdq_access dram)
 {
     const cmdq_kv_layout *l;
     if (!set_channel(r) || !(l = find_kv_layout(r)))
         return false;
-    unsigned qbits = (unsigned)field(r, CMDQ_F_qbits_kv);
+    unsigned qbits = (unsigned)cmdq_op_field(r, CMDQ_F_qbits_kv);
     const cmdq_kv_range *named = cmdq_named_range(r->queue, (uint32_t)(r->entry - r->queue->entries.data));
-    uint64_t head = field(r, CMDQ_F_head_id), t = named ? named->t_start : field(r, CMDQ_F_t_start),
-             t_len = named ? named->t_len : field(r, CMDQ_F_t_len),
-             d = named ? named->d_start : field(r, CMDQ_F_d_start);
+    uint64_t head = cmdq_op_field(r, CMDQ_F_head_id), t = named ? named->t_start : cmdq_op_field(r, CMDQ_F_t_start),
+             t_len = named ? named->t_len : cmdq_op_field(r, CMDQ_F_t_len),
+             d = named ? named->d_start : cmdq_op_field(r, CMDQ_F_d_start);
     uint64_t rest = tv_max_u64(l->d_head, d) - d;
-    uint64_t d_len = !named ? field_or(r, CMDQ_F_d_len, rest) : named->d_len ? named->d_len : rest;
-    uint64_t base = field_or(r, CMDQ_F_dram_base_addr, field(r, CMDQ_F_kv_kind) == CMDQ_KIND_K ? l->k_base : l->v_base);
+    uint64_t d_len = !named ? cmdq_op_field_or(r, CMDQ_F_d_len, rest) : named->d_len ? named->d_len : rest;
+    uint64_t base = cmdq_op_field_or(r, CMDQ_F_dram_base_addr,
+                                     cmdq_op_field(r, CMDQ_F_kv_kind) == CMDQ_KIND_K ? l->k_base : l->v_base);
     cmdq_field outside = head >= l->heads                  ? CMDQ_F_head_id
                          : t + t_len > l->t_max            ? CMDQ_F_t_start
                          : !d_len || d + d_len > l->d_head ? CMDQ_F_d_start
                                                            : CMDQ_FIELDS;
     if (outside != CMDQ_FIELDS)
-        return reject(r, CMDQ_CODE_KV_RANGE, outside, NULL,
-                      "head %" PRIu64 ", tokens %" PRIu64 " to %" PRIu64 ", elements %" PRIu64 " to %" PRIu64
-                      " are not in layout %" PRIu64 " of %" PRIu64 " heads, %" PRIu64 " tokens, %" PRIu64 " elements",
-                      head, t, t + t_len - 1, d, d + tv_max_u64(d_len, 1) - 1, l->id, l->heads, l->t_max, l->d_head);
+        return cmdq_reject(
+            r, CMDQ_CODE_KV_RANGE, outside, NULL,
+            "head %" PRIu64 ", tokens %" PRIu64 " to %" PRIu64 ", elements %" PRIu64 " to %" PRIu64
+            " are not in layout %" PRIu64 " of %" PRIu64 " heads, %" PRIu64 " tokens, %" PRIu64 " elements",
+            head, t, t + t_len - 1, d, d + tv_max_u64(d_len, 1) - 1, l->id, l->heads, l->t_max, l->d_head);
     if (d * qbits % 8 || d_len * qbits % 8 || l->d_head * qbits % 8)
-        return reject(r, CMDQ_CODE_KV_RANGE, CMDQ_F_qbits_kv, NULL,
-                      "elements %" PRIu64 " to %" PRIu64 " of %u bits are not whole bytes", d, d + d_len - 1, qbits);
+        return cmdq_reject(r, CMDQ_CODE_KV_RANGE, CMDQ_F_qbits_kv, NULL,
+                           "elements %" PRIu64 " to %" PRIu64 " of %u bits are not whole bytes", d, d + d_len - 1,
+                           qbits);
     r->op->role = CMDQ_ROLE_KV;
     r->op->elements = t_len * d_len;
     tv_u128 first = ((tv_u128)head * l->t_max + t) * l->d_head + d;
-    return add_spm_tile(r, CMDQ_IN, CMDQ_F_spm_bank, r->op->elements, qbits, spm) &&
+    return cmdq_add_spm_tile(r, CMDQ_IN, CMDQ_F_spm_bank, r->op->elements, qbits, spm) &&
            add_dram_tile(r, base + first * qbits / 8, d_len * qbits / 8, t_len, l->d_head * qbits / 8, qbits, dram);
 }
 
-bool cmdq_resolve_kv_load(cmdq_resolver *r) { return resolve_kv(r, WRITES, READS); }
+bool cmdq_resolve_kv_load(cmdq_resolver *r) { return resolve_kv(r, CMDQ_WRITES, CMDQ_READS); }
 
-bool cmdq_resolve_kv_store(cmdq_resolver *r) { return resolve_kv(r, READS, WRITES); }
+bool cmdq_resolve_kv_store(cmdq_resolver *r) { return resolve_kv(r, CMDQ_READS, CMDQ_WRITES); }
 
 /* ---- Tensor engines ---- */
 
 /* Elements of a weight scale group, or 0 without groups. */
-static uint64_t scale_group(const cmdq_resolver *r) { return field_or(r, CMDQ_F_wgt_group, 0); }
+static uint64_t scale_group(const cmdq_resolver *r) { return cmdq_op_field_or(r, CMDQ_F_wgt_group, 0); }
 
 static void set_gemm_sizes(cmdq_resolver *r)
 {
     cmdq_op *op = r->op;
-    op->m = field(r, CMDQ_F_m);
-    op->n = field(r, CMDQ_F_n);
-    op->k = field(r, CMDQ_F_k);
+    op->m = cmdq_op_field(r, CMDQ_F_m);
+    op->n = cmdq_op_field(r, CMDQ_F_n);
+    op->k = cmdq_op_field(r, CMDQ_F_k);
 }
 
 static bool check_scale_group(cmdq_resolver *r)
 {
     uint64_t group = scale_group(r);
     return !group || r->op->k % group == 0 ||
-           reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_wgt_group, NULL,
-                  "k = %" PRIu64 " is no multiple of 'wgt_group' %" PRIu64, r->op->k, group);
+           cmdq_reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_wgt_group, NULL,
+                       "k = %" PRIu64 " is no multiple of 'wgt_group' %" PRIu64, r->op->k, group);
 }
 
 /* Adds the tiles besides the weights; `macs_per_output` products make an output. */
@@ -287,18 +275,20 @@ static bool add_tensor_tiles(cmdq_resolver *r, tv_u128 inputs, uint64_t macs_per
 {
     cmdq_op *op = r->op;
     uint64_t group = scale_group(r);
-    tile_access out = field(r, CMDQ_F_accumulate) ? READS_AND_WRITES : WRITES;
-    op->activation_bits = (uint8_t)field(r, CMDQ_F_qbits_activation);
-    if (!add_spm_tile(r, CMDQ_IN, CMDQ_F_ifm_bank, inputs, op->activation_bits, READS) ||
-        !add_spm_tile(r, CMDQ_OUT, CMDQ_F_ofm_bank, (tv_u128)op->m * op->n, (unsigned)field(r, CMDQ_F_qbits_ofm),
-                      out) ||
-        (has_field(r, CMDQ_F_bias_bank) && !add_spm_tile(r, CMDQ_BIAS, CMDQ_F_bias_bank, op->n, 32, READS)) ||
-        (has_field(r, CMDQ_F_wgt_scale_bank) &&
-         !add_spm_tile(r, CMDQ_SCALES, CMDQ_F_wgt_scale_bank, (tv_u128)op->n * (group ? op->k / group : 1), 32, READS)))
+    cmdq_access out = cmdq_op_field(r, CMDQ_F_accumulate) ? CMDQ_READS_AND_WRITES : CMDQ_WRITES;
+    op->activation_bits = (uint8_t)cmdq_op_field(r, CMDQ_F_qbits_activation);
+    if (!cmdq_add_spm_tile(r, CMDQ_IN, CMDQ_F_ifm_bank, inputs, op->activation_bits, CMDQ_READS) ||
+        !cmdq_add_spm_tile(r, CMDQ_OUT, CMDQ_F_ofm_bank, (tv_u128)op->m * op->n,
+                           (unsigned)cmdq_op_field(r, CMDQ_F_qbits_ofm), out) ||
+        (cmdq_op_has(r, CMDQ_F_bias_bank) &&
+         !cmdq_add_spm_tile(r, CMDQ_BIAS, CMDQ_F_bias_bank, op->n, 32, CMDQ_READS)) ||
+        (cmdq_op_has(r, CMDQ_F_wgt_scale_bank) &&
+         !cmdq_add_spm_tile(r, CMDQ_SCALES, CMDQ_F_wgt_scale_bank, (tv_u128)op->n * (group ? op->k / group : 1), 32,
+                            CMDQ_READS)))
         return false;
     tv_u128 macs = (tv_u128)op->m * op->n * macs_per_output;
     if (macs >> 62)
-        return reject(r, CMDQ_CODE_SPM_RANGE, CMDQ_FIELDS, NULL, "2^62 multiplications and more are not one tile");
+        return cmdq_reject(r, CMDQ_CODE_SPM_RANGE, CMDQ_FIELDS, NULL, "2^62 multiplications and more are not one tile");
     op->input_count = (uint64_t)inputs; /* they fit a bank */
     op->macs = (uint64_t)macs;
     return true;
@@ -308,14 +298,14 @@ static bool add_tensor_tiles(cmdq_resolver *r, tv_u128 inputs, uint64_t macs_per
 static bool add_weight_tile(cmdq_resolver *r)
 {
     tv_u128 weights = (tv_u128)r->op->n * r->op->k;
-    r->op->weight_bits = (uint8_t)field(r, CMDQ_F_qbits_weight);
+    r->op->weight_bits = (uint8_t)cmdq_op_field(r, CMDQ_F_qbits_weight);
     r->op->weight_count = (uint64_t)weights;
-    return add_spm_tile(r, CMDQ_WGT, CMDQ_F_wgt_bank, weights, r->op->weight_bits, READS);
+    return cmdq_add_spm_tile(r, CMDQ_WGT, CMDQ_F_wgt_bank, weights, r->op->weight_bits, CMDQ_READS);
 }
 
 bool cmdq_resolve_gemm(cmdq_resolver *r)
 {
-    if (!set_engine(r, CMDQ_F_te_id, field(r, CMDQ_F_te_id)))
+    if (!cmdq_set_engine(r, CMDQ_F_te_id, cmdq_op_field(r, CMDQ_F_te_id)))
         return false;
     set_gemm_sizes(r);
     return check_scale_group(r) && add_weight_tile(r) && add_tensor_tiles(r, (tv_u128)r->op->m * r->op->k, r->op->k);
@@ -332,25 +322,30 @@ static uint64_t conv_side(uint64_t in, uint64_t pad, uint64_t dilation, uint64_t
 static bool set_conv_sizes(cmdq_resolver *r)
 {
     cmdq_op *op = r->op;
-    uint64_t height = conv_side(field(r, CMDQ_F_in_h), field(r, CMDQ_F_pad_h), field(r, CMDQ_F_dil_h),
-                                field(r, CMDQ_F_kernel_h), field(r, CMDQ_F_stride_h));
-    uint64_t width = conv_side(field(r, CMDQ_F_in_w), field(r, CMDQ_F_pad_w), field(r, CMDQ_F_dil_w),
-                               field(r, CMDQ_F_kernel_w), field(r, CMDQ_F_stride_w));
-    tv_u128 k = (tv_u128)field(r, CMDQ_F_kernel_h) * field(r, CMDQ_F_kernel_w) * field(r, CMDQ_F_in_c);
+    uint64_t height =
+        conv_side(cmdq_op_field(r, CMDQ_F_in_h), cmdq_op_field(r, CMDQ_F_pad_h), cmdq_op_field(r, CMDQ_F_dil_h),
+                  cmdq_op_field(r, CMDQ_F_kernel_h), cmdq_op_field(r, CMDQ_F_stride_h));
+    uint64_t width =
+        conv_side(cmdq_op_field(r, CMDQ_F_in_w), cmdq_op_field(r, CMDQ_F_pad_w), cmdq_op_field(r, CMDQ_F_dil_w),
+                  cmdq_op_field(r, CMDQ_F_kernel_w), cmdq_op_field(r, CMDQ_F_stride_w));
+    tv_u128 k =
+        (tv_u128)cmdq_op_field(r, CMDQ_F_kernel_h) * cmdq_op_field(r, CMDQ_F_kernel_w) * cmdq_op_field(r, CMDQ_F_in_c);
     if (!height || !width)
-        return reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_kernel_h, NULL, "the kernel is larger than the padded input");
+        return cmdq_reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_kernel_h, NULL,
+                           "the kernel is larger than the padded input");
     op->m = height * width;
-    op->n = field(r, CMDQ_F_out_c);
+    op->n = cmdq_op_field(r, CMDQ_F_out_c);
     op->k = (uint64_t)k;
     return !(k >> 40) ||
-           reject(r, CMDQ_CODE_SPM_RANGE, CMDQ_F_kernel_h, NULL, "a kernel of so many elements fits no bank");
+           cmdq_reject(r, CMDQ_CODE_SPM_RANGE, CMDQ_F_kernel_h, NULL, "a kernel of so many elements fits no bank");
 }
 
 bool cmdq_resolve_conv(cmdq_resolver *r)
 {
-    tv_u128 inputs = (tv_u128)field(r, CMDQ_F_in_h) * field(r, CMDQ_F_in_w) * field(r, CMDQ_F_in_c);
-    return set_engine(r, CMDQ_F_te_id, field(r, CMDQ_F_te_id)) && set_conv_sizes(r) && check_scale_group(r) &&
-           add_weight_tile(r) && add_tensor_tiles(r, inputs, r->op->k);
+    tv_u128 inputs =
+        (tv_u128)cmdq_op_field(r, CMDQ_F_in_h) * cmdq_op_field(r, CMDQ_F_in_w) * cmdq_op_field(r, CMDQ_F_in_c);
+    return cmdq_set_engine(r, CMDQ_F_te_id, cmdq_op_field(r, CMDQ_F_te_id)) && set_conv_sizes(r) &&
+           check_scale_group(r) && add_weight_tile(r) && add_tensor_tiles(r, inputs, r->op->k);
 }
 
 /* Bits of an index into a group of `group` weights. */
@@ -367,11 +362,11 @@ static unsigned sparse_index_bits(uint64_t group)
 static bool add_sparse_weight_tile(cmdq_resolver *r)
 {
     cmdq_op *op = r->op;
-    unsigned qbits = (unsigned)field(r, CMDQ_F_qbits_weight);
-    uint64_t group = field(r, CMDQ_F_sparse_m);
-    tv_u128 values = (tv_u128)op->n * op->k / group * field(r, CMDQ_F_sparse_n);
+    unsigned qbits = (unsigned)cmdq_op_field(r, CMDQ_F_qbits_weight);
+    uint64_t group = cmdq_op_field(r, CMDQ_F_sparse_m);
+    tv_u128 values = (tv_u128)op->n * op->k / group * cmdq_op_field(r, CMDQ_F_sparse_n);
     tv_u128 bytes = (values * qbits + 7) / 8 + (values * sparse_index_bits(group) + 7) / 8;
-    if (!add_spm_tile(r, CMDQ_WGT, CMDQ_F_wgt_bank, bytes, 8, READS))
+    if (!cmdq_add_spm_tile(r, CMDQ_WGT, CMDQ_F_wgt_bank, bytes, 8, CMDQ_READS))
         return false;
     op->tiles[op->tile_count - 1].qbits = op->weight_bits = (uint8_t)qbits;
     op->weight_count = (uint64_t)values;
@@ -382,68 +377,15 @@ static bool add_sparse_weight_tile(cmdq_resolver *r)
 bool cmdq_resolve_sparse_gemm(cmdq_resolver *r)
 {
     cmdq_op *op = r->op;
-    uint64_t kept = field(r, CMDQ_F_sparse_n), group = field(r, CMDQ_F_sparse_m);
-    if (!set_engine(r, CMDQ_F_te_id, field(r, CMDQ_F_te_id)))
+    uint64_t kept = cmdq_op_field(r, CMDQ_F_sparse_n), group = cmdq_op_field(r, CMDQ_F_sparse_m);
+    if (!cmdq_set_engine(r, CMDQ_F_te_id, cmdq_op_field(r, CMDQ_F_te_id)))
         return false;
     set_gemm_sizes(r);
     if (!check_scale_group(r))
         return false;
     if (kept > group || op->k % group || scale_group(r) % group)
-        return reject(r, CMDQ_CODE_COMBINATION, kept > group ? CMDQ_F_sparse_n : CMDQ_F_sparse_m, NULL,
-                      kept > group ? "'sparse_n' is larger than 'sparse_m'"
-                                   : "k and 'wgt_group' must be multiples of 'sparse_m'");
+        return cmdq_reject(r, CMDQ_CODE_COMBINATION, kept > group ? CMDQ_F_sparse_n : CMDQ_F_sparse_m, NULL,
+                           kept > group ? "'sparse_n' is larger than 'sparse_m'"
+                                        : "k and 'wgt_group' must be multiples of 'sparse_m'");
     return add_sparse_weight_tile(r) && add_tensor_tiles(r, (tv_u128)op->m * op->k, op->k / group * kept);
-}
-
-/* ---- Vector engines ---- */
-
-static bool set_vector_sizes(cmdq_resolver *r)
-{
-    r->op->m = field(r, CMDQ_F_rows);
-    r->op->k = field(r, CMDQ_F_length);
-    return set_engine(r, CMDQ_F_ve_id, field(r, CMDQ_F_ve_id));
-}
-
-/* Adds the tiles of input and output, and those of gamma and beta where they are given. */
-static bool add_vector_tiles(cmdq_resolver *r)
-{
-    cmdq_op *op = r->op;
-    unsigned in = (unsigned)field(r, CMDQ_F_qbits_activation), out = (unsigned)field_or(r, CMDQ_F_qbits_out, in);
-    op->activation_bits = (uint8_t)in;
-    tv_u128 elements = (tv_u128)op->m * op->k;
-    return add_spm_tile(r, CMDQ_IN, CMDQ_F_in_bank, elements, in, READS) &&
-           add_spm_tile(r, CMDQ_OUT, CMDQ_F_out_bank, elements, out, WRITES) &&
-           (!has_field(r, CMDQ_F_gamma_bank) || add_spm_tile(r, CMDQ_GAMMA, CMDQ_F_gamma_bank, op->k, 32, READS)) &&
-           (!has_field(r, CMDQ_F_beta_bank) || add_spm_tile(r, CMDQ_BETA, CMDQ_F_beta_bank, op->k, 32, READS));
-}
-
-bool cmdq_resolve_vector(cmdq_resolver *r) { return set_vector_sizes(r) && add_vector_tiles(r); }
-
-bool cmdq_resolve_two_inputs(cmdq_resolver *r)
-{
-    unsigned in2 = (unsigned)field_or(r, CMDQ_F_qbits_in2, field(r, CMDQ_F_qbits_activation));
-    return set_vector_sizes(r) && add_vector_tiles(r) &&
-           add_spm_tile(r, CMDQ_IN2, CMDQ_F_in2_bank, (tv_u128)r->op->m * r->op->k, in2, READS);
-}
-
-bool cmdq_resolve_softmax(cmdq_resolver *r)
-{
-    if (!set_vector_sizes(r))
-        return false;
-    uint64_t valid = field_or(r, CMDQ_F_valid_length, 0);
-    if (valid > r->op->k)
-        return reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_valid_length, NULL,
-                      "'valid_length' %" PRIu64 " is more than 'length' %" PRIu64, valid, r->op->k);
-    return add_vector_tiles(r);
-}
-
-bool cmdq_resolve_rope(cmdq_resolver *r)
-{
-    if (!set_vector_sizes(r))
-        return false;
-    uint64_t head = field(r, CMDQ_F_head_dim);
-    if (head % 2 || r->op->k % head)
-        return reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_head_dim, NULL,
-                      "'head_dim' %" PRIu64 " is odd or does not divide 'length' %" PRIu64, head, r->op->k);
-    return add_vector_tiles(r);
 }

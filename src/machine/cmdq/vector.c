@@ -41,18 +41,30 @@ void cmdq_compute_rmsnorm(const cmdq_exec *x, const cmdq_row *row)
     normalize_row(x, row);
 }
 
-/* Softmax of the first valid_length elements; the others become 0. One NaN makes all of them NaN. */
+/* The first elements of a row that count for softmax. */
+static uint64_t valid_length(const cmdq_exec *x, const cmdq_row *row)
+{
+    if (!cmdq_has_field(x->queue, x->entry, CMDQ_F_valid_length))
+        return row->n;
+    uint64_t period = cmdq_exec_integer(x, CMDQ_F_valid_rows), step = cmdq_exec_integer(x, CMDQ_F_valid_step);
+    uint64_t rows = period ? row->index % period : row->index;
+    return tv_min_u64(row->n, cmdq_exec_integer(x, CMDQ_F_valid_length) + rows * step);
+}
+
+/* Softmax of y[start] to y[end - 1]; the other elements become 0. One NaN makes all of them NaN. */
 void cmdq_compute_softmax(const cmdq_exec *x, const cmdq_row *row)
 {
-    bool partial = cmdq_has_field(x->queue, x->entry, CMDQ_F_valid_length);
-    uint64_t valid = partial ? cmdq_exec_integer(x, CMDQ_F_valid_length) : row->n;
+    uint64_t end = valid_length(x, row), window = cmdq_exec_integer(x, CMDQ_F_window);
+    uint64_t start = window && window < end ? end - window : 0, valid = end - start;
+    const float *in = row->x + start;
+    float *out = row->y + start;
     bool exact = cmdq_exec_integer(x, CMDQ_F_softmax_form) == CMDQ_SOFTMAX_EXACT;
-    float max = exact ? tv_elements_max(row->x, valid) : 0;
-    tv_elements_sub_div(row->x, valid, max, cmdq_exec_real(x, CMDQ_F_temperature), row->y);
-    tv_func_f32_row(TV_FUNC_EXP, row->y, valid, row->y);
-    tv_elements_div_scalar(row->y, valid, tv_sum_f32(row->y, valid));
-    for (uint64_t i = valid; i < row->n; i++)
-        row->y[i] = 0;
+    float max = exact ? tv_elements_max(in, valid) : 0;
+    tv_elements_sub_div(in, valid, max, cmdq_exec_real(x, CMDQ_F_temperature), out);
+    tv_func_f32_row(TV_FUNC_EXP, out, valid, out);
+    tv_elements_div_scalar(out, valid, tv_sum_f32(out, valid));
+    memset(row->y, 0, start * sizeof *row->y);
+    memset(row->y + end, 0, (row->n - end) * sizeof *row->y);
 }
 
 void cmdq_compute_gelu(const cmdq_exec *x, const cmdq_row *row)
@@ -65,14 +77,6 @@ void cmdq_compute_silu(const cmdq_exec *x, const cmdq_row *row)
 {
     (void)x;
     tv_func_f32_row(TV_FUNC_SILU, row->x, row->n, row->y);
-}
-
-void cmdq_compute_rope(const cmdq_exec *x, const cmdq_row *row)
-{
-    uint64_t head = cmdq_exec_integer(x, CMDQ_F_head_dim), half = head / 2;
-    bool halves = cmdq_exec_integer(x, CMDQ_F_pairing) == CMDQ_PAIRING_HALF;
-    for (uint64_t h = 0; h < row->n; h += head)
-        tv_elements_rotate(row->x + h, row->cos_sin, row->cos_sin + half, half, halves, row->y + h);
 }
 
 void cmdq_compute_add(const cmdq_exec *x, const cmdq_row *row)
@@ -93,48 +97,16 @@ void cmdq_compute_cast(const cmdq_exec *x, const cmdq_row *row)
     memcpy(row->y, row->x, row->n * sizeof *row->y);
 }
 
-/* ---- Angles of rotary embedding ---- */
-
-/* cos_sin[i] and cos_sin[half + i] of the angle position * theta^(-i / half), for i < half. */
-static void compute_cos_sin(uint64_t position, uint64_t half, double theta, float *cos_sin)
-{
-    for (uint64_t i = 0; i < half; i++) {
-        double angle = (double)position * pow(theta, -2.0 * (double)i / (double)(2 * half));
-        cos_sin[i] = tv_func_f32_of_angle(TV_FUNC_COS, angle);
-        cos_sin[half + i] = tv_func_f32_of_angle(TV_FUNC_SIN, angle);
-    }
-}
-
-/* out[rows][head_dim]: cosines and sines of each row's position, cached for other layers. NULL when out of memory. */
-static const float *load_cos_sin(cmdq_exec *x)
-{
-    uint64_t head = cmdq_exec_integer(x, CMDQ_F_head_dim), first = cmdq_exec_integer(x, CMDQ_F_position);
-    double theta = (double)cmdq_exec_real(x, CMDQ_F_theta);
-    float *out = cmdq_scratch(x, CMDQ_SCRATCH_BIAS, x->op->m * head * sizeof *out);
-    for (uint64_t i = 0; i < x->op->m && out; i++) {
-        uint64_t position = first + i;
-        cmdq_rope_entry *cached = &x->memories->rope_cache[position % CMDQ_ROPE_ENTRIES];
-        if (head > CMDQ_ROPE_HEAD_MAX) {
-            compute_cos_sin(position, head / 2, theta, out + i * head);
-            continue;
-        }
-        if (cached->head != head || cached->position != position || cached->theta != theta) {
-            *cached = (cmdq_rope_entry){.head = head, .position = position, .theta = theta};
-            compute_cos_sin(position, head / 2, theta, cached->cos_sin);
-        }
-        memcpy(out + i * head, cached->cos_sin, head * sizeof *out);
-    }
-    return out;
-}
-
 /* ---- All rows ---- */
 
 /* The rows of an operation, or the pieces of elements that its tasks compute. */
 typedef struct row_tasks {
     const cmdq_exec *exec;
     cmdq_row first;
-    uint64_t head;  /* ROPE */
-    uint64_t total; /* elements of all rows */
+    uint64_t rotary;  /* ROPE: floats of cos_sin for each row */
+    uint64_t total;   /* elements of all rows */
+    uint64_t results; /* of each row; 0: as many as its elements */
+    bool indices;     /* results are 32-bit integers */
     float scale_out;
     unsigned qbits;
     uint8_t *out; /* the output tile, where each row is packed when it is computed; NULL: packed after all rows */
@@ -142,29 +114,34 @@ typedef struct row_tasks {
 
 static void pack_output(const row_tasks *t, float *y, uint64_t count, uint8_t *out)
 {
+    for (uint64_t i = 0; i < count && t->indices; i++)
+        tv_store_le(out + 4 * i, (uint32_t)y[i], 4);
+    if (t->indices)
+        return;
     if (t->scale_out != 1)
         tv_elements_div_scalar(y, count, t->scale_out);
     cmdq_pack(y, t->qbits, count, out);
 }
 
-static void compute_rows(void *user, uint64_t from, uint64_t to)
+static void compute_rows(void *user, uint64_t first, uint64_t end)
 {
     enum { SHORT_ROW = 1024 };
     const row_tasks *t = user;
     float short_row[SHORT_ROW]; /* results stay in the first-level cache until they are packed */
-    for (uint64_t i = from; i < to; i++) {
+    for (uint64_t i = first; i < end; i++) {
         cmdq_row row = t->first;
-        uint64_t at = i * row.n;
+        uint64_t at = i * row.n, to = t->results ? i * t->results : at;
+        row.index = i;
         row.x += at;
-        row.y = t->out && row.n <= SHORT_ROW ? short_row : row.y + at;
+        row.y = t->out && row.n <= SHORT_ROW ? short_row : row.y + to;
         if (row.second)
             row.second += at;
         if (row.cos_sin)
-            row.cos_sin += i * t->head;
+            row.cos_sin += i * t->rotary;
         row.n = tv_min_u64(row.n, t->total - at);
         t->exec->op->handlers->compute(t->exec, &row);
         if (t->out)
-            pack_output(t, row.y, row.n, t->out + at * t->qbits / 8);
+            pack_output(t, row.y, t->results ? t->results : row.n, t->out + to * t->qbits / 8);
     }
 }
 
@@ -199,21 +176,48 @@ static const float *load_operand(cmdq_exec *x, cmdq_operand operand, uint64_t co
     return cmdq_tile_f32(x, cmdq_find_tile(x->op, operand), count, scale, use);
 }
 
+/* The second input, with one element for each of the first. */
+static const float *load_second(cmdq_exec *x)
+{
+    const cmdq_op *op = x->op;
+    uint64_t broadcast = cmdq_exec_integer(x, CMDQ_F_broadcast), total = op->m * op->k;
+    uint64_t count = broadcast == CMDQ_BROADCAST_ROW      ? op->k
+                     : broadcast == CMDQ_BROADCAST_COLUMN ? op->m
+                     : broadcast == CMDQ_BROADCAST_SCALAR ? 1
+                                                          : total;
+    float scale = cmdq_exec_real(x, CMDQ_F_scale_in2);
+    if (count == total || !cmdq_find_tile(op, CMDQ_IN2))
+        return load_operand(x, CMDQ_IN2, total, scale, CMDQ_SCRATCH_B);
+    const float *in = load_operand(x, CMDQ_IN2, count, scale, CMDQ_SCRATCH_SCALES);
+    float *out = cmdq_scratch(x, CMDQ_SCRATCH_B, total * sizeof *out);
+    if (!in || !out)
+        return NULL;
+    for (uint64_t r = 0; r < op->m; r++)
+        for (uint64_t i = 0; i < op->k; i++)
+            out[r * op->k + i] = in[broadcast == CMDQ_BROADCAST_ROW ? i : broadcast == CMDQ_BROADCAST_COLUMN ? r : 0];
+    return out;
+}
+
 void cmdq_exec_vector(cmdq_exec *x)
 {
     const cmdq_op *op = x->op;
-    uint64_t n = op->k, total = op->m * n;
+    uint64_t n = op->k, total = op->m * n, results = op->m * op->n;
     const cmdq_tile *out = cmdq_find_tile(op, CMDQ_OUT);
-    row_tasks t = {.exec = x, .total = total, .scale_out = cmdq_exec_real(x, CMDQ_F_scale_out), .qbits = out->qbits};
+    row_tasks t = {.exec = x,
+                   .total = total,
+                   .results = op->n == n ? 0 : op->n,
+                   .indices = op->writes_indices,
+                   .scale_out = cmdq_exec_real(x, CMDQ_F_scale_out),
+                   .qbits = out->qbits};
     t.first.n = n;
     t.first.x = load_operand(x, CMDQ_IN, total, cmdq_exec_real(x, CMDQ_F_scale_in), CMDQ_SCRATCH_A);
-    t.first.second = load_operand(x, CMDQ_IN2, total, cmdq_exec_real(x, CMDQ_F_scale_in2), CMDQ_SCRATCH_B);
+    t.first.second = load_second(x);
     t.first.gamma = load_operand(x, CMDQ_GAMMA, n, 1, CMDQ_SCRATCH_ADDEND);
     t.first.beta = load_operand(x, CMDQ_BETA, n, 1, CMDQ_SCRATCH_ROW);
-    float *y = t.first.y = cmdq_scratch(x, CMDQ_SCRATCH_OUT, total * sizeof *y);
+    float *y = t.first.y = cmdq_scratch(x, CMDQ_SCRATCH_OUT, results * sizeof *y);
     if (cmdq_has_field(x->queue, x->entry, CMDQ_F_position) && !cmdq_is_out_of_memory(x)) {
-        t.first.cos_sin = load_cos_sin(x);
-        t.head = cmdq_exec_integer(x, CMDQ_F_head_dim);
+        t.first.cos_sin = cmdq_load_cos_sin(x);
+        t.rotary = cmdq_rotary_dim(x);
     }
     if (cmdq_is_out_of_memory(x))
         return;
@@ -221,5 +225,5 @@ void cmdq_exec_vector(cmdq_exec *x)
         t.out = cmdq_tile_bytes(x, out);
     run_row_tasks(x, &t);
     if (!t.out)
-        pack_output(&t, y, total, cmdq_tile_bytes(x, out));
+        pack_output(&t, y, results, cmdq_tile_bytes(x, out));
 }

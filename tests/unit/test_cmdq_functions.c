@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opcodes and fields of version 1.3 on numbers whose results are worked out by hand, or with long double and one
+ * rounding. The independent model compares them on random queues. */
+#include <math.h>
+
+#include "test_cmdq.h"
+
+enum { MAX = 64, BANK = 1 << 18 };
+
+/* Runs one entry, given without its output, with `in` in bank 0 and `second` (or NULL) in bank 1; out is bank 2. */
+static void run_entry(const char *entry, const float *in, unsigned count, const float *second, unsigned seconds,
+                      void *out, unsigned results)
+{
+    tv_machine *machine = machine_with(TV_MODE_FUNCTIONAL, NULL);
+    queue_text q = {0};
+    queue_add(&q,
+              "%s, \"ve_id\": 0, \"qbits_activation\": 32, \"in_bank\": 0, \"in_offset\": 0, \"out_bank\": 2, "
+              "\"out_offset\": 0",
+              entry);
+    tv_program *program = queue_open(&q);
+    assert_int_equal(tv_machine_write(machine, "spm", 0, in, count * sizeof *in, NULL), TV_OK);
+    if (second)
+        assert_int_equal(tv_machine_write(machine, "spm", BANK, second, seconds * sizeof *second, NULL), TV_OK);
+    run_all(machine, program);
+    assert_int_equal(tv_machine_read(machine, "spm", 2 * BANK, out, results * sizeof(float), NULL), TV_OK);
+    tv_machine_free(machine);
+    tv_program_free(program);
+}
+
+static bool is_same(float a, float b) { return (isnan(a) && isnan(b)) || (a == b && signbit(a) == signbit(b)); }
+
+static void expect_floats(const char *entry, const float *in, unsigned count, const float *second, unsigned seconds,
+                          const float *expected, unsigned results)
+{
+    float out[MAX];
+    run_entry(entry, in, count, second, seconds, out, results);
+    for (unsigned i = 0; i < results; i++)
+        if (!is_same(out[i], expected[i]))
+            fail_msg("%s: result %u is %a, expected %a", entry, i, (double)out[i], (double)expected[i]);
+}
+
+/* ---- VE_UNARY_TILE ---- */
+
+static const float specials[] = {0, -0.0f, 1, -1, 2.5f, -4, 100, INFINITY, -INFINITY, NAN, 0x1p-149f, -200};
+enum { SPECIALS = TV_COUNTOF(specials) };
+
+static void expect_unary(const char *function, const float expected[SPECIALS])
+{
+    char entry[160];
+    snprintf(entry, sizeof entry, "\"opcode\": \"VE_UNARY_TILE\", \"length\": %u, \"function\": %s", (unsigned)SPECIALS,
+             function);
+    expect_floats(entry, specials, SPECIALS, NULL, 0, expected, SPECIALS);
+}
+
+static void piecewise_functions_are_those_of_the_decisions(void **state)
+{
+    (void)state;
+    const float tiny = 0x1p-149f, sixth = 1.0f / 6, inf = INFINITY, nan = NAN;
+    expect_unary("\"relu\"", (const float[]){0, 0, 1, 0, 2.5f, 0, 100, inf, 0, nan, tiny, 0});
+    expect_unary("\"leaky_relu\", \"alpha\": 0.25",
+                 (const float[]){0, -0.0f, 1, -0.25f, 2.5f, -1, 100, inf, -inf, nan, tiny, -50});
+    expect_unary("\"leaky_relu\"",
+                 (const float[]){0, -0.0f, 1, -0.01f, 2.5f, -4 * 0.01f, 100, inf, -inf, nan, tiny, -200 * 0.01f});
+    expect_unary("\"clip\", \"clip_max\": 6", (const float[]){0, -0.0f, 1, -1, 2.5f, -4, 6, 6, -inf, nan, tiny, -200});
+    expect_unary("\"clip\", \"clip_min\": -2, \"clip_max\": 2",
+                 (const float[]){0, -0.0f, 1, -1, 2, -2, 2, 2, -2, nan, tiny, -2});
+    expect_unary("\"abs\"", (const float[]){0, 0, 1, 1, 2.5f, 4, 100, inf, inf, nan, tiny, 200});
+    expect_unary("\"neg\"", (const float[]){-0.0f, 0, -1, 1, -2.5f, 4, -100, -inf, inf, nan, -tiny, 200});
+    expect_unary("\"hardsigmoid\", \"alpha\": 0.125, \"beta\": 0.25",
+                 (const float[]){0.25f, 0.25f, 0.375f, 0.125f, 0.5625f, 0, 1, 1, 0, nan, 0.25f, 0});
+    const float swish = sixth + 0.5f, minus = -sixth + 0.5f, more = 2.5f * sixth + 0.5f;
+    expect_unary("\"hardswish\"",
+                 (const float[]){0, -0.0f, swish, -minus, 2.5f * more, -0.0f, 100, inf, nan, nan, 0, -0.0f});
+}
+
+typedef struct reference {
+    const char *name;
+    long double (*function)(long double x);
+} reference;
+
+static long double sigmoid(long double x) { return 1 / (1 + expl(-x)); }
+static long double recip(long double x) { return 1 / x; }
+
+/* Halfway cases do not occur among these inputs, so that the rounding of long double does not matter. */
+static void special_functions_are_rounded_once(void **state)
+{
+    (void)state;
+    static const reference references[] = {{"sigmoid", sigmoid}, {"tanh", tanhl},  {"exp", expl}, {"log", logl},
+                                           {"sqrt", sqrtl},      {"recip", recip}, {"erf", erfl}};
+    float in[MAX], expected[MAX];
+    for (unsigned i = 0; i < MAX; i++)
+        in[i] = ((float)i - 20.3f) * 0.3125f;
+    for (unsigned f = 0; f < TV_COUNTOF(references); f++) {
+        char entry[160];
+        for (unsigned i = 0; i < MAX; i++)
+            expected[i] = (float)references[f].function((long double)in[i]);
+        snprintf(entry, sizeof entry,
+                 "\"opcode\": \"VE_UNARY_TILE\", \"length\": 16, \"rows\": 4, \"function\": \"%s\"",
+                 references[f].name);
+        expect_floats(entry, in, MAX, NULL, 0, expected, MAX);
+    }
+    const float inf = INFINITY, nan = NAN, tiny = 0x1p-149f;
+    expect_unary("\"recip\"", (const float[]){inf, -inf, 1, -1, 0.4f, -0.25f, 0.01f, 0, -0.0f, nan, inf, -0.005f});
+    expect_unary("\"sqrt\"", (const float[]){0, -0.0f, 1, nan, (float)sqrtl(2.5L), nan, 10, inf, nan, nan,
+                                             (float)sqrtl((long double)tiny), nan});
+}
+
+/* ---- VE_BINARY_TILE ---- */
+
+static void expect_binary(const char *fields, const float *second, unsigned seconds, const float expected[6])
+{
+    static const float in[] = {1, -2, 3, 4, 0.5f, -6};
+    char entry[240];
+    snprintf(entry, sizeof entry, "\"opcode\": %s, \"rows\": 2, \"length\": 3, \"in2_bank\": 1, \"in2_offset\": 0",
+             fields);
+    expect_floats(entry, in, 6, second, seconds, expected, 6);
+}
+
+static void second_inputs_are_repeated(void **state)
+{
+    (void)state;
+    const float all[] = {1, 2, 3, 4, 5, 6}, row[] = {2, 4, 8}, column[] = {2, -1}, scalar[] = {4};
+    expect_binary("\"VE_BINARY_TILE\", \"function\": \"sub\"", all, 6, (const float[]){0, -4, 0, 0, -4.5f, -12});
+    expect_binary("\"VE_BINARY_TILE\", \"function\": \"sub\", \"broadcast\": \"row\"", row, 3,
+                  (const float[]){-1, -6, -5, 2, -3.5f, -14});
+    expect_binary("\"VE_BINARY_TILE\", \"function\": \"div\", \"broadcast\": \"column\"", column, 2,
+                  (const float[]){0.5f, -1, 1.5f, -4, -0.5f, 6});
+    expect_binary("\"VE_BINARY_TILE\", \"function\": \"max\", \"broadcast\": \"scalar\", \"scale_in2\": 0.25", scalar,
+                  1, (const float[]){1, 1, 3, 4, 1, 1});
+    expect_binary("\"VE_BINARY_TILE\", \"function\": \"min\", \"broadcast\": \"column\"", column, 2,
+                  (const float[]){1, -2, 2, -1, -1, -6});
+    expect_binary("\"VE_BINARY_TILE\", \"function\": \"pow\", \"broadcast\": \"column\"", column, 2,
+                  (const float[]){1, 4, 9, 0.25f, 2, -1.0f / 6});
+    expect_binary("\"VE_ADD_TILE\", \"broadcast\": \"row\"", row, 3, (const float[]){3, 2, 11, 6, 4.5f, 2});
+    expect_binary("\"VE_MUL_TILE\", \"broadcast\": \"scalar\"", scalar, 1, (const float[]){4, -8, 12, 16, 2, -24});
+    expect_binary("\"VE_MUL_TILE\", \"broadcast\": \"column\"", column, 2, (const float[]){2, -4, 6, -4, -0.5f, 6});
+}
+
+static void minimum_and_maximum_order_zeros_and_keep_nan(void **state)
+{
+    (void)state;
+    const float a[] = {0, -0.0f, NAN, 1, -0.0f, 0}, b[] = {-0.0f, 0, 1, NAN, -0.0f, 0};
+    const float larger[] = {0, 0, NAN, NAN, -0.0f, 0}, smaller[] = {-0.0f, -0.0f, NAN, NAN, -0.0f, 0};
+#define ZEROS "\"opcode\": \"VE_BINARY_TILE\", \"length\": 6, \"in2_bank\": 1, \"in2_offset\": 0, \"function\": "
+    expect_floats(ZEROS "\"max\"", a, 6, b, 6, larger, 6);
+    expect_floats(ZEROS "\"min\"", a, 6, b, 6, smaller, 6);
+}
+
+/* ---- VE_REDUCE_TILE ---- */
+
+static void expect_reduced(const char *function, const float *in, const float expected[2])
+{
+    char entry[160];
+    snprintf(entry, sizeof entry, "\"opcode\": \"VE_REDUCE_TILE\", \"rows\": 2, \"length\": 9, \"function\": \"%s\"",
+             function);
+    expect_floats(entry, in, 18, NULL, 0, expected, 2);
+}
+
+static void rows_are_reduced_to_one_element(void **state)
+{
+    (void)state;
+    /* canonical order: element 8 is added to element 0 first, so that 2^24 + 1 + 1 keeps no 1 where 2^24 + (1 + 1)
+     * would; -2^24 of element 4 is added to that partial sum */
+    const float in[] = {0x1p24f, 0, 0, 0, -0x1p24f, 0, 0, 0, 1, -1, 5, -3, 5, -7, 2, 2, 2, 4};
+    expect_reduced("sum", in, (const float[]){0, 9});
+    expect_reduced("mean", in, (const float[]){0, 1});
+    expect_reduced("max", in, (const float[]){0x1p24f, 5});
+    expect_reduced("min", in, (const float[]){-0x1p24f, -7});
+    int32_t index[2];
+    const char *argmax = "\"opcode\": \"VE_REDUCE_TILE\", \"rows\": 2, \"length\": 9, \"function\": \"argmax\"";
+    run_entry(argmax, in, 18, NULL, 0, index, 2);
+    assert_int_equal(index[0], 0);
+    assert_int_equal(index[1], 1);
+    const float unordered[] = {1, NAN, 3, NAN, INFINITY, 0, 0, 0, 0, -5, -5, -4, -6, -4, -7, -7, -7, -7};
+    run_entry(argmax, unordered, 18, NULL, 0, index, 2);
+    assert_int_equal(index[0], 1);
+    assert_int_equal(index[1], 2);
+    expect_reduced("max", unordered, (const float[]){NAN, -4});
+}
+
+/* ---- Attention ---- */
+
+static void softmax_of_a_causal_window_skips_the_others(void **state)
+{
+    (void)state;
+    /* equal elements: each row's share is 1 / its number of elements that count. Two heads of three rows, of which the
+     * first has 2 valid elements, and a window of 3. */
+    float in[30] = {0}, expected[30] = {0};
+    for (unsigned r = 0; r < 6; r++) {
+        unsigned end = 2 + r % 3, start = end > 3 ? end - 3 : 0;
+        for (unsigned i = start; i < end; i++)
+            expected[r * 5 + i] = 1 / (float)(end - start);
+        in[r * 5 + 4] = 100; /* never valid */
+    }
+    expect_floats(
+        "\"opcode\": \"VE_SOFTMAX_TILE\", \"rows\": 6, \"length\": 5, \"valid_length\": 2, \"valid_step\": 1, "
+        "\"valid_rows\": 3, \"window\": 3",
+        in, 30, NULL, 0, expected, 30);
+    for (unsigned r = 0; r < 6; r++)
+        for (unsigned i = 0; i < 5; i++)
+            in[r * 5 + i] = 0,
+                       expected[r * 5 + i] = r * 2 + 1 < 5 ? (i < r * 2 + 1 ? 1 / (float)(r * 2 + 1) : 0) : 0.2f;
+    expect_floats("\"opcode\": \"VE_SOFTMAX_TILE\", \"rows\": 6, \"length\": 5, \"valid_length\": 1, \"valid_step\": 2",
+                  in, 30, NULL, 0, expected, 30);
+}
+
+/* Heads of 6 elements of which 4 are rotated; factors 1 and 4 divide the angles, which are scaled by 0.5. */
+static void leading_elements_of_heads_are_rotated_by_scaled_angles(void **state)
+{
+    (void)state;
+    const float in[] = {1, 2, 3, 4, 5, 6, -1, 0.5f, 2, -3, 7, 8}, factors[] = {1, 4};
+    for (unsigned halves = 0; halves < 2; halves++) {
+        float expected[12];
+        memcpy(expected, in, sizeof in);
+        for (unsigned head = 0; head < 2; head++)
+            for (unsigned i = 0; i < 2; i++) {
+                double angle = 3 * pow(10000, -2.0 * i / 4) * 0.5 / (double)factors[i];
+                volatile float c = (float)cosl((long double)angle), s = (float)sinl((long double)angle);
+                unsigned first = head * 6 + (halves ? i : 2 * i), second = first + (halves ? 2 : 1);
+                volatile float ac = in[first] * c, bs = in[second] * s, as = in[first] * s, bc = in[second] * c;
+                expected[first] = ac - bs;
+                expected[second] = as + bc;
+            }
+        char entry[300];
+        snprintf(entry, sizeof entry,
+                 "\"opcode\": \"VE_ROPE_TILE\", \"length\": 12, \"head_dim\": 6, \"rotary_dim\": 4, \"position\": 3, "
+                 "\"frequency_scale\": 0.5, \"factors_bank\": 1, \"factors_offset\": 0, \"pairing\": \"%s\"",
+                 halves ? "half" : "adjacent");
+        expect_floats(entry, in, 12, factors, 2, expected, 12);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(piecewise_functions_are_those_of_the_decisions),
+        cmocka_unit_test(special_functions_are_rounded_once),
+        cmocka_unit_test(second_inputs_are_repeated),
+        cmocka_unit_test(minimum_and_maximum_order_zeros_and_keep_nan),
+        cmocka_unit_test(rows_are_reduced_to_one_element),
+        cmocka_unit_test(softmax_of_a_causal_window_skips_the_others),
+        cmocka_unit_test(leading_elements_of_heads_are_rotated_by_scaled_angles),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
